@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# For people. The build itself is Meson's (meson.build); each target here is one command for a
+# machine on which nothing but git and make is installed (Debian 12): it installs what it needs,
+# builds, and runs.
+#
+#   make demo      two processes over the default adapter, every byte verified, a table of latencies
+#   make check     the whole test suite
+#   make bench     soak and latency figures
+#   make coverage  which lines of the core and the software RNIC the suite reaches (HTML)
+#   make install   install under PREFIX (default /usr/local; DESTDIR is honoured)
+BUILD   ?= build
+PREFIX  ?= /usr/local
+export BUILD PREFIX
+
+.PHONY: all demo check bench install format coverage clean
+all:
+	@scripts/install-deps build
+	@scripts/build $(BUILD)-release --buildtype=release --prefix=$(PREFIX) -Dtests=false
+
+demo:
+	@scripts/install-deps build
+	@NINJA_QUIET=1 scripts/build $(BUILD)-release --buildtype=release -Dtests=false
+	@scripts/demo $(BUILD)-release
+
+check:
+	@scripts/install-deps check
+	@scripts/build $(BUILD)
+	@scripts/check $(BUILD)
+
+bench:
+	@scripts/install-deps build
+	@NINJA_QUIET=1 scripts/build $(BUILD)-release --buildtype=release -Dtests=false
+	@scripts/bench $(BUILD)-release
+
+install: all
+	meson install -C $(BUILD)-release
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+format:
+	git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i
+
+coverage:
+	@scripts/install-deps ci
+	@scripts/coverage $(BUILD)-coverage
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-release $(BUILD)-coverage

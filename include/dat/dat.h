@@ -1,0 +1,1773 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The part of the API that user-level and kernel consumers share: handles, attributes, events,
+ * and every call that is not in udat.h. Consumers include <dat/udat.h>.
+ */
+
+#ifndef _UDAT_H_
+#include <dat/udat.h>
+#endif
+
+#ifndef _DAT_H_
+#define _DAT_H_
+
+#include <dat/dat_error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- general ---- */
+
+#define DAT_NAME_MAX_LENGTH 256 /* bytes, the terminating NUL included */
+
+/* Printable name; at most DAT_NAME_MAX_LENGTH bytes, NUL-terminated. */
+typedef char *DAT_NAME_PTR;
+
+/* Any value but DAT_FALSE is taken for true. */
+typedef enum dat_boolean {
+	DAT_FALSE = 0,
+	DAT_TRUE = 1,
+} DAT_BOOLEAN;
+
+/* A named attribute of a provider or transport. */
+typedef struct dat_named_attr {
+	const char *name;
+	const char *value;
+} DAT_NAMED_ATTR;
+
+/* 64 bits that belong to the consumer. */
+typedef union dat_context {
+	DAT_PVOID as_ptr;
+	DAT_UINT64 as_64;
+	DAT_UVERYLONG as_index;
+} DAT_CONTEXT;
+
+typedef DAT_CONTEXT DAT_DTO_COOKIE; /* comes back with the completion, untouched */
+typedef DAT_CONTEXT DAT_RMR_COOKIE;
+
+/* How a request completes. As an attribute of an endpoint: how its completions notify. */
+typedef enum dat_completion_flags {
+	DAT_COMPLETION_DEFAULT_FLAG = 0x00,
+	DAT_COMPLETION_SUPPRESS_FLAG = 0x01,	   /* no event on success */
+	DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02, /* the peer is notified of its receive */
+	DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,	   /* the event does not notify */
+	DAT_COMPLETION_BARRIER_FENCE_FLAG = 0x08,  /* not before earlier RDMA Reads have ended */
+	/* of endpoints: notify by the threshold of the waiter */
+	DAT_COMPLETION_EVD_THRESHOLD_FLAG = 0x10,
+} DAT_COMPLETION_FLAGS;
+
+/* Relative time in microseconds, on the monotonic clock. */
+typedef DAT_UINT32 DAT_TIMEOUT;
+#define DAT_TIMEOUT_INFINITE ((DAT_TIMEOUT)~0U)
+
+/* ---- handles ---- */
+
+/* An opaque name of an object; dead once the object is freed. */
+typedef DAT_PVOID DAT_HANDLE;
+typedef DAT_HANDLE DAT_CR_HANDLE;
+typedef DAT_HANDLE DAT_EP_HANDLE;
+typedef DAT_HANDLE DAT_EVD_HANDLE;
+typedef DAT_HANDLE DAT_IA_HANDLE;
+typedef DAT_HANDLE DAT_LMR_HANDLE;
+typedef DAT_HANDLE DAT_PSP_HANDLE;
+typedef DAT_HANDLE DAT_PZ_HANDLE;
+typedef DAT_HANDLE DAT_RMR_HANDLE;
+typedef DAT_HANDLE DAT_RSP_HANDLE;
+typedef DAT_HANDLE DAT_SRQ_HANDLE;
+
+#define DAT_HANDLE_NULL ((DAT_HANDLE)NULL)
+
+/* ---- addresses, connections ---- */
+
+typedef DAT_SOCK_ADDR *DAT_IA_ADDRESS_PTR;
+typedef DAT_UINT64 DAT_CONN_QUAL; /* names a service of an IA address; all 64 bits count */
+typedef DAT_UINT64 DAT_PORT_QUAL;
+
+/* Qualities of service; a provider tells which it has. */
+typedef enum dat_qos {
+	DAT_QOS_BEST_EFFORT = 0x00,
+	DAT_QOS_HIGH_THROUGHPUT = 0x01,
+	DAT_QOS_LOW_LATENCY = 0x02,
+	DAT_QOS_ECONOMY = 0x04,
+	DAT_QOS_PREMIUM = 0x08,
+} DAT_QOS;
+
+/* Flags of dat_ep_connect. */
+typedef enum dat_connect_flags {
+	DAT_CONNECT_DEFAULT_FLAG = 0x00,
+	DAT_CONNECT_MULTIPATH_FLAG = 0x01,
+} DAT_CONNECT_FLAGS;
+
+/* Flags of dat_ia_close and dat_ep_disconnect. */
+typedef enum dat_close_flags {
+	DAT_CLOSE_ABRUPT_FLAG = 0x00,
+	DAT_CLOSE_GRACEFUL_FLAG = 0x01,
+} DAT_CLOSE_FLAGS;
+
+#define DAT_CLOSE_DEFAULT DAT_CLOSE_ABRUPT_FLAG
+
+/* Kinds of events that may feed an EVD. */
+typedef enum dat_evd_flags {
+	DAT_EVD_SOFTWARE_FLAG = 0x0001,
+	DAT_EVD_CR_FLAG = 0x0010,
+	DAT_EVD_DTO_FLAG = 0x0020,
+	DAT_EVD_CONNECTION_FLAG = 0x0040,
+	DAT_EVD_RMR_BIND_FLAG = 0x0080,
+	DAT_EVD_ASYNC_FLAG = 0x0100,
+	DAT_EVD_DEFAULT_FLAG = 0x01f0, /* all but software events */
+} DAT_EVD_FLAGS;
+
+/* Who provides the endpoints for requests to a PSP. */
+typedef enum dat_psp_flags {
+	DAT_PSP_CONSUMER_FLAG = 0x00,
+	DAT_PSP_PROVIDER_FLAG = 0x01,
+} DAT_PSP_FLAGS;
+
+/* ---- memory ---- */
+
+typedef DAT_UINT32 DAT_LMR_CONTEXT; /* local key of a region */
+typedef DAT_UINT32 DAT_RMR_CONTEXT; /* remote key of a region or window */
+typedef DAT_UINT64 DAT_VLEN;	    /* bytes */
+typedef DAT_UINT64 DAT_VADDR;
+
+/* Completed in udat.h. */
+typedef struct dat_provider_attr DAT_PROVIDER_ATTR;
+typedef struct dat_evd_param DAT_EVD_PARAM;
+typedef struct dat_lmr_param DAT_LMR_PARAM;
+
+/* A piece of local memory. */
+typedef struct dat_lmr_triplet {
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_UINT32 pad; /* ignored */
+	DAT_VADDR virtual_address;
+	DAT_VLEN segment_length; /* bytes */
+} DAT_LMR_TRIPLET;
+
+/* A piece of memory of a peer. */
+typedef struct dat_rmr_triplet {
+	DAT_RMR_CONTEXT rmr_context;
+	DAT_UINT32 pad; /* ignored */
+	DAT_VADDR target_address;
+	DAT_VLEN segment_length; /* bytes */
+} DAT_RMR_TRIPLET;
+
+/* What may be done with memory. */
+typedef enum dat_mem_priv_flags {
+	DAT_MEM_PRIV_NONE_FLAG = 0x0000,
+	DAT_MEM_PRIV_LOCAL_READ_FLAG = 0x0001,
+	DAT_MEM_PRIV_REMOTE_READ_FLAG = 0x0002,
+	DAT_MEM_PRIV_LOCAL_WRITE_FLAG = 0x0010,
+	DAT_MEM_PRIV_REMOTE_WRITE_FLAG = 0x0020,
+	DAT_MEM_PRIV_ALL_FLAG = 0x0033,
+	/* set by providers, ignored when consumers pass it (Solaris) */
+	DAT_MEM_PRIV_RO_DISABLE_FLAG = 0x0100,
+} DAT_MEM_PRIV_FLAGS;
+
+#define DAT_MEM_PRIV_READ_FLAG (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG)
+#define DAT_MEM_PRIV_WRITE_FLAG (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+
+/* Which members of DAT_LMR_PARAM a query fills. */
+typedef enum dat_lmr_param_mask {
+	DAT_LMR_FIELD_IA_HANDLE = 0x0001,
+	DAT_LMR_FIELD_MEM_TYPE = 0x0002,
+	DAT_LMR_FIELD_REGION_DESC = 0x0004,
+	DAT_LMR_FIELD_LENGTH = 0x0008,
+	DAT_LMR_FIELD_PZ_HANDLE = 0x0010,
+	DAT_LMR_FIELD_MEM_PRIV = 0x0020,
+	DAT_LMR_FIELD_LMR_CONTEXT = 0x0040,
+	DAT_LMR_FIELD_RMR_CONTEXT = 0x0080,
+	DAT_LMR_FIELD_REGISTERED_SIZE = 0x0100,
+	DAT_LMR_FIELD_REGISTERED_ADDRESS = 0x0200,
+	DAT_LMR_FIELD_ALL = 0x03ff,
+} DAT_LMR_PARAM_MASK;
+
+/* Parameters of an RMR, see dat_rmr_query. */
+typedef struct dat_rmr_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_LMR_TRIPLET lmr_triplet;
+	DAT_MEM_PRIV_FLAGS mem_priv;
+	DAT_RMR_CONTEXT rmr_context;
+} DAT_RMR_PARAM;
+
+/* Which members of DAT_RMR_PARAM a query fills. */
+typedef enum dat_rmr_param_mask {
+	DAT_RMR_FIELD_IA_HANDLE = 0x01,
+	DAT_RMR_FIELD_PZ_HANDLE = 0x02,
+	DAT_RMR_FIELD_LMR_TRIPLET = 0x04,
+	DAT_RMR_FIELD_MEM_PRIV = 0x08,
+	DAT_RMR_FIELD_RMR_CONTEXT = 0x10,
+	DAT_RMR_FIELD_ALL = 0x1f,
+} DAT_RMR_PARAM_MASK;
+
+/* ---- interface adapter ---- */
+
+/* Whose the triplets of a request are between the post and the completion. */
+typedef enum dat_iov_ownership {
+	DAT_IOV_CONSUMER = 0x00,       /* the consumer's as soon as the post returns */
+	DAT_IOV_PROVIDER_NOMOD = 0x01, /* the provider's, and it does not write to them */
+	DAT_IOV_PROVIDER_MOD = 0x02,   /* the provider's */
+} DAT_IOV_OWNERSHIP;
+
+/* Whether a provider makes endpoints for requests to a PSP. */
+typedef enum dat_ep_creator_for_psp {
+	DAT_PSP_CREATES_EP_NEVER = 0,
+	DAT_PSP_CREATES_EP_IFASKED = 1,
+	DAT_PSP_CREATES_EP_ALWAYS = 2,
+} DAT_EP_CREATOR_FOR_PSP;
+
+/* Attributes of an adapter, see dat_ia_query. The memory belongs to the caller. */
+typedef struct dat_ia_attr {
+	char adapter_name[DAT_NAME_MAX_LENGTH]; /* the name it was opened by */
+	char vendor_name[DAT_NAME_MAX_LENGTH];
+	DAT_UINT32 hardware_version_major;
+	DAT_UINT32 hardware_version_minor;
+	DAT_UINT32 firmware_version_major;
+	DAT_UINT32 firmware_version_minor;
+	/* memory of the provider, valid while the instance is open */
+	DAT_IA_ADDRESS_PTR ia_address_ptr;
+	DAT_COUNT max_eps;
+	DAT_COUNT max_dto_per_ep;	    /* in each direction */
+	DAT_COUNT max_rdma_read_per_ep_in;  /* with this adapter as target */
+	DAT_COUNT max_rdma_read_per_ep_out; /* with this adapter as originator */
+	DAT_COUNT max_evds;
+	DAT_COUNT max_evd_qlen;
+	DAT_COUNT max_iov_segments_per_dto;
+	DAT_COUNT max_lmrs;
+	DAT_VLEN max_lmr_block_size; /* bytes */
+	DAT_VADDR max_lmr_virtual_address;
+	DAT_COUNT max_pzs;
+	DAT_VLEN max_message_size; /* bytes */
+	DAT_VLEN max_rdma_size;	   /* bytes */
+	DAT_COUNT max_rmrs;
+	DAT_VADDR max_rmr_target_address;
+	DAT_COUNT max_srqs;
+	DAT_COUNT max_ep_per_srq;
+	DAT_COUNT max_recv_per_srq;
+	DAT_COUNT max_iov_segments_per_rdma_read;
+	DAT_COUNT max_iov_segments_per_rdma_write;
+	DAT_COUNT max_rdma_read_in;
+	DAT_COUNT max_rdma_read_out;
+	DAT_BOOLEAN max_rdma_read_per_ep_in_guaranteed;
+	DAT_BOOLEAN max_rdma_read_per_ep_out_guaranteed;
+	DAT_COUNT num_transport_attr;
+	DAT_NAMED_ATTR *transport_attr;
+	DAT_COUNT num_vendor_attr;
+	DAT_NAMED_ATTR *vendor_attr;
+} DAT_IA_ATTR;
+
+/* Names of earlier versions. */
+#define max_rdma_read_per_ep max_rdma_read_per_ep_in
+#define max_mtu_size max_message_size
+
+/* Which members of DAT_IA_ATTR a query fills. */
+typedef DAT_UINT64 DAT_IA_ATTR_MASK;
+
+#define DAT_IA_FIELD_IA_ADAPTER_NAME UINT64_C(0x000000001)
+#define DAT_IA_FIELD_IA_VENDOR_NAME UINT64_C(0x000000002)
+#define DAT_IA_FIELD_IA_HARDWARE_MAJOR_VERSION UINT64_C(0x000000004)
+#define DAT_IA_FIELD_IA_HARDWARE_MINOR_VERSION UINT64_C(0x000000008)
+#define DAT_IA_FIELD_IA_FIRMWARE_MAJOR_VERSION UINT64_C(0x000000010)
+#define DAT_IA_FIELD_IA_FIRMWARE_MINOR_VERSION UINT64_C(0x000000020)
+#define DAT_IA_FIELD_IA_ADDRESS_PTR UINT64_C(0x000000040)
+#define DAT_IA_FIELD_IA_MAX_EPS UINT64_C(0x000000080)
+#define DAT_IA_FIELD_IA_MAX_DTO_PER_EP UINT64_C(0x000000100)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_IN UINT64_C(0x000000200)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_OUT UINT64_C(0x000000400)
+#define DAT_IA_FIELD_IA_MAX_EVDS UINT64_C(0x000000800)
+#define DAT_IA_FIELD_IA_MAX_EVD_QLEN UINT64_C(0x000001000)
+#define DAT_IA_FIELD_IA_MAX_IOV_SEGMENTS_PER_DTO UINT64_C(0x000002000)
+#define DAT_IA_FIELD_IA_MAX_LMRS UINT64_C(0x000004000)
+#define DAT_IA_FIELD_IA_MAX_LMR_BLOCK_SIZE UINT64_C(0x000008000)
+#define DAT_IA_FIELD_IA_MAX_LMR_VIRTUAL_ADDRESS UINT64_C(0x000010000)
+#define DAT_IA_FIELD_IA_MAX_PZS UINT64_C(0x000020000)
+#define DAT_IA_FIELD_IA_MAX_MESSAGE_SIZE UINT64_C(0x000040000)
+#define DAT_IA_FIELD_IA_MAX_RDMA_SIZE UINT64_C(0x000080000)
+#define DAT_IA_FIELD_IA_MAX_RMRS UINT64_C(0x000100000)
+#define DAT_IA_FIELD_IA_MAX_RMR_TARGET_ADDRESS UINT64_C(0x000200000)
+#define DAT_IA_FIELD_IA_MAX_SRQS UINT64_C(0x000400000)
+#define DAT_IA_FIELD_IA_MAX_EP_PER_SRQ UINT64_C(0x000800000)
+#define DAT_IA_FIELD_IA_MAX_RECV_PER_SRQ UINT64_C(0x001000000)
+#define DAT_IA_FIELD_IA_MAX_IOV_SEGMENTS_PER_RDMA_READ UINT64_C(0x002000000)
+#define DAT_IA_FIELD_IA_MAX_IOV_SEGMENTS_PER_RDMA_WRITE UINT64_C(0x004000000)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_IN UINT64_C(0x008000000)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_OUT UINT64_C(0x010000000)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_IN_GUARANTEED UINT64_C(0x020000000)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_OUT_GUARANTEED UINT64_C(0x040000000)
+#define DAT_IA_FIELD_IA_NUM_TRANSPORT_ATTR UINT64_C(0x080000000)
+#define DAT_IA_FIELD_IA_TRANSPORT_ATTR UINT64_C(0x100000000)
+#define DAT_IA_FIELD_IA_NUM_VENDOR_ATTR UINT64_C(0x200000000)
+#define DAT_IA_FIELD_IA_VENDOR_ATTR UINT64_C(0x400000000)
+
+#define DAT_IA_FIELD_ALL UINT64_C(0x7ffffffff)
+#define DAT_IA_FIELD_NONE UINT64_C(0x000000000)
+
+/* Names of earlier versions. */
+#define DAT_IA_FIELD_IA_MAX_MTU_SIZE DAT_IA_FIELD_IA_MAX_MESSAGE_SIZE
+#define DAT_IA_FIELD_IA_MAX_DTO_PER_OP DAT_IA_FIELD_IA_MAX_DTO_PER_EP
+#define DAT_IA_ALL DAT_IA_FIELD_ALL
+
+/* ---- endpoints ---- */
+
+/* Kinds of connections: there is the reliable one. */
+typedef enum dat_service_type {
+	DAT_SERVICE_TYPE_RC = 0,
+} DAT_SERVICE_TYPE;
+
+/* Attributes of an endpoint. Zero in a size or in an RDMA count means the default. */
+typedef struct dat_ep_attr {
+	DAT_SERVICE_TYPE service_type;
+	DAT_VLEN max_message_size;
+	DAT_VLEN max_rdma_size;
+	DAT_QOS qos;
+	DAT_COMPLETION_FLAGS recv_completion_flags;
+	DAT_COMPLETION_FLAGS request_completion_flags;
+	DAT_COUNT max_recv_dtos;
+	DAT_COUNT max_request_dtos;
+	DAT_COUNT max_recv_iov;
+	DAT_COUNT max_request_iov;
+	DAT_COUNT max_rdma_read_in;
+	DAT_COUNT max_rdma_read_out;
+	DAT_COUNT srq_soft_hw; /* soft high watermark */
+	DAT_COUNT max_rdma_read_iov;
+	DAT_COUNT max_rdma_write_iov;
+	DAT_COUNT ep_transport_specific_count;
+	DAT_NAMED_ATTR *ep_transport_specific;
+	DAT_COUNT ep_provider_specific_count;
+	DAT_NAMED_ATTR *ep_provider_specific;
+} DAT_EP_ATTR;
+
+/* States of an endpoint; the specification has the table of transitions. */
+typedef enum dat_ep_state {
+	DAT_EP_STATE_UNCONNECTED = 0,
+	DAT_EP_STATE_UNCONFIGURED_UNCONNECTED = 1,
+	DAT_EP_STATE_RESERVED = 2,
+	DAT_EP_STATE_UNCONFIGURED_RESERVED = 3,
+	DAT_EP_STATE_PASSIVE_CONNECTION_PENDING = 4,
+	DAT_EP_STATE_UNCONFIGURED_PASSIVE = 5,
+	DAT_EP_STATE_ACTIVE_CONNECTION_PENDING = 6,
+	DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING = 7,
+	DAT_EP_STATE_UNCONFIGURED_TENTATIVE = 8,
+	DAT_EP_STATE_CONNECTED = 9,
+	DAT_EP_STATE_DISCONNECT_PENDING = 10,
+	DAT_EP_STATE_DISCONNECTED = 11,
+	DAT_EP_STATE_COMPLETION_PENDING = 12,
+} DAT_EP_STATE;
+
+#define DAT_EP_STATE_ERROR DAT_EP_STATE_DISCONNECTED /* name of earlier versions */
+
+/* Parameters of an endpoint, see dat_ep_query. */
+typedef struct dat_ep_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_EP_STATE ep_state;
+	DAT_IA_ADDRESS_PTR local_ia_address_ptr;
+	DAT_PORT_QUAL local_port_qual;
+	DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
+	DAT_PORT_QUAL remote_port_qual;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_EVD_HANDLE recv_evd_handle;
+	DAT_EVD_HANDLE request_evd_handle;
+	DAT_EVD_HANDLE connect_evd_handle;
+	DAT_SRQ_HANDLE srq_handle;
+	DAT_EP_ATTR ep_attr;
+} DAT_EP_PARAM;
+
+/* Which members of DAT_EP_PARAM a query fills or a modification changes. */
+typedef DAT_UINT64 DAT_EP_PARAM_MASK;
+
+#define DAT_EP_FIELD_IA_HANDLE UINT64_C(0x00000001)
+#define DAT_EP_FIELD_EP_STATE UINT64_C(0x00000002)
+#define DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR UINT64_C(0x00000004)
+#define DAT_EP_FIELD_LOCAL_PORT_QUAL UINT64_C(0x00000008)
+#define DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR UINT64_C(0x00000010)
+#define DAT_EP_FIELD_REMOTE_PORT_QUAL UINT64_C(0x00000020)
+#define DAT_EP_FIELD_PZ_HANDLE UINT64_C(0x00000040)
+#define DAT_EP_FIELD_RECV_EVD_HANDLE UINT64_C(0x00000080)
+#define DAT_EP_FIELD_REQUEST_EVD_HANDLE UINT64_C(0x00000100)
+#define DAT_EP_FIELD_CONNECT_EVD_HANDLE UINT64_C(0x00000200)
+#define DAT_EP_FIELD_SRQ_HANDLE UINT64_C(0x00000400)
+#define DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE UINT64_C(0x00001000)
+#define DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE UINT64_C(0x00002000)
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE UINT64_C(0x00004000)
+#define DAT_EP_FIELD_EP_ATTR_QOS UINT64_C(0x00008000)
+#define DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS UINT64_C(0x00010000)
+#define DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS UINT64_C(0x00020000)
+#define DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS UINT64_C(0x00040000)
+#define DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS UINT64_C(0x00080000)
+#define DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV UINT64_C(0x00100000)
+#define DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV UINT64_C(0x00200000)
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN UINT64_C(0x00400000)
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT UINT64_C(0x00800000)
+#define DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW UINT64_C(0x01000000)
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV UINT64_C(0x02000000)
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV UINT64_C(0x04000000)
+#define DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR UINT64_C(0x08000000)
+#define DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR UINT64_C(0x10000000)
+#define DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR UINT64_C(0x20000000)
+#define DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR UINT64_C(0x40000000)
+
+#define DAT_EP_FIELD_EP_ATTR_ALL UINT64_C(0x7ffff000)
+#define DAT_EP_FIELD_ALL UINT64_C(0x7ffff7ff)
+
+#define DAT_WATERMARK_INFINITE ((DAT_COUNT)~0) /* no watermark */
+#define DAT_HW_DEFAULT DAT_WATERMARK_INFINITE
+#define DAT_SRQ_LW_DEFAULT 0		  /* no watermark */
+#define DAT_VALUE_UNKNOWN ((DAT_COUNT)~1) /* the provider cannot tell */
+
+/* ---- shared receive queues, zones, service points, connection requests ---- */
+
+/* States of a shared receive queue. */
+typedef enum dat_srq_state {
+	DAT_SRQ_STATE_OPERATIONAL = 0,
+	DAT_SRQ_STATE_ERROR = 1,
+} DAT_SRQ_STATE;
+
+/* Attributes of a shared receive queue. */
+typedef struct dat_srq_attr {
+	DAT_COUNT max_recv_dtos;
+	DAT_COUNT max_recv_iov;
+	DAT_COUNT low_watermark;
+} DAT_SRQ_ATTR;
+
+/* Parameters of a shared receive queue, see dat_srq_query. */
+typedef struct dat_srq_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_SRQ_STATE srq_state;
+	DAT_PZ_HANDLE pz_handle;
+	DAT_COUNT max_recv_dtos;
+	DAT_COUNT max_recv_iov;
+	DAT_COUNT low_watermark;
+	DAT_COUNT available_dto_count;
+	DAT_COUNT outstanding_dto_count;
+} DAT_SRQ_PARAM;
+
+/* Which members of DAT_SRQ_PARAM a query fills. */
+typedef enum dat_srq_param_mask {
+	DAT_SRQ_FIELD_IA_HANDLE = 0x01,
+	DAT_SRQ_FIELD_SRQ_STATE = 0x02,
+	DAT_SRQ_FIELD_PZ_HANDLE = 0x04,
+	DAT_SRQ_FIELD_MAX_RECV_DTO = 0x08,
+	DAT_SRQ_FIELD_MAX_RECV_IOV = 0x10,
+	DAT_SRQ_FIELD_LOW_WATERMARK = 0x20,
+	DAT_SRQ_FIELD_AVAILABLE_DTO_COUNT = 0x40,
+	DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT = 0x80,
+	DAT_SRQ_FIELD_ALL = 0xff,
+} DAT_SRQ_PARAM_MASK;
+
+/* Parameters of a protection zone, see dat_pz_query. */
+typedef struct dat_pz_param {
+	DAT_IA_HANDLE ia_handle;
+} DAT_PZ_PARAM;
+
+/* Which members of DAT_PZ_PARAM a query fills. */
+typedef enum dat_pz_param_mask {
+	DAT_PZ_FIELD_IA_HANDLE = 0x01,
+	DAT_PZ_FIELD_ALL = 0x01,
+} DAT_PZ_PARAM_MASK;
+
+/* Parameters of a PSP, see dat_psp_query. */
+typedef struct dat_psp_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_CONN_QUAL conn_qual;
+	DAT_EVD_HANDLE evd_handle;
+	DAT_PSP_FLAGS psp_flags;
+} DAT_PSP_PARAM;
+
+/* Which members of DAT_PSP_PARAM a query fills. */
+typedef enum dat_psp_param_mask {
+	DAT_PSP_FIELD_IA_HANDLE = 0x01,
+	DAT_PSP_FIELD_CONN_QUAL = 0x02,
+	DAT_PSP_FIELD_EVD_HANDLE = 0x04,
+	DAT_PSP_FIELD_PSP_FLAGS = 0x08,
+	DAT_PSP_FIELD_ALL = 0x0f,
+} DAT_PSP_PARAM_MASK;
+
+/* Parameters of an RSP, see dat_rsp_query. */
+typedef struct dat_rsp_param {
+	DAT_IA_HANDLE ia_handle;
+	DAT_CONN_QUAL conn_qual;
+	DAT_EVD_HANDLE evd_handle;
+	DAT_EP_HANDLE ep_handle;
+} DAT_RSP_PARAM;
+
+/* Which members of DAT_RSP_PARAM a query fills. */
+typedef enum dat_rsp_param_mask {
+	DAT_RSP_FIELD_IA_HANDLE = 0x01,
+	DAT_RSP_FIELD_CONN_QUAL = 0x02,
+	DAT_RSP_FIELD_EVD_HANDLE = 0x04,
+	DAT_RSP_FIELD_EP_HANDLE = 0x08,
+	DAT_RSP_FIELD_ALL = 0x0f,
+} DAT_RSP_PARAM_MASK;
+
+/* Parameters of a connection request, see dat_cr_query. */
+typedef struct dat_cr_param {
+	DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
+	DAT_PORT_QUAL remote_port_qual;
+	DAT_COUNT private_data_size;
+	DAT_PVOID private_data; /* valid until the request is answered */
+	DAT_EP_HANDLE local_ep_handle;
+} DAT_CR_PARAM;
+
+/* Which members of DAT_CR_PARAM a query fills. */
+typedef enum dat_cr_param_mask {
+	DAT_CR_FIELD_REMOTE_IA_ADDRESS_PTR = 0x01,
+	DAT_CR_FIELD_REMOTE_PORT_QUAL = 0x02,
+	DAT_CR_FIELD_PRIVATE_DATA_SIZE = 0x04,
+	DAT_CR_FIELD_PRIVATE_DATA = 0x08,
+	DAT_CR_FIELD_LOCAL_EP_HANDLE = 0x10,
+	DAT_CR_FIELD_ALL = 0x1f,
+} DAT_CR_PARAM_MASK;
+
+/* ---- events ---- */
+
+/* How a data transfer or a bind ended. */
+typedef enum dat_dto_completion_status {
+	DAT_DTO_SUCCESS = 0,
+	DAT_DTO_ERR_FLUSHED = 1,      /* the connection ended first */
+	DAT_DTO_ERR_LOCAL_LENGTH = 2, /* a message did not fit its buffer */
+	DAT_DTO_ERR_LOCAL_EP = 3,
+	DAT_DTO_ERR_LOCAL_PROTECTION = 4, /* local memory may not be used so */
+	DAT_DTO_ERR_BAD_RESPONSE = 5,
+	DAT_DTO_ERR_REMOTE_ACCESS = 6, /* memory of the peer may not be used so */
+	DAT_DTO_ERR_REMOTE_RESPONDER = 7,
+	DAT_DTO_ERR_TRANSPORT = 8,
+	DAT_DTO_ERR_RECEIVER_NOT_READY = 9, /* the peer had no buffer in time */
+	DAT_DTO_ERR_PARTIAL_PACKET = 10,
+	DAT_RMR_OPERATION_FAILED = 11,
+} DAT_DTO_COMPLETION_STATUS;
+
+/* Names of earlier versions. */
+#define DAT_DTO_LENGTH_ERROR DAT_DTO_ERR_LOCAL_LENGTH
+#define DAT_DTO_FAILURE DAT_DTO_ERR_FLUSHED
+
+#define DAT_RMR_BIND_COMPLETION_STATUS DAT_DTO_COMPLETION_STATUS
+#define DAT_RMR_BIND_SUCCESS DAT_DTO_SUCCESS
+#define DAT_RMR_BIND_FAILURE DAT_DTO_ERR_FLUSHED
+
+/* A data transfer has ended. */
+typedef struct dat_dto_completion_event_data {
+	DAT_EP_HANDLE ep_handle;
+	DAT_DTO_COOKIE user_cookie;
+	DAT_DTO_COMPLETION_STATUS status;
+	DAT_VLEN transfered_length; /* bytes */
+} DAT_DTO_COMPLETION_EVENT_DATA;
+
+/* A bind has ended. */
+typedef struct dat_rmr_bind_completion_event_data {
+	DAT_RMR_HANDLE rmr_handle;
+	DAT_RMR_COOKIE user_cookie;
+	DAT_DTO_COMPLETION_STATUS status;
+} DAT_RMR_BIND_COMPLETION_EVENT_DATA;
+
+/* A service point of either kind. */
+typedef union dat_sp_handle {
+	DAT_RSP_HANDLE rsp_handle;
+	DAT_PSP_HANDLE psp_handle;
+} DAT_SP_HANDLE;
+
+/* A peer asks for a connection. */
+typedef struct dat_cr_arrival_event_data {
+	DAT_SP_HANDLE sp_handle;
+	DAT_IA_ADDRESS_PTR local_ia_address_ptr;
+	DAT_CONN_QUAL conn_qual;
+	DAT_CR_HANDLE cr_handle;
+} DAT_CR_ARRIVAL_EVENT_DATA;
+
+/* A connection has changed. */
+typedef struct dat_connection_event_data {
+	DAT_EP_HANDLE ep_handle;
+	DAT_COUNT private_data_size;
+	DAT_PVOID private_data; /* memory of the provider; events.md says how long it is valid */
+} DAT_CONNECTION_EVENT_DATA;
+
+/* Something that no request of the consumer explains. */
+typedef struct dat_asynch_error_event_data {
+	DAT_HANDLE dat_handle; /* the object concerned */
+	DAT_COUNT reason;      /* a ..._ASYNC_ERROR_REASON of its type */
+} DAT_ASYNCH_ERROR_EVENT_DATA;
+
+/* Reasons in an asynchronous event of an adapter; the next ones are of other objects. */
+typedef enum ia_async_error_reason {
+	DAT_IA_CATASTROPHIC_ERROR = 0,
+	DAT_IA_OTHER_ERROR = 1,
+} DAT_IA_ASYNC_ERROR_REASON;
+
+typedef enum ep_async_error_reason {
+	DAT_EP_TRANSFER_TO_ERROR = 0,
+	DAT_EP_OTHER_ERROR = 1,
+	DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT = 2,
+} DAT_EP_ASYNC_ERROR_REASON;
+
+typedef enum evd_async_error_reason {
+	DAT_EVD_OVERFLOW_ERROR = 0,
+	DAT_EVD_OTHER_ERROR = 1,
+} DAT_EVD_ASYNC_ERROR_REASON;
+
+typedef enum srq_async_error_reason {
+	DAT_SRQ_TRANSFER_TO_ERROR = 0,
+	DAT_SRQ_OTHER_ERROR = 1,
+	DAT_SRQ_LOW_WATERMARK_EVENT = 2,
+} DAT_SRQ_ASYNC_ERROR_REASON;
+
+typedef enum lmr_async_error_reason {
+	DAT_LMR_OTHER_ERROR = 0,
+} DAT_LMR_ASYNC_ERROR_REASON;
+
+typedef enum rmr_async_error_reason {
+	DAT_RMR_OTHER_ERROR = 0,
+} DAT_RMR_ASYNC_ERROR_REASON;
+
+typedef enum pz_async_error_reason {
+	DAT_PZ_OTHER_ERROR = 0,
+} DAT_PZ_ASYNC_ERROR_REASON;
+
+/* What dat_evd_post_se was given. */
+typedef struct dat_software_event_data {
+	DAT_PVOID pointer;
+} DAT_SOFTWARE_EVENT_DATA;
+
+/* Kinds of events; the number tells which member of DAT_EVENT_DATA is valid. */
+typedef enum dat_event_number {
+	DAT_DTO_COMPLETION_EVENT = 0x00001,
+	DAT_RMR_BIND_COMPLETION_EVENT = 0x01001,
+	DAT_CONNECTION_REQUEST_EVENT = 0x02001,
+	DAT_CONNECTION_EVENT_ESTABLISHED = 0x04001,
+	DAT_CONNECTION_EVENT_PEER_REJECTED = 0x04002,
+	DAT_CONNECTION_EVENT_NON_PEER_REJECTED = 0x04003,
+	DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR = 0x04004,
+	DAT_CONNECTION_EVENT_DISCONNECTED = 0x04005,
+	DAT_CONNECTION_EVENT_BROKEN = 0x04006,
+	DAT_CONNECTION_EVENT_TIMED_OUT = 0x04007,
+	DAT_CONNECTION_EVENT_UNREACHABLE = 0x04008,
+	DAT_ASYNC_ERROR_EVD_OVERFLOW = 0x08001, /* events were lost */
+	DAT_ASYNC_ERROR_IA_CATASTROPHIC = 0x08002,
+	DAT_ASYNC_ERROR_EP_BROKEN = 0x08003,
+	DAT_ASYNC_ERROR_TIMED_OUT = 0x08004,
+	DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR = 0x08005,
+	DAT_SOFTWARE_EVENT = 0x10001,
+} DAT_EVENT_NUMBER;
+
+/* Data of an event, by its number. */
+typedef union dat_event_data {
+	DAT_DTO_COMPLETION_EVENT_DATA dto_completion_event_data;
+	DAT_RMR_BIND_COMPLETION_EVENT_DATA rmr_completion_event_data;
+	DAT_CR_ARRIVAL_EVENT_DATA cr_arrival_event_data;
+	DAT_CONNECTION_EVENT_DATA connect_event_data;
+	DAT_ASYNCH_ERROR_EVENT_DATA asynch_error_event_data;
+	DAT_SOFTWARE_EVENT_DATA software_event_data;
+} DAT_EVENT_DATA;
+
+/* An event, see dat_evd_dequeue and dat_evd_wait. */
+typedef struct dat_event {
+	DAT_EVENT_NUMBER event_number;
+	DAT_EVD_HANDLE evd_handle;
+	DAT_EVENT_DATA event_data;
+} DAT_EVENT;
+
+/* ---- registry ---- */
+
+/* What the registry knows an adapter by. */
+typedef struct dat_provider_info {
+	char ia_name[DAT_NAME_MAX_LENGTH];
+	DAT_UINT32 dapl_version_major;
+	DAT_UINT32 dapl_version_minor;
+	DAT_BOOLEAN is_thread_safe; /* whether it may be used from several threads at once */
+} DAT_PROVIDER_INFO;
+
+/*
+ * The calls. One that fails has changed nothing and, where its text says nothing else, written
+ * no output. Codes carry DAT_CLASS_ERROR, but for DAT_QUEUE_EMPTY. DAT_INTERNAL_ERROR may come
+ * from any call, when the provider finds a fault of its own. What is wrong is found in this
+ * order: handles, parameters, states, resources. "Thread safe" holds for the providers of
+ * OpenDAT; one of a third party tells by is_thread_safe. A call that does not block makes no
+ * system call that waits.
+ */
+
+/* ---- calls: interface adapter ---- */
+
+/*
+ * Open an adapter by name. Programs call it through dat_ia_open, which adds the last three
+ * arguments. The first open of a name that dat.conf lists loads its provider library.
+ *
+ * provider [in]               the name, less than DAT_NAME_MAX_LENGTH characters; a prefix
+ *                             RO_AWARE_ is ignored
+ * asynch_evd_min_qlen [in]    events, from 1; the least length of an EVD that the call
+ *                             creates, else ignored
+ * asynch_evd_handle [inout]   DAT_HANDLE_NULL: create an EVD for asynchronous events and
+ *                             return it here; an EVD with DAT_EVD_ASYNC_FLAG of an open
+ *                             instance of the same adapter: use it; DAT_EVD_ASYNC_EXISTS: use
+ *                             none, DAT_EVD_OUT_OF_SCOPE is returned. Unchanged on failure
+ * ia_handle [out]             the new instance, valid until dat_ia_close; DAT_HANDLE_NULL on
+ *                             failure
+ * dat_major [in]              API version the caller is built for
+ * dat_minor [in]              the least minor version that will do
+ * thread_safety [in]          must equal that of the registry entry; built-in adapters serve
+ *                             both
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_PROVIDER_NOT_FOUND / DAT_NAME_NOT_REGISTERED:
+ *     no such adapter, or none of its libraries can be used
+ *   DAT_PROVIDER_NOT_FOUND / DAT_MAJOR_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND, DAT_MINOR_NOT_FOUND:
+ *     the name is known, but not for what was asked
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2, 3, 4:
+ *     name NULL or too long; length not positive; a NULL output pointer
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_ASYNC: the EVD passed in cannot serve
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     memory, descriptors or the device are exhausted; DAT_RESOURCE_TEVD: the EVD would be too
+ *     long
+ * Thread safe. May block while a library is loaded and the device is opened. Specification:
+ * registry.md, dat_ia_open.
+ */
+extern DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
+			       DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
+			       DAT_UINT32 dat_major, DAT_UINT32 dat_minor,
+			       DAT_BOOLEAN thread_safety);
+
+/*
+ * Open an adapter, for the API version and thread safety that this translation unit was
+ * compiled with. See dat_ia_openv.
+ *
+ * Thread safe. May block. Specification: registry.md, dat_ia_open.
+ */
+#define dat_ia_open(name, qlen, async_evd, ia)                                                     \
+	dat_ia_openv((name), (qlen), (async_evd), (ia), DAT_VERSION_MAJOR, DAT_VERSION_MINOR,      \
+		     DAT_THREADSAFE)
+
+/*
+ * Tell the attributes of an adapter and of its provider.
+ *
+ * ia_handle [in]             the instance
+ * async_evd_handle [out]     its asynchronous EVD; NULL if not wanted
+ * ia_attr_mask [in]          DAT_IA_FIELD_ bits of the members to fill
+ * ia_attr [out]              filled as the mask asks; pointers in it are valid while the
+ *                            instance is open; may be NULL if the mask is 0
+ * provider_attr_mask [in]    DAT_PROVIDER_FIELD_ bits of the members to fill
+ * provider_attr [out]        as ia_attr
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 5: a bit that is not defined
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG4, 6: NULL with a mask that is not 0
+ * Thread safe. Does not block. Specification: registry.md, dat_ia_query.
+ */
+extern DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
+			       DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR *ia_attr,
+			       DAT_PROVIDER_ATTR_MASK provider_attr_mask,
+			       DAT_PROVIDER_ATTR *provider_attr);
+
+/*
+ * Close an instance of an adapter. An abrupt close destroys every object of the instance,
+ * wakes its waiters with DAT_ABORT and breaks its connections; a graceful one is refused while
+ * the consumer has objects on it.
+ *
+ * ia_handle [in]      the instance; invalid after success
+ * close_flags [in]    DAT_CLOSE_ABRUPT_FLAG or DAT_CLOSE_GRACEFUL_FLAG
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: another flag
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_IA_IN_USE:
+ *     graceful, and objects exist, or another instance uses the asynchronous EVD; nothing is
+ *     changed
+ * Thread safe. Does not wait for peers or completions; may block shortly to let transfers into
+ * freed memory end. Specification: registry.md, dat_ia_close.
+ */
+extern DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags);
+
+/* ---- calls: any object ---- */
+
+/*
+ * Keep a value of the consumer with an object; it replaces the one before. The value is never
+ * interpreted.
+ *
+ * dat_handle [in]    an object of any type, an adapter included
+ * context [in]       any 64 bits; a null pointer clears it
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live object
+ * Thread safe. Does not block. Specification: registry.md, dat_set_consumer_context.
+ */
+extern DAT_RETURN dat_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT context);
+
+/*
+ * Return the value last kept with an object; all zero if there is none.
+ *
+ * dat_handle [in]    an object of any type, an adapter included
+ * context [out]      the value
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live object
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: NULL
+ * Thread safe. Does not block. Specification: registry.md, dat_get_consumer_context.
+ */
+extern DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT *context);
+
+/*
+ * Tell what kind of object a handle names.
+ *
+ * dat_handle [in]     an object of any type, an adapter included
+ * handle_type [out]   its type
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live object
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: NULL
+ * Thread safe. Does not block. Specification: registry.md, dat_get_handle_type.
+ */
+extern DAT_RETURN dat_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE *handle_type);
+
+/* ---- calls: connection requests ---- */
+
+/*
+ * Tell who asks for a connection, and what private data came along.
+ *
+ * cr_handle [in]        a connection request that is not answered yet
+ * cr_param_mask [in]    DAT_CR_FIELD_ bits of the members to fill
+ * cr_param [out]        filled as the mask asks; its pointers are valid until the request is
+ *                       answered
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CR: no live request
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a bit that is not defined
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
+ * Thread safe. Does not block. Specification: connections.md, dat_cr_query.
+ */
+extern DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask,
+			       DAT_CR_PARAM *cr_param);
+
+/*
+ * Accept a connection request. On success the request is gone; the outcome comes as a
+ * connection event on the EVD of the endpoint.
+ *
+ * cr_handle [in]            the request
+ * ep_handle [in]            an unconnected endpoint of the same instance; DAT_HANDLE_NULL if
+ *                           the request has its own
+ * private_data_size [in]    bytes; 0 to max_private_data_size of the provider
+ * private_data [in]         copied before the call returns; may be NULL if the size is 0
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CR, DAT_INVALID_HANDLE_EP:
+ *     no live object, or the endpoint does not fit the request
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4: size out of range; NULL with a size
+ *   DAT_INVALID_STATE: the endpoint is not unconnected; the subtype is its state
+ *   DAT_INSUFFICIENT_RESOURCES: resources are exhausted; the request can be answered again
+ * Thread safe. Does not block. Specification: connections.md, dat_cr_accept.
+ */
+extern DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
+				DAT_COUNT private_data_size, const DAT_PVOID private_data);
+
+/*
+ * Refuse a connection request. The request is gone, and the peer gets
+ * DAT_CONNECTION_EVENT_PEER_REJECTED.
+ *
+ * cr_handle [in]    the request
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CR: no live request
+ * Thread safe. Does not block. Specification: connections.md, dat_cr_reject.
+ */
+extern DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle);
+
+/*
+ * Pass a connection request on to another service point of the same adapter address.
+ *
+ * cr_handle [in]    the request; gone after success
+ * handoff [in]      connection qualifier of the other service point
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CR: no live request
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2:
+ *     nobody listens there, or its EVD is full; the request is as before
+ * Thread safe. Blocks until the request is handed over. Specification: connections.md,
+ * dat_cr_handoff.
+ */
+extern DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff);
+
+/* ---- calls: event dispatchers ---- */
+
+/*
+ * Change the length of an EVD. Queued events stay, in order.
+ *
+ * evd_handle [in]      the EVD
+ * evd_min_qlen [in]    events, from 1 to max_evd_qlen
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: length out of range
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_WAITER: a thread waits on it
+ *   DAT_INVALID_STATE: more events are queued than would fit
+ *   DAT_INSUFFICIENT_RESOURCES: memory is used up; nothing is changed
+ * Thread safe. Does not block. Specification: events.md, dat_evd_resize.
+ */
+extern DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen);
+
+/*
+ * Post a software event.
+ *
+ * evd_handle [in]    an EVD with DAT_EVD_SOFTWARE_FLAG
+ * event [in]         copied; event_number is DAT_SOFTWARE_EVENT
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2:
+ *     the EVD takes no software events; NULL or another event number
+ *   DAT_QUEUE_FULL: the queue is full; the event is not queued
+ * Thread safe. Does not block. Specification: events.md, dat_evd_post_se.
+ */
+extern DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event);
+
+/*
+ * Take the first event off an EVD.
+ *
+ * evd_handle [in]    the EVD
+ * event [out]        the event; undefined if there is none
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_QUEUE_EMPTY: there is none. This code has no class bit: it can be compared as it is
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: NULL
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_WAITER: a thread waits on it
+ * Thread safe. Does not block. Specification: events.md, dat_evd_dequeue.
+ */
+extern DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event);
+
+/*
+ * Tell the parameters of an EVD.
+ *
+ * evd_handle [in]        the EVD
+ * evd_param_mask [in]    DAT_EVD_FIELD_ bits of the members to fill
+ * evd_param [out]        filled as the mask asks
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a bit that is not defined
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
+ * Thread safe. Does not block. Specification: events.md, dat_evd_query.
+ */
+extern DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param_mask,
+				DAT_EVD_PARAM *evd_param);
+
+/*
+ * Destroy an EVD and the events on it.
+ *
+ * evd_handle [in]    the EVD; invalid after success
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_IN_USE:
+ *     an endpoint or a service point feeds it, or it is the asynchronous EVD of an open
+ *     instance
+ * Thread safe. Does not block; a waiter returns DAT_ABORT. Specification: events.md,
+ * dat_evd_free.
+ */
+extern DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
+
+/* ---- calls: endpoints ---- */
+
+/*
+ * Create an endpoint, one end of a connection to be.
+ *
+ * ia_handle [in]                        the instance
+ * pz_handle [in]                        the protection zone of its buffers
+ * recv_completion_evd_handle [in]       EVD for completed receives, or DAT_HANDLE_NULL
+ * request_completion_evd_handle [in]    EVD for completed sends, RDMA and binds, or
+ *                                       DAT_HANDLE_NULL
+ * connect_evd_handle [in]               EVD for connection events, or DAT_HANDLE_NULL
+ * ep_attributes [in]                    copied; NULL for defaults throughout
+ * ep_handle [out]                       the endpoint, unconnected; valid until dat_ep_free
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ, _EVD_RECV, _EVD_REQUEST, _EVD_CONN:
+ *     no such object of the instance, or an EVD without the flag
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG6, 7:
+ *     attributes beyond the limits of the adapter or in themselves wrong; NULL
+ *   DAT_MODEL_NOT_SUPPORTED: a quality of service that the provider lacks
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     memory or objects of the device are used up, or a limit of the adapter is reached
+ * Thread safe. Does not block. Specification: endpoints.md, dat_ep_create.
+ */
+extern DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+				DAT_EVD_HANDLE recv_completion_evd_handle,
+				DAT_EVD_HANDLE request_completion_evd_handle,
+				DAT_EVD_HANDLE connect_evd_handle, const DAT_EP_ATTR *ep_attributes,
+				DAT_EP_HANDLE *ep_handle);
+
+/*
+ * Tell the parameters and attributes of an endpoint.
+ *
+ * ep_handle [in]        the endpoint
+ * ep_param_mask [in]    DAT_EP_FIELD_ bits of the members to fill
+ * ep_param [out]        filled as the mask asks; its addresses are valid while the endpoint
+ *                       lives
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a bit that is not defined
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
+ * Thread safe. Does not block. Specification: endpoints.md, dat_ep_query.
+ */
+extern DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
+			       DAT_EP_PARAM *ep_param);
+
+/*
+ * Change parameters or attributes of an endpoint that is not connected.
+ *
+ * ep_handle [in]        the endpoint
+ * ep_param_mask [in]    DAT_EP_FIELD_ bits of the members to change
+ * ep_param [in]         the new values; copied
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a member that cannot be changed
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: a value that dat_ep_create would refuse
+ *   DAT_INVALID_STATE: not in this state of the endpoint; the subtype is the state
+ *   DAT_INSUFFICIENT_RESOURCES: memory is used up; nothing is changed
+ * Thread safe. Does not block. Specification: endpoints.md, dat_ep_modify.
+ */
+extern DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
+				const DAT_EP_PARAM *ep_param);
+
+/*
+ * Ask a peer for a connection. The outcome comes as a connection event.
+ *
+ * ep_handle [in]             an unconnected endpoint with a protection zone and a connect EVD
+ * remote_ia_address [in]     the address of the peer's adapter; its port is ignored; read
+ *                            before the call returns
+ * remote_conn_qual [in]      the service at that address, all 64 bits
+ * timeout [in]               microseconds, from 1; DAT_TIMEOUT_INFINITE waits for ever
+ * private_data_size [in]     bytes; 0 to max_private_data_size of the provider
+ * private_data [in]          copied before the call returns; may be NULL if the size is 0
+ * quality_of_service [in]    one that dat_qos_supported of the provider has
+ * connect_flags [in]         DAT_CONNECT_DEFAULT_FLAG or DAT_CONNECT_MULTIPATH_FLAG
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_CONN: the endpoint has no connect EVD
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5, 6, 8:
+ *     address NULL; time 0; size out of range; NULL with a size; flag not defined
+ *   DAT_INVALID_STATE:
+ *     the endpoint is not unconnected, the subtype is its state;
+ *     DAT_INVALID_STATE_EP_NOTREADY: it has no zone
+ *   DAT_INVALID_ADDRESS / DAT_INVALID_ADDRESS_UNSUPPORTED, DAT_INVALID_ADDRESS_UNREACHABLE:
+ *     an address that cannot be used, or has no route
+ *   DAT_MODEL_NOT_SUPPORTED: a quality of service or a flag that the provider lacks
+ *   DAT_INSUFFICIENT_RESOURCES: resources are exhausted
+ * Thread safe. Does not block. Specification: connections.md, dat_ep_connect.
+ */
+extern DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
+				 DAT_CONN_QUAL remote_conn_qual, DAT_TIMEOUT timeout,
+				 DAT_COUNT private_data_size, const DAT_PVOID private_data,
+				 DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags);
+
+/*
+ * Ask for a connection to where another endpoint is connected.
+ *
+ * ep_handle [in]             as in dat_ep_connect
+ * ep_dup_handle [in]         a connected endpoint of the same instance
+ * timeout [in]               microseconds, from 1
+ * private_data_size [in]     bytes; 0 to max_private_data_size of the provider
+ * private_data [in]          copied before the call returns; may be NULL if the size is 0
+ * quality_of_service [in]    as in dat_ep_connect
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4, 5:
+ *     time 0; size out of range; NULL with a size
+ *   DAT_INVALID_STATE:
+ *     one is not unconnected, or the other not connected; the subtype is its state
+ *   DAT_MODEL_NOT_SUPPORTED: a quality of service that the provider lacks
+ *   DAT_INSUFFICIENT_RESOURCES: resources are exhausted
+ * Thread safe. Does not block. Specification: connections.md, dat_ep_dup_connect.
+ */
+extern DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle,
+				     DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+				     const DAT_PVOID private_data, DAT_QOS quality_of_service);
+
+/*
+ * End a connection or an attempt at one; no error if it has ended.
+ * DAT_CONNECTION_EVENT_DISCONNECTED follows.
+ *
+ * ep_handle [in]      the endpoint
+ * close_flags [in]    DAT_CLOSE_GRACEFUL_FLAG: after the posted requests;
+ *                     DAT_CLOSE_ABRUPT_FLAG: at once, flushing them
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: another flag
+ *   DAT_INVALID_STATE: never connected, or reserved; the subtype is the state
+ *   DAT_INSUFFICIENT_RESOURCES: resources are exhausted
+ * Thread safe. Does not block. Specification: connections.md, dat_ep_disconnect.
+ */
+extern DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags);
+
+/*
+ * Send a message.
+ *
+ * ep_handle [in]           the endpoint
+ * num_segments [in]        0 to max_request_iov of the endpoint
+ * local_iov [in]           where the message is; read before the call returns, memory is in
+ *                          use until the completion; may be NULL for 0 segments
+ * user_cookie [in]         comes back with the completion
+ * completion_flags [in]    DAT_COMPLETION_ flags of this request
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 5:
+ *     too many segments; NULL, too long, or outside its region; a flag that is not allowed
+ *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_READ: a region of another protection zone
+ *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_READ: no live region, or without local read
+ *   DAT_INVALID_STATE:
+ *     the endpoint is neither connected nor disconnected; the subtype is its state
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     the queue is full until a completion is taken, or there is no EVD for it
+ * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_send.
+ */
+extern DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				   DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				   DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * Provide a buffer for a message to come. Legal in every state of the endpoint.
+ *
+ * ep_handle [in]           an endpoint without a shared receive queue
+ * num_segments [in]        0 to max_recv_iov of the endpoint
+ * local_iov [in]           where the message goes; read before the call returns, memory is in
+ *                          use until the completion; may be NULL for 0 segments
+ * user_cookie [in]         comes back with the completion
+ * completion_flags [in]    DAT_COMPLETION_ flags of this request
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 5:
+ *     too many segments; NULL, too long, or outside its region; a flag that is not allowed
+ *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_WRITE: a region of another protection zone
+ *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_WRITE: no live region, or without local write
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     the queue is full until a completion is taken, or there is no EVD for it
+ * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_recv.
+ */
+extern DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				   DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				   DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * Read from the memory of the peer.
+ *
+ * ep_handle [in]           the endpoint
+ * num_segments [in]        0 to max_rdma_read_iov of the endpoint
+ * local_iov [in]           where the data goes; read before the call returns, memory is in use
+ *                          until the completion; may be NULL for 0 segments
+ * user_cookie [in]         comes back with the completion
+ * remote_iov [in]          one triplet: the memory of the peer; read before the call returns
+ * completion_flags [in]    DAT_COMPLETION_ flags of this request
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 6:
+ *     too many segments; NULL, too long, or outside its region; a flag that is not allowed
+ *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_WRITE: a region of another protection zone
+ *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_WRITE: no live region, or without local write
+ *   DAT_INVALID_STATE:
+ *     the endpoint is neither connected nor disconnected; the subtype is its state
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     the queue is full until a completion is taken, or there is no EVD for it
+ *   DAT_LENGTH_ERROR: the local buffer is smaller than the remote one
+ *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS: the connection allows no RDMA Read
+ * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_rdma_read.
+ */
+extern DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+					DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+					const DAT_RMR_TRIPLET *remote_iov,
+					DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * Write to the memory of the peer.
+ *
+ * ep_handle [in]           the endpoint
+ * num_segments [in]        0 to max_rdma_write_iov of the endpoint
+ * local_iov [in]           where the data is; read before the call returns, memory is in use
+ *                          until the completion; may be NULL for 0 segments
+ * user_cookie [in]         comes back with the completion
+ * remote_iov [in]          one triplet: the memory of the peer; read before the call returns
+ * completion_flags [in]    DAT_COMPLETION_ flags of this request
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 6:
+ *     too many segments; NULL, too long, or outside its region; a flag that is not allowed
+ *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_READ: a region of another protection zone
+ *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_READ: no live region, or without local read
+ *   DAT_INVALID_STATE:
+ *     the endpoint is neither connected nor disconnected; the subtype is its state
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     the queue is full until a completion is taken, or there is no EVD for it
+ *   DAT_LENGTH_ERROR: the remote buffer is smaller than the data; nothing is written
+ * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_rdma_write.
+ */
+extern DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+					 DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+					 const DAT_RMR_TRIPLET *remote_iov,
+					 DAT_COMPLETION_FLAGS completion_flags);
+
+/*
+ * Tell the state of an endpoint, and whether its queues are idle.
+ *
+ * ep_handle [in]       the endpoint
+ * ep_state [out]       its state
+ * recv_idle [out]      no receive is outstanding
+ * request_idle [out]   no request is outstanding; each output may be NULL
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ * Thread safe. Does not block. Specification: endpoints.md, dat_ep_get_status.
+ */
+extern DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state,
+				    DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle);
+
+/*
+ * Destroy an endpoint. Its connection ends as by an abrupt disconnect.
+ *
+ * ep_handle [in]    the endpoint; invalid after success
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_STATE:
+ *     reserved, or waiting for the consumer to answer a request; the subtype is the state
+ * Thread safe. Does not block. Specification: endpoints.md, dat_ep_free.
+ */
+extern DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle);
+
+/*
+ * Make a disconnected endpoint unconnected, so that it can be connected again.
+ *
+ * ep_handle [in]    the endpoint
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_STATE: neither disconnected nor unconnected; the subtype is the state
+ * Thread safe. Does not block. Specification: endpoints.md, dat_ep_reset.
+ */
+extern DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle);
+
+/*
+ * Create an endpoint whose receives come from a shared receive queue.
+ *
+ * ia_handle [in]             the instance
+ * pz_handle [in]             the protection zone of its buffers
+ * recv_evd_handle [in]       EVD for completed receives, or DAT_HANDLE_NULL
+ * request_evd_handle [in]    EVD for completed sends, RDMA and binds, or DAT_HANDLE_NULL
+ * connect_evd_handle [in]    EVD for connection events, or DAT_HANDLE_NULL
+ * srq_handle [in]            the shared receive queue
+ * ep_attributes [in]         copied; not NULL
+ * ep_handle [out]            the endpoint, unconnected; valid until dat_ep_free
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ, _EVD_RECV, _EVD_REQUEST, _EVD_CONN, _SRQ:
+ *     no such object of the instance, or an EVD without the flag
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG7, 8: attributes NULL or wrong; NULL
+ *   DAT_MODEL_NOT_SUPPORTED: something asked for that the provider lacks
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     memory or objects of the device are used up, or a limit of the adapter is reached
+ * Thread safe. Does not block. Specification: endpoints.md, dat_ep_create_with_srq.
+ */
+extern DAT_RETURN
+dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+		       DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
+		       DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
+		       const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle);
+
+/*
+ * Tell how many receive buffers an endpoint holds.
+ *
+ * ep_handle [in]          the endpoint
+ * nbufs_allocated [out]   buffers held; DAT_VALUE_UNKNOWN if the provider cannot tell; may be
+ *                         NULL
+ * bufs_alloc_span [out]   messages from the oldest not complete to the newest; as above
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ * Thread safe. Does not block. Specification: endpoints.md, dat_ep_recv_query.
+ */
+extern DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated,
+				    DAT_COUNT *bufs_alloc_span);
+
+/*
+ * Set how many receive buffers an endpoint may hold, and arm both limits.
+ *
+ * ep_handle [in]              an endpoint
+ * soft_high_watermark [in]    buffers: above it comes an asynchronous event, once;
+ *                             DAT_WATERMARK_INFINITE for none
+ * hard_high_watermark [in]    buffers: above it the connection breaks; as above
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3: negative
+ *   DAT_MODEL_NOT_SUPPORTED: a watermark that the provider lacks
+ * Thread safe. Does not block. Specification: endpoints.md, dat_ep_set_watermark.
+ */
+extern DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark,
+				       DAT_COUNT hard_high_watermark);
+
+/* ---- calls: local memory regions ---- */
+
+/*
+ * Tell the parameters of a memory region.
+ *
+ * lmr_handle [in]        the region
+ * lmr_param_mask [in]    DAT_LMR_FIELD_ bits of the members to fill
+ * lmr_param [out]        filled as the mask asks
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR: no live region
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a bit that is not defined
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
+ * Thread safe. Does not block. Specification: memory.md, dat_lmr_query.
+ */
+extern DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lmr_param_mask,
+				DAT_LMR_PARAM *lmr_param);
+
+/*
+ * End a registration. After the call no byte of the memory changes through it any more.
+ *
+ * lmr_handle [in]    the region; invalid after success
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR: no live region
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_IN_USE: an RMR is bound to it
+ * Thread safe. May block shortly to let transfers into the memory end. Specification:
+ * memory.md, dat_lmr_free.
+ */
+extern DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr_handle);
+
+/*
+ * Make what was written by this host visible to RDMA Reads of peers, where lmr_sync_req of the
+ * provider asks for it; nothing happens elsewhere.
+ *
+ * ia_handle [in]         the instance
+ * local_segments [in]    the memory; read before the call returns
+ * num_segments [in]      triplets
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: no live region, outside it, or NULL
+ * Thread safe. Does not block. Specification: memory.md, dat_lmr_sync_rdma_read.
+ */
+extern DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle,
+					 const DAT_LMR_TRIPLET *local_segments,
+					 DAT_VLEN num_segments);
+
+/*
+ * Make what was written by a peer visible to this host, where lmr_sync_req of the provider
+ * asks for it; nothing happens elsewhere.
+ *
+ * ia_handle [in]         the instance
+ * local_segments [in]    the memory; read before the call returns
+ * num_segments [in]      triplets
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: no live region, outside it, or NULL
+ * Thread safe. Does not block. Specification: memory.md, dat_lmr_sync_rdma_write.
+ */
+extern DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle,
+					  const DAT_LMR_TRIPLET *local_segments,
+					  DAT_VLEN num_segments);
+
+/* ---- calls: remote memory regions ---- */
+
+/*
+ * Create a remote memory region: a window that is bound to memory when it is needed.
+ *
+ * pz_handle [in]     its protection zone
+ * rmr_handle [out]   the RMR, not bound; valid until dat_rmr_free
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ: no live zone
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: NULL
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     memory or objects of the device are used up, or a limit of the adapter is reached
+ * Thread safe. Does not block. Specification: memory.md, dat_rmr_create.
+ */
+extern DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle);
+
+/*
+ * Tell the parameters of an RMR.
+ *
+ * rmr_handle [in]        the RMR
+ * rmr_param_mask [in]    DAT_RMR_FIELD_ bits of the members to fill
+ * rmr_param [out]        filled as the mask asks
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_RMR: no live RMR
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2:
+ *     a bit that is not defined, or the triplet of an RMR that is not bound
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
+ * Thread safe. Does not block. Specification: memory.md, dat_rmr_query.
+ */
+extern DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rmr_param_mask,
+				DAT_RMR_PARAM *rmr_param);
+
+/*
+ * Post the binding of an RMR to a range of a memory region; the binding before it ends.
+ *
+ * rmr_handle [in]          the RMR
+ * lmr_triplet [in]         the range; length 0 unbinds; read before the call returns
+ * mem_priv [in]            what peers may do: DAT_MEM_PRIV_REMOTE_ flags
+ * ep_handle [in]           the endpoint whose peer may; it carries the completion
+ * user_cookie [in]         comes back with the completion
+ * completion_flags [in]    DAT_COMPLETION_ flags of this bind
+ * context [out]            the key for peers; usable once the bind completed
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_RMR: no live RMR
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 6, 7:
+ *     no such range; privileges; a flag that is not allowed; NULL
+ *   DAT_PROTECTION_VIOLATION: not all three in one protection zone
+ *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_READ, DAT_PRIVILEGES_WRITE:
+ *     the region lacks the local privilege
+ *   DAT_INVALID_STATE:
+ *     the endpoint cannot take requests, the subtype is its state;
+ *     DAT_INVALID_STATE_EP_EVD_REQUEST: its EVD takes no binds
+ *   DAT_INSUFFICIENT_RESOURCES: the request queue is full
+ * Thread safe. Does not block. Specification: memory.md, dat_rmr_bind.
+ */
+extern DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
+			       DAT_MEM_PRIV_FLAGS mem_priv, DAT_EP_HANDLE ep_handle,
+			       DAT_RMR_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags,
+			       DAT_RMR_CONTEXT *context);
+
+/*
+ * Destroy an RMR, bound or not.
+ *
+ * rmr_handle [in]    the RMR; invalid after success
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_RMR: no live RMR
+ * Thread safe. Waits for a copy of a peer through the window that is under way; a peer that is
+ * stopped in the middle of one holds the call for at most the peer time-out (5 s by default), then
+ * its connection is broken. Specification: memory.md, dat_rmr_free.
+ */
+extern DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle);
+
+/* ---- calls: public service points ---- */
+
+/*
+ * Listen for connection requests.
+ *
+ * ia_handle [in]     the instance
+ * conn_qual [in]     the qualifier to listen on, not 0
+ * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the requests
+ * psp_flags [in]     who provides endpoints: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
+ * psp_handle [out]   the PSP, listening; valid until dat_psp_free
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_CR: no EVD of the instance for requests
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5: qualifier; flag; NULL
+ *   DAT_CONN_QUAL_IN_USE: somebody listens there
+ *   DAT_MODEL_NOT_SUPPORTED: a flag that the provider lacks
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     memory or objects of the device are used up, or a limit of the adapter is reached
+ * Thread safe. Does not block. Specification: connections.md, dat_psp_create.
+ */
+extern DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
+				 DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
+				 DAT_PSP_HANDLE *psp_handle);
+
+/*
+ * Listen for connection requests on a qualifier that the provider chooses.
+ *
+ * ia_handle [in]     the instance
+ * conn_qual [out]    the qualifier, below 65536
+ * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the requests
+ * psp_flags [in]     who provides endpoints: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
+ * psp_handle [out]   the PSP, listening; valid until dat_psp_free
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_CR: no EVD of the instance for requests
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5: NULL; flag; NULL
+ *   DAT_CONN_QUAL_UNAVAILABLE: none is left
+ *   DAT_MODEL_NOT_SUPPORTED: a flag that the provider lacks
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     memory or objects of the device are used up, or a limit of the adapter is reached
+ * Thread safe. Does not block. Specification: connections.md, dat_psp_create_any.
+ */
+extern DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual,
+				     DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
+				     DAT_PSP_HANDLE *psp_handle);
+
+/*
+ * Tell the parameters of a PSP.
+ *
+ * psp_handle [in]        the PSP
+ * psp_param_mask [in]    DAT_PSP_FIELD_ bits of the members to fill
+ * psp_param [out]        filled as the mask asks
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PSP: no live PSP
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a bit that is not defined
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
+ * Thread safe. Does not block. Specification: connections.md, dat_psp_query.
+ */
+extern DAT_RETURN dat_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK psp_param_mask,
+				DAT_PSP_PARAM *psp_param);
+
+/*
+ * Stop listening. Requests that have arrived can still be answered.
+ *
+ * psp_handle [in]    the PSP; invalid after success
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PSP: no live PSP
+ * Thread safe. Does not block. Specification: connections.md, dat_psp_free.
+ */
+extern DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle);
+
+/* ---- calls: reserved service points ---- */
+
+/*
+ * Listen for one connection request, for one endpoint.
+ *
+ * ia_handle [in]     the instance
+ * conn_qual [in]     the qualifier to listen on, not 0
+ * ep_handle [in]     an unconnected endpoint, reserved until the request is answered or the
+ *                    RSP freed
+ * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the request
+ * rsp_handle [out]   the RSP; valid until dat_rsp_free
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP, DAT_INVALID_HANDLE_EVD_CR:
+ *     no such object of the instance
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 5: qualifier; NULL
+ *   DAT_CONN_QUAL_IN_USE: somebody listens there
+ *   DAT_INVALID_STATE: the endpoint is not unconnected; the subtype is its state
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     memory or objects of the device are used up, or a limit of the adapter is reached
+ * Thread safe. Does not block. Specification: connections.md, dat_rsp_create.
+ */
+extern DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
+				 DAT_EP_HANDLE ep_handle, DAT_EVD_HANDLE evd_handle,
+				 DAT_RSP_HANDLE *rsp_handle);
+
+/*
+ * Tell the parameters of an RSP.
+ *
+ * rsp_handle [in]        the RSP
+ * rsp_param_mask [in]    DAT_RSP_FIELD_ bits of the members to fill
+ * rsp_param [out]        filled as the mask asks
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_RSP: no live RSP
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a bit that is not defined
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
+ * Thread safe. Does not block. Specification: connections.md, dat_rsp_query.
+ */
+extern DAT_RETURN dat_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK rsp_param_mask,
+				DAT_RSP_PARAM *rsp_param);
+
+/*
+ * Destroy an RSP. An endpoint that still waits for a request becomes unconnected.
+ *
+ * rsp_handle [in]    the RSP; invalid after success
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_RSP: no live RSP
+ * Thread safe. Does not block. Specification: connections.md, dat_rsp_free.
+ */
+extern DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle);
+
+/* ---- calls: protection zones ---- */
+
+/*
+ * Create a protection zone: endpoints reach the memory of their own zone only.
+ *
+ * ia_handle [in]    the instance
+ * pz_handle [out]   the zone, valid until dat_pz_free
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: NULL
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     memory or objects of the device are used up, or a limit of the adapter is reached
+ * Thread safe. Does not block. Specification: memory.md, dat_pz_create.
+ */
+extern DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle);
+
+/*
+ * Tell the parameters of a protection zone.
+ *
+ * pz_handle [in]        the zone
+ * pz_param_mask [in]    DAT_PZ_FIELD_ bits of the members to fill
+ * pz_param [out]        filled as the mask asks
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ: no live zone
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a bit that is not defined
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
+ * Thread safe. Does not block. Specification: memory.md, dat_pz_query.
+ */
+extern DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK pz_param_mask,
+			       DAT_PZ_PARAM *pz_param);
+
+/*
+ * Destroy a protection zone.
+ *
+ * pz_handle [in]    the zone; invalid after success
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ: no live zone
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_PZ_IN_USE: an endpoint, LMR, RMR or SRQ is in it
+ * Thread safe. Does not block. Specification: memory.md, dat_pz_free.
+ */
+extern DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle);
+
+/* ---- calls: shared receive queues ---- */
+
+/*
+ * Create a shared receive queue, from which several endpoints take their buffers.
+ *
+ * ia_handle [in]     the instance
+ * pz_handle [in]     the protection zone of its buffers
+ * srq_attr [in]      copied; low_watermark is DAT_SRQ_LW_DEFAULT
+ * srq_handle [out]   the SRQ, valid until dat_srq_free
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ: no live zone
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4:
+ *     NULL, a number out of range, or a watermark; NULL
+ *   DAT_MODEL_NOT_SUPPORTED: the provider has no SRQs
+ *   DAT_INSUFFICIENT_RESOURCES:
+ *     memory or objects of the device are used up, or a limit of the adapter is reached
+ * Thread safe. Does not block. Specification: srq.md, dat_srq_create.
+ */
+extern DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+				 DAT_SRQ_ATTR *srq_attr, DAT_SRQ_HANDLE *srq_handle);
+
+/*
+ * Destroy a shared receive queue and drop its buffers.
+ *
+ * srq_handle [in]    the SRQ; invalid after success
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_SRQ: no live SRQ
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_IN_USE: an endpoint is tied to it
+ * Thread safe. Does not block. Specification: srq.md, dat_srq_free.
+ */
+extern DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq_handle);
+
+/*
+ * Provide a buffer for a message to any endpoint of the queue.
+ *
+ * srq_handle [in]      the SRQ
+ * num_segments [in]    0 to max_recv_iov of the SRQ
+ * local_iov [in]       where the message goes; read before the call returns, memory is in use
+ *                      until the completion; may be NULL for 0 segments
+ * user_cookie [in]     comes back with the completion
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_SRQ: no live SRQ
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3: too many segments; NULL or outside its region
+ *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_WRITE:
+ *     a region of another protection zone than the SRQ
+ *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_WRITE: no live region, or without local write
+ *   DAT_INSUFFICIENT_RESOURCES: the queue is full
+ * Thread safe. Does not block. Specification: srq.md, dat_srq_post_recv.
+ */
+extern DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
+				    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie);
+
+/*
+ * Tell the parameters of a shared receive queue.
+ *
+ * srq_handle [in]        the SRQ
+ * srq_param_mask [in]    DAT_SRQ_FIELD_ bits of the members to fill
+ * srq_param [out]        filled as the mask asks
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_SRQ: no live SRQ
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a bit that is not defined
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
+ * Thread safe. Does not block. Specification: srq.md, dat_srq_query.
+ */
+extern DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param_mask,
+				DAT_SRQ_PARAM *srq_param);
+
+/*
+ * Change how many buffers a shared receive queue holds.
+ *
+ * srq_handle [in]          the SRQ
+ * srq_max_recv_dto [in]    buffers, from 1 to max_recv_per_srq
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_SRQ: no live SRQ
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: out of range
+ *   DAT_INVALID_STATE:
+ *     fewer than the buffers outstanding, or than the low watermark; nothing is changed
+ *   DAT_INSUFFICIENT_RESOURCES: memory is used up; nothing is changed
+ * Thread safe. Does not block. Specification: srq.md, dat_srq_resize.
+ */
+extern DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto);
+
+/*
+ * Ask for one asynchronous event when fewer buffers than this are left.
+ *
+ * srq_handle [in]       the SRQ
+ * low_watermark [in]    buffers, from 0 (never) to max_recv_dtos
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_SRQ: no live SRQ
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: out of range
+ *   DAT_MODEL_NOT_SUPPORTED: the provider lacks this watermark
+ * Thread safe. Does not block. Specification: srq.md, dat_srq_set_lw.
+ */
+extern DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark);
+
+/* ---- calls: registry ---- */
+
+/*
+ * Tell the adapters that dat.conf lists for this API version, or the built-in ones where it
+ * lists none. No library is loaded.
+ *
+ * max_to_return [in]        blocks that the list has room for, from 1
+ * entries_returned [out]    the number of adapters, also where the call fails for want of room
+ * dat_provider_list [out]   array of pointers to blocks of the caller; the first ones are
+ *                           filled
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2, 3:
+ *     too little room: what fits is filled; NULL; NULL in the array
+ *   DAT_INTERNAL_ERROR: the file that DAT_OVERRIDE names cannot be read
+ * Thread safe. The first call reads the registry file. Specification: registry.md,
+ * dat_registry_list_providers.
+ */
+extern DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entries_returned,
+					      DAT_PROVIDER_INFO **dat_provider_list);
+
+/* ---- calls: return codes ---- */
+
+/*
+ * Name the type and the subtype of a return code.
+ *
+ * return_value [in]     the code; its class does not matter
+ * major_message [out]   the enumerator of the type, as constant text
+ * minor_message [out]   that of the subtype, empty if there is none; NULL if not wanted
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_PARAMETER:
+ *     a type or subtype that is not defined; the messages can be printed all the same
+ * Thread safe. Does not block. Specification: registry.md, dat_strerror.
+ */
+extern DAT_RETURN dat_strerror(DAT_RETURN return_value, const char **major_message,
+			       const char **minor_message);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* _DAT_H_ */

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Posting data transfers. Each call checks its parameters (local bounds, zone and privileges
+ * included), then the state, then the room in the queue, and only then takes a slot; what it
+ * refuses leaves no trace. In the disconnected state an accepted post is flushed at once.
+ */
+#include <string.h>
+
+#include "core/calls.h"
+#include "core/ep.h"
+#include "core/ep_state.h"
+#include "core/status.h"
+#include "core/transport.h"
+
+/* One posting call, with the positions of its parameters. */
+struct dto_post {
+	enum core_op op;
+	DAT_COUNT segments;
+	const DAT_LMR_TRIPLET *iov;
+	DAT_DTO_COOKIE cookie;
+	DAT_COMPLETION_FLAGS flags;
+	const DAT_RMR_TRIPLET *remote;
+	enum core_mem_use use;
+	DAT_COUNT iov_max;	/* segments allowed */
+	DAT_VLEN len_max;	/* bytes allowed */
+	unsigned int flags_arg; /* position of completion_flags */
+	DAT_VLEN len;		/* out: bytes in the local segments */
+};
+
+static DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dto_post *post)
+{
+	DAT_COMPLETION_FLAGS all =
+		DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
+
+	if (post->flags & ~all)
+		return core_bad_arg(post->flags_arg);
+	if ((post->flags & DAT_COMPLETION_UNSIGNALLED_FLAG) &&
+	    !(ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG))
+		return core_bad_arg(post->flags_arg);
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
+{
+	DAT_RETURN ret;
+
+	if (post->segments < 0 || post->segments > post->iov_max)
+		return core_bad_arg(2);
+	if (post->segments && !post->iov)
+		return core_bad_arg(3);
+	post->len = 0;
+	for (DAT_COUNT i = 0; i < post->segments; i++) {
+		ret = core_mem_check(&ep->ia->mem, &post->iov[i], ep->pz, post->use);
+		if (ret != DAT_SUCCESS)
+			return ret;
+		/* no single segment exceeds an address space, but many together could wrap */
+		if (post->iov[i].segment_length > UINT64_MAX - post->len)
+			return core_bad_arg(3);
+		post->len += post->iov[i].segment_length;
+	}
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN dto_check_lengths(const struct dto_post *post)
+{
+	if (post->op == CORE_OP_RDMA_READ) {
+		if (post->remote->segment_length > post->len)
+			return core_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+		return post->remote->segment_length > post->len_max ? core_bad_arg(5) : DAT_SUCCESS;
+	}
+	if (post->len > post->len_max)
+		return core_bad_arg(3);
+	if (post->op == CORE_OP_RDMA_WRITE && post->remote->segment_length < post->len)
+		return core_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN dto_check_room(const struct core_ep *ep, const struct dto_post *post)
+{
+	bool is_read = post->op == CORE_OP_RDMA_READ;
+
+	if (ep->req.tail - ep->req.head >= ep->req.capacity)
+		return core_no_resources(DAT_RESOURCE_TEP);
+	if (is_read && !ep->attr.max_rdma_read_out) /* DTO-109 */
+		return core_no_resources(DAT_RESOURCE_CREDITS);
+	if (is_read && ep->state == DAT_EP_STATE_CONNECTED && !ep->peer_read_in) /* DTO-110 */
+		return core_no_resources(DAT_RESOURCE_CREDITS);
+	return DAT_SUCCESS;
+}
+
+uint32_t core_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from, DAT_COUNT count,
+			    DAT_VLEN len)
+{
+	uint32_t used = 0;
+
+	for (DAT_COUNT i = 0; i < count && len; i++) {
+		if (!from[i].segment_length)
+			continue;
+		to[used] = from[i];
+		if (to[used].segment_length > len)
+			to[used].segment_length = len;
+		len -= to[used].segment_length;
+		used++;
+	}
+	return used;
+}
+
+static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post *post)
+{
+	struct core_req *req = core_req_take(ep, post->op, post->flags);
+
+	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
+	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
+	if (post->remote)
+		req->remote = *post->remote;
+	req->cookie = post->cookie;
+	return req;
+}
+
+static DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
+{
+	enum core_ep_verdict verdict = core_ep_asks(ep, CORE_CALL_POST_REQUEST);
+	struct core_req *req;
+	DAT_RETURN ret;
+
+	ret = dto_check_flags(ep, post);
+	if (ret == DAT_SUCCESS)
+		ret = dto_check_segments(ep, post);
+	if (ret == DAT_SUCCESS)
+		ret = dto_check_lengths(post);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (verdict == CORE_EP_NO)
+		return core_ep_bad_state(ep->state);
+	ret = dto_check_room(ep, post);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	req = dto_take_slot(ep, post);
+	if (verdict == CORE_EP_FLUSH)
+		core_req_done(ep, req, DAT_DTO_ERR_FLUSHED, 0);
+	else
+		ep->ia->ops->post_request(ep, req);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			     DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret;
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	ret = dto_post_locked(ep, &(struct dto_post){.op = CORE_OP_SEND,
+						     .segments = num_segments,
+						     .iov = local_iov,
+						     .cookie = user_cookie,
+						     .flags = completion_flags,
+						     .use = CORE_MEM_SOURCE,
+						     .iov_max = ep->attr.max_request_iov,
+						     .len_max = ep->attr.max_message_size,
+						     .flags_arg = 5});
+	core_handle_unlock(ep->cell);
+	return ret;
+}
+
+/* RDMA in either direction. */
+static DAT_RETURN dto_post_rdma(DAT_EP_HANDLE ep_handle, struct dto_post *post)
+{
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	bool is_read = post->op == CORE_OP_RDMA_READ;
+	DAT_RETURN ret;
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	post->iov_max = is_read ? ep->attr.max_rdma_read_iov : ep->attr.max_rdma_write_iov;
+	post->len_max = ep->attr.max_rdma_size;
+	post->use = is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE;
+	post->flags_arg = 6;
+	ret = post->remote ? dto_post_locked(ep, post) : core_bad_arg(5);
+	core_handle_unlock(ep->cell);
+	return ret;
+}
+
+DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				  const DAT_RMR_TRIPLET *remote_iov,
+				  DAT_COMPLETION_FLAGS completion_flags)
+{
+	return dto_post_rdma(ep_handle, &(struct dto_post){.op = CORE_OP_RDMA_READ,
+							   .segments = num_segments,
+							   .iov = local_iov,
+							   .cookie = user_cookie,
+							   .flags = completion_flags,
+							   .remote = remote_iov});
+}
+
+DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				   DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				   const DAT_RMR_TRIPLET *remote_iov,
+				   DAT_COMPLETION_FLAGS completion_flags)
+{
+	return dto_post_rdma(ep_handle, &(struct dto_post){.op = CORE_OP_RDMA_WRITE,
+							   .segments = num_segments,
+							   .iov = local_iov,
+							   .cookie = user_cookie,
+							   .flags = completion_flags,
+							   .remote = remote_iov});
+}
+
+/* --- Receives --- */
+
+static DAT_RETURN recv_check(struct core_ep *ep, struct dto_post *post)
+{
+	if (post->flags & ~DAT_COMPLETION_UNSIGNALLED_FLAG)
+		return core_bad_arg(5);
+	if (post->flags && ep->attr.recv_completion_flags != DAT_COMPLETION_UNSIGNALLED_FLAG)
+		return core_bad_arg(5);
+	return dto_check_segments(ep, post);
+}
+
+static DAT_RETURN recv_post_locked(struct core_ep *ep, struct dto_post *post)
+{
+	struct core_recv_queue *queue = &ep->recv;
+	struct core_wqe *wqe;
+	DAT_RETURN ret;
+
+	if (ep->srq) /* EP-CRSRQ-04 */
+		return core_bad_arg(1);
+	ret = recv_check(ep, post);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (!ep->recv_evd || queue->tail - queue->head >= queue->capacity)
+		return core_no_resources(DAT_RESOURCE_TEP);
+	wqe = &queue->slots[queue->tail & queue->mask];
+	wqe->segments = core_copy_segments(wqe->iov, post->iov, post->segments, post->len);
+	wqe->len = post->len;
+	wqe->cookie = post->cookie;
+	wqe->flags = post->flags;
+	queue->tail++;
+	if (core_ep_asks(ep, CORE_CALL_POST_RECV) == CORE_EP_FLUSH)
+		core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
+	else if (core_ep_watch(ep))
+		ep->ia->ops->post_recv(ep);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN core_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			     DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret;
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	ret = recv_post_locked(ep, &(struct dto_post){.segments = num_segments,
+						      .iov = local_iov,
+						      .cookie = user_cookie,
+						      .flags = completion_flags,
+						      .use = CORE_MEM_TARGET,
+						      .iov_max = ep->attr.max_recv_iov});
+	core_handle_unlock(ep->cell);
+	return ret;
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The event dispatcher: a bounded ring of events, allocated at creation, and at most one direct
+ * waiter. All members are guarded by the lock of its cell (rank 7) unless marked otherwise.
+ */
+#ifndef CORE_EVD_H
+#define CORE_EVD_H
+
+#include <semaphore.h>
+
+#include "core/cno.h"
+#include "core/handle.h"
+
+struct core_ia;
+
+/* The kinds of stream that feed an EVD, as far as they must agree (EP-CREATE-71 to -75). */
+enum core_stream {
+	CORE_STREAM_THRESHOLD,	 /* completions, default or EVD_THRESHOLD flags */
+	CORE_STREAM_UNSIGNALLED, /* completions of an UNSIGNALLED queue */
+	CORE_STREAM_SOLICITED,	 /* Receive completions of a SOLICITED_WAIT queue */
+	CORE_STREAM_OTHER,	 /* connection, connection request and asynchronous events */
+	CORE_STREAM_KINDS,
+};
+
+/* A queued event. */
+struct core_event {
+	DAT_EVENT event;
+	struct core_ref
+		srq; /* a completed Receive of this SRQ: its entry is free when this is taken */
+};
+
+enum core_release {
+	CORE_RELEASE_NONE,
+	CORE_RELEASE_EVENT,	 /* a notifying event reached the threshold */
+	CORE_RELEASE_UNWAITABLE, /* dat_evd_set_unwaitable, even if it was cleared again since */
+};
+
+struct core_evd {
+	/* set at creation */
+	struct core_handle *cell;
+	struct core_ia *ia;
+	DAT_EVD_FLAGS flags;
+
+	struct core_event *ring;
+	uint32_t capacity; /* what evd_qlen reports */
+	uint32_t size;	   /* slots of the ring: a power of two, at least capacity */
+	uint64_t head, tail;
+	struct core_cno *cno; /* or NULL */
+	bool is_enabled;
+	bool is_waitable;
+	bool is_overflowed; /* a loss was told and no event was taken since (EVD-STREAM-31) */
+	bool is_dying;	    /* the handle is dead; waiters and pollers leave */
+	uint32_t users[CORE_STREAM_KINDS];
+
+	/* the direct waiter */
+	bool has_waiter;
+	enum core_release release; /* why it has to leave */
+	bool is_asleep; /* the waiter is in, or on its way into, sem_clockwait on `wake` */
+	DAT_COUNT threshold;
+	sem_t wake;
+
+	struct core_trigger trigger; /* guarded by the lock of `cno` */
+	bool has_past_triggers;	     /* there may be some in other CNOs */
+
+	uint32_t busy;	     /* threads that drive the transport or wait, without the lock */
+	pthread_cond_t gone; /* busy fell to 0 while dying */
+};
+
+/* Makes an EVD; the core's own use (asynchronous EVD) and that of dat_evd_create. */
+DAT_RETURN core_evd_new(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags,
+			struct core_cno *cno, struct core_evd **evd_out);
+/* A trigger of that EVD, if it lives, was named to a thread that never took it. */
+void core_evd_give_back(DAT_EVD_HANDLE handle, struct core_cno *cno);
+/* Destroys an EVD whose cell is dead: waiters leave, queued requests are refused. */
+void core_evd_destroy(struct core_evd *evd);
+
+/* Is it a live EVD of the instance with all of `need`? Changes nothing. */
+bool core_evd_suits(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need);
+/*
+ * Ties a stream to the EVD behind the handle. Fails with `bad` when the handle is no live EVD of
+ * the instance with all of `need`, with DAT_INVALID_PARAMETER / arg when its streams do not agree.
+ */
+DAT_RETURN core_evd_attach(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
+			   enum core_stream stream, DAT_RETURN bad, unsigned int arg,
+			   struct core_evd **evd_out);
+void core_evd_reattach(struct core_evd *evd, enum core_stream stream);
+void core_evd_detach(struct core_evd *evd, enum core_stream stream);
+
+/* Ties the asynchronous events of `ia` to an EVD of another instance of the adapter, and unties. */
+DAT_RETURN core_evd_borrow(DAT_EVD_HANDLE handle, struct core_ia *ia);
+void core_evd_unborrow(struct core_ia *ia);
+
+/* Queues an event (evd_handle is filled in). A full queue is an overflow. Any lock of a smaller
+ * rank may be held. */
+void core_evd_post(struct core_evd *evd, DAT_EVENT *event, bool is_notifying);
+/* The same with the EVD locked; an overflow is dropped in silence (asynchronous EVD). */
+void core_evd_post_locked(struct core_evd *evd, DAT_EVENT *event);
+/* The same, but a full queue is just reported. */
+bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event);
+
+/* The completion of a Receive, of that SRQ if it has one. */
+void core_evd_post_recv(struct core_evd *evd, DAT_EVENT *event, bool is_notifying,
+			struct core_ref srq);
+
+/*
+ * dat_evd_wait's and dat_evd_dequeue's common part: takes the first event. Locked, not empty. The
+ * caller gives the result to core_srq_return() when it holds no lock any more.
+ */
+struct core_ref core_evd_take_locked(struct core_evd *evd, DAT_EVENT *event);
+
+/* Bracket work without the lock on an EVD that must not vanish meanwhile. */
+void core_evd_busy_locked(struct core_evd *evd);
+void core_evd_idle_locked(struct core_evd *evd);
+
+/* Drives the transport once, without the lock. False: the EVD died meanwhile (lock still held). */
+bool core_evd_drive_locked(struct core_evd *evd);
+
+static inline uint32_t core_evd_count_locked(const struct core_evd *evd)
+{
+	return (uint32_t)(evd->tail - evd->head);
+}
+
+#endif

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Handles. Every object that a consumer can name has a cell in one reserved address range, and
+ * the cell's address is the handle. Cells are never unmapped, so that a stale, foreign or random
+ * handle can be looked at safely: a range compare, an alignment test and the cell's tag decide.
+ * The cell also holds the object's lock: a call locks the cell, checks the tag again and then owns
+ * the object; freeing makes the tag dead under the same lock. The range is wiped in a forked child,
+ * which therefore refuses all inherited handles without any check on the data path.
+ */
+#ifndef CORE_HANDLE_H
+#define CORE_HANDLE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <dat/udat.h>
+#include <dat/dat_registry.h>
+
+#include "core/lock.h"
+
+struct core_ia;
+
+/* What libdat.so.1 reads to check a handle before it follows it (exported data symbol). */
+struct opendat_handle_arena {
+	uint32_t magic;
+	uint32_t cell_size;
+	uintptr_t base; /* 0 until first use; written after size */
+	size_t size;
+};
+
+#define CORE_ARENA_MAGIC 0x0da7a4e4u
+#define CORE_CELL_SIZE 128u
+
+/* Tags of live cells: handle type + 1. A free or dead cell has tag 0. */
+#define CORE_TAG(type) ((uint32_t)(type) + 1u)
+/* Added to the tag of what dat_ia_close is about to destroy: refused to everybody else. */
+#define CORE_TAG_DOOMED 0x80000000u
+
+struct core_handle {
+	const DAT_PROVIDER *provider; /* first word, read by compiled consumers; never cleared */
+	_Atomic uint32_t tag;	      /* guarded by lock; read without it only as a hint */
+	uint32_t generation;	      /* guarded by lock; counts the uses of this cell */
+	struct core_lock lock;	      /* the object's lock */
+	void *object;		      /* guarded by lock; valid while tag is not 0 */
+	struct core_ia *ia;	      /* set at creation */
+	DAT_CONTEXT context;	      /* guarded by lock */
+	struct core_handle *next;     /* the IA's list of objects of this type (IA lock), */
+	struct core_handle *prev;     /* or the free list (arena lock) */
+};
+
+_Static_assert(sizeof(struct core_handle) <= CORE_CELL_SIZE, "a handle fits its cell");
+
+/* A reference to an object that may be gone when it is used; compare core_handle_lock_ref(). */
+struct core_ref {
+	struct core_handle *cell;
+	uint32_t generation;
+};
+
+/* Takes a free cell (tag 0, object set, not yet visible as live). NULL: no memory. */
+struct core_handle *core_handle_alloc(const DAT_PROVIDER *provider, struct core_ia *ia,
+				      void *object);
+
+/* Makes the cell live with the given type. The handle may be given to the consumer after it. */
+void core_handle_publish(struct core_handle *cell, DAT_HANDLE_TYPE type);
+
+/* Marks a live cell dead. Lock held. No later call finds the object through its handle. */
+void core_handle_kill_locked(struct core_handle *cell);
+
+/* Refuses a live handle from now on, without its lock; its object is destroyed later (ia_close.c).
+ */
+void core_handle_doom(struct core_handle *cell);
+
+/* The object of a doomed cell, locked; NULL when another thread is freeing it. */
+void *core_handle_lock_doomed(struct core_handle *cell);
+
+/* Gives a dead or never published cell back. Not reissued for the next 1,000 creations. */
+void core_handle_release(struct core_handle *cell);
+
+/* True when the value can be a cell of ours (no access is made to anything else). */
+bool core_handle_is_cell(DAT_HANDLE handle);
+
+/* The live object of that type, its lock held; NULL (no lock held) when there is none. */
+void *core_handle_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type);
+
+/* As core_handle_lock for any type; the type found is stored. */
+struct core_handle *core_handle_lock_any(DAT_HANDLE handle, DAT_HANDLE_TYPE *type_out);
+
+/* As core_handle_lock by reference: NULL when the object of that generation is gone. */
+void *core_handle_lock_ref(struct core_ref ref, DAT_HANDLE_TYPE type);
+
+static inline void core_handle_unlock(struct core_handle *cell)
+{
+	core_lock_release(&cell->lock);
+}
+
+static inline struct core_ref core_handle_ref(struct core_handle *cell)
+{
+	return (struct core_ref){cell, cell->generation};
+}
+
+#endif

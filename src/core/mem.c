@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The memory table (see mem.h). Lookup and revocation meet as in Dekker's algorithm: a user raises
+ * `pins`, then reads `key`; the owner clears `key`, then reads `pins`; both sides sequentially
+ * consistent, so that at least one sees the other.
+ */
+#include "core/mem.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "core/pz.h"
+#include "core/status.h"
+
+#define MEM_INDEX_MASK (CORE_MEM_MAX - 1)
+#define MEM_GENERATION_MASK ((1u << (32 - CORE_MEM_INDEX_BITS)) - 1)
+#define MEM_QUARANTINE 1024u /* free slots that wait before the oldest is used again */
+
+int core_mem_init(struct core_mem *mem)
+{
+	core_lock_init(&mem->lock);
+	mem->slots = 0;
+	mem->free_first = 0;
+	mem->free_last = 0;
+	mem->free_count = 0;
+	return 0;
+}
+
+void core_mem_fini(struct core_mem *mem)
+{
+	for (uint32_t i = 0; i < CORE_MEM_MAX / CORE_MEM_CHUNK; i++)
+		free(atomic_load_explicit(&mem->chunks[i], memory_order_relaxed));
+	core_lock_destroy(&mem->lock);
+}
+
+static struct core_lmr *mem_slot(struct core_mem *mem, uint32_t index)
+{
+	/* acquire: pairs with the release in mem_grow_locked, else the slot's zeroes are not seen
+	 */
+	struct core_lmr *chunk =
+		atomic_load_explicit(&mem->chunks[index / CORE_MEM_CHUNK], memory_order_acquire);
+
+	return chunk ? &chunk[index % CORE_MEM_CHUNK] : NULL;
+}
+
+static void mem_push_locked(struct core_mem *mem, struct core_lmr *lmr)
+{
+	lmr->next_free = 0;
+	if (mem->free_last)
+		mem_slot(mem, mem->free_last - 1)->next_free = lmr->index + 1;
+	else
+		mem->free_first = lmr->index + 1;
+	mem->free_last = lmr->index + 1;
+	mem->free_count++;
+}
+
+/* Generations start at random, so that keys of another process are unlikely to be valid here. */
+static bool mem_grow_locked(struct core_mem *mem)
+{
+	struct core_lmr *chunk;
+	uint32_t seed = 0;
+
+	if (mem->slots == CORE_MEM_MAX)
+		return false;
+	chunk = calloc(CORE_MEM_CHUNK, sizeof(*chunk));
+	if (!chunk)
+		return false;
+	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+		seed = (uint32_t)(uintptr_t)chunk;
+	/* release: see mem_slot */
+	atomic_store_explicit(&mem->chunks[mem->slots / CORE_MEM_CHUNK], chunk,
+			      memory_order_release);
+	for (uint32_t i = 0; i < CORE_MEM_CHUNK; i++) {
+		chunk[i].index = mem->slots + i;
+		chunk[i].generation = (seed + i * 7919u) & MEM_GENERATION_MASK;
+		mem_push_locked(mem, &chunk[i]);
+	}
+	mem->slots += CORE_MEM_CHUNK;
+	return true;
+}
+
+struct core_lmr *core_mem_alloc(struct core_mem *mem)
+{
+	struct core_lmr *lmr = NULL;
+
+	core_lock_acquire(&mem->lock);
+	if (mem->free_count <= MEM_QUARANTINE)
+		(void)mem_grow_locked(mem);
+	if (mem->free_first) {
+		lmr = mem_slot(mem, mem->free_first - 1);
+		mem->free_first = lmr->next_free;
+		if (!mem->free_first)
+			mem->free_last = 0;
+		mem->free_count--;
+	}
+	core_lock_release(&mem->lock);
+	return lmr;
+}
+
+uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
+{
+	uint32_t key;
+
+	(void)mem;
+	lmr->generation = (lmr->generation + 1) & MEM_GENERATION_MASK;
+	if (!lmr->generation && !lmr->index) /* 0 is no key */
+		lmr->generation = 1;
+	key = lmr->generation << CORE_MEM_INDEX_BITS | lmr->index;
+	/* release: pairs with the load in mem_pin, else a user sees old bounds */
+	atomic_store_explicit(&lmr->key, key, memory_order_release);
+	return key;
+}
+
+void core_mem_revoke(struct core_mem *mem, struct core_lmr *lmr)
+{
+	const struct timespec pause = {0, 20000};
+	unsigned int spins = 0;
+
+	(void)mem;
+	atomic_store(&lmr->key, 0);
+	/* sequentially consistent: meets the increment in mem_pin; its acquire pairs with the
+	 * release in core_mem_put */
+	while (atomic_load(&lmr->pins)) {
+		if (++spins < 100)
+			sched_yield();
+		else
+			nanosleep(&pause, NULL);
+	}
+}
+
+void core_mem_free(struct core_mem *mem, struct core_lmr *lmr)
+{
+	core_lock_acquire(&mem->lock);
+	mem_push_locked(mem, lmr);
+	core_lock_release(&mem->lock);
+}
+
+/* The live region of that key, pinned; NULL if there is none. */
+static struct core_lmr *mem_pin(struct core_mem *mem, uint32_t key)
+{
+	struct core_lmr *lmr = key ? mem_slot(mem, key & MEM_INDEX_MASK) : NULL;
+
+	if (!lmr)
+		return NULL;
+	atomic_fetch_add(&lmr->pins, 1);
+	if (atomic_load(&lmr->key) == key)
+		return lmr;
+	core_mem_put(lmr);
+	return NULL;
+}
+
+static bool mem_is_inside(const struct core_lmr *lmr, const DAT_LMR_TRIPLET *segment)
+{
+	DAT_VLEN offset = segment->virtual_address - lmr->address;
+
+	return segment->virtual_address >= lmr->address && offset <= lmr->length &&
+	       segment->segment_length <= lmr->length - offset;
+}
+
+/* LOCAL_WRITE includes local read (LMR-CREATE-39). */
+static bool mem_is_allowed(const struct core_lmr *lmr, enum core_mem_use use)
+{
+	if (use == CORE_MEM_SOURCE)
+		return lmr->priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	return lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+}
+
+DAT_RETURN core_mem_check(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
+			  const struct core_pz *pz, enum core_mem_use use)
+{
+	bool is_source = use == CORE_MEM_SOURCE;
+	struct core_lmr *lmr;
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!segment->segment_length)
+		return DAT_SUCCESS;
+	lmr = mem_pin(mem, segment->lmr_context);
+	if (!lmr)
+		return core_error(DAT_PRIVILEGES_VIOLATION,
+				  is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
+	if (!mem_is_inside(lmr, segment))
+		ret = core_bad_arg(3);
+	else if (pz && lmr->pz != pz)
+		ret = core_error(DAT_PROTECTION_VIOLATION,
+				 is_source ? DAT_PROTECTION_READ : DAT_PROTECTION_WRITE);
+	else if (!mem_is_allowed(lmr, use))
+		ret = core_error(DAT_PRIVILEGES_VIOLATION,
+				 is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
+	core_mem_put(lmr);
+	return ret;
+}
+
+struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
+			      const struct core_pz *pz, enum core_mem_use use)
+{
+	struct core_lmr *lmr = mem_pin(mem, segment->lmr_context);
+
+	if (!lmr)
+		return NULL;
+	if (mem_is_inside(lmr, segment) && (!pz || lmr->pz == pz) && mem_is_allowed(lmr, use))
+		return lmr;
+	core_mem_put(lmr);
+	return NULL;
+}
+
+struct core_lmr *core_mem_get_registered(struct core_mem *mem, const DAT_LMR_TRIPLET *segment)
+{
+	struct core_lmr *lmr = mem_pin(mem, segment->lmr_context);
+
+	if (!lmr || mem_is_inside(lmr, segment))
+		return lmr;
+	core_mem_put(lmr);
+	return NULL;
+}
+
+bool core_mem_is_registered(struct core_mem *mem, const DAT_LMR_TRIPLET *segment)
+{
+	struct core_lmr *lmr;
+
+	if (!segment->segment_length)
+		return true;
+	lmr = core_mem_get_registered(mem, segment);
+	if (lmr)
+		core_mem_put(lmr);
+	return lmr;
+}

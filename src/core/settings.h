@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * All tunables of the providers: one table (settings.c) with name, default, unit, range and help,
+ * and one reader. A value comes from the default, then from `key=value` in the instance data of the
+ * adapter's dat.conf line, then from the environment variable DAT_<KEY> in capitals.
+ */
+#ifndef CORE_SETTINGS_H
+#define CORE_SETTINGS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How an RDMA operation on the same host moves its bytes. */
+enum core_copy_path {
+	CORE_COPY_AUTO, /* the first of the three below that serves */
+	CORE_COPY_MAP,	/* memory of the peer that is mapped here; the next path for what cannot be
+			 */
+	CORE_COPY_CMA,	/* process_vm_readv and process_vm_writev */
+	CORE_COPY_RING, /* through the connection's ring; the target's engine places the bytes */
+};
+
+struct core_settings {
+	uint64_t copy;		   /* enum core_copy_path */
+	uint64_t peer_timeout_ms;  /* longest wait for a peer stopped in the middle of a copy */
+	uint64_t setup_timeout_ms; /* longest life of a set-up in which the peer says nothing */
+	uint64_t rnr_timeout_ms;   /* how long a message waits for a Receive; 0: for ever */
+	uint64_t spin_us;	   /* how long a waiting call polls before it sleeps */
+};
+
+#define CORE_DEVICE_MAX 64
+
+/*
+ * Splits instance data ("eth0", "eth0 0", "127.0.0.1 copy=cma") into the device (a network
+ * interface or an address) and settings, applies the environment, and checks every value.
+ * Returns 0, or -EINVAL with a message for people in `why_out` (may be NULL).
+ */
+int core_settings_parse(const char *instance_data, char device_out[CORE_DEVICE_MAX],
+			struct core_settings *settings_out, const char **why_out);
+
+/* Writes the table of all settings as text lines (for dat_info and the manual page's check). */
+size_t core_settings_describe(char *text, size_t size);
+
+#endif

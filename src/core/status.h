@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Return codes: the one composer, and the one translation from errno. */
+#ifndef CORE_STATUS_H
+#define CORE_STATUS_H
+
+#include <errno.h>
+
+#include <dat/udat.h>
+
+static inline DAT_RETURN core_error(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subtype)
+{
+	return (DAT_RETURN)DAT_CLASS_ERROR | (DAT_RETURN)type | (DAT_RETURN)subtype;
+}
+
+static inline DAT_RETURN core_bad_handle(DAT_RETURN_SUBTYPE subtype)
+{
+	return core_error(DAT_INVALID_HANDLE, subtype);
+}
+
+/* `arg` counts the parameters of the call from 1. */
+static inline DAT_RETURN core_bad_arg(unsigned int arg)
+{
+	return core_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + arg - 1));
+}
+
+static inline DAT_RETURN core_no_resources(DAT_RETURN_SUBTYPE subtype)
+{
+	return core_error(DAT_INSUFFICIENT_RESOURCES, subtype);
+}
+
+/* What a transport's negative errno means to the consumer. */
+static inline DAT_RETURN core_status_from_errno(int error)
+{
+	switch (-error) {
+	case 0:
+		return DAT_SUCCESS;
+	case EADDRINUSE:
+		return core_error(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE);
+	case EADDRNOTAVAIL:
+	case EAFNOSUPPORT:
+		return core_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+		return core_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
+	case EOPNOTSUPP:
+		return core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	case EMFILE:
+	case ENFILE:
+	case ENODEV:
+		return core_no_resources(DAT_RESOURCE_DEVICE);
+	case ENOMEM:
+	case ENOSPC:
+	case ENOBUFS:
+	case EAGAIN:
+		return core_no_resources(DAT_RESOURCE_MEMORY);
+	default:
+		return core_error(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	}
+}
+
+#endif

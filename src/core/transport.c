@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Named stubs for the optional slots of the transport table. */
+#include "core/transport.h"
+
+#include <errno.h>
+
+int transport_no_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR address,
+				DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv, void **key_out,
+				uint32_t *rkey_out)
+{
+	(void)ia;
+	(void)lmr;
+	(void)address;
+	(void)length;
+	(void)priv;
+	(void)key_out;
+	(void)rkey_out;
+	return -EOPNOTSUPP;
+}
+
+void transport_no_rmr_key(struct core_ia *ia, void *key)
+{
+	(void)ia;
+	(void)key;
+}
+
+bool transport_no_rmr_key_revoke(struct core_ia *ia, void *key)
+{
+	(void)ia;
+	(void)key;
+	return true;
+}

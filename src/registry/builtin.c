@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Finds the adapters that need no configuration. Nothing is loaded here: a provider library counts
+ * as installed when its file is beside libdat.so.1 or in a directory of the loader's search.
+ */
+#include "builtin.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SOFT_PREFIX "soft-"
+#define SOFT_LIBRARY "libdat-soft.so.1"
+#define VERBS_PREFIX "verbs-"
+#define VERBS_LIBRARY "libdat-verbs.so.1"
+#define LOOPBACK "lo"
+
+/* A host has this many interfaces to look through at most; the rest has no built-in name. */
+#define NETDEVS_MAX 512
+
+struct netdevs {
+	char names[NETDEVS_MAX][IFNAMSIZ];
+	int count;
+};
+
+static bool library_find(const char *library, char path_out[PATH_MAX]);
+static void soft_netdevs_get(struct netdevs *netdevs_out);
+static bool netdevs_has(char netdevs[][IFNAMSIZ], int count, const char *name);
+
+static bool builtin_set(struct registry_builtin *builtin, const char *prefix, const char *netdev,
+			const char *library)
+{
+	if (strlen(netdev) >= sizeof(builtin->netdev))
+		return false;
+	snprintf(builtin->name, sizeof(builtin->name), "%s%s", prefix, netdev);
+	snprintf(builtin->netdev, sizeof(builtin->netdev), "%s", netdev);
+	snprintf(builtin->library, sizeof(builtin->library), "%s", library);
+	return true;
+}
+
+int registry_builtin_list(struct registry_builtin list_out[REGISTRY_BUILTIN_LISTED_MAX])
+{
+	struct netdevs *netdevs = malloc(sizeof(*netdevs));
+	char soft[PATH_MAX], verbs[PATH_MAX];
+	bool has_soft = library_find(SOFT_LIBRARY, soft);
+	int count = 0, i;
+
+	if (has_soft && builtin_set(&list_out[count], SOFT_PREFIX, LOOPBACK, soft))
+		count++;
+	if (!netdevs)
+		return count;
+	if (library_find(VERBS_LIBRARY, verbs)) {
+		netdevs->count = registry_builtin_rdma_netdevs("/sys", netdevs->names, NETDEVS_MAX);
+		for (i = 0; i < netdevs->count && count < REGISTRY_BUILTIN_LISTED_MAX; i++)
+			if (builtin_set(&list_out[count], VERBS_PREFIX, netdevs->names[i], verbs))
+				count++;
+	}
+	if (has_soft) {
+		soft_netdevs_get(netdevs);
+		for (i = 0; i < netdevs->count && count < REGISTRY_BUILTIN_LISTED_MAX; i++)
+			if (strcmp(netdevs->names[i], LOOPBACK) != 0 &&
+			    builtin_set(&list_out[count], SOFT_PREFIX, netdevs->names[i], soft))
+				count++;
+	}
+	free(netdevs);
+	return count;
+}
+
+static bool soft_find(const char *netdev, struct registry_builtin *builtin_out)
+{
+	struct netdevs *netdevs;
+	char library[PATH_MAX];
+	bool is_found;
+
+	if (!library_find(SOFT_LIBRARY, library))
+		return false;
+	if (strcmp(netdev, LOOPBACK) == 0)
+		return builtin_set(builtin_out, SOFT_PREFIX, netdev, library);
+	netdevs = malloc(sizeof(*netdevs));
+	if (!netdevs)
+		return false;
+	soft_netdevs_get(netdevs);
+	is_found = netdevs_has(netdevs->names, netdevs->count, netdev);
+	free(netdevs);
+	return is_found && builtin_set(builtin_out, SOFT_PREFIX, netdev, library);
+}
+
+static bool verbs_find(const char *netdev, struct registry_builtin *builtin_out)
+{
+	struct netdevs *netdevs;
+	char library[PATH_MAX];
+	bool is_found;
+
+	if (!library_find(VERBS_LIBRARY, library))
+		return false;
+	netdevs = malloc(sizeof(*netdevs));
+	if (!netdevs)
+		return false;
+	netdevs->count = registry_builtin_rdma_netdevs("/sys", netdevs->names, NETDEVS_MAX);
+	is_found = netdevs_has(netdevs->names, netdevs->count, netdev);
+	free(netdevs);
+	return is_found && builtin_set(builtin_out, VERBS_PREFIX, netdev, library);
+}
+
+bool registry_builtin_find(const char *name, struct registry_builtin *builtin_out)
+{
+	if (strncmp(name, SOFT_PREFIX, strlen(SOFT_PREFIX)) == 0)
+		return soft_find(name + strlen(SOFT_PREFIX), builtin_out);
+	if (strncmp(name, VERBS_PREFIX, strlen(VERBS_PREFIX)) == 0)
+		return verbs_find(name + strlen(VERBS_PREFIX), builtin_out);
+	return false;
+}
+
+/* ---- installed libraries ---- */
+
+/* Something of which dladdr can tell that it lies in libdat.so.1. */
+static const char library_anchor;
+
+static bool library_is_in(const char *directory, size_t len, const char *library,
+			  char path_out[PATH_MAX])
+{
+	int written = snprintf(path_out, PATH_MAX, "%.*s/%s", (int)len, directory, library);
+
+	return written > 0 && written < PATH_MAX && access(path_out, R_OK) == 0;
+}
+
+/* The directories that the loader would look into for a library that libdat.so.1 asks for. */
+static bool library_search(const char *self, const char *library, char path_out[PATH_MAX])
+{
+	void *handle = dlopen(self, RTLD_LAZY | RTLD_NOLOAD);
+	Dl_serinfo size, *info = NULL;
+	bool is_found = false;
+	unsigned int i;
+
+	if (!handle)
+		return false;
+	if (dlinfo(handle, RTLD_DI_SERINFOSIZE, &size) == 0)
+		info = malloc(size.dls_size);
+	if (!info)
+		goto close_handle;
+	*info = size;
+	if (dlinfo(handle, RTLD_DI_SERINFOSIZE, info) != 0 ||
+	    dlinfo(handle, RTLD_DI_SERINFO, info) != 0)
+		goto close_handle;
+	for (i = 0; i < info->dls_cnt && !is_found; i++) {
+		const char *directory = info->dls_serpath[i].dls_name;
+
+		is_found = library_is_in(directory, strlen(directory), library, path_out);
+	}
+close_handle:
+	free(info);
+	dlclose(handle);
+	return is_found;
+}
+
+static bool library_find(const char *library, char path_out[PATH_MAX])
+{
+	const char *slash;
+	Dl_info self;
+
+	if (!dladdr(&library_anchor, &self) || !self.dli_fname)
+		return false;
+	slash = strrchr(self.dli_fname, '/');
+	if (slash &&
+	    library_is_in(self.dli_fname, (size_t)(slash - self.dli_fname), library, path_out))
+		return true;
+	return library_search(self.dli_fname, library, path_out);
+}
+
+/* ---- network interfaces ---- */
+
+static bool netdevs_has(char netdevs[][IFNAMSIZ], int count, const char *name)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		if (strcmp(netdevs[i], name) == 0)
+			return true;
+	return false;
+}
+
+static void netdevs_add(char netdevs[][IFNAMSIZ], int *count, int max, const char *name)
+{
+	size_t len = strlen(name);
+
+	if (*count == max || len == 0 || len >= IFNAMSIZ || netdevs_has(netdevs, *count, name))
+		return;
+	memcpy(netdevs[*count], name, len + 1);
+	(*count)++;
+}
+
+static void soft_netdevs_get(struct netdevs *netdevs_out)
+{
+	struct ifaddrs *list, *item;
+
+	netdevs_out->count = 0;
+	if (getifaddrs(&list) != 0)
+		return;
+	for (item = list; item; item = item->ifa_next) {
+		if (!item->ifa_addr || !(item->ifa_flags & IFF_UP))
+			continue;
+		if (item->ifa_addr->sa_family == AF_INET || item->ifa_addr->sa_family == AF_INET6)
+			netdevs_add(netdevs_out->names, &netdevs_out->count, NETDEVS_MAX,
+				    item->ifa_name);
+	}
+	freeifaddrs(list);
+}
+
+/* ---- RDMA devices ---- */
+
+/* The one word that a sysfs file holds. */
+static bool word_read(const char *path, char word_out[IFNAMSIZ])
+{
+	char text[64];
+	ssize_t len;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len <= 0)
+		return false;
+	text[len] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return snprintf(word_out, IFNAMSIZ, "%s", text) < IFNAMSIZ;
+}
+
+/* A software device names its interface in `parent`; others in their table of addresses. */
+static void device_netdevs_add(const char *device, char netdevs[][IFNAMSIZ], int *count, int max)
+{
+	char path[PATH_MAX], word[IFNAMSIZ];
+	int port;
+
+	if (snprintf(path, sizeof(path), "%s/parent", device) < (int)sizeof(path) &&
+	    word_read(path, word))
+		netdevs_add(netdevs, count, max, word);
+	for (port = 1;; port++) {
+		int len = snprintf(path, sizeof(path), "%s/ports/%d", device, port);
+
+		if (len >= (int)sizeof(path) || access(path, F_OK) != 0)
+			return;
+		snprintf(path, sizeof(path), "%s/ports/%d/gid_attrs/ndevs/0", device, port);
+		if (word_read(path, word))
+			netdevs_add(netdevs, count, max, word);
+	}
+}
+
+/* Calls visit for each entry of a directory of sysfs. */
+static void directory_walk(const char *sysfs, const char *directory,
+			   void (*visit)(const char *path, const char *name,
+					 char netdevs[][IFNAMSIZ], int *count, int max),
+			   char netdevs[][IFNAMSIZ], int *count, int max)
+{
+	char path[PATH_MAX], item_path[PATH_MAX];
+	struct dirent *item;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/%s", sysfs, directory);
+	dir = opendir(path);
+	if (!dir)
+		return;
+	while ((item = readdir(dir)) != NULL) {
+		int len = snprintf(item_path, sizeof(item_path), "%s/%s", path, item->d_name);
+
+		if (item->d_name[0] != '.' && len < (int)sizeof(item_path))
+			visit(item_path, item->d_name, netdevs, count, max);
+	}
+	closedir(dir);
+}
+
+static void device_visit(const char *path, const char *name, char netdevs[][IFNAMSIZ], int *count,
+			 int max)
+{
+	(void)name;
+	device_netdevs_add(path, netdevs, count, max);
+}
+
+/* An interface whose hardware also carries an RDMA device, IPoIB among them. */
+static void netdev_visit(const char *path, const char *name, char netdevs[][IFNAMSIZ], int *count,
+			 int max)
+{
+	char inner[PATH_MAX];
+
+	if (snprintf(inner, sizeof(inner), "%s/device/infiniband", path) < (int)sizeof(inner) &&
+	    access(inner, F_OK) == 0)
+		netdevs_add(netdevs, count, max, name);
+}
+
+int registry_builtin_rdma_netdevs(const char *sysfs, char netdevs_out[][IFNAMSIZ], int max)
+{
+	int count = 0;
+
+	directory_walk(sysfs, "class/infiniband", device_visit, netdevs_out, &count, max);
+	directory_walk(sysfs, "class/net", netdev_visit, netdevs_out, &count, max);
+	return count;
+}

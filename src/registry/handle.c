@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Finds the handle arena of a provider's library when the provider registers. A library that has
+ * one is ours: it is pinned in memory, so that stale handles can be refused for as long as the
+ * process lives (IA-CLOSE-21), and its arena stays known.
+ */
+#include "handle.h"
+#include "sync.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+
+struct registry_handle_space registry_handle_space;
+
+static int arena_publish(const struct opendat_handle_arena *arena);
+
+static bool provider_place_get(const DAT_PROVIDER *provider, Dl_info *place_out)
+{
+	/* A function pointer has no other way into a data pointer that -pedantic accepts. */
+	union {
+		DAT_IA_OPEN_FUNC function;
+		void *address;
+	} code = {.function = provider->ia_open_func};
+
+	return code.address && dladdr(code.address, place_out) != 0;
+}
+
+void *registry_handle_library_get(const DAT_PROVIDER *provider)
+{
+	Dl_info place;
+
+	if (!provider_place_get(provider, &place))
+		return NULL;
+	return dlopen(place.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
+const void *registry_handle_library_base(void *library)
+{
+	struct link_map *map;
+	Dl_info place;
+
+	if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || dladdr(map->l_ld, &place) == 0)
+		return NULL;
+	return place.dli_fbase;
+}
+
+/* The symbol must be of the library itself: dlsym looks into what the library needs, too. */
+static const struct opendat_handle_arena *arena_find(void *library, const Dl_info *place)
+{
+	const struct opendat_handle_arena *arena;
+	Dl_info found;
+
+	arena = dlsym(library ? library : RTLD_DEFAULT, OPENDAT_HANDLE_ARENA_SYMBOL);
+	if (!arena || !dladdr(arena, &found) || found.dli_fbase != place->dli_fbase)
+		return NULL;
+	if (arena->magic != OPENDAT_HANDLE_ARENA_MAGIC || arena->cell_size == 0 ||
+	    (arena->cell_size & (arena->cell_size - 1)) != 0)
+		return NULL;
+	return arena;
+}
+
+bool registry_handle_is_ours(DAT_HANDLE handle)
+{
+	unsigned int count =
+		atomic_load_explicit(&registry_handle_space.arena_count, memory_order_acquire);
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		const struct opendat_handle_arena *arena = registry_handle_space.arenas[i];
+		uintptr_t base = __atomic_load_n(&arena->base, __ATOMIC_ACQUIRE);
+
+		if (base != 0 && (uintptr_t)handle - base < arena->size)
+			return true;
+	}
+	return false;
+}
+
+int registry_handle_learn(const DAT_PROVIDER *provider, struct registry_origin *origin_out)
+{
+	const struct opendat_handle_arena *arena = NULL;
+	void *library;
+	Dl_info place;
+	int ret = 0;
+
+	*origin_out = (struct registry_origin){.is_foreign = true};
+	if (!provider_place_get(provider, &place))
+		return 0;
+	origin_out->base = place.dli_fbase;
+	library = dlopen(place.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	arena = arena_find(library, &place);
+	if (arena) {
+		origin_out->is_foreign = false;
+		ret = arena_publish(arena);
+		if (ret == 0 && library) {
+			void *pinned =
+				dlopen(place.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+
+			if (pinned)
+				dlclose(pinned);
+		}
+	}
+	if (library)
+		dlclose(library);
+	return ret;
+}
+
+static int arena_publish(const struct opendat_handle_arena *arena)
+{
+	struct registry_handle_space *space = &registry_handle_space;
+	unsigned int count, i;
+	int ret = 0;
+
+	registry_lock();
+	count = atomic_load_explicit(&space->arena_count, memory_order_relaxed);
+	for (i = 0; i < count; i++)
+		if (space->arenas[i] == arena)
+			goto unlock;
+	if (count == REGISTRY_ARENAS_MAX) {
+		ret = -ENOSPC;
+		goto unlock;
+	}
+	space->arenas[count] = arena;
+	/* Pairs with the acquire in registry_handle_provider. */
+	atomic_store_explicit(&space->arena_count, count + 1, memory_order_release);
+unlock:
+	registry_unlock();
+	return ret;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The check that every handle passes before it is followed (GEN-14 to GEN-17, GEN-33). It runs on
+ * the data path, so it is inline, takes no lock and costs a few comparisons: a handle of ours is
+ * known by its place in its library's arena. Only while a library without an arena is registered,
+ * a foreign one, is anything else followed, since its handles cannot be told from garbage.
+ */
+#ifndef REGISTRY_HANDLE_H
+#define REGISTRY_HANDLE_H
+
+#include "api.h"
+#include "arena.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* Values below this are no addresses; adapter handles of consumers are among them. */
+#define REGISTRY_SMALL_INTEGERS 0x10000u
+
+/* One arena per provider library of ours; there are two of them, and room for what tests load. */
+#define REGISTRY_ARENAS_MAX 16
+
+struct registry_handle_space {
+	/* Entries below arena_count are constant. Stored with release after the entry. */
+	atomic_uint arena_count;
+	const struct opendat_handle_arena *arenas[REGISTRY_ARENAS_MAX];
+	/* Registrations by libraries without an arena. */
+	atomic_uint foreign_count;
+};
+
+extern struct registry_handle_space registry_handle_space;
+
+/* Where a provider's code is. */
+struct registry_origin {
+	const void *base; /* of its library in memory; NULL: not known */
+	bool is_foreign;  /* the library has no arena */
+};
+
+/*
+ * Make the handles of a provider's library known, for ever. Who lists a foreign provider counts it
+ * in registry_handle_space.foreign_count. -ENOSPC: too many libraries. Takes the registry's lock.
+ */
+int registry_handle_learn(const DAT_PROVIDER *provider, struct registry_origin *origin_out);
+
+/* A new reference on the library that a provider's code is in, or NULL if it is the program. */
+void *registry_handle_library_get(const DAT_PROVIDER *provider);
+
+/* As registry_origin.base, of a library that is open. */
+const void *registry_handle_library_base(void *library);
+
+static inline const DAT_PROVIDER *registry_handle_first_word(DAT_HANDLE handle)
+{
+	/* Relaxed: the provider checks the object under its own lock before it uses it. */
+	return __atomic_load_n((const DAT_PROVIDER *const *)handle, __ATOMIC_RELAXED);
+}
+
+/* The table to dispatch through, or NULL: refuse the handle. */
+static inline const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
+{
+	uintptr_t value = (uintptr_t)handle;
+	unsigned int count, i;
+
+	if (value < REGISTRY_SMALL_INTEGERS || value % sizeof(void *) != 0)
+		return NULL;
+	/* Pairs with the release in arena_publish; else an entry is read before it is there. */
+	count = atomic_load_explicit(&registry_handle_space.arena_count, memory_order_acquire);
+	for (i = 0; i < count; i++) {
+		const struct opendat_handle_arena *arena = registry_handle_space.arenas[i];
+		/* Pairs with the core's release of base; else size is read before it is set. */
+		uintptr_t base = __atomic_load_n(&arena->base, __ATOMIC_ACQUIRE);
+
+		if (base == 0 || value - base >= arena->size)
+			continue;
+		if ((value - base) & (arena->cell_size - 1))
+			return NULL;
+		return registry_handle_first_word(handle);
+	}
+	/* Relaxed: who holds a foreign handle got it after the registration was counted. */
+	if (atomic_load_explicit(&registry_handle_space.foreign_count, memory_order_relaxed) != 0)
+		return registry_handle_first_word(handle);
+	return NULL;
+}
+
+/* Is it a cell of one of our libraries? */
+bool registry_handle_is_ours(DAT_HANDLE handle);
+
+#endif

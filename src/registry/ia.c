@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * dat_ia_openv, dat_ia_close, dat_ia_query, and the table of open instances. The table says which
+ * instances exist; the provider says what state they are in. No lock is held while the provider
+ * opens or closes one.
+ */
+#include "ia.h"
+#include "loader.h"
+#include "log.h"
+#include "sync.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RO_AWARE_PREFIX "RO_AWARE_"
+
+enum closing { CLOSING_NOT, CLOSING_GRACEFUL, CLOSING_ABRUPT };
+
+/* One open instance. Guarded by the registry's lock but for the members set at creation. */
+struct instance {
+	unsigned int number;	 /* set at creation: the consumer's handle */
+	struct registry_use use; /* set at creation */
+	DAT_IA_HANDLE handle;	 /* the provider's; DAT_HANDLE_NULL until it is open */
+	enum closing closing;
+	pthread_t closer;
+	struct instance *next;
+};
+
+struct registry_ia_slot registry_ia_slots[REGISTRY_SMALL_INTEGERS];
+
+/* Guarded by the registry's lock. */
+static struct instance *instances;
+static struct instance *inherited; /* open in the parent of this process, no longer used */
+static unsigned int last_number;
+
+static DAT_RETURN request_check(const char *name, DAT_EVD_HANDLE *async_evd_handle,
+				DAT_IA_HANDLE *ia_handle);
+static DAT_RETURN instance_open(const struct registry_request *request, DAT_COUNT qlen,
+				DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle);
+
+DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
+			DAT_EVD_HANDLE *asynch_evd_handle, DAT_IA_HANDLE *ia_handle,
+			DAT_UINT32 dat_major, DAT_UINT32 dat_minor, DAT_BOOLEAN thread_safety)
+{
+	struct registry_request request = {
+		.name = provider,
+		.version_major = dat_major,
+		.version_minor = dat_minor,
+		.is_thread_safe = thread_safety,
+	};
+	DAT_RETURN ret;
+
+	if (ia_handle)
+		*ia_handle = DAT_HANDLE_NULL;
+	ret = request_check(provider, asynch_evd_handle, ia_handle);
+	if (ret == DAT_SUCCESS) {
+		if (strncmp(provider, RO_AWARE_PREFIX, strlen(RO_AWARE_PREFIX)) == 0)
+			request.name += strlen(RO_AWARE_PREFIX);
+		ret = instance_open(&request, asynch_evd_min_qlen, asynch_evd_handle, ia_handle);
+	}
+	if (ret != DAT_SUCCESS && provider)
+		registry_log(REGISTRY_LOG_IA, "%.*s: not opened: 0x%08x", DAT_NAME_MAX_LENGTH,
+			     provider, (unsigned int)ret);
+	return ret;
+}
+
+static DAT_RETURN request_check(const char *name, DAT_EVD_HANDLE *async_evd_handle,
+				DAT_IA_HANDLE *ia_handle)
+{
+	/* The length counts the prefix, too: the name must fit where names are kept. */
+	if (!name || strnlen(name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
+		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+	if (!async_evd_handle)
+		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	if (!ia_handle)
+		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	return DAT_SUCCESS;
+}
+
+static bool number_is_used_locked(unsigned int number)
+{
+	const struct instance *instance;
+
+	for (instance = instances; instance; instance = instance->next)
+		if (instance->number == number)
+			return true;
+	return false;
+}
+
+static void slot_open_locked(const struct instance *instance)
+{
+	struct registry_ia_slot *slot = &registry_ia_slots[instance->number];
+
+	atomic_store_explicit(&slot->provider, instance->use.registration->provider,
+			      memory_order_relaxed);
+	/* Pairs with the acquire in registry_ia_handle. */
+	atomic_store_explicit(&slot->handle, instance->handle, memory_order_release);
+}
+
+static void slot_close_locked(const struct instance *instance)
+{
+	atomic_store_explicit(&registry_ia_slots[instance->number].handle, DAT_HANDLE_NULL,
+			      memory_order_relaxed);
+}
+
+/* List a new instance under a number of its own, not yet known to the consumer. */
+static bool instance_list(struct instance *instance)
+{
+	unsigned int tried;
+	bool is_found = false;
+
+	registry_lock();
+	for (tried = 1; tried < REGISTRY_SMALL_INTEGERS && !is_found; tried++) {
+		last_number = last_number % (REGISTRY_SMALL_INTEGERS - 1) + 1;
+		is_found = !number_is_used_locked(last_number);
+	}
+	if (is_found) {
+		instance->number = last_number;
+		instance->next = instances;
+		instances = instance;
+	}
+	registry_unlock();
+	return is_found;
+}
+
+static void instance_unlist(struct instance *instance)
+{
+	struct instance **link = &instances;
+
+	registry_lock();
+	slot_close_locked(instance);
+	/* A forked child has none of its parent's instances on the list. */
+	while (*link && *link != instance)
+		link = &(*link)->next;
+	if (*link)
+		*link = instance->next;
+	registry_changed_locked();
+	registry_unlock();
+}
+
+static DAT_RETURN instance_open(const struct registry_request *request, DAT_COUNT qlen,
+				DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle)
+{
+	/* The provider gets copies: on failure the consumer's variables keep their values. */
+	DAT_EVD_HANDLE evd = *async_evd_handle;
+	DAT_IA_HANDLE handle = DAT_HANDLE_NULL;
+	struct instance *instance;
+	DAT_RETURN ret;
+
+	instance = calloc(1, sizeof(*instance));
+	if (!instance)
+		return registry_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	ret = registry_use_get(request, &instance->use);
+	if (ret != DAT_SUCCESS)
+		goto free_instance;
+	if (!instance_list(instance)) {
+		ret = registry_error(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE);
+		goto put_use;
+	}
+	ret = instance->use.registration->provider->ia_open_func((DAT_NAME_PTR)request->name, qlen,
+								 &evd, &handle);
+	if (ret != DAT_SUCCESS)
+		goto unlist;
+	registry_lock();
+	instance->handle = handle;
+	slot_open_locked(instance);
+	registry_unlock();
+	registry_log(REGISTRY_LOG_IA, "%s: opened as %u", request->name, instance->number);
+	*async_evd_handle = evd;
+	*ia_handle = (DAT_IA_HANDLE)(uintptr_t)instance->number;
+	return DAT_SUCCESS;
+unlist:
+	instance_unlist(instance);
+put_use:
+	registry_use_put(&instance->use);
+free_instance:
+	free(instance);
+	return ret;
+}
+
+/* ---- closing ---- */
+
+static struct instance *instance_find_locked(DAT_IA_HANDLE ia_handle)
+{
+	struct instance *instance;
+
+	for (instance = instances; instance; instance = instance->next)
+		if (instance->handle && instance->number == (uintptr_t)ia_handle)
+			return instance;
+	return NULL;
+}
+
+/*
+ * Claim the instance for closing; NULL: it is closed, or as good as. A graceful close by another
+ * thread may yet be refused by the provider, so its end is waited for. An abrupt one succeeds, and
+ * an agent that it calls may come here (IA-CLOSE-27).
+ */
+static struct instance *instance_claim(DAT_IA_HANDLE ia_handle, enum closing closing)
+{
+	struct instance *instance;
+
+	registry_lock();
+	instance = instance_find_locked(ia_handle);
+	while (instance && instance->closing == CLOSING_GRACEFUL &&
+	       !pthread_equal(instance->closer, pthread_self())) {
+		registry_wait_locked();
+		instance = instance_find_locked(ia_handle);
+	}
+	if (instance && instance->closing != CLOSING_NOT)
+		instance = NULL;
+	if (instance) {
+		instance->closing = closing;
+		instance->closer = pthread_self();
+		if (closing == CLOSING_ABRUPT)
+			slot_close_locked(instance);
+	}
+	registry_unlock();
+	return instance;
+}
+
+/* The provider refused: the instance is as before. */
+static void instance_unclaim(struct instance *instance)
+{
+	registry_lock();
+	instance->closing = CLOSING_NOT;
+	slot_open_locked(instance);
+	registry_changed_locked();
+	registry_unlock();
+}
+
+DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags)
+{
+	struct instance *instance;
+	const DAT_PROVIDER *provider;
+	DAT_RETURN ret;
+
+	if (!registry_ia_handle(ia_handle, &provider))
+		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG)
+		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	instance =
+		instance_claim(ia_handle, close_flags == DAT_CLOSE_GRACEFUL_FLAG ? CLOSING_GRACEFUL
+										 : CLOSING_ABRUPT);
+	if (!instance)
+		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	ret = provider->ia_close_func(instance->handle, close_flags);
+	registry_log(REGISTRY_LOG_IA, "instance %u: close: 0x%08x", instance->number,
+		     (unsigned int)ret);
+	if (ret != DAT_SUCCESS) {
+		instance_unclaim(instance);
+		return ret;
+	}
+	instance_unlist(instance);
+	registry_use_put(&instance->use);
+	free(instance);
+	return ret;
+}
+
+/* ---- asking ---- */
+
+DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
+			DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR *ia_attr,
+			DAT_PROVIDER_ATTR_MASK provider_attr_mask, DAT_PROVIDER_ATTR *provider_attr)
+{
+	const DAT_PROVIDER *provider;
+	DAT_IA_HANDLE ia = registry_ia_handle(ia_handle, &provider);
+
+	if (!ia)
+		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	return provider->ia_query_func(ia, async_evd_handle, ia_attr_mask, ia_attr,
+				       provider_attr_mask, provider_attr);
+}
+
+DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE *ia_handle_p)
+{
+	const DAT_PROVIDER *provider;
+	DAT_IA_HANDLE ia = registry_ia_handle((DAT_IA_HANDLE)handle, &provider);
+
+	if (!ia)
+		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	if (!ia_handle_p)
+		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	*ia_handle_p = ia;
+	return DAT_SUCCESS;
+}
+
+DAT_IA_HANDLE registry_ia_consumer_handle(DAT_HANDLE provider_handle)
+{
+	DAT_IA_HANDLE consumer = DAT_HANDLE_NULL;
+	const struct instance *instance;
+
+	if (!provider_handle)
+		return DAT_HANDLE_NULL;
+	registry_lock();
+	for (instance = instances; instance; instance = instance->next)
+		if (instance->handle == provider_handle)
+			consumer = (DAT_IA_HANDLE)(uintptr_t)instance->number;
+	registry_unlock();
+	return consumer;
+}
+
+/*
+ * Their memory is left alone, since this thread may have forked in the middle of a call on one of
+ * them; it stays reachable, so that it is no leak.
+ */
+void registry_ia_forget_all(void)
+{
+	struct instance **end = &inherited;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = instances;
+	for (; instances; instances = instances->next)
+		slot_close_locked(instances);
+}

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Loading and letting go. Everything that calls into a provider library here runs under the
+ * serializer, so that concurrent first opens make one dat_provider_init, and a closing instance's
+ * dat_provider_fini cannot meet it. The registry's lock only ever covers the look at the lists.
+ */
+#include "loader.h"
+#include "handle.h"
+#include "log.h"
+#include "sync.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+/* How far a request got; the furthest candidate decides which code the consumer sees. */
+enum match {
+	MATCH_NONE,
+	MATCH_NAME,
+	MATCH_MAJOR,
+	MATCH_THREAD_SAFETY,
+	MATCH_ALL,
+};
+
+struct choice {
+	enum match match; /* the best so far */
+	DAT_PROVIDER_INFO key;
+	struct registry_entry *entry; /* of that key, or NULL */
+};
+
+static struct registry_registration *user_add(const DAT_PROVIDER_INFO *key);
+static void entry_load(struct registry_entry *entry);
+static void entry_retire(struct registry_entry *entry);
+
+/* ---- choosing ---- */
+
+static void candidate_weigh(struct choice *choice, const struct registry_request *request,
+			    const DAT_PROVIDER_INFO *info, struct registry_entry *entry)
+{
+	enum match match = MATCH_NAME;
+
+	if (strcmp(info->ia_name, request->name) != 0)
+		return;
+	if (info->dapl_version_major == request->version_major &&
+	    (!entry || registry_entry_is_usable(entry)))
+		match = MATCH_MAJOR;
+	if (match == MATCH_MAJOR &&
+	    (!info->is_thread_safe == !request->is_thread_safe || (entry && entry->is_builtin)))
+		match = MATCH_THREAD_SAFETY;
+	if (match == MATCH_THREAD_SAFETY && info->dapl_version_minor >= request->version_minor)
+		match = MATCH_ALL;
+	/* The smallest minor version that will do: an exact match if there is one (IA-OPEN-28). */
+	if (match > choice->match ||
+	    (match == MATCH_ALL && info->dapl_version_minor < choice->key.dapl_version_minor)) {
+		choice->match = match;
+		choice->key = *info;
+		choice->entry = entry;
+	}
+}
+
+static DAT_RETURN choice_result(enum match match)
+{
+	switch (match) {
+	case MATCH_NAME:
+		return registry_error(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
+	case MATCH_MAJOR:
+		return registry_error(DAT_PROVIDER_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND);
+	case MATCH_THREAD_SAFETY:
+		return registry_error(DAT_PROVIDER_NOT_FOUND, DAT_MINOR_NOT_FOUND);
+	case MATCH_ALL:
+		return DAT_SUCCESS;
+	case MATCH_NONE:
+	default:
+		return registry_error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	}
+}
+
+/*
+ * Entries of the file come first, so that a registration with the same key does not hide the
+ * entry that it was loaded for. A built-in entry comes last: it serves what nothing else does.
+ */
+static DAT_RETURN entry_choose(const struct registry_request *request, struct choice *choice_out)
+{
+	struct choice choice = {.match = MATCH_NONE};
+	const struct registry_registration *registration;
+	struct registry_entry *entry;
+
+	for (entry = registry_catalog_first(); entry; entry = entry->next)
+		candidate_weigh(&choice, request, &entry->info, entry);
+	registry_lock();
+	registration = registry_dynamic_first_locked();
+	for (; registration; registration = registration->next)
+		candidate_weigh(&choice, request, &registration->key, NULL);
+	registry_unlock();
+	entry = registry_catalog_builtin_get(request->name);
+	if (entry)
+		candidate_weigh(&choice, request, &entry->info, entry);
+	if (entry && !choice.entry && registry_key_is_equal(&choice.key, &entry->info))
+		choice.entry = entry;
+	*choice_out = choice;
+	return choice_result(choice.match);
+}
+
+/* ---- using ---- */
+
+DAT_RETURN registry_use_get(const struct registry_request *request, struct registry_use *use_out)
+{
+	struct choice choice = {.match = MATCH_NONE};
+	struct registry_use use = {.entry = NULL};
+	DAT_RETURN ret;
+
+	ret = registry_catalog_load();
+	if (ret == DAT_SUCCESS)
+		ret = entry_choose(request, &choice);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	use.entry = choice.entry;
+	use.registration = user_add(&choice.key);
+	if (!use.registration && use.entry) {
+		registry_serializer_enter();
+		use.registration = user_add(&choice.key);
+		if (!use.registration) {
+			entry_load(use.entry);
+			use.registration = user_add(&choice.key);
+		}
+		registry_serializer_exit();
+	}
+	if (!use.registration)
+		return registry_error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	use.library = registry_handle_library_get(use.registration->provider);
+	*use_out = use;
+	return DAT_SUCCESS;
+}
+
+void registry_use_put(struct registry_use *use)
+{
+	bool is_last;
+
+	registry_lock();
+	is_last = --use->registration->users == 0;
+	registry_unlock();
+	/* From here on the registration may go at any time. */
+	if (is_last && use->entry) {
+		registry_serializer_enter();
+		entry_retire(use->entry);
+		registry_serializer_exit();
+	}
+	if (use->library)
+		dlclose(use->library);
+}
+
+/* One more user of the registration of that key, if it is there and not about to go. */
+static struct registry_registration *user_add(const DAT_PROVIDER_INFO *key)
+{
+	struct registry_registration *registration;
+
+	registry_lock();
+	registration = registry_dynamic_find_locked(key);
+	if (registration && registration->is_retiring)
+		registration = NULL;
+	if (registration)
+		registration->users++;
+	registry_unlock();
+	return registration;
+}
+
+/* ---- loading, under the serializer ---- */
+
+static bool is_registered(const DAT_PROVIDER_INFO *key)
+{
+	bool found;
+
+	registry_lock();
+	found = registry_dynamic_find_locked(key) != NULL;
+	registry_unlock();
+	return found;
+}
+
+/* Run dat_provider_init of the library loaded. A library without it may have registered itself. */
+static bool entry_init(struct registry_entry *entry)
+{
+	union {
+		void *address;
+		DAT_PROVIDER_INIT_FUNC init;
+		DAT_PROVIDER_FINI_FUNC fini;
+	} symbol;
+
+	symbol.address = dlsym(entry->handle, DAT_PROVIDER_FINI_FUNC_STR);
+	entry->fini = symbol.address ? symbol.fini : NULL;
+	symbol.address = dlsym(entry->handle, DAT_PROVIDER_INIT_FUNC_STR);
+	if (symbol.address)
+		symbol.init(&entry->info, entry->loaded->instance_data);
+	else
+		registry_log(REGISTRY_LOG_LOAD, "%s: no %s in %s", entry->info.ia_name,
+			     DAT_PROVIDER_INIT_FUNC_STR, entry->loaded->path);
+	entry->is_initialised = is_registered(&entry->info);
+	registry_log(REGISTRY_LOG_LOAD, "%s: %s %s", entry->info.ia_name, entry->loaded->path,
+		     entry->is_initialised ? "initialised" : "did not register it");
+	return entry->is_initialised;
+}
+
+/* Whether a reference other than the given entry's keeps the library of a registration. */
+static bool is_kept_otherwise(const struct registry_registration *registration,
+			      const struct registry_entry *entry)
+{
+	const struct registry_entry *other;
+
+	for (other = registry_catalog_first(); other; other = other->next)
+		if (other != entry && other->handle && other->is_initialised &&
+		    registry_key_is_equal(&other->info, &registration->key))
+			return true;
+	return false;
+}
+
+/*
+ * Whether a registration would point into unmapped memory if the entry's library went: it may
+ * have registered several names in one initialisation (REG-ADD-02).
+ */
+static bool library_is_needed(const struct registry_entry *entry)
+{
+	const void *base = registry_handle_library_base(entry->handle);
+	const struct registry_registration *registration;
+	bool is_needed = false;
+
+	registry_lock();
+	registration = registry_dynamic_first_locked();
+	for (; registration && !is_needed; registration = registration->next)
+		is_needed = registration->origin.base == base &&
+			    !is_kept_otherwise(registration, entry);
+	registry_unlock();
+	return is_needed;
+}
+
+static void entry_unload(struct registry_entry *entry)
+{
+	if (library_is_needed(entry))
+		return;
+	dlclose(entry->handle);
+	registry_log(REGISTRY_LOG_LOAD, "%s: %s let go", entry->info.ia_name, entry->loaded->path);
+	entry->handle = NULL;
+	entry->loaded = NULL;
+	entry->fini = NULL;
+}
+
+static void entry_load(struct registry_entry *entry)
+{
+	const struct registry_library *library;
+
+	/* Still loaded: the provider took its registration back itself (PROV-INIT-05). */
+	if (entry->handle) {
+		if (entry_init(entry))
+			return;
+		entry_unload(entry);
+		if (entry->handle)
+			return;
+	}
+	for (library = entry->libraries; library; library = library->next) {
+		entry->handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
+		if (!entry->handle) {
+			registry_log(REGISTRY_LOG_LOAD, "%s: cannot load: %s", entry->info.ia_name,
+				     dlerror());
+			continue;
+		}
+		entry->loaded = library;
+		if (entry_init(entry))
+			return;
+		entry_unload(entry);
+		if (entry->handle)
+			return;
+	}
+}
+
+/* The entry has lost its last instance, unless a new one was faster. */
+static void entry_retire(struct registry_entry *entry)
+{
+	struct registry_registration *registration;
+	const void *base;
+	bool is_kept;
+
+	if (!entry->is_initialised)
+		return;
+	base = registry_handle_library_base(entry->handle);
+	registry_lock();
+	registration = registry_dynamic_find_locked(&entry->info);
+	/* The process may have replaced the library's registration by one of its own. */
+	is_kept = registration && (registration->users != 0 || registration->origin.base != base);
+	if (registration && !is_kept)
+		registration->is_retiring = true;
+	registry_unlock();
+	if (is_kept)
+		return;
+	entry->is_initialised = false;
+	if (entry->fini)
+		entry->fini(&entry->info);
+	/* The provider should have removed it (PROV-FINI-07). */
+	registry_lock();
+	registration = registry_dynamic_find_locked(&entry->info);
+	if (registration && registration->users == 0)
+		registry_dynamic_remove_locked(registration);
+	registry_unlock();
+	entry_unload(entry);
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Addresses. What is local and what is a broadcast address is the kernel's knowledge: it is asked
+ * by binding and connecting a datagram socket, which sends nothing.
+ */
+#include "soft/address.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <string.h>
+
+#include "soft/fds.h"
+
+static socklen_t address_size(const union core_sockaddr *address)
+{
+	return address->sa.sa_family == AF_INET ? sizeof(address->in) : sizeof(address->in6);
+}
+
+/* A private copy with that port, and nothing else but family, address and scope. */
+static void with_port(const union core_sockaddr *address, uint16_t port,
+		      union core_sockaddr *copy_out)
+{
+	memset(copy_out, 0, sizeof(*copy_out));
+	copy_out->sa.sa_family = address->sa.sa_family;
+	if (address->sa.sa_family == AF_INET) {
+		copy_out->in.sin_addr = address->in.sin_addr;
+		copy_out->in.sin_port = htons(port);
+	} else {
+		copy_out->in6.sin6_addr = address->in6.sin6_addr;
+		copy_out->in6.sin6_scope_id = address->in6.sin6_scope_id;
+		copy_out->in6.sin6_port = htons(port);
+	}
+}
+
+static int datagram_socket(int family)
+{
+	soft_fd_begin();
+	return soft_fd_end(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+}
+
+/* Can a socket be bound to it? 0 or -errno. */
+static int try_bind(const union core_sockaddr *address)
+{
+	union core_sockaddr copy;
+	int fd = datagram_socket(address->sa.sa_family);
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	with_port(address, 0, &copy);
+	rc = bind(fd, &copy.sa, address_size(&copy)) < 0 ? -errno : 0;
+	soft_fd_close(fd);
+	return rc;
+}
+
+/* Is it a broadcast address? The kernel refuses those to a plain socket. */
+static bool is_broadcast(const union core_sockaddr *address)
+{
+	union core_sockaddr copy;
+	int fd = datagram_socket(address->sa.sa_family);
+	bool is_refused;
+
+	if (fd < 0)
+		return false;
+	with_port(address, 9, &copy);
+	is_refused = connect(fd, &copy.sa, address_size(&copy)) < 0 && errno == EACCES;
+	soft_fd_close(fd);
+	return is_refused;
+}
+
+static bool is_multicast_or_none(const union core_sockaddr *address)
+{
+	if (address->sa.sa_family == AF_INET) {
+		uint32_t value = ntohl(address->in.sin_addr.s_addr);
+
+		return IN_MULTICAST(value) || value == INADDR_ANY || value == INADDR_BROADCAST;
+	}
+	return IN6_IS_ADDR_MULTICAST(&address->in6.sin6_addr) ||
+	       IN6_IS_ADDR_UNSPECIFIED(&address->in6.sin6_addr);
+}
+
+int soft_address_find(const union core_sockaddr *address)
+{
+	int rc;
+
+	if (address->sa.sa_family != AF_INET && address->sa.sa_family != AF_INET6)
+		return -EAFNOSUPPORT;
+	if (is_multicast_or_none(address) || is_broadcast(address))
+		return -EADDRNOTAVAIL;
+	rc = try_bind(address);
+	if (rc == 0 || rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)
+		return rc;
+	return -EHOSTUNREACH;
+}
+
+/* The better of two addresses of an interface: IPv4, then IPv6 beyond the link, then any. */
+static int rank(const struct sockaddr *address)
+{
+	if (address->sa_family == AF_INET)
+		return 3;
+	if (address->sa_family != AF_INET6)
+		return 0;
+	return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr) ? 1 : 2;
+}
+
+static int address_of_interface(const char *name, union core_sockaddr *address_out)
+{
+	struct ifaddrs *list, *entry;
+	int best = 0;
+
+	if (getifaddrs(&list) < 0)
+		return -errno;
+	for (entry = list; entry; entry = entry->ifa_next) {
+		if (!entry->ifa_addr || !(entry->ifa_flags & IFF_UP) ||
+		    strcmp(entry->ifa_name, name) != 0 || rank(entry->ifa_addr) <= best)
+			continue;
+		best = rank(entry->ifa_addr);
+		memset(address_out, 0, sizeof(*address_out));
+		memcpy(address_out, entry->ifa_addr,
+		       best == 3 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
+	}
+	freeifaddrs(list);
+	return best ? 0 : -ENODEV;
+}
+
+int soft_address_of_device(const char *device, union core_sockaddr *address_out)
+{
+	memset(address_out, 0, sizeof(*address_out));
+	if (inet_pton(AF_INET, device, &address_out->in.sin_addr) == 1)
+		address_out->sa.sa_family = AF_INET;
+	else if (inet_pton(AF_INET6, device, &address_out->in6.sin6_addr) == 1)
+		address_out->sa.sa_family = AF_INET6;
+	else
+		return address_of_interface(device, address_out);
+	return soft_address_find(address_out) == 0 ? 0 : -ENODEV;
+}

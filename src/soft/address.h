@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Addresses: of the adapter (a network interface or an address), and where an address is. */
+#ifndef SOFT_ADDRESS_H
+#define SOFT_ADDRESS_H
+
+#include "core/ia.h"
+
+/* The address of a device: an interface that is up, or an address of this host. -ENODEV. */
+int soft_address_of_device(const char *device, union core_sockaddr *address_out);
+
+/*
+ * Where is it? 0: on this host; -EHOSTUNREACH: elsewhere; -EAFNOSUPPORT; -EADDRNOTAVAIL: no
+ * endpoint can be there (broadcast, multicast, unspecified). The port is ignored.
+ */
+int soft_address_find(const union core_sockaddr *address);
+
+#endif

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Copies by the kernel (process_vm_readv, process_vm_writev), which report a bad address instead of
+ * raising a signal, also for memory of our own; and the one copy by the CPU that keeps the order
+ * in which a peer sees the bytes. Where order matters the range is cut before its last word: the
+ * kernel copies each element of the remote vector on its own, one after the other, while within one
+ * element its string instructions may store in any order. A cut costs a third of a microsecond.
+ */
+#include "soft/copy.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TAIL_LEN 8u
+#define PIPE_PIECE (32u * 1024)
+#define CALL_MAX (1u << 30) /* bytes per system call; the kernel's limit is just below 2 GiB */
+
+enum direction {
+	FROM_REMOTE,
+	TO_REMOTE,
+};
+
+/* One copy by the kernel between a vector of ours and a range of a process (maybe ours, too). */
+struct vm_copy {
+	enum direction direction;
+	bool is_ordered; /* the last bytes of the target last */
+	pid_t pid;
+	uint64_t address; /* remote */
+	uint64_t target;  /* where the bytes go, if is_ordered: for its alignment */
+	size_t len;
+};
+
+/*
+ * Where to cut the bytes before `end`: the tail that remains is one aligned word of 1, 2, 4 or 8
+ * bytes, which the kernel stores at once.
+ */
+static size_t tail_len(uint64_t end, size_t len)
+{
+	size_t size = TAIL_LEN;
+
+	while (size > len || (end & (size - 1)))
+		size /= 2;
+	return size;
+}
+
+/*
+ * Cuts the remote range, from `done` on, into pieces that are copied one after the other: body,
+ * rest of the last 8 bytes, last word (often there are only two of them). Returns their number.
+ */
+static int cut_range(const struct vm_copy *copy, size_t done, size_t len, struct iovec cut_out[3])
+{
+	size_t ends[3] = {0, 0, len};
+	size_t start = 0;
+	int count = 0;
+
+	if (copy->is_ordered && done + len == copy->len) {
+		ends[0] = len > TAIL_LEN ? len - TAIL_LEN : 0;
+		ends[1] = len - tail_len(copy->target + copy->len, len);
+	}
+	for (int i = 0; i < 3; i++) {
+		if (ends[i] == start)
+			continue;
+		cut_out[count].iov_base = (void *)(uintptr_t)(copy->address + done + start);
+		cut_out[count].iov_len = ends[i] - start;
+		count++;
+		start = ends[i];
+	}
+	return count;
+}
+
+static int vm_errno(int error)
+{
+	switch (error) {
+	case EFAULT:
+	case EINVAL: /* a length or address that no process can have */
+		return -EFAULT;
+	case ESRCH:
+		return -ESRCH;
+	case ENOMEM:
+		return -ENOMEM;
+	default: /* EPERM, and what a filter of system calls chooses: ENOSYS, EACCES, ... */
+		return -EPERM;
+	}
+}
+
+/* Takes the first `done` bytes off a vector of ours. */
+static void advance(struct iovec *iov, int *first, int count, size_t done)
+{
+	while (*first < count && done >= iov[*first].iov_len) {
+		done -= iov[*first].iov_len;
+		(*first)++;
+	}
+	if (done) {
+		assert(*first < count);
+		iov[*first].iov_base = (uint8_t *)iov[*first].iov_base + done;
+		iov[*first].iov_len -= done;
+	}
+}
+
+static ssize_t vm_call(const struct vm_copy *copy, size_t done, size_t len,
+		       const struct iovec *local, int count)
+{
+	struct iovec remote[3];
+	unsigned long cuts = (unsigned long)cut_range(copy, done, len, remote);
+
+	if (copy->direction == TO_REMOTE)
+		return process_vm_writev(copy->pid, local, (unsigned long)count, remote, cuts, 0);
+	return process_vm_readv(copy->pid, local, (unsigned long)count, remote, cuts, 0);
+}
+
+/* The rest of a copy of which `done` bytes (maybe 0) are done: partial results and great lengths.
+ */
+static int vm_run_rest(const struct vm_copy *copy, const struct iovec *iov, int count, size_t *done)
+{
+	struct iovec local[SOFT_COPY_IOV_MAX];
+	int first = 0;
+
+	assert(count <= SOFT_COPY_IOV_MAX);
+	memcpy(local, iov, (size_t)count * sizeof(*iov));
+	advance(local, &first, count, *done);
+	while (*done < copy->len) {
+		size_t left = copy->len - *done;
+		ssize_t n = vm_call(copy, *done, left < CALL_MAX ? left : CALL_MAX, local + first,
+				    count - first);
+
+		if (n < 0)
+			return vm_errno(errno);
+		if (n == 0)
+			return -EFAULT;
+		*done += (size_t)n;
+		advance(local, &first, count, (size_t)n);
+	}
+	return 0;
+}
+
+static int vm_run(const struct vm_copy *copy, const struct iovec *iov, int count, size_t *done)
+{
+	ssize_t n;
+
+	*done = 0;
+	if (copy->len == 0)
+		return 0;
+	if (copy->address > UINT64_MAX - copy->len)
+		return -EFAULT;
+	if (copy->len <= CALL_MAX) {
+		n = vm_call(copy, 0, copy->len, iov, count);
+		if (n == (ssize_t)copy->len) {
+			*done = copy->len;
+			return 0;
+		}
+		if (n < 0)
+			return vm_errno(errno);
+		*done = (size_t)n;
+	}
+	return vm_run_rest(copy, iov, count, done);
+}
+
+/* --- within this process --- */
+
+static int pipe_piece(const int fds[2], uintptr_t dst, uintptr_t src, size_t len)
+{
+	while (len) {
+		ssize_t in = write(fds[1], (const void *)src, len < PIPE_PIECE ? len : PIPE_PIECE);
+		size_t out = 0;
+
+		if (in < 0 && errno == EINTR)
+			continue;
+		if (in <= 0)
+			return in < 0 && errno != EFAULT ? -EPERM : -EFAULT;
+		while (out < (size_t)in) {
+			ssize_t n = read(fds[0], (void *)(dst + out), (size_t)in - out);
+
+			if (n < 0 && errno == EINTR)
+				continue;
+			if (n <= 0)
+				return n < 0 && errno != EFAULT ? -EPERM : -EFAULT;
+			out += (size_t)n;
+		}
+		dst += (size_t)in;
+		src += (size_t)in;
+		len -= (size_t)in;
+	}
+	return 0;
+}
+
+/*
+ * Through a pipe, whose two ends report a bad address as well. Made anew for each copy: this is for
+ * sandboxes that forbid process_vm_writev, and for memory that the kernel does not let it touch
+ * (device memory, secret memory), neither of which is worth two descriptors for good.
+ */
+static int pipe_copy(uintptr_t dst, uintptr_t src, size_t len)
+{
+	struct vm_copy copy = {.is_ordered = true, .address = dst, .target = dst, .len = len};
+	struct iovec cut[3];
+	int cuts = cut_range(&copy, 0, len, cut);
+	int fds[2];
+	int rc = 0;
+
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
+		return -EPERM;
+	for (int i = 0; i < cuts && rc == 0; i++) {
+		rc = pipe_piece(fds, (uintptr_t)cut[i].iov_base, src, cut[i].iov_len);
+		src += cut[i].iov_len;
+	}
+	close(fds[0]);
+	close(fds[1]);
+	return rc;
+}
+
+static int copy_own(void *dst, const void *src, size_t len, bool is_ordered)
+{
+	/* set when the kernel has refused once; only saves the next attempt, so relaxed will do */
+	static _Atomic bool is_refused;
+	struct vm_copy copy = {.direction = FROM_REMOTE,
+			       .is_ordered = is_ordered,
+			       .address = (uintptr_t)src,
+			       .target = (uintptr_t)dst,
+			       .len = len};
+	struct iovec iov = {dst, len};
+	size_t done = 0;
+	int rc;
+
+	if (len == 0)
+		return 0;
+	if (!atomic_load_explicit(&is_refused, memory_order_relaxed)) {
+		/* each time: a number kept over a fork would name the parent */
+		copy.pid = getpid();
+		rc = vm_run(&copy, &iov, 1, &done);
+		if (rc == 0)
+			return 0;
+		if (rc == -EPERM)
+			atomic_store_explicit(&is_refused, true, memory_order_relaxed);
+	}
+	return pipe_copy((uintptr_t)dst + done, (uintptr_t)src + done, len - done);
+}
+
+int soft_copy_safe(void *dst, const void *src, size_t len)
+{
+	return copy_own(dst, src, len, true);
+}
+
+int soft_copy_safe_unordered(void *dst, const void *src, size_t len)
+{
+	return copy_own(dst, src, len, false);
+}
+
+/* Stores 1, 2, 4 or 8 bytes at once, after all that was stored before. */
+static void store_release(uint8_t *dst, const uint8_t *src, size_t size)
+{
+	uint64_t value64;
+	uint32_t value32;
+	uint16_t value16;
+
+	switch (size) {
+	case 8:
+		memcpy(&value64, src, 8);
+		__atomic_store_n((uint64_t *)(void *)dst, value64, __ATOMIC_RELEASE);
+		break;
+	case 4:
+		memcpy(&value32, src, 4);
+		__atomic_store_n((uint32_t *)(void *)dst, value32, __ATOMIC_RELEASE);
+		break;
+	case 2:
+		memcpy(&value16, src, 2);
+		__atomic_store_n((uint16_t *)(void *)dst, value16, __ATOMIC_RELEASE);
+		break;
+	default:
+		__atomic_store_n(dst, *src, __ATOMIC_RELEASE);
+		break;
+	}
+}
+
+void soft_copy_tail_last(void *dst, const void *src, size_t len)
+{
+	size_t done = len > TAIL_LEN ? len - TAIL_LEN : 0;
+	uint8_t *to = dst;
+	const uint8_t *from = src;
+
+	if (done)
+		memcpy(to, from, done);
+	/*
+	 * The tail goes in the largest aligned words, each after the former. release: pairs with
+	 * the consumer's poll (a plain load, and a load barrier where the machine needs one);
+	 * without it the machine could show the tail before the body.
+	 */
+	while (done < len) {
+		size_t size = TAIL_LEN;
+
+		while (size > len - done || ((uintptr_t)(to + done) & (size - 1)))
+			size /= 2;
+		store_release(to + done, from + done, size);
+		done += size;
+	}
+}
+
+/* --- other processes --- */
+
+int soft_copy_to_process(pid_t pid, uint64_t address, const struct iovec *iov, int count,
+			 size_t len)
+{
+	struct vm_copy copy = {.direction = TO_REMOTE,
+			       .is_ordered = true,
+			       .pid = pid,
+			       .address = address,
+			       .target = address,
+			       .len = len};
+	size_t done;
+
+	return vm_run(&copy, iov, count, &done);
+}
+
+int soft_copy_from_process(pid_t pid, uint64_t address, const struct iovec *iov, int count,
+			   size_t len)
+{
+	struct vm_copy copy = {
+		.direction = FROM_REMOTE, .pid = pid, .address = address, .len = len};
+	size_t done;
+
+	return vm_run(&copy, iov, count, &done);
+}
+
+int soft_copy_probe(pid_t pid, uint64_t address, const uint8_t token[16])
+{
+	uint8_t seen[16];
+	struct iovec iov = {seen, sizeof(seen)};
+
+	return soft_copy_from_process(pid, address, &iov, 1, sizeof(seen)) == 0 &&
+	       memcmp(seen, token, sizeof(seen)) == 0;
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The descriptors of the software RNIC, process-wide. A forked child closes its copies at once, so
+ * that a child that lives on does not hide the parent's death from the parent's peers (GEN-34).
+ * Every socket, event and memory descriptor of src/soft is in this list from its creation on. Safe
+ * from any thread; the lock is a leaf.
+ */
+#ifndef SOFT_FDS_H
+#define SOFT_FDS_H
+
+#include <stddef.h>
+
+/*
+ * Makes a descriptor such that no fork falls between its creation and its entry in the list:
+ *
+ *	soft_fd_begin();
+ *	fd = soft_fd_end(socket(...));
+ *
+ * The call between the two must not block. soft_fd_end() takes what that call returned (-1: errno
+ * tells) and returns the descriptor, or -errno; it closes the descriptor if it cannot be listed.
+ */
+void soft_fd_begin(void);
+int soft_fd_end(int fd);
+
+/* Lists a descriptor that exists already. 0, or -ENOMEM (then it is still open and the caller's).
+ */
+int soft_fd_add(int fd);
+/* Closes a listed descriptor and takes it off the list, in one step as seen by fork. Does nothing
+ * for one that is not listed (-1; or any in a forked child, where its number may be another's). */
+void soft_fd_close(int fd);
+
+/* A listed memory file of that size, which can be sealed; -errno. */
+int soft_fd_memfd(const char *name, size_t size);
+
+#endif

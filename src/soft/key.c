@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The table of memory keys: the owner's side (allocation of indexes and generations) and the peers'
+ * views of it. The entries are in a sealed memory file that peers can map for reading only; all
+ * that the owner needs to choose keys is in its private memory.
+ */
+#include "soft/key.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/lock.h"
+#include "soft/fds.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+#define TABLE_SIZE (SOFT_KEY_MAX * sizeof(struct soft_key_entry))
+#define GENERATION_BITS (32u - SOFT_KEY_INDEX_BITS)
+#define GENERATION_MASK ((1u << GENERATION_BITS) - 1)
+
+enum slot_state {
+	SLOT_UNUSED, /* never used */
+	SLOT_FREE,   /* was used, is in the list of free ones */
+	SLOT_TAKEN,
+};
+
+struct key_slot {
+	uint32_t next;	     /* in the free list; 0: last */
+	uint16_t generation; /* of the present or last key */
+	uint8_t state;	     /* enum slot_state */
+};
+
+struct soft_keys {
+	/* set at creation */
+	struct soft_key_entry *entries;
+	int fd;
+	uint64_t seed;
+	/* rank 9 (a leaf); guards what follows. An entry is written by the user of its key alone.
+	 */
+	struct core_lock lock;
+	struct key_slot *slots; /* zero pages until used */
+	uint32_t fresh;		/* lowest index never used */
+	uint32_t free_first;	/* oldest freed index; 0: none */
+	uint32_t free_last;
+	uint32_t free_count;
+};
+
+struct soft_view {
+	const struct soft_key_entry *entries;
+	dev_t dev;
+	ino_t inode;
+	/* guarded by views_lock */
+	struct soft_view *next;
+	uint32_t references;
+};
+
+static pthread_once_t views_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t views_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
+static struct soft_view *views;				       /* guarded by views_lock */
+
+static uint64_t random_seed(void)
+{
+	struct timespec now;
+	uint64_t seed;
+
+	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
+		return seed;
+	/* generations guard against mistakes, not against attacks: anything that differs will do */
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000007u ^ (uint64_t)now.tv_nsec ^
+	       (uint64_t)getpid() << 40;
+}
+
+static uint16_t first_generation(uint64_t seed, uint32_t index)
+{
+	uint64_t x = (seed + index) * UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
+	return (uint16_t)(x >> 48 & GENERATION_MASK);
+}
+
+/* --- the owner's table --- */
+
+/* Maps the table and seals it; the seal against writing spares mappings that exist. */
+static int map_and_seal(struct soft_keys *keys)
+{
+	void *map;
+
+	map = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, keys->fd, 0);
+	if (map == MAP_FAILED)
+		return -errno;
+	if (madvise(map, TABLE_SIZE, MADV_DONTFORK) ||
+	    fcntl(keys->fd, F_ADD_SEALS,
+		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)) {
+		int rc = -errno;
+
+		munmap(map, TABLE_SIZE);
+		return rc;
+	}
+	keys->entries = map;
+	return 0;
+}
+
+int soft_keys_create(struct soft_keys **keys_out)
+{
+	struct soft_keys *keys = calloc(1, sizeof(*keys));
+	int rc = -ENOMEM;
+
+	if (!keys)
+		return rc;
+	keys->slots = calloc(SOFT_KEY_MAX, sizeof(*keys->slots));
+	if (!keys->slots)
+		goto free_keys;
+	keys->fd = rc = soft_fd_memfd("opendat-keys", TABLE_SIZE);
+	if (rc < 0)
+		goto free_slots;
+	rc = map_and_seal(keys);
+	if (rc)
+		goto close_fd;
+	core_lock_init(&keys->lock);
+	keys->seed = random_seed();
+	keys->fresh = 1;
+	*keys_out = keys;
+	return 0;
+
+close_fd:
+	soft_fd_close(keys->fd);
+free_slots:
+	free(keys->slots);
+free_keys:
+	free(keys);
+	return rc;
+}
+
+void soft_keys_destroy(struct soft_keys *keys)
+{
+	if (!keys)
+		return;
+	munmap(keys->entries, TABLE_SIZE);
+	soft_fd_close(keys->fd);
+	core_lock_destroy(&keys->lock);
+	free(keys->slots);
+	free(keys);
+}
+
+int soft_keys_fd(const struct soft_keys *keys)
+{
+	return keys->fd;
+}
+
+const struct soft_key_entry *soft_keys_entries(const struct soft_keys *keys)
+{
+	return keys->entries;
+}
+
+/*
+ * Takes an index: one never used while there are any, unless enough freed ones wait already (the
+ * table then grows no further). 0: none is left.
+ */
+static uint32_t take_index_locked(struct soft_keys *keys)
+{
+	uint32_t index = keys->free_first;
+
+	if (keys->fresh < SOFT_KEY_MAX && keys->free_count <= SOFT_KEY_QUARANTINE)
+		return keys->fresh++;
+	if (!index)
+		return 0;
+	keys->free_first = keys->slots[index].next;
+	if (!keys->free_first)
+		keys->free_last = 0;
+	keys->free_count--;
+	return index;
+}
+
+static uint32_t take_key(struct soft_keys *keys)
+{
+	uint32_t key = 0;
+	uint32_t index;
+
+	core_lock_acquire(&keys->lock);
+	index = take_index_locked(keys);
+	if (index) {
+		struct key_slot *slot = &keys->slots[index];
+
+		if (slot->state == SLOT_UNUSED)
+			slot->generation = first_generation(keys->seed, index);
+		else
+			slot->generation = (slot->generation + 1) & GENERATION_MASK;
+		slot->state = SLOT_TAKEN;
+		key = (uint32_t)slot->generation << SOFT_KEY_INDEX_BITS | index;
+	}
+	core_lock_release(&keys->lock);
+	return key;
+}
+
+int soft_keys_reserve(struct soft_keys *keys, uint64_t address, uint64_t length, uint32_t rights,
+		      uint32_t pz, uint32_t *key_out)
+{
+	uint32_t key = take_key(keys);
+	struct soft_key_entry *entry = &keys->entries[soft_key_index(key)];
+
+	if (!key)
+		return -ENOSPC;
+	/*
+	 * release: pairs with the acquires in soft_key_check; a reader that sees one of these
+	 * then also sees that its own, older key is gone from the entry
+	 */
+	__atomic_store_n(&entry->rights, rights, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->pz, pz, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->address, address, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->length, length, __ATOMIC_RELEASE);
+	*key_out = key;
+	return 0;
+}
+
+static void assert_taken(struct soft_keys *keys, uint32_t key)
+{
+	/* no lock: the slot of a taken key does not change until its user releases it */
+	assert(keys->slots[soft_key_index(key)].state == SLOT_TAKEN);
+	assert(keys->slots[soft_key_index(key)].generation == key >> SOFT_KEY_INDEX_BITS);
+	(void)keys;
+	(void)key;
+}
+
+void soft_keys_activate(struct soft_keys *keys, uint32_t key)
+{
+	assert_taken(keys, key);
+	atomic_store_explicit(&keys->entries[soft_key_index(key)].key, key, memory_order_seq_cst);
+}
+
+int soft_keys_add(struct soft_keys *keys, uint64_t address, uint64_t length, uint32_t rights,
+		  uint32_t pz, uint32_t *key_out)
+{
+	uint32_t key;
+	int rc = soft_keys_reserve(keys, address, length, rights, pz, &key);
+
+	if (rc)
+		return rc;
+	soft_keys_activate(keys, key);
+	*key_out = key;
+	return 0;
+}
+
+void soft_keys_kill(struct soft_keys *keys, uint32_t key)
+{
+	assert_taken(keys, key);
+	atomic_store_explicit(&keys->entries[soft_key_index(key)].key, 0, memory_order_seq_cst);
+	/* the announcements, read next, must not be older than the store */
+	soft_fence();
+}
+
+void soft_keys_release(struct soft_keys *keys, uint32_t key)
+{
+	uint32_t index = soft_key_index(key);
+
+	assert_taken(keys, key);
+	assert(atomic_load_explicit(&keys->entries[index].key, memory_order_relaxed) == 0);
+	core_lock_acquire(&keys->lock);
+	keys->slots[index].state = SLOT_FREE;
+	keys->slots[index].next = 0;
+	if (keys->free_last)
+		keys->slots[keys->free_last].next = index;
+	else
+		keys->free_first = index;
+	keys->free_last = index;
+	keys->free_count++;
+	core_lock_release(&keys->lock);
+}
+
+/* --- the guard --- */
+
+void soft_guard_begin(struct soft_guard *guard, struct soft_keys *keys)
+{
+	uint32_t *word = &keys->entries[0].guard;
+	size_t len;
+
+	guard->head.list.next = &guard->node;
+	guard->node.next = &guard->head.list;
+	guard->head.futex_offset = (char *)word - (char *)&guard->node;
+	guard->head.list_op_pending = NULL;
+	if (syscall(SYS_get_robust_list, 0, &guard->old, &len)) {
+		guard->old = NULL; /* a filter of system calls: no mark, then */
+		return;
+	}
+	__atomic_store_n(word, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	syscall(SYS_set_robust_list, &guard->head, sizeof(guard->head));
+}
+
+void soft_guard_end(struct soft_guard *guard)
+{
+	if (guard->old)
+		syscall(SYS_set_robust_list, guard->old, sizeof(*guard->old));
+}
+
+/* --- views --- */
+
+static void views_prepare(void)
+{
+	pthread_mutex_lock(&views_lock);
+}
+
+static void views_parent(void)
+{
+	pthread_mutex_unlock(&views_lock);
+}
+
+/* The mappings are not inherited: a child that opens an adapter of its own must not find them. */
+static void views_child(void)
+{
+	views = NULL;
+	pthread_mutex_unlock(&views_lock);
+}
+
+static void views_init(void)
+{
+	pthread_atfork(views_prepare, views_parent, views_child);
+}
+
+static struct soft_view *view_find_locked(const struct stat *st)
+{
+	for (struct soft_view *view = views; view; view = view->next) {
+		if (view->dev == st->st_dev && view->inode == st->st_ino)
+			return view;
+	}
+	return NULL;
+}
+
+/*
+ * Reading the table must never raise a signal, whatever its owner does: so no file that can shrink,
+ * and none of huge pages, which may have run out when a hole is read.
+ */
+static bool is_table(int fd, struct stat *st_out)
+{
+	const int wanted = F_SEAL_SHRINK | F_SEAL_GROW;
+	struct statfs fs;
+	int seals;
+
+	if (fstat(fd, st_out) || !S_ISREG(st_out->st_mode) || st_out->st_size != (off_t)TABLE_SIZE)
+		return false;
+	if (fstatfs(fd, &fs) || fs.f_type != TMPFS_MAGIC)
+		return false;
+	seals = fcntl(fd, F_GET_SEALS);
+	return seals >= 0 && (seals & wanted) == wanted;
+}
+
+static int view_map_locked(int fd, const struct stat *st, struct soft_view **view_out)
+{
+	struct soft_view *view = calloc(1, sizeof(*view));
+	void *map;
+	int rc;
+
+	if (!view)
+		return -ENOMEM;
+	map = mmap(NULL, TABLE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED) {
+		rc = -errno;
+		goto free_view;
+	}
+	if (madvise(map, TABLE_SIZE, MADV_DONTFORK)) {
+		rc = -errno;
+		munmap(map, TABLE_SIZE);
+		goto free_view;
+	}
+	view->entries = map;
+	view->dev = st->st_dev;
+	view->inode = st->st_ino;
+	view->next = views;
+	views = view;
+	*view_out = view;
+	return 0;
+
+free_view:
+	free(view);
+	return rc;
+}
+
+int soft_view_get(int fd, struct soft_view **view_out)
+{
+	struct soft_view *view;
+	struct stat st;
+	int rc = 0;
+
+	if (!is_table(fd, &st))
+		return -EINVAL;
+	pthread_once(&views_once, views_init);
+	pthread_mutex_lock(&views_lock);
+	view = view_find_locked(&st);
+	if (!view)
+		rc = view_map_locked(fd, &st, &view);
+	if (rc == 0) {
+		view->references++;
+		*view_out = view;
+	}
+	pthread_mutex_unlock(&views_lock);
+	return rc;
+}
+
+void soft_view_put(struct soft_view *view)
+{
+	struct soft_view **link = &views;
+	bool is_last;
+
+	if (!view)
+		return;
+	pthread_mutex_lock(&views_lock);
+	is_last = --view->references == 0;
+	if (is_last) {
+		while (*link != view)
+			link = &(*link)->next;
+		*link = view->next;
+	}
+	pthread_mutex_unlock(&views_lock);
+	if (is_last) {
+		munmap((void *)(uintptr_t)view->entries, TABLE_SIZE);
+		free(view);
+	}
+}
+
+const struct soft_key_entry *soft_view_entries(const struct soft_view *view)
+{
+	return view->entries;
+}
+
+bool soft_view_is_orphan(const struct soft_view *view)
+{
+	/* acquire: not later than here */
+	return __atomic_load_n(&view->entries[0].guard, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED;
+}
+
+/* --- both sides --- */
+
+int soft_key_check(const struct soft_key_entry *entries, uint32_t key, uint32_t right, uint32_t pz,
+		   uint64_t address, uint64_t length)
+{
+	/* const is lifted for the sake of older compilers, whose atomic loads refuse it */
+	struct soft_key_entry *entry =
+		(struct soft_key_entry *)(uintptr_t)&entries[soft_key_index(key)];
+	uint64_t start, size;
+	uint32_t rights, zone;
+
+	/* acquire: pairs with the store in soft_keys_activate, else older fields could be read */
+	if (key == 0 || atomic_load_explicit(&entry->key, memory_order_acquire) != key)
+		return -EACCES;
+	/* acquire: pairs with the releases in soft_keys_reserve (key is looked at again below) */
+	rights = __atomic_load_n(&entry->rights, __ATOMIC_ACQUIRE);
+	zone = __atomic_load_n(&entry->pz, __ATOMIC_ACQUIRE);
+	start = __atomic_load_n(&entry->address, __ATOMIC_ACQUIRE);
+	size = __atomic_load_n(&entry->length, __ATOMIC_ACQUIRE);
+	/* a check without announcement may have read fields of the entry's next use */
+	if (atomic_load_explicit(&entry->key, memory_order_relaxed) != key)
+		return -EACCES;
+	if ((rights & right) != right || zone != pz)
+		return -EACCES;
+	if (address < start || length > size || address - start > size - length)
+		return -EACCES;
+	return 0;
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The end of a connection or of an attempt. It has two steps: close() takes the right to touch our
+ * memory away from the peer and tells it why; finish() waits, without blocking, until a copy
+ * of the peer that is under way has ended, and only then tells the core.
+ */
+#include "core/log.h"
+#include "soft/shm/conn.h"
+
+#define LOOK_AGAIN_NS 1000000u
+
+static bool is_end(DAT_EVENT_NUMBER number)
+{
+	return number == DAT_CONNECTION_EVENT_DISCONNECTED || number == DAT_CONNECTION_EVENT_BROKEN;
+}
+
+void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
+{
+	struct shm_engine *engine = conn->engine;
+	enum shm_wire_why why =
+		end == DAT_CONNECTION_EVENT_DISCONNECTED ? SHM_WHY_DISCONNECT : SHM_WHY_ERROR;
+
+	if (shm_conn_state(conn) >= SHM_CLOSING)
+		return;
+	/* what was done for the peer is told before the end is (DTO-52) */
+	if (shm_conn_state(conn) == SHM_ESTABLISHED)
+		shm_conn_flush(conn);
+	core_log(CORE_LOG_CONN, "connection %llu with process %d ends with event 0x%x%s",
+		 (unsigned long long)conn->id, (int)conn->remote.pid, (unsigned int)end,
+		 conn->is_peer_gone ? ", the peer has gone" : "");
+	shm_conn_set_state(conn, SHM_CLOSING);
+	conn->end = end;
+	conn->force_ns = shm_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
+	/* sequentially consistent: the peer stores its announcement, then looks here; we store
+	 * this, then look at its announcement: one of us sees the other */
+	atomic_store(&conn->mine->revoked, 1);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
+		atomic_fetch_sub(&engine->disarmed, 1);
+	shm_engine_deactivate(engine, conn);
+	if (!conn->is_peer_gone)
+		shm_conn_send_word(conn, SHM_WIRE_CLOSE, why);
+}
+
+bool shm_conn_is_touched(const struct shm_conn *conn, uint64_t unused)
+{
+	(void)unused;
+	return shm_conn_announced(conn) != 0;
+}
+
+void shm_conn_finish(struct shm_conn *conn, struct core_ep *ep)
+{
+	uint64_t now;
+
+	if (shm_conn_state(conn) != SHM_CLOSING)
+		return;
+	if (!conn->is_peer_gone && !atomic_load(&conn->is_distrusted) &&
+	    shm_conn_is_touched(conn, 0)) {
+		now = shm_now_ns();
+		if (now < conn->force_ns) {
+			shm_conn_at(conn, now + LOOK_AGAIN_NS);
+			return;
+		}
+	}
+	shm_conn_at(conn, 0);
+	/* the caller holds a reference beside the endpoint's, or does not look at it any more */
+	{
+		DAT_EVENT_NUMBER number = conn->end;
+
+		shm_conn_drop(conn, ep);
+		if (is_end(number))
+			core_ep_ended(ep, number);
+		else
+			core_ep_connect_failed(ep, number);
+	}
+}
+
+void shm_conn_fail_setup(struct shm_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number)
+{
+	shm_conn_close(conn, number);
+	shm_conn_finish(conn, ep);
+}

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * One connection to an endpoint on the same host: its socket, its shared segment, its rings, and
+ * how far each stream of work has come. See engine.h for who guards it.
+ */
+#ifndef SHM_CONN_H
+#define SHM_CONN_H
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "core/transport.h"
+#include "soft/copy.h"
+#include "soft/key.h"
+#include "soft/region.h"
+#include "soft/shm/engine.h"
+#include "soft/shm/ring.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/wire.h"
+
+#define SHM_IOV_MAX 32u		     /* segments of one request or Receive */
+#define SHM_BUDGET (1024u * 1024u)   /* bytes that one pass moves at most */
+#define SHM_BATCH 32u		     /* entries of each kind that one pass takes at most */
+#define SHM_CMA_PIECE (256u * 1024u) /* bytes between two looks at the key */
+#define SHM_MAP_PIECE (64u * 1024u)
+#define SHM_IDLE_TICKS 5u     /* ticks of 1 ms without news after which it is armed */
+#define SHM_IDLE_POLLS 20000u /* polls without news after which an armed one is let go */
+
+enum shm_state {
+	SHM_CALLING,	 /* active: waits for room in the listener's backlog */
+	SHM_REQUESTED,	 /* active: waits for the answer */
+	SHM_ARRIVING,	 /* passive: waits for the request; the service thread's */
+	SHM_OFFERED,	 /* passive: the core has it, as a connection request */
+	SHM_ACCEPTED,	 /* passive: waits for READY */
+	SHM_ESTABLISHED, /* data flow */
+	SHM_CLOSING,	 /* revoked; waits until the peer touches our memory no more */
+	SHM_ENDED,	 /* the endpoint has let it go */
+};
+
+/* What became of a request: core_req.transport.word[0]; word[1] is the bytes already moved. */
+enum shm_req_state {
+	SHM_REQ_NEW,
+	SHM_REQ_WAIT_DONE, /* wholly in the ring; the peer's `done` completes it */
+	SHM_REQ_WAIT_DATA, /* an RDMA Read through the ring */
+	SHM_REQ_FINISHED,
+};
+
+/* Memory of the peer that is mapped here, or was asked for (map.c). */
+enum shm_map_state {
+	SHM_MAP_FREE,
+	SHM_MAP_SEEN, /* used before, not worth a question yet */
+	SHM_MAP_ASKED,
+	SHM_MAP_REFUSED,
+	SHM_MAP_READY,
+};
+struct shm_map {
+	uint32_t key;
+	uint8_t state; /* enum shm_map_state */
+	uint8_t uses;
+	bool is_writable;
+	uint64_t address;	   /* of the region at the owner */
+	struct soft_region region; /* the same bytes here */
+};
+#define SHM_MAPS 64u
+#define SHM_MAP_WAYS 4u
+
+/* Where our side of the copying stands towards the peer's memory. */
+struct shm_remote {
+	struct soft_view *view; /* the peer's keys */
+	uint32_t pz;		/* zone of the peer's endpoint */
+	pid_t pid;
+	bool is_same_user;
+	bool has_cma;	      /* we may read and write the peer's memory by pid */
+	bool has_pull;	      /* we told the peer that we fetch its large Sends */
+	bool is_pulling;      /* the peer fetches large Sends itself */
+	uint64_t alive_ns;    /* when we last asked the socket whether the peer lives */
+	struct shm_map *maps; /* SHM_MAPS, or NULL: this connection never maps */
+};
+
+/* A message that arrives. */
+struct shm_arrival {
+	bool is_begun;	 /* the Receive at the head is being filled */
+	bool is_pull;	 /* its bytes are fetched, from: */
+	bool is_blocked; /* no Receive: wait for post_recv */
+	bool is_solicited;
+	uint32_t source_count;
+	uint64_t length;
+	uint64_t offset;
+	uint64_t blocked_ns; /* since when, if there is a limit */
+	struct shm_source sources[SHM_IOV_MAX];
+};
+
+/* An RDMA Write of the peer through the ring, and an RDMA Read that we answer. */
+struct shm_inbound {
+	bool is_begun;
+	uint32_t key;
+	uint64_t address;
+	uint64_t length;
+	uint64_t offset;
+};
+
+struct shm_conn {
+	struct shm_engine *engine;
+	_Atomic uint32_t refs;
+	_Atomic uint32_t state; /* written with the endpoint locked, where it has one */
+	_Atomic bool has_ep;	/* release after ep_ref is set */
+	uint64_t id;
+	int fd;
+	uint8_t self; /* enum shm_index: our side of the segment */
+	_Atomic bool is_in_epoll;
+	struct core_ref ep_ref;
+
+	struct shm_segment *segment;
+	struct shm_side *mine;
+	struct shm_side *theirs;
+	struct shm_remote remote;
+
+	/* set-up */
+	struct shm_listener *listener; /* while ARRIVING */
+	struct shm_conn *next_silent;  /* the listener's list (engine lock) */
+	struct shm_conn *prev_silent;
+	union shm_wire *request; /* CALLING: what will be asked */
+	socklen_t peer_name_len;
+	void *peer_name;	      /* struct sockaddr_un, while CALLING */
+	uint64_t give_up_ns;	      /* set-up: when it has lasted too long */
+	uint64_t retry_ns;	      /* CALLING: when to try again */
+	DAT_EVENT_NUMBER failure;     /* to be told by the service thread; 0: none */
+	uint32_t peer_read_in;	      /* RDMA Reads at once: what the peer serves, */
+	uint32_t peer_read_out;	      /* what it wants, */
+	uint32_t read_limit;	      /* and what we may have in flight through the ring */
+	int segment_fd;		      /* CALLING: to be sent with the request; else -1 */
+	uint64_t port;		      /* local port qualifier */
+	_Atomic uint64_t deadline_ns; /* when the service thread should look; 0: no need */
+	bool is_todo;		      /* on the engine's list (engine lock) */
+	struct shm_conn *next_todo;   /* engine lock */
+
+	/* our requests */
+	struct shm_producer request_out;
+	struct shm_consumer response_in;
+	uint64_t tx_next;     /* sequence of the first request not wholly handed out */
+	uint64_t tx_ack;      /* no request before it waits for `done` */
+	uint64_t tx_data;     /* no request before it waits for data */
+	uint32_t sent;	      /* messages and ring writes handed out */
+	uint32_t acked;	      /* ... of which the peer has carried out */
+	uint32_t ring_writes; /* ring writes among those in flight */
+	uint32_t reads;	      /* RDMA Reads through the ring in flight */
+	uint32_t peer_waits;  /* enum shm_waits of the peer, as last seen */
+	bool is_space_wanted; /* the ring was full */
+	bool is_draining;     /* graceful disconnect */
+	bool is_failing;      /* a request has failed; the end waits for those before it */
+	uint64_t failing_ns;  /* ... but not longer than this */
+
+	/* the peer's requests */
+	struct shm_consumer request_in;
+	uint32_t request_looked; /* the peer's index up to which a pass has taken what it could */
+	struct shm_producer response_out;
+	uint32_t done;
+	bool is_response_wanted; /* the response ring was full */
+	struct shm_arrival arrival;
+	struct shm_inbound write;
+	struct shm_inbound read;
+	_Atomic uint32_t local_announce; /* key of our own table that we work on for the peer */
+
+	/* news: what was seen at the end of the last pass; relaxed, hints only */
+	_Atomic uint32_t seen_request;
+	_Atomic uint32_t seen_response;
+	_Atomic uint32_t seen_done;
+	_Atomic uint32_t seen_waits;
+	_Atomic uint32_t seen_request_space;
+	_Atomic uint32_t seen_response_space;
+	_Atomic bool wants_space;
+	_Atomic bool has_more;
+	_Atomic uint32_t activity; /* counts passes that did something */
+
+	/* waking */
+	uint32_t woken;	   /* the value of the peer's `armed` that was answered by a WAKE */
+	bool is_wake_owed; /* the WAKE could not be sent: try again */
+	_Atomic bool
+		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
+
+	/* end */
+	DAT_EVENT_NUMBER end;	    /* what core_ep_ended gets */
+	uint64_t force_ns;	    /* CLOSING: when not to wait for the peer any longer */
+	bool is_peer_gone;	    /* end of file: it touches nothing any more */
+	bool has_peer_closed;	    /* its CLOSE came */
+	_Atomic bool is_distrusted; /* a wait for its announcement ran out */
+
+	/* engine lock */
+	_Atomic bool is_active; /* read without it as a hint */
+	struct shm_conn *next_active;
+	struct shm_conn *prev_active;
+	_Atomic uint32_t idle_polls; /* reset without the lock */
+	_Atomic uint32_t
+		idle_ticks; /* counted by the service thread, reset without its knowledge */
+	uint32_t tick_activity;
+
+	/* a dead key that the peer was found to be copying through, since when (engine lock) */
+	uint32_t blamed_key;
+	uint64_t blamed_ns;
+
+	/* keys of ours whose memory file the peer was given (engine lock) */
+	uint32_t given[SHM_MAPS];
+};
+
+/* The transport's side of an endpoint (core_ep.transport). */
+struct shm_ep {
+	struct shm_conn *conn; /* with a reference; NULL: not connected */
+	bool is_detached;
+};
+
+static inline enum shm_state shm_conn_state(const struct shm_conn *conn)
+{
+	/* acquire: pairs with the release in shm_conn_set_state */
+	return (enum shm_state)atomic_load_explicit(&conn->state, memory_order_acquire);
+}
+
+static inline void shm_conn_set_state(struct shm_conn *conn, enum shm_state state)
+{
+	atomic_store_explicit(&conn->state, (uint32_t)state, memory_order_release);
+}
+
+/*
+ * The key of ours that the peer is copying through, else 0. A process of another user cannot copy,
+ * whatever it writes there, and nobody waits for it.
+ */
+static inline uint32_t shm_conn_announced(const struct shm_conn *conn)
+{
+	if (!conn->remote.is_same_user)
+		return 0;
+	/* acquire: its copy is over when we see the announcement gone */
+	return atomic_load_explicit(&conn->theirs->announce, memory_order_acquire);
+}
+
+/* --- conn.c: life --- */
+
+/* A connection with one reference and a number, around a socket (taken over on success). */
+int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
+		    struct shm_conn **conn_out);
+void shm_conn_get(struct shm_conn *conn);
+bool shm_conn_get_unless_dead(struct shm_conn *conn);
+void shm_conn_put(struct shm_conn *conn);
+/* Maps the segment (new when fd_out is given, else that of the active side) and makes the rings. */
+int shm_conn_make_segment(struct shm_conn *conn, int *fd_out);
+int shm_conn_map_segment(struct shm_conn *conn, int fd);
+/* Watches the socket in the service thread. */
+int shm_conn_watch(struct shm_conn *conn);
+void shm_conn_unwatch(struct shm_conn *conn);
+/* Gives the connection to the endpoint (locked); it takes over the caller's reference. */
+void shm_conn_attach(struct shm_conn *conn, struct core_ep *ep);
+/* Locks the endpoint of the connection; NULL when it has let go of it. */
+struct core_ep *shm_conn_enter(struct shm_conn *conn);
+/* Who is at the other end of the socket; fills remote.pid and is_same_user. */
+void shm_conn_identify(struct shm_conn *conn);
+/*
+ * Takes what is left in a socket that was shut down: descriptors that a stranger has put there must
+ * not be closed by closing the socket, which could wait for them (service.c).
+ */
+void shm_conn_discard(struct shm_conn *conn);
+/* Sends one packet without waiting, with descriptors; 0 or -errno. */
+int shm_conn_send(struct shm_conn *conn, const union shm_wire *wire, const int *fds,
+		  unsigned count);
+int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t word);
+/* Asks the service thread to look at the connection. */
+void shm_conn_later(struct shm_conn *conn);
+void shm_conn_at(struct shm_conn *conn, uint64_t deadline_ns);
+/* The same, unless it will look earlier anyway. */
+void shm_conn_by(struct shm_conn *conn, uint64_t deadline_ns);
+
+/* --- close.c: all of these with the endpoint locked --- */
+
+/*
+ * Ends the access of the peer and tells it why. Never calls up; shm_conn_finish follows, now or
+ * in the service thread (shm_conn_later).
+ */
+void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end);
+/* CLOSING: tells the core that it is over if nothing touches memory any more. */
+void shm_conn_finish(struct shm_conn *conn, struct core_ep *ep);
+/* A set-up failed: tells the core, forgets the connection. */
+void shm_conn_fail_setup(struct shm_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number);
+/* Is the peer copying from or to our memory? (for shm_wait_untouched) */
+bool shm_conn_is_touched(const struct shm_conn *conn, uint64_t unused);
+/* Lets go of the endpoint's connection. */
+void shm_conn_drop(struct shm_conn *conn, struct core_ep *ep);
+
+/* --- progress.c --- */
+
+/* Anything to do? No lock needed: a hint that is never wrong for long. */
+bool shm_conn_has_news(const struct shm_conn *conn);
+/* One pass over everything that can move; EP locked, ESTABLISHED. Returns what happened. */
+int shm_conn_pass(struct shm_conn *conn, struct core_ep *ep);
+/* After a pass that ended for its budget: makes sure that another one follows. */
+void shm_conn_go_on(struct shm_conn *conn);
+/* Everything that is complete in the rings of a peer that has gone; EP locked. */
+void shm_conn_drain(struct shm_conn *conn, struct core_ep *ep);
+/* Publishes what this side has taken and made, and wakes the peer if it sleeps. */
+void shm_conn_flush(struct shm_conn *conn);
+/* Goes to sleep: false when there is something to do first. EP locked. */
+bool shm_conn_arm(struct shm_conn *conn);
+void shm_conn_disarm(struct shm_conn *conn);
+void shm_conn_note(struct shm_conn *conn);
+
+/* --- tx.c, rx.c: parts of a pass; > 0 something happened, 0, or -EPROTO --- */
+int shm_tx_acks(struct shm_conn *conn, struct core_ep *ep);
+int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
+/* The peer could not carry out what `failed` names. */
+int shm_tx_failed(struct shm_conn *conn, struct core_ep *ep, uint32_t failed);
+int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget, bool is_in_post);
+int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
+
+/* --- direct.c: copies between the peer's memory and ours --- */
+
+/* Segments of the consumer's memory, pinned for one piece of copying. */
+struct shm_pins {
+	uint32_t count;
+	struct core_lmr *lmr[SHM_IOV_MAX];
+	struct iovec iov[SHM_IOV_MAX];
+};
+/* Pins bytes [offset, offset+len) of the list. -EACCES: one of them is no longer good. */
+int shm_pin(struct core_ep *ep, const DAT_LMR_TRIPLET *list, uint32_t segments, uint64_t offset,
+	    uint64_t len, enum core_mem_use use, struct shm_pins *pins);
+/* The same for the Receive at the head, whose zone may be that of an SRQ. */
+int shm_pin_receive(struct core_ep *ep, const struct core_wqe *receive, uint64_t offset,
+		    uint64_t len, struct shm_pins *pins);
+void shm_unpin(struct shm_pins *pins);
+/* Between pinned segments and memory of ours. is_in_post: the consumer's own thread reads. */
+int shm_gather(uint8_t *to, const struct shm_pins *pins, bool is_in_post);
+int shm_scatter(const struct shm_pins *pins, const uint8_t *from);
+
+/* Announces the key, then checks it: 0, -EACCES, or -EAGAIN (the peer is about to end it all).
+ * After 0 the copy may be made; shm_announce_end() in every case but then too. */
+int shm_announce(struct shm_conn *conn, uint32_t key, enum soft_right right, uint64_t address,
+		 uint64_t length);
+void shm_announce_end(struct shm_conn *conn);
+/* Is the process that we know by its number still the peer? */
+bool shm_is_peer_alive(struct shm_conn *conn);
+
+enum shm_path {
+	SHM_PATH_MAP,
+	SHM_PATH_CMA,
+	SHM_PATH_RING,
+};
+enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
+			      struct shm_map **map_out);
+/*
+ * Moves the next bytes of an RDMA request directly: > 0 finished, 0 the budget ended,
+ * -EAGAIN (wait for the peer's end), -ENOLINK (take the ring instead), or -status, where status
+ * is that of the completion.
+ */
+int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+		   struct shm_map *map, uint64_t *budget, bool is_in_post);
+
+/* --- map.c --- */
+struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key);
+/* Packets of the service thread; EP locked for GIVE, REFUSE and GONE. */
+void shm_map_asked(struct shm_conn *conn, uint32_t key);
+void shm_map_given(struct shm_conn *conn, const struct shm_wire_give *give, int fd);
+void shm_map_refused(struct shm_conn *conn, uint32_t key);
+void shm_map_gone(struct shm_conn *conn, uint32_t key);
+void shm_map_drop_all(struct shm_conn *conn);
+/* A key of ours is dead: tells the peers that were given the memory. */
+void shm_map_key_dead(struct shm_engine *engine, uint32_t key);
+
+/* --- setup.c --- */
+int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_sockaddr *address,
+		DAT_CONN_QUAL qual, DAT_TIMEOUT timeout_us,
+		const struct transport_conn_param *param);
+int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param);
+void shm_reject(void *request, enum transport_reject why);
+/*
+ * The rest runs in the service thread. Descriptors stay the caller's.
+ * ARRIVING: a packet, or the end of the socket (wire NULL).
+ */
+void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire, const int *fds);
+/* REQUESTED, ACCEPTED: the answer; EP locked. -errno: the set-up cannot go on. */
+int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
+		     const int *fds);
+/* CALLING: tries again if it is time; EP locked. */
+void shm_setup_retry(struct shm_conn *conn, uint64_t now);
+/* ARRIVING: forgets it. */
+void shm_setup_drop_silent(struct shm_conn *conn);
+
+/* --- ep.c: the endpoint slots of the transport table --- */
+int shm_ep_create(struct core_ep *ep);
+void shm_ep_detach(struct core_ep *ep);
+void shm_ep_destroy(struct core_ep *ep);
+void shm_ep_disconnect(struct core_ep *ep, bool is_graceful);
+void shm_ep_reset(struct core_ep *ep);
+void shm_ep_post_request(struct core_ep *ep, struct core_req *req);
+void shm_ep_post_recv(struct core_ep *ep);
+void shm_ep_abort(struct core_ep *ep);
+
+#endif

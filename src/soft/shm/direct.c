@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Copies between the memory of the peer and ours without the peer's help. Each piece of a copy is
+ * announced in the shared segment, then the key is checked in the peer's table, then the bytes
+ * move: the owner makes a key stale, then waits for announcements of it, so that nothing moves
+ * through the key after dat_lmr_free has returned there. Pieces are small, so that this wait is
+ * short.
+ */
+#include "soft/shm/conn.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+/* how long we trust that the peer's process number is still its own */
+#define ALIVE_NS 100000000u
+
+/* --- memory of the consumer --- */
+
+/* What is to be pinned, beside the range. */
+struct pin_what {
+	const DAT_LMR_TRIPLET *list;
+	uint32_t segments;
+	enum core_mem_use use;
+	const struct core_pz *pz;
+};
+
+static int pin(struct core_ep *ep, const struct pin_what *what, uint64_t offset, uint64_t len,
+	       struct shm_pins *pins)
+{
+	uint32_t i;
+
+	pins->count = 0;
+	for (i = 0; i < what->segments && len; i++) {
+		DAT_LMR_TRIPLET part = what->list[i];
+		struct core_lmr *lmr;
+
+		if (offset >= part.segment_length) {
+			offset -= part.segment_length;
+			continue;
+		}
+		part.virtual_address += offset;
+		part.segment_length -= offset;
+		offset = 0;
+		if (part.segment_length > len)
+			part.segment_length = len;
+		len -= part.segment_length;
+		lmr = pins->count < SHM_IOV_MAX
+			      ? core_mem_get(&ep->ia->mem, &part, what->pz, what->use)
+			      : NULL;
+		if (!lmr) {
+			shm_unpin(pins);
+			return -EACCES;
+		}
+		pins->lmr[pins->count] = lmr;
+		pins->iov[pins->count].iov_base = (void *)(uintptr_t)part.virtual_address;
+		pins->iov[pins->count].iov_len = part.segment_length;
+		pins->count++;
+	}
+	return 0;
+}
+
+int shm_pin(struct core_ep *ep, const DAT_LMR_TRIPLET *list, uint32_t segments, uint64_t offset,
+	    uint64_t len, enum core_mem_use use, struct shm_pins *pins)
+{
+	const struct pin_what what = {list, segments, use, ep->pz};
+
+	return pin(ep, &what, offset, len, pins);
+}
+
+int shm_pin_receive(struct core_ep *ep, const struct core_wqe *receive, uint64_t offset,
+		    uint64_t len, struct shm_pins *pins)
+{
+	const struct pin_what what = {receive->iov, receive->segments, CORE_MEM_TARGET,
+				      core_recv_pz(ep)};
+
+	return pin(ep, &what, offset, len, pins);
+}
+
+void shm_unpin(struct shm_pins *pins)
+{
+	while (pins->count)
+		core_mem_put(pins->lmr[--pins->count]);
+}
+
+int shm_gather(uint8_t *to, const struct shm_pins *pins, bool is_in_post)
+{
+	uint32_t i;
+
+	for (i = 0; i < pins->count; i++) {
+		const struct iovec *iov = &pins->iov[i];
+
+		/* LMR-USE-14: a thread of ours must not fault; the consumer's own post may */
+		if (is_in_post)
+			memcpy(to, iov->iov_base, iov->iov_len);
+		else if (soft_copy_safe_unordered(to, iov->iov_base, iov->iov_len) < 0)
+			return -EFAULT;
+		to += iov->iov_len;
+	}
+	return 0;
+}
+
+int shm_scatter(const struct shm_pins *pins, const uint8_t *from)
+{
+	uint32_t i;
+
+	for (i = 0; i < pins->count; i++) {
+		const struct iovec *iov = &pins->iov[i];
+
+		if (soft_copy_safe_unordered(iov->iov_base, from, iov->iov_len) < 0)
+			return -EFAULT;
+		from += iov->iov_len;
+	}
+	return 0;
+}
+
+/* --- announcing --- */
+
+int shm_announce(struct shm_conn *conn, uint32_t key, enum soft_right right, uint64_t address,
+		 uint64_t length)
+{
+	atomic_store_explicit(&conn->mine->announce, key, memory_order_relaxed);
+	/* full fence: pairs with those in soft_keys_kill and shm_conn_close; else the owner could
+	 * miss the announcement while we miss the dead key */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&conn->theirs->revoked, memory_order_acquire))
+		return -EAGAIN;
+	return soft_key_check(soft_view_entries(conn->remote.view), key, right, conn->remote.pz,
+			      address, length);
+}
+
+void shm_announce_end(struct shm_conn *conn)
+{
+	/* release: the copy is over before the owner sees this */
+	atomic_store_explicit(&conn->mine->announce, 0, memory_order_release);
+}
+
+bool shm_is_peer_alive(struct shm_conn *conn)
+{
+	uint64_t now = shm_now_ns();
+	struct pollfd end = {.fd = conn->fd};
+
+	/* before each piece: after an exec the number is that of another program at once */
+	if (soft_view_is_orphan(conn->remote.view))
+		return false;
+	/* where there is no such mark, a number is another's only long after the socket's end */
+	if (now - conn->remote.alive_ns < ALIVE_NS)
+		return true;
+	if (conn->is_peer_gone || (poll(&end, 1, 0) == 1 && (end.revents & (POLLHUP | POLLERR))))
+		return false;
+	conn->remote.alive_ns = now;
+	return true;
+}
+
+/* --- RDMA --- */
+
+enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
+			      struct shm_map **map_out)
+{
+	uint64_t copy = conn->engine->settings.copy;
+
+	*map_out = NULL;
+	if (copy == CORE_COPY_RING)
+		return SHM_PATH_RING;
+	if (copy != CORE_COPY_CMA && conn->remote.maps) {
+		struct shm_map *map = shm_map_find(conn, req->remote.rmr_context);
+
+		if (map && (map->is_writable || req->op == CORE_OP_RDMA_READ)) {
+			*map_out = map;
+			return SHM_PATH_MAP;
+		}
+	}
+	return conn->remote.has_cma ? SHM_PATH_CMA : SHM_PATH_RING;
+}
+
+/* Between pinned segments and the mapped memory of the peer. */
+static int copy_mapped(uint8_t *memory, const struct shm_pins *pins, bool is_write, bool is_in_post)
+{
+	uint32_t i;
+
+	for (i = 0; i < pins->count; i++) {
+		const struct iovec *iov = &pins->iov[i];
+		int rc = 0;
+
+		if (!is_write)
+			rc = soft_copy_safe_unordered(iov->iov_base, memory, iov->iov_len);
+		else if (is_in_post)
+			soft_copy_tail_last(memory, iov->iov_base, iov->iov_len);
+		else
+			rc = soft_copy_safe(memory, iov->iov_base, iov->iov_len);
+		if (rc < 0)
+			return -EFAULT;
+		memory += iov->iov_len;
+	}
+	return 0;
+}
+
+static int copy_cma(struct shm_conn *conn, uint64_t address, const struct shm_pins *pins,
+		    uint64_t len, bool is_write)
+{
+	if (!shm_is_peer_alive(conn))
+		return -EAGAIN;
+	if (is_write)
+		return soft_copy_to_process(conn->remote.pid, address, pins->iov, (int)pins->count,
+					    len);
+	return soft_copy_from_process(conn->remote.pid, address, pins->iov, (int)pins->count, len);
+}
+
+/* One announced piece of an RDMA request. 0 or -errno as shm_direct_run. */
+static int direct_piece(struct shm_conn *conn, const struct core_req *req, struct shm_map *map,
+			const struct shm_pins *pins, uint64_t offset, uint64_t len, bool is_in_post)
+{
+	bool is_write = req->op == CORE_OP_RDMA_WRITE;
+	uint64_t target = req->remote.target_address;
+	int rc;
+
+	/* the whole range each time: a refused request changes no byte (DTO-94) */
+	rc = shm_announce(conn, req->remote.rmr_context,
+			  is_write ? SOFT_RIGHT_REMOTE_WRITE : SOFT_RIGHT_REMOTE_READ, target,
+			  req->len);
+	if (rc < 0)
+		goto out;
+	if (map && target - map->address <= map->region.length &&
+	    req->len <= map->region.length - (target - map->address))
+		rc = copy_mapped(map->region.base + (target - map->address) + offset, pins,
+				 is_write, is_in_post);
+	else if (conn->remote.has_cma)
+		rc = copy_cma(conn, target + offset, pins, len, is_write);
+	else
+		rc = -ENOLINK;
+	if (rc == -EPERM) {
+		/* the kernel has changed its mind (or the peer is dying): from now on by the ring
+		 */
+		conn->remote.has_cma = false;
+		rc = -ENOLINK;
+	} else if (rc == -ESRCH) {
+		rc = -EAGAIN; /* it is gone; the socket tells in a moment */
+	} else if (rc == -ENOMEM) {
+		rc = -ENOLINK;
+	}
+out:
+	shm_announce_end(conn);
+	return rc;
+}
+
+int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+		   struct shm_map *map, uint64_t *budget, bool is_in_post)
+{
+	uint64_t *offset = &req->transport.word[1];
+	uint64_t piece = map ? SHM_MAP_PIECE : SHM_CMA_PIECE;
+	enum core_mem_use use = req->op == CORE_OP_RDMA_WRITE ? CORE_MEM_SOURCE : CORE_MEM_TARGET;
+
+	while (*offset < req->len) {
+		uint64_t len = req->len - *offset;
+		struct shm_pins pins;
+		int rc;
+
+		if (!*budget)
+			return 0;
+		if (len > piece)
+			len = piece;
+		if (len > *budget)
+			len = *budget;
+		if (shm_pin(ep, req->iov, req->segments, *offset, len, use, &pins) < 0)
+			return -EFAULT;
+		rc = direct_piece(conn, req, map, &pins, *offset, len, is_in_post);
+		shm_unpin(&pins);
+		if (rc == -EFAULT)
+			return -EACCES; /* which side's memory is gone cannot be told */
+		if (rc < 0)
+			return rc;
+		*offset += len;
+		*budget -= len;
+	}
+	return 1;
+}

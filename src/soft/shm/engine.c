@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The engine object: its life, the table of numbers, the list of active connections, and what a
+ * polling or a sleeping thread of the consumer does with it.
+ */
+#include "soft/shm/engine.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "soft/fds.h"
+#include "core/log.h"
+#include "soft/shm/conn.h"
+
+#define FIRST_SLOTS 64u
+#define POLL_MOST 64u /* connections that one call of progress looks at */
+#define SPINS 200u
+
+uint64_t shm_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int start_thread(struct shm_engine *engine)
+{
+	sigset_t all, old;
+	int rc;
+
+	/* GEN-36: signals are the consumer's; the thread inherits the full mask */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	shm_engine_get(engine);
+	rc = pthread_create(&engine->thread, NULL, shm_service_run, engine);
+	if (rc)
+		shm_engine_put(engine);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -rc;
+}
+
+static int open_fds(struct shm_engine *engine)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = SHM_ID_KICK};
+
+	soft_fd_begin();
+	engine->epoll_fd = soft_fd_end(epoll_create1(EPOLL_CLOEXEC));
+	if (engine->epoll_fd < 0)
+		return engine->epoll_fd;
+	soft_fd_begin();
+	engine->kick_fd = soft_fd_end(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (engine->kick_fd < 0)
+		return engine->kick_fd;
+	if (epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->kick_fd, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_out)
+{
+	struct shm_engine *engine = calloc(1, sizeof(*engine));
+	int rc;
+
+	if (!engine)
+		return -ENOMEM;
+	engine->ia = adapter->ia;
+	engine->adapter = adapter;
+	engine->settings = adapter->ia->settings;
+	engine->epoll_fd = -1;
+	engine->kick_fd = -1;
+	atomic_init(&engine->refs, 1);
+	atomic_init(&engine->deadline_ns, UINT64_MAX);
+	pthread_mutex_init(&engine->lock, NULL);
+	if (getrandom(engine->token, sizeof(engine->token), 0) != sizeof(engine->token)) {
+		rc = -EIO;
+		goto err;
+	}
+	rc = open_fds(engine);
+	if (rc < 0)
+		goto err;
+	rc = start_thread(engine);
+	if (rc < 0)
+		goto err;
+	*engine_out = engine;
+	return 0;
+err:
+	shm_engine_put(engine);
+	return rc;
+}
+
+void shm_engine_get(struct shm_engine *engine)
+{
+	/* relaxed: the caller holds a reference already */
+	atomic_fetch_add_explicit(&engine->refs, 1, memory_order_relaxed);
+}
+
+void shm_engine_put(struct shm_engine *engine)
+{
+	if (atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	soft_fd_close(engine->kick_fd);
+	soft_fd_close(engine->epoll_fd);
+	pthread_mutex_destroy(&engine->lock);
+	free(engine->slots);
+	free(engine);
+}
+
+static void write_kick(struct shm_engine *engine)
+{
+	uint64_t one = 1;
+
+	/* a full counter (EAGAIN) wakes as well */
+	if (write(engine->kick_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void shm_engine_close(struct shm_engine *engine)
+{
+	atomic_store(&engine->is_stopping, true);
+	write_kick(engine);
+	if (pthread_equal(engine->thread, pthread_self()))
+		pthread_detach(engine->thread);
+	else
+		pthread_join(engine->thread, NULL);
+	shm_engine_put(engine);
+}
+
+void shm_engine_kick(struct shm_engine *engine)
+{
+	/* sequentially consistent: what we want noticed was stored before; see service_kicked */
+	if (!atomic_exchange(&engine->is_kicked, true))
+		write_kick(engine);
+}
+
+void shm_engine_serve_soon(struct shm_engine *engine)
+{
+	atomic_store(&engine->is_serving, true);
+	shm_engine_kick(engine);
+}
+
+void shm_engine_at(struct shm_engine *engine, uint64_t deadline_ns)
+{
+	uint64_t old = atomic_load(&engine->deadline_ns);
+
+	while (deadline_ns < old) {
+		if (atomic_compare_exchange_weak(&engine->deadline_ns, &old, deadline_ns)) {
+			shm_engine_kick(engine);
+			return;
+		}
+	}
+}
+
+/* --- numbers --- */
+
+static int grow_slots(struct shm_engine *engine)
+{
+	uint32_t count = engine->slot_count ? engine->slot_count * 2 : FIRST_SLOTS;
+	struct shm_slot *slots = realloc(engine->slots, count * sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	memset(slots + engine->slot_count, 0, (count - engine->slot_count) * sizeof(*slots));
+	engine->slots = slots;
+	engine->slot_count = count;
+	return 0;
+}
+
+int shm_engine_add(struct shm_engine *engine, enum shm_slot_kind kind, void *object,
+		   uint64_t *id_out)
+{
+	struct shm_slot *slot;
+	uint32_t index;
+	int rc = 0;
+
+	pthread_mutex_lock(&engine->lock);
+	if (engine->free_first) {
+		index = engine->free_first - 1;
+		slot = &engine->slots[index];
+		engine->free_first = slot->next_free;
+		if (!engine->free_first)
+			engine->free_last = 0;
+	} else {
+		if (engine->slot_used == engine->slot_count)
+			rc = grow_slots(engine);
+		if (rc < 0)
+			goto out;
+		index = engine->slot_used++;
+		slot = &engine->slots[index];
+	}
+	slot->object = object;
+	slot->kind = (uint8_t)kind;
+	slot->generation++;
+	*id_out = (uint64_t)slot->generation << 32 | index;
+out:
+	pthread_mutex_unlock(&engine->lock);
+	return rc;
+}
+
+/* The live slot of a number, engine locked; NULL when its object is gone. */
+static struct shm_slot *slot_locked(struct shm_engine *engine, uint64_t id)
+{
+	uint32_t index = (uint32_t)id;
+
+	if (index >= engine->slot_used || engine->slots[index].kind == SHM_SLOT_FREE ||
+	    engine->slots[index].generation != (uint32_t)(id >> 32))
+		return NULL;
+	return &engine->slots[index];
+}
+
+void shm_engine_remove(struct shm_engine *engine, uint64_t id)
+{
+	struct shm_slot *slot;
+
+	pthread_mutex_lock(&engine->lock);
+	slot = slot_locked(engine, id);
+	if (slot) {
+		slot->kind = SHM_SLOT_FREE;
+		slot->object = NULL;
+		slot->next_free = 0;
+		if (engine->free_last)
+			engine->slots[engine->free_last - 1].next_free = (uint32_t)id + 1;
+		else
+			engine->free_first = (uint32_t)id + 1;
+		engine->free_last = (uint32_t)id + 1;
+	}
+	pthread_mutex_unlock(&engine->lock);
+}
+
+void *shm_engine_find(struct shm_engine *engine, uint64_t id, enum shm_slot_kind *kind_out)
+{
+	struct shm_slot *slot;
+	void *object = NULL;
+
+	pthread_mutex_lock(&engine->lock);
+	slot = slot_locked(engine, id);
+	if (slot && slot->kind == SHM_SLOT_LISTENER) {
+		object = slot->object;
+		shm_listener_get(object);
+	} else if (slot && shm_conn_get_unless_dead(slot->object)) {
+		object = slot->object;
+	}
+	if (object)
+		*kind_out = (enum shm_slot_kind)slot->kind;
+	pthread_mutex_unlock(&engine->lock);
+	return object;
+}
+
+struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, uint32_t *index,
+				      bool (*wanted)(const struct shm_conn *, uint64_t),
+				      uint64_t argument)
+{
+	struct shm_conn *found = NULL;
+
+	pthread_mutex_lock(&engine->lock);
+	for (; !found && *index < engine->slot_used; ++*index) {
+		struct shm_slot *slot = &engine->slots[*index];
+
+		if (slot->kind == SHM_SLOT_CONN && wanted(slot->object, argument) &&
+		    shm_conn_get_unless_dead(slot->object))
+			found = slot->object;
+	}
+	pthread_mutex_unlock(&engine->lock);
+	return found;
+}
+
+struct shm_conn *shm_engine_take_todo(struct shm_engine *engine)
+{
+	struct shm_conn *conn;
+
+	pthread_mutex_lock(&engine->lock);
+	conn = engine->todo_first;
+	if (conn) {
+		engine->todo_first = conn->next_todo;
+		conn->is_todo = false;
+	}
+	pthread_mutex_unlock(&engine->lock);
+	return conn;
+}
+
+void shm_engine_earliest(struct shm_engine *engine)
+{
+	uint64_t earliest = UINT64_MAX, old;
+	uint32_t i;
+
+	pthread_mutex_lock(&engine->lock);
+	for (i = 0; i < engine->slot_used; i++) {
+		const struct shm_conn *conn = engine->slots[i].object;
+		uint64_t deadline;
+
+		if (engine->slots[i].kind != SHM_SLOT_CONN)
+			continue;
+		deadline = atomic_load(&conn->deadline_ns);
+		if (deadline && deadline < earliest)
+			earliest = deadline;
+	}
+	pthread_mutex_unlock(&engine->lock);
+	old = atomic_load(&engine->deadline_ns);
+	while (earliest < old)
+		if (atomic_compare_exchange_weak(&engine->deadline_ns, &old, earliest))
+			return;
+}
+
+/* --- the list of active connections --- */
+
+static void append_locked(struct shm_engine *engine, struct shm_conn *conn)
+{
+	conn->prev_active = engine->active_last;
+	conn->next_active = NULL;
+	if (engine->active_last)
+		engine->active_last->next_active = conn;
+	else
+		engine->active_first = conn;
+	engine->active_last = conn;
+}
+
+static void unlink_locked(struct shm_engine *engine, struct shm_conn *conn)
+{
+	if (conn->prev_active)
+		conn->prev_active->next_active = conn->next_active;
+	else
+		engine->active_first = conn->next_active;
+	if (conn->next_active)
+		conn->next_active->prev_active = conn->prev_active;
+	else
+		engine->active_last = conn->prev_active;
+}
+
+void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn)
+{
+	/* relaxed: a stale answer costs a poll; whoever must be noticed uses shm_conn_later */
+	if (atomic_load_explicit(&conn->is_active, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&engine->lock);
+	if (!atomic_load_explicit(&conn->is_active, memory_order_relaxed)) {
+		shm_conn_get(conn);
+		append_locked(engine, conn);
+		conn->idle_polls = 0;
+		conn->idle_ticks = 0;
+		atomic_store_explicit(&conn->is_active, true, memory_order_relaxed);
+		atomic_fetch_add_explicit(&engine->active_count, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static bool deactivate_locked(struct shm_engine *engine, struct shm_conn *conn)
+{
+	if (!atomic_load_explicit(&conn->is_active, memory_order_relaxed))
+		return false;
+	unlink_locked(engine, conn);
+	atomic_store_explicit(&conn->is_active, false, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&engine->active_count, 1, memory_order_relaxed);
+	return true;
+}
+
+void shm_engine_deactivate(struct shm_engine *engine, struct shm_conn *conn)
+{
+	bool was_active;
+
+	pthread_mutex_lock(&engine->lock);
+	was_active = deactivate_locked(engine, conn);
+	pthread_mutex_unlock(&engine->lock);
+	if (was_active)
+		shm_conn_put(conn);
+}
+
+struct shm_conn *shm_engine_rotate(struct shm_engine *engine)
+{
+	struct shm_conn *conn;
+
+	pthread_mutex_lock(&engine->lock);
+	conn = engine->active_first;
+	if (conn) {
+		if (conn->next_active) {
+			unlink_locked(engine, conn);
+			append_locked(engine, conn);
+		}
+		shm_conn_get(conn);
+	}
+	pthread_mutex_unlock(&engine->lock);
+	return conn;
+}
+
+/* Lets an armed connection go from the list when polls have found nothing for long. */
+static void count_idle_poll(struct shm_engine *engine, struct shm_conn *conn)
+{
+	bool is_dropped = false;
+
+	if (atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed))
+		return;
+	pthread_mutex_lock(&engine->lock);
+	if (++conn->idle_polls > SHM_IDLE_POLLS)
+		is_dropped = deactivate_locked(engine, conn);
+	pthread_mutex_unlock(&engine->lock);
+	if (!is_dropped)
+		return;
+	/* full fence: pairs with that in shm_conn_go_on; whoever comes second puts it back */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (shm_conn_has_news(conn))
+		shm_engine_activate(engine, conn);
+	shm_conn_put(conn);
+}
+
+int shm_engine_look(struct shm_engine *engine)
+{
+	/* relaxed: a connection that is added meanwhile is found by the next call */
+	uint32_t count = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
+	int happened = 0;
+
+	for (count = count < POLL_MOST ? count : POLL_MOST; count; count--) {
+		struct shm_conn *conn = shm_engine_rotate(engine);
+		struct core_ep *ep;
+
+		if (!conn)
+			break;
+		if (!shm_conn_has_news(conn)) {
+			count_idle_poll(engine, conn);
+		} else if ((ep = shm_conn_enter(conn)) != NULL) {
+			conn->idle_polls = 0; /* a race with the count costs nothing */
+			if (shm_conn_state(conn) == SHM_ESTABLISHED)
+				happened += shm_conn_pass(conn, ep);
+			core_ep_leave(ep);
+		} else {
+			shm_engine_deactivate(engine, conn);
+		}
+		/* leaving may have run an agent of the consumer, and that may have closed all */
+		if (atomic_load_explicit(&engine->is_stopping, memory_order_relaxed))
+			count = 1;
+		shm_conn_put(conn);
+	}
+	return happened;
+}
+
+int shm_engine_progress(struct shm_engine *engine)
+{
+	int happened;
+
+	if (!atomic_load_explicit(&engine->active_count, memory_order_relaxed))
+		return 0;
+	shm_engine_get(engine);
+	/* relaxed, and lost counts do not matter: the service thread looks for any change */
+	atomic_fetch_add_explicit(&engine->polls, 1, memory_order_relaxed);
+	if (atomic_load_explicit(&engine->is_left, memory_order_relaxed))
+		atomic_store_explicit(&engine->is_left, false, memory_order_relaxed);
+	happened = shm_engine_look(engine);
+	shm_engine_put(engine);
+	return happened;
+}
+
+int shm_engine_arm(struct shm_engine *engine)
+{
+	uint32_t count = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
+	int busy = 0;
+
+	shm_engine_get(engine);
+	/* the first one that has news is answer enough */
+	for (; count && !busy; count--) {
+		struct shm_conn *conn = shm_engine_rotate(engine);
+		struct core_ep *ep;
+
+		if (!conn)
+			break;
+		ep = shm_conn_enter(conn);
+		if (ep) {
+			if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_arm(conn))
+				busy = 1;
+			core_ep_leave(ep);
+		}
+		shm_conn_put(conn);
+	}
+	/* else a connection that the service thread disarms for us would wait for its next tick; a
+	 * hint: a thread that still polls takes it back */
+	if (!busy)
+		atomic_store(&engine->is_left, true);
+	shm_engine_put(engine);
+	return busy;
+}
+
+/* --- keys --- */
+
+static bool is_touching(const struct shm_conn *conn, uint64_t key)
+{
+	enum shm_state state = shm_conn_state(conn);
+
+	if (state == SHM_ARRIVING || state == SHM_CALLING)
+		return false;
+	/* acquire: the copy is finished when the announcement is gone. Our own, which is never late
+	 */
+	if (atomic_load_explicit(&conn->local_announce, memory_order_acquire) == key)
+		return true;
+	return !atomic_load(&conn->is_distrusted) && shm_conn_announced(conn) == key;
+}
+
+bool shm_wait_untouched(struct shm_conn *conn, bool (*touched)(const struct shm_conn *, uint64_t),
+			uint64_t argument, uint64_t limit_ns)
+{
+	unsigned round;
+
+	for (round = 0; touched(conn, argument); round++) {
+		struct timespec pause = {.tv_nsec = round < 2 * SPINS ? 50000 : 1000000};
+		struct pollfd end = {.fd = conn->fd};
+
+		if (round < SPINS)
+			continue;
+		/* the kernel closes the socket of a dead peer after its last copy */
+		if (poll(&end, 1, 0) == 1 && (end.revents & POLLHUP))
+			return true;
+		if (shm_now_ns() >= limit_ns)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/*
+ * LMR-FREE-21 for a caller that may not block: true when the peer is dead, or has been in the
+ * middle of a copy through this key for longer than it may. The service thread then ends the
+ * connection.
+ */
+static bool is_overdue(struct shm_conn *conn, uint32_t key)
+{
+	struct shm_engine *engine = conn->engine;
+	struct pollfd end = {.fd = conn->fd};
+	uint64_t limit_ns = engine->settings.peer_timeout_ms * 1000000u;
+	uint64_t now = shm_now_ns();
+	uint64_t since_ns;
+
+	pthread_mutex_lock(&engine->lock);
+	/* an old one: the number was another window's then, or it was us who did not run */
+	if (conn->blamed_key != key || now - conn->blamed_ns > 2 * limit_ns) {
+		conn->blamed_key = key;
+		conn->blamed_ns = now;
+	}
+	since_ns = conn->blamed_ns;
+	pthread_mutex_unlock(&engine->lock);
+	/* the kernel closes the socket of a dead peer after its last copy */
+	if (poll(&end, 1, 0) == 1 && (end.revents & POLLHUP))
+		return true;
+	if (now - since_ns < limit_ns)
+		return false;
+	/* first of all, no copy that it begins when it goes on */
+	atomic_store(&conn->mine->revoked, 1);
+	atomic_store(&conn->is_distrusted, true);
+	shm_conn_later(conn);
+	return true;
+}
+
+bool shm_engine_is_key_touched(struct shm_engine *engine, uint32_t key)
+{
+	bool is_touched = false;
+	struct shm_conn *conn;
+	uint32_t index = 0;
+
+	while ((conn = shm_engine_next_conn(engine, &index, is_touching, key)) != NULL) {
+		if (!is_overdue(conn, key))
+			is_touched = true;
+		shm_conn_put(conn);
+	}
+	return is_touched;
+}
+
+void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
+{
+	/* one limit for all of them, however many peers are at it */
+	uint64_t limit_ns = shm_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
+	struct shm_conn *conn;
+	uint32_t index = 0;
+
+	while ((conn = shm_engine_next_conn(engine, &index, is_touching, key)) != NULL) {
+		if (!shm_wait_untouched(conn, is_touching, key, limit_ns)) {
+			struct core_ep *ep;
+
+			/* LMR-FREE-21: stopped in the middle of a copy; it pays with the connection
+			 */
+			core_log(CORE_LOG_MEMORY | CORE_LOG_ERROR,
+				 "key 0x%x: process %d is stopped in the middle of a copy; its "
+				 "connection is broken",
+				 key, (int)conn->remote.pid);
+			atomic_store(&conn->is_distrusted, true);
+			ep = shm_conn_enter(conn);
+			if (ep) {
+				shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+				shm_conn_finish(conn, ep);
+				core_ep_leave(ep);
+			}
+		}
+		shm_conn_put(conn);
+	}
+}

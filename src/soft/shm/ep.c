@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What the core asks of an endpoint's connection: the endpoint slots of the transport table.
+ */
+#include "soft/shm/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int shm_ep_create(struct core_ep *ep)
+{
+	ep->transport = calloc(1, sizeof(struct shm_ep));
+	return ep->transport ? 0 : -ENOMEM;
+}
+
+void shm_ep_detach(struct core_ep *ep)
+{
+	struct shm_ep *mine = ep->transport;
+
+	mine->is_detached = true;
+	if (mine->conn)
+		shm_conn_close(mine->conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+void shm_ep_destroy(struct core_ep *ep)
+{
+	struct shm_ep *mine = ep->transport;
+	struct shm_conn *conn = mine->conn;
+
+	if (conn) {
+		shm_conn_at(conn, 0);
+		if (!conn->is_peer_gone && !atomic_load(&conn->is_distrusted))
+			/* counted from detach, so that many endpoints wait beside each other */
+			shm_wait_untouched(conn, shm_conn_is_touched, 0, conn->force_ns);
+		shm_conn_drop(conn, ep);
+	}
+	free(mine);
+	ep->transport = NULL;
+}
+
+void shm_ep_disconnect(struct core_ep *ep, bool is_graceful)
+{
+	struct shm_ep *mine = ep->transport;
+	struct shm_conn *conn = mine->conn;
+
+	if (!conn)
+		return;
+	shm_conn_get(conn);
+	if (is_graceful && shm_conn_state(conn) == SHM_ESTABLISHED) {
+		conn->is_draining = true;
+		shm_conn_pass(conn, ep);
+	} else {
+		shm_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+		/* also when it was closing already: whatever was to be told, this is told now */
+		conn->end = DAT_CONNECTION_EVENT_DISCONNECTED;
+		shm_conn_finish(conn, ep);
+	}
+	shm_conn_put(conn);
+}
+
+void shm_ep_reset(struct core_ep *ep)
+{
+	/* the connection was let go of before its end was told */
+	(void)ep;
+}
+
+/* After a call that must not call up about the end: leaves that to the service thread. */
+static void settle(struct shm_conn *conn)
+{
+	if (shm_conn_state(conn) == SHM_CLOSING) {
+		shm_conn_later(conn);
+		return;
+	}
+	shm_conn_flush(conn);
+	shm_conn_note(conn);
+	shm_conn_go_on(conn);
+	if (atomic_load_explicit(&conn->has_more, memory_order_relaxed))
+		shm_conn_later(conn);
+}
+
+void shm_ep_post_request(struct core_ep *ep, struct core_req *req)
+{
+	struct shm_ep *mine = ep->transport;
+	struct shm_conn *conn = mine->conn;
+	uint64_t budget = SHM_BUDGET;
+
+	req->transport.word[0] = SHM_REQ_NEW;
+	req->transport.word[1] = 0;
+	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED)
+		return; /* the end is on its way and flushes it */
+	if (conn->tx_next == req->sequence) {
+		if (shm_tx_run(conn, ep, &budget, true) < 0)
+			shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+		settle(conn);
+	}
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && ep->req.head != ep->req.tail)
+		shm_engine_activate(conn->engine, conn);
+}
+
+void shm_ep_post_recv(struct core_ep *ep)
+{
+	struct shm_ep *mine = ep->transport;
+	struct shm_conn *conn = mine->conn;
+	uint64_t budget = SHM_BUDGET;
+	int rc;
+
+	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED || !conn->arrival.is_blocked)
+		return;
+	rc = shm_rx_run(conn, ep, &budget);
+	if (rc < 0)
+		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+	if (rc > 0)
+		atomic_fetch_add_explicit(&conn->activity, 1, memory_order_relaxed);
+	settle(conn);
+}
+
+void shm_ep_abort(struct core_ep *ep)
+{
+	struct shm_ep *mine = ep->transport;
+	struct shm_conn *conn = mine->conn;
+
+	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED)
+		return;
+	shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+	shm_conn_later(conn);
+}

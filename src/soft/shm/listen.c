@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Listening on a connection qualifier: an abstract local socket whose name is made of the adapter's
+ * address and the whole qualifier, so that different qualifiers never meet (CONN-GEN-08) and the
+ * kernel frees the name when the process dies. A qualifier that we choose is a TCP port that we
+ * hold, which makes it unique on the host.
+ */
+#include "soft/shm/conn.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "soft/fds.h"
+
+#define SILENT_MOST 256u   /* arriving connections without a request, per listener */
+#define ACCEPT_MOST 64u	   /* per event, so that others get their turn */
+#define CHOOSE_MOST 65536u /* ports that are tried for a qualifier of ours */
+#define FIRST_FREE_PORT 1024u
+#define GHOST_MS 200u /* how long a name that nobody serves may be taken */
+
+struct shm_listener {
+	struct shm_engine *engine;
+	_Atomic uint32_t refs;
+	uint64_t id;
+	struct core_ref sp;
+	DAT_CONN_QUAL qual;
+	pthread_mutex_t lock; /* leaf; guards the descriptors */
+	int fd;
+	int port_fd; /* holds the port that is the qualifier; -1: the consumer chose */
+	/* guarded by the engine's lock */
+	struct shm_conn *silent_first;
+	struct shm_conn *silent_last;
+	uint32_t silent_count;
+};
+
+socklen_t shm_listen_name(const union core_sockaddr *address, DAT_CONN_QUAL qual,
+			  struct sockaddr_un *name_out)
+{
+	char text[INET6_ADDRSTRLEN] = "";
+	int len;
+
+	if (address->sa.sa_family == AF_INET)
+		inet_ntop(AF_INET, &address->in.sin_addr, text, sizeof(text));
+	else if (IN6_IS_ADDR_V4MAPPED(&address->in6.sin6_addr))
+		inet_ntop(AF_INET, &address->in6.sin6_addr.s6_addr[12], text, sizeof(text));
+	else
+		inet_ntop(AF_INET6, &address->in6.sin6_addr, text, sizeof(text));
+	memset(name_out, 0, sizeof(*name_out));
+	name_out->sun_family = AF_UNIX;
+	/* a leading zero makes the name abstract; the closing one is not part of it */
+	len = snprintf(name_out->sun_path + 1, sizeof(name_out->sun_path) - 1,
+		       "opendat.1/%s/%" PRIx64, text, (uint64_t)qual);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+}
+
+void shm_listener_get(struct shm_listener *listener)
+{
+	/* relaxed: the caller holds a reference, or the lock of the table */
+	atomic_fetch_add_explicit(&listener->refs, 1, memory_order_relaxed);
+}
+
+void shm_listener_put(struct shm_listener *listener)
+{
+	if (atomic_fetch_sub_explicit(&listener->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	pthread_mutex_destroy(&listener->lock);
+	shm_engine_put(listener->engine);
+	free(listener);
+}
+
+struct core_ref shm_listener_sp(const struct shm_listener *listener)
+{
+	return listener->sp;
+}
+
+DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener)
+{
+	return listener->qual;
+}
+
+/* A listening socket of that name, or -errno. */
+static int try_listen(const union core_sockaddr *address, DAT_CONN_QUAL qual)
+{
+	struct sockaddr_un name;
+	socklen_t len = shm_listen_name(address, qual, &name);
+	int fd, rc;
+
+	soft_fd_begin();
+	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return fd;
+	if (bind(fd, (struct sockaddr *)&name, len) < 0 || listen(fd, SOMAXCONN) < 0) {
+		rc = -errno;
+		soft_fd_close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+/* Does the name belong to a service point that is gone, and lives on in a child for a moment? */
+static bool is_ghost(const union core_sockaddr *address, DAT_CONN_QUAL qual)
+{
+	struct sockaddr_un name;
+	socklen_t len = shm_listen_name(address, qual, &name);
+	bool is_refused;
+	int fd;
+
+	soft_fd_begin();
+	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return false;
+	is_refused = connect(fd, (struct sockaddr *)&name, len) < 0 && errno == ECONNREFUSED;
+	soft_fd_close(fd);
+	return is_refused;
+}
+
+/*
+ * The same, but PSP-FREE-06 holds beside system() and popen() too: between their fork and exec a
+ * child has copies of our sockets.
+ */
+static int listen_on(const union core_sockaddr *address, DAT_CONN_QUAL qual)
+{
+	unsigned tries;
+	int fd = try_listen(address, qual);
+
+	for (tries = 0; fd == -EADDRINUSE && tries < GHOST_MS && is_ghost(address, qual); tries++) {
+		poll(NULL, 0, 1);
+		fd = try_listen(address, qual);
+	}
+	return fd;
+}
+
+/* Holds a free TCP port; its number, or -errno. */
+static int hold_port(int *fd_out)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET};
+	socklen_t len = sizeof(any);
+	int fd, rc;
+
+	soft_fd_begin();
+	fd = soft_fd_end(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return fd;
+	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&any, &len) < 0) {
+		rc = errno == EADDRINUSE ? -EADDRNOTAVAIL : -errno;
+		soft_fd_close(fd);
+		return rc;
+	}
+	*fd_out = fd;
+	return ntohs(any.sin_port);
+}
+
+/* Chooses a qualifier: a port that is free on the host and whose local name is free as well. */
+static int choose(struct shm_listener *listener, const union core_sockaddr *address)
+{
+	unsigned tries;
+
+	for (tries = 0; tries < CHOOSE_MOST; tries++) {
+		int port_fd = -1;
+		int port = hold_port(&port_fd);
+		int fd;
+
+		if (port < 0)
+			return port;
+		fd = port >= (int)FIRST_FREE_PORT ? listen_on(address, (DAT_CONN_QUAL)port)
+						  : -EADDRINUSE;
+		if (fd >= 0) {
+			listener->qual = (DAT_CONN_QUAL)port;
+			listener->port_fd = port_fd;
+			return fd;
+		}
+		soft_fd_close(port_fd);
+		if (fd != -EADDRINUSE)
+			return fd;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+static struct shm_listener *new_listener(struct shm_engine *engine, struct core_ref sp)
+{
+	struct shm_listener *listener = calloc(1, sizeof(*listener));
+
+	if (!listener)
+		return NULL;
+	listener->engine = engine;
+	shm_engine_get(engine);
+	atomic_init(&listener->refs, 1);
+	pthread_mutex_init(&listener->lock, NULL);
+	listener->sp = sp;
+	listener->fd = -1;
+	listener->port_fd = -1;
+	return listener;
+}
+
+int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,
+	       void **listener_out)
+{
+	const union core_sockaddr *address = &engine->ia->address;
+	struct shm_listener *listener = new_listener(engine, sp);
+	struct epoll_event event = {.events = EPOLLIN};
+	int rc;
+
+	if (!listener)
+		return -ENOMEM;
+	listener->qual = *qual;
+	rc = *qual ? listen_on(address, *qual) : choose(listener, address);
+	if (rc < 0)
+		goto err;
+	listener->fd = rc;
+	rc = shm_engine_add(engine, SHM_SLOT_LISTENER, listener, &listener->id);
+	if (rc < 0)
+		goto err;
+	event.data.u64 = listener->id;
+	/* requests may be told from here on */
+	if (epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, listener->fd, &event) < 0) {
+		rc = -errno;
+		goto err;
+	}
+	*qual = listener->qual;
+	*listener_out = listener;
+	return 0;
+err:
+	shm_unlisten(engine, listener);
+	return rc;
+}
+
+void shm_unlisten(struct shm_engine *engine, void *object)
+{
+	struct shm_listener *listener = object;
+
+	if (listener->id)
+		shm_engine_remove(engine, listener->id);
+	pthread_mutex_lock(&listener->lock);
+	if (listener->fd >= 0) {
+		epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, listener->fd, NULL);
+		shutdown(listener->fd,
+			 SHUT_RDWR); /* refuses callers also where a child has a copy */
+		soft_fd_close(listener->fd);
+	}
+	soft_fd_close(listener->port_fd);
+	listener->fd = -1;
+	listener->port_fd = -1;
+	pthread_mutex_unlock(&listener->lock);
+	/* who has called but not asked yet finds the service point gone */
+	shm_listener_put(listener);
+}
+
+/* --- arriving connections, in the service thread --- */
+
+static void append_silent(struct shm_listener *listener, struct shm_conn *conn)
+{
+	pthread_mutex_lock(&listener->engine->lock);
+	conn->prev_silent = listener->silent_last;
+	if (listener->silent_last)
+		listener->silent_last->next_silent = conn;
+	else
+		listener->silent_first = conn;
+	listener->silent_last = conn;
+	listener->silent_count++;
+	pthread_mutex_unlock(&listener->engine->lock);
+}
+
+void shm_listener_forget(struct shm_conn *conn)
+{
+	struct shm_listener *listener = conn->listener;
+
+	if (!listener)
+		return;
+	pthread_mutex_lock(&listener->engine->lock);
+	if (conn->prev_silent)
+		conn->prev_silent->next_silent = conn->next_silent;
+	else
+		listener->silent_first = conn->next_silent;
+	if (conn->next_silent)
+		conn->next_silent->prev_silent = conn->prev_silent;
+	else
+		listener->silent_last = conn->prev_silent;
+	listener->silent_count--;
+	pthread_mutex_unlock(&listener->engine->lock);
+	conn->listener = NULL;
+	shm_listener_put(listener);
+}
+
+static void arrived(struct shm_listener *listener, int fd)
+{
+	struct shm_engine *engine = listener->engine;
+	struct shm_conn *conn;
+
+	if (shm_conn_create(engine, fd, SHM_PASSIVE, &conn) < 0) {
+		soft_fd_close(fd);
+		return;
+	}
+	shm_conn_set_state(conn, SHM_ARRIVING);
+	shm_listener_get(listener);
+	conn->listener = listener;
+	append_silent(listener, conn);
+	if (shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id) < 0 ||
+	    shm_conn_watch(conn) < 0) {
+		shm_setup_drop_silent(conn);
+		return;
+	}
+	conn->give_up_ns = shm_now_ns() + engine->settings.setup_timeout_ms * 1000000u;
+	shm_conn_at(conn, conn->give_up_ns);
+	/* CONN-GEN-09: the longest silent one makes room */
+	if (listener->silent_count > SILENT_MOST)
+		shm_setup_drop_silent(listener->silent_first);
+}
+
+void shm_listener_event(struct shm_listener *listener)
+{
+	unsigned i;
+
+	for (i = 0; i < ACCEPT_MOST; i++) {
+		int fd = -EBADF;
+
+		pthread_mutex_lock(&listener->lock);
+		if (listener->fd >= 0) {
+			soft_fd_begin();
+			fd = soft_fd_end(
+				accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+		}
+		pthread_mutex_unlock(&listener->lock);
+		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM) {
+			/* the caller stays in the queue; do not spin while descriptors are short */
+			poll(NULL, 0, 1);
+			return;
+		}
+		if (fd < 0)
+			return;
+		arrived(listener, fd);
+	}
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Memory of the peer that is mapped here. On the first use of a key we ask the peer's service
+ * thread for the memory file behind it, and go on by another path until the answer has come. A
+ * mapping is only a faster way to the bytes: every copy still announces and checks the key, so a
+ * mapping whose key is dead is harmless, and is removed when the owner tells, or with the
+ * connection.
+ */
+#include "soft/shm/conn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define USES_BEFORE_ASKING 4u
+
+/* The places where a key may be: a few neighbours, chosen by its bits. */
+static struct shm_map *place(struct shm_conn *conn, uint32_t key, unsigned way)
+{
+	uint32_t hash = key * 2654435761u >> 24;
+
+	return &conn->remote.maps[(hash + way) % SHM_MAPS];
+}
+
+static struct shm_map *find(struct shm_conn *conn, uint32_t key)
+{
+	unsigned way;
+
+	for (way = 0; way < SHM_MAP_WAYS; way++) {
+		struct shm_map *map = place(conn, key, way);
+
+		if (map->state != SHM_MAP_FREE && map->key == key)
+			return map;
+	}
+	return NULL;
+}
+
+static void release(struct shm_map *map)
+{
+	if (map->state == SHM_MAP_READY)
+		soft_region_unmap(&map->region);
+	*map = (struct shm_map){.state = SHM_MAP_FREE};
+}
+
+/* A place for a new key; only mappings and questions under way are not driven out. */
+static struct shm_map *new_place(struct shm_conn *conn, uint32_t key)
+{
+	struct shm_map *unused = NULL;
+	unsigned way;
+
+	for (way = 0; way < SHM_MAP_WAYS; way++) {
+		struct shm_map *map = place(conn, key, way);
+
+		if (map->state == SHM_MAP_FREE)
+			return map;
+		if (map->state == SHM_MAP_REFUSED || map->state == SHM_MAP_SEEN)
+			unused = map;
+	}
+	return unused;
+}
+
+struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key)
+{
+	/* asking costs more than a few copies, and many a region is registered for one message */
+	unsigned uses = conn->engine->settings.copy == CORE_COPY_MAP ? 1 : USES_BEFORE_ASKING;
+	struct shm_map *map;
+
+	if (!key)
+		return NULL;
+	map = find(conn, key);
+	if (!map) {
+		map = new_place(conn, key);
+		if (!map)
+			return NULL;
+		*map = (struct shm_map){.key = key, .state = SHM_MAP_SEEN};
+	}
+	if (map->state == SHM_MAP_READY)
+		return map;
+	if (map->state == SHM_MAP_SEEN && ++map->uses >= uses &&
+	    shm_conn_send_word(conn, SHM_WIRE_MAP_ASK, key) == 0)
+		map->state = SHM_MAP_ASKED;
+	return NULL;
+}
+
+/* --- owner: in the service thread, no lock held --- */
+
+static bool remember_given(struct shm_conn *conn, uint32_t key)
+{
+	bool is_room = false;
+	unsigned i;
+
+	pthread_mutex_lock(&conn->engine->lock);
+	for (i = 0; i < SHM_MAPS && !is_room; i++) {
+		if (conn->given[i] && conn->given[i] != key)
+			continue;
+		if (!conn->given[i])
+			atomic_fetch_add(&conn->engine->given_count, 1);
+		conn->given[i] = key;
+		is_room = true;
+	}
+	pthread_mutex_unlock(&conn->engine->lock);
+	return is_room;
+}
+
+static bool is_own_key_live(struct shm_conn *conn, uint32_t key, uint64_t *address_out,
+			    uint64_t *length_out)
+{
+	const struct soft_key_entry *entry =
+		&soft_keys_entries(conn->engine->adapter->keys)[soft_key_index(key)];
+	/* const is lifted for older compilers, whose atomic loads refuse it */
+	_Atomic uint32_t *live = (_Atomic uint32_t *)(uintptr_t)&entry->key;
+	uint32_t rights;
+
+	/* acquire throughout, and the key once more behind the rest: it all belongs to this key */
+	if (atomic_load_explicit(live, memory_order_acquire) != key)
+		return false;
+	rights = __atomic_load_n(&entry->rights, __ATOMIC_ACQUIRE);
+	*address_out = __atomic_load_n(&entry->address, __ATOMIC_ACQUIRE);
+	*length_out = __atomic_load_n(&entry->length, __ATOMIC_ACQUIRE);
+	return atomic_load_explicit(live, memory_order_relaxed) == key &&
+	       (rights & (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE));
+}
+
+void shm_map_asked(struct shm_conn *conn, uint32_t key)
+{
+	union shm_wire wire;
+	int fd;
+
+	shm_wire_prepare(&wire, SHM_WIRE_MAP_GIVE);
+	wire.give.key = key;
+	if (!conn->remote.is_same_user ||
+	    !is_own_key_live(conn, key, &wire.give.address, &wire.give.length) ||
+	    !wire.give.length ||
+	    soft_region_find(wire.give.address, wire.give.length, &fd, &wire.give.offset) < 0) {
+		shm_conn_send_word(conn, SHM_WIRE_MAP_REFUSE, key);
+		return;
+	}
+	if (!remember_given(conn, key) || shm_conn_send(conn, &wire, &fd, 1) < 0)
+		shm_conn_send_word(conn, SHM_WIRE_MAP_REFUSE, key);
+	close(fd);
+}
+
+static bool is_given(const struct shm_conn *conn, uint64_t key)
+{
+	unsigned i;
+
+	for (i = 0; i < SHM_MAPS; i++)
+		if (conn->given[i] == key)
+			return true;
+	return false;
+}
+
+void shm_map_key_dead(struct shm_engine *engine, uint32_t key)
+{
+	struct shm_conn *conn;
+	uint32_t index = 0;
+
+	/* a memory file that is given at this moment stays mapped until the connection ends */
+	if (!atomic_load(&engine->given_count))
+		return;
+	while ((conn = shm_engine_next_conn(engine, &index, is_given, key)) != NULL) {
+		unsigned i;
+
+		pthread_mutex_lock(&engine->lock);
+		for (i = 0; i < SHM_MAPS; i++)
+			if (conn->given[i] == key) {
+				conn->given[i] = 0;
+				atomic_fetch_sub(&engine->given_count, 1);
+			}
+		pthread_mutex_unlock(&engine->lock);
+		shm_conn_send_word(conn, SHM_WIRE_KEY_GONE, key);
+		shm_conn_put(conn);
+	}
+}
+
+/* --- initiator: in the service thread, endpoint locked --- */
+
+void shm_map_given(struct shm_conn *conn, const struct shm_wire_give *give, int fd)
+{
+	struct shm_map *map = conn->remote.maps ? find(conn, give->key) : NULL;
+	bool is_writable = true;
+	int rc;
+
+	if (!map || map->state != SHM_MAP_ASKED)
+		return;
+	rc = soft_region_map(fd, give->offset, give->length, true, &map->region);
+	if (rc == -EACCES) {
+		is_writable = false;
+		rc = soft_region_map(fd, give->offset, give->length, false, &map->region);
+	}
+	map->address = give->address;
+	map->is_writable = is_writable;
+	map->state = rc < 0 ? SHM_MAP_REFUSED : SHM_MAP_READY;
+}
+
+void shm_map_refused(struct shm_conn *conn, uint32_t key)
+{
+	struct shm_map *map = conn->remote.maps ? find(conn, key) : NULL;
+
+	if (map && map->state == SHM_MAP_ASKED)
+		map->state = SHM_MAP_REFUSED;
+}
+
+void shm_map_gone(struct shm_conn *conn, uint32_t key)
+{
+	struct shm_map *map = conn->remote.maps ? find(conn, key) : NULL;
+
+	if (map)
+		release(map);
+}
+
+void shm_map_drop_all(struct shm_conn *conn)
+{
+	unsigned i;
+
+	for (i = 0; i < SHM_MAPS; i++)
+		if (conn->given[i])
+			atomic_fetch_sub(&conn->engine->given_count, 1);
+
+	if (!conn->remote.maps)
+		return;
+	for (i = 0; i < SHM_MAPS; i++)
+		release(&conn->remote.maps[i]);
+	free(conn->remote.maps);
+	conn->remote.maps = NULL;
+}

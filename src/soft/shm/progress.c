@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * One pass over a connection: what the peer has done for us, what it asks of us, what we have to
+ * ask; then publishing, waking, and going to sleep.
+ *
+ * Sleeping and waking is store-then-load on both sides. A side that goes to sleep stores an odd
+ * number in `armed`, passes a full fence, and looks at the other side's words once more. A side
+ * that publishes stores its words, passes a full fence, and looks at `armed`. So at least one of
+ * them sees the other, and no wake-up is lost. One packet per number is enough, because the reader
+ * of the packet changes the number before it looks.
+ */
+#include "soft/shm/conn.h"
+
+#include <errno.h>
+
+#define DRAIN_PASSES 256u
+#define WAKE_AGAIN_NS 10000000u
+
+bool shm_conn_has_news(const struct shm_conn *conn)
+{
+	const struct shm_side *theirs = conn->theirs;
+
+	/* relaxed throughout: only a hint whether to take the lock and look properly */
+#define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
+	return WORD(theirs->request_produced) != WORD(conn->seen_request) ||
+	       WORD(theirs->done) != WORD(conn->seen_done) ||
+	       WORD(theirs->response_produced) != WORD(conn->seen_response) ||
+	       WORD(theirs->waits) != WORD(conn->seen_waits) || WORD(theirs->failed) != 0 ||
+	       WORD(conn->has_more) ||
+	       (WORD(conn->wants_space) &&
+		(WORD(theirs->request_consumed) != WORD(conn->seen_request_space) ||
+		 WORD(theirs->response_consumed) != WORD(conn->seen_response_space)));
+#undef WORD
+}
+
+void shm_conn_note(struct shm_conn *conn)
+{
+#define NOTE(word, value) atomic_store_explicit(&conn->word, value, memory_order_relaxed)
+	NOTE(seen_request, conn->request_looked);
+	NOTE(seen_response, conn->response_in.produced);
+	NOTE(seen_done, conn->acked);
+	NOTE(seen_waits, conn->peer_waits);
+	NOTE(seen_request_space, conn->request_out.consumed);
+	NOTE(seen_response_space, conn->response_out.consumed);
+	NOTE(wants_space, conn->is_space_wanted || conn->is_response_wanted);
+#undef NOTE
+}
+
+static void wake_peer(struct shm_conn *conn)
+{
+	uint32_t armed;
+
+	/* full fence: see the top of the file */
+	atomic_thread_fence(memory_order_seq_cst);
+	armed = atomic_load_explicit(&conn->theirs->armed, memory_order_relaxed);
+	if (!(armed & 1) || armed == conn->woken) {
+		conn->is_wake_owed = false;
+		return;
+	}
+	conn->is_wake_owed = shm_conn_send_word(conn, SHM_WIRE_WAKE, 0) < 0;
+	if (conn->is_wake_owed) {
+		/* the kernel lacks memory, or the socket is full of packets that wake nobody; if
+		 * the peer is gone, its end of the socket tells */
+		shm_conn_at(conn, shm_now_ns() + WAKE_AGAIN_NS);
+		return;
+	}
+	conn->woken = armed;
+	shm_count(conn->engine, SHM_COUNT_WAKE);
+}
+
+void shm_conn_flush(struct shm_conn *conn)
+{
+	struct shm_side *mine = conn->mine;
+	uint32_t waits = (conn->arrival.is_blocked ? SHM_WAITS_RECEIVE : 0) |
+			 (conn->is_draining ? SHM_WAITS_DRAIN : 0);
+	bool is_news = false;
+
+	is_news |= shm_producer_publish(&conn->request_out);
+	is_news |= shm_producer_publish(&conn->response_out);
+	is_news |= shm_consumer_release(&conn->request_in);
+	is_news |= shm_consumer_release(&conn->response_in);
+	if (atomic_load_explicit(&mine->done, memory_order_relaxed) != conn->done) {
+		/* release: pairs with the acquire in shm_tx_acks; the message is placed by then */
+		SHM_TELL();
+		atomic_store_explicit(&mine->done, conn->done, memory_order_release);
+		is_news = true;
+	}
+	if (atomic_load_explicit(&mine->waits, memory_order_relaxed) != waits) {
+		/* release, behind `done`: what is waited for is not among that */
+		atomic_store_explicit(&mine->waits, waits, memory_order_release);
+		is_news = true;
+	}
+	if (is_news || conn->is_wake_owed)
+		wake_peer(conn);
+}
+
+/* The parts in order; a part may end the connection. Adds what happened; -EPROTO. */
+static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *happened, bool is_final)
+{
+	uint64_t budget = SHM_BUDGET;
+	/* acquire, and read first: what the peer did before it failed is seen below */
+	uint32_t failed = atomic_load_explicit(&conn->theirs->failed, memory_order_acquire);
+	int rc;
+
+	/* acquire, likewise: what is waited for is not among what is done */
+	conn->peer_waits = atomic_load_explicit(&conn->theirs->waits, memory_order_acquire);
+	atomic_store_explicit(&conn->has_more, false, memory_order_relaxed);
+	rc = shm_tx_acks(conn, ep);
+	if (rc < 0 || shm_conn_state(conn) != SHM_ESTABLISHED)
+		return rc;
+	*happened += rc;
+	rc = shm_tx_responses(conn, ep, &budget);
+	if (rc < 0 || shm_conn_state(conn) != SHM_ESTABLISHED)
+		return rc;
+	*happened += rc;
+	if (failed && !atomic_load_explicit(&conn->has_more, memory_order_relaxed))
+		return shm_tx_failed(conn, ep, failed);
+	rc = shm_rx_run(conn, ep, &budget);
+	if (rc < 0 || shm_conn_state(conn) != SHM_ESTABLISHED)
+		return rc;
+	*happened += rc;
+	if (is_final)
+		return 0;
+	rc = shm_tx_run(conn, ep, &budget, false);
+	if (rc > 0)
+		*happened += rc;
+	return rc;
+}
+
+/*
+ * Graceful disconnect: are all requests of the endpoint finished? If the peer too is in a graceful
+ * disconnect and our message finds no Receive there, neither side waits any longer (EP-STATE-40).
+ */
+static bool is_drained(const struct shm_conn *conn, const struct core_ep *ep)
+{
+	return conn->is_draining && (ep->req.head == ep->req.tail ||
+				     conn->peer_waits == (SHM_WAITS_RECEIVE | SHM_WAITS_DRAIN));
+}
+
+/*
+ * A request has failed here: the connection breaks when those before it are finished, as they
+ * would be on a wire. What waits for a Receive, or for a stopped peer, is not waited for.
+ */
+static bool is_failed(struct shm_conn *conn)
+{
+	if (!conn->is_failing)
+		return false;
+	if ((conn->acked == conn->sent && !conn->reads) || (conn->peer_waits & SHM_WAITS_RECEIVE) ||
+	    shm_now_ns() >= conn->failing_ns)
+		return true;
+	shm_conn_by(conn, conn->failing_ns);
+	return false;
+}
+
+static int one_pass(struct shm_conn *conn, struct core_ep *ep, bool is_final)
+{
+	int happened = 0;
+	int rc = run_parts(conn, ep, &happened, is_final);
+
+	if (shm_conn_state(conn) != SHM_ESTABLISHED)
+		return happened + 1;
+	if (rc < 0) {
+		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+		return happened + 1;
+	}
+	shm_conn_flush(conn);
+	shm_conn_note(conn);
+	if (happened)
+		atomic_fetch_add_explicit(&conn->activity, 1, memory_order_relaxed);
+	return happened;
+}
+
+void shm_conn_go_on(struct shm_conn *conn)
+{
+	if (!atomic_load_explicit(&conn->has_more, memory_order_relaxed))
+		return;
+	/* full fence: pairs with that of whoever takes it off the list for lack of news */
+	atomic_thread_fence(memory_order_seq_cst);
+	shm_engine_activate(conn->engine, conn);
+	/* relaxed: a hint for the service thread, which looks at the connections themselves */
+	atomic_store_explicit(&conn->engine->has_more, true, memory_order_relaxed);
+}
+
+int shm_conn_pass(struct shm_conn *conn, struct core_ep *ep)
+{
+	int happened = one_pass(conn, ep, false);
+
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && is_failed(conn))
+		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && is_drained(conn, ep))
+		shm_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+	if (shm_conn_state(conn) == SHM_CLOSING)
+		shm_conn_finish(conn, ep);
+	else
+		shm_conn_go_on(conn);
+	return happened;
+}
+
+void shm_conn_drain(struct shm_conn *conn, struct core_ep *ep)
+{
+	unsigned passes;
+
+	/* bounded: a live peer that goes on writing after its CLOSE does not keep us here */
+	for (passes = 0; passes < DRAIN_PASSES; passes++)
+		if (shm_conn_state(conn) != SHM_ESTABLISHED || !one_pass(conn, ep, true))
+			return;
+}
+
+bool shm_conn_arm(struct shm_conn *conn)
+{
+	uint32_t armed = atomic_load_explicit(&conn->mine->armed, memory_order_relaxed);
+
+	if (!(armed & 1))
+		atomic_store_explicit(&conn->mine->armed, armed + 1, memory_order_relaxed);
+	/* full fence: see the top of the file */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (shm_conn_has_news(conn)) {
+		if (!(armed & 1))
+			atomic_store_explicit(&conn->mine->armed, armed + 2, memory_order_relaxed);
+		return false;
+	}
+	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
+		atomic_fetch_sub(&conn->engine->disarmed, 1);
+	shm_engine_deactivate(conn->engine, conn);
+	return true;
+}
+
+void shm_conn_disarm(struct shm_conn *conn)
+{
+	uint32_t armed = atomic_load_explicit(&conn->mine->armed, memory_order_relaxed);
+
+	if (armed & 1)
+		atomic_store_explicit(&conn->mine->armed, armed + 1, memory_order_relaxed);
+	/* full fence: what was published for the old number is seen by the pass that follows */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_exchange_explicit(&conn->is_disarmed, true, memory_order_relaxed))
+		atomic_fetch_add(&conn->engine->disarmed, 1);
+	shm_engine_activate(conn->engine, conn);
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A byte ring between one producer and one consumer in different processes. Indexes run freely and
+ * are compared by unsigned difference. An entry is a header of 32 bytes and its payload, padded to
+ * 32 bytes, and never wraps: a filler takes the rest of the ring when an entry does not fit there.
+ * Neither end believes the other: an index that makes no sense, or a header that does not fit the
+ * published bytes, is -EPROTO, and the connection breaks.
+ */
+#ifndef SHM_RING_H
+#define SHM_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "soft/shm/segment.h"
+
+#define SHM_ENTRY_ALIGN 32u
+
+enum shm_entry_type {
+	SHM_ENTRY_FILLER = 1,
+	/* request ring */
+	SHM_ENTRY_SEND,	 /* bytes of a message; first: length = of the whole message */
+	SHM_ENTRY_PULL,	 /* a message that the receiver fetches: payload = struct shm_source[] */
+	SHM_ENTRY_WRITE, /* bytes for key and address; first: length = of the whole RDMA Write */
+	SHM_ENTRY_READ,	 /* asks for length bytes at key and address */
+	/* response ring */
+	SHM_ENTRY_DATA, /* bytes of the oldest unanswered RDMA Read */
+};
+
+enum shm_entry_flag {
+	SHM_FLAG_FIRST = 1,
+	SHM_FLAG_LAST = 2,
+	SHM_FLAG_SOLICITED = 4,
+};
+
+struct shm_entry {
+	uint32_t size; /* of the whole entry, header and padding included */
+	uint16_t type;
+	uint16_t flags;
+	uint32_t payload; /* bytes behind the header */
+	uint32_t key;
+	uint64_t address;
+	uint64_t length;
+};
+static_assert(sizeof(struct shm_entry) == SHM_ENTRY_ALIGN, "a header fits any remainder");
+
+/* One segment of a message that is fetched. */
+struct shm_source {
+	uint32_t key;
+	uint32_t pad;
+	uint64_t address;
+	uint64_t length;
+};
+static_assert(sizeof(struct shm_source) == 24, "part of the layout");
+
+struct shm_producer {
+	uint8_t *bytes;
+	uint32_t size;	   /* a power of two */
+	uint32_t produced; /* entries up to here are written */
+	uint32_t published;
+	uint32_t consumed; /* last valid value of the consumer's word */
+	_Atomic uint32_t *produced_word;
+	const _Atomic uint32_t *consumed_word;
+};
+
+struct shm_consumer {
+	const uint8_t *bytes;
+	uint32_t size;
+	uint32_t payload_max;
+	uint32_t produced; /* last valid value of the producer's word */
+	uint32_t consumed;
+	uint32_t released;
+	uint32_t entry_size; /* of the entry that peek returned */
+	_Atomic uint32_t *consumed_word;
+	const _Atomic uint32_t *produced_word;
+};
+
+void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
+		       _Atomic uint32_t *produced_word, const _Atomic uint32_t *consumed_word);
+
+/*
+ * Room for one more entry with that payload: 1 and where the payload goes, 0 when the ring is full,
+ * -EPROTO. Nothing is visible to the consumer before commit and publish.
+ */
+int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **payload_out);
+/* Completes the entry that was reserved last; sets entry->size. */
+void shm_producer_commit(struct shm_producer *ring, struct shm_entry *entry);
+/* Makes all complete entries visible; false when there was none. */
+bool shm_producer_publish(struct shm_producer *ring);
+
+void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t size,
+		       uint32_t payload_max, _Atomic uint32_t *consumed_word,
+		       const _Atomic uint32_t *produced_word);
+
+/*
+ * The oldest entry: 1, a checked private copy of its header, and where its payload is (still
+ * writable by the peer: read each byte once). 0 when there is none, -EPROTO.
+ */
+int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
+		      const uint8_t **payload_out);
+/* Takes the entry that peek returned last. */
+void shm_consumer_pop(struct shm_consumer *ring);
+/* Gives the space of taken entries back; false when there was none. */
+bool shm_consumer_release(struct shm_consumer *ring);
+
+#endif

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The requests of the peer: messages into posted Receives, RDMA Writes and Reads that come through
+ * the ring. They are carried out in the order of the ring. A message that finds no Receive stays at
+ * the head of the ring and what is behind it waits; our own requests, and answers to them, go
+ * through the other ring and are not held up (DTO-117).
+ */
+#include "soft/shm/conn.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "core/pz.h"
+
+enum rx_step {
+	RX_TAKEN,  /* the entry is dealt with */
+	RX_WAIT,   /* for a Receive, or for room in the response ring */
+	RX_MORE,   /* the budget ended */
+	RX_CLOSED, /* refused, and the connection with it */
+	RX_BROKEN, /* the peer broke the rules */
+};
+
+/* Tells the peer what it could not have, and breaks the connection. */
+static enum rx_step refuse(struct shm_conn *conn, enum shm_failed_kind kind,
+			   DAT_DTO_COMPLETION_STATUS status)
+{
+	shm_conn_flush(conn);
+	/* release, behind `done`: the peer first completes what was carried out */
+	atomic_store_explicit(&conn->mine->failed, SHM_FAILED(kind, status), memory_order_release);
+	shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+	return RX_CLOSED;
+}
+
+/* --- messages --- */
+
+static enum rx_step wait_for_receive(struct shm_conn *conn)
+{
+	struct shm_arrival *arrival = &conn->arrival;
+	uint64_t limit_ns = conn->engine->settings.rnr_timeout_ms * 1000000u;
+	uint64_t now;
+
+	if (!limit_ns) {
+		arrival->is_blocked = true;
+		return RX_WAIT;
+	}
+	now = shm_now_ns();
+	if (!arrival->is_blocked) {
+		arrival->is_blocked = true;
+		arrival->blocked_ns = now;
+	}
+	if (now - arrival->blocked_ns >= limit_ns)
+		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_RECEIVER_NOT_READY);
+	/* each time: other deadlines of the connection may have come between */
+	shm_conn_by(conn, arrival->blocked_ns + limit_ns);
+	return RX_WAIT;
+}
+
+/* The first entry of a message: finds its Receive. RX_TAKEN: go on. */
+static enum rx_step begin_message(struct shm_conn *conn, struct core_ep *ep,
+				  const struct shm_entry *entry)
+{
+	struct shm_arrival *arrival = &conn->arrival;
+	const struct core_wqe *receive;
+
+	if (!(entry->flags & SHM_FLAG_FIRST))
+		return RX_BROKEN;
+	receive = core_recv_next(ep);
+	if (!receive)
+		return wait_for_receive(conn);
+	arrival->is_blocked = false;
+	if (entry->length > receive->len) { /* DTO-79 */
+		core_recv_done(ep, DAT_DTO_ERR_LOCAL_LENGTH, 0, false);
+		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_RESPONDER);
+	}
+	arrival->length = entry->length;
+	arrival->offset = 0;
+	arrival->is_begun = true;
+	arrival->is_pull = false;
+	arrival->is_solicited = entry->flags & SHM_FLAG_SOLICITED;
+	return RX_TAKEN;
+}
+
+static enum rx_step end_message(struct shm_conn *conn, struct core_ep *ep)
+{
+	struct shm_arrival *arrival = &conn->arrival;
+
+	arrival->is_begun = false;
+	conn->done++;
+	core_recv_done(ep, DAT_DTO_SUCCESS, arrival->length, arrival->is_solicited);
+	return RX_TAKEN;
+}
+
+/* The Receive itself is no longer good (its memory was freed or is gone). */
+static enum rx_step fail_receive(struct shm_conn *conn, struct core_ep *ep)
+{
+	core_recv_done(ep, DAT_DTO_ERR_LOCAL_PROTECTION, 0, false);
+	return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_RESPONDER);
+}
+
+/* Pins the part of the Receive that the next len bytes of the message fill. */
+static int pin_receive(struct shm_conn *conn, struct core_ep *ep, uint64_t len,
+		       struct shm_pins *pins)
+{
+	const struct core_wqe *receive = core_recv_next(ep);
+
+	if (!receive)
+		return -EACCES;
+	return shm_pin_receive(ep, receive, conn->arrival.offset, len, pins);
+}
+
+static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
+			      const struct shm_entry *entry, const uint8_t *payload)
+{
+	struct shm_arrival *arrival = &conn->arrival;
+	struct shm_pins pins;
+	enum rx_step step;
+	int rc;
+
+	if (!arrival->is_begun) {
+		step = begin_message(conn, ep, entry);
+		if (step != RX_TAKEN)
+			return step;
+	} else if (arrival->is_pull || (entry->flags & SHM_FLAG_FIRST)) {
+		return RX_BROKEN;
+	}
+	if (entry->payload > arrival->length - arrival->offset ||
+	    (arrival->offset + entry->payload == arrival->length) !=
+		    !!(entry->flags & SHM_FLAG_LAST) ||
+	    (!entry->payload && arrival->length))
+		return RX_BROKEN;
+	if (entry->payload) {
+		rc = pin_receive(conn, ep, entry->payload, &pins);
+		if (!rc) {
+			rc = shm_scatter(&pins, payload);
+			shm_unpin(&pins);
+		}
+		if (rc < 0)
+			return fail_receive(conn, ep);
+		arrival->offset += entry->payload;
+	}
+	return entry->flags & SHM_FLAG_LAST ? end_message(conn, ep) : RX_TAKEN;
+}
+
+/* Copies the list of sources out once and checks it: all of it must make the message. */
+static bool copy_sources(struct shm_arrival *arrival, const struct shm_entry *entry,
+			 const uint8_t *payload)
+{
+	uint32_t count = entry->payload / (uint32_t)sizeof(struct shm_source);
+	uint64_t left = entry->length;
+	uint32_t i;
+
+	if (!count || count > SHM_IOV_MAX || entry->payload % sizeof(struct shm_source))
+		return false;
+	memcpy(arrival->sources, payload, entry->payload);
+	for (i = 0; i < count; i++) {
+		uint64_t length = arrival->sources[i].length;
+
+		if (!length || length > left)
+			return false;
+		left -= length;
+	}
+	arrival->source_count = count;
+	return left == 0;
+}
+
+/* Fetches the next piece: 0, or -errno of the announcement or the copy, -ENOENT: our Receive. */
+static int pull_piece(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	struct shm_arrival *arrival = &conn->arrival;
+	const struct shm_source *source = arrival->sources;
+	uint64_t skip = arrival->offset;
+	struct shm_pins pins;
+	uint64_t len;
+	int rc;
+
+	while (skip >= source->length)
+		skip -= source++->length;
+	len = source->length - skip;
+	if (len > SHM_CMA_PIECE)
+		len = SHM_CMA_PIECE;
+	if (len > *budget)
+		len = *budget;
+	if (pin_receive(conn, ep, len, &pins) < 0)
+		return -ENOENT;
+	rc = shm_announce(conn, source->key, SOFT_RIGHT_PULL, source->address, source->length);
+	if (!rc)
+		rc = shm_is_peer_alive(conn)
+			     ? soft_copy_from_process(conn->remote.pid, source->address + skip,
+						      pins.iov, (int)pins.count, len)
+			     : -EAGAIN;
+	shm_announce_end(conn);
+	shm_unpin(&pins);
+	if (rc)
+		return rc;
+	arrival->offset += len;
+	*budget -= len;
+	return 0;
+}
+
+static enum rx_step take_pull(struct shm_conn *conn, struct core_ep *ep,
+			      const struct shm_entry *entry, const uint8_t *payload,
+			      uint64_t *budget)
+{
+	struct shm_arrival *arrival = &conn->arrival;
+
+	/* only who was told that we can may ask for it */
+	if (!conn->remote.has_pull)
+		return RX_BROKEN;
+	if (!arrival->is_begun) {
+		enum rx_step step = begin_message(conn, ep, entry);
+
+		if (step != RX_TAKEN)
+			return step;
+		if (!copy_sources(arrival, entry, payload))
+			return RX_BROKEN;
+		arrival->is_pull = true;
+	} else if (!arrival->is_pull) {
+		return RX_BROKEN;
+	}
+	while (arrival->offset < arrival->length) {
+		if (!*budget)
+			return RX_MORE;
+		switch (pull_piece(conn, ep, budget)) {
+		case 0:
+			break;
+		case -EAGAIN: /* the peer has ended the connection, or its life */
+		case -ESRCH:
+			return RX_WAIT;
+		case -ENOENT:
+			return fail_receive(conn, ep);
+		case -EACCES: /* the sender has freed the region (DTO-96) */
+		case -EFAULT:
+			return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_LOCAL_PROTECTION);
+		default:
+			return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_RESPONDER);
+		}
+	}
+	return end_message(conn, ep);
+}
+
+/* --- RDMA through the ring --- */
+
+/* Checks a key of ours for the peer, and holds it against dat_lmr_free until own_key_end. */
+static int own_key(struct shm_conn *conn, struct core_ep *ep, uint32_t key, enum soft_right right,
+		   uint64_t address, uint64_t length)
+{
+	atomic_store_explicit(&conn->local_announce, key, memory_order_relaxed);
+	/* full fence: pairs with that in soft_keys_kill, as in shm_announce */
+	atomic_thread_fence(memory_order_seq_cst);
+	return soft_key_check(soft_keys_entries(conn->engine->adapter->keys), key, right,
+			      ep->pz->id, address, length);
+}
+
+static void own_key_end(struct shm_conn *conn)
+{
+	/* release: the bytes are placed before dat_lmr_free goes on */
+	atomic_store_explicit(&conn->local_announce, 0, memory_order_release);
+}
+
+static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
+			       const struct shm_entry *entry, const uint8_t *payload)
+{
+	struct shm_inbound *write = &conn->write;
+	int rc;
+
+	if (!!(entry->flags & SHM_FLAG_FIRST) == write->is_begun || !entry->payload)
+		return RX_BROKEN;
+	if (!write->is_begun)
+		*write = (struct shm_inbound){
+			.is_begun = true,
+			.key = entry->key,
+			.address = entry->address,
+			.length = entry->length,
+		};
+	if (entry->payload > write->length - write->offset || entry->key != write->key ||
+	    (write->offset + entry->payload == write->length) != !!(entry->flags & SHM_FLAG_LAST))
+		return RX_BROKEN;
+	/* the whole range, so that a refused request changes no byte (DTO-94) */
+	rc = own_key(conn, ep, write->key, SOFT_RIGHT_REMOTE_WRITE, write->address, write->length);
+	if (!rc)
+		rc = soft_copy_safe((void *)(uintptr_t)(write->address + write->offset), payload,
+				    entry->payload);
+	own_key_end(conn);
+	if (rc < 0)
+		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_ACCESS);
+	write->offset += entry->payload;
+	if (entry->flags & SHM_FLAG_LAST) {
+		write->is_begun = false;
+		conn->done++;
+	}
+	return RX_TAKEN;
+}
+
+static enum rx_step take_read(struct shm_conn *conn, struct core_ep *ep,
+			      const struct shm_entry *entry, uint64_t *budget)
+{
+	struct shm_inbound *read = &conn->read;
+
+	if (!read->is_begun) {
+		if (!entry->length)
+			return RX_BROKEN;
+		*read = (struct shm_inbound){
+			.is_begun = true,
+			.key = entry->key,
+			.address = entry->address,
+			.length = entry->length,
+		};
+	}
+	while (read->offset < read->length) {
+		uint64_t left = read->length - read->offset;
+		struct shm_entry data = {
+			.type = SHM_ENTRY_DATA,
+			.payload = (uint32_t)(left < SHM_RESPONSE_PAYLOAD ? left
+									  : SHM_RESPONSE_PAYLOAD),
+		};
+		uint8_t *room;
+		int rc;
+
+		if (*budget < data.payload)
+			return RX_MORE;
+		rc = shm_producer_reserve(&conn->response_out, data.payload, &room);
+		conn->is_response_wanted = rc == 0;
+		if (rc <= 0)
+			return rc < 0 ? RX_BROKEN : RX_WAIT;
+		rc = own_key(conn, ep, read->key, SOFT_RIGHT_REMOTE_READ, read->address,
+			     read->length);
+		if (!rc)
+			rc = soft_copy_safe_unordered(
+				room, (void *)(uintptr_t)(read->address + read->offset),
+				data.payload);
+		own_key_end(conn);
+		if (rc < 0)
+			return refuse(conn, SHM_FAILED_READ, DAT_DTO_ERR_REMOTE_ACCESS);
+		if (data.payload == left)
+			data.flags = SHM_FLAG_LAST;
+		shm_producer_commit(&conn->response_out, &data);
+		read->offset += data.payload;
+		*budget -= data.payload;
+	}
+	read->is_begun = false;
+	return RX_TAKEN;
+}
+
+/* --- the ring --- */
+
+static enum rx_step take_entry(struct shm_conn *conn, struct core_ep *ep,
+			       const struct shm_entry *entry, const uint8_t *payload,
+			       uint64_t *budget)
+{
+	enum rx_step step;
+
+	/* what is begun must go on: nothing else may come between */
+	if ((conn->arrival.is_begun && entry->type != SHM_ENTRY_SEND &&
+	     entry->type != SHM_ENTRY_PULL) ||
+	    (conn->write.is_begun && entry->type != SHM_ENTRY_WRITE) ||
+	    (conn->read.is_begun && entry->type != SHM_ENTRY_READ))
+		return RX_BROKEN;
+	switch (entry->type) {
+	case SHM_ENTRY_SEND:
+	case SHM_ENTRY_WRITE:
+		if (*budget < entry->payload)
+			return RX_MORE;
+		step = entry->type == SHM_ENTRY_SEND ? take_send(conn, ep, entry, payload)
+						     : take_write(conn, ep, entry, payload);
+		if (step == RX_TAKEN)
+			*budget -= entry->payload;
+		return step;
+	case SHM_ENTRY_PULL:
+		return take_pull(conn, ep, entry, payload, budget);
+	case SHM_ENTRY_READ:
+		return take_read(conn, ep, entry, budget);
+	default:
+		return RX_BROKEN;
+	}
+}
+
+int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	uint64_t at_start = *budget;
+	const uint8_t *payload;
+	struct shm_entry entry;
+	int happened = 0;
+
+	/* relaxed: only compared, see shm_conn_has_news; what comes later is news again */
+	conn->request_looked =
+		atomic_load_explicit(conn->request_in.produced_word, memory_order_relaxed);
+	for (;;) {
+		int rc = shm_consumer_peek(&conn->request_in, &entry, &payload);
+
+		if (rc == 0)
+			conn->request_looked = conn->request_in.produced;
+		if (rc <= 0)
+			return rc < 0 ? rc : happened;
+		if (happened == (int)SHM_BATCH) {
+			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
+			return happened;
+		}
+		switch (take_entry(conn, ep, &entry, payload, budget)) {
+		case RX_TAKEN:
+			shm_consumer_pop(&conn->request_in);
+			happened++;
+			break;
+		case RX_WAIT:
+			return happened + (*budget != at_start);
+		case RX_MORE:
+			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
+			return happened + 1;
+		case RX_CLOSED:
+			return happened + 1;
+		case RX_BROKEN:
+			return -EPROTO;
+		}
+	}
+}

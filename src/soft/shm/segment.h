@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The memory that the two sides of a connection on one host share: made by the active side, sealed
+ * against any change of size, passed with the request. Each side writes its own `struct shm_side`
+ * and its own two rings, and reads the other's. Everything that the other side writes is untrusted:
+ * it is read once, checked against our own limits, and only the copy is used.
+ */
+#ifndef SHM_SEGMENT_H
+#define SHM_SEGMENT_H
+
+#include <assert.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * Where both sides are one process, each reaches a word of the segment by an address of its own.
+ * The thread sanitizer knows order by address and does not see that a load on one side saw the
+ * store on the other: it is told, by way of one object for all connections.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define SHM_TELLS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SHM_TELLS_TSAN 1
+#endif
+#endif
+#ifdef SHM_TELLS_TSAN
+void __tsan_acquire(void *object);
+void __tsan_release(void *object);
+extern char shm_tsan_order;
+#define SHM_SEEN() __tsan_acquire(&shm_tsan_order)
+#define SHM_TELL() __tsan_release(&shm_tsan_order)
+#else
+#define SHM_SEEN() ((void)0)
+#define SHM_TELL() ((void)0)
+#endif
+
+#define SHM_LINE 64
+#define SHM_PAGE 4096
+
+/* Bytes of one ring. A ring must hold its largest entry behind the longest filler (ring.h). */
+#define SHM_REQUEST_RING 16384u
+#define SHM_RESPONSE_RING 8192u
+
+/* Longest payload of one entry. */
+#define SHM_REQUEST_PAYLOAD 4096u
+#define SHM_RESPONSE_PAYLOAD 2048u
+
+enum shm_index {
+	SHM_ACTIVE = 0,	 /* the side that connected */
+	SHM_PASSIVE = 1, /* the side that accepted */
+};
+
+/* Written by one side only. Each line has one purpose, so that no line has two busy writers. */
+struct shm_side {
+	/* bytes of entries that this side has published in its rings */
+	alignas(SHM_LINE) _Atomic uint32_t request_produced;
+	alignas(SHM_LINE) _Atomic uint32_t response_produced;
+
+	/* what this side has taken from the other's rings */
+	alignas(SHM_LINE) _Atomic uint32_t request_consumed;
+	_Atomic uint32_t response_consumed;
+	_Atomic uint32_t done; /* messages and ring writes of the other side that are carried out */
+	_Atomic uint32_t failed; /* SHM_FAILED(): why the next one was not; written after `done` */
+	_Atomic uint32_t waits;	 /* SHM_WAITS_...: what this side is held up by */
+
+	/* odd: this side sleeps, wake it by a packet, one per value */
+	alignas(SHM_LINE) _Atomic uint32_t armed;
+	/* not 0: the other side may not touch this side's memory any more */
+	_Atomic uint32_t revoked;
+
+	/* the key of the other side's memory that this side is copying from or to, else 0 */
+	alignas(SHM_LINE) _Atomic uint32_t announce;
+};
+
+enum shm_waits {
+	SHM_WAITS_RECEIVE = 1, /* a message is at the head of the ring, and there is no Receive */
+	SHM_WAITS_DRAIN = 2,   /* a graceful disconnect finishes its requests */
+};
+
+/* What `failed` names: the oldest message that is not done, or the oldest unanswered RDMA Read. */
+enum shm_failed_kind {
+	SHM_FAILED_MESSAGE = 1,
+	SHM_FAILED_READ = 2,
+};
+#define SHM_FAILED(kind, status) ((uint32_t)(kind) << 16 | (uint32_t)(status))
+#define SHM_FAILED_KIND(word) ((word) >> 16)
+#define SHM_FAILED_STATUS(word) ((word)&0xffffu)
+
+struct shm_segment {
+	struct shm_side side[2];
+	alignas(SHM_PAGE) uint8_t request[2][SHM_REQUEST_RING]; /* index: the side that writes */
+	uint8_t response[2][SHM_RESPONSE_RING];
+};
+
+static_assert(sizeof(struct shm_side) == 5 * SHM_LINE, "one line per purpose");
+static_assert(offsetof(struct shm_side, request_consumed) == 2 * SHM_LINE, "no padding inside");
+static_assert(offsetof(struct shm_side, armed) == 3 * SHM_LINE, "no padding inside");
+static_assert(offsetof(struct shm_side, announce) == 4 * SHM_LINE, "no padding inside");
+static_assert(offsetof(struct shm_segment, request) == SHM_PAGE, "the words have their page");
+static_assert(sizeof(struct shm_segment) == SHM_PAGE + 2 * (SHM_REQUEST_RING + SHM_RESPONSE_RING),
+	      "exact size, checked by the passive side");
+static_assert(sizeof(struct shm_segment) <= 56 * 1024, "the budget of a connection");
+static_assert(ATOMIC_INT_LOCK_FREE == 2, "words are shared between processes");
+
+#endif

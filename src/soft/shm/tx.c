@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Our own requests: they are started in posting order, each when it may (docs/spec/transfers.md,
+ * "Ordering"), and finished in any order; the core raises the completions in order. A request that
+ * goes through the ring stays in the core's queue and is completed by the peer's `done` or by the
+ * data of an RDMA Read; one that is copied directly is finished when it has run.
+ */
+#include "soft/shm/conn.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define STATE_MASK 0xffu
+#define FAILING_NS 500000000u /* how long requests before a failed one may take */
+#define BIND_AGAIN_NS 1000000u
+#define RING_BEGUN 0x100u /* in word[0]: the first entry is in the ring */
+
+enum tx_step {
+	TX_STARTED, /* wholly handed out, or finished: the next one */
+	TX_WAIT,    /* not now; something will happen */
+	TX_MORE,    /* the budget ended */
+	TX_CLOSED,  /* it failed, and the connection with it */
+	TX_BROKEN,  /* the peer broke the rules */
+};
+
+static enum shm_req_state state_of(const struct core_req *req)
+{
+	return (enum shm_req_state)(req->transport.word[0] & STATE_MASK);
+}
+
+static void finish(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_STATUS status)
+{
+	req->transport.word[0] = SHM_REQ_FINISHED;
+	core_req_done(ep, req, status, req->len);
+}
+
+/* Ends the request and, when those before it are finished, the connection. */
+static void fail(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+		 DAT_DTO_COMPLETION_STATUS status)
+{
+	finish(ep, req, status);
+	if (conn->acked == conn->sent && !conn->reads) {
+		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+		return;
+	}
+	conn->is_failing = true;
+	conn->failing_ns = shm_now_ns() + FAILING_NS;
+	shm_conn_by(conn, conn->failing_ns);
+}
+
+/* The same for a request that the peer has answered, or answered wrongly: there is nothing before.
+ */
+static void fail_now(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+		     DAT_DTO_COMPLETION_STATUS status)
+{
+	finish(ep, req, status);
+	shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+/* The oldest request in that state, from *cursor on; NULL when there is none. */
+static struct core_req *oldest(struct shm_conn *conn, struct core_ep *ep, uint64_t *cursor,
+			       enum shm_req_state state)
+{
+	/* slots before head may have been used again */
+	if (*cursor < ep->req.head)
+		*cursor = ep->req.head;
+	for (; *cursor < conn->tx_next; ++*cursor) {
+		struct core_req *req = core_req_at(&ep->req, *cursor);
+
+		if (state_of(req) == state)
+			return req;
+	}
+	return NULL;
+}
+
+/* --- what comes back --- */
+
+int shm_tx_acks(struct shm_conn *conn, struct core_ep *ep)
+{
+	/* acquire: pairs with the release in shm_conn_flush of the peer */
+	uint32_t done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
+	uint32_t count = done - conn->acked;
+	uint32_t i;
+
+	SHM_SEEN();
+	if (count > conn->sent - conn->acked)
+		return -EPROTO;
+	for (i = 0; i < count; i++) {
+		struct core_req *req = oldest(conn, ep, &conn->tx_ack, SHM_REQ_WAIT_DONE);
+
+		if (!req)
+			return -EPROTO;
+		if (req->op == CORE_OP_RDMA_WRITE)
+			conn->ring_writes--;
+		conn->acked++;
+		finish(ep, req, DAT_DTO_SUCCESS);
+	}
+	return (int)count;
+}
+
+/* Places one piece of an RDMA Read. 1, or -EPROTO; may close. */
+static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm_entry *entry,
+		     const uint8_t *payload)
+{
+	struct core_req *req = oldest(conn, ep, &conn->tx_data, SHM_REQ_WAIT_DATA);
+	struct shm_pins pins;
+	uint64_t *offset;
+	int rc;
+
+	if (!req || entry->type != SHM_ENTRY_DATA)
+		return -EPROTO;
+	offset = &req->transport.word[1];
+	if (!entry->payload || entry->payload > req->len - *offset ||
+	    (*offset + entry->payload == req->len) != !!(entry->flags & SHM_FLAG_LAST)) {
+		fail_now(conn, ep, req, DAT_DTO_ERR_BAD_RESPONSE);
+		return 1;
+	}
+	rc = shm_pin(ep, req->iov, req->segments, *offset, entry->payload, CORE_MEM_TARGET, &pins);
+	if (!rc) {
+		rc = shm_scatter(&pins, payload);
+		shm_unpin(&pins);
+	}
+	if (rc < 0) {
+		fail_now(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
+		return 1;
+	}
+	*offset += entry->payload;
+	if (entry->flags & SHM_FLAG_LAST) {
+		conn->reads--;
+		finish(ep, req, DAT_DTO_SUCCESS);
+	}
+	return 1;
+}
+
+int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	const uint8_t *payload;
+	struct shm_entry entry;
+	int happened = 0;
+
+	for (;;) {
+		int rc = shm_consumer_peek(&conn->response_in, &entry, &payload);
+
+		if (rc <= 0)
+			return rc < 0 ? rc : happened;
+		if (*budget < entry.payload || happened == (int)SHM_BATCH) {
+			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
+			return happened;
+		}
+		*budget -= entry.payload;
+		rc = take_data(conn, ep, &entry, payload);
+		if (rc < 0)
+			return rc;
+		happened++;
+		if (shm_conn_state(conn) != SHM_ESTABLISHED)
+			return happened;
+		shm_consumer_pop(&conn->response_in);
+	}
+}
+
+int shm_tx_failed(struct shm_conn *conn, struct core_ep *ep, uint32_t failed)
+{
+	uint32_t status = SHM_FAILED_STATUS(failed);
+	struct core_req *req;
+
+	if (SHM_FAILED_KIND(failed) == SHM_FAILED_MESSAGE)
+		req = oldest(conn, ep, &conn->tx_ack, SHM_REQ_WAIT_DONE);
+	else if (SHM_FAILED_KIND(failed) == SHM_FAILED_READ)
+		req = oldest(conn, ep, &conn->tx_data, SHM_REQ_WAIT_DATA);
+	else
+		return -EPROTO;
+	/* a message in pieces can fail before its last piece was handed out */
+	if (!req && conn->tx_next < ep->req.tail) {
+		req = core_req_at(&ep->req, conn->tx_next);
+		if (!(req->transport.word[0] & RING_BEGUN))
+			req = NULL;
+	}
+	if (!req)
+		return -EPROTO;
+	switch (status) {
+	case DAT_DTO_ERR_LOCAL_PROTECTION:
+	case DAT_DTO_ERR_REMOTE_ACCESS:
+	case DAT_DTO_ERR_REMOTE_RESPONDER:
+	case DAT_DTO_ERR_RECEIVER_NOT_READY:
+		break;
+	default:
+		status = DAT_DTO_ERR_BAD_RESPONSE;
+	}
+	fail_now(conn, ep, req, (DAT_DTO_COMPLETION_STATUS)status);
+	return 1;
+}
+
+/* --- what goes out --- */
+
+/* Room for one entry; TX_STARTED when there is. */
+static enum tx_step reserve(struct shm_conn *conn, uint32_t payload, uint8_t **payload_out)
+{
+	int rc = shm_producer_reserve(&conn->request_out, payload, payload_out);
+
+	conn->is_space_wanted = rc == 0;
+	if (rc < 0)
+		return TX_BROKEN;
+	return rc ? TX_STARTED : TX_WAIT;
+}
+
+static void handed_out(struct shm_conn *conn, struct core_req *req, enum shm_req_state state)
+{
+	req->transport.word[0] = state;
+	if (state == SHM_REQ_WAIT_DATA) {
+		conn->reads++;
+		return;
+	}
+	conn->sent++;
+	if (req->op == CORE_OP_RDMA_WRITE)
+		conn->ring_writes++;
+}
+
+/* A Send or RDMA Write whose bytes go through the ring, piece by piece. */
+static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+			       uint64_t *budget, bool is_in_post)
+{
+	uint64_t *offset = &req->transport.word[1];
+	bool is_send = req->op == CORE_OP_SEND;
+
+	for (;;) {
+		uint64_t left = req->len - *offset;
+		struct shm_entry entry = {
+			.type = is_send ? SHM_ENTRY_SEND : SHM_ENTRY_WRITE,
+			.payload =
+				(uint32_t)(left < SHM_REQUEST_PAYLOAD ? left : SHM_REQUEST_PAYLOAD),
+			.length = left,
+		};
+		struct shm_pins pins;
+		enum tx_step step;
+		uint8_t *payload;
+		int rc;
+
+		if (*budget < entry.payload)
+			return TX_MORE;
+		step = reserve(conn, entry.payload, &payload);
+		if (step != TX_STARTED)
+			return step;
+		if (!is_send) {
+			entry.key = req->remote.rmr_context;
+			entry.address = req->remote.target_address + *offset;
+		}
+		rc = shm_pin(ep, req->iov, req->segments, *offset, entry.payload, CORE_MEM_SOURCE,
+			     &pins);
+		if (!rc) {
+			rc = shm_gather(payload, &pins, is_in_post);
+			shm_unpin(&pins);
+		}
+		if (rc < 0) {
+			fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
+			return TX_CLOSED;
+		}
+		if (!(req->transport.word[0] & RING_BEGUN))
+			entry.flags |= SHM_FLAG_FIRST;
+		if (entry.payload == left)
+			entry.flags |= SHM_FLAG_LAST;
+		if (is_send && (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
+			entry.flags |= SHM_FLAG_SOLICITED;
+		shm_producer_commit(&conn->request_out, &entry);
+		req->transport.word[0] |= RING_BEGUN;
+		*offset += entry.payload;
+		*budget -= entry.payload;
+		if (entry.flags & SHM_FLAG_LAST)
+			break;
+	}
+	handed_out(conn, req, SHM_REQ_WAIT_DONE);
+	return TX_STARTED;
+}
+
+/* A Send that the receiver fetches: the entry says where it is. */
+static enum tx_step put_sources(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	struct shm_source sources[SHM_IOV_MAX];
+	struct shm_entry entry = {
+		.type = SHM_ENTRY_PULL,
+		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+		.length = req->len,
+	};
+	enum tx_step step;
+	uint8_t *payload;
+	uint32_t i;
+
+	for (i = 0; i < req->segments; i++) {
+		const DAT_LMR_TRIPLET *segment = &req->iov[i];
+		struct core_lmr *lmr = core_mem_get(&ep->ia->mem, segment, ep->pz, CORE_MEM_SOURCE);
+
+		if (!lmr) {
+			fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
+			return TX_CLOSED;
+		}
+		sources[i] = (struct shm_source){
+			.key = lmr->rkey,
+			.address = segment->virtual_address,
+			.length = segment->segment_length,
+		};
+		core_mem_put(lmr);
+	}
+	entry.payload = req->segments * (uint32_t)sizeof(*sources);
+	step = reserve(conn, entry.payload, &payload);
+	if (step != TX_STARTED)
+		return step;
+	memcpy(payload, sources, entry.payload);
+	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		entry.flags |= SHM_FLAG_SOLICITED;
+	shm_producer_commit(&conn->request_out, &entry);
+	handed_out(conn, req, SHM_REQ_WAIT_DONE);
+	shm_count(conn->engine, SHM_COUNT_SEND_PULL);
+	return TX_STARTED;
+}
+
+static enum tx_step start_send(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+			       uint64_t *budget, bool is_in_post)
+{
+	enum tx_step step;
+
+	if (req->len > SHM_REQUEST_PAYLOAD && conn->remote.is_pulling &&
+	    req->segments <= SHM_IOV_MAX)
+		return put_sources(conn, ep, req);
+	step = put_pieces(conn, ep, req, budget, is_in_post);
+	if (step == TX_STARTED)
+		shm_count(conn->engine, req->len <= SHM_REQUEST_PAYLOAD ? SHM_COUNT_SEND_INLINE
+									: SHM_COUNT_SEND_PIECES);
+	return step;
+}
+
+/* Asks for an RDMA Read through the ring. */
+static enum tx_step put_read(struct shm_conn *conn, struct core_req *req)
+{
+	uint64_t offset = req->transport.word[1];
+	struct shm_entry entry = {
+		.type = SHM_ENTRY_READ,
+		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+		.key = req->remote.rmr_context,
+		.address = req->remote.target_address + offset,
+		.length = req->len - offset,
+	};
+	enum tx_step step;
+	uint8_t *payload;
+
+	if (conn->reads >= conn->read_limit)
+		return TX_WAIT;
+	step = reserve(conn, 0, &payload);
+	if (step != TX_STARTED)
+		return step;
+	shm_producer_commit(&conn->request_out, &entry);
+	handed_out(conn, req, SHM_REQ_WAIT_DATA);
+	shm_count(conn->engine, SHM_COUNT_RING);
+	return TX_STARTED;
+}
+
+static enum tx_step start_rdma_ring(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+				    uint64_t *budget, bool is_in_post)
+{
+	enum tx_step step;
+
+	if (req->op == CORE_OP_RDMA_READ)
+		return put_read(conn, req);
+	step = put_pieces(conn, ep, req, budget, is_in_post);
+	if (step == TX_STARTED)
+		shm_count(conn->engine, SHM_COUNT_RING);
+	return step;
+}
+
+static enum tx_step start_rdma(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+			       uint64_t *budget, bool is_in_post)
+{
+	struct shm_map *map;
+	enum shm_path path;
+	int rc;
+
+	if (!req->len) { /* EP-RDMAR-07, EP-RDMAW-08: nothing is touched, nothing checked */
+		finish(ep, req, DAT_DTO_SUCCESS);
+		return TX_STARTED;
+	}
+	path = shm_path_choose(conn, req, &map);
+	if (path == SHM_PATH_RING || (req->transport.word[0] & RING_BEGUN))
+		return start_rdma_ring(conn, ep, req, budget, is_in_post);
+	/* DTO-40, DTO-41: what is still in the ring comes first */
+	if (conn->ring_writes)
+		return TX_WAIT;
+	rc = shm_direct_run(conn, ep, req, map, budget, is_in_post);
+	switch (rc) {
+	case 1:
+		shm_count(conn->engine, map ? SHM_COUNT_MAP : SHM_COUNT_CMA);
+		finish(ep, req, DAT_DTO_SUCCESS);
+		return TX_STARTED;
+	case 0:
+		return TX_MORE;
+	case -EAGAIN: /* the peer has ended the connection; the news is under way */
+		return TX_WAIT;
+	case -ENOLINK:
+		return start_rdma_ring(conn, ep, req, budget, is_in_post);
+	case -EFAULT:
+		fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
+		return TX_CLOSED;
+	default:
+		fail(conn, ep, req, DAT_DTO_ERR_REMOTE_ACCESS);
+		return TX_CLOSED;
+	}
+}
+
+static enum tx_step start(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+			  uint64_t *budget, bool is_in_post)
+{
+	/* DTO-30; direct reads are finished when the next request starts */
+	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && conn->reads)
+		return TX_WAIT;
+	switch (req->op) {
+	case CORE_OP_SEND:
+		return start_send(conn, ep, req, budget, is_in_post);
+	case CORE_OP_RDMA_WRITE:
+	case CORE_OP_RDMA_READ:
+		return start_rdma(conn, ep, req, budget, is_in_post);
+	case CORE_OP_BIND:
+		if (req->sequence != ep->req.head)
+			return TX_WAIT; /* for the end of one before it, which is news */
+		req->transport.word[0] = SHM_REQ_FINISHED;
+		if (core_bind_run(ep, req))
+			return TX_STARTED;
+		/* a peer is in the middle of a copy through the old key, which ends by itself */
+		shm_conn_by(conn, shm_now_ns() + BIND_AGAIN_NS);
+		return TX_WAIT;
+	}
+	return TX_BROKEN;
+}
+
+int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget, bool is_in_post)
+{
+	int happened = 0;
+
+	/* found out again below: what is held up by something else needs no news of room */
+	conn->is_space_wanted = false;
+	while (!conn->is_failing && conn->tx_next < ep->req.tail) {
+		struct core_req *req = core_req_at(&ep->req, conn->tx_next);
+		uint64_t before = *budget;
+
+		switch (start(conn, ep, req, budget, is_in_post)) {
+		case TX_STARTED:
+			conn->tx_next++;
+			happened++;
+			break;
+		case TX_WAIT:
+			return happened + (*budget != before);
+		case TX_MORE:
+			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
+			return happened + 1;
+		case TX_CLOSED:
+			return happened + 1;
+		case TX_BROKEN:
+			return -EPROTO;
+		}
+	}
+	return happened;
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The transport table of the software RNIC: adapters and memory here, everything about connections
+ * in the engine (today one: shm/, for peers on the same host).
+ */
+#include "soft/soft.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/pz.h"
+#include "soft/address.h"
+#include "soft/shm/conn.h"
+
+/* What dat_ia_query reports as version of the hardware: that of the protocol between two of us. */
+#define SOFT_VERSION_MAJOR SHM_WIRE_VERSION
+#define SOFT_VERSION_MINOR 0
+
+#define SOFT_READS 64 /* RDMA Reads of one endpoint at once, each way */
+
+static struct soft_adapter *adapter_of(struct core_ia *ia)
+{
+	return ia->transport;
+}
+
+/* --- adapter --- */
+
+static void fill_limits(struct core_ia *ia)
+{
+	DAT_IA_ATTR *attr = &ia->attr;
+
+	snprintf(attr->vendor_name, sizeof(attr->vendor_name), "OpenDAT");
+	attr->hardware_version_major = SOFT_VERSION_MAJOR;
+	attr->hardware_version_minor = SOFT_VERSION_MINOR;
+	attr->firmware_version_major = SOFT_VERSION_MAJOR;
+	attr->firmware_version_minor = SOFT_VERSION_MINOR;
+	attr->ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->address.sa;
+	attr->max_eps = 16384;
+	attr->max_dto_per_ep = 32768;
+	attr->max_rdma_read_per_ep_in = SOFT_READS;
+	attr->max_rdma_read_per_ep_out = SOFT_READS;
+	attr->max_evds = 16384;
+	attr->max_evd_qlen = 1048576;
+	attr->max_iov_segments_per_dto = SHM_IOV_MAX;
+	attr->max_lmrs = 65536;
+	attr->max_lmr_block_size = UINT64_C(1) << 46;
+	attr->max_lmr_virtual_address = UINT64_MAX;
+	attr->max_pzs = 16384;
+	attr->max_message_size = UINT64_C(1) << 40;
+	attr->max_rdma_size = UINT64_C(1) << 40;
+	attr->max_rmrs = 65536;
+	attr->max_rmr_target_address = UINT64_MAX;
+	attr->max_srqs = 1024;
+	attr->max_ep_per_srq = 16384;
+	attr->max_recv_per_srq = 32768;
+	attr->max_iov_segments_per_rdma_read = SHM_IOV_MAX;
+	attr->max_iov_segments_per_rdma_write = SHM_IOV_MAX;
+	attr->max_rdma_read_in = SOFT_READS * attr->max_eps;
+	attr->max_rdma_read_out = SOFT_READS * attr->max_eps;
+	attr->max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
+	attr->max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
+	attr->num_transport_attr = 0;
+	attr->transport_attr = NULL;
+
+	ia->objects[DAT_HANDLE_TYPE_EP].max = (uint32_t)attr->max_eps;
+	ia->objects[DAT_HANDLE_TYPE_EVD].max = (uint32_t)attr->max_evds;
+	ia->objects[DAT_HANDLE_TYPE_PZ].max = (uint32_t)attr->max_pzs;
+	ia->objects[DAT_HANDLE_TYPE_LMR].max = (uint32_t)attr->max_lmrs;
+	ia->objects[DAT_HANDLE_TYPE_RMR].max = (uint32_t)attr->max_rmrs;
+	ia->objects[DAT_HANDLE_TYPE_SRQ].max = (uint32_t)attr->max_srqs;
+	ia->provider_attr.max_private_data_size = SHM_PRIVATE_MAX;
+}
+
+static int soft_ia_open(struct core_ia *ia)
+{
+	struct soft_adapter *adapter;
+	int rc;
+
+	rc = soft_address_of_device(ia->device, &ia->address);
+	if (rc < 0)
+		return rc;
+	adapter = calloc(1, sizeof(*adapter));
+	if (!adapter)
+		return -ENOMEM;
+	adapter->ia = ia;
+	rc = soft_keys_create(&adapter->keys);
+	if (rc < 0)
+		goto err_adapter;
+	rc = shm_engine_create(adapter, &adapter->shm);
+	if (rc < 0)
+		goto err_keys;
+	fill_limits(ia);
+	ia->transport = adapter;
+	return 0;
+err_keys:
+	soft_keys_destroy(adapter->keys);
+err_adapter:
+	free(adapter);
+	return rc;
+}
+
+static void soft_ia_close(struct core_ia *ia)
+{
+	struct soft_adapter *adapter = adapter_of(ia);
+
+	shm_engine_close(adapter->shm);
+	soft_keys_destroy(adapter->keys);
+	free(adapter);
+	ia->transport = NULL;
+}
+
+static int soft_progress(struct core_ia *ia)
+{
+	return shm_engine_progress(adapter_of(ia)->shm);
+}
+
+static int soft_arm(struct core_ia *ia)
+{
+	return shm_engine_arm(adapter_of(ia)->shm);
+}
+
+/* --- memory --- */
+
+static int soft_pz_create(struct core_ia *ia, struct core_pz *pz)
+{
+	(void)ia;
+	pz->transport = NULL; /* its number is all that is needed */
+	return 0;
+}
+
+static void soft_pz_destroy(struct core_ia *ia, struct core_pz *pz)
+{
+	(void)ia;
+	(void)pz;
+}
+
+static int soft_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
+{
+	uint32_t rights = 0;
+
+	if (lmr->priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
+		rights |= SOFT_RIGHT_REMOTE_READ;
+	if (lmr->priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+		rights |= SOFT_RIGHT_REMOTE_WRITE;
+	/* local write includes local read: LMR-CREATE-39 */
+	if (lmr->priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
+		rights |= SOFT_RIGHT_PULL;
+	lmr->transport = NULL;
+	return soft_keys_add(adapter_of(ia)->keys, lmr->address, lmr->length, rights, lmr->pz->id,
+			     &lmr->rkey);
+}
+
+static void soft_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
+{
+	struct soft_adapter *adapter = adapter_of(ia);
+
+	soft_keys_kill(adapter->keys, lmr->rkey);
+	shm_engine_wait_key(adapter->shm, lmr->rkey);
+	shm_map_key_dead(adapter->shm, lmr->rkey);
+	soft_keys_release(adapter->keys, lmr->rkey);
+}
+
+/* --- memory windows: the transport's key is the number in the table --- */
+
+static void *key_pack(uint32_t key)
+{
+	return (void *)(uintptr_t)key;
+}
+
+static uint32_t key_unpack(void *key)
+{
+	return (uint32_t)(uintptr_t)key;
+}
+
+static int soft_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR address,
+			       DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv, void **key_out,
+			       uint32_t *rkey_out)
+{
+	uint32_t rights = 0;
+	int rc;
+
+	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
+		rights |= SOFT_RIGHT_REMOTE_READ;
+	if (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+		rights |= SOFT_RIGHT_REMOTE_WRITE;
+	rc = soft_keys_reserve(adapter_of(ia)->keys, address, length, rights, lmr->pz->id,
+			       rkey_out);
+	if (!rc)
+		*key_out = key_pack(*rkey_out);
+	return rc;
+}
+
+static void soft_rmr_key_activate(struct core_ia *ia, void *key)
+{
+	soft_keys_activate(adapter_of(ia)->keys, key_unpack(key));
+}
+
+static bool soft_rmr_key_revoke(struct core_ia *ia, void *key)
+{
+	soft_keys_kill(adapter_of(ia)->keys, key_unpack(key));
+	return !shm_engine_is_key_touched(adapter_of(ia)->shm, key_unpack(key));
+}
+
+static void soft_rmr_key_destroy(struct core_ia *ia, void *key)
+{
+	struct soft_adapter *adapter = adapter_of(ia);
+	uint32_t number = key_unpack(key);
+
+	shm_map_key_dead(adapter->shm, number);
+	soft_keys_release(adapter->keys, number);
+}
+
+/* --- service points and connections: by the engine --- */
+
+static int soft_listen(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual,
+		       void **listener_out)
+{
+	return shm_listen(adapter_of(ia)->shm, sp, qual, listener_out);
+}
+
+static void soft_unlisten(struct core_ia *ia, void *listener)
+{
+	shm_unlisten(adapter_of(ia)->shm, listener);
+}
+
+static int soft_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
+			DAT_TIMEOUT timeout_us, const struct transport_conn_param *param)
+{
+	return shm_connect(adapter_of(ep->ia)->shm, ep, address, qual, timeout_us, param);
+}
+
+static void soft_kick(struct core_ia *ia)
+{
+	shm_engine_serve_soon(adapter_of(ia)->shm);
+}
+
+static const struct transport_ops soft_ops = {
+	.name = "soft",
+
+	.ia_open = soft_ia_open,
+	.ia_close = soft_ia_close,
+	.progress = soft_progress,
+	.arm = soft_arm,
+
+	.pz_create = soft_pz_create,
+	.pz_destroy = soft_pz_destroy,
+	.lmr_create = soft_lmr_create,
+	.lmr_destroy = soft_lmr_destroy,
+
+	.ep_create = shm_ep_create,
+	.ep_detach = shm_ep_detach,
+	.ep_destroy = shm_ep_destroy,
+
+	.listen = soft_listen,
+	.unlisten = soft_unlisten,
+
+	.connect = soft_connect,
+	.accept = shm_accept,
+	.reject = shm_reject,
+	.disconnect = shm_ep_disconnect,
+	.reset = shm_ep_reset,
+
+	.post_request = shm_ep_post_request,
+	.post_recv = shm_ep_post_recv,
+
+	.abort = shm_ep_abort,
+	.kick = soft_kick,
+	.rmr_key_create = soft_rmr_key_create,
+	.rmr_key_activate = soft_rmr_key_activate,
+	.rmr_key_revoke = soft_rmr_key_revoke,
+	.rmr_key_destroy = soft_rmr_key_destroy,
+};
+
+const struct transport_ops *const transport_this = &soft_ops;
+
+void soft_counters(const struct core_ia *ia, uint64_t *counters_out)
+{
+	const struct soft_adapter *adapter = ia->transport;
+	unsigned i;
+
+	for (i = 0; i < SHM_COUNT_END; i++)
+		counters_out[i] =
+			atomic_load_explicit(&adapter->shm->counters[i], memory_order_relaxed);
+}

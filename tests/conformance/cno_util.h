@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What the tests of notification objects and agents share: short calls, a thread that is blocked in
+ * dat_cno_wait, and an agent that counts its calls and does what a test wants in them.
+ */
+#ifndef TESTS_CNO_UTIL_H
+#define TESTS_CNO_UTIL_H
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+
+#include "conf.h"
+#include "evd_util.h"
+
+/* For agents and other threads, where a failing assertion may not jump back to the test. */
+#define cno_check(condition)                                                                       \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);    \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+/* --- objects --- */
+
+static inline DAT_CNO_HANDLE cno_create(struct dt_ia *ia)
+{
+	DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
+
+	dt_ok(dat_cno_create(ia->ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+	return cno;
+}
+
+/* A dispatcher of software and all other events that notifies the CNO. */
+static inline DAT_EVD_HANDLE cno_evd(struct dt_ia *ia, DAT_CNO_HANDLE cno)
+{
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+
+	dt_ok(dat_evd_create(ia->ia, 64, cno,
+			     DAT_EVD_SOFTWARE_FLAG | DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG |
+				     DAT_EVD_CONNECTION_FLAG,
+			     &evd));
+	return evd;
+}
+
+static inline DAT_CNO_PARAM cno_query(DAT_CNO_HANDLE cno)
+{
+	DAT_CNO_PARAM param;
+
+	memset(&param, 0xa5, sizeof(param));
+	dt_ok(dat_cno_query(cno, DAT_CNO_FIELD_ALL, &param));
+	return param;
+}
+
+/* --- notifications --- */
+
+/* A notification of that dispatcher comes, or has come. */
+static inline void cno_expect(DAT_CNO_HANDLE cno, DAT_EVD_HANDLE evd)
+{
+	DAT_EVD_HANDLE named = DAT_HANDLE_NULL;
+
+	dt_ok(dat_cno_wait(cno, DT_WAIT_US, &named));
+	assert_ptr_equal(named, evd);
+}
+
+static inline void cno_empty_for(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout)
+{
+	DAT_EVD_HANDLE named = (DAT_EVD_HANDLE)&named;
+
+	assert_int_equal(dat_cno_wait(cno, timeout, &named), DAT_QUEUE_EMPTY);
+	assert_ptr_equal(named, DAT_HANDLE_NULL);
+}
+
+/* No notification is there. */
+static inline void cno_is_quiet(DAT_CNO_HANDLE cno)
+{
+	cno_empty_for(cno, 0);
+}
+
+/* None comes for a while. */
+static inline void cno_stays_quiet(DAT_CNO_HANDLE cno)
+{
+	cno_empty_for(cno, DT_QUIET_US);
+}
+
+/* --- a blocked thread --- */
+
+struct cno_waiter {
+	DAT_CNO_HANDLE cno;
+	DAT_TIMEOUT timeout;
+	int cancel_type; /* PTHREAD_CANCEL_DEFERRED unless changed before the start */
+	pthread_t thread;
+	atomic_int tid;
+	atomic_bool is_done;
+	/* valid after the join */
+	DAT_RETURN ret;
+	DAT_EVD_HANDLE evd;
+	bool is_cancelled;
+};
+
+static inline void *cno_waiter_run(void *arg)
+{
+	struct cno_waiter *waiter = arg;
+	int old;
+
+	pthread_setcanceltype(waiter->cancel_type, &old);
+	atomic_store(&waiter->tid, (int)syscall(SYS_gettid));
+	waiter->ret = dat_cno_wait(waiter->cno, waiter->timeout, &waiter->evd);
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old);
+	atomic_store(&waiter->is_done, true);
+	return NULL;
+}
+
+/* Does the kernel say that the thread sleeps? */
+static inline bool cno_thread_sleeps(int tid)
+{
+	char path[64], text[256];
+	const char *state;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = 0;
+	state = strrchr(text, ')');
+	return state && state[1] == ' ' && state[2] == 'S';
+}
+
+/* Sleeps for good: it was seen asleep several times in a row, long after any lock was released. */
+static inline bool cno_waiter_is_settled(void *arg)
+{
+	struct cno_waiter *waiter = arg;
+
+	for (int i = 0; i < 5; i++) {
+		if (atomic_load(&waiter->is_done))
+			return true;
+		if (!atomic_load(&waiter->tid) || !cno_thread_sleeps(atomic_load(&waiter->tid)))
+			return false;
+		usleep(500);
+	}
+	return true;
+}
+
+static inline bool cno_waiter_is_done(void *arg)
+{
+	struct cno_waiter *waiter = arg;
+
+	return atomic_load(&waiter->is_done);
+}
+
+/* Starts the thread without caring how far it comes. */
+static inline void cno_waiter_launch(struct cno_waiter *waiter, DAT_CNO_HANDLE cno,
+				     DAT_TIMEOUT timeout)
+{
+	waiter->cno = cno;
+	waiter->timeout = timeout;
+	waiter->evd = (DAT_EVD_HANDLE)waiter;
+	waiter->ret = DAT_INTERNAL_ERROR;
+	waiter->is_cancelled = false;
+	atomic_init(&waiter->tid, 0);
+	atomic_init(&waiter->is_done, false);
+	assert_int_equal(pthread_create(&waiter->thread, NULL, cno_waiter_run, waiter), 0);
+}
+
+/* Returns when the thread is blocked in dat_cno_wait. */
+static inline void cno_waiter_start(struct cno_waiter *waiter, DAT_CNO_HANDLE cno,
+				    DAT_TIMEOUT timeout)
+{
+	cno_waiter_launch(waiter, cno, timeout);
+	dt_until(cno_waiter_is_settled, waiter);
+	assert_false(atomic_load(&waiter->is_done));
+}
+
+static inline DAT_RETURN cno_waiter_join(struct cno_waiter *waiter)
+{
+	dt_until(cno_waiter_is_done, waiter);
+	assert_int_equal(pthread_join(waiter->thread, NULL), 0);
+	return waiter->ret;
+}
+
+/* It is released by a notification of that dispatcher; DAT_HANDLE_NULL: there is none any more. */
+static inline void cno_waiter_gets(struct cno_waiter *waiter, DAT_EVD_HANDLE evd)
+{
+	dt_ok(cno_waiter_join(waiter));
+	assert_ptr_equal(waiter->evd, evd);
+}
+
+/* Cancels and joins; is_cancelled tells whether the call had returned before. */
+static inline void cno_waiter_cancel(struct cno_waiter *waiter)
+{
+	struct timespec end;
+	void *result;
+
+	assert_int_equal(clock_gettime(CLOCK_REALTIME, &end), 0);
+	end.tv_sec += DT_WAIT_US / 1000000;
+	assert_int_equal(pthread_cancel(waiter->thread), 0);
+	assert_int_equal(pthread_timedjoin_np(waiter->thread, &result, &end), 0);
+	waiter->is_cancelled = result == PTHREAD_CANCELED;
+}
+
+/* The thread stays blocked for a while. */
+static inline void cno_waiter_stays(struct cno_waiter *waiter)
+{
+	uint64_t end = dt_now_us() + DT_QUIET_US;
+
+	do {
+		assert_false(atomic_load(&waiter->is_done));
+		usleep(1000);
+	} while (dt_now_us() < end);
+}
+
+/* --- agents --- */
+
+struct cno_agent {
+	void (*body)(struct cno_agent *agent, DAT_EVD_HANDLE evd); /* or NULL */
+	void *arg;						   /* the body's */
+	DAT_CNO_HANDLE cno;
+	atomic_int calls;	     /* begun */
+	atomic_int returned;	     /* ended */
+	_Atomic(DAT_EVD_HANDLE) evd; /* argument of the latest call */
+	int expected;		     /* for cno_agent_called */
+};
+
+static inline void cno_agent_run(DAT_PVOID instance_data, DAT_EVD_HANDLE evd)
+{
+	struct cno_agent *agent = instance_data;
+
+	atomic_store(&agent->evd, evd);
+	atomic_fetch_add(&agent->calls, 1);
+	if (agent->body)
+		agent->body(agent, evd);
+	atomic_fetch_add(&agent->returned, 1);
+}
+
+static inline DAT_OS_WAIT_PROXY_AGENT cno_agent_of(struct cno_agent *agent)
+{
+	return (DAT_OS_WAIT_PROXY_AGENT){agent, cno_agent_run};
+}
+
+/* Makes a CNO with that agent; what is in `agent` beyond body and arg is set. */
+static inline DAT_CNO_HANDLE cno_agent_create(struct dt_ia *ia, struct cno_agent *agent)
+{
+	atomic_store(&agent->calls, 0);
+	atomic_store(&agent->returned, 0);
+	dt_ok(dat_cno_create(ia->ia, cno_agent_of(agent), &agent->cno));
+	return agent->cno;
+}
+
+static inline void cno_agent_arm(struct cno_agent *agent)
+{
+	dt_ok(dat_cno_modify_agent(agent->cno, cno_agent_of(agent)));
+}
+
+static inline bool cno_agent_has_returned(void *arg)
+{
+	struct cno_agent *agent = arg;
+
+	return atomic_load(&agent->returned) >= agent->expected;
+}
+
+/* Before the agent goes out of scope: the close would call it. */
+static inline void cno_agent_disarm(struct cno_agent *agent)
+{
+	dt_ok(dat_cno_modify_agent(agent->cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
+}
+
+/* Returns when the agent's calls are that many, the last with that argument, and have ended. */
+static inline void cno_agent_called(struct cno_agent *agent, int calls, DAT_EVD_HANDLE evd)
+{
+	agent->expected = calls;
+	dt_until(cno_agent_has_returned, agent);
+	assert_int_equal(atomic_load(&agent->calls), calls);
+	assert_ptr_equal(atomic_load(&agent->evd), evd);
+}
+
+/*
+ * Whatever agents of the instance were to be called so far, have been: the agent of another CNO,
+ * triggered later, has had its call; and a little time has passed.
+ */
+static inline void cno_agent_fence(struct dt_ia *ia)
+{
+	struct cno_agent fence = {0};
+	DAT_EVD_HANDLE evd = cno_evd(ia, cno_agent_create(ia, &fence));
+
+	evd_post(evd, 0);
+	cno_agent_called(&fence, 1, evd);
+	dt_ok(dat_evd_free(evd));
+	dt_ok(dat_cno_free(fence.cno));
+	usleep(2000);
+}
+
+/* Has the body run once inside an agent, on a CNO and a dispatcher of their own. */
+static inline void
+cno_agent_do(struct dt_ia *ia, void (*body)(struct cno_agent *agent, DAT_EVD_HANDLE evd), void *arg)
+{
+	struct cno_agent agent = {.body = body, .arg = arg};
+	DAT_EVD_HANDLE evd = cno_evd(ia, cno_agent_create(ia, &agent));
+
+	evd_post(evd, 0);
+	cno_agent_called(&agent, 1, evd);
+	dt_ok(dat_evd_free(evd));
+	dt_ok(dat_cno_free(agent.cno));
+}
+
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A second process for the tests of data transfer: it listens, tells where its buffer is, and is
+ * connected to endpoint a of the rig. What it does then is the test's business.
+ */
+#ifndef TESTS_DTO_PEER_H
+#define TESTS_DTO_PEER_H
+
+#include "dto_util.h"
+
+struct far_info {
+	DAT_CONN_QUAL qual;
+	DAT_RMR_TRIPLET buf;
+};
+
+/* In the child. */
+struct far_end {
+	struct dt_ia ia;
+	struct dt_ep ep;
+	struct dt_buf buf;
+};
+
+/* Opens, listens, accepts; buf_len bytes of RIG_FILL. */
+static inline void far_end_open(struct dt_peer *peer, struct far_end *far, size_t buf_len)
+{
+	struct dt_listener listener;
+	struct far_info info;
+
+	memset(far, 0, sizeof(*far));
+	dt_ia_open(&far->ia);
+	dt_buf_create(&far->ia, far->ia.pz, &far->buf, buf_len, DAT_MEM_PRIV_ALL_FLAG);
+	memset(far->buf.p, RIG_FILL, buf_len);
+	dt_ep_create(&far->ia, far->ia.pz, NULL, &far->ep);
+	dt_listen(&far->ia, &listener);
+	info.qual = listener.qual;
+	info.buf = dt_rseg(&far->buf, 0, buf_len);
+	dt_peer_send(peer, &info, sizeof(info));
+	dt_ok(dat_cr_accept(dt_request(&listener), far->ep.ep, 0, NULL));
+	dt_expect_conn(far->ep.conn, far->ep.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	dt_unlisten(&listener);
+}
+
+/* In the parent: a bare rig gets endpoint a, connected to the child. */
+static inline struct far_info far_connect(struct rig *rig, struct dt_peer *peer)
+{
+	struct far_info info;
+
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
+	dt_peer_recv(peer, &info, sizeof(info));
+	dt_connect(&rig->ia, rig->a.ep, info.qual);
+	dt_expect_conn(rig->a.conn, rig->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	return info;
+}
+
+static inline DAT_RMR_TRIPLET far_seg(const struct far_info *info, size_t offset, size_t len)
+{
+	DAT_RMR_TRIPLET seg = info->buf;
+
+	seg.target_address += offset;
+	seg.segment_length = len;
+	return seg;
+}
+
+/* Spins on one byte, without any call into the library, until it has that value. */
+static inline DTO_LOOKS void far_spin(const unsigned char *byte, unsigned char value)
+{
+	const uint64_t end = dt_now_us() + DT_WAIT_US;
+
+	for (unsigned i = 0; __atomic_load_n(byte, __ATOMIC_ACQUIRE) != value; i++) {
+		if (i % 256)
+			continue;
+		if (dt_now_us() > end) {
+			print_error("byte is 0x%02x, 0x%02x never came\n", *byte, value);
+			fail();
+		}
+		sched_yield(); /* there may be fewer processors than spinners */
+	}
+}
+
+/* For the thread sanitizer: orders this thread with those of the library. */
+static inline void far_order(struct far_end *far)
+{
+	if (DTO_SLOW)
+		dt_ep_state(far->ep.ep);
+}
+
+#endif

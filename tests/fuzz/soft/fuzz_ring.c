@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A connected peer that writes anything into the shared segment: the input is a list of deeds of
+ * the peer and of our own consumer, run on the bench of the unit tests (tests/unit/soft_shm/lab.h),
+ * which checks that nothing outside of the registered memory changes and nothing completes twice.
+ * The first byte chooses the copy path.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "lab.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct input {
+	const uint8_t *data;
+	size_t left;
+};
+
+static uint8_t byte(struct input *in)
+{
+	if (!in->left)
+		return 0;
+	in->left--;
+	return *in->data++;
+}
+
+static uint32_t word(struct input *in)
+{
+	uint32_t value = byte(in);
+
+	value |= (uint32_t)byte(in) << 8;
+	value |= (uint32_t)byte(in) << 16;
+	return value | (uint32_t)byte(in) << 24;
+}
+
+/* An address in or near our memory, or anywhere. */
+static uint64_t address(struct input *in, const uint8_t *memory)
+{
+	uint8_t kind = byte(in);
+
+	if (kind < 240)
+		return (uintptr_t)memory + (uint64_t)(int64_t)(int16_t)word(in);
+	return (uint64_t)word(in) << 32 | word(in);
+}
+
+static uint64_t length(struct input *in)
+{
+	uint8_t kind = byte(in);
+
+	return kind < 240 ? (kind & 3 ? kind : kind * 64u) : (uint64_t)word(in) << 32 | word(in);
+}
+
+/* One of the peer's words. */
+static void set_word(struct lab *lab, struct input *in)
+{
+	_Atomic uint32_t *words[] = {
+		&lab->peer->request_produced,
+		&lab->peer->response_produced,
+		&lab->peer->request_consumed,
+		&lab->peer->response_consumed,
+		&lab->peer->done,
+		&lab->peer->failed,
+		&lab->peer->waits,
+		&lab->peer->armed,
+		&lab->peer->revoked,
+		&lab->peer->announce,
+	};
+	_Atomic uint32_t *target = words[byte(in) % (sizeof(words) / sizeof(words[0]))];
+	uint8_t kind = byte(in);
+
+	if (kind < 128)
+		atomic_fetch_add(target, kind % 64 * (kind < 64 ? 1u : SHM_ENTRY_ALIGN));
+	else
+		atomic_store(target, word(in));
+}
+
+static void raw_bytes(struct lab *lab, struct input *in)
+{
+	uint8_t which = byte(in);
+	uint32_t at = word(in), count = byte(in);
+	uint8_t *ring = which & 1 ? lab->peer_requests : lab->peer_responses;
+	uint32_t ring_size = which & 1 ? SHM_REQUEST_RING : SHM_RESPONSE_RING;
+
+	while (count--)
+		ring[at++ % ring_size] = byte(in);
+}
+
+static void sources(struct lab *lab, struct input *in, uint8_t *payload, uint32_t size)
+{
+	while (size >= sizeof(struct shm_source)) {
+		struct shm_source source = {
+			.key = byte(in) & 7 ? lab->peer_rkey : word(in),
+			.address = address(in, lab->peer_memory),
+			.length = length(in),
+		};
+
+		memcpy(payload, &source, sizeof(source));
+		payload += sizeof(source);
+		size -= (uint32_t)sizeof(source);
+	}
+}
+
+/* An entry that the ring lets through, with any content. */
+static void good_entry(struct lab *lab, struct input *in)
+{
+	uint8_t bytes[SHM_REQUEST_PAYLOAD];
+	struct shm_entry entry = {.type = byte(in) % 8, .flags = byte(in) & 7};
+	bool is_data = entry.type == SHM_ENTRY_DATA;
+	uint8_t key = byte(in);
+
+	entry.payload = word(in) % ((is_data ? SHM_RESPONSE_PAYLOAD : SHM_REQUEST_PAYLOAD) + 1);
+	if (byte(in) & 3)
+		entry.payload %= 200;
+	entry.key = key < 128 ? lab->rkey : key < 192 ? lab->read_only : word(in);
+	entry.address = address(in, lab->memory);
+	entry.length = byte(in) & 1 ? entry.payload : length(in);
+	memset(bytes, 'p', sizeof(bytes));
+	if (entry.type == SHM_ENTRY_PULL)
+		sources(lab, in, bytes, entry.payload);
+	lab_peer_entry(is_data ? &lab->peer_answers : &lab->peer_out, &entry, bytes);
+}
+
+static void post(struct lab *lab, struct input *in)
+{
+	uint8_t what = byte(in);
+	uint32_t offset = word(in);
+
+	if (what & 8)
+		lab->next_flags = DAT_COMPLETION_BARRIER_FENCE_FLAG;
+	lab_post(lab, (enum core_op)(what % 3), offset, word(in) % LAB_MEMORY,
+		 what & 16 ? word(in) : lab->peer_rkey, address(in, lab->peer_memory));
+}
+
+static void one_deed(struct lab *lab, struct input *in)
+{
+	switch (byte(in) % 8) {
+	case 0:
+		set_word(lab, in);
+		break;
+	case 1:
+		raw_bytes(lab, in);
+		break;
+	case 2:
+	case 3:
+		good_entry(lab, in);
+		break;
+	case 4:
+		post(lab, in);
+		break;
+	case 5:
+		lab_post_receive(lab, word(in), word(in) % LAB_MEMORY);
+		break;
+	default:
+		lab_pass(lab);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, size};
+	uint8_t path = byte(&in);
+	struct lab *lab = lab_open(path & 1 ? CORE_COPY_RING : CORE_COPY_CMA, !(path & 1));
+
+	while (in.left && lab_is_open(lab))
+		one_deed(lab, &in);
+	lab_pass(lab);
+	/* no waiting for an announcement that nobody withdraws */
+	if (lab->end == 0)
+		atomic_store(&lab->peer->announce, 0);
+	lab_close(lab);
+	return 0;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Faults on demand (faults.h). */
+#include "faults.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALLOCATIONS_MOST 100 /* that one call is expected to make */
+
+struct faults faults;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void __real_free(void *p);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+			  void *arg);
+int __real_eventfd(unsigned int value, int flags);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void __wrap_free(void *p);
+char *__wrap_strdup(const char *text);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+			  void *arg);
+int __wrap_eventfd(unsigned int value, int flags);
+
+static bool fails_now(void)
+{
+	return faults.allocation && !--faults.allocation;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	void *p = fails_now() ? NULL : __real_malloc(size);
+
+	faults.live += p != NULL;
+	return p;
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	void *p = fails_now() ? NULL : __real_calloc(count, size);
+
+	faults.live += p != NULL;
+	return p;
+}
+
+void __wrap_free(void *p)
+{
+	faults.live -= p != NULL;
+	__real_free(p);
+}
+
+char *__wrap_strdup(const char *text)
+{
+	char *copy = __wrap_malloc(strlen(text) + 1);
+
+	return copy ? strcpy(copy, text) : NULL;
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
+			  void *arg)
+{
+	return faults.thread ? EAGAIN : __real_pthread_create(thread, attr, fn, arg);
+}
+
+int __wrap_eventfd(unsigned int value, int flags)
+{
+	if (!faults.eventfd)
+		return __real_eventfd(value, flags);
+	errno = EMFILE;
+	return -1;
+}
+
+void faults_clear(void)
+{
+	faults.allocation = 0;
+	faults.thread = false;
+	faults.eventfd = false;
+}
+
+/* True while the call failed as it must. */
+static bool fails(DAT_RETURN (*call)(void), int allocation)
+{
+	int before = faults.live;
+	DAT_RETURN ret;
+
+	faults.allocation = allocation;
+	ret = call();
+	faults.allocation = 0;
+	if (ret == DAT_SUCCESS)
+		return false;
+	assert_int_equal(DAT_GET_TYPE(ret), DAT_INSUFFICIENT_RESOURCES);
+	assert_int_equal(faults.live, before);
+	return true;
+}
+
+void faults_each(DAT_RETURN (*make)(void), void (*undo)(void))
+{
+	int before = faults.live;
+	int n = 1;
+
+	while (fails(make, n) && n < ALLOCATIONS_MOST)
+		n++;
+	assert_true(n > 1 && n < ALLOCATIONS_MOST);
+	undo();
+	assert_int_equal(faults.live, before);
+}
+
+void faults_each_unchanged(DAT_RETURN (*change)(void), void (*check)(void))
+{
+	int n = 1;
+
+	while (fails(change, n) && n < ALLOCATIONS_MOST) {
+		check();
+		n++;
+	}
+	assert_true(n > 1 && n < ALLOCATIONS_MOST);
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The transport without bytes (mock.h). */
+#include "mock.h"
+
+#include <errno.h>
+
+struct mock mock;
+
+static int mock_result(const char *slot)
+{
+	return mock.failing && !strcmp(mock.failing, slot) ? mock.error : 0;
+}
+
+static int mock_ia_open(struct core_ia *ia)
+{
+	static const DAT_COUNT max = 1000;
+
+	if (mock_result("ia_open"))
+		return mock.error;
+	mock.adapters++;
+	ia->address.in.sin_family = AF_INET;
+	ia->attr.ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->address.sa;
+	ia->attr.max_dto_per_ep = max;
+	ia->attr.max_evd_qlen = max;
+	ia->attr.max_iov_segments_per_dto = 8;
+	ia->attr.max_iov_segments_per_rdma_read = 8;
+	ia->attr.max_iov_segments_per_rdma_write = 8;
+	ia->attr.max_rdma_read_per_ep_in = 8;
+	ia->attr.max_rdma_read_per_ep_out = 8;
+	ia->attr.max_message_size = 1u << 31;
+	ia->attr.max_rdma_size = 1u << 31;
+	ia->attr.max_lmr_block_size = 1u << 31;
+	ia->attr.max_srqs = MOCK_OBJECTS;
+	ia->attr.max_ep_per_srq = MOCK_OBJECTS;
+	ia->attr.max_recv_per_srq = max;
+	ia->objects[DAT_HANDLE_TYPE_SRQ].max = MOCK_OBJECTS;
+	ia->objects[DAT_HANDLE_TYPE_RMR].max = MOCK_OBJECTS;
+	ia->provider_attr.max_private_data_size = 64;
+	return 0;
+}
+
+static void mock_ia_close(struct core_ia *ia)
+{
+	(void)ia;
+	mock.adapters--;
+}
+
+static int mock_idle(struct core_ia *ia)
+{
+	(void)ia;
+	return 0;
+}
+
+static int mock_pz_create(struct core_ia *ia, struct core_pz *pz)
+{
+	(void)ia;
+	(void)pz;
+	if (mock_result("pz_create"))
+		return mock.error;
+	mock.zones++;
+	return 0;
+}
+
+static void mock_pz_destroy(struct core_ia *ia, struct core_pz *pz)
+{
+	(void)ia;
+	(void)pz;
+	mock.zones--;
+}
+
+static int mock_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
+{
+	static uint32_t last_key = 100;
+
+	(void)ia;
+	if (mock_result("lmr_create"))
+		return mock.error;
+	lmr->rkey = ++last_key;
+	mock.registered++;
+	return 0;
+}
+
+static void mock_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
+{
+	(void)ia;
+	(void)lmr;
+	mock.registered--;
+}
+
+static int mock_ep_create(struct core_ep *ep)
+{
+	(void)ep;
+	if (mock_result("ep_create"))
+		return mock.error;
+	mock.endpoints++;
+	return 0;
+}
+
+static void mock_ep_nothing(struct core_ep *ep)
+{
+	(void)ep;
+}
+
+static void mock_ep_destroy(struct core_ep *ep)
+{
+	(void)ep;
+	mock.endpoints--;
+}
+
+static int mock_listen(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual, void **listener)
+{
+	(void)ia;
+	if (mock_result("listen"))
+		return mock.error;
+	if (!*qual)
+		*qual = 2000;
+	mock.sp = sp;
+	mock.listeners++;
+	*listener = &mock;
+	if (mock.listening)
+		mock.listening(sp);
+	return 0;
+}
+
+static void mock_unlisten(struct core_ia *ia, void *listener)
+{
+	(void)ia;
+	(void)listener;
+	mock.listeners--;
+}
+
+static int mock_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
+			DAT_TIMEOUT timeout_us, const struct transport_conn_param *param)
+{
+	(void)address;
+	(void)qual;
+	(void)timeout_us;
+	(void)param;
+	if (mock_result("connect"))
+		return mock.error;
+	mock.ep = ep;
+	return 0;
+}
+
+static int mock_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param)
+{
+	(void)request;
+	(void)param;
+	if (mock_result("accept"))
+		return mock.error;
+	mock.ep = ep;
+	return 0;
+}
+
+static void mock_reject(void *request, enum transport_reject why)
+{
+	(void)request;
+	mock.rejects++;
+	mock.why = why;
+}
+
+static void mock_disconnect(struct core_ep *ep, bool is_graceful)
+{
+	if (!is_graceful)
+		core_ep_ended(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+static void mock_post_request(struct core_ep *ep, struct core_req *req)
+{
+	(void)ep;
+	mock.req = req;
+}
+
+static void mock_kick(struct core_ia *ia)
+{
+	(void)ia;
+}
+
+static const struct transport_ops mock_ops = {
+	.name = "mock",
+	.ia_open = mock_ia_open,
+	.ia_close = mock_ia_close,
+	.progress = mock_idle,
+	.arm = mock_idle,
+	.pz_create = mock_pz_create,
+	.pz_destroy = mock_pz_destroy,
+	.lmr_create = mock_lmr_create,
+	.lmr_destroy = mock_lmr_destroy,
+	.ep_create = mock_ep_create,
+	.ep_detach = mock_ep_nothing,
+	.ep_destroy = mock_ep_destroy,
+	.listen = mock_listen,
+	.unlisten = mock_unlisten,
+	.connect = mock_connect,
+	.accept = mock_accept,
+	.reject = mock_reject,
+	.disconnect = mock_disconnect,
+	.reset = mock_ep_nothing,
+	.post_request = mock_post_request,
+	.post_recv = mock_ep_nothing,
+	.abort = mock_ep_nothing,
+	.kick = mock_kick,
+	.rmr_key_create = transport_no_rmr_key_create,
+	.rmr_key_activate = transport_no_rmr_key,
+	.rmr_key_revoke = transport_no_rmr_key_revoke,
+	.rmr_key_destroy = transport_no_rmr_key,
+};
+
+const struct transport_ops *const transport_this = &mock_ops;
+
+/* --- libdat's part --- */
+
+DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info)
+{
+	(void)provider;
+	(void)info;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info)
+{
+	(void)provider;
+	(void)info;
+	return DAT_SUCCESS;
+}
+
+void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
+
+/* --- for the tests --- */
+
+void mock_open(struct mock_ia *ia)
+{
+	DAT_PROVIDER_INFO info = {.ia_name = "mock",
+				  .dapl_version_major = 1,
+				  .dapl_version_minor = 2,
+				  .is_thread_safe = DAT_TRUE};
+
+	memset(&mock, 0, sizeof(mock));
+	dat_provider_init(&info, "lo");
+	ia->async = DAT_HANDLE_NULL;
+	assert_int_equal(core_ia_open_safe((DAT_NAME_PTR) "mock", 8, &ia->async, &ia->ia),
+			 DAT_SUCCESS);
+	assert_int_equal(core_pz_create(ia->ia, &ia->pz), DAT_SUCCESS);
+	assert_int_equal(core_evd_create(ia->ia, 64, DAT_HANDLE_NULL,
+					 DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG, &ia->evd),
+			 DAT_SUCCESS);
+}
+
+void mock_close(struct mock_ia *ia)
+{
+	assert_int_equal(core_ia_close(ia->ia, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	assert_int_equal(mock.adapters, 0);
+	assert_int_equal(mock.endpoints, 0);
+	assert_int_equal(mock.zones, 0);
+	assert_int_equal(mock.registered, 0);
+	assert_int_equal(mock.listeners, 0);
+}
+
+DAT_EP_HANDLE mock_ep(struct mock_ia *ia)
+{
+	DAT_EP_HANDLE ep;
+
+	assert_int_equal(core_ep_create(ia->ia, ia->pz, ia->evd, ia->evd, ia->evd, NULL, &ep),
+			 DAT_SUCCESS);
+	return ep;
+}
+
+DAT_EP_HANDLE mock_connected(struct mock_ia *ia)
+{
+	const struct transport_conn_param peer = {.read_in = 8, .read_out = 8};
+	struct sockaddr_in address = {.sin_family = AF_INET};
+	DAT_EP_HANDLE ep = mock_ep(ia);
+
+	assert_int_equal(core_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&address, 7, DAT_TIMEOUT_INFINITE,
+					 0, NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+			 DAT_SUCCESS);
+	core_lock_acquire(&mock.ep->cell->lock);
+	core_ep_established(mock.ep, &peer);
+	core_ep_leave(mock.ep);
+	assert_int_equal(mock_event(ia->evd).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+	return ep;
+}
+
+DAT_EVENT mock_event(DAT_EVD_HANDLE evd)
+{
+	DAT_EVENT event;
+
+	assert_int_equal(core_evd_dequeue(evd, &event), DAT_SUCCESS);
+	return event;
+}
+
+void mock_no_event(DAT_EVD_HANDLE evd)
+{
+	DAT_EVENT event;
+
+	assert_int_equal(core_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY);
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A transport without bytes: it remembers what the core asked and lets a test call up. One slot at
+ * a time can be made to fail. Also stands in for libdat's registration calls.
+ */
+#ifndef TESTS_MOCK_H
+#define TESTS_MOCK_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/calls.h"
+#include "core/ep.h"
+#include "core/transport.h"
+
+#define MOCK_OBJECTS 5 /* the adapter's limit of SRQs, of EPs of one SRQ, and of RMRs */
+
+struct mock {
+	const char *failing; /* name of the slot that returns `error` */
+	int error;
+	struct core_ep *ep;		       /* of the last connect or accept */
+	struct core_req *req;		       /* of the last post_request */
+	struct core_ref sp;		       /* of the last listen */
+	void (*listening)(struct core_ref sp); /* called by listen, as the last thing; or NULL */
+	unsigned int rejects;		       /* requests refused */
+	enum transport_reject why;
+	unsigned int registered; /* LMRs known to the transport */
+	unsigned int zones;
+	unsigned int endpoints;
+	unsigned int listeners;
+	unsigned int adapters;
+};
+
+extern struct mock mock;
+
+/* An opened mock adapter with a zone and an EVD for everything. */
+struct mock_ia {
+	DAT_IA_HANDLE ia;
+	DAT_EVD_HANDLE async;
+	DAT_PZ_HANDLE pz;
+	DAT_EVD_HANDLE evd;
+};
+
+void mock_open(struct mock_ia *ia);
+void mock_close(struct mock_ia *ia);
+/* An endpoint whose three EVDs are ia->evd. */
+DAT_EP_HANDLE mock_ep(struct mock_ia *ia);
+/* The same, connected. */
+DAT_EP_HANDLE mock_connected(struct mock_ia *ia);
+/* The next event of the EVD; fails the test when there is none. */
+DAT_EVENT mock_event(DAT_EVD_HANDLE evd);
+void mock_no_event(DAT_EVD_HANDLE evd);
+
+#define mock_code(ret) DAT_GET_TYPE(ret)
+
+#endif

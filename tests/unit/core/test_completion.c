@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The one completion path: whatever a transport does, the consumer sees the order of its posts. */
+#include "mock.h"
+
+struct fixture {
+	struct mock_ia ia;
+	DAT_EP_HANDLE handle;
+	struct core_ep *ep;
+};
+
+static int setup(void **state)
+{
+	static struct fixture fixture;
+
+	mock_open(&fixture.ia);
+	fixture.handle = mock_connected(&fixture.ia);
+	fixture.ep = mock.ep;
+	*state = &fixture;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *fixture = *state;
+
+	mock_close(&fixture->ia);
+	return 0;
+}
+
+static struct core_req *post(struct fixture *fixture, uint64_t cookie, DAT_COMPLETION_FLAGS flags)
+{
+	DAT_DTO_COOKIE user = {.as_64 = cookie};
+
+	assert_int_equal(core_ep_post_send(fixture->handle, 0, NULL, user, flags), DAT_SUCCESS);
+	return mock.req;
+}
+
+static void done(struct fixture *fixture, struct core_req *req, DAT_DTO_COMPLETION_STATUS status)
+{
+	core_lock_acquire(&fixture->ep->cell->lock);
+	core_req_done(fixture->ep, req, status, 0);
+	core_ep_leave(fixture->ep);
+}
+
+static void expect(struct fixture *fixture, uint64_t cookie, DAT_DTO_COMPLETION_STATUS status)
+{
+	DAT_EVENT event = mock_event(fixture->ia.evd);
+
+	assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
+	assert_int_equal(event.event_data.dto_completion_event_data.user_cookie.as_64, cookie);
+	assert_int_equal(event.event_data.dto_completion_event_data.status, status);
+}
+
+/* DTO-37: finished in reverse, raised in posting order. */
+static void req_done__reverse_order__posting_order(void **state)
+{
+	struct fixture *fixture = *state;
+	struct core_req *req[3];
+
+	for (uint64_t i = 0; i < 3; i++)
+		req[i] = post(fixture, i, DAT_COMPLETION_DEFAULT_FLAG);
+	done(fixture, req[2], DAT_DTO_SUCCESS);
+	done(fixture, req[1], DAT_DTO_SUCCESS);
+	mock_no_event(fixture->ia.evd);
+	done(fixture, req[0], DAT_DTO_SUCCESS);
+	for (uint64_t i = 0; i < 3; i++)
+		expect(fixture, i, DAT_DTO_SUCCESS);
+	mock_no_event(fixture->ia.evd);
+}
+
+/* DTO-48: what a transport calls a success behind a failure is none. */
+static void req_done__success_behind_failure__flushed(void **state)
+{
+	struct fixture *fixture = *state;
+	struct core_req *first = post(fixture, 1, DAT_COMPLETION_DEFAULT_FLAG);
+	struct core_req *second = post(fixture, 2, DAT_COMPLETION_DEFAULT_FLAG);
+
+	done(fixture, second, DAT_DTO_SUCCESS);
+	done(fixture, first, DAT_DTO_ERR_REMOTE_ACCESS);
+	expect(fixture, 1, DAT_DTO_ERR_REMOTE_ACCESS);
+	expect(fixture, 2, DAT_DTO_ERR_FLUSHED);
+}
+
+/* DTO-13 DTO-14: a suppressed success is silent, a suppressed failure is not. */
+static void req_done__suppressed__only_failures_are_raised(void **state)
+{
+	struct fixture *fixture = *state;
+	struct core_req *first = post(fixture, 1, DAT_COMPLETION_SUPPRESS_FLAG);
+	struct core_req *second = post(fixture, 2, DAT_COMPLETION_SUPPRESS_FLAG);
+
+	done(fixture, first, DAT_DTO_SUCCESS);
+	mock_no_event(fixture->ia.evd);
+	done(fixture, second, DAT_DTO_ERR_TRANSPORT);
+	expect(fixture, 2, DAT_DTO_ERR_TRANSPORT);
+}
+
+/* DTO-111 DTO-114 EP-SEND-32 EP-SEND-34: the queue holds its size, and a raised completion frees a
+ * slot. */
+static void post__queue_full__refused_until_a_completion(void **state)
+{
+	struct fixture *fixture = *state;
+	DAT_DTO_COOKIE user = {.as_64 = 99};
+	struct core_req *first = NULL;
+	DAT_EP_PARAM param;
+
+	assert_int_equal(core_ep_query(fixture->handle, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
+	for (DAT_COUNT i = 0; i < param.ep_attr.max_request_dtos; i++) {
+		struct core_req *req = post(fixture, (uint64_t)i, DAT_COMPLETION_DEFAULT_FLAG);
+
+		first = first ? first : req;
+	}
+	assert_int_equal(mock_code(core_ep_post_send(fixture->handle, 0, NULL, user, 0)),
+			 DAT_INSUFFICIENT_RESOURCES);
+	done(fixture, first, DAT_DTO_SUCCESS);
+	expect(fixture, 0, DAT_DTO_SUCCESS);
+	assert_int_equal(core_ep_post_send(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
+}
+
+/* EP-STATE-53 EP-STATE-73 EP-DISC-21 EP-DISC-22: on one EVD, completions, flushes, then the event.
+ */
+static void ended__work_posted__flushed_before_the_event(void **state)
+{
+	struct fixture *fixture = *state;
+	DAT_DTO_COOKIE user = {.as_64 = 7};
+	struct core_req *second;
+
+	(void)post(fixture, 1, DAT_COMPLETION_DEFAULT_FLAG);
+	second = post(fixture, 2, DAT_COMPLETION_DEFAULT_FLAG);
+	assert_int_equal(core_ep_post_recv(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
+	done(fixture, second, DAT_DTO_SUCCESS);
+	assert_int_equal(core_ep_disconnect(fixture->handle, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	expect(fixture, 1, DAT_DTO_ERR_FLUSHED);
+	expect(fixture, 2, DAT_DTO_ERR_FLUSHED); /* no success behind a failure: EP-DISC-12 */
+	expect(fixture, 7, DAT_DTO_ERR_FLUSHED);
+	assert_int_equal(mock_event(fixture->ia.evd).event_number,
+			 DAT_CONNECTION_EVENT_DISCONNECTED);
+	mock_no_event(fixture->ia.evd);
+}
+
+/* EP-STATE-80: a loss while a graceful disconnect is under way is no BROKEN. */
+static void ended__broken_in_disconnect_pending__disconnected(void **state)
+{
+	struct fixture *fixture = *state;
+	DAT_EP_STATE ep_state;
+
+	assert_int_equal(core_ep_disconnect(fixture->handle, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
+	assert_int_equal(core_ep_get_status(fixture->handle, &ep_state, NULL, NULL), DAT_SUCCESS);
+	assert_int_equal(ep_state, DAT_EP_STATE_DISCONNECT_PENDING);
+	core_lock_acquire(&fixture->ep->cell->lock);
+	core_ep_ended(fixture->ep, DAT_CONNECTION_EVENT_BROKEN);
+	core_ep_leave(fixture->ep);
+	assert_int_equal(mock_event(fixture->ia.evd).event_number,
+			 DAT_CONNECTION_EVENT_DISCONNECTED);
+	mock_no_event(fixture->ia.evd);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(req_done__reverse_order__posting_order),
+		T(req_done__success_behind_failure__flushed),
+		T(req_done__suppressed__only_failures_are_raised),
+		T(post__queue_full__refused_until_a_completion),
+		T(ended__work_posted__flushed_before_the_event),
+		T(ended__broken_in_disconnect_pending__disconnected),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

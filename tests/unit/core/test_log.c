@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Diagnostics: which kinds are written, where to, and how. Each case in a process of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/log.h"
+
+static char *logged; /* what syslog got last; shared with the children */
+
+void __wrap_syslog(int priority, const char *format, ...);
+
+void __wrap_syslog(int priority, const char *format, ...)
+{
+	va_list list;
+
+	(void)priority;
+	va_start(list, format);
+	vsnprintf(logged, 1024, format, list);
+	va_end(list);
+}
+
+/* What a process with these variables writes to its standard error. */
+static void run(const char *kinds, const char *dest, const char *message, char *out, size_t size)
+{
+	FILE *file = tmpfile();
+	size_t len;
+	int status;
+	pid_t pid;
+
+	assert_non_null(file);
+	logged[0] = '\0';
+	pid = fork();
+	if (!pid) {
+		dup2(fileno(file), STDERR_FILENO);
+		if (kinds)
+			setenv("DAT_DBG_TYPE", kinds, 1);
+		if (dest)
+			setenv("DAT_DBG_DEST", dest, 1);
+		core_log(CORE_LOG_ERROR, "adapter %s: %d", message, 7);
+		exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	rewind(file);
+	len = fread(out, 1, size - 1, file);
+	out[len] = '\0';
+	fclose(file);
+}
+
+/* GEN-30 */
+static void log__no_variable_or_another_kind__silent(void **state)
+{
+	char text[1024], others[32];
+
+	(void)state;
+	run(NULL, NULL, "a", text, sizeof(text));
+	assert_string_equal(text, "");
+	snprintf(others, sizeof(others), "0x%lx", 0xffffffffUL & ~(unsigned long)CORE_LOG_ERROR);
+	run(others, "3", "a", text, sizeof(text));
+	assert_string_equal(text, "");
+	assert_string_equal(logged, "");
+}
+
+static void log__kind_asked_for__one_line_where_asked(void **state)
+{
+	char text[1024];
+
+	(void)state;
+	run("0xffffffff", NULL, "a", text, sizeof(text));
+	assert_non_null(strstr(text, "]: adapter a: 7\n"));
+	assert_int_equal(strncmp(text, "opendat[", 8), 0);
+	assert_string_equal(logged, "");
+	run("0xffffffff", "2", "b", text, sizeof(text));
+	assert_string_equal(text, "");
+	assert_non_null(strstr(logged, "]: adapter b: 7"));
+	run("0xffffffff", "3", "c", text, sizeof(text));
+	assert_non_null(strstr(text, "]: adapter c: 7\n"));
+	assert_non_null(strstr(logged, "]: adapter c: 7"));
+}
+
+/* Cut, and still one line. */
+static void log__longer_than_a_line__cut(void **state)
+{
+	char text[2048], message[1500];
+
+	(void)state;
+	memset(message, 'x', sizeof(message) - 1);
+	message[sizeof(message) - 1] = '\0';
+	run("0xffffffff", "1", message, text, sizeof(text));
+	assert_true(strlen(text) > 400 && strlen(text) < 600);
+	assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	logged = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return logged == MAP_FAILED;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(log__no_variable_or_another_kind__silent),
+		cmocka_unit_test(log__kind_asked_for__one_line_where_asked),
+		cmocka_unit_test(log__longer_than_a_line__cut),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

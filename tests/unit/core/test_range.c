@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Questions about mappings, on a kernel that can be asked, on one whose /proc/self/maps must be
+ * read, and without /proc: the answers of the first two agree.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/range.h"
+
+static bool is_old_kernel, has_no_proc, has_no_memory;
+
+int __real_ioctl(int fd, unsigned long request, void *arg);
+int __wrap_ioctl(int fd, unsigned long request, void *arg);
+int __real_open(const char *path, int flags, int mode);
+int __wrap_open(const char *path, int flags, int mode);
+int __real_open64(const char *path, int flags, int mode);
+int __wrap_open64(const char *path, int flags, int mode);
+FILE *__real_fdopen(int fd, const char *mode);
+FILE *__wrap_fdopen(int fd, const char *mode);
+
+int __wrap_ioctl(int fd, unsigned long request, void *arg)
+{
+	if (!is_old_kernel)
+		return __real_ioctl(fd, request, arg);
+	errno = ENOTTY;
+	return -1;
+}
+
+static bool is_missing(void)
+{
+	if (has_no_proc)
+		errno = ENOENT;
+	return has_no_proc;
+}
+
+int __wrap_open(const char *path, int flags, int mode)
+{
+	return is_missing() ? -1 : __real_open(path, flags, mode);
+}
+
+int __wrap_open64(const char *path, int flags, int mode)
+{
+	return is_missing() ? -1 : __real_open64(path, flags, mode);
+}
+
+FILE *__wrap_fdopen(int fd, const char *mode)
+{
+	if (!has_no_memory)
+		return __real_fdopen(fd, mode);
+	errno = ENOMEM;
+	return NULL;
+}
+
+/* Six pages: two private, one read-only, one shared, one hole, one private. */
+static uint8_t *pages;
+static size_t page;
+
+enum { PRIVATE = 0, READ_ONLY = 2, SHARED = 3, HOLE = 4, LAST = 5, PAGES = 6 };
+
+static uint8_t *at(unsigned number)
+{
+	return pages + number * page;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	pages = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		     0);
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	assert_int_equal(mprotect(at(READ_ONLY), page, PROT_READ), 0);
+	assert_ptr_equal(mmap(at(SHARED), page, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+			 at(SHARED));
+	assert_int_equal(munmap(at(HOLE), page), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	is_old_kernel = has_no_proc = has_no_memory = false;
+	munmap(pages, PAGES * page);
+	return 0;
+}
+
+static int descriptors(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+static void check_answers(void)
+{
+	int before = descriptors();
+
+	assert_true(core_range_is_mapped(at(PRIVATE) + 1, 2 * page - 1, true));
+	assert_true(core_range_is_mapped(at(PRIVATE), 4 * page, false));
+	assert_false(core_range_is_mapped(at(PRIVATE), 3 * page, true));
+	assert_false(core_range_is_mapped(at(READ_ONLY) + page - 1, 1, true));
+	assert_true(core_range_is_mapped(at(SHARED), page, true));
+	assert_false(core_range_is_mapped(at(SHARED), page + 1, false));
+	assert_false(core_range_is_mapped(at(SHARED) + page - 1, 2, true));
+	assert_false(core_range_is_mapped(at(HOLE), 1, false));
+	assert_true(core_range_is_mapped(at(LAST) + page - 1, 1, true));
+	assert_true(core_range_is_shared(at(SHARED), page));
+	assert_false(core_range_is_shared(at(READ_ONLY), 2 * page));
+	assert_false(core_range_is_shared(at(SHARED), page + 1));
+	assert_false(core_range_is_shared(at(LAST), 1));
+	assert_int_equal(descriptors(), before);
+}
+
+static void range__kernel_can_be_asked__answers(void **state)
+{
+	(void)state;
+	check_answers();
+}
+
+static void range__maps_must_be_read__same_answers(void **state)
+{
+	(void)state;
+	is_old_kernel = true;
+	check_answers();
+}
+
+/* What is missing shows when the memory is used; holes are found all the same. */
+static void range__nothing_can_be_asked__taken_for_good(void **state)
+{
+	int before = descriptors();
+
+	(void)state;
+	has_no_proc = true;
+	assert_true(core_range_is_mapped(at(READ_ONLY), page, true));
+	assert_false(core_range_is_mapped(at(HOLE), page, true));
+	has_no_proc = false;
+	is_old_kernel = has_no_memory = true;
+	assert_true(core_range_is_mapped(at(READ_ONLY), page, true));
+	assert_int_equal(descriptors(), before);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(range__kernel_can_be_asked__answers),
+		T(range__maps_must_be_read__same_answers),
+		T(range__nothing_can_be_asked__taken_for_good),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

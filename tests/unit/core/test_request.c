@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Connection requests at awkward moments: while the call that makes the service point has not
+ * returned yet.
+ */
+#include "mock.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static struct mock_ia ia;
+static pthread_t caller;
+static struct core_ref called;
+static _Atomic bool is_calling;
+static int answer;
+
+static int setup(void **state)
+{
+	(void)state;
+	mock_open(&ia);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mock_close(&ia);
+	return 0;
+}
+
+static void *ask(void *arg)
+{
+	const struct transport_request arrived = {.conn_qual = 77, .transport = &mock};
+
+	(void)arg;
+	atomic_store(&is_calling, true);
+	answer = core_sp_request(called, &arrived);
+	return NULL;
+}
+
+/* As the transport's own thread does it, with the listening call still on its way back. */
+static void ask_at_once(struct core_ref sp)
+{
+	called = sp;
+	atomic_store(&is_calling, false);
+	assert_int_equal(pthread_create(&caller, NULL, ask, NULL), 0);
+	while (!atomic_load(&is_calling))
+		;
+}
+
+static void expect_request(DAT_HANDLE sp)
+{
+	DAT_EVENT event;
+
+	assert_int_equal(pthread_join(caller, NULL), 0);
+	assert_int_equal(answer, 0);
+	event = mock_event(ia.evd);
+	assert_int_equal(event.event_number, DAT_CONNECTION_REQUEST_EVENT);
+	assert_ptr_equal(event.event_data.cr_arrival_event_data.sp_handle.psp_handle, sp);
+	assert_int_equal(event.event_data.cr_arrival_event_data.conn_qual, 77);
+	mock_no_event(ia.evd);
+	assert_int_equal(mock.rejects, 0);
+}
+
+/* PSP-CREATE-25 */
+static void psp_create__request_during_the_call__not_lost(void **state)
+{
+	DAT_PSP_HANDLE psp;
+
+	(void)state;
+	mock.listening = ask_at_once;
+	assert_int_equal(core_psp_create(ia.ia, 77, ia.evd, DAT_PSP_CONSUMER_FLAG, &psp),
+			 DAT_SUCCESS);
+	expect_request(psp);
+}
+
+/* The endpoint is reserved before the point listens. */
+static void rsp_create__request_during_the_call__not_lost(void **state)
+{
+	DAT_EP_HANDLE ep = mock_ep(&ia);
+	DAT_EP_STATE ep_state;
+	DAT_RSP_HANDLE rsp;
+
+	(void)state;
+	mock.listening = ask_at_once;
+	assert_int_equal(core_rsp_create(ia.ia, 77, ep, ia.evd, &rsp), DAT_SUCCESS);
+	expect_request(rsp);
+	assert_int_equal(core_ep_get_status(ep, &ep_state, NULL, NULL), DAT_SUCCESS);
+	assert_int_equal(ep_state, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(psp_create__request_during_the_call__not_lost),
+		T(rsp_create__request_during_the_call__not_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Handles on their way through the registry: what is refused before any provider sees it, and what
+ * is translated on the way back.
+ */
+#include "mock_open.h"
+
+#include <sys/mman.h>
+
+struct mock mock;
+
+/* Not in a public header: the entry point that binaries of old use. */
+DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE *ia_handle_p);
+
+/* ---- refusals ---- */
+
+/* One call per type of object, and what it refuses. All have one more argument at most. */
+static DAT_RETURN call_ia(DAT_HANDLE handle)
+{
+	DAT_PZ_HANDLE pz;
+
+	return dat_pz_create(handle, &pz);
+}
+
+static DAT_RETURN call_evd(DAT_HANDLE handle)
+{
+	DAT_EVENT event;
+
+	return dat_evd_dequeue(handle, &event);
+}
+
+static DAT_RETURN call_cno_query(DAT_HANDLE handle)
+{
+	DAT_CNO_PARAM param;
+
+	return dat_cno_query(handle, DAT_CNO_FIELD_ALL, &param);
+}
+
+static DAT_RETURN call_get_handle_type(DAT_HANDLE handle)
+{
+	DAT_HANDLE_TYPE type;
+
+	return dat_get_handle_type(handle, &type);
+}
+
+static DAT_RETURN call_get_context(DAT_HANDLE handle)
+{
+	DAT_CONTEXT context;
+
+	return dat_get_consumer_context(handle, &context);
+}
+
+static DAT_RETURN call_set_context(DAT_HANDLE handle)
+{
+	DAT_CONTEXT context = {.as_64 = 1};
+
+	return dat_set_consumer_context(handle, context);
+}
+
+static DAT_RETURN call_post_send(DAT_HANDLE handle)
+{
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+
+	return dat_ep_post_send(handle, 0, NULL, cookie, DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+static const struct {
+	DAT_RETURN (*call)(DAT_HANDLE handle);
+	DAT_RETURN subtype;
+	bool takes_ia;
+} calls[] = {
+	{call_ia, DAT_INVALID_HANDLE_IA, true},
+	{call_evd, DAT_INVALID_HANDLE1, false},
+	{call_cno_query, DAT_INVALID_HANDLE_CNO, false},
+	{call_post_send, DAT_INVALID_HANDLE_EP, false},
+	{call_get_handle_type, DAT_INVALID_HANDLE1, true},
+	{call_get_context, DAT_INVALID_HANDLE1, true},
+	{call_set_context, DAT_INVALID_HANDLE1, true},
+	{dat_evd_free, DAT_INVALID_HANDLE1, false},
+	{dat_ep_free, DAT_INVALID_HANDLE_EP, false},
+	{dat_lmr_free, DAT_INVALID_HANDLE_LMR, false},
+	{dat_rmr_free, DAT_INVALID_HANDLE_RMR, false},
+	{dat_pz_free, DAT_INVALID_HANDLE_PZ, false},
+	{dat_psp_free, DAT_INVALID_HANDLE_PSP, false},
+	{dat_rsp_free, DAT_INVALID_HANDLE_RSP, false},
+	{dat_cno_free, DAT_INVALID_HANDLE_CNO, false},
+	{dat_srq_free, DAT_INVALID_HANDLE_SRQ, false},
+	{dat_cr_reject, DAT_INVALID_HANDLE_CR, false},
+};
+
+#define CALL_COUNT (sizeof(calls) / sizeof(calls[0]))
+
+static void must_be_refused_everywhere(DAT_HANDLE handle)
+{
+	DAT_RETURN ret;
+	size_t i;
+
+	mock.calls = 0;
+	for (i = 0; i < CALL_COUNT; i++) {
+		ret = calls[i].call(handle);
+		must(ret == (DAT_CLASS_ERROR | DAT_INVALID_HANDLE | calls[i].subtype));
+	}
+	must(mock.calls == 0);
+}
+
+static void no_handles(void)
+{
+	/* Before anything is opened, and with a foreign provider loaded, too. */
+	must_be_refused_everywhere(DAT_HANDLE_NULL);
+	must_be_refused_everywhere((DAT_HANDLE)1);
+	mock_open("MOCK_FOREIGN");
+	must_be_refused_everywhere(DAT_HANDLE_NULL);
+	must_be_refused_everywhere(DAT_EVD_OUT_OF_SCOPE);
+	must_be_refused_everywhere((DAT_HANDLE)((uintptr_t)ia + 1));
+	must_be_refused_everywhere((DAT_HANDLE)(uintptr_t)0xffff);
+	must_be_refused_everywhere((DAT_HANDLE)(uintptr_t)0xfff8);
+	must_be_refused_everywhere((char *)&object + 1);
+	must_be_refused_everywhere((char *)&object + 4);
+}
+
+/* GEN-14 GEN-33 */
+static void every_type__null_small_or_misaligned__invalid_handle(void **state)
+{
+	(void)state;
+	child_run(no_handles);
+}
+
+static void ia_as_object(void)
+{
+	DAT_RETURN ret;
+	size_t i;
+
+	mock_open("MOCK_FOREIGN");
+	mock.calls = 0;
+	for (i = 0; i < CALL_COUNT; i++) {
+		if (calls[i].takes_ia)
+			continue;
+		ret = calls[i].call(ia);
+		must(ret == (DAT_CLASS_ERROR | DAT_INVALID_HANDLE | calls[i].subtype));
+	}
+	/* And the other way round; the provider's own pointer is no handle of a consumer. */
+	must_fail(call_ia(&object), DAT_INVALID_HANDLE);
+	must_fail(call_ia(mock.ia), DAT_INVALID_HANDLE);
+	must_fail(dat_ia_close(evd, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
+	must(mock.calls == 0);
+}
+
+/* GEN-15: the registry's share, the adapter's handle. */
+static void every_type__ia_handle__invalid_handle(void **state)
+{
+	(void)state;
+	child_run(ia_as_object);
+}
+
+static void garbage_with_our_provider(void)
+{
+	void *heap = calloc(1, 4096), *nothing;
+
+	mock_open("MOCK_OURS");
+	/* A live cell passes, an address inside one does not, nor does a cell never used. */
+	mock.result = DAT_SUCCESS;
+	must(dat_evd_free(evd) == DAT_SUCCESS);
+	must_be_refused_everywhere((char *)evd + 8);
+	must_be_refused_everywhere((char *)evd + 64);
+	must_be_refused_everywhere((char *)evd + 16 * sizeof(struct mock_object));
+	/* Memory that looks like an object, memory that cannot even be read, random bits. */
+	must_be_refused_everywhere(&object);
+	must_be_refused_everywhere(heap);
+	nothing = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	must(nothing != MAP_FAILED);
+	must_be_refused_everywhere(nothing);
+	must_be_refused_everywhere((DAT_HANDLE)UINT64_C(0xdeadbeefcafef008));
+	must_be_refused_everywhere((DAT_HANDLE)UINT64_C(0xfffffffffffffff8));
+	free(heap);
+}
+
+/* GEN-33 */
+static void every_type__any_bits_with_our_provider__invalid_handle(void **state)
+{
+	(void)state;
+	child_run(garbage_with_our_provider);
+}
+
+static void handles_after_close(void)
+{
+	DAT_EVD_HANDLE first_evd;
+	DAT_IA_HANDLE first_ia;
+
+	mock_open("MOCK_FOREIGN");
+	must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);
+	/* It was the last instance: even the code behind the table is gone. */
+	must_be_refused_everywhere(evd);
+	must_be_refused_everywhere(ia);
+	mock_open("MOCK_FOREIGN");
+	first_evd = evd;
+	first_ia = ia;
+	must(first_ia != DAT_HANDLE_NULL && first_evd != DAT_HANDLE_NULL);
+	must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);
+	must_fail(dat_ia_close(first_ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
+}
+
+/* COMPAT-18 */
+static void every_type__after_the_last_close__invalid_handle(void **state)
+{
+	(void)state;
+	child_run(handles_after_close);
+}
+
+static void handles_after_close_ours(void)
+{
+	DAT_EVD_HANDLE stale;
+
+	mock_open("MOCK_OURS");
+	stale = mock.ia;
+	must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);
+	must(strcmp(mock.notes, "LIOCF") == 0);
+	/* The cell is free, and still there to be looked at. */
+	must_be_refused_everywhere(stale);
+}
+
+/* IA-CLOSE-21: libraries of ours stay mapped, and their stale handles are refused. */
+static void ia_close__last_instance_of_ours__library_stays(void **state)
+{
+	(void)state;
+	child_run(handles_after_close_ours);
+}
+
+/* ---- results ---- */
+
+static void query_fill(void *param)
+{
+	/* ia_handle is the first member of every queried block. */
+	memcpy(param, &mock.ia, sizeof(mock.ia));
+}
+
+#define MUST_TRANSLATE(TYPE, function, all)                                                        \
+	do {                                                                                       \
+		TYPE param;                                                                        \
+		memset(&param, 0, sizeof(param));                                                  \
+		must(function(&object, (all), &param) == DAT_SUCCESS);                             \
+		must(param.ia_handle == ia);                                                       \
+		must(function(&object, 0, NULL) == DAT_SUCCESS);                                   \
+	} while (0)
+
+static void queries(void)
+{
+	mock_open("MOCK_FOREIGN");
+	mock.fill = query_fill;
+	MUST_TRANSLATE(DAT_CNO_PARAM, dat_cno_query, DAT_CNO_FIELD_ALL);
+	MUST_TRANSLATE(DAT_EP_PARAM, dat_ep_query, DAT_EP_FIELD_ALL);
+	MUST_TRANSLATE(DAT_EVD_PARAM, dat_evd_query, DAT_EVD_FIELD_ALL);
+	MUST_TRANSLATE(DAT_LMR_PARAM, dat_lmr_query, DAT_LMR_FIELD_ALL);
+	MUST_TRANSLATE(DAT_RMR_PARAM, dat_rmr_query, DAT_RMR_FIELD_ALL);
+	MUST_TRANSLATE(DAT_PSP_PARAM, dat_psp_query, DAT_PSP_FIELD_ALL);
+	MUST_TRANSLATE(DAT_RSP_PARAM, dat_rsp_query, DAT_RSP_FIELD_ALL);
+	MUST_TRANSLATE(DAT_PZ_PARAM, dat_pz_query, DAT_PZ_FIELD_ALL);
+	MUST_TRANSLATE(DAT_SRQ_PARAM, dat_srq_query, DAT_SRQ_FIELD_ALL);
+}
+
+/* GEN-24 */
+static void every_query__ia_handle__is_the_consumers(void **state)
+{
+	(void)state;
+	child_run(queries);
+}
+
+static DAT_EVENT_NUMBER event_number;
+static DAT_HANDLE event_handle;
+
+static void event_fill(void *param)
+{
+	DAT_EVENT *event = param;
+
+	memset(event, 0, sizeof(*event));
+	event->event_number = event_number;
+	event->event_data.asynch_error_event_data.dat_handle = event_handle;
+}
+
+static DAT_HANDLE event_handle_seen(DAT_EVENT_NUMBER number, DAT_HANDLE handle, bool is_wait)
+{
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	event_number = number;
+	event_handle = handle;
+	if (is_wait)
+		must(dat_evd_wait(evd, 0, 1, &event, &more) == DAT_SUCCESS);
+	else
+		must(dat_evd_dequeue(evd, &event) == DAT_SUCCESS);
+	return event.event_data.asynch_error_event_data.dat_handle;
+}
+
+static void async_events(void)
+{
+	int is_wait;
+
+	mock_open("MOCK_FOREIGN");
+	mock.fill = event_fill;
+	for (is_wait = 0; is_wait < 2; is_wait++) {
+		must(event_handle_seen(DAT_ASYNC_ERROR_IA_CATASTROPHIC, mock.ia, is_wait) == ia);
+		must(event_handle_seen(DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, mock.ia, is_wait) ==
+		     ia);
+		must(event_handle_seen(DAT_ASYNC_ERROR_EP_BROKEN, &object, is_wait) == &object);
+		/* Data of other events is the consumer's, whatever bits it has. */
+		must(event_handle_seen(DAT_DTO_COMPLETION_EVENT, mock.ia, is_wait) == mock.ia);
+		must(event_handle_seen(DAT_SOFTWARE_EVENT, mock.ia, is_wait) == mock.ia);
+	}
+}
+
+/* GEN-24: the handle in an asynchronous event, too, is one that the consumer can use. */
+static void async_event__of_an_ia__names_the_consumers_handle(void **state)
+{
+	(void)state;
+	child_run(async_events);
+}
+
+static void empty_queue(void)
+{
+	DAT_EVENT event;
+
+	mock_open("MOCK_FOREIGN");
+	mock.result = DAT_CLASS_ERROR | DAT_QUEUE_EMPTY;
+	must(dat_evd_dequeue(evd, &event) == DAT_QUEUE_EMPTY);
+	mock.result = DAT_QUEUE_EMPTY;
+	must(dat_evd_dequeue(evd, &event) == DAT_QUEUE_EMPTY);
+	mock.result = DAT_CLASS_ERROR | DAT_INVALID_HANDLE;
+	must(dat_evd_dequeue(evd, &event) == (DAT_CLASS_ERROR | DAT_INVALID_HANDLE));
+	mock.result = DAT_CLASS_ERROR | DAT_QUEUE_EMPTY;
+	must(dat_cno_wait(&object, 0, &evd) == DAT_QUEUE_EMPTY);
+}
+
+/* GEN-07 */
+static void evd_dequeue__empty_queue__bare_code(void **state)
+{
+	(void)state;
+	child_run(empty_queue);
+}
+
+static void old_translation(void)
+{
+	DAT_IA_HANDLE handle;
+
+	mock_open("MOCK_FOREIGN");
+	must(dats_get_ia_handle((unsigned long)(uintptr_t)ia, &handle) == DAT_SUCCESS);
+	must(handle == mock.ia);
+	must(dats_get_ia_handle(0, &handle) ==
+	     (DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_IA));
+	must_fail(dats_get_ia_handle(0x10000, &handle), DAT_INVALID_HANDLE);
+	must_fail(dats_get_ia_handle((unsigned long)(uintptr_t)ia, NULL), DAT_INVALID_PARAMETER);
+}
+
+static void get_ia_handle__consumers_handle__providers_handle(void **state)
+{
+	(void)state;
+	child_run(old_translation);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_type__null_small_or_misaligned__invalid_handle),
+		cmocka_unit_test(every_type__ia_handle__invalid_handle),
+		cmocka_unit_test(every_type__any_bits_with_our_provider__invalid_handle),
+		cmocka_unit_test(every_type__after_the_last_close__invalid_handle),
+		cmocka_unit_test(ia_close__last_instance_of_ours__library_stays),
+		cmocka_unit_test(every_query__ia_handle__is_the_consumers),
+		cmocka_unit_test(async_event__of_an_ia__names_the_consumers_handle),
+		cmocka_unit_test(evd_dequeue__empty_queue__bare_code),
+		cmocka_unit_test(get_ia_handle__consumers_handle__providers_handle),
+	};
+
+	return cmocka_run_group_tests_name("registry handles", tests, NULL, NULL);
+}

@@ -1,0 +1,572 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * dat_registry_list_providers, dat_registry_add_provider and dat_registry_remove_provider, and
+ * which registry file is read.
+ */
+#include "child.h"
+#include "mock.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+struct mock mock;
+
+#define ROOM 40
+
+static DAT_PROVIDER_INFO blocks[ROOM];
+static DAT_PROVIDER_INFO *slots[ROOM];
+static DAT_COUNT count;
+
+static DAT_RETURN list(DAT_COUNT max)
+{
+	int i;
+
+	memset(blocks, 0xee, sizeof(blocks));
+	for (i = 0; i < ROOM; i++)
+		slots[i] = &blocks[i];
+	count = -1;
+	return dat_registry_list_providers(max, &count, slots);
+}
+
+static bool is_untouched(const DAT_PROVIDER_INFO *block)
+{
+	const unsigned char *byte = (const unsigned char *)block;
+	size_t i;
+
+	for (i = 0; i < sizeof(*block); i++)
+		if (byte[i] != 0xee)
+			return false;
+	return true;
+}
+
+static bool is_block(const DAT_PROVIDER_INFO *block, const char *name, DAT_UINT32 minor,
+		     DAT_BOOLEAN is_thread_safe)
+{
+	return strcmp(block->ia_name, name) == 0 && block->dapl_version_major == 1 &&
+	       block->dapl_version_minor == minor && block->is_thread_safe == is_thread_safe;
+}
+
+static DAT_RETURN open_simply(const char *name)
+{
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	DAT_IA_HANDLE ia;
+
+	return dat_ia_openv((DAT_NAME_PTR)name, 8, &evd, &ia, 1, 2, DAT_FALSE);
+}
+
+#define THREE                                                                                      \
+	"a u1.2 threadsafe default %s v \"\" \"\"\n"                                               \
+	"b u1.0 nonthreadsafe default %s v \"\" \"\"\n"                                            \
+	"c u1.2 nonthreadsafe default %s v \"\" \"\"\n"
+
+static void foreign_conf(const char *lines)
+{
+	conf_set_library(lines, library_get("MOCK_FOREIGN"));
+}
+
+/* ---- listing ---- */
+
+static void list_three(void)
+{
+	foreign_conf(THREE);
+	must(list(ROOM) == DAT_SUCCESS);
+	must(count == 3);
+	must(is_block(&blocks[0], "a", 2, DAT_TRUE));
+	must(is_block(&blocks[1], "b", 0, DAT_FALSE));
+	must(is_block(&blocks[2], "c", 2, DAT_FALSE));
+	must(is_untouched(&blocks[3]));
+	/* Exactly as many; slots beyond them are not looked at. */
+	slots[3] = (DAT_PROVIDER_INFO *)(uintptr_t)8;
+	must(dat_registry_list_providers(4, &count, slots) == DAT_SUCCESS);
+	must(list(3) == DAT_SUCCESS && count == 3);
+	must(mock.notes[0] == '\0');
+}
+
+/* REG-LIST-01 REG-LIST-02 REG-LIST-03 REG-LIST-04 REG-LIST-15 REG-LIST-16 CONF-06 CONF-34 */
+static void registry_list__three_entries__as_in_the_file(void **state)
+{
+	(void)state;
+	child_run(list_three);
+}
+
+static void list_short(void)
+{
+	foreign_conf(THREE);
+	must_fail(list(2), DAT_INVALID_PARAMETER);
+	must(count == 3);
+	must(is_block(&blocks[0], "a", 2, DAT_TRUE));
+	must(is_block(&blocks[1], "b", 0, DAT_FALSE));
+	must(is_untouched(&blocks[2]));
+}
+
+/* REG-LIST-05 REG-LIST-06 REG-LIST-07 */
+static void registry_list__too_little_room__invalid_parameter_and_count(void **state)
+{
+	(void)state;
+	child_run(list_short);
+}
+
+static void list_bad(void)
+{
+	foreign_conf(THREE);
+	count = -1;
+	must_fail(dat_registry_list_providers(ROOM, &count, NULL), DAT_INVALID_PARAMETER);
+	must(count == 3);
+	must_fail(list(0), DAT_INVALID_PARAMETER);
+	must(count == 3);
+	must_fail(list(-1), DAT_INVALID_PARAMETER);
+	must(count == 3);
+	must_fail(dat_registry_list_providers(ROOM, NULL, slots), DAT_INVALID_PARAMETER);
+	slots[1] = NULL;
+	must(dat_registry_list_providers(ROOM, &count, slots) ==
+	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG3));
+}
+
+/* REG-LIST-08 REG-LIST-09 REG-LIST-10 REG-LIST-11 REG-LIST-12 */
+static void registry_list__bad_arguments__invalid_parameter(void **state)
+{
+	(void)state;
+	child_run(list_bad);
+}
+
+static void list_missing(void)
+{
+	must(setenv("DAT_OVERRIDE", "/nonexistent/dat.conf", 1) == 0);
+	must_fail(list(ROOM), DAT_INTERNAL_ERROR);
+	must_fail(open_simply("soft-lo"), DAT_PROVIDER_NOT_FOUND);
+}
+
+/* REG-LIST-13 CONF-04 */
+static void registry_list__override_names_no_file__internal_error(void **state)
+{
+	(void)state;
+	child_run(list_missing);
+}
+
+static void list_empty(void)
+{
+	conf_set("# nothing\n");
+	must(list(1) == DAT_SUCCESS);
+	must(count == 0);
+	must_fail(list(0), DAT_INVALID_PARAMETER);
+	must(count == 0);
+}
+
+/* REG-LIST-14 CONF-36 */
+static void registry_list__empty_file__success(void **state)
+{
+	(void)state;
+	child_run(list_empty);
+}
+
+static void list_hidden(void)
+{
+	foreign_conf("k k1.2 threadsafe default %s v \"\" \"\"\n"
+		     "two u2.0 threadsafe default %s v \"\" \"\"\n"
+		     "non u1.2 threadsafe nondefault %s v \"\" \"\"\n"
+		     "bad u1.2 threadsafe default %s v\n"
+		     "a u1.2 threadsafe default %s v \"\" \"\"\n"
+		     "a u1.2 threadsafe default %s v2 \"x\" \"\"\n"
+		     "a u1.2 nonthreadsafe default %s v \"\" \"\"\n"
+		     "a u1.3 threadsafe default %s v \"\" \"\"\n");
+	must(list(ROOM) == DAT_SUCCESS);
+	must(count == 3);
+	must(is_block(&blocks[0], "a", 2, DAT_TRUE));
+	must(is_block(&blocks[1], "a", 2, DAT_FALSE));
+	must(is_block(&blocks[2], "a", 3, DAT_TRUE));
+}
+
+/* CONF-19 CONF-21 CONF-24 CONF-29 CONF-30 CONF-32 CONF-33 */
+static void registry_list__lines_that_do_not_count__not_listed(void **state)
+{
+	(void)state;
+	child_run(list_hidden);
+}
+
+static void list_after_hundred(void)
+{
+	static char text[64 * 1024];
+	size_t len = 0;
+	int i;
+
+	for (i = 0; i < 100; i++)
+		len += (size_t)snprintf(
+			text + len, sizeof(text) - len,
+			"v%d u2.0 nonthreadsafe default /nonexistent/v%d.so v \"\" \"\"\n"
+			"m%d u2.0 nonthreadsafe default %s v \"\" \"\"\n",
+			i, i, i, library_get("MOCK_SECOND"));
+	snprintf(text + len, sizeof(text) - len, "mine u1.2 nonthreadsafe default %s v \"\" \"\"\n",
+		 library_get("MOCK_FOREIGN"));
+	conf_set(text);
+	must(list(8) == DAT_SUCCESS);
+	must(count == 1);
+	must(open_simply("mine") == DAT_SUCCESS);
+	must(strcmp(mock.notes, "LIO") == 0);
+	must(dlopen(library_get("MOCK_SECOND"), RTLD_LAZY | RTLD_NOLOAD) == NULL);
+}
+
+/* COMPAT-35 COMPAT-36 */
+static void registry_list__after_a_hundred_other_lines__ours_within_eight(void **state)
+{
+	(void)state;
+	child_run(list_after_hundred);
+}
+
+static void list_then_open(void)
+{
+	int i;
+
+	foreign_conf(THREE "d u1.9 nonthreadsafe default %s v \"\" \"\"\n");
+	must(list(ROOM) == DAT_SUCCESS && count == 4);
+	for (i = 0; i < count; i++) {
+		DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+		DAT_IA_HANDLE ia;
+
+		must(dat_ia_openv(blocks[i].ia_name, 8, &evd, &ia, 1, blocks[i].dapl_version_minor,
+				  blocks[i].is_thread_safe) == DAT_SUCCESS);
+		must(dat_ia_openv(blocks[i].ia_name, 8, &evd, &ia, 1, 0,
+				  blocks[i].is_thread_safe) == DAT_SUCCESS);
+	}
+}
+
+/* REG-LIST-17 */
+static void registry_list__each_entry__opens(void **state)
+{
+	(void)state;
+	child_run(list_then_open);
+}
+
+static void read_once(void)
+{
+	foreign_conf(THREE);
+	must(list(ROOM) == DAT_SUCCESS && count == 3);
+	conf_set("");
+	must(list(ROOM) == DAT_SUCCESS && count == 3);
+	must(open_simply("c") == DAT_SUCCESS);
+}
+
+/* CONF-39 */
+static void registry_list__file_changed__still_the_first(void **state)
+{
+	(void)state;
+	child_run(read_once);
+}
+
+static pthread_barrier_t barrier;
+
+static void *thread_list(void *result)
+{
+	DAT_PROVIDER_INFO mine[8], *mine_slots[8];
+	DAT_COUNT mine_count = 0;
+	int i;
+
+	for (i = 0; i < 8; i++)
+		mine_slots[i] = &mine[i];
+	pthread_barrier_wait(&barrier);
+	*(DAT_RETURN *)result = dat_registry_list_providers(8, &mine_count, mine_slots);
+	if (mine_count != 3 || !is_block(&mine[2], "c", 2, DAT_FALSE))
+		*(DAT_RETURN *)result = DAT_CLASS_ERROR;
+	return NULL;
+}
+
+static void parallel_list(void)
+{
+	DAT_RETURN results[8];
+	pthread_t threads[8];
+	int i;
+
+	foreign_conf(THREE);
+	pthread_barrier_init(&barrier, NULL, 8);
+	for (i = 0; i < 8; i++)
+		must(pthread_create(&threads[i], NULL, thread_list, &results[i]) == 0);
+	for (i = 0; i < 8; i++) {
+		pthread_join(threads[i], NULL);
+		must(results[i] == DAT_SUCCESS);
+	}
+}
+
+/* REG-LIST-20 CONF-40 */
+static void registry_list__parallel_first_calls__all_see_the_file(void **state)
+{
+	(void)state;
+	child_run(parallel_list);
+}
+
+/* ---- registrations ---- */
+
+static const DAT_PROVIDER_INFO mine = {"mine", 1, 2, DAT_FALSE};
+
+static const DAT_PROVIDER *provider_get(void)
+{
+	conf_set("");
+	must(dlopen(library_get("MOCK_FOREIGN"), RTLD_NOW) != NULL);
+	return mock.provider;
+}
+
+static void add_and_open(void)
+{
+	const DAT_PROVIDER *provider = provider_get();
+	DAT_PROVIDER_INFO info = mine;
+
+	must(dat_registry_add_provider(provider, &info) == DAT_SUCCESS);
+	memset(&info, 0xff, sizeof(info));
+	must(list(ROOM) == DAT_SUCCESS && count == 0);
+	must(open_simply("mine") == DAT_SUCCESS);
+	must(strcmp(mock.opened_name, "mine") == 0);
+	must_fail(dat_ia_openv((DAT_NAME_PTR) "mine", 8, &(DAT_EVD_HANDLE){0}, &(DAT_IA_HANDLE){0},
+			       2, 0, DAT_FALSE),
+		  DAT_PROVIDER_NOT_FOUND);
+}
+
+/* REG-ADD-01 REG-ADD-05 REG-ADD-10 REG-LIST-18 IA-OPEN-37 */
+static void registry_add__new_name__opens_and_is_not_listed(void **state)
+{
+	(void)state;
+	child_run(add_and_open);
+}
+
+static void add_without_file(void)
+{
+	const DAT_PROVIDER *provider = provider_get();
+
+	must(setenv("DAT_OVERRIDE", "/nonexistent/dat.conf", 1) == 0);
+	must(dat_registry_add_provider(provider, &mine) == DAT_SUCCESS);
+	must(open_simply("mine") == DAT_SUCCESS);
+}
+
+/* CONF-35 */
+static void ia_open__no_file_but_registered__opens(void **state)
+{
+	(void)state;
+	child_run(add_without_file);
+}
+
+static void add_twice(void)
+{
+	const DAT_PROVIDER *provider = provider_get();
+	static const DAT_PROVIDER_INFO other = {"mine", 1, 2, DAT_TRUE},
+				       minor = {"mine", 1, 3, DAT_FALSE};
+
+	must(dat_registry_add_provider(provider, &mine) == DAT_SUCCESS);
+	must(dat_registry_add_provider(provider, &mine) ==
+	     (DAT_CLASS_ERROR | DAT_PROVIDER_ALREADY_REGISTERED));
+	must(dat_registry_add_provider(provider, &other) == DAT_SUCCESS);
+	must(dat_registry_add_provider(provider, &minor) == DAT_SUCCESS);
+	must(open_simply("mine") == DAT_SUCCESS);
+}
+
+/* REG-ADD-03 REG-ADD-04 */
+static void registry_add__same_key__already_registered(void **state)
+{
+	(void)state;
+	child_run(add_twice);
+}
+
+static void add_bad(void)
+{
+	const DAT_PROVIDER *provider = provider_get();
+	DAT_PROVIDER_INFO info = mine;
+
+	must(dat_registry_add_provider(NULL, &mine) ==
+	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG1));
+	must(dat_registry_add_provider(provider, NULL) ==
+	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG2));
+	info.ia_name[0] = '\0';
+	must_fail(dat_registry_add_provider(provider, &info), DAT_INVALID_PARAMETER);
+	memset(info.ia_name, 'n', sizeof(info.ia_name));
+	must_fail(dat_registry_add_provider(provider, &info), DAT_INVALID_PARAMETER);
+	info.ia_name[255] = '\0';
+	must(dat_registry_add_provider(provider, &info) == DAT_SUCCESS);
+	must(open_simply(info.ia_name) == DAT_SUCCESS);
+}
+
+/* REG-ADD-06 REG-ADD-07 REG-ADD-08 */
+static void registry_add__bad_arguments__invalid_parameter(void **state)
+{
+	(void)state;
+	child_run(add_bad);
+}
+
+static void remove_and_add(void)
+{
+	const DAT_PROVIDER *provider = provider_get();
+	DAT_PROVIDER copy = *provider;
+
+	must_fail(dat_registry_remove_provider(provider, &mine), DAT_INVALID_PARAMETER);
+	must(dat_registry_add_provider(provider, &mine) == DAT_SUCCESS);
+	must(dat_registry_remove_provider(NULL, &mine) ==
+	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG1));
+	must(dat_registry_remove_provider(provider, NULL) ==
+	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG2));
+	must_fail(dat_registry_remove_provider(&copy, &mine), DAT_INVALID_PARAMETER);
+	must(open_simply("mine") == DAT_SUCCESS);
+}
+
+/* REG-REMOVE-05 REG-REMOVE-06 REG-REMOVE-07 */
+static void registry_remove__not_what_was_added__invalid_parameter(void **state)
+{
+	(void)state;
+	child_run(remove_and_add);
+}
+
+static void remove_after_close(void)
+{
+	const DAT_PROVIDER *provider = provider_get();
+	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+	DAT_IA_HANDLE ia;
+
+	must(dat_registry_add_provider(provider, &mine) == DAT_SUCCESS);
+	must(dat_ia_openv((DAT_NAME_PTR) "mine", 8, &evd, &ia, 1, 2, DAT_FALSE) == DAT_SUCCESS);
+	must_fail(dat_registry_remove_provider(provider, &mine), DAT_PROVIDER_IN_USE);
+	must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);
+	must(dat_registry_remove_provider(provider, &mine) == DAT_SUCCESS);
+	must_fail(open_simply("mine"), DAT_PROVIDER_NOT_FOUND);
+	must(dat_registry_add_provider(provider, &mine) == DAT_SUCCESS);
+	must(open_simply("mine") == DAT_SUCCESS);
+}
+
+/* REG-REMOVE-01 REG-REMOVE-02 REG-REMOVE-04 REG-REMOVE-08 */
+static void registry_remove__after_the_last_close__success(void **state)
+{
+	(void)state;
+	child_run(remove_after_close);
+}
+
+static void *thread_register(void *index)
+{
+	DAT_PROVIDER_INFO info = mine;
+	int i;
+
+	info.ia_name[0] = (char)('A' + (uintptr_t)index);
+	pthread_barrier_wait(&barrier);
+	for (i = 0; i < 500; i++) {
+		must(dat_registry_add_provider(mock.provider, &info) == DAT_SUCCESS);
+		must(dat_registry_remove_provider(mock.provider, &info) == DAT_SUCCESS);
+	}
+	return NULL;
+}
+
+static void parallel_register(void)
+{
+	pthread_t threads[4];
+	uintptr_t i;
+
+	provider_get();
+	pthread_barrier_init(&barrier, NULL, 4);
+	for (i = 0; i < 4; i++)
+		must(pthread_create(&threads[i], NULL, thread_register, (void *)i) == 0);
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* REG-ADD-12 REG-REMOVE-10 */
+static void registry_add_and_remove__parallel__all_succeed(void **state)
+{
+	(void)state;
+	child_run(parallel_register);
+}
+
+/* ---- which file ---- */
+
+/* An /etc of our own, gone with the process. */
+static void etc_enter(void)
+{
+	if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)
+		_exit(CHILD_SKIP);
+	if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+	    mount("tmpfs", "/etc", "tmpfs", 0, NULL) != 0)
+		_exit(CHILD_SKIP);
+	unsetenv("DAT_OVERRIDE");
+}
+
+static void file_write(const char *path, const char *name)
+{
+	FILE *file = fopen(path, "w");
+
+	must(file != NULL);
+	must(fprintf(file, "%s u1.2 nonthreadsafe default %s v \"\" \"\"\n", name,
+		     library_get("MOCK_FOREIGN")) > 0);
+	must(fclose(file) == 0);
+}
+
+static void default_file(void)
+{
+	etc_enter();
+	must(mkdir("/etc/dat", 0755) == 0);
+	file_write("/etc/dat/dat.conf", "solaris");
+	file_write("/etc/dat.conf", "linux");
+	must(list(ROOM) == DAT_SUCCESS && count == 1);
+	must(is_block(&blocks[0], "linux", 2, DAT_FALSE));
+	must(open_simply("linux") == DAT_SUCCESS);
+}
+
+/* CONF-01 */
+static void registry_list__no_override__etc_dat_conf(void **state)
+{
+	(void)state;
+	child_run(default_file);
+}
+
+static void solaris_file(void)
+{
+	etc_enter();
+	must(mkdir("/etc/dat", 0755) == 0);
+	file_write("/etc/dat/dat.conf", "solaris");
+	must(list(ROOM) == DAT_SUCCESS && count == 1);
+	must(is_block(&blocks[0], "solaris", 2, DAT_FALSE));
+}
+
+/* CONF-02 */
+static void registry_list__no_etc_dat_conf__solaris_place(void **state)
+{
+	(void)state;
+	child_run(solaris_file);
+}
+
+static void override_file(void)
+{
+	etc_enter();
+	file_write("/etc/dat.conf", "linux");
+	foreign_conf(THREE);
+	must(list(ROOM) == DAT_SUCCESS && count == 3);
+	must_fail(open_simply("linux"), DAT_PROVIDER_NOT_FOUND);
+}
+
+/* CONF-03 */
+static void registry_list__override__only_its_entries(void **state)
+{
+	(void)state;
+	child_run(override_file);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(registry_list__three_entries__as_in_the_file),
+		cmocka_unit_test(registry_list__too_little_room__invalid_parameter_and_count),
+		cmocka_unit_test(registry_list__bad_arguments__invalid_parameter),
+		cmocka_unit_test(registry_list__override_names_no_file__internal_error),
+		cmocka_unit_test(registry_list__empty_file__success),
+		cmocka_unit_test(registry_list__lines_that_do_not_count__not_listed),
+		cmocka_unit_test(registry_list__after_a_hundred_other_lines__ours_within_eight),
+		cmocka_unit_test(registry_list__each_entry__opens),
+		cmocka_unit_test(registry_list__file_changed__still_the_first),
+		cmocka_unit_test(registry_list__parallel_first_calls__all_see_the_file),
+		cmocka_unit_test(registry_add__new_name__opens_and_is_not_listed),
+		cmocka_unit_test(ia_open__no_file_but_registered__opens),
+		cmocka_unit_test(registry_add__same_key__already_registered),
+		cmocka_unit_test(registry_add__bad_arguments__invalid_parameter),
+		cmocka_unit_test(registry_remove__not_what_was_added__invalid_parameter),
+		cmocka_unit_test(registry_remove__after_the_last_close__success),
+		cmocka_unit_test(registry_add_and_remove__parallel__all_succeed),
+		cmocka_unit_test(registry_list__no_override__etc_dat_conf),
+		cmocka_unit_test(registry_list__no_etc_dat_conf__solaris_place),
+		cmocka_unit_test(registry_list__override__only_its_entries),
+	};
+
+	return cmocka_run_group_tests_name("registry list", tests, NULL, NULL);
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A program that does not know libdat loads a plugin that does, and lets it go while an adapter is
+ * open. This program is therefore not linked with libdat.
+ */
+#include "child.h"
+#include "mock.h"
+
+#include <dlfcn.h>
+
+struct mock mock;
+
+static DAT_RETURN plugin_use(void **plugin_out, DAT_IA_HANDLE *ia_out)
+{
+	DAT_RETURN (*open)(DAT_IA_HANDLE * ia_handle);
+
+	*plugin_out = dlopen(library_get("PLUGIN"), RTLD_NOW | RTLD_LOCAL);
+	must(*plugin_out != NULL);
+	*(void **)&open = dlsym(*plugin_out, "plugin_open");
+	must(open != NULL);
+	return open(ia_out);
+}
+
+static void unload_and_load(void)
+{
+	DAT_IA_HANDLE first, second;
+	void *plugin;
+	pid_t pid;
+	int status;
+
+	conf_set_library("mock u1.2 nonthreadsafe default %s v \"\" \"\"\n",
+			 library_get("MOCK_PROVIDER"));
+	must(plugin_use(&plugin, &first) == DAT_SUCCESS);
+	must(dlclose(plugin) == 0);
+	/* Handlers that were left behind would run in unmapped code here. */
+	pid = fork();
+	if (pid == 0)
+		exit(0);
+	must(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	/* The same registry goes on: the instance is still open. */
+	must(plugin_use(&plugin, &second) == DAT_SUCCESS);
+	must(second != first);
+	must(strcmp(mock.notes, "LIOO") == 0);
+	exit(0);
+}
+
+/* COMPAT-20 IA-CLOSE-28 */
+static void plugin__unloaded_with_an_ia_open__process_goes_on(void **state)
+{
+	(void)state;
+	child_run(unload_and_load);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(plugin__unloaded_with_an_ia_open__process_goes_on),
+	};
+
+	return cmocka_run_group_tests_name("registry plugin", tests, NULL, NULL);
+}

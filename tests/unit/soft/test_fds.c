@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The list of descriptors that a forked child closes: seen through real sockets and real forks,
+ * also forks that fall into the middle of other threads' work.
+ */
+#include "soft/fds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "peer.h"
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* Waits, bounded, for the end of the stream. */
+static bool is_ended(int fd)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	char byte;
+
+	return poll(&poll_fd, 1, PEER_LIMIT_S * 1000) == 1 && recv(fd, &byte, 1, 0) == 0;
+}
+
+struct pair {
+	int listed[2];
+	int other;
+};
+
+/* Holds whatever it inherited open until the test is over. */
+static int survivor_body(int channel, void *argument)
+{
+	struct pair *pair = argument;
+
+	PEER_CHECK(!is_open(pair->listed[0]) && !is_open(pair->listed[1]));
+	PEER_CHECK(is_open(pair->other));
+	/* the numbers are free for the child, and the library leaves them alone */
+	PEER_CHECK(dup2(pair->other, pair->listed[0]) == pair->listed[0]);
+	soft_fd_close(pair->listed[0]);
+	PEER_CHECK(is_open(pair->listed[0]));
+	/* the child can use the list for itself */
+	PEER_CHECK(soft_fd_add(pair->listed[0]) == 0);
+	soft_fd_close(pair->listed[0]);
+	PEER_CHECK(!is_open(pair->listed[0]));
+	PEER_CHECK(peer_tell(channel) == 0);
+	peer_await(channel); /* returns when the parent is done */
+	return 0;
+}
+
+/* GEN-34: the peer sees the end although a child lives on */
+static void fd_add__child_lives_on__peer_sees_the_end(void **state)
+{
+	struct pair pair;
+	struct peer child;
+	int sockets[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+	pair.listed[0] = sockets[0];
+	pair.listed[1] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	pair.other = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(soft_fd_add(pair.listed[0]), 0);
+	assert_int_equal(soft_fd_add(pair.listed[1]), 0);
+	child = peer_start(survivor_body, &pair);
+	assert_int_equal(peer_await(child.channel), 0);
+	/* the parent's own are as they were */
+	assert_true(is_open(pair.listed[0]) && is_open(pair.listed[1]));
+	soft_fd_close(pair.listed[0]);
+	assert_true(is_ended(sockets[1]));
+	assert_true(peer_is_running(&child));
+	peer_finish(&child);
+	soft_fd_close(pair.listed[1]);
+	close(pair.other);
+	close(sockets[1]);
+}
+
+static void fd_close__not_listed__untouched(void **state)
+{
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	assert_true(fd >= 0);
+	soft_fd_close(fd);
+	assert_true(is_open(fd));
+	soft_fd_close(-1);
+	soft_fd_close(1 << 20);
+	assert_int_equal(soft_fd_add(fd), 0);
+	soft_fd_close(fd);
+	assert_false(is_open(fd));
+	soft_fd_close(fd);
+}
+
+static void fd_end__failed_call__its_errno(void **state)
+{
+	int fd;
+
+	(void)state;
+	soft_fd_begin();
+	fd = soft_fd_end(socket(-1, SOCK_STREAM, 0));
+	assert_int_equal(fd, -EAFNOSUPPORT);
+	soft_fd_begin();
+	fd = soft_fd_end(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	assert_true(is_open(fd));
+	soft_fd_close(fd);
+	assert_false(is_open(fd));
+}
+
+static int all_closed_body(int channel, void *argument)
+{
+	const int *fds = argument;
+
+	(void)channel;
+	for (int i = 0; i < 200; i++)
+		PEER_CHECK(!is_open(fds[i]));
+	return 0;
+}
+
+static void fd_add__many__all_closed_in_the_child(void **state)
+{
+	struct peer child;
+	int fds[200];
+
+	(void)state;
+	for (int i = 0; i < 200; i++) {
+		fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		assert_true(fds[i] >= 0);
+		assert_int_equal(soft_fd_add(fds[i]), 0);
+	}
+	child = peer_start(all_closed_body, fds);
+	peer_finish(&child);
+	for (int i = 0; i < 200; i++) {
+		assert_true(is_open(fds[i]));
+		soft_fd_close(fds[i]);
+	}
+}
+
+static void fd_memfd__made__sealable_and_of_that_size(void **state)
+{
+	int fd = soft_fd_memfd("test", 12345);
+
+	(void)state;
+	assert_true(fd >= 0);
+	assert_int_equal(lseek(fd, 0, SEEK_END), 12345);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_SEAL), 0);
+	soft_fd_close(fd);
+	assert_false(is_open(fd));
+	assert_true(soft_fd_memfd("test", SIZE_MAX) < 0);
+}
+
+/* --- forks in the middle of it --- */
+
+#define CHURNERS 2
+#define FORKS 40
+
+static atomic_bool churn_stop;
+
+static void *churn(void *argument)
+{
+	(void)argument;
+	while (!atomic_load(&churn_stop)) {
+		int fd;
+
+		soft_fd_begin();
+		fd = soft_fd_end(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+		soft_fd_close(fd);
+	}
+	return NULL;
+}
+
+#define WATCHED 64
+
+/* No descriptor of the churning threads may have slipped through. */
+static int no_leak_body(int channel, void *argument)
+{
+	const bool *was_open = argument;
+
+	for (int fd = 0; fd < WATCHED; fd++)
+		PEER_CHECK(fd == channel || was_open[fd] || !is_open(fd));
+	return 0;
+}
+
+/* GEN-34 */
+static void fd_begin__fork_at_any_time__nothing_inherited(void **state)
+{
+	pthread_t threads[CHURNERS];
+	bool was_open[WATCHED];
+
+	(void)state;
+	for (int fd = 0; fd < WATCHED; fd++)
+		was_open[fd] = is_open(fd);
+	atomic_store(&churn_stop, false);
+	for (int i = 0; i < CHURNERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, churn, NULL), 0);
+	for (int i = 0; i < FORKS; i++) {
+		struct peer child = peer_start(no_leak_body, was_open);
+
+		peer_finish(&child);
+	}
+	atomic_store(&churn_stop, true);
+	for (int i = 0; i < CHURNERS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(fd_add__child_lives_on__peer_sees_the_end),
+		cmocka_unit_test(fd_close__not_listed__untouched),
+		cmocka_unit_test(fd_end__failed_call__its_errno),
+		cmocka_unit_test(fd_add__many__all_closed_in_the_child),
+		cmocka_unit_test(fd_memfd__made__sealable_and_of_that_size),
+		cmocka_unit_test(fd_begin__fork_at_any_time__nothing_inherited),
+	};
+
+	return cmocka_run_group_tests_name("soft fds", tests, NULL, NULL);
+}

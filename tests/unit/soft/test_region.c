@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Mapping the registered memory of another process: the reader of /proc/self/maps on text of every
+ * kind, the search for the file behind real mappings, and mappings that survive what their owner
+ * does.
+ */
+#include "soft/region.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
+
+#include "peer.h"
+
+#define HUGE_2MB (21u << 26) /* MFD_HUGE_2MB of linux/memfd.h */
+
+static size_t page;
+
+/* --- lines --- */
+
+static bool parse(const char *text, struct soft_region_line *line)
+{
+	/* a copy of the exact size: a read behind the end is seen by the address sanitizer */
+	size_t len = strlen(text);
+	char *exact = malloc(len ? len : 1);
+	bool is_good;
+
+	assert_non_null(exact);
+	memcpy(exact, text, len);
+	is_good = soft_region_parse(exact, len, line);
+	free(exact);
+	return is_good;
+}
+
+static void parse__line_of_a_memory_file__all_fields(void **state)
+{
+	struct soft_region_line line;
+
+	(void)state;
+	assert_true(parse("7f75d7c74000-7f75d8c74000 rw-s 00012000 1b:10a 1025                  "
+			  "     /memfd:x (deleted)",
+			  &line));
+	assert_int_equal(line.start, 0x7f75d7c74000);
+	assert_int_equal(line.end, 0x7f75d8c74000);
+	assert_int_equal(line.offset, 0x12000);
+	assert_int_equal(line.major, 0x1b);
+	assert_int_equal(line.minor, 0x10a);
+	assert_int_equal(line.inode, 1025);
+	assert_true(line.is_readable && line.is_writable && line.is_shared);
+
+	/* without a name, as the kernel writes it and cut short */
+	assert_true(parse("7f75d8e64000-7f75d8e66000 -w-p 00000000 00:00 0 ", &line));
+	assert_true(!line.is_readable && line.is_writable && !line.is_shared);
+	assert_true(parse("0-ffffffffffffffff r--s 00000000 00:00 18446744073709551615", &line));
+	assert_true(line.inode == UINT64_MAX && !line.is_writable);
+}
+
+static void parse__anything_else__refused(void **state)
+{
+	static const char *const bad[] = {
+		"",
+		" ",
+		"-",
+		"1000",
+		"1000-",
+		"1000-2000",
+		"1000-2000 ",
+		"1000-2000 rw-s",
+		"1000-2000 rw-s ",
+		"1000-2000 rw-s 0",
+		"1000-2000 rw-s 0 ",
+		"1000-2000 rw-s 0 0",
+		"1000-2000 rw-s 0 0:",
+		"1000-2000 rw-s 0 0:0",
+		"1000-2000 rw-s 0 0:0 ",
+		"1000-2000 rw-s 0 0:0 x",
+		"1000-2000 rw-s 0 0:0 12a ",
+		"1000-2000 rw-x 0 0:0 12",
+		"1000-2000 rws 0 0:0 12",
+		"1000-2000  rw-s 0 0:0 12",
+		"1000 2000 rw-s 0 0:0 12",
+		"2000-1000 rw-s 0 0:0 12",
+		"1000-1000 rw-s 0 0:0 12",
+		"0x1000-2000 rw-s 0 0:0 12",
+		"1000-10000000000000000 rw-s 0 0:0 12",
+		"1000-2000 rw-s 0 100000000:0 12",
+		"1000-2000 rw-s 0 0:100000000 12",
+		"1000-2000 rw-s 0 0:0 18446744073709551616",
+		"1000-3001 rw-s ffffffffffffe000 0:0 12",
+		"-1000-2000 rw-s 0 0:0 12",
+		"VmFlags: rd wr sh",
+	};
+	struct soft_region_line line;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (parse(bad[i], &line))
+			fail_msg("accepted: %s", bad[i]);
+	}
+}
+
+/* --- searches --- */
+
+static struct soft_region_scan scan_text(uint64_t address, uint64_t length, const char *const *text)
+{
+	struct soft_region_scan scan;
+
+	soft_region_scan_begin(&scan, address, length);
+	for (; *text; text++) {
+		struct soft_region_line line;
+
+		assert_true(parse(*text, &line));
+		if (!soft_region_scan_line(&scan, &line))
+			break;
+	}
+	assert_false(scan.is_done && scan.is_failed);
+	return scan;
+}
+
+static const char *const neighbours[] = {
+	"1000-2000 rw-p 00000000 00:01 7",
+	"3000-5000 rw-s 00010000 00:01 7", /* offsets go on in the next line */
+	"5000-8000 r--s 00012000 00:01 7",
+	"8000-9000 rw-s 00020000 00:01 7", /* a jump */
+	"9000-a000 rw-s 00021000 00:01 8", /* another file */
+	"a000-b000 rw-s 00022000 00:02 8", /* another device */
+	"b000-c000 -w-s 00023000 00:02 8", /* not readable */
+	"d000-e000 rw-s 00025000 00:02 8", /* after a gap */
+	NULL,
+};
+
+static bool found(uint64_t address, uint64_t length, uint64_t offset)
+{
+	struct soft_region_scan scan = scan_text(address, length, neighbours);
+
+	return scan.is_done && scan.offset == offset;
+}
+
+static bool not_found(uint64_t address, uint64_t length)
+{
+	return !scan_text(address, length, neighbours).is_done;
+}
+
+static void scan__one_mapping__offset(void **state)
+{
+	(void)state;
+	assert_true(found(0x3000, 0x2000, 0x10000));
+	assert_true(found(0x3001, 1, 0x10001));
+	assert_true(found(0x4fff, 1, 0x11fff));
+	assert_true(found(0x9000, 0x1000, 0x21000));
+	assert_true(found(0xd000, 0x1000, 0x25000));
+	assert_int_equal(scan_text(0x9000, 1, neighbours).first.inode, 8);
+	assert_true(scan_text(0x3000, 0x2000, neighbours).is_writable);
+	assert_false(scan_text(0x6000, 0x10, neighbours).is_writable);
+}
+
+static void scan__neighbouring_mappings__only_of_one_file_in_sequence(void **state)
+{
+	(void)state;
+	assert_true(found(0x3000, 0x5000, 0x10000));
+	assert_true(found(0x4ffe, 4, 0x11ffe));
+	assert_false(scan_text(0x4ffe, 4, neighbours).is_writable);
+	assert_true(not_found(0x3000, 0x5001)); /* the offset jumps */
+	assert_true(not_found(0x7fff, 2));
+	assert_true(not_found(0x8000, 0x1001)); /* the inode differs */
+	assert_true(not_found(0x9fff, 2));	/* the device differs */
+	assert_true(not_found(0xafff, 2));	/* not readable */
+}
+
+static void scan__private_or_not_there__not_found(void **state)
+{
+	(void)state;
+	assert_true(not_found(0x1000, 1));
+	assert_true(not_found(0x1000, 0x3000));
+	assert_true(not_found(0, 1));
+	assert_true(not_found(0x2fff, 2));
+	assert_true(not_found(0x2000, 1));
+	assert_true(not_found(0xb000, 1));
+	assert_true(not_found(0xc000, 1));
+	assert_true(not_found(0xd800, 0x801));
+	assert_true(not_found(0xe000, 1));
+	assert_true(not_found(0x3000, 0));
+	assert_true(not_found(0x3000, UINT64_MAX));
+	assert_true(not_found(UINT64_MAX, 2));
+}
+
+static void scan__end_of_the_address_space__found(void **state)
+{
+	static const char *const top[] = {"fffffffffffff000-ffffffffffffffff rw-s 0 00:01 7", NULL};
+	struct soft_region_scan scan = scan_text(UINT64_MAX - 9, 9, top);
+
+	(void)state;
+	assert_true(scan.is_done);
+	assert_int_equal(scan.offset, 0xff6);
+	assert_false(scan_text(UINT64_MAX - 9, 10, top).is_done);
+}
+
+/* --- real mappings --- */
+
+static int memory_file(size_t size, unsigned int flags, int seals)
+{
+	int fd = memfd_create("region", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+
+	if (fd < 0)
+		return -1;
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static uint8_t *map_file(int fd, size_t size, int prot, size_t offset)
+{
+	uint8_t *map = mmap(NULL, size, prot, MAP_SHARED, fd, (off_t)offset);
+
+	assert_ptr_not_equal(map, MAP_FAILED);
+	return map;
+}
+
+static int find(const void *address, size_t length, int *fd_out, uint64_t *offset_out)
+{
+	*fd_out = -1;
+	*offset_out = 0;
+	return soft_region_find((uintptr_t)address, length, fd_out, offset_out);
+}
+
+static void check_not_found(const void *address, size_t length)
+{
+	uint64_t offset;
+	int fd;
+
+	assert_int_equal(find(address, length, &fd, &offset), -ENOENT);
+	assert_int_equal(fd, -1);
+}
+
+static void find__sealed_file__descriptor_and_offset(void **state)
+{
+	int file = memory_file(8 * page, 0, F_SEAL_SHRINK);
+	uint8_t *map = map_file(file, 4 * page, PROT_READ | PROT_WRITE, 2 * page);
+	struct soft_region region;
+	uint64_t offset;
+	int fd;
+
+	(void)state;
+	strcpy((char *)map + 100, "hello");
+	assert_int_equal(find(map + 100, 2 * page, &fd, &offset), 0);
+	assert_int_equal(offset, 2 * page + 100);
+	assert_int_not_equal(fd, file);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	assert_int_equal(soft_region_map(fd, offset, 2 * page, true, &region), 0);
+	close(fd);
+	assert_string_equal((char *)region.base, "hello");
+	strcpy((char *)region.base, "world");
+	assert_string_equal((char *)map + 100, "world");
+	soft_region_unmap(&region);
+	assert_null(region.map);
+	soft_region_unmap(&region);
+
+	assert_int_equal(find(map, 4 * page, &fd, &offset), 0);
+	close(fd);
+	check_not_found(map, 4 * page + 1);
+	check_not_found(map - 1, 2);
+	munmap(map, 4 * page);
+	close(file);
+}
+
+static void find__split_mapping__still_found(void **state)
+{
+	int file = memory_file(4 * page, 0, F_SEAL_SHRINK);
+	uint8_t *map = map_file(file, 4 * page, PROT_READ | PROT_WRITE, 0);
+	struct soft_region region;
+	uint64_t offset;
+	int fd;
+
+	(void)state;
+	/* three lines in maps now */
+	assert_int_equal(mprotect(map + page, page, PROT_READ), 0);
+	assert_int_equal(find(map + 8, 4 * page - 8, &fd, &offset), 0);
+	assert_int_equal(offset, 8);
+	/* a part is read-only here, so all of it is there */
+	assert_int_equal(soft_region_map(fd, offset, 4 * page - 8, true, &region), -EACCES);
+	assert_int_equal(soft_region_map(fd, offset, 4 * page - 8, false, &region), 0);
+	soft_region_unmap(&region);
+	close(fd);
+	assert_int_equal(munmap(map + 2 * page, page), 0);
+	check_not_found(map, 4 * page);
+	assert_int_equal(find(map + 3 * page, page, &fd, &offset), 0);
+	assert_int_equal(offset, 3 * page);
+	close(fd);
+	munmap(map, 4 * page);
+	close(file);
+}
+
+static void find__read_only_descriptor__another_is_preferred(void **state)
+{
+	int file = memory_file(page, 0, F_SEAL_SHRINK);
+	uint8_t *map = map_file(file, page, PROT_READ | PROT_WRITE, 0);
+	char path[40];
+	uint64_t offset;
+	int fd, read_only;
+
+	(void)state;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	read_only = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(read_only >= 0);
+	/* the read-only one gets the lower number, and is seen first */
+	fd = dup(file);
+	assert_int_equal(dup2(read_only, file), file);
+	close(read_only);
+	assert_int_equal(find(map, page, &read_only, &offset), 0);
+	assert_int_equal(fcntl(read_only, F_GETFL) & O_ACCMODE, O_RDWR);
+	close(read_only);
+	close(fd);
+	close(file);
+	munmap(map, page);
+}
+
+static void find__file_can_shrink__not_found(void **state)
+{
+	int file = memory_file(page, 0, F_SEAL_GROW);
+	uint8_t *map = map_file(file, page, PROT_READ | PROT_WRITE, 0);
+
+	(void)state;
+	check_not_found(map, page);
+	munmap(map, page);
+	close(file);
+}
+
+static void find__other_memory__not_found(void **state)
+{
+	int sealed = memory_file(page, 0, F_SEAL_SHRINK);
+	char path[] = "/tmp/soft-region-XXXXXX";
+	uint8_t *private_map = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE, sealed, 0);
+	uint8_t *anonymous =
+		mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int file = mkstemp(path);
+	int segment = shmget(IPC_PRIVATE, page, IPC_CREAT | 0600);
+	uint8_t on_stack[16];
+	uint8_t *map, *attached;
+
+	(void)state;
+	assert_true(file >= 0);
+	unlink(path);
+	assert_int_equal(ftruncate(file, (off_t)page), 0);
+	map = map_file(file, page, PROT_READ | PROT_WRITE, 0);
+	check_not_found(map, page);
+	check_not_found(private_map, page);
+	check_not_found(anonymous, page);
+	check_not_found(on_stack, sizeof(on_stack));
+	check_not_found(path, 1);
+	check_not_found(NULL, 1);
+	check_not_found((void *)UINTPTR_MAX, 1);
+	assert_true(segment >= 0);
+	attached = shmat(segment, NULL, 0);
+	shmctl(segment, IPC_RMID, NULL);
+	assert_ptr_not_equal(attached, (void *)-1);
+	check_not_found(attached, page);
+	shmdt(attached);
+	munmap(map, page);
+	munmap(private_map, page);
+	munmap(anonymous, page);
+	close(file);
+	close(sealed);
+}
+
+/* The consumer closed the file after it had mapped it: found only where the kernel lets us. */
+static void find__file_closed__found_or_not(void **state)
+{
+	int file = memory_file(page, 0, F_SEAL_SHRINK);
+	uint8_t *map = map_file(file, page, PROT_READ | PROT_WRITE, 0);
+	struct soft_region region;
+	uint64_t offset;
+	int fd, rc;
+
+	(void)state;
+	close(file);
+	rc = find(map + 5, 10, &fd, &offset);
+	if (rc == 0) {
+		assert_int_equal(soft_region_map(fd, offset, 10, true, &region), 0);
+		region.base[0] = 77;
+		assert_int_equal(map[5], 77);
+		soft_region_unmap(&region);
+		close(fd);
+	} else {
+		assert_int_equal(rc, -ENOENT);
+	}
+	munmap(map, page);
+}
+
+static void map__untrusted_numbers__einval(void **state)
+{
+	int file = memory_file(2 * page + 100, 0, F_SEAL_SHRINK);
+	int unsealed = memory_file(page, 0, 0);
+	uint64_t size = 2 * page + 100;
+	struct soft_region region;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	(void)state;
+	assert_int_equal(soft_region_map(file, 0, size + 1, false, &region), -EINVAL);
+	assert_int_equal(soft_region_map(file, size, 1, false, &region), -EINVAL);
+	assert_int_equal(soft_region_map(file, size - 1, 2, false, &region), -EINVAL);
+	assert_int_equal(soft_region_map(file, 0, 0, false, &region), -EINVAL);
+	assert_int_equal(soft_region_map(file, UINT64_MAX, 2, false, &region), -EINVAL);
+	assert_int_equal(soft_region_map(file, 2, UINT64_MAX, false, &region), -EINVAL);
+	assert_int_equal(soft_region_map(unsealed, 0, page, false, &region), -EINVAL);
+	assert_int_equal(soft_region_map(null, 0, page, false, &region), -EINVAL);
+	assert_int_equal(soft_region_map(-1, 0, page, false, &region), -EINVAL);
+	assert_int_equal(soft_region_map(file, size - 1, 1, true, &region), 0);
+	region.base[0] = 1;
+	soft_region_unmap(&region);
+	close(file);
+	close(unsealed);
+	close(null);
+}
+
+static void map__write_sealed__only_for_reading(void **state)
+{
+	int file = memory_file(page, 0, F_SEAL_SHRINK | F_SEAL_WRITE);
+	struct soft_region region;
+
+	(void)state;
+	assert_int_equal(soft_region_map(file, 0, page, true, &region), -EACCES);
+	assert_int_equal(soft_region_map(file, 0, page, false, &region), 0);
+	assert_int_equal(region.base[page - 1], 0);
+	soft_region_unmap(&region);
+	close(file);
+}
+
+static void map__huge_pages__aligned(void **state)
+{
+	const size_t huge = 2u << 20;
+	int file = memory_file(2 * huge, MFD_HUGETLB | HUGE_2MB, F_SEAL_SHRINK);
+	struct soft_region region;
+	uint64_t offset;
+	uint8_t *map;
+	int fd;
+
+	(void)state;
+	map = file < 0 ? MAP_FAILED
+		       : mmap(NULL, 2 * huge, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	if (map == MAP_FAILED) {
+		if (file >= 0)
+			close(file);
+		print_message("SKIP: this machine has no free huge pages\n");
+		skip();
+	}
+	assert_int_equal(find(map + huge - 10, 5000, &fd, &offset), 0);
+	assert_int_equal(soft_region_map(fd, offset, 5000, true, &region), 0);
+	region.base[4999] = 42;
+	assert_int_equal(map[huge - 10 + 4999], 42);
+	assert_int_equal(region.map_length, 2 * huge);
+	soft_region_unmap(&region);
+	close(fd);
+	munmap(map, 2 * huge);
+	close(file);
+}
+
+/* --- two processes --- */
+
+struct offer {
+	int fd;
+	uint64_t offset;
+};
+
+/* The initiator: maps, writes, and goes on when the owner has tried everything to hurt it. */
+static int initiator_body(int channel, void *argument)
+{
+	struct offer *offer = argument;
+	struct soft_region region;
+
+	PEER_CHECK(soft_region_map(offer->fd, offer->offset, page, true, &region) == 0);
+	close(offer->fd);
+	memset(region.base, 0x55, page);
+	PEER_CHECK(peer_tell(channel) == 0 && peer_await(channel) == 0);
+	memset(region.base, 0x66, page);
+	soft_region_unmap(&region);
+	return 0;
+}
+
+/* LMR-USE-14: truncated and unmapped by its owner, and the peer's copy goes on */
+static void map__owner_truncates_and_unmaps__peer_unharmed(void **state)
+{
+	int file = memory_file(3 * page, 0, F_SEAL_SHRINK);
+	uint8_t *map = map_file(file, 3 * page, PROT_READ | PROT_WRITE, 0);
+	struct offer offer;
+	struct peer peer;
+
+	(void)state;
+	assert_int_equal(find(map + 100, page, &offer.fd, &offer.offset), 0);
+	peer = peer_start(initiator_body, &offer);
+	close(offer.fd);
+	assert_int_equal(peer_await(peer.channel), 0);
+	assert_int_equal(map[99], 0);
+	assert_int_equal(map[100], 0x55);
+	assert_int_equal(map[100 + page - 1], 0x55);
+	assert_int_equal(map[100 + page], 0);
+	assert_int_equal(ftruncate(file, 0), -1);
+	munmap(map, 3 * page);
+	close(file);
+	assert_int_equal(peer_tell(peer.channel), 0);
+	peer_finish(&peer);
+}
+
+static int fork_body(int channel, void *argument)
+{
+	unsigned char resident;
+
+	(void)channel;
+	/* not inherited: the kernel knows nothing at that address */
+	PEER_CHECK(mincore(argument, page, &resident) == -1 && errno == ENOMEM);
+	return 0;
+}
+
+static void map__fork__not_inherited(void **state)
+{
+	int file = memory_file(page, 0, F_SEAL_SHRINK);
+	struct soft_region region;
+	struct peer peer;
+
+	(void)state;
+	assert_int_equal(soft_region_map(file, 0, page, true, &region), 0);
+	peer = peer_start(fork_body, region.map);
+	peer_finish(&peer);
+	soft_region_unmap(&region);
+	close(file);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(parse__line_of_a_memory_file__all_fields),
+		cmocka_unit_test(parse__anything_else__refused),
+		cmocka_unit_test(scan__one_mapping__offset),
+		cmocka_unit_test(scan__neighbouring_mappings__only_of_one_file_in_sequence),
+		cmocka_unit_test(scan__private_or_not_there__not_found),
+		cmocka_unit_test(scan__end_of_the_address_space__found),
+		cmocka_unit_test(find__sealed_file__descriptor_and_offset),
+		cmocka_unit_test(find__split_mapping__still_found),
+		cmocka_unit_test(find__read_only_descriptor__another_is_preferred),
+		cmocka_unit_test(find__file_can_shrink__not_found),
+		cmocka_unit_test(find__other_memory__not_found),
+		cmocka_unit_test(find__file_closed__found_or_not),
+		cmocka_unit_test(map__untrusted_numbers__einval),
+		cmocka_unit_test(map__write_sealed__only_for_reading),
+		cmocka_unit_test(map__huge_pages__aligned),
+		cmocka_unit_test(map__owner_truncates_and_unmaps__peer_unharmed),
+		cmocka_unit_test(map__fork__not_inherited),
+	};
+
+	page = (size_t)sysconf(_SC_PAGESIZE);
+	return cmocka_run_group_tests_name("soft region", tests, NULL, NULL);
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The reader of instance data and of the DAT_ variables: every accepted form, every refusal with
+ * the word it names, and which source wins.
+ */
+#include "core/settings.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *const variables[] = {"DAT_COPY", "DAT_PEER_TIMEOUT_MS", "DAT_SETUP_TIMEOUT_MS",
+					"DAT_RNR_TIMEOUT_MS", "DAT_SPIN_US"};
+
+static int clear_environment(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		unsetenv(variables[i]);
+	return 0;
+}
+
+static struct core_settings accept(const char *text, const char *device_expected)
+{
+	char device[CORE_DEVICE_MAX] = "untouched";
+	struct core_settings settings;
+	const char *why = NULL;
+
+	memset(&settings, 0xEE, sizeof(settings));
+	if (core_settings_parse(text, device, &settings, &why))
+		fail_msg("\"%s\" was refused: %s", text, why);
+	assert_string_equal(device, device_expected);
+	return settings;
+}
+
+/* Refused, with a message that has `part` in it, and nothing is written. */
+static void refuse(const char *text, const char *part)
+{
+	char device[CORE_DEVICE_MAX] = "untouched";
+	struct core_settings settings, before;
+	const char *why = NULL;
+
+	memset(&settings, 0xEE, sizeof(settings));
+	before = settings;
+	assert_int_equal(core_settings_parse(text, device, &settings, &why), -EINVAL);
+	assert_non_null(why);
+	if (!strstr(why, part))
+		fail_msg("\"%s\": the message \"%s\" lacks \"%s\"", text, why, part);
+	assert_string_equal(device, "untouched");
+	assert_memory_equal(&settings, &before, sizeof(settings));
+	assert_int_equal(core_settings_parse(text, device, &settings, NULL), -EINVAL);
+}
+
+static void parse__device_alone__defaults(void **state)
+{
+	struct core_settings settings = accept("lo", "lo");
+
+	(void)state;
+	assert_int_equal(settings.copy, CORE_COPY_AUTO);
+	assert_int_equal(settings.peer_timeout_ms, 5000);
+	assert_int_equal(settings.setup_timeout_ms, 30000);
+	assert_int_equal(settings.rnr_timeout_ms, 0);
+	assert_int_equal(settings.spin_us, 20);
+}
+
+static void parse__forms_of_device__accepted(void **state)
+{
+	char longest[CORE_DEVICE_MAX];
+
+	(void)state;
+	accept("eth0", "eth0");
+	accept("eth0 0", "eth0");
+	accept("ib0 1", "ib0");
+	accept("127.0.0.1", "127.0.0.1");
+	accept("::1", "::1");
+	accept("fe80::1%eth0", "fe80::1%eth0");
+	accept(" \t eth0 \t 0 \n", "eth0");
+	accept("copy=ring eth0", "eth0");
+	memset(longest, 'x', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = '\0';
+	accept(longest, longest);
+}
+
+static void parse__settings__applied(void **state)
+{
+	struct core_settings settings;
+
+	(void)state;
+	settings = accept("192.0.2.2 copy=ring peer_timeout_ms=100", "192.0.2.2");
+	assert_int_equal(settings.copy, CORE_COPY_RING);
+	assert_int_equal(settings.peer_timeout_ms, 100);
+	assert_int_equal(settings.spin_us, 20);
+	settings =
+		accept("eth0 0 copy=cma spin_us=0 setup_timeout_ms=1 rnr_timeout_ms=007", "eth0");
+	assert_int_equal(settings.copy, CORE_COPY_CMA);
+	assert_int_equal(settings.spin_us, 0);
+	assert_int_equal(settings.setup_timeout_ms, 1);
+	assert_int_equal(settings.rnr_timeout_ms, 7);
+	assert_int_equal(accept("lo copy=map", "lo").copy, CORE_COPY_MAP);
+	assert_int_equal(accept("lo copy=auto", "lo").copy, CORE_COPY_AUTO);
+	assert_int_equal(accept("lo peer_timeout_ms=1", "lo").peer_timeout_ms, 1);
+	assert_int_equal(accept("lo peer_timeout_ms=600000", "lo").peer_timeout_ms, 600000);
+}
+
+static void parse__no_device__refused(void **state)
+{
+	(void)state;
+	refuse("", "no device");
+	refuse(NULL, "no device");
+	refuse(" \t", "no device");
+	refuse("copy=cma", "no device");
+}
+
+static void parse__bad_word__refused_and_named(void **state)
+{
+	char text[12000];
+
+	(void)state;
+	refuse("eth0 eth1", "\"eth1\" after the device \"eth0\"");
+	refuse("eth0 0 1", "\"1\"");
+	refuse("eth0 1a", "\"1a\"");
+	refuse("eth0 -1", "\"-1\"");
+	refuse("lo colour=red", "\"colour=red\"");
+	refuse("lo Copy=ring", "\"Copy=ring\"");
+	refuse("lo =ring", "\"=ring\"");
+	refuse("lo cop=ring", "no such setting");
+	refuse("lo copy_=ring", "no such setting");
+	refuse("lo copy=", "copy: \"\" is not auto, map, cma or ring");
+	refuse("lo copy=rings", "copy: \"rings\" is not auto, map, cma or ring");
+	refuse("lo copy=rin", "copy: \"rin\"");
+	refuse("lo copy=ring=1", "copy: \"ring=1\"");
+	refuse("lo copy=ring copy=ring", "copy is given twice");
+	refuse("lo copy = ring", "\"copy\"");
+	refuse("lo peer_timeout_ms=0",
+	       "peer_timeout_ms: \"0\" is not a number from 1 to 600000 (ms)");
+	refuse("lo peer_timeout_ms=600001", "peer_timeout_ms: \"600001\"");
+	refuse("lo peer_timeout_ms=18446744073709551617", "peer_timeout_ms");
+	refuse("lo peer_timeout_ms=", "peer_timeout_ms: \"\"");
+	refuse("lo peer_timeout_ms=+5", "\"+5\"");
+	refuse("lo peer_timeout_ms=0x10", "\"0x10\"");
+	refuse("lo peer_timeout_ms=5ms", "\"5ms\"");
+	refuse("lo spin_us=-1", "spin_us: \"-1\"");
+
+	/* very long words: refused, and the message does not overflow */
+	memset(text, 'y', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	refuse(text, "longer than 63");
+	text[CORE_DEVICE_MAX] = '\0';
+	refuse(text, "longer than 63");
+	text[CORE_DEVICE_MAX] = 'y';
+	memcpy(text, "lo ", 3);
+	refuse(text, "after the device \"lo\"");
+	memcpy(text, "lo copy=", 8);
+	refuse(text, "copy: \"yyy");
+	text[7] = 'y';
+	text[100] = '=';
+	refuse(text, "no such setting");
+}
+
+static void parse__environment__wins(void **state)
+{
+	struct core_settings settings;
+
+	(void)state;
+	setenv("DAT_COPY", "cma", 1);
+	setenv("DAT_PEER_TIMEOUT_MS", "77", 1);
+	setenv("DAT_SETUP_TIMEOUT_MS", "78", 1);
+	setenv("DAT_RNR_TIMEOUT_MS", "79", 1);
+	setenv("DAT_SPIN_US", "80", 1);
+	settings = accept("lo copy=ring peer_timeout_ms=5", "lo");
+	assert_int_equal(settings.copy, CORE_COPY_CMA);
+	assert_int_equal(settings.peer_timeout_ms, 77);
+	assert_int_equal(settings.setup_timeout_ms, 78);
+	assert_int_equal(settings.rnr_timeout_ms, 79);
+	assert_int_equal(settings.spin_us, 80);
+
+	/* an empty variable is one that is not set */
+	setenv("DAT_COPY", "", 1);
+	assert_int_equal(accept("lo copy=ring", "lo").copy, CORE_COPY_RING);
+}
+
+static void parse__bad_environment__refused_and_named(void **state)
+{
+	(void)state;
+	setenv("DAT_COPY", "fast", 1);
+	refuse("lo copy=ring", "DAT_COPY: \"fast\" is not auto, map, cma or ring");
+	unsetenv("DAT_COPY");
+	setenv("DAT_PEER_TIMEOUT_MS", "0", 1);
+	refuse("lo", "DAT_PEER_TIMEOUT_MS: \"0\" is not a number from 1 to 600000 (ms)");
+	setenv("DAT_PEER_TIMEOUT_MS", "5 ", 1);
+	refuse("lo", "DAT_PEER_TIMEOUT_MS: \"5 \"");
+	/* a bad line is told even where the environment would have overridden it */
+	setenv("DAT_PEER_TIMEOUT_MS", "5", 1);
+	refuse("lo peer_timeout_ms=x", "peer_timeout_ms: \"x\"");
+}
+
+static void describe__every_setting__one_line(void **state)
+{
+	char text[4096], cut[40];
+	size_t len = core_settings_describe(text, sizeof(text));
+	size_t lines = 0;
+
+	(void)state;
+	assert_true(len < sizeof(text));
+	assert_int_equal(strlen(text), len);
+	for (size_t i = 0; i < len; i++)
+		lines += text[i] == '\n';
+	assert_int_equal(lines, sizeof(variables) / sizeof(variables[0]));
+	for (size_t i = 0; i < lines; i++)
+		assert_non_null(strstr(text, variables[i]));
+	assert_non_null(strstr(text, "auto, map, cma or ring"));
+	assert_non_null(strstr(text, "1 to 600000 ms"));
+
+	/* as snprintf: the full length is told, what fits is written */
+	assert_int_equal(core_settings_describe(NULL, 0), len);
+	memset(cut, 'x', sizeof(cut));
+	assert_int_equal(core_settings_describe(cut, sizeof(cut) - 1), len);
+	assert_int_equal(strlen(cut), sizeof(cut) - 2);
+	assert_memory_equal(cut, text, sizeof(cut) - 2);
+	assert_int_equal(cut[sizeof(cut) - 1], 'x');
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(parse__device_alone__defaults, clear_environment),
+		cmocka_unit_test_setup(parse__forms_of_device__accepted, clear_environment),
+		cmocka_unit_test_setup(parse__settings__applied, clear_environment),
+		cmocka_unit_test_setup(parse__no_device__refused, clear_environment),
+		cmocka_unit_test_setup(parse__bad_word__refused_and_named, clear_environment),
+		cmocka_unit_test_setup(parse__environment__wins, clear_environment),
+		cmocka_unit_test_setup(parse__bad_environment__refused_and_named,
+				       clear_environment),
+		cmocka_unit_test_setup(describe__every_setting__one_line, clear_environment),
+	};
+
+	return cmocka_run_group_tests_name("settings", tests, NULL, NULL);
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * One end of a connection on a bench: the real engine code around it, no core, no service thread,
+ * and a peer that is played by the test, which writes what it likes into the shared segment. The
+ * stand-ins for the core check what any core would rely on: no completion without a post, none
+ * twice, no Receive longer than its buffer.
+ */
+#ifndef TESTS_SOFT_SHM_LAB_H
+#define TESTS_SOFT_SHM_LAB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/pz.h"
+#include "soft/shm/conn.h"
+
+#define LAB_MEMORY 16384u
+#define LAB_GUARD 4096u /* on either side of the memory, must never change */
+#define LAB_RECEIVES 8u
+#define LAB_REQUESTS 8u
+#define LAB_LOCAL_KEY 0x77u /* lmr_context of our memory */
+
+struct lab {
+	struct core_ia ia;
+	struct core_ep ep;
+	struct core_handle cell;
+	struct core_pz pz;
+	struct core_lmr lmr;
+	struct soft_adapter adapter;
+	struct shm_engine engine;
+	struct shm_conn *conn;
+	int peer_fd;
+	struct shm_side *peer; /* the peer's words, and the rings it writes */
+	uint8_t *peer_requests;
+	uint8_t *peer_responses;
+	struct shm_producer peer_out; /* an honest producer on the peer's request ring */
+	struct shm_producer peer_answers;
+	struct soft_keys *peer_keys;
+	uint8_t *memory; /* ours, LAB_MEMORY bytes between guards */
+	uint8_t *peer_memory;
+	uint32_t rkey;	    /* of our memory, all remote rights */
+	uint32_t read_only; /* of our memory, remote read only */
+	uint32_t peer_rkey; /* of the peer's memory, all rights */
+	/* Receives, one ring of slots */
+	struct core_wqe receives[LAB_RECEIVES];
+	DAT_LMR_TRIPLET receive_iov[LAB_RECEIVES];
+	uint32_t receive_head, receive_tail;
+	/* requests */
+	struct core_req requests[LAB_REQUESTS];
+	DAT_LMR_TRIPLET request_iov[LAB_REQUESTS];
+	DAT_COMPLETION_FLAGS next_flags; /* of the next post */
+	/* what was told */
+	uint32_t received;
+	DAT_DTO_COMPLETION_STATUS receive_status;
+	DAT_VLEN receive_len;
+	bool receive_solicited;
+	uint32_t done;
+	DAT_DTO_COMPLETION_STATUS done_status; /* of the last */
+	DAT_EVENT_NUMBER end;
+};
+
+/* copy: the settings' copy path; has_cma: as if the kernel allowed it. */
+struct lab *lab_open(enum core_copy_path copy, bool has_cma);
+void lab_close(struct lab *lab); /* also asserts that the guards are whole */
+bool lab_is_open(const struct lab *lab);
+void lab_pass(struct lab *lab);
+/* Posts a Receive of len bytes at offset of our memory; false: no slot. */
+bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len);
+/* Posts a request on len bytes at offset of our memory; RDMA at address of the peer. */
+bool lab_post(struct lab *lab, enum core_op op, uint32_t offset, uint32_t len, uint32_t key,
+	      uint64_t address);
+/* The peer publishes one entry (payload may be NULL: whatever is there); false: no room. */
+bool lab_peer_entry(struct shm_producer *ring, struct shm_entry *entry, const void *payload);
+
+#endif

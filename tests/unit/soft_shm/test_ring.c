@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The byte ring alone: order, wrap-around of the ring and of the indexes, a full ring, and every
+ * lie that one end can tell the other.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "soft/shm/ring.h"
+
+#define SIZE SHM_RESPONSE_RING
+#define PAYLOAD SHM_RESPONSE_PAYLOAD
+
+struct rig {
+	_Atomic uint32_t produced;
+	_Atomic uint32_t consumed;
+	uint8_t bytes[SIZE];
+	struct shm_producer out;
+	struct shm_consumer in;
+};
+
+/* Both indexes start just below the wrap-around of 32 bits. */
+static int setup(void **state)
+{
+	struct rig *rig = calloc(1, sizeof(*rig));
+	const uint32_t start = UINT32_MAX - 95; /* the fourth smallest entry crosses zero */
+
+	assert_non_null(rig);
+	atomic_init(&rig->produced, start);
+	atomic_init(&rig->consumed, start);
+	shm_producer_init(&rig->out, rig->bytes, SIZE, &rig->produced, &rig->consumed);
+	shm_consumer_init(&rig->in, rig->bytes, SIZE, PAYLOAD, &rig->consumed, &rig->produced);
+	*state = rig;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	free(*state);
+	return 0;
+}
+
+/* 1: written (not published), 0: full. */
+static int put(struct rig *rig, uint64_t number, uint32_t payload)
+{
+	struct shm_entry entry = {
+		.type = SHM_ENTRY_DATA, .payload = payload, .address = number, .length = ~number};
+	uint8_t *room;
+	int rc = shm_producer_reserve(&rig->out, payload, &room);
+
+	if (rc == 1) {
+		memset(room, (int)(number & 0xff), payload);
+		shm_producer_commit(&rig->out, &entry);
+	}
+	return rc;
+}
+
+static void take(struct rig *rig, uint64_t number, uint32_t payload)
+{
+	const uint8_t *bytes;
+	struct shm_entry entry;
+	uint32_t i;
+
+	assert_int_equal(shm_consumer_peek(&rig->in, &entry, &bytes), 1);
+	assert_true(entry.address == number && entry.length == ~number);
+	assert_int_equal(entry.payload, payload);
+	for (i = 0; i < payload; i++)
+		assert_int_equal(bytes[i], number & 0xff);
+	shm_consumer_pop(&rig->in);
+}
+
+static int peek(struct rig *rig)
+{
+	const uint8_t *bytes;
+	struct shm_entry entry;
+
+	return shm_consumer_peek(&rig->in, &entry, &bytes);
+}
+
+static void ring__unpublished_entry__not_seen(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(put(rig, 1, 10), 1);
+	assert_int_equal(peek(rig), 0);
+	assert_true(shm_producer_publish(&rig->out));
+	assert_false(shm_producer_publish(&rig->out));
+	take(rig, 1, 10);
+	assert_int_equal(peek(rig), 0);
+}
+
+static void ring__many_entries_of_all_sizes__come_in_order(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t written = 0, taken = 0;
+	uint32_t sizes[64];
+
+	while (taken < 100000) {
+		uint32_t payload = (uint32_t)(written * 2654435761u >> 7) % (PAYLOAD + 1);
+
+		if (written - taken < 64 && put(rig, written, payload) == 1) {
+			sizes[written++ % 64] = payload;
+			if (written % 3 == 0)
+				shm_producer_publish(&rig->out);
+			continue;
+		}
+		shm_producer_publish(&rig->out);
+		assert_true(written > taken);
+		do {
+			take(rig, taken, sizes[taken % 64]);
+			taken++;
+		} while (taken < written && taken % 5 != 0);
+		shm_consumer_release(&rig->in);
+	}
+}
+
+static void reserve__ring_full__refused_until_space_is_released(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t count = 0;
+
+	while (put(rig, count, 0) == 1)
+		count++;
+	assert_int_equal(count, SIZE / SHM_ENTRY_ALIGN);
+	shm_producer_publish(&rig->out);
+	take(rig, 0, 0);
+	assert_int_equal(put(rig, count, 0), 0);
+	assert_true(shm_consumer_release(&rig->in));
+	assert_int_equal(put(rig, count, 0), 1);
+	assert_int_equal(put(rig, count + 1, 0), 0);
+}
+
+/* A ring that is empty takes the largest entry wherever its indexes stand. */
+static void reserve__empty_ring__largest_entry_fits_everywhere(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t i;
+
+	for (i = 0; i < 2 * SIZE / SHM_ENTRY_ALIGN; i++) {
+		assert_int_equal(put(rig, i, PAYLOAD), 1);
+		shm_producer_publish(&rig->out);
+		take(rig, i, PAYLOAD);
+		shm_consumer_release(&rig->in);
+		assert_int_equal(put(rig, i, 0), 1);
+		shm_producer_publish(&rig->out);
+		take(rig, i, 0);
+		shm_consumer_release(&rig->in);
+	}
+}
+
+/* --- lies of the consumer --- */
+
+static void reserve__consumed_ahead_of_produced__protocol_error(void **state)
+{
+	struct rig *rig = *state;
+
+	while (put(rig, 0, PAYLOAD) == 1)
+		;
+	shm_producer_publish(&rig->out);
+	atomic_store(&rig->consumed, atomic_load(&rig->produced) + SHM_ENTRY_ALIGN);
+	assert_int_equal(put(rig, 1, PAYLOAD), -EPROTO);
+}
+
+static void reserve__consumed_goes_back__protocol_error(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t start = atomic_load(&rig->consumed);
+
+	while (put(rig, 0, PAYLOAD) == 1)
+		;
+	atomic_store(&rig->consumed, start - SHM_ENTRY_ALIGN);
+	assert_int_equal(put(rig, 1, PAYLOAD), -EPROTO);
+}
+
+static void reserve__consumed_within_an_entry_unit__protocol_error(void **state)
+{
+	struct rig *rig = *state;
+
+	while (put(rig, 0, PAYLOAD) == 1)
+		;
+	shm_producer_publish(&rig->out);
+	atomic_store(&rig->consumed, atomic_load(&rig->consumed) + 1);
+	assert_int_equal(put(rig, 1, PAYLOAD), -EPROTO);
+}
+
+/* --- lies of the producer --- */
+
+static void peek__produced_beyond_the_ring__protocol_error(void **state)
+{
+	struct rig *rig = *state;
+
+	atomic_store(&rig->produced, atomic_load(&rig->consumed) + SIZE + SHM_ENTRY_ALIGN);
+	assert_int_equal(peek(rig), -EPROTO);
+}
+
+static void peek__produced_not_aligned__protocol_error(void **state)
+{
+	struct rig *rig = *state;
+
+	atomic_store(&rig->produced, atomic_load(&rig->consumed) + SHM_ENTRY_ALIGN + 4);
+	assert_int_equal(peek(rig), -EPROTO);
+}
+
+static void peek__produced_goes_back__protocol_error(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(put(rig, 0, 0), 1);
+	assert_int_equal(put(rig, 1, 0), 1);
+	shm_producer_publish(&rig->out);
+	take(rig, 0, 0);
+	take(rig, 1, 0);
+	atomic_store(&rig->produced, atomic_load(&rig->produced) - SHM_ENTRY_ALIGN);
+	assert_int_equal(peek(rig), -EPROTO);
+}
+
+/* One forged header, published with `bytes` bytes. */
+static int peek_forged(struct rig *rig, struct shm_entry entry, uint32_t bytes)
+{
+	uint32_t at = atomic_load(&rig->consumed);
+
+	memcpy(rig->bytes + (at & (SIZE - 1)), &entry, sizeof(entry));
+	atomic_store(&rig->produced, at + bytes);
+	return peek(rig);
+}
+
+static void peek__forged_header__protocol_error(void **state)
+{
+	const struct {
+		struct shm_entry entry;
+		uint32_t published;
+	} forged[] = {
+		{{.size = 32, .type = SHM_ENTRY_DATA, .payload = 1}, 64}, /* too small */
+		{{.size = 96, .type = SHM_ENTRY_DATA, .payload = 1}, 96}, /* too large */
+		{{.size = 64, .type = SHM_ENTRY_DATA, .payload = 1}, 32}, /* not published */
+		{{.size = 0, .type = SHM_ENTRY_DATA}, 32},		  /* would not end */
+		{{.size = 0, .type = SHM_ENTRY_FILLER}, 32},
+		{{.size = 32, .type = SHM_ENTRY_FILLER}, 32}, /* not up to the end */
+		{{.size = 1u << 31, .type = SHM_ENTRY_FILLER}, 32},
+		{{.size = 96, .type = SHM_ENTRY_FILLER}, 32}, /* to the end, but not published */
+		{{.size = 32 + 2080, .type = SHM_ENTRY_DATA, .payload = PAYLOAD + 1}, 2112},
+		{{.size = 32, .type = SHM_ENTRY_DATA, .payload = UINT32_MAX}, 32}, /* wraps */
+		{{.size = 128, .type = SHM_ENTRY_DATA, .payload = 96}, 128}, /* over the end */
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		void *fresh;
+
+		setup(&fresh);
+		assert_int_equal(peek_forged(fresh, forged[i].entry, forged[i].published), -EPROTO);
+		teardown(&fresh);
+	}
+}
+
+static void peek__filler_up_to_the_end__skipped(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(
+		peek_forged(rig, (struct shm_entry){.size = 96, .type = SHM_ENTRY_FILLER}, 96), 0);
+	assert_true(shm_consumer_release(&rig->in));
+}
+
+/* --- two threads --- */
+
+#define MESSAGES 200000u
+
+static void *produce(void *arg)
+{
+	struct rig *rig = arg;
+	uint64_t i;
+
+	for (i = 0; i < MESSAGES;)
+		if (put(rig, i, (uint32_t)(i % 97)) == 1) {
+			i++;
+			shm_producer_publish(&rig->out);
+		}
+	return NULL;
+}
+
+static void ring__two_threads__nothing_lost_or_torn(void **state)
+{
+	struct rig *rig = *state;
+	pthread_t thread;
+	uint64_t i;
+
+	assert_int_equal(pthread_create(&thread, NULL, produce, rig), 0);
+	for (i = 0; i < MESSAGES;) {
+		if (peek(rig) != 1)
+			continue;
+		take(rig, i, (uint32_t)(i % 97));
+		i++;
+		shm_consumer_release(&rig->in);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(peek(rig), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(ring__unpublished_entry__not_seen),
+		TEST(ring__many_entries_of_all_sizes__come_in_order),
+		TEST(reserve__ring_full__refused_until_space_is_released),
+		TEST(reserve__empty_ring__largest_entry_fits_everywhere),
+		TEST(reserve__consumed_ahead_of_produced__protocol_error),
+		TEST(reserve__consumed_goes_back__protocol_error),
+		TEST(reserve__consumed_within_an_entry_unit__protocol_error),
+		TEST(peek__produced_beyond_the_ring__protocol_error),
+		TEST(peek__produced_not_aligned__protocol_error),
+		TEST(peek__produced_goes_back__protocol_error),
+		TEST(peek__forged_header__protocol_error),
+		TEST(peek__filler_up_to_the_end__skipped),
+		TEST(ring__two_threads__nothing_lost_or_torn),
+	};
+
+	return cmocka_run_group_tests_name("shm ring", tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * dat_info: which interface adapters there are, where each comes from, and what it can do.
+ */
+#include <dlfcn.h>
+#include <getopt.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+#include "info.h"
+
+static const char info_usage[] =
+	"usage: dat_info [-v | -l | -j] [-d NAME]\n"
+	"\n"
+	"Lists the interface adapters of this host.\n"
+	"\n"
+	"  -v, --verbose        all attributes of each adapter and its provider\n"
+	"  -l, --list           names only\n"
+	"  -j, --json           everything, as JSON\n"
+	"  -d, --device NAME    this adapter only, also one that is not listed\n"
+	"  -h, --help           this text\n"
+	"\n"
+	"Exit status: 0 all adapters open, 1 at least one does not, 2 usage, 3 there is\n"
+	"none, or the registry file that DAT_OVERRIDE names cannot be read.\n";
+
+enum info_format {
+	INFO_SHORT,
+	INFO_VERBOSE,
+	INFO_NAMES,
+	INFO_JSON,
+};
+
+struct info_list {
+	struct info_adapter *adapters;
+	size_t count;
+};
+
+/* The registry's list, whatever its length. Returns the number of entries or -1. */
+static DAT_COUNT info_providers_get(DAT_PROVIDER_INFO **infos_out)
+{
+	DAT_PROVIDER_INFO *infos = NULL;
+	DAT_PROVIDER_INFO **pointers = NULL;
+	DAT_COUNT room = 8;
+	DAT_COUNT count = 0;
+	DAT_RETURN code;
+
+	do {
+		free(infos);
+		free(pointers);
+		infos = calloc((size_t)room, sizeof(*infos));
+		pointers = calloc((size_t)room, sizeof(*pointers));
+		if (!infos || !pointers)
+			abort();
+		for (DAT_COUNT i = 0; i < room; i++)
+			pointers[i] = &infos[i];
+		code = dat_registry_list_providers(room, &count, pointers);
+		/* the list may have grown since the last call */
+		if (code == DAT_SUCCESS || count <= room)
+			break;
+		room = count;
+	} while (room < 1 << 20);
+	free(pointers);
+	if (code != DAT_SUCCESS) {
+		tool_call_failed("dat_registry_list_providers", code);
+		free(infos);
+		return -1;
+	}
+	*infos_out = infos;
+	return count;
+}
+
+static struct info_adapter *info_list_add(struct info_list *list, const char *name)
+{
+	struct info_adapter *adapter;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (strcmp(list->adapters[i].name, name) == 0)
+			return &list->adapters[i];
+	}
+	adapter = reallocarray(list->adapters, list->count + 1, sizeof(*adapter));
+	if (!adapter)
+		abort();
+	list->adapters = adapter;
+	adapter += list->count++;
+	*adapter = (struct info_adapter){.line = NULL};
+	snprintf(adapter->name, sizeof(adapter->name), "%s", name);
+	return adapter;
+}
+
+/* One adapter per name, though a name can be listed under both thread safeties. */
+static int info_list_make(struct info_list *list, const char *only)
+{
+	DAT_PROVIDER_INFO *infos = NULL;
+	DAT_COUNT count = info_providers_get(&infos);
+
+	if (count < 0 && !only)
+		return -1;
+	for (DAT_COUNT i = 0; i < count; i++) {
+		struct info_adapter *adapter;
+
+		if (only && strcmp(only, infos[i].ia_name) != 0)
+			continue;
+		adapter = info_list_add(list, infos[i].ia_name);
+		if (infos[i].is_thread_safe)
+			adapter->is_thread_safe_listed = true;
+		else
+			adapter->is_unsafe_listed = true;
+	}
+	free(infos);
+	/* built-in adapters open by name even where a file hides them from the list */
+	if (only)
+		info_list_add(list, only);
+	return 0;
+}
+
+/* The library that serves the adapter: the loaded file when it is loaded. */
+static void info_library_find(struct info_adapter *adapter)
+{
+	const char *name = "?";
+	struct link_map *map;
+	void *handle;
+
+	if (adapter->line)
+		name = adapter->line->library;
+	else if (strncmp(adapter->name, "soft-", 5) == 0)
+		name = "libdat-soft.so.1";
+	else if (strncmp(adapter->name, "verbs-", 6) == 0)
+		name = "libdat-verbs.so.1";
+	snprintf(adapter->library, sizeof(adapter->library), "%s", name);
+	handle = dlopen(name, RTLD_LAZY | RTLD_NOLOAD);
+	if (!handle)
+		return;
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &map) == 0 && map->l_name[0] != '\0')
+		snprintf(adapter->library, sizeof(adapter->library), "%s", map->l_name);
+	dlclose(handle);
+}
+
+static void info_adapter_fill(struct info_adapter *adapter, const struct info_sources *sources)
+{
+	for (const struct info_line *line = sources->lines; line; line = line->next) {
+		if (strcmp(line->name, adapter->name) == 0) {
+			adapter->line = line;
+			break;
+		}
+	}
+	info_adapter_open(adapter);
+	info_library_find(adapter);
+}
+
+static const char *info_safety_text(const struct info_adapter *adapter)
+{
+	if (adapter->is_thread_safe_listed)
+		return adapter->is_unsafe_listed ? "both" : "yes";
+	if (adapter->is_unsafe_listed)
+		return "no";
+	/* opened by name only */
+	return adapter->provider_attr && adapter->provider_attr->is_thread_safe ? "yes" : "no";
+}
+
+static void info_print_short(const struct info_list *list, const struct info_sources *sources)
+{
+	char address[64], source[512];
+	int width = 8;
+
+	for (size_t i = 0; i < list->count; i++) {
+		int len = (int)strlen(list->adapters[i].name);
+
+		width = len > width ? len : width;
+	}
+	printf("%-*s  %-15s  %-11s  %-20s  %s\n", width, "name", "address", "thread safe", "source",
+	       "library");
+	for (size_t i = 0; i < list->count; i++) {
+		const struct info_adapter *adapter = &list->adapters[i];
+
+		if (adapter->provider_attr)
+			tool_address_text(adapter->ia_attr.ia_address_ptr, address,
+					  sizeof(address));
+		else
+			snprintf(address, sizeof(address), "does not open");
+		printf("%-*s  %-15s  %-11s  %-20s  %s\n", width, adapter->name, address,
+		       info_safety_text(adapter),
+		       info_source_text(sources, adapter, source, sizeof(source)),
+		       adapter->library);
+	}
+}
+
+static void info_print_verbose(const struct info_list *list, const struct info_sources *sources)
+{
+	char text[512];
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct info_adapter *adapter = &list->adapters[i];
+
+		printf("%s%s\n", i ? "\n" : "", adapter->name);
+		printf("  %-38s %s\n", "source",
+		       info_source_text(sources, adapter, text, sizeof(text)));
+		if (adapter->line)
+			printf("  %-38s \"%s\"\n", "instance data", adapter->line->instance_data);
+		printf("  %-38s %s\n", "library", adapter->library);
+		printf("  %-38s %s\n", "listed as thread safe", info_safety_text(adapter));
+		if (adapter->provider_attr)
+			info_attr_print(adapter);
+		else
+			printf("  does not open: %s\n",
+			       tool_return_text(adapter->open_code, text, sizeof(text)));
+	}
+	if (sources->other_version_count + sources->nondefault_count > 0)
+		printf("\n%s: %u entries of another API version, %u not default: not for listing\n",
+		       sources->file.path, sources->other_version_count, sources->nondefault_count);
+}
+
+static void info_print_adapter_json(const struct info_adapter *adapter,
+				    const struct info_sources *sources)
+{
+	char text[512];
+
+	printf("{\"name\": ");
+	tool_json_string(stdout, adapter->name);
+	printf(", \"source\": ");
+	tool_json_string(stdout, info_source_text(sources, adapter, text, sizeof(text)));
+	printf(", \"library\": ");
+	tool_json_string(stdout, adapter->library);
+	printf(", \"thread_safe\": \"%s\", ", info_safety_text(adapter));
+	if (adapter->line) {
+		printf("\"instance_data\": ");
+		tool_json_string(stdout, adapter->line->instance_data);
+		printf(", ");
+	}
+	if (adapter->provider_attr) {
+		info_attr_print_json(adapter);
+	} else {
+		printf("\"error\": ");
+		tool_json_string(stdout, tool_return_text(adapter->open_code, text, sizeof(text)));
+	}
+	printf("}");
+}
+
+static void info_print_json(const struct info_list *list, const struct info_sources *sources)
+{
+	printf("{\"file\": ");
+	tool_json_string(stdout, sources->file.text ? sources->file.path : "");
+	printf(", \"skipped\": [");
+	for (const struct info_skipped *line = sources->skipped; line; line = line->next) {
+		printf("%s{\"line\": %u, \"reason\": ", line == sources->skipped ? "" : ", ",
+		       line->number);
+		tool_json_string(stdout, line->reason);
+		printf("}");
+	}
+	printf("],\n\"adapters\": [");
+	for (size_t i = 0; i < list->count; i++) {
+		printf("%s\n", i ? "," : "");
+		info_print_adapter_json(&list->adapters[i], sources);
+	}
+	printf("\n]}\n");
+}
+
+static int info_result(const struct info_list *list, const struct info_sources *sources)
+{
+	char text[160];
+	int result = TOOL_EXIT_OK;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct info_adapter *adapter = &list->adapters[i];
+
+		if (adapter->open_code == DAT_SUCCESS)
+			continue;
+		tool_complain("%s: dat_ia_open: %s", adapter->name,
+			      tool_return_text(adapter->open_code, text, sizeof(text)));
+		result = 1;
+	}
+	for (const struct info_skipped *line = sources->skipped; line; line = line->next)
+		tool_complain("%s:%u: line skipped: %s", sources->file.path, line->number,
+			      line->reason);
+	if (list->count == 0) {
+		tool_complain("no adapter%s%s", sources->file.text ? " in " : "",
+			      sources->file.text ? sources->file.path : "");
+		result = TOOL_EXIT_FAILED;
+	}
+	return result;
+}
+
+static int info_run(enum info_format format, const char *only)
+{
+	struct info_list list = {.adapters = NULL};
+	struct info_sources sources;
+	int result = TOOL_EXIT_FAILED;
+
+	if (info_sources_read(&sources) != 0 || info_list_make(&list, only) != 0)
+		goto out;
+	for (size_t i = 0; i < list.count; i++) {
+		if (format == INFO_NAMES)
+			printf("%s\n", list.adapters[i].name);
+		else
+			info_adapter_fill(&list.adapters[i], &sources);
+	}
+	if (format == INFO_SHORT && list.count > 0)
+		info_print_short(&list, &sources);
+	else if (format == INFO_VERBOSE)
+		info_print_verbose(&list, &sources);
+	else if (format == INFO_JSON)
+		info_print_json(&list, &sources);
+	fflush(stdout);
+	result = info_result(&list, &sources);
+	for (size_t i = 0; i < list.count; i++)
+		info_adapter_close(&list.adapters[i]);
+out:
+	free(list.adapters);
+	info_sources_free(&sources);
+	return result;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{"verbose", no_argument, NULL, 'v'},	  {"list", no_argument, NULL, 'l'},
+		{"json", no_argument, NULL, 'j'},	  {"help", no_argument, NULL, 'h'},
+		{"device", required_argument, NULL, 'd'}, {NULL, 0, NULL, 0},
+	};
+	enum info_format format = INFO_SHORT;
+	const char *only = NULL;
+	int option;
+
+	tool_name = "dat_info";
+	while ((option = getopt_long(argc, argv, "vljd:h", longs, NULL)) != -1) {
+		switch (option) {
+		case 'v':
+			format = INFO_VERBOSE;
+			break;
+		case 'l':
+			format = INFO_NAMES;
+			break;
+		case 'j':
+			format = INFO_JSON;
+			break;
+		case 'd':
+			only = optarg;
+			break;
+		case 'h':
+			fputs(info_usage, stdout);
+			return TOOL_EXIT_OK;
+		default:
+			fputs(info_usage, stderr);
+			return TOOL_EXIT_USAGE;
+		}
+	}
+	if (optind < argc) {
+		fputs(info_usage, stderr);
+		return TOOL_EXIT_USAGE;
+	}
+	return info_run(format, only);
+}

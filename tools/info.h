@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The parts of dat_info: where adapters come from (info_source.c), what an open adapter says about
+ * itself (info_attr.c), and the listings made of both (dat_info.c).
+ */
+#ifndef TOOLS_INFO_H
+#define TOOLS_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <dat/udat.h>
+
+#include "registry/conf.h"
+
+/* One line of the registry file that can serve a 1.x adapter. */
+struct info_line {
+	struct info_line *next;
+	unsigned number;
+	char *name;
+	char *library;
+	char *instance_data;
+	bool is_thread_safe;
+};
+
+struct info_skipped {
+	struct info_skipped *next;
+	unsigned number;
+	const char *reason;
+};
+
+/* What the registry file says. */
+struct info_sources {
+	struct registry_conf_file file;
+	struct info_line *lines;
+	struct info_skipped *skipped;
+	unsigned other_version_count; /* lines of another API version */
+	unsigned nondefault_count;
+};
+
+/* An adapter with all that is shown about it. */
+struct info_adapter {
+	char name[DAT_NAME_MAX_LENGTH];
+	bool is_thread_safe_listed; /* under which values the registry lists it */
+	bool is_unsafe_listed;
+	const struct info_line *line; /* first line that defines it; NULL: built in */
+	char library[512];	      /* the path that was loaded, or the name that was to be */
+	DAT_RETURN open_code;
+	DAT_IA_HANDLE ia; /* open while the attributes are shown */
+	DAT_IA_ATTR ia_attr;
+	DAT_PROVIDER_ATTR *provider_attr; /* NULL when it could not be opened */
+};
+
+int info_sources_read(struct info_sources *sources_out);
+void info_sources_free(struct info_sources *sources);
+/* "/etc/dat.conf:3" or "built-in" */
+const char *info_source_text(const struct info_sources *sources, const struct info_adapter *adapter,
+			     char *text, size_t size);
+
+/* Opens the adapter and asks for its attributes; open_code tells whether that worked. */
+void info_adapter_open(struct info_adapter *adapter);
+void info_adapter_close(struct info_adapter *adapter);
+
+void info_attr_print(const struct info_adapter *adapter);
+/* Members `"ia": {...}, "provider": {...}` of a JSON object. */
+void info_attr_print_json(const struct info_adapter *adapter);
+
+#endif

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * One opened adapter with what a program needs around a connection: a zone, four event
+ * dispatchers, registered buffers, and the steps of setting up and ending a connection as calls
+ * that return when the step is done. The tools and the soak test are written in these steps.
+ *
+ * Calls return 0 or a negative errno and have then said what went wrong: -EIO a DAT call failed,
+ * -ETIMEDOUT nothing happened in time, -ECONNRESET a transfer failed, -ECONNREFUSED it did not
+ * come about, -EINTR the user asked to stop (nothing said).
+ */
+#ifndef TOOLS_SESSION_H
+#define TOOLS_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <dat/udat.h>
+
+struct session {
+	DAT_IA_HANDLE ia;
+	DAT_EVD_HANDLE async_evd;
+	DAT_PZ_HANDLE pz;
+	DAT_EVD_HANDLE cr_evd;
+	DAT_EVD_HANDLE connect_evd;
+	DAT_EVD_HANDLE recv_evd;
+	DAT_EVD_HANDLE request_evd;
+	struct sockaddr_storage address; /* of the adapter */
+	uint32_t timeout_ms;		 /* for each step of a connection and each transfer */
+	bool is_polling;		 /* dequeue in a loop instead of waiting */
+};
+
+struct session_buffer {
+	unsigned char *data;
+	size_t len;
+	DAT_LMR_HANDLE lmr;
+	DAT_LMR_CONTEXT lmr_context;
+	DAT_RMR_CONTEXT rmr_context;
+};
+
+/* What the peer said with its request or its answer. */
+struct session_private {
+	unsigned char data[256];
+	size_t len;
+};
+
+int session_open(struct session *session, const char *adapter, bool is_polling,
+		 uint32_t timeout_ms);
+void session_close(struct session *session);
+
+int session_buffer_create(struct session *session, size_t len, struct session_buffer *buffer_out);
+void session_buffer_destroy(struct session_buffer *buffer);
+
+/* Takes the next event. timeout_ms 0 waits for ever. Says nothing on -ETIMEDOUT. */
+int session_wait(struct session *session, DAT_EVD_HANDLE evd, uint32_t timeout_ms,
+		 DAT_EVENT *event_out);
+
+/* Listens; qualifier 0 on input lets the provider choose, and is filled in. */
+int session_listen(struct session *session, DAT_CONN_QUAL *qualifier, DAT_PSP_HANDLE *psp_out);
+
+int session_endpoint_create(struct session *session, DAT_EP_HANDLE *endpoint_out);
+
+/* Connects; the peer's private data are stored in `answer_out`. */
+int session_connect(struct session *session, DAT_EP_HANDLE endpoint, struct sockaddr *address,
+		    DAT_CONN_QUAL qualifier, const void *private_data, size_t private_len,
+		    struct session_private *answer_out);
+
+/* Waits (for ever) for a connection request and reads its private data. */
+int session_request_wait(struct session *session, DAT_CR_HANDLE *request_out,
+			 struct session_private *hello_out);
+int session_accept(struct session *session, DAT_CR_HANDLE request, DAT_EP_HANDLE endpoint,
+		   const void *private_data, size_t private_len);
+
+/*
+ * Ends the connection and waits for its event, then takes the completions of flushed transfers.
+ * With `is_ours` false it only waits for the peer to end it.
+ */
+int session_disconnect(struct session *session, DAT_EP_HANDLE endpoint, bool is_ours);
+
+int session_post_recv(struct session_buffer *buffer, size_t offset, size_t len,
+		      DAT_EP_HANDLE endpoint, uint64_t cookie);
+int session_post_send(struct session_buffer *buffer, size_t offset, size_t len,
+		      DAT_EP_HANDLE endpoint);
+int session_post_rdma(struct session_buffer *buffer, size_t len, DAT_EP_HANDLE endpoint,
+		      const DAT_RMR_TRIPLET *remote, bool is_read);
+
+/*
+ * Takes one completion. Flushed, because the connection ended: -ENOTCONN, and nothing is said, for
+ * that may be what was waited for. Otherwise not successful: says so and returns -ECONNRESET.
+ */
+int session_complete(struct session *session, DAT_EVD_HANDLE evd, uint64_t *cookie_out,
+		     size_t *len_out);
+
+#endif
