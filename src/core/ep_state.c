@@ -54,19 +54,18 @@ static const struct transition {
 	{CORE_EP_RESET, BIT(DISCONNECTED), DAT_EP_STATE_UNCONNECTED, 0, "reset"},
 };
 
-/* The columns of the legality matrix, in the order of the specification. */
-static const DAT_EP_STATE columns[] = {
-	DAT_EP_STATE_UNCONNECTED,
-	DAT_EP_STATE_RESERVED,
-	DAT_EP_STATE_PASSIVE_CONNECTION_PENDING,
-	DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING,
-	DAT_EP_STATE_ACTIVE_CONNECTION_PENDING,
-	DAT_EP_STATE_COMPLETION_PENDING,
-	DAT_EP_STATE_CONNECTED,
-	DAT_EP_STATE_DISCONNECT_PENDING,
-	DAT_EP_STATE_DISCONNECTED,
+/* The column of the legality matrix for each state, counted from 1; 0: no endpoint is in it. */
+static const uint8_t columns[STATES] = {
+	[DAT_EP_STATE_UNCONNECTED] = 1,
+	[DAT_EP_STATE_RESERVED] = 2,
+	[DAT_EP_STATE_PASSIVE_CONNECTION_PENDING] = 3,
+	[DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING] = 4,
+	[DAT_EP_STATE_ACTIVE_CONNECTION_PENDING] = 5,
+	[DAT_EP_STATE_COMPLETION_PENDING] = 6,
+	[DAT_EP_STATE_CONNECTED] = 7,
+	[DAT_EP_STATE_DISCONNECT_PENDING] = 8,
+	[DAT_EP_STATE_DISCONNECTED] = 9,
 };
-#define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
 /* o legal, n no effect, f flushed, - refused */
 static const struct {
@@ -104,21 +103,18 @@ static const DAT_RETURN_SUBTYPE state_subtypes[STATES] = {
 
 enum core_ep_verdict core_ep_asks(const struct core_ep *ep, enum core_ep_call call)
 {
-	for (size_t i = 0; i < COLUMNS; i++) {
-		if (columns[i] != ep->state)
-			continue;
-		switch (matrix[call].verdicts[i]) {
-		case 'o':
-			return CORE_EP_OK;
-		case 'n':
-			return CORE_EP_NOP;
-		case 'f':
-			return CORE_EP_FLUSH;
-		default:
-			return CORE_EP_NO;
-		}
+	unsigned int column = columns[ep->state];
+
+	switch (column ? matrix[call].verdicts[column - 1] : '-') {
+	case 'o':
+		return CORE_EP_OK;
+	case 'n':
+		return CORE_EP_NOP;
+	case 'f':
+		return CORE_EP_FLUSH;
+	default:
+		return CORE_EP_NO;
 	}
-	return CORE_EP_NO;
 }
 
 DAT_RETURN core_ep_bad_state(DAT_EP_STATE state)

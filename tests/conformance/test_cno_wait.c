@@ -310,7 +310,7 @@ static void cno_wait__signal_and_event__notification_never_lost(void **state)
 
 /* --- cancellation --- */
 
-static const int cancel_types[] = {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS};
+static const int cancel_types[] = {PTHREAD_CANCEL_DEFERRED, DT_CANCEL_ANYWHERE};
 
 /* CNO-WAIT-28: the CNO has no waiter then, and works */
 static void cno_wait__cancelled__leaves_no_trace(void **state)

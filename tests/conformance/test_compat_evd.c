@@ -273,7 +273,7 @@ static bool evd_has_waiter(void *arg)
 static void evd_wait__thread_cancelled__evd_is_free_again(void **state)
 {
 	struct rig *rig = *state;
-	static const int types[] = {PTHREAD_CANCEL_DEFERRED, PTHREAD_CANCEL_ASYNCHRONOUS};
+	static const int types[] = {PTHREAD_CANCEL_DEFERRED, DT_CANCEL_ANYWHERE};
 
 	for (unsigned round = 0; round < 20; round++) {
 		struct cancelled cancelled = {.evd = rig->b.recv, .type = types[round % 2]};

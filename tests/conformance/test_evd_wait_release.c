@@ -169,7 +169,7 @@ static void evd_wait__cancelled_deferred__gives_up_the_evd(void **state)
 /* EVD-WAIT-39 */
 static void evd_wait__cancelled_asynchronously__gives_up_the_evd(void **state)
 {
-	cancel_blocked(*state, PTHREAD_CANCEL_ASYNCHRONOUS);
+	cancel_blocked(*state, DT_CANCEL_ANYWHERE);
 }
 
 /* EVD-WAIT-39: the cancellation meets the call at any point of it; no event reaches threshold */
@@ -199,7 +199,7 @@ static void evd_wait__deferred_cancel_at_any_time__no_lock_left(void **state)
 /* EVD-WAIT-39 */
 static void evd_wait__asynchronous_cancel_at_any_time__no_lock_left(void **state)
 {
-	cancel_anywhere(*state, PTHREAD_CANCEL_ASYNCHRONOUS);
+	cancel_anywhere(*state, DT_CANCEL_ANYWHERE);
 }
 
 /* EVD-WAIT-39: the event that would satisfy the call comes with the cancellation: either the call

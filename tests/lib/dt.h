@@ -157,6 +157,21 @@ void dt_peer_join(struct dt_peer *peer); /* must end by itself with success */
 
 /* --- threads and time --- */
 
+/*
+ * PTHREAD_CANCEL_ASYNCHRONOUS, where a thread can be ended at any instruction: in the thread
+ * sanitizer it would be ended inside the sanitizer's own runtime, with the locks of that held.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define DT_CANCEL_ANYWHERE PTHREAD_CANCEL_DEFERRED
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define DT_CANCEL_ANYWHERE PTHREAD_CANCEL_DEFERRED
+#endif
+#endif
+#ifndef DT_CANCEL_ANYWHERE
+#define DT_CANCEL_ANYWHERE PTHREAD_CANCEL_ASYNCHRONOUS
+#endif
+
 uint64_t dt_now_us(void); /* monotonic */
 /* Polls cond(arg) until true; asserts within DT_WAIT_US. */
 void dt_until(bool (*cond)(void *arg), void *arg);

@@ -29,6 +29,7 @@ struct hostile {
 	struct shm_segment *segment;
 	struct shm_side *mine;
 	struct soft_key_entry *table;
+	uint32_t produced; /* where the next entry goes */
 };
 
 static uint8_t token[SHM_TOKEN_SIZE] = "so it can read";
@@ -158,6 +159,7 @@ static const struct sockaddr_in *own_address(struct conn_fixture *f)
 
 static void hostile_connect(struct hostile *h, struct conn_fixture *f, struct dt_ep *ep)
 {
+	h->produced = 0;
 	hostile_ask(h, own_address(f), f->listener.qual);
 	dt_ok(dat_cr_accept(dt_request(&f->listener), ep->ep, 0, NULL));
 	hostile_ready(h);
@@ -180,12 +182,12 @@ static void hostile_put_send(struct hostile *h, uint32_t len)
 		.payload = len,
 		.length = len,
 	};
-	const uint32_t at = atomic_load(&h->mine->request_produced) & ~31u;
+	const uint32_t at = h->produced;
 
 	assert_int_equal(len % SHM_ENTRY_ALIGN, 0);
-	entry.size = SHM_ENTRY_ALIGN + len;
+	entry.stamp = SHM_STAMP(at);
+	h->produced += SHM_ENTRY_ALIGN + len;
 	memcpy(h->segment->request[SHM_ACTIVE] + at % SHM_REQUEST_RING, &entry, sizeof(entry));
-	atomic_store(&h->mine->request_produced, at + entry.size);
 }
 
 /* Two of ours still find each other, at once (the best of three: the machine may be busy). */

@@ -24,7 +24,7 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 		return;
 	/* what was done for the peer is told before the end is (DTO-52) */
 	if (shm_conn_state(conn) == SHM_ESTABLISHED)
-		shm_conn_flush(conn);
+		shm_conn_flush(conn, false);
 	core_log(CORE_LOG_CONN, "connection %llu with process %d ends with event 0x%x%s",
 		 (unsigned long long)conn->id, (int)conn->remote.pid, (unsigned int)end,
 		 conn->is_peer_gone ? ", the peer has gone" : "");

@@ -97,15 +97,14 @@ static void make_rings(struct shm_conn *conn)
 	conn->mine = &segment->side[self];
 	conn->theirs = &segment->side[peer];
 	shm_producer_init(&conn->request_out, segment->request[self], SHM_REQUEST_RING,
-			  &conn->mine->request_produced, &conn->theirs->request_consumed);
+			  &conn->theirs->request_consumed);
 	shm_producer_init(&conn->response_out, segment->response[self], SHM_RESPONSE_RING,
-			  &conn->mine->response_produced, &conn->theirs->response_consumed);
+			  &conn->theirs->response_consumed);
 	shm_consumer_init(&conn->request_in, segment->request[peer], SHM_REQUEST_RING,
-			  SHM_REQUEST_PAYLOAD, &conn->mine->request_consumed,
-			  &conn->theirs->request_produced);
+			  SHM_REQUEST_PAYLOAD, &conn->mine->request_consumed);
 	shm_consumer_init(&conn->response_in, segment->response[peer], SHM_RESPONSE_RING,
-			  SHM_RESPONSE_PAYLOAD, &conn->mine->response_consumed,
-			  &conn->theirs->response_produced);
+			  SHM_RESPONSE_PAYLOAD, &conn->mine->response_consumed);
+	shm_conn_note(conn);
 	/* armed from the start: whatever comes first wakes the service thread */
 	atomic_store_explicit(&conn->mine->armed, 1, memory_order_relaxed);
 }

@@ -37,6 +37,9 @@ enum shm_state {
 	SHM_ENDED,	 /* the endpoint has let it go */
 };
 
+/* Not the index of an entry: there is no use in looking for one. */
+#define SHM_STUCK 1u
+
 /* What became of a request: core_req.transport.word[0]; word[1] is the bytes already moved. */
 enum shm_req_state {
 	SHM_REQ_NEW,
@@ -152,9 +155,11 @@ struct shm_conn {
 
 	/* the peer's requests */
 	struct shm_consumer request_in;
-	uint32_t request_looked; /* the peer's index up to which a pass has taken what it could */
+	bool is_stuck; /* the entry at the head waits for something else than news of the peer */
 	struct shm_producer response_out;
-	uint32_t done;
+	uint32_t done;		 /* messages and ring writes that are carried out */
+	uint32_t told;		 /* ... of which the peer can know */
+	bool is_telling;	 /* a long one is among them: the peer waits for its memory */
 	bool is_response_wanted; /* the response ring was full */
 	struct shm_arrival arrival;
 	struct shm_inbound write;
@@ -162,9 +167,10 @@ struct shm_conn {
 	_Atomic uint32_t local_announce; /* key of our own table that we work on for the peer */
 
 	/* news: what was seen at the end of the last pass; relaxed, hints only */
-	_Atomic uint32_t seen_request;
-	_Atomic uint32_t seen_response;
+	_Atomic uint32_t seen_request;	/* where the next entry will stand, or SHM_STUCK */
+	_Atomic uint32_t seen_response; /* the same */
 	_Atomic uint32_t seen_done;
+	_Atomic bool owes_done; /* `told` lags behind */
 	_Atomic uint32_t seen_waits;
 	_Atomic uint32_t seen_request_space;
 	_Atomic uint32_t seen_response_space;
@@ -212,6 +218,15 @@ static inline enum shm_state shm_conn_state(const struct shm_conn *conn)
 {
 	/* acquire: pairs with the release in shm_conn_set_state */
 	return (enum shm_state)atomic_load_explicit(&conn->state, memory_order_acquire);
+}
+
+/* Completes the entry that was reserved last; it tells what is done. */
+static inline void shm_conn_commit(struct shm_conn *conn, struct shm_producer *ring,
+				   struct shm_entry *entry)
+{
+	entry->done = conn->done;
+	conn->told = conn->done;
+	shm_producer_commit(ring, entry);
 }
 
 static inline void shm_conn_set_state(struct shm_conn *conn, enum shm_state state)
@@ -292,15 +307,20 @@ int shm_conn_pass(struct shm_conn *conn, struct core_ep *ep);
 void shm_conn_go_on(struct shm_conn *conn);
 /* Everything that is complete in the rings of a peer that has gone; EP locked. */
 void shm_conn_drain(struct shm_conn *conn, struct core_ep *ep);
-/* Publishes what this side has taken and made, and wakes the peer if it sleeps. */
-void shm_conn_flush(struct shm_conn *conn);
+/*
+ * Publishes what this side has taken and made, and wakes the peer if it sleeps. is_lazy: what is
+ * done may be told by the next entry that goes out, or by the next pass.
+ */
+void shm_conn_flush(struct shm_conn *conn, bool is_lazy);
 /* Goes to sleep: false when there is something to do first. EP locked. */
 bool shm_conn_arm(struct shm_conn *conn);
 void shm_conn_disarm(struct shm_conn *conn);
 void shm_conn_note(struct shm_conn *conn);
 
 /* --- tx.c, rx.c: parts of a pass; > 0 something happened, 0, or -EPROTO --- */
+/* The peer's word of what is done, and the same from an entry of a ring. */
 int shm_tx_acks(struct shm_conn *conn, struct core_ep *ep);
+int shm_tx_told(struct shm_conn *conn, struct core_ep *ep, uint32_t done);
 int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
 /* The peer could not carry out what `failed` names. */
 int shm_tx_failed(struct shm_conn *conn, struct core_ep *ep, uint32_t failed);

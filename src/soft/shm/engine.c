@@ -389,19 +389,42 @@ struct shm_conn *shm_engine_rotate(struct shm_engine *engine)
 	return conn;
 }
 
-/* Lets an armed connection go from the list when polls have found nothing for long. */
-static void count_idle_poll(struct shm_engine *engine, struct shm_conn *conn)
+/*
+ * The first active connection of which there is news, with a reference; it and those without news
+ * before it go to the end of the list. *looks is how many may be looked at. NULL: none of them. One
+ * that polls have found quiet for long is left in *dropped_out, with the list's reference.
+ */
+static struct shm_conn *next_with_news(struct shm_engine *engine, uint32_t *looks,
+				       struct shm_conn **dropped_out)
 {
-	bool is_dropped = false;
+	struct shm_conn *found = NULL;
 
-	if (atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed))
-		return;
+	*dropped_out = NULL;
 	pthread_mutex_lock(&engine->lock);
-	if (++conn->idle_polls > SHM_IDLE_POLLS)
-		is_dropped = deactivate_locked(engine, conn);
+	while (*looks && engine->active_first && !found && !*dropped_out) {
+		struct shm_conn *conn = engine->active_first;
+
+		--*looks;
+		if (conn->next_active) {
+			unlink_locked(engine, conn);
+			append_locked(engine, conn);
+		}
+		if (shm_conn_has_news(conn)) {
+			shm_conn_get(conn);
+			conn->idle_polls = 0;
+			found = conn;
+		} else if (!atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed) &&
+			   ++conn->idle_polls > SHM_IDLE_POLLS && deactivate_locked(engine, conn)) {
+			*dropped_out = conn;
+		}
+	}
 	pthread_mutex_unlock(&engine->lock);
-	if (!is_dropped)
-		return;
+	return found;
+}
+
+/* A quiet, armed connection was taken off the list: only if it stays quiet. */
+static void let_go(struct shm_engine *engine, struct shm_conn *conn)
+{
 	/* full fence: pairs with that in shm_conn_go_on; whoever comes second puts it back */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (shm_conn_has_news(conn))
@@ -409,50 +432,58 @@ static void count_idle_poll(struct shm_engine *engine, struct shm_conn *conn)
 	shm_conn_put(conn);
 }
 
+static int drive(struct shm_engine *engine, struct shm_conn *conn)
+{
+	struct core_ep *ep = shm_conn_enter(conn);
+	int happened = 0;
+
+	if (!ep) {
+		shm_engine_deactivate(engine, conn);
+		return 0;
+	}
+	if (shm_conn_state(conn) == SHM_ESTABLISHED)
+		happened = shm_conn_pass(conn, ep);
+	core_ep_leave(ep);
+	return happened;
+}
+
 int shm_engine_look(struct shm_engine *engine)
 {
 	/* relaxed: a connection that is added meanwhile is found by the next call */
-	uint32_t count = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
+	uint32_t looks = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
 	int happened = 0;
 
-	for (count = count < POLL_MOST ? count : POLL_MOST; count; count--) {
-		struct shm_conn *conn = shm_engine_rotate(engine);
-		struct core_ep *ep;
+	if (looks > POLL_MOST)
+		looks = POLL_MOST;
+	while (looks) {
+		struct shm_conn *dropped;
+		struct shm_conn *conn = next_with_news(engine, &looks, &dropped);
 
-		if (!conn)
+		if (dropped)
+			let_go(engine, dropped);
+		if (conn) {
+			happened += drive(engine, conn);
+			shm_conn_put(conn);
+		} else if (!dropped) {
 			break;
-		if (!shm_conn_has_news(conn)) {
-			count_idle_poll(engine, conn);
-		} else if ((ep = shm_conn_enter(conn)) != NULL) {
-			conn->idle_polls = 0; /* a race with the count costs nothing */
-			if (shm_conn_state(conn) == SHM_ESTABLISHED)
-				happened += shm_conn_pass(conn, ep);
-			core_ep_leave(ep);
-		} else {
-			shm_engine_deactivate(engine, conn);
 		}
-		/* leaving may have run an agent of the consumer, and that may have closed all */
-		if (atomic_load_explicit(&engine->is_stopping, memory_order_relaxed))
-			count = 1;
-		shm_conn_put(conn);
 	}
 	return happened;
 }
 
+/* The caller keeps the instance: it has an event dispatcher or a notification object of it busy. */
 int shm_engine_progress(struct shm_engine *engine)
 {
-	int happened;
+	uint64_t polls;
 
 	if (!atomic_load_explicit(&engine->active_count, memory_order_relaxed))
 		return 0;
-	shm_engine_get(engine);
 	/* relaxed, and lost counts do not matter: the service thread looks for any change */
-	atomic_fetch_add_explicit(&engine->polls, 1, memory_order_relaxed);
+	polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
+	atomic_store_explicit(&engine->polls, polls + 1, memory_order_relaxed);
 	if (atomic_load_explicit(&engine->is_left, memory_order_relaxed))
 		atomic_store_explicit(&engine->is_left, false, memory_order_relaxed);
-	happened = shm_engine_look(engine);
-	shm_engine_put(engine);
-	return happened;
+	return shm_engine_look(engine);
 }
 
 int shm_engine_arm(struct shm_engine *engine)
@@ -460,7 +491,6 @@ int shm_engine_arm(struct shm_engine *engine)
 	uint32_t count = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
 	int busy = 0;
 
-	shm_engine_get(engine);
 	/* the first one that has news is answer enough */
 	for (; count && !busy; count--) {
 		struct shm_conn *conn = shm_engine_rotate(engine);
@@ -480,7 +510,6 @@ int shm_engine_arm(struct shm_engine *engine)
 	 * hint: a thread that still polls takes it back */
 	if (!busy)
 		atomic_store(&engine->is_left, true);
-	shm_engine_put(engine);
 	return busy;
 }
 

@@ -71,7 +71,7 @@ static void settle(struct shm_conn *conn)
 		shm_conn_later(conn);
 		return;
 	}
-	shm_conn_flush(conn);
+	shm_conn_flush(conn, true);
 	shm_conn_note(conn);
 	shm_conn_go_on(conn);
 	if (atomic_load_explicit(&conn->has_more, memory_order_relaxed))

@@ -15,6 +15,15 @@
 
 #define DRAIN_PASSES 256u
 #define WAKE_AGAIN_NS 10000000u
+#define SHM_UNTOLD 16u /* messages done that wait to be told at most */
+
+static bool has_entry(const struct shm_consumer *ring, const _Atomic uint32_t *seen)
+{
+	/* relaxed: see below. Bytes and size of the ring are constant */
+	uint32_t index = atomic_load_explicit(seen, memory_order_relaxed);
+
+	return index != SHM_STUCK && shm_ring_has_entry(ring->bytes, ring->size, index);
+}
 
 bool shm_conn_has_news(const struct shm_conn *conn)
 {
@@ -22,9 +31,9 @@ bool shm_conn_has_news(const struct shm_conn *conn)
 
 	/* relaxed throughout: only a hint whether to take the lock and look properly */
 #define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
-	return WORD(theirs->request_produced) != WORD(conn->seen_request) ||
-	       WORD(theirs->done) != WORD(conn->seen_done) ||
-	       WORD(theirs->response_produced) != WORD(conn->seen_response) ||
+	return has_entry(&conn->request_in, &conn->seen_request) ||
+	       (int32_t)(WORD(theirs->done) - WORD(conn->seen_done)) > 0 ||
+	       has_entry(&conn->response_in, &conn->seen_response) || WORD(conn->owes_done) ||
 	       WORD(theirs->waits) != WORD(conn->seen_waits) || WORD(theirs->failed) != 0 ||
 	       WORD(conn->has_more) ||
 	       (WORD(conn->wants_space) &&
@@ -36,9 +45,11 @@ bool shm_conn_has_news(const struct shm_conn *conn)
 void shm_conn_note(struct shm_conn *conn)
 {
 #define NOTE(word, value) atomic_store_explicit(&conn->word, value, memory_order_relaxed)
-	NOTE(seen_request, conn->request_looked);
-	NOTE(seen_response, conn->response_in.produced);
+	NOTE(seen_request, conn->is_stuck ? SHM_STUCK : conn->request_in.consumed);
+	/* none can come, and its line need not be looked at */
+	NOTE(seen_response, conn->reads ? conn->response_in.consumed : SHM_STUCK);
 	NOTE(seen_done, conn->acked);
+	NOTE(owes_done, conn->told != conn->done);
 	NOTE(seen_waits, conn->peer_waits);
 	NOTE(seen_request_space, conn->request_out.consumed);
 	NOTE(seen_response_space, conn->response_out.consumed);
@@ -68,7 +79,27 @@ static void wake_peer(struct shm_conn *conn)
 	shm_count(conn->engine, SHM_COUNT_WAKE);
 }
 
-void shm_conn_flush(struct shm_conn *conn)
+/*
+ * Tells the peer what is done for it. A store to a line that the peer polls, which what is sent
+ * next would have to wait for: so a little of it waits for an entry that tells it as well, or for
+ * the next pass, whichever comes first. What frees much memory of the peer does not wait.
+ */
+static bool tell_done(struct shm_conn *conn, bool is_lazy)
+{
+	/* while it is disarmed somebody looks at it again soon */
+	is_lazy = is_lazy && !conn->is_telling &&
+		  atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
+	if (conn->told == conn->done || (is_lazy && conn->done - conn->told < SHM_UNTOLD))
+		return false;
+	conn->told = conn->done;
+	conn->is_telling = false;
+	/* release: pairs with the acquire in shm_tx_acks; the message is placed by then */
+	SHM_TELL();
+	atomic_store_explicit(&conn->mine->done, conn->done, memory_order_release);
+	return true;
+}
+
+void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 {
 	struct shm_side *mine = conn->mine;
 	uint32_t waits = (conn->arrival.is_blocked ? SHM_WAITS_RECEIVE : 0) |
@@ -79,12 +110,7 @@ void shm_conn_flush(struct shm_conn *conn)
 	is_news |= shm_producer_publish(&conn->response_out);
 	is_news |= shm_consumer_release(&conn->request_in);
 	is_news |= shm_consumer_release(&conn->response_in);
-	if (atomic_load_explicit(&mine->done, memory_order_relaxed) != conn->done) {
-		/* release: pairs with the acquire in shm_tx_acks; the message is placed by then */
-		SHM_TELL();
-		atomic_store_explicit(&mine->done, conn->done, memory_order_release);
-		is_news = true;
-	}
+	is_news |= tell_done(conn, is_lazy);
 	if (atomic_load_explicit(&mine->waits, memory_order_relaxed) != waits) {
 		/* release, behind `done`: what is waited for is not among that */
 		atomic_store_explicit(&mine->waits, waits, memory_order_release);
@@ -163,7 +189,7 @@ static int one_pass(struct shm_conn *conn, struct core_ep *ep, bool is_final)
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
 		return happened + 1;
 	}
-	shm_conn_flush(conn);
+	shm_conn_flush(conn, happened);
 	shm_conn_note(conn);
 	if (happened)
 		atomic_fetch_add_explicit(&conn->activity, 1, memory_order_relaxed);

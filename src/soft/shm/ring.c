@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The ring of ring.h. The producer writes an entry, then its index (release); the consumer reads
- * the index (acquire), then the entry; and the same in the other direction for space.
+ * The ring of ring.h. The producer writes entries, then the stamp of the first (release); the
+ * consumer reads the stamp (acquire), then the entry; and the other way round for space.
  */
 #include "soft/shm/ring.h"
 
@@ -12,27 +12,41 @@
 char shm_tsan_order;
 #endif
 
-/* The largest entry must fit behind the longest filler, or a ring could block although empty. */
+#define AHEAD 256u /* bytes: how far in front of the producer a line is fetched for writing */
+
+/* What is taken and not given back yet is less than that. */
+#define RELEASE_AT(size) ((size) / 4)
+
+/*
+ * The largest entry must fit behind the longest filler and before the next header, beside what the
+ * consumer holds back, or a ring could block although all is taken.
+ */
 #define ENTRY_MAX(payload) (SHM_ENTRY_ALIGN + (payload))
-static_assert(2 * ENTRY_MAX(SHM_REQUEST_PAYLOAD) <= SHM_REQUEST_RING, "request entries fit");
-static_assert(2 * ENTRY_MAX(SHM_RESPONSE_PAYLOAD) <= SHM_RESPONSE_RING, "response entries fit");
+#define FITS(size, payload) (2 * ENTRY_MAX(payload) + SHM_ENTRY_ALIGN + RELEASE_AT(size) <= (size))
+static_assert(FITS(SHM_REQUEST_RING, SHM_REQUEST_PAYLOAD), "request entries fit");
+static_assert(FITS(SHM_RESPONSE_RING, SHM_RESPONSE_PAYLOAD), "response entries fit");
 
 static uint32_t entry_size(uint32_t payload)
 {
 	return SHM_ENTRY_ALIGN + ((payload + SHM_ENTRY_ALIGN - 1) & ~(SHM_ENTRY_ALIGN - 1));
 }
 
+/* --- producer --- */
+
 void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
-		       _Atomic uint32_t *produced_word, const _Atomic uint32_t *consumed_word)
+		       const _Atomic uint32_t *consumed_word)
 {
 	ring->bytes = bytes;
 	ring->size = size;
-	ring->produced_word = produced_word;
 	ring->consumed_word = consumed_word;
-	ring->produced = atomic_load_explicit(produced_word, memory_order_relaxed);
-	ring->published = ring->produced;
-	/* an empty ring: a peer whose word says otherwise is found out by the next look */
-	ring->consumed = ring->produced;
+	ring->consumed = atomic_load_explicit(consumed_word, memory_order_relaxed);
+	ring->produced = ring->consumed;
+	ring->published = ring->consumed;
+}
+
+static uint8_t *place(const struct shm_producer *ring, uint32_t index)
+{
+	return ring->bytes + (index & (ring->size - 1));
 }
 
 /* Reads the consumer's word; -EPROTO when it claims bytes that were never published. */
@@ -49,90 +63,90 @@ static int refresh_space(struct shm_producer *ring)
 	return 0;
 }
 
+/* The header that stands at `produced`, and the stamp behind it. */
+static void write_entry(struct shm_producer *ring, struct shm_entry *entry)
+{
+	uint32_t index = ring->produced;
+	bool is_first = index == ring->published;
+	uint32_t none = 0;
+
+	ring->produced += entry_size(entry->payload);
+	memcpy(place(ring, ring->produced), &none, sizeof(none));
+	/* the first has its stamp from publish, which makes all of them visible */
+	entry->stamp = is_first ? 0 : SHM_STAMP(index);
+	memcpy(place(ring, index), entry, sizeof(*entry));
+}
+
 int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **payload_out)
 {
 	uint32_t need = entry_size(payload);
 	uint32_t to_end = ring->size - (ring->produced & (ring->size - 1));
 	uint32_t filler = need > to_end ? to_end : 0;
+	uint32_t all = need + filler + SHM_ENTRY_ALIGN;
 
-	if (ring->size - (ring->produced - ring->consumed) < need + filler) {
+	if (ring->size - (ring->produced - ring->consumed) < all) {
 		int rc = refresh_space(ring);
 
 		if (rc < 0)
 			return rc;
-		if (ring->size - (ring->produced - ring->consumed) < need + filler)
+		if (ring->size - (ring->produced - ring->consumed) < all)
 			return 0;
 	}
 	if (filler) {
-		struct shm_entry entry = {.size = filler, .type = SHM_ENTRY_FILLER};
+		struct shm_entry entry = {.type = SHM_ENTRY_FILLER,
+					  .payload = (uint16_t)(filler - SHM_ENTRY_ALIGN)};
 
-		memcpy(ring->bytes + (ring->produced & (ring->size - 1)), &entry, sizeof(entry));
-		ring->produced += filler;
+		write_entry(ring, &entry);
 	}
-	*payload_out = ring->bytes + (ring->produced & (ring->size - 1)) + SHM_ENTRY_ALIGN;
+	*payload_out = place(ring, ring->produced) + SHM_ENTRY_ALIGN;
 	return 1;
 }
 
 void shm_producer_commit(struct shm_producer *ring, struct shm_entry *entry)
 {
-	entry->size = entry_size(entry->payload);
-	memcpy(ring->bytes + (ring->produced & (ring->size - 1)), entry, sizeof(*entry));
-	ring->produced += entry->size;
+	write_entry(ring, entry);
+	/* the consumer had that line a lap ago */
+	__builtin_prefetch(place(ring, ring->produced + AHEAD), 1);
 }
 
 bool shm_producer_publish(struct shm_producer *ring)
 {
-	if (ring->published == ring->produced)
+	uint32_t index = ring->published;
+
+	if (index == ring->produced)
 		return false;
 	ring->published = ring->produced;
 	/* release: pairs with the acquire in shm_consumer_peek; else entries are read half written
 	 */
 	SHM_TELL();
-	atomic_store_explicit(ring->produced_word, ring->produced, memory_order_release);
+	__atomic_store_n((uint32_t *)(void *)place(ring, index), SHM_STAMP(index),
+			 __ATOMIC_RELEASE);
 	return true;
 }
 
+/* --- consumer --- */
+
 void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t size,
-		       uint32_t payload_max, _Atomic uint32_t *consumed_word,
-		       const _Atomic uint32_t *produced_word)
+		       uint32_t payload_max, _Atomic uint32_t *consumed_word)
 {
 	ring->bytes = bytes;
 	ring->size = size;
 	ring->payload_max = payload_max;
 	ring->consumed_word = consumed_word;
-	ring->produced_word = produced_word;
 	ring->consumed = atomic_load_explicit(consumed_word, memory_order_relaxed);
 	ring->released = ring->consumed;
-	ring->produced = ring->consumed;
 	ring->entry_size = 0;
 }
 
-static int refresh_entries(struct shm_consumer *ring)
-{
-	/* acquire: pairs with the release in shm_producer_publish */
-	uint32_t produced = atomic_load_explicit(ring->produced_word, memory_order_acquire);
-
-	SHM_SEEN();
-	/* measured from `released`, because that is the space that the producer may fill */
-	if (produced - ring->released > ring->size ||
-	    produced - ring->released < ring->produced - ring->released ||
-	    (produced - ring->consumed) % SHM_ENTRY_ALIGN != 0)
-		return -EPROTO;
-	ring->produced = produced;
-	return 0;
-}
-
-static int check_entry(const struct shm_consumer *ring, const struct shm_entry *entry)
+static bool is_good(const struct shm_consumer *ring, const struct shm_entry *entry)
 {
 	uint32_t to_end = ring->size - (ring->consumed & (ring->size - 1));
-	uint32_t available = ring->produced - ring->consumed;
+	uint32_t size = entry_size(entry->payload);
 
+	/* not longer than any honest one: so none follows another, and looking for entries ends */
 	if (entry->type == SHM_ENTRY_FILLER)
-		return entry->size == to_end && entry->size <= available ? 0 : -EPROTO;
-	if (entry->payload > ring->payload_max || entry->size != entry_size(entry->payload) ||
-	    entry->size > to_end || entry->size > available)
-		return -EPROTO;
-	return 0;
+		return size == to_end && size <= ENTRY_MAX(ring->payload_max);
+	return entry->payload <= ring->payload_max && size <= to_end;
 }
 
 int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
@@ -140,25 +154,22 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 {
 	for (;;) {
 		const uint8_t *at = ring->bytes + (ring->consumed & (ring->size - 1));
-		int rc;
+		/* acquire: pairs with the release in shm_producer_publish */
+		uint32_t stamp =
+			__atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE);
 
-		if (ring->produced == ring->consumed) {
-			rc = refresh_entries(ring);
-			if (rc < 0)
-				return rc;
-			if (ring->produced == ring->consumed)
-				return 0;
-		}
+		if (stamp != SHM_STAMP(ring->consumed))
+			return 0;
+		SHM_SEEN();
 		memcpy(entry_out, at, sizeof(*entry_out));
-		rc = check_entry(ring, entry_out);
-		if (rc < 0)
-			return rc;
+		if (!is_good(ring, entry_out))
+			return -EPROTO;
 		if (entry_out->type != SHM_ENTRY_FILLER) {
-			ring->entry_size = entry_out->size;
+			ring->entry_size = entry_size(entry_out->payload);
 			*payload_out = at + SHM_ENTRY_ALIGN;
 			return 1;
 		}
-		ring->consumed += entry_out->size;
+		ring->consumed += entry_size(entry_out->payload);
 	}
 }
 
@@ -170,7 +181,7 @@ void shm_consumer_pop(struct shm_consumer *ring)
 
 bool shm_consumer_release(struct shm_consumer *ring)
 {
-	if (ring->released == ring->consumed)
+	if (ring->consumed - ring->released < RELEASE_AT(ring->size))
 		return false;
 	ring->released = ring->consumed;
 	/* release: pairs with the acquire in refresh_space */

@@ -3,8 +3,18 @@
  * A byte ring between one producer and one consumer in different processes. Indexes run freely and
  * are compared by unsigned difference. An entry is a header of 32 bytes and its payload, padded to
  * 32 bytes, and never wraps: a filler takes the rest of the ring when an entry does not fit there.
- * Neither end believes the other: an index that makes no sense, or a header that does not fit the
- * published bytes, is -EPROTO, and the connection breaks.
+ *
+ * An entry tells by itself that it is there, so that a small message is one cache line and the
+ * consumer polls no other: its stamp holds the index at which it stands, which no earlier lap had.
+ * What lies behind the last entry has stamp 0, written before that entry was published, so that
+ * payload of an earlier lap is never taken for a header; the place of that next header is never
+ * given to anything else. Several entries are published at once by the stamp of the first.
+ *
+ * Space is given back in batches, at the latest when a quarter of the ring is taken: the producer
+ * then reads the consumer's word that seldom.
+ *
+ * Neither end believes the other: an index that makes no sense, or a header that does not fit, is
+ * -EPROTO, and the connection breaks.
  */
 #ifndef SHM_RING_H
 #define SHM_RING_H
@@ -36,15 +46,20 @@ enum shm_entry_flag {
 };
 
 struct shm_entry {
-	uint32_t size; /* of the whole entry, header and padding included */
-	uint16_t type;
-	uint16_t flags;
-	uint32_t payload; /* bytes behind the header */
+	uint32_t stamp; /* SHM_STAMP() of where it stands; the ring's own */
+	uint8_t type;
+	uint8_t flags;
+	uint16_t payload; /* bytes behind the header */
+	uint32_t done;	  /* request ring: the producer's `done` (segment.h) at that time */
 	uint32_t key;
 	uint64_t address;
 	uint64_t length;
 };
 static_assert(sizeof(struct shm_entry) == SHM_ENTRY_ALIGN, "a header fits any remainder");
+static_assert(SHM_REQUEST_PAYLOAD <= UINT16_MAX, "the payload's length fits");
+
+/* Not 0: indexes are multiples of SHM_ENTRY_ALIGN. */
+#define SHM_STAMP(index) ((index) + 1u)
 
 /* One segment of a message that is fetched. */
 struct shm_source {
@@ -61,7 +76,6 @@ struct shm_producer {
 	uint32_t produced; /* entries up to here are written */
 	uint32_t published;
 	uint32_t consumed; /* last valid value of the consumer's word */
-	_Atomic uint32_t *produced_word;
 	const _Atomic uint32_t *consumed_word;
 };
 
@@ -69,30 +83,37 @@ struct shm_consumer {
 	const uint8_t *bytes;
 	uint32_t size;
 	uint32_t payload_max;
-	uint32_t produced; /* last valid value of the producer's word */
 	uint32_t consumed;
 	uint32_t released;
 	uint32_t entry_size; /* of the entry that peek returned */
 	_Atomic uint32_t *consumed_word;
-	const _Atomic uint32_t *produced_word;
 };
 
+/* Both start at the index in the consumer's word. */
 void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
-		       _Atomic uint32_t *produced_word, const _Atomic uint32_t *consumed_word);
+		       const _Atomic uint32_t *consumed_word);
 
 /*
  * Room for one more entry with that payload: 1 and where the payload goes, 0 when the ring is full,
  * -EPROTO. Nothing is visible to the consumer before commit and publish.
  */
 int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **payload_out);
-/* Completes the entry that was reserved last; sets entry->size. */
+/* Completes the entry that was reserved last. */
 void shm_producer_commit(struct shm_producer *ring, struct shm_entry *entry);
 /* Makes all complete entries visible; false when there was none. */
 bool shm_producer_publish(struct shm_producer *ring);
 
 void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t size,
-		       uint32_t payload_max, _Atomic uint32_t *consumed_word,
-		       const _Atomic uint32_t *produced_word);
+		       uint32_t payload_max, _Atomic uint32_t *consumed_word);
+
+/* Is there an entry at that index? Needs no lock: a hint for who does not own the ring. */
+static inline bool shm_ring_has_entry(const uint8_t *bytes, uint32_t size, uint32_t index)
+{
+	const uint32_t *stamp = (const void *)(bytes + (index & (size - 1)));
+
+	/* relaxed: whoever acts on it looks properly */
+	return __atomic_load_n(stamp, __ATOMIC_RELAXED) == SHM_STAMP(index);
+}
 
 /*
  * The oldest entry: 1, a checked private copy of its header, and where its payload is (still
@@ -102,7 +123,7 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		      const uint8_t **payload_out);
 /* Takes the entry that peek returned last. */
 void shm_consumer_pop(struct shm_consumer *ring);
-/* Gives the space of taken entries back; false when there was none. */
+/* Gives the space of taken entries back once there is enough of it; false when it did not. */
 bool shm_consumer_release(struct shm_consumer *ring);
 
 #endif

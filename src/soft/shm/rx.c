@@ -24,7 +24,7 @@ enum rx_step {
 static enum rx_step refuse(struct shm_conn *conn, enum shm_failed_kind kind,
 			   DAT_DTO_COMPLETION_STATUS status)
 {
-	shm_conn_flush(conn);
+	shm_conn_flush(conn, false);
 	/* release, behind `done`: the peer first completes what was carried out */
 	atomic_store_explicit(&conn->mine->failed, SHM_FAILED(kind, status), memory_order_release);
 	shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
@@ -86,6 +86,7 @@ static enum rx_step end_message(struct shm_conn *conn, struct core_ep *ep)
 
 	arrival->is_begun = false;
 	conn->done++;
+	conn->is_telling |= arrival->length > SHM_REQUEST_PAYLOAD;
 	core_recv_done(ep, DAT_DTO_SUCCESS, arrival->length, arrival->is_solicited);
 	return RX_TAKEN;
 }
@@ -287,6 +288,7 @@ static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
 	if (entry->flags & SHM_FLAG_LAST) {
 		write->is_begun = false;
 		conn->done++;
+		conn->is_telling = true;
 	}
 	return RX_TAKEN;
 }
@@ -333,7 +335,7 @@ static enum rx_step take_read(struct shm_conn *conn, struct core_ep *ep,
 			return refuse(conn, SHM_FAILED_READ, DAT_DTO_ERR_REMOTE_ACCESS);
 		if (data.payload == left)
 			data.flags = SHM_FLAG_LAST;
-		shm_producer_commit(&conn->response_out, &data);
+		shm_conn_commit(conn, &conn->response_out, &data);
 		read->offset += data.payload;
 		*budget -= data.payload;
 	}
@@ -381,26 +383,26 @@ int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 	struct shm_entry entry;
 	int happened = 0;
 
-	/* relaxed: only compared, see shm_conn_has_news; what comes later is news again */
-	conn->request_looked =
-		atomic_load_explicit(conn->request_in.produced_word, memory_order_relaxed);
+	conn->is_stuck = false;
 	for (;;) {
 		int rc = shm_consumer_peek(&conn->request_in, &entry, &payload);
 
-		if (rc == 0)
-			conn->request_looked = conn->request_in.produced;
 		if (rc <= 0)
 			return rc < 0 ? rc : happened;
 		if (happened == (int)SHM_BATCH) {
 			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
 			return happened;
 		}
+		rc = shm_tx_told(conn, ep, entry.done);
+		if (rc < 0)
+			return rc;
 		switch (take_entry(conn, ep, &entry, payload, budget)) {
 		case RX_TAKEN:
 			shm_consumer_pop(&conn->request_in);
 			happened++;
 			break;
 		case RX_WAIT:
+			conn->is_stuck = true;
 			return happened + (*budget != at_start);
 		case RX_MORE:
 			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);

@@ -55,14 +55,13 @@ enum shm_index {
 
 /* Written by one side only. Each line has one purpose, so that no line has two busy writers. */
 struct shm_side {
-	/* bytes of entries that this side has published in its rings */
-	alignas(SHM_LINE) _Atomic uint32_t request_produced;
-	alignas(SHM_LINE) _Atomic uint32_t response_produced;
-
-	/* what this side has taken from the other's rings */
+	/* what this side has taken from the other's rings, and gives back */
 	alignas(SHM_LINE) _Atomic uint32_t request_consumed;
 	_Atomic uint32_t response_consumed;
-	_Atomic uint32_t done; /* messages and ring writes of the other side that are carried out */
+
+	/* messages and ring writes of the other side that are carried out; an entry in a ring of
+	 * this side may have told more already */
+	alignas(SHM_LINE) _Atomic uint32_t done;
 	_Atomic uint32_t failed; /* SHM_FAILED(): why the next one was not; written after `done` */
 	_Atomic uint32_t waits;	 /* SHM_WAITS_...: what this side is held up by */
 
@@ -95,10 +94,10 @@ struct shm_segment {
 	uint8_t response[2][SHM_RESPONSE_RING];
 };
 
-static_assert(sizeof(struct shm_side) == 5 * SHM_LINE, "one line per purpose");
-static_assert(offsetof(struct shm_side, request_consumed) == 2 * SHM_LINE, "no padding inside");
-static_assert(offsetof(struct shm_side, armed) == 3 * SHM_LINE, "no padding inside");
-static_assert(offsetof(struct shm_side, announce) == 4 * SHM_LINE, "no padding inside");
+static_assert(sizeof(struct shm_side) == 4 * SHM_LINE, "one line per purpose");
+static_assert(offsetof(struct shm_side, done) == 1 * SHM_LINE, "no padding inside");
+static_assert(offsetof(struct shm_side, armed) == 2 * SHM_LINE, "no padding inside");
+static_assert(offsetof(struct shm_side, announce) == 3 * SHM_LINE, "no padding inside");
 static_assert(offsetof(struct shm_segment, request) == SHM_PAGE, "the words have their page");
 static_assert(sizeof(struct shm_segment) == SHM_PAGE + 2 * (SHM_REQUEST_RING + SHM_RESPONSE_RING),
 	      "exact size, checked by the passive side");

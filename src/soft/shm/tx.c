@@ -75,14 +75,14 @@ static struct core_req *oldest(struct shm_conn *conn, struct core_ep *ep, uint64
 
 /* --- what comes back --- */
 
-int shm_tx_acks(struct shm_conn *conn, struct core_ep *ep)
+int shm_tx_told(struct shm_conn *conn, struct core_ep *ep, uint32_t done)
 {
-	/* acquire: pairs with the release in shm_conn_flush of the peer */
-	uint32_t done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
 	uint32_t count = done - conn->acked;
 	uint32_t i;
 
-	SHM_SEEN();
+	/* the two ways in which it is told may overtake each other */
+	if ((int32_t)count <= 0)
+		return 0;
 	if (count > conn->sent - conn->acked)
 		return -EPROTO;
 	for (i = 0; i < count; i++) {
@@ -96,6 +96,15 @@ int shm_tx_acks(struct shm_conn *conn, struct core_ep *ep)
 		finish(ep, req, DAT_DTO_SUCCESS);
 	}
 	return (int)count;
+}
+
+int shm_tx_acks(struct shm_conn *conn, struct core_ep *ep)
+{
+	/* acquire: pairs with the release in shm_conn_flush of the peer */
+	uint32_t done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
+
+	SHM_SEEN();
+	return shm_tx_told(conn, ep, done);
 }
 
 /* Places one piece of an RDMA Read. 1, or -EPROTO; may close. */
@@ -148,6 +157,9 @@ int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget
 			return happened;
 		}
 		*budget -= entry.payload;
+		rc = shm_tx_told(conn, ep, entry.done);
+		if (rc < 0)
+			return rc;
 		rc = take_data(conn, ep, &entry, payload);
 		if (rc < 0)
 			return rc;
@@ -260,7 +272,7 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 			entry.flags |= SHM_FLAG_LAST;
 		if (is_send && (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 			entry.flags |= SHM_FLAG_SOLICITED;
-		shm_producer_commit(&conn->request_out, &entry);
+		shm_conn_commit(conn, &conn->request_out, &entry);
 		req->transport.word[0] |= RING_BEGUN;
 		*offset += entry.payload;
 		*budget -= entry.payload;
@@ -306,7 +318,7 @@ static enum tx_step put_sources(struct shm_conn *conn, struct core_ep *ep, struc
 	memcpy(payload, sources, entry.payload);
 	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		entry.flags |= SHM_FLAG_SOLICITED;
-	shm_producer_commit(&conn->request_out, &entry);
+	shm_conn_commit(conn, &conn->request_out, &entry);
 	handed_out(conn, req, SHM_REQ_WAIT_DONE);
 	shm_count(conn->engine, SHM_COUNT_SEND_PULL);
 	return TX_STARTED;
@@ -346,7 +358,7 @@ static enum tx_step put_read(struct shm_conn *conn, struct core_req *req)
 	step = reserve(conn, 0, &payload);
 	if (step != TX_STARTED)
 		return step;
-	shm_producer_commit(&conn->request_out, &entry);
+	shm_conn_commit(conn, &conn->request_out, &entry);
 	handed_out(conn, req, SHM_REQ_WAIT_DATA);
 	shm_count(conn->engine, SHM_COUNT_RING);
 	return TX_STARTED;

@@ -55,8 +55,6 @@ static uint64_t length(struct input *in)
 static void set_word(struct lab *lab, struct input *in)
 {
 	_Atomic uint32_t *words[] = {
-		&lab->peer->request_produced,
-		&lab->peer->response_produced,
 		&lab->peer->request_consumed,
 		&lab->peer->response_consumed,
 		&lab->peer->done,

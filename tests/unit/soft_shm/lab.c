@@ -234,9 +234,9 @@ static void make_conn(struct lab *lab, bool has_cma)
 	lab->peer_requests = conn->segment->request[SHM_ACTIVE];
 	lab->peer_responses = conn->segment->response[SHM_ACTIVE];
 	shm_producer_init(&lab->peer_out, lab->peer_requests, SHM_REQUEST_RING,
-			  &lab->peer->request_produced, &conn->mine->request_consumed);
+			  &conn->mine->request_consumed);
 	shm_producer_init(&lab->peer_answers, lab->peer_responses, SHM_RESPONSE_RING,
-			  &lab->peer->response_produced, &conn->mine->response_consumed);
+			  &conn->mine->response_consumed);
 	shm_conn_attach(conn, &lab->ep);
 	shm_conn_set_state(conn, SHM_ESTABLISHED);
 }

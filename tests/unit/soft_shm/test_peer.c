@@ -109,6 +109,72 @@ static void message__receive_posted__placed_and_acknowledged(void **state)
 	assert_int_equal(done(lab), 1);
 }
 
+/* While somebody polls: by the next entry, or the next pass, or when there are many. */
+static void message__polled__acknowledged_with_the_answer_or_later(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_consumer in;
+	const uint8_t *bytes;
+	struct shm_entry entry;
+	unsigned i;
+
+	shm_conn_disarm(lab->conn);
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, send_entry(3), "one");
+	assert_int_equal(lab->received, 1);
+	assert_int_equal(done(lab), 0);
+	assert_true(shm_conn_has_news(lab->conn));
+	lab_pass(lab);
+	assert_int_equal(done(lab), 1);
+	assert_false(shm_conn_has_news(lab->conn));
+
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, send_entry(3), "two");
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
+	assert_int_equal(done(lab), 1);
+	assert_false(shm_conn_has_news(lab->conn));
+	shm_consumer_init(&in, lab->conn->segment->request[SHM_PASSIVE], SHM_REQUEST_RING,
+			  SHM_REQUEST_PAYLOAD, &lab->peer->request_consumed);
+	assert_int_equal(shm_consumer_peek(&in, &entry, &bytes), 1);
+	assert_int_equal(entry.done, 2);
+
+	for (i = 0; i < 16; i++) {
+		assert_int_equal(done(lab), 1);
+		assert_true(lab_post_receive(lab, 0, 10));
+		entry = send_entry(3);
+		assert_true(lab_peer_entry(&lab->peer_out, &entry, "and"));
+		assert_int_equal(shm_rx_run(lab->conn, &lab->ep, &(uint64_t){100}), 1);
+		shm_conn_flush(lab->conn, true);
+	}
+	assert_int_equal(done(lab), 2 + 16);
+}
+
+/* A peer's entry completes our Sends as its word does; whichever is behind says nothing. */
+static void message__tells_what_is_done__completes_our_sends(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_entry entry = send_entry(3);
+
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
+	assert_true(lab_post_receive(lab, 0, 10));
+	assert_true(lab_post_receive(lab, 0, 10));
+	entry.done = 1;
+	ask(lab, entry, "one");
+	assert_int_equal(lab->done, 1);
+	atomic_store(&lab->peer->done, 2);
+	assert_true(shm_conn_has_news(lab->conn));
+	lab_pass(lab);
+	assert_int_equal(lab->done, 2);
+	ask(lab, entry, "two");
+	assert_int_equal(lab->received, 2);
+	assert_int_equal(lab->done, 2);
+	assert_true(lab_is_open(lab));
+	entry.done = 3;
+	ask(lab, entry, "lie");
+	expect_broken(lab);
+}
+
 /* DTO-104 */
 static void message__no_receive__waits_and_fills_the_late_one(void **state)
 {
@@ -173,8 +239,7 @@ static void read__through_the_ring__answered_in_pieces(void **state)
 			       .length = 5000},
 	    NULL);
 	shm_consumer_init(&in, lab->conn->segment->response[SHM_PASSIVE], SHM_RESPONSE_RING,
-			  SHM_RESPONSE_PAYLOAD, &lab->peer->response_consumed,
-			  &lab->conn->mine->response_produced);
+			  SHM_RESPONSE_PAYLOAD, &lab->peer->response_consumed);
 	assert_int_equal(shm_consumer_peek(&in, &entry, &bytes), 1);
 	assert_int_equal(entry.payload, SHM_RESPONSE_PAYLOAD);
 	assert_int_equal(bytes[0], 'r');
@@ -320,7 +385,7 @@ static void entry__against_the_rules__connection_breaks(void **state)
 	struct shm_entry forged[] = {
 		{.type = 0},
 		{.type = SHM_ENTRY_DATA, .payload = 4},
-		{.type = UINT16_MAX},
+		{.type = UINT8_MAX},
 		{.type = SHM_ENTRY_SEND, .flags = SHM_FLAG_LAST, .payload = 1, .length = 1},
 		{.type = SHM_ENTRY_SEND, .flags = SHM_FLAG_FIRST, .payload = 1, .length = 1},
 		{.type = SHM_ENTRY_SEND, .flags = 3, .payload = 2, .length = 1},
@@ -494,11 +559,11 @@ static void read__more_than_the_peer_serves__the_rest_waits(void **state)
 
 	for (i = 0; i < 4; i++)
 		assert_true(lab_post(lab, CORE_OP_RDMA_READ, 8 * i, 4, 5, 5));
-	assert_int_equal(atomic_load(&lab->conn->mine->request_produced), 2 * SHM_ENTRY_ALIGN);
+	assert_int_equal(lab->conn->request_out.published, 2 * SHM_ENTRY_ALIGN);
 	assert_true(lab_peer_entry(&lab->peer_answers, &entry, "data"));
 	lab_pass(lab);
 	assert_int_equal(lab->done, 1);
-	assert_int_equal(atomic_load(&lab->conn->mine->request_produced), 3 * SHM_ENTRY_ALIGN);
+	assert_int_equal(lab->conn->request_out.published, 3 * SHM_ENTRY_ALIGN);
 }
 
 /* DTO-30 */
@@ -509,13 +574,13 @@ static void fenced_send__read_in_flight__waits_for_its_data(void **state)
 	uint32_t after_read;
 
 	assert_true(lab_post(lab, CORE_OP_RDMA_READ, 0, 4, 5, 5));
-	after_read = atomic_load(&lab->conn->mine->request_produced);
+	after_read = lab->conn->request_out.published;
 	lab->next_flags = DAT_COMPLETION_BARRIER_FENCE_FLAG;
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_int_equal(atomic_load(&lab->conn->mine->request_produced), after_read);
+	assert_int_equal(lab->conn->request_out.published, after_read);
 	assert_true(lab_peer_entry(&lab->peer_answers, &entry, "data"));
 	lab_pass(lab);
-	assert_int_not_equal(atomic_load(&lab->conn->mine->request_produced), after_read);
+	assert_int_not_equal(lab->conn->request_out.published, after_read);
 	assert_memory_equal(lab->conn->segment->request[SHM_PASSIVE] + after_read + SHM_ENTRY_ALIGN,
 			    "data", 4);
 }
@@ -531,8 +596,7 @@ static void send__ring_full__goes_on_when_there_is_space(void **state)
 	assert_false(shm_conn_has_news(lab->conn));
 	while (lab->done < 8) {
 		/* the peer takes everything that is there */
-		atomic_store(&lab->peer->request_consumed,
-			     atomic_load(&lab->conn->mine->request_produced));
+		atomic_store(&lab->peer->request_consumed, lab->conn->request_out.published);
 		atomic_store(&lab->peer->done, lab->conn->sent);
 		assert_true(shm_conn_has_news(lab->conn));
 		lab_pass(lab);
@@ -742,6 +806,8 @@ int main(void)
 #define CMA(name) cmocka_unit_test_setup_teardown(name, setup_cma, teardown)
 	const struct CMUnitTest tests[] = {
 		RING(message__receive_posted__placed_and_acknowledged),
+		RING(message__polled__acknowledged_with_the_answer_or_later),
+		RING(message__tells_what_is_done__completes_our_sends),
 		RING(message__no_receive__waits_and_fills_the_late_one),
 		RING(message__in_pieces__placed_one_after_the_other),
 		RING(write__through_the_ring__placed_at_its_address),
