@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/calls.h"
+#include "core/cancel.h"
 #include "core/evd.h"
 #include "core/ia.h"
 #include "core/status.h"
@@ -168,8 +169,14 @@ DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd)
 static void cno_fd_set_locked(const struct core_cno *cno)
 {
 	uint64_t one = 1;
-	ssize_t written = cno->fd >= 0 ? write(cno->fd, &one, sizeof(one)) : 0;
+	ssize_t written;
+	int state;
 
+	if (cno->fd < 0)
+		return;
+	state = core_cancel_off();
+	written = write(cno->fd, &one, sizeof(one));
+	core_cancel_restore(state);
 	assert(written >= 0);
 	(void)written;
 }
@@ -302,7 +309,7 @@ static void cno_delete(struct core_cno *cno)
 
 	core_lock_acquire(&cell->lock);
 	while (cno->busy)
-		pthread_cond_wait(&cno->gone, &cell->lock.mutex);
+		core_lock_wait(&cell->lock, &cno->gone);
 	while (cno->first) /* of dispatchers that refer to other CNOs */
 		(void)trigger_take(cno);
 	core_lock_release(&cell->lock);

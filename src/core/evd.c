@@ -155,7 +155,7 @@ void core_evd_destroy(struct core_evd *evd)
 	evd->is_dying = true;
 	evd_wake_locked(evd);
 	while (evd->busy)
-		pthread_cond_wait(&evd->gone, &cell->lock.mutex);
+		core_lock_wait(&cell->lock, &evd->gone);
 	core_lock_release(&cell->lock);
 	if (evd->has_past_triggers)
 		core_cno_forget_evd(evd->ia, cell);

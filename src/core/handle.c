@@ -40,7 +40,7 @@ static struct {
 	uint32_t free_count;
 	struct core_handle *free_first; /* the cell that was freed longest ago */
 	struct core_handle *free_last;
-} arena = {.lock = {PTHREAD_MUTEX_INITIALIZER}};
+} arena = {.lock = CORE_LOCK_INIT};
 
 static pthread_once_t arena_once = PTHREAD_ONCE_INIT;
 

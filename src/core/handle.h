@@ -43,9 +43,9 @@ struct core_handle {
 	const DAT_PROVIDER *provider; /* first word, read by compiled consumers; never cleared */
 	_Atomic uint32_t tag;	      /* guarded by lock; read without it only as a hint */
 	uint32_t generation;	      /* guarded by lock; counts the uses of this cell */
-	struct core_lock lock;	      /* the object's lock */
 	void *object;		      /* guarded by lock; valid while tag is not 0 */
 	struct core_ia *ia;	      /* set at creation */
+	struct core_lock lock;	      /* the object's lock */
 	DAT_CONTEXT context;	      /* guarded by lock */
 	struct core_handle *next;     /* the IA's list of objects of this type (IA lock), */
 	struct core_handle *prev;     /* or the free list (arena lock) */

@@ -42,7 +42,7 @@ static void ia_quiesce_locked(struct core_ia *ia)
 {
 	ia->is_closing = true;
 	while (ia->active_calls)
-		pthread_cond_wait(&ia->idle, &ia->cell->lock.mutex);
+		core_lock_wait(&ia->cell->lock, &ia->idle);
 }
 
 /* True when another instance has its asynchronous events delivered to our EVD. */

@@ -66,10 +66,7 @@ static DAT_RETURN lmr_from_range(struct core_ia *ia, struct lmr_args *args)
 
 static void lmr_fill(struct core_lmr *lmr, const struct lmr_args *args)
 {
-	lmr->address = args->address;
-	lmr->length = args->length;
-	lmr->priv = args->priv;
-	lmr->pz = args->pz;
+	core_mem_describe(lmr, args->address, args->length, args->priv, args->pz);
 	lmr->transport = NULL;
 	lmr->mem_type = args->mem_type;
 	lmr->description = args->description;

@@ -11,37 +11,99 @@
  * Two locks of one rank are never held together, with one exception: dat_ep_dup_connect reads the
  * second endpoint before it locks the first. A transport's own locks are leaves: it never calls up
  * into the core with one held. No lock is held over a call into the consumer or a blocking call.
+ *
+ * Most endpoints and dispatchers are used by one thread, which should pay no atomic operation for
+ * the others that might come. So a lock that one thread has taken many times in a row becomes that
+ * thread's own: it then enters and leaves by plain stores to `inside`. Another thread first takes
+ * the mutex, then takes the ownership away, and has the kernel run a memory barrier on every other
+ * thread of the process (membarrier): after that either the owner sees that it owns the lock no
+ * more, or its being inside is seen and waited for. Each time a lock is taken away it takes twice
+ * as long until it is somebody's own again, so one that threads really share stays a mutex.
  */
 #ifndef CORE_LOCK_H
 #define CORE_LOCK_H
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The thread sanitizer knows no membarrier: there a lock is its mutex. */
+#define CORE_LOCK_IS_OWNED 1
+#if defined(__SANITIZE_THREAD__)
+#undef CORE_LOCK_IS_OWNED
+#define CORE_LOCK_IS_OWNED 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#undef CORE_LOCK_IS_OWNED
+#define CORE_LOCK_IS_OWNED 0
+#endif
+#endif
 
 struct core_lock {
+	_Atomic uintptr_t owner; /* who may enter without the mutex, 0: nobody; set and taken away
+				  * with the mutex held, relaxed */
+	_Atomic uint32_t inside; /* written by the owner alone: it is inside, or finds out that it
+				  * is the owner no more */
+	bool is_entered;	 /* how the lock is held now: by `inside`; who holds it writes it */
+	uint8_t losses;		 /* times it was taken away; guarded by the mutex, as are: */
+	uint32_t streak;	 /* times in a row that the same thread took the mutex, */
+	uintptr_t last;		 /* and which */
 	pthread_mutex_t mutex;
 };
 
-static inline void core_lock_init(struct core_lock *lock)
-{
-	int rc = pthread_mutex_init(&lock->mutex, NULL);
+#define CORE_LOCK_INIT                                                                             \
+	{                                                                                          \
+		.mutex = PTHREAD_MUTEX_INITIALIZER                                                 \
+	}
 
-	assert(rc == 0);
-	(void)rc;
-}
+void core_lock_init(struct core_lock *lock);
+void core_lock_destroy(struct core_lock *lock);
+/* The way by the mutex. */
+void core_lock_acquire_shared(struct core_lock *lock);
+/* Waits on the condition with the lock held, which it gives up meanwhile. May return for no reason.
+ */
+void core_lock_wait(struct core_lock *lock, pthread_cond_t *cond);
 
-static inline void core_lock_destroy(struct core_lock *lock)
+/* A number of the calling thread, not 0. */
+static inline uintptr_t core_lock_self(void)
 {
-	pthread_mutex_destroy(&lock->mutex);
+	/* not looked up by a call, in a library that is opened late as well; it is one byte */
+	extern __thread char core_lock_thread __attribute__((tls_model("initial-exec")));
+
+	return (uintptr_t)&core_lock_thread;
 }
 
 static inline void core_lock_acquire(struct core_lock *lock)
 {
-	pthread_mutex_lock(&lock->mutex);
+#if CORE_LOCK_IS_OWNED
+	uintptr_t self = core_lock_self();
+
+	/* relaxed: only this thread makes it its own */
+	if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == self) {
+		/* relaxed, and kept in this order: the other half is the membarrier of take_away */
+		atomic_store_explicit(&lock->inside, 1, memory_order_relaxed);
+		atomic_signal_fence(memory_order_seq_cst);
+		if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == self) {
+			lock->is_entered = true;
+			return;
+		}
+		atomic_store_explicit(&lock->inside, 0, memory_order_relaxed);
+	}
+#endif
+	core_lock_acquire_shared(lock);
 }
 
 static inline void core_lock_release(struct core_lock *lock)
 {
+	if (lock->is_entered) {
+		lock->is_entered = false;
+		/* release: pairs with the acquire in take_away; what was done inside is seen there
+		 */
+		atomic_store_explicit(&lock->inside, 0, memory_order_release);
+		return;
+	}
 	pthread_mutex_unlock(&lock->mutex);
 }
 

@@ -9,6 +9,8 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "core/cancel.h"
+
 /* Set once, by log_init. */
 static unsigned long log_kinds;
 static unsigned long log_dest = 1;
@@ -29,6 +31,7 @@ void core_log(unsigned int kinds, const char *format, ...)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	char text[512];
 	va_list list;
+	int state;
 
 	pthread_once(&once, log_init);
 	if (!(log_kinds & kinds))
@@ -36,8 +39,10 @@ void core_log(unsigned int kinds, const char *format, ...)
 	va_start(list, format);
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
+	state = core_cancel_off();
 	if (log_dest & 1)
 		dprintf(STDERR_FILENO, "opendat[%d]: %s\n", (int)getpid(), text);
 	if (log_dest & 2)
 		syslog(LOG_USER | LOG_INFO, "opendat[%d]: %s", (int)getpid(), text);
+	core_cancel_restore(state);
 }

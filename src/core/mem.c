@@ -151,45 +151,75 @@ static struct core_lmr *mem_pin(struct core_mem *mem, uint32_t key)
 	return NULL;
 }
 
-static bool mem_is_inside(const struct core_lmr *lmr, const DAT_LMR_TRIPLET *segment)
-{
-	DAT_VLEN offset = segment->virtual_address - lmr->address;
+/* What a region allows, as core_mem_check sees it. */
+struct mem_extent {
+	DAT_VADDR address;
+	DAT_VLEN length;
+	DAT_MEM_PRIV_FLAGS priv;
+	struct core_pz *pz;
+};
 
-	return segment->virtual_address >= lmr->address && offset <= lmr->length &&
-	       segment->segment_length <= lmr->length - offset;
+/* Reads a live region without a pin; false: it is not that, or not any more. */
+static bool mem_look(struct core_mem *mem, uint32_t key, struct mem_extent *extent_out)
+{
+	struct core_lmr *lmr = key ? mem_slot(mem, key & MEM_INDEX_MASK) : NULL;
+
+	/* acquire throughout, and the key once more behind the rest: it all belongs to this key */
+	if (!lmr || atomic_load_explicit(&lmr->key, memory_order_acquire) != key)
+		return false;
+	extent_out->address = __atomic_load_n(&lmr->address, __ATOMIC_ACQUIRE);
+	extent_out->length = __atomic_load_n(&lmr->length, __ATOMIC_ACQUIRE);
+	extent_out->priv = __atomic_load_n(&lmr->priv, __ATOMIC_ACQUIRE);
+	extent_out->pz = __atomic_load_n(&lmr->pz, __ATOMIC_ACQUIRE);
+	return atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
+}
+
+void core_mem_describe(struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
+		       DAT_MEM_PRIV_FLAGS priv, struct core_pz *pz)
+{
+	/* release: pairs with mem_look; who sees one of them sees that the old key is gone */
+	__atomic_store_n(&lmr->address, address, __ATOMIC_RELEASE);
+	__atomic_store_n(&lmr->length, length, __ATOMIC_RELEASE);
+	__atomic_store_n(&lmr->priv, priv, __ATOMIC_RELEASE);
+	__atomic_store_n(&lmr->pz, pz, __ATOMIC_RELEASE);
+}
+
+static bool mem_is_inside(DAT_VADDR address, DAT_VLEN length, const DAT_LMR_TRIPLET *segment)
+{
+	DAT_VLEN offset = segment->virtual_address - address;
+
+	return segment->virtual_address >= address && offset <= length &&
+	       segment->segment_length <= length - offset;
 }
 
 /* LOCAL_WRITE includes local read (LMR-CREATE-39). */
-static bool mem_is_allowed(const struct core_lmr *lmr, enum core_mem_use use)
+static bool mem_is_allowed(DAT_MEM_PRIV_FLAGS priv, enum core_mem_use use)
 {
 	if (use == CORE_MEM_SOURCE)
-		return lmr->priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
-	return lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+		return priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	return priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 }
 
 DAT_RETURN core_mem_check(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
 			  const struct core_pz *pz, enum core_mem_use use)
 {
 	bool is_source = use == CORE_MEM_SOURCE;
-	struct core_lmr *lmr;
-	DAT_RETURN ret = DAT_SUCCESS;
+	struct mem_extent extent;
 
 	if (!segment->segment_length)
 		return DAT_SUCCESS;
-	lmr = mem_pin(mem, segment->lmr_context);
-	if (!lmr)
+	if (!mem_look(mem, segment->lmr_context, &extent))
 		return core_error(DAT_PRIVILEGES_VIOLATION,
 				  is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
-	if (!mem_is_inside(lmr, segment))
-		ret = core_bad_arg(3);
-	else if (pz && lmr->pz != pz)
-		ret = core_error(DAT_PROTECTION_VIOLATION,
-				 is_source ? DAT_PROTECTION_READ : DAT_PROTECTION_WRITE);
-	else if (!mem_is_allowed(lmr, use))
-		ret = core_error(DAT_PRIVILEGES_VIOLATION,
-				 is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
-	core_mem_put(lmr);
-	return ret;
+	if (!mem_is_inside(extent.address, extent.length, segment))
+		return core_bad_arg(3);
+	if (pz && extent.pz != pz)
+		return core_error(DAT_PROTECTION_VIOLATION,
+				  is_source ? DAT_PROTECTION_READ : DAT_PROTECTION_WRITE);
+	if (!mem_is_allowed(extent.priv, use))
+		return core_error(DAT_PRIVILEGES_VIOLATION,
+				  is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
+	return DAT_SUCCESS;
 }
 
 struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
@@ -199,7 +229,8 @@ struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segme
 
 	if (!lmr)
 		return NULL;
-	if (mem_is_inside(lmr, segment) && (!pz || lmr->pz == pz) && mem_is_allowed(lmr, use))
+	if (mem_is_inside(lmr->address, lmr->length, segment) && (!pz || lmr->pz == pz) &&
+	    mem_is_allowed(lmr->priv, use))
 		return lmr;
 	core_mem_put(lmr);
 	return NULL;
@@ -209,7 +240,7 @@ struct core_lmr *core_mem_get_registered(struct core_mem *mem, const DAT_LMR_TRI
 {
 	struct core_lmr *lmr = mem_pin(mem, segment->lmr_context);
 
-	if (!lmr || mem_is_inside(lmr, segment))
+	if (!lmr || mem_is_inside(lmr->address, lmr->length, segment))
 		return lmr;
 	core_mem_put(lmr);
 	return NULL;

@@ -3,7 +3,8 @@
  * The table of registered memory of one adapter instance. An lmr_context is a 32-bit key of this
  * table: an index and a generation, so that a stale key never finds a new region. Lookups take no
  * lock: a user pins the slot, then looks at its key; dat_lmr_free clears the key, then waits for
- * the pins. Slots are never unmapped while the instance lives.
+ * the pins. Who only asks reads the key before and after. Slots are never unmapped while the
+ * instance lives.
  */
 #ifndef CORE_MEM_H
 #define CORE_MEM_H
@@ -26,7 +27,8 @@ struct core_pz;
 struct core_lmr {
 	_Atomic uint32_t key;  /* the live lmr_context, 0 while the slot is free or going away */
 	_Atomic uint32_t pins; /* users between core_mem_get and core_mem_put */
-	/* written before key is set, constant while it is */
+	/* written before key is set, constant while it is; by core_mem_describe, because
+	 * core_mem_check looks at it without a pin */
 	DAT_VADDR address;
 	DAT_VLEN length;
 	DAT_MEM_PRIV_FLAGS priv; /* as the consumer asked */
@@ -67,6 +69,9 @@ void core_mem_fini(struct core_mem *mem);
 
 /* Takes a slot (key 0); NULL when memory or keys ran out. */
 struct core_lmr *core_mem_alloc(struct core_mem *mem);
+/* Before that: what the region is. */
+void core_mem_describe(struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
+		       DAT_MEM_PRIV_FLAGS priv, struct core_pz *pz);
 /* Gives the slot a fresh key and makes it live. */
 uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr);
 /* Makes the key stale and waits until nobody has the slot pinned (bounded by one copy piece). */

@@ -2,23 +2,22 @@
 /*
  * The entry points as they stand in the provider table. A thread may be cancelled at any time, and
  * many system calls are cancellation points: what would be left behind is a lock that is held, or
- * an object half destroyed. So every call but the two that wait runs with cancellation off, and a
- * request to cancel acts when the call is over. dat_evd_wait and dat_cno_wait see to it themselves
- * (wait.c).
+ * an object half destroyed. So these calls run with cancellation off, and a request to cancel acts
+ * when the call is over. dat_evd_wait and dat_cno_wait see to it themselves (wait.c), and the calls
+ * of the data path where they come to such a system call (cancel.h).
  */
 #include "core/shield.h"
 
-#include <pthread.h>
+#include "core/cancel.h"
 
 #define SHIELD(name, parameters, arguments)                                                        \
 	DAT_RETURN shield_##name parameters                                                        \
 	{                                                                                          \
 		DAT_RETURN ret;                                                                    \
-		int state;                                                                         \
+		int state = core_cancel_off();                                                     \
                                                                                                    \
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);                            \
 		ret = core_##name arguments;                                                       \
-		pthread_setcancelstate(state, NULL);                                               \
+		core_cancel_restore(state);                                                        \
 		return ret;                                                                        \
 	}
 
@@ -86,9 +85,6 @@ SHIELD(evd_resize,
 SHIELD(evd_post_se,
 	(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event),
 	(evd_handle, event))
-SHIELD(evd_dequeue,
-	(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event),
-	(evd_handle, event))
 SHIELD(evd_query,
 	(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK evd_param_mask, DAT_EVD_PARAM *evd_param),
 	(evd_handle, evd_param_mask, evd_param))
@@ -113,18 +109,6 @@ SHIELD(ep_dup_connect,
 SHIELD(ep_disconnect,
 	(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags),
 	(ep_handle, close_flags))
-SHIELD(ep_post_send,
-	(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags),
-	(ep_handle, num_segments, local_iov, user_cookie, completion_flags))
-SHIELD(ep_post_recv,
-	(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags),
-	(ep_handle, num_segments, local_iov, user_cookie, completion_flags))
-SHIELD(ep_post_rdma_read,
-	(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags),
-	(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags))
-SHIELD(ep_post_rdma_write,
-	(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov, DAT_COMPLETION_FLAGS completion_flags),
-	(ep_handle, num_segments, local_iov, user_cookie, remote_iov, completion_flags))
 SHIELD(ep_get_status,
 	(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state, DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle),
 	(ep_handle, ep_state, recv_idle, request_idle))
@@ -203,9 +187,6 @@ SHIELD(srq_create,
 SHIELD(srq_free,
 	(DAT_SRQ_HANDLE srq_handle),
 	(srq_handle))
-SHIELD(srq_post_recv,
-	(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie),
-	(srq_handle, num_segments, local_iov, user_cookie))
 SHIELD(srq_query,
 	(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK srq_param_mask, DAT_SRQ_PARAM *srq_param),
 	(srq_handle, srq_param_mask, srq_param))

@@ -11,9 +11,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "core/cancel.h"
 
 #define TAIL_LEN 8u
 #define PIPE_PIECE (32u * 1024)
@@ -199,16 +202,48 @@ static int pipe_copy(uintptr_t dst, uintptr_t src, size_t len)
 	int cuts = cut_range(&copy, 0, len, cut);
 	int fds[2];
 	int rc = 0;
+	int state = core_cancel_off();
 
-	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK)) {
+		core_cancel_restore(state);
 		return -EPERM;
+	}
 	for (int i = 0; i < cuts && rc == 0; i++) {
 		rc = pipe_piece(fds, (uintptr_t)cut[i].iov_base, src, cut[i].iov_len);
 		src += cut[i].iov_len;
 	}
 	close(fds[0]);
 	close(fds[1]);
+	core_cancel_restore(state);
 	return rc;
+}
+
+/* The number of this process, which a child forgets: there it would name the parent. */
+static _Atomic pid_t own_number;
+
+static void forget_number(void)
+{
+	/* relaxed: there is one thread */
+	atomic_store_explicit(&own_number, 0, memory_order_relaxed);
+}
+
+static void watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, forget_number);
+}
+
+static pid_t own_pid(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	/* relaxed: it is the same whoever stored it */
+	pid_t pid = atomic_load_explicit(&own_number, memory_order_relaxed);
+
+	if (pid)
+		return pid;
+	pthread_once(&once, watch_forks);
+	pid = getpid();
+	atomic_store_explicit(&own_number, pid, memory_order_relaxed);
+	return pid;
 }
 
 static int copy_own(void *dst, const void *src, size_t len, bool is_ordered)
@@ -227,8 +262,7 @@ static int copy_own(void *dst, const void *src, size_t len, bool is_ordered)
 	if (len == 0)
 		return 0;
 	if (!atomic_load_explicit(&is_refused, memory_order_relaxed)) {
-		/* each time: a number kept over a fork would name the parent */
-		copy.pid = getpid();
+		copy.pid = own_pid();
 		rc = vm_run(&copy, &iov, 1, &done);
 		if (rc == 0)
 			return 0;

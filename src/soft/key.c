@@ -20,7 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/lock.h"
 #include "soft/fds.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -50,7 +49,7 @@ struct soft_keys {
 	uint64_t seed;
 	/* rank 9 (a leaf); guards what follows. An entry is written by the user of its key alone.
 	 */
-	struct core_lock lock;
+	pthread_mutex_t lock;
 	struct key_slot *slots; /* zero pages until used */
 	uint32_t fresh;		/* lowest index never used */
 	uint32_t free_first;	/* oldest freed index; 0: none */
@@ -130,7 +129,7 @@ int soft_keys_create(struct soft_keys **keys_out)
 	rc = map_and_seal(keys);
 	if (rc)
 		goto close_fd;
-	core_lock_init(&keys->lock);
+	pthread_mutex_init(&keys->lock, NULL);
 	keys->seed = random_seed();
 	keys->fresh = 1;
 	*keys_out = keys;
@@ -151,7 +150,7 @@ void soft_keys_destroy(struct soft_keys *keys)
 		return;
 	munmap(keys->entries, TABLE_SIZE);
 	soft_fd_close(keys->fd);
-	core_lock_destroy(&keys->lock);
+	pthread_mutex_destroy(&keys->lock);
 	free(keys->slots);
 	free(keys);
 }
@@ -190,7 +189,7 @@ static uint32_t take_key(struct soft_keys *keys)
 	uint32_t key = 0;
 	uint32_t index;
 
-	core_lock_acquire(&keys->lock);
+	pthread_mutex_lock(&keys->lock);
 	index = take_index_locked(keys);
 	if (index) {
 		struct key_slot *slot = &keys->slots[index];
@@ -202,7 +201,7 @@ static uint32_t take_key(struct soft_keys *keys)
 		slot->state = SLOT_TAKEN;
 		key = (uint32_t)slot->generation << SOFT_KEY_INDEX_BITS | index;
 	}
-	core_lock_release(&keys->lock);
+	pthread_mutex_unlock(&keys->lock);
 	return key;
 }
 
@@ -268,7 +267,7 @@ void soft_keys_release(struct soft_keys *keys, uint32_t key)
 
 	assert_taken(keys, key);
 	assert(atomic_load_explicit(&keys->entries[index].key, memory_order_relaxed) == 0);
-	core_lock_acquire(&keys->lock);
+	pthread_mutex_lock(&keys->lock);
 	keys->slots[index].state = SLOT_FREE;
 	keys->slots[index].next = 0;
 	if (keys->free_last)
@@ -277,7 +276,7 @@ void soft_keys_release(struct soft_keys *keys, uint32_t key)
 		keys->free_first = index;
 	keys->free_last = index;
 	keys->free_count++;
-	core_lock_release(&keys->lock);
+	pthread_mutex_unlock(&keys->lock);
 }
 
 /* --- the guard --- */

@@ -12,6 +12,7 @@
 
 #include "core/pz.h"
 #include "soft/address.h"
+#include "soft/alias.h"
 #include "soft/shm/conn.h"
 
 /* What dat_ia_query reports as version of the hardware: that of the protocol between two of us. */
@@ -139,6 +140,7 @@ static void soft_pz_destroy(struct core_ia *ia, struct core_pz *pz)
 static int soft_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 {
 	uint32_t rights = 0;
+	int rc;
 
 	if (lmr->priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
 		rights |= SOFT_RIGHT_REMOTE_READ;
@@ -147,9 +149,16 @@ static int soft_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 	/* local write includes local read: LMR-CREATE-39 */
 	if (lmr->priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
 		rights |= SOFT_RIGHT_PULL;
-	lmr->transport = NULL;
-	return soft_keys_add(adapter_of(ia)->keys, lmr->address, lmr->length, rights, lmr->pz->id,
-			     &lmr->rkey);
+	lmr->transport = calloc(1, sizeof(struct soft_lmr));
+	if (!lmr->transport)
+		return -ENOMEM;
+	rc = soft_keys_add(adapter_of(ia)->keys, lmr->address, lmr->length, rights, lmr->pz->id,
+			   &lmr->rkey);
+	if (rc < 0) {
+		free(lmr->transport);
+		lmr->transport = NULL;
+	}
+	return rc;
 }
 
 static void soft_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
@@ -160,6 +169,8 @@ static void soft_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
 	shm_engine_wait_key(adapter->shm, lmr->rkey);
 	shm_map_key_dead(adapter->shm, lmr->rkey);
 	soft_keys_release(adapter->keys, lmr->rkey);
+	soft_alias_drop(lmr);
+	free(lmr->transport);
 }
 
 /* --- memory windows: the transport's key is the number in the table --- */

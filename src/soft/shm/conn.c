@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/cancel.h"
 #include "soft/fds.h"
 
 #define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -58,6 +59,7 @@ bool shm_conn_get_unless_dead(struct shm_conn *conn)
 static void conn_destroy(struct shm_conn *conn)
 {
 	struct shm_engine *engine = conn->engine;
+	int state = core_cancel_off();
 
 	if (conn->id)
 		shm_engine_remove(engine, conn->id);
@@ -78,6 +80,7 @@ static void conn_destroy(struct shm_conn *conn)
 	free(conn->peer_name);
 	free(conn);
 	shm_engine_put(engine);
+	core_cancel_restore(state);
 }
 
 void shm_conn_put(struct shm_conn *conn)
@@ -201,6 +204,7 @@ int shm_conn_send(struct shm_conn *conn, const union shm_wire *wire, const int *
 		char bytes[CMSG_SPACE(SHM_WIRE_FDS_MAX * sizeof(int))];
 	} control;
 	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+	int state, rc;
 
 	if (count) {
 		struct cmsghdr *header;
@@ -214,10 +218,12 @@ int shm_conn_send(struct shm_conn *conn, const union shm_wire *wire, const int *
 		header->cmsg_len = CMSG_LEN(count * sizeof(int));
 		memcpy(CMSG_DATA(header), fds, count * sizeof(int));
 	}
-	while (sendmsg(conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return 0;
+	state = core_cancel_off();
+	do
+		rc = sendmsg(conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	while (rc == -EINTR);
+	core_cancel_restore(state);
+	return rc;
 }
 
 int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t word)
@@ -275,14 +281,14 @@ void shm_conn_later(struct shm_conn *conn)
 {
 	struct shm_engine *engine = conn->engine;
 
-	pthread_mutex_lock(&engine->lock);
+	core_lock_acquire(&engine->lock);
 	if (!conn->is_todo) {
 		conn->is_todo = true;
 		shm_conn_get(conn);
-		conn->next_todo = engine->todo_first;
-		engine->todo_first = conn;
+		conn->next_todo = atomic_load(&engine->todo_first);
+		atomic_store(&engine->todo_first, conn);
 	}
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 	shm_engine_kick(engine);
 }
 

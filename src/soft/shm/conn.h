@@ -23,8 +23,7 @@
 #define SHM_BATCH 32u		     /* entries of each kind that one pass takes at most */
 #define SHM_CMA_PIECE (256u * 1024u) /* bytes between two looks at the key */
 #define SHM_MAP_PIECE (64u * 1024u)
-#define SHM_IDLE_TICKS 5u     /* ticks of 1 ms without news after which it is armed */
-#define SHM_IDLE_POLLS 20000u /* polls without news after which an armed one is let go */
+#define SHM_IDLE_POLLS 20000u /* polls without news after which it is armed and let go */
 
 enum shm_state {
 	SHM_CALLING,	 /* active: waits for room in the listener's backlog */
@@ -176,7 +175,6 @@ struct shm_conn {
 	_Atomic uint32_t seen_response_space;
 	_Atomic bool wants_space;
 	_Atomic bool has_more;
-	_Atomic uint32_t activity; /* counts passes that did something */
 
 	/* waking */
 	uint32_t woken;	   /* the value of the peer's `armed` that was answered by a WAKE */
@@ -195,10 +193,7 @@ struct shm_conn {
 	_Atomic bool is_active; /* read without it as a hint */
 	struct shm_conn *next_active;
 	struct shm_conn *prev_active;
-	_Atomic uint32_t idle_polls; /* reset without the lock */
-	_Atomic uint32_t
-		idle_ticks; /* counted by the service thread, reset without its knowledge */
-	uint32_t tick_activity;
+	uint32_t idle_polls;
 
 	/* a dead key that the peer was found to be copying through, since when (engine lock) */
 	uint32_t blamed_key;
@@ -264,6 +259,9 @@ void shm_conn_unwatch(struct shm_conn *conn);
 void shm_conn_attach(struct shm_conn *conn, struct core_ep *ep);
 /* Locks the endpoint of the connection; NULL when it has let go of it. */
 struct core_ep *shm_conn_enter(struct shm_conn *conn);
+/* Has the peer's end of the socket been closed? The kernel does so after the last copy of a process
+ * that dies. */
+bool shm_conn_has_hung_up(const struct shm_conn *conn);
 /* Who is at the other end of the socket; fills remote.pid and is_same_user. */
 void shm_conn_identify(struct shm_conn *conn);
 /*
@@ -343,8 +341,8 @@ int shm_pin_receive(struct core_ep *ep, const struct core_wqe *receive, uint64_t
 		    uint64_t len, struct shm_pins *pins);
 void shm_unpin(struct shm_pins *pins);
 /* Between pinned segments and memory of ours. is_in_post: the consumer's own thread reads. */
-int shm_gather(uint8_t *to, const struct shm_pins *pins, bool is_in_post);
-int shm_scatter(const struct shm_pins *pins, const uint8_t *from);
+int shm_gather(struct shm_conn *conn, uint8_t *to, const struct shm_pins *pins, bool is_in_post);
+int shm_scatter(struct shm_conn *conn, const struct shm_pins *pins, const uint8_t *from);
 
 /* Announces the key, then checks it: 0, -EACCES, or -EAGAIN (the peer is about to end it all).
  * After 0 the copy may be made; shm_announce_end() in every case but then too. */
@@ -370,6 +368,8 @@ int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *r
 		   struct shm_map *map, uint64_t *budget, bool is_in_post);
 
 /* --- map.c --- */
+/* Uses of a region before a mapping of it is worth asking for. */
+unsigned shm_map_uses(const struct shm_conn *conn);
 struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key);
 /* Packets of the service thread; EP locked for GIVE, REFUSE and GONE. */
 void shm_map_asked(struct shm_conn *conn, uint32_t key);

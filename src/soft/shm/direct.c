@@ -9,8 +9,9 @@
 #include "soft/shm/conn.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
+
+#include "soft/alias.h"
 
 /* how long we trust that the peer's process number is still its own */
 #define ALIVE_NS 100000000u
@@ -83,16 +84,32 @@ void shm_unpin(struct shm_pins *pins)
 		core_mem_put(pins->lmr[--pins->count]);
 }
 
-int shm_gather(uint8_t *to, const struct shm_pins *pins, bool is_in_post)
+/* The consumer's memory by our own mapping, NULL if we have none (yet). */
+static uint8_t *alias(struct shm_conn *conn, const struct shm_pins *pins, uint32_t i)
+{
+	const struct core_lmr *lmr = pins->lmr[i];
+	uint64_t copy = conn->engine->settings.copy;
+	uint8_t *memory;
+
+	if (copy != CORE_COPY_AUTO && copy != CORE_COPY_MAP)
+		return NULL;
+	memory = soft_alias(lmr, pins->iov[i].iov_base);
+	if (!memory && soft_alias_is_worth(lmr, shm_map_uses(conn)))
+		shm_engine_want_alias(conn->engine, lmr);
+	return memory;
+}
+
+int shm_gather(struct shm_conn *conn, uint8_t *to, const struct shm_pins *pins, bool is_in_post)
 {
 	uint32_t i;
 
 	for (i = 0; i < pins->count; i++) {
 		const struct iovec *iov = &pins->iov[i];
-
 		/* LMR-USE-14: a thread of ours must not fault; the consumer's own post may */
-		if (is_in_post)
-			memcpy(to, iov->iov_base, iov->iov_len);
+		const void *from = is_in_post ? iov->iov_base : alias(conn, pins, i);
+
+		if (from)
+			memcpy(to, from, iov->iov_len);
 		else if (soft_copy_safe_unordered(to, iov->iov_base, iov->iov_len) < 0)
 			return -EFAULT;
 		to += iov->iov_len;
@@ -100,14 +117,17 @@ int shm_gather(uint8_t *to, const struct shm_pins *pins, bool is_in_post)
 	return 0;
 }
 
-int shm_scatter(const struct shm_pins *pins, const uint8_t *from)
+int shm_scatter(struct shm_conn *conn, const struct shm_pins *pins, const uint8_t *from)
 {
 	uint32_t i;
 
 	for (i = 0; i < pins->count; i++) {
 		const struct iovec *iov = &pins->iov[i];
+		uint8_t *to = alias(conn, pins, i);
 
-		if (soft_copy_safe_unordered(iov->iov_base, from, iov->iov_len) < 0)
+		if (to)
+			memcpy(to, from, iov->iov_len);
+		else if (soft_copy_safe_unordered(iov->iov_base, from, iov->iov_len) < 0)
 			return -EFAULT;
 		from += iov->iov_len;
 	}
@@ -138,7 +158,6 @@ void shm_announce_end(struct shm_conn *conn)
 bool shm_is_peer_alive(struct shm_conn *conn)
 {
 	uint64_t now = shm_now_ns();
-	struct pollfd end = {.fd = conn->fd};
 
 	/* before each piece: after an exec the number is that of another program at once */
 	if (soft_view_is_orphan(conn->remote.view))
@@ -146,7 +165,7 @@ bool shm_is_peer_alive(struct shm_conn *conn)
 	/* where there is no such mark, a number is another's only long after the socket's end */
 	if (now - conn->remote.alive_ns < ALIVE_NS)
 		return true;
-	if (conn->is_peer_gone || (poll(&end, 1, 0) == 1 && (end.revents & (POLLHUP | POLLERR))))
+	if (conn->is_peer_gone || shm_conn_has_hung_up(conn))
 		return false;
 	conn->remote.alive_ns = now;
 	return true;
@@ -174,18 +193,22 @@ enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
 }
 
 /* Between pinned segments and the mapped memory of the peer. */
-static int copy_mapped(uint8_t *memory, const struct shm_pins *pins, bool is_write, bool is_in_post)
+static int copy_mapped(struct shm_conn *conn, uint8_t *memory, const struct shm_pins *pins,
+		       bool is_write, bool is_in_post)
 {
 	uint32_t i;
 
 	for (i = 0; i < pins->count; i++) {
 		const struct iovec *iov = &pins->iov[i];
+		uint8_t *own = is_write && is_in_post ? iov->iov_base : alias(conn, pins, i);
 		int rc = 0;
 
-		if (!is_write)
+		if (own && is_write)
+			soft_copy_tail_last(memory, own, iov->iov_len);
+		else if (own)
+			memcpy(own, memory, iov->iov_len);
+		else if (!is_write)
 			rc = soft_copy_safe_unordered(iov->iov_base, memory, iov->iov_len);
-		else if (is_in_post)
-			soft_copy_tail_last(memory, iov->iov_base, iov->iov_len);
 		else
 			rc = soft_copy_safe(memory, iov->iov_base, iov->iov_len);
 		if (rc < 0)
@@ -222,7 +245,7 @@ static int direct_piece(struct shm_conn *conn, const struct core_req *req, struc
 		goto out;
 	if (map && target - map->address <= map->region.length &&
 	    req->len <= map->region.length - (target - map->address))
-		rc = copy_mapped(map->region.base + (target - map->address) + offset, pins,
+		rc = copy_mapped(conn, map->region.base + (target - map->address) + offset, pins,
 				 is_write, is_in_post);
 	else if (conn->remote.has_cma)
 		rc = copy_cma(conn, target + offset, pins, len, is_write);

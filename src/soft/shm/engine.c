@@ -16,8 +16,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "soft/fds.h"
+#include "core/cancel.h"
 #include "core/log.h"
+#include "soft/alias.h"
+#include "soft/fds.h"
 #include "soft/shm/conn.h"
 
 #define FIRST_SLOTS 64u
@@ -79,7 +81,7 @@ int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_o
 	engine->kick_fd = -1;
 	atomic_init(&engine->refs, 1);
 	atomic_init(&engine->deadline_ns, UINT64_MAX);
-	pthread_mutex_init(&engine->lock, NULL);
+	core_lock_init(&engine->lock);
 	if (getrandom(engine->token, sizeof(engine->token), 0) != sizeof(engine->token)) {
 		rc = -EIO;
 		goto err;
@@ -109,7 +111,7 @@ void shm_engine_put(struct shm_engine *engine)
 		return;
 	soft_fd_close(engine->kick_fd);
 	soft_fd_close(engine->epoll_fd);
-	pthread_mutex_destroy(&engine->lock);
+	core_lock_destroy(&engine->lock);
 	free(engine->slots);
 	free(engine);
 }
@@ -117,10 +119,11 @@ void shm_engine_put(struct shm_engine *engine)
 static void write_kick(struct shm_engine *engine)
 {
 	uint64_t one = 1;
+	int state = core_cancel_off();
+	ssize_t written = write(engine->kick_fd, &one, sizeof(one));
 
-	/* a full counter (EAGAIN) wakes as well */
-	if (write(engine->kick_fd, &one, sizeof(one)) < 0)
-		return;
+	(void)written; /* a full counter (EAGAIN) wakes as well */
+	core_cancel_restore(state);
 }
 
 void shm_engine_close(struct shm_engine *engine)
@@ -181,7 +184,7 @@ int shm_engine_add(struct shm_engine *engine, enum shm_slot_kind kind, void *obj
 	uint32_t index;
 	int rc = 0;
 
-	pthread_mutex_lock(&engine->lock);
+	core_lock_acquire(&engine->lock);
 	if (engine->free_first) {
 		index = engine->free_first - 1;
 		slot = &engine->slots[index];
@@ -201,7 +204,7 @@ int shm_engine_add(struct shm_engine *engine, enum shm_slot_kind kind, void *obj
 	slot->generation++;
 	*id_out = (uint64_t)slot->generation << 32 | index;
 out:
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 	return rc;
 }
 
@@ -220,7 +223,7 @@ void shm_engine_remove(struct shm_engine *engine, uint64_t id)
 {
 	struct shm_slot *slot;
 
-	pthread_mutex_lock(&engine->lock);
+	core_lock_acquire(&engine->lock);
 	slot = slot_locked(engine, id);
 	if (slot) {
 		slot->kind = SHM_SLOT_FREE;
@@ -232,7 +235,7 @@ void shm_engine_remove(struct shm_engine *engine, uint64_t id)
 			engine->free_first = (uint32_t)id + 1;
 		engine->free_last = (uint32_t)id + 1;
 	}
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 }
 
 void *shm_engine_find(struct shm_engine *engine, uint64_t id, enum shm_slot_kind *kind_out)
@@ -240,7 +243,7 @@ void *shm_engine_find(struct shm_engine *engine, uint64_t id, enum shm_slot_kind
 	struct shm_slot *slot;
 	void *object = NULL;
 
-	pthread_mutex_lock(&engine->lock);
+	core_lock_acquire(&engine->lock);
 	slot = slot_locked(engine, id);
 	if (slot && slot->kind == SHM_SLOT_LISTENER) {
 		object = slot->object;
@@ -250,7 +253,7 @@ void *shm_engine_find(struct shm_engine *engine, uint64_t id, enum shm_slot_kind
 	}
 	if (object)
 		*kind_out = (enum shm_slot_kind)slot->kind;
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 	return object;
 }
 
@@ -260,7 +263,7 @@ struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, uint32_t *index
 {
 	struct shm_conn *found = NULL;
 
-	pthread_mutex_lock(&engine->lock);
+	core_lock_acquire(&engine->lock);
 	for (; !found && *index < engine->slot_used; ++*index) {
 		struct shm_slot *slot = &engine->slots[*index];
 
@@ -268,7 +271,7 @@ struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, uint32_t *index
 		    shm_conn_get_unless_dead(slot->object))
 			found = slot->object;
 	}
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 	return found;
 }
 
@@ -276,14 +279,55 @@ struct shm_conn *shm_engine_take_todo(struct shm_engine *engine)
 {
 	struct shm_conn *conn;
 
-	pthread_mutex_lock(&engine->lock);
-	conn = engine->todo_first;
+	/* sequentially consistent: whoever adds one stores it, then kicks */
+	if (!atomic_load(&engine->todo_first))
+		return NULL;
+	core_lock_acquire(&engine->lock);
+	conn = atomic_load(&engine->todo_first);
 	if (conn) {
-		engine->todo_first = conn->next_todo;
+		atomic_store(&engine->todo_first, conn->next_todo);
 		conn->is_todo = false;
 	}
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 	return conn;
+}
+
+void shm_engine_want_alias(struct shm_engine *engine, const struct core_lmr *lmr)
+{
+	uint32_t count;
+
+	core_lock_acquire(&engine->lock);
+	count = atomic_load(&engine->wanted_count);
+	if (count < SHM_WANTED) { /* else it goes without */
+		engine->wanted[count] = (DAT_LMR_TRIPLET){.lmr_context = atomic_load(&lmr->key),
+							  .virtual_address = lmr->address};
+		atomic_store(&engine->wanted_count, count + 1);
+	}
+	core_lock_release(&engine->lock);
+	shm_engine_kick(engine);
+}
+
+void shm_engine_make_aliases(struct shm_engine *engine)
+{
+	DAT_LMR_TRIPLET wanted[SHM_WANTED];
+	uint32_t count, i;
+
+	/* sequentially consistent: whoever adds one stores it, then kicks */
+	if (!atomic_load(&engine->wanted_count))
+		return;
+	core_lock_acquire(&engine->lock);
+	count = atomic_load(&engine->wanted_count);
+	memcpy(wanted, engine->wanted, count * sizeof(*wanted));
+	atomic_store(&engine->wanted_count, 0);
+	core_lock_release(&engine->lock);
+	for (i = 0; i < count; i++) {
+		struct core_lmr *lmr = core_mem_get_registered(&engine->ia->mem, &wanted[i]);
+
+		if (!lmr)
+			continue;
+		soft_alias_make(lmr);
+		core_mem_put(lmr);
+	}
 }
 
 void shm_engine_earliest(struct shm_engine *engine)
@@ -291,7 +335,7 @@ void shm_engine_earliest(struct shm_engine *engine)
 	uint64_t earliest = UINT64_MAX, old;
 	uint32_t i;
 
-	pthread_mutex_lock(&engine->lock);
+	core_lock_acquire(&engine->lock);
 	for (i = 0; i < engine->slot_used; i++) {
 		const struct shm_conn *conn = engine->slots[i].object;
 		uint64_t deadline;
@@ -302,7 +346,7 @@ void shm_engine_earliest(struct shm_engine *engine)
 		if (deadline && deadline < earliest)
 			earliest = deadline;
 	}
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 	old = atomic_load(&engine->deadline_ns);
 	while (earliest < old)
 		if (atomic_compare_exchange_weak(&engine->deadline_ns, &old, earliest))
@@ -339,16 +383,15 @@ void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn)
 	/* relaxed: a stale answer costs a poll; whoever must be noticed uses shm_conn_later */
 	if (atomic_load_explicit(&conn->is_active, memory_order_relaxed))
 		return;
-	pthread_mutex_lock(&engine->lock);
+	core_lock_acquire(&engine->lock);
 	if (!atomic_load_explicit(&conn->is_active, memory_order_relaxed)) {
 		shm_conn_get(conn);
 		append_locked(engine, conn);
 		conn->idle_polls = 0;
-		conn->idle_ticks = 0;
 		atomic_store_explicit(&conn->is_active, true, memory_order_relaxed);
 		atomic_fetch_add_explicit(&engine->active_count, 1, memory_order_relaxed);
 	}
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 }
 
 static bool deactivate_locked(struct shm_engine *engine, struct shm_conn *conn)
@@ -365,9 +408,9 @@ void shm_engine_deactivate(struct shm_engine *engine, struct shm_conn *conn)
 {
 	bool was_active;
 
-	pthread_mutex_lock(&engine->lock);
+	core_lock_acquire(&engine->lock);
 	was_active = deactivate_locked(engine, conn);
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 	if (was_active)
 		shm_conn_put(conn);
 }
@@ -376,7 +419,7 @@ struct shm_conn *shm_engine_rotate(struct shm_engine *engine)
 {
 	struct shm_conn *conn;
 
-	pthread_mutex_lock(&engine->lock);
+	core_lock_acquire(&engine->lock);
 	conn = engine->active_first;
 	if (conn) {
 		if (conn->next_active) {
@@ -385,23 +428,22 @@ struct shm_conn *shm_engine_rotate(struct shm_engine *engine)
 		}
 		shm_conn_get(conn);
 	}
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 	return conn;
 }
 
 /*
- * The first active connection of which there is news, with a reference; it and those without news
- * before it go to the end of the list. *looks is how many may be looked at. NULL: none of them. One
- * that polls have found quiet for long is left in *dropped_out, with the list's reference.
+ * The first active connection of which there is news, or that has been quiet for very many polls
+ * (*is_quiet_out), with a reference; it and those before it go to the end of the list. *looks is
+ * how many may be looked at. NULL: none of them.
  */
 static struct shm_conn *next_with_news(struct shm_engine *engine, uint32_t *looks,
-				       struct shm_conn **dropped_out)
+				       bool *is_quiet_out)
 {
 	struct shm_conn *found = NULL;
 
-	*dropped_out = NULL;
-	pthread_mutex_lock(&engine->lock);
-	while (*looks && engine->active_first && !found && !*dropped_out) {
+	core_lock_acquire(&engine->lock);
+	while (*looks && engine->active_first && !found) {
 		struct shm_conn *conn = engine->active_first;
 
 		--*looks;
@@ -409,30 +451,19 @@ static struct shm_conn *next_with_news(struct shm_engine *engine, uint32_t *look
 			unlink_locked(engine, conn);
 			append_locked(engine, conn);
 		}
-		if (shm_conn_has_news(conn)) {
-			shm_conn_get(conn);
-			conn->idle_polls = 0;
-			found = conn;
-		} else if (!atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed) &&
-			   ++conn->idle_polls > SHM_IDLE_POLLS && deactivate_locked(engine, conn)) {
-			*dropped_out = conn;
-		}
+		*is_quiet_out = !shm_conn_has_news(conn);
+		if (*is_quiet_out && ++conn->idle_polls < SHM_IDLE_POLLS)
+			continue;
+		conn->idle_polls = 0;
+		shm_conn_get(conn);
+		found = conn;
 	}
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 	return found;
 }
 
-/* A quiet, armed connection was taken off the list: only if it stays quiet. */
-static void let_go(struct shm_engine *engine, struct shm_conn *conn)
-{
-	/* full fence: pairs with that in shm_conn_go_on; whoever comes second puts it back */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (shm_conn_has_news(conn))
-		shm_engine_activate(engine, conn);
-	shm_conn_put(conn);
-}
-
-static int drive(struct shm_engine *engine, struct shm_conn *conn)
+/* Does what there is to do; a quiet connection goes to sleep, so that polls cost less. */
+static int drive(struct shm_engine *engine, struct shm_conn *conn, bool is_quiet)
 {
 	struct core_ep *ep = shm_conn_enter(conn);
 	int happened = 0;
@@ -441,7 +472,9 @@ static int drive(struct shm_engine *engine, struct shm_conn *conn)
 		shm_engine_deactivate(engine, conn);
 		return 0;
 	}
-	if (shm_conn_state(conn) == SHM_ESTABLISHED)
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && is_quiet)
+		shm_conn_arm(conn);
+	else if (shm_conn_state(conn) == SHM_ESTABLISHED)
 		happened = shm_conn_pass(conn, ep);
 	core_ep_leave(ep);
 	return happened;
@@ -451,22 +484,15 @@ int shm_engine_look(struct shm_engine *engine)
 {
 	/* relaxed: a connection that is added meanwhile is found by the next call */
 	uint32_t looks = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
+	struct shm_conn *conn;
 	int happened = 0;
+	bool is_quiet;
 
 	if (looks > POLL_MOST)
 		looks = POLL_MOST;
-	while (looks) {
-		struct shm_conn *dropped;
-		struct shm_conn *conn = next_with_news(engine, &looks, &dropped);
-
-		if (dropped)
-			let_go(engine, dropped);
-		if (conn) {
-			happened += drive(engine, conn);
-			shm_conn_put(conn);
-		} else if (!dropped) {
-			break;
-		}
+	while (looks && (conn = next_with_news(engine, &looks, &is_quiet)) != NULL) {
+		happened += drive(engine, conn, is_quiet);
+		shm_conn_put(conn);
 	}
 	return happened;
 }
@@ -528,6 +554,16 @@ static bool is_touching(const struct shm_conn *conn, uint64_t key)
 	return !atomic_load(&conn->is_distrusted) && shm_conn_announced(conn) == key;
 }
 
+bool shm_conn_has_hung_up(const struct shm_conn *conn)
+{
+	struct pollfd end = {.fd = conn->fd};
+	int state = core_cancel_off();
+	bool has_hung_up = poll(&end, 1, 0) == 1 && (end.revents & (POLLHUP | POLLERR));
+
+	core_cancel_restore(state);
+	return has_hung_up;
+}
+
 bool shm_wait_untouched(struct shm_conn *conn, bool (*touched)(const struct shm_conn *, uint64_t),
 			uint64_t argument, uint64_t limit_ns)
 {
@@ -535,12 +571,11 @@ bool shm_wait_untouched(struct shm_conn *conn, bool (*touched)(const struct shm_
 
 	for (round = 0; touched(conn, argument); round++) {
 		struct timespec pause = {.tv_nsec = round < 2 * SPINS ? 50000 : 1000000};
-		struct pollfd end = {.fd = conn->fd};
 
 		if (round < SPINS)
 			continue;
 		/* the kernel closes the socket of a dead peer after its last copy */
-		if (poll(&end, 1, 0) == 1 && (end.revents & POLLHUP))
+		if (shm_conn_has_hung_up(conn))
 			return true;
 		if (shm_now_ns() >= limit_ns)
 			return false;
@@ -557,21 +592,20 @@ bool shm_wait_untouched(struct shm_conn *conn, bool (*touched)(const struct shm_
 static bool is_overdue(struct shm_conn *conn, uint32_t key)
 {
 	struct shm_engine *engine = conn->engine;
-	struct pollfd end = {.fd = conn->fd};
 	uint64_t limit_ns = engine->settings.peer_timeout_ms * 1000000u;
 	uint64_t now = shm_now_ns();
 	uint64_t since_ns;
 
-	pthread_mutex_lock(&engine->lock);
+	core_lock_acquire(&engine->lock);
 	/* an old one: the number was another window's then, or it was us who did not run */
 	if (conn->blamed_key != key || now - conn->blamed_ns > 2 * limit_ns) {
 		conn->blamed_key = key;
 		conn->blamed_ns = now;
 	}
 	since_ns = conn->blamed_ns;
-	pthread_mutex_unlock(&engine->lock);
+	core_lock_release(&engine->lock);
 	/* the kernel closes the socket of a dead peer after its last copy */
-	if (poll(&end, 1, 0) == 1 && (end.revents & POLLHUP))
+	if (shm_conn_has_hung_up(conn))
 		return true;
 	if (now - since_ns < limit_ns)
 		return false;

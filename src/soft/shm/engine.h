@@ -56,6 +56,8 @@ struct shm_slot {
 /* The number of the event descriptor in epoll; no slot has it. */
 #define SHM_ID_KICK UINT64_MAX
 
+#define SHM_WANTED 16u
+
 struct shm_engine {
 	/* constant after creation */
 	struct core_ia *ia; /* not to be followed once `is_stopping` */
@@ -80,7 +82,7 @@ struct shm_engine {
 	_Atomic int32_t disarmed; /* connections that are not armed: while there are some, tick */
 	_Atomic uint64_t counters[SHM_COUNT_END];
 
-	pthread_mutex_t lock; /* leaf; guards the rest */
+	struct core_lock lock; /* leaf; guards the rest */
 	struct shm_slot *slots;
 	uint32_t slot_count;
 	uint32_t slot_used;
@@ -88,8 +90,11 @@ struct shm_engine {
 	uint32_t free_last;
 	struct shm_conn *active_first;
 	struct shm_conn *active_last;
-	struct shm_conn
-		*todo_first; /* what the service thread shall look at, with a reference each */
+	/* what the service thread shall look at, with a reference each; read without the lock as a
+	 * hint */
+	struct shm_conn *_Atomic todo_first;
+	DAT_LMR_TRIPLET wanted[SHM_WANTED]; /* in memory that we should map ourselves (alias.h) */
+	_Atomic uint32_t wanted_count;
 };
 
 int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_out);
@@ -129,6 +134,9 @@ void shm_engine_deactivate(struct shm_engine *engine, struct shm_conn *conn);
 struct shm_conn *shm_engine_rotate(struct shm_engine *engine);
 /* The next connection that asked for attention (shm_conn_later), with a reference; NULL: none. */
 struct shm_conn *shm_engine_take_todo(struct shm_engine *engine);
+/* Has the service thread look for a mapping of our own of the (pinned) region. */
+void shm_engine_want_alias(struct shm_engine *engine, const struct core_lmr *lmr);
+void shm_engine_make_aliases(struct shm_engine *engine);
 /* Finds the earliest deadline of all connections again. */
 void shm_engine_earliest(struct shm_engine *engine);
 /* One look at every active connection; returns what happened. */

@@ -109,8 +109,6 @@ void shm_ep_post_recv(struct core_ep *ep)
 	rc = shm_rx_run(conn, ep, &budget);
 	if (rc < 0)
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
-	if (rc > 0)
-		atomic_fetch_add_explicit(&conn->activity, 1, memory_order_relaxed);
 	settle(conn);
 }
 

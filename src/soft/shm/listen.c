@@ -258,7 +258,7 @@ void shm_unlisten(struct shm_engine *engine, void *object)
 
 static void append_silent(struct shm_listener *listener, struct shm_conn *conn)
 {
-	pthread_mutex_lock(&listener->engine->lock);
+	core_lock_acquire(&listener->engine->lock);
 	conn->prev_silent = listener->silent_last;
 	if (listener->silent_last)
 		listener->silent_last->next_silent = conn;
@@ -266,7 +266,7 @@ static void append_silent(struct shm_listener *listener, struct shm_conn *conn)
 		listener->silent_first = conn;
 	listener->silent_last = conn;
 	listener->silent_count++;
-	pthread_mutex_unlock(&listener->engine->lock);
+	core_lock_release(&listener->engine->lock);
 }
 
 void shm_listener_forget(struct shm_conn *conn)
@@ -275,7 +275,7 @@ void shm_listener_forget(struct shm_conn *conn)
 
 	if (!listener)
 		return;
-	pthread_mutex_lock(&listener->engine->lock);
+	core_lock_acquire(&listener->engine->lock);
 	if (conn->prev_silent)
 		conn->prev_silent->next_silent = conn->next_silent;
 	else
@@ -285,7 +285,7 @@ void shm_listener_forget(struct shm_conn *conn)
 	else
 		listener->silent_last = conn->prev_silent;
 	listener->silent_count--;
-	pthread_mutex_unlock(&listener->engine->lock);
+	core_lock_release(&listener->engine->lock);
 	conn->listener = NULL;
 	shm_listener_put(listener);
 }

@@ -59,10 +59,15 @@ static struct shm_map *new_place(struct shm_conn *conn, uint32_t key)
 	return unused;
 }
 
-struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key)
+unsigned shm_map_uses(const struct shm_conn *conn)
 {
 	/* asking costs more than a few copies, and many a region is registered for one message */
-	unsigned uses = conn->engine->settings.copy == CORE_COPY_MAP ? 1 : USES_BEFORE_ASKING;
+	return conn->engine->settings.copy == CORE_COPY_MAP ? 1 : USES_BEFORE_ASKING;
+}
+
+struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key)
+{
+	unsigned uses = shm_map_uses(conn);
 	struct shm_map *map;
 
 	if (!key)
@@ -89,7 +94,7 @@ static bool remember_given(struct shm_conn *conn, uint32_t key)
 	bool is_room = false;
 	unsigned i;
 
-	pthread_mutex_lock(&conn->engine->lock);
+	core_lock_acquire(&conn->engine->lock);
 	for (i = 0; i < SHM_MAPS && !is_room; i++) {
 		if (conn->given[i] && conn->given[i] != key)
 			continue;
@@ -98,7 +103,7 @@ static bool remember_given(struct shm_conn *conn, uint32_t key)
 		conn->given[i] = key;
 		is_room = true;
 	}
-	pthread_mutex_unlock(&conn->engine->lock);
+	core_lock_release(&conn->engine->lock);
 	return is_room;
 }
 
@@ -161,13 +166,13 @@ void shm_map_key_dead(struct shm_engine *engine, uint32_t key)
 	while ((conn = shm_engine_next_conn(engine, &index, is_given, key)) != NULL) {
 		unsigned i;
 
-		pthread_mutex_lock(&engine->lock);
+		core_lock_acquire(&engine->lock);
 		for (i = 0; i < SHM_MAPS; i++)
 			if (conn->given[i] == key) {
 				conn->given[i] = 0;
 				atomic_fetch_sub(&engine->given_count, 1);
 			}
-		pthread_mutex_unlock(&engine->lock);
+		core_lock_release(&engine->lock);
 		shm_conn_send_word(conn, SHM_WIRE_KEY_GONE, key);
 		shm_conn_put(conn);
 	}

@@ -15,7 +15,7 @@
 
 #define DRAIN_PASSES 256u
 #define WAKE_AGAIN_NS 10000000u
-#define SHM_UNTOLD 16u /* messages done that wait to be told at most */
+#define SHM_UNTOLD 8u /* messages done that wait to be told at most */
 
 static bool has_entry(const struct shm_consumer *ring, const _Atomic uint32_t *seen)
 {
@@ -191,8 +191,6 @@ static int one_pass(struct shm_conn *conn, struct core_ep *ep, bool is_final)
 	}
 	shm_conn_flush(conn, happened);
 	shm_conn_note(conn);
-	if (happened)
-		atomic_fetch_add_explicit(&conn->activity, 1, memory_order_relaxed);
 	return happened;
 }
 
@@ -200,8 +198,6 @@ void shm_conn_go_on(struct shm_conn *conn)
 {
 	if (!atomic_load_explicit(&conn->has_more, memory_order_relaxed))
 		return;
-	/* full fence: pairs with that of whoever takes it off the list for lack of news */
-	atomic_thread_fence(memory_order_seq_cst);
 	shm_engine_activate(conn->engine, conn);
 	/* relaxed: a hint for the service thread, which looks at the connections themselves */
 	atomic_store_explicit(&conn->engine->has_more, true, memory_order_relaxed);

@@ -132,7 +132,7 @@ static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 	if (entry->payload) {
 		rc = pin_receive(conn, ep, entry->payload, &pins);
 		if (!rc) {
-			rc = shm_scatter(&pins, payload);
+			rc = shm_scatter(conn, &pins, payload);
 			shm_unpin(&pins);
 		}
 		if (rc < 0)

@@ -431,36 +431,6 @@ static void arm_all(struct shm_engine *engine)
 	}
 }
 
-/* Somebody polls: arms what was quiet for some ticks, so that polls cost less. */
-static void age(struct shm_engine *engine)
-{
-	uint32_t count = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
-
-	for (; count; count--) {
-		struct shm_conn *conn = shm_engine_rotate(engine);
-		uint32_t activity;
-		struct core_ep *ep;
-
-		if (!conn)
-			return;
-		activity = atomic_load_explicit(&conn->activity, memory_order_relaxed);
-		if (activity != conn->tick_activity) {
-			conn->tick_activity = activity;
-			conn->idle_ticks = 0;
-		} else if (++conn->idle_ticks >= SHM_IDLE_TICKS) {
-			ep = shm_conn_enter(conn);
-			if (ep) {
-				if (shm_conn_state(conn) == SHM_ESTABLISHED)
-					shm_conn_arm(conn);
-				core_ep_leave(ep);
-			} else {
-				shm_engine_deactivate(engine, conn);
-			}
-		}
-		shm_conn_put(conn);
-	}
-}
-
 /* Drives the active connections unless a thread of the consumer does. */
 static void service_progress(struct service *service)
 {
@@ -474,7 +444,6 @@ static void service_progress(struct service *service)
 	} else if (now - service->tick_ns >= TICK_NS) {
 		service->polls_seen = atomic_load_explicit(&engine->polls, memory_order_relaxed);
 		service->tick_ns = now;
-		age(engine);
 	}
 }
 
@@ -538,6 +507,7 @@ void *shm_service_run(void *argument)
 			break;
 		if (atomic_exchange(&engine->is_serving, false))
 			core_srq_serve_all(engine->ia);
+		shm_engine_make_aliases(engine);
 		service_todo(engine);
 		service_deadlines(engine);
 		if (atomic_load(&engine->disarmed) > 0 ||

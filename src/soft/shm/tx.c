@@ -126,7 +126,7 @@ static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm
 	}
 	rc = shm_pin(ep, req->iov, req->segments, *offset, entry->payload, CORE_MEM_TARGET, &pins);
 	if (!rc) {
-		rc = shm_scatter(&pins, payload);
+		rc = shm_scatter(conn, &pins, payload);
 		shm_unpin(&pins);
 	}
 	if (rc < 0) {
@@ -259,7 +259,7 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 		rc = shm_pin(ep, req->iov, req->segments, *offset, entry.payload, CORE_MEM_SOURCE,
 			     &pins);
 		if (!rc) {
-			rc = shm_gather(payload, &pins, is_in_post);
+			rc = shm_gather(conn, payload, &pins, is_in_post);
 			shm_unpin(&pins);
 		}
 		if (rc < 0) {

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Locks that become one thread's own (lock.h): taking them by the mutex, and taking them away. */
+#include "core/lock.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STREAK 64u	/* before a lock is a thread's own for the first time */
+#define LOSSES_MOST 20u /* then it stays a mutex for good */
+#define SPINS 100u
+#define NO_BARRIER_NS 20000000
+
+__thread char core_lock_thread __attribute__((tls_model("initial-exec")));
+
+/* Can the kernel run a barrier on our other threads? Asked once; a child inherits the answer. */
+static bool has_membarrier;
+static pthread_once_t membarrier_once = PTHREAD_ONCE_INIT;
+
+static bool membarrier_register(void)
+{
+	return CORE_LOCK_IS_OWNED &&
+	       syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+}
+
+static void membarrier_ask(void)
+{
+	has_membarrier = membarrier_register();
+}
+
+void core_lock_init(struct core_lock *lock)
+{
+	int rc = pthread_mutex_init(&lock->mutex, NULL);
+
+	assert(rc == 0);
+	(void)rc;
+	atomic_init(&lock->owner, 0);
+	atomic_init(&lock->inside, 0);
+	lock->is_entered = false;
+	lock->losses = 0;
+	lock->streak = 0;
+	lock->last = 0;
+}
+
+void core_lock_destroy(struct core_lock *lock)
+{
+	pthread_mutex_destroy(&lock->mutex);
+}
+
+/*
+ * A barrier on every thread of this process. A sandbox that was closed meanwhile may forbid the
+ * call: then we wait for longer than any machine keeps a store to itself.
+ */
+static void barrier_everywhere(void)
+{
+	const struct timespec long_enough = {0, NO_BARRIER_NS};
+
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+		return;
+	if (membarrier_register() &&
+	    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
+		return;
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &long_enough, NULL);
+}
+
+/* Mutex held: the owner is out, and stays out, when it returns. */
+static void take_away(struct core_lock *lock)
+{
+	const struct timespec pause = {0, 50000};
+	unsigned int spins;
+
+	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
+	barrier_everywhere();
+	/* acquire: pairs with the release in core_lock_release */
+	for (spins = 0; atomic_load_explicit(&lock->inside, memory_order_acquire); spins++) {
+		if (spins < SPINS)
+			sched_yield();
+		else /* it may have a lower priority than we have */
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
+	if (lock->losses < LOSSES_MOST)
+		lock->losses++;
+}
+
+/* Mutex held: makes the lock ours. */
+static void claim(struct core_lock *lock)
+{
+	uintptr_t owner = atomic_load_explicit(&lock->owner, memory_order_relaxed);
+
+	if (owner)
+		take_away(lock);
+	lock->is_entered = false;
+}
+
+/* Mutex held: has this thread come alone for long? */
+static void count(struct core_lock *lock, uintptr_t self)
+{
+	if (lock->last != self) {
+		lock->last = self;
+		lock->streak = 0;
+		return;
+	}
+	if (++lock->streak < STREAK << lock->losses || lock->losses >= LOSSES_MOST)
+		return;
+	lock->streak = 0;
+	pthread_once(&membarrier_once, membarrier_ask);
+	if (has_membarrier)
+		atomic_store_explicit(&lock->owner, self, memory_order_relaxed);
+	else
+		lock->losses = LOSSES_MOST;
+}
+
+void core_lock_acquire_shared(struct core_lock *lock)
+{
+	pthread_mutex_lock(&lock->mutex);
+	claim(lock);
+	count(lock, core_lock_self());
+}
+
+void core_lock_wait(struct core_lock *lock, pthread_cond_t *cond)
+{
+	if (lock->is_entered) {
+		/* a condition goes with the mutex: once more, by that */
+		core_lock_release(lock);
+		pthread_mutex_lock(&lock->mutex);
+		claim(lock);
+		return;
+	}
+	/* nobody enters without the mutex while we wait for it */
+	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
+	pthread_cond_wait(cond, &lock->mutex);
+	claim(lock);
+}

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The lock that becomes one thread's own: when it does, that another thread takes it away, and that
+ * what it guards is never seen half changed, whoever holds it in whichever way.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <sched.h>
+
+#include "core/lock.h"
+
+#define THREADS 4u
+#define ROUNDS 40000u
+
+struct guarded {
+	struct core_lock lock;
+	pthread_cond_t cond;
+	/* equal whenever the lock is free */
+	volatile uint64_t first;
+	volatile uint64_t second;
+	pthread_barrier_t start;
+	volatile uint64_t torn; /* times they were not */
+	volatile bool is_set;
+};
+
+static int setup(void **state)
+{
+	struct guarded *guarded = calloc(1, sizeof(*guarded));
+
+	assert_non_null(guarded);
+	core_lock_init(&guarded->lock);
+	pthread_cond_init(&guarded->cond, NULL);
+	pthread_barrier_init(&guarded->start, NULL, THREADS);
+	*state = guarded;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct guarded *guarded = *state;
+
+	pthread_barrier_destroy(&guarded->start);
+	pthread_cond_destroy(&guarded->cond);
+	core_lock_destroy(&guarded->lock);
+	free(guarded);
+	return 0;
+}
+
+static void change(struct guarded *guarded)
+{
+	core_lock_acquire(&guarded->lock);
+	if (guarded->first != guarded->second)
+		guarded->torn++;
+	guarded->first++;
+	for (unsigned int i = 0; i < 10; i++)
+		(void)guarded->first; /* some time in between */
+	guarded->second++;
+	core_lock_release(&guarded->lock);
+}
+
+static void become_owner(struct guarded *guarded)
+{
+	for (unsigned int i = 0; i < 1000; i++)
+		change(guarded);
+}
+
+static void *change_once(void *arg)
+{
+	change(arg);
+	return NULL;
+}
+
+static void lock__one_thread__becomes_its_own(void **state)
+{
+	struct guarded *guarded = *state;
+
+	if (!CORE_LOCK_IS_OWNED)
+		skip();
+	assert_true(atomic_load(&guarded->lock.owner) == 0);
+	become_owner(guarded);
+	if (!atomic_load(&guarded->lock.owner))
+		skip(); /* a kernel or a sandbox without membarrier */
+	assert_true(atomic_load(&guarded->lock.owner) == core_lock_self());
+	core_lock_acquire(&guarded->lock);
+	assert_true(guarded->lock.is_entered);
+	core_lock_release(&guarded->lock);
+	assert_int_equal(atomic_load(&guarded->lock.inside), 0);
+}
+
+static void lock__other_thread__takes_it_away(void **state)
+{
+	struct guarded *guarded = *state;
+	pthread_t thread;
+
+	become_owner(guarded);
+	assert_int_equal(pthread_create(&thread, NULL, change_once, guarded), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(guarded->first == 1001 && guarded->second == 1001);
+	assert_true(atomic_load(&guarded->lock.owner) == 0);
+	change(guarded);
+	assert_false(guarded->lock.is_entered);
+}
+
+/* The longer it is fought for, the longer it stays a mutex. */
+static void lock__taken_away_often__stays_a_mutex(void **state)
+{
+	struct guarded *guarded = *state;
+	pthread_t thread;
+	unsigned int round;
+
+	if (!CORE_LOCK_IS_OWNED)
+		skip();
+	for (round = 0; round < 4; round++) {
+		become_owner(guarded);
+		if (!atomic_load(&guarded->lock.owner))
+			break;
+		assert_int_equal(pthread_create(&thread, NULL, change_once, guarded), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+	}
+	if (round == 0)
+		skip(); /* a kernel or a sandbox without membarrier */
+	assert_int_equal(round, 4);
+	become_owner(guarded); /* 64 << 4 are more than these */
+	assert_true(atomic_load(&guarded->lock.owner) == 0);
+}
+
+/* Bursts, so that the ownership comes and goes at any point of the others. */
+static void *fight(void *arg)
+{
+	struct guarded *guarded = arg;
+	unsigned int seed = (unsigned int)(uintptr_t)&seed;
+
+	pthread_barrier_wait(&guarded->start);
+	for (unsigned int i = 0; i < ROUNDS; i++) {
+		change(guarded);
+		seed = seed * 1664525u + 1013904223u;
+		if (seed >> 20 == 0)
+			sched_yield();
+		/* as a lock that was hardly ever lost */
+		if (i % 512 == 0) {
+			core_lock_acquire(&guarded->lock);
+			guarded->lock.losses = 0;
+			core_lock_release(&guarded->lock);
+		}
+	}
+	return NULL;
+}
+
+static void lock__many_threads__nothing_lost(void **state)
+{
+	struct guarded *guarded = *state;
+	pthread_t threads[THREADS];
+
+	for (unsigned int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, fight, guarded), 0);
+	for (unsigned int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	assert_true(guarded->first == THREADS * ROUNDS);
+	assert_true(guarded->second == THREADS * ROUNDS);
+	assert_true(guarded->torn == 0);
+}
+
+static void *enter_again_and_again(void *arg)
+{
+	struct guarded *guarded = arg;
+
+	while (!guarded->is_set)
+		change(guarded);
+	return NULL;
+}
+
+/* Each time while the owner goes in and out as fast as it can. */
+static void lock__taken_from_a_busy_owner__nothing_lost(void **state)
+{
+	struct guarded *guarded = *state;
+	pthread_t thread;
+
+	if (!CORE_LOCK_IS_OWNED)
+		skip();
+	assert_int_equal(pthread_create(&thread, NULL, enter_again_and_again, guarded), 0);
+	for (unsigned int round = 0; round < 20000; round++) {
+		unsigned int tries;
+
+		for (tries = 0; !atomic_load(&guarded->lock.owner) && tries < 10000; tries++)
+			;
+		change(guarded);
+		core_lock_acquire(&guarded->lock);
+		guarded->lock.losses = 0;
+		core_lock_release(&guarded->lock);
+	}
+	guarded->is_set = true;
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(guarded->first == guarded->second);
+	assert_true(guarded->torn == 0);
+}
+
+static void *set_and_signal(void *arg)
+{
+	struct guarded *guarded = arg;
+
+	become_owner(guarded);
+	core_lock_acquire(&guarded->lock);
+	guarded->is_set = true;
+	pthread_cond_signal(&guarded->cond);
+	core_lock_release(&guarded->lock);
+	return NULL;
+}
+
+static void wait__owner_waits_for_another_thread__is_woken(void **state)
+{
+	struct guarded *guarded = *state;
+	pthread_t thread;
+
+	for (unsigned int round = 0; round < 200; round++) {
+		become_owner(guarded);
+		guarded->is_set = false;
+		assert_int_equal(pthread_create(&thread, NULL, set_and_signal, guarded), 0);
+		core_lock_acquire(&guarded->lock);
+		while (!guarded->is_set)
+			core_lock_wait(&guarded->lock, &guarded->cond);
+		assert_false(guarded->lock.is_entered);
+		core_lock_release(&guarded->lock);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		guarded->lock.losses = 0;
+	}
+	assert_true(guarded->first == guarded->second);
+	assert_true(guarded->torn == 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(lock__one_thread__becomes_its_own),
+		TEST(lock__other_thread__takes_it_away),
+		TEST(lock__taken_away_often__stays_a_mutex),
+		TEST(lock__many_threads__nothing_lost),
+		TEST(lock__taken_from_a_busy_owner__nothing_lost),
+		TEST(wait__owner_waits_for_another_thread__is_woken),
+	};
+
+	return cmocka_run_group_tests_name("lock", tests, NULL, NULL);
+}
