@@ -74,18 +74,18 @@ static int bandwidth_lead(struct perf_worker *worker, const struct perf_run *run
 	}
 	while (rc == 0 && retired < total) {
 		struct perf_endpoint *endpoint;
-		uint64_t cookie, upto;
+		uint64_t cookie, last;
 
 		rc = perf_take(worker, worker->session.request_evd, &event);
 		if (rc != 0)
 			break;
 		cookie = event.event_data.dto_completion_event_data.user_cookie.as_64;
 		endpoint = &worker->endpoints[cookie >> PERF_COOKIE_SHIFT];
-		upto = cookie & PERF_COOKIE_MASK;
+		last = cookie & PERF_COOKIE_MASK;
 		if (is_checked_read)
-			bandwidth_check_reads(worker, endpoint, run->size, endpoint->retired, upto);
-		retired += upto - endpoint->retired;
-		endpoint->retired = upto;
+			bandwidth_check_reads(worker, endpoint, run->size, endpoint->retired, last);
+		retired += last - endpoint->retired;
+		endpoint->retired = last;
 		perf_advance(worker, retired);
 		if (tool_is_stopped)
 			return -EINTR;
