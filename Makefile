@@ -6,7 +6,7 @@
 #
 #   make demo      two processes over the default adapter, every byte verified, a table of latencies
 #   make check     the whole test suite
-#   make bench     soak and latency figures
+#   make bench     OpenDAT against UCX, libfabric and the machine's limits; a soak of connections
 #   make coverage  which lines of the core and the software RNIC the suite reaches (HTML)
 #   make install   install under PREFIX (default /usr/local; DESTDIR is honoured)
 BUILD   ?= build
@@ -29,7 +29,7 @@ check:
 	@scripts/check $(BUILD)
 
 bench:
-	@scripts/install-deps build
+	@scripts/install-deps bench
 	@NINJA_QUIET=1 scripts/build $(BUILD)-release --buildtype=release -Dtests=false
 	@scripts/bench $(BUILD)-release
 

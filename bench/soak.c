@@ -135,7 +135,7 @@ static int soak_serve(struct soak *soak)
 	} where = {(uintptr_t)soak->buffer.data + SOAK_LEN, soak->buffer.rmr_context};
 	DAT_EP_HANDLE endpoint;
 	DAT_CR_HANDLE request;
-	int rc = session_request_wait(session, &request, &hello);
+	int rc = session_request_wait(session, 0, &request, &hello);
 
 	if (rc != 0)
 		return rc;

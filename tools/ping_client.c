@@ -11,6 +11,7 @@
 
 #include "common.h"
 #include "ping.h"
+#include "stats.h"
 
 #define PING_COUNT_MAX 1000u
 #define PING_COUNT_MIN 20u
@@ -20,7 +21,7 @@ struct ping_client {
 	const struct ping_options *options;
 	struct ping_peer peer;
 	DAT_RMR_TRIPLET remote; /* the server's target buffer */
-	uint64_t *times_ns;
+	struct stats stats;	/* ns, of one operation and size */
 	uint64_t mismatches;
 	bool has_printed; /* JSON: a comma is due */
 };
@@ -172,20 +173,9 @@ static int ping_client_rdma(struct ping_client *client, struct ping_transfer *tr
 	return 0;
 }
 
-static int ping_time_compare(const void *a, const void *b)
+static double ping_percentile_us(const struct stats *stats, unsigned permille)
 {
-	uint64_t x = *(const uint64_t *)a;
-	uint64_t y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* Nearest rank: the smallest time that `permille` of all times do not exceed. */
-static double ping_percentile_us(const uint64_t *sorted_ns, uint64_t count, unsigned permille)
-{
-	uint64_t rank = (count * permille + 999) / 1000;
-
-	return (double)sorted_ns[rank > 0 ? rank - 1 : 0] / 1000.0;
+	return (double)stats_percentile(stats, permille) / 1000.0;
 }
 
 static void ping_client_print_head(struct ping_client *client)
@@ -211,32 +201,28 @@ static void ping_client_print_head(struct ping_client *client)
 }
 
 static void ping_client_print(struct ping_client *client, const struct ping_transfer *transfer,
-			      uint64_t count, uint64_t wrong)
+			      uint64_t wrong)
 {
-	uint64_t *times = client->times_ns;
-	double sum = 0, avg, min, max;
+	const struct stats *stats = &client->stats;
+	double avg = stats_average(stats) / 1000.0;
+	double min = (double)stats->min / 1000.0;
+	double max = (double)stats->max / 1000.0;
 
-	qsort(times, count, sizeof(times[0]), ping_time_compare);
-	for (uint64_t i = 0; i < count; i++)
-		sum += (double)times[i];
-	avg = sum / (double)count / 1000.0;
-	min = (double)times[0] / 1000.0;
-	max = (double)times[count - 1] / 1000.0;
 	if (client->options->is_json) {
 		printf("%s\n  {\"op\": \"%s\", \"bytes\": %" PRIu64 ", \"count\": %" PRIu64
 		       ", \"min\": %.3f, \"avg\": %.3f, \"p50\": %.3f, \"p99\": %.3f, "
 		       "\"p99_9\": %.3f, \"max\": %.3f, \"mb_per_s\": %.3f, \"wrong\": %" PRIu64
 		       "}",
 		       client->has_printed ? "," : "", ping_op_names[transfer->op], transfer->size,
-		       count, min, avg, ping_percentile_us(times, count, 500),
-		       ping_percentile_us(times, count, 990), ping_percentile_us(times, count, 999),
-		       max, (double)transfer->size / avg, wrong);
+		       stats->count, min, avg, ping_percentile_us(stats, 500),
+		       ping_percentile_us(stats, 990), ping_percentile_us(stats, 999), max,
+		       (double)transfer->size / avg, wrong);
 	} else {
 		printf("%-5s %9" PRIu64 " %7" PRIu64
 		       " %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.1f%s\n",
-		       ping_op_names[transfer->op], transfer->size, count, min, avg,
-		       ping_percentile_us(times, count, 500), ping_percentile_us(times, count, 990),
-		       ping_percentile_us(times, count, 999), max, (double)transfer->size / avg,
+		       ping_op_names[transfer->op], transfer->size, stats->count, min, avg,
+		       ping_percentile_us(stats, 500), ping_percentile_us(stats, 990),
+		       ping_percentile_us(stats, 999), max, (double)transfer->size / avg,
 		       wrong ? "  WRONG DATA" : "");
 	}
 	client->has_printed = true;
@@ -256,20 +242,19 @@ static int ping_client_phase(struct ping_client *client, enum ping_op op, uint64
 		count = count > PING_COUNT_MAX ? PING_COUNT_MAX : count;
 		count = count < PING_COUNT_MIN ? PING_COUNT_MIN : count;
 	}
-	client->times_ns = calloc(count, sizeof(client->times_ns[0]));
-	if (!client->times_ns)
-		return -ENOMEM;
+	stats_reset(&client->stats);
 	control.count = (uint32_t)count;
 	rc = ping_control_send(&client->peer, &control);
 	if (rc == 0)
 		rc = ping_control_receive(&client->peer, PING_ANSWER, &control);
 	for (; rc == 0 && transfer.index < count; transfer.index++) {
-		uint64_t *time = &client->times_ns[transfer.index];
+		uint64_t time_ns = 0;
 
 		if (op == PING_SEND)
-			rc = ping_client_send(client, &transfer, time);
+			rc = ping_client_send(client, &transfer, &time_ns);
 		else
-			rc = ping_client_rdma(client, &transfer, time);
+			rc = ping_client_rdma(client, &transfer, &time_ns);
+		stats_add(&client->stats, time_ns);
 	}
 	control.type = PING_END;
 	if (rc == 0)
@@ -278,10 +263,8 @@ static int ping_client_phase(struct ping_client *client, enum ping_op op, uint64
 		rc = ping_control_receive(&client->peer, PING_ANSWER, &control);
 	if (rc == 0) {
 		client->mismatches += control.count;
-		ping_client_print(client, &transfer, count, client->mismatches - before);
+		ping_client_print(client, &transfer, client->mismatches - before);
 	}
-	free(client->times_ns);
-	client->times_ns = NULL;
 	return rc;
 }
 

@@ -235,7 +235,7 @@ int ping_server_run(const struct ping_options *options)
 		return TOOL_EXIT_FAILED;
 	}
 	while (!tool_is_stopped && (!options->is_once || server.served == 0)) {
-		rc = session_request_wait(session, &request, &hello);
+		rc = session_request_wait(session, 0, &request, &hello);
 		if (rc != 0)
 			break;
 		if (ping_server_hello(&server, &hello) != 0) {

@@ -5,8 +5,11 @@
 #include "session.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "common.h"
 
@@ -77,28 +80,66 @@ void session_close(struct session *session)
 	session->ia = DAT_HANDLE_NULL;
 }
 
-int session_buffer_create(struct session *session, size_t len, struct session_buffer *buffer_out)
+static void session_buffer_free(struct session_buffer *buffer)
+{
+	if (buffer->fd >= 0) {
+		munmap(buffer->data, buffer->len);
+		close(buffer->fd);
+	} else {
+		free(buffer->data);
+	}
+	*buffer = (struct session_buffer){.fd = -1};
+}
+
+static int session_buffer_register(struct session *session, struct session_buffer *buffer)
 {
 	DAT_REGION_DESCRIPTION region;
 	DAT_RETURN code;
 
-	*buffer_out = (struct session_buffer){.len = len};
+	memset(&region, 0, sizeof(region));
+	region.for_va = buffer->data;
+	code = dat_lmr_create(session->ia, DAT_MEM_TYPE_VIRTUAL, region, buffer->len, session->pz,
+			      DAT_MEM_PRIV_ALL_FLAG, &buffer->lmr, &buffer->lmr_context,
+			      &buffer->rmr_context, NULL, NULL);
+	if (code == DAT_SUCCESS)
+		return 0;
+	session_buffer_free(buffer);
+	return tool_call_failed("dat_lmr_create", code);
+}
+
+int session_buffer_create(struct session *session, size_t len, struct session_buffer *buffer_out)
+{
+	*buffer_out = (struct session_buffer){.len = len, .fd = -1};
 	if (posix_memalign((void **)&buffer_out->data, 4096, len) != 0) {
+		*buffer_out = (struct session_buffer){.fd = -1};
 		tool_complain("no memory for a buffer of %zu bytes", len);
 		return -ENOMEM;
 	}
 	memset(buffer_out->data, 0, len);
-	memset(&region, 0, sizeof(region));
-	region.for_va = buffer_out->data;
-	code = dat_lmr_create(session->ia, DAT_MEM_TYPE_VIRTUAL, region, len, session->pz,
-			      DAT_MEM_PRIV_ALL_FLAG, &buffer_out->lmr, &buffer_out->lmr_context,
-			      &buffer_out->rmr_context, NULL, NULL);
-	if (code != DAT_SUCCESS) {
-		free(buffer_out->data);
-		*buffer_out = (struct session_buffer){.len = 0};
-		return tool_call_failed("dat_lmr_create", code);
+	return session_buffer_register(session, buffer_out);
+}
+
+int session_buffer_create_shared(struct session *session, size_t len,
+				 struct session_buffer *buffer_out)
+{
+	int fd = memfd_create("session", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *data = MAP_FAILED;
+
+	if (fd >= 0 && ftruncate(fd, (off_t)len) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		data = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (data == MAP_FAILED) {
+		*buffer_out = (struct session_buffer){.fd = -1};
+		tool_complain("no shared memory for a buffer of %zu bytes: %s", len,
+			      strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -ENOMEM;
 	}
-	return 0;
+	*buffer_out = (struct session_buffer){.data = data, .len = len, .fd = fd};
+	/* pages now, not in the middle of a transfer */
+	memset(data, 0, len);
+	return session_buffer_register(session, buffer_out);
 }
 
 void session_buffer_destroy(struct session_buffer *buffer)
@@ -106,8 +147,7 @@ void session_buffer_destroy(struct session_buffer *buffer)
 	if (!buffer->data)
 		return;
 	dat_lmr_free(buffer->lmr);
-	free(buffer->data);
-	*buffer = (struct session_buffer){.len = 0};
+	session_buffer_free(buffer);
 }
 
 /* One look at the queue, or one slice of waiting: 0, -EAGAIN or a failure. */
@@ -225,7 +265,7 @@ int session_connect(struct session *session, DAT_EP_HANDLE endpoint, struct sock
 	return session_established(session, answer_out);
 }
 
-int session_request_wait(struct session *session, DAT_CR_HANDLE *request_out,
+int session_request_wait(struct session *session, uint32_t timeout_ms, DAT_CR_HANDLE *request_out,
 			 struct session_private *hello_out)
 {
 	DAT_CR_PARAM param;
@@ -233,7 +273,7 @@ int session_request_wait(struct session *session, DAT_CR_HANDLE *request_out,
 	DAT_RETURN code;
 	int rc;
 
-	rc = session_wait(session, session->cr_evd, 0, &event);
+	rc = session_wait(session, session->cr_evd, timeout_ms, &event);
 	if (rc != 0)
 		return rc;
 	*request_out = event.event_data.cr_arrival_event_data.cr_handle;

@@ -36,6 +36,7 @@ struct session_buffer {
 	DAT_LMR_HANDLE lmr;
 	DAT_LMR_CONTEXT lmr_context;
 	DAT_RMR_CONTEXT rmr_context;
+	int fd; /* of the memory file; -1: private memory */
 };
 
 /* What the peer said with its request or its answer. */
@@ -49,6 +50,9 @@ int session_open(struct session *session, const char *adapter, bool is_polling,
 void session_close(struct session *session);
 
 int session_buffer_create(struct session *session, size_t len, struct session_buffer *buffer_out);
+/* The same in a memory file of fixed size, which a peer on this host may map. */
+int session_buffer_create_shared(struct session *session, size_t len,
+				 struct session_buffer *buffer_out);
 void session_buffer_destroy(struct session_buffer *buffer);
 
 /* Takes the next event. timeout_ms 0 waits for ever. Says nothing on -ETIMEDOUT. */
@@ -65,8 +69,11 @@ int session_connect(struct session *session, DAT_EP_HANDLE endpoint, struct sock
 		    DAT_CONN_QUAL qualifier, const void *private_data, size_t private_len,
 		    struct session_private *answer_out);
 
-/* Waits (for ever) for a connection request and reads its private data. */
-int session_request_wait(struct session *session, DAT_CR_HANDLE *request_out,
+/*
+ * Waits for a connection request and reads its private data. timeout_ms 0 waits for ever. Says
+ * nothing on -ETIMEDOUT.
+ */
+int session_request_wait(struct session *session, uint32_t timeout_ms, DAT_CR_HANDLE *request_out,
 			 struct session_private *hello_out);
 int session_accept(struct session *session, DAT_CR_HANDLE request, DAT_EP_HANDLE endpoint,
 		   const void *private_data, size_t private_len);

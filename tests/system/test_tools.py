@@ -1,11 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The tools, the example and the soak as people start them: output, exit status, no leftovers."""
+import csv
 import json
+import os
+import pathlib
 import signal
+import tempfile
 
-from testing import (ADAPTER, DAT_INFO, DAT_PING, HELLO_DAT, SOAK, SOURCE, WAIT_S, contains, equal,
-                     main, ping, ping_server, registry_file, run, shared_names, started)
+from testing import (ADAPTER, BUILD, DAT_INFO, DAT_PERF, DAT_PING, HELLO_DAT, SOAK, SOURCE, Skip, WAIT_S,
+                     contains, equal, main, perf, perf_server, ping, ping_server, registry_file, run,
+                     shared_names, started)
 
 
 # ---- dat_ping ----
@@ -94,6 +99,185 @@ def dat_ping__bad_usage__status_2():
     equal(run(DAT_PING)[0], 2)
 
 
+# ---- dat_perf ----
+
+PERF_LAT = ["send-lat", "write-lat", "write-comp-lat", "read-lat", "wake-lat"]
+PERF_BW = ["send-bw", "write-bw", "read-bw"]
+
+
+def perf_json(qualifier, *options):
+    """The rows of one run that must succeed."""
+    status, out, err = perf(qualifier, "--json", *options)
+    equal(status, 0, out + err)
+    result = json.loads(out)
+    equal((result["is_complete"], result["wrong"]), (True, 0))
+    return result["results"]
+
+
+def dat_perf__all_tests__figures_that_fit_together():
+    with perf_server("--once") as (server, qualifier):
+        rows = perf_json(qualifier, "--test", "all", "--size", "1,100", "--count", "7",
+                         "--idle", "3")
+        equal(server.wait(WAIT_S), 0)
+    equal([row["test"] for row in rows if "bytes" in row],
+          [test for test in PERF_LAT + PERF_BW for _ in range(2)])
+    equal([row["test"] for row in rows if "bytes" not in row], ["connect", "memory", "cpu-idle"])
+    for row in rows:
+        if row["test"] in PERF_LAT + ["connect"]:
+            times = [row[name] for name in ("min", "p50", "p90", "p99", "p99_9", "max")]
+            equal(times, sorted(times))
+            assert 0 < row["min"] <= row["avg"] <= row["max"], row
+        if "per_s" in row:
+            equal(row["count"], 7, row)
+            assert row["per_s"] > 0, row
+        if "bytes" in row:
+            # printed to three digits
+            difference = abs(row["mb_per_s"] - row["per_s"] * row["bytes"] / 1e6)
+            assert difference < 0.002, row
+    memory, idle = rows[-2:]
+    equal((memory["count"], idle["count"]), (3, 3))
+    assert memory["client_bytes"] > 0 and memory["server_bytes"] > 0, memory
+
+
+def dat_perf__check__every_way_of_transfer_verified():
+    with perf_server() as (server, qualifier):
+        for options in ((), ("--wait",), ("--buffer", "shared"),
+                        ("--endpoints", "3", "--signal", "2"),
+                        ("--endpoints", "3", "--threads", "2", "--wait"), ("--window", "1")):
+            rows = perf_json(qualifier, "--check", "--test", "lat,bw", "--size", "1,7,4097,100k",
+                             "--count", "33", "--window", "4", *options)
+            equal({row["wrong"] for row in rows}, {0}, options)
+            endpoints = 3 if "--endpoints" in options else 1
+            equal({row["count"] for row in rows}, {33 * endpoints}, options)
+        equal(server.poll(), None)
+
+
+def dat_perf__sizes__lists_and_powers_of_two():
+    with perf_server("--once") as (_, qualifier):
+        rows = perf_json(qualifier, "--test", "send-lat,write-bw", "--size", "3,8:40,1m",
+                         "--count", "2")
+    equal([row["bytes"] for row in rows], [3, 8, 16, 32, 40, 1 << 20] * 2)
+
+
+def dat_perf__duration__as_many_as_fit():
+    with perf_server("--once") as (_, qualifier):
+        rows = perf_json(qualifier, "--test", "send-lat,read-bw,connect", "--size", "8",
+                         "--duration", "0.05")
+    equal([row["test"] for row in rows], ["send-lat", "read-bw", "connect"])
+    for row in rows:
+        assert row["count"] > 1 and row["elapsed_s"] > 0, row
+
+
+def dat_perf__csv__one_line_per_test_and_size():
+    with perf_server("--once") as (_, qualifier):
+        status, out, err = perf(qualifier, "--csv", "--test", "all", "--size", "8,16",
+                                "--count", "3", "--idle", "2", "--window", "5", "--signal", "2")
+    equal(status, 0, err)
+    rows = list(csv.DictReader(out.splitlines()))
+    equal(len(rows), 2 * len(PERF_LAT + PERF_BW) + 3)
+    for row in rows:
+        assert None not in row and None not in row.values(), row
+        equal((row["window"], row["signal"], row["mode"], row["buffer"], row["endpoints"]),
+              ("5", "2", "poll", "private", "1"))
+        equal(bool(row["p99_9_us"]), row["test"] in PERF_LAT + ["connect"], row)
+        equal(bool(row["client"]), row["test"] in ("memory", "cpu-idle"), row)
+
+
+def dat_perf__text__a_table_per_kind():
+    with perf_server("--once") as (_, qualifier):
+        status, out, err = perf(qualifier, "--test", "all", "--size", "8", "--count", "3",
+                                "--idle", "2", "--wait")
+    equal((status, err), (0, ""))
+    for word in (*PERF_LAT, *PERF_BW, "connect", "memory", "cpu-idle", "p99.9", "MB/s", "waiting"):
+        contains(out, word)
+
+
+def dat_perf__cpu__bound_with_all_its_threads():
+    cpu = str(min(os.sched_getaffinity(0)))
+    with perf_server("--cpu", cpu) as (server, qualifier):
+        equal(os.sched_getaffinity(server.pid), {int(cpu)})
+        equal({frozenset(os.sched_getaffinity(int(thread)))
+               for thread in os.listdir(f"/proc/{server.pid}/task")}, {frozenset({int(cpu)})})
+        perf_json(qualifier, "--cpu", cpu, "--wait", "--test", "send-lat", "--size", "8",
+                  "--count", "3")
+
+
+def dat_perf__idle_connections__beside_transfers():
+    with perf_server("--once") as (_, qualifier):
+        rows = perf_json(qualifier, "--idle", "40", "--test", "send-lat,send-bw", "--size", "8",
+                         "--count", "5")
+    equal(len(rows), 2)
+
+
+def dat_perf__server_dies__client_fails_with_reason():
+    for test in ("send-lat", "write-lat", "write-bw", "wake-lat"):
+        with perf_server() as (server, qualifier):
+            with started(DAT_PERF, "--adapter", ADAPTER, "--qual", qualifier, "--test", test,
+                         "--size", "64", "--count", "50000000000") as client:
+                # the head is printed once the connections stand
+                contains(client.stdout.readline(), "adapter")
+                server.kill()
+                equal(client.wait(WAIT_S), 3, test)
+                assert client.stderr.read(), "no reason given"
+
+
+def dat_perf__client_dies__next_one_is_served():
+    with perf_server() as (server, qualifier):
+        for test in ("send-lat", "write-lat", "read-bw", "wake-lat"):
+            with started(DAT_PERF, "--adapter", ADAPTER, "--qual", qualifier, "--test", test,
+                         "--size", "64", "--count", "50000000000") as client:
+                contains(client.stdout.readline(), "adapter")
+                client.kill()
+                client.wait(WAIT_S)
+            equal(len(perf_json(qualifier, "--test", test, "--size", "8", "--count", "2")), 1)
+        equal(server.poll(), None)
+
+
+def dat_perf__interrupted__ends_with_130():
+    with perf_server() as (server, qualifier):
+        for test in ("write-lat", "write-bw"):
+            with started(DAT_PERF, "--adapter", ADAPTER, "--qual", qualifier, "--test", test,
+                         "--size", "64", "--count", "50000000000") as client:
+                contains(client.stdout.readline(), "adapter")
+                client.send_signal(signal.SIGINT)
+                equal(client.wait(WAIT_S), 130)
+        # the server goes on, and ends when it is told to
+        perf_json(qualifier, "--test", "send-lat", "--size", "8", "--count", "2")
+        server.send_signal(signal.SIGTERM)
+        equal(server.wait(WAIT_S), 0)
+
+
+def dat_perf__nobody_listens__says_so_at_once():
+    with perf_server("--once") as (server, qualifier):
+        perf_json(qualifier, "--test", "read-lat", "--size", "1", "--count", "1")
+        equal(server.wait(WAIT_S), 0)
+    status, _, err = perf(qualifier, "--timeout", "60")
+    equal(status, 3, err)
+    contains(err, "nobody listens")
+
+
+def dat_perf__a_dat_ping_server__no_partner():
+    with ping_server() as (_, qualifier):
+        status, _, err = perf(qualifier, "--test", "send-lat", "--count", "1")
+    equal(status, 3, err)
+    contains(err, "rejected by the peer")
+
+
+def dat_perf__bad_usage__status_2():
+    for options in (["--size", "0"], ["--size", "4:2"], ["--size", "65m"], ["--size", ""],
+                    ["--test", "fetch"], ["--test", ""], ["--count", "0"], ["--duration", "0"],
+                    ["--duration", "nan"], ["--qual", "x"], ["--no-such-option"], ["a", "b"],
+                    ["--timeout", "0"], ["--window", "0"], ["--signal", "0"], ["--buffer", "big"],
+                    ["--window", "4", "--signal", "5"], ["--endpoints", "0"], ["--threads", "0"],
+                    ["--cpu", "x"], ["--cpu", "1-"], ["--cpu", "99999"], ["--idle", "x"],
+                    ["--check", "--size", "64m", "--window", "64"]):
+        status, _, err = run(DAT_PERF, "--qual", "1", *options)
+        equal(status, 2, options)
+        contains(err, "dat_perf --help")
+    equal(run(DAT_PERF)[0], 2)
+    equal(run(DAT_PERF, "--help")[0], 0)
+
+
 # ---- dat_info ----
 
 def dat_info__adapter__address_and_library():
@@ -168,7 +352,33 @@ def dat_info__sample_file__at_most_8_adapters():
     assert 2 * len(names) <= 8, names
 
 
-# ---- example and soak ----
+# ---- example, comparison and soak ----
+
+def compare__quick_without_peers__table_and_figures():
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip("two processes that poll need two processors")
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err = run(str(SOURCE / "bench" / "compare"), "--quick", "--no-peers",
+                               "--no-instructions", "--output", folder, str(BUILD))
+        equal((status, err), (0, ""), out)
+        results = json.loads(pathlib.Path(folder, "results.json").read_text(encoding="utf-8"))
+        contains(pathlib.Path(folder, "goals.svg").read_text(encoding="utf-8"), "</svg>")
+        table = pathlib.Path(folder, "table.md").read_text(encoding="utf-8")
+    rows = {row["title"]: row for row in results["rows"]}
+    for row in rows.values():
+        contains(out, row["title"])
+        contains(table, row["title"])
+        assert row["ours"] is not None, row
+        is_judged = row["is_met"] is not None
+        equal(is_judged, not row["peer"].startswith(("UCX", "libfabric")), row)
+    wake = rows["blocking wait, wake-up, one way"]
+    assert abs(wake["value"] - wake["ours"] / wake["theirs"]) < 1e-9, wake
+
+
+def compare__no_build_folder__status_2():
+    equal(run(str(SOURCE / "bench" / "compare"))[0], 2)
+
+
 
 def hello_dat__server_and_client__message_and_memory_arrive():
     with started(HELLO_DAT) as server:

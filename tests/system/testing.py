@@ -23,6 +23,7 @@ ADAPTER = os.environ.get("DAT_TEST_ADAPTER", "soft-lo")
 WAIT_S = 120
 
 DAT_PING = str(BUILD / "tools" / "dat_ping")
+DAT_PERF = str(BUILD / "tools" / "dat_perf")
 DAT_INFO = str(BUILD / "tools" / "dat_info")
 HELLO_DAT = str(BUILD / "examples" / "hello_dat")
 SOAK = str(BUILD / "bench" / "soak")
@@ -53,17 +54,29 @@ def started(*command):
 
 
 @contextlib.contextmanager
-def ping_server(*options):
-    """A dat_ping server and the qualifier that it listens on."""
-    with started(DAT_PING, "--server", "--adapter", ADAPTER, *options) as server:
+def tool_server(tool, *options):
+    """A server of dat_ping or dat_perf and the qualifier that it listens on."""
+    with started(tool, "--server", "--adapter", ADAPTER, *options) as server:
         line = server.stdout.readline()
         found = re.search(r"qualifier=(\d+)$", line.strip())
         assert found, f"server said {line!r}, {server.stderr.read()!r}"
         yield server, found.group(1)
 
 
+def ping_server(*options):
+    return tool_server(DAT_PING, *options)
+
+
 def ping(qualifier, *options):
     return run(DAT_PING, "--adapter", ADAPTER, "--qual", qualifier, *options)
+
+
+def perf_server(*options):
+    return tool_server(DAT_PERF, *options)
+
+
+def perf(qualifier, *options):
+    return run(DAT_PERF, "--adapter", ADAPTER, "--qual", qualifier, *options)
 
 
 @contextlib.contextmanager

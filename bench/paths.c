@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The hot paths in one process, for counting instructions: two endpoints of one adapter, so that
+ * one thread's looks drive both, are connected, and one kind of operation is made COUNT times.
+ *
+ *   paths TEST COUNT [ADAPTER]
+ *
+ *   send    post a Send of 8 bytes, take its Receive, post the next Receive, take the completion
+ *   write   post an RDMA Write of 8 bytes into a sealed memory file, take its completion
+ *   poll    look at an empty event dispatcher
+ *
+ * Set-up costs the same whatever COUNT is, so that the instructions of one operation are
+ * (total(2 * COUNT) - total(COUNT)) / COUNT; bench/compare does that with callgrind. Prints how
+ * many looks found nothing, which should be none but in `poll`.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common.h"
+#include "session.h"
+
+#define PATHS_LEN 8u
+#define PATHS_ROOM 4096u
+#define PATHS_RECVS 4u
+#define PATHS_EVD_LEN 64
+#define PATHS_TIMEOUT_MS 60000u
+/* enough for the adapter to have found its way of copying */
+#define PATHS_WARM_UP 2000u
+
+struct paths {
+	struct session from;
+	struct session to;
+	DAT_EP_HANDLE from_ep;
+	DAT_EP_HANDLE to_ep;
+	struct session_buffer source;
+	struct session_buffer target;
+	DAT_RMR_TRIPLET remote;
+	uint64_t empty_looks;
+};
+
+/* The next completion, by polling. */
+static int paths_take(struct paths *paths, DAT_EVD_HANDLE evd)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA *data;
+	DAT_EVENT event;
+	DAT_RETURN code;
+
+	while ((code = dat_evd_dequeue(evd, &event)) != DAT_SUCCESS) {
+		if (DAT_GET_TYPE(code) != DAT_QUEUE_EMPTY)
+			return tool_call_failed("dat_evd_dequeue", code);
+		if (tool_is_stopped)
+			return -EINTR;
+		paths->empty_looks++;
+	}
+	data = &event.event_data.dto_completion_event_data;
+	if (event.event_number == DAT_DTO_COMPLETION_EVENT && data->status == DAT_DTO_SUCCESS)
+		return 0;
+	tool_complain("transfer failed: %s", tool_dto_status_text(data->status));
+	return -ECONNRESET;
+}
+
+static int paths_send(struct paths *paths)
+{
+	int rc = session_post_send(&paths->source, 0, PATHS_LEN, paths->from_ep);
+
+	if (rc == 0)
+		rc = paths_take(paths, paths->to.recv_evd);
+	if (rc == 0)
+		rc = session_post_recv(&paths->target, 0, PATHS_LEN, paths->to_ep, 0);
+	if (rc == 0)
+		rc = paths_take(paths, paths->from.request_evd);
+	return rc;
+}
+
+static int paths_write(struct paths *paths)
+{
+	int rc =
+		session_post_rdma(&paths->source, PATHS_LEN, paths->from_ep, &paths->remote, false);
+
+	return rc == 0 ? paths_take(paths, paths->from.request_evd) : rc;
+}
+
+static int paths_poll(struct paths *paths)
+{
+	DAT_EVENT event;
+	DAT_RETURN code = dat_evd_dequeue(paths->to.recv_evd, &event);
+
+	paths->empty_looks++;
+	return DAT_GET_TYPE(code) == DAT_QUEUE_EMPTY ? 0 : -EPROTO;
+}
+
+/* --- set-up --- */
+
+/* The second end: the same adapter, other event dispatchers. */
+static int paths_second(struct paths *paths)
+{
+	DAT_EVD_HANDLE *const evds[] = {&paths->to.recv_evd, &paths->to.request_evd};
+
+	paths->to = paths->from;
+	for (size_t i = 0; i < sizeof(evds) / sizeof(evds[0]); i++) {
+		DAT_RETURN code = dat_evd_create(paths->to.ia, PATHS_EVD_LEN, DAT_HANDLE_NULL,
+						 DAT_EVD_DTO_FLAG, evds[i]);
+
+		if (code != DAT_SUCCESS)
+			return tool_call_failed("dat_evd_create", code);
+	}
+	return 0;
+}
+
+static int paths_established(struct session *session)
+{
+	DAT_EVENT event;
+	int rc = session_wait(session, session->connect_evd, PATHS_TIMEOUT_MS, &event);
+
+	if (rc != 0)
+		return rc;
+	return event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED ? 0 : -ECONNREFUSED;
+}
+
+static int paths_connect(struct paths *paths)
+{
+	struct session_private hello;
+	DAT_CONN_QUAL qualifier = 0;
+	DAT_CR_HANDLE request;
+	DAT_PSP_HANDLE psp;
+	DAT_RETURN code;
+	int rc = session_listen(&paths->to, &qualifier, &psp);
+
+	if (rc != 0)
+		return rc;
+	code = dat_ep_connect(paths->from_ep, (DAT_IA_ADDRESS_PTR)&paths->to.address, qualifier,
+			      PATHS_TIMEOUT_MS * 1000u, 0, NULL, DAT_QOS_BEST_EFFORT,
+			      DAT_CONNECT_DEFAULT_FLAG);
+	if (code != DAT_SUCCESS)
+		return tool_call_failed("dat_ep_connect", code);
+	rc = session_request_wait(&paths->to, PATHS_TIMEOUT_MS, &request, &hello);
+	if (rc != 0)
+		return rc;
+	code = dat_cr_accept(request, paths->to_ep, 0, NULL);
+	if (code != DAT_SUCCESS)
+		return tool_call_failed("dat_cr_accept", code);
+	rc = paths_established(&paths->from);
+	return rc == 0 ? paths_established(&paths->to) : rc;
+}
+
+static int paths_prepare(struct paths *paths, const char *adapter)
+{
+	int rc = session_open(&paths->from, adapter, false, PATHS_TIMEOUT_MS);
+
+	if (rc == 0)
+		rc = paths_second(paths);
+	if (rc == 0)
+		rc = session_endpoint_create(&paths->from, &paths->from_ep);
+	if (rc == 0)
+		rc = session_endpoint_create(&paths->to, &paths->to_ep);
+	if (rc == 0)
+		rc = session_buffer_create_shared(&paths->from, PATHS_ROOM, &paths->source);
+	if (rc == 0)
+		rc = session_buffer_create_shared(&paths->to, PATHS_ROOM, &paths->target);
+	if (rc != 0)
+		return rc;
+	paths->remote = (DAT_RMR_TRIPLET){.rmr_context = paths->target.rmr_context,
+					  .target_address = (uintptr_t)paths->target.data,
+					  .segment_length = PATHS_LEN};
+	for (unsigned i = 0; i < PATHS_RECVS && rc == 0; i++)
+		rc = session_post_recv(&paths->target, 0, PATHS_LEN, paths->to_ep, 0);
+	return rc == 0 ? paths_connect(paths) : rc;
+}
+
+static int paths_run(struct paths *paths, int (*operation)(struct paths *), uint64_t count)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < PATHS_WARM_UP && rc == 0; i++)
+		rc = operation(paths);
+	paths->empty_looks = 0;
+	for (uint64_t i = 0; i < count && rc == 0; i++)
+		rc = operation(paths);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		int (*operation)(struct paths *);
+	} tests[] = {{"send", paths_send}, {"write", paths_write}, {"poll", paths_poll}};
+	struct paths paths = {.from_ep = DAT_HANDLE_NULL};
+	int (*operation)(struct paths *) = NULL;
+	uint64_t count = 0;
+	int rc;
+
+	tool_name = "paths";
+	for (size_t i = 0; argc > 1 && i < sizeof(tests) / sizeof(tests[0]); i++)
+		if (strcmp(argv[1], tests[i].name) == 0)
+			operation = tests[i].operation;
+	if (!operation || argc < 3 || argc > 4 || tool_parse_number(argv[2], &count) != 0) {
+		fputs("usage: paths send|write|poll COUNT [ADAPTER]\n", stderr);
+		return TOOL_EXIT_USAGE;
+	}
+	tool_catch_signals();
+	rc = paths_prepare(&paths, argc > 3 ? argv[3] : "soft-lo");
+	if (rc == 0)
+		rc = paths_run(&paths, operation, count);
+	if (rc == 0)
+		printf("{\"test\": \"%s\", \"count\": %" PRIu64 ", \"empty_looks\": %" PRIu64 "}\n",
+		       argv[1], count, paths.empty_looks);
+	session_close(&paths.from);
+	session_buffer_destroy(&paths.source);
+	session_buffer_destroy(&paths.target);
+	return rc == 0 ? TOOL_EXIT_OK : TOOL_EXIT_FAILED;
+}

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs one measurement: dat_perf, ucx_perftest, fi_pingpong or raw, both sides bound to a processor.
+
+Every command that was run is kept, environment included, so that it can be repeated by hand.
+"""
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import socket
+import subprocess
+import time
+
+LIMIT_S = 300
+
+
+class Failed(Exception):
+    """A measurement did not come about; the text says why."""
+
+
+def free_port():
+    """A TCP port that nobody has. Another program might take it until it is used: then one run fails."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def is_listened_to(port):
+    """Does somebody listen on that port? Looked up, not tried: the servers take one client only."""
+    for name in ("tcp", "tcp6"):
+        with contextlib.suppress(OSError), open(f"/proc/net/{name}", encoding="ascii") as table:
+            for line in list(table)[1:]:
+                fields = line.split()
+                if fields[3] == "0A" and int(fields[1].rsplit(":", 1)[1], 16) == port:
+                    return True
+    return False
+
+
+class Machine:
+    """The build folder, the two processors, and what was run."""
+
+    def __init__(self, folder, cpus):
+        self.folder = os.path.abspath(folder)
+        self.server_cpu, self.client_cpu = (str(cpu) for cpu in cpus)
+        self.commands = []
+        path = [f"{self.folder}/src/registry", f"{self.folder}/src/soft"]
+        self.library_path = ":".join(path + [os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")
+
+    def note(self, env, *commands):
+        """Keeps commands, those of a pair joined, with this run's port or qualifier replaced."""
+        env = {name: value for name, value in env.items() if name != "LD_LIBRARY_PATH"}
+        words = [f"{name}={value}" for name, value in env.items()]
+        text = "  |  ".join(" ".join(words + [shlex.quote(word) for word in command])
+                            for command in commands)
+        text = text.replace(self.folder + "/", "")
+        if text not in self.commands:
+            self.commands.append(text)
+
+    @contextlib.contextmanager
+    def started(self, command, env):
+        """A server; it must end by itself when the block is left without an exception."""
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True, env={**os.environ, **env})
+        try:
+            yield process
+            process.communicate(timeout=10)
+        except subprocess.TimeoutExpired as error:
+            raise Failed(f"{command[0]}: the server did not end") from error
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+    @staticmethod
+    def output(command, env):
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                  timeout=LIMIT_S, env={**os.environ, **env}, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Failed(str(error)) from error
+        if done.returncode != 0:
+            raise Failed(f"{shlex.join(command)}: status {done.returncode}: {done.stderr.strip()}")
+        return done.stdout + done.stderr
+
+    # ---- ours ----
+
+    def dat_perf(self, *options, env=None):
+        """The rows of one run."""
+        tool = f"{self.folder}/tools/dat_perf"
+        env = {"LD_LIBRARY_PATH": self.library_path, **(env or {})}
+        server = [tool, "--server", "--once", "--cpu", self.server_cpu]
+        client = [tool, "--cpu", self.client_cpu, "--json", *options, "--qual"]
+        self.note(env, server, client + ["QUALIFIER"])
+        with self.started(server, env) as process:
+            found = re.search(r"qualifier=(\d+)", process.stdout.readline())
+            if not found:
+                raise Failed(f"dat_perf: the server did not start: {process.stdout.read()}")
+            return json.loads(self.output(client + [found.group(1)], env))["results"]
+
+    # ---- what the machine can do ----
+
+    def raw(self, test, size, count):
+        command = [f"{self.folder}/bench/raw", test, str(size), str(count), self.server_cpu,
+                   self.client_cpu]
+        env = {"LD_LIBRARY_PATH": self.library_path}
+        self.note(env, command)
+        return json.loads(self.output(command, env))
+
+    # ---- others ----
+
+    def ucx(self, test, size, count, transports, *options):
+        """The figures of the last line that ucx_perftest prints."""
+        port = free_port()
+        env = {"UCX_TLS": transports}
+        server = ["taskset", "-c", self.server_cpu, "ucx_perftest", "-f", "-p", str(port)]
+        client = ["taskset", "-c", self.client_cpu, "ucx_perftest", "127.0.0.1", "-f",
+                  "-t", test, "-s", str(size), "-n", str(count), "-w", str(max(count // 10, 1)),
+                  *options, "-p", str(port)]
+        self.note(env, server[:-1] + ["PORT"], client[:-1] + ["PORT"])
+        with self.started(server, env) as process:
+            self.wait_for_port(process, port)
+            lines = self.output(client, env).splitlines()
+        for line in reversed(lines):
+            fields = line.split()
+            # the name of the test is left out with -f
+            if len(fields) == 8 and fields[0].isdigit():
+                names = ("count", "p50", "avg", "overall", "mb_avg", "mb_per_s", "rate_avg", "per_s")
+                return dict(zip(names, map(float, fields)))
+        raise Failed(f"ucx_perftest -t {test}: no figures in {lines}")
+
+    def libfabric(self, size, count):
+        """One way of a message in microseconds, as fi_pingpong over shared memory has it on average."""
+        port = free_port()
+        server = ["taskset", "-c", self.server_cpu, "fi_pingpong", "-p", "shm", "-e", "rdm",
+                  "-I", str(count), "-S", str(size), "-B", str(port)]
+        client = ["taskset", "-c", self.client_cpu, "fi_pingpong", "-p", "shm", "-e", "rdm",
+                  "-I", str(count), "-S", str(size), "-P", str(port), "127.0.0.1"]
+        self.note({}, server[:-1] + ["PORT"], client[:-2] + ["PORT", "127.0.0.1"])
+        with self.started(server, {}) as process:
+            self.wait_for_port(process, port)
+            lines = self.output(client, {}).splitlines()
+        fields = lines[-1].split() if lines else []
+        # bytes #sent #ack total time MB/sec usec/xfer Mxfers/sec
+        if len(fields) != 8:
+            raise Failed(f"fi_pingpong: no figures in {lines}")
+        return {"avg": float(fields[6]), "mb_per_s": float(fields[5])}
+
+    @staticmethod
+    def wait_for_port(process, port):
+        end = time.monotonic() + 20
+        while not is_listened_to(port):
+            if process.poll() is not None or time.monotonic() > end:
+                raise Failed("the server did not start")
+            time.sleep(0.01)
+
+    # ---- instructions ----
+
+    def instructions(self, path, count):
+        """Instructions of one operation of bench/paths, and the share of looks that found nothing."""
+        env = {"LD_LIBRARY_PATH": self.library_path}
+        totals = []
+        for number in (count, 2 * count):
+            command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
+                       f"{self.folder}/bench/paths", path, str(number)]
+            text = self.output(command, env)
+            found = re.search(r"Collected\s*:\s*(\d+)", text)
+            empty = re.search(r'"empty_looks": (\d+)', text)
+            if not found or not empty:
+                raise Failed(f"callgrind: no figures in {text}")
+            totals.append(int(found.group(1)))
+        self.note(env, command)
+        return {"instructions": (totals[1] - totals[0]) / count,
+                "empty_looks": int(empty.group(1)) / (2 * count)}
+
+
+def has(program):
+    return shutil.which(program) is not None

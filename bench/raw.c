@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What the machine itself can do, for bench/compare: the figures that no library can beat.
+ *
+ *   raw TEST SIZE COUNT SERVER-CPU CLIENT-CPU
+ *
+ *   line      a cache line in shared memory passed between two processes (SIZE is ignored)
+ *   memcpy    copies of SIZE bytes from one memory file to another, in one process
+ *   writev    8 bytes by process_vm_writev into the private memory of the peer, which watches it
+ *   eventfd   the peer sleeps in read() of an eventfd
+ *   futex     the peer sleeps in futex() on a word in shared memory
+ *
+ * Prints one JSON object: microseconds of one way (half a round trip), or megabytes per second. A
+ * tenth of COUNT goes before as a warm-up. Times are taken as dat_perf takes them, round by round.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common.h"
+#include "perf_clock.h"
+#include "stats.h"
+
+#define RAW_LINE 64
+#define RAW_SIDES 2
+
+/* One word per side, which the other side writes. */
+struct raw_word {
+	_Alignas(2 * RAW_LINE) _Atomic uint32_t value;
+	char pad[2 * RAW_LINE - sizeof(uint32_t)];
+};
+
+struct raw {
+	unsigned side; /* 0 leads */
+	uint64_t size;
+	uint64_t count;
+	struct raw_word *shared;
+	struct raw_word *own; /* at one address in both processes, but memory of each */
+	int events[RAW_SIDES];
+	pid_t peer;
+	struct stats stats;
+};
+
+/* How a test signals number `value` to the peer, and how it waits for that of the peer. */
+struct raw_test {
+	const char *name;
+	void (*signal)(struct raw *raw, uint32_t value);
+	void (*wait)(struct raw *raw, uint32_t value);
+};
+
+static void fail(const char *what)
+{
+	tool_complain("%s: %s", what, strerror(errno));
+	exit(TOOL_EXIT_FAILED);
+}
+
+static void bind_to(unsigned long cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) != 0)
+		fail("sched_setaffinity");
+}
+
+static void *map_shared(size_t len)
+{
+	void *memory;
+	int fd = memfd_create("raw", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, (off_t)len) != 0)
+		fail("memfd_create");
+	memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		fail("mmap");
+	memset(memory, 0, len);
+	close(fd);
+	return memory;
+}
+
+/* --- the tests --- */
+
+static void line_signal(struct raw *raw, uint32_t value)
+{
+	atomic_store_explicit(&raw->shared[!raw->side].value, value, memory_order_release);
+}
+
+static void line_wait(struct raw *raw, uint32_t value)
+{
+	while (atomic_load_explicit(&raw->shared[raw->side].value, memory_order_acquire) != value)
+		continue;
+}
+
+static void writev_signal(struct raw *raw, uint32_t value)
+{
+	uint64_t bytes = value;
+	struct iovec local = {.iov_base = &bytes, .iov_len = sizeof(bytes)};
+	struct iovec remote = {.iov_base = raw->own, .iov_len = sizeof(bytes)};
+
+	if (process_vm_writev(raw->peer, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(bytes))
+		fail("process_vm_writev");
+}
+
+static void writev_wait(struct raw *raw, uint32_t value)
+{
+	while (atomic_load_explicit(&raw->own->value, memory_order_acquire) != value)
+		continue;
+}
+
+static void eventfd_signal(struct raw *raw, uint32_t value)
+{
+	(void)value;
+	if (eventfd_write(raw->events[!raw->side], 1) != 0)
+		fail("eventfd_write");
+}
+
+static void eventfd_wait(struct raw *raw, uint32_t value)
+{
+	eventfd_t number;
+
+	(void)value;
+	if (eventfd_read(raw->events[raw->side], &number) != 0)
+		fail("eventfd_read");
+}
+
+static long futex(_Atomic uint32_t *word, int operation, uint32_t value)
+{
+	return syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
+}
+
+static void futex_signal(struct raw *raw, uint32_t value)
+{
+	_Atomic uint32_t *word = &raw->shared[!raw->side].value;
+
+	atomic_store_explicit(word, value, memory_order_release);
+	futex(word, FUTEX_WAKE, 1);
+}
+
+static void futex_wait(struct raw *raw, uint32_t value)
+{
+	_Atomic uint32_t *word = &raw->shared[raw->side].value;
+	uint32_t found;
+
+	while ((found = atomic_load_explicit(word, memory_order_acquire)) != value)
+		futex(word, FUTEX_WAIT, found);
+}
+
+static const struct raw_test raw_tests[] = {
+	{"line", line_signal, line_wait},
+	{"writev", writev_signal, writev_wait},
+	{"eventfd", eventfd_signal, eventfd_wait},
+	{"futex", futex_signal, futex_wait},
+};
+
+/* --- running them --- */
+
+static void raw_rounds(struct raw *raw, const struct raw_test *test, uint32_t first, uint64_t count)
+{
+	uint64_t since = perf_clock_ticks();
+
+	for (uint64_t i = 0; i < count; i++) {
+		uint32_t value = first + (uint32_t)i;
+		uint64_t now;
+
+		if (raw->side == 1)
+			test->wait(raw, value);
+		test->signal(raw, value);
+		if (raw->side == 1)
+			continue;
+		test->wait(raw, value);
+		now = perf_clock_ticks();
+		stats_add(&raw->stats, now - since);
+		since = now;
+	}
+}
+
+static void print_times(const char *name, const struct stats *stats)
+{
+	double us = perf_clock_period_ns() / 1000.0 / 2;
+
+	printf("{\"test\": \"%s\", \"count\": %" PRIu64
+	       ", \"min\": %.4f, \"avg\": %.4f, \"p50\": %.4f, \"p99\": %.4f}\n",
+	       name, stats->count, (double)stats->min * us, stats_average(stats) * us,
+	       (double)stats_percentile(stats, 500) * us,
+	       (double)stats_percentile(stats, 990) * us);
+}
+
+/* Two processes, of which the second ends when the first does. */
+static int raw_ping_pong(struct raw *raw, const struct raw_test *test, const unsigned long cpus[2])
+{
+	uint64_t warm_up = raw->count / 10;
+	pid_t first = getpid();
+	int status = 0;
+
+	raw->shared = map_shared(sizeof(struct raw_word) * RAW_SIDES);
+	raw->own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	raw->events[0] = eventfd(0, EFD_CLOEXEC);
+	raw->events[1] = eventfd(0, EFD_CLOEXEC);
+	if (raw->own == MAP_FAILED || raw->events[0] < 0 || raw->events[1] < 0)
+		fail("mmap or eventfd");
+	/* each may write into the other, whichever is the parent */
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	raw->peer = fork();
+	if (raw->peer < 0)
+		fail("fork");
+	if (raw->peer == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+		raw->side = 1;
+		raw->peer = first;
+	}
+	bind_to(cpus[!raw->side]);
+	/* a page of one's own: the first round must not copy it */
+	atomic_store(&raw->own->value, 0);
+	/* nobody writes before both are there: the words count from 1, and these tests wait */
+	line_signal(raw, UINT32_MAX);
+	line_wait(raw, UINT32_MAX);
+	raw_rounds(raw, test, 1, warm_up);
+	stats_reset(&raw->stats);
+	raw_rounds(raw, test, 1 + (uint32_t)warm_up, raw->count);
+	if (raw->side == 1)
+		_exit(0);
+	waitpid(raw->peer, &status, 0);
+	print_times(test->name, &raw->stats);
+	return status == 0 ? TOOL_EXIT_OK : TOOL_EXIT_FAILED;
+}
+
+static int raw_memcpy(struct raw *raw)
+{
+	unsigned char *from = map_shared(raw->size);
+	unsigned char *to = map_shared(raw->size);
+	uint64_t start = 0, elapsed;
+
+	for (uint64_t i = 0; i < raw->count / 10 + raw->count; i++) {
+		if (i == raw->count / 10)
+			start = tool_now_ns();
+		memcpy(to, from, raw->size);
+		/* the copy may not be left out */
+		__asm__ volatile("" : : "r"(to) : "memory");
+	}
+	elapsed = tool_now_ns() - start;
+	printf("{\"test\": \"memcpy\", \"count\": %" PRIu64 ", \"bytes\": %" PRIu64
+	       ", \"mb_per_s\": %.3f}\n",
+	       raw->count, raw->size,
+	       (double)raw->size * (double)raw->count * 1e3 / (double)elapsed);
+	return TOOL_EXIT_OK;
+}
+
+int main(int argc, char **argv)
+{
+	struct raw *raw = calloc(1, sizeof(*raw));
+	unsigned long cpus[2];
+
+	tool_name = "raw";
+	if (!raw || argc != 6 || tool_parse_number(argv[2], &raw->size) != 0 ||
+	    tool_parse_number(argv[3], &raw->count) != 0 || raw->size == 0 || raw->count == 0 ||
+	    raw->count > UINT32_MAX / 2) {
+		fputs("usage: raw TEST SIZE COUNT SERVER-CPU CLIENT-CPU\n", stderr);
+		return TOOL_EXIT_USAGE;
+	}
+	cpus[0] = strtoul(argv[4], NULL, 10);
+	cpus[1] = strtoul(argv[5], NULL, 10);
+	perf_clock_start();
+	if (strcmp(argv[1], "memcpy") == 0) {
+		bind_to(cpus[1]);
+		return raw_memcpy(raw);
+	}
+	for (size_t i = 0; i < sizeof(raw_tests) / sizeof(raw_tests[0]); i++)
+		if (strcmp(argv[1], raw_tests[i].name) == 0)
+			return raw_ping_pong(raw, &raw_tests[i], cpus);
+	tool_complain("%s: no such test", argv[1]);
+	return TOOL_EXIT_USAGE;
+}

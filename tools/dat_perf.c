@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * dat_perf: latency, bandwidth, connection rate, and what connections cost, between two processes
+ * over the public API only. perf.h tells how the sides talk.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+#include "perf.h"
+#include "perf_clock.h"
+
+const struct perf_test_info perf_tests[PERF_TESTS] = {
+	[PERF_SEND_LAT] = {.name = "send-lat", .kind = PERF_LATENCY, .is_halved = true},
+	[PERF_WRITE_LAT] = {.name = "write-lat", .kind = PERF_LATENCY, .is_halved = true},
+	[PERF_WRITE_COMP_LAT] = {.name = "write-comp-lat",
+				 .kind = PERF_LATENCY,
+				 .is_one_sided = true},
+	[PERF_READ_LAT] = {.name = "read-lat", .kind = PERF_LATENCY, .is_one_sided = true},
+	[PERF_WAKE_LAT] = {.name = "wake-lat", .kind = PERF_LATENCY, .is_halved = true},
+	[PERF_SEND_BW] = {.name = "send-bw", .kind = PERF_BANDWIDTH},
+	[PERF_WRITE_BW] = {.name = "write-bw", .kind = PERF_BANDWIDTH, .is_one_sided = true},
+	[PERF_READ_BW] = {.name = "read-bw", .kind = PERF_BANDWIDTH, .is_one_sided = true},
+	[PERF_CONNECT] = {.name = "connect", .kind = PERF_CYCLE},
+	[PERF_MEMORY] = {.name = "memory", .kind = PERF_USED_MEMORY},
+	[PERF_CPU_IDLE] = {.name = "cpu-idle", .kind = PERF_USED_CPU},
+};
+
+/* Binds the process, and so the library's threads, to processors: "0", "0,2", "0-3". */
+static int perf_bind(const char *cpus)
+{
+	const char *text = cpus;
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	for (;;) {
+		char *end;
+		unsigned long first = strtoul(text, &end, 10);
+		unsigned long last = first;
+
+		if (end == text)
+			return -EINVAL;
+		if (*end == '-') {
+			text = end + 1;
+			last = strtoul(text, &end, 10);
+			if (end == text)
+				return -EINVAL;
+		}
+		if (last < first || last >= CPU_SETSIZE)
+			return -EINVAL;
+		for (; first <= last; first++)
+			CPU_SET(first, &set);
+		if (*end == '\0')
+			break;
+		if (*end != ',')
+			return -EINVAL;
+		text = end + 1;
+	}
+	return sched_setaffinity(0, sizeof(set), &set) == 0 ? 0 : -errno;
+}
+
+int main(int argc, char **argv)
+{
+	struct perf_options options;
+	int rc;
+
+	tool_name = "dat_perf";
+	rc = perf_options_parse(argc, argv, &options);
+	if (rc == 0 && options.cpus) {
+		rc = perf_bind(options.cpus);
+		if (rc != 0)
+			tool_complain("--cpu %s: %s", options.cpus, strerror(-rc));
+	}
+	if (rc != 0) {
+		fputs("try `dat_perf --help`\n", stderr);
+		return TOOL_EXIT_USAGE;
+	}
+	perf_clock_start();
+	tool_catch_signals();
+	return options.is_server ? perf_server_run(&options) : perf_client_run(&options);
+}

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The client of dat_perf: connects, leads through tests and sizes, and hands the figures to
+ * perf_output.c.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common.h"
+#include "perf.h"
+#include "perf_clock.h"
+
+/* Trial runs that find the count for a duration last a quarter of it, but not longer than that. */
+#define PERF_TRIAL_S 0.25
+#define PERF_TRIAL_COUNT 16u
+#define PERF_SLEEP_US 1000000u
+
+struct perf_client {
+	const struct perf_options *options;
+	struct perf_peer peer;
+	struct perf_server_address server;
+	struct stats stats; /* of all workers */
+	uint64_t wrong;
+};
+
+static int client_connect_control(struct perf_client *client)
+{
+	struct perf_peer *peer = &client->peer;
+	struct session_private answer;
+	struct perf_hello hello;
+	DAT_RMR_TRIPLET unused;
+	int rc;
+
+	perf_hello_plan(&hello, &peer->plan);
+	rc = session_connect(&peer->session, peer->control,
+			     (struct sockaddr *)&client->server.address, client->server.qualifier,
+			     &hello, sizeof(hello), &answer);
+	if (rc == 0 && perf_welcome_read(&answer, &unused) != 0) {
+		tool_complain("what listens there is no dat_perf server of version %u",
+			      PERF_VERSION);
+		return -EPROTO;
+	}
+	return rc;
+}
+
+static int client_connect_data(struct perf_client *client, uint32_t index)
+{
+	struct perf_peer *peer = &client->peer;
+	struct session_private answer;
+	struct perf_endpoint *endpoint;
+	struct perf_worker *worker;
+	struct perf_hello hello;
+	int rc;
+
+	endpoint = perf_endpoint_at(peer, index, &worker);
+	perf_hello_target(&hello, PERF_ROLE_DATA, peer, index, (uintptr_t)endpoint->in,
+			  worker->in.rmr_context);
+	rc = session_connect(&worker->session, endpoint->handle,
+			     (struct sockaddr *)&client->server.address, client->server.qualifier,
+			     &hello, sizeof(hello), &answer);
+	if (rc == 0)
+		rc = perf_welcome_read(&answer, &endpoint->remote);
+	return rc;
+}
+
+static int client_connect(struct perf_client *client)
+{
+	struct perf_peer *peer = &client->peer;
+	int rc = 0;
+
+	client->server = (struct perf_server_address){.address = peer->session.address,
+						      .qualifier = client->options->qualifier};
+	if (client->options->host)
+		rc = tool_resolve(client->options->host, &client->server.address);
+	if (rc == 0)
+		rc = perf_workers_create(peer);
+	if (rc == 0)
+		rc = perf_idle_prepare(peer);
+	if (rc == 0)
+		rc = perf_control_prepare(peer);
+	if (rc == 0)
+		rc = client_connect_control(client);
+	for (uint32_t i = 0; i < peer->plan.endpoints && rc == 0; i++)
+		rc = client_connect_data(client, i);
+	return rc;
+}
+
+/* Opens (count > 0) or closes all idle connections on both sides. */
+static int client_idle(struct perf_client *client, uint32_t count)
+{
+	struct perf_control control = {.type = PERF_CONTROL_IDLE, .count = count};
+	int rc = perf_control_ask(&client->peer, &control);
+
+	if (rc == 0 && count > 0)
+		return perf_idle_connect(&client->peer, &client->server, count);
+	perf_idle_close(&client->peer);
+	return rc;
+}
+
+/* --- transfers --- */
+
+/* One run of both sides; the figures are in the workers. */
+static int client_run(struct perf_client *client, const struct perf_run *run, double *elapsed_s_out)
+{
+	struct perf_peer *peer = &client->peer;
+	struct perf_control control = {.type = PERF_CONTROL_RUN,
+				       .test = run->test,
+				       .size = run->size,
+				       .count = run->count,
+				       .warm_up = run->warm_up};
+	struct perf_progress *progress;
+	uint64_t start = UINT64_MAX, end = 0;
+	int rc = perf_workers_prepare(peer, run);
+
+	if (rc == 0)
+		rc = perf_control_ask(peer, &control);
+	if (rc != 0)
+		return rc;
+	progress = perf_progress_start(peer, run);
+	rc = perf_workers_run(peer, run);
+	perf_progress_stop(progress);
+	control = (struct perf_control){.type = PERF_CONTROL_END};
+	if (rc == 0)
+		rc = perf_control_ask(peer, &control);
+	if (rc != 0)
+		return rc;
+	client->wrong += control.values[0];
+	stats_reset(&client->stats);
+	for (uint32_t i = 0; i < peer->plan.threads; i++) {
+		struct perf_worker *worker = &peer->workers[i];
+
+		client->wrong += worker->wrong;
+		stats_merge(&client->stats, &worker->stats);
+		start = worker->start_ticks < start ? worker->start_ticks : start;
+		end = worker->end_ticks > end ? worker->end_ticks : end;
+	}
+	*elapsed_s_out = (double)(end - start) * perf_clock_period_ns() / 1e9;
+	return 0;
+}
+
+/* Finds how many transfers take the wanted time, by trials that grow. */
+static int client_find_count(struct perf_client *client, struct perf_run *run)
+{
+	double wanted = client->options->duration_s;
+	double trial = wanted / 4 < PERF_TRIAL_S ? wanted / 4 : PERF_TRIAL_S;
+	struct perf_run probe = *run;
+	double elapsed = 0;
+	int rc;
+
+	probe.warm_up = 0;
+	probe.count = PERF_TRIAL_COUNT;
+	for (;;) {
+		rc = client_run(client, &probe, &elapsed);
+		if (rc != 0)
+			return rc;
+		if (elapsed >= trial || probe.count > PERF_COUNT_LIMIT / 8)
+			break;
+		/* overshooting would cost time, and the first trials are the slowest */
+		probe.count *= elapsed > trial / 8 ? 2 : 8;
+	}
+	run->count = (uint64_t)((double)probe.count * wanted / elapsed);
+	if (run->count == 0)
+		run->count = 1;
+	if (run->count > PERF_COUNT_LIMIT)
+		run->count = PERF_COUNT_LIMIT;
+	return 0;
+}
+
+static int client_transfer(struct perf_client *client, enum perf_test test, uint64_t size)
+{
+	const struct perf_options *options = client->options;
+	struct perf_run run = {.test = test,
+			       .size = size,
+			       .count = options->count,
+			       .warm_up = options->warm_up,
+			       .is_leader = true};
+	struct perf_result result = {.test = test, .size = size};
+	uint64_t before = client->wrong;
+	int rc = 0;
+
+	if (run.count == 0)
+		rc = client_find_count(client, &run);
+	if (rc == 0)
+		rc = client_run(client, &run, &result.elapsed_s);
+	if (rc != 0)
+		return rc;
+	result.count = run.count * client->peer.plan.endpoints;
+	result.wrong = client->wrong - before;
+	if (perf_tests[test].kind == PERF_LATENCY)
+		result.stats = &client->stats;
+	perf_output_result(options, &result);
+	return 0;
+}
+
+static int client_transfers(struct perf_client *client, enum perf_test test)
+{
+	const struct perf_options *options = client->options;
+	int rc = 0;
+
+	if (options->idle > 0)
+		rc = client_idle(client, options->idle);
+	for (unsigned i = 0; i < options->size_count && rc == 0; i++)
+		rc = client_transfer(client, test, options->sizes[i]);
+	if (options->idle > 0 && rc == 0)
+		rc = client_idle(client, 0);
+	return rc;
+}
+
+/* --- connections --- */
+
+static int client_cycles_run(struct perf_client *client, uint64_t count, double *elapsed_s_out)
+{
+	struct perf_control control = {.type = PERF_CONTROL_CYCLES, .count = count};
+	uint64_t start;
+	int rc = perf_control_ask(&client->peer, &control);
+
+	if (rc != 0)
+		return rc;
+	stats_reset(&client->stats);
+	start = perf_clock_ticks();
+	rc = perf_cycles_connect(&client->peer, &client->server, count, &client->stats);
+	*elapsed_s_out = (double)(perf_clock_ticks() - start) * perf_clock_period_ns() / 1e9;
+	return rc;
+}
+
+static int client_cycles(struct perf_client *client)
+{
+	const struct perf_options *options = client->options;
+	struct perf_result result = {.test = PERF_CONNECT, .count = options->count};
+	uint64_t warm_up = options->warm_up < 20 ? options->warm_up : 20;
+	int rc = 0;
+
+	if (warm_up > 0 || options->count == 0) {
+		rc = client_cycles_run(client, warm_up + 1, &result.elapsed_s);
+		if (options->count == 0)
+			result.count = (uint64_t)(options->duration_s / result.elapsed_s *
+						  (double)(warm_up + 1)) +
+				       1;
+	}
+	if (rc == 0)
+		rc = client_cycles_run(client, result.count, &result.elapsed_s);
+	if (rc != 0)
+		return rc;
+	result.stats = &client->stats;
+	perf_output_result(options, &result);
+	return 0;
+}
+
+static int client_usage(struct perf_client *client, struct perf_usage *ours,
+			struct perf_usage *theirs)
+{
+	struct perf_control control = {.type = PERF_CONTROL_USAGE};
+	int rc = perf_control_ask(&client->peer, &control);
+
+	*theirs = (struct perf_usage){.pss_bytes = control.values[0],
+				      .shmem_bytes = control.values[1]};
+	return rc == 0 ? perf_usage_memory(ours) : rc;
+}
+
+static double client_growth(uint64_t before, uint64_t after, uint64_t count)
+{
+	return ((double)after - (double)before) / (double)count;
+}
+
+/* Memory of connections: what both sides hold with them, less what they held before. */
+static int client_memory(struct perf_client *client)
+{
+	uint32_t count = client->peer.plan.idle;
+	struct perf_usage ours, theirs, ours_after, theirs_after;
+	struct perf_result result = {.test = PERF_MEMORY, .count = count};
+	int rc = client_usage(client, &ours, &theirs);
+
+	if (rc == 0)
+		rc = client_idle(client, count);
+	if (rc == 0)
+		rc = client_usage(client, &ours_after, &theirs_after);
+	/* the server's page may count in full for whom it was read first */
+	if (rc == 0)
+		rc = client_idle(client, 0);
+	if (rc != 0)
+		return rc;
+	result.client = client_growth(ours.pss_bytes, ours_after.pss_bytes, count);
+	result.server = client_growth(theirs.pss_bytes, theirs_after.pss_bytes, count);
+	result.client_shared = client_growth(ours.shmem_bytes, ours_after.shmem_bytes, count);
+	result.server_shared = client_growth(theirs.shmem_bytes, theirs_after.shmem_bytes, count);
+	perf_output_result(client->options, &result);
+	return 0;
+}
+
+static int client_cpu_idle(struct perf_client *client)
+{
+	struct perf_result result = {.test = PERF_CPU_IDLE, .count = client->peer.plan.idle};
+	struct perf_control control = {.type = PERF_CONTROL_SLEEP, .count = PERF_SLEEP_US};
+	int rc = client_idle(client, client->peer.plan.idle);
+
+	if (rc == 0)
+		rc = perf_control_ask(&client->peer, &control);
+	if (rc != 0)
+		return rc;
+	result.client = (double)perf_usage_sleep(PERF_SLEEP_US) * 1e6 / PERF_SLEEP_US;
+	rc = perf_control_receive(&client->peer, PERF_CONTROL_ANSWER, &control);
+	if (rc == 0)
+		rc = client_idle(client, 0);
+	if (rc != 0)
+		return rc;
+	result.server = (double)control.values[0] * 1e6 / PERF_SLEEP_US;
+	perf_output_result(client->options, &result);
+	return 0;
+}
+
+static int client_tests(struct perf_client *client)
+{
+	int rc = 0;
+
+	for (int test = 0; test < PERF_TESTS && rc == 0; test++) {
+		if (!client->options->is_test[test])
+			continue;
+		switch (perf_tests[test].kind) {
+		case PERF_LATENCY:
+		case PERF_BANDWIDTH:
+			rc = client_transfers(client, (enum perf_test)test);
+			break;
+		case PERF_CYCLE:
+			rc = client_cycles(client);
+			break;
+		case PERF_USED_MEMORY:
+			rc = client_memory(client);
+			break;
+		case PERF_USED_CPU:
+			rc = client_cpu_idle(client);
+			break;
+		}
+	}
+	return rc;
+}
+
+static int client_exit(const struct perf_client *client, int rc)
+{
+	if (rc == -EINTR) {
+		tool_complain("stopped");
+		return TOOL_EXIT_STOPPED;
+	}
+	if (rc == -ENOTCONN)
+		tool_complain("the server ended the connection");
+	if (rc != 0)
+		return TOOL_EXIT_FAILED;
+	if (client->wrong == 0)
+		return TOOL_EXIT_OK;
+	tool_complain("%" PRIu64 " transfers were wrong", client->wrong);
+	return TOOL_EXIT_MISMATCH;
+}
+
+int perf_client_run(const struct perf_options *options)
+{
+	struct perf_client *client = calloc(1, sizeof(*client));
+	int result;
+	int rc;
+
+	if (!client)
+		return TOOL_EXIT_FAILED;
+	client->options = options;
+	rc = perf_peer_open(&client->peer, options);
+	if (rc != 0)
+		goto out;
+	client->peer.plan.nonce = tool_now_ns() ^ (uint64_t)getpid() << 32;
+	rc = client_connect(client);
+	if (rc == 0) {
+		perf_output_begin(options, &client->peer);
+		rc = client_tests(client);
+		perf_output_end(options, client->wrong, rc == 0);
+		if (rc == 0)
+			rc = session_disconnect(&client->peer.session, client->peer.control, true);
+	}
+	perf_peer_close(&client->peer);
+out:
+	result = client_exit(client, rc);
+	free(client);
+	return result;
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Connections that only exist, cycles of connecting and disconnecting, and what a process holds
+ * and uses: the parts of dat_perf that transfer nothing.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "common.h"
+#include "perf.h"
+#include "perf_clock.h"
+
+/* --- idle connections --- */
+
+int perf_idle_prepare(struct perf_peer *peer)
+{
+	struct session *session = &peer->idle_session;
+	DAT_RETURN code;
+
+	*session = peer->session;
+	session->connect_evd = peer->connect_evd;
+	session->recv_evd = DAT_HANDLE_NULL;
+	session->request_evd = DAT_HANDLE_NULL;
+	peer->idle = calloc((size_t)peer->plan.idle + 1, sizeof(peer->idle[0]));
+	if (!peer->idle)
+		return -ENOMEM;
+	code = dat_evd_create(session->ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG,
+			      &session->recv_evd);
+	if (code == DAT_SUCCESS)
+		code = dat_evd_create(session->ia, 64, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG,
+				      &session->request_evd);
+	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_evd_create", code);
+}
+
+/* Takes the next connection request and answers it with an endpoint of its own. */
+static int perf_accept_one(struct perf_peer *peer, enum perf_role role, DAT_EP_HANDLE *endpoint)
+{
+	struct perf_hello hello;
+	DAT_CR_HANDLE request;
+	int rc = perf_request_take(peer, role, &request, &hello);
+
+	if (rc != 0)
+		return rc;
+	if (!*endpoint)
+		rc = session_endpoint_create(&peer->idle_session, endpoint);
+	if (rc != 0) {
+		dat_cr_reject(request);
+		return rc;
+	}
+	return session_accept(&peer->idle_session, request, *endpoint, NULL, 0);
+}
+
+int perf_idle_accept(struct perf_peer *peer, uint32_t count)
+{
+	int rc = 0;
+
+	while (rc == 0 && peer->idle_count < count)
+		rc = perf_accept_one(peer, PERF_ROLE_IDLE, &peer->idle[peer->idle_count++]);
+	return rc;
+}
+
+int perf_idle_connect(struct perf_peer *peer, const struct perf_server_address *server,
+		      uint32_t count)
+{
+	struct sockaddr_storage address = server->address;
+	struct perf_hello hello;
+	int rc = 0;
+
+	perf_hello_target(&hello, PERF_ROLE_IDLE, peer, 0, 0, 0);
+	while (rc == 0 && peer->idle_count < count) {
+		DAT_EP_HANDLE *endpoint = &peer->idle[peer->idle_count++];
+
+		rc = session_endpoint_create(&peer->idle_session, endpoint);
+		if (rc == 0)
+			rc = session_connect(&peer->idle_session, *endpoint,
+					     (struct sockaddr *)&address, server->qualifier, &hello,
+					     sizeof(hello), NULL);
+	}
+	return rc;
+}
+
+void perf_idle_close(struct perf_peer *peer)
+{
+	DAT_EVENT event;
+
+	while (peer->idle_count > 0) {
+		DAT_EP_HANDLE *endpoint = &peer->idle[--peer->idle_count];
+
+		if (*endpoint)
+			dat_ep_free(*endpoint);
+		*endpoint = DAT_HANDLE_NULL;
+	}
+	/* the peer may have been first, which we were told */
+	while (peer->connect_evd && dat_evd_dequeue(peer->connect_evd, &event) == DAT_SUCCESS)
+		continue;
+}
+
+void perf_idle_release(struct perf_peer *peer)
+{
+	perf_idle_close(peer);
+	if (peer->idle_session.recv_evd)
+		dat_evd_free(peer->idle_session.recv_evd);
+	if (peer->idle_session.request_evd)
+		dat_evd_free(peer->idle_session.request_evd);
+	peer->idle_session = (struct session){.ia = DAT_HANDLE_NULL};
+	free(peer->idle);
+	peer->idle = NULL;
+}
+
+/* --- cycles --- */
+
+/* From DISCONNECTED back to UNCONNECTED, to be connected again. */
+static int perf_cycle_reset(DAT_EP_HANDLE endpoint)
+{
+	DAT_RETURN code = dat_ep_reset(endpoint);
+
+	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_ep_reset", code);
+}
+
+int perf_cycles_accept(struct perf_peer *peer, uint64_t count)
+{
+	DAT_EP_HANDLE endpoint = DAT_HANDLE_NULL;
+	int rc = 0;
+
+	for (uint64_t i = 0; i < count && rc == 0; i++) {
+		rc = perf_accept_one(peer, PERF_ROLE_CYCLE, &endpoint);
+		if (rc == 0)
+			rc = session_disconnect(&peer->idle_session, endpoint, false);
+		if (rc == 0)
+			rc = perf_cycle_reset(endpoint);
+	}
+	if (endpoint)
+		dat_ep_free(endpoint);
+	return rc;
+}
+
+int perf_cycles_connect(struct perf_peer *peer, const struct perf_server_address *server,
+			uint64_t count, struct stats *stats)
+{
+	struct session *session = &peer->idle_session;
+	struct sockaddr_storage address = server->address;
+	struct perf_hello hello;
+	DAT_EP_HANDLE endpoint;
+	uint64_t since;
+	int rc = session_endpoint_create(session, &endpoint);
+
+	if (rc != 0)
+		return rc;
+	perf_hello_target(&hello, PERF_ROLE_CYCLE, peer, 0, 0, 0);
+	since = perf_clock_ticks();
+	for (uint64_t i = 0; i < count && rc == 0; i++) {
+		uint64_t now;
+
+		rc = session_connect(session, endpoint, (struct sockaddr *)&address,
+				     server->qualifier, &hello, sizeof(hello), NULL);
+		if (rc == 0)
+			rc = session_disconnect(session, endpoint, true);
+		if (rc == 0)
+			rc = perf_cycle_reset(endpoint);
+		now = perf_clock_ticks();
+		stats_add(stats, now - since);
+		since = now;
+	}
+	dat_ep_free(endpoint);
+	return rc;
+}
+
+/* --- what a process holds and uses --- */
+
+int perf_usage_memory(struct perf_usage *usage_out)
+{
+	static const char path[] = "/proc/self/smaps_rollup";
+	FILE *file = fopen(path, "r");
+	unsigned long long pss = 0, shmem = 0;
+	char line[256];
+
+	if (!file) {
+		tool_complain("%s: %s", path, strerror(errno));
+		return -EIO;
+	}
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "Pss: %llu kB", &pss) == 1)
+			continue;
+		if (sscanf(line, "Pss_Shmem: %llu kB", &shmem) == 1)
+			continue;
+	}
+	fclose(file);
+	*usage_out = (struct perf_usage){.pss_bytes = pss * 1024, .shmem_bytes = shmem * 1024};
+	return 0;
+}
+
+static uint64_t usage_cpu_us(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
+	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+uint64_t perf_usage_sleep(uint64_t sleep_us)
+{
+	struct timespec left = {.tv_sec = (time_t)(sleep_us / 1000000u),
+				.tv_nsec = (long)(sleep_us % 1000000u) * 1000};
+	uint64_t before = usage_cpu_us();
+
+	while (!tool_is_stopped && nanosleep(&left, &left) != 0 && errno == EINTR)
+		continue;
+	return usage_cpu_us() - before;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The slow branches of perf_loop.h.
+ */
+#include "perf_loop.h"
+
+#include <errno.h>
+
+/* A wait is cut into slices, so that a signal that arrives just before it is not missed. */
+#define PERF_SLICE_US 500000u
+
+int perf_call_failed(const char *call, DAT_RETURN code)
+{
+	/* posting after the peer has gone is how the end of the connection shows at times */
+	if (DAT_GET_TYPE(code) == DAT_INVALID_STATE)
+		return -ENOTCONN;
+	return tool_call_failed(call, code);
+}
+
+int perf_event_is_bad(const DAT_EVENT *event)
+{
+	DAT_DTO_COMPLETION_STATUS status = event->event_data.dto_completion_event_data.status;
+
+	if (event->event_number != DAT_DTO_COMPLETION_EVENT) {
+		tool_complain("unexpected event: %s", tool_event_text(event->event_number));
+		return -ECONNRESET;
+	}
+	if (status == DAT_DTO_ERR_FLUSHED)
+		return -ENOTCONN;
+	tool_complain("transfer failed: %s", tool_dto_status_text(status));
+	return -ECONNRESET;
+}
+
+int perf_look(struct perf_worker *worker)
+{
+	uint64_t progress = atomic_load_explicit(&worker->progress, memory_order_relaxed);
+	uint64_t now = tool_now_ns();
+	DAT_EP_STATE state;
+
+	if (tool_is_stopped)
+		return -EINTR;
+	for (uint32_t i = 0; i < worker->endpoint_count; i++) {
+		DAT_RETURN code =
+			dat_ep_get_status(worker->endpoints[i].handle, &state, NULL, NULL);
+
+		if (code != DAT_SUCCESS)
+			return tool_call_failed("dat_ep_get_status", code);
+		if (state != DAT_EP_STATE_CONNECTED)
+			return -ENOTCONN;
+	}
+	if (worker->look_ns == 0 || progress != worker->look_progress) {
+		worker->look_progress = progress;
+		worker->look_ns = now;
+	}
+	if (now - worker->look_ns < (uint64_t)worker->session.timeout_ms * 1000000u)
+		return 0;
+	tool_complain("nothing came for %u ms", worker->session.timeout_ms);
+	return -ETIMEDOUT;
+}
+
+int perf_take_waiting(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_EVENT *event_out)
+{
+	DAT_COUNT more;
+
+	for (;;) {
+		DAT_RETURN code = dat_evd_wait(evd, PERF_SLICE_US, 1, event_out, &more);
+		int rc;
+
+		if (code == DAT_SUCCESS)
+			return 0;
+		if (DAT_GET_TYPE(code) != DAT_TIMEOUT_EXPIRED &&
+		    DAT_GET_TYPE(code) != DAT_INTERRUPTED_CALL)
+			return perf_call_failed("dat_evd_wait", code);
+		rc = perf_look(worker);
+		if (rc != 0)
+			return rc;
+	}
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The steps of the loops that are timed: posting, taking completions, watching memory. They are
+ * inline and take nothing but the provider's calls; clock, signals and the peer's state are looked
+ * at only when nothing has come for some thousand looks.
+ */
+#ifndef TOOLS_PERF_LOOP_H
+#define TOOLS_PERF_LOOP_H
+
+#include "common.h"
+#include "perf.h"
+
+#define PERF_LATENCY_RECVS 4u
+#define PERF_SPINS_PER_LOOK 8192u
+/* cookies of requests: endpoint and how many its requests are retired by this completion */
+#define PERF_COOKIE_SHIFT 44u
+#define PERF_COOKIE_MASK ((UINT64_C(1) << PERF_COOKIE_SHIFT) - 1)
+
+/* A pause in the spinning: -EINTR stopped, -ETIMEDOUT, -ENOTCONN; 0 goes on. */
+int perf_look(struct perf_worker *worker);
+/* Blocks for the next event; otherwise as perf_take(). */
+int perf_take_waiting(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_EVENT *event_out);
+int perf_event_is_bad(const DAT_EVENT *event);
+int perf_call_failed(const char *call, DAT_RETURN code);
+
+/* The byte by which a polled Write is recognised: the last one. */
+static inline volatile unsigned char *perf_flag_at(unsigned char *data, uint64_t size)
+{
+	return data + size - 1;
+}
+
+/* The next event, which must be a successful completion. */
+static inline int perf_take(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_EVENT *event_out)
+{
+	if (worker->is_waiting) {
+		int rc = perf_take_waiting(worker, evd, event_out);
+
+		if (rc != 0)
+			return rc;
+	} else {
+		unsigned spins = 0;
+		DAT_RETURN code;
+
+		while ((code = dat_evd_dequeue(evd, event_out)) != DAT_SUCCESS) {
+			int rc;
+
+			if (DAT_GET_TYPE(code) != DAT_QUEUE_EMPTY)
+				return perf_call_failed("dat_evd_dequeue", code);
+			if (++spins % PERF_SPINS_PER_LOOK != 0)
+				continue;
+			rc = perf_look(worker);
+			if (rc != 0)
+				return rc;
+		}
+	}
+	if (event_out->event_number != DAT_DTO_COMPLETION_EVENT ||
+	    event_out->event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS)
+		return perf_event_is_bad(event_out);
+	return 0;
+}
+
+/* Until the byte has that value: nothing of the library is called. */
+static inline int perf_watch(struct perf_worker *worker, const volatile unsigned char *byte,
+			     unsigned char value)
+{
+	unsigned spins = 0;
+
+	while (*byte != value) {
+		int rc;
+
+		if (++spins % PERF_SPINS_PER_LOOK != 0)
+			continue;
+		rc = perf_look(worker);
+		if (rc != 0)
+			return rc;
+	}
+	/* what came with the byte is read after it */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return 0;
+}
+
+static inline int perf_post_recv(struct perf_worker *worker, struct perf_endpoint *endpoint)
+{
+	uint64_t slot = worker->in_slots > 1 ? endpoint->recv_posted % worker->in_slots : 0;
+	DAT_LMR_TRIPLET triplet = {.lmr_context = worker->in.lmr_context,
+				   .virtual_address =
+					   (uintptr_t)(endpoint->in + slot * worker->slot_len),
+				   .segment_length = worker->plan->size_max};
+	DAT_DTO_COOKIE cookie = {.as_64 = endpoint->index};
+	DAT_RETURN code = dat_ep_post_recv(endpoint->handle, 1, &triplet, cookie,
+					   DAT_COMPLETION_DEFAULT_FLAG);
+
+	if (code != DAT_SUCCESS)
+		return perf_call_failed("dat_ep_post_recv", code);
+	endpoint->recv_posted++;
+	return 0;
+}
+
+/* Where request number `number` of an endpoint starts or ends here. */
+static inline unsigned char *perf_out_at(const struct perf_worker *worker,
+					 const struct perf_endpoint *endpoint, uint64_t number)
+{
+	if (worker->out_slots == 1)
+		return endpoint->out;
+	return endpoint->out + number % worker->out_slots * worker->slot_len;
+}
+
+static inline int perf_post_send(struct perf_worker *worker, struct perf_endpoint *endpoint,
+				 unsigned char *data, uint64_t size, uint64_t cookie,
+				 DAT_COMPLETION_FLAGS flags)
+{
+	DAT_LMR_TRIPLET triplet = {.lmr_context = worker->out.lmr_context,
+				   .virtual_address = (uintptr_t)data,
+				   .segment_length = size};
+	DAT_RETURN code = dat_ep_post_send(endpoint->handle, 1, &triplet,
+					   (DAT_DTO_COOKIE){.as_64 = cookie}, flags);
+
+	return code == DAT_SUCCESS ? 0 : perf_call_failed("dat_ep_post_send", code);
+}
+
+/* `slot`: at the target; slots are spaced alike on both sides. */
+static inline int perf_post_rdma(struct perf_worker *worker, struct perf_endpoint *endpoint,
+				 unsigned char *data, uint64_t size, uint64_t slot, bool is_read,
+				 uint64_t cookie, DAT_COMPLETION_FLAGS flags)
+{
+	DAT_LMR_TRIPLET triplet = {.lmr_context = worker->out.lmr_context,
+				   .virtual_address = (uintptr_t)data,
+				   .segment_length = size};
+	DAT_RMR_TRIPLET remote = endpoint->remote;
+	DAT_DTO_COOKIE number = {.as_64 = cookie};
+	DAT_RETURN code;
+
+	remote.target_address += slot * worker->slot_len;
+	remote.segment_length = size;
+	if (is_read)
+		code = dat_ep_post_rdma_read(endpoint->handle, 1, &triplet, number, &remote, flags);
+	else
+		code = dat_ep_post_rdma_write(endpoint->handle, 1, &triplet, number, &remote,
+					      flags);
+	if (code == DAT_SUCCESS)
+		return 0;
+	return perf_call_failed(is_read ? "dat_ep_post_rdma_read" : "dat_ep_post_rdma_write", code);
+}
+
+/* One completion in so many is raised, and that of the last request always. */
+static inline DAT_COMPLETION_FLAGS perf_signal(const struct perf_worker *worker,
+					       struct perf_endpoint *endpoint, bool is_last)
+{
+	if (++endpoint->unsignalled < worker->plan->signal && !is_last)
+		return DAT_COMPLETION_SUPPRESS_FLAG;
+	endpoint->unsignalled = 0;
+	return DAT_COMPLETION_DEFAULT_FLAG;
+}
+
+static inline void perf_advance(struct perf_worker *worker, uint64_t progress)
+{
+	atomic_store_explicit(&worker->progress, progress, memory_order_relaxed);
+}
+
+#endif

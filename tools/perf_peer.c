@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * One side of dat_perf: the adapter, and the control connection with its question and answer.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "common.h"
+#include "perf.h"
+
+#define PERF_CONTROL_ROOM 64u
+
+/* Each connection may cost a descriptor or two. */
+static void perf_raise_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int perf_peer_open(struct perf_peer *peer, const struct perf_options *options)
+{
+	*peer = (struct perf_peer){.plan = options->plan};
+	perf_raise_descriptors();
+	/* set-up and control messages always wait: they must not take the core of who measures */
+	return session_open(&peer->session, options->adapter, false, options->timeout_ms);
+}
+
+void perf_peer_close(struct perf_peer *peer)
+{
+	perf_peer_reset(peer);
+	session_close(&peer->session);
+}
+
+void perf_peer_reset(struct perf_peer *peer)
+{
+	DAT_EVENT event;
+
+	perf_idle_release(peer);
+	perf_workers_destroy(peer);
+	if (peer->control)
+		dat_ep_free(peer->control);
+	peer->control = DAT_HANDLE_NULL;
+	session_buffer_destroy(&peer->control_buffer);
+	if (peer->connect_evd)
+		dat_evd_free(peer->connect_evd);
+	peer->connect_evd = DAT_HANDLE_NULL;
+	/* what is left of this client is no news for the next one */
+	while (dat_evd_dequeue(peer->session.connect_evd, &event) == DAT_SUCCESS)
+		continue;
+	while (dat_evd_dequeue(peer->session.recv_evd, &event) == DAT_SUCCESS)
+		continue;
+	while (dat_evd_dequeue(peer->session.request_evd, &event) == DAT_SUCCESS)
+		continue;
+}
+
+static int perf_control_repost(struct perf_peer *peer, uint64_t cookie)
+{
+	return session_post_recv(&peer->control_buffer, cookie * PERF_CONTROL_ROOM,
+				 PERF_CONTROL_ROOM, peer->control, cookie);
+}
+
+int perf_control_prepare(struct perf_peer *peer)
+{
+	int rc = session_endpoint_create(&peer->session, &peer->control);
+
+	if (rc == 0)
+		rc = session_buffer_create(&peer->session, (size_t)3 * PERF_CONTROL_ROOM,
+					   &peer->control_buffer);
+	if (rc == 0)
+		rc = perf_control_repost(peer, 0);
+	if (rc == 0)
+		rc = perf_control_repost(peer, 1);
+	return rc;
+}
+
+int perf_control_send(struct perf_peer *peer, const struct perf_control *control)
+{
+	struct perf_control wire = {
+		.magic = htobe32(PERF_MAGIC),
+		.type = htobe32(control->type),
+		.test = htobe32((uint32_t)control->test),
+		.size = htobe64(control->size),
+		.count = htobe64(control->count),
+		.warm_up = htobe64(control->warm_up),
+		.values = {htobe64(control->values[0]), htobe64(control->values[1])},
+	};
+	int rc;
+
+	memcpy(peer->control_buffer.data + (size_t)2 * PERF_CONTROL_ROOM, &wire, sizeof(wire));
+	rc = session_post_send(&peer->control_buffer, (size_t)2 * PERF_CONTROL_ROOM, sizeof(wire),
+			       peer->control);
+	if (rc != 0)
+		return rc;
+	return session_complete(&peer->session, peer->session.request_evd, NULL, NULL);
+}
+
+/* Takes one message; -ENOTCONN: the peer has ended the connection. */
+static int perf_control_take(struct perf_peer *peer, struct perf_control *wire_out,
+			     uint32_t timeout_ms)
+{
+	struct session session = peer->session;
+	uint64_t cookie;
+	size_t len;
+	int rc;
+
+	session.timeout_ms = timeout_ms;
+	rc = session_complete(&session, session.recv_evd, &cookie, &len);
+	if (rc != 0)
+		return rc;
+	memset(wire_out, 0, sizeof(*wire_out));
+	memcpy(wire_out, peer->control_buffer.data + cookie * PERF_CONTROL_ROOM,
+	       len < sizeof(*wire_out) ? len : sizeof(*wire_out));
+	return perf_control_repost(peer, cookie);
+}
+
+int perf_control_receive(struct perf_peer *peer, uint32_t type, struct perf_control *control_out)
+{
+	struct perf_control wire;
+	/* a question may come any time later, an answer is due */
+	int rc = perf_control_take(peer, &wire, type == 0 ? 0 : peer->session.timeout_ms);
+
+	if (rc != 0)
+		return rc;
+	*control_out = (struct perf_control){
+		.magic = be32toh(wire.magic),
+		.type = be32toh(wire.type),
+		.test = be32toh(wire.test),
+		.size = be64toh(wire.size),
+		.count = be64toh(wire.count),
+		.warm_up = be64toh(wire.warm_up),
+		.values = {be64toh(wire.values[0]), be64toh(wire.values[1])},
+	};
+	if (control_out->magic != PERF_MAGIC || (type != 0 && control_out->type != type)) {
+		tool_complain("the peer sent something that is no dat_perf control message");
+		return -EPROTO;
+	}
+	return 0;
+}
+
+int perf_control_ask(struct perf_peer *peer, struct perf_control *control)
+{
+	int rc = perf_control_send(peer, control);
+
+	if (rc != 0)
+		return rc;
+	return perf_control_receive(peer, PERF_CONTROL_ANSWER, control);
+}
+
+int perf_request_take(struct perf_peer *peer, enum perf_role role, DAT_CR_HANDLE *request_out,
+		      struct perf_hello *hello_out)
+{
+	struct session *session = &peer->session;
+	struct session_private data;
+	int rc;
+
+	for (;;) {
+		rc = session_request_wait(session, session->timeout_ms, request_out, &data);
+		if (rc == -ETIMEDOUT)
+			tool_complain("the client did not connect in %u ms", session->timeout_ms);
+		if (rc != 0)
+			return rc;
+		if (perf_hello_read(&data, hello_out) == 0 && hello_out->role == role &&
+		    hello_out->nonce == peer->plan.nonce)
+			return 0;
+		dat_cr_reject(*request_out);
+	}
+}

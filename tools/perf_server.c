@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The server of dat_perf: takes the plan from one client after the other and does its part. It
+ * trusts no number of a client: all are checked against the limits and against the plan.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common.h"
+#include "perf.h"
+
+#define PERF_SLEEP_LIMIT_US 600000000u
+
+struct perf_server {
+	const struct perf_options *options;
+	struct perf_peer peer;
+	uint64_t served;
+};
+
+static int server_answer(struct perf_server *server, uint64_t first, uint64_t second)
+{
+	struct perf_control answer = {.type = PERF_CONTROL_ANSWER, .values = {first, second}};
+
+	return perf_control_send(&server->peer, &answer);
+}
+
+/* Accepts one of the connections that are measured. */
+static int server_accept_data(struct perf_server *server)
+{
+	struct perf_peer *peer = &server->peer;
+	struct perf_endpoint *endpoint;
+	struct perf_worker *worker;
+	struct perf_welcome welcome;
+	struct perf_hello hello;
+	DAT_CR_HANDLE request;
+	int rc = perf_request_take(peer, PERF_ROLE_DATA, &request, &hello);
+
+	if (rc != 0)
+		return rc;
+	if (hello.index >= peer->plan.endpoints) {
+		tool_complain("the client asked for an endpoint that is not in its plan");
+		dat_cr_reject(request);
+		return -EPROTO;
+	}
+	endpoint = perf_endpoint_at(peer, hello.index, &worker);
+	endpoint->remote = (DAT_RMR_TRIPLET){.rmr_context = hello.target.rmr_context,
+					     .target_address = hello.target.address};
+	perf_welcome_make(&welcome, (uintptr_t)endpoint->in, worker->in.rmr_context);
+	return session_accept(&worker->session, request, endpoint->handle, &welcome,
+			      sizeof(welcome));
+}
+
+static int server_run(struct perf_server *server, const struct perf_control *begin)
+{
+	struct perf_peer *peer = &server->peer;
+	struct perf_run run = {.test = (enum perf_test)begin->test,
+			       .size = begin->size,
+			       .count = begin->count,
+			       .warm_up = begin->warm_up};
+	struct perf_control control;
+	uint64_t wrong = 0;
+	int rc = perf_workers_prepare(peer, &run);
+
+	if (rc == 0)
+		rc = server_answer(server, 0, 0);
+	if (rc == 0 && !perf_tests[run.test].is_one_sided)
+		rc = perf_workers_run(peer, &run);
+	if (rc == 0)
+		rc = perf_control_receive(peer, 0, &control);
+	if (rc != 0)
+		return rc;
+	if (control.type != PERF_CONTROL_END) {
+		tool_complain("the client did not end its run");
+		return -EPROTO;
+	}
+	perf_workers_verify(peer, &run);
+	for (uint32_t i = 0; i < peer->plan.threads; i++)
+		wrong += peer->workers[i].wrong;
+	return server_answer(server, wrong, 0);
+}
+
+static int server_idle(struct perf_server *server, uint64_t count)
+{
+	int rc;
+
+	if (count == 0)
+		perf_idle_close(&server->peer);
+	rc = server_answer(server, 0, 0);
+	if (rc == 0)
+		rc = perf_idle_accept(&server->peer, (uint32_t)count);
+	return rc;
+}
+
+static int server_sleep(struct perf_server *server, uint64_t sleep_us)
+{
+	int rc = server_answer(server, 0, 0);
+
+	if (rc != 0)
+		return rc;
+	return server_answer(server, perf_usage_sleep(sleep_us), 0);
+}
+
+static bool server_run_is_good(const struct perf_server *server, const struct perf_control *control)
+{
+	if (control->test >= PERF_TESTS || perf_tests[control->test].kind > PERF_BANDWIDTH)
+		return false;
+	if (control->size == 0 || control->size > server->peer.plan.size_max)
+		return false;
+	return control->count <= PERF_COUNT_LIMIT && control->warm_up <= PERF_COUNT_LIMIT;
+}
+
+/* One question of the client: 0, or -EPROTO when it makes no sense. */
+static int server_dispatch(struct perf_server *server, const struct perf_control *control)
+{
+	struct perf_usage usage;
+	int rc;
+
+	switch (control->type) {
+	case PERF_CONTROL_RUN:
+		if (server_run_is_good(server, control))
+			return server_run(server, control);
+		break;
+	case PERF_CONTROL_IDLE:
+		if (control->count <= server->peer.plan.idle)
+			return server_idle(server, control->count);
+		break;
+	case PERF_CONTROL_CYCLES:
+		if (control->count > PERF_COUNT_LIMIT)
+			break;
+		rc = server_answer(server, 0, 0);
+		return rc == 0 ? perf_cycles_accept(&server->peer, control->count) : rc;
+	case PERF_CONTROL_USAGE:
+		rc = perf_usage_memory(&usage);
+		return rc == 0 ? server_answer(server, usage.pss_bytes, usage.shmem_bytes) : rc;
+	case PERF_CONTROL_SLEEP:
+		if (control->count <= PERF_SLEEP_LIMIT_US)
+			return server_sleep(server, control->count);
+		break;
+	default:
+		break;
+	}
+	tool_complain("the client sent a control message that makes no sense");
+	return -EPROTO;
+}
+
+/* Answers question after question until the client disconnects, as a flushed Receive tells. */
+static int server_questions(struct perf_server *server)
+{
+	struct perf_control control;
+	int rc;
+
+	for (;;) {
+		rc = perf_control_receive(&server->peer, 0, &control);
+		if (rc == -ENOTCONN)
+			return 0;
+		if (rc == 0)
+			rc = server_dispatch(server, &control);
+		if (rc == -ENOTCONN)
+			tool_complain("the client went away");
+		if (rc != 0)
+			return rc;
+	}
+}
+
+/* One client, from its control connection to its end. */
+static int server_serve(struct perf_server *server, DAT_CR_HANDLE request)
+{
+	struct perf_peer *peer = &server->peer;
+	struct perf_welcome welcome;
+	int rc = perf_workers_create(peer);
+
+	if (rc == 0)
+		rc = perf_idle_prepare(peer);
+	if (rc == 0)
+		rc = perf_control_prepare(peer);
+	if (rc != 0) {
+		dat_cr_reject(request);
+		goto out;
+	}
+	perf_welcome_make(&welcome, 0, 0);
+	rc = session_accept(&peer->session, request, peer->control, &welcome, sizeof(welcome));
+	for (uint32_t i = 0; i < peer->plan.endpoints && rc == 0; i++)
+		rc = server_accept_data(server);
+	if (rc == 0)
+		rc = server_questions(server);
+	server->served++;
+out:
+	perf_peer_reset(peer);
+	return rc;
+}
+
+/* Takes the plan out of a request; one that makes no sense is rejected. */
+static int server_plan(struct perf_server *server, const struct session_private *data,
+		       DAT_CR_HANDLE request)
+{
+	struct perf_hello hello;
+
+	if (perf_hello_read(data, &hello) != 0) {
+		tool_complain("rejected a client that is no dat_perf of version %u", PERF_VERSION);
+	} else if (hello.role == PERF_ROLE_CONTROL) {
+		perf_plan_read(&hello, &server->peer.plan);
+		if (perf_plan_is_good(&server->peer.plan))
+			return 0;
+		tool_complain("rejected a client whose plan is out of all limits");
+	}
+	/* else a connection of a client that was given up: nothing to tell */
+	dat_cr_reject(request);
+	return -EPROTO;
+}
+
+static int server_listen(struct perf_server *server, DAT_PSP_HANDLE *psp_out)
+{
+	DAT_CONN_QUAL qualifier = server->options->qualifier;
+	struct session *session = &server->peer.session;
+	char address[64];
+	int rc = session_listen(session, &qualifier, psp_out);
+
+	if (rc != 0)
+		return rc;
+	/* scripts read this line */
+	printf("dat_perf: listening adapter=%s address=%s qualifier=%" PRIu64 "\n",
+	       server->options->adapter,
+	       tool_address_text((struct sockaddr *)&session->address, address, sizeof(address)),
+	       qualifier);
+	fflush(stdout);
+	return 0;
+}
+
+int perf_server_run(const struct perf_options *options)
+{
+	struct perf_server server = {.options = options};
+	struct session *session = &server.peer.session;
+	struct session_private hello;
+	DAT_CR_HANDLE request;
+	DAT_PSP_HANDLE psp;
+	int result = TOOL_EXIT_OK;
+	int rc = perf_peer_open(&server.peer, options);
+
+	if (rc != 0)
+		return TOOL_EXIT_FAILED;
+	rc = server_listen(&server, &psp);
+	if (rc != 0) {
+		perf_peer_close(&server.peer);
+		return TOOL_EXIT_FAILED;
+	}
+	while (!tool_is_stopped && (!options->is_once || server.served == 0)) {
+		rc = session_request_wait(session, 0, &request, &hello);
+		if (rc != 0)
+			break;
+		if (server_plan(&server, &hello, request) != 0)
+			continue;
+		rc = server_serve(&server, request);
+		/* one client's trouble is not the next one's, but a --once server tells it */
+		if (rc != 0 && rc != -EINTR && options->is_once)
+			result = TOOL_EXIT_FAILED;
+	}
+	if (rc == -EIO)
+		result = TOOL_EXIT_FAILED;
+	dat_psp_free(psp);
+	perf_peer_close(&server.peer);
+	return result;
+}
