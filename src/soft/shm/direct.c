@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "soft/alias.h"
+#include "soft/bounce.h"
 
 /* how long we trust that the peer's process number is still its own */
 #define ALIVE_NS 100000000u
@@ -117,6 +118,14 @@ int shm_gather(struct shm_conn *conn, uint8_t *to, const struct shm_pins *pins, 
 	return 0;
 }
 
+/* Into memory that may be gone. */
+static int place(struct shm_conn *conn, const struct iovec *iov, const uint8_t *from)
+{
+	int rc = soft_bounce_copy(conn->engine->bounce, iov->iov_base, from, iov->iov_len);
+
+	return rc == -EAGAIN ? soft_copy_safe_unordered(iov->iov_base, from, iov->iov_len) : rc;
+}
+
 int shm_scatter(struct shm_conn *conn, const struct shm_pins *pins, const uint8_t *from)
 {
 	uint32_t i;
@@ -127,7 +136,7 @@ int shm_scatter(struct shm_conn *conn, const struct shm_pins *pins, const uint8_
 
 		if (to)
 			memcpy(to, from, iov->iov_len);
-		else if (soft_copy_safe_unordered(iov->iov_base, from, iov->iov_len) < 0)
+		else if (place(conn, iov, from) < 0)
 			return -EFAULT;
 		from += iov->iov_len;
 	}

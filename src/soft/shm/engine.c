@@ -19,6 +19,7 @@
 #include "core/cancel.h"
 #include "core/log.h"
 #include "soft/alias.h"
+#include "soft/bounce.h"
 #include "soft/fds.h"
 #include "soft/shm/conn.h"
 
@@ -86,6 +87,7 @@ int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_o
 		rc = -EIO;
 		goto err;
 	}
+	engine->bounce = soft_bounce_create();
 	rc = open_fds(engine);
 	if (rc < 0)
 		goto err;
@@ -109,6 +111,7 @@ void shm_engine_put(struct shm_engine *engine)
 {
 	if (atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	soft_bounce_destroy(engine->bounce);
 	soft_fd_close(engine->kick_fd);
 	soft_fd_close(engine->epoll_fd);
 	core_lock_destroy(&engine->lock);

@@ -68,6 +68,7 @@ struct shm_engine {
 	uint8_t token[SHM_TOKEN_SIZE]; /* what a peer reads to prove that it can read this process
 					*/
 	pthread_t thread;
+	struct soft_bounce *bounce; /* or NULL */
 
 	_Atomic uint32_t refs;	      /* adapter, thread, connections */
 	_Atomic bool is_stopping;     /* ia_close was called */

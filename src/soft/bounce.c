@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Copies by way of a memory file (bounce.h). */
+#include "soft/bounce.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "core/lock.h"
+#include "soft/fds.h"
+
+#define SLOTS 16u /* copies at the same time */
+
+struct soft_bounce {
+	int fd;
+	uint8_t *memory;	 /* SLOTS of SOFT_BOUNCE_MAX bytes */
+	_Atomic bool is_refused; /* the kernel does not let us */
+	struct {
+		_Alignas(64) _Atomic bool is_used;
+	} slots[SLOTS];
+};
+
+struct soft_bounce *soft_bounce_create(void)
+{
+	const size_t size = (size_t)SLOTS * SOFT_BOUNCE_MAX;
+	struct soft_bounce *bounce = aligned_alloc(64, sizeof(*bounce));
+
+	if (!bounce)
+		return NULL;
+	memset(bounce, 0, sizeof(*bounce));
+	bounce->fd = soft_fd_memfd("opendat-bounce", size);
+	if (bounce->fd < 0)
+		goto err;
+	bounce->memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bounce->fd, 0);
+	if (bounce->memory == MAP_FAILED)
+		goto err_fd;
+	if (madvise(bounce->memory, size, MADV_DONTFORK) == 0)
+		return bounce;
+	munmap(bounce->memory, size);
+err_fd:
+	soft_fd_close(bounce->fd);
+err:
+	free(bounce);
+	return NULL;
+}
+
+void soft_bounce_destroy(struct soft_bounce *bounce)
+{
+	if (!bounce)
+		return;
+	munmap(bounce->memory, (size_t)SLOTS * SOFT_BOUNCE_MAX);
+	soft_fd_close(bounce->fd);
+	free(bounce);
+}
+
+/* Not pread(3), which is a cancellation point. */
+static int fetch(struct soft_bounce *bounce, uint32_t slot, void *dst, size_t len)
+{
+	long n = syscall(SYS_pread64, bounce->fd, dst, len, (long)slot * SOFT_BOUNCE_MAX);
+
+	if (n == (long)len)
+		return 0;
+	if (n >= 0 || errno == EFAULT)
+		return -EFAULT; /* a leading part may be there */
+	/* a sandbox: relaxed, it only saves the next attempt */
+	if (errno != EINTR)
+		atomic_store_explicit(&bounce->is_refused, true, memory_order_relaxed);
+	return -EAGAIN;
+}
+
+int soft_bounce_copy(struct soft_bounce *bounce, void *dst, const void *src, size_t len)
+{
+	/* a thread comes back to the same lines */
+	uint32_t slot = (uint32_t)(core_lock_self() >> 6) % SLOTS;
+	int rc;
+
+	if (!bounce || len > SOFT_BOUNCE_MAX ||
+	    atomic_load_explicit(&bounce->is_refused, memory_order_relaxed))
+		return -EAGAIN;
+	/* acquire and release: one copy after the other in this slot */
+	if (atomic_exchange_explicit(&bounce->slots[slot].is_used, true, memory_order_acquire))
+		return -EAGAIN;
+	memcpy(bounce->memory + (size_t)slot * SOFT_BOUNCE_MAX, src, len);
+	rc = fetch(bounce, slot, dst, len);
+	atomic_store_explicit(&bounce->slots[slot].is_used, false, memory_order_release);
+	return rc;
+}
