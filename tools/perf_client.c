@@ -15,7 +15,7 @@
 
 /* Trial runs that find the count for a duration last a quarter of it, but not longer than that. */
 #define PERF_TRIAL_S 0.25
-#define PERF_TRIAL_COUNT 16u
+#define PERF_TRIAL_COUNT 4u
 #define PERF_SLEEP_US 1000000u
 
 struct perf_client {
@@ -277,7 +277,6 @@ static int client_memory(struct perf_client *client)
 		rc = client_idle(client, count);
 	if (rc == 0)
 		rc = client_usage(client, &ours_after, &theirs_after);
-	/* the server's page may count in full for whom it was read first */
 	if (rc == 0)
 		rc = client_idle(client, 0);
 	if (rc != 0)
