@@ -89,16 +89,16 @@ def lines(path, title, unit, series):
 
 
 def rounds(path, title, rows):
-    """A strip of dots per row: the ratio of each round over its goal. rows: (name, [goodness])
+    """A strip of dots per row, one per round. rows: (name, [goodness of a round], goodness)
 
     Goodness 1 is the goal; more is better, whatever the direction of the figure.
     """
-    rows = [(name, values) for name, values in rows if values]
+    rows = [(name, values, whole) for name, values, whole in rows if values and whole]
     if not rows:
         return
     left, width, step = 330, 860, 26
     height = TOP + BOTTOM + step * len(rows)
-    everything = [value for _, values in rows for value in values] + [1]
+    everything = [value for _, values, whole in rows for value in [*values, whole, 1]]
     low, high = math.log2(min(everything)) - 0.2, math.log2(max(everything)) + 0.2
     picture = Picture(width, height, title)
 
@@ -110,12 +110,11 @@ def rounds(path, title, rows):
         picture.text(x_of(2 ** power), height - BOTTOM + 22, f"{2.0 ** power:g}", "middle")
     picture.line(x_of(1), TOP, x_of(1), height - BOTTOM + 6, "#333", 2)
     picture.text((left + width) / 2, height - 8, "times as good as the goal asks", "middle")
-    for number, (name, values) in enumerate(rows):
+    for number, (name, values, whole) in enumerate(rows):
         y = TOP + step * (number + 0.5)
-        median = sorted(values)[len(values) // 2]
-        colour = COLOURS[2] if median >= 1 else COLOURS[1]
+        colour = COLOURS[2] if whole >= 1 else COLOURS[1]
         picture.text(left - 12, y + 4, name, "end")
         for value in values:
             picture.dot(x_of(value), y, colour, 3, 0.5)
-        picture.dot(x_of(median), y, colour, 5.5)
+        picture.dot(x_of(whole), y, colour, 5.5)
     picture.save(path)

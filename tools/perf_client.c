@@ -15,8 +15,10 @@
 
 /* Trial runs that find the count for a duration last a quarter of it, but not longer than that. */
 #define PERF_TRIAL_S 0.25
-#define PERF_TRIAL_COUNT 16u
+#define PERF_TRIAL_COUNT 4u
 #define PERF_SLEEP_US 1000000u
+/* before that: what connecting has left to do is not idling */
+#define PERF_SETTLE_US 100000u
 
 struct perf_client {
 	const struct perf_options *options;
@@ -277,7 +279,6 @@ static int client_memory(struct perf_client *client)
 		rc = client_idle(client, count);
 	if (rc == 0)
 		rc = client_usage(client, &ours_after, &theirs_after);
-	/* the server's page may count in full for whom it was read first */
 	if (rc == 0)
 		rc = client_idle(client, 0);
 	if (rc != 0)
@@ -290,23 +291,33 @@ static int client_memory(struct perf_client *client)
 	return 0;
 }
 
+/* Both sides sleep; gives the processor time that each has used. */
+static int client_sleep(struct perf_client *client, uint64_t sleep_us, struct perf_result *result)
+{
+	struct perf_control control = {.type = PERF_CONTROL_SLEEP, .count = sleep_us};
+	int rc = perf_control_ask(&client->peer, &control);
+
+	if (rc != 0)
+		return rc;
+	result->client = (double)perf_usage_sleep(sleep_us) * 1e6 / (double)sleep_us;
+	rc = perf_control_receive(&client->peer, PERF_CONTROL_ANSWER, &control);
+	result->server = (double)control.values[0] * 1e6 / (double)sleep_us;
+	return rc;
+}
+
 static int client_cpu_idle(struct perf_client *client)
 {
 	struct perf_result result = {.test = PERF_CPU_IDLE, .count = client->peer.plan.idle};
-	struct perf_control control = {.type = PERF_CONTROL_SLEEP, .count = PERF_SLEEP_US};
 	int rc = client_idle(client, client->peer.plan.idle);
 
 	if (rc == 0)
-		rc = perf_control_ask(&client->peer, &control);
-	if (rc != 0)
-		return rc;
-	result.client = (double)perf_usage_sleep(PERF_SLEEP_US) * 1e6 / PERF_SLEEP_US;
-	rc = perf_control_receive(&client->peer, PERF_CONTROL_ANSWER, &control);
+		rc = client_sleep(client, PERF_SETTLE_US, &result);
+	if (rc == 0)
+		rc = client_sleep(client, PERF_SLEEP_US, &result);
 	if (rc == 0)
 		rc = client_idle(client, 0);
 	if (rc != 0)
 		return rc;
-	result.server = (double)control.values[0] * 1e6 / PERF_SLEEP_US;
 	perf_output_result(client->options, &result);
 	return 0;
 }
