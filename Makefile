@@ -16,11 +16,11 @@ export BUILD PREFIX
 .PHONY: all demo check bench install format coverage clean
 all:
 	@scripts/install-deps build
-	@scripts/build $(BUILD)-release --buildtype=release --prefix=$(PREFIX) -Dtests=false
+	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true --prefix=$(PREFIX) -Dtests=false
 
 demo:
 	@scripts/install-deps build
-	@NINJA_QUIET=1 scripts/build $(BUILD)-release --buildtype=release -Dtests=false
+	@NINJA_QUIET=1 scripts/build $(BUILD)-release --buildtype=release -Db_lto=true -Dtests=false
 	@scripts/demo $(BUILD)-release
 
 check:
@@ -30,7 +30,7 @@ check:
 
 bench:
 	@scripts/install-deps bench
-	@NINJA_QUIET=1 scripts/build $(BUILD)-release --buildtype=release -Dtests=false
+	@NINJA_QUIET=1 scripts/build $(BUILD)-release --buildtype=release -Db_lto=true -Dtests=false
 	@scripts/bench $(BUILD)-release
 
 install: all

@@ -22,18 +22,18 @@ struct soft_bounce {
 	uint8_t *memory;	 /* SLOTS of SOFT_BOUNCE_MAX bytes */
 	_Atomic bool is_refused; /* the kernel does not let us */
 	struct {
-		_Alignas(64) _Atomic bool is_used;
+		_Atomic bool is_used;
+		char pad[63]; /* each its own line */
 	} slots[SLOTS];
 };
 
 struct soft_bounce *soft_bounce_create(void)
 {
 	const size_t size = (size_t)SLOTS * SOFT_BOUNCE_MAX;
-	struct soft_bounce *bounce = aligned_alloc(64, sizeof(*bounce));
+	struct soft_bounce *bounce = calloc(1, sizeof(*bounce));
 
 	if (!bounce)
 		return NULL;
-	memset(bounce, 0, sizeof(*bounce));
 	bounce->fd = soft_fd_memfd("opendat-bounce", size);
 	if (bounce->fd < 0)
 		goto err;

@@ -503,15 +503,15 @@ int shm_engine_look(struct shm_engine *engine)
 /* The caller keeps the instance: it has an event dispatcher or a notification object of it busy. */
 int shm_engine_progress(struct shm_engine *engine)
 {
-	uint64_t polls;
+	/* also while all connections sleep, or none would be left to who polls when it wakes up.
+	 * relaxed, and lost counts do not matter: the service thread looks for any change */
+	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
 
-	if (!atomic_load_explicit(&engine->active_count, memory_order_relaxed))
-		return 0;
-	/* relaxed, and lost counts do not matter: the service thread looks for any change */
-	polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
 	atomic_store_explicit(&engine->polls, polls + 1, memory_order_relaxed);
 	if (atomic_load_explicit(&engine->is_left, memory_order_relaxed))
 		atomic_store_explicit(&engine->is_left, false, memory_order_relaxed);
+	if (!atomic_load_explicit(&engine->active_count, memory_order_relaxed))
+		return 0;
 	return shm_engine_look(engine);
 }
 

@@ -14,16 +14,16 @@
 #include <unistd.h>
 
 #define EVENTS 64
-#define PACKETS_MOST 16u /* of one connection in a row */
-#define PASSES_MOST 16u	 /* over one connection in a row */
-#define TICK_NS 1000000u
+#define PACKETS_MOST 16u   /* of one connection in a row */
+#define PASSES_MOST 16u	   /* over one connection in a row */
+#define DRIVEN_NS 2000000u /* how long polls count */
 #define NS_PER_MS 1000000u
 #define FDS_ROOM 253u /* the most that a packet can bring: the kernel shall drop none itself */
 
 struct service {
 	struct shm_engine *engine;
-	uint64_t polls_seen; /* engine->polls at the last tick */
-	uint64_t tick_ns;    /* when that was */
+	uint64_t polls_seen; /* engine->polls when we last looked */
+	uint64_t driven_ns;  /* when that was more than the time before */
 };
 
 /* --- packets --- */
@@ -169,12 +169,21 @@ static void peer_gone(struct shm_conn *conn, struct core_ep *ep)
 	give_up(conn, ep);
 }
 
-/* Does a thread of the consumer poll, so that the work can be left to it? */
-static bool is_driven(const struct service *service)
+/*
+ * Does a thread of the consumer poll, so that the work can be left to it? It may share its
+ * processor with us: what it did a moment ago counts, or we would take all its work and its time
+ * away.
+ */
+static bool is_driven(struct service *service)
 {
-	return !atomic_load(&service->engine->is_left) &&
-	       atomic_load_explicit(&service->engine->polls, memory_order_relaxed) !=
-		       service->polls_seen;
+	uint64_t polls = atomic_load_explicit(&service->engine->polls, memory_order_relaxed);
+	uint64_t now = shm_now_ns();
+
+	if (polls != service->polls_seen) {
+		service->polls_seen = polls;
+		service->driven_ns = now;
+	}
+	return !atomic_load(&service->engine->is_left) && now - service->driven_ns < DRIVEN_NS;
 }
 
 /*
@@ -435,19 +444,15 @@ static void arm_all(struct shm_engine *engine)
 static void service_progress(struct service *service)
 {
 	struct shm_engine *engine = service->engine;
-	uint64_t now = shm_now_ns();
 
-	if (!is_driven(service)) {
-		atomic_store_explicit(&engine->has_more, false, memory_order_relaxed);
-		shm_engine_look(engine);
-		arm_all(engine);
-	} else if (now - service->tick_ns >= TICK_NS) {
-		service->polls_seen = atomic_load_explicit(&engine->polls, memory_order_relaxed);
-		service->tick_ns = now;
-	}
+	if (is_driven(service))
+		return;
+	atomic_store_explicit(&engine->has_more, false, memory_order_relaxed);
+	shm_engine_look(engine);
+	arm_all(engine);
 }
 
-static int service_timeout(const struct service *service)
+static int service_timeout(struct service *service)
 {
 	struct shm_engine *engine = service->engine;
 	uint64_t deadline = atomic_load(&engine->deadline_ns);
