@@ -106,18 +106,6 @@ static inline void conn_start_timed(struct conn_fixture *f, DAT_EP_HANDLE ep,
 	dt_ok(conn_try(ep, &args));
 }
 
-/* A qualifier on which nobody listens. */
-static inline DAT_CONN_QUAL conn_unused_qual(struct dt_ia *ia)
-{
-	struct dt_listener listener;
-	DAT_CONN_QUAL qual;
-
-	dt_listen(ia, &listener);
-	qual = listener.qual;
-	dt_unlisten(&listener);
-	return qual;
-}
-
 static inline DAT_EVENT conn_request_event(DAT_EVD_HANDLE evd)
 {
 	const DAT_EVENT event = dt_event(evd);

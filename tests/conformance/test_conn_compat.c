@@ -80,7 +80,7 @@ static void ep_connect__listener_comes_late__retry_loop_succeeds(void **state)
 {
 	struct remote_fixture *r = *state;
 	struct conn_fixture *f = r->f;
-	const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 
 	for (unsigned int i = 0; i < 30; i++) {
 		const uint64_t start = dt_now_us();
@@ -138,7 +138,7 @@ static void ia_close__abrupt__always_succeeds(void **state)
 	conn_link(f, &f->a, &f->b);
 	conn_post_send(f->a.ep, &f->buf, CONN_A_SENDS_AT, 1);
 	dt_ok(dat_ep_disconnect(f->a.ep, DAT_CLOSE_GRACEFUL_FLAG));
-	dt_ok(dat_rsp_create(f->ia.ia, conn_unused_qual(&f->ia), d.ep, f->listener.evd, &rsp));
+	dt_ok(dat_rsp_create(f->ia.ia, dt_unused_qual(), d.ep, f->listener.evd, &rsp));
 	dt_connect(&f->ia, c.ep, f->listener.qual);
 	dt_ia_abort(&f->ia);
 	f->is_open = false;

@@ -130,7 +130,7 @@ static void check_type(DAT_HANDLE handle, DAT_HANDLE_TYPE expected)
 static void get_handle_type__psp_rsp_cr__own_types(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 	DAT_RSP_HANDLE rsp;
 	DAT_CR_HANDLE cr;
 

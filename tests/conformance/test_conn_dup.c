@@ -273,8 +273,7 @@ static void ep_dup_connect__not_unconnected__invalid_state(void **state)
 	dt_expect_conn(dup.c.conn, dup.c.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	dt_fails(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE);
 	dt_ok(dat_ep_reset(dup.c.ep));
-	dt_ok(dat_rsp_create(dup.f->ia.ia, conn_unused_qual(&dup.f->ia), dup.c.ep,
-			     dup.f->listener.evd, &rsp));
+	dt_ok(dat_rsp_create(dup.f->ia.ia, dt_unused_qual(), dup.c.ep, dup.f->listener.evd, &rsp));
 	dt_fails(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE);
 	assert_int_equal(dt_ep_state(dup.c.ep), DAT_EP_STATE_RESERVED);
 	dt_ok(dat_rsp_free(rsp));

@@ -158,7 +158,7 @@ static void cr_reject__active_side_gave_up__succeeds(void **state)
 
 static void refused_nobody_listens(struct conn_fixture *f)
 {
-	dt_connect(&f->ia, f->a.ep, conn_unused_qual(&f->ia));
+	dt_connect(&f->ia, f->a.ep, dt_unused_qual());
 }
 
 static void refused_service_point_freed(struct conn_fixture *f)

@@ -408,7 +408,7 @@ static void ep_connect__active_states__invalid_state(void **state)
 static void ep_connect__passive_states__invalid_state(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 8, DAT_EVD_CR_FLAG);
 	DAT_RSP_HANDLE rsp;
 	DAT_CR_HANDLE cr;

@@ -253,7 +253,7 @@ static void cr_accept__ep_not_configured__invalid_handle(void **state)
 static void cr_accept__ep_not_unconnected__invalid_state(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 	struct dt_ep c;
 	DAT_RSP_HANDLE rsp;
 	DAT_CR_HANDLE cr, other;

@@ -98,7 +98,7 @@ static void cr_handoff__not_answered__timeout_keeps_running(void **state)
 static void cr_handoff__to_an_rsp__new_request_has_its_ep(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 	const struct request old = ask(f, DAT_TIMEOUT_INFINITE);
 	DAT_CR_ARRIVAL_EVENT_DATA data;
 	DAT_RSP_HANDLE rsp;
@@ -121,7 +121,7 @@ static void cr_handoff__to_an_rsp__new_request_has_its_ep(void **state)
 static void cr_handoff__between_points_with_eps__old_released_new_there(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL reserved = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL reserved = dt_unused_qual();
 	DAT_CONN_QUAL offering;
 	DAT_CR_ARRIVAL_EVENT_DATA data;
 	DAT_EP_HANDLE offered;
@@ -198,7 +198,7 @@ static void cr_handoff__no_room_or_nobody_there__request_untouched(void **state)
 	const DAT_EVD_HANDLE full =
 		dt_evd_create(&f->ia, 1, DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG);
 	const struct request request = ask(f, DAT_TIMEOUT_INFINITE);
-	const DAT_CONN_QUAL reserved = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL reserved = dt_unused_qual();
 	DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
 	DAT_CONN_QUAL qual;
 	DAT_PSP_HANDLE psp;

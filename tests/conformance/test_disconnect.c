@@ -68,7 +68,7 @@ static void check_refused(struct dt_ep *ep, DAT_EP_STATE expected)
 static void ep_disconnect__nothing_to_end__invalid_state(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 	DAT_RSP_HANDLE rsp;
 	DAT_CR_HANDLE cr;
 

@@ -23,8 +23,8 @@ static void serve_one(struct server *server)
 	post_read(&rig->b, dt_seg(&rig->y, PART, PART), dt_rseg(&rig->x, PART, PART), 2, 0);
 	post_write(&rig->b, dt_seg(&rig->y, PART, PART), dt_rseg(&rig->x, 2 * PART, PART), 3,
 		   DAT_COMPLETION_BARRIER_FENCE_FLAG);
+	server->served++; /* before the answer, which the other thread waits for */
 	post_send(&rig->b, dt_seg(&rig->y, PART, PART), 4, 0);
-	server->served++;
 }
 
 static void server_agent(DAT_PVOID instance, DAT_EVD_HANDLE evd)

@@ -134,7 +134,7 @@ static void cr_arrival__two_requests__handles_live_until_answered(void **state)
 			 conn_ep_query(f->b.ep).local_port_qual);
 	/* calls that fail leave it alone */
 	dt_fails(dat_cr_accept(first, f->b.ep, 0, NULL), DAT_INVALID_STATE);
-	dt_fails(dat_cr_handoff(first, conn_unused_qual(&f->ia)), DAT_INVALID_PARAMETER);
+	dt_fails(dat_cr_handoff(first, dt_unused_qual()), DAT_INVALID_PARAMETER);
 	(void)conn_cr_query(first);
 	/* so does the answer to another one */
 	dt_ok(dat_cr_reject(second));

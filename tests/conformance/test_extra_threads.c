@@ -60,7 +60,7 @@ static void psp_free__by_several_threads__one_frees(void **state)
 	struct crowd crowd = {.f = f, .fn = free_psp, .loser = DAT_INVALID_HANDLE};
 
 	for (int i = 0; i < ROUNDS; i++) {
-		const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+		const DAT_CONN_QUAL qual = dt_unused_qual();
 
 		dt_ok(dat_psp_create(f->ia.ia, qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG,
 				     &crowd.handle));
@@ -81,7 +81,7 @@ static void rsp_free__by_several_threads__one_frees(void **state)
 	struct crowd crowd = {.f = f, .fn = free_rsp, .loser = DAT_INVALID_HANDLE};
 
 	for (int i = 0; i < ROUNDS; i++) {
-		dt_ok(dat_rsp_create(f->ia.ia, conn_unused_qual(&f->ia), f->b.ep, f->listener.evd,
+		dt_ok(dat_rsp_create(f->ia.ia, dt_unused_qual(), f->b.ep, f->listener.evd,
 				     &crowd.handle));
 		crowd_run(&crowd);
 		assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);

@@ -28,7 +28,7 @@ static void psp_free__bad_handle__invalid_handle(void **state)
 	DAT_RSP_HANDLE rsp;
 
 	conn_refuses_handles(free_psp, NULL, f->a.ep, freed_psp(f));
-	dt_ok(dat_rsp_create(f->ia.ia, conn_unused_qual(&f->ia), f->b.ep, f->listener.evd, &rsp));
+	dt_ok(dat_rsp_create(f->ia.ia, dt_unused_qual(), f->b.ep, f->listener.evd, &rsp));
 	dt_fails(dat_psp_free(rsp), DAT_INVALID_HANDLE);
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_RESERVED);
 	dt_ok(dat_rsp_free(rsp));
@@ -40,10 +40,10 @@ static void psp_free__listening__qualifier_and_evd_free(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 4, DAT_EVD_CR_FLAG);
-	DAT_CONN_QUAL qual;
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 	DAT_PSP_HANDLE psp;
 
-	dt_ok(dat_psp_create_any(f->ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
+	dt_ok(dat_psp_create(f->ia.ia, qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
 	for (unsigned int i = 0; i < 20; i++) {
 		dt_ok(dat_psp_free(psp));
 		dt_connect(&f->ia, f->a.ep, qual);
@@ -104,12 +104,11 @@ static void psp_free__request_under_way__event_or_refusal(void **state)
 	struct conn_fixture *f = *state;
 
 	for (unsigned int i = 0; i < 100; i++) {
-		DAT_CONN_QUAL qual;
+		const DAT_CONN_QUAL qual = dt_unused_qual();
 		DAT_PSP_HANDLE psp;
 		DAT_EVENT event;
 
-		dt_ok(dat_psp_create_any(f->ia.ia, &qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG,
-					 &psp));
+		dt_ok(dat_psp_create(f->ia.ia, qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp));
 		dt_connect(&f->ia, f->a.ep, qual);
 		if (i & 1)
 			usleep(i * 20); /* from before its arrival to long after */
@@ -194,7 +193,7 @@ static void *free_always(void *arg)
 static void psp_free__while_another_thread_creates__no_crash(void **state)
 {
 	struct conn_fixture *f = *state;
-	struct flipper flipper = {.f = f, .qual = conn_unused_qual(&f->ia)};
+	struct flipper flipper = {.f = f, .qual = dt_unused_qual()};
 	DAT_PSP_HANDLE psp;
 
 	assert_int_equal(pthread_create(&flipper.thread, NULL, free_always, &flipper), 0);
@@ -278,7 +277,7 @@ static void psp_query__bad_handle__invalid_handle(void **state)
 	DAT_RSP_HANDLE rsp;
 
 	conn_refuses_handles(query_psp, NULL, f->listener.evd, freed_psp(f));
-	dt_ok(dat_rsp_create(f->ia.ia, conn_unused_qual(&f->ia), f->b.ep, f->listener.evd, &rsp));
+	dt_ok(dat_rsp_create(f->ia.ia, dt_unused_qual(), f->b.ep, f->listener.evd, &rsp));
 	dt_fails(query_psp(rsp, NULL), DAT_INVALID_HANDLE);
 	dt_ok(dat_rsp_free(rsp));
 }

@@ -11,7 +11,7 @@ struct reserved {
 
 static struct reserved reserve(struct conn_fixture *f, DAT_EP_HANDLE ep)
 {
-	struct reserved reserved = {.qual = conn_unused_qual(&f->ia)};
+	struct reserved reserved = {.qual = dt_unused_qual()};
 
 	dt_ok(dat_rsp_create(f->ia.ia, reserved.qual, ep, f->listener.evd, &reserved.rsp));
 	assert_non_null(reserved.rsp);
@@ -252,7 +252,7 @@ static void rsp__lives__its_evd_is_in_use(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 4, DAT_EVD_CR_FLAG);
-	const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 	DAT_RSP_HANDLE rsp;
 
 	dt_ok(dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp));
@@ -270,7 +270,7 @@ static void rsp__evd_full__request_refused_and_still_listening(void **state)
 	struct conn_fixture *f = *state;
 	const DAT_EVD_HANDLE evd =
 		dt_evd_create(&f->ia, 1, DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG);
-	const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 	DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
 	DAT_RSP_HANDLE rsp;
 
@@ -296,7 +296,7 @@ static void evd_free__holds_the_request_of_an_rsp__ep_released(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 4, DAT_EVD_CR_FLAG);
-	const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 	DAT_RSP_HANDLE rsp;
 
 	dt_ok(dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp));
@@ -325,7 +325,7 @@ static DAT_RETURN create_with_evd(DAT_HANDLE handle, void *arg)
 	struct conn_fixture *f = arg;
 	DAT_RSP_HANDLE rsp;
 
-	return dat_rsp_create(f->ia.ia, conn_unused_qual(&f->ia), f->b.ep, handle, &rsp);
+	return dat_rsp_create(f->ia.ia, dt_unused_qual(), f->b.ep, handle, &rsp);
 }
 
 static DAT_RETURN create_with_ep(DAT_HANDLE handle, void *arg)
@@ -333,7 +333,7 @@ static DAT_RETURN create_with_ep(DAT_HANDLE handle, void *arg)
 	struct conn_fixture *f = arg;
 	DAT_RSP_HANDLE rsp;
 
-	return dat_rsp_create(f->ia.ia, conn_unused_qual(&f->ia), handle, f->listener.evd, &rsp);
+	return dat_rsp_create(f->ia.ia, dt_unused_qual(), handle, f->listener.evd, &rsp);
 }
 
 /* RSP-CREATE-11 RSP-CREATE-12 RSP-CREATE-13 GEN-17 */
@@ -377,7 +377,7 @@ static void check_refused(struct conn_fixture *f, DAT_CONN_QUAL qual, DAT_EP_HAN
 static void rsp_create__ep_not_unconnected__invalid_state(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL other = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL other = dt_unused_qual();
 	const struct reserved reserved = reserve(f, f->b.ep);
 	DAT_CR_HANDLE cr;
 
@@ -405,7 +405,7 @@ static void rsp_create__ep_not_unconnected__invalid_state(void **state)
 static void rsp_create__bad_parameter__refused(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 	const struct reserved reserved = reserve(f, f->a.ep);
 	DAT_RSP_HANDLE rsp;
 
@@ -425,7 +425,7 @@ static void rsp_create__no_descriptors__insufficient_resources(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 4, DAT_EVD_CR_FLAG);
-	const DAT_CONN_QUAL qual = conn_unused_qual(&f->ia);
+	const DAT_CONN_QUAL qual = dt_unused_qual();
 	struct rlimit limit = conn_descriptors_take();
 	DAT_RSP_HANDLE rsp;
 	const DAT_RETURN ret = dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp);

@@ -108,7 +108,12 @@ struct dt_listener {
 	DAT_EVD_HANDLE evd;
 	DAT_CONN_QUAL qual;
 };
-void dt_listen(struct dt_ia *ia, struct dt_listener *listener_out); /* dat_psp_create_any */
+/*
+ * A qualifier that nobody uses and nobody else chooses, also after it was given back: a port that
+ * the kernel has chosen once may be another test's in the next moment.
+ */
+DAT_CONN_QUAL dt_unused_qual(void);
+void dt_listen(struct dt_ia *ia, struct dt_listener *listener_out);
 void dt_unlisten(struct dt_listener *listener);
 DAT_CR_HANDLE dt_request(struct dt_listener *listener); /* the next connection request */
 /* Starts an attempt without private data and with an infinite timeout. */

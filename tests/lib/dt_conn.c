@@ -3,6 +3,9 @@
  * The test harness, part two: endpoints, listeners and connections. Everything is made with the
  * public calls only, in the simplest way that the specification allows.
  */
+#include <stdatomic.h>
+#include <unistd.h>
+
 #include "dt.h"
 
 #include <inttypes.h>
@@ -82,12 +85,20 @@ DAT_EP_STATE dt_ep_state(DAT_EP_HANDLE ep)
 
 /* --- connection set-up --- */
 
+DAT_CONN_QUAL dt_unused_qual(void)
+{
+	static atomic_uint count;
+
+	return UINT64_C(1) << 62 | (DAT_CONN_QUAL)getpid() << 24 | atomic_fetch_add(&count, 1);
+}
+
 void dt_listen(struct dt_ia *ia, struct dt_listener *listener_out)
 {
 	memset(listener_out, 0, sizeof(*listener_out));
 	listener_out->evd = dt_evd_create(ia, DT_LISTEN_QLEN, DAT_EVD_CR_FLAG);
-	dt_ok(dat_psp_create_any(ia->ia, &listener_out->qual, listener_out->evd,
-				 DAT_PSP_CONSUMER_FLAG, &listener_out->psp));
+	listener_out->qual = dt_unused_qual();
+	dt_ok(dat_psp_create(ia->ia, listener_out->qual, listener_out->evd, DAT_PSP_CONSUMER_FLAG,
+			     &listener_out->psp));
 }
 
 void dt_unlisten(struct dt_listener *listener)

@@ -258,7 +258,7 @@ static void step_victim_had_sent(struct fixture *x, enum way way)
 	dt_ok(dat_ep_reset(f->b.ep));
 	for (uint64_t i = 1; i <= 6; i++)
 		conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, i);
-	dt_connect(&f->ia, f->b.ep, conn_unused_qual(&f->ia));
+	dt_connect(&f->ia, f->b.ep, dt_unused_qual());
 	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 	/* nothing of the old connection came to the new attempt */
 	for (uint64_t i = 1; i <= 6; i++) {
