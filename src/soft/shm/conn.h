@@ -23,6 +23,8 @@
 #define SHM_BATCH 32u		     /* entries of each kind that one pass takes at most */
 #define SHM_CMA_PIECE (256u * 1024u) /* bytes between two looks at the key */
 #define SHM_MAP_PIECE (64u * 1024u)
+#define SHM_MAP_SEND                                                                               \
+	1024u /* a Send of that length is fetched from memory that the peer has mapped */
 #define SHM_IDLE_POLLS 20000u /* polls without news after which it is armed and let go */
 
 enum shm_state {
@@ -199,8 +201,9 @@ struct shm_conn {
 	uint32_t blamed_key;
 	uint64_t blamed_ns;
 
-	/* keys of ours whose memory file the peer was given (engine lock) */
-	uint32_t given[SHM_MAPS];
+	/* keys of ours whose memory file the peer was given (engine lock; read without as a hint)
+	 */
+	_Atomic uint32_t given[SHM_MAPS];
 };
 
 /* The transport's side of an endpoint (core_ep.transport). */
@@ -370,6 +373,10 @@ int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *r
 /* --- map.c --- */
 /* Uses of a region before a mapping of it is worth asking for. */
 unsigned shm_map_uses(const struct shm_conn *conn);
+/* Was the peer given the memory behind a key of ours? */
+bool shm_map_is_given(const struct shm_conn *conn, uint64_t key);
+/* Where that byte of the peer is mapped here, with all `length` bytes behind it; NULL. */
+uint8_t *shm_map_at(const struct shm_map *map, uint64_t address, uint64_t length);
 struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key);
 /* Packets of the service thread; EP locked for GIVE, REFUSE and GONE. */
 void shm_map_asked(struct shm_conn *conn, uint32_t key);

@@ -244,6 +244,7 @@ static int direct_piece(struct shm_conn *conn, const struct core_req *req, struc
 {
 	bool is_write = req->op == CORE_OP_RDMA_WRITE;
 	uint64_t target = req->remote.target_address;
+	uint8_t *memory;
 	int rc;
 
 	/* the whole range each time: a refused request changes no byte (DTO-94) */
@@ -252,10 +253,9 @@ static int direct_piece(struct shm_conn *conn, const struct core_req *req, struc
 			  req->len);
 	if (rc < 0)
 		goto out;
-	if (map && target - map->address <= map->region.length &&
-	    req->len <= map->region.length - (target - map->address))
-		rc = copy_mapped(conn, map->region.base + (target - map->address) + offset, pins,
-				 is_write, is_in_post);
+	memory = map ? shm_map_at(map, target, req->len) : NULL;
+	if (memory)
+		rc = copy_mapped(conn, memory + offset, pins, is_write, is_in_post);
 	else if (conn->remote.has_cma)
 		rc = copy_cma(conn, target + offset, pins, len, is_write);
 	else

@@ -145,14 +145,24 @@ void shm_map_asked(struct shm_conn *conn, uint32_t key)
 	close(fd);
 }
 
-static bool is_given(const struct shm_conn *conn, uint64_t key)
+bool shm_map_is_given(const struct shm_conn *conn, uint64_t key)
 {
 	unsigned i;
 
+	/* relaxed: without the lock it is a hint, and the peer copes with a wrong one */
 	for (i = 0; i < SHM_MAPS; i++)
-		if (conn->given[i] == key)
+		if (atomic_load_explicit(&conn->given[i], memory_order_relaxed) == key)
 			return true;
 	return false;
+}
+
+uint8_t *shm_map_at(const struct shm_map *map, uint64_t address, uint64_t length)
+{
+	uint64_t offset = address - map->address;
+
+	if (offset > map->region.length || length > map->region.length - offset)
+		return NULL;
+	return map->region.base + offset;
 }
 
 void shm_map_key_dead(struct shm_engine *engine, uint32_t key)
@@ -163,7 +173,7 @@ void shm_map_key_dead(struct shm_engine *engine, uint32_t key)
 	/* a memory file that is given at this moment stays mapped until the connection ends */
 	if (!atomic_load(&engine->given_count))
 		return;
-	while ((conn = shm_engine_next_conn(engine, &index, is_given, key)) != NULL) {
+	while ((conn = shm_engine_next_conn(engine, &index, shm_map_is_given, key)) != NULL) {
 		unsigned i;
 
 		core_lock_acquire(&engine->lock);

@@ -129,6 +129,9 @@ static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 		    !!(entry->flags & SHM_FLAG_LAST) ||
 	    (!entry->payload && arrival->length))
 		return RX_BROKEN;
+	/* counts the use of that memory: often enough, and its next message is fetched from it */
+	if (entry->payload >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
+		(void)shm_map_find(conn, entry->key);
 	if (entry->payload) {
 		rc = pin_receive(conn, ep, entry->payload, &pins);
 		if (!rc) {
@@ -164,6 +167,21 @@ static bool copy_sources(struct shm_arrival *arrival, const struct shm_entry *en
 	return left == 0;
 }
 
+/* From a mapping of the peer's memory if we have one, else by the kernel. */
+static int fetch(struct shm_conn *conn, const struct shm_source *source, uint64_t skip,
+		 const struct shm_pins *pins, uint64_t len)
+{
+	struct shm_map *map = conn->remote.maps ? shm_map_find(conn, source->key) : NULL;
+	const uint8_t *memory = map ? shm_map_at(map, source->address, source->length) : NULL;
+
+	if (memory) /* ours can be gone, a mapping of theirs cannot */
+		return shm_scatter(conn, pins, memory + skip) < 0 ? -ENOENT : 0;
+	if (!shm_is_peer_alive(conn))
+		return -EAGAIN;
+	return soft_copy_from_process(conn->remote.pid, source->address + skip, pins->iov,
+				      (int)pins->count, len);
+}
+
 /* Fetches the next piece: 0, or -errno of the announcement or the copy, -ENOENT: our Receive. */
 static int pull_piece(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
@@ -185,10 +203,7 @@ static int pull_piece(struct shm_conn *conn, struct core_ep *ep, uint64_t *budge
 		return -ENOENT;
 	rc = shm_announce(conn, source->key, SOFT_RIGHT_PULL, source->address, source->length);
 	if (!rc)
-		rc = shm_is_peer_alive(conn)
-			     ? soft_copy_from_process(conn->remote.pid, source->address + skip,
-						      pins.iov, (int)pins.count, len)
-			     : -EAGAIN;
+		rc = fetch(conn, source, skip, &pins, len);
 	shm_announce_end(conn);
 	shm_unpin(&pins);
 	if (rc)

@@ -258,6 +258,9 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 		}
 		rc = shm_pin(ep, req->iov, req->segments, *offset, entry.payload, CORE_MEM_SOURCE,
 			     &pins);
+		/* where it is, so that the peer may ask for a mapping of it */
+		if (is_send && !rc && req->segments == 1 && entry.payload >= SHM_MAP_SEND)
+			entry.key = pins.lmr[0]->rkey;
 		if (!rc) {
 			rc = shm_gather(conn, payload, &pins, is_in_post);
 			shm_unpin(&pins);
@@ -324,13 +327,32 @@ static enum tx_step put_sources(struct shm_conn *conn, struct core_ep *ep, struc
 	return TX_STARTED;
 }
 
+/* Is it better fetched than put into the ring? One copy is saved; a mapping costs no system call.
+ */
+static bool is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const struct core_req *req)
+{
+	struct core_lmr *lmr;
+	bool is_mapped;
+
+	if (!conn->remote.is_pulling || req->segments > SHM_IOV_MAX)
+		return false;
+	if (req->len > SHM_REQUEST_PAYLOAD)
+		return true;
+	if (req->len < SHM_MAP_SEND || req->segments != 1 || !conn->remote.maps)
+		return false;
+	lmr = core_mem_get(&ep->ia->mem, &req->iov[0], ep->pz, CORE_MEM_SOURCE);
+	is_mapped = lmr && shm_map_is_given(conn, lmr->rkey);
+	if (lmr)
+		core_mem_put(lmr);
+	return is_mapped;
+}
+
 static enum tx_step start_send(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
 			       uint64_t *budget, bool is_in_post)
 {
 	enum tx_step step;
 
-	if (req->len > SHM_REQUEST_PAYLOAD && conn->remote.is_pulling &&
-	    req->segments <= SHM_IOV_MAX)
+	if (!(req->transport.word[0] & RING_BEGUN) && is_worth_fetching(conn, ep, req))
 		return put_sources(conn, ep, req);
 	step = put_pieces(conn, ep, req, budget, is_in_post);
 	if (step == TX_STARTED)

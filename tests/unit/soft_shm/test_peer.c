@@ -14,6 +14,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -706,6 +707,76 @@ static int setup_map(void **state)
 	return 0;
 }
 
+/* A message tells where it comes from; once that is mapped here, the next one is fetched from it.
+ */
+static void message__from_mapped_memory__fetched_by_the_mapping(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_source source = {.key = lab->peer_rkey, .length = 2000};
+	struct shm_entry entry = send_entry(2000);
+	struct shm_map *map;
+	union shm_wire wire;
+	uint8_t *other;
+	int fd;
+
+	lab->conn->remote.has_pull = true;
+	lab->conn->remote.pid = 0; /* no kernel finds it */
+	entry.key = lab->peer_rkey;
+	assert_true(lab_post_receive(lab, 0, 2000));
+	ask(lab, entry, lab->peer_memory);
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_MAP_ASK);
+	assert_int_equal(wire.word.word, lab->peer_rkey);
+
+	/* other bytes than those in peer_memory, to see where they are taken from */
+	fd = memfd_create("lab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(fd, LAB_MEMORY), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	other = mmap(NULL, LAB_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	memset(other, 'm', LAB_MEMORY);
+	wire.give = (struct shm_wire_give){.key = lab->peer_rkey,
+					   .address = (uintptr_t)lab->peer_memory,
+					   .length = LAB_MEMORY};
+	shm_map_given(lab->conn, &wire.give, fd);
+	map = shm_map_find(lab->conn, lab->peer_rkey);
+	assert_non_null(map);
+	assert_non_null(shm_map_at(map, source.address + (uintptr_t)lab->peer_memory, 1));
+
+	source.address = (uintptr_t)lab->peer_memory + 5;
+	assert_true(lab_post_receive(lab, 3000, 2000));
+	ask(lab,
+	    (struct shm_entry){.type = SHM_ENTRY_PULL,
+			       .flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+			       .payload = sizeof(source),
+			       .length = 2000},
+	    &source);
+	assert_int_equal(lab->receive_len, 2000);
+	assert_int_equal(lab->memory[3000], 'm');
+	assert_int_equal(lab->memory[4999], 'm');
+	assert_int_equal(lab->memory[5000], 0xa5);
+	munmap(other, LAB_MEMORY);
+	close(fd);
+}
+
+/* Our own Sends of some length are not copied into the ring when the peer has mapped them. */
+static void send__memory_given_to_the_peer__named_and_not_copied(void **state)
+{
+	struct lab *lab = *state;
+	const struct shm_entry *entries = (const void *)lab->conn->segment->request[SHM_PASSIVE];
+
+	lab->conn->remote.is_pulling = true;
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1024, 0, 0));
+	assert_int_equal(entries[0].type, SHM_ENTRY_SEND);
+	assert_int_equal(entries[0].key, lab->lmr.rkey);
+	lab->conn->given[7] = lab->lmr.rkey;
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1023, 0, 0));
+	assert_int_equal(entries[33].type, SHM_ENTRY_SEND);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1024, 0, 0));
+	assert_int_equal(entries[66].type, SHM_ENTRY_PULL);
+	lab->conn->given[7] = 0;
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1024, 0, 0));
+	assert_int_equal(entries[68].type, SHM_ENTRY_SEND);
+}
+
 /* --- sleeping and waking --- */
 
 static void publish__peer_sleeps__one_packet_per_number(void **state)
@@ -835,6 +906,10 @@ int main(void)
 		CMA(write__peer_has_revoked__touches_nothing),
 		cmocka_unit_test_setup_teardown(write__memory_file_given__mapped_and_checked_by_key,
 						setup_map, teardown),
+		cmocka_unit_test_setup_teardown(message__from_mapped_memory__fetched_by_the_mapping,
+						setup_map, teardown),
+		cmocka_unit_test_setup_teardown(
+			send__memory_given_to_the_peer__named_and_not_copied, setup_map, teardown),
 		RING(publish__peer_sleeps__one_packet_per_number),
 		RING(publish__done_for_a_sleeping_peer__wakes_it),
 		RING(arm__news_since_the_last_look__stays_awake),
