@@ -40,7 +40,7 @@ static bool slots_grow_locked(struct vrb_adapter *adapter)
 	return true;
 }
 
-int vrb_slot_take(struct vrb_adapter *adapter, void *object, uint32_t *key_out)
+int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t *key_out)
 {
 	struct vrb_slot *slot;
 	uint32_t index;
@@ -76,8 +76,9 @@ struct vrb_conn *vrb_conn_find(struct vrb_adapter *adapter, uint32_t key)
 
 	pthread_mutex_lock(&adapter->lock);
 	if (index < adapter->slot_count &&
-	    adapter->slots[index].generation == key >> VRB_KEY_INDEX_BITS)
-		conn = adapter->slots[index].object;
+	    adapter->slots[index].generation == key >> VRB_KEY_INDEX_BITS &&
+	    adapter->slots[index].object && adapter->slots[index].object->kind == VRB_KIND_CONN)
+		conn = (struct vrb_conn *)adapter->slots[index].object;
 	if (conn)
 		vrb_conn_get(conn);
 	pthread_mutex_unlock(&adapter->lock);
@@ -114,7 +115,7 @@ int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vr
 	conn->deadline_ns = VRB_NEVER;
 	conn->give_up_ns = VRB_NEVER;
 	atomic_init(&conn->refs, 2);
-	rc = vrb_slot_take(adapter, conn, &conn->key);
+	rc = vrb_slot_take(adapter, &conn->peer, &conn->key);
 	if (rc) {
 		free(conn);
 		return rc;
@@ -200,6 +201,7 @@ static void conn_drop_qp(struct vrb_conn *conn)
 
 	if (!conn->qp)
 		return;
+	vrb_qpn_remove(conn);
 	rc = ibv_destroy_qp(conn->qp);
 	if (rc)
 		core_log(CORE_LOG_ERROR, "queue pair: not freed: error %d", rc);
@@ -295,6 +297,12 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 
 	qp_fill_caps(adapter, ep, &init.cap);
 	entries = init.cap.max_send_wr + init.cap.max_recv_wr;
+	if (ep->srq) {
+		const struct vrb_srq *srq = ep->srq->transport;
+
+		init.srq = srq->srq;
+		entries += srq->size; /* one endpoint may take them all */
+	}
 	rc = vrb_cq_reserve(adapter, entries, &conn->cq);
 	if (rc)
 		return rc;
@@ -309,6 +317,8 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_cq_release(adapter, conn->cq, entries);
 		return rc == -EINVAL ? -ENOMEM : rc;
 	}
+	if (ep->srq)
+		vrb_qpn_add(conn);
 	conn->post_next = ep->req.tail;
 	conn->reap_next = ep->req.tail;
 	conn->recv_next = ep->recv.head;
@@ -322,7 +332,7 @@ int vrb_qp_renew(struct vrb_conn *conn, struct core_ep *ep)
 	int rc;
 
 	/* what is left of the old one in the completion queue finds nothing */
-	rc = vrb_slot_take(adapter, conn, &key);
+	rc = vrb_slot_take(adapter, &conn->peer, &key);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&adapter->lock);

@@ -132,6 +132,24 @@ static uint32_t work_key(const struct ibv_wc *wc)
 	return (uint32_t)(wc->wr_id >> 32) & 0x3fffffffu;
 }
 
+/* A buffer of an SRQ was filled, or flushed, for whoever has that queue pair. */
+static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const struct ibv_wc *wc)
+{
+	struct vrb_conn *conn = vrb_qpn_find(adapter, wc->qp_num);
+	struct core_ep *ep = conn ? vrb_conn_enter(conn) : NULL;
+
+	vrb_srq_taken(srq);
+	if (ep) {
+		vrb_completion(conn, ep, wc);
+		vrb_conn_try_finish(conn, ep, false);
+		core_ep_leave(ep);
+	} else {
+		core_srq_lost(srq, (uint32_t)wc->wr_id);
+	}
+	if (conn)
+		vrb_conn_put(conn);
+}
+
 /* Hands the entries on; those of one connection in a row under one lock. */
 static void cq_dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
 {
@@ -141,6 +159,12 @@ static void cq_dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, in
 		uint32_t key = work_key(&wc[i]);
 		struct vrb_conn *conn = vrb_conn_find(adapter, key);
 		struct core_ep *ep = conn ? vrb_conn_enter(conn) : NULL;
+		struct core_ref srq;
+
+		if (!conn && vrb_srq_is_key(adapter, key, &srq)) {
+			srq_dispatch(adapter, srq, &wc[i++]);
+			continue;
+		}
 
 		/* without one: what is left of a queue pair that is gone, or going */
 		for (; i < count && work_key(&wc[i]) == key; i++)

@@ -310,6 +310,8 @@ static void fill_limits(struct vrb_adapter *adapter, const struct ibv_device_att
 
 	limits->max_wr = (uint32_t)device->max_qp_wr;
 	limits->max_sge = at_most((uint64_t)device->max_sge, VRB_SEGMENTS_MAX);
+	if (device->max_srq) /* one limit for both kinds of Receive */
+		limits->max_sge = at_most((uint64_t)device->max_srq_sge, limits->max_sge);
 	limits->max_sge_rd = device->max_sge_rd ? at_most((uint64_t)device->max_sge_rd,
 							  limits->max_sge)
 						: 1;
@@ -357,9 +359,10 @@ static void fill_counts(struct core_ia *ia, const struct ibv_device_attr *device
 	attr->max_pzs = (DAT_COUNT)at_most((uint64_t)device->max_pd, 65536);
 	attr->max_rmrs = (DAT_COUNT)at_most((uint64_t)device->max_mr, 65536);
 	attr->max_rmr_target_address = UINT64_MAX;
-	attr->max_srqs = 0;
-	attr->max_ep_per_srq = 0;
-	attr->max_recv_per_srq = 0;
+	attr->max_srqs = (DAT_COUNT)at_most((uint64_t)device->max_srq, 65536);
+	attr->max_ep_per_srq = attr->max_eps;
+	attr->max_recv_per_srq = (DAT_COUNT)at_most((uint64_t)device->max_srq_wr,
+						    (uint32_t)device->max_cqe / 2);
 	attr->max_rdma_read_in = device->max_res_rd_atom;
 	attr->max_rdma_read_out = device->max_res_rd_atom;
 	ia->objects[DAT_HANDLE_TYPE_EP].max = (uint32_t)attr->max_eps;
@@ -367,6 +370,7 @@ static void fill_counts(struct core_ia *ia, const struct ibv_device_attr *device
 	ia->objects[DAT_HANDLE_TYPE_PZ].max = (uint32_t)attr->max_pzs;
 	ia->objects[DAT_HANDLE_TYPE_LMR].max = (uint32_t)attr->max_lmrs;
 	ia->objects[DAT_HANDLE_TYPE_RMR].max = (uint32_t)attr->max_rmrs;
+	ia->objects[DAT_HANDLE_TYPE_SRQ].max = (uint32_t)attr->max_srqs;
 }
 
 static void fill_names(struct core_ia *ia, const struct ibv_device_attr *device)
@@ -401,6 +405,11 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	fill_names(ia, &device.orig_attr);
 	fill_named(adapter, &device.orig_attr, &port);
 	ia->provider_attr.max_private_data_size = VRB_PRIVATE_MAX;
+	ia->provider_attr.srq_supported = device.orig_attr.max_srq ? DAT_TRUE : DAT_FALSE;
+	/* only the low one: a device does not tell which buffers an endpoint holds */
+	ia->provider_attr.srq_watermarks_supported = 0x001;
+	/* some look a Receive's memory up in the domain of the queue pair */
+	ia->provider_attr.srq_ep_pz_difference_supported = DAT_FALSE;
 	return 0;
 }
 

@@ -343,6 +343,47 @@ DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status)
 	}
 }
 
+/* Are the segments still what the posting call has checked? */
+static bool are_good(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count,
+		     const struct core_pz *pz, enum core_mem_use use)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct core_lmr *lmr = core_mem_get(&ia->mem, &iov[i], pz, use);
+
+		if (!lmr)
+			return false;
+		core_mem_put(lmr);
+	}
+	return true;
+}
+
+/*
+ * "Local queue pair operation error" says little, and some devices (rxe) report every fault of a
+ * work request with it. The core knows whether the memory is to blame; if it is not, a Receive was
+ * too small.
+ */
+static DAT_DTO_COMPLETION_STATUS request_status(struct core_ep *ep, const struct core_req *req,
+						enum ibv_wc_status status)
+{
+	bool is_read = req->op == CORE_OP_RDMA_READ;
+
+	if (status == IBV_WC_LOC_QP_OP_ERR &&
+	    !are_good(ep->ia, req->iov, req->segments, ep->pz,
+		      is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE))
+		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	return vrb_status(status);
+}
+
+static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct core_wqe *wqe,
+					     enum ibv_wc_status status)
+{
+	if (status != IBV_WC_LOC_QP_OP_ERR)
+		return vrb_status(status);
+	return are_good(ep->ia, wqe->iov, wqe->segments, core_recv_pz(ep), CORE_MEM_TARGET)
+		       ? DAT_DTO_ERR_LOCAL_LENGTH
+		       : DAT_DTO_ERR_LOCAL_PROTECTION;
+}
+
 /*
  * Everything before `next` that asked for no completion is done; what asked for one waits for it
  * (an iWARP device may finish a read later than what was posted behind it).
@@ -432,7 +473,7 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 	}
 	reap_before(conn, ep, sequence);
 	if (!req->is_done)
-		core_req_done(ep, req, vrb_status(wc->status), 0);
+		core_req_done(ep, req, request_status(ep, req, wc->status), 0);
 	if (conn->state == VRB_ESTABLISHED)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 	else if (conn->state == VRB_CLOSING)
@@ -449,17 +490,25 @@ static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
 
 static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
+	const struct core_wqe *wqe;
+
+	if (ep->srq) {
+		core_srq_taken(ep, (uint32_t)wc->wr_id);
+		if (wc->status == IBV_WC_WR_FLUSH_ERR) /* SRQ-USE-05 */
+			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, true);
+	}
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
 		flushed(conn, ep);
 		return;
 	}
-	if (!core_recv_next(ep))
+	wqe = core_recv_next(ep);
+	if (!wqe)
 		return;
 	if (wc->status == IBV_WC_SUCCESS) {
 		core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, is_solicited(conn, wc));
 		return;
 	}
-	core_recv_done(ep, vrb_status(wc->status), 0, true);
+	core_recv_done(ep, recv_status(ep, wqe, wc->status), 0, true);
 	if (conn->state == VRB_ESTABLISHED)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 	else if (conn->state == VRB_CLOSING)
@@ -470,13 +519,16 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 {
 	bool is_recv = wc->wr_id >> 62 == VRB_WORK_RECV;
 
-	if (is_recv)
+	if (is_recv && !ep->srq)
 		conn->recv_out--;
 	/* the first message overtook the confirmation: CR-ACCEPT-24 */
 	if (conn->state == VRB_ACCEPTED && wc->status == IBV_WC_SUCCESS)
 		vrb_conn_established(conn, ep);
-	if (conn->state != VRB_ESTABLISHED && conn->state != VRB_CLOSING)
+	if (conn->state != VRB_ESTABLISHED && conn->state != VRB_CLOSING) {
+		if (is_recv && ep->srq)
+			core_srq_lost(core_handle_ref(ep->srq->cell), (uint32_t)wc->wr_id);
 		return;
+	}
 	if (is_recv)
 		recv_done(conn, ep, wc);
 	else if (wc->status != IBV_WC_SUCCESS)

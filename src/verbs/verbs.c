@@ -206,6 +206,9 @@ static const struct transport_ops vrb_ops = {
 
 	.abort = vrb_abort,
 	.kick = vrb_serve_soon,
+	.srq_create = vrb_srq_create,
+	.srq_destroy = vrb_srq_destroy,
+	.srq_post = vrb_srq_post,
 	.rmr_key_create = vrb_rmr_key_create,
 	.rmr_key_activate = vrb_rmr_key_activate,
 	.rmr_key_revoke = vrb_rmr_key_revoke,

@@ -30,6 +30,7 @@
 #define VRB_SEGMENTS_MAX 32u /* of one operation: scatter lists are on the stack */
 #define VRB_NS_PER_MS UINT64_C(1000000)
 #define VRB_NEVER UINT64_MAX
+#define VRB_QPN_BUCKETS 1024u
 #define VRB_READS_MAX 254u /* 255 means "as many as there are" to librdmacm */
 #define VRB_PRIVATE_ROOM 255u /* what any connection manager hands us at most */
 
@@ -46,11 +47,22 @@ struct vrb_cq {
 
 struct vrb_conn;
 
+enum vrb_kind {
+	VRB_KIND_CONN,
+	VRB_KIND_LISTENER,
+	VRB_KIND_SRQ,
+};
+
+/* What the context of an rdma_cm_id, or a place in the table, points to. */
+struct vrb_peer {
+	enum vrb_kind kind;
+};
+
 /* A place in the table of connections and shared queues, by which completions find them. */
 struct vrb_slot {
 	uint32_t generation; /* counts the uses */
 	uint32_t next_free;  /* index + 1; 0: none */
-	void *object;	     /* NULL while free */
+	struct vrb_peer *object; /* NULL while free */
 };
 
 struct vrb_limits {
@@ -96,6 +108,7 @@ struct vrb_adapter {
 	uint32_t slot_count;
 	uint32_t slot_free;
 	struct vrb_conn *first; /* all connections */
+	struct vrb_conn *by_qpn[VRB_QPN_BUCKETS]; /* those of endpoints with an SRQ */
 	struct vrb_adapter *next; /* all instances of the process: guarded by their own lock */
 };
 
@@ -173,16 +186,6 @@ enum vrb_state {
 	VRB_ENDED,   /* the core was told */
 };
 
-enum vrb_kind {
-	VRB_KIND_CONN,
-	VRB_KIND_LISTENER,
-};
-
-/* What the context of an rdma_cm_id points to. */
-struct vrb_peer {
-	enum vrb_kind kind;
-};
-
 struct vrb_conn {
 	struct vrb_peer peer; /* first */
 	_Atomic uint32_t refs;
@@ -196,6 +199,8 @@ struct vrb_conn {
 	struct vrb_conn *next;
 	struct vrb_conn *prev;
 	bool is_listed;
+	struct vrb_conn *qpn_next;
+	bool has_qpn;
 
 	/* the endpoint's lock; before there is one, the service thread's */
 	enum vrb_state state;
@@ -255,7 +260,7 @@ static inline struct vrb_conn *vrb_conn_of(const struct core_ep *ep)
 	return ((const struct vrb_ep *)ep->transport)->conn;
 }
 
-int vrb_slot_take(struct vrb_adapter *adapter, void *object, uint32_t *key_out);
+int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t *key_out);
 void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key);
 
 /* A new one, with one reference for the caller and one for the table. */
@@ -302,6 +307,30 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);
+
+/* --- shared receive queues (srq.c) --- */
+
+/* core_srq.transport */
+struct vrb_srq {
+	struct vrb_peer peer; /* first */
+	struct core_ref ref;
+	uint32_t key;
+	struct ibv_srq *srq;
+	uint32_t size;
+	uint32_t posted; /* in the device's queue. SRQ locked */
+};
+
+int vrb_srq_create(struct core_srq *srq);
+void vrb_srq_destroy(struct core_srq *srq);
+int vrb_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe);
+/* Is it the key of a live SRQ? */
+bool vrb_srq_is_key(struct vrb_adapter *adapter, uint32_t key, struct core_ref *ref_out);
+/* The device has one buffer less. */
+void vrb_srq_taken(struct core_ref ref);
+/* Connections by the number of their queue pair. */
+void vrb_qpn_add(struct vrb_conn *conn);
+void vrb_qpn_remove(struct vrb_conn *conn);
+struct vrb_conn *vrb_qpn_find(struct vrb_adapter *adapter, uint32_t qp_num);
 
 /* --- set-up (setup.c, listen.c) --- */
 
