@@ -243,12 +243,33 @@ static void answered(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 	vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 
-/* Does the status alone say that nobody, or nobody of ours, listens there? */
-static bool is_nobody(const struct vrb_conn *conn, int status)
+/*
+ * A reject without header: by a consumer that is no OpenDAT, by a kernel that cleans up after a
+ * listener or a process that went away, or because nobody listens. The first two look alike; asked
+ * once more, only the consumer still says no.
+ */
+static void rejected_plainly(struct vrb_conn *conn, struct core_ep *ep, int status)
 {
-	if (conn->adapter->is_iwarp)
-		return true;
-	return status == REJECT_NO_LISTENER;
+	bool is_iwarp = conn->adapter->is_iwarp;
+	bool is_nobody = status == (is_iwarp ? -ECONNREFUSED : REJECT_NO_LISTENER);
+
+	if (is_nobody) {
+		if (conn->refused_place == conn->place)
+			conn->was_refused = false;
+		attempt_elsewhere(conn, ep);
+	} else if (status == REJECT_STALE) {
+		attempt_again(conn, ep);
+	} else if (!is_iwarp && status != REJECT_CONSUMER) {
+		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	} else if (!conn->was_refused || conn->refused_place != conn->place) {
+		conn->was_refused = true;
+		conn->refused_place = conn->place;
+		attempt_again(conn, ep);
+	} else if (is_iwarp) { /* a server of another kind, which has the port, cuts streams too */
+		attempt_elsewhere(conn, ep);
+	} else {
+		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
+	}
 }
 
 static void rejected(struct vrb_conn *conn, struct core_ep *ep, const struct vrb_cm_event *event)
@@ -267,22 +288,8 @@ static void rejected(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 		attempt_elsewhere(conn, ep);
 		return;
 	case 0:
-		if (event->status == REJECT_STALE) {
-			attempt_again(conn, ep);
-			return;
-		}
-		/* a refused stream, or one that a server of another kind has cut, may be either */
-		if (conn->adapter->is_iwarp && event->status != -ECONNREFUSED)
-			conn->was_refused = true;
-		if (is_nobody(conn, event->status)) {
-			attempt_elsewhere(conn, ep);
-			return;
-		}
-		if (event->status == REJECT_CONSUMER) {
-			vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
-			return;
-		}
-		break;
+		rejected_plainly(conn, ep, event->status);
+		return;
 	default:
 		break;
 	}

@@ -223,7 +223,8 @@ struct vrb_conn {
 	struct vrb_wire_request request;
 	unsigned place;	   /* of the qualifier: vrb_wire_port */
 	bool is_continued; /* the first part of the private data was taken */
-	bool was_refused;  /* by a peer without header, at some place */
+	bool was_refused;  /* by a peer without header, */
+	unsigned refused_place; /* at that place last */
 	uint64_t give_up_ns;
 
 	/* the send queue, in work requests */

@@ -208,6 +208,9 @@ static int ops_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct
 struct ibv_context *fake_open(void)
 {
 	if (!fake_context.device) {
+		const char *link = getenv("FAKE_LINK");
+
+		is_iwarp = is_iwarp || (link && !strcmp(link, "iwarp"));
 		strcpy(fake_device.name, "fake0");
 		fake_device.transport_type =
 			is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
