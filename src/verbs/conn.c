@@ -99,6 +99,7 @@ void vrb_conn_put(struct vrb_conn *conn)
 	if (atomic_fetch_sub_explicit(&conn->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	vrb_adapter_put(conn->adapter);
+	free(conn->early);
 	free(conn);
 }
 
@@ -303,6 +304,13 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 		init.srq = srq->srq;
 		entries += srq->size; /* one endpoint may take them all */
 	}
+	if (adapter->is_iwarp && conn->state != VRB_ASKED && !conn->early) {
+		conn->early_room = entries - init.cap.max_send_wr;
+		conn->early = calloc(conn->early_room, sizeof(*conn->early));
+		if (!conn->early)
+			return -ENOMEM;
+	}
+	conn->early_count = 0;
 	rc = vrb_cq_reserve(adapter, entries, &conn->cq);
 	if (rc)
 		return rc;
@@ -450,6 +458,7 @@ void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep)
 	conn->state = VRB_ESTABLISHED;
 	vrb_conn_at(conn, VRB_NEVER);
 	core_ep_established(ep, &peer);
+	vrb_completions_early(conn, ep);
 	vrb_post_send(conn, ep);
 }
 

@@ -362,12 +362,18 @@ static bool are_good(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t co
  * work request with it. The core knows whether the memory is to blame; if it is not, a Receive was
  * too small.
  */
+static bool says_little(enum ibv_wc_status status)
+{
+	return status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_GENERAL_ERR ||
+	       status == IBV_WC_FATAL_ERR;
+}
+
 static DAT_DTO_COMPLETION_STATUS request_status(struct core_ep *ep, const struct core_req *req,
 						enum ibv_wc_status status)
 {
 	bool is_read = req->op == CORE_OP_RDMA_READ;
 
-	if (status == IBV_WC_LOC_QP_OP_ERR &&
+	if (says_little(status) &&
 	    !are_good(ep->ia, req->iov, req->segments, ep->pz,
 		      is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE))
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
@@ -377,11 +383,10 @@ static DAT_DTO_COMPLETION_STATUS request_status(struct core_ep *ep, const struct
 static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct core_wqe *wqe,
 					     enum ibv_wc_status status)
 {
-	if (status != IBV_WC_LOC_QP_OP_ERR)
-		return vrb_status(status);
-	return are_good(ep->ia, wqe->iov, wqe->segments, core_recv_pz(ep), CORE_MEM_TARGET)
-		       ? DAT_DTO_ERR_LOCAL_LENGTH
-		       : DAT_DTO_ERR_LOCAL_PROTECTION;
+	if (says_little(status) &&
+	    !are_good(ep->ia, wqe->iov, wqe->segments, core_recv_pz(ep), CORE_MEM_TARGET))
+		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	return status == IBV_WC_LOC_QP_OP_ERR ? DAT_DTO_ERR_LOCAL_LENGTH : vrb_status(status);
 }
 
 /*
@@ -524,6 +529,12 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 	/* the first message overtook the confirmation: CR-ACCEPT-24 */
 	if (conn->state == VRB_ACCEPTED && wc->status == IBV_WC_SUCCESS)
 		vrb_conn_established(conn, ep);
+	if (conn->state == VRB_CALLING && is_recv && wc->status == IBV_WC_SUCCESS &&
+	    conn->early_count < conn->early_room) {
+		conn->early[conn->early_count++] = *wc;
+		conn->recv_out += !ep->srq; /* counted down when it is looked at again */
+		return;
+	}
 	if (conn->state != VRB_ESTABLISHED && conn->state != VRB_CLOSING) {
 		if (is_recv && ep->srq)
 			core_srq_lost(core_handle_ref(ep->srq->cell), (uint32_t)wc->wr_id);
@@ -535,4 +546,13 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 		send_failed(conn, ep, wc);
 	else if (wc->wr_id >> 62 != VRB_WORK_PART)
 		send_done(conn, ep, wc);
+}
+
+void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)
+{
+	uint32_t count = conn->early_count;
+
+	conn->early_count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		vrb_completion(conn, ep, &conn->early[i]);
 }

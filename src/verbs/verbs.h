@@ -242,6 +242,13 @@ struct vrb_conn {
 	/* the receive queue */
 	uint64_t recv_next; /* the next Receive to post */
 	uint32_t recv_out;  /* posted and not seen */
+	/*
+	 * iWARP, active side: messages that came before the connection manager's word, which has
+	 * the private data; as many as there are Receives
+	 */
+	struct ibv_wc *early;
+	uint32_t early_count;
+	uint32_t early_room;
 
 	/* the end */
 	bool is_graceful;
@@ -307,6 +314,8 @@ bool vrb_conn_is_broken(const struct vrb_conn *conn);
 void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
+/* What was kept until the connection stands. */
+void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep);
 DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);
 
 /* --- shared receive queues (srq.c) --- */
