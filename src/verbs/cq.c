@@ -35,7 +35,7 @@ static int cq_make(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq 
 	if (rc) {
 		ibv_destroy_cq(cq->cq);
 		free(cq);
-		return -rc;
+		return -ENODEV;
 	}
 	*cq_out = cq;
 	return 0;
