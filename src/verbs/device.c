@@ -25,6 +25,34 @@
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf, but before no other */
 static struct vrb_adapter *list_first;
+static bool is_heir; /* a child whose parent had an adapter open at the fork */
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/*
+ * librdmacm goes on with the device that the parent has opened: a child would make its queue pairs
+ * through the parent's file, and the events of one process would reach the other. So it gets none
+ * (GEN-35).
+ */
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&list_lock);
+}
+
+static void fork_parent(void)
+{
+	pthread_mutex_unlock(&list_lock);
+}
+
+static void fork_child(void)
+{
+	is_heir = is_heir || list_first;
+	pthread_mutex_unlock(&list_lock);
+}
+
+static void fork_watch(void)
+{
+	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
 
 /* --- addresses --- */
 
@@ -180,6 +208,12 @@ int vrb_device_open(struct vrb_adapter *adapter)
 	union core_sockaddr address = adapter->ia->address;
 	int rc;
 
+	pthread_once(&fork_once, fork_watch);
+	if (is_heir) {
+		core_log(CORE_LOG_ERROR, "%s: in use by the parent process: not for a child",
+			 adapter->ia->device);
+		return -ENODEV;
+	}
 	adapter->channel = rdma_create_event_channel();
 	if (!adapter->channel)
 		return errno == ENOMEM || errno == EMFILE ? -errno : -ENODEV;

@@ -30,6 +30,7 @@ static void ia_open__each_call_fails__nothing_left(void **state)
 		assert_int_equal(DAT_GET_TYPE(ret), DAT_INSUFFICIENT_RESOURCES);
 		assert_int_equal(fake_live(), 0);
 	}
+	fake_fail_at(0);
 	assert_int_equal(ret, DAT_SUCCESS);
 	assert_in_range(call, 8, 40);
 	rig_close(&rig);
