@@ -15,7 +15,7 @@
 struct core_srq_device {
 	uint32_t *next; /* index + 1 of the one behind it in its list; 0: none */
 	uint32_t slots;
-	uint32_t first_free; /* index + 1 */
+	uint32_t first_free;	/* index + 1 */
 	uint32_t first_waiting; /* the device's queue has no room for them yet */
 	uint32_t last_waiting;
 	uint32_t available;

@@ -384,9 +384,9 @@ int vrb_qp_to_init(struct vrb_conn *conn, struct core_ep *ep)
 static uint8_t rnr_timer(const struct core_settings *settings)
 {
 	/* in units of 10 us, by code: the InfiniBand table */
-	static const uint32_t pauses[] = {65536, 1,   2,   3,	 4,    6,    8,	   12,
-					  16,	 24,  32,  48,	 64,   96,   128,  192,
-					  256,	 384, 512, 768,	 1024, 1536, 2048, 3072,
+	static const uint32_t pauses[] = {65536, 1,    2,    3,	    4,	   6,	  8,	 12,
+					  16,	 24,   32,   48,    64,	   96,	  128,	 192,
+					  256,	 384,  512,  768,   1024,  1536,  2048,	 3072,
 					  4096,	 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 	uint64_t pause = settings->rnr_timeout_ms * 100 / 6;
 	uint8_t code = 1;
@@ -420,8 +420,8 @@ int vrb_qp_to_send(struct vrb_conn *conn, uint32_t read_in, uint32_t read_out)
 		return rc;
 	attr.max_rd_atomic = (uint8_t)read_out;
 	attr.retry_cnt = RETRY_COUNT;
-	attr.rnr_retry = conn->adapter->ia->settings.rnr_timeout_ms ? RNR_FOR_EVER - 1
-								    : RNR_FOR_EVER;
+	attr.rnr_retry =
+		conn->adapter->ia->settings.rnr_timeout_ms ? RNR_FOR_EVER - 1 : RNR_FOR_EVER;
 	return -ibv_modify_qp(conn->qp, &attr, mask);
 }
 

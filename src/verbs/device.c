@@ -320,10 +320,8 @@ static void fill_named(struct vrb_adapter *adapter, const struct ibv_device_attr
 		       const struct ibv_port_attr *port)
 {
 	const DAT_NAMED_ATTR named[] = {
-		{"device", adapter->device_text},
-		{"link", link_text(adapter, port)},
-		{"rmr_bind", "registration"},
-		{"memory_windows", windows_text(device)},
+		{"device", adapter->device_text},	{"link", link_text(adapter, port)},
+		{"rmr_bind", "registration"},		{"memory_windows", windows_text(device)},
 		{"inline_bytes", adapter->inline_text},
 	};
 	DAT_IA_ATTR *attr = &adapter->ia->attr;
@@ -346,9 +344,8 @@ static void fill_limits(struct vrb_adapter *adapter, const struct ibv_device_att
 	limits->max_sge = at_most((uint64_t)device->max_sge, VRB_SEGMENTS_MAX);
 	if (device->max_srq) /* one limit for both kinds of Receive */
 		limits->max_sge = at_most((uint64_t)device->max_srq_sge, limits->max_sge);
-	limits->max_sge_rd = device->max_sge_rd ? at_most((uint64_t)device->max_sge_rd,
-							  limits->max_sge)
-						: 1;
+	limits->max_sge_rd =
+		device->max_sge_rd ? at_most((uint64_t)device->max_sge_rd, limits->max_sge) : 1;
 	limits->max_cqe = (uint32_t)device->max_cqe;
 	limits->reads_in = at_most((uint64_t)device->max_qp_rd_atom, VRB_READS_MAX);
 	limits->reads_out = at_most((uint64_t)device->max_qp_init_rd_atom, VRB_READS_MAX);
@@ -366,8 +363,8 @@ static void fill_transfers(struct vrb_adapter *adapter, const struct ibv_port_at
 	uint32_t message = at_most(port->max_msg_sz, 0x7fffffff);
 
 	/* all completions of an endpoint must find room in one queue */
-	attr->max_dto_per_ep = (DAT_COUNT)at_most(
-		dtos, (limits->max_cqe - 4) / (adapter->is_iwarp ? 3 : 2));
+	attr->max_dto_per_ep =
+		(DAT_COUNT)at_most(dtos, (limits->max_cqe - 4) / (adapter->is_iwarp ? 3 : 2));
 	attr->max_rdma_read_per_ep_in = (DAT_COUNT)limits->reads_in;
 	attr->max_rdma_read_per_ep_out = (DAT_COUNT)limits->reads_out;
 	attr->max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
@@ -383,8 +380,8 @@ static void fill_counts(struct core_ia *ia, const struct ibv_device_attr *device
 {
 	DAT_IA_ATTR *attr = &ia->attr;
 
-	attr->max_eps = (DAT_COUNT)at_most((uint64_t)device->max_qp,
-					   (1u << VRB_KEY_INDEX_BITS) - 1);
+	attr->max_eps =
+		(DAT_COUNT)at_most((uint64_t)device->max_qp, (1u << VRB_KEY_INDEX_BITS) - 1);
 	attr->max_evds = 16384;
 	attr->max_evd_qlen = 1048576; /* the core's own queues */
 	attr->max_lmrs = (DAT_COUNT)at_most((uint64_t)device->max_mr, CORE_MEM_MAX / 2);
@@ -395,8 +392,8 @@ static void fill_counts(struct core_ia *ia, const struct ibv_device_attr *device
 	attr->max_rmr_target_address = UINT64_MAX;
 	attr->max_srqs = (DAT_COUNT)at_most((uint64_t)device->max_srq, 65536);
 	attr->max_ep_per_srq = attr->max_eps;
-	attr->max_recv_per_srq = (DAT_COUNT)at_most((uint64_t)device->max_srq_wr,
-						    (uint32_t)device->max_cqe / 2);
+	attr->max_recv_per_srq =
+		(DAT_COUNT)at_most((uint64_t)device->max_srq_wr, (uint32_t)device->max_cqe / 2);
 	attr->max_rdma_read_in = device->max_res_rd_atom;
 	attr->max_rdma_read_out = device->max_res_rd_atom;
 	ia->objects[DAT_HANDLE_TYPE_EP].max = (uint32_t)attr->max_eps;

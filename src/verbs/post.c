@@ -3,8 +3,8 @@
  * Work requests and their completions. The device's send queue shadows the endpoint's request
  * queue: requests go down in order as far as there is room and no bind is in the way. A suppressed
  * request asks for no completion while one is due anyway; when the last one that is due has come
- * and others were posted behind it, a marker (a Write of length 0) finds out about those. Everything
- * here is called with the endpoint locked.
+ * and others were posted behind it, a marker (a Write of length 0) finds out about those.
+ * Everything here is called with the endpoint locked.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "core/log.h"
 #include "verbs/verbs.h"
 
-#define BATCH 8u	     /* work requests that one doorbell starts */
+#define BATCH 8u /* work requests that one doorbell starts */
 #define RECV_BATCH 16u
 #define SOLICITED_IMM 0x6f445357u /* immediate data of a Send that asks for a notification */
 
@@ -158,8 +158,8 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 		memset(wr->sg_list, 0, sizeof(*wr->sg_list)); /* it wants one, be it empty */
 		wr->num_sge = 1;
 	}
-	wr->wr_id = vrb_work_id(has_proof ? VRB_WORK_PART : VRB_WORK_REQUEST, conn->key,
-				req->sequence);
+	wr->wr_id =
+		vrb_work_id(has_proof ? VRB_WORK_PART : VRB_WORK_REQUEST, conn->key, req->sequence);
 	wr->send_flags = device_flags(conn, req, is_signalled && !has_proof);
 	set_opcode(conn, req, wr);
 	conn->sq_posted++;
@@ -178,8 +178,8 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 static void reap_slots(struct vrb_conn *conn, const struct core_ep *ep)
 {
 	while (conn->reap_next != conn->post_next) {
-		const struct core_req *req = core_req_at((struct core_req_queue *)&ep->req,
-							 conn->reap_next);
+		const struct core_req *req =
+			core_req_at((struct core_req_queue *)&ep->req, conn->reap_next);
 		struct shadow shadow = shadow_get(req);
 
 		if (!req->is_done)
@@ -373,9 +373,8 @@ static DAT_DTO_COMPLETION_STATUS request_status(struct core_ep *ep, const struct
 {
 	bool is_read = req->op == CORE_OP_RDMA_READ;
 
-	if (says_little(status) &&
-	    !are_good(ep->ia, req->iov, req->segments, ep->pz,
-		      is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE))
+	if (says_little(status) && !are_good(ep->ia, req->iov, req->segments, ep->pz,
+					     is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE))
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
 	return vrb_status(status);
 }

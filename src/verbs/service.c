@@ -238,8 +238,8 @@ static void *service_run(void *argument)
 	struct watch watch = {.is_armed = false};
 
 	while (!atomic_load(&adapter->is_stopping)) {
-		int count = epoll_wait(adapter->epoll_fd, events, SOURCES,
-				       wait_ms(adapter, &watch));
+		int count =
+			epoll_wait(adapter->epoll_fd, events, SOURCES, wait_ms(adapter, &watch));
 		bool is_woken = false;
 
 		for (int i = 0; i < count; i++)

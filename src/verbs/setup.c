@@ -520,8 +520,8 @@ int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 	if (rc)
 		return rc;
 	conn->read_in = at_most(param->read_in, adapter->limits.reads_in);
-	conn->read_out = at_most(at_most(param->read_out, adapter->limits.reads_out),
-				 conn->peer_read_in);
+	conn->read_out =
+		at_most(at_most(param->read_out, adapter->limits.reads_out), conn->peer_read_in);
 	conn->answer.read_in = conn->read_in;
 	conn->answer.size = (uint8_t)param->private_data_size;
 	if (param->private_data_size)

@@ -60,10 +60,10 @@ int vrb_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wq
 	struct vrb_srq *side = srq->transport;
 	struct ibv_sge sge[VRB_SEGMENTS_MAX];
 	struct ibv_recv_wr *bad, wr = {
-		.wr_id = vrb_work_id(VRB_WORK_RECV, side->key, index),
-		.sg_list = sge,
-		.num_sge = (int)wqe->segments,
-	};
+					 .wr_id = vrb_work_id(VRB_WORK_RECV, side->key, index),
+					 .sg_list = sge,
+					 .num_sge = (int)wqe->segments,
+				 };
 	int rc;
 
 	if (side->posted == side->size)

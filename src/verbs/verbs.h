@@ -31,7 +31,7 @@
 #define VRB_NS_PER_MS UINT64_C(1000000)
 #define VRB_NEVER UINT64_MAX
 #define VRB_QPN_BUCKETS 1024u
-#define VRB_READS_MAX 254u /* 255 means "as many as there are" to librdmacm */
+#define VRB_READS_MAX 254u    /* 255 means "as many as there are" to librdmacm */
 #define VRB_PRIVATE_ROOM 255u /* what any connection manager hands us at most */
 
 /* --- the adapter --- */
@@ -60,8 +60,8 @@ struct vrb_peer {
 
 /* A place in the table of connections and shared queues, by which completions find them. */
 struct vrb_slot {
-	uint32_t generation; /* counts the uses */
-	uint32_t next_free;  /* index + 1; 0: none */
+	uint32_t generation;	 /* counts the uses */
+	uint32_t next_free;	 /* index + 1; 0: none */
 	struct vrb_peer *object; /* NULL while free */
 };
 
@@ -90,24 +90,24 @@ struct vrb_adapter {
 	int epoll_fd;
 	int kick_fd;
 	pthread_t thread;
-	char device_text[64];  /* for dat_ia_query */
+	char device_text[64]; /* for dat_ia_query */
 	char inline_text[16];
 	DAT_NAMED_ATTR named[8];
 
 	struct vrb_cq *_Atomic cqs;
-	_Atomic uint32_t polls;	    /* counts the calls of progress */
-	_Atomic bool is_dead;	    /* the device is gone or has failed */
+	_Atomic uint32_t polls; /* counts the calls of progress */
+	_Atomic bool is_dead;	/* the device is gone or has failed */
 	_Atomic bool is_stopping;
 	_Atomic bool is_kicked;
-	_Atomic bool is_serving;    /* core_srq_serve_all is asked for */
-	_Atomic uint32_t troubles;  /* device events that other instances have read: bits */
+	_Atomic bool is_serving;      /* core_srq_serve_all is asked for */
+	_Atomic uint32_t troubles;    /* device events that other instances have read: bits */
 	_Atomic uint64_t deadline_ns; /* no connection has an earlier one */
 
 	pthread_mutex_t lock; /* guards what follows; a leaf */
 	struct vrb_slot *slots;
 	uint32_t slot_count;
 	uint32_t slot_free;
-	struct vrb_conn *first; /* all connections */
+	struct vrb_conn *first;			  /* all connections */
 	struct vrb_conn *by_qpn[VRB_QPN_BUCKETS]; /* those of endpoints with an SRQ */
 	struct vrb_adapter *next; /* all instances of the process: guarded by their own lock */
 };
@@ -205,14 +205,14 @@ struct vrb_conn {
 	/* the endpoint's lock; before there is one, the service thread's */
 	enum vrb_state state;
 	struct rdma_cm_id *id;
-	_Atomic bool is_gone; /* the asking side has given up (VRB_ASKED) */
+	_Atomic bool is_gone;	  /* the asking side has given up (VRB_ASKED) */
 	DAT_EVENT_NUMBER failure; /* of a set-up: told at the deadline; 0: none */
 	struct ibv_qp *qp;
 	bool is_receiving; /* the queue pair takes Receives */
 	struct vrb_cq *cq;
 	uint32_t cq_entries;
-	bool is_ours;		  /* the peer is an OpenDAT */
-	uint8_t read_in;	  /* what we serve, and want */
+	bool is_ours;	 /* the peer is an OpenDAT */
+	uint8_t read_in; /* what we serve, and want */
 	uint8_t read_out;
 	uint8_t peer_read_in;
 	uint8_t peer_read_out;
@@ -221,17 +221,17 @@ struct vrb_conn {
 	/* active side */
 	union core_sockaddr address;
 	struct vrb_wire_request request;
-	unsigned place;	   /* of the qualifier: vrb_wire_port */
-	bool is_continued; /* the first part of the private data was taken */
-	bool was_refused;  /* by a peer without header, */
+	unsigned place;		/* of the qualifier: vrb_wire_port */
+	bool is_continued;	/* the first part of the private data was taken */
+	bool was_refused;	/* by a peer without header, */
 	unsigned refused_place; /* at that place last */
 	uint64_t give_up_ns;
 
 	/* the send queue, in work requests */
 	uint32_t sq_size;
 	uint64_t sq_posted;
-	uint64_t sq_done; /* known to be complete; their slots are free */
-	uint64_t sq_seen; /* the last one whose completion, good or bad, was seen */
+	uint64_t sq_done;   /* known to be complete; their slots are free */
+	uint64_t sq_seen;   /* the last one whose completion, good or bad, was seen */
 	uint64_t post_next; /* sequence of the next request to post */
 	uint64_t reap_next; /* of the oldest that is not known to be done */
 	uint32_t signalled; /* posted with a completion to come */

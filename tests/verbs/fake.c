@@ -212,8 +212,7 @@ struct ibv_context *fake_open(void)
 
 		is_iwarp = is_iwarp || (link && !strcmp(link, "iwarp"));
 		strcpy(fake_device.name, "fake0");
-		fake_device.transport_type =
-			is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+		fake_device.transport_type = is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
 		fake_device.node_type = is_iwarp ? IBV_NODE_RNIC : IBV_NODE_CA;
 		fake_context.device = &fake_device;
 		fake_context.async_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -312,8 +311,11 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	pthread_mutex_lock(&fake_lock);
 	if (!fake_fails("ibv_reg_mr", ENOMEM)) {
 		mr = calloc(1, sizeof(*mr));
-		mr->mr = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr,
-					 .length = length, .lkey = ++last_number,
+		mr->mr = (struct ibv_mr){.context = pd->context,
+					 .pd = pd,
+					 .addr = addr,
+					 .length = length,
+					 .lkey = ++last_number,
 					 .rkey = last_number};
 		mr->access = (int)access;
 		mr->next = mrs;
@@ -361,8 +363,8 @@ static bool sges_are_good(const struct fake_qp *qp, const struct ibv_sge *sge, u
 			  int access)
 {
 	for (uint32_t i = 0; i < count; i++)
-		if (sge[i].length && !mem_is_good(sge[i].lkey, qp->qp.pd, sge[i].addr,
-						  sge[i].length, access))
+		if (sge[i].length &&
+		    !mem_is_good(sge[i].lkey, qp->qp.pd, sge[i].addr, sge[i].length, access))
 			return false;
 	return true;
 }
@@ -529,8 +531,11 @@ static void work_drop_all(struct fake_work **queue)
 static void complete(struct fake_qp *qp, struct ibv_cq *cq, struct fake_work *work,
 		     enum ibv_wc_status status, uint32_t len, bool has_imm)
 {
-	struct ibv_wc wc = {.wr_id = work->wr_id, .status = status, .byte_len = len,
-			    .qp_num = qp->qp.qp_num, .wc_flags = has_imm ? IBV_WC_WITH_IMM : 0,
+	struct ibv_wc wc = {.wr_id = work->wr_id,
+			    .status = status,
+			    .byte_len = len,
+			    .qp_num = qp->qp.qp_num,
+			    .wc_flags = has_imm ? IBV_WC_WITH_IMM : 0,
 			    .imm_data = work->imm};
 
 	if (status != IBV_WC_SUCCESS || work->is_recv || (work->flags & IBV_SEND_SIGNALED))
@@ -558,10 +563,14 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	pthread_mutex_lock(&fake_lock);
 	if (!fake_fails(__func__, ENOMEM)) {
 		qp = calloc(1, sizeof(*qp));
-		qp->qp = (struct ibv_qp){.context = pd->context, .qp_context = init->qp_context,
-					 .pd = pd, .send_cq = init->send_cq,
-					 .recv_cq = init->recv_cq, .srq = init->srq,
-					 .qp_num = ++last_number, .qp_type = init->qp_type};
+		qp->qp = (struct ibv_qp){.context = pd->context,
+					 .qp_context = init->qp_context,
+					 .pd = pd,
+					 .send_cq = init->send_cq,
+					 .recv_cq = init->recv_cq,
+					 .srq = init->srq,
+					 .qp_num = ++last_number,
+					 .qp_type = init->qp_type};
 		qp->cap = init->cap;
 		qp->next = qps;
 		qps = qp;

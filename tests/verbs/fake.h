@@ -35,7 +35,7 @@ void fake_status(enum ibv_wc_status status);
 /* The oldest queue pair that is connected, for fake_async. */
 struct ibv_qp *fake_qp(void);
 /* Sends the connection manager's event to the id that has that queue pair's number. */
-unsigned fake_posts(void);    /* work requests posted to send queues so far */
+unsigned fake_posts(void);     /* work requests posted to send queues so far */
 unsigned fake_doorbells(void); /* calls that posted them */
 
 #endif

@@ -264,15 +264,16 @@ int rdma_bind_addr(struct rdma_cm_id *ibv_id, struct sockaddr *address)
 		rc = 0;
 		id->port = ntohs(in_of(address)->sin_port);
 		for (struct fake_id *other = ids; other && id->port; other = other->next) {
-			if (other != id && other->state == ID_LISTENING && other->port == id->port) {
+			if (other != id && other->state == ID_LISTENING &&
+			    other->port == id->port) {
 				errno = EADDRINUSE;
 				rc = -1;
 			}
 		}
 		if (!id->port) {
 			id->port = last_port;
-			last_port = last_port == UINT16_MAX ? FIRST_PORT
-							    : (uint16_t)(last_port + 1);
+			last_port =
+				last_port == UINT16_MAX ? FIRST_PORT : (uint16_t)(last_port + 1);
 		}
 		ibv_id->verbs = fake_open();
 		memcpy(&ibv_id->route.addr.src_addr, address, sizeof(struct sockaddr_in));
@@ -295,8 +296,8 @@ __be16 rdma_get_dst_port(struct rdma_cm_id *id)
 int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to,
 		      int timeout_ms)
 {
-	bool is_known = in_of(to)->sin_addr.s_addr ==
-			in_of(&id->route.addr.src_addr)->sin_addr.s_addr;
+	bool is_known =
+		in_of(to)->sin_addr.s_addr == in_of(&id->route.addr.src_addr)->sin_addr.s_addr;
 	int rc = -1;
 
 	(void)from;

@@ -60,8 +60,7 @@ DAT_RETURN rig_make(struct rig *rig)
 
 	STEP(core_pz_create(rig->ia, &rig->pz));
 	STEP(core_lmr_create(rig->ia, DAT_MEM_TYPE_VIRTUAL, region, RIG_LEN, rig->pz,
-			     DAT_MEM_PRIV_ALL_FLAG, &rig->lmr, &rig->lkey, &rig->rkey, NULL,
-			     NULL));
+			     DAT_MEM_PRIV_ALL_FLAG, &rig->lmr, &rig->lkey, &rig->rkey, NULL, NULL));
 	STEP(make_ep(rig, &rig->a));
 	STEP(make_ep(rig, &rig->b));
 	STEP(core_evd_create(rig->ia, 16, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &rig->requests));

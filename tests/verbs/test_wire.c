@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Headers in private data, and the ports of a qualifier: what goes out comes in, nonsense does not. */
+/* Headers in private data, and the ports of a qualifier: what goes out comes in, nonsense does not.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -61,10 +61,8 @@ def run(path, environment, limit):
         if name in started and results.get(name) != "FAILED":
             results[name] = verdict
     if end:
-        for name in started:
-            if name not in results:
-                results[name] = "FAILED"
-        results.setdefault("-", "FAILED")
+        unfinished = [name for name in started if name not in results]
+        results.update((name, "FAILED") for name in unfinished or ["-"])
     return results, end, text
 
 
