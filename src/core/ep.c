@@ -204,6 +204,9 @@ static DAT_RETURN ep_use(struct core_ia *ia, const struct core_ep_args *args,
 	}
 	if (args->has_srq)
 		ret = core_srq_use(args->srq, ia, &uses->srq);
+	if (ret == DAT_SUCCESS && uses->srq && uses->pz && uses->srq->pz != uses->pz &&
+	    !ia->provider_attr.srq_ep_pz_difference_supported)
+		ret = core_bad_arg(2); /* EP-CRSRQ-18 */
 	if (ret == DAT_SUCCESS)
 		ret = core_ep_streams_attach(ia, args, attr, &uses->streams);
 	if (ret != DAT_SUCCESS)
@@ -408,6 +411,8 @@ DAT_RETURN core_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocate
 	if (!ep)
 		return core_bad_handle(DAT_INVALID_HANDLE_EP);
 	held = (DAT_COUNT)core_ep_held(ep);
+	if (ep->srq && ep->srq->transport)
+		held = DAT_VALUE_UNKNOWN; /* EP-RECVQ-14: the device does not tell */
 	if (nbufs_allocated)
 		*nbufs_allocated = held;
 	if (bufs_alloc_span)

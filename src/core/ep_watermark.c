@@ -6,6 +6,7 @@
  */
 #include "core/calls.h"
 #include "core/ep.h"
+#include "core/srq.h"
 #include "core/status.h"
 #include "core/transport.h"
 
@@ -44,6 +45,11 @@ DAT_RETURN core_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wa
 		ret = core_bad_arg(2);
 	} else if (hard_high_watermark < DAT_WATERMARK_INFINITE) {
 		ret = core_bad_arg(3);
+	} else if (ep->srq && ep->srq->transport &&
+		   (soft_high_watermark != DAT_WATERMARK_INFINITE ||
+		    hard_high_watermark != DAT_WATERMARK_INFINITE)) {
+		/* EP-WMARK-19: the device does not tell which buffers an endpoint holds */
+		ret = core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	} else {
 		core_ep_set_soft_watermark(ep, soft_high_watermark);
 		ep->hard_watermark = hard_high_watermark;

@@ -178,6 +178,7 @@ static struct core_ia *ia_new(struct core_adapter *adapter, const char *instance
 			 adapter->info.ia_name, instance_data, why ? why : "not understood");
 		goto free_ia;
 	}
+	ia->port = core_settings_port(instance_data);
 	core_mem_init(&ia->mem);
 	pthread_cond_init(&ia->idle, NULL);
 	strcpy(ia->attr.adapter_name, adapter->info.ia_name);

@@ -50,6 +50,7 @@ struct core_ia {
 	const struct transport_ops *ops;
 	struct core_settings settings;
 	char device[CORE_DEVICE_MAX];
+	uint32_t port;		     /* of the device, as the instance data name it; 0: not */
 	union core_sockaddr address; /* of this adapter; filled by the transport's ia_open */
 	DAT_IA_ATTR attr;	     /* limits: filled by the transport's ia_open */
 	DAT_PROVIDER_ATTR provider_attr;

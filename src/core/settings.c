@@ -276,6 +276,17 @@ int core_settings_parse(const char *instance_data, char device_out[CORE_DEVICE_M
 	return 0;
 }
 
+uint32_t core_settings_port(const char *instance_data)
+{
+	struct reader reader;
+	uint64_t port = 0;
+
+	memset(&reader, 0, sizeof(reader));
+	if (instance_data && !read_words(&reader, instance_data) && reader.port.text)
+		(void)read_number(reader.port, &port);
+	return port <= UINT8_MAX ? (uint32_t)port : 0;
+}
+
 size_t core_settings_describe(char *text, size_t size)
 {
 	size_t len = 0;

@@ -37,6 +37,10 @@ struct core_settings {
 int core_settings_parse(const char *instance_data, char device_out[CORE_DEVICE_MAX],
 			struct core_settings *settings_out, const char **why_out);
 
+/* The port of instance data that core_settings_parse has taken ("mlx5_0 1": 1); 0: none is named.
+ */
+uint32_t core_settings_port(const char *instance_data);
+
 /* Writes the table of all settings as text lines (for dat_info and the manual page's check). */
 size_t core_settings_describe(char *text, size_t size);
 

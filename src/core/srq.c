@@ -42,12 +42,22 @@ static DAT_RETURN srq_new(struct core_ia *ia, struct core_pz *pz, const DAT_SRQ_
 	srq->cell = core_handle_alloc(&ia->adapter->provider, ia, srq);
 	if (!srq->cell)
 		goto free_queue;
-	ret = core_ia_add(ia, srq->cell, DAT_HANDLE_TYPE_SRQ);
+	ret = core_status_from_errno(ia->ops->srq_create(srq));
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
+	ret = core_no_resources(DAT_RESOURCE_SRQ);
+	if (!core_srq_device_init(srq))
+		goto destroy_transport;
+	ret = core_ia_add(ia, srq->cell, DAT_HANDLE_TYPE_SRQ);
+	if (ret != DAT_SUCCESS)
+		goto fini_device;
 	*srq_out = srq;
 	return DAT_SUCCESS;
 
+fini_device:
+	core_srq_device_fini(srq);
+destroy_transport:
+	ia->ops->srq_destroy(srq);
 release_cell:
 	core_handle_release(srq->cell);
 free_queue:
@@ -90,6 +100,8 @@ void core_srq_destroy_locked(struct core_srq *srq)
 
 	core_handle_kill_locked(cell);
 	core_handle_unlock(cell);
+	ia->ops->srq_destroy(srq);
+	core_srq_device_fini(srq);
 	core_pz_unuse(srq->pz);
 	core_recv_queue_free(&srq->queue);
 	free(srq);
@@ -115,7 +127,8 @@ DAT_RETURN core_srq_free(DAT_SRQ_HANDLE srq_handle)
 
 static uint32_t srq_available_locked(const struct core_srq *srq)
 {
-	return (uint32_t)(srq->queue.tail - srq->queue.head);
+	return srq->transport ? srq->device.available
+			      : (uint32_t)(srq->queue.tail - srq->queue.head);
 }
 
 /* How many endpoints come before this one; those not in line come last. */
@@ -256,7 +269,7 @@ void core_srq_unuse(struct core_srq *srq)
 }
 
 /* SRQ-LW-02: once per setting. */
-static void srq_watch_locked(struct core_srq *srq)
+void core_srq_watch_locked(struct core_srq *srq)
 {
 	if (!srq->is_armed || (DAT_COUNT)srq_available_locked(srq) >= srq->low_watermark)
 		return;
@@ -275,7 +288,7 @@ static void srq_hand_over_locked(struct core_srq *srq, struct core_ep *ep)
 	memcpy(iov, wqe->iov, wqe->segments * sizeof(*iov));
 	ep->has_taken = true;
 	srq->queue.head++;
-	srq_watch_locked(srq);
+	core_srq_watch_locked(srq);
 }
 
 bool core_srq_take(struct core_srq *srq, struct core_ep *ep)
@@ -351,6 +364,7 @@ static DAT_RETURN srq_post_locked(struct core_srq *srq, DAT_COUNT count, const D
 {
 	struct core_recv_queue *queue = &srq->queue;
 	struct core_wqe *wqe;
+	uint32_t index = 0;
 	DAT_RETURN ret;
 	DAT_VLEN len;
 
@@ -359,12 +373,16 @@ static DAT_RETURN srq_post_locked(struct core_srq *srq, DAT_COUNT count, const D
 		return ret;
 	if (srq->outstanding >= queue->capacity)
 		return core_no_resources(DAT_RESOURCE_SRQ);
-	wqe = &queue->slots[queue->tail & queue->mask];
+	wqe = srq->transport ? core_srq_device_slot(srq, &index)
+			     : &queue->slots[queue->tail & queue->mask];
 	wqe->segments = core_copy_segments(wqe->iov, iov, count, len);
 	wqe->len = len;
 	wqe->cookie = cookie;
 	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
-	queue->tail++;
+	if (srq->transport)
+		core_srq_device_add(srq, index);
+	else
+		queue->tail++;
 	srq->outstanding++;
 	return DAT_SUCCESS;
 }
@@ -425,6 +443,12 @@ static DAT_RETURN srq_resize_locked(struct core_srq *srq, DAT_COUNT size)
 		return core_error(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
 	if ((uint32_t)size == srq->queue.capacity)
 		return DAT_SUCCESS;
+	if (srq->transport) {
+		if (!core_srq_device_grow(srq, (uint32_t)size))
+			return core_no_resources(DAT_RESOURCE_SRQ);
+		srq->queue.capacity = (uint32_t)size;
+		return DAT_SUCCESS;
+	}
 	if (!core_recv_queue_alloc(&queue, size, (DAT_COUNT)srq->iov_max))
 		return core_no_resources(DAT_RESOURCE_SRQ);
 	core_recv_queue_move(&queue, &srq->queue);
@@ -457,7 +481,7 @@ DAT_RETURN core_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	} else {
 		srq->low_watermark = low_watermark;
 		srq->is_armed = low_watermark != DAT_SRQ_LW_DEFAULT;
-		srq_watch_locked(srq);
+		core_srq_watch_locked(srq);
 	}
 	core_handle_unlock(srq->cell);
 	return ret;

@@ -30,3 +30,22 @@ bool transport_no_rmr_key_revoke(struct core_ia *ia, void *key)
 	(void)key;
 	return true;
 }
+
+int transport_no_srq_create(struct core_srq *srq)
+{
+	(void)srq;
+	return 0;
+}
+
+void transport_no_srq_destroy(struct core_srq *srq)
+{
+	(void)srq;
+}
+
+int transport_no_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe)
+{
+	(void)srq;
+	(void)index;
+	(void)wqe;
+	return -EOPNOTSUPP;
+}

@@ -42,6 +42,8 @@ enum transport_reject {
 	TRANSPORT_REJECT_PROVIDER, /* any other reason: NON_PEER_REJECTED there */
 };
 
+struct core_srq;
+
 struct transport_ops {
 	const char *name; /* "soft", "verbs" */
 
@@ -182,6 +184,22 @@ struct transport_ops {
 	 */
 	void (*kick)(struct core_ia *ia);
 
+	/* --- shared receive queues: stubs below where the core hands the buffers out --- */
+
+	/*
+	 * Makes the device's queue for the SRQ and sets srq->transport; or leaves that NULL, and
+	 * the core hands buffers out one by one (core_recv_next). -ENOMEM, -EOPNOTSUPP.
+	 */
+	int (*srq_create)(struct core_srq *srq);
+	/* No endpoint is tied to it any more. No lock held. */
+	void (*srq_destroy)(struct core_srq *srq);
+	/*
+	 * SRQ locked: the buffer may be filled by a message of any of its endpoints. Not 0: the
+	 * device's queue is full, asked again when a buffer was taken. A message in it is told by
+	 * core_srq_taken() and then core_recv_done().
+	 */
+	int (*srq_post)(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe);
+
 	/* --- memory windows: stubs below where a transport lacks them --- */
 
 	/*
@@ -207,6 +225,10 @@ int transport_no_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VA
 				uint32_t *rkey_out);
 void transport_no_rmr_key(struct core_ia *ia, void *key);
 bool transport_no_rmr_key_revoke(struct core_ia *ia, void *key);
+
+int transport_no_srq_create(struct core_srq *srq);
+void transport_no_srq_destroy(struct core_srq *srq);
+int transport_no_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe);
 
 /* --- calls up: endpoints --- */
 
@@ -259,6 +281,11 @@ const struct core_wqe *core_recv_next(struct core_ep *ep);
 struct core_pz *core_recv_pz(const struct core_ep *ep);
 void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
 		    bool is_solicited);
+
+/* EP locked: the device has filled that buffer of the endpoint's SRQ; core_recv_done() follows. */
+void core_srq_taken(struct core_ep *ep, uint32_t index);
+/* The same, but the endpoint is gone. No lock above rank 3 held. */
+void core_srq_lost(struct core_ref srq, uint32_t index);
 
 /* --- calls up: set-up --- */
 

@@ -214,10 +214,12 @@ static void soft_netdevs_get(struct netdevs *netdevs_out)
 
 /* ---- RDMA devices ---- */
 
+#define WORD_MAX 64 /* with the final null: a GID takes 40 */
+
 /* The one word that a sysfs file holds. */
-static bool word_read(const char *path, char word_out[IFNAMSIZ])
+static bool word_read(const char *path, char word_out[WORD_MAX])
 {
-	char text[64];
+	char text[WORD_MAX];
 	ssize_t len;
 	int fd;
 
@@ -230,13 +232,52 @@ static bool word_read(const char *path, char word_out[IFNAMSIZ])
 		return false;
 	text[len] = '\0';
 	text[strcspn(text, "\n")] = '\0';
-	return snprintf(word_out, IFNAMSIZ, "%s", text) < IFNAMSIZ;
+	return snprintf(word_out, WORD_MAX, "%s", text) < WORD_MAX;
 }
 
-/* A software device names its interface in `parent`; others in their table of addresses. */
-static void device_netdevs_add(const char *device, char netdevs[][IFNAMSIZ], int *count, int max)
+/* An iWARP device's GID begins with the hardware address of its interface, aabb:ccdd:eeff. */
+static bool gid_is_of(const char *gid, const char *mac)
 {
-	char path[PATH_MAX], word[IFNAMSIZ];
+	char packed[15];
+
+	if (strlen(mac) != strlen("aa:bb:cc:dd:ee:ff"))
+		return false;
+	snprintf(packed, sizeof(packed), "%.2s%.2s:%.2s%.2s:%.2s%.2s", mac, mac + 3, mac + 6,
+		 mac + 9, mac + 12, mac + 15);
+	return strncmp(gid, packed, sizeof(packed) - 1) == 0;
+}
+
+/* The interface with that hardware address; all those of the host are compared. */
+static void gid_netdevs_add(const char *sysfs, const char *gid, char netdevs[][IFNAMSIZ],
+			    int *count, int max)
+{
+	char path[PATH_MAX], mac[WORD_MAX];
+	struct dirent *item;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/class/net", sysfs);
+	dir = opendir(path);
+	if (!dir)
+		return;
+	while ((item = readdir(dir)) != NULL) {
+		int len = snprintf(path, sizeof(path), "%s/class/net/%s/address", sysfs,
+				   item->d_name);
+
+		if (item->d_name[0] != '.' && len < (int)sizeof(path) && word_read(path, mac) &&
+		    gid_is_of(gid, mac))
+			netdevs_add(netdevs, count, max, item->d_name);
+	}
+	closedir(dir);
+}
+
+/*
+ * A software device may name its interface in `parent`; others in their table of addresses, or by
+ * the address itself.
+ */
+static void device_netdevs_add(const char *sysfs, const char *device, char netdevs[][IFNAMSIZ],
+			       int *count, int max)
+{
+	char path[PATH_MAX], word[WORD_MAX];
 	int port;
 
 	if (snprintf(path, sizeof(path), "%s/parent", device) < (int)sizeof(path) &&
@@ -248,14 +289,19 @@ static void device_netdevs_add(const char *device, char netdevs[][IFNAMSIZ], int
 		if (len >= (int)sizeof(path) || access(path, F_OK) != 0)
 			return;
 		snprintf(path, sizeof(path), "%s/ports/%d/gid_attrs/ndevs/0", device, port);
-		if (word_read(path, word))
+		if (word_read(path, word)) {
 			netdevs_add(netdevs, count, max, word);
+			continue;
+		}
+		snprintf(path, sizeof(path), "%s/ports/%d/gids/0", device, port);
+		if (word_read(path, word))
+			gid_netdevs_add(sysfs, word, netdevs, count, max);
 	}
 }
 
 /* Calls visit for each entry of a directory of sysfs. */
 static void directory_walk(const char *sysfs, const char *directory,
-			   void (*visit)(const char *path, const char *name,
+			   void (*visit)(const char *sysfs, const char *path, const char *name,
 					 char netdevs[][IFNAMSIZ], int *count, int max),
 			   char netdevs[][IFNAMSIZ], int *count, int max)
 {
@@ -271,24 +317,25 @@ static void directory_walk(const char *sysfs, const char *directory,
 		int len = snprintf(item_path, sizeof(item_path), "%s/%s", path, item->d_name);
 
 		if (item->d_name[0] != '.' && len < (int)sizeof(item_path))
-			visit(item_path, item->d_name, netdevs, count, max);
+			visit(sysfs, item_path, item->d_name, netdevs, count, max);
 	}
 	closedir(dir);
 }
 
-static void device_visit(const char *path, const char *name, char netdevs[][IFNAMSIZ], int *count,
-			 int max)
+static void device_visit(const char *sysfs, const char *path, const char *name,
+			 char netdevs[][IFNAMSIZ], int *count, int max)
 {
 	(void)name;
-	device_netdevs_add(path, netdevs, count, max);
+	device_netdevs_add(sysfs, path, netdevs, count, max);
 }
 
 /* An interface whose hardware also carries an RDMA device, IPoIB among them. */
-static void netdev_visit(const char *path, const char *name, char netdevs[][IFNAMSIZ], int *count,
-			 int max)
+static void netdev_visit(const char *sysfs, const char *path, const char *name,
+			 char netdevs[][IFNAMSIZ], int *count, int max)
 {
 	char inner[PATH_MAX];
 
+	(void)sysfs;
 	if (snprintf(inner, sizeof(inner), "%s/device/infiniband", path) < (int)sizeof(inner) &&
 	    access(inner, F_OK) == 0)
 		netdevs_add(netdevs, count, max, name);

@@ -278,6 +278,9 @@ static const struct transport_ops soft_ops = {
 
 	.abort = shm_ep_abort,
 	.kick = soft_kick,
+	.srq_create = transport_no_srq_create,
+	.srq_destroy = transport_no_srq_destroy,
+	.srq_post = transport_no_srq_post,
 	.rmr_key_create = soft_rmr_key_create,
 	.rmr_key_activate = soft_rmr_key_activate,
 	.rmr_key_revoke = soft_rmr_key_revoke,

@@ -98,6 +98,27 @@ const char *dt_adapter(void)
 	return name && *name ? name : "soft-lo";
 }
 
+static bool has_iwarp_link; /* as the adapter that was opened last says */
+
+bool dt_is_verbs(void)
+{
+	return strncmp(dt_adapter(), "verbs-", 6) == 0;
+}
+
+bool dt_is_iwarp(void)
+{
+	return has_iwarp_link;
+}
+
+static bool has_attr(const DAT_IA_ATTR *attr, const char *name, const char *value)
+{
+	for (DAT_COUNT i = 0; i < attr->num_transport_attr; i++)
+		if (strcmp(attr->transport_attr[i].name, name) == 0 &&
+		    strcmp(attr->transport_attr[i].value, value) == 0)
+			return true;
+	return false;
+}
+
 void dt_ia_open(struct dt_ia *ia)
 {
 	memset(ia, 0, sizeof(*ia));
@@ -105,6 +126,7 @@ void dt_ia_open(struct dt_ia *ia)
 			  &ia->ia));
 	dt_ok(dat_ia_query(ia->ia, NULL, DAT_IA_FIELD_ALL, &ia->attr, DAT_PROVIDER_FIELD_ALL,
 			   &ia->provider));
+	has_iwarp_link = dt_is_verbs() && has_attr(&ia->attr, "link", "iWARP");
 	dt_ok(dat_pz_create(ia->ia, &ia->pz));
 }
 

@@ -46,6 +46,14 @@ struct dt_ia {
 };
 
 const char *dt_adapter(void);
+/*
+ * Of dt_adapter(): a device behind rdma-core, and one that speaks iWARP. dt_expect_conn and
+ * dt_expect_dto then accept what the specification allows such a device: DISCONNECTED in place of
+ * BROKEN (CONN-EVT-40, EP-STATE-44); over iWARP any error in place of REMOTE_ACCESS (LMR-USE-13),
+ * and success in place of REMOTE_RESPONDER (DTO-116).
+ */
+bool dt_is_verbs(void);
+bool dt_is_iwarp(void);
 void dt_ia_open(struct dt_ia *ia);  /* opens, queries, makes one protection zone */
 void dt_ia_close(struct dt_ia *ia); /* frees the zone, closes gracefully (must succeed) */
 void dt_ia_abort(struct dt_ia *ia); /* closes abruptly */

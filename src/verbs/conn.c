@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Connections: the table by which completions find them, their queue pairs, and how they end. A
+ * queue pair serves one connection. At the end it is moved to the error state, its completions are
+ * taken, then it is destroyed, and only then the core is told: nothing touches memory any more.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/log.h"
+#include "core/pz.h"
+#include "verbs/verbs.h"
+
+#define SLOTS_FIRST 64u
+#define SLOTS_MOST (1u << VRB_KEY_INDEX_BITS)
+#define DRAIN_NS (300 * VRB_NS_PER_MS)
+#define RETRY_COUNT 7
+#define RNR_FOR_EVER 7
+#define RNR_TIMER_SHORT 12 /* 0.64 ms between two tries of a message that finds no Receive */
+
+/* --- the table --- */
+
+static bool slots_grow_locked(struct vrb_adapter *adapter)
+{
+	uint32_t count = adapter->slot_count ? adapter->slot_count * 2 : SLOTS_FIRST;
+	struct vrb_slot *slots;
+
+	if (count > SLOTS_MOST)
+		return false;
+	slots = realloc(adapter->slots, count * sizeof(*slots));
+	if (!slots)
+		return false;
+	for (uint32_t i = count; i > adapter->slot_count; i--) {
+		slots[i - 1] = (struct vrb_slot){.next_free = adapter->slot_free};
+		adapter->slot_free = i;
+	}
+	adapter->slots = slots;
+	adapter->slot_count = count;
+	return true;
+}
+
+int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t *key_out)
+{
+	struct vrb_slot *slot;
+	uint32_t index;
+	int rc = -ENOMEM;
+
+	pthread_mutex_lock(&adapter->lock);
+	if (adapter->slot_free || slots_grow_locked(adapter)) {
+		index = adapter->slot_free - 1;
+		slot = &adapter->slots[index];
+		adapter->slot_free = slot->next_free;
+		slot->object = object;
+		slot->generation = (slot->generation + 1) & VRB_KEY_GENERATION_MASK;
+		*key_out = slot->generation << VRB_KEY_INDEX_BITS | index;
+		rc = 0;
+	}
+	pthread_mutex_unlock(&adapter->lock);
+	return rc;
+}
+
+void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key)
+{
+	uint32_t index = key & (SLOTS_MOST - 1);
+
+	adapter->slots[index].object = NULL;
+	adapter->slots[index].next_free = adapter->slot_free;
+	adapter->slot_free = index + 1;
+}
+
+struct vrb_conn *vrb_conn_find(struct vrb_adapter *adapter, uint32_t key)
+{
+	uint32_t index = key & (SLOTS_MOST - 1);
+	struct vrb_conn *conn = NULL;
+
+	pthread_mutex_lock(&adapter->lock);
+	if (index < adapter->slot_count &&
+	    adapter->slots[index].generation == key >> VRB_KEY_INDEX_BITS &&
+	    adapter->slots[index].object && adapter->slots[index].object->kind == VRB_KIND_CONN)
+		conn = (struct vrb_conn *)adapter->slots[index].object;
+	if (conn)
+		vrb_conn_get(conn);
+	pthread_mutex_unlock(&adapter->lock);
+	return conn;
+}
+
+/* --- life --- */
+
+void vrb_conn_get(struct vrb_conn *conn)
+{
+	/* relaxed: the caller holds a reference, or the lock of the table */
+	atomic_fetch_add_explicit(&conn->refs, 1, memory_order_relaxed);
+}
+
+void vrb_conn_put(struct vrb_conn *conn)
+{
+	/* acquire and release: whoever frees sees what the others have written */
+	if (atomic_fetch_sub_explicit(&conn->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	vrb_adapter_put(conn->adapter);
+	free(conn->early);
+	free(conn);
+}
+
+int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vrb_conn **conn_out)
+{
+	struct vrb_conn *conn = calloc(1, sizeof(*conn));
+	int rc;
+
+	if (!conn)
+		return -ENOMEM;
+	conn->peer.kind = VRB_KIND_CONN;
+	conn->adapter = adapter;
+	conn->state = state;
+	conn->deadline_ns = VRB_NEVER;
+	conn->give_up_ns = VRB_NEVER;
+	atomic_init(&conn->refs, 2);
+	rc = vrb_slot_take(adapter, &conn->peer, &conn->key);
+	if (rc) {
+		free(conn);
+		return rc;
+	}
+	vrb_adapter_get(adapter);
+	pthread_mutex_lock(&adapter->lock);
+	conn->next = adapter->first;
+	if (conn->next)
+		conn->next->prev = conn;
+	adapter->first = conn;
+	conn->is_listed = true;
+	pthread_mutex_unlock(&adapter->lock);
+	*conn_out = conn;
+	return 0;
+}
+
+/* Off the table and the list; drops the table's reference. */
+static void conn_forget(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	bool was_listed;
+
+	pthread_mutex_lock(&adapter->lock);
+	was_listed = conn->is_listed;
+	if (was_listed) {
+		if (conn->prev)
+			conn->prev->next = conn->next;
+		else
+			adapter->first = conn->next;
+		if (conn->next)
+			conn->next->prev = conn->prev;
+		conn->is_listed = false;
+		vrb_slot_free_locked(adapter, conn->key);
+	}
+	pthread_mutex_unlock(&adapter->lock);
+	if (was_listed)
+		vrb_conn_put(conn);
+}
+
+struct core_ep *vrb_conn_enter(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	struct core_ref ref = {NULL, 0};
+	struct core_ep *ep = NULL;
+
+	pthread_mutex_lock(&adapter->lock);
+	if (conn->has_ep)
+		ref = conn->ep;
+	pthread_mutex_unlock(&adapter->lock);
+	if (ref.cell)
+		ep = core_ep_enter(ref);
+	if (ep && vrb_conn_of(ep) != conn) {
+		core_ep_leave(ep);
+		ep = NULL;
+	}
+	return ep;
+}
+
+void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+
+	((struct vrb_ep *)ep->transport)->conn = conn;
+	pthread_mutex_lock(&adapter->lock);
+	conn->has_ep = true;
+	conn->ep = core_handle_ref(ep->cell);
+	pthread_mutex_unlock(&adapter->lock);
+}
+
+void vrb_conn_detach(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+
+	((struct vrb_ep *)ep->transport)->conn = NULL;
+	pthread_mutex_lock(&adapter->lock);
+	conn->has_ep = false;
+	pthread_mutex_unlock(&adapter->lock);
+}
+
+static void conn_drop_qp(struct vrb_conn *conn)
+{
+	int rc;
+
+	if (!conn->qp)
+		return;
+	vrb_qpn_remove(conn);
+	rc = ibv_destroy_qp(conn->qp);
+	if (rc)
+		core_log(CORE_LOG_ERROR, "queue pair: not freed: error %d", rc);
+	conn->qp = NULL;
+	vrb_cq_release(conn->adapter, conn->cq, conn->cq_entries);
+}
+
+void vrb_conn_destroy(struct vrb_conn *conn)
+{
+	conn_drop_qp(conn);
+	if (conn->id && rdma_destroy_id(conn->id))
+		core_log(CORE_LOG_ERROR, "connection identifier: not freed: %m");
+	conn->id = NULL;
+	conn->state = VRB_ENDED;
+	conn_forget(conn);
+	vrb_conn_put(conn);
+}
+
+/* --- deadlines --- */
+
+void vrb_conn_at(struct vrb_conn *conn, uint64_t when_ns)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	bool is_earliest;
+
+	pthread_mutex_lock(&adapter->lock);
+	conn->deadline_ns = when_ns;
+	is_earliest = when_ns < atomic_load(&adapter->deadline_ns);
+	if (is_earliest)
+		atomic_store(&adapter->deadline_ns, when_ns);
+	pthread_mutex_unlock(&adapter->lock);
+	if (is_earliest)
+		vrb_kick(adapter);
+}
+
+struct vrb_conn *vrb_conn_next_due(struct vrb_adapter *adapter, uint64_t now_ns)
+{
+	uint64_t earliest = VRB_NEVER;
+	struct vrb_conn *due = NULL;
+
+	pthread_mutex_lock(&adapter->lock);
+	for (struct vrb_conn *conn = adapter->first; conn && !due; conn = conn->next) {
+		if (conn->deadline_ns <= now_ns)
+			due = conn;
+		else if (conn->deadline_ns < earliest)
+			earliest = conn->deadline_ns;
+	}
+	if (due) {
+		due->deadline_ns = VRB_NEVER;
+		vrb_conn_get(due);
+	} else {
+		atomic_store(&adapter->deadline_ns, earliest);
+	}
+	pthread_mutex_unlock(&adapter->lock);
+	return due;
+}
+
+void vrb_conn_all_due(struct vrb_adapter *adapter)
+{
+	pthread_mutex_lock(&adapter->lock);
+	for (struct vrb_conn *conn = adapter->first; conn; conn = conn->next)
+		conn->deadline_ns = 0;
+	atomic_store(&adapter->deadline_ns, 0);
+	pthread_mutex_unlock(&adapter->lock);
+}
+
+/* --- queue pairs --- */
+
+static uint32_t at_least(uint32_t value, uint32_t least)
+{
+	return value > least ? value : least;
+}
+
+static void qp_fill_caps(const struct vrb_adapter *adapter, const struct core_ep *ep,
+			 struct ibv_qp_cap *cap)
+{
+	/* an iWARP Write may need a read behind it; and one place is the marker's */
+	cap->max_send_wr = ep->req.capacity * (adapter->is_iwarp ? 2 : 1) + 2;
+	cap->max_recv_wr = ep->srq ? 0 : at_least(ep->recv.capacity, 1);
+	cap->max_send_sge = at_least(ep->req.iov_max, 1);
+	cap->max_recv_sge = ep->srq ? 0 : at_least(ep->recv.iov_max, 1);
+	cap->max_inline_data = adapter->limits.inline_max;
+	if (cap->max_send_wr > adapter->limits.max_wr)
+		cap->max_send_wr = adapter->limits.max_wr;
+}
+
+int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	struct ibv_qp_init_attr init = {.qp_context = conn, .qp_type = IBV_QPT_RC};
+	uint32_t entries;
+	int rc;
+
+	qp_fill_caps(adapter, ep, &init.cap);
+	entries = init.cap.max_send_wr + init.cap.max_recv_wr;
+	if (ep->srq) {
+		const struct vrb_srq *srq = ep->srq->transport;
+
+		init.srq = srq->srq;
+		entries += srq->size; /* one endpoint may take them all */
+	}
+	if (adapter->is_iwarp && conn->state != VRB_ASKED && !conn->early) {
+		conn->early_room = entries - init.cap.max_send_wr;
+		conn->early = calloc(conn->early_room, sizeof(*conn->early));
+		if (!conn->early)
+			return -ENOMEM;
+	}
+	conn->early_count = 0;
+	rc = vrb_cq_reserve(adapter, entries, &conn->cq);
+	if (rc)
+		return rc;
+	conn->cq_entries = entries;
+	init.send_cq = conn->cq->cq;
+	init.recv_cq = conn->cq->cq;
+	conn->sq_size = init.cap.max_send_wr;
+	errno = 0;
+	conn->qp = ibv_create_qp(ep->pz->transport, &init);
+	if (!conn->qp) {
+		rc = errno ? -errno : -ENOMEM;
+		vrb_cq_release(adapter, conn->cq, entries);
+		return rc == -EINVAL ? -ENOMEM : rc;
+	}
+	if (ep->srq)
+		vrb_qpn_add(conn);
+	conn->post_next = ep->req.tail;
+	conn->reap_next = ep->req.tail;
+	conn->recv_next = ep->recv.head;
+	return 0;
+}
+
+int vrb_qp_renew(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	uint32_t key;
+	int rc;
+
+	/* what is left of the old one in the completion queue finds nothing */
+	rc = vrb_slot_take(adapter, &conn->peer, &key);
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&adapter->lock);
+	vrb_slot_free_locked(adapter, conn->key);
+	conn->key = key;
+	pthread_mutex_unlock(&adapter->lock);
+	conn_drop_qp(conn);
+	conn->is_receiving = false;
+	conn->recv_out = 0;
+	return vrb_qp_create(conn, ep);
+}
+
+static int qp_modify(struct vrb_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr,
+		     int *mask)
+{
+	attr->qp_state = state;
+	*mask = 0;
+	return rdma_init_qp_attr(conn->id, attr, mask) ? -errno : 0;
+}
+
+int vrb_qp_to_init(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct ibv_qp_attr attr;
+	int mask, rc;
+
+	memset(&attr, 0, sizeof(attr));
+	rc = qp_modify(conn, IBV_QPS_INIT, &attr, &mask);
+	if (!rc) {
+		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+		rc = -ibv_modify_qp(conn->qp, &attr, mask);
+	}
+	if (rc)
+		return rc;
+	conn->is_receiving = true;
+	vrb_post_recv(conn, ep);
+	return 0;
+}
+
+/* The pause that a peer makes whose message found no Receive: a sixth of the limit, if one is set.
+ */
+static uint8_t rnr_timer(const struct core_settings *settings)
+{
+	/* in units of 10 us, by code: the InfiniBand table */
+	static const uint32_t pauses[] = {65536, 1,    2,    3,	    4,	   6,	  8,	 12,
+					  16,	 24,   32,   48,    64,	   96,	  128,	 192,
+					  256,	 384,  512,  768,   1024,  1536,  2048,	 3072,
+					  4096,	 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+	uint64_t pause = settings->rnr_timeout_ms * 100 / 6;
+	uint8_t code = 1;
+
+	if (!settings->rnr_timeout_ms)
+		return RNR_TIMER_SHORT;
+	while (code < 31 && pauses[code] < pause)
+		code++;
+	return code;
+}
+
+int vrb_qp_to_send(struct vrb_conn *conn, uint32_t read_in, uint32_t read_out)
+{
+	struct ibv_qp_attr attr;
+	int mask, rc;
+
+	if (conn->adapter->is_iwarp) /* its connection manager does it */
+		return 0;
+	memset(&attr, 0, sizeof(attr));
+	rc = qp_modify(conn, IBV_QPS_RTR, &attr, &mask);
+	if (rc)
+		return rc;
+	attr.max_dest_rd_atomic = (uint8_t)read_in;
+	attr.min_rnr_timer = rnr_timer(&conn->adapter->ia->settings);
+	rc = -ibv_modify_qp(conn->qp, &attr, mask);
+	if (rc)
+		return rc;
+	memset(&attr, 0, sizeof(attr));
+	rc = qp_modify(conn, IBV_QPS_RTS, &attr, &mask);
+	if (rc)
+		return rc;
+	attr.max_rd_atomic = (uint8_t)read_out;
+	attr.retry_cnt = RETRY_COUNT;
+	attr.rnr_retry =
+		conn->adapter->ia->settings.rnr_timeout_ms ? RNR_FOR_EVER - 1 : RNR_FOR_EVER;
+	return -ibv_modify_qp(conn->qp, &attr, mask);
+}
+
+static void qp_to_error(struct vrb_conn *conn)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	/* a failure does no harm: it is destroyed soon */
+	(void)ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
+}
+
+bool vrb_conn_is_broken(const struct vrb_conn *conn)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	if (conn->has_failed)
+		return true;
+	if (conn->adapter->is_iwarp || ibv_query_qp(conn->qp, &attr, IBV_QP_STATE, &init))
+		return false;
+	return attr.qp_state == IBV_QPS_ERR || attr.qp_state == IBV_QPS_SQE;
+}
+
+/* --- what happens to a connection; EP locked --- */
+
+void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct transport_conn_param peer = {
+		.read_in = conn->peer_read_in,
+		.private_data = conn->answer.data,
+		.private_data_size = conn->answer.size,
+	};
+
+	conn->state = VRB_ESTABLISHED;
+	vrb_conn_at(conn, VRB_NEVER);
+	core_ep_established(ep, &peer);
+	vrb_completions_early(conn, ep);
+	vrb_post_send(conn, ep);
+}
+
+void vrb_conn_fail(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number)
+{
+	vrb_conn_detach(conn, ep);
+	vrb_conn_destroy(conn);
+	if (number == DAT_CONNECTION_EVENT_DISCONNECTED)
+		core_ep_ended(ep, number);
+	else
+		core_ep_connect_failed(ep, number);
+}
+
+/* Every work request was heard of. */
+static bool is_drained(const struct vrb_conn *conn)
+{
+	return !conn->recv_out && conn->sq_seen == conn->sq_posted;
+}
+
+void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER why)
+{
+	(void)ep;
+	if (conn->state != VRB_ESTABLISHED)
+		return;
+	core_log(CORE_LOG_CONN, "queue pair %u: ends: %s", conn->qp->qp_num,
+		 why == DAT_CONNECTION_EVENT_BROKEN ? "broken" : "disconnected");
+	conn->state = VRB_CLOSING;
+	conn->why = why;
+	/*
+	 * An iWARP device sends what it has taken, then ends the stream, when it is asked to; in
+	 * the error state it just drops the stream.
+	 */
+	if (!conn->adapter->is_iwarp || why == DAT_CONNECTION_EVENT_BROKEN)
+		qp_to_error(conn);
+	(void)rdma_disconnect(conn->id); /* refused when the peer was first, or is gone */
+	vrb_conn_at(conn, is_drained(conn) ? 0 : vrb_now_ns() + DRAIN_NS);
+}
+
+void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced)
+{
+	DAT_EVENT_NUMBER why = conn->why;
+
+	if (conn->state != VRB_CLOSING)
+		return;
+	if (!is_forced && !is_drained(conn))
+		return;
+	vrb_conn_detach(conn, ep);
+	vrb_conn_destroy(conn);
+	core_ep_ended(ep, why);
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Completion queues. All endpoints of an instance share one as long as it has room, so that the
+ * cost of a poll does not grow with the connections; a queue pair is given a queue in which every
+ * completion that it can cause has a place. When none has, one more is made.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "verbs/verbs.h"
+
+#define CQ_ENTRIES 8192u
+#define POLL_BATCH 16
+#define POLL_MOST 256 /* completions in one call, so that others get their turn */
+
+/* --- making --- */
+
+static int cq_make(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq **cq_out)
+{
+	struct vrb_cq *cq = calloc(1, sizeof(*cq));
+	int rc;
+
+	if (!cq)
+		return -ENOMEM;
+	errno = 0;
+	cq->cq = ibv_create_cq(adapter->context, (int)entries, NULL, adapter->completions, 0);
+	if (!cq->cq) {
+		rc = errno ? -errno : -ENOMEM;
+		free(cq);
+		return rc;
+	}
+	cq->capacity = (uint32_t)cq->cq->cqe < entries ? (uint32_t)cq->cq->cqe : entries;
+	rc = ibv_req_notify_cq(cq->cq, 0);
+	if (rc) {
+		ibv_destroy_cq(cq->cq);
+		free(cq);
+		return -ENODEV;
+	}
+	*cq_out = cq;
+	return 0;
+}
+
+static void cq_publish(struct vrb_adapter *adapter, struct vrb_cq *cq)
+{
+	cq->next = atomic_load_explicit(&adapter->cqs, memory_order_relaxed);
+	/* release: pairs with the acquire of whoever walks the list, else it sees no `cq->cq` */
+	atomic_store_explicit(&adapter->cqs, cq, memory_order_release);
+}
+
+int vrb_cq_create(struct vrb_adapter *adapter)
+{
+	uint32_t most = adapter->limits.max_cqe;
+	struct vrb_cq *cq = NULL;
+	int rc = cq_make(adapter, most < CQ_ENTRIES ? most : CQ_ENTRIES, &cq);
+
+	if (!rc)
+		cq_publish(adapter, cq);
+	return rc;
+}
+
+void vrb_cq_destroy_all(struct vrb_adapter *adapter)
+{
+	struct vrb_cq *cq = atomic_load(&adapter->cqs);
+
+	atomic_store(&adapter->cqs, NULL);
+	while (cq) {
+		struct vrb_cq *next = atomic_load(&cq->next);
+
+		if (ibv_destroy_cq(cq->cq))
+			core_log(CORE_LOG_ERROR, "completion queue: not freed: %m");
+		free(cq);
+		cq = next;
+	}
+}
+
+static struct vrb_cq *cq_first(struct vrb_adapter *adapter)
+{
+	/* acquire: see cq_publish */
+	return atomic_load_explicit(&adapter->cqs, memory_order_acquire);
+}
+
+/* A queue that has room, which is then promised; NULL: none has. */
+static struct vrb_cq *cq_with_room(struct vrb_adapter *adapter, uint32_t entries)
+{
+	struct vrb_cq *cq;
+
+	pthread_mutex_lock(&adapter->lock);
+	for (cq = cq_first(adapter); cq; cq = atomic_load(&cq->next))
+		if (entries <= cq->capacity - cq->reserved)
+			break;
+	if (cq)
+		cq->reserved += entries;
+	pthread_mutex_unlock(&adapter->lock);
+	return cq;
+}
+
+int vrb_cq_reserve(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq **cq_out)
+{
+	uint32_t size = entries > CQ_ENTRIES ? entries : CQ_ENTRIES;
+	struct vrb_cq *cq = cq_with_room(adapter, entries);
+	int rc;
+
+	if (!cq) {
+		if (size > adapter->limits.max_cqe)
+			size = adapter->limits.max_cqe;
+		if (entries > size)
+			return -ENOMEM;
+		rc = cq_make(adapter, size, &cq);
+		if (rc)
+			return rc;
+		cq->reserved = entries;
+		pthread_mutex_lock(&adapter->lock);
+		cq_publish(adapter, cq);
+		pthread_mutex_unlock(&adapter->lock);
+	}
+	*cq_out = cq;
+	return 0;
+}
+
+void vrb_cq_release(struct vrb_adapter *adapter, struct vrb_cq *cq, uint32_t entries)
+{
+	pthread_mutex_lock(&adapter->lock);
+	cq->reserved -= entries;
+	pthread_mutex_unlock(&adapter->lock);
+}
+
+/* --- polling --- */
+
+static uint32_t work_key(const struct ibv_wc *wc)
+{
+	return (uint32_t)(wc->wr_id >> 32) & 0x3fffffffu;
+}
+
+/* A buffer of an SRQ was filled, or flushed, for whoever has that queue pair. */
+static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const struct ibv_wc *wc)
+{
+	struct vrb_conn *conn = vrb_qpn_find(adapter, wc->qp_num);
+	struct core_ep *ep = conn ? vrb_conn_enter(conn) : NULL;
+
+	vrb_srq_taken(srq);
+	if (ep) {
+		vrb_completion(conn, ep, wc);
+		vrb_conn_try_finish(conn, ep, false);
+		core_ep_leave(ep);
+	} else {
+		core_srq_lost(srq, (uint32_t)wc->wr_id);
+	}
+	if (conn)
+		vrb_conn_put(conn);
+}
+
+/* Hands the entries on; those of one connection in a row under one lock. */
+static void cq_dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
+{
+	int i = 0;
+
+	while (i < count) {
+		uint32_t key = work_key(&wc[i]);
+		struct vrb_conn *conn = vrb_conn_find(adapter, key);
+		struct core_ep *ep = conn ? vrb_conn_enter(conn) : NULL;
+		struct core_ref srq;
+
+		if (!conn && vrb_srq_is_key(adapter, key, &srq)) {
+			srq_dispatch(adapter, srq, &wc[i++]);
+			continue;
+		}
+
+		/* without one: what is left of a queue pair that is gone, or going */
+		for (; i < count && work_key(&wc[i]) == key; i++)
+			if (ep)
+				vrb_completion(conn, ep, &wc[i]);
+		if (ep) {
+			vrb_conn_try_finish(conn, ep, false);
+			core_ep_leave(ep);
+		}
+		if (conn)
+			vrb_conn_put(conn);
+	}
+}
+
+static int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
+{
+	struct ibv_wc wc[POLL_BATCH];
+	int found = 0;
+	int count;
+
+	/* acquire and release: the next owner sees what was handed on before */
+	if (atomic_exchange_explicit(&cq->is_polled, true, memory_order_acquire))
+		return -EBUSY;
+	do {
+		count = ibv_poll_cq(cq->cq, POLL_BATCH, wc);
+		if (count > 0) {
+			cq_dispatch(adapter, wc, count);
+			found += count;
+		}
+	} while (count == POLL_BATCH && found < POLL_MOST);
+	atomic_store_explicit(&cq->is_polled, false, memory_order_release);
+	return found;
+}
+
+int vrb_cq_progress(struct vrb_adapter *adapter)
+{
+	bool is_busy = false;
+	int found = 0;
+
+	for (struct vrb_cq *cq = cq_first(adapter); cq; cq = atomic_load(&cq->next)) {
+		int rc = cq_poll(adapter, cq);
+
+		if (rc < 0)
+			is_busy = true;
+		else
+			found += rc;
+	}
+	return !found && is_busy ? -EBUSY : found;
+}
+
+int vrb_cq_arm(struct vrb_adapter *adapter)
+{
+	for (struct vrb_cq *cq = cq_first(adapter); cq; cq = atomic_load(&cq->next))
+		if (ibv_req_notify_cq(cq->cq, 0))
+			core_log(CORE_LOG_ERROR, "completion queue: no wake-up: %m");
+	/*
+	 * A completion that came before the request may have caused no wake-up. If another thread
+	 * polls, it may have looked before that: the caller has to come again.
+	 */
+	return vrb_cq_progress(adapter) ? 1 : 0;
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Listening. A qualifier is claimed by an abstract local socket whose name has the adapter's
+ * address and all 64 bits, so that it is given once on the host and free when the process dies; the
+ * port behind it is the qualifier itself, or where that cannot be had one of a short sequence. The
+ * request's header says which qualifier was meant; without one it is the port.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <arpa/inet.h>
+
+#include "core/log.h"
+#include "verbs/verbs.h"
+
+#define BACKLOG 512
+#define PARTS 64u	 /* first parts of private data that wait for the rest */
+#define CHOOSE_MOST 1024 /* ports that are tried for a qualifier of ours */
+
+/* A first part, and whose it is. Service thread only. */
+struct part {
+	bool is_used;
+	uint32_t nonce;
+	union core_sockaddr from;
+	uint8_t size;
+	uint8_t data[VRB_PRIVATE_MAX];
+};
+
+struct vrb_listener {
+	struct vrb_peer peer; /* first */
+	_Atomic uint32_t refs;
+	struct vrb_adapter *adapter;
+	struct core_ref sp;
+	DAT_CONN_QUAL qual;
+	struct rdma_cm_id *id;
+	int claim_fd;
+	struct part parts[PARTS];
+	unsigned next_part; /* the oldest */
+};
+
+void vrb_listener_get(struct vrb_listener *listener)
+{
+	/* relaxed: the caller holds a reference, or an event that keeps the listener */
+	atomic_fetch_add_explicit(&listener->refs, 1, memory_order_relaxed);
+}
+
+void vrb_listener_put(struct vrb_listener *listener)
+{
+	if (atomic_fetch_sub_explicit(&listener->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	vrb_adapter_put(listener->adapter);
+	free(listener);
+}
+
+/* --- the qualifier --- */
+
+/* Claims it: a socket, or -EADDRINUSE or another error. */
+static int claim(const union core_sockaddr *address, DAT_CONN_QUAL qual)
+{
+	char text[INET6_ADDRSTRLEN] = "";
+	struct sockaddr_un name;
+	socklen_t size;
+	int fd, rc;
+
+	if (address->sa.sa_family == AF_INET)
+		inet_ntop(AF_INET, &address->in.sin_addr, text, sizeof(text));
+	else
+		inet_ntop(AF_INET6, &address->in6.sin6_addr, text, sizeof(text));
+	memset(&name, 0, sizeof(name));
+	name.sun_family = AF_UNIX;
+	/* a leading zero makes the name abstract; the closing one is not part of it */
+	rc = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "opendat.verbs.1/%s/%" PRIx64,
+		      text, (uint64_t)qual);
+	size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)rc);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (!bind(fd, (struct sockaddr *)&name, size))
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* Listens on that port, 0: any. */
+static int listen_on(struct vrb_listener *listener, uint16_t port)
+{
+	struct vrb_adapter *adapter = listener->adapter;
+	union core_sockaddr address = adapter->ia->address;
+	int rc;
+
+	if (address.sa.sa_family == AF_INET6)
+		address.in6.sin6_port = htons(port);
+	else
+		address.in.sin_port = htons(port);
+	if (rdma_create_id(adapter->channel, &listener->id, listener, RDMA_PS_TCP)) {
+		listener->id = NULL;
+		return -errno;
+	}
+	if (!rdma_bind_addr(listener->id, &address.sa) && !rdma_listen(listener->id, BACKLOG))
+		return 0;
+	rc = -errno;
+	(void)rdma_destroy_id(listener->id);
+	listener->id = NULL;
+	return rc;
+}
+
+/* A port that is held, below 1024, or needs a privilege that we lack: the next place serves. */
+static bool is_elsewhere(int rc)
+{
+	return rc == -EADDRINUSE || rc == -EACCES || rc == -EADDRNOTAVAIL || rc == -EPERM;
+}
+
+static int listen_given(struct vrb_listener *listener)
+{
+	int rc = -EADDRINUSE;
+
+	listener->claim_fd = claim(&listener->adapter->ia->address, listener->qual);
+	if (listener->claim_fd < 0)
+		return listener->claim_fd;
+	for (unsigned place = 0; place < VRB_PORTS && is_elsewhere(rc); place++) {
+		uint16_t port = vrb_wire_port(listener->qual, place);
+
+		if (port)
+			rc = listen_on(listener, port);
+	}
+	if (rc)
+		close(listener->claim_fd);
+	return is_elsewhere(rc) ? -ENOSPC : rc;
+}
+
+/* The system gives the port; its number may be claimed by somebody who has it at another place. */
+static int listen_any(struct vrb_listener *listener)
+{
+	for (int i = 0; i < CHOOSE_MOST; i++) {
+		int rc = listen_on(listener, 0);
+
+		if (rc)
+			return is_elsewhere(rc) ? -EADDRNOTAVAIL : rc;
+		listener->qual = ntohs(rdma_get_src_port(listener->id));
+		listener->claim_fd = claim(&listener->adapter->ia->address, listener->qual);
+		if (listener->claim_fd >= 0)
+			return 0;
+		(void)rdma_destroy_id(listener->id);
+		listener->id = NULL;
+		if (listener->claim_fd != -EADDRINUSE)
+			return listener->claim_fd;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+int vrb_listen(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual, void **listener_out)
+{
+	struct vrb_adapter *adapter = vrb_adapter_of(ia);
+	struct vrb_listener *listener;
+	int rc;
+
+	if (atomic_load(&adapter->is_dead))
+		return -ENODEV;
+	listener = calloc(1, sizeof(*listener));
+	if (!listener)
+		return -ENOMEM;
+	listener->peer.kind = VRB_KIND_LISTENER;
+	listener->adapter = adapter;
+	listener->sp = sp;
+	listener->qual = *qual;
+	atomic_init(&listener->refs, 1);
+	vrb_adapter_get(adapter);
+	rc = *qual ? listen_given(listener) : listen_any(listener);
+	if (rc) {
+		vrb_listener_put(listener);
+		return rc;
+	}
+	*qual = listener->qual;
+	*listener_out = listener;
+	return 0;
+}
+
+void vrb_unlisten(struct core_ia *ia, void *object)
+{
+	struct vrb_listener *listener = object;
+
+	(void)ia;
+	(void)rdma_destroy_id(listener->id);
+	close(listener->claim_fd);
+	vrb_listener_put(listener);
+}
+
+/* --- requests --- */
+
+static void refuse(struct vrb_conn *conn, enum vrb_reason reason)
+{
+	uint8_t bytes[VRB_REJECT_SIZE];
+	size_t size = vrb_wire_put_reject(reason, bytes);
+
+	/* a peer of another kind gets no header; refused when the other side has given up */
+	(void)rdma_reject(conn->id, conn->is_ours ? bytes : NULL,
+			  conn->is_ours ? (uint8_t)size : 0);
+	vrb_conn_destroy(conn);
+}
+
+void vrb_reject(void *request, enum transport_reject why)
+{
+	refuse(request,
+	       why == TRANSPORT_REJECT_CONSUMER ? VRB_REASON_CONSUMER : VRB_REASON_PROVIDER);
+}
+
+static bool is_same_host(const union core_sockaddr *a, const union core_sockaddr *b)
+{
+	if (a->sa.sa_family != b->sa.sa_family)
+		return false;
+	if (a->sa.sa_family == AF_INET)
+		return a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+	return IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b->in6.sin6_addr);
+}
+
+static void copy_address(union core_sockaddr *to, struct rdma_cm_id *id)
+{
+	const struct sockaddr *from = rdma_get_peer_addr(id);
+
+	memset(to, 0, sizeof(*to));
+	memcpy(to, from, from->sa_family == AF_INET6 ? sizeof(to->in6) : sizeof(to->in));
+}
+
+static void keep_part(struct vrb_listener *listener, const struct vrb_wire_request *request,
+		      const union core_sockaddr *from)
+{
+	struct part *part = &listener->parts[listener->next_part++ % PARTS];
+
+	part->is_used = true;
+	part->nonce = request->nonce;
+	part->from = *from;
+	part->size = request->data_size;
+	memcpy(part->data, request->data, request->data_size);
+}
+
+/* Puts the first part in front; false: it was never seen, or too long ago. */
+static bool join_part(struct vrb_listener *listener, struct vrb_wire_request *request,
+		      const union core_sockaddr *from)
+{
+	for (unsigned i = 0; i < PARTS; i++) {
+		struct part *part = &listener->parts[i];
+
+		if (!part->is_used || part->nonce != request->nonce ||
+		    !is_same_host(&part->from, from) ||
+		    part->size + request->data_size != request->size)
+			continue;
+		memmove(request->data + part->size, request->data, request->data_size);
+		memcpy(request->data, part->data, part->size);
+		request->data_size = request->size;
+		part->is_used = false;
+		return true;
+	}
+	return false;
+}
+
+/* A peer without header: what its connection manager says. */
+static void take_stranger(struct vrb_conn *conn, const struct vrb_cm_event *event)
+{
+	struct vrb_wire_request *request = &conn->request;
+
+	request->qual = ntohs(rdma_get_src_port(conn->id));
+	request->port = ntohs(rdma_get_dst_port(conn->id));
+	request->read_in = event->param.initiator_depth;
+	request->read_out = event->param.responder_resources;
+	request->data_size =
+		(uint8_t)(event->size < VRB_PRIVATE_MAX ? event->size : VRB_PRIVATE_MAX);
+	memcpy(request->data, event->data, request->data_size);
+}
+
+/* 0, or the reason to refuse it. */
+static unsigned take_request(struct vrb_listener *listener, struct vrb_conn *conn,
+			     const struct vrb_cm_event *event, const union core_sockaddr *from)
+{
+	struct vrb_wire_request *request = &conn->request;
+	int rc = vrb_wire_get_request(event->data, event->size,
+				      listener->adapter->limits.request_room, request);
+
+	conn->is_ours = rc != 0;
+	if (rc < 0)
+		return VRB_REASON_PROVIDER;
+	if (!rc)
+		take_stranger(conn, event);
+	if (request->qual != listener->qual)
+		return VRB_REASON_NOT_HERE;
+	if (rc && (request->flags & VRB_WIRE_MORE)) {
+		keep_part(listener, request, from);
+		return VRB_REASON_MORE;
+	}
+	if (rc && (request->flags & VRB_WIRE_CONTINUED) && !join_part(listener, request, from))
+		return VRB_REASON_PROVIDER;
+	conn->peer_read_in = request->read_in;
+	conn->peer_read_out = request->read_out;
+	return 0;
+}
+
+void vrb_listener_event(struct vrb_listener *listener, const struct vrb_cm_event *event,
+			struct vrb_conn *conn)
+{
+	struct transport_request request = {.transport = conn};
+	unsigned reason;
+
+	conn->id = event->id;
+	copy_address(&request.remote_address, conn->id);
+	reason = take_request(listener, conn, event, &request.remote_address);
+	if (!reason) {
+		request.remote_port = conn->request.port;
+		request.conn_qual = conn->request.qual;
+		request.param.read_in = conn->peer_read_in;
+		request.param.read_out = conn->peer_read_out;
+		request.param.private_data = conn->request.data;
+		request.param.private_data_size = conn->request.data_size;
+		if (core_sp_request(listener->sp, &request))
+			reason = VRB_REASON_PROVIDER;
+	}
+	if (reason)
+		refuse(conn, (enum vrb_reason)reason);
+}

@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Work requests and their completions. The device's send queue shadows the endpoint's request
+ * queue: requests go down in order as far as there is room and no bind is in the way. A suppressed
+ * request asks for no completion while one is due anyway; when the last one that is due has come
+ * and others were posted behind it, a marker (a Write of length 0) finds out about those.
+ * Everything here is called with the endpoint locked.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+
+#include "core/log.h"
+#include "verbs/verbs.h"
+
+#define BATCH 8u /* work requests that one doorbell starts */
+#define RECV_BATCH 16u
+#define SOLICITED_IMM 0x6f445357u /* immediate data of a Send that asks for a notification */
+
+/* How a request lies in the device's queue; kept in core_req.transport. */
+struct shadow {
+	bool is_signalled;
+	uint64_t end; /* sq_posted behind it; 0: not posted */
+};
+
+_Static_assert(sizeof(((struct core_req *)0)->transport) >= 2 * sizeof(uint64_t), "room for both");
+
+static struct shadow shadow_get(const struct core_req *req)
+{
+	return (struct shadow){req->transport.word[0] != 0, req->transport.word[1]};
+}
+
+static void shadow_set(struct core_req *req, bool is_signalled, uint64_t end)
+{
+	req->transport.word[0] = is_signalled;
+	req->transport.word[1] = end;
+}
+
+/* --- building --- */
+
+struct batch {
+	struct ibv_send_wr wr[BATCH];
+	struct ibv_sge sge[BATCH][VRB_SEGMENTS_MAX];
+	uint32_t count;
+};
+
+static struct ibv_send_wr *batch_add(struct batch *batch)
+{
+	struct ibv_send_wr *wr = &batch->wr[batch->count];
+
+	memset(wr, 0, sizeof(*wr));
+	wr->sg_list = batch->sge[batch->count];
+	if (batch->count)
+		wr[-1].next = wr;
+	batch->count++;
+	return wr;
+}
+
+/* The connection fails here; what was not posted is flushed by the core. */
+static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *batch)
+{
+	struct ibv_send_wr *bad = NULL;
+	int rc;
+
+	if (!batch->count)
+		return true;
+	rc = ibv_post_send(conn->qp, batch->wr, &bad);
+	batch->count = 0;
+	if (!rc)
+		return true;
+	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
+	/* nothing will tell about those: what was posted is taken as seen */
+	conn->sq_seen = conn->sq_posted;
+	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+	return false;
+}
+
+static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req *req,
+			     bool is_signalled)
+{
+	uint32_t flags = is_signalled ? IBV_SEND_SIGNALED : 0;
+
+	if (req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
+		flags |= IBV_SEND_FENCE;
+	if (req->op == CORE_OP_SEND && (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
+		flags |= IBV_SEND_SOLICITED;
+	if (req->op != CORE_OP_RDMA_READ && req->len &&
+	    req->len <= conn->adapter->limits.inline_max)
+		flags |= IBV_SEND_INLINE;
+	return flags;
+}
+
+static void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
+		       struct ibv_send_wr *wr)
+{
+	switch (req->op) {
+	case CORE_OP_RDMA_WRITE:
+		wr->opcode = IBV_WR_RDMA_WRITE;
+		break;
+	case CORE_OP_RDMA_READ:
+		wr->opcode = IBV_WR_RDMA_READ;
+		break;
+	default:
+		wr->opcode = IBV_WR_SEND;
+		/* a completion does not show the solicited bit, but it shows immediate data */
+		if ((req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) && conn->is_ours &&
+		    !conn->adapter->is_iwarp) {
+			wr->opcode = IBV_WR_SEND_WITH_IMM;
+			wr->imm_data = htonl(SOLICITED_IMM);
+		}
+		return;
+	}
+	wr->wr.rdma.remote_addr = req->remote.target_address;
+	wr->wr.rdma.rkey = req->remote.rmr_context;
+}
+
+/* A read of nothing behind a Write: iWARP answers no Write, but that read (COMPAT-41). */
+static void add_proof(struct vrb_conn *conn, const struct core_req *req, struct batch *batch)
+{
+	const struct ibv_send_wr *write = &batch->wr[batch->count - 1];
+	struct ibv_send_wr *wr = batch_add(batch);
+
+	wr->wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, req->sequence);
+	wr->opcode = IBV_WR_RDMA_READ;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	wr->wr.rdma = write->wr.rdma;
+	wr->sg_list[0] = write->sg_list[0];
+	wr->sg_list[0].length = 0;
+	wr->num_sge = 1;
+}
+
+static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)
+{
+	return conn->adapter->is_iwarp && req->op == CORE_OP_RDMA_WRITE && req->len &&
+	       !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG);
+}
+
+/* False: a local segment is no longer good. */
+static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
+			struct batch *batch)
+{
+	bool is_read = req->op == CORE_OP_RDMA_READ;
+	bool has_proof = needs_proof(conn, req);
+	bool is_signalled = is_read || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
+			    !conn->signalled ||
+			    conn->sq_posted - conn->sq_done >= conn->sq_size / 2;
+	struct ibv_send_wr *wr = batch_add(batch);
+
+	if (!vrb_segments(ep->ia, req->iov, req->segments, is_read, wr->sg_list)) {
+		batch->count--;
+		if (batch->count)
+			wr[-1].next = NULL;
+		return false;
+	}
+	wr->num_sge = (int)req->segments;
+	if (is_read && !req->segments && conn->adapter->is_iwarp) {
+		memset(wr->sg_list, 0, sizeof(*wr->sg_list)); /* it wants one, be it empty */
+		wr->num_sge = 1;
+	}
+	wr->wr_id =
+		vrb_work_id(has_proof ? VRB_WORK_PART : VRB_WORK_REQUEST, conn->key, req->sequence);
+	wr->send_flags = device_flags(conn, req, is_signalled && !has_proof);
+	set_opcode(conn, req, wr);
+	conn->sq_posted++;
+	if (has_proof) {
+		add_proof(conn, req, batch);
+		conn->sq_posted++;
+	}
+	conn->signalled += is_signalled;
+	shadow_set(req, is_signalled, conn->sq_posted);
+	return true;
+}
+
+/* --- requests down --- */
+
+/* Slots come back in the order of the queue. */
+static void reap_slots(struct vrb_conn *conn, const struct core_ep *ep)
+{
+	while (conn->reap_next != conn->post_next) {
+		const struct core_req *req =
+			core_req_at((struct core_req_queue *)&ep->req, conn->reap_next);
+		struct shadow shadow = shadow_get(req);
+
+		if (!req->is_done)
+			break;
+		if (shadow.end)
+			conn->sq_done = shadow.end;
+		conn->reap_next++;
+	}
+	if (!conn->has_marker && conn->marker_posted > conn->sq_done &&
+	    conn->reap_next >= conn->marker_next)
+		conn->sq_done = conn->marker_posted;
+}
+
+/* One place is kept for the marker. */
+static bool has_room(const struct vrb_conn *conn, const struct core_req *req)
+{
+	uint64_t used = conn->sq_posted - conn->sq_done;
+
+	return used + (needs_proof(conn, req) ? 2 : 1) < conn->sq_size;
+}
+
+/* True: it is done, and those behind it may go. */
+static bool run_bind(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	if (req->sequence != ep->req.head)
+		return false; /* asked again when those before it are done */
+	conn->is_binding = !core_bind_run(ep, req);
+	if (conn->is_binding)
+		vrb_conn_at(conn, vrb_now_ns() + VRB_NS_PER_MS);
+	return !conn->is_binding;
+}
+
+void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct batch batch;
+
+	batch.count = 0;
+	while (conn->state == VRB_ESTABLISHED && conn->post_next != ep->req.tail) {
+		struct core_req *req = core_req_at(&ep->req, conn->post_next);
+
+		if (req->op == CORE_OP_BIND) {
+			if (!batch_send(conn, ep, &batch) || !run_bind(conn, ep, req))
+				break;
+			conn->post_next++;
+			continue;
+		}
+		if (!has_room(conn, req))
+			break;
+		if (batch.count > BATCH - 2 && !batch_send(conn, ep, &batch))
+			return;
+		conn->post_next++;
+		if (add_request(conn, ep, req, &batch))
+			continue;
+		/* those before it go their way: their end decides what is told first */
+		if (batch_send(conn, ep, &batch)) {
+			core_req_done(ep, req, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
+			vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+		}
+		return;
+	}
+	(void)batch_send(conn, ep, &batch);
+	reap_slots(conn, ep); /* binds: their slots may be posted again at once */
+	if (conn->state == VRB_ESTABLISHED && conn->is_graceful && ep->req.head == ep->req.tail)
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+static void post_marker(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct batch batch;
+	struct ibv_send_wr *wr;
+
+	batch.count = 0;
+	wr = batch_add(&batch);
+	wr->wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, 0);
+	wr->opcode = IBV_WR_RDMA_WRITE;
+	wr->send_flags = IBV_SEND_SIGNALED;
+	conn->sq_posted++;
+	conn->signalled++;
+	conn->has_marker = true;
+	conn->marker_posted = conn->sq_posted;
+	conn->marker_next = conn->post_next;
+	(void)batch_send(conn, ep, &batch);
+}
+
+/* --- Receives down --- */
+
+void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct ibv_sge sge[RECV_BATCH][VRB_SEGMENTS_MAX];
+	struct ibv_recv_wr wr[RECV_BATCH], *bad;
+	uint32_t count;
+	int rc;
+
+	if (ep->srq || !conn->is_receiving)
+		return;
+	while (conn->recv_next != ep->recv.tail) {
+		for (count = 0; count < RECV_BATCH && conn->recv_next != ep->recv.tail; count++) {
+			const struct core_wqe *wqe =
+				&ep->recv.slots[conn->recv_next & ep->recv.mask];
+
+			/* one that is no longer good fails when a message comes: DTO-96 */
+			(void)vrb_segments(ep->ia, wqe->iov, wqe->segments, false, sge[count]);
+			wr[count] = (struct ibv_recv_wr){
+				.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, conn->recv_next),
+				.sg_list = sge[count],
+				.num_sge = (int)wqe->segments,
+			};
+			if (count)
+				wr[count - 1].next = &wr[count];
+			conn->recv_next++;
+		}
+		conn->recv_out += count;
+		rc = ibv_post_recv(conn->qp, wr, &bad);
+		if (!rc)
+			continue;
+		core_log(CORE_LOG_CONN, "queue pair %u: Receive refused: error %d",
+			 conn->qp->qp_num, rc);
+		for (const struct ibv_recv_wr *i = bad; i; i = i->next)
+			conn->recv_out--;
+		if (conn->state == VRB_ESTABLISHED)
+			vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+		return;
+	}
+}
+
+/* --- completions --- */
+
+DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_SUCCESS:
+		return DAT_DTO_SUCCESS;
+	case IBV_WC_WR_FLUSH_ERR:
+		return DAT_DTO_ERR_FLUSHED;
+	case IBV_WC_LOC_LEN_ERR:
+		return DAT_DTO_ERR_LOCAL_LENGTH;
+	case IBV_WC_LOC_QP_OP_ERR:
+	case IBV_WC_LOC_EEC_OP_ERR:
+	case IBV_WC_LOC_RDD_VIOL_ERR:
+	case IBV_WC_INV_EECN_ERR:
+	case IBV_WC_INV_EEC_STATE_ERR:
+		return DAT_DTO_ERR_LOCAL_EP;
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_LOC_ACCESS_ERR:
+		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	case IBV_WC_MW_BIND_ERR:
+		return DAT_RMR_OPERATION_FAILED;
+	case IBV_WC_BAD_RESP_ERR:
+		return DAT_DTO_ERR_BAD_RESPONSE;
+	case IBV_WC_REM_ACCESS_ERR:
+		return DAT_DTO_ERR_REMOTE_ACCESS;
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_OP_ERR:
+	case IBV_WC_REM_INV_RD_REQ_ERR:
+	case IBV_WC_REM_ABORT_ERR:
+		return DAT_DTO_ERR_REMOTE_RESPONDER;
+	case IBV_WC_RNR_RETRY_EXC_ERR:
+		return DAT_DTO_ERR_RECEIVER_NOT_READY;
+	default: /* RETRY_EXC, FATAL, RESP_TIMEOUT, GENERAL and what is still to be invented */
+		return DAT_DTO_ERR_TRANSPORT;
+	}
+}
+
+/* Are the segments still what the posting call has checked? */
+static bool are_good(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count,
+		     const struct core_pz *pz, enum core_mem_use use)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct core_lmr *lmr = core_mem_get(&ia->mem, &iov[i], pz, use);
+
+		if (!lmr)
+			return false;
+		core_mem_put(lmr);
+	}
+	return true;
+}
+
+/*
+ * "Local queue pair operation error" says little, and some devices (rxe) report every fault of a
+ * work request with it. The core knows whether the memory is to blame; if it is not, a Receive was
+ * too small.
+ */
+static bool says_little(enum ibv_wc_status status)
+{
+	return status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_GENERAL_ERR ||
+	       status == IBV_WC_FATAL_ERR;
+}
+
+static DAT_DTO_COMPLETION_STATUS request_status(struct core_ep *ep, const struct core_req *req,
+						enum ibv_wc_status status)
+{
+	bool is_read = req->op == CORE_OP_RDMA_READ;
+
+	if (says_little(status) && !are_good(ep->ia, req->iov, req->segments, ep->pz,
+					     is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE))
+		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	return vrb_status(status);
+}
+
+static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct core_wqe *wqe,
+					     enum ibv_wc_status status)
+{
+	if (says_little(status) &&
+	    !are_good(ep->ia, wqe->iov, wqe->segments, core_recv_pz(ep), CORE_MEM_TARGET))
+		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	return status == IBV_WC_LOC_QP_OP_ERR ? DAT_DTO_ERR_LOCAL_LENGTH : vrb_status(status);
+}
+
+/*
+ * Everything before `next` that asked for no completion is done; what asked for one waits for it
+ * (an iWARP device may finish a read later than what was posted behind it).
+ */
+static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t next)
+{
+	for (uint64_t i = conn->reap_next > ep->req.head ? conn->reap_next : ep->req.head;
+	     i != next; i++) {
+		struct core_req *req = core_req_at(&ep->req, i);
+
+		if (!req->is_done && !shadow_get(req).is_signalled)
+			core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+	}
+}
+
+/* What the endpoint's queue calls by that low half of its sequence. */
+static uint64_t sequence_of(const struct core_ep *ep, uint64_t wr_id)
+{
+	return ep->req.head + (uint32_t)((uint32_t)wr_id - (uint32_t)ep->req.head);
+}
+
+static void seen(struct vrb_conn *conn, uint64_t end)
+{
+	if (end > conn->sq_seen)
+		conn->sq_seen = end;
+}
+
+static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	uint64_t next = conn->marker_next;
+	struct core_req *req = NULL;
+
+	conn->signalled--;
+	if (wc->wr_id >> 62 == VRB_WORK_MARKER) {
+		conn->has_marker = false;
+		seen(conn, conn->marker_posted);
+	} else {
+		next = sequence_of(ep, wc->wr_id);
+		req = core_req_at(&ep->req, next);
+		seen(conn, shadow_get(req).end);
+	}
+	reap_before(conn, ep, next);
+	if (req)
+		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+	reap_slots(conn, ep);
+	if (conn->state != VRB_ESTABLISHED)
+		return;
+	if (!conn->signalled && conn->reap_next != conn->post_next && !conn->is_binding)
+		post_marker(conn, ep);
+	vrb_post_send(conn, ep);
+}
+
+/* The device flushes the queue pair, and nobody has asked for it. */
+static void flushed(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (conn->state != VRB_ESTABLISHED)
+		return;
+	if (!conn->adapter->is_iwarp) {
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+		return;
+	}
+	/* the end of the peer's stream does that too: the connection manager will say */
+	if (!conn->is_flushed)
+		vrb_conn_at(conn, vrb_now_ns() + 500 * VRB_NS_PER_MS);
+	conn->is_flushed = true;
+}
+
+static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	struct core_req *req;
+	uint64_t sequence;
+
+	if (wc->wr_id >> 62 == VRB_WORK_MARKER) {
+		seen(conn, conn->marker_posted);
+		if (wc->status == IBV_WC_WR_FLUSH_ERR)
+			flushed(conn, ep);
+		else if (conn->state == VRB_ESTABLISHED)
+			vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+		return;
+	}
+	sequence = sequence_of(ep, wc->wr_id);
+	req = core_req_at(&ep->req, sequence);
+	seen(conn, shadow_get(req).end);
+	if (wc->status == IBV_WC_WR_FLUSH_ERR) { /* the core flushes, in its order */
+		flushed(conn, ep);
+		return;
+	}
+	reap_before(conn, ep, sequence);
+	if (!req->is_done)
+		core_req_done(ep, req, request_status(ep, req, wc->status), 0);
+	if (conn->state == VRB_ESTABLISHED)
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+	else if (conn->state == VRB_CLOSING)
+		conn->why = DAT_CONNECTION_EVENT_BROKEN;
+}
+
+/* A peer whose Sends do not show the wish for a notification gets one each time. */
+static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
+{
+	if (!conn->is_ours || conn->adapter->is_iwarp)
+		return true;
+	return (wc->wc_flags & IBV_WC_WITH_IMM) && wc->imm_data == htonl(SOLICITED_IMM);
+}
+
+static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	const struct core_wqe *wqe;
+
+	if (ep->srq) {
+		core_srq_taken(ep, (uint32_t)wc->wr_id);
+		if (wc->status == IBV_WC_WR_FLUSH_ERR) /* SRQ-USE-05 */
+			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, true);
+	}
+	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+		flushed(conn, ep);
+		return;
+	}
+	wqe = core_recv_next(ep);
+	if (!wqe)
+		return;
+	if (wc->status == IBV_WC_SUCCESS) {
+		core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, is_solicited(conn, wc));
+		return;
+	}
+	core_recv_done(ep, recv_status(ep, wqe, wc->status), 0, true);
+	if (conn->state == VRB_ESTABLISHED)
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+	else if (conn->state == VRB_CLOSING)
+		conn->why = DAT_CONNECTION_EVENT_BROKEN;
+}
+
+void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	bool is_recv = wc->wr_id >> 62 == VRB_WORK_RECV;
+
+	if (is_recv && !ep->srq)
+		conn->recv_out--;
+	/* the first message overtook the confirmation: CR-ACCEPT-24 */
+	if (conn->state == VRB_ACCEPTED && wc->status == IBV_WC_SUCCESS)
+		vrb_conn_established(conn, ep);
+	if (conn->state == VRB_CALLING && is_recv && wc->status == IBV_WC_SUCCESS &&
+	    conn->early_count < conn->early_room) {
+		conn->early[conn->early_count++] = *wc;
+		conn->recv_out += !ep->srq; /* counted down when it is looked at again */
+		return;
+	}
+	if (conn->state != VRB_ESTABLISHED && conn->state != VRB_CLOSING) {
+		if (is_recv && ep->srq)
+			core_srq_lost(core_handle_ref(ep->srq->cell), (uint32_t)wc->wr_id);
+		return;
+	}
+	if (is_recv)
+		recv_done(conn, ep, wc);
+	else if (wc->status != IBV_WC_SUCCESS)
+		send_failed(conn, ep, wc);
+	else if (wc->wr_id >> 62 != VRB_WORK_PART)
+		send_done(conn, ep, wc);
+}
+
+void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)
+{
+	uint32_t count = conn->early_count;
+
+	conn->early_count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		vrb_completion(conn, ep, &conn->early[i]);
+}

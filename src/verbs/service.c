@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The service thread of an adapter instance: the connection manager's events, those of the device,
+ * deadlines, and the completions that nobody polls for. While a thread of the consumer polls, it
+ * looks once in a millisecond whether that goes on; otherwise it arms the queues and sleeps without
+ * limit. It has all signals blocked.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/log.h"
+#include "verbs/verbs.h"
+
+#define TICK_MS 1
+#define CM_MOST 64 /* events in a row, so that completions get their turn */
+
+enum source {
+	SOURCE_KICK,
+	SOURCE_CM,
+	SOURCE_DEVICE,
+	SOURCE_COMPLETION,
+	SOURCES,
+};
+
+/* What the thread knows about completions. */
+struct watch {
+	uint32_t polls_seen; /* adapter->polls at the last look */
+	bool is_armed;	     /* nothing to do until the device wakes us */
+};
+
+uint64_t vrb_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void vrb_kick(struct vrb_adapter *adapter)
+{
+	const uint64_t one = 1;
+
+	if (!atomic_exchange(&adapter->is_kicked, true) &&
+	    write(adapter->kick_fd, &one, sizeof(one)) < 0)
+		core_log(CORE_LOG_ERROR, "service thread: no wake-up: %m");
+}
+
+static void kicked(struct vrb_adapter *adapter)
+{
+	uint64_t count;
+	ssize_t size = read(adapter->kick_fd, &count, sizeof(count));
+
+	(void)size; /* EAGAIN: nothing was lost */
+	/* after the read, which would swallow the write of one who kicks in between; and before
+	 * what was asked for is looked at */
+	atomic_store(&adapter->is_kicked, false);
+}
+
+/* --- the connection manager --- */
+
+static void event_copy(const struct rdma_cm_event *from, struct vrb_cm_event *to)
+{
+	memset(to, 0, offsetof(struct vrb_cm_event, data));
+	to->type = from->event;
+	to->status = from->status;
+	to->id = from->id;
+	to->param = from->param.conn;
+	to->size = from->param.conn.private_data ? from->param.conn.private_data_len : 0;
+	if (to->size)
+		memcpy(to->data, from->param.conn.private_data, to->size);
+	to->param.private_data = NULL;
+}
+
+/* Whom the event is for, held; NULL: nobody. Called before the event is acknowledged. */
+static struct vrb_peer *event_peer(const struct rdma_cm_event *event)
+{
+	const struct rdma_cm_id *id =
+		event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->listen_id : event->id;
+	struct vrb_peer *peer = id->context;
+
+	if (!peer)
+		return NULL;
+	if (peer->kind == VRB_KIND_LISTENER)
+		vrb_listener_get((struct vrb_listener *)peer);
+	else
+		vrb_conn_get((struct vrb_conn *)peer);
+	return peer;
+}
+
+/* A request gets its connection before anything else can be told about it. */
+static struct vrb_conn *event_conn(struct vrb_adapter *adapter, const struct rdma_cm_event *event)
+{
+	struct vrb_conn *conn = NULL;
+
+	if (vrb_conn_create(adapter, VRB_ASKED, &conn))
+		conn = NULL;
+	event->id->context = conn;
+	return conn;
+}
+
+static void removed(struct vrb_adapter *adapter)
+{
+	core_log(CORE_LOG_CONN, "%s: the device is removed", adapter->ia->device);
+	atomic_fetch_or(&adapter->troubles, 1u << IBV_EVENT_DEVICE_FATAL);
+}
+
+/* One event; false: there is none. */
+static bool cm_event(struct vrb_adapter *adapter)
+{
+	struct rdma_cm_event *event;
+	struct vrb_conn *conn = NULL;
+	struct vrb_cm_event copy;
+	struct vrb_peer *peer;
+	bool is_request;
+
+	if (rdma_get_cm_event(adapter->channel, &event))
+		return false;
+	event_copy(event, &copy);
+	is_request = copy.type == RDMA_CM_EVENT_CONNECT_REQUEST;
+	peer = event_peer(event);
+	if (is_request)
+		conn = event_conn(adapter, event);
+	(void)rdma_ack_cm_event(event);
+
+	if (copy.type == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		removed(adapter);
+	if (is_request && conn && peer) {
+		vrb_listener_event((struct vrb_listener *)peer, &copy, conn);
+	} else if (is_request) {
+		(void)rdma_reject(copy.id, NULL, 0);
+		(void)rdma_destroy_id(copy.id);
+	} else if (peer && peer->kind == VRB_KIND_CONN) {
+		vrb_setup_event((struct vrb_conn *)peer, &copy);
+	}
+	if (peer && peer->kind == VRB_KIND_LISTENER)
+		vrb_listener_put((struct vrb_listener *)peer);
+	else if (peer)
+		vrb_conn_put((struct vrb_conn *)peer);
+	return true;
+}
+
+/* --- completions --- */
+
+static void take_wakeups(struct vrb_adapter *adapter)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	while (!ibv_get_cq_event(adapter->completions, &cq, &context))
+		ibv_ack_cq_events(cq, 1);
+}
+
+/* Does what nobody else does. After it the queues are armed, or somebody polls. */
+static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, bool is_woken)
+{
+	uint32_t polls;
+
+	if (is_woken) {
+		watch->is_armed = false;
+		(void)vrb_cq_progress(adapter); /* the waiter that polled last may sleep by now */
+	}
+	if (watch->is_armed)
+		return;
+	polls = atomic_load_explicit(&adapter->polls, memory_order_relaxed);
+	if (polls == watch->polls_seen)
+		watch->is_armed = !vrb_cq_arm(adapter);
+	watch->polls_seen = polls;
+}
+
+/* --- deadlines --- */
+
+static void serve_due(struct vrb_adapter *adapter)
+{
+	uint64_t now = vrb_now_ns();
+	struct vrb_conn *conn;
+	struct core_ep *ep;
+
+	if (now < atomic_load(&adapter->deadline_ns))
+		return;
+	while ((conn = vrb_conn_next_due(adapter, now))) {
+		ep = vrb_conn_enter(conn);
+		if (ep) {
+			vrb_setup_due(conn, ep, now);
+			core_ep_leave(ep);
+		}
+		vrb_conn_put(conn);
+	}
+}
+
+static int wait_ms(const struct vrb_adapter *adapter, const struct watch *watch)
+{
+	uint64_t deadline = atomic_load(&adapter->deadline_ns);
+	uint64_t now, ms;
+
+	if (!watch->is_armed)
+		return TICK_MS;
+	if (deadline == VRB_NEVER)
+		return -1;
+	now = vrb_now_ns();
+	if (deadline <= now)
+		return 0;
+	ms = (deadline - now + VRB_NS_PER_MS - 1) / VRB_NS_PER_MS;
+	return ms > 60000 ? 60000 : (int)ms;
+}
+
+/* --- the thread --- */
+
+static bool serve_source(struct vrb_adapter *adapter, enum source source)
+{
+	switch (source) {
+	case SOURCE_KICK:
+		kicked(adapter);
+		break;
+	case SOURCE_CM:
+		for (int i = 0; i < CM_MOST && cm_event(adapter); i++)
+			;
+		break;
+	case SOURCE_DEVICE:
+		vrb_device_events(adapter);
+		break;
+	default:
+		take_wakeups(adapter);
+		return true;
+	}
+	return false;
+}
+
+static void *service_run(void *argument)
+{
+	struct vrb_adapter *adapter = argument;
+	struct epoll_event events[SOURCES];
+	struct watch watch = {.is_armed = false};
+
+	while (!atomic_load(&adapter->is_stopping)) {
+		int count =
+			epoll_wait(adapter->epoll_fd, events, SOURCES, wait_ms(adapter, &watch));
+		bool is_woken = false;
+
+		for (int i = 0; i < count; i++)
+			is_woken |= serve_source(adapter, (enum source)events[i].data.u32);
+		if (atomic_load(&adapter->is_stopping))
+			break;
+		vrb_device_troubles(adapter);
+		if (atomic_exchange(&adapter->is_serving, false))
+			core_srq_serve_all(adapter->ia);
+		serve_due(adapter);
+		watch_completions(adapter, &watch, is_woken);
+	}
+	vrb_adapter_put(adapter);
+	return NULL;
+}
+
+static int watch_fd(struct vrb_adapter *adapter, int fd, enum source source)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u32 = source};
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
+		return -errno;
+	return epoll_ctl(adapter->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+static int watch_all(struct vrb_adapter *adapter)
+{
+	int rc = watch_fd(adapter, adapter->kick_fd, SOURCE_KICK);
+
+	if (!rc)
+		rc = watch_fd(adapter, adapter->channel->fd, SOURCE_CM);
+	if (!rc)
+		rc = watch_fd(adapter, adapter->context->async_fd, SOURCE_DEVICE);
+	if (!rc)
+		rc = watch_fd(adapter, adapter->completions->fd, SOURCE_COMPLETION);
+	return rc;
+}
+
+int vrb_service_start(struct vrb_adapter *adapter)
+{
+	sigset_t all, before;
+	int rc;
+
+	adapter->kick_fd = -1;
+	adapter->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (adapter->epoll_fd < 0)
+		return -errno;
+	adapter->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = adapter->kick_fd < 0 ? -errno : watch_all(adapter);
+	if (!rc) {
+		vrb_adapter_get(adapter); /* the thread's */
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &before); /* GEN-36 */
+		rc = -pthread_create(&adapter->thread, NULL, service_run, adapter);
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		if (rc)
+			vrb_adapter_put(adapter);
+	}
+	if (rc && adapter->kick_fd >= 0)
+		close(adapter->kick_fd);
+	if (rc)
+		close(adapter->epoll_fd);
+	return rc;
+}
+
+void vrb_service_stop(struct vrb_adapter *adapter)
+{
+	atomic_store(&adapter->is_stopping, true);
+	vrb_kick(adapter);
+	/* never called from that thread, which runs nothing of the consumer's */
+	pthread_join(adapter->thread, NULL);
+	close(adapter->kick_fd);
+	close(adapter->epoll_fd);
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Shared receive queues: the device's own. A buffer's completion names the queue and the buffer by
+ * its work request, and the endpoint by the number of its queue pair.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "core/pz.h"
+#include "verbs/verbs.h"
+
+int vrb_srq_create(struct core_srq *srq)
+{
+	struct vrb_adapter *adapter = vrb_adapter_of(srq->ia);
+	struct ibv_srq_init_attr init = {
+		.attr = {.max_wr = srq->queue.capacity, .max_sge = srq->iov_max},
+	};
+	struct vrb_srq *side;
+	int rc;
+
+	if (atomic_load(&adapter->is_dead))
+		return -ENODEV;
+	side = calloc(1, sizeof(*side));
+	if (!side)
+		return -ENOMEM;
+	side->peer.kind = VRB_KIND_SRQ;
+	side->ref = core_handle_ref(srq->cell);
+	side->size = srq->queue.capacity;
+	errno = 0;
+	side->srq = ibv_create_srq(srq->pz->transport, &init);
+	rc = side->srq ? vrb_slot_take(adapter, &side->peer, &side->key)
+		       : (errno ? -errno : -ENOMEM);
+	if (rc) {
+		if (side->srq)
+			(void)ibv_destroy_srq(side->srq);
+		free(side);
+		return rc == -EINVAL ? -ENOMEM : rc;
+	}
+	srq->transport = side;
+	return 0;
+}
+
+void vrb_srq_destroy(struct core_srq *srq)
+{
+	struct vrb_adapter *adapter = vrb_adapter_of(srq->ia);
+	struct vrb_srq *side = srq->transport;
+
+	pthread_mutex_lock(&adapter->lock);
+	vrb_slot_free_locked(adapter, side->key);
+	pthread_mutex_unlock(&adapter->lock);
+	if (ibv_destroy_srq(side->srq))
+		core_log(CORE_LOG_ERROR, "shared receive queue: not freed: %m");
+	srq->transport = NULL;
+	free(side);
+}
+
+int vrb_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe)
+{
+	struct vrb_srq *side = srq->transport;
+	struct ibv_sge sge[VRB_SEGMENTS_MAX];
+	struct ibv_recv_wr *bad, wr = {
+					 .wr_id = vrb_work_id(VRB_WORK_RECV, side->key, index),
+					 .sg_list = sge,
+					 .num_sge = (int)wqe->segments,
+				 };
+	int rc;
+
+	if (side->posted == side->size)
+		return -ENOSPC;
+	/* one that is no longer good fails when a message comes: DTO-96 */
+	(void)vrb_segments(srq->ia, wqe->iov, wqe->segments, false, sge);
+	rc = ibv_post_srq_recv(side->srq, &wr, &bad);
+	if (rc) {
+		core_log(CORE_LOG_ERROR, "shared receive queue: post refused: error %d", rc);
+		return -rc;
+	}
+	side->posted++;
+	return 0;
+}
+
+bool vrb_srq_is_key(struct vrb_adapter *adapter, uint32_t key, struct core_ref *ref_out)
+{
+	const struct vrb_srq *side;
+	uint32_t index = key & ((1u << VRB_KEY_INDEX_BITS) - 1);
+	bool is_srq = false;
+
+	pthread_mutex_lock(&adapter->lock);
+	if (index < adapter->slot_count &&
+	    adapter->slots[index].generation == key >> VRB_KEY_INDEX_BITS &&
+	    adapter->slots[index].object && adapter->slots[index].object->kind == VRB_KIND_SRQ) {
+		side = (const struct vrb_srq *)adapter->slots[index].object;
+		*ref_out = side->ref;
+		is_srq = true;
+	}
+	pthread_mutex_unlock(&adapter->lock);
+	return is_srq;
+}
+
+void vrb_srq_taken(struct core_ref ref)
+{
+	struct core_srq *srq = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_SRQ);
+
+	if (!srq)
+		return;
+	((struct vrb_srq *)srq->transport)->posted--;
+	core_handle_unlock(ref.cell);
+}
+
+/* --- queue pairs by number --- */
+
+void vrb_qpn_add(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	struct vrb_conn **bucket;
+
+	pthread_mutex_lock(&adapter->lock);
+	bucket = &adapter->by_qpn[conn->qp->qp_num % VRB_QPN_BUCKETS];
+	conn->qpn_next = *bucket;
+	*bucket = conn;
+	conn->has_qpn = true;
+	pthread_mutex_unlock(&adapter->lock);
+}
+
+void vrb_qpn_remove(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	struct vrb_conn **link;
+
+	pthread_mutex_lock(&adapter->lock);
+	if (conn->has_qpn) {
+		link = &adapter->by_qpn[conn->qp->qp_num % VRB_QPN_BUCKETS];
+		while (*link != conn)
+			link = &(*link)->qpn_next;
+		*link = conn->qpn_next;
+		conn->has_qpn = false;
+	}
+	pthread_mutex_unlock(&adapter->lock);
+}
+
+struct vrb_conn *vrb_qpn_find(struct vrb_adapter *adapter, uint32_t qp_num)
+{
+	struct vrb_conn *conn;
+
+	pthread_mutex_lock(&adapter->lock);
+	conn = adapter->by_qpn[qp_num % VRB_QPN_BUCKETS];
+	while (conn && conn->qp->qp_num != qp_num)
+		conn = conn->qpn_next;
+	if (conn)
+		vrb_conn_get(conn);
+	pthread_mutex_unlock(&adapter->lock);
+	return conn;
+}

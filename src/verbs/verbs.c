@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The transport table of the provider over rdma-core: the adapter, and the slots that only hand on.
+ */
+#include "verbs/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- adapter --- */
+
+void vrb_adapter_get(struct vrb_adapter *adapter)
+{
+	/* relaxed: the caller holds a reference, or the instance is open */
+	atomic_fetch_add_explicit(&adapter->refs, 1, memory_order_relaxed);
+}
+
+void vrb_adapter_put(struct vrb_adapter *adapter)
+{
+	if (atomic_fetch_sub_explicit(&adapter->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	pthread_mutex_destroy(&adapter->lock);
+	free(adapter->slots);
+	free(adapter);
+}
+
+static int vrb_ia_open(struct core_ia *ia)
+{
+	struct vrb_adapter *adapter;
+	int rc;
+
+	rc = vrb_address_of_device(ia->device, ia->port, &ia->address);
+	if (rc)
+		return rc;
+	adapter = calloc(1, sizeof(*adapter));
+	if (!adapter)
+		return -ENOMEM;
+	adapter->ia = ia;
+	atomic_init(&adapter->refs, 1);
+	atomic_init(&adapter->deadline_ns, VRB_NEVER);
+	pthread_mutex_init(&adapter->lock, NULL);
+	rc = vrb_device_open(adapter);
+	if (rc)
+		goto put_adapter;
+	rc = vrb_device_limits(adapter);
+	if (rc)
+		goto close_device;
+	rc = vrb_cq_create(adapter);
+	if (rc)
+		goto close_device;
+	ia->transport = adapter; /* before the thread runs */
+	rc = vrb_service_start(adapter);
+	if (rc)
+		goto destroy_queues;
+	return 0;
+
+destroy_queues:
+	vrb_cq_destroy_all(adapter);
+close_device:
+	vrb_device_close(adapter);
+put_adapter:
+	vrb_adapter_put(adapter);
+	ia->transport = NULL;
+	return rc;
+}
+
+static void vrb_ia_close(struct core_ia *ia)
+{
+	struct vrb_adapter *adapter = vrb_adapter_of(ia);
+
+	vrb_service_stop(adapter);
+	vrb_cq_destroy_all(adapter);
+	vrb_device_close(adapter);
+	ia->transport = NULL;
+	vrb_adapter_put(adapter);
+}
+
+static int vrb_progress(struct core_ia *ia)
+{
+	struct vrb_adapter *adapter = vrb_adapter_of(ia);
+	int rc;
+
+	/* relaxed: only whether it changes is looked at */
+	atomic_fetch_add_explicit(&adapter->polls, 1, memory_order_relaxed);
+	rc = vrb_cq_progress(adapter);
+	return rc > 0 ? rc : 0;
+}
+
+static int vrb_arm(struct core_ia *ia)
+{
+	return vrb_cq_arm(vrb_adapter_of(ia));
+}
+
+/* --- endpoint --- */
+
+static int vrb_ep_create(struct core_ep *ep)
+{
+	ep->transport = calloc(1, sizeof(struct vrb_ep));
+	return ep->transport ? 0 : -ENOMEM;
+}
+
+static void vrb_ep_detach(struct core_ep *ep)
+{
+	struct vrb_ep *side = ep->transport;
+	struct vrb_conn *conn = side->conn;
+
+	if (!conn)
+		return;
+	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	vrb_conn_detach(conn, ep);
+	side->dying = conn;
+}
+
+static void vrb_ep_destroy(struct core_ep *ep)
+{
+	struct vrb_ep *side = ep->transport;
+
+	if (side->dying)
+		vrb_conn_destroy(side->dying);
+	free(side);
+	ep->transport = NULL;
+}
+
+/* --- connection --- */
+
+static void vrb_disconnect(struct core_ep *ep, bool is_graceful)
+{
+	struct vrb_conn *conn = vrb_conn_of(ep);
+
+	if (!conn)
+		return;
+	if (conn->state < VRB_ESTABLISHED) {
+		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	} else if (is_graceful) {
+		conn->is_graceful = true;
+		vrb_post_send(conn, ep); /* it closes when nothing is left to do */
+	} else {
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+		vrb_conn_try_finish(conn, ep, false);
+	}
+}
+
+/* The end took everything down already. */
+static void vrb_reset(struct core_ep *ep)
+{
+	assert(!vrb_conn_of(ep));
+	(void)ep;
+}
+
+static void vrb_post_request(struct core_ep *ep, struct core_req *req)
+{
+	(void)req;
+	if (vrb_conn_of(ep))
+		vrb_post_send(vrb_conn_of(ep), ep);
+}
+
+static void vrb_posted_recv(struct core_ep *ep)
+{
+	if (vrb_conn_of(ep))
+		vrb_post_recv(vrb_conn_of(ep), ep);
+}
+
+static void vrb_abort(struct core_ep *ep)
+{
+	if (vrb_conn_of(ep))
+		vrb_conn_close(vrb_conn_of(ep), ep, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+static void vrb_serve_soon(struct core_ia *ia)
+{
+	struct vrb_adapter *adapter = vrb_adapter_of(ia);
+
+	atomic_store(&adapter->is_serving, true);
+	vrb_kick(adapter);
+}
+
+static const struct transport_ops vrb_ops = {
+	.name = "verbs",
+
+	.ia_open = vrb_ia_open,
+	.ia_close = vrb_ia_close,
+	.progress = vrb_progress,
+	.arm = vrb_arm,
+
+	.pz_create = vrb_pz_create,
+	.pz_destroy = vrb_pz_destroy,
+	.lmr_create = vrb_lmr_create,
+	.lmr_destroy = vrb_lmr_destroy,
+
+	.ep_create = vrb_ep_create,
+	.ep_detach = vrb_ep_detach,
+	.ep_destroy = vrb_ep_destroy,
+
+	.listen = vrb_listen,
+	.unlisten = vrb_unlisten,
+
+	.connect = vrb_connect,
+	.accept = vrb_accept,
+	.reject = vrb_reject,
+	.disconnect = vrb_disconnect,
+	.reset = vrb_reset,
+
+	.post_request = vrb_post_request,
+	.post_recv = vrb_posted_recv,
+
+	.abort = vrb_abort,
+	.kick = vrb_serve_soon,
+	.srq_create = vrb_srq_create,
+	.srq_destroy = vrb_srq_destroy,
+	.srq_post = vrb_srq_post,
+	.rmr_key_create = vrb_rmr_key_create,
+	.rmr_key_activate = vrb_rmr_key_activate,
+	.rmr_key_revoke = vrb_rmr_key_revoke,
+	.rmr_key_destroy = vrb_rmr_key_destroy,
+};
+
+const struct transport_ops *const transport_this = &vrb_ops;

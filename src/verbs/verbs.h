@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The provider over rdma-core: one adapter instance, its completion queues and its connections.
+ *
+ * Threads. Whoever polls an event dispatcher polls the completion queues of the instance; a service
+ * thread (service.c) does so for what nobody polls, and follows the connection manager and the
+ * device. A completion queue is polled by one thread at a time, which keeps the order of what it
+ * finds; others do not wait for it. Events of librdmacm and of the device are copied and
+ * acknowledged before anything is locked, because rdma_destroy_id and ibv_destroy_qp wait for that.
+ *
+ * Locks. The endpoint's lock guards its connection; adapter->lock is a leaf. Connections are
+ * counted: the table of the adapter, the endpoint or the request, and each thread at work hold one
+ * reference.
+ */
+#ifndef VERBS_VERBS_H
+#define VERBS_VERBS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include "core/ep.h"
+#include "core/ia.h"
+#include "core/srq.h"
+#include "core/transport.h"
+#include "verbs/wire.h"
+
+#define VRB_SEGMENTS_MAX 32u /* of one operation: scatter lists are on the stack */
+#define VRB_NS_PER_MS UINT64_C(1000000)
+#define VRB_NEVER UINT64_MAX
+#define VRB_QPN_BUCKETS 1024u
+#define VRB_READS_MAX 254u    /* 255 means "as many as there are" to librdmacm */
+#define VRB_PRIVATE_ROOM 255u /* what any connection manager hands us at most */
+
+/* --- the adapter --- */
+
+/* One completion queue; never taken away before the instance is closed. */
+struct vrb_cq {
+	struct ibv_cq *cq;
+	uint32_t capacity;
+	uint32_t reserved;	/* entries promised to queue pairs; adapter->lock */
+	_Atomic bool is_polled; /* owned by a thread that polls it */
+	struct vrb_cq *_Atomic next;
+};
+
+struct vrb_conn;
+
+enum vrb_kind {
+	VRB_KIND_CONN,
+	VRB_KIND_LISTENER,
+	VRB_KIND_SRQ,
+};
+
+/* What the context of an rdma_cm_id, or a place in the table, points to. */
+struct vrb_peer {
+	enum vrb_kind kind;
+};
+
+/* A place in the table of connections and shared queues, by which completions find them. */
+struct vrb_slot {
+	uint32_t generation;	 /* counts the uses */
+	uint32_t next_free;	 /* index + 1; 0: none */
+	struct vrb_peer *object; /* NULL while free */
+};
+
+struct vrb_limits {
+	uint32_t max_wr;
+	uint32_t max_sge;
+	uint32_t max_sge_rd;
+	uint32_t max_cqe;
+	uint32_t inline_max; /* bytes that may be copied into a request */
+	uint32_t reads_in;
+	uint32_t reads_out;
+	uint32_t request_room; /* bytes of private data in a request, and in an answer */
+	uint32_t answer_room;
+};
+
+struct vrb_adapter {
+	_Atomic uint32_t refs; /* the instance, each connection, each listener */
+	/* set at creation */
+	struct core_ia *ia;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *anchor; /* bound to our address: keeps the device open */
+	struct ibv_context *context;
+	struct ibv_comp_channel *completions;
+	struct vrb_limits limits;
+	bool is_iwarp;
+	int epoll_fd;
+	int kick_fd;
+	pthread_t thread;
+	char device_text[64]; /* for dat_ia_query */
+	char inline_text[16];
+	DAT_NAMED_ATTR named[8];
+
+	struct vrb_cq *_Atomic cqs;
+	_Atomic uint32_t polls; /* counts the calls of progress */
+	_Atomic bool is_dead;	/* the device is gone or has failed */
+	_Atomic bool is_stopping;
+	_Atomic bool is_kicked;
+	_Atomic bool is_serving;      /* core_srq_serve_all is asked for */
+	_Atomic uint32_t troubles;    /* device events that other instances have read: bits */
+	_Atomic uint64_t deadline_ns; /* no connection has an earlier one */
+
+	pthread_mutex_t lock; /* guards what follows; a leaf */
+	struct vrb_slot *slots;
+	uint32_t slot_count;
+	uint32_t slot_free;
+	struct vrb_conn *first;			  /* all connections */
+	struct vrb_conn *by_qpn[VRB_QPN_BUCKETS]; /* those of endpoints with an SRQ */
+	struct vrb_adapter *next; /* all instances of the process: guarded by their own lock */
+};
+
+static inline struct vrb_adapter *vrb_adapter_of(const struct core_ia *ia)
+{
+	return ia->transport;
+}
+
+void vrb_adapter_get(struct vrb_adapter *adapter);
+void vrb_adapter_put(struct vrb_adapter *adapter);
+
+uint64_t vrb_now_ns(void);
+
+/* device.c: names, addresses, limits, and what the device tells on its own. */
+int vrb_address_of_device(const char *device, uint32_t port, union core_sockaddr *address_out);
+int vrb_address_check(const union core_sockaddr *address);
+int vrb_device_open(struct vrb_adapter *adapter);
+void vrb_device_close(struct vrb_adapter *adapter);
+int vrb_device_limits(struct vrb_adapter *adapter);
+/* Reads what the device has told; service thread. */
+void vrb_device_events(struct vrb_adapter *adapter);
+/* Acts on what was told to the whole device. */
+void vrb_device_troubles(struct vrb_adapter *adapter);
+
+/* mem.c */
+int vrb_pz_create(struct core_ia *ia, struct core_pz *pz);
+void vrb_pz_destroy(struct core_ia *ia, struct core_pz *pz);
+int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr);
+void vrb_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr);
+int vrb_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
+		       DAT_MEM_PRIV_FLAGS priv, void **key_out, uint32_t *rkey_out);
+void vrb_rmr_key_activate(struct core_ia *ia, void *key);
+bool vrb_rmr_key_revoke(struct core_ia *ia, void *key);
+void vrb_rmr_key_destroy(struct core_ia *ia, void *key);
+/* Fills the scatter list; false: a segment is no longer good. */
+bool vrb_segments(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count, bool is_sink,
+		  struct ibv_sge *sge);
+
+/* --- completions (cq.c) --- */
+
+/* What a work request's number says beside the connection. */
+enum vrb_work {
+	VRB_WORK_REQUEST, /* of the endpoint; the value is the low half of its sequence */
+	VRB_WORK_PART,	  /* a work request that belongs to one, whose success says nothing */
+	VRB_WORK_MARKER,  /* ours: everything before it is done */
+	VRB_WORK_RECV,	  /* the endpoint's oldest Receive, or the SRQ's buffer of that index */
+};
+
+#define VRB_KEY_INDEX_BITS 16u
+#define VRB_KEY_GENERATION_MASK 0x3fffu
+static inline uint64_t vrb_work_id(enum vrb_work work, uint32_t key, uint64_t value)
+{
+	return (uint64_t)work << 62 | (uint64_t)key << 32 | (uint32_t)value;
+}
+
+int vrb_cq_create(struct vrb_adapter *adapter);
+void vrb_cq_destroy_all(struct vrb_adapter *adapter);
+/* A queue with room for that many entries, which are then promised. */
+int vrb_cq_reserve(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq **cq_out);
+void vrb_cq_release(struct vrb_adapter *adapter, struct vrb_cq *cq, uint32_t entries);
+/* Polls all queues: > 0 when something was found; -EBUSY when another thread polls one of them. */
+int vrb_cq_progress(struct vrb_adapter *adapter);
+/* Asks for a wake-up by the next completion, and looks once more. > 0: ask again. */
+int vrb_cq_arm(struct vrb_adapter *adapter);
+
+/* --- connections (conn.c) --- */
+
+enum vrb_state {
+	VRB_ASKED,     /* arrived; belongs to the core as a request */
+	VRB_RESOLVING, /* active: address and route */
+	VRB_CALLING,   /* active: request sent */
+	VRB_ACCEPTED,  /* passive: accepted, not confirmed */
+	VRB_ESTABLISHED,
+	VRB_CLOSING, /* nothing is posted any more; the queues are being flushed */
+	VRB_ENDED,   /* the core was told */
+};
+
+struct vrb_conn {
+	struct vrb_peer peer; /* first */
+	_Atomic uint32_t refs;
+	struct vrb_adapter *adapter;
+	uint32_t key; /* its place in the table */
+
+	/* adapter->lock */
+	bool has_ep;
+	struct core_ref ep;
+	uint64_t deadline_ns; /* VRB_NEVER: none */
+	struct vrb_conn *next;
+	struct vrb_conn *prev;
+	bool is_listed;
+	struct vrb_conn *qpn_next;
+	bool has_qpn;
+
+	/* the endpoint's lock; before there is one, the service thread's */
+	enum vrb_state state;
+	struct rdma_cm_id *id;
+	_Atomic bool is_gone;	  /* the asking side has given up (VRB_ASKED) */
+	DAT_EVENT_NUMBER failure; /* of a set-up: told at the deadline; 0: none */
+	struct ibv_qp *qp;
+	bool is_receiving; /* the queue pair takes Receives */
+	struct vrb_cq *cq;
+	uint32_t cq_entries;
+	bool is_ours;	 /* the peer is an OpenDAT */
+	uint8_t read_in; /* what we serve, and want */
+	uint8_t read_out;
+	uint8_t peer_read_in;
+	uint8_t peer_read_out;
+	struct vrb_wire_accept answer; /* what the acceptor says, either way */
+
+	/* active side */
+	union core_sockaddr address;
+	struct vrb_wire_request request;
+	unsigned place;		/* of the qualifier: vrb_wire_port */
+	bool is_continued;	/* the first part of the private data was taken */
+	bool was_refused;	/* by a peer without header, */
+	unsigned refused_place; /* at that place last */
+	uint64_t give_up_ns;
+
+	/* the send queue, in work requests */
+	uint32_t sq_size;
+	uint64_t sq_posted;
+	uint64_t sq_done;   /* known to be complete; their slots are free */
+	uint64_t sq_seen;   /* the last one whose completion, good or bad, was seen */
+	uint64_t post_next; /* sequence of the next request to post */
+	uint64_t reap_next; /* of the oldest that is not known to be done */
+	uint32_t signalled; /* posted with a completion to come */
+	bool has_marker;
+	uint64_t marker_posted; /* sq_posted behind the marker */
+	uint64_t marker_next;	/* requests before it are done with it */
+	bool is_binding;	/* a bind waits for its turn */
+	/* the receive queue */
+	uint64_t recv_next; /* the next Receive to post */
+	uint32_t recv_out;  /* posted and not seen */
+	/*
+	 * iWARP, active side: messages that came before the connection manager's word, which has
+	 * the private data; as many as there are Receives
+	 */
+	struct ibv_wc *early;
+	uint32_t early_count;
+	uint32_t early_room;
+
+	/* the end */
+	bool is_graceful;
+	bool is_flushed; /* the device flushes, and nobody said why yet */
+	bool has_failed; /* the device told of an error */
+	DAT_EVENT_NUMBER why;
+};
+
+/* ep->transport */
+struct vrb_ep {
+	struct vrb_conn *conn;	/* NULL, or the attempt or connection. EP locked */
+	struct vrb_conn *dying; /* detached, for ep_destroy */
+};
+
+static inline struct vrb_conn *vrb_conn_of(const struct core_ep *ep)
+{
+	return ((const struct vrb_ep *)ep->transport)->conn;
+}
+
+int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t *key_out);
+void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key);
+
+/* A new one, with one reference for the caller and one for the table. */
+int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vrb_conn **conn_out);
+void vrb_conn_get(struct vrb_conn *conn);
+void vrb_conn_put(struct vrb_conn *conn);
+struct vrb_conn *vrb_conn_find(struct vrb_adapter *adapter, uint32_t key);
+/* The endpoint, locked, if the connection still is its connection. */
+struct core_ep *vrb_conn_enter(struct vrb_conn *conn);
+/* Ties it to the endpoint, which takes the caller's reference over; EP locked. */
+void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep);
+/* Takes it off the endpoint: nobody finds the one by the other any more. EP locked. */
+void vrb_conn_detach(struct vrb_conn *conn, struct core_ep *ep);
+/* Ends what is left of it with the device, and drops the reference of its owner. */
+void vrb_conn_destroy(struct vrb_conn *conn);
+/* attend() will be called for it at that time; 0: at once. */
+void vrb_conn_at(struct vrb_conn *conn, uint64_t when_ns);
+/* The connections that are due, one after the other, each with a reference; NULL: no more. */
+struct vrb_conn *vrb_conn_next_due(struct vrb_adapter *adapter, uint64_t now_ns);
+/* Every connection, to be looked at now. */
+void vrb_conn_all_due(struct vrb_adapter *adapter);
+
+/* Queue pair: made for the attributes of the endpoint (EP locked). */
+int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep);
+/* Another one, under another key, after a failed attempt. */
+int vrb_qp_renew(struct vrb_conn *conn, struct core_ep *ep);
+int vrb_qp_to_init(struct vrb_conn *conn, struct core_ep *ep);
+int vrb_qp_to_send(struct vrb_conn *conn, uint32_t read_in, uint32_t read_out);
+
+/* The connection stands. */
+void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep);
+/* The set-up failed: everything is given back, then the core is told. */
+void vrb_conn_fail(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number);
+/* Starts to end an established connection. */
+void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER why);
+/* Tells the core when nothing is left in the queues, or is_forced. */
+void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced);
+/* Something happened without a word why: asks the queue pair. */
+bool vrb_conn_is_broken(const struct vrb_conn *conn);
+
+/* --- data (post.c); EP locked --- */
+
+void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep);
+void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);
+void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
+/* What was kept until the connection stands. */
+void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep);
+DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);
+
+/* --- shared receive queues (srq.c) --- */
+
+/* core_srq.transport */
+struct vrb_srq {
+	struct vrb_peer peer; /* first */
+	struct core_ref ref;
+	uint32_t key;
+	struct ibv_srq *srq;
+	uint32_t size;
+	uint32_t posted; /* in the device's queue. SRQ locked */
+};
+
+int vrb_srq_create(struct core_srq *srq);
+void vrb_srq_destroy(struct core_srq *srq);
+int vrb_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe);
+/* Is it the key of a live SRQ? */
+bool vrb_srq_is_key(struct vrb_adapter *adapter, uint32_t key, struct core_ref *ref_out);
+/* The device has one buffer less. */
+void vrb_srq_taken(struct core_ref ref);
+/* Connections by the number of their queue pair. */
+void vrb_qpn_add(struct vrb_conn *conn);
+void vrb_qpn_remove(struct vrb_conn *conn);
+struct vrb_conn *vrb_qpn_find(struct vrb_adapter *adapter, uint32_t qp_num);
+
+/* --- set-up (setup.c, listen.c) --- */
+
+int vrb_listen(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual, void **listener_out);
+void vrb_unlisten(struct core_ia *ia, void *listener);
+int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
+		DAT_TIMEOUT timeout_us, const struct transport_conn_param *param);
+int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param);
+void vrb_reject(void *request, enum transport_reject why);
+
+/* A copy of what librdmacm told. */
+struct vrb_cm_event {
+	enum rdma_cm_event_type type;
+	int status;
+	struct rdma_cm_id *id;
+	struct rdma_conn_param param;
+	uint8_t data[VRB_PRIVATE_ROOM + 1];
+	uint32_t size;
+};
+
+/* What it means to the connection; no lock held. */
+void vrb_setup_event(struct vrb_conn *conn, const struct vrb_cm_event *event);
+/* Its deadline has passed; EP locked. */
+void vrb_setup_due(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_ns);
+struct vrb_listener;
+void vrb_listener_get(struct vrb_listener *listener);
+void vrb_listener_put(struct vrb_listener *listener);
+/* A request; `conn` is new, with one reference for the core or for nobody. */
+void vrb_listener_event(struct vrb_listener *listener, const struct vrb_cm_event *event,
+			struct vrb_conn *conn);
+
+/* --- the service thread (service.c) --- */
+
+int vrb_service_start(struct vrb_adapter *adapter);
+void vrb_service_stop(struct vrb_adapter *adapter);
+void vrb_kick(struct vrb_adapter *adapter);
+
+#endif

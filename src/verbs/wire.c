@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Headers in the connection manager's private data (wire.h). Everything that comes is checked. */
+#include "verbs/wire.h"
+
+#include <string.h>
+
+#define MAGIC 0x6f444154u /* "oDAT" */
+
+enum wire_type {
+	TYPE_REQUEST = 1,
+	TYPE_ACCEPT = 2,
+	TYPE_REJECT = 3,
+};
+
+/*
+ * Ports for qualifiers that are not found on a port of their own number: below those that Linux
+ * hands out by itself.
+ */
+#define DERIVED_FIRST 10240u
+#define DERIVED_COUNT 16384u
+
+static void put16(uint8_t *to, uint16_t value)
+{
+	to[0] = (uint8_t)(value >> 8);
+	to[1] = (uint8_t)value;
+}
+
+static void put32(uint8_t *to, uint32_t value)
+{
+	put16(to, (uint16_t)(value >> 16));
+	put16(to + 2, (uint16_t)value);
+}
+
+static uint16_t get16(const uint8_t *from)
+{
+	return (uint16_t)(from[0] << 8 | from[1]);
+}
+
+static uint32_t get32(const uint8_t *from)
+{
+	return (uint32_t)get16(from) << 16 | get16(from + 2);
+}
+
+static void put_head(uint8_t *out, enum wire_type type)
+{
+	put32(out, MAGIC);
+	out[4] = VRB_WIRE_VERSION;
+	out[5] = (uint8_t)type;
+}
+
+size_t vrb_wire_put_request(const struct vrb_wire_request *request, uint8_t out[VRB_WIRE_MAX])
+{
+	put_head(out, TYPE_REQUEST);
+	out[6] = request->flags;
+	out[7] = request->size;
+	put32(out + 8, (uint32_t)(request->qual >> 32));
+	put32(out + 12, (uint32_t)request->qual);
+	put32(out + 16, request->nonce);
+	put16(out + 20, request->port);
+	out[22] = request->read_in;
+	out[23] = request->read_out;
+	memcpy(out + VRB_REQUEST_HEAD, request->data, request->data_size);
+	return VRB_REQUEST_HEAD + request->data_size;
+}
+
+size_t vrb_wire_put_accept(const struct vrb_wire_accept *accept, uint8_t out[VRB_WIRE_MAX])
+{
+	put_head(out, TYPE_ACCEPT);
+	out[6] = accept->read_in;
+	out[7] = accept->size;
+	memcpy(out + VRB_ACCEPT_HEAD, accept->data, accept->size);
+	return VRB_ACCEPT_HEAD + accept->size;
+}
+
+size_t vrb_wire_put_reject(enum vrb_reason reason, uint8_t out[VRB_REJECT_SIZE])
+{
+	put_head(out, TYPE_REJECT);
+	out[6] = (uint8_t)reason;
+	out[7] = 0;
+	return VRB_REJECT_SIZE;
+}
+
+/* 1, 0 or -1 as the functions below. */
+static int check_head(const uint8_t *bytes, size_t size, enum wire_type type, size_t least)
+{
+	if (size < 6 || get32(bytes) != MAGIC)
+		return 0;
+	return bytes[4] == VRB_WIRE_VERSION && bytes[5] == type && size >= least ? 1 : -1;
+}
+
+int vrb_wire_get_request(const void *from, size_t size, size_t room,
+			 struct vrb_wire_request *request)
+{
+	const uint8_t *bytes = from;
+	int rc = check_head(bytes, size, TYPE_REQUEST, VRB_REQUEST_HEAD);
+	size_t first = room - VRB_REQUEST_HEAD;
+	size_t part;
+
+	if (rc <= 0)
+		return rc;
+	request->flags = bytes[6];
+	request->size = bytes[7];
+	request->qual = (uint64_t)get32(bytes + 8) << 32 | get32(bytes + 12);
+	request->nonce = get32(bytes + 16);
+	request->port = get16(bytes + 20);
+	request->read_in = bytes[22];
+	request->read_out = bytes[23];
+	if (request->size > VRB_PRIVATE_MAX)
+		return -1;
+	part = request->size;
+	if (request->flags & (VRB_WIRE_MORE | VRB_WIRE_CONTINUED)) {
+		if (request->flags == (VRB_WIRE_MORE | VRB_WIRE_CONTINUED) || part <= first ||
+		    part - first > first)
+			return -1;
+		part = request->flags & VRB_WIRE_MORE ? first : part - first;
+	}
+	if (part > size - VRB_REQUEST_HEAD)
+		return -1;
+	request->data_size = (uint8_t)part;
+	memcpy(request->data, bytes + VRB_REQUEST_HEAD, part);
+	return 1;
+}
+
+int vrb_wire_get_accept(const void *from, size_t size, struct vrb_wire_accept *accept)
+{
+	const uint8_t *bytes = from;
+	int rc = check_head(bytes, size, TYPE_ACCEPT, VRB_ACCEPT_HEAD);
+
+	if (rc <= 0)
+		return rc;
+	accept->read_in = bytes[6];
+	accept->size = bytes[7];
+	if (accept->size > VRB_PRIVATE_MAX || accept->size > size - VRB_ACCEPT_HEAD)
+		return -1;
+	memcpy(accept->data, bytes + VRB_ACCEPT_HEAD, accept->size);
+	return 1;
+}
+
+unsigned vrb_wire_get_reject(const void *from, size_t size)
+{
+	const uint8_t *bytes = from;
+
+	return check_head(bytes, size, TYPE_REJECT, VRB_REJECT_SIZE) == 1 ? bytes[6] : 0;
+}
+
+/* Spreads neighbouring qualifiers; both sides must agree on it for ever. */
+static uint64_t mix(uint64_t value)
+{
+	value ^= value >> 29;
+	value *= UINT64_C(0x9e3779b97f4a7c15);
+	value ^= value >> 32;
+	return value;
+}
+
+uint16_t vrb_wire_port(uint64_t qual, unsigned place)
+{
+	uint64_t spread = mix(qual);
+	uint64_t step = (spread >> 40) | 1;
+
+	if (!place)
+		return qual <= UINT16_MAX ? (uint16_t)qual : 0;
+	return (uint16_t)(DERIVED_FIRST + (spread + (place - 1) * step) % DERIVED_COUNT);
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A stand-in for libibverbs and librdmacm: one device inside the process, whose queue pairs reach
+ * one another and nothing else. Transfers are carried out when they are posted, as far as order and
+ * posted Receives allow; keys, bounds, domains and privileges are checked as a device does. The
+ * provider is linked with it in place of the real libraries.
+ *
+ * Faults: each call that can fail counts; fake_fail_at(n) makes the n-th from now fail.
+ */
+#ifndef TESTS_VERBS_FAKE_H
+#define TESTS_VERBS_FAKE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+/* 0: none. */
+void fake_fail_at(unsigned call);
+/* Calls that could have failed since the last fake_fail_at; the name of the one that did. */
+unsigned fake_calls(void);
+const char *fake_failed(void);
+/* Objects of all kinds that exist. */
+int fake_live(void);
+
+/* The device as iWARP: no receiver-not-ready, no connection response. Before it is first used. */
+void fake_be_iwarp(bool is_iwarp);
+/* Raises an event of the device or of the queue pair. */
+void fake_async(enum ibv_event_type type, struct ibv_qp *qp);
+/* The device goes away: every connection is told. */
+void fake_remove(void);
+/* The next completion of an outgoing request carries that status instead of success. */
+void fake_status(enum ibv_wc_status status);
+/* The oldest queue pair that is connected, for fake_async. */
+struct ibv_qp *fake_qp(void);
+/* Sends the connection manager's event to the id that has that queue pair's number. */
+unsigned fake_posts(void);     /* work requests posted to send queues so far */
+unsigned fake_doorbells(void); /* calls that posted them */
+
+#endif

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Statuses of the device, its events and its removal: the right status on the right operation, the
+ * rest flushed, one event that says how it ended, and a new connection works.
+ */
+#include "rig.h"
+
+#include "verbs/verbs.h"
+
+static struct rig rig;
+
+static int setup(void **state)
+{
+	(void)state;
+	rig.qual = 0;
+	rig_begin(&rig);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	rig_close(&rig);
+	return 0;
+}
+
+static const struct {
+	enum ibv_wc_status device;
+	DAT_DTO_COMPLETION_STATUS status;
+} statuses[] = {
+	{IBV_WC_SUCCESS, DAT_DTO_SUCCESS},
+	{IBV_WC_LOC_LEN_ERR, DAT_DTO_ERR_LOCAL_LENGTH},
+	{IBV_WC_LOC_QP_OP_ERR, DAT_DTO_ERR_LOCAL_EP},
+	{IBV_WC_LOC_EEC_OP_ERR, DAT_DTO_ERR_LOCAL_EP},
+	{IBV_WC_LOC_PROT_ERR, DAT_DTO_ERR_LOCAL_PROTECTION},
+	{IBV_WC_WR_FLUSH_ERR, DAT_DTO_ERR_FLUSHED},
+	{IBV_WC_MW_BIND_ERR, DAT_RMR_OPERATION_FAILED},
+	{IBV_WC_BAD_RESP_ERR, DAT_DTO_ERR_BAD_RESPONSE},
+	{IBV_WC_LOC_ACCESS_ERR, DAT_DTO_ERR_LOCAL_PROTECTION},
+	{IBV_WC_REM_INV_REQ_ERR, DAT_DTO_ERR_REMOTE_RESPONDER},
+	{IBV_WC_REM_ACCESS_ERR, DAT_DTO_ERR_REMOTE_ACCESS},
+	{IBV_WC_REM_OP_ERR, DAT_DTO_ERR_REMOTE_RESPONDER},
+	{IBV_WC_RETRY_EXC_ERR, DAT_DTO_ERR_TRANSPORT},
+	{IBV_WC_RNR_RETRY_EXC_ERR, DAT_DTO_ERR_RECEIVER_NOT_READY},
+	{IBV_WC_LOC_RDD_VIOL_ERR, DAT_DTO_ERR_LOCAL_EP},
+	{IBV_WC_REM_INV_RD_REQ_ERR, DAT_DTO_ERR_REMOTE_RESPONDER},
+	{IBV_WC_REM_ABORT_ERR, DAT_DTO_ERR_REMOTE_RESPONDER},
+	{IBV_WC_INV_EECN_ERR, DAT_DTO_ERR_LOCAL_EP},
+	{IBV_WC_INV_EEC_STATE_ERR, DAT_DTO_ERR_LOCAL_EP},
+	{IBV_WC_FATAL_ERR, DAT_DTO_ERR_TRANSPORT},
+	{IBV_WC_RESP_TIMEOUT_ERR, DAT_DTO_ERR_TRANSPORT},
+	{IBV_WC_GENERAL_ERR, DAT_DTO_ERR_TRANSPORT},
+	{IBV_WC_TM_ERR, DAT_DTO_ERR_TRANSPORT},
+	{IBV_WC_TM_RNDV_INCOMPLETE, DAT_DTO_ERR_TRANSPORT},
+};
+
+/* DTO-51 to DTO-63: every status that the header of libibverbs has */
+static void status__each_of_the_device__as_specified(void **state)
+{
+	(void)state;
+	assert_int_equal(sizeof(statuses) / sizeof(statuses[0]), IBV_WC_TM_RNDV_INCOMPLETE + 1);
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		assert_int_equal(statuses[i].device, i);
+		assert_int_equal(vrb_status(statuses[i].device), statuses[i].status);
+	}
+}
+
+/* DTO-65 DTO-67 EP-STATE-53 CONN-EVT-41: each of them on the middle one of three requests */
+static void post_send__device_reports_an_error__broken_once_and_anew(void **state)
+{
+	(void)state;
+	for (size_t i = 1; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		if (statuses[i].device == IBV_WC_WR_FLUSH_ERR)
+			continue;
+		assert_int_equal(rig_recv(&rig, &rig.b, 64, 1), DAT_SUCCESS);
+		assert_int_equal(rig_recv(&rig, &rig.a, 64, 9), DAT_SUCCESS);
+		assert_int_equal(rig_send(&rig, &rig.a, 64, 2, 0), DAT_SUCCESS);
+		rig_expect_dto(&rig.a, 2, DAT_DTO_SUCCESS);
+		rig_expect_dto(&rig.b, 1, DAT_DTO_SUCCESS);
+		assert_int_equal(rig_send(&rig, &rig.a, 64, 3, 0), DAT_SUCCESS); /* it waits */
+		assert_int_equal(rig_send(&rig, &rig.a, 64, 4, 0), DAT_SUCCESS);
+		fake_status(statuses[i].device);
+		assert_int_equal(rig_recv(&rig, &rig.b, 64, 5), DAT_SUCCESS);
+		rig_expect_dto(&rig.a, 3, statuses[i].status);
+		rig_expect_dto(&rig.a, 4, DAT_DTO_ERR_FLUSHED);
+		rig_expect_dto(&rig.a, 9, DAT_DTO_ERR_FLUSHED);
+		rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_BROKEN);
+		rig_expect_dto(&rig.b, 5, DAT_DTO_ERR_FLUSHED);
+		rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+		rig_no_event(rig.a.conn);
+		rig_no_event(rig.b.conn);
+		rig_no_event(rig.a.dto);
+		rig_again(&rig);
+	}
+}
+
+/* CONN-EVT-35: an error that only an event of the device tells of */
+static void qp_event__of_an_error__broken(void **state)
+{
+	static const enum ibv_event_type types[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR,
+						    IBV_EVENT_QP_ACCESS_ERR};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		DAT_EVENT a, b;
+
+		fake_async(types[i], fake_qp());
+		a = rig_event(rig.a.conn);
+		b = rig_event(rig.b.conn);
+		assert_true((a.event_number == DAT_CONNECTION_EVENT_BROKEN &&
+			     b.event_number == DAT_CONNECTION_EVENT_DISCONNECTED) ||
+			    (b.event_number == DAT_CONNECTION_EVENT_BROKEN &&
+			     a.event_number == DAT_CONNECTION_EVENT_DISCONNECTED));
+		rig_again(&rig);
+	}
+}
+
+/* CONN-EVT-56: a port that goes down and comes again is the retries' business */
+static void port_event__down_and_up__connection_stays(void **state)
+{
+	(void)state;
+	fake_async(IBV_EVENT_PORT_ERR, NULL);
+	fake_async(IBV_EVENT_PORT_ACTIVE, NULL);
+	fake_async(IBV_EVENT_GID_CHANGE, NULL);
+	assert_int_equal(rig_recv(&rig, &rig.b, 64, 1), DAT_SUCCESS);
+	assert_int_equal(rig_send(&rig, &rig.a, 64, 2, 0), DAT_SUCCESS);
+	rig_expect_dto(&rig.a, 2, DAT_DTO_SUCCESS);
+	rig_expect_dto(&rig.b, 1, DAT_DTO_SUCCESS);
+	rig_no_event(rig.a.conn);
+	rig_no_event(rig.async);
+}
+
+static void check_dead(void)
+{
+	DAT_PZ_HANDLE pz;
+	DAT_EVENT event;
+
+	event = rig_event(rig.async);
+	assert_int_equal(event.event_number, DAT_ASYNC_ERROR_IA_CATASTROPHIC);
+	assert_ptr_equal(event.event_data.asynch_error_event_data.dat_handle, rig.ia);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_BROKEN);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_BROKEN);
+	rig_no_event(rig.async);
+	assert_int_equal(DAT_GET_TYPE(core_pz_create(rig.ia, &pz)), DAT_INSUFFICIENT_RESOURCES);
+	assert_int_equal(core_ep_reset(rig.a.ep), DAT_SUCCESS);
+	assert_int_equal(DAT_GET_TYPE(rig_connect(&rig, NULL, 0)), DAT_INSUFFICIENT_RESOURCES);
+}
+
+/* CONN-EVT-48 */
+static void device_event__fatal__all_broken_and_refused(void **state)
+{
+	(void)state;
+	fake_async(IBV_EVENT_DEVICE_FATAL, NULL);
+	check_dead();
+}
+
+static void device__removed__all_broken_and_refused(void **state)
+{
+	(void)state;
+	fake_remove();
+	check_dead();
+}
+
+/* DTO-16 DTO-17: suppressed requests give their places back, and need few completions of the
+ * device. */
+static void post__many_suppressed__places_come_back(void **state)
+{
+	unsigned posted = 0;
+
+	(void)state;
+	while (posted < 2000) {
+		DAT_RETURN ret = rig_write(&rig, &rig.a, 64, posted, DAT_COMPLETION_SUPPRESS_FLAG);
+
+		if (ret == DAT_SUCCESS)
+			posted++;
+		else
+			assert_int_equal(DAT_GET_TYPE(ret), DAT_INSUFFICIENT_RESOURCES);
+		rig_no_event(rig.a.dto);
+	}
+	assert_int_equal(rig_write(&rig, &rig.a, 64, 5, 0), DAT_SUCCESS);
+	rig_expect_dto(&rig.a, 5, DAT_DTO_SUCCESS);
+	rig_no_event(rig.a.dto);
+}
+
+/* EP-DISC-13: a graceful end behind suppressed work */
+static void ep_disconnect__graceful_behind_suppressed__all_done(void **state)
+{
+	(void)state;
+	memset(rig.memory, 0x5a, 64);
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(rig_write(&rig, &rig.a, 64, i, DAT_COMPLETION_SUPPRESS_FLAG),
+				 DAT_SUCCESS);
+	assert_int_equal(core_ep_disconnect(rig.a.ep, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_no_event(rig.a.dto);
+	assert_memory_equal(rig.memory, rig.memory + RIG_LEN / 2, 64);
+}
+
+static void receives__posted_before__one_doorbell_for_many(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(rig_recv(&rig, &rig.b, 64, i), DAT_SUCCESS);
+	before = fake_doorbells();
+	for (unsigned i = 0; i < 8; i++)
+		assert_int_equal(rig_send(&rig, &rig.a, 64, i, 0), DAT_SUCCESS);
+	assert_int_equal(fake_doorbells() - before, 8); /* one for each call of the consumer */
+	for (unsigned i = 0; i < 8; i++) {
+		rig_expect_dto(&rig.a, i, DAT_DTO_SUCCESS);
+		rig_expect_dto(&rig.b, i, DAT_DTO_SUCCESS);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(status__each_of_the_device__as_specified),
+#define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		RIG_TEST(post_send__device_reports_an_error__broken_once_and_anew),
+		RIG_TEST(qp_event__of_an_error__broken),
+		RIG_TEST(port_event__down_and_up__connection_stays),
+		RIG_TEST(post__many_suppressed__places_come_back),
+		RIG_TEST(ep_disconnect__graceful_behind_suppressed__all_done),
+		RIG_TEST(receives__posted_before__one_doorbell_for_many),
+		RIG_TEST(device_event__fatal__all_broken_and_refused),
+		RIG_TEST(device__removed__all_broken_and_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Each call to rdma-core that can fail is made to fail in turn, from the opening of the adapter to
+ * the first transfers: somebody is told, nothing hangs, nothing is left behind.
+ */
+#include "rig.h"
+
+#include <stdio.h>
+
+static struct rig rig;
+
+/* IA-OPEN-*: an adapter that cannot be opened leaves nothing. */
+static void ia_open__each_call_fails__nothing_left(void **state)
+{
+	unsigned call = 0;
+	DAT_RETURN ret;
+
+	(void)state;
+	for (;;) {
+		rig.qual = 0;
+		fake_fail_at(++call);
+		ret = rig_open(&rig);
+		if (!fake_failed())
+			break;
+		fake_fail_at(0);
+		if (ret == DAT_SUCCESS) { /* what is only asked: the room for inline data */
+			rig_close(&rig);
+			continue;
+		}
+		assert_int_equal(DAT_GET_TYPE(ret), DAT_INSUFFICIENT_RESOURCES);
+		assert_int_equal(fake_live(), 0);
+	}
+	fake_fail_at(0);
+	assert_int_equal(ret, DAT_SUCCESS);
+	assert_in_range(call, 8, 40);
+	rig_close(&rig);
+}
+
+static const char text[64] = "sixty-four bytes of private data, which take two requests";
+
+/* True when both sides say that they are connected; else each has said what happened, or nothing
+ * was started. */
+static bool try_connect(void)
+{
+	DAT_EVENT a, b;
+	DAT_RETURN ret = rig_connect(&rig, text, sizeof(text));
+
+	a = rig_event(rig.a.conn);
+	if (ret != DAT_SUCCESS && a.event_number == 0)
+		return false; /* the connect itself was refused, and raises no event */
+	assert_int_not_equal(a.event_number, 0);
+	if (ret != DAT_SUCCESS)
+		return false;
+	b = rig_event(rig.b.conn);
+	assert_int_not_equal(b.event_number, 0);
+	return a.event_number == DAT_CONNECTION_EVENT_ESTABLISHED &&
+	       b.event_number == DAT_CONNECTION_EVENT_ESTABLISHED;
+}
+
+/* Sends 64 bytes from a to b; true when both completions say so. */
+static bool try_transfer(void)
+{
+	DAT_DTO_COMPLETION_STATUS sent, got;
+
+	if (rig_recv(&rig, &rig.b, 64, 1) != DAT_SUCCESS ||
+	    rig_send(&rig, &rig.a, 64, 2, DAT_COMPLETION_DEFAULT_FLAG) != DAT_SUCCESS)
+		return false;
+	sent = rig_event(rig.a.dto).event_data.dto_completion_event_data.status;
+	got = rig_event(rig.b.dto).event_data.dto_completion_event_data.status;
+	return sent == DAT_DTO_SUCCESS && got == DAT_DTO_SUCCESS;
+}
+
+/* CR-ACCEPT-19 EP-CONNECT-22 EP-CONNECT-42 DTO-55: and the next try works */
+static void connection__each_call_fails__told_and_nothing_left(void **state)
+{
+	unsigned call = 0;
+	bool is_good, has_failed;
+
+	(void)state;
+	do {
+		rig.qual = 0;
+		assert_int_equal(rig_open(&rig), DAT_SUCCESS);
+		fake_fail_at(++call);
+		is_good = rig_make(&rig) == DAT_SUCCESS && try_connect() && try_transfer();
+		has_failed = fake_failed() != NULL;
+		fake_fail_at(0);
+		rig_close(&rig);
+	} while (has_failed);
+	assert_true(is_good);
+	assert_in_range(call, 20, 200);
+}
+
+/* GEN-20: a refused post ends the connection, and a new one works. */
+static void post__refused_by_the_device__broken_once(void **state)
+{
+	(void)state;
+	rig.qual = 0;
+	rig_begin(&rig);
+	assert_int_equal(rig_recv(&rig, &rig.a, 8, 7), DAT_SUCCESS);
+	fake_fail_at(1);
+	assert_int_equal(rig_send(&rig, &rig.a, 64, 2, DAT_COMPLETION_DEFAULT_FLAG), DAT_SUCCESS);
+	assert_string_equal(fake_failed(), "ibv_post_send");
+	fake_fail_at(0);
+	rig_expect_dto(&rig.a, 2, DAT_DTO_ERR_FLUSHED);
+	rig_expect_dto(&rig.a, 7, DAT_DTO_ERR_FLUSHED);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_BROKEN);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_no_event(rig.a.conn);
+	rig_again(&rig);
+	assert_true(try_transfer());
+	rig_close(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ia_open__each_call_fails__nothing_left),
+		cmocka_unit_test(connection__each_call_fails__told_and_nothing_left),
+		cmocka_unit_test(post__refused_by_the_device__broken_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

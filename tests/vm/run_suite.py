@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# Runs conformance programs one after the other (inside the virtual machine, or anywhere) and
+# compares what fails or is skipped with the list of what the device cannot do:
+#
+#   run_suite.py --build FOLDER --expected FILE --link LINK [--logs FOLDER] [NAME...]
+#
+# NAME is a program without its prefix, "evd_wait". A line of the expected file is
+#   LINK PROGRAM TEST REASON...
+# LINK is rxe, siw or any; TEST may end in * and is - for a whole program that is not run. Ends with
+# `N passed, N failed, N skipped, N as expected`, and status 0 when nothing failed that is not
+# listed. A listed test that passes is named, and is no failure: some depend on timing.
+
+import argparse
+import concurrent.futures
+import fnmatch
+import os
+import re
+import subprocess
+import sys
+import time
+
+RESULT = re.compile(r"\[\s+(OK|FAILED|SKIPPED)\s+\]\s+([A-Za-z0-9_]+)")
+
+
+def read_expected(path, link):
+    """(program, test pattern) -> reason, for that link."""
+    expected = {}
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            words = line.split(None, 3)
+            if not words or words[0].startswith("#"):
+                continue
+            if len(words) != 4:
+                sys.exit(f"{path}: no reason in: {line.strip()}")
+            if words[0] in (link, "any"):
+                expected[words[1], words[2]] = words[3].strip()
+    return expected
+
+
+def reason_of(expected, program, test):
+    for (name, pattern), reason in expected.items():
+        if name == program and fnmatch.fnmatchcase(test, pattern):
+            return reason
+    return None
+
+
+def run(path, environment, limit):
+    """Results of one program by test, how it ended, and its output."""
+    try:
+        done = subprocess.run([path], env=environment, stdin=subprocess.DEVNULL, timeout=limit,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        text, end = done.stdout, "" if done.returncode >= 0 else f"signal {-done.returncode}"
+    except subprocess.TimeoutExpired as expired:
+        text, end = expired.stdout or b"", f"no end within {limit} s"
+    text = text.decode(errors="replace")
+    results = {}
+    started = re.findall(r"\[ RUN\s+\] ([A-Za-z0-9_]+)", text)
+    for verdict, name in RESULT.findall(text):
+        if name in started and results.get(name) != "FAILED":
+            results[name] = verdict
+    if end:
+        unfinished = [name for name in started if name not in results]
+        results.update((name, "FAILED") for name in unfinished or ["-"])
+    return results, end, text
+
+
+def report(name, results, end, took, expected, count):
+    bad = []
+    for test, verdict in results.items():
+        reason = reason_of(expected, name, test)
+        if verdict == "FAILED" and reason:
+            count["expected"] += 1
+            continue
+        if verdict == "OK" and reason:
+            print(f"note: {name} {test} passes although listed", flush=True)
+        count[verdict] += 1
+        if verdict == "FAILED":
+            bad.append(test)
+    if not results:
+        count["FAILED"] += 1
+        bad.append("no test ran")
+    print(f"{name}: {'FAILED: ' + ' '.join(bad) if bad else 'ok'}"
+          f"{' (' + end + ')' if end else ''} [{took:.1f} s]", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--expected", required=True)
+    parser.add_argument("--link", required=True)
+    parser.add_argument("--logs")
+    parser.add_argument("--timeout", type=int, default=60, help="seconds for each program")
+    parser.add_argument("--jobs", type=int, default=2, help="programs at once")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    folder = os.path.join(args.build, "tests/conformance")
+    names = args.names or sorted(
+        name[len("conformance_test_"):] for name in os.listdir(folder)
+        if name.startswith("conformance_test_") and not name.endswith(".p"))
+    expected = read_expected(args.expected, args.link)
+    environment = {key: value for key, value in os.environ.items()
+                   if not key.startswith("DAT_") or key in ("DAT_TEST_ADAPTER", "DAT_DBG_TYPE")}
+    environment["LD_LIBRARY_PATH"] = ":".join(
+        os.path.join(args.build, "src", part) for part in ("registry", "soft", "verbs"))
+    count = {"OK": 0, "FAILED": 0, "SKIPPED": 0, "expected": 0}
+    chosen = []
+    for name in names:
+        if (name, "-") in expected:
+            print(f"{name}: not run: {expected[name, '-']}", flush=True)
+            count["expected"] += 1
+        else:
+            chosen.append(name)
+
+    def work(name):
+        begin = time.monotonic()
+        results, end, text = run(os.path.join(folder, "conformance_test_" + name), environment,
+                                 args.timeout)
+        return name, results, end, text, time.monotonic() - begin
+
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        for name, results, end, text, took in pool.map(work, chosen):
+            report(name, results, end, took, expected, count)
+            if args.logs:
+                path = os.path.join(args.logs, name + ".log")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+    print(f"{count['OK']} passed, {count['FAILED']} failed, {count['SKIPPED']} skipped, "
+          f"{count['expected']} as expected")
+    return 1 if count["FAILED"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
