@@ -157,8 +157,7 @@ static void post_send__peer_killed__transport_error_or_flush(void **state)
 		assert_true(status == DAT_DTO_ERR_TRANSPORT || status == DAT_DTO_ERR_FLUSHED);
 	}
 	expect_recv_flushed(&rig->a, 9);
-	event = dt_event(rig->a.conn);
-	assert_true(event.event_number == DAT_CONNECTION_EVENT_BROKEN);
+	dt_expect_conn(rig->a.conn, rig->a.ep, DAT_CONNECTION_EVENT_BROKEN);
 	assert_int_equal(dt_ep_state(rig->a.ep), DAT_EP_STATE_DISCONNECTED);
 	dt_stays_empty(rig->a.conn);
 	expect_quiet(&rig->a);
