@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/cancel.h"
+
 #define STREAK 64u	/* before a lock is a thread's own for the first time */
 #define LOSSES_MOST 20u /* then it stays a mutex for good */
 #define SPINS 100u
@@ -70,6 +72,8 @@ static void take_away(struct core_lock *lock)
 {
 	const struct timespec pause = {0, 50000};
 	unsigned int spins;
+	/* a sleep is a cancellation point, and the mutex would stay locked */
+	int state = core_cancel_off();
 
 	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
 	barrier_everywhere();
@@ -80,6 +84,7 @@ static void take_away(struct core_lock *lock)
 		else /* it may have a lower priority than we have */
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 	}
+	core_cancel_restore(state);
 	if (lock->losses < LOSSES_MOST)
 		lock->losses++;
 }
