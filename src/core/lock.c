@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/cancel.h"
+
 #define STREAK 64u	/* before a lock is a thread's own for the first time */
 #define LOSSES_MOST 20u /* then it stays a mutex for good */
 #define SPINS 100u
@@ -15,8 +17,11 @@
 
 __thread char core_lock_thread __attribute__((tls_model("initial-exec")));
 
-/* Can the kernel run a barrier on our other threads? Asked once; a child inherits the answer. */
-static bool has_membarrier;
+/*
+ * Can the kernel run a barrier on our other threads? Asked once, and no more when it has refused; a
+ * child inherits the answer. Relaxed: a lock that is owned is taken away properly in any case.
+ */
+static _Atomic bool has_membarrier;
 static pthread_once_t membarrier_once = PTHREAD_ONCE_INIT;
 
 static bool membarrier_register(void)
@@ -27,7 +32,7 @@ static bool membarrier_register(void)
 
 static void membarrier_ask(void)
 {
-	has_membarrier = membarrier_register();
+	atomic_store_explicit(&has_membarrier, membarrier_register(), memory_order_relaxed);
 }
 
 void core_lock_init(struct core_lock *lock)
@@ -51,7 +56,8 @@ void core_lock_destroy(struct core_lock *lock)
 
 /*
  * A barrier on every thread of this process. A sandbox that was closed meanwhile may forbid the
- * call: then we wait for longer than any machine keeps a store to itself.
+ * call: then we wait for longer than any machine keeps a store to itself,
+ * and no lock becomes a thread's own any more.
  */
 static void barrier_everywhere(void)
 {
@@ -62,6 +68,7 @@ static void barrier_everywhere(void)
 	if (membarrier_register() &&
 	    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
 		return;
+	atomic_store_explicit(&has_membarrier, false, memory_order_relaxed);
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &long_enough, NULL);
 }
 
@@ -70,6 +77,8 @@ static void take_away(struct core_lock *lock)
 {
 	const struct timespec pause = {0, 50000};
 	unsigned int spins;
+	/* a sleep is a cancellation point, and the mutex would stay locked */
+	int state = core_cancel_off();
 
 	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
 	barrier_everywhere();
@@ -80,6 +89,7 @@ static void take_away(struct core_lock *lock)
 		else /* it may have a lower priority than we have */
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 	}
+	core_cancel_restore(state);
 	if (lock->losses < LOSSES_MOST)
 		lock->losses++;
 }
@@ -106,7 +116,7 @@ static void count(struct core_lock *lock, uintptr_t self)
 		return;
 	lock->streak = 0;
 	pthread_once(&membarrier_once, membarrier_ask);
-	if (has_membarrier)
+	if (atomic_load_explicit(&has_membarrier, memory_order_relaxed))
 		atomic_store_explicit(&lock->owner, self, memory_order_relaxed);
 	else
 		lock->losses = LOSSES_MOST;

@@ -463,6 +463,56 @@ static void post_recv__several_threads__accepted_to_the_limit(void **state)
 	dt_no_event(rig->a.recv);
 }
 
+#define ANSWERS 8u
+
+/* The next event, by polling, as a server takes it that answers at once. */
+static void poll_for(DAT_EVD_HANDLE evd, uint64_t cookie)
+{
+	const uint64_t end = dt_now_us() + DT_WAIT_US;
+	DAT_EVENT event;
+
+	while (DAT_GET_TYPE(dat_evd_dequeue(evd, &event)) == DAT_QUEUE_EMPTY)
+		assert_true(dt_now_us() < end);
+	assert_int_equal(event.event_data.dto_completion_event_data.user_cookie.as_64, cookie);
+}
+
+static void send_to_b(struct rig *rig, uint64_t cookie)
+{
+	post_recv(&rig->b, dt_seg(&rig->y, 0, 8), cookie);
+	post_send(&rig->a, dt_seg(&rig->x, 0, 8), cookie, 0);
+	poll_for(rig->b.recv, cookie);
+}
+
+/*
+ * DTO-117: a's Sends complete although b's answers wait for Receives that a posts only when its
+ * Sends are complete.
+ */
+static void send__answers_wait_for_receives__completes(void **state)
+{
+	struct rig *rig = *state;
+
+	/* until both sides are used to being polled */
+	for (uint64_t i = 0; i < 3000; i++) {
+		send_to_b(rig, i);
+		post_recv(&rig->a, dt_seg(&rig->x, 1000, 8), i);
+		post_send(&rig->b, dt_seg(&rig->y, 1000, 8), i, 0);
+		poll_for(rig->a.recv, i);
+		poll_for(rig->a.request, i);
+		poll_for(rig->b.request, i);
+	}
+	post_send(&rig->b, dt_seg(&rig->y, 1000, 8), 0xB00, 0);
+	for (uint64_t i = 0; i < ANSWERS; i++) {
+		send_to_b(rig, 0xA00 + i);
+		post_send(&rig->b, dt_seg(&rig->y, 1000, 8), 0xB01 + i, 0);
+		poll_for(rig->a.request, 0xA00 + i);
+	}
+	for (uint64_t i = 0; i <= ANSWERS; i++) {
+		post_recv(&rig->a, dt_seg(&rig->x, 1000, 8), 0xD00 + i);
+		expect_received(&rig->a, 0xD00 + i, 8);
+		expect_sent(&rig->b, 0xB00 + i, 8);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +529,7 @@ int main(void)
 		rig_test(post_send__several_threads__each_completes_once_in_order),
 		rig_test(post_rdma__several_threads__each_completes_once_in_order),
 		rig_test_bare(post_recv__several_threads__accepted_to_the_limit),
+		rig_test(send__answers_wait_for_receives__completes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

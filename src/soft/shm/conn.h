@@ -159,7 +159,8 @@ struct shm_conn {
 	bool is_stuck; /* the entry at the head waits for something else than news of the peer */
 	struct shm_producer response_out;
 	uint32_t done;		 /* messages and ring writes that are carried out */
-	uint32_t told;		 /* ... of which the peer can know */
+	uint32_t told;		 /* ... of which the peer can know, by an entry or the word, */
+	uint32_t stored;	 /* and of which it knows by the word */
 	bool is_telling;	 /* a long one is among them: the peer waits for its memory */
 	bool is_response_wanted; /* the response ring was full */
 	struct shm_arrival arrival;

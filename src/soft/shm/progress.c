@@ -15,7 +15,8 @@
 
 #define DRAIN_PASSES 256u
 #define WAKE_AGAIN_NS 10000000u
-#define SHM_UNTOLD 8u /* messages done that wait to be told at most */
+#define SHM_UNTOLD 8u	    /* messages done that wait to be told at most */
+#define SHM_LAG 0x40000000u /* entries done that the word does not tell, at most */
 
 static bool has_entry(const struct shm_consumer *ring, const _Atomic uint32_t *seen)
 {
@@ -80,18 +81,36 @@ static void wake_peer(struct shm_conn *conn)
 }
 
 /*
+ * Is it not enough that an entry tells what is done? The peer looks at no entry behind a message
+ * that waits for a Receive there (DTO-117), and at none before it looks at `failed`, or when the
+ * connection ends (DTO-52). A word that lags by half of its range would look like news.
+ */
+static bool is_word_needed(const struct shm_conn *conn, bool is_lazy)
+{
+	return !is_lazy || (conn->peer_waits & SHM_WAITS_RECEIVE) ||
+	       conn->done - conn->stored >= SHM_LAG;
+}
+
+/*
  * Tells the peer what is done for it. A store to a line that the peer polls, which what is sent
  * next would have to wait for: so a little of it waits for an entry that tells it as well, or for
  * the next pass, whichever comes first. What frees much memory of the peer does not wait.
  */
 static bool tell_done(struct shm_conn *conn, bool is_lazy)
 {
+	uint32_t told = conn->told;
+
+	if (is_word_needed(conn, is_lazy)) {
+		told = conn->stored;
+		is_lazy = false;
+	}
 	/* while it is disarmed somebody looks at it again soon */
 	is_lazy = is_lazy && !conn->is_telling &&
 		  atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
-	if (conn->told == conn->done || (is_lazy && conn->done - conn->told < SHM_UNTOLD))
+	if (told == conn->done || (is_lazy && conn->done - told < SHM_UNTOLD))
 		return false;
 	conn->told = conn->done;
+	conn->stored = conn->done;
 	conn->is_telling = false;
 	/* release: pairs with the acquire in shm_tx_acks; the message is placed by then */
 	SHM_TELL();

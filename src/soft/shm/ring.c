@@ -31,6 +31,12 @@ static uint32_t entry_size(uint32_t payload)
 	return SHM_ENTRY_ALIGN + ((payload + SHM_ENTRY_ALIGN - 1) & ~(SHM_ENTRY_ALIGN - 1));
 }
 
+/* Of an entry, whatever the side that made the segment has put there. */
+static uint32_t first_index(const _Atomic uint32_t *consumed_word)
+{
+	return atomic_load_explicit(consumed_word, memory_order_relaxed) & ~(SHM_ENTRY_ALIGN - 1);
+}
+
 /* --- producer --- */
 
 void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
@@ -39,7 +45,7 @@ void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
 	ring->bytes = bytes;
 	ring->size = size;
 	ring->consumed_word = consumed_word;
-	ring->consumed = atomic_load_explicit(consumed_word, memory_order_relaxed);
+	ring->consumed = first_index(consumed_word);
 	ring->produced = ring->consumed;
 	ring->published = ring->consumed;
 }
@@ -133,7 +139,7 @@ void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t
 	ring->size = size;
 	ring->payload_max = payload_max;
 	ring->consumed_word = consumed_word;
-	ring->consumed = atomic_load_explicit(consumed_word, memory_order_relaxed);
+	ring->consumed = first_index(consumed_word);
 	ring->released = ring->consumed;
 	ring->entry_size = 0;
 }

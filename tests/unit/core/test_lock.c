@@ -11,7 +11,10 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include "core/lock.h"
 
@@ -233,6 +236,95 @@ static void wait__owner_waits_for_another_thread__is_woken(void **state)
 	assert_true(guarded->torn == 0);
 }
 
+/* What a thread sleeps by while the owner is inside. */
+static _Atomic unsigned int sleeps;
+
+int __real_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
+			   struct timespec *left);
+int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
+			   struct timespec *left);
+int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
+			   struct timespec *left)
+{
+	int rc = __real_clock_nanosleep(clock, flags, time, left);
+
+	sleeps++;
+	return rc;
+}
+
+static void note_cancellation(void *arg)
+{
+	*(_Atomic bool *)arg = true;
+}
+
+static _Atomic bool was_cancelled;
+
+/* Its cancellation is asked for already, and acts at the first cancellation point. */
+static void *change_and_die(void *arg)
+{
+	pthread_cleanup_push(note_cancellation, &was_cancelled);
+	pthread_cancel(pthread_self());
+	change(arg);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cleanup_pop(0);
+	return arg;
+}
+
+/* The calls of the data path run with cancellation on: it must not leave the mutex locked. */
+static void lock__cancelled_while_the_owner_is_inside__is_taken_first(void **state)
+{
+	struct guarded *guarded = *state;
+	void *result = NULL;
+	pthread_t thread;
+
+	become_owner(guarded);
+	if (!atomic_load(&guarded->lock.owner))
+		skip(); /* a kernel or a sandbox without membarrier */
+	sleeps = 0;
+	was_cancelled = false;
+	core_lock_acquire(&guarded->lock);
+	assert_int_equal(pthread_create(&thread, NULL, change_and_die, guarded), 0);
+	while (!sleeps && !was_cancelled)
+		sched_yield();
+	core_lock_release(&guarded->lock);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, guarded);
+	change(guarded);
+	assert_true(guarded->first == 1002);
+}
+
+static bool is_sandboxed;
+
+/* Only membarrier comes this way. */
+long __real_syscall(long number, long command, long flags, long cpu);
+long __wrap_syscall(long number, long command, long flags, long cpu);
+long __wrap_syscall(long number, long command, long flags, long cpu)
+{
+	assert_int_equal(number, SYS_membarrier);
+	if (!is_sandboxed)
+		return __real_syscall(number, command, flags, cpu);
+	errno = EPERM;
+	return -1;
+}
+
+/* What a lock costs when it is taken away without membarrier is not paid twice. Comes last. */
+static void lock__sandbox_closed_meanwhile__taken_away_for_good(void **state)
+{
+	struct guarded *guarded = *state;
+	pthread_t thread;
+
+	become_owner(guarded);
+	if (!atomic_load(&guarded->lock.owner))
+		skip(); /* a kernel or a sandbox without membarrier */
+	is_sandboxed = true;
+	assert_int_equal(pthread_create(&thread, NULL, change_once, guarded), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(guarded->first == 1001 && guarded->second == 1001);
+	become_owner(guarded);
+	assert_true(atomic_load(&guarded->lock.owner) == 0);
+	is_sandboxed = false;
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -243,6 +335,8 @@ int main(void)
 		TEST(lock__many_threads__nothing_lost),
 		TEST(lock__taken_from_a_busy_owner__nothing_lost),
 		TEST(wait__owner_waits_for_another_thread__is_woken),
+		TEST(lock__cancelled_while_the_owner_is_inside__is_taken_first),
+		TEST(lock__sandbox_closed_meanwhile__taken_away_for_good),
 	};
 
 	return cmocka_run_group_tests_name("lock", tests, NULL, NULL);

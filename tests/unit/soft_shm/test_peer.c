@@ -150,6 +150,80 @@ static void message__polled__acknowledged_with_the_answer_or_later(void **state)
 	assert_int_equal(done(lab), 2 + 8);
 }
 
+/* A message was taken and an answer posted at once, which tells the peer that it was. */
+static void answer_one(struct lab *lab)
+{
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, send_entry(3), "one");
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
+}
+
+/* DTO-117: the peer does not see the answer, which is behind a message that waits there. */
+static void message__answer_held_up_at_the_peer__acknowledged_by_the_word(void **state)
+{
+	struct lab *lab = *state;
+
+	shm_conn_disarm(lab->conn);
+	answer_one(lab);
+	assert_int_equal(done(lab), 0);
+	atomic_store(&lab->peer->waits, SHM_WAITS_RECEIVE);
+	assert_true(shm_conn_has_news(lab->conn));
+	lab_pass(lab);
+	assert_int_equal(done(lab), 1);
+	answer_one(lab);
+	assert_int_equal(done(lab), 2);
+	assert_true(lab_is_open(lab));
+}
+
+/* DTO-52: the peer looks at what failed before it looks at entries. */
+static void message__answered__acknowledged_by_the_word_before_one_is_refused(void **state)
+{
+	struct lab *lab = *state;
+
+	hold(lab);
+	shm_conn_disarm(lab->conn);
+	answer_one(lab);
+	assert_int_equal(done(lab), 0);
+	assert_true(lab_post_receive(lab, 0, 2));
+	ask(lab, send_entry(3), "two");
+	assert_int_equal(failed(lab), SHM_FAILED(SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_RESPONDER));
+	assert_int_equal(done(lab), 1);
+	shm_conn_put(lab->conn);
+}
+
+/* The same for a connection that ends, at a peer that has no Receive for the answer. */
+static void message__answered__acknowledged_by_the_word_before_the_end(void **state)
+{
+	struct lab *lab = *state;
+
+	hold(lab);
+	shm_conn_disarm(lab->conn);
+	answer_one(lab);
+	assert_int_equal(done(lab), 0);
+	shm_ep_disconnect(&lab->ep, false);
+	assert_int_equal(done(lab), 1);
+	shm_conn_put(lab->conn);
+}
+
+/* A word that lags by half of what it can count would look like news, and be a lie. */
+static void message__always_answered_at_once__word_does_not_lag_too_far(void **state)
+{
+	const uint32_t told_by_entries = 0x7ffffff0u;
+	struct lab *lab = *state;
+	unsigned i;
+
+	shm_conn_disarm(lab->conn);
+	lab->conn->done = told_by_entries;
+	lab->conn->told = told_by_entries;
+	for (i = 1; i <= 32; i++) {
+		answer_one(lab);
+		assert_true((int32_t)(told_by_entries + i - done(lab)) >= 0);
+		/* the answer is taken */
+		atomic_store(&lab->peer->done, i);
+		assert_int_equal(shm_tx_acks(lab->conn, &lab->ep), 1);
+	}
+}
+
 /* A peer's entry completes our Sends as its word does; whichever is behind says nothing. */
 static void message__tells_what_is_done__completes_our_sends(void **state)
 {
@@ -878,6 +952,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		RING(message__receive_posted__placed_and_acknowledged),
 		RING(message__polled__acknowledged_with_the_answer_or_later),
+		RING(message__answer_held_up_at_the_peer__acknowledged_by_the_word),
+		RING(message__answered__acknowledged_by_the_word_before_one_is_refused),
+		RING(message__answered__acknowledged_by_the_word_before_the_end),
+		RING(message__always_answered_at_once__word_does_not_lag_too_far),
 		RING(message__tells_what_is_done__completes_our_sends),
 		RING(message__no_receive__waits_and_fills_the_late_one),
 		RING(message__in_pieces__placed_one_after_the_other),

@@ -146,6 +146,37 @@ static void reserve__ring_full__refused_until_space_is_released(void **state)
 }
 
 /* Whatever stands in the ring from an earlier lap, or in a payload, is not taken for an entry. */
+/* The side that makes the segment can put any index there before the other side starts from it. */
+static void init__index_within_an_entry_unit__stays_inside_the_ring(void **state)
+{
+	struct {
+		_Atomic uint32_t consumed;
+		alignas(SHM_LINE) uint8_t bytes[SIZE];
+		uint8_t guard[2 * PAYLOAD];
+	} *ring = calloc(1, sizeof(*ring));
+	struct shm_entry entry = {.type = SHM_ENTRY_DATA, .payload = PAYLOAD};
+	struct shm_producer out;
+	struct shm_consumer in;
+	uint8_t *room;
+	unsigned i;
+
+	(void)state;
+	assert_non_null(ring);
+	atomic_init(&ring->consumed, SIZE - 1);
+	shm_consumer_init(&in, ring->bytes, SIZE, PAYLOAD, &ring->consumed);
+	assert_int_equal(in.consumed % SHM_ENTRY_ALIGN, 0);
+	shm_producer_init(&out, ring->bytes, SIZE, &ring->consumed);
+	while (shm_producer_reserve(&out, PAYLOAD, &room) == 1) {
+		assert_in_range(room - ring->bytes, 0, SIZE - PAYLOAD);
+		memset(room, 1, PAYLOAD);
+		shm_producer_commit(&out, &entry);
+		shm_producer_publish(&out);
+	}
+	for (i = 0; i < sizeof(ring->guard); i++)
+		assert_int_equal(ring->guard[i], 0);
+	free(ring);
+}
+
 static void peek__old_bytes_that_look_like_an_entry__not_seen(void **state)
 {
 	struct rig *rig = *state;
@@ -323,6 +354,7 @@ int main(void)
 		TEST(reserve__consumed_ahead_of_produced__protocol_error),
 		TEST(reserve__consumed_goes_back__protocol_error),
 		TEST(reserve__consumed_within_an_entry_unit__protocol_error),
+		TEST(init__index_within_an_entry_unit__stays_inside_the_ring),
 		TEST(peek__old_bytes_that_look_like_an_entry__not_seen),
 		TEST(peek__stamp_of_another_place__not_seen),
 		TEST(peek__forged_header__protocol_error),
