@@ -26,6 +26,7 @@ struct registry_entry {
 
 	/* Guarded by the serializer. */
 	void *handle;			       /* of the library loaded, or NULL */
+	const void *base;		       /* where that lies, asked once */
 	const struct registry_library *loaded; /* the library behind the handle */
 	DAT_PROVIDER_FINI_FUNC fini;
 	bool is_initialised; /* dat_provider_init ran, dat_provider_fini did not */

@@ -217,14 +217,13 @@ static bool is_kept_otherwise(const struct registry_registration *registration,
  */
 static bool library_is_needed(const struct registry_entry *entry)
 {
-	const void *base = registry_handle_library_base(entry->handle);
 	const struct registry_registration *registration;
 	bool is_needed = false;
 
 	registry_lock();
 	registration = registry_dynamic_first_locked();
 	for (; registration && !is_needed; registration = registration->next)
-		is_needed = registration->origin.base == base &&
+		is_needed = registration->origin.base == entry->base &&
 			    !is_kept_otherwise(registration, entry);
 	registry_unlock();
 	return is_needed;
@@ -260,6 +259,7 @@ static void entry_load(struct registry_entry *entry)
 				     dlerror());
 			continue;
 		}
+		entry->base = registry_handle_library_base(entry->handle);
 		entry->loaded = library;
 		if (entry_init(entry))
 			return;
@@ -273,16 +273,15 @@ static void entry_load(struct registry_entry *entry)
 static void entry_retire(struct registry_entry *entry)
 {
 	struct registry_registration *registration;
-	const void *base;
 	bool is_kept;
 
 	if (!entry->is_initialised)
 		return;
-	base = registry_handle_library_base(entry->handle);
 	registry_lock();
 	registration = registry_dynamic_find_locked(&entry->info);
 	/* The process may have replaced the library's registration by one of its own. */
-	is_kept = registration && (registration->users != 0 || registration->origin.base != base);
+	is_kept = registration &&
+		  (registration->users != 0 || registration->origin.base != entry->base);
 	if (registration && !is_kept)
 		registration->is_retiring = true;
 	registry_unlock();

@@ -22,6 +22,8 @@ static struct fake_qp *qps;
 static struct fake_mr *mrs;
 static uint32_t last_number = 100;
 
+static const char *fail_name; /* the call that fails next, in place of the number */
+
 struct fake_async_event {
 	struct ibv_async_event event;
 	struct fake_async_event *next;
@@ -35,18 +37,27 @@ void fake_fail_at(unsigned call)
 	pthread_mutex_lock(&fake_lock);
 	calls = 0;
 	fail_at = call;
+	fail_name = NULL;
 	failed = NULL;
 	pthread_mutex_unlock(&fake_lock);
 }
 
-unsigned fake_calls(void)
+void fake_fail_next(const char *call)
 {
-	return calls;
+	fake_fail_at(0);
+	pthread_mutex_lock(&fake_lock);
+	fail_name = call;
+	pthread_mutex_unlock(&fake_lock);
 }
 
 const char *fake_failed(void)
 {
-	return failed;
+	const char *name;
+
+	pthread_mutex_lock(&fake_lock);
+	name = failed;
+	pthread_mutex_unlock(&fake_lock);
+	return name;
 }
 
 int fake_live(void)
@@ -61,8 +72,10 @@ int fake_live(void)
 
 bool fake_fails(const char *name, int error)
 {
-	if (++calls != fail_at)
+	calls++;
+	if (fail_name ? strcmp(name, fail_name) != 0 : calls != fail_at)
 		return false;
+	fail_name = NULL;
 	failed = name;
 	errno = error;
 	return true;

@@ -18,8 +18,9 @@
 
 /* 0: none. */
 void fake_fail_at(unsigned call);
-/* Calls that could have failed since the last fake_fail_at; the name of the one that did. */
-unsigned fake_calls(void);
+/* The next of that name fails, whatever others are made before. */
+void fake_fail_next(const char *call);
+/* The name of the call that failed since; NULL: none. */
 const char *fake_failed(void);
 /* Objects of all kinds that exist. */
 int fake_live(void);

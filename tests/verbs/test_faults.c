@@ -97,7 +97,7 @@ static void post__refused_by_the_device__broken_once(void **state)
 	rig.qual = 0;
 	rig_begin(&rig);
 	assert_int_equal(rig_recv(&rig, &rig.a, 8, 7), DAT_SUCCESS);
-	fake_fail_at(1);
+	fake_fail_next("ibv_post_send");
 	assert_int_equal(rig_send(&rig, &rig.a, 64, 2, DAT_COMPLETION_DEFAULT_FLAG), DAT_SUCCESS);
 	assert_string_equal(fake_failed(), "ibv_post_send");
 	fake_fail_at(0);
