@@ -213,7 +213,8 @@ static void serve(uint64_t nonce)
 static void listen_on(const char *address)
 {
 	struct ping_welcome welcome = {.magic = htobe32(PING_MAGIC),
-				       .version = htobe32(PING_VERSION)};
+				       .version = htobe32(PING_VERSION),
+				       .size = htobe64(SIZE)};
 	struct rdma_conn_param param = {.private_data = &welcome,
 					.private_data_len = sizeof(welcome),
 					.rnr_retry_count = 7};
