@@ -6,6 +6,7 @@
 #
 #   make demo      two processes over the default adapter, every byte verified, a table of latencies
 #   make check     the whole test suite
+#   make check-rdma  the suite on software RDMA devices, in a virtual machine
 #   make bench     OpenDAT against UCX, libfabric and the machine's limits; a soak of connections
 #   make coverage  which lines of the core and the software RNIC the suite reaches (HTML)
 #   make install   install under PREFIX (default /usr/local; DESTDIR is honoured)
@@ -13,7 +14,7 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 export BUILD PREFIX
 
-.PHONY: all demo check bench install format coverage clean
+.PHONY: all demo check check-rdma bench install format coverage clean
 all:
 	@scripts/install-deps build
 	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true --prefix=$(PREFIX) -Dtests=false
@@ -27,6 +28,11 @@ check:
 	@scripts/install-deps check
 	@scripts/build $(BUILD)
 	@scripts/check $(BUILD)
+
+check-rdma:
+	@scripts/install-deps check
+	@scripts/build $(BUILD)
+	@scripts/check-rdma $(BUILD)
 
 bench:
 	@scripts/install-deps bench

@@ -5,6 +5,7 @@
  * taken, then it is destroyed, and only then the core is told: nothing touches memory any more.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -210,15 +211,85 @@ static void conn_drop_qp(struct vrb_conn *conn)
 	vrb_cq_release(conn->adapter, conn->cq, conn->cq_entries);
 }
 
-void vrb_conn_destroy(struct vrb_conn *conn)
+static void qp_to_error(struct vrb_conn *conn)
 {
-	conn_drop_qp(conn);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	/* a failure does no harm: it is destroyed soon */
+	(void)ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
+}
+
+/* What may take its time on iWARP (below). */
+static void conn_release(struct vrb_conn *conn)
+{
 	if (conn->id && rdma_destroy_id(conn->id))
 		core_log(CORE_LOG_ERROR, "connection identifier: not freed: %m");
 	conn->id = NULL;
+	conn_drop_qp(conn);
 	conn->state = VRB_ENDED;
 	conn_forget(conn);
 	vrb_conn_put(conn);
+}
+
+static void *reaper_run(void *argument)
+{
+	struct vrb_conn *conn = argument;
+	struct vrb_adapter *adapter = conn->adapter;
+
+	vrb_adapter_get(adapter);
+	conn_release(conn);
+	pthread_mutex_lock(&adapter->lock);
+	if (!--adapter->reapers)
+		pthread_cond_broadcast(&adapter->reaped);
+	pthread_mutex_unlock(&adapter->lock);
+	vrb_adapter_put(adapter);
+	return NULL;
+}
+
+/*
+ * The kernel's iWARP connection manager lets nobody destroy an identifier before the peer has
+ * answered its request, or a time-out of its own has passed: a thread waits for that. The queue
+ * pair, in the error state, cannot be connected any more. False: no thread.
+ */
+static bool conn_reap_later(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	sigset_t all, before;
+	pthread_t thread;
+	int rc;
+
+	qp_to_error(conn);
+	pthread_mutex_lock(&adapter->lock);
+	adapter->reapers++;
+	pthread_mutex_unlock(&adapter->lock);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* GEN-36 */
+	rc = pthread_create(&thread, NULL, reaper_run, conn);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!rc) {
+		pthread_detach(thread);
+		return true;
+	}
+	pthread_mutex_lock(&adapter->lock);
+	adapter->reapers--;
+	pthread_mutex_unlock(&adapter->lock);
+	return false;
+}
+
+void vrb_conn_wait_reapers(struct vrb_adapter *adapter)
+{
+	pthread_mutex_lock(&adapter->lock);
+	while (adapter->reapers)
+		pthread_cond_wait(&adapter->reaped, &adapter->lock);
+	pthread_mutex_unlock(&adapter->lock);
+}
+
+void vrb_conn_destroy(struct vrb_conn *conn)
+{
+	if (conn->adapter->is_iwarp && conn->state == VRB_CALLING && conn->id && conn->qp &&
+	    conn_reap_later(conn))
+		return;
+	conn_release(conn);
 }
 
 /* --- deadlines --- */
@@ -423,14 +494,6 @@ int vrb_qp_to_send(struct vrb_conn *conn, uint32_t read_in, uint32_t read_out)
 	attr.rnr_retry =
 		conn->adapter->ia->settings.rnr_timeout_ms ? RNR_FOR_EVER - 1 : RNR_FOR_EVER;
 	return -ibv_modify_qp(conn->qp, &attr, mask);
-}
-
-static void qp_to_error(struct vrb_conn *conn)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-
-	/* a failure does no harm: it is destroyed soon */
-	(void)ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
 }
 
 bool vrb_conn_is_broken(const struct vrb_conn *conn)

@@ -155,6 +155,22 @@ static void attempt_elsewhere(struct vrb_conn *conn, struct core_ep *ep)
 						: DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 
+/*
+ * Nobody answered in the manager's time, which is not the consumer's: EP-CONNECT-25. Over iWARP
+ * that may be a silent server of another kind on the qualifier's port, so that the other places are
+ * asked too before it starts anew.
+ */
+static void attempt_silent(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (conn->adapter->is_iwarp) {
+		conn->place = (conn->place + 1) % VRB_PORTS;
+		if (!vrb_wire_port(conn->request.qual, conn->place))
+			conn->place++;
+	}
+	conn->is_continued = false;
+	attempt_again(conn, ep);
+}
+
 static void fill_request(struct vrb_conn *conn, DAT_CONN_QUAL qual,
 			 const struct transport_conn_param *param)
 {
@@ -332,9 +348,8 @@ static void active_event(struct vrb_conn *conn, struct core_ep *ep,
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_UNREACHABLE);
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
-		/* the manager's patience is not the consumer's: EP-CONNECT-25 */
 		if (event->status == -ETIMEDOUT)
-			attempt_again(conn, ep);
+			attempt_silent(conn, ep);
 		else
 			vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_UNREACHABLE);
 		break;

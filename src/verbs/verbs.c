@@ -20,6 +20,7 @@ void vrb_adapter_put(struct vrb_adapter *adapter)
 {
 	if (atomic_fetch_sub_explicit(&adapter->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	pthread_cond_destroy(&adapter->reaped);
 	pthread_mutex_destroy(&adapter->lock);
 	free(adapter->slots);
 	free(adapter);
@@ -40,6 +41,7 @@ static int vrb_ia_open(struct core_ia *ia)
 	atomic_init(&adapter->refs, 1);
 	atomic_init(&adapter->deadline_ns, VRB_NEVER);
 	pthread_mutex_init(&adapter->lock, NULL);
+	pthread_cond_init(&adapter->reaped, NULL);
 	rc = vrb_device_open(adapter);
 	if (rc)
 		goto put_adapter;
@@ -69,6 +71,7 @@ static void vrb_ia_close(struct core_ia *ia)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
 
+	vrb_conn_wait_reapers(adapter); /* the service thread takes the events they wait for */
 	vrb_service_stop(adapter);
 	vrb_cq_destroy_all(adapter);
 	vrb_device_close(adapter);

@@ -103,7 +103,9 @@ struct vrb_adapter {
 	_Atomic uint32_t troubles;    /* device events that other instances have read: bits */
 	_Atomic uint64_t deadline_ns; /* no connection has an earlier one */
 
-	pthread_mutex_t lock; /* guards what follows; a leaf */
+	pthread_mutex_t lock;  /* guards what follows; a leaf */
+	pthread_cond_t reaped; /* reapers fell to 0 */
+	uint32_t reapers;      /* threads that destroy attempts which librdmacm holds on to */
 	struct vrb_slot *slots;
 	uint32_t slot_count;
 	uint32_t slot_free;
@@ -282,6 +284,8 @@ struct core_ep *vrb_conn_enter(struct vrb_conn *conn);
 void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep);
 /* Takes it off the endpoint: nobody finds the one by the other any more. EP locked. */
 void vrb_conn_detach(struct vrb_conn *conn, struct core_ep *ep);
+/* Waits for attempts whose end is under way; before the instance is closed. */
+void vrb_conn_wait_reapers(struct vrb_adapter *adapter);
 /* Ends what is left of it with the device, and drops the reference of its owner. */
 void vrb_conn_destroy(struct vrb_conn *conn);
 /* attend() will be called for it at that time; 0: at once. */

@@ -324,11 +324,12 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 	pthread_mutex_lock(&fake_lock);
 	if (!fake_fails("ibv_reg_mr", ENOMEM)) {
 		mr = calloc(1, sizeof(*mr));
+		last_number++;
 		mr->mr = (struct ibv_mr){.context = pd->context,
 					 .pd = pd,
 					 .addr = addr,
 					 .length = length,
-					 .lkey = ++last_number,
+					 .lkey = last_number,
 					 .rkey = last_number};
 		mr->access = (int)access;
 		mr->next = mrs;

@@ -86,12 +86,14 @@ DAT_RETURN rig_connect(struct rig *rig, const void *private_data, DAT_COUNT size
 {
 	struct sockaddr_in to = {.sin_family = AF_INET};
 	DAT_EVENT event;
+	DAT_COUNT more;
 
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	STEP(core_ep_connect(rig->a.ep, (DAT_IA_ADDRESS_PTR)(void *)&to, rig->qual, RIG_WAIT_US / 2,
 			     size, (DAT_PVOID)(uintptr_t)private_data, DAT_QOS_BEST_EFFORT,
 			     DAT_CONNECT_DEFAULT_FLAG));
-	event = rig_event(rig->requests);
+	if (core_evd_wait(rig->requests, RIG_REQUEST_US, 1, &event, &more) != DAT_SUCCESS)
+		return (DAT_RETURN)DAT_QUEUE_EMPTY; /* then a is told why */
 	if (event.event_number != DAT_CONNECTION_REQUEST_EVENT)
 		return (DAT_RETURN)DAT_QUEUE_EMPTY;
 	return core_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, rig->b.ep, size,

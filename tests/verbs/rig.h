@@ -20,6 +20,7 @@
 
 #define RIG_LEN 65536u
 #define RIG_WAIT_US 5000000u
+#define RIG_REQUEST_US 500000u /* for a request, which a failed attempt does not make */
 
 struct rig_ep {
 	DAT_EP_HANDLE ep;

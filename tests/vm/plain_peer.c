@@ -213,14 +213,15 @@ static void serve(uint64_t nonce)
 static void listen_on(const char *address)
 {
 	struct ping_welcome welcome = {.magic = htobe32(PING_MAGIC),
-				       .version = htobe32(PING_VERSION)};
+				       .version = htobe32(PING_VERSION),
+				       .size = htobe64(SIZE)};
 	struct rdma_conn_param param = {.private_data = &welcome,
 					.private_data_len = sizeof(welcome),
 					.rnr_retry_count = 7};
 	struct rdma_cm_id *listener = endpoint(address, "7471", RAI_PASSIVE);
 	struct rdma_cm_id *id;
+	struct rdma_cm_event *event;
 	uint64_t nonce;
-	uint32_t size;
 
 	MUST(!rdma_listen(listener, 4));
 	printf("listening on port %u\n", ntohs(rdma_get_src_port(listener)));
@@ -230,7 +231,9 @@ static void listen_on(const char *address)
 	nonce = take_hello(id->event);
 	MUST(!rdma_accept(id, &param));
 	serve(nonce);
-	MUST(!receive(&size)); /* flushed: the client has ended it */
+	MUST(!rdma_get_cm_event(id->channel, &event)); /* the client ends it */
+	MUST(event->event == RDMA_CM_EVENT_DISCONNECTED);
+	rdma_ack_cm_event(event);
 }
 
 int main(int argc, char **argv)

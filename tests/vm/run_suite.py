@@ -91,7 +91,7 @@ def main():
     parser.add_argument("--expected", required=True)
     parser.add_argument("--link", required=True)
     parser.add_argument("--logs")
-    parser.add_argument("--timeout", type=int, default=60, help="seconds for each program")
+    parser.add_argument("--timeout", type=int, default=120, help="seconds for each program")
     parser.add_argument("--jobs", type=int, default=2, help="programs at once")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()

@@ -288,6 +288,7 @@ static void rdma_devices(void)
 {
 	char netdevs[16][IFNAMSIZ];
 	bool has_roce = false, has_second = false, has_rxe = false, has_ipoib = false;
+	bool has_siw = false;
 	int found, i;
 
 	host_enter();
@@ -295,17 +296,22 @@ static void rdma_devices(void)
 	path_make("/etc/sys", "class/infiniband/mlx5_0/ports/2/gid_attrs/ndevs/0", "roce1\n");
 	path_make("/etc/sys", "class/infiniband/rxe0/parent", "eth7\n");
 	path_make("/etc/sys", "class/infiniband/rxe0/ports/1/gid_attrs/ndevs/0", "eth7\n");
+	path_make("/etc/sys", "class/infiniband/siw0/ports/1/gids/0",
+		  "5254:0012:3456:0000:0000:0000:0000:0000\n");
+	path_make("/etc/sys", "class/net/eth5/address", "52:54:00:12:34:56\n");
+	path_make("/etc/sys", "class/net/eth6/address", "52:54:00:12:34:57\n");
 	path_make("/etc/sys", "class/net/ib0/device/infiniband/mlx5_1", "");
 	path_make("/etc/sys", "class/net/eth9/device/vendor", "");
 	found = registry_builtin_rdma_netdevs("/etc/sys", netdevs, 16);
-	must(found == 4);
+	must(found == 5);
 	for (i = 0; i < found; i++) {
 		has_roce |= strcmp(netdevs[i], "roce0") == 0;
 		has_second |= strcmp(netdevs[i], "roce1") == 0;
 		has_rxe |= strcmp(netdevs[i], "eth7") == 0;
 		has_ipoib |= strcmp(netdevs[i], "ib0") == 0;
+		has_siw |= strcmp(netdevs[i], "eth5") == 0;
 	}
-	must(has_roce && has_second && has_rxe && has_ipoib);
+	must(has_roce && has_second && has_rxe && has_ipoib && has_siw);
 	must(registry_builtin_rdma_netdevs("/etc/sys", netdevs, 3) == 3);
 	must(registry_builtin_rdma_netdevs("/etc/nothing", netdevs, 16) == 0);
 }

@@ -226,9 +226,22 @@ static void describe__every_setting__one_line(void **state)
 	assert_int_equal(cut[sizeof(cut) - 1], 'x');
 }
 
+/* The port of a device behind rdma-core */
+static void settings_port__as_named__or_none(void **state)
+{
+	(void)state;
+	assert_int_equal(core_settings_port("mlx5_0 1"), 1);
+	assert_int_equal(core_settings_port("eth0 0 spin_us=5"), 0);
+	assert_int_equal(core_settings_port("spin_us=5 mlx5_0 2"), 2);
+	assert_int_equal(core_settings_port("mlx5_0"), 0);
+	assert_int_equal(core_settings_port("mlx5_0 300"), 0);
+	assert_int_equal(core_settings_port(NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(settings_port__as_named__or_none),
 		cmocka_unit_test_setup(parse__device_alone__defaults, clear_environment),
 		cmocka_unit_test_setup(parse__forms_of_device__accepted, clear_environment),
 		cmocka_unit_test_setup(parse__settings__applied, clear_environment),
