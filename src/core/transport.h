@@ -10,6 +10,9 @@
  * the endpoint's lock (that of ep->cell) and keeps it. A transport's own locks are leaves (rank 9
  * of lock.h): it calls up with none of them held.
  *
+ * progress, post_request, post_recv and srq_post come with thread cancellation as the consumer has
+ * it: a system call that may be a cancellation point is kept from being one (cancel.h).
+ *
  * A transport's thread that has something for an endpoint locks it by core_ep_enter() with the
  * reference it was given, and must expect NULL: the endpoint is gone.
  */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cancel.h"
+
 /* --- adapter --- */
 
 void vrb_adapter_get(struct vrb_adapter *adapter)
@@ -151,17 +153,36 @@ static void vrb_reset(struct core_ep *ep)
 	(void)ep;
 }
 
+/*
+ * The calls of the data path come with cancellation as the consumer has it (core/cancel.h), and
+ * what a device's library does for a post or a poll may be a system call.
+ */
 static void vrb_post_request(struct core_ep *ep, struct core_req *req)
 {
+	int state = core_cancel_off();
+
 	(void)req;
 	if (vrb_conn_of(ep))
 		vrb_post_send(vrb_conn_of(ep), ep);
+	core_cancel_restore(state);
 }
 
 static void vrb_posted_recv(struct core_ep *ep)
 {
+	int state = core_cancel_off();
+
 	if (vrb_conn_of(ep))
 		vrb_post_recv(vrb_conn_of(ep), ep);
+	core_cancel_restore(state);
+}
+
+static int vrb_drive(struct core_ia *ia)
+{
+	int state = core_cancel_off();
+	int happened = vrb_progress(ia);
+
+	core_cancel_restore(state);
+	return happened;
 }
 
 static void vrb_abort(struct core_ep *ep)
@@ -178,12 +199,21 @@ static void vrb_serve_soon(struct core_ia *ia)
 	vrb_kick(adapter);
 }
 
+static int vrb_posted_srq(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe)
+{
+	int state = core_cancel_off();
+	int rc = vrb_srq_post(srq, index, wqe);
+
+	core_cancel_restore(state);
+	return rc;
+}
+
 static const struct transport_ops vrb_ops = {
 	.name = "verbs",
 
 	.ia_open = vrb_ia_open,
 	.ia_close = vrb_ia_close,
-	.progress = vrb_progress,
+	.progress = vrb_drive,
 	.arm = vrb_arm,
 
 	.pz_create = vrb_pz_create,
@@ -211,7 +241,7 @@ static const struct transport_ops vrb_ops = {
 	.kick = vrb_serve_soon,
 	.srq_create = vrb_srq_create,
 	.srq_destroy = vrb_srq_destroy,
-	.srq_post = vrb_srq_post,
+	.srq_post = vrb_posted_srq,
 	.rmr_key_create = vrb_rmr_key_create,
 	.rmr_key_activate = vrb_rmr_key_activate,
 	.rmr_key_revoke = vrb_rmr_key_revoke,
