@@ -4,11 +4,9 @@
 import csv
 import json
 import os
-import pathlib
 import signal
-import tempfile
 
-from testing import (ADAPTER, BUILD, DAT_INFO, DAT_PERF, DAT_PING, HELLO_DAT, SOAK, SOURCE, Skip, WAIT_S,
+from testing import (ADAPTER, BUILD, DAT_INFO, DAT_PERF, DAT_PING, HELLO_DAT, SOAK, SOURCE, WAIT_S,
                      contains, equal, main, perf, perf_server, ping, ping_server, registry_file, run,
                      shared_names, started)
 
@@ -354,27 +352,6 @@ def dat_info__sample_file__at_most_8_adapters():
 
 
 # ---- example, comparison and soak ----
-
-def compare__quick_without_peers__table_and_figures():
-    if len(os.sched_getaffinity(0)) < 2:
-        raise Skip("two processes that poll need two processors")
-    with tempfile.TemporaryDirectory() as folder:
-        status, out, err = run(str(SOURCE / "bench" / "compare"), "--quick", "--no-peers",
-                               "--no-instructions", "--output", folder, str(BUILD))
-        equal((status, err), (0, ""), out)
-        results = json.loads(pathlib.Path(folder, "results.json").read_text(encoding="utf-8"))
-        contains(pathlib.Path(folder, "goals.svg").read_text(encoding="utf-8"), "</svg>")
-        table = pathlib.Path(folder, "table.md").read_text(encoding="utf-8")
-    rows = {row["title"]: row for row in results["rows"]}
-    for row in rows.values():
-        contains(out, row["title"])
-        contains(table, row["title"])
-        assert row["ours"] is not None, row
-        is_judged = row["is_met"] is not None
-        equal(is_judged, not row["peer"].startswith(("UCX", "libfabric")), row)
-    wake = rows["blocking wait, wake-up, one way"]
-    assert abs(wake["value"] - wake["ours"] / wake["theirs"]) < 1e-9, wake
-
 
 def compare__no_build_folder__status_2():
     equal(run(str(SOURCE / "bench" / "compare"))[0], 2)
