@@ -6,7 +6,7 @@ import json
 import os
 import signal
 
-from testing import (ADAPTER, BUILD, DAT_INFO, DAT_PERF, DAT_PING, HELLO_DAT, SOAK, SOURCE, WAIT_S,
+from testing import (ADAPTER, DAT_INFO, DAT_PERF, DAT_PING, HELLO_DAT, SOAK, SOURCE, WAIT_S,
                      contains, equal, main, perf, perf_server, ping, ping_server, registry_file, run,
                      shared_names, started)
 
