@@ -17,6 +17,7 @@
 #include <inttypes.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,6 +266,7 @@ int main(int argc, char **argv)
 	unsigned long cpus[2];
 
 	tool_name = "raw";
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a comparison that is stopped leaves nothing behind */
 	if (!raw || argc != 6 || tool_parse_number(argv[2], &raw->size) != 0 ||
 	    tool_parse_number(argv[3], &raw->count) != 0 || raw->size == 0 || raw->count == 0 ||
 	    raw->count > UINT32_MAX / 2) {
