@@ -296,7 +296,7 @@ static DAT_CONN_QUAL take_port(struct conn_fixture *f)
 					 &psp));
 		dt_ok(dat_psp_free(psp));
 		ret = dat_psp_create(f->ia.ia, qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp);
-	} while (ret == DAT_CONN_QUAL_IN_USE); /* another process was faster */
+	} while (DAT_GET_TYPE(ret) == DAT_CONN_QUAL_IN_USE); /* another process was faster */
 	dt_ok(ret);
 	return qual;
 }
