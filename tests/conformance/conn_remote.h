@@ -419,6 +419,28 @@ static inline bool remote_has_let_go(void *arg)
 	return recv(peer->fd, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
+/*
+ * Is it the program that it becomes by exec, and has that begun to sleep? Its descriptors are
+ * closed one after the other on the way there, that of the channel perhaps long before the last
+ * one.
+ */
+static inline bool remote_is_asleep(void *arg)
+{
+	const struct dt_peer *peer = arg;
+	char path[40], text[256];
+	size_t len;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)peer->pid);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	len = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[len] = '\0';
+	return strstr(text, "(sleep) S") != NULL;
+}
+
 /* Tells it to go in one of the ways without farewell; returns when it did. */
 static inline void remote_go(struct dt_peer *peer, enum remote_op op)
 {
@@ -428,7 +450,9 @@ static inline void remote_go(struct dt_peer *peer, enum remote_op op)
 	dt_until(remote_has_let_go, peer);
 	if (op == REMOTE_END)
 		dt_peer_join(peer);
-	else if (op != REMOTE_EXEC)
+	else if (op == REMOTE_EXEC)
+		dt_until(remote_is_asleep, peer);
+	else
 		dt_peer_kill(peer); /* reaps it */
 }
 

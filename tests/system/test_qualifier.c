@@ -43,21 +43,13 @@ static void psp_create__owner_gone__free_at_once(void **state)
 		const DAT_CONN_QUAL qual =
 			remote_do(&r->peer, REMOTE_LISTEN, is_any ? 0 : given, 0);
 		DAT_PSP_HANDLE psp;
-		DAT_RETURN ret;
-		uint64_t end;
 
 		dt_connect(&f->ia, f->a.ep, qual);
 		if (ways[i] == REMOTE_QUIET)
 			dt_peer_kill(&r->peer);
 		else
 			remote_go(&r->peer, ways[i]);
-		/* it may still be on its way out of the kernel */
-		end = dt_now_us() + DT_WAIT_US;
-		do
-			ret = dat_psp_create(f->ia.ia, qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG,
-					     &psp);
-		while (DAT_GET_TYPE(ret) == DAT_CONN_QUAL_IN_USE && dt_now_us() < end);
-		dt_ok(ret);
+		dt_ok(dat_psp_create(f->ia.ia, qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp));
 		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		dt_ok(dat_ep_reset(f->a.ep));
 		dt_connect(&f->ia, f->a.ep, qual);
