@@ -7,16 +7,10 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <string.h>
 
+#include "core/netaddr.h"
 #include "soft/fds.h"
-
-static socklen_t address_size(const union core_sockaddr *address)
-{
-	return address->sa.sa_family == AF_INET ? sizeof(address->in) : sizeof(address->in6);
-}
 
 /* A private copy with that port, and nothing else but family, address and scope. */
 static void with_port(const union core_sockaddr *address, uint16_t port,
@@ -50,7 +44,7 @@ static int try_bind(const union core_sockaddr *address)
 	if (fd < 0)
 		return fd;
 	with_port(address, 0, &copy);
-	rc = bind(fd, &copy.sa, address_size(&copy)) < 0 ? -errno : 0;
+	rc = bind(fd, &copy.sa, core_address_size(&copy)) < 0 ? -errno : 0;
 	soft_fd_close(fd);
 	return rc;
 }
@@ -65,20 +59,9 @@ static bool is_broadcast(const union core_sockaddr *address)
 	if (fd < 0)
 		return false;
 	with_port(address, 9, &copy);
-	is_refused = connect(fd, &copy.sa, address_size(&copy)) < 0 && errno == EACCES;
+	is_refused = connect(fd, &copy.sa, core_address_size(&copy)) < 0 && errno == EACCES;
 	soft_fd_close(fd);
 	return is_refused;
-}
-
-static bool is_multicast_or_none(const union core_sockaddr *address)
-{
-	if (address->sa.sa_family == AF_INET) {
-		uint32_t value = ntohl(address->in.sin_addr.s_addr);
-
-		return IN_MULTICAST(value) || value == INADDR_ANY || value == INADDR_BROADCAST;
-	}
-	return IN6_IS_ADDR_MULTICAST(&address->in6.sin6_addr) ||
-	       IN6_IS_ADDR_UNSPECIFIED(&address->in6.sin6_addr);
 }
 
 int soft_address_find(const union core_sockaddr *address)
@@ -87,42 +70,12 @@ int soft_address_find(const union core_sockaddr *address)
 
 	if (address->sa.sa_family != AF_INET && address->sa.sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
-	if (is_multicast_or_none(address) || is_broadcast(address))
+	if (core_address_is_nobody(address) || is_broadcast(address))
 		return -EADDRNOTAVAIL;
 	rc = try_bind(address);
 	if (rc == 0 || rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)
 		return rc;
 	return -EHOSTUNREACH;
-}
-
-/* The better of two addresses of an interface: IPv4, then IPv6 beyond the link, then any. */
-static int rank(const struct sockaddr *address)
-{
-	if (address->sa_family == AF_INET)
-		return 3;
-	if (address->sa_family != AF_INET6)
-		return 0;
-	return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr) ? 1 : 2;
-}
-
-static int address_of_interface(const char *name, union core_sockaddr *address_out)
-{
-	struct ifaddrs *list, *entry;
-	int best = 0;
-
-	if (getifaddrs(&list) < 0)
-		return -errno;
-	for (entry = list; entry; entry = entry->ifa_next) {
-		if (!entry->ifa_addr || !(entry->ifa_flags & IFF_UP) ||
-		    strcmp(entry->ifa_name, name) != 0 || rank(entry->ifa_addr) <= best)
-			continue;
-		best = rank(entry->ifa_addr);
-		memset(address_out, 0, sizeof(*address_out));
-		memcpy(address_out, entry->ifa_addr,
-		       best == 3 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
-	}
-	freeifaddrs(list);
-	return best ? 0 : -ENODEV;
 }
 
 int soft_address_of_device(const char *device, union core_sockaddr *address_out)
@@ -133,6 +86,6 @@ int soft_address_of_device(const char *device, union core_sockaddr *address_out)
 	else if (inet_pton(AF_INET6, device, &address_out->in6.sin6_addr) == 1)
 		address_out->sa.sa_family = AF_INET6;
 	else
-		return address_of_interface(device, address_out);
+		return core_address_of_netdev(device, address_out);
 	return soft_address_find(address_out) == 0 ? 0 : -ENODEV;
 }

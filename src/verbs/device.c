@@ -8,7 +8,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/log.h"
+#include "core/netaddr.h"
 #include "verbs/verbs.h"
 
 /* Private data that the connection managers carry: of a request, and of an answer. */
@@ -55,36 +55,6 @@ static void fork_watch(void)
 }
 
 /* --- addresses --- */
-
-/* The better of two addresses of an interface: IPv4, then IPv6 beyond the link, then any. */
-static int rank(const struct sockaddr *address)
-{
-	if (address->sa_family == AF_INET)
-		return 3;
-	if (address->sa_family != AF_INET6)
-		return 0;
-	return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr) ? 1 : 2;
-}
-
-static int address_of_netdev(const char *name, union core_sockaddr *address_out)
-{
-	struct ifaddrs *list, *entry;
-	int best = 0;
-
-	if (getifaddrs(&list) < 0)
-		return -errno;
-	for (entry = list; entry; entry = entry->ifa_next) {
-		if (!entry->ifa_addr || !(entry->ifa_flags & IFF_UP) ||
-		    strcmp(entry->ifa_name, name) != 0 || rank(entry->ifa_addr) <= best)
-			continue;
-		best = rank(entry->ifa_addr);
-		memset(address_out, 0, sizeof(*address_out));
-		memcpy(address_out, entry->ifa_addr,
-		       best == 3 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
-	}
-	freeifaddrs(list);
-	return best ? 0 : -ENODEV;
-}
 
 /* The first line of a small file. */
 static bool line_read(const char *path, char *line_out, size_t size)
@@ -142,22 +112,6 @@ static bool netdev_of_rdma(const char *device, uint32_t port, char *netdev_out, 
 	return line_read(path, gid, sizeof(gid)) && netdev_by_gid(gid, netdev_out, size);
 }
 
-static socklen_t address_size(const union core_sockaddr *address)
-{
-	return address->sa.sa_family == AF_INET ? sizeof(address->in) : sizeof(address->in6);
-}
-
-static bool is_multicast_or_none(const union core_sockaddr *address)
-{
-	if (address->sa.sa_family == AF_INET) {
-		uint32_t value = ntohl(address->in.sin_addr.s_addr);
-
-		return IN_MULTICAST(value) || value == INADDR_ANY || value == INADDR_BROADCAST;
-	}
-	return IN6_IS_ADDR_MULTICAST(&address->in6.sin6_addr) ||
-	       IN6_IS_ADDR_UNSPECIFIED(&address->in6.sin6_addr);
-}
-
 /* The kernel refuses those to a plain datagram socket, which sends nothing here. */
 static bool is_broadcast(const union core_sockaddr *address)
 {
@@ -171,7 +125,7 @@ static bool is_broadcast(const union core_sockaddr *address)
 		copy.in.sin_port = htons(9);
 	else
 		copy.in6.sin6_port = htons(9);
-	is_refused = connect(fd, &copy.sa, address_size(&copy)) < 0 && errno == EACCES;
+	is_refused = connect(fd, &copy.sa, core_address_size(&copy)) < 0 && errno == EACCES;
 	close(fd);
 	return is_refused;
 }
@@ -180,7 +134,7 @@ int vrb_address_check(const union core_sockaddr *address)
 {
 	if (address->sa.sa_family != AF_INET && address->sa.sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
-	return is_multicast_or_none(address) || is_broadcast(address) ? -EADDRNOTAVAIL : 0;
+	return core_address_is_nobody(address) || is_broadcast(address) ? -EADDRNOTAVAIL : 0;
 }
 
 int vrb_address_of_device(const char *device, uint32_t port, union core_sockaddr *address_out)
@@ -197,8 +151,8 @@ int vrb_address_of_device(const char *device, uint32_t port, union core_sockaddr
 		return 0;
 	}
 	if (!strchr(device, '/') && netdev_of_rdma(device, port ? port : 1, netdev, sizeof(netdev)))
-		return address_of_netdev(netdev, address_out);
-	return address_of_netdev(device, address_out);
+		return core_address_of_netdev(netdev, address_out);
+	return core_address_of_netdev(device, address_out);
 }
 
 /* --- opening --- */
