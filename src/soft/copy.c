@@ -29,6 +29,7 @@ enum direction {
 
 /* One copy by the kernel between a vector of ours and a range of a process (maybe ours, too). */
 struct vm_copy {
+	soft_gate *gate; /* of the target; NULL: none */
 	enum direction direction;
 	bool is_ordered; /* the last bytes of the target last */
 	pid_t pid;
@@ -104,15 +105,26 @@ static void advance(struct iovec *iov, int *first, int count, size_t done)
 	}
 }
 
+/* How many bytes were copied, or -errno as documented in copy.h. */
 static ssize_t vm_call(const struct vm_copy *copy, size_t done, size_t len,
 		       const struct iovec *local, int count)
 {
 	struct iovec remote[3];
 	unsigned long cuts = (unsigned long)cut_range(copy, done, len, remote);
+	bool is_write = copy->direction == TO_REMOTE;
+	ssize_t n;
 
-	if (copy->direction == TO_REMOTE)
-		return process_vm_writev(copy->pid, local, (unsigned long)count, remote, cuts, 0);
-	return process_vm_readv(copy->pid, local, (unsigned long)count, remote, cuts, 0);
+	if (copy->gate) {
+		if (!soft_gate_vm(copy->gate, is_write, copy->pid, local, (unsigned long)count,
+				  remote, cuts, &n))
+			return -EAGAIN;
+		return n < 0 ? vm_errno((int)-n) : n;
+	}
+	if (is_write)
+		n = process_vm_writev(copy->pid, local, (unsigned long)count, remote, cuts, 0);
+	else
+		n = process_vm_readv(copy->pid, local, (unsigned long)count, remote, cuts, 0);
+	return n < 0 ? vm_errno(errno) : n;
 }
 
 /* The rest of a copy of which `done` bytes (maybe 0) are done: partial results and great lengths.
@@ -131,7 +143,7 @@ static int vm_run_rest(const struct vm_copy *copy, const struct iovec *iov, int 
 				    count - first);
 
 		if (n < 0)
-			return vm_errno(errno);
+			return (int)n;
 		if (n == 0)
 			return -EFAULT;
 		*done += (size_t)n;
@@ -156,7 +168,7 @@ static int vm_run(const struct vm_copy *copy, const struct iovec *iov, int count
 			return 0;
 		}
 		if (n < 0)
-			return vm_errno(errno);
+			return (int)n;
 		*done = (size_t)n;
 	}
 	return vm_run_rest(copy, iov, count, done);
@@ -164,12 +176,20 @@ static int vm_run(const struct vm_copy *copy, const struct iovec *iov, int count
 
 /* --- within this process --- */
 
-static int pipe_piece(const int fds[2], uintptr_t dst, uintptr_t src, size_t len)
+static bool is_closed(soft_gate *gate)
+{
+	/* acquire: what is stored behind the look is not stored before it */
+	return gate && atomic_load_explicit(gate, memory_order_acquire);
+}
+
+static int pipe_piece(soft_gate *gate, const int fds[2], uintptr_t dst, uintptr_t src, size_t len)
 {
 	while (len) {
 		ssize_t in = write(fds[1], (const void *)src, len < PIPE_PIECE ? len : PIPE_PIECE);
 		size_t out = 0;
 
+		if (is_closed(gate))
+			return -EAGAIN;
 		if (in < 0 && errno == EINTR)
 			continue;
 		if (in <= 0)
@@ -195,7 +215,7 @@ static int pipe_piece(const int fds[2], uintptr_t dst, uintptr_t src, size_t len
  * sandboxes that forbid process_vm_writev, and for memory that the kernel does not let it touch
  * (device memory, secret memory), neither of which is worth two descriptors for good.
  */
-static int pipe_copy(uintptr_t dst, uintptr_t src, size_t len)
+static int pipe_copy(soft_gate *gate, uintptr_t dst, uintptr_t src, size_t len)
 {
 	struct vm_copy copy = {.is_ordered = true, .address = dst, .target = dst, .len = len};
 	struct iovec cut[3];
@@ -209,7 +229,7 @@ static int pipe_copy(uintptr_t dst, uintptr_t src, size_t len)
 		return -EPERM;
 	}
 	for (int i = 0; i < cuts && rc == 0; i++) {
-		rc = pipe_piece(fds, (uintptr_t)cut[i].iov_base, src, cut[i].iov_len);
+		rc = pipe_piece(gate, fds, (uintptr_t)cut[i].iov_base, src, cut[i].iov_len);
 		src += cut[i].iov_len;
 	}
 	close(fds[0]);
@@ -246,11 +266,12 @@ static pid_t own_pid(void)
 	return pid;
 }
 
-static int copy_own(void *dst, const void *src, size_t len, bool is_ordered)
+static int copy_own(soft_gate *gate, void *dst, const void *src, size_t len, bool is_ordered)
 {
 	/* set when the kernel has refused once; only saves the next attempt, so relaxed will do */
 	static _Atomic bool is_refused;
-	struct vm_copy copy = {.direction = FROM_REMOTE,
+	struct vm_copy copy = {.gate = gate,
+			       .direction = FROM_REMOTE,
 			       .is_ordered = is_ordered,
 			       .address = (uintptr_t)src,
 			       .target = (uintptr_t)dst,
@@ -264,79 +285,55 @@ static int copy_own(void *dst, const void *src, size_t len, bool is_ordered)
 	if (!atomic_load_explicit(&is_refused, memory_order_relaxed)) {
 		copy.pid = own_pid();
 		rc = vm_run(&copy, &iov, 1, &done);
-		if (rc == 0)
-			return 0;
+		if (rc == 0 || rc == -EAGAIN)
+			return rc;
 		if (rc == -EPERM)
 			atomic_store_explicit(&is_refused, true, memory_order_relaxed);
 	}
-	return pipe_copy((uintptr_t)dst + done, (uintptr_t)src + done, len - done);
+	return pipe_copy(gate, (uintptr_t)dst + done, (uintptr_t)src + done, len - done);
 }
 
-int soft_copy_safe(void *dst, const void *src, size_t len)
+int soft_copy_safe(soft_gate *gate, void *dst, const void *src, size_t len)
 {
-	return copy_own(dst, src, len, true);
+	return copy_own(gate, dst, src, len, true);
 }
 
 int soft_copy_safe_unordered(void *dst, const void *src, size_t len)
 {
-	return copy_own(dst, src, len, false);
+	return copy_own(NULL, dst, src, len, false);
 }
 
-/* Stores 1, 2, 4 or 8 bytes at once, after all that was stored before. */
-static void store_release(uint8_t *dst, const uint8_t *src, size_t size)
-{
-	uint64_t value64;
-	uint32_t value32;
-	uint16_t value16;
-
-	switch (size) {
-	case 8:
-		memcpy(&value64, src, 8);
-		__atomic_store_n((uint64_t *)(void *)dst, value64, __ATOMIC_RELEASE);
-		break;
-	case 4:
-		memcpy(&value32, src, 4);
-		__atomic_store_n((uint32_t *)(void *)dst, value32, __ATOMIC_RELEASE);
-		break;
-	case 2:
-		memcpy(&value16, src, 2);
-		__atomic_store_n((uint16_t *)(void *)dst, value16, __ATOMIC_RELEASE);
-		break;
-	default:
-		__atomic_store_n(dst, *src, __ATOMIC_RELEASE);
-		break;
-	}
-}
-
-void soft_copy_tail_last(void *dst, const void *src, size_t len)
+int soft_copy_tail_last(soft_gate *gate, void *dst, const void *src, size_t len)
 {
 	size_t done = len > TAIL_LEN ? len - TAIL_LEN : 0;
 	uint8_t *to = dst;
 	const uint8_t *from = src;
 
-	if (done)
-		memcpy(to, from, done);
+	if (done && !soft_gate_copy(gate, to, from, done))
+		return -EAGAIN;
 	/*
-	 * The tail goes in the largest aligned words, each after the former. release: pairs with
-	 * the consumer's poll (a plain load, and a load barrier where the machine needs one);
-	 * without it the machine could show the tail before the body.
+	 * The tail goes in the largest aligned words, each after the former, which pairs with the
+	 * consumer's poll (a plain load, and a load barrier where the machine needs one).
 	 */
 	while (done < len) {
 		size_t size = TAIL_LEN;
 
 		while (size > len - done || ((uintptr_t)(to + done) & (size - 1)))
 			size /= 2;
-		store_release(to + done, from + done, size);
+		if (!soft_gate_store(gate, to + done, from + done, size))
+			return -EAGAIN;
 		done += size;
 	}
+	return 0;
 }
 
 /* --- other processes --- */
 
-int soft_copy_to_process(pid_t pid, uint64_t address, const struct iovec *iov, int count,
-			 size_t len)
+int soft_copy_to_process(soft_gate *gate, pid_t pid, uint64_t address, const struct iovec *iov,
+			 int count, size_t len)
 {
-	struct vm_copy copy = {.direction = TO_REMOTE,
+	struct vm_copy copy = {.gate = gate,
+			       .direction = TO_REMOTE,
 			       .is_ordered = true,
 			       .pid = pid,
 			       .address = address,

@@ -205,6 +205,7 @@ enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
 static int copy_mapped(struct shm_conn *conn, uint8_t *memory, const struct shm_pins *pins,
 		       bool is_write, bool is_in_post)
 {
+	soft_gate *gate = &conn->theirs->revoked;
 	uint32_t i;
 
 	for (i = 0; i < pins->count; i++) {
@@ -213,15 +214,15 @@ static int copy_mapped(struct shm_conn *conn, uint8_t *memory, const struct shm_
 		int rc = 0;
 
 		if (own && is_write)
-			soft_copy_tail_last(memory, own, iov->iov_len);
+			rc = soft_copy_tail_last(gate, memory, own, iov->iov_len);
 		else if (own)
 			memcpy(own, memory, iov->iov_len);
 		else if (!is_write)
 			rc = soft_copy_safe_unordered(iov->iov_base, memory, iov->iov_len);
 		else
-			rc = soft_copy_safe(memory, iov->iov_base, iov->iov_len);
+			rc = soft_copy_safe(gate, memory, iov->iov_base, iov->iov_len);
 		if (rc < 0)
-			return -EFAULT;
+			return rc == -EAGAIN ? rc : -EFAULT;
 		memory += iov->iov_len;
 	}
 	return 0;
@@ -233,8 +234,8 @@ static int copy_cma(struct shm_conn *conn, uint64_t address, const struct shm_pi
 	if (!shm_is_peer_alive(conn))
 		return -EAGAIN;
 	if (is_write)
-		return soft_copy_to_process(conn->remote.pid, address, pins->iov, (int)pins->count,
-					    len);
+		return soft_copy_to_process(&conn->theirs->revoked, conn->remote.pid, address,
+					    pins->iov, (int)pins->count, len);
 	return soft_copy_from_process(conn->remote.pid, address, pins->iov, (int)pins->count, len);
 }
 

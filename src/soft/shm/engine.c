@@ -26,6 +26,7 @@
 #define FIRST_SLOTS 64u
 #define POLL_MOST 64u /* connections that one call of progress looks at */
 #define SPINS 200u
+#define PIECE_NS 1000000 /* more than a piece of a copy takes */
 
 uint64_t shm_now_ns(void)
 {
@@ -612,8 +613,10 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 		return true;
 	if (now - since_ns < limit_ns)
 		return false;
-	/* first of all, no copy that it begins when it goes on */
-	atomic_store(&conn->mine->revoked, 1);
+	/* first of all, no copy when it goes on; the next call believes it, because one that runs
+	 * at this moment finishes its piece */
+	if (!atomic_exchange(&conn->mine->revoked, 1))
+		return false;
 	atomic_store(&conn->is_distrusted, true);
 	shm_conn_later(conn);
 	return true;
@@ -657,6 +660,9 @@ void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
 				shm_conn_finish(conn, ep);
 				core_ep_leave(ep);
 			}
+			/* its gate is closed; should it run at this moment, it finishes its piece
+			 */
+			nanosleep(&(struct timespec){.tv_nsec = PIECE_NS}, NULL);
 		}
 		shm_conn_put(conn);
 	}

@@ -23,18 +23,23 @@
 typedef int (*copy_fn)(void *dst, const void *src, size_t len);
 
 static size_t page;
+static _Atomic uint32_t open_gate;
 
 static int copy_tail_last(void *dst, const void *src, size_t len)
 {
-	soft_copy_tail_last(dst, src, len);
-	return 0;
+	return soft_copy_tail_last(&open_gate, dst, src, len);
+}
+
+static int copy_safe(void *dst, const void *src, size_t len)
+{
+	return soft_copy_safe(NULL, dst, src, len);
 }
 
 static int copy_to_self(void *dst, const void *src, size_t len)
 {
 	struct iovec iov = {(void *)(uintptr_t)src, len};
 
-	return soft_copy_to_process(getpid(), (uintptr_t)dst, &iov, 1, len);
+	return soft_copy_to_process(&open_gate, getpid(), (uintptr_t)dst, &iov, 1, len);
 }
 
 static int copy_from_self(void *dst, const void *src, size_t len)
@@ -98,7 +103,7 @@ static void check_alignments(copy_fn copy)
 static void copy__every_alignment_and_length__exact(void **state)
 {
 	(void)state;
-	check_alignments(soft_copy_safe);
+	check_alignments(copy_safe);
 	check_alignments(soft_copy_safe_unordered);
 	check_alignments(copy_tail_last);
 	check_alignments(copy_to_self);
@@ -138,7 +143,7 @@ static void check_faults(copy_fn copy)
 static void copy__memory_gone__efault(void **state)
 {
 	(void)state;
-	check_faults(soft_copy_safe);
+	check_faults(copy_safe);
 	check_faults(soft_copy_safe_unordered);
 	check_faults(copy_to_self);
 	check_faults(copy_from_self);
@@ -156,10 +161,10 @@ static void copy_safe__file_truncated__efault(void **state)
 	assert_int_equal(ftruncate(fd, (off_t)page), 0);
 	map = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(map, MAP_FAILED);
-	assert_int_equal(soft_copy_safe(map, bytes, 64), 0);
+	assert_int_equal(copy_safe(map, bytes, 64), 0);
 	assert_int_equal(ftruncate(fd, 0), 0);
-	assert_int_equal(soft_copy_safe(map, bytes, 64), -EFAULT);
-	assert_int_equal(soft_copy_safe(bytes, map, 64), -EFAULT);
+	assert_int_equal(copy_safe(map, bytes, 64), -EFAULT);
+	assert_int_equal(copy_safe(bytes, map, 64), -EFAULT);
 	assert_int_equal(soft_copy_safe_unordered(bytes, map, 64), -EFAULT);
 	munmap(map, page);
 	close(fd);
@@ -171,7 +176,8 @@ static void copy__length_that_wraps__efault(void **state)
 	struct iovec iov = {bytes, sizeof(bytes)};
 
 	(void)state;
-	assert_int_equal(soft_copy_to_process(getpid(), UINT64_MAX - 7, &iov, 1, 16), -EFAULT);
+	assert_int_equal(soft_copy_to_process(&open_gate, getpid(), UINT64_MAX - 7, &iov, 1, 16),
+			 -EFAULT);
 	assert_int_equal(soft_copy_from_process(getpid(), UINT64_MAX - 7, &iov, 1, 16), -EFAULT);
 }
 
@@ -207,16 +213,17 @@ static int sandboxed_body(int channel, void *argument)
 	fill(from, 300000, 3);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
 		memset(to, 0, 300001);
-		PEER_CHECK(soft_copy_safe(to, from, lengths[i]) == 0);
+		PEER_CHECK(copy_safe(to, from, lengths[i]) == 0);
 		PEER_CHECK(memcmp(to, from, lengths[i]) == 0 && to[lengths[i]] == 0);
 	}
 	PEER_CHECK(soft_copy_safe_unordered(to, from + 1, 1000) == 0);
 	PEER_CHECK(memcmp(to, from + 1, 1000) == 0);
-	PEER_CHECK(soft_copy_safe(pages + 2 * page - 8, from, 9) == -EFAULT);
-	PEER_CHECK(soft_copy_safe(pages + page, from, 2 * page) == -EFAULT);
-	PEER_CHECK(soft_copy_safe(to, pages + page, 2 * page) == -EFAULT);
-	PEER_CHECK(soft_copy_safe(NULL, from, 1) == -EFAULT);
-	PEER_CHECK(soft_copy_to_process(getpid(), (uintptr_t)from, &iov, 1, 16) == -EPERM);
+	PEER_CHECK(copy_safe(pages + 2 * page - 8, from, 9) == -EFAULT);
+	PEER_CHECK(copy_safe(pages + page, from, 2 * page) == -EFAULT);
+	PEER_CHECK(copy_safe(to, pages + page, 2 * page) == -EFAULT);
+	PEER_CHECK(copy_safe(NULL, from, 1) == -EFAULT);
+	PEER_CHECK(soft_copy_to_process(&open_gate, getpid(), (uintptr_t)from, &iov, 1, 16) ==
+		   -EPERM);
 	PEER_CHECK(soft_copy_from_process(getpid(), (uintptr_t)from, &iov, 1, 16) == -EPERM);
 	PEER_CHECK(!soft_copy_probe(getpid(), (uintptr_t)from, from));
 	free(from);
@@ -294,8 +301,8 @@ static void copy_process__second_process__scatter_and_gather(void **state)
 		assert_int_equal(bytes[i], (uint8_t)(99 + i * 7 + (i >> 8)));
 
 	fill(bytes, sizeof(bytes), 1);
-	assert_int_equal(soft_copy_to_process(peer.pid, (uintptr_t)remote.pages + 5, iov,
-					      SOFT_COPY_IOV_MAX, sizeof(bytes)),
+	assert_int_equal(soft_copy_to_process(&open_gate, peer.pid, (uintptr_t)remote.pages + 5,
+					      iov, SOFT_COPY_IOV_MAX, sizeof(bytes)),
 			 0);
 	/* ours is another page, at the same address */
 	assert_int_equal(remote.pages[5], 0);
@@ -311,8 +318,9 @@ static void copy_process__second_process__scatter_and_gather(void **state)
 	assert_int_equal(soft_copy_from_process(peer.pid, (uintptr_t)remote.pages + 2 * page - 100,
 						iov, SOFT_COPY_IOV_MAX, 2000),
 			 -EFAULT);
-	assert_int_equal(soft_copy_to_process(peer.pid, (uintptr_t)remote.pages + 2 * page - 100,
-					      iov, SOFT_COPY_IOV_MAX, 2000),
+	assert_int_equal(soft_copy_to_process(&open_gate, peer.pid,
+					      (uintptr_t)remote.pages + 2 * page - 100, iov,
+					      SOFT_COPY_IOV_MAX, 2000),
 			 -EFAULT);
 	assert_int_equal(peer_tell(peer.channel), 0);
 	peer_finish(&peer);
@@ -334,7 +342,8 @@ static void copy_process__process_gone__esrch(void **state)
 
 	(void)state;
 	peer_finish(&peer);
-	assert_int_equal(soft_copy_to_process(peer.pid, (uintptr_t)bytes, &iov, 1, 16), -ESRCH);
+	assert_int_equal(soft_copy_to_process(&open_gate, peer.pid, (uintptr_t)bytes, &iov, 1, 16),
+			 -ESRCH);
 	assert_int_equal(soft_copy_from_process(peer.pid, (uintptr_t)bytes, &iov, 1, 16), -ESRCH);
 	assert_false(soft_copy_probe(peer.pid, (uintptr_t)bytes, bytes));
 }
@@ -346,7 +355,8 @@ static int stranger_body(int channel, void *argument)
 
 	(void)channel;
 	PEER_CHECK(setresuid(65534, 65534, 65534) == 0);
-	PEER_CHECK(soft_copy_to_process(getppid(), (uintptr_t)argument, &iov, 1, 16) == -EPERM);
+	PEER_CHECK(soft_copy_to_process(&open_gate, getppid(), (uintptr_t)argument, &iov, 1, 16) ==
+		   -EPERM);
 	PEER_CHECK(soft_copy_from_process(getppid(), (uintptr_t)argument, &iov, 1, 16) == -EPERM);
 	return 0;
 }
@@ -429,7 +439,7 @@ static void copy__last_byte_polled__rest_is_complete(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		check_order(copy_tail_last, cases[i][0], cases[i][1]);
-		check_order(soft_copy_safe, cases[i][0], cases[i][1]);
+		check_order(copy_safe, cases[i][0], cases[i][1]);
 		check_order(copy_to_self, cases[i][0], cases[i][1]);
 	}
 }
