@@ -284,10 +284,7 @@ static void cno_release_all_locked(struct core_cno *cno)
 	for (struct core_cno_waiter *waiter = cno->waiters; waiter; waiter = waiter->next) {
 		waiter->is_released = true;
 		waiter->evd = DAT_HANDLE_NULL;
-		if (waiter->is_asleep) {
-			waiter->is_asleep = false;
-			sem_post(&waiter->wake);
-		}
+		core_waker_wake_locked(&waiter->waker);
 	}
 	cno->waiters = NULL;
 }
@@ -451,10 +448,7 @@ static void cno_deliver_locked(struct core_cno *cno)
 	cno->waiters = waiter->next;
 	waiter->is_released = true;
 	waiter->evd = trigger_take(cno);
-	if (!waiter->is_asleep)
-		return;
-	waiter->is_asleep = false;
-	sem_post(&waiter->wake);
+	core_waker_wake_locked(&waiter->waker);
 }
 
 /* Adds a trigger and hands it on. */
@@ -533,7 +527,7 @@ static void waiter_cancelled(void *arg)
 	}
 	waiter_leave_locked(waiter);
 	core_lock_release(&cell->lock);
-	sem_destroy(&waiter->wake);
+	core_waker_fini(&waiter->waker);
 }
 
 static void waiter_append_locked(struct core_cno_waiter *waiter)
@@ -552,8 +546,7 @@ static DAT_RETURN cno_block_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
 {
 	struct core_wait wait = {.ia = cno->ia,
 				 .lock = &cno->cell->lock,
-				 .wake = &waiter->wake,
-				 .is_asleep = &waiter->is_asleep,
+				 .waker = &waiter->waker,
 				 .is_over = waiter_is_over,
 				 .cancelled = waiter_cancelled,
 				 .arg = waiter};
@@ -598,9 +591,9 @@ static DAT_RETURN cno_wait_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
 		*evd_out = trigger_take(cno);
 		return DAT_SUCCESS;
 	}
-	sem_init(&waiter.wake, 0, 0);
+	core_waker_init(&waiter.waker);
 	ret = cno_block_locked(cno, timeout_us, &waiter);
-	sem_destroy(&waiter.wake);
+	core_waker_fini(&waiter.waker);
 	if (ret == DAT_SUCCESS)
 		*evd_out = waiter.evd;
 	return ret;

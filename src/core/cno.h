@@ -8,10 +8,9 @@
 #ifndef CORE_CNO_H
 #define CORE_CNO_H
 
-#include <semaphore.h>
-
 #include "core/agent.h"
 #include "core/handle.h"
+#include "core/waker.h"
 
 struct core_evd;
 struct core_ia;
@@ -29,9 +28,8 @@ struct core_cno_waiter {
 	struct core_cno *cno;
 	struct core_cno_waiter *next;
 	bool is_released;
-	bool is_asleep;
 	DAT_EVD_HANDLE evd; /* what released it; DAT_HANDLE_NULL: there is no dispatcher any more */
-	sem_t wake;
+	struct core_waker waker;
 };
 
 struct core_cno {

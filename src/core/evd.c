@@ -36,7 +36,7 @@ static bool evd_init(struct core_evd *evd, DAT_COUNT qlen)
 		return false;
 	evd->is_enabled = true;
 	evd->is_waitable = true;
-	sem_init(&evd->wake, 0, 0);
+	core_waker_init(&evd->waker);
 	pthread_condattr_init(&attr);
 	pthread_cond_init(&evd->gone, &attr);
 	pthread_condattr_destroy(&attr);
@@ -46,7 +46,7 @@ static bool evd_init(struct core_evd *evd, DAT_COUNT qlen)
 static void evd_fini(struct core_evd *evd)
 {
 	pthread_cond_destroy(&evd->gone);
-	sem_destroy(&evd->wake);
+	core_waker_fini(&evd->waker);
 	free(evd->ring);
 	free(evd);
 }
@@ -139,21 +139,13 @@ static void evd_drop_events(struct core_evd *evd)
 	}
 }
 
-static void evd_wake_locked(struct core_evd *evd)
-{
-	if (!evd->is_asleep)
-		return;
-	evd->is_asleep = false;
-	sem_post(&evd->wake);
-}
-
 void core_evd_destroy(struct core_evd *evd)
 {
 	struct core_handle *cell = evd->cell;
 
 	core_lock_acquire(&cell->lock);
 	evd->is_dying = true;
-	evd_wake_locked(evd);
+	core_waker_wake_locked(&evd->waker);
 	while (evd->busy)
 		core_lock_wait(&cell->lock, &evd->gone);
 	core_lock_release(&cell->lock);
@@ -222,7 +214,7 @@ static DAT_RETURN evd_set_switches(DAT_EVD_HANDLE evd_handle, const bool *is_ena
 		evd->is_waitable = *is_waitable;
 		if (!evd->is_waitable && evd->has_waiter && !evd->release) {
 			evd->release = CORE_RELEASE_UNWAITABLE;
-			evd_wake_locked(evd);
+			core_waker_wake_locked(&evd->waker);
 		}
 	}
 	core_handle_unlock(evd->cell);
@@ -433,7 +425,8 @@ static void evd_put_locked(struct core_evd *evd, DAT_EVENT *event, bool is_notif
 	if (core_evd_count_locked(evd) < (uint32_t)evd->threshold)
 		return;
 	evd->release = CORE_RELEASE_EVENT;
-	evd_wake_locked(evd); /* with the lock held: the waiter may free the EVD at once */
+	core_waker_wake_locked(
+		&evd->waker); /* with the lock held: the waiter may free the EVD at once */
 }
 
 bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event)

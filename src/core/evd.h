@@ -6,10 +6,9 @@
 #ifndef CORE_EVD_H
 #define CORE_EVD_H
 
-#include <semaphore.h>
-
 #include "core/cno.h"
 #include "core/handle.h"
+#include "core/waker.h"
 
 struct core_ia;
 
@@ -55,9 +54,8 @@ struct core_evd {
 	/* the direct waiter */
 	bool has_waiter;
 	enum core_release release; /* why it has to leave */
-	bool is_asleep; /* the waiter is in, or on its way into, sem_clockwait on `wake` */
 	DAT_COUNT threshold;
-	sem_t wake;
+	struct core_waker waker;
 
 	struct core_trigger trigger; /* guarded by the lock of `cno` */
 	bool has_past_triggers;	     /* there may be some in other CNOs */

@@ -24,10 +24,8 @@ static bool wait_is_over(void *arg)
 /* The waiter gives the EVD up. */
 static void wait_leave_locked(struct core_evd *evd)
 {
-	struct core_wait wait = {.wake = &evd->wake, .is_asleep = &evd->is_asleep};
-
 	evd->has_waiter = false;
-	core_wait_settle_locked(&wait);
+	core_wait_settle_locked(&evd->waker);
 	core_evd_idle_locked(evd);
 }
 
@@ -47,8 +45,7 @@ static DAT_RETURN wait_block_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us
 {
 	struct core_wait wait = {.ia = evd->ia,
 				 .lock = &evd->cell->lock,
-				 .wake = &evd->wake,
-				 .is_asleep = &evd->is_asleep,
+				 .waker = &evd->waker,
 				 .is_over = wait_is_over,
 				 .cancelled = wait_cancelled,
 				 .arg = evd};

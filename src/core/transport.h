@@ -22,6 +22,7 @@
 #include "core/ep.h"
 #include "core/ia.h"
 #include "core/mem.h"
+#include "core/waker.h"
 
 /* What the two ends tell each other in the set-up, beside the private data. */
 struct transport_conn_param {
@@ -74,6 +75,16 @@ struct transport_ops {
 	 * something arrived meanwhile and progress() should be called again. No core lock held.
 	 */
 	int (*arm)(struct core_ia *ia);
+	/*
+	 * Optional, both or neither. For a thread that has armed: a word that a peer rings, so that
+	 * it can wake this thread itself. sleep_begin sets sleep->bell and ->seen, its value before
+	 * the last look, or leaves the bell NULL: sleep elsewhere. The thread then sleeps while the
+	 * bell has that value, and other threads of ours that have something for it ring, too
+	 * (waker.h). sleep_end comes in any case where there is a bell, and does what has arrived.
+	 * No core lock held.
+	 */
+	void (*sleep_begin)(struct core_ia *ia, struct core_sleep *sleep);
+	void (*sleep_end)(struct core_ia *ia, struct core_sleep *sleep);
 
 	/* --- memory --- */
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/ia.h"
 #include "core/transport.h"
@@ -20,12 +21,28 @@ static uint64_t wait_now_ns(void)
 }
 
 /*
- * The type too, and first: glibc (2.36) cancels a thread of the asynchronous type although it has
- * switched cancellation off, when the signal was sent before that and arrives after.
+ * From the asynchronous type to the deferred one. glibc (2.36) cancels by a signal that may arrive
+ * after the type was changed, and obeys it in any system call that is a cancellation point, even
+ * while cancellation is off. Such a call waits for a signal that is under way before it returns: so
+ * one is made here, where a cancellation may still happen.
  */
+static void defer_cancellation(void)
+{
+	int saved = errno;
+	ssize_t size;
+	char byte;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
+	size = read(-1, &byte, 1);
+	(void)size; /* there is no such descriptor */
+	errno = saved;
+}
+
 void core_wait_cancel_off(struct core_wait_cancel *old)
 {
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old->type);
+	if (old->type == PTHREAD_CANCEL_ASYNCHRONOUS)
+		defer_cancellation();
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old->state);
 }
 
@@ -46,24 +63,125 @@ void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us)
 	wait->is_expired = false;
 }
 
+static uint64_t wait_end_ns(const struct core_wait *wait)
+{
+	return wait->has_deadline ? wait->deadline_ns : WAIT_FOR_EVER_NS;
+}
+
+/* --- on the semaphore --- */
+
 /* Sleeps until woken, interrupted or out of time: 0 or errno. Lock not held. */
-static int wait_sleep(struct core_wait *wait)
+static int wait_on_sem(struct core_wait *wait)
 {
 	/* always with a limit: one system call for both kinds, and one that sanitizers let us leave
 	 * by cancellation */
-	uint64_t end_ns = wait->has_deadline ? wait->deadline_ns : WAIT_FOR_EVER_NS;
+	uint64_t end_ns = wait_end_ns(wait);
 	struct timespec until = {(time_t)(end_ns / 1000000000u), (long)(end_ns % 1000000000u)};
-	int old_type;
 	int rc;
 
-	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old_type);
 	pthread_cleanup_push(wait->cancelled, wait->arg);
 	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-	rc = sem_clockwait(wait->wake, CLOCK_MONOTONIC, &until) ? errno : 0;
+	rc = sem_clockwait(&wait->waker->sem, CLOCK_MONOTONIC, &until) ? errno : 0;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_cleanup_pop(0);
-	pthread_setcanceltype(old_type, NULL);
 	return rc;
+}
+
+/* --- on a bell of the transport --- */
+
+static void wait_begin(struct core_wait *wait)
+{
+	const struct core_ia *ia = wait->ia;
+
+	wait->sleep.bell = NULL;
+	wait->sleep.has_slept = false;
+	if (ia->ops->sleep_begin)
+		ia->ops->sleep_begin(wait->ia, &wait->sleep);
+}
+
+/* Lock not held, and nobody rings any more: the waiter is awake. */
+static void wait_end(struct core_wait *wait)
+{
+	if (wait->sleep.bell)
+		wait->ia->ops->sleep_end(wait->ia, &wait->sleep);
+	wait->sleep.bell = NULL;
+}
+
+static void wait_cancelled_on_bell(void *arg)
+{
+	struct core_wait *wait = arg;
+
+	core_lock_acquire(wait->lock);
+	wait->waker->is_asleep = false;
+	core_lock_release(wait->lock);
+	wait_end(wait);
+	wait->cancelled(wait->arg);
+}
+
+/* The sanitizer's runtime must not be left by a cancellation that is not deferred. */
+#if defined(__SANITIZE_THREAD__)
+#define IN_SLICES 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define IN_SLICES 1
+#endif
+#endif
+
+#ifdef IN_SLICES
+#define SLICE_NS 10000000u
+
+/* A slice that ends without news looks like news, and the caller comes again. */
+static int bell_wait_cancellable(struct core_sleep *sleep, uint64_t end_ns)
+{
+	uint64_t slice_ns = wait_now_ns() + SLICE_NS;
+	int rc;
+
+	pthread_testcancel();
+	rc = core_bell_wait(sleep->bell, sleep->seen, end_ns < slice_ns ? end_ns : slice_ns);
+	return rc == ETIMEDOUT && slice_ns < end_ns ? 0 : rc;
+}
+#else
+static int bell_wait_cancellable(struct core_sleep *sleep, uint64_t end_ns)
+{
+	int rc;
+
+	/* as the C library does it where it waits itself: nothing but the system call in between */
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	rc = core_bell_wait(sleep->bell, sleep->seen, end_ns);
+	defer_cancellation();
+	return rc;
+}
+#endif
+
+static int wait_on_bell(struct core_wait *wait)
+{
+	uint64_t end_ns = wait_end_ns(wait);
+	int rc;
+
+	pthread_cleanup_push(wait_cancelled_on_bell, wait);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	rc = bell_wait_cancellable(&wait->sleep, end_ns);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cleanup_pop(0);
+	return rc;
+}
+
+/* --- the loop --- */
+
+static void wait_sleep_locked(struct core_wait *wait)
+{
+	struct core_waker *waker = wait->waker;
+	int rc;
+
+	waker->is_asleep = true;
+	waker->bell = wait->sleep.bell;
+	wait->sleep.has_slept = waker->bell;
+	core_lock_release(wait->lock);
+	rc = waker->bell ? wait_on_bell(wait) : wait_on_sem(wait);
+	core_lock_acquire(wait->lock);
+	waker->is_asleep = false;
+	wait->is_interrupted = rc == EINTR;
+	wait->is_expired = rc == ETIMEDOUT && wait->has_deadline;
 }
 
 /* One round of polling; true when the waiter may go to sleep. Lock not held. */
@@ -81,25 +199,23 @@ static bool wait_poll(struct core_wait *wait)
 static void wait_step_locked(struct core_wait *wait)
 {
 	bool may_sleep;
-	int rc;
 
 	core_lock_release(wait->lock);
 	may_sleep = wait_poll(wait);
+	if (may_sleep)
+		wait_begin(wait);
 	core_lock_acquire(wait->lock);
-	if (wait->is_over(wait->arg))
-		return;
-	if (wait->has_deadline && wait_now_ns() >= wait->deadline_ns) {
-		wait->is_expired = true;
-		return;
+	if (!wait->is_over(wait->arg)) {
+		if (wait->has_deadline && wait_now_ns() >= wait->deadline_ns)
+			wait->is_expired = true;
+		else if (may_sleep)
+			wait_sleep_locked(wait);
 	}
-	if (!may_sleep)
+	if (!wait->sleep.bell)
 		return;
-	*wait->is_asleep = true;
 	core_lock_release(wait->lock);
-	rc = wait_sleep(wait);
+	wait_end(wait);
 	core_lock_acquire(wait->lock);
-	wait->is_interrupted = rc == EINTR;
-	wait->is_expired = rc == ETIMEDOUT && wait->has_deadline;
 }
 
 void core_wait_locked(struct core_wait *wait)
@@ -108,10 +224,9 @@ void core_wait_locked(struct core_wait *wait)
 		wait_step_locked(wait);
 }
 
-void core_wait_settle_locked(struct core_wait *wait)
+void core_wait_settle_locked(struct core_waker *waker)
 {
-	if (!*wait->is_asleep)
-		while (!sem_trywait(wait->wake))
-			;
-	*wait->is_asleep = false;
+	while (!sem_trywait(&waker->sem))
+		;
+	waker->is_asleep = false;
 }

@@ -2,19 +2,19 @@
 /*
  * Waiting for something that another thread brings about under a lock: what dat_evd_wait and
  * dat_cno_wait have in common. The waiter first drives the transport itself for a short while, then
- * lets the transport's own thread watch (arm) and sleeps on a semaphore, which a signal handler
- * ends and which is a cancellation point. Cancellation must be off everywhere else in the call.
+ * lets the transport's own thread watch (arm) and sleeps (waker.h), which a signal handler ends and
+ * which is a cancellation point. Cancellation must be off everywhere else in the call.
  */
 #ifndef CORE_WAIT_H
 #define CORE_WAIT_H
 
-#include <semaphore.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <dat/udat.h>
 
 #include "core/lock.h"
+#include "core/waker.h"
 
 struct core_ia;
 
@@ -22,8 +22,7 @@ struct core_wait {
 	/* set by the caller before core_wait_start */
 	struct core_ia *ia; /* must not vanish meanwhile */
 	struct core_lock *lock;
-	sem_t *wake;
-	bool *is_asleep; /* guarded by the lock; whoever wakes clears it and posts the semaphore */
+	struct core_waker *waker;
 	bool (*is_over)(void *arg);   /* asked with the lock held */
 	void (*cancelled)(void *arg); /* the thread is being cancelled; lock not held */
 	void *arg;
@@ -31,6 +30,7 @@ struct core_wait {
 	bool has_deadline;
 	uint64_t deadline_ns;
 	uint64_t spin_end_ns;
+	struct core_sleep sleep;
 	/* results */
 	bool is_interrupted;
 	bool is_expired;
@@ -49,6 +49,6 @@ void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us);
 /* Returns with the lock held (as it was called) when is_over, interrupted or expired. */
 void core_wait_locked(struct core_wait *wait);
 /* Takes back a wake-up that came too late. Lock held. */
-void core_wait_settle_locked(struct core_wait *wait);
+void core_wait_settle_locked(struct core_waker *waker);
 
 #endif

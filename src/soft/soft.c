@@ -122,6 +122,17 @@ static int soft_arm(struct core_ia *ia)
 	return shm_engine_arm(adapter_of(ia)->shm);
 }
 
+static void soft_sleep_begin(struct core_ia *ia, struct core_sleep *sleep)
+{
+	shm_sleep_begin(adapter_of(ia)->shm, sleep);
+}
+
+static void soft_sleep_end(struct core_ia *ia, struct core_sleep *sleep)
+{
+	(void)ia;
+	shm_sleep_end(sleep);
+}
+
 /* --- memory --- */
 
 static int soft_pz_create(struct core_ia *ia, struct core_pz *pz)
@@ -254,6 +265,8 @@ static const struct transport_ops soft_ops = {
 	.ia_close = soft_ia_close,
 	.progress = soft_progress,
 	.arm = soft_arm,
+	.sleep_begin = soft_sleep_begin,
+	.sleep_end = soft_sleep_end,
 
 	.pz_create = soft_pz_create,
 	.pz_destroy = soft_pz_destroy,

@@ -106,8 +106,9 @@ struct shm_inbound {
 struct shm_conn {
 	struct shm_engine *engine;
 	_Atomic uint32_t refs;
-	_Atomic uint32_t state; /* written with the endpoint locked, where it has one */
-	_Atomic bool has_ep;	/* release after ep_ref is set */
+	_Atomic uint32_t state;	  /* written with the endpoint locked, where it has one */
+	_Atomic bool has_ep;	  /* release after ep_ref is set */
+	_Atomic bool has_sleeper; /* a thread of ours sleeps on our bell */
 	uint64_t id;
 	int fd;
 	uint8_t self; /* enum shm_index: our side of the segment */
@@ -316,6 +317,9 @@ void shm_conn_drain(struct shm_conn *conn, struct core_ep *ep);
 void shm_conn_flush(struct shm_conn *conn, bool is_lazy);
 /* Goes to sleep: false when there is something to do first. EP locked. */
 bool shm_conn_arm(struct shm_conn *conn);
+/* Arms it, with passes before as long as there is news. False: there still is; others come first.
+ */
+bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep);
 void shm_conn_disarm(struct shm_conn *conn);
 void shm_conn_note(struct shm_conn *conn);
 

@@ -36,7 +36,7 @@ enum shm_counter {
 	SHM_COUNT_SEND_INLINE, /* Sends of one entry */
 	SHM_COUNT_SEND_PULL,   /* Sends that the receiver fetches */
 	SHM_COUNT_SEND_PIECES, /* Sends of several entries */
-	SHM_COUNT_WAKE,	       /* packets that woke a peer */
+	SHM_COUNT_WAKE,	       /* times that a peer was woken */
 	SHM_COUNT_END,
 };
 
@@ -77,6 +77,7 @@ struct shm_engine {
 	_Atomic bool has_more;	      /* a pass ended for its budget, not for lack of work */
 	_Atomic uint64_t deadline_ns; /* earliest deadline of any connection; UINT64_MAX: none */
 	_Atomic uint64_t polls;	      /* calls of progress by threads of the consumer */
+	_Atomic uint64_t armed_last;  /* number of the connection that was armed last; a hint */
 	_Atomic bool is_left;	      /* the last of them has armed everything and sleeps */
 	_Atomic uint32_t active_count;
 	_Atomic uint32_t given_count; /* memory files that peers were given and whose key lives */
@@ -158,6 +159,11 @@ bool shm_wait_untouched(struct shm_conn *conn, bool (*touched)(const struct shm_
 
 /* service.c */
 void *shm_service_run(void *engine);
+
+/* sleep.c: the transport's slots, and waking such a sleeper of the peer: was there one? */
+void shm_sleep_begin(struct shm_engine *engine, struct core_sleep *sleep);
+void shm_sleep_end(struct core_sleep *sleep);
+bool shm_sleep_wake(struct shm_conn *conn);
 
 /* listen.c */
 int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,

@@ -7,13 +7,15 @@
  * number in `armed`, passes a full fence, and looks at the other side's words once more. A side
  * that publishes stores its words, passes a full fence, and looks at `armed`. So at least one of
  * them sees the other, and no wake-up is lost. One packet per number is enough, because the reader
- * of the packet changes the number before it looks.
+ * of the packet changes the number before it looks. Where a thread of the consumer sleeps on the
+ * bell, ringing takes the place of the packet (sleep.c).
  */
 #include "soft/shm/conn.h"
 
 #include <errno.h>
 
 #define DRAIN_PASSES 256u
+#define PASSES_MOST 16u /* over one connection in a row */
 #define WAKE_AGAIN_NS 10000000u
 #define SHM_UNTOLD 8u	    /* messages done that wait to be told at most */
 #define SHM_LAG 0x40000000u /* entries done that the word does not tell, at most */
@@ -69,7 +71,8 @@ static void wake_peer(struct shm_conn *conn)
 		conn->is_wake_owed = false;
 		return;
 	}
-	conn->is_wake_owed = shm_conn_send_word(conn, SHM_WIRE_WAKE, 0) < 0;
+	conn->is_wake_owed =
+		!shm_sleep_wake(conn) && shm_conn_send_word(conn, SHM_WIRE_WAKE, 0) < 0;
 	if (conn->is_wake_owed) {
 		/* the kernel lacks memory, or the socket is full of packets that wake nobody; if
 		 * the peer is gone, its end of the socket tells */
@@ -263,7 +266,23 @@ bool shm_conn_arm(struct shm_conn *conn)
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
 		atomic_fetch_sub(&conn->engine->disarmed, 1);
 	shm_engine_deactivate(conn->engine, conn);
+	/* relaxed: a hint */
+	atomic_store_explicit(&conn->engine->armed_last, conn->id, memory_order_relaxed);
 	return true;
+}
+
+bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep)
+{
+	unsigned i;
+
+	for (i = 0; i < PASSES_MOST; i++) {
+		if (shm_conn_state(conn) != SHM_ESTABLISHED || shm_conn_arm(conn))
+			return true;
+		shm_conn_pass(conn, ep);
+	}
+	/* others get their turn first */
+	atomic_store_explicit(&conn->engine->has_more, true, memory_order_relaxed);
+	return false;
 }
 
 void shm_conn_disarm(struct shm_conn *conn)

@@ -294,8 +294,8 @@ static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
 	/* the whole range, so that a refused request changes no byte (DTO-94) */
 	rc = own_key(conn, ep, write->key, SOFT_RIGHT_REMOTE_WRITE, write->address, write->length);
 	if (!rc)
-		rc = soft_copy_safe(NULL, (void *)(uintptr_t)(write->address + write->offset), payload,
-				    entry->payload);
+		rc = soft_copy_safe(NULL, (void *)(uintptr_t)(write->address + write->offset),
+				    payload, entry->payload);
 	own_key_end(conn);
 	if (rc < 0)
 		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_ACCESS);

@@ -69,6 +69,10 @@ struct shm_side {
 	alignas(SHM_LINE) _Atomic uint32_t armed;
 	/* not 0: the other side may not touch this side's memory any more */
 	_Atomic uint32_t revoked;
+	/* a thread of this side sleeps on `bell`, or is about to; a hint. The other side may ring
+	 * instead of sending that packet */
+	_Atomic uint32_t sleeps;
+	_Atomic uint32_t bell; /* futex; one more each time that it is rung */
 
 	/* the key of the other side's memory that this side is copying from or to, else 0 */
 	alignas(SHM_LINE) _Atomic uint32_t announce;

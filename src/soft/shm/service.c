@@ -15,7 +15,6 @@
 
 #define EVENTS 64
 #define PACKETS_MOST 16u   /* of one connection in a row */
-#define PASSES_MOST 16u	   /* over one connection in a row */
 #define DRIVEN_NS 2000000u /* how long polls count */
 #define NS_PER_MS 1000000u
 #define FDS_ROOM 253u /* the most that a packet can bring: the kernel shall drop none itself */
@@ -192,19 +191,10 @@ static bool is_driven(struct service *service)
  */
 static void answer_wake(struct service *service, struct shm_conn *conn, struct core_ep *ep)
 {
-	unsigned i;
-
 	shm_conn_disarm(conn);
 	shm_conn_pass(conn, ep);
-	if (is_driven(service))
-		return;
-	for (i = 0; i < PASSES_MOST; i++) {
-		if (shm_conn_state(conn) != SHM_ESTABLISHED || shm_conn_arm(conn))
-			return;
-		shm_conn_pass(conn, ep);
-	}
-	/* others get their turn first */
-	atomic_store_explicit(&conn->engine->has_more, true, memory_order_relaxed);
+	if (!is_driven(service))
+		shm_conn_settle(conn, ep);
 }
 
 static void established_packet(struct service *service, struct shm_conn *conn, struct core_ep *ep,

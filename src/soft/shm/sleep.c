@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A thread of the consumer that sleeps on the bell of a connection, so that the peer wakes it
+ * itself: one change of threads instead of two. It is the connection that was armed last, the one
+ * that news are most likely to come from; for all others the service thread wakes, as it does for a
+ * second sleeper.
+ *
+ * No wake-up is lost: the peer takes ringing for enough only if the kernel says that it has woken a
+ * thread, and else sends its packet. So a thread that has slept, whatever ended that, answers for
+ * the connection as the reader of a packet does. (Whether the bell has changed says nothing: it may
+ * have been rung before the sleep, and the thread woken in it.)
+ */
+#include "soft/shm/conn.h"
+
+void shm_sleep_begin(struct shm_engine *engine, struct core_sleep *sleep)
+{
+	/* relaxed: a hint */
+	uint64_t id = atomic_load_explicit(&engine->armed_last, memory_order_relaxed);
+	enum shm_slot_kind kind;
+	struct shm_conn *conn;
+
+	if (!id)
+		return;
+	conn = shm_engine_find(engine, id, &kind);
+	if (!conn)
+		return;
+	if (atomic_exchange(&conn->has_sleeper, true)) {
+		shm_conn_put(conn);
+		return;
+	}
+	sleep->transport = conn;
+	sleep->seen = atomic_load(&conn->mine->bell);
+	sleep->bell = &conn->mine->bell;
+	/* full fence: the peer publishes, then looks at this; we store this, then look at what it
+	 * has published */
+	atomic_store_explicit(&conn->mine->sleeps, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_has_news(conn))
+		return;
+	/* its packet is under way, or it was there before */
+	shm_sleep_end(sleep);
+	sleep->bell = NULL;
+}
+
+/* As the service thread answers a packet. */
+static void answer(struct shm_conn *conn)
+{
+	struct core_ep *ep = shm_conn_enter(conn);
+
+	if (!ep)
+		return;
+	if (shm_conn_state(conn) == SHM_ESTABLISHED) {
+		shm_conn_disarm(conn);
+		shm_conn_pass(conn, ep);
+		if (!shm_conn_settle(conn, ep))
+			shm_engine_kick(conn->engine);
+	}
+	core_ep_leave(ep);
+}
+
+void shm_sleep_end(struct core_sleep *sleep)
+{
+	struct shm_conn *conn = sleep->transport;
+
+	atomic_store_explicit(&conn->mine->sleeps, 0, memory_order_relaxed);
+	if (sleep->has_slept)
+		answer(conn);
+	atomic_store(&conn->has_sleeper, false);
+	shm_conn_put(conn);
+}
+
+bool shm_sleep_wake(struct shm_conn *conn)
+{
+	/* relaxed: behind the fence of wake_peer */
+	return atomic_load_explicit(&conn->theirs->sleeps, memory_order_relaxed) &&
+	       core_bell_wake(&conn->theirs->bell);
+}
