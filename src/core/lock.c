@@ -11,7 +11,8 @@
 #include "core/cancel.h"
 
 #define STREAK 64u	/* before a lock is a thread's own for the first time */
-#define LOSSES_MOST 20u /* then it stays a mutex for good */
+#define LOSSES_MOST 20u /* doublings of that at most */
+#define SOON_MS 10u	/* a loss so soon after the last one counts */
 #define SPINS 100u
 #define NO_BARRIER_NS 20000000
 
@@ -45,6 +46,7 @@ void core_lock_init(struct core_lock *lock)
 	atomic_init(&lock->inside, 0);
 	lock->is_entered = false;
 	lock->losses = 0;
+	lock->lost_ms = 0;
 	lock->streak = 0;
 	lock->last = 0;
 }
@@ -72,6 +74,20 @@ static void barrier_everywhere(void)
 	clock_nanosleep(CLOCK_MONOTONIC, 0, &long_enough, NULL);
 }
 
+static void count_loss(struct core_lock *lock)
+{
+	struct timespec now;
+	uint32_t now_ms;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	now_ms = (uint32_t)now.tv_sec * 1000u + (uint32_t)now.tv_nsec / 1000000u;
+	if (now_ms - lock->lost_ms > SOON_MS)
+		lock->losses /= 2;
+	else if (lock->losses < LOSSES_MOST)
+		lock->losses++;
+	lock->lost_ms = now_ms;
+}
+
 /* Mutex held: the owner is out, and stays out, when it returns. */
 static void take_away(struct core_lock *lock)
 {
@@ -90,8 +106,7 @@ static void take_away(struct core_lock *lock)
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 	}
 	core_cancel_restore(state);
-	if (lock->losses < LOSSES_MOST)
-		lock->losses++;
+	count_loss(lock);
 }
 
 /* Mutex held: makes the lock ours. */
@@ -112,14 +127,12 @@ static void count(struct core_lock *lock, uintptr_t self)
 		lock->streak = 0;
 		return;
 	}
-	if (++lock->streak < STREAK << lock->losses || lock->losses >= LOSSES_MOST)
+	if (++lock->streak < STREAK << lock->losses)
 		return;
 	lock->streak = 0;
 	pthread_once(&membarrier_once, membarrier_ask);
 	if (atomic_load_explicit(&has_membarrier, memory_order_relaxed))
 		atomic_store_explicit(&lock->owner, self, memory_order_relaxed);
-	else
-		lock->losses = LOSSES_MOST;
 }
 
 void core_lock_acquire_shared(struct core_lock *lock)

@@ -17,8 +17,9 @@
  * thread's own: it then enters and leaves by plain stores to `inside`. Another thread first takes
  * the mutex, then takes the ownership away, and has the kernel run a memory barrier on every other
  * thread of the process (membarrier): after that either the owner sees that it owns the lock no
- * more, or its being inside is seen and waited for. Each time a lock is taken away it takes twice
- * as long until it is somebody's own again, so one that threads really share stays a mutex.
+ * more, or its being inside is seen and waited for. Each time a lock is taken away soon
+ * after the last time, it takes twice as long until it is somebody's own again, so one that threads
+ * really share stays a mutex; one that was left alone for a while becomes somebody's own sooner.
  */
 #ifndef CORE_LOCK_H
 #define CORE_LOCK_H
@@ -47,7 +48,8 @@ struct core_lock {
 	_Atomic uint32_t inside; /* written by the owner alone: it is inside, or finds out that it
 				  * is the owner no more */
 	bool is_entered;	 /* how the lock is held now: by `inside`; who holds it writes it */
-	uint8_t losses;		 /* times it was taken away; guarded by the mutex, as are: */
+	uint8_t losses;		 /* times it was soon taken away; guarded by the mutex, as are: */
+	uint32_t lost_ms;	 /* when it was taken away last, */
 	uint32_t streak;	 /* times in a row that the same thread took the mutex, */
 	uintptr_t last;		 /* and which */
 	pthread_mutex_t mutex;

@@ -110,27 +110,66 @@ static void lock__other_thread__takes_it_away(void **state)
 	assert_false(guarded->lock.is_entered);
 }
 
+/* The time at which locks are lost. */
+static _Atomic unsigned int loss_ms = 100000;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	if (clock != CLOCK_MONOTONIC_COARSE)
+		return __real_clock_gettime(clock, now);
+	now->tv_sec = loss_ms / 1000;
+	now->tv_nsec = loss_ms % 1000 * 1000000L;
+	return 0;
+}
+
+static void lose(struct guarded *guarded)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, change_once, guarded), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 /* The longer it is fought for, the longer it stays a mutex. */
 static void lock__taken_away_often__stays_a_mutex(void **state)
 {
 	struct guarded *guarded = *state;
-	pthread_t thread;
 	unsigned int round;
 
 	if (!CORE_LOCK_IS_OWNED)
 		skip();
+	guarded->lock.lost_ms = loss_ms;
 	for (round = 0; round < 4; round++) {
 		become_owner(guarded);
 		if (!atomic_load(&guarded->lock.owner))
 			break;
-		assert_int_equal(pthread_create(&thread, NULL, change_once, guarded), 0);
-		assert_int_equal(pthread_join(thread, NULL), 0);
+		lose(guarded);
 	}
 	if (round == 0)
 		skip(); /* a kernel or a sandbox without membarrier */
 	assert_int_equal(round, 4);
 	become_owner(guarded); /* 64 << 4 are more than these */
 	assert_true(atomic_load(&guarded->lock.owner) == 0);
+}
+
+/* One that is lost now and then does not stay a mutex for good. */
+static void lock__taken_away_rarely__becomes_owned_again(void **state)
+{
+	struct guarded *guarded = *state;
+
+	if (!CORE_LOCK_IS_OWNED)
+		skip();
+	become_owner(guarded);
+	if (!atomic_load(&guarded->lock.owner))
+		skip(); /* a kernel or a sandbox without membarrier */
+	for (unsigned int round = 0; round < 40; round++) {
+		loss_ms += 1000;
+		lose(guarded);
+		become_owner(guarded);
+		assert_true(atomic_load(&guarded->lock.owner) != 0);
+	}
 }
 
 /* Bursts, so that the ownership comes and goes at any point of the others. */
@@ -332,6 +371,7 @@ int main(void)
 		TEST(lock__one_thread__becomes_its_own),
 		TEST(lock__other_thread__takes_it_away),
 		TEST(lock__taken_away_often__stays_a_mutex),
+		TEST(lock__taken_away_rarely__becomes_owned_again),
 		TEST(lock__many_threads__nothing_lost),
 		TEST(lock__taken_from_a_busy_owner__nothing_lost),
 		TEST(wait__owner_waits_for_another_thread__is_woken),
