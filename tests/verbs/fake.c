@@ -10,6 +10,7 @@
 
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 struct ibv_context fake_context;
+void (*fake_other_ops)(struct ibv_context_ops *ops);
 static struct ibv_device fake_device;
 static bool is_iwarp;
 static int live;
@@ -234,6 +235,8 @@ struct ibv_context *fake_open(void)
 		fake_context.ops.post_send = ops_post_send;
 		fake_context.ops.post_recv = ops_post_recv;
 		fake_context.ops.post_srq_recv = ops_post_srq_recv;
+		if (fake_other_ops)
+			fake_other_ops(&fake_context.ops);
 	}
 	return &fake_context;
 }
