@@ -98,9 +98,9 @@ void core_evd_post_locked(struct core_evd *evd, DAT_EVENT *event);
 /* The same, but a full queue is just reported. */
 bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event);
 
-/* The completion of a Receive, of that SRQ if it has one. */
-void core_evd_post_recv(struct core_evd *evd, DAT_EVENT *event, bool is_notifying,
-			struct core_ref srq);
+/* The completion of a transfer; `srq`: of a Receive of that SRQ. */
+void core_evd_post_dto(struct core_evd *evd, const DAT_DTO_COMPLETION_EVENT_DATA *data,
+		       bool is_notifying, struct core_ref srq);
 
 /*
  * dat_evd_wait's and dat_evd_dequeue's common part: takes the first event. Locked, not empty. The

@@ -58,15 +58,11 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 }
 
 /* The connection fails here; what was not posted is flushed by the core. */
-static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *batch)
+static bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = NULL;
-	int rc;
+	int rc = ibv_post_send(conn->qp, wr, &bad);
 
-	if (!batch->count)
-		return true;
-	rc = ibv_post_send(conn->qp, batch->wr, &bad);
-	batch->count = 0;
 	if (!rc)
 		return true;
 	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
@@ -74,6 +70,14 @@ static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *
 	conn->sq_seen = conn->sq_posted;
 	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 	return false;
+}
+
+static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *batch)
+{
+	if (!batch->count)
+		return true;
+	batch->count = 0;
+	return send_now(conn, ep, batch->wr);
 }
 
 static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req *req,
@@ -136,15 +140,20 @@ static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)
 	       !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG);
 }
 
+/* Does the request ask the device for a completion? */
+static bool is_signalled_now(const struct vrb_conn *conn, const struct core_req *req)
+{
+	return req->op == CORE_OP_RDMA_READ || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
+	       !conn->signalled || conn->sq_posted - conn->sq_done >= conn->sq_size / 2;
+}
+
 /* False: a local segment is no longer good. */
 static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
 			struct batch *batch)
 {
 	bool is_read = req->op == CORE_OP_RDMA_READ;
 	bool has_proof = needs_proof(conn, req);
-	bool is_signalled = is_read || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
-			    !conn->signalled ||
-			    conn->sq_posted - conn->sq_done >= conn->sq_size / 2;
+	bool is_signalled = is_signalled_now(conn, req);
 	struct ibv_send_wr *wr = batch_add(batch);
 
 	if (!vrb_segments(ep->ia, req->iov, req->segments, is_read, wr->sg_list)) {
@@ -244,6 +253,37 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 	reap_slots(conn, ep); /* binds: their slots may be posted again at once */
 	if (conn->state == VRB_ESTABLISHED && conn->is_graceful && ep->req.head == ep->req.tail)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+/*
+ * The way of nearly every request: nothing waits before it, and there is room. It goes down alone,
+ * without a batch to be built.
+ */
+void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	struct ibv_sge sge[VRB_SEGMENTS_MAX];
+	struct ibv_send_wr wr;
+	bool is_signalled;
+
+	if (conn->state != VRB_ESTABLISHED || conn->post_next != req->sequence ||
+	    req->op == CORE_OP_BIND || conn->adapter->is_iwarp || !has_room(conn, req) ||
+	    !vrb_segments(ep->ia, req->iov, req->segments, req->op == CORE_OP_RDMA_READ, sge)) {
+		vrb_post_send(conn, ep);
+		return;
+	}
+	is_signalled = is_signalled_now(conn, req);
+	wr.wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, req->sequence);
+	wr.next = NULL;
+	wr.sg_list = sge;
+	wr.num_sge = (int)req->segments;
+	wr.send_flags = device_flags(conn, req, is_signalled);
+	wr.imm_data = 0;
+	set_opcode(conn, req, &wr);
+	conn->post_next++;
+	conn->sq_posted++;
+	conn->signalled += is_signalled;
+	shadow_set(req, is_signalled, conn->sq_posted);
+	(void)send_now(conn, ep, &wr);
 }
 
 static void post_marker(struct vrb_conn *conn, struct core_ep *ep)
@@ -437,7 +477,8 @@ static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		return;
 	if (!conn->signalled && conn->reap_next != conn->post_next && !conn->is_binding)
 		post_marker(conn, ep);
-	vrb_post_send(conn, ep);
+	if (conn->post_next != ep->req.tail || conn->is_graceful)
+		vrb_post_send(conn, ep);
 }
 
 /* The device flushes the queue pair, and nobody has asked for it. */

@@ -63,6 +63,8 @@ struct vrb_slot {
 	uint32_t generation;	 /* counts the uses */
 	uint32_t next_free;	 /* index + 1; 0: none */
 	struct vrb_peer *object; /* NULL while free */
+	/* the endpoint of the connection, for whoever takes completions; read without the lock */
+	struct core_handle *_Atomic ep_cell;
 };
 
 struct vrb_limits {
@@ -103,11 +105,11 @@ struct vrb_adapter {
 	_Atomic uint32_t troubles;    /* device events that other instances have read: bits */
 	_Atomic uint64_t deadline_ns; /* no connection has an earlier one */
 
-	pthread_mutex_t lock;  /* guards what follows; a leaf */
-	pthread_cond_t reaped; /* reapers fell to 0 */
-	uint32_t reapers;      /* threads that destroy attempts which librdmacm holds on to */
-	struct vrb_slot *slots;
-	uint32_t slot_count;
+	pthread_mutex_t lock;	/* guards what follows; a leaf */
+	pthread_cond_t reaped;	/* reapers fell to 0 */
+	uint32_t reapers;	/* threads that destroy attempts which librdmacm holds on to */
+	struct vrb_slot *slots; /* never moved, for it is read without the lock */
+	uint32_t slot_count;	/* those that were used */
 	uint32_t slot_free;
 	struct vrb_conn *first;			  /* all connections */
 	struct vrb_conn *by_qpn[VRB_QPN_BUCKETS]; /* those of endpoints with an SRQ */
@@ -270,6 +272,7 @@ static inline struct vrb_conn *vrb_conn_of(const struct core_ep *ep)
 	return ((const struct vrb_ep *)ep->transport)->conn;
 }
 
+int vrb_slots_create(struct vrb_adapter *adapter);
 int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t *key_out);
 void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key);
 
@@ -277,7 +280,8 @@ void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key);
 int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vrb_conn **conn_out);
 void vrb_conn_get(struct vrb_conn *conn);
 void vrb_conn_put(struct vrb_conn *conn);
-struct vrb_conn *vrb_conn_find(struct vrb_adapter *adapter, uint32_t key);
+/* The endpoint, locked, whose connection has that key; NULL: none has. */
+struct core_ep *vrb_key_enter(struct vrb_adapter *adapter, uint32_t key);
 /* The endpoint, locked, if the connection still is its connection. */
 struct core_ep *vrb_conn_enter(struct vrb_conn *conn);
 /* Ties it to the endpoint, which takes the caller's reference over; EP locked. */
@@ -316,6 +320,8 @@ bool vrb_conn_is_broken(const struct vrb_conn *conn);
 /* --- data (post.c); EP locked --- */
 
 void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep);
+/* The request that was queued last. */
+void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req);
 void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 /* What was kept until the connection stands. */
