@@ -418,8 +418,7 @@ void core_evd_unborrow(struct core_ia *ia)
 
 /* --- events in --- */
 
-/* A notifying event was queued. */
-static void evd_notify_locked(struct core_evd *evd)
+void core_evd_notify_locked(struct core_evd *evd)
 {
 	if (!evd->has_waiter) {
 		if (evd->is_enabled && evd->cno)
@@ -440,7 +439,7 @@ static void evd_put_locked(struct core_evd *evd, DAT_EVENT *event, bool is_notif
 	slot->event = *event;
 	slot->srq = no_srq;
 	if (is_notifying)
-		evd_notify_locked(evd);
+		core_evd_notify_locked(evd);
 }
 
 bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event)
@@ -461,8 +460,7 @@ void core_evd_post_locked(struct core_evd *evd, DAT_EVENT *event)
 		evd_put_locked(evd, event, true);
 }
 
-/* There is no room for an event. Locked; unlocks. */
-static void evd_overflow(struct core_evd *evd, struct core_ref srq)
+void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
 {
 	struct core_ia *ia = evd->ia;
 	struct core_handle *cell = evd->cell;
@@ -476,32 +474,11 @@ static void evd_overflow(struct core_evd *evd, struct core_ref srq)
 		core_ia_async_event(ia, DAT_ASYNC_ERROR_EVD_OVERFLOW, cell, DAT_EVD_OVERFLOW_ERROR);
 }
 
-void core_evd_post_dto(struct core_evd *evd, const DAT_DTO_COMPLETION_EVENT_DATA *data,
-		       bool is_notifying, struct core_ref srq)
-{
-	struct core_handle *cell = evd->cell;
-	struct core_event *slot;
-
-	core_lock_acquire(&cell->lock);
-	if (core_evd_count_locked(evd) >= evd->capacity) {
-		evd_overflow(evd, srq);
-		return;
-	}
-	slot = &evd->ring[evd->tail++ & (evd->size - 1)];
-	slot->event.event_number = DAT_DTO_COMPLETION_EVENT;
-	slot->event.evd_handle = cell;
-	slot->event.event_data.dto_completion_event_data = *data;
-	slot->srq = srq;
-	if (is_notifying && (evd->has_waiter || evd->cno))
-		evd_notify_locked(evd);
-	core_lock_release(&cell->lock);
-}
-
 void core_evd_post(struct core_evd *evd, DAT_EVENT *event, bool is_notifying)
 {
 	core_lock_acquire(&evd->cell->lock);
 	if (core_evd_count_locked(evd) >= evd->capacity) {
-		evd_overflow(evd, no_srq);
+		core_evd_overflow_locked(evd, no_srq);
 		return;
 	}
 	evd_put_locked(evd, event, is_notifying);
@@ -566,7 +543,7 @@ void core_evd_idle_locked(struct core_evd *evd)
 		pthread_cond_signal(&evd->gone);
 }
 
-bool core_evd_drive_locked(struct core_evd *evd)
+CORE_INLINE bool evd_drive_locked(struct core_evd *evd)
 {
 	struct core_ia *ia = evd->ia;
 
@@ -576,6 +553,11 @@ bool core_evd_drive_locked(struct core_evd *evd)
 	core_lock_acquire(&evd->cell->lock);
 	core_evd_idle_locked(evd);
 	return !evd->is_dying;
+}
+
+bool core_evd_drive_locked(struct core_evd *evd)
+{
+	return evd_drive_locked(evd);
 }
 
 DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
@@ -592,7 +574,7 @@ DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 		ret = core_bad_arg(2);
 	else if (evd->has_waiter)
 		ret = core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
-	else if (!core_evd_count_locked(evd) && !core_evd_drive_locked(evd))
+	else if (!core_evd_count_locked(evd) && !evd_drive_locked(evd))
 		ret = core_bad_handle(DAT_NO_SUBTYPE);
 	else if (evd->has_waiter) /* it came while we drove the transport */
 		ret = core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);

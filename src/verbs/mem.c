@@ -13,14 +13,7 @@
 #include "core/pz.h"
 #include "verbs/verbs.h"
 
-#define SEGMENT_MAX 0x7fffffffu
 #define REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
-
-/* core_lmr.local_keys */
-enum {
-	KEY_SOURCE,
-	KEY_SINK,
-};
 
 /* core_lmr.transport */
 struct vrb_lmr {
@@ -103,8 +96,8 @@ int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 		goto fail;
 	lmr->transport = region;
 	lmr->rkey = region->mr->rkey;
-	core_mem_set_local_key(lmr, KEY_SOURCE, region->mr->lkey);
-	core_mem_set_local_key(lmr, KEY_SINK, region->sink->lkey);
+	core_mem_set_local_key(lmr, VRB_KEY_SOURCE, region->mr->lkey);
+	core_mem_set_local_key(lmr, VRB_KEY_SINK, region->sink->lkey);
 	return 0;
 fail:
 	rc = failed();
@@ -131,18 +124,8 @@ bool vrb_segments(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count
 {
 	bool is_good = true;
 
-	for (uint32_t i = 0; i < count; i++) {
-		sge[i].addr = iov[i].virtual_address;
-		/* a Receive may be larger than any message: devices count in 31 bits */
-		sge[i].length = iov[i].segment_length < SEGMENT_MAX
-					? (uint32_t)iov[i].segment_length
-					: SEGMENT_MAX;
-		sge[i].lkey = 0;
-		/* that the segment is inside was checked when it was posted, and stays */
-		if (!core_mem_local_key(&ia->mem, iov[i].lmr_context,
-					is_sink ? KEY_SINK : KEY_SOURCE, &sge[i].lkey))
-			is_good = false;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		is_good &= vrb_segment(ia, &iov[i], is_sink, &sge[i]);
 	return is_good;
 }
 

@@ -262,12 +262,14 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
 {
 	struct ibv_sge sge[VRB_SEGMENTS_MAX];
+	bool is_read = req->op == CORE_OP_RDMA_READ;
 	struct ibv_send_wr wr;
 	bool is_signalled;
 
 	if (conn->state != VRB_ESTABLISHED || conn->post_next != req->sequence ||
 	    req->op == CORE_OP_BIND || conn->adapter->is_iwarp || !has_room(conn, req) ||
-	    !vrb_segments(ep->ia, req->iov, req->segments, req->op == CORE_OP_RDMA_READ, sge)) {
+	    !(req->segments == 1 ? vrb_segment(ep->ia, req->iov, is_read, sge)
+				 : vrb_segments(ep->ia, req->iov, req->segments, is_read, sge))) {
 		vrb_post_send(conn, ep);
 		return;
 	}
@@ -564,6 +566,11 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 {
 	bool is_recv = wc->wr_id >> 62 == VRB_WORK_RECV;
 
+	if (conn->state == VRB_ESTABLISHED && wc->wr_id >> 62 == VRB_WORK_REQUEST &&
+	    wc->status == IBV_WC_SUCCESS) { /* the usual case of what follows */
+		send_done(conn, ep, wc);
+		return;
+	}
 	if (is_recv && !ep->srq)
 		conn->recv_out--;
 	/* the first message overtook the confirmation: CR-ACCEPT-24 */

@@ -28,6 +28,7 @@
 #include "verbs/wire.h"
 
 #define VRB_SEGMENTS_MAX 32u /* of one operation: scatter lists are on the stack */
+#define VRB_SEGMENT_MAX 0x7fffffffu
 #define VRB_NS_PER_MS UINT64_C(1000000)
 #define VRB_NEVER UINT64_MAX
 #define VRB_QPN_BUCKETS 1024u
@@ -147,7 +148,27 @@ int vrb_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR addre
 void vrb_rmr_key_activate(struct core_ia *ia, void *key);
 bool vrb_rmr_key_revoke(struct core_ia *ia, void *key);
 void vrb_rmr_key_destroy(struct core_ia *ia, void *key);
-/* Fills the scatter list; false: a segment is no longer good. */
+/* core_lmr.local_keys */
+enum vrb_local_key {
+	VRB_KEY_SOURCE,
+	VRB_KEY_SINK, /* of the data of RDMA Reads */
+};
+
+/* Fills an entry of a scatter list; false: the segment is no longer good. */
+CORE_INLINE bool vrb_segment(struct core_ia *ia, const DAT_LMR_TRIPLET *segment, bool is_sink,
+			     struct ibv_sge *sge)
+{
+	enum vrb_local_key key = is_sink ? VRB_KEY_SINK : VRB_KEY_SOURCE;
+
+	sge->addr = segment->virtual_address;
+	/* a Receive may be larger than any message: devices count in 31 bits */
+	sge->length = segment->segment_length < VRB_SEGMENT_MAX ? (uint32_t)segment->segment_length
+								: VRB_SEGMENT_MAX;
+	sge->lkey = 0;
+	/* that it is inside was checked when it was posted, and stays */
+	return core_mem_local_key(&ia->mem, segment->lmr_context, key, &sge->lkey);
+}
+/* The same for several. */
 bool vrb_segments(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count, bool is_sink,
 		  struct ibv_sge *sge);
 
