@@ -226,6 +226,8 @@ struct vrb_conn {
 	bool is_listed;
 	struct vrb_conn *qpn_next;
 	bool has_qpn;
+	bool is_told;	  /* the consumer knows of the request, */
+	bool is_answered; /* and has accepted or rejected it */
 
 	/* the endpoint's lock; before there is one, the service thread's */
 	enum vrb_state state;
@@ -379,6 +381,8 @@ int vrb_listen(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual, void
 void vrb_unlisten(struct core_ia *ia, void *listener);
 int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
 		DAT_TIMEOUT timeout_us, const struct transport_conn_param *param);
+/* From now on the request keeps its identifier; before it is answered. */
+void vrb_answered(struct vrb_conn *conn);
 int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param);
 void vrb_reject(void *request, enum transport_reject why);
 
