@@ -215,6 +215,9 @@ static void conn_drop_qp(struct vrb_conn *conn)
 	if (rc)
 		core_log(CORE_LOG_ERROR, "queue pair: not freed: error %d", rc);
 	conn->qp = NULL;
+	if (conn->scratch_mr && ibv_dereg_mr(conn->scratch_mr))
+		core_log(CORE_LOG_ERROR, "memory region: not freed: %m");
+	conn->scratch_mr = NULL;
 	vrb_cq_release(conn->adapter, conn->cq, conn->cq_entries);
 }
 
@@ -367,6 +370,15 @@ static void qp_fill_caps(const struct vrb_adapter *adapter, const struct core_ep
 		cap->max_send_wr = adapter->limits.max_wr;
 }
 
+static bool scratch_create(struct vrb_conn *conn, const struct core_ep *ep)
+{
+	if (conn->adapter->is_siw)
+		conn->scratch_mr =
+			ibv_reg_mr(ep->pz->transport, &conn->scratch, sizeof(conn->scratch),
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	return conn->scratch_mr || !conn->adapter->is_siw;
+}
+
 int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 {
 	struct vrb_adapter *adapter = conn->adapter;
@@ -397,9 +409,12 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 	init.recv_cq = conn->cq->cq;
 	conn->sq_size = init.cap.max_send_wr;
 	errno = 0;
-	conn->qp = ibv_create_qp(ep->pz->transport, &init);
+	conn->qp = scratch_create(conn, ep) ? ibv_create_qp(ep->pz->transport, &init) : NULL;
 	if (!conn->qp) {
 		rc = errno ? -errno : -ENOMEM;
+		if (conn->scratch_mr)
+			(void)ibv_dereg_mr(conn->scratch_mr);
+		conn->scratch_mr = NULL;
 		vrb_cq_release(adapter, conn->cq, entries);
 		return rc == -EINVAL ? -ENOMEM : rc;
 	}

@@ -119,7 +119,11 @@ static void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
 	wr->wr.rdma.rkey = req->remote.rmr_context;
 }
 
-/* A read of nothing behind a Write: iWARP answers no Write, but that read (COMPAT-41). */
+/*
+ * A read of nothing behind a Write: iWARP answers no Write, but that read (COMPAT-41). siw breaks
+ * the connection when a read of nothing has to wait for what it is sending: there it is the first
+ * byte that was written, which siw lets be read whatever the privileges are (docs/verbs.md).
+ */
 static void add_proof(struct vrb_conn *conn, const struct core_req *req, struct batch *batch)
 {
 	const struct ibv_send_wr *write = &batch->wr[batch->count - 1];
@@ -129,9 +133,15 @@ static void add_proof(struct vrb_conn *conn, const struct core_req *req, struct 
 	wr->opcode = IBV_WR_RDMA_READ;
 	wr->send_flags = IBV_SEND_SIGNALED;
 	wr->wr.rdma = write->wr.rdma;
+	wr->num_sge = 1;
+	if (conn->scratch_mr) {
+		wr->sg_list[0] = (struct ibv_sge){.addr = (uintptr_t)&conn->scratch,
+						  .length = sizeof(conn->scratch),
+						  .lkey = conn->scratch_mr->lkey};
+		return;
+	}
 	wr->sg_list[0] = write->sg_list[0];
 	wr->sg_list[0].length = 0;
-	wr->num_sge = 1;
 }
 
 static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)

@@ -90,6 +90,7 @@ struct vrb_adapter {
 	struct ibv_comp_channel *completions;
 	struct vrb_limits limits;
 	bool is_iwarp;
+	bool is_siw; /* the software one */
 	int epoll_fd;
 	int kick_fd;
 	pthread_t thread;
@@ -235,6 +236,8 @@ struct vrb_conn {
 	_Atomic bool is_gone;	  /* the asking side has given up (VRB_ASKED) */
 	DAT_EVENT_NUMBER failure; /* of a set-up: told at the deadline; 0: none */
 	struct ibv_qp *qp;
+	uint8_t scratch; /* siw: what the proof of a Write reads goes here (post.c) */
+	struct ibv_mr *scratch_mr;
 	bool is_receiving; /* the queue pair takes Receives */
 	struct vrb_cq *cq;
 	uint32_t cq_entries;
