@@ -8,13 +8,14 @@
 #   make check     the whole test suite
 #   make check-rdma  the suite on software RDMA devices, in a virtual machine
 #   make bench     OpenDAT against UCX, libfabric and the machine's limits; a soak of connections
+#   make bench-rdma  OpenDAT against perftest on software RDMA devices, in a virtual machine
 #   make coverage  which lines of the core and the software RNIC the suite reaches (HTML)
 #   make install   install under PREFIX (default /usr/local; DESTDIR is honoured)
 BUILD   ?= build
 PREFIX  ?= /usr/local
 export BUILD PREFIX
 
-.PHONY: all demo check check-rdma bench install format coverage clean
+.PHONY: all demo check check-rdma bench bench-rdma install format coverage clean
 all:
 	@scripts/install-deps build
 	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true --prefix=$(PREFIX) -Dtests=false
@@ -38,6 +39,11 @@ bench:
 	@scripts/install-deps bench
 	@NINJA_QUIET=1 scripts/build $(BUILD)-release --buildtype=release -Db_lto=true -Dtests=false
 	@scripts/bench $(BUILD)-release
+
+bench-rdma:
+	@scripts/install-deps bench
+	@NINJA_QUIET=1 scripts/build $(BUILD)-release --buildtype=release -Db_lto=true -Dtests=false
+	@bench/compare-rdma $(BUILD)-release
 
 install: all
 	meson install -C $(BUILD)-release

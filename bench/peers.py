@@ -14,6 +14,7 @@ import subprocess
 import time
 
 LIMIT_S = 300
+HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Failed(Exception):
@@ -159,11 +160,20 @@ class Machine:
 
     def instructions(self, path, count):
         """Instructions of one operation of bench/paths, and the share of looks that found nothing."""
-        env = {"LD_LIBRARY_PATH": self.library_path}
+        return self.counted(["bench/paths", path], {"LD_LIBRARY_PATH": self.library_path}, count)
+
+    def verbs_instructions(self, way, test, count):
+        """The same of bench/verbs/verbs_cost."""
+        env = {"LD_LIBRARY_PATH": f"{self.folder}/bench/verbs:{self.library_path}",
+               "DAT_OVERRIDE": f"{HERE}/verbs/dat.conf"}
+        return self.counted(["bench/verbs/verbs_cost", way, test], env, count)
+
+    def counted(self, program, env, count):
+        """What a program of this folder takes that is told how many operations to make."""
         totals = []
         for number in (count, 2 * count):
             command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-                       f"{self.folder}/bench/paths", path, str(number)]
+                       f"{self.folder}/{program[0]}", *program[1:], str(number)]
             text = self.output(command, env)
             found = re.search(r"Collected\s*:\s*(\d+)", text)
             empty = re.search(r'"empty_looks": (\d+)', text)

@@ -2,7 +2,8 @@
 /*
  * Posting data transfers. Each call checks its parameters (local bounds, zone and privileges
  * included), then the state, then the room in the queue, and only then takes a slot; what it
- * refuses leaves no trace. In the disconnected state an accepted post is flushed at once.
+ * refuses leaves no trace. In the disconnected state an accepted post is flushed at once. The steps
+ * are compiled into each call, where most of what distinguishes the calls is constant.
  */
 #include <string.h>
 
@@ -27,7 +28,7 @@ struct dto_post {
 	DAT_VLEN len;		/* out: bytes in the local segments */
 };
 
-static DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dto_post *post)
+CORE_INLINE DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dto_post *post)
 {
 	DAT_COMPLETION_FLAGS all =
 		DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
@@ -41,7 +42,7 @@ static DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dto_pos
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
+CORE_INLINE DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
 {
 	DAT_RETURN ret;
 
@@ -51,9 +52,11 @@ static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
 		return core_bad_arg(3);
 	post->len = 0;
 	for (DAT_COUNT i = 0; i < post->segments; i++) {
-		ret = core_mem_check(&ep->ia->mem, &post->iov[i], ep->pz, post->use);
-		if (ret != DAT_SUCCESS)
-			return ret;
+		if (!core_mem_is_good(&ep->ia->mem, &post->iov[i], ep->pz, post->use)) {
+			ret = core_mem_check(&ep->ia->mem, &post->iov[i], ep->pz, post->use);
+			if (ret != DAT_SUCCESS)
+				return ret;
+		}
 		/* no single segment exceeds an address space, but many together could wrap */
 		if (post->iov[i].segment_length > UINT64_MAX - post->len)
 			return core_bad_arg(3);
@@ -62,7 +65,7 @@ static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN dto_check_lengths(const struct dto_post *post)
+CORE_INLINE DAT_RETURN dto_check_lengths(const struct dto_post *post)
 {
 	if (post->op == CORE_OP_RDMA_READ) {
 		if (post->remote->segment_length > post->len)
@@ -76,7 +79,7 @@ static DAT_RETURN dto_check_lengths(const struct dto_post *post)
 	return DAT_SUCCESS;
 }
 
-static DAT_RETURN dto_check_room(const struct core_ep *ep, const struct dto_post *post)
+CORE_INLINE DAT_RETURN dto_check_room(const struct core_ep *ep, const struct dto_post *post)
 {
 	bool is_read = post->op == CORE_OP_RDMA_READ;
 
@@ -106,21 +109,31 @@ uint32_t core_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from, DA
 	return used;
 }
 
-static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post *post)
+/* The usual segment, one that is used from end to end, is copied here. */
+CORE_INLINE uint32_t dto_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from,
+				       DAT_COUNT count, DAT_VLEN len)
+{
+	if (count != 1 || !len || from->segment_length != len)
+		return core_copy_segments(to, from, count, len);
+	*to = *from;
+	return 1;
+}
+
+CORE_INLINE struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post *post)
 {
 	struct core_req *req = core_req_take(ep, post->op, post->flags);
 
 	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
-	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
+	req->segments = dto_copy_segments(req->iov, post->iov, post->segments, req->len);
 	if (post->remote)
 		req->remote = *post->remote;
 	req->cookie = post->cookie;
 	return req;
 }
 
-static DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
+CORE_INLINE DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
 {
-	enum core_ep_verdict verdict = core_ep_asks(ep, CORE_CALL_POST_REQUEST);
+	enum core_ep_verdict verdict = core_ep_asks_inline(ep, CORE_CALL_POST_REQUEST);
 	struct core_req *req;
 	DAT_RETURN ret;
 
@@ -148,7 +161,7 @@ DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			     DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct core_ep *ep = core_handle_lock_inline(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_RETURN ret;
 
 	if (!ep)
@@ -167,9 +180,9 @@ DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 }
 
 /* RDMA in either direction. */
-static DAT_RETURN dto_post_rdma(DAT_EP_HANDLE ep_handle, struct dto_post *post)
+CORE_INLINE DAT_RETURN dto_post_rdma(DAT_EP_HANDLE ep_handle, struct dto_post *post)
 {
-	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct core_ep *ep = core_handle_lock_inline(ep_handle, DAT_HANDLE_TYPE_EP);
 	bool is_read = post->op == CORE_OP_RDMA_READ;
 	DAT_RETURN ret;
 
@@ -212,7 +225,7 @@ DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
 
 /* --- Receives --- */
 
-static DAT_RETURN recv_check(struct core_ep *ep, struct dto_post *post)
+CORE_INLINE DAT_RETURN recv_check(struct core_ep *ep, struct dto_post *post)
 {
 	if (post->flags & ~DAT_COMPLETION_UNSIGNALLED_FLAG)
 		return core_bad_arg(5);
@@ -221,7 +234,7 @@ static DAT_RETURN recv_check(struct core_ep *ep, struct dto_post *post)
 	return dto_check_segments(ep, post);
 }
 
-static DAT_RETURN recv_post_locked(struct core_ep *ep, struct dto_post *post)
+CORE_INLINE DAT_RETURN recv_post_locked(struct core_ep *ep, struct dto_post *post)
 {
 	struct core_recv_queue *queue = &ep->recv;
 	struct core_wqe *wqe;
@@ -235,12 +248,12 @@ static DAT_RETURN recv_post_locked(struct core_ep *ep, struct dto_post *post)
 	if (!ep->recv_evd || queue->tail - queue->head >= queue->capacity)
 		return core_no_resources(DAT_RESOURCE_TEP);
 	wqe = &queue->slots[queue->tail & queue->mask];
-	wqe->segments = core_copy_segments(wqe->iov, post->iov, post->segments, post->len);
+	wqe->segments = dto_copy_segments(wqe->iov, post->iov, post->segments, post->len);
 	wqe->len = post->len;
 	wqe->cookie = post->cookie;
 	wqe->flags = post->flags;
 	queue->tail++;
-	if (core_ep_asks(ep, CORE_CALL_POST_RECV) == CORE_EP_FLUSH)
+	if (core_ep_asks_inline(ep, CORE_CALL_POST_RECV) == CORE_EP_FLUSH)
 		core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
 	else if (core_ep_watch(ep))
 		ep->ia->ops->post_recv(ep);
@@ -251,7 +264,7 @@ DAT_RETURN core_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			     DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct core_ep *ep = core_handle_lock_inline(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_RETURN ret;
 
 	if (!ep)

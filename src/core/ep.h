@@ -115,10 +115,6 @@ struct core_ep {
 	void *transport; /* the transport's side: set by its ep_create, gone after ep_destroy */
 };
 
-/* Takes the next slot of the request queue, which has room; the caller fills in the rest. Locked.
- */
-struct core_req *core_req_take(struct core_ep *ep, enum core_op op, DAT_COMPLETION_FLAGS flags);
-
 struct core_ep_args {
 	DAT_PZ_HANDLE pz; /* handles may be DAT_HANDLE_NULL */
 	DAT_EVD_HANDLE recv_evd;
@@ -171,6 +167,25 @@ void core_ep_flush(struct core_ep *ep);
 static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_t sequence)
 {
 	return &queue->slots[sequence & queue->mask];
+}
+
+/* Takes the next slot of the request queue, which has room; the caller fills in the rest. Locked.
+ */
+static inline struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
+					     DAT_COMPLETION_FLAGS flags)
+{
+	struct core_req *req = core_req_at(&ep->req, ep->req.tail);
+
+	req->op = op;
+	req->flags = flags;
+	req->segments = 0;
+	req->len = 0;
+	req->binding = NULL;
+	req->sequence = ep->req.tail++;
+	req->transport.word[0] = 0;
+	req->transport.word[1] = 0;
+	req->is_done = false;
+	return req;
 }
 
 #endif

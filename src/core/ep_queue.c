@@ -14,6 +14,8 @@
 #include "core/status.h"
 #include "core/transport.h"
 
+static const struct core_ref no_srq;
+
 /* --- memory --- */
 
 static uint32_t queue_slots(DAT_COUNT capacity)
@@ -129,53 +131,38 @@ DAT_RETURN core_ep_size_queues(struct core_ep *ep, const DAT_EP_ATTR *attr)
 
 /* --- requests --- */
 
-struct core_req *core_req_take(struct core_ep *ep, enum core_op op, DAT_COMPLETION_FLAGS flags)
+static void bind_raise(struct core_ep *ep, const struct core_req *req, bool is_notifying)
 {
-	struct core_req *req = core_req_at(&ep->req, ep->req.tail);
-
-	req->op = op;
-	req->flags = flags;
-	req->segments = 0;
-	req->len = 0;
-	req->binding = NULL;
-	req->sequence = ep->req.tail++;
-	req->transport.word[0] = 0;
-	req->transport.word[1] = 0;
-	req->is_done = false;
-	return req;
-}
-
-static void req_fill_event(const struct core_ep *ep, const struct core_req *req, DAT_EVENT *event)
-{
-	DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
-	DAT_RMR_BIND_COMPLETION_EVENT_DATA *bind = &event->event_data.rmr_completion_event_data;
-
-	memset(event, 0, sizeof(*event));
-	if (req->op == CORE_OP_BIND) {
-		event->event_number = DAT_RMR_BIND_COMPLETION_EVENT;
-		bind->rmr_handle = req->bound_rmr.cell;
-		bind->user_cookie = req->cookie;
-		bind->status = req->status;
-		return;
-	}
-	event->event_number = DAT_DTO_COMPLETION_EVENT;
-	dto->ep_handle = ep->cell;
-	dto->user_cookie = req->cookie;
-	dto->status = req->status;
-	dto->transfered_length = req->done_len;
-}
-
-static void req_raise(struct core_ep *ep, const struct core_req *req)
-{
-	bool is_good = req->status == DAT_DTO_SUCCESS;
+	DAT_RMR_BIND_COMPLETION_EVENT_DATA *bind;
 	DAT_EVENT event;
+
+	memset(&event, 0, sizeof(event));
+	event.event_number = DAT_RMR_BIND_COMPLETION_EVENT;
+	bind = &event.event_data.rmr_completion_event_data;
+	bind->rmr_handle = req->bound_rmr.cell;
+	bind->user_cookie = req->cookie;
+	bind->status = req->status;
+	core_evd_post(ep->request_evd, &event, is_notifying);
+}
+
+CORE_INLINE void req_raise(struct core_ep *ep, const struct core_req *req)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA data = {
+		.ep_handle = ep->cell,
+		.user_cookie = req->cookie,
+		.status = req->status,
+		.transfered_length = req->done_len,
+	};
+	bool is_good = req->status == DAT_DTO_SUCCESS;
+	/* DTO-22: a failure is always a notification */
+	bool is_notifying = !is_good || !(req->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
 
 	if (!ep->request_evd || (is_good && (req->flags & DAT_COMPLETION_SUPPRESS_FLAG)))
 		return;
-	req_fill_event(ep, req, &event);
-	/* DTO-22: a failure is always a notification */
-	core_evd_post(ep->request_evd, &event,
-		      !is_good || !(req->flags & DAT_COMPLETION_UNSIGNALLED_FLAG));
+	if (req->op == CORE_OP_BIND)
+		bind_raise(ep, req, is_notifying);
+	else
+		core_evd_post_dto(ep->request_evd, &data, is_notifying, no_srq);
 }
 
 /* Raises what is done, in posting order. */
@@ -206,6 +193,13 @@ void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_
 	req->is_done = true;
 	req->status = status;
 	req->done_len = len;
+	if (req->sequence == ep->req.head && status == DAT_DTO_SUCCESS && !ep->is_breaking &&
+	    !req->binding) { /* the usual case of what follows */
+		ep->req.head++;
+		req_raise(ep, req);
+		if (ep->req.head == ep->req.tail)
+			return;
+	}
 	req_raise_done(ep);
 }
 
@@ -258,9 +252,10 @@ static bool recv_is_notifying(const struct core_ep *ep, const struct core_wqe *w
 }
 
 /* The Receive leaves the endpoint; an SRQ's entry stays occupied until its event is dequeued. */
-static void recv_raise(struct core_ep *ep, DAT_EVENT *event, bool is_notifying)
+static void recv_raise(struct core_ep *ep, const DAT_DTO_COMPLETION_EVENT_DATA *data,
+		       bool is_notifying)
 {
-	struct core_ref srq = {NULL, 0};
+	struct core_ref srq = no_srq;
 
 	if (!ep->srq) {
 		ep->recv.head++;
@@ -269,7 +264,7 @@ static void recv_raise(struct core_ep *ep, DAT_EVENT *event, bool is_notifying)
 		srq = core_handle_ref(ep->srq->cell);
 	}
 	if (ep->recv_evd)
-		core_evd_post_recv(ep->recv_evd, event, is_notifying, srq);
+		core_evd_post_dto(ep->recv_evd, data, is_notifying, srq);
 	else if (ep->srq)
 		core_srq_return_one(ep->srq);
 }
@@ -279,18 +274,15 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 {
 	const struct core_wqe *wqe =
 		ep->srq ? &ep->srq_taken : &ep->recv.slots[ep->recv.head & ep->recv.mask];
-	DAT_DTO_COMPLETION_EVENT_DATA *data;
-	DAT_EVENT event;
+	const DAT_DTO_COMPLETION_EVENT_DATA data = {
+		.ep_handle = ep->cell,
+		.user_cookie = wqe->cookie,
+		.status = status,
+		.transfered_length = len,
+	};
 
 	assert(core_ep_held(ep));
-	memset(&event, 0, sizeof(event));
-	event.event_number = DAT_DTO_COMPLETION_EVENT;
-	data = &event.event_data.dto_completion_event_data;
-	data->ep_handle = ep->cell;
-	data->user_cookie = wqe->cookie;
-	data->status = status;
-	data->transfered_length = len;
-	recv_raise(ep, &event, recv_is_notifying(ep, wqe, status, is_solicited));
+	recv_raise(ep, &data, recv_is_notifying(ep, wqe, status, is_solicited));
 }
 
 void core_ep_drop_binds(struct core_ep *ep)

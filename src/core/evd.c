@@ -410,23 +410,29 @@ void core_evd_unborrow(struct core_ia *ia)
 
 /* --- events in --- */
 
-static void evd_put_locked(struct core_evd *evd, DAT_EVENT *event, bool is_notifying,
-			   struct core_ref srq)
+void core_evd_notify_locked(struct core_evd *evd)
+{
+	if (!evd->has_waiter) {
+		if (evd->is_enabled && evd->cno)
+			core_cno_trigger(evd->cno, evd); /* EVD-STREAM-21 */
+		return;
+	}
+	if (evd->release || core_evd_count_locked(evd) < (uint32_t)evd->threshold)
+		return;
+	evd->release = CORE_RELEASE_EVENT;
+	/* with the lock held: the waiter may free the EVD at once */
+	core_waker_wake_locked(&evd->waker);
+}
+
+static void evd_put_locked(struct core_evd *evd, DAT_EVENT *event, bool is_notifying)
 {
 	struct core_event *slot = &evd->ring[evd->tail++ & (evd->size - 1)];
 
 	event->evd_handle = evd->cell;
 	slot->event = *event;
-	slot->srq = srq;
-	if (!evd->has_waiter && is_notifying && evd->is_enabled && evd->cno)
-		core_cno_trigger(evd->cno, evd); /* EVD-STREAM-21 */
-	if (!evd->has_waiter || !is_notifying || evd->release)
-		return;
-	if (core_evd_count_locked(evd) < (uint32_t)evd->threshold)
-		return;
-	evd->release = CORE_RELEASE_EVENT;
-	core_waker_wake_locked(
-		&evd->waker); /* with the lock held: the waiter may free the EVD at once */
+	slot->srq = no_srq;
+	if (is_notifying)
+		core_evd_notify_locked(evd);
 }
 
 bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event)
@@ -436,7 +442,7 @@ bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event)
 	core_lock_acquire(&evd->cell->lock);
 	has_room = core_evd_count_locked(evd) < evd->capacity;
 	if (has_room)
-		evd_put_locked(evd, event, true, no_srq);
+		evd_put_locked(evd, event, true);
 	core_lock_release(&evd->cell->lock);
 	return has_room;
 }
@@ -444,27 +450,18 @@ bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event)
 void core_evd_post_locked(struct core_evd *evd, DAT_EVENT *event)
 {
 	if (core_evd_count_locked(evd) < evd->capacity)
-		evd_put_locked(evd, event, true, no_srq);
+		evd_put_locked(evd, event, true);
 }
 
-void core_evd_post_recv(struct core_evd *evd, DAT_EVENT *event, bool is_notifying,
-			struct core_ref srq)
+void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
 {
 	struct core_ia *ia = evd->ia;
 	struct core_handle *cell = evd->cell;
-	bool is_lost = false;
-	bool is_new_loss = false;
+	bool is_new_loss = !evd->is_overflowed;
 
-	core_lock_acquire(&cell->lock);
-	if (core_evd_count_locked(evd) < evd->capacity) {
-		evd_put_locked(evd, event, is_notifying, srq);
-	} else {
-		is_lost = true;
-		is_new_loss = !evd->is_overflowed;
-		evd->is_overflowed = true;
-	}
+	evd->is_overflowed = true;
 	core_lock_release(&cell->lock);
-	if (is_lost)
+	if (srq.cell)
 		core_srq_return(srq);
 	if (is_new_loss && cell != ia->async_ref.cell)
 		core_ia_async_event(ia, DAT_ASYNC_ERROR_EVD_OVERFLOW, cell, DAT_EVD_OVERFLOW_ERROR);
@@ -472,7 +469,13 @@ void core_evd_post_recv(struct core_evd *evd, DAT_EVENT *event, bool is_notifyin
 
 void core_evd_post(struct core_evd *evd, DAT_EVENT *event, bool is_notifying)
 {
-	core_evd_post_recv(evd, event, is_notifying, no_srq);
+	core_lock_acquire(&evd->cell->lock);
+	if (core_evd_count_locked(evd) >= evd->capacity) {
+		core_evd_overflow_locked(evd, no_srq);
+		return;
+	}
+	evd_put_locked(evd, event, is_notifying);
+	core_lock_release(&evd->cell->lock);
 }
 
 DAT_RETURN core_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
@@ -495,7 +498,7 @@ DAT_RETURN core_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 		memset(&copy, 0, sizeof(copy));
 		copy.event_number = DAT_SOFTWARE_EVENT;
 		copy.event_data.software_event_data = event->event_data.software_event_data;
-		evd_put_locked(evd, &copy, true, no_srq);
+		evd_put_locked(evd, &copy, true);
 	}
 	core_handle_unlock(cell);
 	return ret;
@@ -533,7 +536,7 @@ void core_evd_idle_locked(struct core_evd *evd)
 		pthread_cond_signal(&evd->gone);
 }
 
-bool core_evd_drive_locked(struct core_evd *evd)
+CORE_INLINE bool evd_drive_locked(struct core_evd *evd)
 {
 	struct core_ia *ia = evd->ia;
 
@@ -545,9 +548,14 @@ bool core_evd_drive_locked(struct core_evd *evd)
 	return !evd->is_dying;
 }
 
+bool core_evd_drive_locked(struct core_evd *evd)
+{
+	return evd_drive_locked(evd);
+}
+
 DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 {
-	struct core_evd *evd = core_handle_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
+	struct core_evd *evd = core_handle_lock_inline(evd_handle, DAT_HANDLE_TYPE_EVD);
 	struct core_ref srq = no_srq;
 	struct core_handle *cell;
 	DAT_RETURN ret = DAT_SUCCESS;
@@ -559,7 +567,7 @@ DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 		ret = core_bad_arg(2);
 	else if (evd->has_waiter)
 		ret = core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
-	else if (!core_evd_count_locked(evd) && !core_evd_drive_locked(evd))
+	else if (!core_evd_count_locked(evd) && !evd_drive_locked(evd))
 		ret = core_bad_handle(DAT_NO_SUBTYPE);
 	else if (evd->has_waiter) /* it came while we drove the transport */
 		ret = core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);

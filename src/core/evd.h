@@ -96,9 +96,10 @@ void core_evd_post_locked(struct core_evd *evd, DAT_EVENT *event);
 /* The same, but a full queue is just reported. */
 bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event);
 
-/* The completion of a Receive, of that SRQ if it has one. */
-void core_evd_post_recv(struct core_evd *evd, DAT_EVENT *event, bool is_notifying,
-			struct core_ref srq);
+/* A notifying event was queued. */
+void core_evd_notify_locked(struct core_evd *evd);
+/* There is no room for an event. Unlocks. */
+void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq);
 
 /*
  * dat_evd_wait's and dat_evd_dequeue's common part: takes the first event. Locked, not empty. The
@@ -116,6 +117,28 @@ bool core_evd_drive_locked(struct core_evd *evd);
 static inline uint32_t core_evd_count_locked(const struct core_evd *evd)
 {
 	return (uint32_t)(evd->tail - evd->head);
+}
+
+/* The completion of a transfer; `srq`: of a Receive of that SRQ. */
+CORE_INLINE void core_evd_post_dto(struct core_evd *evd, const DAT_DTO_COMPLETION_EVENT_DATA *data,
+				   bool is_notifying, struct core_ref srq)
+{
+	struct core_handle *cell = evd->cell;
+	struct core_event *slot;
+
+	core_lock_acquire(&cell->lock);
+	if (core_evd_count_locked(evd) >= evd->capacity) {
+		core_evd_overflow_locked(evd, srq);
+		return;
+	}
+	slot = &evd->ring[evd->tail++ & (evd->size - 1)];
+	slot->event.event_number = DAT_DTO_COMPLETION_EVENT;
+	slot->event.evd_handle = cell;
+	slot->event.event_data.dto_completion_event_data = *data;
+	slot->srq = srq;
+	if (is_notifying && (evd->has_waiter || evd->cno))
+		core_evd_notify_locked(evd);
+	core_lock_release(&cell->lock);
 }
 
 #endif

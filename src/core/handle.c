@@ -25,11 +25,6 @@
 #define ARENA_QUARANTINE 1024u
 #endif
 
-/*
- * Exported; libdat.so.1 looks it up by name. base is stored last, with release. Protected, because
- * two provider libraries in one process each have their own.
- */
-__attribute__((visibility("protected"))) extern struct opendat_handle_arena opendat_handle_arena;
 struct opendat_handle_arena opendat_handle_arena = {CORE_ARENA_MAGIC, CORE_CELL_SIZE, 0, 0};
 
 /* All guarded by the lock; rank 9. */
@@ -178,14 +173,6 @@ void core_handle_release(struct core_handle *cell)
 	core_lock_release(&arena.lock);
 }
 
-bool core_handle_is_cell(DAT_HANDLE handle)
-{
-	uintptr_t base = __atomic_load_n(&opendat_handle_arena.base, __ATOMIC_ACQUIRE);
-	uintptr_t offset = (uintptr_t)handle - base; /* wraps to a huge value below the range */
-
-	return base && offset < opendat_handle_arena.size && offset % CORE_CELL_SIZE == 0;
-}
-
 /* Locks the cell if it is live with that tag (0: with any). */
 static struct core_handle *handle_lock(DAT_HANDLE handle, uint32_t want)
 {
@@ -207,9 +194,7 @@ static struct core_handle *handle_lock(DAT_HANDLE handle, uint32_t want)
 
 void *core_handle_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 {
-	struct core_handle *cell = handle_lock(handle, CORE_TAG(type));
-
-	return cell ? cell->object : NULL;
+	return core_handle_lock_inline(handle, type);
 }
 
 struct core_handle *core_handle_lock_any(DAT_HANDLE handle, DAT_HANDLE_TYPE *type_out)

@@ -79,8 +79,21 @@ void *core_handle_lock_doomed(struct core_handle *cell);
 /* Gives a dead or never published cell back. Not reissued for the next 1,000 creations. */
 void core_handle_release(struct core_handle *cell);
 
+/*
+ * Exported; libdat.so.1 looks it up by name. base is stored last, with release. Protected, because
+ * two provider libraries in one process each have their own.
+ */
+__attribute__((visibility("protected"))) extern struct opendat_handle_arena opendat_handle_arena;
+
 /* True when the value can be a cell of ours (no access is made to anything else). */
-bool core_handle_is_cell(DAT_HANDLE handle);
+static inline bool core_handle_is_cell(DAT_HANDLE handle)
+{
+	/* acquire: pairs with the release in arena_create, else size is read as 0 */
+	uintptr_t base = __atomic_load_n(&opendat_handle_arena.base, __ATOMIC_ACQUIRE);
+	uintptr_t offset = (uintptr_t)handle - base; /* wraps to a huge value below the range */
+
+	return base && offset < opendat_handle_arena.size && offset % CORE_CELL_SIZE == 0;
+}
 
 /* The live object of that type, its lock held; NULL (no lock held) when there is none. */
 void *core_handle_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type);
@@ -90,6 +103,23 @@ struct core_handle *core_handle_lock_any(DAT_HANDLE handle, DAT_HANDLE_TYPE *typ
 
 /* As core_handle_lock by reference: NULL when the object of that generation is gone. */
 void *core_handle_lock_ref(struct core_ref ref, DAT_HANDLE_TYPE type);
+
+/* core_handle_lock for the data path. */
+static inline void *core_handle_lock_inline(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
+{
+	struct core_handle *cell = (struct core_handle *)handle;
+	const uint32_t want = CORE_TAG(type);
+
+	if (!core_handle_is_cell(handle) ||
+	    atomic_load_explicit(&cell->tag, memory_order_acquire) != want)
+		return NULL;
+	core_lock_acquire(&cell->lock);
+	/* relaxed: the lock orders it */
+	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) == want)
+		return cell->object;
+	core_lock_release(&cell->lock);
+	return NULL;
+}
 
 static inline void core_handle_unlock(struct core_handle *cell)
 {

@@ -68,6 +68,10 @@ void core_lock_acquire_shared(struct core_lock *lock);
  */
 void core_lock_wait(struct core_lock *lock, pthread_cond_t *cond);
 
+/* Compiled into every caller: for what is too long for the compiler's taste and too often called.
+ */
+#define CORE_INLINE static inline __attribute__((always_inline))
+
 /* A number of the calling thread, not 0. */
 static inline uintptr_t core_lock_self(void)
 {
@@ -77,7 +81,7 @@ static inline uintptr_t core_lock_self(void)
 	return (uintptr_t)&core_lock_thread;
 }
 
-static inline void core_lock_acquire(struct core_lock *lock)
+CORE_INLINE void core_lock_acquire(struct core_lock *lock)
 {
 #if CORE_LOCK_IS_OWNED
 	uintptr_t self = core_lock_self();
@@ -97,7 +101,7 @@ static inline void core_lock_acquire(struct core_lock *lock)
 	core_lock_acquire_shared(lock);
 }
 
-static inline void core_lock_release(struct core_lock *lock)
+CORE_INLINE void core_lock_release(struct core_lock *lock)
 {
 	if (lock->is_entered) {
 		lock->is_entered = false;

@@ -14,7 +14,6 @@
 #include "core/pz.h"
 #include "core/status.h"
 
-#define MEM_INDEX_MASK (CORE_MEM_MAX - 1)
 #define MEM_GENERATION_MASK ((1u << (32 - CORE_MEM_INDEX_BITS)) - 1)
 #define MEM_QUARANTINE 1024u /* free slots that wait before the oldest is used again */
 
@@ -35,21 +34,11 @@ void core_mem_fini(struct core_mem *mem)
 	core_lock_destroy(&mem->lock);
 }
 
-static struct core_lmr *mem_slot(struct core_mem *mem, uint32_t index)
-{
-	/* acquire: pairs with the release in mem_grow_locked, else the slot's zeroes are not seen
-	 */
-	struct core_lmr *chunk =
-		atomic_load_explicit(&mem->chunks[index / CORE_MEM_CHUNK], memory_order_acquire);
-
-	return chunk ? &chunk[index % CORE_MEM_CHUNK] : NULL;
-}
-
 static void mem_push_locked(struct core_mem *mem, struct core_lmr *lmr)
 {
 	lmr->next_free = 0;
 	if (mem->free_last)
-		mem_slot(mem, mem->free_last - 1)->next_free = lmr->index + 1;
+		core_mem_slot(mem, mem->free_last - 1)->next_free = lmr->index + 1;
 	else
 		mem->free_first = lmr->index + 1;
 	mem->free_last = lmr->index + 1;
@@ -69,7 +58,7 @@ static bool mem_grow_locked(struct core_mem *mem)
 		return false;
 	if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
 		seed = (uint32_t)(uintptr_t)chunk;
-	/* release: see mem_slot */
+	/* release: see core_mem_slot */
 	atomic_store_explicit(&mem->chunks[mem->slots / CORE_MEM_CHUNK], chunk,
 			      memory_order_release);
 	for (uint32_t i = 0; i < CORE_MEM_CHUNK; i++) {
@@ -89,7 +78,7 @@ struct core_lmr *core_mem_alloc(struct core_mem *mem)
 	if (mem->free_count <= MEM_QUARANTINE)
 		(void)mem_grow_locked(mem);
 	if (mem->free_first) {
-		lmr = mem_slot(mem, mem->free_first - 1);
+		lmr = core_mem_slot(mem, mem->free_first - 1);
 		mem->free_first = lmr->next_free;
 		if (!mem->free_first)
 			mem->free_last = 0;
@@ -140,7 +129,7 @@ void core_mem_free(struct core_mem *mem, struct core_lmr *lmr)
 /* The live region of that key, pinned; NULL if there is none. */
 static struct core_lmr *mem_pin(struct core_mem *mem, uint32_t key)
 {
-	struct core_lmr *lmr = key ? mem_slot(mem, key & MEM_INDEX_MASK) : NULL;
+	struct core_lmr *lmr = key ? core_mem_slot(mem, key) : NULL;
 
 	if (!lmr)
 		return NULL;
@@ -151,72 +140,33 @@ static struct core_lmr *mem_pin(struct core_mem *mem, uint32_t key)
 	return NULL;
 }
 
-/* What a region allows, as core_mem_check sees it. */
-struct mem_extent {
-	DAT_VADDR address;
-	DAT_VLEN length;
-	DAT_MEM_PRIV_FLAGS priv;
-	struct core_pz *pz;
-};
-
-/* Reads a live region without a pin; false: it is not that, or not any more. */
-static bool mem_look(struct core_mem *mem, uint32_t key, struct mem_extent *extent_out)
-{
-	struct core_lmr *lmr = key ? mem_slot(mem, key & MEM_INDEX_MASK) : NULL;
-
-	/* acquire throughout, and the key once more behind the rest: it all belongs to this key */
-	if (!lmr || atomic_load_explicit(&lmr->key, memory_order_acquire) != key)
-		return false;
-	extent_out->address = __atomic_load_n(&lmr->address, __ATOMIC_ACQUIRE);
-	extent_out->length = __atomic_load_n(&lmr->length, __ATOMIC_ACQUIRE);
-	extent_out->priv = __atomic_load_n(&lmr->priv, __ATOMIC_ACQUIRE);
-	extent_out->pz = __atomic_load_n(&lmr->pz, __ATOMIC_ACQUIRE);
-	return atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
-}
-
 void core_mem_describe(struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
 		       DAT_MEM_PRIV_FLAGS priv, struct core_pz *pz)
 {
-	/* release: pairs with mem_look; who sees one of them sees that the old key is gone */
+	/* release: pairs with core_mem_look; who sees one of them sees that the old key is gone */
 	__atomic_store_n(&lmr->address, address, __ATOMIC_RELEASE);
 	__atomic_store_n(&lmr->length, length, __ATOMIC_RELEASE);
 	__atomic_store_n(&lmr->priv, priv, __ATOMIC_RELEASE);
 	__atomic_store_n(&lmr->pz, pz, __ATOMIC_RELEASE);
 }
 
-static bool mem_is_inside(DAT_VADDR address, DAT_VLEN length, const DAT_LMR_TRIPLET *segment)
-{
-	DAT_VLEN offset = segment->virtual_address - address;
-
-	return segment->virtual_address >= address && offset <= length &&
-	       segment->segment_length <= length - offset;
-}
-
-/* LOCAL_WRITE includes local read (LMR-CREATE-39). */
-static bool mem_is_allowed(DAT_MEM_PRIV_FLAGS priv, enum core_mem_use use)
-{
-	if (use == CORE_MEM_SOURCE)
-		return priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
-	return priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
-}
-
 DAT_RETURN core_mem_check(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
 			  const struct core_pz *pz, enum core_mem_use use)
 {
 	bool is_source = use == CORE_MEM_SOURCE;
-	struct mem_extent extent;
+	struct core_mem_extent extent;
 
 	if (!segment->segment_length)
 		return DAT_SUCCESS;
-	if (!mem_look(mem, segment->lmr_context, &extent))
+	if (!core_mem_look(mem, segment->lmr_context, &extent))
 		return core_error(DAT_PRIVILEGES_VIOLATION,
 				  is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
-	if (!mem_is_inside(extent.address, extent.length, segment))
+	if (!core_mem_is_inside(extent.address, extent.length, segment))
 		return core_bad_arg(3);
 	if (pz && extent.pz != pz)
 		return core_error(DAT_PROTECTION_VIOLATION,
 				  is_source ? DAT_PROTECTION_READ : DAT_PROTECTION_WRITE);
-	if (!mem_is_allowed(extent.priv, use))
+	if (!core_mem_is_allowed(extent.priv, use))
 		return core_error(DAT_PRIVILEGES_VIOLATION,
 				  is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
 	return DAT_SUCCESS;
@@ -229,8 +179,8 @@ struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segme
 
 	if (!lmr)
 		return NULL;
-	if (mem_is_inside(lmr->address, lmr->length, segment) && (!pz || lmr->pz == pz) &&
-	    mem_is_allowed(lmr->priv, use))
+	if (core_mem_is_inside(lmr->address, lmr->length, segment) && (!pz || lmr->pz == pz) &&
+	    core_mem_is_allowed(lmr->priv, use))
 		return lmr;
 	core_mem_put(lmr);
 	return NULL;
@@ -240,7 +190,7 @@ struct core_lmr *core_mem_get_registered(struct core_mem *mem, const DAT_LMR_TRI
 {
 	struct core_lmr *lmr = mem_pin(mem, segment->lmr_context);
 
-	if (!lmr || mem_is_inside(lmr->address, lmr->length, segment))
+	if (!lmr || core_mem_is_inside(lmr->address, lmr->length, segment))
 		return lmr;
 	core_mem_put(lmr);
 	return NULL;

@@ -23,6 +23,7 @@ struct core_pz;
 #define CORE_MEM_CHUNK 256u	/* slots that are allocated together */
 #define CORE_MEM_INDEX_BITS 18u /* of a key; the rest is the generation */
 #define CORE_MEM_MAX (1u << CORE_MEM_INDEX_BITS)
+#define CORE_MEM_LOCAL_KEYS 2u
 
 struct core_lmr {
 	_Atomic uint32_t key;  /* the live lmr_context, 0 while the slot is free or going away */
@@ -35,6 +36,7 @@ struct core_lmr {
 	struct core_pz *pz;
 	void *transport; /* the transport's side (soft: its key entry; verbs: the MR) */
 	uint32_t rkey;	 /* the transport's key of the region, what a peer names it by */
+	uint32_t local_keys[CORE_MEM_LOCAL_KEYS]; /* the transport's own, if any, for local use */
 	/* guarded by the LMR handle's lock */
 	struct core_handle *cell;
 	DAT_MEM_TYPE mem_type;
@@ -99,6 +101,89 @@ struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segme
 
 /* The region around a segment, pinned, whatever its privileges and zone; NULL: there is none. */
 struct core_lmr *core_mem_get_registered(struct core_mem *mem, const DAT_LMR_TRIPLET *segment);
+
+/* The slot that a key names, whatever is in it now. */
+static inline struct core_lmr *core_mem_slot(struct core_mem *mem, uint32_t key)
+{
+	uint32_t index = key & (CORE_MEM_MAX - 1);
+	/* acquire: pairs with the release in mem_grow_locked, else the slot's zeroes are not seen
+	 */
+	struct core_lmr *chunk =
+		atomic_load_explicit(&mem->chunks[index / CORE_MEM_CHUNK], memory_order_acquire);
+
+	return chunk ? &chunk[index % CORE_MEM_CHUNK] : NULL;
+}
+
+static inline bool core_mem_is_inside(DAT_VADDR address, DAT_VLEN length,
+				      const DAT_LMR_TRIPLET *segment)
+{
+	DAT_VLEN offset = segment->virtual_address - address;
+
+	return segment->virtual_address >= address && offset <= length &&
+	       segment->segment_length <= length - offset;
+}
+
+/* LOCAL_WRITE includes local read (LMR-CREATE-39). */
+static inline bool core_mem_is_allowed(DAT_MEM_PRIV_FLAGS priv, enum core_mem_use use)
+{
+	if (use == CORE_MEM_SOURCE)
+		return priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	return priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+}
+
+/* What a region allows, as core_mem_check sees it. */
+struct core_mem_extent {
+	DAT_VADDR address;
+	DAT_VLEN length;
+	DAT_MEM_PRIV_FLAGS priv;
+	struct core_pz *pz;
+};
+
+/* Reads a live region without a pin; false: it is not that, or not any more. */
+static inline bool core_mem_look(struct core_mem *mem, uint32_t key,
+				 struct core_mem_extent *extent_out)
+{
+	struct core_lmr *lmr = key ? core_mem_slot(mem, key) : NULL;
+
+	/* acquire throughout, and the key once more behind the rest: it all belongs to this key */
+	if (!lmr || atomic_load_explicit(&lmr->key, memory_order_acquire) != key)
+		return false;
+	extent_out->address = __atomic_load_n(&lmr->address, __ATOMIC_ACQUIRE);
+	extent_out->length = __atomic_load_n(&lmr->length, __ATOMIC_ACQUIRE);
+	extent_out->priv = __atomic_load_n(&lmr->priv, __ATOMIC_ACQUIRE);
+	extent_out->pz = __atomic_load_n(&lmr->pz, __ATOMIC_ACQUIRE);
+	return atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
+}
+
+/* The same for one of its local keys. */
+static inline bool core_mem_local_key(struct core_mem *mem, uint32_t key, uint32_t which,
+				      uint32_t *local_key_out)
+{
+	struct core_lmr *lmr = key ? core_mem_slot(mem, key) : NULL;
+
+	if (!lmr || atomic_load_explicit(&lmr->key, memory_order_acquire) != key)
+		return false;
+	*local_key_out = __atomic_load_n(&lmr->local_keys[which], __ATOMIC_ACQUIRE);
+	return atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
+}
+
+/* Before a region is live. */
+static inline void core_mem_set_local_key(struct core_lmr *lmr, uint32_t which, uint32_t local_key)
+{
+	/* release: as in core_mem_describe */
+	__atomic_store_n(&lmr->local_keys[which], local_key, __ATOMIC_RELEASE);
+}
+
+/* Whether core_mem_check says yes, for the data path; false: ask it why not. */
+static inline bool core_mem_is_good(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
+				    const struct core_pz *pz, enum core_mem_use use)
+{
+	struct core_mem_extent extent;
+
+	return core_mem_look(mem, segment->lmr_context, &extent) &&
+	       core_mem_is_inside(extent.address, extent.length, segment) &&
+	       (!pz || extent.pz == pz) && core_mem_is_allowed(extent.priv, use);
+}
 
 static inline void core_mem_put(struct core_lmr *lmr)
 {

@@ -60,8 +60,6 @@ static inline const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
 	uintptr_t value = (uintptr_t)handle;
 	unsigned int count, i;
 
-	if (value < REGISTRY_SMALL_INTEGERS || value % sizeof(void *) != 0)
-		return NULL;
 	/* Pairs with the release in arena_publish; else an entry is read before it is there. */
 	count = atomic_load_explicit(&registry_handle_space.arena_count, memory_order_acquire);
 	for (i = 0; i < count; i++) {
@@ -76,9 +74,10 @@ static inline const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
 		return registry_handle_first_word(handle);
 	}
 	/* Relaxed: who holds a foreign handle got it after the registration was counted. */
-	if (atomic_load_explicit(&registry_handle_space.foreign_count, memory_order_relaxed) != 0)
-		return registry_handle_first_word(handle);
-	return NULL;
+	if (atomic_load_explicit(&registry_handle_space.foreign_count, memory_order_relaxed) == 0 ||
+	    value < REGISTRY_SMALL_INTEGERS || value % sizeof(void *) != 0)
+		return NULL;
+	return registry_handle_first_word(handle);
 }
 
 /* Is it a cell of one of our libraries? */

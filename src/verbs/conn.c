@@ -13,7 +13,6 @@
 #include "core/pz.h"
 #include "verbs/verbs.h"
 
-#define SLOTS_FIRST 64u
 #define SLOTS_MOST (1u << VRB_KEY_INDEX_BITS)
 #define DRAIN_NS (300 * VRB_NS_PER_MS)
 #define RETRY_COUNT 7
@@ -22,23 +21,11 @@
 
 /* --- the table --- */
 
-static bool slots_grow_locked(struct vrb_adapter *adapter)
+int vrb_slots_create(struct vrb_adapter *adapter)
 {
-	uint32_t count = adapter->slot_count ? adapter->slot_count * 2 : SLOTS_FIRST;
-	struct vrb_slot *slots;
-
-	if (count > SLOTS_MOST)
-		return false;
-	slots = realloc(adapter->slots, count * sizeof(*slots));
-	if (!slots)
-		return false;
-	for (uint32_t i = count; i > adapter->slot_count; i--) {
-		slots[i - 1] = (struct vrb_slot){.next_free = adapter->slot_free};
-		adapter->slot_free = i;
-	}
-	adapter->slots = slots;
-	adapter->slot_count = count;
-	return true;
+	/* zeroes: memory that nobody touches costs nothing */
+	adapter->slots = calloc(SLOTS_MOST, sizeof(*adapter->slots));
+	return adapter->slots ? 0 : -ENOMEM;
 }
 
 int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t *key_out)
@@ -48,10 +35,11 @@ int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t
 	int rc = -ENOMEM;
 
 	pthread_mutex_lock(&adapter->lock);
-	if (adapter->slot_free || slots_grow_locked(adapter)) {
-		index = adapter->slot_free - 1;
+	if (adapter->slot_free || adapter->slot_count < SLOTS_MOST) {
+		index = adapter->slot_free ? adapter->slot_free - 1 : adapter->slot_count++;
 		slot = &adapter->slots[index];
-		adapter->slot_free = slot->next_free;
+		if (adapter->slot_free)
+			adapter->slot_free = slot->next_free;
 		slot->object = object;
 		slot->generation = (slot->generation + 1) & VRB_KEY_GENERATION_MASK;
 		*key_out = slot->generation << VRB_KEY_INDEX_BITS | index;
@@ -65,25 +53,41 @@ void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key)
 {
 	uint32_t index = key & (SLOTS_MOST - 1);
 
+	atomic_store_explicit(&adapter->slots[index].ep_cell, NULL, memory_order_relaxed);
 	adapter->slots[index].object = NULL;
 	adapter->slots[index].next_free = adapter->slot_free;
 	adapter->slot_free = index + 1;
 }
 
-struct vrb_conn *vrb_conn_find(struct vrb_adapter *adapter, uint32_t key)
+/* Locked; the table has it by that key. */
+static void slot_tie_locked(struct vrb_adapter *adapter, uint32_t key, struct core_handle *cell)
 {
-	uint32_t index = key & (SLOTS_MOST - 1);
-	struct vrb_conn *conn = NULL;
+	/* relaxed: whoever follows it looks at the endpoint with its lock held */
+	atomic_store_explicit(&adapter->slots[key & (SLOTS_MOST - 1)].ep_cell, cell,
+			      memory_order_relaxed);
+}
 
-	pthread_mutex_lock(&adapter->lock);
-	if (index < adapter->slot_count &&
-	    adapter->slots[index].generation == key >> VRB_KEY_INDEX_BITS &&
-	    adapter->slots[index].object && adapter->slots[index].object->kind == VRB_KIND_CONN)
-		conn = (struct vrb_conn *)adapter->slots[index].object;
-	if (conn)
-		vrb_conn_get(conn);
-	pthread_mutex_unlock(&adapter->lock);
-	return conn;
+/*
+ * A cell is never unmapped, so it does no harm if it is another endpoint's by now: with its lock
+ * held the endpoint's own connection has the last word, and cannot go away.
+ */
+struct core_ep *vrb_key_enter(struct vrb_adapter *adapter, uint32_t key)
+{
+	struct core_handle *cell = atomic_load_explicit(
+		&adapter->slots[key & (SLOTS_MOST - 1)].ep_cell, memory_order_relaxed);
+	const struct vrb_conn *conn;
+	struct core_ep *ep;
+
+	if (!cell)
+		return NULL;
+	ep = core_handle_lock_inline(cell, DAT_HANDLE_TYPE_EP);
+	if (!ep)
+		return NULL;
+	conn = vrb_conn_of(ep);
+	if (conn && conn->key == key && conn->adapter == adapter)
+		return ep;
+	core_ep_leave(ep);
+	return NULL;
 }
 
 /* --- life --- */
@@ -184,6 +188,7 @@ void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep)
 	pthread_mutex_lock(&adapter->lock);
 	conn->has_ep = true;
 	conn->ep = core_handle_ref(ep->cell);
+	slot_tie_locked(adapter, conn->key, ep->cell);
 	pthread_mutex_unlock(&adapter->lock);
 }
 
@@ -194,6 +199,8 @@ void vrb_conn_detach(struct vrb_conn *conn, struct core_ep *ep)
 	((struct vrb_ep *)ep->transport)->conn = NULL;
 	pthread_mutex_lock(&adapter->lock);
 	conn->has_ep = false;
+	if (conn->is_listed)
+		slot_tie_locked(adapter, conn->key, NULL);
 	pthread_mutex_unlock(&adapter->lock);
 }
 
@@ -208,6 +215,9 @@ static void conn_drop_qp(struct vrb_conn *conn)
 	if (rc)
 		core_log(CORE_LOG_ERROR, "queue pair: not freed: error %d", rc);
 	conn->qp = NULL;
+	if (conn->scratch_mr && ibv_dereg_mr(conn->scratch_mr))
+		core_log(CORE_LOG_ERROR, "memory region: not freed: %m");
+	conn->scratch_mr = NULL;
 	vrb_cq_release(conn->adapter, conn->cq, conn->cq_entries);
 }
 
@@ -360,6 +370,15 @@ static void qp_fill_caps(const struct vrb_adapter *adapter, const struct core_ep
 		cap->max_send_wr = adapter->limits.max_wr;
 }
 
+static bool scratch_create(struct vrb_conn *conn, const struct core_ep *ep)
+{
+	if (conn->adapter->is_siw)
+		conn->scratch_mr =
+			ibv_reg_mr(ep->pz->transport, &conn->scratch, sizeof(conn->scratch),
+				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	return conn->scratch_mr || !conn->adapter->is_siw;
+}
+
 int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 {
 	struct vrb_adapter *adapter = conn->adapter;
@@ -390,9 +409,12 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 	init.recv_cq = conn->cq->cq;
 	conn->sq_size = init.cap.max_send_wr;
 	errno = 0;
-	conn->qp = ibv_create_qp(ep->pz->transport, &init);
+	conn->qp = scratch_create(conn, ep) ? ibv_create_qp(ep->pz->transport, &init) : NULL;
 	if (!conn->qp) {
 		rc = errno ? -errno : -ENOMEM;
+		if (conn->scratch_mr)
+			(void)ibv_dereg_mr(conn->scratch_mr);
+		conn->scratch_mr = NULL;
 		vrb_cq_release(adapter, conn->cq, entries);
 		return rc == -EINVAL ? -ENOMEM : rc;
 	}
@@ -417,6 +439,7 @@ int vrb_qp_renew(struct vrb_conn *conn, struct core_ep *ep)
 	pthread_mutex_lock(&adapter->lock);
 	vrb_slot_free_locked(adapter, conn->key);
 	conn->key = key;
+	slot_tie_locked(adapter, key, ep->cell);
 	pthread_mutex_unlock(&adapter->lock);
 	conn_drop_qp(conn);
 	conn->is_receiving = false;

@@ -150,6 +150,20 @@ static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const
 		vrb_conn_put(conn);
 }
 
+/* Those of one endpoint, which is locked, and unlocked here; how many they are. */
+static int completions(struct core_ep *ep, uint32_t key, const struct ibv_wc *wc, int count)
+{
+	struct vrb_conn *conn = vrb_conn_of(ep);
+	int i;
+
+	for (i = 0; i < count && work_key(&wc[i]) == key; i++)
+		vrb_completion(conn, ep, &wc[i]);
+	if (conn->state == VRB_CLOSING)
+		vrb_conn_try_finish(conn, ep, false);
+	core_ep_leave(ep);
+	return i;
+}
+
 /* Hands the entries on; those of one connection in a row under one lock. */
 static void cq_dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
 {
@@ -157,25 +171,18 @@ static void cq_dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, in
 
 	while (i < count) {
 		uint32_t key = work_key(&wc[i]);
-		struct vrb_conn *conn = vrb_conn_find(adapter, key);
-		struct core_ep *ep = conn ? vrb_conn_enter(conn) : NULL;
+		struct core_ep *ep = vrb_key_enter(adapter, key);
 		struct core_ref srq;
 
-		if (!conn && vrb_srq_is_key(adapter, key, &srq)) {
-			srq_dispatch(adapter, srq, &wc[i++]);
-			continue;
-		}
-
-		/* without one: what is left of a queue pair that is gone, or going */
-		for (; i < count && work_key(&wc[i]) == key; i++)
-			if (ep)
-				vrb_completion(conn, ep, &wc[i]);
 		if (ep) {
-			vrb_conn_try_finish(conn, ep, false);
-			core_ep_leave(ep);
+			i += completions(ep, key, &wc[i], count - i);
+		} else if (vrb_srq_is_key(adapter, key, &srq)) {
+			srq_dispatch(adapter, srq, &wc[i++]);
+		} else {
+			/* what is left of a queue pair that is gone, or going */
+			while (i < count && work_key(&wc[i]) == key)
+				i++;
 		}
-		if (conn)
-			vrb_conn_put(conn);
 	}
 }
 

@@ -23,6 +23,8 @@
 #define ANSWER_ROOM_IB 196u
 #define ROOM_IWARP 255u
 
+#define VENDOR_SIW 0x626d74u /* what siw calls itself */
+
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf, but before no other */
 static struct vrb_adapter *list_first;
 static bool is_heir; /* a child whose parent had an adapter open at the fork */
@@ -384,6 +386,7 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	if (ibv_query_device_ex(adapter->context, NULL, &device) ||
 	    ibv_query_port(adapter->context, adapter->anchor->port_num, &port))
 		return -ENODEV;
+	adapter->is_siw = adapter->is_iwarp && device.orig_attr.vendor_id == VENDOR_SIW;
 	fill_limits(adapter, &device.orig_attr);
 	fill_transfers(adapter, &port);
 	fill_counts(ia, &device.orig_attr);

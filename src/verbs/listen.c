@@ -205,8 +205,16 @@ static void refuse(struct vrb_conn *conn, enum vrb_reason reason)
 	vrb_conn_destroy(conn);
 }
 
+void vrb_answered(struct vrb_conn *conn)
+{
+	pthread_mutex_lock(&conn->adapter->lock);
+	conn->is_answered = true;
+	pthread_mutex_unlock(&conn->adapter->lock);
+}
+
 void vrb_reject(void *request, enum transport_reject why)
 {
+	vrb_answered(request);
 	refuse(request,
 	       why == TRANSPORT_REJECT_CONSUMER ? VRB_REASON_CONSUMER : VRB_REASON_PROVIDER);
 }
@@ -300,6 +308,50 @@ static unsigned take_request(struct vrb_listener *listener, struct vrb_conn *con
 	return 0;
 }
 
+/* Does the first still wait for its answer, and ask for the same as the second? */
+static bool is_same_request(const struct vrb_conn *a, const struct vrb_conn *b)
+{
+	union core_sockaddr from_a, from_b;
+
+	if (!a->is_told || a->is_answered || !a->is_ours || a->request.nonce != b->request.nonce ||
+	    a->request.qual != b->request.qual)
+		return false;
+	copy_address(&from_a, a->id);
+	copy_address(&from_b, b->id);
+	return is_same_host(&from_a, &from_b);
+}
+
+/*
+ * The asking side starts anew when its connection manager has lost patience, and the consumer here
+ * may not have answered yet: then the request that it was told goes on with the new identifier, and
+ * it hears of no second one. True: done, and `conn` is gone.
+ */
+static bool take_over(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	struct vrb_conn *first;
+
+	pthread_mutex_lock(&adapter->lock);
+	for (first = adapter->first; first; first = first->next)
+		if (is_same_request(first, conn))
+			break;
+	if (first) {
+		struct rdma_cm_id *id = first->id;
+
+		first->id = conn->id;
+		first->id->context = first;
+		atomic_store(&first->is_gone, false);
+		conn->id = id;
+		conn->id->context = conn;
+	}
+	pthread_mutex_unlock(&adapter->lock);
+	if (!first)
+		return false;
+	core_log(CORE_LOG_CONN, "connection %u: asked for again", first->key);
+	vrb_conn_destroy(conn);
+	return true;
+}
+
 void vrb_listener_event(struct vrb_listener *listener, const struct vrb_cm_event *event,
 			struct vrb_conn *conn)
 {
@@ -309,7 +361,10 @@ void vrb_listener_event(struct vrb_listener *listener, const struct vrb_cm_event
 	conn->id = event->id;
 	copy_address(&request.remote_address, conn->id);
 	reason = take_request(listener, conn, event, &request.remote_address);
+	if (!reason && conn->is_ours && take_over(conn))
+		return;
 	if (!reason) {
+		conn->is_told = true;
 		request.remote_port = conn->request.port;
 		request.conn_qual = conn->request.qual;
 		request.param.read_in = conn->peer_read_in;

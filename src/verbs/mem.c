@@ -13,7 +13,6 @@
 #include "core/pz.h"
 #include "verbs/verbs.h"
 
-#define SEGMENT_MAX 0x7fffffffu
 #define REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
 /* core_lmr.transport */
@@ -97,6 +96,8 @@ int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 		goto fail;
 	lmr->transport = region;
 	lmr->rkey = region->mr->rkey;
+	core_mem_set_local_key(lmr, VRB_KEY_SOURCE, region->mr->lkey);
+	core_mem_set_local_key(lmr, VRB_KEY_SINK, region->sink->lkey);
 	return 0;
 fail:
 	rc = failed();
@@ -123,24 +124,8 @@ bool vrb_segments(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count
 {
 	bool is_good = true;
 
-	for (uint32_t i = 0; i < count; i++) {
-		struct core_lmr *lmr = core_mem_get_registered(&ia->mem, &iov[i]);
-
-		sge[i].addr = iov[i].virtual_address;
-		/* a Receive may be larger than any message: devices count in 31 bits */
-		sge[i].length = iov[i].segment_length < SEGMENT_MAX
-					? (uint32_t)iov[i].segment_length
-					: SEGMENT_MAX;
-		sge[i].lkey = 0;
-		if (lmr) {
-			const struct vrb_lmr *region = lmr->transport;
-
-			sge[i].lkey = (is_sink ? region->sink : region->mr)->lkey;
-			core_mem_put(lmr);
-		} else {
-			is_good = false;
-		}
-	}
+	for (uint32_t i = 0; i < count; i++)
+		is_good &= vrb_segment(ia, &iov[i], is_sink, &sge[i]);
 	return is_good;
 }
 

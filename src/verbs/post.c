@@ -58,15 +58,11 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 }
 
 /* The connection fails here; what was not posted is flushed by the core. */
-static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *batch)
+static bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = NULL;
-	int rc;
+	int rc = ibv_post_send(conn->qp, wr, &bad);
 
-	if (!batch->count)
-		return true;
-	rc = ibv_post_send(conn->qp, batch->wr, &bad);
-	batch->count = 0;
 	if (!rc)
 		return true;
 	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
@@ -74,6 +70,14 @@ static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *
 	conn->sq_seen = conn->sq_posted;
 	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 	return false;
+}
+
+static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *batch)
+{
+	if (!batch->count)
+		return true;
+	batch->count = 0;
+	return send_now(conn, ep, batch->wr);
 }
 
 static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req *req,
@@ -115,7 +119,11 @@ static void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
 	wr->wr.rdma.rkey = req->remote.rmr_context;
 }
 
-/* A read of nothing behind a Write: iWARP answers no Write, but that read (COMPAT-41). */
+/*
+ * A read of nothing behind a Write: iWARP answers no Write, but that read (COMPAT-41). siw breaks
+ * the connection when a read of nothing has to wait for what it is sending: there it is the first
+ * byte that was written, which siw lets be read whatever the privileges are (docs/verbs.md).
+ */
 static void add_proof(struct vrb_conn *conn, const struct core_req *req, struct batch *batch)
 {
 	const struct ibv_send_wr *write = &batch->wr[batch->count - 1];
@@ -125,9 +133,15 @@ static void add_proof(struct vrb_conn *conn, const struct core_req *req, struct 
 	wr->opcode = IBV_WR_RDMA_READ;
 	wr->send_flags = IBV_SEND_SIGNALED;
 	wr->wr.rdma = write->wr.rdma;
+	wr->num_sge = 1;
+	if (conn->scratch_mr) {
+		wr->sg_list[0] = (struct ibv_sge){.addr = (uintptr_t)&conn->scratch,
+						  .length = sizeof(conn->scratch),
+						  .lkey = conn->scratch_mr->lkey};
+		return;
+	}
 	wr->sg_list[0] = write->sg_list[0];
 	wr->sg_list[0].length = 0;
-	wr->num_sge = 1;
 }
 
 static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)
@@ -136,15 +150,20 @@ static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)
 	       !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG);
 }
 
+/* Does the request ask the device for a completion? */
+static bool is_signalled_now(const struct vrb_conn *conn, const struct core_req *req)
+{
+	return req->op == CORE_OP_RDMA_READ || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
+	       !conn->signalled || conn->sq_posted - conn->sq_done >= conn->sq_size / 2;
+}
+
 /* False: a local segment is no longer good. */
 static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
 			struct batch *batch)
 {
 	bool is_read = req->op == CORE_OP_RDMA_READ;
 	bool has_proof = needs_proof(conn, req);
-	bool is_signalled = is_read || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
-			    !conn->signalled ||
-			    conn->sq_posted - conn->sq_done >= conn->sq_size / 2;
+	bool is_signalled = is_signalled_now(conn, req);
 	struct ibv_send_wr *wr = batch_add(batch);
 
 	if (!vrb_segments(ep->ia, req->iov, req->segments, is_read, wr->sg_list)) {
@@ -244,6 +263,39 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 	reap_slots(conn, ep); /* binds: their slots may be posted again at once */
 	if (conn->state == VRB_ESTABLISHED && conn->is_graceful && ep->req.head == ep->req.tail)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+/*
+ * The way of nearly every request: nothing waits before it, and there is room. It goes down alone,
+ * without a batch to be built.
+ */
+void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	struct ibv_sge sge[VRB_SEGMENTS_MAX];
+	bool is_read = req->op == CORE_OP_RDMA_READ;
+	struct ibv_send_wr wr;
+	bool is_signalled;
+
+	if (conn->state != VRB_ESTABLISHED || conn->post_next != req->sequence ||
+	    req->op == CORE_OP_BIND || conn->adapter->is_iwarp || !has_room(conn, req) ||
+	    !(req->segments == 1 ? vrb_segment(ep->ia, req->iov, is_read, sge)
+				 : vrb_segments(ep->ia, req->iov, req->segments, is_read, sge))) {
+		vrb_post_send(conn, ep);
+		return;
+	}
+	is_signalled = is_signalled_now(conn, req);
+	wr.wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, req->sequence);
+	wr.next = NULL;
+	wr.sg_list = sge;
+	wr.num_sge = (int)req->segments;
+	wr.send_flags = device_flags(conn, req, is_signalled);
+	wr.imm_data = 0;
+	set_opcode(conn, req, &wr);
+	conn->post_next++;
+	conn->sq_posted++;
+	conn->signalled += is_signalled;
+	shadow_set(req, is_signalled, conn->sq_posted);
+	(void)send_now(conn, ep, &wr);
 }
 
 static void post_marker(struct vrb_conn *conn, struct core_ep *ep)
@@ -437,7 +489,8 @@ static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		return;
 	if (!conn->signalled && conn->reap_next != conn->post_next && !conn->is_binding)
 		post_marker(conn, ep);
-	vrb_post_send(conn, ep);
+	if (conn->post_next != ep->req.tail || conn->is_graceful)
+		vrb_post_send(conn, ep);
 }
 
 /* The device flushes the queue pair, and nobody has asked for it. */
@@ -523,6 +576,11 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 {
 	bool is_recv = wc->wr_id >> 62 == VRB_WORK_RECV;
 
+	if (conn->state == VRB_ESTABLISHED && wc->wr_id >> 62 == VRB_WORK_REQUEST &&
+	    wc->status == IBV_WC_SUCCESS) { /* the usual case of what follows */
+		send_done(conn, ep, wc);
+		return;
+	}
 	if (is_recv && !ep->srq)
 		conn->recv_out--;
 	/* the first message overtook the confirmation: CR-ACCEPT-24 */

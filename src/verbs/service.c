@@ -2,8 +2,9 @@
 /*
  * The service thread of an adapter instance: the connection manager's events, those of the device,
  * deadlines, and the completions that nobody polls for. While a thread of the consumer polls, it
- * looks once in a millisecond whether that goes on; otherwise it arms the queues and sleeps without
- * limit. It has all signals blocked.
+ * looks now and then whether that goes on, the longer the more rarely, because each time it takes a
+ * processor away from somebody; otherwise it arms the queues and sleeps without limit. It has all
+ * signals blocked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +18,9 @@
 #include "core/log.h"
 #include "verbs/verbs.h"
 
-#define TICK_MS 1
-#define CM_MOST 64 /* events in a row, so that completions get their turn */
+#define TICK_MS 1	 /* the first pause between two looks at a consumer that polls, */
+#define TICK_MOST_MS 32u /* and the longest: each is twice the one before */
+#define CM_MOST 64	 /* events in a row, so that completions get their turn */
 
 enum source {
 	SOURCE_KICK,
@@ -31,6 +33,7 @@ enum source {
 /* What the thread knows about completions. */
 struct watch {
 	uint32_t polls_seen; /* adapter->polls at the last look */
+	uint32_t pause_ms;   /* until the next look */
 	bool is_armed;	     /* nothing to do until the device wakes us */
 };
 
@@ -156,20 +159,27 @@ static void take_wakeups(struct vrb_adapter *adapter)
 		ibv_ack_cq_events(cq, 1);
 }
 
-/* Does what nobody else does. After it the queues are armed, or somebody polls. */
-static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, bool is_woken)
+/* Does what nobody else does. After it the queues are armed, or somebody polls. is_over: the pause
+ * is, and nothing else has happened. */
+static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, bool is_woken,
+			      bool is_over)
 {
 	uint32_t polls;
 
 	if (is_woken) {
 		watch->is_armed = false;
+		watch->pause_ms = TICK_MS;
 		(void)vrb_cq_progress(adapter); /* the waiter that polled last may sleep by now */
 	}
 	if (watch->is_armed)
 		return;
 	polls = atomic_load_explicit(&adapter->polls, memory_order_relaxed);
-	if (polls == watch->polls_seen)
+	if (polls == watch->polls_seen) {
 		watch->is_armed = !vrb_cq_arm(adapter);
+		watch->pause_ms = TICK_MS;
+	} else if (is_over && watch->pause_ms < TICK_MOST_MS) {
+		watch->pause_ms *= 2;
+	}
 	watch->polls_seen = polls;
 }
 
@@ -196,17 +206,16 @@ static void serve_due(struct vrb_adapter *adapter)
 static int wait_ms(const struct vrb_adapter *adapter, const struct watch *watch)
 {
 	uint64_t deadline = atomic_load(&adapter->deadline_ns);
+	uint64_t most = watch->is_armed ? 60000 : watch->pause_ms;
 	uint64_t now, ms;
 
-	if (!watch->is_armed)
-		return TICK_MS;
 	if (deadline == VRB_NEVER)
-		return -1;
+		return watch->is_armed ? -1 : (int)most;
 	now = vrb_now_ns();
 	if (deadline <= now)
 		return 0;
 	ms = (deadline - now + VRB_NS_PER_MS - 1) / VRB_NS_PER_MS;
-	return ms > 60000 ? 60000 : (int)ms;
+	return ms > most ? (int)most : (int)ms;
 }
 
 /* --- the thread --- */
@@ -235,7 +244,7 @@ static void *service_run(void *argument)
 {
 	struct vrb_adapter *adapter = argument;
 	struct epoll_event events[SOURCES];
-	struct watch watch = {.is_armed = false};
+	struct watch watch = {.pause_ms = TICK_MS};
 
 	while (!atomic_load(&adapter->is_stopping)) {
 		int count =
@@ -250,7 +259,7 @@ static void *service_run(void *argument)
 		if (atomic_exchange(&adapter->is_serving, false))
 			core_srq_serve_all(adapter->ia);
 		serve_due(adapter);
-		watch_completions(adapter, &watch, is_woken);
+		watch_completions(adapter, &watch, is_woken, count == 0);
 	}
 	vrb_adapter_put(adapter);
 	return NULL;

@@ -531,6 +531,7 @@ int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 
 	if (atomic_load(&adapter->is_dead))
 		return -ENODEV;
+	vrb_answered(conn);
 	rc = vrb_qp_create(conn, ep);
 	if (rc)
 		return rc;

@@ -44,6 +44,9 @@ static int vrb_ia_open(struct core_ia *ia)
 	atomic_init(&adapter->deadline_ns, VRB_NEVER);
 	pthread_mutex_init(&adapter->lock, NULL);
 	pthread_cond_init(&adapter->reaped, NULL);
+	rc = vrb_slots_create(adapter);
+	if (rc)
+		goto put_adapter;
 	rc = vrb_device_open(adapter);
 	if (rc)
 		goto put_adapter;
@@ -161,9 +164,8 @@ static void vrb_post_request(struct core_ep *ep, struct core_req *req)
 {
 	int state = core_cancel_off();
 
-	(void)req;
 	if (vrb_conn_of(ep))
-		vrb_post_send(vrb_conn_of(ep), ep);
+		vrb_post_one(vrb_conn_of(ep), ep, req);
 	core_cancel_restore(state);
 }
 

@@ -28,6 +28,7 @@
 #include "verbs/wire.h"
 
 #define VRB_SEGMENTS_MAX 32u /* of one operation: scatter lists are on the stack */
+#define VRB_SEGMENT_MAX 0x7fffffffu
 #define VRB_NS_PER_MS UINT64_C(1000000)
 #define VRB_NEVER UINT64_MAX
 #define VRB_QPN_BUCKETS 1024u
@@ -63,6 +64,8 @@ struct vrb_slot {
 	uint32_t generation;	 /* counts the uses */
 	uint32_t next_free;	 /* index + 1; 0: none */
 	struct vrb_peer *object; /* NULL while free */
+	/* the endpoint of the connection, for whoever takes completions; read without the lock */
+	struct core_handle *_Atomic ep_cell;
 };
 
 struct vrb_limits {
@@ -87,6 +90,7 @@ struct vrb_adapter {
 	struct ibv_comp_channel *completions;
 	struct vrb_limits limits;
 	bool is_iwarp;
+	bool is_siw; /* the software one */
 	int epoll_fd;
 	int kick_fd;
 	pthread_t thread;
@@ -103,11 +107,11 @@ struct vrb_adapter {
 	_Atomic uint32_t troubles;    /* device events that other instances have read: bits */
 	_Atomic uint64_t deadline_ns; /* no connection has an earlier one */
 
-	pthread_mutex_t lock;  /* guards what follows; a leaf */
-	pthread_cond_t reaped; /* reapers fell to 0 */
-	uint32_t reapers;      /* threads that destroy attempts which librdmacm holds on to */
-	struct vrb_slot *slots;
-	uint32_t slot_count;
+	pthread_mutex_t lock;	/* guards what follows; a leaf */
+	pthread_cond_t reaped;	/* reapers fell to 0 */
+	uint32_t reapers;	/* threads that destroy attempts which librdmacm holds on to */
+	struct vrb_slot *slots; /* never moved, for it is read without the lock */
+	uint32_t slot_count;	/* those that were used */
 	uint32_t slot_free;
 	struct vrb_conn *first;			  /* all connections */
 	struct vrb_conn *by_qpn[VRB_QPN_BUCKETS]; /* those of endpoints with an SRQ */
@@ -145,7 +149,27 @@ int vrb_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR addre
 void vrb_rmr_key_activate(struct core_ia *ia, void *key);
 bool vrb_rmr_key_revoke(struct core_ia *ia, void *key);
 void vrb_rmr_key_destroy(struct core_ia *ia, void *key);
-/* Fills the scatter list; false: a segment is no longer good. */
+/* core_lmr.local_keys */
+enum vrb_local_key {
+	VRB_KEY_SOURCE,
+	VRB_KEY_SINK, /* of the data of RDMA Reads */
+};
+
+/* Fills an entry of a scatter list; false: the segment is no longer good. */
+CORE_INLINE bool vrb_segment(struct core_ia *ia, const DAT_LMR_TRIPLET *segment, bool is_sink,
+			     struct ibv_sge *sge)
+{
+	enum vrb_local_key key = is_sink ? VRB_KEY_SINK : VRB_KEY_SOURCE;
+
+	sge->addr = segment->virtual_address;
+	/* a Receive may be larger than any message: devices count in 31 bits */
+	sge->length = segment->segment_length < VRB_SEGMENT_MAX ? (uint32_t)segment->segment_length
+								: VRB_SEGMENT_MAX;
+	sge->lkey = 0;
+	/* that it is inside was checked when it was posted, and stays */
+	return core_mem_local_key(&ia->mem, segment->lmr_context, key, &sge->lkey);
+}
+/* The same for several. */
 bool vrb_segments(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count, bool is_sink,
 		  struct ibv_sge *sge);
 
@@ -203,6 +227,8 @@ struct vrb_conn {
 	bool is_listed;
 	struct vrb_conn *qpn_next;
 	bool has_qpn;
+	bool is_told;	  /* the consumer knows of the request, */
+	bool is_answered; /* and has accepted or rejected it */
 
 	/* the endpoint's lock; before there is one, the service thread's */
 	enum vrb_state state;
@@ -210,6 +236,8 @@ struct vrb_conn {
 	_Atomic bool is_gone;	  /* the asking side has given up (VRB_ASKED) */
 	DAT_EVENT_NUMBER failure; /* of a set-up: told at the deadline; 0: none */
 	struct ibv_qp *qp;
+	uint8_t scratch; /* siw: what the proof of a Write reads goes here (post.c) */
+	struct ibv_mr *scratch_mr;
 	bool is_receiving; /* the queue pair takes Receives */
 	struct vrb_cq *cq;
 	uint32_t cq_entries;
@@ -270,6 +298,7 @@ static inline struct vrb_conn *vrb_conn_of(const struct core_ep *ep)
 	return ((const struct vrb_ep *)ep->transport)->conn;
 }
 
+int vrb_slots_create(struct vrb_adapter *adapter);
 int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t *key_out);
 void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key);
 
@@ -277,7 +306,8 @@ void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key);
 int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vrb_conn **conn_out);
 void vrb_conn_get(struct vrb_conn *conn);
 void vrb_conn_put(struct vrb_conn *conn);
-struct vrb_conn *vrb_conn_find(struct vrb_adapter *adapter, uint32_t key);
+/* The endpoint, locked, whose connection has that key; NULL: none has. */
+struct core_ep *vrb_key_enter(struct vrb_adapter *adapter, uint32_t key);
 /* The endpoint, locked, if the connection still is its connection. */
 struct core_ep *vrb_conn_enter(struct vrb_conn *conn);
 /* Ties it to the endpoint, which takes the caller's reference over; EP locked. */
@@ -316,6 +346,8 @@ bool vrb_conn_is_broken(const struct vrb_conn *conn);
 /* --- data (post.c); EP locked --- */
 
 void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep);
+/* The request that was queued last. */
+void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req);
 void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 /* What was kept until the connection stands. */
@@ -352,6 +384,8 @@ int vrb_listen(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual, void
 void vrb_unlisten(struct core_ia *ia, void *listener);
 int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
 		DAT_TIMEOUT timeout_us, const struct transport_conn_param *param);
+/* From now on the request keeps its identifier; before it is answered. */
+void vrb_answered(struct vrb_conn *conn);
 int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param);
 void vrb_reject(void *request, enum transport_reject why);
 

@@ -348,11 +348,7 @@ static void ep__peer_process_killed__broken(void **state)
 	open_connected_to_process(lab);
 	post_both(lab);
 	dt_peer_kill(&lab->process);
-	/* a provider for one host must tell the death from a disconnect */
-	if (strncmp(dt_adapter(), "soft-lo", 7) == 0)
-		dt_expect_conn(lab->ep.conn, lab->ep.ep, DAT_CONNECTION_EVENT_BROKEN);
-	else
-		dt_event(lab->ep.conn);
+	dt_expect_conn(lab->ep.conn, lab->ep.ep, DAT_CONNECTION_EVENT_BROKEN);
 	check_both_failed(lab);
 }
 

@@ -49,8 +49,9 @@ const char *dt_adapter(void);
 /*
  * Of dt_adapter(): a device behind rdma-core, and one that speaks iWARP. dt_expect_conn and
  * dt_expect_dto then accept what the specification allows such a device: DISCONNECTED in place of
- * BROKEN (CONN-EVT-40, EP-STATE-44); over iWARP any error in place of REMOTE_ACCESS (LMR-USE-13),
- * and success in place of REMOTE_RESPONDER (DTO-116).
+ * BROKEN where no completion shows the error (CONN-EVT-40, EP-STATE-44); over iWARP any error in
+ * place of REMOTE_ACCESS (LMR-USE-13), and success or a flush in place of REMOTE_RESPONDER
+ * (DTO-116).
  */
 bool dt_is_verbs(void);
 bool dt_is_iwarp(void);

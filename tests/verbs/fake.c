@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 struct ibv_context fake_context;
+void (*fake_other_ops)(struct ibv_context_ops *ops);
 static struct ibv_device fake_device;
 static bool is_iwarp;
 static int live;
@@ -234,6 +236,8 @@ struct ibv_context *fake_open(void)
 		fake_context.ops.post_send = ops_post_send;
 		fake_context.ops.post_recv = ops_post_recv;
 		fake_context.ops.post_srq_recv = ops_post_srq_recv;
+		if (fake_other_ops)
+			fake_other_ops(&fake_context.ops);
 	}
 	return &fake_context;
 }
@@ -644,7 +648,19 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 
 /* --- transfers --- */
 
-static void copy_sges(const struct fake_work *from, const struct fake_work *to, uint64_t len)
+/*
+ * Moves bytes as a device does that has no pages of its own: memory that is gone is a fault of the
+ * transfer, not of the process.
+ */
+static bool copy_piece(uint64_t to, uint64_t from, uint64_t len)
+{
+	const struct iovec out = {(void *)(uintptr_t)to, len};
+	const struct iovec in = {(void *)(uintptr_t)from, len};
+
+	return process_vm_writev(getpid(), &in, 1, &out, 1, 0) == (ssize_t)len;
+}
+
+static bool copy_sges(const struct fake_work *from, const struct fake_work *to, uint64_t len)
 {
 	uint64_t done = 0, in = 0, out = 0;
 	uint32_t i = 0, j = 0;
@@ -665,12 +681,13 @@ static void copy_sges(const struct fake_work *from, const struct fake_work *to, 
 		piece = from->sge[i].length - in;
 		if (piece > to->sge[j].length - out)
 			piece = to->sge[j].length - out;
-		memmove((void *)(uintptr_t)(to->sge[j].addr + out),
-			(void *)(uintptr_t)(from->sge[i].addr + in), piece);
+		if (!copy_piece(to->sge[j].addr + out, from->sge[i].addr + in, piece))
+			return false;
 		in += piece;
 		out += piece;
 		done += piece;
 	}
+	return true;
 }
 
 static void remote_failed(struct fake_qp *remote, enum ibv_event_type type)
@@ -700,12 +717,12 @@ static bool do_send(struct fake_qp *qp, struct fake_qp *remote, struct fake_work
 		complete(remote, remote->qp.recv_cq, recv, IBV_WC_LOC_LEN_ERR, 0, false);
 		fake_qp_error(remote);
 		*status = IBV_WC_REM_INV_REQ_ERR;
-	} else if (!sges_are_good(remote, recv->sge, recv->count, IBV_ACCESS_LOCAL_WRITE)) {
+	} else if (!sges_are_good(remote, recv->sge, recv->count, IBV_ACCESS_LOCAL_WRITE) ||
+		   !copy_sges(work, recv, len)) {
 		complete(remote, remote->qp.recv_cq, recv, IBV_WC_LOC_PROT_ERR, 0, false);
 		fake_qp_error(remote);
 		*status = IBV_WC_REM_OP_ERR;
 	} else {
-		copy_sges(work, recv, len);
 		recv->imm = work->imm;
 		complete(remote, remote->qp.recv_cq, recv, IBV_WC_SUCCESS, (uint32_t)len,
 			 work->opcode == IBV_WR_SEND_WITH_IMM);
@@ -726,11 +743,10 @@ static enum ibv_wc_status do_rdma(struct fake_qp *remote, const struct fake_work
 		remote_failed(remote, IBV_EVENT_QP_ACCESS_ERR);
 		return IBV_WC_REM_ACCESS_ERR;
 	}
-	if (is_read)
-		copy_sges(&other, work, len);
-	else
-		copy_sges(work, &other, len);
-	return IBV_WC_SUCCESS;
+	if (is_read ? copy_sges(&other, work, len) : copy_sges(work, &other, len))
+		return IBV_WC_SUCCESS;
+	remote_failed(remote, IBV_EVENT_QP_FATAL);
+	return IBV_WC_REM_OP_ERR;
 }
 
 /* One request; false: it has to wait. */

@@ -31,6 +31,10 @@ void fake_be_iwarp(bool is_iwarp);
 void fake_async(enum ibv_event_type type, struct ibv_qp *qp);
 /* The device goes away: every connection is told. */
 void fake_remove(void);
+/* The connection manager of whoever asks for a connection now has waited long enough. */
+void fake_time_out(void);
+/* Connection requests that a listener was told of so far. */
+unsigned fake_requests(void);
 /* The next completion of an outgoing request carries that status instead of success. */
 void fake_status(enum ibv_wc_status status);
 /* The oldest queue pair that is connected, for fake_async. */

@@ -49,6 +49,7 @@ struct fake_id {
 
 static struct fake_id *ids;
 static uint16_t last_port = FIRST_PORT;
+static _Atomic unsigned requests;
 
 /* --- channels and events --- */
 
@@ -183,6 +184,23 @@ static void leave_peer(struct fake_id *id)
 		tell(peer, RDMA_CM_EVENT_REJECTED, 4, NULL, 0);
 	else if (id->state == ID_ACCEPTED || id->state == ID_CONNECTED)
 		tell(peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
+}
+
+void fake_time_out(void)
+{
+	struct fake_id *id;
+
+	pthread_mutex_lock(&fake_lock);
+	for (id = ids; id && id->state != ID_CALLING; id = id->next)
+		;
+	if (id)
+		tell(id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, NULL, 0);
+	pthread_mutex_unlock(&fake_lock);
+}
+
+unsigned fake_requests(void)
+{
+	return requests;
 }
 
 /* Its events that nobody has fetched, and requests that it listens for. */
@@ -396,6 +414,7 @@ static void call(struct fake_id *id, struct rdma_conn_param *param, int size)
 	child->state = ID_ASKED;
 	child->peer = id;
 	id->peer = child;
+	requests++;
 	event = tell(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0, param, (uint8_t)size);
 	event->event.id = &child->id;
 	event->event.listen_id = &listener->id;

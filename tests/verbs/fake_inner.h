@@ -61,6 +61,8 @@ struct fake_qp {
 };
 
 extern pthread_mutex_t fake_lock;
+/* Puts other transfers in place of the stand-in's when the device is opened; NULL: none. */
+extern void (*fake_other_ops)(struct ibv_context_ops *ops);
 
 /* All with the lock held. */
 bool fake_fails(const char *name, int error);

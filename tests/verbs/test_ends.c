@@ -5,6 +5,10 @@
  */
 #include "rig.h"
 
+#include <unistd.h>
+
+#include <netinet/in.h>
+
 #include "verbs/verbs.h"
 
 static struct rig rig;
@@ -214,6 +218,57 @@ static void receives__posted_before__one_doorbell_for_many(void **state)
 	}
 }
 
+/* Until so many requests were made, and so many objects are left; at most RIG_WAIT_US. */
+static void expect_requests(unsigned requests, int live)
+{
+	for (unsigned ms = 0; ms < RIG_WAIT_US / 1000; ms++) {
+		if (fake_requests() == requests && fake_live() == live)
+			return;
+		usleep(1000);
+	}
+	assert_int_equal(fake_requests(), requests);
+	assert_int_equal(fake_live(), live);
+}
+
+/*
+ * CONN-EVT-11: librdmacm's patience ends while the first request waits for its answer, and the
+ * attempt is made anew: that request goes on.
+ */
+static void ep_connect__asked_again_by_the_manager__one_request(void **state)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET};
+	const unsigned before = fake_requests();
+	DAT_EVENT event;
+	int live;
+
+	(void)state;
+	assert_int_equal(core_ep_disconnect(rig.a.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	assert_int_equal(core_ep_reset(rig.a.ep), DAT_SUCCESS);
+	assert_int_equal(core_ep_reset(rig.b.ep), DAT_SUCCESS);
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(core_ep_connect(rig.a.ep, (DAT_IA_ADDRESS_PTR)(void *)&to, rig.qual,
+					 DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
+					 DAT_CONNECT_DEFAULT_FLAG),
+			 DAT_SUCCESS);
+	event = rig_event(rig.requests);
+	assert_int_equal(event.event_number, DAT_CONNECTION_REQUEST_EVENT);
+	live = fake_live();
+	for (unsigned i = 0; i < 3; i++) {
+		fake_time_out();
+		expect_requests(before + 2 + i,
+				live); /* the identifier of the one before is gone */
+	}
+	rig_no_event(rig.requests);
+	assert_int_equal(
+		core_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, rig.b.ep, 0, NULL),
+		DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
+	rig_no_event(rig.requests);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +280,7 @@ int main(void)
 		RIG_TEST(post__many_suppressed__places_come_back),
 		RIG_TEST(ep_disconnect__graceful_behind_suppressed__all_done),
 		RIG_TEST(receives__posted_before__one_doorbell_for_many),
+		RIG_TEST(ep_connect__asked_again_by_the_manager__one_request),
 		RIG_TEST(device_event__fatal__all_broken_and_refused),
 		RIG_TEST(device__removed__all_broken_and_refused),
 	};
