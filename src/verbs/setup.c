@@ -316,7 +316,7 @@ static void resolved(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 {
 	int rc;
 
-	if (conn->id->verbs != conn->adapter->context)
+	if (conn->id->verbs->device != conn->adapter->context->device)
 		rc = -ENETUNREACH; /* the way there leads over another device */
 	else if (event->type == RDMA_CM_EVENT_ADDR_RESOLVED)
 		rc = rdma_resolve_route(conn->id, RESOLVE_MS) ? -errno : 0;
