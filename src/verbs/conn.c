@@ -352,12 +352,16 @@ static void qp_fill_caps(const struct vrb_adapter *adapter, const struct core_ep
 {
 	/* an iWARP Write may need a read behind it; and one place is the marker's */
 	cap->max_send_wr = ep->req.capacity * (adapter->is_iwarp ? 2 : 1) + 2;
-	cap->max_recv_wr = ep->srq ? 0 : at_least(ep->recv.capacity, 1);
+	/* the first Receive over iWARP may be ours (confirm.c) */
+	cap->max_recv_wr =
+		ep->srq ? 0 : at_least(ep->recv.capacity + (adapter->is_iwarp ? 1 : 0), 1);
 	cap->max_send_sge = at_least(ep->req.iov_max, 1);
 	cap->max_recv_sge = ep->srq ? 0 : at_least(ep->recv.iov_max, 1);
 	cap->max_inline_data = adapter->limits.inline_max;
 	if (cap->max_send_wr > adapter->limits.max_wr)
 		cap->max_send_wr = adapter->limits.max_wr;
+	if (cap->max_recv_wr > adapter->limits.max_wr)
+		cap->max_recv_wr = adapter->limits.max_wr;
 }
 
 int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
@@ -443,6 +447,8 @@ int vrb_qp_to_init(struct vrb_conn *conn, struct core_ep *ep)
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 		rc = -ibv_modify_qp(conn->qp, &attr, mask);
 	}
+	if (!rc && conn->answer.wants_confirmation && conn->state == VRB_ACCEPTED)
+		rc = vrb_confirm_expect(conn);
 	if (rc)
 		return rc;
 	conn->is_receiving = true;
@@ -518,9 +524,13 @@ void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep)
 		.private_data_size = conn->answer.size,
 	};
 
+	bool is_passive = conn->state == VRB_ACCEPTED;
+
 	conn->state = VRB_ESTABLISHED;
 	vrb_conn_at(conn, VRB_NEVER);
 	core_ep_established(ep, &peer);
+	if (conn->answer.wants_confirmation && !is_passive)
+		vrb_confirm(conn, ep);
 	vrb_completions_early(conn, ep);
 	vrb_post_send(conn, ep);
 }

@@ -246,7 +246,7 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
-static void post_marker(struct vrb_conn *conn, struct core_ep *ep)
+void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode)
 {
 	struct batch batch;
 	struct ibv_send_wr *wr;
@@ -254,7 +254,7 @@ static void post_marker(struct vrb_conn *conn, struct core_ep *ep)
 	batch.count = 0;
 	wr = batch_add(&batch);
 	wr->wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, 0);
-	wr->opcode = IBV_WR_RDMA_WRITE;
+	wr->opcode = opcode;
 	wr->send_flags = IBV_SEND_SIGNALED;
 	conn->sq_posted++;
 	conn->signalled++;
@@ -280,12 +280,10 @@ void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 			const struct core_wqe *wqe =
 				&ep->recv.slots[conn->recv_next & ep->recv.mask];
 
-			/* one that is no longer good fails when a message comes: DTO-96 */
-			(void)vrb_segments(ep->ia, wqe->iov, wqe->segments, false, sge[count]);
 			wr[count] = (struct ibv_recv_wr){
 				.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, conn->recv_next),
 				.sg_list = sge[count],
-				.num_sge = (int)wqe->segments,
+				.num_sge = vrb_recv_segments(ep->ia, wqe, sge[count]),
 			};
 			if (count)
 				wr[count - 1].next = &wr[count];
@@ -436,7 +434,7 @@ static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 	if (conn->state != VRB_ESTABLISHED)
 		return;
 	if (!conn->signalled && conn->reap_next != conn->post_next && !conn->is_binding)
-		post_marker(conn, ep);
+		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
 	vrb_post_send(conn, ep);
 }
 
@@ -505,6 +503,7 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		flushed(conn, ep);
 		return;
 	}
+	conn->nudges = 0;
 	wqe = core_recv_next(ep);
 	if (!wqe)
 		return;
@@ -525,6 +524,10 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 
 	if (is_recv && !ep->srq)
 		conn->recv_out--;
+	if (is_recv && conn->is_unconfirmed) {
+		vrb_confirm_came(conn, ep, wc);
+		return;
+	}
 	/* the first message overtook the confirmation: CR-ACCEPT-24 */
 	if (conn->state == VRB_ACCEPTED && wc->status == IBV_WC_SUCCESS)
 		vrb_conn_established(conn, ep);

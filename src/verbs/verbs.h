@@ -100,7 +100,7 @@ struct vrb_adapter {
 	_Atomic bool is_stopping;
 	_Atomic bool is_kicked;
 	_Atomic bool is_serving;      /* core_srq_serve_all is asked for */
-	_Atomic uint32_t troubles;    /* device events that other instances have read: bits */
+	_Atomic uint32_t troubles;    /* what the device told about itself: bits, by event */
 	_Atomic uint64_t deadline_ns; /* no connection has an earlier one */
 
 	pthread_mutex_t lock;  /* guards what follows; a leaf */
@@ -148,6 +148,8 @@ void vrb_rmr_key_destroy(struct core_ia *ia, void *key);
 /* Fills the scatter list; false: a segment is no longer good. */
 bool vrb_segments(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count, bool is_sink,
 		  struct ibv_sge *sge);
+/* The same for a Receive, for which a bad segment matters when a message comes; the number. */
+int vrb_recv_segments(struct core_ia *ia, const struct core_wqe *wqe, struct ibv_sge *sge);
 
 /* --- completions (cq.c) --- */
 
@@ -219,6 +221,8 @@ struct vrb_conn {
 	uint8_t peer_read_in;
 	uint8_t peer_read_out;
 	struct vrb_wire_accept answer; /* what the acceptor says, either way */
+	bool is_unconfirmed;	       /* iWARP, passive side: the first Receive is ours */
+	uint8_t nudges;		       /* iWARP, active side: to send until the peer is heard */
 
 	/* active side */
 	union core_sockaddr address;
@@ -321,6 +325,22 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 /* What was kept until the connection stands. */
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep);
 DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);
+
+/* Work of our own, which costs a place: everything before it is done when it is. */
+void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode);
+
+/* --- the third step of a set-up over iWARP (confirm.c); EP locked --- */
+
+/* Passive side: has the peer to confirm? */
+bool vrb_confirm_is_needed(const struct vrb_conn *conn, const struct core_ep *ep);
+/* Posts the Receive for it, before any other. */
+int vrb_confirm_expect(struct vrb_conn *conn);
+/* Active side: the message, and what may be needed behind it; when the connection stands, and due.
+ */
+void vrb_confirm(struct vrb_conn *conn, struct core_ep *ep);
+void vrb_confirm_again(struct vrb_conn *conn, struct core_ep *ep);
+/* The completion of the Receive. */
+void vrb_confirm_came(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 
 /* --- shared receive queues (srq.c) --- */
 
