@@ -405,6 +405,15 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	return 0;
 }
 
+bool vrb_device_is_up(struct vrb_adapter *adapter)
+{
+	struct ibv_port_attr port;
+
+	memset(&port, 0, sizeof(port));
+	return !ibv_query_port(adapter->context, adapter->anchor->port_num, &port) &&
+	       port.state == IBV_PORT_ACTIVE;
+}
+
 /* --- what it tells --- */
 
 /* An event of one queue pair, whose connection is held. */

@@ -57,6 +57,21 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 	return wr;
 }
 
+/* The device flushes the queue pair, or takes nothing any more, and nobody has asked for it. */
+static void flushed(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (conn->state != VRB_ESTABLISHED)
+		return;
+	if (!conn->adapter->is_iwarp) {
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+		return;
+	}
+	/* the end of the peer's stream does that too: the connection manager will say */
+	if (!conn->is_flushed)
+		vrb_conn_at(conn, vrb_now_ns() + 500 * VRB_NS_PER_MS);
+	conn->is_flushed = true;
+}
+
 /* The connection fails here; what was not posted is flushed by the core. */
 static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *batch)
 {
@@ -65,14 +80,15 @@ static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *
 
 	if (!batch->count)
 		return true;
-	rc = ibv_post_send(conn->qp, batch->wr, &bad);
+	rc = conn->adapter->is_iwarp ? vrb_iwarp_post(conn->qp, batch->wr, &bad)
+				     : ibv_post_send(conn->qp, batch->wr, &bad);
 	batch->count = 0;
 	if (!rc)
 		return true;
 	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
 	/* nothing will tell about those: what was posted is taken as seen */
 	conn->sq_seen = conn->sq_posted;
-	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+	flushed(conn, ep);
 	return false;
 }
 
@@ -374,6 +390,8 @@ static DAT_DTO_COMPLETION_STATUS request_status(struct core_ep *ep, const struct
 	if (says_little(status) && !are_good(ep->ia, req->iov, req->segments, ep->pz,
 					     is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE))
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	if (says_little(status) && !vrb_device_is_up(vrb_adapter_of(ep->ia)))
+		return DAT_DTO_ERR_TRANSPORT; /* rxe says that also when it finds no way */
 	return vrb_status(status);
 }
 
@@ -436,21 +454,6 @@ static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 	if (!conn->signalled && conn->reap_next != conn->post_next && !conn->is_binding)
 		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
 	vrb_post_send(conn, ep);
-}
-
-/* The device flushes the queue pair, and nobody has asked for it. */
-static void flushed(struct vrb_conn *conn, struct core_ep *ep)
-{
-	if (conn->state != VRB_ESTABLISHED)
-		return;
-	if (!conn->adapter->is_iwarp) {
-		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
-		return;
-	}
-	/* the end of the peer's stream does that too: the connection manager will say */
-	if (!conn->is_flushed)
-		vrb_conn_at(conn, vrb_now_ns() + 500 * VRB_NS_PER_MS);
-	conn->is_flushed = true;
 }
 
 static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)

@@ -130,6 +130,8 @@ int vrb_address_check(const union core_sockaddr *address);
 int vrb_device_open(struct vrb_adapter *adapter);
 void vrb_device_close(struct vrb_adapter *adapter);
 int vrb_device_limits(struct vrb_adapter *adapter);
+/* Is the port's link up? */
+bool vrb_device_is_up(struct vrb_adapter *adapter);
 /* Reads what the device has told; service thread. */
 void vrb_device_events(struct vrb_adapter *adapter);
 /* Acts on what was told to the whole device. */
@@ -329,7 +331,10 @@ DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);
 /* Work of our own, which costs a place: everything before it is done when it is. */
 void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode);
 
-/* --- the third step of a set-up over iWARP (confirm.c); EP locked --- */
+/* --- what only iWARP needs (iwarp.c); EP locked --- */
+
+/* ibv_post_send, without the signal that it may raise. */
+int vrb_iwarp_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 /* Passive side: has the peer to confirm? */
 bool vrb_confirm_is_needed(const struct vrb_conn *conn, const struct core_ep *ep);

@@ -6,7 +6,7 @@
  *   request  magic 4, version 1, type 1, flags 1, size 1, qualifier 8, nonce 4, port 2,
  *            RDMA Reads served 1, RDMA Reads wanted 1, data
  *   accept   magic 4, version 1, type 1, RDMA Reads served 1, size 1, data; of one type, or of
- *            another when it wants to be confirmed (confirm.c)
+ *            another when it wants to be confirmed (iwarp.c)
  *   reject   magic 4, version 1, type 1, reason 1, zero 1
  *
  * The connection manager of InfiniBand and RoCE leaves 56 bytes in a request. Data that do not fit

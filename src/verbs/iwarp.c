@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * iWARP: the accepting side has to stay silent until the asking side has sent something (RFC 5044,
- * 7.1.2): what comes with the answer is lost, or breaks the set-up. And its connection manager says
- * "connected" at once, whatever became of the asking side. So an OpenDAT that accepts asks for a
- * message of length 0, in front of all others, which takes a Receive of the provider's own; with it
- * the connection stands, as with the third message of InfiniBand's manager.
+ * What only iWARP needs.
+ *
+ * The third step of a set-up. The accepting side has to stay silent until the asking side has sent
+ * something (RFC 5044, 7.1.2): what comes with the answer is lost, or breaks the set-up. And its
+ * connection manager says "connected" at once, whatever became of the asking side. So an OpenDAT
+ * that accepts asks for a message of length 0, in front of all others, which takes a Receive of the
+ * provider's own; with it the connection stands, as with the third message of InfiniBand's manager.
  *
  * An endpoint with an SRQ has no Receive of its own, and a peer of another kind knows nothing of
  * this: there the connection manager's word counts.
  */
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
 #include "core/log.h"
 #include "verbs/verbs.h"
 
@@ -18,6 +24,24 @@
  */
 static const uint32_t pauses_ms[] = {10, 100, 1000};
 #define PAUSES (sizeof(pauses_ms) / sizeof(pauses_ms[0]))
+
+/* siw sends within the call, and a stream that the peer has ended raises SIGPIPE in the caller. */
+int vrb_iwarp_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	const struct timespec at_once = {0};
+	sigset_t pipe, pending, before;
+	int rc;
+
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &pipe, &before);
+	rc = ibv_post_send(qp, wr, bad);
+	if (!sigismember(&pending, SIGPIPE)) /* else it was there before: not ours to take */
+		(void)sigtimedwait(&pipe, NULL, &at_once);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
 
 bool vrb_confirm_is_needed(const struct vrb_conn *conn, const struct core_ep *ep)
 {
