@@ -410,8 +410,8 @@ static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct co
  */
 static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t next)
 {
-	for (uint64_t i = conn->reap_next > ep->req.head ? conn->reap_next : ep->req.head;
-	     i != next; i++) {
+	for (uint64_t i = conn->reap_next > ep->req.head ? conn->reap_next : ep->req.head; i < next;
+	     i++) { /* binds behind a marker may be done before it */
 		struct core_req *req = core_req_at(&ep->req, i);
 
 		if (!req->is_done && !shadow_get(req).is_signalled)
