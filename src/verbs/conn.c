@@ -15,6 +15,7 @@
 
 #define SLOTS_MOST (1u << VRB_KEY_INDEX_BITS)
 #define DRAIN_NS (300 * VRB_NS_PER_MS)
+#define DRAIN_SRQ_NS (2 * VRB_NS_PER_MS)
 #define RETRY_COUNT 7
 #define RNR_FOR_EVER 7
 #define RNR_TIMER_SHORT 12 /* 0.64 ms between two tries of a message that finds no Receive */
@@ -362,12 +363,16 @@ static void qp_fill_caps(const struct vrb_adapter *adapter, const struct core_ep
 {
 	/* an iWARP Write may need a read behind it; and one place is the marker's */
 	cap->max_send_wr = ep->req.capacity * (adapter->is_iwarp ? 2 : 1) + 2;
-	cap->max_recv_wr = ep->srq ? 0 : at_least(ep->recv.capacity, 1);
+	/* the first Receive over iWARP may be ours (iwarp.c) */
+	cap->max_recv_wr =
+		ep->srq ? 0 : at_least(ep->recv.capacity + (adapter->is_iwarp ? 1 : 0), 1);
 	cap->max_send_sge = at_least(ep->req.iov_max, 1);
 	cap->max_recv_sge = ep->srq ? 0 : at_least(ep->recv.iov_max, 1);
 	cap->max_inline_data = adapter->limits.inline_max;
 	if (cap->max_send_wr > adapter->limits.max_wr)
 		cap->max_send_wr = adapter->limits.max_wr;
+	if (cap->max_recv_wr > adapter->limits.max_wr)
+		cap->max_recv_wr = adapter->limits.max_wr;
 }
 
 static bool scratch_create(struct vrb_conn *conn, const struct core_ep *ep)
@@ -466,6 +471,8 @@ int vrb_qp_to_init(struct vrb_conn *conn, struct core_ep *ep)
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 		rc = -ibv_modify_qp(conn->qp, &attr, mask);
 	}
+	if (!rc && conn->answer.wants_confirmation && conn->state == VRB_ACCEPTED)
+		rc = vrb_confirm_expect(conn);
 	if (rc)
 		return rc;
 	conn->is_receiving = true;
@@ -541,9 +548,13 @@ void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep)
 		.private_data_size = conn->answer.size,
 	};
 
+	bool is_passive = conn->state == VRB_ACCEPTED;
+
 	conn->state = VRB_ESTABLISHED;
 	vrb_conn_at(conn, VRB_NEVER);
 	core_ep_established(ep, &peer);
+	if (conn->answer.wants_confirmation && !is_passive)
+		vrb_confirm(conn, ep);
 	vrb_completions_early(conn, ep);
 	vrb_post_send(conn, ep);
 }
@@ -558,15 +569,21 @@ void vrb_conn_fail(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER n
 		core_ep_connect_failed(ep, number);
 }
 
-/* Every work request was heard of. */
-static bool is_drained(const struct vrb_conn *conn)
+/* When to end without having heard of every work request. */
+static uint64_t drained_by(const struct vrb_conn *conn, const struct core_ep *ep)
 {
-	return !conn->recv_out && conn->sq_seen == conn->sq_posted;
+	/* nobody counts what an endpoint took out of an SRQ: what was taken is told by then */
+	return vrb_now_ns() +
+	       (ep->srq && conn->sq_seen == conn->sq_posted ? DRAIN_SRQ_NS : DRAIN_NS);
+}
+
+static bool is_drained(const struct vrb_conn *conn, const struct core_ep *ep)
+{
+	return !ep->srq && !conn->recv_out && conn->sq_seen == conn->sq_posted;
 }
 
 void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER why)
 {
-	(void)ep;
 	if (conn->state != VRB_ESTABLISHED)
 		return;
 	core_log(CORE_LOG_CONN, "queue pair %u: ends: %s", conn->qp->qp_num,
@@ -580,7 +597,7 @@ void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER 
 	if (!conn->adapter->is_iwarp || why == DAT_CONNECTION_EVENT_BROKEN)
 		qp_to_error(conn);
 	(void)rdma_disconnect(conn->id); /* refused when the peer was first, or is gone */
-	vrb_conn_at(conn, is_drained(conn) ? 0 : vrb_now_ns() + DRAIN_NS);
+	vrb_conn_at(conn, is_drained(conn, ep) ? 0 : drained_by(conn, ep));
 }
 
 void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced)
@@ -589,8 +606,11 @@ void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forc
 
 	if (conn->state != VRB_CLOSING)
 		return;
-	if (!is_forced && !is_drained(conn))
+	if (!is_forced && !is_drained(conn, ep)) {
+		if (ep->srq)
+			vrb_conn_at(conn, drained_by(conn, ep));
 		return;
+	}
 	vrb_conn_detach(conn, ep);
 	vrb_conn_destroy(conn);
 	core_ep_ended(ep, why);

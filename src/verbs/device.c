@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Devices: how the one meant by an adapter is found, what it can do, and what it tells on its own.
- * librdmacm opens a device once in a process, so that its events are read by whichever instance
- * comes first; what concerns the whole device is handed to all instances that use it.
+ * librdmacm opens a device once in a process and keeps it, also in a child of the process. Each
+ * instance opens the device once more, so that its file and its events are its own.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -27,14 +27,8 @@
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf, but before no other */
 static struct vrb_adapter *list_first;
-static bool is_heir; /* a child whose parent had an adapter open at the fork */
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
-/*
- * librdmacm goes on with the device that the parent has opened: a child would make its queue pairs
- * through the parent's file, and the events of one process would reach the other. So it gets none
- * (GEN-35).
- */
 static void fork_prepare(void)
 {
 	pthread_mutex_lock(&list_lock);
@@ -45,9 +39,19 @@ static void fork_parent(void)
 	pthread_mutex_unlock(&list_lock);
 }
 
+/*
+ * A child reaches none of the parent's instances, and must not hide its death: what it inherits is
+ * closed (GEN-34).
+ */
 static void fork_child(void)
 {
-	is_heir = is_heir || list_first;
+	for (const struct vrb_adapter *i = list_first; i; i = i->next) {
+		close(i->channel->fd);
+		close(i->completions->fd);
+		close(i->context->async_fd);
+		close(i->context->cmd_fd);
+	}
+	list_first = NULL;
 	pthread_mutex_unlock(&list_lock);
 }
 
@@ -165,11 +169,6 @@ int vrb_device_open(struct vrb_adapter *adapter)
 	int rc;
 
 	pthread_once(&fork_once, fork_watch);
-	if (is_heir) {
-		core_log(CORE_LOG_ERROR, "%s: in use by the parent process: not for a child",
-			 adapter->ia->device);
-		return -ENODEV;
-	}
 	adapter->channel = rdma_create_event_channel();
 	if (!adapter->channel)
 		return errno == ENOMEM || errno == EMFILE ? -errno : -ENODEV;
@@ -183,7 +182,12 @@ int vrb_device_open(struct vrb_adapter *adapter)
 		rc = -ENODEV; /* an address that every device would serve */
 	if (rc)
 		goto fail;
-	adapter->context = adapter->anchor->verbs;
+	errno = 0;
+	adapter->context = ibv_open_device(adapter->anchor->verbs->device);
+	if (!adapter->context) {
+		rc = errno == ENOMEM || errno == EMFILE ? -errno : -ENODEV;
+		goto fail;
+	}
 	adapter->is_iwarp = adapter->context->device->transport_type == IBV_TRANSPORT_IWARP;
 	adapter->completions = ibv_create_comp_channel(adapter->context);
 	if (!adapter->completions) {
@@ -196,6 +200,8 @@ int vrb_device_open(struct vrb_adapter *adapter)
 	pthread_mutex_unlock(&list_lock);
 	return 0;
 fail:
+	if (adapter->context)
+		(void)ibv_close_device(adapter->context);
 	if (adapter->anchor)
 		(void)rdma_destroy_id(adapter->anchor);
 	rdma_destroy_event_channel(adapter->channel);
@@ -212,6 +218,7 @@ void vrb_device_close(struct vrb_adapter *adapter)
 	*link = adapter->next;
 	pthread_mutex_unlock(&list_lock);
 	(void)ibv_destroy_comp_channel(adapter->completions);
+	(void)ibv_close_device(adapter->context);
 	(void)rdma_destroy_id(adapter->anchor);
 	rdma_destroy_event_channel(adapter->channel);
 }
@@ -401,20 +408,16 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	return 0;
 }
 
-/* --- what it tells --- */
-
-/* To every instance of that device. */
-static void tell_all(const struct ibv_context *context, enum ibv_event_type type)
+bool vrb_device_is_up(struct vrb_adapter *adapter)
 {
-	pthread_mutex_lock(&list_lock);
-	for (struct vrb_adapter *i = list_first; i; i = i->next) {
-		if (i->context != context)
-			continue;
-		atomic_fetch_or(&i->troubles, 1u << type);
-		vrb_kick(i);
-	}
-	pthread_mutex_unlock(&list_lock);
+	struct ibv_port_attr port;
+
+	memset(&port, 0, sizeof(port));
+	return !ibv_query_port(adapter->context, adapter->anchor->port_num, &port) &&
+	       port.state == IBV_PORT_ACTIVE;
 }
+
+/* --- what it tells --- */
 
 /* An event of one queue pair, whose connection is held. */
 static void qp_event(struct vrb_conn *conn, enum ibv_event_type type)
@@ -471,7 +474,7 @@ void vrb_device_events(struct vrb_adapter *adapter)
 			qp_event(conn, type);
 			vrb_conn_put(conn);
 		} else if (type < 32) {
-			tell_all(adapter->context, type);
+			atomic_fetch_or(&adapter->troubles, 1u << type);
 		}
 	}
 }

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/log.h"
 #include "core/pz.h"
@@ -127,6 +128,16 @@ bool vrb_segments(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count
 	for (uint32_t i = 0; i < count; i++)
 		is_good &= vrb_segment(ia, &iov[i], is_sink, &sge[i]);
 	return is_good;
+}
+
+int vrb_recv_segments(struct core_ia *ia, const struct core_wqe *wqe, struct ibv_sge *sge)
+{
+	/* one that is no longer good fails when a message comes: DTO-96 */
+	(void)vrb_segments(ia, wqe->iov, wqe->segments, false, sge);
+	if (wqe->segments || !vrb_adapter_of(ia)->is_iwarp)
+		return (int)wqe->segments;
+	memset(sge, 0, sizeof(*sge)); /* siw refuses a Receive without any, be it empty */
+	return 1;
 }
 
 /* --- windows --- */

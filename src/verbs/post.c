@@ -57,18 +57,34 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 	return wr;
 }
 
+/* The device flushes the queue pair, or takes nothing any more, and nobody has asked for it. */
+static void flushed(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (conn->state != VRB_ESTABLISHED)
+		return;
+	if (!conn->adapter->is_iwarp) {
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+		return;
+	}
+	/* the end of the peer's stream does that too: the connection manager will say */
+	if (!conn->is_flushed)
+		vrb_conn_at(conn, vrb_now_ns() + 500 * VRB_NS_PER_MS);
+	conn->is_flushed = true;
+}
+
 /* The connection fails here; what was not posted is flushed by the core. */
 static bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = NULL;
-	int rc = ibv_post_send(conn->qp, wr, &bad);
+	int rc = conn->adapter->is_iwarp ? vrb_iwarp_post(conn->qp, wr, &bad)
+					 : ibv_post_send(conn->qp, wr, &bad);
 
 	if (!rc)
 		return true;
 	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
 	/* nothing will tell about those: what was posted is taken as seen */
 	conn->sq_seen = conn->sq_posted;
-	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+	flushed(conn, ep);
 	return false;
 }
 
@@ -298,7 +314,7 @@ void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *re
 	(void)send_now(conn, ep, &wr);
 }
 
-static void post_marker(struct vrb_conn *conn, struct core_ep *ep)
+void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode)
 {
 	struct batch batch;
 	struct ibv_send_wr *wr;
@@ -306,7 +322,7 @@ static void post_marker(struct vrb_conn *conn, struct core_ep *ep)
 	batch.count = 0;
 	wr = batch_add(&batch);
 	wr->wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, 0);
-	wr->opcode = IBV_WR_RDMA_WRITE;
+	wr->opcode = opcode;
 	wr->send_flags = IBV_SEND_SIGNALED;
 	conn->sq_posted++;
 	conn->signalled++;
@@ -332,12 +348,10 @@ void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 			const struct core_wqe *wqe =
 				&ep->recv.slots[conn->recv_next & ep->recv.mask];
 
-			/* one that is no longer good fails when a message comes: DTO-96 */
-			(void)vrb_segments(ep->ia, wqe->iov, wqe->segments, false, sge[count]);
 			wr[count] = (struct ibv_recv_wr){
 				.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, conn->recv_next),
 				.sg_list = sge[count],
-				.num_sge = (int)wqe->segments,
+				.num_sge = vrb_recv_segments(ep->ia, wqe, sge[count]),
 			};
 			if (count)
 				wr[count - 1].next = &wr[count];
@@ -428,6 +442,8 @@ static DAT_DTO_COMPLETION_STATUS request_status(struct core_ep *ep, const struct
 	if (says_little(status) && !are_good(ep->ia, req->iov, req->segments, ep->pz,
 					     is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE))
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	if (says_little(status) && !vrb_device_is_up(vrb_adapter_of(ep->ia)))
+		return DAT_DTO_ERR_TRANSPORT; /* rxe says that also when it finds no way */
 	return vrb_status(status);
 }
 
@@ -446,8 +462,8 @@ static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct co
  */
 static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t next)
 {
-	for (uint64_t i = conn->reap_next > ep->req.head ? conn->reap_next : ep->req.head;
-	     i != next; i++) {
+	for (uint64_t i = conn->reap_next > ep->req.head ? conn->reap_next : ep->req.head; i < next;
+	     i++) { /* binds behind a marker may be done before it */
 		struct core_req *req = core_req_at(&ep->req, i);
 
 		if (!req->is_done && !shadow_get(req).is_signalled)
@@ -488,24 +504,9 @@ static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 	if (conn->state != VRB_ESTABLISHED)
 		return;
 	if (!conn->signalled && conn->reap_next != conn->post_next && !conn->is_binding)
-		post_marker(conn, ep);
+		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
 	if (conn->post_next != ep->req.tail || conn->is_graceful)
 		vrb_post_send(conn, ep);
-}
-
-/* The device flushes the queue pair, and nobody has asked for it. */
-static void flushed(struct vrb_conn *conn, struct core_ep *ep)
-{
-	if (conn->state != VRB_ESTABLISHED)
-		return;
-	if (!conn->adapter->is_iwarp) {
-		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
-		return;
-	}
-	/* the end of the peer's stream does that too: the connection manager will say */
-	if (!conn->is_flushed)
-		vrb_conn_at(conn, vrb_now_ns() + 500 * VRB_NS_PER_MS);
-	conn->is_flushed = true;
 }
 
 static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
@@ -558,6 +559,7 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		flushed(conn, ep);
 		return;
 	}
+	conn->nudges = 0;
 	wqe = core_recv_next(ep);
 	if (!wqe)
 		return;
@@ -583,6 +585,10 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 	}
 	if (is_recv && !ep->srq)
 		conn->recv_out--;
+	if (is_recv && conn->is_unconfirmed) {
+		vrb_confirm_came(conn, ep, wc);
+		return;
+	}
 	/* the first message overtook the confirmation: CR-ACCEPT-24 */
 	if (conn->state == VRB_ACCEPTED && wc->status == IBV_WC_SUCCESS)
 		vrb_conn_established(conn, ep);

@@ -193,6 +193,7 @@ static void serve_due(struct vrb_adapter *adapter)
 
 	if (now < atomic_load(&adapter->deadline_ns))
 		return;
+	(void)vrb_cq_progress(adapter); /* what is there counts, before a connection is ended */
 	while ((conn = vrb_conn_next_due(adapter, now))) {
 		ep = vrb_conn_enter(conn);
 		if (ep) {

@@ -316,7 +316,7 @@ static void resolved(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 {
 	int rc;
 
-	if (conn->id->verbs != conn->adapter->context)
+	if (conn->id->verbs->device != conn->adapter->context->device)
 		rc = -ENETUNREACH; /* the way there leads over another device */
 	else if (event->type == RDMA_CM_EVENT_ADDR_RESOLVED)
 		rc = rdma_resolve_route(conn->id, RESOLVE_MS) ? -errno : 0;
@@ -367,7 +367,8 @@ static void passive_event(struct vrb_conn *conn, struct core_ep *ep,
 {
 	switch (event->type) {
 	case RDMA_CM_EVENT_ESTABLISHED:
-		vrb_conn_established(conn, ep);
+		if (!conn->is_unconfirmed)
+			vrb_conn_established(conn, ep);
 		break;
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
@@ -468,6 +469,7 @@ static void due_established(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 		vrb_conn_try_finish(conn, ep, is_dead);
 	} else {
+		vrb_confirm_again(conn, ep);
 		vrb_post_send(conn, ep);
 	}
 }
@@ -539,6 +541,7 @@ int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 	conn->read_out =
 		at_most(at_most(param->read_out, adapter->limits.reads_out), conn->peer_read_in);
 	conn->answer.read_in = conn->read_in;
+	conn->answer.wants_confirmation = vrb_confirm_is_needed(conn, ep);
 	conn->answer.size = (uint8_t)param->private_data_size;
 	if (param->private_data_size)
 		memcpy(conn->answer.data, param->private_data, param->private_data_size);

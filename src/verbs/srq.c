@@ -14,7 +14,7 @@ int vrb_srq_create(struct core_srq *srq)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(srq->ia);
 	struct ibv_srq_init_attr init = {
-		.attr = {.max_wr = srq->queue.capacity, .max_sge = srq->iov_max},
+		.attr = {.max_wr = srq->queue.capacity, .max_sge = srq->iov_max ? srq->iov_max : 1},
 	};
 	struct vrb_srq *side;
 	int rc;
@@ -62,14 +62,12 @@ int vrb_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wq
 	struct ibv_recv_wr *bad, wr = {
 					 .wr_id = vrb_work_id(VRB_WORK_RECV, side->key, index),
 					 .sg_list = sge,
-					 .num_sge = (int)wqe->segments,
 				 };
 	int rc;
 
 	if (side->posted == side->size)
 		return -ENOSPC;
-	/* one that is no longer good fails when a message comes: DTO-96 */
-	(void)vrb_segments(srq->ia, wqe->iov, wqe->segments, false, sge);
+	wr.num_sge = vrb_recv_segments(srq->ia, wqe, sge);
 	rc = ibv_post_srq_recv(side->srq, &wr, &bad);
 	if (rc) {
 		core_log(CORE_LOG_ERROR, "shared receive queue: post refused: error %d", rc);

@@ -104,7 +104,7 @@ struct vrb_adapter {
 	_Atomic bool is_stopping;
 	_Atomic bool is_kicked;
 	_Atomic bool is_serving;      /* core_srq_serve_all is asked for */
-	_Atomic uint32_t troubles;    /* device events that other instances have read: bits */
+	_Atomic uint32_t troubles;    /* what the device told about itself: bits, by event */
 	_Atomic uint64_t deadline_ns; /* no connection has an earlier one */
 
 	pthread_mutex_t lock;	/* guards what follows; a leaf */
@@ -134,6 +134,8 @@ int vrb_address_check(const union core_sockaddr *address);
 int vrb_device_open(struct vrb_adapter *adapter);
 void vrb_device_close(struct vrb_adapter *adapter);
 int vrb_device_limits(struct vrb_adapter *adapter);
+/* Is the port's link up? */
+bool vrb_device_is_up(struct vrb_adapter *adapter);
 /* Reads what the device has told; service thread. */
 void vrb_device_events(struct vrb_adapter *adapter);
 /* Acts on what was told to the whole device. */
@@ -172,6 +174,8 @@ CORE_INLINE bool vrb_segment(struct core_ia *ia, const DAT_LMR_TRIPLET *segment,
 /* The same for several. */
 bool vrb_segments(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count, bool is_sink,
 		  struct ibv_sge *sge);
+/* The same for a Receive, for which a bad segment matters when a message comes; the number. */
+int vrb_recv_segments(struct core_ia *ia, const struct core_wqe *wqe, struct ibv_sge *sge);
 
 /* --- completions (cq.c) --- */
 
@@ -247,6 +251,8 @@ struct vrb_conn {
 	uint8_t peer_read_in;
 	uint8_t peer_read_out;
 	struct vrb_wire_accept answer; /* what the acceptor says, either way */
+	bool is_unconfirmed;	       /* iWARP, passive side: the first Receive is ours */
+	uint8_t nudges;		       /* iWARP, active side: to send until the peer is heard */
 
 	/* active side */
 	union core_sockaddr address;
@@ -353,6 +359,25 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 /* What was kept until the connection stands. */
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep);
 DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);
+
+/* Work of our own, which costs a place: everything before it is done when it is. */
+void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode);
+
+/* --- what only iWARP needs (iwarp.c); EP locked --- */
+
+/* ibv_post_send, without the signal that it may raise. */
+int vrb_iwarp_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+
+/* Passive side: has the peer to confirm? */
+bool vrb_confirm_is_needed(const struct vrb_conn *conn, const struct core_ep *ep);
+/* Posts the Receive for it, before any other. */
+int vrb_confirm_expect(struct vrb_conn *conn);
+/* Active side: the message, and what may be needed behind it; when the connection stands, and due.
+ */
+void vrb_confirm(struct vrb_conn *conn, struct core_ep *ep);
+void vrb_confirm_again(struct vrb_conn *conn, struct core_ep *ep);
+/* The completion of the Receive. */
+void vrb_confirm_came(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 
 /* --- shared receive queues (srq.c) --- */
 

@@ -10,6 +10,7 @@ enum wire_type {
 	TYPE_REQUEST = 1,
 	TYPE_ACCEPT = 2,
 	TYPE_REJECT = 3,
+	TYPE_ACCEPT_CONFIRM = 4,
 };
 
 /*
@@ -65,7 +66,7 @@ size_t vrb_wire_put_request(const struct vrb_wire_request *request, uint8_t out[
 
 size_t vrb_wire_put_accept(const struct vrb_wire_accept *accept, uint8_t out[VRB_WIRE_MAX])
 {
-	put_head(out, TYPE_ACCEPT);
+	put_head(out, accept->wants_confirmation ? TYPE_ACCEPT_CONFIRM : TYPE_ACCEPT);
 	out[6] = accept->read_in;
 	out[7] = accept->size;
 	memcpy(out + VRB_ACCEPT_HEAD, accept->data, accept->size);
@@ -126,6 +127,11 @@ int vrb_wire_get_accept(const void *from, size_t size, struct vrb_wire_accept *a
 	const uint8_t *bytes = from;
 	int rc = check_head(bytes, size, TYPE_ACCEPT, VRB_ACCEPT_HEAD);
 
+	accept->wants_confirmation = false;
+	if (rc < 0) {
+		rc = check_head(bytes, size, TYPE_ACCEPT_CONFIRM, VRB_ACCEPT_HEAD);
+		accept->wants_confirmation = rc > 0;
+	}
 	if (rc <= 0)
 		return rc;
 	accept->read_in = bytes[6];

@@ -5,7 +5,8 @@
  *
  *   request  magic 4, version 1, type 1, flags 1, size 1, qualifier 8, nonce 4, port 2,
  *            RDMA Reads served 1, RDMA Reads wanted 1, data
- *   accept   magic 4, version 1, type 1, RDMA Reads served 1, size 1, data
+ *   accept   magic 4, version 1, type 1, RDMA Reads served 1, size 1, data; of one type, or of
+ *            another when it wants to be confirmed (iwarp.c)
  *   reject   magic 4, version 1, type 1, reason 1, zero 1
  *
  * The connection manager of InfiniBand and RoCE leaves 56 bytes in a request. Data that do not fit
@@ -52,6 +53,7 @@ struct vrb_wire_request {
 };
 
 struct vrb_wire_accept {
+	bool wants_confirmation; /* by a message of length 0 */
 	uint8_t read_in;
 	uint8_t size;
 	uint8_t data[VRB_PRIVATE_MAX];

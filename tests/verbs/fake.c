@@ -242,6 +242,29 @@ struct ibv_context *fake_open(void)
 	return &fake_context;
 }
 
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct ibv_context *context = NULL;
+
+	(void)device;
+	pthread_mutex_lock(&fake_lock);
+	if (!fake_fails(__func__, ENOMEM)) {
+		context = fake_open();
+		live++;
+	}
+	pthread_mutex_unlock(&fake_lock);
+	return context;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	(void)context;
+	pthread_mutex_lock(&fake_lock);
+	live--;
+	pthread_mutex_unlock(&fake_lock);
+	return 0;
+}
+
 /* --- events of the device --- */
 
 void fake_async_locked(enum ibv_event_type type, struct ibv_qp *qp)
@@ -856,6 +879,8 @@ static int ops_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct i
 	*bad = wr;
 	if (fake_fails("ibv_post_recv", ENOMEM))
 		rc = ENOMEM;
+	if (is_iwarp && !wr->num_sge) /* as siw */
+		rc = EINVAL;
 	for (; wr && !rc; wr = wr->next) {
 		struct fake_work *work = work_make(wr->wr_id, wr->sg_list, wr->num_sge);
 
@@ -929,6 +954,8 @@ static int ops_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
 	*bad = wr;
 	if (fake_fails("ibv_post_srq_recv", ENOMEM)) {
 		rc = ENOMEM;
+	} else if (is_iwarp && !wr->num_sge) { /* as siw */
+		rc = EINVAL;
 	} else {
 		struct fake_work *work = work_make(wr->wr_id, wr->sg_list, wr->num_sge);
 

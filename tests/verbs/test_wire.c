@@ -91,6 +91,12 @@ static void answers__come_back__and_others_do_not(void **state)
 	assert_memory_equal(in.data, out.data, 64);
 	assert_int_equal(vrb_wire_get_accept(bytes, size - 1, &in), -1);
 	assert_int_equal(vrb_wire_get_reject(bytes, size), 0);
+	assert_false(in.wants_confirmation);
+	out.wants_confirmation = true;
+	assert_int_equal(vrb_wire_put_accept(&out, bytes), size);
+	assert_int_equal(vrb_wire_get_accept(bytes, size, &in), 1);
+	assert_true(in.wants_confirmation);
+	assert_int_equal(in.size, 64);
 	bytes[4]++; /* of another version */
 	assert_int_equal(vrb_wire_get_accept(bytes, size, &in), -1);
 	bytes[0]++; /* of another kind */

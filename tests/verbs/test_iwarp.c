@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What is different over iWARP: the third step of a set-up, which the provider adds, and Receives
+ * without segments, which some devices refuse.
+ */
+#include "rig.h"
+
+#include <unistd.h>
+
+static struct rig rig;
+
+static int open_rig(void **state)
+{
+	(void)state;
+	rig.qual = 0;
+	rig_begin(&rig);
+	return 0;
+}
+
+static int close_rig(void **state)
+{
+	(void)state;
+	rig_close(&rig);
+	return 0;
+}
+
+static void post_recv__no_segments__message_of_size_zero(void **state)
+{
+	const DAT_DTO_COOKIE sent = {.as_64 = 1}, got = {.as_64 = 2};
+
+	(void)state;
+	assert_int_equal(core_ep_post_recv(rig.b.ep, 0, NULL, got, DAT_COMPLETION_DEFAULT_FLAG),
+			 DAT_SUCCESS);
+	assert_int_equal(core_ep_post_send(rig.a.ep, 0, NULL, sent, DAT_COMPLETION_DEFAULT_FLAG),
+			 DAT_SUCCESS);
+	rig_expect_dto(&rig.a, 1, DAT_DTO_SUCCESS);
+	rig_expect_dto(&rig.b, 2, DAT_DTO_SUCCESS);
+}
+
+/* CR-ACCEPT-19 CR-ACCEPT-20: the accepting side is not connected before the asking one says so */
+static void connect__asking_side_says_nothing__accept_completion_error(void **state)
+{
+	(void)state;
+	assert_int_equal(core_ep_disconnect(rig.a.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	assert_int_equal(core_ep_reset(rig.a.ep), DAT_SUCCESS);
+	assert_int_equal(core_ep_reset(rig.b.ep), DAT_SUCCESS);
+	fake_fail_next("ibv_post_send");
+	assert_int_equal(rig_connect(&rig, NULL, 0), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_BROKEN);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+	assert_string_equal(fake_failed(), "ibv_post_send");
+	fake_fail_at(0);
+	rig_again(&rig);
+}
+
+static void both_again(void)
+{
+	assert_int_equal(core_ep_disconnect(rig.a.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_again(&rig);
+}
+
+/* A device may overlook the message until more comes: Writes of nothing follow while all is silent
+ */
+static void connect__nothing_heard__a_few_writes_behind(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	before = fake_posts();
+	both_again();
+	for (int i = 0; i < 5000 && fake_posts() < before + 2; i++)
+		usleep(1000);
+	assert_in_range(fake_posts(), before + 2, before + 4);
+	assert_int_equal(rig_recv(&rig, &rig.a, 8, 3), DAT_SUCCESS);
+	assert_int_equal(rig_send(&rig, &rig.b, 8, 4, DAT_COMPLETION_DEFAULT_FLAG), DAT_SUCCESS);
+	rig_expect_dto(&rig.a, 3, DAT_DTO_SUCCESS);
+	rig_expect_dto(&rig.b, 4, DAT_DTO_SUCCESS);
+	rig_no_event(rig.a.conn);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(post_recv__no_segments__message_of_size_zero,
+						open_rig, close_rig),
+		cmocka_unit_test_setup_teardown(
+			connect__asking_side_says_nothing__accept_completion_error, open_rig,
+			close_rig),
+		cmocka_unit_test_setup_teardown(connect__nothing_heard__a_few_writes_behind,
+						open_rig, close_rig),
+	};
+
+	fake_be_iwarp(true);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
