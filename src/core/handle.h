@@ -32,7 +32,13 @@ struct opendat_handle_arena {
 };
 
 #define CORE_ARENA_MAGIC 0x0da7a4e4u
+/* A power of two: two lines, or four where a mutex is larger than on x86-64 (48 bytes on aarch64).
+ */
+#ifdef __x86_64__
 #define CORE_CELL_SIZE 128u
+#else
+#define CORE_CELL_SIZE 256u
+#endif
 
 /* Tags of live cells: handle type + 1. A free or dead cell has tag 0. */
 #define CORE_TAG(type) ((uint32_t)(type) + 1u)
