@@ -47,6 +47,7 @@ void core_lock_init(struct core_lock *lock)
 	lock->is_entered = false;
 	lock->losses = 0;
 	lock->lost_ms = 0;
+	lock->former = 0;
 	lock->streak = 0;
 	lock->last = 0;
 }
@@ -77,25 +78,32 @@ static void barrier_everywhere(void)
 static void count_loss(struct core_lock *lock)
 {
 	struct timespec now;
-	uint32_t now_ms;
+	uint16_t now_ms;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	now_ms = (uint32_t)now.tv_sec * 1000u + (uint32_t)now.tv_nsec / 1000000u;
-	if (now_ms - lock->lost_ms > SOON_MS)
+	now_ms = (uint16_t)((uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u);
+	if ((uint16_t)(now_ms - lock->lost_ms) > SOON_MS)
 		lock->losses /= 2;
 	else if (lock->losses < LOSSES_MOST)
 		lock->losses++;
 	lock->lost_ms = now_ms;
 }
 
+/* Threads that live at the same time have their numbers in pages of their own. */
+static uint32_t page_of(uintptr_t thread)
+{
+	return (uint32_t)(thread >> 12);
+}
+
 /* Mutex held: the owner is out, and stays out, when it returns. */
-static void take_away(struct core_lock *lock)
+static void take_away(struct core_lock *lock, uintptr_t owner)
 {
 	const struct timespec pause = {0, 50000};
 	unsigned int spins;
 	/* a sleep is a cancellation point, and the mutex would stay locked */
 	int state = core_cancel_off();
 
+	lock->former = page_of(owner);
 	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
 	barrier_everywhere();
 	/* acquire: pairs with the release in core_lock_release */
@@ -115,13 +123,15 @@ static void claim(struct core_lock *lock)
 	uintptr_t owner = atomic_load_explicit(&lock->owner, memory_order_relaxed);
 
 	if (owner)
-		take_away(lock);
+		take_away(lock, owner);
 	lock->is_entered = false;
 }
 
 /* Mutex held: has this thread come alone for long? */
 static void count(struct core_lock *lock, uintptr_t self)
 {
+	if (lock->former == page_of(self))
+		lock->former = 0;
 	if (lock->last != self) {
 		lock->last = self;
 		lock->streak = 0;
@@ -130,6 +140,8 @@ static void count(struct core_lock *lock, uintptr_t self)
 	if (++lock->streak < STREAK << lock->losses)
 		return;
 	lock->streak = 0;
+	if (lock->former)
+		return;
 	pthread_once(&membarrier_once, membarrier_ask);
 	if (atomic_load_explicit(&has_membarrier, memory_order_relaxed))
 		atomic_store_explicit(&lock->owner, self, memory_order_relaxed);

@@ -20,6 +20,10 @@
  * more, or its being inside is seen and waited for. Each time a lock is taken away soon
  * after the last time, it takes twice as long until it is somebody's own again, so one that threads
  * really share stays a mutex; one that was left alone for a while becomes somebody's own sooner.
+ *
+ * An owner may be stopped between its look at `owner` and its store to `inside`. What it stores
+ * later must not fall into the ownership of another thread: so nobody else becomes the owner before
+ * the former one has come by the mutex once, which shows that it is past that.
  */
 #ifndef CORE_LOCK_H
 #define CORE_LOCK_H
@@ -49,7 +53,8 @@ struct core_lock {
 				  * is the owner no more */
 	bool is_entered;	 /* how the lock is held now: by `inside`; who holds it writes it */
 	uint8_t losses;		 /* times it was soon taken away; guarded by the mutex, as are: */
-	uint32_t lost_ms;	 /* when it was taken away last, */
+	uint16_t lost_ms;	 /* when it was taken away last, */
+	uint32_t former;	 /* the page of the owner that has not come since then; 0: none, */
 	uint32_t streak;	 /* times in a row that the same thread took the mutex, */
 	uintptr_t last;		 /* and which */
 	pthread_mutex_t mutex;

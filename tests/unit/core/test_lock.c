@@ -140,7 +140,7 @@ static void lock__taken_away_often__stays_a_mutex(void **state)
 
 	if (!CORE_LOCK_IS_OWNED)
 		skip();
-	guarded->lock.lost_ms = loss_ms;
+	guarded->lock.lost_ms = (uint16_t)loss_ms;
 	for (round = 0; round < 4; round++) {
 		become_owner(guarded);
 		if (!atomic_load(&guarded->lock.owner))
@@ -152,6 +152,41 @@ static void lock__taken_away_often__stays_a_mutex(void **state)
 	assert_int_equal(round, 4);
 	become_owner(guarded); /* 64 << 4 are more than these */
 	assert_true(atomic_load(&guarded->lock.owner) == 0);
+}
+
+static void *become_owner_run(void *arg)
+{
+	become_owner(arg);
+	return NULL;
+}
+
+/*
+ * The owner may stand between its look at the lock and its entry: until it has come again, nobody
+ * else enters in that way.
+ */
+static void lock__taken_away__nobodys_own_before_the_owner_came_again(void **state)
+{
+	struct guarded *guarded = *state;
+	pthread_t thread;
+	uintptr_t owner;
+
+	if (!CORE_LOCK_IS_OWNED)
+		skip();
+	become_owner(guarded);
+	owner = atomic_load(&guarded->lock.owner);
+	if (!owner)
+		skip(); /* a kernel or a sandbox without membarrier */
+	loss_ms += 1000;
+	for (unsigned int round = 0; round < 10; round++) {
+		assert_int_equal(pthread_create(&thread, NULL, become_owner_run, guarded), 0);
+		assert_int_equal(pthread_join(thread, NULL), 0);
+		assert_true(atomic_load(&guarded->lock.owner) == 0);
+	}
+	change(guarded);
+	assert_int_equal(pthread_create(&thread, NULL, become_owner_run, guarded), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(atomic_load(&guarded->lock.owner) != 0);
+	assert_true(atomic_load(&guarded->lock.owner) != owner);
 }
 
 /* One that is lost now and then does not stay a mutex for good. */
@@ -371,6 +406,7 @@ int main(void)
 		TEST(lock__one_thread__becomes_its_own),
 		TEST(lock__other_thread__takes_it_away),
 		TEST(lock__taken_away_often__stays_a_mutex),
+		TEST(lock__taken_away__nobodys_own_before_the_owner_came_again),
 		TEST(lock__taken_away_rarely__becomes_owned_again),
 		TEST(lock__many_threads__nothing_lost),
 		TEST(lock__taken_from_a_busy_owner__nothing_lost),

@@ -22,7 +22,7 @@ struct board {
 	_Atomic uint32_t gate;
 	_Atomic uint32_t passes; /* copies that came through */
 	_Atomic uint32_t turned_away;
-	uint8_t target[SPAN];
+	_Alignas(64) uint8_t target[SPAN];
 };
 
 typedef bool (*copy_fn)(struct board *board, const uint8_t *source);
