@@ -105,14 +105,24 @@ void fake_status(enum ibv_wc_status status)
 	pthread_mutex_unlock(&fake_lock);
 }
 
+static unsigned read_count(const unsigned *count)
+{
+	unsigned value;
+
+	pthread_mutex_lock(&fake_lock);
+	value = *count;
+	pthread_mutex_unlock(&fake_lock);
+	return value;
+}
+
 unsigned fake_posts(void)
 {
-	return posts;
+	return read_count(&posts);
 }
 
 unsigned fake_doorbells(void)
 {
-	return doorbells;
+	return read_count(&doorbells);
 }
 
 struct ibv_qp *fake_qp(void)
