@@ -52,11 +52,9 @@ CORE_INLINE DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *p
 		return core_bad_arg(3);
 	post->len = 0;
 	for (DAT_COUNT i = 0; i < post->segments; i++) {
-		if (!core_mem_is_good(&ep->ia->mem, &post->iov[i], ep->pz, post->use)) {
-			ret = core_mem_check(&ep->ia->mem, &post->iov[i], ep->pz, post->use);
-			if (ret != DAT_SUCCESS)
-				return ret;
-		}
+		ret = core_mem_check(&ep->ia->mem, &post->iov[i], ep->pz, post->use);
+		if (ret != DAT_SUCCESS)
+			return ret;
 		/* no single segment exceeds an address space, but many together could wrap */
 		if (post->iov[i].segment_length > UINT64_MAX - post->len)
 			return core_bad_arg(3);

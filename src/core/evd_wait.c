@@ -25,7 +25,7 @@ static bool wait_is_over(void *arg)
 static void wait_leave_locked(struct core_evd *evd)
 {
 	evd->has_waiter = false;
-	core_wait_settle_locked(&evd->waker);
+	core_waker_settle_locked(&evd->waker);
 	core_evd_idle_locked(evd);
 }
 

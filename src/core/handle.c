@@ -173,25 +173,6 @@ void core_handle_release(struct core_handle *cell)
 	core_lock_release(&arena.lock);
 }
 
-/* Locks the cell if it is live with that tag (0: with any). */
-static struct core_handle *handle_lock(DAT_HANDLE handle, uint32_t want)
-{
-	struct core_handle *cell = (struct core_handle *)handle;
-	uint32_t tag;
-
-	if (!core_handle_is_cell(handle))
-		return NULL;
-	tag = atomic_load_explicit(&cell->tag, memory_order_acquire);
-	if (!tag || (want && tag != want))
-		return NULL;
-	core_lock_acquire(&cell->lock);
-	tag = atomic_load_explicit(&cell->tag, memory_order_relaxed); /* the lock orders it */
-	if (want ? tag == want : tag && !(tag & CORE_TAG_DOOMED))
-		return cell;
-	core_lock_release(&cell->lock);
-	return NULL;
-}
-
 void *core_handle_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 {
 	return core_handle_lock_inline(handle, type);
@@ -199,21 +180,27 @@ void *core_handle_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 
 struct core_handle *core_handle_lock_any(DAT_HANDLE handle, DAT_HANDLE_TYPE *type_out)
 {
-	struct core_handle *cell = handle_lock(handle, 0);
+	struct core_handle *cell = (struct core_handle *)handle;
+	uint32_t tag;
 
-	if (cell)
-		*type_out = (DAT_HANDLE_TYPE)(cell->tag - 1);
-	return cell;
+	if (!core_handle_is_cell(handle) || !atomic_load_explicit(&cell->tag, memory_order_acquire))
+		return NULL;
+	core_lock_acquire(&cell->lock);
+	tag = atomic_load_explicit(&cell->tag, memory_order_relaxed); /* the lock orders it */
+	if (tag && !(tag & CORE_TAG_DOOMED)) {
+		*type_out = (DAT_HANDLE_TYPE)(tag - 1);
+		return cell;
+	}
+	core_lock_release(&cell->lock);
+	return NULL;
 }
 
 void *core_handle_lock_ref(struct core_ref ref, DAT_HANDLE_TYPE type)
 {
-	struct core_handle *cell = ref.cell ? handle_lock(ref.cell, CORE_TAG(type)) : NULL;
+	void *object = core_handle_lock_inline(ref.cell, type);
 
-	if (!cell)
-		return NULL;
-	if (cell->generation == ref.generation)
-		return cell->object;
-	core_lock_release(&cell->lock);
+	if (!object || ref.cell->generation == ref.generation)
+		return object;
+	core_lock_release(&ref.cell->lock);
 	return NULL;
 }

@@ -34,17 +34,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The thread sanitizer knows no membarrier: there a lock is its mutex. */
-#define CORE_LOCK_IS_OWNED 1
 #if defined(__SANITIZE_THREAD__)
-#undef CORE_LOCK_IS_OWNED
-#define CORE_LOCK_IS_OWNED 0
+#define CORE_UNDER_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#undef CORE_LOCK_IS_OWNED
-#define CORE_LOCK_IS_OWNED 0
+#define CORE_UNDER_TSAN 1
 #endif
 #endif
+#ifndef CORE_UNDER_TSAN
+#define CORE_UNDER_TSAN 0
+#endif
+
+/* The thread sanitizer knows no membarrier: there a lock is its mutex. */
+#define CORE_LOCK_IS_OWNED (!CORE_UNDER_TSAN)
 
 struct core_lock {
 	_Atomic uintptr_t owner; /* who may enter without the mutex, 0: nobody; set and taken away

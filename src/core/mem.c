@@ -150,8 +150,8 @@ void core_mem_describe(struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
 	__atomic_store_n(&lmr->pz, pz, __ATOMIC_RELEASE);
 }
 
-DAT_RETURN core_mem_check(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
-			  const struct core_pz *pz, enum core_mem_use use)
+DAT_RETURN core_mem_verdict(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
+			    const struct core_pz *pz, enum core_mem_use use)
 {
 	bool is_source = use == CORE_MEM_SOURCE;
 	struct core_mem_extent extent;

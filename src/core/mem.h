@@ -80,13 +80,9 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr);
 void core_mem_revoke(struct core_mem *mem, struct core_lmr *lmr);
 void core_mem_free(struct core_mem *mem, struct core_lmr *lmr);
 
-/*
- * Checks a segment that is being posted (LMR-USE-01 to -05, DTO-84 to -87). pz NULL leaves the zone
- * unchecked. Segments of length 0 are always good. Returns DAT_SUCCESS or the code of the posting
- * calls, composed.
- */
-DAT_RETURN core_mem_check(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
-			  const struct core_pz *pz, enum core_mem_use use);
+/* What core_mem_check says, by all its rules one after the other. */
+DAT_RETURN core_mem_verdict(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
+			    const struct core_pz *pz, enum core_mem_use use);
 
 /* Is the segment inside a live region, whatever its privileges and zone? Length 0: yes. */
 bool core_mem_is_registered(struct core_mem *mem, const DAT_LMR_TRIPLET *segment);
@@ -174,15 +170,21 @@ static inline void core_mem_set_local_key(struct core_lmr *lmr, uint32_t which, 
 	__atomic_store_n(&lmr->local_keys[which], local_key, __ATOMIC_RELEASE);
 }
 
-/* Whether core_mem_check says yes, for the data path; false: ask it why not. */
-static inline bool core_mem_is_good(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
-				    const struct core_pz *pz, enum core_mem_use use)
+/*
+ * Checks a segment that is being posted (LMR-USE-01 to -05, DTO-84 to -87). pz NULL leaves the zone
+ * unchecked. Segments of length 0 are always good. Returns DAT_SUCCESS or the code of the posting
+ * calls, composed. The usual answer is found here.
+ */
+static inline DAT_RETURN core_mem_check(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
+					const struct core_pz *pz, enum core_mem_use use)
 {
 	struct core_mem_extent extent;
 
-	return core_mem_look(mem, segment->lmr_context, &extent) &&
-	       core_mem_is_inside(extent.address, extent.length, segment) &&
-	       (!pz || extent.pz == pz) && core_mem_is_allowed(extent.priv, use);
+	if (core_mem_look(mem, segment->lmr_context, &extent) &&
+	    core_mem_is_inside(extent.address, extent.length, segment) &&
+	    (!pz || extent.pz == pz) && core_mem_is_allowed(extent.priv, use))
+		return DAT_SUCCESS;
+	return core_mem_verdict(mem, segment, pz, use);
 }
 
 static inline void core_mem_put(struct core_lmr *lmr)

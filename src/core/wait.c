@@ -119,15 +119,7 @@ static void wait_cancelled_on_bell(void *arg)
 }
 
 /* The sanitizer's runtime must not be left by a cancellation that is not deferred. */
-#if defined(__SANITIZE_THREAD__)
-#define IN_SLICES 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define IN_SLICES 1
-#endif
-#endif
-
-#ifdef IN_SLICES
+#if CORE_UNDER_TSAN
 #define SLICE_NS 10000000u
 
 /* A slice that ends without news looks like news, and the caller comes again. */
@@ -222,11 +214,4 @@ void core_wait_locked(struct core_wait *wait)
 {
 	while (!wait->is_over(wait->arg) && !wait->is_expired && !wait->is_interrupted)
 		wait_step_locked(wait);
-}
-
-void core_wait_settle_locked(struct core_waker *waker)
-{
-	while (!sem_trywait(&waker->sem))
-		;
-	waker->is_asleep = false;
 }

@@ -48,7 +48,5 @@ void core_wait_cancel_restore(const struct core_wait_cancel *old);
 void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us);
 /* Returns with the lock held (as it was called) when is_over, interrupted or expired. */
 void core_wait_locked(struct core_wait *wait);
-/* Takes back a wake-up that came too late. Lock held. */
-void core_wait_settle_locked(struct core_waker *waker);
 
 #endif

@@ -33,6 +33,13 @@ void core_waker_wake_locked(struct core_waker *waker)
 		sem_post(&waker->sem);
 }
 
+void core_waker_settle_locked(struct core_waker *waker)
+{
+	while (!sem_trywait(&waker->sem))
+		;
+	waker->is_asleep = false;
+}
+
 static long futex(_Atomic uint32_t *bell, int op, uint32_t value, const struct timespec *until)
 {
 	return syscall(SYS_futex, bell, op, value, until, NULL, FUTEX_BITSET_MATCH_ANY);

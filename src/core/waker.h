@@ -30,6 +30,8 @@ void core_waker_init(struct core_waker *waker);
 void core_waker_fini(struct core_waker *waker);
 /* Ends the sleep, if there is one. */
 void core_waker_wake_locked(struct core_waker *waker);
+/* The sleeper is awake: takes back a wake-up that came too late. */
+void core_waker_settle_locked(struct core_waker *waker);
 
 /* Bells lie in memory that processes share. */
 void core_bell_ring(_Atomic uint32_t *bell);

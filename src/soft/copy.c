@@ -176,19 +176,13 @@ static int vm_run(const struct vm_copy *copy, const struct iovec *iov, int count
 
 /* --- within this process --- */
 
-static bool is_closed(soft_gate *gate)
-{
-	/* acquire: what is stored behind the look is not stored before it */
-	return gate && atomic_load_explicit(gate, memory_order_acquire);
-}
-
 static int pipe_piece(soft_gate *gate, const int fds[2], uintptr_t dst, uintptr_t src, size_t len)
 {
 	while (len) {
 		ssize_t in = write(fds[1], (const void *)src, len < PIPE_PIECE ? len : PIPE_PIECE);
 		size_t out = 0;
 
-		if (is_closed(gate))
+		if (gate && !soft_gate_is_open(gate))
 			return -EAGAIN;
 		if (in < 0 && errno == EINTR)
 			continue;

@@ -20,15 +20,9 @@
 #endif
 #endif
 
-static bool is_open(soft_gate *gate)
-{
-	/* acquire: what is stored behind the look is not stored before it */
-	return atomic_load_explicit(gate, memory_order_acquire) == 0;
-}
-
 static bool plain_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 {
-	if (!is_open(gate))
+	if (!soft_gate_is_open(gate))
 		return false;
 	memcpy(dst, src, len);
 	return true;
@@ -36,7 +30,7 @@ static bool plain_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 
 static bool plain_store(soft_gate *gate, void *dst, uint64_t value, size_t size)
 {
-	if (!is_open(gate))
+	if (!soft_gate_is_open(gate))
 		return false;
 	switch (size) {
 	case 8:
@@ -61,7 +55,7 @@ static bool plain_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iov
 {
 	ssize_t n;
 
-	if (!is_open(gate))
+	if (!soft_gate_is_open(gate))
 		return false;
 	n = is_write ? process_vm_writev(pid, local, locals, remote, remotes, 0)
 		     : process_vm_readv(pid, local, locals, remote, remotes, 0);
@@ -155,40 +149,23 @@ static bool tight_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 	return done;
 }
 
-#define STORE(instruction, type, modifier)                                                         \
+/* Stores are seen in order on this machine. */
+#define STORE_8 "movq %q[value]"
+#define STORE_4 "movl %k[value]"
+#define STORE_2 "movw %w[value]"
+#define STORE_1 "movb %b[value]"
+#define STORE(instruction, type)                                                                   \
 	asm volatile(                                                                              \
-		BEGIN instruction " %" modifier "[value], %[target]\n" END                         \
+		BEGIN instruction ", %[target]\n" END                                              \
 		: [done] "+r"(done), [sequence] "+m"(rseq->rseq_cs), [target] "=m"(*(type *)dst)   \
 		: [gate] "m"(*gate), [value] "r"(value)                                            \
 		: "rax", "cc", "memory")
 
-/* Stores are seen in order on this machine. */
-static bool tight_store(soft_gate *gate, void *dst, uint64_t value, size_t size)
-{
-	struct rseq *rseq = area();
-	int done = 0;
-
-	switch (size) {
-	case 8:
-		STORE("movq", uint64_t, "q");
-		break;
-	case 4:
-		STORE("movl", uint32_t, "k");
-		break;
-	case 2:
-		STORE("movw", uint16_t, "w");
-		break;
-	default:
-		STORE("movb", uint8_t, "b");
-		break;
-	}
-	return done;
-}
-
-static bool tight_vm(soft_gate *gate, long number, pid_t pid, const struct iovec *local,
+static bool tight_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
 		     unsigned long locals, const struct iovec *remote, unsigned long remotes,
 		     ssize_t *rc_out)
 {
+	long number = is_write ? SYS_process_vm_writev : SYS_process_vm_readv;
 	register unsigned long remote_arg asm("r10") = (unsigned long)remote;
 	register unsigned long remotes_arg asm("r8") = remotes;
 	register unsigned long flags_arg asm("r9") = 0;
@@ -247,37 +224,19 @@ static bool tight_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 	return done;
 }
 
-#define STORE(instruction, type, modifier)                                                         \
+/* Each is a store with release: what was stored before is seen before. */
+#define STORE_8 "stlr %x[value]"
+#define STORE_4 "stlr %w[value]"
+#define STORE_2 "stlrh %w[value]"
+#define STORE_1 "stlrb %w[value]"
+#define STORE(instruction, type)                                                                   \
 	asm volatile(                                                                              \
-		BEGIN instruction " %" modifier "[value], %[target]\n" END                         \
+		BEGIN instruction ", %[target]\n" END                                              \
 		: [done] "+r"(done), [sequence] "+Q"(rseq->rseq_cs), [target] "=Q"(*(type *)dst)   \
 		: [gate] "Q"(*gate), [value] "r"(value)                                            \
 		: "x9", "cc", "memory")
 
-/* Each is a store with release: what was stored before is seen before. */
-static bool tight_store(soft_gate *gate, void *dst, uint64_t value, size_t size)
-{
-	struct rseq *rseq = area();
-	int done = 0;
-
-	switch (size) {
-	case 8:
-		STORE("stlr", uint64_t, "x");
-		break;
-	case 4:
-		STORE("stlr", uint32_t, "w");
-		break;
-	case 2:
-		STORE("stlrh", uint16_t, "w");
-		break;
-	default:
-		STORE("stlrb", uint8_t, "w");
-		break;
-	}
-	return done;
-}
-
-static bool tight_vm(soft_gate *gate, long number, pid_t pid, const struct iovec *local,
+static bool tight_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
 		     unsigned long locals, const struct iovec *remote, unsigned long remotes,
 		     ssize_t *rc_out)
 {
@@ -287,7 +246,8 @@ static bool tight_vm(soft_gate *gate, long number, pid_t pid, const struct iovec
 	register unsigned long remote_arg asm("x3") = (unsigned long)remote;
 	register unsigned long remotes_arg asm("x4") = remotes;
 	register unsigned long flags_arg asm("x5") = 0;
-	register long number_arg asm("x8") = number;
+	register long number_arg asm("x8") =
+		is_write ? SYS_process_vm_writev : SYS_process_vm_readv;
 	register long rc asm("x0") = 0;
 	struct rseq *rseq = area();
 	int done = 0;
@@ -312,13 +272,32 @@ bool soft_gate_is_tight(void)
 
 #define tight_copy plain_copy
 #define tight_store plain_store
+#define tight_vm plain_vm
 
-static bool tight_vm(soft_gate *gate, long number, pid_t pid, const struct iovec *local,
-		     unsigned long locals, const struct iovec *remote, unsigned long remotes,
-		     ssize_t *rc_out)
+#endif
+
+#ifdef HAS_RSEQ
+
+static bool tight_store(soft_gate *gate, void *dst, uint64_t value, size_t size)
 {
-	return plain_vm(gate, number == SYS_process_vm_writev, pid, local, locals, remote, remotes,
-			rc_out);
+	struct rseq *rseq = area();
+	int done = 0;
+
+	switch (size) {
+	case 8:
+		STORE(STORE_8, uint64_t);
+		break;
+	case 4:
+		STORE(STORE_4, uint32_t);
+		break;
+	case 2:
+		STORE(STORE_2, uint16_t);
+		break;
+	default:
+		STORE(STORE_1, uint8_t);
+		break;
+	}
+	return done;
 }
 
 #endif
@@ -347,6 +326,5 @@ bool soft_gate_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec 
 {
 	if (!soft_gate_is_tight())
 		return plain_vm(gate, is_write, pid, local, locals, remote, remotes, rc_out);
-	return tight_vm(gate, is_write ? SYS_process_vm_writev : SYS_process_vm_readv, pid, local,
-			locals, remote, remotes, rc_out);
+	return tight_vm(gate, is_write, pid, local, locals, remote, remotes, rc_out);
 }

@@ -22,6 +22,12 @@
 
 typedef const _Atomic uint32_t soft_gate;
 
+static inline bool soft_gate_is_open(soft_gate *gate)
+{
+	/* acquire: what is stored behind the look is not stored before it */
+	return atomic_load_explicit(gate, memory_order_acquire) == 0;
+}
+
 /* Is a copy that has been interrupted given up when the gate is closed (in this thread)? */
 bool soft_gate_is_tight(void);
 
