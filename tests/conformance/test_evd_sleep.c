@@ -228,6 +228,27 @@ static void evd_wait__message_races_the_time_out__not_lost(void **state)
 	}
 }
 
+/* Lets it wait, with a message under way; returns at about the moment at which that comes. */
+static pthread_t begin_race(struct waiter *waiter, uint32_t round)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, waiter_run, waiter), 0);
+	order(waiter->s, SEND_LATER, round * 3 % 100);
+	spin_us(round * 5 % 130);
+	return thread;
+}
+
+/* It is joined: it has the message, or was told `other` and the message is there for the next. */
+static void end_race(struct waiter *waiter, DAT_RETURN other)
+{
+	if (waiter->ret != DAT_SUCCESS) {
+		dt_fails(waiter->ret, other);
+		wait_event(waiter->s->ep.recv, &waiter->event);
+	}
+	check_message(waiter->s, &waiter->event);
+}
+
 static void race_cancel(struct stage *s, int type, DAT_COUNT threshold)
 {
 	for (uint32_t i = 0; i < 150; i++) {
@@ -236,9 +257,7 @@ static void race_cancel(struct stage *s, int type, DAT_COUNT threshold)
 		DAT_EVENT event;
 		void *result;
 
-		assert_int_equal(pthread_create(&thread, NULL, waiter_run, &waiter), 0);
-		order(s, SEND_LATER, i * 3 % 100);
-		spin_us(i * 5 % 130);
+		thread = begin_race(&waiter, i);
 		pthread_cancel(thread);
 		assert_int_equal(pthread_join(thread, &result), 0);
 		if (result == PTHREAD_CANCELED) {
@@ -278,20 +297,11 @@ static void evd_wait__message_races_a_signal__not_lost(void **state)
 	for (uint32_t i = 0; i < 200; i++) {
 		struct waiter waiter = {.s = s, .cancel_type = PTHREAD_CANCEL_DEFERRED};
 		pthread_t thread;
-		DAT_EVENT event;
 
-		assert_int_equal(pthread_create(&thread, NULL, waiter_run, &waiter), 0);
-		order(s, SEND_LATER, i * 3 % 100);
-		spin_us(i * 5 % 130);
+		thread = begin_race(&waiter, i);
 		pthread_kill(thread, SIGUSR1);
 		assert_int_equal(pthread_join(thread, NULL), 0);
-		if (waiter.ret == DAT_SUCCESS) {
-			check_message(s, &waiter.event);
-			continue;
-		}
-		dt_fails(waiter.ret, DAT_INTERRUPTED_CALL);
-		wait_event(s->ep.recv, &event);
-		check_message(s, &event);
+		end_race(&waiter, DAT_INTERRUPTED_CALL);
 	}
 	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
 }
@@ -304,21 +314,12 @@ static void evd_set_unwaitable__message_races_it__released_and_not_lost(void **s
 	for (uint32_t i = 0; i < 200; i++) {
 		struct waiter waiter = {.s = s, .cancel_type = PTHREAD_CANCEL_DEFERRED};
 		pthread_t thread;
-		DAT_EVENT event;
 
-		assert_int_equal(pthread_create(&thread, NULL, waiter_run, &waiter), 0);
-		order(s, SEND_LATER, i * 3 % 100);
-		spin_us(i * 5 % 130);
+		thread = begin_race(&waiter, i);
 		dt_ok(dat_evd_set_unwaitable(s->ep.recv));
 		assert_int_equal(pthread_join(thread, NULL), 0);
 		dt_ok(dat_evd_clear_unwaitable(s->ep.recv));
-		if (waiter.ret == DAT_SUCCESS) {
-			check_message(s, &waiter.event);
-			continue;
-		}
-		dt_fails(waiter.ret, DAT_INVALID_STATE);
-		wait_event(s->ep.recv, &event);
-		check_message(s, &event);
+		end_race(&waiter, DAT_INVALID_STATE);
 	}
 }
 

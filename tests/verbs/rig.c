@@ -144,10 +144,22 @@ void rig_begin(struct rig *rig)
 	link_both(rig);
 }
 
-void rig_again(struct rig *rig)
+void rig_part(struct rig *rig)
+{
+	assert_int_equal(core_ep_disconnect(rig->a.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig->a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_conn(&rig->b, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+void rig_reset(struct rig *rig)
 {
 	assert_int_equal(core_ep_reset(rig->a.ep), DAT_SUCCESS);
 	assert_int_equal(core_ep_reset(rig->b.ep), DAT_SUCCESS);
+}
+
+void rig_again(struct rig *rig)
+{
+	rig_reset(rig);
 	link_both(rig);
 }
 

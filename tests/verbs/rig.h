@@ -61,6 +61,10 @@ void rig_no_event(DAT_EVD_HANDLE evd);
 void rig_begin(struct rig *rig);
 /* After an end: both reset, and connected again. */
 void rig_again(struct rig *rig);
+/* a ends it, abruptly; both are told. */
+void rig_part(struct rig *rig);
+/* Both endpoints can connect again. */
+void rig_reset(struct rig *rig);
 
 DAT_LMR_TRIPLET rig_seg(struct rig *rig, size_t offset, size_t len);
 DAT_RETURN rig_send(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie,

@@ -242,11 +242,8 @@ static void ep_connect__asked_again_by_the_manager__one_request(void **state)
 	int live;
 
 	(void)state;
-	assert_int_equal(core_ep_disconnect(rig.a.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
-	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
-	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
-	assert_int_equal(core_ep_reset(rig.a.ep), DAT_SUCCESS);
-	assert_int_equal(core_ep_reset(rig.b.ep), DAT_SUCCESS);
+	rig_part(&rig);
+	rig_reset(&rig);
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(core_ep_connect(rig.a.ep, (DAT_IA_ADDRESS_PTR)(void *)&to, rig.qual,
 					 DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,

@@ -96,14 +96,20 @@ static void lock__one_thread__becomes_its_own(void **state)
 	assert_int_equal(atomic_load(&guarded->lock.inside), 0);
 }
 
+static void in_another_thread(struct guarded *guarded, void *(*run)(void *arg))
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, run, guarded), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 static void lock__other_thread__takes_it_away(void **state)
 {
 	struct guarded *guarded = *state;
-	pthread_t thread;
 
 	become_owner(guarded);
-	assert_int_equal(pthread_create(&thread, NULL, change_once, guarded), 0);
-	assert_int_equal(pthread_join(thread, NULL), 0);
+	in_another_thread(guarded, change_once);
 	assert_true(guarded->first == 1001 && guarded->second == 1001);
 	assert_true(atomic_load(&guarded->lock.owner) == 0);
 	change(guarded);
@@ -124,14 +130,6 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 	return 0;
 }
 
-static void lose(struct guarded *guarded)
-{
-	pthread_t thread;
-
-	assert_int_equal(pthread_create(&thread, NULL, change_once, guarded), 0);
-	assert_int_equal(pthread_join(thread, NULL), 0);
-}
-
 /* The longer it is fought for, the longer it stays a mutex. */
 static void lock__taken_away_often__stays_a_mutex(void **state)
 {
@@ -145,7 +143,7 @@ static void lock__taken_away_often__stays_a_mutex(void **state)
 		become_owner(guarded);
 		if (!atomic_load(&guarded->lock.owner))
 			break;
-		lose(guarded);
+		in_another_thread(guarded, change_once);
 	}
 	if (round == 0)
 		skip(); /* a kernel or a sandbox without membarrier */
@@ -167,7 +165,6 @@ static void *become_owner_run(void *arg)
 static void lock__taken_away__nobodys_own_before_the_owner_came_again(void **state)
 {
 	struct guarded *guarded = *state;
-	pthread_t thread;
 	uintptr_t owner;
 
 	if (!CORE_LOCK_IS_OWNED)
@@ -178,13 +175,11 @@ static void lock__taken_away__nobodys_own_before_the_owner_came_again(void **sta
 		skip(); /* a kernel or a sandbox without membarrier */
 	loss_ms += 1000;
 	for (unsigned int round = 0; round < 10; round++) {
-		assert_int_equal(pthread_create(&thread, NULL, become_owner_run, guarded), 0);
-		assert_int_equal(pthread_join(thread, NULL), 0);
+		in_another_thread(guarded, become_owner_run);
 		assert_true(atomic_load(&guarded->lock.owner) == 0);
 	}
 	change(guarded);
-	assert_int_equal(pthread_create(&thread, NULL, become_owner_run, guarded), 0);
-	assert_int_equal(pthread_join(thread, NULL), 0);
+	in_another_thread(guarded, become_owner_run);
 	assert_true(atomic_load(&guarded->lock.owner) != 0);
 	assert_true(atomic_load(&guarded->lock.owner) != owner);
 }
@@ -201,7 +196,7 @@ static void lock__taken_away_rarely__becomes_owned_again(void **state)
 		skip(); /* a kernel or a sandbox without membarrier */
 	for (unsigned int round = 0; round < 40; round++) {
 		loss_ms += 1000;
-		lose(guarded);
+		in_another_thread(guarded, change_once);
 		become_owner(guarded);
 		assert_true(atomic_load(&guarded->lock.owner) != 0);
 	}
@@ -385,14 +380,12 @@ long __wrap_syscall(long number, long command, long flags, long cpu)
 static void lock__sandbox_closed_meanwhile__taken_away_for_good(void **state)
 {
 	struct guarded *guarded = *state;
-	pthread_t thread;
 
 	become_owner(guarded);
 	if (!atomic_load(&guarded->lock.owner))
 		skip(); /* a kernel or a sandbox without membarrier */
 	is_sandboxed = true;
-	assert_int_equal(pthread_create(&thread, NULL, change_once, guarded), 0);
-	assert_int_equal(pthread_join(thread, NULL), 0);
+	in_another_thread(guarded, change_once);
 	assert_true(guarded->first == 1001 && guarded->second == 1001);
 	become_owner(guarded);
 	assert_true(atomic_load(&guarded->lock.owner) == 0);
