@@ -32,10 +32,15 @@ static void server_agent(DAT_PVOID instance, DAT_EVD_HANDLE evd)
 	struct server *server = instance;
 	const DAT_OS_WAIT_PROXY_AGENT again = {server, server_agent};
 	DAT_EVENT event;
+	DAT_RETURN ret;
 
 	if (!evd)
 		return; /* the CNO or the adapter is going */
-	dt_ok(dat_cno_modify_agent(server->cno, again));
+	ret = dat_cno_modify_agent(server->cno, again);
+	/* a call for an event that the one before has taken, when all is done and the CNO gone */
+	if (DAT_GET_TYPE(ret) == DAT_INVALID_HANDLE && server->served == ROUNDS)
+		return;
+	dt_ok(ret);
 	while (dat_evd_dequeue(evd, &event) == DAT_SUCCESS)
 		if (event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS)
 			serve_one(server);
