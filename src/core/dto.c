@@ -113,7 +113,11 @@ CORE_INLINE uint32_t dto_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLE
 {
 	if (count != 1 || !len || from->segment_length != len)
 		return core_copy_segments(to, from, count, len);
-	*to = *from;
+	/* word by word, as the consumer may have written it just now: a longer load would wait
+	 * until those stores, and all before them, have left the processor */
+	to->lmr_context = __atomic_load_n(&from->lmr_context, __ATOMIC_RELAXED);
+	to->virtual_address = __atomic_load_n(&from->virtual_address, __ATOMIC_RELAXED);
+	to->segment_length = __atomic_load_n(&from->segment_length, __ATOMIC_RELAXED);
 	return 1;
 }
 

@@ -236,6 +236,13 @@ const struct core_wqe *core_recv_next(struct core_ep *ep)
 	return &ep->srq_taken;
 }
 
+const struct core_wqe *core_recv_at(const struct core_ep *ep, uint32_t behind)
+{
+	if (ep->srq || ep->recv.tail - ep->recv.head <= behind)
+		return NULL;
+	return &ep->recv.slots[(ep->recv.head + behind) & ep->recv.mask];
+}
+
 struct core_pz *core_recv_pz(const struct core_ep *ep)
 {
 	return ep->srq ? ep->srq->pz : ep->pz;

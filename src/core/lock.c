@@ -2,39 +2,18 @@
 /* Locks that become one thread's own (lock.h): taking them by the mutex, and taking them away. */
 #include "core/lock.h"
 
-#include <linux/membarrier.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "core/cancel.h"
+#include "core/fence.h"
 
 #define STREAK 64u	/* before a lock is a thread's own for the first time */
 #define LOSSES_MOST 20u /* doublings of that at most */
 #define SOON_MS 10u	/* a loss so soon after the last one counts */
 #define SPINS 100u
-#define NO_BARRIER_NS 20000000
 
 __thread char core_lock_thread __attribute__((tls_model("initial-exec")));
-
-/*
- * Can the kernel run a barrier on our other threads? Asked once, and no more when it has refused; a
- * child inherits the answer. Relaxed: a lock that is owned is taken away properly in any case.
- */
-static _Atomic bool has_membarrier;
-static pthread_once_t membarrier_once = PTHREAD_ONCE_INIT;
-
-static bool membarrier_register(void)
-{
-	return CORE_LOCK_IS_OWNED &&
-	       syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-}
-
-static void membarrier_ask(void)
-{
-	atomic_store_explicit(&has_membarrier, membarrier_register(), memory_order_relaxed);
-}
 
 void core_lock_init(struct core_lock *lock)
 {
@@ -55,24 +34,6 @@ void core_lock_init(struct core_lock *lock)
 void core_lock_destroy(struct core_lock *lock)
 {
 	pthread_mutex_destroy(&lock->mutex);
-}
-
-/*
- * A barrier on every thread of this process. A sandbox that was closed meanwhile may forbid the
- * call: then we wait for longer than any machine keeps a store to itself,
- * and no lock becomes a thread's own any more.
- */
-static void barrier_everywhere(void)
-{
-	const struct timespec long_enough = {0, NO_BARRIER_NS};
-
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
-		return;
-	if (membarrier_register() &&
-	    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0)
-		return;
-	atomic_store_explicit(&has_membarrier, false, memory_order_relaxed);
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &long_enough, NULL);
 }
 
 static void count_loss(struct core_lock *lock)
@@ -105,7 +66,7 @@ static void take_away(struct core_lock *lock, uintptr_t owner)
 
 	lock->former = page_of(owner);
 	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
-	barrier_everywhere();
+	core_fence_everywhere(CORE_FENCE_PROCESS);
 	/* acquire: pairs with the release in core_lock_release */
 	for (spins = 0; atomic_load_explicit(&lock->inside, memory_order_acquire); spins++) {
 		if (spins < SPINS)
@@ -142,8 +103,7 @@ static void count(struct core_lock *lock, uintptr_t self)
 	lock->streak = 0;
 	if (lock->former)
 		return;
-	pthread_once(&membarrier_once, membarrier_ask);
-	if (atomic_load_explicit(&has_membarrier, memory_order_relaxed))
+	if (core_fence_can(CORE_FENCE_PROCESS))
 		atomic_store_explicit(&lock->owner, self, memory_order_relaxed);
 }
 

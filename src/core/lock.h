@@ -34,16 +34,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#if defined(__SANITIZE_THREAD__)
-#define CORE_UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CORE_UNDER_TSAN 1
-#endif
-#endif
-#ifndef CORE_UNDER_TSAN
-#define CORE_UNDER_TSAN 0
-#endif
+#include "core/fence.h"
 
 /* The thread sanitizer knows no membarrier: there a lock is its mutex. */
 #define CORE_LOCK_IS_OWNED (!CORE_UNDER_TSAN)

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * The memory table (see mem.h). Lookup and revocation meet as in Dekker's algorithm: a user raises
- * `pins`, then reads `key`; the owner clears `key`, then reads `pins`; both sides sequentially
- * consistent, so that at least one sees the other.
- */
+/* The memory table (see mem.h). */
 #include "core/mem.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "core/pz.h"
 #include "core/status.h"
@@ -104,19 +98,10 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 
 void core_mem_revoke(struct core_mem *mem, struct core_lmr *lmr)
 {
-	const struct timespec pause = {0, 20000};
-	unsigned int spins = 0;
-
 	(void)mem;
+	/* sequentially consistent: meets core_pin in mem_pin */
 	atomic_store(&lmr->key, 0);
-	/* sequentially consistent: meets the increment in mem_pin; its acquire pairs with the
-	 * release in core_mem_put */
-	while (atomic_load(&lmr->pins)) {
-		if (++spins < 100)
-			sched_yield();
-		else
-			nanosleep(&pause, NULL);
-	}
+	core_pins_wait(lmr);
 }
 
 void core_mem_free(struct core_mem *mem, struct core_lmr *lmr)
@@ -133,7 +118,7 @@ static struct core_lmr *mem_pin(struct core_mem *mem, uint32_t key)
 
 	if (!lmr)
 		return NULL;
-	atomic_fetch_add(&lmr->pins, 1);
+	core_pin(lmr);
 	if (atomic_load(&lmr->key) == key)
 		return lmr;
 	core_mem_put(lmr);

@@ -2,9 +2,9 @@
 /*
  * The table of registered memory of one adapter instance. An lmr_context is a 32-bit key of this
  * table: an index and a generation, so that a stale key never finds a new region. Lookups take no
- * lock: a user pins the slot, then looks at its key; dat_lmr_free clears the key, then waits for
- * the pins. Who only asks reads the key before and after. Slots are never unmapped while the
- * instance lives.
+ * lock: a user pins the slot (pins.h), then looks at its key; dat_lmr_free clears the key, then
+ * waits for the pins. Who only asks reads the key before and after. Slots are never unmapped while
+ * the instance lives.
  */
 #ifndef CORE_MEM_H
 #define CORE_MEM_H
@@ -16,6 +16,7 @@
 #include <dat/udat.h>
 
 #include "core/lock.h"
+#include "core/pins.h"
 
 struct core_handle;
 struct core_pz;
@@ -27,7 +28,7 @@ struct core_pz;
 
 struct core_lmr {
 	_Atomic uint32_t key;  /* the live lmr_context, 0 while the slot is free or going away */
-	_Atomic uint32_t pins; /* users between core_mem_get and core_mem_put */
+	_Atomic uint32_t pins; /* those that no thread has noted itself (pins.h) */
 	/* written before key is set, constant while it is; by core_mem_describe, because
 	 * core_mem_check looks at it without a pin */
 	DAT_VADDR address;
@@ -189,9 +190,7 @@ static inline DAT_RETURN core_mem_check(struct core_mem *mem, const DAT_LMR_TRIP
 
 static inline void core_mem_put(struct core_lmr *lmr)
 {
-	/* release: pairs with the acquire in core_mem_revoke, else our copy could be seen after it
-	 */
-	atomic_fetch_sub_explicit(&lmr->pins, 1, memory_order_release);
+	core_unpin(lmr);
 }
 
 #endif

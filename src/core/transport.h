@@ -291,6 +291,9 @@ bool core_bind_run(struct core_ep *ep, struct core_req *req);
  * same, and its iov valid, until core_recv_done().
  */
 const struct core_wqe *core_recv_next(struct core_ep *ep);
+/* The one that many places behind it; NULL: there is none, or it is an SRQ's, which gives them out
+ * one by one. */
+const struct core_wqe *core_recv_at(const struct core_ep *ep, uint32_t behind);
 /* The zone that its segments must be in. */
 struct core_pz *core_recv_pz(const struct core_ep *ep);
 void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,

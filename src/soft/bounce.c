@@ -59,15 +59,42 @@ void soft_bounce_destroy(struct soft_bounce *bounce)
 	free(bounce);
 }
 
-/* Not pread(3), which is a cancellation point. */
-static int fetch(struct soft_bounce *bounce, uint32_t slot, void *dst, size_t len)
+/* A thread comes back to the same lines. */
+static uint32_t slot_of_thread(void)
 {
-	long n = syscall(SYS_pread64, bounce->fd, dst, len, (long)slot * SOFT_BOUNCE_MAX);
+	return (uint32_t)(core_lock_self() >> 6) % SLOTS;
+}
 
-	if (n == (long)len)
-		return 0;
-	if (n >= 0 || errno == EFAULT)
-		return -EFAULT; /* a leading part may be there */
+uint8_t *soft_bounce_begin(struct soft_bounce *bounce)
+{
+	uint32_t slot = slot_of_thread();
+
+	if (!bounce || atomic_load_explicit(&bounce->is_refused, memory_order_relaxed))
+		return NULL;
+	/* acquire and release: one user after the other in this slot */
+	if (atomic_exchange_explicit(&bounce->slots[slot].is_used, true, memory_order_acquire))
+		return NULL;
+	return bounce->memory + (size_t)slot * SOFT_BOUNCE_MAX;
+}
+
+void soft_bounce_end(struct soft_bounce *bounce)
+{
+	atomic_store_explicit(&bounce->slots[slot_of_thread()].is_used, false,
+			      memory_order_release);
+}
+
+/* Not pread(3) and preadv(2) by name, which are cancellation points. */
+ssize_t soft_bounce_place(struct soft_bounce *bounce, const struct iovec *places, unsigned count)
+{
+	long at = (long)slot_of_thread() * SOFT_BOUNCE_MAX;
+	ssize_t n =
+		count == 1 ? syscall(SYS_pread64, bounce->fd, places->iov_base, places->iov_len, at)
+			   : syscall(SYS_preadv, bounce->fd, places, (long)count, at, 0);
+
+	if (n >= 0)
+		return n;
+	if (errno == EFAULT)
+		return 0; /* a leading part may be there */
 	/* a sandbox: relaxed, it only saves the next attempt */
 	if (errno != EINTR)
 		atomic_store_explicit(&bounce->is_refused, true, memory_order_relaxed);
@@ -76,18 +103,16 @@ static int fetch(struct soft_bounce *bounce, uint32_t slot, void *dst, size_t le
 
 int soft_bounce_copy(struct soft_bounce *bounce, void *dst, const void *src, size_t len)
 {
-	/* a thread comes back to the same lines */
-	uint32_t slot = (uint32_t)(core_lock_self() >> 6) % SLOTS;
-	int rc;
+	const struct iovec place = {dst, len};
+	uint8_t *memory = len <= SOFT_BOUNCE_MAX ? soft_bounce_begin(bounce) : NULL;
+	ssize_t n;
 
-	if (!bounce || len > SOFT_BOUNCE_MAX ||
-	    atomic_load_explicit(&bounce->is_refused, memory_order_relaxed))
+	if (!memory)
 		return -EAGAIN;
-	/* acquire and release: one copy after the other in this slot */
-	if (atomic_exchange_explicit(&bounce->slots[slot].is_used, true, memory_order_acquire))
-		return -EAGAIN;
-	memcpy(bounce->memory + (size_t)slot * SOFT_BOUNCE_MAX, src, len);
-	rc = fetch(bounce, slot, dst, len);
-	atomic_store_explicit(&bounce->slots[slot].is_used, false, memory_order_release);
-	return rc;
+	memcpy(memory, src, len);
+	n = soft_bounce_place(bounce, &place, 1);
+	soft_bounce_end(bounce);
+	if (n < 0)
+		return (int)n;
+	return n == (ssize_t)len ? 0 : -EFAULT;
 }

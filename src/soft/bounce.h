@@ -8,6 +8,9 @@
 #define SOFT_BOUNCE_H
 
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 
 #define SOFT_BOUNCE_MAX 4096u /* bytes of one copy */
 
@@ -20,5 +23,14 @@ void soft_bounce_destroy(struct soft_bounce *bounce);
 
 /* 0; -EFAULT: a byte of dst is not accessible; -EAGAIN: take another way (bounce may be NULL). */
 int soft_bounce_copy(struct soft_bounce *bounce, void *dst, const void *src, size_t len);
+
+/*
+ * Several at once. begin: where SOFT_BOUNCE_MAX bytes may be put, until end; NULL: take another
+ * way. place copies what was put there to the places in turn, and returns how many bytes have got
+ * there; less than all: the next one is not accessible. -EAGAIN: take another way.
+ */
+uint8_t *soft_bounce_begin(struct soft_bounce *bounce);
+ssize_t soft_bounce_place(struct soft_bounce *bounce, const struct iovec *places, unsigned count);
+void soft_bounce_end(struct soft_bounce *bounce);
 
 #endif

@@ -4,6 +4,7 @@
  * memory away from the peer and tells it why; finish() waits, without blocking, until a copy
  * of the peer that is under way has ended, and only then tells the core.
  */
+#include "core/fence.h"
 #include "core/log.h"
 #include "soft/shm/conn.h"
 
@@ -35,11 +36,20 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 	 * this, then look at its announcement: one of us sees the other */
 	atomic_store(&conn->mine->revoked, 1);
 	atomic_thread_fence(memory_order_seq_cst);
+	if (shm_conn_is_light(conn, 0))
+		core_fence_everywhere(CORE_FENCE_HOST);
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
 		atomic_fetch_sub(&engine->disarmed, 1);
 	shm_engine_deactivate(engine, conn);
 	if (!conn->is_peer_gone)
 		shm_conn_send_word(conn, SHM_WIRE_CLOSE, why);
+}
+
+bool shm_conn_is_light(const struct shm_conn *conn, uint64_t unused)
+{
+	(void)unused;
+	return conn->remote.is_same_user && conn->theirs &&
+	       atomic_load_explicit(&conn->theirs->is_light, memory_order_relaxed);
 }
 
 bool shm_conn_is_touched(const struct shm_conn *conn, uint64_t unused)

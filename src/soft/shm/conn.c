@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/cancel.h"
+#include "core/fence.h"
 #include "soft/fds.h"
 
 #define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -34,6 +35,7 @@ int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 	conn->self = (uint8_t)self;
 	conn->give_up_ns = UINT64_MAX;
 	conn->retry_ns = UINT64_MAX;
+	conn->can_be_light = core_fence_can(CORE_FENCE_HOST);
 	*conn_out = conn;
 	return 0;
 }
@@ -56,6 +58,18 @@ bool shm_conn_get_unless_dead(struct shm_conn *conn)
 	return false;
 }
 
+/* What it has counted goes on counting. */
+static void keep_counters(struct shm_conn *conn)
+{
+	uint32_t i;
+
+	for (i = 0; i < SHM_COUNT_END; i++)
+		atomic_fetch_add_explicit(
+			&conn->engine->counters[i],
+			atomic_load_explicit(&conn->counters[i], memory_order_relaxed),
+			memory_order_relaxed);
+}
+
 static void conn_destroy(struct shm_conn *conn)
 {
 	struct shm_engine *engine = conn->engine;
@@ -63,6 +77,7 @@ static void conn_destroy(struct shm_conn *conn)
 
 	if (conn->id)
 		shm_engine_remove(engine, conn->id);
+	keep_counters(conn);
 	if (conn->listener)
 		shm_listener_forget(conn);
 	shm_conn_unwatch(conn);

@@ -164,10 +164,15 @@ struct shm_conn {
 	uint32_t stored;	 /* and of which it knows by the word */
 	bool is_telling;	 /* a long one is among them: the peer waits for its memory */
 	bool is_response_wanted; /* the response ring was full */
+	bool is_placing;	 /* the last Receive was filled by a system call */
 	struct shm_arrival arrival;
 	struct shm_inbound write;
 	struct shm_inbound read;
 	_Atomic uint32_t local_announce; /* key of our own table that we work on for the peer */
+
+	/* direct copies */
+	bool is_light;	    /* our side's `is_light` */
+	uint32_t announced; /* announcements since that was decided */
 
 	/* news: what was seen at the end of the last pass; relaxed, hints only */
 	_Atomic uint32_t seen_request;	/* where the next entry will stand, or SHM_STUCK */
@@ -181,6 +186,9 @@ struct shm_conn {
 	_Atomic bool has_more;
 
 	/* waking */
+	bool can_be_light; /* the kernel runs fences on us for the peer, so that we may go without
+			    */
+	uint32_t taken;	   /* entries since it was armed last, no more than matter */
 	uint32_t woken;	   /* the value of the peer's `armed` that was answered by a WAKE */
 	bool is_wake_owed; /* the WAKE could not be sent: try again */
 	_Atomic bool
@@ -193,11 +201,15 @@ struct shm_conn {
 	bool has_peer_closed;	    /* its CLOSE came */
 	_Atomic bool is_distrusted; /* a wait for its announcement ran out */
 
+	_Atomic uint64_t counters[SHM_COUNT_END]; /* written with the endpoint locked */
+
 	/* engine lock */
 	_Atomic bool is_active; /* read without it as a hint */
 	struct shm_conn *next_active;
 	struct shm_conn *prev_active;
 	uint32_t idle_polls;
+	uint32_t lookers;      /* threads that borrow the list's reference (shm_engine_look) */
+	uint32_t lookers_refs; /* references of the list that they are left with */
 
 	/* a dead key that the peer was found to be copying through, since when (engine lock) */
 	uint32_t blamed_key;
@@ -218,6 +230,15 @@ static inline enum shm_state shm_conn_state(const struct shm_conn *conn)
 {
 	/* acquire: pairs with the release in shm_conn_set_state */
 	return (enum shm_state)atomic_load_explicit(&conn->state, memory_order_acquire);
+}
+
+static inline void shm_count(struct shm_conn *conn, enum shm_counter counter)
+{
+	/* relaxed, and not one atomic operation: there is one writer, and nothing is ordered by it
+	 */
+	uint64_t count = atomic_load_explicit(&conn->counters[counter], memory_order_relaxed);
+
+	atomic_store_explicit(&conn->counters[counter], count + 1, memory_order_relaxed);
 }
 
 /* Completes the entry that was reserved last; it tells what is done. */
@@ -295,6 +316,8 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end);
 void shm_conn_finish(struct shm_conn *conn, struct core_ep *ep);
 /* A set-up failed: tells the core, forgets the connection. */
 void shm_conn_fail_setup(struct shm_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number);
+/* Does the peer pass no fence behind its announcements? (for shm_engine_next_conn) */
+bool shm_conn_is_light(const struct shm_conn *conn, uint64_t unused);
 /* Is the peer copying from or to our memory? (for shm_wait_untouched) */
 bool shm_conn_is_touched(const struct shm_conn *conn, uint64_t unused);
 /* Lets go of the endpoint's connection. */
@@ -332,6 +355,13 @@ int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget
 int shm_tx_failed(struct shm_conn *conn, struct core_ep *ep, uint32_t failed);
 int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget, bool is_in_post);
 int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
+/*
+ * burst.c: takes several small messages at once, at most that many; *taken_out is how many there
+ * were. 0, or -EFAULT: the Receive behind them, which is at the head now, cannot be filled;
+ * -EPROTO.
+ */
+int shm_burst(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget, unsigned most,
+	      unsigned *taken_out);
 
 /* --- direct.c: copies between the peer's memory and ours --- */
 
@@ -351,6 +381,9 @@ void shm_unpin(struct shm_pins *pins);
 /* Between pinned segments and memory of ours. is_in_post: the consumer's own thread reads. */
 int shm_gather(struct shm_conn *conn, uint8_t *to, const struct shm_pins *pins, bool is_in_post);
 int shm_scatter(struct shm_conn *conn, const struct shm_pins *pins, const uint8_t *from);
+
+/* Where that byte of the pinned region is in our own mapping; NULL: we have none (yet). */
+uint8_t *shm_alias(struct shm_conn *conn, const struct core_lmr *lmr, const void *address);
 
 /* Announces the key, then checks it: 0, -EACCES, or -EAGAIN (the peer is about to end it all).
  * After 0 the copy may be made; shm_announce_end() in every case but then too. */

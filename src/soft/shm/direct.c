@@ -11,9 +11,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/fence.h"
 #include "soft/alias.h"
 #include "soft/bounce.h"
 
+/* announcements with a fence before it pays to have the owner care for it */
+#define LIGHT_AFTER 64u
 /* how long we trust that the peer's process number is still its own */
 #define ALIVE_NS 100000000u
 
@@ -34,15 +37,18 @@ static int pin(struct core_ep *ep, const struct pin_what *what, uint64_t offset,
 
 	pins->count = 0;
 	for (i = 0; i < what->segments && len; i++) {
-		DAT_LMR_TRIPLET part = what->list[i];
+		const DAT_LMR_TRIPLET *whole = &what->list[i];
+		DAT_LMR_TRIPLET part;
 		struct core_lmr *lmr;
 
-		if (offset >= part.segment_length) {
-			offset -= part.segment_length;
+		if (offset >= whole->segment_length) {
+			offset -= whole->segment_length;
 			continue;
 		}
-		part.virtual_address += offset;
-		part.segment_length -= offset;
+		/* not as a whole, which was written just now: see dto_copy_segments */
+		part.lmr_context = whole->lmr_context;
+		part.virtual_address = whole->virtual_address + offset;
+		part.segment_length = whole->segment_length - offset;
 		offset = 0;
 		if (part.segment_length > len)
 			part.segment_length = len;
@@ -85,19 +91,22 @@ void shm_unpin(struct shm_pins *pins)
 		core_mem_put(pins->lmr[--pins->count]);
 }
 
-/* The consumer's memory by our own mapping, NULL if we have none (yet). */
-static uint8_t *alias(struct shm_conn *conn, const struct shm_pins *pins, uint32_t i)
+uint8_t *shm_alias(struct shm_conn *conn, const struct core_lmr *lmr, const void *address)
 {
-	const struct core_lmr *lmr = pins->lmr[i];
 	uint64_t copy = conn->engine->settings.copy;
 	uint8_t *memory;
 
 	if (copy != CORE_COPY_AUTO && copy != CORE_COPY_MAP)
 		return NULL;
-	memory = soft_alias(lmr, pins->iov[i].iov_base);
+	memory = soft_alias(lmr, address);
 	if (!memory && soft_alias_is_worth(lmr, shm_map_uses(conn)))
 		shm_engine_want_alias(conn->engine, lmr);
 	return memory;
+}
+
+static uint8_t *alias(struct shm_conn *conn, const struct shm_pins *pins, uint32_t i)
+{
+	return shm_alias(conn, pins->lmr[i], pins->iov[i].iov_base);
 }
 
 int shm_gather(struct shm_conn *conn, uint8_t *to, const struct shm_pins *pins, bool is_in_post)
@@ -138,6 +147,7 @@ int shm_scatter(struct shm_conn *conn, const struct shm_pins *pins, const uint8_
 			memcpy(to, from, iov->iov_len);
 		else if (place(conn, iov, from) < 0)
 			return -EFAULT;
+		conn->is_placing = !to;
 		from += iov->iov_len;
 	}
 	return 0;
@@ -145,13 +155,25 @@ int shm_scatter(struct shm_conn *conn, const struct shm_pins *pins, const uint8_
 
 /* --- announcing --- */
 
+/* From now on without fences: the owner must know that before the next announcement. */
+static void become_light(struct shm_conn *conn)
+{
+	if (!conn->can_be_light)
+		return;
+	atomic_store_explicit(&conn->mine->is_light, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+	conn->is_light = true;
+}
+
 int shm_announce(struct shm_conn *conn, uint32_t key, enum soft_right right, uint64_t address,
 		 uint64_t length)
 {
+	if (!conn->is_light && ++conn->announced >= LIGHT_AFTER)
+		become_light(conn);
 	atomic_store_explicit(&conn->mine->announce, key, memory_order_relaxed);
-	/* full fence: pairs with those in soft_keys_kill and shm_conn_close; else the owner could
-	 * miss the announcement while we miss the dead key */
-	atomic_thread_fence(memory_order_seq_cst);
+	/* full fence: pairs with those of shm_fence_owner; else the owner could miss the
+	 * announcement while we miss the dead key */
+	core_fence(conn->is_light);
 	if (atomic_load_explicit(&conn->theirs->revoked, memory_order_acquire))
 		return -EAGAIN;
 	return soft_key_check(soft_view_entries(conn->remote.view), key, right, conn->remote.pz,

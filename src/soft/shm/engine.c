@@ -334,6 +334,24 @@ void shm_engine_make_aliases(struct shm_engine *engine)
 	}
 }
 
+uint64_t shm_engine_count(struct shm_engine *engine, enum shm_counter counter)
+{
+	uint64_t count;
+	uint32_t i;
+
+	core_lock_acquire(&engine->lock);
+	count = atomic_load_explicit(&engine->counters[counter], memory_order_relaxed);
+	for (i = 0; i < engine->slot_used; i++) {
+		const struct shm_conn *conn = engine->slots[i].object;
+
+		if (engine->slots[i].kind == SHM_SLOT_CONN)
+			count += atomic_load_explicit(&conn->counters[counter],
+						      memory_order_relaxed);
+	}
+	core_lock_release(&engine->lock);
+	return count;
+}
+
 void shm_engine_earliest(struct shm_engine *engine)
 {
 	uint64_t earliest = UINT64_MAX, old;
@@ -398,6 +416,7 @@ void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn)
 	core_lock_release(&engine->lock);
 }
 
+/* True: the list's reference is the caller's to drop. */
 static bool deactivate_locked(struct shm_engine *engine, struct shm_conn *conn)
 {
 	if (!atomic_load_explicit(&conn->is_active, memory_order_relaxed))
@@ -405,7 +424,9 @@ static bool deactivate_locked(struct shm_engine *engine, struct shm_conn *conn)
 	unlink_locked(engine, conn);
 	atomic_store_explicit(&conn->is_active, false, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&engine->active_count, 1, memory_order_relaxed);
-	return true;
+	if (conn->lookers)
+		conn->lookers_refs++;
+	return !conn->lookers;
 }
 
 void shm_engine_deactivate(struct shm_engine *engine, struct shm_conn *conn)
@@ -437,16 +458,34 @@ struct shm_conn *shm_engine_rotate(struct shm_engine *engine)
 }
 
 /*
- * The first active connection of which there is news, or that has been quiet for very many polls
- * (*is_quiet_out), with a reference; it and those before it go to the end of the list. *looks is
- * how many may be looked at. NULL: none of them.
+ * Engine locked. Who looks at a connection borrows the list's reference, which costs no atomic
+ * operation; if the connection leaves the list meanwhile, the last looker drops what the list had.
+ * Returns how many references that are.
  */
-static struct shm_conn *next_with_news(struct shm_engine *engine, uint32_t *looks,
-				       bool *is_quiet_out)
+static uint32_t look_ends_locked(struct shm_conn *conn)
+{
+	uint32_t refs = conn->lookers_refs;
+
+	if (--conn->lookers)
+		return 0;
+	conn->lookers_refs = 0;
+	return refs;
+}
+
+/*
+ * The first active connection of which there is news, or that has been quiet for very many polls
+ * (*is_quiet_out), borrowed; it and those before it go to the end of the list. *looks is how many
+ * may be looked at. NULL: none of them. `last`, if not NULL, is given back before.
+ */
+static struct shm_conn *next_with_news(struct shm_engine *engine, struct shm_conn *last,
+				       uint32_t *looks, bool *is_quiet_out)
 {
 	struct shm_conn *found = NULL;
+	uint32_t refs = 0;
 
 	core_lock_acquire(&engine->lock);
+	if (last)
+		refs = look_ends_locked(last);
 	while (*looks && engine->active_first && !found) {
 		struct shm_conn *conn = engine->active_first;
 
@@ -459,10 +498,12 @@ static struct shm_conn *next_with_news(struct shm_engine *engine, uint32_t *look
 		if (*is_quiet_out && ++conn->idle_polls < SHM_IDLE_POLLS)
 			continue;
 		conn->idle_polls = 0;
-		shm_conn_get(conn);
+		conn->lookers++;
 		found = conn;
 	}
 	core_lock_release(&engine->lock);
+	while (refs--)
+		shm_conn_put(last);
 	return found;
 }
 
@@ -488,16 +529,14 @@ int shm_engine_look(struct shm_engine *engine)
 {
 	/* relaxed: a connection that is added meanwhile is found by the next call */
 	uint32_t looks = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
-	struct shm_conn *conn;
+	struct shm_conn *conn = NULL;
 	int happened = 0;
 	bool is_quiet;
 
 	if (looks > POLL_MOST)
 		looks = POLL_MOST;
-	while (looks && (conn = next_with_news(engine, &looks, &is_quiet)) != NULL) {
+	while ((conn = next_with_news(engine, conn, &looks, &is_quiet)) != NULL)
 		happened += drive(engine, conn, is_quiet);
-		shm_conn_put(conn);
-	}
 	return happened;
 }
 
@@ -556,6 +595,13 @@ static bool is_touching(const struct shm_conn *conn, uint64_t key)
 	if (atomic_load_explicit(&conn->local_announce, memory_order_acquire) == key)
 		return true;
 	return !atomic_load(&conn->is_distrusted) && shm_conn_announced(conn) == key;
+}
+
+static bool is_announcing_lightly(const struct shm_conn *conn, uint64_t unused)
+{
+	enum shm_state state = shm_conn_state(conn);
+
+	return state != SHM_ARRIVING && state != SHM_CALLING && shm_conn_is_light(conn, unused);
 }
 
 bool shm_conn_has_hung_up(const struct shm_conn *conn)
@@ -622,12 +668,28 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 	return true;
 }
 
+/*
+ * The key is dead, with a full fence behind that: whoever copies through it has announced that
+ * visibly when this returns.
+ */
+static void fence_peers(struct shm_engine *engine)
+{
+	uint32_t index = 0;
+	struct shm_conn *light = shm_engine_next_conn(engine, &index, is_announcing_lightly, 0);
+
+	if (!light)
+		return;
+	core_fence_everywhere(CORE_FENCE_HOST);
+	shm_conn_put(light);
+}
+
 bool shm_engine_is_key_touched(struct shm_engine *engine, uint32_t key)
 {
 	bool is_touched = false;
 	struct shm_conn *conn;
 	uint32_t index = 0;
 
+	fence_peers(engine);
 	while ((conn = shm_engine_next_conn(engine, &index, is_touching, key)) != NULL) {
 		if (!is_overdue(conn, key))
 			is_touched = true;
@@ -643,6 +705,7 @@ void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
 	struct shm_conn *conn;
 	uint32_t index = 0;
 
+	fence_peers(engine);
 	while ((conn = shm_engine_next_conn(engine, &index, is_touching, key)) != NULL) {
 		if (!shm_wait_untouched(conn, is_touching, key, limit_ns)) {
 			struct core_ep *ep;

@@ -28,7 +28,7 @@
 struct shm_conn;
 struct shm_listener;
 
-/* How often each way of moving bytes was taken; relaxed, for tests and people. */
+/* How often each way of moving bytes was taken; for tests and people. */
 enum shm_counter {
 	SHM_COUNT_MAP,	       /* RDMA by memory that is mapped here */
 	SHM_COUNT_CMA,	       /* RDMA by process_vm_readv and process_vm_writev */
@@ -82,7 +82,7 @@ struct shm_engine {
 	_Atomic uint32_t active_count;
 	_Atomic uint32_t given_count; /* memory files that peers were given and whose key lives */
 	_Atomic int32_t disarmed; /* connections that are not armed: while there are some, tick */
-	_Atomic uint64_t counters[SHM_COUNT_END];
+	_Atomic uint64_t counters[SHM_COUNT_END]; /* of connections that are gone */
 
 	struct core_lock lock; /* leaf; guards the rest */
 	struct shm_slot *slots;
@@ -141,6 +141,8 @@ void shm_engine_want_alias(struct shm_engine *engine, const struct core_lmr *lmr
 void shm_engine_make_aliases(struct shm_engine *engine);
 /* Finds the earliest deadline of all connections again. */
 void shm_engine_earliest(struct shm_engine *engine);
+/* How often that way was taken, by all connections there were. */
+uint64_t shm_engine_count(struct shm_engine *engine, enum shm_counter counter);
 /* One look at every active connection; returns what happened. */
 int shm_engine_look(struct shm_engine *engine);
 
@@ -183,11 +185,5 @@ socklen_t shm_listen_name(const union core_sockaddr *address, DAT_CONN_QUAL qual
 			  struct sockaddr_un *name_out);
 
 uint64_t shm_now_ns(void);
-
-static inline void shm_count(struct shm_engine *engine, enum shm_counter counter)
-{
-	/* relaxed: a statistic, nothing is ordered by it */
-	atomic_fetch_add_explicit(&engine->counters[counter], 1, memory_order_relaxed);
-}
 
 #endif

@@ -9,6 +9,11 @@
  * them sees the other, and no wake-up is lost. One packet per number is enough, because the reader
  * of the packet changes the number before it looks. Where a thread of the consumer sleeps on the
  * bell, ringing takes the place of the packet (sleep.c).
+ *
+ * On a connection that has been polled for long the publishing side goes without the fence
+ * (`is_polled`): it is the dearest part of a small message, because all that was stored for the
+ * peer before has to arrive there first. Who goes to sleep ends that state before, by a fence that
+ * the kernel runs on every processor where a peer may be.
  */
 #include "soft/shm/conn.h"
 
@@ -17,6 +22,7 @@
 #define DRAIN_PASSES 256u
 #define PASSES_MOST 16u /* over one connection in a row */
 #define WAKE_AGAIN_NS 10000000u
+#define POLLED_AFTER 512u   /* entries without a sleep; a fence by the kernel takes some 20 us */
 #define SHM_UNTOLD 8u	    /* messages done that wait to be told at most */
 #define SHM_LAG 0x40000000u /* entries done that the word does not tell, at most */
 
@@ -64,6 +70,13 @@ static void wake_peer(struct shm_conn *conn)
 {
 	uint32_t armed;
 
+	/* first in the order of the program: see the top of the file */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (conn->can_be_light &&
+	    atomic_load_explicit(&conn->theirs->is_polled, memory_order_relaxed)) {
+		conn->is_wake_owed = false;
+		return;
+	}
 	/* full fence: see the top of the file */
 	atomic_thread_fence(memory_order_seq_cst);
 	armed = atomic_load_explicit(&conn->theirs->armed, memory_order_relaxed);
@@ -80,7 +93,7 @@ static void wake_peer(struct shm_conn *conn)
 		return;
 	}
 	conn->woken = armed;
-	shm_count(conn->engine, SHM_COUNT_WAKE);
+	shm_count(conn, SHM_COUNT_WAKE);
 }
 
 /*
@@ -200,6 +213,19 @@ static bool is_failed(struct shm_conn *conn)
 	return false;
 }
 
+/* Many entries came without a sleep between them: the peer need not look at each. */
+static void begin_polling(struct shm_conn *conn, int happened)
+{
+	/* relaxed: only we write it */
+	if (!happened || atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
+		return;
+	conn->taken += (uint32_t)happened;
+	if (conn->taken >= POLLED_AFTER &&
+	    atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed) &&
+	    core_fence_can(CORE_FENCE_HOST))
+		atomic_store_explicit(&conn->mine->is_polled, 1, memory_order_relaxed);
+}
+
 static int one_pass(struct shm_conn *conn, struct core_ep *ep, bool is_final)
 {
 	int happened = 0;
@@ -213,6 +239,7 @@ static int one_pass(struct shm_conn *conn, struct core_ep *ep, bool is_final)
 	}
 	shm_conn_flush(conn, happened);
 	shm_conn_note(conn);
+	begin_polling(conn, happened);
 	return happened;
 }
 
@@ -250,10 +277,22 @@ void shm_conn_drain(struct shm_conn *conn, struct core_ep *ep)
 			return;
 }
 
+/* Has the peer look at `armed` behind a full fence again, as all that follows relies on. */
+static void end_polling(struct shm_conn *conn)
+{
+	conn->taken = 0;
+	/* relaxed: only we write it */
+	if (!atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&conn->mine->is_polled, 0, memory_order_relaxed);
+	core_fence_everywhere(CORE_FENCE_HOST);
+}
+
 bool shm_conn_arm(struct shm_conn *conn)
 {
 	uint32_t armed = atomic_load_explicit(&conn->mine->armed, memory_order_relaxed);
 
+	end_polling(conn);
 	if (!(armed & 1))
 		atomic_store_explicit(&conn->mine->armed, armed + 1, memory_order_relaxed);
 	/* full fence: see the top of the file */

@@ -99,7 +99,7 @@ void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
  */
 int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **payload_out);
 /* Completes the entry that was reserved last. */
-void shm_producer_commit(struct shm_producer *ring, struct shm_entry *entry);
+void shm_producer_commit(struct shm_producer *ring, const struct shm_entry *entry);
 /* Makes all complete entries visible; false when there was none. */
 bool shm_producer_publish(struct shm_producer *ring);
 

@@ -391,6 +391,25 @@ static enum rx_step take_entry(struct shm_conn *conn, struct core_ep *ep,
 	}
 }
 
+/* Is something begun of which more entries must follow? */
+static bool is_within(const struct shm_conn *conn)
+{
+	return conn->arrival.is_begun || conn->write.is_begun || conn->read.is_begun;
+}
+
+/* 0: go on; 1: the connection is closed; -EPROTO. */
+static int run_burst(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget, int *happened)
+{
+	unsigned taken;
+	int rc = shm_burst(conn, ep, budget, SHM_BATCH - (unsigned)*happened, &taken);
+
+	*happened += (int)taken;
+	if (rc != -EFAULT)
+		return rc;
+	fail_receive(conn, ep);
+	return 1;
+}
+
 int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	uint64_t at_start = *budget;
@@ -400,8 +419,14 @@ int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 
 	conn->is_stuck = false;
 	for (;;) {
-		int rc = shm_consumer_peek(&conn->request_in, &entry, &payload);
+		int rc;
 
+		if (conn->is_placing && !is_within(conn)) {
+			rc = run_burst(conn, ep, budget, &happened);
+			if (rc)
+				return rc < 0 ? rc : happened + 1;
+		}
+		rc = shm_consumer_peek(&conn->request_in, &entry, &payload);
 		if (rc <= 0)
 			return rc < 0 ? rc : happened;
 		if (happened == (int)SHM_BATCH) {

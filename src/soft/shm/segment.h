@@ -67,6 +67,9 @@ struct shm_side {
 
 	/* odd: this side sleeps, wake it by a packet, one per value */
 	alignas(SHM_LINE) _Atomic uint32_t armed;
+	/* not 0: `armed` is even, and before it changes this side has the kernel run a fence on the
+	 * other, which may go without (core/fence.h) */
+	_Atomic uint32_t is_polled;
 	/* not 0: the other side may not touch this side's memory any more */
 	_Atomic uint32_t revoked;
 	/* a thread of this side sleeps on `bell`, or is about to; a hint. The other side may ring
@@ -76,6 +79,8 @@ struct shm_side {
 
 	/* the key of the other side's memory that this side is copying from or to, else 0 */
 	alignas(SHM_LINE) _Atomic uint32_t announce;
+	/* not 0: it passes no fence behind that; the other side has the kernel run one */
+	_Atomic uint32_t is_light;
 };
 
 enum shm_waits {

@@ -323,7 +323,7 @@ static enum tx_step put_sources(struct shm_conn *conn, struct core_ep *ep, struc
 		entry.flags |= SHM_FLAG_SOLICITED;
 	shm_conn_commit(conn, &conn->request_out, &entry);
 	handed_out(conn, req, SHM_REQ_WAIT_DONE);
-	shm_count(conn->engine, SHM_COUNT_SEND_PULL);
+	shm_count(conn, SHM_COUNT_SEND_PULL);
 	return TX_STARTED;
 }
 
@@ -356,8 +356,8 @@ static enum tx_step start_send(struct shm_conn *conn, struct core_ep *ep, struct
 		return put_sources(conn, ep, req);
 	step = put_pieces(conn, ep, req, budget, is_in_post);
 	if (step == TX_STARTED)
-		shm_count(conn->engine, req->len <= SHM_REQUEST_PAYLOAD ? SHM_COUNT_SEND_INLINE
-									: SHM_COUNT_SEND_PIECES);
+		shm_count(conn, req->len <= SHM_REQUEST_PAYLOAD ? SHM_COUNT_SEND_INLINE
+								: SHM_COUNT_SEND_PIECES);
 	return step;
 }
 
@@ -382,7 +382,7 @@ static enum tx_step put_read(struct shm_conn *conn, struct core_req *req)
 		return step;
 	shm_conn_commit(conn, &conn->request_out, &entry);
 	handed_out(conn, req, SHM_REQ_WAIT_DATA);
-	shm_count(conn->engine, SHM_COUNT_RING);
+	shm_count(conn, SHM_COUNT_RING);
 	return TX_STARTED;
 }
 
@@ -395,7 +395,7 @@ static enum tx_step start_rdma_ring(struct shm_conn *conn, struct core_ep *ep, s
 		return put_read(conn, req);
 	step = put_pieces(conn, ep, req, budget, is_in_post);
 	if (step == TX_STARTED)
-		shm_count(conn->engine, SHM_COUNT_RING);
+		shm_count(conn, SHM_COUNT_RING);
 	return step;
 }
 
@@ -419,7 +419,7 @@ static enum tx_step start_rdma(struct shm_conn *conn, struct core_ep *ep, struct
 	rc = shm_direct_run(conn, ep, req, map, budget, is_in_post);
 	switch (rc) {
 	case 1:
-		shm_count(conn->engine, map ? SHM_COUNT_MAP : SHM_COUNT_CMA);
+		shm_count(conn, map ? SHM_COUNT_MAP : SHM_COUNT_CMA);
 		finish(ep, req, DAT_DTO_SUCCESS);
 		return TX_STARTED;
 	case 0:

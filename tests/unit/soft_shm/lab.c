@@ -79,6 +79,14 @@ const struct core_wqe *core_recv_next(struct core_ep *ep)
 	return &the_lab->receives[the_lab->receive_head % LAB_RECEIVES];
 }
 
+const struct core_wqe *core_recv_at(const struct core_ep *ep, uint32_t behind)
+{
+	(void)ep;
+	if (the_lab->receive_tail - the_lab->receive_head <= behind)
+		return NULL;
+	return &the_lab->receives[(the_lab->receive_head + behind) % LAB_RECEIVES];
+}
+
 void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
 		    bool is_solicited)
 {
@@ -129,7 +137,7 @@ struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segme
 	    segment->segment_length > LAB_MEMORY ||
 	    segment->virtual_address - start > LAB_MEMORY - segment->segment_length)
 		return NULL;
-	atomic_fetch_add(&the_lab->lmr.pins, 1);
+	core_pin(&the_lab->lmr);
 	return &the_lab->lmr;
 }
 
@@ -279,7 +287,7 @@ void lab_close(struct lab *lab)
 	MUST(atomic_load(&lab->engine.refs) == 1000);
 	MUST(atomic_load(&lab->engine.active_count) == 0);
 	MUST(atomic_load(&lab->engine.disarmed) == 0);
-	MUST(atomic_load(&lab->lmr.pins) == 0);
+	MUST(atomic_load(&lab->lmr.pins) == 0 && core_pins_own.used == 0);
 	close(lab->peer_fd);
 	close(lab->engine.epoll_fd);
 	close(lab->engine.kick_fd);

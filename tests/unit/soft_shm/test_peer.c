@@ -726,7 +726,7 @@ static unsigned packet(struct lab *lab, union shm_wire *wire)
 
 static uint64_t counted(struct lab *lab, enum shm_counter counter)
 {
-	return atomic_load(&lab->engine.counters[counter]);
+	return shm_engine_count(&lab->engine, counter);
 }
 
 /* The memory behind a key is asked for once, and copied to directly when it has come. */

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Pins on registered regions, a set for each thread (pins.h). */
+#include "core/pins.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+#include "core/mem.h"
+
+#define SPINS 100u
+
+__thread struct core_pins core_pins_own __attribute__((tls_model("initial-exec")));
+
+/* A leaf lock, never held while anything is waited for. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct core_pins *sets;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t at_end; /* takes the set of a thread that ends off the list */
+static bool is_ready;
+
+static void list_out(void *argument)
+{
+	struct core_pins *pins = argument;
+	struct core_pins **link = &sets;
+
+	pthread_mutex_lock(&lock);
+	while (*link != pins)
+		link = &(*link)->next;
+	*link = pins->next;
+	pthread_mutex_unlock(&lock);
+	pins->is_listed = false;
+}
+
+static void list_in(struct core_pins *pins)
+{
+	if (!is_ready || pthread_setspecific(at_end, pins))
+		return;
+	pins->is_listed = true;
+	pthread_mutex_lock(&lock);
+	pins->next = sets;
+	sets = pins;
+	pthread_mutex_unlock(&lock);
+}
+
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* There are no other threads here, and what they had pinned is nobody's. */
+static void in_child(void)
+{
+	sets = core_pins_own.is_listed ? &core_pins_own : NULL;
+	core_pins_own.next = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+static void prepare(void)
+{
+	is_ready = pthread_key_create(&at_end, list_out) == 0 &&
+		   pthread_atfork(before_fork, after_fork, in_child) == 0;
+}
+
+void core_pin_slow(struct core_lmr *lmr)
+{
+	struct core_pins *pins = &core_pins_own;
+
+	if (!pins->is_listed) {
+		pthread_once(&once, prepare);
+		list_in(pins);
+		if (pins->is_listed) {
+			core_pin(lmr);
+			return;
+		}
+	}
+	atomic_fetch_add(&lmr->pins, 1);
+}
+
+void core_unpin_slow(struct core_lmr *lmr)
+{
+	struct core_pins *pins = &core_pins_own;
+
+	for (uint32_t i = pins->used; i; i--) {
+		if (atomic_load_explicit(&pins->regions[i - 1], memory_order_relaxed) != lmr)
+			continue;
+		/* release: as in core_unpin */
+		atomic_store_explicit(&pins->regions[i - 1], NULL, memory_order_release);
+		while (pins->used &&
+		       !atomic_load_explicit(&pins->regions[pins->used - 1], memory_order_relaxed))
+			pins->used--;
+		return;
+	}
+	/* release: likewise */
+	atomic_fetch_sub_explicit(&lmr->pins, 1, memory_order_release);
+}
+
+void core_pins_decide(struct core_pins *pins)
+{
+	pins->since = 0;
+	/* sequentially consistent, with a full fence behind it: see fence.h */
+	atomic_exchange(&pins->is_light, core_fence_can(CORE_FENCE_PROCESS));
+}
+
+/* Does any thread but this pass no fence? */
+static bool is_any_light(void)
+{
+	bool is_light = false;
+
+	pthread_mutex_lock(&lock);
+	for (struct core_pins *pins = sets; pins && !is_light; pins = pins->next)
+		is_light = pins != &core_pins_own && atomic_load(&pins->is_light);
+	pthread_mutex_unlock(&lock);
+	return is_light;
+}
+
+static bool is_pinned(struct core_lmr *lmr)
+{
+	bool is_found = false;
+
+	pthread_mutex_lock(&lock);
+	/* sequentially consistent: meets core_pin; its acquire pairs with the release in
+	 * core_unpin */
+	for (struct core_pins *pins = sets; pins; pins = pins->next)
+		for (uint32_t i = 0; i < CORE_PINS_MOST; i++)
+			is_found |= atomic_load(&pins->regions[i]) == lmr;
+	pthread_mutex_unlock(&lock);
+	return is_found || atomic_load(&lmr->pins);
+}
+
+void core_pins_wait(struct core_lmr *lmr)
+{
+	const struct timespec pause = {0, 20000};
+	unsigned int spins = 0;
+
+	atomic_thread_fence(memory_order_seq_cst);
+	if (is_any_light())
+		core_fence_everywhere(CORE_FENCE_PROCESS);
+	while (is_pinned(lmr)) {
+		if (++spins < SPINS)
+			sched_yield();
+		else
+			nanosleep(&pause, NULL);
+	}
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Pins on regions: whoever has one keeps dat_lmr_free waiting, in whichever way it is noted, and
+ * behind its return nobody uses the region (dat_lmr_free rests on it).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/mem.h"
+
+#define USERS 3u
+#define ROUNDS 300u
+#define USES 40u /* of each region at least, by all users together */
+#define LOOKS 20u
+#define LINES 16u
+#define PINS (2 * CORE_PINS_MOST)
+
+struct stage {
+	struct core_mem mem;
+	struct core_lmr *lmr;
+	DAT_LMR_TRIPLET segment;
+	unsigned char memory[64];
+	int is_live; /* plain: written while nobody may use the region */
+	_Atomic uint32_t key;
+	_Atomic uint32_t uses;
+	_Atomic uint32_t violations;
+	_Atomic bool is_over;
+	_Atomic bool is_revoked;
+	sem_t pinned, go_on;
+	/* lines that all threads write to: stores behind such ones take their time */
+	struct {
+		_Alignas(64) _Atomic uint64_t word;
+	} lines[LINES];
+};
+
+static struct stage *stage;
+
+static void publish(void)
+{
+	stage->lmr = core_mem_alloc(&stage->mem);
+	assert_non_null(stage->lmr);
+	core_mem_describe(stage->lmr, (uintptr_t)stage->memory, sizeof(stage->memory),
+			  DAT_MEM_PRIV_ALL_FLAG, NULL);
+	stage->is_live = 1;
+	stage->segment.virtual_address = (uintptr_t)stage->memory;
+	stage->segment.segment_length = sizeof(stage->memory);
+	stage->segment.lmr_context = core_mem_publish(&stage->mem, stage->lmr);
+	atomic_store(&stage->key, stage->segment.lmr_context);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	stage = aligned_alloc(64, sizeof(*stage));
+	assert_non_null(stage);
+	memset(stage, 0, sizeof(*stage));
+	assert_int_equal(core_mem_init(&stage->mem), 0);
+	sem_init(&stage->pinned, 0, 0);
+	sem_init(&stage->go_on, 0, 0);
+	publish();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	sem_destroy(&stage->pinned);
+	sem_destroy(&stage->go_on);
+	core_mem_fini(&stage->mem);
+	free(stage);
+	return 0;
+}
+
+static void scribble(void)
+{
+	for (unsigned i = 0; i < LINES; i++)
+		atomic_store_explicit(&stage->lines[i].word, i, memory_order_relaxed);
+}
+
+static struct core_lmr *get(const DAT_LMR_TRIPLET *segment)
+{
+	return core_mem_get(&stage->mem, segment, NULL, CORE_MEM_SOURCE);
+}
+
+static void *use_it(void *unused)
+{
+	DAT_LMR_TRIPLET segment = {
+		.virtual_address = (uintptr_t)stage->memory,
+		.segment_length = sizeof(stage->memory),
+	};
+
+	while (!atomic_load(&stage->is_over)) {
+		struct core_lmr *lmr;
+
+		segment.lmr_context = atomic_load(&stage->key);
+		scribble();
+		lmr = get(&segment);
+		if (!lmr) {
+			sched_yield();
+			continue;
+		}
+		for (unsigned i = 0; i < LOOKS; i++)
+			if (!*(volatile int *)&stage->is_live)
+				atomic_fetch_add(&stage->violations, 1);
+		core_mem_put(lmr);
+		atomic_fetch_add(&stage->uses, 1);
+	}
+	return unused;
+}
+
+/* Threads use a region as fast as they can, at last without fences of their own. */
+static void revoke__threads_use_the_region__none_does_afterwards(void **state)
+{
+	pthread_t users[USERS];
+
+	(void)state;
+	for (unsigned i = 0; i < USERS; i++)
+		assert_int_equal(pthread_create(&users[i], NULL, use_it, NULL), 0);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		atomic_store(&stage->uses, 0);
+		while (atomic_load(&stage->uses) < USES)
+			scribble();
+		core_mem_revoke(&stage->mem, stage->lmr);
+		stage->is_live = 0;
+		core_mem_free(&stage->mem, stage->lmr);
+		publish();
+	}
+	atomic_store(&stage->is_over, true);
+	for (unsigned i = 0; i < USERS; i++)
+		pthread_join(users[i], NULL);
+	assert_int_equal(atomic_load(&stage->violations), 0);
+}
+
+static void *revoke_it(void *unused)
+{
+	core_mem_revoke(&stage->mem, stage->lmr);
+	atomic_store(&stage->is_revoked, true);
+	return unused;
+}
+
+/* More pins than a thread notes itself, taken off in an order of their own. */
+static void *pin_many(void *unused)
+{
+	struct core_lmr *pins[PINS];
+	unsigned i;
+
+	for (i = 0; i < PINS; i++) {
+		pins[i] = get(&stage->segment);
+		if (!pins[i])
+			atomic_fetch_add(&stage->violations, 1);
+	}
+	sem_post(&stage->pinned);
+	/* that the key is stale shows that the other one is within its call */
+	while ((pins[0] = get(&stage->segment)) != NULL) {
+		core_mem_put(pins[0]);
+		sched_yield();
+	}
+	for (i = 0; i < PINS; i++) {
+		if (atomic_load(&stage->is_revoked))
+			atomic_fetch_add(&stage->violations, 1);
+		core_mem_put(stage->lmr);
+	}
+	return unused;
+}
+
+static void revoke__pinned_many_times__waits_for_the_last(void **state)
+{
+	pthread_t user, revoker;
+
+	(void)state;
+	assert_int_equal(pthread_create(&user, NULL, pin_many, NULL), 0);
+	sem_wait(&stage->pinned);
+	assert_int_equal(pthread_create(&revoker, NULL, revoke_it, NULL), 0);
+	pthread_join(revoker, NULL);
+	pthread_join(user, NULL);
+	assert_true(atomic_load(&stage->is_revoked));
+	assert_int_equal(atomic_load(&stage->violations), 0);
+}
+
+/* Two regions: the one that was pinned first is let go of first. */
+static void revoke__not_the_newest_pin__returns_when_it_is_taken_off(void **state)
+{
+	struct core_lmr *other = core_mem_alloc(&stage->mem);
+	DAT_LMR_TRIPLET segment = stage->segment;
+	struct core_lmr *first, *second;
+
+	(void)state;
+	core_mem_describe(other, (uintptr_t)stage->memory, sizeof(stage->memory),
+			  DAT_MEM_PRIV_ALL_FLAG, NULL);
+	segment.lmr_context = core_mem_publish(&stage->mem, other);
+	first = get(&stage->segment);
+	second = get(&segment);
+	assert_ptr_equal(first, stage->lmr);
+	assert_ptr_equal(second, other);
+	core_mem_put(first);
+	core_mem_revoke(&stage->mem, stage->lmr);
+	assert_null(get(&stage->segment));
+	core_mem_put(second);
+	core_mem_revoke(&stage->mem, other);
+	assert_null(get(&segment));
+}
+
+static void *pin_one(void *unused)
+{
+	struct core_lmr *lmr = get(&stage->segment);
+
+	sem_post(&stage->pinned);
+	sem_wait(&stage->go_on);
+	core_mem_put(lmr);
+	return unused;
+}
+
+/* In a child nobody waits for threads that only the parent has; the parent still does. */
+static void revoke__in_a_child__does_not_wait_for_threads_of_the_parent(void **state)
+{
+	pthread_t user;
+	pid_t child;
+	int status;
+
+	(void)state;
+	assert_int_equal(pthread_create(&user, NULL, pin_one, NULL), 0);
+	sem_wait(&stage->pinned);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		alarm(60); /* it would hang */
+		core_mem_revoke(&stage->mem, stage->lmr);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	sem_post(&stage->go_on);
+	pthread_join(user, NULL);
+	core_mem_revoke(&stage->mem, stage->lmr);
+	assert_null(get(&stage->segment));
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(revoke__threads_use_the_region__none_does_afterwards),
+		TEST(revoke__pinned_many_times__waits_for_the_last),
+		TEST(revoke__not_the_newest_pin__returns_when_it_is_taken_off),
+		TEST(revoke__in_a_child__does_not_wait_for_threads_of_the_parent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
