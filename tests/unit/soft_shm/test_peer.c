@@ -870,6 +870,81 @@ static void publish__peer_sleeps__one_packet_per_number(void **state)
 	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
 }
 
+/* A peer that says it polls is not looked after; one that took that back is. */
+static void publish__peer_has_polled_for_long__no_packet_until_it_ends_that(void **state)
+{
+	struct lab *lab = *state;
+	union shm_wire wire;
+
+	lab->conn->can_be_light = true;
+	atomic_store(&lab->peer->is_polled, 1);
+	atomic_store(&lab->peer->armed, 1); /* which no honest one does at that time */
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), 0);
+	atomic_store(&lab->peer->is_polled, 0);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	/* where the kernel cannot run a fence on us, we look each time */
+	lab->conn->can_be_light = false;
+	atomic_store(&lab->peer->is_polled, 1);
+	atomic_store(&lab->peer->armed, 3);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+}
+
+/* Takes one message while somebody polls. */
+static void take_one(struct lab *lab)
+{
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, send_entry(2), "hi");
+}
+
+/* After many messages without a sleep this side says that it polls, and no more when it sleeps. */
+static void pass__many_messages_polled__says_so_until_it_sleeps(void **state)
+{
+	struct lab *lab = *state;
+	unsigned taken;
+
+	if (!core_fence_can(CORE_FENCE_HOST))
+		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
+	for (unsigned round = 0; round < 2; round++) {
+		shm_conn_disarm(lab->conn);
+		for (taken = 0; !atomic_load(&lab->conn->mine->is_polled); taken++) {
+			assert_true(taken < 1000);
+			take_one(lab);
+		}
+		assert_true(taken > 100); /* not for a few: to end it is dear */
+		while (shm_conn_has_news(lab->conn))
+			lab_pass(lab);
+		assert_true(shm_conn_arm(lab->conn));
+		assert_int_equal(atomic_load(&lab->conn->mine->is_polled), 0);
+		assert_int_equal(atomic_load(&lab->conn->mine->armed) & 1, 1);
+		take_one(lab);
+		assert_int_equal(atomic_load(&lab->conn->mine->is_polled), 0);
+	}
+}
+
+/* Before the first copy whose announcement has no fence behind it the owner can know that. */
+static void write__many_copies__says_that_it_passes_no_fence(void **state)
+{
+	struct lab *lab = *state;
+	unsigned copies;
+
+	if (!core_fence_can(CORE_FENCE_HOST))
+		skip(); /* as above */
+	for (copies = 0; !lab->conn->is_light; copies++) {
+		assert_true(copies < 1000);
+		assert_int_equal(atomic_load(&lab->conn->mine->is_light), 0);
+		assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 100, lab->peer_rkey,
+				     (uintptr_t)lab->peer_memory));
+		assert_int_equal(lab->done_status, DAT_DTO_SUCCESS);
+	}
+	assert_int_equal(atomic_load(&lab->conn->mine->is_light), 1);
+	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 100, lab->peer_rkey,
+			     (uintptr_t)lab->peer_memory));
+	assert_int_equal(lab->done_status, DAT_DTO_SUCCESS);
+}
+
 static void publish__done_for_a_sleeping_peer__wakes_it(void **state)
 {
 	struct lab *lab = *state;
@@ -989,7 +1064,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			send__memory_given_to_the_peer__named_and_not_copied, setup_map, teardown),
 		RING(publish__peer_sleeps__one_packet_per_number),
+		RING(publish__peer_has_polled_for_long__no_packet_until_it_ends_that),
 		RING(publish__done_for_a_sleeping_peer__wakes_it),
+		RING(pass__many_messages_polled__says_so_until_it_sleeps),
+		CMA(write__many_copies__says_that_it_passes_no_fence),
 		RING(arm__news_since_the_last_look__stays_awake),
 		RING(disarm__each_time__number_changes),
 		RING(disconnect__peer_in_the_middle_of_a_copy__told_when_it_is_over),
