@@ -23,6 +23,7 @@
 #define SHM_BATCH 32u		     /* entries of each kind that one pass takes at most */
 #define SHM_CMA_PIECE (256u * 1024u) /* bytes between two looks at the key */
 #define SHM_MAP_PIECE (64u * 1024u)
+#define SHM_PULL_PIECE SHM_BUDGET /* of a Send that is fetched: 80 us on a machine of 2024 */
 #define SHM_MAP_SEND                                                                               \
 	1024u /* a Send of that length is fetched from memory that the peer has mapped */
 #define SHM_IDLE_POLLS 20000u /* polls without news after which it is armed and let go */

@@ -195,8 +195,8 @@ static int pull_piece(struct shm_conn *conn, struct core_ep *ep, uint64_t *budge
 	while (skip >= source->length)
 		skip -= source++->length;
 	len = source->length - skip;
-	if (len > SHM_CMA_PIECE)
-		len = SHM_CMA_PIECE;
+	if (len > SHM_PULL_PIECE)
+		len = SHM_PULL_PIECE;
 	if (len > *budget)
 		len = *budget;
 	if (pin_receive(conn, ep, len, &pins) < 0)
