@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 
 #include "core/log.h"
+#include "core/rmr.h"
 #include "verbs/verbs.h"
 
 #define BATCH 8u /* work requests that one doorbell starts */
@@ -219,7 +220,7 @@ static void reap_slots(struct vrb_conn *conn, const struct core_ep *ep)
 
 		if (!req->is_done)
 			break;
-		if (shadow.end)
+		if (shadow.end > conn->sq_done) /* a bind may lie in front of what it follows */
 			conn->sq_done = shadow.end;
 		conn->reap_next++;
 	}
@@ -228,23 +229,63 @@ static void reap_slots(struct vrb_conn *conn, const struct core_ep *ep)
 		conn->sq_done = conn->marker_posted;
 }
 
-/* One place is kept for the marker. */
 static bool has_room(const struct vrb_conn *conn, const struct core_req *req)
 {
-	uint64_t used = conn->sq_posted - conn->sq_done;
-
-	return used + (needs_proof(conn, req) ? 2 : 1) < conn->sq_size;
+	return vrb_has_room(conn, needs_proof(conn, req) ? 2 : 1);
 }
 
-/* True: it is done, and those behind it may go. */
-static bool run_bind(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+/* A bind's own work request was posted with the call. */
+static uint64_t bind_end(const struct core_req *req)
 {
+	return req->binding && req->binding->key ? vrb_window_end(req->binding->key) : 0;
+}
+
+static bool bind_is_ready(const struct core_req *req)
+{
+	return !req->binding->key || vrb_window_is_ready(req->binding->key);
+}
+
+/* The oldest request is a bind, and something about it may have changed. */
+static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct core_req *req = core_req_at(&ep->req, ep->req.head);
+	enum core_bind result = core_bind_run(ep, req, bind_is_ready(req));
+
+	if (result == CORE_BIND_BLOCKED && conn->state == VRB_ESTABLISHED)
+		vrb_conn_at(conn, vrb_now_ns() + VRB_NS_PER_MS);
+	if (result != CORE_BIND_DONE && conn->retiring)
+		shadow_set(req, true, conn->retire_end);
+	return result;
+}
+
+/* One that was begun. */
+static void bind_go_on(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (conn->is_binding && bind_is_ready(core_req_at(&ep->req, ep->req.head)))
+		conn->is_binding = bind_run(conn, ep) != CORE_BIND_DONE;
+}
+
+/* The next request to post is a bind. False: it has to wait, and with it those behind. */
+static bool bind_begin(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	enum core_bind result;
+
 	if (req->sequence != ep->req.head)
 		return false; /* asked again when those before it are done */
-	conn->is_binding = !core_bind_run(ep, req);
-	if (conn->is_binding)
-		vrb_conn_at(conn, vrb_now_ns() + VRB_NS_PER_MS);
-	return !conn->is_binding;
+	shadow_set(req, true, bind_end(req));
+	result = bind_run(conn, ep);
+	if (result == CORE_BIND_BLOCKED)
+		return false;
+	conn->is_binding = result == CORE_BIND_ORDERED;
+	conn->post_next++;
+	return true;
+}
+
+/* What asks for no completion, and has none behind it that is due, is found out about. */
+static void mark(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (!conn->signalled && conn->reap_next != conn->post_next && !conn->is_binding)
+		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
 }
 
 void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
@@ -252,13 +293,17 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 	struct batch batch;
 
 	batch.count = 0;
+	if (conn->is_binding) {
+		bind_go_on(conn, ep);
+		reap_slots(conn, ep);
+		mark(conn, ep);
+	}
 	while (conn->state == VRB_ESTABLISHED && conn->post_next != ep->req.tail) {
 		struct core_req *req = core_req_at(&ep->req, conn->post_next);
 
 		if (req->op == CORE_OP_BIND) {
-			if (!batch_send(conn, ep, &batch) || !run_bind(conn, ep, req))
+			if (!batch_send(conn, ep, &batch) || !bind_begin(conn, ep, req))
 				break;
-			conn->post_next++;
 			continue;
 		}
 		if (!has_room(conn, req))
@@ -321,7 +366,7 @@ void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opco
 
 	batch.count = 0;
 	wr = batch_add(&batch);
-	wr->wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, 0);
+	wr->wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, VRB_MARKER_PLAIN);
 	wr->opcode = opcode;
 	wr->send_flags = IBV_SEND_SIGNALED;
 	conn->sq_posted++;
@@ -462,6 +507,8 @@ static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct co
  */
 static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t next)
 {
+	if (next > conn->post_next) /* a bind is posted before those that wait in front of it */
+		next = conn->post_next;
 	for (uint64_t i = conn->reap_next > ep->req.head ? conn->reap_next : ep->req.head; i < next;
 	     i++) { /* binds behind a marker may be done before it */
 		struct core_req *req = core_req_at(&ep->req, i);
@@ -483,6 +530,24 @@ static void seen(struct vrb_conn *conn, uint64_t end)
 		conn->sq_seen = end;
 }
 
+/* sq_posted behind the work request that is the request. */
+static uint64_t work_end(const struct core_req *req)
+{
+	return req->op == CORE_OP_BIND ? bind_end(req) : shadow_get(req).end;
+}
+
+/* Something left the send queue. */
+static void went_on(struct vrb_conn *conn, struct core_ep *ep)
+{
+	bind_go_on(conn, ep);
+	reap_slots(conn, ep);
+	if (conn->state != VRB_ESTABLISHED)
+		return;
+	mark(conn, ep);
+	if (conn->post_next != ep->req.tail || conn->is_graceful)
+		vrb_post_send(conn, ep);
+}
+
 static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	uint64_t next = conn->marker_next;
@@ -495,18 +560,31 @@ static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 	} else {
 		next = sequence_of(ep, wc->wr_id);
 		req = core_req_at(&ep->req, next);
-		seen(conn, shadow_get(req).end);
+		seen(conn, work_end(req));
+	}
+	if (req && req->op == CORE_OP_BIND) { /* it is done when it has its turn */
+		vrb_window_bound(req->binding->key);
+		req = NULL;
 	}
 	reap_before(conn, ep, next);
 	if (req)
 		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
-	reap_slots(conn, ep);
-	if (conn->state != VRB_ESTABLISHED)
-		return;
-	if (!conn->signalled && conn->reap_next != conn->post_next && !conn->is_binding)
-		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
-	if (conn->post_next != ep->req.tail || conn->is_graceful)
-		vrb_post_send(conn, ep);
+	went_on(conn, ep);
+}
+
+/* A bind's second work request is over; if it failed the device's own call does what it should. */
+static void retired(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	bool is_good = wc->status == IBV_WC_SUCCESS;
+
+	conn->signalled--;
+	seen(conn, conn->retire_end);
+	vrb_window_retired(conn, is_good);
+	went_on(conn, ep);
+	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		flushed(conn, ep);
+	else if (!is_good && conn->state == VRB_ESTABLISHED)
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 }
 
 static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
@@ -524,12 +602,14 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 	}
 	sequence = sequence_of(ep, wc->wr_id);
 	req = core_req_at(&ep->req, sequence);
-	seen(conn, shadow_get(req).end);
+	seen(conn, work_end(req));
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) { /* the core flushes, in its order */
 		flushed(conn, ep);
 		return;
 	}
 	reap_before(conn, ep, sequence);
+	if (sequence == ep->req.head)
+		conn->is_binding = false;
 	if (!req->is_done)
 		core_req_done(ep, req, request_status(ep, req, wc->status), 0);
 	if (conn->state == VRB_ESTABLISHED)
@@ -605,6 +685,8 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 	}
 	if (is_recv)
 		recv_done(conn, ep, wc);
+	else if (wc->wr_id >> 62 == VRB_WORK_MARKER && (uint32_t)wc->wr_id == VRB_MARKER_RETIRED)
+		retired(conn, ep, wc);
 	else if (wc->status != IBV_WC_SUCCESS)
 		send_failed(conn, ep, wc);
 	else if (wc->wr_id >> 62 != VRB_WORK_PART)

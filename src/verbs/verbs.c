@@ -245,6 +245,7 @@ static const struct transport_ops vrb_ops = {
 	.srq_destroy = vrb_srq_destroy,
 	.srq_post = vrb_posted_srq,
 	.rmr_key_create = vrb_rmr_key_create,
+	.rmr_key_retire = vrb_rmr_key_retire,
 	.rmr_key_activate = vrb_rmr_key_activate,
 	.rmr_key_revoke = vrb_rmr_key_revoke,
 	.rmr_key_destroy = vrb_rmr_key_destroy,

@@ -23,6 +23,7 @@
 
 #include "core/ep.h"
 #include "core/ia.h"
+#include "core/pz.h"
 #include "core/srq.h"
 #include "core/transport.h"
 #include "verbs/wire.h"
@@ -90,7 +91,8 @@ struct vrb_adapter {
 	struct ibv_comp_channel *completions;
 	struct vrb_limits limits;
 	bool is_iwarp;
-	bool is_siw; /* the software one */
+	bool is_siw;	  /* the software one */
+	bool has_windows; /* RMRs are bound by memory windows */
 	int epoll_fd;
 	int kick_fd;
 	pthread_t thread;
@@ -142,15 +144,36 @@ void vrb_device_events(struct vrb_adapter *adapter);
 void vrb_device_troubles(struct vrb_adapter *adapter);
 
 /* mem.c */
+struct vrb_window;
+
+/* core_pz.transport */
+struct vrb_pz {
+	struct ibv_pd *pd;
+	struct vrb_window *windows; /* not bound, for the next binds; adapter->lock */
+};
+
+static inline struct ibv_pd *vrb_pd(const struct core_pz *pz)
+{
+	return ((const struct vrb_pz *)pz->transport)->pd;
+}
+
+/* core_lmr.transport */
+struct vrb_lmr {
+	struct ibv_mr *mr;
+	struct ibv_mr *sink; /* for the data of RDMA Reads: LMR-USE-15; may be `mr` */
+};
+
 int vrb_pz_create(struct core_ia *ia, struct core_pz *pz);
 void vrb_pz_destroy(struct core_ia *ia, struct core_pz *pz);
 int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr);
 void vrb_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr);
-int vrb_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
-		       DAT_MEM_PRIV_FLAGS priv, void **key_out, uint32_t *rkey_out);
-void vrb_rmr_key_activate(struct core_ia *ia, void *key);
-bool vrb_rmr_key_revoke(struct core_ia *ia, void *key);
-void vrb_rmr_key_destroy(struct core_ia *ia, void *key);
+/* Can memory windows be bound to it? */
+bool vrb_lmr_takes_windows(const struct vrb_adapter *adapter, const struct core_lmr *lmr);
+/* A registration of its own. */
+int vrb_mr_create(struct core_pz *pz, DAT_VADDR address, DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv,
+		  struct ibv_mr **mr_out);
+void vrb_mr_destroy(struct ibv_mr *mr);
+
 /* core_lmr.local_keys */
 enum vrb_local_key {
 	VRB_KEY_SOURCE,
@@ -183,9 +206,12 @@ int vrb_recv_segments(struct core_ia *ia, const struct core_wqe *wqe, struct ibv
 enum vrb_work {
 	VRB_WORK_REQUEST, /* of the endpoint; the value is the low half of its sequence */
 	VRB_WORK_PART,	  /* a work request that belongs to one, whose success says nothing */
-	VRB_WORK_MARKER,  /* ours: everything before it is done */
+	VRB_WORK_MARKER,  /* ours: everything before it is done; the value is one of below */
 	VRB_WORK_RECV,	  /* the endpoint's oldest Receive, or the SRQ's buffer of that index */
 };
+
+#define VRB_MARKER_PLAIN 0u
+#define VRB_MARKER_RETIRED 1u /* a window was unbound */
 
 #define VRB_KEY_INDEX_BITS 16u
 #define VRB_KEY_GENERATION_MASK 0x3fffu
@@ -272,9 +298,11 @@ struct vrb_conn {
 	uint64_t reap_next; /* of the oldest that is not known to be done */
 	uint32_t signalled; /* posted with a completion to come */
 	bool has_marker;
-	uint64_t marker_posted; /* sq_posted behind the marker */
-	uint64_t marker_next;	/* requests before it are done with it */
-	bool is_binding;	/* a bind waits for its turn */
+	uint64_t marker_posted;	     /* sq_posted behind the marker */
+	uint64_t marker_next;	     /* requests before it are done with it */
+	bool is_binding;	     /* the oldest request is a bind, under way */
+	struct vrb_window *retiring; /* the window that its second work request unbinds */
+	uint64_t retire_end;	     /* sq_posted behind that */
 	/* the receive queue */
 	uint64_t recv_next; /* the next Receive to post */
 	uint32_t recv_out;  /* posted and not seen */
@@ -362,6 +390,36 @@ DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);
 
 /* Work of our own, which costs a place: everything before it is done when it is. */
 void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode);
+
+/* --- memory windows (window.c) --- */
+
+/* Are they to be used, by what the device has and what was set? */
+void vrb_windows_choose(struct vrb_adapter *adapter, const struct ibv_device_attr *device);
+const char *vrb_windows_text(const struct vrb_adapter *adapter,
+			     const struct ibv_device_attr *device);
+/* Those that wait for a bind; the zone goes. */
+void vrb_windows_free(struct vrb_pz *pz);
+int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *asked, void **key_out,
+		       uint32_t *rkey_out);
+bool vrb_rmr_key_retire(struct core_ep *ep, void *key);
+void vrb_rmr_key_activate(struct core_ia *ia, void *key);
+bool vrb_rmr_key_revoke(struct core_ia *ia, void *key);
+void vrb_rmr_key_destroy(struct core_ia *ia, void *key);
+/* Is nothing of its bind under way? */
+bool vrb_window_is_ready(const struct vrb_window *window);
+/* sq_posted behind its bind; 0: it needed no work request. */
+uint64_t vrb_window_end(const struct vrb_window *window);
+/* Its bind has succeeded. EP locked. */
+void vrb_window_bound(struct vrb_window *window);
+/* What the connection was unbinding, if anything, is unbound, or not known to be. EP locked, or
+ * gone. */
+void vrb_window_retired(struct vrb_conn *conn, bool is_good);
+
+/* Places that work requests may take: one is kept for the marker. */
+static inline bool vrb_has_room(const struct vrb_conn *conn, uint32_t places)
+{
+	return conn->sq_posted - conn->sq_done + places < conn->sq_size;
+}
 
 /* --- what only iWARP needs (iwarp.c); EP locked --- */
 
