@@ -68,29 +68,6 @@ static void slot_tie_locked(struct vrb_adapter *adapter, uint32_t key, struct co
 			      memory_order_relaxed);
 }
 
-/*
- * A cell is never unmapped, so it does no harm if it is another endpoint's by now: with its lock
- * held the endpoint's own connection has the last word, and cannot go away.
- */
-struct core_ep *vrb_key_enter(struct vrb_adapter *adapter, uint32_t key)
-{
-	struct core_handle *cell = atomic_load_explicit(
-		&adapter->slots[key & (SLOTS_MOST - 1)].ep_cell, memory_order_relaxed);
-	const struct vrb_conn *conn;
-	struct core_ep *ep;
-
-	if (!cell)
-		return NULL;
-	ep = core_handle_lock_inline(cell, DAT_HANDLE_TYPE_EP);
-	if (!ep)
-		return NULL;
-	conn = vrb_conn_of(ep);
-	if (conn && conn->key == key && conn->adapter == adapter)
-		return ep;
-	core_ep_leave(ep);
-	return NULL;
-}
-
 /* --- life --- */
 
 void vrb_conn_get(struct vrb_conn *conn)

@@ -376,6 +376,27 @@ static void fill_names(struct core_ia *ia, const struct ibv_device_attr *device)
 	attr->ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->address.sa;
 }
 
+/*
+ * Do posts and polls make system calls? Those of adapters that map their queues into the process do
+ * not; those of the software devices do, and of some adapters at times (cxgb4 rings its bell by
+ * one). A library cannot be asked, so those that are known for none are listed by their vendors;
+ * others are taken to make some, which costs a little and does no harm (post.c).
+ */
+static bool posts_in_kernel(const struct ibv_device_attr *device)
+{
+	static const uint32_t vendors[] = {
+		0x0002c9, /* NVIDIA, Mellanox: mlx4, mlx5 */
+		0x008086, /* Intel: irdma */
+		0x0014e4, /* Broadcom: bnxt_re */
+		0x001077, /* Marvell: qedr */
+	};
+
+	for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
+		if (device->vendor_id == vendors[i])
+			return false;
+	return true;
+}
+
 int vrb_device_limits(struct vrb_adapter *adapter)
 {
 	struct core_ia *ia = adapter->ia;
@@ -387,6 +408,7 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	if (ibv_query_device_ex(adapter->context, NULL, &device) ||
 	    ibv_query_port(adapter->context, adapter->anchor->port_num, &port))
 		return -ENODEV;
+	adapter->is_in_kernel = posts_in_kernel(&device.orig_attr);
 	adapter->is_siw = adapter->is_iwarp && device.orig_attr.vendor_id == VENDOR_SIW;
 	vrb_windows_choose(adapter, &device.orig_attr);
 	fill_limits(adapter, &device.orig_attr);

@@ -11,6 +11,7 @@
 
 #include <arpa/inet.h>
 
+#include "core/cancel.h"
 #include "core/log.h"
 #include "core/rmr.h"
 #include "verbs/verbs.h"
@@ -74,19 +75,26 @@ static void flushed(struct vrb_conn *conn, struct core_ep *ep)
 }
 
 /* The connection fails here; what was not posted is flushed by the core. */
+__attribute__((noinline)) static void refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
+{
+	int state = core_cancel_off();
+
+	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
+	/* nothing will tell about those: what was posted is taken as seen */
+	conn->sq_seen = conn->sq_posted;
+	flushed(conn, ep);
+	core_cancel_restore(state);
+}
+
 static bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = NULL;
 	int rc = conn->adapter->is_iwarp ? vrb_iwarp_post(conn->qp, wr, &bad)
 					 : ibv_post_send(conn->qp, wr, &bad);
 
-	if (!rc)
-		return true;
-	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
-	/* nothing will tell about those: what was posted is taken as seen */
-	conn->sq_seen = conn->sq_posted;
-	flushed(conn, ep);
-	return false;
+	if (rc)
+		refused(conn, ep, rc);
+	return !rc;
 }
 
 static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *batch)
@@ -97,14 +105,15 @@ static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *
 	return send_now(conn, ep, batch->wr);
 }
 
-static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req *req,
-			     bool is_signalled)
+CORE_INLINE uint32_t device_flags(const struct vrb_conn *conn, const struct core_req *req,
+				  bool is_signalled)
 {
 	uint32_t flags = is_signalled ? IBV_SEND_SIGNALED : 0;
 
 	if (req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
 		flags |= IBV_SEND_FENCE;
-	if (req->op == CORE_OP_SEND && (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
+	if (req->flags && req->op == CORE_OP_SEND &&
+	    (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 		flags |= IBV_SEND_SOLICITED;
 	if (req->op != CORE_OP_RDMA_READ && req->len &&
 	    req->len <= conn->adapter->limits.inline_max)
@@ -112,8 +121,8 @@ static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req 
 	return flags;
 }
 
-static void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
-		       struct ibv_send_wr *wr)
+CORE_INLINE void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
+			    struct ibv_send_wr *wr)
 {
 	switch (req->op) {
 	case CORE_OP_RDMA_WRITE:
@@ -168,7 +177,7 @@ static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)
 }
 
 /* Does the request ask the device for a completion? */
-static bool is_signalled_now(const struct vrb_conn *conn, const struct core_req *req)
+CORE_INLINE bool is_signalled_now(const struct vrb_conn *conn, const struct core_req *req)
 {
 	return req->op == CORE_OP_RDMA_READ || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
 	       !conn->signalled || conn->sq_posted - conn->sq_done >= conn->sq_size / 2;
@@ -326,22 +335,31 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
+__attribute__((noinline)) static void post_any(struct vrb_conn *conn, struct core_ep *ep)
+{
+	int state = core_cancel_off();
+
+	vrb_post_send(conn, ep);
+	core_cancel_restore(state);
+}
+
 /*
  * The way of nearly every request: nothing waits before it, and there is room. It goes down alone,
  * without a batch to be built.
  */
-void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+CORE_INLINE void post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
 {
 	struct ibv_sge sge[VRB_SEGMENTS_MAX];
 	bool is_read = req->op == CORE_OP_RDMA_READ;
-	struct ibv_send_wr wr;
+	struct ibv_send_wr wr, *bad;
 	bool is_signalled;
+	int rc;
 
 	if (conn->state != VRB_ESTABLISHED || conn->post_next != req->sequence ||
 	    req->op == CORE_OP_BIND || conn->adapter->is_iwarp || !has_room(conn, req) ||
 	    !(req->segments == 1 ? vrb_segment(ep->ia, req->iov, is_read, sge)
 				 : vrb_segments(ep->ia, req->iov, req->segments, is_read, sge))) {
-		vrb_post_send(conn, ep);
+		post_any(conn, ep);
 		return;
 	}
 	is_signalled = is_signalled_now(conn, req);
@@ -356,7 +374,36 @@ void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *re
 	conn->sq_posted++;
 	conn->signalled += is_signalled;
 	shadow_set(req, is_signalled, conn->sq_posted);
-	(void)send_now(conn, ep, &wr);
+	rc = ibv_post_send(conn->qp, &wr, &bad);
+	if (rc)
+		refused(conn, ep, rc);
+}
+
+/*
+ * The calls of the data path come with cancellation as the consumer has it (core/cancel.h). What a
+ * device's library does for a post or a poll may be a system call, and that a cancellation point;
+ * where it is known to be none (device.c) cancellation stays as it is on the usual way, since
+ * switching it costs as much as the post. All other ways, where connections end, switch it off.
+ */
+__attribute__((noinline)) static void post_in_kernel(struct vrb_conn *conn, struct core_ep *ep,
+						     struct core_req *req)
+{
+	int state = core_cancel_off();
+
+	post_one(conn, ep, req);
+	core_cancel_restore(state);
+}
+
+void vrb_post_request(struct core_ep *ep, struct core_req *req)
+{
+	struct vrb_conn *conn = vrb_conn_of(ep);
+
+	if (!conn)
+		return;
+	if (conn->adapter->is_in_kernel)
+		post_in_kernel(conn, ep, req);
+	else
+		post_one(conn, ep, req);
 }
 
 void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode)
@@ -378,6 +425,17 @@ void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opco
 }
 
 /* --- Receives down --- */
+
+__attribute__((noinline)) static void recv_refused(struct vrb_conn *conn, struct core_ep *ep,
+						   int rc)
+{
+	int state = core_cancel_off();
+
+	core_log(CORE_LOG_CONN, "queue pair %u: Receive refused: error %d", conn->qp->qp_num, rc);
+	if (conn->state == VRB_ESTABLISHED)
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+	core_cancel_restore(state);
+}
 
 void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 {
@@ -406,14 +464,55 @@ void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 		rc = ibv_post_recv(conn->qp, wr, &bad);
 		if (!rc)
 			continue;
-		core_log(CORE_LOG_CONN, "queue pair %u: Receive refused: error %d",
-			 conn->qp->qp_num, rc);
 		for (const struct ibv_recv_wr *i = bad; i; i = i->next)
 			conn->recv_out--;
-		if (conn->state == VRB_ESTABLISHED)
-			vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+		recv_refused(conn, ep, rc);
 		return;
 	}
+}
+
+/* The way of nearly every Receive: it goes down alone. */
+CORE_INLINE void post_recv_one(struct vrb_conn *conn, struct core_ep *ep)
+{
+	const struct core_wqe *wqe = &ep->recv.slots[conn->recv_next & ep->recv.mask];
+	struct ibv_recv_wr wr, *bad;
+	struct ibv_sge sge;
+	int rc;
+
+	if (!conn->is_receiving || ep->srq || conn->recv_next + 1 != ep->recv.tail ||
+	    wqe->segments != 1) {
+		vrb_post_recv(conn, ep);
+		return;
+	}
+	/* one that is no longer good fails when a message comes: DTO-96 */
+	(void)vrb_segment(ep->ia, wqe->iov, false, &sge);
+	wr.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, conn->recv_next);
+	wr.next = NULL;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	conn->recv_next++;
+	conn->recv_out++;
+	rc = ibv_post_recv(conn->qp, &wr, &bad);
+	if (rc) {
+		conn->recv_out--;
+		recv_refused(conn, ep, rc);
+	}
+}
+
+void vrb_posted_recv(struct core_ep *ep)
+{
+	struct vrb_conn *conn = vrb_conn_of(ep);
+	int state;
+
+	if (!conn)
+		return;
+	if (!conn->adapter->is_in_kernel) {
+		post_recv_one(conn, ep);
+		return;
+	}
+	state = core_cancel_off();
+	vrb_post_recv(conn, ep);
+	core_cancel_restore(state);
 }
 
 /* --- completions --- */
@@ -654,15 +753,53 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		conn->why = DAT_CONNECTION_EVENT_BROKEN;
 }
 
-void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+__attribute__((noinline)) static void go_on(struct vrb_conn *conn, struct core_ep *ep)
+{
+	int state = core_cancel_off();
+
+	went_on(conn, ep);
+	core_cancel_restore(state);
+}
+
+/* The oldest request, whose completion is the next to come: send_done without its searches. */
+CORE_INLINE bool oldest_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	uint64_t head = ep->req.head;
+	struct core_req *req = core_req_at(&ep->req, head);
+	uint64_t end = shadow_get(req).end;
+
+	if ((uint32_t)wc->wr_id != (uint32_t)head || conn->reap_next != head ||
+	    req->op == CORE_OP_BIND)
+		return false;
+	conn->signalled--;
+	conn->reap_next = head + 1;
+	seen(conn, end);
+	if (end > conn->sq_done)
+		conn->sq_done = end;
+	core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+	if (conn->reap_next == ep->req.tail && !conn->is_graceful)
+		return true;
+	reap_slots(conn, ep);
+	if (!conn->signalled || conn->post_next != ep->req.tail || conn->is_graceful)
+		go_on(conn, ep);
+	return true;
+}
+
+/* A Receive of a connection that stands. */
+CORE_INLINE bool good_recv(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	if (ep->srq || conn->is_unconfirmed || ep->recv.head == ep->recv.tail)
+		return false;
+	conn->recv_out--;
+	conn->nudges = 0;
+	core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, is_solicited(conn, wc));
+	return true;
+}
+
+static void completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	bool is_recv = wc->wr_id >> 62 == VRB_WORK_RECV;
 
-	if (conn->state == VRB_ESTABLISHED && wc->wr_id >> 62 == VRB_WORK_REQUEST &&
-	    wc->status == IBV_WC_SUCCESS) { /* the usual case of what follows */
-		send_done(conn, ep, wc);
-		return;
-	}
 	if (is_recv && !ep->srq)
 		conn->recv_out--;
 	if (is_recv && conn->is_unconfirmed) {
@@ -691,6 +828,27 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 		send_failed(conn, ep, wc);
 	else if (wc->wr_id >> 62 != VRB_WORK_PART)
 		send_done(conn, ep, wc);
+}
+
+__attribute__((noinline)) static void any_completion(struct vrb_conn *conn, struct core_ep *ep,
+						     const struct ibv_wc *wc)
+{
+	int state = core_cancel_off();
+
+	completion(conn, ep, wc);
+	core_cancel_restore(state);
+}
+
+void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	enum vrb_work work = wc->wr_id >> 62;
+
+	/* the usual cases */
+	if (conn->state == VRB_ESTABLISHED && wc->status == IBV_WC_SUCCESS &&
+	    ((work == VRB_WORK_REQUEST && oldest_done(conn, ep, wc)) ||
+	     (work == VRB_WORK_RECV && good_recv(conn, ep, wc))))
+		return;
+	any_completion(conn, ep, wc);
 }
 
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)

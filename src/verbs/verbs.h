@@ -91,8 +91,9 @@ struct vrb_adapter {
 	struct ibv_comp_channel *completions;
 	struct vrb_limits limits;
 	bool is_iwarp;
-	bool is_siw;	  /* the software one */
-	bool has_windows; /* RMRs are bound by memory windows */
+	bool is_siw;	   /* the software one */
+	bool has_windows;  /* RMRs are bound by memory windows */
+	bool is_in_kernel; /* a post or a poll may be a system call */
 	int epoll_fd;
 	int kick_fd;
 	pthread_t thread;
@@ -225,6 +226,8 @@ void vrb_cq_destroy_all(struct vrb_adapter *adapter);
 /* A queue with room for that many entries, which are then promised. */
 int vrb_cq_reserve(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq **cq_out);
 void vrb_cq_release(struct vrb_adapter *adapter, struct vrb_cq *cq, uint32_t entries);
+/* transport_ops.progress */
+int vrb_drive(struct core_ia *ia);
 /* Polls all queues: > 0 when something was found; -EBUSY when another thread polls one of them. */
 int vrb_cq_progress(struct vrb_adapter *adapter);
 /* Asks for a wake-up by the next completion, and looks once more. > 0: ask again. */
@@ -340,8 +343,6 @@ void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key);
 int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vrb_conn **conn_out);
 void vrb_conn_get(struct vrb_conn *conn);
 void vrb_conn_put(struct vrb_conn *conn);
-/* The endpoint, locked, whose connection has that key; NULL: none has. */
-struct core_ep *vrb_key_enter(struct vrb_adapter *adapter, uint32_t key);
 /* The endpoint, locked, if the connection still is its connection. */
 struct core_ep *vrb_conn_enter(struct vrb_conn *conn);
 /* Ties it to the endpoint, which takes the caller's reference over; EP locked. */
@@ -380,9 +381,10 @@ bool vrb_conn_is_broken(const struct vrb_conn *conn);
 /* --- data (post.c); EP locked --- */
 
 void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep);
-/* The request that was queued last. */
-void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req);
 void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);
+/* The request, or the Receive, that was queued last; whether or not there is a connection. */
+void vrb_post_request(struct core_ep *ep, struct core_req *req);
+void vrb_posted_recv(struct core_ep *ep);
 void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 /* What was kept until the connection stands. */
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep);

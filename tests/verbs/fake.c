@@ -12,12 +12,14 @@
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 struct ibv_context fake_context;
 void (*fake_other_ops)(struct ibv_context_ops *ops);
+uint32_t fake_vendor = FAKE_VENDOR;
 static struct ibv_device fake_device;
 static bool is_iwarp;
 static int live;
 static unsigned calls, fail_at;
 static const char *failed;
 static unsigned posts, doorbells;
+static _Thread_local unsigned cancellable;
 static enum ibv_wc_status next_status;
 
 static bool has_windows = true, is_rxe;
@@ -133,6 +135,26 @@ unsigned fake_doorbells(void)
 	return read_count(&doorbells);
 }
 
+unsigned fake_cancellable(void)
+{
+	return cancellable;
+}
+
+void fake_be_vendor(uint32_t vendor)
+{
+	fake_vendor = vendor ? vendor : FAKE_VENDOR;
+}
+
+/* What real libraries do here can be a cancellation point. */
+static void count_cancellable(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_setcancelstate(state, NULL);
+	cancellable += state == PTHREAD_CANCEL_ENABLE;
+}
+
 struct ibv_qp *fake_qp(void)
 {
 	struct fake_qp *qp;
@@ -229,7 +251,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_srq = 256;
 	attr->max_srq_wr = 8192;
 	attr->max_srq_sge = 16;
-	attr->vendor_id = is_rxe ? 0xffffff : 0x123456;
+	attr->vendor_id = is_rxe ? 0xffffff : fake_vendor;
 	if (has_windows && !getenv("FAKE_NO_WINDOWS")) {
 		attr->max_mw = 65536;
 		attr->device_cap_flags = IBV_DEVICE_MEM_WINDOW;
@@ -541,6 +563,7 @@ static int ops_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)
 	int found = 0;
 
 	pthread_mutex_lock(&fake_lock);
+	count_cancellable();
 	while (found < count && cq->head != cq->tail)
 		wc[found++] = cq->wc[cq->head++ % (uint64_t)cq->cq.cqe];
 	pthread_mutex_unlock(&fake_lock);
@@ -891,6 +914,7 @@ static int ops_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct i
 	int rc = 0;
 
 	pthread_mutex_lock(&fake_lock);
+	count_cancellable();
 	doorbells++;
 	*bad = wr;
 	if (fake_fails("ibv_post_send", ENOMEM))
@@ -974,6 +998,7 @@ static int ops_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct i
 	int rc = 0;
 
 	pthread_mutex_lock(&fake_lock);
+	count_cancellable();
 	*bad = wr;
 	if (fake_fails("ibv_post_recv", ENOMEM))
 		rc = ENOMEM;
@@ -1049,6 +1074,7 @@ static int ops_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
 	int rc = 0;
 
 	pthread_mutex_lock(&fake_lock);
+	count_cancellable();
 	*bad = wr;
 	if (fake_fails("ibv_post_srq_recv", ENOMEM)) {
 		rc = ENOMEM;

@@ -51,5 +51,9 @@ struct ibv_qp *fake_qp(void);
 /* Sends the connection manager's event to the id that has that queue pair's number. */
 unsigned fake_posts(void);     /* work requests posted to send queues so far */
 unsigned fake_doorbells(void); /* calls that posted them */
+/* How many of this thread's calls that post or poll came with thread cancellation on. */
+unsigned fake_cancellable(void);
+/* What the device calls itself, from the next query on; 0: what nobody knows. */
+void fake_be_vendor(uint32_t vendor);
 
 #endif

@@ -8,6 +8,7 @@
 #include "fake.h"
 
 #define FAKE_SGES 16
+#define FAKE_VENDOR 0x123456u
 
 /* The bind of a window, as the library hands it to the device. */
 struct fake_bind {
@@ -85,6 +86,8 @@ struct fake_qp {
 extern pthread_mutex_t fake_lock;
 /* Puts other transfers in place of the stand-in's when the device is opened; NULL: none. */
 extern void (*fake_other_ops)(struct ibv_context_ops *ops);
+/* What the device calls itself: by default nobody, and the provider expects the worst of it. */
+extern uint32_t fake_vendor;
 
 /* All with the lock held. */
 bool fake_fails(const char *name, int error);
