@@ -194,6 +194,7 @@ static void conn_drop_qp(struct vrb_conn *conn)
 		core_log(CORE_LOG_ERROR, "queue pair: not freed: error %d", rc);
 	conn->qp = NULL;
 	vrb_window_retired(conn, false); /* whatever became of it */
+	vrb_window_blocked(conn, false);
 	if (conn->scratch_mr && ibv_dereg_mr(conn->scratch_mr))
 		core_log(CORE_LOG_ERROR, "memory region: not freed: %m");
 	conn->scratch_mr = NULL;

@@ -323,16 +323,28 @@ __attribute__((noinline)) static int drive_in_kernel(struct vrb_adapter *adapter
 	return rc;
 }
 
+__attribute__((noinline)) static void drive_blocked(struct vrb_adapter *adapter)
+{
+	int state = core_cancel_off();
+
+	vrb_windows_again(adapter);
+	core_cancel_restore(state);
+}
+
 int vrb_drive(struct core_ia *ia)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
+	int rc;
 
 	/* relaxed, and no addition that others wait for: only whether it changes is looked at */
 	atomic_store_explicit(&adapter->polls,
 			      atomic_load_explicit(&adapter->polls, memory_order_relaxed) + 1,
 			      memory_order_relaxed);
-	/* less than 0: another thread polls */
-	return adapter->is_in_kernel ? drive_in_kernel(adapter) : cq_progress(adapter);
+	rc = adapter->is_in_kernel ? drive_in_kernel(adapter) : cq_progress(adapter);
+	/* relaxed: what this thread has found on the way is what counts */
+	if (atomic_load_explicit(&adapter->blocked, memory_order_relaxed))
+		drive_blocked(adapter);
+	return rc; /* less than 0: another thread polls */
 }
 
 int vrb_cq_arm(struct vrb_adapter *adapter)

@@ -260,8 +260,9 @@ static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
 	struct core_req *req = core_req_at(&ep->req, ep->req.head);
 	enum core_bind result = core_bind_run(ep, req, bind_is_ready(req));
 
+	vrb_window_blocked(conn, result == CORE_BIND_BLOCKED);
 	if (result == CORE_BIND_BLOCKED && conn->state == VRB_ESTABLISHED)
-		vrb_conn_at(conn, vrb_now_ns() + VRB_NS_PER_MS);
+		vrb_conn_at(conn, vrb_now_ns() + VRB_NS_PER_MS); /* if nobody polls */
 	if (result != CORE_BIND_DONE && conn->retiring)
 		shadow_set(req, true, conn->retire_end);
 	return result;

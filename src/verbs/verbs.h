@@ -106,6 +106,7 @@ struct vrb_adapter {
 	_Atomic bool is_dead;	/* the device is gone or has failed */
 	_Atomic bool is_stopping;
 	_Atomic bool is_kicked;
+	_Atomic uint32_t blocked;     /* connections with a bind that another one holds up */
 	_Atomic bool is_serving;      /* core_srq_serve_all is asked for */
 	_Atomic uint32_t troubles;    /* what the device told about itself: bits, by event */
 	_Atomic uint64_t deadline_ns; /* no connection has an earlier one */
@@ -304,6 +305,7 @@ struct vrb_conn {
 	uint64_t marker_posted;	     /* sq_posted behind the marker */
 	uint64_t marker_next;	     /* requests before it are done with it */
 	bool is_binding;	     /* the oldest request is a bind, under way */
+	_Atomic bool is_blocked;     /* it is held up by a bind of another endpoint */
 	struct vrb_window *retiring; /* the window that its second work request unbinds */
 	uint64_t retire_end;	     /* sq_posted behind that */
 	/* the receive queue */
@@ -413,6 +415,10 @@ bool vrb_window_is_ready(const struct vrb_window *window);
 uint64_t vrb_window_end(const struct vrb_window *window);
 /* Its bind has succeeded. EP locked. */
 void vrb_window_bound(struct vrb_window *window);
+/* Another endpoint's bind holds up this one's, or not any more. EP locked, or gone. */
+void vrb_window_blocked(struct vrb_conn *conn, bool is_blocked);
+/* Tries again those that are held up. No lock held. */
+void vrb_windows_again(struct vrb_adapter *adapter);
 /* What the connection was unbinding, if anything, is unbound, or not known to be. EP locked, or
  * gone. */
 void vrb_window_retired(struct vrb_conn *conn, bool is_good);

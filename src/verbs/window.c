@@ -247,6 +247,41 @@ void vrb_window_retired(struct vrb_conn *conn, bool is_good)
 	atomic_store(&window->state, is_good ? WINDOW_STALE : WINDOW_LOST);
 }
 
+void vrb_window_blocked(struct vrb_conn *conn, bool is_blocked)
+{
+	if (atomic_load(&conn->is_blocked) == is_blocked)
+		return;
+	atomic_store(&conn->is_blocked, is_blocked);
+	if (is_blocked)
+		atomic_fetch_add(&conn->adapter->blocked, 1);
+	else
+		atomic_fetch_sub(&conn->adapter->blocked, 1);
+}
+
+void vrb_windows_again(struct vrb_adapter *adapter)
+{
+	struct vrb_conn *found[8];
+	uint32_t count = 0;
+
+	pthread_mutex_lock(&adapter->lock);
+	for (struct vrb_conn *conn = adapter->first; conn && count < 8; conn = conn->next)
+		if (atomic_load(&conn->is_blocked)) {
+			vrb_conn_get(conn);
+			found[count++] = conn;
+		}
+	pthread_mutex_unlock(&adapter->lock);
+	while (count--) {
+		struct core_ep *ep = vrb_conn_enter(found[count]);
+
+		if (ep) {
+			if (found[count]->state == VRB_ESTABLISHED)
+				vrb_post_send(found[count], ep);
+			core_ep_leave(ep);
+		}
+		vrb_conn_put(found[count]);
+	}
+}
+
 /* --- keys --- */
 
 static int register_range(const struct transport_window *asked, struct vrb_window **window_out)
