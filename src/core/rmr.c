@@ -147,25 +147,18 @@ static DAT_RETURN binding_check_priv(const struct core_lmr *lmr, DAT_MEM_PRIV_FL
 	return DAT_SUCCESS;
 }
 
-/* Ties the binding to the region and gets a key for it. The region is pinned. */
-static DAT_RETURN binding_tie(struct core_ep *ep, struct core_binding *binding,
+/* Ties the binding to the region. The region is pinned. */
+static DAT_RETURN binding_tie(const struct core_ep *ep, struct core_binding *binding,
 			      struct core_lmr *lmr, const struct core_pz *pz)
 {
-	struct core_ia *ia = ep->ia;
 	DAT_RETURN ret;
-	int rc;
 
 	if (lmr->pz != pz || ep->pz != pz)
 		return core_error(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
 	ret = binding_check_priv(lmr, binding->priv);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	if (!binding_hold_lmr(binding, lmr))
-		return core_bad_arg(2);
-	rc = ia->ops->rmr_key_create(ia, lmr, binding->triplet.virtual_address,
-				     binding->triplet.segment_length, binding->priv & BIND_REMOTE,
-				     &binding->key, &binding->rkey);
-	return core_status_from_errno(rc);
+	return binding_hold_lmr(binding, lmr) ? DAT_SUCCESS : core_bad_arg(2);
 }
 
 static DAT_RETURN binding_make(struct core_ep *ep, struct core_binding *binding,
@@ -222,6 +215,24 @@ static DAT_RETURN bind_check_state(const struct core_ep *ep)
 	return DAT_SUCCESS;
 }
 
+/* The last thing that can fail: a transport may post part of the bind here. */
+static DAT_RETURN bind_make_key(struct core_ep *ep, const struct bind_args *args,
+				struct core_binding *binding)
+{
+	const struct transport_window window = {
+		.lmr = binding->lmr,
+		.address = binding->triplet.virtual_address,
+		.length = binding->triplet.segment_length,
+		.priv = binding->priv & BIND_REMOTE,
+		.flags = args->flags,
+	};
+
+	if (!binding->lmr)
+		return DAT_SUCCESS;
+	return core_status_from_errno(
+		ep->ia->ops->rmr_key_create(ep, &window, &binding->key, &binding->rkey));
+}
+
 static void bind_post(struct core_ep *ep, const struct bind_args *args,
 		      struct core_binding *binding)
 {
@@ -253,6 +264,8 @@ static DAT_RETURN bind_locked(struct core_ep *ep, struct core_ref rmr, const str
 	ret = binding_make(ep, binding, pz);
 	if (ret == DAT_SUCCESS)
 		ret = bind_check_state(ep);
+	if (ret == DAT_SUCCESS)
+		ret = bind_make_key(ep, args, binding);
 	if (ret != DAT_SUCCESS) {
 		binding_free(ep->ia, binding);
 		return ret;
@@ -311,21 +324,37 @@ static bool rmr_is_unbound_locked(struct core_rmr *rmr)
 	return true;
 }
 
-bool core_bind_run(struct core_ep *ep, struct core_req *req)
+/* The window was freed meanwhile: RMR-FREE-12. */
+static enum core_bind bind_run_freed(struct core_ep *ep, struct core_req *req, bool is_ready)
+{
+	if (!is_ready)
+		return CORE_BIND_ORDERED;
+	core_bind_drop(ep, req);
+	core_req_done(ep, req, DAT_DTO_SUCCESS, 0);
+	return CORE_BIND_DONE;
+}
+
+/* Starts the end of the present binding; true when what is behind the bind needs no other. */
+static bool rmr_retire_locked(struct core_ep *ep, const struct core_rmr *rmr)
+{
+	return !rmr->current ||
+	       (ep->ia->ops->rmr_key_retire && ep->ia->ops->rmr_key_retire(ep, rmr->current->key));
+}
+
+enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_ready)
 {
 	struct core_binding *binding = req->binding;
 	struct core_rmr *rmr = core_handle_lock_ref(req->bound_rmr, DAT_HANDLE_TYPE_RMR);
+	bool is_ordered;
 
 	assert(req->sequence == ep->req.head); /* what is done here cannot be flushed any more */
-	if (!rmr) {			       /* freed meanwhile: RMR-FREE-12 */
-		core_bind_drop(ep, req);
-		core_req_done(ep, req, DAT_DTO_SUCCESS, 0);
-		return true;
-	}
+	if (!rmr)
+		return bind_run_freed(ep, req, is_ready);
 	binding->is_begun = true;
-	if (!rmr_is_unbound_locked(rmr)) {
+	is_ordered = rmr_retire_locked(ep, rmr);
+	if (!is_ready || !rmr_is_unbound_locked(rmr)) {
 		core_handle_unlock(rmr->cell);
-		return false;
+		return is_ordered ? CORE_BIND_ORDERED : CORE_BIND_BLOCKED;
 	}
 	req->binding = NULL; /* it is the window's now */
 	if (binding->lmr) {
@@ -336,7 +365,7 @@ bool core_bind_run(struct core_ep *ep, struct core_req *req)
 	}
 	core_handle_unlock(rmr->cell);
 	core_req_done(ep, req, DAT_DTO_SUCCESS, 0);
-	return true;
+	return CORE_BIND_DONE;
 }
 
 void core_bind_drop(struct core_ep *ep, struct core_req *req)
@@ -364,6 +393,8 @@ static void rmr_unbind(struct core_ia *ia, struct core_binding *binding)
 	unsigned int spins = 0;
 
 	while (!ia->ops->rmr_key_revoke(ia, binding->key)) {
+		if (ia->ops->progress(ia) > 0)
+			continue;
 		if (++spins < 100)
 			sched_yield();
 		else

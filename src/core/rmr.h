@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Remote memory regions: a window over part of an LMR, for the peers of a zone. Each bind makes a
- * new key, inactive until the bind is the oldest outstanding request of its endpoint; then the key
- * before it becomes stale, and when no peer touches memory through that one any more the new key
- * becomes live and the bind completes. So a bind that is flushed has changed nothing.
+ * new key, which nobody relies on until the bind is the oldest outstanding request of its endpoint;
+ * then the key before it becomes stale, and when no peer touches memory through that one any more
+ * the new key becomes live and the bind completes. So a bind that is flushed has changed nothing.
  */
 #ifndef CORE_RMR_H
 #define CORE_RMR_H

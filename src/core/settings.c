@@ -34,6 +34,13 @@ static const char *const copy_words[] = {
 	NULL,
 };
 
+static const char *const rmr_words[] = {
+	[CORE_RMR_AUTO] = "auto",
+	[CORE_RMR_WINDOW] = "window",
+	[CORE_RMR_REGISTRATION] = "registration",
+	NULL,
+};
+
 #define FIELD(name) .key = #name, .offset = offsetof(struct core_settings, name)
 
 static const struct setting settings_table[] = {
@@ -45,6 +52,8 @@ static const struct setting settings_table[] = {
 	 .help = "longest life of a connection set-up in which the peer says nothing"},
 	{FIELD(rnr_timeout_ms), .initial = 0, .min = 0, .max = 600000, .unit = "ms",
 	 .help = "how long a message waits for a Receive; 0: for ever"},
+	{FIELD(rmr_bind), .initial = CORE_RMR_AUTO, .words = rmr_words,
+	 .help = "what a bind makes on an RDMA device"},
 	{FIELD(spin_us), .initial = 20, .min = 0, .max = 1000000, .unit = "us",
 	 .help = "how long a waiting call polls before it sleeps"},
 };

@@ -19,11 +19,19 @@ enum core_copy_path {
 	CORE_COPY_RING, /* through the connection's ring; the target's engine places the bytes */
 };
 
+/* What a bind of an RMR makes, on RDMA devices. */
+enum core_rmr_bind {
+	CORE_RMR_AUTO,	 /* a memory window where the device has fitting ones and checks them */
+	CORE_RMR_WINDOW, /* a memory window where the device has fitting ones */
+	CORE_RMR_REGISTRATION, /* a registration of the range */
+};
+
 struct core_settings {
 	uint64_t copy;		   /* enum core_copy_path */
 	uint64_t peer_timeout_ms;  /* longest wait for a peer stopped in the middle of a copy */
 	uint64_t setup_timeout_ms; /* longest life of a set-up in which the peer says nothing */
 	uint64_t rnr_timeout_ms;   /* how long a message waits for a Receive; 0: for ever */
+	uint64_t rmr_bind;	   /* enum core_rmr_bind */
 	uint64_t spin_us;	   /* how long a waiting call polls before it sleeps */
 };
 

@@ -4,15 +4,11 @@
 
 #include <errno.h>
 
-int transport_no_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR address,
-				DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv, void **key_out,
-				uint32_t *rkey_out)
+int transport_no_rmr_key_create(struct core_ep *ep, const struct transport_window *window,
+				void **key_out, uint32_t *rkey_out)
 {
-	(void)ia;
-	(void)lmr;
-	(void)address;
-	(void)length;
-	(void)priv;
+	(void)ep;
+	(void)window;
 	(void)key_out;
 	(void)rkey_out;
 	return -EOPNOTSUPP;

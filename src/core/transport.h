@@ -41,6 +41,15 @@ struct transport_request {
 	void *transport;		    /* the transport's object, for accept and reject */
 };
 
+/* What a bind asks of the transport. */
+struct transport_window {
+	struct core_lmr *lmr;
+	DAT_VADDR address;
+	DAT_VLEN length;
+	DAT_MEM_PRIV_FLAGS priv;    /* remote bits only */
+	DAT_COMPLETION_FLAGS flags; /* of the bind; a transport obeys BARRIER_FENCE */
+};
+
 enum transport_reject {
 	TRANSPORT_REJECT_CONSUMER, /* dat_cr_reject: PEER_REJECTED at the other side */
 	TRANSPORT_REJECT_PROVIDER, /* any other reason: NON_PEER_REJECTED there */
@@ -217,26 +226,31 @@ struct transport_ops {
 	/* --- memory windows: stubs below where a transport lacks them --- */
 
 	/*
-	 * Keys of memory windows. create: for part of an LMR, in its zone, inactive; priv has
-	 * remote bits only. activate: live, also after a revoke. revoke: stale from now on; true
-	 * when no peer touches memory through it any more (asked again until then; a peer that is
-	 * stopped in the middle of a copy for settings.peer_timeout_ms loses its connection and
-	 * does not count). destroy: frees a key that was never live or for which revoke was true.
-	 * None of them blocks; locks of rank 3 and 6 may be held. A transport that has these
-	 * carries out each request of CORE_OP_BIND by core_bind_run().
+	 * Keys of memory windows. create: for part of an LMR, in its zone, inactive; EP locked,
+	 * whose next request is the bind, so that what the bind needs may be posted already.
+	 * activate: live, also after a revoke. revoke: stale from now on; true when no peer touches
+	 * memory through it any more (asked again until then; a peer that is stopped in the middle
+	 * of a copy for settings.peer_timeout_ms loses its connection and does not count). destroy:
+	 * frees a key that was never live or for which revoke was true. None of them blocks; locks
+	 * of rank 3 and 6 may be held. A transport that has these carries out each request of
+	 * CORE_OP_BIND by core_bind_run().
 	 */
-	int (*rmr_key_create)(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR address,
-			      DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv, void **key_out,
-			      uint32_t *rkey_out);
+	int (*rmr_key_create)(struct core_ep *ep, const struct transport_window *window,
+			      void **key_out, uint32_t *rkey_out);
+	/*
+	 * Optional: starts to make a key stale, behind what the endpoint has posted and before what
+	 * it posts next; revoke() is then true when that is done. False: left to revoke() alone.
+	 * EP locked.
+	 */
+	bool (*rmr_key_retire)(struct core_ep *ep, void *key);
 	void (*rmr_key_activate)(struct core_ia *ia, void *key);
 	bool (*rmr_key_revoke)(struct core_ia *ia, void *key);
 	void (*rmr_key_destroy)(struct core_ia *ia, void *key);
 };
 
 /* Stubs for the optional slots: -EOPNOTSUPP, or nothing to do. */
-int transport_no_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR address,
-				DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv, void **key_out,
-				uint32_t *rkey_out);
+int transport_no_rmr_key_create(struct core_ep *ep, const struct transport_window *window,
+				void **key_out, uint32_t *rkey_out);
 void transport_no_rmr_key(struct core_ia *ia, void *key);
 bool transport_no_rmr_key_revoke(struct core_ia *ia, void *key);
 
@@ -280,11 +294,18 @@ void core_ep_ended(struct core_ep *ep, DAT_EVENT_NUMBER number);
 void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_STATUS status,
 		   DAT_VLEN len);
 
+enum core_bind {
+	CORE_BIND_DONE,
+	CORE_BIND_ORDERED, /* not done; what is posted behind it starts after it all the same */
+	CORE_BIND_BLOCKED, /* not done, and nothing behind it may start */
+};
+
 /*
  * A request of CORE_OP_BIND has its turn: it is the oldest outstanding one, since a failure of one
- * before it would take it back (rmr.h). True when it is done, else ask again soon.
+ * before it would take it back (rmr.h). Asked again soon until it is done. is_ready: its own key
+ * can become live; until then only the end of the one before it is prepared (rmr_key_retire).
  */
-bool core_bind_run(struct core_ep *ep, struct core_req *req);
+enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_ready);
 
 /*
  * The Receive that the next message fills; NULL when none is posted (the message waits). Stays the

@@ -196,19 +196,18 @@ static uint32_t key_unpack(void *key)
 	return (uint32_t)(uintptr_t)key;
 }
 
-static int soft_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR address,
-			       DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv, void **key_out,
-			       uint32_t *rkey_out)
+static int soft_rmr_key_create(struct core_ep *ep, const struct transport_window *window,
+			       void **key_out, uint32_t *rkey_out)
 {
 	uint32_t rights = 0;
 	int rc;
 
-	if (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
+	if (window->priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
 		rights |= SOFT_RIGHT_REMOTE_READ;
-	if (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+	if (window->priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 		rights |= SOFT_RIGHT_REMOTE_WRITE;
-	rc = soft_keys_reserve(adapter_of(ia)->keys, address, length, rights, lmr->pz->id,
-			       rkey_out);
+	rc = soft_keys_reserve(adapter_of(ep->ia)->keys, window->address, window->length, rights,
+			       window->lmr->pz->id, rkey_out);
 	if (!rc)
 		*key_out = key_pack(*rkey_out);
 	return rc;

@@ -68,29 +68,6 @@ static void slot_tie_locked(struct vrb_adapter *adapter, uint32_t key, struct co
 			      memory_order_relaxed);
 }
 
-/*
- * A cell is never unmapped, so it does no harm if it is another endpoint's by now: with its lock
- * held the endpoint's own connection has the last word, and cannot go away.
- */
-struct core_ep *vrb_key_enter(struct vrb_adapter *adapter, uint32_t key)
-{
-	struct core_handle *cell = atomic_load_explicit(
-		&adapter->slots[key & (SLOTS_MOST - 1)].ep_cell, memory_order_relaxed);
-	const struct vrb_conn *conn;
-	struct core_ep *ep;
-
-	if (!cell)
-		return NULL;
-	ep = core_handle_lock_inline(cell, DAT_HANDLE_TYPE_EP);
-	if (!ep)
-		return NULL;
-	conn = vrb_conn_of(ep);
-	if (conn && conn->key == key && conn->adapter == adapter)
-		return ep;
-	core_ep_leave(ep);
-	return NULL;
-}
-
 /* --- life --- */
 
 void vrb_conn_get(struct vrb_conn *conn)
@@ -216,6 +193,8 @@ static void conn_drop_qp(struct vrb_conn *conn)
 	if (rc)
 		core_log(CORE_LOG_ERROR, "queue pair: not freed: error %d", rc);
 	conn->qp = NULL;
+	vrb_window_retired(conn, false); /* whatever became of it */
+	vrb_window_blocked(conn, false);
 	if (conn->scratch_mr && ibv_dereg_mr(conn->scratch_mr))
 		core_log(CORE_LOG_ERROR, "memory region: not freed: %m");
 	conn->scratch_mr = NULL;
@@ -358,11 +337,18 @@ static uint32_t at_least(uint32_t value, uint32_t least)
 	return value > least ? value : least;
 }
 
+/* A bind unbinds another window when it has its turn, one at a time. */
+static uint32_t retire_places(const struct vrb_adapter *adapter)
+{
+	return adapter->has_windows ? 1 : 0;
+}
+
 static void qp_fill_caps(const struct vrb_adapter *adapter, const struct core_ep *ep,
 			 struct ibv_qp_cap *cap)
 {
 	/* an iWARP Write may need a read behind it; and one place is the marker's */
-	cap->max_send_wr = ep->req.capacity * (adapter->is_iwarp ? 2 : 1) + 2;
+	cap->max_send_wr =
+		ep->req.capacity * (adapter->is_iwarp ? 2 : 1) + 2 + retire_places(adapter);
 	/* the first Receive over iWARP may be ours (iwarp.c) */
 	cap->max_recv_wr =
 		ep->srq ? 0 : at_least(ep->recv.capacity + (adapter->is_iwarp ? 1 : 0), 1);
@@ -378,9 +364,8 @@ static void qp_fill_caps(const struct vrb_adapter *adapter, const struct core_ep
 static bool scratch_create(struct vrb_conn *conn, const struct core_ep *ep)
 {
 	if (conn->adapter->is_siw)
-		conn->scratch_mr =
-			ibv_reg_mr(ep->pz->transport, &conn->scratch, sizeof(conn->scratch),
-				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+		conn->scratch_mr = ibv_reg_mr(vrb_pd(ep->pz), &conn->scratch, sizeof(conn->scratch),
+					      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	return conn->scratch_mr || !conn->adapter->is_siw;
 }
 
@@ -412,9 +397,9 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 	conn->cq_entries = entries;
 	init.send_cq = conn->cq->cq;
 	init.recv_cq = conn->cq->cq;
-	conn->sq_size = init.cap.max_send_wr;
+	conn->sq_size = init.cap.max_send_wr - retire_places(adapter);
 	errno = 0;
-	conn->qp = scratch_create(conn, ep) ? ibv_create_qp(ep->pz->transport, &init) : NULL;
+	conn->qp = scratch_create(conn, ep) ? ibv_create_qp(vrb_pd(ep->pz), &init) : NULL;
 	if (!conn->qp) {
 		rc = errno ? -errno : -ENOMEM;
 		if (conn->scratch_mr)
@@ -469,6 +454,8 @@ int vrb_qp_to_init(struct vrb_conn *conn, struct core_ep *ep)
 	rc = qp_modify(conn, IBV_QPS_INIT, &attr, &mask);
 	if (!rc) {
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+		if (conn->adapter->has_windows)
+			attr.qp_access_flags |= IBV_ACCESS_MW_BIND;
 		rc = -ibv_modify_qp(conn->qp, &attr, mask);
 	}
 	if (!rc && conn->answer.wants_confirmation && conn->state == VRB_ACCEPTED)

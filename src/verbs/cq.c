@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/cancel.h"
 #include "core/log.h"
 #include "verbs/verbs.h"
 
@@ -150,63 +151,138 @@ static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const
 		vrb_conn_put(conn);
 }
 
+/*
+ * The endpoint, locked, whose connection has that key; NULL: none has. A cell is never unmapped, so
+ * it does no harm if it is another endpoint's by now: with its lock held the endpoint's own
+ * connection has the last word, and cannot go away.
+ */
+CORE_INLINE struct core_ep *key_enter(struct vrb_adapter *adapter, uint32_t key)
+{
+	struct core_handle *cell = atomic_load_explicit(
+		&adapter->slots[key & ((1u << VRB_KEY_INDEX_BITS) - 1)].ep_cell,
+		memory_order_relaxed);
+	const struct vrb_conn *conn;
+	struct core_ep *ep;
+
+	if (!cell)
+		return NULL;
+	core_lock_acquire(&cell->lock);
+	/* relaxed: the lock orders it */
+	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) ==
+	    CORE_TAG(DAT_HANDLE_TYPE_EP)) {
+		ep = cell->object;
+		conn = vrb_conn_of(ep);
+		if (conn && conn->key == key && conn->adapter == adapter)
+			return ep;
+	}
+	core_lock_release(&cell->lock);
+	return NULL;
+}
+
+/* Those of no connection: how many they are. */
+__attribute__((noinline)) static int strays(struct vrb_adapter *adapter, uint32_t key,
+					    const struct ibv_wc *wc, int count)
+{
+	struct core_ref srq;
+	int state, i = 1;
+
+	if (vrb_srq_is_key(adapter, key, &srq)) {
+		state = core_cancel_off(); /* it may end a connection */
+		srq_dispatch(adapter, srq, wc);
+		core_cancel_restore(state);
+		return 1;
+	}
+	/* what is left of a queue pair that is gone, or going */
+	while (i < count && work_key(&wc[i]) == key)
+		i++;
+	return i;
+}
+
+__attribute__((noinline)) static void try_finish(struct vrb_conn *conn, struct core_ep *ep)
+{
+	int state = core_cancel_off();
+
+	vrb_conn_try_finish(conn, ep, false);
+	core_cancel_restore(state);
+}
+
 /* Those of one endpoint, which is locked, and unlocked here; how many they are. */
-static int completions(struct core_ep *ep, uint32_t key, const struct ibv_wc *wc, int count)
+CORE_INLINE int completions(struct core_ep *ep, uint32_t key, const struct ibv_wc *wc, int count)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
-	int i;
+	int i = 0;
 
-	for (i = 0; i < count && work_key(&wc[i]) == key; i++)
+	do
 		vrb_completion(conn, ep, &wc[i]);
+	while (++i < count && work_key(&wc[i]) == key);
 	if (conn->state == VRB_CLOSING)
-		vrb_conn_try_finish(conn, ep, false);
+		try_finish(conn, ep);
 	core_ep_leave(ep);
 	return i;
 }
 
 /* Hands the entries on; those of one connection in a row under one lock. */
-static void cq_dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
+CORE_INLINE void cq_dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
 {
 	int i = 0;
 
 	while (i < count) {
 		uint32_t key = work_key(&wc[i]);
-		struct core_ep *ep = vrb_key_enter(adapter, key);
-		struct core_ref srq;
+		struct core_ep *ep = key_enter(adapter, key);
 
-		if (ep) {
-			i += completions(ep, key, &wc[i], count - i);
-		} else if (vrb_srq_is_key(adapter, key, &srq)) {
-			srq_dispatch(adapter, srq, &wc[i++]);
-		} else {
-			/* what is left of a queue pair that is gone, or going */
-			while (i < count && work_key(&wc[i]) == key)
-				i++;
-		}
+		i += ep ? completions(ep, key, &wc[i], count - i)
+			: strays(adapter, key, &wc[i], count - i);
 	}
 }
 
-static int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
+/* The same for several, apart from the usual case of one, which needs fewer registers. */
+__attribute__((noinline)) static void cq_dispatch_several(struct vrb_adapter *adapter,
+							  const struct ibv_wc *wc, int count)
+{
+	cq_dispatch(adapter, wc, count);
+}
+
+/* What is there, as far as one call of the device gives it; how much. The queue is owned. */
+CORE_INLINE int cq_take(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
 	struct ibv_wc wc[POLL_BATCH];
-	int found = 0;
+	int count = ibv_poll_cq(cq->cq, POLL_BATCH, wc);
+
+	if (count == 1)
+		cq_dispatch(adapter, wc, 1);
+	else if (count > 1)
+		cq_dispatch_several(adapter, wc, count);
+	return count;
+}
+
+__attribute__((noinline)) static int cq_take_more(struct vrb_adapter *adapter, struct vrb_cq *cq)
+{
+	int found = POLL_BATCH;
 	int count;
+
+	do {
+		count = cq_take(adapter, cq);
+		if (count > 0)
+			found += count;
+	} while (count == POLL_BATCH && found < POLL_MOST);
+	return found;
+}
+
+CORE_INLINE int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
+{
+	int found;
 
 	/* acquire and release: the next owner sees what was handed on before */
 	if (atomic_exchange_explicit(&cq->is_polled, true, memory_order_acquire))
 		return -EBUSY;
-	do {
-		count = ibv_poll_cq(cq->cq, POLL_BATCH, wc);
-		if (count > 0) {
-			cq_dispatch(adapter, wc, count);
-			found += count;
-		}
-	} while (count == POLL_BATCH && found < POLL_MOST);
+	found = cq_take(adapter, cq);
+	if (found == POLL_BATCH)
+		found = cq_take_more(adapter, cq);
 	atomic_store_explicit(&cq->is_polled, false, memory_order_release);
-	return found;
+	return found > 0 ? found : 0;
 }
 
-int vrb_cq_progress(struct vrb_adapter *adapter)
+__attribute__((noinline)) static int cq_poll_all(struct vrb_adapter *adapter)
 {
 	bool is_busy = false;
 	int found = 0;
@@ -220,6 +296,55 @@ int vrb_cq_progress(struct vrb_adapter *adapter)
 			found += rc;
 	}
 	return !found && is_busy ? -EBUSY : found;
+}
+
+/* Nearly always there is one queue. */
+CORE_INLINE int cq_progress(struct vrb_adapter *adapter)
+{
+	struct vrb_cq *cq = cq_first(adapter);
+
+	/* relaxed: the newest is the first, so that the next ones are seen with it */
+	if (!cq || atomic_load_explicit(&cq->next, memory_order_relaxed))
+		return cq_poll_all(adapter);
+	return cq_poll(adapter, cq);
+}
+
+int vrb_cq_progress(struct vrb_adapter *adapter)
+{
+	return cq_progress(adapter);
+}
+
+__attribute__((noinline)) static int drive_in_kernel(struct vrb_adapter *adapter)
+{
+	int state = core_cancel_off(); /* post.c */
+	int rc = cq_progress(adapter);
+
+	core_cancel_restore(state);
+	return rc;
+}
+
+__attribute__((noinline)) static void drive_blocked(struct vrb_adapter *adapter)
+{
+	int state = core_cancel_off();
+
+	vrb_windows_again(adapter);
+	core_cancel_restore(state);
+}
+
+int vrb_drive(struct core_ia *ia)
+{
+	struct vrb_adapter *adapter = vrb_adapter_of(ia);
+	int rc;
+
+	/* relaxed, and no addition that others wait for: only whether it changes is looked at */
+	atomic_store_explicit(&adapter->polls,
+			      atomic_load_explicit(&adapter->polls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	rc = adapter->is_in_kernel ? drive_in_kernel(adapter) : cq_progress(adapter);
+	/* relaxed: what this thread has found on the way is what counts */
+	if (atomic_load_explicit(&adapter->blocked, memory_order_relaxed))
+		drive_blocked(adapter);
+	return rc; /* less than 0: another thread polls */
 }
 
 int vrb_cq_arm(struct vrb_adapter *adapter)

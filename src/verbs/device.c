@@ -270,21 +270,14 @@ static const char *link_text(const struct vrb_adapter *adapter, const struct ibv
 	return port->link_layer == IBV_LINK_LAYER_ETHERNET ? "RoCE" : "InfiniBand";
 }
 
-static const char *windows_text(const struct ibv_device_attr *device)
-{
-	if (device->max_mw <= 0)
-		return "none";
-	if (device->device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B)
-		return "type 2B, not used";
-	return "not used";
-}
-
 static void fill_named(struct vrb_adapter *adapter, const struct ibv_device_attr *device,
 		       const struct ibv_port_attr *port)
 {
 	const DAT_NAMED_ATTR named[] = {
-		{"device", adapter->device_text},	{"link", link_text(adapter, port)},
-		{"rmr_bind", "registration"},		{"memory_windows", windows_text(device)},
+		{"device", adapter->device_text},
+		{"link", link_text(adapter, port)},
+		{"rmr_bind", adapter->has_windows ? "window" : "registration"},
+		{"memory_windows", vrb_windows_text(adapter, device)},
 		{"inline_bytes", adapter->inline_text},
 	};
 	DAT_IA_ATTR *attr = &adapter->ia->attr;
@@ -321,8 +314,9 @@ static void fill_transfers(struct vrb_adapter *adapter, const struct ibv_port_at
 {
 	const struct vrb_limits *limits = &adapter->limits;
 	DAT_IA_ATTR *attr = &adapter->ia->attr;
-	/* an iWARP Write can need two places, and one is kept */
-	uint32_t dtos = (limits->max_wr - 2) / (adapter->is_iwarp ? 2 : 1);
+	/* an iWARP Write can need two places, one is kept, and one more with windows */
+	uint32_t kept = adapter->has_windows ? 3 : 2;
+	uint32_t dtos = (limits->max_wr - kept) / (adapter->is_iwarp ? 2 : 1);
 	uint32_t message = at_most(port->max_msg_sz, 0x7fffffff);
 
 	/* all completions of an endpoint must find room in one queue */
@@ -382,6 +376,27 @@ static void fill_names(struct core_ia *ia, const struct ibv_device_attr *device)
 	attr->ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->address.sa;
 }
 
+/*
+ * Do posts and polls make system calls? Those of adapters that map their queues into the process do
+ * not; those of the software devices do, and of some adapters at times (cxgb4 rings its bell by
+ * one). A library cannot be asked, so those that are known for none are listed by their vendors;
+ * others are taken to make some, which costs a little and does no harm (post.c).
+ */
+static bool posts_in_kernel(const struct ibv_device_attr *device)
+{
+	static const uint32_t vendors[] = {
+		0x0002c9, /* NVIDIA, Mellanox: mlx4, mlx5 */
+		0x008086, /* Intel: irdma */
+		0x0014e4, /* Broadcom: bnxt_re */
+		0x001077, /* Marvell: qedr */
+	};
+
+	for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
+		if (device->vendor_id == vendors[i])
+			return false;
+	return true;
+}
+
 int vrb_device_limits(struct vrb_adapter *adapter)
 {
 	struct core_ia *ia = adapter->ia;
@@ -393,7 +408,9 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	if (ibv_query_device_ex(adapter->context, NULL, &device) ||
 	    ibv_query_port(adapter->context, adapter->anchor->port_num, &port))
 		return -ENODEV;
+	adapter->is_in_kernel = posts_in_kernel(&device.orig_attr);
 	adapter->is_siw = adapter->is_iwarp && device.orig_attr.vendor_id == VENDOR_SIW;
+	vrb_windows_choose(adapter, &device.orig_attr);
 	fill_limits(adapter, &device.orig_attr);
 	fill_transfers(adapter, &port);
 	fill_counts(ia, &device.orig_attr);

@@ -3,8 +3,6 @@
  * Memory: a protection zone is a protection domain, a region a memory region of the device. The
  * device gets the privileges that it needs, which can be more than the consumer's; those are the
  * core's to check, and a key without remote privileges is never told to the consumer.
- *
- * A window is a registration of its own (docs/transports.md, "RMR binds and memory windows").
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,14 +12,6 @@
 #include "core/pz.h"
 #include "verbs/verbs.h"
 
-#define REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
-
-/* core_lmr.transport */
-struct vrb_lmr {
-	struct ibv_mr *mr;
-	struct ibv_mr *sink; /* for the data of RDMA Reads: LMR-USE-15; may be `mr` */
-};
-
 static int failed(void)
 {
 	return errno ? -errno : -ENOMEM;
@@ -30,19 +20,34 @@ static int failed(void)
 int vrb_pz_create(struct core_ia *ia, struct core_pz *pz)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
+	struct vrb_pz *side;
+	int rc;
 
 	if (atomic_load(&adapter->is_dead))
 		return -ENODEV;
+	side = calloc(1, sizeof(*side));
+	if (!side)
+		return -ENOMEM;
 	errno = 0;
-	pz->transport = ibv_alloc_pd(adapter->context);
-	return pz->transport ? 0 : failed();
+	side->pd = ibv_alloc_pd(adapter->context);
+	if (!side->pd) {
+		rc = failed();
+		free(side);
+		return rc;
+	}
+	pz->transport = side;
+	return 0;
 }
 
 void vrb_pz_destroy(struct core_ia *ia, struct core_pz *pz)
 {
+	struct vrb_pz *side = pz->transport;
+
 	(void)ia;
-	if (ibv_dealloc_pd(pz->transport))
+	vrb_windows_free(side);
+	if (ibv_dealloc_pd(side->pd))
 		core_log(CORE_LOG_ERROR, "protection domain: not freed: %m");
+	free(side);
 }
 
 /* The device allows no remote write without local write, and always allows local read. */
@@ -62,15 +67,31 @@ static int device_access(DAT_MEM_PRIV_FLAGS priv)
 static struct ibv_mr *reg(struct core_pz *pz, DAT_VADDR address, DAT_VLEN length, int access)
 {
 	errno = 0;
-	return ibv_reg_mr(pz->transport, (void *)(uintptr_t)address, length, access);
+	return ibv_reg_mr(vrb_pd(pz), (void *)(uintptr_t)address, length, access);
 }
 
-static void dereg(struct ibv_mr *mr)
+int vrb_mr_create(struct core_pz *pz, DAT_VADDR address, DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv,
+		  struct ibv_mr **mr_out)
+{
+	*mr_out = reg(pz, address, length, device_access(priv));
+	return *mr_out ? 0 : failed();
+}
+
+void vrb_mr_destroy(struct ibv_mr *mr)
 {
 	int rc = ibv_dereg_mr(mr);
 
 	if (rc)
 		core_log(CORE_LOG_ERROR, "memory region: not freed: error %d", rc);
+}
+
+/*
+ * A window that is to be written through wants a region that is; and the device may want that of
+ * every region with windows, which memory that cannot be written is not.
+ */
+bool vrb_lmr_takes_windows(const struct vrb_adapter *adapter, const struct core_lmr *lmr)
+{
+	return adapter->has_windows && (lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 }
 
 int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
@@ -85,6 +106,8 @@ int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 	region = calloc(1, sizeof(*region));
 	if (!region)
 		return -ENOMEM;
+	if (vrb_lmr_takes_windows(adapter, lmr))
+		access |= IBV_ACCESS_MW_BIND;
 	region->mr = reg(lmr->pz, lmr->address, lmr->length, access);
 	if (!region->mr)
 		goto fail;
@@ -103,7 +126,7 @@ int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 fail:
 	rc = failed();
 	if (region->mr)
-		dereg(region->mr);
+		vrb_mr_destroy(region->mr);
 	free(region);
 	return rc;
 }
@@ -114,8 +137,8 @@ void vrb_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
 
 	(void)ia;
 	if (region->sink != region->mr)
-		dereg(region->sink);
-	dereg(region->mr);
+		vrb_mr_destroy(region->sink);
+	vrb_mr_destroy(region->mr);
 	lmr->transport = NULL;
 	free(region);
 }
@@ -138,59 +161,4 @@ int vrb_recv_segments(struct core_ia *ia, const struct core_wqe *wqe, struct ibv
 		return (int)wqe->segments;
 	memset(sge, 0, sizeof(*sge)); /* siw refuses a Receive without any, be it empty */
 	return 1;
-}
-
-/* --- windows --- */
-
-struct vrb_window {
-	struct ibv_mr *mr; /* NULL when it was revoked */
-};
-
-int vrb_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
-		       DAT_MEM_PRIV_FLAGS priv, void **key_out, uint32_t *rkey_out)
-{
-	struct vrb_window *window;
-	int rc;
-
-	if (atomic_load(&vrb_adapter_of(ia)->is_dead))
-		return -ENODEV;
-	window = calloc(1, sizeof(*window));
-	if (!window)
-		return -ENOMEM;
-	window->mr = reg(lmr->pz, address, length, device_access(priv & REMOTE));
-	if (!window->mr) {
-		rc = failed();
-		free(window);
-		return rc;
-	}
-	*key_out = window;
-	*rkey_out = window->mr->rkey;
-	return 0;
-}
-
-/*
- * It is live from the start: nobody was told the key before the bind was posted. After a revoke,
- * which always succeeds at once, the core has no reason to ask for it.
- */
-void vrb_rmr_key_activate(struct core_ia *ia, void *key)
-{
-	(void)ia;
-	(void)key;
-}
-
-bool vrb_rmr_key_revoke(struct core_ia *ia, void *key)
-{
-	struct vrb_window *window = key;
-
-	(void)ia;
-	if (window->mr)
-		dereg(window->mr);
-	window->mr = NULL;
-	return true;
-}
-
-void vrb_rmr_key_destroy(struct core_ia *ia, void *key)
-{
-	(void)vrb_rmr_key_revoke(ia, key);
-	free(key);
 }

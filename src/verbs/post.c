@@ -11,7 +11,9 @@
 
 #include <arpa/inet.h>
 
+#include "core/cancel.h"
 #include "core/log.h"
+#include "core/rmr.h"
 #include "verbs/verbs.h"
 
 #define BATCH 8u /* work requests that one doorbell starts */
@@ -73,19 +75,26 @@ static void flushed(struct vrb_conn *conn, struct core_ep *ep)
 }
 
 /* The connection fails here; what was not posted is flushed by the core. */
+__attribute__((noinline)) static void refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
+{
+	int state = core_cancel_off();
+
+	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
+	/* nothing will tell about those: what was posted is taken as seen */
+	conn->sq_seen = conn->sq_posted;
+	flushed(conn, ep);
+	core_cancel_restore(state);
+}
+
 static bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = NULL;
 	int rc = conn->adapter->is_iwarp ? vrb_iwarp_post(conn->qp, wr, &bad)
 					 : ibv_post_send(conn->qp, wr, &bad);
 
-	if (!rc)
-		return true;
-	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
-	/* nothing will tell about those: what was posted is taken as seen */
-	conn->sq_seen = conn->sq_posted;
-	flushed(conn, ep);
-	return false;
+	if (rc)
+		refused(conn, ep, rc);
+	return !rc;
 }
 
 static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *batch)
@@ -96,14 +105,15 @@ static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *
 	return send_now(conn, ep, batch->wr);
 }
 
-static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req *req,
-			     bool is_signalled)
+CORE_INLINE uint32_t device_flags(const struct vrb_conn *conn, const struct core_req *req,
+				  bool is_signalled)
 {
 	uint32_t flags = is_signalled ? IBV_SEND_SIGNALED : 0;
 
 	if (req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
 		flags |= IBV_SEND_FENCE;
-	if (req->op == CORE_OP_SEND && (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
+	if (req->flags && req->op == CORE_OP_SEND &&
+	    (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 		flags |= IBV_SEND_SOLICITED;
 	if (req->op != CORE_OP_RDMA_READ && req->len &&
 	    req->len <= conn->adapter->limits.inline_max)
@@ -111,8 +121,8 @@ static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req 
 	return flags;
 }
 
-static void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
-		       struct ibv_send_wr *wr)
+CORE_INLINE void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
+			    struct ibv_send_wr *wr)
 {
 	switch (req->op) {
 	case CORE_OP_RDMA_WRITE:
@@ -167,7 +177,7 @@ static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)
 }
 
 /* Does the request ask the device for a completion? */
-static bool is_signalled_now(const struct vrb_conn *conn, const struct core_req *req)
+CORE_INLINE bool is_signalled_now(const struct vrb_conn *conn, const struct core_req *req)
 {
 	return req->op == CORE_OP_RDMA_READ || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
 	       !conn->signalled || conn->sq_posted - conn->sq_done >= conn->sq_size / 2;
@@ -219,7 +229,7 @@ static void reap_slots(struct vrb_conn *conn, const struct core_ep *ep)
 
 		if (!req->is_done)
 			break;
-		if (shadow.end)
+		if (shadow.end > conn->sq_done) /* a bind may lie in front of what it follows */
 			conn->sq_done = shadow.end;
 		conn->reap_next++;
 	}
@@ -228,23 +238,64 @@ static void reap_slots(struct vrb_conn *conn, const struct core_ep *ep)
 		conn->sq_done = conn->marker_posted;
 }
 
-/* One place is kept for the marker. */
 static bool has_room(const struct vrb_conn *conn, const struct core_req *req)
 {
-	uint64_t used = conn->sq_posted - conn->sq_done;
-
-	return used + (needs_proof(conn, req) ? 2 : 1) < conn->sq_size;
+	return vrb_has_room(conn, needs_proof(conn, req) ? 2 : 1);
 }
 
-/* True: it is done, and those behind it may go. */
-static bool run_bind(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+/* A bind's own work request was posted with the call. */
+static uint64_t bind_end(const struct core_req *req)
 {
+	return req->binding && req->binding->key ? vrb_window_end(req->binding->key) : 0;
+}
+
+static bool bind_is_ready(const struct core_req *req)
+{
+	return !req->binding->key || vrb_window_is_ready(req->binding->key);
+}
+
+/* The oldest request is a bind, and something about it may have changed. */
+static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct core_req *req = core_req_at(&ep->req, ep->req.head);
+	enum core_bind result = core_bind_run(ep, req, bind_is_ready(req));
+
+	vrb_window_blocked(conn, result == CORE_BIND_BLOCKED);
+	if (result == CORE_BIND_BLOCKED && conn->state == VRB_ESTABLISHED)
+		vrb_conn_at(conn, vrb_now_ns() + VRB_NS_PER_MS); /* if nobody polls */
+	if (result != CORE_BIND_DONE && conn->retiring)
+		shadow_set(req, true, conn->retire_end);
+	return result;
+}
+
+/* One that was begun. */
+static void bind_go_on(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (conn->is_binding && bind_is_ready(core_req_at(&ep->req, ep->req.head)))
+		conn->is_binding = bind_run(conn, ep) != CORE_BIND_DONE;
+}
+
+/* The next request to post is a bind. False: it has to wait, and with it those behind. */
+static bool bind_begin(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	enum core_bind result;
+
 	if (req->sequence != ep->req.head)
 		return false; /* asked again when those before it are done */
-	conn->is_binding = !core_bind_run(ep, req);
-	if (conn->is_binding)
-		vrb_conn_at(conn, vrb_now_ns() + VRB_NS_PER_MS);
-	return !conn->is_binding;
+	shadow_set(req, true, bind_end(req));
+	result = bind_run(conn, ep);
+	if (result == CORE_BIND_BLOCKED)
+		return false;
+	conn->is_binding = result == CORE_BIND_ORDERED;
+	conn->post_next++;
+	return true;
+}
+
+/* What asks for no completion, and has none behind it that is due, is found out about. */
+static void mark(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (!conn->signalled && conn->reap_next != conn->post_next && !conn->is_binding)
+		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
 }
 
 void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
@@ -252,13 +303,17 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 	struct batch batch;
 
 	batch.count = 0;
+	if (conn->is_binding) {
+		bind_go_on(conn, ep);
+		reap_slots(conn, ep);
+		mark(conn, ep);
+	}
 	while (conn->state == VRB_ESTABLISHED && conn->post_next != ep->req.tail) {
 		struct core_req *req = core_req_at(&ep->req, conn->post_next);
 
 		if (req->op == CORE_OP_BIND) {
-			if (!batch_send(conn, ep, &batch) || !run_bind(conn, ep, req))
+			if (!batch_send(conn, ep, &batch) || !bind_begin(conn, ep, req))
 				break;
-			conn->post_next++;
 			continue;
 		}
 		if (!has_room(conn, req))
@@ -281,22 +336,31 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
+__attribute__((noinline)) static void post_any(struct vrb_conn *conn, struct core_ep *ep)
+{
+	int state = core_cancel_off();
+
+	vrb_post_send(conn, ep);
+	core_cancel_restore(state);
+}
+
 /*
  * The way of nearly every request: nothing waits before it, and there is room. It goes down alone,
  * without a batch to be built.
  */
-void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+CORE_INLINE void post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
 {
 	struct ibv_sge sge[VRB_SEGMENTS_MAX];
 	bool is_read = req->op == CORE_OP_RDMA_READ;
-	struct ibv_send_wr wr;
+	struct ibv_send_wr wr, *bad;
 	bool is_signalled;
+	int rc;
 
 	if (conn->state != VRB_ESTABLISHED || conn->post_next != req->sequence ||
 	    req->op == CORE_OP_BIND || conn->adapter->is_iwarp || !has_room(conn, req) ||
 	    !(req->segments == 1 ? vrb_segment(ep->ia, req->iov, is_read, sge)
 				 : vrb_segments(ep->ia, req->iov, req->segments, is_read, sge))) {
-		vrb_post_send(conn, ep);
+		post_any(conn, ep);
 		return;
 	}
 	is_signalled = is_signalled_now(conn, req);
@@ -311,7 +375,36 @@ void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *re
 	conn->sq_posted++;
 	conn->signalled += is_signalled;
 	shadow_set(req, is_signalled, conn->sq_posted);
-	(void)send_now(conn, ep, &wr);
+	rc = ibv_post_send(conn->qp, &wr, &bad);
+	if (rc)
+		refused(conn, ep, rc);
+}
+
+/*
+ * The calls of the data path come with cancellation as the consumer has it (core/cancel.h). What a
+ * device's library does for a post or a poll may be a system call, and that a cancellation point;
+ * where it is known to be none (device.c) cancellation stays as it is on the usual way, since
+ * switching it costs as much as the post. All other ways, where connections end, switch it off.
+ */
+__attribute__((noinline)) static void post_in_kernel(struct vrb_conn *conn, struct core_ep *ep,
+						     struct core_req *req)
+{
+	int state = core_cancel_off();
+
+	post_one(conn, ep, req);
+	core_cancel_restore(state);
+}
+
+void vrb_post_request(struct core_ep *ep, struct core_req *req)
+{
+	struct vrb_conn *conn = vrb_conn_of(ep);
+
+	if (!conn)
+		return;
+	if (conn->adapter->is_in_kernel)
+		post_in_kernel(conn, ep, req);
+	else
+		post_one(conn, ep, req);
 }
 
 void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode)
@@ -321,7 +414,7 @@ void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opco
 
 	batch.count = 0;
 	wr = batch_add(&batch);
-	wr->wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, 0);
+	wr->wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, VRB_MARKER_PLAIN);
 	wr->opcode = opcode;
 	wr->send_flags = IBV_SEND_SIGNALED;
 	conn->sq_posted++;
@@ -333,6 +426,17 @@ void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opco
 }
 
 /* --- Receives down --- */
+
+__attribute__((noinline)) static void recv_refused(struct vrb_conn *conn, struct core_ep *ep,
+						   int rc)
+{
+	int state = core_cancel_off();
+
+	core_log(CORE_LOG_CONN, "queue pair %u: Receive refused: error %d", conn->qp->qp_num, rc);
+	if (conn->state == VRB_ESTABLISHED)
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+	core_cancel_restore(state);
+}
 
 void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 {
@@ -361,14 +465,55 @@ void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 		rc = ibv_post_recv(conn->qp, wr, &bad);
 		if (!rc)
 			continue;
-		core_log(CORE_LOG_CONN, "queue pair %u: Receive refused: error %d",
-			 conn->qp->qp_num, rc);
 		for (const struct ibv_recv_wr *i = bad; i; i = i->next)
 			conn->recv_out--;
-		if (conn->state == VRB_ESTABLISHED)
-			vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+		recv_refused(conn, ep, rc);
 		return;
 	}
+}
+
+/* The way of nearly every Receive: it goes down alone. */
+CORE_INLINE void post_recv_one(struct vrb_conn *conn, struct core_ep *ep)
+{
+	const struct core_wqe *wqe = &ep->recv.slots[conn->recv_next & ep->recv.mask];
+	struct ibv_recv_wr wr, *bad;
+	struct ibv_sge sge;
+	int rc;
+
+	if (!conn->is_receiving || ep->srq || conn->recv_next + 1 != ep->recv.tail ||
+	    wqe->segments != 1) {
+		vrb_post_recv(conn, ep);
+		return;
+	}
+	/* one that is no longer good fails when a message comes: DTO-96 */
+	(void)vrb_segment(ep->ia, wqe->iov, false, &sge);
+	wr.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, conn->recv_next);
+	wr.next = NULL;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	conn->recv_next++;
+	conn->recv_out++;
+	rc = ibv_post_recv(conn->qp, &wr, &bad);
+	if (rc) {
+		conn->recv_out--;
+		recv_refused(conn, ep, rc);
+	}
+}
+
+void vrb_posted_recv(struct core_ep *ep)
+{
+	struct vrb_conn *conn = vrb_conn_of(ep);
+	int state;
+
+	if (!conn)
+		return;
+	if (!conn->adapter->is_in_kernel) {
+		post_recv_one(conn, ep);
+		return;
+	}
+	state = core_cancel_off();
+	vrb_post_recv(conn, ep);
+	core_cancel_restore(state);
 }
 
 /* --- completions --- */
@@ -462,6 +607,8 @@ static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct co
  */
 static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t next)
 {
+	if (next > conn->post_next) /* a bind is posted before those that wait in front of it */
+		next = conn->post_next;
 	for (uint64_t i = conn->reap_next > ep->req.head ? conn->reap_next : ep->req.head; i < next;
 	     i++) { /* binds behind a marker may be done before it */
 		struct core_req *req = core_req_at(&ep->req, i);
@@ -483,6 +630,24 @@ static void seen(struct vrb_conn *conn, uint64_t end)
 		conn->sq_seen = end;
 }
 
+/* sq_posted behind the work request that is the request. */
+static uint64_t work_end(const struct core_req *req)
+{
+	return req->op == CORE_OP_BIND ? bind_end(req) : shadow_get(req).end;
+}
+
+/* Something left the send queue. */
+static void went_on(struct vrb_conn *conn, struct core_ep *ep)
+{
+	bind_go_on(conn, ep);
+	reap_slots(conn, ep);
+	if (conn->state != VRB_ESTABLISHED)
+		return;
+	mark(conn, ep);
+	if (conn->post_next != ep->req.tail || conn->is_graceful)
+		vrb_post_send(conn, ep);
+}
+
 static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	uint64_t next = conn->marker_next;
@@ -495,18 +660,31 @@ static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 	} else {
 		next = sequence_of(ep, wc->wr_id);
 		req = core_req_at(&ep->req, next);
-		seen(conn, shadow_get(req).end);
+		seen(conn, work_end(req));
+	}
+	if (req && req->op == CORE_OP_BIND) { /* it is done when it has its turn */
+		vrb_window_bound(req->binding->key);
+		req = NULL;
 	}
 	reap_before(conn, ep, next);
 	if (req)
 		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
-	reap_slots(conn, ep);
-	if (conn->state != VRB_ESTABLISHED)
-		return;
-	if (!conn->signalled && conn->reap_next != conn->post_next && !conn->is_binding)
-		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
-	if (conn->post_next != ep->req.tail || conn->is_graceful)
-		vrb_post_send(conn, ep);
+	went_on(conn, ep);
+}
+
+/* A bind's second work request is over; if it failed the device's own call does what it should. */
+static void retired(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	bool is_good = wc->status == IBV_WC_SUCCESS;
+
+	conn->signalled--;
+	seen(conn, conn->retire_end);
+	vrb_window_retired(conn, is_good);
+	went_on(conn, ep);
+	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		flushed(conn, ep);
+	else if (!is_good && conn->state == VRB_ESTABLISHED)
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 }
 
 static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
@@ -524,12 +702,14 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 	}
 	sequence = sequence_of(ep, wc->wr_id);
 	req = core_req_at(&ep->req, sequence);
-	seen(conn, shadow_get(req).end);
+	seen(conn, work_end(req));
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) { /* the core flushes, in its order */
 		flushed(conn, ep);
 		return;
 	}
 	reap_before(conn, ep, sequence);
+	if (sequence == ep->req.head)
+		conn->is_binding = false;
 	if (!req->is_done)
 		core_req_done(ep, req, request_status(ep, req, wc->status), 0);
 	if (conn->state == VRB_ESTABLISHED)
@@ -574,15 +754,53 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		conn->why = DAT_CONNECTION_EVENT_BROKEN;
 }
 
-void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+__attribute__((noinline)) static void go_on(struct vrb_conn *conn, struct core_ep *ep)
+{
+	int state = core_cancel_off();
+
+	went_on(conn, ep);
+	core_cancel_restore(state);
+}
+
+/* The oldest request, whose completion is the next to come: send_done without its searches. */
+CORE_INLINE bool oldest_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	uint64_t head = ep->req.head;
+	struct core_req *req = core_req_at(&ep->req, head);
+	uint64_t end = shadow_get(req).end;
+
+	if ((uint32_t)wc->wr_id != (uint32_t)head || conn->reap_next != head ||
+	    req->op == CORE_OP_BIND)
+		return false;
+	conn->signalled--;
+	conn->reap_next = head + 1;
+	seen(conn, end);
+	if (end > conn->sq_done)
+		conn->sq_done = end;
+	core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+	if (conn->reap_next == ep->req.tail && !conn->is_graceful)
+		return true;
+	reap_slots(conn, ep);
+	if (!conn->signalled || conn->post_next != ep->req.tail || conn->is_graceful)
+		go_on(conn, ep);
+	return true;
+}
+
+/* A Receive of a connection that stands. */
+CORE_INLINE bool good_recv(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	if (ep->srq || conn->is_unconfirmed || ep->recv.head == ep->recv.tail)
+		return false;
+	conn->recv_out--;
+	conn->nudges = 0;
+	core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, is_solicited(conn, wc));
+	return true;
+}
+
+static void completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	bool is_recv = wc->wr_id >> 62 == VRB_WORK_RECV;
 
-	if (conn->state == VRB_ESTABLISHED && wc->wr_id >> 62 == VRB_WORK_REQUEST &&
-	    wc->status == IBV_WC_SUCCESS) { /* the usual case of what follows */
-		send_done(conn, ep, wc);
-		return;
-	}
 	if (is_recv && !ep->srq)
 		conn->recv_out--;
 	if (is_recv && conn->is_unconfirmed) {
@@ -605,10 +823,33 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 	}
 	if (is_recv)
 		recv_done(conn, ep, wc);
+	else if (wc->wr_id >> 62 == VRB_WORK_MARKER && (uint32_t)wc->wr_id == VRB_MARKER_RETIRED)
+		retired(conn, ep, wc);
 	else if (wc->status != IBV_WC_SUCCESS)
 		send_failed(conn, ep, wc);
 	else if (wc->wr_id >> 62 != VRB_WORK_PART)
 		send_done(conn, ep, wc);
+}
+
+__attribute__((noinline)) static void any_completion(struct vrb_conn *conn, struct core_ep *ep,
+						     const struct ibv_wc *wc)
+{
+	int state = core_cancel_off();
+
+	completion(conn, ep, wc);
+	core_cancel_restore(state);
+}
+
+void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	enum vrb_work work = wc->wr_id >> 62;
+
+	/* the usual cases */
+	if (conn->state == VRB_ESTABLISHED && wc->status == IBV_WC_SUCCESS &&
+	    ((work == VRB_WORK_REQUEST && oldest_done(conn, ep, wc)) ||
+	     (work == VRB_WORK_RECV && good_recv(conn, ep, wc))))
+		return;
+	any_completion(conn, ep, wc);
 }
 
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)

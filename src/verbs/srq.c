@@ -28,7 +28,7 @@ int vrb_srq_create(struct core_srq *srq)
 	side->ref = core_handle_ref(srq->cell);
 	side->size = srq->queue.capacity;
 	errno = 0;
-	side->srq = ibv_create_srq(srq->pz->transport, &init);
+	side->srq = ibv_create_srq(vrb_pd(srq->pz), &init);
 	rc = side->srq ? vrb_slot_take(adapter, &side->peer, &side->key)
 		       : (errno ? -errno : -ENOMEM);
 	if (rc) {

@@ -84,17 +84,6 @@ static void vrb_ia_close(struct core_ia *ia)
 	vrb_adapter_put(adapter);
 }
 
-static int vrb_progress(struct core_ia *ia)
-{
-	struct vrb_adapter *adapter = vrb_adapter_of(ia);
-	int rc;
-
-	/* relaxed: only whether it changes is looked at */
-	atomic_fetch_add_explicit(&adapter->polls, 1, memory_order_relaxed);
-	rc = vrb_cq_progress(adapter);
-	return rc > 0 ? rc : 0;
-}
-
 static int vrb_arm(struct core_ia *ia)
 {
 	return vrb_cq_arm(vrb_adapter_of(ia));
@@ -156,37 +145,6 @@ static void vrb_reset(struct core_ep *ep)
 	(void)ep;
 }
 
-/*
- * The calls of the data path come with cancellation as the consumer has it (core/cancel.h), and
- * what a device's library does for a post or a poll may be a system call.
- */
-static void vrb_post_request(struct core_ep *ep, struct core_req *req)
-{
-	int state = core_cancel_off();
-
-	if (vrb_conn_of(ep))
-		vrb_post_one(vrb_conn_of(ep), ep, req);
-	core_cancel_restore(state);
-}
-
-static void vrb_posted_recv(struct core_ep *ep)
-{
-	int state = core_cancel_off();
-
-	if (vrb_conn_of(ep))
-		vrb_post_recv(vrb_conn_of(ep), ep);
-	core_cancel_restore(state);
-}
-
-static int vrb_drive(struct core_ia *ia)
-{
-	int state = core_cancel_off();
-	int happened = vrb_progress(ia);
-
-	core_cancel_restore(state);
-	return happened;
-}
-
 static void vrb_abort(struct core_ep *ep)
 {
 	if (vrb_conn_of(ep))
@@ -203,7 +161,8 @@ static void vrb_serve_soon(struct core_ia *ia)
 
 static int vrb_posted_srq(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe)
 {
-	int state = core_cancel_off();
+	int state =
+		core_cancel_off(); /* post.c: on any device, since that is not so often called */
 	int rc = vrb_srq_post(srq, index, wqe);
 
 	core_cancel_restore(state);
@@ -245,6 +204,7 @@ static const struct transport_ops vrb_ops = {
 	.srq_destroy = vrb_srq_destroy,
 	.srq_post = vrb_posted_srq,
 	.rmr_key_create = vrb_rmr_key_create,
+	.rmr_key_retire = vrb_rmr_key_retire,
 	.rmr_key_activate = vrb_rmr_key_activate,
 	.rmr_key_revoke = vrb_rmr_key_revoke,
 	.rmr_key_destroy = vrb_rmr_key_destroy,

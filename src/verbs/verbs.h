@@ -23,6 +23,7 @@
 
 #include "core/ep.h"
 #include "core/ia.h"
+#include "core/pz.h"
 #include "core/srq.h"
 #include "core/transport.h"
 #include "verbs/wire.h"
@@ -90,7 +91,9 @@ struct vrb_adapter {
 	struct ibv_comp_channel *completions;
 	struct vrb_limits limits;
 	bool is_iwarp;
-	bool is_siw; /* the software one */
+	bool is_siw;	   /* the software one */
+	bool has_windows;  /* RMRs are bound by memory windows */
+	bool is_in_kernel; /* a post or a poll may be a system call */
 	int epoll_fd;
 	int kick_fd;
 	pthread_t thread;
@@ -103,6 +106,7 @@ struct vrb_adapter {
 	_Atomic bool is_dead;	/* the device is gone or has failed */
 	_Atomic bool is_stopping;
 	_Atomic bool is_kicked;
+	_Atomic uint32_t blocked;     /* connections with a bind that another one holds up */
 	_Atomic bool is_serving;      /* core_srq_serve_all is asked for */
 	_Atomic uint32_t troubles;    /* what the device told about itself: bits, by event */
 	_Atomic uint64_t deadline_ns; /* no connection has an earlier one */
@@ -142,15 +146,36 @@ void vrb_device_events(struct vrb_adapter *adapter);
 void vrb_device_troubles(struct vrb_adapter *adapter);
 
 /* mem.c */
+struct vrb_window;
+
+/* core_pz.transport */
+struct vrb_pz {
+	struct ibv_pd *pd;
+	struct vrb_window *windows; /* not bound, for the next binds; adapter->lock */
+};
+
+static inline struct ibv_pd *vrb_pd(const struct core_pz *pz)
+{
+	return ((const struct vrb_pz *)pz->transport)->pd;
+}
+
+/* core_lmr.transport */
+struct vrb_lmr {
+	struct ibv_mr *mr;
+	struct ibv_mr *sink; /* for the data of RDMA Reads: LMR-USE-15; may be `mr` */
+};
+
 int vrb_pz_create(struct core_ia *ia, struct core_pz *pz);
 void vrb_pz_destroy(struct core_ia *ia, struct core_pz *pz);
 int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr);
 void vrb_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr);
-int vrb_rmr_key_create(struct core_ia *ia, struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
-		       DAT_MEM_PRIV_FLAGS priv, void **key_out, uint32_t *rkey_out);
-void vrb_rmr_key_activate(struct core_ia *ia, void *key);
-bool vrb_rmr_key_revoke(struct core_ia *ia, void *key);
-void vrb_rmr_key_destroy(struct core_ia *ia, void *key);
+/* Can memory windows be bound to it? */
+bool vrb_lmr_takes_windows(const struct vrb_adapter *adapter, const struct core_lmr *lmr);
+/* A registration of its own. */
+int vrb_mr_create(struct core_pz *pz, DAT_VADDR address, DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv,
+		  struct ibv_mr **mr_out);
+void vrb_mr_destroy(struct ibv_mr *mr);
+
 /* core_lmr.local_keys */
 enum vrb_local_key {
 	VRB_KEY_SOURCE,
@@ -183,9 +208,12 @@ int vrb_recv_segments(struct core_ia *ia, const struct core_wqe *wqe, struct ibv
 enum vrb_work {
 	VRB_WORK_REQUEST, /* of the endpoint; the value is the low half of its sequence */
 	VRB_WORK_PART,	  /* a work request that belongs to one, whose success says nothing */
-	VRB_WORK_MARKER,  /* ours: everything before it is done */
+	VRB_WORK_MARKER,  /* ours: everything before it is done; the value is one of below */
 	VRB_WORK_RECV,	  /* the endpoint's oldest Receive, or the SRQ's buffer of that index */
 };
+
+#define VRB_MARKER_PLAIN 0u
+#define VRB_MARKER_RETIRED 1u /* a window was unbound */
 
 #define VRB_KEY_INDEX_BITS 16u
 #define VRB_KEY_GENERATION_MASK 0x3fffu
@@ -199,6 +227,8 @@ void vrb_cq_destroy_all(struct vrb_adapter *adapter);
 /* A queue with room for that many entries, which are then promised. */
 int vrb_cq_reserve(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq **cq_out);
 void vrb_cq_release(struct vrb_adapter *adapter, struct vrb_cq *cq, uint32_t entries);
+/* transport_ops.progress */
+int vrb_drive(struct core_ia *ia);
 /* Polls all queues: > 0 when something was found; -EBUSY when another thread polls one of them. */
 int vrb_cq_progress(struct vrb_adapter *adapter);
 /* Asks for a wake-up by the next completion, and looks once more. > 0: ask again. */
@@ -272,9 +302,12 @@ struct vrb_conn {
 	uint64_t reap_next; /* of the oldest that is not known to be done */
 	uint32_t signalled; /* posted with a completion to come */
 	bool has_marker;
-	uint64_t marker_posted; /* sq_posted behind the marker */
-	uint64_t marker_next;	/* requests before it are done with it */
-	bool is_binding;	/* a bind waits for its turn */
+	uint64_t marker_posted;	     /* sq_posted behind the marker */
+	uint64_t marker_next;	     /* requests before it are done with it */
+	bool is_binding;	     /* the oldest request is a bind, under way */
+	_Atomic bool is_blocked;     /* it is held up by a bind of another endpoint */
+	struct vrb_window *retiring; /* the window that its second work request unbinds */
+	uint64_t retire_end;	     /* sq_posted behind that */
 	/* the receive queue */
 	uint64_t recv_next; /* the next Receive to post */
 	uint32_t recv_out;  /* posted and not seen */
@@ -312,8 +345,6 @@ void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key);
 int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vrb_conn **conn_out);
 void vrb_conn_get(struct vrb_conn *conn);
 void vrb_conn_put(struct vrb_conn *conn);
-/* The endpoint, locked, whose connection has that key; NULL: none has. */
-struct core_ep *vrb_key_enter(struct vrb_adapter *adapter, uint32_t key);
 /* The endpoint, locked, if the connection still is its connection. */
 struct core_ep *vrb_conn_enter(struct vrb_conn *conn);
 /* Ties it to the endpoint, which takes the caller's reference over; EP locked. */
@@ -352,9 +383,10 @@ bool vrb_conn_is_broken(const struct vrb_conn *conn);
 /* --- data (post.c); EP locked --- */
 
 void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep);
-/* The request that was queued last. */
-void vrb_post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req);
 void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);
+/* The request, or the Receive, that was queued last; whether or not there is a connection. */
+void vrb_post_request(struct core_ep *ep, struct core_req *req);
+void vrb_posted_recv(struct core_ep *ep);
 void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 /* What was kept until the connection stands. */
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep);
@@ -362,6 +394,40 @@ DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);
 
 /* Work of our own, which costs a place: everything before it is done when it is. */
 void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode);
+
+/* --- memory windows (window.c) --- */
+
+/* Are they to be used, by what the device has and what was set? */
+void vrb_windows_choose(struct vrb_adapter *adapter, const struct ibv_device_attr *device);
+const char *vrb_windows_text(const struct vrb_adapter *adapter,
+			     const struct ibv_device_attr *device);
+/* Those that wait for a bind; the zone goes. */
+void vrb_windows_free(struct vrb_pz *pz);
+int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *asked, void **key_out,
+		       uint32_t *rkey_out);
+bool vrb_rmr_key_retire(struct core_ep *ep, void *key);
+void vrb_rmr_key_activate(struct core_ia *ia, void *key);
+bool vrb_rmr_key_revoke(struct core_ia *ia, void *key);
+void vrb_rmr_key_destroy(struct core_ia *ia, void *key);
+/* Is nothing of its bind under way? */
+bool vrb_window_is_ready(const struct vrb_window *window);
+/* sq_posted behind its bind; 0: it needed no work request. */
+uint64_t vrb_window_end(const struct vrb_window *window);
+/* Its bind has succeeded. EP locked. */
+void vrb_window_bound(struct vrb_window *window);
+/* Another endpoint's bind holds up this one's, or not any more. EP locked, or gone. */
+void vrb_window_blocked(struct vrb_conn *conn, bool is_blocked);
+/* Tries again those that are held up. No lock held. */
+void vrb_windows_again(struct vrb_adapter *adapter);
+/* What the connection was unbinding, if anything, is unbound, or not known to be. EP locked, or
+ * gone. */
+void vrb_window_retired(struct vrb_conn *conn, bool is_good);
+
+/* Places that work requests may take: one is kept for the marker. */
+static inline bool vrb_has_room(const struct vrb_conn *conn, uint32_t places)
+{
+	return conn->sq_posted - conn->sq_done + places < conn->sq_size;
+}
 
 /* --- what only iWARP needs (iwarp.c); EP locked --- */
 

@@ -12,13 +12,17 @@
 pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
 struct ibv_context fake_context;
 void (*fake_other_ops)(struct ibv_context_ops *ops);
+uint32_t fake_vendor = FAKE_VENDOR;
 static struct ibv_device fake_device;
 static bool is_iwarp;
 static int live;
 static unsigned calls, fail_at;
 static const char *failed;
 static unsigned posts, doorbells;
+static _Thread_local unsigned cancellable;
 static enum ibv_wc_status next_status;
+
+static bool has_windows = true, is_rxe;
 
 static struct fake_qp *qps;
 static struct fake_mr *mrs;
@@ -93,6 +97,12 @@ void fake_be_iwarp(bool be_iwarp)
 	is_iwarp = be_iwarp;
 }
 
+void fake_windows(bool has, bool be_rxe)
+{
+	has_windows = has;
+	is_rxe = be_rxe;
+}
+
 bool fake_is_iwarp(void)
 {
 	return is_iwarp;
@@ -123,6 +133,26 @@ unsigned fake_posts(void)
 unsigned fake_doorbells(void)
 {
 	return read_count(&doorbells);
+}
+
+unsigned fake_cancellable(void)
+{
+	return cancellable;
+}
+
+void fake_be_vendor(uint32_t vendor)
+{
+	fake_vendor = vendor ? vendor : FAKE_VENDOR;
+}
+
+/* What real libraries do here can be a cancellation point. */
+static void count_cancellable(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_setcancelstate(state, NULL);
+	cancellable += state == PTHREAD_CANCEL_ENABLE;
 }
 
 struct ibv_qp *fake_qp(void)
@@ -221,6 +251,11 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_srq = 256;
 	attr->max_srq_wr = 8192;
 	attr->max_srq_sge = 16;
+	attr->vendor_id = is_rxe ? 0xffffff : fake_vendor;
+	if (has_windows && !getenv("FAKE_NO_WINDOWS")) {
+		attr->max_mw = 65536;
+		attr->device_cap_flags = IBV_DEVICE_MEM_WINDOW;
+	}
 	return 0;
 }
 
@@ -246,6 +281,7 @@ struct ibv_context *fake_open(void)
 		fake_context.ops.post_send = ops_post_send;
 		fake_context.ops.post_recv = ops_post_recv;
 		fake_context.ops.post_srq_recv = ops_post_srq_recv;
+		fake_mw_ops(&fake_context.ops);
 		if (fake_other_ops)
 			fake_other_ops(&fake_context.ops);
 	}
@@ -345,9 +381,17 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 int ibv_dealloc_pd(struct ibv_pd *pd)
 {
+	bool is_used;
+
 	pthread_mutex_lock(&fake_lock);
-	live--;
+	is_used = fake_mw_is_in(pd);
+	if (!is_used)
+		live--;
 	pthread_mutex_unlock(&fake_lock);
+	if (is_used) {
+		errno = EBUSY;
+		return EBUSY;
+	}
 	free(pd);
 	return 0;
 }
@@ -390,6 +434,11 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	pthread_mutex_lock(&fake_lock);
 	while (&(*link)->mr != mr)
 		link = &(*link)->next;
+	if ((*link)->windows) {
+		pthread_mutex_unlock(&fake_lock);
+		errno = EBUSY;
+		return EBUSY;
+	}
 	*link = (*link)->next;
 	live--;
 	pthread_mutex_unlock(&fake_lock);
@@ -397,14 +446,21 @@ int ibv_dereg_mr(struct ibv_mr *mr)
 	return 0;
 }
 
-/* May that key be used like this? */
-static bool mem_is_good(uint32_t key, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
-			int access)
+struct fake_mr *fake_mr_by_key(uint32_t key)
 {
 	struct fake_mr *mr = mrs;
 
 	while (mr && mr->mr.lkey != key)
 		mr = mr->next;
+	return mr;
+}
+
+/* May that key be used like this? */
+static bool mem_is_good(uint32_t key, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
+			int access)
+{
+	const struct fake_mr *mr = fake_mr_by_key(key);
+
 	return mr && mr->mr.pd == pd && (mr->access & access) == access &&
 	       addr >= (uintptr_t)mr->mr.addr && len <= mr->mr.length &&
 	       addr - (uintptr_t)mr->mr.addr <= mr->mr.length - len;
@@ -507,6 +563,7 @@ static int ops_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)
 	int found = 0;
 
 	pthread_mutex_lock(&fake_lock);
+	count_cancellable();
 	while (found < count && cq->head != cq->tail)
 		wc[found++] = cq->wc[cq->head++ % (uint64_t)cq->cq.cqe];
 	pthread_mutex_unlock(&fake_lock);
@@ -571,12 +628,18 @@ static struct fake_work *work_take(struct fake_work **queue)
 	return work;
 }
 
+static void work_free(struct fake_work *work)
+{
+	free(work->bind);
+	free(work);
+}
+
 static void work_drop_all(struct fake_work **queue)
 {
 	struct fake_work *work;
 
 	while ((work = work_take(queue)))
-		free(work);
+		work_free(work);
 }
 
 static void complete(struct fake_qp *qp, struct ibv_cq *cq, struct fake_work *work,
@@ -591,7 +654,7 @@ static void complete(struct fake_qp *qp, struct ibv_cq *cq, struct fake_work *wo
 
 	if (status != IBV_WC_SUCCESS || work->is_recv || (work->flags & IBV_SEND_SIGNALED))
 		cq_add(cq, &wc);
-	free(work);
+	work_free(work);
 }
 
 void fake_qp_error(struct fake_qp *qp)
@@ -770,9 +833,11 @@ static enum ibv_wc_status do_rdma(struct fake_qp *remote, const struct fake_work
 	struct fake_work other = {.count = 1};
 	uint64_t len = sges_len(work->sge, work->count);
 
+	int access = is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
+
 	other.sge[0] = (struct ibv_sge){work->remote_addr, (uint32_t)len, work->rkey};
-	if (len && !mem_is_good(work->rkey, remote->qp.pd, work->remote_addr, len,
-				is_read ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE)) {
+	if (len && !mem_is_good(work->rkey, remote->qp.pd, work->remote_addr, len, access) &&
+	    !fake_mw_is_good(work->rkey, remote->qp.pd, work->remote_addr, len, access)) {
 		remote_failed(remote, IBV_EVENT_QP_ACCESS_ERR);
 		return IBV_WC_REM_ACCESS_ERR;
 	}
@@ -790,8 +855,10 @@ static bool carry_out(struct fake_qp *qp, struct fake_qp *remote)
 	bool is_read = work->opcode == IBV_WR_RDMA_READ;
 
 	next_status = IBV_WC_SUCCESS;
-	if (status == IBV_WC_SUCCESS && !work->is_inline &&
-	    !sges_are_good(qp, work->sge, work->count, is_read ? IBV_ACCESS_LOCAL_WRITE : 0))
+	if (status == IBV_WC_SUCCESS && work->bind)
+		status = fake_mw_status(work->bind, qp->qp.pd);
+	else if (status == IBV_WC_SUCCESS && !work->is_inline &&
+		 !sges_are_good(qp, work->sge, work->count, is_read ? IBV_ACCESS_LOCAL_WRITE : 0))
 		status = IBV_WC_LOC_PROT_ERR;
 	else if (status == IBV_WC_SUCCESS && (work->opcode == IBV_WR_RDMA_WRITE || is_read))
 		status = do_rdma(remote, work);
@@ -808,6 +875,8 @@ void fake_progress(struct fake_qp *qp)
 {
 	struct fake_qp *remote = fake_qp_by_number(qp->remote);
 
+	while (qp->sends && qp->sends->bind && qp->state == IBV_QPS_RTS && carry_out(qp, NULL))
+		; /* concerns no peer */
 	if (!remote || qp->state != IBV_QPS_RTS ||
 	    (remote->state != IBV_QPS_RTR && remote->state != IBV_QPS_RTS))
 		return;
@@ -821,7 +890,8 @@ static struct fake_work *work_make(uint64_t wr_id, const struct ibv_sge *sge, in
 
 	work->wr_id = wr_id;
 	work->count = (uint32_t)count;
-	memcpy(work->sge, sge, (size_t)count * sizeof(*sge));
+	if (count)
+		memcpy(work->sge, sge, (size_t)count * sizeof(*sge));
 	return work;
 }
 
@@ -844,6 +914,7 @@ static int ops_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct i
 	int rc = 0;
 
 	pthread_mutex_lock(&fake_lock);
+	count_cancellable();
 	doorbells++;
 	*bad = wr;
 	if (fake_fails("ibv_post_send", ENOMEM))
@@ -870,6 +941,47 @@ static int ops_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct i
 	return rc;
 }
 
+/* Must what is posted now, with that fence, wait for reads? */
+static bool has_reads(const struct fake_qp *qp)
+{
+	const struct fake_work *work = qp->sends;
+
+	while (work && work->opcode != IBV_WR_RDMA_READ)
+		work = work->next;
+	return work;
+}
+
+int fake_post_bind(struct ibv_qp *ibv_qp, const struct ibv_mw_bind *asked, struct fake_bind *bind)
+{
+	struct fake_qp *qp = (struct fake_qp *)ibv_qp;
+	struct fake_work *work = work_make(asked->wr_id, NULL, 0);
+
+	work->flags = (int)asked->send_flags;
+	work->opcode = IBV_WR_BIND_MW;
+	work->bind = bind;
+	posts++;
+	doorbells++;
+	if (qp->state == IBV_QPS_ERR) {
+		complete(qp, qp->qp.send_cq, work, IBV_WC_WR_FLUSH_ERR, 0, false);
+		return 0;
+	}
+	if (next_status == IBV_WC_SUCCESS &&
+	    !((asked->send_flags & IBV_SEND_FENCE) && has_reads(qp)))
+		(void)fake_mw_status(bind, qp->qp.pd);
+	work_add(&qp->sends, work);
+	fake_progress(qp);
+	return 0;
+}
+
+bool fake_bind_is_queued(const struct fake_mw *mw)
+{
+	for (const struct fake_qp *qp = qps; qp; qp = qp->next)
+		for (const struct fake_work *work = qp->sends; work; work = work->next)
+			if (work->bind && work->bind->mw == mw)
+				return true;
+	return false;
+}
+
 static void serve_senders(const struct ibv_srq *srq, uint32_t number)
 {
 	for (struct fake_qp *qp = qps; qp; qp = qp->next) {
@@ -886,6 +998,7 @@ static int ops_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct i
 	int rc = 0;
 
 	pthread_mutex_lock(&fake_lock);
+	count_cancellable();
 	*bad = wr;
 	if (fake_fails("ibv_post_recv", ENOMEM))
 		rc = ENOMEM;
@@ -961,6 +1074,7 @@ static int ops_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr,
 	int rc = 0;
 
 	pthread_mutex_lock(&fake_lock);
+	count_cancellable();
 	*bad = wr;
 	if (fake_fails("ibv_post_srq_recv", ENOMEM)) {
 		rc = ENOMEM;

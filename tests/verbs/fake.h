@@ -3,7 +3,8 @@
  * A stand-in for libibverbs and librdmacm: one device inside the process, whose queue pairs reach
  * one another and nothing else. Transfers are carried out when they are posted, as far as order and
  * posted Receives allow; keys, bounds, domains and privileges are checked as a device does. The
- * provider is linked with it in place of the real libraries.
+ * provider is linked with it in place of the real libraries. Memory windows are bound as soon as
+ * that is posted, in front of what waits, and completed in order, as fast devices do it.
  *
  * Faults: each call that can fail counts; fake_fail_at(n) makes the n-th from now fail.
  */
@@ -37,10 +38,22 @@ void fake_time_out(void);
 unsigned fake_requests(void);
 /* The next completion of an outgoing request carries that status instead of success. */
 void fake_status(enum ibv_wc_status status);
+/* The same for the next work request that unbinds a window. */
+void fake_unbind_status(enum ibv_wc_status status);
+/* The device has memory windows of type 1, as it does unless told otherwise, and may be of a kind
+ * that does not check their bounds. Before it is opened. */
+void fake_windows(bool has_windows, bool is_rxe);
+/* Windows that exist, and work requests that bound or unbound one so far. */
+unsigned fake_mws(void);
+unsigned fake_binds(void);
 /* The oldest queue pair that is connected, for fake_async. */
 struct ibv_qp *fake_qp(void);
 /* Sends the connection manager's event to the id that has that queue pair's number. */
 unsigned fake_posts(void);     /* work requests posted to send queues so far */
 unsigned fake_doorbells(void); /* calls that posted them */
+/* How many of this thread's calls that post or poll came with thread cancellation on. */
+unsigned fake_cancellable(void);
+/* What the device calls itself, from the next query on; 0: what nobody knows. */
+void fake_be_vendor(uint32_t vendor);
 
 #endif

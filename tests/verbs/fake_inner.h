@@ -8,6 +8,18 @@
 #include "fake.h"
 
 #define FAKE_SGES 16
+#define FAKE_VENDOR 0x123456u
+
+/* The bind of a window, as the library hands it to the device. */
+struct fake_bind {
+	struct fake_mw *mw;
+	uint32_t old_rkey, new_rkey;
+	uint32_t lkey;
+	uint64_t addr, length;
+	int access;
+	bool is_carried_out;
+	enum ibv_wc_status status;
+};
 
 struct fake_work {
 	uint64_t wr_id;
@@ -21,6 +33,7 @@ struct fake_work {
 	uint32_t count;
 	struct ibv_sge sge[FAKE_SGES];
 	unsigned char bytes[256];
+	struct fake_bind *bind; /* IBV_WR_BIND_MW */
 	struct fake_work *next;
 };
 
@@ -28,7 +41,17 @@ struct fake_work {
 struct fake_mr {
 	struct ibv_mr mr;
 	int access;
+	unsigned windows; /* bound to it */
 	struct fake_mr *next;
+};
+
+struct fake_mw {
+	struct ibv_mw mw; /* its rkey is the library's */
+	uint32_t rkey;	  /* the device's */
+	struct fake_mr *mr;
+	uint64_t addr, length; /* length 0: not bound */
+	int access;
+	struct fake_mw *next;
 };
 
 struct fake_cq {
@@ -63,6 +86,8 @@ struct fake_qp {
 extern pthread_mutex_t fake_lock;
 /* Puts other transfers in place of the stand-in's when the device is opened; NULL: none. */
 extern void (*fake_other_ops)(struct ibv_context_ops *ops);
+/* What the device calls itself: by default nobody, and the provider expects the worst of it. */
+extern uint32_t fake_vendor;
 
 /* All with the lock held. */
 bool fake_fails(const char *name, int error);
@@ -75,5 +100,18 @@ void fake_async_locked(enum ibv_event_type type, struct ibv_qp *qp);
 void fake_signal(int fd);
 void fake_unsignal(int fd);
 bool fake_is_iwarp(void);
+
+/* fake_mw.c: memory windows; all with the lock held. */
+void fake_mw_ops(struct ibv_context_ops *ops);
+struct fake_mr *fake_mr_by_key(uint32_t key);
+/* May a peer use that key like this? */
+bool fake_mw_is_good(uint32_t rkey, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
+		     int access);
+bool fake_mw_is_in(const struct ibv_pd *pd);
+/* What the device says when the bind's turn to complete has come. */
+enum ibv_wc_status fake_mw_status(struct fake_bind *bind, const struct ibv_pd *pd);
+/* fake.c */
+bool fake_bind_is_queued(const struct fake_mw *mw);
+int fake_post_bind(struct ibv_qp *qp, const struct ibv_mw_bind *asked, struct fake_bind *bind);
 
 #endif

@@ -266,10 +266,42 @@ static void ep_connect__asked_again_by_the_manager__one_request(void **state)
 	rig_no_event(rig.requests);
 }
 
+/* A post and a poll may be system calls, except on devices that are known for something else. */
+static void post_and_poll__cancellation__off_unless_the_device_is_known(void **state)
+{
+	static const struct {
+		uint32_t vendor;
+		bool is_known;
+	} devices[] = {{0, false}, {0xffffff, false}, {0x626d74, false}, {0x0002c9, true}};
+
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+		unsigned before;
+		DAT_EVENT event;
+
+		fake_be_vendor(devices[i].vendor);
+		setup(state);
+		before = fake_cancellable();
+		assert_int_equal(rig_recv(&rig, &rig.b, 64, 1), DAT_SUCCESS);
+		assert_int_equal(fake_cancellable() - before, devices[i].is_known);
+		assert_int_equal(rig_send(&rig, &rig.a, 64, 2, 0), DAT_SUCCESS);
+		assert_int_equal(fake_cancellable() - before, devices[i].is_known * 2);
+		rig_expect_dto(&rig.a, 2, DAT_DTO_SUCCESS);
+		rig_expect_dto(&rig.b, 1, DAT_DTO_SUCCESS);
+		before = fake_cancellable();
+		for (int j = 0; j < 100; j++) /* unless the service thread is at it */
+			assert_int_equal(DAT_GET_TYPE(core_evd_dequeue(rig.a.dto, &event)),
+					 DAT_QUEUE_EMPTY);
+		assert_int_equal(fake_cancellable() != before, devices[i].is_known);
+		teardown(state);
+	}
+	fake_be_vendor(0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(status__each_of_the_device__as_specified),
+		cmocka_unit_test(post_and_poll__cancellation__off_unless_the_device_is_known),
 #define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		RIG_TEST(post_send__device_reports_an_error__broken_once_and_anew),
 		RIG_TEST(qp_event__of_an_error__broken),

@@ -453,7 +453,7 @@ static enum tx_step start(struct shm_conn *conn, struct core_ep *ep, struct core
 		if (req->sequence != ep->req.head)
 			return TX_WAIT; /* for the end of one before it, which is news */
 		req->transport.word[0] = SHM_REQ_FINISHED;
-		if (core_bind_run(ep, req))
+		if (core_bind_run(ep, req, true) == CORE_BIND_DONE)
 			return TX_STARTED;
 		/* a peer is in the middle of a copy through the old key, which ends by itself */
 		shm_conn_by(conn, shm_now_ns() + BIND_AGAIN_NS);

@@ -19,6 +19,7 @@ static void check_values(const struct core_settings *settings)
 	assert(settings->peer_timeout_ms >= 1 && settings->peer_timeout_ms <= 600000);
 	assert(settings->setup_timeout_ms >= 1 && settings->setup_timeout_ms <= 600000);
 	assert(settings->rnr_timeout_ms <= 600000);
+	assert(settings->rmr_bind <= CORE_RMR_REGISTRATION);
 	assert(settings->spin_us <= 1000000);
 }
 

@@ -15,8 +15,9 @@
 
 #include <cmocka.h>
 
-static const char *const variables[] = {"DAT_COPY", "DAT_PEER_TIMEOUT_MS", "DAT_SETUP_TIMEOUT_MS",
-					"DAT_RNR_TIMEOUT_MS", "DAT_SPIN_US"};
+static const char *const variables[] = {
+	"DAT_COPY",	      "DAT_PEER_TIMEOUT_MS", "DAT_SETUP_TIMEOUT_MS",
+	"DAT_RNR_TIMEOUT_MS", "DAT_RMR_BIND",	     "DAT_SPIN_US"};
 
 static int clear_environment(void **state)
 {
@@ -66,6 +67,7 @@ static void parse__device_alone__defaults(void **state)
 	assert_int_equal(settings.peer_timeout_ms, 5000);
 	assert_int_equal(settings.setup_timeout_ms, 30000);
 	assert_int_equal(settings.rnr_timeout_ms, 0);
+	assert_int_equal(settings.rmr_bind, CORE_RMR_AUTO);
 	assert_int_equal(settings.spin_us, 20);
 }
 
@@ -104,6 +106,8 @@ static void parse__settings__applied(void **state)
 	assert_int_equal(settings.rnr_timeout_ms, 7);
 	assert_int_equal(accept("lo copy=map", "lo").copy, CORE_COPY_MAP);
 	assert_int_equal(accept("lo copy=auto", "lo").copy, CORE_COPY_AUTO);
+	assert_int_equal(accept("lo rmr_bind=window", "lo").rmr_bind, CORE_RMR_WINDOW);
+	assert_int_equal(accept("lo rmr_bind=registration", "lo").rmr_bind, CORE_RMR_REGISTRATION);
 	assert_int_equal(accept("lo peer_timeout_ms=1", "lo").peer_timeout_ms, 1);
 	assert_int_equal(accept("lo peer_timeout_ms=600000", "lo").peer_timeout_ms, 600000);
 }
@@ -132,6 +136,7 @@ static void parse__bad_word__refused_and_named(void **state)
 	refuse("lo cop=ring", "no such setting");
 	refuse("lo copy_=ring", "no such setting");
 	refuse("lo copy=", "copy: \"\" is not auto, map, cma or ring");
+	refuse("lo rmr_bind=mw", "rmr_bind: \"mw\" is not auto, window or registration");
 	refuse("lo copy=rings", "copy: \"rings\" is not auto, map, cma or ring");
 	refuse("lo copy=rin", "copy: \"rin\"");
 	refuse("lo copy=ring=1", "copy: \"ring=1\"");
@@ -215,6 +220,7 @@ static void describe__every_setting__one_line(void **state)
 	for (size_t i = 0; i < lines; i++)
 		assert_non_null(strstr(text, variables[i]));
 	assert_non_null(strstr(text, "auto, map, cma or ring"));
+	assert_non_null(strstr(text, "auto, window or registration"));
 	assert_non_null(strstr(text, "1 to 600000 ms"));
 
 	/* as snprintf: the full length is told, what fits is written */

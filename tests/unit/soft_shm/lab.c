@@ -141,10 +141,11 @@ struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segme
 	return &the_lab->lmr;
 }
 
-bool core_bind_run(struct core_ep *ep, struct core_req *req)
+enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_ready)
 {
 	(void)ep;
 	(void)req;
+	(void)is_ready;
 	abort();
 }
 

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What a bind makes (docs/transports.md, "RMR binds and memory windows"): a memory window of the
+ * device, bound by a work request of the endpoint, or a registration of the range. The window is
+ * posted before its turn in the queue, since only the post tells its key, and takes effect then
+ * already; nobody relies on it before the bind has completed. What the RMR was bound to before
+ * stays until the bind has its turn, and is then unbound by a second work request.
+ *
+ * Only a window of which every work request was carried out is used again, and not for ever: the
+ * device counts its keys in 8 bits.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "core/log.h"
+#include "verbs/verbs.h"
+
+#define REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+#define BINDS_MOST 100u /* of one window: each takes a key, and so does its end */
+#define VENDOR_RXE 0xffffffu
+
+enum window_state {
+	WINDOW_NEW,	 /* its bind is under way */
+	WINDOW_LIVE,	 /* bound */
+	WINDOW_RETIRING, /* the work request that unbinds it is under way */
+	WINDOW_STALE,	 /* not bound */
+	WINDOW_LOST,	 /* a work request was dropped: who knows; it has to be destroyed */
+};
+
+struct vrb_window {
+	struct ibv_mr *mr;     /* a registration, until it is revoked; or */
+	struct ibv_mw *mw;     /* a window, until it is destroyed, */
+	struct ibv_mr *region; /* and what it is bound to */
+	struct vrb_pz *pz;
+	struct vrb_window *next; /* in the zone's store */
+	uint64_t end;		 /* sq_posted behind its bind */
+	uint32_t binds;
+	_Atomic enum window_state state; /* of a window */
+};
+
+/* --- which of the two --- */
+
+/*
+ * rxe looks at a window's privileges, and at the bounds of the region below it: with a window a
+ * peer would reach what it was not given.
+ */
+static bool bounds_are_unchecked(const struct vrb_adapter *adapter,
+				 const struct ibv_device_attr *device)
+{
+	return !adapter->is_iwarp && device->vendor_id == VENDOR_RXE;
+}
+
+/* Devices say what they have, libraries do not. */
+static bool can_allocate(struct vrb_adapter *adapter)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(adapter->context);
+	struct ibv_mw *mw = pd ? ibv_alloc_mw(pd, IBV_MW_TYPE_1) : NULL;
+
+	if (mw)
+		(void)ibv_dealloc_mw(mw);
+	if (pd)
+		(void)ibv_dealloc_pd(pd);
+	return mw;
+}
+
+static bool has_type_1(const struct ibv_device_attr *device)
+{
+	return device->max_mw > 0 && (device->device_cap_flags & IBV_DEVICE_MEM_WINDOW);
+}
+
+void vrb_windows_choose(struct vrb_adapter *adapter, const struct ibv_device_attr *device)
+{
+	uint64_t wanted = adapter->ia->settings.rmr_bind;
+
+	adapter->has_windows =
+		wanted != CORE_RMR_REGISTRATION && has_type_1(device) &&
+		(wanted == CORE_RMR_WINDOW || !bounds_are_unchecked(adapter, device)) &&
+		can_allocate(adapter);
+	if (wanted == CORE_RMR_WINDOW && !adapter->has_windows)
+		core_log(CORE_LOG_ERROR,
+			 "%s: no memory windows of type 1: rmr_bind=window is as "
+			 "rmr_bind=registration",
+			 adapter->ia->device);
+}
+
+const char *vrb_windows_text(const struct vrb_adapter *adapter,
+			     const struct ibv_device_attr *device)
+{
+	if (device->max_mw <= 0)
+		return "none";
+	if (!has_type_1(device))
+		return "type 2, which serves no RMR";
+	return bounds_are_unchecked(adapter, device) ? "type 1, bounds unchecked" : "type 1";
+}
+
+/* --- windows of the device --- */
+
+static void destroy(struct vrb_window *window)
+{
+	int rc = ibv_dealloc_mw(window->mw);
+
+	if (rc)
+		core_log(CORE_LOG_ERROR, "memory window: not freed: error %d", rc);
+	window->mw = NULL;
+}
+
+void vrb_windows_free(struct vrb_pz *pz)
+{
+	while (pz->windows) {
+		struct vrb_window *window = pz->windows;
+
+		pz->windows = window->next;
+		destroy(window);
+		free(window);
+	}
+}
+
+/* One that is not bound; NULL: there is none. */
+static struct vrb_window *take(struct vrb_adapter *adapter, struct vrb_pz *pz)
+{
+	struct vrb_window *window;
+
+	pthread_mutex_lock(&adapter->lock);
+	window = pz->windows;
+	if (window)
+		pz->windows = window->next;
+	pthread_mutex_unlock(&adapter->lock);
+	if (window)
+		return window;
+	window = calloc(1, sizeof(*window));
+	if (!window)
+		return NULL;
+	window->pz = pz;
+	window->mw = ibv_alloc_mw(pz->pd, IBV_MW_TYPE_1);
+	atomic_init(&window->state, WINDOW_STALE);
+	if (window->mw)
+		return window;
+	free(window);
+	return NULL;
+}
+
+static void give_back(struct vrb_adapter *adapter, struct vrb_window *window)
+{
+	pthread_mutex_lock(&adapter->lock);
+	window->next = window->pz->windows;
+	window->pz->windows = window;
+	pthread_mutex_unlock(&adapter->lock);
+}
+
+static int remote_access(DAT_MEM_PRIV_FLAGS priv)
+{
+	return (priv & DAT_MEM_PRIV_REMOTE_READ_FLAG ? IBV_ACCESS_REMOTE_READ : 0) |
+	       (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG ? IBV_ACCESS_REMOTE_WRITE : 0);
+}
+
+/* Can the endpoint's next request be the bind of one? */
+static bool suits(const struct vrb_conn *conn, const struct transport_window *window)
+{
+	return conn && conn->state == VRB_ESTABLISHED && conn->adapter->has_windows &&
+	       vrb_lmr_takes_windows(conn->adapter, window->lmr) && vrb_has_room(conn, 1);
+}
+
+/* NULL: a registration has to do. */
+static struct vrb_window *bind_window(struct vrb_conn *conn, const struct core_ep *ep,
+				      const struct transport_window *asked)
+{
+	struct ibv_mw_bind bind = {
+		.wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, ep->req.tail),
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_info = {.mr = ((struct vrb_lmr *)asked->lmr->transport)->mr,
+			      .addr = asked->address,
+			      .length = asked->length,
+			      .mw_access_flags = (unsigned)remote_access(asked->priv)},
+	};
+	struct vrb_window *window = take(conn->adapter, asked->lmr->pz->transport);
+	int rc;
+
+	if (!window)
+		return NULL;
+	if (asked->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
+		bind.send_flags |= IBV_SEND_FENCE;
+	rc = ibv_bind_mw(conn->qp, window->mw, &bind);
+	if (rc) { /* the range is too long for a window, say */
+		core_log(CORE_LOG_CONN, "queue pair %u: bind refused: error %d", conn->qp->qp_num,
+			 rc);
+		give_back(conn->adapter, window);
+		return NULL;
+	}
+	conn->sq_posted++;
+	conn->signalled++;
+	window->end = conn->sq_posted;
+	window->region = bind.bind_info.mr;
+	window->binds++;
+	atomic_store(&window->state, WINDOW_NEW);
+	return window;
+}
+
+bool vrb_window_is_ready(const struct vrb_window *window)
+{
+	return window->mr || atomic_load(&window->state) != WINDOW_NEW;
+}
+
+uint64_t vrb_window_end(const struct vrb_window *window)
+{
+	return window->mw ? window->end : 0;
+}
+
+void vrb_window_bound(struct vrb_window *window)
+{
+	atomic_store(&window->state, WINDOW_LIVE);
+}
+
+bool vrb_rmr_key_retire(struct core_ep *ep, void *key)
+{
+	struct vrb_conn *conn = vrb_conn_of(ep);
+	struct vrb_window *window = key;
+	struct ibv_mw_bind bind = {
+		.send_flags = IBV_SEND_SIGNALED,
+		/* length 0: no binding; but there are libraries that look at the region */
+		.bind_info = {.mr = window->region},
+	};
+
+	if (!conn || conn->retiring == window)
+		return conn;
+	if (window->mr || atomic_load(&window->state) != WINDOW_LIVE || conn->retiring ||
+	    conn->state != VRB_ESTABLISHED)
+		return false;
+	bind.wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, VRB_MARKER_RETIRED);
+	if (ibv_bind_mw(conn->qp, window->mw, &bind)) /* then it is destroyed, which takes longer */
+		return false;
+	conn->sq_posted++;
+	conn->signalled++;
+	conn->retiring = window;
+	conn->retire_end = conn->sq_posted;
+	atomic_store(&window->state, WINDOW_RETIRING);
+	return true;
+}
+
+void vrb_window_retired(struct vrb_conn *conn, bool is_good)
+{
+	struct vrb_window *window = conn->retiring;
+
+	if (!window)
+		return;
+	conn->retiring = NULL;
+	/* the last touch: whoever waits for it frees the window */
+	atomic_store(&window->state, is_good ? WINDOW_STALE : WINDOW_LOST);
+}
+
+void vrb_window_blocked(struct vrb_conn *conn, bool is_blocked)
+{
+	if (atomic_load(&conn->is_blocked) == is_blocked)
+		return;
+	atomic_store(&conn->is_blocked, is_blocked);
+	if (is_blocked)
+		atomic_fetch_add(&conn->adapter->blocked, 1);
+	else
+		atomic_fetch_sub(&conn->adapter->blocked, 1);
+}
+
+void vrb_windows_again(struct vrb_adapter *adapter)
+{
+	struct vrb_conn *found[8];
+	uint32_t count = 0;
+
+	pthread_mutex_lock(&adapter->lock);
+	for (struct vrb_conn *conn = adapter->first; conn && count < 8; conn = conn->next)
+		if (atomic_load(&conn->is_blocked)) {
+			vrb_conn_get(conn);
+			found[count++] = conn;
+		}
+	pthread_mutex_unlock(&adapter->lock);
+	while (count--) {
+		struct core_ep *ep = vrb_conn_enter(found[count]);
+
+		if (ep) {
+			if (found[count]->state == VRB_ESTABLISHED)
+				vrb_post_send(found[count], ep);
+			core_ep_leave(ep);
+		}
+		vrb_conn_put(found[count]);
+	}
+}
+
+/* --- keys --- */
+
+static int register_range(const struct transport_window *asked, struct vrb_window **window_out)
+{
+	struct vrb_window *window = calloc(1, sizeof(*window));
+	int rc;
+
+	if (!window)
+		return -ENOMEM;
+	rc = vrb_mr_create(asked->lmr->pz, asked->address, asked->length, asked->priv & REMOTE,
+			   &window->mr);
+	if (rc) {
+		free(window);
+		return rc;
+	}
+	*window_out = window;
+	return 0;
+}
+
+int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *asked, void **key_out,
+		       uint32_t *rkey_out)
+{
+	struct vrb_conn *conn = vrb_conn_of(ep);
+	struct vrb_window *window = NULL;
+	int rc;
+
+	if (atomic_load(&vrb_adapter_of(ep->ia)->is_dead))
+		return -ENODEV;
+	if (suits(conn, asked))
+		window = bind_window(conn, ep, asked);
+	if (!window) {
+		rc = register_range(asked, &window);
+		if (rc)
+			return rc;
+	}
+	*key_out = window;
+	*rkey_out = window->mw ? window->mw->rkey : window->mr->rkey;
+	return 0;
+}
+
+/*
+ * It is live from the start: nobody was told the key before the bind was posted. After a revoke the
+ * core has no reason to ask for it; what a work request began to unbind stays what it is.
+ */
+void vrb_rmr_key_activate(struct core_ia *ia, void *key)
+{
+	(void)ia;
+	(void)key;
+}
+
+bool vrb_rmr_key_revoke(struct core_ia *ia, void *key)
+{
+	struct vrb_window *window = key;
+
+	(void)ia;
+	if (window->mr)
+		vrb_mr_destroy(window->mr);
+	window->mr = NULL;
+	if (!window->mw)
+		return true;
+	switch (atomic_load(&window->state)) {
+	case WINDOW_RETIRING:
+		return false;
+	case WINDOW_STALE:
+		return true;
+	default:
+		destroy(window); /* the device has fenced it when that returns */
+		return true;
+	}
+}
+
+void vrb_rmr_key_destroy(struct core_ia *ia, void *key)
+{
+	struct vrb_window *window = key;
+
+	(void)vrb_rmr_key_revoke(ia, key);
+	if (window->mw && window->binds < BINDS_MOST) {
+		give_back(vrb_adapter_of(ia), window);
+		return;
+	}
+	if (window->mw)
+		destroy(window);
+	free(window);
+}
