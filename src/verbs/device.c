@@ -486,6 +486,8 @@ void vrb_device_troubles(struct vrb_adapter *adapter)
 
 	if (troubles & 1u << IBV_EVENT_PORT_ERR)
 		core_log(CORE_LOG_CONN, "%s: the port is down", ia->device);
+	if (troubles & 1u << IBV_EVENT_PORT_ACTIVE)
+		vrb_conn_end_lingering(adapter);
 	if (troubles & 1u << IBV_EVENT_CQ_ERR)
 		core_ia_async_event(ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ia->cell,
 				    DAT_IA_OTHER_ERROR);

@@ -57,21 +57,6 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 	return wr;
 }
 
-/* The device flushes the queue pair, or takes nothing any more, and nobody has asked for it. */
-static void flushed(struct vrb_conn *conn, struct core_ep *ep)
-{
-	if (conn->state != VRB_ESTABLISHED)
-		return;
-	if (!conn->adapter->is_iwarp) {
-		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
-		return;
-	}
-	/* the end of the peer's stream does that too: the connection manager will say */
-	if (!conn->is_flushed)
-		vrb_conn_at(conn, vrb_now_ns() + 500 * VRB_NS_PER_MS);
-	conn->is_flushed = true;
-}
-
 /* The connection fails here; what was not posted is flushed by the core. */
 static bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_send_wr *wr)
 {
@@ -84,7 +69,7 @@ static bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_send_
 	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
 	/* nothing will tell about those: what was posted is taken as seen */
 	conn->sq_seen = conn->sq_posted;
-	flushed(conn, ep);
+	vrb_conn_flushed(conn, ep);
 	return false;
 }
 
@@ -517,7 +502,7 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 	if (wc->wr_id >> 62 == VRB_WORK_MARKER) {
 		seen(conn, conn->marker_posted);
 		if (wc->status == IBV_WC_WR_FLUSH_ERR)
-			flushed(conn, ep);
+			vrb_conn_flushed(conn, ep);
 		else if (conn->state == VRB_ESTABLISHED)
 			vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 		return;
@@ -526,7 +511,7 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 	req = core_req_at(&ep->req, sequence);
 	seen(conn, shadow_get(req).end);
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) { /* the core flushes, in its order */
-		flushed(conn, ep);
+		vrb_conn_flushed(conn, ep);
 		return;
 	}
 	reap_before(conn, ep, sequence);
@@ -546,6 +531,19 @@ static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
 	return (wc->wc_flags & IBV_WC_WITH_IMM) && wc->imm_data == htonl(SOLICITED_IMM);
 }
 
+/*
+ * Where a Receive has failed and none is left, one of our own shows by its flush that the device
+ * has answered the peer (vrb_conn_close). The place of the failed one is free.
+ */
+static void post_last_recv(struct vrb_conn *conn, const struct core_ep *ep)
+{
+	struct ibv_recv_wr *bad, wr = {.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, 0)};
+
+	if (!ep->srq && !conn->recv_out && !conn->adapter->is_iwarp &&
+	    !ibv_post_recv(conn->qp, &wr, &bad))
+		conn->recv_out++;
+}
+
 static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	const struct core_wqe *wqe;
@@ -556,7 +554,7 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, true);
 	}
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
-		flushed(conn, ep);
+		vrb_conn_flushed(conn, ep);
 		return;
 	}
 	conn->nudges = 0;
@@ -568,10 +566,12 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		return;
 	}
 	core_recv_done(ep, recv_status(ep, wqe, wc->status), 0, true);
-	if (conn->state == VRB_ESTABLISHED)
+	if (conn->state == VRB_ESTABLISHED) {
+		post_last_recv(conn, ep);
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
-	else if (conn->state == VRB_CLOSING)
+	} else if (conn->state == VRB_CLOSING) {
 		conn->why = DAT_CONNECTION_EVENT_BROKEN;
+	}
 }
 
 void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
