@@ -430,6 +430,9 @@ static void qp_event(struct vrb_conn *conn, enum ibv_event_type type)
 	if (type == IBV_EVENT_COMM_EST) {
 		if (conn->state == VRB_ACCEPTED)
 			(void)rdma_notify(conn->id, type);
+	} else if (conn->adapter->is_siw && type != IBV_EVENT_QP_ACCESS_ERR) {
+		/* it could not send: the peer's orderly end, too, does that (post.c) */
+		vrb_conn_flushed(conn, ep);
 	} else {
 		conn->has_failed = true;
 		if (conn->state == VRB_ESTABLISHED) {

@@ -86,8 +86,8 @@ static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req 
 {
 	uint32_t flags = is_signalled ? IBV_SEND_SIGNALED : 0;
 
-	if (req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
-		flags |= IBV_SEND_FENCE;
+	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && !conn->adapter->is_siw)
+		flags |= IBV_SEND_FENCE; /* else: waits_for_reads */
 	if (req->op == CORE_OP_SEND && (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 		flags |= IBV_SEND_SOLICITED;
 	if (req->op != CORE_OP_RDMA_READ && req->len &&
@@ -151,6 +151,11 @@ static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)
 	       !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG);
 }
 
+static bool is_reading(const struct vrb_conn *conn, const struct core_req *req)
+{
+	return req->op == CORE_OP_RDMA_READ || needs_proof(conn, req);
+}
+
 /* Does the request ask the device for a completion? */
 static bool is_signalled_now(const struct vrb_conn *conn, const struct core_req *req)
 {
@@ -187,6 +192,7 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 		add_proof(conn, req, batch);
 		conn->sq_posted++;
 	}
+	conn->reads_now += conn->adapter->is_siw && is_reading(conn, req);
 	conn->signalled += is_signalled;
 	shadow_set(req, is_signalled, conn->sq_posted);
 	return true;
@@ -221,6 +227,21 @@ static bool has_room(const struct vrb_conn *conn, const struct core_req *req)
 	return used + (needs_proof(conn, req) ? 2 : 1) < conn->sq_size;
 }
 
+/*
+ * siw stops its whole send queue at a request that has to wait for reads, and with it its answers
+ * to the peer's reads: two sides that stop so stop for ever. And it breaks the connection at a read
+ * that is fenced (docs/verbs.md). There a request is posted when it needs not wait any more.
+ */
+static bool waits_for_reads(const struct vrb_conn *conn, const struct core_req *req)
+{
+	uint32_t most = conn->read_out ? conn->read_out : 1;
+
+	if (!conn->reads_now)
+		return false;
+	return (req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) ||
+	       (conn->reads_now >= most && is_reading(conn, req));
+}
+
 /* True: it is done, and those behind it may go. */
 static bool run_bind(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
 {
@@ -246,7 +267,7 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 			conn->post_next++;
 			continue;
 		}
-		if (!has_room(conn, req))
+		if (!has_room(conn, req) || waits_for_reads(conn, req))
 			break;
 		if (batch.count > BATCH - 2 && !batch_send(conn, ep, &batch))
 			return;
@@ -432,6 +453,18 @@ static DAT_DTO_COMPLETION_STATUS request_status(struct core_ep *ep, const struct
 	return vrb_status(status);
 }
 
+/*
+ * siw fails a request with that when TCP takes nothing any more, because the peer has ended the
+ * stream and the connection manager has not said so yet: a flush, as it is a moment later.
+ */
+static bool is_flush(struct vrb_conn *conn, struct core_ep *ep, const struct core_req *req,
+		     enum ibv_wc_status status)
+{
+	return status == IBV_WC_WR_FLUSH_ERR ||
+	       (conn->adapter->is_siw && status == IBV_WC_LOC_QP_OP_ERR &&
+		request_status(ep, req, status) != DAT_DTO_ERR_LOCAL_PROTECTION);
+}
+
 static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct core_wqe *wqe,
 					     enum ibv_wc_status status)
 {
@@ -481,6 +514,8 @@ static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		next = sequence_of(ep, wc->wr_id);
 		req = core_req_at(&ep->req, next);
 		seen(conn, shadow_get(req).end);
+		if (conn->reads_now && is_reading(conn, req))
+			conn->reads_now--;
 	}
 	reap_before(conn, ep, next);
 	if (req)
@@ -501,7 +536,7 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 
 	if (wc->wr_id >> 62 == VRB_WORK_MARKER) {
 		seen(conn, conn->marker_posted);
-		if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		if (wc->status == IBV_WC_WR_FLUSH_ERR || conn->adapter->is_siw)
 			vrb_conn_flushed(conn, ep);
 		else if (conn->state == VRB_ESTABLISHED)
 			vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
@@ -510,7 +545,7 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 	sequence = sequence_of(ep, wc->wr_id);
 	req = core_req_at(&ep->req, sequence);
 	seen(conn, shadow_get(req).end);
-	if (wc->status == IBV_WC_WR_FLUSH_ERR) { /* the core flushes, in its order */
+	if (is_flush(conn, ep, req, wc->status)) { /* the core flushes, in its order */
 		vrb_conn_flushed(conn, ep);
 		return;
 	}

@@ -276,6 +276,7 @@ struct vrb_conn {
 	uint64_t marker_posted; /* sq_posted behind the marker */
 	uint64_t marker_next;	/* requests before it are done with it */
 	bool is_binding;	/* a bind waits for its turn */
+	uint32_t reads_now;	/* siw: posted and not done, those of proofs with them */
 	/* the receive queue */
 	uint64_t recv_next; /* the next Receive to post */
 	uint32_t recv_out;  /* posted and not seen */
