@@ -209,9 +209,27 @@ static void qp_to_error(struct vrb_conn *conn)
 	(void)ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
 }
 
+static void tell_peer(struct vrb_conn *conn)
+{
+	if (!conn->is_peer_told)
+		(void)rdma_disconnect(conn->id); /* refused when the peer was first, or is gone */
+	conn->is_peer_told = true;
+}
+
+/*
+ * What is sent while the port is down is lost, and worse: the queue pair of rxe that carries the
+ * management of all connections takes nothing in any more after it could not send (docs/verbs.md).
+ */
+static bool can_tell_peers(struct vrb_adapter *adapter)
+{
+	return adapter->is_iwarp || atomic_load(&adapter->is_dead) || vrb_device_is_up(adapter);
+}
+
 /* What may take its time on iWARP (below). */
 static void conn_release(struct vrb_conn *conn)
 {
+	if (conn->id && conn->state == VRB_CLOSING)
+		tell_peer(conn);
 	if (conn->id && rdma_destroy_id(conn->id))
 		core_log(CORE_LOG_ERROR, "connection identifier: not freed: %m");
 	conn->id = NULL;
@@ -219,6 +237,40 @@ static void conn_release(struct vrb_conn *conn)
 	conn->state = VRB_ENDED;
 	conn_forget(conn);
 	vrb_conn_put(conn);
+}
+
+static struct vrb_conn *lingering_take(struct vrb_adapter *adapter)
+{
+	struct vrb_conn *conn;
+
+	pthread_mutex_lock(&adapter->lock);
+	for (conn = adapter->first; conn && !conn->is_lingering;)
+		conn = conn->next;
+	if (conn)
+		conn->is_lingering = false;
+	pthread_mutex_unlock(&adapter->lock);
+	return conn;
+}
+
+void vrb_conn_end_lingering(struct vrb_adapter *adapter)
+{
+	struct vrb_conn *conn;
+
+	while ((conn = lingering_take(adapter)))
+		conn_release(conn);
+}
+
+/* The queue pair goes now, the identifier when the port is up. */
+static void conn_linger(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+
+	conn_drop_qp(conn);
+	pthread_mutex_lock(&adapter->lock);
+	conn->is_lingering = true;
+	pthread_mutex_unlock(&adapter->lock);
+	if (can_tell_peers(adapter)) /* meanwhile: nobody may say so again */
+		vrb_conn_end_lingering(adapter);
 }
 
 static void *reaper_run(void *argument)
@@ -279,7 +331,10 @@ void vrb_conn_destroy(struct vrb_conn *conn)
 	if (conn->adapter->is_iwarp && conn->state == VRB_CALLING && conn->id && conn->qp &&
 	    conn_reap_later(conn))
 		return;
-	conn_release(conn);
+	if (conn->state == VRB_CLOSING && !can_tell_peers(conn->adapter))
+		conn_linger(conn);
+	else
+		conn_release(conn);
 }
 
 /* --- deadlines --- */
@@ -583,8 +638,28 @@ void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER 
 	 */
 	if (!conn->adapter->is_iwarp || why == DAT_CONNECTION_EVENT_BROKEN)
 		qp_to_error(conn);
-	(void)rdma_disconnect(conn->id); /* refused when the peer was first, or is gone */
+	/*
+	 * A device may tell of an error before it has answered the peer with it: it has when it has
+	 * flushed, and only then the peer may hear of the end. iWARP does that in its stream.
+	 */
+	if (conn->adapter->is_iwarp ||
+	    (why != DAT_CONNECTION_EVENT_BROKEN && can_tell_peers(conn->adapter)))
+		tell_peer(conn);
 	vrb_conn_at(conn, is_drained(conn, ep) ? 0 : drained_by(conn, ep));
+}
+
+void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (conn->state != VRB_ESTABLISHED)
+		return;
+	if (!conn->adapter->is_iwarp) {
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+		return;
+	}
+	/* the end of the peer's stream does that too: the connection manager will say */
+	if (!conn->is_flushed)
+		vrb_conn_at(conn, vrb_now_ns() + 500 * VRB_NS_PER_MS);
+	conn->is_flushed = true;
 }
 
 void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced)

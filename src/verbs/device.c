@@ -447,6 +447,9 @@ static void qp_event(struct vrb_conn *conn, enum ibv_event_type type)
 	if (type == IBV_EVENT_COMM_EST) {
 		if (conn->state == VRB_ACCEPTED)
 			(void)rdma_notify(conn->id, type);
+	} else if (conn->adapter->is_siw && type != IBV_EVENT_QP_ACCESS_ERR) {
+		/* it could not send: the peer's orderly end, too, does that (post.c) */
+		vrb_conn_flushed(conn, ep);
 	} else {
 		conn->has_failed = true;
 		if (conn->state == VRB_ESTABLISHED) {
@@ -503,6 +506,8 @@ void vrb_device_troubles(struct vrb_adapter *adapter)
 
 	if (troubles & 1u << IBV_EVENT_PORT_ERR)
 		core_log(CORE_LOG_CONN, "%s: the port is down", ia->device);
+	if (troubles & 1u << IBV_EVENT_PORT_ACTIVE)
+		vrb_conn_end_lingering(adapter);
 	if (troubles & 1u << IBV_EVENT_CQ_ERR)
 		core_ia_async_event(ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ia->cell,
 				    DAT_IA_OTHER_ERROR);

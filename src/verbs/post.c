@@ -59,21 +59,6 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 	return wr;
 }
 
-/* The device flushes the queue pair, or takes nothing any more, and nobody has asked for it. */
-static void flushed(struct vrb_conn *conn, struct core_ep *ep)
-{
-	if (conn->state != VRB_ESTABLISHED)
-		return;
-	if (!conn->adapter->is_iwarp) {
-		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
-		return;
-	}
-	/* the end of the peer's stream does that too: the connection manager will say */
-	if (!conn->is_flushed)
-		vrb_conn_at(conn, vrb_now_ns() + 500 * VRB_NS_PER_MS);
-	conn->is_flushed = true;
-}
-
 /* The connection fails here; what was not posted is flushed by the core. */
 __attribute__((noinline)) static void refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
 {
@@ -82,7 +67,7 @@ __attribute__((noinline)) static void refused(struct vrb_conn *conn, struct core
 	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
 	/* nothing will tell about those: what was posted is taken as seen */
 	conn->sq_seen = conn->sq_posted;
-	flushed(conn, ep);
+	vrb_conn_flushed(conn, ep);
 	core_cancel_restore(state);
 }
 
@@ -110,8 +95,8 @@ CORE_INLINE uint32_t device_flags(const struct vrb_conn *conn, const struct core
 {
 	uint32_t flags = is_signalled ? IBV_SEND_SIGNALED : 0;
 
-	if (req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
-		flags |= IBV_SEND_FENCE;
+	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && !conn->adapter->is_siw)
+		flags |= IBV_SEND_FENCE; /* else: waits_for_reads */
 	if (req->flags && req->op == CORE_OP_SEND &&
 	    (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 		flags |= IBV_SEND_SOLICITED;
@@ -176,6 +161,11 @@ static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)
 	       !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG);
 }
 
+static bool is_reading(const struct vrb_conn *conn, const struct core_req *req)
+{
+	return req->op == CORE_OP_RDMA_READ || needs_proof(conn, req);
+}
+
 /* Does the request ask the device for a completion? */
 CORE_INLINE bool is_signalled_now(const struct vrb_conn *conn, const struct core_req *req)
 {
@@ -212,6 +202,7 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 		add_proof(conn, req, batch);
 		conn->sq_posted++;
 	}
+	conn->reads_now += conn->adapter->is_siw && is_reading(conn, req);
 	conn->signalled += is_signalled;
 	shadow_set(req, is_signalled, conn->sq_posted);
 	return true;
@@ -241,6 +232,21 @@ static void reap_slots(struct vrb_conn *conn, const struct core_ep *ep)
 static bool has_room(const struct vrb_conn *conn, const struct core_req *req)
 {
 	return vrb_has_room(conn, needs_proof(conn, req) ? 2 : 1);
+}
+
+/*
+ * siw stops its whole send queue at a request that has to wait for reads, and with it its answers
+ * to the peer's reads: two sides that stop so stop for ever. And it breaks the connection at a read
+ * that is fenced (docs/verbs.md). There a request is posted when it needs not wait any more.
+ */
+static bool waits_for_reads(const struct vrb_conn *conn, const struct core_req *req)
+{
+	uint32_t most = conn->read_out ? conn->read_out : 1;
+
+	if (!conn->reads_now)
+		return false;
+	return (req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) ||
+	       (conn->reads_now >= most && is_reading(conn, req));
 }
 
 /* A bind's own work request was posted with the call. */
@@ -316,7 +322,7 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 				break;
 			continue;
 		}
-		if (!has_room(conn, req))
+		if (!has_room(conn, req) || waits_for_reads(conn, req))
 			break;
 		if (batch.count > BATCH - 2 && !batch_send(conn, ep, &batch))
 			return;
@@ -592,6 +598,18 @@ static DAT_DTO_COMPLETION_STATUS request_status(struct core_ep *ep, const struct
 	return vrb_status(status);
 }
 
+/*
+ * siw fails a request with that when TCP takes nothing any more, because the peer has ended the
+ * stream and the connection manager has not said so yet: a flush, as it is a moment later.
+ */
+static bool is_flush(struct vrb_conn *conn, struct core_ep *ep, const struct core_req *req,
+		     enum ibv_wc_status status)
+{
+	return status == IBV_WC_WR_FLUSH_ERR ||
+	       (conn->adapter->is_siw && status == IBV_WC_LOC_QP_OP_ERR &&
+		request_status(ep, req, status) != DAT_DTO_ERR_LOCAL_PROTECTION);
+}
+
 static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct core_wqe *wqe,
 					     enum ibv_wc_status status)
 {
@@ -661,6 +679,8 @@ static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		next = sequence_of(ep, wc->wr_id);
 		req = core_req_at(&ep->req, next);
 		seen(conn, work_end(req));
+		if (conn->reads_now && is_reading(conn, req))
+			conn->reads_now--;
 	}
 	if (req && req->op == CORE_OP_BIND) { /* it is done when it has its turn */
 		vrb_window_bound(req->binding->key);
@@ -682,7 +702,7 @@ static void retired(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 	vrb_window_retired(conn, is_good);
 	went_on(conn, ep);
 	if (wc->status == IBV_WC_WR_FLUSH_ERR)
-		flushed(conn, ep);
+		vrb_conn_flushed(conn, ep);
 	else if (!is_good && conn->state == VRB_ESTABLISHED)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 }
@@ -694,8 +714,8 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 
 	if (wc->wr_id >> 62 == VRB_WORK_MARKER) {
 		seen(conn, conn->marker_posted);
-		if (wc->status == IBV_WC_WR_FLUSH_ERR)
-			flushed(conn, ep);
+		if (wc->status == IBV_WC_WR_FLUSH_ERR || conn->adapter->is_siw)
+			vrb_conn_flushed(conn, ep);
 		else if (conn->state == VRB_ESTABLISHED)
 			vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 		return;
@@ -703,8 +723,8 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 	sequence = sequence_of(ep, wc->wr_id);
 	req = core_req_at(&ep->req, sequence);
 	seen(conn, work_end(req));
-	if (wc->status == IBV_WC_WR_FLUSH_ERR) { /* the core flushes, in its order */
-		flushed(conn, ep);
+	if (is_flush(conn, ep, req, wc->status)) { /* the core flushes, in its order */
+		vrb_conn_flushed(conn, ep);
 		return;
 	}
 	reap_before(conn, ep, sequence);
@@ -726,6 +746,19 @@ static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
 	return (wc->wc_flags & IBV_WC_WITH_IMM) && wc->imm_data == htonl(SOLICITED_IMM);
 }
 
+/*
+ * Where a Receive has failed and none is left, one of our own shows by its flush that the device
+ * has answered the peer (vrb_conn_close). The place of the failed one is free.
+ */
+static void post_last_recv(struct vrb_conn *conn, const struct core_ep *ep)
+{
+	struct ibv_recv_wr *bad, wr = {.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, 0)};
+
+	if (!ep->srq && !conn->recv_out && !conn->adapter->is_iwarp &&
+	    !ibv_post_recv(conn->qp, &wr, &bad))
+		conn->recv_out++;
+}
+
 static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	const struct core_wqe *wqe;
@@ -736,7 +769,7 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, true);
 	}
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
-		flushed(conn, ep);
+		vrb_conn_flushed(conn, ep);
 		return;
 	}
 	conn->nudges = 0;
@@ -748,10 +781,12 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		return;
 	}
 	core_recv_done(ep, recv_status(ep, wqe, wc->status), 0, true);
-	if (conn->state == VRB_ESTABLISHED)
+	if (conn->state == VRB_ESTABLISHED) {
+		post_last_recv(conn, ep);
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
-	else if (conn->state == VRB_CLOSING)
+	} else if (conn->state == VRB_CLOSING) {
 		conn->why = DAT_CONNECTION_EVENT_BROKEN;
+	}
 }
 
 __attribute__((noinline)) static void go_on(struct vrb_conn *conn, struct core_ep *ep)
@@ -775,6 +810,8 @@ CORE_INLINE bool oldest_done(struct vrb_conn *conn, struct core_ep *ep, const st
 	conn->signalled--;
 	conn->reap_next = head + 1;
 	seen(conn, end);
+	if (conn->reads_now && is_reading(conn, req))
+		conn->reads_now--;
 	if (end > conn->sq_done)
 		conn->sq_done = end;
 	core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);

@@ -322,7 +322,9 @@ static void resolved(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 		rc = rdma_resolve_route(conn->id, RESOLVE_MS) ? -errno : 0;
 	else
 		rc = attempt_call(conn, ep);
-	if (rc)
+	if (rc == -ECONNREFUSED && conn->adapter->is_iwarp)
+		rejected_plainly(conn, ep, rc); /* siw waits for TCP within the call */
+	else if (rc)
 		vrb_conn_fail(conn, ep, failure_of(rc));
 }
 

@@ -76,7 +76,9 @@ static void vrb_ia_close(struct core_ia *ia)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
 
-	vrb_conn_wait_reapers(adapter); /* the service thread takes the events they wait for */
+	/* the service thread takes the events that these wait for */
+	vrb_conn_wait_reapers(adapter);
+	vrb_conn_end_lingering(adapter);
 	vrb_service_stop(adapter);
 	vrb_cq_destroy_all(adapter);
 	vrb_device_close(adapter);

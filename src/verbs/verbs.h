@@ -259,6 +259,7 @@ struct vrb_conn {
 	struct vrb_conn *next;
 	struct vrb_conn *prev;
 	bool is_listed;
+	bool is_lingering; /* over, but for the identifier: the port is down */
 	struct vrb_conn *qpn_next;
 	bool has_qpn;
 	bool is_told;	  /* the consumer knows of the request, */
@@ -308,6 +309,7 @@ struct vrb_conn {
 	_Atomic bool is_blocked;     /* it is held up by a bind of another endpoint */
 	struct vrb_window *retiring; /* the window that its second work request unbinds */
 	uint64_t retire_end;	     /* sq_posted behind that */
+	uint32_t reads_now;	     /* siw: posted and not done, those of proofs with them */
 	/* the receive queue */
 	uint64_t recv_next; /* the next Receive to post */
 	uint32_t recv_out;  /* posted and not seen */
@@ -323,6 +325,7 @@ struct vrb_conn {
 	bool is_graceful;
 	bool is_flushed; /* the device flushes, and nobody said why yet */
 	bool has_failed; /* the device told of an error */
+	bool is_peer_told;
 	DAT_EVENT_NUMBER why;
 };
 
@@ -355,6 +358,9 @@ void vrb_conn_detach(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_conn_wait_reapers(struct vrb_adapter *adapter);
 /* Ends what is left of it with the device, and drops the reference of its owner. */
 void vrb_conn_destroy(struct vrb_conn *conn);
+/* Ends those whose peers could not be told while the port was down; when it is up, and at the end.
+ */
+void vrb_conn_end_lingering(struct vrb_adapter *adapter);
 /* attend() will be called for it at that time; 0: at once. */
 void vrb_conn_at(struct vrb_conn *conn, uint64_t when_ns);
 /* The connections that are due, one after the other, each with a reference; NULL: no more. */
@@ -375,6 +381,8 @@ void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_conn_fail(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number);
 /* Starts to end an established connection. */
 void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER why);
+/* The device flushes the queue pair, or takes nothing any more, and nobody has asked for it. */
+void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep);
 /* Tells the core when nothing is left in the queues, or is_forced. */
 void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced);
 /* Something happened without a word why: asks the queue pair. */

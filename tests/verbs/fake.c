@@ -15,6 +15,7 @@ void (*fake_other_ops)(struct ibv_context_ops *ops);
 uint32_t fake_vendor = FAKE_VENDOR;
 static struct ibv_device fake_device;
 static bool is_iwarp;
+static bool is_port_down;
 static int live;
 static unsigned calls, fail_at;
 static const char *failed;
@@ -90,6 +91,14 @@ bool fake_fails(const char *name, int error)
 void fake_count(int change)
 {
 	live += change;
+}
+
+void fake_port(bool is_up)
+{
+	pthread_mutex_lock(&fake_lock);
+	is_port_down = !is_up;
+	fake_async_locked(is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, NULL);
+	pthread_mutex_unlock(&fake_lock);
 }
 
 void fake_be_iwarp(bool be_iwarp)
@@ -219,6 +228,8 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 		pthread_mutex_unlock(&fake_lock);
 		return EIO;
 	}
+	if (is_port_down)
+		attr.state = IBV_PORT_DOWN;
 	pthread_mutex_unlock(&fake_lock);
 	memcpy(port_attr, &attr, offsetof(struct ibv_port_attr, port_cap_flags2));
 	return 0;

@@ -30,6 +30,8 @@ int fake_live(void);
 void fake_be_iwarp(bool is_iwarp);
 /* Raises an event of the device or of the queue pair. */
 void fake_async(enum ibv_event_type type, struct ibv_qp *qp);
+/* The port goes down, and comes again; each raises its event. What is posted moves all the same. */
+void fake_port(bool is_up);
 /* The device goes away: every connection is told. */
 void fake_remove(void);
 /* The connection manager of whoever asks for a connection now has waited long enough. */

@@ -134,6 +134,32 @@ static void port_event__down_and_up__connection_stays(void **state)
 	rig_no_event(rig.async);
 }
 
+/* An end while the port is down is told to the peer when it is up, not before. */
+static void ep_disconnect__port_down__peer_told_when_it_is_up(void **state)
+{
+	(void)state;
+	fake_port(false);
+	assert_int_equal(core_ep_disconnect(rig.a.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_no_event(rig.b.conn);
+	fake_port(true);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_again(&rig);
+}
+
+/* The same with the instance closed before it is. */
+static void ia_close__port_down__nothing_left(void **state)
+{
+	(void)state;
+	fake_port(false);
+	assert_int_equal(core_ep_disconnect(rig.a.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_close(&rig);
+	assert_int_equal(fake_live(), 0);
+	fake_port(true);
+	rig_begin(&rig);
+}
+
 static void check_dead(void)
 {
 	DAT_PZ_HANDLE pz;
@@ -306,6 +332,8 @@ int main(void)
 		RIG_TEST(post_send__device_reports_an_error__broken_once_and_anew),
 		RIG_TEST(qp_event__of_an_error__broken),
 		RIG_TEST(port_event__down_and_up__connection_stays),
+		RIG_TEST(ep_disconnect__port_down__peer_told_when_it_is_up),
+		RIG_TEST(ia_close__port_down__nothing_left),
 		RIG_TEST(post__many_suppressed__places_come_back),
 		RIG_TEST(ep_disconnect__graceful_behind_suppressed__all_done),
 		RIG_TEST(receives__posted_before__one_doorbell_for_many),
