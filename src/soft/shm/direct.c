@@ -17,6 +17,7 @@
 
 /* announcements with a fence before it pays to have the owner care for it */
 #define LIGHT_AFTER 64u
+#define SMALL_WRITE 256u /* bytes */
 /* how long we trust that the peer's process number is still its own */
 #define ALIVE_NS 100000000u
 
@@ -30,12 +31,28 @@ struct pin_what {
 	const struct core_pz *pz;
 };
 
+/* The usual range: one segment from end to end. */
+static int pin_whole(struct core_ep *ep, const struct pin_what *what, struct shm_pins *pins)
+{
+	struct core_lmr *lmr = core_mem_get(&ep->ia->mem, what->list, what->pz, what->use);
+
+	if (!lmr)
+		return -EACCES;
+	pins->lmr[0] = lmr;
+	pins->iov[0].iov_base = (void *)(uintptr_t)what->list->virtual_address;
+	pins->iov[0].iov_len = what->list->segment_length;
+	pins->count = 1;
+	return 0;
+}
+
 static int pin(struct core_ep *ep, const struct pin_what *what, uint64_t offset, uint64_t len,
 	       struct shm_pins *pins)
 {
 	uint32_t i;
 
 	pins->count = 0;
+	if (what->segments == 1 && !offset && what->list->segment_length == len)
+		return pin_whole(ep, what, pins);
 	for (i = 0; i < what->segments && len; i++) {
 		const DAT_LMR_TRIPLET *whole = &what->list[i];
 		DAT_LMR_TRIPLET part;
@@ -298,6 +315,35 @@ out:
 	return rc;
 }
 
+/* Nearly every small write: out of the consumer's post, from one segment, into mapped memory. */
+static bool is_small_write(const struct core_req *req, const struct shm_map *map, bool is_in_post)
+{
+	return map && is_in_post && req->op == CORE_OP_RDMA_WRITE && req->segments == 1 &&
+	       req->len <= SMALL_WRITE && !req->transport.word[1] &&
+	       shm_map_at(map, req->remote.target_address, req->len);
+}
+
+/* The same as by direct_piece, without what that has for the rest. */
+static int small_write(struct shm_conn *conn, struct core_ep *ep, const struct core_req *req,
+		       const struct shm_map *map)
+{
+	const DAT_LMR_TRIPLET *segment = req->iov;
+	struct core_lmr *lmr = core_mem_get(&ep->ia->mem, segment, ep->pz, CORE_MEM_SOURCE);
+	uint64_t target = req->remote.target_address;
+	int rc;
+
+	if (!lmr)
+		return -EFAULT;
+	rc = shm_announce(conn, req->remote.rmr_context, SOFT_RIGHT_REMOTE_WRITE, target, req->len);
+	if (!rc)
+		rc = soft_copy_tail_last(&conn->theirs->revoked, shm_map_at(map, target, req->len),
+					 (const void *)(uintptr_t)segment->virtual_address,
+					 req->len);
+	shm_announce_end(conn);
+	core_mem_put(lmr);
+	return rc < 0 ? rc : 1;
+}
+
 int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
 		   struct shm_map *map, uint64_t *budget, bool is_in_post)
 {
@@ -305,6 +351,10 @@ int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *r
 	uint64_t piece = map ? SHM_MAP_PIECE : SHM_CMA_PIECE;
 	enum core_mem_use use = req->op == CORE_OP_RDMA_WRITE ? CORE_MEM_SOURCE : CORE_MEM_TARGET;
 
+	if (is_small_write(req, map, is_in_post) && *budget >= req->len) {
+		*budget -= req->len;
+		return small_write(conn, ep, req, map);
+	}
 	while (*offset < req->len) {
 		uint64_t len = req->len - *offset;
 		struct shm_pins pins;
