@@ -13,7 +13,7 @@ import socket
 import subprocess
 import time
 
-LIMIT_S = 300
+LIMIT_S = 60
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 

@@ -12,24 +12,43 @@
 
 __thread struct core_pins core_pins_own __attribute__((tls_model("initial-exec")));
 
-/* A leaf lock, never held while anything is waited for. */
+/*
+ * A leaf lock, never held while anything is waited for, but from our first handler of a fork to the
+ * last: handlers of the consumer run in between, in the forking thread, and may come by here.
+ */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uintptr_t forking; /* the thread that holds it for a fork, the same in the child */
 static struct core_pins *sets;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t at_end; /* takes the set of a thread that ends off the list */
 static bool is_ready;
 
+static void sets_lock(void)
+{
+	/* relaxed: no thread but the forking one stores its own number */
+	if (atomic_load_explicit(&forking, memory_order_relaxed) != core_lock_self())
+		pthread_mutex_lock(&lock);
+}
+
+static void sets_unlock(void)
+{
+	if (atomic_load_explicit(&forking, memory_order_relaxed) != core_lock_self())
+		pthread_mutex_unlock(&lock);
+}
+
+/* Once and for all: destructors that the consumer has may still come, and no other one of ours. */
 static void list_out(void *argument)
 {
 	struct core_pins *pins = argument;
 	struct core_pins **link = &sets;
 
-	pthread_mutex_lock(&lock);
+	sets_lock();
 	while (*link != pins)
 		link = &(*link)->next;
 	*link = pins->next;
-	pthread_mutex_unlock(&lock);
+	sets_unlock();
 	pins->is_listed = false;
+	pins->is_over = true;
 }
 
 static void list_in(struct core_pins *pins)
@@ -37,28 +56,30 @@ static void list_in(struct core_pins *pins)
 	if (!is_ready || pthread_setspecific(at_end, pins))
 		return;
 	pins->is_listed = true;
-	pthread_mutex_lock(&lock);
+	sets_lock();
 	pins->next = sets;
 	sets = pins;
-	pthread_mutex_unlock(&lock);
+	sets_unlock();
 }
 
 static void before_fork(void)
 {
 	pthread_mutex_lock(&lock);
+	atomic_store_explicit(&forking, core_lock_self(), memory_order_relaxed);
 }
 
 static void after_fork(void)
 {
+	atomic_store_explicit(&forking, 0, memory_order_relaxed);
 	pthread_mutex_unlock(&lock);
 }
 
-/* There are no other threads here, and what they had pinned is nobody's. */
+/* There are no other threads here, and what they have noted is nobody's. */
 static void in_child(void)
 {
 	sets = core_pins_own.is_listed ? &core_pins_own : NULL;
 	core_pins_own.next = NULL;
-	pthread_mutex_unlock(&lock);
+	after_fork();
 }
 
 static void prepare(void)
@@ -71,7 +92,7 @@ void core_pin_slow(struct core_lmr *lmr)
 {
 	struct core_pins *pins = &core_pins_own;
 
-	if (!pins->is_listed) {
+	if (!pins->is_listed && !pins->is_over) {
 		pthread_once(&once, prepare);
 		list_in(pins);
 		if (pins->is_listed) {
@@ -112,10 +133,10 @@ static bool is_any_light(void)
 {
 	bool is_light = false;
 
-	pthread_mutex_lock(&lock);
+	sets_lock();
 	for (struct core_pins *pins = sets; pins && !is_light; pins = pins->next)
 		is_light = pins != &core_pins_own && atomic_load(&pins->is_light);
-	pthread_mutex_unlock(&lock);
+	sets_unlock();
 	return is_light;
 }
 
@@ -123,13 +144,13 @@ static bool is_pinned(struct core_lmr *lmr)
 {
 	bool is_found = false;
 
-	pthread_mutex_lock(&lock);
+	sets_lock();
 	/* sequentially consistent: meets core_pin; its acquire pairs with the release in
 	 * core_unpin */
 	for (struct core_pins *pins = sets; pins; pins = pins->next)
 		for (uint32_t i = 0; i < CORE_PINS_MOST; i++)
 			is_found |= atomic_load(&pins->regions[i]) == lmr;
-	pthread_mutex_unlock(&lock);
+	sets_unlock();
 	return is_found || atomic_load(&lmr->pins);
 }
 

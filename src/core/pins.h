@@ -27,6 +27,7 @@ struct core_pins {
 	_Atomic bool is_light; /* announced: this thread passes no fence */
 	/* the thread's own */
 	bool is_listed;
+	bool is_over; /* the thread is ending: it is listed no more */
 	uint16_t used;
 	uint32_t since; /* pins since that was decided */
 	/* the list of all sets, under its lock */

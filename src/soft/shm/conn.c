@@ -75,9 +75,9 @@ static void conn_destroy(struct shm_conn *conn)
 	struct shm_engine *engine = conn->engine;
 	int state = core_cancel_off();
 
+	keep_counters(conn);
 	if (conn->id)
 		shm_engine_remove(engine, conn->id);
-	keep_counters(conn);
 	if (conn->listener)
 		shm_listener_forget(conn);
 	shm_conn_unwatch(conn);

@@ -26,7 +26,7 @@
 #define FIRST_SLOTS 64u
 #define POLL_MOST 64u /* connections that one call of progress looks at */
 #define SPINS 200u
-#define PIECE_NS 1000000 /* more than a piece of a copy takes */
+#define PIECE_NS 1000000 /* more than a piece of a copy into our memory takes */
 
 uint64_t shm_now_ns(void)
 {

@@ -421,7 +421,7 @@ int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 	for (;;) {
 		int rc;
 
-		if (conn->is_placing && !is_within(conn)) {
+		if (conn->is_placing && !ep->srq && !is_within(conn)) {
 			rc = run_burst(conn, ep, budget, &happened);
 			if (rc)
 				return rc < 0 ? rc : happened + 1;

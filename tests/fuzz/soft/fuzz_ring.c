@@ -3,7 +3,7 @@
  * A connected peer that writes anything into the shared segment: the input is a list of deeds of
  * the peer and of our own consumer, run on the bench of the unit tests (tests/unit/soft_shm/lab.h),
  * which checks that nothing outside of the registered memory changes and nothing completes twice.
- * The first byte chooses the copy path.
+ * The first byte chooses the copy path, and whether small messages are taken several at a time.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +63,9 @@ static void set_word(struct lab *lab, struct input *in)
 		&lab->peer->armed,
 		&lab->peer->revoked,
 		&lab->peer->announce,
+		&lab->peer->is_polled,
+		&lab->peer->is_light,
+		&lab->peer->sleeps,
 	};
 	_Atomic uint32_t *target = words[byte(in) % (sizeof(words) / sizeof(words[0]))];
 	uint8_t kind = byte(in);
@@ -103,9 +106,13 @@ static void sources(struct lab *lab, struct input *in, uint8_t *payload, uint32_
 static void good_entry(struct lab *lab, struct input *in)
 {
 	uint8_t bytes[SHM_REQUEST_PAYLOAD];
-	struct shm_entry entry = {.type = byte(in) % 8, .flags = byte(in) & 7};
+	struct shm_entry entry = {.type = byte(in) % 8};
 	bool is_data = entry.type == SHM_ENTRY_DATA;
-	uint8_t key = byte(in);
+	uint8_t flags = byte(in), key = byte(in);
+
+	entry.flags = flags & 7;
+	if (flags & 8)
+		entry.done = flags >> 4;
 
 	entry.payload = word(in) % ((is_data ? SHM_RESPONSE_PAYLOAD : SHM_REQUEST_PAYLOAD) + 1);
 	if (byte(in) & 3)
@@ -159,6 +166,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, size};
 	uint8_t path = byte(&in);
 	struct lab *lab = lab_open(path & 1 ? CORE_COPY_RING : CORE_COPY_CMA, !(path & 1));
+
+	if (path & 2)
+		lab_take_bursts(lab);
 
 	while (in.left && lab_is_open(lab))
 		one_deed(lab, &in);

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
@@ -247,6 +248,74 @@ static void revoke__in_a_child__does_not_wait_for_threads_of_the_parent(void **s
 	assert_null(get(&stage->segment));
 }
 
+/* --- threads that end, and handlers of the consumer --- */
+
+static pthread_key_t late;
+
+/* Runs in each round of destructors, so behind our last one too. */
+static void use_at_the_end(void *rounds)
+{
+	core_mem_put(get(&stage->segment));
+	if (--*(int *)rounds)
+		pthread_setspecific(late, rounds);
+}
+
+static void *end_late(void *rounds)
+{
+	core_mem_put(get(&stage->segment));
+	pthread_setspecific(late, rounds);
+	return NULL;
+}
+
+static void revoke__threads_used_the_region_in_their_last_destructor__returns(void **state)
+{
+	(void)state;
+	core_mem_put(get(&stage->segment)); /* our key comes first */
+	assert_int_equal(pthread_key_create(&late, use_at_the_end), 0);
+	for (unsigned i = 0; i < 3; i++) { /* at the same address, mostly */
+		int rounds = PTHREAD_DESTRUCTOR_ITERATIONS;
+		pthread_t user;
+
+		assert_int_equal(pthread_create(&user, NULL, end_late, &rounds), 0);
+		pthread_join(user, NULL);
+	}
+	pthread_key_delete(late);
+	alarm(60); /* it would hang */
+	core_mem_revoke(&stage->mem, stage->lmr);
+	alarm(0);
+	assert_null(get(&stage->segment));
+}
+
+static unsigned revoked_in_handlers;
+
+static void revoke_in_a_handler(void)
+{
+	if (!stage || !stage->lmr)
+		return;
+	core_mem_revoke(&stage->mem, stage->lmr);
+	revoked_in_handlers++;
+}
+
+/* A program that frees its regions in its handlers of a fork. */
+static void revoke__in_a_handler_of_a_fork__returns(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	core_mem_put(get(&stage->segment)); /* our handlers are there first */
+	assert_int_equal(pthread_atfork(revoke_in_a_handler, revoke_in_a_handler, NULL), 0);
+	alarm(60); /* it would hang */
+	child = fork();
+	if (!child)
+		_exit(0);
+	alarm(0);
+	stage->lmr = NULL;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_int_equal(revoked_in_handlers, 2);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -255,6 +324,8 @@ int main(void)
 		TEST(revoke__pinned_many_times__waits_for_the_last),
 		TEST(revoke__not_the_newest_pin__returns_when_it_is_taken_off),
 		TEST(revoke__in_a_child__does_not_wait_for_threads_of_the_parent),
+		TEST(revoke__threads_used_the_region_in_their_last_destructor__returns),
+		TEST(revoke__in_a_handler_of_a_fork__returns), /* last: its handlers stay */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "soft/bounce.h"
 #include "soft/fds.h"
 
 #define GUARD_BYTE 0xa5
@@ -269,6 +270,20 @@ struct lab *lab_open(enum core_copy_path copy, bool has_cma)
 	make_engine(lab);
 	make_conn(lab, has_cma);
 	return lab;
+}
+
+void lab_take_bursts(struct lab *lab)
+{
+	static struct soft_bounce *bounce; /* made once, as the tables of keys are */
+
+	if (!bounce)
+		bounce = soft_bounce_create();
+	MUST(bounce);
+	lab->engine.bounce = bounce;
+	lab->lmr.address = (uintptr_t)lab->memory;
+	lab->lmr.length = LAB_MEMORY;
+	atomic_store(&lab->lmr.key, LAB_LOCAL_KEY);
+	lab->conn->is_placing = true;
 }
 
 bool lab_is_open(const struct lab *lab)

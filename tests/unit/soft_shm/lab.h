@@ -63,6 +63,8 @@ struct lab {
 struct lab *lab_open(enum core_copy_path copy, bool has_cma);
 void lab_close(struct lab *lab); /* also asserts that the guards are whole */
 bool lab_is_open(const struct lab *lab);
+/* Small messages go into their Receives several at a time (burst.c). */
+void lab_take_bursts(struct lab *lab);
 void lab_pass(struct lab *lab);
 /* Posts a Receive of len bytes at offset of our memory; false: no slot. */
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len);
