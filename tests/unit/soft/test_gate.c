@@ -16,6 +16,8 @@
 
 #define SPAN 65536u
 #define STOPS 100
+/* each stop takes some time slices of both processes, and a busy machine has long ones */
+#define STORM_LIMIT_S 300
 
 /* Shared with the process that copies. */
 struct board {
@@ -158,6 +160,7 @@ static int copy_for_ever(int channel, void *argument)
 
 	(void)channel;
 	PEER_CHECK(sources != NULL);
+	alarm(STORM_LIMIT_S);
 	for (turn = 0; turn < 2; turn++)
 		memset(sources + turn * SPAN, (int)turn + 1, SPAN);
 	for (turn = 0;; turn = !turn) {
