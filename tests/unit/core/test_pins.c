@@ -251,12 +251,13 @@ static void revoke__in_a_child__does_not_wait_for_threads_of_the_parent(void **s
 /* --- threads that end, and handlers of the consumer --- */
 
 static pthread_key_t late;
+static _Atomic int rounds_left;
 
 /* Runs in each round of destructors, so behind our last one too. */
 static void use_at_the_end(void *rounds)
 {
 	core_mem_put(get(&stage->segment));
-	if (--*(int *)rounds)
+	if (atomic_fetch_sub(&rounds_left, 1) > 1)
 		pthread_setspecific(late, rounds);
 }
 
@@ -273,11 +274,12 @@ static void revoke__threads_used_the_region_in_their_last_destructor__returns(vo
 	core_mem_put(get(&stage->segment)); /* our key comes first */
 	assert_int_equal(pthread_key_create(&late, use_at_the_end), 0);
 	for (unsigned i = 0; i < 3; i++) { /* at the same address, mostly */
-		int rounds = PTHREAD_DESTRUCTOR_ITERATIONS;
 		pthread_t user;
 
-		assert_int_equal(pthread_create(&user, NULL, end_late, &rounds), 0);
+		atomic_store(&rounds_left, PTHREAD_DESTRUCTOR_ITERATIONS);
+		assert_int_equal(pthread_create(&user, NULL, end_late, &rounds_left), 0);
 		pthread_join(user, NULL);
+		assert_int_equal(atomic_load(&rounds_left), 0);
 	}
 	pthread_key_delete(late);
 	alarm(60); /* it would hang */
