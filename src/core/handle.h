@@ -110,21 +110,26 @@ struct core_handle *core_handle_lock_any(DAT_HANDLE handle, DAT_HANDLE_TYPE *typ
 /* As core_handle_lock by reference: NULL when the object of that generation is gone. */
 void *core_handle_lock_ref(struct core_ref ref, DAT_HANDLE_TYPE type);
 
+/* core_handle_lock for what is known to be a cell of ours. */
+CORE_INLINE void *core_handle_lock_cell(struct core_handle *cell, DAT_HANDLE_TYPE type)
+{
+	core_lock_acquire(&cell->lock);
+	/* relaxed: the lock orders it */
+	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) == CORE_TAG(type))
+		return cell->object;
+	core_lock_release(&cell->lock);
+	return NULL;
+}
+
 /* core_handle_lock for the data path. */
 static inline void *core_handle_lock_inline(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 {
 	struct core_handle *cell = (struct core_handle *)handle;
-	const uint32_t want = CORE_TAG(type);
 
 	if (!core_handle_is_cell(handle) ||
-	    atomic_load_explicit(&cell->tag, memory_order_acquire) != want)
+	    atomic_load_explicit(&cell->tag, memory_order_acquire) != CORE_TAG(type))
 		return NULL;
-	core_lock_acquire(&cell->lock);
-	/* relaxed: the lock orders it */
-	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) == want)
-		return cell->object;
-	core_lock_release(&cell->lock);
-	return NULL;
+	return core_handle_lock_cell(cell, type);
 }
 
 static inline void core_handle_unlock(struct core_handle *cell)

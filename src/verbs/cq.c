@@ -166,16 +166,13 @@ CORE_INLINE struct core_ep *key_enter(struct vrb_adapter *adapter, uint32_t key)
 
 	if (!cell)
 		return NULL;
-	core_lock_acquire(&cell->lock);
-	/* relaxed: the lock orders it */
-	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) ==
-	    CORE_TAG(DAT_HANDLE_TYPE_EP)) {
-		ep = cell->object;
-		conn = vrb_conn_of(ep);
-		if (conn && conn->key == key && conn->adapter == adapter)
-			return ep;
-	}
-	core_lock_release(&cell->lock);
+	ep = core_handle_lock_cell(cell, DAT_HANDLE_TYPE_EP);
+	if (!ep)
+		return NULL;
+	conn = vrb_conn_of(ep);
+	if (conn && conn->key == key && conn->adapter == adapter)
+		return ep;
+	core_ep_leave(ep);
 	return NULL;
 }
 

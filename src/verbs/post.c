@@ -648,6 +648,13 @@ static void seen(struct vrb_conn *conn, uint64_t end)
 		conn->sq_seen = end;
 }
 
+/* It may have been one of the reads that are counted. */
+CORE_INLINE void read_done(struct vrb_conn *conn, const struct core_req *req)
+{
+	if (conn->reads_now && is_reading(conn, req))
+		conn->reads_now--;
+}
+
 /* sq_posted behind the work request that is the request. */
 static uint64_t work_end(const struct core_req *req)
 {
@@ -679,8 +686,7 @@ static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		next = sequence_of(ep, wc->wr_id);
 		req = core_req_at(&ep->req, next);
 		seen(conn, work_end(req));
-		if (conn->reads_now && is_reading(conn, req))
-			conn->reads_now--;
+		read_done(conn, req);
 	}
 	if (req && req->op == CORE_OP_BIND) { /* it is done when it has its turn */
 		vrb_window_bound(req->binding->key);
@@ -810,8 +816,7 @@ CORE_INLINE bool oldest_done(struct vrb_conn *conn, struct core_ep *ep, const st
 	conn->signalled--;
 	conn->reap_next = head + 1;
 	seen(conn, end);
-	if (conn->reads_now && is_reading(conn, req))
-		conn->reads_now--;
+	read_done(conn, req);
 	if (end > conn->sq_done)
 		conn->sq_done = end;
 	core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);

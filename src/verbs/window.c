@@ -15,7 +15,6 @@
 #include "core/log.h"
 #include "verbs/verbs.h"
 
-#define REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 #define BINDS_MOST 100u /* of one window: each takes a key, and so does its end */
 #define VENDOR_RXE 0xffffffu
 
@@ -291,8 +290,7 @@ static int register_range(const struct transport_window *asked, struct vrb_windo
 
 	if (!window)
 		return -ENOMEM;
-	rc = vrb_mr_create(asked->lmr->pz, asked->address, asked->length, asked->priv & REMOTE,
-			   &window->mr);
+	rc = vrb_mr_create(asked->lmr->pz, asked->address, asked->length, asked->priv, &window->mr);
 	if (rc) {
 		free(window);
 		return rc;

@@ -36,7 +36,7 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 	 * this, then look at its announcement: one of us sees the other */
 	atomic_store(&conn->mine->revoked, 1);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (shm_conn_is_light(conn, 0))
+	if (shm_conn_is_light(conn))
 		core_fence_everywhere(CORE_FENCE_HOST);
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
 		atomic_fetch_sub(&engine->disarmed, 1);
@@ -45,9 +45,8 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 		shm_conn_send_word(conn, SHM_WIRE_CLOSE, why);
 }
 
-bool shm_conn_is_light(const struct shm_conn *conn, uint64_t unused)
+bool shm_conn_is_light(const struct shm_conn *conn)
 {
-	(void)unused;
 	return conn->remote.is_same_user && conn->theirs &&
 	       atomic_load_explicit(&conn->theirs->is_light, memory_order_relaxed);
 }

@@ -317,8 +317,8 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end);
 void shm_conn_finish(struct shm_conn *conn, struct core_ep *ep);
 /* A set-up failed: tells the core, forgets the connection. */
 void shm_conn_fail_setup(struct shm_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number);
-/* Does the peer pass no fence behind its announcements? (for shm_engine_next_conn) */
-bool shm_conn_is_light(const struct shm_conn *conn, uint64_t unused);
+/* Does the peer pass no fence behind its announcements? */
+bool shm_conn_is_light(const struct shm_conn *conn);
 /* Is the peer copying from or to our memory? (for shm_wait_untouched) */
 bool shm_conn_is_touched(const struct shm_conn *conn, uint64_t unused);
 /* Lets go of the endpoint's connection. */

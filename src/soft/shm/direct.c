@@ -315,28 +315,32 @@ out:
 	return rc;
 }
 
-/* Nearly every small write: out of the consumer's post, from one segment, into mapped memory. */
-static bool is_small_write(const struct core_req *req, const struct shm_map *map, bool is_in_post)
+/*
+ * Where nearly every small write goes: out of the consumer's post, from one segment, into mapped
+ * memory. NULL: it is none of these.
+ */
+static uint8_t *small_target(const struct core_req *req, const struct shm_map *map, bool is_in_post)
 {
-	return map && is_in_post && req->op == CORE_OP_RDMA_WRITE && req->segments == 1 &&
-	       req->len <= SMALL_WRITE && !req->transport.word[1] &&
-	       shm_map_at(map, req->remote.target_address, req->len);
+	if (!map || !is_in_post || req->op != CORE_OP_RDMA_WRITE || req->segments != 1 ||
+	    req->len > SMALL_WRITE || req->transport.word[1])
+		return NULL;
+	return shm_map_at(map, req->remote.target_address, req->len);
 }
 
 /* The same as by direct_piece, without what that has for the rest. */
 static int small_write(struct shm_conn *conn, struct core_ep *ep, const struct core_req *req,
-		       const struct shm_map *map)
+		       uint8_t *memory)
 {
 	const DAT_LMR_TRIPLET *segment = req->iov;
 	struct core_lmr *lmr = core_mem_get(&ep->ia->mem, segment, ep->pz, CORE_MEM_SOURCE);
-	uint64_t target = req->remote.target_address;
 	int rc;
 
 	if (!lmr)
 		return -EFAULT;
-	rc = shm_announce(conn, req->remote.rmr_context, SOFT_RIGHT_REMOTE_WRITE, target, req->len);
+	rc = shm_announce(conn, req->remote.rmr_context, SOFT_RIGHT_REMOTE_WRITE,
+			  req->remote.target_address, req->len);
 	if (!rc)
-		rc = soft_copy_tail_last(&conn->theirs->revoked, shm_map_at(map, target, req->len),
+		rc = soft_copy_tail_last(&conn->theirs->revoked, memory,
 					 (const void *)(uintptr_t)segment->virtual_address,
 					 req->len);
 	shm_announce_end(conn);
@@ -350,10 +354,11 @@ int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *r
 	uint64_t *offset = &req->transport.word[1];
 	uint64_t piece = map ? SHM_MAP_PIECE : SHM_CMA_PIECE;
 	enum core_mem_use use = req->op == CORE_OP_RDMA_WRITE ? CORE_MEM_SOURCE : CORE_MEM_TARGET;
+	uint8_t *memory = small_target(req, map, is_in_post);
 
-	if (is_small_write(req, map, is_in_post) && *budget >= req->len) {
+	if (memory && *budget >= req->len) {
 		*budget -= req->len;
-		return small_write(conn, ep, req, map);
+		return small_write(conn, ep, req, memory);
 	}
 	while (*offset < req->len) {
 		uint64_t len = req->len - *offset;

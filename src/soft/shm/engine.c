@@ -584,11 +584,17 @@ int shm_engine_arm(struct shm_engine *engine)
 
 /* --- keys --- */
 
-static bool is_touching(const struct shm_conn *conn, uint64_t key)
+/* Can the peer have announced anything? */
+static bool is_answered(const struct shm_conn *conn)
 {
 	enum shm_state state = shm_conn_state(conn);
 
-	if (state == SHM_ARRIVING || state == SHM_CALLING)
+	return state != SHM_ARRIVING && state != SHM_CALLING;
+}
+
+static bool is_touching(const struct shm_conn *conn, uint64_t key)
+{
+	if (!is_answered(conn))
 		return false;
 	/* acquire: the copy is finished when the announcement is gone. Our own, which is never late
 	 */
@@ -599,9 +605,8 @@ static bool is_touching(const struct shm_conn *conn, uint64_t key)
 
 static bool is_announcing_lightly(const struct shm_conn *conn, uint64_t unused)
 {
-	enum shm_state state = shm_conn_state(conn);
-
-	return state != SHM_ARRIVING && state != SHM_CALLING && shm_conn_is_light(conn, unused);
+	(void)unused;
+	return is_answered(conn) && shm_conn_is_light(conn);
 }
 
 bool shm_conn_has_hung_up(const struct shm_conn *conn)
