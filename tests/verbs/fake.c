@@ -124,7 +124,7 @@ void fake_status(enum ibv_wc_status status)
 	pthread_mutex_unlock(&fake_lock);
 }
 
-static unsigned read_count(const unsigned *count)
+unsigned fake_read_count(const unsigned *count)
 {
 	unsigned value;
 
@@ -136,12 +136,12 @@ static unsigned read_count(const unsigned *count)
 
 unsigned fake_posts(void)
 {
-	return read_count(&posts);
+	return fake_read_count(&posts);
 }
 
 unsigned fake_doorbells(void)
 {
-	return read_count(&doorbells);
+	return fake_read_count(&doorbells);
 }
 
 unsigned fake_cancellable(void)

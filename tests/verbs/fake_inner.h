@@ -89,6 +89,9 @@ extern void (*fake_other_ops)(struct ibv_context_ops *ops);
 /* What the device calls itself: by default nobody, and the provider expects the worst of it. */
 extern uint32_t fake_vendor;
 
+/* Takes the lock. */
+unsigned fake_read_count(const unsigned *count);
+
 /* All with the lock held. */
 bool fake_fails(const char *name, int error);
 void fake_count(int change);

@@ -14,19 +14,9 @@ static uint32_t last_window;
 static unsigned binds;
 static enum ibv_wc_status next_unbind;
 
-static unsigned read_value(const unsigned *value)
-{
-	unsigned count;
-
-	pthread_mutex_lock(&fake_lock);
-	count = *value;
-	pthread_mutex_unlock(&fake_lock);
-	return count;
-}
-
 unsigned fake_binds(void)
 {
-	return read_value(&binds);
+	return fake_read_count(&binds);
 }
 
 unsigned fake_mws(void)

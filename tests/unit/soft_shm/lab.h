@@ -71,6 +71,17 @@ bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len);
 /* Posts a request on len bytes at offset of our memory; RDMA at address of the peer. */
 bool lab_post(struct lab *lab, enum core_op op, uint32_t offset, uint32_t len, uint32_t key,
 	      uint64_t address);
+/* A whole message of that length. */
+static inline struct shm_entry lab_send_entry(uint32_t payload)
+{
+	return (struct shm_entry){
+		.type = SHM_ENTRY_SEND,
+		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+		.payload = (uint16_t)payload,
+		.length = payload,
+	};
+}
+
 /* The peer publishes one entry (payload may be NULL: whatever is there); false: no room. */
 bool lab_peer_entry(struct shm_producer *ring, struct shm_entry *entry, const void *payload);
 

@@ -71,14 +71,11 @@ static int teardown(void **state)
 /* Message i of len bytes, and a Receive for it. */
 static void send_one(struct lab *lab, unsigned i, uint32_t len, uint32_t room, bool is_solicited)
 {
-	struct shm_entry entry = {
-		.type = SHM_ENTRY_SEND,
-		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST | (is_solicited ? SHM_FLAG_SOLICITED : 0),
-		.payload = (uint16_t)len,
-		.length = len,
-	};
+	struct shm_entry entry = lab_send_entry(len);
 	uint8_t bytes[PAGE];
 
+	if (is_solicited)
+		entry.flags |= SHM_FLAG_SOLICITED;
 	memset(bytes, (int)('a' + i), sizeof(bytes));
 	assert_true(lab_post_receive(lab, i * STEP, room));
 	assert_true(lab_peer_entry(&lab->peer_out, &entry, bytes));
@@ -121,10 +118,7 @@ static void messages__several_in_a_row__each_in_its_receive(void **state)
 static void messages__tell_what_is_done__complete_our_sends(void **state)
 {
 	struct lab *lab = *state;
-	struct shm_entry entry = {.type = SHM_ENTRY_SEND,
-				  .flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
-				  .payload = 3,
-				  .length = 3};
+	struct shm_entry entry = lab_send_entry(3);
 
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
@@ -182,10 +176,7 @@ static void messages__memory_of_one_gone__those_before_arrive(void **state)
 	struct lab *lab = *state;
 	uintptr_t page = ((uintptr_t)lab->memory + 3 * PAGE) & ~(uintptr_t)(PAGE - 1);
 	uint32_t gone = (uint32_t)(page - (uintptr_t)lab->memory);
-	struct shm_entry entry = {.type = SHM_ENTRY_SEND,
-				  .flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
-				  .payload = 5,
-				  .length = 5};
+	struct shm_entry entry = lab_send_entry(5);
 
 	assert_int_equal(mprotect((void *)page, PAGE, PROT_NONE), 0);
 	send_one(lab, 0, 8, STEP, false);
@@ -211,10 +202,7 @@ static void messages__memory_of_one_gone__those_before_arrive(void **state)
 static void messages__fewer_receives__the_rest_waits(void **state)
 {
 	struct lab *lab = *state;
-	struct shm_entry entry = {.type = SHM_ENTRY_SEND,
-				  .flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
-				  .payload = 4,
-				  .length = 4};
+	struct shm_entry entry = lab_send_entry(4);
 	uint64_t since;
 
 	lab->engine.settings.rnr_timeout_ms = 1000000;

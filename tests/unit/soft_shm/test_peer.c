@@ -48,16 +48,6 @@ static void ask(struct lab *lab, struct shm_entry entry, const void *payload)
 	lab_pass(lab);
 }
 
-static struct shm_entry send_entry(uint32_t payload)
-{
-	return (struct shm_entry){
-		.type = SHM_ENTRY_SEND,
-		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
-		.payload = payload,
-		.length = payload,
-	};
-}
-
 static struct shm_entry write_entry(const struct lab *lab, uint32_t offset, uint32_t payload)
 {
 	return (struct shm_entry){
@@ -97,7 +87,7 @@ static void hold(struct lab *lab)
 static void message__receive_posted__placed_and_acknowledged(void **state)
 {
 	struct lab *lab = *state;
-	struct shm_entry entry = send_entry(5);
+	struct shm_entry entry = lab_send_entry(5);
 
 	assert_true(lab_post_receive(lab, 100, 50));
 	entry.flags |= SHM_FLAG_SOLICITED;
@@ -121,7 +111,7 @@ static void message__polled__acknowledged_with_the_answer_or_later(void **state)
 
 	shm_conn_disarm(lab->conn);
 	assert_true(lab_post_receive(lab, 0, 10));
-	ask(lab, send_entry(3), "one");
+	ask(lab, lab_send_entry(3), "one");
 	assert_int_equal(lab->received, 1);
 	assert_int_equal(done(lab), 0);
 	assert_true(shm_conn_has_news(lab->conn));
@@ -130,7 +120,7 @@ static void message__polled__acknowledged_with_the_answer_or_later(void **state)
 	assert_false(shm_conn_has_news(lab->conn));
 
 	assert_true(lab_post_receive(lab, 0, 10));
-	ask(lab, send_entry(3), "two");
+	ask(lab, lab_send_entry(3), "two");
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
 	assert_int_equal(done(lab), 1);
 	assert_false(shm_conn_has_news(lab->conn));
@@ -142,7 +132,7 @@ static void message__polled__acknowledged_with_the_answer_or_later(void **state)
 	for (i = 0; i < 8; i++) {
 		assert_int_equal(done(lab), 1);
 		assert_true(lab_post_receive(lab, 0, 10));
-		entry = send_entry(3);
+		entry = lab_send_entry(3);
 		assert_true(lab_peer_entry(&lab->peer_out, &entry, "and"));
 		assert_int_equal(shm_rx_run(lab->conn, &lab->ep, &(uint64_t){100}), 1);
 		shm_conn_flush(lab->conn, true);
@@ -154,7 +144,7 @@ static void message__polled__acknowledged_with_the_answer_or_later(void **state)
 static void answer_one(struct lab *lab)
 {
 	assert_true(lab_post_receive(lab, 0, 10));
-	ask(lab, send_entry(3), "one");
+	ask(lab, lab_send_entry(3), "one");
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
 }
 
@@ -185,7 +175,7 @@ static void message__answered__acknowledged_by_the_word_before_one_is_refused(vo
 	answer_one(lab);
 	assert_int_equal(done(lab), 0);
 	assert_true(lab_post_receive(lab, 0, 2));
-	ask(lab, send_entry(3), "two");
+	ask(lab, lab_send_entry(3), "two");
 	assert_int_equal(failed(lab), SHM_FAILED(SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_RESPONDER));
 	assert_int_equal(done(lab), 1);
 	shm_conn_put(lab->conn);
@@ -228,7 +218,7 @@ static void message__always_answered_at_once__word_does_not_lag_too_far(void **s
 static void message__tells_what_is_done__completes_our_sends(void **state)
 {
 	struct lab *lab = *state;
-	struct shm_entry entry = send_entry(3);
+	struct shm_entry entry = lab_send_entry(3);
 
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
@@ -255,8 +245,8 @@ static void message__no_receive__waits_and_fills_the_late_one(void **state)
 {
 	struct lab *lab = *state;
 
-	ask(lab, send_entry(3), "one");
-	ask(lab, send_entry(3), "two");
+	ask(lab, lab_send_entry(3), "one");
+	ask(lab, lab_send_entry(3), "two");
 	assert_int_equal(lab->received, 0);
 	assert_int_equal(done(lab), 0);
 	assert_int_equal(atomic_load(&lab->conn->mine->waits), SHM_WAITS_RECEIVE);
@@ -359,7 +349,7 @@ static void message__longer_than_the_receive__length_error_here_responder_there(
 
 	hold(lab);
 	assert_true(lab_post_receive(lab, 0, 4));
-	ask(lab, send_entry(5), "hello");
+	ask(lab, lab_send_entry(5), "hello");
 	assert_int_equal(lab->receive_status, DAT_DTO_ERR_LOCAL_LENGTH);
 	assert_int_equal(failed(lab), SHM_FAILED(SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_RESPONDER));
 	assert_int_equal(lab->memory[4], 0xa5);
@@ -544,7 +534,7 @@ static void pieces__something_else_between__connection_breaks(void **state)
 		assert_true(lab_is_open(lab));
 		entry.flags = SHM_FLAG_LAST;
 		if (i == 0)
-			entry = send_entry(4);
+			entry = lab_send_entry(4);
 		else if (i == 1)
 			entry.key = lab->read_only;
 		else
@@ -787,7 +777,7 @@ static void message__from_mapped_memory__fetched_by_the_mapping(void **state)
 {
 	struct lab *lab = *state;
 	struct shm_source source = {.key = lab->peer_rkey, .length = 2000};
-	struct shm_entry entry = send_entry(2000);
+	struct shm_entry entry = lab_send_entry(2000);
 	struct shm_map *map;
 	union shm_wire wire;
 	uint8_t *other;
@@ -896,7 +886,7 @@ static void publish__peer_has_polled_for_long__no_packet_until_it_ends_that(void
 static void take_one(struct lab *lab)
 {
 	assert_true(lab_post_receive(lab, 0, 10));
-	ask(lab, send_entry(2), "hi");
+	ask(lab, lab_send_entry(2), "hi");
 }
 
 /* After many messages without a sleep this side says that it polls, and no more when it sleeps. */
@@ -951,7 +941,7 @@ static void publish__done_for_a_sleeping_peer__wakes_it(void **state)
 	union shm_wire wire;
 
 	atomic_store(&lab->peer->armed, 1);
-	ask(lab, send_entry(2), "hi");
+	ask(lab, lab_send_entry(2), "hi");
 	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE); /* it waits for a Receive: news too */
 	atomic_store(&lab->peer->armed, 3);
 	assert_true(lab_post_receive(lab, 0, 10));
@@ -961,7 +951,7 @@ static void publish__done_for_a_sleeping_peer__wakes_it(void **state)
 static void arm__news_since_the_last_look__stays_awake(void **state)
 {
 	struct lab *lab = *state;
-	struct shm_entry entry = send_entry(2);
+	struct shm_entry entry = lab_send_entry(2);
 
 	shm_conn_disarm(lab->conn);
 	lab_pass(lab);
