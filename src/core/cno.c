@@ -55,6 +55,7 @@ static DAT_RETURN cno_new(struct core_ia *ia, const DAT_OS_WAIT_PROXY_AGENT *age
 	ret = agent_prepare(ia, agent, cno->cell, &cno->agent);
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
+	atomic_store(&cno->has_listener, cno->agent);
 	ret = core_ia_add(ia, cno->cell, DAT_HANDLE_TYPE_CNO);
 	if (ret != DAT_SUCCESS)
 		goto free_agent;
@@ -117,6 +118,8 @@ DAT_RETURN core_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AG
 	} else if (ret == DAT_SUCCESS) {
 		old = cno->agent;
 		cno->agent = call;
+		if (call)
+			atomic_store(&cno->has_listener, true);
 		free(old);
 	}
 	core_handle_unlock(ref.cell);
@@ -154,10 +157,12 @@ DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd)
 	} else {
 		if (cno->fd < 0)
 			cno->fd = eventfd(cno->first ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
-		if (cno->fd < 0)
-			ret = core_no_resources(DAT_RESOURCE_DEVICE);
-		else
-			*fd = cno->fd;
+	}
+	if (ret == DAT_SUCCESS && cno->fd < 0) {
+		ret = core_no_resources(DAT_RESOURCE_DEVICE);
+	} else if (ret == DAT_SUCCESS) {
+		atomic_store(&cno->has_listener, true);
+		*fd = cno->fd;
 	}
 	core_handle_unlock(cno->cell);
 	return ret;

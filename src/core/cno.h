@@ -42,12 +42,22 @@ struct core_cno {
 	struct core_trigger *last;
 	struct core_cno_waiter *waiters; /* who waits longest comes first */
 	int fd; /* event descriptor, readable while `first` is set; -1: nobody asked for it */
+	/* a descriptor or an agent was asked for: who empties a dispatcher may sleep elsewhere. May
+	 * be read without the lock */
+	_Atomic bool has_listener;
 	uint32_t users; /* dispatchers that refer to it */
 	uint32_t busy;	/* threads inside a wait */
 	bool is_dying;
 	bool is_freed;	     /* by dat_cno_free */
 	pthread_cond_t gone; /* busy fell to 0 while dying */
 };
+
+/* Is somebody told by it who does not wait in it? Any locks may be held. */
+static inline bool core_cno_has_listener(const struct core_cno *cno)
+{
+	/* relaxed: who asked for it meanwhile is told of what arrives later */
+	return cno && atomic_load_explicit(&cno->has_listener, memory_order_relaxed);
+}
 
 /* dat_opendat_cno_fd. */
 DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd);

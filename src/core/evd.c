@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/calls.h"
+#include "core/cancel.h"
 #include "core/cr.h"
 #include "core/ia.h"
 #include "core/srq.h"
@@ -14,6 +15,7 @@
 
 static const struct core_ref no_srq;
 
+#define ARM_LOOKS 16 /* before a call returns that finds new work each time */
 #define EVD_FLAGS_ALL (DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
 
 static uint32_t evd_ring_size(DAT_COUNT qlen)
@@ -536,13 +538,32 @@ void core_evd_idle_locked(struct core_evd *evd)
 		pthread_cond_signal(&evd->gone);
 }
 
+/*
+ * Who is told of events by an agent or a descriptor takes them until there is none, and sleeps
+ * somewhere else. To the transport that looks like a thread that polls, so it is told otherwise.
+ * No lock held.
+ */
+__attribute__((noinline)) static void evd_drive_and_arm(struct core_ia *ia)
+{
+	int state = core_cancel_off();
+	int looks = ARM_LOOKS;
+
+	while (looks-- && (ia->ops->progress(ia) > 0 || ia->ops->arm(ia) > 0))
+		;
+	core_cancel_restore(state);
+}
+
 CORE_INLINE bool evd_drive_locked(struct core_evd *evd)
 {
+	bool has_listener = core_cno_has_listener(evd->cno);
 	struct core_ia *ia = evd->ia;
 
 	core_evd_busy_locked(evd);
 	core_handle_unlock(evd->cell);
-	(void)ia->ops->progress(ia);
+	if (has_listener)
+		evd_drive_and_arm(ia);
+	else
+		(void)ia->ops->progress(ia);
 	core_lock_acquire(&evd->cell->lock);
 	core_evd_idle_locked(evd);
 	return !evd->is_dying;

@@ -54,7 +54,8 @@ struct core_ia {
 	union core_sockaddr address; /* of this adapter; filled by the transport's ia_open */
 	DAT_IA_ATTR attr;	     /* limits: filled by the transport's ia_open */
 	DAT_PROVIDER_ATTR provider_attr;
-	void *transport; /* the transport's side of the instance */
+	void *transport;	   /* the transport's side of the instance */
+	_Atomic uint32_t sleepers; /* threads that have armed, and sleep or are about to */
 	struct core_mem mem;
 
 	/* guarded by the cell's lock */

@@ -68,7 +68,20 @@ static uint64_t wait_end_ns(const struct core_wait *wait)
 	return wait->has_deadline ? wait->deadline_ns : WAIT_FOR_EVER_NS;
 }
 
+static void wait_woke(const struct core_wait *wait)
+{
+	atomic_fetch_sub(&wait->ia->sleepers, 1);
+}
+
 /* --- on the semaphore --- */
+
+static void wait_cancelled_on_sem(void *arg)
+{
+	struct core_wait *wait = arg;
+
+	wait_woke(wait);
+	wait->cancelled(wait->arg);
+}
 
 /* Sleeps until woken, interrupted or out of time: 0 or errno. Lock not held. */
 static int wait_on_sem(struct core_wait *wait)
@@ -79,7 +92,7 @@ static int wait_on_sem(struct core_wait *wait)
 	struct timespec until = {(time_t)(end_ns / 1000000000u), (long)(end_ns % 1000000000u)};
 	int rc;
 
-	pthread_cleanup_push(wait->cancelled, wait->arg);
+	pthread_cleanup_push(wait_cancelled_on_sem, wait);
 	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 	rc = sem_clockwait(&wait->waker->sem, CLOCK_MONOTONIC, &until) ? errno : 0;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
@@ -115,6 +128,7 @@ static void wait_cancelled_on_bell(void *arg)
 	wait->waker->is_asleep = false;
 	core_lock_release(wait->lock);
 	wait_end(wait);
+	wait_woke(wait);
 	wait->cancelled(wait->arg);
 }
 
@@ -176,7 +190,7 @@ static void wait_sleep_locked(struct core_wait *wait)
 	wait->is_expired = rc == ETIMEDOUT && wait->has_deadline;
 }
 
-/* One round of polling; true when the waiter may go to sleep. Lock not held. */
+/* One round of polling; true when the waiter may go to sleep, and is counted. Lock not held. */
 static bool wait_poll(struct core_wait *wait)
 {
 	struct core_ia *ia = wait->ia;
@@ -185,7 +199,11 @@ static bool wait_poll(struct core_wait *wait)
 		return false;
 	if (wait_now_ns() < wait->spin_end_ns)
 		return false;
-	return ia->ops->arm(ia) <= 0;
+	atomic_fetch_add(&ia->sleepers, 1);
+	if (ia->ops->arm(ia) <= 0)
+		return true;
+	wait_woke(wait);
+	return false;
 }
 
 static void wait_step_locked(struct core_wait *wait)
@@ -203,6 +221,8 @@ static void wait_step_locked(struct core_wait *wait)
 		else if (may_sleep)
 			wait_sleep_locked(wait);
 	}
+	if (may_sleep)
+		wait_woke(wait);
 	if (!wait->sleep.bell)
 		return;
 	core_lock_release(wait->lock);

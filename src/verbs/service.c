@@ -2,9 +2,9 @@
 /*
  * The service thread of an adapter instance: the connection manager's events, those of the device,
  * deadlines, and the completions that nobody polls for. While a thread of the consumer polls, it
- * looks now and then whether that goes on, the longer the more rarely, because each time it takes a
- * processor away from somebody; otherwise it arms the queues and sleeps without limit. It has all
- * signals blocked.
+ * looks now and then whether that goes on, the longer the more rarely unless another thread sleeps,
+ * because each time it takes a processor away from somebody; otherwise it arms the queues and
+ * sleeps without limit. It has all signals blocked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -159,28 +159,52 @@ static void take_wakeups(struct vrb_adapter *adapter)
 		ibv_ack_cq_events(cq, 1);
 }
 
-/* Does what nobody else does. After it the queues are armed, or somebody polls. is_over: the pause
- * is, and nothing else has happened. */
+/* Nobody has polled since the last look. */
+static void arm(struct vrb_adapter *adapter, struct watch *watch)
+{
+	watch->is_armed = !vrb_cq_arm(adapter);
+	watch->pause_ms = TICK_MS;
+}
+
+/* A thread polls. One that sleeps meanwhile shall not wait for what that one finds. */
+static void leave_alone(struct vrb_adapter *adapter, struct watch *watch, bool is_over)
+{
+	if (atomic_load_explicit(&adapter->ia->sleepers, memory_order_relaxed)) {
+		watch->pause_ms = TICK_MS;
+		(void)vrb_cq_progress(adapter);
+	} else if (is_over && watch->pause_ms < TICK_MOST_MS) {
+		watch->pause_ms *= 2;
+	}
+}
+
+/*
+ * Does what nobody else does. After it the queues are armed, or somebody polls, or the next look is
+ * a tick away. is_over: the pause is, and nothing else has happened.
+ */
 static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, bool is_woken,
 			      bool is_over)
 {
-	uint32_t polls;
+	uint32_t polls = atomic_load_explicit(&adapter->polls, memory_order_relaxed);
+	bool has_polled = polls != watch->polls_seen;
 
+	watch->polls_seen = polls;
 	if (is_woken) {
 		watch->is_armed = false;
 		watch->pause_ms = TICK_MS;
 		(void)vrb_cq_progress(adapter); /* the waiter that polled last may sleep by now */
+		/*
+		 * A thread that takes what we have just handed on has not polled, and would not
+		 * when we are woken for the next completion: it gets the time of a tick to show.
+		 */
+		if (!atomic_load_explicit(&adapter->ia->sleepers, memory_order_relaxed))
+			return;
 	}
 	if (watch->is_armed)
 		return;
-	polls = atomic_load_explicit(&adapter->polls, memory_order_relaxed);
-	if (polls == watch->polls_seen) {
-		watch->is_armed = !vrb_cq_arm(adapter);
-		watch->pause_ms = TICK_MS;
-	} else if (is_over && watch->pause_ms < TICK_MOST_MS) {
-		watch->pause_ms *= 2;
-	}
-	watch->polls_seen = polls;
+	if (has_polled)
+		leave_alone(adapter, watch, is_over);
+	else
+		arm(adapter, watch);
 }
 
 /* --- deadlines --- */

@@ -18,6 +18,7 @@ static int mock_ia_open(struct core_ia *ia)
 	if (mock_result("ia_open"))
 		return mock.error;
 	mock.adapters++;
+	mock.ia = ia;
 	ia->address.in.sin_family = AF_INET;
 	ia->attr.ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ia->address.sa;
 	ia->attr.max_dto_per_ep = max;
@@ -45,10 +46,21 @@ static void mock_ia_close(struct core_ia *ia)
 	mock.adapters--;
 }
 
-static int mock_idle(struct core_ia *ia)
+static int mock_progress(struct core_ia *ia)
 {
 	(void)ia;
+	mock.looks++;
 	return 0;
+}
+
+static int mock_arm(struct core_ia *ia)
+{
+	mock.arms++;
+	mock.sleepers_armed = ia->sleepers;
+	if (!mock.news)
+		return 0;
+	mock.news--;
+	return 1;
 }
 
 static int mock_pz_create(struct core_ia *ia, struct core_pz *pz)
@@ -180,8 +192,8 @@ static const struct transport_ops mock_ops = {
 	.name = "mock",
 	.ia_open = mock_ia_open,
 	.ia_close = mock_ia_close,
-	.progress = mock_idle,
-	.arm = mock_idle,
+	.progress = mock_progress,
+	.arm = mock_arm,
 	.pz_create = mock_pz_create,
 	.pz_destroy = mock_pz_destroy,
 	.lmr_create = mock_lmr_create,

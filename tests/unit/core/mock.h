@@ -35,6 +35,11 @@ struct mock {
 	unsigned int endpoints;
 	unsigned int listeners;
 	unsigned int adapters;
+	unsigned int looks; /* calls of progress */
+	unsigned int arms;
+	unsigned int sleepers_armed; /* when arm was called last */
+	struct core_ia *ia;	     /* that is open */
+	unsigned int news;	     /* arm() finds something that often */
 };
 
 extern struct mock mock;

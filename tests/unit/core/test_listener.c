@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Who sleeps, and how the transport learns of it. */
+#include <pthread.h>
+#include <sched.h>
+
+#include "core/cno.h"
+#include "mock.h"
+
+static int setup(void **state)
+{
+	static struct mock_ia ia;
+
+	mock_open(&ia);
+	*state = &ia;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mock_close(*state);
+	return 0;
+}
+
+static void agent(DAT_PVOID instance_data, DAT_EVD_HANDLE evd)
+{
+	(void)instance_data;
+	(void)evd;
+}
+
+static DAT_CNO_HANDLE cno_new(struct mock_ia *ia, DAT_AGENT_FUNC function)
+{
+	DAT_OS_WAIT_PROXY_AGENT proxy = {NULL, function};
+	DAT_CNO_HANDLE cno;
+
+	assert_int_equal(core_cno_create(ia->ia, proxy, &cno), DAT_SUCCESS);
+	return cno;
+}
+
+static unsigned int arms_of_an_empty_dequeue(DAT_EVD_HANDLE evd)
+{
+	unsigned int before = mock.arms;
+
+	mock_no_event(evd);
+	return mock.arms - before;
+}
+
+/* Without somebody who is told elsewhere, a look at an empty queue is one of a thread that polls.
+ */
+static void evd_dequeue__empty_without_listener__not_armed(void **state)
+{
+	struct mock_ia *ia = *state;
+	DAT_CNO_HANDLE cno = cno_new(ia, NULL);
+
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
+	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
+}
+
+/* An agent empties the queue and returns: nobody polls after that. */
+static void evd_dequeue__empty_with_an_agent__armed(void **state)
+{
+	struct mock_ia *ia = *state;
+	DAT_CNO_HANDLE cno = cno_new(ia, agent);
+
+	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
+	assert_int_equal(core_evd_modify_cno(ia->evd, DAT_HANDLE_NULL), DAT_SUCCESS);
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
+}
+
+static void evd_dequeue__empty_with_an_agent_set_later__armed(void **state)
+{
+	struct mock_ia *ia = *state;
+	DAT_CNO_HANDLE cno = cno_new(ia, NULL);
+	DAT_OS_WAIT_PROXY_AGENT proxy = {NULL, agent};
+
+	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
+	assert_int_equal(core_cno_modify_agent(cno, proxy), DAT_SUCCESS);
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
+}
+
+static void evd_dequeue__empty_with_a_descriptor__armed(void **state)
+{
+	struct mock_ia *ia = *state;
+	DAT_CNO_HANDLE cno = cno_new(ia, NULL);
+	int fd;
+
+	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
+	assert_int_equal(core_cno_fd(cno, &fd), DAT_SUCCESS);
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
+}
+
+/* What arrives while it arms is looked at, and it arms again; but not for ever. */
+static void evd_dequeue__news_while_arming__looks_again(void **state)
+{
+	struct mock_ia *ia = *state;
+	unsigned int looks;
+
+	assert_int_equal(core_evd_modify_cno(ia->evd, cno_new(ia, agent)), DAT_SUCCESS);
+	looks = mock.looks;
+	mock.news = 3;
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 4);
+	assert_int_equal(mock.looks - looks, 4);
+	mock.news = 1000000;
+	assert_true(arms_of_an_empty_dequeue(ia->evd) < 100);
+	mock.news = 0;
+}
+
+/* --- threads that sleep --- */
+
+static void evd_wait__expired__was_a_sleeper(void **state)
+{
+	struct mock_ia *ia = *state;
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	assert_int_equal(mock_code(core_evd_wait(ia->evd, 1000, 1, &event, &more)),
+			 DAT_TIMEOUT_EXPIRED);
+	assert_true(mock.arms > 0);
+	assert_int_equal(mock.sleepers_armed, 1);
+	assert_int_equal(mock.ia->sleepers, 0);
+}
+
+static void *wait_for_ever(void *arg)
+{
+	struct mock_ia *ia = arg;
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	core_evd_wait(ia->evd, DAT_TIMEOUT_INFINITE, 1, &event, &more);
+	return NULL;
+}
+
+static void evd_wait__cancelled__no_sleeper_is_left(void **state)
+{
+	struct mock_ia *ia = *state;
+	struct core_ia *inner = mock.ia;
+	pthread_t thread;
+	void *result;
+
+	assert_int_equal(pthread_create(&thread, NULL, wait_for_ever, ia), 0);
+	while (!inner->sleepers)
+		sched_yield();
+	assert_int_equal(pthread_cancel(thread), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(inner->sleepers, 0);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(evd_dequeue__empty_without_listener__not_armed),
+		T(evd_dequeue__empty_with_an_agent__armed),
+		T(evd_dequeue__empty_with_an_agent_set_later__armed),
+		T(evd_dequeue__empty_with_a_descriptor__armed),
+		T(evd_dequeue__news_while_arming__looks_again),
+		T(evd_wait__expired__was_a_sleeper),
+		T(evd_wait__cancelled__no_sleeper_is_left),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
