@@ -42,25 +42,38 @@ CORE_INLINE DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dt
 	return DAT_SUCCESS;
 }
 
+/* None, or several. */
+__attribute__((noinline)) static DAT_RETURN dto_check_many(struct core_ep *ep,
+							   const DAT_LMR_TRIPLET *iov,
+							   DAT_COUNT count, enum core_mem_use use,
+							   DAT_VLEN *len_out)
+{
+	DAT_VLEN len = 0;
+
+	for (DAT_COUNT i = 0; i < count; i++) {
+		DAT_RETURN ret = core_mem_check(&ep->ia->mem, &iov[i], ep->pz, use);
+
+		if (ret != DAT_SUCCESS)
+			return ret;
+		/* no single segment exceeds an address space, but many together could wrap */
+		if (iov[i].segment_length > UINT64_MAX - len)
+			return core_bad_arg(3);
+		len += iov[i].segment_length;
+	}
+	*len_out = len;
+	return DAT_SUCCESS;
+}
+
 CORE_INLINE DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
 {
-	DAT_RETURN ret;
-
 	if (post->segments < 0 || post->segments > post->iov_max)
 		return core_bad_arg(2);
 	if (post->segments && !post->iov)
 		return core_bad_arg(3);
-	post->len = 0;
-	for (DAT_COUNT i = 0; i < post->segments; i++) {
-		ret = core_mem_check(&ep->ia->mem, &post->iov[i], ep->pz, post->use);
-		if (ret != DAT_SUCCESS)
-			return ret;
-		/* no single segment exceeds an address space, but many together could wrap */
-		if (post->iov[i].segment_length > UINT64_MAX - post->len)
-			return core_bad_arg(3);
-		post->len += post->iov[i].segment_length;
-	}
-	return DAT_SUCCESS;
+	if (post->segments != 1)
+		return dto_check_many(ep, post->iov, post->segments, post->use, &post->len);
+	post->len = post->iov->segment_length;
+	return core_mem_check(&ep->ia->mem, post->iov, ep->pz, post->use);
 }
 
 CORE_INLINE DAT_RETURN dto_check_lengths(const struct dto_post *post)
@@ -121,6 +134,14 @@ CORE_INLINE uint32_t dto_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLE
 	return 1;
 }
 
+/* Member by member for the same reason. */
+CORE_INLINE void dto_copy_remote(DAT_RMR_TRIPLET *to, const DAT_RMR_TRIPLET *from)
+{
+	to->rmr_context = __atomic_load_n(&from->rmr_context, __ATOMIC_RELAXED);
+	to->target_address = __atomic_load_n(&from->target_address, __ATOMIC_RELAXED);
+	to->segment_length = __atomic_load_n(&from->segment_length, __ATOMIC_RELAXED);
+}
+
 CORE_INLINE struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post *post)
 {
 	struct core_req *req = core_req_take(ep, post->op, post->flags);
@@ -128,7 +149,7 @@ CORE_INLINE struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_
 	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
 	req->segments = dto_copy_segments(req->iov, post->iov, post->segments, req->len);
 	if (post->remote)
-		req->remote = *post->remote;
+		dto_copy_remote(&req->remote, post->remote);
 	req->cookie = post->cookie;
 	return req;
 }

@@ -174,14 +174,16 @@ static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_
 static inline struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
 					     DAT_COMPLETION_FLAGS flags)
 {
-	struct core_req *req = core_req_at(&ep->req, ep->req.tail);
+	uint64_t tail = ep->req.tail; /* read once: for all the compiler knows a slot may be there */
+	struct core_req *req = core_req_at(&ep->req, tail);
 
 	req->op = op;
 	req->flags = flags;
 	req->segments = 0;
 	req->len = 0;
 	req->binding = NULL;
-	req->sequence = ep->req.tail++;
+	req->sequence = tail;
+	ep->req.tail = tail + 1;
 	req->transport.word[0] = 0;
 	req->transport.word[1] = 0;
 	req->is_done = false;

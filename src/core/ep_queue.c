@@ -145,15 +145,10 @@ static void bind_raise(struct core_ep *ep, const struct core_req *req, bool is_n
 	core_evd_post(ep->request_evd, &event, is_notifying);
 }
 
-CORE_INLINE void req_raise(struct core_ep *ep, const struct core_req *req)
+CORE_INLINE void req_raise(struct core_ep *ep, const struct core_req *req,
+			   DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len)
 {
-	const DAT_DTO_COMPLETION_EVENT_DATA data = {
-		.ep_handle = ep->cell,
-		.user_cookie = req->cookie,
-		.status = req->status,
-		.transfered_length = req->done_len,
-	};
-	bool is_good = req->status == DAT_DTO_SUCCESS;
+	bool is_good = status == DAT_DTO_SUCCESS;
 	/* DTO-22: a failure is always a notification */
 	bool is_notifying = !is_good || !(req->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
 
@@ -162,7 +157,8 @@ CORE_INLINE void req_raise(struct core_ep *ep, const struct core_req *req)
 	if (req->op == CORE_OP_BIND)
 		bind_raise(ep, req, is_notifying);
 	else
-		core_evd_post_dto(ep->request_evd, &data, is_notifying, no_srq);
+		core_evd_post_dto(ep->request_evd, ep->cell, req->cookie, status, len, is_notifying,
+				  no_srq);
 }
 
 /* Raises what is done, in posting order. */
@@ -182,24 +178,27 @@ static void req_raise_done(struct core_ep *ep)
 		if (req->binding) /* RMR-BIND-39: it did not take effect */
 			core_bind_drop(ep, req);
 		queue->head++; /* first: the slot is free when the event can be seen (DTO-114) */
-		req_raise(ep, req);
+		req_raise(ep, req, req->status, req->done_len);
 	}
 }
 
 void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_STATUS status,
 		   DAT_VLEN len)
 {
+	uint64_t head = ep->req.head;
+
 	assert(!req->is_done);
 	req->is_done = true;
+	if (req->sequence == head && status == DAT_DTO_SUCCESS && !ep->is_breaking &&
+	    !req->binding) { /* the usual case of what follows */
+		ep->req.head = ++head;
+		req_raise(ep, req, status, len);
+		if (head != ep->req.tail)
+			req_raise_done(ep);
+		return;
+	}
 	req->status = status;
 	req->done_len = len;
-	if (req->sequence == ep->req.head && status == DAT_DTO_SUCCESS && !ep->is_breaking &&
-	    !req->binding) { /* the usual case of what follows */
-		ep->req.head++;
-		req_raise(ep, req);
-		if (ep->req.head == ep->req.tail)
-			return;
-	}
 	req_raise_done(ep);
 }
 
@@ -259,8 +258,8 @@ static bool recv_is_notifying(const struct core_ep *ep, const struct core_wqe *w
 }
 
 /* The Receive leaves the endpoint; an SRQ's entry stays occupied until its event is dequeued. */
-static void recv_raise(struct core_ep *ep, const DAT_DTO_COMPLETION_EVENT_DATA *data,
-		       bool is_notifying)
+CORE_INLINE void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie,
+			    DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len, bool is_notifying)
 {
 	struct core_ref srq = no_srq;
 
@@ -271,7 +270,7 @@ static void recv_raise(struct core_ep *ep, const DAT_DTO_COMPLETION_EVENT_DATA *
 		srq = core_handle_ref(ep->srq->cell);
 	}
 	if (ep->recv_evd)
-		core_evd_post_dto(ep->recv_evd, data, is_notifying, srq);
+		core_evd_post_dto(ep->recv_evd, ep->cell, cookie, status, len, is_notifying, srq);
 	else if (ep->srq)
 		core_srq_return_one(ep->srq);
 }
@@ -281,15 +280,9 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 {
 	const struct core_wqe *wqe =
 		ep->srq ? &ep->srq_taken : &ep->recv.slots[ep->recv.head & ep->recv.mask];
-	const DAT_DTO_COMPLETION_EVENT_DATA data = {
-		.ep_handle = ep->cell,
-		.user_cookie = wqe->cookie,
-		.status = status,
-		.transfered_length = len,
-	};
 
 	assert(core_ep_held(ep));
-	recv_raise(ep, &data, recv_is_notifying(ep, wqe, status, is_solicited));
+	recv_raise(ep, wqe->cookie, status, len, recv_is_notifying(ep, wqe, status, is_solicited));
 }
 
 void core_ep_drop_binds(struct core_ep *ep)

@@ -32,8 +32,8 @@ static bool evd_init(struct core_evd *evd, DAT_COUNT qlen)
 	pthread_condattr_t attr;
 
 	evd->capacity = (uint32_t)qlen;
-	evd->size = evd_ring_size(qlen);
-	evd->ring = calloc(evd->size, sizeof(*evd->ring));
+	evd->mask = evd_ring_size(qlen) - 1;
+	evd->ring = calloc((size_t)evd->mask + 1, sizeof(*evd->ring));
 	if (!evd->ring)
 		return false;
 	evd->is_enabled = true;
@@ -132,7 +132,7 @@ DAT_RETURN core_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT qlen, DAT_CNO_HAND
 static void evd_drop_events(struct core_evd *evd)
 {
 	for (; evd->head != evd->tail; evd->head++) {
-		const struct core_event *slot = &evd->ring[evd->head & (evd->size - 1)];
+		const struct core_event *slot = &evd->ring[evd->head & evd->mask];
 		const DAT_EVENT *event = &slot->event;
 
 		if (event->event_number == DAT_CONNECTION_REQUEST_EVENT)
@@ -283,10 +283,10 @@ static DAT_RETURN evd_resize_locked(struct core_evd *evd, DAT_COUNT qlen)
 	if (!ring)
 		return core_no_resources(DAT_RESOURCE_MEMORY);
 	for (uint32_t i = 0; i < count; i++)
-		ring[i] = evd->ring[(evd->head + i) & (evd->size - 1)];
+		ring[i] = evd->ring[(evd->head + i) & evd->mask];
 	free(evd->ring);
 	evd->ring = ring;
-	evd->size = size;
+	evd->mask = size - 1;
 	evd->capacity = (uint32_t)qlen;
 	evd->head = 0;
 	evd->tail = count;
@@ -428,7 +428,7 @@ void core_evd_notify_locked(struct core_evd *evd)
 
 static void evd_put_locked(struct core_evd *evd, DAT_EVENT *event, bool is_notifying)
 {
-	struct core_event *slot = &evd->ring[evd->tail++ & (evd->size - 1)];
+	struct core_event *slot = &evd->ring[evd->tail++ & evd->mask];
 
 	event->evd_handle = evd->cell;
 	slot->event = *event;
@@ -518,11 +518,33 @@ void core_evd_give_back(DAT_EVD_HANDLE handle, struct core_cno *cno)
 
 /* --- events out --- */
 
+/*
+ * A completion is copied member by member, as core_evd_post_dto may have written it just now: a
+ * longer load would wait until those stores, and all before them, have left the processor.
+ */
+CORE_INLINE void event_copy(DAT_EVENT *to, const DAT_EVENT *from)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *in = &from->event_data.dto_completion_event_data;
+	DAT_DTO_COMPLETION_EVENT_DATA *out = &to->event_data.dto_completion_event_data;
+
+	if (from->event_number != DAT_DTO_COMPLETION_EVENT) {
+		*to = *from;
+		return;
+	}
+	to->event_number = DAT_DTO_COMPLETION_EVENT;
+	/* relaxed: this is only to keep the compiler from joining them */
+	to->evd_handle = __atomic_load_n(&from->evd_handle, __ATOMIC_RELAXED);
+	out->ep_handle = __atomic_load_n(&in->ep_handle, __ATOMIC_RELAXED);
+	out->user_cookie.as_64 = __atomic_load_n(&in->user_cookie.as_64, __ATOMIC_RELAXED);
+	out->status = __atomic_load_n(&in->status, __ATOMIC_RELAXED);
+	out->transfered_length = __atomic_load_n(&in->transfered_length, __ATOMIC_RELAXED);
+}
+
 struct core_ref core_evd_take_locked(struct core_evd *evd, DAT_EVENT *event)
 {
-	const struct core_event *slot = &evd->ring[evd->head++ & (evd->size - 1)];
+	const struct core_event *slot = &evd->ring[evd->head++ & evd->mask];
 
-	*event = slot->event;
+	event_copy(event, &slot->event);
 	evd->is_overflowed = false;
 	return slot->srq;
 }

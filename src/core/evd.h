@@ -42,7 +42,7 @@ struct core_evd {
 
 	struct core_event *ring;
 	uint32_t capacity; /* what evd_qlen reports */
-	uint32_t size;	   /* slots of the ring: a power of two, at least capacity */
+	uint32_t mask;	   /* slots of the ring - 1; a power of two of them, at least capacity */
 	uint64_t head, tail;
 	struct core_cno *cno; /* or NULL */
 	bool is_enabled;
@@ -119,11 +119,17 @@ static inline uint32_t core_evd_count_locked(const struct core_evd *evd)
 	return (uint32_t)(evd->tail - evd->head);
 }
 
-/* The completion of a transfer; `srq`: of a Receive of that SRQ. */
-CORE_INLINE void core_evd_post_dto(struct core_evd *evd, const DAT_DTO_COMPLETION_EVENT_DATA *data,
-				   bool is_notifying, struct core_ref srq)
+/*
+ * The completion of a transfer; `srq`: of a Receive of that SRQ. The data are written member by
+ * member: copied in longer pieces they would wait until everything that was stored before has left
+ * the processor, what was sent included.
+ */
+CORE_INLINE void core_evd_post_dto(struct core_evd *evd, DAT_EP_HANDLE ep_handle,
+				   DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status,
+				   DAT_VLEN len, bool is_notifying, struct core_ref srq)
 {
 	struct core_handle *cell = evd->cell;
+	DAT_DTO_COMPLETION_EVENT_DATA *data;
 	struct core_event *slot;
 
 	core_lock_acquire(&cell->lock);
@@ -131,10 +137,14 @@ CORE_INLINE void core_evd_post_dto(struct core_evd *evd, const DAT_DTO_COMPLETIO
 		core_evd_overflow_locked(evd, srq);
 		return;
 	}
-	slot = &evd->ring[evd->tail++ & (evd->size - 1)];
+	slot = &evd->ring[evd->tail++ & evd->mask];
 	slot->event.event_number = DAT_DTO_COMPLETION_EVENT;
 	slot->event.evd_handle = cell;
-	slot->event.event_data.dto_completion_event_data = *data;
+	data = &slot->event.event_data.dto_completion_event_data;
+	data->ep_handle = ep_handle;
+	data->user_cookie = cookie;
+	data->status = status;
+	data->transfered_length = len;
 	slot->srq = srq;
 	if (is_notifying && (evd->has_waiter || evd->cno))
 		core_evd_notify_locked(evd);

@@ -27,6 +27,8 @@
 
 struct opendat_handle_arena opendat_handle_arena = {CORE_ARENA_MAGIC, CORE_CELL_SIZE, 0, 0};
 
+struct core_cells core_cells;
+
 /* All guarded by the lock; rank 9. */
 static struct {
 	struct core_lock lock;
@@ -78,8 +80,11 @@ static void arena_create(void)
 	}
 	(void)madvise(base, size, MADV_NOHUGEPAGE); /* a few handles shall not cost 2 MiB */
 	arena.cells = (uint32_t)(size / CORE_CELL_SIZE);
+	atomic_store_explicit(&core_cells.base, (uintptr_t)base, memory_order_relaxed);
+	/* release: pairs with the acquire in core_handle_is_cell */
+	atomic_store_explicit(&core_cells.cells, arena.cells, memory_order_release);
 	opendat_handle_arena.size = size;
-	/* release: pairs with the acquire loads here and in libdat, else size is read as 0 */
+	/* release: pairs with the acquire loads in libdat, else size is read as 0 */
 	__atomic_store_n(&opendat_handle_arena.base, (uintptr_t)base, __ATOMIC_RELEASE);
 }
 
@@ -171,6 +176,18 @@ void core_handle_release(struct core_handle *cell)
 	arena.free_last = cell;
 	arena.free_count++;
 	core_lock_release(&arena.lock);
+}
+
+void *core_handle_lock_shared(struct core_handle *cell, DAT_HANDLE_TYPE type)
+{
+	/* a hint, which spares cells that were never used, and the locks of other objects */
+	if (atomic_load_explicit(&cell->tag, memory_order_acquire) != CORE_TAG(type))
+		return NULL;
+	core_lock_acquire_shared(&cell->lock);
+	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) == CORE_TAG(type))
+		return cell->object; /* relaxed: the lock orders it */
+	core_lock_release(&cell->lock);
+	return NULL;
 }
 
 void *core_handle_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type)

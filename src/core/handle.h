@@ -91,14 +91,25 @@ void core_handle_release(struct core_handle *cell);
  */
 __attribute__((visibility("protected"))) extern struct opendat_handle_arena opendat_handle_arena;
 
+/* The same for this library: constant once `cells`, which is stored last, is not 0. */
+struct core_cells {
+	_Atomic uintptr_t cells;
+	_Atomic uintptr_t base;
+};
+
+__attribute__((visibility("hidden"))) extern struct core_cells core_cells;
+
 /* True when the value can be a cell of ours (no access is made to anything else). */
 static inline bool core_handle_is_cell(DAT_HANDLE handle)
 {
-	/* acquire: pairs with the release in arena_create, else size is read as 0 */
-	uintptr_t base = __atomic_load_n(&opendat_handle_arena.base, __ATOMIC_ACQUIRE);
-	uintptr_t offset = (uintptr_t)handle - base; /* wraps to a huge value below the range */
+	/* acquire: pairs with the release in arena_create, else the base is read as 0 */
+	uintptr_t cells = atomic_load_explicit(&core_cells.cells, memory_order_acquire);
+	uintptr_t base = atomic_load_explicit(&core_cells.base, memory_order_relaxed);
+	uintptr_t offset = (uintptr_t)handle - base;
+	unsigned int shift = (unsigned int)__builtin_ctz(CORE_CELL_SIZE);
 
-	return base && offset < opendat_handle_arena.size && offset % CORE_CELL_SIZE == 0;
+	/* rotated: what lies below the range, or is no multiple, becomes a huge number */
+	return (offset >> shift | offset << (8 * sizeof(offset) - shift)) < cells;
 }
 
 /* The live object of that type, its lock held; NULL (no lock held) when there is none. */
@@ -110,26 +121,33 @@ struct core_handle *core_handle_lock_any(DAT_HANDLE handle, DAT_HANDLE_TYPE *typ
 /* As core_handle_lock by reference: NULL when the object of that generation is gone. */
 void *core_handle_lock_ref(struct core_ref ref, DAT_HANDLE_TYPE type);
 
+/* core_handle_lock_cell when the cell's lock is not the calling thread's own. */
+void *core_handle_lock_shared(struct core_handle *cell, DAT_HANDLE_TYPE type);
+
 /* core_handle_lock for what is known to be a cell of ours. */
 CORE_INLINE void *core_handle_lock_cell(struct core_handle *cell, DAT_HANDLE_TYPE type)
 {
-	core_lock_acquire(&cell->lock);
+	void *object;
+
+	if (!core_lock_enter(&cell->lock))
+		return core_handle_lock_shared(cell, type);
 	/* relaxed: the lock orders it */
-	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) == CORE_TAG(type))
-		return cell->object;
-	core_lock_release(&cell->lock);
-	return NULL;
+	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) != CORE_TAG(type)) {
+		core_lock_release(&cell->lock);
+		return NULL;
+	}
+	object = cell->object;
+	if (!object)
+		__builtin_unreachable(); /* a live cell has one; callers need not ask twice */
+	return object;
 }
 
 /* core_handle_lock for the data path. */
-static inline void *core_handle_lock_inline(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
+CORE_INLINE void *core_handle_lock_inline(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 {
-	struct core_handle *cell = (struct core_handle *)handle;
-
-	if (!core_handle_is_cell(handle) ||
-	    atomic_load_explicit(&cell->tag, memory_order_acquire) != CORE_TAG(type))
+	if (!core_handle_is_cell(handle))
 		return NULL;
-	return core_handle_lock_cell(cell, type);
+	return core_handle_lock_cell((struct core_handle *)handle, type);
 }
 
 static inline void core_handle_unlock(struct core_handle *cell)

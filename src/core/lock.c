@@ -114,6 +114,13 @@ void core_lock_acquire_shared(struct core_lock *lock)
 	count(lock, core_lock_self());
 }
 
+void core_lock_release_shared(struct core_lock *lock)
+{
+	/* if the lock is ours by now we shall enter without the mutex from now on */
+	lock->is_entered = atomic_load_explicit(&lock->owner, memory_order_relaxed);
+	pthread_mutex_unlock(&lock->mutex);
+}
+
 void core_lock_wait(struct core_lock *lock, pthread_cond_t *cond)
 {
 	if (lock->is_entered) {

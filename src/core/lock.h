@@ -44,7 +44,8 @@ struct core_lock {
 				  * with the mutex held, relaxed */
 	_Atomic uint32_t inside; /* written by the owner alone: it is inside, or finds out that it
 				  * is the owner no more */
-	bool is_entered;	 /* how the lock is held now: by `inside`; who holds it writes it */
+	bool is_entered;	 /* how it is held, if it is: by `inside`. Changed by who holds it by the
+				  * mutex, when it comes and, if it is the owner by then, when it goes */
 	uint8_t losses;		 /* times it was soon taken away; guarded by the mutex, as are: */
 	uint16_t lost_ms;	 /* when it was taken away last, */
 	uint32_t former;	 /* the page of the owner that has not come since then; 0: none, */
@@ -62,6 +63,7 @@ void core_lock_init(struct core_lock *lock);
 void core_lock_destroy(struct core_lock *lock);
 /* The way by the mutex. */
 void core_lock_acquire_shared(struct core_lock *lock);
+void core_lock_release_shared(struct core_lock *lock);
 /* Waits on the condition with the lock held, which it gives up meanwhile. May return for no reason.
  */
 void core_lock_wait(struct core_lock *lock, pthread_cond_t *cond);
@@ -79,7 +81,8 @@ static inline uintptr_t core_lock_self(void)
 	return (uintptr_t)&core_lock_thread;
 }
 
-CORE_INLINE void core_lock_acquire(struct core_lock *lock)
+/* True: entered, as its owner. */
+CORE_INLINE bool core_lock_enter(struct core_lock *lock)
 {
 #if CORE_LOCK_IS_OWNED
 	uintptr_t self = core_lock_self();
@@ -89,26 +92,28 @@ CORE_INLINE void core_lock_acquire(struct core_lock *lock)
 		/* relaxed, and kept in this order: the other half is the membarrier of take_away */
 		atomic_store_explicit(&lock->inside, 1, memory_order_relaxed);
 		atomic_signal_fence(memory_order_seq_cst);
-		if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == self) {
-			lock->is_entered = true;
-			return;
-		}
+		if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == self)
+			return true;
 		atomic_store_explicit(&lock->inside, 0, memory_order_relaxed);
 	}
 #endif
-	core_lock_acquire_shared(lock);
+	(void)lock;
+	return false;
+}
+
+CORE_INLINE void core_lock_acquire(struct core_lock *lock)
+{
+	if (!core_lock_enter(lock))
+		core_lock_acquire_shared(lock);
 }
 
 CORE_INLINE void core_lock_release(struct core_lock *lock)
 {
-	if (lock->is_entered) {
-		lock->is_entered = false;
-		/* release: pairs with the acquire in take_away; what was done inside is seen there
-		 */
+	/* release: pairs with the acquire in take_away; what was done inside is seen there */
+	if (lock->is_entered)
 		atomic_store_explicit(&lock->inside, 0, memory_order_release);
-		return;
-	}
-	pthread_mutex_unlock(&lock->mutex);
+	else
+		core_lock_release_shared(lock);
 }
 
 #endif

@@ -114,10 +114,10 @@ static inline struct core_lmr *core_mem_slot(struct core_mem *mem, uint32_t key)
 static inline bool core_mem_is_inside(DAT_VADDR address, DAT_VLEN length,
 				      const DAT_LMR_TRIPLET *segment)
 {
+	/* below the region it wraps, to more than any length: a region does not wrap */
 	DAT_VLEN offset = segment->virtual_address - address;
 
-	return segment->virtual_address >= address && offset <= length &&
-	       segment->segment_length <= length - offset;
+	return offset <= length && segment->segment_length <= length - offset;
 }
 
 /* LOCAL_WRITE includes local read (LMR-CREATE-39). */
