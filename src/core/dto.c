@@ -94,7 +94,7 @@ CORE_INLINE DAT_RETURN dto_check_room(const struct core_ep *ep, const struct dto
 {
 	bool is_read = post->op == CORE_OP_RDMA_READ;
 
-	if (ep->req.tail - ep->req.head >= ep->req.capacity)
+	if (__builtin_expect(ep->req.tail - ep->req.head >= ep->req.capacity, false))
 		return core_no_resources(DAT_RESOURCE_TEP);
 	if (is_read && !ep->attr.max_rdma_read_out) /* DTO-109 */
 		return core_no_resources(DAT_RESOURCE_CREDITS);
@@ -180,26 +180,60 @@ CORE_INLINE DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post
 	return DAT_SUCCESS;
 }
 
+/*
+ * The queue is full of what may be done by now: a consumer that posts until there is room again,
+ * and asks for no completions, need not wait until the transport's own thread finds that out. The
+ * endpoint is locked, and unlocked here.
+ */
+__attribute__((noinline)) static DAT_RETURN dto_post_when_full(struct core_ep *ep,
+							       struct dto_post *post)
+{
+	struct core_ref ref = core_handle_ref(ep->cell);
+	struct core_ia *ia = core_ia_enter(ep->ia->cell); /* it must not vanish meanwhile */
+	DAT_RETURN ret = core_no_resources(DAT_RESOURCE_TEP);
+
+	core_handle_unlock(ref.cell);
+	if (!ia)
+		return ret;
+	(void)ia->ops->progress(ia);
+	core_ia_leave(ia);
+	ep = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	ret = dto_post_locked(ep, post);
+	core_handle_unlock(ep->cell);
+	return ret;
+}
+
+/* Posts, and unlocks the endpoint. */
+CORE_INLINE DAT_RETURN dto_post(struct core_ep *ep, struct dto_post *post)
+{
+	struct core_handle *cell = ep->cell;
+	DAT_RETURN ret = dto_post_locked(ep, post);
+
+	if (__builtin_expect(ret == core_no_resources(DAT_RESOURCE_TEP), false))
+		return dto_post_when_full(ep, post);
+	core_handle_unlock(cell);
+	return ret;
+}
+
 DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			     DAT_COMPLETION_FLAGS completion_flags)
 {
 	struct core_ep *ep = core_handle_lock_inline(ep_handle, DAT_HANDLE_TYPE_EP);
-	DAT_RETURN ret;
 
 	if (!ep)
 		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	ret = dto_post_locked(ep, &(struct dto_post){.op = CORE_OP_SEND,
-						     .segments = num_segments,
-						     .iov = local_iov,
-						     .cookie = user_cookie,
-						     .flags = completion_flags,
-						     .use = CORE_MEM_SOURCE,
-						     .iov_max = ep->attr.max_request_iov,
-						     .len_max = ep->attr.max_message_size,
-						     .flags_arg = 5});
-	core_handle_unlock(ep->cell);
-	return ret;
+	return dto_post(ep, &(struct dto_post){.op = CORE_OP_SEND,
+					       .segments = num_segments,
+					       .iov = local_iov,
+					       .cookie = user_cookie,
+					       .flags = completion_flags,
+					       .use = CORE_MEM_SOURCE,
+					       .iov_max = ep->attr.max_request_iov,
+					       .len_max = ep->attr.max_message_size,
+					       .flags_arg = 5});
 }
 
 /* RDMA in either direction. */
@@ -207,17 +241,18 @@ CORE_INLINE DAT_RETURN dto_post_rdma(DAT_EP_HANDLE ep_handle, struct dto_post *p
 {
 	struct core_ep *ep = core_handle_lock_inline(ep_handle, DAT_HANDLE_TYPE_EP);
 	bool is_read = post->op == CORE_OP_RDMA_READ;
-	DAT_RETURN ret;
 
 	if (!ep)
 		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	if (!post->remote) {
+		core_handle_unlock(ep->cell);
+		return core_bad_arg(5);
+	}
 	post->iov_max = is_read ? ep->attr.max_rdma_read_iov : ep->attr.max_rdma_write_iov;
 	post->len_max = ep->attr.max_rdma_size;
 	post->use = is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE;
 	post->flags_arg = 6;
-	ret = post->remote ? dto_post_locked(ep, post) : core_bad_arg(5);
-	core_handle_unlock(ep->cell);
-	return ret;
+	return dto_post(ep, post);
 }
 
 DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,

@@ -44,13 +44,13 @@ struct core_lock {
 				  * with the mutex held, relaxed */
 	_Atomic uint32_t inside; /* written by the owner alone: it is inside, or finds out that it
 				  * is the owner no more */
-	bool is_entered;	 /* how it is held, if it is: by `inside`. Changed by who holds it by the
-				  * mutex, when it comes and, if it is the owner by then, when it goes */
-	uint8_t losses;		 /* times it was soon taken away; guarded by the mutex, as are: */
-	uint16_t lost_ms;	 /* when it was taken away last, */
-	uint32_t former;	 /* the page of the owner that has not come since then; 0: none, */
-	uint32_t streak;	 /* times in a row that the same thread took the mutex, */
-	uintptr_t last;		 /* and which */
+	bool is_entered;  /* how it is held, if it is: by `inside`. Changed by who holds it by the
+			   * mutex, when it comes and, if it is the owner by then, when it goes */
+	uint8_t losses;	  /* times it was soon taken away; guarded by the mutex, as are: */
+	uint16_t lost_ms; /* when it was taken away last, */
+	uint32_t former;  /* the page of the owner that has not come since then; 0: none, */
+	uint32_t streak;  /* times in a row that the same thread took the mutex, */
+	uintptr_t last;	  /* and which */
 	pthread_mutex_t mutex;
 };
 

@@ -333,10 +333,7 @@ int vrb_drive(struct core_ia *ia)
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
 	int rc;
 
-	/* relaxed, and no addition that others wait for: only whether it changes is looked at */
-	atomic_store_explicit(&adapter->polls,
-			      atomic_load_explicit(&adapter->polls, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
+	vrb_count(&adapter->polls);
 	rc = adapter->is_in_kernel ? drive_in_kernel(adapter) : cq_progress(adapter);
 	/* relaxed: what this thread has found on the way is what counts */
 	if (atomic_load_explicit(&adapter->blocked, memory_order_relaxed))

@@ -407,6 +407,7 @@ void vrb_post_request(struct core_ep *ep, struct core_req *req)
 
 	if (!conn)
 		return;
+	vrb_count(&conn->adapter->posts);
 	if (conn->adapter->is_in_kernel)
 		post_in_kernel(conn, ep, req);
 	else

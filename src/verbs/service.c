@@ -4,7 +4,8 @@
  * deadlines, and the completions that nobody polls for. While a thread of the consumer polls, it
  * looks now and then whether that goes on, the longer the more rarely unless another thread sleeps,
  * because each time it takes a processor away from somebody; otherwise it arms the queues and
- * sleeps without limit. It has all signals blocked.
+ * sleeps without limit. A thread that posts has the lock of its endpoint most of the time, polls in
+ * the end or when its queue is full, and is left alone as well. It has all signals blocked.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,8 @@ enum source {
 
 /* What the thread knows about completions. */
 struct watch {
-	uint32_t polls_seen; /* adapter->polls at the last look */
+	uint32_t polls_seen; /* adapter->polls at the last look, */
+	uint32_t posts_seen; /* and adapter->posts */
 	uint32_t pause_ms;   /* until the next look */
 	bool is_armed;	     /* nothing to do until the device wakes us */
 };
@@ -166,7 +168,7 @@ static void arm(struct vrb_adapter *adapter, struct watch *watch)
 	watch->pause_ms = TICK_MS;
 }
 
-/* A thread polls. One that sleeps meanwhile shall not wait for what that one finds. */
+/* A thread polls or posts. One that sleeps meanwhile shall not wait for what that one finds. */
 static void leave_alone(struct vrb_adapter *adapter, struct watch *watch, bool is_over)
 {
 	if (atomic_load_explicit(&adapter->ia->sleepers, memory_order_relaxed)) {
@@ -177,6 +179,16 @@ static void leave_alone(struct vrb_adapter *adapter, struct watch *watch, bool i
 	}
 }
 
+/* Has the counter changed since the last look? */
+static bool has_gone_on(const _Atomic uint32_t *counter, uint32_t *seen)
+{
+	uint32_t now = atomic_load_explicit(counter, memory_order_relaxed);
+	bool has = now != *seen;
+
+	*seen = now;
+	return has;
+}
+
 /*
  * Does what nobody else does. After it the queues are armed, or somebody polls, or the next look is
  * a tick away. is_over: the pause is, and nothing else has happened.
@@ -184,10 +196,9 @@ static void leave_alone(struct vrb_adapter *adapter, struct watch *watch, bool i
 static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, bool is_woken,
 			      bool is_over)
 {
-	uint32_t polls = atomic_load_explicit(&adapter->polls, memory_order_relaxed);
-	bool has_polled = polls != watch->polls_seen;
+	bool has_polled = has_gone_on(&adapter->polls, &watch->polls_seen);
+	bool has_posted = has_gone_on(&adapter->posts, &watch->posts_seen);
 
-	watch->polls_seen = polls;
 	if (is_woken) {
 		watch->is_armed = false;
 		watch->pause_ms = TICK_MS;
@@ -201,7 +212,7 @@ static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, 
 	}
 	if (watch->is_armed)
 		return;
-	if (has_polled)
+	if (has_polled || has_posted)
 		leave_alone(adapter, watch, is_over);
 	else
 		arm(adapter, watch);

@@ -102,7 +102,8 @@ struct vrb_adapter {
 	DAT_NAMED_ATTR named[8];
 
 	struct vrb_cq *_Atomic cqs;
-	_Atomic uint32_t polls; /* counts the calls of progress */
+	_Atomic uint32_t polls; /* counts the calls of progress, */
+	_Atomic uint32_t posts; /* and the requests posted: both about, see vrb_count */
 	_Atomic bool is_dead;	/* the device is gone or has failed */
 	_Atomic bool is_stopping;
 	_Atomic bool is_kicked;
@@ -121,6 +122,14 @@ struct vrb_adapter {
 	struct vrb_conn *by_qpn[VRB_QPN_BUCKETS]; /* those of endpoints with an SRQ */
 	struct vrb_adapter *next; /* all instances of the process: guarded by their own lock */
 };
+
+/* Relaxed, and no addition that others wait for: only whether it changes is looked at. */
+static inline void vrb_count(_Atomic uint32_t *counter)
+{
+	uint32_t before = atomic_load_explicit(counter, memory_order_relaxed);
+
+	atomic_store_explicit(counter, before + 1, memory_order_relaxed);
+}
 
 static inline struct vrb_adapter *vrb_adapter_of(const struct core_ia *ia)
 {

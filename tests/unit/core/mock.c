@@ -50,6 +50,8 @@ static int mock_progress(struct core_ia *ia)
 {
 	(void)ia;
 	mock.looks++;
+	if (mock.looking)
+		mock.looking();
 	return 0;
 }
 

@@ -35,7 +35,8 @@ struct mock {
 	unsigned int endpoints;
 	unsigned int listeners;
 	unsigned int adapters;
-	unsigned int looks; /* calls of progress */
+	unsigned int looks;    /* calls of progress */
+	void (*looking)(void); /* called by it, or NULL */
 	unsigned int arms;
 	unsigned int sleepers_armed; /* when arm was called last */
 	struct core_ia *ia;	     /* that is open */

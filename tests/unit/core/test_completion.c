@@ -116,6 +116,57 @@ static void post__queue_full__refused_until_a_completion(void **state)
 	assert_int_equal(core_ep_post_send(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
 }
 
+static struct core_req *oldest;
+static DAT_EP_HANDLE to_free;
+
+static void finish_oldest(void)
+{
+	core_lock_acquire(&mock.ep->cell->lock);
+	core_req_done(mock.ep, oldest, DAT_DTO_SUCCESS, 0);
+	core_ep_leave(mock.ep);
+}
+
+static void free_endpoint(void)
+{
+	mock.looking = NULL;
+	assert_int_equal(core_ep_free(to_free), DAT_SUCCESS);
+}
+
+/* Fills the request queue with Sends that ask for no completion. */
+static void fill(struct fixture *fixture)
+{
+	DAT_EP_PARAM param;
+
+	assert_int_equal(core_ep_query(fixture->handle, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
+	oldest = post(fixture, 0, DAT_COMPLETION_SUPPRESS_FLAG);
+	for (DAT_COUNT i = 1; i < param.ep_attr.max_request_dtos; i++)
+		(void)post(fixture, (uint64_t)i, DAT_COMPLETION_SUPPRESS_FLAG);
+}
+
+/* DTO-16: the post itself finds out that there is room by now. */
+static void post__queue_full_of_what_is_done__succeeds(void **state)
+{
+	struct fixture *fixture = *state;
+
+	fill(fixture);
+	mock.looking = finish_oldest;
+	(void)post(fixture, 99, DAT_COMPLETION_SUPPRESS_FLAG);
+	mock.looking = NULL;
+	assert_int_equal(mock.req->cookie.as_64, 99);
+}
+
+static void post__queue_full_and_endpoint_freed_meanwhile__invalid_handle(void **state)
+{
+	struct fixture *fixture = *state;
+	DAT_DTO_COOKIE user = {.as_64 = 99};
+
+	fill(fixture);
+	to_free = fixture->handle;
+	mock.looking = free_endpoint;
+	assert_int_equal(core_ep_post_send(fixture->handle, 0, NULL, user, 0),
+			 DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP);
+}
+
 /* EP-STATE-53 EP-STATE-73 EP-DISC-21 EP-DISC-22: on one EVD, completions, flushes, then the event.
  */
 static void ended__work_posted__flushed_before_the_event(void **state)
@@ -162,6 +213,8 @@ int main(void)
 		T(req_done__success_behind_failure__flushed),
 		T(req_done__suppressed__only_failures_are_raised),
 		T(post__queue_full__refused_until_a_completion),
+		T(post__queue_full_of_what_is_done__succeeds),
+		T(post__queue_full_and_endpoint_freed_meanwhile__invalid_handle),
 		T(ended__work_posted__flushed_before_the_event),
 		T(ended__broken_in_disconnect_pending__disconnected),
 	};
