@@ -334,7 +334,7 @@ int vrb_drive(struct core_ia *ia)
 	int rc;
 
 	vrb_count(&adapter->polls);
-	rc = adapter->is_in_kernel ? drive_in_kernel(adapter) : cq_progress(adapter);
+	rc = adapter->polls_in_kernel ? drive_in_kernel(adapter) : cq_progress(adapter);
 	/* relaxed: what this thread has found on the way is what counts */
 	if (atomic_load_explicit(&adapter->blocked, memory_order_relaxed))
 		drive_blocked(adapter);

@@ -23,8 +23,6 @@
 #define ANSWER_ROOM_IB 196u
 #define ROOM_IWARP 255u
 
-#define VENDOR_SIW 0x626d74u /* what siw calls itself */
-
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf, but before no other */
 static struct vrb_adapter *list_first;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
@@ -378,23 +376,31 @@ static void fill_names(struct core_ia *ia, const struct ibv_device_attr *device)
 
 /*
  * Do posts and polls make system calls? Those of adapters that map their queues into the process do
- * not; those of the software devices do, and of some adapters at times (cxgb4 rings its bell by
- * one). A library cannot be asked, so those that are known for none are listed by their vendors;
- * others are taken to make some, which costs a little and does no harm (post.c).
+ * not; the software devices are told of a Send by one, and some adapters at times (cxgb4). A
+ * library cannot be asked, so those that are known for none are listed by their vendors; others are
+ * taken to make some, which costs a little and does no harm (post.c).
  */
-static bool posts_in_kernel(const struct ibv_device_attr *device)
+static void find_system_calls(struct vrb_adapter *adapter, uint32_t vendor)
 {
-	static const uint32_t vendors[] = {
-		0x0002c9, /* NVIDIA, Mellanox: mlx4, mlx5 */
-		0x008086, /* Intel: irdma */
-		0x0014e4, /* Broadcom: bnxt_re */
-		0x001077, /* Marvell: qedr */
+	static const struct {
+		uint32_t vendor;
+		bool posts_in_kernel;
+	} known[] = {
+		{0x0002c9, false}, /* NVIDIA, Mellanox: mlx4, mlx5 */
+		{0x008086, false}, /* Intel: irdma */
+		{0x0014e4, false}, /* Broadcom: bnxt_re */
+		{0x001077, false}, /* Marvell: qedr */
+		{VRB_VENDOR_RXE, true}, {VRB_VENDOR_SIW, true},
 	};
 
-	for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
-		if (device->vendor_id == vendors[i])
-			return false;
-	return true;
+	adapter->posts_in_kernel = true;
+	adapter->polls_in_kernel = true;
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (vendor != known[i].vendor)
+			continue;
+		adapter->posts_in_kernel = known[i].posts_in_kernel;
+		adapter->polls_in_kernel = false;
+	}
 }
 
 int vrb_device_limits(struct vrb_adapter *adapter)
@@ -408,8 +414,8 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	if (ibv_query_device_ex(adapter->context, NULL, &device) ||
 	    ibv_query_port(adapter->context, adapter->anchor->port_num, &port))
 		return -ENODEV;
-	adapter->is_in_kernel = posts_in_kernel(&device.orig_attr);
-	adapter->is_siw = adapter->is_iwarp && device.orig_attr.vendor_id == VENDOR_SIW;
+	find_system_calls(adapter, device.orig_attr.vendor_id);
+	adapter->is_siw = adapter->is_iwarp && device.orig_attr.vendor_id == VRB_VENDOR_SIW;
 	vrb_windows_choose(adapter, &device.orig_attr);
 	fill_limits(adapter, &device.orig_attr);
 	fill_transfers(adapter, &port);

@@ -25,19 +25,29 @@
 static const uint32_t pauses_ms[] = {10, 100, 1000};
 #define PAUSES (sizeof(pauses_ms) / sizeof(pauses_ms[0]))
 
+/* Is there a SIGPIPE that waits for the consumer to let it in? It is not ours to take. */
+static bool has_pipe_waiting(const sigset_t *blocked)
+{
+	sigset_t pending;
+
+	return sigismember(blocked, SIGPIPE) && !sigpending(&pending) &&
+	       sigismember(&pending, SIGPIPE);
+}
+
 /* siw sends within the call, and a stream that the peer has ended raises SIGPIPE in the caller. */
-int vrb_iwarp_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+int vrb_siw_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	const struct timespec at_once = {0};
-	sigset_t pipe, pending, before;
+	sigset_t pipe, before;
+	bool was_waiting;
 	int rc;
 
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
-	sigpending(&pending);
 	pthread_sigmask(SIG_BLOCK, &pipe, &before);
+	was_waiting = has_pipe_waiting(&before);
 	rc = ibv_post_send(qp, wr, bad);
-	if (!sigismember(&pending, SIGPIPE)) /* else it was there before: not ours to take */
+	if (!was_waiting)
 		(void)sigtimedwait(&pipe, NULL, &at_once);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;

@@ -71,11 +71,11 @@ __attribute__((noinline)) static void refused(struct vrb_conn *conn, struct core
 	core_cancel_restore(state);
 }
 
-static bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_send_wr *wr)
+CORE_INLINE bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = NULL;
-	int rc = conn->adapter->is_iwarp ? vrb_iwarp_post(conn->qp, wr, &bad)
-					 : ibv_post_send(conn->qp, wr, &bad);
+	int rc = conn->adapter->is_siw ? vrb_siw_post(conn->qp, wr, &bad)
+				       : ibv_post_send(conn->qp, wr, &bad);
 
 	if (rc)
 		refused(conn, ep, rc);
@@ -350,6 +350,13 @@ __attribute__((noinline)) static void post_any(struct vrb_conn *conn, struct cor
 	core_cancel_restore(state);
 }
 
+/* Must nothing be added to the request, nor waited for, that another transport knows nothing of? */
+CORE_INLINE bool is_plain(const struct vrb_conn *conn, const struct core_req *req)
+{
+	return !conn->adapter->is_iwarp ||
+	       (req->op != CORE_OP_RDMA_READ && !conn->reads_now && !needs_proof(conn, req));
+}
+
 /*
  * The way of nearly every request: nothing waits before it, and there is room. It goes down alone,
  * without a batch to be built.
@@ -358,12 +365,11 @@ CORE_INLINE void post_one(struct vrb_conn *conn, struct core_ep *ep, struct core
 {
 	struct ibv_sge sge[VRB_SEGMENTS_MAX];
 	bool is_read = req->op == CORE_OP_RDMA_READ;
-	struct ibv_send_wr wr, *bad;
+	struct ibv_send_wr wr;
 	bool is_signalled;
-	int rc;
 
 	if (conn->state != VRB_ESTABLISHED || conn->post_next != req->sequence ||
-	    req->op == CORE_OP_BIND || conn->adapter->is_iwarp || !has_room(conn, req) ||
+	    req->op == CORE_OP_BIND || !is_plain(conn, req) || !has_room(conn, req) ||
 	    !(req->segments == 1 ? vrb_segment(ep->ia, req->iov, is_read, sge)
 				 : vrb_segments(ep->ia, req->iov, req->segments, is_read, sge))) {
 		post_any(conn, ep);
@@ -381,9 +387,7 @@ CORE_INLINE void post_one(struct vrb_conn *conn, struct core_ep *ep, struct core
 	conn->sq_posted++;
 	conn->signalled += is_signalled;
 	shadow_set(req, is_signalled, conn->sq_posted);
-	rc = ibv_post_send(conn->qp, &wr, &bad);
-	if (rc)
-		refused(conn, ep, rc);
+	(void)send_now(conn, ep, &wr);
 }
 
 /*
@@ -408,7 +412,7 @@ void vrb_post_request(struct core_ep *ep, struct core_req *req)
 	if (!conn)
 		return;
 	vrb_count(&conn->adapter->posts);
-	if (conn->adapter->is_in_kernel)
+	if (conn->adapter->posts_in_kernel)
 		post_in_kernel(conn, ep, req);
 	else
 		post_one(conn, ep, req);
@@ -514,7 +518,7 @@ void vrb_posted_recv(struct core_ep *ep)
 
 	if (!conn)
 		return;
-	if (!conn->adapter->is_in_kernel) {
+	if (!conn->adapter->polls_in_kernel) {
 		post_recv_one(conn, ep);
 		return;
 	}

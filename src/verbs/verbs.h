@@ -32,6 +32,8 @@
 #define VRB_SEGMENT_MAX 0x7fffffffu
 #define VRB_NS_PER_MS UINT64_C(1000000)
 #define VRB_NEVER UINT64_MAX
+#define VRB_VENDOR_RXE 0xffffffu /* what the software devices call themselves */
+#define VRB_VENDOR_SIW 0x626d74u
 #define VRB_QPN_BUCKETS 1024u
 #define VRB_READS_MAX 254u    /* 255 means "as many as there are" to librdmacm */
 #define VRB_PRIVATE_ROOM 255u /* what any connection manager hands us at most */
@@ -91,9 +93,10 @@ struct vrb_adapter {
 	struct ibv_comp_channel *completions;
 	struct vrb_limits limits;
 	bool is_iwarp;
-	bool is_siw;	   /* the software one */
-	bool has_windows;  /* RMRs are bound by memory windows */
-	bool is_in_kernel; /* a post or a poll may be a system call */
+	bool is_siw;	      /* the software one */
+	bool has_windows;     /* RMRs are bound by memory windows */
+	bool posts_in_kernel; /* a post may be a system call, */
+	bool polls_in_kernel; /* and so may a poll, or the post of a Receive */
 	int epoll_fd;
 	int kick_fd;
 	pthread_t thread;
@@ -449,7 +452,7 @@ static inline bool vrb_has_room(const struct vrb_conn *conn, uint32_t places)
 /* --- what only iWARP needs (iwarp.c); EP locked --- */
 
 /* ibv_post_send, without the signal that it may raise. */
-int vrb_iwarp_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int vrb_siw_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 /* Passive side: has the peer to confirm? */
 bool vrb_confirm_is_needed(const struct vrb_conn *conn, const struct core_ep *ep);

@@ -16,7 +16,6 @@
 #include "verbs/verbs.h"
 
 #define BINDS_MOST 100u /* of one window: each takes a key, and so does its end */
-#define VENDOR_RXE 0xffffffu
 
 enum window_state {
 	WINDOW_NEW,	 /* its bind is under way */
@@ -46,7 +45,7 @@ struct vrb_window {
 static bool bounds_are_unchecked(const struct vrb_adapter *adapter,
 				 const struct ibv_device_attr *device)
 {
-	return !adapter->is_iwarp && device->vendor_id == VENDOR_RXE;
+	return !adapter->is_iwarp && device->vendor_id == VRB_VENDOR_RXE;
 }
 
 /* Devices say what they have, libraries do not. */
