@@ -55,7 +55,8 @@ static DAT_RETURN cno_new(struct core_ia *ia, const DAT_OS_WAIT_PROXY_AGENT *age
 	ret = agent_prepare(ia, agent, cno->cell, &cno->agent);
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
-	atomic_store(&cno->has_listener, cno->agent);
+	if (cno->agent)
+		core_cno_told(cno);
 	ret = core_ia_add(ia, cno->cell, DAT_HANDLE_TYPE_CNO);
 	if (ret != DAT_SUCCESS)
 		goto free_agent;
@@ -119,7 +120,7 @@ DAT_RETURN core_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AG
 		old = cno->agent;
 		cno->agent = call;
 		if (call)
-			atomic_store(&cno->has_listener, true);
+			core_cno_told(cno);
 		free(old);
 	}
 	core_handle_unlock(ref.cell);
@@ -161,7 +162,7 @@ DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd)
 	if (ret == DAT_SUCCESS && cno->fd < 0) {
 		ret = core_no_resources(DAT_RESOURCE_DEVICE);
 	} else if (ret == DAT_SUCCESS) {
-		atomic_store(&cno->has_listener, true);
+		core_cno_told(cno);
 		*fd = cno->fd;
 	}
 	core_handle_unlock(cno->cell);
@@ -186,12 +187,14 @@ static void cno_fd_set_locked(const struct core_cno *cno)
 	(void)written;
 }
 
-static void cno_fd_clear_locked(const struct core_cno *cno)
+static void cno_fd_clear_locked(struct core_cno *cno)
 {
 	uint64_t value;
 	/* EAGAIN: it was not set, because the trigger went to a waiter at once */
 	ssize_t taken = cno->fd >= 0 ? read(cno->fd, &value, sizeof(value)) : 0;
 
+	if (taken > 0)
+		core_cno_told(cno);
 	assert(taken >= 0 || errno == EAGAIN);
 	(void)taken;
 }
@@ -299,8 +302,10 @@ static void cno_call_agent_locked(struct core_cno *cno, DAT_EVD_HANDLE evd)
 	struct core_agent_call *call = cno->agent;
 
 	cno->agent = NULL; /* one-shot: CNO-CREATE-07 */
-	if (call)
-		core_agent_run(cno->ia, call, evd);
+	if (!call)
+		return;
+	core_cno_told(cno);
+	core_agent_run(cno->ia, call, evd);
 }
 
 /* The CNO's handle is dead, its agent disarmed. */

@@ -42,9 +42,9 @@ struct core_cno {
 	struct core_trigger *last;
 	struct core_cno_waiter *waiters; /* who waits longest comes first */
 	int fd; /* event descriptor, readable while `first` is set; -1: nobody asked for it */
-	/* a descriptor or an agent was asked for: who empties a dispatcher may sleep elsewhere. May
-	 * be read without the lock */
-	_Atomic bool has_listener;
+	/* somebody was told, or will be, by the descriptor or an agent, and sleeps elsewhere when
+	 * the dispatchers are empty. May be used without the lock */
+	_Atomic bool has_told;
 	uint32_t users; /* dispatchers that refer to it */
 	uint32_t busy;	/* threads inside a wait */
 	bool is_dying;
@@ -52,11 +52,24 @@ struct core_cno {
 	pthread_cond_t gone; /* busy fell to 0 while dying */
 };
 
-/* Is somebody told by it who does not wait in it? Any locks may be held. */
-static inline bool core_cno_has_listener(const struct core_cno *cno)
+/*
+ * A dispatcher that may refer to it was found empty. True, once: the consumer learns of events by
+ * a descriptor or an agent, so this is the last look before it sleeps. Who looks at the dispatcher
+ * all the time, and leaves triggers where they are, is told "true" no more.
+ */
+static inline bool core_cno_goes_to_sleep(struct core_cno *cno)
 {
-	/* relaxed: who asked for it meanwhile is told of what arrives later */
-	return cno && atomic_load_explicit(&cno->has_listener, memory_order_relaxed);
+	/* relaxed: who is told meanwhile will look again */
+	if (!cno || !atomic_load_explicit(&cno->has_told, memory_order_relaxed))
+		return false;
+	atomic_store_explicit(&cno->has_told, false, memory_order_relaxed);
+	return true;
+}
+
+/* The next look at an empty dispatcher is the last one before the consumer sleeps. */
+static inline void core_cno_told(struct core_cno *cno)
+{
+	atomic_store_explicit(&cno->has_told, true, memory_order_relaxed);
 }
 
 /* dat_opendat_cno_fd. */

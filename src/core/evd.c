@@ -563,31 +563,35 @@ void core_evd_idle_locked(struct core_evd *evd)
 /*
  * Who is told of events by an agent or a descriptor takes them until there is none, and sleeps
  * somewhere else. To the transport that looks like a thread that polls, so it is told otherwise.
- * No lock held.
+ * False: there was something new each time.
  */
-__attribute__((noinline)) static void evd_drive_and_arm(struct core_ia *ia)
+__attribute__((noinline)) static bool evd_drive_and_arm(struct core_ia *ia)
 {
 	int state = core_cancel_off();
-	int looks = ARM_LOOKS;
+	bool is_armed = false;
 
-	while (looks-- && (ia->ops->progress(ia) > 0 || ia->ops->arm(ia) > 0))
-		;
+	for (int looks = 0; looks < ARM_LOOKS && !is_armed; looks++)
+		is_armed = ia->ops->progress(ia) <= 0 && ia->ops->arm(ia) <= 0;
 	core_cancel_restore(state);
+	return is_armed;
 }
 
 CORE_INLINE bool evd_drive_locked(struct core_evd *evd)
 {
-	bool has_listener = core_cno_has_listener(evd->cno);
+	bool goes_to_sleep = core_cno_goes_to_sleep(evd->cno);
 	struct core_ia *ia = evd->ia;
+	bool is_late = false;
 
 	core_evd_busy_locked(evd);
 	core_handle_unlock(evd->cell);
-	if (has_listener)
-		evd_drive_and_arm(ia);
+	if (goes_to_sleep)
+		is_late = !evd_drive_and_arm(ia);
 	else
 		(void)ia->ops->progress(ia);
 	core_lock_acquire(&evd->cell->lock);
 	core_evd_idle_locked(evd);
+	if (is_late && evd->cno)
+		core_cno_told(evd->cno); /* it goes to sleep later */
 	return !evd->is_dying;
 }
 

@@ -82,8 +82,8 @@ struct transport_ops {
 	 * The calling thread stops polling and goes to sleep: from now on the transport's own
 	 * thread (or the device) must notice whatever arrives, and call up. Returns > 0 when
 	 * something arrived meanwhile and progress() should be called again. No core lock held.
-	 * Also called for a consumer who found a queue empty and is told of events by an agent or
-	 * a descriptor, and so sleeps somewhere else.
+	 * Also called for a consumer who was told of events by an agent or a descriptor and has
+	 * taken them all: it sleeps somewhere else.
 	 */
 	int (*arm)(struct core_ia *ia);
 	/*

@@ -36,6 +36,13 @@ static DAT_CNO_HANDLE cno_new(struct mock_ia *ia, DAT_AGENT_FUNC function)
 	return cno;
 }
 
+static void post_event(DAT_EVD_HANDLE evd)
+{
+	DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
+
+	assert_int_equal(core_evd_post_se(evd, &event), DAT_SUCCESS);
+}
+
 static unsigned int arms_of_an_empty_dequeue(DAT_EVD_HANDLE evd)
 {
 	unsigned int before = mock.arms;
@@ -56,7 +63,7 @@ static void evd_dequeue__empty_without_listener__not_armed(void **state)
 	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
 }
 
-/* An agent empties the queue and returns: nobody polls after that. */
+/* An agent empties the queue and returns: nobody polls after that. Who does poll is left alone. */
 static void evd_dequeue__empty_with_an_agent__armed(void **state)
 {
 	struct mock_ia *ia = *state;
@@ -64,7 +71,10 @@ static void evd_dequeue__empty_with_an_agent__armed(void **state)
 
 	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
 	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
-	assert_int_equal(core_evd_modify_cno(ia->evd, DAT_HANDLE_NULL), DAT_SUCCESS);
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
+	post_event(ia->evd); /* the agent is called */
+	(void)mock_event(ia->evd);
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
 	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
 }
 
@@ -83,14 +93,22 @@ static void evd_dequeue__empty_with_a_descriptor__armed(void **state)
 {
 	struct mock_ia *ia = *state;
 	DAT_CNO_HANDLE cno = cno_new(ia, NULL);
+	DAT_EVD_HANDLE named;
 	int fd;
 
 	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
 	assert_int_equal(core_cno_fd(cno, &fd), DAT_SUCCESS);
 	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
+	post_event(ia->evd);
+	(void)mock_event(ia->evd);
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0); /* it was not asked why */
+	assert_int_equal(core_cno_wait(cno, 0, &named), DAT_SUCCESS);
+	assert_ptr_equal(named, ia->evd);
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
 }
 
-/* What arrives while it arms is looked at, and it arms again; but not for ever. */
+/* What arrives while it arms is looked at, and it arms again ... */
 static void evd_dequeue__news_while_arming__looks_again(void **state)
 {
 	struct mock_ia *ia = *state;
@@ -101,9 +119,19 @@ static void evd_dequeue__news_while_arming__looks_again(void **state)
 	mock.news = 3;
 	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 4);
 	assert_int_equal(mock.looks - looks, 4);
+}
+
+/* ... but not for ever; then the next look is as if it was told. */
+static void evd_dequeue__news_all_the_time__returns(void **state)
+{
+	struct mock_ia *ia = *state;
+
+	assert_int_equal(core_evd_modify_cno(ia->evd, cno_new(ia, agent)), DAT_SUCCESS);
 	mock.news = 1000000;
-	assert_true(arms_of_an_empty_dequeue(ia->evd) < 100);
+	assert_in_range(arms_of_an_empty_dequeue(ia->evd), 2, 100);
 	mock.news = 0;
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
+	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
 }
 
 /* --- threads that sleep --- */
@@ -156,6 +184,7 @@ int main(void)
 		T(evd_dequeue__empty_with_an_agent_set_later__armed),
 		T(evd_dequeue__empty_with_a_descriptor__armed),
 		T(evd_dequeue__news_while_arming__looks_again),
+		T(evd_dequeue__news_all_the_time__returns),
 		T(evd_wait__expired__was_a_sleeper),
 		T(evd_wait__cancelled__no_sleeper_is_left),
 	};
