@@ -70,8 +70,13 @@ CORE_INLINE DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *p
 		return core_bad_arg(2);
 	if (post->segments && !post->iov)
 		return core_bad_arg(3);
-	if (post->segments != 1)
-		return dto_check_many(ep, post->iov, post->segments, post->use, &post->len);
+	if (post->segments != 1) {
+		DAT_VLEN len = 0; /* only this is in memory, not all of `post` */
+		DAT_RETURN ret = dto_check_many(ep, post->iov, post->segments, post->use, &len);
+
+		post->len = len;
+		return ret;
+	}
 	post->len = post->iov->segment_length;
 	return core_mem_check(&ep->ia->mem, post->iov, ep->pz, post->use);
 }
@@ -183,37 +188,35 @@ CORE_INLINE DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post
 /*
  * The queue is full of what may be done by now: a consumer that posts until there is room again,
  * and asks for no completions, need not wait until the transport's own thread finds that out. The
- * endpoint is locked, and unlocked here.
+ * endpoint is locked, but not meanwhile; NULL: it is gone.
  */
-__attribute__((noinline)) static DAT_RETURN dto_post_when_full(struct core_ep *ep,
-							       struct dto_post *post)
+__attribute__((noinline)) static struct core_ep *dto_drive(struct core_ep *ep)
 {
 	struct core_ref ref = core_handle_ref(ep->cell);
-	struct core_ia *ia = core_ia_enter(ep->ia->cell); /* it must not vanish meanwhile */
-	DAT_RETURN ret = core_no_resources(DAT_RESOURCE_TEP);
+	struct core_ia *ia = core_ia_enter(ep->ia->cell); /* it must not vanish either */
 
-	core_handle_unlock(ref.cell);
 	if (!ia)
-		return ret;
+		return ep;
+	core_handle_unlock(ref.cell);
 	(void)ia->ops->progress(ia);
 	core_ia_leave(ia);
-	ep = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
-	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	ret = dto_post_locked(ep, post);
-	core_handle_unlock(ep->cell);
-	return ret;
+	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
 }
 
 /* Posts, and unlocks the endpoint. */
 CORE_INLINE DAT_RETURN dto_post(struct core_ep *ep, struct dto_post *post)
 {
-	struct core_handle *cell = ep->cell;
-	DAT_RETURN ret = dto_post_locked(ep, post);
+	DAT_RETURN full = core_no_resources(DAT_RESOURCE_TEP);
+	bool has_driven = false;
+	DAT_RETURN ret;
 
-	if (__builtin_expect(ret == core_no_resources(DAT_RESOURCE_TEP), false))
-		return dto_post_when_full(ep, post);
-	core_handle_unlock(cell);
+	while ((ret = dto_post_locked(ep, post)) == full && !has_driven) {
+		has_driven = true;
+		ep = dto_drive(ep);
+		if (!ep)
+			return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	}
+	core_handle_unlock(ep->cell);
 	return ret;
 }
 

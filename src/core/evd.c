@@ -540,13 +540,18 @@ CORE_INLINE void event_copy(DAT_EVENT *to, const DAT_EVENT *from)
 	out->transfered_length = __atomic_load_n(&in->transfered_length, __ATOMIC_RELAXED);
 }
 
-struct core_ref core_evd_take_locked(struct core_evd *evd, DAT_EVENT *event)
+CORE_INLINE struct core_ref evd_take_locked(struct core_evd *evd, DAT_EVENT *event)
 {
 	const struct core_event *slot = &evd->ring[evd->head++ & evd->mask];
 
 	event_copy(event, &slot->event);
 	evd->is_overflowed = false;
 	return slot->srq;
+}
+
+struct core_ref core_evd_take_locked(struct core_evd *evd, DAT_EVENT *event)
+{
+	return evd_take_locked(evd, event);
 }
 
 void core_evd_busy_locked(struct core_evd *evd)
@@ -621,7 +626,7 @@ DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	else if (!core_evd_count_locked(evd))
 		ret = (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */
 	else
-		srq = core_evd_take_locked(evd, event);
+		srq = evd_take_locked(evd, event);
 	core_handle_unlock(cell);
 	if (srq.cell)
 		core_srq_return(srq);

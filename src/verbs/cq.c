@@ -204,7 +204,7 @@ __attribute__((noinline)) static void try_finish(struct vrb_conn *conn, struct c
 }
 
 /* Those of one endpoint, which is locked, and unlocked here; how many they are. */
-CORE_INLINE int completions(struct core_ep *ep, uint32_t key, const struct ibv_wc *wc, int count)
+static int completions(struct core_ep *ep, uint32_t key, const struct ibv_wc *wc, int count)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
 	int i = 0;
@@ -219,7 +219,8 @@ CORE_INLINE int completions(struct core_ep *ep, uint32_t key, const struct ibv_w
 }
 
 /* Hands the entries on; those of one connection in a row under one lock. */
-CORE_INLINE void cq_dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
+__attribute__((noinline)) static void cq_dispatch(struct vrb_adapter *adapter,
+						  const struct ibv_wc *wc, int count)
 {
 	int i = 0;
 
@@ -232,11 +233,22 @@ CORE_INLINE void cq_dispatch(struct vrb_adapter *adapter, const struct ibv_wc *w
 	}
 }
 
-/* The same for several, apart from the usual case of one, which needs fewer registers. */
-__attribute__((noinline)) static void cq_dispatch_several(struct vrb_adapter *adapter,
-							  const struct ibv_wc *wc, int count)
+/* The usual case. */
+CORE_INLINE void cq_dispatch_one(struct vrb_adapter *adapter, const struct ibv_wc *wc)
 {
-	cq_dispatch(adapter, wc, count);
+	uint32_t key = work_key(wc);
+	struct core_ep *ep = key_enter(adapter, key);
+	struct vrb_conn *conn;
+
+	if (!ep) {
+		(void)strays(adapter, key, wc, 1);
+		return;
+	}
+	conn = vrb_conn_of(ep);
+	vrb_completion(conn, ep, wc);
+	if (conn->state == VRB_CLOSING)
+		try_finish(conn, ep);
+	core_ep_leave(ep);
 }
 
 /* What is there, as far as one call of the device gives it; how much. The queue is owned. */
@@ -246,9 +258,9 @@ CORE_INLINE int cq_take(struct vrb_adapter *adapter, struct vrb_cq *cq)
 	int count = ibv_poll_cq(cq->cq, POLL_BATCH, wc);
 
 	if (count == 1)
-		cq_dispatch(adapter, wc, 1);
+		cq_dispatch_one(adapter, wc);
 	else if (count > 1)
-		cq_dispatch_several(adapter, wc, count);
+		cq_dispatch(adapter, wc, count);
 	return count;
 }
 
