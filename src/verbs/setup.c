@@ -395,7 +395,9 @@ static void event_locked(struct vrb_conn *conn, struct core_ep *ep,
 		passive_event(conn, ep, event);
 		break;
 	case VRB_ESTABLISHED:
-		if (event->type != RDMA_CM_EVENT_DISCONNECTED)
+		/* a reject: the accepting side has gone before it was told that we stand */
+		if (event->type != RDMA_CM_EVENT_DISCONNECTED &&
+		    event->type != RDMA_CM_EVENT_REJECTED)
 			break;
 		vrb_conn_close(conn, ep,
 			       vrb_conn_is_broken(conn) ? DAT_CONNECTION_EVENT_BROKEN
@@ -463,13 +465,16 @@ static void due_passive(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_
 		vrb_conn_at(conn, conn->give_up_ns);
 }
 
-static void due_established(struct vrb_conn *conn, struct core_ep *ep)
+static void due_established(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_ns)
 {
 	bool is_dead = atomic_load(&conn->adapter->is_dead);
+	bool is_silent = conn->is_flushed && now_ns >= conn->give_up_ns;
 
-	if (is_dead || conn->is_flushed || conn->has_failed) {
+	if (is_dead || is_silent || conn->has_failed) {
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 		vrb_conn_try_finish(conn, ep, is_dead);
+	} else if (conn->is_flushed) { /* due for something else, which has come to nothing */
+		vrb_conn_at(conn, conn->give_up_ns);
 	} else {
 		vrb_confirm_again(conn, ep);
 		vrb_post_send(conn, ep);
@@ -487,7 +492,7 @@ void vrb_setup_due(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_ns)
 		due_passive(conn, ep, now_ns);
 		break;
 	case VRB_ESTABLISHED:
-		due_established(conn, ep);
+		due_established(conn, ep, now_ns);
 		break;
 	case VRB_CLOSING:
 		vrb_conn_try_finish(conn, ep, true);

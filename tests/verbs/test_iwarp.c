@@ -53,6 +53,28 @@ static void connect__asking_side_says_nothing__accept_completion_error(void **st
 	rig_again(&rig);
 }
 
+/*
+ * EP-DISC-31 EP-DISC-39: the accepting side ends the stream at once, so that nothing can be posted
+ * any more; the connection manager says why a moment later, and its word counts.
+ */
+static void connect__accepting_side_ends_it_at_once__disconnected(void **state)
+{
+	(void)state;
+	rig_part(&rig);
+	rig_reset(&rig);
+	fake_fail_next("ibv_post_send");
+	assert_int_equal(rig_connect(&rig, NULL, 0), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+	usleep(100000); /* behind the time of the first Write of nothing */
+	assert_string_equal(fake_failed(), "ibv_post_send");
+	rig_no_event(rig.a.conn);
+	assert_int_equal(core_ep_disconnect(rig.b.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	fake_fail_at(0);
+	rig_again(&rig);
+}
+
 /* A device may overlook the message until more comes: Writes of nothing follow while all is silent
  */
 static void connect__nothing_heard__a_few_writes_behind(void **state)
@@ -81,6 +103,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			connect__asking_side_says_nothing__accept_completion_error, open_rig,
 			close_rig),
+		cmocka_unit_test_setup_teardown(
+			connect__accepting_side_ends_it_at_once__disconnected, open_rig, close_rig),
 		cmocka_unit_test_setup_teardown(connect__nothing_heard__a_few_writes_behind,
 						open_rig, close_rig),
 	};
