@@ -140,12 +140,22 @@ static void attempt_again(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_conn_fail(conn, ep, failure_of(rc));
 }
 
-/* The qualifier is not served where we asked. */
+static unsigned first_place(DAT_CONN_QUAL qual)
+{
+	return vrb_wire_port(qual, 0) ? 0 : 1;
+}
+
+/*
+ * The qualifier is not served where we asked. Where nobody has said anything yet we ask again, when
+ * the others have been asked.
+ */
 static void attempt_elsewhere(struct vrb_conn *conn, struct core_ep *ep)
 {
-	do {
-		conn->place++;
-	} while (conn->place < VRB_PORTS && !vrb_wire_port(conn->request.qual, conn->place));
+	conn->place++;
+	if (conn->place == VRB_PORTS && conn->was_silent) {
+		conn->was_silent = false;
+		conn->place = first_place(conn->request.qual);
+	}
 	conn->is_continued = false;
 	if (conn->place < VRB_PORTS)
 		attempt_again(conn, ep);
@@ -163,12 +173,12 @@ static void attempt_elsewhere(struct vrb_conn *conn, struct core_ep *ep)
 static void attempt_silent(struct vrb_conn *conn, struct core_ep *ep)
 {
 	if (conn->adapter->is_iwarp) {
-		conn->place = (conn->place + 1) % VRB_PORTS;
-		if (!vrb_wire_port(conn->request.qual, conn->place))
-			conn->place++;
+		conn->was_silent = true;
+		attempt_elsewhere(conn, ep);
+	} else {
+		conn->is_continued = false;
+		attempt_again(conn, ep);
 	}
-	conn->is_continued = false;
-	attempt_again(conn, ep);
 }
 
 static void fill_request(struct vrb_conn *conn, DAT_CONN_QUAL qual,
@@ -205,7 +215,7 @@ int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN
 		return rc;
 	conn->address = *address;
 	fill_request(conn, qual, param);
-	conn->place = vrb_wire_port(qual, 0) ? 0 : 1;
+	conn->place = first_place(qual);
 	rc = vrb_qp_create(conn, ep);
 	if (rc) {
 		vrb_conn_destroy(conn);

@@ -293,6 +293,7 @@ struct vrb_conn {
 	bool is_continued;	/* the first part of the private data was taken */
 	bool was_refused;	/* by a peer without header, */
 	unsigned refused_place; /* at that place last */
+	bool was_silent;	/* one place at least, since all were asked */
 
 	/* the send queue, in work requests */
 	uint32_t sq_size;
