@@ -16,6 +16,7 @@
 #define SLOTS_MOST (1u << VRB_KEY_INDEX_BITS)
 #define DRAIN_NS (300 * VRB_NS_PER_MS)
 #define DRAIN_SRQ_NS (2 * VRB_NS_PER_MS)
+#define SILENT_NS (500 * VRB_NS_PER_MS) /* a flush without a word of the connection manager */
 #define RETRY_COUNT 7
 #define RNR_FOR_EVER 7
 #define RNR_TIMER_SHORT 12 /* 0.64 ms between two tries of a message that finds no Receive */
@@ -657,9 +658,11 @@ void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep)
 		return;
 	}
 	/* the end of the peer's stream does that too: the connection manager will say */
-	if (!conn->is_flushed)
-		vrb_conn_at(conn, vrb_now_ns() + 500 * VRB_NS_PER_MS);
+	if (conn->is_flushed)
+		return;
 	conn->is_flushed = true;
+	conn->give_up_ns = vrb_now_ns() + SILENT_NS;
+	vrb_conn_at(conn, conn->give_up_ns);
 }
 
 void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced)

@@ -12,6 +12,7 @@
 #include "verbs/verbs.h"
 
 #define CQ_ENTRIES 8192u
+#define CQ_ENTRIES_SIW 32768u /* 1 MB: see vrb_cq_create */
 #define POLL_BATCH 16
 #define POLL_MOST 256 /* completions in one call, so that others get their turn */
 
@@ -49,11 +50,17 @@ static void cq_publish(struct vrb_adapter *adapter, struct vrb_cq *cq)
 	atomic_store_explicit(&adapter->cqs, cq, memory_order_release);
 }
 
+/*
+ * The first of an instance. siw's library takes a queue that the kernel offers for mapping at
+ * 0x90000 for one that cannot be mapped: then no further queue pair can be made. Offers follow each
+ * other in that space, so that this queue, the first one there, is made to lie across.
+ */
 int vrb_cq_create(struct vrb_adapter *adapter)
 {
+	uint32_t entries = adapter->is_siw ? CQ_ENTRIES_SIW : CQ_ENTRIES;
 	uint32_t most = adapter->limits.max_cqe;
 	struct vrb_cq *cq = NULL;
-	int rc = cq_make(adapter, most < CQ_ENTRIES ? most : CQ_ENTRIES, &cq);
+	int rc = cq_make(adapter, most < entries ? most : entries, &cq);
 
 	if (!rc)
 		cq_publish(adapter, cq);

@@ -140,12 +140,22 @@ static void attempt_again(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_conn_fail(conn, ep, failure_of(rc));
 }
 
-/* The qualifier is not served where we asked. */
+static unsigned first_place(DAT_CONN_QUAL qual)
+{
+	return vrb_wire_port(qual, 0) ? 0 : 1;
+}
+
+/*
+ * The qualifier is not served where we asked. Where nobody has said anything yet we ask again, when
+ * the others have been asked.
+ */
 static void attempt_elsewhere(struct vrb_conn *conn, struct core_ep *ep)
 {
-	do {
-		conn->place++;
-	} while (conn->place < VRB_PORTS && !vrb_wire_port(conn->request.qual, conn->place));
+	conn->place++;
+	if (conn->place == VRB_PORTS && conn->was_silent) {
+		conn->was_silent = false;
+		conn->place = first_place(conn->request.qual);
+	}
 	conn->is_continued = false;
 	if (conn->place < VRB_PORTS)
 		attempt_again(conn, ep);
@@ -163,12 +173,12 @@ static void attempt_elsewhere(struct vrb_conn *conn, struct core_ep *ep)
 static void attempt_silent(struct vrb_conn *conn, struct core_ep *ep)
 {
 	if (conn->adapter->is_iwarp) {
-		conn->place = (conn->place + 1) % VRB_PORTS;
-		if (!vrb_wire_port(conn->request.qual, conn->place))
-			conn->place++;
+		conn->was_silent = true;
+		attempt_elsewhere(conn, ep);
+	} else {
+		conn->is_continued = false;
+		attempt_again(conn, ep);
 	}
-	conn->is_continued = false;
-	attempt_again(conn, ep);
 }
 
 static void fill_request(struct vrb_conn *conn, DAT_CONN_QUAL qual,
@@ -205,7 +215,7 @@ int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN
 		return rc;
 	conn->address = *address;
 	fill_request(conn, qual, param);
-	conn->place = vrb_wire_port(qual, 0) ? 0 : 1;
+	conn->place = first_place(qual);
 	rc = vrb_qp_create(conn, ep);
 	if (rc) {
 		vrb_conn_destroy(conn);
@@ -395,7 +405,9 @@ static void event_locked(struct vrb_conn *conn, struct core_ep *ep,
 		passive_event(conn, ep, event);
 		break;
 	case VRB_ESTABLISHED:
-		if (event->type != RDMA_CM_EVENT_DISCONNECTED)
+		/* a reject: the accepting side has gone before it was told that we stand */
+		if (event->type != RDMA_CM_EVENT_DISCONNECTED &&
+		    event->type != RDMA_CM_EVENT_REJECTED)
 			break;
 		vrb_conn_close(conn, ep,
 			       vrb_conn_is_broken(conn) ? DAT_CONNECTION_EVENT_BROKEN
@@ -463,13 +475,16 @@ static void due_passive(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_
 		vrb_conn_at(conn, conn->give_up_ns);
 }
 
-static void due_established(struct vrb_conn *conn, struct core_ep *ep)
+static void due_established(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_ns)
 {
 	bool is_dead = atomic_load(&conn->adapter->is_dead);
+	bool is_silent = conn->is_flushed && now_ns >= conn->give_up_ns;
 
-	if (is_dead || conn->is_flushed || conn->has_failed) {
+	if (is_dead || is_silent || conn->has_failed) {
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 		vrb_conn_try_finish(conn, ep, is_dead);
+	} else if (conn->is_flushed) { /* due for something else, which has come to nothing */
+		vrb_conn_at(conn, conn->give_up_ns);
 	} else {
 		vrb_confirm_again(conn, ep);
 		vrb_post_send(conn, ep);
@@ -487,7 +502,7 @@ void vrb_setup_due(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_ns)
 		due_passive(conn, ep, now_ns);
 		break;
 	case VRB_ESTABLISHED:
-		due_established(conn, ep);
+		due_established(conn, ep, now_ns);
 		break;
 	case VRB_CLOSING:
 		vrb_conn_try_finish(conn, ep, true);

@@ -282,6 +282,7 @@ struct vrb_conn {
 	struct rdma_cm_id *id;
 	_Atomic bool is_gone;	  /* the asking side has given up (VRB_ASKED) */
 	DAT_EVENT_NUMBER failure; /* of a set-up: told at the deadline; 0: none */
+	uint64_t give_up_ns;	  /* when a set-up has failed, or a flush (is_flushed) is a break */
 	struct ibv_qp *qp;
 	uint8_t scratch; /* siw: what the proof of a Write reads goes here (post.c) */
 	struct ibv_mr *scratch_mr;
@@ -304,7 +305,7 @@ struct vrb_conn {
 	bool is_continued;	/* the first part of the private data was taken */
 	bool was_refused;	/* by a peer without header, */
 	unsigned refused_place; /* at that place last */
-	uint64_t give_up_ns;
+	bool was_silent;	/* one place at least, since all were asked */
 
 	/* the send queue, in work requests */
 	uint32_t sq_size;

@@ -234,6 +234,15 @@ static const DAT_EP_STATE ep_states[] = {
 #define EP_STATES EP_COUNT(ep_states)
 
 /*
+ * Can an endpoint stay in that state? What holds one in DISCONNECT_PENDING is a message that waits
+ * for a Receive; iWARP ends the connection instead (DTO-104). Known once an adapter was opened.
+ */
+static inline bool ep_lasts(DAT_EP_STATE state)
+{
+	return state != DAT_EP_STATE_DISCONNECT_PENDING || !dt_is_iwarp();
+}
+
+/*
  * The other process of COMPLETION_PENDING: connects to the qualifier it is told, says so, and does
  * as it is told by one letter: 'e' expect ESTABLISHED and then DISCONNECTED, 'd' disconnect.
  */

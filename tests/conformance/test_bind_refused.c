@@ -404,6 +404,8 @@ static void rmr_bind__every_state__connected_and_disconnected_only(void **state)
 		DAT_RMR_HANDLE rmr;
 		DAT_EVENT event;
 
+		if (!ep_lasts(ep_states[i]))
+			continue;
 		ep_lab_open(lab, ep_states[i]);
 		if (ep_states[i] == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
 			ep_lab_equip(lab);

@@ -16,6 +16,8 @@ static void ep_free__each_state__gone_or_invalid_state(void **state)
 	struct ep_lab *lab = *state;
 
 	for (size_t i = 0; i < EP_STATES; i++) {
+		if (!ep_lasts(ep_states[i]))
+			continue;
 		ep_lab_open(lab, ep_states[i]);
 		if (ep_states[i] == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
 			ep_lab_equip(lab);

@@ -76,6 +76,8 @@ static void ep_query__each_state__works_and_changes_nothing(void **state)
 		DAT_EP_PARAM first, second;
 		volatile unsigned int sum = 0;
 
+		if (!ep_lasts(ep_states[i]))
+			continue;
 		ep_lab_open(lab, ep_states[i]);
 		first = ep_query(lab->ep.ep);
 		second = ep_query(lab->ep.ep);
@@ -128,6 +130,8 @@ static void ep_query__states_with_a_peer__addresses(void **state)
 	for (size_t i = 0; i < EP_STATES; i++) {
 		DAT_EP_PARAM param;
 
+		if (!ep_lasts(ep_states[i]))
+			continue;
 		ep_lab_open(lab, ep_states[i]);
 		param = ep_query(lab->ep.ep);
 		check_address(param.local_ia_address_ptr, lab->ia.attr.ia_address_ptr);

@@ -49,6 +49,8 @@ static void ep_reset__other_states__invalid_state(void **state)
 	struct ep_lab *lab = *state;
 
 	for (size_t i = 0; i < EP_STATES; i++) {
+		if (!ep_lasts(ep_states[i]))
+			continue;
 		if (ep_states[i] == DAT_EP_STATE_UNCONNECTED ||
 		    ep_states[i] == DAT_EP_STATE_DISCONNECTED)
 			continue;

@@ -36,6 +36,8 @@ static void ep__driven_into_each_state__reported_without_event(void **state)
 	struct ep_lab *lab = *state;
 
 	for (size_t i = 0; i < EP_STATES; i++) {
+		if (!ep_lasts(ep_states[i]))
+			continue;
 		ep_lab_open(lab, ep_states[i]);
 		dt_stays_empty(lab->ep.conn);
 		ep_lab_no_events(lab);
@@ -452,6 +454,8 @@ static void ia_close__endpoint_in_each_state__gone(void **state)
 	for (size_t i = 0; i < EP_STATES; i++) {
 		DAT_EP_HANDLE ep;
 
+		if (!ep_lasts(ep_states[i]))
+			continue;
 		ep_lab_open(lab, ep_states[i]);
 		ep = lab->ep.ep;
 		dt_fails(dat_ia_close(lab->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE);

@@ -369,6 +369,19 @@ static void lmr_create__read_only_memory__no_write_privilege(void **state)
 			dt_ok(create(ia, range_types[t], p, PAGE, refused[i], &lmr));
 			dt_ok(dat_lmr_free(lmr));
 		}
+	}
+	munmap(p, 3 * PAGE);
+}
+
+/* LMR-CREATE-23 */
+static void lmr_create__shared_read_only_memory__may_be_read(void **state)
+{
+	struct dt_ia *ia = *state;
+	unsigned char *p = map_shared(3 * PAGE);
+	DAT_LMR_HANDLE lmr;
+
+	assert_int_equal(mprotect(p + PAGE, PAGE, PROT_READ), 0);
+	for (size_t t = 0; t < CONF_ARRAY(range_types); t++) {
 		dt_ok(create(ia, range_types[t], p, 3 * PAGE, DAT_MEM_PRIV_READ_FLAG, &lmr));
 		dt_ok(dat_lmr_free(lmr));
 	}
@@ -548,6 +561,7 @@ int main(void)
 		T(lmr_create__null_or_wrapping_range__invalid_parameter),
 		T(lmr_create__range_with_a_hole__invalid_parameter),
 		T(lmr_create__read_only_memory__no_write_privilege),
+		T(lmr_create__shared_read_only_memory__may_be_read),
 		T(lmr_create__memory_type__only_the_four),
 		T(lmr_create__undefined_privilege__invalid_parameter),
 		T(lmr_create__no_ia_or_zone__invalid_handle),

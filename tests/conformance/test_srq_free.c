@@ -64,6 +64,8 @@ static void srq_free__endpoint_in_each_state__refused_without_effect(void **stat
 		DAT_COUNT held = 9, span = 9;
 		DAT_SRQ_HANDLE srq;
 
+		if (!ep_lasts(ep_states[i]))
+			continue;
 		if (ep_states[i] == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
 			continue; /* the Provider's own have no SRQ */
 		ep_lab_prepare(lab, ep_states[i], NULL);

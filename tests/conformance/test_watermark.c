@@ -217,6 +217,8 @@ static void ep_set_watermark__each_state__success(void **state)
 	struct ep_lab *lab = *state;
 
 	for (size_t i = 0; i < EP_STATES; i++) {
+		if (!ep_lasts(ep_states[i]))
+			continue;
 		ep_lab_open(lab, ep_states[i]);
 		dt_ok(dat_ep_set_watermark(lab->ep.ep, 5, 6));
 		assert_int_equal(dt_ep_state(lab->ep.ep), ep_states[i]);

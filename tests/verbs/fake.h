@@ -36,6 +36,9 @@ void fake_port(bool is_up);
 void fake_remove(void);
 /* The connection manager of whoever asks for a connection now has waited long enough. */
 void fake_time_out(void);
+/* One side of the newest connection hears a reject, as when the accepting side destroys its
+ * identifier before the asking one's third message has come. */
+void fake_reject_late(void);
 /* Connection requests that a listener was told of so far. */
 unsigned fake_requests(void);
 /* The next completion of an outgoing request carries that status instead of success. */

@@ -198,6 +198,18 @@ void fake_time_out(void)
 	pthread_mutex_unlock(&fake_lock);
 }
 
+void fake_reject_late(void)
+{
+	struct fake_id *id;
+
+	pthread_mutex_lock(&fake_lock);
+	for (id = ids; id && id->state != ID_CONNECTED; id = id->next)
+		;
+	if (id)
+		tell(id, RDMA_CM_EVENT_REJECTED, 28, NULL, 0);
+	pthread_mutex_unlock(&fake_lock);
+}
+
 unsigned fake_requests(void)
 {
 	return requests;

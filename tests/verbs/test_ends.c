@@ -134,6 +134,16 @@ static void port_event__down_and_up__connection_stays(void **state)
 	rig_no_event(rig.async);
 }
 
+/* EP-DISC-31 EP-FREE-18: an accepting side that ends at once may do so with a reject */
+static void reject__of_a_connection__disconnected(void **state)
+{
+	(void)state;
+	fake_reject_late();
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_again(&rig);
+}
+
 /* An end while the port is down is told to the peer when it is up, not before. */
 static void ep_disconnect__port_down__peer_told_when_it_is_up(void **state)
 {
@@ -341,6 +351,7 @@ int main(void)
 #define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		RIG_TEST(post_send__device_reports_an_error__broken_once_and_anew),
 		RIG_TEST(qp_event__of_an_error__broken),
+		RIG_TEST(reject__of_a_connection__disconnected),
 		RIG_TEST(port_event__down_and_up__connection_stays),
 		RIG_TEST(ep_disconnect__port_down__peer_told_when_it_is_up),
 		RIG_TEST(ia_close__port_down__nothing_left),

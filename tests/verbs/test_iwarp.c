@@ -7,6 +7,8 @@
 
 #include <unistd.h>
 
+#include <netinet/in.h>
+
 static struct rig rig;
 
 static int open_rig(void **state)
@@ -53,6 +55,64 @@ static void connect__asking_side_says_nothing__accept_completion_error(void **st
 	rig_again(&rig);
 }
 
+/*
+ * EP-DISC-31 EP-DISC-39: the accepting side ends the stream at once, so that nothing can be posted
+ * any more; the connection manager says why a moment later, and its word counts.
+ */
+static void connect__accepting_side_ends_it_at_once__disconnected(void **state)
+{
+	(void)state;
+	rig_part(&rig);
+	rig_reset(&rig);
+	fake_fail_next("ibv_post_send");
+	assert_int_equal(rig_connect(&rig, NULL, 0), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+	usleep(100000); /* behind the time of the first Write of nothing */
+	assert_string_equal(fake_failed(), "ibv_post_send");
+	rig_no_event(rig.a.conn);
+	assert_int_equal(core_ep_disconnect(rig.b.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	fake_fail_at(0);
+	rig_again(&rig);
+}
+
+/*
+ * EP-CONNECT-25: the connection manager's patience is over before the consumer has answered. The
+ * other places of the qualifier are asked, where nobody listens, and then the first one again.
+ */
+static void connect__consumer_takes_its_time__asked_again(void **state)
+{
+	const unsigned before = fake_requests();
+	struct sockaddr_in to = {.sin_family = AF_INET};
+	DAT_EVENT event;
+
+	(void)state;
+	rig_part(&rig);
+	rig_reset(&rig);
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(core_ep_connect(rig.a.ep, (DAT_IA_ADDRESS_PTR)(void *)&to, rig.qual,
+					 DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
+					 DAT_CONNECT_DEFAULT_FLAG),
+			 DAT_SUCCESS);
+	event = rig_event(rig.requests);
+	assert_int_equal(event.event_number, DAT_CONNECTION_REQUEST_EVENT);
+	for (unsigned i = 0; i < 3; i++) {
+		fake_time_out();
+		for (int ms = 0; ms < 5000 && fake_requests() < before + 2 + i; ms++)
+			usleep(1000);
+		assert_int_equal(fake_requests(), before + 2 + i);
+		usleep(20000); /* the identifier of the one before is gone by then */
+		rig_no_event(rig.a.conn);
+	}
+	rig_no_event(rig.requests);
+	assert_int_equal(
+		core_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, rig.b.ep, 0, NULL),
+		DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
 /* A device may overlook the message until more comes: Writes of nothing follow while all is silent
  */
 static void connect__nothing_heard__a_few_writes_behind(void **state)
@@ -81,6 +141,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			connect__asking_side_says_nothing__accept_completion_error, open_rig,
 			close_rig),
+		cmocka_unit_test_setup_teardown(
+			connect__accepting_side_ends_it_at_once__disconnected, open_rig, close_rig),
+		cmocka_unit_test_setup_teardown(connect__consumer_takes_its_time__asked_again,
+						open_rig, close_rig),
 		cmocka_unit_test_setup_teardown(connect__nothing_heard__a_few_writes_behind,
 						open_rig, close_rig),
 	};
