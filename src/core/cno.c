@@ -20,6 +20,26 @@
 #include "core/transport.h"
 #include "core/wait.h"
 
+/* --- whoever sleeps elsewhere --- */
+
+static void cno_wakes(struct core_cno *cno)
+{
+	if (atomic_exchange(&cno->is_sleeper, false))
+		atomic_fetch_sub(&cno->ia->sleepers, 1);
+}
+
+void core_cno_sleeps(struct core_cno *cno)
+{
+	if (!atomic_exchange(&cno->is_sleeper, true))
+		atomic_fetch_add(&cno->ia->sleepers, 1);
+}
+
+void core_cno_told(struct core_cno *cno)
+{
+	cno_wakes(cno);
+	atomic_store(&cno->has_told, true);
+}
+
 /* --- creation --- */
 
 static bool agent_is_good(const DAT_OS_WAIT_PROXY_AGENT *agent)
@@ -189,14 +209,20 @@ static void cno_fd_set_locked(const struct core_cno *cno)
 
 static void cno_fd_clear_locked(struct core_cno *cno)
 {
+	int state, saved = errno;
 	uint64_t value;
-	/* EAGAIN: it was not set, because the trigger went to a waiter at once */
-	ssize_t taken = cno->fd >= 0 ? read(cno->fd, &value, sizeof(value)) : 0;
+	ssize_t taken;
 
+	if (cno->fd < 0)
+		return;
+	state = core_cancel_off();
+	taken = read(cno->fd, &value, sizeof(value));
+	/* EAGAIN: it was not set, because the trigger went to a waiter at once */
+	assert(taken >= 0 || errno == EAGAIN);
+	core_cancel_restore(state);
+	errno = saved;
 	if (taken > 0)
 		core_cno_told(cno);
-	assert(taken >= 0 || errno == EAGAIN);
-	(void)taken;
 }
 
 static struct core_trigger **trigger_link(struct core_cno *cno, const struct core_trigger *trigger)
@@ -320,6 +346,7 @@ static void cno_delete(struct core_cno *cno)
 	while (cno->first) /* of dispatchers that refer to other CNOs */
 		(void)trigger_take(cno);
 	core_lock_release(&cell->lock);
+	cno_wakes(cno);
 	pthread_cond_destroy(&cno->gone);
 	if (cno->fd >= 0)
 		close(cno->fd);

@@ -45,8 +45,9 @@ struct core_cno {
 	/* somebody was told, or will be, by the descriptor or an agent, and sleeps elsewhere when
 	 * the dispatchers are empty. May be used without the lock */
 	_Atomic bool has_told;
-	uint32_t users; /* dispatchers that refer to it */
-	uint32_t busy;	/* threads inside a wait */
+	_Atomic bool is_sleeper; /* it is counted in ia->sleepers, likewise */
+	uint32_t users;		 /* dispatchers that refer to it */
+	uint32_t busy;		 /* threads inside a wait */
 	bool is_dying;
 	bool is_freed;	     /* by dat_cno_free */
 	pthread_cond_t gone; /* busy fell to 0 while dying */
@@ -60,17 +61,14 @@ struct core_cno {
 static inline bool core_cno_goes_to_sleep(struct core_cno *cno)
 {
 	/* relaxed: who is told meanwhile will look again */
-	if (!cno || !atomic_load_explicit(&cno->has_told, memory_order_relaxed))
-		return false;
-	atomic_store_explicit(&cno->has_told, false, memory_order_relaxed);
-	return true;
+	return cno && atomic_load_explicit(&cno->has_told, memory_order_relaxed) &&
+	       atomic_exchange_explicit(&cno->has_told, false, memory_order_relaxed);
 }
 
+/* The transport is armed for it: it counts among ia->sleepers until it is told. */
+void core_cno_sleeps(struct core_cno *cno);
 /* The next look at an empty dispatcher is the last one before the consumer sleeps. */
-static inline void core_cno_told(struct core_cno *cno)
-{
-	atomic_store_explicit(&cno->has_told, true, memory_order_relaxed);
-}
+void core_cno_told(struct core_cno *cno);
 
 /* dat_opendat_cno_fd. */
 DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd);

@@ -22,8 +22,8 @@ struct dto_post {
 	DAT_COMPLETION_FLAGS flags;
 	const DAT_RMR_TRIPLET *remote;
 	enum core_mem_use use;
-	DAT_COUNT iov_max;	/* segments allowed */
-	DAT_VLEN len_max;	/* bytes allowed */
+	DAT_COUNT iov_max;	/* segments allowed: dto_limits */
+	DAT_VLEN len_max;	/* bytes allowed: likewise */
 	unsigned int flags_arg; /* position of completion_flags */
 	DAT_VLEN len;		/* out: bytes in the local segments */
 };
@@ -159,12 +159,25 @@ CORE_INLINE struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_
 	return req;
 }
 
+CORE_INLINE void dto_limits(const struct core_ep *ep, struct dto_post *post)
+{
+	post->len_max =
+		post->op == CORE_OP_SEND ? ep->attr.max_message_size : ep->attr.max_rdma_size;
+	if (post->op == CORE_OP_SEND)
+		post->iov_max = ep->attr.max_request_iov;
+	else if (post->op == CORE_OP_RDMA_WRITE)
+		post->iov_max = ep->attr.max_rdma_write_iov;
+	else
+		post->iov_max = ep->attr.max_rdma_read_iov;
+}
+
 CORE_INLINE DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
 {
 	enum core_ep_verdict verdict = core_ep_asks_inline(ep, CORE_CALL_POST_REQUEST);
 	struct core_req *req;
 	DAT_RETURN ret;
 
+	dto_limits(ep, post);
 	ret = dto_check_flags(ep, post);
 	if (ret == DAT_SUCCESS)
 		ret = dto_check_segments(ep, post);
@@ -234,8 +247,6 @@ DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 					       .cookie = user_cookie,
 					       .flags = completion_flags,
 					       .use = CORE_MEM_SOURCE,
-					       .iov_max = ep->attr.max_request_iov,
-					       .len_max = ep->attr.max_message_size,
 					       .flags_arg = 5});
 }
 
@@ -251,8 +262,6 @@ CORE_INLINE DAT_RETURN dto_post_rdma(DAT_EP_HANDLE ep_handle, struct dto_post *p
 		core_handle_unlock(ep->cell);
 		return core_bad_arg(5);
 	}
-	post->iov_max = is_read ? ep->attr.max_rdma_read_iov : ep->attr.max_rdma_write_iov;
-	post->len_max = ep->attr.max_rdma_size;
 	post->use = is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE;
 	post->flags_arg = 6;
 	return dto_post(ep, post);

@@ -42,6 +42,7 @@ struct core_req {
 	} transport;
 	/* the core's */
 	bool is_done;
+	/* once it is done, unless its completion is raised at once */
 	DAT_DTO_COMPLETION_STATUS status;
 	DAT_VLEN done_len;
 };

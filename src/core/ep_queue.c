@@ -131,7 +131,8 @@ DAT_RETURN core_ep_size_queues(struct core_ep *ep, const DAT_EP_ATTR *attr)
 
 /* --- requests --- */
 
-static void bind_raise(struct core_ep *ep, const struct core_req *req, bool is_notifying)
+static void bind_raise(struct core_ep *ep, const struct core_req *req,
+		       DAT_DTO_COMPLETION_STATUS status, bool is_notifying)
 {
 	DAT_RMR_BIND_COMPLETION_EVENT_DATA *bind;
 	DAT_EVENT event;
@@ -141,7 +142,7 @@ static void bind_raise(struct core_ep *ep, const struct core_req *req, bool is_n
 	bind = &event.event_data.rmr_completion_event_data;
 	bind->rmr_handle = req->bound_rmr.cell;
 	bind->user_cookie = req->cookie;
-	bind->status = req->status;
+	bind->status = status;
 	core_evd_post(ep->request_evd, &event, is_notifying);
 }
 
@@ -155,7 +156,7 @@ CORE_INLINE void req_raise(struct core_ep *ep, const struct core_req *req,
 	if (!ep->request_evd || (is_good && (req->flags & DAT_COMPLETION_SUPPRESS_FLAG)))
 		return;
 	if (req->op == CORE_OP_BIND)
-		bind_raise(ep, req, is_notifying);
+		bind_raise(ep, req, status, is_notifying);
 	else
 		core_evd_post_dto(ep->request_evd, ep->cell, req->cookie, status, len, is_notifying,
 				  no_srq);

@@ -15,7 +15,7 @@
 
 static const struct core_ref no_srq;
 
-#define ARM_LOOKS 16 /* before a call returns that finds new work each time */
+#define ARM_LOOKS 4 /* before a call returns that finds new work each time */
 #define EVD_FLAGS_ALL (DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
 
 static uint32_t evd_ring_size(DAT_COUNT qlen)
@@ -581,6 +581,14 @@ __attribute__((noinline)) static bool evd_drive_and_arm(struct core_ia *ia)
 	return is_armed;
 }
 
+__attribute__((noinline)) static void evd_went_to_sleep(struct core_cno *cno, bool is_late)
+{
+	if (is_late)
+		core_cno_told(cno); /* it goes later */
+	else
+		core_cno_sleeps(cno);
+}
+
 CORE_INLINE bool evd_drive_locked(struct core_evd *evd)
 {
 	bool goes_to_sleep = core_cno_goes_to_sleep(evd->cno);
@@ -595,8 +603,8 @@ CORE_INLINE bool evd_drive_locked(struct core_evd *evd)
 		(void)ia->ops->progress(ia);
 	core_lock_acquire(&evd->cell->lock);
 	core_evd_idle_locked(evd);
-	if (is_late && evd->cno)
-		core_cno_told(evd->cno); /* it goes to sleep later */
+	if (goes_to_sleep && evd->cno)
+		evd_went_to_sleep(evd->cno, is_late);
 	return !evd->is_dying;
 }
 

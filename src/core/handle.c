@@ -41,9 +41,13 @@ static struct {
 
 static pthread_once_t arena_once = PTHREAD_ONCE_INIT;
 
+/*
+ * By the mutex: a thread that waits for us to come out of a lock of our own would have the mutex
+ * meanwhile, and with it in the child, where that thread is not.
+ */
 static void arena_fork_prepare(void)
 {
-	core_lock_acquire(&arena.lock);
+	core_lock_acquire_shared(&arena.lock);
 }
 
 static void arena_fork_parent(void)

@@ -55,7 +55,8 @@ struct core_ia {
 	DAT_IA_ATTR attr;	     /* limits: filled by the transport's ia_open */
 	DAT_PROVIDER_ATTR provider_attr;
 	void *transport;	   /* the transport's side of the instance */
-	_Atomic uint32_t sleepers; /* threads that have armed, and sleep or are about to */
+	_Atomic uint32_t sleepers; /* threads that have armed, and sleep or are about to; those of
+				    * the consumer that sleep elsewhere, by CNO, among them */
 	struct core_mem mem;
 
 	/* guarded by the cell's lock */

@@ -168,15 +168,22 @@ static void arm(struct vrb_adapter *adapter, struct watch *watch)
 	watch->pause_ms = TICK_MS;
 }
 
-/* A thread polls or posts. One that sleeps meanwhile shall not wait for what that one finds. */
-static void leave_alone(struct vrb_adapter *adapter, struct watch *watch, bool is_over)
+/*
+ * A thread polls, or only posts, and then what it finds when its queue is full may come late: each
+ * tick looks for it. So it does for one that sleeps, which shall not wait for what another finds.
+ */
+static void leave_alone(struct vrb_adapter *adapter, struct watch *watch, bool has_polled,
+			bool is_over)
 {
-	if (atomic_load_explicit(&adapter->ia->sleepers, memory_order_relaxed)) {
+	bool has_sleepers = atomic_load_explicit(&adapter->ia->sleepers, memory_order_relaxed) > 0;
+	bool has_found = false;
+
+	if (has_sleepers || !has_polled)
+		has_found = vrb_cq_progress(adapter) > 0;
+	if (has_sleepers || has_found)
 		watch->pause_ms = TICK_MS;
-		(void)vrb_cq_progress(adapter);
-	} else if (is_over && watch->pause_ms < TICK_MOST_MS) {
+	else if (is_over && watch->pause_ms < TICK_MOST_MS)
 		watch->pause_ms *= 2;
-	}
 }
 
 /* Has the counter changed since the last look? */
@@ -213,7 +220,7 @@ static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, 
 	if (watch->is_armed)
 		return;
 	if (has_polled || has_posted)
-		leave_alone(adapter, watch, is_over);
+		leave_alone(adapter, watch, has_polled, is_over);
 	else
 		arm(adapter, watch);
 }

@@ -303,10 +303,30 @@ static void rmr_completion__status__values(void **state)
 	assert_int_equal(DAT_RMR_BIND_FAILURE, 1);
 }
 
+/* RMR-BIND-07: what became of the binds before is not told of the next one. */
+static void rmr_bind__after_flushed_ones__success(void **state)
+{
+	struct rig *rig = *state;
+	struct scene scene = scene_make(rig);
+	DAT_EP_PARAM param;
+
+	dt_ok(dat_ep_query(rig->b.ep, DAT_EP_FIELD_ALL, &param));
+	rig_disconnect(rig, DAT_CLOSE_ABRUPT_FLAG);
+	for (DAT_COUNT i = 0; i < 2 * param.ep_attr.max_request_dtos; i++) {
+		(void)scene_rebind(&scene, 1, DAT_COMPLETION_DEFAULT_FLAG);
+		expect_bind(&rig->b, scene.rmr, 1, DAT_DTO_ERR_FLUSHED);
+	}
+	rig_relink(rig);
+	(void)bind_post(&rig->b, scene.rmr, scene.range, BIND_REMOTE, 7,
+			DAT_COMPLETION_DEFAULT_FLAG);
+	expect_bind(&rig->b, scene.rmr, 7, DAT_RMR_BIND_SUCCESS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(rmr_bind__disconnected__flushed_without_effect),
+		rig_test(rmr_bind__after_flushed_ones__success),
 		rig_test(rmr_bind__waiting_at_a_disconnect__flushed_without_effect),
 		rig_test(rmr_bind__waiting_when_the_peer_disconnects__flushed_without_effect),
 		rig_test(rmr_bind__waiting_when_the_connection_breaks__flushed_without_effect),

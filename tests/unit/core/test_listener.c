@@ -134,6 +134,31 @@ static void evd_dequeue__news_all_the_time__returns(void **state)
 	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
 }
 
+/* Its consumer counts as one that sleeps, from the time when nothing is left until it is told. */
+static void evd_dequeue__empty_with_a_descriptor__a_sleeper_until_told(void **state)
+{
+	struct mock_ia *ia = *state;
+	DAT_CNO_HANDLE cno = cno_new(ia, NULL);
+	DAT_EVD_HANDLE named;
+	int fd;
+
+	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
+	assert_int_equal(core_cno_fd(cno, &fd), DAT_SUCCESS);
+	mock_no_event(ia->evd);
+	assert_int_equal(mock.ia->sleepers, 1);
+	mock_no_event(ia->evd);
+	assert_int_equal(mock.ia->sleepers, 1);
+	post_event(ia->evd);
+	assert_int_equal(core_cno_wait(cno, 0, &named), DAT_SUCCESS);
+	assert_int_equal(mock.ia->sleepers, 0);
+	(void)mock_event(ia->evd);
+	mock_no_event(ia->evd);
+	assert_int_equal(mock.ia->sleepers, 1);
+	assert_int_equal(core_evd_modify_cno(ia->evd, DAT_HANDLE_NULL), DAT_SUCCESS);
+	assert_int_equal(core_cno_free(cno), DAT_SUCCESS);
+	assert_int_equal(mock.ia->sleepers, 0);
+}
+
 /* --- threads that sleep --- */
 
 static void evd_wait__expired__was_a_sleeper(void **state)
@@ -175,6 +200,52 @@ static void evd_wait__cancelled__no_sleeper_is_left(void **state)
 	assert_int_equal(inner->sleepers, 0);
 }
 
+struct told {
+	struct mock_ia *ia;
+	DAT_CNO_HANDLE cno;
+	_Atomic bool is_through;
+};
+
+static void *wait_for_cno(void *arg)
+{
+	struct told *told = arg;
+	DAT_EVD_HANDLE evd;
+
+	assert_int_equal(core_cno_wait(told->cno, DAT_TIMEOUT_INFINITE, &evd), DAT_SUCCESS);
+	return NULL;
+}
+
+static void *post_while_cancelled(void *arg)
+{
+	struct told *told = arg;
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	pthread_cancel(pthread_self());
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+	post_event(told->ia->evd);
+	told->is_through = true;
+	return NULL;
+}
+
+/* The data path has cancellation as the consumer has it, and no cancellation point. */
+static void trigger__taken_by_a_waiter_and_cancel_pending__carried_out(void **state)
+{
+	struct told told = {.ia = *state, .cno = cno_new(*state, NULL)};
+	pthread_t waiter, poster;
+	int fd;
+
+	assert_int_equal(core_evd_modify_cno(told.ia->evd, told.cno), DAT_SUCCESS);
+	assert_int_equal(core_cno_fd(told.cno, &fd), DAT_SUCCESS);
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_cno, &told), 0);
+	while (!mock.ia->sleepers)
+		sched_yield();
+	assert_int_equal(pthread_create(&poster, NULL, post_while_cancelled, &told), 0);
+	assert_int_equal(pthread_join(poster, NULL), 0);
+	assert_true(told.is_through);
+	assert_int_equal(pthread_join(waiter, NULL), 0);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -185,8 +256,10 @@ int main(void)
 		T(evd_dequeue__empty_with_a_descriptor__armed),
 		T(evd_dequeue__news_while_arming__looks_again),
 		T(evd_dequeue__news_all_the_time__returns),
+		T(evd_dequeue__empty_with_a_descriptor__a_sleeper_until_told),
 		T(evd_wait__expired__was_a_sleeper),
 		T(evd_wait__cancelled__no_sleeper_is_left),
+		T(trigger__taken_by_a_waiter_and_cancel_pending__carried_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
