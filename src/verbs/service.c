@@ -169,18 +169,17 @@ static void arm(struct vrb_adapter *adapter, struct watch *watch)
 }
 
 /*
- * A thread polls, or only posts, and then what it finds when its queue is full may come late: each
- * tick looks for it. So it does for one that sleeps, which shall not wait for what another finds.
+ * A thread polls, or only posts: it may find what there is when its queue is full, and not before,
+ * so each look of ours takes that. Nor shall one that sleeps wait for what another one finds.
  */
 static void leave_alone(struct vrb_adapter *adapter, struct watch *watch, bool has_polled,
 			bool is_over)
 {
 	bool has_sleepers = atomic_load_explicit(&adapter->ia->sleepers, memory_order_relaxed) > 0;
-	bool has_found = false;
 
 	if (has_sleepers || !has_polled)
-		has_found = vrb_cq_progress(adapter) > 0;
-	if (has_sleepers || has_found)
+		(void)vrb_cq_progress(adapter);
+	if (has_sleepers)
 		watch->pause_ms = TICK_MS;
 	else if (is_over && watch->pause_ms < TICK_MOST_MS)
 		watch->pause_ms *= 2;
