@@ -345,7 +345,8 @@ static void fill_counts(struct core_ia *ia, const struct ibv_device_attr *device
 	attr->max_pzs = (DAT_COUNT)at_most((uint64_t)device->max_pd, 65536);
 	attr->max_rmrs = (DAT_COUNT)at_most((uint64_t)device->max_mr, 65536);
 	attr->max_rmr_target_address = UINT64_MAX;
-	/* the queue of each may be mapped, and a process has 65530 mappings unless told otherwise */
+	/* the queue of each may be mapped, and a process has 65530 mappings unless told otherwise
+	 */
 	attr->max_srqs = (DAT_COUNT)at_most((uint64_t)device->max_srq, 32768);
 	attr->max_ep_per_srq = attr->max_eps;
 	attr->max_recv_per_srq =
