@@ -47,8 +47,8 @@ struct raw {
 	unsigned side; /* 0 leads */
 	uint64_t size;
 	uint64_t count;
-	struct raw_word *shared;
-	struct raw_word *own; /* at one address in both processes, but memory of each */
+	struct raw_word *shared; /* those of the test, then those that say who is there */
+	struct raw_word *own;	 /* at one address in both processes, but memory of each */
 	int events[RAW_SIDES];
 	pid_t peer;
 	struct stats stats;
@@ -206,7 +206,7 @@ static int raw_ping_pong(struct raw *raw, const struct raw_test *test, const uns
 	pid_t first = getpid();
 	int status = 0;
 
-	raw->shared = map_shared(sizeof(struct raw_word) * RAW_SIDES);
+	raw->shared = map_shared(sizeof(struct raw_word) * 2 * RAW_SIDES);
 	raw->own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	raw->events[0] = eventfd(0, EFD_CLOEXEC);
 	raw->events[1] = eventfd(0, EFD_CLOEXEC);
@@ -226,9 +226,10 @@ static int raw_ping_pong(struct raw *raw, const struct raw_test *test, const uns
 	bind_to(cpus[!raw->side]);
 	/* a page of one's own: the first round must not copy it */
 	atomic_store(&raw->own->value, 0);
-	/* nobody writes before both are there: the words count from 1, and these tests wait */
-	line_signal(raw, UINT32_MAX);
-	line_wait(raw, UINT32_MAX);
+	/* nobody begins before both are there */
+	atomic_store(&raw->shared[RAW_SIDES + !raw->side].value, 1);
+	while (!atomic_load(&raw->shared[RAW_SIDES + raw->side].value))
+		continue;
 	raw_rounds(raw, test, 1, warm_up);
 	stats_reset(&raw->stats);
 	raw_rounds(raw, test, 1 + (uint32_t)warm_up, raw->count);
