@@ -18,6 +18,7 @@ static bool is_iwarp;
 static bool is_port_down;
 static int live;
 static unsigned calls, fail_at;
+static int fail_error;
 static const char *failed;
 static unsigned posts, doorbells;
 static _Thread_local unsigned cancellable;
@@ -57,6 +58,13 @@ void fake_fail_next(const char *call)
 	pthread_mutex_unlock(&fake_lock);
 }
 
+void fake_fail_with(int error)
+{
+	pthread_mutex_lock(&fake_lock);
+	fail_error = error;
+	pthread_mutex_unlock(&fake_lock);
+}
+
 const char *fake_failed(void)
 {
 	const char *name;
@@ -84,7 +92,8 @@ bool fake_fails(const char *name, int error)
 		return false;
 	fail_name = NULL;
 	failed = name;
-	errno = error;
+	errno = fail_error ? fail_error : error;
+	fail_error = 0;
 	return true;
 }
 

@@ -21,6 +21,8 @@
 void fake_fail_at(unsigned call);
 /* The next of that name fails, whatever others are made before. */
 void fake_fail_next(const char *call);
+/* The error that the next one fails with; 0: its usual one. */
+void fake_fail_with(int error);
 /* The name of the call that failed since; NULL: none. */
 const char *fake_failed(void);
 /* Objects of all kinds that exist. */

@@ -113,12 +113,35 @@ static void post__refused_by_the_device__broken_once(void **state)
 	rig_close(&rig);
 }
 
+/* Memory that is there, but not as the device wants to have it. */
+static void lmr_create__device_cannot_pin__model_not_supported(void **state)
+{
+	DAT_REGION_DESCRIPTION region;
+	DAT_LMR_CONTEXT context;
+	DAT_LMR_HANDLE lmr;
+
+	(void)state;
+	rig.qual = 0;
+	rig_begin(&rig);
+	region.for_va = rig.memory;
+	fake_fail_next("ibv_reg_mr");
+	fake_fail_with(EFAULT);
+	assert_int_equal(core_lmr_create(rig.ia, DAT_MEM_TYPE_VIRTUAL, region, 4096, rig.pz,
+					 DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, &context, NULL, NULL,
+					 NULL),
+			 DAT_CLASS_ERROR | DAT_MODEL_NOT_SUPPORTED);
+	assert_string_equal(fake_failed(), "ibv_reg_mr");
+	fake_fail_at(0);
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ia_open__each_call_fails__nothing_left),
 		cmocka_unit_test(connection__each_call_fails__told_and_nothing_left),
 		cmocka_unit_test(post__refused_by_the_device__broken_once),
+		cmocka_unit_test(lmr_create__device_cannot_pin__model_not_supported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
