@@ -82,16 +82,30 @@ DAT_EVENT rig_event(DAT_EVD_HANDLE evd)
 	return event;
 }
 
-DAT_RETURN rig_connect(struct rig *rig, const void *private_data, DAT_COUNT size)
+DAT_RETURN rig_ask(struct rig *rig, DAT_TIMEOUT timeout, const void *private_data, DAT_COUNT size)
 {
 	struct sockaddr_in to = {.sin_family = AF_INET};
+
+	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	return core_ep_connect(rig->a.ep, (DAT_IA_ADDRESS_PTR)(void *)&to, rig->qual, timeout, size,
+			       (DAT_PVOID)(uintptr_t)private_data, DAT_QOS_BEST_EFFORT,
+			       DAT_CONNECT_DEFAULT_FLAG);
+}
+
+DAT_CR_HANDLE rig_request(struct rig *rig)
+{
+	const DAT_EVENT event = rig_event(rig->requests);
+
+	assert_int_equal(event.event_number, DAT_CONNECTION_REQUEST_EVENT);
+	return event.event_data.cr_arrival_event_data.cr_handle;
+}
+
+DAT_RETURN rig_connect(struct rig *rig, const void *private_data, DAT_COUNT size)
+{
 	DAT_EVENT event;
 	DAT_COUNT more;
 
-	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	STEP(core_ep_connect(rig->a.ep, (DAT_IA_ADDRESS_PTR)(void *)&to, rig->qual, RIG_WAIT_US / 2,
-			     size, (DAT_PVOID)(uintptr_t)private_data, DAT_QOS_BEST_EFFORT,
-			     DAT_CONNECT_DEFAULT_FLAG));
+	STEP(rig_ask(rig, RIG_WAIT_US / 2, private_data, size));
 	if (core_evd_wait(rig->requests, RIG_REQUEST_US, 1, &event, &more) != DAT_SUCCESS)
 		return (DAT_RETURN)DAT_QUEUE_EMPTY; /* then a is told why */
 	if (event.event_number != DAT_CONNECTION_REQUEST_EVENT)

@@ -46,6 +46,10 @@ struct rig {
 DAT_RETURN rig_open(struct rig *rig);
 /* Zone, memory, dispatchers, endpoints, and a listener on rig->qual (0: any). */
 DAT_RETURN rig_make(struct rig *rig);
+/* Starts to connect a to the listener with that private data. */
+DAT_RETURN rig_ask(struct rig *rig, DAT_TIMEOUT timeout, const void *private_data, DAT_COUNT size);
+/* The request that comes of it, within RIG_WAIT_US. */
+DAT_CR_HANDLE rig_request(struct rig *rig);
 /* Starts to connect a to the listener with that private data, and accepts on b with the same. */
 DAT_RETURN rig_connect(struct rig *rig, const void *private_data, DAT_COUNT size);
 /* Closes abruptly; nothing is left of the instance. */

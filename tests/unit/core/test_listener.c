@@ -36,6 +36,17 @@ static DAT_CNO_HANDLE cno_new(struct mock_ia *ia, DAT_AGENT_FUNC function)
 	return cno;
 }
 
+/* One that ia->evd refers to, and that has a descriptor. */
+static DAT_CNO_HANDLE cno_with_descriptor(struct mock_ia *ia)
+{
+	DAT_CNO_HANDLE cno = cno_new(ia, NULL);
+	int fd;
+
+	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
+	assert_int_equal(core_cno_fd(cno, &fd), DAT_SUCCESS);
+	return cno;
+}
+
 static void post_event(DAT_EVD_HANDLE evd)
 {
 	DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
@@ -92,12 +103,9 @@ static void evd_dequeue__empty_with_an_agent_set_later__armed(void **state)
 static void evd_dequeue__empty_with_a_descriptor__armed(void **state)
 {
 	struct mock_ia *ia = *state;
-	DAT_CNO_HANDLE cno = cno_new(ia, NULL);
+	DAT_CNO_HANDLE cno = cno_with_descriptor(ia);
 	DAT_EVD_HANDLE named;
-	int fd;
 
-	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
-	assert_int_equal(core_cno_fd(cno, &fd), DAT_SUCCESS);
 	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
 	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
 	post_event(ia->evd);
@@ -138,12 +146,9 @@ static void evd_dequeue__news_all_the_time__returns(void **state)
 static void evd_dequeue__empty_with_a_descriptor__a_sleeper_until_told(void **state)
 {
 	struct mock_ia *ia = *state;
-	DAT_CNO_HANDLE cno = cno_new(ia, NULL);
+	DAT_CNO_HANDLE cno = cno_with_descriptor(ia);
 	DAT_EVD_HANDLE named;
-	int fd;
 
-	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
-	assert_int_equal(core_cno_fd(cno, &fd), DAT_SUCCESS);
 	mock_no_event(ia->evd);
 	assert_int_equal(mock.ia->sleepers, 1);
 	mock_no_event(ia->evd);
@@ -231,12 +236,9 @@ static void *post_while_cancelled(void *arg)
 /* The data path has cancellation as the consumer has it, and no cancellation point. */
 static void trigger__taken_by_a_waiter_and_cancel_pending__carried_out(void **state)
 {
-	struct told told = {.ia = *state, .cno = cno_new(*state, NULL)};
+	struct told told = {.ia = *state, .cno = cno_with_descriptor(*state)};
 	pthread_t waiter, poster;
-	int fd;
 
-	assert_int_equal(core_evd_modify_cno(told.ia->evd, told.cno), DAT_SUCCESS);
-	assert_int_equal(core_cno_fd(told.cno, &fd), DAT_SUCCESS);
 	assert_int_equal(pthread_create(&waiter, NULL, wait_for_cno, &told), 0);
 	while (!mock.ia->sleepers)
 		sched_yield();
