@@ -178,13 +178,13 @@ DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd)
 	} else {
 		if (cno->fd < 0)
 			cno->fd = eventfd(cno->first ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (cno->fd < 0)
+			ret = core_no_resources(DAT_RESOURCE_DEVICE);
+		else
+			core_cno_told(cno);
 	}
-	if (ret == DAT_SUCCESS && cno->fd < 0) {
-		ret = core_no_resources(DAT_RESOURCE_DEVICE);
-	} else if (ret == DAT_SUCCESS) {
-		core_cno_told(cno);
+	if (ret == DAT_SUCCESS)
 		*fd = cno->fd;
-	}
 	core_handle_unlock(cno->cell);
 	return ret;
 }

@@ -175,8 +175,8 @@ static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_
 static inline struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
 					     DAT_COMPLETION_FLAGS flags)
 {
-	uint64_t tail =
-		ep->req.tail; /* read once: for all the compiler knows a slot may be there */
+	/* read once: for all the compiler knows a slot may be there */
+	uint64_t tail = ep->req.tail;
 	struct core_req *req = core_req_at(&ep->req, tail);
 
 	req->op = op;

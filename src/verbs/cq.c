@@ -210,6 +210,14 @@ __attribute__((noinline)) static void try_finish(struct vrb_conn *conn, struct c
 	core_cancel_restore(state);
 }
 
+/* Those that were polled are handed on; the endpoint is unlocked. */
+CORE_INLINE void completions_end(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (conn->state == VRB_CLOSING)
+		try_finish(conn, ep);
+	core_ep_leave(ep);
+}
+
 /* Those of one endpoint, which is locked, and unlocked here; how many they are. */
 static int completions(struct core_ep *ep, uint32_t key, const struct ibv_wc *wc, int count)
 {
@@ -219,9 +227,7 @@ static int completions(struct core_ep *ep, uint32_t key, const struct ibv_wc *wc
 	do
 		vrb_completion(conn, ep, &wc[i]);
 	while (++i < count && work_key(&wc[i]) == key);
-	if (conn->state == VRB_CLOSING)
-		try_finish(conn, ep);
-	core_ep_leave(ep);
+	completions_end(conn, ep);
 	return i;
 }
 
@@ -253,9 +259,7 @@ CORE_INLINE void cq_dispatch_one(struct vrb_adapter *adapter, const struct ibv_w
 	}
 	conn = vrb_conn_of(ep);
 	vrb_completion(conn, ep, wc);
-	if (conn->state == VRB_CLOSING)
-		try_finish(conn, ep);
-	core_ep_leave(ep);
+	completions_end(conn, ep);
 }
 
 /* What is there, as far as one call of the device gives it; how much. The queue is owned. */
