@@ -2,8 +2,11 @@
 /*
  * Posting data transfers. Each call checks its parameters (local bounds, zone and privileges
  * included), then the state, then the room in the queue, and only then takes a slot; what it
- * refuses leaves no trace. In the disconnected state an accepted post is flushed at once. The steps
- * are compiled into each call, where most of what distinguishes the calls is constant.
+ * refuses leaves no trace. In the disconnected state an accepted post is flushed at once.
+ *
+ * Nearly every post has one segment, in the region of the one before, on a connected endpoint.
+ * Those pass the same checks in one go (request_usual, recv_usual), compiled into each call; what
+ * does not pass is checked step by step, and told what is wrong with it.
  */
 #include <string.h>
 
@@ -28,7 +31,7 @@ struct dto_post {
 	DAT_VLEN len;		/* out: bytes in the local segments */
 };
 
-CORE_INLINE DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dto_post *post)
+static DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dto_post *post)
 {
 	DAT_COMPLETION_FLAGS all =
 		DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
@@ -43,10 +46,8 @@ CORE_INLINE DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dt
 }
 
 /* None, or several. */
-__attribute__((noinline)) static DAT_RETURN dto_check_many(struct core_ep *ep,
-							   const DAT_LMR_TRIPLET *iov,
-							   DAT_COUNT count, enum core_mem_use use,
-							   DAT_VLEN *len_out)
+static DAT_RETURN dto_check_many(struct core_ep *ep, const DAT_LMR_TRIPLET *iov, DAT_COUNT count,
+				 enum core_mem_use use, DAT_VLEN *len_out)
 {
 	DAT_VLEN len = 0;
 
@@ -64,24 +65,35 @@ __attribute__((noinline)) static DAT_RETURN dto_check_many(struct core_ep *ep,
 	return DAT_SUCCESS;
 }
 
-CORE_INLINE DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
+/* The next post is likely to be in the same region. */
+static void dto_know(struct core_ep *ep, const struct dto_post *post)
 {
+	struct core_lmr *lmr = core_mem_slot(&ep->ia->mem, post->iov->lmr_context);
+
+	if (post->use == CORE_MEM_SOURCE)
+		ep->known_source = lmr;
+	else
+		ep->known_target = lmr;
+}
+
+static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
+{
+	DAT_RETURN ret;
+
 	if (post->segments < 0 || post->segments > post->iov_max)
 		return core_bad_arg(2);
 	if (post->segments && !post->iov)
 		return core_bad_arg(3);
-	if (post->segments != 1) {
-		DAT_VLEN len = 0; /* only this is in memory, not all of `post` */
-		DAT_RETURN ret = dto_check_many(ep, post->iov, post->segments, post->use, &len);
-
-		post->len = len;
-		return ret;
-	}
+	if (post->segments != 1)
+		return dto_check_many(ep, post->iov, post->segments, post->use, &post->len);
 	post->len = post->iov->segment_length;
-	return core_mem_check(&ep->ia->mem, post->iov, ep->pz, post->use);
+	ret = core_mem_check(&ep->ia->mem, post->iov, ep->pz, post->use);
+	if (ret == DAT_SUCCESS && post->len)
+		dto_know(ep, post);
+	return ret;
 }
 
-CORE_INLINE DAT_RETURN dto_check_lengths(const struct dto_post *post)
+static DAT_RETURN dto_check_lengths(const struct dto_post *post)
 {
 	if (post->op == CORE_OP_RDMA_READ) {
 		if (post->remote->segment_length > post->len)
@@ -95,7 +107,7 @@ CORE_INLINE DAT_RETURN dto_check_lengths(const struct dto_post *post)
 	return DAT_SUCCESS;
 }
 
-CORE_INLINE DAT_RETURN dto_check_room(const struct core_ep *ep, const struct dto_post *post)
+static DAT_RETURN dto_check_room(const struct core_ep *ep, const struct dto_post *post)
 {
 	bool is_read = post->op == CORE_OP_RDMA_READ;
 
@@ -125,21 +137,28 @@ uint32_t core_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from, DA
 	return used;
 }
 
-/* The usual segment, one that is used from end to end, is copied here. */
-CORE_INLINE uint32_t dto_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from,
-				       DAT_COUNT count, DAT_VLEN len)
+/*
+ * Word by word, as the consumer may have written it just now: a longer load would wait until those
+ * stores, and all before them, have left the processor.
+ */
+CORE_INLINE DAT_LMR_TRIPLET dto_read_local(const DAT_LMR_TRIPLET *from)
 {
-	if (count != 1 || !len || from->segment_length != len)
-		return core_copy_segments(to, from, count, len);
-	/* word by word, as the consumer may have written it just now: a longer load would wait
-	 * until those stores, and all before them, have left the processor */
-	to->lmr_context = __atomic_load_n(&from->lmr_context, __ATOMIC_RELAXED);
-	to->virtual_address = __atomic_load_n(&from->virtual_address, __ATOMIC_RELAXED);
-	to->segment_length = __atomic_load_n(&from->segment_length, __ATOMIC_RELAXED);
-	return 1;
+	return (DAT_LMR_TRIPLET){
+		.lmr_context = __atomic_load_n(&from->lmr_context, __ATOMIC_RELAXED),
+		.virtual_address = __atomic_load_n(&from->virtual_address, __ATOMIC_RELAXED),
+		.segment_length = __atomic_load_n(&from->segment_length, __ATOMIC_RELAXED),
+	};
 }
 
-/* Member by member for the same reason. */
+/* Word by word, because it lies in registers. */
+CORE_INLINE void dto_write_local(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from)
+{
+	__atomic_store_n(&to->lmr_context, from->lmr_context, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->virtual_address, from->virtual_address, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->segment_length, from->segment_length, __ATOMIC_RELAXED);
+}
+
+/* As dto_read_local. */
 CORE_INLINE void dto_copy_remote(DAT_RMR_TRIPLET *to, const DAT_RMR_TRIPLET *from)
 {
 	to->rmr_context = __atomic_load_n(&from->rmr_context, __ATOMIC_RELAXED);
@@ -147,19 +166,19 @@ CORE_INLINE void dto_copy_remote(DAT_RMR_TRIPLET *to, const DAT_RMR_TRIPLET *fro
 	to->segment_length = __atomic_load_n(&from->segment_length, __ATOMIC_RELAXED);
 }
 
-CORE_INLINE struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post *post)
+static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post *post)
 {
 	struct core_req *req = core_req_take(ep, post->op, post->flags);
 
 	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
-	req->segments = dto_copy_segments(req->iov, post->iov, post->segments, req->len);
+	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
 	if (post->remote)
 		dto_copy_remote(&req->remote, post->remote);
 	req->cookie = post->cookie;
 	return req;
 }
 
-CORE_INLINE void dto_limits(const struct core_ep *ep, struct dto_post *post)
+static void dto_limits(const struct core_ep *ep, struct dto_post *post)
 {
 	post->len_max =
 		post->op == CORE_OP_SEND ? ep->attr.max_message_size : ep->attr.max_rdma_size;
@@ -171,9 +190,9 @@ CORE_INLINE void dto_limits(const struct core_ep *ep, struct dto_post *post)
 		post->iov_max = ep->attr.max_rdma_read_iov;
 }
 
-CORE_INLINE DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
+static DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
 {
-	enum core_ep_verdict verdict = core_ep_asks_inline(ep, CORE_CALL_POST_REQUEST);
+	enum core_ep_verdict verdict = core_ep_asks(ep, CORE_CALL_POST_REQUEST);
 	struct core_req *req;
 	DAT_RETURN ret;
 
@@ -194,7 +213,7 @@ CORE_INLINE DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post
 	if (verdict == CORE_EP_FLUSH)
 		core_req_done(ep, req, DAT_DTO_ERR_FLUSHED, 0);
 	else
-		ep->ia->ops->post_request(ep, req);
+		transport_this->post_request(ep, req);
 	return DAT_SUCCESS;
 }
 
@@ -216,13 +235,17 @@ __attribute__((noinline)) static struct core_ep *dto_drive(struct core_ep *ep)
 	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
 }
 
-/* Posts, and unlocks the endpoint. */
-CORE_INLINE DAT_RETURN dto_post(struct core_ep *ep, struct dto_post *post)
+/* Posts step by step, and unlocks the endpoint. */
+__attribute__((noinline)) static DAT_RETURN dto_post(struct core_ep *ep, struct dto_post *post)
 {
 	DAT_RETURN full = core_no_resources(DAT_RESOURCE_TEP);
 	bool has_driven = false;
 	DAT_RETURN ret;
 
+	if (post->op != CORE_OP_SEND && !post->remote) {
+		core_handle_unlock(ep->cell);
+		return core_bad_arg(5);
+	}
 	while ((ret = dto_post_locked(ep, post)) == full && !has_driven) {
 		has_driven = true;
 		ep = dto_drive(ep);
@@ -233,38 +256,78 @@ CORE_INLINE DAT_RETURN dto_post(struct core_ep *ep, struct dto_post *post)
 	return ret;
 }
 
-DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
-			     DAT_COMPLETION_FLAGS completion_flags)
+/* The flags that all endpoints take. */
+#define DTO_USUAL_FLAGS                                                                            \
+	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |                       \
+	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
+
+/*
+ * The usual post of a Send or an RDMA Write. False: it is to be looked at step by step. No
+ * dto_post, since that would have to be in memory.
+ */
+CORE_INLINE bool request_usual(struct core_ep *ep, enum core_op op, DAT_COUNT segments,
+			       const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+			       const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
 {
-	struct core_ep *ep = core_handle_lock_inline(ep_handle, DAT_HANDLE_TYPE_EP);
+	bool is_send = op == CORE_OP_SEND;
+	DAT_COUNT iov_max = is_send ? ep->attr.max_request_iov : ep->attr.max_rdma_write_iov;
+	DAT_VLEN len_max = is_send ? ep->attr.max_message_size : ep->attr.max_rdma_size;
+	DAT_LMR_TRIPLET segment;
+	struct core_req *req;
+
+	if (ep->state != DAT_EP_STATE_CONNECTED || segments != 1 || !iov ||
+	    (flags & ~DTO_USUAL_FLAGS) || iov_max < 1 ||
+	    ep->req.tail - ep->req.head >= ep->req.capacity)
+		return false;
+	segment = dto_read_local(iov);
+	if (!core_mem_is_known(ep->known_source, &segment, ep->pz, CORE_MEM_SOURCE) ||
+	    segment.segment_length > len_max ||
+	    (remote && remote->segment_length < segment.segment_length))
+		return false;
+	req = core_req_take(ep, op, flags);
+	req->len = segment.segment_length;
+	req->segments = 1;
+	dto_write_local(req->iov, &segment);
+	if (remote)
+		dto_copy_remote(&req->remote, remote);
+	req->cookie = cookie;
+	transport_this->post_request(ep, req);
+	return true;
+}
+
+__attribute__((noinline)) static DAT_RETURN send_by_steps(DAT_EP_HANDLE handle, DAT_COUNT segments,
+							  const DAT_LMR_TRIPLET *iov,
+							  DAT_DTO_COOKIE cookie,
+							  DAT_COMPLETION_FLAGS flags)
+{
+	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
 
 	if (!ep)
 		return core_bad_handle(DAT_INVALID_HANDLE_EP);
 	return dto_post(ep, &(struct dto_post){.op = CORE_OP_SEND,
-					       .segments = num_segments,
-					       .iov = local_iov,
-					       .cookie = user_cookie,
-					       .flags = completion_flags,
+					       .segments = segments,
+					       .iov = iov,
+					       .cookie = cookie,
+					       .flags = flags,
 					       .use = CORE_MEM_SOURCE,
 					       .flags_arg = 5});
 }
 
-/* RDMA in either direction. */
-CORE_INLINE DAT_RETURN dto_post_rdma(DAT_EP_HANDLE ep_handle, struct dto_post *post)
+DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			     DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct core_ep *ep = core_handle_lock_inline(ep_handle, DAT_HANDLE_TYPE_EP);
-	bool is_read = post->op == CORE_OP_RDMA_READ;
+	struct core_ep *ep = core_handle_enter(ep_handle, DAT_HANDLE_TYPE_EP);
 
-	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	if (!post->remote) {
-		core_handle_unlock(ep->cell);
-		return core_bad_arg(5);
+	if (ep) {
+		if (request_usual(ep, CORE_OP_SEND, num_segments, local_iov, user_cookie, NULL,
+				  completion_flags)) {
+			core_handle_unlock(ep_handle);
+			return DAT_SUCCESS;
+		}
+		core_lock_leave(&ep->cell->lock);
 	}
-	post->use = is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE;
-	post->flags_arg = 6;
-	return dto_post(ep, post);
+	return send_by_steps(ep_handle, num_segments, local_iov, user_cookie, completion_flags);
 }
 
 DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -272,12 +335,35 @@ DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
 				  const DAT_RMR_TRIPLET *remote_iov,
 				  DAT_COMPLETION_FLAGS completion_flags)
 {
-	return dto_post_rdma(ep_handle, &(struct dto_post){.op = CORE_OP_RDMA_READ,
-							   .segments = num_segments,
-							   .iov = local_iov,
-							   .cookie = user_cookie,
-							   .flags = completion_flags,
-							   .remote = remote_iov});
+	struct core_ep *ep = core_handle_lock_inline(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct dto_post post = {.op = CORE_OP_RDMA_READ,
+				.segments = num_segments,
+				.iov = local_iov,
+				.cookie = user_cookie,
+				.flags = completion_flags,
+				.remote = remote_iov,
+				.use = CORE_MEM_TARGET,
+				.flags_arg = 6};
+
+	return ep ? dto_post(ep, &post) : core_bad_handle(DAT_INVALID_HANDLE_EP);
+}
+
+__attribute__((noinline)) static DAT_RETURN
+write_by_steps(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
+	       DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+{
+	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	return dto_post(ep, &(struct dto_post){.op = CORE_OP_RDMA_WRITE,
+					       .segments = segments,
+					       .iov = iov,
+					       .cookie = cookie,
+					       .flags = flags,
+					       .remote = remote,
+					       .use = CORE_MEM_SOURCE,
+					       .flags_arg = 6});
 }
 
 DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -285,17 +371,24 @@ DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
 				   const DAT_RMR_TRIPLET *remote_iov,
 				   DAT_COMPLETION_FLAGS completion_flags)
 {
-	return dto_post_rdma(ep_handle, &(struct dto_post){.op = CORE_OP_RDMA_WRITE,
-							   .segments = num_segments,
-							   .iov = local_iov,
-							   .cookie = user_cookie,
-							   .flags = completion_flags,
-							   .remote = remote_iov});
+	struct core_ep *ep = core_handle_enter(ep_handle, DAT_HANDLE_TYPE_EP);
+	bool is_posted;
+
+	if (ep) {
+		is_posted =
+			remote_iov && request_usual(ep, CORE_OP_RDMA_WRITE, num_segments, local_iov,
+						    user_cookie, remote_iov, completion_flags);
+		core_handle_unlock(ep_handle);
+		if (is_posted)
+			return DAT_SUCCESS;
+	}
+	return write_by_steps(ep_handle, num_segments, local_iov, user_cookie, remote_iov,
+			      completion_flags);
 }
 
 /* --- Receives --- */
 
-CORE_INLINE DAT_RETURN recv_check(struct core_ep *ep, struct dto_post *post)
+static DAT_RETURN recv_check(struct core_ep *ep, struct dto_post *post)
 {
 	if (post->flags & ~DAT_COMPLETION_UNSIGNALLED_FLAG)
 		return core_bad_arg(5);
@@ -304,47 +397,86 @@ CORE_INLINE DAT_RETURN recv_check(struct core_ep *ep, struct dto_post *post)
 	return dto_check_segments(ep, post);
 }
 
-CORE_INLINE DAT_RETURN recv_post_locked(struct core_ep *ep, struct dto_post *post)
+/* Step by step; unlocks the endpoint. */
+static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 {
 	struct core_recv_queue *queue = &ep->recv;
 	struct core_wqe *wqe;
-	DAT_RETURN ret;
+	DAT_RETURN ret = ep->srq ? core_bad_arg(1) /* EP-CRSRQ-04 */ : recv_check(ep, post);
 
-	if (ep->srq) /* EP-CRSRQ-04 */
-		return core_bad_arg(1);
-	ret = recv_check(ep, post);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	if (!ep->recv_evd || queue->tail - queue->head >= queue->capacity)
-		return core_no_resources(DAT_RESOURCE_TEP);
+	if (ret == DAT_SUCCESS && (!ep->recv_evd || queue->tail - queue->head >= queue->capacity))
+		ret = core_no_resources(DAT_RESOURCE_TEP);
+	if (ret == DAT_SUCCESS) {
+		wqe = &queue->slots[queue->tail++ & queue->mask];
+		wqe->segments = core_copy_segments(wqe->iov, post->iov, post->segments, post->len);
+		wqe->len = post->len;
+		wqe->cookie = post->cookie;
+		wqe->flags = post->flags;
+		if (core_ep_asks(ep, CORE_CALL_POST_RECV) == CORE_EP_FLUSH)
+			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
+		else if (core_ep_watch(ep))
+			transport_this->post_recv(ep);
+	}
+	core_handle_unlock(ep->cell);
+	return ret;
+}
+
+__attribute__((noinline)) static DAT_RETURN recv_by_steps(DAT_EP_HANDLE handle, DAT_COUNT segments,
+							  const DAT_LMR_TRIPLET *iov,
+							  DAT_DTO_COOKIE cookie,
+							  DAT_COMPLETION_FLAGS flags)
+{
+	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	return recv_post(ep, &(struct dto_post){.segments = segments,
+						.iov = iov,
+						.cookie = cookie,
+						.flags = flags,
+						.use = CORE_MEM_TARGET,
+						.iov_max = ep->attr.max_recv_iov});
+}
+
+/* As request_usual. */
+CORE_INLINE bool recv_usual(struct core_ep *ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
+			    DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags)
+{
+	struct core_recv_queue *queue = &ep->recv;
+	DAT_LMR_TRIPLET segment;
+	struct core_wqe *wqe;
+
+	if (ep->state != DAT_EP_STATE_CONNECTED || segments != 1 || !iov || flags || ep->srq ||
+	    !ep->recv_evd || ep->attr.max_recv_iov < 1 ||
+	    queue->tail - queue->head >= queue->capacity || ep->is_soft_armed ||
+	    ep->hard_watermark != DAT_WATERMARK_INFINITE)
+		return false;
+	segment = dto_read_local(iov);
+	if (!core_mem_is_known(ep->known_target, &segment, ep->pz, CORE_MEM_TARGET))
+		return false;
 	wqe = &queue->slots[queue->tail & queue->mask];
-	wqe->segments = dto_copy_segments(wqe->iov, post->iov, post->segments, post->len);
-	wqe->len = post->len;
-	wqe->cookie = post->cookie;
-	wqe->flags = post->flags;
 	queue->tail++;
-	if (core_ep_asks_inline(ep, CORE_CALL_POST_RECV) == CORE_EP_FLUSH)
-		core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
-	else if (core_ep_watch(ep))
-		ep->ia->ops->post_recv(ep);
-	return DAT_SUCCESS;
+	wqe->segments = 1;
+	wqe->len = segment.segment_length;
+	wqe->cookie = cookie;
+	wqe->flags = 0;
+	dto_write_local(wqe->iov, &segment);
+	transport_this->post_recv(ep);
+	return true;
 }
 
 DAT_RETURN core_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			     DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct core_ep *ep = core_handle_lock_inline(ep_handle, DAT_HANDLE_TYPE_EP);
-	DAT_RETURN ret;
+	struct core_ep *ep = core_handle_enter(ep_handle, DAT_HANDLE_TYPE_EP);
 
-	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	ret = recv_post_locked(ep, &(struct dto_post){.segments = num_segments,
-						      .iov = local_iov,
-						      .cookie = user_cookie,
-						      .flags = completion_flags,
-						      .use = CORE_MEM_TARGET,
-						      .iov_max = ep->attr.max_recv_iov});
-	core_handle_unlock(ep->cell);
-	return ret;
+	if (ep) {
+		if (recv_usual(ep, num_segments, local_iov, user_cookie, completion_flags)) {
+			core_handle_unlock(ep_handle);
+			return DAT_SUCCESS;
+		}
+		core_lock_leave(&ep->cell->lock);
+	}
+	return recv_by_steps(ep_handle, num_segments, local_iov, user_cookie, completion_flags);
 }

@@ -137,6 +137,8 @@ static struct core_ep *ep_alloc(struct core_ia *ia, const struct core_ep_args *a
 	ep->attr = *attr;
 	ep->is_provider_made = args->is_provider_made;
 	ep->srq = srq;
+	ep->known_source = &core_mem_none;
+	ep->known_target = &core_mem_none;
 	core_ep_start(ep);
 	ep_start_watermarks(ep);
 	if (srq) {

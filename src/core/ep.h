@@ -12,6 +12,7 @@
 #include "core/ia.h"
 
 struct core_evd;
+struct core_lmr;
 struct core_pz;
 struct core_binding;
 struct core_srq;
@@ -85,6 +86,9 @@ struct core_ep {
 	DAT_EP_STATE state;
 	bool is_breaking; /* a request failed: no later one may succeed (DTO-48) */
 	struct core_pz *pz;
+	/* the regions of the last single segments that were posted, or were once (mem.h) */
+	struct core_lmr *known_source;
+	struct core_lmr *known_target;
 	struct core_evd *recv_evd;
 	struct core_evd *request_evd;
 	struct core_evd *connect_evd;
@@ -172,8 +176,8 @@ static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_
 
 /* Takes the next slot of the request queue, which has room; the caller fills in the rest. Locked.
  */
-static inline struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
-					     DAT_COMPLETION_FLAGS flags)
+CORE_INLINE struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
+					   DAT_COMPLETION_FLAGS flags)
 {
 	/* read once: for all the compiler knows a slot may be there */
 	uint64_t tail = ep->req.tail;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/ep.h"
+#include "core/ep_done.h"
 #include "core/evd.h"
 #include "core/rmr.h"
 #include "core/srq.h"
@@ -146,8 +147,8 @@ static void bind_raise(struct core_ep *ep, const struct core_req *req,
 	core_evd_post(ep->request_evd, &event, is_notifying);
 }
 
-CORE_INLINE void req_raise(struct core_ep *ep, const struct core_req *req,
-			   DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len)
+static void req_raise(struct core_ep *ep, const struct core_req *req,
+		      DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len)
 {
 	bool is_good = status == DAT_DTO_SUCCESS;
 	/* DTO-22: a failure is always a notification */
@@ -162,8 +163,8 @@ CORE_INLINE void req_raise(struct core_ep *ep, const struct core_req *req,
 				  no_srq);
 }
 
-/* Raises what is done, in posting order. */
-static void req_raise_done(struct core_ep *ep)
+/* In posting order, as far as it is done. */
+void core_req_raise_done(struct core_ep *ep)
 {
 	struct core_req_queue *queue = &ep->req;
 
@@ -186,21 +187,16 @@ static void req_raise_done(struct core_ep *ep)
 void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_STATUS status,
 		   DAT_VLEN len)
 {
-	uint64_t head = ep->req.head;
-
-	assert(!req->is_done);
-	req->is_done = true;
-	if (req->sequence == head && status == DAT_DTO_SUCCESS && !ep->is_breaking &&
-	    !req->binding) { /* the usual case of what follows */
-		ep->req.head = ++head;
-		req_raise(ep, req, status, len);
-		if (head != ep->req.tail)
-			req_raise_done(ep);
+	if (req->sequence == ep->req.head && status == DAT_DTO_SUCCESS && len == req->len &&
+	    core_req_is_usual(ep, req)) {
+		core_req_done_usual(ep, req);
 		return;
 	}
+	assert(!req->is_done);
+	req->is_done = true;
 	req->status = status;
 	req->done_len = len;
-	req_raise_done(ep);
+	core_req_raise_done(ep);
 }
 
 static void req_flush(struct core_ep *ep)
@@ -214,7 +210,7 @@ static void req_flush(struct core_ep *ep)
 		req->status = DAT_DTO_ERR_FLUSHED;
 		req->done_len = 0;
 	}
-	req_raise_done(ep);
+	core_req_raise_done(ep);
 }
 
 /* --- Receives --- */
@@ -248,19 +244,9 @@ struct core_pz *core_recv_pz(const struct core_ep *ep)
 	return ep->srq ? ep->srq->pz : ep->pz;
 }
 
-static bool recv_is_notifying(const struct core_ep *ep, const struct core_wqe *wqe,
-			      DAT_DTO_COMPLETION_STATUS status, bool is_solicited)
-{
-	if (status != DAT_DTO_SUCCESS)
-		return true;
-	if (ep->attr.recv_completion_flags == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
-		return is_solicited;
-	return !(wqe->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
-}
-
 /* The Receive leaves the endpoint; an SRQ's entry stays occupied until its event is dequeued. */
-CORE_INLINE void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie,
-			    DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len, bool is_notifying)
+static void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status,
+		       DAT_VLEN len, bool is_notifying)
 {
 	struct core_ref srq = no_srq;
 
@@ -282,8 +268,13 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 	const struct core_wqe *wqe =
 		ep->srq ? &ep->srq_taken : &ep->recv.slots[ep->recv.head & ep->recv.mask];
 
+	if (core_recv_is_usual(ep) && status == DAT_DTO_SUCCESS) {
+		core_recv_done_usual(ep, len, is_solicited);
+		return;
+	}
 	assert(core_ep_held(ep));
-	recv_raise(ep, wqe->cookie, status, len, recv_is_notifying(ep, wqe, status, is_solicited));
+	recv_raise(ep, wqe->cookie, status, len,
+		   status != DAT_DTO_SUCCESS || core_recv_is_notifying(ep, wqe, is_solicited));
 }
 
 void core_ep_drop_binds(struct core_ep *ep)

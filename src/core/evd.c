@@ -428,7 +428,7 @@ void core_evd_notify_locked(struct core_evd *evd)
 
 static void evd_put_locked(struct core_evd *evd, DAT_EVENT *event, bool is_notifying)
 {
-	struct core_event *slot = &evd->ring[evd->tail++ & evd->mask];
+	struct core_event *slot = core_evd_slot_locked(evd);
 
 	event->evd_handle = evd->cell;
 	slot->event = *event;
@@ -613,23 +613,16 @@ bool core_evd_drive_locked(struct core_evd *evd)
 	return evd_drive_locked(evd);
 }
 
-DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
+/* Takes what is there, after the transport was driven if nothing was; unlocks the dispatcher. */
+static DAT_RETURN evd_take_any(struct core_evd *evd, DAT_EVENT *event)
 {
-	struct core_evd *evd = core_handle_lock_inline(evd_handle, DAT_HANDLE_TYPE_EVD);
+	struct core_handle *cell = evd->cell;
 	struct core_ref srq = no_srq;
-	struct core_handle *cell;
 	DAT_RETURN ret = DAT_SUCCESS;
 
-	if (!evd)
-		return core_bad_handle(DAT_NO_SUBTYPE);
-	cell = evd->cell;
-	if (!event)
-		ret = core_bad_arg(2);
-	else if (evd->has_waiter)
-		ret = core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
-	else if (!core_evd_count_locked(evd) && !evd_drive_locked(evd))
+	if (evd->is_dying)
 		ret = core_bad_handle(DAT_NO_SUBTYPE);
-	else if (evd->has_waiter) /* it came while we drove the transport */
+	else if (evd->has_waiter) /* it may have come while we drove the transport */
 		ret = core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
 	else if (!core_evd_count_locked(evd))
 		ret = (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */
@@ -639,4 +632,55 @@ DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	if (srq.cell)
 		core_srq_return(srq);
 	return ret;
+}
+
+__attribute__((noinline)) static DAT_RETURN evd_dequeue_any(DAT_EVD_HANDLE handle, DAT_EVENT *event)
+{
+	struct core_evd *evd = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EVD);
+
+	if (!evd)
+		return core_bad_handle(DAT_NO_SUBTYPE);
+	if (!event) {
+		core_handle_unlock(evd->cell);
+		return core_bad_arg(2);
+	}
+	if (!core_evd_count_locked(evd) && !evd->has_waiter)
+		(void)core_evd_drive_locked(evd);
+	return evd_take_any(evd, event);
+}
+
+/* Nothing is queued, and nobody else has business with the dispatcher; it is unlocked at the end.
+ */
+CORE_INLINE DAT_RETURN evd_dequeue_driving(struct core_evd *evd, DAT_EVENT *event)
+{
+	struct core_handle *cell = evd->cell;
+
+	evd->busy = 1;
+	evd->taker = event;
+	evd->is_taken = false;
+	core_handle_unlock(cell);
+	(void)transport_this->progress(evd->ia);
+	core_lock_acquire(&cell->lock);
+	core_evd_idle_locked(evd);
+	evd->taker = NULL;
+	if (!evd->is_taken)
+		return evd_take_any(evd, event);
+	evd->is_overflowed = false;
+	core_handle_unlock(cell);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
+{
+	struct core_evd *evd = core_handle_enter(evd_handle, DAT_HANDLE_TYPE_EVD);
+
+	if (evd) {
+		/* a thread that waits is busy, too */
+		if (event && evd->head != evd->tail)
+			return evd_take_any(evd, event);
+		if (event && !evd->busy && !evd->cno)
+			return evd_dequeue_driving(evd, event);
+		core_lock_leave(&evd->cell->lock);
+	}
+	return evd_dequeue_any(evd_handle, event);
 }

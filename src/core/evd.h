@@ -60,6 +60,13 @@ struct core_evd {
 	struct core_trigger trigger; /* guarded by the lock of `cno` */
 	bool has_past_triggers;	     /* there may be some in other CNOs */
 
+	/*
+	 * A dequeue that found nothing and drives the transport, alone: the next completion goes
+	 * where its caller wants it, unless anything is queued first or somebody waits.
+	 */
+	DAT_EVENT *taker;
+	bool is_taken; /* and it has */
+
 	uint32_t busy;	     /* threads that drive the transport or wait, without the lock */
 	pthread_cond_t gone; /* busy fell to 0 while dying */
 };
@@ -119,34 +126,54 @@ static inline uint32_t core_evd_count_locked(const struct core_evd *evd)
 	return (uint32_t)(evd->tail - evd->head);
 }
 
+/* A slot for an event, when there is room. */
+CORE_INLINE struct core_event *core_evd_slot_locked(struct core_evd *evd)
+{
+	evd->taker = NULL; /* it would overtake */
+	return &evd->ring[evd->tail++ & evd->mask];
+}
+
 /*
- * The completion of a transfer; `srq`: of a Receive of that SRQ. The data are written member by
- * member: copied in longer pieces they would wait until everything that was stored before has left
- * the processor, what was sent included.
+ * Written member by member: copied in longer pieces the data would wait until everything that was
+ * stored before has left the processor, what was sent included.
  */
+CORE_INLINE void core_event_fill_dto(DAT_EVENT *event, DAT_EVD_HANDLE evd_handle,
+				     DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie,
+				     DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len)
+{
+	DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
+
+	event->event_number = DAT_DTO_COMPLETION_EVENT;
+	event->evd_handle = evd_handle;
+	data->ep_handle = ep_handle;
+	data->user_cookie = cookie;
+	data->status = status;
+	data->transfered_length = len;
+}
+
+/* The completion of a transfer; `srq`: of a Receive of that SRQ. */
 CORE_INLINE void core_evd_post_dto(struct core_evd *evd, DAT_EP_HANDLE ep_handle,
 				   DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status,
 				   DAT_VLEN len, bool is_notifying, struct core_ref srq)
 {
 	struct core_handle *cell = evd->cell;
-	DAT_DTO_COMPLETION_EVENT_DATA *data;
 	struct core_event *slot;
 
 	core_lock_acquire(&cell->lock);
-	if (core_evd_count_locked(evd) >= evd->capacity) {
-		core_evd_overflow_locked(evd, srq);
-		return;
+	if (evd->taker && !srq.cell) {
+		core_event_fill_dto(evd->taker, cell, ep_handle, cookie, status, len);
+		evd->taker = NULL;
+		evd->is_taken = true;
+	} else {
+		if (core_evd_count_locked(evd) >= evd->capacity) {
+			core_evd_overflow_locked(evd, srq);
+			return;
+		}
+		slot = core_evd_slot_locked(evd);
+		core_event_fill_dto(&slot->event, cell, ep_handle, cookie, status, len);
+		slot->srq = srq;
 	}
-	slot = &evd->ring[evd->tail++ & evd->mask];
-	slot->event.event_number = DAT_DTO_COMPLETION_EVENT;
-	slot->event.evd_handle = cell;
-	data = &slot->event.event_data.dto_completion_event_data;
-	data->ep_handle = ep_handle;
-	data->user_cookie = cookie;
-	data->status = status;
-	data->transfered_length = len;
-	slot->srq = srq;
-	if (is_notifying && (evd->has_waiter || evd->cno))
+	if ((evd->has_waiter || evd->cno) && is_notifying)
 		core_evd_notify_locked(evd);
 	core_lock_release(&cell->lock);
 }

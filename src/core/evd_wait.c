@@ -52,6 +52,7 @@ static DAT_RETURN wait_block_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us
 
 	core_evd_busy_locked(evd);
 	evd->has_waiter = true;
+	evd->taker = NULL; /* what comes from now on is for the waiter */
 	evd->release = CORE_RELEASE_NONE;
 	evd->threshold = threshold;
 	core_wait_start(&wait, timeout_us);

@@ -107,6 +107,13 @@ CORE_INLINE void core_lock_acquire(struct core_lock *lock)
 		core_lock_acquire_shared(lock);
 }
 
+/* Takes core_lock_enter back, with nothing done since that could have given the lock up. */
+CORE_INLINE void core_lock_leave(struct core_lock *lock)
+{
+	/* release: as in core_lock_release */
+	atomic_store_explicit(&lock->inside, 0, memory_order_release);
+}
+
 CORE_INLINE void core_lock_release(struct core_lock *lock)
 {
 	/* release: pairs with the acquire in take_away; what was done inside is seen there */

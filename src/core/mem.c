@@ -11,6 +11,8 @@
 #define MEM_GENERATION_MASK ((1u << (32 - CORE_MEM_INDEX_BITS)) - 1)
 #define MEM_QUARANTINE 1024u /* free slots that wait before the oldest is used again */
 
+struct core_lmr core_mem_none;
+
 int core_mem_init(struct core_mem *mem)
 {
 	core_lock_init(&mem->lock);

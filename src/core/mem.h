@@ -152,6 +152,42 @@ static inline bool core_mem_look(struct core_mem *mem, uint32_t key,
 	return atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
 }
 
+/*
+ * Is the segment one that core_mem_check finds good, not empty, and in this region? So a caller
+ * that keeps the region of its last segment is spared the table. Slots are never unmapped: it may
+ * be gone by now, or another.
+ */
+CORE_INLINE bool core_mem_is_known(const struct core_lmr *lmr, const DAT_LMR_TRIPLET *segment,
+				   const struct core_pz *pz, enum core_mem_use use)
+{
+	DAT_VLEN offset, room;
+
+	/* as in core_mem_look; a free slot has key 0 */
+	if (!segment->lmr_context ||
+	    atomic_load_explicit(&lmr->key, memory_order_acquire) != segment->lmr_context)
+		return false;
+	if (__atomic_load_n(&lmr->pz, __ATOMIC_ACQUIRE) != pz ||
+	    !core_mem_is_allowed(__atomic_load_n(&lmr->priv, __ATOMIC_ACQUIRE), use))
+		return false;
+	offset = segment->virtual_address - __atomic_load_n(&lmr->address, __ATOMIC_ACQUIRE);
+	room = __atomic_load_n(&lmr->length, __ATOMIC_ACQUIRE);
+	/* one comparison for "not empty" and "inside": 0 becomes the largest length */
+	return offset < room && segment->segment_length - 1 < room - offset &&
+	       atomic_load_explicit(&lmr->key, memory_order_relaxed) == segment->lmr_context;
+}
+
+/* core_mem_local_key for a segment of which core_mem_is_known may have been true just now. */
+CORE_INLINE bool core_mem_known_local_key(const struct core_lmr *lmr, uint32_t key, uint32_t which,
+					  uint32_t *local_key_out)
+{
+	*local_key_out = __atomic_load_n(&lmr->local_keys[which], __ATOMIC_ACQUIRE);
+	/* the key may have changed since then, but not come back: who has it now has another */
+	return key && atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
+}
+
+/* Of no key. */
+extern struct core_lmr core_mem_none;
+
 /* The same for one of its local keys. */
 static inline bool core_mem_local_key(struct core_mem *mem, uint32_t key, uint32_t which,
 				      uint32_t *local_key_out)

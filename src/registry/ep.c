@@ -95,9 +95,9 @@ DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flag
 	return provider->ep_disconnect_func(ep_handle, close_flags);
 }
 
-DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
-			    DAT_COMPLETION_FLAGS completion_flags)
+__attribute__((noinline)) static DAT_RETURN
+ep_post_send_any(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		 DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
 {
 	const DAT_PROVIDER *provider = registry_handle_provider(ep_handle);
 
@@ -107,9 +107,22 @@ DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 					   completion_flags);
 }
 
-DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			    DAT_COMPLETION_FLAGS completion_flags)
+{
+	const DAT_PROVIDER *provider = registry_handle_usual(ep_handle);
+
+	if (!provider)
+		return ep_post_send_any(ep_handle, num_segments, local_iov, user_cookie,
+					completion_flags);
+	return provider->ep_post_send_func(ep_handle, num_segments, local_iov, user_cookie,
+					   completion_flags);
+}
+
+__attribute__((noinline)) static DAT_RETURN
+ep_post_recv_any(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		 DAT_DTO_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags)
 {
 	const DAT_PROVIDER *provider = registry_handle_provider(ep_handle);
 
@@ -119,10 +132,23 @@ DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 					   completion_flags);
 }
 
-DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-				 DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
-				 const DAT_RMR_TRIPLET *remote_iov,
-				 DAT_COMPLETION_FLAGS completion_flags)
+DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+			    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			    DAT_COMPLETION_FLAGS completion_flags)
+{
+	const DAT_PROVIDER *provider = registry_handle_usual(ep_handle);
+
+	if (!provider)
+		return ep_post_recv_any(ep_handle, num_segments, local_iov, user_cookie,
+					completion_flags);
+	return provider->ep_post_recv_func(ep_handle, num_segments, local_iov, user_cookie,
+					   completion_flags);
+}
+
+__attribute__((noinline)) static DAT_RETURN
+ep_post_rdma_read_any(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		      DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+		      DAT_COMPLETION_FLAGS completion_flags)
 {
 	const DAT_PROVIDER *provider = registry_handle_provider(ep_handle);
 
@@ -132,15 +158,43 @@ DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments
 						remote_iov, completion_flags);
 }
 
-DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
-				  const DAT_RMR_TRIPLET *remote_iov,
-				  DAT_COMPLETION_FLAGS completion_flags)
+DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				 DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				 const DAT_RMR_TRIPLET *remote_iov,
+				 DAT_COMPLETION_FLAGS completion_flags)
+{
+	const DAT_PROVIDER *provider = registry_handle_usual(ep_handle);
+
+	if (!provider)
+		return ep_post_rdma_read_any(ep_handle, num_segments, local_iov, user_cookie,
+					     remote_iov, completion_flags);
+	return provider->ep_post_rdma_read_func(ep_handle, num_segments, local_iov, user_cookie,
+						remote_iov, completion_flags);
+}
+
+__attribute__((noinline)) static DAT_RETURN
+ep_post_rdma_write_any(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments, DAT_LMR_TRIPLET *local_iov,
+		       DAT_DTO_COOKIE user_cookie, const DAT_RMR_TRIPLET *remote_iov,
+		       DAT_COMPLETION_FLAGS completion_flags)
 {
 	const DAT_PROVIDER *provider = registry_handle_provider(ep_handle);
 
 	if (!provider)
 		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	return provider->ep_post_rdma_write_func(ep_handle, num_segments, local_iov, user_cookie,
+						 remote_iov, completion_flags);
+}
+
+DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				  const DAT_RMR_TRIPLET *remote_iov,
+				  DAT_COMPLETION_FLAGS completion_flags)
+{
+	const DAT_PROVIDER *provider = registry_handle_usual(ep_handle);
+
+	if (!provider)
+		return ep_post_rdma_write_any(ep_handle, num_segments, local_iov, user_cookie,
+					      remote_iov, completion_flags);
 	return provider->ep_post_rdma_write_func(ep_handle, num_segments, local_iov, user_cookie,
 						 remote_iov, completion_flags);
 }

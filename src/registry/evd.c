@@ -130,20 +130,34 @@ DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUN
 	return ret;
 }
 
-DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
+/* What a provider says about taking an event, as consumers see it. */
+static inline DAT_RETURN dequeued(DAT_RETURN ret, DAT_EVENT *event)
+{
+	if (ret == DAT_SUCCESS) {
+		event_translate(event);
+		return DAT_SUCCESS;
+	}
+	/* Consumers compare the whole code: an empty queue has no class bit (GEN-07). */
+	return DAT_GET_TYPE(ret) == DAT_QUEUE_EMPTY ? (DAT_RETURN)DAT_QUEUE_EMPTY : ret;
+}
+
+__attribute__((noinline)) static DAT_RETURN evd_dequeue_any(DAT_EVD_HANDLE evd_handle,
+							    DAT_EVENT *event)
 {
 	const DAT_PROVIDER *provider = registry_handle_provider(evd_handle);
-	DAT_RETURN ret;
 
 	if (!provider)
 		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
-	ret = provider->evd_dequeue_func(evd_handle, event);
-	/* Consumers compare the whole code: an empty queue has no class bit (GEN-07). */
-	if (DAT_GET_TYPE(ret) == DAT_QUEUE_EMPTY)
-		return DAT_QUEUE_EMPTY;
-	if (ret == DAT_SUCCESS)
-		event_translate(event);
-	return ret;
+	return dequeued(provider->evd_dequeue_func(evd_handle, event), event);
+}
+
+DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
+{
+	const DAT_PROVIDER *provider = registry_handle_usual(evd_handle);
+
+	if (!provider)
+		return evd_dequeue_any(evd_handle, event);
+	return dequeued(provider->evd_dequeue_func(evd_handle, event), event);
 }
 
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle)

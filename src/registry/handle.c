@@ -76,6 +76,49 @@ bool registry_handle_is_ours(DAT_HANDLE handle)
 	return false;
 }
 
+/* The first one that sees a handle decides which arena is compared with first. Takes the lock. */
+static void space_settle(const struct opendat_handle_arena *arena, uintptr_t base)
+{
+	struct registry_handle_space *space = &registry_handle_space;
+
+	registry_lock();
+	if (atomic_load_explicit(&space->size, memory_order_relaxed) == 0) {
+		atomic_store_explicit(&space->base, base, memory_order_relaxed);
+		atomic_store_explicit(&space->inside, arena->cell_size - 1, memory_order_relaxed);
+		/* Pairs with the acquire in registry_handle_usual. */
+		atomic_store_explicit(&space->size, arena->size, memory_order_release);
+	}
+	registry_unlock();
+}
+
+const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
+{
+	struct registry_handle_space *space = &registry_handle_space;
+	uintptr_t value = (uintptr_t)handle;
+	unsigned int count, i;
+
+	/* Pairs with the release in arena_publish; else an entry is read before it is there. */
+	count = atomic_load_explicit(&space->arena_count, memory_order_acquire);
+	for (i = 0; i < count; i++) {
+		const struct opendat_handle_arena *arena = space->arenas[i];
+		/* Pairs with the core's release of base; else size is read before it is set. */
+		uintptr_t base = __atomic_load_n(&arena->base, __ATOMIC_ACQUIRE);
+
+		if (base == 0 || value - base >= arena->size)
+			continue;
+		if (atomic_load_explicit(&space->size, memory_order_relaxed) == 0)
+			space_settle(arena, base);
+		if ((value - base) & (arena->cell_size - 1))
+			return NULL;
+		return registry_handle_first_word(handle);
+	}
+	/* Relaxed: who holds a foreign handle got it after the registration was counted. */
+	if (atomic_load_explicit(&space->foreign_count, memory_order_relaxed) == 0 ||
+	    value < REGISTRY_SMALL_INTEGERS || value % sizeof(void *) != 0)
+		return NULL;
+	return registry_handle_first_word(handle);
+}
+
 int registry_handle_learn(const DAT_PROVIDER *provider, struct registry_origin *origin_out)
 {
 	const struct opendat_handle_arena *arena = NULL;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The check that every handle passes before it is followed (GEN-14 to GEN-17, GEN-33). It runs on
- * the data path, so it is inline, takes no lock and costs a few comparisons: a handle of ours is
- * known by its place in its library's arena. Only while a library without an arena is registered,
- * a foreign one, is anything else followed, since its handles cannot be told from garbage.
+ * the data path, so it takes no lock and costs a few comparisons: a handle of ours is known by its
+ * place in its library's arena. Calls of the data path compare inline with the usual arena and
+ * leave the rest to a twin of theirs, so that they need no frame of their own. Only while a library
+ * without an arena is registered, a foreign one, is anything else followed, since its handles
+ * cannot be told from garbage.
  */
 #ifndef REGISTRY_HANDLE_H
 #define REGISTRY_HANDLE_H
@@ -21,6 +23,11 @@
 #define REGISTRY_ARENAS_MAX 16
 
 struct registry_handle_space {
+	/* The usual arena, the first one that a handle was seen of: constant once `size`, which is
+	 * stored last, is not 0. */
+	atomic_size_t size;
+	_Atomic uintptr_t base;
+	_Atomic uintptr_t inside; /* bits that are not 0 inside a cell */
 	/* Entries below arena_count are constant. Stored with release after the entry. */
 	atomic_uint arena_count;
 	const struct opendat_handle_arena *arenas[REGISTRY_ARENAS_MAX];
@@ -54,31 +61,22 @@ static inline const DAT_PROVIDER *registry_handle_first_word(DAT_HANDLE handle)
 	return __atomic_load_n((const DAT_PROVIDER *const *)handle, __ATOMIC_RELAXED);
 }
 
-/* The table to dispatch through, or NULL: refuse the handle. */
-static inline const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
+/* The table to dispatch through if the handle is of the usual arena; NULL: ask the next one. */
+static inline const DAT_PROVIDER *registry_handle_usual(DAT_HANDLE handle)
 {
-	uintptr_t value = (uintptr_t)handle;
-	unsigned int count, i;
+	const struct registry_handle_space *space = &registry_handle_space;
+	/* Pairs with the release in space_settle; else the rest is read before it is set. */
+	size_t size = atomic_load_explicit(&space->size, memory_order_acquire);
+	uintptr_t offset =
+		(uintptr_t)handle - atomic_load_explicit(&space->base, memory_order_relaxed);
 
-	/* Pairs with the release in arena_publish; else an entry is read before it is there. */
-	count = atomic_load_explicit(&registry_handle_space.arena_count, memory_order_acquire);
-	for (i = 0; i < count; i++) {
-		const struct opendat_handle_arena *arena = registry_handle_space.arenas[i];
-		/* Pairs with the core's release of base; else size is read before it is set. */
-		uintptr_t base = __atomic_load_n(&arena->base, __ATOMIC_ACQUIRE);
-
-		if (base == 0 || value - base >= arena->size)
-			continue;
-		if ((value - base) & (arena->cell_size - 1))
-			return NULL;
-		return registry_handle_first_word(handle);
-	}
-	/* Relaxed: who holds a foreign handle got it after the registration was counted. */
-	if (atomic_load_explicit(&registry_handle_space.foreign_count, memory_order_relaxed) == 0 ||
-	    value < REGISTRY_SMALL_INTEGERS || value % sizeof(void *) != 0)
+	if (offset >= size || (offset & atomic_load_explicit(&space->inside, memory_order_relaxed)))
 		return NULL;
 	return registry_handle_first_word(handle);
 }
+
+/* The table to dispatch through, or NULL: refuse the handle. */
+const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle);
 
 /* Is it a cell of one of our libraries? */
 bool registry_handle_is_ours(DAT_HANDLE handle);

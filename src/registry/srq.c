@@ -48,13 +48,25 @@ DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	return provider->srq_set_lw_func(srq_handle, low_watermark);
 }
 
-DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
-			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie)
+__attribute__((noinline)) static DAT_RETURN srq_post_recv_any(DAT_SRQ_HANDLE srq_handle,
+							      DAT_COUNT num_segments,
+							      DAT_LMR_TRIPLET *local_iov,
+							      DAT_DTO_COOKIE user_cookie)
 {
 	const DAT_PROVIDER *provider = registry_handle_provider(srq_handle);
 
 	if (!provider)
 		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+	return provider->srq_post_recv_func(srq_handle, num_segments, local_iov, user_cookie);
+}
+
+DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
+			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie)
+{
+	const DAT_PROVIDER *provider = registry_handle_usual(srq_handle);
+
+	if (!provider)
+		return srq_post_recv_any(srq_handle, num_segments, local_iov, user_cookie);
 	return provider->srq_post_recv_func(srq_handle, num_segments, local_iov, user_cookie);
 }
 

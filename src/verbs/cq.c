@@ -9,6 +9,7 @@
 
 #include "core/cancel.h"
 #include "core/log.h"
+#include "verbs/usual.h"
 #include "verbs/verbs.h"
 
 #define CQ_ENTRIES 8192u

@@ -14,30 +14,11 @@
 #include "core/cancel.h"
 #include "core/log.h"
 #include "core/rmr.h"
+#include "verbs/usual.h"
 #include "verbs/verbs.h"
 
 #define BATCH 8u /* work requests that one doorbell starts */
 #define RECV_BATCH 16u
-#define SOLICITED_IMM 0x6f445357u /* immediate data of a Send that asks for a notification */
-
-/* How a request lies in the device's queue; kept in core_req.transport. */
-struct shadow {
-	bool is_signalled;
-	uint64_t end; /* sq_posted behind it; 0: not posted */
-};
-
-_Static_assert(sizeof(((struct core_req *)0)->transport) >= 2 * sizeof(uint64_t), "room for both");
-
-static struct shadow shadow_get(const struct core_req *req)
-{
-	return (struct shadow){req->transport.word[0] != 0, req->transport.word[1]};
-}
-
-static void shadow_set(struct core_req *req, bool is_signalled, uint64_t end)
-{
-	req->transport.word[0] = is_signalled;
-	req->transport.word[1] = end;
-}
 
 /* --- building --- */
 
@@ -122,7 +103,7 @@ CORE_INLINE void set_opcode(const struct vrb_conn *conn, const struct core_req *
 		if ((req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) && conn->is_ours &&
 		    !conn->adapter->is_iwarp) {
 			wr->opcode = IBV_WR_SEND_WITH_IMM;
-			wr->imm_data = htonl(SOLICITED_IMM);
+			wr->imm_data = htonl(VRB_SOLICITED_IMM);
 		}
 		return;
 	}
@@ -155,17 +136,6 @@ static void add_proof(struct vrb_conn *conn, const struct core_req *req, struct 
 	wr->sg_list[0].length = 0;
 }
 
-static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)
-{
-	return conn->adapter->is_iwarp && req->op == CORE_OP_RDMA_WRITE && req->len &&
-	       !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG);
-}
-
-static bool is_reading(const struct vrb_conn *conn, const struct core_req *req)
-{
-	return req->op == CORE_OP_RDMA_READ || needs_proof(conn, req);
-}
-
 /* Does the request ask the device for a completion? */
 CORE_INLINE bool is_signalled_now(const struct vrb_conn *conn, const struct core_req *req)
 {
@@ -178,7 +148,7 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 			struct batch *batch)
 {
 	bool is_read = req->op == CORE_OP_RDMA_READ;
-	bool has_proof = needs_proof(conn, req);
+	bool has_proof = vrb_needs_proof(conn, req);
 	bool is_signalled = is_signalled_now(conn, req);
 	struct ibv_send_wr *wr = batch_add(batch);
 
@@ -202,9 +172,9 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 		add_proof(conn, req, batch);
 		conn->sq_posted++;
 	}
-	conn->reads_now += conn->adapter->is_siw && is_reading(conn, req);
+	conn->reads_now += conn->adapter->is_siw && vrb_is_reading(conn, req);
 	conn->signalled += is_signalled;
-	shadow_set(req, is_signalled, conn->sq_posted);
+	vrb_shadow_set(req, is_signalled, conn->sq_posted);
 	return true;
 }
 
@@ -216,7 +186,7 @@ static void reap_slots(struct vrb_conn *conn, const struct core_ep *ep)
 	while (conn->reap_next != conn->post_next) {
 		const struct core_req *req =
 			core_req_at((struct core_req_queue *)&ep->req, conn->reap_next);
-		struct shadow shadow = shadow_get(req);
+		struct vrb_shadow shadow = vrb_shadow_get(req);
 
 		if (!req->is_done)
 			break;
@@ -231,7 +201,7 @@ static void reap_slots(struct vrb_conn *conn, const struct core_ep *ep)
 
 static bool has_room(const struct vrb_conn *conn, const struct core_req *req)
 {
-	return vrb_has_room(conn, needs_proof(conn, req) ? 2 : 1);
+	return vrb_has_room(conn, vrb_needs_proof(conn, req) ? 2 : 1);
 }
 
 /*
@@ -246,7 +216,7 @@ static bool waits_for_reads(const struct vrb_conn *conn, const struct core_req *
 	if (!conn->reads_now)
 		return false;
 	return (req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) ||
-	       (conn->reads_now >= most && is_reading(conn, req));
+	       (conn->reads_now >= most && vrb_is_reading(conn, req));
 }
 
 /* A bind's own work request was posted with the call. */
@@ -270,7 +240,7 @@ static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
 	if (result == CORE_BIND_BLOCKED && conn->state == VRB_ESTABLISHED)
 		vrb_conn_at(conn, vrb_now_ns() + VRB_NS_PER_MS); /* if nobody polls */
 	if (result != CORE_BIND_DONE && conn->retiring)
-		shadow_set(req, true, conn->retire_end);
+		vrb_shadow_set(req, true, conn->retire_end);
 	return result;
 }
 
@@ -288,7 +258,7 @@ static bool bind_begin(struct vrb_conn *conn, struct core_ep *ep, struct core_re
 
 	if (req->sequence != ep->req.head)
 		return false; /* asked again when those before it are done */
-	shadow_set(req, true, bind_end(req));
+	vrb_shadow_set(req, true, bind_end(req));
 	result = bind_run(conn, ep);
 	if (result == CORE_BIND_BLOCKED)
 		return false;
@@ -354,14 +324,11 @@ __attribute__((noinline)) static void post_any(struct vrb_conn *conn, struct cor
 CORE_INLINE bool is_plain(const struct vrb_conn *conn, const struct core_req *req)
 {
 	return !conn->adapter->is_iwarp ||
-	       (req->op != CORE_OP_RDMA_READ && !conn->reads_now && !needs_proof(conn, req));
+	       (req->op != CORE_OP_RDMA_READ && !conn->reads_now && !vrb_needs_proof(conn, req));
 }
 
-/*
- * The way of nearly every request: nothing waits before it, and there is room. It goes down alone,
- * without a batch to be built.
- */
-CORE_INLINE void post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+/* Nothing waits before the request, and there is room: it goes down alone, without a batch. */
+static void post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
 {
 	struct ibv_sge sge[VRB_SEGMENTS_MAX];
 	bool is_read = req->op == CORE_OP_RDMA_READ;
@@ -386,7 +353,7 @@ CORE_INLINE void post_one(struct vrb_conn *conn, struct core_ep *ep, struct core
 	conn->post_next++;
 	conn->sq_posted++;
 	conn->signalled += is_signalled;
-	shadow_set(req, is_signalled, conn->sq_posted);
+	vrb_shadow_set(req, is_signalled, conn->sq_posted);
 	(void)send_now(conn, ep, &wr);
 }
 
@@ -405,6 +372,59 @@ __attribute__((noinline)) static void post_in_kernel(struct vrb_conn *conn, stru
 	core_cancel_restore(state);
 }
 
+__attribute__((noinline)) static void post_slowly(struct vrb_conn *conn, struct core_ep *ep,
+						  struct core_req *req)
+{
+	if (conn->adapter->posts_in_kernel)
+		post_in_kernel(conn, ep, req);
+	else
+		post_one(conn, ep, req);
+}
+
+/*
+ * The way of nearly every request: a Send or RDMA Write of one segment, from the region of the one
+ * before. False: nothing was done.
+ */
+CORE_INLINE bool post_usual(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	bool is_write = req->op == CORE_OP_RDMA_WRITE;
+	bool is_signalled = true;
+	struct ibv_send_wr wr, *bad;
+	struct ibv_sge sge;
+	int rc;
+
+	if (!conn->is_direct || conn->state != VRB_ESTABLISHED ||
+	    conn->post_next != req->sequence || req->op > CORE_OP_RDMA_WRITE ||
+	    req->segments != 1 || (req->flags & ~DAT_COMPLETION_SUPPRESS_FLAG) ||
+	    !vrb_has_room(conn, 1) ||
+	    !core_mem_known_local_key(ep->known_source, req->iov->lmr_context, VRB_KEY_SOURCE,
+				      &sge.lkey))
+		return false;
+	if (req->flags)
+		is_signalled = is_signalled_now(conn, req);
+	sge.addr = req->iov->virtual_address;
+	sge.length = (uint32_t)req->len; /* max_message_size and max_rdma_size fit */
+	wr.wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, req->sequence);
+	wr.next = NULL;
+	wr.sg_list = &sge;
+	wr.num_sge = 1;
+	wr.send_flags = (is_signalled ? IBV_SEND_SIGNALED : 0) |
+			(req->len <= conn->adapter->limits.inline_max ? IBV_SEND_INLINE : 0);
+	wr.opcode = is_write ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
+	if (is_write) {
+		wr.wr.rdma.remote_addr = req->remote.target_address;
+		wr.wr.rdma.rkey = req->remote.rmr_context;
+	}
+	conn->post_next++;
+	conn->sq_posted++;
+	conn->signalled += is_signalled;
+	vrb_shadow_set(req, is_signalled, conn->sq_posted);
+	rc = ibv_post_send(conn->qp, &wr, &bad);
+	if (rc)
+		refused(conn, ep, rc);
+	return true;
+}
+
 void vrb_post_request(struct core_ep *ep, struct core_req *req)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
@@ -412,10 +432,8 @@ void vrb_post_request(struct core_ep *ep, struct core_req *req)
 	if (!conn)
 		return;
 	vrb_count(&conn->adapter->posts);
-	if (conn->adapter->posts_in_kernel)
-		post_in_kernel(conn, ep, req);
-	else
-		post_one(conn, ep, req);
+	if (!post_usual(conn, ep, req))
+		post_slowly(conn, ep, req);
 }
 
 void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode)
@@ -497,7 +515,13 @@ CORE_INLINE void post_recv_one(struct vrb_conn *conn, struct core_ep *ep)
 		return;
 	}
 	/* one that is no longer good fails when a message comes: DTO-96 */
-	(void)vrb_segment(ep->ia, wqe->iov, false, &sge);
+	if (!core_mem_known_local_key(ep->known_target, wqe->iov->lmr_context, VRB_KEY_SOURCE,
+				      &sge.lkey)) {
+		vrb_post_recv(conn, ep);
+		return;
+	}
+	sge.addr = wqe->iov->virtual_address;
+	sge.length = vrb_length(wqe->iov->segment_length);
 	wr.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, conn->recv_next);
 	wr.next = NULL;
 	wr.sg_list = &sge;
@@ -636,7 +660,7 @@ static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t next
 	     i++) { /* binds behind a marker may be done before it */
 		struct core_req *req = core_req_at(&ep->req, i);
 
-		if (!req->is_done && !shadow_get(req).is_signalled)
+		if (!req->is_done && !vrb_shadow_get(req).is_signalled)
 			core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
 	}
 }
@@ -647,23 +671,10 @@ static uint64_t sequence_of(const struct core_ep *ep, uint64_t wr_id)
 	return ep->req.head + (uint32_t)((uint32_t)wr_id - (uint32_t)ep->req.head);
 }
 
-static void seen(struct vrb_conn *conn, uint64_t end)
-{
-	if (end > conn->sq_seen)
-		conn->sq_seen = end;
-}
-
-/* It may have been one of the reads that are counted. */
-CORE_INLINE void read_done(struct vrb_conn *conn, const struct core_req *req)
-{
-	if (conn->reads_now && is_reading(conn, req))
-		conn->reads_now--;
-}
-
 /* sq_posted behind the work request that is the request. */
 static uint64_t work_end(const struct core_req *req)
 {
-	return req->op == CORE_OP_BIND ? bind_end(req) : shadow_get(req).end;
+	return req->op == CORE_OP_BIND ? bind_end(req) : vrb_shadow_get(req).end;
 }
 
 /* Something left the send queue. */
@@ -686,12 +697,12 @@ static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 	conn->signalled--;
 	if (wc->wr_id >> 62 == VRB_WORK_MARKER) {
 		conn->has_marker = false;
-		seen(conn, conn->marker_posted);
+		vrb_seen(conn, conn->marker_posted);
 	} else {
 		next = sequence_of(ep, wc->wr_id);
 		req = core_req_at(&ep->req, next);
-		seen(conn, work_end(req));
-		read_done(conn, req);
+		vrb_seen(conn, work_end(req));
+		vrb_read_done(conn, req);
 	}
 	if (req && req->op == CORE_OP_BIND) { /* it is done when it has its turn */
 		vrb_window_bound(req->binding->key);
@@ -709,7 +720,7 @@ static void retired(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 	bool is_good = wc->status == IBV_WC_SUCCESS;
 
 	conn->signalled--;
-	seen(conn, conn->retire_end);
+	vrb_seen(conn, conn->retire_end);
 	vrb_window_retired(conn, is_good);
 	went_on(conn, ep);
 	if (wc->status == IBV_WC_WR_FLUSH_ERR)
@@ -724,7 +735,7 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 	uint64_t sequence;
 
 	if (wc->wr_id >> 62 == VRB_WORK_MARKER) {
-		seen(conn, conn->marker_posted);
+		vrb_seen(conn, conn->marker_posted);
 		if (wc->status == IBV_WC_WR_FLUSH_ERR || conn->adapter->is_siw)
 			vrb_conn_flushed(conn, ep);
 		else if (conn->state == VRB_ESTABLISHED)
@@ -733,7 +744,7 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 	}
 	sequence = sequence_of(ep, wc->wr_id);
 	req = core_req_at(&ep->req, sequence);
-	seen(conn, work_end(req));
+	vrb_seen(conn, work_end(req));
 	if (is_flush(conn, ep, req, wc->status)) { /* the core flushes, in its order */
 		vrb_conn_flushed(conn, ep);
 		return;
@@ -747,14 +758,6 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 	else if (conn->state == VRB_CLOSING)
 		conn->why = DAT_CONNECTION_EVENT_BROKEN;
-}
-
-/* A peer whose Sends do not show the wish for a notification gets one each time. */
-static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
-{
-	if (!conn->is_ours || conn->adapter->is_iwarp)
-		return true;
-	return (wc->wc_flags & IBV_WC_WITH_IMM) && wc->imm_data == htonl(SOLICITED_IMM);
 }
 
 /*
@@ -788,7 +791,7 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 	if (!wqe)
 		return;
 	if (wc->status == IBV_WC_SUCCESS) {
-		core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, is_solicited(conn, wc));
+		core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, vrb_is_solicited(conn, wc));
 		return;
 	}
 	core_recv_done(ep, recv_status(ep, wqe, wc->status), 0, true);
@@ -800,48 +803,16 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 	}
 }
 
-__attribute__((noinline)) static void go_on(struct vrb_conn *conn, struct core_ep *ep)
+void vrb_go_on(struct vrb_conn *conn, struct core_ep *ep)
 {
-	int state = core_cancel_off();
+	int state;
 
+	reap_slots(conn, ep);
+	if (conn->signalled && conn->post_next == ep->req.tail && !conn->is_graceful)
+		return;
+	state = core_cancel_off();
 	went_on(conn, ep);
 	core_cancel_restore(state);
-}
-
-/* The oldest request, whose completion is the next to come: send_done without its searches. */
-CORE_INLINE bool oldest_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
-{
-	uint64_t head = ep->req.head;
-	struct core_req *req = core_req_at(&ep->req, head);
-	uint64_t end = shadow_get(req).end;
-
-	if ((uint32_t)wc->wr_id != (uint32_t)head || conn->reap_next != head ||
-	    req->op == CORE_OP_BIND)
-		return false;
-	conn->signalled--;
-	conn->reap_next = head + 1;
-	seen(conn, end);
-	read_done(conn, req);
-	if (end > conn->sq_done)
-		conn->sq_done = end;
-	core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
-	if (conn->reap_next == ep->req.tail && !conn->is_graceful)
-		return true;
-	reap_slots(conn, ep);
-	if (!conn->signalled || conn->post_next != ep->req.tail || conn->is_graceful)
-		go_on(conn, ep);
-	return true;
-}
-
-/* A Receive of a connection that stands. */
-CORE_INLINE bool good_recv(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
-{
-	if (ep->srq || conn->is_unconfirmed || ep->recv.head == ep->recv.tail)
-		return false;
-	conn->recv_out--;
-	conn->nudges = 0;
-	core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, is_solicited(conn, wc));
-	return true;
 }
 
 static void completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
@@ -878,25 +849,12 @@ static void completion(struct vrb_conn *conn, struct core_ep *ep, const struct i
 		send_done(conn, ep, wc);
 }
 
-__attribute__((noinline)) static void any_completion(struct vrb_conn *conn, struct core_ep *ep,
-						     const struct ibv_wc *wc)
+void vrb_completion_any(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	int state = core_cancel_off();
 
 	completion(conn, ep, wc);
 	core_cancel_restore(state);
-}
-
-void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
-{
-	enum vrb_work work = wc->wr_id >> 62;
-
-	/* the usual cases */
-	if (conn->state == VRB_ESTABLISHED && wc->status == IBV_WC_SUCCESS &&
-	    ((work == VRB_WORK_REQUEST && oldest_done(conn, ep, wc)) ||
-	     (work == VRB_WORK_RECV && good_recv(conn, ep, wc))))
-		return;
-	any_completion(conn, ep, wc);
 }
 
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)
@@ -905,5 +863,5 @@ void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)
 
 	conn->early_count = 0;
 	for (uint32_t i = 0; i < count; i++)
-		vrb_completion(conn, ep, &conn->early[i]);
+		vrb_completion_any(conn, ep, &conn->early[i]);
 }

@@ -194,6 +194,12 @@ enum vrb_local_key {
 	VRB_KEY_SINK, /* of the data of RDMA Reads */
 };
 
+/* A Receive may be larger than any message: devices count in 31 bits. */
+static inline uint32_t vrb_length(DAT_VLEN length)
+{
+	return length < VRB_SEGMENT_MAX ? (uint32_t)length : VRB_SEGMENT_MAX;
+}
+
 /* Fills an entry of a scatter list; false: the segment is no longer good. */
 CORE_INLINE bool vrb_segment(struct core_ia *ia, const DAT_LMR_TRIPLET *segment, bool is_sink,
 			     struct ibv_sge *sge)
@@ -201,9 +207,7 @@ CORE_INLINE bool vrb_segment(struct core_ia *ia, const DAT_LMR_TRIPLET *segment,
 	enum vrb_local_key key = is_sink ? VRB_KEY_SINK : VRB_KEY_SOURCE;
 
 	sge->addr = segment->virtual_address;
-	/* a Receive may be larger than any message: devices count in 31 bits */
-	sge->length = segment->segment_length < VRB_SEGMENT_MAX ? (uint32_t)segment->segment_length
-								: VRB_SEGMENT_MAX;
+	sge->length = vrb_length(segment->segment_length);
 	sge->lkey = 0;
 	/* that it is inside was checked when it was posted, and stays */
 	return core_mem_local_key(&ia->mem, segment->lmr_context, key, &sge->lkey);
@@ -262,7 +266,9 @@ struct vrb_conn {
 	struct vrb_peer peer; /* first */
 	_Atomic uint32_t refs;
 	struct vrb_adapter *adapter;
-	uint32_t key; /* its place in the table */
+	uint32_t key;	/* its place in the table */
+	bool is_direct; /* no more than a post is needed for a request (is_plain), and it is no
+			 * system call */
 
 	/* adapter->lock */
 	bool has_ep;
@@ -408,7 +414,6 @@ void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);
 /* The request, or the Receive, that was queued last; whether or not there is a connection. */
 void vrb_post_request(struct core_ep *ep, struct core_req *req);
 void vrb_posted_recv(struct core_ep *ep);
-void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 /* What was kept until the connection stands. */
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep);
 DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);
