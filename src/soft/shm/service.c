@@ -91,15 +91,21 @@ static int receive(struct shm_conn *conn, struct packet *packet)
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
-	unsigned resets = 0;
+	unsigned resets = 0, ends = 0;
 	ssize_t size;
 	int rc;
 
 	packet->fd_count = 0;
 	do {
+		message.msg_controllen = sizeof(control);
 		size = recvmsg(conn->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-		/* a peer that closed without reading all: what it sent before is still there */
-	} while (size < 0 && (errno == EINTR || (errno == ECONNRESET && !resets++)));
+		/*
+		 * A peer that closed without reading all: what it sent before is still there. And
+		 * the kernel looks for a packet, then for the end: what came with the end between
+		 * the two is there, too.
+		 */
+	} while ((size < 0 && (errno == EINTR || (errno == ECONNRESET && !resets++))) ||
+		 (size == 0 && !message.msg_controllen && !ends++));
 	if (size < 0)
 		return errno == EAGAIN ? -EAGAIN : 0;
 	take_fds(&message, packet);
