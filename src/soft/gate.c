@@ -28,7 +28,7 @@ static bool plain_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 	return true;
 }
 
-static bool plain_store(soft_gate *gate, void *dst, uint64_t value, size_t size)
+static inline bool plain_store(soft_gate *gate, void *dst, uint64_t value, size_t size)
 {
 	if (!soft_gate_is_open(gate))
 		return false;
@@ -278,7 +278,8 @@ bool soft_gate_is_tight(void)
 
 #ifdef HAS_RSEQ
 
-static bool tight_store(soft_gate *gate, void *dst, uint64_t value, size_t size)
+static inline __attribute__((always_inline)) bool tight_store(soft_gate *gate, void *dst,
+							      uint64_t value, size_t size)
 {
 	struct rseq *rseq = area();
 	int done = 0;
@@ -318,6 +319,16 @@ bool soft_gate_store(soft_gate *gate, void *dst, const void *src, size_t size)
 	if (!soft_gate_is_tight())
 		return plain_store(gate, dst, value, size);
 	return tight_store(gate, dst, value, size);
+}
+
+bool soft_gate_store_word(soft_gate *gate, void *dst, const void *src)
+{
+	uint64_t value;
+
+	memcpy(&value, src, sizeof(value));
+	if (!soft_gate_is_tight())
+		return plain_store(gate, dst, value, sizeof(value));
+	return tight_store(gate, dst, value, sizeof(value));
 }
 
 bool soft_gate_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,

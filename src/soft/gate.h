@@ -31,10 +31,12 @@ static inline bool soft_gate_is_open(soft_gate *gate)
 /* Is a copy that has been interrupted given up when the gate is closed (in this thread)? */
 bool soft_gate_is_tight(void);
 
-/* All three: false when the gate is closed; maybe a part was stored then. */
+/* All of these: false when the gate is closed; maybe a part was stored then. */
 bool soft_gate_copy(soft_gate *gate, void *dst, const void *src, size_t len);
 /* 1, 2, 4 or 8 bytes at once, after all that was stored before. dst is aligned. */
 bool soft_gate_store(soft_gate *gate, void *dst, const void *src, size_t size);
+/* The same for 8, which many a peer polls for. */
+bool soft_gate_store_word(soft_gate *gate, void *dst, const void *src);
 /* What process_vm_readv(2) or process_vm_writev(2) returns, or -errno. */
 bool soft_gate_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
 		  unsigned long locals, const struct iovec *remote, unsigned long remotes,

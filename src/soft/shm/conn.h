@@ -75,11 +75,12 @@ struct shm_remote {
 	uint32_t pz;		/* zone of the peer's endpoint */
 	pid_t pid;
 	bool is_same_user;
-	bool has_cma;	      /* we may read and write the peer's memory by pid */
-	bool has_pull;	      /* we told the peer that we fetch its large Sends */
-	bool is_pulling;      /* the peer fetches large Sends itself */
-	uint64_t alive_ns;    /* when we last asked the socket whether the peer lives */
-	struct shm_map *maps; /* SHM_MAPS, or NULL: this connection never maps */
+	bool has_cma;		  /* we may read and write the peer's memory by pid */
+	bool has_pull;		  /* we told the peer that we fetch its large Sends */
+	bool is_pulling;	  /* the peer fetches large Sends itself */
+	uint64_t alive_ns;	  /* when we last asked the socket whether the peer lives */
+	struct shm_map *maps;	  /* SHM_MAPS, or NULL: this connection never maps */
+	struct shm_map *last_map; /* the one of them that was used last, or NULL */
 };
 
 /* A message that arrives. */
@@ -166,6 +167,7 @@ struct shm_conn {
 	bool is_telling;	 /* a long one is among them: the peer waits for its memory */
 	bool is_response_wanted; /* the response ring was full */
 	bool is_placing;	 /* the last Receive was filled by a system call */
+	uint8_t usual_passes;	 /* in a row (usual.c) */
 	struct shm_arrival arrival;
 	struct shm_inbound write;
 	struct shm_inbound read;
@@ -346,6 +348,28 @@ bool shm_conn_arm(struct shm_conn *conn);
 bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep);
 void shm_conn_disarm(struct shm_conn *conn);
 void shm_conn_note(struct shm_conn *conn);
+/* After a pass that took messages only: the part of flush and note that these need. */
+void shm_conn_passed(struct shm_conn *conn, int happened);
+
+/* Something was published: wakes the peer if it sleeps (progress.c). */
+void shm_conn_wake_asleep(struct shm_conn *conn);
+static inline void shm_conn_wake(struct shm_conn *conn)
+{
+	/* first in the order of the program: see the top of progress.c */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (conn->can_be_light &&
+	    atomic_load_explicit(&conn->theirs->is_polled, memory_order_relaxed))
+		conn->is_wake_owed = false;
+	else
+		shm_conn_wake_asleep(conn);
+}
+
+/* --- usual.c; EP locked, ESTABLISHED --- */
+
+/* Starts the request that was posted just now. False: not taken, nothing has changed. */
+bool shm_usual_post(struct shm_conn *conn, struct core_ep *ep, struct core_req *req);
+/* As shm_conn_pass; less than 0: not taken, there may be more to do. */
+int shm_usual_pass(struct shm_conn *conn, struct core_ep *ep);
 
 /* --- tx.c, rx.c: parts of a pass; > 0 something happened, 0, or -EPROTO --- */
 /* The peer's word of what is done, and the same from an entry of a ring. */
@@ -415,7 +439,14 @@ unsigned shm_map_uses(const struct shm_conn *conn);
 /* Was the peer given the memory behind a key of ours? */
 bool shm_map_is_given(const struct shm_conn *conn, uint64_t key);
 /* Where that byte of the peer is mapped here, with all `length` bytes behind it; NULL. */
-uint8_t *shm_map_at(const struct shm_map *map, uint64_t address, uint64_t length);
+static inline uint8_t *shm_map_at(const struct shm_map *map, uint64_t address, uint64_t length)
+{
+	uint64_t offset = address - map->address;
+
+	if (offset > map->region.length || length > map->region.length - offset)
+		return NULL;
+	return map->region.base + offset;
+}
 struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key);
 /* Packets of the service thread; EP locked for GIVE, REFUSE and GONE. */
 void shm_map_asked(struct shm_conn *conn, uint32_t key);

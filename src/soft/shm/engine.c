@@ -517,10 +517,13 @@ static int drive(struct shm_engine *engine, struct shm_conn *conn, bool is_quiet
 		shm_engine_deactivate(engine, conn);
 		return 0;
 	}
-	if (shm_conn_state(conn) == SHM_ESTABLISHED && is_quiet)
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && is_quiet) {
 		shm_conn_arm(conn);
-	else if (shm_conn_state(conn) == SHM_ESTABLISHED)
-		happened = shm_conn_pass(conn, ep);
+	} else if (shm_conn_state(conn) == SHM_ESTABLISHED) {
+		happened = shm_usual_pass(conn, ep);
+		if (happened < 0)
+			happened = shm_conn_pass(conn, ep);
+	}
 	core_ep_leave(ep);
 	return happened;
 }

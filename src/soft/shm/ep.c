@@ -78,21 +78,27 @@ static void settle(struct shm_conn *conn)
 		shm_conn_later(conn);
 }
 
+/* Nothing waits before the request that was posted just now. */
+__attribute__((noinline)) static void post_any(struct shm_conn *conn, struct core_ep *ep)
+{
+	uint64_t budget = SHM_BUDGET;
+
+	if (shm_tx_run(conn, ep, &budget, true) < 0)
+		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+	settle(conn);
+}
+
 void shm_ep_post_request(struct core_ep *ep, struct core_req *req)
 {
 	struct shm_ep *mine = ep->transport;
 	struct shm_conn *conn = mine->conn;
-	uint64_t budget = SHM_BUDGET;
 
 	req->transport.word[0] = SHM_REQ_NEW;
 	req->transport.word[1] = 0;
 	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED)
 		return; /* the end is on its way and flushes it */
-	if (conn->tx_next == req->sequence) {
-		if (shm_tx_run(conn, ep, &budget, true) < 0)
-			shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
-		settle(conn);
-	}
+	if (conn->tx_next == req->sequence && !shm_usual_post(conn, ep, req))
+		post_any(conn, ep);
 	if (shm_conn_state(conn) == SHM_ESTABLISHED && ep->req.head != ep->req.tail)
 		shm_engine_activate(conn->engine, conn);
 }

@@ -79,8 +79,10 @@ struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key)
 			return NULL;
 		*map = (struct shm_map){.key = key, .state = SHM_MAP_SEEN};
 	}
-	if (map->state == SHM_MAP_READY)
+	if (map->state == SHM_MAP_READY) {
+		conn->remote.last_map = map;
 		return map;
+	}
 	if (map->state == SHM_MAP_SEEN && ++map->uses >= uses &&
 	    shm_conn_send_word(conn, SHM_WIRE_MAP_ASK, key) == 0)
 		map->state = SHM_MAP_ASKED;
@@ -154,15 +156,6 @@ bool shm_map_is_given(const struct shm_conn *conn, uint64_t key)
 		if (atomic_load_explicit(&conn->given[i], memory_order_relaxed) == key)
 			return true;
 	return false;
-}
-
-uint8_t *shm_map_at(const struct shm_map *map, uint64_t address, uint64_t length)
-{
-	uint64_t offset = address - map->address;
-
-	if (offset > map->region.length || length > map->region.length - offset)
-		return NULL;
-	return map->region.base + offset;
 }
 
 void shm_map_key_dead(struct shm_engine *engine, uint32_t key)

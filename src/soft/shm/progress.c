@@ -66,17 +66,10 @@ void shm_conn_note(struct shm_conn *conn)
 #undef NOTE
 }
 
-static void wake_peer(struct shm_conn *conn)
+void shm_conn_wake_asleep(struct shm_conn *conn)
 {
 	uint32_t armed;
 
-	/* first in the order of the program: see the top of the file */
-	atomic_signal_fence(memory_order_seq_cst);
-	if (conn->can_be_light &&
-	    atomic_load_explicit(&conn->theirs->is_polled, memory_order_relaxed)) {
-		conn->is_wake_owed = false;
-		return;
-	}
 	/* full fence: see the top of the file */
 	atomic_thread_fence(memory_order_seq_cst);
 	armed = atomic_load_explicit(&conn->theirs->armed, memory_order_relaxed);
@@ -152,7 +145,7 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 		is_news = true;
 	}
 	if (is_news || conn->is_wake_owed)
-		wake_peer(conn);
+		shm_conn_wake(conn);
 }
 
 /* The parts in order; a part may end the connection. Adds what happened; -EPROTO. */
@@ -224,6 +217,26 @@ static void begin_polling(struct shm_conn *conn, int happened)
 	    atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed) &&
 	    core_fence_can(CORE_FENCE_HOST))
 		atomic_store_explicit(&conn->mine->is_polled, 1, memory_order_relaxed);
+}
+
+/* Must what a pass of messages has done be published, as far as that may wait (tell_done)? */
+static bool is_flush_due(const struct shm_conn *conn)
+{
+	return shm_consumer_is_due(&conn->request_in) || conn->is_telling ||
+	       conn->done - conn->told >= SHM_UNTOLD || is_word_needed(conn, true) ||
+	       !atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
+}
+
+void shm_conn_passed(struct shm_conn *conn, int happened)
+{
+	if (!happened || is_flush_due(conn))
+		shm_conn_flush(conn, happened);
+#define NOTE(word, value) atomic_store_explicit(&conn->word, value, memory_order_relaxed)
+	NOTE(seen_request, conn->request_in.consumed);
+	NOTE(seen_done, conn->acked);
+	NOTE(owes_done, conn->told != conn->done);
+#undef NOTE
+	begin_polling(conn, happened);
 }
 
 static int one_pass(struct shm_conn *conn, struct core_ep *ep, bool is_final)

@@ -14,22 +14,15 @@ char shm_tsan_order;
 
 #define AHEAD 256u /* bytes: how far in front of the producer a line is fetched for writing */
 
-/* What is taken and not given back yet is less than that. */
-#define RELEASE_AT(size) ((size) / 4)
-
 /*
  * The largest entry must fit behind the longest filler and before the next header, beside what the
  * consumer holds back, or a ring could block although all is taken.
  */
 #define ENTRY_MAX(payload) (SHM_ENTRY_ALIGN + (payload))
-#define FITS(size, payload) (2 * ENTRY_MAX(payload) + SHM_ENTRY_ALIGN + RELEASE_AT(size) <= (size))
+#define FITS(size, payload)                                                                        \
+	(2 * ENTRY_MAX(payload) + SHM_ENTRY_ALIGN + SHM_RELEASE_AT(size) <= (size))
 static_assert(FITS(SHM_REQUEST_RING, SHM_REQUEST_PAYLOAD), "request entries fit");
 static_assert(FITS(SHM_RESPONSE_RING, SHM_RESPONSE_PAYLOAD), "response entries fit");
-
-static uint32_t entry_size(uint32_t payload)
-{
-	return SHM_ENTRY_ALIGN + ((payload + SHM_ENTRY_ALIGN - 1) & ~(SHM_ENTRY_ALIGN - 1));
-}
 
 /* Of an entry, whatever the side that made the segment has put there. */
 static uint32_t first_index(const _Atomic uint32_t *consumed_word)
@@ -79,21 +72,24 @@ static void fetch_for_writing(uint8_t *line)
 #endif
 }
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as put_header packs it");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as it is packed below");
+
+static inline uint64_t first_word(const struct shm_entry *entry, uint32_t stamp)
+{
+	return stamp | (uint64_t)entry->type << 32 | (uint64_t)entry->flags << 40 |
+	       (uint64_t)entry->payload << 48;
+}
 
 /*
  * Word by word out of registers. Copied from memory, where its members were written just now one by
  * one, it would wait until those stores and all before them have left the processor, and those go
  * to lines that the consumer has.
  */
-static void put_header(uint8_t *to, const struct shm_entry *entry, uint32_t stamp)
+static inline void put_header(uint8_t *to, const struct shm_entry *entry, uint32_t stamp)
 {
 	uint64_t *words = (uint64_t *)(void *)to;
 
-	__atomic_store_n(&words[0],
-			 stamp | (uint64_t)entry->type << 32 | (uint64_t)entry->flags << 40 |
-				 (uint64_t)entry->payload << 48,
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(&words[0], first_word(entry, stamp), __ATOMIC_RELAXED);
 	__atomic_store_n(&words[1], entry->done | (uint64_t)entry->key << 32, __ATOMIC_RELAXED);
 	__atomic_store_n(&words[2], entry->address, __ATOMIC_RELAXED);
 	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);
@@ -106,7 +102,7 @@ static void write_entry(struct shm_producer *ring, const struct shm_entry *entry
 	bool is_first = index == ring->published;
 	uint32_t none = 0;
 
-	ring->produced += entry_size(entry->payload);
+	ring->produced += shm_entry_size(entry->payload);
 	memcpy(place(ring, ring->produced), &none, sizeof(none));
 	/* the first has its stamp from publish, which makes all of them visible */
 	put_header(place(ring, index), entry, is_first ? 0 : SHM_STAMP(index));
@@ -114,7 +110,7 @@ static void write_entry(struct shm_producer *ring, const struct shm_entry *entry
 
 int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **payload_out)
 {
-	uint32_t need = entry_size(payload);
+	uint32_t need = shm_entry_size(payload);
 	uint32_t to_end = ring->size - (ring->produced & (ring->size - 1));
 	uint32_t filler = need > to_end ? to_end : 0;
 	uint32_t all = need + filler + SHM_ENTRY_ALIGN;
@@ -141,6 +137,24 @@ void shm_producer_commit(struct shm_producer *ring, const struct shm_entry *entr
 {
 	write_entry(ring, entry);
 	/* the consumer had that line a lap ago */
+	fetch_for_writing(place(ring, ring->produced + AHEAD));
+}
+
+void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
+{
+	uint32_t index = ring->produced;
+	uint64_t *words = (uint64_t *)(void *)place(ring, index);
+	uint32_t none = 0;
+
+	ring->produced += shm_entry_size(entry->payload);
+	ring->published = ring->produced;
+	memcpy(place(ring, ring->produced), &none, sizeof(none));
+	__atomic_store_n(&words[1], entry->done | (uint64_t)entry->key << 32, __ATOMIC_RELAXED);
+	__atomic_store_n(&words[2], entry->address, __ATOMIC_RELAXED);
+	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);
+	/* release: as in shm_producer_publish */
+	SHM_TELL();
+	__atomic_store_n(&words[0], first_word(entry, SHM_STAMP(index)), __ATOMIC_RELEASE);
 	fetch_for_writing(place(ring, ring->produced + AHEAD));
 }
 
@@ -176,7 +190,7 @@ void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t
 static bool is_good(const struct shm_consumer *ring, const struct shm_entry *entry)
 {
 	uint32_t to_end = ring->size - (ring->consumed & (ring->size - 1));
-	uint32_t size = entry_size(entry->payload);
+	uint32_t size = shm_entry_size(entry->payload);
 
 	/* not longer than any honest one: so none follows another, and looking for entries ends */
 	if (entry->type == SHM_ENTRY_FILLER)
@@ -200,12 +214,27 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		if (!is_good(ring, entry_out))
 			return -EPROTO;
 		if (entry_out->type != SHM_ENTRY_FILLER) {
-			ring->entry_size = entry_size(entry_out->payload);
+			ring->entry_size = shm_entry_size(entry_out->payload);
 			*payload_out = at + SHM_ENTRY_ALIGN;
 			return 1;
 		}
-		ring->consumed += entry_size(entry_out->payload);
+		ring->consumed += shm_entry_size(entry_out->payload);
 	}
+}
+
+bool shm_consumer_glance(const struct shm_consumer *ring, struct shm_entry *entry_out,
+			 const uint8_t **payload_out)
+{
+	const uint8_t *at = ring->bytes + (ring->consumed & (ring->size - 1));
+	/* acquire: as in shm_consumer_peek */
+	uint32_t stamp = __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE);
+
+	if (stamp != SHM_STAMP(ring->consumed))
+		return false;
+	SHM_SEEN();
+	memcpy(entry_out, at, sizeof(*entry_out));
+	*payload_out = at + SHM_ENTRY_ALIGN;
+	return entry_out->type != SHM_ENTRY_FILLER && is_good(ring, entry_out);
 }
 
 void shm_consumer_pop(struct shm_consumer *ring)
@@ -216,7 +245,7 @@ void shm_consumer_pop(struct shm_consumer *ring)
 
 bool shm_consumer_release(struct shm_consumer *ring)
 {
-	if (ring->consumed - ring->released < RELEASE_AT(ring->size))
+	if (!shm_consumer_is_due(ring))
 		return false;
 	ring->released = ring->consumed;
 	/* release: pairs with the acquire in refresh_space */

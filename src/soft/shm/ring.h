@@ -61,6 +61,9 @@ static_assert(SHM_REQUEST_PAYLOAD <= UINT16_MAX, "the payload's length fits");
 /* Not 0: indexes are multiples of SHM_ENTRY_ALIGN. */
 #define SHM_STAMP(index) ((index) + 1u)
 
+/* What is taken and not given back yet is less than that. */
+#define SHM_RELEASE_AT(size) ((size) / 4)
+
 /* One segment of a message that is fetched. */
 struct shm_source {
 	uint32_t key;
@@ -103,6 +106,29 @@ void shm_producer_commit(struct shm_producer *ring, const struct shm_entry *entr
 /* Makes all complete entries visible; false when there was none. */
 bool shm_producer_publish(struct shm_producer *ring);
 
+/* How much an entry takes. */
+static inline uint32_t shm_entry_size(uint32_t payload)
+{
+	return SHM_ENTRY_ALIGN + ((payload + SHM_ENTRY_ALIGN - 1) & ~(SHM_ENTRY_ALIGN - 1));
+}
+
+/*
+ * Where the payload of an entry goes that can be put and published at once: all before it are
+ * published, and there is room for it without a filler. NULL: ask shm_producer_reserve.
+ */
+static inline uint8_t *shm_producer_at_once(const struct shm_producer *ring, uint32_t payload)
+{
+	uint32_t need = shm_entry_size(payload);
+	uint32_t offset = ring->produced & (ring->size - 1);
+
+	if (ring->published != ring->produced || need > ring->size - offset ||
+	    ring->size - (ring->produced - ring->consumed) < need + SHM_ENTRY_ALIGN)
+		return NULL;
+	return ring->bytes + offset + SHM_ENTRY_ALIGN;
+}
+/* Completes that entry and makes it visible. */
+void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry);
+
 void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t size,
 		       uint32_t payload_max, _Atomic uint32_t *consumed_word);
 
@@ -123,6 +149,20 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		      const uint8_t **payload_out);
 /* Takes the entry that peek returned last. */
 void shm_consumer_pop(struct shm_consumer *ring);
+/* shm_consumer_peek for an entry that is not followed up if it is odd: false for a filler, and for
+ * what makes no sense. */
+bool shm_consumer_glance(const struct shm_consumer *ring, struct shm_entry *entry_out,
+			 const uint8_t **payload_out);
+/* Takes it. */
+static inline void shm_consumer_take(struct shm_consumer *ring, uint32_t payload)
+{
+	ring->consumed += shm_entry_size(payload);
+}
+/* Is there enough to be given back? */
+static inline bool shm_consumer_is_due(const struct shm_consumer *ring)
+{
+	return ring->consumed - ring->released >= SHM_RELEASE_AT(ring->size);
+}
 /* Gives the space of taken entries back once there is enough of it; false when it did not. */
 bool shm_consumer_release(struct shm_consumer *ring);
 

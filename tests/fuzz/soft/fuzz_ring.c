@@ -3,7 +3,7 @@
  * A connected peer that writes anything into the shared segment: the input is a list of deeds of
  * the peer and of our own consumer, run on the bench of the unit tests (tests/unit/soft_shm/lab.h),
  * which checks that nothing outside of the registered memory changes and nothing completes twice.
- * The first byte chooses the copy path, and whether small messages are taken several at a time.
+ * The first byte chooses the copy path, and which ways small transfers take.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +169,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (path & 2)
 		lab_take_bursts(lab);
+	if (path & 4)
+		lab_be_usual(lab);
 
 	while (in.left && lab_is_open(lab))
 		one_deed(lab, &in);

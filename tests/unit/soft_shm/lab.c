@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/ep_done.h"
 #include "soft/bounce.h"
 #include "soft/fds.h"
 
@@ -29,6 +30,29 @@ static struct soft_keys *own_table, *peer_table;
 	} while (0)
 
 /* --- the core, as far as the engine calls it --- */
+
+struct core_lmr core_mem_none;
+
+/* All events are told whether they are notifications (make_evd). */
+void core_evd_notify_locked(struct core_evd *evd)
+{
+	struct lab_evd *mine = (struct lab_evd *)evd;
+
+	mine->was_notified = true;
+}
+
+void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
+{
+	(void)evd;
+	(void)srq;
+	abort();
+}
+
+void core_req_raise_done(struct core_ep *ep)
+{
+	while (ep->req.head < ep->req.tail && core_req_at(&ep->req, ep->req.head)->is_done)
+		ep->req.head++;
+}
 
 struct core_ep *core_ep_enter(struct core_ref ref)
 {
@@ -68,24 +92,19 @@ void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_
 	req->status = status;
 	the_lab->done++;
 	the_lab->done_status = status;
-	while (ep->req.head < ep->req.tail && core_req_at(&ep->req, ep->req.head)->is_done)
-		ep->req.head++;
+	core_req_raise_done(ep);
 }
 
 const struct core_wqe *core_recv_next(struct core_ep *ep)
 {
-	(void)ep;
-	if (the_lab->receive_head == the_lab->receive_tail)
-		return NULL;
-	return &the_lab->receives[the_lab->receive_head % LAB_RECEIVES];
+	return core_recv_at(ep, 0);
 }
 
 const struct core_wqe *core_recv_at(const struct core_ep *ep, uint32_t behind)
 {
-	(void)ep;
-	if (the_lab->receive_tail - the_lab->receive_head <= behind)
+	if (ep->recv.tail - ep->recv.head <= behind)
 		return NULL;
-	return &the_lab->receives[(the_lab->receive_head + behind) % LAB_RECEIVES];
+	return &ep->recv.slots[(ep->recv.head + behind) & ep->recv.mask];
 }
 
 void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
@@ -95,7 +114,7 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 
 	MUST(the_lab->end == 0 && receive);
 	MUST(status != DAT_DTO_SUCCESS || len <= receive->len);
-	the_lab->receive_head++;
+	ep->recv.head++;
 	the_lab->received++;
 	the_lab->receive_status = status;
 	the_lab->receive_len = len;
@@ -182,6 +201,10 @@ static void make_core(struct lab *lab, enum core_copy_path copy)
 	lab->ep.state = DAT_EP_STATE_CONNECTED;
 	lab->ep.req.slots = lab->requests;
 	lab->ep.req.mask = LAB_REQUESTS - 1;
+	lab->ep.recv.slots = lab->receives;
+	lab->ep.recv.mask = LAB_RECEIVES - 1;
+	lab->ep.known_source = &core_mem_none;
+	lab->ep.known_target = &core_mem_none;
 	lab->memory = make_memory();
 	lab->peer_memory = make_memory();
 	MUST(shm_ep_create(&lab->ep) == 0);
@@ -286,6 +309,39 @@ void lab_take_bursts(struct lab *lab)
 	lab->conn->is_placing = true;
 }
 
+static void make_evd(struct lab_evd *mine)
+{
+	core_lock_init(&mine->cell.lock);
+	mine->evd.cell = &mine->cell;
+	mine->evd.ring = mine->ring;
+	mine->evd.capacity = LAB_EVENTS;
+	mine->evd.mask = LAB_EVENTS - 1;
+	mine->evd.has_waiter = true; /* wants to be told of notifications */
+}
+
+void lab_be_usual(struct lab *lab)
+{
+	make_evd(&lab->recv_evd);
+	make_evd(&lab->request_evd);
+	lab->ep.recv_evd = &lab->recv_evd.evd;
+	lab->ep.request_evd = &lab->request_evd.evd;
+	lab->ep.attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	atomic_store(&lab->own.base, lab->memory);
+	lab->lmr.transport = &lab->own;
+	lab->lmr.address = (uintptr_t)lab->memory;
+	lab->lmr.length = LAB_MEMORY;
+	atomic_store(&lab->lmr.key, LAB_LOCAL_KEY);
+	lab->ep.known_source = &lab->lmr;
+	lab->ep.known_target = &lab->lmr;
+	lab->map = (struct shm_map){.key = lab->peer_rkey,
+				    .state = SHM_MAP_READY,
+				    .is_writable = true,
+				    .address = (uintptr_t)lab->peer_memory,
+				    .region = {.base = lab->peer_memory, .length = LAB_MEMORY}};
+	lab->conn->remote.last_map = &lab->map;
+	lab->conn->is_light = true;
+}
+
 bool lab_is_open(const struct lab *lab)
 {
 	return lab->end == 0 && shm_conn_state(lab->conn) == SHM_ESTABLISHED;
@@ -318,6 +374,31 @@ void lab_close(struct lab *lab)
 	the_lab = NULL;
 }
 
+/* What the ways of usual.c have told. */
+static void take_events(struct lab *lab)
+{
+	struct core_evd *evd = &lab->recv_evd.evd;
+	const DAT_DTO_COMPLETION_EVENT_DATA *data;
+
+	for (; evd->head != evd->tail; evd->head++) {
+		data = &evd->ring[evd->head & evd->mask].event.event_data.dto_completion_event_data;
+		MUST(data->status == DAT_DTO_SUCCESS);
+		MUST(data->transfered_length <= lab->receives[lab->received % LAB_RECEIVES].len);
+		lab->received++;
+		lab->receive_status = data->status;
+		lab->receive_len = data->transfered_length;
+		lab->receive_solicited = lab->recv_evd.was_notified;
+		lab->recv_evd.was_notified = false;
+	}
+	evd = &lab->request_evd.evd;
+	for (; evd->head != evd->tail; evd->head++) {
+		data = &evd->ring[evd->head & evd->mask].event.event_data.dto_completion_event_data;
+		MUST(data->status == DAT_DTO_SUCCESS);
+		lab->done++;
+		lab->done_status = data->status;
+	}
+}
+
 void lab_pass(struct lab *lab)
 {
 	if (!lab_is_open(lab))
@@ -326,16 +407,19 @@ void lab_pass(struct lab *lab)
 	{
 		struct shm_conn *conn = lab->conn;
 
-		shm_conn_pass(conn, &lab->ep);
+		if (shm_usual_pass(conn, &lab->ep) < 0)
+			shm_conn_pass(conn, &lab->ep);
 		shm_conn_put(conn);
 	}
+	take_events(lab);
 }
 
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 {
-	uint32_t slot = lab->receive_tail % LAB_RECEIVES;
+	struct core_recv_queue *queue = &lab->ep.recv;
+	uint32_t slot = queue->tail & queue->mask;
 
-	if (lab->receive_tail - lab->receive_head == LAB_RECEIVES || !lab_is_open(lab))
+	if (queue->tail - queue->head == LAB_RECEIVES || !lab_is_open(lab))
 		return false;
 	offset %= LAB_MEMORY;
 	if (len > LAB_MEMORY - offset)
@@ -350,8 +434,9 @@ bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 		.iov = &lab->receive_iov[slot],
 		.len = len,
 	};
-	lab->receive_tail++;
+	queue->tail++;
 	shm_ep_post_recv(&lab->ep);
+	take_events(lab);
 	return true;
 }
 
@@ -384,6 +469,7 @@ bool lab_post(struct lab *lab, enum core_op op, uint32_t offset, uint32_t len, u
 	lab->next_flags = DAT_COMPLETION_DEFAULT_FLAG;
 	queue->tail++;
 	shm_ep_post_request(&lab->ep, req);
+	take_events(lab);
 	return true;
 }
 

@@ -11,13 +11,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/evd.h"
 #include "core/pz.h"
+#include "soft/alias.h"
 #include "soft/shm/conn.h"
 
 #define LAB_MEMORY 16384u
 #define LAB_GUARD 4096u /* on either side of the memory, must never change */
 #define LAB_RECEIVES 8u
 #define LAB_REQUESTS 8u
+#define LAB_EVENTS 64u	    /* more than one pass completes */
 #define LAB_LOCAL_KEY 0x77u /* lmr_context of our memory */
 
 struct lab {
@@ -41,14 +44,22 @@ struct lab {
 	uint32_t rkey;	    /* of our memory, all remote rights */
 	uint32_t read_only; /* of our memory, remote read only */
 	uint32_t peer_rkey; /* of the peer's memory, all rights */
-	/* Receives, one ring of slots */
+	/* Receives */
 	struct core_wqe receives[LAB_RECEIVES];
 	DAT_LMR_TRIPLET receive_iov[LAB_RECEIVES];
-	uint32_t receive_head, receive_tail;
 	/* requests */
 	struct core_req requests[LAB_REQUESTS];
 	DAT_LMR_TRIPLET request_iov[LAB_REQUESTS];
 	DAT_COMPLETION_FLAGS next_flags; /* of the next post */
+	/* the ways of usual.c: a mapping of our memory, and dispatchers for what they complete */
+	struct soft_lmr own;
+	struct shm_map map; /* and one of the peer's */
+	struct lab_evd {
+		struct core_evd evd;
+		struct core_handle cell;
+		struct core_event ring[LAB_EVENTS];
+		bool was_notified; /* of the last event */
+	} recv_evd, request_evd;
 	/* what was told */
 	uint32_t received;
 	DAT_DTO_COMPLETION_STATUS receive_status;
@@ -65,6 +76,8 @@ void lab_close(struct lab *lab); /* also asserts that the guards are whole */
 bool lab_is_open(const struct lab *lab);
 /* Small messages go into their Receives several at a time (burst.c). */
 void lab_take_bursts(struct lab *lab);
+/* Small transfers go the ways of usual.c, as on a connection that was polled for long. */
+void lab_be_usual(struct lab *lab);
 void lab_pass(struct lab *lab);
 /* Posts a Receive of len bytes at offset of our memory; false: no slot. */
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len);
