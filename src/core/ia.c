@@ -164,13 +164,25 @@ static void ia_default_attr(struct core_ia *ia)
 	attr->rdma_write_for_rdma_read_req = DAT_FALSE;
 }
 
+static void tell_unknown(const char *name, int len)
+{
+	core_log(CORE_LOG_ERROR, "environment: %.*s: no setting has that name", len, name);
+}
+
+static void look_for_unknown(void)
+{
+	core_settings_unknown(tell_unknown);
+}
+
 static struct core_ia *ia_new(struct core_adapter *adapter, const char *instance_data)
 {
 	struct core_ia *ia = calloc(1, sizeof(*ia));
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const char *why = NULL;
 
 	if (!ia)
 		return NULL;
+	pthread_once(&once, look_for_unknown);
 	ia->adapter = adapter;
 	ia->ops = adapter->ops;
 	if (core_settings_parse(instance_data, ia->device, &ia->settings, &why)) {

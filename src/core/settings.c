@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #define KEY_MAX 32 /* with the final null */
 
@@ -259,6 +261,36 @@ static int read_environment(struct core_settings *values)
 			return rc;
 	}
 	return 0;
+}
+
+static bool is_known(const char *name, size_t len)
+{
+	/* those of the registry and of core/log.c */
+	static const char *const others[] = {"DAT_OVERRIDE", "DAT_DBG_TYPE", "DAT_DBG_DEST"};
+	char variable[KEY_MAX];
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strlen(others[i]) == len && !memcmp(others[i], name, len))
+			return true;
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		variable_name(&settings_table[i], variable);
+		if (strlen(variable) == len && !memcmp(variable, name, len))
+			return true;
+	}
+	return false;
+}
+
+void core_settings_unknown(void (*tell)(const char *name, int len))
+{
+	/* with raised privileges none is looked at */
+	if (getauxval(AT_SECURE) || !environ)
+		return;
+	for (char **entry = environ; *entry; entry++) {
+		size_t len = strcspn(*entry, "=");
+
+		if (!strncmp(*entry, "DAT_", 4) && !is_known(*entry, len))
+			tell(*entry, (int)len);
+	}
 }
 
 int core_settings_parse(const char *instance_data, char device_out[CORE_DEVICE_MAX],

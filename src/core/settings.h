@@ -49,6 +49,10 @@ int core_settings_parse(const char *instance_data, char device_out[CORE_DEVICE_M
  */
 uint32_t core_settings_port(const char *instance_data);
 
+/* Calls `tell` for each variable of the environment whose name begins with DAT_ and means nothing.
+ */
+void core_settings_unknown(void (*tell)(const char *name, int len));
+
 /* Writes the table of all settings as text lines (for dat_info and the manual page's check). */
 size_t core_settings_describe(char *text, size_t size);
 

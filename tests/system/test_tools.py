@@ -339,6 +339,17 @@ def dat_info__registry_file_missing__names_it():
     contains(err, "/nowhere/dat.conf")
 
 
+# GEN-30
+def dat_info__misspelt_variable__told_once_to_who_asks():
+    status, out, err = run(DAT_INFO, "--device", ADAPTER,
+                           env={"DAT_COPPY": "cma", "DAT_DBG_TYPE": "1"})
+    equal(status, 0, out + err)
+    equal((out + err).count("DAT_COPPY: no setting has that name"), 1, err)
+    status, out, err = run(DAT_INFO, "--device", ADAPTER, env={"DAT_COPPY": "cma"})
+    equal(status, 0, out + err)
+    equal((out + err).count("DAT_COPPY"), 0, err)
+
+
 def dat_info__sample_file__at_most_8_adapters():
     sample = SOURCE / "packaging" / "dat.conf"
     status, out, err = run(DAT_INFO, "--json", env={"DAT_OVERRIDE": str(sample)})

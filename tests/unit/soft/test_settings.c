@@ -244,6 +244,48 @@ static void settings_port__as_named__or_none(void **state)
 	assert_int_equal(core_settings_port(NULL), 0);
 }
 
+static char told[256];
+
+static void tell(const char *name, int len)
+{
+	size_t at = strlen(told);
+
+	snprintf(told + at, sizeof(told) - at, "%.*s;", len, name);
+}
+
+/* A misspelt variable is told, by its whole name; those that mean something are not. */
+static void unknown__misspelt__told(void **state)
+{
+	static const char *const odd[] = {"DAT_COPYING", "DAT_COP", "DAT_", "DAT_copy"};
+
+	(void)state;
+	told[0] = '\0';
+	core_settings_unknown(tell);
+	assert_string_equal(told, "");
+	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		setenv(variables[i], "1", 1);
+	setenv("DAT_OVERRIDE", "/nowhere", 1);
+	setenv("DAT_DBG_TYPE", "1", 1);
+	setenv("DAT_DBG_DEST", "1", 1);
+	setenv("XDAT_COPYING", "1", 1);
+	core_settings_unknown(tell);
+	assert_string_equal(told, "");
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		char expected[64];
+
+		snprintf(expected, sizeof(expected), "%s;", odd[i]);
+		setenv(odd[i], "", 1);
+		core_settings_unknown(tell);
+		assert_string_equal(told, expected);
+		told[0] = '\0';
+		unsetenv(odd[i]);
+	}
+	unsetenv("DAT_OVERRIDE");
+	unsetenv("DAT_DBG_TYPE");
+	unsetenv("DAT_DBG_DEST");
+	clear_environment(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +298,7 @@ int main(void)
 		cmocka_unit_test_setup(parse__environment__wins, clear_environment),
 		cmocka_unit_test_setup(parse__bad_environment__refused_and_named,
 				       clear_environment),
+		cmocka_unit_test_setup(unknown__misspelt__told, clear_environment),
 		cmocka_unit_test_setup(describe__every_setting__one_line, clear_environment),
 	};
 
