@@ -13,6 +13,7 @@
 #include "core/calls.h"
 #include "core/ep.h"
 #include "core/ep_state.h"
+#include "core/evd.h"
 #include "core/status.h"
 #include "core/transport.h"
 
@@ -139,26 +140,16 @@ uint32_t core_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from, DA
 
 /*
  * Word by word, as the consumer may have written it just now: a longer load would wait until those
- * stores, and all before them, have left the processor.
+ * stores, and all before them, have left the processor. Nor is the copy returned, which would be
+ * one more, in longer pieces.
  */
-CORE_INLINE DAT_LMR_TRIPLET dto_read_local(const DAT_LMR_TRIPLET *from)
+CORE_INLINE void dto_copy_local(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from)
 {
-	return (DAT_LMR_TRIPLET){
-		.lmr_context = __atomic_load_n(&from->lmr_context, __ATOMIC_RELAXED),
-		.virtual_address = __atomic_load_n(&from->virtual_address, __ATOMIC_RELAXED),
-		.segment_length = __atomic_load_n(&from->segment_length, __ATOMIC_RELAXED),
-	};
+	to->lmr_context = __atomic_load_n(&from->lmr_context, __ATOMIC_RELAXED);
+	to->virtual_address = __atomic_load_n(&from->virtual_address, __ATOMIC_RELAXED);
+	to->segment_length = __atomic_load_n(&from->segment_length, __ATOMIC_RELAXED);
 }
 
-/* Word by word, because it lies in registers. */
-CORE_INLINE void dto_write_local(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from)
-{
-	__atomic_store_n(&to->lmr_context, from->lmr_context, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->virtual_address, from->virtual_address, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->segment_length, from->segment_length, __ATOMIC_RELAXED);
-}
-
-/* As dto_read_local. */
 CORE_INLINE void dto_copy_remote(DAT_RMR_TRIPLET *to, const DAT_RMR_TRIPLET *from)
 {
 	to->rmr_context = __atomic_load_n(&from->rmr_context, __ATOMIC_RELAXED);
@@ -173,7 +164,7 @@ static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post 
 	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
 	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
 	if (post->remote)
-		dto_copy_remote(&req->remote, post->remote);
+		req->remote = *post->remote;
 	req->cookie = post->cookie;
 	return req;
 }
@@ -262,34 +253,58 @@ __attribute__((noinline)) static DAT_RETURN dto_post(struct core_ep *ep, struct 
 	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
 
 /*
+ * An RDMA Write with nothing outstanding before it may be carried out at once. False: it is to be
+ * queued.
+ */
+CORE_INLINE bool write_at_once(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
+			       const DAT_RMR_TRIPLET *remote, DAT_DTO_COOKIE cookie,
+			       DAT_COMPLETION_FLAGS flags)
+{
+	if (!transport_this->write_now || ep->req.head != ep->req.tail || ep->is_breaking ||
+	    !ep->request_evd || !transport_this->write_now(ep, segment, remote))
+		return false;
+	if (!(flags & DAT_COMPLETION_SUPPRESS_FLAG))
+		core_evd_post_dto(ep->request_evd, ep->cell, cookie, DAT_DTO_SUCCESS,
+				  segment->segment_length, true, (struct core_ref){NULL, 0});
+	return true;
+}
+
+/*
  * The usual post of a Send or an RDMA Write. False: it is to be looked at step by step. No
  * dto_post, since that would have to be in memory.
  */
 CORE_INLINE bool request_usual(struct core_ep *ep, enum core_op op, DAT_COUNT segments,
 			       const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
-			       const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+			       const DAT_RMR_TRIPLET *target, DAT_COMPLETION_FLAGS flags)
 {
 	bool is_send = op == CORE_OP_SEND;
 	DAT_COUNT iov_max = is_send ? ep->attr.max_request_iov : ep->attr.max_rdma_write_iov;
 	DAT_VLEN len_max = is_send ? ep->attr.max_message_size : ep->attr.max_rdma_size;
 	DAT_LMR_TRIPLET segment;
+	DAT_RMR_TRIPLET remote;
 	struct core_req *req;
 
 	if (ep->state != DAT_EP_STATE_CONNECTED || segments != 1 || !iov ||
 	    (flags & ~DTO_USUAL_FLAGS) || iov_max < 1 ||
 	    ep->req.tail - ep->req.head >= ep->req.capacity)
 		return false;
-	segment = dto_read_local(iov);
+	dto_copy_local(&segment, iov);
 	if (!core_mem_is_known(ep->known_source, &segment, ep->pz, CORE_MEM_SOURCE) ||
-	    segment.segment_length > len_max ||
-	    (remote && remote->segment_length < segment.segment_length))
+	    segment.segment_length > len_max)
 		return false;
+	if (!is_send) {
+		dto_copy_remote(&remote, target);
+		if (remote.segment_length < segment.segment_length)
+			return false;
+		if (write_at_once(ep, &segment, &remote, cookie, flags))
+			return true;
+	}
 	req = core_req_take(ep, op, flags);
 	req->len = segment.segment_length;
 	req->segments = 1;
-	dto_write_local(req->iov, &segment);
-	if (remote)
-		dto_copy_remote(&req->remote, remote);
+	dto_copy_local(req->iov, &segment);
+	if (!is_send)
+		dto_copy_remote(&req->remote, &remote);
 	req->cookie = cookie;
 	transport_this->post_request(ep, req);
 	return true;
@@ -451,7 +466,7 @@ CORE_INLINE bool recv_usual(struct core_ep *ep, DAT_COUNT segments, const DAT_LM
 	    queue->tail - queue->head >= queue->capacity || ep->is_soft_armed ||
 	    ep->hard_watermark != DAT_WATERMARK_INFINITE)
 		return false;
-	segment = dto_read_local(iov);
+	dto_copy_local(&segment, iov);
 	if (!core_mem_is_known(ep->known_target, &segment, ep->pz, CORE_MEM_TARGET))
 		return false;
 	wqe = &queue->slots[queue->tail & queue->mask];
@@ -460,7 +475,7 @@ CORE_INLINE bool recv_usual(struct core_ep *ep, DAT_COUNT segments, const DAT_LM
 	wqe->len = segment.segment_length;
 	wqe->cookie = cookie;
 	wqe->flags = 0;
-	dto_write_local(wqe->iov, &segment);
+	dto_copy_local(wqe->iov, &segment);
 	transport_this->post_recv(ep);
 	return true;
 }

@@ -195,6 +195,14 @@ struct transport_ops {
 	 * show in the completion. No allocation. Copying inside the call is bounded (1 MiB).
 	 */
 	void (*post_request)(struct core_ep *ep, struct core_req *req);
+	/*
+	 * Optional. EP locked, state CONNECTED, no request outstanding. Carries out an RDMA Write
+	 * of that one segment, which is good and in ep->known_source, inside the call and without a
+	 * place in the queue; or does nothing, and is asked by post_request. `remote` has the
+	 * length of the segment.
+	 */
+	bool (*write_now)(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
+			  const DAT_RMR_TRIPLET *remote);
 	/* EP locked, any state but DISCONNECTED. A Receive was added to ep->recv, or the SRQ of an
 	 * endpoint whose message waits has a buffer for it. */
 	void (*post_recv)(struct core_ep *ep);

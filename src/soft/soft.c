@@ -286,6 +286,7 @@ static const struct transport_ops soft_ops = {
 	.reset = shm_ep_reset,
 
 	.post_request = shm_ep_post_request,
+	.write_now = shm_ep_write_now,
 	.post_recv = shm_ep_post_recv,
 
 	.abort = shm_ep_abort,

@@ -368,6 +368,9 @@ static inline void shm_conn_wake(struct shm_conn *conn)
 
 /* Starts the request that was posted just now. False: not taken, nothing has changed. */
 bool shm_usual_post(struct shm_conn *conn, struct core_ep *ep, struct core_req *req);
+/* The same for transport_ops.write_now. */
+bool shm_usual_write(struct shm_conn *conn, struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
+		     const DAT_RMR_TRIPLET *remote);
 /* As shm_conn_pass; less than 0: not taken, there may be more to do. */
 int shm_usual_pass(struct shm_conn *conn, struct core_ep *ep);
 
@@ -483,6 +486,8 @@ void shm_ep_destroy(struct core_ep *ep);
 void shm_ep_disconnect(struct core_ep *ep, bool is_graceful);
 void shm_ep_reset(struct core_ep *ep);
 void shm_ep_post_request(struct core_ep *ep, struct core_req *req);
+bool shm_ep_write_now(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
+		      const DAT_RMR_TRIPLET *remote);
 void shm_ep_post_recv(struct core_ep *ep);
 void shm_ep_abort(struct core_ep *ep);
 

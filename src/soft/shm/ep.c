@@ -103,6 +103,16 @@ void shm_ep_post_request(struct core_ep *ep, struct core_req *req)
 		shm_engine_activate(conn->engine, conn);
 }
 
+bool shm_ep_write_now(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
+		      const DAT_RMR_TRIPLET *remote)
+{
+	const struct shm_ep *mine = ep->transport;
+	struct shm_conn *conn = mine->conn;
+
+	return conn && shm_conn_state(conn) == SHM_ESTABLISHED &&
+	       shm_usual_write(conn, ep, segment, remote);
+}
+
 void shm_ep_post_recv(struct core_ep *ep)
 {
 	struct shm_ep *mine = ep->transport;

@@ -90,60 +90,63 @@ CORE_INLINE bool send_usual(struct shm_conn *conn, struct core_ep *ep, struct co
 }
 
 /* The mapping of the memory behind the key, if it was used last. */
-CORE_INLINE uint8_t *known_target(const struct shm_conn *conn, const struct core_req *req)
+CORE_INLINE uint8_t *known_target(const struct shm_conn *conn, const DAT_RMR_TRIPLET *remote,
+				  DAT_VLEN len)
 {
 	const struct shm_map *map = conn->remote.last_map;
 
-	if (!map || map->key != req->remote.rmr_context || map->state != SHM_MAP_READY ||
+	if (!map || map->key != remote->rmr_context || map->state != SHM_MAP_READY ||
 	    !map->is_writable)
 		return NULL;
-	return shm_map_at(map, req->remote.target_address, req->len);
+	return shm_map_at(map, remote->target_address, len);
 }
 
 /* Stores the bytes if the key is good: 0 or -errno, as by small_write (direct.c). */
-CORE_INLINE int store_usual(struct shm_conn *conn, const struct core_req *req, uint8_t *to)
+CORE_INLINE int store_usual(struct shm_conn *conn, const DAT_LMR_TRIPLET *segment,
+			    const DAT_RMR_TRIPLET *remote, uint8_t *to)
 {
-	const void *from = (const void *)(uintptr_t)req->iov->virtual_address;
+	const void *from = (const void *)(uintptr_t)segment->virtual_address;
 	soft_gate *gate = &conn->theirs->revoked;
+	DAT_VLEN len = segment->segment_length;
 	int rc;
 
 	/* as shm_announce does it without a fence; that the gate is open is looked at below */
-	atomic_store_explicit(&conn->mine->announce, req->remote.rmr_context, memory_order_relaxed);
+	atomic_store_explicit(&conn->mine->announce, remote->rmr_context, memory_order_relaxed);
 	core_fence(true);
-	rc = soft_key_check(soft_view_entries(conn->remote.view), req->remote.rmr_context,
-			    SOFT_RIGHT_REMOTE_WRITE, conn->remote.pz, req->remote.target_address,
-			    req->len);
-	if (!rc && req->len == sizeof(uint64_t) && !((uintptr_t)to & (sizeof(uint64_t) - 1)))
+	rc = soft_key_check(soft_view_entries(conn->remote.view), remote->rmr_context,
+			    SOFT_RIGHT_REMOTE_WRITE, conn->remote.pz, remote->target_address, len);
+	if (!rc && len == sizeof(uint64_t) && !((uintptr_t)to & (sizeof(uint64_t) - 1)))
 		rc = soft_gate_store_word(gate, to, from) ? 0 : -EAGAIN;
 	else if (!rc)
-		rc = soft_copy_tail_last(gate, to, from, req->len);
+		rc = soft_copy_tail_last(gate, to, from, len);
 	shm_announce_end(conn);
 	return rc;
 }
 
 /* What it finds wrong is found once more by the general way, and told. */
-CORE_INLINE bool write_usual(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
+CORE_INLINE bool write_usual(struct shm_conn *conn, struct core_ep *ep,
+			     const DAT_LMR_TRIPLET *segment, const DAT_RMR_TRIPLET *remote)
 {
 	uint8_t *to;
 	int rc;
 
-	if (!conn->is_light || conn->ring_writes || req->len > USUAL_WRITE)
+	if (!conn->is_light || conn->ring_writes || segment->segment_length > USUAL_WRITE)
 		return false;
-	to = known_target(conn, req);
-	if (!to || !pin_known(ep->known_source, req->iov))
+	to = known_target(conn, remote, segment->segment_length);
+	if (!to || !pin_known(ep->known_source, segment))
 		return false;
-	rc = store_usual(conn, req, to);
+	rc = store_usual(conn, segment, remote, to);
 	core_unpin(ep->known_source);
 	if (rc)
 		return false;
-	conn->tx_next++;
-	req->transport.word[0] = SHM_REQ_FINISHED;
 	shm_count(conn, SHM_COUNT_MAP);
-	if (req->sequence == ep->req.head && core_req_is_usual(ep, req))
-		core_req_done_usual(ep, req);
-	else
-		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
 	return true;
+}
+
+bool shm_usual_write(struct shm_conn *conn, struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
+		     const DAT_RMR_TRIPLET *remote)
+{
+	return !conn->is_failing && write_usual(conn, ep, segment, remote);
 }
 
 bool shm_usual_post(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
@@ -152,7 +155,12 @@ bool shm_usual_post(struct shm_conn *conn, struct core_ep *ep, struct core_req *
 		return false;
 	if (req->op == CORE_OP_SEND)
 		return send_usual(conn, ep, req);
-	return req->op == CORE_OP_RDMA_WRITE && write_usual(conn, ep, req);
+	if (req->op != CORE_OP_RDMA_WRITE || !write_usual(conn, ep, req->iov, &req->remote))
+		return false;
+	conn->tx_next++;
+	req->transport.word[0] = SHM_REQ_FINISHED;
+	core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+	return true;
 }
 
 /* --- messages --- */
