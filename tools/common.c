@@ -29,6 +29,8 @@ void tool_catch_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	/* a broken pipe shows where it is written to; siw is spared system calls (opendat(7)) */
+	signal(SIGPIPE, SIG_IGN);
 }
 
 void tool_complain(const char *format, ...)

@@ -25,6 +25,8 @@
 static const uint32_t pauses_ms[] = {10, 100, 1000};
 #define PAUSES (sizeof(pauses_ms) / sizeof(pauses_ms[0]))
 
+#define PIPE_LOOK_AFTER 64u /* posts before SIGPIPE is found to be ignored by now */
+
 /* Is there a SIGPIPE that waits for the consumer to let it in? It is not ours to take. */
 static bool has_pipe_waiting(const sigset_t *blocked)
 {
@@ -34,19 +36,37 @@ static bool has_pipe_waiting(const sigset_t *blocked)
 	       sigismember(&pending, SIGPIPE);
 }
 
+/* Does the program ignore SIGPIPE, so that there is nothing to keep away? A look is a system call.
+ */
+static bool is_pipe_ignored(struct vrb_conn *conn)
+{
+	struct sigaction now;
+
+	if (conn->pipe_posts) {
+		conn->pipe_posts--; /* a moment ago it did not */
+		return false;
+	}
+	if (!sigaction(SIGPIPE, NULL, &now) && now.sa_handler == SIG_IGN)
+		return true;
+	conn->pipe_posts = PIPE_LOOK_AFTER;
+	return false;
+}
+
 /* siw sends within the call, and a stream that the peer has ended raises SIGPIPE in the caller. */
-int vrb_siw_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+int vrb_siw_post(struct vrb_conn *conn, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	const struct timespec at_once = {0};
 	sigset_t pipe, before;
 	bool was_waiting;
 	int rc;
 
+	if (is_pipe_ignored(conn))
+		return ibv_post_send(conn->qp, wr, bad);
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, &before);
 	was_waiting = has_pipe_waiting(&before);
-	rc = ibv_post_send(qp, wr, bad);
+	rc = ibv_post_send(conn->qp, wr, bad);
 	if (!was_waiting)
 		(void)sigtimedwait(&pipe, NULL, &at_once);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

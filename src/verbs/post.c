@@ -55,7 +55,7 @@ __attribute__((noinline)) static void refused(struct vrb_conn *conn, struct core
 CORE_INLINE bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad = NULL;
-	int rc = conn->adapter->is_siw ? vrb_siw_post(conn->qp, wr, &bad)
+	int rc = conn->adapter->is_siw ? vrb_siw_post(conn, wr, &bad)
 				       : ibv_post_send(conn->qp, wr, &bad);
 
 	if (rc)

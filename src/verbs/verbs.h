@@ -290,7 +290,8 @@ struct vrb_conn {
 	DAT_EVENT_NUMBER failure; /* of a set-up: told at the deadline; 0: none */
 	uint64_t give_up_ns;	  /* when a set-up has failed, or a flush (is_flushed) is a break */
 	struct ibv_qp *qp;
-	uint8_t scratch; /* siw: what the proof of a Write reads goes here (post.c) */
+	uint8_t scratch;    /* siw: what the proof of a Write reads goes here (post.c) */
+	uint8_t pipe_posts; /* siw: posts that need not look whether SIGPIPE is ignored (iwarp.c) */
 	struct ibv_mr *scratch_mr;
 	bool is_receiving; /* the queue pair takes Receives */
 	struct vrb_cq *cq;
@@ -458,7 +459,7 @@ static inline bool vrb_has_room(const struct vrb_conn *conn, uint32_t places)
 /* --- what only iWARP needs (iwarp.c); EP locked --- */
 
 /* ibv_post_send, without the signal that it may raise. */
-int vrb_siw_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int vrb_siw_post(struct vrb_conn *conn, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 /* Passive side: has the peer to confirm? */
 bool vrb_confirm_is_needed(const struct vrb_conn *conn, const struct core_ep *ep);

@@ -3,6 +3,8 @@
 #include "fake_inner.h"
 
 #include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -928,10 +930,20 @@ static void take_inline(struct fake_work *work)
 	work->is_inline = true;
 }
 
+static _Atomic bool is_raising_pipe;
+
+void fake_raise_pipe(bool is_raising)
+{
+	atomic_store(&is_raising_pipe, is_raising);
+}
+
 static int ops_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	struct fake_qp *qp = (struct fake_qp *)ibv_qp;
 	int rc = 0;
+
+	if (atomic_load(&is_raising_pipe))
+		pthread_kill(pthread_self(), SIGPIPE);
 
 	pthread_mutex_lock(&fake_lock);
 	count_cancellable();

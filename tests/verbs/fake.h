@@ -62,5 +62,7 @@ unsigned fake_doorbells(void); /* calls that posted them */
 unsigned fake_cancellable(void);
 /* What the device calls itself, from the next query on; 0: what nobody knows. */
 void fake_be_vendor(uint32_t vendor);
+/* From now on each post of requests raises SIGPIPE in its thread, as siw's can. */
+void fake_raise_pipe(bool is_raising);
 
 #endif

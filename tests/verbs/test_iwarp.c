@@ -5,6 +5,8 @@
  */
 #include "rig.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <unistd.h>
 
 static struct rig rig;
@@ -125,6 +127,76 @@ static void connect__nothing_heard__a_few_writes_behind(void **state)
 	rig_no_event(rig.a.conn);
 }
 
+static volatile sig_atomic_t pipes;
+
+static void on_pipe(int number)
+{
+	(void)number;
+	pipes++;
+}
+
+static void expect_pending(bool is_pending)
+{
+	sigset_t pending;
+
+	assert_int_equal(sigpending(&pending), 0);
+	assert_int_equal(sigismember(&pending, SIGPIPE), is_pending);
+}
+
+static void send_some(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		assert_int_equal(rig_recv(&rig, &rig.b, 64, 1), DAT_SUCCESS);
+		assert_int_equal(rig_send(&rig, &rig.a, 64, 2, 0), DAT_SUCCESS);
+		rig_expect_dto(&rig.a, 2, DAT_DTO_SUCCESS);
+		rig_expect_dto(&rig.b, 1, DAT_DTO_SUCCESS);
+	}
+}
+
+/* GEN-36: nobody sees what siw raises; one of the consumer's own stays where it was */
+static void post_send__siw_raises_sigpipe__kept_away(void **state)
+{
+	sigset_t pipe;
+
+	(void)state;
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	fake_raise_pipe(true);
+	signal(SIGPIPE, on_pipe);
+	send_some(3);
+	expect_pending(false);
+	signal(SIGPIPE, SIG_IGN);
+	send_some(100); /* it finds out at times */
+	expect_pending(false);
+	signal(SIGPIPE, on_pipe);
+	send_some(3);
+	expect_pending(false);
+	assert_int_equal(pipes, 0);
+
+	assert_int_equal(pthread_sigmask(SIG_BLOCK, &pipe, NULL), 0);
+	raise(SIGPIPE);
+	send_some(1);
+	expect_pending(true);
+	fake_raise_pipe(false);
+	assert_int_equal(pthread_sigmask(SIG_UNBLOCK, &pipe, NULL), 0);
+	assert_int_equal(pipes, 1);
+	signal(SIGPIPE, SIG_DFL);
+}
+
+static int open_siw(void **state)
+{
+	fake_be_vendor(0x626d74);
+	return open_rig(state);
+}
+
+static int close_siw(void **state)
+{
+	int rc = close_rig(state);
+
+	fake_be_vendor(0);
+	return rc;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +211,8 @@ int main(void)
 						open_rig, close_rig),
 		cmocka_unit_test_setup_teardown(connect__nothing_heard__a_few_writes_behind,
 						open_rig, close_rig),
+		cmocka_unit_test_setup_teardown(post_send__siw_raises_sigpipe__kept_away, open_siw,
+						close_siw),
 	};
 
 	fake_be_iwarp(true);
