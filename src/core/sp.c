@@ -42,7 +42,8 @@ DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
 	sp->is_rsp = args->is_rsp;
 	sp->ep_handle = args->ep_handle;
 	sp->ep = args->ep;
-	ret = core_evd_attach(evd_handle, ia, DAT_EVD_CR_FLAG, CORE_STREAM_OTHER, bad, 3, &sp->evd);
+	ret = core_evd_attach(evd_handle, ia, DAT_EVD_CR_FLAG, CORE_STREAM_OTHER, bad,
+			      args->is_rsp ? 4 : 3, &sp->evd);
 	if (ret != DAT_SUCCESS)
 		goto free_sp;
 	ret = core_no_resources(DAT_RESOURCE_MEMORY);
