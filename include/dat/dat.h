@@ -676,19 +676,29 @@ typedef struct dat_provider_info {
 } DAT_PROVIDER_INFO;
 
 /*
- * The calls. One that fails has changed nothing and, where its text says nothing else, written
- * no output. Codes carry DAT_CLASS_ERROR, but for DAT_QUEUE_EMPTY. DAT_INTERNAL_ERROR may come
- * from any call, when the provider finds a fault of its own. What is wrong is found in this
- * order: handles, parameters, states, resources. "Thread safe" holds for the providers of
- * OpenDAT; one of a third party tells by is_thread_safe. A call that does not block makes no
- * system call that waits.
+ * What holds for every call.
+ *
+ * A call that fails has changed nothing and, where its text says nothing else, written no output.
+ * What is wrong is found in this order: handles, parameters, states, resources.
+ *
+ * Success is DAT_SUCCESS, 0. Any other code carries DAT_CLASS_ERROR, but for DAT_QUEUE_EMPTY.
+ * Only the type of a code, which DAT_GET_TYPE takes out, is the same with every provider; the
+ * subtype, by DAT_GET_SUBTYPE, is there to find out what was wrong. DAT_INTERNAL_ERROR may come
+ * from any call, when the provider finds a fault of its own.
+ *
+ * Where a handle is said to be of no live object, it is DAT_HANDLE_NULL, of an object of another
+ * type, or of one that was freed. Handles of one call belong to the same instance of an adapter.
+ *
+ * "Thread safe" holds for the providers of OpenDAT; one of a third party tells by is_thread_safe.
+ * A call that does not block makes no system call that waits.
  */
 
 /* ---- calls: interface adapter ---- */
 
 /*
- * Open an adapter by name. Programs call it through dat_ia_open, which adds the last three
- * arguments. The first open of a name that dat.conf lists loads its provider library.
+ * Open an adapter by name, for an API version and a thread safety. Programs call it through
+ * dat_ia_open, which adds the last three arguments. The first open of a name that dat.conf lists
+ * loads its provider library.
  *
  * provider [in]               the name, less than DAT_NAME_MAX_LENGTH characters; a prefix
  *                             RO_AWARE_ is ignored
@@ -709,13 +719,14 @@ typedef struct dat_provider_info {
  *   DAT_PROVIDER_NOT_FOUND / DAT_NAME_NOT_REGISTERED:
  *     no such adapter, or none of its libraries can be used
  *   DAT_PROVIDER_NOT_FOUND / DAT_MAJOR_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND, DAT_MINOR_NOT_FOUND:
- *     the name is known, but not for what was asked
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2, 3, 4:
- *     name NULL or too long; length not positive; a NULL output pointer
+ *     the name is known, but not for that major version; no adapter of that name and version has
+ *     that thread safety; none of these has that minor version or a later one
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2: NULL or too long; not positive, though needed
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4:
+ *     NULL, or an EVD with a stream that is unsignalled or solicited only; NULL
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_ASYNC: the EVD passed in cannot serve
- *   DAT_INSUFFICIENT_RESOURCES:
- *     memory, descriptors or the device are exhausted; DAT_RESOURCE_TEVD: the EVD would be too
- *     long
+ *   DAT_INSUFFICIENT_RESOURCES: memory, descriptors or the device are exhausted
+ *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEVD: the EVD would be longer than max_evd_qlen
  * Thread safe. May block while a library is loaded and the device is opened. Specification:
  * registry.md, dat_ia_open.
  */
@@ -725,20 +736,23 @@ extern DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd
 			       DAT_BOOLEAN thread_safety);
 
 /*
- * Open an adapter, for the API version and thread safety that this translation unit was
- * compiled with. See dat_ia_openv.
+ * Open an adapter by name. This is a macro: dat_ia_openv with the API version and the thread
+ * safety that this translation unit is compiled with, DAT_VERSION_MAJOR, DAT_VERSION_MINOR and
+ * DAT_THREADSAFE. The first open of a name that dat.conf lists loads its provider library.
  *
- * Thread safe. May block. Specification: registry.md, dat_ia_open.
+ * Thread safe. May block while a library is loaded and the device is opened. Specification:
+ * registry.md, dat_ia_open.
  */
-#define dat_ia_open(name, qlen, async_evd, ia)                                                     \
-	dat_ia_openv((name), (qlen), (async_evd), (ia), DAT_VERSION_MAJOR, DAT_VERSION_MINOR,      \
-		     DAT_THREADSAFE)
+#define dat_ia_open(provider, asynch_evd_min_qlen, asynch_evd_handle, ia_handle)                   \
+	dat_ia_openv((provider), (asynch_evd_min_qlen), (asynch_evd_handle), (ia_handle),          \
+		     DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_THREADSAFE)
 
 /*
  * Tell the attributes of an adapter and of its provider.
  *
  * ia_handle [in]             the instance
- * async_evd_handle [out]     its asynchronous EVD; NULL if not wanted
+ * async_evd_handle [out]     its asynchronous EVD, DAT_EVD_OUT_OF_SCOPE if it was opened with
+ *                            DAT_EVD_ASYNC_EXISTS; NULL if not wanted
  * ia_attr_mask [in]          DAT_IA_FIELD_ bits of the members to fill
  * ia_attr [out]              filled as the mask asks; pointers in it are valid while the
  *                            instance is open; may be NULL if the mask is 0
@@ -757,9 +771,10 @@ extern DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_ev
 			       DAT_PROVIDER_ATTR *provider_attr);
 
 /*
- * Close an instance of an adapter. An abrupt close destroys every object of the instance,
- * wakes its waiters with DAT_ABORT and breaks its connections; a graceful one is refused while
- * the consumer has objects on it.
+ * Close an instance of an adapter. An abrupt close destroys every object of the instance and
+ * breaks its connections; it ends waits on its EVDs with DAT_ABORT, and those on its CNOs with
+ * success and DAT_HANDLE_NULL. A graceful close is refused while the consumer has objects on it;
+ * the EVD for asynchronous events that dat_ia_open created is none of these.
  *
  * ia_handle [in]      the instance; invalid after success
  * close_flags [in]    DAT_CLOSE_ABRUPT_FLAG or DAT_CLOSE_GRACEFUL_FLAG
@@ -770,8 +785,8 @@ extern DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_ev
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_IA_IN_USE:
  *     graceful, and objects exist, or another instance uses the asynchronous EVD; nothing is
  *     changed
- * Thread safe. Does not wait for peers or completions; may block shortly to let transfers into
- * freed memory end. Specification: registry.md, dat_ia_close.
+ * Thread safe. Does not wait for peers or completions, but for copies that are under way, as
+ * dat_lmr_free does. Specification: registry.md, dat_ia_close.
  */
 extern DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags);
 
@@ -846,8 +861,10 @@ extern DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_par
  * private_data [in]         copied before the call returns; may be NULL if the size is 0
  *
  * Returns DAT_SUCCESS, or
- *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CR, DAT_INVALID_HANDLE_EP:
- *     no live object, or the endpoint does not fit the request
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CR: no live request
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP:
+ *     no live endpoint of the instance, or one without a protection zone or a connect EVD; given,
+ *     though the request has its own; not given, though the request has none
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4: size out of range; NULL with a size
  *   DAT_INVALID_STATE: the endpoint is not unconnected; the subtype is its state
  *   DAT_INSUFFICIENT_RESOURCES: resources are exhausted; the request can be answered again
@@ -877,7 +894,7 @@ extern DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle);
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CR: no live request
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2:
- *     nobody listens there, or its EVD is full; the request is as before
+ *     nobody of this process listens there, or its EVD is full; the request is as before
  * Thread safe. Blocks until the request is handed over. Specification: connections.md,
  * dat_cr_handoff.
  */
@@ -968,7 +985,8 @@ extern DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
  * Create an endpoint, one end of a connection to be.
  *
  * ia_handle [in]                        the instance
- * pz_handle [in]                        the protection zone of its buffers
+ * pz_handle [in]                        the protection zone of its buffers; DAT_HANDLE_NULL if
+ *                                       dat_ep_modify sets it before it is used
  * recv_completion_evd_handle [in]       EVD for completed receives, or DAT_HANDLE_NULL
  * request_completion_evd_handle [in]    EVD for completed sends, RDMA and binds, or
  *                                       DAT_HANDLE_NULL
@@ -981,7 +999,8 @@ extern DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ, _EVD_RECV, _EVD_REQUEST, _EVD_CONN:
  *     no such object of the instance, or an EVD without the flag
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG6, 7:
- *     attributes beyond the limits of the adapter or in themselves wrong; NULL
+ *     attributes beyond the limits of the adapter, in themselves wrong, or with completion flags
+ *     that do not go with those of another stream of the same EVD; NULL
  *   DAT_MODEL_NOT_SUPPORTED: a quality of service that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
  *     memory or objects of the device are used up, or a limit of the adapter is reached
@@ -1019,9 +1038,13 @@ extern DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_par
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a member that cannot be changed
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: a value that dat_ep_create would refuse
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2:
+ *     a bit that is not defined, or a member that cannot be changed
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3:
+ *     NULL, a value that dat_ep_create would refuse, a handle too, or fewer receives than posted
  *   DAT_INVALID_STATE: not in this state of the endpoint; the subtype is the state
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_EP_EVD_RECV:
+ *     recv_completion_flags, and receives are posted
  *   DAT_INSUFFICIENT_RESOURCES: memory is used up; nothing is changed
  * Thread safe. Does not block. Specification: endpoints.md, dat_ep_modify.
  */
@@ -1029,13 +1052,14 @@ extern DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_pa
 				const DAT_EP_PARAM *ep_param);
 
 /*
- * Ask a peer for a connection. The outcome comes as a connection event.
+ * Ask a peer for a connection. The outcome comes as a connection event on the connect EVD.
  *
  * ep_handle [in]             an unconnected endpoint with a protection zone and a connect EVD
  * remote_ia_address [in]     the address of the peer's adapter; its port is ignored; read
  *                            before the call returns
  * remote_conn_qual [in]      the service at that address, all 64 bits
- * timeout [in]               microseconds, from 1; DAT_TIMEOUT_INFINITE waits for ever
+ * timeout [in]               microseconds that the set-up may take, from 1;
+ *                            DAT_TIMEOUT_INFINITE for no limit
  * private_data_size [in]     bytes; 0 to max_private_data_size of the provider
  * private_data [in]          copied before the call returns; may be NULL if the size is 0
  * quality_of_service [in]    one that dat_qos_supported of the provider has
@@ -1046,11 +1070,10 @@ extern DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_pa
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_CONN: the endpoint has no connect EVD
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5, 6, 8:
  *     address NULL; time 0; size out of range; NULL with a size; flag not defined
- *   DAT_INVALID_STATE:
- *     the endpoint is not unconnected, the subtype is its state;
- *     DAT_INVALID_STATE_EP_NOTREADY: it has no zone
+ *   DAT_INVALID_STATE: the endpoint is not unconnected; the subtype is its state
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_EP_NOTREADY: the endpoint has no protection zone
  *   DAT_INVALID_ADDRESS / DAT_INVALID_ADDRESS_UNSUPPORTED, DAT_INVALID_ADDRESS_UNREACHABLE:
- *     an address that cannot be used, or has no route
+ *     an address that cannot be used; one that has no route
  *   DAT_MODEL_NOT_SUPPORTED: a quality of service or a flag that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES: resources are exhausted
  * Thread safe. Does not block. Specification: connections.md, dat_ep_connect.
@@ -1061,21 +1084,24 @@ extern DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 				 DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags);
 
 /*
- * Ask for a connection to where another endpoint is connected.
+ * Ask for a connection to where another endpoint is connected. The outcome comes as that of
+ * dat_ep_connect.
  *
  * ep_handle [in]             as in dat_ep_connect
  * ep_dup_handle [in]         a connected endpoint of the same instance
- * timeout [in]               microseconds, from 1
+ * timeout [in]               as in dat_ep_connect
  * private_data_size [in]     bytes; 0 to max_private_data_size of the provider
  * private_data [in]          copied before the call returns; may be NULL if the size is 0
  * quality_of_service [in]    as in dat_ep_connect
  *
  * Returns DAT_SUCCESS, or
- *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: one of the two is no live endpoint
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_CONN: the endpoint has no connect EVD
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4, 5:
  *     time 0; size out of range; NULL with a size
  *   DAT_INVALID_STATE:
  *     one is not unconnected, or the other not connected; the subtype is its state
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_EP_NOTREADY: the endpoint has no protection zone
  *   DAT_MODEL_NOT_SUPPORTED: a quality of service that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES: resources are exhausted
  * Thread safe. Does not block. Specification: connections.md, dat_ep_dup_connect.
@@ -1109,12 +1135,14 @@ extern DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS clo
  * local_iov [in]           where the message is; read before the call returns, memory is in
  *                          use until the completion; may be NULL for 0 segments
  * user_cookie [in]         comes back with the completion
- * completion_flags [in]    DAT_COMPLETION_ flags of this request
+ * completion_flags [in]    any DAT_COMPLETION_ flags but DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+ *                          DAT_COMPLETION_UNSIGNALLED_FLAG only if request_completion_flags of
+ *                          the endpoint has it
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 5:
- *     too many segments; NULL, too long, or outside its region; a flag that is not allowed
+ *     negative or too many; NULL, too long, or outside its region; a flag that is not allowed
  *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_READ: a region of another protection zone
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_READ: no live region, or without local read
  *   DAT_INVALID_STATE:
@@ -1135,12 +1163,14 @@ extern DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
  * local_iov [in]           where the message goes; read before the call returns, memory is in
  *                          use until the completion; may be NULL for 0 segments
  * user_cookie [in]         comes back with the completion
- * completion_flags [in]    DAT_COMPLETION_ flags of this request
+ * completion_flags [in]    DAT_COMPLETION_DEFAULT_FLAG, or DAT_COMPLETION_UNSIGNALLED_FLAG if
+ *                          that is recv_completion_flags of the endpoint
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1: the endpoint has a shared receive queue
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 5:
- *     too many segments; NULL, too long, or outside its region; a flag that is not allowed
+ *     negative or too many; NULL, too long, or outside its region; a flag that is not allowed
  *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_WRITE: a region of another protection zone
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_WRITE: no live region, or without local write
  *   DAT_INSUFFICIENT_RESOURCES:
@@ -1160,12 +1190,15 @@ extern DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
  *                          until the completion; may be NULL for 0 segments
  * user_cookie [in]         comes back with the completion
  * remote_iov [in]          one triplet: the memory of the peer; read before the call returns
- * completion_flags [in]    DAT_COMPLETION_ flags of this request
+ * completion_flags [in]    any DAT_COMPLETION_ flags but DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+ *                          DAT_COMPLETION_UNSIGNALLED_FLAG only if request_completion_flags of
+ *                          the endpoint has it
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 6:
- *     too many segments; NULL, too long, or outside its region; a flag that is not allowed
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 5, 6:
+ *     negative or too many; NULL, too long, or outside its region; NULL, or more than
+ *     max_rdma_size of the endpoint; a flag that is not allowed
  *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_WRITE: a region of another protection zone
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_WRITE: no live region, or without local write
  *   DAT_INVALID_STATE:
@@ -1190,12 +1223,15 @@ extern DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_s
  *                          until the completion; may be NULL for 0 segments
  * user_cookie [in]         comes back with the completion
  * remote_iov [in]          one triplet: the memory of the peer; read before the call returns
- * completion_flags [in]    DAT_COMPLETION_ flags of this request
+ * completion_flags [in]    any DAT_COMPLETION_ flags but DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+ *                          DAT_COMPLETION_UNSIGNALLED_FLAG only if request_completion_flags of
+ *                          the endpoint has it
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 6:
- *     too many segments; NULL, too long, or outside its region; a flag that is not allowed
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 5, 6:
+ *     negative or too many; NULL, more than max_rdma_size of the endpoint, or outside its region;
+ *     NULL; a flag that is not allowed
  *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_READ: a region of another protection zone
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_READ: no live region, or without local read
  *   DAT_INVALID_STATE:
@@ -1226,7 +1262,8 @@ extern DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_st
 				    DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle);
 
 /*
- * Destroy an endpoint. Its connection ends as by an abrupt disconnect.
+ * Destroy an endpoint. Its connection ends as by an abrupt disconnect. Requests and receives that
+ * are outstanding may end without a completion; events that are queued stay.
  *
  * ep_handle [in]    the endpoint; invalid after success
  *
@@ -1234,7 +1271,8 @@ extern DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_st
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
  *   DAT_INVALID_STATE:
  *     reserved, or waiting for the consumer to answer a request; the subtype is the state
- * Thread safe. Does not block. Specification: endpoints.md, dat_ep_free.
+ * Thread safe. Does not wait for the peer, but for a copy of it that is under way, for at most the
+ * peer time-out (5 s by default). Specification: endpoints.md, dat_ep_free.
  */
 extern DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle);
 
@@ -1254,20 +1292,28 @@ extern DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle);
  * Create an endpoint whose receives come from a shared receive queue.
  *
  * ia_handle [in]             the instance
- * pz_handle [in]             the protection zone of its buffers
+ * pz_handle [in]             the protection zone of its requests and of RDMA from the peer;
+ *                            receives are in that of the queue; DAT_HANDLE_NULL if
+ *                            dat_ep_modify sets it before it is used
  * recv_evd_handle [in]       EVD for completed receives, or DAT_HANDLE_NULL
  * request_evd_handle [in]    EVD for completed sends, RDMA and binds, or DAT_HANDLE_NULL
  * connect_evd_handle [in]    EVD for connection events, or DAT_HANDLE_NULL
  * srq_handle [in]            the shared receive queue
- * ep_attributes [in]         copied; not NULL
+ * ep_attributes [in]         copied; not NULL; max_recv_dtos is the hard high watermark and
+ *                            srq_soft_hw the soft one, 0 or DAT_HW_DEFAULT for none
  * ep_handle [out]            the endpoint, unconnected; valid until dat_ep_free
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ, _EVD_RECV, _EVD_REQUEST, _EVD_CONN, _SRQ:
  *     no such object of the instance, or an EVD without the flag
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG7, 8: attributes NULL or wrong; NULL
- *   DAT_MODEL_NOT_SUPPORTED: something asked for that the provider lacks
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2:
+ *     not the protection zone of the queue, where srq_ep_pz_difference_supported is DAT_FALSE
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG7, 8:
+ *     NULL, beyond the limits of the adapter, in themselves wrong, or with completion flags that
+ *     do not go with those of another stream of the same EVD; NULL
+ *   DAT_MODEL_NOT_SUPPORTED:
+ *     the provider lacks shared receive queues, the watermark or the quality of service
  *   DAT_INSUFFICIENT_RESOURCES:
  *     memory or objects of the device are used up, or a limit of the adapter is reached
  * Thread safe. Does not block. Specification: endpoints.md, dat_ep_create_with_srq.
@@ -1288,6 +1334,7 @@ dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
+ *   DAT_MODEL_NOT_SUPPORTED: a provider, none of OpenDAT, that tells neither number
  * Thread safe. Does not block. Specification: endpoints.md, dat_ep_recv_query.
  */
 extern DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated,
@@ -1303,7 +1350,7 @@ extern DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_al
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3: negative
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3: negative, and not DAT_WATERMARK_INFINITE
  *   DAT_MODEL_NOT_SUPPORTED: a watermark that the provider lacks
  * Thread safe. Does not block. Specification: endpoints.md, dat_ep_set_watermark.
  */
@@ -1336,18 +1383,19 @@ extern DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lm
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR: no live region
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_IN_USE: an RMR is bound to it
- * Thread safe. May block shortly to let transfers into the memory end. Specification:
- * memory.md, dat_lmr_free.
+ * Thread safe. Waits for copies to and from the memory that are under way; a peer that is stopped
+ * in the middle of one holds the call for at most the peer time-out (5 s by default), then its
+ * connection is broken. Specification: memory.md, dat_lmr_free.
  */
 extern DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr_handle);
 
 /*
- * Make what was written by this host visible to RDMA Reads of peers, where lmr_sync_req of the
- * provider asks for it; nothing happens elsewhere.
+ * Make what was written by this host visible to RDMA Reads of peers. It is needed where
+ * lmr_sync_req of the provider says so; elsewhere nothing happens, but for the checks.
  *
  * ia_handle [in]         the instance
  * local_segments [in]    the memory; read before the call returns
- * num_segments [in]      triplets
+ * num_segments [in]      triplets; 0 does nothing
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
@@ -1359,12 +1407,12 @@ extern DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle,
 					 DAT_VLEN num_segments);
 
 /*
- * Make what was written by a peer visible to this host, where lmr_sync_req of the provider
- * asks for it; nothing happens elsewhere.
+ * Make what was written by RDMA of a peer visible to this host. It is needed where lmr_sync_req
+ * of the provider says so; elsewhere nothing happens, but for the checks.
  *
  * ia_handle [in]         the instance
  * local_segments [in]    the memory; read before the call returns
- * num_segments [in]      triplets
+ * num_segments [in]      triplets; 0 does nothing
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
@@ -1414,23 +1462,26 @@ extern DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rm
  *
  * rmr_handle [in]          the RMR
  * lmr_triplet [in]         the range; length 0 unbinds; read before the call returns
- * mem_priv [in]            what peers may do: DAT_MEM_PRIV_REMOTE_ flags
+ * mem_priv [in]            what peers may do: DAT_MEM_PRIV_REMOTE_ flags; local ones are ignored
  * ep_handle [in]           the endpoint whose peer may; it carries the completion
  * user_cookie [in]         comes back with the completion
- * completion_flags [in]    DAT_COMPLETION_ flags of this bind
- * context [out]            the key for peers; usable once the bind completed
+ * completion_flags [in]    DAT_COMPLETION_SUPPRESS_FLAG, DAT_COMPLETION_BARRIER_FENCE_FLAG, and
+ *                          DAT_COMPLETION_UNSIGNALLED_FLAG if request_completion_flags of the
+ *                          endpoint has it
+ * context [out]            the key for peers; usable once the bind completed; may be NULL for an
+ *                          unbind
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_RMR: no live RMR
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 6, 7:
- *     no such range; privileges; a flag that is not allowed; NULL
+ *     NULL, or no such range; a bit that is not defined; a flag that is not allowed; NULL
  *   DAT_PROTECTION_VIOLATION: not all three in one protection zone
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_READ, DAT_PRIVILEGES_WRITE:
  *     the region lacks the local privilege
- *   DAT_INVALID_STATE:
- *     the endpoint cannot take requests, the subtype is its state;
- *     DAT_INVALID_STATE_EP_EVD_REQUEST: its EVD takes no binds
+ *   DAT_INVALID_STATE: the endpoint cannot take requests; the subtype is its state
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_EP_EVD_REQUEST:
+ *     its request EVD lacks DAT_EVD_RMR_BIND_FLAG
  *   DAT_INSUFFICIENT_RESOURCES: the request queue is full
  * Thread safe. Does not block. Specification: memory.md, dat_rmr_bind.
  */
@@ -1459,14 +1510,17 @@ extern DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle);
  *
  * ia_handle [in]     the instance
  * conn_qual [in]     the qualifier to listen on, not 0
- * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the requests
+ * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the requests; one that finds it full is
+ *                    refused
  * psp_flags [in]     who provides endpoints: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
  * psp_handle [out]   the PSP, listening; valid until dat_psp_free
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_CR: no EVD of the instance for requests
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5: qualifier; flag; NULL
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 4, 5:
+ *     0; an EVD with a stream that is unsignalled or solicited only; a flag that is not defined;
+ *     NULL
  *   DAT_CONN_QUAL_IN_USE: somebody listens there
  *   DAT_MODEL_NOT_SUPPORTED: a flag that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
@@ -1482,14 +1536,17 @@ extern DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qua
  *
  * ia_handle [in]     the instance
  * conn_qual [out]    the qualifier, below 65536
- * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the requests
+ * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the requests; one that finds it full is
+ *                    refused
  * psp_flags [in]     who provides endpoints: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
  * psp_handle [out]   the PSP, listening; valid until dat_psp_free
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_CR: no EVD of the instance for requests
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5: NULL; flag; NULL
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 4, 5:
+ *     NULL; an EVD with a stream that is unsignalled or solicited only; a flag that is not
+ *     defined; NULL
  *   DAT_CONN_QUAL_UNAVAILABLE: none is left
  *   DAT_MODEL_NOT_SUPPORTED: a flag that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
@@ -1535,7 +1592,7 @@ extern DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle);
  * ia_handle [in]     the instance
  * conn_qual [in]     the qualifier to listen on, not 0
  * ep_handle [in]     an unconnected endpoint, reserved until the request is answered or the
- *                    RSP freed
+ *                    RSP freed; DAT_HANDLE_NULL: the provider creates one for the request
  * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the request
  * rsp_handle [out]   the RSP; valid until dat_rsp_free
  *
@@ -1543,7 +1600,8 @@ extern DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle);
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP, DAT_INVALID_HANDLE_EVD_CR:
  *     no such object of the instance
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 5: qualifier; NULL
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5:
+ *     0; an EVD with a stream that is unsignalled or solicited only; NULL
  *   DAT_CONN_QUAL_IN_USE: somebody listens there
  *   DAT_INVALID_STATE: the endpoint is not unconnected; the subtype is its state
  *   DAT_INSUFFICIENT_RESOURCES:
@@ -1633,7 +1691,8 @@ extern DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle);
  *
  * ia_handle [in]     the instance
  * pz_handle [in]     the protection zone of its buffers
- * srq_attr [in]      copied; low_watermark is DAT_SRQ_LW_DEFAULT
+ * srq_attr [in]      buffers from 1 to max_recv_per_srq, segments in each from 1 to
+ *                    max_iov_segments_per_dto; low_watermark is DAT_SRQ_LW_DEFAULT; copied
  * srq_handle [out]   the SRQ, valid until dat_srq_free
  *
  * Returns DAT_SUCCESS, or
@@ -1672,7 +1731,8 @@ extern DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq_handle);
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_SRQ: no live SRQ
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3: too many segments; NULL or outside its region
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3:
+ *     negative or too many; NULL or outside its region
  *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_WRITE:
  *     a region of another protection zone than the SRQ
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_WRITE: no live region, or without local write
@@ -1731,8 +1791,8 @@ extern DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_waterm
 /* ---- calls: registry ---- */
 
 /*
- * Tell the adapters that dat.conf lists for this API version, or the built-in ones where it
- * lists none. No library is loaded.
+ * Tell the adapters of this API version. They are those that dat.conf lists, or the built-in
+ * ones where it lists none. No library is loaded.
  *
  * max_to_return [in]        blocks that the list has room for, from 1
  * entries_returned [out]    the number of adapters, also where the call fails for want of room
@@ -1741,7 +1801,8 @@ extern DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_waterm
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2, 3:
- *     too little room: what fits is filled; NULL; NULL in the array
+ *     too little room, and what fits is filled; NULL; NULL, or NULL in the array
+ *   DAT_INSUFFICIENT_RESOURCES: memory is used up
  *   DAT_INTERNAL_ERROR: the file that DAT_OVERRIDE names cannot be read
  * Thread safe. The first call reads the registry file. Specification: registry.md,
  * dat_registry_list_providers.
@@ -1759,8 +1820,8 @@ extern DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT
  * minor_message [out]   that of the subtype, empty if there is none; NULL if not wanted
  *
  * Returns DAT_SUCCESS, or
- *   DAT_INVALID_PARAMETER:
- *     a type or subtype that is not defined; the messages can be printed all the same
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2:
+ *     a type or subtype that is not defined, and the messages can be printed all the same; NULL
  * Thread safe. Does not block. Specification: registry.md, dat_strerror.
  */
 extern DAT_RETURN dat_strerror(DAT_RETURN return_value, const char **major_message,

@@ -17,15 +17,17 @@
 extern "C" {
 #endif
 
+/* ---- calls: providers ---- */
+
 #define DAT_PROVIDER_INIT_FUNC_NAME dat_provider_init
 #define DAT_PROVIDER_FINI_FUNC_NAME dat_provider_fini
 #define DAT_PROVIDER_INIT_FUNC_STR "dat_provider_init"
 #define DAT_PROVIDER_FINI_FUNC_STR "dat_provider_fini"
 
 /*
- * dat_provider_init, exported by a provider library: the registry calls it before the first
- * open of an adapter, one call at a time. It registers the adapter; if it does not, the open
- * fails.
+ * Register the adapter of a registry entry. A provider library exports this function; the
+ * registry calls it before the first open of an adapter, one call at a time. If it does not
+ * register the adapter by dat_registry_add_provider, the open fails.
  *
  * provider_info [in]    the registry entry; valid during the call
  * instance_data [in]    the seventh field of the entry, never NULL; valid during the call
@@ -36,9 +38,9 @@ typedef void (*DAT_PROVIDER_INIT_FUNC)(const DAT_PROVIDER_INFO *provider_info,
 				       const char *instance_data);
 
 /*
- * dat_provider_fini, exported by a provider library: the registry calls it after the last
- * instance of an adapter is closed, before it lets the library go. It takes the registration
- * back.
+ * Take the registration of an adapter back. A provider library exports this function; the
+ * registry calls it after the last instance of an adapter is closed, before it lets the library
+ * go. It calls dat_registry_remove_provider.
  *
  * provider_info [in]    as dat_provider_init got it
  *

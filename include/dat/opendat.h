@@ -12,21 +12,26 @@
 extern "C" {
 #endif
 
+/* ---- calls: consumer notification objects ---- */
+
 /*
- * Gives a file descriptor that is readable while a notification object keeps a trigger, for loops
+ * Give a file descriptor that is readable while a CNO keeps a notification. It is for loops
  * around poll, select or epoll.
  *
- * cno_handle [in]   a notification object
- * fd [out]          the descriptor; it belongs to the library, is the same at every call, and is
- * closed when the object is freed. Wait for readability only; do not read from it.
- *
  * When it is readable, call dat_cno_wait with timeout 0 until it returns DAT_QUEUE_EMPTY, and take
- * the events of each event dispatcher it names until that is empty: this clears the descriptor.
+ * the events of each EVD it names until that is empty: this clears the descriptor.
  *
- * Returns DAT_SUCCESS; DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO; DAT_INVALID_PARAMETER /
- * DAT_INVALID_ARG2 when fd is NULL; DAT_INSUFFICIENT_RESOURCES when there is no descriptor left;
- * DAT_MODEL_NOT_SUPPORTED when the object's provider is not one of OpenDAT's.
- * Thread safe; does not block.
+ * cno_handle [in]    the CNO
+ * fd [out]           the descriptor, the same at every call. It belongs to the library, which
+ *                    closes it when the CNO is freed. Wait for readability only; do not read
+ *                    from it
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no live CNO
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: NULL
+ *   DAT_MODEL_NOT_SUPPORTED: the provider is none of OpenDAT's
+ *   DAT_INSUFFICIENT_RESOURCES: no descriptor is left
+ * Thread safe. Does not block. No part of the specification.
  */
 extern DAT_RETURN dat_opendat_cno_fd(DAT_CNO_HANDLE cno_handle, int *fd);
 

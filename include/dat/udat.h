@@ -222,15 +222,17 @@ struct dat_provider_attr {
  * Register memory.
  *
  * ia_handle [in]             the instance
- * mem_type [in]              what region_description means
- * region_description [in]    start address; a region whose memory to register again; or
- *                            address and cookie of shared memory
+ * mem_type [in]              which member of region_description counts
+ * region_description [in]    for_va, the start address, for DAT_MEM_TYPE_VIRTUAL and
+ *                            DAT_MEM_TYPE_SO_VIRTUAL; for_lmr_handle, a region whose memory to
+ *                            register again, for DAT_MEM_TYPE_LMR; for_shared_memory, address
+ *                            and cookie, for DAT_MEM_TYPE_SHARED_VIRTUAL
  * length [in]                bytes, from 1 to max_lmr_block_size; ignored for DAT_MEM_TYPE_LMR
  * pz_handle [in]             its protection zone
- * privileges [in]            DAT_MEM_PRIV_ flags
+ * privileges [in]            DAT_MEM_PRIV_ flags: what may be done with it, here and by peers
  * lmr_handle [out]           the region, valid until dat_lmr_free
  * lmr_context [out]          key for local triplets; this and all below may be NULL
- * rmr_context [out]          key for the triplets of peers
+ * rmr_context [out]          key for the triplets of peers; 0 without a remote privilege
  * registered_length [out]    bytes really registered, at least length
  * registered_address [out]   where that begins, at or below the start
  *
@@ -239,11 +241,14 @@ struct dat_provider_attr {
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_LMR:
  *     no such object of the instance
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 4, 6, 7:
- *     type; start, or memory that is not mapped or not writable; length; privileges; NULL
+ *     a type that is not defined; NULL, a NULL cookie, or memory that is not mapped or, where it
+ *     is to be written, not writable; 0; a privilege that is not defined; NULL
  *   DAT_INVALID_STATE: shared memory that is not shared
  *   DAT_MODEL_NOT_SUPPORTED: a memory type that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
  *     memory or objects of the device are used up, or a limit of the adapter is reached
+ *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_MEMORY_REGION:
+ *     among others, more bytes than max_lmr_block_size
  * Thread safe. May block while memory is pinned. Specification: memory.md, dat_lmr_create.
  */
 extern DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
@@ -262,15 +267,16 @@ extern DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
  * evd_min_qlen [in]    events, from 1 to max_evd_qlen; the queue holds at least so many
  * cno_handle [in]      a CNO to notify, or DAT_HANDLE_NULL
  * evd_flags [in]       the kinds of events that may feed it, at least one DAT_EVD_ flag
- * evd_handle [out]     the EVD, enabled and waitable; valid until dat_evd_free
+ * evd_handle [out]     the EVD, enabled and waitable; valid until dat_evd_free;
+ *                      DAT_HANDLE_NULL on failure
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no CNO of the instance
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5:
- *     length not positive; no flag, or one that is not defined; NULL
- *   DAT_INSUFFICIENT_RESOURCES:
- *     memory or EVDs are used up; DAT_RESOURCE_TEVD: the queue would be too long
+ *     not positive; no flag, or one that is not defined; NULL
+ *   DAT_INSUFFICIENT_RESOURCES: memory or EVDs are used up
+ *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEVD: longer than max_evd_qlen
  * Thread safe. Does not block. Specification: events.md, dat_evd_create.
  */
 extern DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen,
@@ -364,7 +370,7 @@ extern DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno_handle);
  *   DAT_QUEUE_EMPTY: the time is over; without a class bit, as in dat_evd_dequeue
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no live CNO
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
- *   DAT_INTERRUPTED_CALL: a signal was handled
+ *   DAT_INTERRUPTED_CALL: a signal was handled; no notification is used up
  * Thread safe. Blocks up to the time-out; a cancellation point. Specification: events.md,
  * dat_cno_wait.
  */
@@ -397,11 +403,13 @@ extern DAT_RETURN dat_evd_enable(DAT_EVD_HANDLE evd_handle);
  * Returns DAT_SUCCESS, or
  *   DAT_TIMEOUT_EXPIRED: too few events in time; none is taken
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4, 5: threshold out of range; NULL
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4, 5: out of range; NULL; NULL
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_WAITER, DAT_INVALID_STATE_EVD_UNWAITABLE:
  *     another thread waits; the EVD is or becomes unwaitable
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD:
+ *     a threshold above 1, and a stream of the EVD is unsignalled or solicited only
  *   DAT_ABORT: the EVD or its instance was destroyed meanwhile
- *   DAT_INTERRUPTED_CALL: a signal was handled
+ *   DAT_INTERRUPTED_CALL: a signal was handled; no event is taken
  * Thread safe. Blocks up to the time-out; a cancellation point. Specification: events.md,
  * dat_evd_wait.
  */
