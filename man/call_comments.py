@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the comments of the public headers say about the calls.
+
+The comment in front of each call has this form, and whatever does not is refused with its place:
+
+    /*
+     * Title, one sentence. More text.
+     *
+     * More paragraphs, if any.
+     *
+     * name [in]       what it is; [out] or [inout]; in the order of the declaration
+     *                 continued in the column in which the text begins
+     *
+     * Returns DAT_SUCCESS, or
+     *   TYPE: when
+     *   TYPE / SUBTYPE: when,
+     *     continued four columns in
+     *   TYPE / SUBTYPE1, 2, _SUFFIX: when the one; the other; and the third, or one text for all
+     * Thread safe. Whether it blocks. Specification: chapter.md, section.
+     */
+    extern DAT_RETURN dat_object_verb(DAT_OBJECT_HANDLE name);
+
+The last line ends with "No part of the specification." where that is so. A line such as
+"---- calls: endpoints ----" heads the calls of one kind of object. A macro that adds arguments to a
+call has neither parameters nor codes of its own, and a function that the header has as a type is
+not expected to return a code.
+"""
+import dataclasses
+import re
+
+SECTION = re.compile(r"/\* ---- (?:calls: )?(.*) ---- \*/")
+PARAMETER = re.compile(r"((\w+) \[(in|out|inout)\] +)(\S.*)")
+CODE = re.compile(r"  (DAT_\w+)(?: / ([\w, ]+))?:(?: (\S.*))?")
+END = re.compile(r"(?:Thread safe|Calls are serialized)\.")
+WHOLE_END = re.compile(r"(?P<safety>.*?\.) (?:Specification: (?P<chapter>\w+\.md), (?P<section>\w+)"
+                       r"|No part of the specification)\.")
+FUNCTION = re.compile(r"extern (DAT_RETURN) (\w+)\((.*)\);")
+TYPE = re.compile(r"typedef (\w+) \(\*\w+\)\((.*)\);")
+MACRO = re.compile(r"#define (\w+)\(([\w, ]*)\) (\w+)\(.*\)")
+DECLARED = re.compile(r"(.*\W)(\w+)")
+ENUMERATORS = re.compile(r"enum dat_return_(type|subtype) \{(.*?)\}", re.S)
+RULES = "What holds for every call."
+MOST_TITLE = 85  # characters: NAME sections are lists of one-liners
+
+
+class Malformed(Exception):
+    def __init__(self, path, line, what):
+        super().__init__(f"{path}:{line}: {what}")
+
+
+@dataclasses.dataclass
+class Parameter:
+    name: str
+    direction: str = ""
+    text: str = ""
+    type: str = ""
+
+
+@dataclasses.dataclass
+class Code:
+    """A return code: the type, its subtypes, and when it is returned."""
+    type: str
+    subtypes: list
+    text: str
+
+
+@dataclasses.dataclass
+class Call:
+    name: str
+    path: str
+    line: int
+    group: str
+    paragraphs: list
+    parameters: list
+    codes: list
+    safety: str
+    chapter: str
+    section: str
+    returns: str = "DAT_RETURN"
+    expands_to: str = ""
+
+    @property
+    def title(self):
+        return sentences(self.paragraphs[0])[0]
+
+
+@dataclasses.dataclass
+class Comment:
+    path: str
+    line: int   # of its first text
+    lines: list
+    declaration: str
+    group: str
+
+    def fault(self, offset, what):
+        return Malformed(self.path, self.line + offset, what)
+
+
+def sentences(text):
+    return re.split(r'(?<=[.!?]) +(?=["A-Z]|dat_)', text)
+
+
+def comments(path, source):
+    """The comments that begin in the first column, each with what is declared right behind it."""
+    lines = source.splitlines()
+    group, at, end = "", 0, -1
+    while at < len(lines):
+        heading = SECTION.fullmatch(lines[at])
+        group = heading.group(1) if heading else group
+        if lines[at] == "/*":
+            end = lines.index(" */", at)
+            text = [line[3:] for line in lines[at + 1:end]]
+            yield Comment(path, at + 2, text, declaration(lines, end + 1), group)
+            at = end
+        elif re.match(r'extern (?!"C")', lines[at]) and end != at - 1:
+            raise Malformed(path, at + 1, "a declaration without a comment in the form of the calls")
+        at += 1
+
+
+def declaration(lines, at):
+    """The declaration that begins in a line, as one line without runs of blanks."""
+    whole = ""
+    for line in lines[at:]:
+        if not line or line.startswith("/*"):
+            break
+        whole += " " + line.rstrip("\\")
+        if not line.endswith("\\") and (line.startswith("#") or line.endswith(";")):
+            break
+    return " ".join(whole.split())
+
+
+def is_of_call(comment):
+    return (FUNCTION.fullmatch(comment.declaration) is not None or
+            any(PARAMETER.fullmatch(line) or line.startswith("Returns ") or "Specification:" in line
+                for line in comment.lines))
+
+
+def parse(path, source, codes_known):
+    """(calls, paragraphs of the rules for all of them) of one header."""
+    calls, rules = [], []
+    for comment in comments(path, source):
+        if is_of_call(comment):
+            calls.append(call_of(comment, codes_known))
+        elif comment.lines[0] == RULES:
+            rules += paragraphs_of(comment.lines[1:])
+    return calls, rules
+
+
+def return_codes(source):
+    """{"type": names, "subtype": names} that a header defines."""
+    return {kind: set(re.findall(r"\bDAT_\w+(?= =)", body))
+            for kind, body in ENUMERATORS.findall(source)}
+
+
+def paragraphs_of(lines):
+    return [" ".join(part.split()) for part in "\n".join(lines).split("\n\n") if part.strip()]
+
+
+def call_of(comment, codes_known):
+    parts = parts_of(comment)
+    end = WHOLE_END.fullmatch(" ".join(line.strip() for _, line in parts["end"]))
+    if not end:
+        raise comment.fault(len(comment.lines) - 1, "no 'Thread safe. ... Specification: chapter.md, "
+                            "section.' at the end")
+    call = Call(name="", path=comment.path, line=comment.line, group=comment.group,
+                paragraphs=paragraphs_of(line for _, line in parts["text"]),
+                parameters=parameters_of(comment, parts["parameters"]),
+                codes=codes_of(comment, parts["codes"], codes_known), **end.groupdict(default=""))
+    if not call.paragraphs or not call.title.endswith("."):
+        raise comment.fault(0, "no title sentence")
+    if len(call.title) > MOST_TITLE:
+        raise comment.fault(0, f"the title sentence has more than {MOST_TITLE} characters")
+    declare(comment, call)
+    check_arguments(comment, call)
+    return call
+
+
+def parts_of(comment):
+    """{part: [(offset, line)]}; a part begins where a line of its form comes."""
+    order = ["text", "parameters", "codes", "end"]
+    parts = {part: [] for part in order}
+    now = "text"
+    for offset, line in enumerate(comment.lines):
+        begins = ("parameters" if PARAMETER.fullmatch(line) else
+                  "codes" if line.startswith("Returns ") else "end" if END.match(line) else now)
+        if order.index(begins) < order.index(now):
+            raise comment.fault(offset, f"{begins} after {now}")
+        if begins == "parameters" and now == "text" and offset and comment.lines[offset - 1]:
+            raise comment.fault(offset, "no empty line before the parameters")
+        now = begins
+        parts[now].append((offset, line))
+    return parts
+
+
+def parameters_of(comment, lines):
+    found, column = [], 0
+    for offset, line in lines:
+        match = PARAMETER.fullmatch(line)
+        if match:
+            column = len(match.group(1))
+            found.append(Parameter(match.group(2), match.group(3), match.group(4)))
+        elif line and (line[:column].strip() or line[column:column + 1] in ("", " ")):
+            raise comment.fault(offset, "neither a parameter nor the continuation of one")
+        elif line:
+            found[-1].text += " " + line.strip()
+    return found
+
+
+def codes_of(comment, lines, codes_known):
+    """The codes, one entry for each text."""
+    if lines and lines[0][1] != "Returns DAT_SUCCESS, or":
+        raise comment.fault(lines[0][0], "not 'Returns DAT_SUCCESS, or'")
+    raw = []
+    for offset, line in lines[1:]:
+        match = CODE.fullmatch(line)
+        if match:
+            raw.append((offset, match.group(1), subtypes_of(*match.groups()[:2]), [match.group(3) or ""]))
+        elif not raw or not re.match(r"    \S", line):
+            raise comment.fault(offset, "neither a return code nor the continuation of one")
+        else:
+            raw[-1][3].append(line.strip())
+    if lines and not raw:
+        raise comment.fault(lines[0][0], "no return code follows")
+    found = []
+    for offset, kind, subtypes, text in raw:
+        unknown = ({kind} - codes_known["type"]) | (set(subtypes) - codes_known["subtype"])
+        if unknown:
+            raise comment.fault(offset, f"no such return code: {', '.join(sorted(unknown))}")
+        found += texts_of(comment, offset, kind, subtypes, " ".join(text).strip())
+    return found
+
+
+def subtypes_of(kind, listed):
+    """The names in full: '2' and '_SUFFIX' stand for parts of the name before."""
+    names = []
+    for item in (listed or "").replace(" ", "").split(","):
+        if item.startswith("_"):
+            item = kind + item
+        elif item.isdigit() and names:
+            item = names[-1].rstrip("0123456789") + item
+        names.append(item)
+    return [name for name in names if name]
+
+
+def texts_of(comment, offset, kind, subtypes, text):
+    if not text or text.endswith("."):
+        raise comment.fault(offset, "no text, or a full stop at its end")
+    texts = text.split("; ") if len(subtypes) > 1 else [text]
+    if len(texts) == 1:
+        return [Code(kind, subtypes, text)]
+    if len(texts) != len(subtypes):
+        raise comment.fault(offset, f"{len(texts)} texts for {len(subtypes)} subtypes")
+    return [Code(kind, [subtype], each) for subtype, each in zip(subtypes, texts)]
+
+
+def declare(comment, call):
+    """Takes name and types from the declaration, which has to agree with the comment."""
+    function, macro = FUNCTION.fullmatch(comment.declaration), MACRO.fullmatch(comment.declaration)
+    kind = TYPE.fullmatch(comment.declaration)
+    if macro:
+        call.name, arguments, call.expands_to = macro.groups()
+        if call.parameters or call.codes:
+            raise comment.fault(0, f"{call.name}: parameters of a macro stand with the function")
+        call.parameters = [Parameter(name) for name in arguments.split(", ")]
+        return
+    if not function and not kind:
+        raise comment.fault(len(comment.lines) + 1, "neither a function nor a macro is declared here")
+    call.returns, call.name, arguments = function.groups() if function else (
+        kind.group(1), call.section, kind.group(2))
+    if not call.name.startswith("dat_"):
+        raise comment.fault(0, f"{call.name or 'a type'}: not the name of a call")
+    declared = [DECLARED.fullmatch(argument).groups() for argument in arguments.split(", ")]
+    if [name for _, name in declared] != [parameter.name for parameter in call.parameters]:
+        raise comment.fault(0, f"{call.name}: parameters are not those of the declaration: "
+                            + ", ".join(name for _, name in declared))
+    for parameter, (kind, _) in zip(call.parameters, declared):
+        parameter.type = kind.strip()
+    if bool(call.codes) != (call.returns == "DAT_RETURN"):
+        raise comment.fault(0, f"{call.name}: return codes are missing, or there should be none")
+
+
+def argument_of(call, subtype):
+    """The parameter that DAT_INVALID_ARGn or DAT_INVALID_HANDLEn means."""
+    match = re.fullmatch(r"DAT_INVALID_(?:ARG|HANDLE)(\d+)", subtype)
+    if not match:
+        return None
+    number = int(match.group(1))
+    return call.parameters[number - 1].name if number <= len(call.parameters) else ""
+
+
+def check_arguments(comment, call):
+    for code in call.codes:
+        for subtype in code.subtypes:
+            if argument_of(call, subtype) == "":
+                raise comment.fault(0, f"{call.name}: {subtype}, but it has no such parameter")
