@@ -76,19 +76,22 @@ bool registry_handle_is_ours(DAT_HANDLE handle)
 	return false;
 }
 
-/* The first one that sees a handle decides which arena is compared with first. Takes the lock. */
+/*
+ * The first one that sees a handle decides which arena is compared with first. Takes no lock: the
+ * consumer's handlers of a fork come by here while ours hold it.
+ */
 static void space_settle(const struct opendat_handle_arena *arena, uintptr_t base)
 {
 	struct registry_handle_space *space = &registry_handle_space;
+	uintptr_t none = 0;
 
-	registry_lock();
-	if (atomic_load_explicit(&space->size, memory_order_relaxed) == 0) {
-		atomic_store_explicit(&space->base, base, memory_order_relaxed);
-		atomic_store_explicit(&space->inside, arena->cell_size - 1, memory_order_relaxed);
-		/* Pairs with the acquire in registry_handle_usual. */
-		atomic_store_explicit(&space->size, arena->size, memory_order_release);
-	}
-	registry_unlock();
+	/* Relaxed: whoever is the first stores the rest, and nobody reads it before the size. */
+	if (!atomic_compare_exchange_strong_explicit(&space->base, &none, base,
+						     memory_order_relaxed, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&space->inside, arena->cell_size - 1, memory_order_relaxed);
+	/* Pairs with the acquire in registry_handle_usual. */
+	atomic_store_explicit(&space->size, arena->size, memory_order_release);
 }
 
 const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
