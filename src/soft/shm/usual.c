@@ -229,7 +229,7 @@ CORE_INLINE bool take_usual(struct shm_conn *conn, struct core_ep *ep)
 int shm_usual_pass(struct shm_conn *conn, struct core_ep *ep)
 {
 	uint32_t acked = conn->acked;
-	int happened = 0;
+	int happened = 0, told;
 	uint32_t done;
 
 	if (conn->usual_passes == USUAL_PASSES || !is_calm(conn, ep))
@@ -241,12 +241,13 @@ int shm_usual_pass(struct shm_conn *conn, struct core_ep *ep)
 		goto not_taken;
 	while (happened < (int)SHM_BATCH && take_usual(conn, ep))
 		happened++;
+	told = (int)(conn->acked - acked);
 	/* else the news may be something else */
-	if (!happened && conn->acked == acked && conn->told == conn->done)
+	if (!happened && !told && conn->told == conn->done)
 		goto not_taken;
 	conn->usual_passes++;
-	shm_conn_passed(conn, happened);
-	return happened + (int)(conn->acked - acked);
+	shm_conn_passed(conn, happened + told);
+	return happened + told;
 not_taken:
 	conn->usual_passes = 0;
 	return -1;

@@ -1010,6 +1010,28 @@ static void disconnect__peer_never_ends_its_copy__told_at_the_time_out(void **st
 	shm_conn_put(lab->conn);
 }
 
+/* Who only sends polls as well: what it is told counts as it does on the general way. */
+static void pass__many_acknowledgements_polled__says_so(void **state)
+{
+	struct lab *lab = *state;
+	unsigned sent = 0;
+
+	if (!core_fence_can(CORE_FENCE_HOST))
+		skip();
+	lab_be_usual(lab);
+	lab->lmr.pz = lab->ep.pz;
+	shm_conn_disarm(lab->conn);
+	while (!atomic_load(&lab->conn->mine->is_polled)) {
+		assert_true(lab_post(lab, CORE_OP_SEND, 0, 8, 0, 0));
+		sent++;
+		assert_in_range(sent, 1, 600);
+		atomic_store(&lab->peer->request_consumed, lab->conn->request_out.produced);
+		atomic_store(&lab->peer->done, sent);
+		lab_pass(lab);
+		assert_int_equal(lab->done, sent);
+	}
+}
+
 int main(void)
 {
 #define RING(name) cmocka_unit_test_setup_teardown(name, setup_ring, teardown)
@@ -1057,6 +1079,7 @@ int main(void)
 		RING(publish__peer_has_polled_for_long__no_packet_until_it_ends_that),
 		RING(publish__done_for_a_sleeping_peer__wakes_it),
 		RING(pass__many_messages_polled__says_so_until_it_sleeps),
+		RING(pass__many_acknowledgements_polled__says_so),
 		CMA(write__many_copies__says_that_it_passes_no_fence),
 		RING(arm__news_since_the_last_look__stays_awake),
 		RING(disarm__each_time__number_changes),
