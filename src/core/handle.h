@@ -142,6 +142,14 @@ CORE_INLINE void *core_handle_lock_cell(struct core_handle *cell, DAT_HANDLE_TYP
 	return object;
 }
 
+/* core_handle_lock for the data path. */
+CORE_INLINE void *core_handle_lock_inline(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
+{
+	if (!core_handle_is_cell(handle))
+		return NULL;
+	return core_handle_lock_cell((struct core_handle *)handle, type);
+}
+
 /*
  * core_handle_lock if that costs next to nothing: for the usual way of a call, whose other ways
  * begin by core_handle_lock in a function of their own. NULL: nothing is locked, and nothing is
@@ -149,6 +157,7 @@ CORE_INLINE void *core_handle_lock_cell(struct core_handle *cell, DAT_HANDLE_TYP
  */
 CORE_INLINE void *core_handle_enter(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 {
+#if CORE_LOCK_IS_OWNED
 	struct core_handle *cell = (struct core_handle *)handle;
 
 	if (!core_handle_is_cell(handle) || !core_lock_enter(&cell->lock))
@@ -158,14 +167,9 @@ CORE_INLINE void *core_handle_enter(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 		return cell->object;
 	core_lock_leave(&cell->lock);
 	return NULL;
-}
-
-/* core_handle_lock for the data path. */
-CORE_INLINE void *core_handle_lock_inline(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
-{
-	if (!core_handle_is_cell(handle))
-		return NULL;
-	return core_handle_lock_cell((struct core_handle *)handle, type);
+#else
+	return core_handle_lock_inline(handle, type); /* so that the usual ways are taken, too */
+#endif
 }
 
 CORE_INLINE void core_handle_unlock(struct core_handle *cell)

@@ -110,8 +110,12 @@ CORE_INLINE void core_lock_acquire(struct core_lock *lock)
 /* Takes core_lock_enter back, with nothing done since that could have given the lock up. */
 CORE_INLINE void core_lock_leave(struct core_lock *lock)
 {
+#if CORE_LOCK_IS_OWNED
 	/* release: as in core_lock_release */
 	atomic_store_explicit(&lock->inside, 0, memory_order_release);
+#else
+	core_lock_release_shared(lock);
+#endif
 }
 
 CORE_INLINE void core_lock_release(struct core_lock *lock)
