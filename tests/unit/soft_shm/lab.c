@@ -151,11 +151,14 @@ struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segme
 	uint64_t start = (uintptr_t)the_lab->memory;
 
 	(void)mem;
-	(void)pz;
 	(void)use;
+	the_lab->lookups++;
 	if (segment->lmr_context != LAB_LOCAL_KEY || segment->virtual_address < start ||
 	    segment->segment_length > LAB_MEMORY ||
 	    segment->virtual_address - start > LAB_MEMORY - segment->segment_length)
+		return NULL;
+	if (the_lab->is_usual &&
+	    (atomic_load(&the_lab->lmr.key) != segment->lmr_context || the_lab->lmr.pz != pz))
 		return NULL;
 	core_pin(&the_lab->lmr);
 	return &the_lab->lmr;
@@ -327,6 +330,8 @@ void lab_be_usual(struct lab *lab)
 	lab->ep.request_evd = &lab->request_evd.evd;
 	lab->ep.attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 	atomic_store(&lab->own.base, lab->memory);
+	lab->is_usual = true;
+	lab->lmr.pz = &lab->pz;
 	lab->lmr.transport = &lab->own;
 	lab->lmr.address = (uintptr_t)lab->memory;
 	lab->lmr.length = LAB_MEMORY;

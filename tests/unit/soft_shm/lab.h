@@ -52,6 +52,7 @@ struct lab {
 	DAT_LMR_TRIPLET request_iov[LAB_REQUESTS];
 	DAT_COMPLETION_FLAGS next_flags; /* of the next post */
 	/* the ways of usual.c: a mapping of our memory, and dispatchers for what they complete */
+	bool is_usual; /* so the key and the zone in `lmr` matter */
 	struct soft_lmr own;
 	struct shm_map map; /* and one of the peer's */
 	struct lab_evd {
@@ -60,6 +61,7 @@ struct lab {
 		struct core_event ring[LAB_EVENTS];
 		bool was_notified; /* of the last event */
 	} recv_evd, request_evd;
+	uint32_t lookups; /* segments that were looked up, which those ways do not */
 	/* what was told */
 	uint32_t received;
 	DAT_DTO_COMPLETION_STATUS receive_status;
