@@ -343,6 +343,130 @@ static void ring__two_threads__nothing_lost_or_torn(void **state)
 	assert_int_equal(peek(rig), 0);
 }
 
+/* --- entries that go out at once --- */
+
+/* 1: there for the consumer; 0: not at once. */
+static int put_at_once(struct rig *rig, uint64_t number, uint32_t payload)
+{
+	struct shm_entry entry = {
+		.type = SHM_ENTRY_DATA, .payload = payload, .address = number, .length = ~number};
+	uint8_t *room = shm_producer_at_once(&rig->out, payload);
+
+	if (!room)
+		return 0;
+	memset(room, (int)(number & 0xff), payload);
+	shm_producer_put(&rig->out, &entry);
+	return 1;
+}
+
+static void at_once__behind_an_unpublished_entry__refused(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(put(rig, 1, 0), 1);
+	assert_int_equal(put_at_once(rig, 2, 0), 0);
+	assert_true(shm_producer_publish(&rig->out));
+	assert_int_equal(put_at_once(rig, 2, 0), 1);
+	assert_false(shm_producer_publish(&rig->out));
+	take(rig, 1, 0);
+	take(rig, 2, 0);
+	assert_int_equal(peek(rig), 0);
+}
+
+/* The place of the next header is kept free here, too. */
+static void at_once__ring_full__refused(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t count = 0;
+
+	while (put_at_once(rig, count, 0))
+		count++;
+	assert_int_equal(count, SIZE / SHM_ENTRY_ALIGN - 1);
+	assert_int_equal(put(rig, count, 0), 0);
+	for (uint64_t i = 0; i < count; i++)
+		take(rig, i, 0);
+	assert_int_equal(peek(rig), 0);
+}
+
+/* Up to the end, and not over it; the rest is for a filler, which the other way makes. */
+static void at_once__at_the_end_of_the_ring__not_over_it(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t left;
+
+	while ((left = SIZE - (rig->out.produced & (SIZE - 1))) > PAYLOAD || left < 256) {
+		assert_int_equal(put(rig, 7, 32), 1);
+		assert_true(shm_producer_publish(&rig->out));
+		take(rig, 7, 32);
+		shm_consumer_release(&rig->in);
+	}
+	rig->out.consumed = rig->consumed; /* there is enough room */
+	assert_int_equal(put_at_once(rig, 8, left - SHM_ENTRY_ALIGN + 1), 0);
+	assert_int_equal(put_at_once(rig, 8, left - SHM_ENTRY_ALIGN), 1);
+	take(rig, 8, left - SHM_ENTRY_ALIGN);
+	assert_int_equal(peek(rig), 0);
+	assert_int_equal(put(rig, 9, 32), 1);
+	assert_true(shm_producer_publish(&rig->out));
+	take(rig, 9, 32);
+}
+
+/* Mixed with the other way, over bytes of earlier laps that look like entries. */
+static void put__mixed_with_the_general_way__in_order(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t at_once = 0;
+
+	memset(rig->bytes, 0xff, sizeof(rig->bytes));
+	shm_producer_init(&rig->out, rig->bytes, SIZE, &rig->consumed);
+	for (uint64_t i = 0; i < 10000; i++) {
+		uint32_t payload = (uint32_t)(i * 2654435761u >> 7) % 300;
+
+		if (i % 3 && put_at_once(rig, i, payload)) {
+			at_once++;
+		} else {
+			assert_int_equal(put(rig, i, payload), 1);
+			assert_true(shm_producer_publish(&rig->out));
+		}
+		take(rig, i, payload);
+		assert_int_equal(peek(rig), 0);
+		shm_consumer_release(&rig->in);
+	}
+	assert_true(at_once > 5000);
+}
+
+/* Sees what peek returns, and takes nothing; of the rest, nothing. */
+static void glance__entry_filler_or_nonsense__the_first_only(void **state)
+{
+	struct rig *rig = *state;
+	struct shm_entry entry;
+	const uint8_t *bytes;
+	uint32_t before;
+
+	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+	/* to the end of the ring */
+	entry = (struct shm_entry){.type = SHM_ENTRY_FILLER, .payload = 64};
+	assert_non_null(shm_producer_at_once(&rig->out, 64));
+	shm_producer_put(&rig->out, &entry);
+	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+	assert_int_equal(peek(rig), 0); /* which takes it */
+
+	before = rig->in.consumed;
+	assert_int_equal(put_at_once(rig, 3, 40), 1);
+	assert_true(shm_consumer_glance(&rig->in, &entry, &bytes));
+	assert_int_equal(entry.address, 3);
+	assert_int_equal(bytes[39], 3);
+	assert_int_equal(rig->in.consumed, before);
+	shm_consumer_take(&rig->in, entry.payload);
+	assert_int_equal(rig->in.consumed, rig->out.produced);
+	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+
+	entry = (struct shm_entry){.type = SHM_ENTRY_DATA, .payload = PAYLOAD + 1};
+	assert_non_null(shm_producer_at_once(&rig->out, entry.payload));
+	shm_producer_put(&rig->out, &entry);
+	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+	assert_int_equal(peek(rig), -EPROTO);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -359,6 +483,11 @@ int main(void)
 		TEST(peek__stamp_of_another_place__not_seen),
 		TEST(peek__forged_header__protocol_error),
 		TEST(peek__filler_upon_filler__protocol_error),
+		TEST(at_once__behind_an_unpublished_entry__refused),
+		TEST(at_once__ring_full__refused),
+		TEST(at_once__at_the_end_of_the_ring__not_over_it),
+		TEST(put__mixed_with_the_general_way__in_order),
+		TEST(glance__entry_filler_or_nonsense__the_first_only),
 		TEST(ring__two_threads__nothing_lost_or_torn),
 	};
 

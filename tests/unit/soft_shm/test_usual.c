@@ -292,6 +292,16 @@ static int peer_takes(uint32_t len, uint32_t seed)
 	return rc;
 }
 
+static void peer_skips_entry(void)
+{
+	const uint8_t *payload;
+	struct shm_entry entry;
+
+	assert_int_equal(shm_consumer_peek(&peer_in, &entry, &payload), 1);
+	shm_consumer_pop(&peer_in);
+	(void)shm_consumer_release(&peer_in);
+}
+
 /* Several laps, with fillers, and with what goes the general way between. */
 static void send__many_of_all_lengths__in_order(void **state)
 {
@@ -319,15 +329,23 @@ static void send__ring_full__rest_follows_in_order(void **state)
 	struct lab *lab = *state;
 	uint32_t taken = 0;
 
+	/* from the middle of the ring: what is missing is not a piece without a break */
+	for (uint32_t i = 0; i < 6; i++) {
+		post_send(lab, 0, 1500, DAT_COMPLETION_DEFAULT_FLAG);
+		peer_skips_entry();
+		atomic_store(&lab->peer->done, i + 1);
+		lab_pass(lab);
+	}
+	assert_int_equal(lab->done, 6);
 	for (uint32_t i = 0; i < 8; i++) {
 		fill(lab->memory + 1024 * i, lengths[i], i);
 		post_send(lab, 1024 * i, lengths[i], DAT_COMPLETION_DEFAULT_FLAG);
 	}
-	assert_true(lab->conn->tx_next < 7);
+	assert_true(lab->conn->tx_next < 6 + 7);
 	for (; peer_takes(lengths[taken], taken) == 1; taken++)
-		assert_true(taken < lab->conn->tx_next);
-	assert_int_equal(taken, lab->conn->tx_next);
-	atomic_store(&lab->peer->done, taken);
+		assert_true(6 + taken < lab->conn->tx_next);
+	assert_int_equal(6 + taken, lab->conn->tx_next);
+	atomic_store(&lab->peer->done, 6 + taken);
 	lab_pass(lab);
 	for (; taken < 8; taken++)
 		assert_int_equal(peer_takes(lengths[taken], taken), 1);
@@ -453,6 +471,77 @@ static void messages__many_of_all_lengths__in_order_and_space_given_back(void **
 		(void)shm_consumer_release(&peer_in);
 	}
 	assert_true(lab->peer_out.produced > 5 * SHM_REQUEST_RING);
+}
+
+/* The general way gives space back when anything is told; here nothing is, and it is not taken. */
+static void messages__all_small_and_answered__space_given_back(void **state)
+{
+	struct lab *lab = *state;
+
+	for (uint32_t i = 0; i < PASSES_MOST; i++) {
+		exchange(lab, 1000, i);
+		post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
+		peer_skips_entry();
+	}
+	assert_true(lab->lookups < 8); /* those behind a filler */
+}
+
+/* Data of an RDMA Read come by another ring. */
+static void message__while_a_read_is_in_flight__data_not_held_up(void **state)
+{
+	struct shm_entry data = {.type = SHM_ENTRY_DATA, .flags = SHM_FLAG_LAST, .payload = 4};
+	struct lab *lab = *state;
+
+	assert_true(lab_post(lab, CORE_OP_RDMA_READ, 0, 4, 5, 5));
+	assert_int_equal(lab->conn->reads, 1);
+	assert_true(lab_peer_entry(&lab->peer_answers, &data, "data"));
+	exchange(lab, 8, 0);
+	assert_int_equal(lab->done, 1);
+	assert_memory_equal(lab->memory, "data", 4);
+}
+
+/* One that may be better fetched the next time. */
+static void message__longer__by_the_general_way(void **state)
+{
+	struct lab *lab = *state;
+
+	exchange(lab, 1023, 0);
+	assert_int_equal(lab->lookups, 0);
+	lab_pass(lab); /* nothing else is to be told */
+	exchange(lab, 1024, 0);
+	assert_int_not_equal(lab->lookups, 0);
+}
+
+static void message__empty__fills_a_receive_without_touching_it(void **state)
+{
+	struct lab *lab = *state;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(lab_post_receive(lab, 0, 8 * i));
+		peer_sends(lab, lab_send_entry(0), 0);
+		lab_pass(lab);
+		assert_int_equal(lab->received, i + 1);
+		assert_int_equal(lab->receive_len, 0);
+		lab_pass(lab); /* nothing else is to be told */
+	}
+	expect_untouched(lab->memory, 64);
+	assert_true(lab_is_open(lab));
+}
+
+/* Where the last Receives stood there is nothing any more. */
+static void message__receives_used_up__waits_and_touches_nothing(void **state)
+{
+	struct lab *lab = *state;
+
+	for (uint32_t i = 0; i < LAB_RECEIVES; i++)
+		exchange(lab, 8, 0);
+	memset(lab->memory, UNTOUCHED, LAB_MEMORY);
+	peer_sends(lab, lab_send_entry(8), 0);
+	lab_pass(lab);
+	lab_pass(lab);
+	assert_int_equal(lab->received, LAB_RECEIVES);
+	expect_untouched(lab->memory, LAB_MEMORY);
+	assert_int_equal(atomic_load(&lab->conn->mine->waits), SHM_WAITS_RECEIVE);
 }
 
 static void message__receive_of_two_segments__in_both(void **state)
@@ -862,6 +951,11 @@ int main(void)
 		TEST(message__small__in_its_receive),
 		TEST(messages__several_in_one_look__each_in_its_receive),
 		TEST(messages__many_of_all_lengths__in_order_and_space_given_back),
+		TEST(messages__all_small_and_answered__space_given_back),
+		RING_TEST(message__while_a_read_is_in_flight__data_not_held_up),
+		TEST(message__longer__by_the_general_way),
+		TEST(message__empty__fills_a_receive_without_touching_it),
+		TEST(message__receives_used_up__waits_and_touches_nothing),
 		TEST(message__receive_of_two_segments__in_both),
 		TEST(message__no_receive__waits),
 		cmocka_unit_test(entry__against_the_rules__connection_breaks),
