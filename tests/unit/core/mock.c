@@ -312,3 +312,17 @@ void mock_no_event(DAT_EVD_HANDLE evd)
 
 	assert_int_equal(core_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY);
 }
+
+bool mock_own(DAT_HANDLE handle)
+{
+	struct core_lock *lock = &((struct core_handle *)handle)->lock;
+
+	for (int i = 0; i < 1000; i++) {
+		core_lock_acquire(lock);
+		core_lock_release(lock);
+	}
+	if (!core_lock_enter(lock))
+		return false;
+	core_lock_leave(lock);
+	return true;
+}

@@ -63,6 +63,10 @@ DAT_EP_HANDLE mock_connected(struct mock_ia *ia);
 DAT_EVENT mock_event(DAT_EVD_HANDLE evd);
 void mock_no_event(DAT_EVD_HANDLE evd);
 
+/* Makes the object behind the handle this thread's own, which the shortest ways ask for (lock.h).
+ * False: it cannot be had here. */
+bool mock_own(DAT_HANDLE handle);
+
 #define mock_code(ret) DAT_GET_TYPE(ret)
 
 #endif

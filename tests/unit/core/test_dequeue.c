@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * dat_evd_dequeue on an empty EVD: what its own look at the transport finds goes to the caller
+ * without being queued, and in no case before anything that is queued, nor past anybody who waits.
+ */
+#include <pthread.h>
+#include <sched.h>
+
+#include "core/cno.h"
+#include "core/evd.h"
+#include "mock.h"
+
+static struct mock_ia ia;
+static DAT_EP_HANDLE handle;
+static struct core_ep *ep;
+static struct core_evd *evd; /* of everything */
+static bool is_own;	     /* it is this thread's */
+static pthread_t looker;     /* the thread whose look is the test's */
+static pthread_t other;
+static DAT_RETURN other_ret;
+static DAT_EVENT other_event;
+static DAT_EVD_HANDLE other_evd;
+static DAT_CNO_HANDLE cno;
+
+static int setup(void **state)
+{
+	(void)state;
+	mock_open(&ia);
+	handle = mock_connected(&ia);
+	ep = mock.ep;
+	evd = ((struct core_handle *)ia.evd)->object;
+	is_own = mock_own(ia.evd);
+	looker = pthread_self();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mock.looking = NULL;
+	mock_close(&ia);
+	return 0;
+}
+
+static void post(uint64_t cookie)
+{
+	DAT_DTO_COOKIE user = {.as_64 = cookie};
+
+	assert_int_equal(core_ep_post_send(handle, 0, NULL, user, 0), DAT_SUCCESS);
+}
+
+/* The transport finds out that the oldest request is done. */
+static void finish(void)
+{
+	core_lock_acquire(&ep->cell->lock);
+	core_req_done(ep, core_req_at(&ep->req, ep->req.head), DAT_DTO_SUCCESS, 0);
+	core_ep_leave(ep);
+}
+
+static void post_software_event(DAT_EVD_HANDLE to)
+{
+	DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
+
+	assert_int_equal(core_evd_post_se(to, &event), DAT_SUCCESS);
+}
+
+static void expect_completion(const DAT_EVENT *event, uint64_t cookie)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
+
+	assert_int_equal(event->event_number, DAT_DTO_COMPLETION_EVENT);
+	assert_ptr_equal(event->evd_handle, ia.evd);
+	assert_ptr_equal(data->ep_handle, handle);
+	assert_int_equal(data->user_cookie.as_64, cookie);
+	assert_int_equal(data->status, DAT_DTO_SUCCESS);
+	assert_int_equal(data->transfered_length, 0);
+}
+
+/* Dequeues with that happening meanwhile. */
+static DAT_EVENT look(void (*happening)(void))
+{
+	DAT_EVENT event;
+
+	memset(&event, 0x5a, sizeof(event));
+	mock.looking = happening;
+	assert_int_equal(core_evd_dequeue(ia.evd, &event), DAT_SUCCESS);
+	mock.looking = NULL;
+	return event;
+}
+
+static DAT_EVENT next(void)
+{
+	unsigned int before = mock.looks;
+	DAT_EVENT event = look(NULL);
+
+	assert_int_equal(mock.looks, before); /* it was queued */
+	return event;
+}
+
+/* --- one thread --- */
+
+static void dequeue__completion_found__returned_without_being_queued(void **state)
+{
+	uint64_t before = evd->tail;
+	DAT_EVENT event;
+
+	(void)state;
+	post(1);
+	event = look(finish);
+	expect_completion(&event, 1);
+	if (is_own)
+		assert_int_equal(evd->tail, before);
+	mock_no_event(ia.evd);
+}
+
+static void finish_two(void)
+{
+	finish();
+	finish();
+}
+
+static void dequeue__two_completions_found__the_second_is_queued(void **state)
+{
+	DAT_EVENT event;
+
+	(void)state;
+	post(1);
+	post(2);
+	event = look(finish_two);
+	expect_completion(&event, 1);
+	event = next();
+	expect_completion(&event, 2);
+	mock_no_event(ia.evd);
+}
+
+static void software_event_then_finish(void)
+{
+	post_software_event(ia.evd);
+	finish();
+}
+
+/* EVD-STREAM-01: there is one stream of completions, and the consumer's own events. */
+static void dequeue__other_event_before_the_completion__keeps_its_place(void **state)
+{
+	DAT_EVENT event;
+
+	(void)state;
+	post(1);
+	assert_int_equal(look(software_event_then_finish).event_number, DAT_SOFTWARE_EVENT);
+	event = next();
+	expect_completion(&event, 1);
+	mock_no_event(ia.evd);
+}
+
+static void finish_then_software_event(void)
+{
+	finish();
+	post_software_event(ia.evd);
+}
+
+static void dequeue__other_event_behind_the_completion__keeps_its_place(void **state)
+{
+	DAT_EVENT event;
+
+	(void)state;
+	post(1);
+	event = look(finish_then_software_event);
+	expect_completion(&event, 1);
+	assert_int_equal(next().event_number, DAT_SOFTWARE_EVENT);
+	mock_no_event(ia.evd);
+}
+
+static void break_connection(void)
+{
+	core_lock_acquire(&ep->cell->lock);
+	core_ep_ended(ep, DAT_CONNECTION_EVENT_BROKEN);
+	core_ep_leave(ep);
+}
+
+/* EP-STATE-53: the flushes, then the event. */
+static void dequeue__connection_ends__flushes_in_front_of_its_event(void **state)
+{
+	(void)state;
+	post(1);
+	post(2);
+	for (uint64_t i = 1; i <= 2; i++) {
+		DAT_EVENT event = look(i == 1 ? break_connection : NULL);
+
+		assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
+		assert_int_equal(event.event_data.dto_completion_event_data.user_cookie.as_64, i);
+		assert_int_equal(event.event_data.dto_completion_event_data.status,
+				 DAT_DTO_ERR_FLUSHED);
+	}
+	assert_int_equal(next().event_number, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+/* What comes after the call is not written where that call wanted its event. */
+static void dequeue__over__later_completions_are_queued(void **state)
+{
+	DAT_EVENT event, untouched;
+
+	(void)state;
+	post(1);
+	post(2);
+	post(3);
+	memset(&event, 0x5a, sizeof(event));
+	untouched = event;
+	assert_int_equal(core_evd_dequeue(ia.evd, &event), DAT_QUEUE_EMPTY);
+	finish();
+	assert_memory_equal(&event, &untouched, sizeof(event));
+	untouched = next();
+	expect_completion(&untouched, 1);
+
+	mock.looking = finish;
+	assert_int_equal(core_evd_dequeue(ia.evd, &event), DAT_SUCCESS);
+	mock.looking = NULL;
+	finish();
+	expect_completion(&event, 2);
+	event = next();
+	expect_completion(&event, 3);
+}
+
+/* --- notifications --- */
+
+static DAT_RETURN cno_triggered(DAT_EVD_HANDLE *named)
+{
+	return core_cno_wait(cno, 0, named);
+}
+
+static void make_cno(void)
+{
+	DAT_OS_WAIT_PROXY_AGENT proxy = {NULL, NULL};
+
+	assert_int_equal(core_cno_create(ia.ia, proxy, &cno), DAT_SUCCESS);
+}
+
+/* EVD-STREAM-21 */
+static void dequeue__evd_with_cno__completion_triggers_it(void **state)
+{
+	DAT_EVD_HANDLE named;
+	DAT_EVENT event;
+
+	(void)state;
+	make_cno();
+	assert_int_equal(core_evd_modify_cno(ia.evd, cno), DAT_SUCCESS);
+	assert_int_equal(cno_triggered(&named), DAT_QUEUE_EMPTY);
+	post(1);
+	event = look(finish);
+	expect_completion(&event, 1);
+	assert_int_equal(cno_triggered(&named), DAT_SUCCESS);
+	assert_ptr_equal(named, ia.evd);
+}
+
+static void get_cno_then_finish(void)
+{
+	assert_int_equal(core_evd_modify_cno(ia.evd, cno), DAT_SUCCESS);
+	finish();
+}
+
+static void dequeue__cno_comes_meanwhile__completion_triggers_it(void **state)
+{
+	DAT_EVD_HANDLE named;
+	DAT_EVENT event;
+
+	(void)state;
+	make_cno();
+	post(1);
+	event = look(get_cno_then_finish);
+	expect_completion(&event, 1);
+	assert_int_equal(cno_triggered(&named), DAT_SUCCESS);
+	assert_ptr_equal(named, ia.evd);
+}
+
+/* --- losses --- */
+
+static void finish_three(void)
+{
+	finish_two();
+	finish();
+}
+
+/* EVD-STREAM-31: a loss is told once until an event is taken, and one is taken here. */
+static void dequeue__loss_in_the_same_look__next_loss_is_told(void **state)
+{
+	DAT_EVD_HANDLE everything = ia.evd;
+	DAT_EVENT event;
+
+	(void)state;
+	assert_int_equal(core_evd_create(ia.ia, 1, DAT_HANDLE_NULL, DAT_EVD_DEFAULT_FLAG, &ia.evd),
+			 DAT_SUCCESS);
+	assert_int_equal(core_ep_create(ia.ia, ia.pz, ia.evd, ia.evd, everything, NULL, &handle),
+			 DAT_SUCCESS);
+	ep = ((struct core_handle *)handle)->object;
+	core_lock_acquire(&ep->cell->lock);
+	ep->state = DAT_EP_STATE_CONNECTED;
+	core_ep_leave(ep);
+	assert_int_equal(mock_own(ia.evd), is_own);
+	for (uint64_t i = 1; i <= 4; i++)
+		post(i);
+	event = look(finish_three); /* one taken, one queued, one lost */
+	expect_completion(&event, 1);
+	assert_int_equal(mock_event(ia.async).event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
+	mock_no_event(ia.async);
+	finish();
+	assert_int_equal(mock_event(ia.async).event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
+	event = next();
+	expect_completion(&event, 2);
+	ia.evd = everything;
+}
+
+/* --- two threads --- */
+
+static void *wait_there(void *arg)
+{
+	DAT_COUNT more;
+
+	other_ret = core_evd_wait(ia.evd, DAT_TIMEOUT_INFINITE, 1, &other_event, &more);
+	return arg;
+}
+
+static void until_somebody_waits(void)
+{
+	bool has_waiter;
+
+	do {
+		core_lock_acquire(&evd->cell->lock);
+		has_waiter = evd->has_waiter;
+		core_lock_release(&evd->cell->lock);
+		sched_yield();
+	} while (!has_waiter);
+}
+
+static void somebody_waits_then_finish(void)
+{
+	if (!pthread_equal(pthread_self(), looker))
+		return;
+	mock.looking = NULL;
+	assert_int_equal(pthread_create(&other, NULL, wait_there, NULL), 0);
+	until_somebody_waits();
+	finish();
+	pthread_join(other, NULL);
+}
+
+/* EVD-WAIT-17: who waits owns the EVD. */
+static void dequeue__somebody_waits_meanwhile__the_event_is_theirs(void **state)
+{
+	DAT_EVENT event, untouched;
+
+	(void)state;
+	post(1);
+	memset(&event, 0x5a, sizeof(event));
+	untouched = event;
+	mock.looking = somebody_waits_then_finish;
+	/* the waiter has left by then */
+	assert_int_equal(core_evd_dequeue(ia.evd, &event), DAT_QUEUE_EMPTY);
+	assert_memory_equal(&event, &untouched, sizeof(event));
+	assert_int_equal(other_ret, DAT_SUCCESS);
+	expect_completion(&other_event, 1);
+}
+
+static void finish_then_somebody_waits(void)
+{
+	if (!pthread_equal(pthread_self(), looker))
+		return;
+	mock.looking = NULL;
+	finish();
+	assert_int_equal(pthread_create(&other, NULL, wait_there, NULL), 0);
+	until_somebody_waits();
+}
+
+/* What was found before they came is not theirs. */
+static void dequeue__somebody_waits_afterwards__the_event_is_ours(void **state)
+{
+	DAT_EVENT event;
+
+	(void)state;
+	post(1);
+	post(2);
+	event = look(finish_then_somebody_waits);
+	expect_completion(&event, 1);
+	finish();
+	pthread_join(other, NULL);
+	assert_int_equal(other_ret, DAT_SUCCESS);
+	expect_completion(&other_event, 2);
+}
+
+static void *dequeue_there(void *arg)
+{
+	other_ret = core_evd_dequeue(ia.evd, &other_event);
+	return arg;
+}
+
+static unsigned int found_there;
+
+static void somebody_dequeues_too(void)
+{
+	if (pthread_equal(pthread_self(), looker)) {
+		assert_int_equal(pthread_create(&other, NULL, dequeue_there, NULL), 0);
+		pthread_join(other, NULL);
+		return;
+	}
+	for (unsigned int i = 0; i < found_there; i++)
+		finish();
+}
+
+static void dequeue__another_finds_the_event__returned_to_one(void **state)
+{
+	DAT_EVENT event;
+
+	(void)state;
+	post(1);
+	found_there = 1;
+	mock.looking = somebody_dequeues_too;
+	if (core_evd_dequeue(ia.evd, &event) == DAT_SUCCESS) {
+		assert_int_equal(other_ret, DAT_QUEUE_EMPTY);
+	} else {
+		assert_int_equal(other_ret, DAT_SUCCESS);
+		event = other_event;
+	}
+	mock.looking = NULL;
+	expect_completion(&event, 1);
+	mock_no_event(ia.evd);
+}
+
+/* EVD-DEQUEUE-10 EVD-STREAM-04: each event is returned once, and to one of them. */
+static void dequeue__another_finds_two_events__one_for_each(void **state)
+{
+	DAT_EVENT event;
+	uint64_t cookie;
+
+	(void)state;
+	post(1);
+	post(2);
+	found_there = 2;
+	event = look(somebody_dequeues_too);
+	assert_int_equal(other_ret, DAT_SUCCESS);
+	cookie = event.event_data.dto_completion_event_data.user_cookie.as_64;
+	assert_true(cookie == 1 || cookie == 2);
+	expect_completion(&event, cookie);
+	expect_completion(&other_event, 3 - cookie);
+	mock_no_event(ia.evd);
+}
+
+static void somebody_dequeues_then_finish(void)
+{
+	if (!pthread_equal(pthread_self(), looker))
+		return;
+	found_there = 0;
+	somebody_dequeues_too();
+	finish();
+}
+
+/* The end of the second one does not end what the first one wants. */
+static void dequeue__another_came_and_went__still_served(void **state)
+{
+	DAT_EVENT event;
+
+	(void)state;
+	post(1);
+	event = look(somebody_dequeues_then_finish);
+	expect_completion(&event, 1);
+	assert_int_equal(other_ret, DAT_QUEUE_EMPTY);
+	assert_int_equal(evd->busy, 0);
+}
+
+static void *free_there(void *arg)
+{
+	other_ret = core_evd_free(other_evd);
+	return arg;
+}
+
+static void somebody_frees(void)
+{
+	struct core_evd *dying = ((struct core_handle *)other_evd)->object;
+	struct core_handle *cell = other_evd;
+	bool is_dying;
+
+	post_software_event(other_evd);
+	assert_int_equal(pthread_create(&other, NULL, free_there, NULL), 0);
+	do {
+		core_lock_acquire(&cell->lock);
+		is_dying = dying->is_dying;
+		core_lock_release(&cell->lock);
+		sched_yield();
+	} while (!is_dying);
+}
+
+/* EVD-FREE-02: it waits until we have left it, and we leave it with nothing. */
+static void dequeue__freed_meanwhile__invalid_handle(void **state)
+{
+	DAT_EVENT event;
+
+	(void)state;
+	assert_int_equal(core_evd_create(ia.ia, 8, DAT_HANDLE_NULL,
+					 DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG, &other_evd),
+			 DAT_SUCCESS);
+	mock.looking = somebody_frees;
+	assert_int_equal(core_evd_dequeue(other_evd, &event), DAT_CLASS_ERROR | DAT_INVALID_HANDLE);
+	mock.looking = NULL;
+	pthread_join(other, NULL);
+	assert_int_equal(other_ret, DAT_SUCCESS);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(dequeue__completion_found__returned_without_being_queued),
+		T(dequeue__two_completions_found__the_second_is_queued),
+		T(dequeue__other_event_before_the_completion__keeps_its_place),
+		T(dequeue__other_event_behind_the_completion__keeps_its_place),
+		T(dequeue__connection_ends__flushes_in_front_of_its_event),
+		T(dequeue__over__later_completions_are_queued),
+		T(dequeue__evd_with_cno__completion_triggers_it),
+		T(dequeue__cno_comes_meanwhile__completion_triggers_it),
+		T(dequeue__loss_in_the_same_look__next_loss_is_told),
+		T(dequeue__somebody_waits_meanwhile__the_event_is_theirs),
+		T(dequeue__somebody_waits_afterwards__the_event_is_ours),
+		T(dequeue__another_finds_the_event__returned_to_one),
+		T(dequeue__another_finds_two_events__one_for_each),
+		T(dequeue__another_came_and_went__still_served),
+		T(dequeue__freed_meanwhile__invalid_handle),
+	};
+
+	return cmocka_run_group_tests_name("core dequeue", tests, NULL, NULL);
+}
