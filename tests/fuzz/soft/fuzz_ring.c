@@ -130,11 +130,22 @@ static void post(struct lab *lab, struct input *in)
 {
 	uint8_t what = byte(in);
 	uint32_t offset = word(in);
+	/* one by one: in a call, compilers differ in the order */
+	uint32_t len = word(in) % LAB_MEMORY;
+	uint32_t key = what & 16 ? word(in) : lab->peer_rkey;
 
 	if (what & 8)
 		lab->next_flags = DAT_COMPLETION_BARRIER_FENCE_FLAG;
-	lab_post(lab, (enum core_op)(what % 3), offset, word(in) % LAB_MEMORY,
-		 what & 16 ? word(in) : lab->peer_rkey, address(in, lab->peer_memory));
+	if (what & 32)
+		lab->next_flags |= DAT_COMPLETION_SUPPRESS_FLAG;
+	lab_post(lab, (enum core_op)(what % 3), offset, len, key, address(in, lab->peer_memory));
+}
+
+static void post_receive(struct lab *lab, struct input *in)
+{
+	uint32_t offset = word(in);
+
+	lab_post_receive(lab, offset, word(in) % LAB_MEMORY);
 }
 
 static void one_deed(struct lab *lab, struct input *in)
@@ -154,7 +165,7 @@ static void one_deed(struct lab *lab, struct input *in)
 		post(lab, in);
 		break;
 	case 5:
-		lab_post_receive(lab, word(in), word(in) % LAB_MEMORY);
+		post_receive(lab, in);
 		break;
 	default:
 		lab_pass(lab);
