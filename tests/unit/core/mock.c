@@ -185,6 +185,12 @@ static void mock_post_request(struct core_ep *ep, struct core_req *req)
 	mock.req = req;
 }
 
+static void mock_abort(struct core_ep *ep)
+{
+	(void)ep;
+	mock.aborts++;
+}
+
 static void mock_kick(struct core_ia *ia)
 {
 	(void)ia;
@@ -212,7 +218,7 @@ static const struct transport_ops mock_ops = {
 	.reset = mock_ep_nothing,
 	.post_request = mock_post_request,
 	.post_recv = mock_ep_nothing,
-	.abort = mock_ep_nothing,
+	.abort = mock_abort,
 	.kick = mock_kick,
 	.srq_create = transport_no_srq_create,
 	.srq_destroy = transport_no_srq_destroy,

@@ -37,6 +37,7 @@ struct mock {
 	unsigned int adapters;
 	unsigned int looks;    /* calls of progress */
 	void (*looking)(void); /* called by it, or NULL */
+	unsigned int aborts;   /* of connections that the core breaks */
 	unsigned int arms;
 	unsigned int sleepers_armed; /* when arm was called last */
 	struct core_ia *ia;	     /* that is open */
