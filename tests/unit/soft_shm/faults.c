@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "soft/shm/wire.h"
+
 static const char *fault_call; /* constant while armed */
 static enum fault_thread fault_thread;
 static pthread_t fault_by;
@@ -97,6 +99,27 @@ WRAP(ssize_t, process_vm_writev,
      (pid_t pid, const struct iovec *local, unsigned long local_count, const struct iovec *remote,
       unsigned long remote_count, unsigned long flags),
      (pid, local, local_count, remote, remote_count, flags), -1)
+
+/* Is that the next packet? */
+static bool is_close_next(int fd)
+{
+	struct shm_wire_head head;
+
+	return recv(fd, &head, sizeof(head), MSG_PEEK | MSG_DONTWAIT) == sizeof(head) &&
+	       head.type == SHM_WIRE_CLOSE;
+}
+
+/* Fails by an end of the socket that is none: the peer's last packet came a moment later. */
+ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
+{
+	if (!atomic_load(&is_armed) || !is_close_next(fd) || !fails("recvmsg"))
+		return __real_recvmsg(fd, message, flags);
+	message->msg_controllen = 0;
+	message->msg_flags = 0;
+	return 0;
+}
 
 /* Only what needs memory: taking a descriptor out never fails. */
 int __real_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);

@@ -577,6 +577,22 @@ static void send__fetching_is_refused_after_the_set_up__both_break(void **state)
 	stage_close();
 }
 
+/*
+ * The kernel looks for a packet, then for the end of the socket: a peer that says goodbye and
+ * closes between the two is not dead.
+ */
+static void disconnect__socket_seems_to_end_before_the_last_packet__disconnected(void **state)
+{
+	(void)state;
+	stage_connected();
+	fault_arm("recvmsg", 1, 0, FAULT_ANY);
+	ok(core_ep_disconnect(stage.a.ep, DAT_CLOSE_ABRUPT_FLAG));
+	for (int sides = 0; sides < 2; sides++)
+		assert_int_equal(next_event().event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+	assert_true(fault_disarm());
+	stage_close();
+}
+
 /* --- without faults: what only the inside shows --- */
 
 static void count_paths(uint64_t *counters_out)
@@ -685,6 +701,8 @@ int main(void)
 		cmocka_unit_test(attempt__a_system_call_of_the_service_fails__ends),
 		cmocka_unit_test(rdma__a_way_of_copying_fails__bytes_arrive),
 		cmocka_unit_test(send__fetching_is_refused_after_the_set_up__both_break),
+		cmocka_unit_test(
+			disconnect__socket_seems_to_end_before_the_last_packet__disconnected),
 		cmocka_unit_test(rdma__copy_path_set__takes_that_path),
 		cmocka_unit_test(connection__ipv6_address__bytes_move),
 	};
