@@ -181,6 +181,118 @@ static void every_type__any_bits_with_our_provider__invalid_handle(void **state)
 	child_run(garbage_with_our_provider);
 }
 
+/* The calls that compare with the arena that was seen first before they look at the others. */
+static DAT_RETURN call_post_recv(DAT_HANDLE handle)
+{
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+
+	return dat_ep_post_recv(handle, 0, NULL, cookie, DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+static DAT_RETURN call_rdma_read(DAT_HANDLE handle)
+{
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+
+	return dat_ep_post_rdma_read(handle, 0, NULL, cookie, NULL, DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+static DAT_RETURN call_rdma_write(DAT_HANDLE handle)
+{
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+
+	return dat_ep_post_rdma_write(handle, 0, NULL, cookie, NULL, DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+static DAT_RETURN call_srq_post(DAT_HANDLE handle)
+{
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+
+	return dat_srq_post_recv(handle, 0, NULL, cookie);
+}
+
+static const struct {
+	DAT_RETURN (*call)(DAT_HANDLE handle);
+	size_t slot;
+} fast_calls[] = {
+	{call_evd, offsetof(DAT_PROVIDER, evd_dequeue_func)},
+	{call_post_send, offsetof(DAT_PROVIDER, ep_post_send_func)},
+	{call_post_recv, offsetof(DAT_PROVIDER, ep_post_recv_func)},
+	{call_rdma_read, offsetof(DAT_PROVIDER, ep_post_rdma_read_func)},
+	{call_rdma_write, offsetof(DAT_PROVIDER, ep_post_rdma_write_func)},
+	{call_srq_post, offsetof(DAT_PROVIDER, srq_post_recv_func)},
+};
+
+#define FAST_COUNT (sizeof(fast_calls) / sizeof(fast_calls[0]))
+
+static void must_arrive(DAT_HANDLE handle)
+{
+	size_t i;
+
+	for (i = 0; i < FAST_COUNT; i++) {
+		mock.calls = 0;
+		mock.call.slot = 0;
+		must(fast_calls[i].call(handle) == DAT_SUCCESS);
+		must(mock.calls == 1);
+		must(mock.call.slot == fast_calls[i].slot);
+		must(memcmp(mock.call.args, &handle, sizeof(handle)) == 0);
+	}
+}
+
+static void must_be_refused(DAT_HANDLE handle)
+{
+	size_t i;
+
+	mock.calls = 0;
+	for (i = 0; i < FAST_COUNT; i++) {
+		DAT_RETURN ret = fast_calls[i].call(handle);
+
+		must(DAT_GET_TYPE(ret) == DAT_INVALID_HANDLE);
+	}
+	must(mock.calls == 0);
+}
+
+/* Handles of a cell, and what lies around them. */
+static void look_around(DAT_EVD_HANDLE cell)
+{
+	const size_t size = sizeof(struct mock_object);
+
+	must_arrive(cell);
+	must_be_refused((char *)cell + 1);
+	must_be_refused((char *)cell + 8);
+	must_be_refused((char *)cell + size / 2);
+	must_be_refused((char *)cell + size - 8);
+	must_be_refused((char *)cell + 16 * size); /* never used */
+	must_be_refused((char *)cell - 100 * size);
+	must_be_refused((char *)cell + 100 * size);
+	must_be_refused(DAT_HANDLE_NULL);
+}
+
+static void two_libraries(void)
+{
+	DAT_EVD_HANDLE first = DAT_HANDLE_NULL, second = DAT_HANDLE_NULL;
+	char text[8192];
+
+	snprintf(text, sizeof(text),
+		 "one u1.2 nonthreadsafe default %s mock.1 \"\" \"\"\n"
+		 "two u1.2 nonthreadsafe default %s mock.1 \"\" \"\"\n",
+		 library_get("MOCK_OURS"), library_get("MOCK_OURTWO"));
+	conf_set(text);
+	mock.result = DAT_SUCCESS;
+	must(dat_ia_open((DAT_NAME_PTR) "one", 8, &first, &ia) == DAT_SUCCESS);
+	must(dat_ia_open((DAT_NAME_PTR) "two", 8, &second, &ia) == DAT_SUCCESS);
+	/* that of the library opened last is seen first */
+	look_around(second);
+	look_around(first);
+	look_around(second);
+}
+
+/* GEN-14 GEN-33: one of the arenas is compared with first, and the other is not forgotten. */
+static void fast_calls__two_libraries_of_ours__handles_of_both(void **state)
+{
+	(void)state;
+	child_run(two_libraries);
+}
+
 static void handles_after_close(void)
 {
 	DAT_EVD_HANDLE first_evd;
@@ -361,6 +473,7 @@ int main(void)
 		cmocka_unit_test(every_type__null_small_or_misaligned__invalid_handle),
 		cmocka_unit_test(every_type__ia_handle__invalid_handle),
 		cmocka_unit_test(every_type__any_bits_with_our_provider__invalid_handle),
+		cmocka_unit_test(fast_calls__two_libraries_of_ours__handles_of_both),
 		cmocka_unit_test(every_type__after_the_last_close__invalid_handle),
 		cmocka_unit_test(ia_close__last_instance_of_ours__library_stays),
 		cmocka_unit_test(every_query__ia_handle__is_the_consumers),
