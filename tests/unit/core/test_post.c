@@ -255,6 +255,27 @@ static void post__on_the_edges_of_the_region__only_inside(void **state)
 	}
 }
 
+/* Of no bytes: no segment, whatever it names, and the next one does not look there. */
+static void post__no_bytes_of_nothing__no_segment(void **state)
+{
+	DAT_LMR_TRIPLET good = segment(key, 0, 8);
+
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++) {
+		know(way);
+		for (unsigned is_own = 0; is_own < 2; is_own++) {
+			settle();
+			assert_int_equal(post(way, segment(is_own ? key : CORE_MEM_MAX - 1, 0, 0)),
+					 DAT_SUCCESS);
+			if (way == RECEIVE)
+				assert_int_equal(core_recv_next(ep)->segments, 0);
+			else
+				assert_int_equal(mock.req->segments, 0);
+			assert_int_equal(post(way, good), DAT_SUCCESS);
+		}
+	}
+}
+
 /* LMR-USE-04 LMR-USE-05 */
 static void post__another_context__privileges_violation(void **state)
 {
@@ -425,6 +446,14 @@ static void post__flags_of_others__refused(void **state)
 		expect(way, &iov, DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_SUCCESS);
 	assert_int_equal(post_flags(RECEIVE, &iov, DAT_COMPLETION_UNSIGNALLED_FLAG), DAT_SUCCESS);
 	assert_int_equal(core_recv_next(ep)->flags, DAT_COMPLETION_UNSIGNALLED_FLAG);
+	/* what stood in its place before leaves nothing */
+	settle();
+	for (uint32_t i = 0; i < ep->recv.capacity; i++)
+		assert_int_equal(post_flags(RECEIVE, &iov, DAT_COMPLETION_UNSIGNALLED_FLAG),
+				 DAT_SUCCESS);
+	settle();
+	assert_int_equal(post(RECEIVE, iov), DAT_SUCCESS);
+	assert_int_equal(core_recv_next(ep)->flags, 0);
 	ep->attr = attr; /* as its dispatchers know them */
 }
 
@@ -522,6 +551,7 @@ int main(void)
 		T(post_recv__known_region__receive_as_asked_for),
 		T(post__one_segment_then_several_then_none__each_as_it_is),
 		T(post__on_the_edges_of_the_region__only_inside),
+		T(post__no_bytes_of_nothing__no_segment),
 		T(post__another_context__privileges_violation),
 		T(post__region_freed__refused),
 		T(post__slot_used_again__old_key_refused_and_new_one_good),
