@@ -290,8 +290,10 @@ static int ops_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct
 struct ibv_context *fake_open(void)
 {
 	if (!fake_context.device) {
-		const char *link = getenv("FAKE_LINK");
+		const char *link = getenv("FAKE_LINK"), *vendor = getenv("FAKE_KNOWN_VENDOR");
 
+		if (vendor)
+			fake_vendor = (uint32_t)strtoul(vendor, NULL, 16);
 		is_iwarp = is_iwarp || (link && !strcmp(link, "iwarp"));
 		strcpy(fake_device.name, "fake0");
 		fake_device.transport_type = is_iwarp ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
