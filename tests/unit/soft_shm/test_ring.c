@@ -434,6 +434,35 @@ static void put__mixed_with_the_general_way__in_order(void **state)
 	assert_true(at_once > 5000);
 }
 
+/* An entry where the next one will stand, with that stamp. */
+static void forge_behind(struct rig *rig, uint32_t stamp)
+{
+	struct shm_entry forged = {.stamp = stamp, .type = SHM_ENTRY_DATA};
+	uint32_t behind = (rig->out.produced + SHM_ENTRY_ALIGN) & (SIZE - 1);
+
+	memcpy(rig->bytes + behind, &forged, sizeof(forged));
+}
+
+/* Bytes of an earlier lap that look like the entry behind are made none; of that lap it is none. */
+static void put__old_bytes_behind_that_look_like_an_entry__not_seen(void **state)
+{
+	struct rig *rig = *state;
+	struct shm_entry entry;
+	const uint8_t *bytes;
+
+	forge_behind(rig, SHM_STAMP(rig->out.produced + SHM_ENTRY_ALIGN));
+	assert_int_equal(put_at_once(rig, 1, 0), 1);
+	take(rig, 1, 0);
+	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+	assert_int_equal(peek(rig), 0);
+
+	assert_int_equal(put_at_once(rig, 2, 0), 1);
+	take(rig, 2, 0);
+	rig->out.produced -= SHM_ENTRY_ALIGN; /* as if it was about to be put */
+	forge_behind(rig, SHM_STAMP(rig->in.consumed - SIZE));
+	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+}
+
 /* Sees what peek returns, and takes nothing; of the rest, nothing. */
 static void glance__entry_filler_or_nonsense__the_first_only(void **state)
 {
@@ -487,6 +516,7 @@ int main(void)
 		TEST(at_once__ring_full__refused),
 		TEST(at_once__at_the_end_of_the_ring__not_over_it),
 		TEST(put__mixed_with_the_general_way__in_order),
+		TEST(put__old_bytes_behind_that_look_like_an_entry__not_seen),
 		TEST(glance__entry_filler_or_nonsense__the_first_only),
 		TEST(ring__two_threads__nothing_lost_or_torn),
 	};
