@@ -33,7 +33,11 @@ static void note(char letter)
 #ifdef MOCK_ARENA
 #define CELLS 64
 
-static struct mock_object cells[CELLS] __attribute__((aligned(128)));
+/* What lies around the arena looks like its cells: only the bounds tell what is a handle. */
+#define AROUND 2
+
+static struct mock_object all_cells[AROUND + CELLS + AROUND] __attribute__((aligned(128)));
+static struct mock_object *const cells = all_cells + AROUND;
 static size_t cells_used;
 
 /* Laid out as libdat reads it. */
@@ -53,7 +57,11 @@ static struct mock_object *object_make(void)
 	/* Every word of a cell looks like the first one: only its place tells what is a handle. */
 	for (i = 0; i + sizeof(decoy) <= sizeof(object->rest); i += sizeof(decoy))
 		memcpy(object->rest + i, &decoy, sizeof(decoy));
-	__atomic_store_n(&opendat_handle_arena.size, sizeof(cells), __ATOMIC_RELAXED);
+	for (i = 0; i < AROUND; i++) {
+		all_cells[i].provider = &table;
+		cells[CELLS + i].provider = &table;
+	}
+	__atomic_store_n(&opendat_handle_arena.size, CELLS * sizeof(*cells), __ATOMIC_RELAXED);
 	__atomic_store_n(&opendat_handle_arena.base, (uintptr_t)cells, __ATOMIC_RELEASE);
 	object->provider = &table;
 	return object;

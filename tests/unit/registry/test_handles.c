@@ -5,6 +5,7 @@
  */
 #include "mock_open.h"
 
+#include <dlfcn.h>
 #include <sys/mman.h>
 
 struct mock mock;
@@ -267,6 +268,22 @@ static void look_around(DAT_EVD_HANDLE cell)
 	must_be_refused(DAT_HANDLE_NULL);
 }
 
+/* The cells in front of the arena and behind it, which are there. */
+static void look_at_the_bounds(const char *library)
+{
+	const struct {
+		uint32_t magic;
+		uint32_t cell_size;
+		uintptr_t base;
+		size_t size;
+	} *arena = dlsym(dlopen(library, RTLD_LAZY | RTLD_NOLOAD), "opendat_handle_arena");
+
+	must(arena && arena->base);
+	must_be_refused((DAT_HANDLE)(arena->base - arena->cell_size));
+	must_be_refused((DAT_HANDLE)(arena->base + arena->size));
+	must_be_refused((DAT_HANDLE)(arena->base + arena->size + arena->cell_size));
+}
+
 static void two_libraries(void)
 {
 	DAT_EVD_HANDLE first = DAT_HANDLE_NULL, second = DAT_HANDLE_NULL;
@@ -284,6 +301,8 @@ static void two_libraries(void)
 	look_around(second);
 	look_around(first);
 	look_around(second);
+	look_at_the_bounds(library_get("MOCK_OURS"));
+	look_at_the_bounds(library_get("MOCK_OURTWO"));
 }
 
 /* GEN-14 GEN-33: one of the arenas is compared with first, and the other is not forgotten. */
