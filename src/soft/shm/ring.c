@@ -18,9 +18,8 @@ char shm_tsan_order;
  * The largest entry must fit behind the longest filler and before the next header, beside what the
  * consumer holds back, or a ring could block although all is taken.
  */
-#define ENTRY_MAX(payload) (SHM_ENTRY_ALIGN + (payload))
 #define FITS(size, payload)                                                                        \
-	(2 * ENTRY_MAX(payload) + SHM_ENTRY_ALIGN + SHM_RELEASE_AT(size) <= (size))
+	(2 * SHM_ENTRY_MAX(payload) + SHM_ENTRY_ALIGN + SHM_RELEASE_AT(size) <= (size))
 static_assert(FITS(SHM_REQUEST_RING, SHM_REQUEST_PAYLOAD), "request entries fit");
 static_assert(FITS(SHM_RESPONSE_RING, SHM_RESPONSE_PAYLOAD), "response entries fit");
 
@@ -187,17 +186,6 @@ void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t
 	ring->entry_size = 0;
 }
 
-static bool is_good(const struct shm_consumer *ring, const struct shm_entry *entry)
-{
-	uint32_t to_end = ring->size - (ring->consumed & (ring->size - 1));
-	uint32_t size = shm_entry_size(entry->payload);
-
-	/* not longer than any honest one: so none follows another, and looking for entries ends */
-	if (entry->type == SHM_ENTRY_FILLER)
-		return size == to_end && size <= ENTRY_MAX(ring->payload_max);
-	return entry->payload <= ring->payload_max && size <= to_end;
-}
-
 int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		      const uint8_t **payload_out)
 {
@@ -211,7 +199,7 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 			return 0;
 		SHM_SEEN();
 		memcpy(entry_out, at, sizeof(*entry_out));
-		if (!is_good(ring, entry_out))
+		if (!shm_entry_is_good(ring, entry_out))
 			return -EPROTO;
 		if (entry_out->type != SHM_ENTRY_FILLER) {
 			ring->entry_size = shm_entry_size(entry_out->payload);
@@ -220,21 +208,6 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		}
 		ring->consumed += shm_entry_size(entry_out->payload);
 	}
-}
-
-bool shm_consumer_glance(const struct shm_consumer *ring, struct shm_entry *entry_out,
-			 const uint8_t **payload_out)
-{
-	const uint8_t *at = ring->bytes + (ring->consumed & (ring->size - 1));
-	/* acquire: as in shm_consumer_peek */
-	uint32_t stamp = __atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE);
-
-	if (stamp != SHM_STAMP(ring->consumed))
-		return false;
-	SHM_SEEN();
-	memcpy(entry_out, at, sizeof(*entry_out));
-	*payload_out = at + SHM_ENTRY_ALIGN;
-	return entry_out->type != SHM_ENTRY_FILLER && is_good(ring, entry_out);
 }
 
 void shm_consumer_pop(struct shm_consumer *ring)

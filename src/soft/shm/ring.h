@@ -112,6 +112,21 @@ static inline uint32_t shm_entry_size(uint32_t payload)
 	return SHM_ENTRY_ALIGN + ((payload + SHM_ENTRY_ALIGN - 1) & ~(SHM_ENTRY_ALIGN - 1));
 }
 
+/* The largest entry with that payload. */
+#define SHM_ENTRY_MAX(payload) (SHM_ENTRY_ALIGN + (payload))
+
+/* Can an honest producer have put an entry of that type and payload where the consumer stands? */
+static inline bool shm_entry_is_good(const struct shm_consumer *ring, const struct shm_entry *entry)
+{
+	uint32_t to_end = ring->size - (ring->consumed & (ring->size - 1));
+	uint32_t size = shm_entry_size(entry->payload);
+
+	/* not longer than any honest one: so none follows another, and looking for entries ends */
+	if (entry->type == SHM_ENTRY_FILLER)
+		return size == to_end && size <= SHM_ENTRY_MAX(ring->payload_max);
+	return entry->payload <= ring->payload_max && size <= to_end;
+}
+
 /*
  * Where the payload of an entry goes that can be put and published at once: all before it are
  * published, and there is room for it without a filler. NULL: ask shm_producer_reserve.
@@ -149,10 +164,32 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		      const uint8_t **payload_out);
 /* Takes the entry that peek returned last. */
 void shm_consumer_pop(struct shm_consumer *ring);
-/* shm_consumer_peek for an entry that is not followed up if it is odd: false for a filler, and for
- * what makes no sense. */
-bool shm_consumer_glance(const struct shm_consumer *ring, struct shm_entry *entry_out,
-			 const uint8_t **payload_out);
+/*
+ * shm_consumer_peek for an entry that is not followed up if it is odd: false for a filler, and for
+ * what makes no sense. Its key and address are left out. Word by word, so that it stays in
+ * registers.
+ */
+static inline bool shm_consumer_glance(const struct shm_consumer *ring, struct shm_entry *entry_out,
+				       const uint8_t **payload_out)
+{
+	const uint8_t *at = ring->bytes + (ring->consumed & (ring->size - 1));
+	const uint64_t *words = (const void *)at;
+	uint64_t first;
+
+	/* acquire: as in shm_consumer_peek */
+	if (__atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE) !=
+	    SHM_STAMP(ring->consumed))
+		return false;
+	SHM_SEEN();
+	first = __atomic_load_n(&words[0], __ATOMIC_RELAXED);
+	entry_out->type = (uint8_t)(first >> 32);
+	entry_out->flags = (uint8_t)(first >> 40);
+	entry_out->payload = (uint16_t)(first >> 48);
+	entry_out->done = (uint32_t)__atomic_load_n(&words[1], __ATOMIC_RELAXED);
+	entry_out->length = __atomic_load_n(&words[3], __ATOMIC_RELAXED);
+	*payload_out = at + SHM_ENTRY_ALIGN;
+	return entry_out->type != SHM_ENTRY_FILLER && shm_entry_is_good(ring, entry_out);
+}
 /* Takes it. */
 static inline void shm_consumer_take(struct shm_consumer *ring, uint32_t payload)
 {

@@ -468,7 +468,7 @@ static void glance__entry_filler_or_nonsense__the_first_only(void **state)
 {
 	struct rig *rig = *state;
 	struct shm_entry entry;
-	const uint8_t *bytes;
+	const uint8_t *bytes = NULL;
 	uint32_t before;
 
 	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
@@ -482,7 +482,7 @@ static void glance__entry_filler_or_nonsense__the_first_only(void **state)
 	before = rig->in.consumed;
 	assert_int_equal(put_at_once(rig, 3, 40), 1);
 	assert_true(shm_consumer_glance(&rig->in, &entry, &bytes));
-	assert_int_equal(entry.address, 3);
+	assert_int_equal(entry.payload, 40);
 	assert_int_equal(bytes[39], 3);
 	assert_int_equal(rig->in.consumed, before);
 	shm_consumer_take(&rig->in, entry.payload);
