@@ -259,22 +259,16 @@ void shm_conn_attach(struct shm_conn *conn, struct core_ep *ep)
 
 	conn->ep_ref = core_handle_ref(ep->cell);
 	mine->conn = conn;
-	/* release: pairs with the acquire in shm_conn_enter */
+	/* release: pairs with the acquire in shm_conn_ep */
 	atomic_store_explicit(&conn->has_ep, true, memory_order_release);
 }
 
 struct core_ep *shm_conn_enter(struct shm_conn *conn)
 {
-	struct shm_ep *mine;
-	struct core_ep *ep;
+	struct core_ref ref = shm_conn_ep(conn);
+	struct core_ep *ep = ref.cell ? core_ep_enter(ref) : NULL;
 
-	if (!atomic_load_explicit(&conn->has_ep, memory_order_acquire))
-		return NULL;
-	ep = core_ep_enter(conn->ep_ref);
-	if (!ep)
-		return NULL;
-	mine = ep->transport;
-	if (mine && !mine->is_detached && mine->conn == conn)
+	if (!ep || shm_conn_is_of(conn, ep))
 		return ep;
 	core_ep_leave(ep);
 	return NULL;

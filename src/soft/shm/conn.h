@@ -211,8 +211,6 @@ struct shm_conn {
 	struct shm_conn *next_active;
 	struct shm_conn *prev_active;
 	uint32_t idle_polls;
-	uint32_t lookers;      /* threads that borrow the list's reference (shm_engine_look) */
-	uint32_t lookers_refs; /* references of the list that they are left with */
 
 	/* a dead key that the peer was found to be copying through, since when (engine lock) */
 	uint32_t blamed_key;
@@ -288,6 +286,21 @@ void shm_conn_unwatch(struct shm_conn *conn);
 void shm_conn_attach(struct shm_conn *conn, struct core_ep *ep);
 /* Locks the endpoint of the connection; NULL when it has let go of it. */
 struct core_ep *shm_conn_enter(struct shm_conn *conn);
+/* The endpoint that it was given to; cell NULL: none yet. */
+static inline struct core_ref shm_conn_ep(const struct shm_conn *conn)
+{
+	/* acquire: pairs with the release in shm_conn_attach */
+	if (!atomic_load_explicit(&conn->has_ep, memory_order_acquire))
+		return (struct core_ref){NULL, 0};
+	return conn->ep_ref;
+}
+/* Is that, which may be gone, the connection of the endpoint, which is locked? Then it is alive. */
+static inline bool shm_conn_is_of(const struct shm_conn *conn, const struct core_ep *ep)
+{
+	const struct shm_ep *mine = ep->transport;
+
+	return mine && !mine->is_detached && mine->conn == conn;
+}
 /* Has the peer's end of the socket been closed? The kernel does so after the last copy of a process
  * that dies. */
 bool shm_conn_has_hung_up(const struct shm_conn *conn);

@@ -424,9 +424,7 @@ static bool deactivate_locked(struct shm_engine *engine, struct shm_conn *conn)
 	unlink_locked(engine, conn);
 	atomic_store_explicit(&conn->is_active, false, memory_order_relaxed);
 	atomic_fetch_sub_explicit(&engine->active_count, 1, memory_order_relaxed);
-	if (conn->lookers)
-		conn->lookers_refs++;
-	return !conn->lookers;
+	return true;
 }
 
 void shm_engine_deactivate(struct shm_engine *engine, struct shm_conn *conn)
@@ -457,36 +455,25 @@ struct shm_conn *shm_engine_rotate(struct shm_engine *engine)
 	return conn;
 }
 
-/*
- * Engine locked. Who looks at a connection borrows the list's reference, which costs no atomic
- * operation; if the connection leaves the list meanwhile, the last looker drops what the list had.
- * Returns how many references that are.
- */
-static uint32_t look_ends_locked(struct shm_conn *conn)
-{
-	uint32_t refs = conn->lookers_refs;
-
-	if (--conn->lookers)
-		return 0;
-	conn->lookers_refs = 0;
-	return refs;
-}
+/* What a thread that polls has found. */
+struct look {
+	/* alive only while its endpoint is locked and says so; else no more than an address */
+	struct shm_conn *conn;
+	struct core_ref ep;
+	bool is_quiet; /* no news for very many polls */
+};
 
 /*
- * The first active connection of which there is news, or that has been quiet for very many polls
- * (*is_quiet_out), borrowed; it and those before it go to the end of the list. *looks is how many
- * may be looked at. NULL: none of them. `last`, if not NULL, is given back before.
+ * The first active connection of which there is news, or that has been quiet for very many polls;
+ * it and those before it go to the end of the list. *looks is how many may be looked at. False:
+ * none of them.
  */
-static struct shm_conn *next_with_news(struct shm_engine *engine, struct shm_conn *last,
-				       uint32_t *looks, bool *is_quiet_out)
+static bool next_with_news(struct shm_engine *engine, uint32_t *looks, struct look *look)
 {
-	struct shm_conn *found = NULL;
-	uint32_t refs = 0;
+	bool is_found = false;
 
 	core_lock_acquire(&engine->lock);
-	if (last)
-		refs = look_ends_locked(last);
-	while (*looks && engine->active_first && !found) {
+	while (*looks && engine->active_first && !is_found) {
 		struct shm_conn *conn = engine->active_first;
 
 		--*looks;
@@ -494,30 +481,52 @@ static struct shm_conn *next_with_news(struct shm_engine *engine, struct shm_con
 			unlink_locked(engine, conn);
 			append_locked(engine, conn);
 		}
-		*is_quiet_out = !shm_conn_has_news(conn);
-		if (*is_quiet_out && ++conn->idle_polls < SHM_IDLE_POLLS)
+		look->is_quiet = !shm_conn_has_news(conn);
+		if (look->is_quiet && ++conn->idle_polls < SHM_IDLE_POLLS)
 			continue;
 		conn->idle_polls = 0;
-		conn->lookers++;
-		found = conn;
+		look->conn = conn;
+		look->ep = shm_conn_ep(conn);
+		is_found = true;
 	}
 	core_lock_release(&engine->lock);
-	while (refs--)
-		shm_conn_put(last);
-	return found;
+	return is_found;
 }
 
-/* Does what there is to do; a quiet connection goes to sleep, so that polls cost less. */
-static int drive(struct shm_engine *engine, struct shm_conn *conn, bool is_quiet)
+/* It has no endpoint any more: off the list, if it still is there. */
+__attribute__((noinline)) static void forget(struct shm_engine *engine, const struct shm_conn *gone)
 {
-	struct core_ep *ep = shm_conn_enter(conn);
+	bool was_active = false;
+	struct shm_conn *conn;
+
+	core_lock_acquire(&engine->lock);
+	for (conn = engine->active_first; conn && conn != gone; conn = conn->next_active)
+		;
+	if (conn)
+		was_active = deactivate_locked(engine, conn);
+	core_lock_release(&engine->lock);
+	if (was_active)
+		shm_conn_put(conn);
+}
+
+/*
+ * Does what there is to do; a quiet connection goes to sleep, so that polls cost less. The endpoint
+ * keeps its connection alive until that is over: a reference of our own would cost an atomic
+ * operation.
+ */
+static int drive(struct shm_engine *engine, const struct look *look)
+{
+	struct shm_conn *conn = look->conn;
+	struct core_ep *ep = look->ep.cell ? core_ep_enter(look->ep) : NULL;
 	int happened = 0;
 
-	if (!ep) {
-		shm_engine_deactivate(engine, conn);
+	if (!ep || !shm_conn_is_of(conn, ep)) {
+		if (ep)
+			core_ep_leave(ep);
+		forget(engine, conn);
 		return 0;
 	}
-	if (shm_conn_state(conn) == SHM_ESTABLISHED && is_quiet) {
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && look->is_quiet) {
 		shm_conn_arm(conn);
 	} else if (shm_conn_state(conn) == SHM_ESTABLISHED) {
 		happened = shm_usual_pass(conn, ep);
@@ -532,14 +541,13 @@ int shm_engine_look(struct shm_engine *engine)
 {
 	/* relaxed: a connection that is added meanwhile is found by the next call */
 	uint32_t looks = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
-	struct shm_conn *conn = NULL;
+	struct look look = {.conn = NULL};
 	int happened = 0;
-	bool is_quiet;
 
 	if (looks > POLL_MOST)
 		looks = POLL_MOST;
-	while ((conn = next_with_news(engine, conn, &looks, &is_quiet)) != NULL)
-		happened += drive(engine, conn, is_quiet);
+	while (looks && next_with_news(engine, &looks, &look))
+		happened += drive(engine, &look);
 	return happened;
 }
 
