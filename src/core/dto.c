@@ -387,15 +387,14 @@ DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
 				   DAT_COMPLETION_FLAGS completion_flags)
 {
 	struct core_ep *ep = core_handle_enter(ep_handle, DAT_HANDLE_TYPE_EP);
-	bool is_posted;
 
 	if (ep) {
-		is_posted =
-			remote_iov && request_usual(ep, CORE_OP_RDMA_WRITE, num_segments, local_iov,
-						    user_cookie, remote_iov, completion_flags);
-		core_handle_unlock(ep_handle);
-		if (is_posted)
+		if (remote_iov && request_usual(ep, CORE_OP_RDMA_WRITE, num_segments, local_iov,
+						user_cookie, remote_iov, completion_flags)) {
+			core_handle_unlock(ep_handle);
 			return DAT_SUCCESS;
+		}
+		core_lock_leave(&ep->cell->lock);
 	}
 	return write_by_steps(ep_handle, num_segments, local_iov, user_cookie, remote_iov,
 			      completion_flags);
