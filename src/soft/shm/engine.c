@@ -493,17 +493,25 @@ static bool next_with_news(struct shm_engine *engine, uint32_t *looks, struct lo
 	return is_found;
 }
 
-/* It has no endpoint any more: off the list, if it still is there. */
-__attribute__((noinline)) static void forget(struct shm_engine *engine, const struct shm_conn *gone)
+/*
+ * What was found has no endpoint any more: off the list, if it still is there. If that endpoint
+ * lives it is locked, so that no other connection of its can have come to the same address; one of
+ * another endpoint can.
+ */
+__attribute__((noinline)) static void forget(struct shm_engine *engine, const struct look *look)
 {
 	bool was_active = false;
 	struct shm_conn *conn;
+	struct core_ref ep;
 
 	core_lock_acquire(&engine->lock);
-	for (conn = engine->active_first; conn && conn != gone; conn = conn->next_active)
+	for (conn = engine->active_first; conn && conn != look->conn; conn = conn->next_active)
 		;
-	if (conn)
-		was_active = deactivate_locked(engine, conn);
+	if (conn) {
+		ep = shm_conn_ep(conn);
+		if (ep.cell == look->ep.cell && ep.generation == look->ep.generation)
+			was_active = deactivate_locked(engine, conn);
+	}
 	core_lock_release(&engine->lock);
 	if (was_active)
 		shm_conn_put(conn);
@@ -521,9 +529,9 @@ static int drive(struct shm_engine *engine, const struct look *look)
 	int happened = 0;
 
 	if (!ep || !shm_conn_is_of(conn, ep)) {
+		forget(engine, look);
 		if (ep)
 			core_ep_leave(ep);
-		forget(engine, conn);
 		return 0;
 	}
 	if (shm_conn_state(conn) == SHM_ESTABLISHED && look->is_quiet) {

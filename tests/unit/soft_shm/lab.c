@@ -56,6 +56,11 @@ void core_req_raise_done(struct core_ep *ep)
 
 struct core_ep *core_ep_enter(struct core_ref ref)
 {
+	void (*entering)(struct lab *) = the_lab->entering;
+
+	the_lab->entering = NULL;
+	if (entering)
+		entering(the_lab);
 	return ref.cell == &the_lab->cell ? &the_lab->ep : NULL;
 }
 

@@ -51,6 +51,7 @@ struct lab {
 	struct core_req requests[LAB_REQUESTS];
 	DAT_LMR_TRIPLET request_iov[LAB_REQUESTS];
 	DAT_COMPLETION_FLAGS next_flags; /* of the next post */
+	void (*entering)(struct lab *);	 /* called once, before the endpoint is locked next */
 	/* the ways of usual.c: a mapping of our memory, and dispatchers for what they complete */
 	bool is_usual; /* so the key and the zone in `lmr` matter */
 	struct soft_lmr own;

@@ -966,6 +966,38 @@ static void arm__news_since_the_last_look__stays_awake(void **state)
 	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
 }
 
+/* The endpoint lets go of its connection between the look and its lock. */
+static void let_go(struct lab *lab)
+{
+	((struct shm_ep *)lab->ep.transport)->conn = NULL;
+}
+
+/* The same, and what is on the list by then is another endpoint's. */
+static void let_go_and_come_again(struct lab *lab)
+{
+	let_go(lab);
+	lab->conn->ep_ref.generation++;
+}
+
+static void look__endpoint_has_let_go__connection_leaves_the_list(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_conn *conn = lab->conn;
+	struct shm_entry entry = lab_send_entry(8);
+
+	shm_conn_disarm(conn);
+	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
+	assert_true(lab_peer_entry(&lab->peer_out, &entry, NULL));
+	lab->entering = let_go_and_come_again;
+	assert_int_equal(shm_engine_look(&lab->engine), 0);
+	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
+	conn->ep_ref.generation--;
+	lab->entering = let_go;
+	assert_int_equal(shm_engine_look(&lab->engine), 0);
+	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
+	((struct shm_ep *)lab->ep.transport)->conn = conn;
+}
+
 static void disarm__each_time__number_changes(void **state)
 {
 	struct lab *lab = *state;
@@ -1082,6 +1114,7 @@ int main(void)
 		RING(pass__many_acknowledgements_polled__says_so),
 		CMA(write__many_copies__says_that_it_passes_no_fence),
 		RING(arm__news_since_the_last_look__stays_awake),
+		RING(look__endpoint_has_let_go__connection_leaves_the_list),
 		RING(disarm__each_time__number_changes),
 		RING(disconnect__peer_in_the_middle_of_a_copy__told_when_it_is_over),
 		RING(disconnect__peer_never_ends_its_copy__told_at_the_time_out),
