@@ -29,6 +29,16 @@ static inline volatile unsigned char *perf_flag_at(unsigned char *data, uint64_t
 	return data + size - 1;
 }
 
+/* Between two looks: leaves the core to another thread of it, as spinning programs do. */
+static inline void perf_pause(void)
+{
+#ifdef __x86_64__
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
 /* The next event, which must be a successful completion. */
 static inline int perf_take(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_EVENT *event_out)
 {
@@ -46,6 +56,7 @@ static inline int perf_take(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_
 
 			if (DAT_GET_TYPE(code) != DAT_QUEUE_EMPTY)
 				return perf_call_failed("dat_evd_dequeue", code);
+			perf_pause();
 			if (++spins % PERF_SPINS_PER_LOOK != 0)
 				continue;
 			rc = perf_look(worker);
@@ -68,6 +79,7 @@ static inline int perf_watch(struct perf_worker *worker, const volatile unsigned
 	while (*byte != value) {
 		int rc;
 
+		perf_pause();
 		if (++spins % PERF_SPINS_PER_LOOK != 0)
 			continue;
 		rc = perf_look(worker);
