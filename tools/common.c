@@ -29,7 +29,7 @@ void tool_catch_signals(void)
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	/* a broken pipe shows where it is written to; siw is spared system calls (opendat(7)) */
+	/* a broken pipe shows where it is written to; siw is spared system calls (docs/verbs.md) */
 	signal(SIGPIPE, SIG_IGN);
 }
 

@@ -226,13 +226,16 @@ __attribute__((noinline)) static struct core_ep *dto_drive(struct core_ep *ep)
 	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
 }
 
-/* Posts step by step, and unlocks the endpoint. */
-__attribute__((noinline)) static DAT_RETURN dto_post(struct core_ep *ep, struct dto_post *post)
+/* Posts step by step. */
+static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 {
+	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
 	DAT_RETURN full = core_no_resources(DAT_RESOURCE_TEP);
 	bool has_driven = false;
 	DAT_RETURN ret;
 
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
 	if (post->op != CORE_OP_SEND && !post->remote) {
 		core_handle_unlock(ep->cell);
 		return core_bad_arg(5);
@@ -315,17 +318,13 @@ __attribute__((noinline)) static DAT_RETURN send_by_steps(DAT_EP_HANDLE handle, 
 							  DAT_DTO_COOKIE cookie,
 							  DAT_COMPLETION_FLAGS flags)
 {
-	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
-
-	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	return dto_post(ep, &(struct dto_post){.op = CORE_OP_SEND,
-					       .segments = segments,
-					       .iov = iov,
-					       .cookie = cookie,
-					       .flags = flags,
-					       .use = CORE_MEM_SOURCE,
-					       .flags_arg = 5});
+	return dto_post(handle, &(struct dto_post){.op = CORE_OP_SEND,
+						   .segments = segments,
+						   .iov = iov,
+						   .cookie = cookie,
+						   .flags = flags,
+						   .use = CORE_MEM_SOURCE,
+						   .flags_arg = 5});
 }
 
 DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -350,35 +349,28 @@ DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
 				  const DAT_RMR_TRIPLET *remote_iov,
 				  DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct core_ep *ep = core_handle_lock_inline(ep_handle, DAT_HANDLE_TYPE_EP);
-	struct dto_post post = {.op = CORE_OP_RDMA_READ,
-				.segments = num_segments,
-				.iov = local_iov,
-				.cookie = user_cookie,
-				.flags = completion_flags,
-				.remote = remote_iov,
-				.use = CORE_MEM_TARGET,
-				.flags_arg = 6};
-
-	return ep ? dto_post(ep, &post) : core_bad_handle(DAT_INVALID_HANDLE_EP);
+	return dto_post(ep_handle, &(struct dto_post){.op = CORE_OP_RDMA_READ,
+						      .segments = num_segments,
+						      .iov = local_iov,
+						      .cookie = user_cookie,
+						      .flags = completion_flags,
+						      .remote = remote_iov,
+						      .use = CORE_MEM_TARGET,
+						      .flags_arg = 6});
 }
 
 __attribute__((noinline)) static DAT_RETURN
 write_by_steps(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
 	       DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
 {
-	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
-
-	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	return dto_post(ep, &(struct dto_post){.op = CORE_OP_RDMA_WRITE,
-					       .segments = segments,
-					       .iov = iov,
-					       .cookie = cookie,
-					       .flags = flags,
-					       .remote = remote,
-					       .use = CORE_MEM_SOURCE,
-					       .flags_arg = 6});
+	return dto_post(handle, &(struct dto_post){.op = CORE_OP_RDMA_WRITE,
+						   .segments = segments,
+						   .iov = iov,
+						   .cookie = cookie,
+						   .flags = flags,
+						   .remote = remote,
+						   .use = CORE_MEM_SOURCE,
+						   .flags_arg = 6});
 }
 
 DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,

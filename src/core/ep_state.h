@@ -57,12 +57,6 @@ enum core_ep_verdict {
 };
 
 enum core_ep_verdict core_ep_asks(const struct core_ep *ep, enum core_ep_call call);
-/* The same for posting; a connected endpoint, which takes every post, is not looked up. */
-static inline enum core_ep_verdict core_ep_asks_inline(const struct core_ep *ep,
-						       enum core_ep_call call)
-{
-	return ep->state == DAT_EP_STATE_CONNECTED ? CORE_EP_OK : core_ep_asks(ep, call);
-}
 /* DAT_INVALID_STATE with the subtype of the state (EP-STATE-67). */
 DAT_RETURN core_ep_bad_state(DAT_EP_STATE state);
 /* The first state of a new endpoint. */

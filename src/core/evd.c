@@ -589,7 +589,7 @@ __attribute__((noinline)) static void evd_went_to_sleep(struct core_cno *cno, bo
 		core_cno_sleeps(cno);
 }
 
-CORE_INLINE bool evd_drive_locked(struct core_evd *evd)
+bool core_evd_drive_locked(struct core_evd *evd)
 {
 	bool goes_to_sleep = core_cno_goes_to_sleep(evd->cno);
 	struct core_ia *ia = evd->ia;
@@ -606,11 +606,6 @@ CORE_INLINE bool evd_drive_locked(struct core_evd *evd)
 	if (goes_to_sleep && evd->cno)
 		evd_went_to_sleep(evd->cno, is_late);
 	return !evd->is_dying;
-}
-
-bool core_evd_drive_locked(struct core_evd *evd)
-{
-	return evd_drive_locked(evd);
 }
 
 /* Takes what is there, after the transport was driven if nothing was; unlocks the dispatcher. */

@@ -194,10 +194,8 @@ static inline bool core_mem_local_key(struct core_mem *mem, uint32_t key, uint32
 {
 	struct core_lmr *lmr = key ? core_mem_slot(mem, key) : NULL;
 
-	if (!lmr || atomic_load_explicit(&lmr->key, memory_order_acquire) != key)
-		return false;
-	*local_key_out = __atomic_load_n(&lmr->local_keys[which], __ATOMIC_ACQUIRE);
-	return atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
+	return lmr && atomic_load_explicit(&lmr->key, memory_order_acquire) == key &&
+	       core_mem_known_local_key(lmr, key, which, local_key_out);
 }
 
 /* Before a region is live. */

@@ -263,6 +263,11 @@ static int read_environment(struct core_settings *values)
 	return 0;
 }
 
+static bool is_name(const char *variable, const char *name, size_t len)
+{
+	return strlen(variable) == len && !memcmp(variable, name, len);
+}
+
 static bool is_known(const char *name, size_t len)
 {
 	/* those of the registry and of core/log.c */
@@ -270,11 +275,11 @@ static bool is_known(const char *name, size_t len)
 	char variable[KEY_MAX];
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (strlen(others[i]) == len && !memcmp(others[i], name, len))
+		if (is_name(others[i], name, len))
 			return true;
 	for (size_t i = 0; i < SETTING_COUNT; i++) {
 		variable_name(&settings_table[i], variable);
-		if (strlen(variable) == len && !memcmp(variable, name, len))
+		if (is_name(variable, name, len))
 			return true;
 	}
 	return false;

@@ -297,14 +297,12 @@ int soft_copy_safe_unordered(void *dst, const void *src, size_t len)
 	return copy_own(NULL, dst, src, len, false);
 }
 
-int soft_copy_tail_last(soft_gate *gate, void *dst, const void *src, size_t len)
+int soft_copy_tail_last_any(soft_gate *gate, void *dst, const void *src, size_t len)
 {
 	size_t done = len > TAIL_LEN ? len - TAIL_LEN : 0;
 	uint8_t *to = dst;
 	const uint8_t *from = src;
 
-	if (len == TAIL_LEN && !((uintptr_t)to & (TAIL_LEN - 1)))
-		return soft_gate_store(gate, to, from, TAIL_LEN) ? 0 : -EAGAIN;
 	if (done && !soft_gate_copy(gate, to, from, done))
 		return -EAGAIN;
 	/*

@@ -12,6 +12,7 @@
 #ifndef SOFT_COPY_H
 #define SOFT_COPY_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,7 +30,14 @@ int soft_copy_safe(soft_gate *gate, void *dst, const void *src, size_t len);
 int soft_copy_safe_unordered(void *dst, const void *src, size_t len);
 
 /* memcpy into memory that a peer polls; both sides must be accessible. */
-int soft_copy_tail_last(soft_gate *gate, void *dst, const void *src, size_t len);
+int soft_copy_tail_last_any(soft_gate *gate, void *dst, const void *src, size_t len);
+static inline int soft_copy_tail_last(soft_gate *gate, void *dst, const void *src, size_t len)
+{
+	/* most are one word */
+	if (len == sizeof(uint64_t) && !((uintptr_t)dst & (sizeof(uint64_t) - 1)))
+		return soft_gate_store_word(gate, dst, src) ? 0 : -EAGAIN;
+	return soft_copy_tail_last_any(gate, dst, src, len);
+}
 
 /*
  * Scatter and gather between iovecs here (at most SOFT_COPY_IOV_MAX, together at least len bytes,

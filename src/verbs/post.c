@@ -327,6 +327,15 @@ CORE_INLINE bool is_plain(const struct vrb_conn *conn, const struct core_req *re
 	       (req->op != CORE_OP_RDMA_READ && !conn->reads_now && !vrb_needs_proof(conn, req));
 }
 
+/* It goes down alone. */
+CORE_INLINE void goes_down(struct vrb_conn *conn, struct core_req *req, bool is_signalled)
+{
+	conn->post_next++;
+	conn->sq_posted++;
+	conn->signalled += is_signalled;
+	vrb_shadow_set(req, is_signalled, conn->sq_posted);
+}
+
 /* Nothing waits before the request, and there is room: it goes down alone, without a batch. */
 static void post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
 {
@@ -350,10 +359,7 @@ static void post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req 
 	wr.send_flags = device_flags(conn, req, is_signalled);
 	wr.imm_data = 0;
 	set_opcode(conn, req, &wr);
-	conn->post_next++;
-	conn->sq_posted++;
-	conn->signalled += is_signalled;
-	vrb_shadow_set(req, is_signalled, conn->sq_posted);
+	goes_down(conn, req, is_signalled);
 	(void)send_now(conn, ep, &wr);
 }
 
@@ -415,10 +421,7 @@ CORE_INLINE bool post_usual(struct vrb_conn *conn, struct core_ep *ep, struct co
 		wr.wr.rdma.remote_addr = req->remote.target_address;
 		wr.wr.rdma.rkey = req->remote.rmr_context;
 	}
-	conn->post_next++;
-	conn->sq_posted++;
-	conn->signalled += is_signalled;
-	vrb_shadow_set(req, is_signalled, conn->sq_posted);
+	goes_down(conn, req, is_signalled);
 	rc = ibv_post_send(conn->qp, &wr, &bad);
 	if (rc)
 		refused(conn, ep, rc);

@@ -265,8 +265,7 @@ void shm_conn_attach(struct shm_conn *conn, struct core_ep *ep)
 
 struct core_ep *shm_conn_enter(struct shm_conn *conn)
 {
-	struct core_ref ref = shm_conn_ep(conn);
-	struct core_ep *ep = ref.cell ? core_ep_enter(ref) : NULL;
+	struct core_ep *ep = core_ep_enter(shm_conn_ep(conn));
 
 	if (!ep || shm_conn_is_of(conn, ep))
 		return ep;

@@ -379,7 +379,8 @@ static inline void shm_conn_wake(struct shm_conn *conn)
 
 /* --- usual.c; EP locked, ESTABLISHED --- */
 
-/* Starts the request that was posted just now. False: not taken, nothing has changed. */
+/* Starts the request that was posted just now, and is the next. False: not taken, nothing has
+ * changed. */
 bool shm_usual_post(struct shm_conn *conn, struct core_ep *ep, struct core_req *req);
 /* The same for transport_ops.write_now. */
 bool shm_usual_write(struct shm_conn *conn, struct core_ep *ep, const DAT_LMR_TRIPLET *segment,

@@ -525,7 +525,7 @@ __attribute__((noinline)) static void forget(struct shm_engine *engine, const st
 static int drive(struct shm_engine *engine, const struct look *look)
 {
 	struct shm_conn *conn = look->conn;
-	struct core_ep *ep = look->ep.cell ? core_ep_enter(look->ep) : NULL;
+	struct core_ep *ep = core_ep_enter(look->ep);
 	int happened = 0;
 
 	if (!ep || !shm_conn_is_of(conn, ep)) {

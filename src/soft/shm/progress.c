@@ -51,9 +51,10 @@ bool shm_conn_has_news(const struct shm_conn *conn)
 #undef WORD
 }
 
+#define NOTE(word, value) atomic_store_explicit(&conn->word, value, memory_order_relaxed)
+
 void shm_conn_note(struct shm_conn *conn)
 {
-#define NOTE(word, value) atomic_store_explicit(&conn->word, value, memory_order_relaxed)
 	NOTE(seen_request, conn->is_stuck ? SHM_STUCK : conn->request_in.consumed);
 	/* none can come, and its line need not be looked at */
 	NOTE(seen_response, conn->reads ? conn->response_in.consumed : SHM_STUCK);
@@ -63,7 +64,6 @@ void shm_conn_note(struct shm_conn *conn)
 	NOTE(seen_request_space, conn->request_out.consumed);
 	NOTE(seen_response_space, conn->response_out.consumed);
 	NOTE(wants_space, conn->is_space_wanted || conn->is_response_wanted);
-#undef NOTE
 }
 
 void shm_conn_wake_asleep(struct shm_conn *conn)
@@ -100,6 +100,13 @@ static bool is_word_needed(const struct shm_conn *conn, bool is_lazy)
 	       conn->done - conn->stored >= SHM_LAG;
 }
 
+/* May a little of what is done wait? While it is disarmed somebody looks at it again soon. */
+static bool may_wait(const struct shm_conn *conn)
+{
+	return !conn->is_telling && conn->done - conn->told < SHM_UNTOLD &&
+	       atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
+}
+
 /*
  * Tells the peer what is done for it. A store to a line that the peer polls, which what is sent
  * next would have to wait for: so a little of it waits for an entry that tells it as well, or for
@@ -113,10 +120,7 @@ static bool tell_done(struct shm_conn *conn, bool is_lazy)
 		told = conn->stored;
 		is_lazy = false;
 	}
-	/* while it is disarmed somebody looks at it again soon */
-	is_lazy = is_lazy && !conn->is_telling &&
-		  atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
-	if (told == conn->done || (is_lazy && conn->done - told < SHM_UNTOLD))
+	if (told == conn->done || (is_lazy && may_wait(conn)))
 		return false;
 	conn->told = conn->done;
 	conn->stored = conn->done;
@@ -222,20 +226,17 @@ static void begin_polling(struct shm_conn *conn, int happened)
 /* Must what a pass of messages has done be published, as far as that may wait (tell_done)? */
 static bool is_flush_due(const struct shm_conn *conn)
 {
-	return shm_consumer_is_due(&conn->request_in) || conn->is_telling ||
-	       conn->done - conn->told >= SHM_UNTOLD || is_word_needed(conn, true) ||
-	       !atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
+	return shm_consumer_is_due(&conn->request_in) || is_word_needed(conn, true) ||
+	       !may_wait(conn);
 }
 
 void shm_conn_passed(struct shm_conn *conn, int happened)
 {
 	if (!happened || is_flush_due(conn))
 		shm_conn_flush(conn, happened);
-#define NOTE(word, value) atomic_store_explicit(&conn->word, value, memory_order_relaxed)
 	NOTE(seen_request, conn->request_in.consumed);
 	NOTE(seen_done, conn->acked);
 	NOTE(owes_done, conn->told != conn->done);
-#undef NOTE
 	begin_polling(conn, happened);
 }
 

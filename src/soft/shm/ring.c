@@ -80,31 +80,34 @@ static inline uint64_t first_word(const struct shm_entry *entry, uint32_t stamp)
 }
 
 /*
- * Word by word out of registers. Copied from memory, where its members were written just now one by
- * one, it would wait until those stores and all before them have left the processor, and those go
- * to lines that the consumer has.
+ * The entry that stands at `produced`, but for its first word, and no stamp behind it; word by word
+ * out of registers. Copied from memory, where its members were written just now one by one, it
+ * would wait until those stores and all before them have left the processor, and those go to lines
+ * that the consumer has.
  */
-static inline void put_header(uint8_t *to, const struct shm_entry *entry, uint32_t stamp)
+static inline uint64_t *begin_entry(struct shm_producer *ring, const struct shm_entry *entry)
 {
-	uint64_t *words = (uint64_t *)(void *)to;
-
-	__atomic_store_n(&words[0], first_word(entry, stamp), __ATOMIC_RELAXED);
-	__atomic_store_n(&words[1], entry->done | (uint64_t)entry->key << 32, __ATOMIC_RELAXED);
-	__atomic_store_n(&words[2], entry->address, __ATOMIC_RELAXED);
-	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);
-}
-
-/* The header that stands at `produced`, and the stamp behind it. */
-static void write_entry(struct shm_producer *ring, const struct shm_entry *entry)
-{
-	uint32_t index = ring->produced;
-	bool is_first = index == ring->published;
+	uint64_t *words = (uint64_t *)(void *)place(ring, ring->produced);
 	uint32_t none = 0;
 
 	ring->produced += shm_entry_size(entry->payload);
 	memcpy(place(ring, ring->produced), &none, sizeof(none));
+	__atomic_store_n(&words[1], entry->done | (uint64_t)entry->key << 32, __ATOMIC_RELAXED);
+	__atomic_store_n(&words[2], entry->address, __ATOMIC_RELAXED);
+	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);
+	return words;
+}
+
+/* The same with the first word. */
+static void write_entry(struct shm_producer *ring, const struct shm_entry *entry)
+{
+	uint32_t index = ring->produced;
+	bool is_first = index == ring->published;
+	uint64_t *words = begin_entry(ring, entry);
+
 	/* the first has its stamp from publish, which makes all of them visible */
-	put_header(place(ring, index), entry, is_first ? 0 : SHM_STAMP(index));
+	__atomic_store_n(&words[0], first_word(entry, is_first ? 0 : SHM_STAMP(index)),
+			 __ATOMIC_RELAXED);
 }
 
 int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **payload_out)
@@ -142,15 +145,9 @@ void shm_producer_commit(struct shm_producer *ring, const struct shm_entry *entr
 void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
 {
 	uint32_t index = ring->produced;
-	uint64_t *words = (uint64_t *)(void *)place(ring, index);
-	uint32_t none = 0;
+	uint64_t *words = begin_entry(ring, entry);
 
-	ring->produced += shm_entry_size(entry->payload);
 	ring->published = ring->produced;
-	memcpy(place(ring, ring->produced), &none, sizeof(none));
-	__atomic_store_n(&words[1], entry->done | (uint64_t)entry->key << 32, __ATOMIC_RELAXED);
-	__atomic_store_n(&words[2], entry->address, __ATOMIC_RELAXED);
-	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);
 	/* release: as in shm_producer_publish */
 	SHM_TELL();
 	__atomic_store_n(&words[0], first_word(entry, SHM_STAMP(index)), __ATOMIC_RELEASE);

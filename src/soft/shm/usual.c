@@ -8,7 +8,6 @@
  */
 #include "soft/shm/conn.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "core/ep_done.h"
@@ -48,10 +47,10 @@ CORE_INLINE bool pin_known(struct core_lmr *lmr, const DAT_LMR_TRIPLET *segment)
 
 /* --- requests --- */
 
-/* Is it one that may start now, and is it the next one? */
-CORE_INLINE bool is_next(const struct shm_conn *conn, const struct core_req *req)
+/* May it start now, and has it one segment? */
+CORE_INLINE bool may_start(const struct shm_conn *conn, const struct core_req *req)
 {
-	return conn->tx_next == req->sequence && req->segments == 1 && !conn->is_failing &&
+	return req->segments == 1 && !conn->is_failing &&
 	       !(req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG);
 }
 
@@ -105,8 +104,6 @@ CORE_INLINE uint8_t *known_target(const struct shm_conn *conn, const DAT_RMR_TRI
 CORE_INLINE int store_usual(struct shm_conn *conn, const DAT_LMR_TRIPLET *segment,
 			    const DAT_RMR_TRIPLET *remote, uint8_t *to)
 {
-	const void *from = (const void *)(uintptr_t)segment->virtual_address;
-	soft_gate *gate = &conn->theirs->revoked;
 	DAT_VLEN len = segment->segment_length;
 	int rc;
 
@@ -115,10 +112,9 @@ CORE_INLINE int store_usual(struct shm_conn *conn, const DAT_LMR_TRIPLET *segmen
 	core_fence(true);
 	rc = soft_key_check(soft_view_entries(conn->remote.view), remote->rmr_context,
 			    SOFT_RIGHT_REMOTE_WRITE, conn->remote.pz, remote->target_address, len);
-	if (!rc && len == sizeof(uint64_t) && !((uintptr_t)to & (sizeof(uint64_t) - 1)))
-		rc = soft_gate_store_word(gate, to, from) ? 0 : -EAGAIN;
-	else if (!rc)
-		rc = soft_copy_tail_last(gate, to, from, len);
+	if (!rc)
+		rc = soft_copy_tail_last(&conn->theirs->revoked, to,
+					 (const void *)(uintptr_t)segment->virtual_address, len);
 	shm_announce_end(conn);
 	return rc;
 }
@@ -151,7 +147,7 @@ bool shm_usual_write(struct shm_conn *conn, struct core_ep *ep, const DAT_LMR_TR
 
 bool shm_usual_post(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
 {
-	if (!is_next(conn, req))
+	if (!may_start(conn, req))
 		return false;
 	if (req->op == CORE_OP_SEND)
 		return send_usual(conn, ep, req);
