@@ -42,6 +42,8 @@ struct opendat_extension {
 	DAT_UINT32 magic;
 	DAT_UINT32 size; /* of this structure: later versions add members at the end */
 	DAT_RETURN (*cno_fd_func)(DAT_CNO_HANDLE cno_handle, int *fd);
+	/* What consumers call the instance: asynchronous events name it so. */
+	void (*ia_name_func)(DAT_IA_HANDLE ia_handle, DAT_IA_HANDLE consumer_handle);
 };
 
 #ifdef __cplusplus

@@ -69,12 +69,8 @@ static DAT_RETURN dto_check_many(struct core_ep *ep, const DAT_LMR_TRIPLET *iov,
 /* The next post is likely to be in the same region. */
 static void dto_know(struct core_ep *ep, const struct dto_post *post)
 {
-	struct core_lmr *lmr = core_mem_slot(&ep->ia->mem, post->iov->lmr_context);
-
-	if (post->use == CORE_MEM_SOURCE)
-		ep->known_source = lmr;
-	else
-		ep->known_target = lmr;
+	core_mem_know(&ep->ia->mem, post->iov->lmr_context,
+		      post->use == CORE_MEM_SOURCE ? &ep->known_source : &ep->known_target);
 }
 
 static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
@@ -292,8 +288,8 @@ CORE_INLINE bool request_usual(struct core_ep *ep, enum core_op op, DAT_COUNT se
 	    ep->req.tail - ep->req.head >= ep->req.capacity)
 		return false;
 	dto_copy_local(&segment, iov);
-	if (!core_mem_is_known(ep->known_source, &segment, ep->pz, CORE_MEM_SOURCE) ||
-	    segment.segment_length > len_max)
+	if (!core_mem_is_known(&ep->known_source, segment.lmr_context, segment.virtual_address,
+			       segment.segment_length, len_max))
 		return false;
 	if (!is_send) {
 		dto_copy_remote(&remote, target);
@@ -413,6 +409,7 @@ static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 	if (ret == DAT_SUCCESS && (!ep->recv_evd || queue->tail - queue->head >= queue->capacity))
 		ret = core_no_resources(DAT_RESOURCE_TEP);
 	if (ret == DAT_SUCCESS) {
+		core_ep_express_end(ep);
 		wqe = &queue->slots[queue->tail++ & queue->mask];
 		wqe->segments = core_copy_segments(wqe->iov, post->iov, post->segments, post->len);
 		wqe->len = post->len;
@@ -458,8 +455,10 @@ CORE_INLINE bool recv_usual(struct core_ep *ep, DAT_COUNT segments, const DAT_LM
 	    ep->hard_watermark != DAT_WATERMARK_INFINITE)
 		return false;
 	dto_copy_local(&segment, iov);
-	if (!core_mem_is_known(ep->known_target, &segment, ep->pz, CORE_MEM_TARGET))
+	if (!core_mem_is_known(&ep->known_target, segment.lmr_context, segment.virtual_address,
+			       segment.segment_length, UINT64_MAX))
 		return false;
+	core_ep_express_end(ep);
 	wqe = &queue->slots[queue->tail & queue->mask];
 	queue->tail++;
 	wqe->segments = 1;

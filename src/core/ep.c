@@ -129,7 +129,7 @@ static void ep_start_watermarks(struct core_ep *ep)
 static struct core_ep *ep_alloc(struct core_ia *ia, const struct core_ep_args *args,
 				struct core_srq *srq, const DAT_EP_ATTR *attr)
 {
-	struct core_ep *ep = calloc(1, sizeof(*ep));
+	struct core_ep *ep = calloc(1, sizeof(*ep) + transport_this->ep_size);
 
 	if (!ep)
 		return NULL;
@@ -137,8 +137,8 @@ static struct core_ep *ep_alloc(struct core_ia *ia, const struct core_ep_args *a
 	ep->attr = *attr;
 	ep->is_provider_made = args->is_provider_made;
 	ep->srq = srq;
-	ep->known_source = &core_mem_none;
-	ep->known_target = &core_mem_none;
+	ep->known_source = CORE_KNOWN_NONE;
+	ep->known_target = CORE_KNOWN_NONE;
 	core_ep_start(ep);
 	ep_start_watermarks(ep);
 	if (srq) {
@@ -318,6 +318,7 @@ void core_ep_destroy_locked(struct core_ep *ep)
 	struct core_handle *cell = ep->cell;
 	struct core_ia *ia = ep->ia;
 
+	core_ep_express_end(ep);
 	core_handle_kill_locked(cell);
 	ia->ops->ep_detach(ep);
 	if (ep->srq)

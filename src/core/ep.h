@@ -51,10 +51,10 @@ struct core_req {
 /* One posted Receive. */
 struct core_wqe {
 	uint32_t segments;
+	DAT_COMPLETION_FLAGS flags;
 	DAT_LMR_TRIPLET *iov; /* our copy; segments of length 0 are left out */
 	DAT_VLEN len;	      /* room in bytes */
 	DAT_DTO_COOKIE cookie;
-	DAT_COMPLETION_FLAGS flags;
 };
 
 struct core_req_queue {
@@ -86,9 +86,9 @@ struct core_ep {
 	DAT_EP_STATE state;
 	bool is_breaking; /* a request failed: no later one may succeed (DTO-48) */
 	struct core_pz *pz;
-	/* the regions of the last single segments that were posted, or were once (mem.h) */
-	struct core_lmr *known_source;
-	struct core_lmr *known_target;
+	/* the regions of the last single segments that were posted, good for its zone */
+	struct core_known known_source;
+	struct core_known known_target;
 	struct core_evd *recv_evd;
 	struct core_evd *request_evd;
 	struct core_evd *connect_evd;
@@ -174,14 +174,30 @@ static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_
 	return &queue->slots[sequence & queue->mask];
 }
 
+/* The transport's calls may take their own way from now on, if nothing is unusual about the
+ * endpoint as the core sees it (express.h); false: they may not. Locked, no request outstanding. */
+bool core_ep_express_begin(struct core_ep *ep);
+/* Not any more. */
+void core_ep_express_over(struct core_ep *ep);
+
+/* Before anything is done with the queues that is not done on the express way. Locked. */
+CORE_INLINE void core_ep_express_end(struct core_ep *ep)
+{
+	if (__builtin_expect(ep->cell->express, false))
+		core_ep_express_over(ep);
+}
+
 /* Takes the next slot of the request queue, which has room; the caller fills in the rest. Locked.
  */
 CORE_INLINE struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
 					   DAT_COMPLETION_FLAGS flags)
 {
-	/* read once: for all the compiler knows a slot may be there */
-	uint64_t tail = ep->req.tail;
-	struct core_req *req = core_req_at(&ep->req, tail);
+	uint64_t tail;
+	struct core_req *req;
+
+	core_ep_express_end(ep);
+	tail = ep->req.tail; /* read once: for all the compiler knows a slot may be there */
+	req = core_req_at(&ep->req, tail);
 
 	req->op = op;
 	req->flags = flags;

@@ -185,6 +185,8 @@ static DAT_RETURN change_apply(const struct ep_change *change, struct core_ep *e
 	if (ret != DAT_SUCCESS)
 		goto restore_streams;
 	ep->pz = pz;
+	ep->known_source = CORE_KNOWN_NONE; /* good for the old zone */
+	ep->known_target = CORE_KNOWN_NONE;
 	ep->recv_evd = streams.recv;
 	ep->request_evd = streams.request;
 	ep->connect_evd = streams.connect;

@@ -192,7 +192,7 @@ void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_
 		core_req_done_usual(ep, req);
 		return;
 	}
-	assert(!req->is_done);
+	assert(!req->is_done && !ep->cell->express);
 	req->is_done = true;
 	req->status = status;
 	req->done_len = len;
@@ -289,6 +289,7 @@ void core_ep_drop_binds(struct core_ep *ep)
 
 void core_ep_flush(struct core_ep *ep)
 {
+	core_ep_express_end(ep);
 	ep->is_breaking = true;
 	req_flush(ep);
 	if (ep->srq)

@@ -146,6 +146,7 @@ DAT_EVENT_NUMBER core_ep_move(struct core_ep *ep, enum core_ep_change change)
 	const struct transition *transition = transition_find(ep->state, change);
 
 	assert(transition);
+	core_ep_express_end(ep);
 	ep->state = transition->to;
 	return transition->event;
 }

@@ -51,6 +51,7 @@ DAT_RETURN core_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wa
 		/* EP-WMARK-19: the device does not tell which buffers an endpoint holds */
 		ret = core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	} else {
+		core_ep_express_end(ep);
 		core_ep_set_soft_watermark(ep, soft_high_watermark);
 		ep->hard_watermark = hard_high_watermark;
 		ep->attr.srq_soft_hw = soft_high_watermark;

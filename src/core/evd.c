@@ -16,7 +16,26 @@
 static const struct core_ref no_srq;
 
 #define ARM_LOOKS 4 /* before a call returns that finds new work each time */
+/* Asynchronous events have numbers in this range, all others are outside. */
+#define ASYNC_EVENT_FIRST 0x8000u
+#define ASYNC_EVENT_END 0x10000u
+
 #define EVD_FLAGS_ALL (DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
+
+/* Is it on the express way (express.h)? Asked when that may have begun. */
+CORE_INLINE void evd_settle_locked(struct core_evd *evd)
+{
+	struct core_handle *cell = evd->cell;
+	bool is_calm = evd->head == evd->tail && !evd->busy && !evd->cno && !evd->is_overflowed;
+
+	if (!transport_this->calls)
+		return;
+	/* relaxed: the lock orders it; it may be dead while threads leave */
+	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) != CORE_TAG(DAT_HANDLE_TYPE_EVD))
+		is_calm = false;
+	evd->source = evd->ia->express; /* none yet for the first of an instance */
+	cell->express = is_calm && evd->source ? CORE_TAG(DAT_HANDLE_TYPE_EVD) : 0;
+}
 
 static uint32_t evd_ring_size(DAT_COUNT qlen)
 {
@@ -75,6 +94,9 @@ DAT_RETURN core_evd_new(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags,
 	ret = core_ia_add(ia, evd->cell, DAT_HANDLE_TYPE_EVD);
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
+	core_lock_acquire(&evd->cell->lock);
+	evd_settle_locked(evd);
+	core_lock_release(&evd->cell->lock);
 	*evd_out = evd;
 	return DAT_SUCCESS;
 
@@ -264,6 +286,7 @@ DAT_RETURN core_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_han
 		if (cno)
 			core_cno_enter(cno, evd);
 		evd->cno = cno;
+		evd_settle_locked(evd);
 	}
 	core_handle_unlock(evd->cell);
 	return ret;
@@ -518,6 +541,20 @@ void core_evd_give_back(DAT_EVD_HANDLE handle, struct core_cno *cno)
 
 /* --- events out --- */
 
+/* An instance is told by the name that consumers have for it; other objects are what they are. */
+__attribute__((cold)) static void event_name_ia(DAT_HANDLE *handle)
+{
+	struct core_handle *cell = *handle;
+	DAT_IA_HANDLE consumer;
+
+	/* without its lock: it may be closed at any time, and is refused then by either name */
+	if (!core_handle_is_cell(cell) || atomic_load(&cell->tag) != CORE_TAG(DAT_HANDLE_TYPE_IA))
+		return;
+	consumer = atomic_load(&cell->consumer);
+	if (consumer)
+		*handle = consumer;
+}
+
 /*
  * A completion is copied member by member, as core_evd_post_dto may have written it just now: a
  * longer load would wait until those stores, and all before them, have left the processor.
@@ -529,6 +566,8 @@ CORE_INLINE void event_copy(DAT_EVENT *to, const DAT_EVENT *from)
 
 	if (from->event_number != DAT_DTO_COMPLETION_EVENT) {
 		*to = *from;
+		if (to->event_number >= ASYNC_EVENT_FIRST && to->event_number < ASYNC_EVENT_END)
+			event_name_ia(&to->event_data.asynch_error_event_data.dat_handle);
 		return;
 	}
 	to->event_number = DAT_DTO_COMPLETION_EVENT;
@@ -557,12 +596,14 @@ struct core_ref core_evd_take_locked(struct core_evd *evd, DAT_EVENT *event)
 void core_evd_busy_locked(struct core_evd *evd)
 {
 	evd->busy++;
+	evd->cell->express = 0;
 }
 
 void core_evd_idle_locked(struct core_evd *evd)
 {
 	if (!--evd->busy && evd->is_dying)
 		pthread_cond_signal(&evd->gone);
+	evd_settle_locked(evd);
 }
 
 /*
@@ -623,6 +664,8 @@ static DAT_RETURN evd_take_any(struct core_evd *evd, DAT_EVENT *event)
 		ret = (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */
 	else
 		srq = evd_take_locked(evd, event);
+	if (evd->head == evd->tail)
+		evd_settle_locked(evd);
 	core_handle_unlock(cell);
 	if (srq.cell)
 		core_srq_return(srq);
@@ -644,17 +687,21 @@ __attribute__((noinline)) static DAT_RETURN evd_dequeue_any(DAT_EVD_HANDLE handl
 	return evd_take_any(evd, event);
 }
 
-/* Nothing is queued, and nobody else has business with the dispatcher; it is unlocked at the end.
- */
-CORE_INLINE DAT_RETURN evd_dequeue_driving(struct core_evd *evd, DAT_EVENT *event)
+CORE_INLINE void evd_take_begin_locked(struct core_evd *evd, DAT_EVENT *event)
 {
 	struct core_handle *cell = evd->cell;
 
 	evd->busy = 1;
+	cell->express = 0;
 	evd->taker = event;
 	evd->is_taken = false;
 	core_handle_unlock(cell);
-	(void)transport_this->progress(evd->ia);
+}
+
+CORE_INLINE DAT_RETURN evd_take_end(struct core_evd *evd, DAT_EVENT *event)
+{
+	struct core_handle *cell = evd->cell;
+
 	core_lock_acquire(&cell->lock);
 	core_evd_idle_locked(evd);
 	evd->taker = NULL;
@@ -663,6 +710,25 @@ CORE_INLINE DAT_RETURN evd_dequeue_driving(struct core_evd *evd, DAT_EVENT *even
 	evd->is_overflowed = false;
 	core_handle_unlock(cell);
 	return DAT_SUCCESS;
+}
+
+/* Nothing is queued, and nobody else has business with the dispatcher; it is unlocked at the end.
+ */
+CORE_INLINE DAT_RETURN evd_dequeue_driving(struct core_evd *evd, DAT_EVENT *event)
+{
+	evd_take_begin_locked(evd, event);
+	(void)transport_this->progress(evd->ia);
+	return evd_take_end(evd, event);
+}
+
+void core_evd_take_begin_locked(struct core_evd *evd, DAT_EVENT *event)
+{
+	evd_take_begin_locked(evd, event);
+}
+
+DAT_RETURN core_evd_take_end(struct core_evd *evd, DAT_EVENT *event)
+{
+	return evd_take_end(evd, event);
 }
 
 DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)

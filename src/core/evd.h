@@ -66,6 +66,7 @@ struct core_evd {
 	 */
 	DAT_EVENT *taker;
 	bool is_taken; /* and it has */
+	void *source;  /* on the express way: ia->express */
 
 	uint32_t busy;	     /* threads that drive the transport or wait, without the lock */
 	pthread_cond_t gone; /* busy fell to 0 while dying */
@@ -118,6 +119,14 @@ struct core_ref core_evd_take_locked(struct core_evd *evd, DAT_EVENT *event);
 void core_evd_busy_locked(struct core_evd *evd);
 void core_evd_idle_locked(struct core_evd *evd);
 
+/*
+ * A dequeue that has found nothing drives the transport, alone: between the two, without the lock,
+ * the first completion goes to `event`. The second one unlocks the dispatcher and returns what the
+ * call does.
+ */
+void core_evd_take_begin_locked(struct core_evd *evd, DAT_EVENT *event);
+DAT_RETURN core_evd_take_end(struct core_evd *evd, DAT_EVENT *event);
+
 /* Drives the transport once, without the lock. False: the EVD died meanwhile (lock still held). */
 bool core_evd_drive_locked(struct core_evd *evd);
 
@@ -130,6 +139,7 @@ static inline uint32_t core_evd_count_locked(const struct core_evd *evd)
 CORE_INLINE struct core_event *core_evd_slot_locked(struct core_evd *evd)
 {
 	evd->taker = NULL; /* it would overtake */
+	evd->cell->express = 0;
 	return &evd->ring[evd->tail++ & evd->mask];
 }
 
@@ -144,8 +154,9 @@ CORE_INLINE void core_event_fill_dto(DAT_EVENT *event, DAT_EVD_HANDLE evd_handle
 	DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
 
 	event->event_number = DAT_DTO_COMPLETION_EVENT;
-	event->evd_handle = evd_handle;
-	data->ep_handle = ep_handle;
+	/* relaxed: this is only to keep the compiler from joining them */
+	__atomic_store_n(&event->evd_handle, evd_handle, __ATOMIC_RELAXED);
+	__atomic_store_n(&data->ep_handle, ep_handle, __ATOMIC_RELAXED);
 	data->user_cookie = cookie;
 	data->status = status;
 	data->transfered_length = len;

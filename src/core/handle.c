@@ -144,15 +144,17 @@ void core_handle_publish(struct core_handle *cell, DAT_HANDLE_TYPE type)
 
 void core_handle_kill_locked(struct core_handle *cell)
 {
+	cell->express = 0;
 	atomic_store_explicit(&cell->tag, 0, memory_order_release);
 }
 
 void core_handle_doom(struct core_handle *cell)
 {
-	uint32_t tag = atomic_load(&cell->tag);
+	uint16_t tag = atomic_load(&cell->tag);
 
 	/* a free that is under way stores 0 over it, and goes on */
-	while (tag && !atomic_compare_exchange_weak(&cell->tag, &tag, tag | CORE_TAG_DOOMED))
+	while (tag &&
+	       !atomic_compare_exchange_weak(&cell->tag, &tag, (uint16_t)(tag | CORE_TAG_DOOMED)))
 		;
 }
 

@@ -41,20 +41,24 @@ struct opendat_handle_arena {
 #endif
 
 /* Tags of live cells: handle type + 1. A free or dead cell has tag 0. */
-#define CORE_TAG(type) ((uint32_t)(type) + 1u)
+#define CORE_TAG(type) ((uint8_t)((uint32_t)(type) + 1u))
 /* Added to the tag of what dat_ia_close is about to destroy: refused to everybody else. */
-#define CORE_TAG_DOOMED 0x80000000u
+#define CORE_TAG_DOOMED 0x8000u
 
 struct core_handle {
 	const DAT_PROVIDER *provider; /* first word, read by compiled consumers; never cleared */
-	_Atomic uint32_t tag;	      /* guarded by lock; read without it only as a hint */
+	_Atomic uint16_t tag;	      /* guarded by lock; read without it only as a hint */
+	uint8_t express;	      /* guarded by lock; the tag, while that is on (express.h) */
 	uint32_t generation;	      /* guarded by lock; counts the uses of this cell */
 	void *object;		      /* guarded by lock; valid while tag is not 0 */
 	struct core_ia *ia;	      /* set at creation */
 	struct core_lock lock;	      /* the object's lock */
 	DAT_CONTEXT context;	      /* guarded by lock */
 	struct core_handle *next;     /* the IA's list of objects of this type (IA lock), */
-	struct core_handle *prev;     /* or the free list (arena lock) */
+	union {
+		struct core_handle *prev;	/* or the free list (arena lock) */
+		DAT_IA_HANDLE _Atomic consumer; /* of an IA: what consumers call it */
+	};
 };
 
 _Static_assert(sizeof(struct core_handle) <= CORE_CELL_SIZE, "a handle fits its cell");

@@ -34,6 +34,16 @@ void core_ia_leave(struct core_ia *ia)
 	core_lock_release(&cell->lock);
 }
 
+void core_ia_name(DAT_IA_HANDLE handle, DAT_IA_HANDLE consumer_handle)
+{
+	struct core_ia *ia = core_handle_lock(handle, DAT_HANDLE_TYPE_IA);
+
+	if (!ia)
+		return;
+	atomic_store(&ia->cell->consumer, consumer_handle);
+	core_handle_unlock(ia->cell);
+}
+
 DAT_RETURN core_ia_add(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type)
 {
 	struct core_object_list *list = &ia->objects[type];

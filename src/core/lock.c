@@ -13,8 +13,6 @@
 #define SOON_MS 10u	/* a loss so soon after the last one counts */
 #define SPINS 100u
 
-__thread char core_lock_thread __attribute__((tls_model("initial-exec")));
-
 void core_lock_init(struct core_lock *lock)
 {
 	int rc = pthread_mutex_init(&lock->mutex, NULL);
@@ -50,7 +48,6 @@ static void count_loss(struct core_lock *lock)
 	lock->lost_ms = now_ms;
 }
 
-/* Threads that live at the same time have their numbers in pages of their own. */
 static uint32_t page_of(uintptr_t thread)
 {
 	return (uint32_t)(thread >> 12);
@@ -112,6 +109,14 @@ void core_lock_acquire_shared(struct core_lock *lock)
 	pthread_mutex_lock(&lock->mutex);
 	claim(lock);
 	count(lock, core_lock_self());
+}
+
+bool core_lock_try_shared(struct core_lock *lock)
+{
+	if (pthread_mutex_trylock(&lock->mutex))
+		return false;
+	claim(lock);
+	return true;
 }
 
 void core_lock_release_shared(struct core_lock *lock)

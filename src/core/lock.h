@@ -64,6 +64,7 @@ void core_lock_destroy(struct core_lock *lock);
 /* The way by the mutex. */
 void core_lock_acquire_shared(struct core_lock *lock);
 void core_lock_release_shared(struct core_lock *lock);
+bool core_lock_try_shared(struct core_lock *lock);
 /* Waits on the condition with the lock held, which it gives up meanwhile. May return for no reason.
  */
 void core_lock_wait(struct core_lock *lock, pthread_cond_t *cond);
@@ -72,13 +73,35 @@ void core_lock_wait(struct core_lock *lock, pthread_cond_t *cond);
  */
 #define CORE_INLINE static inline __attribute__((always_inline))
 
-/* A number of the calling thread, not 0. */
-static inline uintptr_t core_lock_self(void)
+/*
+ * A number of the calling thread, not 0: where its control block is. One instruction, also in a
+ * library that is opened late. Threads that live at the same time have theirs in pages of their
+ * own.
+ */
+CORE_INLINE uintptr_t core_lock_self(void)
 {
-	/* not looked up by a call, in a library that is opened late as well; it is one byte */
-	extern __thread char core_lock_thread __attribute__((tls_model("initial-exec")));
+#ifdef __x86_64__
+	uintptr_t self;
 
-	return (uintptr_t)&core_lock_thread;
+	/* volatile: looked up again instead of kept where it has to be saved first */
+	__asm__ volatile("mov %%fs:0, %0" : "=r"(self));
+	return self;
+#else
+	return (uintptr_t)__builtin_thread_pointer();
+#endif
+}
+
+/* Relaxed, and never left out. A compiler would load an atomic variable before it compares. */
+CORE_INLINE bool core_lock_is_own(const struct core_lock *lock, uintptr_t self)
+{
+#ifdef __x86_64__
+	bool is_own;
+
+	__asm__ volatile("cmp %2, %1" : "=@cce"(is_own) : "m"(lock->owner), "r"(self));
+	return is_own;
+#else
+	return atomic_load_explicit(&lock->owner, memory_order_relaxed) == self;
+#endif
 }
 
 /* True: entered, as its owner. */
@@ -87,12 +110,12 @@ CORE_INLINE bool core_lock_enter(struct core_lock *lock)
 #if CORE_LOCK_IS_OWNED
 	uintptr_t self = core_lock_self();
 
-	/* relaxed: only this thread makes it its own */
-	if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == self) {
+	/* only this thread makes it its own */
+	if (core_lock_is_own(lock, self)) {
 		/* relaxed, and kept in this order: the other half is the membarrier of take_away */
 		atomic_store_explicit(&lock->inside, 1, memory_order_relaxed);
 		atomic_signal_fence(memory_order_seq_cst);
-		if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == self)
+		if (core_lock_is_own(lock, self))
 			return true;
 		atomic_store_explicit(&lock->inside, 0, memory_order_relaxed);
 	}
@@ -107,7 +130,18 @@ CORE_INLINE void core_lock_acquire(struct core_lock *lock)
 		core_lock_acquire_shared(lock);
 }
 
-/* Takes core_lock_enter back, with nothing done since that could have given the lock up. */
+/* The lock if that waits for nobody, whatever other locks are held. */
+CORE_INLINE bool core_lock_try(struct core_lock *lock)
+{
+#if CORE_LOCK_IS_OWNED
+	return core_lock_enter(lock);
+#else
+	return core_lock_try_shared(lock);
+#endif
+}
+
+/* Takes core_lock_enter or core_lock_try back, with nothing done since that could have given the
+ * lock up. */
 CORE_INLINE void core_lock_leave(struct core_lock *lock)
 {
 #if CORE_LOCK_IS_OWNED

@@ -153,27 +153,69 @@ static inline bool core_mem_look(struct core_mem *mem, uint32_t key,
 }
 
 /*
- * Is the segment one that core_mem_check finds good, not empty, and in this region? So a caller
- * that keeps the region of its last segment is spared the table. Slots are never unmapped: it may
- * be gone by now, or another.
+ * The region that a segment was in, for whoever is likely to ask for the same again: a copy of what
+ * is constant while its key is live. Its zone and privileges were good for him when it was noted,
+ * and have to be asked for again when that may have changed.
  */
-CORE_INLINE bool core_mem_is_known(const struct core_lmr *lmr, const DAT_LMR_TRIPLET *segment,
-				   const struct core_pz *pz, enum core_mem_use use)
-{
-	DAT_VLEN offset, room;
+struct core_known {
+	struct core_lmr *lmr; /* slots are never unmapped: it may be gone by now, or another */
+	DAT_VADDR address;
+	DAT_VLEN length;    /* 0: nothing is known */
+	uint32_t key;	    /* the lmr_context */
+	uint32_t local_key; /* the transport's: local_keys[0] */
+};
 
-	/* as in core_mem_look; a free slot has key 0 */
-	if (!segment->lmr_context ||
-	    atomic_load_explicit(&lmr->key, memory_order_acquire) != segment->lmr_context)
-		return false;
-	if (__atomic_load_n(&lmr->pz, __ATOMIC_ACQUIRE) != pz ||
-	    !core_mem_is_allowed(__atomic_load_n(&lmr->priv, __ATOMIC_ACQUIRE), use))
-		return false;
-	offset = segment->virtual_address - __atomic_load_n(&lmr->address, __ATOMIC_ACQUIRE);
-	room = __atomic_load_n(&lmr->length, __ATOMIC_ACQUIRE);
-	/* one comparison for "not empty" and "inside": 0 becomes the largest length */
-	return offset < room && segment->segment_length - 1 < room - offset &&
-	       atomic_load_explicit(&lmr->key, memory_order_relaxed) == segment->lmr_context;
+#define CORE_KNOWN_NONE ((struct core_known){.lmr = &core_mem_none})
+
+/* Of no key. */
+extern struct core_lmr core_mem_none;
+
+/* Notes the region of a segment that core_mem_check finds good. */
+static inline void core_mem_know(struct core_mem *mem, uint32_t key, struct core_known *known)
+{
+	struct core_lmr *lmr = core_mem_slot(mem, key);
+
+	known->lmr = lmr;
+	known->key = key;
+	/* as in core_mem_look */
+	known->address = __atomic_load_n(&lmr->address, __ATOMIC_ACQUIRE);
+	known->length = __atomic_load_n(&lmr->length, __ATOMIC_ACQUIRE);
+	known->local_key = __atomic_load_n(&lmr->local_keys[0], __ATOMIC_ACQUIRE);
+	if (atomic_load_explicit(&lmr->key, memory_order_relaxed) != key)
+		*known = CORE_KNOWN_NONE; /* it is gone already */
+}
+
+/* Relaxed. A compiler would load an atomic variable before it compares. */
+CORE_INLINE bool core_mem_has_key(const struct core_lmr *lmr, uint32_t key)
+{
+#ifdef __x86_64__
+	bool has;
+
+	__asm__ volatile("cmp %2, %1" : "=@cce"(has) : "m"(lmr->key), "r"(key));
+	return has;
+#else
+	return atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
+#endif
+}
+
+/*
+ * Is the segment one that core_mem_check finds good, of 1 to `most` bytes, and in that region,
+ * which is no smaller? So the table is not asked.
+ */
+CORE_INLINE bool core_mem_is_known_part(const struct core_known *known, uint32_t key,
+					DAT_VADDR address, DAT_VLEN len, const DAT_VLEN *most)
+{
+	/* what belongs to the key was read before. Keys do not come back. An empty segment becomes
+	 * the longest, and what is below the region is far behind it. */
+	return key == known->key && core_mem_has_key(known->lmr, key) && len - 1 < *most &&
+	       address - known->address <= known->length - len;
+}
+
+/* The same, for any `most`. */
+CORE_INLINE bool core_mem_is_known(const struct core_known *known, uint32_t key, DAT_VADDR address,
+				   DAT_VLEN len, DAT_VLEN most)
+{
+	return core_mem_is_known_part(known, key, address, len, &most) && len <= known->length;
 }
 
 /* core_mem_local_key for a segment of which core_mem_is_known may have been true just now. */
@@ -184,9 +226,6 @@ CORE_INLINE bool core_mem_known_local_key(const struct core_lmr *lmr, uint32_t k
 	/* the key may have changed since then, but not come back: who has it now has another */
 	return key && atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
 }
-
-/* Of no key. */
-extern struct core_lmr core_mem_none;
 
 /* The same for one of its local keys. */
 static inline bool core_mem_local_key(struct core_mem *mem, uint32_t key, uint32_t which,

@@ -57,6 +57,13 @@ enum transport_reject {
 
 struct core_srq;
 
+struct transport_calls {
+	DAT_EP_POST_SEND_FUNC ep_post_send;
+	DAT_EP_POST_RECV_FUNC ep_post_recv;
+	DAT_EP_POST_RDMA_WRITE_FUNC ep_post_rdma_write;
+	DAT_EVD_DEQUEUE_FUNC evd_dequeue;
+};
+
 struct transport_ops {
 	const char *name; /* "soft", "verbs" */
 
@@ -121,6 +128,8 @@ struct transport_ops {
 
 	/* --- endpoint --- */
 
+	/* Bytes that the transport has behind each struct core_ep: zeroes, freed with it. */
+	size_t ep_size;
 	/* Makes the transport's side of a new endpoint (state UNCONNECTED; attributes and EVDs may
 	 * still be changed by dat_ep_modify until it connects). Sets ep->transport. */
 	int (*ep_create)(struct core_ep *ep);
@@ -197,15 +206,24 @@ struct transport_ops {
 	void (*post_request)(struct core_ep *ep, struct core_req *req);
 	/*
 	 * Optional. EP locked, state CONNECTED, no request outstanding. Carries out an RDMA Write
-	 * of that one segment, which is good and in ep->known_source, inside the call and without a
-	 * place in the queue; or does nothing, and is asked by post_request. `remote` has the
-	 * length of the segment.
+	 * of that one segment, which is good and in that of ep->known_source, inside the call and
+	 * without a place in the queue; or does nothing, and is asked by post_request. `remote` has
+	 * the length of the segment.
 	 */
 	bool (*write_now)(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
 			  const DAT_RMR_TRIPLET *remote);
 	/* EP locked, any state but DISCONNECTED. A Receive was added to ep->recv, or the SRQ of an
 	 * endpoint whose message waits has a buffer for it. */
 	void (*post_recv)(struct core_ep *ep);
+
+	/*
+	 * Optional: calls of the data path that take a way of their own while their object is on
+	 * the express way (express.h), and otherwise call those of the core. They stand in the
+	 * provider table. express_over, EP locked: what the short form of the books was about is
+	 * written as the core and the rest of the transport expect it.
+	 */
+	const struct transport_calls *calls;
+	void (*express_over)(struct core_ep *ep);
 
 	/*
 	 * EP locked, state CONNECTED or DISCONNECT_PENDING. Breaks the connection as an error does;

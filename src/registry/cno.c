@@ -63,7 +63,6 @@ DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno_handle)
 	return provider->cno_free_func(cno_handle);
 }
 
-/* Only providers with an arena of ours are asked: what others keep in `extension` is their own. */
 DAT_RETURN dat_opendat_cno_fd(DAT_CNO_HANDLE cno_handle, int *fd)
 {
 	const DAT_PROVIDER *provider = registry_handle_provider(cno_handle);
@@ -71,11 +70,8 @@ DAT_RETURN dat_opendat_cno_fd(DAT_CNO_HANDLE cno_handle, int *fd)
 
 	if (!provider)
 		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
-	if (!registry_handle_is_ours(cno_handle))
-		return registry_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
-	extension = provider->extension;
-	if (!extension || extension->magic != OPENDAT_EXTENSION_MAGIC ||
-	    extension->size < sizeof(*extension))
+	extension = registry_handle_extension(cno_handle, provider);
+	if (!extension)
 		return registry_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	return extension->cno_fd_func(cno_handle, fd);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Event dispatchers: the calls check the handle that they are dispatched by, and hand over to its
- * provider, which checks everything else. An adapter's
- * handle in an asynchronous event is the provider's own and is translated on its way out.
+ * provider, which checks everything else. An adapter's handle in an asynchronous event is the
+ * provider's own and is translated on its way out; our own providers do that themselves.
  */
 #include "ia.h"
 
@@ -157,7 +157,8 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 
 	if (!provider)
 		return evd_dequeue_any(evd_handle, event);
-	return dequeued(provider->evd_dequeue_func(evd_handle, event), event);
+	/* one of ours: it names instances as the consumer does (opendat_extension.ia_name_func) */
+	return provider->evd_dequeue_func(evd_handle, event);
 }
 
 DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle)

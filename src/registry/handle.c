@@ -60,63 +60,65 @@ static const struct opendat_handle_arena *arena_find(void *library, const Dl_inf
 	return arena;
 }
 
-bool registry_handle_is_ours(DAT_HANDLE handle)
+/* The arena that the handle is in; NULL: none. */
+static const struct opendat_handle_arena *arena_of(DAT_HANDLE handle)
 {
+	/* Pairs with the release in arena_publish; else an entry is read before it is there. */
 	unsigned int count =
 		atomic_load_explicit(&registry_handle_space.arena_count, memory_order_acquire);
 	unsigned int i;
 
 	for (i = 0; i < count; i++) {
 		const struct opendat_handle_arena *arena = registry_handle_space.arenas[i];
+		/* Pairs with the core's release of base; else size is read before it is set. */
 		uintptr_t base = __atomic_load_n(&arena->base, __ATOMIC_ACQUIRE);
 
 		if (base != 0 && (uintptr_t)handle - base < arena->size)
-			return true;
+			return arena;
 	}
-	return false;
+	return NULL;
 }
 
-/*
- * The first one that sees a handle decides which arena is compared with first. Takes no lock: the
- * consumer's handlers of a fork come by here while ours hold it.
- */
-static void space_settle(const struct opendat_handle_arena *arena, uintptr_t base)
+bool registry_handle_is_ours(DAT_HANDLE handle)
 {
-	struct registry_handle_space *space = &registry_handle_space;
-	uintptr_t none = 0;
+	return arena_of(handle);
+}
 
-	/* Relaxed: whoever is the first stores the rest, and nobody reads it before the size. */
-	if (!atomic_compare_exchange_strong_explicit(&space->base, &none, base,
-						     memory_order_relaxed, memory_order_relaxed))
+/* Only providers with an arena of ours are asked: what others keep in `extension` is their own. */
+const struct opendat_extension *registry_handle_extension(DAT_HANDLE handle,
+							  const DAT_PROVIDER *provider)
+{
+	const struct opendat_extension *extension = provider->extension;
+
+	if (!arena_of(handle) || !extension || extension->magic != OPENDAT_EXTENSION_MAGIC ||
+	    extension->size < sizeof(*extension))
+		return NULL;
+	return extension;
+}
+
+void registry_handle_settle_locked(DAT_HANDLE handle)
+{
+	const struct opendat_handle_arena *arena = arena_of(handle);
+	struct registry_handle_space *space = &registry_handle_space;
+
+	if (space->cells || !arena || arena->cell_size != 1u << REGISTRY_CELL_SHIFT)
 		return;
-	atomic_store_explicit(&space->inside, arena->cell_size - 1, memory_order_relaxed);
-	/* Pairs with the acquire in registry_handle_usual. */
-	atomic_store_explicit(&space->size, arena->size, memory_order_release);
+	space->base = arena->base;
+	/* after the base, for a thread that looks without having a handle */
+	__atomic_store_n(&space->cells, arena->size / arena->cell_size, __ATOMIC_RELEASE);
 }
 
 const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
 {
-	struct registry_handle_space *space = &registry_handle_space;
+	const struct opendat_handle_arena *arena = arena_of(handle);
 	uintptr_t value = (uintptr_t)handle;
-	unsigned int count, i;
 
-	/* Pairs with the release in arena_publish; else an entry is read before it is there. */
-	count = atomic_load_explicit(&space->arena_count, memory_order_acquire);
-	for (i = 0; i < count; i++) {
-		const struct opendat_handle_arena *arena = space->arenas[i];
-		/* Pairs with the core's release of base; else size is read before it is set. */
-		uintptr_t base = __atomic_load_n(&arena->base, __ATOMIC_ACQUIRE);
-
-		if (base == 0 || value - base >= arena->size)
-			continue;
-		if (atomic_load_explicit(&space->size, memory_order_relaxed) == 0)
-			space_settle(arena, base);
-		if ((value - base) & (arena->cell_size - 1))
-			return NULL;
-		return registry_handle_first_word(handle);
-	}
+	if (arena)
+		return (value - arena->base) & (arena->cell_size - 1)
+			       ? NULL
+			       : registry_handle_first_word(handle);
 	/* Relaxed: who holds a foreign handle got it after the registration was counted. */
-	if (atomic_load_explicit(&space->foreign_count, memory_order_relaxed) == 0 ||
+	if (atomic_load_explicit(&registry_handle_space.foreign_count, memory_order_relaxed) == 0 ||
 	    value < REGISTRY_SMALL_INTEGERS || value % sizeof(void *) != 0)
 		return NULL;
 	return registry_handle_first_word(handle);
@@ -167,7 +169,7 @@ static int arena_publish(const struct opendat_handle_arena *arena)
 		goto unlock;
 	}
 	space->arenas[count] = arena;
-	/* Pairs with the acquire in registry_handle_provider. */
+	/* Pairs with the acquire in arena_of. */
 	atomic_store_explicit(&space->arena_count, count + 1, memory_order_release);
 unlock:
 	registry_unlock();

@@ -22,12 +22,18 @@
 /* One arena per provider library of ours; there are two of them, and room for what tests load. */
 #define REGISTRY_ARENAS_MAX 16
 
+/* The usual size of a cell: 128 bytes, or 256 where a mutex is larger than on x86-64. */
+#ifdef __x86_64__
+#define REGISTRY_CELL_SHIFT 7u
+#else
+#define REGISTRY_CELL_SHIFT 8u
+#endif
+
 struct registry_handle_space {
-	/* The usual arena, the first one that a handle was seen of: constant once `size`, which is
-	 * stored last, is not 0. */
-	atomic_size_t size;
-	_Atomic uintptr_t base;
-	_Atomic uintptr_t inside; /* bits that are not 0 inside a cell */
+	/* The usual arena, that of the first instance: written once, before its handle is given
+	 * out, so that whoever has a handle may read it like a constant. cells: 0: none yet. */
+	uintptr_t base;
+	uintptr_t cells;
 	/* Entries below arena_count are constant. Stored with release after the entry. */
 	atomic_uint arena_count;
 	const struct opendat_handle_arena *arenas[REGISTRY_ARENAS_MAX];
@@ -64,16 +70,20 @@ static inline const DAT_PROVIDER *registry_handle_first_word(DAT_HANDLE handle)
 /* The table to dispatch through if the handle is of the usual arena; NULL: ask the next one. */
 static inline const DAT_PROVIDER *registry_handle_usual(DAT_HANDLE handle)
 {
-	const struct registry_handle_space *space = &registry_handle_space;
-	/* Pairs with the release in space_settle; else the rest is read before it is set. */
-	size_t size = atomic_load_explicit(&space->size, memory_order_acquire);
-	uintptr_t offset =
-		(uintptr_t)handle - atomic_load_explicit(&space->base, memory_order_relaxed);
+	uintptr_t offset = (uintptr_t)handle - registry_handle_space.base;
+	unsigned int shift = REGISTRY_CELL_SHIFT;
 
-	if (offset >= size || (offset & atomic_load_explicit(&space->inside, memory_order_relaxed)))
-		return NULL;
-	return registry_handle_first_word(handle);
+	/* rotated: what lies below the arena, or inside a cell, becomes a huge number */
+	offset = offset >> shift | offset << (8 * sizeof(offset) - shift);
+	return offset < registry_handle_space.cells ? registry_handle_first_word(handle) : NULL;
 }
+
+/* Makes the arena of that handle the usual one, if there is none yet. With the registry's lock. */
+void registry_handle_settle_locked(DAT_HANDLE handle);
+
+/* What a provider of ours adds to its table; NULL: it is none of ours, or too old. */
+const struct opendat_extension *registry_handle_extension(DAT_HANDLE handle,
+							  const DAT_PROVIDER *provider);
 
 /* The table to dispatch through, or NULL: refuse the handle. */
 const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle);

@@ -139,6 +139,22 @@ static void instance_unlist(struct instance *instance)
 	registry_unlock();
 }
 
+/* The provider has opened it: it gets to know the consumer's handle, and we the provider's. */
+static void instance_name(struct instance *instance, DAT_IA_HANDLE handle)
+{
+	const struct opendat_extension *extension =
+		registry_handle_extension(handle, instance->use.registration->provider);
+
+	if (extension)
+		extension->ia_name_func(handle, (DAT_IA_HANDLE)(uintptr_t)instance->number);
+	registry_lock();
+	instance->handle = handle;
+	slot_open_locked(instance);
+	if (extension)
+		registry_handle_settle_locked(handle);
+	registry_unlock();
+}
+
 static DAT_RETURN instance_open(const struct registry_request *request, DAT_COUNT qlen,
 				DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle)
 {
@@ -162,10 +178,7 @@ static DAT_RETURN instance_open(const struct registry_request *request, DAT_COUN
 								 &evd, &handle);
 	if (ret != DAT_SUCCESS)
 		goto unlist;
-	registry_lock();
-	instance->handle = handle;
-	slot_open_locked(instance);
-	registry_unlock();
+	instance_name(instance, handle);
 	registry_log(REGISTRY_LOG_IA, "%s: opened as %u", request->name, instance->number);
 	*async_evd_handle = evd;
 	*ia_handle = (DAT_IA_HANDLE)(uintptr_t)instance->number;

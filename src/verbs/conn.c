@@ -23,11 +23,22 @@
 
 /* --- the table --- */
 
+/* Never live: who follows it finds no endpoint. */
+static struct core_handle nobody = {.lock = CORE_LOCK_INIT};
+
+/* Relaxed: whoever follows it looks at the endpoint with its lock held. */
+static void slot_tie_locked(struct vrb_adapter *adapter, uint32_t key, struct core_handle *cell)
+{
+	atomic_store_explicit(&adapter->ep_cells[key & (SLOTS_MOST - 1)], cell,
+			      memory_order_relaxed);
+}
+
 int vrb_slots_create(struct vrb_adapter *adapter)
 {
 	/* zeroes: memory that nobody touches costs nothing */
 	adapter->slots = calloc(SLOTS_MOST, sizeof(*adapter->slots));
-	return adapter->slots ? 0 : -ENOMEM;
+	adapter->ep_cells = calloc(SLOTS_MOST, sizeof(*adapter->ep_cells));
+	return adapter->slots && adapter->ep_cells ? 0 : -ENOMEM;
 }
 
 int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t *key_out)
@@ -45,6 +56,7 @@ int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t
 		slot->object = object;
 		slot->generation = (slot->generation + 1) & VRB_KEY_GENERATION_MASK;
 		*key_out = slot->generation << VRB_KEY_INDEX_BITS | index;
+		slot_tie_locked(adapter, index, &nobody);
 		rc = 0;
 	}
 	pthread_mutex_unlock(&adapter->lock);
@@ -55,18 +67,10 @@ void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key)
 {
 	uint32_t index = key & (SLOTS_MOST - 1);
 
-	atomic_store_explicit(&adapter->slots[index].ep_cell, NULL, memory_order_relaxed);
+	slot_tie_locked(adapter, index, &nobody);
 	adapter->slots[index].object = NULL;
 	adapter->slots[index].next_free = adapter->slot_free;
 	adapter->slot_free = index + 1;
-}
-
-/* Locked; the table has it by that key. */
-static void slot_tie_locked(struct vrb_adapter *adapter, uint32_t key, struct core_handle *cell)
-{
-	/* relaxed: whoever follows it looks at the endpoint with its lock held */
-	atomic_store_explicit(&adapter->slots[key & (SLOTS_MOST - 1)].ep_cell, cell,
-			      memory_order_relaxed);
 }
 
 /* --- life --- */
@@ -143,6 +147,15 @@ static void conn_forget(struct vrb_conn *conn)
 
 struct core_ep *vrb_conn_enter(struct vrb_conn *conn)
 {
+	struct core_ep *ep = vrb_conn_enter_as_is(conn);
+
+	if (ep)
+		core_ep_express_end(ep);
+	return ep;
+}
+
+struct core_ep *vrb_conn_enter_as_is(struct vrb_conn *conn)
+{
 	struct vrb_adapter *adapter = conn->adapter;
 	struct core_ref ref = {NULL, 0};
 	struct core_ep *ep = NULL;
@@ -180,7 +193,7 @@ void vrb_conn_detach(struct vrb_conn *conn, struct core_ep *ep)
 	pthread_mutex_lock(&adapter->lock);
 	conn->has_ep = false;
 	if (conn->is_listed)
-		slot_tie_locked(adapter, conn->key, NULL);
+		slot_tie_locked(adapter, conn->key, &nobody);
 	pthread_mutex_unlock(&adapter->lock);
 }
 
@@ -601,6 +614,7 @@ void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_confirm(conn, ep);
 	vrb_completions_early(conn, ep);
 	vrb_post_send(conn, ep);
+	vrb_express_begin(ep);
 }
 
 void vrb_conn_fail(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number)

@@ -5,6 +5,7 @@
  * completion that it can cause has a place. When none has, one more is made.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "core/cancel.h"
@@ -14,8 +15,7 @@
 
 #define CQ_ENTRIES 8192u
 #define CQ_ENTRIES_SIW 32768u /* 1 MB: see vrb_cq_create */
-#define POLL_BATCH 16
-#define POLL_MOST 256 /* completions in one call, so that others get their turn */
+#define POLL_MOST 256	      /* completions in one call, so that others get their turn */
 
 /* --- making --- */
 
@@ -33,6 +33,7 @@ static int cq_make(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq 
 		free(cq);
 		return rc;
 	}
+	cq->ep_cells = adapter->ep_cells;
 	cq->capacity = (uint32_t)cq->cq->cqe < entries ? (uint32_t)cq->cq->cqe : entries;
 	rc = ibv_req_notify_cq(cq->cq, 0);
 	if (rc) {
@@ -44,9 +45,22 @@ static int cq_make(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq 
 	return 0;
 }
 
+/* Nobody polls it on the express way from now on. */
+static void cq_shut(struct vrb_cq *cq)
+{
+	while (!(atomic_load(&cq->owned) & VRB_CQ_SHUT)) {
+		if (vrb_cq_own(cq, 0))
+			vrb_cq_disown(cq, VRB_CQ_SHUT);
+		else
+			sched_yield();
+	}
+}
+
 static void cq_publish(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
 	cq->next = atomic_load_explicit(&adapter->cqs, memory_order_relaxed);
+	if (cq->next)
+		cq_shut(cq->next);
 	/* release: pairs with the acquire of whoever walks the list, else it sees no `cq->cq` */
 	atomic_store_explicit(&adapter->cqs, cq, memory_order_release);
 }
@@ -63,9 +77,13 @@ int vrb_cq_create(struct vrb_adapter *adapter)
 	struct vrb_cq *cq = NULL;
 	int rc = cq_make(adapter, most < entries ? most : entries, &cq);
 
-	if (!rc)
-		cq_publish(adapter, cq);
-	return rc;
+	if (rc)
+		return rc;
+	if (adapter->polls_in_kernel)
+		cq_shut(cq);
+	cq_publish(adapter, cq);
+	adapter->ia->express = cq;
+	return 0;
 }
 
 void vrb_cq_destroy_all(struct vrb_adapter *adapter)
@@ -145,7 +163,7 @@ static uint32_t work_key(const struct ibv_wc *wc)
 static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const struct ibv_wc *wc)
 {
 	struct vrb_conn *conn = vrb_qpn_find(adapter, wc->qp_num);
-	struct core_ep *ep = conn ? vrb_conn_enter(conn) : NULL;
+	struct core_ep *ep = conn ? vrb_conn_enter_as_is(conn) : NULL;
 
 	vrb_srq_taken(srq);
 	if (ep) {
@@ -167,8 +185,7 @@ static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const
 CORE_INLINE struct core_ep *key_enter(struct vrb_adapter *adapter, uint32_t key)
 {
 	struct core_handle *cell = atomic_load_explicit(
-		&adapter->slots[key & ((1u << VRB_KEY_INDEX_BITS) - 1)].ep_cell,
-		memory_order_relaxed);
+		&adapter->ep_cells[key & ((1u << VRB_KEY_INDEX_BITS) - 1)], memory_order_relaxed);
 	const struct vrb_conn *conn;
 	struct core_ep *ep;
 
@@ -266,8 +283,8 @@ CORE_INLINE void cq_dispatch_one(struct vrb_adapter *adapter, const struct ibv_w
 /* What is there, as far as one call of the device gives it; how much. The queue is owned. */
 CORE_INLINE int cq_take(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
-	struct ibv_wc wc[POLL_BATCH];
-	int count = ibv_poll_cq(cq->cq, POLL_BATCH, wc);
+	struct ibv_wc wc[VRB_POLL_BATCH];
+	int count = ibv_poll_cq(cq->cq, VRB_POLL_BATCH, wc);
 
 	if (count == 1)
 		cq_dispatch_one(adapter, wc);
@@ -278,28 +295,41 @@ CORE_INLINE int cq_take(struct vrb_adapter *adapter, struct vrb_cq *cq)
 
 __attribute__((noinline)) static int cq_take_more(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
-	int found = POLL_BATCH;
+	int found = VRB_POLL_BATCH;
 	int count;
 
 	do {
 		count = cq_take(adapter, cq);
 		if (count > 0)
 			found += count;
-	} while (count == POLL_BATCH && found < POLL_MOST);
+	} while (count == VRB_POLL_BATCH && found < POLL_MOST);
 	return found;
+}
+
+__attribute__((noinline)) void vrb_cq_dispatch(struct vrb_adapter *adapter, struct vrb_cq *cq,
+					       const struct ibv_wc *wc, int count)
+{
+	if (count == 1)
+		cq_dispatch_one(adapter, wc);
+	else if (count > 1)
+		cq_dispatch(adapter, wc, count);
+	if (count == VRB_POLL_BATCH)
+		(void)cq_take_more(adapter, cq);
+	vrb_cq_disown(cq, 0);
 }
 
 CORE_INLINE int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
+	/* relaxed: if it is being shut we come too early or too late */
+	uint8_t shut = atomic_load_explicit(&cq->owned, memory_order_relaxed) & VRB_CQ_SHUT;
 	int found;
 
-	/* acquire and release: the next owner sees what was handed on before */
-	if (atomic_exchange_explicit(&cq->is_polled, true, memory_order_acquire))
+	if (!vrb_cq_own(cq, shut))
 		return -EBUSY;
 	found = cq_take(adapter, cq);
-	if (found == POLL_BATCH)
+	if (found == VRB_POLL_BATCH)
 		found = cq_take_more(adapter, cq);
-	atomic_store_explicit(&cq->is_polled, false, memory_order_release);
+	vrb_cq_disown(cq, shut);
 	return found > 0 ? found : 0;
 }
 
@@ -352,17 +382,32 @@ __attribute__((noinline)) static void drive_blocked(struct vrb_adapter *adapter)
 	core_cancel_restore(state);
 }
 
+void vrb_drive_blocked(struct vrb_adapter *adapter)
+{
+	/* relaxed: what this thread has found on the way is what counts */
+	if (atomic_load_explicit(&adapter->blocked, memory_order_relaxed))
+		drive_blocked(adapter);
+}
+
 int vrb_drive(struct core_ia *ia)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
 	int rc;
 
-	vrb_count(&adapter->polls);
+	vrb_show(&cq_first(adapter)->has_polled);
 	rc = adapter->polls_in_kernel ? drive_in_kernel(adapter) : cq_progress(adapter);
-	/* relaxed: what this thread has found on the way is what counts */
-	if (atomic_load_explicit(&adapter->blocked, memory_order_relaxed))
-		drive_blocked(adapter);
+	vrb_drive_blocked(adapter);
 	return rc; /* less than 0: another thread polls */
+}
+
+bool vrb_cq_was_polled(struct vrb_adapter *adapter)
+{
+	bool was = false;
+
+	/* relaxed: sooner or later it is seen */
+	for (struct vrb_cq *cq = cq_first(adapter); cq; cq = atomic_load(&cq->next))
+		was |= atomic_exchange_explicit(&cq->has_polled, false, memory_order_relaxed);
+	return was;
 }
 
 int vrb_cq_arm(struct vrb_adapter *adapter)

@@ -41,7 +41,7 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 }
 
 /* The connection fails here; what was not posted is flushed by the core. */
-__attribute__((noinline)) static void refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
+__attribute__((noinline)) void vrb_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
 {
 	int state = core_cancel_off();
 
@@ -59,7 +59,7 @@ CORE_INLINE bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_
 				       : ibv_post_send(conn->qp, wr, &bad);
 
 	if (rc)
-		refused(conn, ep, rc);
+		vrb_refused(conn, ep, rc);
 	return !rc;
 }
 
@@ -403,7 +403,7 @@ CORE_INLINE bool post_usual(struct vrb_conn *conn, struct core_ep *ep, struct co
 	    conn->post_next != req->sequence || req->op > CORE_OP_RDMA_WRITE ||
 	    req->segments != 1 || (req->flags & ~DAT_COMPLETION_SUPPRESS_FLAG) ||
 	    !vrb_has_room(conn, 1) ||
-	    !core_mem_known_local_key(ep->known_source, req->iov->lmr_context, VRB_KEY_SOURCE,
+	    !core_mem_known_local_key(ep->known_source.lmr, req->iov->lmr_context, VRB_KEY_SOURCE,
 				      &sge.lkey))
 		return false;
 	if (req->flags)
@@ -424,7 +424,7 @@ CORE_INLINE bool post_usual(struct vrb_conn *conn, struct core_ep *ep, struct co
 	goes_down(conn, req, is_signalled);
 	rc = ibv_post_send(conn->qp, &wr, &bad);
 	if (rc)
-		refused(conn, ep, rc);
+		vrb_refused(conn, ep, rc);
 	return true;
 }
 
@@ -434,7 +434,7 @@ void vrb_post_request(struct core_ep *ep, struct core_req *req)
 
 	if (!conn)
 		return;
-	vrb_count(&conn->adapter->posts);
+	vrb_show(&conn->adapter->has_posted);
 	if (!post_usual(conn, ep, req))
 		post_slowly(conn, ep, req);
 }
@@ -459,8 +459,7 @@ void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opco
 
 /* --- Receives down --- */
 
-__attribute__((noinline)) static void recv_refused(struct vrb_conn *conn, struct core_ep *ep,
-						   int rc)
+__attribute__((noinline)) void vrb_recv_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
 {
 	int state = core_cancel_off();
 
@@ -485,7 +484,8 @@ void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 				&ep->recv.slots[conn->recv_next & ep->recv.mask];
 
 			wr[count] = (struct ibv_recv_wr){
-				.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, conn->recv_next),
+				.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key,
+						     vrb_recv_place(&ep->recv, conn->recv_next)),
 				.sg_list = sge[count],
 				.num_sge = vrb_recv_segments(ep->ia, wqe, sge[count]),
 			};
@@ -499,7 +499,7 @@ void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 			continue;
 		for (const struct ibv_recv_wr *i = bad; i; i = i->next)
 			conn->recv_out--;
-		recv_refused(conn, ep, rc);
+		vrb_recv_refused(conn, ep, rc);
 		return;
 	}
 }
@@ -518,14 +518,15 @@ CORE_INLINE void post_recv_one(struct vrb_conn *conn, struct core_ep *ep)
 		return;
 	}
 	/* one that is no longer good fails when a message comes: DTO-96 */
-	if (!core_mem_known_local_key(ep->known_target, wqe->iov->lmr_context, VRB_KEY_SOURCE,
+	if (!core_mem_known_local_key(ep->known_target.lmr, wqe->iov->lmr_context, VRB_KEY_SOURCE,
 				      &sge.lkey)) {
 		vrb_post_recv(conn, ep);
 		return;
 	}
 	sge.addr = wqe->iov->virtual_address;
 	sge.length = vrb_length(wqe->iov->segment_length);
-	wr.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, conn->recv_next);
+	wr.wr_id =
+		vrb_work_id(VRB_WORK_RECV, conn->key, vrb_recv_place(&ep->recv, conn->recv_next));
 	wr.next = NULL;
 	wr.sg_list = &sge;
 	wr.num_sge = 1;
@@ -534,7 +535,7 @@ CORE_INLINE void post_recv_one(struct vrb_conn *conn, struct core_ep *ep)
 	rc = ibv_post_recv(conn->qp, &wr, &bad);
 	if (rc) {
 		conn->recv_out--;
-		recv_refused(conn, ep, rc);
+		vrb_recv_refused(conn, ep, rc);
 	}
 }
 
@@ -547,6 +548,7 @@ void vrb_posted_recv(struct core_ep *ep)
 		return;
 	if (!conn->adapter->polls_in_kernel) {
 		post_recv_one(conn, ep);
+		vrb_express_begin(ep);
 		return;
 	}
 	state = core_cancel_off();
@@ -858,6 +860,7 @@ void vrb_completion_any(struct vrb_conn *conn, struct core_ep *ep, const struct 
 
 	completion(conn, ep, wc);
 	core_cancel_restore(state);
+	vrb_express_begin(ep);
 }
 
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)

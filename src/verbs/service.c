@@ -33,10 +33,8 @@ enum source {
 
 /* What the thread knows about completions. */
 struct watch {
-	uint32_t polls_seen; /* adapter->polls at the last look, */
-	uint32_t posts_seen; /* and adapter->posts */
-	uint32_t pause_ms;   /* until the next look */
-	bool is_armed;	     /* nothing to do until the device wakes us */
+	uint32_t pause_ms; /* until the next look */
+	bool is_armed;	   /* nothing to do until the device wakes us */
 };
 
 uint64_t vrb_now_ns(void)
@@ -185,16 +183,6 @@ static void leave_alone(struct vrb_adapter *adapter, struct watch *watch, bool h
 		watch->pause_ms *= 2;
 }
 
-/* Has the counter changed since the last look? */
-static bool has_gone_on(const _Atomic uint32_t *counter, uint32_t *seen)
-{
-	uint32_t now = atomic_load_explicit(counter, memory_order_relaxed);
-	bool has = now != *seen;
-
-	*seen = now;
-	return has;
-}
-
 /*
  * Does what nobody else does. After it the queues are armed, or somebody polls, or the next look is
  * a tick away. is_over: the pause is, and nothing else has happened.
@@ -202,8 +190,9 @@ static bool has_gone_on(const _Atomic uint32_t *counter, uint32_t *seen)
 static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, bool is_woken,
 			      bool is_over)
 {
-	bool has_polled = has_gone_on(&adapter->polls, &watch->polls_seen);
-	bool has_posted = has_gone_on(&adapter->posts, &watch->posts_seen);
+	bool has_polled = vrb_cq_was_polled(adapter);
+	bool has_posted =
+		atomic_exchange_explicit(&adapter->has_posted, false, memory_order_relaxed);
 
 	if (is_woken) {
 		watch->is_armed = false;

@@ -46,6 +46,17 @@ static inline bool vrb_is_reading(const struct vrb_conn *conn, const struct core
 	return req->op == CORE_OP_RDMA_READ || vrb_needs_proof(conn, req);
 }
 
+/* What a Receive's number has: where it lies in the endpoint's queue. */
+CORE_INLINE uint32_t vrb_recv_place(const struct core_recv_queue *queue, uint64_t sequence)
+{
+	return ((uint32_t)sequence & queue->mask) * (uint32_t)sizeof(struct core_wqe);
+}
+
+CORE_INLINE struct core_wqe *vrb_recv_at(const struct core_recv_queue *queue, uint32_t place)
+{
+	return (struct core_wqe *)((char *)queue->slots + place);
+}
+
 /* It may have been one of the reads that are counted. */
 CORE_INLINE void vrb_read_done(struct vrb_conn *conn, const struct core_req *req)
 {
@@ -90,6 +101,8 @@ CORE_INLINE bool vrb_oldest_done(struct vrb_conn *conn, struct core_ep *ep, cons
 	core_req_done_usual(ep, req);
 	if (conn->reap_next != ep->req.tail || conn->is_graceful)
 		vrb_go_on(conn, ep);
+	else if (conn->is_direct)
+		vrb_express_begin(ep);
 	return true;
 }
 
@@ -104,11 +117,46 @@ CORE_INLINE bool vrb_good_recv(struct vrb_conn *conn, struct core_ep *ep, const 
 	return true;
 }
 
+/*
+ * A good completion of an endpoint on the express way, which stays on it. An SRQ's have nothing to
+ * do with the queues that it is about. False: it is off that way now.
+ */
+CORE_INLINE bool vrb_express_done(struct vrb_conn *conn, struct core_ep *ep,
+				  const struct ibv_wc *wc)
+{
+	enum vrb_work work = wc->wr_id >> 62;
+	struct vrb_express *way = &((struct vrb_ep *)ep->transport)->express;
+	uint64_t head = ep->req.head;
+	struct core_req *req;
+
+	if (wc->status == IBV_WC_SUCCESS && work == VRB_WORK_REQUEST &&
+	    (uint32_t)wc->wr_id == (uint32_t)head) {
+		req = core_req_at(&ep->req, head);
+		way->request_end++;
+		ep->req.head = head + 1; /* first: as in core_req_done_usual */
+		core_evd_post_dto(ep->request_evd, ep->cell, req->cookie, DAT_DTO_SUCCESS, req->len,
+				  true, (struct core_ref){NULL, 0});
+		return true;
+	}
+	if (wc->status == IBV_WC_SUCCESS && work == VRB_WORK_RECV && core_recv_is_usual(ep)) {
+		way->recv_end++;
+		(void)vrb_express_next_recv(ep);
+		core_recv_done_usual(ep, wc->byte_len, vrb_is_solicited(conn, wc));
+		return true;
+	}
+	if (wc->status == IBV_WC_SUCCESS && work == VRB_WORK_RECV && ep->srq)
+		return false;
+	core_ep_express_end(ep);
+	return false;
+}
+
 /* What a completion of the connection's queue pair means. */
 CORE_INLINE void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	enum vrb_work work = wc->wr_id >> 62;
 
+	if (ep->cell->express && vrb_express_done(conn, ep, wc))
+		return;
 	if (conn->state == VRB_ESTABLISHED && wc->status == IBV_WC_SUCCESS &&
 	    ((work == VRB_WORK_REQUEST && vrb_oldest_done(conn, ep, wc)) ||
 	     (work == VRB_WORK_RECV && vrb_good_recv(conn, ep, wc))))

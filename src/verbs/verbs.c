@@ -25,6 +25,7 @@ void vrb_adapter_put(struct vrb_adapter *adapter)
 	pthread_cond_destroy(&adapter->reaped);
 	pthread_mutex_destroy(&adapter->lock);
 	free(adapter->slots);
+	free((void *)adapter->ep_cells);
 	free(adapter);
 }
 
@@ -95,8 +96,8 @@ static int vrb_arm(struct core_ia *ia)
 
 static int vrb_ep_create(struct core_ep *ep)
 {
-	ep->transport = calloc(1, sizeof(struct vrb_ep));
-	return ep->transport ? 0 : -ENOMEM;
+	ep->transport = ep + 1;
+	return 0;
 }
 
 static void vrb_ep_detach(struct core_ep *ep)
@@ -106,6 +107,7 @@ static void vrb_ep_detach(struct core_ep *ep)
 
 	if (!conn)
 		return;
+	core_ep_express_end(ep);
 	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	vrb_conn_detach(conn, ep);
 	side->dying = conn;
@@ -117,7 +119,6 @@ static void vrb_ep_destroy(struct core_ep *ep)
 
 	if (side->dying)
 		vrb_conn_destroy(side->dying);
-	free(side);
 	ep->transport = NULL;
 }
 
@@ -129,6 +130,7 @@ static void vrb_disconnect(struct core_ep *ep, bool is_graceful)
 
 	if (!conn)
 		return;
+	core_ep_express_end(ep);
 	if (conn->state < VRB_ESTABLISHED) {
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	} else if (is_graceful) {
@@ -149,6 +151,7 @@ static void vrb_reset(struct core_ep *ep)
 
 static void vrb_abort(struct core_ep *ep)
 {
+	core_ep_express_end(ep);
 	if (vrb_conn_of(ep))
 		vrb_conn_close(vrb_conn_of(ep), ep, DAT_CONNECTION_EVENT_BROKEN);
 }
@@ -184,6 +187,7 @@ static const struct transport_ops vrb_ops = {
 	.lmr_create = vrb_lmr_create,
 	.lmr_destroy = vrb_lmr_destroy,
 
+	.ep_size = sizeof(struct vrb_ep),
 	.ep_create = vrb_ep_create,
 	.ep_detach = vrb_ep_detach,
 	.ep_destroy = vrb_ep_destroy,
@@ -199,6 +203,8 @@ static const struct transport_ops vrb_ops = {
 
 	.post_request = vrb_post_request,
 	.post_recv = vrb_posted_recv,
+	.calls = &vrb_calls,
+	.express_over = vrb_express_over,
 
 	.abort = vrb_abort,
 	.kick = vrb_serve_soon,

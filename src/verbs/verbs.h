@@ -30,6 +30,7 @@
 
 #define VRB_SEGMENTS_MAX 32u /* of one operation: scatter lists are on the stack */
 #define VRB_SEGMENT_MAX 0x7fffffffu
+#define VRB_POLL_BATCH 16 /* completions that one call of the device gives at most */
 #define VRB_NS_PER_MS UINT64_C(1000000)
 #define VRB_NEVER UINT64_MAX
 #define VRB_VENDOR_RXE 0xffffffu /* what the software devices call themselves */
@@ -42,12 +43,34 @@
 
 /* One completion queue; never taken away before the instance is closed. */
 struct vrb_cq {
+	_Atomic uint8_t owned;	 /* by a thread that polls it: bits, below */
+	_Atomic bool has_polled; /* a thread of the consumer has, since the service thread looked */
 	struct ibv_cq *cq;
 	uint32_t capacity;
-	uint32_t reserved;	/* entries promised to queue pairs; adapter->lock */
-	_Atomic bool is_polled; /* owned by a thread that polls it */
+	uint32_t reserved; /* entries promised to queue pairs; adapter->lock */
 	struct vrb_cq *_Atomic next;
+	struct core_handle *_Atomic *ep_cells; /* the adapter's */
+	struct ibv_wc wc[VRB_POLL_BATCH];      /* the owner's, on the express way */
 };
+
+#define VRB_CQ_OWNED 1u
+#define VRB_CQ_SHUT 2u /* not polled on the express way: it is not the only one, or in the kernel  \
+			*/
+
+/* False: another thread owns it. `shut`: whether that bit is set. */
+static inline bool vrb_cq_own(struct vrb_cq *cq, uint8_t shut)
+{
+	uint8_t expected = shut;
+
+	/* acquire and release: the next owner sees what was handed on before */
+	return atomic_compare_exchange_strong_explicit(&cq->owned, &expected, shut | VRB_CQ_OWNED,
+						       memory_order_acquire, memory_order_relaxed);
+}
+
+static inline void vrb_cq_disown(struct vrb_cq *cq, uint8_t shut)
+{
+	atomic_store_explicit(&cq->owned, shut, memory_order_release);
+}
 
 struct vrb_conn;
 
@@ -67,8 +90,6 @@ struct vrb_slot {
 	uint32_t generation;	 /* counts the uses */
 	uint32_t next_free;	 /* index + 1; 0: none */
 	struct vrb_peer *object; /* NULL while free */
-	/* the endpoint of the connection, for whoever takes completions; read without the lock */
-	struct core_handle *_Atomic ep_cell;
 };
 
 struct vrb_limits {
@@ -105,9 +126,8 @@ struct vrb_adapter {
 	DAT_NAMED_ATTR named[8];
 
 	struct vrb_cq *_Atomic cqs;
-	_Atomic uint32_t polls; /* counts the calls of progress, */
-	_Atomic uint32_t posts; /* and the requests posted: both about, see vrb_count */
-	_Atomic bool is_dead;	/* the device is gone or has failed */
+	_Atomic bool has_posted; /* as vrb_cq.has_polled */
+	_Atomic bool is_dead;	 /* the device is gone or has failed */
 	_Atomic bool is_stopping;
 	_Atomic bool is_kicked;
 	_Atomic uint32_t blocked;     /* connections with a bind that another one holds up */
@@ -115,23 +135,27 @@ struct vrb_adapter {
 	_Atomic uint32_t troubles;    /* what the device told about itself: bits, by event */
 	_Atomic uint64_t deadline_ns; /* no connection has an earlier one */
 
-	pthread_mutex_t lock;	/* guards what follows; a leaf */
-	pthread_cond_t reaped;	/* reapers fell to 0 */
-	uint32_t reapers;	/* threads that destroy attempts which librdmacm holds on to */
-	struct vrb_slot *slots; /* never moved, for it is read without the lock */
-	uint32_t slot_count;	/* those that were used */
+	pthread_mutex_t lock;  /* guards what follows; a leaf */
+	pthread_cond_t reaped; /* reapers fell to 0 */
+	uint32_t reapers;      /* threads that destroy attempts which librdmacm holds on to */
+	struct vrb_slot *slots;
+	/*
+	 * The cells of the endpoints of the connections in `slots`, for whoever takes completions:
+	 * never moved, and read without the lock. A slot that was never used has NULL, one that is
+	 * no connection's a cell that is nobody's.
+	 */
+	struct core_handle *_Atomic *ep_cells;
+	uint32_t slot_count; /* those that were used */
 	uint32_t slot_free;
 	struct vrb_conn *first;			  /* all connections */
 	struct vrb_conn *by_qpn[VRB_QPN_BUCKETS]; /* those of endpoints with an SRQ */
 	struct vrb_adapter *next; /* all instances of the process: guarded by their own lock */
 };
 
-/* Relaxed, and no addition that others wait for: only whether it changes is looked at. */
-static inline void vrb_count(_Atomic uint32_t *counter)
+/* One of those. Relaxed: sooner or later it is seen. */
+static inline void vrb_show(_Atomic bool *has)
 {
-	uint32_t before = atomic_load_explicit(counter, memory_order_relaxed);
-
-	atomic_store_explicit(counter, before + 1, memory_order_relaxed);
+	atomic_store_explicit(has, true, memory_order_relaxed);
 }
 
 static inline struct vrb_adapter *vrb_adapter_of(const struct core_ia *ia)
@@ -225,7 +249,8 @@ enum vrb_work {
 	VRB_WORK_REQUEST, /* of the endpoint; the value is the low half of its sequence */
 	VRB_WORK_PART,	  /* a work request that belongs to one, whose success says nothing */
 	VRB_WORK_MARKER,  /* ours: everything before it is done; the value is one of below */
-	VRB_WORK_RECV,	  /* the endpoint's oldest Receive, or the SRQ's buffer of that index */
+	VRB_WORK_RECV, /* the endpoint's oldest Receive, or the SRQ's buffer; the value: where it is
+			*/
 };
 
 #define VRB_MARKER_PLAIN 0u
@@ -245,6 +270,13 @@ int vrb_cq_reserve(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq 
 void vrb_cq_release(struct vrb_adapter *adapter, struct vrb_cq *cq, uint32_t entries);
 /* transport_ops.progress */
 int vrb_drive(struct core_ia *ia);
+/* Has a thread of the consumer polled since this was asked last? */
+bool vrb_cq_was_polled(struct vrb_adapter *adapter);
+/* Hands on what a poll has found, and what more there is; the queue is owned, and given up. */
+void vrb_cq_dispatch(struct vrb_adapter *adapter, struct vrb_cq *cq, const struct ibv_wc *wc,
+		     int count);
+/* Binds that were held up, if any. */
+void vrb_drive_blocked(struct vrb_adapter *adapter);
 /* Polls all queues: > 0 when something was found; -EBUSY when another thread polls one of them. */
 int vrb_cq_progress(struct vrb_adapter *adapter);
 /* Asks for a wake-up by the next completion, and looks once more. > 0: ask again. */
@@ -349,10 +381,41 @@ struct vrb_conn {
 	DAT_EVENT_NUMBER why;
 };
 
-/* ep->transport */
+/*
+ * What a call needs on the express way (express.c). Meanwhile the counters of the connection's
+ * queues are those of the endpoint's: every request was posted and asked for a completion, and
+ * nothing else is in the send queue. sq_base is what sq_posted is more than the sequence.
+ */
+struct vrb_express {
+	uint32_t key; /* the connection's, and as its Receives have it in their numbers */
+	uint32_t recv_key;
+	uint64_t sq_base;
+	uint64_t request_end; /* where the queues are full: in posts */
+	uint64_t recv_end;
+	uint64_t recv_from; /* the first Receive that was posted on the express way */
+	DAT_EVD_HANDLE request_evd;
+	DAT_EVD_HANDLE recv_evd;
+	struct core_known source; /* copies of the endpoint's */
+	struct core_known target;
+	uint64_t send_most; /* bytes; no more than there are */
+	uint64_t write_most;
+	uint64_t recv_most;
+	uint64_t inline_max;
+	struct vrb_adapter *adapter;
+	struct ibv_qp *qp;
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct ibv_send_wr *bad;
+	struct ibv_recv_wr recv_wr;
+	struct ibv_sge recv_sge;
+	struct ibv_recv_wr *bad_recv;
+};
+
+/* ep->transport, which is behind the endpoint */
 struct vrb_ep {
 	struct vrb_conn *conn;	/* NULL, or the attempt or connection. EP locked */
 	struct vrb_conn *dying; /* detached, for ep_destroy */
+	struct vrb_express express;
 };
 
 static inline struct vrb_conn *vrb_conn_of(const struct core_ep *ep)
@@ -368,8 +431,10 @@ void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key);
 int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vrb_conn **conn_out);
 void vrb_conn_get(struct vrb_conn *conn);
 void vrb_conn_put(struct vrb_conn *conn);
-/* The endpoint, locked, if the connection still is its connection. */
+/* The endpoint, locked, if the connection still is its connection; not on the express way, or as it
+ * is. */
 struct core_ep *vrb_conn_enter(struct vrb_conn *conn);
+struct core_ep *vrb_conn_enter_as_is(struct vrb_conn *conn);
 /* Ties it to the endpoint, which takes the caller's reference over; EP locked. */
 void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep);
 /* Takes it off the endpoint: nobody finds the one by the other any more. EP locked. */
@@ -408,7 +473,20 @@ void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forc
 /* Something happened without a word why: asks the queue pair. */
 bool vrb_conn_is_broken(const struct vrb_conn *conn);
 
+/* --- the express way (express.c); EP locked --- */
+
+extern const struct transport_calls vrb_calls;
+/* It may begin, if the queues are in order. */
+void vrb_express_begin(struct core_ep *ep);
+void vrb_express_over(struct core_ep *ep);
+/* The oldest Receive, with all its members set. */
+struct core_wqe *vrb_express_next_recv(struct core_ep *ep);
+
 /* --- data (post.c); EP locked --- */
+
+/* A post was refused: the connection fails. */
+void vrb_refused(struct vrb_conn *conn, struct core_ep *ep, int rc);
+void vrb_recv_refused(struct vrb_conn *conn, struct core_ep *ep, int rc);
 
 void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);

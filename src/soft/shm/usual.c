@@ -71,10 +71,10 @@ CORE_INLINE bool send_usual(struct shm_conn *conn, struct core_ep *ep, struct co
 	    (conn->peer_waits & SHM_WAITS_RECEIVE))
 		return false;
 	payload = shm_producer_at_once(&conn->request_out, entry.payload);
-	if (!payload || !pin_known(ep->known_source, req->iov))
+	if (!payload || !pin_known(ep->known_source.lmr, req->iov))
 		return false;
 	copy_small(payload, (const void *)(uintptr_t)req->iov->virtual_address, entry.payload);
-	core_unpin(ep->known_source);
+	core_unpin(ep->known_source.lmr);
 	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		entry.flags |= SHM_FLAG_SOLICITED;
 	shm_producer_put(&conn->request_out, &entry);
@@ -129,10 +129,10 @@ CORE_INLINE bool write_usual(struct shm_conn *conn, struct core_ep *ep,
 	if (!conn->is_light || conn->ring_writes || segment->segment_length > USUAL_WRITE)
 		return false;
 	to = known_target(conn, remote, segment->segment_length);
-	if (!to || !pin_known(ep->known_source, segment))
+	if (!to || !pin_known(ep->known_source.lmr, segment))
 		return false;
 	rc = store_usual(conn, segment, remote, to);
-	core_unpin(ep->known_source);
+	core_unpin(ep->known_source.lmr);
 	if (rc)
 		return false;
 	shm_count(conn, SHM_COUNT_MAP);
@@ -191,7 +191,7 @@ CORE_INLINE bool told_usual(struct shm_conn *conn, struct core_ep *ep, uint32_t 
 CORE_INLINE bool place_usual(struct core_ep *ep, const uint8_t *payload, uint32_t len)
 {
 	const struct core_wqe *wqe = &ep->recv.slots[ep->recv.head & ep->recv.mask];
-	struct core_lmr *lmr = ep->known_target;
+	struct core_lmr *lmr = ep->known_target.lmr;
 	uint8_t *to;
 
 	if (wqe->segments != 1 || wqe->len < len || !pin_known(lmr, wqe->iov))

@@ -42,7 +42,7 @@ enum way {
 	WAYS,
 };
 
-static struct core_lmr **known(enum way way)
+static struct core_known *known(enum way way)
 {
 	return way == RECEIVE ? &ep->known_target : &ep->known_source;
 }
@@ -70,7 +70,7 @@ static DAT_RETURN post(enum way way, DAT_LMR_TRIPLET iov)
 static void know(enum way way)
 {
 	assert_int_equal(post(way, segment(key, 0, 8)), DAT_SUCCESS);
-	assert_ptr_equal(*known(way), core_mem_slot(&ep->ia->mem, key));
+	assert_ptr_equal(known(way)->lmr, core_mem_slot(&ep->ia->mem, key));
 }
 
 static uint64_t posted(enum way way)
@@ -96,19 +96,19 @@ static void settle(void)
 /* Both ways come to that; a refused post leaves no trace. */
 static void expect(enum way way, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS flags, DAT_RETURN ret)
 {
-	struct core_lmr *lmr_known = *known(way);
+	struct core_known region = *known(way);
 
 	for (unsigned by_steps = 0; by_steps < 2; by_steps++) {
 		uint64_t before = posted(way);
 
 		if (by_steps)
-			*known(way) = &core_mem_none;
+			*known(way) = CORE_KNOWN_NONE;
 		assert_int_equal(post_flags(way, iov, flags), ret);
 		assert_int_equal(posted(way), before + (ret == DAT_SUCCESS));
 		if (ret == DAT_SUCCESS)
 			settle();
 	}
-	*known(way) = lmr_known;
+	*known(way) = region;
 }
 
 static DAT_RETURN error(DAT_RETURN type, DAT_RETURN subtype)
@@ -354,22 +354,31 @@ static void post__slot_used_again_with_other_privileges__these_count(void **stat
 	expect(RECEIVE, &iov, 0, privileges_error(RECEIVE));
 }
 
-/* DTO-85 LMR-USE-02 */
-static void post__zone_of_the_endpoint_changed__protection_violation(void **state)
+static void move_to_zone(DAT_EP_HANDLE endpoint, DAT_PZ_HANDLE zone)
 {
-	struct core_pz *own = ep->pz;
-	struct core_pz other = {.id = 1};
+	DAT_EP_PARAM param = {.pz_handle = zone};
+
+	assert_int_equal(core_ep_modify(endpoint, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_SUCCESS);
+}
+
+/* DTO-85 LMR-USE-02: what was good for the zone before is asked for again. */
+static void post_recv__zone_of_the_endpoint_changed__protection_violation(void **state)
+{
+	DAT_EP_HANDLE endpoint = mock_ep(&ia);
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
+	DAT_DTO_COOKIE cookie = {.as_64 = 99};
+	DAT_PZ_HANDLE other;
 
 	(void)state;
-	for (enum way way = 0; way < WAYS; way++) {
-		know(way);
-		ep->pz = &other;
-		expect(way, &iov, 0,
-		       error(DAT_PROTECTION_VIOLATION,
-			     way == RECEIVE ? DAT_PROTECTION_WRITE : DAT_PROTECTION_READ));
-		ep->pz = own;
-	}
+	assert_int_equal(core_pz_create(ia.ia, &other), DAT_SUCCESS);
+	assert_int_equal(core_ep_post_recv(endpoint, 1, &iov, cookie, 0), DAT_SUCCESS);
+	move_to_zone(endpoint, other);
+	assert_int_equal(core_ep_post_recv(endpoint, 1, &iov, cookie, 0),
+			 error(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE));
+	move_to_zone(endpoint, ia.pz);
+	assert_int_equal(core_ep_post_recv(endpoint, 1, &iov, cookie, 0), DAT_SUCCESS);
+	assert_int_equal(core_ep_free(endpoint), DAT_SUCCESS);
+	assert_int_equal(core_pz_free(other), DAT_SUCCESS);
 }
 
 /* --- all the rest --- */
@@ -556,7 +565,7 @@ int main(void)
 		T(post__region_freed__refused),
 		T(post__slot_used_again__old_key_refused_and_new_one_good),
 		T(post__slot_used_again_with_other_privileges__these_count),
-		T(post__zone_of_the_endpoint_changed__protection_violation),
+		T(post_recv__zone_of_the_endpoint_changed__protection_violation),
 		T(post__longer_than_allowed__refused),
 		T(rdma_write__target_shorter_or_missing__refused),
 		T(post__no_segment_list_or_none_allowed__refused),

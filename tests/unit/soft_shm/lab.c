@@ -211,8 +211,8 @@ static void make_core(struct lab *lab, enum core_copy_path copy)
 	lab->ep.req.mask = LAB_REQUESTS - 1;
 	lab->ep.recv.slots = lab->receives;
 	lab->ep.recv.mask = LAB_RECEIVES - 1;
-	lab->ep.known_source = &core_mem_none;
-	lab->ep.known_target = &core_mem_none;
+	lab->ep.known_source = CORE_KNOWN_NONE;
+	lab->ep.known_target = CORE_KNOWN_NONE;
 	lab->memory = make_memory();
 	lab->peer_memory = make_memory();
 	MUST(shm_ep_create(&lab->ep) == 0);
@@ -327,6 +327,14 @@ static void make_evd(struct lab_evd *mine)
 	mine->evd.has_waiter = true; /* wants to be told of notifications */
 }
 
+static void lab_know(struct lab *lab, struct core_known *known)
+{
+	*known = (struct core_known){.lmr = &lab->lmr,
+				     .address = lab->lmr.address,
+				     .length = lab->lmr.length,
+				     .key = LAB_LOCAL_KEY};
+}
+
 void lab_be_usual(struct lab *lab)
 {
 	make_evd(&lab->recv_evd);
@@ -341,8 +349,8 @@ void lab_be_usual(struct lab *lab)
 	lab->lmr.address = (uintptr_t)lab->memory;
 	lab->lmr.length = LAB_MEMORY;
 	atomic_store(&lab->lmr.key, LAB_LOCAL_KEY);
-	lab->ep.known_source = &lab->lmr;
-	lab->ep.known_target = &lab->lmr;
+	lab_know(lab, &lab->ep.known_source);
+	lab_know(lab, &lab->ep.known_target);
 	lab->map = (struct shm_map){.key = lab->peer_rkey,
 				    .state = SHM_MAP_READY,
 				    .is_writable = true,
