@@ -23,3 +23,17 @@ __attribute__((noinline)) void core_ep_express_over(struct core_ep *ep)
 	ep->cell->express = 0;
 	transport_this->express_over(ep);
 }
+
+void core_ia_express_end(struct core_ia *ia)
+{
+	struct core_handle *cell;
+
+	atomic_store(&ia->express, NULL);
+	core_lock_acquire(&ia->cell->lock);
+	for (cell = ia->objects[DAT_HANDLE_TYPE_EVD].first; cell; cell = cell->next) {
+		core_lock_acquire(&cell->lock);
+		cell->express = 0;
+		core_lock_release(&cell->lock);
+	}
+	core_lock_release(&ia->cell->lock);
+}

@@ -5,7 +5,6 @@
  * completion that it can cause has a place. When none has, one more is made.
  */
 #include <errno.h>
-#include <sched.h>
 #include <stdlib.h>
 
 #include "core/cancel.h"
@@ -45,22 +44,9 @@ static int cq_make(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq 
 	return 0;
 }
 
-/* Nobody polls it on the express way from now on. */
-static void cq_shut(struct vrb_cq *cq)
-{
-	while (!(atomic_load(&cq->owned) & VRB_CQ_SHUT)) {
-		if (vrb_cq_own(cq, 0))
-			vrb_cq_disown(cq, VRB_CQ_SHUT);
-		else
-			sched_yield();
-	}
-}
-
 static void cq_publish(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
 	cq->next = atomic_load_explicit(&adapter->cqs, memory_order_relaxed);
-	if (cq->next)
-		cq_shut(cq->next);
 	/* release: pairs with the acquire of whoever walks the list, else it sees no `cq->cq` */
 	atomic_store_explicit(&adapter->cqs, cq, memory_order_release);
 }
@@ -79,10 +65,9 @@ int vrb_cq_create(struct vrb_adapter *adapter)
 
 	if (rc)
 		return rc;
-	if (adapter->polls_in_kernel)
-		cq_shut(cq);
 	cq_publish(adapter, cq);
-	adapter->ia->express = cq;
+	if (!adapter->polls_in_kernel)
+		atomic_store(&adapter->ia->express, cq);
 	return 0;
 }
 
@@ -140,6 +125,7 @@ int vrb_cq_reserve(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq 
 		pthread_mutex_lock(&adapter->lock);
 		cq_publish(adapter, cq);
 		pthread_mutex_unlock(&adapter->lock);
+		core_ia_express_end(adapter->ia); /* a poll is one of all queues now */
 	}
 	*cq_out = cq;
 	return 0;
@@ -315,21 +301,19 @@ __attribute__((noinline)) void vrb_cq_dispatch(struct vrb_adapter *adapter, stru
 		cq_dispatch(adapter, wc, count);
 	if (count == VRB_POLL_BATCH)
 		(void)cq_take_more(adapter, cq);
-	vrb_cq_disown(cq, 0);
+	vrb_cq_disown(cq);
 }
 
 CORE_INLINE int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
-	/* relaxed: if it is being shut we come too early or too late */
-	uint8_t shut = atomic_load_explicit(&cq->owned, memory_order_relaxed) & VRB_CQ_SHUT;
 	int found;
 
-	if (!vrb_cq_own(cq, shut))
+	if (!vrb_cq_own(cq))
 		return -EBUSY;
 	found = cq_take(adapter, cq);
 	if (found == VRB_POLL_BATCH)
 		found = cq_take_more(adapter, cq);
-	vrb_cq_disown(cq, shut);
+	vrb_cq_disown(cq);
 	return found > 0 ? found : 0;
 }
 

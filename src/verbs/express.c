@@ -421,7 +421,7 @@ static DAT_RETURN vrb_evd_dequeue(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 	if (!evd)
 		return dequeue_by_core(handle, event);
 	cq = evd->source;
-	if (!event || !vrb_cq_own(cq, 0)) {
+	if (!event || !vrb_cq_own(cq)) {
 		leave(handle);
 		return dequeue_by_core(handle, event);
 	}
@@ -431,7 +431,7 @@ static DAT_RETURN vrb_evd_dequeue(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 		return dequeue_others(handle, cq, count, event);
 	if (!completion_take(cq, handle, cq->wc, event))
 		return dequeue_others(handle, cq, 1, event);
-	vrb_cq_disown(cq, 0);
+	vrb_cq_disown(cq);
 	leave(handle);
 	return DAT_SUCCESS;
 }

@@ -43,7 +43,7 @@
 
 /* One completion queue; never taken away before the instance is closed. */
 struct vrb_cq {
-	_Atomic uint8_t owned;	 /* by a thread that polls it: bits, below */
+	_Atomic bool is_owned;	 /* by a thread that polls it */
 	_Atomic bool has_polled; /* a thread of the consumer has, since the service thread looked */
 	struct ibv_cq *cq;
 	uint32_t capacity;
@@ -53,23 +53,16 @@ struct vrb_cq {
 	struct ibv_wc wc[VRB_POLL_BATCH];      /* the owner's, on the express way */
 };
 
-#define VRB_CQ_OWNED 1u
-#define VRB_CQ_SHUT 2u /* not polled on the express way: it is not the only one, or in the kernel  \
-			*/
-
-/* False: another thread owns it. `shut`: whether that bit is set. */
-static inline bool vrb_cq_own(struct vrb_cq *cq, uint8_t shut)
+/* False: another thread owns it. */
+CORE_INLINE bool vrb_cq_own(struct vrb_cq *cq)
 {
-	uint8_t expected = shut;
-
 	/* acquire and release: the next owner sees what was handed on before */
-	return atomic_compare_exchange_strong_explicit(&cq->owned, &expected, shut | VRB_CQ_OWNED,
-						       memory_order_acquire, memory_order_relaxed);
+	return !atomic_exchange_explicit(&cq->is_owned, true, memory_order_acquire);
 }
 
-static inline void vrb_cq_disown(struct vrb_cq *cq, uint8_t shut)
+CORE_INLINE void vrb_cq_disown(struct vrb_cq *cq)
 {
-	atomic_store_explicit(&cq->owned, shut, memory_order_release);
+	atomic_store_explicit(&cq->is_owned, false, memory_order_release);
 }
 
 struct vrb_conn;
