@@ -43,6 +43,12 @@ static const char *const rmr_words[] = {
 	NULL,
 };
 
+static const char *const cancellation_words[] = {
+	[CORE_CANCELLATION_AUTO] = "auto",
+	[CORE_CANCELLATION_NEVER] = "never",
+	NULL,
+};
+
 #define FIELD(name) .key = #name, .offset = offsetof(struct core_settings, name)
 
 static const struct setting settings_table[] = {
@@ -56,6 +62,8 @@ static const struct setting settings_table[] = {
 	 .help = "how long a message waits for a Receive; 0: for ever"},
 	{FIELD(rmr_bind), .initial = CORE_RMR_AUTO, .words = rmr_words,
 	 .help = "what a bind makes on an RDMA device"},
+	{FIELD(cancellation), .initial = CORE_CANCELLATION_AUTO, .words = cancellation_words,
+	 .help = "whether posts and polls on an RDMA device meet a pthread_cancel"},
 	{FIELD(spin_us), .initial = 20, .min = 0, .max = 1000000, .unit = "us",
 	 .help = "how long a waiting call polls before it sleeps"},
 };

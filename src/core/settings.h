@@ -26,12 +26,19 @@ enum core_rmr_bind {
 	CORE_RMR_REGISTRATION, /* a registration of the range */
 };
 
+/* May a thread be cancelled in a call of the data path? */
+enum core_cancellation {
+	CORE_CANCELLATION_AUTO, /* what may be a cancellation point is shielded */
+	CORE_CANCELLATION_NEVER,
+};
+
 struct core_settings {
 	uint64_t copy;		   /* enum core_copy_path */
 	uint64_t peer_timeout_ms;  /* longest wait for a peer stopped in the middle of a copy */
 	uint64_t setup_timeout_ms; /* longest life of a set-up in which the peer says nothing */
 	uint64_t rnr_timeout_ms;   /* how long a message waits for a Receive; 0: for ever */
 	uint64_t rmr_bind;	   /* enum core_rmr_bind */
+	uint64_t cancellation;	   /* enum core_cancellation */
 	uint64_t spin_us;	   /* how long a waiting call polls before it sleeps */
 };
 

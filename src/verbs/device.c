@@ -277,6 +277,7 @@ static void fill_named(struct vrb_adapter *adapter, const struct ibv_device_attr
 		{"rmr_bind", adapter->has_windows ? "window" : "registration"},
 		{"memory_windows", vrb_windows_text(adapter, device)},
 		{"inline_bytes", adapter->inline_text},
+		{"express", !adapter->is_iwarp && !adapter->posts_in_kernel ? "yes" : "no"},
 	};
 	DAT_IA_ATTR *attr = &adapter->ia->attr;
 
@@ -380,7 +381,8 @@ static void fill_names(struct core_ia *ia, const struct ibv_device_attr *device)
  * Do posts and polls make system calls? Those of adapters that map their queues into the process do
  * not; the software devices are told of a Send by one, and some adapters at times (cxgb4). A
  * library cannot be asked, so those that are known for none are listed by their vendors; others are
- * taken to make some, which costs a little and does no harm (post.c).
+ * taken to make some, which costs a little and does no harm (post.c). Who cancels no thread can say
+ * so: then it is all the same.
  */
 static void find_system_calls(struct vrb_adapter *adapter, uint32_t vendor)
 {
@@ -395,10 +397,10 @@ static void find_system_calls(struct vrb_adapter *adapter, uint32_t vendor)
 		{VRB_VENDOR_RXE, true}, {VRB_VENDOR_SIW, true},
 	};
 
-	adapter->posts_in_kernel = true;
-	adapter->polls_in_kernel = true;
+	adapter->posts_in_kernel = adapter->polls_in_kernel =
+		adapter->ia->settings.cancellation != CORE_CANCELLATION_NEVER;
 	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-		if (vendor != known[i].vendor)
+		if (vendor != known[i].vendor || !adapter->posts_in_kernel)
 			continue;
 		adapter->posts_in_kernel = known[i].posts_in_kernel;
 		adapter->polls_in_kernel = false;

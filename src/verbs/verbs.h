@@ -109,7 +109,7 @@ struct vrb_adapter {
 	bool is_iwarp;
 	bool is_siw;	      /* the software one */
 	bool has_windows;     /* RMRs are bound by memory windows */
-	bool posts_in_kernel; /* a post may be a system call, */
+	bool posts_in_kernel; /* a post may be a system call that a thread may be cancelled in, */
 	bool polls_in_kernel; /* and so may a poll, or the post of a Receive */
 	int epoll_fd;
 	int kick_fd;

@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 static const char *const variables[] = {
-	"DAT_COPY",	      "DAT_PEER_TIMEOUT_MS", "DAT_SETUP_TIMEOUT_MS",
-	"DAT_RNR_TIMEOUT_MS", "DAT_RMR_BIND",	     "DAT_SPIN_US"};
+	"DAT_COPY",	"DAT_PEER_TIMEOUT_MS", "DAT_SETUP_TIMEOUT_MS", "DAT_RNR_TIMEOUT_MS",
+	"DAT_RMR_BIND", "DAT_CANCELLATION",    "DAT_SPIN_US"};
 
 static int clear_environment(void **state)
 {
@@ -68,6 +68,7 @@ static void parse__device_alone__defaults(void **state)
 	assert_int_equal(settings.setup_timeout_ms, 30000);
 	assert_int_equal(settings.rnr_timeout_ms, 0);
 	assert_int_equal(settings.rmr_bind, CORE_RMR_AUTO);
+	assert_int_equal(settings.cancellation, CORE_CANCELLATION_AUTO);
 	assert_int_equal(settings.spin_us, 20);
 }
 
@@ -108,6 +109,8 @@ static void parse__settings__applied(void **state)
 	assert_int_equal(accept("lo copy=auto", "lo").copy, CORE_COPY_AUTO);
 	assert_int_equal(accept("lo rmr_bind=window", "lo").rmr_bind, CORE_RMR_WINDOW);
 	assert_int_equal(accept("lo rmr_bind=registration", "lo").rmr_bind, CORE_RMR_REGISTRATION);
+	assert_int_equal(accept("lo cancellation=never", "lo").cancellation,
+			 CORE_CANCELLATION_NEVER);
 	assert_int_equal(accept("lo peer_timeout_ms=1", "lo").peer_timeout_ms, 1);
 	assert_int_equal(accept("lo peer_timeout_ms=600000", "lo").peer_timeout_ms, 600000);
 }
