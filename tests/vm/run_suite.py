@@ -22,6 +22,9 @@ import subprocess
 import sys
 import time
 
+# what the link stands for, and what is asked of the programs
+KEPT = ("DAT_TEST_ADAPTER", "DAT_DBG_TYPE", "DAT_RMR_BIND", "DAT_CANCELLATION")
+
 # ERROR is what cmocka says of a test whose teardown failed too
 RESULT = re.compile(r"\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\]\s+([A-Za-z0-9_]+)")
 
@@ -109,7 +112,7 @@ def main():
         if name.startswith("conformance_test_") and not name.endswith(".p"))
     expected = read_expected(args.expected, args.link)
     environment = {key: value for key, value in os.environ.items()
-                   if not key.startswith("DAT_") or key in ("DAT_TEST_ADAPTER", "DAT_DBG_TYPE", "DAT_RMR_BIND")}
+                   if not key.startswith("DAT_") or key in KEPT}
     environment["LD_LIBRARY_PATH"] = ":".join(
         os.path.join(args.build, "src", part) for part in ("registry", "soft", "verbs"))
     count = {"OK": 0, "FAILED": 0, "SKIPPED": 0, "expected": 0}
