@@ -103,13 +103,10 @@ static void recv_settle(struct core_wqe *wqe)
 	wqe->iov[0].segment_length = wqe->len;
 }
 
-struct core_wqe *vrb_express_next_recv(struct core_ep *ep)
+void vrb_express_settle_recv(struct core_ep *ep)
 {
-	struct core_wqe *wqe = &ep->recv.slots[ep->recv.head & ep->recv.mask];
-
 	if (ep->recv.head >= express_of(ep)->recv_from)
-		recv_settle(wqe);
-	return wqe;
+		recv_settle(&ep->recv.slots[ep->recv.head & ep->recv.mask]);
 }
 
 void vrb_express_over(struct core_ep *ep)
@@ -222,6 +219,7 @@ CORE_INLINE bool recv_post(DAT_EP_HANDLE handle, struct core_ep *ep, const DAT_L
 	DAT_VLEN len = __atomic_load_n(&iov->segment_length, __ATOMIC_RELAXED);
 	uint32_t key = iov->lmr_context;
 	uint64_t tail = queue->tail;
+	DAT_LMR_TRIPLET *copy;
 	struct core_wqe *wqe;
 	uint32_t place;
 	int rc;
@@ -233,8 +231,9 @@ CORE_INLINE bool recv_post(DAT_EP_HANDLE handle, struct core_ep *ep, const DAT_L
 	wqe = vrb_recv_at(queue, place);
 	wqe->len = len;
 	wqe->cookie = cookie;
-	wqe->iov[0].lmr_context = key; /* the rest: recv_settle */
-	wqe->iov[0].virtual_address = address;
+	copy = wqe->iov;
+	copy->lmr_context = key; /* the rest: recv_settle */
+	copy->virtual_address = address;
 	queue->tail = tail + 1;
 	way->recv_sge.addr = address;
 	way->recv_sge.length = (uint32_t)len;
@@ -406,6 +405,12 @@ __attribute__((noinline)) static DAT_RETURN dequeue_others(DAT_EVD_HANDLE handle
 	struct core_evd *evd = ((struct core_handle *)handle)->object;
 	struct vrb_adapter *adapter = vrb_adapter_of(evd->ia);
 
+	/* relaxed: as in vrb_drive_blocked */
+	if (count <= 0 && !atomic_load_explicit(&adapter->blocked, memory_order_relaxed)) {
+		vrb_cq_disown(cq);
+		leave(handle);
+		return (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */
+	}
 	core_evd_take_begin_locked(evd, event);
 	vrb_cq_dispatch(adapter, cq, cq->wc, count);
 	vrb_drive_blocked(adapter);

@@ -140,7 +140,7 @@ CORE_INLINE bool vrb_express_done(struct vrb_conn *conn, struct core_ep *ep,
 	}
 	if (wc->status == IBV_WC_SUCCESS && work == VRB_WORK_RECV && core_recv_is_usual(ep)) {
 		way->recv_end++;
-		(void)vrb_express_next_recv(ep);
+		vrb_express_settle_recv(ep);
 		core_recv_done_usual(ep, wc->byte_len, vrb_is_solicited(conn, wc));
 		return true;
 	}

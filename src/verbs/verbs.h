@@ -472,8 +472,8 @@ extern const struct transport_calls vrb_calls;
 /* It may begin, if the queues are in order. */
 void vrb_express_begin(struct core_ep *ep);
 void vrb_express_over(struct core_ep *ep);
-/* The oldest Receive, with all its members set. */
-struct core_wqe *vrb_express_next_recv(struct core_ep *ep);
+/* Sets all members of the oldest Receive. */
+void vrb_express_settle_recv(struct core_ep *ep);
 
 /* --- data (post.c); EP locked --- */
 
