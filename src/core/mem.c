@@ -94,6 +94,7 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 		lmr->generation = 1;
 	key = lmr->generation << CORE_MEM_INDEX_BITS | lmr->index;
 	/* release: pairs with the load in mem_pin, else a user sees old bounds */
+	atomic_fetch_add(&lmr->use, 1);
 	atomic_store_explicit(&lmr->key, key, memory_order_release);
 	return key;
 }
@@ -103,6 +104,7 @@ void core_mem_revoke(struct core_mem *mem, struct core_lmr *lmr)
 	(void)mem;
 	/* sequentially consistent: meets core_pin in mem_pin */
 	atomic_store(&lmr->key, 0);
+	atomic_fetch_add(&lmr->use, 1);
 	core_pins_wait(lmr);
 }
 

@@ -27,6 +27,7 @@ struct core_pz;
 #define CORE_MEM_LOCAL_KEYS 2u
 
 struct core_lmr {
+	_Atomic uint64_t use;  /* counts the changes of `key`: keys come back, after 16,384 uses */
 	_Atomic uint32_t key;  /* the live lmr_context, 0 while the slot is free or going away */
 	_Atomic uint32_t pins; /* those that no thread has noted itself (pins.h) */
 	/* written before key is set, constant while it is; by core_mem_describe, because
@@ -160,15 +161,30 @@ static inline bool core_mem_look(struct core_mem *mem, uint32_t key,
 struct core_known {
 	struct core_lmr *lmr; /* slots are never unmapped: it may be gone by now, or another */
 	DAT_VADDR address;
-	DAT_VLEN length;    /* 0: nothing is known */
-	uint32_t key;	    /* the lmr_context */
-	uint32_t local_key; /* the transport's: local_keys[0] */
+	DAT_VLEN length; /* 0: nothing is known */
+	uint64_t use;
+	uint32_t key;	    /* the lmr_context, */
+	uint32_t local_key; /* and the transport's: local_keys[0] */
 };
 
 #define CORE_KNOWN_NONE ((struct core_known){.lmr = &core_mem_none})
 
 /* Of no key. */
 extern struct core_lmr core_mem_none;
+
+/* Is it the region that was noted, and live? Relaxed. A compiler would load an atomic variable
+ * before it compares. */
+CORE_INLINE bool core_mem_is_still(const struct core_lmr *lmr, uint64_t use)
+{
+#ifdef __x86_64__
+	bool is;
+
+	__asm__ volatile("cmp %2, %1" : "=@cce"(is) : "m"(lmr->use), "r"(use));
+	return is;
+#else
+	return atomic_load_explicit(&lmr->use, memory_order_relaxed) == use;
+#endif
+}
 
 /* Notes the region of a segment that core_mem_check finds good. */
 static inline void core_mem_know(struct core_mem *mem, uint32_t key, struct core_known *known)
@@ -177,25 +193,14 @@ static inline void core_mem_know(struct core_mem *mem, uint32_t key, struct core
 
 	known->lmr = lmr;
 	known->key = key;
+	known->use = atomic_load_explicit(&lmr->use, memory_order_acquire);
 	/* as in core_mem_look */
 	known->address = __atomic_load_n(&lmr->address, __ATOMIC_ACQUIRE);
 	known->length = __atomic_load_n(&lmr->length, __ATOMIC_ACQUIRE);
 	known->local_key = __atomic_load_n(&lmr->local_keys[0], __ATOMIC_ACQUIRE);
-	if (atomic_load_explicit(&lmr->key, memory_order_relaxed) != key)
+	if (atomic_load_explicit(&lmr->key, memory_order_acquire) != key ||
+	    !core_mem_is_still(lmr, known->use))
 		*known = CORE_KNOWN_NONE; /* it is gone already */
-}
-
-/* Relaxed. A compiler would load an atomic variable before it compares. */
-CORE_INLINE bool core_mem_has_key(const struct core_lmr *lmr, uint32_t key)
-{
-#ifdef __x86_64__
-	bool has;
-
-	__asm__ volatile("cmp %2, %1" : "=@cce"(has) : "m"(lmr->key), "r"(key));
-	return has;
-#else
-	return atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
-#endif
 }
 
 /*
@@ -205,9 +210,8 @@ CORE_INLINE bool core_mem_has_key(const struct core_lmr *lmr, uint32_t key)
 CORE_INLINE bool core_mem_is_known_part(const struct core_known *known, uint32_t key,
 					DAT_VADDR address, DAT_VLEN len, const DAT_VLEN *most)
 {
-	/* what belongs to the key was read before. Keys do not come back. An empty segment becomes
-	 * the longest, and what is below the region is far behind it. */
-	return key == known->key && core_mem_has_key(known->lmr, key) && len - 1 < *most &&
+	/* an empty segment becomes the longest, and what is below the region is far behind it */
+	return key == known->key && core_mem_is_still(known->lmr, known->use) && len - 1 < *most &&
 	       address - known->address <= known->length - len;
 }
 

@@ -354,6 +354,20 @@ static void post__slot_used_again_with_other_privileges__these_count(void **stat
 	expect(RECEIVE, &iov, 0, privileges_error(RECEIVE));
 }
 
+/* A slot has so many keys; then the first one names another region. */
+static void post__key_issued_again__other_region_counts(void **state)
+{
+	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
+
+	(void)state;
+	for (enum way way = 0; way < WAYS; way++)
+		know(way);
+	core_mem_slot(&ep->ia->mem, key)->generation--;
+	assert_int_equal(take_its_slot(DAT_MEM_PRIV_REMOTE_READ_FLAG), key);
+	for (enum way way = 0; way < WAYS; way++)
+		expect(way, &iov, 0, privileges_error(way));
+}
+
 static void move_to_zone(DAT_EP_HANDLE endpoint, DAT_PZ_HANDLE zone)
 {
 	DAT_EP_PARAM param = {.pz_handle = zone};
@@ -565,6 +579,7 @@ int main(void)
 		T(post__region_freed__refused),
 		T(post__slot_used_again__old_key_refused_and_new_one_good),
 		T(post__slot_used_again_with_other_privileges__these_count),
+		T(post__key_issued_again__other_region_counts),
 		T(post_recv__zone_of_the_endpoint_changed__protection_violation),
 		T(post__longer_than_allowed__refused),
 		T(rdma_write__target_shorter_or_missing__refused),
