@@ -17,6 +17,24 @@
 #include "core/evd.h"
 #include "core/handle.h"
 
+/* Is the cell live, with that type, and on the express way? Locked; but it may be doomed at any
+ * time. A compiler would load an atomic variable before it compares. */
+CORE_INLINE bool core_express_is_on(const struct core_handle *cell, DAT_HANDLE_TYPE type)
+{
+	uint32_t tag = CORE_TAG(type);
+#ifdef __x86_64__
+	bool is_on;
+
+	__asm__ volatile("cmpl %2, %1"
+			 : "=@cce"(is_on)
+			 : "m"(cell->both), "ri"((uint32_t)(tag | tag << 16)));
+	return is_on;
+#else
+	return cell->express == tag &&
+	       atomic_load_explicit(&cell->tag, memory_order_relaxed) == tag;
+#endif
+}
+
 /*
  * The object, locked, if it is on the express way and that waits for nobody; NULL: nothing is
  * locked. The handle is one of ours: libdat has looked at it, or its first word has led here.
@@ -29,7 +47,7 @@ CORE_INLINE void *core_express_enter(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 
 	if (!core_lock_try(&cell->lock))
 		return NULL;
-	if (cell->express != CORE_TAG(type)) {
+	if (!core_express_is_on(cell, type)) {
 		core_lock_leave(&cell->lock);
 		return NULL;
 	}

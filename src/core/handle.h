@@ -47,14 +47,21 @@ struct opendat_handle_arena {
 
 struct core_handle {
 	const DAT_PROVIDER *provider; /* first word, read by compiled consumers; never cleared */
-	_Atomic uint16_t tag;	      /* guarded by lock; read without it only as a hint */
-	uint8_t express;	      /* guarded by lock; the tag, while that is on (express.h) */
-	uint32_t generation;	      /* guarded by lock; counts the uses of this cell */
-	void *object;		      /* guarded by lock; valid while tag is not 0 */
-	struct core_ia *ia;	      /* set at creation */
-	struct core_lock lock;	      /* the object's lock */
-	DAT_CONTEXT context;	      /* guarded by lock */
-	struct core_handle *next;     /* the IA's list of objects of this type (IA lock), */
+	union {
+		struct {
+			_Atomic uint16_t tag; /* guarded by lock; read without it only as a hint */
+			uint8_t express; /* guarded by lock; the tag, while that is on (express.h)
+					  */
+			uint8_t unused;
+		};
+		_Atomic uint32_t both; /* to be asked in one go */
+	};
+	uint32_t generation;	  /* guarded by lock; counts the uses of this cell */
+	void *object;		  /* guarded by lock; valid while tag is not 0 */
+	struct core_ia *ia;	  /* set at creation */
+	struct core_lock lock;	  /* the object's lock */
+	DAT_CONTEXT context;	  /* guarded by lock */
+	struct core_handle *next; /* the IA's list of objects of this type (IA lock), */
 	union {
 		struct core_handle *prev;	/* or the free list (arena lock) */
 		DAT_IA_HANDLE _Atomic consumer; /* of an IA: what consumers call it */
