@@ -228,6 +228,7 @@ CORE_INLINE bool recv_post(DAT_EP_HANDLE handle, struct core_ep *ep, const DAT_L
 	    !core_mem_is_known_part(&way->target, key, address, len, &way->recv_most))
 		return false;
 	place = vrb_recv_place(queue, tail);
+	set_low_half(&way->recv_wr.wr_id, place);
 	wqe = vrb_recv_at(queue, place);
 	wqe->len = len;
 	wqe->cookie = cookie;
@@ -237,7 +238,6 @@ CORE_INLINE bool recv_post(DAT_EP_HANDLE handle, struct core_ep *ep, const DAT_L
 	queue->tail = tail + 1;
 	way->recv_sge.addr = address;
 	way->recv_sge.length = (uint32_t)len;
-	set_low_half(&way->recv_wr.wr_id, place);
 	rc = ibv_post_recv(way->qp, &way->recv_wr, &way->bad_recv);
 	if (__builtin_expect(rc, 0))
 		recv_refused((struct core_handle *)handle, rc);
@@ -345,13 +345,6 @@ static DAT_RETURN vrb_ep_post_recv(DAT_EP_HANDLE handle, DAT_COUNT segments, DAT
 
 /* --- completions --- */
 
-/* A completion, by that key, which was good: asked in one go. */
-CORE_INLINE bool is_good(const struct ibv_wc *wc, uint32_t key, uint32_t wanted)
-{
-	_Static_assert(IBV_WC_SUCCESS == 0, "all others have a bit");
-	return ((key ^ wanted) | (uint32_t)wc->status) == 0;
-}
-
 /*
  * The completion is of an endpoint on the express way, and for the dispatcher, which is locked: its
  * event goes straight to who asks. False: nothing was done. The endpoint ranks before the
@@ -374,7 +367,9 @@ CORE_INLINE bool completion_take(const struct vrb_cq *cq, DAT_EVD_HANDLE evd_han
 		return false;
 	way = express_of(ep);
 	/* whose dispatcher it is is an endpoint of the instance */
-	if (is_good(wc, key, way->recv_key) && way->recv_evd == evd_handle) {
+	if (__builtin_expect(key == way->recv_key && vrb_is_message(wc) &&
+				     way->recv_evd == evd_handle,
+			     true)) {
 		wqe = vrb_recv_at(&ep->recv, (uint32_t)wc->wr_id);
 		ep->recv.head++;
 		way->recv_end++;
@@ -384,7 +379,7 @@ CORE_INLINE bool completion_take(const struct vrb_cq *cq, DAT_EVD_HANDLE evd_han
 		return true;
 	}
 	head = ep->req.head;
-	if (is_good(wc, key, way->key) && way->request_evd == evd_handle &&
+	if (key == way->key && wc->status == IBV_WC_SUCCESS && way->request_evd == evd_handle &&
 	    (uint32_t)wc->wr_id == (uint32_t)head) {
 		req = core_req_at(&ep->req, head);
 		ep->req.head = head + 1;

@@ -650,6 +650,8 @@ static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct co
 	if (says_little(status) &&
 	    !are_good(ep->ia, wqe->iov, wqe->segments, core_recv_pz(ep), CORE_MEM_TARGET))
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
+	if (status == IBV_WC_SUCCESS) /* but it was no message */
+		return DAT_DTO_ERR_BAD_RESPONSE;
 	return status == IBV_WC_LOC_QP_OP_ERR ? DAT_DTO_ERR_LOCAL_LENGTH : vrb_status(status);
 }
 
@@ -795,7 +797,7 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 	wqe = core_recv_next(ep);
 	if (!wqe)
 		return;
-	if (wc->status == IBV_WC_SUCCESS) {
+	if (vrb_is_message(wc)) {
 		core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, vrb_is_solicited(conn, wc));
 		return;
 	}

@@ -7,6 +7,9 @@
 #ifndef VERBS_USUAL_H
 #define VERBS_USUAL_H
 
+#include <stddef.h>
+#include <string.h>
+
 #include <arpa/inet.h>
 
 #include "core/ep_done.h"
@@ -70,6 +73,22 @@ CORE_INLINE void vrb_seen(struct vrb_conn *conn, uint64_t end)
 		conn->sq_seen = end;
 }
 
+/*
+ * Is the completion that of a message, and good? A foreign peer's RDMA Write with immediate data
+ * takes a Receive, too, and its length says nothing of the buffer. Both asked in one go.
+ */
+CORE_INLINE bool vrb_is_message(const struct ibv_wc *wc)
+{
+	uint64_t both;
+
+	_Static_assert(offsetof(struct ibv_wc, opcode) ==
+			       offsetof(struct ibv_wc, status) + sizeof(uint32_t),
+		       "side by side");
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the status is the low half");
+	memcpy(&both, (const char *)wc + offsetof(struct ibv_wc, status), sizeof(both));
+	return both == ((uint64_t)IBV_WC_RECV << 32 | IBV_WC_SUCCESS);
+}
+
 /* A peer whose Sends do not show the wish for a notification gets one each time. */
 CORE_INLINE bool vrb_is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
 {
@@ -109,7 +128,7 @@ CORE_INLINE bool vrb_oldest_done(struct vrb_conn *conn, struct core_ep *ep, cons
 /* A Receive of a connection that stands. */
 CORE_INLINE bool vrb_good_recv(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
-	if (!core_recv_is_usual(ep) || conn->is_unconfirmed)
+	if (!core_recv_is_usual(ep) || conn->is_unconfirmed || !vrb_is_message(wc))
 		return false;
 	conn->recv_out--;
 	conn->nudges = 0;
@@ -138,13 +157,13 @@ CORE_INLINE bool vrb_express_done(struct vrb_conn *conn, struct core_ep *ep,
 				  true, (struct core_ref){NULL, 0});
 		return true;
 	}
-	if (wc->status == IBV_WC_SUCCESS && work == VRB_WORK_RECV && core_recv_is_usual(ep)) {
+	if (work == VRB_WORK_RECV && vrb_is_message(wc) && core_recv_is_usual(ep)) {
 		way->recv_end++;
 		vrb_express_settle_recv(ep);
 		core_recv_done_usual(ep, wc->byte_len, vrb_is_solicited(conn, wc));
 		return true;
 	}
-	if (wc->status == IBV_WC_SUCCESS && work == VRB_WORK_RECV && ep->srq)
+	if (work == VRB_WORK_RECV && vrb_is_message(wc) && ep->srq)
 		return false;
 	core_ep_express_end(ep);
 	return false;

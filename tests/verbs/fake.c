@@ -25,6 +25,7 @@ static const char *failed;
 static unsigned posts, doorbells;
 static _Thread_local unsigned cancellable;
 static enum ibv_wc_status next_status;
+static bool next_is_write; /* fake_write_next */
 
 static bool has_windows = true, is_rxe;
 
@@ -39,6 +40,8 @@ struct fake_async_event {
 	struct fake_async_event *next;
 };
 static struct fake_async_event *asyncs;
+static bool is_holding, is_held; /* fake_hold, and that somebody waits for it */
+static pthread_cond_t hold_changed = PTHREAD_COND_INITIALIZER;
 
 /* --- faults --- */
 
@@ -135,6 +138,13 @@ void fake_status(enum ibv_wc_status status)
 	pthread_mutex_unlock(&fake_lock);
 }
 
+void fake_write_next(void)
+{
+	pthread_mutex_lock(&fake_lock);
+	next_is_write = true;
+	pthread_mutex_unlock(&fake_lock);
+}
+
 unsigned fake_read_count(const unsigned *count)
 {
 	unsigned value;
@@ -195,12 +205,16 @@ struct fake_qp *fake_qp_by_number(uint32_t number)
 	return qp;
 }
 
+/* A device does this, not the thread that has posted: it is not cancelled here. */
 void fake_signal(int fd)
 {
 	const uint64_t one = 1;
+	int state;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (write(fd, &one, sizeof(one)) < 0)
 		abort();
+	pthread_setcancelstate(state, NULL);
 }
 
 void fake_unsignal(int fd)
@@ -359,11 +373,35 @@ void fake_async(enum ibv_event_type type, struct ibv_qp *qp)
 	pthread_mutex_unlock(&fake_lock);
 }
 
+void fake_hold(bool hold)
+{
+	pthread_mutex_lock(&fake_lock);
+	is_holding = hold;
+	pthread_cond_broadcast(&hold_changed);
+	if (hold)
+		fake_async_locked(IBV_EVENT_GID_CHANGE, NULL); /* one that says nothing */
+	while (hold && !is_held)
+		pthread_cond_wait(&hold_changed, &fake_lock);
+	pthread_mutex_unlock(&fake_lock);
+}
+
+/* Locked. */
+static void hold_asker(void)
+{
+	while (is_holding) {
+		is_held = true;
+		pthread_cond_broadcast(&hold_changed);
+		pthread_cond_wait(&hold_changed, &fake_lock);
+	}
+	is_held = false;
+}
+
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	struct fake_async_event *first;
 
 	pthread_mutex_lock(&fake_lock);
+	hold_asker();
 	first = asyncs;
 	if (!first) {
 		fake_unsignal(context->async_fd);
@@ -666,11 +704,32 @@ static void work_drop_all(struct fake_work **queue)
 		work_free(work);
 }
 
+static enum ibv_wc_opcode done_opcode(const struct fake_work *work)
+{
+	bool is_write = next_is_write;
+
+	if (work->is_recv) {
+		next_is_write = false;
+		return is_write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV;
+	}
+	switch (work->opcode) {
+	case IBV_WR_RDMA_WRITE:
+		return IBV_WC_RDMA_WRITE;
+	case IBV_WR_RDMA_READ:
+		return IBV_WC_RDMA_READ;
+	case IBV_WR_BIND_MW:
+		return IBV_WC_BIND_MW;
+	default:
+		return IBV_WC_SEND;
+	}
+}
+
 static void complete(struct fake_qp *qp, struct ibv_cq *cq, struct fake_work *work,
 		     enum ibv_wc_status status, uint32_t len, bool has_imm)
 {
 	struct ibv_wc wc = {.wr_id = work->wr_id,
 			    .status = status,
+			    .opcode = done_opcode(work),
 			    .byte_len = len,
 			    .qp_num = qp->qp.qp_num,
 			    .wc_flags = has_imm ? IBV_WC_WITH_IMM : 0,

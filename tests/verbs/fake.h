@@ -34,6 +34,9 @@ void fake_be_iwarp(bool is_iwarp);
 void fake_async(enum ibv_event_type type, struct ibv_qp *qp);
 /* The port goes down, and comes again; each raises its event. What is posted moves all the same. */
 void fake_port(bool is_up);
+/* From the return on nobody hears of the device's events, and who asks for one waits. That is the
+ * provider's own thread: it does nothing any more, whatever there is to do, until it is let go. */
+void fake_hold(bool is_holding);
 /* The device goes away: every connection is told. */
 void fake_remove(void);
 /* The connection manager of whoever asks for a connection now has waited long enough. */
@@ -45,7 +48,9 @@ void fake_reject_late(void);
 unsigned fake_requests(void);
 /* The next completion of an outgoing request carries that status instead of success. */
 void fake_status(enum ibv_wc_status status);
-/* The same for the next work request that unbinds a window. */
+/* The next message comes as an RDMA Write with immediate data, as only a foreign peer sends one. */
+void fake_write_next(void);
+/* The same as fake_status for the next work request that unbinds a window. */
 void fake_unbind_status(enum ibv_wc_status status);
 /* The device has memory windows of type 1, as it does unless told otherwise, and may be of a kind
  * that does not check their bounds. Before it is opened. */

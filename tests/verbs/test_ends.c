@@ -96,6 +96,22 @@ static void post_send__device_reports_an_error__broken_once_and_anew(void **stat
 	}
 }
 
+/* No message of ours, and its length says nothing of the buffer. */
+static void recv__taken_by_a_write_with_immediate_data__broken(void **state)
+{
+	(void)state;
+	assert_int_equal(rig_recv(&rig, &rig.b, 64, 1), DAT_SUCCESS);
+	assert_int_equal(rig_recv(&rig, &rig.b, 64, 2), DAT_SUCCESS);
+	fake_write_next();
+	assert_int_equal(rig_send(&rig, &rig.a, 64, 3, 0), DAT_SUCCESS);
+	rig_expect_dto(&rig.a, 3, DAT_DTO_SUCCESS);
+	rig_expect_dto(&rig.b, 1, DAT_DTO_ERR_BAD_RESPONSE);
+	rig_expect_dto(&rig.b, 2, DAT_DTO_ERR_FLUSHED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_BROKEN);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_again(&rig);
+}
+
 /* CONN-EVT-35: an error that only an event of the device tells of */
 static void qp_event__of_an_error__broken(void **state)
 {
@@ -340,6 +356,7 @@ int main(void)
 		cmocka_unit_test(post_and_poll__cancellation__off_unless_the_device_is_known),
 #define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		RIG_TEST(post_send__device_reports_an_error__broken_once_and_anew),
+		RIG_TEST(recv__taken_by_a_write_with_immediate_data__broken),
 		RIG_TEST(qp_event__of_an_error__broken),
 		RIG_TEST(reject__of_a_connection__disconnected),
 		RIG_TEST(port_event__down_and_up__connection_stays),
