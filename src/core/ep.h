@@ -175,7 +175,8 @@ static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_
 }
 
 /* The transport's calls may take their own way from now on, if nothing is unusual about the
- * endpoint as the core sees it (express.h); false: they may not. Locked, no request outstanding. */
+ * endpoint as the core sees it (express.h); false: they may not. For the thread that has its lock
+ * for its own: another one would end it at once. Locked, no request outstanding. */
 bool core_ep_express_begin(struct core_ep *ep);
 /* Not any more. */
 void core_ep_express_over(struct core_ep *ep);

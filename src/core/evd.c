@@ -33,8 +33,7 @@ CORE_INLINE void evd_settle_locked(struct core_evd *evd)
 	/* relaxed: the lock orders it; it may be dead while threads leave */
 	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) != CORE_TAG(DAT_HANDLE_TYPE_EVD))
 		is_calm = false;
-	/* relaxed: whoever takes it away locks each dispatcher after that; none yet for the first
-	 */
+	/* relaxed: whoever takes it away locks each dispatcher after that */
 	evd->source = atomic_load_explicit(&evd->ia->express, memory_order_relaxed);
 	cell->express = is_calm && evd->source ? CORE_TAG(DAT_HANDLE_TYPE_EVD) : 0;
 }

@@ -12,7 +12,7 @@ bool core_ep_express_begin(struct core_ep *ep)
 	if (ep->state != DAT_EP_STATE_CONNECTED || ep->is_breaking || !ep->request_evd ||
 	    attr->max_request_iov < 1 || attr->max_rdma_write_iov < 1 ||
 	    (attr->max_recv_iov < 1 && ep->recv.capacity) || ep->is_soft_armed ||
-	    ep->hard_watermark != DAT_WATERMARK_INFINITE)
+	    ep->hard_watermark != DAT_WATERMARK_INFINITE || !core_lock_is_tried(&ep->cell->lock))
 		return false;
 	ep->cell->express = CORE_TAG(DAT_HANDLE_TYPE_EP);
 	return true;

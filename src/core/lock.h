@@ -130,6 +130,17 @@ CORE_INLINE void core_lock_acquire(struct core_lock *lock)
 		core_lock_acquire_shared(lock);
 }
 
+/* Held: may core_lock_try have it for this thread the next time? */
+CORE_INLINE bool core_lock_is_tried(const struct core_lock *lock)
+{
+#if CORE_LOCK_IS_OWNED
+	return core_lock_is_own(lock, core_lock_self());
+#else
+	(void)lock;
+	return true;
+#endif
+}
+
 /* The lock if that waits for nobody, whatever other locks are held. */
 CORE_INLINE bool core_lock_try(struct core_lock *lock)
 {
