@@ -18,21 +18,10 @@
 #include "core/handle.h"
 
 /* Is the cell live, with that type, and on the express way? Locked; but it may be doomed at any
- * time. A compiler would load an atomic variable before it compares. */
+ * time. */
 CORE_INLINE bool core_express_is_on(const struct core_handle *cell, DAT_HANDLE_TYPE type)
 {
-	uint32_t tag = CORE_TAG(type);
-#ifdef __x86_64__
-	bool is_on;
-
-	__asm__ volatile("cmpl %2, %1"
-			 : "=@cce"(is_on)
-			 : "m"(cell->both), "ri"((uint32_t)(tag | tag << 16)));
-	return is_on;
-#else
-	return cell->express == tag &&
-	       atomic_load_explicit(&cell->tag, memory_order_relaxed) == tag;
-#endif
+	return core_is_same_32(&cell->both, CORE_TAG(type) | (uint32_t)CORE_TAG(type) << 16);
 }
 
 /*

@@ -45,6 +45,8 @@ struct opendat_handle_arena {
 /* Added to the tag of what dat_ia_close is about to destroy: refused to everybody else. */
 #define CORE_TAG_DOOMED 0x8000u
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "which half is the upper");
+
 struct core_handle {
 	const DAT_PROVIDER *provider; /* first word, read by compiled consumers; never cleared */
 	union {
@@ -54,7 +56,7 @@ struct core_handle {
 					  */
 			uint8_t unused;
 		};
-		_Atomic uint32_t both; /* to be asked in one go */
+		_Atomic uint32_t both; /* the tag, and express in the upper half */
 	};
 	uint32_t generation;	  /* guarded by lock; counts the uses of this cell */
 	void *object;		  /* guarded by lock; valid while tag is not 0 */

@@ -35,12 +35,13 @@
 #include <stdint.h>
 
 #include "core/fence.h"
+#include "core/same.h"
 
 /* The thread sanitizer knows no membarrier: there a lock is its mutex. */
 #define CORE_LOCK_IS_OWNED (!CORE_UNDER_TSAN)
 
 struct core_lock {
-	_Atomic uintptr_t owner; /* who may enter without the mutex, 0: nobody; set and taken away
+	_Atomic uint64_t owner;	 /* who may enter without the mutex, 0: nobody; set and taken away
 				  * with the mutex held, relaxed */
 	_Atomic uint32_t inside; /* written by the owner alone: it is inside, or finds out that it
 				  * is the owner no more */
@@ -69,10 +70,6 @@ bool core_lock_try_shared(struct core_lock *lock);
  */
 void core_lock_wait(struct core_lock *lock, pthread_cond_t *cond);
 
-/* Compiled into every caller: for what is too long for the compiler's taste and too often called.
- */
-#define CORE_INLINE static inline __attribute__((always_inline))
-
 /*
  * A number of the calling thread, not 0: where its control block is. One instruction, also in a
  * library that is opened late. Threads that live at the same time have theirs in pages of their
@@ -91,17 +88,9 @@ CORE_INLINE uintptr_t core_lock_self(void)
 #endif
 }
 
-/* Relaxed, and never left out. A compiler would load an atomic variable before it compares. */
 CORE_INLINE bool core_lock_is_own(const struct core_lock *lock, uintptr_t self)
 {
-#ifdef __x86_64__
-	bool is_own;
-
-	__asm__ volatile("cmp %2, %1" : "=@cce"(is_own) : "m"(lock->owner), "r"(self));
-	return is_own;
-#else
-	return atomic_load_explicit(&lock->owner, memory_order_relaxed) == self;
-#endif
+	return core_is_same_64(&lock->owner, self);
 }
 
 /* True: entered, as its owner. */

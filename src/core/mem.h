@@ -172,18 +172,10 @@ struct core_known {
 /* Of no key. */
 extern struct core_lmr core_mem_none;
 
-/* Is it the region that was noted, and live? Relaxed. A compiler would load an atomic variable
- * before it compares. */
+/* Is it the region that was noted, and live? */
 CORE_INLINE bool core_mem_is_still(const struct core_lmr *lmr, uint64_t use)
 {
-#ifdef __x86_64__
-	bool is;
-
-	__asm__ volatile("cmp %2, %1" : "=@cce"(is) : "m"(lmr->use), "r"(use));
-	return is;
-#else
-	return atomic_load_explicit(&lmr->use, memory_order_relaxed) == use;
-#endif
+	return core_is_same_64(&lmr->use, use);
 }
 
 /* Notes the region of a segment that core_mem_check finds good. */

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Comparing a shared variable with a value, relaxed, by one instruction where there is one: a
+ * compiler loads an atomic variable before it compares. Never left out, nor moved over a fence.
+ */
+#ifndef CORE_SAME_H
+#define CORE_SAME_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Compiled into every caller: for what is too long for the compiler's taste and too often called.
+ */
+#define CORE_INLINE static inline __attribute__((always_inline))
+
+CORE_INLINE bool core_is_same_32(const _Atomic uint32_t *variable, uint32_t value)
+{
+#ifdef __x86_64__
+	bool is;
+
+	__asm__ volatile("cmpl %2, %1" : "=@cce"(is) : "m"(*variable), "ri"(value));
+	return is;
+#else
+	return atomic_load_explicit(variable, memory_order_relaxed) == value;
+#endif
+}
+
+CORE_INLINE bool core_is_same_64(const _Atomic uint64_t *variable, uint64_t value)
+{
+#ifdef __x86_64__
+	bool is;
+
+	__asm__ volatile("cmpq %2, %1" : "=@cce"(is) : "m"(*variable), "r"(value));
+	return is;
+#else
+	return atomic_load_explicit(variable, memory_order_relaxed) == value;
+#endif
+}
+
+#endif
