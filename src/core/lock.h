@@ -8,8 +8,9 @@
  *   6 memory region, memory window, protection zone          7 event dispatcher
  *   8 notification object          9 locks inside a transport, arena
  *
- * Two locks of one rank are never held together, with one exception: dat_ep_dup_connect reads the
- * second endpoint before it locks the first. A transport's own locks are leaves: it never calls up
+ * core_lock_try waits for nobody, and is outside that order (express.h). Two locks of one rank are
+ * never held together, with one exception: dat_ep_dup_connect reads the second endpoint before it
+ * locks the first. A transport's own locks are leaves: it never calls up
  * into the core with one held. No lock is held over a call into the consumer or a blocking call.
  *
  * Most endpoints and dispatchers are used by one thread, which should pay no atomic operation for
