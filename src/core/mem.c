@@ -93,8 +93,8 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 	if (!lmr->generation && !lmr->index) /* 0 is no key */
 		lmr->generation = 1;
 	key = lmr->generation << CORE_MEM_INDEX_BITS | lmr->index;
-	/* release: pairs with the load in mem_pin, else a user sees old bounds */
 	atomic_fetch_add(&lmr->use, 1);
+	/* release: pairs with the load in mem_pin, else a user sees old bounds */
 	atomic_store_explicit(&lmr->key, key, memory_order_release);
 	return key;
 }

@@ -79,11 +79,6 @@ static const struct opendat_handle_arena *arena_of(DAT_HANDLE handle)
 	return NULL;
 }
 
-bool registry_handle_is_ours(DAT_HANDLE handle)
-{
-	return arena_of(handle);
-}
-
 /* Only providers with an arena of ours are asked: what others keep in `extension` is their own. */
 const struct opendat_extension *registry_handle_extension(DAT_HANDLE handle,
 							  const DAT_PROVIDER *provider)

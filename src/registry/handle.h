@@ -88,7 +88,4 @@ const struct opendat_extension *registry_handle_extension(DAT_HANDLE handle,
 /* The table to dispatch through, or NULL: refuse the handle. */
 const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle);
 
-/* Is it a cell of one of our libraries? */
-bool registry_handle_is_ours(DAT_HANDLE handle);
-
 #endif

@@ -100,7 +100,7 @@ int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vr
 		return -ENOMEM;
 	conn->peer.kind = VRB_KIND_CONN;
 	conn->adapter = adapter;
-	conn->is_direct = !adapter->is_iwarp && !adapter->posts_in_kernel;
+	conn->is_direct = vrb_is_direct(adapter);
 	conn->state = state;
 	conn->deadline_ns = VRB_NEVER;
 	conn->give_up_ns = VRB_NEVER;

@@ -266,16 +266,22 @@ CORE_INLINE void cq_dispatch_one(struct vrb_adapter *adapter, const struct ibv_w
 	completions_end(conn, ep);
 }
 
+/* What one call of the device gave. */
+CORE_INLINE void cq_hand_on(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
+{
+	if (count == 1)
+		cq_dispatch_one(adapter, wc);
+	else if (count > 1)
+		cq_dispatch(adapter, wc, count);
+}
+
 /* What is there, as far as one call of the device gives it; how much. The queue is owned. */
 CORE_INLINE int cq_take(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
 	struct ibv_wc wc[VRB_POLL_BATCH];
 	int count = ibv_poll_cq(cq->cq, VRB_POLL_BATCH, wc);
 
-	if (count == 1)
-		cq_dispatch_one(adapter, wc);
-	else if (count > 1)
-		cq_dispatch(adapter, wc, count);
+	cq_hand_on(adapter, wc, count);
 	return count;
 }
 
@@ -295,10 +301,7 @@ __attribute__((noinline)) static int cq_take_more(struct vrb_adapter *adapter, s
 __attribute__((noinline)) void vrb_cq_dispatch(struct vrb_adapter *adapter, struct vrb_cq *cq,
 					       const struct ibv_wc *wc, int count)
 {
-	if (count == 1)
-		cq_dispatch_one(adapter, wc);
-	else if (count > 1)
-		cq_dispatch(adapter, wc, count);
+	cq_hand_on(adapter, wc, count);
 	if (count == VRB_POLL_BATCH)
 		(void)cq_take_more(adapter, cq);
 	vrb_cq_disown(cq);

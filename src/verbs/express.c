@@ -11,15 +11,8 @@
 #include <string.h>
 
 #include "core/calls.h"
-#include "core/cancel.h"
 #include "verbs/usual.h"
 #include "verbs/verbs.h"
-
-CORE_INLINE struct vrb_express *express_of(const struct core_ep *ep)
-{
-	/* ep->transport, without asking */
-	return &((struct vrb_ep *)(ep + 1))->express;
-}
 
 /* --- beginning and end --- */
 
@@ -76,7 +69,7 @@ void vrb_express_begin(struct core_ep *ep)
 	    ep->cell->express || ep->req.capacity >= conn->sq_size || !is_calm(conn, ep))
 		return;
 	if (core_ep_express_begin(ep))
-		express_fill(express_of(ep), conn, ep);
+		express_fill(vrb_express_of(ep), conn, ep);
 }
 
 /* As if it had been posted by steps (core/dto.c), and down to the device (post.c). */
@@ -105,14 +98,14 @@ static void recv_settle(struct core_wqe *wqe)
 
 void vrb_express_settle_recv(struct core_ep *ep)
 {
-	if (ep->recv.head >= express_of(ep)->recv_from)
+	if (ep->recv.head >= vrb_express_of(ep)->recv_from)
 		recv_settle(&ep->recv.slots[ep->recv.head & ep->recv.mask]);
 }
 
 void vrb_express_over(struct core_ep *ep)
 {
-	uint64_t base = express_of(ep)->sq_base, head = ep->req.head, tail = ep->req.tail;
-	uint64_t from = express_of(ep)->recv_from;
+	uint64_t base = vrb_express_of(ep)->sq_base, head = ep->req.head, tail = ep->req.tail;
+	uint64_t from = vrb_express_of(ep)->recv_from;
 	struct vrb_conn *conn = vrb_conn_of(ep);
 
 	for (uint64_t i = head; i != tail; i++)
@@ -162,7 +155,7 @@ CORE_INLINE bool request_post(DAT_EP_HANDLE handle, struct core_ep *ep, enum cor
 			      const DAT_LMR_TRIPLET *iov, const DAT_RMR_TRIPLET *remote,
 			      DAT_DTO_COOKIE cookie)
 {
-	struct vrb_express *way = express_of(ep);
+	struct vrb_express *way = vrb_express_of(ep);
 	const uint64_t *most = op == CORE_OP_SEND ? &way->send_most : &way->write_most;
 	/* relaxed: as in core_event_fill_dto */
 	DAT_VADDR address = __atomic_load_n(&iov->virtual_address, __ATOMIC_RELAXED);
@@ -212,7 +205,7 @@ CORE_INLINE bool request_post(DAT_EP_HANDLE handle, struct core_ep *ep, enum cor
 CORE_INLINE bool recv_post(DAT_EP_HANDLE handle, struct core_ep *ep, const DAT_LMR_TRIPLET *iov,
 			   DAT_DTO_COOKIE cookie)
 {
-	struct vrb_express *way = express_of(ep);
+	struct vrb_express *way = vrb_express_of(ep);
 	struct core_recv_queue *queue = &ep->recv;
 	/* relaxed: as in core_event_fill_dto */
 	DAT_VADDR address = __atomic_load_n(&iov->virtual_address, __ATOMIC_RELAXED);
@@ -365,7 +358,7 @@ CORE_INLINE bool completion_take(const struct vrb_cq *cq, DAT_EVD_HANDLE evd_han
 	ep = core_express_enter(cell, DAT_HANDLE_TYPE_EP);
 	if (!ep)
 		return false;
-	way = express_of(ep);
+	way = vrb_express_of(ep);
 	/* whose dispatcher it is is an endpoint of the instance */
 	if (__builtin_expect(key == way->recv_key && vrb_is_message(wc) &&
 				     way->recv_evd == evd_handle,

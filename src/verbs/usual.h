@@ -144,7 +144,7 @@ CORE_INLINE bool vrb_express_done(struct vrb_conn *conn, struct core_ep *ep,
 				  const struct ibv_wc *wc)
 {
 	enum vrb_work work = wc->wr_id >> 62;
-	struct vrb_express *way = &((struct vrb_ep *)ep->transport)->express;
+	struct vrb_express *way = vrb_express_of(ep);
 	uint64_t head = ep->req.head;
 	struct core_req *req;
 

@@ -151,6 +151,12 @@ static inline void vrb_show(_Atomic bool *has)
 	atomic_store_explicit(has, true, memory_order_relaxed);
 }
 
+/* Is no more than a post needed for a request, and is that no system call? */
+static inline bool vrb_is_direct(const struct vrb_adapter *adapter)
+{
+	return !adapter->is_iwarp && !adapter->posts_in_kernel;
+}
+
 static inline struct vrb_adapter *vrb_adapter_of(const struct core_ia *ia)
 {
 	return ia->transport;
@@ -292,8 +298,7 @@ struct vrb_conn {
 	_Atomic uint32_t refs;
 	struct vrb_adapter *adapter;
 	uint32_t key;	/* its place in the table */
-	bool is_direct; /* no more than a post is needed for a request (is_plain), and it is no
-			 * system call */
+	bool is_direct; /* vrb_is_direct */
 
 	/* adapter->lock */
 	bool has_ep;
@@ -410,6 +415,12 @@ struct vrb_ep {
 	struct vrb_conn *dying; /* detached, for ep_destroy */
 	struct vrb_express express;
 };
+
+CORE_INLINE struct vrb_express *vrb_express_of(const struct core_ep *ep)
+{
+	/* ep->transport, without asking */
+	return &((struct vrb_ep *)(ep + 1))->express;
+}
 
 static inline struct vrb_conn *vrb_conn_of(const struct core_ep *ep)
 {

@@ -459,20 +459,25 @@ static void expect_broken_and_anew(void)
 	go_express();
 }
 
-static void post_send__refused_by_the_device__all_flushed_in_order(void **state)
+/* Posts one more on the express way, by that call, which the device refuses. */
+static void post_refused(DAT_EP_POST_SEND_FUNC post, const char *call, uint64_t cookie)
 {
 	DAT_LMR_TRIPLET seg = rig_seg(&rig, 0, 8);
 
-	(void)state;
 	go_express();
 	post_three();
 	assert_true(((struct core_handle *)rig.a.ep)->express);
-	fake_fail_next("ibv_post_send");
-	assert_int_equal(
-		vrb_calls.ep_post_send(rig.a.ep, 1, &seg, (DAT_DTO_COOKIE){.as_64 = 13}, 0),
-		DAT_SUCCESS);
-	assert_string_equal(fake_failed(), "ibv_post_send");
+	fake_fail_next(call);
+	assert_int_equal(post(rig.a.ep, 1, &seg, (DAT_DTO_COOKIE){.as_64 = cookie}, 0),
+			 DAT_SUCCESS);
+	assert_string_equal(fake_failed(), call);
 	fake_fail_at(0);
+}
+
+static void post_send__refused_by_the_device__all_flushed_in_order(void **state)
+{
+	(void)state;
+	post_refused(vrb_calls.ep_post_send, "ibv_post_send", 13);
 	expect_flushed_range(10, 14);
 	expect_flushed_range(20, 23);
 	expect_broken_and_anew();
@@ -480,18 +485,8 @@ static void post_send__refused_by_the_device__all_flushed_in_order(void **state)
 
 static void post_recv__refused_by_the_device__all_flushed_in_order(void **state)
 {
-	DAT_LMR_TRIPLET seg = rig_seg(&rig, 0, 8);
-
 	(void)state;
-	go_express();
-	post_three();
-	assert_true(((struct core_handle *)rig.a.ep)->express);
-	fake_fail_next("ibv_post_recv");
-	assert_int_equal(
-		vrb_calls.ep_post_recv(rig.a.ep, 1, &seg, (DAT_DTO_COOKIE){.as_64 = 23}, 0),
-		DAT_SUCCESS);
-	assert_string_equal(fake_failed(), "ibv_post_recv");
-	fake_fail_at(0);
+	post_refused(vrb_calls.ep_post_recv, "ibv_post_recv", 23);
 	expect_flushed_range(10, 13);
 	expect_flushed_range(20, 24);
 	expect_broken_and_anew();
