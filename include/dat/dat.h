@@ -723,7 +723,8 @@ typedef struct dat_provider_info {
  *     that thread safety; none of these has that minor version or a later one
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2: NULL or too long; not positive, though needed
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4:
- *     NULL, or an EVD with a stream that is unsignalled or solicited only; NULL
+ *     NULL, or an EVD that takes receives of an endpoint with DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+ *     NULL
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_ASYNC: the EVD passed in cannot serve
  *   DAT_INSUFFICIENT_RESOURCES: memory, descriptors or the device are exhausted
  *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEVD: the EVD would be longer than max_evd_qlen
@@ -984,6 +985,10 @@ extern DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
 /*
  * Create an endpoint, one end of a connection to be.
  *
+ * Streams of events of all kinds may share an EVD, with one exception: completed receives of
+ * endpoints whose recv_completion_flags are DAT_COMPLETION_SOLICITED_WAIT_FLAG share an EVD only
+ * with each other.
+ *
  * ia_handle [in]                        the instance
  * pz_handle [in]                        the protection zone of its buffers; DAT_HANDLE_NULL if
  *                                       dat_ep_modify sets it before it is used
@@ -1000,7 +1005,7 @@ extern DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
  *     no such object of the instance, or an EVD without the flag
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG6, 7:
  *     attributes beyond the limits of the adapter, in themselves wrong, or with completion flags
- *     that do not go with those of another stream of the same EVD; NULL
+ *     that do not go with another stream of the same EVD; NULL
  *   DAT_MODEL_NOT_SUPPORTED: a quality of service that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
  *     memory or objects of the device are used up, or a limit of the adapter is reached
@@ -1311,7 +1316,7 @@ extern DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle);
  *     not the protection zone of the queue, where srq_ep_pz_difference_supported is DAT_FALSE
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG7, 8:
  *     NULL, beyond the limits of the adapter, in themselves wrong, or with completion flags that
- *     do not go with those of another stream of the same EVD; NULL
+ *     do not go with another stream of the same EVD, as in dat_ep_create; NULL
  *   DAT_MODEL_NOT_SUPPORTED:
  *     the provider lacks shared receive queues, the watermark or the quality of service
  *   DAT_INSUFFICIENT_RESOURCES:
@@ -1519,8 +1524,8 @@ extern DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle);
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_CR: no EVD of the instance for requests
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 4, 5:
- *     0; an EVD with a stream that is unsignalled or solicited only; a flag that is not defined;
- *     NULL
+ *     0; an EVD that takes receives of an endpoint with DAT_COMPLETION_SOLICITED_WAIT_FLAG; a flag
+ *     that is not defined; NULL
  *   DAT_CONN_QUAL_IN_USE: somebody listens there
  *   DAT_MODEL_NOT_SUPPORTED: a flag that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
@@ -1545,8 +1550,8 @@ extern DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qua
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_CR: no EVD of the instance for requests
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 4, 5:
- *     NULL; an EVD with a stream that is unsignalled or solicited only; a flag that is not
- *     defined; NULL
+ *     NULL; an EVD that takes receives of an endpoint with DAT_COMPLETION_SOLICITED_WAIT_FLAG; a
+ *     flag that is not defined; NULL
  *   DAT_CONN_QUAL_UNAVAILABLE: none is left
  *   DAT_MODEL_NOT_SUPPORTED: a flag that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
@@ -1601,7 +1606,7 @@ extern DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle);
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP, DAT_INVALID_HANDLE_EVD_CR:
  *     no such object of the instance
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5:
- *     0; an EVD with a stream that is unsignalled or solicited only; NULL
+ *     0; an EVD that takes receives of an endpoint with DAT_COMPLETION_SOLICITED_WAIT_FLAG; NULL
  *   DAT_CONN_QUAL_IN_USE: somebody listens there
  *   DAT_INVALID_STATE: the endpoint is not unconnected; the subtype is its state
  *   DAT_INSUFFICIENT_RESOURCES:

@@ -22,14 +22,14 @@ enum core_stream core_ep_recv_stream(const DAT_EP_ATTR *attr)
 		return CORE_STREAM_UNSIGNALLED;
 	if (attr->recv_completion_flags == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		return CORE_STREAM_SOLICITED;
-	return CORE_STREAM_THRESHOLD;
+	return CORE_STREAM_PLAIN;
 }
 
 enum core_stream core_ep_request_stream(const DAT_EP_ATTR *attr)
 {
 	return attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG
 		       ? CORE_STREAM_UNSIGNALLED
-		       : CORE_STREAM_THRESHOLD;
+		       : CORE_STREAM_PLAIN;
 }
 
 void core_ep_streams_detach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr)
@@ -39,7 +39,7 @@ void core_ep_streams_detach(const struct core_ep_streams *streams, const DAT_EP_
 	if (streams->request)
 		core_evd_detach(streams->request, core_ep_request_stream(attr));
 	if (streams->connect)
-		core_evd_detach(streams->connect, CORE_STREAM_OTHER);
+		core_evd_detach(streams->connect, CORE_STREAM_PLAIN);
 }
 
 void core_ep_streams_reattach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr)
@@ -49,7 +49,7 @@ void core_ep_streams_reattach(const struct core_ep_streams *streams, const DAT_E
 	if (streams->request)
 		core_evd_reattach(streams->request, core_ep_request_stream(attr));
 	if (streams->connect)
-		core_evd_reattach(streams->connect, CORE_STREAM_OTHER);
+		core_evd_reattach(streams->connect, CORE_STREAM_PLAIN);
 }
 
 DAT_RETURN core_ep_streams_attach(struct core_ia *ia, const struct core_ep_args *args,
@@ -69,7 +69,7 @@ DAT_RETURN core_ep_streams_attach(struct core_ia *ia, const struct core_ep_args 
 			core_bad_handle(DAT_INVALID_HANDLE_EVD_REQUEST), arg, &streams->request);
 	if (ret == DAT_SUCCESS && args->connect_evd != DAT_HANDLE_NULL)
 		ret = core_evd_attach(
-			args->connect_evd, ia, DAT_EVD_CONNECTION_FLAG, CORE_STREAM_OTHER,
+			args->connect_evd, ia, DAT_EVD_CONNECTION_FLAG, CORE_STREAM_PLAIN,
 			core_bad_handle(DAT_INVALID_HANDLE_EVD_CONN), arg, &streams->connect);
 	if (ret != DAT_SUCCESS) {
 		core_ep_streams_detach(streams, attr);

@@ -336,19 +336,9 @@ DAT_RETURN core_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT qlen)
 
 static bool evd_streams_agree(const struct core_evd *evd, enum core_stream stream)
 {
-	bool has_threshold = evd->users[CORE_STREAM_THRESHOLD];
-	bool has_unsignalled = evd->users[CORE_STREAM_UNSIGNALLED];
-	bool has_solicited = evd->users[CORE_STREAM_SOLICITED];
-	bool has_other = evd->users[CORE_STREAM_OTHER];
-
-	switch (stream) {
-	case CORE_STREAM_UNSIGNALLED:
-		return !has_threshold && !has_solicited && !has_other;
-	case CORE_STREAM_SOLICITED:
-		return !has_threshold && !has_unsignalled && !has_other;
-	default:
-		return !has_unsignalled && !has_solicited;
-	}
+	if (stream == CORE_STREAM_SOLICITED)
+		return !evd->users[CORE_STREAM_PLAIN] && !evd->users[CORE_STREAM_UNSIGNALLED];
+	return !evd->users[CORE_STREAM_SOLICITED];
 }
 
 bool core_evd_suits(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need)
@@ -413,10 +403,10 @@ DAT_RETURN core_evd_borrow(DAT_EVD_HANDLE handle, struct core_ia *ia)
 	if (!(evd->flags & DAT_EVD_ASYNC_FLAG) ||
 	    strcmp(evd->ia->adapter->info.ia_name, ia->adapter->info.ia_name)) {
 		ret = core_bad_handle(DAT_INVALID_HANDLE_EVD_ASYNC);
-	} else if (!evd_streams_agree(evd, CORE_STREAM_OTHER)) {
+	} else if (!evd_streams_agree(evd, CORE_STREAM_PLAIN)) {
 		ret = core_bad_arg(3);
 	} else {
-		evd->users[CORE_STREAM_OTHER]++;
+		evd->users[CORE_STREAM_PLAIN]++;
 		ia->async_evd = handle;
 		ia->async_ref = core_handle_ref(cell);
 	}
@@ -430,7 +420,7 @@ void core_evd_unborrow(struct core_ia *ia)
 
 	if (!evd)
 		return;
-	evd->users[CORE_STREAM_OTHER]--;
+	evd->users[CORE_STREAM_PLAIN]--;
 	core_handle_unlock(evd->cell);
 }
 

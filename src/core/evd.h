@@ -12,12 +12,14 @@
 
 struct core_ia;
 
-/* The kinds of stream that feed an EVD, as far as they must agree (EP-CREATE-71 to -75). */
+/*
+ * The kinds of stream that feed an EVD. SOLICITED streams share it with their like only
+ * (EP-CREATE-71 to -75). Waiting with a threshold needs PLAIN streams throughout (EVD-WAIT-13).
+ */
 enum core_stream {
-	CORE_STREAM_THRESHOLD,	 /* completions, default or EVD_THRESHOLD flags */
+	CORE_STREAM_PLAIN,	 /* default or EVD_THRESHOLD flags; events of every other kind */
 	CORE_STREAM_UNSIGNALLED, /* completions of an UNSIGNALLED queue */
 	CORE_STREAM_SOLICITED,	 /* Receive completions of a SOLICITED_WAIT queue */
-	CORE_STREAM_OTHER,	 /* connection, connection request and asynchronous events */
 	CORE_STREAM_KINDS,
 };
 

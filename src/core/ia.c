@@ -239,7 +239,7 @@ static DAT_RETURN ia_take_async_evd(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_
 	ret = core_evd_new(ia, qlen, DAT_EVD_ASYNC_FLAG, NULL, &evd);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	core_evd_reattach(evd, CORE_STREAM_OTHER); /* our own use: dat_evd_free is refused */
+	core_evd_reattach(evd, CORE_STREAM_PLAIN); /* our own use: dat_evd_free is refused */
 	ia->async_evd = evd->cell;
 	ia->async_ref = core_handle_ref(evd->cell);
 	ia->async_is_ours = true;

@@ -56,7 +56,7 @@ static bool ia_async_is_lent(struct core_ia *ia)
 	evd = core_handle_lock_ref(ia->async_ref, DAT_HANDLE_TYPE_EVD);
 	if (!evd)
 		return false;
-	is_lent = evd->users[CORE_STREAM_OTHER] > 1;
+	is_lent = evd->users[CORE_STREAM_PLAIN] > 1;
 	core_handle_unlock(evd->cell);
 	return is_lent;
 }

@@ -42,7 +42,7 @@ DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
 	sp->is_rsp = args->is_rsp;
 	sp->ep_handle = args->ep_handle;
 	sp->ep = args->ep;
-	ret = core_evd_attach(evd_handle, ia, DAT_EVD_CR_FLAG, CORE_STREAM_OTHER, bad,
+	ret = core_evd_attach(evd_handle, ia, DAT_EVD_CR_FLAG, CORE_STREAM_PLAIN, bad,
 			      args->is_rsp ? 4 : 3, &sp->evd);
 	if (ret != DAT_SUCCESS)
 		goto free_sp;
@@ -67,7 +67,7 @@ remove:
 release_cell:
 	core_handle_release(sp->cell);
 detach:
-	core_evd_detach(sp->evd, CORE_STREAM_OTHER);
+	core_evd_detach(sp->evd, CORE_STREAM_PLAIN);
 free_sp:
 	free(sp);
 	return ret;
@@ -103,7 +103,7 @@ void core_sp_destroy(struct core_sp *sp)
 		sp_unreserve(sp);
 	sp_stop_locked(sp);
 	core_lock_release(&cell->lock);
-	core_evd_detach(sp->evd, CORE_STREAM_OTHER);
+	core_evd_detach(sp->evd, CORE_STREAM_PLAIN);
 	core_ia_remove(ia, cell, type); /* before the free: sp_find looks at what is on the list */
 	free(sp);
 	core_handle_release(cell);

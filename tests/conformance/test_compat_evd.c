@@ -24,10 +24,9 @@ static void create_on(struct rig *rig, DAT_EVD_HANDLE evd)
 	}
 }
 
-/* COMPAT-08: requests, connections, completions and software events of two endpoints on one EVD */
-static void evd__one_for_everything__serves_all(void **state)
+/* Requests, connections, completions and software events of two endpoints on one EVD. */
+static void check_one_evd(struct rig *rig)
 {
-	struct rig *rig = *state;
 	const DAT_EVD_HANDLE evd = dt_evd_create(&rig->ia, 64, ALL_EVENTS);
 	const DAT_EVENT mine = {.event_number = DAT_SOFTWARE_EVENT,
 				.event_data.software_event_data.pointer = rig};
@@ -81,6 +80,24 @@ static void evd__one_for_everything__serves_all(void **state)
 	assert_int_equal(requests, 1);
 	assert_int_equal(software, 1);
 	dt_stays_empty(evd);
+}
+
+/* COMPAT-08 */
+static void evd__one_for_everything__serves_all(void **state)
+{
+	check_one_evd(*state);
+}
+
+/* COMPAT-43 EP-CREATE-72: requests that could be unsignalled, though no post asks for it */
+static void evd__default_receives_and_unsignalled_requests__serves_all(void **state)
+{
+	struct rig *rig = *state;
+
+	rig->attr_a.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
+	rig->attr_a.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	rig->attr_b.recv_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
+	rig->attr_b.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	check_one_evd(rig);
 }
 
 /* --- a short EVD --- */
@@ -361,6 +378,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test_bare(evd__one_for_everything__serves_all),
+		rig_test_bare(evd__default_receives_and_unsignalled_requests__serves_all),
 		rig_test_bare(evd__shorter_than_its_queue__does_not_overflow),
 		rig_test_bare(evd__as_long_as_the_pipeline__does_not_overflow),
 		rig_test_bare(evd_resize__sixty_four_endpoints_under_load__nothing_lost),

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Which streams may share an EVD. Completion streams have a class by their endpoint's flags
- * (threshold or default, unsignalled, solicited wait); every other stream goes with the threshold
- * class only. Each pair of streams is tried in both orders.
+ * Which streams may share an EVD. Receive completions of a SOLICITED_WAIT endpoint share it with
+ * their like only; all other streams go together. Each pair of streams is tried in both orders.
  */
 #include "ep_util.h"
 
@@ -21,11 +20,9 @@ enum stream {
 	STREAMS,
 };
 
-static char class_of(enum stream stream)
+static bool go_together(enum stream first, enum stream second)
 {
-	if (stream == RECV_SOLICITED)
-		return 'S';
-	return stream >= RECV_UNSIGNALLED ? 'U' : 'T';
+	return (first == RECV_SOLICITED) == (second == RECV_SOLICITED);
 }
 
 /* What ties a stream to an EVD, and what must be freed to end it. */
@@ -137,7 +134,7 @@ static void check_pair(struct ep_lab *lab, enum stream first, enum stream second
 
 	dt_ok(attach(lab, &a, first, evd));
 	ret = attach(lab, &b, second, evd);
-	if (class_of(first) == class_of(second)) {
+	if (go_together(first, second)) {
 		if (ret != DAT_SUCCESS)
 			print_error("streams %d, %d: %s\n", first, second, dt_strerror(ret));
 		dt_ok(ret);
@@ -154,8 +151,8 @@ static void check_pair(struct ep_lab *lab, enum stream first, enum stream second
 	dt_ok(dat_evd_free(evd));
 }
 
-/* EP-CREATE-71 EP-CREATE-72 EP-CREATE-73 EP-CREATE-74 EP-CREATE-75 EP-CREATE-83 EP-GEN-05 */
-static void evd__every_pair_of_streams__one_class_only(void **state)
+/* EP-CREATE-71 EP-CREATE-73 EP-CREATE-74 EP-CREATE-75 EP-CREATE-83 EP-GEN-05 */
+static void evd__every_pair_of_streams__solicited_ones_apart(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -211,8 +208,8 @@ static DAT_RETURN create_shared(struct ep_lab *lab, DAT_COMPLETION_FLAGS recv,
 	return ret;
 }
 
-/* EP-CREATE-71 EP-CREATE-72 EP-CREATE-73 EP-CREATE-74: within one call */
-static void ep_create__own_streams_share_an_evd__one_class_only(void **state)
+/* EP-CREATE-71 EP-CREATE-73 EP-CREATE-74: within one call */
+static void ep_create__own_streams_share_an_evd__unless_solicited(void **state)
 {
 	static const DAT_COMPLETION_FLAGS none = DAT_COMPLETION_DEFAULT_FLAG;
 	static const DAT_COMPLETION_FLAGS threshold = DAT_COMPLETION_EVD_THRESHOLD_FLAG;
@@ -223,24 +220,24 @@ static void ep_create__own_streams_share_an_evd__one_class_only(void **state)
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	dt_ok(create_shared(lab, none, threshold, true, true));
 	dt_ok(create_shared(lab, threshold, none, true, true));
-	dt_ok(create_shared(lab, unsignalled, unsignalled, true, false));
-	dt_ok(create_shared(lab, unsignalled, none, false, false));
+	dt_ok(create_shared(lab, unsignalled, unsignalled, true, true));
+	dt_ok(create_shared(lab, unsignalled, threshold, true, true));
+	dt_ok(create_shared(lab, none, unsignalled, true, true));
+	dt_ok(create_shared(lab, unsignalled, solicited, true, true)); /* EP-CREATE-63 */
+	dt_ok(create_shared(lab, none, solicited, true, true));
 	dt_ok(create_shared(lab, solicited, none, false, false));
-	dt_fails(create_shared(lab, unsignalled, unsignalled, true, true), DAT_INVALID_PARAMETER);
-	dt_fails(create_shared(lab, unsignalled, none, true, false), DAT_INVALID_PARAMETER);
-	dt_fails(create_shared(lab, none, unsignalled, true, false), DAT_INVALID_PARAMETER);
-	dt_fails(create_shared(lab, unsignalled, none, false, true), DAT_INVALID_PARAMETER);
 	dt_fails(create_shared(lab, solicited, none, true, false), DAT_INVALID_PARAMETER);
 	dt_fails(create_shared(lab, solicited, unsignalled, true, false), DAT_INVALID_PARAMETER);
+	dt_fails(create_shared(lab, solicited, solicited, true, false), DAT_INVALID_PARAMETER);
 	dt_fails(create_shared(lab, solicited, none, false, true), DAT_INVALID_PARAMETER);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ep_test(evd__every_pair_of_streams__one_class_only),
+		ep_test(evd__every_pair_of_streams__solicited_ones_apart),
 		ep_test(evd__all_flags_and_software_events__takes_any_first_stream),
-		ep_test(ep_create__own_streams_share_an_evd__one_class_only),
+		ep_test(ep_create__own_streams_share_an_evd__unless_solicited),
 	};
 
 	return cmocka_run_group_tests_name("ep_create_streams", tests, NULL, NULL);

@@ -270,15 +270,19 @@ static void ep_modify__streams_would_not_match__invalid_parameter(void **state)
 	dt_ok(dat_ep_modify(lab->ep.ep,
 			    DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE,
 			    &param));
-	param.ep_attr.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	/* unsignalled completions may share it, solicited ones may not */
 	param.ep_attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	dt_ok(dat_ep_modify(lab->ep.ep, ATTR(REQUEST_COMPLETION_FLAGS), &param));
+	param.ep_attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 	check_refused(lab, ATTR(RECV_COMPLETION_FLAGS), &param);
-	check_refused(lab, ATTR(REQUEST_COMPLETION_FLAGS), &param);
-	/* both in one call match, and then the connection events do not */
+	/* with the requests moved away in the same call they have it for themselves */
+	param.request_evd_handle = lab->ep.request;
 	dt_ok(dat_ep_modify(lab->ep.ep,
-			    ATTR(RECV_COMPLETION_FLAGS) | ATTR(REQUEST_COMPLETION_FLAGS), &param));
+			    DAT_EP_FIELD_REQUEST_EVD_HANDLE | ATTR(RECV_COMPLETION_FLAGS), &param));
+	param.request_evd_handle = evd;
+	check_refused(lab, DAT_EP_FIELD_REQUEST_EVD_HANDLE, &param);
 	check_refused(lab, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param);
-	/* another endpoint's stream of the other class */
+	/* streams of another endpoint */
 	dt_ep_attr(&lab->ia, &attr);
 	dt_ep_create(&lab->ia, lab->ia.pz, &attr, &ep);
 	dt_fails(dat_ep_modify(ep.ep, DAT_EP_FIELD_RECV_EVD_HANDLE, &param), DAT_INVALID_PARAMETER);

@@ -78,6 +78,117 @@ static void evd_wait__controlled_stream_gone__any_threshold(void **state)
 	dt_fails(dat_evd_wait(ep.request, 0, 2, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 }
 
+/* An endpoint whose Receives and requests complete on one EVD, connected to b. */
+struct mixed {
+	DAT_EVD_HANDLE evd;
+	DAT_EP_HANDLE ep;
+	struct dt_ep b;
+};
+
+static void mixed_open(struct mixed *mixed, struct evd_fixture *f, DAT_COMPLETION_FLAGS recv,
+		       DAT_COMPLETION_FLAGS request)
+{
+	struct dt_ep a;
+	DAT_EP_ATTR attr;
+
+	dt_ep_attr(&f->ia, &attr);
+	attr.recv_completion_flags = recv;
+	attr.request_completion_flags = request;
+	mixed->evd = dt_evd_create(&f->ia, 64, DAT_EVD_DEFAULT_FLAG);
+	a = (struct dt_ep){.recv = mixed->evd, .request = mixed->evd};
+	a.conn = dt_evd_create(&f->ia, 4, DAT_EVD_CONNECTION_FLAG);
+	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, a.recv, a.request, a.conn, &attr, &a.ep));
+	mixed->ep = a.ep;
+	dt_ep_create(&f->ia, f->ia.pz, NULL, &mixed->b);
+	dt_ep_link(&f->ia, &a, &mixed->b);
+}
+
+/* A Send whose Receive at b is complete. */
+static void mixed_send(struct mixed *mixed, uint64_t cookie, DAT_COMPLETION_FLAGS flags)
+{
+	dt_ok(dat_ep_post_recv(mixed->b.ep, 0, NULL, dt_cookie(0), DAT_COMPLETION_DEFAULT_FLAG));
+	dt_ok(dat_ep_post_send(mixed->ep, 0, NULL, dt_cookie(cookie), flags));
+	dt_expect_dto(mixed->b.recv, mixed->b.ep, 0, DAT_DTO_SUCCESS, 0);
+}
+
+/* A Receive that a Send of b completes. */
+static void mixed_recv(struct mixed *mixed, uint64_t cookie, DAT_COMPLETION_FLAGS flags)
+{
+	dt_ok(dat_ep_post_recv(mixed->ep, 0, NULL, dt_cookie(cookie), flags));
+	dt_ok(dat_ep_post_send(mixed->b.ep, 0, NULL, dt_cookie(0), DAT_COMPLETION_DEFAULT_FLAG));
+	dt_expect_dto(mixed->b.request, mixed->b.ep, 0, DAT_DTO_SUCCESS, 0);
+}
+
+/* EP-CREATE-71 EP-CREATE-72 EVD-WAIT-28 EVD-WAIT-29: Receives wake, unsignalled requests do not */
+static void evd_wait__unsignalled_requests_beside_receives__each_by_its_flags(void **state)
+{
+	struct evd_waiter waiter = {0};
+	struct mixed mixed;
+
+	mixed_open(&mixed, *state, DAT_COMPLETION_DEFAULT_FLAG, DAT_COMPLETION_UNSIGNALLED_FLAG);
+	evd_waiter_start(&waiter, mixed.evd, DAT_TIMEOUT_INFINITE, 1);
+	mixed_send(&mixed, 1, DAT_COMPLETION_UNSIGNALLED_FLAG);
+	mixed_send(&mixed, 2, DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_SUPPRESS_FLAG);
+	evd_waiter_stays(&waiter);
+	mixed_recv(&mixed, 3, DAT_COMPLETION_DEFAULT_FLAG);
+	dt_ok(evd_waiter_join(&waiter));
+	assert_int_equal(waiter.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
+	assert_int_equal(waiter.nmore, 1);
+	dt_expect_dto(mixed.evd, mixed.ep, 3, DAT_DTO_SUCCESS, 0);
+	/* one that asks wakes */
+	memset(&waiter, 0, sizeof(waiter));
+	evd_waiter_start(&waiter, mixed.evd, DAT_TIMEOUT_INFINITE, 1);
+	mixed_send(&mixed, 4, DAT_COMPLETION_DEFAULT_FLAG);
+	dt_ok(evd_waiter_join(&waiter));
+	assert_int_equal(waiter.event.event_data.dto_completion_event_data.user_cookie.as_64, 4);
+	dt_no_event(mixed.evd);
+}
+
+/* EP-CREATE-71 EP-CREATE-72 EVD-WAIT-28 EVD-WAIT-29: requests wake, unsignalled Receives do not */
+static void evd_wait__unsignalled_receives_beside_requests__each_by_its_flags(void **state)
+{
+	struct evd_waiter waiter = {0};
+	struct mixed mixed;
+
+	mixed_open(&mixed, *state, DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_COMPLETION_DEFAULT_FLAG);
+	evd_waiter_start(&waiter, mixed.evd, DAT_TIMEOUT_INFINITE, 1);
+	mixed_recv(&mixed, 1, DAT_COMPLETION_UNSIGNALLED_FLAG);
+	evd_waiter_stays(&waiter);
+	mixed_send(&mixed, 2, DAT_COMPLETION_DEFAULT_FLAG);
+	dt_ok(evd_waiter_join(&waiter));
+	assert_int_equal(waiter.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
+	assert_int_equal(waiter.nmore, 1);
+	dt_expect_dto(mixed.evd, mixed.ep, 2, DAT_DTO_SUCCESS, 0);
+	dt_no_event(mixed.evd);
+}
+
+/* EP-CREATE-72 EVD-WAIT-13 DTO-29: as long as one of the streams is unsignalled */
+static void evd_wait__one_of_the_streams_unsignalled__threshold_must_be_one(void **state)
+{
+	struct evd_fixture *f = *state;
+	const DAT_RETURN refused =
+		DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD;
+	DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 16, DAT_EVD_DEFAULT_FLAG);
+	DAT_EP_HANDLE first, second;
+	DAT_EP_ATTR attr;
+	DAT_EVENT event;
+	DAT_COUNT nmore;
+
+	dt_ep_attr(&f->ia, &attr);
+	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, evd, evd, evd, &attr, &first));
+	dt_fails(dat_evd_wait(evd, 0, 2, &event, &nmore), DAT_TIMEOUT_EXPIRED);
+	for (int i = 0; i < 2; i++) {
+		attr.recv_completion_flags = i ? DAT_COMPLETION_UNSIGNALLED_FLAG : 0;
+		attr.request_completion_flags = i ? 0 : DAT_COMPLETION_UNSIGNALLED_FLAG;
+		dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, evd, evd, evd, &attr, &second));
+		assert_int_equal(dat_evd_wait(evd, 0, 2, &event, &nmore), refused);
+		dt_fails(dat_evd_wait(evd, 0, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
+		dt_ok(dat_ep_free(second));
+		dt_fails(dat_evd_wait(evd, 0, 2, &event, &nmore), DAT_TIMEOUT_EXPIRED);
+	}
+	dt_ok(dat_ep_free(first));
+}
+
 /* EVD-WAIT-15 */
 static void evd_wait__threshold_flag_or_default__third_completion_releases(void **state)
 {
@@ -226,6 +337,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(evd_wait__consumer_controlled_stream__threshold_must_be_one),
 		evd_test(evd_wait__controlled_stream_gone__any_threshold),
+		evd_test(evd_wait__unsignalled_requests_beside_receives__each_by_its_flags),
+		evd_test(evd_wait__unsignalled_receives_beside_requests__each_by_its_flags),
+		evd_test(evd_wait__one_of_the_streams_unsignalled__threshold_must_be_one),
 		evd_test(evd_wait__threshold_flag_or_default__third_completion_releases),
 		cmocka_unit_test(evd_wait__unsignalled_completion__times_out_and_counts_it),
 		cmocka_unit_test(evd_wait__notifying_after_unsignalled__released_with_the_first),

@@ -406,8 +406,8 @@ static void psp_create__bad_handle__invalid_handle(void **state)
 	dt_ia_abort(&other);
 }
 
-/* EP-CREATE-75 EP-CREATE-83: requests do not go together with unsignalled completions */
-static void psp_create__evd_has_unsignalled_stream__invalid_parameter(void **state)
+/* EP-CREATE-75 EP-CREATE-83: requests do not go together with solicited completions */
+static void psp_create__evd_has_solicited_stream__invalid_parameter(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 8, DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG);
@@ -418,9 +418,9 @@ static void psp_create__evd_has_unsignalled_stream__invalid_parameter(void **sta
 	DAT_EP_ATTR attr;
 
 	dt_ep_attr(&f->ia, &attr);
-	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
-	attr.max_recv_dtos = 0;
-	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, DAT_HANDLE_NULL, evd, f->b.conn, &attr, &ep));
+	attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	attr.max_request_dtos = 0;
+	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, evd, DAT_HANDLE_NULL, f->b.conn, &attr, &ep));
 	for (size_t way = 0; way < CONN_COUNT(creators); way++)
 		dt_fails(creators[way](f, evd, DAT_PSP_CONSUMER_FLAG, &qual, &psp),
 			 DAT_INVALID_PARAMETER);
@@ -563,7 +563,7 @@ int main(void)
 		conn_test(psp_create_any__numbers_taken__another_one),
 		conn_test(psp_create__bad_parameter__invalid_parameter),
 		conn_test(psp_create__bad_handle__invalid_handle),
-		conn_test(psp_create__evd_has_unsignalled_stream__invalid_parameter),
+		conn_test(psp_create__evd_has_solicited_stream__invalid_parameter),
 		conn_test(psp_create__no_descriptors__insufficient_resources),
 		conn_test(psp_create__from_many_threads__all_different),
 		conn_test(psp_create__same_qualifier_from_threads__one_gets_it),

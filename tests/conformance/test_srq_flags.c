@@ -142,9 +142,9 @@ static const DAT_COMPLETION_FLAGS recv_flags[] = {
 	DAT_COMPLETION_SOLICITED_WAIT_FLAG,
 };
 
-static bool is_threshold(DAT_COMPLETION_FLAGS flags)
+static bool is_solicited(DAT_COMPLETION_FLAGS flags)
 {
-	return flags == DAT_COMPLETION_DEFAULT_FLAG || flags == DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+	return flags == DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 }
 
 /* An endpoint of the SRQ, or a plain one, that uses the dispatchers. */
@@ -165,7 +165,7 @@ static void check_pair(struct bench *bench, DAT_COMPLETION_FLAGS first, DAT_COMP
 		       bool has_srq, bool is_first)
 {
 	const DAT_EVD_HANDLE evd = dt_evd_create(&bench->ia, 8, DAT_EVD_DTO_FLAG);
-	bool is_good = first == second || (is_threshold(first) && is_threshold(second));
+	bool is_good = is_solicited(first) == is_solicited(second);
 	DAT_EP_HANDLE a, b;
 	DAT_RETURN ret;
 
@@ -181,8 +181,8 @@ static void check_pair(struct bench *bench, DAT_COMPLETION_FLAGS first, DAT_COMP
 	dt_ok(dat_evd_free(evd)); /* a refused one is not tied */
 }
 
-/* EP-CRSRQ-36 EP-CRSRQ-37 EP-CREATE-71 EP-CREATE-72 EP-CREATE-73 */
-static void ep_create_with_srq__two_streams_on_one_evd__flags_must_match(void **state)
+/* EP-CRSRQ-36 EP-CRSRQ-37 EP-CREATE-71 EP-CREATE-73 EP-CREATE-75 */
+static void ep_create_with_srq__two_streams_on_one_evd__solicited_ones_apart(void **state)
 {
 	struct bench *bench = *state;
 
@@ -195,8 +195,8 @@ static void ep_create_with_srq__two_streams_on_one_evd__flags_must_match(void **
 	}
 }
 
-/* EP-CRSRQ-37 EP-CREATE-74 EP-CREATE-75: with a stream of another kind */
-static void ep_create_with_srq__recv_and_other_events__threshold_only(void **state)
+/* EP-CRSRQ-36 EP-CRSRQ-37 EP-CREATE-74 EP-CREATE-75: with a stream of another kind */
+static void ep_create_with_srq__recv_and_other_events__unless_solicited(void **state)
 {
 	struct bench *bench = *state;
 
@@ -210,7 +210,7 @@ static void ep_create_with_srq__recv_and_other_events__threshold_only(void **sta
 		DAT_RETURN ret;
 
 		ret = make_ep(bench, true, recv_flags[i], evd, evd, &ep);
-		if (is_threshold(recv_flags[i])) {
+		if (!is_solicited(recv_flags[i])) {
 			dt_ok(ret);
 			dt_ok(dat_ep_free(ep));
 		} else {
@@ -218,7 +218,7 @@ static void ep_create_with_srq__recv_and_other_events__threshold_only(void **sta
 		}
 		dt_ok(make_ep(bench, true, recv_flags[i], evd, DAT_HANDLE_NULL, &ep));
 		ret = dat_psp_create_any(bench->ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp);
-		if (is_threshold(recv_flags[i])) {
+		if (!is_solicited(recv_flags[i])) {
 			dt_ok(ret);
 			dt_ok(dat_psp_free(psp));
 		} else {
@@ -239,8 +239,8 @@ int main(void)
 		bench_test(evd_wait__solicited_endpoint__the_send_decides),
 		bench_test(evd_wait__solicited_endpoint_and_failure__wakes),
 		bench_test(evd_wait__endpoints_with_different_flags__each_by_its_own),
-		bench_test(ep_create_with_srq__two_streams_on_one_evd__flags_must_match),
-		bench_test(ep_create_with_srq__recv_and_other_events__threshold_only),
+		bench_test(ep_create_with_srq__two_streams_on_one_evd__solicited_ones_apart),
+		bench_test(ep_create_with_srq__recv_and_other_events__unless_solicited),
 	};
 
 	return cmocka_run_group_tests_name("srq_flags", tests, NULL, NULL);
