@@ -1021,13 +1021,12 @@ extern DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle
  * Tell the parameters and attributes of an endpoint.
  *
  * ep_handle [in]        the endpoint
- * ep_param_mask [in]    DAT_EP_FIELD_ bits of the members to fill
+ * ep_param_mask [in]    DAT_EP_FIELD_ bits of the members to fill; other bits are ignored
  * ep_param [out]        filled as the mask asks; its addresses are valid while the endpoint
  *                       lives
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a bit that is not defined
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
  * Thread safe. Does not block. Specification: endpoints.md, dat_ep_query.
  */

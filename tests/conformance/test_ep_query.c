@@ -51,19 +51,125 @@ static void ep_query__one_field_at_a_time__its_value(void **state)
 	}
 }
 
-/* EP-QUERY-04 EP-QUERY-05 */
-static void ep_query__bad_mask_or_output__invalid_parameter(void **state)
+/* EP-QUERY-04 GEN-21: bits that mean nothing change nothing */
+static void ep_query__unknown_mask_bits__ignored(void **state)
 {
-	static const DAT_EP_PARAM_MASK bad[] = {
-		0x800, 0x80000000, DAT_EP_FIELD_ALL | 0x800, UINT64_C(1) << 32, UINT64_C(1) << 63,
+	static const DAT_EP_PARAM_MASK masks[] = {
+		DAT_EP_FIELD_ALL | 0x800,
+		0xFFFF,
+		0xFFFFFFFF,
+		UINT64_MAX,
+		DAT_EP_FIELD_ALL | UINT64_C(1) << 63,
+	};
+	static const DAT_EP_PARAM_MASK unknown[] = {
+		0x800,
+		0x80000000,
+		UINT64_C(1) << 32,
+		UINT64_C(1) << 63,
 	};
 	struct ep_lab *lab = *state;
-	DAT_EP_PARAM param;
+	DAT_EP_PARAM all, got;
 
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-	for (size_t i = 0; i < EP_COUNT(bad); i++)
-		dt_fails(dat_ep_query(lab->ep.ep, bad[i], &param), DAT_INVALID_PARAMETER);
-	dt_fails(dat_ep_query(lab->ep.ep, DAT_EP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
+	all = ep_query(lab->ep.ep);
+	for (size_t i = 0; i < EP_COUNT(masks); i++) {
+		memset(&got, 0xa5, sizeof(got));
+		dt_ok(dat_ep_query(lab->ep.ep, masks[i], &got));
+		assert_int_equal(got.ep_state, DAT_EP_STATE_UNCONNECTED);
+		if ((masks[i] & DAT_EP_FIELD_ALL) == DAT_EP_FIELD_ALL) {
+			ep_check_same_config(&all, &got);
+			continue;
+		}
+		/* 0xFFFF: the handles, and the attributes from the service type to the flags */
+		assert_ptr_equal(got.ia_handle, lab->ia.ia);
+		assert_ptr_equal(got.pz_handle, lab->ia.pz);
+		assert_ptr_equal(got.recv_evd_handle, lab->ep.recv);
+		assert_ptr_equal(got.request_evd_handle, lab->ep.request);
+		assert_ptr_equal(got.connect_evd_handle, lab->ep.conn);
+		assert_ptr_equal(got.srq_handle, DAT_HANDLE_NULL);
+		assert_int_equal(got.ep_attr.service_type, DAT_SERVICE_TYPE_RC);
+		assert_true(got.ep_attr.max_message_size == all.ep_attr.max_message_size);
+		assert_true(got.ep_attr.max_rdma_size == all.ep_attr.max_rdma_size);
+	}
+	for (size_t i = 0; i < EP_COUNT(unknown); i++)
+		dt_ok(dat_ep_query(lab->ep.ep, unknown[i], &got));
+}
+
+/* The masks of existing consumers, who read the result and ignore the return code. */
+static const DAT_EP_PARAM_MASK consumer_masks[] = {0xFFFF, 0xFFFFFFFF};
+
+/* COMPAT-44 EP-QUERY-04: state and handles */
+static void ep_query__consumer_masks_in_each_state__state_and_handles(void **state)
+{
+	struct ep_lab *lab = *state;
+
+	for (size_t i = 0; i < EP_STATES; i++) {
+		if (!ep_lasts(ep_states[i]))
+			continue;
+		ep_lab_open(lab, ep_states[i]);
+		for (size_t n = 0; n < EP_COUNT(consumer_masks); n++) {
+			const DAT_EP_PARAM all = ep_query(lab->ep.ep);
+			DAT_EP_PARAM param;
+
+			memset(&param, 0xa5, sizeof(param));
+			(void)dat_ep_query(lab->ep.ep, consumer_masks[n], &param);
+			assert_int_equal(param.ep_state, ep_states[i]);
+			assert_ptr_equal(param.ia_handle, all.ia_handle);
+			assert_ptr_equal(param.pz_handle, all.pz_handle);
+			assert_ptr_equal(param.recv_evd_handle, all.recv_evd_handle);
+			assert_ptr_equal(param.request_evd_handle, all.request_evd_handle);
+			assert_ptr_equal(param.connect_evd_handle, all.connect_evd_handle);
+			assert_ptr_equal(param.srq_handle, all.srq_handle);
+		}
+		ep_lab_close(lab);
+	}
+}
+
+struct asked {
+	DAT_EP_HANDLE ep;
+	DAT_EP_PARAM_MASK mask;
+};
+
+static bool is_connected_by_query(void *arg)
+{
+	const struct asked *asked = arg;
+	DAT_EP_PARAM param;
+
+	memset(&param, 0xa5, sizeof(param));
+	(void)dat_ep_query(asked->ep, asked->mask, &param);
+	if (param.ep_state != DAT_EP_STATE_CONNECTED)
+		assert_int_equal(param.ep_state, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+	return param.ep_state == DAT_EP_STATE_CONNECTED;
+}
+
+/* COMPAT-44: the connection is waited for by nothing but the query */
+static void ep_query__consumer_masks_while_connecting__state_shows(void **state)
+{
+	struct ep_lab *lab = *state;
+
+	for (size_t i = 0; i < EP_COUNT(consumer_masks); i++) {
+		struct asked asked = {.mask = consumer_masks[i]};
+
+		ep_lab_open(lab, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+		asked.ep = lab->ep.ep;
+		assert_false(is_connected_by_query(&asked));
+		dt_ok(dat_cr_accept(lab->cr, lab->peer.ep, 0, NULL));
+		dt_until(is_connected_by_query, &asked);
+		dt_expect_conn(lab->ep.conn, lab->ep.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+		ep_lab_close(lab);
+	}
+}
+
+/* EP-QUERY-05 */
+static void ep_query__null_output__invalid_parameter(void **state)
+{
+	struct ep_lab *lab = *state;
+
+	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
+	assert_int_equal(dat_ep_query(lab->ep.ep, DAT_EP_FIELD_ALL, NULL),
+			 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG3);
+	assert_int_equal(dat_ep_query(lab->ep.ep, UINT64_MAX, NULL),
+			 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG3);
 }
 
 /* EP-QUERY-08 EP-QUERY-14 EP-QUERY-19 EP-QUERY-21 EP-STATUS-01: in every state, without
@@ -443,7 +549,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ep_test(ep_query__one_field_at_a_time__its_value),
-		ep_test(ep_query__bad_mask_or_output__invalid_parameter),
+		ep_test(ep_query__unknown_mask_bits__ignored),
+		ep_test(ep_query__consumer_masks_in_each_state__state_and_handles),
+		ep_test(ep_query__consumer_masks_while_connecting__state_shows),
+		ep_test(ep_query__null_output__invalid_parameter),
 		ep_test(ep_query__each_state__works_and_changes_nothing),
 		ep_test(ep_query__provider_made__no_zone_and_no_evds),
 		ep_test(ep_query__states_with_a_peer__addresses),
