@@ -319,7 +319,7 @@ typedef enum dat_service_type {
 typedef struct dat_ep_attr {
 	DAT_SERVICE_TYPE service_type;
 	DAT_VLEN max_message_size;
-	DAT_VLEN max_rdma_size;
+	DAT_VLEN max_rdma_size; /* a hint: the limit is that of the adapter */
 	DAT_QOS qos;
 	DAT_COMPLETION_FLAGS recv_completion_flags;
 	DAT_COMPLETION_FLAGS request_completion_flags;
@@ -1202,7 +1202,7 @@ extern DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 5, 6:
  *     negative or too many; NULL, too long, or outside its region; NULL, or more than
- *     max_rdma_size of the endpoint; a flag that is not allowed
+ *     max_rdma_size of the adapter; a flag that is not allowed
  *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_WRITE: a region of another protection zone
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_WRITE: no live region, or without local write
  *   DAT_INVALID_STATE:
@@ -1234,7 +1234,7 @@ extern DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_s
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 5, 6:
- *     negative or too many; NULL, more than max_rdma_size of the endpoint, or outside its region;
+ *     negative or too many; NULL, more than max_rdma_size of the adapter, or outside its region;
  *     NULL; a flag that is not allowed
  *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_READ: a region of another protection zone
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_READ: no live region, or without local read

@@ -167,8 +167,9 @@ static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post 
 
 static void dto_limits(const struct core_ep *ep, struct dto_post *post)
 {
+	/* EP-RDMAR-10: an endpoint's own max_rdma_size is no limit */
 	post->len_max =
-		post->op == CORE_OP_SEND ? ep->attr.max_message_size : ep->attr.max_rdma_size;
+		post->op == CORE_OP_SEND ? ep->attr.max_message_size : ep->ia->attr.max_rdma_size;
 	if (post->op == CORE_OP_SEND)
 		post->iov_max = ep->attr.max_request_iov;
 	else if (post->op == CORE_OP_RDMA_WRITE)
@@ -278,7 +279,7 @@ CORE_INLINE bool request_usual(struct core_ep *ep, enum core_op op, DAT_COUNT se
 {
 	bool is_send = op == CORE_OP_SEND;
 	DAT_COUNT iov_max = is_send ? ep->attr.max_request_iov : ep->attr.max_rdma_write_iov;
-	DAT_VLEN len_max = is_send ? ep->attr.max_message_size : ep->attr.max_rdma_size;
+	DAT_VLEN len_max = is_send ? ep->attr.max_message_size : ep->ia->attr.max_rdma_size;
 	DAT_LMR_TRIPLET segment;
 	DAT_RMR_TRIPLET remote;
 	struct core_req *req;

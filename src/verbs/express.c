@@ -47,7 +47,7 @@ static void express_fill(struct vrb_express *way, struct vrb_conn *conn, const s
 	way->source = ep->known_source;
 	way->target = ep->known_target;
 	way->send_most = smaller(ep->attr.max_message_size, way->source.length);
-	way->write_most = smaller(ep->attr.max_rdma_size, way->source.length);
+	way->write_most = smaller(ep->ia->attr.max_rdma_size, way->source.length);
 	way->recv_most = smaller(VRB_SEGMENT_MAX, way->target.length);
 	way->inline_max = conn->adapter->limits.inline_max;
 	way->adapter = conn->adapter;

@@ -265,6 +265,53 @@ static void rdma_write__hundred_megabytes_in_a_gigabyte__intact(void **state)
 	munmap(to, HUGE_LEN);
 }
 
+#define EXPECTED_LEN (16ul * 1024 * 1024) /* what the consumer says it needs */
+#define POSTED_LEN (100ul * 1024 * 1024)  /* and what it posts */
+
+static void fill_words(struct dt_buf *buf, uint64_t factor)
+{
+	uint64_t *words = (uint64_t *)(void *)buf->p;
+
+	for (size_t i = 0; i < buf->len / 8; i++)
+		words[i] = (i + 1) * factor;
+}
+
+static void check_words(const struct dt_buf *buf, uint64_t factor)
+{
+	const uint64_t *words = (const uint64_t *)(const void *)buf->p;
+
+	for (size_t i = 0; i < buf->len / 8; i++)
+		if (words[i] != (i + 1) * factor)
+			assert_int_equal(i, -1); /* says which one */
+}
+
+/* COMPAT-45 EP-RDMAW-11 EP-RDMAR-10 */
+static void rdma__hundred_megabytes_with_max_rdma_size_of_16__intact(void **state)
+{
+	struct rig *rig = *state;
+	struct dt_buf from, to;
+	DAT_EP_PARAM param;
+
+	assert_true(rig->ia.attr.max_rdma_size >= POSTED_LEN);
+	rig->attr_a.max_rdma_size = rig->attr_b.max_rdma_size = EXPECTED_LEN;
+	rig_link(rig);
+	dt_ok(dat_ep_query(rig->a.ep, DAT_EP_FIELD_ALL, &param));
+	assert_true(param.ep_attr.max_rdma_size == EXPECTED_LEN);
+	dt_buf_create(&rig->ia, rig->ia.pz, &from, POSTED_LEN, DAT_MEM_PRIV_ALL_FLAG);
+	dt_buf_create(&rig->ia, rig->ia.pz, &to, POSTED_LEN, DAT_MEM_PRIV_ALL_FLAG);
+	fill_words(&from, 0x9E3779B97F4A7C15u);
+	post_write(&rig->a, dt_seg(&from, 0, POSTED_LEN), dt_rseg(&to, 0, POSTED_LEN), 1, 0);
+	expect_sent(&rig->a, 1, POSTED_LEN);
+	check_words(&to, 0x9E3779B97F4A7C15u);
+	fill_words(&to, 3);
+	post_read(&rig->a, dt_seg(&from, 0, POSTED_LEN), dt_rseg(&to, 0, POSTED_LEN), 2, 0);
+	expect_sent(&rig->a, 2, POSTED_LEN);
+	check_words(&from, 3);
+	expect_quiet(&rig->a);
+	dt_buf_free(&from);
+	dt_buf_free(&to);
+}
+
 /* --- threads --- */
 
 static void use_calls(struct rig *rig)
@@ -453,6 +500,7 @@ int main(void)
 		rig_test(lmr_create__any_memory__moves_data),
 		rig_test(lmr_create__overlapping_and_duplicate__work),
 		rig_test(rdma_write__hundred_megabytes_in_a_gigabyte__intact),
+		rig_test_bare(rdma__hundred_megabytes_with_max_rdma_size_of_16__intact),
 		rig_test_bare(calls__thread_with_64_kib_stack__work),
 		cmocka_unit_test(ia_open__not_thread_safe__still_ours),
 		rig_test_bare(post_send__both_sides_at_once_after_established__no_loss),

@@ -256,7 +256,6 @@ void small(DAT_EP_ATTR *attr)
 	attr->max_request_dtos = ROOM;
 	attr->max_recv_dtos = ROOM;
 	attr->max_message_size = MESSAGE_MOST;
-	attr->max_rdma_size = RDMA_MOST;
 }
 
 void open_rig(void)
@@ -269,6 +268,7 @@ void open_rig(void)
 	device.most = 1;
 	rig.qual = 0;
 	assert_int_equal(rig_open(&rig), DAT_SUCCESS);
+	((struct core_ia *)cell(rig.ia)->object)->attr.max_rdma_size = RDMA_MOST;
 	assert_int_equal(rig_make(&rig), DAT_SUCCESS);
 }
 

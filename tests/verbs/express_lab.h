@@ -93,7 +93,7 @@ void expect_flushed(const struct rig_ep *ep, uint64_t cookie);
 /* An endpoint with other attributes or dispatchers; before it is connected. */
 void remake(struct rig_ep *ep, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
 	    void (*change)(DAT_EP_ATTR *attr));
-/* What setup makes a of: ROOM, MESSAGE_MOST, RDMA_MOST. */
+/* What setup makes a of: ROOM, MESSAGE_MOST. */
 void small(DAT_EP_ATTR *attr);
 /* Not connected, and nobody held; the device is listened to from settle on. */
 void open_rig(void);

@@ -403,12 +403,36 @@ static void post__longer_than_allowed__refused(void **state)
 
 	(void)state;
 	ep->attr.max_message_size = 16;
-	ep->attr.max_rdma_size = 16;
+	ep->ia->attr.max_rdma_size = 16;
 	for (enum way way = SEND; way <= WRITE; way++) {
 		know(way);
 		expect(way, &longest, 0, DAT_SUCCESS);
 		expect(way, &longer, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
 	}
+}
+
+/* EP-RDMAW-11 EP-RDMAR-10: the adapter's max_rdma_size counts, not the endpoint's */
+static void rdma__above_the_endpoints_size__up_to_the_adapters(void **state)
+{
+	DAT_LMR_TRIPLET above = segment(key, 0, 64), beyond = segment(key, 0, 65);
+	DAT_RMR_TRIPLET remote = {.rmr_context = 5};
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+
+	(void)state;
+	ep->attr.max_rdma_size = 16;
+	ep->ia->attr.max_rdma_size = 64;
+	ep->attr.max_rdma_read_out = 1;
+	ep->peer_read_in = 1;
+	know(WRITE);
+	expect(WRITE, &above, 0, DAT_SUCCESS);
+	expect(WRITE, &beyond, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+	remote.segment_length = 65;
+	assert_int_equal(core_ep_post_rdma_read(handle, 1, &beyond, cookie, &remote, 0),
+			 error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
+	remote.segment_length = 64; /* a local buffer may be longer than that */
+	assert_int_equal(core_ep_post_rdma_read(handle, 1, &beyond, cookie, &remote, 0),
+			 DAT_SUCCESS);
+	settle();
 }
 
 static void rdma_write__target_shorter_or_missing__refused(void **state)
@@ -582,6 +606,7 @@ int main(void)
 		T(post__key_issued_again__other_region_counts),
 		T(post_recv__zone_of_the_endpoint_changed__protection_violation),
 		T(post__longer_than_allowed__refused),
+		T(rdma__above_the_endpoints_size__up_to_the_adapters),
 		T(rdma_write__target_shorter_or_missing__refused),
 		T(post__no_segment_list_or_none_allowed__refused),
 		T(post__flags_of_others__refused),
