@@ -332,6 +332,67 @@ static void evd_wait__unsignalled_receive_flushed__released(void **state)
 			 DAT_DTO_ERR_FLUSHED);
 }
 
+#define UNSEEN_ROUNDS 100
+
+/*
+ * EVD-WAIT-30 EVD-WAIT-31: what has arrived counts as queued although no call has seen it yet, so
+ * that a completion that releases no waiter still satisfies the call. Not in every round: a thread
+ * of the library may be about to queue it at this very moment.
+ */
+static void arrived_unseen(bool is_disabled)
+{
+	struct dt_pair pair;
+	struct dt_buf buf;
+	DAT_EVENT event;
+	DAT_COUNT nmore;
+	int found = 0;
+
+	pair_open(&pair, DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_COMPLETION_DEFAULT_FLAG);
+	dt_buf_create(&pair.ia, pair.ia.pz, &buf, 64, DAT_MEM_PRIV_ALL_FLAG);
+	if (is_disabled)
+		dt_ok(dat_evd_disable(pair.a.recv));
+	for (uint64_t i = 0; i < UNSEEN_ROUNDS; i++) {
+		DAT_LMR_TRIPLET to = dt_seg(&buf, 0, 8), from = dt_seg(&buf, 32, 8);
+		DAT_RETURN ret;
+
+		dt_ok(dat_ep_post_recv(pair.a.ep, 1, &to, dt_cookie(i),
+				       DAT_COMPLETION_UNSIGNALLED_FLAG));
+		/* a process that has just polled is not woken for what comes next */
+		dt_no_event(pair.a.recv);
+		dt_ok(dat_ep_post_send(pair.b.ep, 1, &from, dt_cookie(i),
+				       DAT_COMPLETION_DEFAULT_FLAG));
+		if (dt_is_verbs()) /* only then it is there for sure */
+			dt_expect_dto(pair.b.request, pair.b.ep, i, DAT_DTO_SUCCESS, 8);
+		ret = dat_evd_wait(pair.a.recv, i % 8 ? 0 : 1000, 1, &event, &nmore);
+		if (ret == DAT_SUCCESS) {
+			assert_int_equal(nmore, 0);
+			found++;
+		} else {
+			dt_fails(ret, DAT_TIMEOUT_EXPIRED);
+			event = dt_event_poll(pair.a.recv);
+		}
+		assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
+		assert_true(event.event_data.dto_completion_event_data.user_cookie.as_64 == i);
+		if (!dt_is_verbs())
+			dt_expect_dto(pair.b.request, pair.b.ep, i, DAT_DTO_SUCCESS, 8);
+	}
+	assert_true(found >= UNSEEN_ROUNDS / 2);
+	dt_buf_free(&buf);
+	dt_pair_close(&pair);
+}
+
+static void evd_wait__unsignalled_message_unseen__returned_at_once(void **state)
+{
+	(void)state;
+	arrived_unseen(false);
+}
+
+static void evd_wait__disabled_and_message_unseen__returned_at_once(void **state)
+{
+	(void)state;
+	arrived_unseen(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +407,8 @@ int main(void)
 		cmocka_unit_test(evd_wait__unsignalled_event_queued_before__returned_at_once),
 		cmocka_unit_test(evd_wait__unsolicited_receive__waits_for_a_solicited_one),
 		evd_test(evd_wait__unsignalled_receive_flushed__released),
+		cmocka_unit_test(evd_wait__unsignalled_message_unseen__returned_at_once),
+		cmocka_unit_test(evd_wait__disabled_and_message_unseen__returned_at_once),
 	};
 
 	return cmocka_run_group_tests_name("evd_wait_flags", tests, NULL, NULL);
