@@ -117,6 +117,74 @@ static void cr_handoff__to_an_rsp__new_request_has_its_ep(void **state)
 	dt_ok(dat_rsp_free(rsp));
 }
 
+/* A service point on that qualifier. */
+static void listen_on(struct conn_fixture *f, DAT_CONN_QUAL qual, struct dt_listener *listener)
+{
+	listener->evd = dt_evd_create(&f->ia, 8, DAT_EVD_CR_FLAG);
+	listener->qual = qual;
+	dt_ok(dat_psp_create(f->ia.ia, qual, listener->evd, DAT_PSP_CONSUMER_FLAG, &listener->psp));
+}
+
+/* COMPAT-05 CONN-GEN-08 CR-HANDOFF-08: only the whole of a qualifier counts */
+static void cr_handoff__qualifiers_alike_in_one_half__arrives_at_the_one_named(void **state)
+{
+	struct conn_fixture *f = *state;
+	const DAT_CONN_QUAL qual = dt_unused_qual();
+	/* two that agree with it below bit 32, one that does above bit 31 */
+	const DAT_CONN_QUAL quals[] = {qual, qual ^ UINT64_C(1) << 61, qual ^ UINT64_C(1) << 60,
+				       qual ^ UINT64_C(1) << 23};
+	struct dt_listener listeners[CONN_COUNT(quals)];
+	struct request request = ask(f, DAT_TIMEOUT_INFINITE);
+
+	/* each time with one more that is none of those named */
+	for (size_t listening = 0; listening <= CONN_COUNT(quals); listening++) {
+		for (size_t i = 0; i < CONN_COUNT(quals); i++) {
+			DAT_CR_ARRIVAL_EVENT_DATA data;
+
+			if (i >= listening) {
+				dt_fails(dat_cr_handoff(request.cr, quals[i]),
+					 DAT_INVALID_PARAMETER);
+				continue;
+			}
+			dt_ok(dat_cr_handoff(request.cr, quals[i]));
+			data = expect_handed(f, listeners[i].evd, &request);
+			assert_ptr_equal(data.sp_handle.psp_handle, listeners[i].psp);
+			assert_true(data.conn_qual == quals[i]);
+			request.cr = data.cr_handle;
+		}
+		if (listening < CONN_COUNT(quals))
+			listen_on(f, quals[listening], &listeners[listening]);
+	}
+	dt_ok(dat_cr_reject(request.cr));
+	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
+}
+
+/* COMPAT-05 CONN-GEN-08 CR-HANDOFF-06: the same with RSPs, whose endpoints tell them apart */
+static void cr_handoff__rsps_alike_in_the_low_half__arrives_at_the_one_named(void **state)
+{
+	struct conn_fixture *f = *state;
+	const DAT_CONN_QUAL qual = dt_unused_qual();
+	const DAT_CONN_QUAL other = qual ^ UINT64_C(1) << 61;
+	const struct request request = ask(f, DAT_TIMEOUT_INFINITE);
+	DAT_CR_ARRIVAL_EVENT_DATA data;
+	DAT_RSP_HANDLE rsp[2];
+	struct dt_ep c;
+
+	dt_ep_create(&f->ia, f->ia.pz, NULL, &c);
+	dt_ok(dat_rsp_create(f->ia.ia, other, c.ep, f->listener.evd, &rsp[0]));
+	dt_fails(dat_cr_handoff(request.cr, qual), DAT_INVALID_PARAMETER);
+	dt_ok(dat_rsp_create(f->ia.ia, qual, f->b.ep, f->listener.evd, &rsp[1]));
+	dt_ok(dat_cr_handoff(request.cr, qual));
+	data = expect_handed(f, f->listener.evd, &request);
+	assert_ptr_equal(data.sp_handle.rsp_handle, rsp[1]);
+	assert_ptr_equal(conn_cr_query(data.cr_handle).local_ep_handle, f->b.ep);
+	assert_int_equal(dt_ep_state(c.ep), DAT_EP_STATE_RESERVED);
+	dt_ok(dat_cr_reject(data.cr_handle));
+	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
+	dt_ok(dat_rsp_free(rsp[0]));
+	dt_ok(dat_rsp_free(rsp[1]));
+}
+
 /* CR-HANDOFF-06 CR-HANDOFF-07 EP-STATE-47 */
 static void cr_handoff__between_points_with_eps__old_released_new_there(void **state)
 {
@@ -241,6 +309,8 @@ int main(void)
 		conn_test(cr_handoff__to_another_psp__arrives_and_can_be_answered),
 		conn_test(cr_handoff__not_answered__timeout_keeps_running),
 		conn_test(cr_handoff__to_an_rsp__new_request_has_its_ep),
+		conn_test(cr_handoff__qualifiers_alike_in_one_half__arrives_at_the_one_named),
+		conn_test(cr_handoff__rsps_alike_in_the_low_half__arrives_at_the_one_named),
 		conn_test(cr_handoff__between_points_with_eps__old_released_new_there),
 		conn_test(cr_handoff__to_its_own_qualifier__new_request),
 		conn_test(cr_handoff__no_room_or_nobody_there__request_untouched),
