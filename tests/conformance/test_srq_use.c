@@ -438,6 +438,33 @@ static void srq__others_flood__quiet_one_served_within_n(void **state)
 	}
 }
 
+/* SRQ-USE-09: the same for one that waited already when the others came */
+static void srq__others_flood_later__quiet_one_served_within_n(void **state)
+{
+	struct bench *bench = *state;
+	const unsigned quiet = 2;
+	unsigned served = 0;
+
+	bench_add(bench, SRQ_PAIRS);
+	bench_say(bench, quiet, 0);
+	dt_stays_empty(bench->to[quiet].recv); /* in line */
+	for (unsigned i = 0; i < SRQ_PAIRS; i++)
+		for (uint64_t n = 0; n < 30 && i != quiet; n++)
+			bench_say(bench, i, n);
+	dt_stays_empty(bench->to[quiet].recv);
+	for (unsigned n = 0; n < SRQ_PAIRS; n++) {
+		bench_give(bench, n);
+		served += next_served(bench) == quiet;
+	}
+	assert_int_equal(served, 1);
+	/* and so each of the others */
+	for (unsigned n = 0; n < 2 * (SRQ_PAIRS - 1); n++) {
+		bench_give(bench, n);
+		served += next_served(bench) == 7;
+	}
+	assert_true(served > 1);
+}
+
 /* SRQ-USE-09 SRQ-USE-10: one that leaves the line does not hold up the others */
 static void srq__waiting_endpoint_goes__next_served(void **state)
 {
@@ -500,6 +527,7 @@ int main(void)
 		bench_test(srq__empty__message_waits_in_order),
 		bench_test(srq__all_wait__each_served_once),
 		bench_test(srq__others_flood__quiet_one_served_within_n),
+		bench_test(srq__others_flood_later__quiet_one_served_within_n),
 		bench_test(srq__waiting_endpoint_goes__next_served),
 		bench_test(srq__message_waits__other_connections_work),
 	};

@@ -194,6 +194,13 @@ static void mock_abort(struct core_ep *ep)
 static void mock_kick(struct core_ia *ia)
 {
 	(void)ia;
+	mock.kicks++;
+}
+
+static void mock_post_recv(struct core_ep *ep)
+{
+	if (mock.receiving)
+		mock.receiving(ep);
 }
 
 static const struct transport_ops mock_ops = {
@@ -217,7 +224,7 @@ static const struct transport_ops mock_ops = {
 	.disconnect = mock_disconnect,
 	.reset = mock_ep_nothing,
 	.post_request = mock_post_request,
-	.post_recv = mock_ep_nothing,
+	.post_recv = mock_post_recv,
 	.abort = mock_abort,
 	.kick = mock_kick,
 	.srq_create = transport_no_srq_create,

@@ -35,9 +35,11 @@ struct mock {
 	unsigned int endpoints;
 	unsigned int listeners;
 	unsigned int adapters;
-	unsigned int looks;    /* calls of progress */
-	void (*looking)(void); /* called by it, or NULL */
-	unsigned int aborts;   /* of connections that the core breaks */
+	unsigned int looks;		       /* calls of progress */
+	void (*looking)(void);		       /* called by it, or NULL */
+	unsigned int aborts;		       /* of connections that the core breaks */
+	unsigned int kicks;		       /* calls of kick */
+	void (*receiving)(struct core_ep *ep); /* called by post_recv, or NULL */
 	unsigned int arms;
 	unsigned int sleepers_armed; /* when arm was called last */
 	struct core_ia *ia;	     /* that is open */
