@@ -98,20 +98,71 @@ static void rdma_and_message__both_only_look__placed(void **state)
 
 #define LAST_MAX (1024u * 1024u)
 #define LAST_ROUNDS 15u
+#define LAST_CHECK 2000u /* bytes at the end that are checked first */
+
+/* Every length up to this one, then those of the table. */
+#define LAST_SMALL 64u
 
 static const size_t last_sizes[] = {
-	1,     2,     7,      8,      9,      15,	    16,
-	63,    64,    65,     127,    128,    129,	    255,
-	256,   257,   1000,   4095,   4096,   4097,	    8191,
-	8192,  8193,  12345,  16384,  16385,  32768,	    65535,
-	65536, 65537, 262143, 262144, 262145, LAST_MAX - 1, LAST_MAX - 100,
+	65,    127,   128,   129,    255,    256,    257,    1000,	   4095,
+	4096,  4097,  8191,  8192,   8193,   12345,  16384,  16385,	   32768,
+	65535, 65536, 65537, 262143, 262144, 262145, 300000, LAST_MAX - 1, LAST_MAX - 100,
 };
+
+#define LAST_SIZES (LAST_SMALL + COUNT_OF(last_sizes))
+
+static size_t last_size(size_t i)
+{
+	return i < LAST_SMALL ? i + 1 : last_sizes[i - LAST_SMALL];
+}
 
 static size_t last_offset(unsigned round)
 {
 	static const size_t offsets[] = {0, 1, 3, 8, 13};
 
 	return offsets[round % COUNT_OF(offsets)];
+}
+
+/*
+ * To see bytes come late the watcher must run while the writer does: each gets a processor of its
+ * own, if there are two.
+ */
+static void stay_on(int nth)
+{
+	cpu_set_t all, one;
+
+	if (sched_getaffinity(0, sizeof(all), &all) || CPU_COUNT(&all) < 2)
+		return;
+	CPU_ZERO(&one);
+	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+		if (CPU_ISSET(cpu, &all) && nth-- == 0)
+			CPU_SET(cpu, &one);
+	}
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+}
+
+/* Spins on the last byte; leaves the processor to others only when it takes long to come. */
+static DTO_LOOKS void watch(const unsigned char *byte, unsigned char value)
+{
+	for (unsigned i = 0; i < 200000; i++) {
+		if (__atomic_load_n(byte, __ATOMIC_ACQUIRE) == value)
+			return;
+	}
+	far_spin(byte, value);
+}
+
+/*
+ * The last byte has been seen this very moment: how many of those before it are old. From the end
+ * on, and not from the start, where bytes that come late have come by the time of the check.
+ */
+static DTO_LOOKS size_t late_bytes(const unsigned char *start, size_t len, unsigned char value)
+{
+	const size_t first = len > LAST_CHECK ? len - LAST_CHECK : 0;
+	size_t late = 0;
+
+	for (size_t i = len - 1; i-- > first;)
+		late += __atomic_load_n(start + i, __ATOMIC_RELAXED) != value;
+	return late;
 }
 
 /* Watches the last byte; then all the others must be new, too. */
@@ -121,19 +172,26 @@ static void watching_child(struct dt_peer *peer, void *arg)
 
 	(void)arg;
 	far_end_open(peer, &far, LAST_MAX);
+	stay_on(0);
 	for (unsigned round = 0; round < LAST_ROUNDS; round++) {
-		for (size_t i = 0; i < COUNT_OF(last_sizes); i++) {
-			const size_t len = last_sizes[i];
+		for (size_t i = 0; i < LAST_SIZES; i++) {
+			const size_t len = last_size(i);
 			const unsigned char value = (unsigned char)(1 + (round + i) % 200);
 			unsigned char *start = far.buf.p + last_offset(round);
+			size_t late;
 
 			if (len > 70000 && round % 10)
 				continue;
 			memset(start, 0, len);
 			far_order(&far);
-			dt_peer_sync(peer);
-			far_spin(start + len - 1, value);
+			/* and on to the spin: it is under way when the writer has this */
+			dt_peer_send(peer, &value, 1);
+			watch(start + len - 1, value);
+			late = late_bytes(start, len, value);
 			far_order(&far);
+			if (late)
+				print_error("%zu bytes of %zu came later\n", late, len);
+			assert_int_equal(late, 0);
 			dt_check_bytes(start, len, value);
 		}
 	}
@@ -164,24 +222,30 @@ static void rdma_write__target_watches_last_byte__rest_is_complete(void **state)
 	struct far_info info;
 	struct dt_peer peer;
 	struct dt_buf from;
+	unsigned char ready;
+	cpu_set_t before;
 
 	dt_peer_start(&peer, watching_child, NULL);
 	rig_begin(rig);
 	info = far_connect(rig, &peer);
 	dt_buf_create(&rig->ia, rig->ia.pz, &from, LAST_MAX, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	stay_on(1);
 	for (unsigned round = 0; round < LAST_ROUNDS; round++) {
-		for (size_t i = 0; i < COUNT_OF(last_sizes); i++) {
-			const size_t len = last_sizes[i];
+		for (size_t i = 0; i < LAST_SIZES; i++) {
+			const size_t len = last_size(i);
 
 			if (len > 70000 && round % 10)
 				continue;
 			memset(from.p, (int)(1 + (round + i) % 200), len);
-			dt_peer_sync(&peer);
+			dt_peer_recv(&peer, &ready, 1);
+			assert_int_equal(ready, 1 + (round + i) % 200);
 			write_segments(rig, &from, far_seg(&info, last_offset(round), len), len,
 				       1 + round % 4);
 			expect_sent(&rig->a, len, len);
 		}
 	}
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
 	dt_peer_sync(&peer);
 	dt_peer_join(&peer);
 	rig_end(rig);
