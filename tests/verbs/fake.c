@@ -22,7 +22,8 @@ static int live;
 static unsigned calls, fail_at;
 static int fail_error;
 static const char *failed;
-static unsigned posts, doorbells;
+static unsigned posts, doorbells, fences;
+static bool is_holding_reads; /* fake_hold_reads */
 static _Thread_local unsigned cancellable;
 static enum ibv_wc_status next_status;
 static bool next_is_write; /* fake_write_next */
@@ -163,6 +164,11 @@ unsigned fake_posts(void)
 unsigned fake_doorbells(void)
 {
 	return fake_read_count(&doorbells);
+}
+
+unsigned fake_fences(void)
+{
+	return fake_read_count(&fences);
 }
 
 unsigned fake_cancellable(void)
@@ -930,10 +936,34 @@ static enum ibv_wc_status do_rdma(struct fake_qp *remote, const struct fake_work
 	return IBV_WC_REM_OP_ERR;
 }
 
-/* One request; false: it has to wait. */
-static bool carry_out(struct fake_qp *qp, struct fake_qp *remote)
+/*
+ * The oldest request that is not carried out and that the device may start now. A Read that is held
+ * starts here, and does not keep the next one from starting. NULL: none, or it has to wait.
+ */
+static struct fake_work *next_work(const struct fake_qp *qp)
 {
-	struct fake_work *work = qp->sends;
+	uint32_t reads = 0; /* in flight */
+
+	for (struct fake_work *work = qp->sends; work; work = work->next) {
+		if (work->is_done && work->status != IBV_WC_SUCCESS)
+			return NULL;
+		if (work->is_done)
+			continue;
+		if (reads && (work->flags & IBV_SEND_FENCE))
+			return NULL;
+		if (work->opcode != IBV_WR_RDMA_READ || !is_holding_reads)
+			return work;
+		if (qp->reads_most && reads >= qp->reads_most)
+			return NULL;
+		work->is_in_flight = true;
+		reads++;
+	}
+	return NULL;
+}
+
+/* False: the request has to wait. */
+static bool carry_out(struct fake_qp *qp, struct fake_qp *remote, struct fake_work *work)
+{
 	enum ibv_wc_status status = next_status;
 	bool is_read = work->opcode == IBV_WR_RDMA_READ;
 
@@ -947,24 +977,58 @@ static bool carry_out(struct fake_qp *qp, struct fake_qp *remote)
 		status = do_rdma(remote, work);
 	else if (status == IBV_WC_SUCCESS && !do_send(qp, remote, work, &status))
 		return false;
-	work_take(&qp->sends);
-	complete(qp, qp->qp.send_cq, work, status, 0, false);
-	if (status != IBV_WC_SUCCESS)
-		fake_qp_error(qp);
+	work->is_done = true;
+	work->status = status;
 	return true;
+}
+
+/* Completions come in the order of the queue. */
+static void complete_done(struct fake_qp *qp)
+{
+	while (qp->sends && qp->sends->is_done) {
+		struct fake_work *work = work_take(&qp->sends);
+		enum ibv_wc_status status = work->status;
+
+		complete(qp, qp->qp.send_cq, work, status, 0, false);
+		if (status != IBV_WC_SUCCESS)
+			fake_qp_error(qp);
+	}
 }
 
 void fake_progress(struct fake_qp *qp)
 {
 	struct fake_qp *remote = fake_qp_by_number(qp->remote);
+	bool has_peer = remote && (remote->state == IBV_QPS_RTR || remote->state == IBV_QPS_RTS);
 
-	while (qp->sends && qp->sends->bind && qp->state == IBV_QPS_RTS && carry_out(qp, NULL))
-		; /* concerns no peer */
-	if (!remote || qp->state != IBV_QPS_RTS ||
-	    (remote->state != IBV_QPS_RTR && remote->state != IBV_QPS_RTS))
-		return;
-	while (qp->sends && qp->state == IBV_QPS_RTS && carry_out(qp, remote))
-		;
+	while (qp->state == IBV_QPS_RTS) {
+		struct fake_work *work = next_work(qp);
+
+		/* a bind concerns no peer */
+		if (!work || (!has_peer && !work->bind) || !carry_out(qp, remote, work))
+			return;
+		complete_done(qp);
+	}
+}
+
+void fake_hold_reads(bool hold)
+{
+	pthread_mutex_lock(&fake_lock);
+	is_holding_reads = hold;
+	for (struct fake_qp *qp = qps; qp; qp = qp->next)
+		fake_progress(qp);
+	pthread_mutex_unlock(&fake_lock);
+}
+
+unsigned fake_reads(void)
+{
+	unsigned count = 0;
+
+	pthread_mutex_lock(&fake_lock);
+	for (const struct fake_qp *qp = qps; qp; qp = qp->next)
+		for (const struct fake_work *work = qp->sends; work; work = work->next)
+			count += work->is_in_flight && !work->is_done;
+	pthread_mutex_unlock(&fake_lock);
+	return count;
 }
 
 static struct fake_work *work_make(uint64_t wr_id, const struct ibv_sge *sge, int count)
@@ -1016,6 +1080,7 @@ static int ops_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct i
 		struct fake_work *work = work_make(wr->wr_id, wr->sg_list, wr->num_sge);
 
 		posts++;
+		fences += (wr->send_flags & IBV_SEND_FENCE) != 0;
 		work->flags = (int)wr->send_flags;
 		work->opcode = wr->opcode;
 		work->imm = wr->imm_data;
@@ -1039,7 +1104,7 @@ static bool has_reads(const struct fake_qp *qp)
 {
 	const struct fake_work *work = qp->sends;
 
-	while (work && work->opcode != IBV_WR_RDMA_READ)
+	while (work && (work->opcode != IBV_WR_RDMA_READ || work->is_done))
 		work = work->next;
 	return work;
 }
@@ -1054,6 +1119,7 @@ int fake_post_bind(struct ibv_qp *ibv_qp, const struct ibv_mw_bind *asked, struc
 	work->bind = bind;
 	posts++;
 	doorbells++;
+	fences += (asked->send_flags & IBV_SEND_FENCE) != 0;
 	if (qp->state == IBV_QPS_ERR) {
 		complete(qp, qp->qp.send_cq, work, IBV_WC_WR_FLUSH_ERR, 0, false);
 		return 0;
@@ -1125,6 +1191,8 @@ int ibv_modify_qp(struct ibv_qp *ibv_qp, struct ibv_qp_attr *attr, int mask)
 		qp->state = attr->qp_state;
 		if (mask & IBV_QP_DEST_QPN)
 			qp->remote = attr->dest_qp_num;
+		if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+			qp->reads_most = attr->max_rd_atomic;
 		if (qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS)
 			serve_senders(NULL, qp->qp.qp_num);
 	}

@@ -55,14 +55,23 @@ void fake_unbind_status(enum ibv_wc_status status);
 /* The device has memory windows of type 1, as it does unless told otherwise, and may be of a kind
  * that does not check their bounds. Before it is opened. */
 void fake_windows(bool has_windows, bool is_rxe);
-/* Windows that exist, and work requests that bound or unbound one so far. */
+/* Windows that exist, those of them that are bound, and work requests that bound or unbound one so
+ * far. */
 unsigned fake_mws(void);
+unsigned fake_bound(void);
 unsigned fake_binds(void);
 /* The oldest queue pair that is connected, for fake_async. */
 struct ibv_qp *fake_qp(void);
 /* Sends the connection manager's event to the id that has that queue pair's number. */
 unsigned fake_posts(void);     /* work requests posted to send queues so far */
 unsigned fake_doorbells(void); /* calls that posted them */
+unsigned fake_fences(void);    /* work requests posted with a fence so far */
+/* From now on RDMA Reads start but move no data until they are let go. What is not fenced is
+ * carried out behind them and completes after them. A fenced request waits, and so do those behind
+ * it. */
+void fake_hold_reads(bool is_holding);
+/* RDMA Reads that have started and are held. */
+unsigned fake_reads(void);
 /* How many of this thread's calls that post or poll came with thread cancellation on. */
 unsigned fake_cancellable(void);
 /* What the device calls itself, from the next query on; 0: what nobody knows. */

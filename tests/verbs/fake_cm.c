@@ -370,6 +370,8 @@ int rdma_init_qp_attr(struct rdma_cm_id *ibv_id, struct ibv_qp_attr *attr, int *
 			attr->dest_qp_num = id->peer->qp_num;
 			*mask |= IBV_QP_DEST_QPN;
 		}
+		if (attr->qp_state == IBV_QPS_RTS)
+			*mask |= IBV_QP_MAX_QP_RD_ATOMIC;
 		rc = 0;
 	}
 	pthread_mutex_unlock(&fake_lock);

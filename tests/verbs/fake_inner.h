@@ -25,6 +25,9 @@ struct fake_work {
 	uint64_t wr_id;
 	bool is_recv;
 	bool is_inline;
+	bool is_in_flight; /* an RDMA Read that is held back (fake_hold_reads) */
+	bool is_done;	   /* its turn to complete has not come yet */
+	enum ibv_wc_status status;
 	int flags;
 	enum ibv_wr_opcode opcode;
 	uint32_t imm;
@@ -76,7 +79,8 @@ struct fake_qp {
 	struct ibv_qp qp;
 	struct ibv_qp_cap cap;
 	enum ibv_qp_state state;
-	uint32_t remote; /* number of the queue pair at the other end; 0: none */
+	uint32_t remote;     /* number of the queue pair at the other end; 0: none */
+	uint32_t reads_most; /* RDMA Reads that it starts at a time; 0: any number */
 	struct fake_work *sends;
 	struct fake_work *recvs;
 	unsigned events; /* of the device, not acknowledged */

@@ -30,6 +30,17 @@ unsigned fake_mws(void)
 	return count;
 }
 
+unsigned fake_bound(void)
+{
+	unsigned count = 0;
+
+	pthread_mutex_lock(&fake_lock);
+	for (const struct fake_mw *mw = mws; mw; mw = mw->next)
+		count += mw->length > 0;
+	pthread_mutex_unlock(&fake_lock);
+	return count;
+}
+
 void fake_unbind_status(enum ibv_wc_status status)
 {
 	pthread_mutex_lock(&fake_lock);

@@ -211,3 +211,25 @@ DAT_RETURN rig_write(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t co
 	return core_ep_post_rdma_write(ep->ep, 1, &seg, (DAT_DTO_COOKIE){.as_64 = cookie}, &to,
 				       flags);
 }
+
+DAT_RETURN rig_read(struct rig *rig, struct rig_ep *ep, size_t to, size_t from, size_t len,
+		    uint64_t cookie, DAT_COMPLETION_FLAGS flags)
+{
+	DAT_LMR_TRIPLET seg = rig_seg(rig, to, len);
+	DAT_RMR_TRIPLET remote = {.rmr_context = rig->rkey,
+				  .target_address = (uintptr_t)rig->memory + from,
+				  .segment_length = len};
+
+	return core_ep_post_rdma_read(ep->ep, 1, &seg, (DAT_DTO_COOKIE){.as_64 = cookie}, &remote,
+				      flags);
+}
+
+DAT_RETURN rig_limit_reads(const struct rig_ep *ep, DAT_COUNT in, DAT_COUNT out)
+{
+	const DAT_EP_PARAM param = {.ep_attr = {.max_rdma_read_in = in, .max_rdma_read_out = out}};
+
+	return core_ep_modify(ep->ep,
+			      DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN |
+				      DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT,
+			      &param);
+}

@@ -76,5 +76,10 @@ DAT_RETURN rig_send(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t coo
 DAT_RETURN rig_recv(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie);
 DAT_RETURN rig_write(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie,
 		     DAT_COMPLETION_FLAGS flags);
+/* Reads from `from` on into `to` on, offsets of the memory. */
+DAT_RETURN rig_read(struct rig *rig, struct rig_ep *ep, size_t to, size_t from, size_t len,
+		    uint64_t cookie, DAT_COMPLETION_FLAGS flags);
+/* How many RDMA Reads the endpoint serves and starts at a time; before it is connected. */
+DAT_RETURN rig_limit_reads(const struct rig_ep *ep, DAT_COUNT in, DAT_COUNT out);
 
 #endif
