@@ -81,7 +81,12 @@ CORE_INLINE uint32_t device_flags(const struct vrb_conn *conn, const struct core
 	if (req->flags && req->op == CORE_OP_SEND &&
 	    (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 		flags |= IBV_SEND_SOLICITED;
+	/*
+	 * A post copies inline data, but a fenced request must carry what the RDMA Reads before it
+	 * bring (DTO-30). Only siw's reads are counted, and a fence is hardly ever for nothing.
+	 */
 	if (req->op != CORE_OP_RDMA_READ && req->len &&
+	    !(req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) &&
 	    req->len <= conn->adapter->limits.inline_max)
 		flags |= IBV_SEND_INLINE;
 	return flags;
