@@ -221,6 +221,16 @@ struct dat_provider_attr {
 /*
  * Register memory.
  *
+ * Keep the memory mapped until dat_lmr_free. Where it is unmapped or truncated before, RDMA of a
+ * peer ends with success or DAT_DTO_ERR_REMOTE_ACCESS and raises no signal where the peer or the
+ * kernel copies. A call of this process that copies to or from the memory, be it a post, a dequeue
+ * or a wait, may fault there as any access does: on the soft adapters it places received messages,
+ * and RDMA that comes through a ring. A handler of the signal may map the memory again and return;
+ * to leave the call by a jump is undefined. Threads of the library never fault: the transfer then
+ * ends with DAT_DTO_ERR_LOCAL_PROTECTION, an RDMA with DAT_DTO_ERR_REMOTE_ACCESS.
+ * Received bytes become visible in order: once the last byte of a message or of an RDMA Write is
+ * there, so is the rest.
+ *
  * ia_handle [in]             the instance
  * mem_type [in]              which member of region_description counts
  * region_description [in]    for_va, the start address, for DAT_MEM_TYPE_VIRTUAL and

@@ -4,9 +4,9 @@
  * included), then the state, then the room in the queue, and only then takes a slot; what it
  * refuses leaves no trace. In the disconnected state an accepted post is flushed at once.
  *
- * Nearly every post has one segment, in the region of the one before, on a connected endpoint.
- * Those pass the same checks in one go (request_usual, recv_usual), compiled into each call; what
- * does not pass is checked step by step, and told what is wrong with it.
+ * The fast path takes one segment in the region of the post before it, on an endpoint that has no
+ * reason against that path (ep.h). It makes the same checks in one go and reports nothing: what
+ * fails one of them goes to the general path, which finds out what is wrong.
  */
 #include <string.h>
 
@@ -167,7 +167,7 @@ static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post 
 
 static void dto_limits(const struct core_ep *ep, struct dto_post *post)
 {
-	/* EP-RDMAR-10: an endpoint's own max_rdma_size is no limit */
+	/* EP-RDMAR-10, EP-RDMAW-11: the endpoint's own max_rdma_size is no limit */
 	post->len_max =
 		post->op == CORE_OP_SEND ? ep->attr.max_message_size : ep->ia->attr.max_rdma_size;
 	if (post->op == CORE_OP_SEND)
@@ -223,7 +223,7 @@ __attribute__((noinline)) static struct core_ep *dto_drive(struct core_ep *ep)
 	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
 }
 
-/* Posts step by step. */
+/* The general path of a post. */
 static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 {
 	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
@@ -248,44 +248,25 @@ static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 }
 
 /* The flags that all endpoints take. */
-#define DTO_USUAL_FLAGS                                                                            \
+#define DTO_FAST_FLAGS                                                                             \
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |                       \
 	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
 
 /*
- * An RDMA Write with nothing outstanding before it may be carried out at once. False: it is to be
- * queued.
+ * The fast path of a Send or an RDMA Write, its endpoint entered. False: it is for the general
+ * path. No dto_post, since that would have to be in memory.
  */
-CORE_INLINE bool write_at_once(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
-			       const DAT_RMR_TRIPLET *remote, DAT_DTO_COOKIE cookie,
-			       DAT_COMPLETION_FLAGS flags)
-{
-	if (!transport_this->write_now || ep->req.head != ep->req.tail || ep->is_breaking ||
-	    !ep->request_evd || !transport_this->write_now(ep, segment, remote))
-		return false;
-	if (!(flags & DAT_COMPLETION_SUPPRESS_FLAG))
-		core_evd_post_dto(ep->request_evd, ep->cell, cookie, DAT_DTO_SUCCESS,
-				  segment->segment_length, true, (struct core_ref){NULL, 0});
-	return true;
-}
-
-/*
- * The usual post of a Send or an RDMA Write. False: it is to be looked at step by step. No
- * dto_post, since that would have to be in memory.
- */
-CORE_INLINE bool request_usual(struct core_ep *ep, enum core_op op, DAT_COUNT segments,
-			       const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
-			       const DAT_RMR_TRIPLET *target, DAT_COMPLETION_FLAGS flags)
+CORE_INLINE bool request_fast(struct core_ep *ep, enum core_op op, DAT_COUNT segments,
+			      const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+			      const DAT_RMR_TRIPLET *target, DAT_COMPLETION_FLAGS flags)
 {
 	bool is_send = op == CORE_OP_SEND;
-	DAT_COUNT iov_max = is_send ? ep->attr.max_request_iov : ep->attr.max_rdma_write_iov;
 	DAT_VLEN len_max = is_send ? ep->attr.max_message_size : ep->ia->attr.max_rdma_size;
 	DAT_LMR_TRIPLET segment;
 	DAT_RMR_TRIPLET remote;
 	struct core_req *req;
 
-	if (ep->state != DAT_EP_STATE_CONNECTED || segments != 1 || !iov ||
-	    (flags & ~DTO_USUAL_FLAGS) || iov_max < 1 ||
+	if (segments != 1 || !iov || (flags & ~DTO_FAST_FLAGS) ||
 	    ep->req.tail - ep->req.head >= ep->req.capacity)
 		return false;
 	dto_copy_local(&segment, iov);
@@ -296,8 +277,6 @@ CORE_INLINE bool request_usual(struct core_ep *ep, enum core_op op, DAT_COUNT se
 		dto_copy_remote(&remote, target);
 		if (remote.segment_length < segment.segment_length)
 			return false;
-		if (write_at_once(ep, &segment, &remote, cookie, flags))
-			return true;
 	}
 	req = core_req_take(ep, op, flags);
 	req->len = segment.segment_length;
@@ -306,14 +285,15 @@ CORE_INLINE bool request_usual(struct core_ep *ep, enum core_op op, DAT_COUNT se
 	if (!is_send)
 		dto_copy_remote(&req->remote, &remote);
 	req->cookie = cookie;
-	transport_this->post_request(ep, req);
+	if (!transport_this->post_fast(ep, req))
+		transport_this->post_request(ep, req);
 	return true;
 }
 
-__attribute__((noinline)) static DAT_RETURN send_by_steps(DAT_EP_HANDLE handle, DAT_COUNT segments,
-							  const DAT_LMR_TRIPLET *iov,
-							  DAT_DTO_COOKIE cookie,
-							  DAT_COMPLETION_FLAGS flags)
+__attribute__((noinline)) static DAT_RETURN send_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
+						     const DAT_LMR_TRIPLET *iov,
+						     DAT_DTO_COOKIE cookie,
+						     DAT_COMPLETION_FLAGS flags)
 {
 	return dto_post(handle, &(struct dto_post){.op = CORE_OP_SEND,
 						   .segments = segments,
@@ -328,17 +308,17 @@ DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			     DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct core_ep *ep = core_handle_enter(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct core_ep *ep = core_handle_enter_fast(ep_handle, DAT_HANDLE_TYPE_EP);
 
 	if (ep) {
-		if (request_usual(ep, CORE_OP_SEND, num_segments, local_iov, user_cookie, NULL,
-				  completion_flags)) {
-			core_handle_unlock(ep_handle);
+		if (request_fast(ep, CORE_OP_SEND, num_segments, local_iov, user_cookie, NULL,
+				 completion_flags)) {
+			core_lock_leave(&ep->cell->lock);
 			return DAT_SUCCESS;
 		}
 		core_lock_leave(&ep->cell->lock);
 	}
-	return send_by_steps(ep_handle, num_segments, local_iov, user_cookie, completion_flags);
+	return send_any(ep_handle, num_segments, local_iov, user_cookie, completion_flags);
 }
 
 DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -357,8 +337,8 @@ DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
 }
 
 __attribute__((noinline)) static DAT_RETURN
-write_by_steps(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
-	       DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+write_any(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
+	  DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
 {
 	return dto_post(handle, &(struct dto_post){.op = CORE_OP_RDMA_WRITE,
 						   .segments = segments,
@@ -375,18 +355,18 @@ DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
 				   const DAT_RMR_TRIPLET *remote_iov,
 				   DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct core_ep *ep = core_handle_enter(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct core_ep *ep = core_handle_enter_fast(ep_handle, DAT_HANDLE_TYPE_EP);
 
 	if (ep) {
-		if (remote_iov && request_usual(ep, CORE_OP_RDMA_WRITE, num_segments, local_iov,
-						user_cookie, remote_iov, completion_flags)) {
-			core_handle_unlock(ep_handle);
+		if (remote_iov && request_fast(ep, CORE_OP_RDMA_WRITE, num_segments, local_iov,
+					       user_cookie, remote_iov, completion_flags)) {
+			core_lock_leave(&ep->cell->lock);
 			return DAT_SUCCESS;
 		}
 		core_lock_leave(&ep->cell->lock);
 	}
-	return write_by_steps(ep_handle, num_segments, local_iov, user_cookie, remote_iov,
-			      completion_flags);
+	return write_any(ep_handle, num_segments, local_iov, user_cookie, remote_iov,
+			 completion_flags);
 }
 
 /* --- Receives --- */
@@ -400,7 +380,7 @@ static DAT_RETURN recv_check(struct core_ep *ep, struct dto_post *post)
 	return dto_check_segments(ep, post);
 }
 
-/* Step by step; unlocks the endpoint. */
+/* The general path; unlocks the endpoint. */
 static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 {
 	struct core_recv_queue *queue = &ep->recv;
@@ -410,7 +390,6 @@ static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 	if (ret == DAT_SUCCESS && (!ep->recv_evd || queue->tail - queue->head >= queue->capacity))
 		ret = core_no_resources(DAT_RESOURCE_TEP);
 	if (ret == DAT_SUCCESS) {
-		core_ep_express_end(ep);
 		wqe = &queue->slots[queue->tail++ & queue->mask];
 		wqe->segments = core_copy_segments(wqe->iov, post->iov, post->segments, post->len);
 		wqe->len = post->len;
@@ -425,10 +404,10 @@ static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 	return ret;
 }
 
-__attribute__((noinline)) static DAT_RETURN recv_by_steps(DAT_EP_HANDLE handle, DAT_COUNT segments,
-							  const DAT_LMR_TRIPLET *iov,
-							  DAT_DTO_COOKIE cookie,
-							  DAT_COMPLETION_FLAGS flags)
+__attribute__((noinline)) static DAT_RETURN recv_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
+						     const DAT_LMR_TRIPLET *iov,
+						     DAT_DTO_COOKIE cookie,
+						     DAT_COMPLETION_FLAGS flags)
 {
 	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
 
@@ -442,24 +421,20 @@ __attribute__((noinline)) static DAT_RETURN recv_by_steps(DAT_EP_HANDLE handle, 
 						.iov_max = ep->attr.max_recv_iov});
 }
 
-/* As request_usual. */
-CORE_INLINE bool recv_usual(struct core_ep *ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
-			    DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags)
+/* As request_fast. An endpoint with an SRQ has no room for a Receive of its own. */
+CORE_INLINE bool recv_fast(struct core_ep *ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
+			   DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags)
 {
 	struct core_recv_queue *queue = &ep->recv;
 	DAT_LMR_TRIPLET segment;
 	struct core_wqe *wqe;
 
-	if (ep->state != DAT_EP_STATE_CONNECTED || segments != 1 || !iov || flags || ep->srq ||
-	    !ep->recv_evd || ep->attr.max_recv_iov < 1 ||
-	    queue->tail - queue->head >= queue->capacity || ep->is_soft_armed ||
-	    ep->hard_watermark != DAT_WATERMARK_INFINITE)
+	if (segments != 1 || !iov || flags || queue->tail - queue->head >= queue->capacity)
 		return false;
 	dto_copy_local(&segment, iov);
 	if (!core_mem_is_known(&ep->known_target, segment.lmr_context, segment.virtual_address,
 			       segment.segment_length, UINT64_MAX))
 		return false;
-	core_ep_express_end(ep);
 	wqe = &queue->slots[queue->tail & queue->mask];
 	queue->tail++;
 	wqe->segments = 1;
@@ -467,7 +442,8 @@ CORE_INLINE bool recv_usual(struct core_ep *ep, DAT_COUNT segments, const DAT_LM
 	wqe->cookie = cookie;
 	wqe->flags = 0;
 	dto_copy_local(wqe->iov, &segment);
-	transport_this->post_recv(ep);
+	if (!transport_this->recv_fast(ep, wqe))
+		transport_this->post_recv(ep);
 	return true;
 }
 
@@ -475,14 +451,14 @@ DAT_RETURN core_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 			     DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct core_ep *ep = core_handle_enter(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct core_ep *ep = core_handle_enter_fast(ep_handle, DAT_HANDLE_TYPE_EP);
 
 	if (ep) {
-		if (recv_usual(ep, num_segments, local_iov, user_cookie, completion_flags)) {
-			core_handle_unlock(ep_handle);
+		if (recv_fast(ep, num_segments, local_iov, user_cookie, completion_flags)) {
+			core_lock_leave(&ep->cell->lock);
 			return DAT_SUCCESS;
 		}
 		core_lock_leave(&ep->cell->lock);
 	}
-	return recv_by_steps(ep_handle, num_segments, local_iov, user_cookie, completion_flags);
+	return recv_any(ep_handle, num_segments, local_iov, user_cookie, completion_flags);
 }

@@ -165,6 +165,8 @@ static DAT_RETURN ep_finish(struct core_ep *ep)
 
 	if (ret != DAT_SUCCESS)
 		return ret;
+	core_ep_review_slow(ep);
+	core_handle_set_slow(ep->cell, CORE_EP_SLOW_CONN);
 	if (ep->is_provider_made)
 		core_ia_count_tentative(ia, 1);
 	ret = core_ia_add(ia, ep->cell, DAT_HANDLE_TYPE_EP);
@@ -318,7 +320,6 @@ void core_ep_destroy_locked(struct core_ep *ep)
 	struct core_handle *cell = ep->cell;
 	struct core_ia *ia = ep->ia;
 
-	core_ep_express_end(ep);
 	core_handle_kill_locked(cell);
 	ia->ops->ep_detach(ep);
 	if (ep->srq)

@@ -34,7 +34,7 @@ struct core_req {
 	DAT_VLEN len;		/* bytes to move */
 	DAT_RMR_TRIPLET remote; /* RDMA only */
 	DAT_DTO_COOKIE cookie;
-	struct core_binding *binding; /* binds only: until it has its turn (rmr.h) */
+	struct core_binding *binding; /* binds: until it has its turn (rmr.h); else undefined */
 	struct core_ref bound_rmr;    /* binds only: the window */
 	uint64_t sequence;	      /* number of this request on its EP, from 0, never reused */
 	union {
@@ -42,7 +42,7 @@ struct core_req {
 		uint64_t word[2];
 	} transport;
 	/* the core's */
-	bool is_done;
+	bool is_done; /* by core_req_done, and not raised yet; else undefined before the head */
 	/* once it is done, unless its completion is raised at once */
 	DAT_DTO_COMPLETION_STATUS status;
 	DAT_VLEN done_len;
@@ -75,6 +75,26 @@ struct core_recv_queue {
 	uint32_t iov_max;
 	uint64_t head; /* the Receive that the current or next message fills */
 	uint64_t tail;
+};
+
+/*
+ * Reasons against the fast path of an endpoint: core_handle.slow_reasons. The core's own follow
+ * from the endpoint's members (core_ep_review_slow); those of a transport are set and cleared by
+ * it, and an endpoint starts with CORE_EP_SLOW_CONN.
+ */
+enum core_ep_slow {
+	CORE_EP_SLOW_STATE = 1,		 /* not connected, or a request has failed */
+	CORE_EP_SLOW_EVD = 1 << 1,	 /* a completion would have no dispatcher */
+	CORE_EP_SLOW_LIMIT = 1 << 2,	 /* an attribute allows no segment */
+	CORE_EP_SLOW_WATERMARK = 1 << 3, /* posted Receives are watched */
+	CORE_EP_SLOW_CORE = 0xff,
+	CORE_EP_SLOW_TRANSPORT = 0xff00,
+	/* the transport's */
+	CORE_EP_SLOW_CONN = 1 << 8,  /* its connection does not stand, is ending or was lost */
+	CORE_EP_SLOW_QUEUE = 1 << 9, /* a posted request waits, or needs more than a completion */
+	CORE_EP_SLOW_RECV = 1 << 10, /* the next Receive that is posted has to be acted on */
+	CORE_EP_SLOW_PEER = 1 << 11, /* the peer, or the device, needs more than the fast path does
+				      */
 };
 
 struct core_ep {
@@ -174,37 +194,20 @@ static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_
 	return &queue->slots[sequence & queue->mask];
 }
 
-/* The transport's calls may take their own way from now on, if nothing is unusual about the
- * endpoint as the core sees it (express.h); false: they may not. For the thread that has its lock
- * for its own: another one would end it at once. Locked, no request outstanding. */
-bool core_ep_express_begin(struct core_ep *ep);
-/* Not any more. */
-void core_ep_express_over(struct core_ep *ep);
-
-/* Before anything is done with the queues that is not done on the express way. Locked. */
-CORE_INLINE void core_ep_express_end(struct core_ep *ep)
-{
-	if (__builtin_expect(ep->cell->express, false))
-		core_ep_express_over(ep);
-}
+/* Sets or clears the core's reasons against the fast path: after each change of what they follow
+ * from. Locked, or not yet published. */
+void core_ep_review_slow(struct core_ep *ep);
 
 /* Takes the next slot of the request queue, which has room; the caller fills in the rest. Locked.
  */
 CORE_INLINE struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
 					   DAT_COMPLETION_FLAGS flags)
 {
-	uint64_t tail;
-	struct core_req *req;
-
-	core_ep_express_end(ep);
-	tail = ep->req.tail; /* read once: for all the compiler knows a slot may be there */
-	req = core_req_at(&ep->req, tail);
+	uint64_t tail = ep->req.tail; /* read once: for all the compiler knows a slot is there */
+	struct core_req *req = core_req_at(&ep->req, tail);
 
 	req->op = op;
 	req->flags = flags;
-	req->segments = 0;
-	req->len = 0;
-	req->binding = NULL;
 	req->sequence = tail;
 	ep->req.tail = tail + 1;
 	req->transport.word[0] = 0;

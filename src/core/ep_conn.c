@@ -213,7 +213,7 @@ DAT_RETURN core_ep_reset(DAT_EP_HANDLE ep_handle)
 		ret = core_ep_bad_state(ep->state);
 	} else if (verdict == CORE_EP_OK) {
 		ep->ia->ops->reset(ep);
-		ep->is_breaking = false;
+		ep->is_breaking = false; /* before the move, which reviews slow_reasons */
 		ep->private_data_size = 0;
 		ep->local_port = 0;
 		(void)core_ep_move(ep, CORE_EP_RESET);

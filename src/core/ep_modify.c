@@ -193,6 +193,7 @@ static DAT_RETURN change_apply(const struct ep_change *change, struct core_ep *e
 	ep->attr = change->attr;
 	core_ep_attr_fill(ep->ia, &ep->attr);
 	change_set_watermarks(change->mask, ep);
+	core_ep_review_slow(ep);
 	if (old_pz)
 		core_pz_unuse(old_pz);
 	return DAT_SUCCESS;

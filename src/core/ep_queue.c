@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "core/ep.h"
-#include "core/ep_done.h"
+#include "core/ep_fast.h"
 #include "core/evd.h"
 #include "core/rmr.h"
 #include "core/srq.h"
@@ -163,8 +163,15 @@ static void req_raise(struct core_ep *ep, const struct core_req *req,
 				  no_srq);
 }
 
-/* In posting order, as far as it is done. */
-void core_req_raise_done(struct core_ep *ep)
+/* No request succeeds from now on. */
+static void ep_break(struct core_ep *ep)
+{
+	ep->is_breaking = true;
+	core_ep_review_slow(ep);
+}
+
+/* Raises completions in posting order, as far as requests are done. */
+static void req_raise_done(struct core_ep *ep)
 {
 	struct core_req_queue *queue = &ep->req;
 
@@ -176,8 +183,9 @@ void core_req_raise_done(struct core_ep *ep)
 		if (ep->is_breaking && req->status == DAT_DTO_SUCCESS)
 			req->status = DAT_DTO_ERR_FLUSHED; /* DTO-48 */
 		if (req->status != DAT_DTO_SUCCESS)
-			ep->is_breaking = true;
-		if (req->binding) /* RMR-BIND-39: it did not take effect */
+			ep_break(ep);
+		if (req->op == CORE_OP_BIND &&
+		    req->binding) /* RMR-BIND-39: it did not take effect */
 			core_bind_drop(ep, req);
 		queue->head++; /* first: the slot is free when the event can be seen (DTO-114) */
 		req_raise(ep, req, req->status, req->done_len);
@@ -187,16 +195,11 @@ void core_req_raise_done(struct core_ep *ep)
 void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_STATUS status,
 		   DAT_VLEN len)
 {
-	if (req->sequence == ep->req.head && status == DAT_DTO_SUCCESS && len == req->len &&
-	    core_req_is_usual(ep, req)) {
-		core_req_done_usual(ep, req);
-		return;
-	}
-	assert(!req->is_done && !ep->cell->express);
+	assert(!req->is_done);
 	req->is_done = true;
 	req->status = status;
 	req->done_len = len;
-	core_req_raise_done(ep);
+	req_raise_done(ep);
 }
 
 static void req_flush(struct core_ep *ep)
@@ -210,7 +213,7 @@ static void req_flush(struct core_ep *ep)
 		req->status = DAT_DTO_ERR_FLUSHED;
 		req->done_len = 0;
 	}
-	core_req_raise_done(ep);
+	req_raise_done(ep);
 }
 
 /* --- Receives --- */
@@ -230,13 +233,6 @@ const struct core_wqe *core_recv_next(struct core_ep *ep)
 	if (!ep->has_taken && (!core_srq_take(ep->srq, ep) || !core_ep_watch(ep)))
 		return NULL;
 	return &ep->srq_taken;
-}
-
-const struct core_wqe *core_recv_at(const struct core_ep *ep, uint32_t behind)
-{
-	if (ep->srq || ep->recv.tail - ep->recv.head <= behind)
-		return NULL;
-	return &ep->recv.slots[(ep->recv.head + behind) & ep->recv.mask];
 }
 
 struct core_pz *core_recv_pz(const struct core_ep *ep)
@@ -262,19 +258,24 @@ static void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie, DAT_DTO_COMPLE
 		core_srq_return_one(ep->srq);
 }
 
+/* Is a good Receive a notification? */
+static bool recv_is_notifying(const struct core_ep *ep, const struct core_wqe *wqe,
+			      bool is_solicited)
+{
+	if (ep->attr.recv_completion_flags == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		return is_solicited;
+	return !(wqe->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
+}
+
 void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
 		    bool is_solicited)
 {
 	const struct core_wqe *wqe =
 		ep->srq ? &ep->srq_taken : &ep->recv.slots[ep->recv.head & ep->recv.mask];
 
-	if (core_recv_is_usual(ep) && status == DAT_DTO_SUCCESS) {
-		core_recv_done_usual(ep, len, is_solicited);
-		return;
-	}
 	assert(core_ep_held(ep));
 	recv_raise(ep, wqe->cookie, status, len,
-		   status != DAT_DTO_SUCCESS || core_recv_is_notifying(ep, wqe, is_solicited));
+		   status != DAT_DTO_SUCCESS || recv_is_notifying(ep, wqe, is_solicited));
 }
 
 void core_ep_drop_binds(struct core_ep *ep)
@@ -282,15 +283,14 @@ void core_ep_drop_binds(struct core_ep *ep)
 	for (uint64_t i = ep->req.head; i != ep->req.tail; i++) {
 		struct core_req *req = core_req_at(&ep->req, i);
 
-		if (req->binding)
+		if (req->op == CORE_OP_BIND && req->binding)
 			core_bind_drop(ep, req);
 	}
 }
 
 void core_ep_flush(struct core_ep *ep)
 {
-	core_ep_express_end(ep);
-	ep->is_breaking = true;
+	ep_break(ep);
 	req_flush(ep);
 	if (ep->srq)
 		core_srq_leave_line(ep->srq, ep);

@@ -141,19 +141,38 @@ bool core_ep_can_move(const struct core_ep *ep, enum core_ep_change change)
 	return transition_find(ep->state, change);
 }
 
+void core_ep_review_slow(struct core_ep *ep)
+{
+	const DAT_EP_ATTR *attr = &ep->attr;
+	uint16_t reasons = 0;
+
+	if (ep->state != DAT_EP_STATE_CONNECTED || ep->is_breaking)
+		reasons |= CORE_EP_SLOW_STATE;
+	if (!ep->request_evd || (ep->recv.capacity && !ep->recv_evd))
+		reasons |= CORE_EP_SLOW_EVD;
+	if (attr->max_request_iov < 1 || attr->max_rdma_write_iov < 1 ||
+	    (ep->recv.capacity && attr->max_recv_iov < 1))
+		reasons |= CORE_EP_SLOW_LIMIT;
+	if (ep->is_soft_armed || ep->hard_watermark != DAT_WATERMARK_INFINITE)
+		reasons |= CORE_EP_SLOW_WATERMARK;
+	core_handle_clear_slow(ep->cell, CORE_EP_SLOW_CORE);
+	core_handle_set_slow(ep->cell, reasons);
+}
+
 DAT_EVENT_NUMBER core_ep_move(struct core_ep *ep, enum core_ep_change change)
 {
 	const struct transition *transition = transition_find(ep->state, change);
 
 	assert(transition);
-	core_ep_express_end(ep);
 	ep->state = transition->to;
+	core_ep_review_slow(ep);
 	return transition->event;
 }
 
 void core_ep_unmove(struct core_ep *ep, DAT_EP_STATE before)
 {
 	ep->state = before;
+	core_ep_review_slow(ep);
 }
 
 static const char *state_name(DAT_EP_STATE state)

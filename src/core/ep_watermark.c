@@ -18,6 +18,7 @@ bool core_ep_watch(struct core_ep *ep)
 
 	if (ep->is_soft_armed && held > ep->soft_watermark) {
 		ep->is_soft_armed = false;
+		core_ep_review_slow(ep);
 		core_ia_async_event(ep->ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ep->cell,
 				    DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
 	}
@@ -51,12 +52,12 @@ DAT_RETURN core_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wa
 		/* EP-WMARK-19: the device does not tell which buffers an endpoint holds */
 		ret = core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	} else {
-		core_ep_express_end(ep);
 		core_ep_set_soft_watermark(ep, soft_high_watermark);
 		ep->hard_watermark = hard_high_watermark;
 		ep->attr.srq_soft_hw = soft_high_watermark;
 		if (ep->srq)
 			ep->attr.max_recv_dtos = hard_high_watermark;
+		core_ep_review_slow(ep);
 		(void)core_ep_watch(ep);
 	}
 	core_handle_unlock(ep->cell);

@@ -22,20 +22,14 @@ static const struct core_ref no_srq;
 
 #define EVD_FLAGS_ALL (DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
 
-/* Is it on the express way (express.h)? Asked when that may have begun. */
-CORE_INLINE void evd_settle_locked(struct core_evd *evd)
+/* The dispatcher refers to that CNO (NULL: none) from now on. Locked, or not yet published. */
+static void evd_set_cno_locked(struct core_evd *evd, struct core_cno *cno)
 {
-	struct core_handle *cell = evd->cell;
-	bool is_calm = evd->head == evd->tail && !evd->busy && !evd->cno && !evd->is_overflowed;
-
-	if (!transport_this->calls)
-		return;
-	/* relaxed: the lock orders it; it may be dead while threads leave */
-	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) != CORE_TAG(DAT_HANDLE_TYPE_EVD))
-		is_calm = false;
-	/* relaxed: whoever takes it away locks each dispatcher after that */
-	evd->source = atomic_load_explicit(&evd->ia->express, memory_order_relaxed);
-	cell->express = is_calm && evd->source ? CORE_TAG(DAT_HANDLE_TYPE_EVD) : 0;
+	evd->cno = cno;
+	if (cno)
+		core_handle_set_slow(evd->cell, CORE_EVD_SLOW_CNO);
+	else
+		core_handle_clear_slow(evd->cell, CORE_EVD_SLOW_CNO);
 }
 
 static uint32_t evd_ring_size(DAT_COUNT qlen)
@@ -83,7 +77,6 @@ DAT_RETURN core_evd_new(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags,
 		return ret;
 	evd->ia = ia;
 	evd->flags = flags;
-	evd->cno = cno;
 	if (!evd_init(evd, qlen)) {
 		free(evd);
 		return ret;
@@ -92,12 +85,10 @@ DAT_RETURN core_evd_new(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags,
 	if (!evd->cell)
 		goto fini;
 	evd->trigger.evd = evd->cell;
+	evd_set_cno_locked(evd, cno);
 	ret = core_ia_add(ia, evd->cell, DAT_HANDLE_TYPE_EVD);
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
-	core_lock_acquire(&evd->cell->lock);
-	evd_settle_locked(evd);
-	core_lock_release(&evd->cell->lock);
 	*evd_out = evd;
 	return DAT_SUCCESS;
 
@@ -286,8 +277,7 @@ DAT_RETURN core_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_han
 			core_cno_leave(evd->cno, evd);
 		if (cno)
 			core_cno_enter(cno, evd);
-		evd->cno = cno;
-		evd_settle_locked(evd);
+		evd_set_cno_locked(evd, cno);
 	}
 	core_handle_unlock(evd->cell);
 	return ret;
@@ -451,6 +441,32 @@ static void evd_put_locked(struct core_evd *evd, DAT_EVENT *event, bool is_notif
 		core_evd_notify_locked(evd);
 }
 
+/* The dispatcher is locked, and has room. */
+static void evd_queue_dto_locked(struct core_evd *evd, DAT_EP_HANDLE ep_handle,
+				 DAT_DTO_COOKIE cookie, DAT_VLEN len)
+{
+	struct core_event *slot = core_evd_slot_locked(evd);
+
+	core_event_fill_dto(&slot->event, evd->cell, ep_handle, cookie, DAT_DTO_SUCCESS, len);
+	slot->srq = no_srq;
+}
+
+bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_dequeue *dequeue,
+			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
+{
+	bool has_room;
+
+	if (evd != dequeue->evd &&
+	    !core_handle_enter_fast((DAT_HANDLE)evd->cell, DAT_HANDLE_TYPE_EVD))
+		return false;
+	has_room = core_evd_count_locked(evd) < evd->capacity;
+	if (has_room)
+		evd_queue_dto_locked(evd, ep_handle, cookie, len);
+	if (evd != dequeue->evd)
+		core_lock_leave(&evd->cell->lock);
+	return has_room;
+}
+
 bool core_evd_try_post(struct core_evd *evd, DAT_EVENT *event)
 {
 	bool has_room;
@@ -587,14 +603,12 @@ struct core_ref core_evd_take_locked(struct core_evd *evd, DAT_EVENT *event)
 void core_evd_busy_locked(struct core_evd *evd)
 {
 	evd->busy++;
-	evd->cell->express = 0;
 }
 
 void core_evd_idle_locked(struct core_evd *evd)
 {
 	if (!--evd->busy && evd->is_dying)
 		pthread_cond_signal(&evd->gone);
-	evd_settle_locked(evd);
 }
 
 /*
@@ -640,99 +654,58 @@ bool core_evd_drive_locked(struct core_evd *evd)
 	return !evd->is_dying;
 }
 
-/* Takes what is there, after the transport was driven if nothing was; unlocks the dispatcher. */
-static DAT_RETURN evd_take_any(struct core_evd *evd, DAT_EVENT *event)
+/* Takes the first event, if there is one; unlocks the dispatcher. */
+CORE_INLINE DAT_RETURN evd_take_queued(struct core_evd *evd, DAT_EVENT *event)
 {
-	struct core_handle *cell = evd->cell;
-	struct core_ref srq = no_srq;
-	DAT_RETURN ret = DAT_SUCCESS;
+	struct core_ref srq = evd_take_locked(evd, event);
 
-	if (evd->is_dying)
-		ret = core_bad_handle(DAT_NO_SUBTYPE);
+	core_handle_unlock(evd->cell);
+	if (srq.cell)
+		core_srq_return(srq);
+	return DAT_SUCCESS;
+}
+
+/* The general path: drives the transport if nothing is queued, then takes what is there. */
+__attribute__((noinline)) static DAT_RETURN evd_dequeue_any(DAT_EVD_HANDLE handle, DAT_EVENT *event)
+{
+	struct core_evd *evd = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EVD);
+	struct core_handle *cell;
+	DAT_RETURN ret;
+
+	if (!evd)
+		return core_bad_handle(DAT_NO_SUBTYPE);
+	cell = evd->cell;
+	if (!event)
+		ret = core_bad_arg(2);
+	else if (!core_evd_count_locked(evd) && !evd->has_waiter && !core_evd_drive_locked(evd))
+		ret = core_bad_handle(DAT_NO_SUBTYPE); /* it was freed meanwhile */
 	else if (evd->has_waiter) /* it may have come while we drove the transport */
 		ret = core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
 	else if (!core_evd_count_locked(evd))
 		ret = (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */
 	else
-		srq = evd_take_locked(evd, event);
-	if (evd->head == evd->tail)
-		evd_settle_locked(evd);
+		return evd_take_queued(evd, event);
 	core_handle_unlock(cell);
-	if (srq.cell)
-		core_srq_return(srq);
 	return ret;
-}
-
-__attribute__((noinline)) static DAT_RETURN evd_dequeue_any(DAT_EVD_HANDLE handle, DAT_EVENT *event)
-{
-	struct core_evd *evd = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EVD);
-
-	if (!evd)
-		return core_bad_handle(DAT_NO_SUBTYPE);
-	if (!event) {
-		core_handle_unlock(evd->cell);
-		return core_bad_arg(2);
-	}
-	if (!core_evd_count_locked(evd) && !evd->has_waiter)
-		(void)core_evd_drive_locked(evd);
-	return evd_take_any(evd, event);
-}
-
-CORE_INLINE void evd_take_begin_locked(struct core_evd *evd, DAT_EVENT *event)
-{
-	struct core_handle *cell = evd->cell;
-
-	evd->busy = 1;
-	cell->express = 0;
-	evd->taker = event;
-	evd->is_taken = false;
-	core_handle_unlock(cell);
-}
-
-CORE_INLINE DAT_RETURN evd_take_end(struct core_evd *evd, DAT_EVENT *event)
-{
-	struct core_handle *cell = evd->cell;
-
-	core_lock_acquire(&cell->lock);
-	core_evd_idle_locked(evd);
-	evd->taker = NULL;
-	if (!evd->is_taken)
-		return evd_take_any(evd, event);
-	evd->is_overflowed = false;
-	core_handle_unlock(cell);
-	return DAT_SUCCESS;
-}
-
-/* Nothing is queued, and nobody else has business with the dispatcher; it is unlocked at the end.
- */
-CORE_INLINE DAT_RETURN evd_dequeue_driving(struct core_evd *evd, DAT_EVENT *event)
-{
-	evd_take_begin_locked(evd, event);
-	(void)transport_this->progress(evd->ia);
-	return evd_take_end(evd, event);
-}
-
-void core_evd_take_begin_locked(struct core_evd *evd, DAT_EVENT *event)
-{
-	evd_take_begin_locked(evd, event);
-}
-
-DAT_RETURN core_evd_take_end(struct core_evd *evd, DAT_EVENT *event)
-{
-	return evd_take_end(evd, event);
 }
 
 DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 {
-	struct core_evd *evd = core_handle_enter(evd_handle, DAT_HANDLE_TYPE_EVD);
+	struct core_evd *evd = core_handle_enter_fast(evd_handle, DAT_HANDLE_TYPE_EVD);
+	enum transport_poll found;
 
-	if (evd) {
-		/* a thread that waits is busy, too */
-		if (event && evd->head != evd->tail)
-			return evd_take_any(evd, event);
-		if (event && !evd->busy && !evd->cno)
-			return evd_dequeue_driving(evd, event);
+	if (!evd)
+		return evd_dequeue_any(evd_handle, event);
+	if (__builtin_expect(!event, false)) {
 		core_lock_leave(&evd->cell->lock);
+		return evd_dequeue_any(evd_handle, event);
 	}
-	return evd_dequeue_any(evd_handle, event);
+	if (evd->head != evd->tail)
+		return evd_take_queued(evd, event);
+	found = transport_this->poll(evd, event);
+	evd->is_overflowed &= found != TRANSPORT_POLL_FOUND;
+	core_lock_leave(&evd->cell->lock);
+	if (found == TRANSPORT_POLL_GENERAL)
+		return evd_dequeue_any(evd_handle, event);
+	return found == TRANSPORT_POLL_FOUND ? DAT_SUCCESS : (DAT_RETURN)DAT_QUEUE_EMPTY;
 }

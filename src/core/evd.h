@@ -23,6 +23,12 @@ enum core_stream {
 	CORE_STREAM_KINDS,
 };
 
+/* Reasons against the fast path of a dispatcher: core_handle.slow_reasons. */
+enum core_evd_slow {
+	CORE_EVD_SLOW_WAITER = 1, /* a thread waits for its events */
+	CORE_EVD_SLOW_CNO = 2,	  /* a notification object is to be triggered */
+};
+
 /* A queued event. */
 struct core_event {
 	DAT_EVENT event;
@@ -61,14 +67,6 @@ struct core_evd {
 
 	struct core_trigger trigger; /* guarded by the lock of `cno` */
 	bool has_past_triggers;	     /* there may be some in other CNOs */
-
-	/*
-	 * A dequeue that found nothing and drives the transport, alone: the next completion goes
-	 * where its caller wants it, unless anything is queued first or somebody waits.
-	 */
-	DAT_EVENT *taker;
-	bool is_taken; /* and it has */
-	void *source;  /* on the express way: ia->express */
 
 	uint32_t busy;	     /* threads that drive the transport or wait, without the lock */
 	pthread_cond_t gone; /* busy fell to 0 while dying */
@@ -121,14 +119,6 @@ struct core_ref core_evd_take_locked(struct core_evd *evd, DAT_EVENT *event);
 void core_evd_busy_locked(struct core_evd *evd);
 void core_evd_idle_locked(struct core_evd *evd);
 
-/*
- * A dequeue that has found nothing drives the transport, alone: between the two, without the lock,
- * the first completion goes to `event`. The second one unlocks the dispatcher and returns what the
- * call does.
- */
-void core_evd_take_begin_locked(struct core_evd *evd, DAT_EVENT *event);
-DAT_RETURN core_evd_take_end(struct core_evd *evd, DAT_EVENT *event);
-
 /* Drives the transport once, without the lock. False: the EVD died meanwhile (lock still held). */
 bool core_evd_drive_locked(struct core_evd *evd);
 
@@ -140,8 +130,6 @@ static inline uint32_t core_evd_count_locked(const struct core_evd *evd)
 /* A slot for an event, when there is room. */
 CORE_INLINE struct core_event *core_evd_slot_locked(struct core_evd *evd)
 {
-	evd->taker = NULL; /* it would overtake */
-	evd->cell->express = 0;
 	return &evd->ring[evd->tail++ & evd->mask];
 }
 
@@ -164,7 +152,7 @@ CORE_INLINE void core_event_fill_dto(DAT_EVENT *event, DAT_EVD_HANDLE evd_handle
 	data->transfered_length = len;
 }
 
-/* The completion of a transfer; `srq`: of a Receive of that SRQ. */
+/* Queues the completion of a transfer; `srq`: of a Receive of that SRQ. */
 CORE_INLINE void core_evd_post_dto(struct core_evd *evd, DAT_EP_HANDLE ep_handle,
 				   DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status,
 				   DAT_VLEN len, bool is_notifying, struct core_ref srq)
@@ -173,22 +161,45 @@ CORE_INLINE void core_evd_post_dto(struct core_evd *evd, DAT_EP_HANDLE ep_handle
 	struct core_event *slot;
 
 	core_lock_acquire(&cell->lock);
-	if (evd->taker && !srq.cell) {
-		core_event_fill_dto(evd->taker, cell, ep_handle, cookie, status, len);
-		evd->taker = NULL;
-		evd->is_taken = true;
-	} else {
-		if (core_evd_count_locked(evd) >= evd->capacity) {
-			core_evd_overflow_locked(evd, srq);
-			return;
-		}
-		slot = core_evd_slot_locked(evd);
-		core_event_fill_dto(&slot->event, cell, ep_handle, cookie, status, len);
-		slot->srq = srq;
+	if (core_evd_count_locked(evd) >= evd->capacity) {
+		core_evd_overflow_locked(evd, srq);
+		return;
 	}
-	if ((evd->has_waiter || evd->cno) && is_notifying)
+	slot = core_evd_slot_locked(evd);
+	core_event_fill_dto(&slot->event, cell, ep_handle, cookie, status, len);
+	slot->srq = srq;
+	if (cell->slow_reasons && is_notifying)
 		core_evd_notify_locked(evd);
 	core_lock_release(&cell->lock);
+}
+
+/*
+ * A dequeue on its fast path: the dispatcher that it has locked, whose queue was empty, and where
+ * its caller wants the event.
+ */
+struct core_dequeue {
+	struct core_evd *evd;
+	DAT_EVENT *event;
+	bool is_filled;
+};
+
+/* core_evd_give_dto for what does not go straight to the caller. */
+bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_dequeue *dequeue,
+			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len);
+
+/*
+ * Gives a good completion that such a dequeue has found to its dispatcher: straight to the caller
+ * if it is the first of that dispatcher, else into the queue. False: the queue is full, or the
+ * dispatcher is another one that is not on its fast path; nothing has changed.
+ */
+CORE_INLINE bool core_evd_give_dto(struct core_evd *evd, struct core_dequeue *dequeue,
+				   DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
+{
+	if (evd != dequeue->evd || dequeue->is_filled)
+		return core_evd_give_dto_queued(evd, dequeue, ep_handle, cookie, len);
+	core_event_fill_dto(dequeue->event, evd->cell, ep_handle, cookie, DAT_DTO_SUCCESS, len);
+	dequeue->is_filled = true;
+	return true;
 }
 
 #endif

@@ -25,6 +25,7 @@ static bool wait_is_over(void *arg)
 static void wait_leave_locked(struct core_evd *evd)
 {
 	evd->has_waiter = false;
+	core_handle_clear_slow(evd->cell, CORE_EVD_SLOW_WAITER);
 	core_waker_settle_locked(&evd->waker);
 	core_evd_idle_locked(evd);
 }
@@ -52,7 +53,7 @@ static DAT_RETURN wait_block_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us
 
 	core_evd_busy_locked(evd);
 	evd->has_waiter = true;
-	evd->taker = NULL; /* what comes from now on is for the waiter */
+	core_handle_set_slow(evd->cell, CORE_EVD_SLOW_WAITER);
 	evd->release = CORE_RELEASE_NONE;
 	evd->threshold = threshold;
 	core_wait_start(&wait, timeout_us);

@@ -127,6 +127,7 @@ struct core_handle *core_handle_alloc(const DAT_PROVIDER *provider, struct core_
 	cell->generation++;
 	cell->object = object;
 	cell->ia = ia;
+	cell->slow_reasons = 0;
 	cell->context.as_64 = 0;
 	cell->next = NULL;
 	cell->prev = NULL;
@@ -144,7 +145,6 @@ void core_handle_publish(struct core_handle *cell, DAT_HANDLE_TYPE type)
 
 void core_handle_kill_locked(struct core_handle *cell)
 {
-	cell->express = 0;
 	atomic_store_explicit(&cell->tag, 0, memory_order_release);
 }
 

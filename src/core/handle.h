@@ -51,12 +51,12 @@ struct core_handle {
 	const DAT_PROVIDER *provider; /* first word, read by compiled consumers; never cleared */
 	union {
 		struct {
-			_Atomic uint16_t tag; /* guarded by lock; read without it only as a hint */
-			uint8_t express; /* guarded by lock; the tag, while that is on (express.h)
-					  */
-			uint8_t unused;
+			_Atomic uint16_t tag;  /* guarded by lock; read without it only as a hint */
+			uint16_t slow_reasons; /* guarded by lock: reasons against the fast path of
+						* the object's calls; bits of its type (ep.h, evd.h)
+						*/
 		};
-		_Atomic uint32_t both; /* the tag, and express in the upper half */
+		_Atomic uint32_t state; /* the tag, and slow_reasons in the upper half */
 	};
 	uint32_t generation;	  /* guarded by lock; counts the uses of this cell */
 	void *object;		  /* guarded by lock; valid while tag is not 0 */
@@ -164,25 +164,37 @@ CORE_INLINE void *core_handle_lock_inline(DAT_HANDLE handle, DAT_HANDLE_TYPE typ
 }
 
 /*
- * core_handle_lock if that costs next to nothing: for the usual way of a call, whose other ways
- * begin by core_handle_lock in a function of their own. NULL: nothing is locked, and nothing is
- * said.
+ * Enters the fast path: the live object of that type, locked, if nothing is against its fast path.
+ * NULL otherwise, or if the lock cannot be had without waiting: nothing is locked, and the general
+ * path follows. The handle is one of our cells: libdat has checked it, or its first word has led
+ * here. May be called with any lock held. core_lock_leave() ends it.
  */
-CORE_INLINE void *core_handle_enter(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
+CORE_INLINE void *core_handle_enter_fast(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 {
-#if CORE_LOCK_IS_OWNED
 	struct core_handle *cell = (struct core_handle *)handle;
+	void *object;
 
-	if (!core_handle_is_cell(handle) || !core_lock_enter(&cell->lock))
+	if (!core_lock_try(&cell->lock))
 		return NULL;
-	/* relaxed: the lock orders it */
-	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) == CORE_TAG(type))
-		return cell->object;
-	core_lock_leave(&cell->lock);
-	return NULL;
-#else
-	return core_handle_lock_inline(handle, type); /* so that the usual ways are taken, too */
-#endif
+	if (!core_is_same_32(&cell->state, CORE_TAG(type))) {
+		core_lock_leave(&cell->lock);
+		return NULL;
+	}
+	object = cell->object;
+	if (!object)
+		__builtin_unreachable();
+	return object;
+}
+
+/* Sets and clears reasons against the fast path. Locked, or not yet published. */
+CORE_INLINE void core_handle_set_slow(struct core_handle *cell, uint16_t reasons)
+{
+	cell->slow_reasons |= reasons;
+}
+
+CORE_INLINE void core_handle_clear_slow(struct core_handle *cell, uint16_t reasons)
+{
+	cell->slow_reasons &= (uint16_t)~reasons;
 }
 
 CORE_INLINE void core_handle_unlock(struct core_handle *cell)

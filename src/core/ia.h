@@ -54,8 +54,7 @@ struct core_ia {
 	union core_sockaddr address; /* of this adapter; filled by the transport's ia_open */
 	DAT_IA_ATTR attr;	     /* limits: filled by the transport's ia_open */
 	DAT_PROVIDER_ATTR provider_attr;
-	void *transport;	 /* the transport's side of the instance, */
-	_Atomic(void *) express; /* and of its dispatchers on the express way (express.h), if any */
+	void *transport;	   /* the transport's side of the instance */
 	_Atomic uint32_t sleepers; /* threads that have armed, and sleep or are about to; those of
 				    * the consumer that sleep elsewhere, by CNO, among them */
 	struct core_mem mem;
@@ -78,10 +77,6 @@ struct core_ia {
  */
 struct core_ia *core_ia_enter(DAT_IA_HANDLE handle);
 void core_ia_leave(struct core_ia *ia);
-
-/* Its dispatchers are on the express way no more, for good. Any lock of a smaller rank may be held.
- */
-void core_ia_express_end(struct core_ia *ia);
 
 /* What consumers call the instance; libdat's to say (opendat_extension). */
 void core_ia_name(DAT_IA_HANDLE handle, DAT_IA_HANDLE consumer_handle);

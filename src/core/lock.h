@@ -8,9 +8,9 @@
  *   6 memory region, memory window, protection zone          7 event dispatcher
  *   8 notification object          9 locks inside a transport, arena
  *
- * core_lock_try waits for nobody, and is outside that order (express.h). Two locks of one rank are
- * never held together, with one exception: dat_ep_dup_connect reads the second endpoint before it
- * locks the first. A transport's own locks are leaves: it never calls up
+ * core_lock_try waits for nobody, and is outside that order: a dequeue on its fast path holds its
+ * dispatcher's lock and tries an endpoint's. Two locks of one rank are never held together, but by
+ * core_lock_try. A transport's own locks are leaves: it never calls up
  * into the core with one held. No lock is held over a call into the consumer or a blocking call.
  *
  * Most endpoints and dispatchers are used by one thread, which should pay no atomic operation for
@@ -120,18 +120,8 @@ CORE_INLINE void core_lock_acquire(struct core_lock *lock)
 		core_lock_acquire_shared(lock);
 }
 
-/* Held: may core_lock_try have it for this thread the next time? */
-CORE_INLINE bool core_lock_is_tried(const struct core_lock *lock)
-{
-#if CORE_LOCK_IS_OWNED
-	return core_lock_is_own(lock, core_lock_self());
-#else
-	(void)lock;
-	return true;
-#endif
-}
-
-/* The lock if that waits for nobody, whatever other locks are held. */
+/* Tries to take the lock, whatever other locks are held. False if that would mean to wait, or if
+ * the lock is not biased to this thread. */
 CORE_INLINE bool core_lock_try(struct core_lock *lock)
 {
 #if CORE_LOCK_IS_OWNED

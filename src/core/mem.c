@@ -94,7 +94,7 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 		lmr->generation = 1;
 	key = lmr->generation << CORE_MEM_INDEX_BITS | lmr->index;
 	atomic_fetch_add(&lmr->use, 1);
-	/* release: pairs with the load in mem_pin, else a user sees old bounds */
+	/* release: pairs with the load in core_mem_pin, else a user sees old bounds */
 	atomic_store_explicit(&lmr->key, key, memory_order_release);
 	return key;
 }
@@ -102,7 +102,7 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 void core_mem_revoke(struct core_mem *mem, struct core_lmr *lmr)
 {
 	(void)mem;
-	/* sequentially consistent: meets core_pin in mem_pin */
+	/* sequentially consistent: meets core_pin in core_mem_pin */
 	atomic_store(&lmr->key, 0);
 	atomic_fetch_add(&lmr->use, 1);
 	core_pins_wait(lmr);
@@ -113,20 +113,6 @@ void core_mem_free(struct core_mem *mem, struct core_lmr *lmr)
 	core_lock_acquire(&mem->lock);
 	mem_push_locked(mem, lmr);
 	core_lock_release(&mem->lock);
-}
-
-/* The live region of that key, pinned; NULL if there is none. */
-static struct core_lmr *mem_pin(struct core_mem *mem, uint32_t key)
-{
-	struct core_lmr *lmr = key ? core_mem_slot(mem, key) : NULL;
-
-	if (!lmr)
-		return NULL;
-	core_pin(lmr);
-	if (atomic_load(&lmr->key) == key)
-		return lmr;
-	core_mem_put(lmr);
-	return NULL;
 }
 
 void core_mem_describe(struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
@@ -164,7 +150,7 @@ DAT_RETURN core_mem_verdict(struct core_mem *mem, const DAT_LMR_TRIPLET *segment
 struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
 			      const struct core_pz *pz, enum core_mem_use use)
 {
-	struct core_lmr *lmr = mem_pin(mem, segment->lmr_context);
+	struct core_lmr *lmr = core_mem_pin(mem, segment->lmr_context);
 
 	if (!lmr)
 		return NULL;
@@ -177,7 +163,7 @@ struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segme
 
 struct core_lmr *core_mem_get_registered(struct core_mem *mem, const DAT_LMR_TRIPLET *segment)
 {
-	struct core_lmr *lmr = mem_pin(mem, segment->lmr_context);
+	struct core_lmr *lmr = core_mem_pin(mem, segment->lmr_context);
 
 	if (!lmr || core_mem_is_inside(lmr->address, lmr->length, segment))
 		return lmr;

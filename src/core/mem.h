@@ -112,6 +112,22 @@ static inline struct core_lmr *core_mem_slot(struct core_mem *mem, uint32_t key)
 	return chunk ? &chunk[index % CORE_MEM_CHUNK] : NULL;
 }
 
+/* The live region of that key, pinned; NULL if there is none. */
+static inline struct core_lmr *core_mem_pin(struct core_mem *mem, uint32_t key)
+{
+	struct core_lmr *lmr = key ? core_mem_slot(mem, key) : NULL;
+
+	if (!lmr)
+		return NULL;
+	core_pin(lmr);
+	/* sequentially consistent: behind the pin, as core_mem_revoke clears it before it looks for
+	 * pins */
+	if (atomic_load(&lmr->key) == key)
+		return lmr;
+	core_unpin(lmr);
+	return NULL;
+}
+
 static inline bool core_mem_is_inside(DAT_VADDR address, DAT_VLEN length,
 				      const DAT_LMR_TRIPLET *segment)
 {

@@ -124,14 +124,6 @@ static struct core_adapter *adapter_find_locked(const char *name, DAT_BOOLEAN is
 	return adapter;
 }
 
-static void adapter_take_calls(DAT_PROVIDER *provider, const struct transport_calls *calls)
-{
-	provider->ep_post_send_func = calls->ep_post_send;
-	provider->ep_post_recv_func = calls->ep_post_recv;
-	provider->ep_post_rdma_write_func = calls->ep_post_rdma_write;
-	provider->evd_dequeue_func = calls->evd_dequeue;
-}
-
 static struct core_adapter *adapter_make_locked(const DAT_PROVIDER_INFO *info)
 {
 	struct core_adapter *adapter = adapter_find_locked(info->ia_name, info->is_thread_safe);
@@ -149,8 +141,6 @@ static struct core_adapter *adapter_make_locked(const DAT_PROVIDER_INFO *info)
 	/* the open entry is told the name only; the thread safety is in the function */
 	adapter->provider.ia_open_func =
 		info->is_thread_safe ? shield_ia_open_safe : shield_ia_open_unsafe;
-	if (transport_this->calls)
-		adapter_take_calls(&adapter->provider, transport_this->calls);
 	adapter->next = adapter_list;
 	adapter_list = adapter;
 	return adapter;

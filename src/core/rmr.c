@@ -238,6 +238,8 @@ static void bind_post(struct core_ep *ep, const struct bind_args *args,
 {
 	struct core_req *req = core_req_take(ep, CORE_OP_BIND, args->flags);
 
+	req->len = 0;
+	req->segments = 0;
 	req->cookie = args->cookie;
 	req->binding = binding;
 	req->bound_rmr = binding->rmr;
@@ -337,8 +339,7 @@ static enum core_bind bind_run_freed(struct core_ep *ep, struct core_req *req, b
 /* Starts the end of the present binding; true when what is behind the bind needs no other. */
 static bool rmr_retire_locked(struct core_ep *ep, const struct core_rmr *rmr)
 {
-	return !rmr->current ||
-	       (ep->ia->ops->rmr_key_retire && ep->ia->ops->rmr_key_retire(ep, rmr->current->key));
+	return !rmr->current || ep->ia->ops->rmr_key_retire(ep, rmr->current->key);
 }
 
 enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_ready)

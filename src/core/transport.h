@@ -10,8 +10,14 @@
  * the endpoint's lock (that of ep->cell) and keeps it. A transport's own locks are leaves (rank 9
  * of lock.h): it calls up with none of them held.
  *
- * progress, post_request, post_recv and srq_post come with thread cancellation as the consumer has
- * it: a system call that may be a cancellation point is kept from being one (cancel.h).
+ * progress and the slots of the data path come with thread cancellation as the consumer has it: a
+ * system call that may be a cancellation point is kept from being one (cancel.h).
+ *
+ * Two tiers carry data. The core enters the fast path of an object by one comparison
+ * (core_handle_enter_fast) and calls post_fast, recv_fast or poll. These do what takes no more than
+ * straight code, and decline everything else, with nothing changed; post_request, post_recv and
+ * progress then take the general path. Both tiers keep the same counters. A transport says by the
+ * endpoint's slow_reasons (ep.h) when its fast path must not be entered.
  *
  * A transport's thread that has something for an endpoint locks it by core_ep_enter() with the
  * reference it was given, and must expect NULL: the endpoint is gone.
@@ -57,11 +63,11 @@ enum transport_reject {
 
 struct core_srq;
 
-struct transport_calls {
-	DAT_EP_POST_SEND_FUNC ep_post_send;
-	DAT_EP_POST_RECV_FUNC ep_post_recv;
-	DAT_EP_POST_RDMA_WRITE_FUNC ep_post_rdma_write;
-	DAT_EVD_DEQUEUE_FUNC evd_dequeue;
+/* What a dequeue on its fast path has found. */
+enum transport_poll {
+	TRANSPORT_POLL_EMPTY,	/* nothing, and there is nothing to do */
+	TRANSPORT_POLL_FOUND,	/* the event is filled */
+	TRANSPORT_POLL_GENERAL, /* something that progress() has to do */
 };
 
 struct transport_ops {
@@ -86,6 +92,14 @@ struct transport_ops {
 	 */
 	int (*progress)(struct core_ia *ia);
 	/*
+	 * The fast path of a dequeue: the dispatcher is locked, its queue is empty, nobody waits
+	 * and no CNO is to be triggered. Looks for one completion of that dispatcher and gives it
+	 * to the caller (core_evd_give_dto); what it finds beside it goes into the queues of the
+	 * dispatchers. Waits for no lock of rank 1 to 7: endpoints and other dispatchers are
+	 * entered by core_handle_enter_fast().
+	 */
+	enum transport_poll (*poll)(struct core_evd *evd, DAT_EVENT *event);
+	/*
 	 * The calling thread stops polling and goes to sleep: from now on the transport's own
 	 * thread (or the device) must notice whatever arrives, and call up. Returns > 0 when
 	 * something arrived meanwhile and progress() should be called again. No core lock held.
@@ -94,8 +108,8 @@ struct transport_ops {
 	 */
 	int (*arm)(struct core_ia *ia);
 	/*
-	 * Optional, both or neither. For a thread that has armed: a word that a peer rings, so that
-	 * it can wake this thread itself. sleep_begin sets sleep->bell and ->seen, its value before
+	 * For a thread that has armed: a word that a peer rings, so that it can wake this thread
+	 * itself. sleep_begin sets sleep->bell and ->seen, its value before
 	 * the last look, or leaves the bell NULL: sleep elsewhere. The thread then sleeps while the
 	 * bell has that value, and other threads of ours that have something for it ring, too
 	 * (waker.h). sleep_end comes in any case where there is a bell, and does what has arrived.
@@ -205,25 +219,17 @@ struct transport_ops {
 	 */
 	void (*post_request)(struct core_ep *ep, struct core_req *req);
 	/*
-	 * Optional. EP locked, state CONNECTED, no request outstanding. Carries out an RDMA Write
-	 * of that one segment, which is good and in that of ep->known_source, inside the call and
-	 * without a place in the queue; or does nothing, and is asked by post_request. `remote` has
-	 * the length of the segment.
+	 * The fast path of that: EP entered without slow_reasons, a Send or an RDMA Write of one
+	 * segment that is good and in the region of ep->known_source. False: nothing was done, and
+	 * post_request follows.
 	 */
-	bool (*write_now)(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
-			  const DAT_RMR_TRIPLET *remote);
+	bool (*post_fast)(struct core_ep *ep, struct core_req *req);
 	/* EP locked, any state but DISCONNECTED. A Receive was added to ep->recv, or the SRQ of an
 	 * endpoint whose message waits has a buffer for it. */
 	void (*post_recv)(struct core_ep *ep);
-
-	/*
-	 * Optional: calls of the data path that take a way of their own while their object is on
-	 * the express way (express.h), and otherwise call those of the core. They stand in the
-	 * provider table. express_over, EP locked: what the short form of the books was about is
-	 * written as the core and the rest of the transport expect it.
-	 */
-	const struct transport_calls *calls;
-	void (*express_over)(struct core_ep *ep);
+	/* The fast path of that, for a Receive of the endpoint's own, of one segment that is good
+	 * and in the region of ep->known_target. False: nothing was done, and post_recv follows. */
+	bool (*recv_fast)(struct core_ep *ep, const struct core_wqe *wqe);
 
 	/*
 	 * EP locked, state CONNECTED or DISCONNECT_PENDING. Breaks the connection as an error does;
@@ -266,7 +272,7 @@ struct transport_ops {
 	int (*rmr_key_create)(struct core_ep *ep, const struct transport_window *window,
 			      void **key_out, uint32_t *rkey_out);
 	/*
-	 * Optional: starts to make a key stale, behind what the endpoint has posted and before what
+	 * Starts to make a key stale, behind what the endpoint has posted and before what
 	 * it posts next; revoke() is then true when that is done. False: left to revoke() alone.
 	 * EP locked.
 	 */
@@ -276,7 +282,13 @@ struct transport_ops {
 	void (*rmr_key_destroy)(struct core_ia *ia, void *key);
 };
 
-/* Stubs for the optional slots: -EOPNOTSUPP, or nothing to do. */
+/* Stubs for what a transport lacks: -EOPNOTSUPP, nothing to do, or always the general path. */
+enum transport_poll transport_no_poll(struct core_evd *evd, DAT_EVENT *event);
+void transport_no_sleep_begin(struct core_ia *ia, struct core_sleep *sleep);
+void transport_no_sleep_end(struct core_ia *ia, struct core_sleep *sleep);
+bool transport_no_post_fast(struct core_ep *ep, struct core_req *req);
+bool transport_no_recv_fast(struct core_ep *ep, const struct core_wqe *wqe);
+bool transport_no_rmr_key_retire(struct core_ep *ep, void *key);
 int transport_no_rmr_key_create(struct core_ep *ep, const struct transport_window *window,
 				void **key_out, uint32_t *rkey_out);
 void transport_no_rmr_key(struct core_ia *ia, void *key);
@@ -340,9 +352,6 @@ enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_r
  * same, and its iov valid, until core_recv_done().
  */
 const struct core_wqe *core_recv_next(struct core_ep *ep);
-/* The one that many places behind it; NULL: there is none, or it is an SRQ's, which gives them out
- * one by one. */
-const struct core_wqe *core_recv_at(const struct core_ep *ep, uint32_t behind);
 /* The zone that its segments must be in. */
 struct core_pz *core_recv_pz(const struct core_ep *ep);
 void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,

@@ -104,12 +104,9 @@ static int wait_on_sem(struct core_wait *wait)
 
 static void wait_begin(struct core_wait *wait)
 {
-	const struct core_ia *ia = wait->ia;
-
 	wait->sleep.bell = NULL;
 	wait->sleep.has_slept = false;
-	if (ia->ops->sleep_begin)
-		ia->ops->sleep_begin(wait->ia, &wait->sleep);
+	wait->ia->ops->sleep_begin(wait->ia, &wait->sleep);
 }
 
 /* Lock not held, and nobody rings any more: the waiter is awake. */

@@ -18,6 +18,8 @@
 
 #include "core/cancel.h"
 
+__thread bool soft_is_library_thread;
+
 #define TAIL_LEN 8u
 #define PIPE_PIECE (32u * 1024)
 #define CALL_MAX (1u << 30) /* bytes per system call; the kernel's limit is just below 2 GiB */
@@ -33,8 +35,9 @@ struct vm_copy {
 	enum direction direction;
 	bool is_ordered; /* the last bytes of the target last */
 	pid_t pid;
-	uint64_t address; /* remote */
-	uint64_t target;  /* where the bytes go, if is_ordered: for its alignment */
+	uint64_t address;    /* remote */
+	uint64_t target_end; /* where the bytes end that are written, if is_ordered: its alignment
+			      */
 	size_t len;
 };
 
@@ -63,7 +66,7 @@ static int cut_range(const struct vm_copy *copy, size_t done, size_t len, struct
 
 	if (copy->is_ordered && done + len == copy->len) {
 		ends[0] = len > TAIL_LEN ? len - TAIL_LEN : 0;
-		ends[1] = len - tail_len(copy->target + copy->len, len);
+		ends[1] = len - tail_len(copy->target_end, len);
 	}
 	for (int i = 0; i < 3; i++) {
 		if (ends[i] == start)
@@ -174,6 +177,16 @@ static int vm_run(const struct vm_copy *copy, const struct iovec *iov, int count
 	return vm_run_rest(copy, iov, count, done);
 }
 
+/* The largest aligned word that a tail of `left` bytes at that address begins with. */
+static size_t tail_part(uintptr_t at, size_t left)
+{
+	size_t size = TAIL_LEN;
+
+	while (size > left || (at & (size - 1)))
+		size /= 2;
+	return size;
+}
+
 /* --- within this process --- */
 
 static int pipe_piece(soft_gate *gate, const int fds[2], uintptr_t dst, uintptr_t src, size_t len)
@@ -211,7 +224,8 @@ static int pipe_piece(soft_gate *gate, const int fds[2], uintptr_t dst, uintptr_
  */
 static int pipe_copy(soft_gate *gate, uintptr_t dst, uintptr_t src, size_t len)
 {
-	struct vm_copy copy = {.is_ordered = true, .address = dst, .target = dst, .len = len};
+	struct vm_copy copy = {
+		.is_ordered = true, .address = dst, .target_end = dst + len, .len = len};
 	struct iovec cut[3];
 	int cuts = cut_range(&copy, 0, len, cut);
 	int fds[2];
@@ -268,7 +282,7 @@ static int copy_own(soft_gate *gate, void *dst, const void *src, size_t len, boo
 			       .direction = FROM_REMOTE,
 			       .is_ordered = is_ordered,
 			       .address = (uintptr_t)src,
-			       .target = (uintptr_t)dst,
+			       .target_end = (uintptr_t)dst + len,
 			       .len = len};
 	struct iovec iov = {dst, len};
 	size_t done = 0;
@@ -297,6 +311,36 @@ int soft_copy_safe_unordered(void *dst, const void *src, size_t len)
 	return copy_own(NULL, dst, src, len, false);
 }
 
+void soft_copy_ordered_any(uint8_t *dst, const uint8_t *src, size_t len)
+{
+	size_t done = len > TAIL_LEN ? len - TAIL_LEN : 0;
+
+	memcpy(dst, src, done);
+	/* release: each word of the tail becomes visible behind what was stored before it */
+	while (done < len) {
+		size_t size = tail_part((uintptr_t)(dst + done), len - done);
+		uint64_t word = 0;
+
+		memcpy(&word, src + done, size);
+		switch (size) {
+		case 8:
+			__atomic_store_n((uint64_t *)(void *)(dst + done), word, __ATOMIC_RELEASE);
+			break;
+		case 4:
+			__atomic_store_n((uint32_t *)(void *)(dst + done), (uint32_t)word,
+					 __ATOMIC_RELEASE);
+			break;
+		case 2:
+			__atomic_store_n((uint16_t *)(void *)(dst + done), (uint16_t)word,
+					 __ATOMIC_RELEASE);
+			break;
+		default:
+			__atomic_store_n(dst + done, (uint8_t)word, __ATOMIC_RELEASE);
+		}
+		done += size;
+	}
+}
+
 int soft_copy_tail_last_any(soft_gate *gate, void *dst, const void *src, size_t len)
 {
 	size_t done = len > TAIL_LEN ? len - TAIL_LEN : 0;
@@ -310,10 +354,8 @@ int soft_copy_tail_last_any(soft_gate *gate, void *dst, const void *src, size_t 
 	 * consumer's poll (a plain load, and a load barrier where the machine needs one).
 	 */
 	while (done < len) {
-		size_t size = TAIL_LEN;
+		size_t size = tail_part((uintptr_t)(to + done), len - done);
 
-		while (size > len - done || ((uintptr_t)(to + done) & (size - 1)))
-			size /= 2;
 		if (!soft_gate_store(gate, to + done, from + done, size))
 			return -EAGAIN;
 		done += size;
@@ -331,18 +373,30 @@ int soft_copy_to_process(soft_gate *gate, pid_t pid, uint64_t address, const str
 			       .is_ordered = true,
 			       .pid = pid,
 			       .address = address,
-			       .target = address,
+			       .target_end = address + len,
 			       .len = len};
 	size_t done;
 
 	return vm_run(&copy, iov, count, &done);
 }
 
+/* Where the first len bytes of a vector end. */
+static uint64_t iov_end(const struct iovec *iov, size_t len)
+{
+	while (len > iov->iov_len)
+		len -= iov++->iov_len;
+	return (uintptr_t)iov->iov_base + len;
+}
+
 int soft_copy_from_process(pid_t pid, uint64_t address, const struct iovec *iov, int count,
 			   size_t len)
 {
-	struct vm_copy copy = {
-		.direction = FROM_REMOTE, .pid = pid, .address = address, .len = len};
+	struct vm_copy copy = {.direction = FROM_REMOTE,
+			       .is_ordered = true,
+			       .pid = pid,
+			       .address = address,
+			       .target_end = iov_end(iov, len),
+			       .len = len};
 	size_t done;
 
 	return vm_run(&copy, iov, count, &done);

@@ -4,10 +4,14 @@
  * All return 0, -EFAULT (a byte range is not accessible: nothing, or a leading part, was copied),
  * -EPERM (the kernel does not allow the path at all; try another one), -ESRCH (the process is
  * gone), -EAGAIN (the gate of the target is closed, gate.h) or rarely -ENOMEM. Bytes are copied
- * towards ascending addresses. Of what is written by soft_copy_safe, soft_copy_tail_last and
- * soft_copy_to_process the last 8 bytes become visible after all others, and of these the very last
- * byte last (COMPAT-02, EP-RDMAW-44). No length limit. A gate may be NULL, except for
- * soft_copy_tail_last: the target is ours.
+ * towards ascending addresses. Unless a function says otherwise, the last 8 bytes of what it writes
+ * become visible after all others, and of these the very last byte last (COMPAT-02, COMPAT-46,
+ * EP-RDMAW-44). No length limit. A gate may be NULL, except for soft_copy_tail_last: the target is
+ * ours.
+ *
+ * Memory of the consumer may be unmapped while it is registered (LMR-USE-14). A thread of the
+ * consumer copies to and from it like any code of the consumer and may fault there; a thread of the
+ * library must not fault, and has the kernel copy. soft_place and soft_fetch know which one calls.
  */
 #ifndef SOFT_COPY_H
 #define SOFT_COPY_H
@@ -16,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -23,10 +28,12 @@
 
 #define SOFT_COPY_IOV_MAX 64
 
+/* Set in the threads of the library itself: they must not fault on memory of the consumer. */
+extern __thread bool soft_is_library_thread __attribute__((tls_model("initial-exec")));
+
 /* Within this process; src or dst (or both) may be memory of the consumer that is gone. */
 int soft_copy_safe(soft_gate *gate, void *dst, const void *src, size_t len);
-/* The same without promise of order, a little faster: for what nobody polls (Receives, gathering).
- */
+/* The same without promise of order, a little faster: into memory of ours. */
 int soft_copy_safe_unordered(void *dst, const void *src, size_t len);
 
 /* memcpy into memory that a peer polls; both sides must be accessible. */
@@ -37,6 +44,39 @@ static inline int soft_copy_tail_last(soft_gate *gate, void *dst, const void *sr
 	if (len == sizeof(uint64_t) && !((uintptr_t)dst & (sizeof(uint64_t) - 1)))
 		return soft_gate_store_word(gate, dst, src) ? 0 : -EAGAIN;
 	return soft_copy_tail_last_any(gate, dst, src, len);
+}
+
+/* soft_copy_ordered for all but one aligned word. */
+void soft_copy_ordered_any(uint8_t *dst, const uint8_t *src, size_t len);
+/* memcpy in the promised order; both sides must be accessible. */
+static inline void soft_copy_ordered(void *dst, const void *src, size_t len)
+{
+	uint64_t word;
+
+	if (len != sizeof(word) || ((uintptr_t)dst & (sizeof(word) - 1))) {
+		soft_copy_ordered_any(dst, src, len);
+		return;
+	}
+	memcpy(&word, src, sizeof(word));
+	/* relaxed: there is nothing before it */
+	__atomic_store_n((uint64_t *)dst, word, __ATOMIC_RELAXED);
+}
+
+/* From memory of ours into the consumer's, and from the consumer's into ours (in no order): 0,
+ * -EFAULT or -EPERM, in threads of the library only. */
+static inline int soft_place(void *dst, const void *src, size_t len)
+{
+	if (soft_is_library_thread)
+		return soft_copy_safe(NULL, dst, src, len);
+	soft_copy_ordered(dst, src, len);
+	return 0;
+}
+static inline int soft_fetch(void *dst, const void *src, size_t len)
+{
+	if (soft_is_library_thread)
+		return soft_copy_safe_unordered(dst, src, len);
+	memcpy(dst, src, len);
+	return 0;
 }
 
 /*

@@ -166,10 +166,10 @@ static bool tight_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iov
 		     ssize_t *rc_out)
 {
 	long number = is_write ? SYS_process_vm_writev : SYS_process_vm_readv;
+	struct rseq *rseq = area(); /* before them: a call may change the registers named below */
 	register unsigned long remote_arg asm("r10") = (unsigned long)remote;
 	register unsigned long remotes_arg asm("r8") = remotes;
 	register unsigned long flags_arg asm("r9") = 0;
-	struct rseq *rseq = area();
 	ssize_t rc = 0;
 	int done = 0;
 
@@ -240,6 +240,7 @@ static bool tight_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iov
 		     unsigned long locals, const struct iovec *remote, unsigned long remotes,
 		     ssize_t *rc_out)
 {
+	struct rseq *rseq = area(); /* before them: a call may change the registers named below */
 	register long pid_arg asm("x15") = pid;
 	register unsigned long local_arg asm("x1") = (unsigned long)local;
 	register unsigned long locals_arg asm("x2") = locals;
@@ -249,7 +250,6 @@ static bool tight_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iov
 	register long number_arg asm("x8") =
 		is_write ? SYS_process_vm_writev : SYS_process_vm_readv;
 	register long rc asm("x0") = 0;
-	struct rseq *rseq = area();
 	int done = 0;
 
 	/* x0 is an argument and the result: set anew each time */

@@ -9,6 +9,7 @@
 #ifndef SOFT_KEY_H
 #define SOFT_KEY_H
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -112,7 +113,31 @@ bool soft_view_is_orphan(const struct soft_view *view);
  * announced the key and passed a full fence; the answer then holds until the announcement is
  * withdrawn.
  */
-int soft_key_check(const struct soft_key_entry *entries, uint32_t key, uint32_t right, uint32_t pz,
-		   uint64_t address, uint64_t length);
+static inline int soft_key_check(const struct soft_key_entry *entries, uint32_t key, uint32_t right,
+				 uint32_t pz, uint64_t address, uint64_t length)
+{
+	/* const is lifted for the sake of older compilers, whose atomic loads refuse it */
+	struct soft_key_entry *entry =
+		(struct soft_key_entry *)(uintptr_t)&entries[soft_key_index(key)];
+	uint64_t start, size;
+	uint32_t rights, zone;
+
+	/* acquire: pairs with the store in soft_keys_activate, else older fields could be read */
+	if (key == 0 || atomic_load_explicit(&entry->key, memory_order_acquire) != key)
+		return -EACCES;
+	/* acquire: pairs with the releases in soft_keys_reserve (key is looked at again below) */
+	rights = __atomic_load_n(&entry->rights, __ATOMIC_ACQUIRE);
+	zone = __atomic_load_n(&entry->pz, __ATOMIC_ACQUIRE);
+	start = __atomic_load_n(&entry->address, __ATOMIC_ACQUIRE);
+	size = __atomic_load_n(&entry->length, __ATOMIC_ACQUIRE);
+	/* a check without announcement may have read fields of the entry's next use */
+	if (atomic_load_explicit(&entry->key, memory_order_relaxed) != key)
+		return -EACCES;
+	if ((rights & right) != right || zone != pz)
+		return -EACCES;
+	if (address < start || length > size || address - start > size - length)
+		return -EACCES;
+	return 0;
+}
 
 #endif

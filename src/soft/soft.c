@@ -12,7 +12,6 @@
 
 #include "core/pz.h"
 #include "soft/address.h"
-#include "soft/alias.h"
 #include "soft/shm/conn.h"
 
 /* What dat_ia_query reports as version of the hardware: that of the protocol between two of us. */
@@ -117,6 +116,11 @@ static int soft_progress(struct core_ia *ia)
 	return shm_engine_progress(adapter_of(ia)->shm);
 }
 
+static enum transport_poll soft_poll(struct core_evd *evd, DAT_EVENT *event)
+{
+	return shm_poll(adapter_of(evd->ia)->shm, evd, event);
+}
+
 static int soft_arm(struct core_ia *ia)
 {
 	return shm_engine_arm(adapter_of(ia)->shm);
@@ -151,7 +155,6 @@ static void soft_pz_destroy(struct core_ia *ia, struct core_pz *pz)
 static int soft_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 {
 	uint32_t rights = 0;
-	int rc;
 
 	if (lmr->priv & DAT_MEM_PRIV_REMOTE_READ_FLAG)
 		rights |= SOFT_RIGHT_REMOTE_READ;
@@ -160,16 +163,8 @@ static int soft_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 	/* local write includes local read: LMR-CREATE-39 */
 	if (lmr->priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
 		rights |= SOFT_RIGHT_PULL;
-	lmr->transport = calloc(1, sizeof(struct soft_lmr));
-	if (!lmr->transport)
-		return -ENOMEM;
-	rc = soft_keys_add(adapter_of(ia)->keys, lmr->address, lmr->length, rights, lmr->pz->id,
-			   &lmr->rkey);
-	if (rc < 0) {
-		free(lmr->transport);
-		lmr->transport = NULL;
-	}
-	return rc;
+	return soft_keys_add(adapter_of(ia)->keys, lmr->address, lmr->length, rights, lmr->pz->id,
+			     &lmr->rkey);
 }
 
 static void soft_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
@@ -180,8 +175,6 @@ static void soft_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
 	shm_engine_wait_key(adapter->shm, lmr->rkey);
 	shm_map_key_dead(adapter->shm, lmr->rkey);
 	soft_keys_release(adapter->keys, lmr->rkey);
-	soft_alias_drop(lmr);
-	free(lmr->transport);
 }
 
 /* --- memory windows: the transport's key is the number in the table --- */
@@ -263,6 +256,7 @@ static const struct transport_ops soft_ops = {
 	.ia_open = soft_ia_open,
 	.ia_close = soft_ia_close,
 	.progress = soft_progress,
+	.poll = soft_poll,
 	.arm = soft_arm,
 	.sleep_begin = soft_sleep_begin,
 	.sleep_end = soft_sleep_end,
@@ -286,8 +280,9 @@ static const struct transport_ops soft_ops = {
 	.reset = shm_ep_reset,
 
 	.post_request = shm_ep_post_request,
-	.write_now = shm_ep_write_now,
+	.post_fast = shm_post_fast,
 	.post_recv = shm_ep_post_recv,
+	.recv_fast = shm_recv_fast,
 
 	.abort = shm_ep_abort,
 	.kick = soft_kick,
@@ -295,6 +290,7 @@ static const struct transport_ops soft_ops = {
 	.srq_destroy = transport_no_srq_destroy,
 	.srq_post = transport_no_srq_post,
 	.rmr_key_create = soft_rmr_key_create,
+	.rmr_key_retire = transport_no_rmr_key_retire,
 	.rmr_key_activate = soft_rmr_key_activate,
 	.rmr_key_revoke = soft_rmr_key_revoke,
 	.rmr_key_destroy = soft_rmr_key_destroy,

@@ -147,15 +147,6 @@ static void conn_forget(struct vrb_conn *conn)
 
 struct core_ep *vrb_conn_enter(struct vrb_conn *conn)
 {
-	struct core_ep *ep = vrb_conn_enter_as_is(conn);
-
-	if (ep)
-		core_ep_express_end(ep);
-	return ep;
-}
-
-struct core_ep *vrb_conn_enter_as_is(struct vrb_conn *conn)
-{
 	struct vrb_adapter *adapter = conn->adapter;
 	struct core_ref ref = {NULL, 0};
 	struct core_ep *ep = NULL;
@@ -614,7 +605,6 @@ void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_confirm(conn, ep);
 	vrb_completions_early(conn, ep);
 	vrb_post_send(conn, ep);
-	vrb_express_begin(ep);
 }
 
 void vrb_conn_fail(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number)

@@ -66,8 +66,6 @@ int vrb_cq_create(struct vrb_adapter *adapter)
 	if (rc)
 		return rc;
 	cq_publish(adapter, cq);
-	if (!adapter->polls_in_kernel)
-		atomic_store(&adapter->ia->express, cq);
 	return 0;
 }
 
@@ -125,7 +123,6 @@ int vrb_cq_reserve(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq 
 		pthread_mutex_lock(&adapter->lock);
 		cq_publish(adapter, cq);
 		pthread_mutex_unlock(&adapter->lock);
-		core_ia_express_end(adapter->ia); /* a poll is one of all queues now */
 	}
 	*cq_out = cq;
 	return 0;
@@ -149,7 +146,7 @@ static uint32_t work_key(const struct ibv_wc *wc)
 static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const struct ibv_wc *wc)
 {
 	struct vrb_conn *conn = vrb_qpn_find(adapter, wc->qp_num);
-	struct core_ep *ep = conn ? vrb_conn_enter_as_is(conn) : NULL;
+	struct core_ep *ep = conn ? vrb_conn_enter(conn) : NULL;
 
 	vrb_srq_taken(srq);
 	if (ep) {

@@ -553,7 +553,6 @@ void vrb_posted_recv(struct core_ep *ep)
 		return;
 	if (!conn->adapter->polls_in_kernel) {
 		post_recv_one(conn, ep);
-		vrb_express_begin(ep);
 		return;
 	}
 	state = core_cancel_off();
@@ -867,7 +866,6 @@ void vrb_completion_any(struct vrb_conn *conn, struct core_ep *ep, const struct 
 
 	completion(conn, ep, wc);
 	core_cancel_restore(state);
-	vrb_express_begin(ep);
 }
 
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)

@@ -12,7 +12,7 @@
 
 #include <arpa/inet.h>
 
-#include "core/ep_done.h"
+#include "core/ep_fast.h"
 #include "verbs/verbs.h"
 
 /* Immediate data of a Send that asks for a notification. */
@@ -101,85 +101,9 @@ CORE_INLINE bool vrb_is_solicited(const struct vrb_conn *conn, const struct ibv_
 void vrb_go_on(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_completion_any(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 
-/* The oldest request, whose completion is the next to come. False: it is another one. */
-CORE_INLINE bool vrb_oldest_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
-{
-	uint64_t head = ep->req.head;
-	struct core_req *req = core_req_at(&ep->req, head);
-	uint64_t end = vrb_shadow_get(req).end;
-
-	if ((uint32_t)wc->wr_id != (uint32_t)head || conn->reap_next != head ||
-	    !core_req_is_usual(ep, req))
-		return false;
-	conn->signalled--;
-	conn->reap_next = head + 1;
-	vrb_seen(conn, end);
-	vrb_read_done(conn, req);
-	if (end > conn->sq_done)
-		conn->sq_done = end;
-	core_req_done_usual(ep, req);
-	if (conn->reap_next != ep->req.tail || conn->is_graceful)
-		vrb_go_on(conn, ep);
-	else if (conn->is_direct)
-		vrb_express_begin(ep);
-	return true;
-}
-
-/* A Receive of a connection that stands. */
-CORE_INLINE bool vrb_good_recv(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
-{
-	if (!core_recv_is_usual(ep) || conn->is_unconfirmed || !vrb_is_message(wc))
-		return false;
-	conn->recv_out--;
-	conn->nudges = 0;
-	core_recv_done_usual(ep, wc->byte_len, vrb_is_solicited(conn, wc));
-	return true;
-}
-
-/*
- * A good completion of an endpoint on the express way, which stays on it. An SRQ's have nothing to
- * do with the queues that it is about. False: it is off that way now.
- */
-CORE_INLINE bool vrb_express_done(struct vrb_conn *conn, struct core_ep *ep,
-				  const struct ibv_wc *wc)
-{
-	enum vrb_work work = wc->wr_id >> 62;
-	struct vrb_express *way = vrb_express_of(ep);
-	uint64_t head = ep->req.head;
-	struct core_req *req;
-
-	if (wc->status == IBV_WC_SUCCESS && work == VRB_WORK_REQUEST &&
-	    (uint32_t)wc->wr_id == (uint32_t)head) {
-		req = core_req_at(&ep->req, head);
-		way->request_end++;
-		ep->req.head = head + 1; /* first: as in core_req_done_usual */
-		core_evd_post_dto(ep->request_evd, ep->cell, req->cookie, DAT_DTO_SUCCESS, req->len,
-				  true, (struct core_ref){NULL, 0});
-		return true;
-	}
-	if (work == VRB_WORK_RECV && vrb_is_message(wc) && core_recv_is_usual(ep)) {
-		way->recv_end++;
-		vrb_express_settle_recv(ep);
-		core_recv_done_usual(ep, wc->byte_len, vrb_is_solicited(conn, wc));
-		return true;
-	}
-	if (work == VRB_WORK_RECV && vrb_is_message(wc) && ep->srq)
-		return false;
-	core_ep_express_end(ep);
-	return false;
-}
-
 /* What a completion of the connection's queue pair means. */
 CORE_INLINE void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
-	enum vrb_work work = wc->wr_id >> 62;
-
-	if (ep->cell->express && vrb_express_done(conn, ep, wc))
-		return;
-	if (conn->state == VRB_ESTABLISHED && wc->status == IBV_WC_SUCCESS &&
-	    ((work == VRB_WORK_REQUEST && vrb_oldest_done(conn, ep, wc)) ||
-	     (work == VRB_WORK_RECV && vrb_good_recv(conn, ep, wc))))
-		return;
 	vrb_completion_any(conn, ep, wc);
 }
 

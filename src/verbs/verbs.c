@@ -107,7 +107,6 @@ static void vrb_ep_detach(struct core_ep *ep)
 
 	if (!conn)
 		return;
-	core_ep_express_end(ep);
 	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	vrb_conn_detach(conn, ep);
 	side->dying = conn;
@@ -130,7 +129,6 @@ static void vrb_disconnect(struct core_ep *ep, bool is_graceful)
 
 	if (!conn)
 		return;
-	core_ep_express_end(ep);
 	if (conn->state < VRB_ESTABLISHED) {
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	} else if (is_graceful) {
@@ -151,7 +149,6 @@ static void vrb_reset(struct core_ep *ep)
 
 static void vrb_abort(struct core_ep *ep)
 {
-	core_ep_express_end(ep);
 	if (vrb_conn_of(ep))
 		vrb_conn_close(vrb_conn_of(ep), ep, DAT_CONNECTION_EVENT_BROKEN);
 }
@@ -180,7 +177,10 @@ static const struct transport_ops vrb_ops = {
 	.ia_open = vrb_ia_open,
 	.ia_close = vrb_ia_close,
 	.progress = vrb_drive,
+	.poll = transport_no_poll,
 	.arm = vrb_arm,
+	.sleep_begin = transport_no_sleep_begin,
+	.sleep_end = transport_no_sleep_end,
 
 	.pz_create = vrb_pz_create,
 	.pz_destroy = vrb_pz_destroy,
@@ -202,9 +202,9 @@ static const struct transport_ops vrb_ops = {
 	.reset = vrb_reset,
 
 	.post_request = vrb_post_request,
+	.post_fast = transport_no_post_fast,
 	.post_recv = vrb_posted_recv,
-	.calls = &vrb_calls,
-	.express_over = vrb_express_over,
+	.recv_fast = transport_no_recv_fast,
 
 	.abort = vrb_abort,
 	.kick = vrb_serve_soon,

@@ -50,7 +50,6 @@ struct vrb_cq {
 	uint32_t reserved; /* entries promised to queue pairs; adapter->lock */
 	struct vrb_cq *_Atomic next;
 	struct core_handle *_Atomic *ep_cells; /* the adapter's */
-	struct ibv_wc wc[VRB_POLL_BATCH];      /* the owner's, on the express way */
 };
 
 /* False: another thread owns it. */
@@ -379,48 +378,11 @@ struct vrb_conn {
 	DAT_EVENT_NUMBER why;
 };
 
-/*
- * What a call needs on the express way (express.c). Meanwhile the counters of the connection's
- * queues are those of the endpoint's: every request was posted and asked for a completion, and
- * nothing else is in the send queue. sq_base is what sq_posted is more than the sequence.
- */
-struct vrb_express {
-	uint32_t key; /* the connection's, and as its Receives have it in their numbers */
-	uint32_t recv_key;
-	uint64_t sq_base;
-	uint64_t request_end; /* where the queues are full: in posts */
-	uint64_t recv_end;
-	uint64_t recv_from; /* the first Receive that was posted on the express way */
-	DAT_EVD_HANDLE request_evd;
-	DAT_EVD_HANDLE recv_evd;
-	struct core_known source; /* copies of the endpoint's */
-	struct core_known target;
-	uint64_t send_most; /* bytes; no more than there are */
-	uint64_t write_most;
-	uint64_t recv_most;
-	uint64_t inline_max;
-	struct vrb_adapter *adapter;
-	struct ibv_qp *qp;
-	struct ibv_send_wr wr;
-	struct ibv_sge sge;
-	struct ibv_send_wr *bad;
-	struct ibv_recv_wr recv_wr;
-	struct ibv_sge recv_sge;
-	struct ibv_recv_wr *bad_recv;
-};
-
 /* ep->transport, which is behind the endpoint */
 struct vrb_ep {
 	struct vrb_conn *conn;	/* NULL, or the attempt or connection. EP locked */
 	struct vrb_conn *dying; /* detached, for ep_destroy */
-	struct vrb_express express;
 };
-
-CORE_INLINE struct vrb_express *vrb_express_of(const struct core_ep *ep)
-{
-	/* ep->transport, without asking */
-	return &((struct vrb_ep *)(ep + 1))->express;
-}
 
 static inline struct vrb_conn *vrb_conn_of(const struct core_ep *ep)
 {
@@ -435,10 +397,8 @@ void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key);
 int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vrb_conn **conn_out);
 void vrb_conn_get(struct vrb_conn *conn);
 void vrb_conn_put(struct vrb_conn *conn);
-/* The endpoint, locked, if the connection still is its connection; not on the express way, or as it
- * is. */
+/* The endpoint, locked, if the connection still is its connection. */
 struct core_ep *vrb_conn_enter(struct vrb_conn *conn);
-struct core_ep *vrb_conn_enter_as_is(struct vrb_conn *conn);
 /* Ties it to the endpoint, which takes the caller's reference over; EP locked. */
 void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep);
 /* Takes it off the endpoint: nobody finds the one by the other any more. EP locked. */
@@ -476,15 +436,6 @@ void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced);
 /* Something happened without a word why: asks the queue pair. */
 bool vrb_conn_is_broken(const struct vrb_conn *conn);
-
-/* --- the express way (express.c); EP locked --- */
-
-extern const struct transport_calls vrb_calls;
-/* It may begin, if the queues are in order. */
-void vrb_express_begin(struct core_ep *ep);
-void vrb_express_over(struct core_ep *ep);
-/* Sets all members of the oldest Receive. */
-void vrb_express_settle_recv(struct core_ep *ep);
 
 /* --- data (post.c); EP locked --- */
 

@@ -305,7 +305,6 @@ int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *asked,
 	struct vrb_window *window = NULL;
 	int rc;
 
-	core_ep_express_end(ep); /* a window's bind goes down before its request is queued */
 	if (atomic_load(&vrb_adapter_of(ep->ia)->is_dead))
 		return -ENODEV;
 	if (suits(conn, asked))

@@ -635,74 +635,6 @@ static void lmr_context__other_threads_and_processes__good_in_this_process_only(
 	dt_pair_close(&pair);
 }
 
-/* --- memory that is gone --- */
-
-/* The operation ends, one way or the other, and nobody is harmed. */
-static void check_ends(struct dt_pair *pair, DAT_EVD_HANDLE evd, uint64_t cookie)
-{
-	const DAT_EVENT event = dt_event(evd);
-
-	assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
-	assert_true(event.event_data.dto_completion_event_data.user_cookie.as_64 == cookie);
-	if (event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS &&
-	    dt_ep_state(pair->a.ep) == DAT_EP_STATE_CONNECTED)
-		return;
-	conf_expect_broken(pair);
-	conf_relink(pair);
-}
-
-/* Bring `target` out of the way while it is registered. */
-static void check_access_to_gone_memory(struct dt_pair *pair, void (*vanish)(unsigned char *p))
-{
-	const int fd = memfd_create("gone", MFD_CLOEXEC);
-	struct dt_buf local, target;
-
-	create(pair, &local, CONF_LOCAL);
-	assert_int_equal(ftruncate(fd, 4 * PAGE), 0);
-	unsigned char *p = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	assert_ptr_not_equal(p, MAP_FAILED);
-	dt_lmr_create(&pair->ia, pair->ia.pz, p, 4 * PAGE, DAT_MEM_PRIV_ALL_FLAG, &target);
-	/* A peer that maps on first use has done so. */
-	conf_write(pair, dt_seg(&local, 0, PAGE), dt_rseg(&target, 0, PAGE));
-	if (vanish)
-		vanish(p);
-	else
-		assert_int_equal(ftruncate(fd, 0), 0);
-	dt_ok(conf_post_write(pair, dt_seg(&local, 0, PAGE), dt_rseg(&target, 0, PAGE), 1));
-	check_ends(pair, pair->a.request, 1);
-	dt_ok(conf_post_read(pair, dt_seg(&local, 0, PAGE), dt_rseg(&target, PAGE, PAGE), 2));
-	check_ends(pair, pair->a.request, 2);
-	dt_ok(conf_post_recv(pair, dt_seg(&target, 0, PAGE), 3));
-	dt_ok(conf_post_send(pair, dt_seg(&local, 0, PAGE), 4));
-	dt_event(pair->a.request);
-	check_ends(pair, pair->b.recv, 3);
-	dt_buf_free(&target);
-	dt_buf_free(&local);
-	munmap(p, 4 * PAGE);
-	close(fd);
-}
-
-/* What munmap() does, but nothing else of this process may come to lie there meanwhile. */
-static void unmap(unsigned char *p)
-{
-	assert_ptr_equal(mmap(p, 4 * PAGE, PROT_NONE,
-			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0),
-			 p);
-}
-
-/* LMR-USE-14 */
-static void post__to_memory_unmapped_meanwhile__ends_without_harm(void **state)
-{
-	check_access_to_gone_memory(*state, unmap);
-}
-
-/* LMR-USE-14 */
-static void post__to_a_file_truncated_meanwhile__ends_without_harm(void **state)
-{
-	check_access_to_gone_memory(*state, NULL);
-}
-
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -726,8 +658,6 @@ int main(void)
 		T(lmr_create__keys_after_disconnect_and_free__still_good),
 		cmocka_unit_test(
 			lmr_context__other_threads_and_processes__good_in_this_process_only),
-		T(post__to_memory_unmapped_meanwhile__ends_without_harm),
-		T(post__to_a_file_truncated_meanwhile__ends_without_harm),
 	};
 
 	return cmocka_run_group_tests_name("lmr use", tests, NULL, NULL);

@@ -30,6 +30,8 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 		 (unsigned long long)conn->id, (int)conn->remote.pid, (unsigned int)end,
 		 conn->is_peer_gone ? ", the peer has gone" : "");
 	shm_conn_set_state(conn, SHM_CLOSING);
+	if (shm_conn_ep(conn).cell)
+		core_handle_set_slow(shm_conn_ep(conn).cell, CORE_EP_SLOW_CONN);
 	conn->end = end;
 	conn->force_ns = shm_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
 	/* sequentially consistent: the peer stores its announcement, then looks here; we store

@@ -122,7 +122,6 @@ static void make_rings(struct shm_conn *conn)
 			  SHM_REQUEST_PAYLOAD, &conn->mine->request_consumed);
 	shm_consumer_init(&conn->response_in, segment->response[peer], SHM_RESPONSE_RING,
 			  SHM_RESPONSE_PAYLOAD, &conn->mine->response_consumed);
-	shm_conn_note(conn);
 	/* armed from the start: whatever comes first wakes the service thread */
 	atomic_store_explicit(&conn->mine->armed, 1, memory_order_relaxed);
 }

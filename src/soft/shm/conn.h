@@ -9,6 +9,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "core/evd.h"
 #include "core/transport.h"
 #include "soft/copy.h"
 #include "soft/key.h"
@@ -39,8 +40,13 @@ enum shm_state {
 	SHM_ENDED,	 /* the endpoint has let it go */
 };
 
-/* Not the index of an entry: there is no use in looking for one. */
-#define SHM_STUCK 1u
+/* What a poll has to look for beside the next message: shm_conn.watch. */
+enum shm_watch {
+	SHM_WATCH_STUCK = 1, /* not even that: the one at the head waits for something else */
+	SHM_WATCH_RESPONSES = 1 << 1, /* RDMA Reads are answered through the ring */
+	SHM_WATCH_SPACE = 1 << 2,     /* a ring was full */
+	SHM_WATCH_OWES = 1 << 3,      /* `told` lags behind `done` */
+};
 
 /* What became of a request: core_req.transport.word[0]; word[1] is the bytes already moved. */
 enum shm_req_state {
@@ -144,30 +150,29 @@ struct shm_conn {
 	/* our requests */
 	struct shm_producer request_out;
 	struct shm_consumer response_in;
-	uint64_t tx_next;     /* sequence of the first request not wholly handed out */
-	uint64_t tx_ack;      /* no request before it waits for `done` */
-	uint64_t tx_data;     /* no request before it waits for data */
-	uint32_t sent;	      /* messages and ring writes handed out */
-	uint32_t acked;	      /* ... of which the peer has carried out */
-	uint32_t ring_writes; /* ring writes among those in flight */
-	uint32_t reads;	      /* RDMA Reads through the ring in flight */
-	uint32_t peer_waits;  /* enum shm_waits of the peer, as last seen */
-	bool is_space_wanted; /* the ring was full */
-	bool is_draining;     /* graceful disconnect */
-	bool is_failing;      /* a request has failed; the end waits for those before it */
-	uint64_t failing_ns;  /* ... but not longer than this */
+	uint64_t tx_next;	/* sequence of the first request not wholly handed out */
+	uint64_t tx_ack;	/* no request before it waits for `done` */
+	uint64_t tx_data;	/* no request before it waits for data */
+	uint32_t sent;		/* messages and ring writes handed out */
+	_Atomic uint32_t acked; /* ... of which the peer has carried out; relaxed, one writer */
+	uint32_t ring_writes;	/* ring writes among those in flight */
+	uint32_t reads;		/* RDMA Reads through the ring in flight */
+	uint32_t peer_waits;	/* enum shm_waits of the peer, as last seen */
+	bool is_space_wanted;	/* the ring was full */
+	bool is_draining;	/* graceful disconnect */
+	bool is_failing;	/* a request has failed; the end waits for those before it */
+	uint64_t failing_ns;	/* ... but not longer than this */
 
 	/* the peer's requests */
 	struct shm_consumer request_in;
-	bool is_stuck; /* the entry at the head waits for something else than news of the peer */
+	bool is_stuck; /* the entry at the head waits for something else than the peer */
 	struct shm_producer response_out;
 	uint32_t done;		 /* messages and ring writes that are carried out */
 	uint32_t told;		 /* ... of which the peer can know, by an entry or the word, */
 	uint32_t stored;	 /* and of which it knows by the word */
 	bool is_telling;	 /* a long one is among them: the peer waits for its memory */
 	bool is_response_wanted; /* the response ring was full */
-	bool is_placing;	 /* the last Receive was filled by a system call */
-	uint8_t usual_passes;	 /* in a row (usual.c) */
+	uint8_t fast_polls;	 /* in a row (fast.c) */
 	struct shm_arrival arrival;
 	struct shm_inbound write;
 	struct shm_inbound read;
@@ -177,16 +182,12 @@ struct shm_conn {
 	bool is_light;	    /* our side's `is_light` */
 	uint32_t announced; /* announcements since that was decided */
 
-	/* news: what was seen at the end of the last pass; relaxed, hints only */
-	_Atomic uint32_t seen_request;	/* where the next entry will stand, or SHM_STUCK */
-	_Atomic uint32_t seen_response; /* the same */
-	_Atomic uint32_t seen_done;
-	_Atomic bool owes_done; /* `told` lags behind */
+	/* what a poll compares with, without the lock; relaxed, hints only */
+	_Atomic uint32_t watch; /* enum shm_watch */
 	_Atomic uint32_t seen_waits;
 	_Atomic uint32_t seen_request_space;
 	_Atomic uint32_t seen_response_space;
-	_Atomic bool wants_space;
-	_Atomic bool has_more;
+	_Atomic bool has_more; /* a pass ended for its budget */
 
 	/* waking */
 	bool can_be_light; /* the kernel runs fences on us for the peer, so that we may go without
@@ -242,12 +243,39 @@ static inline void shm_count(struct shm_conn *conn, enum shm_counter counter)
 	atomic_store_explicit(&conn->counters[counter], count + 1, memory_order_relaxed);
 }
 
-/* Completes the entry that was reserved last; it tells what is done. */
-static inline void shm_conn_commit(struct shm_conn *conn, struct shm_producer *ring,
-				   struct shm_entry *entry)
+/* Requests that the peer has carried out. */
+static inline uint32_t shm_conn_acked(const struct shm_conn *conn)
+{
+	return atomic_load_explicit(&conn->acked, memory_order_relaxed);
+}
+
+static inline void shm_conn_set_acked(struct shm_conn *conn, uint32_t acked)
+{
+	atomic_store_explicit(&conn->acked, acked, memory_order_relaxed);
+}
+
+/* Changes one bit of `watch`; EP locked. */
+static inline void shm_conn_watch_bit(struct shm_conn *conn, enum shm_watch bit, bool is_set)
+{
+	uint32_t watch = atomic_load_explicit(&conn->watch, memory_order_relaxed);
+
+	watch = is_set ? watch | bit : watch & ~(uint32_t)bit;
+	atomic_store_explicit(&conn->watch, watch, memory_order_relaxed);
+}
+
+/* An entry that goes out acknowledges what is done. */
+static inline void shm_conn_tell(struct shm_conn *conn, struct shm_entry *entry)
 {
 	entry->done = conn->done;
 	conn->told = conn->done;
+	shm_conn_watch_bit(conn, SHM_WATCH_OWES, false);
+}
+
+/* Completes the entry that was reserved last. */
+static inline void shm_conn_commit(struct shm_conn *conn, struct shm_producer *ring,
+				   struct shm_entry *entry)
+{
+	shm_conn_tell(conn, entry);
 	shm_producer_commit(ring, entry);
 }
 
@@ -294,7 +322,7 @@ static inline struct core_ref shm_conn_ep(const struct shm_conn *conn)
 		return (struct core_ref){NULL, 0};
 	return conn->ep_ref;
 }
-/* Is that, which may be gone, the connection of the endpoint, which is locked? Then it is alive. */
+/* Does the locked endpoint still own this connection, which may be freed otherwise? */
 static inline bool shm_conn_is_of(const struct shm_conn *conn, const struct core_ep *ep)
 {
 	const struct shm_ep *mine = ep->transport;
@@ -341,8 +369,22 @@ void shm_conn_drop(struct shm_conn *conn, struct core_ep *ep);
 
 /* --- progress.c --- */
 
-/* Anything to do? No lock needed: a hint that is never wrong for long. */
-bool shm_conn_has_news(const struct shm_conn *conn);
+/* Is there anything to do beside the next message and acknowledgements? */
+bool shm_conn_has_other_work(const struct shm_conn *conn, uint32_t watch);
+/* Is there anything to do? No lock needed: a hint that is never wrong for long. */
+static inline bool shm_conn_has_work(const struct shm_conn *conn)
+{
+	uint32_t watch = atomic_load_explicit(&conn->watch, memory_order_relaxed);
+	const struct shm_side *theirs = conn->theirs;
+
+	/* relaxed throughout: only a hint whether to take the lock and look properly */
+	if (!(watch & SHM_WATCH_STUCK) && shm_consumer_has_entry(&conn->request_in))
+		return true;
+	if ((int32_t)(atomic_load_explicit(&theirs->done, memory_order_relaxed) -
+		      shm_conn_acked(conn)) > 0)
+		return true;
+	return shm_conn_has_other_work(conn, watch);
+}
 /* One pass over everything that can move; EP locked, ESTABLISHED. Returns what happened. */
 int shm_conn_pass(struct shm_conn *conn, struct core_ep *ep);
 /* After a pass that ended for its budget: makes sure that another one follows. */
@@ -360,9 +402,13 @@ bool shm_conn_arm(struct shm_conn *conn);
  */
 bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep);
 void shm_conn_disarm(struct shm_conn *conn);
-void shm_conn_note(struct shm_conn *conn);
-/* After a pass that took messages only: the part of flush and note that these need. */
-void shm_conn_passed(struct shm_conn *conn, int happened);
+/* After a change outside the fast path: what polls look for, and whether the endpoint may take its
+ * fast path. */
+void shm_conn_review(struct shm_conn *conn, struct core_ep *ep);
+/* Entries were taken without a sleep between them. */
+void shm_conn_was_polled(struct shm_conn *conn, int entries);
+/* Must what is done be acknowledged now, or space given back? */
+bool shm_conn_is_flush_due(const struct shm_conn *conn);
 
 /* Something was published: wakes the peer if it sleeps (progress.c). */
 void shm_conn_wake_asleep(struct shm_conn *conn);
@@ -377,16 +423,13 @@ static inline void shm_conn_wake(struct shm_conn *conn)
 		shm_conn_wake_asleep(conn);
 }
 
-/* --- usual.c; EP locked, ESTABLISHED --- */
+/* --- fast.c: the fast path (transport.h); EP entered without slow_reasons --- */
 
-/* Starts the request that was posted just now, and is the next. False: not taken, nothing has
- * changed. */
-bool shm_usual_post(struct shm_conn *conn, struct core_ep *ep, struct core_req *req);
-/* The same for transport_ops.write_now. */
-bool shm_usual_write(struct shm_conn *conn, struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
-		     const DAT_RMR_TRIPLET *remote);
-/* As shm_conn_pass; less than 0: not taken, there may be more to do. */
-int shm_usual_pass(struct shm_conn *conn, struct core_ep *ep);
+bool shm_post_fast(struct core_ep *ep, struct core_req *req);
+bool shm_recv_fast(struct core_ep *ep, const struct core_wqe *wqe);
+/* Takes acknowledgements and at most that many messages; false: there is work for a pass. */
+bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
+		   struct core_dequeue *dequeue);
 
 /* --- tx.c, rx.c: parts of a pass; > 0 something happened, 0, or -EPROTO --- */
 /* The peer's word of what is done, and the same from an entry of a ring. */
@@ -395,15 +438,10 @@ int shm_tx_told(struct shm_conn *conn, struct core_ep *ep, uint32_t done);
 int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
 /* The peer could not carry out what `failed` names. */
 int shm_tx_failed(struct shm_conn *conn, struct core_ep *ep, uint32_t failed);
-int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget, bool is_in_post);
+int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
 int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
-/*
- * burst.c: takes several small messages at once, at most that many; *taken_out is how many there
- * were. 0, or -EFAULT: the Receive behind them, which is at the head now, cannot be filled;
- * -EPROTO.
- */
-int shm_burst(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget, unsigned most,
-	      unsigned *taken_out);
+/* Is a Send better fetched by the receiver than put into the ring? */
+bool shm_is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const struct core_req *req);
 
 /* --- direct.c: copies between the peer's memory and ours --- */
 
@@ -420,12 +458,9 @@ int shm_pin(struct core_ep *ep, const DAT_LMR_TRIPLET *list, uint32_t segments, 
 int shm_pin_receive(struct core_ep *ep, const struct core_wqe *receive, uint64_t offset,
 		    uint64_t len, struct shm_pins *pins);
 void shm_unpin(struct shm_pins *pins);
-/* Between pinned segments and memory of ours. is_in_post: the consumer's own thread reads. */
-int shm_gather(struct shm_conn *conn, uint8_t *to, const struct shm_pins *pins, bool is_in_post);
-int shm_scatter(struct shm_conn *conn, const struct shm_pins *pins, const uint8_t *from);
-
-/* Where that byte of the pinned region is in our own mapping; NULL: we have none (yet). */
-uint8_t *shm_alias(struct shm_conn *conn, const struct core_lmr *lmr, const void *address);
+/* Between pinned segments of the consumer and memory of ours (copy.h). */
+int shm_gather(uint8_t *to, const struct shm_pins *pins);
+int shm_scatter(const struct shm_pins *pins, const uint8_t *from);
 
 /* Announces the key, then checks it: 0, -EACCES, or -EAGAIN (the peer is about to end it all).
  * After 0 the copy may be made; shm_announce_end() in every case but then too. */
@@ -448,7 +483,7 @@ enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
  * is that of the completion.
  */
 int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-		   struct shm_map *map, uint64_t *budget, bool is_in_post);
+		   struct shm_map *map, uint64_t *budget);
 
 /* --- map.c --- */
 /* Uses of a region before a mapping of it is worth asking for. */
@@ -500,8 +535,6 @@ void shm_ep_destroy(struct core_ep *ep);
 void shm_ep_disconnect(struct core_ep *ep, bool is_graceful);
 void shm_ep_reset(struct core_ep *ep);
 void shm_ep_post_request(struct core_ep *ep, struct core_req *req);
-bool shm_ep_write_now(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
-		      const DAT_RMR_TRIPLET *remote);
 void shm_ep_post_recv(struct core_ep *ep);
 void shm_ep_abort(struct core_ep *ep);
 

@@ -12,12 +12,9 @@
 #include <string.h>
 
 #include "core/fence.h"
-#include "soft/alias.h"
-#include "soft/bounce.h"
 
 /* announcements with a fence before it pays to have the owner care for it */
 #define LIGHT_AFTER 64u
-#define SMALL_WRITE 256u /* bytes */
 /* how long we trust that the peer's process number is still its own */
 #define ALIVE_NS 100000000u
 
@@ -31,28 +28,12 @@ struct pin_what {
 	const struct core_pz *pz;
 };
 
-/* The usual range: one segment from end to end. */
-static int pin_whole(struct core_ep *ep, const struct pin_what *what, struct shm_pins *pins)
-{
-	struct core_lmr *lmr = core_mem_get(&ep->ia->mem, what->list, what->pz, what->use);
-
-	if (!lmr)
-		return -EACCES;
-	pins->lmr[0] = lmr;
-	pins->iov[0].iov_base = (void *)(uintptr_t)what->list->virtual_address;
-	pins->iov[0].iov_len = what->list->segment_length;
-	pins->count = 1;
-	return 0;
-}
-
 static int pin(struct core_ep *ep, const struct pin_what *what, uint64_t offset, uint64_t len,
 	       struct shm_pins *pins)
 {
 	uint32_t i;
 
 	pins->count = 0;
-	if (what->segments == 1 && !offset && what->list->segment_length == len)
-		return pin_whole(ep, what, pins);
 	for (i = 0; i < what->segments && len; i++) {
 		const DAT_LMR_TRIPLET *whole = &what->list[i];
 		DAT_LMR_TRIPLET part;
@@ -62,7 +43,7 @@ static int pin(struct core_ep *ep, const struct pin_what *what, uint64_t offset,
 			offset -= whole->segment_length;
 			continue;
 		}
-		/* not as a whole, which was written just now: see dto_copy_segments */
+		/* not as a whole, which was written just now: see dto_copy_local */
 		part.lmr_context = whole->lmr_context;
 		part.virtual_address = whole->virtual_address + offset;
 		part.segment_length = whole->segment_length - offset;
@@ -108,63 +89,29 @@ void shm_unpin(struct shm_pins *pins)
 		core_mem_put(pins->lmr[--pins->count]);
 }
 
-uint8_t *shm_alias(struct shm_conn *conn, const struct core_lmr *lmr, const void *address)
-{
-	uint64_t copy = conn->engine->settings.copy;
-	uint8_t *memory;
-
-	if (copy != CORE_COPY_AUTO && copy != CORE_COPY_MAP)
-		return NULL;
-	memory = soft_alias(lmr, address);
-	if (!memory && soft_alias_is_worth(lmr, shm_map_uses(conn)))
-		shm_engine_want_alias(conn->engine, lmr);
-	return memory;
-}
-
-static uint8_t *alias(struct shm_conn *conn, const struct shm_pins *pins, uint32_t i)
-{
-	return shm_alias(conn, pins->lmr[i], pins->iov[i].iov_base);
-}
-
-int shm_gather(struct shm_conn *conn, uint8_t *to, const struct shm_pins *pins, bool is_in_post)
+int shm_gather(uint8_t *to, const struct shm_pins *pins)
 {
 	uint32_t i;
 
 	for (i = 0; i < pins->count; i++) {
 		const struct iovec *iov = &pins->iov[i];
-		/* LMR-USE-14: a thread of ours must not fault; the consumer's own post may */
-		const void *from = is_in_post ? iov->iov_base : alias(conn, pins, i);
 
-		if (from)
-			memcpy(to, from, iov->iov_len);
-		else if (soft_copy_safe_unordered(to, iov->iov_base, iov->iov_len) < 0)
+		if (soft_fetch(to, iov->iov_base, iov->iov_len) < 0)
 			return -EFAULT;
 		to += iov->iov_len;
 	}
 	return 0;
 }
 
-/* Into memory that may be gone. */
-static int place(struct shm_conn *conn, const struct iovec *iov, const uint8_t *from)
-{
-	int rc = soft_bounce_copy(conn->engine->bounce, iov->iov_base, from, iov->iov_len);
-
-	return rc == -EAGAIN ? soft_copy_safe_unordered(iov->iov_base, from, iov->iov_len) : rc;
-}
-
-int shm_scatter(struct shm_conn *conn, const struct shm_pins *pins, const uint8_t *from)
+int shm_scatter(const struct shm_pins *pins, const uint8_t *from)
 {
 	uint32_t i;
 
 	for (i = 0; i < pins->count; i++) {
 		const struct iovec *iov = &pins->iov[i];
-		uint8_t *to = alias(conn, pins, i);
 
-		if (to)
-			memcpy(to, from, iov->iov_len);
-		else if (place(conn, iov, from) < 0)
+		if (soft_place(iov->iov_base, from, iov->iov_len) < 0)
 			return -EFAULT;
-		conn->is_placing = !to;
 		from += iov->iov_len;
 	}
 	return 0;
@@ -242,24 +189,21 @@ enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
 
 /* Between pinned segments and the mapped memory of the peer. */
 static int copy_mapped(struct shm_conn *conn, uint8_t *memory, const struct shm_pins *pins,
-		       bool is_write, bool is_in_post)
+		       bool is_write)
 {
 	soft_gate *gate = &conn->theirs->revoked;
 	uint32_t i;
 
 	for (i = 0; i < pins->count; i++) {
 		const struct iovec *iov = &pins->iov[i];
-		uint8_t *own = is_write && is_in_post ? iov->iov_base : alias(conn, pins, i);
-		int rc = 0;
+		int rc;
 
-		if (own && is_write)
-			rc = soft_copy_tail_last(gate, memory, own, iov->iov_len);
-		else if (own)
-			memcpy(own, memory, iov->iov_len);
-		else if (!is_write)
-			rc = soft_copy_safe_unordered(iov->iov_base, memory, iov->iov_len);
-		else
+		if (!is_write)
+			rc = soft_place(iov->iov_base, memory, iov->iov_len);
+		else if (soft_is_library_thread)
 			rc = soft_copy_safe(gate, memory, iov->iov_base, iov->iov_len);
+		else
+			rc = soft_copy_tail_last(gate, memory, iov->iov_base, iov->iov_len);
 		if (rc < 0)
 			return rc == -EAGAIN ? rc : -EFAULT;
 		memory += iov->iov_len;
@@ -280,7 +224,7 @@ static int copy_cma(struct shm_conn *conn, uint64_t address, const struct shm_pi
 
 /* One announced piece of an RDMA request. 0 or -errno as shm_direct_run. */
 static int direct_piece(struct shm_conn *conn, const struct core_req *req, struct shm_map *map,
-			const struct shm_pins *pins, uint64_t offset, uint64_t len, bool is_in_post)
+			const struct shm_pins *pins, uint64_t offset, uint64_t len)
 {
 	bool is_write = req->op == CORE_OP_RDMA_WRITE;
 	uint64_t target = req->remote.target_address;
@@ -295,7 +239,7 @@ static int direct_piece(struct shm_conn *conn, const struct core_req *req, struc
 		goto out;
 	memory = map ? shm_map_at(map, target, req->len) : NULL;
 	if (memory)
-		rc = copy_mapped(conn, memory + offset, pins, is_write, is_in_post);
+		rc = copy_mapped(conn, memory + offset, pins, is_write);
 	else if (conn->remote.has_cma)
 		rc = copy_cma(conn, target + offset, pins, len, is_write);
 	else
@@ -315,51 +259,13 @@ out:
 	return rc;
 }
 
-/*
- * Where nearly every small write goes: out of the consumer's post, from one segment, into mapped
- * memory. NULL: it is none of these.
- */
-static uint8_t *small_target(const struct core_req *req, const struct shm_map *map, bool is_in_post)
-{
-	if (!map || !is_in_post || req->op != CORE_OP_RDMA_WRITE || req->segments != 1 ||
-	    req->len > SMALL_WRITE || req->transport.word[1])
-		return NULL;
-	return shm_map_at(map, req->remote.target_address, req->len);
-}
-
-/* The same as by direct_piece, without what that has for the rest. */
-static int small_write(struct shm_conn *conn, struct core_ep *ep, const struct core_req *req,
-		       uint8_t *memory)
-{
-	const DAT_LMR_TRIPLET *segment = req->iov;
-	struct core_lmr *lmr = core_mem_get(&ep->ia->mem, segment, ep->pz, CORE_MEM_SOURCE);
-	int rc;
-
-	if (!lmr)
-		return -EFAULT;
-	rc = shm_announce(conn, req->remote.rmr_context, SOFT_RIGHT_REMOTE_WRITE,
-			  req->remote.target_address, req->len);
-	if (!rc)
-		rc = soft_copy_tail_last(&conn->theirs->revoked, memory,
-					 (const void *)(uintptr_t)segment->virtual_address,
-					 req->len);
-	shm_announce_end(conn);
-	core_mem_put(lmr);
-	return rc < 0 ? rc : 1;
-}
-
 int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-		   struct shm_map *map, uint64_t *budget, bool is_in_post)
+		   struct shm_map *map, uint64_t *budget)
 {
 	uint64_t *offset = &req->transport.word[1];
 	uint64_t piece = map ? SHM_MAP_PIECE : SHM_CMA_PIECE;
 	enum core_mem_use use = req->op == CORE_OP_RDMA_WRITE ? CORE_MEM_SOURCE : CORE_MEM_TARGET;
-	uint8_t *memory = small_target(req, map, is_in_post);
 
-	if (memory && *budget >= req->len) {
-		*budget -= req->len;
-		return small_write(conn, ep, req, memory);
-	}
 	while (*offset < req->len) {
 		uint64_t len = req->len - *offset;
 		struct shm_pins pins;
@@ -373,7 +279,7 @@ int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *r
 			len = *budget;
 		if (shm_pin(ep, req->iov, req->segments, *offset, len, use, &pins) < 0)
 			return -EFAULT;
-		rc = direct_piece(conn, req, map, &pins, *offset, len, is_in_post);
+		rc = direct_piece(conn, req, map, &pins, *offset, len);
 		shm_unpin(&pins);
 		if (rc == -EFAULT)
 			return -EACCES; /* which side's memory is gone cannot be told */

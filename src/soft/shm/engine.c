@@ -18,8 +18,6 @@
 
 #include "core/cancel.h"
 #include "core/log.h"
-#include "soft/alias.h"
-#include "soft/bounce.h"
 #include "soft/fds.h"
 #include "soft/shm/conn.h"
 
@@ -88,7 +86,6 @@ int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_o
 		rc = -EIO;
 		goto err;
 	}
-	engine->bounce = soft_bounce_create();
 	rc = open_fds(engine);
 	if (rc < 0)
 		goto err;
@@ -112,7 +109,6 @@ void shm_engine_put(struct shm_engine *engine)
 {
 	if (atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	soft_bounce_destroy(engine->bounce);
 	soft_fd_close(engine->kick_fd);
 	soft_fd_close(engine->epoll_fd);
 	core_lock_destroy(&engine->lock);
@@ -296,44 +292,6 @@ struct shm_conn *shm_engine_take_todo(struct shm_engine *engine)
 	return conn;
 }
 
-void shm_engine_want_alias(struct shm_engine *engine, const struct core_lmr *lmr)
-{
-	uint32_t count;
-
-	core_lock_acquire(&engine->lock);
-	count = atomic_load(&engine->wanted_count);
-	if (count < SHM_WANTED) { /* else it goes without */
-		engine->wanted[count] = (DAT_LMR_TRIPLET){.lmr_context = atomic_load(&lmr->key),
-							  .virtual_address = lmr->address};
-		atomic_store(&engine->wanted_count, count + 1);
-	}
-	core_lock_release(&engine->lock);
-	shm_engine_kick(engine);
-}
-
-void shm_engine_make_aliases(struct shm_engine *engine)
-{
-	DAT_LMR_TRIPLET wanted[SHM_WANTED];
-	uint32_t count, i;
-
-	/* sequentially consistent: whoever adds one stores it, then kicks */
-	if (!atomic_load(&engine->wanted_count))
-		return;
-	core_lock_acquire(&engine->lock);
-	count = atomic_load(&engine->wanted_count);
-	memcpy(wanted, engine->wanted, count * sizeof(*wanted));
-	atomic_store(&engine->wanted_count, 0);
-	core_lock_release(&engine->lock);
-	for (i = 0; i < count; i++) {
-		struct core_lmr *lmr = core_mem_get_registered(&engine->ia->mem, &wanted[i]);
-
-		if (!lmr)
-			continue;
-		soft_alias_make(lmr);
-		core_mem_put(lmr);
-	}
-}
-
 uint64_t shm_engine_count(struct shm_engine *engine, enum shm_counter counter)
 {
 	uint64_t count;
@@ -455,20 +413,22 @@ struct shm_conn *shm_engine_rotate(struct shm_engine *engine)
 	return conn;
 }
 
-/* What a thread that polls has found. */
-struct look {
-	/* alive only while its endpoint is locked and says so; else no more than an address */
+/* A connection that a polling thread has found. */
+struct candidate {
+	/* alive only while its endpoint is locked and owns it; else no more than an address */
 	struct shm_conn *conn;
 	struct core_ref ep;
-	bool is_quiet; /* no news for very many polls */
+	bool is_quiet;	/* no work for very many polls */
+	bool is_stream; /* it had work at the last poll, too */
 };
 
 /*
- * The first active connection of which there is news, or that has been quiet for very many polls;
+ * The first active connection that has work, or had none for very many polls (until it is armed);
  * it and those before it go to the end of the list. *looks is how many may be looked at. False:
  * none of them.
  */
-static bool next_with_news(struct shm_engine *engine, uint32_t *looks, struct look *look)
+CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *looks,
+				struct candidate *candidate)
 {
 	bool is_found = false;
 
@@ -481,35 +441,61 @@ static bool next_with_news(struct shm_engine *engine, uint32_t *looks, struct lo
 			unlink_locked(engine, conn);
 			append_locked(engine, conn);
 		}
-		look->is_quiet = !shm_conn_has_news(conn);
-		if (look->is_quiet && ++conn->idle_polls < SHM_IDLE_POLLS)
+		candidate->is_quiet = !shm_conn_has_work(conn);
+		candidate->is_stream = !conn->idle_polls;
+		if (!candidate->is_quiet)
+			conn->idle_polls = 0;
+		else if (++conn->idle_polls < SHM_IDLE_POLLS)
 			continue;
-		conn->idle_polls = 0;
-		look->conn = conn;
-		look->ep = shm_conn_ep(conn);
+		candidate->conn = conn;
+		candidate->ep = shm_conn_ep(conn);
 		is_found = true;
 	}
 	core_lock_release(&engine->lock);
 	return is_found;
 }
 
+/* How many connections a poll looks at. */
+CORE_INLINE uint32_t looks_of(struct shm_engine *engine)
+{
+	/* relaxed: a connection that is added meanwhile is found by the next call */
+	uint32_t looks = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
+
+	return looks < POLL_MOST ? looks : POLL_MOST;
+}
+
+/* A thread of the consumer drives the connections. */
+CORE_INLINE void count_poll(struct shm_engine *engine)
+{
+	/* also while all connections sleep, or none would be left to who polls when it wakes up.
+	 * relaxed, and lost counts do not matter: the service thread looks for any change */
+	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
+
+	atomic_store_explicit(&engine->polls, polls + 1, memory_order_relaxed);
+	if (atomic_load_explicit(&engine->is_left, memory_order_relaxed))
+		atomic_store_explicit(&engine->is_left, false, memory_order_relaxed);
+}
+
+/* --- the general path --- */
+
 /*
- * What was found has no endpoint any more: off the list, if it still is there. If that endpoint
- * lives it is locked, so that no other connection of its can have come to the same address; one of
- * another endpoint can.
+ * The connection has no endpoint any more: takes it off the list, if it still is there. If that
+ * endpoint lives it is locked, so that no other connection of its can have come to the same
+ * address; one of another endpoint can.
  */
-__attribute__((noinline)) static void forget(struct shm_engine *engine, const struct look *look)
+__attribute__((noinline)) static void forget(struct shm_engine *engine,
+					     const struct candidate *candidate)
 {
 	bool was_active = false;
 	struct shm_conn *conn;
 	struct core_ref ep;
 
 	core_lock_acquire(&engine->lock);
-	for (conn = engine->active_first; conn && conn != look->conn; conn = conn->next_active)
+	for (conn = engine->active_first; conn && conn != candidate->conn; conn = conn->next_active)
 		;
 	if (conn) {
 		ep = shm_conn_ep(conn);
-		if (ep.cell == look->ep.cell && ep.generation == look->ep.generation)
+		if (ep.cell == candidate->ep.cell && ep.generation == candidate->ep.generation)
 			was_active = deactivate_locked(engine, conn);
 	}
 	core_lock_release(&engine->lock);
@@ -519,59 +505,80 @@ __attribute__((noinline)) static void forget(struct shm_engine *engine, const st
 
 /*
  * Does what there is to do; a quiet connection goes to sleep, so that polls cost less. The endpoint
- * keeps its connection alive until that is over: a reference of our own would cost an atomic
- * operation.
+ * keeps its connection alive until that is over.
  */
-static int drive(struct shm_engine *engine, const struct look *look)
+static int drive(struct shm_engine *engine, const struct candidate *candidate)
 {
-	struct shm_conn *conn = look->conn;
-	struct core_ep *ep = core_ep_enter(look->ep);
+	struct shm_conn *conn = candidate->conn;
+	struct core_ep *ep = core_ep_enter(candidate->ep);
 	int happened = 0;
 
 	if (!ep || !shm_conn_is_of(conn, ep)) {
-		forget(engine, look);
+		forget(engine, candidate);
 		if (ep)
 			core_ep_leave(ep);
 		return 0;
 	}
-	if (shm_conn_state(conn) == SHM_ESTABLISHED && look->is_quiet) {
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && candidate->is_quiet)
 		shm_conn_arm(conn);
-	} else if (shm_conn_state(conn) == SHM_ESTABLISHED) {
-		happened = shm_usual_pass(conn, ep);
-		if (happened < 0)
-			happened = shm_conn_pass(conn, ep);
-	}
+	else if (shm_conn_state(conn) == SHM_ESTABLISHED)
+		happened = shm_conn_pass(conn, ep);
 	core_ep_leave(ep);
 	return happened;
 }
 
 int shm_engine_look(struct shm_engine *engine)
 {
-	/* relaxed: a connection that is added meanwhile is found by the next call */
-	uint32_t looks = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
-	struct look look = {.conn = NULL};
+	struct candidate candidate = {.conn = NULL};
+	uint32_t looks = looks_of(engine);
 	int happened = 0;
 
-	if (looks > POLL_MOST)
-		looks = POLL_MOST;
-	while (looks && next_with_news(engine, &looks, &look))
-		happened += drive(engine, &look);
+	while (looks && next_candidate(engine, &looks, &candidate))
+		happened += drive(engine, &candidate);
 	return happened;
 }
 
 /* The caller keeps the instance: it has an event dispatcher or a notification object of it busy. */
 int shm_engine_progress(struct shm_engine *engine)
 {
-	/* also while all connections sleep, or none would be left to who polls when it wakes up.
-	 * relaxed, and lost counts do not matter: the service thread looks for any change */
-	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
-
-	atomic_store_explicit(&engine->polls, polls + 1, memory_order_relaxed);
-	if (atomic_load_explicit(&engine->is_left, memory_order_relaxed))
-		atomic_store_explicit(&engine->is_left, false, memory_order_relaxed);
+	count_poll(engine);
 	if (!atomic_load_explicit(&engine->active_count, memory_order_relaxed))
 		return 0;
 	return shm_engine_look(engine);
+}
+
+/* --- the fast path --- */
+
+/* False: the connection needs more than its fast path does. */
+CORE_INLINE bool drive_fast(const struct candidate *candidate, struct core_dequeue *dequeue)
+{
+	struct shm_conn *conn = candidate->conn;
+	struct core_ep *ep;
+	bool is_done;
+
+	if (candidate->is_quiet || !candidate->ep.cell)
+		return false;
+	ep = core_handle_enter_fast(candidate->ep.cell, DAT_HANDLE_TYPE_EP);
+	if (!ep)
+		return false;
+	is_done = shm_conn_is_of(conn, ep) &&
+		  shm_poll_fast(conn, ep, candidate->is_stream ? SHM_BATCH : 1, dequeue);
+	core_lock_leave(&ep->cell->lock);
+	return is_done;
+}
+
+enum transport_poll shm_poll(struct shm_engine *engine, struct core_evd *evd, DAT_EVENT *event)
+{
+	struct core_dequeue dequeue = {.evd = evd, .event = event};
+	struct candidate candidate = {.conn = NULL};
+	uint32_t looks;
+
+	count_poll(engine);
+	looks = looks_of(engine);
+	while (looks && !dequeue.is_filled && next_candidate(engine, &looks, &candidate))
+		if (!drive_fast(&candidate, &dequeue) && !dequeue.is_filled)
+			return TRANSPORT_POLL_GENERAL;
+	return dequeue.is_filled ? TRANSPORT_POLL_FOUND : TRANSPORT_POLL_EMPTY;
 }
 
 int shm_engine_arm(struct shm_engine *engine)

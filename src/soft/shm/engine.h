@@ -56,8 +56,6 @@ struct shm_slot {
 /* The number of the event descriptor in epoll; no slot has it. */
 #define SHM_ID_KICK UINT64_MAX
 
-#define SHM_WANTED 16u
-
 struct shm_engine {
 	/* constant after creation */
 	struct core_ia *ia; /* not to be followed once `is_stopping` */
@@ -68,7 +66,6 @@ struct shm_engine {
 	uint8_t token[SHM_TOKEN_SIZE]; /* what a peer reads to prove that it can read this process
 					*/
 	pthread_t thread;
-	struct soft_bounce *bounce; /* or NULL */
 
 	_Atomic uint32_t refs;	      /* adapter, thread, connections */
 	_Atomic bool is_stopping;     /* ia_close was called */
@@ -95,8 +92,6 @@ struct shm_engine {
 	/* what the service thread shall look at, with a reference each; read without the lock as a
 	 * hint */
 	struct shm_conn *_Atomic todo_first;
-	DAT_LMR_TRIPLET wanted[SHM_WANTED]; /* in memory that we should map ourselves (alias.h) */
-	_Atomic uint32_t wanted_count;
 };
 
 int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_out);
@@ -105,8 +100,9 @@ void shm_engine_close(struct shm_engine *engine);
 void shm_engine_get(struct shm_engine *engine);
 void shm_engine_put(struct shm_engine *engine);
 
-/* The transport's slots progress and arm. */
+/* The transport's slots progress, poll and arm. */
 int shm_engine_progress(struct shm_engine *engine);
+enum transport_poll shm_poll(struct shm_engine *engine, struct core_evd *evd, DAT_EVENT *event);
 int shm_engine_arm(struct shm_engine *engine);
 
 /* Makes the service thread look around soon. */
@@ -136,9 +132,6 @@ void shm_engine_deactivate(struct shm_engine *engine, struct shm_conn *conn);
 struct shm_conn *shm_engine_rotate(struct shm_engine *engine);
 /* The next connection that asked for attention (shm_conn_later), with a reference; NULL: none. */
 struct shm_conn *shm_engine_take_todo(struct shm_engine *engine);
-/* Has the service thread look for a mapping of our own of the (pinned) region. */
-void shm_engine_want_alias(struct shm_engine *engine, const struct core_lmr *lmr);
-void shm_engine_make_aliases(struct shm_engine *engine);
 /* Finds the earliest deadline of all connections again. */
 void shm_engine_earliest(struct shm_engine *engine);
 /* How often that way was taken, by all connections there were. */

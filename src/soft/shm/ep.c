@@ -65,52 +65,34 @@ void shm_ep_reset(struct core_ep *ep)
 }
 
 /* After a call that must not call up about the end: leaves that to the service thread. */
-static void settle(struct shm_conn *conn)
+static void settle(struct shm_conn *conn, struct core_ep *ep)
 {
 	if (shm_conn_state(conn) == SHM_CLOSING) {
 		shm_conn_later(conn);
 		return;
 	}
 	shm_conn_flush(conn, true);
-	shm_conn_note(conn);
+	shm_conn_review(conn, ep);
 	shm_conn_go_on(conn);
 	if (atomic_load_explicit(&conn->has_more, memory_order_relaxed))
 		shm_conn_later(conn);
-}
-
-/* Nothing waits before the request that was posted just now. */
-__attribute__((noinline)) static void post_any(struct shm_conn *conn, struct core_ep *ep)
-{
-	uint64_t budget = SHM_BUDGET;
-
-	if (shm_tx_run(conn, ep, &budget, true) < 0)
-		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
-	settle(conn);
 }
 
 void shm_ep_post_request(struct core_ep *ep, struct core_req *req)
 {
 	struct shm_ep *mine = ep->transport;
 	struct shm_conn *conn = mine->conn;
+	uint64_t budget = SHM_BUDGET;
 
-	req->transport.word[0] = SHM_REQ_NEW;
-	req->transport.word[1] = 0;
 	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED)
-		return; /* the end is on its way and flushes it */
-	if (conn->tx_next == req->sequence && !shm_usual_post(conn, ep, req))
-		post_any(conn, ep);
+		return;			      /* the end is on its way and flushes it */
+	if (conn->tx_next == req->sequence) { /* nothing waits before it */
+		if (shm_tx_run(conn, ep, &budget) < 0)
+			shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+		settle(conn, ep);
+	}
 	if (shm_conn_state(conn) == SHM_ESTABLISHED && ep->req.head != ep->req.tail)
 		shm_engine_activate(conn->engine, conn);
-}
-
-bool shm_ep_write_now(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
-		      const DAT_RMR_TRIPLET *remote)
-{
-	const struct shm_ep *mine = ep->transport;
-	struct shm_conn *conn = mine->conn;
-
-	return conn && shm_conn_state(conn) == SHM_ESTABLISHED &&
-	       shm_usual_write(conn, ep, segment, remote);
 }
 
 void shm_ep_post_recv(struct core_ep *ep)
@@ -125,7 +107,7 @@ void shm_ep_post_recv(struct core_ep *ep)
 	rc = shm_rx_run(conn, ep, &budget);
 	if (rc < 0)
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
-	settle(conn);
+	settle(conn, ep);
 }
 
 void shm_ep_abort(struct core_ep *ep)

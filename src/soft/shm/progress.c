@@ -26,44 +26,53 @@
 #define SHM_UNTOLD 8u	    /* messages done that wait to be told at most */
 #define SHM_LAG 0x40000000u /* entries done that the word does not tell, at most */
 
-static bool has_entry(const struct shm_consumer *ring, const _Atomic uint32_t *seen)
-{
-	/* relaxed: see below. Bytes and size of the ring are constant */
-	uint32_t index = atomic_load_explicit(seen, memory_order_relaxed);
-
-	return index != SHM_STUCK && shm_ring_has_entry(ring->bytes, ring->size, index);
-}
-
-bool shm_conn_has_news(const struct shm_conn *conn)
+bool shm_conn_has_other_work(const struct shm_conn *conn, uint32_t watch)
 {
 	const struct shm_side *theirs = conn->theirs;
 
-	/* relaxed throughout: only a hint whether to take the lock and look properly */
+	/* relaxed throughout: see shm_conn_has_work */
 #define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
-	return has_entry(&conn->request_in, &conn->seen_request) ||
-	       (int32_t)(WORD(theirs->done) - WORD(conn->seen_done)) > 0 ||
-	       has_entry(&conn->response_in, &conn->seen_response) || WORD(conn->owes_done) ||
-	       WORD(theirs->waits) != WORD(conn->seen_waits) || WORD(theirs->failed) != 0 ||
-	       WORD(conn->has_more) ||
-	       (WORD(conn->wants_space) &&
+	return (watch & SHM_WATCH_OWES) || WORD(theirs->waits) != WORD(conn->seen_waits) ||
+	       WORD(theirs->failed) != 0 || WORD(conn->has_more) ||
+	       ((watch & SHM_WATCH_RESPONSES) && shm_consumer_has_entry(&conn->response_in)) ||
+	       ((watch & SHM_WATCH_SPACE) &&
 		(WORD(theirs->request_consumed) != WORD(conn->seen_request_space) ||
 		 WORD(theirs->response_consumed) != WORD(conn->seen_response_space)));
 #undef WORD
 }
 
-#define NOTE(word, value) atomic_store_explicit(&conn->word, value, memory_order_relaxed)
-
-void shm_conn_note(struct shm_conn *conn)
+static void review_watch(struct shm_conn *conn)
 {
-	NOTE(seen_request, conn->is_stuck ? SHM_STUCK : conn->request_in.consumed);
-	/* none can come, and its line need not be looked at */
-	NOTE(seen_response, conn->reads ? conn->response_in.consumed : SHM_STUCK);
-	NOTE(seen_done, conn->acked);
-	NOTE(owes_done, conn->told != conn->done);
+	uint32_t watch = (conn->is_stuck ? SHM_WATCH_STUCK : 0) |
+			 (conn->reads ? SHM_WATCH_RESPONSES : 0) |
+			 (conn->told != conn->done ? SHM_WATCH_OWES : 0) |
+			 (conn->is_space_wanted || conn->is_response_wanted ? SHM_WATCH_SPACE : 0);
+
+#define NOTE(word, value) atomic_store_explicit(&conn->word, value, memory_order_relaxed)
+	NOTE(watch, watch);
 	NOTE(seen_waits, conn->peer_waits);
 	NOTE(seen_request_space, conn->request_out.consumed);
 	NOTE(seen_response_space, conn->response_out.consumed);
-	NOTE(wants_space, conn->is_space_wanted || conn->is_response_wanted);
+#undef NOTE
+}
+
+void shm_conn_review(struct shm_conn *conn, struct core_ep *ep)
+{
+	uint16_t reasons = 0;
+
+	review_watch(conn);
+	if (shm_conn_state(conn) != SHM_ESTABLISHED)
+		reasons |= CORE_EP_SLOW_CONN;
+	if (conn->tx_next != ep->req.tail || conn->is_failing || conn->is_draining)
+		reasons |= CORE_EP_SLOW_QUEUE;
+	if (conn->arrival.is_blocked)
+		reasons |= CORE_EP_SLOW_RECV;
+	/* while the peer waits for a Receive it looks at no entry (tell_done) */
+	if (conn->peer_waits || conn->arrival.is_begun || conn->write.is_begun ||
+	    conn->read.is_begun)
+		reasons |= CORE_EP_SLOW_PEER;
+	core_handle_clear_slow(ep->cell, CORE_EP_SLOW_TRANSPORT);
+	core_handle_set_slow(ep->cell, reasons);
 }
 
 void shm_conn_wake_asleep(struct shm_conn *conn)
@@ -125,6 +134,7 @@ static bool tell_done(struct shm_conn *conn, bool is_lazy)
 	conn->told = conn->done;
 	conn->stored = conn->done;
 	conn->is_telling = false;
+	shm_conn_watch_bit(conn, SHM_WATCH_OWES, false);
 	/* release: pairs with the acquire in shm_tx_acks; the message is placed by then */
 	SHM_TELL();
 	atomic_store_explicit(&conn->mine->done, conn->done, memory_order_release);
@@ -179,7 +189,7 @@ static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *happened, b
 	*happened += rc;
 	if (is_final)
 		return 0;
-	rc = shm_tx_run(conn, ep, &budget, false);
+	rc = shm_tx_run(conn, ep, &budget);
 	if (rc > 0)
 		*happened += rc;
 	return rc;
@@ -203,41 +213,30 @@ static bool is_failed(struct shm_conn *conn)
 {
 	if (!conn->is_failing)
 		return false;
-	if ((conn->acked == conn->sent && !conn->reads) || (conn->peer_waits & SHM_WAITS_RECEIVE) ||
-	    shm_now_ns() >= conn->failing_ns)
+	if ((shm_conn_acked(conn) == conn->sent && !conn->reads) ||
+	    (conn->peer_waits & SHM_WAITS_RECEIVE) || shm_now_ns() >= conn->failing_ns)
 		return true;
 	shm_conn_by(conn, conn->failing_ns);
 	return false;
 }
 
 /* Many entries came without a sleep between them: the peer need not look at each. */
-static void begin_polling(struct shm_conn *conn, int happened)
+void shm_conn_was_polled(struct shm_conn *conn, int entries)
 {
 	/* relaxed: only we write it */
-	if (!happened || atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
+	if (!entries || atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
 		return;
-	conn->taken += (uint32_t)happened;
+	conn->taken += (uint32_t)entries;
 	if (conn->taken >= POLLED_AFTER &&
 	    atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed) &&
 	    core_fence_can(CORE_FENCE_HOST))
 		atomic_store_explicit(&conn->mine->is_polled, 1, memory_order_relaxed);
 }
 
-/* Must what a pass of messages has done be published, as far as that may wait (tell_done)? */
-static bool is_flush_due(const struct shm_conn *conn)
+bool shm_conn_is_flush_due(const struct shm_conn *conn)
 {
 	return shm_consumer_is_due(&conn->request_in) || is_word_needed(conn, true) ||
 	       !may_wait(conn);
-}
-
-void shm_conn_passed(struct shm_conn *conn, int happened)
-{
-	if (!happened || is_flush_due(conn))
-		shm_conn_flush(conn, happened);
-	NOTE(seen_request, conn->request_in.consumed);
-	NOTE(seen_done, conn->acked);
-	NOTE(owes_done, conn->told != conn->done);
-	begin_polling(conn, happened);
 }
 
 static int one_pass(struct shm_conn *conn, struct core_ep *ep, bool is_final)
@@ -252,8 +251,8 @@ static int one_pass(struct shm_conn *conn, struct core_ep *ep, bool is_final)
 		return happened + 1;
 	}
 	shm_conn_flush(conn, happened);
-	shm_conn_note(conn);
-	begin_polling(conn, happened);
+	shm_conn_review(conn, ep);
+	shm_conn_was_polled(conn, happened);
 	return happened;
 }
 
@@ -311,7 +310,7 @@ bool shm_conn_arm(struct shm_conn *conn)
 		atomic_store_explicit(&conn->mine->armed, armed + 1, memory_order_relaxed);
 	/* full fence: see the top of the file */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (shm_conn_has_news(conn)) {
+	if (shm_conn_has_work(conn)) {
 		if (!(armed & 1))
 			atomic_store_explicit(&conn->mine->armed, armed + 2, memory_order_relaxed);
 		return false;

@@ -152,6 +152,9 @@ void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
 	SHM_TELL();
 	__atomic_store_n(&words[0], first_word(entry, SHM_STAMP(index)), __ATOMIC_RELEASE);
 	fetch_for_writing(place(ring, ring->produced + AHEAD));
+	if (entry->payload >= 1024)
+		for (uint32_t i = 0; i < entry->payload; i += 64)
+			fetch_for_writing(place(ring, ring->produced + i));
 }
 
 bool shm_producer_publish(struct shm_producer *ring)
@@ -178,8 +181,8 @@ void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t
 	ring->size = size;
 	ring->payload_max = payload_max;
 	ring->consumed_word = consumed_word;
-	ring->consumed = first_index(consumed_word);
-	ring->released = ring->consumed;
+	ring->released = first_index(consumed_word);
+	atomic_init(&ring->consumed, ring->released);
 	ring->entry_size = 0;
 }
 
@@ -187,12 +190,13 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		      const uint8_t **payload_out)
 {
 	for (;;) {
-		const uint8_t *at = ring->bytes + (ring->consumed & (ring->size - 1));
+		uint32_t index = shm_consumer_index(ring);
+		const uint8_t *at = ring->bytes + (index & (ring->size - 1));
 		/* acquire: pairs with the release in shm_producer_publish */
 		uint32_t stamp =
 			__atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE);
 
-		if (stamp != SHM_STAMP(ring->consumed))
+		if (stamp != SHM_STAMP(index))
 			return 0;
 		SHM_SEEN();
 		memcpy(entry_out, at, sizeof(*entry_out));
@@ -203,13 +207,13 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 			*payload_out = at + SHM_ENTRY_ALIGN;
 			return 1;
 		}
-		ring->consumed += shm_entry_size(entry_out->payload);
+		shm_consumer_advance(ring, shm_entry_size(entry_out->payload));
 	}
 }
 
 void shm_consumer_pop(struct shm_consumer *ring)
 {
-	ring->consumed += ring->entry_size;
+	shm_consumer_advance(ring, ring->entry_size);
 	ring->entry_size = 0;
 }
 
@@ -217,8 +221,8 @@ bool shm_consumer_release(struct shm_consumer *ring)
 {
 	if (!shm_consumer_is_due(ring))
 		return false;
-	ring->released = ring->consumed;
+	ring->released = shm_consumer_index(ring);
 	/* release: pairs with the acquire in refresh_space */
-	atomic_store_explicit(ring->consumed_word, ring->consumed, memory_order_release);
+	atomic_store_explicit(ring->consumed_word, ring->released, memory_order_release);
 	return true;
 }

@@ -86,7 +86,8 @@ struct shm_consumer {
 	const uint8_t *bytes;
 	uint32_t size;
 	uint32_t payload_max;
-	uint32_t consumed;
+	_Atomic uint32_t
+		consumed; /* written by the owner alone, relaxed; others read it as a hint */
 	uint32_t released;
 	uint32_t entry_size; /* of the entry that peek returned */
 	_Atomic uint32_t *consumed_word;
@@ -112,13 +113,25 @@ static inline uint32_t shm_entry_size(uint32_t payload)
 	return SHM_ENTRY_ALIGN + ((payload + SHM_ENTRY_ALIGN - 1) & ~(SHM_ENTRY_ALIGN - 1));
 }
 
+/* Where the consumer stands: the index of the next entry. */
+static inline uint32_t shm_consumer_index(const struct shm_consumer *ring)
+{
+	return atomic_load_explicit(&ring->consumed, memory_order_relaxed);
+}
+
+static inline void shm_consumer_advance(struct shm_consumer *ring, uint32_t size)
+{
+	atomic_store_explicit(&ring->consumed, shm_consumer_index(ring) + size,
+			      memory_order_relaxed);
+}
+
 /* The largest entry with that payload. */
 #define SHM_ENTRY_MAX(payload) (SHM_ENTRY_ALIGN + (payload))
 
 /* Can an honest producer have put an entry of that type and payload where the consumer stands? */
 static inline bool shm_entry_is_good(const struct shm_consumer *ring, const struct shm_entry *entry)
 {
-	uint32_t to_end = ring->size - (ring->consumed & (ring->size - 1));
+	uint32_t to_end = ring->size - (shm_consumer_index(ring) & (ring->size - 1));
 	uint32_t size = shm_entry_size(entry->payload);
 
 	/* not longer than any honest one: so none follows another, and looking for entries ends */
@@ -147,12 +160,13 @@ void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry);
 void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t size,
 		       uint32_t payload_max, _Atomic uint32_t *consumed_word);
 
-/* Is there an entry at that index? Needs no lock: a hint for who does not own the ring. */
-static inline bool shm_ring_has_entry(const uint8_t *bytes, uint32_t size, uint32_t index)
+/* Is there an entry? Needs no lock: only the owner's answer is more than a hint. */
+static inline bool shm_consumer_has_entry(const struct shm_consumer *ring)
 {
-	const uint32_t *stamp = (const void *)(bytes + (index & (size - 1)));
+	uint32_t index = shm_consumer_index(ring);
+	const uint32_t *stamp = (const void *)(ring->bytes + (index & (ring->size - 1)));
 
-	/* relaxed: whoever acts on it looks properly */
+	/* relaxed: whoever acts on it reads the stamp again */
 	return __atomic_load_n(stamp, __ATOMIC_RELAXED) == SHM_STAMP(index);
 }
 
@@ -165,27 +179,27 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 /* Takes the entry that peek returned last. */
 void shm_consumer_pop(struct shm_consumer *ring);
 /*
- * shm_consumer_peek for an entry that is not followed up if it is odd: false for a filler, and for
- * what makes no sense. Its key and address are left out. Word by word, so that it stays in
- * registers.
+ * shm_consumer_peek for the fast path: false for a filler, and for what makes no sense. Leaves the
+ * address out. Reads word by word, so that the header stays in registers.
  */
-static inline bool shm_consumer_glance(const struct shm_consumer *ring, struct shm_entry *entry_out,
-				       const uint8_t **payload_out)
+static inline bool shm_consumer_peek_fast(const struct shm_consumer *ring,
+					  struct shm_entry *entry_out, const uint8_t **payload_out)
 {
-	const uint8_t *at = ring->bytes + (ring->consumed & (ring->size - 1));
+	const uint8_t *at = ring->bytes + (shm_consumer_index(ring) & (ring->size - 1));
 	const uint64_t *words = (const void *)at;
-	uint64_t first;
+	uint64_t first, second;
 
 	/* acquire: as in shm_consumer_peek */
-	if (__atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE) !=
-	    SHM_STAMP(ring->consumed))
+	first = __atomic_load_n(&words[0], __ATOMIC_ACQUIRE);
+	if ((uint32_t)first != SHM_STAMP(shm_consumer_index(ring)))
 		return false;
 	SHM_SEEN();
-	first = __atomic_load_n(&words[0], __ATOMIC_RELAXED);
+	second = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
 	entry_out->type = (uint8_t)(first >> 32);
 	entry_out->flags = (uint8_t)(first >> 40);
 	entry_out->payload = (uint16_t)(first >> 48);
-	entry_out->done = (uint32_t)__atomic_load_n(&words[1], __ATOMIC_RELAXED);
+	entry_out->done = (uint32_t)second;
+	entry_out->key = (uint32_t)(second >> 32);
 	entry_out->length = __atomic_load_n(&words[3], __ATOMIC_RELAXED);
 	*payload_out = at + SHM_ENTRY_ALIGN;
 	return entry_out->type != SHM_ENTRY_FILLER && shm_entry_is_good(ring, entry_out);
@@ -193,12 +207,12 @@ static inline bool shm_consumer_glance(const struct shm_consumer *ring, struct s
 /* Takes it. */
 static inline void shm_consumer_take(struct shm_consumer *ring, uint32_t payload)
 {
-	ring->consumed += shm_entry_size(payload);
+	shm_consumer_advance(ring, shm_entry_size(payload));
 }
 /* Is there enough to be given back? */
 static inline bool shm_consumer_is_due(const struct shm_consumer *ring)
 {
-	return ring->consumed - ring->released >= SHM_RELEASE_AT(ring->size);
+	return shm_consumer_index(ring) - ring->released >= SHM_RELEASE_AT(ring->size);
 }
 /* Gives the space of taken entries back once there is enough of it; false when it did not. */
 bool shm_consumer_release(struct shm_consumer *ring);

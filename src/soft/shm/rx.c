@@ -135,7 +135,7 @@ static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 	if (entry->payload) {
 		rc = pin_receive(conn, ep, entry->payload, &pins);
 		if (!rc) {
-			rc = shm_scatter(conn, &pins, payload);
+			rc = shm_scatter(&pins, payload);
 			shm_unpin(&pins);
 		}
 		if (rc < 0)
@@ -175,7 +175,7 @@ static int fetch(struct shm_conn *conn, const struct shm_source *source, uint64_
 	const uint8_t *memory = map ? shm_map_at(map, source->address, source->length) : NULL;
 
 	if (memory) /* ours can be gone, a mapping of theirs cannot */
-		return shm_scatter(conn, pins, memory + skip) < 0 ? -ENOENT : 0;
+		return shm_scatter(pins, memory + skip) < 0 ? -ENOENT : 0;
 	if (!shm_is_peer_alive(conn))
 		return -EAGAIN;
 	return soft_copy_from_process(conn->remote.pid, source->address + skip, pins->iov,
@@ -294,8 +294,8 @@ static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
 	/* the whole range, so that a refused request changes no byte (DTO-94) */
 	rc = own_key(conn, ep, write->key, SOFT_RIGHT_REMOTE_WRITE, write->address, write->length);
 	if (!rc)
-		rc = soft_copy_safe(NULL, (void *)(uintptr_t)(write->address + write->offset),
-				    payload, entry->payload);
+		rc = soft_place((void *)(uintptr_t)(write->address + write->offset), payload,
+				entry->payload);
 	own_key_end(conn);
 	if (rc < 0)
 		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_ACCESS);
@@ -342,9 +342,8 @@ static enum rx_step take_read(struct shm_conn *conn, struct core_ep *ep,
 		rc = own_key(conn, ep, read->key, SOFT_RIGHT_REMOTE_READ, read->address,
 			     read->length);
 		if (!rc)
-			rc = soft_copy_safe_unordered(
-				room, (void *)(uintptr_t)(read->address + read->offset),
-				data.payload);
+			rc = soft_fetch(room, (void *)(uintptr_t)(read->address + read->offset),
+					data.payload);
 		own_key_end(conn);
 		if (rc < 0)
 			return refuse(conn, SHM_FAILED_READ, DAT_DTO_ERR_REMOTE_ACCESS);
@@ -391,25 +390,6 @@ static enum rx_step take_entry(struct shm_conn *conn, struct core_ep *ep,
 	}
 }
 
-/* Is something begun of which more entries must follow? */
-static bool is_within(const struct shm_conn *conn)
-{
-	return conn->arrival.is_begun || conn->write.is_begun || conn->read.is_begun;
-}
-
-/* 0: go on; 1: the connection is closed; -EPROTO. */
-static int run_burst(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget, int *happened)
-{
-	unsigned taken;
-	int rc = shm_burst(conn, ep, budget, SHM_BATCH - (unsigned)*happened, &taken);
-
-	*happened += (int)taken;
-	if (rc != -EFAULT)
-		return rc;
-	fail_receive(conn, ep);
-	return 1;
-}
-
 int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	uint64_t at_start = *budget;
@@ -419,14 +399,7 @@ int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 
 	conn->is_stuck = false;
 	for (;;) {
-		int rc;
-
-		if (conn->is_placing && !ep->srq && !is_within(conn)) {
-			rc = run_burst(conn, ep, budget, &happened);
-			if (rc)
-				return rc < 0 ? rc : happened + 1;
-		}
-		rc = shm_consumer_peek(&conn->request_in, &entry, &payload);
+		int rc = shm_consumer_peek(&conn->request_in, &entry, &payload);
 		if (rc <= 0)
 			return rc < 0 ? rc : happened;
 		if (happened == (int)SHM_BATCH) {

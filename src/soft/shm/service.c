@@ -493,6 +493,7 @@ void *shm_service_run(void *argument)
 	struct epoll_event events[EVENTS];
 	struct soft_guard guard;
 
+	soft_is_library_thread = true;
 	soft_guard_begin(&guard, engine->adapter->keys);
 	while (!atomic_load(&engine->is_stopping)) {
 		int count = epoll_wait(engine->epoll_fd, events, EVENTS, service_timeout(&service));
@@ -508,7 +509,6 @@ void *shm_service_run(void *argument)
 			break;
 		if (atomic_exchange(&engine->is_serving, false))
 			core_srq_serve_all(engine->ia);
-		shm_engine_make_aliases(engine);
 		service_todo(engine);
 		service_deadlines(engine);
 		if (atomic_load(&engine->disarmed) > 0 ||

@@ -35,7 +35,7 @@ void shm_sleep_begin(struct shm_engine *engine, struct core_sleep *sleep)
 	 * has published */
 	atomic_store_explicit(&conn->mine->sleeps, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_has_news(conn))
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_has_work(conn))
 		return;
 	/* its packet is under way, or it was there before */
 	shm_sleep_end(sleep);

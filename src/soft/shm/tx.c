@@ -39,7 +39,7 @@ static void fail(struct shm_conn *conn, struct core_ep *ep, struct core_req *req
 		 DAT_DTO_COMPLETION_STATUS status)
 {
 	finish(ep, req, status);
-	if (conn->acked == conn->sent && !conn->reads) {
+	if (shm_conn_acked(conn) == conn->sent && !conn->reads) {
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
 		return;
 	}
@@ -77,13 +77,13 @@ static struct core_req *oldest(struct shm_conn *conn, struct core_ep *ep, uint64
 
 int shm_tx_told(struct shm_conn *conn, struct core_ep *ep, uint32_t done)
 {
-	uint32_t count = done - conn->acked;
+	uint32_t count = done - shm_conn_acked(conn);
 	uint32_t i;
 
 	/* the two ways in which it is told may overtake each other */
 	if ((int32_t)count <= 0)
 		return 0;
-	if (count > conn->sent - conn->acked)
+	if (count > conn->sent - shm_conn_acked(conn))
 		return -EPROTO;
 	for (i = 0; i < count; i++) {
 		struct core_req *req = oldest(conn, ep, &conn->tx_ack, SHM_REQ_WAIT_DONE);
@@ -92,7 +92,7 @@ int shm_tx_told(struct shm_conn *conn, struct core_ep *ep, uint32_t done)
 			return -EPROTO;
 		if (req->op == CORE_OP_RDMA_WRITE)
 			conn->ring_writes--;
-		conn->acked++;
+		shm_conn_set_acked(conn, shm_conn_acked(conn) + 1);
 		finish(ep, req, DAT_DTO_SUCCESS);
 	}
 	return (int)count;
@@ -126,7 +126,7 @@ static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm
 	}
 	rc = shm_pin(ep, req->iov, req->segments, *offset, entry->payload, CORE_MEM_TARGET, &pins);
 	if (!rc) {
-		rc = shm_scatter(conn, &pins, payload);
+		rc = shm_scatter(&pins, payload);
 		shm_unpin(&pins);
 	}
 	if (rc < 0) {
@@ -229,7 +229,7 @@ static void handed_out(struct shm_conn *conn, struct core_req *req, enum shm_req
 
 /* A Send or RDMA Write whose bytes go through the ring, piece by piece. */
 static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-			       uint64_t *budget, bool is_in_post)
+			       uint64_t *budget)
 {
 	uint64_t *offset = &req->transport.word[1];
 	bool is_send = req->op == CORE_OP_SEND;
@@ -262,7 +262,7 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 		if (is_send && !rc && req->segments == 1 && entry.payload >= SHM_MAP_SEND)
 			entry.key = pins.lmr[0]->rkey;
 		if (!rc) {
-			rc = shm_gather(conn, payload, &pins, is_in_post);
+			rc = shm_gather(payload, &pins);
 			shm_unpin(&pins);
 		}
 		if (rc < 0) {
@@ -329,7 +329,7 @@ static enum tx_step put_sources(struct shm_conn *conn, struct core_ep *ep, struc
 
 /* Is it better fetched than put into the ring? One copy is saved; a mapping costs no system call.
  */
-static bool is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const struct core_req *req)
+bool shm_is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const struct core_req *req)
 {
 	struct core_lmr *lmr;
 	bool is_mapped;
@@ -338,7 +338,8 @@ static bool is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const s
 		return false;
 	if (req->len > SHM_REQUEST_PAYLOAD)
 		return true;
-	if (req->len < SHM_MAP_SEND || req->segments != 1 || !conn->remote.maps)
+	if (req->len < SHM_MAP_SEND || req->segments != 1 || !conn->remote.maps ||
+	    !atomic_load_explicit(&conn->engine->given_count, memory_order_relaxed))
 		return false;
 	lmr = core_mem_get(&ep->ia->mem, &req->iov[0], ep->pz, CORE_MEM_SOURCE);
 	is_mapped = lmr && shm_map_is_given(conn, lmr->rkey);
@@ -348,13 +349,13 @@ static bool is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const s
 }
 
 static enum tx_step start_send(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-			       uint64_t *budget, bool is_in_post)
+			       uint64_t *budget)
 {
 	enum tx_step step;
 
-	if (!(req->transport.word[0] & RING_BEGUN) && is_worth_fetching(conn, ep, req))
+	if (!(req->transport.word[0] & RING_BEGUN) && shm_is_worth_fetching(conn, ep, req))
 		return put_sources(conn, ep, req);
-	step = put_pieces(conn, ep, req, budget, is_in_post);
+	step = put_pieces(conn, ep, req, budget);
 	if (step == TX_STARTED)
 		shm_count(conn, req->len <= SHM_REQUEST_PAYLOAD ? SHM_COUNT_SEND_INLINE
 								: SHM_COUNT_SEND_PIECES);
@@ -387,20 +388,20 @@ static enum tx_step put_read(struct shm_conn *conn, struct core_req *req)
 }
 
 static enum tx_step start_rdma_ring(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-				    uint64_t *budget, bool is_in_post)
+				    uint64_t *budget)
 {
 	enum tx_step step;
 
 	if (req->op == CORE_OP_RDMA_READ)
 		return put_read(conn, req);
-	step = put_pieces(conn, ep, req, budget, is_in_post);
+	step = put_pieces(conn, ep, req, budget);
 	if (step == TX_STARTED)
 		shm_count(conn, SHM_COUNT_RING);
 	return step;
 }
 
 static enum tx_step start_rdma(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-			       uint64_t *budget, bool is_in_post)
+			       uint64_t *budget)
 {
 	struct shm_map *map;
 	enum shm_path path;
@@ -412,11 +413,11 @@ static enum tx_step start_rdma(struct shm_conn *conn, struct core_ep *ep, struct
 	}
 	path = shm_path_choose(conn, req, &map);
 	if (path == SHM_PATH_RING || (req->transport.word[0] & RING_BEGUN))
-		return start_rdma_ring(conn, ep, req, budget, is_in_post);
+		return start_rdma_ring(conn, ep, req, budget);
 	/* DTO-40, DTO-41: what is still in the ring comes first */
 	if (conn->ring_writes)
 		return TX_WAIT;
-	rc = shm_direct_run(conn, ep, req, map, budget, is_in_post);
+	rc = shm_direct_run(conn, ep, req, map, budget);
 	switch (rc) {
 	case 1:
 		shm_count(conn, map ? SHM_COUNT_MAP : SHM_COUNT_CMA);
@@ -427,7 +428,7 @@ static enum tx_step start_rdma(struct shm_conn *conn, struct core_ep *ep, struct
 	case -EAGAIN: /* the peer has ended the connection; the news is under way */
 		return TX_WAIT;
 	case -ENOLINK:
-		return start_rdma_ring(conn, ep, req, budget, is_in_post);
+		return start_rdma_ring(conn, ep, req, budget);
 	case -EFAULT:
 		fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
 		return TX_CLOSED;
@@ -438,17 +439,17 @@ static enum tx_step start_rdma(struct shm_conn *conn, struct core_ep *ep, struct
 }
 
 static enum tx_step start(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-			  uint64_t *budget, bool is_in_post)
+			  uint64_t *budget)
 {
 	/* DTO-30; direct reads are finished when the next request starts */
 	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && conn->reads)
 		return TX_WAIT;
 	switch (req->op) {
 	case CORE_OP_SEND:
-		return start_send(conn, ep, req, budget, is_in_post);
+		return start_send(conn, ep, req, budget);
 	case CORE_OP_RDMA_WRITE:
 	case CORE_OP_RDMA_READ:
-		return start_rdma(conn, ep, req, budget, is_in_post);
+		return start_rdma(conn, ep, req, budget);
 	case CORE_OP_BIND:
 		if (req->sequence != ep->req.head)
 			return TX_WAIT; /* for the end of one before it, which is news */
@@ -462,7 +463,7 @@ static enum tx_step start(struct shm_conn *conn, struct core_ep *ep, struct core
 	return TX_BROKEN;
 }
 
-int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget, bool is_in_post)
+int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	int happened = 0;
 
@@ -472,7 +473,7 @@ int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget, bool
 		struct core_req *req = core_req_at(&ep->req, conn->tx_next);
 		uint64_t before = *budget;
 
-		switch (start(conn, ep, req, budget, is_in_post)) {
+		switch (start(conn, ep, req, budget)) {
 		case TX_STARTED:
 			conn->tx_next++;
 			happened++;

@@ -3,7 +3,9 @@
  * A connected peer that writes anything into the shared segment: the input is a list of deeds of
  * the peer and of our own consumer, run on the bench of the unit tests (tests/unit/soft_shm/lab.h),
  * which checks that nothing outside of the registered memory changes and nothing completes twice.
- * The first byte chooses the copy path, and which ways small transfers take.
+ * The first byte chooses the copy path, whether the service thread takes part, whether small
+ * transfers take the fast path, whether memory of the peer can be mapped, whether one dispatcher
+ * gets all completions, and whether a thread polls, so that acknowledgements may wait.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +140,8 @@ static void post(struct lab *lab, struct input *in)
 		lab->next_flags = DAT_COMPLETION_BARRIER_FENCE_FLAG;
 	if (what & 32)
 		lab->next_flags |= DAT_COMPLETION_SUPPRESS_FLAG;
+	if (what & 64)
+		lab->next_flags |= DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 	lab_post(lab, (enum core_op)(what % 3), offset, len, key, address(in, lab->peer_memory));
 }
 
@@ -148,7 +152,7 @@ static void post_receive(struct lab *lab, struct input *in)
 	lab_post_receive(lab, offset, word(in) % LAB_MEMORY);
 }
 
-static void one_deed(struct lab *lab, struct input *in)
+static void one_deed(struct lab *lab, struct input *in, bool has_service)
 {
 	switch (byte(in) % 8) {
 	case 0:
@@ -167,8 +171,14 @@ static void one_deed(struct lab *lab, struct input *in)
 	case 5:
 		post_receive(lab, in);
 		break;
-	default:
+	case 6:
 		lab_pass(lab);
+		break;
+	default:
+		if (has_service)
+			lab_library_pass(lab);
+		else
+			lab_pass(lab);
 	}
 }
 
@@ -178,13 +188,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t path = byte(&in);
 	struct lab *lab = lab_open(path & 1 ? CORE_COPY_RING : CORE_COPY_CMA, !(path & 1));
 
-	if (path & 2)
-		lab_take_bursts(lab);
 	if (path & 4)
-		lab_be_usual(lab);
+		lab_go_fast(lab);
+	if (path & 8)
+		lab->conn->remote.maps = calloc(SHM_MAPS, sizeof(struct shm_map));
+	if (path & 16)
+		lab->ep.request_evd = lab->ep.recv_evd;
+	if (path & 32)
+		shm_conn_disarm(lab->conn);
 
 	while (in.left && lab_is_open(lab))
-		one_deed(lab, &in);
+		one_deed(lab, &in, path & 2);
 	lab_pass(lab);
 	/* no waiting for an announcement that nobody withdraws */
 	if (lab->end == 0)

@@ -49,19 +49,25 @@ static void mock_ia_close(struct core_ia *ia)
 static int mock_progress(struct core_ia *ia)
 {
 	(void)ia;
-	mock.looks++;
-	if (mock.looking)
-		mock.looking();
+	mock.progresses++;
+	if (mock.on_progress)
+		mock.on_progress();
 	return 0;
+}
+
+static enum transport_poll mock_poll(struct core_evd *evd, DAT_EVENT *event)
+{
+	mock.polls++;
+	return mock.on_poll ? mock.on_poll(evd, event) : transport_no_poll(evd, event);
 }
 
 static int mock_arm(struct core_ia *ia)
 {
 	mock.arms++;
 	mock.sleepers_armed = ia->sleepers;
-	if (!mock.news)
+	if (!mock.arm_finds)
 		return 0;
-	mock.news--;
+	mock.arm_finds--;
 	return 1;
 }
 
@@ -182,7 +188,30 @@ static void mock_disconnect(struct core_ep *ep, bool is_graceful)
 static void mock_post_request(struct core_ep *ep, struct core_req *req)
 {
 	(void)ep;
+	mock.posts++;
 	mock.req = req;
+}
+
+static bool mock_post_fast(struct core_ep *ep, struct core_req *req)
+{
+	mock.fast_posts++;
+	if (!mock.takes_fast)
+		return transport_no_post_fast(ep, req);
+	mock.req = req;
+	return true;
+}
+
+static void mock_post_recv(struct core_ep *ep)
+{
+	mock.recvs++;
+	if (mock.receiving)
+		mock.receiving(ep);
+}
+
+static bool mock_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
+{
+	mock.fast_recvs++;
+	return mock.takes_fast || transport_no_recv_fast(ep, wqe);
 }
 
 static void mock_abort(struct core_ep *ep)
@@ -197,18 +226,15 @@ static void mock_kick(struct core_ia *ia)
 	mock.kicks++;
 }
 
-static void mock_post_recv(struct core_ep *ep)
-{
-	if (mock.receiving)
-		mock.receiving(ep);
-}
-
 static const struct transport_ops mock_ops = {
 	.name = "mock",
 	.ia_open = mock_ia_open,
 	.ia_close = mock_ia_close,
 	.progress = mock_progress,
+	.poll = mock_poll,
 	.arm = mock_arm,
+	.sleep_begin = transport_no_sleep_begin,
+	.sleep_end = transport_no_sleep_end,
 	.pz_create = mock_pz_create,
 	.pz_destroy = mock_pz_destroy,
 	.lmr_create = mock_lmr_create,
@@ -224,13 +250,16 @@ static const struct transport_ops mock_ops = {
 	.disconnect = mock_disconnect,
 	.reset = mock_ep_nothing,
 	.post_request = mock_post_request,
+	.post_fast = mock_post_fast,
 	.post_recv = mock_post_recv,
+	.recv_fast = mock_recv_fast,
 	.abort = mock_abort,
 	.kick = mock_kick,
 	.srq_create = transport_no_srq_create,
 	.srq_destroy = transport_no_srq_destroy,
 	.srq_post = transport_no_srq_post,
 	.rmr_key_create = transport_no_rmr_key_create,
+	.rmr_key_retire = transport_no_rmr_key_retire,
 	.rmr_key_activate = transport_no_rmr_key,
 	.rmr_key_revoke = transport_no_rmr_key_revoke,
 	.rmr_key_destroy = transport_no_rmr_key,
@@ -306,6 +335,7 @@ DAT_EP_HANDLE mock_connected(struct mock_ia *ia)
 			 DAT_SUCCESS);
 	core_lock_acquire(&mock.ep->cell->lock);
 	core_ep_established(mock.ep, &peer);
+	core_handle_clear_slow(mock.ep->cell, CORE_EP_SLOW_TRANSPORT);
 	core_ep_leave(mock.ep);
 	assert_int_equal(mock_event(ia->evd).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
 	return ep;
@@ -330,12 +360,14 @@ bool mock_own(DAT_HANDLE handle)
 {
 	struct core_lock *lock = &((struct core_handle *)handle)->lock;
 
-	for (int i = 0; i < 1000; i++) {
+	/* a lock that threads have shared takes longer */
+	for (int i = 0; i < 1000000; i++) {
+		if (core_lock_try(lock)) {
+			core_lock_leave(lock);
+			return true;
+		}
 		core_lock_acquire(lock);
 		core_lock_release(lock);
 	}
-	if (!core_lock_enter(lock))
-		return false;
-	core_lock_leave(lock);
-	return true;
+	return false;
 }

@@ -128,7 +128,7 @@ static void finish_oldest(void)
 
 static void free_endpoint(void)
 {
-	mock.looking = NULL;
+	mock.on_progress = NULL;
 	assert_int_equal(core_ep_free(to_free), DAT_SUCCESS);
 }
 
@@ -149,9 +149,9 @@ static void post__queue_full_of_what_is_done__succeeds(void **state)
 	struct fixture *fixture = *state;
 
 	fill(fixture);
-	mock.looking = finish_oldest;
+	mock.on_progress = finish_oldest;
 	(void)post(fixture, 99, DAT_COMPLETION_SUPPRESS_FLAG);
-	mock.looking = NULL;
+	mock.on_progress = NULL;
 	assert_int_equal(mock.req->cookie.as_64, 99);
 }
 
@@ -162,7 +162,7 @@ static void post__queue_full_and_endpoint_freed_meanwhile__invalid_handle(void *
 
 	fill(fixture);
 	to_free = fixture->handle;
-	mock.looking = free_endpoint;
+	mock.on_progress = free_endpoint;
 	assert_int_equal(core_ep_post_send(fixture->handle, 0, NULL, user, 0),
 			 DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP);
 }

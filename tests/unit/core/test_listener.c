@@ -123,10 +123,10 @@ static void evd_dequeue__news_while_arming__looks_again(void **state)
 	unsigned int looks;
 
 	assert_int_equal(core_evd_modify_cno(ia->evd, cno_new(ia, agent)), DAT_SUCCESS);
-	looks = mock.looks;
-	mock.news = 3;
+	looks = mock.progresses;
+	mock.arm_finds = 3;
 	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 4);
-	assert_int_equal(mock.looks - looks, 4);
+	assert_int_equal(mock.progresses - looks, 4);
 }
 
 /* ... but not for ever; then the next look is as if it was told. */
@@ -135,9 +135,9 @@ static void evd_dequeue__news_all_the_time__returns(void **state)
 	struct mock_ia *ia = *state;
 
 	assert_int_equal(core_evd_modify_cno(ia->evd, cno_new(ia, agent)), DAT_SUCCESS);
-	mock.news = 1000000;
+	mock.arm_finds = 1000000;
 	assert_in_range(arms_of_an_empty_dequeue(ia->evd), 2, 100);
-	mock.news = 0;
+	mock.arm_finds = 0;
 	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
 	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
 }

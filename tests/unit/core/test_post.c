@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Posts of one segment in the region of the post before, which pass their checks in one go: they
- * are refused exactly when they are refused step by step, with the same code, and leave the same
- * behind. Each case is posted both ways.
+ * Posts of one segment in the region of the post before, which take the fast path: they are refused
+ * exactly when the general path refuses them, with the same code, and leave the same behind. Each
+ * case is posted on either path, the general one for every reason there is.
  */
 #include "core/mem.h"
 #include "core/pz.h"
@@ -73,12 +73,20 @@ static void know(enum way way)
 	assert_ptr_equal(known(way)->lmr, core_mem_slot(&ep->ia->mem, key));
 }
 
+/* The Receive behind so many others; NULL: there are not so many. */
+static const struct core_wqe *recv_at(uint64_t count)
+{
+	uint64_t place = ep->recv.head + count;
+
+	return place < ep->recv.tail ? &ep->recv.slots[place & ep->recv.mask] : NULL;
+}
+
 static uint64_t posted(enum way way)
 {
 	return way == RECEIVE ? ep->recv.tail : ep->req.tail;
 }
 
-/* All that is posted is done, and was told. */
+/* All that is posted is done, and its events are taken. */
 static void settle(void)
 {
 	DAT_EVENT event;
@@ -93,22 +101,60 @@ static void settle(void)
 		;
 }
 
-/* Both ways come to that; a refused post leaves no trace. */
+static unsigned int fast_calls(void)
+{
+	return mock.fast_posts + mock.fast_recvs;
+}
+
+static void set_slow(uint16_t reasons)
+{
+	core_lock_acquire(&ep->cell->lock);
+	core_handle_clear_slow(ep->cell, UINT16_MAX);
+	core_handle_set_slow(ep->cell, reasons);
+	core_ep_leave(ep);
+}
+
+static void expect_once(enum way way, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS flags,
+			DAT_RETURN ret)
+{
+	uint64_t before = posted(way);
+
+	assert_int_equal(post_flags(way, iov, flags), ret);
+	/* not seen otherwise: a thread enters a lock of its own again */
+	assert_int_equal(atomic_load(&ep->cell->lock.inside), 0);
+	assert_int_equal(posted(way), before + (ret == DAT_SUCCESS));
+	if (ret == DAT_SUCCESS)
+		settle();
+}
+
+/*
+ * All paths come to that, and a refused post leaves no trace: the fast path that the transport
+ * declines or takes, the general path as no region is known, and as there is one reason against the
+ * fast path.
+ */
 static void expect(enum way way, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS flags, DAT_RETURN ret)
 {
 	struct core_known region = *known(way);
+	uint16_t reasons = ep->cell->slow_reasons;
+	unsigned int before;
 
-	for (unsigned by_steps = 0; by_steps < 2; by_steps++) {
-		uint64_t before = posted(way);
-
-		if (by_steps)
-			*known(way) = CORE_KNOWN_NONE;
-		assert_int_equal(post_flags(way, iov, flags), ret);
-		assert_int_equal(posted(way), before + (ret == DAT_SUCCESS));
-		if (ret == DAT_SUCCESS)
-			settle();
+	for (unsigned takes = 0; takes < 2; takes++) {
+		mock.takes_fast = takes;
+		expect_once(way, iov, flags, ret);
+		*known(way) = region;
 	}
+	before = fast_calls();
+	*known(way) = CORE_KNOWN_NONE;
+	expect_once(way, iov, flags, ret);
 	*known(way) = region;
+	for (unsigned int reason = CORE_EP_SLOW_STATE; reason <= CORE_EP_SLOW_PEER; reason *= 2) {
+		set_slow((uint16_t)reason);
+		expect_once(way, iov, flags, ret);
+	}
+	set_slow(reasons);
+	*known(way) = region;
+	assert_int_equal(fast_calls(), before);
+	mock.takes_fast = false;
 }
 
 static DAT_RETURN error(DAT_RETURN type, DAT_RETURN subtype)
@@ -177,13 +223,13 @@ static void post_recv__known_region__receive_as_asked_for(void **state)
 	(void)state;
 	know(RECEIVE);
 	assert_int_equal(post_flags(RECEIVE, &iov, DAT_COMPLETION_DEFAULT_FLAG), DAT_SUCCESS);
-	wqe = core_recv_at(ep, 1);
+	wqe = recv_at(1);
 	assert_int_equal(wqe->segments, 1);
 	assert_int_equal(wqe->len, 50);
 	assert_int_equal(wqe->cookie.as_64, 99);
 	assert_int_equal(wqe->flags, 0);
 	assert_memory_equal(wqe->iov, &iov, sizeof(iov));
-	assert_null(core_recv_at(ep, 2));
+	assert_null(recv_at(2));
 }
 
 /* Whatever came before. */
@@ -202,13 +248,183 @@ static void post__one_segment_then_several_then_none__each_as_it_is(void **state
 		assert_int_equal(mock.req->segments, counts[i]);
 		assert_int_equal(mock.req->len, lengths[counts[i]]);
 		assert_int_equal(core_ep_post_recv(handle, counts[i], iov, cookie, 0), DAT_SUCCESS);
-		wqe = core_recv_at(ep, i);
+		wqe = recv_at(i);
 		assert_int_equal(wqe->segments, counts[i]);
 		assert_int_equal(wqe->len, lengths[counts[i]]);
 		for (DAT_COUNT k = 0; k < counts[i]; k++) {
 			assert_memory_equal(&mock.req->iov[k], &iov[k], sizeof(iov[k]));
 			assert_memory_equal(&wqe->iov[k], &iov[k], sizeof(iov[k]));
 		}
+	}
+}
+
+/* --- which posts take the fast path --- */
+
+static void expect_path(enum way way, DAT_COUNT segments, DAT_LMR_TRIPLET iov,
+			DAT_COMPLETION_FLAGS flags, bool is_fast)
+{
+	DAT_LMR_TRIPLET list[2] = {iov, iov};
+	DAT_RMR_TRIPLET remote = {.rmr_context = 5, .segment_length = 2 * iov.segment_length};
+	/* of 64 bits: EP-SEND-10 EP-RECV-08 EP-RDMAW-12 */
+	DAT_DTO_COOKIE cookie = {.as_64 = 0xfedcba9876543210u};
+	unsigned int fast = fast_calls(), general = mock.posts + mock.recvs;
+	DAT_RETURN ret;
+
+	mock.takes_fast = true;
+	mock.req = NULL;
+	if (way == SEND)
+		ret = core_ep_post_send(handle, segments, list, cookie, flags);
+	else if (way == WRITE)
+		ret = core_ep_post_rdma_write(handle, segments, list, cookie, &remote, flags);
+	else
+		ret = core_ep_post_recv(handle, segments, list, cookie, flags);
+	assert_int_equal(fast_calls(), fast + is_fast);
+	assert_int_equal(mock.posts + mock.recvs, general + (ret == DAT_SUCCESS && !is_fast));
+	if (is_fast)
+		assert_int_equal(ret, DAT_SUCCESS);
+	if (ret == DAT_SUCCESS)
+		assert_true((way == RECEIVE ? recv_at(posted(way) - 1 - ep->recv.head)->cookie.as_64
+					    : mock.req->cookie.as_64) == cookie.as_64);
+	if (ret == DAT_SUCCESS)
+		settle();
+	mock.takes_fast = false;
+}
+
+static void post__each_parameter__fast_only_if_all_are_plain(void **state)
+{
+	const DAT_COMPLETION_FLAGS suppress = DAT_COMPLETION_SUPPRESS_FLAG;
+	const DAT_COMPLETION_FLAGS solicited = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	const DAT_COMPLETION_FLAGS fence = DAT_COMPLETION_BARRIER_FENCE_FLAG;
+	const DAT_COMPLETION_FLAGS unsignalled = DAT_COMPLETION_UNSIGNALLED_FLAG;
+
+	(void)state;
+	if (!mock_own(handle))
+		skip();
+	for (enum way way = 0; way < WAYS; way++) {
+		bool is_request = way != RECEIVE;
+		DAT_LMR_TRIPLET good = segment(key, 0, 8);
+
+		know(way);
+		settle();
+		expect_path(way, 1, good, 0, true);
+		expect_path(way, 1, good, suppress, is_request);
+		expect_path(way, 1, good, solicited, is_request);
+		expect_path(way, 1, good, fence, is_request);
+		expect_path(way, 1, good, suppress | solicited | fence, is_request);
+		expect_path(way, 1, good, unsignalled, false);
+		expect_path(way, 1, good, 0x20, false);
+		expect_path(way, 1, segment(key, LENGTH - 1, 1), 0, true);
+		expect_path(way, 1, segment(key, 0, LENGTH), 0, true);
+		expect_path(way, 1, segment(key, 0, LENGTH + 1), 0, false);
+		expect_path(way, 1, segment(key, 0, 0), 0, false);
+		expect_path(way, 1, segment(key + 1, 0, 8), 0, false);
+		expect_path(way, 2, good, 0, false);
+		expect_path(way, 0, good, 0, false);
+		expect_path(way, -1, good, 0, false);
+		know(way); /* an empty one is not what is known next */
+		settle();
+		expect_path(way, 1, good, 0, true);
+	}
+}
+
+static void post__longer_than_allowed__not_on_the_fast_path(void **state)
+{
+	(void)state;
+	if (!mock_own(handle))
+		skip();
+	ep->attr.max_message_size = 16;
+	ep->attr.max_rdma_size = 12;
+	ep->ia->attr.max_rdma_size = 24;
+	know(SEND);
+	know(RECEIVE);
+	settle();
+	expect_path(SEND, 1, segment(key, 0, 16), 0, true);
+	expect_path(SEND, 1, segment(key, 0, 17), 0, false);
+	expect_path(WRITE, 1, segment(key, 0, 24), 0, true);
+	expect_path(WRITE, 1, segment(key, 0, 25), 0, false);
+	expect_path(RECEIVE, 1, segment(key, 0, 25), 0, true);
+}
+
+/* DTO-111 */
+static void post__queue_full__not_on_the_fast_path(void **state)
+{
+	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
+
+	(void)state;
+	if (!mock_own(handle))
+		skip();
+	mock.takes_fast = true;
+	for (enum way way = SEND; way <= RECEIVE; way += RECEIVE - SEND) {
+		uint32_t capacity = way == RECEIVE ? ep->recv.capacity : ep->req.capacity;
+		unsigned int before;
+
+		know(way);
+		before = fast_calls();
+		for (uint32_t i = 1; i < capacity; i++)
+			assert_int_equal(post(way, iov), DAT_SUCCESS);
+		assert_int_equal(fast_calls(), before + capacity - 1);
+		assert_int_equal(mock_code(post(way, iov)), DAT_INSUFFICIENT_RESOURCES);
+		assert_int_equal(fast_calls(), before + capacity - 1);
+	}
+}
+
+/* DTO-95 DTO-85: freed between posts, or of another zone. */
+static void post__region_gone_or_of_another_zone__not_on_the_fast_path(void **state)
+{
+	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
+	unsigned int before;
+	DAT_PZ_HANDLE zone;
+
+	(void)state;
+	if (!mock_own(handle))
+		skip();
+	for (enum way way = 0; way < WAYS; way++)
+		know(way);
+	assert_int_equal(core_pz_create(ia.ia, &zone), DAT_SUCCESS);
+	assert_int_equal(core_ep_disconnect(handle, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	assert_int_equal(core_ep_reset(handle), DAT_SUCCESS);
+	assert_int_equal(
+		core_ep_modify(handle, DAT_EP_FIELD_PZ_HANDLE, &(DAT_EP_PARAM){.pz_handle = zone}),
+		DAT_SUCCESS);
+	ep->state = DAT_EP_STATE_CONNECTED;
+	core_ep_review_slow(ep);
+	assert_int_equal(ep->cell->slow_reasons, 0);
+	before = fast_calls();
+	for (enum way way = 0; way < WAYS; way++)
+		assert_int_equal(mock_code(post(way, iov)), DAT_PROTECTION_VIOLATION);
+	ep->pz = ((struct core_handle *)ia.pz)->object;
+	for (enum way way = 0; way < WAYS; way++)
+		know(way);
+	assert_int_equal(fast_calls(), before + 1); /* a Send has made it known for the Write */
+	assert_int_equal(core_lmr_free(lmr), DAT_SUCCESS);
+	for (enum way way = 0; way < WAYS; way++)
+		assert_int_equal(post(way, iov), privileges_error(way));
+	assert_int_equal(fast_calls(), before + 1);
+	ep->pz = ((struct core_handle *)zone)->object;
+}
+
+/* What is declined goes to post_request and post_recv, once each. */
+static void post__transport_declines__general_slot_follows(void **state)
+{
+	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
+
+	(void)state;
+	if (!mock_own(handle))
+		skip();
+	for (enum way way = 0; way < WAYS; way++) {
+		unsigned int fast, general;
+
+		know(way);
+		fast = fast_calls();
+		general = mock.posts + mock.recvs;
+		assert_int_equal(post(way, iov), DAT_SUCCESS);
+		assert_int_equal(fast_calls(), fast + 1);
+		assert_int_equal(mock.posts + mock.recvs, general + 1);
+		mock.takes_fast = true;
+		assert_int_equal(post(way, iov), DAT_SUCCESS);
+		assert_int_equal(fast_calls(), fast + 2);
+		assert_int_equal(mock.posts + mock.recvs, general + 1);
+		mock.takes_fast = false;
 	}
 }
 
@@ -397,6 +613,7 @@ static void post_recv__zone_of_the_endpoint_changed__protection_violation(void *
 
 /* --- all the rest --- */
 
+/* EP-SEND-09 EP-RDMAW-11 */
 static void post__longer_than_allowed__refused(void **state)
 {
 	DAT_LMR_TRIPLET longest = segment(key, 0, 16), longer = segment(key, 0, 17);
@@ -435,6 +652,22 @@ static void rdma__above_the_endpoints_size__up_to_the_adapters(void **state)
 	settle();
 }
 
+/* EP-RDMAW-11: the IA's limit counts, on either path. */
+static void rdma_write__longer_than_the_endpoints_own_limit__done(void **state)
+{
+	DAT_LMR_TRIPLET longer = segment(key, 0, 17);
+	unsigned int before;
+
+	(void)state;
+	ep->attr.max_message_size = 8;
+	ep->attr.max_rdma_size = 16;
+	know(WRITE);
+	expect(WRITE, &longer, 0, DAT_SUCCESS);
+	before = mock.fast_posts;
+	assert_int_equal(post(WRITE, longer), DAT_SUCCESS);
+	assert_int_equal(mock.fast_posts, before + 1);
+}
+
 static void rdma_write__target_shorter_or_missing__refused(void **state)
 {
 	DAT_RMR_TRIPLET remote = {.rmr_context = 5, .segment_length = 7};
@@ -447,7 +680,7 @@ static void rdma_write__target_shorter_or_missing__refused(void **state)
 			 error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE));
 	assert_int_equal(core_ep_post_rdma_write(handle, 1, &iov, cookie, NULL, 0),
 			 error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
-	/* the other lock was left, too */
+	/* the lock was left */
 	remote.segment_length = 8;
 	assert_int_equal(core_ep_post_rdma_write(handle, 1, &iov, cookie, &remote, 0), DAT_SUCCESS);
 }
@@ -464,6 +697,8 @@ static void post__no_segment_list_or_none_allowed__refused(void **state)
 	ep->attr.max_request_iov = 0;
 	ep->attr.max_rdma_write_iov = 0;
 	ep->attr.max_recv_iov = 0;
+	core_ep_review_slow(ep);
+	assert_int_equal(ep->cell->slow_reasons, CORE_EP_SLOW_LIMIT);
 	for (enum way way = 0; way < WAYS; way++)
 		expect(way, &iov, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
 }
@@ -553,6 +788,7 @@ static void post__unconnected__requests_refused_and_receives_taken(void **state)
 	(void)state;
 	know(SEND);
 	ep->state = DAT_EP_STATE_UNCONNECTED;
+	core_ep_review_slow(ep);
 	assert_int_equal(mock_code(post(SEND, iov)), DAT_INVALID_STATE);
 	assert_int_equal(mock_code(post(WRITE, iov)), DAT_INVALID_STATE);
 	assert_int_equal(post(RECEIVE, iov), DAT_SUCCESS);
@@ -560,7 +796,7 @@ static void post__unconnected__requests_refused_and_receives_taken(void **state)
 }
 
 /* EP-WMARK-02 EP-WMARK-03 EP-WMARK-04 */
-static void post_recv__soft_watermark_passed__told(void **state)
+static void post_recv__soft_watermark_passed__event(void **state)
 {
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
 
@@ -597,6 +833,11 @@ int main(void)
 		T(post__known_region__request_as_asked_for),
 		T(post_recv__known_region__receive_as_asked_for),
 		T(post__one_segment_then_several_then_none__each_as_it_is),
+		T(post__each_parameter__fast_only_if_all_are_plain),
+		T(post__longer_than_allowed__not_on_the_fast_path),
+		T(post__queue_full__not_on_the_fast_path),
+		T(post__region_gone_or_of_another_zone__not_on_the_fast_path),
+		T(post__transport_declines__general_slot_follows),
 		T(post__on_the_edges_of_the_region__only_inside),
 		T(post__no_bytes_of_nothing__no_segment),
 		T(post__another_context__privileges_violation),
@@ -607,13 +848,14 @@ int main(void)
 		T(post_recv__zone_of_the_endpoint_changed__protection_violation),
 		T(post__longer_than_allowed__refused),
 		T(rdma__above_the_endpoints_size__up_to_the_adapters),
+		T(rdma_write__longer_than_the_endpoints_own_limit__done),
 		T(rdma_write__target_shorter_or_missing__refused),
 		T(post__no_segment_list_or_none_allowed__refused),
 		T(post__flags_of_others__refused),
 		T(post__queue_full__refused),
 		T(post__disconnected__flushed),
 		T(post__unconnected__requests_refused_and_receives_taken),
-		T(post_recv__soft_watermark_passed__told),
+		T(post_recv__soft_watermark_passed__event),
 		T(post_recv__hard_watermark_passed__connection_breaks),
 	};
 

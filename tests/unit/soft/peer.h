@@ -7,6 +7,7 @@
 #ifndef UNIT_SOFT_PEER_H
 #define UNIT_SOFT_PEER_H
 
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -44,6 +45,13 @@ static inline int peer_await(int channel)
 	char byte;
 
 	return recv(channel, &byte, 1, 0) == 1 ? 0 : -1;
+}
+
+/* Between two polls of shared memory, the how-manieth in a row: others run when it takes long. */
+static inline void peer_pause(unsigned int polls)
+{
+	if (polls % 1000 == 999)
+		sched_yield();
 }
 
 /* Starts a process that runs body(channel, argument) and exits with its result. */

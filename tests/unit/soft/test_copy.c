@@ -9,6 +9,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,60 @@ static int copy_from_self(void *dst, const void *src, size_t len)
 	struct iovec iov = {dst, len};
 
 	return soft_copy_from_process(getpid(), (uintptr_t)src, &iov, 1, len);
+}
+
+static int copy_ordered(void *dst, const void *src, size_t len)
+{
+	soft_copy_ordered(dst, src, len);
+	return 0;
+}
+
+/* Into a vector of several segments, the first of them empty; the last two are not used up. */
+static int copy_to_segments(void *dst, const void *src, size_t len)
+{
+	uint8_t *to = dst, beyond[8] = {0};
+	size_t third = len / 3;
+	struct iovec iov[] = {
+		{to, 0},     {to, third},    {to + third, third}, {to + 2 * third, len - 2 * third},
+		{beyond, 4}, {beyond + 4, 4}};
+	int rc = soft_copy_from_process(getpid(), (uintptr_t)src, iov, 6, len);
+
+	return memcmp(beyond, "\0\0\0\0\0\0\0", 8) == 0 ? rc : -EIO;
+}
+
+/* Ends in the middle of a segment, the last bytes in three of them. */
+static int copy_to_short_segments(void *dst, const void *src, size_t len)
+{
+	uint8_t *to = dst;
+	struct iovec iov[3];
+
+	if (len <= 5)
+		return copy_from_self(dst, src, len);
+	iov[0] = (struct iovec){to, len - 5};
+	iov[1] = (struct iovec){to + len - 5, 3};
+	iov[2] = (struct iovec){to + len - 2, 16};
+	return soft_copy_from_process(getpid(), (uintptr_t)src, iov, 3, len);
+}
+
+/* The same copy as a thread of the library makes it. */
+static int place_by_library(void *dst, const void *src, size_t len)
+{
+	int rc;
+
+	soft_is_library_thread = true;
+	rc = soft_place(dst, src, len);
+	soft_is_library_thread = false;
+	return rc;
+}
+
+static int fetch_by_library(void *dst, const void *src, size_t len)
+{
+	int rc;
+
+	soft_is_library_thread = true;
+	rc = soft_fetch(dst, src, len);
+	soft_is_library_thread = false;
+	return rc;
 }
 
 /* Two accessible pages with an inaccessible one behind them. */
@@ -108,6 +163,13 @@ static void copy__every_alignment_and_length__exact(void **state)
 	check_alignments(copy_tail_last);
 	check_alignments(copy_to_self);
 	check_alignments(copy_from_self);
+	check_alignments(copy_to_segments);
+	check_alignments(copy_to_short_segments);
+	check_alignments(copy_ordered);
+	check_alignments(soft_place);
+	check_alignments(soft_fetch);
+	check_alignments(place_by_library);
+	check_alignments(fetch_by_library);
 }
 
 static void check_faults(copy_fn copy)
@@ -147,6 +209,26 @@ static void copy__memory_gone__efault(void **state)
 	check_faults(soft_copy_safe_unordered);
 	check_faults(copy_to_self);
 	check_faults(copy_from_self);
+}
+
+static void *check_library_thread(void *argument)
+{
+	(void)argument;
+	soft_is_library_thread = true;
+	check_faults(soft_place);
+	check_faults(soft_fetch);
+	return NULL;
+}
+
+/* LMR-USE-14: a thread of the library must not fault; what is set in it is set there alone. */
+static void place_and_fetch__thread_of_the_library__efault(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, check_library_thread, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_false(soft_is_library_thread);
 }
 
 /* A file that was cut short below a mapping, what would raise SIGBUS: LMR-USE-14 */
@@ -378,7 +460,7 @@ static void copy_process__other_user__eperm(void **state)
 /* --- order --- */
 
 #define ORDER_LEN 256u
-#define ORDER_ROUNDS 3000u
+#define ORDER_ROUNDS 300u
 
 /* In memory that both processes share. */
 struct order {
@@ -386,29 +468,34 @@ struct order {
 	_Alignas(64) _Atomic unsigned int round; /* the round that the watcher is ready for */
 	size_t offset;
 	size_t len;
+	size_t watched; /* the byte of them that the watcher polls */
 };
 
-/* The peer: polls the last byte, then all the others must be there. */
+/*
+ * The peer: polls the last byte, then all the others must be there; or one of the last 8, then all
+ * but those.
+ */
 static int order_watch(int channel, void *argument)
 {
 	struct order *order = argument;
 	const uint8_t *target = order->target + order->offset;
-	const uint8_t *last = target + order->len - 1;
+	const uint8_t *watched = target + order->watched;
+	const uint8_t *end = order->watched == order->len - 1 ? watched : target + order->len - 8;
 
 	(void)channel;
 	for (unsigned int round = 1; round <= ORDER_ROUNDS; round++) {
 		uint8_t value = (uint8_t)(round % 255 + 1);
 
 		atomic_store(&order->round, round);
-		while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != value)
-			;
-		for (const uint8_t *byte = last - 1; byte >= target; byte--)
+		for (unsigned int i = 0; __atomic_load_n(watched, __ATOMIC_ACQUIRE) != value; i++)
+			peer_pause(i);
+		for (const uint8_t *byte = end - 1; byte >= target; byte--)
 			PEER_CHECK(__atomic_load_n(byte, __ATOMIC_RELAXED) == value);
 	}
 	return 0;
 }
 
-static void check_order(copy_fn copy, size_t offset, size_t len)
+static void check_order_at(copy_fn copy, size_t offset, size_t len, size_t watched)
 {
 	struct order *order = mmap(NULL, sizeof(*order), PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -418,11 +505,13 @@ static void check_order(copy_fn copy, size_t offset, size_t len)
 	assert_ptr_not_equal(order, MAP_FAILED);
 	order->offset = offset;
 	order->len = len;
+	order->watched = watched;
 	peer = peer_start(order_watch, order);
 	for (unsigned int round = 1; round <= ORDER_ROUNDS; round++) {
-		while (atomic_load(&order->round) < round) {
-			if (!peer_is_running(&peer))
+		for (unsigned int i = 0; atomic_load(&order->round) < round; i++) {
+			if (i % 1000 == 999 && !peer_is_running(&peer))
 				break;
+			peer_pause(i);
 		}
 		memset(source, (int)(round % 255 + 1), len);
 		assert_int_equal(copy(order->target + offset, source, len), 0);
@@ -431,7 +520,12 @@ static void check_order(copy_fn copy, size_t offset, size_t len)
 	munmap(order, sizeof(*order));
 }
 
-/* EP-RDMAW-44 */
+static void check_order(copy_fn copy, size_t offset, size_t len)
+{
+	check_order_at(copy, offset, len, len - 1);
+}
+
+/* COMPAT-02 COMPAT-46 EP-RDMAW-44 */
 static void copy__last_byte_polled__rest_is_complete(void **state)
 {
 	static const size_t cases[][2] = {{0, 256}, {0, 200}, {3, 61}, {5, 24}, {0, 33}, {63, 100}};
@@ -441,6 +535,25 @@ static void copy__last_byte_polled__rest_is_complete(void **state)
 		check_order(copy_tail_last, cases[i][0], cases[i][1]);
 		check_order(copy_safe, cases[i][0], cases[i][1]);
 		check_order(copy_to_self, cases[i][0], cases[i][1]);
+		check_order(copy_from_self, cases[i][0], cases[i][1]);
+		check_order(copy_to_segments, cases[i][0], cases[i][1]);
+		check_order(copy_to_short_segments, cases[i][0], cases[i][1]);
+		check_order(soft_place, cases[i][0], cases[i][1]);
+		check_order(place_by_library, cases[i][0], cases[i][1]);
+	}
+}
+
+/* COMPAT-46: the last 8 bytes behind all others, wherever the consumer polls among them. */
+static void copy__one_of_the_last_bytes_polled__those_before_are_complete(void **state)
+{
+	static const copy_fn copies[] = {copy_tail_last, copy_ordered, place_by_library,
+					 copy_from_self, copy_to_segments};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++) {
+		check_order_at(copies[i], 0, 256, 248);
+		check_order_at(copies[i], 3, 61, 53);
+		check_order_at(copies[i], 5, 100, 97);
 	}
 }
 
@@ -497,15 +610,15 @@ static bool is_front_first(copy_fn copy, size_t before, size_t behind)
 }
 
 /* With how many bytes of the target in its first page, and in the second. */
-static const size_t befores[] = {1, 2, 3, 5, 7, 8, 9, 13, 16, 17, 63, 64, 100, 300, 2500, 4096};
+static const size_t front_lens[] = {1, 2, 3, 5, 7, 8, 9, 13, 16, 17, 63, 64, 100, 300, 2500, 4096};
 
-#define BEFORES (sizeof(befores) / sizeof(befores[0]))
+#define FRONT_LENS (sizeof(front_lens) / sizeof(front_lens[0]))
 
 static bool are_fronts_first(copy_fn copy)
 {
-	for (size_t i = 0; i < BEFORES; i++) {
+	for (size_t i = 0; i < FRONT_LENS; i++) {
 		for (size_t behind = 1; behind <= ENDS_MAX; behind++) {
-			if (!is_front_first(copy, befores[i], behind))
+			if (!is_front_first(copy, front_lens[i], behind))
 				return false;
 		}
 	}
@@ -585,12 +698,12 @@ static void copy_tail_last__page_of_target_closed__last_bytes_last(void **state)
 	map_two_pages();
 	assert_int_equal(sigaction(SIGSEGV, &action, &old), 0);
 	assert_int_equal(sigaction(SIGBUS, &action, &old_bus), 0);
-	for (size_t i = 0; i < BEFORES; i++) {
+	for (size_t i = 0; i < FRONT_LENS; i++) {
 		for (size_t behind = 1; behind <= ENDS_MAX; behind++)
-			check_stores(befores[i], behind, false);
+			check_stores(front_lens[i], behind, false);
 		/* no more than the last 8 bytes are in the second page, down to the very last */
 		for (size_t behind = 1; behind <= 8; behind++)
-			check_stores(befores[i], behind, true);
+			check_stores(front_lens[i], behind, true);
 	}
 	assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
 	assert_int_equal(sigaction(SIGBUS, &old_bus, NULL), 0);
@@ -712,6 +825,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copy__every_alignment_and_length__exact),
 		cmocka_unit_test(copy__memory_gone__efault),
+		cmocka_unit_test(place_and_fetch__thread_of_the_library__efault),
 		cmocka_unit_test(copy_safe__file_truncated__efault),
 		cmocka_unit_test(copy__length_that_wraps__efault),
 		cmocka_unit_test(copy_safe__kernel_refuses__works_and_reports_faults),
@@ -722,6 +836,7 @@ int main(void)
 		cmocka_unit_test(copy__front_of_target_gone__last_bytes_untouched),
 		cmocka_unit_test(copy_tail_last__page_of_target_closed__last_bytes_last),
 		cmocka_unit_test(copy__any_length__last_word_of_the_target_by_itself),
+		cmocka_unit_test(copy__one_of_the_last_bytes_polled__those_before_are_complete),
 	};
 
 	page = (size_t)sysconf(_SC_PAGESIZE);

@@ -11,8 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/ep_done.h"
-#include "soft/bounce.h"
+#include "core/ep_fast.h"
 #include "soft/fds.h"
 
 #define GUARD_BYTE 0xa5
@@ -33,12 +32,11 @@ static struct soft_keys *own_table, *peer_table;
 
 struct core_lmr core_mem_none;
 
-/* All events are told whether they are notifications (make_evd). */
 void core_evd_notify_locked(struct core_evd *evd)
 {
 	struct lab_evd *mine = (struct lab_evd *)evd;
 
-	mine->was_notified = true;
+	mine->notified++;
 }
 
 void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
@@ -48,10 +46,42 @@ void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
 	abort();
 }
 
-void core_req_raise_done(struct core_ep *ep)
+/* As in evd.c. */
+bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_dequeue *dequeue,
+			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
-	while (ep->req.head < ep->req.tail && core_req_at(&ep->req, ep->req.head)->is_done)
-		ep->req.head++;
+	bool has_room;
+
+	if (evd != dequeue->evd && !core_handle_enter_fast(evd->cell, DAT_HANDLE_TYPE_EVD))
+		return false;
+	has_room = core_evd_count_locked(evd) < evd->capacity;
+	if (has_room) {
+		struct core_event *slot = core_evd_slot_locked(evd);
+
+		core_event_fill_dto(&slot->event, evd->cell, ep_handle, cookie, DAT_DTO_SUCCESS,
+				    len);
+		slot->srq = (struct core_ref){NULL, 0};
+	}
+	if (evd != dequeue->evd)
+		core_lock_leave(&evd->cell->lock);
+	return has_room;
+}
+
+/* Tells an event of a Receive from one of a request. */
+#define RECEIVE_COOKIE (1ull << 63)
+
+static void raise_done(struct core_ep *ep)
+{
+	for (; ep->req.head < ep->req.tail; ep->req.head++) {
+		const struct core_req *req = core_req_at(&ep->req, ep->req.head);
+
+		if (!req->is_done)
+			return;
+		if (ep->request_evd && (req->status != DAT_DTO_SUCCESS ||
+					!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG)))
+			core_evd_post_dto(ep->request_evd, ep->cell, req->cookie, req->status,
+					  req->done_len, true, (struct core_ref){NULL, 0});
+	}
 }
 
 struct core_ep *core_ep_enter(struct core_ref ref)
@@ -90,26 +120,21 @@ void core_ep_ended(struct core_ep *ep, DAT_EVENT_NUMBER number)
 void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_STATUS status,
 		   DAT_VLEN len)
 {
-	(void)len;
 	MUST(the_lab->end == 0);
 	MUST(req->sequence >= ep->req.head && req->sequence < ep->req.tail && !req->is_done);
 	req->is_done = true;
 	req->status = status;
-	the_lab->done++;
-	the_lab->done_status = status;
-	core_req_raise_done(ep);
+	req->done_len = len;
+	if (!ep->request_evd) {
+		the_lab->done++;
+		the_lab->done_status = status;
+	}
+	raise_done(ep);
 }
 
 const struct core_wqe *core_recv_next(struct core_ep *ep)
 {
-	return core_recv_at(ep, 0);
-}
-
-const struct core_wqe *core_recv_at(const struct core_ep *ep, uint32_t behind)
-{
-	if (ep->recv.tail - ep->recv.head <= behind)
-		return NULL;
-	return &ep->recv.slots[(ep->recv.head + behind) & ep->recv.mask];
+	return core_recv_is_posted(ep) ? core_recv_oldest(ep) : NULL;
 }
 
 void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
@@ -120,10 +145,15 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 	MUST(the_lab->end == 0 && receive);
 	MUST(status != DAT_DTO_SUCCESS || len <= receive->len);
 	ep->recv.head++;
+	the_lab->receive_solicited = is_solicited;
+	if (ep->recv_evd) {
+		core_evd_post_dto(ep->recv_evd, ep->cell, receive->cookie, status, len, true,
+				  (struct core_ref){NULL, 0});
+		return;
+	}
 	the_lab->received++;
 	the_lab->receive_status = status;
 	the_lab->receive_len = len;
-	the_lab->receive_solicited = is_solicited;
 }
 
 struct core_lmr *core_mem_get_registered(struct core_mem *mem, const DAT_LMR_TRIPLET *segment)
@@ -153,20 +183,17 @@ int core_sp_request(struct core_ref sp, const struct transport_request *request)
 struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
 			      const struct core_pz *pz, enum core_mem_use use)
 {
-	uint64_t start = (uintptr_t)the_lab->memory;
+	struct core_lmr *lmr;
 
-	(void)mem;
 	(void)use;
 	the_lab->lookups++;
-	if (segment->lmr_context != LAB_LOCAL_KEY || segment->virtual_address < start ||
-	    segment->segment_length > LAB_MEMORY ||
-	    segment->virtual_address - start > LAB_MEMORY - segment->segment_length)
+	lmr = core_mem_pin(mem, segment->lmr_context);
+	if (!lmr)
 		return NULL;
-	if (the_lab->is_usual &&
-	    (atomic_load(&the_lab->lmr.key) != segment->lmr_context || the_lab->lmr.pz != pz))
-		return NULL;
-	core_pin(&the_lab->lmr);
-	return &the_lab->lmr;
+	if (lmr->pz == pz && core_mem_is_inside(lmr->address, lmr->length, segment))
+		return lmr;
+	core_unpin(lmr);
+	return NULL;
 }
 
 enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_ready)
@@ -198,23 +225,51 @@ static void drop_memory(uint8_t *memory)
 	munmap(memory - LAB_GUARD, LAB_MEMORY + 2 * LAB_GUARD);
 }
 
+static void make_memory_table(struct lab *lab)
+{
+	lab->memory = make_memory();
+	lab->peer_memory = make_memory();
+	lab->lmr = &lab->regions[LAB_LOCAL_KEY];
+	lab->lmr->address = (uintptr_t)lab->memory;
+	lab->lmr->length = LAB_MEMORY;
+	lab->lmr->pz = &lab->pz;
+	atomic_store(&lab->lmr->key, LAB_LOCAL_KEY);
+	atomic_store(&lab->ia.mem.chunks[0], lab->regions);
+}
+
+/* Slots as the core leaves them: what a post does not set is anything. */
+static void make_queues(struct lab *lab)
+{
+	memset(lab->requests, 0xee, sizeof(lab->requests));
+	for (uint32_t i = 0; i < LAB_REQUESTS; i++)
+		lab->requests[i].iov = &lab->request_iov[i];
+	for (uint32_t i = 0; i < LAB_RECEIVES; i++)
+		lab->receives[i].iov = &lab->receive_iov[i];
+	lab->ep.req.slots = lab->requests;
+	lab->ep.req.mask = LAB_REQUESTS - 1;
+	lab->ep.req.capacity = LAB_REQUESTS;
+	lab->ep.recv.slots = lab->receives;
+	lab->ep.recv.mask = LAB_RECEIVES - 1;
+	lab->ep.recv.capacity = LAB_RECEIVES;
+}
+
 static void make_core(struct lab *lab, enum core_copy_path copy)
 {
 	lab->ia.settings = (struct core_settings){.copy = copy, .peer_timeout_ms = 50};
 	lab->pz.id = 7;
+	atomic_store(&lab->cell.tag, CORE_TAG(DAT_HANDLE_TYPE_EP));
+	/* there are no dispatchers yet */
+	core_handle_set_slow(&lab->cell, CORE_EP_SLOW_EVD | CORE_EP_SLOW_CONN);
 	lab->cell.object = &lab->ep;
+	core_lock_init(&lab->cell.lock);
 	lab->ep.cell = &lab->cell;
 	lab->ep.ia = &lab->ia;
 	lab->ep.pz = &lab->pz;
 	lab->ep.state = DAT_EP_STATE_CONNECTED;
-	lab->ep.req.slots = lab->requests;
-	lab->ep.req.mask = LAB_REQUESTS - 1;
-	lab->ep.recv.slots = lab->receives;
-	lab->ep.recv.mask = LAB_RECEIVES - 1;
 	lab->ep.known_source = CORE_KNOWN_NONE;
 	lab->ep.known_target = CORE_KNOWN_NONE;
-	lab->memory = make_memory();
-	lab->peer_memory = make_memory();
+	make_queues(lab);
+	make_memory_table(lab);
 	MUST(shm_ep_create(&lab->ep) == 0);
 }
 
@@ -233,7 +288,7 @@ static void make_keys(struct lab *lab)
 			    SOFT_RIGHT_REMOTE_READ, lab->pz.id, &lab->read_only));
 	MUST(!soft_keys_add(lab->peer_keys, (uintptr_t)lab->peer_memory, LAB_MEMORY, all, 9,
 			    &lab->peer_rkey));
-	lab->lmr.rkey = lab->rkey;
+	lab->lmr->rkey = lab->rkey;
 }
 
 static void drop_key(struct soft_keys *keys, uint32_t key)
@@ -287,6 +342,7 @@ static void make_conn(struct lab *lab, bool has_cma)
 			  &conn->mine->response_consumed);
 	shm_conn_attach(conn, &lab->ep);
 	shm_conn_set_state(conn, SHM_ESTABLISHED);
+	shm_conn_review(conn, &lab->ep);
 }
 
 struct lab *lab_open(enum core_copy_path copy, bool has_cma)
@@ -303,54 +359,37 @@ struct lab *lab_open(enum core_copy_path copy, bool has_cma)
 	return lab;
 }
 
-void lab_take_bursts(struct lab *lab)
+void lab_own_lock(struct core_lock *lock)
 {
-	static struct soft_bounce *bounce; /* made once, as the tables of keys are */
-
-	if (!bounce)
-		bounce = soft_bounce_create();
-	MUST(bounce);
-	lab->engine.bounce = bounce;
-	lab->lmr.address = (uintptr_t)lab->memory;
-	lab->lmr.length = LAB_MEMORY;
-	atomic_store(&lab->lmr.key, LAB_LOCAL_KEY);
-	lab->conn->is_placing = true;
+	/* more often than it takes; where no thread can own a lock it is tried for all the same */
+	for (unsigned i = 0; i < 100; i++) {
+		core_lock_acquire(lock);
+		core_lock_release(lock);
+	}
 }
 
 static void make_evd(struct lab_evd *mine)
 {
 	core_lock_init(&mine->cell.lock);
+	lab_own_lock(&mine->cell.lock);
+	atomic_store(&mine->cell.tag, CORE_TAG(DAT_HANDLE_TYPE_EVD));
+	mine->cell.object = &mine->evd;
 	mine->evd.cell = &mine->cell;
 	mine->evd.ring = mine->ring;
 	mine->evd.capacity = LAB_EVENTS;
 	mine->evd.mask = LAB_EVENTS - 1;
-	mine->evd.has_waiter = true; /* wants to be told of notifications */
 }
 
-static void lab_know(struct lab *lab, struct core_known *known)
+void lab_go_fast(struct lab *lab)
 {
-	*known = (struct core_known){.lmr = &lab->lmr,
-				     .address = lab->lmr.address,
-				     .length = lab->lmr.length,
-				     .key = LAB_LOCAL_KEY};
-}
-
-void lab_be_usual(struct lab *lab)
-{
+	lab_own_lock(&lab->cell.lock);
 	make_evd(&lab->recv_evd);
 	make_evd(&lab->request_evd);
 	lab->ep.recv_evd = &lab->recv_evd.evd;
 	lab->ep.request_evd = &lab->request_evd.evd;
-	lab->ep.attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
-	atomic_store(&lab->own.base, lab->memory);
-	lab->is_usual = true;
-	lab->lmr.pz = &lab->pz;
-	lab->lmr.transport = &lab->own;
-	lab->lmr.address = (uintptr_t)lab->memory;
-	lab->lmr.length = LAB_MEMORY;
-	atomic_store(&lab->lmr.key, LAB_LOCAL_KEY);
-	lab_know(lab, &lab->ep.known_source);
-	lab_know(lab, &lab->ep.known_target);
+	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_EVD);
+	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_source);
+	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_target);
 	lab->map = (struct shm_map){.key = lab->peer_rkey,
 				    .state = SHM_MAP_READY,
 				    .is_writable = true,
@@ -377,7 +416,12 @@ void lab_close(struct lab *lab)
 	MUST(atomic_load(&lab->engine.refs) == 1000);
 	MUST(atomic_load(&lab->engine.active_count) == 0);
 	MUST(atomic_load(&lab->engine.disarmed) == 0);
-	MUST(atomic_load(&lab->lmr.pins) == 0 && core_pins_own.used == 0);
+	MUST(atomic_load(&lab->lmr->pins) == 0 && core_pins_own.used == 0);
+	core_lock_destroy(&lab->cell.lock);
+	if (lab->recv_evd.evd.cell) {
+		core_lock_destroy(&lab->recv_evd.cell.lock);
+		core_lock_destroy(&lab->request_evd.cell.lock);
+	}
 	close(lab->peer_fd);
 	close(lab->engine.epoll_fd);
 	close(lab->engine.kick_fd);
@@ -392,102 +436,150 @@ void lab_close(struct lab *lab)
 	the_lab = NULL;
 }
 
-/* What the ways of usual.c have told. */
-static void take_events(struct lab *lab)
+void lab_take_event(struct lab *lab, const DAT_EVENT *event)
 {
-	struct core_evd *evd = &lab->recv_evd.evd;
-	const DAT_DTO_COMPLETION_EVENT_DATA *data;
+	const DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
+	uint64_t number = data->user_cookie.as_64 & ~RECEIVE_COOKIE;
 
-	for (; evd->head != evd->tail; evd->head++) {
-		data = &evd->ring[evd->head & evd->mask].event.event_data.dto_completion_event_data;
-		MUST(data->status == DAT_DTO_SUCCESS);
-		MUST(data->transfered_length <= lab->receives[lab->received % LAB_RECEIVES].len);
+	MUST(event->event_number == DAT_DTO_COMPLETION_EVENT && data->ep_handle == &lab->cell);
+	if (data->user_cookie.as_64 & RECEIVE_COOKIE) {
+		MUST(event->evd_handle == lab->ep.recv_evd->cell);
+		MUST(number == lab->received);
+		MUST(data->status != DAT_DTO_SUCCESS ||
+		     data->transfered_length <= lab->receives[number % LAB_RECEIVES].len);
 		lab->received++;
 		lab->receive_status = data->status;
 		lab->receive_len = data->transfered_length;
-		lab->receive_solicited = lab->recv_evd.was_notified;
-		lab->recv_evd.was_notified = false;
-	}
-	evd = &lab->request_evd.evd;
-	for (; evd->head != evd->tail; evd->head++) {
-		data = &evd->ring[evd->head & evd->mask].event.event_data.dto_completion_event_data;
-		MUST(data->status == DAT_DTO_SUCCESS);
+	} else {
+		MUST(event->evd_handle == lab->ep.request_evd->cell);
+		MUST(number >= lab->next_done && number < lab->ep.req.head);
+		lab->next_done = number + 1;
 		lab->done++;
 		lab->done_status = data->status;
 	}
 }
 
-void lab_pass(struct lab *lab)
+static void take_queue(struct lab *lab, struct core_evd *evd)
 {
+	for (; evd && evd->head != evd->tail; evd->head++)
+		lab_take_event(lab, &evd->ring[evd->head & evd->mask].event);
+}
+
+void lab_take_events(struct lab *lab)
+{
+	take_queue(lab, lab->ep.recv_evd);
+	take_queue(lab, lab->ep.request_evd);
+}
+
+/* A dequeue from the dispatcher of the Receives. */
+static bool poll_fast(struct lab *lab)
+{
+	struct core_evd *evd = lab->ep.recv_evd;
+	DAT_EVENT event;
+	struct core_dequeue dequeue = {.evd = evd, .event = &event};
+	bool is_done;
+
+	if (lab->cell.slow_reasons || !core_handle_enter_fast(evd->cell, DAT_HANDLE_TYPE_EVD))
+		return false;
+	is_done = shm_poll_fast(lab->conn, &lab->ep, 1, &dequeue);
+	core_lock_leave(&evd->cell->lock);
+	if (is_done)
+		lab->fast_polls++;
+	if (dequeue.is_filled)
+		lab_take_event(lab, &event);
+	return is_done || dequeue.is_filled;
+}
+
+static void pass(struct lab *lab, bool is_fast)
+{
+	struct shm_conn *conn = lab->conn;
+
 	if (!lab_is_open(lab))
 		return;
-	shm_conn_get(lab->conn);
-	{
-		struct shm_conn *conn = lab->conn;
+	shm_conn_get(conn);
+	if (!is_fast || !poll_fast(lab))
+		shm_conn_pass(conn, &lab->ep);
+	shm_conn_put(conn);
+	lab_take_events(lab);
+}
 
-		if (shm_usual_pass(conn, &lab->ep) < 0)
-			shm_conn_pass(conn, &lab->ep);
-		shm_conn_put(conn);
-	}
-	take_events(lab);
+void lab_pass(struct lab *lab)
+{
+	pass(lab, true);
+}
+
+void lab_library_pass(struct lab *lab)
+{
+	soft_is_library_thread = true;
+	pass(lab, false);
+	soft_is_library_thread = false;
+}
+
+/* len bytes at offset of our memory, as far as they are in it. */
+static DAT_LMR_TRIPLET segment_of(const struct lab *lab, uint32_t offset, uint32_t len)
+{
+	offset %= LAB_MEMORY;
+	return (DAT_LMR_TRIPLET){
+		.lmr_context = LAB_LOCAL_KEY,
+		.virtual_address = (uintptr_t)lab->memory + offset,
+		.segment_length = len < LAB_MEMORY - offset ? len : LAB_MEMORY - offset,
+	};
+}
+
+/* May the fast path be entered with that segment? */
+static bool is_known(const struct lab *lab, const struct core_known *known,
+		     const DAT_LMR_TRIPLET *segment)
+{
+	return !lab->cell.slow_reasons &&
+	       core_mem_is_known(known, segment->lmr_context, segment->virtual_address,
+				 segment->segment_length, UINT64_MAX);
 }
 
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 {
+	DAT_LMR_TRIPLET segment = segment_of(lab, offset, len);
 	struct core_recv_queue *queue = &lab->ep.recv;
-	uint32_t slot = queue->tail & queue->mask;
+	struct core_wqe *wqe = &queue->slots[queue->tail & queue->mask];
 
-	if (queue->tail - queue->head == LAB_RECEIVES || !lab_is_open(lab))
+	if (queue->tail - queue->head == queue->capacity || !lab_is_open(lab))
 		return false;
-	offset %= LAB_MEMORY;
-	if (len > LAB_MEMORY - offset)
-		len = LAB_MEMORY - offset;
-	lab->receive_iov[slot] = (DAT_LMR_TRIPLET){
-		.lmr_context = LAB_LOCAL_KEY,
-		.virtual_address = (uintptr_t)lab->memory + offset,
-		.segment_length = len,
-	};
-	lab->receives[slot] = (struct core_wqe){
-		.segments = len ? 1 : 0,
-		.iov = &lab->receive_iov[slot],
-		.len = len,
-	};
+	wqe->segments = segment.segment_length ? 1 : 0;
+	wqe->len = segment.segment_length;
+	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
+	wqe->cookie.as_64 = RECEIVE_COOKIE | queue->tail;
+	wqe->iov = &lab->receive_iov[queue->tail & queue->mask];
+	*wqe->iov = segment;
 	queue->tail++;
-	shm_ep_post_recv(&lab->ep);
-	take_events(lab);
+	if (!is_known(lab, &lab->ep.known_target, &segment) || !shm_recv_fast(&lab->ep, wqe))
+		shm_ep_post_recv(&lab->ep);
+	lab_take_events(lab);
 	return true;
 }
 
 bool lab_post(struct lab *lab, enum core_op op, uint32_t offset, uint32_t len, uint32_t key,
 	      uint64_t address)
 {
+	DAT_LMR_TRIPLET segment = segment_of(lab, offset, len);
 	struct core_req_queue *queue = &lab->ep.req;
-	struct core_req *req = core_req_at(queue, queue->tail);
-	DAT_LMR_TRIPLET *iov = &lab->request_iov[queue->tail & queue->mask];
+	struct core_req *req;
 
-	if (queue->tail - queue->head == LAB_REQUESTS || !lab_is_open(lab))
+	if (queue->tail - queue->head == queue->capacity || !lab_is_open(lab))
 		return false;
-	offset %= LAB_MEMORY;
-	if (len > LAB_MEMORY - offset)
-		len = LAB_MEMORY - offset;
-	*iov = (DAT_LMR_TRIPLET){
-		.lmr_context = LAB_LOCAL_KEY,
-		.virtual_address = (uintptr_t)lab->memory + offset,
-		.segment_length = len,
-	};
-	*req = (struct core_req){
-		.op = op,
-		.flags = lab->next_flags,
-		.segments = len ? 1 : 0,
-		.iov = iov,
-		.len = len,
-		.remote = {.rmr_context = key, .target_address = address, .segment_length = len},
-		.sequence = queue->tail,
-	};
+	req = core_req_take(&lab->ep, op, lab->next_flags);
+	req->len = segment.segment_length;
+	req->segments = req->len ? 1 : 0;
+	*req->iov = segment;
+	req->cookie.as_64 = req->sequence;
+	if (op != CORE_OP_SEND)
+		req->remote = (DAT_RMR_TRIPLET){
+			.rmr_context = key, .target_address = address, .segment_length = req->len};
 	lab->next_flags = DAT_COMPLETION_DEFAULT_FLAG;
-	queue->tail++;
-	shm_ep_post_request(&lab->ep, req);
-	take_events(lab);
+	if ((op == CORE_OP_SEND || op == CORE_OP_RDMA_WRITE) &&
+	    is_known(lab, &lab->ep.known_source, &segment) && shm_post_fast(&lab->ep, req))
+		lab->fast_posts++;
+	else
+		shm_ep_post_request(&lab->ep, req);
+	lab_take_events(lab);
 	return true;
 }
 

@@ -13,7 +13,6 @@
 
 #include "core/evd.h"
 #include "core/pz.h"
-#include "soft/alias.h"
 #include "soft/shm/conn.h"
 
 #define LAB_MEMORY 16384u
@@ -21,14 +20,15 @@
 #define LAB_RECEIVES 8u
 #define LAB_REQUESTS 8u
 #define LAB_EVENTS 64u	    /* more than one pass completes */
-#define LAB_LOCAL_KEY 0x77u /* lmr_context of our memory */
+#define LAB_LOCAL_KEY 0x77u /* lmr_context of our memory, in the first chunk of the table */
 
 struct lab {
 	struct core_ia ia;
 	struct core_ep ep;
 	struct core_handle cell;
 	struct core_pz pz;
-	struct core_lmr lmr;
+	struct core_lmr regions[CORE_MEM_CHUNK]; /* the first chunk of the memory table, with: */
+	struct core_lmr *lmr;			 /* our memory, under LAB_LOCAL_KEY */
 	struct soft_adapter adapter;
 	struct shm_engine engine;
 	struct shm_conn *conn;
@@ -52,18 +52,19 @@ struct lab {
 	DAT_LMR_TRIPLET request_iov[LAB_REQUESTS];
 	DAT_COMPLETION_FLAGS next_flags; /* of the next post */
 	void (*entering)(struct lab *);	 /* called once, before the endpoint is locked next */
-	/* the ways of usual.c: a mapping of our memory, and dispatchers for what they complete */
-	bool is_usual; /* so the key and the zone in `lmr` matter */
-	struct soft_lmr own;
-	struct shm_map map; /* and one of the peer's */
+	/* for the fast path: a mapping of the peer's memory, and dispatchers */
+	struct shm_map map;
 	struct lab_evd {
 		struct core_evd evd;
 		struct core_handle cell;
 		struct core_event ring[LAB_EVENTS];
-		bool was_notified; /* of the last event */
+		uint32_t notified; /* times that a waiter or a CNO would have been */
 	} recv_evd, request_evd;
-	uint32_t lookups; /* segments that were looked up, which those ways do not */
-	/* what was told */
+	uint32_t fast_posts; /* requests and ... */
+	uint32_t fast_polls; /* polls that the fast path has carried out */
+	uint32_t lookups;    /* segments that the general path has looked up */
+	uint64_t next_done;  /* sequence after that of the last request that was reported */
+	/* what was reported */
 	uint32_t received;
 	DAT_DTO_COMPLETION_STATUS receive_status;
 	DAT_VLEN receive_len;
@@ -77,11 +78,21 @@ struct lab {
 struct lab *lab_open(enum core_copy_path copy, bool has_cma);
 void lab_close(struct lab *lab); /* also asserts that the guards are whole */
 bool lab_is_open(const struct lab *lab);
-/* Small messages go into their Receives several at a time (burst.c). */
-void lab_take_bursts(struct lab *lab);
-/* Small transfers go the ways of usual.c, as on a connection that was polled for long. */
-void lab_be_usual(struct lab *lab);
+/*
+ * Gives the endpoint what its fast path needs: dispatchers (which take all completions from now
+ * on), a region that is known, and a mapping of the peer's memory on a connection without fences.
+ */
+void lab_go_fast(struct lab *lab);
+/* As a dequeue does: by the fast path, and if that declines by the general one. */
 void lab_pass(struct lab *lab);
+/* A pass of the service thread. */
+void lab_library_pass(struct lab *lab);
+/* Counts what is in the queues of the dispatchers; asserts the order of the completions. */
+void lab_take_events(struct lab *lab);
+/* The same for one event that a dequeue has returned. */
+void lab_take_event(struct lab *lab, const DAT_EVENT *event);
+/* The calling thread has used the lock alone for long, so that core_lock_try may succeed. */
+void lab_own_lock(struct core_lock *lock);
 /* Posts a Receive of len bytes at offset of our memory; false: no slot. */
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len);
 /* Posts a request on len bytes at offset of our memory; RDMA at address of the peer. */

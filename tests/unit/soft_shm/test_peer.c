@@ -114,16 +114,16 @@ static void message__polled__acknowledged_with_the_answer_or_later(void **state)
 	ask(lab, lab_send_entry(3), "one");
 	assert_int_equal(lab->received, 1);
 	assert_int_equal(done(lab), 0);
-	assert_true(shm_conn_has_news(lab->conn));
+	assert_true(shm_conn_has_work(lab->conn));
 	lab_pass(lab);
 	assert_int_equal(done(lab), 1);
-	assert_false(shm_conn_has_news(lab->conn));
+	assert_false(shm_conn_has_work(lab->conn));
 
 	assert_true(lab_post_receive(lab, 0, 10));
 	ask(lab, lab_send_entry(3), "two");
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
 	assert_int_equal(done(lab), 1);
-	assert_false(shm_conn_has_news(lab->conn));
+	assert_false(shm_conn_has_work(lab->conn));
 	shm_consumer_init(&in, lab->conn->segment->request[SHM_PASSIVE], SHM_REQUEST_RING,
 			  SHM_REQUEST_PAYLOAD, &lab->peer->request_consumed);
 	assert_int_equal(shm_consumer_peek(&in, &entry, &bytes), 1);
@@ -157,7 +157,7 @@ static void message__answer_held_up_at_the_peer__acknowledged_by_the_word(void *
 	answer_one(lab);
 	assert_int_equal(done(lab), 0);
 	atomic_store(&lab->peer->waits, SHM_WAITS_RECEIVE);
-	assert_true(shm_conn_has_news(lab->conn));
+	assert_true(shm_conn_has_work(lab->conn));
 	lab_pass(lab);
 	assert_int_equal(done(lab), 1);
 	answer_one(lab);
@@ -228,7 +228,7 @@ static void message__tells_what_is_done__completes_our_sends(void **state)
 	ask(lab, entry, "one");
 	assert_int_equal(lab->done, 1);
 	atomic_store(&lab->peer->done, 2);
-	assert_true(shm_conn_has_news(lab->conn));
+	assert_true(shm_conn_has_work(lab->conn));
 	lab_pass(lab);
 	assert_int_equal(lab->done, 2);
 	ask(lab, entry, "two");
@@ -250,7 +250,7 @@ static void message__no_receive__waits_and_fills_the_late_one(void **state)
 	assert_int_equal(lab->received, 0);
 	assert_int_equal(done(lab), 0);
 	assert_int_equal(atomic_load(&lab->conn->mine->waits), SHM_WAITS_RECEIVE);
-	assert_false(shm_conn_has_news(lab->conn));
+	assert_false(shm_conn_has_work(lab->conn));
 	assert_true(lab_post_receive(lab, 0, 10));
 	assert_int_equal(lab->received, 1);
 	assert_memory_equal(lab->memory, "one", 3);
@@ -658,12 +658,12 @@ static void send__ring_full__goes_on_when_there_is_space(void **state)
 	for (i = 0; i < 8; i++)
 		assert_true(lab_post(lab, CORE_OP_SEND, 0, 4096, 0, 0));
 	assert_true(lab->conn->tx_next < 8);
-	assert_false(shm_conn_has_news(lab->conn));
+	assert_false(shm_conn_has_work(lab->conn));
 	while (lab->done < 8) {
 		/* the peer takes everything that is there */
 		atomic_store(&lab->peer->request_consumed, lab->conn->request_out.published);
 		atomic_store(&lab->peer->done, lab->conn->sent);
-		assert_true(shm_conn_has_news(lab->conn));
+		assert_true(shm_conn_has_work(lab->conn));
 		lab_pass(lab);
 	}
 	assert_int_equal(lab->done_status, DAT_DTO_SUCCESS);
@@ -830,13 +830,15 @@ static void send__memory_given_to_the_peer__named_and_not_copied(void **state)
 	lab->conn->remote.is_pulling = true;
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1024, 0, 0));
 	assert_int_equal(entries[0].type, SHM_ENTRY_SEND);
-	assert_int_equal(entries[0].key, lab->lmr.rkey);
-	lab->conn->given[7] = lab->lmr.rkey;
+	assert_int_equal(entries[0].key, lab->lmr->rkey);
+	lab->conn->given[7] = lab->lmr->rkey;
+	lab->engine.given_count = 1;
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1023, 0, 0));
 	assert_int_equal(entries[33].type, SHM_ENTRY_SEND);
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1024, 0, 0));
 	assert_int_equal(entries[66].type, SHM_ENTRY_PULL);
 	lab->conn->given[7] = 0;
+	lab->engine.given_count = 0;
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1024, 0, 0));
 	assert_int_equal(entries[68].type, SHM_ENTRY_SEND);
 }
@@ -904,7 +906,7 @@ static void pass__many_messages_polled__says_so_until_it_sleeps(void **state)
 			take_one(lab);
 		}
 		assert_true(taken > 100); /* not for a few: to end it is dear */
-		while (shm_conn_has_news(lab->conn))
+		while (shm_conn_has_work(lab->conn))
 			lab_pass(lab);
 		assert_true(shm_conn_arm(lab->conn));
 		assert_int_equal(atomic_load(&lab->conn->mine->is_polled), 0);
@@ -1042,7 +1044,7 @@ static void disconnect__peer_never_ends_its_copy__told_at_the_time_out(void **st
 	shm_conn_put(lab->conn);
 }
 
-/* Who only sends polls as well: what it is told counts as it does on the general way. */
+/* Who only sends polls as well: its acknowledgements count as they do on the general path. */
 static void pass__many_acknowledgements_polled__says_so(void **state)
 {
 	struct lab *lab = *state;
@@ -1050,8 +1052,7 @@ static void pass__many_acknowledgements_polled__says_so(void **state)
 
 	if (!core_fence_can(CORE_FENCE_HOST))
 		skip();
-	lab_be_usual(lab);
-	lab->lmr.pz = lab->ep.pz;
+	lab_go_fast(lab);
 	shm_conn_disarm(lab->conn);
 	while (!atomic_load(&lab->conn->mine->is_polled)) {
 		assert_true(lab_post(lab, CORE_OP_SEND, 0, 8, 0, 0));

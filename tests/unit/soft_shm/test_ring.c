@@ -453,46 +453,46 @@ static void put__old_bytes_behind_that_look_like_an_entry__not_seen(void **state
 	forge_behind(rig, SHM_STAMP(rig->out.produced + SHM_ENTRY_ALIGN));
 	assert_int_equal(put_at_once(rig, 1, 0), 1);
 	take(rig, 1, 0);
-	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
 	assert_int_equal(peek(rig), 0);
 
 	assert_int_equal(put_at_once(rig, 2, 0), 1);
 	take(rig, 2, 0);
 	rig->out.produced -= SHM_ENTRY_ALIGN; /* as if it was about to be put */
 	forge_behind(rig, SHM_STAMP(rig->in.consumed - SIZE));
-	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
 }
 
 /* Sees what peek returns, and takes nothing; of the rest, nothing. */
-static void glance__entry_filler_or_nonsense__the_first_only(void **state)
+static void peek_fast__entry_filler_or_nonsense__the_first_only(void **state)
 {
 	struct rig *rig = *state;
 	struct shm_entry entry;
 	const uint8_t *bytes = NULL;
 	uint32_t before;
 
-	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
 	/* to the end of the ring */
 	entry = (struct shm_entry){.type = SHM_ENTRY_FILLER, .payload = 64};
 	assert_non_null(shm_producer_at_once(&rig->out, 64));
 	shm_producer_put(&rig->out, &entry);
-	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
 	assert_int_equal(peek(rig), 0); /* which takes it */
 
 	before = rig->in.consumed;
 	assert_int_equal(put_at_once(rig, 3, 40), 1);
-	assert_true(shm_consumer_glance(&rig->in, &entry, &bytes));
+	assert_true(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
 	assert_int_equal(entry.payload, 40);
 	assert_int_equal(bytes[39], 3);
 	assert_int_equal(rig->in.consumed, before);
 	shm_consumer_take(&rig->in, entry.payload);
 	assert_int_equal(rig->in.consumed, rig->out.produced);
-	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
 
 	entry = (struct shm_entry){.type = SHM_ENTRY_DATA, .payload = PAYLOAD + 1};
 	assert_non_null(shm_producer_at_once(&rig->out, entry.payload));
 	shm_producer_put(&rig->out, &entry);
-	assert_false(shm_consumer_glance(&rig->in, &entry, &bytes));
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
 	assert_int_equal(peek(rig), -EPROTO);
 }
 
@@ -517,7 +517,7 @@ int main(void)
 		TEST(at_once__at_the_end_of_the_ring__not_over_it),
 		TEST(put__mixed_with_the_general_way__in_order),
 		TEST(put__old_bytes_behind_that_look_like_an_entry__not_seen),
-		TEST(glance__entry_filler_or_nonsense__the_first_only),
+		TEST(peek_fast__entry_filler_or_nonsense__the_first_only),
 		TEST(ring__two_threads__nothing_lost_or_torn),
 	};
 

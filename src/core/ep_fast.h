@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What the fast paths of all transports share, compiled into them: taking a request slot,
+ * completing the oldest request and completing the oldest Receive, each good. core_req_done and
+ * core_recv_done (ep_queue.c) complete everything else. The endpoint is locked, and its cell's
+ * slow_reasons are 0 but for those of a transport that says so.
+ *
+ * A completion goes to `dequeue` if a dequeue has found it (evd.h), else, with NULL, into the
+ * dispatcher's queue. False: that dispatcher cannot take it now, nothing has changed, and the
+ * general path follows.
+ */
+#ifndef CORE_EP_FAST_H
+#define CORE_EP_FAST_H
+
+#include "core/ep.h"
+#include "core/evd.h"
+
+/* Gives the endpoint's good completion to its dispatcher. */
+CORE_INLINE bool core_ep_give_dto(const struct core_ep *ep, struct core_evd *evd,
+				  struct core_dequeue *dequeue, DAT_DTO_COOKIE cookie, DAT_VLEN len)
+{
+	if (dequeue)
+		return core_evd_give_dto(evd, dequeue, ep->cell, cookie, len);
+	core_evd_post_dto(evd, ep->cell, cookie, DAT_DTO_SUCCESS, len, true,
+			  (struct core_ref){NULL, 0});
+	return true;
+}
+
+/* Does the request behind the oldest one wait for no more than that one's completion? */
+CORE_INLINE bool core_req_is_next_done(struct core_ep *ep)
+{
+	uint64_t next = ep->req.head + 1;
+
+	return next != ep->req.tail && core_req_at(&ep->req, next)->is_done;
+}
+
+/* The oldest request, which is no bind, was carried out; core_req_is_next_done() is false. */
+CORE_INLINE bool core_req_done_fast(struct core_ep *ep, const struct core_req *req,
+				    struct core_dequeue *dequeue)
+{
+	if (!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) &&
+	    !core_ep_give_dto(ep, ep->request_evd, dequeue, req->cookie, req->len))
+		return false;
+	/* nobody posts before the endpoint is unlocked: the slot is free by then (DTO-114) */
+	ep->req.head++;
+	return true;
+}
+
+/* Is there a Receive of the endpoint's own? One with an SRQ never has any. */
+CORE_INLINE bool core_recv_is_posted(const struct core_ep *ep)
+{
+	return ep->recv.head != ep->recv.tail;
+}
+
+CORE_INLINE const struct core_wqe *core_recv_oldest(const struct core_ep *ep)
+{
+	return &ep->recv.slots[ep->recv.head & ep->recv.mask];
+}
+
+/* The oldest Receive was filled. */
+CORE_INLINE bool core_recv_done_fast(struct core_ep *ep, DAT_VLEN len, struct core_dequeue *dequeue)
+{
+	if (!core_ep_give_dto(ep, ep->recv_evd, dequeue, core_recv_oldest(ep)->cookie, len))
+		return false;
+	ep->recv.head++;
+	return true;
+}
+
+#endif

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The fast path of a connection: a Send that is one entry of the ring, a small RDMA Write into
+ * mapped memory, a message of one entry into a Receive of one segment, and acknowledgements. It is
+ * entered while the endpoint has no reason against it (shm_conn_review) and does what the general
+ * path (tx.c, rx.c, direct.c, progress.c) would do for these, with the same counters. What it
+ * declines is as it was: the general path goes on from there.
+ */
+#include "soft/shm/conn.h"
+
+#include "core/ep_fast.h"
+
+#define FAST_WRITE 256u /* bytes of an RDMA Write */
+/* Polls in a row that look for messages and acknowledgements only: what a pass looks for beside
+ * them waits no longer than that. */
+#define FAST_POLLS 64u
+
+static struct shm_conn *conn_of(const struct core_ep *ep)
+{
+	return ((const struct shm_ep *)ep->transport)->conn;
+}
+
+/* Most copies are of one word. */
+CORE_INLINE void copy_out(void *to, const void *from, size_t len)
+{
+	if (len == sizeof(uint64_t))
+		memcpy(to, from, sizeof(uint64_t));
+	else
+		memcpy(to, from, len);
+}
+
+/* Pins the region of a segment that was good when it was posted; false: it is gone. */
+CORE_INLINE bool pin_source(struct core_ep *ep, const DAT_LMR_TRIPLET *segment)
+{
+	struct core_lmr *lmr = ep->known_source.lmr;
+
+	core_pin(lmr);
+	/* sequentially consistent: as in core_mem_pin */
+	if (atomic_load(&lmr->key) == segment->lmr_context)
+		return true;
+	core_unpin(lmr);
+	return false;
+}
+
+/* --- posts --- */
+
+CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	struct shm_entry entry = {
+		.type = SHM_ENTRY_SEND,
+		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+		.payload = (uint16_t)req->len,
+		.length = req->len,
+	};
+	uint8_t *payload;
+
+	if (req->len >= SHM_MAP_SEND &&
+	    (req->len > SHM_REQUEST_PAYLOAD || shm_is_worth_fetching(conn, ep, req)))
+		return false;
+	payload = shm_producer_at_once(&conn->request_out, entry.payload);
+	if (!payload || !pin_source(ep, req->iov))
+		return false;
+	if (req->len >= SHM_MAP_SEND) /* the peer may ask for a mapping of it */
+		entry.key = ep->known_source.lmr->rkey;
+	copy_out(payload, (const void *)(uintptr_t)req->iov->virtual_address, entry.payload);
+	core_unpin(ep->known_source.lmr);
+	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		entry.flags |= SHM_FLAG_SOLICITED;
+	shm_conn_tell(conn, &entry);
+	shm_producer_put(&conn->request_out, &entry);
+	conn->sent++;
+	req->transport.word[0] = SHM_REQ_WAIT_DONE;
+	shm_count(conn, SHM_COUNT_SEND_INLINE);
+	shm_conn_wake(conn);
+	shm_engine_activate(conn->engine, conn);
+	return true;
+}
+
+/* Stores the bytes if the key is good: 0, or -errno as by shm_direct_run. */
+CORE_INLINE int write_mapped(struct shm_conn *conn, const struct core_req *req, uint8_t *to)
+{
+	int rc;
+
+	/* as shm_announce does it without a fence; the copy itself looks whether the gate is open
+	 */
+	atomic_store_explicit(&conn->mine->announce, req->remote.rmr_context, memory_order_relaxed);
+	core_fence(true);
+	rc = soft_key_check(soft_view_entries(conn->remote.view), req->remote.rmr_context,
+			    SOFT_RIGHT_REMOTE_WRITE, conn->remote.pz, req->remote.target_address,
+			    req->len);
+	if (!rc)
+		rc = soft_copy_tail_last(&conn->theirs->revoked, to,
+					 (const void *)(uintptr_t)req->iov->virtual_address,
+					 req->len);
+	shm_announce_end(conn);
+	return rc;
+}
+
+/* What it finds wrong is found once more, and reported, by the general path. */
+CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	const struct shm_map *map = conn->remote.last_map;
+	uint8_t *to;
+	int rc;
+
+	if (!conn->is_light || conn->ring_writes || req->len > FAST_WRITE || !map ||
+	    map->key != req->remote.rmr_context || !map->is_writable)
+		return false;
+	to = shm_map_at(map, req->remote.target_address, req->len);
+	if (!to || !pin_source(ep, req->iov))
+		return false;
+	rc = write_mapped(conn, req, to);
+	core_unpin(ep->known_source.lmr);
+	if (rc)
+		return false;
+	shm_count(conn, SHM_COUNT_MAP);
+	req->transport.word[0] = SHM_REQ_FINISHED;
+	if (req->sequence == ep->req.head)
+		(void)core_req_done_fast(ep, req, NULL);
+	else
+		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+	return true;
+}
+
+bool shm_post_fast(struct core_ep *ep, struct core_req *req)
+{
+	struct shm_conn *conn = conn_of(ep);
+
+	/* DTO-30: a fenced request waits for RDMA Reads through the ring */
+	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && conn->reads)
+		return false;
+	if (req->op == CORE_OP_SEND ? !send_fast(conn, ep, req) : !write_fast(conn, ep, req))
+		return false;
+	conn->tx_next++;
+	return true;
+}
+
+bool shm_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
+{
+	/* messages find it in the endpoint's queue; one that waits is a reason against this path */
+	(void)ep;
+	(void)wqe;
+	return true;
+}
+
+/* --- polls --- */
+
+/* The peer has carried out that many messages and ring writes: the oldest requests are done. */
+CORE_INLINE bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t done,
+			   struct core_dequeue *dequeue)
+{
+	uint32_t acked = shm_conn_acked(conn);
+
+	/* an entry and the word both tell it, and may overtake each other */
+	while ((int32_t)(done - acked) > 0) {
+		struct core_req *req = core_req_at(&ep->req, ep->req.head);
+
+		if (acked == conn->sent || req->transport.word[0] != SHM_REQ_WAIT_DONE ||
+		    core_req_is_next_done(ep) || !core_req_done_fast(ep, req, dequeue))
+			return false;
+		if (req->op == CORE_OP_RDMA_WRITE)
+			conn->ring_writes--;
+		req->transport.word[0] = SHM_REQ_FINISHED;
+		shm_conn_set_acked(conn, ++acked);
+	}
+	return true;
+}
+
+/* Copies a message into the oldest Receive. */
+CORE_INLINE bool place(struct core_ep *ep, const uint8_t *payload, uint32_t len)
+{
+	const struct core_wqe *wqe = core_recv_oldest(ep);
+	struct core_lmr *lmr;
+	bool is_good;
+
+	if (wqe->segments != 1 || wqe->len < len)
+		return false;
+	lmr = core_mem_pin(&ep->ia->mem, wqe->iov->lmr_context);
+	if (!lmr)
+		return false;
+	/* the endpoint's zone may be another one than when it was posted */
+	is_good = lmr->pz == ep->pz;
+	if (is_good)
+		soft_copy_ordered((void *)(uintptr_t)wqe->iov->virtual_address, payload, len);
+	core_unpin(lmr);
+	return is_good;
+}
+
+/* The entry at the head of the ring, if it is a whole message for which there is a Receive. */
+CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
+			      struct core_dequeue *dequeue)
+{
+	const uint8_t *payload;
+	struct shm_entry entry;
+
+	if (!shm_consumer_peek_fast(&conn->request_in, &entry, &payload) ||
+	    entry.type != SHM_ENTRY_SEND || entry.length != entry.payload || !entry.payload ||
+	    (entry.flags & ~SHM_FLAG_SOLICITED) != (SHM_FLAG_FIRST | SHM_FLAG_LAST) ||
+	    !core_recv_is_posted(ep) || !take_acks(conn, ep, entry.done, dequeue) ||
+	    !place(ep, payload, entry.payload) || !core_recv_done_fast(ep, entry.payload, dequeue))
+		return false;
+	/* counts the use of that memory: often enough, and its next message is fetched from it */
+	if (entry.payload >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
+		(void)shm_map_find(conn, entry.key);
+	shm_consumer_take(&conn->request_in, entry.payload);
+	conn->done++;
+	shm_conn_watch_bit(conn, SHM_WATCH_OWES, true);
+	return true;
+}
+
+/*
+ * A poll for one message leaves at once: to look for the next one would have to wait for its line,
+ * and an answer that is sent meanwhile would wait behind that. In a stream of messages those that
+ * have come together are taken together.
+ */
+bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
+		   struct core_dequeue *dequeue)
+{
+	bool has_entry = shm_consumer_has_entry(&conn->request_in);
+	uint32_t acked = shm_conn_acked(conn);
+	uint32_t done, messages = 0;
+
+	if (conn->fast_polls == FAST_POLLS)
+		goto decline;
+	/* acquire: pairs with the release in tell_done of the peer */
+	done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
+	SHM_SEEN();
+	if (!has_entry && (int32_t)(done - acked) <= 0) {
+		/* what is done and was not acknowledged with an entry, or something rare */
+		if (conn->told == conn->done)
+			goto decline;
+		shm_conn_flush(conn, false);
+	}
+	if (!take_acks(conn, ep, done, dequeue))
+		goto decline;
+	while (has_entry) {
+		if (!take_message(conn, ep, dequeue))
+			goto decline;
+		has_entry = ++messages < most && shm_consumer_has_entry(&conn->request_in);
+	}
+	if (shm_conn_is_flush_due(conn))
+		shm_conn_flush(conn, true);
+	shm_conn_was_polled(conn, (int)(shm_conn_acked(conn) - acked + messages));
+	conn->fast_polls++;
+	return true;
+decline:
+	conn->fast_polls = 0;
+	return false;
+}

@@ -1,0 +1,608 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The reasons against the fast path: each is there exactly as long as what it follows from, and
+ * with one of an EVD no dequeue polls. What posts do with those of an endpoint is in test_post.c.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "core/evd.h"
+#include "mock.h"
+
+#define STATE CORE_EP_SLOW_STATE
+#define EVD CORE_EP_SLOW_EVD
+#define LIMIT CORE_EP_SLOW_LIMIT
+#define WATERMARK CORE_EP_SLOW_WATERMARK
+#define CONN CORE_EP_SLOW_CONN
+
+static struct mock_ia ia;
+
+static int setup(void **state)
+{
+	(void)state;
+	mock_open(&ia);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	mock.on_poll = NULL;
+	mock_close(&ia);
+	return 0;
+}
+
+static unsigned int reasons(DAT_HANDLE handle)
+{
+	struct core_handle *cell = handle;
+	unsigned int found;
+
+	core_lock_acquire(&cell->lock);
+	found = cell->slow_reasons;
+	core_lock_release(&cell->lock);
+	return found;
+}
+
+static struct core_ep *enter(DAT_EP_HANDLE handle)
+{
+	struct core_ep *ep = core_handle_lock(handle, DAT_HANDLE_TYPE_EP);
+
+	assert_non_null(ep);
+	return ep;
+}
+
+/* --- state --- */
+
+static void connect_it(DAT_EP_HANDLE handle)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET};
+
+	assert_int_equal(core_ep_connect(handle, (DAT_IA_ADDRESS_PTR)&address, 7,
+					 DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
+					 DAT_CONNECT_DEFAULT_FLAG),
+			 DAT_SUCCESS);
+}
+
+static void establish(DAT_EP_HANDLE handle)
+{
+	const struct transport_conn_param peer = {.read_in = 8, .read_out = 8};
+	struct core_ep *ep = enter(handle);
+
+	core_ep_established(ep, &peer);
+	core_ep_leave(ep);
+}
+
+static void end(DAT_EP_HANDLE handle, DAT_EVENT_NUMBER number)
+{
+	struct core_ep *ep = enter(handle);
+
+	core_ep_ended(ep, number);
+	core_ep_leave(ep);
+}
+
+static void fail_a_request(DAT_EP_HANDLE handle)
+{
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+	struct core_ep *ep;
+
+	assert_int_equal(core_ep_post_send(handle, 0, NULL, cookie, 0), DAT_SUCCESS);
+	ep = enter(handle);
+	core_req_done(ep, mock.req, DAT_DTO_ERR_REMOTE_ACCESS, 0);
+	core_ep_leave(ep);
+}
+
+/* The bit of the transport's is its own affair: the core sets it once and never clears it. */
+static void ep__each_state__fast_only_when_connected(void **state)
+{
+	DAT_EP_HANDLE handle = mock_ep(&ia);
+
+	(void)state;
+	assert_int_equal(reasons(handle), STATE | CONN);
+	mock.failing = "connect";
+	mock.error = -EAFNOSUPPORT;
+	assert_int_not_equal(
+		core_ep_connect(handle,
+				(DAT_IA_ADDRESS_PTR) & (struct sockaddr_in){.sin_family = AF_INET},
+				7, DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
+				DAT_CONNECT_DEFAULT_FLAG),
+		DAT_SUCCESS);
+	mock.failing = NULL;
+	assert_int_equal(reasons(handle), STATE | CONN);
+	connect_it(handle);
+	assert_int_equal(reasons(handle), STATE | CONN);
+	establish(handle);
+	assert_int_equal(reasons(handle), CONN);
+	core_handle_clear_slow(handle, CONN);
+	assert_int_equal(core_ep_disconnect(handle, DAT_CLOSE_GRACEFUL_FLAG), DAT_SUCCESS);
+	assert_int_equal(reasons(handle), STATE);
+	end(handle, DAT_CONNECTION_EVENT_DISCONNECTED);
+	assert_int_equal(reasons(handle), STATE);
+	assert_int_equal(core_ep_reset(handle), DAT_SUCCESS);
+	assert_int_equal(reasons(handle), STATE);
+	connect_it(handle);
+	establish(handle);
+	assert_int_equal(reasons(handle), 0);
+	end(handle, DAT_CONNECTION_EVENT_BROKEN);
+	assert_int_equal(reasons(handle), STATE);
+	assert_int_equal(core_ep_reset(handle), DAT_SUCCESS);
+	connect_it(handle);
+	establish(handle);
+	assert_int_equal(core_ep_disconnect(handle, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	assert_int_equal(reasons(handle), STATE);
+}
+
+/* DTO-48: connected, but no later request may succeed; a new connection is as good as the first. */
+static void ep__a_request_failed__slow_until_the_next_connection(void **state)
+{
+	DAT_EP_HANDLE handle = mock_connected(&ia);
+
+	(void)state;
+	assert_int_equal(reasons(handle), 0);
+	fail_a_request(handle);
+	assert_int_equal(enter(handle)->state, DAT_EP_STATE_CONNECTED);
+	core_handle_unlock(handle);
+	assert_int_equal(reasons(handle), STATE);
+	end(handle, DAT_CONNECTION_EVENT_BROKEN);
+	assert_int_equal(core_ep_reset(handle), DAT_SUCCESS);
+	assert_int_equal(reasons(handle), STATE);
+	connect_it(handle);
+	establish(handle);
+	assert_int_equal(reasons(handle), 0);
+}
+
+/* A failed attempt flushes, which breaks; then comes a connection that stands. */
+static void ep__attempt_failed_before__fast_when_connected(void **state)
+{
+	DAT_EP_HANDLE handle = mock_ep(&ia);
+	struct core_ep *ep;
+
+	(void)state;
+	core_handle_clear_slow(handle, CONN);
+	connect_it(handle);
+	ep = enter(handle);
+	core_ep_connect_failed(ep, DAT_CONNECTION_EVENT_TIMED_OUT);
+	core_ep_leave(ep);
+	assert_int_equal(reasons(handle), STATE);
+	assert_int_equal(core_ep_reset(handle), DAT_SUCCESS);
+	connect_it(handle);
+	establish(handle);
+	assert_int_equal(reasons(handle), 0);
+}
+
+/* --- EVDs and limits --- */
+
+static void modify(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
+{
+	assert_int_equal(core_ep_modify(handle, mask, param), DAT_SUCCESS);
+}
+
+#define EVD_MASK (DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS)
+#define RECV_MASK (DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS)
+
+/* EP-MODIFY-30 and others: without Receives no EVD is needed for them, for requests there is one.
+ */
+static void ep__request_evd_missing__slow(void **state)
+{
+	DAT_EP_HANDLE handle = mock_ep(&ia), without;
+	DAT_EP_PARAM none = {.request_evd_handle = DAT_HANDLE_NULL};
+	DAT_EP_PARAM some = {.request_evd_handle = ia.evd, .ep_attr.max_request_dtos = 8};
+
+	(void)state;
+	modify(handle, EVD_MASK, &none);
+	assert_int_equal(reasons(handle), STATE | CONN | EVD);
+	modify(handle, EVD_MASK, &some);
+	assert_int_equal(reasons(handle), STATE | CONN);
+	modify(handle, RECV_MASK, &none);
+	assert_int_equal(reasons(handle), STATE | CONN);
+	assert_int_equal(
+		core_ep_create(ia.ia, ia.pz, ia.evd, DAT_HANDLE_NULL, ia.evd, NULL, &without),
+		DAT_SUCCESS);
+	assert_int_equal(reasons(without), STATE | CONN | EVD);
+	assert_int_equal(
+		core_ep_create(ia.ia, ia.pz, DAT_HANDLE_NULL, ia.evd, ia.evd, NULL, &without),
+		DAT_SUCCESS);
+	assert_int_equal(reasons(without), STATE | CONN);
+}
+
+/* Made for a connection request: it has queues before it has EVDs, and its limits need not agree
+ * with them. */
+static DAT_EP_HANDLE provider_made(void)
+{
+	const struct core_ep_args args = {.pz = ia.pz, .is_provider_made = true};
+	struct core_ia *adapter = core_ia_enter(ia.ia);
+	struct core_ep *ep;
+
+	assert_int_equal(core_ep_new(adapter, &args, &ep), DAT_SUCCESS);
+	core_ia_leave(adapter);
+	return (DAT_EP_HANDLE)ep->cell;
+}
+
+static void ep__made_by_the_provider__slow_until_it_has_both_evds(void **state)
+{
+	DAT_EP_PARAM param = {.recv_evd_handle = ia.evd, .request_evd_handle = ia.evd};
+	DAT_EP_HANDLE handle = provider_made();
+
+	(void)state;
+	assert_int_equal(reasons(handle), STATE | CONN | EVD);
+	modify(handle, DAT_EP_FIELD_REQUEST_EVD_HANDLE, &param);
+	assert_int_equal(reasons(handle), STATE | CONN | EVD);
+	modify(handle, DAT_EP_FIELD_RECV_EVD_HANDLE, &param);
+	assert_int_equal(reasons(handle), STATE | CONN);
+	param.request_evd_handle = DAT_HANDLE_NULL;
+	modify(handle, DAT_EP_FIELD_REQUEST_EVD_HANDLE, &param);
+	assert_int_equal(reasons(handle), STATE | CONN | EVD);
+}
+
+static void ep__no_segment_allowed_to_a_receive__slow(void **state)
+{
+	DAT_EP_PARAM param = {.recv_evd_handle = ia.evd, .request_evd_handle = ia.evd};
+	const DAT_EP_PARAM_MASK iov = DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV;
+	DAT_EP_HANDLE handle = provider_made();
+
+	(void)state;
+	modify(handle, DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE, &param);
+	modify(handle, iov, &param);
+	assert_int_equal(reasons(handle), STATE | CONN | LIMIT);
+	/* nor are Receives */
+	modify(handle, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param);
+	assert_int_equal(reasons(handle), STATE | CONN);
+	param.ep_attr.max_recv_dtos = 4;
+	modify(handle, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param);
+	assert_int_equal(reasons(handle), STATE | CONN | LIMIT);
+	param.ep_attr.max_recv_iov = 1;
+	modify(handle, iov, &param);
+	assert_int_equal(reasons(handle), STATE | CONN);
+}
+
+static void ep__limits_of_the_adapter__slow_if_they_allow_no_segment(void **state)
+{
+	DAT_EP_HANDLE handle;
+	struct core_ep *ep;
+
+	(void)state;
+	mock.ia->attr.max_iov_segments_per_rdma_write = 0;
+	handle = mock_ep(&ia);
+	assert_int_equal(reasons(handle), STATE | CONN | LIMIT);
+	mock.ia->attr.max_iov_segments_per_rdma_write = 1;
+	handle = mock_ep(&ia);
+	assert_int_equal(reasons(handle), STATE | CONN);
+	/* dat_ep_create refuses that of a Send, but the fast path relies on it */
+	ep = enter(handle);
+	ep->attr.max_request_iov = 0;
+	core_ep_review_slow(ep);
+	core_ep_leave(ep);
+	assert_int_equal(reasons(handle), STATE | CONN | LIMIT);
+}
+
+/* --- watermarks --- */
+
+static void set_watermarks(DAT_EP_HANDLE handle, DAT_COUNT soft, DAT_COUNT hard)
+{
+	assert_int_equal(core_ep_set_watermark(handle, soft, hard), DAT_SUCCESS);
+}
+
+/* EP-WMARK-01 EP-WMARK-05 EP-WMARK-07 EP-WMARK-11 */
+static void ep_set_watermark__soft_and_hard__slow_while_one_is_armed(void **state)
+{
+	static const struct {
+		DAT_COUNT soft, hard;
+		unsigned int expected;
+	} cases[] = {
+		{5, DAT_WATERMARK_INFINITE, WATERMARK},
+		{DAT_WATERMARK_INFINITE, DAT_WATERMARK_INFINITE, 0},
+		{DAT_WATERMARK_INFINITE, 5, WATERMARK},
+		{5, 5, WATERMARK},
+		{0, DAT_WATERMARK_INFINITE, WATERMARK},
+		{DAT_WATERMARK_INFINITE, 0, WATERMARK},
+		{DAT_WATERMARK_INFINITE, DAT_WATERMARK_INFINITE, 0},
+	};
+	DAT_EP_HANDLE handle = mock_connected(&ia);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		set_watermarks(handle, cases[i].soft, cases[i].hard);
+		assert_int_equal(reasons(handle), cases[i].expected);
+	}
+	assert_int_not_equal(core_ep_set_watermark(handle, -2, 5), DAT_SUCCESS);
+	assert_int_equal(reasons(handle), 0);
+}
+
+static void receive(DAT_EP_HANDLE handle)
+{
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+
+	assert_int_equal(core_ep_post_recv(handle, 0, NULL, cookie, 0), DAT_SUCCESS);
+}
+
+/* EP-WMARK-04 EP-WMARK-05 EP-WMARK-08: once it has raised its event nothing is watched. */
+static void ep__soft_watermark_passed__fast_again(void **state)
+{
+	DAT_EP_HANDLE handle = mock_connected(&ia);
+
+	(void)state;
+	set_watermarks(handle, 1, DAT_WATERMARK_INFINITE);
+	receive(handle);
+	assert_int_equal(reasons(handle), WATERMARK);
+	receive(handle);
+	assert_int_equal(reasons(handle), 0);
+	(void)mock_event(ia.async);
+	/* already passed when it is set */
+	set_watermarks(handle, 1, DAT_WATERMARK_INFINITE);
+	assert_int_equal(reasons(handle), 0);
+	(void)mock_event(ia.async);
+	set_watermarks(handle, 2, DAT_WATERMARK_INFINITE);
+	assert_int_equal(reasons(handle), WATERMARK);
+	mock_no_event(ia.async);
+	/* a hard one goes on */
+	set_watermarks(handle, 2, 8);
+	receive(handle);
+	(void)mock_event(ia.async);
+	assert_int_equal(reasons(handle), WATERMARK);
+}
+
+/* --- endpoints of a shared receive queue --- */
+
+static DAT_EP_HANDLE srq_ep(DAT_EVD_HANDLE recv_evd, DAT_COUNT soft, DAT_COUNT hard)
+{
+	DAT_SRQ_ATTR srq_attr = {.max_recv_dtos = 20, .max_recv_iov = 2};
+	DAT_EP_PARAM param;
+	DAT_SRQ_HANDLE srq;
+	DAT_EP_HANDLE handle;
+
+	handle = mock_ep(&ia);
+	assert_int_equal(core_ep_query(handle, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
+	assert_int_equal(core_ep_free(handle), DAT_SUCCESS);
+	param.ep_attr.srq_soft_hw = soft;
+	param.ep_attr.max_recv_dtos = hard;
+	param.ep_attr.max_recv_iov = 0;
+	assert_int_equal(core_srq_create(ia.ia, ia.pz, &srq_attr, &srq), DAT_SUCCESS);
+	assert_int_equal(core_ep_create_with_srq(ia.ia, ia.pz, recv_evd, ia.evd, ia.evd, srq,
+						 &param.ep_attr, &handle),
+			 DAT_SUCCESS);
+	return handle;
+}
+
+/* EP-CRSRQ-30: the attributes are its watermarks, and it has no Receives of its own. */
+static void srq_ep__created__slow_as_it_has_watermarks(void **state)
+{
+	static const struct {
+		DAT_COUNT soft, hard;
+		unsigned int expected;
+	} cases[] = {
+		{DAT_HW_DEFAULT, DAT_HW_DEFAULT, 0}, {0, 0, 0},		{3, 0, WATERMARK},
+		{DAT_HW_DEFAULT, 3, WATERMARK},	     {3, 3, WATERMARK},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		DAT_EP_HANDLE handle = srq_ep(ia.evd, cases[i].soft, cases[i].hard);
+
+		assert_int_equal(reasons(handle), STATE | CONN | cases[i].expected);
+		assert_int_equal(core_ep_free(handle), DAT_SUCCESS);
+	}
+}
+
+static void srq_ep__watermarks_modified__slow_as_it_has_some(void **state)
+{
+	DAT_EP_PARAM param = {.ep_attr.srq_soft_hw = 3, .ep_attr.max_recv_dtos = 3};
+	DAT_EP_HANDLE handle = srq_ep(ia.evd, 0, 0);
+
+	(void)state;
+	modify(handle, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param);
+	assert_int_equal(reasons(handle), STATE | CONN | WATERMARK);
+	modify(handle, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param);
+	param.ep_attr.srq_soft_hw = DAT_HW_DEFAULT;
+	modify(handle, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param);
+	assert_int_equal(reasons(handle), STATE | CONN | WATERMARK);
+	param.ep_attr.max_recv_dtos = 0;
+	modify(handle, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param);
+	assert_int_equal(reasons(handle), STATE | CONN);
+	connect_it(handle);
+	establish(handle);
+	assert_int_equal(reasons(handle), CONN);
+}
+
+/* EP-CRSRQ-04: refused on either path. */
+static void srq_ep__receive_of_its_own__refused_on_the_fast_path_too(void **state)
+{
+	DAT_EP_HANDLE handle = srq_ep(ia.evd, 0, 0);
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+	unsigned char byte;
+	DAT_REGION_DESCRIPTION region = {.for_va = &byte};
+	DAT_LMR_TRIPLET iov = {.virtual_address = (uintptr_t)&byte, .segment_length = 1};
+	DAT_LMR_HANDLE lmr;
+	struct core_ep *ep;
+
+	(void)state;
+	assert_int_equal(core_lmr_create(ia.ia, DAT_MEM_TYPE_VIRTUAL, region, 1, ia.pz,
+					 DAT_MEM_PRIV_ALL_FLAG, &lmr, &iov.lmr_context, NULL, NULL,
+					 NULL),
+			 DAT_SUCCESS);
+	connect_it(handle);
+	establish(handle);
+	core_handle_clear_slow(handle, CONN);
+	(void)mock_own(handle);
+	ep = enter(handle);
+	core_mem_know(&ep->ia->mem, iov.lmr_context, &ep->known_target);
+	core_ep_leave(ep);
+	assert_int_equal(core_ep_post_recv(handle, 1, &iov, cookie, 0),
+			 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG1);
+	assert_int_equal(mock.fast_recvs, 0);
+}
+
+/* --- dispatchers --- */
+
+static DAT_EVENT waiter_event;
+static DAT_RETURN waiter_ret;
+static DAT_TIMEOUT waiter_timeout;
+static pthread_t waiter;
+
+static void *wait_there(void *arg)
+{
+	DAT_COUNT more;
+
+	waiter_ret = core_evd_wait(ia.evd, waiter_timeout, 1, &waiter_event, &more);
+	return arg;
+}
+
+static void somebody_waits(DAT_TIMEOUT timeout)
+{
+	waiter_timeout = timeout;
+	assert_int_equal(pthread_create(&waiter, NULL, wait_there, NULL), 0);
+	while (!(reasons(ia.evd) & CORE_EVD_SLOW_WAITER))
+		sched_yield();
+}
+
+static enum transport_poll poll_empty(struct core_evd *evd, DAT_EVENT *event)
+{
+	(void)evd;
+	(void)event;
+	return TRANSPORT_POLL_EMPTY;
+}
+
+static void expect_polls(bool is_polled, DAT_RETURN ret)
+{
+	unsigned int before = mock.polls;
+	DAT_EVENT event;
+
+	if (!mock_own(ia.evd))
+		skip();
+	mock.on_poll = poll_empty;
+	assert_int_equal(core_evd_dequeue(ia.evd, &event), ret);
+	mock.on_poll = NULL;
+	assert_int_equal(mock.polls, before + is_polled);
+}
+
+/* How the wait ends. */
+enum waiter_end {
+	BY_EVENT,
+	BY_TIMEOUT,
+	BY_CANCEL,
+	BY_UNWAITABLE,
+	ENDS,
+};
+
+static void end_wait(enum waiter_end how)
+{
+	DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
+
+	if (how == BY_EVENT)
+		assert_int_equal(core_evd_post_se(ia.evd, &event), DAT_SUCCESS);
+	else if (how == BY_CANCEL)
+		assert_int_equal(pthread_cancel(waiter), 0);
+	else if (how == BY_UNWAITABLE)
+		assert_int_equal(core_evd_set_unwaitable(ia.evd), DAT_SUCCESS);
+	pthread_join(waiter, NULL);
+	assert_int_equal(core_evd_clear_unwaitable(ia.evd), DAT_SUCCESS);
+}
+
+/* EVD-DEQUEUE-04 EVD-WAIT-17, and whatever ends the wait */
+static void evd__somebody_waits__slow_until_they_leave(void **state)
+{
+	const DAT_RETURN refused =
+		DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_WAITER;
+
+	(void)state;
+	for (enum waiter_end how = 0; how < ENDS; how++) {
+		expect_polls(true, DAT_QUEUE_EMPTY);
+		somebody_waits(how == BY_TIMEOUT ? 200000 : DAT_TIMEOUT_INFINITE);
+		assert_int_equal(reasons(ia.evd), CORE_EVD_SLOW_WAITER);
+		if (how != BY_TIMEOUT)
+			expect_polls(false, refused);
+		end_wait(how);
+		assert_int_equal(reasons(ia.evd), 0);
+		expect_polls(true, DAT_QUEUE_EMPTY);
+	}
+}
+
+static DAT_CNO_HANDLE new_cno(void)
+{
+	DAT_OS_WAIT_PROXY_AGENT proxy = {NULL, NULL};
+	DAT_CNO_HANDLE cno;
+
+	assert_int_equal(core_cno_create(ia.ia, proxy, &cno), DAT_SUCCESS);
+	return cno;
+}
+
+static void set_cno(DAT_CNO_HANDLE cno)
+{
+	assert_int_equal(core_evd_modify_cno(ia.evd, cno), DAT_SUCCESS);
+}
+
+/* EVD-MODIFY-CNO-01 EVD-MODIFY-CNO-04 EVD-MODIFY-CNO-09: enabled or not. */
+static void evd_modify_cno__some_and_none__slow_while_it_has_one(void **state)
+{
+	DAT_CNO_HANDLE first = new_cno(), second = new_cno();
+	const DAT_CNO_HANDLE cnos[] = {first,		first,	second,		DAT_HANDLE_NULL,
+				       DAT_HANDLE_NULL, second, DAT_HANDLE_NULL};
+
+	(void)state;
+	assert_int_equal(reasons(ia.evd), 0);
+	for (size_t i = 0; i < sizeof(cnos) / sizeof(cnos[0]); i++) {
+		bool has_one = cnos[i] != DAT_HANDLE_NULL;
+
+		set_cno(cnos[i]);
+		assert_int_equal(reasons(ia.evd), has_one ? CORE_EVD_SLOW_CNO : 0);
+		expect_polls(!has_one, DAT_QUEUE_EMPTY);
+	}
+	/* a refused one changes nothing */
+	set_cno(first);
+	assert_int_not_equal(core_evd_modify_cno(ia.evd, (DAT_CNO_HANDLE)ia.pz), DAT_SUCCESS);
+	assert_int_equal(reasons(ia.evd), CORE_EVD_SLOW_CNO);
+	assert_int_equal(core_evd_disable(ia.evd), DAT_SUCCESS);
+	assert_int_equal(reasons(ia.evd), CORE_EVD_SLOW_CNO);
+}
+
+static void evd_create__with_a_cno__slow(void **state)
+{
+	DAT_EVD_HANDLE evd;
+
+	(void)state;
+	assert_int_equal(core_evd_create(ia.ia, 8, new_cno(), DAT_EVD_DEFAULT_FLAG, &evd),
+			 DAT_SUCCESS);
+	assert_int_equal(reasons(evd), CORE_EVD_SLOW_CNO);
+	assert_int_equal(core_evd_modify_cno(evd, DAT_HANDLE_NULL), DAT_SUCCESS);
+	assert_int_equal(reasons(evd), 0);
+}
+
+static void evd__waiter_and_cno__each_of_its_own(void **state)
+{
+	DAT_CNO_HANDLE cno = new_cno();
+
+	(void)state;
+	somebody_waits(DAT_TIMEOUT_INFINITE);
+	set_cno(cno);
+	assert_int_equal(reasons(ia.evd), CORE_EVD_SLOW_WAITER | CORE_EVD_SLOW_CNO);
+	set_cno(DAT_HANDLE_NULL);
+	assert_int_equal(reasons(ia.evd), CORE_EVD_SLOW_WAITER);
+	set_cno(cno);
+	end_wait(BY_EVENT);
+	assert_int_equal(reasons(ia.evd), CORE_EVD_SLOW_CNO);
+	assert_int_equal(waiter_ret, DAT_SUCCESS);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(ep__each_state__fast_only_when_connected),
+		T(ep__a_request_failed__slow_until_the_next_connection),
+		T(ep__attempt_failed_before__fast_when_connected),
+		T(ep__request_evd_missing__slow),
+		T(ep__made_by_the_provider__slow_until_it_has_both_evds),
+		T(ep__no_segment_allowed_to_a_receive__slow),
+		T(ep__limits_of_the_adapter__slow_if_they_allow_no_segment),
+		T(ep_set_watermark__soft_and_hard__slow_while_one_is_armed),
+		T(ep__soft_watermark_passed__fast_again),
+		T(srq_ep__created__slow_as_it_has_watermarks),
+		T(srq_ep__watermarks_modified__slow_as_it_has_some),
+		T(srq_ep__receive_of_its_own__refused_on_the_fast_path_too),
+		T(evd__somebody_waits__slow_until_they_leave),
+		T(evd_modify_cno__some_and_none__slow_while_it_has_one),
+		T(evd_create__with_a_cno__slow),
+		T(evd__waiter_and_cno__each_of_its_own),
+	};
+
+	return cmocka_run_group_tests_name("core slow", tests, NULL, NULL);
+}
