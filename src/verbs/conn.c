@@ -12,8 +12,9 @@
 #include "core/log.h"
 #include "core/pz.h"
 #include "verbs/verbs.h"
+#include "verbs/work.h"
 
-#define SLOTS_MOST (1u << VRB_KEY_INDEX_BITS)
+#define SLOTS_MOST (VRB_KEY_INDEX_MASK + 1)
 #define DRAIN_NS (300 * VRB_NS_PER_MS)
 #define DRAIN_SRQ_NS (2 * VRB_NS_PER_MS)
 #define SILENT_NS (500 * VRB_NS_PER_MS) /* a flush without a word of the connection manager */
@@ -29,7 +30,7 @@ static struct core_handle nobody = {.lock = CORE_LOCK_INIT};
 /* Relaxed: whoever follows it looks at the endpoint with its lock held. */
 static void slot_tie_locked(struct vrb_adapter *adapter, uint32_t key, struct core_handle *cell)
 {
-	atomic_store_explicit(&adapter->ep_cells[key & (SLOTS_MOST - 1)], cell,
+	atomic_store_explicit(&adapter->ep_cells[key & VRB_KEY_INDEX_MASK], cell,
 			      memory_order_relaxed);
 }
 
@@ -65,7 +66,7 @@ int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t
 
 void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key)
 {
-	uint32_t index = key & (SLOTS_MOST - 1);
+	uint32_t index = key & VRB_KEY_INDEX_MASK;
 
 	slot_tie_locked(adapter, index, &nobody);
 	adapter->slots[index].object = NULL;
@@ -164,6 +165,44 @@ struct core_ep *vrb_conn_enter(struct vrb_conn *conn)
 	return ep;
 }
 
+void vrb_conn_leave(struct core_ep *ep)
+{
+	vrb_review(ep);
+	core_ep_leave(ep);
+}
+
+/* Is more in the send queue than requests whose completions come in their order? */
+static bool has_work(const struct vrb_conn *conn, const struct core_ep *ep)
+{
+	return conn->post_next != ep->req.tail || conn->silent || conn->has_marker ||
+	       conn->is_binding || conn->binds_out || conn->retiring ||
+	       conn->sq_size <= ep->req.capacity; /* there may be no room for a request */
+}
+
+static uint16_t reasons_of(const struct vrb_conn *conn, const struct core_ep *ep)
+{
+	uint16_t reasons = 0;
+
+	if (conn->state != VRB_ESTABLISHED || conn->is_graceful || !conn->is_direct)
+		reasons |= CORE_EP_SLOW_CONN;
+	if (has_work(conn, ep))
+		reasons |= CORE_EP_SLOW_QUEUE;
+	if (conn->recv_next != ep->recv.tail || conn->is_unconfirmed || !conn->is_receiving)
+		reasons |= CORE_EP_SLOW_RECV;
+	if (conn->is_flushed || conn->nudges) /* iWARP */
+		reasons |= CORE_EP_SLOW_PEER;
+	return reasons;
+}
+
+void vrb_review(struct core_ep *ep)
+{
+	const struct vrb_conn *conn = vrb_conn_of(ep);
+	uint16_t reasons = conn ? reasons_of(conn, ep) : CORE_EP_SLOW_CONN;
+
+	core_handle_clear_slow(ep->cell, CORE_EP_SLOW_TRANSPORT);
+	core_handle_set_slow(ep->cell, reasons);
+}
+
 void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep)
 {
 	struct vrb_adapter *adapter = conn->adapter;
@@ -195,6 +234,7 @@ static void conn_drop_qp(struct vrb_conn *conn)
 	if (!conn->qp)
 		return;
 	vrb_qpn_remove(conn);
+	vrb_cq_forget(conn->cq, conn->qp->qp_num);
 	rc = ibv_destroy_qp(conn->qp);
 	if (rc)
 		core_log(CORE_LOG_ERROR, "queue pair: not freed: error %d", rc);
@@ -472,7 +512,7 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 	if (ep->srq)
 		vrb_qpn_add(conn);
 	conn->post_next = ep->req.tail;
-	conn->reap_next = ep->req.tail;
+	conn->sq_seen = ep->req.tail;
 	conn->recv_next = ep->recv.head;
 	return 0;
 }
@@ -494,7 +534,7 @@ int vrb_qp_renew(struct vrb_conn *conn, struct core_ep *ep)
 	pthread_mutex_unlock(&adapter->lock);
 	conn_drop_qp(conn);
 	conn->is_receiving = false;
-	conn->recv_out = 0;
+	conn->recv_extra = 0;
 	return vrb_qp_create(conn, ep);
 }
 
@@ -617,17 +657,25 @@ void vrb_conn_fail(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER n
 		core_ep_connect_failed(ep, number);
 }
 
+/* Was the completion of everything in the send queue seen, good or bad? */
+static bool is_seen(const struct vrb_conn *conn, const struct core_ep *ep)
+{
+	uint64_t posted = vrb_sq_posted(conn);
+
+	/* the fast path notes only what is done */
+	return conn->sq_seen == posted || vrb_sq_done(conn, ep) == posted;
+}
+
 /* When to end without having heard of every work request. */
 static uint64_t drained_by(const struct vrb_conn *conn, const struct core_ep *ep)
 {
 	/* nobody counts what an endpoint took out of an SRQ: what was taken is told by then */
-	return vrb_now_ns() +
-	       (ep->srq && conn->sq_seen == conn->sq_posted ? DRAIN_SRQ_NS : DRAIN_NS);
+	return vrb_now_ns() + (ep->srq && is_seen(conn, ep) ? DRAIN_SRQ_NS : DRAIN_NS);
 }
 
 static bool is_drained(const struct vrb_conn *conn, const struct core_ep *ep)
 {
-	return !ep->srq && !conn->recv_out && conn->sq_seen == conn->sq_posted;
+	return !ep->srq && !vrb_recv_out(conn, ep) && is_seen(conn, ep);
 }
 
 void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER why)

@@ -9,8 +9,8 @@
 
 #include "core/cancel.h"
 #include "core/log.h"
-#include "verbs/usual.h"
 #include "verbs/verbs.h"
+#include "verbs/work.h"
 
 #define CQ_ENTRIES 8192u
 #define CQ_ENTRIES_SIW 32768u /* 1 MB: see vrb_cq_create */
@@ -32,7 +32,6 @@ static int cq_make(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq 
 		free(cq);
 		return rc;
 	}
-	cq->ep_cells = adapter->ep_cells;
 	cq->capacity = (uint32_t)cq->cq->cqe < entries ? (uint32_t)cq->cq->cqe : entries;
 	rc = ibv_req_notify_cq(cq->cq, 0);
 	if (rc) {
@@ -137,11 +136,6 @@ void vrb_cq_release(struct vrb_adapter *adapter, struct vrb_cq *cq, uint32_t ent
 
 /* --- polling --- */
 
-static uint32_t work_key(const struct ibv_wc *wc)
-{
-	return (uint32_t)(wc->wr_id >> 32) & 0x3fffffffu;
-}
-
 /* A buffer of an SRQ was filled, or flushed, for whoever has that queue pair. */
 static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const struct ibv_wc *wc)
 {
@@ -152,7 +146,7 @@ static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const
 	if (ep) {
 		vrb_completion(conn, ep, wc);
 		vrb_conn_try_finish(conn, ep, false);
-		core_ep_leave(ep);
+		vrb_conn_leave(ep);
 	} else {
 		core_srq_lost(srq, (uint32_t)wc->wr_id);
 	}
@@ -165,10 +159,10 @@ static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const
  * it does no harm if it is another endpoint's by now: with its lock held the endpoint's own
  * connection has the last word, and cannot go away.
  */
-CORE_INLINE struct core_ep *key_enter(struct vrb_adapter *adapter, uint32_t key)
+static struct core_ep *key_enter(struct vrb_adapter *adapter, uint32_t key)
 {
 	struct core_handle *cell = atomic_load_explicit(
-		&adapter->ep_cells[key & ((1u << VRB_KEY_INDEX_BITS) - 1)], memory_order_relaxed);
+		&adapter->ep_cells[key & VRB_KEY_INDEX_MASK], memory_order_relaxed);
 	const struct vrb_conn *conn;
 	struct core_ep *ep;
 
@@ -184,140 +178,77 @@ CORE_INLINE struct core_ep *key_enter(struct vrb_adapter *adapter, uint32_t key)
 	return NULL;
 }
 
-/* Those of no connection: how many they are. */
-__attribute__((noinline)) static int strays(struct vrb_adapter *adapter, uint32_t key,
-					    const struct ibv_wc *wc, int count)
+/* Those in a row of one key, from the first on: how many they are. */
+static int same_key(const struct ibv_wc *wc, int count)
 {
-	struct core_ref srq;
-	int state, i = 1;
+	int i = 1;
 
-	if (vrb_srq_is_key(adapter, key, &srq)) {
-		state = core_cancel_off(); /* it may end a connection */
-		srq_dispatch(adapter, srq, wc);
-		core_cancel_restore(state);
-		return 1;
-	}
-	/* what is left of a queue pair that is gone, or going */
-	while (i < count && work_key(&wc[i]) == key)
+	while (i < count && vrb_work_key(&wc[i]) == vrb_work_key(wc))
 		i++;
 	return i;
 }
 
-__attribute__((noinline)) static void try_finish(struct vrb_conn *conn, struct core_ep *ep)
+/* Hands on the first, and those behind it that are for the same: how many they are. */
+static int dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
 {
-	int state = core_cancel_off();
-
-	vrb_conn_try_finish(conn, ep, false);
-	core_cancel_restore(state);
-}
-
-/* Those that were polled are handed on; the endpoint is unlocked. */
-CORE_INLINE void completions_end(struct vrb_conn *conn, struct core_ep *ep)
-{
-	if (conn->state == VRB_CLOSING)
-		try_finish(conn, ep);
-	core_ep_leave(ep);
-}
-
-/* Those of one endpoint, which is locked, and unlocked here; how many they are. */
-static int completions(struct core_ep *ep, uint32_t key, const struct ibv_wc *wc, int count)
-{
-	struct vrb_conn *conn = vrb_conn_of(ep);
-	int i = 0;
-
-	do
-		vrb_completion(conn, ep, &wc[i]);
-	while (++i < count && work_key(&wc[i]) == key);
-	completions_end(conn, ep);
-	return i;
-}
-
-/* Hands the entries on; those of one connection in a row under one lock. */
-__attribute__((noinline)) static void cq_dispatch(struct vrb_adapter *adapter,
-						  const struct ibv_wc *wc, int count)
-{
-	int i = 0;
-
-	while (i < count) {
-		uint32_t key = work_key(&wc[i]);
-		struct core_ep *ep = key_enter(adapter, key);
-
-		i += ep ? completions(ep, key, &wc[i], count - i)
-			: strays(adapter, key, &wc[i], count - i);
-	}
-}
-
-/* The usual case. */
-CORE_INLINE void cq_dispatch_one(struct vrb_adapter *adapter, const struct ibv_wc *wc)
-{
-	uint32_t key = work_key(wc);
+	uint32_t key = vrb_work_key(wc);
 	struct core_ep *ep = key_enter(adapter, key);
 	struct vrb_conn *conn;
+	struct core_ref srq;
 
-	if (!ep) {
-		(void)strays(adapter, key, wc, 1);
-		return;
+	if (!ep && vrb_srq_is_key(adapter, key, &srq)) {
+		srq_dispatch(adapter, srq, wc);
+		return 1;
 	}
+	count = same_key(wc, count);
+	if (!ep) /* what is left of a queue pair that is gone, or going */
+		return count;
 	conn = vrb_conn_of(ep);
-	vrb_completion(conn, ep, wc);
-	completions_end(conn, ep);
-}
-
-/* What one call of the device gave. */
-CORE_INLINE void cq_hand_on(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
-{
-	if (count == 1)
-		cq_dispatch_one(adapter, wc);
-	else if (count > 1)
-		cq_dispatch(adapter, wc, count);
-}
-
-/* What is there, as far as one call of the device gives it; how much. The queue is owned. */
-CORE_INLINE int cq_take(struct vrb_adapter *adapter, struct vrb_cq *cq)
-{
-	struct ibv_wc wc[VRB_POLL_BATCH];
-	int count = ibv_poll_cq(cq->cq, VRB_POLL_BATCH, wc);
-
-	cq_hand_on(adapter, wc, count);
+	for (int i = 0; i < count; i++)
+		vrb_completion(conn, ep, &wc[i]);
+	vrb_conn_try_finish(conn, ep, false);
+	vrb_conn_leave(ep);
 	return count;
 }
 
-__attribute__((noinline)) static int cq_take_more(struct vrb_adapter *adapter, struct vrb_cq *cq)
+/* Hands on what is kept; how much. The queue is owned. */
+static int hand_on(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
-	int found = VRB_POLL_BATCH;
-	int count;
+	int count = cq->count - cq->first;
 
-	do {
-		count = cq_take(adapter, cq);
-		if (count > 0)
-			found += count;
-	} while (count == VRB_POLL_BATCH && found < POLL_MOST);
-	return found;
+	while (cq->first < cq->count)
+		cq->first += dispatch(adapter, &cq->wc[cq->first], cq->count - cq->first);
+	return count > 0 ? count : 0;
 }
 
-__attribute__((noinline)) void vrb_cq_dispatch(struct vrb_adapter *adapter, struct vrb_cq *cq,
-					       const struct ibv_wc *wc, int count)
+static int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
-	cq_hand_on(adapter, wc, count);
-	if (count == VRB_POLL_BATCH)
-		(void)cq_take_more(adapter, cq);
-	vrb_cq_disown(cq);
-}
-
-CORE_INLINE int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
-{
-	int found;
+	int found, count;
 
 	if (!vrb_cq_own(cq))
 		return -EBUSY;
-	found = cq_take(adapter, cq);
-	if (found == VRB_POLL_BATCH)
-		found = cq_take_more(adapter, cq);
+	found = hand_on(adapter, cq);
+	do {
+		vrb_cq_fill(cq);
+		count = hand_on(adapter, cq);
+		found += count;
+	} while (count == VRB_POLL_BATCH && found < POLL_MOST);
 	vrb_cq_disown(cq);
-	return found > 0 ? found : 0;
+	return found;
 }
 
-__attribute__((noinline)) static int cq_poll_all(struct vrb_adapter *adapter)
+void vrb_cq_forget(struct vrb_cq *cq, uint32_t qp_num)
+{
+	/* who owns it hands them on at this moment; waiting for him could be for ever */
+	if (!vrb_cq_own(cq))
+		return;
+	for (int i = cq->first; i < cq->count; i++)
+		if (cq->wc[i].qp_num == qp_num)
+			cq->wc[i].qp_num = 0; /* never one of ours */
+	vrb_cq_disown(cq);
+}
+
+int vrb_cq_progress(struct vrb_adapter *adapter)
 {
 	bool is_busy = false;
 	int found = 0;
@@ -333,54 +264,18 @@ __attribute__((noinline)) static int cq_poll_all(struct vrb_adapter *adapter)
 	return !found && is_busy ? -EBUSY : found;
 }
 
-/* Nearly always there is one queue. */
-CORE_INLINE int cq_progress(struct vrb_adapter *adapter)
-{
-	struct vrb_cq *cq = cq_first(adapter);
-
-	/* relaxed: the newest is the first, so that the next ones are seen with it */
-	if (!cq || atomic_load_explicit(&cq->next, memory_order_relaxed))
-		return cq_poll_all(adapter);
-	return cq_poll(adapter, cq);
-}
-
-int vrb_cq_progress(struct vrb_adapter *adapter)
-{
-	return cq_progress(adapter);
-}
-
-__attribute__((noinline)) static int drive_in_kernel(struct vrb_adapter *adapter)
-{
-	int state = core_cancel_off(); /* post.c */
-	int rc = cq_progress(adapter);
-
-	core_cancel_restore(state);
-	return rc;
-}
-
-__attribute__((noinline)) static void drive_blocked(struct vrb_adapter *adapter)
-{
-	int state = core_cancel_off();
-
-	vrb_windows_again(adapter);
-	core_cancel_restore(state);
-}
-
-void vrb_drive_blocked(struct vrb_adapter *adapter)
-{
-	/* relaxed: what this thread has found on the way is what counts */
-	if (atomic_load_explicit(&adapter->blocked, memory_order_relaxed))
-		drive_blocked(adapter);
-}
-
 int vrb_drive(struct core_ia *ia)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
+	int state = core_cancel_off(); /* post.c */
 	int rc;
 
 	vrb_show(&cq_first(adapter)->has_polled);
-	rc = adapter->polls_in_kernel ? drive_in_kernel(adapter) : cq_progress(adapter);
-	vrb_drive_blocked(adapter);
+	rc = vrb_cq_progress(adapter);
+	/* relaxed: what this thread has found on the way is what counts */
+	if (atomic_load_explicit(&adapter->blocked, memory_order_relaxed))
+		vrb_windows_again(adapter);
+	core_cancel_restore(state);
 	return rc; /* less than 0: another thread polls */
 }
 
@@ -400,8 +295,9 @@ int vrb_cq_arm(struct vrb_adapter *adapter)
 		if (ibv_req_notify_cq(cq->cq, 0))
 			core_log(CORE_LOG_ERROR, "completion queue: no wake-up: %m");
 	/*
-	 * A completion that came before the request may have caused no wake-up. If another thread
-	 * polls, it may have looked before that: the caller has to come again.
+	 * A completion that came before the request may have caused no wake-up, and one that a
+	 * thread has polled and kept causes none. If another thread polls, it may have asked the
+	 * device before that: the caller has to come again.
 	 */
 	return vrb_cq_progress(adapter) ? 1 : 0;
 }

@@ -17,6 +17,7 @@
 #include "core/log.h"
 #include "core/netaddr.h"
 #include "verbs/verbs.h"
+#include "verbs/work.h"
 
 /* Private data that the connection managers carry: of a request, and of an answer. */
 #define REQUEST_ROOM_IB 56u
@@ -336,8 +337,7 @@ static void fill_counts(struct core_ia *ia, const struct ibv_device_attr *device
 {
 	DAT_IA_ATTR *attr = &ia->attr;
 
-	attr->max_eps =
-		(DAT_COUNT)at_most((uint64_t)device->max_qp, (1u << VRB_KEY_INDEX_BITS) - 1);
+	attr->max_eps = (DAT_COUNT)at_most((uint64_t)device->max_qp, VRB_KEY_INDEX_MASK);
 	attr->max_evds = 16384;
 	attr->max_evd_qlen = 1048576; /* the core's own queues */
 	attr->max_lmrs = (DAT_COUNT)at_most((uint64_t)device->max_mr, CORE_MEM_MAX / 2);
@@ -469,7 +469,7 @@ static void qp_event(struct vrb_conn *conn, enum ibv_event_type type)
 			conn->why = DAT_CONNECTION_EVENT_BROKEN;
 		}
 	}
-	core_ep_leave(ep);
+	vrb_conn_leave(ep);
 }
 
 static bool is_qp_event(enum ibv_event_type type)

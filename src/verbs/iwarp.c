@@ -17,6 +17,7 @@
 
 #include "core/log.h"
 #include "verbs/verbs.h"
+#include "verbs/work.h"
 
 /*
  * siw overlooks what comes before it has set the stream up after the answer, until more comes. So
@@ -88,13 +89,13 @@ int vrb_confirm_expect(struct vrb_conn *conn)
 				 };
 	int rc;
 
-	conn->recv_out++;
+	conn->recv_extra++;
 	conn->is_unconfirmed = true;
 	rc = ibv_post_recv(conn->qp, &wr, &bad);
 	if (!rc)
 		return 0;
 	core_log(CORE_LOG_CONN, "queue pair %u: Receive refused: error %d", conn->qp->qp_num, rc);
-	conn->recv_out--;
+	conn->recv_extra--;
 	conn->is_unconfirmed = false;
 	return -rc;
 }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Work requests and their completions. The device's send queue shadows the endpoint's request
- * queue: requests go down in order as far as there is room and no bind is in the way. A suppressed
- * request asks for no completion while one is due anyway; when the last one that is due has come
- * and others were posted behind it, a marker (a Write of length 0) finds out about those.
- * Everything here is called with the endpoint locked.
+ * The general path of work requests and their completions; fast.c does the plain ones. The device's
+ * send queue shadows the endpoint's request queue: requests go down in order as far as there is
+ * room and no bind is in the way. A suppressed request asks for no completion while one is due
+ * anyway; when the last one that is due has come and others were posted behind it, a marker (a
+ * Write of length 0) finds out about those. Everything here is called with the endpoint locked.
+ *
+ * What a device's library does for a post or a poll may be a system call, and that a cancellation
+ * point. The slots of the data path and of the polls (cq.c) switch cancellation off.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,11 +17,13 @@
 #include "core/cancel.h"
 #include "core/log.h"
 #include "core/rmr.h"
-#include "verbs/usual.h"
 #include "verbs/verbs.h"
+#include "verbs/work.h"
 
 #define BATCH 8u /* work requests that one doorbell starts */
 #define RECV_BATCH 16u
+/* Immediate data of a Send that asks for a notification. */
+#define SOLICITED_IMM 0x6f445357u
 
 /* --- building --- */
 
@@ -41,38 +46,43 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 }
 
 /* The connection fails here; what was not posted is flushed by the core. */
-__attribute__((noinline)) void vrb_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
+void vrb_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
 {
-	int state = core_cancel_off();
-
 	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
 	/* nothing will tell about those: what was posted is taken as seen */
-	conn->sq_seen = conn->sq_posted;
+	conn->sq_seen = vrb_sq_posted(conn);
 	vrb_conn_flushed(conn, ep);
-	core_cancel_restore(state);
 }
 
-CORE_INLINE bool send_now(struct vrb_conn *conn, struct core_ep *ep, struct ibv_send_wr *wr)
+static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *batch)
 {
 	struct ibv_send_wr *bad = NULL;
-	int rc = conn->adapter->is_siw ? vrb_siw_post(conn, wr, &bad)
-				       : ibv_post_send(conn->qp, wr, &bad);
+	int rc;
 
+	if (!batch->count)
+		return true;
+	batch->count = 0;
+	rc = conn->adapter->is_siw ? vrb_siw_post(conn, batch->wr, &bad)
+				   : ibv_post_send(conn->qp, batch->wr, &bad);
 	if (rc)
 		vrb_refused(conn, ep, rc);
 	return !rc;
 }
 
-static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *batch)
+/* iWARP answers no Write: is it followed by a read of nothing that proves it? */
+static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)
 {
-	if (!batch->count)
-		return true;
-	batch->count = 0;
-	return send_now(conn, ep, batch->wr);
+	return conn->adapter->is_iwarp && req->op == CORE_OP_RDMA_WRITE && req->len &&
+	       !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG);
 }
 
-CORE_INLINE uint32_t device_flags(const struct vrb_conn *conn, const struct core_req *req,
-				  bool is_signalled)
+static bool is_reading(const struct vrb_conn *conn, const struct core_req *req)
+{
+	return req->op == CORE_OP_RDMA_READ || needs_proof(conn, req);
+}
+
+static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req *req,
+			     bool is_signalled)
 {
 	uint32_t flags = is_signalled ? IBV_SEND_SIGNALED : 0;
 
@@ -92,8 +102,8 @@ CORE_INLINE uint32_t device_flags(const struct vrb_conn *conn, const struct core
 	return flags;
 }
 
-CORE_INLINE void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
-			    struct ibv_send_wr *wr)
+static void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
+		       struct ibv_send_wr *wr)
 {
 	switch (req->op) {
 	case CORE_OP_RDMA_WRITE:
@@ -108,7 +118,7 @@ CORE_INLINE void set_opcode(const struct vrb_conn *conn, const struct core_req *
 		if ((req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) && conn->is_ours &&
 		    !conn->adapter->is_iwarp) {
 			wr->opcode = IBV_WR_SEND_WITH_IMM;
-			wr->imm_data = htonl(VRB_SOLICITED_IMM);
+			wr->imm_data = htonl(SOLICITED_IMM);
 		}
 		return;
 	}
@@ -141,20 +151,44 @@ static void add_proof(struct vrb_conn *conn, const struct core_req *req, struct 
 	wr->sg_list[0].length = 0;
 }
 
-/* Does the request ask the device for a completion? */
-CORE_INLINE bool is_signalled_now(const struct vrb_conn *conn, const struct core_req *req)
+/*
+ * Is a completion to come of anything in the send queue? Requests are, from the oldest that is not
+ * done to the next to post; one among them that is done is held up by one that has a completion.
+ */
+static bool is_one_due(const struct vrb_conn *conn, const struct core_ep *ep)
 {
-	return req->op == CORE_OP_RDMA_READ || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
-	       !conn->signalled || conn->sq_posted - conn->sq_done >= conn->sq_size / 2;
+	return conn->post_next - ep->req.head != conn->silent || conn->has_marker ||
+	       conn->retiring || conn->binds_out;
 }
 
-/* False: a local segment is no longer good. */
+/* Does the request ask the device for a completion? */
+static bool is_signalled_now(const struct vrb_conn *conn, const struct core_ep *ep,
+			     const struct core_req *req)
+{
+	return req->op == CORE_OP_RDMA_READ || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
+	       !is_one_due(conn, ep) ||
+	       vrb_sq_posted(conn) - vrb_sq_done(conn, ep) >= conn->sq_size / 2;
+}
+
+/* Notes that the request was posted, as one work request or with a proof. */
+static void note_posted(struct vrb_conn *conn, struct core_req *req, bool is_signalled,
+			bool has_proof)
+{
+	conn->post_next++;
+	conn->extra += has_proof;
+	conn->silent += !is_signalled;
+	conn->reads_now += conn->adapter->is_siw && is_reading(conn, req);
+	vrb_note_extra(req, conn->extra);
+	vrb_note_silent(req, !is_signalled);
+}
+
+/* False: a local segment is no longer good, and nothing was done. */
 static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
 			struct batch *batch)
 {
 	bool is_read = req->op == CORE_OP_RDMA_READ;
-	bool has_proof = vrb_needs_proof(conn, req);
-	bool is_signalled = is_signalled_now(conn, req);
+	bool has_proof = needs_proof(conn, req);
+	bool is_signalled = is_signalled_now(conn, ep, req);
 	struct ibv_send_wr *wr = batch_add(batch);
 
 	if (!vrb_segments(ep->ia, req->iov, req->segments, is_read, wr->sg_list)) {
@@ -172,41 +206,42 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 		vrb_work_id(has_proof ? VRB_WORK_PART : VRB_WORK_REQUEST, conn->key, req->sequence);
 	wr->send_flags = device_flags(conn, req, is_signalled && !has_proof);
 	set_opcode(conn, req, wr);
-	conn->sq_posted++;
-	if (has_proof) {
+	if (has_proof)
 		add_proof(conn, req, batch);
-		conn->sq_posted++;
-	}
-	conn->reads_now += conn->adapter->is_siw && vrb_is_reading(conn, req);
-	conn->signalled += is_signalled;
-	vrb_shadow_set(req, is_signalled, conn->sq_posted);
+	note_posted(conn, req, is_signalled, has_proof);
 	return true;
 }
 
 /* --- requests down --- */
 
-/* Slots come back in the order of the queue. */
-static void reap_slots(struct vrb_conn *conn, const struct core_ep *ep)
+/* The head of the endpoint's queue was there, and may have passed requests since. */
+static void follow_head(struct vrb_conn *conn, struct core_ep *ep, uint64_t before)
 {
-	while (conn->reap_next != conn->post_next) {
-		const struct core_req *req =
-			core_req_at((struct core_req_queue *)&ep->req, conn->reap_next);
-		struct vrb_shadow shadow = vrb_shadow_get(req);
-
-		if (!req->is_done)
-			break;
-		if (shadow.end > conn->sq_done) /* a bind may lie in front of what it follows */
-			conn->sq_done = shadow.end;
-		conn->reap_next++;
-	}
-	if (!conn->has_marker && conn->marker_posted > conn->sq_done &&
-	    conn->reap_next >= conn->marker_next)
-		conn->sq_done = conn->marker_posted;
+	if (ep->req.head != before)
+		conn->extra_done = vrb_noted_extra(core_req_at(&ep->req, ep->req.head - 1));
 }
 
-static bool has_room(const struct vrb_conn *conn, const struct core_req *req)
+static void req_done(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
+		     DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len)
 {
-	return vrb_has_room(conn, vrb_needs_proof(conn, req) ? 2 : 1);
+	uint64_t before = ep->req.head;
+
+	core_req_done(ep, req, status, len);
+	follow_head(conn, ep, before);
+}
+
+/* The place of a marker that is done is free when everything before it is done, too. */
+static void free_marker(struct vrb_conn *conn, const struct core_ep *ep)
+{
+	if (!conn->has_marker && conn->marker_posted > vrb_sq_done(conn, ep) &&
+	    ep->req.head >= conn->marker_next)
+		conn->extra_done = conn->marker_posted - ep->req.head;
+}
+
+static bool has_room(const struct vrb_conn *conn, const struct core_ep *ep,
+		     const struct core_req *req)
+{
+	return vrb_has_room(conn, ep, needs_proof(conn, req) ? 2 : 1);
 }
 
 /*
@@ -221,10 +256,10 @@ static bool waits_for_reads(const struct vrb_conn *conn, const struct core_req *
 	if (!conn->reads_now)
 		return false;
 	return (req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) ||
-	       (conn->reads_now >= most && vrb_is_reading(conn, req));
+	       (conn->reads_now >= most && is_reading(conn, req));
 }
 
-/* A bind's own work request was posted with the call. */
+/* A bind's own work request was posted with the call. 0: it needed none. */
 static uint64_t bind_end(const struct core_req *req)
 {
 	return req->binding && req->binding->key ? vrb_window_end(req->binding->key) : 0;
@@ -235,17 +270,31 @@ static bool bind_is_ready(const struct core_req *req)
 	return !req->binding->key || vrb_window_is_ready(req->binding->key);
 }
 
+/*
+ * The bind, the oldest request, ends at that position, or where everything is done already: its
+ * work request may lie in front of what it follows. It has its turn with this, or had it.
+ */
+static void note_bind(const struct vrb_conn *conn, const struct core_ep *ep, struct core_req *req,
+		      uint64_t end)
+{
+	uint64_t done = vrb_sq_done(conn, ep);
+
+	vrb_note_extra(req, (end > done ? end : done) - (req->sequence + 1));
+}
+
 /* The oldest request is a bind, and something about it may have changed. */
 static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
 {
 	struct core_req *req = core_req_at(&ep->req, ep->req.head);
+	uint64_t before = ep->req.head;
 	enum core_bind result = core_bind_run(ep, req, bind_is_ready(req));
 
+	follow_head(conn, ep, before);
 	vrb_window_blocked(conn, result == CORE_BIND_BLOCKED);
 	if (result == CORE_BIND_BLOCKED && conn->state == VRB_ESTABLISHED)
 		vrb_conn_at(conn, vrb_now_ns() + VRB_NS_PER_MS); /* if nobody polls */
 	if (result != CORE_BIND_DONE && conn->retiring)
-		vrb_shadow_set(req, true, conn->retire_end);
+		note_bind(conn, ep, req, conn->retire_end);
 	return result;
 }
 
@@ -263,20 +312,37 @@ static bool bind_begin(struct vrb_conn *conn, struct core_ep *ep, struct core_re
 
 	if (req->sequence != ep->req.head)
 		return false; /* asked again when those before it are done */
-	vrb_shadow_set(req, true, bind_end(req));
+	note_bind(conn, ep, req, bind_end(req));
 	result = bind_run(conn, ep);
 	if (result == CORE_BIND_BLOCKED)
 		return false;
 	conn->is_binding = result == CORE_BIND_ORDERED;
 	conn->post_next++;
+	conn->extra--; /* a window's bind was counted when it was posted */
 	return true;
 }
 
 /* What asks for no completion, and has none behind it that is due, is found out about. */
 static void mark(struct vrb_conn *conn, struct core_ep *ep)
 {
-	if (!conn->signalled && conn->reap_next != conn->post_next && !conn->is_binding)
+	if (conn->silent && !is_one_due(conn, ep) && !conn->is_binding)
 		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
+}
+
+/*
+ * A local segment of the next request is no longer good. Those before it go their way: their end
+ * decides what is told first.
+ */
+static void post_bad(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
+		     struct batch *batch)
+{
+	conn->post_next++;
+	conn->extra--; /* it is no work request */
+	vrb_note_extra(req, conn->extra);
+	if (!batch_send(conn, ep, batch))
+		return;
+	req_done(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
+	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 }
 
 void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
@@ -286,7 +352,6 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 	batch.count = 0;
 	if (conn->is_binding) {
 		bind_go_on(conn, ep);
-		reap_slots(conn, ep);
 		mark(conn, ep);
 	}
 	while (conn->state == VRB_ESTABLISHED && conn->post_next != ep->req.tail) {
@@ -297,151 +362,33 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 				break;
 			continue;
 		}
-		if (!has_room(conn, req) || waits_for_reads(conn, req))
+		if (!has_room(conn, ep, req) || waits_for_reads(conn, req))
 			break;
 		if (batch.count > BATCH - 2 && !batch_send(conn, ep, &batch))
 			return;
-		conn->post_next++;
-		if (add_request(conn, ep, req, &batch))
-			continue;
-		/* those before it go their way: their end decides what is told first */
-		if (batch_send(conn, ep, &batch)) {
-			core_req_done(ep, req, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
-			vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+		if (!add_request(conn, ep, req, &batch)) {
+			post_bad(conn, ep, req, &batch);
+			return;
 		}
-		return;
 	}
 	(void)batch_send(conn, ep, &batch);
-	reap_slots(conn, ep); /* binds: their slots may be posted again at once */
 	if (conn->state == VRB_ESTABLISHED && conn->is_graceful && ep->req.head == ep->req.tail)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-}
-
-__attribute__((noinline)) static void post_any(struct vrb_conn *conn, struct core_ep *ep)
-{
-	int state = core_cancel_off();
-
-	vrb_post_send(conn, ep);
-	core_cancel_restore(state);
-}
-
-/* Must nothing be added to the request, nor waited for, that another transport knows nothing of? */
-CORE_INLINE bool is_plain(const struct vrb_conn *conn, const struct core_req *req)
-{
-	return !conn->adapter->is_iwarp ||
-	       (req->op != CORE_OP_RDMA_READ && !conn->reads_now && !vrb_needs_proof(conn, req));
-}
-
-/* It goes down alone. */
-CORE_INLINE void goes_down(struct vrb_conn *conn, struct core_req *req, bool is_signalled)
-{
-	conn->post_next++;
-	conn->sq_posted++;
-	conn->signalled += is_signalled;
-	vrb_shadow_set(req, is_signalled, conn->sq_posted);
-}
-
-/* Nothing waits before the request, and there is room: it goes down alone, without a batch. */
-static void post_one(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
-{
-	struct ibv_sge sge[VRB_SEGMENTS_MAX];
-	bool is_read = req->op == CORE_OP_RDMA_READ;
-	struct ibv_send_wr wr;
-	bool is_signalled;
-
-	if (conn->state != VRB_ESTABLISHED || conn->post_next != req->sequence ||
-	    req->op == CORE_OP_BIND || !is_plain(conn, req) || !has_room(conn, req) ||
-	    !(req->segments == 1 ? vrb_segment(ep->ia, req->iov, is_read, sge)
-				 : vrb_segments(ep->ia, req->iov, req->segments, is_read, sge))) {
-		post_any(conn, ep);
-		return;
-	}
-	is_signalled = is_signalled_now(conn, req);
-	wr.wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, req->sequence);
-	wr.next = NULL;
-	wr.sg_list = sge;
-	wr.num_sge = (int)req->segments;
-	wr.send_flags = device_flags(conn, req, is_signalled);
-	wr.imm_data = 0;
-	set_opcode(conn, req, &wr);
-	goes_down(conn, req, is_signalled);
-	(void)send_now(conn, ep, &wr);
-}
-
-/*
- * The calls of the data path come with cancellation as the consumer has it (core/cancel.h). What a
- * device's library does for a post or a poll may be a system call, and that a cancellation point;
- * where it is known to be none (device.c) cancellation stays as it is on the usual way, since
- * switching it costs as much as the post. All other ways, where connections end, switch it off.
- */
-__attribute__((noinline)) static void post_in_kernel(struct vrb_conn *conn, struct core_ep *ep,
-						     struct core_req *req)
-{
-	int state = core_cancel_off();
-
-	post_one(conn, ep, req);
-	core_cancel_restore(state);
-}
-
-__attribute__((noinline)) static void post_slowly(struct vrb_conn *conn, struct core_ep *ep,
-						  struct core_req *req)
-{
-	if (conn->adapter->posts_in_kernel)
-		post_in_kernel(conn, ep, req);
-	else
-		post_one(conn, ep, req);
-}
-
-/*
- * The way of nearly every request: a Send or RDMA Write of one segment, from the region of the one
- * before. False: nothing was done.
- */
-CORE_INLINE bool post_usual(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
-{
-	bool is_write = req->op == CORE_OP_RDMA_WRITE;
-	bool is_signalled = true;
-	struct ibv_send_wr wr, *bad;
-	struct ibv_sge sge;
-	int rc;
-
-	if (!conn->is_direct || conn->state != VRB_ESTABLISHED ||
-	    conn->post_next != req->sequence || req->op > CORE_OP_RDMA_WRITE ||
-	    req->segments != 1 || (req->flags & ~DAT_COMPLETION_SUPPRESS_FLAG) ||
-	    !vrb_has_room(conn, 1) ||
-	    !core_mem_known_local_key(ep->known_source.lmr, req->iov->lmr_context, VRB_KEY_SOURCE,
-				      &sge.lkey))
-		return false;
-	if (req->flags)
-		is_signalled = is_signalled_now(conn, req);
-	sge.addr = req->iov->virtual_address;
-	sge.length = (uint32_t)req->len; /* max_message_size and max_rdma_size fit */
-	wr.wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, req->sequence);
-	wr.next = NULL;
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
-	wr.send_flags = (is_signalled ? IBV_SEND_SIGNALED : 0) |
-			(req->len <= conn->adapter->limits.inline_max ? IBV_SEND_INLINE : 0);
-	wr.opcode = is_write ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
-	if (is_write) {
-		wr.wr.rdma.remote_addr = req->remote.target_address;
-		wr.wr.rdma.rkey = req->remote.rmr_context;
-	}
-	goes_down(conn, req, is_signalled);
-	rc = ibv_post_send(conn->qp, &wr, &bad);
-	if (rc)
-		vrb_refused(conn, ep, rc);
-	return true;
 }
 
 void vrb_post_request(struct core_ep *ep, struct core_req *req)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
+	int state;
 
+	(void)req; /* with those before it that wait */
 	if (!conn)
 		return;
 	vrb_show(&conn->adapter->has_posted);
-	if (!post_usual(conn, ep, req))
-		post_slowly(conn, ep, req);
+	state = core_cancel_off();
+	vrb_post_send(conn, ep);
+	vrb_review(ep);
+	core_cancel_restore(state);
 }
 
 void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode)
@@ -454,24 +401,20 @@ void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opco
 	wr->wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, VRB_MARKER_PLAIN);
 	wr->opcode = opcode;
 	wr->send_flags = IBV_SEND_SIGNALED;
-	conn->sq_posted++;
-	conn->signalled++;
+	conn->extra++;
 	conn->has_marker = true;
-	conn->marker_posted = conn->sq_posted;
+	conn->marker_posted = vrb_sq_posted(conn);
 	conn->marker_next = conn->post_next;
 	(void)batch_send(conn, ep, &batch);
 }
 
 /* --- Receives down --- */
 
-__attribute__((noinline)) void vrb_recv_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
+void vrb_recv_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
 {
-	int state = core_cancel_off();
-
 	core_log(CORE_LOG_CONN, "queue pair %u: Receive refused: error %d", conn->qp->qp_num, rc);
 	if (conn->state == VRB_ESTABLISHED)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
-	core_cancel_restore(state);
 }
 
 void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
@@ -490,7 +433,7 @@ void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 
 			wr[count] = (struct ibv_recv_wr){
 				.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key,
-						     vrb_recv_place(&ep->recv, conn->recv_next)),
+						     vrb_recv_place(&ep->recv, wqe)),
 				.sg_list = sge[count],
 				.num_sge = vrb_recv_segments(ep->ia, wqe, sge[count]),
 			};
@@ -498,49 +441,13 @@ void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 				wr[count - 1].next = &wr[count];
 			conn->recv_next++;
 		}
-		conn->recv_out += count;
 		rc = ibv_post_recv(conn->qp, wr, &bad);
 		if (!rc)
 			continue;
 		for (const struct ibv_recv_wr *i = bad; i; i = i->next)
-			conn->recv_out--;
+			conn->recv_extra--;
 		vrb_recv_refused(conn, ep, rc);
 		return;
-	}
-}
-
-/* The way of nearly every Receive: it goes down alone. */
-CORE_INLINE void post_recv_one(struct vrb_conn *conn, struct core_ep *ep)
-{
-	const struct core_wqe *wqe = &ep->recv.slots[conn->recv_next & ep->recv.mask];
-	struct ibv_recv_wr wr, *bad;
-	struct ibv_sge sge;
-	int rc;
-
-	if (!conn->is_receiving || ep->srq || conn->recv_next + 1 != ep->recv.tail ||
-	    wqe->segments != 1) {
-		vrb_post_recv(conn, ep);
-		return;
-	}
-	/* one that is no longer good fails when a message comes: DTO-96 */
-	if (!core_mem_known_local_key(ep->known_target.lmr, wqe->iov->lmr_context, VRB_KEY_SOURCE,
-				      &sge.lkey)) {
-		vrb_post_recv(conn, ep);
-		return;
-	}
-	sge.addr = wqe->iov->virtual_address;
-	sge.length = vrb_length(wqe->iov->segment_length);
-	wr.wr_id =
-		vrb_work_id(VRB_WORK_RECV, conn->key, vrb_recv_place(&ep->recv, conn->recv_next));
-	wr.next = NULL;
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
-	conn->recv_next++;
-	conn->recv_out++;
-	rc = ibv_post_recv(conn->qp, &wr, &bad);
-	if (rc) {
-		conn->recv_out--;
-		vrb_recv_refused(conn, ep, rc);
 	}
 }
 
@@ -551,12 +458,9 @@ void vrb_posted_recv(struct core_ep *ep)
 
 	if (!conn)
 		return;
-	if (!conn->adapter->polls_in_kernel) {
-		post_recv_one(conn, ep);
-		return;
-	}
 	state = core_cancel_off();
 	vrb_post_recv(conn, ep);
+	vrb_review(ep);
 	core_cancel_restore(state);
 }
 
@@ -660,19 +564,20 @@ static DAT_DTO_COMPLETION_STATUS recv_status(struct core_ep *ep, const struct co
 }
 
 /*
- * Everything before `next` that asked for no completion is done; what asked for one waits for it
- * (an iWARP device may finish a read later than what was posted behind it).
+ * Everything before that position is done. What asked for a completion waits for it: an iWARP
+ * device may finish a read later than what was posted behind it.
  */
-static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t next)
+static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t position)
 {
-	if (next > conn->post_next) /* a bind is posted before those that wait in front of it */
-		next = conn->post_next;
-	for (uint64_t i = conn->reap_next > ep->req.head ? conn->reap_next : ep->req.head; i < next;
-	     i++) { /* binds behind a marker may be done before it */
+	for (uint64_t i = ep->req.head; i < conn->post_next; i++) {
 		struct core_req *req = core_req_at(&ep->req, i);
 
-		if (!req->is_done && !vrb_shadow_get(req).is_signalled)
-			core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+		if (vrb_end(req) > position)
+			return;
+		if (req->is_done || !vrb_is_silent(req))
+			continue;
+		conn->silent--;
+		req_done(conn, ep, req, DAT_DTO_SUCCESS, req->len);
 	}
 }
 
@@ -682,17 +587,35 @@ static uint64_t sequence_of(const struct core_ep *ep, uint64_t wr_id)
 	return ep->req.head + (uint32_t)((uint32_t)wr_id - (uint32_t)ep->req.head);
 }
 
-/* sq_posted behind the work request that is the request. */
+/* The position behind the work request of the request. */
 static uint64_t work_end(const struct core_req *req)
 {
-	return req->op == CORE_OP_BIND ? bind_end(req) : vrb_shadow_get(req).end;
+	return req->op == CORE_OP_BIND ? bind_end(req) : vrb_end(req);
+}
+
+static void note_seen(struct vrb_conn *conn, uint64_t position)
+{
+	if (position > conn->sq_seen)
+		conn->sq_seen = position;
+}
+
+/* The request whose completion came. */
+static struct core_req *seen_request(struct vrb_conn *conn, struct core_ep *ep,
+				     const struct ibv_wc *wc)
+{
+	struct core_req *req = core_req_at(&ep->req, sequence_of(ep, wc->wr_id));
+
+	note_seen(conn, work_end(req));
+	if (req->op == CORE_OP_BIND)
+		conn->binds_out--;
+	return req;
 }
 
 /* Something left the send queue. */
 static void went_on(struct vrb_conn *conn, struct core_ep *ep)
 {
 	bind_go_on(conn, ep);
-	reap_slots(conn, ep);
+	free_marker(conn, ep);
 	if (conn->state != VRB_ESTABLISHED)
 		return;
 	mark(conn, ep);
@@ -700,28 +623,25 @@ static void went_on(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_post_send(conn, ep);
 }
 
+static void marker_done(struct vrb_conn *conn, struct core_ep *ep)
+{
+	conn->has_marker = false;
+	note_seen(conn, conn->marker_posted);
+	reap_before(conn, ep, conn->marker_posted);
+	went_on(conn, ep);
+}
+
 static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
-	uint64_t next = conn->marker_next;
-	struct core_req *req = NULL;
+	struct core_req *req = seen_request(conn, ep, wc);
 
-	conn->signalled--;
-	if (wc->wr_id >> 62 == VRB_WORK_MARKER) {
-		conn->has_marker = false;
-		vrb_seen(conn, conn->marker_posted);
-	} else {
-		next = sequence_of(ep, wc->wr_id);
-		req = core_req_at(&ep->req, next);
-		vrb_seen(conn, work_end(req));
-		vrb_read_done(conn, req);
-	}
-	if (req && req->op == CORE_OP_BIND) { /* it is done when it has its turn */
+	if (conn->reads_now && is_reading(conn, req))
+		conn->reads_now--;
+	if (req->op == CORE_OP_BIND) /* it is done when it has its turn */
 		vrb_window_bound(req->binding->key);
-		req = NULL;
-	}
-	reap_before(conn, ep, next);
-	if (req)
-		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+	reap_before(conn, ep, work_end(req));
+	if (req->op != CORE_OP_BIND)
+		req_done(conn, ep, req, DAT_DTO_SUCCESS, req->len);
 	went_on(conn, ep);
 }
 
@@ -730,8 +650,7 @@ static void retired(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 {
 	bool is_good = wc->status == IBV_WC_SUCCESS;
 
-	conn->signalled--;
-	vrb_seen(conn, conn->retire_end);
+	note_seen(conn, conn->retire_end);
 	vrb_window_retired(conn, is_good);
 	went_on(conn, ep);
 	if (wc->status == IBV_WC_WR_FLUSH_ERR)
@@ -740,31 +659,30 @@ static void retired(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 }
 
+static void marker_failed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	note_seen(conn, conn->marker_posted);
+	if (wc->status == IBV_WC_WR_FLUSH_ERR || conn->adapter->is_siw)
+		vrb_conn_flushed(conn, ep);
+	else if (conn->state == VRB_ESTABLISHED)
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+}
+
 static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
-	struct core_req *req;
-	uint64_t sequence;
+	struct core_req *req = seen_request(conn, ep, wc);
 
-	if (wc->wr_id >> 62 == VRB_WORK_MARKER) {
-		vrb_seen(conn, conn->marker_posted);
-		if (wc->status == IBV_WC_WR_FLUSH_ERR || conn->adapter->is_siw)
-			vrb_conn_flushed(conn, ep);
-		else if (conn->state == VRB_ESTABLISHED)
-			vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
-		return;
-	}
-	sequence = sequence_of(ep, wc->wr_id);
-	req = core_req_at(&ep->req, sequence);
-	vrb_seen(conn, work_end(req));
 	if (is_flush(conn, ep, req, wc->status)) { /* the core flushes, in its order */
 		vrb_conn_flushed(conn, ep);
 		return;
 	}
-	reap_before(conn, ep, sequence);
-	if (sequence == ep->req.head)
+	reap_before(conn, ep, work_end(req) - 1);
+	if (req->op == CORE_OP_BIND) /* it may not have had its turn */
+		note_bind(conn, ep, req, work_end(req));
+	if (req->sequence == ep->req.head)
 		conn->is_binding = false;
 	if (!req->is_done)
-		core_req_done(ep, req, request_status(ep, req, wc->status), 0);
+		req_done(conn, ep, req, request_status(ep, req, wc->status), 0);
 	if (conn->state == VRB_ESTABLISHED)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 	else if (conn->state == VRB_CLOSING)
@@ -779,9 +697,17 @@ static void post_last_recv(struct vrb_conn *conn, const struct core_ep *ep)
 {
 	struct ibv_recv_wr *bad, wr = {.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, 0)};
 
-	if (!ep->srq && !conn->recv_out && !conn->adapter->is_iwarp &&
+	if (!ep->srq && !vrb_recv_out(conn, ep) && !conn->adapter->is_iwarp &&
 	    !ibv_post_recv(conn->qp, &wr, &bad))
-		conn->recv_out++;
+		conn->recv_extra++;
+}
+
+/* A peer whose Sends do not show the wish for a notification gets one each time. */
+static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
+{
+	if (!conn->is_ours || conn->adapter->is_iwarp)
+		return true;
+	return (wc->wc_flags & IBV_WC_WITH_IMM) && wc->imm_data == htonl(SOLICITED_IMM);
 }
 
 static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
@@ -794,15 +720,18 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, true);
 	}
 	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+		conn->recv_extra -= !ep->srq;
 		vrb_conn_flushed(conn, ep);
 		return;
 	}
 	conn->nudges = 0;
 	wqe = core_recv_next(ep);
-	if (!wqe)
+	if (!wqe) {
+		conn->recv_extra -= !ep->srq; /* post_last_recv */
 		return;
+	}
 	if (vrb_is_message(wc)) {
-		core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, vrb_is_solicited(conn, wc));
+		core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, is_solicited(conn, wc));
 		return;
 	}
 	core_recv_done(ep, recv_status(ep, wqe, wc->status), 0, true);
@@ -814,58 +743,51 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 	}
 }
 
-void vrb_go_on(struct vrb_conn *conn, struct core_ep *ep)
+/* One that came before the connection stood, or after its end; false: it is to be done now. */
+static bool is_out_of_time(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
-	int state;
+	bool is_recv = vrb_work_of(wc) == VRB_WORK_RECV;
 
-	reap_slots(conn, ep);
-	if (conn->signalled && conn->post_next == ep->req.tail && !conn->is_graceful)
-		return;
-	state = core_cancel_off();
-	went_on(conn, ep);
-	core_cancel_restore(state);
+	if (conn->state == VRB_ESTABLISHED || conn->state == VRB_CLOSING)
+		return false;
+	if (conn->state == VRB_CALLING && is_recv && wc->status == IBV_WC_SUCCESS &&
+	    conn->early_count < conn->early_room) {
+		conn->early[conn->early_count++] = *wc;
+		return true;
+	}
+	if (is_recv && ep->srq)
+		core_srq_lost(core_handle_ref(ep->srq->cell), (uint32_t)wc->wr_id);
+	else if (is_recv)
+		conn->recv_extra--;
+	return true;
 }
 
-static void completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
-	bool is_recv = wc->wr_id >> 62 == VRB_WORK_RECV;
+	enum vrb_work work = vrb_work_of(wc);
 
-	if (is_recv && !ep->srq)
-		conn->recv_out--;
-	if (is_recv && conn->is_unconfirmed) {
+	if (work == VRB_WORK_RECV && conn->is_unconfirmed) {
+		conn->recv_extra--;
 		vrb_confirm_came(conn, ep, wc);
 		return;
 	}
 	/* the first message overtook the confirmation: CR-ACCEPT-24 */
 	if (conn->state == VRB_ACCEPTED && wc->status == IBV_WC_SUCCESS)
 		vrb_conn_established(conn, ep);
-	if (conn->state == VRB_CALLING && is_recv && wc->status == IBV_WC_SUCCESS &&
-	    conn->early_count < conn->early_room) {
-		conn->early[conn->early_count++] = *wc;
-		conn->recv_out += !ep->srq; /* counted down when it is looked at again */
+	if (is_out_of_time(conn, ep, wc))
 		return;
-	}
-	if (conn->state != VRB_ESTABLISHED && conn->state != VRB_CLOSING) {
-		if (is_recv && ep->srq)
-			core_srq_lost(core_handle_ref(ep->srq->cell), (uint32_t)wc->wr_id);
-		return;
-	}
-	if (is_recv)
+	if (work == VRB_WORK_RECV)
 		recv_done(conn, ep, wc);
-	else if (wc->wr_id >> 62 == VRB_WORK_MARKER && (uint32_t)wc->wr_id == VRB_MARKER_RETIRED)
+	else if (work == VRB_WORK_MARKER && (uint32_t)wc->wr_id == VRB_MARKER_RETIRED)
 		retired(conn, ep, wc);
+	else if (work == VRB_WORK_MARKER && wc->status != IBV_WC_SUCCESS)
+		marker_failed(conn, ep, wc);
+	else if (work == VRB_WORK_MARKER)
+		marker_done(conn, ep);
 	else if (wc->status != IBV_WC_SUCCESS)
 		send_failed(conn, ep, wc);
-	else if (wc->wr_id >> 62 != VRB_WORK_PART)
+	else if (work != VRB_WORK_PART)
 		send_done(conn, ep, wc);
-}
-
-void vrb_completion_any(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
-{
-	int state = core_cancel_off();
-
-	completion(conn, ep, wc);
-	core_cancel_restore(state);
 }
 
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)
@@ -874,5 +796,5 @@ void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)
 
 	conn->early_count = 0;
 	for (uint32_t i = 0; i < count; i++)
-		vrb_completion_any(conn, ep, &conn->early[i]);
+		vrb_completion(conn, ep, &conn->early[i]);
 }

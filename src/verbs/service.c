@@ -228,7 +228,7 @@ static void serve_due(struct vrb_adapter *adapter)
 		ep = vrb_conn_enter(conn);
 		if (ep) {
 			vrb_setup_due(conn, ep, now);
-			core_ep_leave(ep);
+			vrb_conn_leave(ep);
 		}
 		vrb_conn_put(conn);
 	}

@@ -449,7 +449,7 @@ void vrb_setup_event(struct vrb_conn *conn, const struct vrb_cm_event *event)
 		return;
 	if (conn->id == event->id)
 		event_locked(conn, ep, event);
-	core_ep_leave(ep);
+	vrb_conn_leave(ep);
 }
 
 /* --- deadlines --- */

@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/pz.h"
 #include "verbs/verbs.h"
+#include "verbs/work.h"
 
 int vrb_srq_create(struct core_srq *srq)
 {
@@ -80,7 +81,7 @@ int vrb_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wq
 bool vrb_srq_is_key(struct vrb_adapter *adapter, uint32_t key, struct core_ref *ref_out)
 {
 	const struct vrb_srq *side;
-	uint32_t index = key & ((1u << VRB_KEY_INDEX_BITS) - 1);
+	uint32_t index = key & VRB_KEY_INDEX_MASK;
 	bool is_srq = false;
 
 	pthread_mutex_lock(&adapter->lock);

@@ -110,6 +110,7 @@ static void vrb_ep_detach(struct core_ep *ep)
 	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	vrb_conn_detach(conn, ep);
 	side->dying = conn;
+	vrb_review(ep);
 }
 
 static void vrb_ep_destroy(struct core_ep *ep)
@@ -138,6 +139,7 @@ static void vrb_disconnect(struct core_ep *ep, bool is_graceful)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 		vrb_conn_try_finish(conn, ep, false);
 	}
+	vrb_review(ep);
 }
 
 /* The end took everything down already. */
@@ -151,6 +153,7 @@ static void vrb_abort(struct core_ep *ep)
 {
 	if (vrb_conn_of(ep))
 		vrb_conn_close(vrb_conn_of(ep), ep, DAT_CONNECTION_EVENT_BROKEN);
+	vrb_review(ep);
 }
 
 static void vrb_serve_soon(struct core_ia *ia)
@@ -177,7 +180,7 @@ static const struct transport_ops vrb_ops = {
 	.ia_open = vrb_ia_open,
 	.ia_close = vrb_ia_close,
 	.progress = vrb_drive,
-	.poll = transport_no_poll,
+	.poll = vrb_poll,
 	.arm = vrb_arm,
 	.sleep_begin = transport_no_sleep_begin,
 	.sleep_end = transport_no_sleep_end,
@@ -202,9 +205,9 @@ static const struct transport_ops vrb_ops = {
 	.reset = vrb_reset,
 
 	.post_request = vrb_post_request,
-	.post_fast = transport_no_post_fast,
+	.post_fast = vrb_post_fast,
 	.post_recv = vrb_posted_recv,
-	.recv_fast = transport_no_recv_fast,
+	.recv_fast = vrb_recv_fast,
 
 	.abort = vrb_abort,
 	.kick = vrb_serve_soon,

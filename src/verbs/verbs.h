@@ -46,10 +46,15 @@ struct vrb_cq {
 	_Atomic bool is_owned;	 /* by a thread that polls it */
 	_Atomic bool has_polled; /* a thread of the consumer has, since the service thread looked */
 	struct ibv_cq *cq;
+	/*
+	 * What the last poll gave and nobody has handed on yet: wc[first] to wc[count - 1]. The
+	 * owner's; entries may stay here between two owners.
+	 */
+	int first, count;
+	struct ibv_wc wc[VRB_POLL_BATCH];
 	uint32_t capacity;
 	uint32_t reserved; /* entries promised to queue pairs; adapter->lock */
 	struct vrb_cq *_Atomic next;
-	struct core_handle *_Atomic *ep_cells; /* the adapter's */
 };
 
 /* False: another thread owns it. */
@@ -62,6 +67,13 @@ CORE_INLINE bool vrb_cq_own(struct vrb_cq *cq)
 CORE_INLINE void vrb_cq_disown(struct vrb_cq *cq)
 {
 	atomic_store_explicit(&cq->is_owned, false, memory_order_release);
+}
+
+/* Asks the device for completions; there is none left of those before. Owned. */
+CORE_INLINE void vrb_cq_fill(struct vrb_cq *cq)
+{
+	cq->first = 0;
+	cq->count = ibv_poll_cq(cq->cq, VRB_POLL_BATCH, cq->wc);
 }
 
 struct vrb_conn;
@@ -150,10 +162,10 @@ static inline void vrb_show(_Atomic bool *has)
 	atomic_store_explicit(has, true, memory_order_relaxed);
 }
 
-/* Is no more than a post needed for a request, and is that no system call? */
+/* Is no more than a post needed for a request, and is neither that nor a poll a system call? */
 static inline bool vrb_is_direct(const struct vrb_adapter *adapter)
 {
-	return !adapter->is_iwarp && !adapter->posts_in_kernel;
+	return !adapter->is_iwarp && !adapter->posts_in_kernel && !adapter->polls_in_kernel;
 }
 
 static inline struct vrb_adapter *vrb_adapter_of(const struct core_ia *ia)
@@ -242,25 +254,6 @@ int vrb_recv_segments(struct core_ia *ia, const struct core_wqe *wqe, struct ibv
 
 /* --- completions (cq.c) --- */
 
-/* What a work request's number says beside the connection. */
-enum vrb_work {
-	VRB_WORK_REQUEST, /* of the endpoint; the value is the low half of its sequence */
-	VRB_WORK_PART,	  /* a work request that belongs to one, whose success says nothing */
-	VRB_WORK_MARKER,  /* ours: everything before it is done; the value is one of below */
-	VRB_WORK_RECV, /* the endpoint's oldest Receive, or the SRQ's buffer; the value: where it is
-			*/
-};
-
-#define VRB_MARKER_PLAIN 0u
-#define VRB_MARKER_RETIRED 1u /* a window was unbound */
-
-#define VRB_KEY_INDEX_BITS 16u
-#define VRB_KEY_GENERATION_MASK 0x3fffu
-static inline uint64_t vrb_work_id(enum vrb_work work, uint32_t key, uint64_t value)
-{
-	return (uint64_t)work << 62 | (uint64_t)key << 32 | (uint32_t)value;
-}
-
 int vrb_cq_create(struct vrb_adapter *adapter);
 void vrb_cq_destroy_all(struct vrb_adapter *adapter);
 /* A queue with room for that many entries, which are then promised. */
@@ -270,13 +263,11 @@ void vrb_cq_release(struct vrb_adapter *adapter, struct vrb_cq *cq, uint32_t ent
 int vrb_drive(struct core_ia *ia);
 /* Has a thread of the consumer polled since this was asked last? */
 bool vrb_cq_was_polled(struct vrb_adapter *adapter);
-/* Hands on what a poll has found, and what more there is; the queue is owned, and given up. */
-void vrb_cq_dispatch(struct vrb_adapter *adapter, struct vrb_cq *cq, const struct ibv_wc *wc,
-		     int count);
-/* Binds that were held up, if any. */
-void vrb_drive_blocked(struct vrb_adapter *adapter);
-/* Polls all queues: > 0 when something was found; -EBUSY when another thread polls one of them. */
+/* Hands on what is kept, polls all queues, and hands that on: > 0 when there was something; -EBUSY
+ * when another thread polls one of them. Cancellation is off. */
 int vrb_cq_progress(struct vrb_adapter *adapter);
+/* A queue pair is about to go: kept completions of an SRQ's buffers are nobody's any more. */
+void vrb_cq_forget(struct vrb_cq *cq, uint32_t qp_num);
 /* Asks for a wake-up by the next completion, and looks once more. > 0: ask again. */
 int vrb_cq_arm(struct vrb_adapter *adapter);
 
@@ -343,25 +334,25 @@ struct vrb_conn {
 	unsigned refused_place; /* at that place last */
 	bool was_silent;	/* one place at least, since all were asked */
 
-	/* the send queue, in work requests */
+	/* the send queue, in work requests: work.h says what its positions are */
 	uint32_t sq_size;
-	uint64_t sq_posted;
-	uint64_t sq_done;   /* known to be complete; their slots are free */
-	uint64_t sq_seen;   /* the last one whose completion, good or bad, was seen */
-	uint64_t post_next; /* sequence of the next request to post */
-	uint64_t reap_next; /* of the oldest that is not known to be done */
-	uint32_t signalled; /* posted with a completion to come */
+	uint64_t post_next;  /* sequence of the next request to post */
+	uint64_t extra;	     /* work requests posted beyond one for each request, */
+	uint64_t extra_done; /* and those of them before the first that is not known to be done */
+	uint64_t sq_seen;    /* position of the last whose completion the general path saw */
+	uint32_t silent;     /* requests posted without a completion to come, and not done */
+	uint32_t binds_out;  /* windows' binds that were posted and not completed */
 	bool has_marker;
-	uint64_t marker_posted;	     /* sq_posted behind the marker */
+	uint64_t marker_posted;	     /* the position behind the marker */
 	uint64_t marker_next;	     /* requests before it are done with it */
 	bool is_binding;	     /* the oldest request is a bind, under way */
 	_Atomic bool is_blocked;     /* it is held up by a bind of another endpoint */
 	struct vrb_window *retiring; /* the window that its second work request unbinds */
-	uint64_t retire_end;	     /* sq_posted behind that */
+	uint64_t retire_end;	     /* the position behind that */
 	uint32_t reads_now;	     /* siw: posted and not done, those of proofs with them */
 	/* the receive queue */
 	uint64_t recv_next; /* the next Receive to post */
-	uint32_t recv_out;  /* posted and not seen */
+	int32_t recv_extra; /* our own in the device's queue, less those that never complete */
 	/*
 	 * iWARP, active side: messages that came before the connection manager's word, which has
 	 * the private data; as many as there are Receives
@@ -399,6 +390,13 @@ void vrb_conn_get(struct vrb_conn *conn);
 void vrb_conn_put(struct vrb_conn *conn);
 /* The endpoint, locked, if the connection still is its connection. */
 struct core_ep *vrb_conn_enter(struct vrb_conn *conn);
+/* Unlocks it; whatever was done to its connection, which may be gone. */
+void vrb_conn_leave(struct core_ep *ep);
+/*
+ * Sets or clears the provider's reasons against the fast path (enum core_ep_slow): at the end of
+ * whatever may change what they follow from. EP locked.
+ */
+void vrb_review(struct core_ep *ep);
 /* Ties it to the endpoint, which takes the caller's reference over; EP locked. */
 void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep);
 /* Takes it off the endpoint: nobody finds the one by the other any more. EP locked. */
@@ -437,7 +435,13 @@ void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forc
 /* Something happened without a word why: asks the queue pair. */
 bool vrb_conn_is_broken(const struct vrb_conn *conn);
 
-/* --- data (post.c); EP locked --- */
+/* --- the fast path (fast.c): transport_ops --- */
+
+bool vrb_post_fast(struct core_ep *ep, struct core_req *req);
+bool vrb_recv_fast(struct core_ep *ep, const struct core_wqe *wqe);
+enum transport_poll vrb_poll(struct core_evd *evd, DAT_EVENT *event);
+
+/* --- the general path (post.c); EP locked, cancellation is off unless said otherwise --- */
 
 /* A post was refused: the connection fails. */
 void vrb_refused(struct vrb_conn *conn, struct core_ep *ep, int rc);
@@ -445,9 +449,11 @@ void vrb_recv_refused(struct vrb_conn *conn, struct core_ep *ep, int rc);
 
 void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);
-/* The request, or the Receive, that was queued last; whether or not there is a connection. */
+/* transport_ops: with cancellation as it is, and whether or not there is a connection. */
 void vrb_post_request(struct core_ep *ep, struct core_req *req);
 void vrb_posted_recv(struct core_ep *ep);
+/* What a completion of the connection's queue pair means. */
+void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 /* What was kept until the connection stands. */
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep);
 DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);
@@ -471,7 +477,7 @@ bool vrb_rmr_key_revoke(struct core_ia *ia, void *key);
 void vrb_rmr_key_destroy(struct core_ia *ia, void *key);
 /* Is nothing of its bind under way? */
 bool vrb_window_is_ready(const struct vrb_window *window);
-/* sq_posted behind its bind; 0: it needed no work request. */
+/* The position behind its bind; 0: it needed no work request. */
 uint64_t vrb_window_end(const struct vrb_window *window);
 /* Its bind has succeeded. EP locked. */
 void vrb_window_bound(struct vrb_window *window);
@@ -482,12 +488,6 @@ void vrb_windows_again(struct vrb_adapter *adapter);
 /* What the connection was unbinding, if anything, is unbound, or not known to be. EP locked, or
  * gone. */
 void vrb_window_retired(struct vrb_conn *conn, bool is_good);
-
-/* Places that work requests may take: one is kept for the marker. */
-static inline bool vrb_has_room(const struct vrb_conn *conn, uint32_t places)
-{
-	return conn->sq_posted - conn->sq_done + places < conn->sq_size;
-}
 
 /* --- what only iWARP needs (iwarp.c); EP locked --- */
 

@@ -14,6 +14,7 @@
 
 #include "core/log.h"
 #include "verbs/verbs.h"
+#include "verbs/work.h"
 
 #define BINDS_MOST 100u /* of one window: each takes a key, and so does its end */
 
@@ -31,7 +32,7 @@ struct vrb_window {
 	struct ibv_mr *region; /* and what it is bound to */
 	struct vrb_pz *pz;
 	struct vrb_window *next; /* in the zone's store */
-	uint64_t end;		 /* sq_posted behind its bind */
+	uint64_t end;		 /* the position behind its bind (work.h) */
 	uint32_t binds;
 	_Atomic enum window_state state; /* of a window */
 };
@@ -152,10 +153,11 @@ static int remote_access(DAT_MEM_PRIV_FLAGS priv)
 }
 
 /* Can the endpoint's next request be the bind of one? */
-static bool suits(const struct vrb_conn *conn, const struct transport_window *window)
+static bool suits(const struct vrb_conn *conn, const struct core_ep *ep,
+		  const struct transport_window *window)
 {
 	return conn && conn->state == VRB_ESTABLISHED && conn->adapter->has_windows &&
-	       vrb_lmr_takes_windows(conn->adapter, window->lmr) && vrb_has_room(conn, 1);
+	       vrb_lmr_takes_windows(conn->adapter, window->lmr) && vrb_has_room(conn, ep, 1);
 }
 
 /* NULL: a registration has to do. */
@@ -184,9 +186,9 @@ static struct vrb_window *bind_window(struct vrb_conn *conn, const struct core_e
 		give_back(conn->adapter, window);
 		return NULL;
 	}
-	conn->sq_posted++;
-	conn->signalled++;
-	window->end = conn->sq_posted;
+	conn->extra++; /* until its turn (work.h) */
+	conn->binds_out++;
+	window->end = vrb_sq_posted(conn);
 	window->region = bind.bind_info.mr;
 	window->binds++;
 	atomic_store(&window->state, WINDOW_NEW);
@@ -226,10 +228,9 @@ bool vrb_rmr_key_retire(struct core_ep *ep, void *key)
 	bind.wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, VRB_MARKER_RETIRED);
 	if (ibv_bind_mw(conn->qp, window->mw, &bind)) /* then it is destroyed, which takes longer */
 		return false;
-	conn->sq_posted++;
-	conn->signalled++;
+	conn->extra++;
 	conn->retiring = window;
-	conn->retire_end = conn->sq_posted;
+	conn->retire_end = vrb_sq_posted(conn);
 	atomic_store(&window->state, WINDOW_RETIRING);
 	return true;
 }
@@ -274,7 +275,7 @@ void vrb_windows_again(struct vrb_adapter *adapter)
 		if (ep) {
 			if (found[count]->state == VRB_ESTABLISHED)
 				vrb_post_send(found[count], ep);
-			core_ep_leave(ep);
+			vrb_conn_leave(ep);
 		}
 		vrb_conn_put(found[count]);
 	}
@@ -307,7 +308,7 @@ int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *asked,
 
 	if (atomic_load(&vrb_adapter_of(ep->ia)->is_dead))
 		return -ENODEV;
-	if (suits(conn, asked))
+	if (suits(conn, ep, asked))
 		window = bind_window(conn, ep, asked);
 	if (!window) {
 		rc = register_range(asked, &window);

@@ -308,9 +308,22 @@ static void ep_connect__asked_again_by_the_manager__one_request(void **state)
 	rig_no_event(rig.requests);
 }
 
+/* A Receive and a Send; how many of these posts came with cancellation on. */
+static unsigned exchange(void)
+{
+	unsigned before = fake_cancellable(), cancellable;
+
+	assert_int_equal(rig_recv(&rig, &rig.b, 64, 1), DAT_SUCCESS);
+	assert_int_equal(rig_send(&rig, &rig.a, 64, 2, 0), DAT_SUCCESS);
+	cancellable = fake_cancellable() - before;
+	rig_expect_dto(&rig.a, 2, DAT_DTO_SUCCESS);
+	rig_expect_dto(&rig.b, 1, DAT_DTO_SUCCESS);
+	return cancellable;
+}
+
 /*
- * A post and a poll may be system calls, except on devices that are known for something else: the
- * software ones, rxe and siw, are told of a Send alone.
+ * A post and a poll may be system calls, except on devices that are known for something else. The
+ * software ones, rxe and siw, make one for a Send alone; their posts all take the general path.
  */
 static void post_and_poll__cancellation__off_unless_the_device_is_known(void **state)
 {
@@ -324,19 +337,18 @@ static void post_and_poll__cancellation__off_unless_the_device_is_known(void **s
 		       {0x0002c9, true, true}};
 
 	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
-		unsigned before;
+		unsigned before, most = 0;
 		DAT_EVENT event;
 
 		fake_be_vendor(devices[i].vendor);
 		setup(state);
-		before = fake_cancellable();
-		assert_int_equal(rig_recv(&rig, &rig.b, 64, 1), DAT_SUCCESS);
-		assert_int_equal(fake_cancellable() - before, devices[i].polls_quietly);
-		before = fake_cancellable();
-		assert_int_equal(rig_send(&rig, &rig.a, 64, 2, 0), DAT_SUCCESS);
-		assert_int_equal(fake_cancellable() - before, devices[i].posts_quietly);
-		rig_expect_dto(&rig.a, 2, DAT_DTO_SUCCESS);
-		rig_expect_dto(&rig.b, 1, DAT_DTO_SUCCESS);
+		/* the general path has it off: so the first of each region, and others at times */
+		for (int j = 0; j < 200 && most < 2; j++) {
+			unsigned cancellable = exchange();
+
+			most = cancellable > most ? cancellable : most;
+		}
+		assert_int_equal(most, devices[i].posts_quietly ? 2 : 0);
 		before = fake_cancellable();
 		/* a look finds nothing to poll while the service thread is at it */
 		for (int j = 0;

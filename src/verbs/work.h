@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Work requests: what their numbers say, and their positions in the send queue of a connection.
+ *
+ * A position counts the work requests that were posted before it. Most requests of an endpoint are
+ * one work request each, so that positions are not counted: they are the sequence of a request and
+ * `extra`, the work requests beyond those. A marker, an iWARP proof, the bind and the end of a
+ * window add one to `extra` when they are posted. A bind is no work request when it has its turn:
+ * its window was bound before, or it needed none. So its turn takes one away. Each request notes
+ * what `extra` is when it was posted or had its turn, and its position follows. When the head of
+ * the endpoint's queue passes a request, that note says how many of the extra ones are done.
+ */
+#ifndef VERBS_WORK_H
+#define VERBS_WORK_H
+
+#include <stddef.h>
+#include <string.h>
+
+#include "verbs/verbs.h"
+
+/* What a work request's number says beside the connection. */
+enum vrb_work {
+	VRB_WORK_REQUEST, /* of the endpoint; the value is the low half of its sequence */
+	VRB_WORK_PART,	  /* a work request that belongs to one, whose success says nothing */
+	VRB_WORK_MARKER,  /* ours: everything before it is done; the value is one of below */
+	VRB_WORK_RECV, /* the endpoint's oldest Receive, or the SRQ's buffer; the value: where it is
+			*/
+};
+
+#define VRB_MARKER_PLAIN 0u
+#define VRB_MARKER_RETIRED 1u /* a window was unbound */
+
+#define VRB_KEY_INDEX_BITS 16u
+#define VRB_KEY_INDEX_MASK ((1u << VRB_KEY_INDEX_BITS) - 1)
+#define VRB_KEY_GENERATION_MASK 0x3fffu
+#define VRB_KEY_MASK 0x3fffffffu
+
+/* The upper half of a number. */
+CORE_INLINE uint32_t vrb_work_name(enum vrb_work work, uint32_t key)
+{
+	return (uint32_t)work << 30 | key;
+}
+
+CORE_INLINE uint64_t vrb_work_id(enum vrb_work work, uint32_t key, uint64_t value)
+{
+	return (uint64_t)vrb_work_name(work, key) << 32 | (uint32_t)value;
+}
+
+static inline enum vrb_work vrb_work_of(const struct ibv_wc *wc)
+{
+	return (enum vrb_work)(wc->wr_id >> 62);
+}
+
+static inline uint32_t vrb_work_key(const struct ibv_wc *wc)
+{
+	return (uint32_t)(wc->wr_id >> 32) & VRB_KEY_MASK;
+}
+
+/* The value of a Receive's number: where it lies in the endpoint's queue. */
+CORE_INLINE uint32_t vrb_recv_place(const struct core_recv_queue *queue, const struct core_wqe *wqe)
+{
+	return (uint32_t)((const char *)wqe - (const char *)queue->slots);
+}
+
+/*
+ * Is the completion that of a message, and good? A foreign peer's RDMA Write with immediate data
+ * takes a Receive, too, and its length says nothing of the buffer. Both asked in one go.
+ */
+CORE_INLINE bool vrb_is_message(const struct ibv_wc *wc)
+{
+	uint64_t both;
+
+	_Static_assert(offsetof(struct ibv_wc, opcode) ==
+			       offsetof(struct ibv_wc, status) + sizeof(uint32_t),
+		       "side by side");
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the status is the low half");
+	memcpy(&both, (const char *)wc + offsetof(struct ibv_wc, status), sizeof(both));
+	return both == ((uint64_t)IBV_WC_RECV << 32 | IBV_WC_SUCCESS);
+}
+
+/* --- what is noted in a posted request; zeroes before (core_req_take) --- */
+
+_Static_assert(sizeof(((struct core_req *)0)->transport) >= 2 * sizeof(uint64_t), "room for both");
+
+/* `extra` behind it. */
+CORE_INLINE void vrb_note_extra(struct core_req *req, uint64_t extra)
+{
+	req->transport.word[0] = extra;
+}
+
+CORE_INLINE uint64_t vrb_noted_extra(const struct core_req *req)
+{
+	return req->transport.word[0];
+}
+
+/* It asked for no completion. */
+static inline void vrb_note_silent(struct core_req *req, bool is_silent)
+{
+	req->transport.word[1] = is_silent;
+}
+
+static inline bool vrb_is_silent(const struct core_req *req)
+{
+	return req->transport.word[1];
+}
+
+/* --- positions --- */
+
+/* Behind a request that was posted, or a bind that has its turn. */
+static inline uint64_t vrb_end(const struct core_req *req)
+{
+	return req->sequence + 1 + vrb_noted_extra(req);
+}
+
+/* Behind everything that was posted. */
+static inline uint64_t vrb_sq_posted(const struct vrb_conn *conn)
+{
+	return conn->post_next + conn->extra;
+}
+
+/* What is before it is known to be complete: those places are free. */
+static inline uint64_t vrb_sq_done(const struct vrb_conn *conn, const struct core_ep *ep)
+{
+	return ep->req.head + conn->extra_done;
+}
+
+/* Places that work requests may take: one is kept for the marker. */
+static inline bool vrb_has_room(const struct vrb_conn *conn, const struct core_ep *ep,
+				uint32_t places)
+{
+	return vrb_sq_posted(conn) - vrb_sq_done(conn, ep) + places < conn->sq_size;
+}
+
+/* Receives in the device's queue. */
+static inline uint32_t vrb_recv_out(const struct vrb_conn *conn, const struct core_ep *ep)
+{
+	return (uint32_t)(conn->recv_next - ep->recv.head) + (uint32_t)conn->recv_extra;
+}
+
+#endif
