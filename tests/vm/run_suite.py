@@ -8,7 +8,7 @@
 #
 # NAME is a program without its prefix, "evd_wait". A line of the expected file is
 #   LINK PROGRAM TEST REASON...
-# LINK is rxe, siw, rxe-window or rxe-express (for which rxe's count too) or any; TEST may have * in it. With a - in
+# LINK is rxe, siw, rxe-window or rxe-fast (for which rxe's count too) or any; TEST may have * in it. With a - in
 # front it is not even run, because it takes long to fail; - alone is the whole program. Ends with `N passed, N failed, N skipped, N as
 # expected`, and status 0 when nothing failed that is not listed. A listed test that passes is named,
 # and is no failure: some depend on timing.
