@@ -146,6 +146,21 @@ CORE_INLINE void dto_copy_local(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from
 	to->segment_length = __atomic_load_n(&from->segment_length, __ATOMIC_RELAXED);
 }
 
+/* Such a copy goes on from registers, word by word as well. */
+CORE_INLINE void dto_put_local(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from)
+{
+	__atomic_store_n(&to->lmr_context, from->lmr_context, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->virtual_address, from->virtual_address, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->segment_length, from->segment_length, __ATOMIC_RELAXED);
+}
+
+CORE_INLINE void dto_put_remote(DAT_RMR_TRIPLET *to, const DAT_RMR_TRIPLET *from)
+{
+	__atomic_store_n(&to->rmr_context, from->rmr_context, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->target_address, from->target_address, __ATOMIC_RELAXED);
+	__atomic_store_n(&to->segment_length, from->segment_length, __ATOMIC_RELAXED);
+}
+
 CORE_INLINE void dto_copy_remote(DAT_RMR_TRIPLET *to, const DAT_RMR_TRIPLET *from)
 {
 	to->rmr_context = __atomic_load_n(&from->rmr_context, __ATOMIC_RELAXED);
@@ -281,9 +296,9 @@ CORE_INLINE bool request_fast(struct core_ep *ep, enum core_op op, DAT_COUNT seg
 	req = core_req_take(ep, op, flags);
 	req->len = segment.segment_length;
 	req->segments = 1;
-	dto_copy_local(req->iov, &segment);
+	dto_put_local(req->iov, &segment);
 	if (!is_send)
-		dto_copy_remote(&req->remote, &remote);
+		dto_put_remote(&req->remote, &remote);
 	req->cookie = cookie;
 	if (!transport_this->post_fast(ep, req))
 		transport_this->post_request(ep, req);
@@ -441,7 +456,7 @@ CORE_INLINE bool recv_fast(struct core_ep *ep, DAT_COUNT segments, const DAT_LMR
 	wqe->len = segment.segment_length;
 	wqe->cookie = cookie;
 	wqe->flags = 0;
-	dto_copy_local(wqe->iov, &segment);
+	dto_put_local(wqe->iov, &segment);
 	if (!transport_this->recv_fast(ep, wqe))
 		transport_this->post_recv(ep);
 	return true;

@@ -451,18 +451,17 @@ static void evd_queue_dto_locked(struct core_evd *evd, DAT_EP_HANDLE ep_handle,
 	slot->srq = no_srq;
 }
 
-bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_dequeue *dequeue,
+bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_evd *locked,
 			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
 	bool has_room;
 
-	if (evd != dequeue->evd &&
-	    !core_handle_enter_fast((DAT_HANDLE)evd->cell, DAT_HANDLE_TYPE_EVD))
+	if (evd != locked && !core_handle_enter_fast((DAT_HANDLE)evd->cell, DAT_HANDLE_TYPE_EVD))
 		return false;
 	has_room = core_evd_count_locked(evd) < evd->capacity;
 	if (has_room)
 		evd_queue_dto_locked(evd, ep_handle, cookie, len);
-	if (evd != dequeue->evd)
+	if (evd != locked)
 		core_lock_leave(&evd->cell->lock);
 	return has_room;
 }

@@ -183,8 +183,8 @@ struct core_dequeue {
 	bool is_filled;
 };
 
-/* core_evd_give_dto for what does not go straight to the caller. */
-bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_dequeue *dequeue,
+/* core_evd_give_dto for what does not go straight to the caller; `locked` is the dequeue's. */
+bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_evd *locked,
 			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len);
 
 /*
@@ -196,7 +196,7 @@ CORE_INLINE bool core_evd_give_dto(struct core_evd *evd, struct core_dequeue *de
 				   DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
 	if (evd != dequeue->evd || dequeue->is_filled)
-		return core_evd_give_dto_queued(evd, dequeue, ep_handle, cookie, len);
+		return core_evd_give_dto_queued(evd, dequeue->evd, ep_handle, cookie, len);
 	core_event_fill_dto(dequeue->event, evd->cell, ep_handle, cookie, DAT_DTO_SUCCESS, len);
 	dequeue->is_filled = true;
 	return true;
