@@ -514,6 +514,7 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 	conn->post_next = ep->req.tail;
 	conn->sq_seen = ep->req.tail;
 	conn->recv_next = ep->recv.head;
+	vrb_fast_prepare(conn);
 	return 0;
 }
 

@@ -32,6 +32,7 @@ static int cq_make(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq 
 		free(cq);
 		return rc;
 	}
+	cq->kept = cq->end = cq->wc;
 	cq->capacity = (uint32_t)cq->cq->cqe < entries ? (uint32_t)cq->cq->cqe : entries;
 	rc = ibv_req_notify_cq(cq->cq, 0);
 	if (rc) {
@@ -214,11 +215,11 @@ static int dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int co
 /* Hands on what is kept; how much. The queue is owned. */
 static int hand_on(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
-	int count = cq->count - cq->first;
+	int count = (int)(cq->end - cq->kept);
 
-	while (cq->first < cq->count)
-		cq->first += dispatch(adapter, &cq->wc[cq->first], cq->count - cq->first);
-	return count > 0 ? count : 0;
+	while (cq->kept != cq->end)
+		cq->kept += dispatch(adapter, cq->kept, (int)(cq->end - cq->kept));
+	return count;
 }
 
 static int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
@@ -229,9 +230,8 @@ static int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
 		return -EBUSY;
 	found = hand_on(adapter, cq);
 	do {
-		vrb_cq_fill(cq);
-		count = hand_on(adapter, cq);
-		found += count;
+		count = vrb_cq_fill(cq);
+		found += hand_on(adapter, cq);
 	} while (count == VRB_POLL_BATCH && found < POLL_MOST);
 	vrb_cq_disown(cq);
 	return found;
@@ -242,9 +242,9 @@ void vrb_cq_forget(struct vrb_cq *cq, uint32_t qp_num)
 	/* who owns it hands them on at this moment; waiting for him could be for ever */
 	if (!vrb_cq_own(cq))
 		return;
-	for (int i = cq->first; i < cq->count; i++)
-		if (cq->wc[i].qp_num == qp_num)
-			cq->wc[i].qp_num = 0; /* never one of ours */
+	for (struct ibv_wc *wc = cq->kept; wc != cq->end; wc++)
+		if (wc->qp_num == qp_num)
+			wc->qp_num = 0; /* never one of ours */
 	vrb_cq_disown(cq);
 }
 

@@ -18,6 +18,31 @@
 
 /* --- posts --- */
 
+void vrb_fast_prepare(struct vrb_conn *conn)
+{
+	conn->fast_wr = (struct ibv_send_wr){.wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, 0),
+					     .sg_list = &conn->fast_sge,
+					     .num_sge = 1};
+	conn->fast_recv_wr = (struct ibv_recv_wr){.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, 0),
+						  .sg_list = &conn->fast_recv_sge,
+						  .num_sge = 1};
+}
+
+/* The value of a work request's number. */
+CORE_INLINE void set_value(uint64_t *wr_id, uint32_t value)
+{
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half is the first");
+	memcpy(wr_id, &value, sizeof(value));
+}
+
+/* Member by member: joined, the stores take more instructions. */
+CORE_INLINE void set_segment(struct ibv_sge *sge, const DAT_LMR_TRIPLET *segment, uint32_t key)
+{
+	sge->addr = segment->virtual_address;
+	__atomic_store_n(&sge->length, (uint32_t)segment->segment_length, __ATOMIC_RELAXED);
+	__atomic_store_n(&sge->lkey, key, __ATOMIC_RELAXED);
+}
+
 __attribute__((noinline, cold)) static void
 refused(struct core_ep *ep, int rc, void (*fail)(struct vrb_conn *, struct core_ep *, int))
 {
@@ -32,33 +57,28 @@ bool vrb_post_fast(struct core_ep *ep, struct core_req *req)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
 	struct vrb_adapter *adapter = conn->adapter;
-	struct ibv_send_wr wr, *bad;
-	struct ibv_sge sge;
+	struct ibv_send_wr *wr = &conn->fast_wr, *bad;
 	int rc;
 
 	if (req->flags)
 		return false;
-	sge.addr = req->iov->virtual_address;
-	sge.length = (uint32_t)req->len; /* max_message_size and max_rdma_size fit */
-	sge.lkey = ep->known_source.local_key;
-	wr.wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, req->sequence);
-	wr.next = NULL;
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
-	wr.opcode = IBV_WR_SEND;
+	/* max_message_size and max_rdma_size fit */
+	set_segment(&conn->fast_sge, req->iov, ep->known_source.local_key);
+	set_value(&wr->wr_id, (uint32_t)req->sequence);
+	wr->opcode = IBV_WR_SEND;
 	if (req->op == CORE_OP_RDMA_WRITE) {
-		wr.opcode = IBV_WR_RDMA_WRITE;
-		wr.wr.rdma.remote_addr = req->remote.target_address;
-		wr.wr.rdma.rkey = req->remote.rmr_context;
+		wr->opcode = IBV_WR_RDMA_WRITE;
+		wr->wr.rdma.remote_addr = req->remote.target_address;
+		wr->wr.rdma.rkey = req->remote.rmr_context;
 	}
 	/* not fenced: DTO-30 is about those that are (post.c) */
-	wr.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
-	if (req->len > adapter->limits.inline_max)
-		wr.send_flags = IBV_SEND_SIGNALED;
+	wr->send_flags = req->len <= adapter->limits.inline_max
+				 ? IBV_SEND_SIGNALED | IBV_SEND_INLINE
+				 : IBV_SEND_SIGNALED;
 	vrb_show(&adapter->has_posted);
 	vrb_note_extra(req, conn->extra);
 	conn->post_next++;
-	rc = ibv_post_send(conn->qp, &wr, &bad);
+	rc = ibv_post_send(conn->qp, wr, &bad);
 	if (__builtin_expect(rc, 0))
 		refused(ep, rc, vrb_refused);
 	return true;
@@ -74,19 +94,15 @@ __attribute__((noinline, cold)) static void recv_refused(struct vrb_conn *conn, 
 bool vrb_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
-	struct ibv_recv_wr wr, *bad;
-	struct ibv_sge sge;
+	struct ibv_recv_wr *bad;
 	int rc;
 
-	sge.addr = wqe->iov->virtual_address;
-	sge.length = vrb_length(wqe->len);
-	sge.lkey = ep->known_target.local_key;
-	wr.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, vrb_recv_place(&ep->recv, wqe));
-	wr.next = NULL;
-	wr.sg_list = &sge;
-	wr.num_sge = 1;
+	if (wqe->len > VRB_SEGMENT_MAX)
+		return false;
+	set_segment(&conn->fast_recv_sge, wqe->iov, ep->known_target.local_key);
+	set_value(&conn->fast_recv_wr.wr_id, vrb_recv_place(&ep->recv, wqe));
 	conn->recv_next++;
-	rc = ibv_post_recv(conn->qp, &wr, &bad);
+	rc = ibv_post_recv(conn->qp, &conn->fast_recv_wr, &bad);
 	if (__builtin_expect(rc, 0))
 		refused(ep, rc, recv_refused);
 	return true;
@@ -145,27 +161,29 @@ CORE_INLINE bool take(struct vrb_adapter *adapter, const struct ibv_wc *wc,
 	return is_taken;
 }
 
+/* There is no completion: relaxed, as in vrb_drive. */
+CORE_INLINE enum transport_poll found_none(const struct vrb_adapter *adapter)
+{
+	return atomic_load_explicit(&adapter->blocked, memory_order_relaxed)
+		       ? TRANSPORT_POLL_GENERAL
+		       : TRANSPORT_POLL_EMPTY;
+}
+
 /* The queue is owned. */
 CORE_INLINE enum transport_poll take_kept(struct vrb_adapter *adapter, struct vrb_cq *cq,
 					  struct core_dequeue *dequeue)
 {
-	if (cq->first >= cq->count) {
-		vrb_cq_fill(cq);
-		/* relaxed: as in vrb_drive */
-		if (cq->count <= 0)
-			return atomic_load_explicit(&adapter->blocked, memory_order_relaxed)
-				       ? TRANSPORT_POLL_GENERAL
-				       : TRANSPORT_POLL_EMPTY;
-	}
+	if (cq->kept == cq->end && !vrb_cq_fill(cq))
+		return found_none(adapter);
 	do {
-		if (!take(adapter, &cq->wc[cq->first], dequeue))
+		if (!take(adapter, cq->kept, dequeue))
 			return TRANSPORT_POLL_GENERAL;
-		cq->first++;
+		cq->kept++;
 		if (dequeue->is_filled)
 			return TRANSPORT_POLL_FOUND;
-	} while (cq->first < cq->count);
+	} while (cq->kept != cq->end);
 	/* all were for other dispatchers; a full batch is hardly all that the device has */
-	return cq->count == VRB_POLL_BATCH ? TRANSPORT_POLL_GENERAL : TRANSPORT_POLL_EMPTY;
+	return cq->end == cq->wc + VRB_POLL_BATCH ? TRANSPORT_POLL_GENERAL : TRANSPORT_POLL_EMPTY;
 }
 
 enum transport_poll vrb_poll(struct core_evd *evd, DAT_EVENT *event)

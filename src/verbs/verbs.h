@@ -47,10 +47,10 @@ struct vrb_cq {
 	_Atomic bool has_polled; /* a thread of the consumer has, since the service thread looked */
 	struct ibv_cq *cq;
 	/*
-	 * What the last poll gave and nobody has handed on yet: wc[first] to wc[count - 1]. The
+	 * What the last poll gave and nobody has handed on yet: from `kept` to before `end`. The
 	 * owner's; entries may stay here between two owners.
 	 */
-	int first, count;
+	struct ibv_wc *kept, *end;
 	struct ibv_wc wc[VRB_POLL_BATCH];
 	uint32_t capacity;
 	uint32_t reserved; /* entries promised to queue pairs; adapter->lock */
@@ -69,11 +69,16 @@ CORE_INLINE void vrb_cq_disown(struct vrb_cq *cq)
 	atomic_store_explicit(&cq->is_owned, false, memory_order_release);
 }
 
-/* Asks the device for completions; there is none left of those before. Owned. */
-CORE_INLINE void vrb_cq_fill(struct vrb_cq *cq)
+/* Asks the device for completions, when none is kept: how many it gave. Owned. */
+CORE_INLINE int vrb_cq_fill(struct vrb_cq *cq)
 {
-	cq->first = 0;
-	cq->count = ibv_poll_cq(cq->cq, VRB_POLL_BATCH, cq->wc);
+	int count = ibv_poll_cq(cq->cq, VRB_POLL_BATCH, cq->wc);
+
+	if (count <= 0)
+		return 0;
+	cq->kept = cq->wc;
+	cq->end = cq->wc + count;
+	return count;
 }
 
 struct vrb_conn;
@@ -334,6 +339,12 @@ struct vrb_conn {
 	unsigned refused_place; /* at that place last */
 	bool was_silent;	/* one place at least, since all were asked */
 
+	/* the fast path's (fast.c): what is the same in each work request stays here */
+	struct ibv_send_wr fast_wr;
+	struct ibv_sge fast_sge;
+	struct ibv_recv_wr fast_recv_wr;
+	struct ibv_sge fast_recv_sge;
+
 	/* the send queue, in work requests: work.h says what its positions are */
 	uint32_t sq_size;
 	uint64_t post_next;  /* sequence of the next request to post */
@@ -377,7 +388,7 @@ struct vrb_ep {
 
 static inline struct vrb_conn *vrb_conn_of(const struct core_ep *ep)
 {
-	return ((const struct vrb_ep *)ep->transport)->conn;
+	return ((const struct vrb_ep *)(ep + 1))->conn; /* where ep->transport points */
 }
 
 int vrb_slots_create(struct vrb_adapter *adapter);
@@ -436,6 +447,9 @@ void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forc
 bool vrb_conn_is_broken(const struct vrb_conn *conn);
 
 /* --- the fast path (fast.c): transport_ops --- */
+
+/* The queue pair is made, and the key is the connection's. */
+void vrb_fast_prepare(struct vrb_conn *conn);
 
 bool vrb_post_fast(struct core_ep *ep, struct core_req *req);
 bool vrb_recv_fast(struct core_ep *ep, const struct core_wqe *wqe);

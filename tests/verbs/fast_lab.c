@@ -117,7 +117,7 @@ int kept(void)
 {
 	const struct vrb_cq *cq = conn_of(&rig.a)->cq;
 
-	return cq->first < cq->count ? cq->count - cq->first : 0;
+	return (int)(cq->end - cq->kept);
 }
 
 /* --- calls, as consumers make them --- */
