@@ -331,7 +331,7 @@ static void mark(struct vrb_conn *conn, struct core_ep *ep)
 
 /*
  * A local segment of the next request is no longer good. Those before it go their way: their end
- * decides what is told first.
+ * decides what is reported first.
  */
 static void post_bad(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
 		     struct batch *batch)

@@ -128,7 +128,7 @@ static void evd_dequeue__queue_owned_by_another__kept_stay(void **state)
 }
 
 /* EVD-STREAM-24: more than the dispatcher holds; the general path reports the loss. */
-static void evd__overflow_by_kept__told_once(void **state)
+static void evd__overflow_by_kept__reported_once(void **state)
 {
 	DAT_EVENT event;
 	unsigned count = 1;
@@ -155,7 +155,7 @@ static void evd__overflow_by_kept__told_once(void **state)
 	teardown(state);
 }
 
-/* Whoever arms hands them on and is told to come again; then there is nothing. */
+/* Whoever arms hands them on and has to come again; then there is nothing. */
 static void arm__kept__there_is_something(void **state)
 {
 	struct vrb_adapter *adapter = conn_of(&rig.a)->adapter;
@@ -206,8 +206,8 @@ static void evd_wait__kept__at_once(void **state)
 	}
 }
 
-/* EP-DISC-09: those that are done are told as done, and then the end. */
-static void ep_disconnect__kept__told_before_the_end(void **state)
+/* EP-DISC-09: those that are done complete as done, and then comes the end. */
+static void ep_disconnect__kept__completed_before_the_end(void **state)
 {
 	(void)state;
 	keep(10, 3);
@@ -294,11 +294,11 @@ int main(void)
 		RIG_TEST(evd_dequeue__several_endpoints_in_one_batch__each_its_own),
 		RIG_TEST(evd_dequeue__reason_while_kept__general_path_takes_them),
 		RIG_TEST(evd_dequeue__queue_owned_by_another__kept_stay),
-		cmocka_unit_test(evd__overflow_by_kept__told_once),
+		cmocka_unit_test(evd__overflow_by_kept__reported_once),
 		RIG_TEST(arm__kept__there_is_something),
 		RIG_TEST(service_thread__nobody_polls__hands_on),
 		RIG_TEST(evd_wait__kept__at_once),
-		RIG_TEST(ep_disconnect__kept__told_before_the_end),
+		RIG_TEST(ep_disconnect__kept__completed_before_the_end),
 		RIG_TEST(ep_free__kept__nobodys),
 		RIG_TEST(ia_close__kept__nothing_left),
 		RIG_TEST(evd_dequeue__full_batch_of_others__device_asked_again),
