@@ -4,9 +4,7 @@
  * included), then the state, then the room in the queue, and only then takes a slot; what it
  * refuses leaves no trace. In the disconnected state an accepted post is flushed at once.
  *
- * The fast path takes one segment in the region of the post before it, on an endpoint that has no
- * reason against that path (ep.h). It makes the same checks in one go and reports nothing: what
- * fails one of them goes to the general path, which finds out what is wrong.
+ * This is the general path; data_path.h has the fast one, which leaves to this what it declines.
  */
 #include <string.h>
 
@@ -69,8 +67,13 @@ static DAT_RETURN dto_check_many(struct core_ep *ep, const DAT_LMR_TRIPLET *iov,
 /* The next post is likely to be in the same region. */
 static void dto_know(struct core_ep *ep, const struct dto_post *post)
 {
-	core_mem_know(&ep->ia->mem, post->iov->lmr_context,
-		      post->use == CORE_MEM_SOURCE ? &ep->known_source : &ep->known_target);
+	DAT_VLEN send_max = ep->attr.max_message_size, rdma_max = ep->ia->attr.max_rdma_size;
+
+	if (post->use == CORE_MEM_SOURCE) /* what either of the two may have */
+		core_mem_know(&ep->ia->mem, post->iov->lmr_context,
+			      send_max < rdma_max ? send_max : rdma_max, &ep->known_source);
+	else
+		core_mem_know(&ep->ia->mem, post->iov->lmr_context, UINT64_MAX, &ep->known_target);
 }
 
 static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
@@ -134,44 +137,11 @@ uint32_t core_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from, DA
 	return used;
 }
 
-/*
- * Word by word, as the consumer may have written it just now: a longer load would wait until those
- * stores, and all before them, have left the processor. Nor is the copy returned, which would be
- * one more, in longer pieces.
- */
-CORE_INLINE void dto_copy_local(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from)
-{
-	to->lmr_context = __atomic_load_n(&from->lmr_context, __ATOMIC_RELAXED);
-	to->virtual_address = __atomic_load_n(&from->virtual_address, __ATOMIC_RELAXED);
-	to->segment_length = __atomic_load_n(&from->segment_length, __ATOMIC_RELAXED);
-}
-
-/* Such a copy goes on from registers, word by word as well. */
-CORE_INLINE void dto_put_local(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from)
-{
-	__atomic_store_n(&to->lmr_context, from->lmr_context, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->virtual_address, from->virtual_address, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->segment_length, from->segment_length, __ATOMIC_RELAXED);
-}
-
-CORE_INLINE void dto_put_remote(DAT_RMR_TRIPLET *to, const DAT_RMR_TRIPLET *from)
-{
-	__atomic_store_n(&to->rmr_context, from->rmr_context, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->target_address, from->target_address, __ATOMIC_RELAXED);
-	__atomic_store_n(&to->segment_length, from->segment_length, __ATOMIC_RELAXED);
-}
-
-CORE_INLINE void dto_copy_remote(DAT_RMR_TRIPLET *to, const DAT_RMR_TRIPLET *from)
-{
-	to->rmr_context = __atomic_load_n(&from->rmr_context, __ATOMIC_RELAXED);
-	to->target_address = __atomic_load_n(&from->target_address, __ATOMIC_RELAXED);
-	to->segment_length = __atomic_load_n(&from->segment_length, __ATOMIC_RELAXED);
-}
-
 static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post *post)
 {
 	struct core_req *req = core_req_take(ep, post->op, post->flags);
 
+	core_req_forget_transport(req);
 	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
 	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
 	if (post->remote)
@@ -262,53 +232,9 @@ static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 	return ret;
 }
 
-/* The flags that all endpoints take. */
-#define DTO_FAST_FLAGS                                                                             \
-	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |                       \
-	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
-
-/*
- * The fast path of a Send or an RDMA Write, its endpoint entered. False: it is for the general
- * path. No dto_post, since that would have to be in memory.
- */
-CORE_INLINE bool request_fast(struct core_ep *ep, enum core_op op, DAT_COUNT segments,
-			      const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
-			      const DAT_RMR_TRIPLET *target, DAT_COMPLETION_FLAGS flags)
-{
-	bool is_send = op == CORE_OP_SEND;
-	DAT_VLEN len_max = is_send ? ep->attr.max_message_size : ep->ia->attr.max_rdma_size;
-	DAT_LMR_TRIPLET segment;
-	DAT_RMR_TRIPLET remote;
-	struct core_req *req;
-
-	if (segments != 1 || !iov || (flags & ~DTO_FAST_FLAGS) ||
-	    ep->req.tail - ep->req.head >= ep->req.capacity)
-		return false;
-	dto_copy_local(&segment, iov);
-	if (!core_mem_is_known(&ep->known_source, segment.lmr_context, segment.virtual_address,
-			       segment.segment_length, len_max))
-		return false;
-	if (!is_send) {
-		dto_copy_remote(&remote, target);
-		if (remote.segment_length < segment.segment_length)
-			return false;
-	}
-	req = core_req_take(ep, op, flags);
-	req->len = segment.segment_length;
-	req->segments = 1;
-	dto_put_local(req->iov, &segment);
-	if (!is_send)
-		dto_put_remote(&req->remote, &remote);
-	req->cookie = cookie;
-	if (!transport_this->post_fast(ep, req))
-		transport_this->post_request(ep, req);
-	return true;
-}
-
-__attribute__((noinline)) static DAT_RETURN send_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
-						     const DAT_LMR_TRIPLET *iov,
-						     DAT_DTO_COOKIE cookie,
-						     DAT_COMPLETION_FLAGS flags)
+DAT_RETURN core_ep_post_send_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
+				 const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+				 DAT_COMPLETION_FLAGS flags)
 {
 	return dto_post(handle, &(struct dto_post){.op = CORE_OP_SEND,
 						   .segments = segments,
@@ -317,23 +243,6 @@ __attribute__((noinline)) static DAT_RETURN send_any(DAT_EP_HANDLE handle, DAT_C
 						   .flags = flags,
 						   .use = CORE_MEM_SOURCE,
 						   .flags_arg = 5});
-}
-
-DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
-			     DAT_COMPLETION_FLAGS completion_flags)
-{
-	struct core_ep *ep = core_handle_enter_fast(ep_handle, DAT_HANDLE_TYPE_EP);
-
-	if (ep) {
-		if (request_fast(ep, CORE_OP_SEND, num_segments, local_iov, user_cookie, NULL,
-				 completion_flags)) {
-			core_lock_leave(&ep->cell->lock);
-			return DAT_SUCCESS;
-		}
-		core_lock_leave(&ep->cell->lock);
-	}
-	return send_any(ep_handle, num_segments, local_iov, user_cookie, completion_flags);
 }
 
 DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -351,9 +260,9 @@ DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
 						      .flags_arg = 6});
 }
 
-__attribute__((noinline)) static DAT_RETURN
-write_any(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
-	  DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+DAT_RETURN core_ep_post_rdma_write_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
+				       const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+				       const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
 {
 	return dto_post(handle, &(struct dto_post){.op = CORE_OP_RDMA_WRITE,
 						   .segments = segments,
@@ -363,25 +272,6 @@ write_any(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
 						   .remote = remote,
 						   .use = CORE_MEM_SOURCE,
 						   .flags_arg = 6});
-}
-
-DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-				   DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
-				   const DAT_RMR_TRIPLET *remote_iov,
-				   DAT_COMPLETION_FLAGS completion_flags)
-{
-	struct core_ep *ep = core_handle_enter_fast(ep_handle, DAT_HANDLE_TYPE_EP);
-
-	if (ep) {
-		if (remote_iov && request_fast(ep, CORE_OP_RDMA_WRITE, num_segments, local_iov,
-					       user_cookie, remote_iov, completion_flags)) {
-			core_lock_leave(&ep->cell->lock);
-			return DAT_SUCCESS;
-		}
-		core_lock_leave(&ep->cell->lock);
-	}
-	return write_any(ep_handle, num_segments, local_iov, user_cookie, remote_iov,
-			 completion_flags);
 }
 
 /* --- Receives --- */
@@ -419,10 +309,9 @@ static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 	return ret;
 }
 
-__attribute__((noinline)) static DAT_RETURN recv_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
-						     const DAT_LMR_TRIPLET *iov,
-						     DAT_DTO_COOKIE cookie,
-						     DAT_COMPLETION_FLAGS flags)
+DAT_RETURN core_ep_post_recv_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
+				 const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+				 DAT_COMPLETION_FLAGS flags)
 {
 	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
 
@@ -434,46 +323,4 @@ __attribute__((noinline)) static DAT_RETURN recv_any(DAT_EP_HANDLE handle, DAT_C
 						.flags = flags,
 						.use = CORE_MEM_TARGET,
 						.iov_max = ep->attr.max_recv_iov});
-}
-
-/* As request_fast. An endpoint with an SRQ has no room for a Receive of its own. */
-CORE_INLINE bool recv_fast(struct core_ep *ep, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
-			   DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags)
-{
-	struct core_recv_queue *queue = &ep->recv;
-	DAT_LMR_TRIPLET segment;
-	struct core_wqe *wqe;
-
-	if (segments != 1 || !iov || flags || queue->tail - queue->head >= queue->capacity)
-		return false;
-	dto_copy_local(&segment, iov);
-	if (!core_mem_is_known(&ep->known_target, segment.lmr_context, segment.virtual_address,
-			       segment.segment_length, UINT64_MAX))
-		return false;
-	wqe = &queue->slots[queue->tail & queue->mask];
-	queue->tail++;
-	wqe->segments = 1;
-	wqe->len = segment.segment_length;
-	wqe->cookie = cookie;
-	wqe->flags = 0;
-	dto_put_local(wqe->iov, &segment);
-	if (!transport_this->recv_fast(ep, wqe))
-		transport_this->post_recv(ep);
-	return true;
-}
-
-DAT_RETURN core_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
-			     DAT_COMPLETION_FLAGS completion_flags)
-{
-	struct core_ep *ep = core_handle_enter_fast(ep_handle, DAT_HANDLE_TYPE_EP);
-
-	if (ep) {
-		if (recv_fast(ep, num_segments, local_iov, user_cookie, completion_flags)) {
-			core_lock_leave(&ep->cell->lock);
-			return DAT_SUCCESS;
-		}
-		core_lock_leave(&ep->cell->lock);
-	}
-	return recv_any(ep_handle, num_segments, local_iov, user_cookie, completion_flags);
 }

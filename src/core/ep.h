@@ -210,10 +210,27 @@ CORE_INLINE struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
 	req->flags = flags;
 	req->sequence = tail;
 	ep->req.tail = tail + 1;
-	req->transport.word[0] = 0;
-	req->transport.word[1] = 0;
 	req->is_done = false;
 	return req;
 }
+
+/* Before a request goes to the general path of a transport. */
+CORE_INLINE void core_req_forget_transport(struct core_req *req)
+{
+	req->transport.word[0] = 0;
+	req->transport.word[1] = 0;
+}
+
+/* The posting calls without their fast paths (dto.c), which they must not be inlined into. */
+__attribute__((noinline, cold)) DAT_RETURN
+core_ep_post_send_any(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
+		      DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
+__attribute__((noinline, cold)) DAT_RETURN
+core_ep_post_rdma_write_any(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
+			    DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
+			    DAT_COMPLETION_FLAGS flags);
+__attribute__((noinline, cold)) DAT_RETURN
+core_ep_post_recv_any(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
+		      DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
 
 #endif

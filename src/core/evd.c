@@ -653,8 +653,7 @@ bool core_evd_drive_locked(struct core_evd *evd)
 	return !evd->is_dying;
 }
 
-/* Takes the first event, if there is one; unlocks the dispatcher. */
-CORE_INLINE DAT_RETURN evd_take_queued(struct core_evd *evd, DAT_EVENT *event)
+DAT_RETURN core_evd_take_queued(struct core_evd *evd, DAT_EVENT *event)
 {
 	struct core_ref srq = evd_take_locked(evd, event);
 
@@ -664,8 +663,7 @@ CORE_INLINE DAT_RETURN evd_take_queued(struct core_evd *evd, DAT_EVENT *event)
 	return DAT_SUCCESS;
 }
 
-/* The general path: drives the transport if nothing is queued, then takes what is there. */
-__attribute__((noinline)) static DAT_RETURN evd_dequeue_any(DAT_EVD_HANDLE handle, DAT_EVENT *event)
+DAT_RETURN core_evd_dequeue_any(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 {
 	struct core_evd *evd = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EVD);
 	struct core_handle *cell;
@@ -683,28 +681,7 @@ __attribute__((noinline)) static DAT_RETURN evd_dequeue_any(DAT_EVD_HANDLE handl
 	else if (!core_evd_count_locked(evd))
 		ret = (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */
 	else
-		return evd_take_queued(evd, event);
+		return core_evd_take_queued(evd, event);
 	core_handle_unlock(cell);
 	return ret;
-}
-
-DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
-{
-	struct core_evd *evd = core_handle_enter_fast(evd_handle, DAT_HANDLE_TYPE_EVD);
-	enum transport_poll found;
-
-	if (!evd)
-		return evd_dequeue_any(evd_handle, event);
-	if (__builtin_expect(!event, false)) {
-		core_lock_leave(&evd->cell->lock);
-		return evd_dequeue_any(evd_handle, event);
-	}
-	if (evd->head != evd->tail)
-		return evd_take_queued(evd, event);
-	found = transport_this->poll(evd, event);
-	evd->is_overflowed &= found != TRANSPORT_POLL_FOUND;
-	core_lock_leave(&evd->cell->lock);
-	if (found == TRANSPORT_POLL_GENERAL)
-		return evd_dequeue_any(evd_handle, event);
-	return found == TRANSPORT_POLL_FOUND ? DAT_SUCCESS : (DAT_RETURN)DAT_QUEUE_EMPTY;
 }

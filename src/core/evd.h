@@ -115,6 +115,14 @@ void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq);
  */
 struct core_ref core_evd_take_locked(struct core_evd *evd, DAT_EVENT *event);
 
+/* Takes the first event, and unlocks the dispatcher. Not inlined, nor is the next: they would make
+ * the frame of the fast path larger. */
+__attribute__((noinline)) DAT_RETURN core_evd_take_queued(struct core_evd *evd, DAT_EVENT *event);
+/* dat_evd_dequeue without its fast path: drives the transport if nothing is queued, then takes what
+ * is there. */
+__attribute__((noinline, cold)) DAT_RETURN core_evd_dequeue_any(DAT_EVD_HANDLE handle,
+								DAT_EVENT *event);
+
 /* Bracket work without the lock on an EVD that must not vanish meanwhile. */
 void core_evd_busy_locked(struct core_evd *evd);
 void core_evd_idle_locked(struct core_evd *evd);
@@ -172,6 +180,13 @@ CORE_INLINE void core_evd_post_dto(struct core_evd *evd, DAT_EP_HANDLE ep_handle
 		core_evd_notify_locked(evd);
 	core_lock_release(&cell->lock);
 }
+
+/* What a dequeue on its fast path has found (data_path.h). */
+enum transport_poll {
+	TRANSPORT_POLL_FOUND,	/* the event is filled */
+	TRANSPORT_POLL_EMPTY,	/* nothing, and there is nothing to do */
+	TRANSPORT_POLL_GENERAL, /* something that progress() has to do */
+};
 
 /*
  * A dequeue on its fast path: the dispatcher that it has locked, whose queue was empty, and where

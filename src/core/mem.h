@@ -178,6 +178,7 @@ struct core_known {
 	struct core_lmr *lmr; /* slots are never unmapped: it may be gone by now, or another */
 	DAT_VADDR address;
 	DAT_VLEN length; /* 0: nothing is known */
+	DAT_VLEN most;	 /* bytes of a segment on the fast path: no more than length */
 	uint64_t use;
 	uint32_t key;	    /* the lmr_context, */
 	uint32_t local_key; /* and the transport's: local_keys[0] */
@@ -194,8 +195,9 @@ CORE_INLINE bool core_mem_is_still(const struct core_lmr *lmr, uint64_t use)
 	return core_is_same_64(&lmr->use, use);
 }
 
-/* Notes the region of a segment that core_mem_check finds good. */
-static inline void core_mem_know(struct core_mem *mem, uint32_t key, struct core_known *known)
+/* Notes the region of a segment that core_mem_check finds good, and how long one may be. */
+static inline void core_mem_know(struct core_mem *mem, uint32_t key, DAT_VLEN most,
+				 struct core_known *known)
 {
 	struct core_lmr *lmr = core_mem_slot(mem, key);
 
@@ -205,6 +207,7 @@ static inline void core_mem_know(struct core_mem *mem, uint32_t key, struct core
 	/* as in core_mem_look */
 	known->address = __atomic_load_n(&lmr->address, __ATOMIC_ACQUIRE);
 	known->length = __atomic_load_n(&lmr->length, __ATOMIC_ACQUIRE);
+	known->most = most < known->length ? most : known->length;
 	known->local_key = __atomic_load_n(&lmr->local_keys[0], __ATOMIC_ACQUIRE);
 	if (atomic_load_explicit(&lmr->key, memory_order_acquire) != key ||
 	    !core_mem_is_still(lmr, known->use))
@@ -212,31 +215,15 @@ static inline void core_mem_know(struct core_mem *mem, uint32_t key, struct core
 }
 
 /*
- * Is the segment one that core_mem_check finds good, of 1 to `most` bytes, and in that region,
- * which is no smaller? So the table is not asked.
+ * Is the segment one that core_mem_check finds good, in that region, of 1 to `most` bytes? So the
+ * table is not asked.
  */
-CORE_INLINE bool core_mem_is_known_part(const struct core_known *known, uint32_t key,
-					DAT_VADDR address, DAT_VLEN len, const DAT_VLEN *most)
+CORE_INLINE bool core_mem_is_known(const struct core_known *known, uint32_t key, DAT_VADDR address,
+				   DAT_VLEN len)
 {
 	/* an empty segment becomes the longest, and what is below the region is far behind it */
-	return key == known->key && core_mem_is_still(known->lmr, known->use) && len - 1 < *most &&
-	       address - known->address <= known->length - len;
-}
-
-/* The same, for any `most`. */
-CORE_INLINE bool core_mem_is_known(const struct core_known *known, uint32_t key, DAT_VADDR address,
-				   DAT_VLEN len, DAT_VLEN most)
-{
-	return core_mem_is_known_part(known, key, address, len, &most) && len <= known->length;
-}
-
-/* core_mem_local_key for a segment of which core_mem_is_known may have been true just now. */
-CORE_INLINE bool core_mem_known_local_key(const struct core_lmr *lmr, uint32_t key, uint32_t which,
-					  uint32_t *local_key_out)
-{
-	*local_key_out = __atomic_load_n(&lmr->local_keys[which], __ATOMIC_ACQUIRE);
-	/* the key may have changed since then, but not come back: who has it now has another */
-	return key && atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
+	return key == known->key && core_mem_is_still(known->lmr, known->use) &&
+	       len - 1 < known->most && address - known->address <= known->length - len;
 }
 
 /* The same for one of its local keys. */
@@ -245,8 +232,11 @@ static inline bool core_mem_local_key(struct core_mem *mem, uint32_t key, uint32
 {
 	struct core_lmr *lmr = key ? core_mem_slot(mem, key) : NULL;
 
-	return lmr && atomic_load_explicit(&lmr->key, memory_order_acquire) == key &&
-	       core_mem_known_local_key(lmr, key, which, local_key_out);
+	if (!lmr || atomic_load_explicit(&lmr->key, memory_order_acquire) != key)
+		return false;
+	*local_key_out = __atomic_load_n(&lmr->local_keys[which], __ATOMIC_ACQUIRE);
+	/* the key may have changed since then, but not come back: who has it now has another */
+	return atomic_load_explicit(&lmr->key, memory_order_relaxed) == key;
 }
 
 /* Before a region is live. */

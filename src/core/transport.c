@@ -4,13 +4,6 @@
 
 #include <errno.h>
 
-enum transport_poll transport_no_poll(struct core_evd *evd, DAT_EVENT *event)
-{
-	(void)evd;
-	(void)event;
-	return TRANSPORT_POLL_GENERAL;
-}
-
 void transport_no_sleep_begin(struct core_ia *ia, struct core_sleep *sleep)
 {
 	(void)ia;
@@ -21,20 +14,6 @@ void transport_no_sleep_end(struct core_ia *ia, struct core_sleep *sleep)
 {
 	(void)ia;
 	(void)sleep;
-}
-
-bool transport_no_post_fast(struct core_ep *ep, struct core_req *req)
-{
-	(void)ep;
-	(void)req;
-	return false;
-}
-
-bool transport_no_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
-{
-	(void)ep;
-	(void)wqe;
-	return false;
 }
 
 bool transport_no_rmr_key_retire(struct core_ep *ep, void *key)

@@ -13,11 +13,9 @@
  * progress and the slots of the data path come with thread cancellation as the consumer has it: a
  * system call that may be a cancellation point is kept from being one (cancel.h).
  *
- * Two tiers carry data. The core enters the fast path of an object by one comparison
- * (core_handle_enter_fast) and calls post_fast, recv_fast or poll. These do what takes no more than
- * straight code, and decline everything else, with nothing changed; post_request, post_recv and
- * progress then take the general path. Both tiers keep the same counters. A transport says by the
- * endpoint's slow_reasons (ep.h) when its fast path must not be entered.
+ * Two tiers carry data: the fast path (data_path.h) does what takes no more than straight code, and
+ * what it declines goes the general path, by the slots here. Both keep the same counters. A
+ * transport says by the endpoint's slow_reasons (ep.h) when its fast path must not be entered.
  *
  * A transport's thread that has something for an endpoint locks it by core_ep_enter() with the
  * reference it was given, and must expect NULL: the endpoint is gone.
@@ -63,13 +61,6 @@ enum transport_reject {
 
 struct core_srq;
 
-/* What a dequeue on its fast path has found. */
-enum transport_poll {
-	TRANSPORT_POLL_EMPTY,	/* nothing, and there is nothing to do */
-	TRANSPORT_POLL_FOUND,	/* the event is filled */
-	TRANSPORT_POLL_GENERAL, /* something that progress() has to do */
-};
-
 struct transport_ops {
 	const char *name; /* "soft", "verbs" */
 
@@ -91,14 +82,6 @@ struct transport_ops {
 	 * its own connections). No core lock held. Returns > 0 when something happened.
 	 */
 	int (*progress)(struct core_ia *ia);
-	/*
-	 * The fast path of a dequeue: the dispatcher is locked, its queue is empty, nobody waits
-	 * and no CNO is to be triggered. Looks for one completion of that dispatcher and gives it
-	 * to the caller (core_evd_give_dto); what it finds beside it goes into the queues of the
-	 * dispatchers. Waits for no lock of rank 1 to 7: endpoints and other dispatchers are
-	 * entered by core_handle_enter_fast().
-	 */
-	enum transport_poll (*poll)(struct core_evd *evd, DAT_EVENT *event);
 	/*
 	 * The calling thread stops polling and goes to sleep: from now on the transport's own
 	 * thread (or the device) must notice whatever arrives, and call up. Returns > 0 when
@@ -218,19 +201,9 @@ struct transport_ops {
 	 * show in the completion. No allocation. Copying inside the call is bounded (1 MiB).
 	 */
 	void (*post_request)(struct core_ep *ep, struct core_req *req);
-	/*
-	 * The fast path of that: EP entered without slow_reasons, a Send or an RDMA Write of one
-	 * segment that is good and in the region of ep->known_source. False: nothing was done, and
-	 * post_request follows.
-	 */
-	bool (*post_fast)(struct core_ep *ep, struct core_req *req);
 	/* EP locked, any state but DISCONNECTED. A Receive was added to ep->recv, or the SRQ of an
 	 * endpoint whose message waits has a buffer for it. */
 	void (*post_recv)(struct core_ep *ep);
-	/* The fast path of that, for a Receive of the endpoint's own, of one segment that is good
-	 * and in the region of ep->known_target. False: nothing was done, and post_recv follows. */
-	bool (*recv_fast)(struct core_ep *ep, const struct core_wqe *wqe);
-
 	/*
 	 * EP locked, state CONNECTED or DISCONNECT_PENDING. Breaks the connection as an error does;
 	 * the end is told by core_ep_ended(BROKEN), later. May be called from inside
@@ -283,11 +256,8 @@ struct transport_ops {
 };
 
 /* Stubs for what a transport lacks: -EOPNOTSUPP, nothing to do, or always the general path. */
-enum transport_poll transport_no_poll(struct core_evd *evd, DAT_EVENT *event);
 void transport_no_sleep_begin(struct core_ia *ia, struct core_sleep *sleep);
 void transport_no_sleep_end(struct core_ia *ia, struct core_sleep *sleep);
-bool transport_no_post_fast(struct core_ep *ep, struct core_req *req);
-bool transport_no_recv_fast(struct core_ep *ep, const struct core_wqe *wqe);
 bool transport_no_rmr_key_retire(struct core_ep *ep, void *key);
 int transport_no_rmr_key_create(struct core_ep *ep, const struct transport_window *window,
 				void **key_out, uint32_t *rkey_out);

@@ -176,6 +176,7 @@ static bool has_work(const struct vrb_conn *conn, const struct core_ep *ep)
 {
 	return conn->post_next != ep->req.tail || conn->silent || conn->has_marker ||
 	       conn->is_binding || conn->binds_out || conn->retiring ||
+	       conn->extra != conn->extra_done || /* or what is done has to be noted */
 	       conn->sq_size <= ep->req.capacity; /* there may be no room for a request */
 }
 

@@ -49,6 +49,9 @@ static void cq_publish(struct vrb_adapter *adapter, struct vrb_cq *cq)
 	cq->next = atomic_load_explicit(&adapter->cqs, memory_order_relaxed);
 	/* release: pairs with the acquire of whoever walks the list, else it sees no `cq->cq` */
 	atomic_store_explicit(&adapter->cqs, cq, memory_order_release);
+	/* with a second one a poll is one of all queues */
+	atomic_store_explicit(&adapter->fast_cq, cq->next || adapter->polls_in_kernel ? NULL : cq,
+			      memory_order_release);
 }
 
 /*
@@ -74,6 +77,7 @@ void vrb_cq_destroy_all(struct vrb_adapter *adapter)
 	struct vrb_cq *cq = atomic_load(&adapter->cqs);
 
 	atomic_store(&adapter->cqs, NULL);
+	atomic_store(&adapter->fast_cq, NULL);
 	while (cq) {
 		struct vrb_cq *next = atomic_load(&cq->next);
 

@@ -53,30 +53,30 @@ refused(struct core_ep *ep, int rc, void (*fail)(struct vrb_conn *, struct core_
 	core_cancel_restore(state);
 }
 
-bool vrb_post_fast(struct core_ep *ep, struct core_req *req)
+static inline bool transport_post_fast(struct core_ep *ep, struct core_req *req, enum core_op op,
+				       const DAT_LMR_TRIPLET *segment)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
-	struct vrb_adapter *adapter = conn->adapter;
 	struct ibv_send_wr *wr = &conn->fast_wr, *bad;
 	int rc;
 
 	if (req->flags)
 		return false;
 	/* max_message_size and max_rdma_size fit */
-	set_segment(&conn->fast_sge, req->iov, ep->known_source.local_key);
+	set_segment(&conn->fast_sge, segment, ep->known_source.local_key);
 	set_value(&wr->wr_id, (uint32_t)req->sequence);
-	wr->opcode = IBV_WR_SEND;
-	if (req->op == CORE_OP_RDMA_WRITE) {
-		wr->opcode = IBV_WR_RDMA_WRITE;
+	wr->opcode = op == CORE_OP_SEND ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
+	if (op == CORE_OP_RDMA_WRITE) {
 		wr->wr.rdma.remote_addr = req->remote.target_address;
 		wr->wr.rdma.rkey = req->remote.rmr_context;
 	}
 	/* not fenced: DTO-30 is about those that are (post.c) */
-	wr->send_flags = req->len <= adapter->limits.inline_max
+	wr->send_flags = segment->segment_length <= conn->adapter->limits.inline_max
 				 ? IBV_SEND_SIGNALED | IBV_SEND_INLINE
 				 : IBV_SEND_SIGNALED;
-	vrb_show(&adapter->has_posted);
+	vrb_show(&conn->adapter->has_posted);
 	vrb_note_extra(req, conn->extra);
+	vrb_note_silent(req, false);
 	conn->post_next++;
 	rc = ibv_post_send(conn->qp, wr, &bad);
 	if (__builtin_expect(rc, 0))
@@ -91,7 +91,7 @@ __attribute__((noinline, cold)) static void recv_refused(struct vrb_conn *conn, 
 	vrb_recv_refused(conn, ep, rc);
 }
 
-bool vrb_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
+static inline bool transport_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
 	struct ibv_recv_wr *bad;
@@ -111,17 +111,12 @@ bool vrb_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
 /* --- completions --- */
 
 /* A good completion of the oldest request, and of no other. */
-CORE_INLINE bool request_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc,
+CORE_INLINE bool request_done(struct core_ep *ep, const struct ibv_wc *wc,
 			      struct core_dequeue *dequeue)
 {
-	uint64_t head = ep->req.head;
-	const struct core_req *req = core_req_at(&ep->req, head);
-
-	if (wc->status != IBV_WC_SUCCESS || (uint32_t)wc->wr_id != (uint32_t)head ||
-	    core_req_is_next_done(ep) || !core_req_done_fast(ep, req, dequeue))
-		return false;
-	conn->extra_done = vrb_noted_extra(req);
-	return true;
+	return wc->status == IBV_WC_SUCCESS && (uint32_t)wc->wr_id == (uint32_t)ep->req.head &&
+	       !core_req_is_next_done(ep) &&
+	       core_req_done_fast(ep, core_req_at(&ep->req, ep->req.head), dequeue);
 }
 
 /* A message in the oldest Receive. */
@@ -141,7 +136,7 @@ CORE_INLINE bool take(struct vrb_adapter *adapter, const struct ibv_wc *wc,
 	/* relaxed: as in cq.c */
 	struct core_handle *cell = atomic_load_explicit(
 		&adapter->ep_cells[name & VRB_KEY_INDEX_MASK], memory_order_relaxed);
-	struct vrb_conn *conn;
+	const struct vrb_conn *conn;
 	struct core_ep *ep;
 	bool is_taken = false;
 
@@ -152,10 +147,11 @@ CORE_INLINE bool take(struct vrb_adapter *adapter, const struct ibv_wc *wc,
 		return false;
 	conn = vrb_conn_of(ep); /* there is one, or there would be a reason */
 	if (conn->adapter == adapter) {
-		if (name == vrb_work_name(VRB_WORK_RECV, conn->key))
+		name ^= conn->key; /* leaves the kind of work */
+		if (name == vrb_work_name(VRB_WORK_REQUEST, 0))
+			is_taken = request_done(ep, wc, dequeue);
+		else if (name == vrb_work_name(VRB_WORK_RECV, 0))
 			is_taken = recv_done(ep, wc, dequeue);
-		else if (name == conn->key)
-			is_taken = request_done(conn, ep, wc, dequeue);
 	}
 	core_lock_leave(&cell->lock);
 	return is_taken;
@@ -169,39 +165,48 @@ CORE_INLINE enum transport_poll found_none(const struct vrb_adapter *adapter)
 		       : TRANSPORT_POLL_EMPTY;
 }
 
-/* The queue is owned. */
-CORE_INLINE enum transport_poll take_kept(struct vrb_adapter *adapter, struct vrb_cq *cq,
+/* The queue is owned. What was polled and not taken is kept for the next owner. */
+CORE_INLINE enum transport_poll take_next(struct vrb_adapter *adapter, struct vrb_cq *cq,
 					  struct core_dequeue *dequeue)
 {
-	if (cq->kept == cq->end && !vrb_cq_fill(cq))
-		return found_none(adapter);
+	struct ibv_wc *wc = cq->kept;
+
+	if (wc == cq->end) {
+		if (!vrb_cq_fill(cq))
+			return found_none(adapter);
+		wc = cq->wc;
+	}
 	do {
-		if (!take(adapter, cq->kept, dequeue))
+		if (!take(adapter, wc, dequeue))
 			return TRANSPORT_POLL_GENERAL;
-		cq->kept++;
+		cq->kept = ++wc;
 		if (dequeue->is_filled)
 			return TRANSPORT_POLL_FOUND;
-	} while (cq->kept != cq->end);
+	} while (wc != cq->end);
 	/* all were for other dispatchers; a full batch is hardly all that the device has */
-	return cq->end == cq->wc + VRB_POLL_BATCH ? TRANSPORT_POLL_GENERAL : TRANSPORT_POLL_EMPTY;
+	return wc == cq->wc + VRB_POLL_BATCH ? TRANSPORT_POLL_GENERAL : TRANSPORT_POLL_EMPTY;
 }
 
-enum transport_poll vrb_poll(struct core_evd *evd, DAT_EVENT *event)
+static inline enum transport_poll transport_poll(struct core_evd *evd, DAT_EVENT *event)
 {
 	struct core_dequeue dequeue = {.evd = evd, .event = event};
-	struct vrb_adapter *adapter = vrb_adapter_of(evd->ia);
+	const struct core_ia *ia = evd->ia;
+	struct vrb_adapter *adapter = vrb_adapter_of(ia);
 	/* acquire: as in cq.c */
-	struct vrb_cq *cq = atomic_load_explicit(&adapter->cqs, memory_order_acquire);
+	struct vrb_cq *cq = atomic_load_explicit(&adapter->fast_cq, memory_order_acquire);
 	enum transport_poll found;
 
-	/* relaxed: the newest is the first, so that the next ones are seen with it */
-	if (atomic_load_explicit(&cq->next, memory_order_relaxed) || adapter->polls_in_kernel)
+	/* relaxed: a thread that sleeps must not wait for what would be kept here; one that goes to
+	 * sleep later looks at it before */
+	if (!cq || atomic_load_explicit(&ia->sleepers, memory_order_relaxed))
 		return TRANSPORT_POLL_GENERAL;
 	vrb_show(&cq->has_polled);
 	/* who owns it hands on what there is, as soon as this dispatcher is unlocked */
 	if (!vrb_cq_own(cq))
 		return TRANSPORT_POLL_EMPTY;
-	found = take_kept(adapter, cq, &dequeue);
+	found = take_next(adapter, cq, &dequeue);
 	vrb_cq_disown(cq);
 	return found;
 }
+
+#include "core/data_path.h"

@@ -180,7 +180,6 @@ static const struct transport_ops vrb_ops = {
 	.ia_open = vrb_ia_open,
 	.ia_close = vrb_ia_close,
 	.progress = vrb_drive,
-	.poll = vrb_poll,
 	.arm = vrb_arm,
 	.sleep_begin = transport_no_sleep_begin,
 	.sleep_end = transport_no_sleep_end,
@@ -205,9 +204,7 @@ static const struct transport_ops vrb_ops = {
 	.reset = vrb_reset,
 
 	.post_request = vrb_post_request,
-	.post_fast = vrb_post_fast,
 	.post_recv = vrb_posted_recv,
-	.recv_fast = vrb_recv_fast,
 
 	.abort = vrb_abort,
 	.kick = vrb_serve_soon,

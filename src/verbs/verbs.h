@@ -135,6 +135,8 @@ struct vrb_adapter {
 	DAT_NAMED_ATTR named[8];
 
 	struct vrb_cq *_Atomic cqs;
+	/* the only one, if a poll of it is no system call: for the fast path */
+	struct vrb_cq *_Atomic fast_cq;
 	_Atomic bool has_posted; /* as vrb_cq.has_polled */
 	_Atomic bool is_dead;	 /* the device is gone or has failed */
 	_Atomic bool is_stopping;
@@ -446,14 +448,10 @@ void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forc
 /* Something happened without a word why: asks the queue pair. */
 bool vrb_conn_is_broken(const struct vrb_conn *conn);
 
-/* --- the fast path (fast.c): transport_ops --- */
+/* --- the fast path (fast.c): that of core/data_path.h --- */
 
 /* The queue pair is made, and the key is the connection's. */
 void vrb_fast_prepare(struct vrb_conn *conn);
-
-bool vrb_post_fast(struct core_ep *ep, struct core_req *req);
-bool vrb_recv_fast(struct core_ep *ep, const struct core_wqe *wqe);
-enum transport_poll vrb_poll(struct core_evd *evd, DAT_EVENT *event);
 
 /* --- the general path (post.c); EP locked, cancellation is off unless said otherwise --- */
 

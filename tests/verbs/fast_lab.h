@@ -43,7 +43,7 @@ extern struct device {
 	int most;	       /* completions of one poll */
 	struct ibv_wc more[4]; /* completions that it gives first, one by one */
 	unsigned more_count;
-	bool is_off; /* others than these are counted */
+	_Atomic bool is_off; /* calls are counted while it is false */
 } device;
 
 /* --- inside --- */

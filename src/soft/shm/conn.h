@@ -423,10 +423,9 @@ static inline void shm_conn_wake(struct shm_conn *conn)
 		shm_conn_wake_asleep(conn);
 }
 
-/* --- fast.c: the fast path (transport.h); EP entered without slow_reasons --- */
+/* --- fast.c: the fast path (core/data_path.h); EP entered without slow_reasons --- */
 
 bool shm_post_fast(struct core_ep *ep, struct core_req *req);
-bool shm_recv_fast(struct core_ep *ep, const struct core_wqe *wqe);
 /* Takes acknowledgements and at most that many messages; false: there is work for a pass. */
 bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 		   struct core_dequeue *dequeue);

@@ -135,14 +135,6 @@ bool shm_post_fast(struct core_ep *ep, struct core_req *req)
 	return true;
 }
 
-bool shm_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
-{
-	/* messages find it in the endpoint's queue; one that waits is a reason against this path */
-	(void)ep;
-	(void)wqe;
-	return true;
-}
-
 /* --- polls --- */
 
 /* The peer has carried out that many messages and ring writes: the oldest requests are done. */

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "core/evd.h"
+
 struct mock mock;
 
 static int mock_result(const char *slot)
@@ -55,10 +57,10 @@ static int mock_progress(struct core_ia *ia)
 	return 0;
 }
 
-static enum transport_poll mock_poll(struct core_evd *evd, DAT_EVENT *event)
+static inline enum transport_poll transport_poll(struct core_evd *evd, DAT_EVENT *event)
 {
 	mock.polls++;
-	return mock.on_poll ? mock.on_poll(evd, event) : transport_no_poll(evd, event);
+	return mock.on_poll ? mock.on_poll(evd, event) : TRANSPORT_POLL_GENERAL;
 }
 
 static int mock_arm(struct core_ia *ia)
@@ -192,11 +194,14 @@ static void mock_post_request(struct core_ep *ep, struct core_req *req)
 	mock.req = req;
 }
 
-static bool mock_post_fast(struct core_ep *ep, struct core_req *req)
+static inline bool transport_post_fast(struct core_ep *ep, struct core_req *req, enum core_op op,
+				       const DAT_LMR_TRIPLET *segment)
 {
+	(void)ep;
+	assert(req->op == op && req->iov->segment_length == segment->segment_length);
 	mock.fast_posts++;
 	if (!mock.takes_fast)
-		return transport_no_post_fast(ep, req);
+		return false;
 	mock.req = req;
 	return true;
 }
@@ -208,10 +213,12 @@ static void mock_post_recv(struct core_ep *ep)
 		mock.receiving(ep);
 }
 
-static bool mock_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
+static inline bool transport_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
 {
+	(void)ep;
+	(void)wqe;
 	mock.fast_recvs++;
-	return mock.takes_fast || transport_no_recv_fast(ep, wqe);
+	return mock.takes_fast;
 }
 
 static void mock_abort(struct core_ep *ep)
@@ -226,12 +233,13 @@ static void mock_kick(struct core_ia *ia)
 	mock.kicks++;
 }
 
+#include "core/data_path.h"
+
 static const struct transport_ops mock_ops = {
 	.name = "mock",
 	.ia_open = mock_ia_open,
 	.ia_close = mock_ia_close,
 	.progress = mock_progress,
-	.poll = mock_poll,
 	.arm = mock_arm,
 	.sleep_begin = transport_no_sleep_begin,
 	.sleep_end = transport_no_sleep_end,
@@ -250,9 +258,7 @@ static const struct transport_ops mock_ops = {
 	.disconnect = mock_disconnect,
 	.reset = mock_ep_nothing,
 	.post_request = mock_post_request,
-	.post_fast = mock_post_fast,
 	.post_recv = mock_post_recv,
-	.recv_fast = mock_recv_fast,
 	.abort = mock_abort,
 	.kick = mock_kick,
 	.srq_create = transport_no_srq_create,

@@ -197,23 +197,6 @@ static void dequeue__poll_found__event_and_nothing_queued(void **state)
 	assert_int_equal(evd->head, tail);
 }
 
-/* EVD-STREAM-31: an event that poll finds counts as taken, and none else does. */
-static void dequeue__after_a_loss__only_what_is_taken_resets_it(void **state)
-{
-	DAT_EVENT event;
-
-	(void)state;
-	evd->is_overflowed = true;
-	assert_int_equal(dequeue(&event, poll_empty), DAT_QUEUE_EMPTY);
-	assert_true(evd->is_overflowed);
-	assert_int_equal(dequeue(&event, poll_general), DAT_QUEUE_EMPTY);
-	assert_true(evd->is_overflowed);
-	assert_int_equal(dequeue(&event, poll_found), DAT_SUCCESS);
-	assert_false(evd->is_overflowed);
-	assert_int_equal(dequeue(&event, poll_found), DAT_SUCCESS);
-	assert_false(evd->is_overflowed);
-}
-
 static void finish(void)
 {
 	core_lock_acquire(&ep->cell->lock);
@@ -752,7 +735,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(dequeue__poll_empty__queue_empty),
 		T(dequeue__poll_found__event_and_nothing_queued),
-		T(dequeue__after_a_loss__only_what_is_taken_resets_it),
 		T(dequeue__poll_general__driven_once_and_event_taken),
 		T(dequeue__poll_queues_and_declines__queued_event_taken),
 		T(dequeue__events_queued__no_poll),

@@ -340,7 +340,10 @@ static void post__longer_than_allowed__not_on_the_fast_path(void **state)
 	settle();
 	expect_path(SEND, 1, segment(key, 0, 16), 0, true);
 	expect_path(SEND, 1, segment(key, 0, 17), 0, false);
-	expect_path(WRITE, 1, segment(key, 0, 24), 0, true);
+	/* the smaller of the two limits ends the fast path of both */
+	expect_path(WRITE, 1, segment(key, 0, 16), 0, true);
+	expect_path(WRITE, 1, segment(key, 0, 17), 0, false);
+	expect_path(WRITE, 1, segment(key, 0, 24), 0, false);
 	expect_path(WRITE, 1, segment(key, 0, 25), 0, false);
 	expect_path(RECEIVE, 1, segment(key, 0, 25), 0, true);
 }
@@ -659,8 +662,8 @@ static void rdma_write__longer_than_the_endpoints_own_limit__done(void **state)
 	unsigned int before;
 
 	(void)state;
-	ep->attr.max_message_size = 8;
 	ep->attr.max_rdma_size = 16;
+	ep->attr.max_message_size = 17;
 	know(WRITE);
 	expect(WRITE, &longer, 0, DAT_SUCCESS);
 	before = mock.fast_posts;

@@ -47,12 +47,12 @@ void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
 }
 
 /* As in evd.c. */
-bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_dequeue *dequeue,
+bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_evd *locked,
 			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
 	bool has_room;
 
-	if (evd != dequeue->evd && !core_handle_enter_fast(evd->cell, DAT_HANDLE_TYPE_EVD))
+	if (evd != locked && !core_handle_enter_fast(evd->cell, DAT_HANDLE_TYPE_EVD))
 		return false;
 	has_room = core_evd_count_locked(evd) < evd->capacity;
 	if (has_room) {
@@ -62,7 +62,7 @@ bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_dequeue *d
 				    len);
 		slot->srq = (struct core_ref){NULL, 0};
 	}
-	if (evd != dequeue->evd)
+	if (evd != locked)
 		core_lock_leave(&evd->cell->lock);
 	return has_room;
 }
@@ -388,8 +388,8 @@ void lab_go_fast(struct lab *lab)
 	lab->ep.recv_evd = &lab->recv_evd.evd;
 	lab->ep.request_evd = &lab->request_evd.evd;
 	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_EVD);
-	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_source);
-	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_target);
+	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, UINT64_MAX, &lab->ep.known_source);
+	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, UINT64_MAX, &lab->ep.known_target);
 	lab->map = (struct shm_map){.key = lab->peer_rkey,
 				    .state = SHM_MAP_READY,
 				    .is_writable = true,
@@ -532,7 +532,7 @@ static bool is_known(const struct lab *lab, const struct core_known *known,
 {
 	return !lab->cell.slow_reasons &&
 	       core_mem_is_known(known, segment->lmr_context, segment->virtual_address,
-				 segment->segment_length, UINT64_MAX);
+				 segment->segment_length);
 }
 
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
@@ -550,7 +550,7 @@ bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 	wqe->iov = &lab->receive_iov[queue->tail & queue->mask];
 	*wqe->iov = segment;
 	queue->tail++;
-	if (!is_known(lab, &lab->ep.known_target, &segment) || !shm_recv_fast(&lab->ep, wqe))
+	if (!is_known(lab, &lab->ep.known_target, &segment))
 		shm_ep_post_recv(&lab->ep);
 	lab_take_events(lab);
 	return true;
@@ -577,8 +577,10 @@ bool lab_post(struct lab *lab, enum core_op op, uint32_t offset, uint32_t len, u
 	if ((op == CORE_OP_SEND || op == CORE_OP_RDMA_WRITE) &&
 	    is_known(lab, &lab->ep.known_source, &segment) && shm_post_fast(&lab->ep, req))
 		lab->fast_posts++;
-	else
+	else {
+		core_req_forget_transport(req);
 		shm_ep_post_request(&lab->ep, req);
+	}
 	lab_take_events(lab);
 	return true;
 }
