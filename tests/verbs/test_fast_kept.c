@@ -127,6 +127,45 @@ static void evd_dequeue__queue_owned_by_another__kept_stay(void **state)
 	expect_range(10, 1, 3);
 }
 
+/* What would be kept for the next dequeue may be for a thread that sleeps. */
+static void evd_dequeue__a_thread_sleeps__none_is_kept(void **state)
+{
+	struct core_ia *ia = ((struct core_evd *)cell(rig.a.dto)->object)->ia;
+	DAT_EVENT event;
+
+	(void)state;
+	device.most = VRB_POLL_BATCH;
+	for (uint64_t i = 0; i < 2 * SLOTS; i++) {
+		for (unsigned j = 0; j < 3; j++)
+			assert_int_equal(write_len(&rig.a, 8 + j, 10 + j), DAT_SUCCESS);
+		atomic_fetch_add(&ia->sleepers, 1);
+		assert_int_equal(dequeue(rig.a.dto, &event), DAT_SUCCESS);
+		atomic_fetch_sub(&ia->sleepers, 1);
+		check_event(&event, rig.a.dto, rig.a.ep, 10, DAT_DTO_SUCCESS, 8);
+		assert_int_equal(kept(), 0);
+		expect_range(10, 1, 3);
+	}
+}
+
+/* With several completion queues each dequeue asks them all. */
+static void evd_dequeue__several_queues__general_path(void **state)
+{
+	struct vrb_adapter *adapter = conn_of(&rig.a)->adapter;
+	struct vrb_cq *only = atomic_exchange(&adapter->fast_cq, NULL);
+	DAT_EVENT event;
+
+	(void)state;
+	assert_non_null(only);
+	device.most = VRB_POLL_BATCH;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(write_len(&rig.a, 8 + i, 10 + i), DAT_SUCCESS);
+	assert_int_equal(dequeue(rig.a.dto, &event), DAT_SUCCESS);
+	check_event(&event, rig.a.dto, rig.a.ep, 10, DAT_DTO_SUCCESS, 8);
+	assert_int_equal(kept(), 0);
+	atomic_store(&adapter->fast_cq, only);
+	expect_range(10, 1, 3);
+}
+
 /* EVD-STREAM-24: more than the dispatcher holds; the general path reports the loss. */
 static void evd__overflow_by_kept__reported_once(void **state)
 {
@@ -294,6 +333,8 @@ int main(void)
 		RIG_TEST(evd_dequeue__several_endpoints_in_one_batch__each_its_own),
 		RIG_TEST(evd_dequeue__reason_while_kept__general_path_takes_them),
 		RIG_TEST(evd_dequeue__queue_owned_by_another__kept_stay),
+		RIG_TEST(evd_dequeue__a_thread_sleeps__none_is_kept),
+		RIG_TEST(evd_dequeue__several_queues__general_path),
 		cmocka_unit_test(evd__overflow_by_kept__reported_once),
 		RIG_TEST(arm__kept__there_is_something),
 		RIG_TEST(service_thread__nobody_polls__hands_on),
