@@ -155,8 +155,7 @@ void core_ep_review_slow(struct core_ep *ep)
 		reasons |= CORE_EP_SLOW_LIMIT;
 	if (ep->is_soft_armed || ep->hard_watermark != DAT_WATERMARK_INFINITE)
 		reasons |= CORE_EP_SLOW_WATERMARK;
-	core_handle_clear_slow(ep->cell, CORE_EP_SLOW_CORE);
-	core_handle_set_slow(ep->cell, reasons);
+	core_handle_put_slow(ep->cell, CORE_EP_SLOW_CORE, reasons);
 }
 
 DAT_EVENT_NUMBER core_ep_move(struct core_ep *ep, enum core_ep_change change)

@@ -26,10 +26,7 @@ static const struct core_ref no_srq;
 static void evd_set_cno_locked(struct core_evd *evd, struct core_cno *cno)
 {
 	evd->cno = cno;
-	if (cno)
-		core_handle_set_slow(evd->cell, CORE_EVD_SLOW_CNO);
-	else
-		core_handle_clear_slow(evd->cell, CORE_EVD_SLOW_CNO);
+	core_handle_put_slow(evd->cell, CORE_EVD_SLOW_CNO, cno ? CORE_EVD_SLOW_CNO : 0);
 }
 
 static uint32_t evd_ring_size(DAT_COUNT qlen)
@@ -441,16 +438,6 @@ static void evd_put_locked(struct core_evd *evd, DAT_EVENT *event, bool is_notif
 		core_evd_notify_locked(evd);
 }
 
-/* The dispatcher is locked, and has room. */
-static void evd_queue_dto_locked(struct core_evd *evd, DAT_EP_HANDLE ep_handle,
-				 DAT_DTO_COOKIE cookie, DAT_VLEN len)
-{
-	struct core_event *slot = core_evd_slot_locked(evd);
-
-	core_event_fill_dto(&slot->event, evd->cell, ep_handle, cookie, DAT_DTO_SUCCESS, len);
-	slot->srq = no_srq;
-}
-
 bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_evd *locked,
 			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
@@ -460,7 +447,7 @@ bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_evd *locke
 		return false;
 	has_room = core_evd_count_locked(evd) < evd->capacity;
 	if (has_room)
-		evd_queue_dto_locked(evd, ep_handle, cookie, len);
+		core_evd_put_dto_locked(evd, ep_handle, cookie, DAT_DTO_SUCCESS, len, no_srq);
 	if (evd != locked)
 		core_lock_leave(&evd->cell->lock);
 	return has_room;

@@ -160,22 +160,30 @@ CORE_INLINE void core_event_fill_dto(DAT_EVENT *event, DAT_EVD_HANDLE evd_handle
 	data->transfered_length = len;
 }
 
-/* Queues the completion of a transfer; `srq`: of a Receive of that SRQ. */
+/* Queues the completion of a transfer, for which there is room; `srq`: of a Receive of that SRQ. */
+CORE_INLINE void core_evd_put_dto_locked(struct core_evd *evd, DAT_EP_HANDLE ep_handle,
+					 DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status,
+					 DAT_VLEN len, struct core_ref srq)
+{
+	struct core_event *slot = core_evd_slot_locked(evd);
+
+	core_event_fill_dto(&slot->event, evd->cell, ep_handle, cookie, status, len);
+	slot->srq = srq;
+}
+
+/* The same, if there is room, and with the notification that is due. */
 CORE_INLINE void core_evd_post_dto(struct core_evd *evd, DAT_EP_HANDLE ep_handle,
 				   DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status,
 				   DAT_VLEN len, bool is_notifying, struct core_ref srq)
 {
 	struct core_handle *cell = evd->cell;
-	struct core_event *slot;
 
 	core_lock_acquire(&cell->lock);
 	if (core_evd_count_locked(evd) >= evd->capacity) {
 		core_evd_overflow_locked(evd, srq);
 		return;
 	}
-	slot = core_evd_slot_locked(evd);
-	core_event_fill_dto(&slot->event, cell, ep_handle, cookie, status, len);
-	slot->srq = srq;
+	core_evd_put_dto_locked(evd, ep_handle, cookie, status, len, srq);
 	if (cell->slow_reasons && is_notifying)
 		core_evd_notify_locked(evd);
 	core_lock_release(&cell->lock);

@@ -197,6 +197,13 @@ CORE_INLINE void core_handle_clear_slow(struct core_handle *cell, uint16_t reaso
 	cell->slow_reasons &= (uint16_t)~reasons;
 }
 
+/* Of the reasons of that mask, these hold from now on and no others. */
+CORE_INLINE void core_handle_put_slow(struct core_handle *cell, uint16_t mask, uint16_t reasons)
+{
+	core_handle_clear_slow(cell, mask);
+	core_handle_set_slow(cell, reasons);
+}
+
 CORE_INLINE void core_handle_unlock(struct core_handle *cell)
 {
 	core_lock_release(&cell->lock);

@@ -255,7 +255,7 @@ struct transport_ops {
 	void (*rmr_key_destroy)(struct core_ia *ia, void *key);
 };
 
-/* Stubs for what a transport lacks: -EOPNOTSUPP, nothing to do, or always the general path. */
+/* Stubs for what a transport lacks: -EOPNOTSUPP, or nothing to do. */
 void transport_no_sleep_begin(struct core_ia *ia, struct core_sleep *sleep);
 void transport_no_sleep_end(struct core_ia *ia, struct core_sleep *sleep);
 bool transport_no_rmr_key_retire(struct core_ep *ep, void *key);

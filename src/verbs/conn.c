@@ -200,8 +200,7 @@ void vrb_review(struct core_ep *ep)
 	const struct vrb_conn *conn = vrb_conn_of(ep);
 	uint16_t reasons = conn ? reasons_of(conn, ep) : CORE_EP_SLOW_CONN;
 
-	core_handle_clear_slow(ep->cell, CORE_EP_SLOW_TRANSPORT);
-	core_handle_set_slow(ep->cell, reasons);
+	core_handle_put_slow(ep->cell, CORE_EP_SLOW_TRANSPORT, reasons);
 }
 
 void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep)

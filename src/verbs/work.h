@@ -78,7 +78,7 @@ CORE_INLINE bool vrb_is_message(const struct ibv_wc *wc)
 	return both == ((uint64_t)IBV_WC_RECV << 32 | IBV_WC_SUCCESS);
 }
 
-/* --- what is noted in a posted request; zeroes before (core_req_take) --- */
+/* --- what is noted in a posted request; 0 before the general path posts it (ep.h) --- */
 
 _Static_assert(sizeof(((struct core_req *)0)->transport) >= 2 * sizeof(uint64_t), "room for both");
 

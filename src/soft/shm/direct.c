@@ -43,7 +43,7 @@ static int pin(struct core_ep *ep, const struct pin_what *what, uint64_t offset,
 			offset -= whole->segment_length;
 			continue;
 		}
-		/* not as a whole, which was written just now: see dto_copy_local */
+		/* not as a whole, which was written just now: see data_copy_local */
 		part.lmr_context = whole->lmr_context;
 		part.virtual_address = whole->virtual_address + offset;
 		part.segment_length = whole->segment_length - offset;

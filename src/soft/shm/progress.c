@@ -71,8 +71,7 @@ void shm_conn_review(struct shm_conn *conn, struct core_ep *ep)
 	if (conn->peer_waits || conn->arrival.is_begun || conn->write.is_begun ||
 	    conn->read.is_begun)
 		reasons |= CORE_EP_SLOW_PEER;
-	core_handle_clear_slow(ep->cell, CORE_EP_SLOW_TRANSPORT);
-	core_handle_set_slow(ep->cell, reasons);
+	core_handle_put_slow(ep->cell, CORE_EP_SLOW_TRANSPORT, reasons);
 }
 
 void shm_conn_wake_asleep(struct shm_conn *conn)
