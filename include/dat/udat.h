@@ -228,6 +228,8 @@ struct dat_provider_attr {
  * and RDMA that comes through a ring. A handler of the signal may map the memory again and return;
  * to leave the call by a jump is undefined. Threads of the library never fault: the transfer then
  * ends with DAT_DTO_ERR_LOCAL_PROTECTION, an RDMA with DAT_DTO_ERR_REMOTE_ACCESS.
+ * The same holds where memory is registered to be written to and is not writable: the soft adapters
+ * accept it, and what would write to it fails; a device refuses it.
  * Received bytes become visible in order: once the last byte of a message or of an RDMA Write is
  * there, so is the rest.
  *
@@ -251,8 +253,8 @@ struct dat_provider_attr {
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_LMR:
  *     no such object of the instance
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 4, 6, 7:
- *     a type that is not defined; NULL, a NULL cookie, or memory that is not mapped or, where it
- *     is to be written, not writable; 0; a privilege that is not defined; NULL
+ *     a type that is not defined; NULL, a NULL cookie, or memory that is not mapped throughout or,
+ *     on a device that is to write to it, not writable; 0; a privilege that is not defined; NULL
  *   DAT_INVALID_STATE: shared memory that is not shared
  *   DAT_MODEL_NOT_SUPPORTED: a memory type that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:

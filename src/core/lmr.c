@@ -42,8 +42,6 @@ static DAT_RETURN lmr_from_source(struct core_ia *ia, struct lmr_args *args)
 /* The other types: a range of the address space. */
 static DAT_RETURN lmr_from_range(struct core_ia *ia, struct lmr_args *args)
 {
-	bool is_writable =
-		args->priv & (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
 	bool is_shared = args->mem_type == DAT_MEM_TYPE_SHARED_VIRTUAL;
 	const void *start = is_shared ? args->description.for_shared_memory.virtual_address
 				      : args->description.for_va;
@@ -57,7 +55,7 @@ static DAT_RETURN lmr_from_range(struct core_ia *ia, struct lmr_args *args)
 		return core_bad_arg(4);
 	if (args->length > ia->attr.max_lmr_block_size)
 		return core_no_resources(DAT_RESOURCE_MEMORY_REGION);
-	if (!core_range_is_mapped(start, args->length, is_writable))
+	if (!core_range_is_mapped(start, args->length))
 		return core_bad_arg(3);
 	if (is_shared && !core_range_is_shared(start, args->length))
 		return core_error(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
@@ -83,6 +81,7 @@ static DAT_RETURN lmr_new(struct core_ia *ia, const struct lmr_args *args,
 {
 	struct core_lmr *lmr = core_mem_alloc(&ia->mem);
 	DAT_RETURN ret = core_no_resources(DAT_RESOURCE_MEMORY_REGION);
+	int rc;
 
 	if (!lmr)
 		return ret;
@@ -90,7 +89,8 @@ static DAT_RETURN lmr_new(struct core_ia *ia, const struct lmr_args *args,
 	lmr->cell = core_handle_alloc(&ia->adapter->provider, ia, lmr);
 	if (!lmr->cell)
 		goto free_slot;
-	ret = core_status_from_errno(ia->ops->lmr_create(ia, lmr));
+	rc = ia->ops->lmr_create(ia, lmr);
+	ret = rc == -EFAULT ? core_bad_arg(3) : core_status_from_errno(rc);
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
 	lmr->rmr_context = args->priv & LMR_REMOTE ? lmr->rkey : 0;

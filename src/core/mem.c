@@ -94,6 +94,7 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 		lmr->generation = 1;
 	key = lmr->generation << CORE_MEM_INDEX_BITS | lmr->index;
 	atomic_fetch_add(&lmr->use, 1);
+	core_pins_begin(&lmr->pinned);
 	/* release: pairs with the load in core_mem_pin, else a user sees old bounds */
 	atomic_store_explicit(&lmr->key, key, memory_order_release);
 	return key;
@@ -105,7 +106,7 @@ void core_mem_revoke(struct core_mem *mem, struct core_lmr *lmr)
 	/* sequentially consistent: meets core_pin in core_mem_pin */
 	atomic_store(&lmr->key, 0);
 	atomic_fetch_add(&lmr->use, 1);
-	core_pins_wait(lmr);
+	core_pins_wait(&lmr->pinned);
 }
 
 void core_mem_free(struct core_mem *mem, struct core_lmr *lmr)

@@ -27,9 +27,9 @@ struct core_pz;
 #define CORE_MEM_LOCAL_KEYS 2u
 
 struct core_lmr {
-	_Atomic uint64_t use;  /* counts the changes of `key`: keys come back, after 16,384 uses */
-	_Atomic uint32_t key;  /* the live lmr_context, 0 while the slot is free or going away */
-	_Atomic uint32_t pins; /* those that no thread has noted itself (pins.h) */
+	_Atomic uint64_t use; /* counts the changes of `key`: keys come back, after 16,384 uses */
+	_Atomic uint32_t key; /* the live lmr_context, 0 while the slot is free or going away */
+	struct core_pinned pinned;
 	/* written before key is set, constant while it is; by core_mem_describe, because
 	 * core_mem_check looks at it without a pin */
 	DAT_VADDR address;
@@ -119,12 +119,12 @@ static inline struct core_lmr *core_mem_pin(struct core_mem *mem, uint32_t key)
 
 	if (!lmr)
 		return NULL;
-	core_pin(lmr);
+	core_pin(&lmr->pinned);
 	/* sequentially consistent: behind the pin, as core_mem_revoke clears it before it looks for
 	 * pins */
 	if (atomic_load(&lmr->key) == key)
 		return lmr;
-	core_unpin(lmr);
+	core_unpin(&lmr->pinned);
 	return NULL;
 }
 
@@ -265,7 +265,7 @@ static inline DAT_RETURN core_mem_check(struct core_mem *mem, const DAT_LMR_TRIP
 
 static inline void core_mem_put(struct core_lmr *lmr)
 {
-	core_unpin(lmr);
+	core_unpin(&lmr->pinned);
 }
 
 #endif

@@ -6,8 +6,6 @@
 #include <sched.h>
 #include <time.h>
 
-#include "core/mem.h"
-
 #define SPINS 100u
 
 __thread struct core_pins core_pins_own __attribute__((tls_model("initial-exec")));
@@ -88,27 +86,49 @@ static void prepare(void)
 		   pthread_atfork(before_fork, after_fork, in_child) == 0;
 }
 
-void core_pin_slow(struct core_lmr *lmr)
+void core_pins_begin(struct core_pinned *region)
+{
+	/* relaxed: the key is set behind them, by a release. The pins that are counted stay:
+	 * somebody may be about to find out that his key is stale */
+	atomic_store_explicit(&region->fenced, 0, memory_order_relaxed);
+	atomic_store_explicit(&region->is_light, false, memory_order_relaxed);
+}
+
+/* Marks a region that is pinned often. */
+static void count(struct core_pinned *region)
+{
+	/* relaxed: threads that overwrite each other's count only delay the mark */
+	uint32_t fenced = atomic_load_explicit(&region->fenced, memory_order_relaxed) + 1;
+
+	atomic_store_explicit(&region->fenced, fenced, memory_order_relaxed);
+	/* sequentially consistent: see core_pin */
+	if (fenced >= CORE_PINS_OFTEN && core_fence_can(CORE_FENCE_PROCESS))
+		atomic_store(&region->is_light, true);
+}
+
+void core_pin_slow(struct core_pinned *region)
 {
 	struct core_pins *pins = &core_pins_own;
 
 	if (!pins->is_listed && !pins->is_over) {
 		pthread_once(&once, prepare);
 		list_in(pins);
-		if (pins->is_listed) {
-			core_pin(lmr);
-			return;
-		}
 	}
-	atomic_fetch_add(&lmr->pins, 1);
+	if (!pins->is_listed || pins->used == CORE_PINS_MOST) {
+		atomic_fetch_add(&region->others, 1);
+		return;
+	}
+	/* sequentially consistent, and a full fence: see pins.h */
+	atomic_exchange(&pins->regions[pins->used++], region);
+	count(region);
 }
 
-void core_unpin_slow(struct core_lmr *lmr)
+void core_unpin_slow(struct core_pinned *region)
 {
 	struct core_pins *pins = &core_pins_own;
 
 	for (uint32_t i = pins->used; i; i--) {
-		if (atomic_load_explicit(&pins->regions[i - 1], memory_order_relaxed) != lmr)
+		if (atomic_load_explicit(&pins->regions[i - 1], memory_order_relaxed) != region)
 			continue;
 		/* release: as in core_unpin */
 		atomic_store_explicit(&pins->regions[i - 1], NULL, memory_order_release);
@@ -118,29 +138,10 @@ void core_unpin_slow(struct core_lmr *lmr)
 		return;
 	}
 	/* release: likewise */
-	atomic_fetch_sub_explicit(&lmr->pins, 1, memory_order_release);
+	atomic_fetch_sub_explicit(&region->others, 1, memory_order_release);
 }
 
-void core_pins_decide(struct core_pins *pins)
-{
-	pins->since = 0;
-	/* sequentially consistent, with a full fence behind it: see fence.h */
-	atomic_exchange(&pins->is_light, core_fence_can(CORE_FENCE_PROCESS));
-}
-
-/* Does any thread but this pass no fence? */
-static bool is_any_light(void)
-{
-	bool is_light = false;
-
-	sets_lock();
-	for (struct core_pins *pins = sets; pins && !is_light; pins = pins->next)
-		is_light = pins != &core_pins_own && atomic_load(&pins->is_light);
-	sets_unlock();
-	return is_light;
-}
-
-static bool is_pinned(struct core_lmr *lmr)
+static bool is_pinned(struct core_pinned *region)
 {
 	bool is_found = false;
 
@@ -149,20 +150,21 @@ static bool is_pinned(struct core_lmr *lmr)
 	 * core_unpin */
 	for (struct core_pins *pins = sets; pins; pins = pins->next)
 		for (uint32_t i = 0; i < CORE_PINS_MOST; i++)
-			is_found |= atomic_load(&pins->regions[i]) == lmr;
+			is_found |= atomic_load(&pins->regions[i]) == region;
 	sets_unlock();
-	return is_found || atomic_load(&lmr->pins);
+	return is_found || atomic_load(&region->others);
 }
 
-void core_pins_wait(struct core_lmr *lmr)
+void core_pins_wait(struct core_pinned *region)
 {
 	const struct timespec pause = {0, 20000};
 	unsigned int spins = 0;
 
+	/* full fence: the key is cleared before the mark is read, and the notes */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (is_any_light())
+	if (atomic_load(&region->is_light))
 		core_fence_everywhere(CORE_FENCE_PROCESS);
-	while (is_pinned(lmr)) {
+	while (is_pinned(region)) {
 		if (++spins < SPINS)
 			sched_yield();
 		else

@@ -103,16 +103,19 @@ static bool range_has(const void *start, uint64_t len, uint64_t flags)
 	return answer != 0;
 }
 
-bool core_range_is_mapped(const void *start, uint64_t len, bool is_writable)
+bool core_range_is_mapped(const void *start, uint64_t len)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t low = (uintptr_t)start & ~(page - 1);
 	uint64_t size = (uintptr_t)start + len - low;
 
 	/* flushes nothing, but fails where a page is not mapped; walks mappings, not pages */
-	if (msync((void *)low, size, MS_ASYNC) && errno == ENOMEM)
-		return false;
-	return !is_writable || range_has(start, len, RANGE_WRITABLE);
+	return !msync((void *)low, size, MS_ASYNC) || errno != ENOMEM;
+}
+
+bool core_range_is_writable(const void *start, uint64_t len)
+{
+	return range_has(start, len, RANGE_WRITABLE);
 }
 
 bool core_range_is_shared(const void *start, uint64_t len)

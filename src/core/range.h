@@ -6,8 +6,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Mapped throughout, and writable throughout if asked? */
-bool core_range_is_mapped(const void *start, uint64_t len, bool is_writable);
+/* Mapped throughout? One system call, however many pages and other mappings there are. */
+bool core_range_is_mapped(const void *start, uint64_t len);
+/* Entirely inside mappings that may be written to? Opens a file: not for every registration. */
+bool core_range_is_writable(const void *start, uint64_t len);
 /* Entirely inside mappings that were made shared (MAP_SHARED)? */
 bool core_range_is_shared(const void *start, uint64_t len);
 

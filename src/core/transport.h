@@ -110,7 +110,9 @@ struct transport_ops {
 	 * Registers address/length/priv/pz of the LMR; sets lmr->transport and lmr->rkey (not 0; in
 	 * use by no other live region; a stale one does not become valid again soon). The region
 	 * must be known to peers when the call returns. priv has local bits too: a transport whose
-	 * peers fetch large Sends themselves checks LOCAL_READ there. -ENOMEM, -ENOSPC.
+	 * peers fetch large Sends themselves checks LOCAL_READ there. The range is mapped; memory
+	 * that is not writable as priv wants it is refused here (-EFAULT) or when it is used
+	 * (LMR-CREATE-23). -ENOMEM, -ENOSPC.
 	 * Work does not grow with the length on the soft transports (LMR-CREATE-63).
 	 */
 	int (*lmr_create)(struct core_ia *ia, struct core_lmr *lmr);

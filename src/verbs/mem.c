@@ -10,12 +10,12 @@
 
 #include "core/log.h"
 #include "core/pz.h"
+#include "core/range.h"
 #include "verbs/verbs.h"
 
 static int failed(void)
 {
-	/* the core has seen that the memory is there and allows what is asked: the device wants
-	 * more (docs/verbs.md) */
+	/* the core has seen that the memory is there: the device wants more (docs/verbs.md) */
 	if (errno == EFAULT)
 		return -EOPNOTSUPP;
 	return errno ? -errno : -ENOMEM;
@@ -98,6 +98,17 @@ bool vrb_lmr_takes_windows(const struct vrb_adapter *adapter, const struct core_
 	return adapter->has_windows && (lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 }
 
+/* The same for a region; the core has not asked whether its memory may be written to. */
+static int failed_region(const struct core_lmr *lmr, int access)
+{
+	int rc = failed();
+
+	if (rc == -EOPNOTSUPP && (access & IBV_ACCESS_LOCAL_WRITE) &&
+	    !core_range_is_writable((const void *)(uintptr_t)lmr->address, lmr->length))
+		return -EFAULT;
+	return rc;
+}
+
 int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
@@ -128,7 +139,7 @@ int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 	core_mem_set_local_key(lmr, VRB_KEY_SINK, region->sink->lkey);
 	return 0;
 fail:
-	rc = failed();
+	rc = failed_region(lmr, access);
 	if (region->mr)
 		vrb_mr_destroy(region->mr);
 	free(region);

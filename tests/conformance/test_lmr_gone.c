@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Memory that the consumer unmaps or truncates while it is registered (LMR-USE-14): RDMA of a peer
- * ends and raises no signal where the initiator or the kernel copies; a thread of the consumer
- * inside a call may fault like at any use of its own, and goes on when a handler has mapped the
- * memory again; a thread of the library never faults.
+ * Memory that the consumer unmaps or truncates while it is registered, or that was never writable
+ * (LMR-USE-14, LMR-CREATE-23): RDMA of a peer ends and raises no signal where the initiator or the
+ * kernel copies; a thread of the consumer inside a call may fault like at any use of its own, and
+ * goes on when a handler has mapped the memory again; a thread of the library never faults.
  */
 #include "conf.h"
 
 #include <dat/opendat.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -235,8 +236,76 @@ static void evd_dequeue__receive_truncated_meanwhile__faults_there(void **state)
 	check_receive(*state, truncate_file, PAGE);
 }
 
+/* Registers the memory, which cannot be written to, to be; false: that is refused at once. */
+static bool is_registered_read_only(struct fixture *fixture)
+{
+	const DAT_REGION_DESCRIPTION region = {.for_va = gone.memory};
+	const struct dt_ia *ia = &fixture->pair.ia;
+	struct dt_buf *target = &fixture->target;
+	DAT_RETURN ret;
+
+	dt_ok(dat_lmr_free(target->lmr));
+	target->lmr = NULL;
+	ret = dat_lmr_create(ia->ia, DAT_MEM_TYPE_VIRTUAL, region, PAGES * PAGE, ia->pz,
+			     DAT_MEM_PRIV_ALL_FLAG, &target->lmr, &target->lkey, &target->rkey,
+			     NULL, NULL);
+	if (ret == DAT_SUCCESS)
+		return true;
+	dt_fails(ret, DAT_INVALID_PARAMETER);
+	return false;
+}
+
+/* Each Write ends with an error, unless our own thread has placed it and faulted. */
+static void check_read_only(struct fixture *fixture)
+{
+	struct dt_pair *pair = &fixture->pair;
+
+	if (!is_registered_read_only(fixture))
+		return;
+	handle_faults();
+	for (DAT_VLEN len = 1; len <= PAGE; len *= 16) {
+		dt_ok(conf_post_read(pair, dt_seg(&fixture->local, 0, len),
+				     dt_rseg(&fixture->target, 0, len), 1));
+		dt_expect_dto(pair->a.request, pair->a.ep, 1, DAT_DTO_SUCCESS, len);
+		dt_ok(conf_post_write(pair, dt_seg(&fixture->local, 0, len),
+				      dt_rseg(&fixture->target, 0, len), 2));
+		if (is_ring()) {
+			expect_end(pair, pair->a.request, 2);
+			continue;
+		}
+		dt_expect_dto(pair->a.request, pair->a.ep, 2, DAT_DTO_ERR_REMOTE_ACCESS,
+			      DT_ANY_LEN);
+		conf_expect_broken(pair);
+		dt_check_bytes(gone.memory, PAGES * PAGE, 0);
+		conf_relink(pair);
+	}
+	if (!is_ring())
+		assert_int_equal(gone.faults, 0);
+	assert_int_equal(gone.foreign, 0);
+}
+
+/* LMR-CREATE-23 LMR-USE-14 */
+static void post_rdma_write__target_read_only__error_status(void **state)
+{
+	assert_int_equal(mprotect(gone.memory, PAGES * PAGE, PROT_READ), 0);
+	check_read_only(*state);
+}
+
+/* LMR-CREATE-23: of a file that a peer could write to if it were given that as it is */
+static void post_rdma_write__file_mapped_read_only__error_status(void **state)
+{
+	const int fd = memfd_create("gone", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, PAGES * PAGE), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_ptr_equal(mmap(gone.memory, PAGES * PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0),
+			 gone.memory);
+	check_read_only(*state);
+	close(fd);
+}
+
 /* Nobody is inside a call when the message comes: a thread of the library places it. */
-static void check_in_library_thread(struct fixture *fixture, DAT_VLEN len)
+static void check_in_library_thread(struct fixture *fixture, void (*vanish)(void), DAT_VLEN len)
 {
 	struct dt_pair *pair = &fixture->pair;
 	struct pollfd poll_fd = {.events = POLLIN};
@@ -248,7 +317,7 @@ static void check_in_library_thread(struct fixture *fixture, DAT_VLEN len)
 	dt_ok(dat_evd_modify_cno(pair->b.recv, cno));
 	dt_ok(dat_opendat_cno_fd(cno, &poll_fd.fd));
 	dt_ok(conf_post_recv(pair, dt_seg(&fixture->target, 0, len), 3));
-	unmap();
+	vanish();
 	dt_ok(conf_post_send(pair, dt_seg(&fixture->local, 0, len), 4));
 	assert_int_equal(poll(&poll_fd, 1, (int)(DT_WAIT_US / 1000)), 1);
 	dt_ok(dat_evd_dequeue(pair->b.recv, &event));
@@ -269,8 +338,27 @@ static void check_in_library_thread(struct fixture *fixture, DAT_VLEN len)
 /* LMR-USE-14 GEN-36 */
 static void receive__unmapped_and_nobody_polls__local_protection(void **state)
 {
-	check_in_library_thread(*state, 8);
-	check_in_library_thread(*state, PAGE);
+	check_in_library_thread(*state, unmap, 8);
+	check_in_library_thread(*state, unmap, PAGE);
+}
+
+static void protect(void)
+{
+	assert_int_equal(mprotect(gone.memory, PAGES * PAGE, PROT_READ), 0);
+}
+
+/* LMR-CREATE-23 LMR-USE-14 */
+static void receive__read_only__local_protection_or_faults_there(void **state)
+{
+	struct fixture *fixture = *state;
+
+	protect();
+	if (!is_registered_read_only(fixture))
+		return;
+	check_in_library_thread(fixture, protect, 8);
+	check_in_library_thread(fixture, protect, PAGE);
+	check_receive(fixture, protect, 8);
+	check_receive(fixture, protect, PAGE);
 }
 
 int main(void)
@@ -282,6 +370,9 @@ int main(void)
 		T(evd_dequeue__receive_unmapped_meanwhile__faults_there),
 		T(evd_dequeue__receive_truncated_meanwhile__faults_there),
 		T(receive__unmapped_and_nobody_polls__local_protection),
+		T(post_rdma_write__target_read_only__error_status),
+		T(post_rdma_write__file_mapped_read_only__error_status),
+		T(receive__read_only__local_protection_or_faults_there),
 	};
 
 	return cmocka_run_group_tests_name("lmr gone", tests, NULL, NULL);

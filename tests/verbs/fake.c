@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -464,6 +465,24 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
+/* As the kernel finds when it pins the pages. */
+static bool can_pin(const void *addr, size_t length, unsigned int access)
+{
+	FILE *maps = access & IBV_ACCESS_LOCAL_WRITE ? fopen("/proc/self/maps", "r") : NULL;
+	unsigned long start = (uintptr_t)addr, low, high;
+	bool is_good = true;
+	char line[512], flags[5];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %4s", &low, &high, flags) == 3 && low < start + length &&
+		    high > start && flags[1] != 'w')
+			is_good = false;
+	if (maps)
+		fclose(maps);
+	errno = EFAULT;
+	return is_good;
+}
+
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				unsigned int access)
 {
@@ -471,7 +490,7 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 
 	(void)iova;
 	pthread_mutex_lock(&fake_lock);
-	if (!fake_fails("ibv_reg_mr", ENOMEM)) {
+	if (!fake_fails("ibv_reg_mr", ENOMEM) && can_pin(addr, length, access)) {
 		mr = calloc(1, sizeof(*mr));
 		last_number++;
 		mr->mr = (struct ibv_mr){.context = pd->context,

@@ -6,6 +6,7 @@
 #include "rig.h"
 
 #include <stdio.h>
+#include <sys/mman.h>
 
 static struct rig rig;
 
@@ -135,6 +136,32 @@ static void lmr_create__device_cannot_pin__model_not_supported(void **state)
 	rig_close(&rig);
 }
 
+/* LMR-CREATE-23: what the core leaves to the device */
+static void lmr_create__memory_not_writable__invalid_parameter(void **state)
+{
+	static const DAT_MEM_PRIV_FLAGS writing[] = {DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
+						     DAT_MEM_PRIV_REMOTE_WRITE_FLAG};
+	DAT_REGION_DESCRIPTION region = {
+		.for_va = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)};
+	DAT_LMR_CONTEXT context;
+	DAT_LMR_HANDLE lmr;
+
+	(void)state;
+	assert_ptr_not_equal(region.for_va, MAP_FAILED);
+	rig.qual = 0;
+	rig_begin(&rig);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(core_lmr_create(rig.ia, DAT_MEM_TYPE_VIRTUAL, region, 4096, rig.pz,
+						 writing[i], &lmr, &context, NULL, NULL, NULL),
+				 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG3);
+	assert_int_equal(core_lmr_create(rig.ia, DAT_MEM_TYPE_VIRTUAL, region, 4096, rig.pz,
+					 DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, &context, NULL, NULL,
+					 NULL),
+			 DAT_SUCCESS);
+	rig_close(&rig);
+	munmap(region.for_va, 4096);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -142,6 +169,7 @@ int main(void)
 		cmocka_unit_test(connection__each_call_fails__told_and_nothing_left),
 		cmocka_unit_test(post__refused_by_the_device__broken_once),
 		cmocka_unit_test(lmr_create__device_cannot_pin__model_not_supported),
+		cmocka_unit_test(lmr_create__memory_not_writable__invalid_parameter),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

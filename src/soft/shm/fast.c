@@ -34,11 +34,11 @@ CORE_INLINE bool pin_source(struct core_ep *ep, const DAT_LMR_TRIPLET *segment)
 {
 	struct core_lmr *lmr = ep->known_source.lmr;
 
-	core_pin(lmr);
+	core_pin(&lmr->pinned);
 	/* sequentially consistent: as in core_mem_pin */
 	if (atomic_load(&lmr->key) == segment->lmr_context)
 		return true;
-	core_unpin(lmr);
+	core_unpin(&lmr->pinned);
 	return false;
 }
 
@@ -63,7 +63,7 @@ CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct cor
 	if (req->len >= SHM_MAP_SEND) /* the peer may ask for a mapping of it */
 		entry.key = ep->known_source.lmr->rkey;
 	copy_out(payload, (const void *)(uintptr_t)req->iov->virtual_address, entry.payload);
-	core_unpin(ep->known_source.lmr);
+	core_unpin(&ep->known_source.lmr->pinned);
 	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		entry.flags |= SHM_FLAG_SOLICITED;
 	shm_conn_tell(conn, &entry);
@@ -110,7 +110,7 @@ CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	if (!to || !pin_source(ep, req->iov))
 		return false;
 	rc = write_mapped(conn, req, to);
-	core_unpin(ep->known_source.lmr);
+	core_unpin(&ep->known_source.lmr->pinned);
 	if (rc)
 		return false;
 	shm_count(conn, SHM_COUNT_MAP);
@@ -174,7 +174,7 @@ CORE_INLINE bool place(struct core_ep *ep, const uint8_t *payload, uint32_t len)
 	is_good = lmr->pz == ep->pz;
 	if (is_good)
 		soft_copy_ordered((void *)(uintptr_t)wqe->iov->virtual_address, payload, len);
-	core_unpin(lmr);
+	core_unpin(&lmr->pinned);
 	return is_good;
 }
 

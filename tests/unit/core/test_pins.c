@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Pins on regions: whoever has one keeps dat_lmr_free waiting, in whichever way it is noted, and
- * behind its return nobody uses the region (dat_lmr_free rests on it).
+ * behind its return nobody uses the region (dat_lmr_free rests on it). Only a region that was used
+ * often costs a barrier then.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,16 +17,21 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/mem.h"
 
-#define USERS 3u
-#define ROUNDS 300u
-#define USES 40u /* of each region at least, by all users together */
-#define LOOKS 20u
-#define LINES 16u
+#define USERS 2u
+#define ROUNDS 2000u
+/* Uses of a region at least, by all users together: before its pins go without fences, and behind
+ * that. */
+#define USES_FEW 10u
+#define USES_MANY 200u
+#define LOOKS 200u
+#define COLD (32u * 1024 * 1024)
+#define LINES 8u
 #define PINS (2 * CORE_PINS_MOST)
 
 struct stage {
@@ -40,13 +46,20 @@ struct stage {
 	_Atomic bool is_over;
 	_Atomic bool is_revoked;
 	sem_t pinned, go_on;
-	/* lines that all threads write to: stores behind such ones take their time */
-	struct {
-		_Alignas(64) _Atomic uint64_t word;
-	} lines[LINES];
+	unsigned char *cold; /* more than the caches hold */
 };
 
 static struct stage *stage;
+
+static unsigned barriers;
+
+void __real_core_fence_everywhere(enum core_fence_scope scope);
+void __wrap_core_fence_everywhere(enum core_fence_scope scope);
+void __wrap_core_fence_everywhere(enum core_fence_scope scope)
+{
+	barriers++;
+	__real_core_fence_everywhere(scope);
+}
 
 static void publish(void)
 {
@@ -64,9 +77,8 @@ static void publish(void)
 static int setup(void **state)
 {
 	(void)state;
-	stage = aligned_alloc(64, sizeof(*stage));
+	stage = calloc(1, sizeof(*stage));
 	assert_non_null(stage);
-	memset(stage, 0, sizeof(*stage));
 	assert_int_equal(core_mem_init(&stage->mem), 0);
 	sem_init(&stage->pinned, 0, 0);
 	sem_init(&stage->go_on, 0, 0);
@@ -84,10 +96,13 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void scribble(void)
+/* Stores to lines that no cache has: those behind them take their time. */
+static void delay_stores(uint32_t *seed)
 {
-	for (unsigned i = 0; i < LINES; i++)
-		atomic_store_explicit(&stage->lines[i].word, i, memory_order_relaxed);
+	for (unsigned i = 0; i < LINES; i++) {
+		*seed = *seed * 1664525u + 1013904223u;
+		__atomic_store_n(&stage->cold[*seed % COLD], 1, __ATOMIC_RELAXED);
+	}
 }
 
 static struct core_lmr *get(const DAT_LMR_TRIPLET *segment)
@@ -101,12 +116,13 @@ static void *use_it(void *unused)
 		.virtual_address = (uintptr_t)stage->memory,
 		.segment_length = sizeof(stage->memory),
 	};
+	uint32_t seed = 1;
 
 	while (!atomic_load(&stage->is_over)) {
 		struct core_lmr *lmr;
 
 		segment.lmr_context = atomic_load(&stage->key);
-		scribble();
+		delay_stores(&seed);
 		lmr = get(&segment);
 		if (!lmr) {
 			sched_yield();
@@ -121,18 +137,24 @@ static void *use_it(void *unused)
 	return unused;
 }
 
-/* Threads use a region as fast as they can, at last without fences of their own. */
+/* LMR-FREE-06 LMR-FREE-21: threads use a region as fast as they can, every other one until they do
+ * it without fences of their own. */
 static void revoke__threads_use_the_region__none_does_afterwards(void **state)
 {
 	pthread_t users[USERS];
 
 	(void)state;
+	stage->cold = mmap(NULL, COLD, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	assert_ptr_not_equal(stage->cold, MAP_FAILED);
 	for (unsigned i = 0; i < USERS; i++)
 		assert_int_equal(pthread_create(&users[i], NULL, use_it, NULL), 0);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		atomic_store(&stage->uses, 0);
-		while (atomic_load(&stage->uses) < USES)
-			scribble();
+		while (atomic_load(&stage->uses) < (round % 2 ? USES_MANY : USES_FEW))
+			sched_yield();
+		for (unsigned spins = 0; spins < round * 37 % 512; spins++)
+			atomic_signal_fence(memory_order_seq_cst); /* at any point of a use */
 		core_mem_revoke(&stage->mem, stage->lmr);
 		stage->is_live = 0;
 		core_mem_free(&stage->mem, stage->lmr);
@@ -141,7 +163,44 @@ static void revoke__threads_use_the_region__none_does_afterwards(void **state)
 	atomic_store(&stage->is_over, true);
 	for (unsigned i = 0; i < USERS; i++)
 		pthread_join(users[i], NULL);
+	munmap(stage->cold, COLD);
 	assert_int_equal(atomic_load(&stage->violations), 0);
+}
+
+static void use_times(unsigned uses)
+{
+	while (uses--)
+		core_mem_put(get(&stage->segment));
+}
+
+/* COMPAT-47: what is registered for one message is freed without a system call. */
+static void revoke__used_a_few_times__no_barrier(void **state)
+{
+	(void)state;
+	barriers = 0;
+	core_mem_revoke(&stage->mem, stage->lmr);
+	publish();
+	use_times(CORE_PINS_OFTEN - 1);
+	core_mem_revoke(&stage->mem, stage->lmr);
+	assert_int_equal(barriers, 0);
+}
+
+/* The mark is that of one life of the slot. */
+static void revoke__used_often__barrier_each_time_that_it_was(void **state)
+{
+	struct core_lmr *slot = stage->lmr;
+
+	(void)state;
+	if (!core_fence_can(CORE_FENCE_PROCESS))
+		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
+	barriers = 0;
+	use_times(CORE_PINS_OFTEN);
+	core_mem_revoke(&stage->mem, slot);
+	assert_int_equal(barriers, 1);
+	stage->segment.lmr_context = core_mem_publish(&stage->mem, slot);
+	use_times(1);
+	core_mem_revoke(&stage->mem, slot);
+	assert_int_equal(barriers, 1);
 }
 
 static void *revoke_it(void *unused)
@@ -323,6 +382,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(revoke__threads_use_the_region__none_does_afterwards),
+		TEST(revoke__used_a_few_times__no_barrier),
+		TEST(revoke__used_often__barrier_each_time_that_it_was),
 		TEST(revoke__pinned_many_times__waits_for_the_last),
 		TEST(revoke__not_the_newest_pin__returns_when_it_is_taken_off),
 		TEST(revoke__in_a_child__does_not_wait_for_threads_of_the_parent),

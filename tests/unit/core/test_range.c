@@ -19,6 +19,7 @@
 #include "core/range.h"
 
 static bool is_old_kernel, has_no_proc, has_no_memory;
+static unsigned opened;
 
 int __real_ioctl(int fd, unsigned long request, void *arg);
 int __wrap_ioctl(int fd, unsigned long request, void *arg);
@@ -46,11 +47,13 @@ static bool is_missing(void)
 
 int __wrap_open(const char *path, int flags, int mode)
 {
+	opened++;
 	return is_missing() ? -1 : __real_open(path, flags, mode);
 }
 
 int __wrap_open64(const char *path, int flags, int mode)
 {
+	opened++;
 	return is_missing() ? -1 : __real_open64(path, flags, mode);
 }
 
@@ -108,20 +111,33 @@ static void check_answers(void)
 {
 	int before = descriptors();
 
-	assert_true(core_range_is_mapped(at(PRIVATE) + 1, 2 * page - 1, true));
-	assert_true(core_range_is_mapped(at(PRIVATE), 4 * page, false));
-	assert_false(core_range_is_mapped(at(PRIVATE), 3 * page, true));
-	assert_false(core_range_is_mapped(at(READ_ONLY) + page - 1, 1, true));
-	assert_true(core_range_is_mapped(at(SHARED), page, true));
-	assert_false(core_range_is_mapped(at(SHARED), page + 1, false));
-	assert_false(core_range_is_mapped(at(SHARED) + page - 1, 2, true));
-	assert_false(core_range_is_mapped(at(HOLE), 1, false));
-	assert_true(core_range_is_mapped(at(LAST) + page - 1, 1, true));
+	assert_true(core_range_is_writable(at(PRIVATE) + 1, 2 * page - 1));
+	assert_false(core_range_is_writable(at(PRIVATE), 3 * page));
+	assert_false(core_range_is_writable(at(READ_ONLY) + page - 1, 1));
+	assert_true(core_range_is_writable(at(SHARED), page));
+	assert_false(core_range_is_writable(at(SHARED) + page - 1, 2));
+	assert_true(core_range_is_writable(at(LAST) + page - 1, 1));
 	assert_true(core_range_is_shared(at(SHARED), page));
 	assert_false(core_range_is_shared(at(READ_ONLY), 2 * page));
 	assert_false(core_range_is_shared(at(SHARED), page + 1));
 	assert_false(core_range_is_shared(at(LAST), 1));
 	assert_int_equal(descriptors(), before);
+}
+
+/* LMR-CREATE-23 COMPAT-47: holes are found wherever they are, and by no more than one question. */
+static void range__is_mapped__answers_without_a_file(void **state)
+{
+	(void)state;
+	opened = 0;
+	assert_true(core_range_is_mapped(at(PRIVATE) + 1, 2 * page - 1));
+	assert_true(core_range_is_mapped(at(PRIVATE), 4 * page));
+	assert_true(core_range_is_mapped(at(READ_ONLY) + page - 1, 2));
+	assert_false(core_range_is_mapped(at(SHARED), page + 1));
+	assert_false(core_range_is_mapped(at(HOLE), 1));
+	assert_false(core_range_is_mapped(at(HOLE) + page - 1, 2));
+	assert_false(core_range_is_mapped(at(PRIVATE), PAGES * page));
+	assert_true(core_range_is_mapped(at(LAST) + page - 1, 1));
+	assert_int_equal(opened, 0);
 }
 
 static void range__kernel_can_be_asked__answers(void **state)
@@ -137,18 +153,17 @@ static void range__maps_must_be_read__same_answers(void **state)
 	check_answers();
 }
 
-/* What is missing shows when the memory is used; holes are found all the same. */
+/* What is missing shows when the memory is used. */
 static void range__nothing_can_be_asked__taken_for_good(void **state)
 {
 	int before = descriptors();
 
 	(void)state;
 	has_no_proc = true;
-	assert_true(core_range_is_mapped(at(READ_ONLY), page, true));
-	assert_false(core_range_is_mapped(at(HOLE), page, true));
+	assert_true(core_range_is_writable(at(READ_ONLY), page));
 	has_no_proc = false;
 	is_old_kernel = has_no_memory = true;
-	assert_true(core_range_is_mapped(at(READ_ONLY), page, true));
+	assert_true(core_range_is_writable(at(READ_ONLY), page));
 	assert_int_equal(descriptors(), before);
 }
 
@@ -156,6 +171,7 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		T(range__is_mapped__answers_without_a_file),
 		T(range__kernel_can_be_asked__answers),
 		T(range__maps_must_be_read__same_answers),
 		T(range__nothing_can_be_asked__taken_for_good),

@@ -192,7 +192,7 @@ struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segme
 		return NULL;
 	if (lmr->pz == pz && core_mem_is_inside(lmr->address, lmr->length, segment))
 		return lmr;
-	core_unpin(lmr);
+	core_mem_put(lmr);
 	return NULL;
 }
 
@@ -416,7 +416,7 @@ void lab_close(struct lab *lab)
 	MUST(atomic_load(&lab->engine.refs) == 1000);
 	MUST(atomic_load(&lab->engine.active_count) == 0);
 	MUST(atomic_load(&lab->engine.disarmed) == 0);
-	MUST(atomic_load(&lab->lmr->pins) == 0 && core_pins_own.used == 0);
+	MUST(atomic_load(&lab->lmr->pinned.others) == 0 && core_pins_own.used == 0);
 	core_lock_destroy(&lab->cell.lock);
 	if (lab->recv_evd.evd.cell) {
 		core_lock_destroy(&lab->recv_evd.cell.lock);
