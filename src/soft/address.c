@@ -64,6 +64,17 @@ static bool is_broadcast(const union core_sockaddr *address)
 	return is_refused;
 }
 
+bool soft_address_is_same(const union core_sockaddr *a, const union core_sockaddr *b)
+{
+	if (a->sa.sa_family != b->sa.sa_family)
+		return false;
+	if (a->sa.sa_family == AF_INET)
+		return a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+	return a->sa.sa_family == AF_INET6 &&
+	       IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b->in6.sin6_addr) &&
+	       a->in6.sin6_scope_id == b->in6.sin6_scope_id;
+}
+
 int soft_address_find(const union core_sockaddr *address)
 {
 	int rc;

@@ -8,6 +8,9 @@
 /* The address of a device: an interface that is up, or an address of this host. -ENODEV. */
 int soft_address_of_device(const char *device, union core_sockaddr *address_out);
 
+/* Are they the same but for their ports? */
+bool soft_address_is_same(const union core_sockaddr *a, const union core_sockaddr *b);
+
 /*
  * Where is it? 0: on this host; -EHOSTUNREACH: elsewhere; -EAFNOSUPPORT; -EADDRNOTAVAIL: no
  * endpoint can be there (broadcast, multicast, unspecified). The port is ignored.

@@ -37,9 +37,10 @@ enum slot_state {
 };
 
 struct key_slot {
-	uint32_t next;	     /* in the free list; 0: last */
-	uint16_t generation; /* of the present or last key */
-	uint8_t state;	     /* enum slot_state */
+	uint32_t next;	       /* in the free list; 0: last */
+	uint16_t generation;   /* of the present or last key */
+	uint8_t state;	       /* enum slot_state */
+	_Atomic bool is_given; /* see soft_keys_give; read without the lock */
 };
 
 struct soft_keys {
@@ -199,6 +200,8 @@ static uint32_t take_key(struct soft_keys *keys)
 		else
 			slot->generation = (slot->generation + 1) & GENERATION_MASK;
 		slot->state = SLOT_TAKEN;
+		/* relaxed: it is set under the lock, and asked for by who takes this key */
+		atomic_store_explicit(&slot->is_given, false, memory_order_relaxed);
 		key = (uint32_t)slot->generation << SOFT_KEY_INDEX_BITS | index;
 	}
 	pthread_mutex_unlock(&keys->lock);
@@ -279,6 +282,27 @@ void soft_keys_release(struct soft_keys *keys, uint32_t key)
 	pthread_mutex_unlock(&keys->lock);
 }
 
+bool soft_keys_give(struct soft_keys *keys, uint32_t key)
+{
+	struct key_slot *slot = &keys->slots[soft_key_index(key)];
+	bool is_taken;
+
+	pthread_mutex_lock(&keys->lock);
+	is_taken = slot->state == SLOT_TAKEN && slot->generation == key >> SOFT_KEY_INDEX_BITS;
+	if (is_taken)
+		atomic_store(&slot->is_given, true);
+	pthread_mutex_unlock(&keys->lock);
+	/* the key, looked at next, must not be older than the mark: pairs with soft_keys_kill */
+	soft_fence();
+	return is_taken;
+}
+
+bool soft_keys_is_given(const struct soft_keys *keys, uint32_t key)
+{
+	/* sequentially consistent: behind the fence of soft_keys_kill */
+	return atomic_load(&keys->slots[soft_key_index(key)].is_given);
+}
+
 /* --- the guard --- */
 
 void soft_guard_begin(struct soft_guard *guard, struct soft_keys *keys)
@@ -341,13 +365,13 @@ static struct soft_view *view_find_locked(const struct stat *st)
  * Reading the table must never raise a signal, whatever its owner does: so no file that can shrink,
  * and none of huge pages, which may have run out when a hole is read.
  */
-static bool is_table(int fd, struct stat *st_out)
+static bool is_table(int fd, const struct stat *st)
 {
 	const int wanted = F_SEAL_SHRINK | F_SEAL_GROW;
 	struct statfs fs;
 	int seals;
 
-	if (fstat(fd, st_out) || !S_ISREG(st_out->st_mode) || st_out->st_size != (off_t)TABLE_SIZE)
+	if (!S_ISREG(st->st_mode) || st->st_size != (off_t)TABLE_SIZE)
 		return false;
 	if (fstatfs(fd, &fs) || fs.f_type != TMPFS_MAGIC)
 		return false;
@@ -392,13 +416,14 @@ int soft_view_get(int fd, struct soft_view **view_out)
 	struct stat st;
 	int rc = 0;
 
-	if (!is_table(fd, &st))
+	if (fstat(fd, &st))
 		return -EINVAL;
 	pthread_once(&views_once, views_init);
 	pthread_mutex_lock(&views_lock);
+	/* one that is mapped was checked then, and no other file has its number meanwhile */
 	view = view_find_locked(&st);
 	if (!view)
-		rc = view_map_locked(fd, &st, &view);
+		rc = is_table(fd, &st) ? view_map_locked(fd, &st, &view) : -EINVAL;
 	if (rc == 0) {
 		view->references++;
 		*view_out = view;

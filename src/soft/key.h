@@ -97,6 +97,15 @@ void soft_keys_activate(struct soft_keys *keys, uint32_t key);
 void soft_keys_kill(struct soft_keys *keys, uint32_t key);
 void soft_keys_release(struct soft_keys *keys, uint32_t key);
 
+/*
+ * Marks a key whose memory a peer is about to get, so that it may announce copies without a fence
+ * (shm/direct.c); full fence behind it. False: the key is not in use. The mark goes with the key.
+ */
+bool soft_keys_give(struct soft_keys *keys, uint32_t key);
+/* The key is in use, or was killed and is not released. Behind soft_keys_kill() no mark comes for
+ * one that the peer then finds live. */
+bool soft_keys_is_given(const struct soft_keys *keys, uint32_t key);
+
 /* A peer's table, mapped read-only; one per peer instance, shared by its connections. */
 struct soft_view;
 /* Maps the table behind fd (validates type, seals and size: else -EINVAL; fd stays the caller's).

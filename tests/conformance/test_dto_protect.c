@@ -111,6 +111,11 @@ static void post_rdma__long_and_leaves_the_region__moves_nothing(void **state)
 		const DAT_RMR_TRIPLET remote = dt_rseg(&part, 0, LONG_LEN);
 
 		rig_link(rig);
+		/* one that is allowed before it: then the way that long ones take is known */
+		post_write(&rig->a, seg, dt_rseg(&to, 0, LONG_LEN), 2, 0);
+		expect_sent(&rig->a, 2, LONG_LEN);
+		dt_check_bytes(to.p, LONG_LEN, 0x42);
+		memset(to.p, RIG_FILL, LONG_LEN);
 		dt_ok(dto_post(kind, rig->a.ep, 1, &seg, 1, &remote, 0));
 		expect_request(&rig->a, 1, DAT_DTO_ERR_REMOTE_ACCESS);
 		expect_broken(rig);

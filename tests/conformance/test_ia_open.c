@@ -61,6 +61,43 @@ static void expect_overflow(DAT_EVD_HANDLE async, DAT_EVD_HANDLE evd)
 
 /* --- instances --- */
 
+#define SPACE_MOST 20480u /* KiB: 18 MiB for the table of keys, the rest for everything else */
+
+static unsigned long address_space_kib(void)
+{
+	FILE *file = fopen("/proc/self/status", "r");
+	unsigned long size = 0;
+	char line[256];
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file) && sscanf(line, "VmSize: %lu", &size) != 1)
+		;
+	fclose(file);
+	assert_true(size > 0);
+	return size;
+}
+
+/*
+ * IA-OPEN-01: of the instances after the first, which reserves the handles of all. A program may
+ * run under a limit of its address space. First in this file: later a thread may get the stack of
+ * one that has ended.
+ */
+static void ia_open__another_instance__little_address_space(void **state)
+{
+	struct dt_ia first, second;
+	unsigned long before;
+
+	(void)state;
+	if (CONF_SANITIZED || dt_is_verbs())
+		skip();
+	dt_ia_open(&first);
+	before = address_space_kib();
+	dt_ia_open(&second);
+	assert_in_range(address_space_kib() - before, 1, SPACE_MOST);
+	dt_ia_close(&second);
+	dt_ia_close(&first);
+}
+
 /* IA-OPEN-01 IA-OPEN-02 */
 static void ia_open__several_times__distinct_instances(void **state)
 {
@@ -508,6 +545,7 @@ static void ia_open__in_parallel__each_gets_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ia_open__another_instance__little_address_space),
 		cmocka_unit_test(ia_open__several_times__distinct_instances),
 		cmocka_unit_test(ia_open__one_closed__objects_of_the_other_work),
 		cmocka_unit_test(ia_open__null_evd__makes_one),

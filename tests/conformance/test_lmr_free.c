@@ -246,7 +246,9 @@ static void send_then_revoke(struct dt_pair *pair, size_t len)
 	DAT_DTO_COMPLETION_STATUS status;
 
 	dt_buf_create(&pair->ia, pair->ia.pz, &source, len, CONF_LOCAL);
-	dt_buf_create(&pair->ia, pair->ia.pz, &sink, len, CONF_LOCAL);
+	dt_buf_create(&pair->ia, pair->ia.pz, &sink, len, DAT_MEM_PRIV_ALL_FLAG);
+	/* the way that such a length takes is known then */
+	conf_write(pair, dt_seg(&source, 0, len), dt_rseg(&sink, 0, len));
 	dt_fill(source.p, len, 1);
 	dt_ok(conf_post_send(pair, dt_seg(&source, 0, len), 8));
 	revoke(&source);
@@ -272,6 +274,7 @@ static void lmr_free__posted_send__moves_nothing_afterwards(void **state)
 {
 	send_then_revoke(*state, 16);
 	send_then_revoke(*state, PAGE);
+	send_then_revoke(*state, 50000); /* all of it may be on its way */
 	send_then_revoke(*state, 1u << 20);
 }
 

@@ -13,7 +13,9 @@
 #define WRITERS 4
 #define DEPTH 4
 #define ROUNDS 4
+#define SMALL_ROUNDS 25
 #define SHARE (256u * 1024)	 /* bytes that each writer owns of the target */
+#define SMALL_SHARE 64u		 /* as small as it takes to be written without a fence */
 #define BIG_SHARE (1024u * 1024) /* so large that a writer is often stopped in the middle of it */
 #define PEER_TIMEOUT_MS 300
 
@@ -210,15 +212,13 @@ static void close_target(struct target *target)
 
 /* --- the tests --- */
 
-/* LMR-FREE-07 LMR-FREE-08 LMR-FREE-10 LMR-FREE-21 DTO-97 */
-static void lmr_free__four_processes_writing__no_byte_changes_afterwards(void **state)
+static void check_freed_under_traffic(size_t share, int rounds)
 {
 	struct target target;
-	unsigned char *memory = dt_mem_alloc(WRITERS * SHARE);
+	unsigned char *memory = dt_mem_alloc(WRITERS * share);
 
-	(void)state;
-	start(&target, WRITERS, SHARE);
-	for (int round = 0; round < ROUNDS; round++) {
+	start(&target, WRITERS, share);
+	for (int round = 0; round < rounds; round++) {
 		let_loose(&target, memory);
 		dt_ok(dat_lmr_free(target.buf.lmr));
 		take_snapshot(&target);
@@ -234,7 +234,21 @@ static void lmr_free__four_processes_writing__no_byte_changes_afterwards(void **
 		close_target(&target);
 	}
 	stop(&target);
-	dt_mem_free(memory, WRITERS * SHARE);
+	dt_mem_free(memory, WRITERS * share);
+}
+
+/* LMR-FREE-07 LMR-FREE-08 LMR-FREE-10 LMR-FREE-21 DTO-97 */
+static void lmr_free__four_processes_writing__no_byte_changes_afterwards(void **state)
+{
+	(void)state;
+	check_freed_under_traffic(SHARE, ROUNDS);
+}
+
+/* LMR-FREE-07 LMR-FREE-21 DTO-97 */
+static void lmr_free__four_processes_writing_little__no_byte_changes_afterwards(void **state)
+{
+	(void)state;
+	check_freed_under_traffic(SMALL_SHARE, SMALL_ROUNDS);
 }
 
 /* IA-CLOSE-26 IA-CLOSE-12 IA-CLOSE-08 IA-CLOSE-23 */
@@ -457,6 +471,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lmr_free__four_processes_writing__no_byte_changes_afterwards),
+		cmocka_unit_test(
+			lmr_free__four_processes_writing_little__no_byte_changes_afterwards),
 		cmocka_unit_test(ia_close__four_processes_writing__no_byte_changes_afterwards),
 		cmocka_unit_test(munmap__four_processes_writing__nobody_is_harmed),
 		cmocka_unit_test(ftruncate__four_processes_writing__nobody_is_harmed),

@@ -37,6 +37,8 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 	/* sequentially consistent: the peer stores its announcement, then looks here; we store
 	 * this, then look at its announcement: one of us sees the other */
 	atomic_store(&conn->mine->revoked, 1);
+	/* release: all that was taken is copied out; pairs with shm_pool_forget of the peer */
+	atomic_store_explicit(&conn->mine->is_over, 1, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (shm_conn_is_light(conn))
 		core_fence_everywhere(CORE_FENCE_HOST);

@@ -87,6 +87,7 @@ static void conn_destroy(struct shm_conn *conn)
 	soft_fd_close(conn->fd);
 	soft_fd_close(conn->segment_fd);
 	shm_map_drop_all(conn);
+	shm_pool_forget(conn);
 	if (conn->remote.view)
 		soft_view_put(conn->remote.view);
 	if (conn->segment)

@@ -15,6 +15,7 @@
 #include "soft/key.h"
 #include "soft/region.h"
 #include "soft/shm/engine.h"
+#include "soft/shm/pool.h"
 #include "soft/shm/ring.h"
 #include "soft/shm/segment.h"
 #include "soft/shm/wire.h"
@@ -27,6 +28,8 @@
 #define SHM_PULL_PIECE SHM_BUDGET /* of a Send that is fetched: 80 us on a machine of 2024 */
 #define SHM_MAP_SEND                                                                               \
 	1024u /* a Send of that length is fetched from memory that the peer has mapped */
+/* bytes that each part of a pass may move, whatever those before it have */
+#define SHM_BUDGET_LEAST (SHM_BUDGET / 8)
 #define SHM_IDLE_POLLS 20000u /* polls without news after which it is armed and let go */
 
 enum shm_state {
@@ -77,8 +80,9 @@ struct shm_map {
 
 /* Where our side of the copying stands towards the peer's memory. */
 struct shm_remote {
-	struct soft_view *view; /* the peer's keys */
-	uint32_t pz;		/* zone of the peer's endpoint */
+	struct soft_view *view;	       /* the peer's keys */
+	uint32_t pz;		       /* zone of the peer's endpoint */
+	uint8_t token[SHM_TOKEN_SIZE]; /* of the peer's engine, as it says */
 	pid_t pid;
 	bool is_same_user;
 	bool has_cma;		  /* we may read and write the peer's memory by pid */
@@ -177,6 +181,8 @@ struct shm_conn {
 	struct shm_inbound write;
 	struct shm_inbound read;
 	_Atomic uint32_t local_announce; /* key of our own table that we work on for the peer */
+
+	struct shm_bulk bulk; /* large pieces, both ways */
 
 	/* direct copies */
 	bool is_light;	    /* our side's `is_light` */
@@ -462,9 +468,10 @@ int shm_gather(uint8_t *to, const struct shm_pins *pins);
 int shm_scatter(const struct shm_pins *pins, const uint8_t *from);
 
 /* Announces the key, then checks it: 0, -EACCES, or -EAGAIN (the peer is about to end it all).
- * After 0 the copy may be made; shm_announce_end() in every case but then too. */
-int shm_announce(struct shm_conn *conn, uint32_t key, enum soft_right right, uint64_t address,
-		 uint64_t length);
+ * After 0 the copy may be made; shm_announce_end() in every case but then too. map: of that key,
+ * NULL if there is none. */
+int shm_announce(struct shm_conn *conn, const struct shm_map *map, uint32_t key,
+		 enum soft_right right, uint64_t address, uint64_t length);
 void shm_announce_end(struct shm_conn *conn);
 /* Is the process that we know by its number still the peer? */
 bool shm_is_peer_alive(struct shm_conn *conn);

@@ -13,7 +13,7 @@
 
 #include "core/fence.h"
 
-/* announcements with a fence before it pays to have the owner care for it */
+/* announcements of mapped memory before it pays to have the owner care for the fence */
 #define LIGHT_AFTER 64u
 /* how long we trust that the peer's process number is still its own */
 #define ALIVE_NS 100000000u
@@ -129,15 +129,16 @@ static void become_light(struct shm_conn *conn)
 	conn->is_light = true;
 }
 
-int shm_announce(struct shm_conn *conn, uint32_t key, enum soft_right right, uint64_t address,
-		 uint64_t length)
+int shm_announce(struct shm_conn *conn, const struct shm_map *map, uint32_t key,
+		 enum soft_right right, uint64_t address, uint64_t length)
 {
-	if (!conn->is_light && ++conn->announced >= LIGHT_AFTER)
+	if (map && !conn->is_light && ++conn->announced >= LIGHT_AFTER)
 		become_light(conn);
 	atomic_store_explicit(&conn->mine->announce, key, memory_order_relaxed);
-	/* full fence: pairs with those of shm_fence_owner; else the owner could miss the
-	 * announcement while we miss the dead key */
-	core_fence(conn->is_light);
+	/* full fence: pairs with those of soft_keys_kill and shm_conn_close; else the owner could
+	 * miss the announcement while we miss the dead key. Light only where the owner has marked
+	 * the key, which it did before it gave us the memory (map.c) */
+	core_fence(map && conn->is_light);
 	if (atomic_load_explicit(&conn->theirs->revoked, memory_order_acquire))
 		return -EAGAIN;
 	return soft_key_check(soft_view_entries(conn->remote.view), key, right, conn->remote.pz,
@@ -232,7 +233,7 @@ static int direct_piece(struct shm_conn *conn, const struct core_req *req, struc
 	int rc;
 
 	/* the whole range each time: a refused request changes no byte (DTO-94) */
-	rc = shm_announce(conn, req->remote.rmr_context,
+	rc = shm_announce(conn, map, req->remote.rmr_context,
 			  is_write ? SOFT_RIGHT_REMOTE_WRITE : SOFT_RIGHT_REMOTE_READ, target,
 			  req->len);
 	if (rc < 0)

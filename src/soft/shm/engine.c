@@ -24,7 +24,8 @@
 #define FIRST_SLOTS 64u
 #define POLL_MOST 64u /* connections that one call of progress looks at */
 #define SPINS 200u
-#define PIECE_NS 1000000 /* more than a piece of a copy into our memory takes */
+#define STACK_SIZE (256u * 1024u) /* of the service thread, which needs less than 64 KiB */
+#define PIECE_NS 1000000	  /* more than a piece of a copy into our memory takes */
 
 uint64_t shm_now_ns(void)
 {
@@ -32,6 +33,25 @@ uint64_t shm_now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * A stack of the usual size takes 8 MiB of address space, and agents of the consumer do not run on
+ * this one. It also has to hold the variables of threads, whose size is the program's: where they
+ * do not fit (EINVAL), the system chooses.
+ */
+static int create_thread(struct shm_engine *engine)
+{
+	pthread_attr_t attr;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	rc = pthread_create(&engine->thread, &attr, shm_service_run, engine);
+	if (rc == EINVAL)
+		rc = pthread_create(&engine->thread, NULL, shm_service_run, engine);
+	pthread_attr_destroy(&attr);
+	return rc;
 }
 
 static int start_thread(struct shm_engine *engine)
@@ -43,7 +63,7 @@ static int start_thread(struct shm_engine *engine)
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	shm_engine_get(engine);
-	rc = pthread_create(&engine->thread, NULL, shm_service_run, engine);
+	rc = create_thread(engine);
 	if (rc)
 		shm_engine_put(engine);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -701,13 +721,16 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 
 /*
  * The key is dead, with a full fence behind that: whoever copies through it has announced that
- * visibly when this returns.
+ * visibly when this returns. Only what was given to a peer is announced without a fence.
  */
-static void fence_peers(struct shm_engine *engine)
+static void fence_peers(struct shm_engine *engine, uint32_t key)
 {
+	struct shm_conn *light;
 	uint32_t index = 0;
-	struct shm_conn *light = shm_engine_next_conn(engine, &index, is_announcing_lightly, 0);
 
+	if (!soft_keys_is_given(engine->adapter->keys, key))
+		return;
+	light = shm_engine_next_conn(engine, &index, is_announcing_lightly, 0);
 	if (!light)
 		return;
 	core_fence_everywhere(CORE_FENCE_HOST);
@@ -720,7 +743,7 @@ bool shm_engine_is_key_touched(struct shm_engine *engine, uint32_t key)
 	struct shm_conn *conn;
 	uint32_t index = 0;
 
-	fence_peers(engine);
+	fence_peers(engine, key);
 	while ((conn = shm_engine_next_conn(engine, &index, is_touching, key)) != NULL) {
 		if (!is_overdue(conn, key))
 			is_touched = true;
@@ -736,7 +759,7 @@ void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
 	struct shm_conn *conn;
 	uint32_t index = 0;
 
-	fence_peers(engine);
+	fence_peers(engine, key);
 	while ((conn = shm_engine_next_conn(engine, &index, is_touching, key)) != NULL) {
 		if (!shm_wait_untouched(conn, is_touching, key, limit_ns)) {
 			struct core_ep *ep;

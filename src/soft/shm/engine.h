@@ -27,6 +27,7 @@
 
 struct shm_conn;
 struct shm_listener;
+struct shm_pool;
 
 /* How often each way of moving bytes was taken; for tests and people. */
 enum shm_counter {
@@ -89,6 +90,8 @@ struct shm_engine {
 	uint32_t free_last;
 	struct shm_conn *active_first;
 	struct shm_conn *active_last;
+	struct shm_pool *pools; /* ours and those of peers (pool.h) */
+	uint32_t pool_count;
 	/* what the service thread shall look at, with a reference each; read without the lock as a
 	 * hint */
 	struct shm_conn *_Atomic todo_first;

@@ -58,6 +58,8 @@ CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct cor
 	    (req->len > SHM_REQUEST_PAYLOAD || shm_is_worth_fetching(conn, ep, req)))
 		return false;
 	payload = shm_producer_at_once(&conn->request_out, entry.payload);
+	if (!payload)
+		payload = shm_producer_make_room(&conn->request_out, entry.payload);
 	if (!payload || !pin_source(ep, req->iov))
 		return false;
 	if (req->len >= SHM_MAP_SEND) /* the peer may ask for a mapping of it */
@@ -185,8 +187,10 @@ CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 	const uint8_t *payload;
 	struct shm_entry entry;
 
-	if (!shm_consumer_peek_fast(&conn->request_in, &entry, &payload) ||
-	    entry.type != SHM_ENTRY_SEND || entry.length != entry.payload || !entry.payload ||
+	if (!shm_consumer_peek_fast(&conn->request_in, &entry, &payload) &&
+	    shm_consumer_peek(&conn->request_in, &entry, &payload) <= 0)
+		return false;
+	if (entry.type != SHM_ENTRY_SEND || entry.length != entry.payload || !entry.payload ||
 	    (entry.flags & ~SHM_FLAG_SOLICITED) != (SHM_FLAG_FIRST | SHM_FLAG_LAST) ||
 	    !core_recv_is_posted(ep) || !take_acks(conn, ep, entry.done, dequeue) ||
 	    !place(ep, payload, entry.payload) || !core_recv_done_fast(ep, entry.payload, dequeue))

@@ -109,6 +109,19 @@ static bool remember_given(struct shm_conn *conn, uint32_t key)
 	return is_room;
 }
 
+static void forget_given(struct shm_conn *conn, uint32_t key)
+{
+	unsigned i;
+
+	core_lock_acquire(&conn->engine->lock);
+	for (i = 0; i < SHM_MAPS; i++)
+		if (conn->given[i] == key) {
+			conn->given[i] = 0;
+			atomic_fetch_sub(&conn->engine->given_count, 1);
+		}
+	core_lock_release(&conn->engine->lock);
+}
+
 static bool is_own_key_live(struct shm_conn *conn, uint32_t key, uint64_t *address_out,
 			    uint64_t *length_out)
 {
@@ -128,6 +141,24 @@ static bool is_own_key_live(struct shm_conn *conn, uint32_t key, uint64_t *addre
 	       (rights & (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE));
 }
 
+/*
+ * Sends the file. The mark comes first, then the look at the key: so whoever frees the key sees the
+ * mark, and expects copies without a fence; or we see the key dead, and the peer gets nothing.
+ */
+static bool give(struct shm_conn *conn, const union shm_wire *wire, int fd)
+{
+	uint32_t key = wire->give.key;
+	uint64_t address, length;
+
+	if (!remember_given(conn, key))
+		return false;
+	if (soft_keys_give(conn->engine->adapter->keys, key) &&
+	    is_own_key_live(conn, key, &address, &length))
+		return shm_conn_send(conn, wire, &fd, 1) >= 0;
+	forget_given(conn, key);
+	return false;
+}
+
 void shm_map_asked(struct shm_conn *conn, uint32_t key)
 {
 	union shm_wire wire;
@@ -142,7 +173,7 @@ void shm_map_asked(struct shm_conn *conn, uint32_t key)
 		shm_conn_send_word(conn, SHM_WIRE_MAP_REFUSE, key);
 		return;
 	}
-	if (!remember_given(conn, key) || shm_conn_send(conn, &wire, &fd, 1) < 0)
+	if (!give(conn, &wire, fd))
 		shm_conn_send_word(conn, SHM_WIRE_MAP_REFUSE, key);
 	close(fd);
 }
@@ -164,18 +195,10 @@ void shm_map_key_dead(struct shm_engine *engine, uint32_t key)
 	uint32_t index = 0;
 
 	/* a memory file that is given at this moment stays mapped until the connection ends */
-	if (!atomic_load(&engine->given_count))
+	if (!soft_keys_is_given(engine->adapter->keys, key))
 		return;
 	while ((conn = shm_engine_next_conn(engine, &index, shm_map_is_given, key)) != NULL) {
-		unsigned i;
-
-		core_lock_acquire(&engine->lock);
-		for (i = 0; i < SHM_MAPS; i++)
-			if (conn->given[i] == key) {
-				conn->given[i] = 0;
-				atomic_fetch_sub(&engine->given_count, 1);
-			}
-		core_lock_release(&engine->lock);
+		forget_given(conn, key);
 		shm_conn_send_word(conn, SHM_WIRE_KEY_GONE, key);
 		shm_conn_put(conn);
 	}

@@ -41,12 +41,20 @@ bool shm_conn_has_other_work(const struct shm_conn *conn, uint32_t watch)
 #undef WORD
 }
 
+/* Pieces that come back are put where other connections find them (pool.h). */
+static bool is_lending(const struct shm_conn *conn)
+{
+	return conn->bulk.requests.count || conn->bulk.responses.count;
+}
+
 static void review_watch(struct shm_conn *conn)
 {
 	uint32_t watch = (conn->is_stuck ? SHM_WATCH_STUCK : 0) |
 			 (conn->reads ? SHM_WATCH_RESPONSES : 0) |
 			 (conn->told != conn->done ? SHM_WATCH_OWES : 0) |
-			 (conn->is_space_wanted || conn->is_response_wanted ? SHM_WATCH_SPACE : 0);
+			 (conn->is_space_wanted || conn->is_response_wanted || is_lending(conn)
+				  ? SHM_WATCH_SPACE
+				  : 0);
 
 #define NOTE(word, value) atomic_store_explicit(&conn->word, value, memory_order_relaxed)
 	NOTE(watch, watch);
@@ -63,7 +71,8 @@ void shm_conn_review(struct shm_conn *conn, struct core_ep *ep)
 	review_watch(conn);
 	if (shm_conn_state(conn) != SHM_ESTABLISHED)
 		reasons |= CORE_EP_SLOW_CONN;
-	if (conn->tx_next != ep->req.tail || conn->is_failing || conn->is_draining)
+	if (conn->tx_next != ep->req.tail || conn->is_failing || conn->is_draining ||
+	    is_lending(conn))
 		reasons |= CORE_EP_SLOW_QUEUE;
 	if (conn->arrival.is_blocked)
 		reasons |= CORE_EP_SLOW_RECV;
@@ -151,6 +160,8 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 	is_news |= shm_producer_publish(&conn->response_out);
 	is_news |= shm_consumer_release(&conn->request_in);
 	is_news |= shm_consumer_release(&conn->response_in);
+	is_news |= conn->bulk.is_giving;
+	conn->bulk.is_giving = false;
 	is_news |= tell_done(conn, is_lazy);
 	if (atomic_load_explicit(&mine->waits, memory_order_relaxed) != waits) {
 		/* release, behind `done`: what is waited for is not among that */
@@ -159,6 +170,14 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 	}
 	if (is_news || conn->is_wake_owed)
 		shm_conn_wake(conn);
+}
+
+/* Each part of a pass may move something, or a stream one way would hold up all that goes the
+ * other. */
+static void leave_some(uint64_t *budget)
+{
+	if (*budget < SHM_BUDGET_LEAST)
+		*budget = SHM_BUDGET_LEAST;
 }
 
 /* The parts in order; a part may end the connection. Adds what happened; -EPROTO. */
@@ -172,6 +191,9 @@ static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *happened, b
 	/* acquire, likewise: what is waited for is not among what is done */
 	conn->peer_waits = atomic_load_explicit(&conn->theirs->waits, memory_order_acquire);
 	atomic_store_explicit(&conn->has_more, false, memory_order_relaxed);
+	rc = shm_pool_reclaim(conn);
+	if (rc < 0)
+		return rc;
 	rc = shm_tx_acks(conn, ep);
 	if (rc < 0 || shm_conn_state(conn) != SHM_ESTABLISHED)
 		return rc;
@@ -182,12 +204,14 @@ static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *happened, b
 	*happened += rc;
 	if (failed && !atomic_load_explicit(&conn->has_more, memory_order_relaxed))
 		return shm_tx_failed(conn, ep, failed);
+	leave_some(&budget);
 	rc = shm_rx_run(conn, ep, &budget);
 	if (rc < 0 || shm_conn_state(conn) != SHM_ESTABLISHED)
 		return rc;
 	*happened += rc;
 	if (is_final)
 		return 0;
+	leave_some(&budget);
 	rc = shm_tx_run(conn, ep, &budget);
 	if (rc > 0)
 		*happened += rc;

@@ -48,9 +48,9 @@ static uint8_t *place(const struct shm_producer *ring, uint32_t index)
 }
 
 /* Reads the consumer's word; -EPROTO when it claims bytes that were never published. */
-static int refresh_space(struct shm_producer *ring)
+int shm_producer_refresh(struct shm_producer *ring)
 {
-	/* acquire: pairs with the release in shm_consumer_release; else we overwrite unread bytes
+	/* acquire: pairs with the release in shm_consumer_give_back; else we overwrite unread bytes
 	 */
 	uint32_t consumed = atomic_load_explicit(ring->consumed_word, memory_order_acquire);
 
@@ -118,7 +118,7 @@ int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **
 	uint32_t all = need + filler + SHM_ENTRY_ALIGN;
 
 	if (ring->size - (ring->produced - ring->consumed) < all) {
-		int rc = refresh_space(ring);
+		int rc = shm_producer_refresh(ring);
 
 		if (rc < 0)
 			return rc;
@@ -152,9 +152,28 @@ void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
 	SHM_TELL();
 	__atomic_store_n(&words[0], first_word(entry, SHM_STAMP(index)), __ATOMIC_RELEASE);
 	fetch_for_writing(place(ring, ring->produced + AHEAD));
-	if (entry->payload >= 1024)
+	if (entry->payload >= 1024) {
+		uint32_t next = ring->produced;
+
+		if (ring->size - (next & (ring->size - 1)) < shm_entry_size(entry->payload))
+			next += ring->size - (next & (ring->size - 1));
 		for (uint32_t i = 0; i < entry->payload; i += 64)
-			fetch_for_writing(place(ring, ring->produced + i));
+			fetch_for_writing(place(ring, next + i));
+	}
+}
+
+uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload)
+{
+	uint32_t to_end = ring->size - (ring->produced & (ring->size - 1));
+	struct shm_entry filler = {.type = SHM_ENTRY_FILLER,
+				   .payload = (uint16_t)(to_end - SHM_ENTRY_ALIGN)};
+
+	if (ring->published != ring->produced || shm_producer_refresh(ring) < 0)
+		return NULL;
+	if (shm_entry_size(payload) > to_end &&
+	    ring->size - (ring->produced - ring->consumed) >= to_end + SHM_ENTRY_ALIGN)
+		shm_producer_put(ring, &filler);
+	return shm_producer_at_once(ring, payload);
 }
 
 bool shm_producer_publish(struct shm_producer *ring)
@@ -217,12 +236,17 @@ void shm_consumer_pop(struct shm_consumer *ring)
 	ring->entry_size = 0;
 }
 
+void shm_consumer_give_back(struct shm_consumer *ring)
+{
+	ring->released = shm_consumer_index(ring);
+	/* release: pairs with the acquire in shm_producer_refresh */
+	atomic_store_explicit(ring->consumed_word, ring->released, memory_order_release);
+}
+
 bool shm_consumer_release(struct shm_consumer *ring)
 {
 	if (!shm_consumer_is_due(ring))
 		return false;
-	ring->released = shm_consumer_index(ring);
-	/* release: pairs with the acquire in refresh_space */
-	atomic_store_explicit(ring->consumed_word, ring->released, memory_order_release);
+	shm_consumer_give_back(ring);
 	return true;
 }

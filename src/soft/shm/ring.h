@@ -43,6 +43,7 @@ enum shm_entry_flag {
 	SHM_FLAG_FIRST = 1,
 	SHM_FLAG_LAST = 2,
 	SHM_FLAG_SOLICITED = 4,
+	SHM_FLAG_PIECE = 8, /* the payload is a struct shm_piece, which says where the bytes are */
 };
 
 struct shm_entry {
@@ -104,6 +105,8 @@ void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
 int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **payload_out);
 /* Completes the entry that was reserved last. */
 void shm_producer_commit(struct shm_producer *ring, const struct shm_entry *entry);
+/* Looks how much the consumer has given back: 0, or -EPROTO. */
+int shm_producer_refresh(struct shm_producer *ring);
 /* Makes all complete entries visible; false when there was none. */
 bool shm_producer_publish(struct shm_producer *ring);
 
@@ -142,7 +145,7 @@ static inline bool shm_entry_is_good(const struct shm_consumer *ring, const stru
 
 /*
  * Where the payload of an entry goes that can be put and published at once: all before it are
- * published, and there is room for it without a filler. NULL: ask shm_producer_reserve.
+ * published, and there is room for it without a filler. NULL: ask shm_producer_make_room.
  */
 static inline uint8_t *shm_producer_at_once(const struct shm_producer *ring, uint32_t payload)
 {
@@ -154,6 +157,9 @@ static inline uint8_t *shm_producer_at_once(const struct shm_producer *ring, uin
 		return NULL;
 	return ring->bytes + offset + SHM_ENTRY_ALIGN;
 }
+/* The same after a look at what the consumer has given back, and behind a filler where one is
+ * needed. NULL: ask shm_producer_reserve. */
+uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload);
 /* Completes that entry and makes it visible. */
 void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry);
 
@@ -214,7 +220,9 @@ static inline bool shm_consumer_is_due(const struct shm_consumer *ring)
 {
 	return shm_consumer_index(ring) - ring->released >= SHM_RELEASE_AT(ring->size);
 }
-/* Gives the space of taken entries back once there is enough of it; false when it did not. */
+/* Gives the space of all taken entries back. */
+void shm_consumer_give_back(struct shm_consumer *ring);
+/* The same once there is enough of it; false when it did not. */
 bool shm_consumer_release(struct shm_consumer *ring);
 
 #endif

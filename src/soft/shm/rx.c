@@ -110,7 +110,7 @@ static int pin_receive(struct shm_conn *conn, struct core_ep *ep, uint64_t len,
 }
 
 static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
-			      const struct shm_entry *entry, const uint8_t *payload)
+			      const struct shm_entry *entry, const struct shm_bytes *bytes)
 {
 	struct shm_arrival *arrival = &conn->arrival;
 	struct shm_pins pins;
@@ -124,23 +124,23 @@ static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 	} else if (arrival->is_pull || (entry->flags & SHM_FLAG_FIRST)) {
 		return RX_BROKEN;
 	}
-	if (entry->payload > arrival->length - arrival->offset ||
-	    (arrival->offset + entry->payload == arrival->length) !=
+	if (bytes->count > arrival->length - arrival->offset ||
+	    (arrival->offset + bytes->count == arrival->length) !=
 		    !!(entry->flags & SHM_FLAG_LAST) ||
-	    (!entry->payload && arrival->length))
+	    (!bytes->count && arrival->length))
 		return RX_BROKEN;
 	/* counts the use of that memory: often enough, and its next message is fetched from it */
-	if (entry->payload >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
+	if (bytes->count >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
 		(void)shm_map_find(conn, entry->key);
-	if (entry->payload) {
-		rc = pin_receive(conn, ep, entry->payload, &pins);
+	if (bytes->count) {
+		rc = pin_receive(conn, ep, bytes->count, &pins);
 		if (!rc) {
-			rc = shm_scatter(&pins, payload);
+			rc = shm_scatter(&pins, bytes->at);
 			shm_unpin(&pins);
 		}
 		if (rc < 0)
 			return fail_receive(conn, ep);
-		arrival->offset += entry->payload;
+		arrival->offset += bytes->count;
 	}
 	return entry->flags & SHM_FLAG_LAST ? end_message(conn, ep) : RX_TAKEN;
 }
@@ -168,10 +168,9 @@ static bool copy_sources(struct shm_arrival *arrival, const struct shm_entry *en
 }
 
 /* From a mapping of the peer's memory if we have one, else by the kernel. */
-static int fetch(struct shm_conn *conn, const struct shm_source *source, uint64_t skip,
-		 const struct shm_pins *pins, uint64_t len)
+static int fetch(struct shm_conn *conn, const struct shm_map *map, const struct shm_source *source,
+		 uint64_t skip, const struct shm_pins *pins, uint64_t len)
 {
-	struct shm_map *map = conn->remote.maps ? shm_map_find(conn, source->key) : NULL;
 	const uint8_t *memory = map ? shm_map_at(map, source->address, source->length) : NULL;
 
 	if (memory) /* ours can be gone, a mapping of theirs cannot */
@@ -188,6 +187,7 @@ static int pull_piece(struct shm_conn *conn, struct core_ep *ep, uint64_t *budge
 	struct shm_arrival *arrival = &conn->arrival;
 	const struct shm_source *source = arrival->sources;
 	uint64_t skip = arrival->offset;
+	const struct shm_map *map;
 	struct shm_pins pins;
 	uint64_t len;
 	int rc;
@@ -201,9 +201,10 @@ static int pull_piece(struct shm_conn *conn, struct core_ep *ep, uint64_t *budge
 		len = *budget;
 	if (pin_receive(conn, ep, len, &pins) < 0)
 		return -ENOENT;
-	rc = shm_announce(conn, source->key, SOFT_RIGHT_PULL, source->address, source->length);
+	map = conn->remote.maps ? shm_map_find(conn, source->key) : NULL;
+	rc = shm_announce(conn, map, source->key, SOFT_RIGHT_PULL, source->address, source->length);
 	if (!rc)
-		rc = fetch(conn, source, skip, &pins, len);
+		rc = fetch(conn, map, source, skip, &pins, len);
 	shm_announce_end(conn);
 	shm_unpin(&pins);
 	if (rc)
@@ -274,12 +275,12 @@ static void own_key_end(struct shm_conn *conn)
 }
 
 static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
-			       const struct shm_entry *entry, const uint8_t *payload)
+			       const struct shm_entry *entry, const struct shm_bytes *bytes)
 {
 	struct shm_inbound *write = &conn->write;
 	int rc;
 
-	if (!!(entry->flags & SHM_FLAG_FIRST) == write->is_begun || !entry->payload)
+	if (!!(entry->flags & SHM_FLAG_FIRST) == write->is_begun || !bytes->count)
 		return RX_BROKEN;
 	if (!write->is_begun)
 		*write = (struct shm_inbound){
@@ -288,18 +289,18 @@ static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
 			.address = entry->address,
 			.length = entry->length,
 		};
-	if (entry->payload > write->length - write->offset || entry->key != write->key ||
-	    (write->offset + entry->payload == write->length) != !!(entry->flags & SHM_FLAG_LAST))
+	if (bytes->count > write->length - write->offset || entry->key != write->key ||
+	    (write->offset + bytes->count == write->length) != !!(entry->flags & SHM_FLAG_LAST))
 		return RX_BROKEN;
 	/* the whole range, so that a refused request changes no byte (DTO-94) */
 	rc = own_key(conn, ep, write->key, SOFT_RIGHT_REMOTE_WRITE, write->address, write->length);
 	if (!rc)
-		rc = soft_place((void *)(uintptr_t)(write->address + write->offset), payload,
-				entry->payload);
+		rc = soft_place((void *)(uintptr_t)(write->address + write->offset), bytes->at,
+				bytes->count);
 	own_key_end(conn);
 	if (rc < 0)
 		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_ACCESS);
-	write->offset += entry->payload;
+	write->offset += bytes->count;
 	if (entry->flags & SHM_FLAG_LAST) {
 		write->is_begun = false;
 		conn->done++;
@@ -325,33 +326,32 @@ static enum rx_step take_read(struct shm_conn *conn, struct core_ep *ep,
 	}
 	while (read->offset < read->length) {
 		uint64_t left = read->length - read->offset;
-		struct shm_entry data = {
-			.type = SHM_ENTRY_DATA,
-			.payload = (uint32_t)(left < SHM_RESPONSE_PAYLOAD ? left
-									  : SHM_RESPONSE_PAYLOAD),
-		};
-		uint8_t *room;
+		struct shm_entry data = {.type = SHM_ENTRY_DATA};
+		struct shm_room room;
 		int rc;
 
-		if (*budget < data.payload)
+		if (!*budget)
 			return RX_MORE;
-		rc = shm_producer_reserve(&conn->response_out, data.payload, &room);
+		rc = shm_room_reserve(conn, &conn->response_out, &conn->bulk.responses, left,
+				      SHM_RESPONSE_PAYLOAD, &room);
 		conn->is_response_wanted = rc == 0;
 		if (rc <= 0)
 			return rc < 0 ? RX_BROKEN : RX_WAIT;
 		rc = own_key(conn, ep, read->key, SOFT_RIGHT_REMOTE_READ, read->address,
 			     read->length);
 		if (!rc)
-			rc = soft_fetch(room, (void *)(uintptr_t)(read->address + read->offset),
-					data.payload);
+			rc = soft_fetch(room.to, (void *)(uintptr_t)(read->address + read->offset),
+					room.bytes);
 		own_key_end(conn);
-		if (rc < 0)
+		if (rc < 0) {
+			shm_room_leave(conn, &room);
 			return refuse(conn, SHM_FAILED_READ, DAT_DTO_ERR_REMOTE_ACCESS);
-		if (data.payload == left)
+		}
+		if (room.bytes == left)
 			data.flags = SHM_FLAG_LAST;
-		shm_conn_commit(conn, &conn->response_out, &data);
-		read->offset += data.payload;
-		*budget -= data.payload;
+		shm_room_commit(conn, &conn->response_out, &conn->bulk.responses, &data, &room);
+		read->offset += room.bytes;
+		*budget -= room.bytes < *budget ? room.bytes : *budget;
 	}
 	read->is_begun = false;
 	return RX_TAKEN;
@@ -363,6 +363,7 @@ static enum rx_step take_entry(struct shm_conn *conn, struct core_ep *ep,
 			       const struct shm_entry *entry, const uint8_t *payload,
 			       uint64_t *budget)
 {
+	struct shm_bytes bytes;
 	enum rx_step step;
 
 	/* what is begun must go on: nothing else may come between */
@@ -374,12 +375,14 @@ static enum rx_step take_entry(struct shm_conn *conn, struct core_ep *ep,
 	switch (entry->type) {
 	case SHM_ENTRY_SEND:
 	case SHM_ENTRY_WRITE:
-		if (*budget < entry->payload)
+		if (shm_bytes_of(conn, entry, payload, &bytes) < 0)
+			return RX_BROKEN;
+		if (*budget < bytes.count)
 			return RX_MORE;
-		step = entry->type == SHM_ENTRY_SEND ? take_send(conn, ep, entry, payload)
-						     : take_write(conn, ep, entry, payload);
+		step = entry->type == SHM_ENTRY_SEND ? take_send(conn, ep, entry, &bytes)
+						     : take_write(conn, ep, entry, &bytes);
 		if (step == RX_TAKEN)
-			*budget -= entry->payload;
+			*budget -= bytes.count;
 		return step;
 	case SHM_ENTRY_PULL:
 		return take_pull(conn, ep, entry, payload, budget);
@@ -412,6 +415,7 @@ int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 		switch (take_entry(conn, ep, &entry, payload, budget)) {
 		case RX_TAKEN:
 			shm_consumer_pop(&conn->request_in);
+			shm_bytes_taken(conn, &conn->request_in, &entry);
 			happened++;
 			break;
 		case RX_WAIT:

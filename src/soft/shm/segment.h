@@ -72,6 +72,8 @@ struct shm_side {
 	_Atomic uint32_t is_polled;
 	/* not 0: the other side may not touch this side's memory any more */
 	_Atomic uint32_t revoked;
+	/* not 0: this side takes nothing more from the other's rings and pool */
+	_Atomic uint32_t is_over;
 	/* a thread of this side sleeps on `bell`, or is about to; a hint. The other side may ring
 	 * instead of sending that packet */
 	_Atomic uint32_t sleeps;

@@ -5,6 +5,7 @@
  * deadline runs, so that an idle process uses no CPU. It has all signals blocked.
  */
 #include "soft/shm/conn.h"
+#include "soft/shm/driven.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,15 +15,13 @@
 #include <unistd.h>
 
 #define EVENTS 64
-#define PACKETS_MOST 16u   /* of one connection in a row */
-#define DRIVEN_NS 2000000u /* how long polls count */
+#define PACKETS_MOST 16u /* of one connection in a row */
 #define NS_PER_MS 1000000u
 #define FDS_ROOM 253u /* the most that a packet can bring: the kernel shall drop none itself */
 
 struct service {
 	struct shm_engine *engine;
-	uint64_t polls_seen; /* engine->polls when we last looked */
-	uint64_t driven_ns;  /* when that was more than the time before */
+	struct shm_driven driven;
 };
 
 /* --- packets --- */
@@ -64,16 +63,25 @@ static void take_fds(struct msghdr *message, struct packet *packet)
 
 /*
  * The packet came without its descriptors, because we may have no more of them. 1: it can do
- * without, the memory behind a key is just not mapped then.
+ * without; the memory behind a key, or a pool, is just not mapped then.
  */
 static int decode_stripped(const void *bytes, size_t size, struct packet *packet)
 {
-	if (packet->fd_count || shm_wire_decode(bytes, size, 1, &packet->wire) < 0 ||
-	    packet->wire.head.type != SHM_WIRE_MAP_GIVE)
+	union shm_wire *wire = &packet->wire;
+
+	if (packet->fd_count || shm_wire_decode(bytes, size, 1, wire) < 0)
 		return -EPROTO;
-	packet->wire.word.word = packet->wire.give.key;
-	packet->wire.head.type = SHM_WIRE_MAP_REFUSE;
-	return 1;
+	switch (wire->head.type) {
+	case SHM_WIRE_MAP_GIVE:
+		wire->word.word = wire->give.key;
+		wire->head.type = SHM_WIRE_MAP_REFUSE;
+		return 1;
+	case SHM_WIRE_POOL_GIVE: /* one that is not known here */
+		wire->head.type = SHM_WIRE_POOL_NAME;
+		return 1;
+	default:
+		return -EPROTO;
+	}
 }
 
 /* One packet: 1, 0 at the end of the socket, -EAGAIN, -EPROTO. */
@@ -174,37 +182,24 @@ static void peer_gone(struct shm_conn *conn, struct core_ep *ep)
 	give_up(conn, ep);
 }
 
-/*
- * Does a thread of the consumer poll, so that the work can be left to it? It may share its
- * processor with us: what it did a moment ago counts, or we would take all its work and its time
- * away.
- */
+/* Does a thread of the consumer do the work? */
 static bool is_driven(struct service *service)
 {
-	uint64_t polls = atomic_load_explicit(&service->engine->polls, memory_order_relaxed);
-	uint64_t now = shm_now_ns();
+	struct shm_engine *engine = service->engine;
+	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
 
-	if (polls != service->polls_seen) {
-		service->polls_seen = polls;
-		service->driven_ns = now;
-	}
-	return !atomic_load(&service->engine->is_left) && now - service->driven_ns < DRIVEN_NS;
+	return shm_is_driven(&service->driven, polls, shm_now_ns()) &&
+	       !atomic_load(&engine->is_left);
 }
 
-/*
- * The peer has published something. If nobody polls here, the connection is armed again at once, so
- * that the next wake-up is a packet and not a tick.
- */
-static void answer_wake(struct service *service, struct shm_conn *conn, struct core_ep *ep)
+/* The peer has published something. */
+static void answer(struct shm_conn *conn, struct core_ep *ep)
 {
 	shm_conn_disarm(conn);
 	shm_conn_pass(conn, ep);
-	if (!is_driven(service))
-		shm_conn_settle(conn, ep);
 }
 
-static void established_packet(struct service *service, struct shm_conn *conn, struct core_ep *ep,
-			       struct packet *packet)
+static void established_packet(struct shm_conn *conn, struct core_ep *ep, struct packet *packet)
 {
 	const union shm_wire *wire = &packet->wire;
 
@@ -221,16 +216,28 @@ static void established_packet(struct service *service, struct shm_conn *conn, s
 	case SHM_WIRE_KEY_GONE:
 		shm_map_gone(conn, wire->word.word);
 		break;
+	case SHM_WIRE_POOL_NAME:
+		shm_pool_named(conn, &wire->pool);
+		break;
+	case SHM_WIRE_POOL_GIVE:
+		shm_pool_given(conn, &wire->pool, packet->fds[0]);
+		break;
+	case SHM_WIRE_POOL_HAVE:
+		shm_pool_answered(conn, &wire->pool);
+		break;
 	default:
 		give_up(conn, ep);
 		return;
 	}
-	/* whatever it was: the peer sends no WAKE into a socket that is full of others */
-	answer_wake(service, conn, ep);
+	/* whatever it was: the peer sends no WAKE into a socket that is full of others. A WAKE that
+	 * service_conn has answered needs nothing, unless somebody has armed the connection since
+	 */
+	if (packet->wire.head.type != SHM_WIRE_WAKE ||
+	    !atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed))
+		answer(conn, ep);
 }
 
-static void dispatch_locked(struct service *service, struct shm_conn *conn, struct core_ep *ep,
-			    struct packet *packet)
+static void dispatch_locked(struct shm_conn *conn, struct core_ep *ep, struct packet *packet)
 {
 	switch (shm_conn_state(conn)) {
 	case SHM_REQUESTED:
@@ -244,15 +251,16 @@ static void dispatch_locked(struct service *service, struct shm_conn *conn, stru
 		if (packet->wire.head.type == SHM_WIRE_CLOSE)
 			peer_closed(conn, ep, packet->wire.word.word);
 		else
-			established_packet(service, conn, ep, packet);
+			established_packet(conn, ep, packet);
 		break;
 	default: /* CLOSING: only the end of the socket matters */
 		break;
 	}
 }
 
-/* False when there is nothing more to read from this connection. */
-static bool one_packet(struct service *service, struct shm_conn *conn)
+/* False when there is nothing more to read from this connection, as mostly behind a WAKE: if there
+ * is, epoll tells. */
+static bool one_packet(struct shm_conn *conn)
 {
 	struct packet packet;
 	struct core_ep *ep;
@@ -275,7 +283,7 @@ static bool one_packet(struct service *service, struct shm_conn *conn)
 		shm_conn_unwatch(conn);
 	} else {
 		if (rc > 0)
-			dispatch_locked(service, conn, ep, &packet);
+			dispatch_locked(conn, ep, &packet);
 		else if (rc == 0)
 			peer_gone(conn, ep);
 		else
@@ -283,7 +291,45 @@ static bool one_packet(struct service *service, struct shm_conn *conn)
 		core_ep_leave(ep);
 	}
 	close_fds(&packet);
-	return ep && rc > 0;
+	return ep && rc > 0 && packet.wire.head.type != SHM_WIRE_WAKE;
+}
+
+/* The endpoint of a connection that stands, locked; NULL: it does not. */
+static struct core_ep *enter_established(struct shm_conn *conn)
+{
+	struct core_ep *ep = shm_conn_ep(conn).cell ? shm_conn_enter(conn) : NULL;
+
+	if (ep && shm_conn_state(conn) != SHM_ESTABLISHED) {
+		core_ep_leave(ep);
+		return NULL;
+	}
+	return ep;
+}
+
+/*
+ * The socket of a connection has something: most often a WAKE, for what the peer has put into its
+ * rings. That is dealt with first, because the peer may be waiting for it, and the packet is read
+ * behind it. If nobody polls here the connection is armed again at once, so that the next wake-up
+ * is a packet and not a tick.
+ */
+static void service_conn(struct service *service, struct shm_conn *conn)
+{
+	struct core_ep *ep = enter_established(conn);
+	unsigned i;
+
+	if (ep) {
+		answer(conn, ep);
+		core_ep_leave(ep);
+	}
+	for (i = 0; i < PACKETS_MOST && one_packet(conn); i++)
+		;
+	if (is_driven(service))
+		return;
+	ep = enter_established(conn);
+	if (ep) {
+		shm_conn_settle(conn, ep);
+		core_ep_leave(ep);
+	}
 }
 
 static void service_event(struct service *service, uint64_t id)
@@ -291,7 +337,6 @@ static void service_event(struct service *service, uint64_t id)
 	struct shm_engine *engine = service->engine;
 	enum shm_slot_kind kind;
 	void *object = shm_engine_find(engine, id, &kind);
-	unsigned i;
 
 	if (!object)
 		return;
@@ -300,8 +345,7 @@ static void service_event(struct service *service, uint64_t id)
 		shm_listener_put(object);
 		return;
 	}
-	for (i = 0; i < PACKETS_MOST && one_packet(service, object); i++)
-		;
+	service_conn(service, object);
 	shm_conn_put(object);
 }
 

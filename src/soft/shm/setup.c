@@ -76,6 +76,7 @@ static int learn_side(struct shm_conn *conn, const struct shm_wire_side *side, i
 	int rc;
 
 	remote->pz = side->pz;
+	memcpy(remote->token, side->token, sizeof(remote->token));
 	conn->peer_read_in = side->read_in;
 	conn->peer_read_out = side->read_out;
 	remote->alive_ns = shm_now_ns();
@@ -241,9 +242,11 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 		const struct transport_conn_param *param)
 {
 	struct shm_conn *conn;
-	int where = soft_address_find(address);
-	int rc;
+	int where = 0, rc;
 
+	/* its own address is where most peers are; to ask the system takes two sockets */
+	if (!soft_address_is_same(address, &ep->ia->address))
+		where = soft_address_find(address);
 	if (where < 0 && where != -EHOSTUNREACH)
 		return where;
 	rc = make_caller(engine, &conn);

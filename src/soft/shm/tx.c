@@ -109,7 +109,7 @@ int shm_tx_acks(struct shm_conn *conn, struct core_ep *ep)
 
 /* Places one piece of an RDMA Read. 1, or -EPROTO; may close. */
 static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm_entry *entry,
-		     const uint8_t *payload)
+		     const struct shm_bytes *bytes)
 {
 	struct core_req *req = oldest(conn, ep, &conn->tx_data, SHM_REQ_WAIT_DATA);
 	struct shm_pins pins;
@@ -119,21 +119,21 @@ static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm
 	if (!req || entry->type != SHM_ENTRY_DATA)
 		return -EPROTO;
 	offset = &req->transport.word[1];
-	if (!entry->payload || entry->payload > req->len - *offset ||
-	    (*offset + entry->payload == req->len) != !!(entry->flags & SHM_FLAG_LAST)) {
+	if (!bytes->count || bytes->count > req->len - *offset ||
+	    (*offset + bytes->count == req->len) != !!(entry->flags & SHM_FLAG_LAST)) {
 		fail_now(conn, ep, req, DAT_DTO_ERR_BAD_RESPONSE);
 		return 1;
 	}
-	rc = shm_pin(ep, req->iov, req->segments, *offset, entry->payload, CORE_MEM_TARGET, &pins);
+	rc = shm_pin(ep, req->iov, req->segments, *offset, bytes->count, CORE_MEM_TARGET, &pins);
 	if (!rc) {
-		rc = shm_scatter(&pins, payload);
+		rc = shm_scatter(&pins, bytes->at);
 		shm_unpin(&pins);
 	}
 	if (rc < 0) {
 		fail_now(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
 		return 1;
 	}
-	*offset += entry->payload;
+	*offset += bytes->count;
 	if (entry->flags & SHM_FLAG_LAST) {
 		conn->reads--;
 		finish(ep, req, DAT_DTO_SUCCESS);
@@ -144,6 +144,7 @@ static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm
 int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	const uint8_t *payload;
+	struct shm_bytes bytes;
 	struct shm_entry entry;
 	int happened = 0;
 
@@ -152,21 +153,25 @@ int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget
 
 		if (rc <= 0)
 			return rc < 0 ? rc : happened;
-		if (*budget < entry.payload || happened == (int)SHM_BATCH) {
+		rc = shm_bytes_of(conn, &entry, payload, &bytes);
+		if (rc < 0)
+			return rc;
+		if (*budget < bytes.count || happened == (int)SHM_BATCH) {
 			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
 			return happened;
 		}
-		*budget -= entry.payload;
+		*budget -= bytes.count;
 		rc = shm_tx_told(conn, ep, entry.done);
 		if (rc < 0)
 			return rc;
-		rc = take_data(conn, ep, &entry, payload);
+		rc = take_data(conn, ep, &entry, &bytes);
 		if (rc < 0)
 			return rc;
 		happened++;
 		if (shm_conn_state(conn) != SHM_ESTABLISHED)
 			return happened;
 		shm_consumer_pop(&conn->response_in);
+		shm_bytes_taken(conn, &conn->response_in, &entry);
 	}
 }
 
@@ -227,6 +232,28 @@ static void handed_out(struct shm_conn *conn, struct core_req *req, enum shm_req
 		conn->ring_writes++;
 }
 
+/* Fills the room with the next bytes of a Send or RDMA Write; false: they are not to be had. */
+static bool fill(struct core_ep *ep, struct core_req *req, const struct shm_room *room,
+		 struct shm_entry *entry)
+{
+	uint64_t offset = req->transport.word[1];
+	struct shm_pins pins;
+	int rc;
+
+	if (shm_pin(ep, req->iov, req->segments, offset, room->bytes, CORE_MEM_SOURCE, &pins) < 0)
+		return false;
+	if (req->op == CORE_OP_RDMA_WRITE) {
+		entry->key = req->remote.rmr_context;
+		entry->address = req->remote.target_address + offset;
+	} else if (req->segments == 1 && room->bytes >= SHM_MAP_SEND) {
+		/* where it is, so that the peer may ask for a mapping of it */
+		entry->key = pins.lmr[0]->rkey;
+	}
+	rc = shm_gather(room->to, &pins);
+	shm_unpin(&pins);
+	return rc >= 0;
+}
+
 /* A Send or RDMA Write whose bytes go through the ring, piece by piece. */
 static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
 			       uint64_t *budget)
@@ -238,47 +265,33 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 		uint64_t left = req->len - *offset;
 		struct shm_entry entry = {
 			.type = is_send ? SHM_ENTRY_SEND : SHM_ENTRY_WRITE,
-			.payload =
-				(uint32_t)(left < SHM_REQUEST_PAYLOAD ? left : SHM_REQUEST_PAYLOAD),
 			.length = left,
 		};
-		struct shm_pins pins;
-		enum tx_step step;
-		uint8_t *payload;
+		struct shm_room room;
 		int rc;
 
-		if (*budget < entry.payload)
+		if (!*budget)
 			return TX_MORE;
-		step = reserve(conn, entry.payload, &payload);
-		if (step != TX_STARTED)
-			return step;
-		if (!is_send) {
-			entry.key = req->remote.rmr_context;
-			entry.address = req->remote.target_address + *offset;
-		}
-		rc = shm_pin(ep, req->iov, req->segments, *offset, entry.payload, CORE_MEM_SOURCE,
-			     &pins);
-		/* where it is, so that the peer may ask for a mapping of it */
-		if (is_send && !rc && req->segments == 1 && entry.payload >= SHM_MAP_SEND)
-			entry.key = pins.lmr[0]->rkey;
-		if (!rc) {
-			rc = shm_gather(payload, &pins);
-			shm_unpin(&pins);
-		}
-		if (rc < 0) {
+		rc = shm_room_reserve(conn, &conn->request_out, &conn->bulk.requests, left,
+				      SHM_REQUEST_PAYLOAD, &room);
+		conn->is_space_wanted = rc == 0;
+		if (rc <= 0)
+			return rc < 0 ? TX_BROKEN : TX_WAIT;
+		if (room.bytes && !fill(ep, req, &room, &entry)) {
+			shm_room_leave(conn, &room);
 			fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
 			return TX_CLOSED;
 		}
 		if (!(req->transport.word[0] & RING_BEGUN))
 			entry.flags |= SHM_FLAG_FIRST;
-		if (entry.payload == left)
+		if (room.bytes == left)
 			entry.flags |= SHM_FLAG_LAST;
 		if (is_send && (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 			entry.flags |= SHM_FLAG_SOLICITED;
-		shm_conn_commit(conn, &conn->request_out, &entry);
+		shm_room_commit(conn, &conn->request_out, &conn->bulk.requests, &entry, &room);
 		req->transport.word[0] |= RING_BEGUN;
-		*offset += entry.payload;
-		*budget -= entry.payload;
+		*offset += room.bytes;
+		*budget -= room.bytes < *budget ? room.bytes : *budget;
 		if (entry.flags & SHM_FLAG_LAST)
 			break;
 	}

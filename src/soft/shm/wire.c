@@ -33,6 +33,9 @@ static const struct {
 	[SHM_WIRE_MAP_GIVE] = {1, CHECK_GIVE, sizeof(struct shm_wire_give)},
 	[SHM_WIRE_MAP_REFUSE] = {0, CHECK_KEY, sizeof(struct shm_wire_word)},
 	[SHM_WIRE_KEY_GONE] = {0, CHECK_KEY, sizeof(struct shm_wire_word)},
+	[SHM_WIRE_POOL_NAME] = {0, CHECK_NONE, sizeof(struct shm_wire_pool)},
+	[SHM_WIRE_POOL_GIVE] = {1, CHECK_NONE, sizeof(struct shm_wire_pool)},
+	[SHM_WIRE_POOL_HAVE] = {0, CHECK_NONE, sizeof(struct shm_wire_pool)},
 };
 
 void shm_wire_prepare(union shm_wire *wire, enum shm_wire_type type)

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define SHM_WIRE_MAGIC 0x4d48534fu /* "OSHM" */
-#define SHM_WIRE_VERSION 2u
+#define SHM_WIRE_VERSION 3u
 #define SHM_PRIVATE_MAX 512u
 #define SHM_TOKEN_SIZE 16u
 #define SHM_WIRE_FDS_MAX 2u
@@ -28,6 +28,9 @@ enum shm_wire_type {
 	SHM_WIRE_MAP_GIVE,    /* yes; descriptor: the memory file */
 	SHM_WIRE_MAP_REFUSE,  /* no */
 	SHM_WIRE_KEY_GONE,    /* a key whose memory you were given is dead: unmap it */
+	SHM_WIRE_POOL_NAME,   /* have you this pool of mine? (pool.h) */
+	SHM_WIRE_POOL_GIVE,   /* use this pool of mine; descriptor: its memory file */
+	SHM_WIRE_POOL_HAVE,   /* answer to both: with the proof that came with it, or not */
 	SHM_WIRE_TYPE_END,
 };
 
@@ -93,12 +96,19 @@ struct shm_wire_give {
 	uint64_t offset; /* of the region in the file */
 };
 
+struct shm_wire_pool {
+	struct shm_wire_head head;
+	uint64_t number;
+	uint8_t proof[SHM_TOKEN_SIZE]; /* POOL_NAME: 0; POOL_HAVE: 0 for no */
+};
+
 union shm_wire {
 	struct shm_wire_head head;
 	struct shm_wire_request request;
 	struct shm_wire_accept accept;
 	struct shm_wire_word word;
 	struct shm_wire_give give;
+	struct shm_wire_pool pool;
 };
 
 static_assert(sizeof(struct shm_wire_head) == 8, "layout");
@@ -107,6 +117,7 @@ static_assert(offsetof(struct shm_wire_request, private_data) == 92, "layout");
 static_assert(offsetof(struct shm_wire_accept, private_data) == 60, "layout");
 static_assert(sizeof(struct shm_wire_word) == 16, "layout");
 static_assert(sizeof(struct shm_wire_give) == 40, "layout");
+static_assert(sizeof(struct shm_wire_pool) == 32, "layout");
 
 /* Fills the head; the rest of the packet is the caller's. */
 void shm_wire_prepare(union shm_wire *wire, enum shm_wire_type type);

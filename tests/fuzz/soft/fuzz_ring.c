@@ -5,10 +5,13 @@
  * which checks that nothing outside of the registered memory changes and nothing completes twice.
  * The first byte chooses the copy path, whether the service thread takes part, whether small
  * transfers take the fast path, whether memory of the peer can be mapped, whether one dispatcher
- * gets all completions, and whether a thread polls, so that acknowledgements may wait.
+ * gets all completions, whether a thread polls, so that acknowledgements may wait, and whether both
+ * sides have given each other their pools, or may do so.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lab.h"
 
@@ -68,6 +71,7 @@ static void set_word(struct lab *lab, struct input *in)
 		&lab->peer->is_polled,
 		&lab->peer->is_light,
 		&lab->peer->sleeps,
+		&lab->peer->is_over,
 	};
 	_Atomic uint32_t *target = words[byte(in) % (sizeof(words) / sizeof(words[0]))];
 	uint8_t kind = byte(in);
@@ -78,6 +82,38 @@ static void set_word(struct lab *lab, struct input *in)
 		atomic_store(target, word(in));
 }
 
+/* A packet about pools. */
+static void pool_packet(struct lab *lab, struct input *in)
+{
+	union shm_wire wire = {.pool.number = byte(in)};
+	uint8_t kind = byte(in);
+	int fd;
+
+	memset(wire.pool.proof, kind >> 4, sizeof(wire.pool.proof));
+	switch (kind & 7) {
+	case 0:
+		shm_pool_named(lab->conn, &wire.pool);
+		break;
+	case 1:
+		fd = lab_pool_file(byte(in) & 7 ? SHM_POOL_SIZE : byte(in),
+				   F_SEAL_SHRINK | F_SEAL_GROW | (byte(in) ? F_SEAL_SEAL : 0));
+		shm_pool_given(lab->conn, &wire.pool, fd);
+		close(fd);
+		break;
+	case 2:
+		wire.pool.number = lab->offer.number;
+		/* fall through */
+	case 3:
+		shm_pool_answered(lab->conn, &wire.pool);
+		break;
+	case 4:
+		(void)lab_peer_packet(lab, &wire);
+		break;
+	default:
+		lab_peer_takes_pool(lab);
+	}
+}
+
 static void raw_bytes(struct lab *lab, struct input *in)
 {
 	uint8_t which = byte(in);
@@ -85,6 +121,10 @@ static void raw_bytes(struct lab *lab, struct input *in)
 	uint8_t *ring = which & 1 ? lab->peer_requests : lab->peer_responses;
 	uint32_t ring_size = which & 1 ? SHM_REQUEST_RING : SHM_RESPONSE_RING;
 
+	if (which >= 192) {
+		pool_packet(lab, in);
+		return;
+	}
 	while (count--)
 		ring[at++ % ring_size] = byte(in);
 }
@@ -102,6 +142,25 @@ static void sources(struct lab *lab, struct input *in, uint8_t *payload, uint32_
 		payload += sizeof(source);
 		size -= (uint32_t)sizeof(source);
 	}
+}
+
+/* Makes the entry one whose bytes are in a piece, mostly one that there is. */
+static void into_piece(struct lab *lab, struct input *in, struct shm_entry *entry, uint8_t *payload)
+{
+	struct shm_piece piece = {.index = byte(in), .bytes = word(in)};
+
+	if (piece.index < 240)
+		piece.index %= SHM_PIECES;
+	if (byte(in) & 7)
+		piece.bytes %= SHM_PIECE + 1;
+	entry->flags |= SHM_FLAG_PIECE;
+	if (byte(in) & 7)
+		entry->payload = sizeof(piece);
+	if (byte(in) & 1)
+		entry->length = piece.bytes;
+	if (lab->peer_pool)
+		lab->peer_pool[piece.index % SHM_PIECES * SHM_PIECE] = byte(in);
+	memcpy(payload, &piece, sizeof(piece));
 }
 
 /* An entry that the ring lets through, with any content. */
@@ -125,6 +184,8 @@ static void good_entry(struct lab *lab, struct input *in)
 	memset(bytes, 'p', sizeof(bytes));
 	if (entry.type == SHM_ENTRY_PULL)
 		sources(lab, in, bytes, entry.payload);
+	else if ((flags & 0x88) == 0x80)
+		into_piece(lab, in, &entry, bytes);
 	lab_peer_entry(is_data ? &lab->peer_answers : &lab->peer_out, &entry, bytes);
 }
 
@@ -182,6 +243,34 @@ static void one_deed(struct lab *lab, struct input *in, bool has_service)
 	}
 }
 
+/* The peer takes what there is and gives it back. */
+static void take_all(struct lab *lab)
+{
+	struct shm_consumer ring;
+	const uint8_t *payload;
+	struct shm_entry entry;
+
+	shm_consumer_init(&ring, lab->conn->segment->request[SHM_PASSIVE], SHM_REQUEST_RING,
+			  SHM_REQUEST_PAYLOAD, &lab->peer->request_consumed);
+	while (shm_consumer_peek(&ring, &entry, &payload) == 1)
+		shm_consumer_pop(&ring);
+	shm_consumer_give_back(&ring);
+}
+
+/* Both ways; ours is offered with the first large Send. */
+static void have_pools(struct lab *lab)
+{
+	union shm_wire wire;
+
+	lab_peer_gives_pool(lab);
+	lab_post(lab, CORE_OP_SEND, 0, SHM_REQUEST_PAYLOAD + 1, 0, 0);
+	if (lab_peer_packet(lab, &wire) == SHM_WIRE_POOL_GIVE)
+		lab_peer_takes_pool(lab);
+	take_all(lab);
+	atomic_store(&lab->peer->done, 1);
+	lab_pass(lab);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};
@@ -196,6 +285,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		lab->ep.request_evd = lab->ep.recv_evd;
 	if (path & 32)
 		shm_conn_disarm(lab->conn);
+	if (path & 64)
+		have_pools(lab);
+	else if (!(path & 128)) /* to make one costs more than all the rest */
+		lab->conn->bulk.state = SHM_BULK_REFUSED;
 
 	while (in.left && lab_is_open(lab))
 		one_deed(lab, &in, path & 2);

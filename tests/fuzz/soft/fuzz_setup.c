@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Packets from a stranger: what decodes must be exactly what was sent and within its limits; and in
- * the middle of a set-up any packet leads to a connection or to the end of the attempt. The first
- * byte says how many descriptors come along and at what point of the set-up the packet arrives.
+ * the middle of a set-up any packet leads to a connection or to the end of the attempt. Those about
+ * pools come to a connection. The first byte says how many descriptors come along, of what kind,
+ * and at what point the packet arrives.
  */
 #include <assert.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lab.h"
 
@@ -31,6 +34,40 @@ static void in_set_up(const union shm_wire *wire, enum shm_state state, unsigned
 	lab_close(lab);
 }
 
+/* About pools: whatever it says, the connection goes on, and what it has is given up at its end. */
+static void on_connection(const union shm_wire *wire, unsigned choice)
+{
+	struct lab *lab = lab_open(CORE_COPY_RING, false);
+	union shm_wire ours;
+	int fd;
+
+	if (choice & 1)
+		lab_peer_gives_pool(lab);
+	if (choice & 2)
+		lab_post(lab, CORE_OP_SEND, 0, SHM_PIECE, 0, 0);
+	if (choice & 4)
+		(void)lab_peer_packet(lab, &ours);
+	switch (wire->head.type) {
+	case SHM_WIRE_POOL_NAME:
+		shm_pool_named(lab->conn, &wire->pool);
+		break;
+	case SHM_WIRE_POOL_GIVE:
+		fd = lab_pool_file(SHM_POOL_SIZE, choice & 8 ? F_SEAL_GROW : F_SEAL_SHRINK);
+		if (choice & 16)
+			assert(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) ==
+			       0);
+		shm_pool_given(lab->conn, &wire->pool, fd);
+		assert((lab->conn->bulk.in != NULL) == !!(choice & 16));
+		close(fd);
+		break;
+	default:
+		shm_pool_answered(lab->conn, &wire->pool);
+	}
+	lab_pass(lab);
+	assert(lab_is_open(lab));
+	lab_close(lab);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	union shm_wire wire;
@@ -47,6 +84,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(memcmp(&wire, data, size) == 0);
 	if (wire.head.type == SHM_WIRE_REQUEST)
 		assert(wire.request.private_size <= SHM_PRIVATE_MAX);
+	if (wire.head.type >= SHM_WIRE_POOL_NAME) {
+		on_connection(&wire, choice >> 2);
+		return 0;
+	}
 	if (wire.head.type == SHM_WIRE_READY && (choice & 4))
 		return 0; /* needs the table that an arriving request has brought */
 	in_set_up(&wire, SHM_REQUESTED, choice >> 3);

@@ -233,6 +233,35 @@ static void keys_create__several__generations_start_at_random(void **state)
 	assert_true(same < 15);
 }
 
+/* LMR-FREE-07: the mark of what a peer was given goes with the key, and comes for no other. */
+static void give__key_in_use__marked_until_it_is_released(void **state)
+{
+	struct soft_keys *keys = make_keys();
+	uint32_t key = add(keys);
+	uint32_t other = add(keys);
+
+	(void)state;
+	assert_false(soft_keys_is_given(keys, key));
+	assert_true(soft_keys_give(keys, key));
+	assert_true(soft_keys_is_given(keys, key));
+	assert_false(soft_keys_is_given(keys, other));
+	soft_keys_kill(keys, key);
+	assert_true(soft_keys_is_given(keys, key));
+	soft_keys_release(keys, key);
+	assert_false(soft_keys_give(keys, key));
+	assert_false(soft_keys_give(keys, other + SOFT_KEY_MAX)); /* another generation */
+	assert_false(soft_keys_give(keys, 0));
+	assert_false(soft_keys_is_given(keys, other));
+	/* until its index comes again */
+	for (uint32_t used = other; soft_key_index(used) != soft_key_index(key);) {
+		soft_keys_kill(keys, used);
+		soft_keys_release(keys, used);
+		used = add(keys);
+		assert_false(soft_keys_is_given(keys, used));
+	}
+	soft_keys_destroy(keys);
+}
+
 #define WORKERS 4
 #define WORKER_ROUNDS 5000
 
@@ -435,6 +464,7 @@ int main(void)
 		cmocka_unit_test(keys_add__after_release__index_rests),
 		cmocka_unit_test(keys_add__table_full__enospc_and_recovers),
 		cmocka_unit_test(keys_create__several__generations_start_at_random),
+		cmocka_unit_test(give__key_in_use__marked_until_it_is_released),
 		cmocka_unit_test(keys__many_threads__no_index_shared),
 		cmocka_unit_test(keys_fd__peer__cannot_write),
 		cmocka_unit_test(view_get__same_table__one_view),

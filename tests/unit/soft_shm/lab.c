@@ -2,6 +2,7 @@
 /* The bench of lab.h, and the stand-ins for the core. */
 #include "lab.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -206,29 +207,31 @@ enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_r
 
 /* --- the bench --- */
 
-static uint8_t *make_memory(void)
+/* Made once, as the key tables below are. */
+static uint8_t *make_memory(uint8_t **block)
 {
-	uint8_t *block = mmap(NULL, LAB_MEMORY + 2 * LAB_GUARD, PROT_READ | PROT_WRITE,
+	if (!*block)
+		*block = mmap(NULL, LAB_MEMORY + 2 * LAB_GUARD, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	MUST(block != MAP_FAILED);
-	memset(block, GUARD_BYTE, LAB_MEMORY + 2 * LAB_GUARD);
-	return block + LAB_GUARD;
+	MUST(*block != MAP_FAILED);
+	memset(*block, GUARD_BYTE, LAB_MEMORY + 2 * LAB_GUARD);
+	return *block + LAB_GUARD;
 }
 
-static void drop_memory(uint8_t *memory)
+static void check_guards(const uint8_t *memory)
 {
 	uint32_t i;
 
 	for (i = 0; i < LAB_GUARD; i++)
 		MUST(memory[-1 - (int)i] == GUARD_BYTE && memory[LAB_MEMORY + i] == GUARD_BYTE);
-	munmap(memory - LAB_GUARD, LAB_MEMORY + 2 * LAB_GUARD);
 }
 
 static void make_memory_table(struct lab *lab)
 {
-	lab->memory = make_memory();
-	lab->peer_memory = make_memory();
+	static uint8_t *own_block, *peer_block;
+
+	lab->memory = make_memory(&own_block);
+	lab->peer_memory = make_memory(&peer_block);
 	lab->lmr = &lab->regions[LAB_LOCAL_KEY];
 	lab->lmr->address = (uintptr_t)lab->memory;
 	lab->lmr->length = LAB_MEMORY;
@@ -422,6 +425,9 @@ void lab_close(struct lab *lab)
 		core_lock_destroy(&lab->recv_evd.cell.lock);
 		core_lock_destroy(&lab->request_evd.cell.lock);
 	}
+	MUST(!lab->engine.pools && lab->engine.pool_count == 0);
+	if (lab->our_pool)
+		munmap((void *)(uintptr_t)lab->our_pool, SHM_POOL_SIZE);
 	close(lab->peer_fd);
 	close(lab->engine.epoll_fd);
 	close(lab->engine.kick_fd);
@@ -430,10 +436,85 @@ void lab_close(struct lab *lab)
 	drop_key(own_table, lab->rkey);
 	drop_key(own_table, lab->read_only);
 	drop_key(peer_table, lab->peer_rkey);
-	drop_memory(lab->memory);
-	drop_memory(lab->peer_memory);
+	check_guards(lab->memory);
+	check_guards(lab->peer_memory);
 	free(lab);
 	the_lab = NULL;
+}
+
+/* --- pools --- */
+
+int lab_pool_file(size_t size, int seals)
+{
+	int fd = memfd_create("peer-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	MUST(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
+	MUST(!seals || fcntl(fd, F_ADD_SEALS, seals) == 0);
+	return fd;
+}
+
+void lab_peer_gives_pool(struct lab *lab)
+{
+	/* made once: fuzzers open thousands of benches in a second */
+	static uint8_t *memory;
+	static int fd;
+	union shm_wire wire;
+
+	if (!memory) {
+		fd = lab_pool_file(SHM_POOL_SIZE, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+		memory = mmap(NULL, SHM_POOL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		MUST(memory != MAP_FAILED);
+	}
+	lab->peer_pool = memory;
+	shm_wire_prepare(&wire, SHM_WIRE_POOL_GIVE);
+	wire.pool.number = 0x77;
+	memset(wire.pool.proof, 'p', sizeof(wire.pool.proof));
+	shm_pool_given(lab->conn, &wire.pool, fd);
+	MUST(lab_peer_packet(lab, &wire) == SHM_WIRE_POOL_HAVE);
+	MUST(wire.pool.number == 0x77 && wire.pool.proof[SHM_TOKEN_SIZE - 1] == 'p');
+}
+
+enum shm_wire_type lab_peer_packet(struct lab *lab, union shm_wire *wire_out)
+{
+	struct iovec iov = {wire_out, sizeof(*wire_out)};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(SHM_WIRE_FDS_MAX * sizeof(int))];
+	} control;
+	struct msghdr message = {.msg_iov = &iov,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control)};
+	const struct cmsghdr *header;
+	int fd = -1;
+
+	if (recvmsg(lab->peer_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
+		return 0;
+	header = CMSG_FIRSTHDR(&message);
+	if (header)
+		memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+	MUST((fd >= 0) == (wire_out->head.type == SHM_WIRE_POOL_GIVE));
+	if (wire_out->head.type == SHM_WIRE_POOL_NAME || fd >= 0)
+		lab->offer = wire_out->pool;
+	if (fd >= 0) {
+		if (lab->our_pool)
+			munmap((void *)(uintptr_t)lab->our_pool, SHM_POOL_SIZE);
+		lab->our_pool = mmap(NULL, SHM_POOL_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+		MUST(lab->our_pool != MAP_FAILED);
+		/* the peer may not write there */
+		MUST(mmap(NULL, SHM_POOL_SIZE, PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+		MUST(write(fd, "x", 1) < 0 && ftruncate(fd, 0) < 0);
+		close(fd);
+	}
+	return (enum shm_wire_type)wire_out->head.type;
+}
+
+void lab_peer_takes_pool(struct lab *lab)
+{
+	struct shm_wire_pool have = lab->offer;
+
+	have.head.type = SHM_WIRE_POOL_HAVE;
+	shm_pool_answered(lab->conn, &have);
 }
 
 void lab_take_event(struct lab *lab, const DAT_EVENT *event)

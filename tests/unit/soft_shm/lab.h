@@ -15,7 +15,7 @@
 #include "core/pz.h"
 #include "soft/shm/conn.h"
 
-#define LAB_MEMORY 16384u
+#define LAB_MEMORY (5 * SHM_PIECE / 2)
 #define LAB_GUARD 4096u /* on either side of the memory, must never change */
 #define LAB_RECEIVES 8u
 #define LAB_REQUESTS 8u
@@ -44,6 +44,10 @@ struct lab {
 	uint32_t rkey;	    /* of our memory, all remote rights */
 	uint32_t read_only; /* of our memory, remote read only */
 	uint32_t peer_rkey; /* of the peer's memory, all rights */
+	/* pools, once they are given */
+	uint8_t *peer_pool;	    /* the peer's, as it writes it */
+	const uint8_t *our_pool;    /* ours, as the peer reads it */
+	struct shm_wire_pool offer; /* the packet that named or gave ours last */
 	/* Receives */
 	struct core_wqe receives[LAB_RECEIVES];
 	DAT_LMR_TRIPLET receive_iov[LAB_RECEIVES];
@@ -108,6 +112,18 @@ static inline struct shm_entry lab_send_entry(uint32_t payload)
 		.length = payload,
 	};
 }
+
+/* The peer gives its pool, which we take. */
+void lab_peer_gives_pool(struct lab *lab);
+/*
+ * The next packet to the peer: its type, or 0. One that gives our pool is kept in `offer`, and the
+ * pool mapped.
+ */
+enum shm_wire_type lab_peer_packet(struct lab *lab, union shm_wire *wire_out);
+/* The peer answers what is in `offer`, and has the proof if it was given. */
+void lab_peer_takes_pool(struct lab *lab);
+/* A file as the peer gives it for a pool; the descriptor is the caller's. */
+int lab_pool_file(size_t size, int seals);
 
 /* The peer publishes one entry (payload may be NULL: whatever is there); false: no room. */
 bool lab_peer_entry(struct shm_producer *ring, struct shm_entry *entry, const void *payload);

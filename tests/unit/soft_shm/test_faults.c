@@ -102,13 +102,18 @@ static void stage_listen(void)
 			       &stage.psp));
 }
 
+static DAT_RETURN connect_a_to(DAT_IA_ADDRESS_PTR address)
+{
+	return core_ep_connect(stage.a.ep, address, stage.qual, WAIT_US, 0, NULL,
+			       DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+}
+
 static DAT_RETURN connect_a(void)
 {
 	DAT_IA_ATTR attr;
 
 	ok(core_ia_query(stage.ia, NULL, DAT_IA_FIELD_IA_ADDRESS_PTR, &attr, 0, NULL));
-	return core_ep_connect(stage.a.ep, attr.ia_address_ptr, stage.qual, WAIT_US, 0, NULL,
-			       DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+	return connect_a_to(attr.ia_address_ptr);
 }
 
 static DAT_EVENT next_event(void)
@@ -464,6 +469,25 @@ static void ep_connect__a_system_call_fails__told_once(void **state)
 	play_all(&scene, set_up_faults, COUNT(set_up_faults));
 }
 
+/* EP-CONNECT-24 EP-CONNECT-42: the system is asked where an address is, unless it is our own */
+static void ep_connect__own_address__system_is_not_asked(void **state)
+{
+	struct sockaddr_in other = {.sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1)};
+
+	(void)state;
+	stage_listen();
+	fault_arm("bind", 1, ENOMEM, FAULT_CALLER);
+	assert_int_equal(DAT_GET_TYPE(connect_a_to((DAT_IA_ADDRESS_PTR)&other)),
+			 DAT_INSUFFICIENT_RESOURCES);
+	assert_true(fault_disarm());
+	fault_arm("bind", 1, ENOMEM, FAULT_CALLER);
+	ok(connect_a());
+	assert_false(fault_disarm());
+	assert_true(attempt_ends());
+	stage_close();
+}
+
 static void accept_works_later(bool is_done)
 {
 	DAT_EP_STATE state;
@@ -697,6 +721,7 @@ int main(void)
 		cmocka_unit_test(psp_create_any__a_system_call_fails__nothing_left),
 		cmocka_unit_test(psp_create__a_system_call_fails__nothing_left),
 		cmocka_unit_test(ep_connect__a_system_call_fails__told_once),
+		cmocka_unit_test(ep_connect__own_address__system_is_not_asked),
 		cmocka_unit_test(cr_accept__a_system_call_fails__told_once),
 		cmocka_unit_test(attempt__a_system_call_of_the_service_fails__ends),
 		cmocka_unit_test(rdma__a_way_of_copying_fails__bytes_arrive),

@@ -916,27 +916,6 @@ static void pass__many_messages_polled__says_so_until_it_sleeps(void **state)
 	}
 }
 
-/* Before the first copy whose announcement has no fence behind it the owner can know that. */
-static void write__many_copies__says_that_it_passes_no_fence(void **state)
-{
-	struct lab *lab = *state;
-	unsigned copies;
-
-	if (!core_fence_can(CORE_FENCE_HOST))
-		skip(); /* as above */
-	for (copies = 0; !lab->conn->is_light; copies++) {
-		assert_true(copies < 1000);
-		assert_int_equal(atomic_load(&lab->conn->mine->is_light), 0);
-		assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 100, lab->peer_rkey,
-				     (uintptr_t)lab->peer_memory));
-		assert_int_equal(lab->done_status, DAT_DTO_SUCCESS);
-	}
-	assert_int_equal(atomic_load(&lab->conn->mine->is_light), 1);
-	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 100, lab->peer_rkey,
-			     (uintptr_t)lab->peer_memory));
-	assert_int_equal(lab->done_status, DAT_DTO_SUCCESS);
-}
-
 static void publish__done_for_a_sleeping_peer__wakes_it(void **state)
 {
 	struct lab *lab = *state;
@@ -1113,7 +1092,6 @@ int main(void)
 		RING(publish__done_for_a_sleeping_peer__wakes_it),
 		RING(pass__many_messages_polled__says_so_until_it_sleeps),
 		RING(pass__many_acknowledgements_polled__says_so),
-		CMA(write__many_copies__says_that_it_passes_no_fence),
 		RING(arm__news_since_the_last_look__stays_awake),
 		RING(look__endpoint_has_let_go__connection_leaves_the_list),
 		RING(disarm__each_time__number_changes),

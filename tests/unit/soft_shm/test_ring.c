@@ -410,6 +410,63 @@ static void at_once__at_the_end_of_the_ring__not_over_it(void **state)
 	take(rig, 9, 32);
 }
 
+/* Puts and takes entries until less than that is left before the end of the ring. */
+static void go_near_the_end(struct rig *rig, uint32_t left)
+{
+	while (SIZE - (rig->out.produced & (SIZE - 1)) >= left) {
+		assert_int_equal(put(rig, 7, 32), 1);
+		assert_true(shm_producer_publish(&rig->out));
+		take(rig, 7, 32);
+		shm_consumer_release(&rig->in);
+	}
+}
+
+/* A filler of its own, and the entry behind it; all of it visible at once. */
+static void make_room__at_the_end_of_the_ring__filler_first(void **state)
+{
+	struct rig *rig = *state;
+	struct shm_entry entry = {.type = SHM_ENTRY_SEND, .payload = 200};
+	uint8_t *payload;
+
+	go_near_the_end(rig, 200);
+	assert_null(shm_producer_at_once(&rig->out, 200));
+	payload = shm_producer_make_room(&rig->out, 200);
+	assert_ptr_equal(payload, rig->bytes + SHM_ENTRY_ALIGN);
+	memset(payload, 9, 200);
+	entry.address = 9;
+	entry.length = ~9ull;
+	shm_producer_put(&rig->out, &entry);
+	take(rig, 9, 200);
+	assert_int_equal(peek(rig), 0);
+}
+
+/* What the consumer has given back since is found; what it has not is not used. */
+static void make_room__ring_full__only_what_was_given_back(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t count = 0;
+
+	while (shm_producer_make_room(&rig->out, PAYLOAD) && put_at_once(rig, count, PAYLOAD))
+		count++;
+	for (uint32_t i = 0; i < count; i++)
+		take(rig, i, PAYLOAD);
+	assert_null(shm_producer_at_once(&rig->out, PAYLOAD));
+	shm_consumer_give_back(&rig->in);
+	assert_non_null(shm_producer_make_room(&rig->out, PAYLOAD));
+}
+
+static void make_room__unpublished_or_nonsense__refused(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(put(rig, 1, 32), 1);
+	assert_null(shm_producer_make_room(&rig->out, 32));
+	assert_true(shm_producer_publish(&rig->out));
+	assert_non_null(shm_producer_make_room(&rig->out, 32));
+	atomic_store(&rig->consumed, rig->out.published + SHM_ENTRY_ALIGN);
+	assert_null(shm_producer_make_room(&rig->out, 32));
+}
+
 /* Mixed with the other way, over bytes of earlier laps that look like entries. */
 static void put__mixed_with_the_general_way__in_order(void **state)
 {
@@ -515,6 +572,9 @@ int main(void)
 		TEST(at_once__behind_an_unpublished_entry__refused),
 		TEST(at_once__ring_full__refused),
 		TEST(at_once__at_the_end_of_the_ring__not_over_it),
+		TEST(make_room__at_the_end_of_the_ring__filler_first),
+		TEST(make_room__ring_full__only_what_was_given_back),
+		TEST(make_room__unpublished_or_nonsense__refused),
 		TEST(put__mixed_with_the_general_way__in_order),
 		TEST(put__old_bytes_behind_that_look_like_an_entry__not_seen),
 		TEST(peek_fast__entry_filler_or_nonsense__the_first_only),

@@ -45,6 +45,11 @@ static void fill(union shm_wire *wire, enum shm_wire_type type)
 		wire->give.address = 4096;
 		wire->give.length = 1;
 		break;
+	case SHM_WIRE_POOL_GIVE:
+	case SHM_WIRE_POOL_HAVE:
+		wire->pool.number = 77;
+		memset(wire->pool.proof, 0x5a, sizeof(wire->pool.proof));
+		break;
 	default:
 		break;
 	}
@@ -52,9 +57,16 @@ static void fill(union shm_wire *wire, enum shm_wire_type type)
 
 static unsigned fds_of(enum shm_wire_type type)
 {
-	return type == SHM_WIRE_REQUEST				      ? 2
-	       : type == SHM_WIRE_ACCEPT || type == SHM_WIRE_MAP_GIVE ? 1
-								      : 0;
+	switch (type) {
+	case SHM_WIRE_REQUEST:
+		return 2;
+	case SHM_WIRE_ACCEPT:
+	case SHM_WIRE_MAP_GIVE:
+	case SHM_WIRE_POOL_GIVE:
+		return 1;
+	default:
+		return 0;
+	}
 }
 
 static int decode(const union shm_wire *wire, size_t size, unsigned fds)

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The end of a key while a peer copies through it: the owner's side of the bench, and a second
+ * connection object on the same segment which announces copies as a peer does. Only keys whose
+ * memory a peer was given are announced without a fence, and only those cost a barrier at the end.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/fence.h"
+#include "lab.h"
+#include "soft/fds.h"
+
+#define ROUNDS 8000u
+#define USES 10u /* of each key at least */
+#define LOOKS 200u
+#define COLD (32u * 1024 * 1024)
+#define LINES 8u
+#define ENOUGH 1000u /* announcements after which a connection goes without fences, if it may */
+#define ALL (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE | SOFT_RIGHT_PULL)
+
+static unsigned barriers;
+
+void __real_core_fence_everywhere(enum core_fence_scope scope);
+void __wrap_core_fence_everywhere(enum core_fence_scope scope);
+void __wrap_core_fence_everywhere(enum core_fence_scope scope)
+{
+	barriers++;
+	__real_core_fence_everywhere(scope);
+}
+
+/* The owner frees a key while it is being given: right before, or right behind the mark. */
+static enum { NEVER, BEFORE, BEHIND } freed;
+
+bool __real_soft_keys_give(struct soft_keys *keys, uint32_t key);
+bool __wrap_soft_keys_give(struct soft_keys *keys, uint32_t key);
+bool __wrap_soft_keys_give(struct soft_keys *keys, uint32_t key)
+{
+	bool is_given;
+
+	if (freed == BEFORE)
+		soft_keys_kill(keys, key);
+	is_given = __real_soft_keys_give(keys, key);
+	if (freed == BEHIND)
+		soft_keys_kill(keys, key);
+	return is_given;
+}
+
+struct stage {
+	struct lab *lab;
+	struct shm_conn *far; /* the peer's end */
+	struct shm_map map;   /* as if it had mapped the memory */
+	uint8_t *file;	      /* memory that can be mapped, LAB_MEMORY bytes */
+	int fd;
+	/* the stress; what is for the next key is stored before that */
+	_Atomic uint32_t key;
+	_Atomic bool is_mapped;
+	_Atomic bool is_live;
+	_Atomic bool is_over;
+	_Atomic uint32_t uses;
+	_Atomic uint32_t violations;
+	uint8_t *cold; /* more than the caches hold */
+};
+
+static struct stage *stage;
+
+static void make_far(struct lab *lab)
+{
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
+	close(fds[1]);
+	assert_int_equal(soft_fd_add(fds[0]), 0);
+	assert_int_equal(shm_conn_create(&lab->engine, fds[0], SHM_ACTIVE, &stage->far), 0);
+	assert_int_equal(shm_conn_map_segment(stage->far, lab->conn->segment_fd), 0);
+	assert_int_equal(soft_view_get(soft_keys_fd(lab->adapter.keys), &stage->far->remote.view),
+			 0);
+	stage->far->remote.pz = lab->pz.id;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	stage = calloc(1, sizeof(*stage));
+	assert_non_null(stage);
+	stage->lab = lab_open(CORE_COPY_AUTO, false);
+	make_far(stage->lab);
+	stage->fd = memfd_create("revoke", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(stage->fd, LAB_MEMORY), 0);
+	assert_int_equal(fcntl(stage->fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	stage->file = mmap(NULL, LAB_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, stage->fd, 0);
+	assert_ptr_not_equal(stage->file, MAP_FAILED);
+	freed = NEVER;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	shm_conn_put(stage->far);
+	lab_close(stage->lab);
+	munmap(stage->file, LAB_MEMORY);
+	close(stage->fd);
+	free(stage);
+	return 0;
+}
+
+static uint32_t add(const void *memory)
+{
+	struct lab *lab = stage->lab;
+	uint32_t key;
+
+	assert_int_equal(soft_keys_add(lab->adapter.keys, (uintptr_t)memory, LAB_MEMORY, ALL,
+				       lab->pz.id, &key),
+			 0);
+	return key;
+}
+
+/* As dat_lmr_free does. */
+static void revoke_key(uint32_t key)
+{
+	struct lab *lab = stage->lab;
+
+	soft_keys_kill(lab->adapter.keys, key);
+	shm_engine_wait_key(&lab->engine, key);
+}
+
+static void end(uint32_t key)
+{
+	revoke_key(key);
+	shm_map_key_dead(&stage->lab->engine, key);
+	soft_keys_release(stage->lab->adapter.keys, key);
+}
+
+/* What our side has sent on the socket since the last look; 0: nothing. */
+static unsigned packet(void)
+{
+	uint8_t bytes[sizeof(union shm_wire)];
+	struct shm_wire_head head;
+
+	if (recv(stage->lab->peer_fd, bytes, sizeof(bytes), MSG_DONTWAIT) <= 0)
+		return 0;
+	memcpy(&head, bytes, sizeof(head));
+	return head.type;
+}
+
+/* --- what costs a barrier --- */
+
+/* COMPAT-47: though the peer passes no fence where it may. */
+static void wait_key__not_given__no_barrier(void **state)
+{
+	uint32_t key = add(stage->lab->memory);
+
+	(void)state;
+	atomic_store(&stage->lab->peer->is_light, 1);
+	barriers = 0;
+	end(key);
+	assert_int_equal(barriers, 0);
+	atomic_store(&stage->lab->peer->is_light, 0);
+}
+
+/* LMR-FREE-07 */
+static void wait_key__given__barrier_if_a_peer_passes_no_fence(void **state)
+{
+	(void)state;
+	for (uint32_t is_light = 0; is_light < 2; is_light++) {
+		uint32_t key = add(stage->lab->memory);
+
+		assert_true(soft_keys_give(stage->lab->adapter.keys, key));
+		atomic_store(&stage->lab->peer->is_light, is_light);
+		barriers = 0;
+		end(key);
+		assert_int_equal(barriers, is_light);
+	}
+	atomic_store(&stage->lab->peer->is_light, 0);
+}
+
+/* RMR-FREE-14: the same for a window, each time that it is asked. */
+static void is_key_touched__given__barrier_if_a_peer_passes_no_fence(void **state)
+{
+	struct soft_keys *keys = stage->lab->adapter.keys;
+	uint32_t key = add(stage->lab->memory);
+
+	(void)state;
+	atomic_store(&stage->lab->peer->is_light, 1);
+	soft_keys_kill(keys, key);
+	barriers = 0;
+	assert_false(shm_engine_is_key_touched(&stage->lab->engine, key));
+	assert_int_equal(barriers, 0);
+	soft_keys_activate(keys, key);
+	assert_true(soft_keys_give(keys, key));
+	soft_keys_kill(keys, key);
+	assert_false(shm_engine_is_key_touched(&stage->lab->engine, key));
+	assert_int_equal(barriers, 1);
+	soft_keys_release(keys, key);
+	atomic_store(&stage->lab->peer->is_light, 0);
+}
+
+/* --- the peer --- */
+
+static int announce(const struct shm_map *map, uint32_t key)
+{
+	return shm_announce(stage->far, map, key, SOFT_RIGHT_REMOTE_WRITE,
+			    (uintptr_t)stage->lab->memory, 8);
+}
+
+/* Before the first announcement without a fence behind it the owner can know that. */
+static void announce__mapped_memory_often__says_that_it_passes_no_fence(void **state)
+{
+	uint32_t key = add(stage->lab->memory);
+	unsigned copies;
+
+	(void)state;
+	if (!core_fence_can(CORE_FENCE_HOST))
+		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
+	for (copies = 0; !stage->far->is_light; copies++) {
+		assert_true(copies < ENOUGH);
+		assert_int_equal(atomic_load(&stage->lab->peer->is_light), 0);
+		assert_int_equal(announce(&stage->map, key), 0);
+		shm_announce_end(stage->far);
+	}
+	assert_true(copies > 1);
+	assert_int_equal(atomic_load(&stage->lab->peer->is_light), 1);
+	end(key);
+}
+
+/* What is copied by the kernel, or fetched by it, can afford one. */
+static void announce__memory_not_mapped__never_goes_without(void **state)
+{
+	uint32_t key = add(stage->lab->memory);
+
+	(void)state;
+	for (unsigned copies = 0; copies < ENOUGH; copies++) {
+		assert_int_equal(announce(NULL, key), 0);
+		shm_announce_end(stage->far);
+	}
+	assert_false(stage->far->is_light);
+	assert_int_equal(atomic_load(&stage->lab->peer->is_light), 0);
+	end(key);
+}
+
+/* --- the mark --- */
+
+static void map_asked__memory_of_a_sealed_file__given_and_marked(void **state)
+{
+	struct lab *lab = stage->lab;
+	uint32_t key = add(stage->file);
+
+	(void)state;
+	shm_map_asked(lab->conn, key);
+	assert_int_equal(packet(), SHM_WIRE_MAP_GIVE);
+	assert_true(soft_keys_is_given(lab->adapter.keys, key));
+	assert_true(shm_map_is_given(lab->conn, key));
+	end(key);
+	assert_int_equal(packet(), SHM_WIRE_KEY_GONE);
+	assert_false(shm_map_is_given(lab->conn, key));
+	assert_int_equal(lab->engine.given_count, 0);
+}
+
+static void map_asked__memory_that_cannot_be_given__refused_and_not_marked(void **state)
+{
+	struct lab *lab = stage->lab;
+	uint32_t key = add(lab->memory);
+
+	(void)state;
+	shm_map_asked(lab->conn, key);
+	assert_int_equal(packet(), SHM_WIRE_MAP_REFUSE);
+	assert_false(soft_keys_is_given(lab->adapter.keys, key));
+	end(key);
+	shm_map_asked(lab->conn, key);
+	assert_int_equal(packet(), SHM_WIRE_MAP_REFUSE);
+	assert_int_equal(packet(), 0);
+}
+
+/* LMR-FREE-07: whoever frees it sees the mark, or the peer does not get the memory. */
+static void map_asked__freed_meanwhile__not_given(void **state)
+{
+	struct lab *lab = stage->lab;
+
+	(void)state;
+	for (freed = BEFORE; freed <= BEHIND; freed++) {
+		uint32_t key = add(stage->file);
+
+		shm_map_asked(lab->conn, key);
+		assert_int_equal(packet(), SHM_WIRE_MAP_REFUSE);
+		assert_false(shm_map_is_given(lab->conn, key));
+		assert_int_equal(lab->engine.given_count, 0);
+		soft_keys_release(lab->adapter.keys, key);
+	}
+}
+
+/* --- both at once --- */
+
+/* Stores to lines that no cache has: those behind them take their time. */
+static void delay_stores(uint32_t *seed)
+{
+	for (unsigned i = 0; i < LINES; i++) {
+		*seed = *seed * 1664525u + 1013904223u;
+		__atomic_store_n(&stage->cold[*seed % COLD], 1, __ATOMIC_RELAXED);
+	}
+}
+
+/* Copies through whatever key there is: an announced key that is found live stays it. */
+static void *copy(void *unused)
+{
+	uint32_t dead = 0, seed = 1;
+
+	while (!atomic_load(&stage->is_over)) {
+		uint32_t key = atomic_load(&stage->key);
+		bool is_mapped = atomic_load(&stage->is_mapped);
+
+		if (key == dead) {
+			sched_yield();
+			continue;
+		}
+		delay_stores(&seed);
+		if (!announce(is_mapped ? &stage->map : NULL, key)) {
+			for (unsigned i = 0; i < LOOKS; i++)
+				/* relaxed: it is the announcement that keeps it as it is */
+				if (!atomic_load_explicit(&stage->is_live, memory_order_relaxed))
+					atomic_fetch_add(&stage->violations, 1);
+			atomic_fetch_add(&stage->uses, 1);
+		} else {
+			dead = key;
+		}
+		shm_announce_end(stage->far);
+	}
+	return unused;
+}
+
+/* LMR-FREE-07 LMR-FREE-21 COMPAT-47: a peer copies as fast as it can, every other key without a
+ * fence. */
+static void wait_key__peer_copies__does_not_afterwards(void **state)
+{
+	struct soft_keys *keys = stage->lab->adapter.keys;
+	pthread_t peer;
+
+	(void)state;
+	stage->cold = mmap(NULL, COLD, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	assert_ptr_not_equal(stage->cold, MAP_FAILED);
+	stage->lab->engine.settings.peer_timeout_ms = 60000; /* it may not run for long */
+	assert_int_equal(pthread_create(&peer, NULL, copy, NULL), 0);
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		uint32_t key = add(stage->lab->memory);
+
+		if (round % 2)
+			assert_true(soft_keys_give(keys, key));
+		atomic_store(&stage->is_mapped, round % 2);
+		atomic_store(&stage->is_live, true);
+		atomic_store(&stage->uses, 0);
+		atomic_store(&stage->key, key);
+		for (unsigned spins = 1; atomic_load(&stage->uses) < USES + round % 7; spins++)
+			if (spins % 1024 == 0)
+				sched_yield();
+		for (unsigned spins = 0; spins < round * 37 % 512; spins++)
+			atomic_signal_fence(memory_order_seq_cst); /* at any point of a copy */
+		revoke_key(key);
+		atomic_store(&stage->is_live, false);
+		soft_keys_release(keys, key);
+	}
+	atomic_store(&stage->is_over, true);
+	pthread_join(peer, NULL);
+	munmap(stage->cold, COLD);
+	assert_int_equal(atomic_load(&stage->violations), 0);
+	assert_int_equal(stage->far->is_light, core_fence_can(CORE_FENCE_HOST));
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(wait_key__not_given__no_barrier),
+		TEST(wait_key__given__barrier_if_a_peer_passes_no_fence),
+		TEST(is_key_touched__given__barrier_if_a_peer_passes_no_fence),
+		TEST(announce__mapped_memory_often__says_that_it_passes_no_fence),
+		TEST(announce__memory_not_mapped__never_goes_without),
+		TEST(map_asked__memory_of_a_sealed_file__given_and_marked),
+		TEST(map_asked__memory_that_cannot_be_given__refused_and_not_marked),
+		TEST(map_asked__freed_meanwhile__not_given),
+		TEST(wait_key__peer_copies__does_not_afterwards),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
