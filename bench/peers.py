@@ -87,12 +87,16 @@ class Machine:
 
     # ---- ours ----
 
-    def dat_perf(self, *options, env=None):
-        """The rows of one run."""
+    def refusing(self):
+        """What goes before a command that is to run as if the kernel were older: bench/refuse.c."""
+        return [f"{self.folder}/bench/refuse"]
+
+    def dat_perf(self, *options, env=None, before=()):
+        """The rows of one run. before: what goes before the client's command"""
         tool = f"{self.folder}/tools/dat_perf"
         env = {"LD_LIBRARY_PATH": self.library_path, **(env or {})}
         server = [tool, "--server", "--once", "--cpu", self.server_cpu]
-        client = [tool, "--cpu", self.client_cpu, "--json", *options, "--qual"]
+        client = [*before, tool, "--cpu", self.client_cpu, "--json", *options, "--qual"]
         self.note(env, server, client + ["QUALIFIER"])
         with self.started(server, env) as process:
             found = re.search(r"qualifier=(\d+)", process.stdout.readline())
@@ -100,10 +104,18 @@ class Machine:
                 raise Failed(f"dat_perf: the server did not start: {process.stdout.read()}")
             return json.loads(self.output(client + [found.group(1)], env))["results"]
 
+    def alltoall(self, size, rounds, copy, *options):
+        """Figures of bench/alltoall, whose processes share the two processors."""
+        command = ["taskset", "-c", f"{self.server_cpu},{self.client_cpu}",
+                   f"{self.folder}/bench/alltoall", *options, str(size), str(rounds)]
+        env = {"LD_LIBRARY_PATH": self.library_path, "DAT_COPY": copy}
+        self.note(env, command)
+        return json.loads(self.output(command, env))
+
     # ---- what the machine can do ----
 
-    def raw(self, test, size, count):
-        command = [f"{self.folder}/bench/raw", test, str(size), str(count), self.server_cpu,
+    def raw(self, test, size, count, before=()):
+        command = [*before, f"{self.folder}/bench/raw", test, str(size), str(count), self.server_cpu,
                    self.client_cpu]
         env = {"LD_LIBRARY_PATH": self.library_path}
         self.note(env, command)

@@ -9,9 +9,11 @@
  *   writev    8 bytes by process_vm_writev into the private memory of the peer, which watches it
  *   eventfd   the peer sleeps in read() of an eventfd
  *   futex     the peer sleeps in futex() on a word in shared memory
+ *   syscall   the system call that does least, in one process (SIZE is ignored)
  *
- * Prints one JSON object: microseconds of one way (half a round trip), or megabytes per second. A
- * tenth of COUNT goes before as a warm-up. Times are taken as dat_perf takes them, round by round.
+ * Prints one JSON object: microseconds of one way (half a round trip) or of one call, or megabytes
+ * per second. A tenth of COUNT goes before as a warm-up. Times are taken as dat_perf takes them,
+ * round by round.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -36,6 +38,7 @@
 
 #define RAW_LINE 64
 #define RAW_SIDES 2
+#define RAW_BATCH 64 /* system calls between two looks at the clock */
 
 /* One word per side, which the other side writes. */
 struct raw_word {
@@ -188,9 +191,10 @@ static void raw_rounds(struct raw *raw, const struct raw_test *test, uint32_t fi
 	}
 }
 
-static void print_times(const char *name, const struct stats *stats)
+/* `parts`: how many of what is told are in each time. */
+static void print_times(const char *name, const struct stats *stats, unsigned parts)
 {
-	double us = perf_clock_period_ns() / 1000.0 / 2;
+	double us = perf_clock_period_ns() / 1000.0 / parts;
 
 	printf("{\"test\": \"%s\", \"count\": %" PRIu64
 	       ", \"min\": %.4f, \"avg\": %.4f, \"p50\": %.4f, \"p99\": %.4f}\n",
@@ -236,7 +240,7 @@ static int raw_ping_pong(struct raw *raw, const struct raw_test *test, const uns
 	if (raw->side == 1)
 		_exit(0);
 	waitpid(raw->peer, &status, 0);
-	print_times(test->name, &raw->stats);
+	print_times(test->name, &raw->stats, 2);
 	return status == 0 ? TOOL_EXIT_OK : TOOL_EXIT_FAILED;
 }
 
@@ -261,6 +265,24 @@ static int raw_memcpy(struct raw *raw)
 	return TOOL_EXIT_OK;
 }
 
+static int raw_syscall(struct raw *raw)
+{
+	uint64_t warm_up = raw->count / 10 / RAW_BATCH;
+	uint64_t rounds = raw->count / RAW_BATCH + 1;
+
+	stats_reset(&raw->stats);
+	for (uint64_t i = 0; i < warm_up + rounds; i++) {
+		uint64_t since = perf_clock_ticks();
+
+		for (unsigned call = 0; call < RAW_BATCH; call++)
+			syscall(SYS_getppid);
+		if (i >= warm_up)
+			stats_add(&raw->stats, perf_clock_ticks() - since);
+	}
+	print_times("syscall", &raw->stats, RAW_BATCH);
+	return TOOL_EXIT_OK;
+}
+
 int main(int argc, char **argv)
 {
 	struct raw *raw = calloc(1, sizeof(*raw));
@@ -277,9 +299,9 @@ int main(int argc, char **argv)
 	cpus[0] = strtoul(argv[4], NULL, 10);
 	cpus[1] = strtoul(argv[5], NULL, 10);
 	perf_clock_start();
-	if (strcmp(argv[1], "memcpy") == 0) {
+	if (strcmp(argv[1], "memcpy") == 0 || strcmp(argv[1], "syscall") == 0) {
 		bind_to(cpus[1]);
-		return raw_memcpy(raw);
+		return strcmp(argv[1], "memcpy") == 0 ? raw_memcpy(raw) : raw_syscall(raw);
 	}
 	for (size_t i = 0; i < sizeof(raw_tests) / sizeof(raw_tests[0]); i++)
 		if (strcmp(argv[1], raw_tests[i].name) == 0)

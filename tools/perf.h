@@ -10,7 +10,9 @@
  *   (both sides transfer warm_up + count times per endpoint)
  *   END       -> ANSWER with the number of wrong transfers that the server found
  *
- * IDLE and CYCLES announce connection requests to come; USAGE and SLEEP ask for figures.
+ * IDLE and CYCLES announce connection requests to come; USAGE and SLEEP ask for figures. In the
+ * tests reg and reg-kept the client tells the peer where to write by a struct perf_fragment, sent
+ * over the connection that is measured.
  */
 #ifndef TOOLS_PERF_H
 #define TOOLS_PERF_H
@@ -24,13 +26,14 @@
 #include "stats.h"
 
 #define PERF_MAGIC 0x44505246u /* "DPRF" */
-#define PERF_VERSION 1u
+#define PERF_VERSION 2u
 #define PERF_SIZE_LIMIT (UINT64_C(64) << 20)
 #define PERF_COUNT_LIMIT UINT64_C(1000000000000)
 #define PERF_WINDOW_LIMIT 8192u
 #define PERF_ENDPOINTS_LIMIT 4096u
 #define PERF_THREADS_LIMIT 256u
 #define PERF_IDLE_LIMIT 16000u
+#define PERF_MAPPINGS_LIMIT 1000000u
 #define PERF_BYTES_LIMIT (UINT64_C(4) << 30) /* of all buffers of one side */
 #define PERF_SIZES_MAX 64u
 
@@ -40,12 +43,17 @@ enum perf_test {
 	PERF_WRITE_COMP_LAT,
 	PERF_READ_LAT,
 	PERF_WAKE_LAT,
+	PERF_POLL_LAT,
+	PERF_REG,
+	PERF_REG_KEPT,
+	PERF_REG_FREE,
 	PERF_SEND_BW,
 	PERF_WRITE_BW,
 	PERF_READ_BW,
 	PERF_CONNECT,
 	PERF_MEMORY,
 	PERF_CPU_IDLE,
+	PERF_SPACE,
 	PERF_TESTS,
 };
 
@@ -55,16 +63,24 @@ enum perf_kind {
 	PERF_CYCLE,
 	PERF_USED_MEMORY,
 	PERF_USED_CPU,
+	PERF_USED_SPACE,
 };
 
 struct perf_test_info {
 	const char *name;
 	enum perf_kind kind;
 	bool is_halved;	   /* the time of one way is half of what is measured */
-	bool is_one_sided; /* the server does nothing while it runs */
+	bool is_one_sided; /* the server posts nothing while it runs */
+	bool is_apart;	   /* neither of `lat` nor of `bw` */
 };
 
 extern const struct perf_test_info perf_tests[PERF_TESTS];
+
+/* The tests in which the client registers memory for the peer to write to. */
+static inline bool perf_is_fragment(enum perf_test test)
+{
+	return test == PERF_REG || test == PERF_REG_KEPT;
+}
 
 /* What the client wants and the server has to know. */
 struct perf_plan {
@@ -78,6 +94,7 @@ struct perf_plan {
 	bool is_waiting; /* dat_evd_wait instead of dat_evd_dequeue */
 	bool is_shared;	 /* buffers in a sealed memory file */
 	bool is_checked;
+	bool is_target_polling; /* the target of RDMA looks at an event dispatcher meanwhile */
 };
 
 enum perf_format {
@@ -101,8 +118,9 @@ struct perf_options {
 	uint64_t count; /* per endpoint; 0: as many as fit into the duration */
 	double duration_s;
 	uint64_t warm_up;
-	bool has_warm_up; /* given, not the default */
-	uint32_t idle;	  /* beside transfers; plan.idle is the most of all tests */
+	bool has_warm_up;  /* given, not the default */
+	uint32_t idle;	   /* beside transfers; plan.idle is the most of all tests */
+	uint32_t mappings; /* that the client has besides its own */
 	struct perf_plan plan;
 };
 
@@ -120,6 +138,7 @@ enum perf_flag {
 	PERF_FLAG_WAITING = 1,
 	PERF_FLAG_SHARED = 2,
 	PERF_FLAG_CHECKED = 4,
+	PERF_FLAG_TARGET_POLLS = 8,
 };
 
 /* Private data of a request: the plan for the control connection, an address for the others. */
@@ -160,7 +179,7 @@ enum perf_control_type {
 	PERF_CONTROL_END = 2,
 	PERF_CONTROL_IDLE = 3,	 /* count connections follow; 0: close them all */
 	PERF_CONTROL_CYCLES = 4, /* count connections follow, each ended by the client */
-	PERF_CONTROL_USAGE = 5,	 /* answer: memory held, see struct perf_usage */
+	PERF_CONTROL_USAGE = 5,	 /* answer: what the server holds, as struct perf_usage */
 	PERF_CONTROL_SLEEP = 6,	 /* two answers: now; then processor time used in count us */
 	PERF_CONTROL_ANSWER = 7,
 };
@@ -173,12 +192,20 @@ struct perf_control {
 	uint64_t size;
 	uint64_t count;	  /* per endpoint */
 	uint64_t warm_up; /* per endpoint */
-	uint64_t values[2];
+	uint64_t values[3];
+};
+
+/* Where the peer is to write: a message of the tests reg and reg-kept. */
+struct perf_fragment {
+	uint64_t address;
+	uint32_t rmr_context;
+	uint32_t reserved;
 };
 
 _Static_assert(sizeof(struct perf_hello) == 56, "layout on the wire");
 _Static_assert(sizeof(struct perf_welcome) == 24, "layout on the wire");
-_Static_assert(sizeof(struct perf_control) == 56, "layout on the wire");
+_Static_assert(sizeof(struct perf_control) == 64, "layout on the wire");
+_Static_assert(sizeof(struct perf_fragment) == 16, "layout on the wire");
 
 /* --- one side --- */
 
@@ -238,6 +265,7 @@ struct perf_peer {
 	DAT_EVD_HANDLE connect_evd; /* of all other connections */
 	DAT_EP_HANDLE control;
 	struct session_buffer control_buffer; /* two Receives, one Send */
+	uint64_t space_before;		      /* address space, before the adapter was opened */
 	struct perf_plan plan;
 	struct perf_worker *workers; /* plan.threads of them */
 	struct session idle_session; /* event dispatchers of the idle endpoints */
@@ -254,6 +282,7 @@ struct perf_server_address {
 struct perf_usage {
 	uint64_t pss_bytes;   /* its share of all pages */
 	uint64_t shmem_bytes; /* of them in shared memory */
+	uint64_t space_bytes; /* address space */
 };
 
 /* Everything that is printed about one test. */
@@ -268,6 +297,8 @@ struct perf_result {
 	double server;
 	double client_shared;
 	double server_shared;
+	double client_space; /* per endpoint */
+	double server_space;
 };
 
 /* perf_options.c */
@@ -303,8 +334,9 @@ int perf_workers_run(struct perf_peer *peer, const struct perf_run *run);
 /* Server: verifies what one-sided operations have left in memory. */
 void perf_workers_verify(struct perf_peer *peer, const struct perf_run *run);
 
-/* perf_latency.c, perf_bandwidth.c: the loops that are timed. */
+/* perf_latency.c, perf_register.c, perf_bandwidth.c: the loops that are timed. */
 int perf_latency_run(struct perf_worker *worker, const struct perf_run *run, uint64_t count);
+int perf_register_run(struct perf_worker *worker, const struct perf_run *run, uint64_t count);
 int perf_bandwidth_run(struct perf_worker *worker, const struct perf_run *run, uint64_t count);
 
 /* perf_idle.c: connections that only exist, cycles of connections, and what a process uses. */
@@ -318,6 +350,11 @@ int perf_cycles_accept(struct perf_peer *peer, uint64_t count);
 int perf_cycles_connect(struct perf_peer *peer, const struct perf_server_address *server,
 			uint64_t count, struct stats *stats);
 int perf_usage_memory(struct perf_usage *usage_out);
+int perf_usage_space(uint64_t *bytes_out);
+/* The address space that came since the adapter was opened, without what is kept for handles. */
+int perf_usage_adapter(const struct perf_peer *peer, uint64_t *bytes_out);
+/* That many mappings which no call of the library is about; they stay until the process ends. */
+int perf_mappings_make(uint32_t count);
 /* Sleeps; the processor time that the whole process has used meanwhile. */
 uint64_t perf_usage_sleep(uint64_t sleep_us);
 

@@ -17,7 +17,7 @@
 #define PERF_TRIAL_S 0.25
 #define PERF_TRIAL_COUNT 4u
 #define PERF_SLEEP_US 1000000u
-/* before that: what connecting has left to do is not idling */
+/* before that: what connecting and freeing have left to do is not idling */
 #define PERF_SETTLE_US 100000u
 
 struct perf_client {
@@ -258,7 +258,8 @@ static int client_usage(struct perf_client *client, struct perf_usage *ours,
 	int rc = perf_control_ask(&client->peer, &control);
 
 	*theirs = (struct perf_usage){.pss_bytes = control.values[0],
-				      .shmem_bytes = control.values[1]};
+				      .shmem_bytes = control.values[1],
+				      .space_bytes = control.values[2]};
 	return rc == 0 ? perf_usage_memory(ours) : rc;
 }
 
@@ -287,6 +288,28 @@ static int client_memory(struct perf_client *client)
 	result.server = client_growth(theirs.pss_bytes, theirs_after.pss_bytes, count);
 	result.client_shared = client_growth(ours.shmem_bytes, ours_after.shmem_bytes, count);
 	result.server_shared = client_growth(theirs.shmem_bytes, theirs_after.shmem_bytes, count);
+	result.client_space = client_growth(ours.space_bytes, ours_after.space_bytes, count);
+	result.server_space = client_growth(theirs.space_bytes, theirs_after.space_bytes, count);
+	perf_output_result(client->options, &result);
+	return 0;
+}
+
+/*
+ * Address space of the opened adapter: when the connections are gone, for a thread of the library
+ * takes some when there is work for the first time. They may have left some behind.
+ */
+static int client_space(struct perf_client *client)
+{
+	struct perf_result result = {.test = PERF_SPACE, .count = 1};
+	uint64_t bytes;
+	int rc;
+
+	perf_peer_reset(&client->peer);
+	perf_usage_sleep(PERF_SETTLE_US);
+	rc = perf_usage_adapter(&client->peer, &bytes);
+	if (rc != 0)
+		return rc;
+	result.client = (double)bytes;
 	perf_output_result(client->options, &result);
 	return 0;
 }
@@ -343,6 +366,8 @@ static int client_tests(struct perf_client *client)
 		case PERF_USED_CPU:
 			rc = client_cpu_idle(client);
 			break;
+		case PERF_USED_SPACE:
+			break; /* measured last, see perf_client_run() */
 		}
 	}
 	return rc;
@@ -373,7 +398,9 @@ int perf_client_run(const struct perf_options *options)
 	if (!client)
 		return TOOL_EXIT_FAILED;
 	client->options = options;
-	rc = perf_peer_open(&client->peer, options);
+	rc = perf_mappings_make(options->mappings);
+	if (rc == 0)
+		rc = perf_peer_open(&client->peer, options);
 	if (rc != 0)
 		goto out;
 	client->peer.plan.nonce = tool_now_ns() ^ (uint64_t)getpid() << 32;
@@ -381,9 +408,11 @@ int perf_client_run(const struct perf_options *options)
 	if (rc == 0) {
 		perf_output_begin(options, &client->peer);
 		rc = client_tests(client);
-		perf_output_end(options, client->wrong, rc == 0);
 		if (rc == 0)
 			rc = session_disconnect(&client->peer.session, client->peer.control, true);
+		if (rc == 0 && options->is_test[PERF_SPACE])
+			rc = client_space(client);
+		perf_output_end(options, client->wrong, rc == 0);
 	}
 	perf_peer_close(&client->peer);
 out:

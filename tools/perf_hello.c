@@ -12,7 +12,8 @@ void perf_hello_plan(struct perf_hello *hello_out, const struct perf_plan *plan)
 {
 	uint32_t flags = (plan->is_waiting ? PERF_FLAG_WAITING : 0u) |
 			 (plan->is_shared ? PERF_FLAG_SHARED : 0u) |
-			 (plan->is_checked ? PERF_FLAG_CHECKED : 0u);
+			 (plan->is_checked ? PERF_FLAG_CHECKED : 0u) |
+			 (plan->is_target_polling ? PERF_FLAG_TARGET_POLLS : 0u);
 
 	*hello_out = (struct perf_hello){
 		.magic = htobe32(PERF_MAGIC),
@@ -88,6 +89,7 @@ void perf_plan_read(const struct perf_hello *hello, struct perf_plan *plan_out)
 		.is_waiting = hello->plan.flags & PERF_FLAG_WAITING,
 		.is_shared = hello->plan.flags & PERF_FLAG_SHARED,
 		.is_checked = hello->plan.flags & PERF_FLAG_CHECKED,
+		.is_target_polling = hello->plan.flags & PERF_FLAG_TARGET_POLLS,
 	};
 }
 

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "common.h"
 #include "perf.h"
@@ -171,6 +173,57 @@ int perf_cycles_connect(struct perf_peer *peer, const struct perf_server_address
 
 /* --- what a process holds and uses --- */
 
+int perf_usage_space(uint64_t *bytes_out)
+{
+	static const char path[] = "/proc/self/statm";
+	FILE *file = fopen(path, "r");
+	unsigned long long pages;
+	bool is_read = file && fscanf(file, "%llu", &pages) == 1;
+
+	if (file)
+		fclose(file);
+	if (!is_read) {
+		tool_complain("%s cannot be read", path);
+		return -EIO;
+	}
+	*bytes_out = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	return 0;
+}
+
+/* The bytes of the mapping that a handle lies in: address space that is kept for handles. */
+static int usage_handles(DAT_HANDLE handle, uint64_t *bytes_out)
+{
+	static const char path[] = "/proc/self/maps";
+	FILE *file = fopen(path, "r");
+	unsigned long long start, end;
+	char line[4096 + 128];
+
+	if (!file) {
+		tool_complain("%s: %s", path, strerror(errno));
+		return -EIO;
+	}
+	/* none: with another provider a handle need not be an address */
+	*bytes_out = 0;
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%llx-%llx", &start, &end) == 2 && (uintptr_t)handle >= start &&
+		    (uintptr_t)handle < end)
+			*bytes_out = end - start;
+	fclose(file);
+	return 0;
+}
+
+int perf_usage_adapter(const struct perf_peer *peer, uint64_t *bytes_out)
+{
+	uint64_t space, handles;
+	int rc = perf_usage_space(&space);
+
+	if (rc == 0)
+		rc = usage_handles(peer->session.pz, &handles);
+	if (rc == 0)
+		*bytes_out = space - peer->space_before - handles;
+	return rc;
+}
+
 int perf_usage_memory(struct perf_usage *usage_out)
 {
 	static const char path[] = "/proc/self/smaps_rollup";
@@ -190,7 +243,26 @@ int perf_usage_memory(struct perf_usage *usage_out)
 	}
 	fclose(file);
 	*usage_out = (struct perf_usage){.pss_bytes = pss * 1024, .shmem_bytes = shmem * 1024};
-	return 0;
+	return perf_usage_space(&usage_out->space_bytes);
+}
+
+int perf_mappings_make(uint32_t count)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char *range;
+	bool is_made;
+
+	if (count == 0)
+		return 0;
+	range = mmap(NULL, page * count, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	is_made = range != MAP_FAILED;
+	/* neighbours with different rights are mappings of their own */
+	for (uint32_t i = 0; is_made && i < count; i += 2)
+		is_made = mprotect(range + i * page, page, PROT_READ) == 0;
+	if (is_made)
+		return 0;
+	tool_complain("no %u mappings: %s", count, strerror(errno));
+	return -ENOMEM;
 }
 
 static uint64_t usage_cpu_us(void)

@@ -136,7 +136,7 @@ static int latency_send_follow(struct perf_worker *worker, uint64_t size, uint64
 	return 0;
 }
 
-/* --- RDMA Write, seen by the byte that changes --- */
+/* --- messages and RDMA Writes, seen by the byte that changes --- */
 
 /* The next value of the byte: never the one before, and never that of cleared memory. */
 static inline unsigned char latency_flag(struct perf_endpoint *endpoint)
@@ -156,7 +156,9 @@ static inline int latency_write(struct perf_worker *worker, struct perf_endpoint
 static int latency_written(struct perf_worker *worker, struct perf_endpoint *endpoint,
 			   uint64_t size, unsigned char flag)
 {
-	int rc = perf_watch(worker, perf_flag_at(endpoint->in, size), flag);
+	DAT_EVD_HANDLE evd =
+		worker->plan->is_target_polling ? worker->session.recv_evd : DAT_HANDLE_NULL;
+	int rc = perf_watch(worker, perf_flag_at(endpoint->in, size), flag, evd);
 	uint64_t start;
 
 	if (rc != 0 || !worker->plan->is_checked)
@@ -222,6 +224,72 @@ static int latency_write_follow(struct perf_worker *worker, uint64_t size, uint6
 	return 0;
 }
 
+/* --- Send, seen by the byte that changes (COMPAT-46) --- */
+
+static inline int latency_poll_send(struct perf_worker *worker, struct perf_endpoint *endpoint,
+				    uint64_t size, unsigned char flag, DAT_COMPLETION_FLAGS flags)
+{
+	latency_fill(worker, endpoint->out, size - 1, flag);
+	*perf_flag_at(endpoint->out, size) = flag;
+	endpoint->sent++;
+	return perf_post_send(worker, endpoint, endpoint->out, size, endpoint->index, flags);
+}
+
+/* The event is due when the byte is there: the first look finds it, or one of the next few. */
+static inline int latency_poll_recv(struct perf_worker *worker, struct perf_endpoint *endpoint,
+				    uint64_t size, unsigned char flag)
+{
+	uint64_t slot = worker->in_slots > 1 ? endpoint->recv_done % worker->in_slots : 0;
+	unsigned char *data = endpoint->in + slot * worker->slot_len;
+	DAT_EVENT event;
+	int rc = perf_watch(worker, perf_flag_at(data, size), flag, DAT_HANDLE_NULL);
+
+	/* with the last byte all others are there */
+	if (rc == 0 && worker->plan->is_checked && !perf_pattern_is(data, size - 1, flag))
+		worker->wrong++;
+	if (rc == 0)
+		rc = perf_take(worker, worker->session.recv_evd, &event);
+	if (rc != 0)
+		return rc;
+	endpoint->recv_done++;
+	*perf_flag_at(data, size) = 0;
+	return perf_post_recv(worker, endpoint);
+}
+
+static int latency_poll(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
+{
+	struct latency_timer timer = latency_start();
+	int rc = 0;
+
+	for (uint64_t i = 0; i < count; i++) {
+		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
+			struct perf_endpoint *endpoint = &worker->endpoints[e];
+			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, i + 1 == count);
+			unsigned char flag = latency_flag(endpoint);
+
+			if (run->is_leader) {
+				rc = latency_poll_send(worker, endpoint, run->size, flag, flags);
+				latency_note(worker, &timer);
+			}
+			if (rc == 0)
+				rc = latency_poll_recv(worker, endpoint, run->size, flag);
+			if (rc == 0 && !run->is_leader)
+				rc = latency_poll_send(worker, endpoint, run->size, flag, flags);
+			if (rc == 0)
+				rc = latency_send_finish(worker, flags);
+			if (rc != 0)
+				return rc;
+			timer.end = perf_clock_ticks();
+		}
+		perf_advance(worker, i);
+		if (tool_is_stopped)
+			return -EINTR;
+	}
+	if (run->is_leader)
+		latency_note(worker, &timer);
+	return 0;
+}
+
 /* --- RDMA Write and Read, from posting to completion --- */
 
 static int latency_rdma(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
@@ -265,6 +333,8 @@ int perf_latency_run(struct perf_worker *worker, const struct perf_run *run, uin
 		if (run->is_leader)
 			return latency_write_lead(worker, run->size, count);
 		return latency_write_follow(worker, run->size, count);
+	case PERF_POLL_LAT:
+		return latency_poll(worker, run, count);
 	case PERF_WRITE_COMP_LAT:
 	case PERF_READ_LAT:
 		return latency_rdma(worker, run, count);

@@ -9,6 +9,7 @@
 
 #include "common.h"
 #include "perf.h"
+#include "perf_pattern.h"
 
 #define PERF_LATENCY_RECVS 4u
 #define PERF_SPINS_PER_LOOK 8192u
@@ -70,15 +71,21 @@ static inline int perf_take(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_
 	return 0;
 }
 
-/* Until the byte has that value: nothing of the library is called. */
+/*
+ * Until the byte has that value. Between two looks `evd` is looked at, on which nothing is due;
+ * DAT_HANDLE_NULL: nothing of the library is called.
+ */
 static inline int perf_watch(struct perf_worker *worker, const volatile unsigned char *byte,
-			     unsigned char value)
+			     unsigned char value, DAT_EVD_HANDLE evd)
 {
 	unsigned spins = 0;
 
-	while (*byte != value) {
+	while (!perf_last_is(byte, value)) {
+		DAT_EVENT event;
 		int rc;
 
+		if (evd && dat_evd_dequeue(evd, &event) == DAT_SUCCESS)
+			return perf_event_is_bad(&event);
 		perf_pause();
 		if (++spins % PERF_SPINS_PER_LOOK != 0)
 			continue;
@@ -86,8 +93,6 @@ static inline int perf_watch(struct perf_worker *worker, const volatile unsigned
 		if (rc != 0)
 			return rc;
 	}
-	/* what came with the byte is read after it */
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return 0;
 }
 
@@ -130,20 +135,16 @@ static inline int perf_post_send(struct perf_worker *worker, struct perf_endpoin
 	return code == DAT_SUCCESS ? 0 : perf_call_failed("dat_ep_post_send", code);
 }
 
-/* `slot`: at the target; slots are spaced alike on both sides. */
-static inline int perf_post_rdma(struct perf_worker *worker, struct perf_endpoint *endpoint,
-				 unsigned char *data, uint64_t size, uint64_t slot, bool is_read,
-				 uint64_t cookie, DAT_COMPLETION_FLAGS flags)
+static inline int perf_post_rdma_at(struct perf_worker *worker, struct perf_endpoint *endpoint,
+				    unsigned char *data, DAT_RMR_TRIPLET remote, bool is_read,
+				    uint64_t cookie, DAT_COMPLETION_FLAGS flags)
 {
 	DAT_LMR_TRIPLET triplet = {.lmr_context = worker->out.lmr_context,
 				   .virtual_address = (uintptr_t)data,
-				   .segment_length = size};
-	DAT_RMR_TRIPLET remote = endpoint->remote;
+				   .segment_length = remote.segment_length};
 	DAT_DTO_COOKIE number = {.as_64 = cookie};
 	DAT_RETURN code;
 
-	remote.target_address += slot * worker->slot_len;
-	remote.segment_length = size;
 	if (is_read)
 		code = dat_ep_post_rdma_read(endpoint->handle, 1, &triplet, number, &remote, flags);
 	else
@@ -152,6 +153,18 @@ static inline int perf_post_rdma(struct perf_worker *worker, struct perf_endpoin
 	if (code == DAT_SUCCESS)
 		return 0;
 	return perf_call_failed(is_read ? "dat_ep_post_rdma_read" : "dat_ep_post_rdma_write", code);
+}
+
+/* `slot`: at the target; slots are spaced alike on both sides. */
+static inline int perf_post_rdma(struct perf_worker *worker, struct perf_endpoint *endpoint,
+				 unsigned char *data, uint64_t size, uint64_t slot, bool is_read,
+				 uint64_t cookie, DAT_COMPLETION_FLAGS flags)
+{
+	DAT_RMR_TRIPLET remote = endpoint->remote;
+
+	remote.target_address += slot * worker->slot_len;
+	remote.segment_length = size;
+	return perf_post_rdma_at(worker, endpoint, data, remote, is_read, cookie, flags);
 }
 
 /* One completion in so many is raised, and that of the last request always. */

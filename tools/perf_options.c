@@ -28,10 +28,10 @@ static const char perf_usage[] =
 	"  -h, --help             this text\n"
 	"\n"
 	"The rest is for the client, which tells the server:\n"
-	"  -T, --test LIST        some of send-lat write-lat write-comp-lat read-lat wake-lat,\n"
-	"                         send-bw write-bw read-bw, connect, memory, cpu-idle; or lat,\n"
-	"                         bw (all of the first or second kind, but for wake-lat), all\n"
-	"                         (default lat,bw)\n"
+	"  -T, --test LIST        some of send-lat write-lat write-comp-lat read-lat, wake-lat\n"
+	"                         poll-lat, reg reg-kept reg-free, send-bw write-bw read-bw,\n"
+	"                         connect, memory, cpu-idle, space; or lat (the first four),\n"
+	"                         bw (the three ending so), all (default lat,bw)\n"
 	"  -M, --memory           the test memory alone: bytes per connected endpoint\n"
 	"  -I, --cpu-idle         the test cpu-idle alone: processor time of idle endpoints\n"
 	"  -S, --size LIST        bytes, each N or MIN:MAX, a range in powers of two\n"
@@ -48,7 +48,10 @@ static const char perf_usage[] =
 	"  -i, --idle N           connections beside them that are not (default 0; for memory\n"
 	"                         and cpu-idle 1000)\n"
 	"  -W, --wait             wait for events instead of polling the event queues\n"
+	"  -p, --target KIND      what the target of RDMA does meanwhile: poll its event queue,\n"
+	"                         or sleep: call nothing (default)\n"
 	"  -b, --buffer KIND      private, or shared: in a sealed memory file (default private)\n"
+	"  -m, --mappings N       further mappings in the client's process (default 0)\n"
 	"  -v, --check            verify data; the figures then contain that\n"
 	"  -j, --json             results as JSON\n"
 	"  -k, --csv              results as comma separated values\n"
@@ -67,8 +70,9 @@ static const struct option perf_longs[] = {
 	{"warmup", required_argument, NULL, 'u'},  {"window", required_argument, NULL, 'w'},
 	{"signal", required_argument, NULL, 'g'},  {"endpoints", required_argument, NULL, 'e'},
 	{"threads", required_argument, NULL, 'x'}, {"idle", required_argument, NULL, 'i'},
-	{"wait", no_argument, NULL, 'W'},	   {"buffer", required_argument, NULL, 'b'},
-	{"check", no_argument, NULL, 'v'},	   {"json", no_argument, NULL, 'j'},
+	{"wait", no_argument, NULL, 'W'},	   {"target", required_argument, NULL, 'p'},
+	{"check", no_argument, NULL, 'v'},	   {"buffer", required_argument, NULL, 'b'},
+	{"json", no_argument, NULL, 'j'},	   {"mappings", required_argument, NULL, 'm'},
 	{"csv", no_argument, NULL, 'k'},	   {NULL, 0, NULL, 0},
 };
 
@@ -96,8 +100,9 @@ static int parse_test(const char *text, struct perf_options *options)
 
 	for (int test = 0; test < PERF_TESTS; test++) {
 		enum perf_kind kind = perf_tests[test].kind;
+		bool is_apart = perf_tests[test].is_apart;
 
-		if (is_all || (is_lat && kind == PERF_LATENCY && test != PERF_WAKE_LAT) ||
+		if (is_all || (is_lat && kind == PERF_LATENCY && !is_apart) ||
 		    (is_bw && kind == PERF_BANDWIDTH) || strcmp(text, perf_tests[test].name) == 0) {
 			options->is_test[test] = true;
 			rc = 0;
@@ -167,6 +172,12 @@ static int parse_buffer(const char *text, struct perf_plan *plan)
 	return plan->is_shared || strcmp(text, "private") == 0 ? 0 : -1;
 }
 
+static int parse_target(const char *text, struct perf_plan *plan)
+{
+	plan->is_target_polling = strcmp(text, "poll") == 0;
+	return plan->is_target_polling || strcmp(text, "sleep") == 0 ? 0 : -1;
+}
+
 /* Options of the client that the server is told: 0, -1, or 1 when it is none of them. */
 static int parse_plan_option(int option, const char *value, struct perf_options *options)
 {
@@ -186,6 +197,8 @@ static int parse_plan_option(int option, const char *value, struct perf_options 
 	case 'W':
 		plan->is_waiting = true;
 		return 0;
+	case 'p':
+		return parse_target(value, plan);
 	case 'b':
 		return parse_buffer(value, plan);
 	case 'v':
@@ -216,6 +229,8 @@ static int parse_client_option(int option, const char *value, struct perf_option
 	case 'u':
 		options->has_warm_up = true;
 		return parse_count(value, 0, &options->warm_up);
+	case 'm':
+		return parse_limited(value, 0, PERF_MAPPINGS_LIMIT, &options->mappings);
 	case 'j':
 		options->format = PERF_JSON;
 		return 0;
@@ -275,6 +290,10 @@ static int finish_client(struct perf_options *options)
 	for (unsigned i = 0; i < options->size_count; i++)
 		if (options->sizes[i] > plan->size_max)
 			plan->size_max = options->sizes[i];
+	/* room for the message that tells where to write */
+	if ((options->is_test[PERF_REG] || options->is_test[PERF_REG_KEPT]) &&
+	    plan->size_max < sizeof(struct perf_fragment))
+		plan->size_max = sizeof(struct perf_fragment);
 	if (!options->has_warm_up && options->count != 0 &&
 	    options->warm_up > options->count / PERF_WARM_UP_SHARE)
 		options->warm_up = options->count / PERF_WARM_UP_SHARE;
@@ -310,7 +329,7 @@ int perf_options_parse(int argc, char **argv, struct perf_options *options)
 		.warm_up = 1000,
 		.plan = {.window = 64, .signal = 1, .endpoints = 1, .threads = 1},
 	};
-	while ((option = getopt_long(argc, argv, "sca:q:1C:t:hT:MIS:n:d:u:w:g:e:x:i:Wb:vjk",
+	while ((option = getopt_long(argc, argv, "sca:q:1C:t:hT:MIS:n:d:u:w:g:e:x:i:Wp:b:vm:jk",
 				     perf_longs, NULL)) != -1) {
 		if (option == 'h') {
 			fputs(perf_usage, stdout);

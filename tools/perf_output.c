@@ -56,6 +56,11 @@ static double output_mb_per_s(const struct perf_result *result)
 	return output_rate(result) * (double)result->size / 1e6;
 }
 
+static bool output_is_timed(enum perf_kind kind)
+{
+	return kind == PERF_LATENCY || kind == PERF_BANDWIDTH || kind == PERF_CYCLE;
+}
+
 /* --- text --- */
 
 static const char *output_mode(const struct perf_plan *plan)
@@ -66,6 +71,11 @@ static const char *output_mode(const struct perf_plan *plan)
 static const char *output_buffer(const struct perf_plan *plan)
 {
 	return plan->is_shared ? "shared" : "private";
+}
+
+static const char *output_target(const struct perf_plan *plan)
+{
+	return plan->is_target_polling ? "poll" : "sleep";
 }
 
 static void output_text_head(enum perf_kind kind)
@@ -80,8 +90,11 @@ static void output_text_head(enum perf_kind kind)
 		printf("%-14s %9s %10s %12s %14s\n", "", "bytes", "count", "MB/s", "transfers/s");
 		break;
 	case PERF_USED_MEMORY:
-		printf("%-14s %20s %14s %14s %14s\n", "bytes/endpoint", "endpoints", "both",
-		       "client", "server");
+		printf("%-14s %20s %14s %14s %14s %14s\n", "bytes/endpoint", "endpoints", "both",
+		       "client", "server", "address space");
+		break;
+	case PERF_USED_SPACE:
+		printf("%-14s %20s %14s\n", "bytes", "adapters", "client");
 		break;
 	case PERF_USED_CPU:
 		printf("%-14s %20s %14s %14s %14s\n", "us per second", "endpoints", "both",
@@ -108,10 +121,14 @@ static void output_text(const struct perf_result *result)
 	} else if (info->kind == PERF_BANDWIDTH) {
 		printf("%9" PRIu64 " %10" PRIu64 " %12.1f %14.0f", result->size, result->count,
 		       output_mb_per_s(result), output_rate(result));
+	} else if (info->kind == PERF_USED_SPACE) {
+		printf("%20" PRIu64 " %14.0f", result->count, result->client);
 	} else {
 		printf("%20" PRIu64 " %14.0f %14.0f %14.0f", result->count,
 		       result->client + result->server, result->client, result->server);
 	}
+	if (info->kind == PERF_USED_MEMORY)
+		printf(" %14.0f", result->client_space + result->server_space);
 	printf("%s\n", result->wrong ? "  WRONG DATA" : "");
 }
 
@@ -127,7 +144,7 @@ static void output_json(const struct perf_result *result)
 	if (info->kind == PERF_LATENCY || info->kind == PERF_BANDWIDTH)
 		printf(", \"bytes\": %" PRIu64 ", \"mb_per_s\": %.3f, \"wrong\": %" PRIu64,
 		       result->size, output_mb_per_s(result), result->wrong);
-	if (info->kind != PERF_USED_MEMORY && info->kind != PERF_USED_CPU)
+	if (output_is_timed(info->kind))
 		printf(", \"per_s\": %.3f, \"elapsed_s\": %.6f", output_rate(result),
 		       result->elapsed_s);
 	if (result->stats) {
@@ -139,9 +156,12 @@ static void output_json(const struct perf_result *result)
 	}
 	if (info->kind == PERF_USED_MEMORY)
 		printf(", \"client_bytes\": %.1f, \"server_bytes\": %.1f"
-		       ", \"client_shared_bytes\": %.1f, \"server_shared_bytes\": %.1f",
-		       result->client, result->server, result->client_shared,
-		       result->server_shared);
+		       ", \"client_shared_bytes\": %.1f, \"server_shared_bytes\": %.1f"
+		       ", \"client_space_bytes\": %.1f, \"server_space_bytes\": %.1f",
+		       result->client, result->server, result->client_shared, result->server_shared,
+		       result->client_space, result->server_space);
+	if (info->kind == PERF_USED_SPACE)
+		printf(", \"client_bytes\": %.1f", result->client);
 	if (info->kind == PERF_USED_CPU)
 		printf(", \"client_us_per_s\": %.1f, \"server_us_per_s\": %.1f", result->client,
 		       result->server);
@@ -152,7 +172,8 @@ static void output_json(const struct perf_result *result)
 
 static void output_csv_head(void)
 {
-	printf("test,bytes,count,endpoints,threads,idle,window,signal,mode,buffer,min_us,avg_us");
+	printf("test,bytes,count,endpoints,threads,idle,window,signal,mode,target,buffer,min_us,"
+	       "avg_us");
 	for (size_t i = 0; i < OUTPUT_PERCENTILES; i++)
 		printf(",%s_us", output_percentiles[i].name);
 	printf(",max_us,per_s,mb_per_s,wrong,client,server\n");
@@ -164,9 +185,9 @@ static void output_csv(const struct perf_options *options, const struct perf_res
 	const struct perf_plan *plan = &options->plan;
 	struct output_times times;
 
-	printf("%s,%" PRIu64 ",%" PRIu64 ",%u,%u,%u,%u,%u,%s,%s", info->name, result->size,
+	printf("%s,%" PRIu64 ",%" PRIu64 ",%u,%u,%u,%u,%u,%s,%s,%s", info->name, result->size,
 	       result->count, plan->endpoints, plan->threads, options->idle, plan->window,
-	       plan->signal, output_mode(plan), output_buffer(plan));
+	       plan->signal, output_mode(plan), output_target(plan), output_buffer(plan));
 	if (result->stats) {
 		output_times(result, &times);
 		printf(",%.4f,%.4f", times.min, times.avg);
@@ -176,7 +197,9 @@ static void output_csv(const struct perf_options *options, const struct perf_res
 	} else {
 		printf(",,,,,,,");
 	}
-	if (info->kind == PERF_USED_MEMORY || info->kind == PERF_USED_CPU)
+	if (info->kind == PERF_USED_SPACE)
+		printf(",,,,%.1f,\n", result->client);
+	else if (!output_is_timed(info->kind))
 		printf(",,,,%.1f,%.1f\n", result->client, result->server);
 	else
 		printf(",%.3f,%.3f,%" PRIu64 ",,\n", output_rate(result), output_mb_per_s(result),
@@ -193,21 +216,23 @@ void perf_output_begin(const struct perf_options *options, const struct perf_pee
 	tool_address_text((const struct sockaddr *)&peer->session.address, text, sizeof(text));
 	switch (options->format) {
 	case PERF_TEXT:
-		printf("adapter %s, address %s, %s, %s buffers, %u endpoint%s, %u thread%s, "
+		printf("adapter %s, address %s, %s%s, %s buffers, %u endpoint%s, %u thread%s, "
 		       "window %u, one completion in %u%s\n",
 		       options->adapter, text, plan->is_waiting ? "waiting" : "polling",
-		       output_buffer(plan), plan->endpoints, plan->endpoints == 1 ? "" : "s",
-		       plan->threads, plan->threads == 1 ? "" : "s", plan->window, plan->signal,
+		       plan->is_target_polling ? ", target polling" : "", output_buffer(plan),
+		       plan->endpoints, plan->endpoints == 1 ? "" : "s", plan->threads,
+		       plan->threads == 1 ? "" : "s", plan->window, plan->signal,
 		       plan->is_checked ? ", data verified" : "");
 		break;
 	case PERF_JSON:
 		printf("{\"adapter\": ");
 		tool_json_string(stdout, options->adapter);
-		printf(", \"address\": \"%s\", \"mode\": \"%s\", \"buffer\": \"%s\""
+		printf(", \"address\": \"%s\", \"mode\": \"%s\", \"target\": \"%s\", \"buffer\": "
+		       "\"%s\""
 		       ", \"endpoints\": %u, \"threads\": %u, \"idle\": %u, \"window\": %u"
 		       ", \"signal\": %u, \"is_checked\": %s, \"unit\": \"us\", \"results\": [",
-		       text, output_mode(plan), output_buffer(plan), plan->endpoints, plan->threads,
-		       options->idle, plan->window, plan->signal,
+		       text, output_mode(plan), output_target(plan), output_buffer(plan),
+		       plan->endpoints, plan->threads, options->idle, plan->window, plan->signal,
 		       plan->is_checked ? "true" : "false");
 		break;
 	case PERF_CSV:

@@ -25,8 +25,13 @@ static void perf_raise_descriptors(void)
 
 int perf_peer_open(struct perf_peer *peer, const struct perf_options *options)
 {
+	int rc;
+
 	*peer = (struct perf_peer){.plan = options->plan};
 	perf_raise_descriptors();
+	rc = perf_usage_space(&peer->space_before);
+	if (rc != 0)
+		return rc;
 	/* set-up and control messages always wait: they must not take the core of who measures */
 	return session_open(&peer->session, options->adapter, false, options->timeout_ms);
 }
@@ -88,7 +93,8 @@ int perf_control_send(struct perf_peer *peer, const struct perf_control *control
 		.size = htobe64(control->size),
 		.count = htobe64(control->count),
 		.warm_up = htobe64(control->warm_up),
-		.values = {htobe64(control->values[0]), htobe64(control->values[1])},
+		.values = {htobe64(control->values[0]), htobe64(control->values[1]),
+			   htobe64(control->values[2])},
 	};
 	int rc;
 
@@ -134,7 +140,8 @@ int perf_control_receive(struct perf_peer *peer, uint32_t type, struct perf_cont
 		.size = be64toh(wire.size),
 		.count = be64toh(wire.count),
 		.warm_up = be64toh(wire.warm_up),
-		.values = {be64toh(wire.values[0]), be64toh(wire.values[1])},
+		.values = {be64toh(wire.values[0]), be64toh(wire.values[1]),
+			   be64toh(wire.values[2])},
 	};
 	if (control_out->magic != PERF_MAGIC || (type != 0 && control_out->type != type)) {
 		tool_complain("the peer sent something that is no dat_perf control message");

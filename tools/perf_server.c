@@ -25,6 +25,15 @@ static int server_answer(struct perf_server *server, uint64_t first, uint64_t se
 	return perf_control_send(&server->peer, &answer);
 }
 
+static int server_usage(struct perf_server *server, const struct perf_usage *usage)
+{
+	struct perf_control answer = {
+		.type = PERF_CONTROL_ANSWER,
+		.values = {usage->pss_bytes, usage->shmem_bytes, usage->space_bytes}};
+
+	return perf_control_send(&server->peer, &answer);
+}
+
 /* Accepts one of the connections that are measured. */
 static int server_accept_data(struct perf_server *server)
 {
@@ -66,8 +75,12 @@ static int server_run(struct perf_server *server, const struct perf_control *beg
 		rc = server_answer(server, 0, 0);
 	if (rc == 0 && !perf_tests[run.test].is_one_sided)
 		rc = perf_workers_run(peer, &run);
+	/* what is a target only may look for the end all the time, and work by that */
+	peer->session.is_polling =
+		perf_tests[run.test].is_one_sided && peer->plan.is_target_polling;
 	if (rc == 0)
 		rc = perf_control_receive(peer, 0, &control);
+	peer->session.is_polling = false;
 	if (rc != 0)
 		return rc;
 	if (control.type != PERF_CONTROL_END) {
@@ -107,6 +120,9 @@ static bool server_run_is_good(const struct perf_server *server, const struct pe
 		return false;
 	if (control->size == 0 || control->size > server->peer.plan.size_max)
 		return false;
+	if (perf_is_fragment((enum perf_test)control->test) &&
+	    server->peer.plan.size_max < sizeof(struct perf_fragment))
+		return false;
 	return control->count <= PERF_COUNT_LIMIT && control->warm_up <= PERF_COUNT_LIMIT;
 }
 
@@ -132,7 +148,7 @@ static int server_dispatch(struct perf_server *server, const struct perf_control
 		return rc == 0 ? perf_cycles_accept(&server->peer, control->count) : rc;
 	case PERF_CONTROL_USAGE:
 		rc = perf_usage_memory(&usage);
-		return rc == 0 ? server_answer(server, usage.pss_bytes, usage.shmem_bytes) : rc;
+		return rc == 0 ? server_usage(server, &usage) : rc;
 	case PERF_CONTROL_SLEEP:
 		if (control->count <= PERF_SLEEP_LIMIT_US)
 			return server_sleep(server, control->count);

@@ -161,7 +161,8 @@ struct perf_endpoint *perf_endpoint_at(struct perf_peer *peer, uint32_t index,
 static int perf_worker_prepare(struct perf_worker *worker, const struct perf_run *run)
 {
 	bool is_message = run->test == PERF_SEND_LAT || run->test == PERF_WAKE_LAT ||
-			  run->test == PERF_SEND_BW;
+			  run->test == PERF_POLL_LAT || run->test == PERF_SEND_BW ||
+			  perf_is_fragment(run->test);
 	uint64_t recvs =
 		run->test == PERF_SEND_BW ? perf_recvs_max(worker->plan) : PERF_LATENCY_RECVS;
 
@@ -181,6 +182,9 @@ static int perf_worker_prepare(struct perf_worker *worker, const struct perf_run
 		}
 		if (run->test == PERF_WRITE_LAT)
 			perf_flag_at(endpoint->in, run->size)[0] = 0;
+		for (uint32_t slot = 0; run->test == PERF_POLL_LAT && slot < worker->in_slots;
+		     slot++)
+			*perf_flag_at(endpoint->in + slot * worker->slot_len, run->size) = 0;
 		for (uint32_t slot = 0; run->test == PERF_READ_LAT || run->test == PERF_READ_BW;
 		     slot++) {
 			if (run->is_leader || !worker->plan->is_checked || slot == worker->in_slots)
@@ -241,6 +245,8 @@ static int perf_worker_loop(struct perf_worker *worker, const struct perf_run *r
 {
 	if (count == 0)
 		return 0;
+	if (perf_is_fragment(run->test) || run->test == PERF_REG_FREE)
+		return perf_register_run(worker, run, count);
 	if (perf_tests[run->test].kind == PERF_LATENCY)
 		return perf_latency_run(worker, run, count);
 	return perf_bandwidth_run(worker, run, count);

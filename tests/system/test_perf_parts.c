@@ -163,7 +163,8 @@ static const struct perf_plan good_plan = {.nonce = 77,
 					   .threads = 2,
 					   .idle = 5,
 					   .is_waiting = true,
-					   .is_checked = true};
+					   .is_checked = true,
+					   .is_target_polling = true};
 
 static void perf_hello__sent_and_read__the_same_plan(void **state)
 {
@@ -185,7 +186,8 @@ static void perf_hello__sent_and_read__the_same_plan(void **state)
 	assert_int_equal(plan.endpoints, good_plan.endpoints);
 	assert_int_equal(plan.threads, good_plan.threads);
 	assert_int_equal(plan.idle, good_plan.idle);
-	assert_true(plan.is_waiting && plan.is_checked && !plan.is_shared);
+	assert_true(plan.is_waiting && plan.is_checked && plan.is_target_polling);
+	assert_false(plan.is_shared);
 }
 
 static void perf_hello_read__short_or_foreign__refused(void **state)

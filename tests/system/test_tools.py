@@ -6,7 +6,7 @@ import json
 import os
 import signal
 
-from testing import (ADAPTER, DAT_INFO, DAT_PERF, DAT_PING, HELLO_DAT, SOAK, SOURCE, WAIT_S,
+from testing import (ADAPTER, DAT_INFO, DAT_PERF, DAT_PING, HELLO_DAT, SOAK, SOURCE, Skip, WAIT_S,
                      contains, equal, main, perf, perf_server, ping, ping_server, registry_file, run,
                      shared_names, started)
 
@@ -99,7 +99,8 @@ def dat_ping__bad_usage__status_2():
 
 # ---- dat_perf ----
 
-PERF_LAT = ["send-lat", "write-lat", "write-comp-lat", "read-lat", "wake-lat"]
+PERF_LAT = ["send-lat", "write-lat", "write-comp-lat", "read-lat", "wake-lat", "poll-lat", "reg",
+            "reg-kept", "reg-free"]
 PERF_BW = ["send-bw", "write-bw", "read-bw"]
 
 
@@ -119,7 +120,8 @@ def dat_perf__all_tests__figures_that_fit_together():
         equal(server.wait(WAIT_S), 0)
     equal([row["test"] for row in rows if "bytes" in row],
           [test for test in PERF_LAT + PERF_BW for _ in range(2)])
-    equal([row["test"] for row in rows if "bytes" not in row], ["connect", "memory", "cpu-idle"])
+    equal([row["test"] for row in rows if "bytes" not in row],
+          ["connect", "memory", "cpu-idle", "space"])
     for row in rows:
         if row["test"] in PERF_LAT + ["connect"]:
             times = [row[name] for name in ("min", "p50", "p90", "p99", "p99_9", "max")]
@@ -132,9 +134,12 @@ def dat_perf__all_tests__figures_that_fit_together():
             # printed to three digits
             difference = abs(row["mb_per_s"] - row["per_s"] * row["bytes"] / 1e6)
             assert difference < 0.002, row
-    memory, idle = rows[-2:]
+    memory, idle, space = rows[-3:]
     equal((memory["count"], idle["count"]), (3, 3))
-    assert memory["client_bytes"] > 0 and memory["server_bytes"] > 0, memory
+    for side in ("client", "server"):
+        assert memory[f"{side}_bytes"] > 0 and memory[f"{side}_space_bytes"] > 0, memory
+    # less than the range for handles, which is not in it, and more than the library's text
+    assert 1 << 17 < space["client_bytes"] < 1 << 28, space
 
 
 def dat_perf__check__every_way_of_transfer_verified():
@@ -149,6 +154,38 @@ def dat_perf__check__every_way_of_transfer_verified():
             endpoints = 3 if "--endpoints" in options else 1
             equal({row["count"] for row in rows}, {17 * endpoints}, options)
         equal(server.poll(), None)
+
+
+# COMPAT-46 COMPAT-47
+def dat_perf__polled_memory_and_fragments__every_byte_verified():
+    with perf_server() as (server, qualifier):
+        for options in ((), ("--buffer", "shared"), ("--endpoints", "3", "--threads", "2"),
+                        ("--window", "1", "--mappings", "500")):
+            rows = perf_json(qualifier, "--check", "--test", "poll-lat,reg,reg-kept,send-bw",
+                             "--size", "1,8,4097,100k", "--count", "17", "--window", "4", *options)
+            equal({row["wrong"] for row in rows}, {0}, options)
+        equal(server.poll(), None)
+
+
+def dat_perf__target_polls__every_byte_verified():
+    with perf_server() as (server, qualifier):
+        for copy in ("map", "cma", "ring"):
+            status, out, err = run(DAT_PERF, "--adapter", ADAPTER, "--qual", qualifier, "--json",
+                                   "--check", "--target", "poll", "--test", "lat,write-bw,read-bw",
+                                   "--size", "1,4097", "--count", "17", "--window", "4",
+                                   env={"DAT_COPY": copy})
+            equal(status, 0, out + err)
+            result = json.loads(out)
+            equal((result["wrong"], result["target"]), (0, "poll"))
+        equal(server.poll(), None)
+
+
+def dat_perf__more_mappings_than_allowed__says_so():
+    status, _, err = run(DAT_PERF, "--adapter", ADAPTER, "--qual", "1", "--mappings", "1000000")
+    if status == 3 and "cannot connect" in err:
+        raise Skip("this kernel allows a million mappings")
+    equal(status, 3, err)
+    contains(err, "mappings")
 
 
 def dat_perf__sizes__lists_and_powers_of_two():
@@ -173,13 +210,13 @@ def dat_perf__csv__one_line_per_test_and_size():
                                 "--count", "3", "--idle", "2", "--window", "5", "--signal", "2")
     equal(status, 0, err)
     rows = list(csv.DictReader(out.splitlines()))
-    equal(len(rows), 2 * len(PERF_LAT + PERF_BW) + 3)
+    equal(len(rows), 2 * len(PERF_LAT + PERF_BW) + 4)
     for row in rows:
         assert None not in row and None not in row.values(), row
-        equal((row["window"], row["signal"], row["mode"], row["buffer"], row["endpoints"]),
-              ("5", "2", "poll", "private", "1"))
+        equal((row["window"], row["signal"], row["mode"], row["target"], row["buffer"],
+               row["endpoints"]), ("5", "2", "poll", "sleep", "private", "1"))
         equal(bool(row["p99_9_us"]), row["test"] in PERF_LAT + ["connect"], row)
-        equal(bool(row["client"]), row["test"] in ("memory", "cpu-idle"), row)
+        equal(bool(row["client"]), row["test"] in ("memory", "cpu-idle", "space"), row)
 
 
 def dat_perf__text__a_table_per_kind():
@@ -187,7 +224,8 @@ def dat_perf__text__a_table_per_kind():
         status, out, err = perf(qualifier, "--test", "all", "--size", "8", "--count", "3",
                                 "--idle", "2", "--wait")
     equal((status, err), (0, ""))
-    for word in (*PERF_LAT, *PERF_BW, "connect", "memory", "cpu-idle", "p99.9", "MB/s", "waiting"):
+    for word in (*PERF_LAT, *PERF_BW, "connect", "memory", "cpu-idle", "space", "p99.9", "MB/s",
+                 "waiting"):
         contains(out, word)
 
 
@@ -209,7 +247,7 @@ def dat_perf__idle_connections__beside_transfers():
 
 
 def dat_perf__server_dies__client_fails_with_reason():
-    for test in ("send-lat", "write-lat", "write-bw", "wake-lat"):
+    for test in ("send-lat", "write-lat", "write-bw", "wake-lat", "poll-lat", "reg"):
         with perf_server() as (server, qualifier):
             with started(DAT_PERF, "--adapter", ADAPTER, "--qual", qualifier, "--test", test,
                          "--size", "64", "--count", "50000000000") as client:
@@ -222,7 +260,7 @@ def dat_perf__server_dies__client_fails_with_reason():
 
 def dat_perf__client_dies__next_one_is_served():
     with perf_server() as (server, qualifier):
-        for test in ("send-lat", "write-lat", "read-bw", "wake-lat"):
+        for test in ("send-lat", "write-lat", "read-bw", "wake-lat", "poll-lat", "reg"):
             with started(DAT_PERF, "--adapter", ADAPTER, "--qual", qualifier, "--test", test,
                          "--size", "64", "--count", "50000000000") as client:
                 contains(client.stdout.readline(), "adapter")
@@ -234,7 +272,7 @@ def dat_perf__client_dies__next_one_is_served():
 
 def dat_perf__interrupted__ends_with_130():
     with perf_server() as (server, qualifier):
-        for test in ("write-lat", "write-bw"):
+        for test in ("write-lat", "write-bw", "poll-lat", "reg", "reg-free"):
             with started(DAT_PERF, "--adapter", ADAPTER, "--qual", qualifier, "--test", test,
                          "--size", "64", "--count", "50000000000") as client:
                 contains(client.stdout.readline(), "adapter")
@@ -268,6 +306,7 @@ def dat_perf__bad_usage__status_2():
                     ["--duration", "nan"], ["--qual", "x"], ["--no-such-option"], ["a", "b"],
                     ["--timeout", "0"], ["--window", "0"], ["--signal", "0"], ["--buffer", "big"],
                     ["--window", "4", "--signal", "5"], ["--endpoints", "0"], ["--threads", "0"],
+                    ["--target", "wait"], ["--mappings", "x"], ["--mappings", "1000001"],
                     ["--cpu", "x"], ["--cpu", "1-"], ["--cpu", "99999"], ["--idle", "x"],
                     ["--check", "--size", "64m", "--window", "64"]):
         status, _, err = run(DAT_PERF, "--qual", "1", *options)
@@ -362,12 +401,7 @@ def dat_info__sample_file__at_most_8_adapters():
     assert 2 * len(names) <= 8, names
 
 
-# ---- example, comparison and soak ----
-
-def compare__no_build_folder__status_2():
-    equal(run(str(SOURCE / "bench" / "compare"))[0], 2)
-
-
+# ---- example and soak ----
 
 def hello_dat__server_and_client__message_and_memory_arrive():
     with started(HELLO_DAT) as server:

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The programs of bench/ at tiny counts: that each measurement comes about, not what comes out."""
+import errno
+import json
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+
+from testing import (ADAPTER, BUILD, SOURCE, Skip, WAIT_S, contains, equal, main, run, shared_names,
+                     started)
+
+COMPARE = str(SOURCE / "bench" / "compare")
+ALLTOALL = str(BUILD / "bench" / "alltoall")
+RAW = str(BUILD / "bench" / "raw")
+REFUSE = str(BUILD / "bench" / "refuse")
+# asks the kernel about the mapping at address 0, where none is: errno as the exit status
+QUERY = """
+import array, fcntl, sys
+query = array.array("Q", [104] + [0] * 12)
+try:
+    with open("/proc/self/maps") as maps:
+        fcntl.ioctl(maps, 0xC0686611, query)
+except OSError as error:
+    sys.exit(error.errno)
+"""
+
+
+def children_of(pid):
+    text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [int(word) for word in text.split()]
+
+
+def quick(*options):
+    """(report, stdout, stderr) of a trial with nothing in it that may be missing here."""
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip("two processors are needed")
+    with tempfile.TemporaryDirectory() as folder:
+        status, out, err = run(COMPARE, "--quick", "--no-peers", "--no-instructions", "--output",
+                               folder, *options, str(BUILD))
+        equal(status, 0, err)
+        report = json.loads((pathlib.Path(folder) / "results.json").read_text(encoding="utf-8"))
+        contains((pathlib.Path(folder) / "table.md").read_text(encoding="utf-8"), "Commands")
+    return report, out, err
+
+
+# COMPAT-46 COMPAT-47
+def compare__quick__every_measurement_of_ours_comes_about():
+    before = shared_names()
+    report, out, err = quick()
+    equal(err, "", out)
+    assert len(report["rows"]) > 40, out
+    for row in report["rows"]:
+        assert row["ours"] is not None and row["ours"] >= 0, row
+        # what is compared with this library or with the machine itself needs nothing installed
+        if row["goal"] and "UCX" not in row["peer"] and "libfabric" not in row["peer"]:
+            assert row["is_met"] is not None, row
+    for name, rounds in report["samples"].items():
+        equal(len(rounds), 1, name)
+    equal(shared_names() - before, set())
+
+
+def compare__only__the_rows_with_that_title():
+    report, _, err = quick("--only", "ring: RDMA write 8 B, to its completion, both")
+    equal(err, "")
+    row, = report["rows"]
+    eventfd, = report["samples"]["raw eventfd"]
+    equal(row["theirs"], 2 * eventfd["p50"])
+    equal(row["ours"], report["samples"]["ring write 8, asleep"][0]["p50"])
+
+
+def compare__no_build_folder__status_2():
+    equal(run(COMPARE)[0], 2)
+
+
+# COMPAT-02 COMPAT-03 COMPAT-47
+def alltoall__every_copy_path__every_byte_verified():
+    before = shared_names()
+    for copy, memory in (("map", ("-s",)), ("cma", ()), ("ring", ()), ("auto", ("-s",))):
+        for size, rounds, messages in (("1", "40", 16), ("9", "5", 16), ("4096", "3", 16),
+                                       ("4097", "3", 1), ("300001", "2", 1)):
+            status, out, err = run(ALLTOALL, "-c", "-a", ADAPTER, *memory, size, rounds,
+                                   env={"DAT_COPY": copy})
+            equal((status, err), (0, ""), (copy, size, out))
+            result = json.loads(out)
+            equal((result["wrong"], result["messages"]), (0, 8 * 7 * int(rounds) * messages))
+            assert result["per_s"] > 0, out
+    equal(shared_names() - before, set())
+
+
+def alltoall__one_process_dies__the_others_are_ended():
+    with started(ALLTOALL, "-p", "4", "-a", ADAPTER, "8", "10000000") as parent:
+        children = []
+        while len(children) < 4:
+            equal(parent.poll(), None)
+            children = children_of(parent.pid)
+        os.kill(children[1], signal.SIGKILL)
+        equal(parent.wait(WAIT_S), 3)
+    equal([pid for pid in children if os.path.exists(f"/proc/{pid}")], [])
+
+
+def alltoall__bad_usage__status_2():
+    for options in ((), ("8",), ("0", "1"), ("17m", "1"), ("8", "0"), ("-p", "1", "8", "1"),
+                    ("-p", "17", "8", "1"), ("-x", "8", "1")):
+        equal(run(ALLTOALL, *options)[0], 2, options)
+
+
+def raw__every_test__figures():
+    cpus = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2]]
+    for test in ("line", "memcpy", "writev", "eventfd", "futex", "syscall"):
+        status, out, err = run(RAW, test, "8", "20", cpus[0], cpus[-1])
+        equal(status, 0, err)
+        assert json.loads(out)["mb_per_s" if test == "memcpy" else "p50"] > 0, out
+
+
+def refuse__query_of_a_mapping__as_an_old_kernel_answers():
+    # ENOENT: the kernel looked; ENOTTY: it does not know the question, or is not let know
+    free = run(sys.executable, "-c", QUERY)[0]
+    assert free in (errno.ENOENT, errno.ENOTTY), free
+    equal(run(REFUSE, sys.executable, "-c", QUERY)[0], errno.ENOTTY)
+
+
+def refuse__no_program__says_so():
+    equal(run(REFUSE)[0], 2)
+    status, _, err = run(REFUSE, "/nowhere/program")
+    equal(status, 3)
+    contains(err, "/nowhere/program")
+
+
+if __name__ == "__main__":
+    main(list(globals().items()))

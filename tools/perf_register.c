@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The loops of dat_perf about registration. A fragment is registered by the client, written once by
+ * the server, and freed, one after the other: with several under way the registration of one would
+ * hide behind the Write of another, which the other processor makes. The test reg-kept exchanges
+ * the same messages about memory that stays registered.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "common.h"
+#include "perf.h"
+#include "perf_clock.h"
+#include "perf_loop.h"
+#include "perf_pattern.h"
+
+static inline int register_memory(struct perf_worker *worker, unsigned char *data, uint64_t size,
+				  DAT_LMR_HANDLE *lmr_out, DAT_RMR_CONTEXT *context_out)
+{
+	DAT_REGION_DESCRIPTION region = {.for_va = data};
+	DAT_LMR_CONTEXT unused;
+	DAT_RETURN code = dat_lmr_create(worker->session.ia, DAT_MEM_TYPE_VIRTUAL, region, size,
+					 worker->session.pz, DAT_MEM_PRIV_ALL_FLAG, lmr_out,
+					 &unused, context_out, NULL, NULL);
+
+	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_lmr_create", code);
+}
+
+static inline int register_free(DAT_LMR_HANDLE lmr)
+{
+	DAT_RETURN code = dat_lmr_free(lmr);
+
+	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_lmr_free", code);
+}
+
+/* Where Write number `number` goes, and is checked. */
+static inline unsigned char *register_target(const struct perf_worker *worker,
+					     const struct perf_endpoint *endpoint, uint64_t number)
+{
+	uint64_t slot = worker->in_slots > 1 ? number % worker->in_slots : 0;
+
+	return endpoint->in + slot * worker->slot_len;
+}
+
+/* --- the client --- */
+
+/* Sends where to write, and waits until the server says that it has. */
+static inline int register_exchange(struct perf_worker *worker, struct perf_endpoint *endpoint,
+				    unsigned char *data, DAT_RMR_CONTEXT context)
+{
+	struct perf_fragment fragment = {.address = htobe64((uintptr_t)data),
+					 .rmr_context = htobe32(context)};
+	DAT_EVENT event;
+	int rc;
+
+	memcpy(endpoint->out, &fragment, sizeof(fragment));
+	endpoint->sent++;
+	rc = perf_post_send(worker, endpoint, endpoint->out, sizeof(fragment), endpoint->index,
+			    DAT_COMPLETION_DEFAULT_FLAG);
+	if (rc == 0)
+		rc = perf_take(worker, worker->session.recv_evd, &event);
+	if (rc != 0)
+		return rc;
+	endpoint->recv_done++;
+	rc = perf_post_recv(worker, endpoint);
+	return rc == 0 ? perf_take(worker, worker->session.request_evd, &event) : rc;
+}
+
+static inline int register_round(struct perf_worker *worker, struct perf_endpoint *endpoint,
+				 const struct perf_run *run)
+{
+	unsigned char *data = register_target(worker, endpoint, endpoint->written);
+	DAT_RMR_CONTEXT context = worker->in.rmr_context;
+	DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
+	int rc = 0, freed = 0;
+
+	if (run->test == PERF_REG)
+		rc = register_memory(worker, data, run->size, &lmr, &context);
+	if (rc == 0)
+		rc = register_exchange(worker, endpoint, data, context);
+	if (lmr)
+		freed = register_free(lmr);
+	if (rc == 0 && worker->plan->is_checked &&
+	    !perf_pattern_is(data, run->size, endpoint->written))
+		worker->wrong++;
+	endpoint->written++;
+	return rc == 0 ? freed : rc;
+}
+
+static int register_lead(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
+{
+	uint64_t since = perf_clock_ticks();
+
+	for (uint64_t i = 0; i < count; i++) {
+		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
+			int rc = register_round(worker, &worker->endpoints[e], run);
+			uint64_t now = perf_clock_ticks();
+
+			if (rc != 0)
+				return rc;
+			stats_add(&worker->stats, now - since);
+			since = now;
+		}
+		perf_advance(worker, i);
+		if (tool_is_stopped)
+			return -EINTR;
+	}
+	return 0;
+}
+
+/* Registers and frees what nobody uses. */
+static int register_alone(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
+{
+	uint64_t since = perf_clock_ticks();
+
+	for (uint64_t i = 0; i < count; i++) {
+		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
+			DAT_RMR_CONTEXT context;
+			DAT_LMR_HANDLE lmr;
+			uint64_t now;
+			int rc = register_memory(worker, worker->endpoints[e].in, run->size, &lmr,
+						 &context);
+
+			if (rc == 0)
+				rc = register_free(lmr);
+			if (rc != 0)
+				return rc;
+			now = perf_clock_ticks();
+			stats_add(&worker->stats, now - since);
+			since = now;
+		}
+		perf_advance(worker, i);
+		if (tool_is_stopped)
+			return -EINTR;
+	}
+	return 0;
+}
+
+/* --- the server --- */
+
+/* Writes the fragment and says so with a message of no bytes, which comes behind the Write. */
+static inline int register_write(struct perf_worker *worker, struct perf_endpoint *endpoint,
+				 const struct perf_run *run)
+{
+	DAT_RMR_TRIPLET remote = {.segment_length = run->size};
+	struct perf_fragment fragment;
+	uint64_t slot = worker->in_slots > 1 ? endpoint->recv_done % worker->in_slots : 0;
+	DAT_EVENT event;
+	int rc = perf_take(worker, worker->session.recv_evd, &event);
+
+	if (rc != 0)
+		return rc;
+	memcpy(&fragment, endpoint->in + slot * worker->slot_len, sizeof(fragment));
+	endpoint->recv_done++;
+	remote.target_address = be64toh(fragment.address);
+	remote.rmr_context = be32toh(fragment.rmr_context);
+	if (worker->plan->is_checked)
+		perf_pattern_fill(endpoint->out, run->size, endpoint->written);
+	endpoint->written++;
+	rc = perf_post_rdma_at(worker, endpoint, endpoint->out, remote, false, endpoint->index,
+			       DAT_COMPLETION_SUPPRESS_FLAG);
+	endpoint->sent++;
+	if (rc == 0)
+		rc = perf_post_send(worker, endpoint, endpoint->out, 0, endpoint->index,
+				    DAT_COMPLETION_DEFAULT_FLAG);
+	if (rc == 0)
+		rc = perf_post_recv(worker, endpoint);
+	return rc == 0 ? perf_take(worker, worker->session.request_evd, &event) : rc;
+}
+
+static int register_follow(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
+			int rc = register_write(worker, &worker->endpoints[e], run);
+
+			if (rc != 0)
+				return rc;
+		}
+		perf_advance(worker, i);
+	}
+	return 0;
+}
+
+int perf_register_run(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
+{
+	if (run->test == PERF_REG_FREE)
+		return register_alone(worker, run, count);
+	return run->is_leader ? register_lead(worker, run, count)
+			      : register_follow(worker, run, count);
+}
