@@ -285,14 +285,14 @@ static int raw_syscall(struct raw *raw)
 
 int main(int argc, char **argv)
 {
-	struct raw *raw = calloc(1, sizeof(*raw));
+	static struct raw raw;
 	unsigned long cpus[2];
 
 	tool_name = "raw";
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a comparison that is stopped leaves nothing behind */
-	if (!raw || argc != 6 || tool_parse_number(argv[2], &raw->size) != 0 ||
-	    tool_parse_number(argv[3], &raw->count) != 0 || raw->size == 0 || raw->count == 0 ||
-	    raw->count > UINT32_MAX / 2) {
+	if (argc != 6 || tool_parse_number(argv[2], &raw.size) != 0 ||
+	    tool_parse_number(argv[3], &raw.count) != 0 || raw.size == 0 || raw.count == 0 ||
+	    raw.count > UINT32_MAX / 2) {
 		fputs("usage: raw TEST SIZE COUNT SERVER-CPU CLIENT-CPU\n", stderr);
 		return TOOL_EXIT_USAGE;
 	}
@@ -301,11 +301,11 @@ int main(int argc, char **argv)
 	perf_clock_start();
 	if (strcmp(argv[1], "memcpy") == 0 || strcmp(argv[1], "syscall") == 0) {
 		bind_to(cpus[1]);
-		return strcmp(argv[1], "memcpy") == 0 ? raw_memcpy(raw) : raw_syscall(raw);
+		return strcmp(argv[1], "memcpy") == 0 ? raw_memcpy(&raw) : raw_syscall(&raw);
 	}
 	for (size_t i = 0; i < sizeof(raw_tests) / sizeof(raw_tests[0]); i++)
 		if (strcmp(argv[1], raw_tests[i].name) == 0)
-			return raw_ping_pong(raw, &raw_tests[i], cpus);
+			return raw_ping_pong(&raw, &raw_tests[i], cpus);
 	tool_complain("%s: no such test", argv[1]);
 	return TOOL_EXIT_USAGE;
 }
