@@ -23,10 +23,11 @@
 int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 		    struct shm_conn **conn_out)
 {
-	struct shm_conn *conn = calloc(1, sizeof(*conn));
+	struct shm_conn *conn = aligned_alloc(alignof(struct shm_conn), sizeof(*conn));
 
 	if (!conn)
 		return -ENOMEM;
+	memset(conn, 0, sizeof(*conn));
 	conn->engine = engine;
 	shm_engine_get(engine);
 	atomic_init(&conn->refs, 1);

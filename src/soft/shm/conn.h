@@ -115,7 +115,19 @@ struct shm_inbound {
 	uint64_t offset;
 };
 
+/* What polls of a thread with many connections look at lies together in front. */
 struct shm_conn {
+	alignas(SHM_LINE) struct shm_consumer request_in; /* the peer's requests */
+	struct shm_side *theirs;
+	/* what a poll compares with, without the lock; relaxed, hints only */
+	_Atomic uint32_t watch; /* enum shm_watch */
+	_Atomic uint32_t acked; /* of our messages and ring writes, carried out by the peer */
+	_Atomic uint32_t seen_waits;
+	uint16_t idle_polls;   /* engine lock */
+	_Atomic bool has_more; /* a pass ended for its budget */
+
+	_Atomic uint32_t seen_request_space; /* the same, for what is rare */
+	_Atomic uint32_t seen_response_space;
 	struct shm_engine *engine;
 	_Atomic uint32_t refs;
 	_Atomic uint32_t state;	  /* written with the endpoint locked, where it has one */
@@ -129,7 +141,6 @@ struct shm_conn {
 
 	struct shm_segment *segment;
 	struct shm_side *mine;
-	struct shm_side *theirs;
 	struct shm_remote remote;
 
 	/* set-up */
@@ -154,21 +165,19 @@ struct shm_conn {
 	/* our requests */
 	struct shm_producer request_out;
 	struct shm_consumer response_in;
-	uint64_t tx_next;	/* sequence of the first request not wholly handed out */
-	uint64_t tx_ack;	/* no request before it waits for `done` */
-	uint64_t tx_data;	/* no request before it waits for data */
-	uint32_t sent;		/* messages and ring writes handed out */
-	_Atomic uint32_t acked; /* ... of which the peer has carried out; relaxed, one writer */
-	uint32_t ring_writes;	/* ring writes among those in flight */
-	uint32_t reads;		/* RDMA Reads through the ring in flight */
-	uint32_t peer_waits;	/* enum shm_waits of the peer, as last seen */
-	bool is_space_wanted;	/* the ring was full */
-	bool is_draining;	/* graceful disconnect */
-	bool is_failing;	/* a request has failed; the end waits for those before it */
-	uint64_t failing_ns;	/* ... but not longer than this */
+	uint64_t tx_next;     /* sequence of the first request not wholly handed out */
+	uint64_t tx_ack;      /* no request before it waits for `done` */
+	uint64_t tx_data;     /* no request before it waits for data */
+	uint32_t sent;	      /* messages and ring writes handed out; see `acked` */
+	uint32_t ring_writes; /* ring writes among those in flight */
+	uint32_t reads;	      /* RDMA Reads through the ring in flight */
+	uint32_t peer_waits;  /* enum shm_waits of the peer, as last seen */
+	bool is_space_wanted; /* the ring was full */
+	bool is_draining;     /* graceful disconnect */
+	bool is_failing;      /* a request has failed; the end waits for those before it */
+	uint64_t failing_ns;  /* ... but not longer than this */
 
 	/* the peer's requests */
-	struct shm_consumer request_in;
 	bool is_stuck; /* the entry at the head waits for something else than the peer */
 	struct shm_producer response_out;
 	uint32_t done;		 /* messages and ring writes that are carried out */
@@ -187,13 +196,6 @@ struct shm_conn {
 	/* direct copies */
 	bool is_light;	    /* our side's `is_light` */
 	uint32_t announced; /* announcements since that was decided */
-
-	/* what a poll compares with, without the lock; relaxed, hints only */
-	_Atomic uint32_t watch; /* enum shm_watch */
-	_Atomic uint32_t seen_waits;
-	_Atomic uint32_t seen_request_space;
-	_Atomic uint32_t seen_response_space;
-	_Atomic bool has_more; /* a pass ended for its budget */
 
 	/* waking */
 	bool can_be_light; /* the kernel runs fences on us for the peer, so that we may go without
@@ -215,9 +217,7 @@ struct shm_conn {
 
 	/* engine lock */
 	_Atomic bool is_active; /* read without it as a hint */
-	struct shm_conn *next_active;
-	struct shm_conn *prev_active;
-	uint32_t idle_polls;
+	uint32_t active_at;	/* its place among engine->active */
 
 	/* a dead key that the peer was found to be copying through, since when (engine lock) */
 	uint32_t blamed_key;
@@ -227,6 +227,7 @@ struct shm_conn {
 	 */
 	_Atomic uint32_t given[SHM_MAPS];
 };
+static_assert(offsetof(struct shm_conn, has_more) < SHM_LINE, "one look, one line");
 
 /* The transport's side of an endpoint (core_ep.transport). */
 struct shm_ep {
@@ -376,7 +377,7 @@ void shm_conn_drop(struct shm_conn *conn, struct core_ep *ep);
 /* --- progress.c --- */
 
 /* Is there anything to do beside the next message and acknowledgements? */
-bool shm_conn_has_other_work(const struct shm_conn *conn, uint32_t watch);
+bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch);
 /* Is there anything to do? No lock needed: a hint that is never wrong for long. */
 static inline bool shm_conn_has_work(const struct shm_conn *conn)
 {
@@ -384,12 +385,15 @@ static inline bool shm_conn_has_work(const struct shm_conn *conn)
 	const struct shm_side *theirs = conn->theirs;
 
 	/* relaxed throughout: only a hint whether to take the lock and look properly */
+#define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
 	if (!(watch & SHM_WATCH_STUCK) && shm_consumer_has_entry(&conn->request_in))
 		return true;
-	if ((int32_t)(atomic_load_explicit(&theirs->done, memory_order_relaxed) -
-		      shm_conn_acked(conn)) > 0)
+	if ((int32_t)(WORD(theirs->done) - shm_conn_acked(conn)) > 0 ||
+	    WORD(theirs->waits) != WORD(conn->seen_waits) || WORD(theirs->failed) != 0 ||
+	    WORD(conn->has_more))
 		return true;
-	return shm_conn_has_other_work(conn, watch);
+#undef WORD
+	return watch && shm_conn_has_rare_work(conn, watch);
 }
 /* One pass over everything that can move; EP locked, ESTABLISHED. Returns what happened. */
 int shm_conn_pass(struct shm_conn *conn, struct core_ep *ep);

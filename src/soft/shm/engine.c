@@ -23,6 +23,7 @@
 
 #define FIRST_SLOTS 64u
 #define POLL_MOST 64u /* connections that one call of progress looks at */
+#define GAPS_MOST 16u /* beside as many as there are connections */
 #define SPINS 200u
 #define STACK_SIZE (256u * 1024u) /* of the service thread, which needs less than 64 KiB */
 #define PIECE_NS 1000000	  /* more than a piece of a copy into our memory takes */
@@ -133,6 +134,7 @@ void shm_engine_put(struct shm_engine *engine)
 	soft_fd_close(engine->epoll_fd);
 	core_lock_destroy(&engine->lock);
 	free(engine->slots);
+	free(engine->active);
 	free(engine);
 }
 
@@ -187,8 +189,13 @@ void shm_engine_at(struct shm_engine *engine, uint64_t deadline_ns)
 static int grow_slots(struct shm_engine *engine)
 {
 	uint32_t count = engine->slot_count ? engine->slot_count * 2 : FIRST_SLOTS;
-	struct shm_slot *slots = realloc(engine->slots, count * sizeof(*slots));
+	struct shm_conn **active = realloc(engine->active, count * sizeof(*active));
+	struct shm_slot *slots;
 
+	if (!active)
+		return -ENOMEM;
+	engine->active = active;
+	slots = realloc(engine->slots, count * sizeof(*slots));
 	if (!slots)
 		return -ENOMEM;
 	memset(slots + engine->slot_count, 0, (count - engine->slot_count) * sizeof(*slots));
@@ -353,29 +360,71 @@ void shm_engine_earliest(struct shm_engine *engine)
 			return;
 }
 
-/* --- the list of active connections --- */
+/* --- the active connections --- */
+
+/* relaxed: the lock guards it; who reads it without takes it as a hint */
+static uint32_t active_count(const struct shm_engine *engine)
+{
+	return atomic_load_explicit(&engine->active_count, memory_order_relaxed);
+}
+
+static void set_active_count(struct shm_engine *engine, uint32_t count)
+{
+	atomic_store_explicit(&engine->active_count, count, memory_order_relaxed);
+}
+
+/* The one whose turn it is; there are some. */
+CORE_INLINE struct shm_conn *next_locked(struct shm_engine *engine)
+{
+	uint32_t at = engine->active_next;
+	struct shm_conn *conn;
+
+	do {
+		if (at >= engine->active_end)
+			at = 0;
+		conn = engine->active[at++];
+	} while (!conn);
+	engine->active_next = at;
+	return conn;
+}
+
+/* Closes the gaps; whose turn it is stays. */
+static void close_gaps_locked(struct shm_engine *engine)
+{
+	uint32_t from, to = 0, next = 0;
+
+	for (from = 0; from < engine->active_end; from++) {
+		struct shm_conn *conn = engine->active[from];
+
+		if (from == engine->active_next)
+			next = to;
+		if (conn) {
+			conn->active_at = to;
+			engine->active[to++] = conn;
+		}
+	}
+	engine->active_next = next;
+	engine->active_end = to;
+}
 
 static void append_locked(struct shm_engine *engine, struct shm_conn *conn)
 {
-	conn->prev_active = engine->active_last;
-	conn->next_active = NULL;
-	if (engine->active_last)
-		engine->active_last->next_active = conn;
-	else
-		engine->active_first = conn;
-	engine->active_last = conn;
+	/* as many have room as there are numbers */
+	if (engine->active_end == engine->slot_count)
+		close_gaps_locked(engine);
+	conn->active_at = engine->active_end;
+	engine->active[engine->active_end++] = conn;
+	set_active_count(engine, active_count(engine) + 1);
 }
 
-static void unlink_locked(struct shm_engine *engine, struct shm_conn *conn)
+static void remove_locked(struct shm_engine *engine, struct shm_conn *conn)
 {
-	if (conn->prev_active)
-		conn->prev_active->next_active = conn->next_active;
-	else
-		engine->active_first = conn->next_active;
-	if (conn->next_active)
-		conn->next_active->prev_active = conn->prev_active;
-	else
-		engine->active_last = conn->prev_active;
+	uint32_t count = active_count(engine) - 1;
+
+	engine->active[conn->active_at] = NULL;
+	set_active_count(engine, count);
+	if (engine->active_end - count > count + GAPS_MOST)
+		close_gaps_locked(engine);
 }
 
 void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn)
@@ -389,7 +438,6 @@ void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn)
 		append_locked(engine, conn);
 		conn->idle_polls = 0;
 		atomic_store_explicit(&conn->is_active, true, memory_order_relaxed);
-		atomic_fetch_add_explicit(&engine->active_count, 1, memory_order_relaxed);
 	}
 	core_lock_release(&engine->lock);
 }
@@ -399,9 +447,8 @@ static bool deactivate_locked(struct shm_engine *engine, struct shm_conn *conn)
 {
 	if (!atomic_load_explicit(&conn->is_active, memory_order_relaxed))
 		return false;
-	unlink_locked(engine, conn);
+	remove_locked(engine, conn);
 	atomic_store_explicit(&conn->is_active, false, memory_order_relaxed);
-	atomic_fetch_sub_explicit(&engine->active_count, 1, memory_order_relaxed);
 	return true;
 }
 
@@ -418,15 +465,11 @@ void shm_engine_deactivate(struct shm_engine *engine, struct shm_conn *conn)
 
 struct shm_conn *shm_engine_rotate(struct shm_engine *engine)
 {
-	struct shm_conn *conn;
+	struct shm_conn *conn = NULL;
 
 	core_lock_acquire(&engine->lock);
-	conn = engine->active_first;
-	if (conn) {
-		if (conn->next_active) {
-			unlink_locked(engine, conn);
-			append_locked(engine, conn);
-		}
+	if (active_count(engine)) {
+		conn = next_locked(engine);
 		shm_conn_get(conn);
 	}
 	core_lock_release(&engine->lock);
@@ -443,9 +486,8 @@ struct candidate {
 };
 
 /*
- * The first active connection that has work, or had none for very many polls (until it is armed);
- * it and those before it go to the end of the list. *looks is how many may be looked at. False:
- * none of them.
+ * The next active connection that has work, or had none for very many polls (until it is armed).
+ * *looks is how many may be looked at. False: none of them.
  */
 CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *looks,
 				struct candidate *candidate)
@@ -453,14 +495,10 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *looks,
 	bool is_found = false;
 
 	core_lock_acquire(&engine->lock);
-	while (*looks && engine->active_first && !is_found) {
-		struct shm_conn *conn = engine->active_first;
+	while (*looks && !is_found && active_count(engine)) {
+		struct shm_conn *conn = next_locked(engine);
 
 		--*looks;
-		if (conn->next_active) {
-			unlink_locked(engine, conn);
-			append_locked(engine, conn);
-		}
 		candidate->is_quiet = !shm_conn_has_work(conn);
 		candidate->is_stream = !conn->idle_polls;
 		if (!candidate->is_quiet)
@@ -478,8 +516,8 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *looks,
 /* How many connections a poll looks at. */
 CORE_INLINE uint32_t looks_of(struct shm_engine *engine)
 {
-	/* relaxed: a connection that is added meanwhile is found by the next call */
-	uint32_t looks = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
+	/* a connection that is added meanwhile is found by the next call */
+	uint32_t looks = active_count(engine);
 
 	return looks < POLL_MOST ? looks : POLL_MOST;
 }
@@ -506,14 +544,16 @@ CORE_INLINE void count_poll(struct shm_engine *engine)
 __attribute__((noinline)) static void forget(struct shm_engine *engine,
 					     const struct candidate *candidate)
 {
+	struct shm_conn *conn = NULL;
 	bool was_active = false;
-	struct shm_conn *conn;
 	struct core_ref ep;
+	uint32_t i = 0;
 
 	core_lock_acquire(&engine->lock);
-	for (conn = engine->active_first; conn && conn != candidate->conn; conn = conn->next_active)
-		;
-	if (conn) {
+	while (i < engine->active_end && engine->active[i] != candidate->conn)
+		i++;
+	if (i < engine->active_end) {
+		conn = engine->active[i];
 		ep = shm_conn_ep(conn);
 		if (ep.cell == candidate->ep.cell && ep.generation == candidate->ep.generation)
 			was_active = deactivate_locked(engine, conn);
@@ -562,7 +602,7 @@ int shm_engine_look(struct shm_engine *engine)
 int shm_engine_progress(struct shm_engine *engine)
 {
 	count_poll(engine);
-	if (!atomic_load_explicit(&engine->active_count, memory_order_relaxed))
+	if (!active_count(engine))
 		return 0;
 	return shm_engine_look(engine);
 }
@@ -603,7 +643,7 @@ enum transport_poll shm_poll(struct shm_engine *engine, struct core_evd *evd, DA
 
 int shm_engine_arm(struct shm_engine *engine)
 {
-	uint32_t count = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
+	uint32_t count = active_count(engine);
 	int busy = 0;
 
 	/* the first one that has news is answer enough */

@@ -68,17 +68,17 @@ struct shm_engine {
 					*/
 	pthread_t thread;
 
-	_Atomic uint32_t refs;	      /* adapter, thread, connections */
-	_Atomic bool is_stopping;     /* ia_close was called */
-	_Atomic bool is_serving;      /* core_srq_serve_all was asked for */
-	_Atomic bool is_kicked;	      /* the event descriptor is set already */
-	_Atomic bool has_more;	      /* a pass ended for its budget, not for lack of work */
-	_Atomic uint64_t deadline_ns; /* earliest deadline of any connection; UINT64_MAX: none */
-	_Atomic uint64_t polls;	      /* calls of progress by threads of the consumer */
-	_Atomic uint64_t armed_last;  /* number of the connection that was armed last; a hint */
-	_Atomic bool is_left;	      /* the last of them has armed everything and sleeps */
-	_Atomic uint32_t active_count;
-	_Atomic uint32_t given_count; /* memory files that peers were given and whose key lives */
+	_Atomic uint32_t refs;	       /* adapter, thread, connections */
+	_Atomic bool is_stopping;      /* ia_close was called */
+	_Atomic bool is_serving;       /* core_srq_serve_all was asked for */
+	_Atomic bool is_kicked;	       /* the event descriptor is set already */
+	_Atomic bool has_more;	       /* a pass ended for its budget, not for lack of work */
+	_Atomic uint64_t deadline_ns;  /* earliest deadline of any connection; UINT64_MAX: none */
+	_Atomic uint64_t polls;	       /* calls of progress by threads of the consumer */
+	_Atomic uint64_t armed_last;   /* number of the connection that was armed last; a hint */
+	_Atomic bool is_left;	       /* the last of them has armed everything and sleeps */
+	_Atomic uint32_t active_count; /* written with the engine locked; else a hint */
+	_Atomic uint32_t given_count;  /* memory files that peers were given and whose key lives */
 	_Atomic int32_t disarmed; /* connections that are not armed: while there are some, tick */
 	_Atomic uint64_t counters[SHM_COUNT_END]; /* of connections that are gone */
 
@@ -88,8 +88,9 @@ struct shm_engine {
 	uint32_t slot_used;
 	uint32_t free_first; /* oldest free slot + 1, 0: none */
 	uint32_t free_last;
-	struct shm_conn *active_first;
-	struct shm_conn *active_last;
+	struct shm_conn **active; /* in the order of their turns, with gaps; as long as `slots` */
+	uint32_t active_end;
+	uint32_t active_next;	/* whose turn it is */
 	struct shm_pool *pools; /* ours and those of peers (pool.h) */
 	uint32_t pool_count;
 	/* what the service thread shall look at, with a reference each; read without the lock as a

@@ -26,14 +26,13 @@
 #define SHM_UNTOLD 8u	    /* messages done that wait to be told at most */
 #define SHM_LAG 0x40000000u /* entries done that the word does not tell, at most */
 
-bool shm_conn_has_other_work(const struct shm_conn *conn, uint32_t watch)
+bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
 {
 	const struct shm_side *theirs = conn->theirs;
 
 	/* relaxed throughout: see shm_conn_has_work */
 #define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
-	return (watch & SHM_WATCH_OWES) || WORD(theirs->waits) != WORD(conn->seen_waits) ||
-	       WORD(theirs->failed) != 0 || WORD(conn->has_more) ||
+	return (watch & SHM_WATCH_OWES) ||
 	       ((watch & SHM_WATCH_RESPONSES) && shm_consumer_has_entry(&conn->response_in)) ||
 	       ((watch & SHM_WATCH_SPACE) &&
 		(WORD(theirs->request_consumed) != WORD(conn->seen_request_space) ||

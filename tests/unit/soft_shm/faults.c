@@ -134,10 +134,12 @@ int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
 /* --- allocations: counted too --- */
 
 void *__real_malloc(size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *p, size_t size);
 void __real_free(void *p);
 void *__wrap_malloc(size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void __wrap_free(void *p);
@@ -153,6 +155,11 @@ static void *counted(void *p)
 void *__wrap_malloc(size_t size)
 {
 	return fails("malloc") ? NULL : counted(__real_malloc(size));
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+	return fails("aligned_alloc") ? NULL : counted(__real_aligned_alloc(alignment, size));
 }
 
 void *__wrap_calloc(size_t count, size_t size)

@@ -432,6 +432,7 @@ void lab_close(struct lab *lab)
 	close(lab->engine.epoll_fd);
 	close(lab->engine.kick_fd);
 	free(lab->engine.slots);
+	free(lab->engine.active);
 	core_lock_destroy(&lab->engine.lock);
 	drop_key(own_table, lab->rkey);
 	drop_key(own_table, lab->read_only);

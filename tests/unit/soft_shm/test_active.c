@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The connections that polls look at, one after another: whichever come and go, each of the others
+ * has its turn. The bench's engine, with connections that nothing is done with.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "lab.h"
+
+#define CONNS 150u /* more than a first table holds */
+#define STEPS 200000u
+
+struct scene {
+	struct lab *lab;
+	struct shm_conn *conns[CONNS];
+	bool is_active[CONNS];
+	uint32_t count;
+};
+
+static int open_scene(void **state)
+{
+	struct scene *scene = calloc(1, sizeof(*scene));
+
+	scene->lab = lab_open(CORE_COPY_MAP, false);
+	for (unsigned i = 0; i < CONNS; i++) {
+		struct shm_conn **conn = &scene->conns[i];
+
+		assert_int_equal(shm_conn_create(&scene->lab->engine, -1, SHM_PASSIVE, conn), 0);
+		assert_int_equal(
+			shm_engine_add(&scene->lab->engine, SHM_SLOT_CONN, *conn, &(*conn)->id), 0);
+	}
+	*state = scene;
+	return 0;
+}
+
+static void set_active(struct scene *scene, unsigned i, bool is_active)
+{
+	if (is_active)
+		shm_engine_activate(&scene->lab->engine, scene->conns[i]);
+	else
+		shm_engine_deactivate(&scene->lab->engine, scene->conns[i]);
+	if (scene->is_active[i] != is_active)
+		scene->count += is_active ? 1 : -1u;
+	scene->is_active[i] = is_active;
+}
+
+static int close_scene(void **state)
+{
+	struct scene *scene = *state;
+
+	for (unsigned i = 0; i < CONNS; i++) {
+		set_active(scene, i, false);
+		shm_conn_put(scene->conns[i]);
+	}
+	lab_close(scene->lab);
+	free(scene);
+	return 0;
+}
+
+/* Which one has its turn. */
+static unsigned turn(struct scene *scene)
+{
+	struct shm_conn *conn = shm_engine_rotate(&scene->lab->engine);
+	unsigned i = 0;
+
+	assert_non_null(conn);
+	while (i < CONNS && scene->conns[i] != conn)
+		i++;
+	assert_true(i < CONNS);
+	shm_conn_put(conn);
+	return i;
+}
+
+/* Not random for people, but the same in every run. */
+static uint32_t next_random(uint64_t *seed)
+{
+	*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (uint32_t)(*seed >> 33);
+}
+
+/* In one round all have their turn once, and nobody else. */
+static void check_round(struct scene *scene)
+{
+	bool had[CONNS] = {false};
+
+	assert_int_equal(atomic_load(&scene->lab->engine.active_count), scene->count);
+	for (uint32_t n = 0; n < scene->count; n++) {
+		unsigned i = turn(scene);
+
+		assert_true(scene->is_active[i]);
+		assert_false(had[i]);
+		had[i] = true;
+	}
+}
+
+static void rotate__connections_come_and_go__each_in_turn(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t seed = 1;
+
+	assert_null(shm_engine_rotate(&scene->lab->engine));
+	for (uint32_t step = 0; step < STEPS; step++) {
+		uint32_t what = next_random(&seed);
+		unsigned i = next_random(&seed) % CONNS;
+
+		if (what % 4 == 3 && scene->count)
+			turn(scene);
+		else
+			set_active(scene, i, what % 4 > 0);
+		/* now many, now few */
+		if (step % 5000 < 2000)
+			set_active(scene, next_random(&seed) % CONNS, false);
+		if (step % 64 == 0)
+			check_round(scene);
+	}
+}
+
+/* Those that go to sleep in their turn, as all do when nobody polls any more. */
+static void rotate__some_leave_in_their_turn__none_passed_over(void **state)
+{
+	struct scene *scene = *state;
+	uint64_t seed = 2;
+
+	for (uint32_t round = 0; round < 2000; round++) {
+		bool had[CONNS] = {false};
+		uint32_t count;
+
+		for (unsigned i = 0; i < CONNS; i++)
+			set_active(scene, i, next_random(&seed) % 2);
+		count = scene->count;
+		for (uint32_t n = 0; n < count; n++) {
+			unsigned i = turn(scene);
+
+			assert_false(had[i]);
+			had[i] = true;
+			if (next_random(&seed) % 2)
+				set_active(scene, i, false);
+		}
+		for (unsigned i = 0; i < CONNS; i++)
+			assert_true(had[i] || !scene->is_active[i]);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(rotate__connections_come_and_go__each_in_turn,
+						open_scene, close_scene),
+		cmocka_unit_test_setup_teardown(rotate__some_leave_in_their_turn__none_passed_over,
+						open_scene, close_scene),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
