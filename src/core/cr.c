@@ -7,14 +7,20 @@
 
 #include "core/calls.h"
 #include "core/ep_state.h"
+#include "core/slab.h"
 #include "core/sp.h"
 #include "core/status.h"
 #include "core/transport.h"
 
+static void cr_free(struct core_cr *cr)
+{
+	core_slab_free(cr, sizeof(*cr) + (size_t)cr->private_data_size);
+}
+
 struct core_cr *core_cr_new(struct core_ia *ia, const struct transport_request *request)
 {
 	const struct transport_conn_param *param = &request->param;
-	struct core_cr *cr = calloc(1, sizeof(*cr) + param->private_data_size);
+	struct core_cr *cr = core_slab_alloc(sizeof(*cr) + param->private_data_size);
 
 	if (!cr)
 		return NULL;
@@ -32,7 +38,7 @@ struct core_cr *core_cr_new(struct core_ia *ia, const struct transport_request *
 	cr->cell = core_handle_alloc(&ia->adapter->provider, ia, cr);
 	if (cr->cell)
 		return cr;
-	free(cr);
+	cr_free(cr);
 	return NULL;
 }
 
@@ -46,7 +52,7 @@ bool core_cr_publish(struct core_cr *cr, DAT_EP_HANDLE ep_handle, struct core_re
 void core_cr_discard(struct core_cr *cr)
 {
 	core_handle_release(cr->cell);
-	free(cr);
+	cr_free(cr);
 }
 
 void core_cr_delete(struct core_cr *cr)
@@ -57,7 +63,7 @@ void core_cr_delete(struct core_cr *cr)
 	core_lock_acquire(&cell->lock);
 	core_handle_kill_locked(cell);
 	core_lock_release(&cell->lock);
-	free(cr);
+	cr_free(cr);
 	core_ia_remove(ia, cell, DAT_HANDLE_TYPE_CR);
 	core_handle_release(cell);
 }

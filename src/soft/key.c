@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/slab.h"
 #include "soft/fds.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -381,7 +382,7 @@ static bool is_table(int fd, const struct stat *st)
 
 static int view_map_locked(int fd, const struct stat *st, struct soft_view **view_out)
 {
-	struct soft_view *view = calloc(1, sizeof(*view));
+	struct soft_view *view = core_slab_alloc(sizeof(*view));
 	void *map;
 	int rc;
 
@@ -406,7 +407,7 @@ static int view_map_locked(int fd, const struct stat *st, struct soft_view **vie
 	return 0;
 
 free_view:
-	free(view);
+	core_slab_free(view, sizeof(*view));
 	return rc;
 }
 
@@ -449,7 +450,7 @@ void soft_view_put(struct soft_view *view)
 	pthread_mutex_unlock(&views_lock);
 	if (is_last) {
 		munmap((void *)(uintptr_t)view->entries, TABLE_SIZE);
-		free(view);
+		core_slab_free(view, sizeof(*view));
 	}
 }
 

@@ -29,6 +29,12 @@ HELLO_DAT = str(BUILD / "examples" / "hello_dat")
 SOAK = str(BUILD / "bench" / "soak")
 
 
+def is_sanitized():
+    """Is this a build with a sanitizer, whose memory is in all figures?"""
+    program = pathlib.Path(DAT_PERF).read_bytes()
+    return b"__asan_init" in program or b"__tsan_init" in program
+
+
 class Skip(Exception):
     """The test cannot run here; the text says why."""
 

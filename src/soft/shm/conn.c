@@ -6,16 +6,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/cancel.h"
 #include "core/fence.h"
+#include "core/slab.h"
 #include "soft/fds.h"
 
 #define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -23,11 +24,10 @@
 int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 		    struct shm_conn **conn_out)
 {
-	struct shm_conn *conn = aligned_alloc(alignof(struct shm_conn), sizeof(*conn));
+	struct shm_conn *conn = core_slab_alloc(sizeof(*conn));
 
 	if (!conn)
 		return -ENOMEM;
-	memset(conn, 0, sizeof(*conn));
 	conn->engine = engine;
 	shm_engine_get(engine);
 	atomic_init(&conn->refs, 1);
@@ -93,9 +93,9 @@ static void conn_destroy(struct shm_conn *conn)
 		soft_view_put(conn->remote.view);
 	if (conn->segment)
 		munmap(conn->segment, sizeof(*conn->segment));
-	free(conn->request);
-	free(conn->peer_name);
-	free(conn);
+	core_slab_free(conn->request, sizeof(*conn->request));
+	core_slab_free(conn->peer_name, sizeof(struct sockaddr_un));
+	core_slab_free(conn, sizeof(*conn));
 	shm_engine_put(engine);
 	core_cancel_restore(state);
 }

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -18,6 +17,7 @@
 
 #include "core/cancel.h"
 #include "core/log.h"
+#include "core/slab.h"
 #include "soft/fds.h"
 #include "soft/shm/conn.h"
 
@@ -90,7 +90,7 @@ static int open_fds(struct shm_engine *engine)
 
 int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_out)
 {
-	struct shm_engine *engine = calloc(1, sizeof(*engine));
+	struct shm_engine *engine = core_slab_alloc(sizeof(*engine));
 	int rc;
 
 	if (!engine)
@@ -126,6 +126,12 @@ void shm_engine_get(struct shm_engine *engine)
 	atomic_fetch_add_explicit(&engine->refs, 1, memory_order_relaxed);
 }
 
+static void free_slots(struct shm_engine *engine)
+{
+	core_slab_free(engine->slots, engine->slot_count * sizeof(*engine->slots));
+	core_slab_free(engine->active, engine->slot_count * sizeof(*engine->active));
+}
+
 void shm_engine_put(struct shm_engine *engine)
 {
 	if (atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) != 1)
@@ -133,9 +139,8 @@ void shm_engine_put(struct shm_engine *engine)
 	soft_fd_close(engine->kick_fd);
 	soft_fd_close(engine->epoll_fd);
 	core_lock_destroy(&engine->lock);
-	free(engine->slots);
-	free(engine->active);
-	free(engine);
+	free_slots(engine);
+	core_slab_free(engine, sizeof(*engine));
 }
 
 static void write_kick(struct shm_engine *engine)
@@ -189,17 +194,21 @@ void shm_engine_at(struct shm_engine *engine, uint64_t deadline_ns)
 static int grow_slots(struct shm_engine *engine)
 {
 	uint32_t count = engine->slot_count ? engine->slot_count * 2 : FIRST_SLOTS;
-	struct shm_conn **active = realloc(engine->active, count * sizeof(*active));
-	struct shm_slot *slots;
+	struct shm_conn **active = core_slab_alloc(count * sizeof(*active));
+	struct shm_slot *slots = core_slab_alloc(count * sizeof(*slots));
 
-	if (!active)
+	if (!active || !slots) {
+		core_slab_free(active, count * sizeof(*active));
+		core_slab_free(slots, count * sizeof(*slots));
 		return -ENOMEM;
-	engine->active = active;
-	slots = realloc(engine->slots, count * sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	memset(slots + engine->slot_count, 0, (count - engine->slot_count) * sizeof(*slots));
+	}
+	if (engine->slot_count) {
+		memcpy(slots, engine->slots, engine->slot_count * sizeof(*slots));
+		memcpy(active, engine->active, engine->slot_count * sizeof(struct shm_conn *));
+		free_slots(engine);
+	}
 	engine->slots = slots;
+	engine->active = active;
 	engine->slot_count = count;
 	return 0;
 }

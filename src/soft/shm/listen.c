@@ -12,12 +12,12 @@
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "core/slab.h"
 #include "soft/fds.h"
 
 #define SILENT_MOST 256u   /* arriving connections without a request, per listener */
@@ -73,7 +73,7 @@ void shm_listener_put(struct shm_listener *listener)
 		return;
 	pthread_mutex_destroy(&listener->lock);
 	shm_engine_put(listener->engine);
-	free(listener);
+	core_slab_free(listener, sizeof(*listener));
 }
 
 struct core_ref shm_listener_sp(const struct shm_listener *listener)
@@ -187,7 +187,7 @@ static int choose(struct shm_listener *listener, const union core_sockaddr *addr
 
 static struct shm_listener *new_listener(struct shm_engine *engine, struct core_ref sp)
 {
-	struct shm_listener *listener = calloc(1, sizeof(*listener));
+	struct shm_listener *listener = core_slab_alloc(sizeof(*listener));
 
 	if (!listener)
 		return NULL;

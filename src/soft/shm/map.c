@@ -9,8 +9,9 @@
 #include "soft/shm/conn.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
+
+#include "core/slab.h"
 
 #define USES_BEFORE_ASKING 4u
 
@@ -252,6 +253,6 @@ void shm_map_drop_all(struct shm_conn *conn)
 		return;
 	for (i = 0; i < SHM_MAPS; i++)
 		release(&conn->remote.maps[i]);
-	free(conn->remote.maps);
+	core_slab_free(conn->remote.maps, SHM_MAPS * sizeof(*conn->remote.maps));
 	conn->remote.maps = NULL;
 }

@@ -4,13 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
 #include "core/cancel.h"
+#include "core/slab.h"
 #include "soft/fds.h"
 #include "soft/shm/conn.h"
 
@@ -57,7 +57,7 @@ static void pool_free(struct shm_pool *pool)
 {
 	if (pool->memory)
 		munmap(pool->memory, SHM_POOL_SIZE);
-	free(pool);
+	core_slab_free(pool, sizeof(*pool));
 }
 
 /* Puts it on the engine's list with one reference; false: there are too many. */
@@ -162,7 +162,7 @@ static bool is_worn(struct shm_engine *engine, const struct shm_pool *pool)
 /* Of ours, for the peer of that connection; the descriptor is the caller's to close. */
 static struct shm_pool *pool_create(struct shm_conn *conn, int *fd_out)
 {
-	struct shm_pool *pool = calloc(1, sizeof(*pool));
+	struct shm_pool *pool = core_slab_alloc(sizeof(*pool));
 	uint32_t i;
 	int fd = -1;
 
@@ -195,7 +195,7 @@ err:
 /* A peer's, mapped from what it has sent. */
 static struct shm_pool *pool_map(struct shm_conn *conn, const struct shm_wire_pool *wire, int fd)
 {
-	struct shm_pool *pool = calloc(1, sizeof(*pool));
+	struct shm_pool *pool = core_slab_alloc(sizeof(*pool));
 	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat info;
 

@@ -8,13 +8,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "core/pz.h"
+#include "core/slab.h"
 #include "soft/address.h"
 #include "soft/fds.h"
 
@@ -94,7 +94,8 @@ static int learn_side(struct shm_conn *conn, const struct shm_wire_side *side, i
 	remote->has_cma = soft_copy_probe(remote->pid, side->token_address, side->token);
 	remote->has_pull = remote->has_cma;
 	if (copy == CORE_COPY_AUTO || copy == CORE_COPY_MAP)
-		remote->maps = calloc(SHM_MAPS, sizeof(*remote->maps)); /* NULL: no mapping */
+		remote->maps =
+			core_slab_alloc(SHM_MAPS * sizeof(*remote->maps)); /* NULL: no mapping */
 	return 0;
 }
 
@@ -191,7 +192,7 @@ static void call_listener(struct shm_conn *conn)
 	}
 	soft_fd_close(conn->segment_fd);
 	conn->segment_fd = -1;
-	free(conn->request);
+	core_slab_free(conn->request, sizeof(*conn->request));
 	conn->request = NULL;
 	shm_conn_set_state(conn, SHM_REQUESTED);
 	shm_conn_at(conn, conn->give_up_ns == UINT64_MAX ? 0 : conn->give_up_ns);
@@ -223,8 +224,8 @@ static int make_caller(struct shm_engine *engine, struct shm_conn **conn_out)
 	if (rc < 0)
 		goto err;
 	rc = -ENOMEM;
-	conn->request = malloc(sizeof(*conn->request));
-	conn->peer_name = malloc(sizeof(struct sockaddr_un));
+	conn->request = core_slab_alloc(sizeof(*conn->request));
+	conn->peer_name = core_slab_alloc(sizeof(struct sockaddr_un));
 	if (!conn->request || !conn->peer_name)
 		goto err;
 	rc = shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id);

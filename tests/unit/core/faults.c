@@ -21,12 +21,16 @@ struct faults faults;
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void __real_free(void *p);
+void *__real_core_slab_alloc(size_t size);
+void __real_core_slab_free(void *p, size_t size);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
 			  void *arg);
 int __real_eventfd(unsigned int value, int flags);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void __wrap_free(void *p);
+void *__wrap_core_slab_alloc(size_t size);
+void __wrap_core_slab_free(void *p, size_t size);
 char *__wrap_strdup(const char *text);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
 			  void *arg);
@@ -57,6 +61,20 @@ void __wrap_free(void *p)
 {
 	faults.live -= p != NULL;
 	__real_free(p);
+}
+
+void *__wrap_core_slab_alloc(size_t size)
+{
+	void *p = fails_now() ? NULL : __real_core_slab_alloc(size);
+
+	faults.live += p != NULL;
+	return p;
+}
+
+void __wrap_core_slab_free(void *p, size_t size)
+{
+	faults.live -= p != NULL;
+	__real_core_slab_free(p, size);
 }
 
 char *__wrap_strdup(const char *text)

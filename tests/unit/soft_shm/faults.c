@@ -134,12 +134,14 @@ int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
 /* --- allocations: counted too --- */
 
 void *__real_malloc(size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__real_core_slab_alloc(size_t size);
+void __real_core_slab_free(void *p, size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *p, size_t size);
 void __real_free(void *p);
 void *__wrap_malloc(size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_core_slab_alloc(size_t size);
+void __wrap_core_slab_free(void *p, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
 void *__wrap_realloc(void *p, size_t size);
 void __wrap_free(void *p);
@@ -157,9 +159,16 @@ void *__wrap_malloc(size_t size)
 	return fails("malloc") ? NULL : counted(__real_malloc(size));
 }
 
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
+void *__wrap_core_slab_alloc(size_t size)
 {
-	return fails("aligned_alloc") ? NULL : counted(__real_aligned_alloc(alignment, size));
+	return fails("core_slab_alloc") ? NULL : counted(__real_core_slab_alloc(size));
+}
+
+void __wrap_core_slab_free(void *p, size_t size)
+{
+	if (p)
+		atomic_fetch_sub(&live, 1);
+	__real_core_slab_free(p, size);
 }
 
 void *__wrap_calloc(size_t count, size_t size)

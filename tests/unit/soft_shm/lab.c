@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "core/ep_fast.h"
+#include "core/slab.h"
 #include "soft/fds.h"
 
 #define GUARD_BYTE 0xa5
@@ -431,8 +432,8 @@ void lab_close(struct lab *lab)
 	close(lab->peer_fd);
 	close(lab->engine.epoll_fd);
 	close(lab->engine.kick_fd);
-	free(lab->engine.slots);
-	free(lab->engine.active);
+	core_slab_free(lab->engine.slots, lab->engine.slot_count * sizeof(*lab->engine.slots));
+	core_slab_free(lab->engine.active, lab->engine.slot_count * sizeof(*lab->engine.active));
 	core_lock_destroy(&lab->engine.lock);
 	drop_key(own_table, lab->rkey);
 	drop_key(own_table, lab->read_only);

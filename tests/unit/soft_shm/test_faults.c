@@ -343,12 +343,12 @@ static void play_some(const struct scene *scene, const struct fault *faults, siz
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 static const struct fault create_faults[] = {
-	{"aligned_alloc", ENOMEM}, {"malloc", ENOMEM},	       {"calloc", ENOMEM},
-	{"realloc", ENOMEM},	   {"socket", EMFILE},	       {"bind", ENOMEM},
-	{"listen", ENOBUFS},	   {"getsockname", ENOBUFS},   {"memfd_create", EMFILE},
-	{"memfd_create", ENFILE},  {"ftruncate64", ENOSPC},    {"mmap64", ENOMEM},
-	{"madvise", EAGAIN},	   {"epoll_create1", EMFILE},  {"epoll_ctl", ENOSPC},
-	{"eventfd", EMFILE},	   {"pthread_create", EAGAIN},
+	{"core_slab_alloc", ENOMEM}, {"malloc", ENOMEM},	 {"calloc", ENOMEM},
+	{"realloc", ENOMEM},	     {"socket", EMFILE},	 {"bind", ENOMEM},
+	{"listen", ENOBUFS},	     {"getsockname", ENOBUFS},	 {"memfd_create", EMFILE},
+	{"memfd_create", ENFILE},    {"ftruncate64", ENOSPC},	 {"mmap64", ENOMEM},
+	{"madvise", EAGAIN},	     {"epoll_create1", EMFILE},	 {"epoll_ctl", ENOSPC},
+	{"eventfd", EMFILE},	     {"pthread_create", EAGAIN},
 };
 
 /* --- scenes --- */
@@ -452,11 +452,11 @@ static void attempt_works_later(bool is_done)
 }
 
 static const struct fault set_up_faults[] = {
-	{"aligned_alloc", ENOMEM}, {"malloc", ENOMEM},	  {"calloc", ENOMEM},
-	{"socket", EMFILE},	   {"bind", ENOMEM},	  {"mmap64", ENOMEM},
-	{"madvise", EAGAIN},	   {"connect", EAGAIN},	  {"connect", ENOMEM},
-	{"getsockopt", EINVAL},	   {"sendmsg", EINTR},	  {"sendmsg", ETOOMANYREFS},
-	{"sendmsg", EPIPE},	   {"epoll_ctl", ENOSPC}, {"memfd_create", EMFILE},
+	{"core_slab_alloc", ENOMEM}, {"malloc", ENOMEM},    {"calloc", ENOMEM},
+	{"socket", EMFILE},	     {"bind", ENOMEM},	    {"mmap64", ENOMEM},
+	{"madvise", EAGAIN},	     {"connect", EAGAIN},   {"connect", ENOMEM},
+	{"getsockopt", EINVAL},	     {"sendmsg", EINTR},    {"sendmsg", ETOOMANYREFS},
+	{"sendmsg", EPIPE},	     {"epoll_ctl", ENOSPC}, {"memfd_create", EMFILE},
 	{"ftruncate64", ENOSPC},
 };
 
@@ -523,10 +523,10 @@ static void attempt_ends_somehow(bool is_done)
 static void attempt__a_system_call_of_the_service_fails__ends(void **state)
 {
 	static const struct fault faults[] = {
-		{"aligned_alloc", ENOMEM}, {"malloc", ENOMEM},		{"calloc", ENOMEM},
-		{"realloc", ENOMEM},	   {"accept4", EMFILE},		{"mmap64", ENOMEM},
-		{"madvise", EAGAIN},	   {"getsockopt", EINVAL},	{"sendmsg", EPIPE},
-		{"epoll_ctl", ENOSPC},	   {"process_vm_readv", EPERM},
+		{"core_slab_alloc", ENOMEM}, {"malloc", ENOMEM},	  {"calloc", ENOMEM},
+		{"realloc", ENOMEM},	     {"accept4", EMFILE},	  {"mmap64", ENOMEM},
+		{"madvise", EAGAIN},	     {"getsockopt", EINVAL},	  {"sendmsg", EPIPE},
+		{"epoll_ctl", ENOSPC},	     {"process_vm_readv", EPERM},
 	};
 	static const struct scene scene = {stage_listen, connect_a, attempt_ends_somehow,
 					   FAULT_OTHERS};

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Memory for objects of the library's threads: zeroed, aligned, apart, and used again. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/slab.h"
+
+#define THREADS 4u
+#define LIVE 64u
+#define ROUNDS 20000u
+
+static const size_t sizes[] = {1, 63, 64, 65, 1000, 1408, 4096, 4097, 65536, 200000};
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+static bool is_all(const unsigned char *p, size_t size, unsigned char value)
+{
+	for (size_t i = 0; i < size; i++)
+		if (p[i] != value)
+			return false;
+	return true;
+}
+
+static void alloc__any_size__zeroed_and_aligned(void **state)
+{
+	(void)state;
+	for (unsigned round = 0; round < 3; round++) {
+		for (size_t i = 0; i < SIZES; i++) {
+			unsigned char *p = core_slab_alloc(sizes[i]);
+
+			assert_non_null(p);
+			assert_int_equal((uintptr_t)p % CORE_SLAB_ALIGN, 0);
+			/* also what was used before */
+			assert_true(is_all(p, sizes[i], 0));
+			memset(p, 0xA5, sizes[i]);
+			core_slab_free(p, sizes[i]);
+		}
+	}
+	core_slab_free(NULL, 64);
+}
+
+static void alloc__many_at_once__apart(void **state)
+{
+	static unsigned char *objects[SIZES][500];
+
+	(void)state;
+	for (size_t n = 0; n < 500; n++)
+		for (size_t i = 0; i < SIZES - 3; i++) {
+			objects[i][n] = core_slab_alloc(sizes[i]);
+			assert_non_null(objects[i][n]);
+			memset(objects[i][n], (int)(n + i) & 0xff, sizes[i]);
+		}
+	for (size_t n = 0; n < 500; n++)
+		for (size_t i = 0; i < SIZES - 3; i++) {
+			assert_true(
+				is_all(objects[i][n], sizes[i], (unsigned char)((n + i) & 0xff)));
+			core_slab_free(objects[i][n], sizes[i]);
+		}
+}
+
+/* Each thread fills what it gets with its own value and looks at it again later. */
+static void *take_and_give(void *argument)
+{
+	unsigned char value = *(unsigned char *)argument;
+	unsigned char *objects[LIVE] = {NULL};
+	size_t of[LIVE] = {0};
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		unsigned at = round * 7919 % LIVE;
+
+		if (objects[at] && !is_all(objects[at], of[at], value))
+			return argument;
+		core_slab_free(objects[at], of[at]);
+		of[at] = sizes[round % 6];
+		objects[at] = core_slab_alloc(of[at]);
+		if (!objects[at] || !is_all(objects[at], of[at], 0))
+			return argument;
+		memset(objects[at], value, of[at]);
+	}
+	for (unsigned at = 0; at < LIVE; at++)
+		core_slab_free(objects[at], of[at]);
+	return NULL;
+}
+
+static void alloc__several_threads__nobody_else_writes_there(void **state)
+{
+	unsigned char values[THREADS];
+	pthread_t threads[THREADS];
+
+	(void)state;
+	for (unsigned i = 0; i < THREADS; i++) {
+		values[i] = (unsigned char)(i + 1);
+		assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &values[i]), 0);
+	}
+	for (unsigned i = 0; i < THREADS; i++) {
+		void *failed;
+
+		assert_int_equal(pthread_join(threads[i], &failed), 0);
+		assert_null(failed);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alloc__any_size__zeroed_and_aligned),
+		cmocka_unit_test(alloc__many_at_once__apart),
+		cmocka_unit_test(alloc__several_threads__nobody_else_writes_there),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
