@@ -80,7 +80,7 @@ static inline DTO_LOOKS void far_spin(const unsigned char *byte, unsigned char v
 /* For the thread sanitizer: orders this thread with those of the library. */
 static inline void far_order(struct far_end *far)
 {
-	if (DTO_SLOW)
+	if (DT_SLOW)
 		dt_ep_state(far->ep.ep);
 }
 

@@ -18,17 +18,6 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define DTO_SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define DTO_SLOW 1
-#endif
-#endif
-#ifndef DTO_SLOW
-#define DTO_SLOW 0
-#endif
-
 /*
  * For functions that look at memory that the library may be changing, as the consumers of one-sided
  * transfers do: no race, but the thread sanitizer cannot know.

@@ -9,7 +9,7 @@
 #define FRAGMENT 4096u
 #define PLACES 64u /* fragments of the target, each registered again and again */
 #define WINDOW 8u  /* registered at a time */
-#define FRAGMENTS (DTO_SLOW ? 400u : 1500u) /* per connection */
+#define FRAGMENTS (DT_SLOW ? 400u : 1500u) /* per connection */
 
 /* What the target asks the writer for. */
 struct wish {

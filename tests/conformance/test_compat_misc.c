@@ -104,7 +104,7 @@ static void calls__outputs_not_wanted__accepted(void **state)
 static void post_rdma_write__100000_suppressed__slots_come_back(void **state)
 {
 	struct rig *rig = *state;
-	const uint32_t n = DTO_SLOW ? 5000 : 100000;
+	const uint32_t n = DT_SLOW ? 5000 : 100000;
 	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 8);
 	const DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 0, 8);
 	const uint64_t end = dt_now_us() + 2 * (uint64_t)DT_WAIT_US;
@@ -357,7 +357,7 @@ static void calls__thread_with_64_kib_stack__work(void **state)
 	void *result;
 
 	pthread_attr_init(&attr);
-	assert_int_equal(pthread_attr_setstacksize(&attr, DTO_SLOW ? 1u << 20 : 65536), 0);
+	assert_int_equal(pthread_attr_setstacksize(&attr, DT_SLOW ? 1u << 20 : 65536), 0);
 	assert_int_equal(pthread_create(&thread, &attr, small_stack_run, rig), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	assert_ptr_equal(result, rig);
@@ -470,7 +470,7 @@ static void fork_and_exec__under_traffic__data_intact(void **state)
 	void *result;
 
 	assert_int_equal(pthread_create(&thread, NULL, traffic_run, &traffic), 0);
-	for (int i = 0; i < (DTO_SLOW ? 5 : 30); i++) {
+	for (int i = 0; i < (DT_SLOW ? 5 : 30); i++) {
 		const unsigned before = traffic.rounds;
 		const uint64_t end = dt_now_us() + DT_WAIT_US;
 

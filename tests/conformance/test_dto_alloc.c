@@ -11,7 +11,7 @@
 
 #define ROUNDS 500
 
-#if !DTO_SLOW && defined(__GLIBC__)
+#if !DT_SLOW && defined(__GLIBC__)
 #define CAN_COUNT 1
 
 void *__libc_malloc(size_t size);

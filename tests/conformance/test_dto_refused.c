@@ -169,7 +169,7 @@ static void post_rdma__above_max_rdma_size_of_the_adapter__invalid_parameter(voi
 	struct dt_buf huge;
 	void *p;
 
-	if (dt_is_verbs() || DTO_SLOW)
+	if (dt_is_verbs() || DT_SLOW)
 		skip(); /* a device would pin it, and sanitizers would shadow it */
 	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 		 0);

@@ -170,7 +170,7 @@ static void post_send__segments_of_different_regions__joined(void **state)
 
 #define BOTH_LEN 8192u
 #define BOTH_DEPTH 4u
-#define BOTH_MESSAGES (DTO_SLOW ? 500u : 4000u)
+#define BOTH_MESSAGES (DT_SLOW ? 500u : 4000u)
 
 static uint64_t checksum(const unsigned char *p, size_t len)
 {
@@ -271,7 +271,7 @@ static void post_send__both_directions_sustained__intact(void **state)
 static void post_rdma__both_directions_sustained__intact(void **state)
 {
 	struct rig *rig = *state;
-	const unsigned rounds = DTO_SLOW ? 50 : 400;
+	const unsigned rounds = DT_SLOW ? 50 : 400;
 
 	for (unsigned round = 0; round < rounds; round++) {
 		const size_t len = 1 + round * 7919u % 15000;

@@ -135,7 +135,7 @@ static void traffic_run(struct bench *bench,
 	memset(&t, 0, sizeof(t));
 	t.bench = bench;
 	t.meddle = meddle;
-	t.messages = DTO_SLOW ? 400 : 3000;
+	t.messages = DT_SLOW ? 400 : 3000;
 	pthread_mutex_init(&t.lock, NULL);
 	for (unsigned i = 0; i < BUFFERS; i++)
 		t.free_slot[t.free_count++] = i;
@@ -286,7 +286,7 @@ static void srq__connections_end_while_served__every_buffer_accounted_for(void *
 	bench_add(bench, PAIRS);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&id[i], NULL, churn_post, &churn), 0);
-	for (unsigned round = 0; round < (DTO_SLOW ? 30u : 200u); round++) {
+	for (unsigned round = 0; round < (DT_SLOW ? 30u : 200u); round++) {
 		const unsigned victim = round % PAIRS;
 
 		for (unsigned n = 0; n < 8; n++)
@@ -315,7 +315,7 @@ static void srq__connections_end_while_served__every_buffer_accounted_for(void *
 
 /* --- calls that race with the end of their object --- */
 
-#define RACES (DTO_SLOW ? 60 : 400)
+#define RACES (DT_SLOW ? 60 : 400)
 
 struct race {
 	struct bench *bench;

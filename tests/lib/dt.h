@@ -21,6 +21,18 @@
 #include <cmocka.h>
 #include <dat/udat.h>
 
+/* a build with a sanitizer, several times slower */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define DT_SLOW 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define DT_SLOW 1
+#endif
+#endif
+#ifndef DT_SLOW
+#define DT_SLOW 0
+#endif
+
 #define DT_WAIT_US 20000000u /* longest wait for something that must come */
 #define DT_QUIET_US 50000u   /* how long an EVD is watched for an event that must not come */
 

@@ -16,7 +16,7 @@
 #define LINES 4u
 #define MESSAGE                                                                                    \
 	300007u /* bytes: more than the pieces of a ring; no border of one is one of a segment */
-#define ROUNDS (DTO_SLOW ? 2u : 12u)
+#define ROUNDS (DT_SLOW ? 2u : 12u)
 
 struct team_info {
 	DAT_CONN_QUAL qual;
@@ -172,7 +172,7 @@ static unsigned count_pools(const char *access)
 /* For the thread sanitizer: orders this thread with those of the library (far_order). */
 static void order_lines(struct team *team)
 {
-	for (uint32_t i = 0; DTO_SLOW && i < LINES; i++)
+	for (uint32_t i = 0; DT_SLOW && i < LINES; i++)
 		dt_ep_state(team->line[i].ep);
 }
 
