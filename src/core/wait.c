@@ -10,6 +10,7 @@
 #include "core/ia.h"
 #include "core/transport.h"
 
+#define CANCEL_SLICE_NS 100000000u		       /* after which a cancellation is noticed */
 #define WAIT_FOR_EVER_NS UINT64_C(4000000000000000000) /* 126 years after the machine started */
 
 static uint64_t wait_now_ns(void)
@@ -129,32 +130,20 @@ static void wait_cancelled_on_bell(void *arg)
 	wait->cancelled(wait->arg);
 }
 
-/* The sanitizer's runtime must not be left by a cancellation that is not deferred. */
-#if CORE_UNDER_TSAN
-#define SLICE_NS 10000000u
-
-/* A slice that ends without news looks like news, and the caller comes again. */
+/*
+ * A thread may be cancelled between two slices. The asynchronous type, in which the sleep itself
+ * could be cancelled, costs a second system call with each wake-up (see defer_cancellation). A
+ * slice that ends without news looks like news, and the caller comes again.
+ */
 static int bell_wait_cancellable(struct core_sleep *sleep, uint64_t end_ns)
 {
-	uint64_t slice_ns = wait_now_ns() + SLICE_NS;
+	uint64_t slice_ns = wait_now_ns() + CANCEL_SLICE_NS;
 	int rc;
 
 	pthread_testcancel();
 	rc = core_bell_wait(sleep->bell, sleep->seen, end_ns < slice_ns ? end_ns : slice_ns);
 	return rc == ETIMEDOUT && slice_ns < end_ns ? 0 : rc;
 }
-#else
-static int bell_wait_cancellable(struct core_sleep *sleep, uint64_t end_ns)
-{
-	int rc;
-
-	/* as the C library does it where it waits itself: nothing but the system call in between */
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
-	rc = core_bell_wait(sleep->bell, sleep->seen, end_ns);
-	defer_cancellation();
-	return rc;
-}
-#endif
 
 static int wait_on_bell(struct core_wait *wait)
 {
