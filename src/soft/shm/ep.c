@@ -46,7 +46,12 @@ void shm_ep_disconnect(struct core_ep *ep, bool is_graceful)
 	if (!conn)
 		return;
 	shm_conn_get(conn);
-	if (is_graceful && shm_conn_state(conn) == SHM_ESTABLISHED) {
+	/* what has come is taken, before the peer learns of anything */
+	if (is_graceful && shm_conn_state(conn) == SHM_ESTABLISHED)
+		shm_conn_pass(conn, ep);
+	if (is_graceful && shm_conn_state(conn) >= SHM_CLOSING) {
+		/* the pass has found an end of another kind, which is told */
+	} else if (is_graceful && ep->req.head != ep->req.tail) {
 		conn->is_draining = true;
 		shm_conn_pass(conn, ep);
 	} else {
