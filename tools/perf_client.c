@@ -268,14 +268,33 @@ static double client_growth(uint64_t before, uint64_t after, uint64_t count)
 	return ((double)after - (double)before) / (double)count;
 }
 
-/* Memory of connections: what both sides hold with them, less what they held before. */
+/* Both sides sleep; gives the processor time that each has used. */
+static int client_sleep(struct perf_client *client, uint64_t sleep_us, struct perf_result *result)
+{
+	struct perf_control control = {.type = PERF_CONTROL_SLEEP, .count = sleep_us};
+	int rc = perf_control_ask(&client->peer, &control);
+
+	if (rc != 0)
+		return rc;
+	result->client = (double)perf_usage_sleep(sleep_us) * 1e6 / (double)sleep_us;
+	rc = perf_control_receive(&client->peer, PERF_CONTROL_ANSWER, &control);
+	result->server = (double)control.values[0] * 1e6 / (double)sleep_us;
+	return rc;
+}
+
+/*
+ * Memory of connections: what both sides hold with them, less what they held before, when all that
+ * earlier ones have left is gone.
+ */
 static int client_memory(struct perf_client *client)
 {
 	uint32_t count = client->peer.plan.idle;
 	struct perf_usage ours, theirs, ours_after, theirs_after;
 	struct perf_result result = {.test = PERF_MEMORY, .count = count};
-	int rc = client_usage(client, &ours, &theirs);
+	int rc = client_sleep(client, PERF_SETTLE_US, &result);
 
+	if (rc == 0)
+		rc = client_usage(client, &ours, &theirs);
 	if (rc == 0)
 		rc = client_idle(client, count);
 	if (rc == 0)
@@ -312,20 +331,6 @@ static int client_space(struct perf_client *client)
 	result.client = (double)bytes;
 	perf_output_result(client->options, &result);
 	return 0;
-}
-
-/* Both sides sleep; gives the processor time that each has used. */
-static int client_sleep(struct perf_client *client, uint64_t sleep_us, struct perf_result *result)
-{
-	struct perf_control control = {.type = PERF_CONTROL_SLEEP, .count = sleep_us};
-	int rc = perf_control_ask(&client->peer, &control);
-
-	if (rc != 0)
-		return rc;
-	result->client = (double)perf_usage_sleep(sleep_us) * 1e6 / (double)sleep_us;
-	rc = perf_control_receive(&client->peer, PERF_CONTROL_ANSWER, &control);
-	result->server = (double)control.values[0] * 1e6 / (double)sleep_us;
-	return rc;
 }
 
 static int client_cpu_idle(struct perf_client *client)

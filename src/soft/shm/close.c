@@ -45,8 +45,8 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
 		atomic_fetch_sub(&engine->disarmed, 1);
 	shm_engine_deactivate(engine, conn);
-	if (!conn->is_peer_gone)
-		shm_conn_send_word(conn, SHM_WIRE_CLOSE, why);
+	conn->is_end_told = conn->has_peer_closed ||
+			    (!conn->is_peer_gone && !shm_conn_send_word(conn, SHM_WIRE_CLOSE, why));
 }
 
 bool shm_conn_is_light(const struct shm_conn *conn)

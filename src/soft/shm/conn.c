@@ -79,20 +79,25 @@ static void conn_destroy(struct shm_conn *conn)
 	keep_counters(conn);
 	if (conn->id)
 		shm_engine_remove(engine, conn->id);
-	if (conn->listener)
-		shm_listener_forget(conn);
+	shm_listener_forget(conn);
+	shm_keep_uncount(conn);
 	shm_conn_unwatch(conn);
-	/* the end reaches the peer even if a child that is about to exec holds a copy */
-	shutdown(conn->fd, SHUT_RDWR);
-	shm_conn_discard(conn);
-	soft_fd_close(conn->fd);
-	soft_fd_close(conn->segment_fd);
 	shm_map_drop_all(conn);
 	shm_pool_forget(conn);
+	shm_keep(conn);
+	if (conn->fd >= 0) {
+		/* the end reaches the peer even if a child that is about to exec holds a copy */
+		shutdown(conn->fd, SHUT_RDWR);
+		shm_conn_discard(conn);
+		soft_fd_close(conn->fd);
+	}
+	soft_fd_close(conn->segment_fd);
 	if (conn->remote.view)
 		soft_view_put(conn->remote.view);
 	if (conn->segment)
 		munmap(conn->segment, sizeof(*conn->segment));
+	if (conn->listener)
+		shm_listener_put(conn->listener);
 	core_slab_free(conn->request, sizeof(*conn->request));
 	core_slab_free(conn->peer_name, sizeof(struct sockaddr_un));
 	core_slab_free(conn, sizeof(*conn));
@@ -109,7 +114,7 @@ void shm_conn_put(struct shm_conn *conn)
 
 /* --- segment --- */
 
-static void make_rings(struct shm_conn *conn)
+void shm_conn_make_rings(struct shm_conn *conn)
 {
 	struct shm_segment *segment = conn->segment;
 	unsigned self = conn->self, peer = 1 - self;
@@ -141,7 +146,7 @@ static int map_segment(struct shm_conn *conn, int fd)
 		return -ENOMEM;
 	}
 	conn->segment = memory;
-	make_rings(conn);
+	shm_conn_make_rings(conn);
 	return 0;
 }
 
@@ -186,10 +191,12 @@ int shm_conn_watch(struct shm_conn *conn)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.u64 = conn->id};
 
-	if (epoll_ctl(conn->engine->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event) < 0)
-		return -errno;
+	/* before: the service thread may take it back, or destroy an arriving one, at once */
 	atomic_store_explicit(&conn->is_in_epoll, true, memory_order_relaxed);
-	return 0;
+	if (!epoll_ctl(conn->engine->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event))
+		return 0;
+	atomic_store_explicit(&conn->is_in_epoll, false, memory_order_relaxed);
+	return -errno;
 }
 
 void shm_conn_unwatch(struct shm_conn *conn)
@@ -205,11 +212,12 @@ void shm_conn_identify(struct shm_conn *conn)
 	socklen_t len = sizeof(peer);
 
 	conn->remote.pid = 0;
+	conn->remote.own_uid = geteuid();
 	conn->remote.is_same_user = false;
 	if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return;
 	conn->remote.pid = peer.pid; /* 0: in another process name space */
-	conn->remote.is_same_user = peer.pid > 0 && peer.uid == geteuid();
+	conn->remote.is_same_user = peer.pid > 0 && peer.uid == conn->remote.own_uid;
 }
 
 int shm_conn_send(struct shm_conn *conn, const union shm_wire *wire, const int *fds, unsigned count)

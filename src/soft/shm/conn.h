@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 
 #include "core/evd.h"
 #include "core/transport.h"
@@ -84,6 +85,7 @@ struct shm_remote {
 	uint32_t pz;		       /* zone of the peer's endpoint */
 	uint8_t token[SHM_TOKEN_SIZE]; /* of the peer's engine, as it says */
 	pid_t pid;
+	uid_t own_uid; /* ours, when we asked who the peer is */
 	bool is_same_user;
 	bool has_cma;		  /* we may read and write the peer's memory by pid */
 	bool has_pull;		  /* we told the peer that we fetch its large Sends */
@@ -144,12 +146,13 @@ struct shm_conn {
 	struct shm_remote remote;
 
 	/* set-up */
-	struct shm_listener *listener; /* while ARRIVING */
-	struct shm_conn *next_silent;  /* the listener's list (engine lock) */
+	struct shm_listener *listener; /* passive: where it arrived, with a reference */
+	bool is_silent;		       /* on the listener's list (engine lock) */
+	struct shm_conn *next_silent;  /* engine lock */
 	struct shm_conn *prev_silent;
-	union shm_wire *request; /* CALLING: what will be asked */
+	union shm_wire *request; /* CALLING, or kept and REQUESTED: what is asked */
 	socklen_t peer_name_len;
-	void *peer_name;	      /* struct sockaddr_un, while CALLING */
+	void *peer_name;	      /* active: struct sockaddr_un of the service point */
 	uint64_t give_up_ns;	      /* set-up: when it has lasted too long */
 	uint64_t retry_ns;	      /* CALLING: when to try again */
 	DAT_EVENT_NUMBER failure;     /* to be told by the service thread; 0: none */
@@ -207,10 +210,12 @@ struct shm_conn {
 		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
 
 	/* end */
-	DAT_EVENT_NUMBER end;	    /* what core_ep_ended gets */
-	uint64_t force_ns;	    /* CLOSING: when not to wait for the peer any longer */
-	bool is_peer_gone;	    /* end of file: it touches nothing any more */
-	bool has_peer_closed;	    /* its CLOSE came */
+	DAT_EVENT_NUMBER end; /* what core_ep_ended gets */
+	uint64_t force_ns;    /* CLOSING: when not to wait for the peer any longer */
+	bool is_peer_gone;    /* end of file: it touches nothing any more */
+	bool has_peer_closed; /* its CLOSE came */
+	bool was_established;
+	bool is_end_told;	    /* each side knows that the other takes it for over */
 	_Atomic bool is_distrusted; /* a wait for its announcement ran out */
 
 	_Atomic uint64_t counters[SHM_COUNT_END]; /* written with the endpoint locked */
@@ -218,6 +223,12 @@ struct shm_conn {
 	/* engine lock */
 	_Atomic bool is_active; /* read without it as a hint */
 	uint32_t active_at;	/* its place among engine->active */
+
+	/* keep.c: socket and segment are those of a connection before */
+	bool is_kept;
+	bool is_counted;	    /* in engine->kept_count */
+	bool is_peer_idle;	    /* active: IDLE came; whoever reads the socket writes it */
+	struct shm_conn *next_kept; /* engine lock */
 
 	/* a dead key that the peer was found to be copying through, since when (engine lock) */
 	uint32_t blamed_key;
@@ -314,6 +325,8 @@ void shm_conn_put(struct shm_conn *conn);
 /* Maps the segment (new when fd_out is given, else that of the active side) and makes the rings. */
 int shm_conn_make_segment(struct shm_conn *conn, int *fd_out);
 int shm_conn_map_segment(struct shm_conn *conn, int fd);
+/* The rings of the segment, which is empty, or as a peer that breaks the rules has left it. */
+void shm_conn_make_rings(struct shm_conn *conn);
 /* Watches the socket in the service thread. */
 int shm_conn_watch(struct shm_conn *conn);
 void shm_conn_unwatch(struct shm_conn *conn);
@@ -346,6 +359,8 @@ void shm_conn_identify(struct shm_conn *conn);
  * not be closed by closing the socket, which could wait for them (service.c).
  */
 void shm_conn_discard(struct shm_conn *conn);
+/* Reads up to the peer's IDLE: 1, 0 it has not come yet, -EPROTO (or the end of the socket). */
+int shm_conn_read_idle(struct shm_conn *conn);
 /* Sends one packet without waiting, with descriptors; 0 or -errno. */
 int shm_conn_send(struct shm_conn *conn, const union shm_wire *wire, const int *fds,
 		  unsigned count);
@@ -537,6 +552,21 @@ int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_
 void shm_setup_retry(struct shm_conn *conn, uint64_t now);
 /* ARRIVING: forgets it. */
 void shm_setup_drop_silent(struct shm_conn *conn);
+/* REQUESTED on a kept socket, which has ended: calls on a new one; EP locked. */
+void shm_setup_anew(struct shm_conn *conn, struct core_ep *ep);
+
+/* --- keep.c --- */
+/* A connection that dies leaves its socket and segment to the next one, if it ended in order. */
+void shm_keep(struct shm_conn *conn);
+/* Active side: a connection object around such a socket to that service point, or NULL. */
+struct shm_conn *shm_keep_take(struct shm_engine *engine, const struct sockaddr_un *name,
+			       socklen_t name_len);
+/* Passive side, a request has come: makes it fit for use. -EAGAIN: the peer shall call anew. */
+int shm_keep_resume(struct shm_conn *conn);
+/* It is not waiting for a request any more. */
+void shm_keep_uncount(struct shm_conn *conn);
+/* Drops what nobody has asked for until `now` (UINT64_MAX: all). */
+void shm_keep_expire(struct shm_engine *engine, uint64_t now);
 
 /* --- ep.c: the endpoint slots of the transport table --- */
 int shm_ep_create(struct core_ep *ep);

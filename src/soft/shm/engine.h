@@ -81,6 +81,7 @@ struct shm_engine {
 	_Atomic uint32_t given_count;  /* memory files that peers were given and whose key lives */
 	_Atomic int32_t disarmed; /* connections that are not armed: while there are some, tick */
 	_Atomic uint64_t counters[SHM_COUNT_END]; /* of connections that are gone */
+	_Atomic uint32_t kept_count;		  /* arriving ones that are kept (keep.c) */
 
 	struct core_lock lock; /* leaf; guards the rest */
 	struct shm_slot *slots;
@@ -90,8 +91,9 @@ struct shm_engine {
 	uint32_t free_last;
 	struct shm_conn **active; /* in the order of their turns, with gaps; as long as `slots` */
 	uint32_t active_end;
-	uint32_t active_next;	/* whose turn it is */
-	struct shm_pool *pools; /* ours and those of peers (pool.h) */
+	uint32_t active_next;	     /* whose turn it is */
+	struct shm_conn *kept_first; /* of the active side, with a reference each (keep.c) */
+	struct shm_pool *pools;	     /* ours and those of peers (pool.h) */
 	uint32_t pool_count;
 	/* what the service thread shall look at, with a reference each; read without the lock as a
 	 * hint */
@@ -172,7 +174,9 @@ void shm_unlisten(struct shm_engine *engine, void *listener);
 void shm_listener_event(struct shm_listener *listener);
 struct core_ref shm_listener_sp(const struct shm_listener *listener);
 DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener);
-/* Takes an arriving connection off the list of silent ones, and drops its use of the listener. */
+/* Does it still listen? */
+bool shm_listener_is_open(struct shm_listener *listener);
+/* Takes an arriving connection off the list of silent ones. */
 void shm_listener_forget(struct shm_conn *conn);
 void shm_listener_get(struct shm_listener *listener);
 void shm_listener_put(struct shm_listener *listener);

@@ -81,6 +81,16 @@ struct core_ref shm_listener_sp(const struct shm_listener *listener)
 	return listener->sp;
 }
 
+bool shm_listener_is_open(struct shm_listener *listener)
+{
+	bool is_open;
+
+	pthread_mutex_lock(&listener->lock);
+	is_open = listener->fd >= 0;
+	pthread_mutex_unlock(&listener->lock);
+	return is_open;
+}
+
 DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener)
 {
 	return listener->qual;
@@ -259,6 +269,7 @@ void shm_unlisten(struct shm_engine *engine, void *object)
 static void append_silent(struct shm_listener *listener, struct shm_conn *conn)
 {
 	core_lock_acquire(&listener->engine->lock);
+	conn->is_silent = true;
 	conn->prev_silent = listener->silent_last;
 	if (listener->silent_last)
 		listener->silent_last->next_silent = conn;
@@ -273,9 +284,10 @@ void shm_listener_forget(struct shm_conn *conn)
 {
 	struct shm_listener *listener = conn->listener;
 
-	if (!listener)
+	if (!conn->is_silent)
 		return;
 	core_lock_acquire(&listener->engine->lock);
+	conn->is_silent = false;
 	if (conn->prev_silent)
 		conn->prev_silent->next_silent = conn->next_silent;
 	else
@@ -286,8 +298,6 @@ void shm_listener_forget(struct shm_conn *conn)
 		listener->silent_last = conn->prev_silent;
 	listener->silent_count--;
 	core_lock_release(&listener->engine->lock);
-	conn->listener = NULL;
-	shm_listener_put(listener);
 }
 
 static void arrived(struct shm_listener *listener, int fd)

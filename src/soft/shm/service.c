@@ -143,6 +143,23 @@ void shm_conn_discard(struct shm_conn *conn)
 		close_fds(&packet);
 }
 
+int shm_conn_read_idle(struct shm_conn *conn)
+{
+	struct packet packet;
+	unsigned i;
+
+	/* some that the peer has sent before may be left */
+	for (i = 0; i < PACKETS_MOST && !conn->is_peer_idle; i++) {
+		int rc = receive(conn, &packet);
+
+		if (rc <= 0)
+			return rc == -EAGAIN ? 0 : -EPROTO;
+		conn->is_peer_idle = packet.wire.head.type == SHM_WIRE_IDLE;
+		close_fds(&packet);
+	}
+	return conn->is_peer_idle ? 1 : -EPROTO;
+}
+
 /* The connection cannot go on; EP locked. */
 static void give_up(struct shm_conn *conn, struct core_ep *ep)
 {
@@ -165,6 +182,7 @@ static void give_up(struct shm_conn *conn, struct core_ep *ep)
 /* The peer says that it is over; EP locked. */
 static void peer_closed(struct shm_conn *conn, struct core_ep *ep, uint32_t why)
 {
+	conn->has_peer_closed = true;
 	if (shm_conn_state(conn) == SHM_ESTABLISHED) {
 		shm_conn_drain(conn, ep);
 		shm_conn_close(conn, why == SHM_WHY_DISCONNECT ? DAT_CONNECTION_EVENT_DISCONNECTED
@@ -177,6 +195,10 @@ static void peer_closed(struct shm_conn *conn, struct core_ep *ep, uint32_t why)
 static void peer_gone(struct shm_conn *conn, struct core_ep *ep)
 {
 	conn->is_peer_gone = true;
+	if (shm_conn_state(conn) == SHM_REQUESTED && conn->is_kept) {
+		shm_setup_anew(conn, ep);
+		return;
+	}
 	if (shm_conn_state(conn) == SHM_ESTABLISHED)
 		shm_conn_drain(conn, ep);
 	give_up(conn, ep);
@@ -273,6 +295,8 @@ static bool one_packet(struct shm_conn *conn)
 		close_fds(&packet);
 		return false;
 	}
+	if (rc > 0 && packet.wire.head.type == SHM_WIRE_IDLE)
+		conn->is_peer_idle = true;
 	/* no lock is needed for this one, and it is slow */
 	if (rc > 0 && packet.wire.head.type == SHM_WIRE_MAP_ASK)
 		shm_map_asked(conn, packet.wire.word.word);
@@ -427,6 +451,7 @@ static void service_deadlines(struct shm_engine *engine)
 		attend(conn, now);
 		shm_conn_put(conn);
 	}
+	shm_keep_expire(engine, now);
 	shm_engine_earliest(engine);
 }
 
@@ -560,6 +585,7 @@ void *shm_service_run(void *argument)
 			service_progress(&service);
 	}
 	drop_arriving(engine);
+	shm_keep_expire(engine, UINT64_MAX);
 	soft_guard_end(&guard);
 	shm_engine_put(engine);
 	return NULL;

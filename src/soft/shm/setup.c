@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Set-up of a connection on one host: REQUEST (with the segment and the key table), ACCEPT (with
- * the key table) or REJECT, READY. The calls of the consumer only send; whatever comes back, and
+ * the key table) or REJECT, READY; without descriptors where an earlier connection has left them
+ * (keep.c). The calls of the consumer only send; whatever comes back, and
  * whatever fails, is told by the service thread. A peer that says nothing, or nonsense, is dropped.
  */
 #include "soft/shm/conn.h"
@@ -68,18 +69,14 @@ static int keys_to_show(struct shm_conn *conn, int *close_out)
 	return fd;
 }
 
-/* Takes what the peer says of itself; can we read and write its memory? */
-static int learn_side(struct shm_conn *conn, const struct shm_wire_side *side, int keys_fd)
+/* Gets to know the peer's engine; can we read and write its memory? */
+static int learn_engine(struct shm_conn *conn, const struct shm_wire_side *side, int keys_fd)
 {
 	struct shm_remote *remote = &conn->remote;
 	uint64_t copy = conn->engine->settings.copy;
 	int rc;
 
-	remote->pz = side->pz;
 	memcpy(remote->token, side->token, sizeof(remote->token));
-	conn->peer_read_in = side->read_in;
-	conn->peer_read_out = side->read_out;
-	remote->alive_ns = shm_now_ns();
 	if (!remote->is_same_user)
 		return 0; /* rings only; its table is not ours to see (keys_to_show) */
 	rc = soft_view_get(keys_fd, &remote->view);
@@ -93,16 +90,29 @@ static int learn_side(struct shm_conn *conn, const struct shm_wire_side *side, i
 		return rc;
 	remote->has_cma = soft_copy_probe(remote->pid, side->token_address, side->token);
 	remote->has_pull = remote->has_cma;
-	if (copy == CORE_COPY_AUTO || copy == CORE_COPY_MAP)
+	return 0;
+}
+
+/* Takes what the peer says of its endpoint. */
+static void learn_side(struct shm_conn *conn, const struct shm_wire_side *side)
+{
+	struct shm_remote *remote = &conn->remote;
+	uint64_t copy = conn->engine->settings.copy;
+
+	remote->pz = side->pz;
+	conn->peer_read_in = side->read_in;
+	conn->peer_read_out = side->read_out;
+	remote->alive_ns = shm_now_ns();
+	if (remote->view && (copy == CORE_COPY_AUTO || copy == CORE_COPY_MAP))
 		remote->maps =
 			core_slab_alloc(SHM_MAPS * sizeof(*remote->maps)); /* NULL: no mapping */
-	return 0;
 }
 
 /* The connection stands. */
 static void established(struct shm_conn *conn, struct core_ep *ep,
 			const struct transport_conn_param *peer)
 {
+	conn->was_established = true;
 	shm_conn_at(conn, 0);
 	if (conn->read_limit > conn->peer_read_in)
 		conn->read_limit = conn->peer_read_in;
@@ -125,7 +135,7 @@ static void fill_request(struct shm_conn *conn, struct core_ep *ep, DAT_CONN_QUA
 	const union core_sockaddr *own = &ep->ia->address;
 	struct shm_wire_request *request = &wire->request;
 
-	shm_wire_prepare(wire, SHM_WIRE_REQUEST);
+	shm_wire_prepare(wire, conn->is_kept ? SHM_WIRE_REQUEST_KEPT : SHM_WIRE_REQUEST);
 	request->qual = qual;
 	request->family = own->sa.sa_family;
 	if (own->sa.sa_family == AF_INET) {
@@ -167,6 +177,12 @@ static void call_failed(struct shm_conn *conn, int error)
 	}
 }
 
+static void wait_for_answer(struct shm_conn *conn)
+{
+	shm_conn_set_state(conn, SHM_REQUESTED);
+	shm_conn_at(conn, conn->give_up_ns == UINT64_MAX ? 0 : conn->give_up_ns);
+}
+
 /* Rings at the listener's door once; EP locked. */
 static void call_listener(struct shm_conn *conn)
 {
@@ -194,8 +210,7 @@ static void call_listener(struct shm_conn *conn)
 	conn->segment_fd = -1;
 	core_slab_free(conn->request, sizeof(*conn->request));
 	conn->request = NULL;
-	shm_conn_set_state(conn, SHM_REQUESTED);
-	shm_conn_at(conn, conn->give_up_ns == UINT64_MAX ? 0 : conn->give_up_ns);
+	wait_for_answer(conn);
 }
 
 void shm_setup_retry(struct shm_conn *conn, uint64_t now)
@@ -206,7 +221,8 @@ void shm_setup_retry(struct shm_conn *conn, uint64_t now)
 		shm_conn_at(conn, earlier(conn->retry_ns, conn->give_up_ns));
 }
 
-static int make_caller(struct shm_engine *engine, struct shm_conn **conn_out)
+static int make_caller(struct shm_engine *engine, const struct sockaddr_un *name,
+		       socklen_t name_len, struct shm_conn **conn_out)
 {
 	struct shm_conn *conn;
 	int fd, rc;
@@ -225,9 +241,11 @@ static int make_caller(struct shm_engine *engine, struct shm_conn **conn_out)
 		goto err;
 	rc = -ENOMEM;
 	conn->request = core_slab_alloc(sizeof(*conn->request));
-	conn->peer_name = core_slab_alloc(sizeof(struct sockaddr_un));
+	conn->peer_name = core_slab_alloc(sizeof(*name));
 	if (!conn->request || !conn->peer_name)
 		goto err;
+	memcpy(conn->peer_name, name, sizeof(*name));
+	conn->peer_name_len = name_len;
 	rc = shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id);
 	if (rc < 0)
 		goto err;
@@ -238,11 +256,46 @@ err:
 	return rc;
 }
 
+void shm_setup_anew(struct shm_conn *conn, struct core_ep *ep)
+{
+	struct shm_conn *next;
+
+	if (make_caller(conn->engine, conn->peer_name, conn->peer_name_len, &next) < 0) {
+		fail_later(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		return;
+	}
+	*next->request = *conn->request;
+	next->request->head.type = SHM_WIRE_REQUEST;
+	next->give_up_ns = conn->give_up_ns;
+	next->port = conn->port;
+	next->read_limit = conn->read_limit;
+	shm_conn_at(conn, 0);
+	shm_conn_drop(conn, ep);
+	shm_conn_attach(next, ep);
+	call_listener(next);
+}
+
+/* On the socket of an earlier connection to the same service point, or on a new one. */
+static void call(struct shm_conn *conn, struct core_ep *ep)
+{
+	if (!conn->is_kept) {
+		call_listener(conn);
+		return;
+	}
+	/* sent last: the peer must not see two requests */
+	if (shm_conn_watch(conn) < 0 || shm_conn_send(conn, conn->request, NULL, 0) < 0)
+		shm_setup_anew(conn, ep);
+	else
+		wait_for_answer(conn);
+}
+
 int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_sockaddr *address,
 		DAT_CONN_QUAL qual, DAT_TIMEOUT timeout_us,
 		const struct transport_conn_param *param)
 {
 	struct shm_conn *conn;
+	struct sockaddr_un name;
+	socklen_t name_len;
 	int where = 0, rc;
 
 	/* its own address is where most peers are; to ask the system takes two sockets */
@@ -250,18 +303,19 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 		where = soft_address_find(address);
 	if (where < 0 && where != -EHOSTUNREACH)
 		return where;
-	rc = make_caller(engine, &conn);
+	name_len = shm_listen_name(address, qual, &name);
+	conn = where < 0 ? NULL : shm_keep_take(engine, &name, name_len);
+	rc = conn ? 0 : make_caller(engine, &name, name_len, &conn);
 	if (rc < 0)
 		return rc;
 	if (timeout_us != DAT_TIMEOUT_INFINITE)
 		conn->give_up_ns = shm_now_ns() + (uint64_t)timeout_us * 1000;
 	fill_request(conn, ep, qual, param, conn->request);
-	conn->peer_name_len = shm_listen_name(address, qual, conn->peer_name);
 	shm_conn_attach(conn, ep);
 	if (where < 0)
 		fail_later(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
 	else
-		call_listener(conn);
+		call(conn, ep);
 	return 0;
 }
 
@@ -278,9 +332,14 @@ static int answered(struct shm_conn *conn, struct core_ep *ep, const union shm_w
 	};
 	int rc;
 
-	rc = learn_side(conn, &accept->side, fds[0]);
+	if (conn->is_kept != (accept->head.type == SHM_WIRE_ACCEPT_KEPT))
+		return -EPROTO;
+	rc = conn->is_kept ? 0 : learn_engine(conn, &accept->side, fds[0]);
 	if (rc < 0)
 		return rc;
+	learn_side(conn, &accept->side);
+	core_slab_free(conn->request, sizeof(*conn->request)); /* it need not be asked again */
+	conn->request = NULL;
 	conn->remote.is_pulling =
 		conn->remote.is_same_user && (accept->side.ability & SHM_ABLE_PULL);
 	rc = shm_conn_send_word(conn, SHM_WIRE_READY, conn->remote.has_pull ? SHM_ABLE_PULL : 0);
@@ -305,7 +364,7 @@ int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_
 	}
 	if (state != SHM_REQUESTED)
 		return -EPROTO;
-	if (wire->head.type == SHM_WIRE_ACCEPT)
+	if (wire->head.type == SHM_WIRE_ACCEPT || wire->head.type == SHM_WIRE_ACCEPT_KEPT)
 		return answered(conn, ep, wire, fds);
 	if (wire->head.type != SHM_WIRE_REJECT)
 		return -EPROTO;
@@ -338,7 +397,21 @@ static void request_address(const struct shm_wire_request *request, union core_s
 	}
 }
 
-/* A good request: offers it to the core. 0: the connection belongs to the core now. */
+/* The first request on a socket brings descriptors. */
+static int meet(struct shm_conn *conn, const struct shm_wire_request *wire, const int *fds)
+{
+	int rc = shm_conn_map_segment(conn, fds[0]);
+
+	if (rc < 0)
+		return rc;
+	shm_conn_identify(conn);
+	return learn_engine(conn, &wire->side, fds[1]);
+}
+
+/*
+ * A good request: offers it to the core. 0: the connection belongs to the core now. -EAGAIN: the
+ * peer shall call on another socket.
+ */
 static int offer(struct shm_conn *conn, const struct shm_wire_request *wire, const int *fds)
 {
 	struct core_ref sp = shm_listener_sp(conn->listener);
@@ -355,13 +428,10 @@ static int offer(struct shm_conn *conn, const struct shm_wire_request *wire, con
 
 	if (wire->qual != shm_listener_qual(conn->listener))
 		return -ECONNREFUSED;
-	rc = shm_conn_map_segment(conn, fds[0]);
+	rc = conn->is_kept ? shm_keep_resume(conn) : meet(conn, wire, fds);
 	if (rc < 0)
 		return rc;
-	shm_conn_identify(conn);
-	rc = learn_side(conn, &wire->side, fds[1]);
-	if (rc < 0)
-		return rc;
+	learn_side(conn, &wire->side);
 	request_address(wire, &request.remote_address);
 	/* from here on the consumer may take all the time it wants */
 	shm_conn_unwatch(conn);
@@ -373,10 +443,15 @@ static int offer(struct shm_conn *conn, const struct shm_wire_request *wire, con
 
 void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire, const int *fds)
 {
-	if (wire && wire->head.type == SHM_WIRE_REQUEST) {
-		if (!offer(conn, &wire->request, fds))
+	if (wire && wire->head.type == (conn->is_kept ? SHM_WIRE_REQUEST_KEPT : SHM_WIRE_REQUEST)) {
+		int rc = offer(conn, &wire->request, fds);
+
+		if (!rc)
 			return;
-		shm_conn_send_word(conn, SHM_WIRE_REJECT, SHM_WHY_PROVIDER);
+		if (rc != -EAGAIN)
+			shm_conn_send_word(conn, SHM_WIRE_REJECT, SHM_WHY_PROVIDER);
+	} else if (wire && conn->is_kept) {
+		return; /* of the connection before */
 	}
 	shm_setup_drop_silent(conn);
 }
@@ -385,13 +460,15 @@ int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 {
 	struct shm_conn *conn = request;
 	struct shm_ep *mine = ep->transport;
-	int empty_fd, rc, keys_fd = keys_to_show(conn, &empty_fd);
+	int empty_fd = -1, keys_fd = -1, rc;
 	union shm_wire wire;
 
-	if (keys_fd < 0)
-		return keys_fd;
-
-	shm_wire_prepare(&wire, SHM_WIRE_ACCEPT);
+	if (!conn->is_kept) {
+		keys_fd = keys_to_show(conn, &empty_fd);
+		if (keys_fd < 0)
+			return keys_fd;
+	}
+	shm_wire_prepare(&wire, conn->is_kept ? SHM_WIRE_ACCEPT_KEPT : SHM_WIRE_ACCEPT);
 	wire.accept.private_size = param->private_data_size;
 	memcpy(wire.accept.private_data, param->private_data ? param->private_data : "",
 	       param->private_data_size);
@@ -406,7 +483,7 @@ int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 	}
 	conn->give_up_ns = shm_now_ns() + conn->engine->settings.setup_timeout_ms * 1000000u;
 	shm_conn_set_state(conn, SHM_ACCEPTED);
-	if (shm_conn_send(conn, &wire, &keys_fd, 1) < 0)
+	if (shm_conn_send(conn, &wire, &keys_fd, keys_fd >= 0) < 0)
 		fail_later(conn, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	else
 		shm_conn_at(conn, conn->give_up_ns);

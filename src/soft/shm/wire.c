@@ -36,6 +36,10 @@ static const struct {
 	[SHM_WIRE_POOL_NAME] = {0, CHECK_NONE, sizeof(struct shm_wire_pool)},
 	[SHM_WIRE_POOL_GIVE] = {1, CHECK_NONE, sizeof(struct shm_wire_pool)},
 	[SHM_WIRE_POOL_HAVE] = {0, CHECK_NONE, sizeof(struct shm_wire_pool)},
+	[SHM_WIRE_IDLE] = {0, CHECK_NONE, sizeof(struct shm_wire_word)},
+	[SHM_WIRE_REQUEST_KEPT] = {0, CHECK_REQUEST,
+				   offsetof(struct shm_wire_request, private_data)},
+	[SHM_WIRE_ACCEPT_KEPT] = {0, CHECK_ACCEPT, offsetof(struct shm_wire_accept, private_data)},
 };
 
 void shm_wire_prepare(union shm_wire *wire, enum shm_wire_type type)
@@ -49,11 +53,14 @@ void shm_wire_prepare(union shm_wire *wire, enum shm_wire_type type)
 /* Bytes of private data that the packet claims to carry. */
 static uint32_t private_size(const union shm_wire *wire)
 {
-	if (wire->head.type == SHM_WIRE_REQUEST)
+	switch (wire_types[wire->head.type].check) {
+	case CHECK_REQUEST:
 		return wire->request.private_size;
-	if (wire->head.type == SHM_WIRE_ACCEPT)
+	case CHECK_ACCEPT:
 		return wire->accept.private_size;
-	return 0;
+	default:
+		return 0;
+	}
 }
 
 size_t shm_wire_size(const union shm_wire *wire)

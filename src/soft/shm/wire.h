@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define SHM_WIRE_MAGIC 0x4d48534fu /* "OSHM" */
-#define SHM_WIRE_VERSION 3u
+#define SHM_WIRE_VERSION 4u
 #define SHM_PRIVATE_MAX 512u
 #define SHM_TOKEN_SIZE 16u
 #define SHM_WIRE_FDS_MAX 2u
@@ -31,6 +31,10 @@ enum shm_wire_type {
 	SHM_WIRE_POOL_NAME,   /* have you this pool of mine? (pool.h) */
 	SHM_WIRE_POOL_GIVE,   /* use this pool of mine; descriptor: its memory file */
 	SHM_WIRE_POOL_HAVE,   /* answer to both: with the proof that came with it, or not */
+	/* where the connection before has left socket and segment (keep.c): */
+	SHM_WIRE_IDLE,	       /* passive side: it is out of them, they can be used again */
+	SHM_WIRE_REQUEST_KEPT, /* REQUEST and */
+	SHM_WIRE_ACCEPT_KEPT,  /* ACCEPT without descriptors */
 	SHM_WIRE_TYPE_END,
 };
 

@@ -470,6 +470,28 @@ static void ep_connect__a_system_call_fails__told_once(void **state)
 	play_all(&scene, set_up_faults, COUNT(set_up_faults));
 }
 
+/* One connection between the two has ended: what it has left is kept for the next. */
+static void stage_kept(void)
+{
+	stage_connected();
+	ok(core_ep_disconnect(stage.a.ep, DAT_CLOSE_ABRUPT_FLAG));
+	for (int sides = 0; sides < 2; sides++)
+		assert_int_equal(next_event().event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+	ok(core_ep_reset(stage.a.ep));
+	ok(core_ep_reset(stage.b.ep));
+	stage.a.is_established = false;
+	stage.b.is_established = false;
+}
+
+static void ep_connect_again__a_system_call_fails__told_once(void **state)
+{
+	static const struct scene scene = {stage_kept, connect_a, attempt_works_later,
+					   FAULT_CALLER};
+
+	(void)state;
+	play_all(&scene, set_up_faults, COUNT(set_up_faults));
+}
+
 /* EP-CONNECT-24 EP-CONNECT-42: the system is asked where an address is, unless it is our own */
 static void ep_connect__own_address__system_is_not_asked(void **state)
 {
@@ -529,6 +551,19 @@ static void attempt__a_system_call_of_the_service_fails__ends(void **state)
 		{"epoll_ctl", ENOSPC},	     {"process_vm_readv", EPERM},
 	};
 	static const struct scene scene = {stage_listen, connect_a, attempt_ends_somehow,
+					   FAULT_OTHERS};
+
+	(void)state;
+	play_some(&scene, faults, COUNT(faults), 4);
+}
+
+static void attempt_again__a_system_call_of_the_service_fails__ends(void **state)
+{
+	static const struct fault faults[] = {
+		{"malloc", ENOMEM}, {"calloc", ENOMEM},	   {"recvmsg", ECONNREFUSED},
+		{"sendmsg", EPIPE}, {"epoll_ctl", ENOSPC}, {"socket", EMFILE},
+	};
+	static const struct scene scene = {stage_kept, connect_a, attempt_ends_somehow,
 					   FAULT_OTHERS};
 
 	(void)state;
@@ -723,8 +758,10 @@ int main(void)
 		cmocka_unit_test(psp_create__a_system_call_fails__nothing_left),
 		cmocka_unit_test(ep_connect__a_system_call_fails__told_once),
 		cmocka_unit_test(ep_connect__own_address__system_is_not_asked),
+		cmocka_unit_test(ep_connect_again__a_system_call_fails__told_once),
 		cmocka_unit_test(cr_accept__a_system_call_fails__told_once),
 		cmocka_unit_test(attempt__a_system_call_of_the_service_fails__ends),
+		cmocka_unit_test(attempt_again__a_system_call_of_the_service_fails__ends),
 		cmocka_unit_test(rdma__a_way_of_copying_fails__bytes_arrive),
 		cmocka_unit_test(send__fetching_is_refused_after_the_set_up__both_break),
 		cmocka_unit_test(

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What a connection leaves to the next one between the same two engines: its socket and its
+ * segment, which are dear to make. Each side keeps its own end. The passive side says IDLE when no
+ * thread of its own is in the segment any more, and waits for a request there. The active side,
+ * when no thread of its own is either and IDLE has come, may empty the segment and ask. So nobody
+ * ever finds `revoked` taken back beneath a copy that is under way, and each of the two that breaks
+ * this harms a connection of its own only.
+ *
+ * Where the service point or the user of its process has changed since, the passive side closes the
+ * socket without an answer, and the active side calls on a new one.
+ */
+#include "soft/shm/conn.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/slab.h"
+
+#define KEEP_NS 50000000u
+#define ACTIVE_MOST 4u	 /* of an engine: so many may be closing while the next one is set up */
+#define PASSIVE_MOST 16u /* of an engine */
+
+/* Did it end in order, on both sides? */
+static bool is_worth_keeping(const struct shm_conn *conn)
+{
+	return conn->was_established && conn->is_end_told &&
+	       conn->end == DAT_CONNECTION_EVENT_DISCONNECTED && !conn->is_peer_gone &&
+	       !atomic_load(&conn->is_distrusted) && (conn->listener || conn->peer_name) &&
+	       !atomic_load(&conn->engine->is_stopping);
+}
+
+/* A new object, which nothing of the old connection can be found in. */
+static struct shm_conn *make_heir(struct shm_conn *conn)
+{
+	struct shm_conn *heir;
+
+	if (shm_conn_create(conn->engine, conn->fd, (enum shm_index)conn->self, &heir) < 0)
+		return NULL;
+	heir->is_kept = true;
+	heir->is_peer_idle = conn->is_peer_idle;
+	heir->segment = conn->segment;
+	heir->request_out = conn->request_out; /* what it has written */
+	heir->response_out = conn->response_out;
+	heir->remote = conn->remote;
+	heir->remote.last_map = NULL;
+	heir->listener = conn->listener;
+	heir->peer_name = conn->peer_name;
+	heir->peer_name_len = conn->peer_name_len;
+	conn->fd = -1;
+	conn->segment = NULL;
+	conn->remote.view = NULL;
+	conn->listener = NULL;
+	conn->peer_name = NULL;
+	return heir;
+}
+
+static void wipe(const struct shm_producer *ring)
+{
+	memset(ring->bytes, 0, ring->produced < ring->size ? ring->produced : ring->size);
+}
+
+/* What the two may show each other goes by the users they had when they met. */
+static bool is_same_user_still(const struct shm_conn *conn)
+{
+	return geteuid() == conn->remote.own_uid;
+}
+
+/* --- passive side --- */
+
+void shm_keep_uncount(struct shm_conn *conn)
+{
+	/* relaxed: only the number counts */
+	if (conn->is_counted)
+		atomic_fetch_sub_explicit(&conn->engine->kept_count, 1, memory_order_relaxed);
+	conn->is_counted = false;
+}
+
+static void keep_passive(struct shm_conn *heir)
+{
+	struct shm_engine *engine = heir->engine;
+
+	heir->is_counted = true;
+	shm_conn_set_state(heir, SHM_ARRIVING);
+	/* watched last: from then on it is the service thread's */
+	if (atomic_fetch_add_explicit(&engine->kept_count, 1, memory_order_relaxed) >=
+		    PASSIVE_MOST ||
+	    shm_engine_add(engine, SHM_SLOT_CONN, heir, &heir->id) < 0 ||
+	    shm_conn_send_word(heir, SHM_WIRE_IDLE, 0) < 0 || shm_conn_watch(heir) < 0)
+		shm_conn_put(heir);
+}
+
+int shm_keep_resume(struct shm_conn *conn)
+{
+	shm_keep_uncount(conn);
+	if (!shm_listener_is_open(conn->listener) || !is_same_user_still(conn))
+		return -EAGAIN;
+	wipe(&conn->request_out);
+	wipe(&conn->response_out);
+	shm_conn_make_rings(conn);
+	return 0;
+}
+
+/* --- active side --- */
+
+/* Takes the first one off the list that has that name (NULL: any) and is kept until `limit_ns`. */
+static struct shm_conn *unlink_first(struct shm_engine *engine, const struct sockaddr_un *name,
+				     socklen_t name_len, uint64_t limit_ns)
+{
+	struct shm_conn **link, *conn;
+
+	core_lock_acquire(&engine->lock);
+	for (link = &engine->kept_first; (conn = *link) != NULL; link = &conn->next_kept)
+		if (conn->give_up_ns <= limit_ns &&
+		    (!name ||
+		     (conn->peer_name_len == name_len && !memcmp(conn->peer_name, name, name_len))))
+			break;
+	if (conn)
+		*link = conn->next_kept;
+	core_lock_release(&engine->lock);
+	return conn;
+}
+
+/* Behind the others; one too many makes room. */
+static void append(struct shm_engine *engine, struct shm_conn *conn)
+{
+	struct shm_conn **link, *oldest = NULL;
+	unsigned count = 0;
+
+	conn->next_kept = NULL;
+	core_lock_acquire(&engine->lock);
+	for (link = &engine->kept_first; *link; link = &(*link)->next_kept)
+		count++;
+	*link = conn;
+	if (count == ACTIVE_MOST) {
+		oldest = engine->kept_first;
+		engine->kept_first = oldest->next_kept;
+	}
+	core_lock_release(&engine->lock);
+	if (oldest)
+		shm_conn_put(oldest);
+}
+
+void shm_keep_expire(struct shm_engine *engine, uint64_t now)
+{
+	struct shm_conn *conn;
+
+	while ((conn = unlink_first(engine, NULL, 0, now)) != NULL)
+		shm_conn_put(conn);
+}
+
+static void keep_active(struct shm_conn *heir)
+{
+	struct shm_engine *engine = heir->engine;
+	uint64_t until_ns = shm_now_ns() + KEEP_NS;
+
+	heir->give_up_ns = until_ns;
+	append(engine, heir);
+	shm_engine_at(engine, until_ns);
+}
+
+/* Makes it the object of a new connection. */
+static bool prepare(struct shm_conn *conn)
+{
+	conn->request = core_slab_alloc(sizeof(*conn->request));
+	if (!conn->request || !is_same_user_still(conn) ||
+	    shm_engine_add(conn->engine, SHM_SLOT_CONN, conn, &conn->id) < 0)
+		return false;
+	conn->give_up_ns = UINT64_MAX;
+	conn->is_peer_idle = false;
+	/* the words of both sides, because each side's rings begin where the other's words say */
+	memset(conn->segment->side, 0, sizeof(conn->segment->side));
+	wipe(&conn->request_out);
+	wipe(&conn->response_out);
+	shm_conn_make_rings(conn);
+	return true;
+}
+
+struct shm_conn *shm_keep_take(struct shm_engine *engine, const struct sockaddr_un *name,
+			       socklen_t name_len)
+{
+	struct shm_conn *conn;
+	unsigned tries;
+
+	for (tries = 0; tries < ACTIVE_MOST; tries++) {
+		int rc;
+
+		conn = unlink_first(engine, name, name_len, UINT64_MAX);
+		if (!conn)
+			return NULL;
+		rc = shm_conn_read_idle(conn);
+		if (rc > 0 && prepare(conn))
+			return conn;
+		if (rc == 0)
+			append(engine, conn); /* the peer is not out of it yet */
+		else
+			shm_conn_put(conn);
+	}
+	return NULL;
+}
+
+/* --- both --- */
+
+void shm_keep(struct shm_conn *conn)
+{
+	struct shm_conn *heir = is_worth_keeping(conn) ? make_heir(conn) : NULL;
+
+	if (heir && heir->self == SHM_PASSIVE)
+		keep_passive(heir);
+	else if (heir)
+		keep_active(heir);
+}
