@@ -14,6 +14,9 @@
 #include "core/transport.h"
 #include "core/wait.h"
 
+/* Completions come to who polls; connections and all else are told by threads. */
+#define EVD_POLLED (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
+
 static bool wait_is_over(void *arg)
 {
 	const struct core_evd *evd = arg;
@@ -49,7 +52,8 @@ static DAT_RETURN wait_block_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us
 				 .waker = &evd->waker,
 				 .is_over = wait_is_over,
 				 .cancelled = wait_cancelled,
-				 .arg = evd};
+				 .arg = evd,
+				 .is_told = !(evd->flags & EVD_POLLED)};
 
 	core_evd_busy_locked(evd);
 	evd->has_waiter = true;

@@ -59,7 +59,8 @@ void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us)
 
 	wait->has_deadline = timeout_us != DAT_TIMEOUT_INFINITE;
 	wait->deadline_ns = now + (uint64_t)timeout_us * 1000u;
-	wait->spin_end_ns = now + wait->ia->settings.spin_us * 1000u;
+	/* a thread that only waits for another one should leave it the processor */
+	wait->spin_end_ns = wait->is_told ? now : now + wait->ia->settings.spin_us * 1000u;
 	wait->is_interrupted = false;
 	wait->is_expired = false;
 }

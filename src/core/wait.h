@@ -26,6 +26,7 @@ struct core_wait {
 	bool (*is_over)(void *arg);   /* asked with the lock held */
 	void (*cancelled)(void *arg); /* the thread is being cancelled; lock not held */
 	void *arg;
+	bool is_told; /* what it waits for is brought about by other threads, not by polling */
 	/* ours */
 	bool has_deadline;
 	uint64_t deadline_ns;

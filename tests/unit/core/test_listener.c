@@ -179,6 +179,38 @@ static void evd_wait__expired__was_a_sleeper(void **state)
 	assert_int_equal(mock.ia->sleepers, 0);
 }
 
+/* How often a wait on it that expires looks at the transport, where it may look for long. */
+static unsigned int looks_of_a_wait(DAT_EVD_HANDLE evd)
+{
+	unsigned int before = mock.progresses;
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	mock.ia->settings.spin_us = 20000;
+	assert_int_equal(mock_code(core_evd_wait(evd, 30000, 1, &event, &more)),
+			 DAT_TIMEOUT_EXPIRED);
+	return mock.progresses - before;
+}
+
+static void evd_wait__completions_may_come__polls_before_it_sleeps(void **state)
+{
+	struct mock_ia *ia = *state;
+
+	assert_true(looks_of_a_wait(ia->evd) > 20);
+}
+
+static void evd_wait__no_completions_come_there__sleeps_at_once(void **state)
+{
+	struct mock_ia *ia = *state;
+	DAT_EVD_HANDLE evd;
+
+	assert_int_equal(core_evd_create(ia->ia, 8, DAT_HANDLE_NULL,
+					 DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG, &evd),
+			 DAT_SUCCESS);
+	assert_in_range(looks_of_a_wait(evd), 1, 4);
+	assert_int_equal(core_evd_free(evd), DAT_SUCCESS);
+}
+
 static void *wait_for_ever(void *arg)
 {
 	struct mock_ia *ia = arg;
@@ -260,6 +292,8 @@ int main(void)
 		T(evd_dequeue__news_all_the_time__returns),
 		T(evd_dequeue__empty_with_a_descriptor__a_sleeper_until_told),
 		T(evd_wait__expired__was_a_sleeper),
+		T(evd_wait__completions_may_come__polls_before_it_sleeps),
+		T(evd_wait__no_completions_come_there__sleeps_at_once),
 		T(evd_wait__cancelled__no_sleeper_is_left),
 		T(trigger__taken_by_a_waiter_and_cancel_pending__carried_out),
 	};
