@@ -221,8 +221,8 @@ struct shm_conn {
 	_Atomic uint64_t counters[SHM_COUNT_END]; /* written with the endpoint locked */
 
 	/* engine lock */
-	_Atomic bool is_active; /* read without it as a hint */
-	uint32_t active_at;	/* its place among engine->active */
+	_Atomic bool is_active;	    /* read without it as a hint */
+	_Atomic uint32_t active_at; /* its place among engine->active; a hint likewise */
 
 	/* keep.c: socket and segment are those of a connection before */
 	bool is_kept;

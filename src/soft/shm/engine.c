@@ -24,6 +24,7 @@
 #define FIRST_SLOTS 64u
 #define POLL_MOST 64u /* connections that one call of progress looks at */
 #define GAPS_MOST 16u /* beside as many as there are connections */
+#define MANY 16u      /* connections in which polls look for a likely one now and then */
 #define SPINS 200u
 #define STACK_SIZE (256u * 1024u) /* of the service thread, which needs less than 64 KiB */
 #define PIECE_NS 1000000	  /* more than a piece of a copy into our memory takes */
@@ -385,6 +386,16 @@ static void set_active_count(struct shm_engine *engine, uint32_t count)
 	atomic_store_explicit(&engine->active_count, count, memory_order_relaxed);
 }
 
+static uint32_t active_at(const struct shm_conn *conn)
+{
+	return atomic_load_explicit(&conn->active_at, memory_order_relaxed);
+}
+
+static void set_active_at(struct shm_conn *conn, uint32_t at)
+{
+	atomic_store_explicit(&conn->active_at, at, memory_order_relaxed);
+}
+
 /* The one whose turn it is; there are some. */
 CORE_INLINE struct shm_conn *next_locked(struct shm_engine *engine)
 {
@@ -400,6 +411,21 @@ CORE_INLINE struct shm_conn *next_locked(struct shm_engine *engine)
 	return conn;
 }
 
+/*
+ * Where there are many, one look in four is out of turn: at the one that was posted to last, which
+ * may answer, or at the one behind that which had work last. NULL: no such look now.
+ */
+CORE_INLINE struct shm_conn *likely_locked(struct shm_engine *engine)
+{
+	uint32_t at;
+
+	if (engine->active_end <= MANY || ++engine->looks % 4)
+		return NULL;
+	at = engine->looks % 8 ? engine->likely_next
+			       : atomic_load_explicit(&engine->posted_at, memory_order_relaxed);
+	return at < engine->active_end ? engine->active[at] : NULL;
+}
+
 /* Closes the gaps; whose turn it is stays. */
 static void close_gaps_locked(struct shm_engine *engine)
 {
@@ -411,7 +437,7 @@ static void close_gaps_locked(struct shm_engine *engine)
 		if (from == engine->active_next)
 			next = to;
 		if (conn) {
-			conn->active_at = to;
+			set_active_at(conn, to);
 			engine->active[to++] = conn;
 		}
 	}
@@ -424,7 +450,7 @@ static void append_locked(struct shm_engine *engine, struct shm_conn *conn)
 	/* as many have room as there are numbers */
 	if (engine->active_end == engine->slot_count)
 		close_gaps_locked(engine);
-	conn->active_at = engine->active_end;
+	set_active_at(conn, engine->active_end);
 	engine->active[engine->active_end++] = conn;
 	set_active_count(engine, active_count(engine) + 1);
 }
@@ -433,7 +459,7 @@ static void remove_locked(struct shm_engine *engine, struct shm_conn *conn)
 {
 	uint32_t count = active_count(engine) - 1;
 
-	engine->active[conn->active_at] = NULL;
+	engine->active[active_at(conn)] = NULL;
 	set_active_count(engine, count);
 	if (engine->active_end - count > count + GAPS_MOST)
 		close_gaps_locked(engine);
@@ -441,6 +467,7 @@ static void remove_locked(struct shm_engine *engine, struct shm_conn *conn)
 
 void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn)
 {
+	atomic_store_explicit(&engine->posted_at, active_at(conn), memory_order_relaxed);
 	/* relaxed: a stale answer costs a poll; whoever must be noticed uses shm_conn_later */
 	if (atomic_load_explicit(&conn->is_active, memory_order_relaxed))
 		return;
@@ -508,15 +535,19 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *looks,
 
 	core_lock_acquire(&engine->lock);
 	while (*looks && !is_found && active_count(engine)) {
-		struct shm_conn *conn = next_locked(engine);
+		struct shm_conn *conn = likely_locked(engine);
+		bool is_its_turn = !conn;
 
+		if (is_its_turn)
+			conn = next_locked(engine);
 		--*looks;
 		candidate->is_quiet = !shm_conn_has_work(conn);
 		candidate->is_stream = !conn->idle_polls;
 		if (!candidate->is_quiet)
 			conn->idle_polls = 0;
-		else if (++conn->idle_polls < SHM_IDLE_POLLS)
+		else if (!is_its_turn || ++conn->idle_polls < SHM_IDLE_POLLS)
 			continue;
+		engine->likely_next = active_at(conn) + 1;
 		candidate->conn = conn;
 		candidate->ep = shm_conn_ep(conn);
 		is_found = true;

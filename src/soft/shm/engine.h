@@ -78,6 +78,7 @@ struct shm_engine {
 	_Atomic uint64_t armed_last;   /* number of the connection that was armed last; a hint */
 	_Atomic bool is_left;	       /* the last of them has armed everything and sleeps */
 	_Atomic uint32_t active_count; /* written with the engine locked; else a hint */
+	_Atomic uint32_t posted_at;    /* place of the one that was posted to last; a hint */
 	_Atomic uint32_t given_count;  /* memory files that peers were given and whose key lives */
 	_Atomic int32_t disarmed; /* connections that are not armed: while there are some, tick */
 	_Atomic uint64_t counters[SHM_COUNT_END]; /* of connections that are gone */
@@ -92,6 +93,8 @@ struct shm_engine {
 	struct shm_conn **active; /* in the order of their turns, with gaps; as long as `slots` */
 	uint32_t active_end;
 	uint32_t active_next;	     /* whose turn it is */
+	uint32_t looks;		     /* by polls */
+	uint32_t likely_next;	     /* the place behind the one that had work last */
 	struct shm_conn *kept_first; /* of the active side, with a reference each (keep.c) */
 	struct shm_pool *pools;	     /* ours and those of peers (pool.h) */
 	uint32_t pool_count;
