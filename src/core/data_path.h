@@ -87,8 +87,8 @@ CORE_INLINE bool data_request(struct core_ep *ep, enum core_op op, DAT_COUNT seg
 	    ep->req.tail - ep->req.head >= ep->req.capacity)
 		return false;
 	data_copy_local(&segment, iov);
-	if (!core_mem_is_known(&ep->known_source, segment.lmr_context, segment.virtual_address,
-			       segment.segment_length))
+	if (!core_mem_is_known(&ep->known_source, &segment) ||
+	    segment.segment_length - 1 >= ep->known_source.most)
 		return false;
 	if (op == CORE_OP_RDMA_WRITE) {
 		data_copy_remote(&remote, target);
@@ -159,8 +159,7 @@ CORE_INLINE bool data_recv(struct core_ep *ep, DAT_COUNT segments, const DAT_LMR
 	    queue->tail - queue->head >= queue->capacity)
 		return false;
 	data_copy_local(&segment, iov);
-	if (!core_mem_is_known(&ep->known_target, segment.lmr_context, segment.virtual_address,
-			       segment.segment_length))
+	if (!core_mem_is_known(&ep->known_target, &segment))
 		return false;
 	wqe = &queue->slots[queue->tail & queue->mask];
 	queue->tail++;

@@ -15,6 +15,9 @@
 #include "core/status.h"
 #include "core/transport.h"
 
+/* Bytes of a Receive on the fast path: what devices count in 31 bits. */
+#define DTO_FAST_RECV_MAX 0x7fffffffu
+
 /* One posting call, with the positions of its parameters. */
 struct dto_post {
 	enum core_op op;
@@ -68,12 +71,17 @@ static DAT_RETURN dto_check_many(struct core_ep *ep, const DAT_LMR_TRIPLET *iov,
 static void dto_know(struct core_ep *ep, const struct dto_post *post)
 {
 	DAT_VLEN send_max = ep->attr.max_message_size, rdma_max = ep->ia->attr.max_rdma_size;
+	uint32_t key = post->iov->lmr_context;
 
-	if (post->use == CORE_MEM_SOURCE) /* what either of the two may have */
-		core_mem_know(&ep->ia->mem, post->iov->lmr_context,
-			      send_max < rdma_max ? send_max : rdma_max, &ep->known_source);
-	else
-		core_mem_know(&ep->ia->mem, post->iov->lmr_context, UINT64_MAX, &ep->known_target);
+	if (post->use == CORE_MEM_SOURCE) {
+		core_mem_know(&ep->ia->mem, key, &ep->known_source);
+		/* what either of the two may have */
+		ep->known_source.most = send_max < rdma_max ? send_max : rdma_max;
+	} else {
+		core_mem_know(&ep->ia->mem, key, &ep->known_target);
+		core_mem_know_around(&ep->known_target, post->iov->virtual_address,
+				     DTO_FAST_RECV_MAX);
+	}
 }
 
 static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)

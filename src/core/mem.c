@@ -84,6 +84,14 @@ struct core_lmr *core_mem_alloc(struct core_mem *mem)
 	return lmr;
 }
 
+/* The next name of the slot, with that key or none. Nobody else changes it meanwhile. */
+static uint64_t next_name(struct core_lmr *lmr, uint32_t key)
+{
+	uint32_t changes = atomic_load_explicit(&lmr->changes, memory_order_relaxed);
+
+	return (uint64_t)(changes + 1) << 32 | key;
+}
+
 uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 {
 	uint32_t key;
@@ -93,10 +101,9 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 	if (!lmr->generation && !lmr->index) /* 0 is no key */
 		lmr->generation = 1;
 	key = lmr->generation << CORE_MEM_INDEX_BITS | lmr->index;
-	atomic_fetch_add(&lmr->use, 1);
 	core_pins_begin(&lmr->pinned);
 	/* release: pairs with the load in core_mem_pin, else a user sees old bounds */
-	atomic_store_explicit(&lmr->key, key, memory_order_release);
+	atomic_store_explicit(&lmr->name, next_name(lmr, key), memory_order_release);
 	return key;
 }
 
@@ -104,8 +111,7 @@ void core_mem_revoke(struct core_mem *mem, struct core_lmr *lmr)
 {
 	(void)mem;
 	/* sequentially consistent: meets core_pin in core_mem_pin */
-	atomic_store(&lmr->key, 0);
-	atomic_fetch_add(&lmr->use, 1);
+	atomic_store(&lmr->name, next_name(lmr, 0));
 	core_pins_wait(&lmr->pinned);
 }
 
@@ -124,6 +130,19 @@ void core_mem_describe(struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
 	__atomic_store_n(&lmr->length, length, __ATOMIC_RELEASE);
 	__atomic_store_n(&lmr->priv, priv, __ATOMIC_RELEASE);
 	__atomic_store_n(&lmr->pz, pz, __ATOMIC_RELEASE);
+}
+
+void core_mem_know_around(struct core_known *known, DAT_VADDR address, DAT_VLEN most)
+{
+	DAT_VLEN before = address - known->address, skip;
+
+	if (known->length <= most)
+		return;
+	skip = before > most / 2 ? before - most / 2 : 0;
+	if (skip > known->length - most)
+		skip = known->length - most;
+	known->address += skip;
+	known->length = most;
 }
 
 DAT_RETURN core_mem_verdict(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,

@@ -5,6 +5,11 @@
  * lock: a user pins the slot (pins.h), then looks at its key; dat_lmr_free clears the key, then
  * waits for the pins. Who only asks reads the key before and after. Slots are never unmapped while
  * the instance lives.
+ *
+ * A key alone does not tell one region from another for ever: it comes back after 16,384 uses of
+ * its slot. So a slot has a name, too, of 64 bits: its key, and how often that has changed, 32
+ * bits. Each use of the slot changes the key twice, so that a name comes back after 2^31 uses; the
+ * count is odd while there is a key, so that the name of a free slot never is that of a region.
  */
 #ifndef CORE_MEM_H
 #define CORE_MEM_H
@@ -27,8 +32,14 @@ struct core_pz;
 #define CORE_MEM_LOCAL_KEYS 2u
 
 struct core_lmr {
-	_Atomic uint64_t use; /* counts the changes of `key`: keys come back, after 16,384 uses */
-	_Atomic uint32_t key; /* the live lmr_context, 0 while the slot is free or going away */
+	union {
+		_Atomic uint64_t name; /* written as one */
+		struct {
+			_Atomic uint32_t key; /* the live lmr_context, 0 while the slot is free or
+					       * going away */
+			_Atomic uint32_t changes; /* of `key` */
+		};
+	};
 	struct core_pinned pinned;
 	/* written before key is set, constant while it is; by core_mem_describe, because
 	 * core_mem_check looks at it without a pin */
@@ -176,12 +187,12 @@ static inline bool core_mem_look(struct core_mem *mem, uint32_t key,
  */
 struct core_known {
 	struct core_lmr *lmr; /* slots are never unmapped: it may be gone by now, or another */
-	DAT_VADDR address;
-	DAT_VLEN length; /* 0: nothing is known */
-	DAT_VLEN most;	 /* bytes of a segment on the fast path: no more than length */
-	uint64_t use;
-	uint32_t key;	    /* the lmr_context, */
-	uint32_t local_key; /* and the transport's: local_keys[0] */
+	DAT_VADDR address;    /* of the region, or of a part of it */
+	DAT_VLEN length;      /* 0: nothing is known */
+	DAT_VLEN most;	      /* bytes of a segment, if that has a limit, for who knows it */
+	uint64_t use;	      /* its name without the key, */
+	uint32_t key;	      /* the key, */
+	uint32_t local_key;   /* and the transport's: local_keys[0] */
 };
 
 #define CORE_KNOWN_NONE ((struct core_known){.lmr = &core_mem_none})
@@ -189,41 +200,41 @@ struct core_known {
 /* Of no key. */
 extern struct core_lmr core_mem_none;
 
-/* Is it the region that was noted, and live? */
-CORE_INLINE bool core_mem_is_still(const struct core_lmr *lmr, uint64_t use)
-{
-	return core_is_same_64(&lmr->use, use);
-}
-
-/* Notes the region of a segment that core_mem_check finds good, and how long one may be. */
-static inline void core_mem_know(struct core_mem *mem, uint32_t key, DAT_VLEN most,
-				 struct core_known *known)
+/* Notes the region of a segment that core_mem_check finds good. */
+static inline void core_mem_know(struct core_mem *mem, uint32_t key, struct core_known *known)
 {
 	struct core_lmr *lmr = core_mem_slot(mem, key);
+	uint64_t name = atomic_load_explicit(&lmr->name, memory_order_acquire);
 
 	known->lmr = lmr;
+	known->use = name - key;
 	known->key = key;
-	known->use = atomic_load_explicit(&lmr->use, memory_order_acquire);
 	/* as in core_mem_look */
 	known->address = __atomic_load_n(&lmr->address, __ATOMIC_ACQUIRE);
 	known->length = __atomic_load_n(&lmr->length, __ATOMIC_ACQUIRE);
-	known->most = most < known->length ? most : known->length;
 	known->local_key = __atomic_load_n(&lmr->local_keys[0], __ATOMIC_ACQUIRE);
-	if (atomic_load_explicit(&lmr->key, memory_order_acquire) != key ||
-	    !core_mem_is_still(lmr, known->use))
+	if ((uint32_t)name != key || atomic_load_explicit(&lmr->name, memory_order_relaxed) != name)
 		*known = CORE_KNOWN_NONE; /* it is gone already */
 }
 
+/* Forgets all but that much around an address in it. */
+void core_mem_know_around(struct core_known *known, DAT_VADDR address, DAT_VLEN most);
+
 /*
- * Is the segment one that core_mem_check finds good, in that region, of 1 to `most` bytes? So the
- * table is not asked.
+ * Is the segment one that core_mem_check finds good, in that region, and not empty? So the table is
+ * not asked.
  */
-CORE_INLINE bool core_mem_is_known(const struct core_known *known, uint32_t key, DAT_VADDR address,
-				   DAT_VLEN len)
+CORE_INLINE bool core_mem_is_known(const struct core_known *known, const DAT_LMR_TRIPLET *segment)
 {
-	/* an empty segment becomes the longest, and what is below the region is far behind it */
-	return key == known->key && core_mem_is_still(known->lmr, known->use) &&
-	       len - 1 < known->most && address - known->address <= known->length - len;
+	DAT_VLEN last; /* the offset of the last byte */
+
+	/* one comparison: is it that region, and live? */
+	if (!core_is_same_64(&known->lmr->name, known->use | segment->lmr_context))
+		return false;
+	/* an empty segment ends before it begins, and what is below the region behind the top */
+	return !__builtin_add_overflow(segment->virtual_address - known->address,
+				       segment->segment_length - 1, &last) &&
+	       last < known->length;
 }
 
 /* The same for one of its local keys. */

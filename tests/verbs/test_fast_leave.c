@@ -452,6 +452,48 @@ static void post__known_region_freed__refused(void **state)
 	expect(&rig.a, 3, 8);
 }
 
+/*
+ * A slot has so many keys; then the first one names another region, be it where the last posts
+ * were: not the device key of that goes down, and its end does not count.
+ */
+static void post__known_key_issued_again__other_region_counts(void **state)
+{
+	struct core_mem *mem = &inner(&rig.a)->ia->mem;
+	DAT_LMR_CONTEXT first, key;
+	uint32_t old_key;
+	DAT_LMR_HANDLE lmr;
+
+	(void)state;
+	lmr = make_region(RIG_LEN, DAT_MEM_PRIV_ALL_FLAG, &first);
+	for (int call = 1; call <= 2; call++)
+		assert_int_equal(post_seg(call, first, (uintptr_t)rig.memory, 8), DAT_SUCCESS);
+	assert_int_equal(send_len(&rig.b, 8, 1), DAT_SUCCESS);
+	for (int i = 0; i < 2; i++)
+		expect(&rig.a, ODD_COOKIE, 8);
+	expect(&rig.b, 1, 8);
+	assert_ptr_equal(inner(&rig.a)->known_source.lmr, core_mem_slot(mem, first));
+	assert_ptr_equal(inner(&rig.a)->known_target.lmr, core_mem_slot(mem, first));
+	old_key = core_mem_slot(mem, first)->local_keys[0];
+	core_mem_slot(mem, first)->generation--;
+	do {
+		assert_int_equal(core_lmr_free(lmr), DAT_SUCCESS);
+		lmr = make_region(64, DAT_MEM_PRIV_ALL_FLAG, &key);
+	} while (core_mem_slot(mem, key) != core_mem_slot(mem, first));
+	assert_int_equal(key, first);
+	for (int call = 0; call <= 2; call++)
+		assert_int_equal(post_seg(call, key, (uintptr_t)rig.memory, 65),
+				 DAT_CLASS_ERROR | BAD_ARG(3));
+	for (int call = 1; call <= 2; call++) {
+		assert_int_equal(post_seg(call, key, (uintptr_t)rig.memory, 8), DAT_SUCCESS);
+		assert_int_not_equal((call == 2 ? device.recv_sge : device.send_sge).lkey, old_key);
+	}
+	assert_int_equal(send_len(&rig.b, 8, 1), DAT_SUCCESS);
+	for (int i = 0; i < 2; i++)
+		expect(&rig.a, ODD_COOKIE, 8);
+	expect(&rig.b, 1, 8);
+	assert_int_equal(core_lmr_free(lmr), DAT_SUCCESS);
+}
+
 /* Requests from one region, Receives into another, which is little: no byte behind it is good. */
 static void post__regions_of_their_own__each_with_its_key_and_end(void **state)
 {
@@ -748,6 +790,7 @@ int main(void)
 		cmocka_unit_test(post__not_plain__as_on_the_general_path),
 		RIG_TEST(post__another_region__known_from_then_on),
 		RIG_TEST(post__known_region_freed__refused),
+		RIG_TEST(post__known_key_issued_again__other_region_counts),
 		RIG_TEST(post__regions_of_their_own__each_with_its_key_and_end),
 		RIG_TEST(post__place_of_the_known_region_used_again__its_own_bounds),
 		RIG_TEST(ep_modify__another_zone__known_region_refused),

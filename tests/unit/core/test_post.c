@@ -587,6 +587,50 @@ static void post__key_issued_again__other_region_counts(void **state)
 		expect(way, &iov, 0, privileges_error(way));
 }
 
+/* Of a region that is too large, what lies around the place is known; of others all. */
+static void core_mem_know_around__each_place__that_much_of_the_region(void **state)
+{
+	static const struct {
+		DAT_VADDR at, from;
+		DAT_VLEN most, length;
+	} cases[] = {
+		{1050, 1000, UINT64_MAX, 100}, {1050, 1000, 100, 100}, {1099, 1000, 101, 100},
+		{1000, 1000, 10, 10},	       {1005, 1000, 10, 10},   {1006, 1001, 10, 10},
+		{1050, 1045, 10, 10},	       {1094, 1089, 10, 10},   {1095, 1090, 10, 10},
+		{1099, 1090, 10, 10},	       {1099, 1001, 99, 99},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct core_known region = {.address = 1000, .length = 100};
+
+		core_mem_know_around(&region, cases[i].at, cases[i].most);
+		assert_int_equal(region.address, cases[i].from);
+		assert_int_equal(region.length, cases[i].length);
+	}
+}
+
+/* The name of a slot: odd uses have a key, and none comes back while they are counted. */
+static void core_mem_publish__each_use__another_name(void **state)
+{
+	struct core_lmr *slot = core_mem_slot(&ep->ia->mem, key);
+	uint64_t name = atomic_load(&slot->name), next;
+
+	(void)state;
+	assert_int_equal((uint32_t)name, key);
+	assert_int_equal(name >> 32 & 1, 1);
+	for (int i = 0; i < 3; i++) {
+		slot->generation--; /* for the same key again */
+		core_mem_revoke(&ep->ia->mem, slot);
+		next = atomic_load(&slot->name);
+		assert_int_equal(next, ((name >> 32) + 1) << 32);
+		assert_int_equal(core_mem_publish(&ep->ia->mem, slot), key);
+		next = atomic_load(&slot->name);
+		assert_int_equal(next, name + (UINT64_C(2) << 32));
+		name = next;
+	}
+}
+
 static void move_to_zone(DAT_EP_HANDLE endpoint, DAT_PZ_HANDLE zone)
 {
 	DAT_EP_PARAM param = {.pz_handle = zone};
@@ -848,6 +892,8 @@ int main(void)
 		T(post__slot_used_again__old_key_refused_and_new_one_good),
 		T(post__slot_used_again_with_other_privileges__these_count),
 		T(post__key_issued_again__other_region_counts),
+		T(core_mem_know_around__each_place__that_much_of_the_region),
+		T(core_mem_publish__each_use__another_name),
 		T(post_recv__zone_of_the_endpoint_changed__protection_violation),
 		T(post__longer_than_allowed__refused),
 		T(rdma__above_the_endpoints_size__up_to_the_adapters),

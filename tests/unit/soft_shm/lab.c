@@ -392,8 +392,8 @@ void lab_go_fast(struct lab *lab)
 	lab->ep.recv_evd = &lab->recv_evd.evd;
 	lab->ep.request_evd = &lab->request_evd.evd;
 	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_EVD);
-	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, UINT64_MAX, &lab->ep.known_source);
-	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, UINT64_MAX, &lab->ep.known_target);
+	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_source);
+	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_target);
 	lab->map = (struct shm_map){.key = lab->peer_rkey,
 				    .state = SHM_MAP_READY,
 				    .is_writable = true,
@@ -613,9 +613,7 @@ static DAT_LMR_TRIPLET segment_of(const struct lab *lab, uint32_t offset, uint32
 static bool is_known(const struct lab *lab, const struct core_known *known,
 		     const DAT_LMR_TRIPLET *segment)
 {
-	return !lab->cell.slow_reasons &&
-	       core_mem_is_known(known, segment->lmr_context, segment->virtual_address,
-				 segment->segment_length);
+	return !lab->cell.slow_reasons && core_mem_is_known(known, segment);
 }
 
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)

@@ -400,6 +400,22 @@ static void send__memory_gone__protection_error_and_nothing_sent(void **state)
 	}
 }
 
+/* The key is that of another region by now, and has come back: what was known of it is not asked.
+ */
+static void send__key_issued_again__not_on_the_fast_path(void **state)
+{
+	struct lab *lab = *state;
+
+	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
+	assert_int_equal(lab->fast_posts, 1);
+	atomic_fetch_add(&lab->lmr->changes, 2);
+	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
+	assert_int_equal(lab->fast_posts, 1);
+	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_source);
+	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
+	assert_int_equal(lab->fast_posts, 2);
+}
+
 /* DTO-96: freed, or of another zone, since the Receive was posted. */
 static void message__receive_no_longer_good__protection_error_and_untouched(void **state)
 {
@@ -925,7 +941,7 @@ static void write__while_it_copies__key_is_announced(void **state)
 	/* the bytes that are written are the announcement itself */
 	lab->memory = (uint8_t *)&lab->conn->mine->announce;
 	lab->lmr->address = (uintptr_t)lab->memory;
-	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, UINT64_MAX, &lab->ep.known_source);
+	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_source);
 	post_write(lab, sizeof(uint32_t), lab->peer_rkey, 0);
 	lab->memory = memory;
 	assert_int_equal(lab->fast_posts, 1);
@@ -1103,6 +1119,7 @@ int main(void)
 		cmocka_unit_test(fenced__read_in_flight__waits_for_its_data),
 		RING_TEST(unfenced__read_in_flight__goes_at_once),
 		cmocka_unit_test(send__memory_gone__protection_error_and_nothing_sent),
+		TEST(send__key_issued_again__not_on_the_fast_path),
 		cmocka_unit_test(message__receive_no_longer_good__protection_error_and_untouched),
 		TEST(message__small__in_its_receive),
 		TEST(messages__several_at_once__one_a_poll_each_in_its_receive),
