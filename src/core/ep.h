@@ -26,13 +26,12 @@ enum core_op {
 
 /* One posted request. The transport may use `transport` and must not change anything else. */
 struct core_req {
-	enum core_op op;
-	DAT_COMPLETION_FLAGS
-	flags; /* as posted; the transport obeys BARRIER_FENCE and SOLICITED_WAIT */
 	uint32_t segments;
-	DAT_LMR_TRIPLET *iov;	/* our copy; segments of length 0 are left out */
-	DAT_VLEN len;		/* bytes to move */
-	DAT_RMR_TRIPLET remote; /* RDMA only */
+	DAT_COMPLETION_FLAGS
+	flags;		      /* as posted; the transport obeys BARRIER_FENCE and SOLICITED_WAIT */
+	DAT_LMR_TRIPLET *iov; /* our copy; segments of length 0 are left out */
+	DAT_VLEN len;	      /* bytes to move */
+	DAT_RMR_TRIPLET remote; /* RDMA only; its length is checked and not kept */
 	DAT_DTO_COOKIE cookie;
 	struct core_binding *binding; /* binds: until it has its turn (rmr.h); else undefined */
 	struct core_ref bound_rmr;    /* binds only: the window */
@@ -41,8 +40,9 @@ struct core_req {
 		void *pointer;
 		uint64_t word[2];
 	} transport;
+	enum core_op op;
 	/* the core's */
-	bool is_done; /* by core_req_done, and not raised yet; else undefined before the head */
+	bool is_done; /* by core_req_done, and not raised yet; false in a free slot */
 	/* once it is done, unless its completion is raised at once */
 	DAT_DTO_COMPLETION_STATUS status;
 	DAT_VLEN done_len;
@@ -207,10 +207,9 @@ CORE_INLINE struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
 	struct core_req *req = core_req_at(&ep->req, tail);
 
 	req->op = op;
-	req->flags = flags;
 	req->sequence = tail;
 	ep->req.tail = tail + 1;
-	req->is_done = false;
+	req->flags = flags;
 	return req;
 }
 

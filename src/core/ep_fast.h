@@ -15,6 +15,14 @@
 #include "core/ep.h"
 #include "core/evd.h"
 
+/* What a transport is told of a post on its fast path, beside its slot (data_path.h). */
+struct core_fast_post {
+	enum core_op op;	 /* of a request */
+	uint64_t number;	 /* of the request, or the Receive, on its endpoint, from 0 */
+	DAT_LMR_TRIPLET segment; /* the only one */
+	DAT_RMR_TRIPLET remote;	 /* of an RDMA Write; without its length */
+};
+
 /* Gives the endpoint's good completion to its dispatcher. */
 CORE_INLINE bool core_ep_give_dto(const struct core_ep *ep, struct core_evd *evd,
 				  struct core_dequeue *dequeue, DAT_DTO_COOKIE cookie, DAT_VLEN len)

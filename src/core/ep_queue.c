@@ -187,6 +187,7 @@ static void req_raise_done(struct core_ep *ep)
 		if (req->op == CORE_OP_BIND &&
 		    req->binding) /* RMR-BIND-39: it did not take effect */
 			core_bind_drop(ep, req);
+		req->is_done = false;
 		queue->head++; /* first: the slot is free when the event can be seen (DTO-114) */
 		req_raise(ep, req, req->status, req->done_len);
 	}

@@ -174,9 +174,9 @@ CORE_INLINE void *core_handle_enter_fast(DAT_HANDLE handle, DAT_HANDLE_TYPE type
 	struct core_handle *cell = (struct core_handle *)handle;
 	void *object;
 
-	if (!core_lock_try(&cell->lock))
+	if (__builtin_expect(!core_lock_try(&cell->lock), false))
 		return NULL;
-	if (!core_is_same_32(&cell->state, CORE_TAG(type))) {
+	if (__builtin_expect(!core_is_same_32(&cell->state, CORE_TAG(type)), false)) {
 		core_lock_leave(&cell->lock);
 		return NULL;
 	}

@@ -101,11 +101,11 @@ CORE_INLINE bool core_lock_enter(struct core_lock *lock)
 	uintptr_t self = core_lock_self();
 
 	/* only this thread makes it its own */
-	if (core_lock_is_own(lock, self)) {
+	if (__builtin_expect(core_lock_is_own(lock, self), true)) {
 		/* relaxed, and kept in this order: the other half is the membarrier of take_away */
 		atomic_store_explicit(&lock->inside, 1, memory_order_relaxed);
 		atomic_signal_fence(memory_order_seq_cst);
-		if (core_lock_is_own(lock, self))
+		if (__builtin_expect(core_lock_is_own(lock, self), true))
 			return true;
 		atomic_store_explicit(&lock->inside, 0, memory_order_relaxed);
 	}

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/ep_fast.h"
 #include "core/pz.h"
 #include "soft/address.h"
 #include "soft/shm/conn.h"
@@ -247,19 +248,25 @@ static void soft_kick(struct core_ia *ia)
 
 /* --- the fast path: by the engine, too --- */
 
-static inline bool transport_post_fast(struct core_ep *ep, struct core_req *req, enum core_op op,
-				       const DAT_LMR_TRIPLET *segment)
+#define TRANSPORT_FAST_FLAGS                                                                       \
+	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |                       \
+	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
+
+static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
+				       struct core_req *req, const struct core_fast_post *post)
 {
-	(void)op;
-	(void)segment;
+	(void)cell;
+	(void)post;
 	return shm_post_fast(ep, req);
 }
 
-static inline bool transport_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
+static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
+				       const struct core_fast_post *post)
 {
 	/* messages find it in the endpoint's queue; one that waits is a reason against this path */
+	(void)cell;
 	(void)ep;
-	(void)wqe;
+	(void)post;
 	return true;
 }
 

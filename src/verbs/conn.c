@@ -101,6 +101,7 @@ int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vr
 		return -ENOMEM;
 	conn->peer.kind = VRB_KIND_CONN;
 	conn->adapter = adapter;
+	conn->inline_max = adapter->limits.inline_max;
 	conn->is_direct = vrb_is_direct(adapter);
 	conn->state = state;
 	conn->deadline_ns = VRB_NEVER;

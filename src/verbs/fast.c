@@ -18,11 +18,17 @@
 
 /* --- posts --- */
 
+#define TRANSPORT_FAST_FLAGS DAT_COMPLETION_DEFAULT_FLAG
+
 void vrb_fast_prepare(struct vrb_conn *conn)
 {
-	conn->fast_wr = (struct ibv_send_wr){.wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, 0),
-					     .sg_list = &conn->fast_sge,
-					     .num_sge = 1};
+	conn->fast_send_wr =
+		(struct ibv_send_wr){.wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, 0),
+				     .sg_list = &conn->fast_sge,
+				     .num_sge = 1,
+				     .opcode = IBV_WR_SEND};
+	conn->fast_write_wr = conn->fast_send_wr;
+	conn->fast_write_wr.opcode = IBV_WR_RDMA_WRITE;
 	conn->fast_recv_wr = (struct ibv_recv_wr){.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, 0),
 						  .sg_list = &conn->fast_recv_sge,
 						  .num_sge = 1};
@@ -36,16 +42,27 @@ CORE_INLINE void set_value(uint64_t *wr_id, uint32_t value)
 }
 
 /* Member by member: joined, the stores take more instructions. */
-CORE_INLINE void set_segment(struct ibv_sge *sge, const DAT_LMR_TRIPLET *segment, uint32_t key)
+CORE_INLINE void set_segment(volatile struct ibv_sge *sge, const DAT_LMR_TRIPLET *segment,
+			     uint32_t key)
 {
 	sge->addr = segment->virtual_address;
-	__atomic_store_n(&sge->length, (uint32_t)segment->segment_length, __ATOMIC_RELAXED);
-	__atomic_store_n(&sge->lkey, key, __ATOMIC_RELAXED);
+	sge->length = (uint32_t)segment->segment_length;
+	sge->lkey = key;
+}
+
+/* By a branch, which takes fewer instructions than to calculate the flags. */
+CORE_INLINE void set_flags(volatile struct ibv_send_wr *wr, bool is_inline)
+{
+	if (__builtin_expect(is_inline, true))
+		wr->send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+	else
+		wr->send_flags = IBV_SEND_SIGNALED;
 }
 
 __attribute__((noinline, cold)) static void
-refused(struct core_ep *ep, int rc, void (*fail)(struct vrb_conn *, struct core_ep *, int))
+refused(struct core_handle *cell, int rc, void (*fail)(struct vrb_conn *, struct core_ep *, int))
 {
+	struct core_ep *ep = cell->object;
 	int state = core_cancel_off();
 
 	fail(vrb_conn_of(ep), ep, rc);
@@ -53,34 +70,28 @@ refused(struct core_ep *ep, int rc, void (*fail)(struct vrb_conn *, struct core_
 	core_cancel_restore(state);
 }
 
-static inline bool transport_post_fast(struct core_ep *ep, struct core_req *req, enum core_op op,
-				       const DAT_LMR_TRIPLET *segment)
+static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
+				       struct core_req *req, const struct core_fast_post *post)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
-	struct ibv_send_wr *wr = &conn->fast_wr, *bad;
+	struct ibv_send_wr *wr =
+		post->op == CORE_OP_RDMA_WRITE ? &conn->fast_write_wr : &conn->fast_send_wr;
 	int rc;
 
-	if (req->flags)
-		return false;
-	/* max_message_size and max_rdma_size fit */
-	set_segment(&conn->fast_sge, segment, ep->known_source.local_key);
-	set_value(&wr->wr_id, (uint32_t)req->sequence);
-	wr->opcode = op == CORE_OP_SEND ? IBV_WR_SEND : IBV_WR_RDMA_WRITE;
-	if (op == CORE_OP_RDMA_WRITE) {
-		wr->wr.rdma.remote_addr = req->remote.target_address;
-		wr->wr.rdma.rkey = req->remote.rmr_context;
+	set_value(&wr->wr_id, (uint32_t)post->number);
+	if (post->op == CORE_OP_RDMA_WRITE) {
+		wr->wr.rdma.remote_addr = post->remote.target_address;
+		wr->wr.rdma.rkey = post->remote.rmr_context;
 	}
-	/* not fenced: DTO-30 is about those that are (post.c) */
-	wr->send_flags = segment->segment_length <= conn->adapter->limits.inline_max
-				 ? IBV_SEND_SIGNALED | IBV_SEND_INLINE
-				 : IBV_SEND_SIGNALED;
-	vrb_show(&conn->adapter->has_posted);
+	/* max_message_size and max_rdma_size fit */
+	set_segment(&conn->fast_sge, &post->segment, ep->known_source.local_key);
 	vrb_note_extra(req, conn->extra);
-	vrb_note_silent(req, false);
+	set_flags(wr, post->segment.segment_length <= conn->inline_max);
+	vrb_show(&conn->adapter->has_posted);
 	conn->post_next++;
-	rc = ibv_post_send(conn->qp, wr, &bad);
+	rc = ibv_post_send(conn->qp, wr, &conn->fast_bad);
 	if (__builtin_expect(rc, 0))
-		refused(ep, rc, vrb_refused);
+		refused(cell, rc, vrb_refused);
 	return true;
 }
 
@@ -91,20 +102,18 @@ __attribute__((noinline, cold)) static void recv_refused(struct vrb_conn *conn, 
 	vrb_recv_refused(conn, ep, rc);
 }
 
-static inline bool transport_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
+static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
+				       const struct core_fast_post *post)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
-	struct ibv_recv_wr *bad;
 	int rc;
 
-	if (wqe->len > VRB_SEGMENT_MAX)
-		return false;
-	set_segment(&conn->fast_recv_sge, wqe->iov, ep->known_target.local_key);
-	set_value(&conn->fast_recv_wr.wr_id, vrb_recv_place(&ep->recv, wqe));
+	set_value(&conn->fast_recv_wr.wr_id, (uint32_t)post->number);
+	set_segment(&conn->fast_recv_sge, &post->segment, ep->known_target.local_key);
 	conn->recv_next++;
-	rc = ibv_post_recv(conn->qp, &conn->fast_recv_wr, &bad);
+	rc = ibv_post_recv(conn->qp, &conn->fast_recv_wr, &conn->fast_recv_bad);
 	if (__builtin_expect(rc, 0))
-		refused(ep, rc, recv_refused);
+		refused(cell, rc, recv_refused);
 	return true;
 }
 
@@ -124,7 +133,7 @@ CORE_INLINE bool recv_done(struct core_ep *ep, const struct ibv_wc *wc,
 			   struct core_dequeue *dequeue)
 {
 	return vrb_is_message(wc) && core_recv_is_posted(ep) &&
-	       (uint32_t)wc->wr_id == vrb_recv_place(&ep->recv, core_recv_oldest(ep)) &&
+	       (uint32_t)wc->wr_id == (uint32_t)ep->recv.head &&
 	       core_recv_done_fast(ep, wc->byte_len, dequeue);
 }
 

@@ -432,8 +432,7 @@ void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 				&ep->recv.slots[conn->recv_next & ep->recv.mask];
 
 			wr[count] = (struct ibv_recv_wr){
-				.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key,
-						     vrb_recv_place(&ep->recv, wqe)),
+				.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, conn->recv_next),
 				.sg_list = sge[count],
 				.num_sge = vrb_recv_segments(ep->ia, wqe, sge[count]),
 			};

@@ -294,8 +294,9 @@ struct vrb_conn {
 	struct vrb_peer peer; /* first */
 	_Atomic uint32_t refs;
 	struct vrb_adapter *adapter;
-	uint32_t key;	/* its place in the table */
-	bool is_direct; /* vrb_is_direct */
+	uint32_t key;	     /* its place in the table */
+	bool is_direct;	     /* vrb_is_direct */
+	uint64_t inline_max; /* the adapter's limit */
 
 	/* adapter->lock */
 	bool has_ep;
@@ -342,10 +343,13 @@ struct vrb_conn {
 	bool was_silent;	/* one place at least, since all were asked */
 
 	/* the fast path's (fast.c): what is the same in each work request stays here */
-	struct ibv_send_wr fast_wr;
+	struct ibv_send_wr fast_send_wr;
+	struct ibv_send_wr fast_write_wr;
 	struct ibv_sge fast_sge;
 	struct ibv_recv_wr fast_recv_wr;
 	struct ibv_sge fast_recv_sge;
+	struct ibv_send_wr *fast_bad; /* for ibv_post_send: nobody looks at it */
+	struct ibv_recv_wr *fast_recv_bad;
 
 	/* the send queue, in work requests: work.h says what its positions are */
 	uint32_t sq_size;

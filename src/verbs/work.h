@@ -23,8 +23,8 @@ enum vrb_work {
 	VRB_WORK_REQUEST, /* of the endpoint; the value is the low half of its sequence */
 	VRB_WORK_PART,	  /* a work request that belongs to one, whose success says nothing */
 	VRB_WORK_MARKER,  /* ours: everything before it is done; the value is one of below */
-	VRB_WORK_RECV, /* the endpoint's oldest Receive, or the SRQ's buffer; the value: where it is
-			*/
+	VRB_WORK_RECV,	  /* the endpoint's oldest Receive; the value: the low half of its place in
+			   * the order of all. Or the SRQ's buffer: where it is */
 };
 
 #define VRB_MARKER_PLAIN 0u
@@ -51,15 +51,19 @@ static inline enum vrb_work vrb_work_of(const struct ibv_wc *wc)
 	return (enum vrb_work)(wc->wr_id >> 62);
 }
 
+/* The upper half of a completion's number, or of a work request's; read alone. */
+CORE_INLINE uint32_t vrb_name_of(const uint64_t *wr_id)
+{
+	uint32_t name;
+
+	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the upper half is the second");
+	memcpy(&name, (const char *)wr_id + sizeof(name), sizeof(name));
+	return name;
+}
+
 static inline uint32_t vrb_work_key(const struct ibv_wc *wc)
 {
 	return (uint32_t)(wc->wr_id >> 32) & VRB_KEY_MASK;
-}
-
-/* The value of a Receive's number: where it lies in the endpoint's queue. */
-CORE_INLINE uint32_t vrb_recv_place(const struct core_recv_queue *queue, const struct core_wqe *wqe)
-{
-	return (uint32_t)((const char *)wqe - (const char *)queue->slots);
 }
 
 /*
@@ -93,7 +97,7 @@ CORE_INLINE uint64_t vrb_noted_extra(const struct core_req *req)
 	return req->transport.word[0];
 }
 
-/* It asked for no completion. */
+/* It asked for no completion. Only suppressed ones need the note, and have it. */
 static inline void vrb_note_silent(struct core_req *req, bool is_silent)
 {
 	req->transport.word[1] = is_silent;
@@ -101,7 +105,7 @@ static inline void vrb_note_silent(struct core_req *req, bool is_silent)
 
 static inline bool vrb_is_silent(const struct core_req *req)
 {
-	return req->transport.word[1];
+	return (req->flags & DAT_COMPLETION_SUPPRESS_FLAG) && req->transport.word[1];
 }
 
 /* --- positions --- */

@@ -244,8 +244,7 @@ static void completion__of_an_old_connection__nobodys(void **state)
 	(void)state;
 	outstanding(2);
 	for (int i = 0; i < 2; i++) {
-		wc.wr_id = i ? vrb_work_id(VRB_WORK_RECV, old,
-					   vrb_recv_place(&ep->recv, core_recv_oldest(ep)))
+		wc.wr_id = i ? vrb_work_id(VRB_WORK_RECV, old, ep->recv.head)
 			     : vrb_work_id(VRB_WORK_REQUEST, old, (uint32_t)ep->req.head);
 		device.more[0] = wc;
 		device.more_count = 1;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "core/ep_fast.h"
 #include "core/evd.h"
 
 struct mock mock;
@@ -194,11 +195,24 @@ static void mock_post_request(struct core_ep *ep, struct core_req *req)
 	mock.req = req;
 }
 
-static inline bool transport_post_fast(struct core_ep *ep, struct core_req *req, enum core_op op,
-				       const DAT_LMR_TRIPLET *segment)
+#define TRANSPORT_FAST_FLAGS                                                                       \
+	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |                       \
+	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
+
+static bool is_same_segment(const DAT_LMR_TRIPLET *a, const DAT_LMR_TRIPLET *b)
 {
-	(void)ep;
-	assert(req->op == op && req->iov->segment_length == segment->segment_length);
+	return a->lmr_context == b->lmr_context && a->virtual_address == b->virtual_address &&
+	       a->segment_length == b->segment_length;
+}
+
+static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
+				       struct core_req *req, const struct core_fast_post *post)
+{
+	assert(cell == ep->cell && req->op == post->op && req->sequence == post->number);
+	assert(is_same_segment(req->iov, &post->segment));
+	assert(post->op == CORE_OP_SEND ||
+	       (req->remote.target_address == post->remote.target_address &&
+		req->remote.rmr_context == post->remote.rmr_context));
 	mock.fast_posts++;
 	if (!mock.takes_fast)
 		return false;
@@ -213,10 +227,13 @@ static void mock_post_recv(struct core_ep *ep)
 		mock.receiving(ep);
 }
 
-static inline bool transport_recv_fast(struct core_ep *ep, const struct core_wqe *wqe)
+static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
+				       const struct core_fast_post *post)
 {
-	(void)ep;
-	(void)wqe;
+	const struct core_wqe *wqe = &ep->recv.slots[post->number & ep->recv.mask];
+
+	assert(cell == ep->cell && post->number == ep->recv.tail - 1);
+	assert(is_same_segment(wqe->iov, &post->segment));
 	mock.fast_recvs++;
 	return mock.takes_fast;
 }

@@ -75,10 +75,11 @@ bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_evd *locke
 static void raise_done(struct core_ep *ep)
 {
 	for (; ep->req.head < ep->req.tail; ep->req.head++) {
-		const struct core_req *req = core_req_at(&ep->req, ep->req.head);
+		struct core_req *req = core_req_at(&ep->req, ep->req.head);
 
 		if (!req->is_done)
 			return;
+		req->is_done = false;
 		if (ep->request_evd && (req->status != DAT_DTO_SUCCESS ||
 					!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG)))
 			core_evd_post_dto(ep->request_evd, ep->cell, req->cookie, req->status,
@@ -245,8 +246,10 @@ static void make_memory_table(struct lab *lab)
 static void make_queues(struct lab *lab)
 {
 	memset(lab->requests, 0xee, sizeof(lab->requests));
-	for (uint32_t i = 0; i < LAB_REQUESTS; i++)
+	for (uint32_t i = 0; i < LAB_REQUESTS; i++) {
 		lab->requests[i].iov = &lab->request_iov[i];
+		lab->requests[i].is_done = false;
+	}
 	for (uint32_t i = 0; i < LAB_RECEIVES; i++)
 		lab->receives[i].iov = &lab->receive_iov[i];
 	lab->ep.req.slots = lab->requests;
