@@ -18,8 +18,8 @@
  *     The same for a Receive of one segment, of less than 2 GiB, in the region of ep->known_target;
  *     else post_recv.
  *
- *   static inline enum transport_poll transport_poll(struct core_evd *evd, DAT_EVENT *event)
- *     Looks for one completion of the dispatcher, which is locked, whose queue is empty, on which
+ *   static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
+ *     Looks for one completion of that dispatcher, which is locked, whose queue is empty, on which
  *     nobody waits, and which has no CNO, and gives it to the caller (core_evd_give_dto); what it
  *     finds beside it goes into the queues of the dispatchers. Waits for no lock of rank 1 to 7:
  *     endpoints and other dispatchers are entered by core_handle_enter_fast().
@@ -215,15 +215,16 @@ DAT_RETURN core_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 
 DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 {
-	struct core_evd *evd = core_handle_enter_fast(evd_handle, DAT_HANDLE_TYPE_EVD);
+	struct core_handle *cell = (struct core_handle *)evd_handle;
+	struct core_evd *evd = core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EVD);
 	enum transport_poll found = TRANSPORT_POLL_GENERAL;
 
 	if (evd) {
 		if (event && evd->head != evd->tail)
 			return core_evd_take_queued(evd, event);
 		if (event)
-			found = transport_poll(evd, event);
-		core_lock_leave(&((struct core_handle *)evd_handle)->lock);
+			found = transport_poll(cell, event);
+		core_lock_leave(&cell->lock);
 	}
 	if (__builtin_expect(found == TRANSPORT_POLL_FOUND, true))
 		return DAT_SUCCESS;

@@ -65,6 +65,7 @@ struct core_req_queue {
 	uint32_t iov_max;  /* segments of one slot */
 	uint64_t head;	   /* sequence of the oldest request whose completion is not raised */
 	uint64_t tail;	   /* sequence of the next post */
+	uint32_t done;	   /* requests that are done and wait for an older one's completion */
 };
 
 struct core_recv_queue {

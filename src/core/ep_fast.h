@@ -23,13 +23,13 @@ struct core_fast_post {
 	DAT_RMR_TRIPLET remote;	 /* of an RDMA Write; without its length */
 };
 
-/* Gives the endpoint's good completion to its dispatcher. */
-CORE_INLINE bool core_ep_give_dto(const struct core_ep *ep, struct core_evd *evd,
+/* Gives a good completion of the endpoint of that cell to its dispatcher. */
+CORE_INLINE bool core_ep_give_dto(struct core_handle *cell, struct core_evd *evd,
 				  struct core_dequeue *dequeue, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
 	if (dequeue)
-		return core_evd_give_dto(evd, dequeue, ep->cell, cookie, len);
-	core_evd_post_dto(evd, ep->cell, cookie, DAT_DTO_SUCCESS, len, true,
+		return core_evd_give_dto(evd, dequeue, cell, cookie, len);
+	core_evd_post_dto(evd, cell, cookie, DAT_DTO_SUCCESS, len, true,
 			  (struct core_ref){NULL, 0});
 	return true;
 }
@@ -42,12 +42,22 @@ CORE_INLINE bool core_req_is_next_done(struct core_ep *ep)
 	return next != ep->req.tail && core_req_at(&ep->req, next)->is_done;
 }
 
-/* The oldest request, which is no bind, was carried out; core_req_is_next_done() is false. */
-CORE_INLINE bool core_req_done_fast(struct core_ep *ep, const struct core_req *req,
-				    struct core_dequeue *dequeue)
+/* Does the completion of the oldest request go straight to the caller of that dequeue? */
+CORE_INLINE bool core_req_is_asked_for(struct core_ep *ep, const struct core_dequeue *dequeue)
+{
+	return !(core_req_at(&ep->req, ep->req.head)->flags & DAT_COMPLETION_SUPPRESS_FLAG) &&
+	       core_evd_is_asked(ep->request_evd, dequeue);
+}
+
+/*
+ * The oldest request of the endpoint of that cell, which is no bind, was carried out;
+ * core_req_is_next_done() is false.
+ */
+CORE_INLINE bool core_req_done_fast(struct core_handle *cell, struct core_ep *ep,
+				    const struct core_req *req, struct core_dequeue *dequeue)
 {
 	if (!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) &&
-	    !core_ep_give_dto(ep, ep->request_evd, dequeue, req->cookie, req->len))
+	    !core_ep_give_dto(cell, ep->request_evd, dequeue, req->cookie, req->len))
 		return false;
 	/* nobody posts before the endpoint is unlocked: the slot is free by then (DTO-114) */
 	ep->req.head++;
@@ -65,10 +75,18 @@ CORE_INLINE const struct core_wqe *core_recv_oldest(const struct core_ep *ep)
 	return &ep->recv.slots[ep->recv.head & ep->recv.mask];
 }
 
-/* The oldest Receive was filled. */
-CORE_INLINE bool core_recv_done_fast(struct core_ep *ep, DAT_VLEN len, struct core_dequeue *dequeue)
+/* Does the completion of a Receive go straight to the caller of that dequeue? */
+CORE_INLINE bool core_recv_is_asked_for(const struct core_ep *ep,
+					const struct core_dequeue *dequeue)
 {
-	if (!core_ep_give_dto(ep, ep->recv_evd, dequeue, core_recv_oldest(ep)->cookie, len))
+	return core_evd_is_asked(ep->recv_evd, dequeue);
+}
+
+/* The oldest Receive of the endpoint of that cell was filled. */
+CORE_INLINE bool core_recv_done_fast(struct core_handle *cell, struct core_ep *ep, DAT_VLEN len,
+				     struct core_dequeue *dequeue)
+{
+	if (!core_ep_give_dto(cell, ep->recv_evd, dequeue, core_recv_oldest(ep)->cookie, len))
 		return false;
 	ep->recv.head++;
 	return true;

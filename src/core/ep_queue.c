@@ -188,6 +188,7 @@ static void req_raise_done(struct core_ep *ep)
 		    req->binding) /* RMR-BIND-39: it did not take effect */
 			core_bind_drop(ep, req);
 		req->is_done = false;
+		queue->done--;
 		queue->head++; /* first: the slot is free when the event can be seen (DTO-114) */
 		req_raise(ep, req, req->status, req->done_len);
 	}
@@ -198,6 +199,7 @@ void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_
 {
 	assert(!req->is_done);
 	req->is_done = true;
+	ep->req.done++;
 	req->status = status;
 	req->done_len = len;
 	req_raise_done(ep);
@@ -211,6 +213,7 @@ static void req_flush(struct core_ep *ep)
 		if (req->is_done)
 			continue;
 		req->is_done = true;
+		ep->req.done++;
 		req->status = DAT_DTO_ERR_FLUSHED;
 		req->done_len = 0;
 	}

@@ -438,17 +438,18 @@ static void evd_put_locked(struct core_evd *evd, DAT_EVENT *event, bool is_notif
 		core_evd_notify_locked(evd);
 }
 
-bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_evd *locked,
+bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_handle *locked,
 			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
 	bool has_room;
 
-	if (evd != locked && !core_handle_enter_fast((DAT_HANDLE)evd->cell, DAT_HANDLE_TYPE_EVD))
+	if (evd->cell != locked &&
+	    !core_handle_enter_fast((DAT_HANDLE)evd->cell, DAT_HANDLE_TYPE_EVD))
 		return false;
 	has_room = core_evd_count_locked(evd) < evd->capacity;
 	if (has_room)
 		core_evd_put_dto_locked(evd, ep_handle, cookie, DAT_DTO_SUCCESS, len, no_srq);
-	if (evd != locked)
+	if (evd->cell != locked)
 		core_lock_leave(&evd->cell->lock);
 	return has_room;
 }

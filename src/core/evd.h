@@ -201,14 +201,20 @@ enum transport_poll {
  * its caller wants the event.
  */
 struct core_dequeue {
-	struct core_evd *evd;
+	struct core_handle *cell; /* the dispatcher's */
 	DAT_EVENT *event;
 	bool is_filled;
 };
 
 /* core_evd_give_dto for what does not go straight to the caller; `locked` is the dequeue's. */
-bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_evd *locked,
+bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_handle *locked,
 			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len);
+
+/* Does the caller of that dequeue want the next completion of that dispatcher? */
+CORE_INLINE bool core_evd_is_asked(const struct core_evd *evd, const struct core_dequeue *dequeue)
+{
+	return evd->cell == dequeue->cell && !dequeue->is_filled;
+}
 
 /*
  * Gives a good completion that such a dequeue has found to its dispatcher: straight to the caller
@@ -218,9 +224,9 @@ bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_evd *locke
 CORE_INLINE bool core_evd_give_dto(struct core_evd *evd, struct core_dequeue *dequeue,
 				   DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
-	if (evd != dequeue->evd || dequeue->is_filled)
-		return core_evd_give_dto_queued(evd, dequeue->evd, ep_handle, cookie, len);
-	core_event_fill_dto(dequeue->event, evd->cell, ep_handle, cookie, DAT_DTO_SUCCESS, len);
+	if (!core_evd_is_asked(evd, dequeue))
+		return core_evd_give_dto_queued(evd, dequeue->cell, ep_handle, cookie, len);
+	core_event_fill_dto(dequeue->event, dequeue->cell, ep_handle, cookie, DAT_DTO_SUCCESS, len);
 	dequeue->is_filled = true;
 	return true;
 }

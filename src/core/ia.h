@@ -54,9 +54,17 @@ struct core_ia {
 	union core_sockaddr address; /* of this adapter; filled by the transport's ia_open */
 	DAT_IA_ATTR attr;	     /* limits: filled by the transport's ia_open */
 	DAT_PROVIDER_ATTR provider_attr;
-	void *transport;	   /* the transport's side of the instance */
-	_Atomic uint32_t sleepers; /* threads that have armed, and sleep or are about to; those of
-				    * the consumer that sleep elsewhere, by CNO, among them */
+	void *transport; /* the transport's side of the instance */
+	union {
+		struct {
+			/* threads that have armed, and sleep or are about to; those of the consumer
+			 * that sleep elsewhere, by CNO, among them */
+			_Atomic uint32_t sleepers;
+			/* the transport's: a dequeue has to ask progress() */
+			_Atomic uint32_t refuses_polls;
+		};
+		_Atomic uint64_t slow_polls; /* one of them, or none: 0 */
+	};
 	struct core_mem mem;
 
 	/* guarded by the cell's lock */
@@ -108,5 +116,18 @@ void core_ia_delete(struct core_ia *ia);
 /* Raises an asynchronous event on the instance's asynchronous EVD (dropped when it has none). */
 void core_ia_async_event(struct core_ia *ia, DAT_EVENT_NUMBER number, DAT_HANDLE object,
 			 DAT_COUNT reason);
+
+/* For a transport: from now on a dequeue may not, or may, be done on its fast path alone. */
+static inline void core_ia_refuse_polls(struct core_ia *ia, bool is_refused)
+{
+	/* relaxed: a transport says what has to be seen with it */
+	atomic_store_explicit(&ia->refuses_polls, is_refused, memory_order_relaxed);
+}
+
+/* May a dequeue poll and keep what it finds? Relaxed: a hint. */
+CORE_INLINE bool core_ia_may_poll(const struct core_ia *ia)
+{
+	return core_is_same_64(&ia->slow_polls, 0);
+}
 
 #endif

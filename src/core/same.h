@@ -31,7 +31,7 @@ CORE_INLINE bool core_is_same_64(const _Atomic uint64_t *variable, uint64_t valu
 #ifdef __x86_64__
 	bool is;
 
-	__asm__ volatile("cmpq %2, %1" : "=@cce"(is) : "m"(*variable), "r"(value));
+	__asm__ volatile("cmpq %2, %1" : "=@cce"(is) : "m"(*variable), "re"(value));
 	return is;
 #else
 	return atomic_load_explicit(variable, memory_order_relaxed) == value;

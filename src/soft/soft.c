@@ -270,9 +270,11 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 	return true;
 }
 
-static inline enum transport_poll transport_poll(struct core_evd *evd, DAT_EVENT *event)
+static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
 {
-	return shm_poll(adapter_of(evd->ia)->shm, evd, event);
+	const struct core_evd *evd = cell->object;
+
+	return shm_poll(adapter_of(evd->ia)->shm, cell, event);
 }
 
 #include "core/data_path.h"

@@ -175,8 +175,8 @@ void vrb_conn_leave(struct core_ep *ep)
 /* Is more in the send queue than requests whose completions come in their order? */
 static bool has_work(const struct vrb_conn *conn, const struct core_ep *ep)
 {
-	return conn->post_next != ep->req.tail || conn->silent || conn->has_marker ||
-	       conn->is_binding || conn->binds_out || conn->retiring ||
+	return conn->post_next != ep->req.tail || conn->silent || ep->req.done ||
+	       conn->has_marker || conn->is_binding || conn->binds_out || conn->retiring ||
 	       conn->extra != conn->extra_done || /* or what is done has to be noted */
 	       conn->sq_size <= ep->req.capacity; /* there may be no room for a request */
 }

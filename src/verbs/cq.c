@@ -32,7 +32,8 @@ static int cq_make(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq 
 		free(cq);
 		return rc;
 	}
-	cq->kept = cq->end = cq->wc;
+	cq->adapter = adapter;
+	cq->ep_cells = adapter->ep_cells;
 	cq->capacity = (uint32_t)cq->cq->cqe < entries ? (uint32_t)cq->cq->cqe : entries;
 	rc = ibv_req_notify_cq(cq->cq, 0);
 	if (rc) {
@@ -49,9 +50,10 @@ static void cq_publish(struct vrb_adapter *adapter, struct vrb_cq *cq)
 	cq->next = atomic_load_explicit(&adapter->cqs, memory_order_relaxed);
 	/* release: pairs with the acquire of whoever walks the list, else it sees no `cq->cq` */
 	atomic_store_explicit(&adapter->cqs, cq, memory_order_release);
+	if (!cq->next)
+		atomic_store_explicit(&adapter->fast_cq, cq, memory_order_release);
 	/* with a second one a poll is one of all queues */
-	atomic_store_explicit(&adapter->fast_cq, cq->next || adapter->polls_in_kernel ? NULL : cq,
-			      memory_order_release);
+	core_ia_refuse_polls(adapter->ia, cq->next || adapter->polls_in_kernel);
 }
 
 /*
@@ -76,6 +78,7 @@ void vrb_cq_destroy_all(struct vrb_adapter *adapter)
 {
 	struct vrb_cq *cq = atomic_load(&adapter->cqs);
 
+	core_ia_refuse_polls(adapter->ia, true);
 	atomic_store(&adapter->cqs, NULL);
 	atomic_store(&adapter->fast_cq, NULL);
 	while (cq) {
@@ -219,10 +222,14 @@ static int dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int co
 /* Hands on what is kept; how much. The queue is owned. */
 static int hand_on(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
-	int count = (int)(cq->end - cq->kept);
+	int count = cq->kept_count;
 
-	while (cq->kept != cq->end)
-		cq->kept += dispatch(adapter, cq->kept, (int)(cq->end - cq->kept));
+	while (cq->kept_count) {
+		int done = dispatch(adapter, cq->kept, cq->kept_count);
+
+		cq->kept += done;
+		cq->kept_count -= (uint8_t)done;
+	}
 	return count;
 }
 
@@ -246,9 +253,9 @@ void vrb_cq_forget(struct vrb_cq *cq, uint32_t qp_num)
 	/* who owns it hands them on at this moment; waiting for him could be for ever */
 	if (!vrb_cq_own(cq))
 		return;
-	for (struct ibv_wc *wc = cq->kept; wc != cq->end; wc++)
-		if (wc->qp_num == qp_num)
-			wc->qp_num = 0; /* never one of ours */
+	for (int i = 0; i < cq->kept_count; i++)
+		if (cq->kept[i].qp_num == qp_num)
+			cq->kept[i].qp_num = 0; /* never one of ours */
 	vrb_cq_disown(cq);
 }
 

@@ -119,51 +119,70 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 
 /* --- completions --- */
 
-/* A good completion of the oldest request, and of no other. */
-CORE_INLINE bool request_done(struct core_ep *ep, const struct ibv_wc *wc,
-			      struct core_dequeue *dequeue)
+/* A good completion of the oldest request? Of no other: see has_work() in conn.c. */
+CORE_INLINE bool is_request_done(const struct core_ep *ep, const struct vrb_conn *conn,
+				 const struct ibv_wc *wc)
 {
-	return wc->status == IBV_WC_SUCCESS && (uint32_t)wc->wr_id == (uint32_t)ep->req.head &&
-	       !core_req_is_next_done(ep) &&
-	       core_req_done_fast(ep, core_req_at(&ep->req, ep->req.head), dequeue);
+	return vrb_name_of(&wc->wr_id) == vrb_name_of(&conn->fast_send_wr.wr_id) &&
+	       wc->status == IBV_WC_SUCCESS && (uint32_t)wc->wr_id == (uint32_t)ep->req.head;
 }
 
-/* A message in the oldest Receive. */
-CORE_INLINE bool recv_done(struct core_ep *ep, const struct ibv_wc *wc,
-			   struct core_dequeue *dequeue)
+/* A message in the oldest Receive? */
+CORE_INLINE bool is_recv_done(const struct core_ep *ep, const struct vrb_conn *conn,
+			      const struct ibv_wc *wc)
 {
-	return vrb_is_message(wc) && core_recv_is_posted(ep) &&
-	       (uint32_t)wc->wr_id == (uint32_t)ep->recv.head &&
-	       core_recv_done_fast(ep, wc->byte_len, dequeue);
+	return vrb_name_of(&wc->wr_id) == vrb_name_of(&conn->fast_recv_wr.wr_id) &&
+	       vrb_is_message(wc) && (uint32_t)wc->wr_id == (uint32_t)ep->recv.head;
+}
+
+/*
+ * Takes what does not go straight to the caller, who has locked that dispatcher: it goes into a
+ * queue, or to the general path. The endpoint is entered, and left.
+ */
+__attribute__((noinline)) static bool take_queued(struct core_handle *cell, const struct ibv_wc *wc,
+						  struct core_handle *locked)
+{
+	struct core_dequeue dequeue = {.cell = locked, .is_filled = true};
+	struct core_ep *ep = cell->object;
+	const struct vrb_conn *conn = vrb_conn_of(ep);
+	bool is_taken = false;
+
+	if (is_request_done(ep, conn, wc))
+		is_taken =
+			core_req_done_fast(cell, ep, core_req_at(&ep->req, ep->req.head), &dequeue);
+	else if (is_recv_done(ep, conn, wc))
+		is_taken = core_recv_done_fast(cell, ep, wc->byte_len, &dequeue);
+	core_lock_leave(&cell->lock);
+	return is_taken;
 }
 
 /* False: the completion is for the general path, and nothing was done. */
-CORE_INLINE bool take(struct vrb_adapter *adapter, const struct ibv_wc *wc,
+CORE_INLINE bool take(const struct vrb_cq *cq, const struct ibv_wc *wc,
 		      struct core_dequeue *dequeue)
 {
-	uint32_t name = (uint32_t)(wc->wr_id >> 32);
-	/* relaxed: as in cq.c */
-	struct core_handle *cell = atomic_load_explicit(
-		&adapter->ep_cells[name & VRB_KEY_INDEX_MASK], memory_order_relaxed);
+	uint32_t index = vrb_name_of(&wc->wr_id) & VRB_KEY_INDEX_MASK;
+	/* relaxed: as in cq.c. Not NULL: our numbers are those of slots that were taken */
+	struct core_handle *cell = atomic_load_explicit(&cq->ep_cells[index], memory_order_relaxed);
 	const struct vrb_conn *conn;
 	struct core_ep *ep;
-	bool is_taken = false;
 
-	if (!cell)
-		return false;
 	ep = core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP);
-	if (!ep)
+	if (__builtin_expect(!ep, false))
 		return false;
 	conn = vrb_conn_of(ep); /* there is one, or there would be a reason */
-	if (conn->adapter == adapter) {
-		name ^= conn->key; /* leaves the kind of work */
-		if (name == vrb_work_name(VRB_WORK_REQUEST, 0))
-			is_taken = request_done(ep, wc, dequeue);
-		else if (name == vrb_work_name(VRB_WORK_RECV, 0))
-			is_taken = recv_done(ep, wc, dequeue);
+	if (__builtin_expect(conn->cq != cq, false)) {
+		core_lock_leave(&cell->lock);
+		return false;
 	}
+	if (__builtin_expect(is_request_done(ep, conn, wc) && core_req_is_asked_for(ep, dequeue),
+			     true))
+		(void)core_req_done_fast(cell, ep, core_req_at(&ep->req, ep->req.head), dequeue);
+	else if (is_recv_done(ep, conn, wc) && core_recv_is_asked_for(ep, dequeue))
+		(void)core_recv_done_fast(cell, ep, wc->byte_len, dequeue);
+	else
+		return take_queued(cell, wc, dequeue->cell);
 	core_lock_leave(&cell->lock);
-	return is_taken;
+	return true;
 }
 
 /* There is no completion: relaxed, as in vrb_drive. */
@@ -175,45 +194,40 @@ CORE_INLINE enum transport_poll found_none(const struct vrb_adapter *adapter)
 }
 
 /* The queue is owned. What was polled and not taken is kept for the next owner. */
-CORE_INLINE enum transport_poll take_next(struct vrb_adapter *adapter, struct vrb_cq *cq,
-					  struct core_dequeue *dequeue)
+CORE_INLINE enum transport_poll take_next(struct vrb_cq *cq, struct core_dequeue *dequeue)
 {
-	struct ibv_wc *wc = cq->kept;
-
-	if (wc == cq->end) {
-		if (!vrb_cq_fill(cq))
-			return found_none(adapter);
-		wc = cq->wc;
-	}
+	if (__builtin_expect(!cq->kept_count, true) && __builtin_expect(!vrb_cq_fill(cq), false))
+		return found_none(cq->adapter);
 	do {
-		if (!take(adapter, wc, dequeue))
+		if (!take(cq, cq->kept, dequeue))
 			return TRANSPORT_POLL_GENERAL;
-		cq->kept = ++wc;
-		if (dequeue->is_filled)
+		cq->kept++;
+		cq->kept_count--;
+		if (__builtin_expect(dequeue->is_filled, true))
 			return TRANSPORT_POLL_FOUND;
-	} while (wc != cq->end);
+	} while (cq->kept_count);
 	/* all were for other dispatchers; a full batch is hardly all that the device has */
-	return wc == cq->wc + VRB_POLL_BATCH ? TRANSPORT_POLL_GENERAL : TRANSPORT_POLL_EMPTY;
+	return cq->kept == cq->wc + VRB_POLL_BATCH ? TRANSPORT_POLL_GENERAL : TRANSPORT_POLL_EMPTY;
 }
 
-static inline enum transport_poll transport_poll(struct core_evd *evd, DAT_EVENT *event)
+static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
 {
-	struct core_dequeue dequeue = {.evd = evd, .event = event};
-	const struct core_ia *ia = evd->ia;
-	struct vrb_adapter *adapter = vrb_adapter_of(ia);
-	/* acquire: as in cq.c */
-	struct vrb_cq *cq = atomic_load_explicit(&adapter->fast_cq, memory_order_acquire);
+	struct core_dequeue dequeue = {.cell = cell, .event = event};
+	const struct core_ia *ia = ((const struct core_evd *)cell->object)->ia;
 	enum transport_poll found;
+	struct vrb_cq *cq;
 
-	/* relaxed: a thread that sleeps must not wait for what would be kept here; one that goes to
-	 * sleep later looks at it before */
-	if (!cq || atomic_load_explicit(&ia->sleepers, memory_order_relaxed))
+	/* a thread that sleeps must not wait for what would be kept here; one that goes to sleep
+	 * later looks at it before */
+	if (__builtin_expect(!core_ia_may_poll(ia), false))
 		return TRANSPORT_POLL_GENERAL;
+	/* acquire: as in cq.c */
+	cq = atomic_load_explicit(&vrb_adapter_of(ia)->fast_cq, memory_order_acquire);
 	vrb_show(&cq->has_polled);
 	/* who owns it hands on what there is, as soon as this dispatcher is unlocked */
-	if (!vrb_cq_own(cq))
+	if (__builtin_expect(!vrb_cq_own(cq), false))
 		return TRANSPORT_POLL_EMPTY;
-	found = take_next(adapter, cq, &dequeue);
+	found = take_next(cq, &dequeue);
 	vrb_cq_disown(cq);
 	return found;
 }

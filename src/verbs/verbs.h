@@ -45,12 +45,16 @@
 struct vrb_cq {
 	_Atomic bool is_owned;	 /* by a thread that polls it */
 	_Atomic bool has_polled; /* a thread of the consumer has, since the service thread looked */
+	/* set when it is made */
 	struct ibv_cq *cq;
+	struct vrb_adapter *adapter;
+	struct core_handle *_Atomic *ep_cells; /* the adapter's */
 	/*
-	 * What the last poll gave and nobody has handed on yet: from `kept` to before `end`. The
-	 * owner's; entries may stay here between two owners.
+	 * What the last poll gave and nobody has handed on yet: so many entries, from `kept` on.
+	 * The owner's; entries may stay here between two owners.
 	 */
-	struct ibv_wc *kept, *end;
+	uint8_t kept_count;
+	struct ibv_wc *kept;
 	struct ibv_wc wc[VRB_POLL_BATCH];
 	uint32_t capacity;
 	uint32_t reserved; /* entries promised to queue pairs; adapter->lock */
@@ -72,12 +76,13 @@ CORE_INLINE void vrb_cq_disown(struct vrb_cq *cq)
 /* Asks the device for completions, when none is kept: how many it gave. Owned. */
 CORE_INLINE int vrb_cq_fill(struct vrb_cq *cq)
 {
-	int count = ibv_poll_cq(cq->cq, VRB_POLL_BATCH, cq->wc);
+	int count;
 
+	cq->kept = cq->wc; /* before the call: else it is kept in a register meanwhile */
+	count = ibv_poll_cq(cq->cq, VRB_POLL_BATCH, cq->wc);
 	if (count <= 0)
 		return 0;
-	cq->kept = cq->wc;
-	cq->end = cq->wc + count;
+	cq->kept_count = (uint8_t)count;
 	return count;
 }
 
@@ -135,7 +140,8 @@ struct vrb_adapter {
 	DAT_NAMED_ATTR named[8];
 
 	struct vrb_cq *_Atomic cqs;
-	/* the only one, if a poll of it is no system call: for the fast path */
+	/* the first one: for the fast path, while it is the only one, and a poll of it is no
+	 * system call (core_ia_refuse_polls) */
 	struct vrb_cq *_Atomic fast_cq;
 	_Atomic bool has_posted; /* as vrb_cq.has_polled */
 	_Atomic bool is_dead;	 /* the device is gone or has failed */

@@ -115,9 +115,7 @@ void go_slow(const struct rig_ep *ep)
 
 int kept(void)
 {
-	const struct vrb_cq *cq = conn_of(&rig.a)->cq;
-
-	return (int)(cq->end - cq->kept);
+	return conn_of(&rig.a)->cq->kept_count;
 }
 
 /* --- calls, as consumers make them --- */

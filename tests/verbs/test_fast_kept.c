@@ -150,19 +150,19 @@ static void evd_dequeue__a_thread_sleeps__none_is_kept(void **state)
 /* With several completion queues each dequeue asks them all. */
 static void evd_dequeue__several_queues__general_path(void **state)
 {
-	struct vrb_adapter *adapter = conn_of(&rig.a)->adapter;
-	struct vrb_cq *only = atomic_exchange(&adapter->fast_cq, NULL);
+	struct core_ia *ia = inner(&rig.a)->ia;
 	DAT_EVENT event;
 
 	(void)state;
-	assert_non_null(only);
+	assert_true(core_ia_may_poll(ia));
+	core_ia_refuse_polls(ia, true);
 	device.most = VRB_POLL_BATCH;
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(write_len(&rig.a, 8 + i, 10 + i), DAT_SUCCESS);
 	assert_int_equal(dequeue(rig.a.dto, &event), DAT_SUCCESS);
 	check_event(&event, rig.a.dto, rig.a.ep, 10, DAT_DTO_SUCCESS, 8);
 	assert_int_equal(kept(), 0);
-	atomic_store(&adapter->fast_cq, only);
+	core_ia_refuse_polls(ia, false);
 	expect_range(10, 1, 3);
 }
 

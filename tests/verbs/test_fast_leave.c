@@ -697,6 +697,7 @@ static void vrb_review__each_reason__set_and_cleared(void **state)
 	WITH(((struct vrb_ep *)ep->transport)->conn, NULL, CORE_EP_SLOW_CONN);
 	WITH(conn->post_next, ep->req.tail - 1, CORE_EP_SLOW_QUEUE);
 	WITH(conn->silent, 1, CORE_EP_SLOW_QUEUE);
+	WITH(ep->req.done, 1, CORE_EP_SLOW_QUEUE);
 	WITH(conn->binds_out, 1, CORE_EP_SLOW_QUEUE);
 	WITH(conn->has_marker, true, CORE_EP_SLOW_QUEUE);
 	WITH(conn->is_binding, true, CORE_EP_SLOW_QUEUE);

@@ -670,9 +670,9 @@ CORE_INLINE bool drive_fast(const struct candidate *candidate, struct core_deque
 	return is_done;
 }
 
-enum transport_poll shm_poll(struct shm_engine *engine, struct core_evd *evd, DAT_EVENT *event)
+enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event)
 {
-	struct core_dequeue dequeue = {.evd = evd, .event = event};
+	struct core_dequeue dequeue = {.cell = cell, .event = event};
 	struct candidate candidate = {.conn = NULL};
 	uint32_t looks;
 

@@ -111,7 +111,7 @@ void shm_engine_put(struct shm_engine *engine);
 
 /* The transport's slots progress and arm, and its poll on the fast path (core/data_path.h). */
 int shm_engine_progress(struct shm_engine *engine);
-enum transport_poll shm_poll(struct shm_engine *engine, struct core_evd *evd, DAT_EVENT *event);
+enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event);
 int shm_engine_arm(struct shm_engine *engine);
 
 /* Makes the service thread look around soon. */

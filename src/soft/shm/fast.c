@@ -118,7 +118,7 @@ CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	shm_count(conn, SHM_COUNT_MAP);
 	req->transport.word[0] = SHM_REQ_FINISHED;
 	if (req->sequence == ep->req.head)
-		(void)core_req_done_fast(ep, req, NULL);
+		(void)core_req_done_fast(ep->cell, ep, req, NULL);
 	else
 		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
 	return true;
@@ -150,7 +150,7 @@ CORE_INLINE bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t d
 		struct core_req *req = core_req_at(&ep->req, ep->req.head);
 
 		if (acked == conn->sent || req->transport.word[0] != SHM_REQ_WAIT_DONE ||
-		    core_req_is_next_done(ep) || !core_req_done_fast(ep, req, dequeue))
+		    core_req_is_next_done(ep) || !core_req_done_fast(ep->cell, ep, req, dequeue))
 			return false;
 		if (req->op == CORE_OP_RDMA_WRITE)
 			conn->ring_writes--;
@@ -193,7 +193,8 @@ CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 	if (entry.type != SHM_ENTRY_SEND || entry.length != entry.payload || !entry.payload ||
 	    (entry.flags & ~SHM_FLAG_SOLICITED) != (SHM_FLAG_FIRST | SHM_FLAG_LAST) ||
 	    !core_recv_is_posted(ep) || !take_acks(conn, ep, entry.done, dequeue) ||
-	    !place(ep, payload, entry.payload) || !core_recv_done_fast(ep, entry.payload, dequeue))
+	    !place(ep, payload, entry.payload) ||
+	    !core_recv_done_fast(ep->cell, ep, entry.payload, dequeue))
 		return false;
 	/* counts the use of that memory: often enough, and its next message is fetched from it */
 	if (entry.payload >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)

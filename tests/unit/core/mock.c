@@ -58,10 +58,10 @@ static int mock_progress(struct core_ia *ia)
 	return 0;
 }
 
-static inline enum transport_poll transport_poll(struct core_evd *evd, DAT_EVENT *event)
+static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
 {
 	mock.polls++;
-	return mock.on_poll ? mock.on_poll(evd, event) : TRANSPORT_POLL_GENERAL;
+	return mock.on_poll ? mock.on_poll(cell->object, event) : TRANSPORT_POLL_GENERAL;
 }
 
 static int mock_arm(struct core_ia *ia)

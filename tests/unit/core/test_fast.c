@@ -163,7 +163,7 @@ static bool give(struct core_dequeue *to, struct core_evd *of, uint64_t cookie, 
 
 static enum transport_poll poll_found(struct core_evd *polled, DAT_EVENT *event)
 {
-	struct core_dequeue found = {.evd = polled, .event = event};
+	struct core_dequeue found = {.cell = polled->cell, .event = event};
 
 	assert_true(give(&found, polled, COOKIE(1), 11));
 	assert_true(found.is_filled);
@@ -224,7 +224,7 @@ static void dequeue__poll_general__driven_once_and_event_taken(void **state)
 /* What poll has queued before it declines is taken, and the transport is not driven. */
 static enum transport_poll poll_queues_then_declines(struct core_evd *polled, DAT_EVENT *event)
 {
-	struct core_dequeue found = {.evd = polled, .event = event, .is_filled = true};
+	struct core_dequeue found = {.cell = polled->cell, .event = event, .is_filled = true};
 
 	assert_true(give(&found, polled, COOKIE(3), 3));
 	return TRANSPORT_POLL_GENERAL;
@@ -408,7 +408,7 @@ static void post__lock_held_by_another__general_path(void **state)
 
 static enum transport_poll poll_four(struct core_evd *polled, DAT_EVENT *event)
 {
-	struct core_dequeue found = {.evd = polled, .event = event};
+	struct core_dequeue found = {.cell = polled->cell, .event = event};
 
 	assert_true(give(&found, other, COOKIE(1), 1));
 	assert_false(found.is_filled);
@@ -454,7 +454,7 @@ static void expect_refused(struct core_dequeue *found)
 
 static enum transport_poll poll_is_refused(struct core_evd *polled, DAT_EVENT *event)
 {
-	struct core_dequeue found = {.evd = polled, .event = event};
+	struct core_dequeue found = {.cell = polled->cell, .event = event};
 
 	expect_refused(&found);
 	assert_true(give(&found, polled, COOKIE(1), 1)); /* its own place is free all the same */
@@ -475,7 +475,7 @@ static void expect_other_refuses(void)
 
 static enum transport_poll poll_gives_to_other(struct core_evd *polled, DAT_EVENT *event)
 {
-	struct core_dequeue found = {.evd = polled, .event = event};
+	struct core_dequeue found = {.cell = polled->cell, .event = event};
 
 	assert_true(give(&found, other, COOKIE(7), 7));
 	return TRANSPORT_POLL_EMPTY;
@@ -540,7 +540,7 @@ static void give__other_evd_full__refused(void **state)
 
 static enum transport_poll poll_fills_its_own(struct core_evd *polled, DAT_EVENT *event)
 {
-	struct core_dequeue found = {.evd = polled, .event = event};
+	struct core_dequeue found = {.cell = polled->cell, .event = event};
 
 	for (uint64_t i = 0; i <= polled->capacity; i++)
 		assert_true(give(&found, polled, COOKIE(i), i));
@@ -570,7 +570,7 @@ static bool request_done(struct core_dequeue *found)
 	assert_non_null(core_handle_enter_fast(handle, DAT_HANDLE_TYPE_EP));
 	assert_false(core_req_is_next_done(ep));
 	req->len = 21;
-	if (!core_req_done_fast(ep, req, found)) {
+	if (!core_req_done_fast(ep->cell, ep, req, found)) {
 		core_lock_leave(&ep->cell->lock);
 		return false;
 	}
@@ -584,14 +584,14 @@ static bool receive_done(struct core_dequeue *found)
 
 	assert_non_null(core_handle_enter_fast(handle, DAT_HANDLE_TYPE_EP));
 	assert_true(core_recv_is_posted(ep));
-	is_done = core_recv_done_fast(ep, 31, found);
+	is_done = core_recv_done_fast(ep->cell, ep, 31, found);
 	core_lock_leave(&ep->cell->lock);
 	return is_done;
 }
 
 static enum transport_poll poll_request_then_receive(struct core_evd *polled, DAT_EVENT *event)
 {
-	struct core_dequeue found = {.evd = polled, .event = event};
+	struct core_dequeue found = {.cell = polled->cell, .event = event};
 
 	assert_true(request_done(&found));
 	assert_true(receive_done(&found));
@@ -642,7 +642,7 @@ static void done_fast__no_dequeue_and_a_cno__triggered(void **state)
 
 static enum transport_poll poll_both_refused(struct core_evd *polled, DAT_EVENT *event)
 {
-	struct core_dequeue found = {.evd = polled, .event = event, .is_filled = true};
+	struct core_dequeue found = {.cell = polled->cell, .event = event, .is_filled = true};
 	uint64_t tail = polled->tail;
 
 	polled->tail = polled->head + polled->capacity;
@@ -672,7 +672,7 @@ static void done_fast__evd_refuses__nothing_changed(void **state)
 
 static enum transport_poll poll_suppressed(struct core_evd *polled, DAT_EVENT *event)
 {
-	struct core_dequeue found = {.evd = polled, .event = event};
+	struct core_dequeue found = {.cell = polled->cell, .event = event};
 	uint64_t head = ep->req.head;
 
 	assert_true(request_done(&found));

@@ -49,12 +49,12 @@ void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
 }
 
 /* As in evd.c. */
-bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_evd *locked,
+bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_handle *locked,
 			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
 	bool has_room;
 
-	if (evd != locked && !core_handle_enter_fast(evd->cell, DAT_HANDLE_TYPE_EVD))
+	if (evd->cell != locked && !core_handle_enter_fast(evd->cell, DAT_HANDLE_TYPE_EVD))
 		return false;
 	has_room = core_evd_count_locked(evd) < evd->capacity;
 	if (has_room) {
@@ -64,7 +64,7 @@ bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_evd *locke
 				    len);
 		slot->srq = (struct core_ref){NULL, 0};
 	}
-	if (evd != locked)
+	if (evd->cell != locked)
 		core_lock_leave(&evd->cell->lock);
 	return has_room;
 }
@@ -562,7 +562,7 @@ static bool poll_fast(struct lab *lab)
 {
 	struct core_evd *evd = lab->ep.recv_evd;
 	DAT_EVENT event;
-	struct core_dequeue dequeue = {.evd = evd, .event = &event};
+	struct core_dequeue dequeue = {.cell = evd ? evd->cell : NULL, .event = &event};
 	bool is_done;
 
 	if (lab->cell.slow_reasons || !core_handle_enter_fast(evd->cell, DAT_HANDLE_TYPE_EVD))

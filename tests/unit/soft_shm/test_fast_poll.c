@@ -123,7 +123,7 @@ static void reasons__read_half_answered__peer_until_the_rest(void **state)
 /* A dequeue from that dispatcher, on its fast path. */
 static bool poll_from(struct lab *lab, struct lab_evd *mine, DAT_EVENT *event, bool *is_filled)
 {
-	struct core_dequeue dequeue = {.evd = &mine->evd, .event = event};
+	struct core_dequeue dequeue = {.cell = mine->evd.cell, .event = event};
 	bool is_done;
 
 	assert_non_null(core_handle_enter_fast(&mine->cell, DAT_HANDLE_TYPE_EVD));
@@ -334,7 +334,7 @@ static enum transport_poll engine_poll(struct lab *lab, DAT_EVENT *event)
 	enum transport_poll found;
 
 	assert_non_null(core_handle_enter_fast(&lab->recv_evd.cell, DAT_HANDLE_TYPE_EVD));
-	found = shm_poll(&lab->engine, &lab->recv_evd.evd, event);
+	found = shm_poll(&lab->engine, &lab->recv_evd.cell, event);
 	core_lock_leave(&lab->recv_evd.cell.lock);
 	return found;
 }
