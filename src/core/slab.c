@@ -6,18 +6,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Under the address sanitizer each object is malloc's, which knows what was freed. */
-#if defined(__SANITIZE_ADDRESS__)
-#define USES_MALLOC 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define USES_MALLOC 1
-#endif
-#endif
-#ifndef USES_MALLOC
-#define USES_MALLOC 0
-#endif
-
 #define BLOCK (64u * 1024u)
 #define MOST 4096u /* larger ones are mappings of their own */
 
@@ -27,10 +15,24 @@ struct free_object {
 
 /* A leaf: nothing is called with it held but mmap. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* guarded by it */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* guarded by `lock` */
 static struct free_object *free_objects[MOST / CORE_SLAB_ALIGN + 1]; /* index: size in lines */
 static unsigned char *rest;					     /* of the newest block */
 static size_t rest_size;
+
+/* Another thread may have been in the middle of a change. What was free stays unused. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	memset(free_objects, 0, sizeof(free_objects));
+	rest_size = 0;
+}
+
+static void prepare(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
 
 static size_t round_up(size_t size)
 {
@@ -67,6 +69,7 @@ static void *take(size_t size)
 	struct free_object **list = &free_objects[size / CORE_SLAB_ALIGN];
 	struct free_object *object;
 
+	pthread_once(&once, prepare);
 	pthread_mutex_lock(&lock);
 	object = *list;
 	if (object)
@@ -82,9 +85,9 @@ void *core_slab_alloc(size_t size)
 	void *p;
 
 	size = round_up(size);
-	if (size > MOST && !USES_MALLOC)
+	if (size > MOST && !CORE_SLAB_USES_MALLOC)
 		return map(size);
-	p = USES_MALLOC ? aligned_alloc(CORE_SLAB_ALIGN, size) : take(size);
+	p = CORE_SLAB_USES_MALLOC ? aligned_alloc(CORE_SLAB_ALIGN, size) : take(size);
 	return p ? memset(p, 0, size) : NULL;
 }
 
@@ -96,7 +99,7 @@ void core_slab_free(void *p, size_t size)
 	size = round_up(size);
 	if (!p)
 		return;
-	if (USES_MALLOC) {
+	if (CORE_SLAB_USES_MALLOC) {
 		free(p);
 		return;
 	}

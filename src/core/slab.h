@@ -12,6 +12,18 @@
 
 #include <stddef.h>
 
+/* Under the address sanitizer each object is malloc's, which knows what was freed. */
+#if defined(__SANITIZE_ADDRESS__)
+#define CORE_SLAB_USES_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CORE_SLAB_USES_MALLOC 1
+#endif
+#endif
+#ifndef CORE_SLAB_USES_MALLOC
+#define CORE_SLAB_USES_MALLOC 0
+#endif
+
 #define CORE_SLAB_ALIGN 64u /* what is returned is aligned to */
 
 /* Zeroed; NULL: there is no memory. */

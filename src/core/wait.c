@@ -148,12 +148,11 @@ static int bell_wait_cancellable(struct core_sleep *sleep, uint64_t end_ns)
 
 static int wait_on_bell(struct core_wait *wait)
 {
-	uint64_t end_ns = wait_end_ns(wait);
 	int rc;
 
 	pthread_cleanup_push(wait_cancelled_on_bell, wait);
 	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
-	rc = bell_wait_cancellable(&wait->sleep, end_ns);
+	rc = bell_wait_cancellable(&wait->sleep, wait_end_ns(wait));
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_cleanup_pop(0);
 	return rc;

@@ -9,14 +9,18 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "core/slab.h"
 
 #define THREADS 4u
 #define LIVE 64u
 #define ROUNDS 20000u
+#define FORKS 500u
 
 static const size_t sizes[] = {1, 63, 64, 65, 1000, 1408, 4096, 4097, 65536, 200000};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
@@ -108,12 +112,52 @@ static void alloc__several_threads__nobody_else_writes_there(void **state)
 	}
 }
 
+static atomic_bool is_over;
+
+static void *take_and_give_on(void *argument)
+{
+	while (!atomic_load(&is_over))
+		core_slab_free(core_slab_alloc(256), 256);
+	return argument;
+}
+
+/* GEN-35: another thread may be anywhere in it when the process forks. */
+static void alloc__in_a_child_of_a_busy_process__works(void **state)
+{
+	pthread_t threads[2];
+
+	(void)state;
+	if (CORE_SLAB_USES_MALLOC) /* the sanitizer's, which gives no such promise */
+		skip();
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, take_and_give_on, NULL), 0);
+	for (unsigned i = 0; i < FORKS; i++) {
+		pid_t child = fork();
+		int status;
+
+		assert_true(child >= 0);
+		if (child == 0) {
+			unsigned char *p;
+
+			alarm(20);
+			p = core_slab_alloc(256);
+			_exit(p && is_all(p, 256, 0) ? 0 : 1);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
+	}
+	atomic_store(&is_over, true);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(alloc__any_size__zeroed_and_aligned),
 		cmocka_unit_test(alloc__many_at_once__apart),
 		cmocka_unit_test(alloc__several_threads__nobody_else_writes_there),
+		cmocka_unit_test(alloc__in_a_child_of_a_busy_process__works),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

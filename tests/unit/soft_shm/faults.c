@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "core/slab.h"
+
 #include "soft/shm/wire.h"
 
 static const char *fault_call; /* constant while armed */
@@ -159,18 +161,6 @@ void *__wrap_malloc(size_t size)
 	return fails("malloc") ? NULL : counted(__real_malloc(size));
 }
 
-void *__wrap_core_slab_alloc(size_t size)
-{
-	return fails("core_slab_alloc") ? NULL : counted(__real_core_slab_alloc(size));
-}
-
-void __wrap_core_slab_free(void *p, size_t size)
-{
-	if (p)
-		atomic_fetch_sub(&live, 1);
-	__real_core_slab_free(p, size);
-}
-
 void *__wrap_calloc(size_t count, size_t size)
 {
 	return fails("calloc") ? NULL : counted(__real_calloc(count, size));
@@ -188,6 +178,19 @@ void __wrap_free(void *p)
 	if (p)
 		atomic_fetch_sub(&live, 1);
 	__real_free(p);
+}
+
+void *__wrap_core_slab_alloc(size_t size)
+{
+	return fails("core_slab_alloc") ? NULL : counted(__real_core_slab_alloc(size));
+}
+
+/* ... which may free it by the call above. */
+void __wrap_core_slab_free(void *p, size_t size)
+{
+	if (p && !CORE_SLAB_USES_MALLOC)
+		atomic_fetch_sub(&live, 1);
+	__real_core_slab_free(p, size);
 }
 
 char *__wrap_strdup(const char *text)
