@@ -80,7 +80,7 @@ static void conn_destroy(struct shm_conn *conn)
 	if (conn->id)
 		shm_engine_remove(engine, conn->id);
 	shm_listener_forget(conn);
-	shm_keep_uncount(conn);
+	shm_keep_claim(conn);
 	shm_conn_unwatch(conn);
 	shm_map_drop_all(conn);
 	shm_pool_forget(conn);

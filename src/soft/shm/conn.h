@@ -226,7 +226,9 @@ struct shm_conn {
 
 	/* keep.c: socket and segment are those of a connection before */
 	bool is_kept;
-	bool is_counted;	    /* in engine->kept_count */
+	/* passive, and kept for a request: in engine->kept_count. Whoever clears it decides what
+	 * becomes of the socket */
+	_Atomic bool is_offered;
 	bool is_peer_idle;	    /* active: IDLE came; whoever reads the socket writes it */
 	struct shm_conn *next_kept; /* engine lock */
 
@@ -561,10 +563,12 @@ void shm_keep(struct shm_conn *conn);
 /* Active side: a connection object around such a socket to that service point, or NULL. */
 struct shm_conn *shm_keep_take(struct shm_engine *engine, const struct sockaddr_un *name,
 			       socklen_t name_len);
-/* Passive side, a request has come: makes it fit for use. -EAGAIN: the peer shall call anew. */
+/* Passive side, a request has come: makes it fit for use. -EAGAIN: the peer shall ask anew. */
 int shm_keep_resume(struct shm_conn *conn);
-/* It is not waiting for a request any more. */
-void shm_keep_uncount(struct shm_conn *conn);
+/* Passive side: it waits for a request no more; false: somebody else has said so already. */
+bool shm_keep_claim(struct shm_conn *conn);
+/* Passive side: ends those of a service point that goes away (NULL: all). */
+void shm_keep_forget(struct shm_engine *engine, const struct shm_listener *listener);
 /* Drops what nobody has asked for until `now` (UINT64_MAX: all). */
 void shm_keep_expire(struct shm_engine *engine, uint64_t now);
 

@@ -363,9 +363,9 @@ void shm_engine_earliest(struct shm_engine *engine)
 		if (deadline && deadline < earliest)
 			earliest = deadline;
 	}
-	/* the oldest of them comes first */
-	if (engine->kept_first && engine->kept_first->give_up_ns < earliest)
-		earliest = engine->kept_first->give_up_ns;
+	for (const struct shm_conn *kept = engine->kept_first; kept; kept = kept->next_kept)
+		if (kept->give_up_ns < earliest)
+			earliest = kept->give_up_ns;
 	core_lock_release(&engine->lock);
 	old = atomic_load(&engine->deadline_ns);
 	while (earliest < old)

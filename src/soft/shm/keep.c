@@ -7,8 +7,8 @@
  * ever finds `revoked` taken back beneath a copy that is under way, and each of the two that breaks
  * this harms a connection of its own only.
  *
- * Where the service point or the user of its process has changed since, the passive side closes the
- * socket without an answer, and the active side calls on a new one.
+ * Where the service point or the user of its process has changed since, the passive side refuses
+ * the request as one on a kept socket, and the active side calls on a new one.
  */
 #include "soft/shm/conn.h"
 
@@ -19,15 +19,17 @@
 #include "core/slab.h"
 
 #define KEEP_NS 50000000u
-#define ACTIVE_MOST 4u	 /* of an engine: so many may be closing while the next one is set up */
-#define PASSIVE_MOST 16u /* of an engine */
+#define OFFER_NS 1000000000u /* the peer may have been stopped before it could close its end */
+#define ACTIVE_MOST 4u	     /* of an engine: so many may be closing while the next one is set up */
+#define PASSIVE_MOST 16u     /* of an engine */
 
 /* Did it end in order, on both sides? */
 static bool is_worth_keeping(const struct shm_conn *conn)
 {
 	return conn->was_established && conn->is_end_told &&
 	       conn->end == DAT_CONNECTION_EVENT_DISCONNECTED && !conn->is_peer_gone &&
-	       !atomic_load(&conn->is_distrusted) && (conn->listener || conn->peer_name) &&
+	       !atomic_load(&conn->is_distrusted) &&
+	       (conn->listener ? shm_listener_is_open(conn->listener) : conn->peer_name != NULL) &&
 	       !atomic_load(&conn->engine->is_stopping);
 }
 
@@ -69,32 +71,62 @@ static bool is_same_user_still(const struct shm_conn *conn)
 
 /* --- passive side --- */
 
-void shm_keep_uncount(struct shm_conn *conn)
+bool shm_keep_claim(struct shm_conn *conn)
 {
+	if (!atomic_exchange(&conn->is_offered, false))
+		return false;
 	/* relaxed: only the number counts */
-	if (conn->is_counted)
-		atomic_fetch_sub_explicit(&conn->engine->kept_count, 1, memory_order_relaxed);
-	conn->is_counted = false;
+	atomic_fetch_sub_explicit(&conn->engine->kept_count, 1, memory_order_relaxed);
+	return true;
 }
 
 static void keep_passive(struct shm_conn *heir)
 {
 	struct shm_engine *engine = heir->engine;
 
-	heir->is_counted = true;
+	atomic_store(&heir->is_offered, true);
+	heir->give_up_ns = shm_now_ns() + OFFER_NS;
 	shm_conn_set_state(heir, SHM_ARRIVING);
-	/* watched last: from then on it is the service thread's */
+	/* watched last: from then on the service thread may drop it */
 	if (atomic_fetch_add_explicit(&engine->kept_count, 1, memory_order_relaxed) >=
 		    PASSIVE_MOST ||
 	    shm_engine_add(engine, SHM_SLOT_CONN, heir, &heir->id) < 0 ||
-	    shm_conn_send_word(heir, SHM_WIRE_IDLE, 0) < 0 || shm_conn_watch(heir) < 0)
+	    shm_conn_send_word(heir, SHM_WIRE_IDLE, 0) < 0) {
 		shm_conn_put(heir);
+		return;
+	}
+	shm_conn_get(heir);
+	if (shm_conn_watch(heir) < 0)
+		shm_conn_put(heir);
+	else
+		shm_conn_at(heir, heir->give_up_ns);
+	shm_conn_put(heir);
+}
+
+static bool is_offered_by(const struct shm_conn *conn, uint64_t listener)
+{
+	return atomic_load(&conn->is_offered) &&
+	       (!listener || (uintptr_t)conn->listener == listener);
+}
+
+void shm_keep_forget(struct shm_engine *engine, const struct shm_listener *listener)
+{
+	struct shm_conn *conn;
+	uint32_t index = 0;
+
+	while ((conn = shm_engine_next_conn(engine, &index, is_offered_by, (uintptr_t)listener)) !=
+	       NULL) {
+		/* the service thread finds its end, and answers a request that has come before */
+		if (shm_keep_claim(conn))
+			shutdown(conn->fd, SHUT_RD);
+		shm_conn_put(conn);
+	}
 }
 
 int shm_keep_resume(struct shm_conn *conn)
 {
-	shm_keep_uncount(conn);
-	if (!shm_listener_is_open(conn->listener) || !is_same_user_still(conn))
+	if (!shm_keep_claim(conn) || !shm_listener_is_open(conn->listener) ||
+	    !is_same_user_still(conn))
 		return -EAGAIN;
 	wipe(&conn->request_out);
 	wipe(&conn->response_out);
@@ -192,10 +224,15 @@ struct shm_conn *shm_keep_take(struct shm_engine *engine, const struct sockaddr_
 		rc = shm_conn_read_idle(conn);
 		if (rc > 0 && prepare(conn))
 			return conn;
-		if (rc == 0)
-			append(engine, conn); /* the peer is not out of it yet */
-		else
+		if (rc == 0) {
+			/* the peer is not out of it yet */
+			uint64_t until_ns = conn->give_up_ns;
+
+			append(engine, conn);
+			shm_engine_at(engine, until_ns);
+		} else {
 			shm_conn_put(conn);
+		}
 	}
 	return NULL;
 }

@@ -260,7 +260,8 @@ void shm_unlisten(struct shm_engine *engine, void *object)
 	listener->fd = -1;
 	listener->port_fd = -1;
 	pthread_mutex_unlock(&listener->lock);
-	/* who has called but not asked yet finds the service point gone */
+	/* who has called but not asked yet finds the service point gone, who comes back, too */
+	shm_keep_forget(engine, listener);
 	shm_listener_put(listener);
 }
 
@@ -340,6 +341,8 @@ void shm_listener_event(struct shm_listener *listener)
 		}
 		pthread_mutex_unlock(&listener->lock);
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM) {
+			shm_keep_expire(listener->engine, UINT64_MAX);
+			shm_keep_forget(listener->engine, NULL);
 			/* the caller stays in the queue; do not spin while descriptors are short */
 			poll(NULL, 0, 1);
 			return;

@@ -195,10 +195,6 @@ static void peer_closed(struct shm_conn *conn, struct core_ep *ep, uint32_t why)
 static void peer_gone(struct shm_conn *conn, struct core_ep *ep)
 {
 	conn->is_peer_gone = true;
-	if (shm_conn_state(conn) == SHM_REQUESTED && conn->is_kept) {
-		shm_setup_anew(conn, ep);
-		return;
-	}
 	if (shm_conn_state(conn) == SHM_ESTABLISHED)
 		shm_conn_drain(conn, ep);
 	give_up(conn, ep);

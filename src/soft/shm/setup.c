@@ -221,8 +221,8 @@ void shm_setup_retry(struct shm_conn *conn, uint64_t now)
 		shm_conn_at(conn, earlier(conn->retry_ns, conn->give_up_ns));
 }
 
-static int make_caller(struct shm_engine *engine, const struct sockaddr_un *name,
-		       socklen_t name_len, struct shm_conn **conn_out)
+static int try_caller(struct shm_engine *engine, const struct sockaddr_un *name, socklen_t name_len,
+		      struct shm_conn **conn_out)
 {
 	struct shm_conn *conn;
 	int fd, rc;
@@ -254,6 +254,18 @@ static int make_caller(struct shm_engine *engine, const struct sockaddr_un *name
 err:
 	shm_conn_put(conn);
 	return rc;
+}
+
+/* What is kept makes room for it. */
+static int make_caller(struct shm_engine *engine, const struct sockaddr_un *name,
+		       socklen_t name_len, struct shm_conn **conn_out)
+{
+	int rc = try_caller(engine, name, name_len, conn_out);
+
+	if (rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM)
+		return rc;
+	shm_keep_expire(engine, UINT64_MAX);
+	return try_caller(engine, name, name_len, conn_out);
 }
 
 void shm_setup_anew(struct shm_conn *conn, struct core_ep *ep)
@@ -366,8 +378,13 @@ int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_
 		return -EPROTO;
 	if (wire->head.type == SHM_WIRE_ACCEPT || wire->head.type == SHM_WIRE_ACCEPT_KEPT)
 		return answered(conn, ep, wire, fds);
-	if (wire->head.type != SHM_WIRE_REJECT)
+	if (wire->head.type != SHM_WIRE_REJECT ||
+	    (wire->word.word == SHM_WHY_KEPT && !conn->is_kept))
 		return -EPROTO;
+	if (wire->word.word == SHM_WHY_KEPT) {
+		shm_setup_anew(conn, ep);
+		return 0;
+	}
 	shm_conn_fail_setup(conn, ep,
 			    wire->word.word == SHM_WHY_CONSUMER
 				    ? DAT_CONNECTION_EVENT_PEER_REJECTED
@@ -448,8 +465,9 @@ void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire, const 
 
 		if (!rc)
 			return;
-		if (rc != -EAGAIN)
-			shm_conn_send_word(conn, SHM_WIRE_REJECT, SHM_WHY_PROVIDER);
+		shm_conn_send_word(conn, SHM_WIRE_REJECT,
+				   conn->is_kept && rc == -EAGAIN ? SHM_WHY_KEPT
+								  : SHM_WHY_PROVIDER);
 	} else if (wire && conn->is_kept) {
 		return; /* of the connection before */
 	}

@@ -78,7 +78,9 @@ static int check_fields(const union shm_wire *wire)
 			return -EPROTO;
 		return wire->request.side.port ? 0 : -EPROTO;
 	case CHECK_REJECT:
-		return word == SHM_WHY_PROVIDER || word == SHM_WHY_CONSUMER ? 0 : -EPROTO;
+		return word == SHM_WHY_PROVIDER || word == SHM_WHY_CONSUMER || word == SHM_WHY_KEPT
+			       ? 0
+			       : -EPROTO;
 	case CHECK_CLOSE:
 		return word == SHM_WHY_DISCONNECT || word == SHM_WHY_ERROR ? 0 : -EPROTO;
 	case CHECK_KEY:

@@ -43,6 +43,7 @@ enum shm_wire_why {
 	SHM_WHY_CONSUMER = 2,	/* reject: dat_cr_reject */
 	SHM_WHY_DISCONNECT = 3, /* close: somebody asked for it */
 	SHM_WHY_ERROR = 4,	/* close: something broke */
+	SHM_WHY_KEPT = 5,	/* reject: not on this kept socket; ask on another one */
 };
 
 enum shm_wire_ability {

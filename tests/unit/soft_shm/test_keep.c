@@ -14,8 +14,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -63,6 +66,7 @@ static struct stage {
 	DAT_CR_HANDLE cr;
 	uint8_t memory[2 * LENGTH];
 	DAT_LMR_CONTEXT lkey;
+	pthread_t thread; /* the test's */
 } stage;
 
 static int open_stage(void **state)
@@ -71,7 +75,7 @@ static int open_stage(void **state)
 	DAT_LMR_HANDLE lmr;
 
 	(void)state;
-	stage = (struct stage){.qual = 0};
+	stage = (struct stage){.qual = 0, .thread = pthread_self()};
 	ok(core_ia_open_safe((DAT_NAME_PTR) "keep", 8, &stage.async, &stage.ia));
 	ok(core_pz_create(stage.ia, &stage.pz));
 	ok(core_evd_create(stage.ia, 64, DAT_HANDLE_NULL, DAT_EVD_DEFAULT_FLAG, &stage.evd));
@@ -295,8 +299,8 @@ static void peer_ask(const struct peer *peer, enum shm_wire_type type, const int
 	peer_send(peer, &wire, fds, fds ? 2 : 0);
 }
 
-/* A stranger, which shows no key table, calls our service point, and ends the connection. */
-static void peer_has_been_here(struct peer *peer)
+/* A stranger, which shows no key table, calls our service point, and is accepted. */
+static void peer_is_here(struct peer *peer)
 {
 	struct sockaddr_un name;
 	socklen_t len = service_name(stage.qual, &name);
@@ -316,6 +320,12 @@ static void peer_has_been_here(struct peer *peer)
 	assert_int_equal(peer_receive(peer), SHM_WIRE_ACCEPT);
 	peer_word(peer, SHM_WIRE_READY, 0);
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+/* ... and ends the connection. */
+static void peer_has_been_here(struct peer *peer)
+{
+	peer_is_here(peer);
 	peer_word(peer, SHM_WIRE_CLOSE, SHM_WHY_DISCONNECT);
 	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
 	ok(core_ep_reset(stage.b));
@@ -371,6 +381,7 @@ static void visit_peer(struct peer *peer, int listener, DAT_CONN_QUAL qual)
 }
 
 #define STRANGE_QUAL 0x123456789u
+#define FEW 256 /* descriptors */
 
 /* The stranger is idle, and our endpoint asks it again; unless it was kept for too short a time. */
 static bool try_to_ask_again(struct peer *peer, int listener)
@@ -567,13 +578,41 @@ static void connect__peer_idle__asks_in_an_empty_segment(void **state)
 	close(listener);
 }
 
-static void connect__peer_answers_by_the_end__calls_anew_in_another_segment(void **state)
+/* The consumer there may have seen the request: it is not made twice. */
+static void connect__peer_answers_by_the_end__rejected(void **state)
+{
+	int listener = peer_listen(STRANGE_QUAL);
+	struct peer peer;
+
+	(void)state;
+	ask_again(&peer, listener);
+	peer_close(&peer);
+	expect(DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	close(listener);
+}
+
+static void connect__first_request_refused_as_kept__rejected(void **state)
+{
+	int listener = peer_listen(STRANGE_QUAL);
+	struct peer peer;
+
+	(void)state;
+	connect_to(STRANGE_QUAL);
+	peer_accept(&peer, listener);
+	peer_word(&peer, SHM_WIRE_REJECT, SHM_WHY_KEPT);
+	expect(DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	peer_close(&peer);
+	close(listener);
+}
+
+static void connect__kept_socket_refused__calls_anew_in_another_segment(void **state)
 {
 	int listener = peer_listen(STRANGE_QUAL);
 	struct peer peer, next;
 
 	(void)state;
 	ask_again(&peer, listener);
+	peer_word(&peer, SHM_WIRE_REJECT, SHM_WHY_KEPT);
 	close(peer.fd);
 	peer_accept(&next, listener);
 	memset(peer.segment, 0x5a, sizeof(*peer.segment));
@@ -615,6 +654,117 @@ static void disconnect__nobody_connects_again__nothing_is_kept_for_long(void **s
 	close(listener);
 }
 
+/* With one descriptor left where two are needed; the third is that of the connection before. */
+static DAT_RETURN connect_with_few_descriptors(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct rlimit old, low;
+	int spare[FEW], count = 0;
+	DAT_RETURN ret;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	low = old;
+	low.rlim_cur = FEW;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	while ((spare[count] = dup(0)) >= 0)
+		count++;
+	close(spare[--count]);
+	ret = core_ep_connect(stage.a, (DAT_IA_ADDRESS_PTR)&address, STRANGE_QUAL + 1, WAIT_US, 0,
+			      NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
+	while (count)
+		close(spare[--count]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	return ret;
+}
+
+/* EP-CONNECT-42 */
+static void connect__no_descriptor_left__what_is_kept_makes_room(void **state)
+{
+	int listener = peer_listen(STRANGE_QUAL);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct peer peer;
+
+	(void)state;
+	/* on a busy machine it may be kept no more */
+	for (unsigned tries = 0; tries < 20; tries++) {
+		visit_peer(&peer, listener, STRANGE_QUAL);
+		ret = connect_with_few_descriptors();
+		peer_close(&peer);
+		if (ret == DAT_SUCCESS)
+			break;
+	}
+	ok(ret);
+	expect(DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	close(listener);
+}
+
+/* What a stranger does the moment that the service thread may see it, in the thread that keeps. */
+static void (*when_watched)(void);
+
+int __real_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
+{
+	int rc = __real_epoll_ctl(epoll_fd, op, fd, event);
+	void (*now)(void) = pthread_equal(pthread_self(), stage.thread) ? when_watched : NULL;
+
+	if (op == EPOLL_CTL_ADD && now) {
+		when_watched = NULL;
+		now();
+	}
+	return rc;
+}
+
+static struct peer quick;
+
+static void ask_at_once(void)
+{
+	while (peer_receive(&quick) != SHM_WIRE_IDLE)
+		continue;
+	peer_ask(&quick, SHM_WIRE_REQUEST_KEPT, NULL);
+	take_request();
+}
+
+static void peer__asks_at_once__accepted(void **state)
+{
+	(void)state;
+	peer_is_here(&quick);
+	when_watched = ask_at_once;
+	ok(core_ep_disconnect(stage.b, DAT_CLOSE_ABRUPT_FLAG));
+	assert_null(when_watched);
+	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+	ok(core_ep_reset(stage.b));
+	ok(core_cr_accept(stage.cr, stage.b, 0, NULL));
+	assert_int_equal(peer_receive(&quick), SHM_WIRE_ACCEPT_KEPT);
+	peer_close(&quick);
+	expect(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+}
+
+/* It is not asked by mistake where another process has the service point by then. */
+static void peer__kept_when_the_service_point_goes__its_socket_ends(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	peer_has_been_here(&peer);
+	assert_int_equal(peer_receive(&peer), SHM_WIRE_IDLE);
+	ok(core_psp_free(stage.psp));
+	assert_int_equal(peer_receive(&peer), 0);
+	peer_close(&peer);
+}
+
+static void peer__asks_no_more__not_kept_for_ever(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	peer_has_been_here(&peer);
+	assert_int_equal(peer_receive(&peer), SHM_WIRE_IDLE);
+	assert_int_equal(peer_receive(&peer), 0);
+	peer_close(&peer);
+}
+
 static int provide(void **state)
 {
 	DAT_PROVIDER_INFO info = {.ia_name = "keep",
@@ -640,7 +790,13 @@ int main(void)
 		TEST(peer__many_that_ask_no_more__few_are_kept),
 		TEST(connect__peer_not_idle_yet__new_socket),
 		TEST(connect__peer_idle__asks_in_an_empty_segment),
-		TEST(connect__peer_answers_by_the_end__calls_anew_in_another_segment),
+		TEST(connect__peer_answers_by_the_end__rejected),
+		TEST(connect__first_request_refused_as_kept__rejected),
+		TEST(connect__kept_socket_refused__calls_anew_in_another_segment),
+		TEST(connect__no_descriptor_left__what_is_kept_makes_room),
+		TEST(peer__asks_at_once__accepted),
+		TEST(peer__kept_when_the_service_point_goes__its_socket_ends),
+		TEST(peer__asks_no_more__not_kept_for_ever),
 		TEST(connect__peer_brings_descriptors_with_a_kept_answer__rejected),
 		TEST(disconnect__nobody_connects_again__nothing_is_kept_for_long),
 	};
