@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "core/slab.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -59,11 +59,13 @@ static int fds_add_locked(int fd)
 
 	if (index >= fds_word_count) {
 		size_t count = index + 1 > 2 * fds_word_count ? index + 1 : 2 * fds_word_count;
-		uint64_t *words = realloc(fds_words, count * sizeof(*words));
+		uint64_t *words = core_slab_alloc(count * sizeof(*words));
 
 		if (!words)
 			return -ENOMEM;
-		memset(words + fds_word_count, 0, (count - fds_word_count) * sizeof(*words));
+		for (size_t i = 0; i < fds_word_count; i++)
+			words[i] = fds_words[i];
+		core_slab_free(fds_words, fds_word_count * sizeof(*words));
 		fds_words = words;
 		fds_word_count = count;
 	}
