@@ -17,20 +17,6 @@ void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 			return step;                                                               \
 	} while (0)
 
-DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info)
-{
-	(void)provider;
-	(void)info;
-	return DAT_SUCCESS;
-}
-
-DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info)
-{
-	(void)provider;
-	(void)info;
-	return DAT_SUCCESS;
-}
-
 DAT_RETURN rig_open(struct rig *rig)
 {
 	DAT_PROVIDER_INFO info = {.ia_name = "verbs-fake",

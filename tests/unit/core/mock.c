@@ -292,20 +292,6 @@ const struct transport_ops *const transport_this = &mock_ops;
 
 /* --- libdat's part --- */
 
-DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info)
-{
-	(void)provider;
-	(void)info;
-	return DAT_SUCCESS;
-}
-
-DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info)
-{
-	(void)provider;
-	(void)info;
-	return DAT_SUCCESS;
-}
-
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
 
 /* --- for the tests --- */

@@ -38,20 +38,6 @@
 
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
 
-DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info)
-{
-	(void)provider;
-	(void)info;
-	return DAT_SUCCESS;
-}
-
-DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER *provider, const DAT_PROVIDER_INFO *info)
-{
-	(void)provider;
-	(void)info;
-	return DAT_SUCCESS;
-}
-
 /* --- what a deed starts from --- */
 
 struct side {
