@@ -88,45 +88,30 @@ static inline int register_round(struct perf_worker *worker, struct perf_endpoin
 	return rc == 0 ? freed : rc;
 }
 
+/* Registers and frees what nobody uses. */
+static inline int register_alone(struct perf_worker *worker, struct perf_endpoint *endpoint,
+				 const struct perf_run *run)
+{
+	DAT_RMR_CONTEXT context;
+	DAT_LMR_HANDLE lmr;
+	int rc = register_memory(worker, endpoint->in, run->size, &lmr, &context);
+
+	return rc == 0 ? register_free(lmr) : rc;
+}
+
 static int register_lead(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
 {
 	uint64_t since = perf_clock_ticks();
 
 	for (uint64_t i = 0; i < count; i++) {
 		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
-			int rc = register_round(worker, &worker->endpoints[e], run);
+			struct perf_endpoint *endpoint = &worker->endpoints[e];
+			int rc = run->test == PERF_REG_FREE ? register_alone(worker, endpoint, run)
+							    : register_round(worker, endpoint, run);
 			uint64_t now = perf_clock_ticks();
 
 			if (rc != 0)
 				return rc;
-			stats_add(&worker->stats, now - since);
-			since = now;
-		}
-		perf_advance(worker, i);
-		if (tool_is_stopped)
-			return -EINTR;
-	}
-	return 0;
-}
-
-/* Registers and frees what nobody uses. */
-static int register_alone(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
-{
-	uint64_t since = perf_clock_ticks();
-
-	for (uint64_t i = 0; i < count; i++) {
-		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
-			DAT_RMR_CONTEXT context;
-			DAT_LMR_HANDLE lmr;
-			uint64_t now;
-			int rc = register_memory(worker, worker->endpoints[e].in, run->size, &lmr,
-						 &context);
-
-			if (rc == 0)
-				rc = register_free(lmr);
-			if (rc != 0)
-				return rc;
-			now = perf_clock_ticks();
 			stats_add(&worker->stats, now - since);
 			since = now;
 		}
@@ -185,8 +170,6 @@ static int register_follow(struct perf_worker *worker, const struct perf_run *ru
 
 int perf_register_run(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
 {
-	if (run->test == PERF_REG_FREE)
-		return register_alone(worker, run, count);
-	return run->is_leader ? register_lead(worker, run, count)
-			      : register_follow(worker, run, count);
+	return run->is_leader || run->test == PERF_REG_FREE ? register_lead(worker, run, count)
+							    : register_follow(worker, run, count);
 }

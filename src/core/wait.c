@@ -22,18 +22,17 @@ static uint64_t wait_now_ns(void)
 }
 
 /*
- * From the asynchronous type to the deferred one. glibc (2.36) cancels by a signal that may arrive
- * after the type was changed, and obeys it in any system call that is a cancellation point, even
- * while cancellation is off. Such a call waits for a signal that is under way before it returns: so
- * one is made here, where a cancellation may still happen.
+ * After the type was changed from asynchronous to deferred. glibc (2.36) cancels by a signal that
+ * may arrive later, and obeys it in any system call that is a cancellation point, even while
+ * cancellation is off. Such a call waits for a pending signal before it returns: so one is made
+ * here, where a cancellation may still happen.
  */
-static void defer_cancellation(void)
+static void await_cancel_signal(void)
 {
 	int saved = errno;
 	ssize_t size;
 	char byte;
 
-	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
 	size = read(-1, &byte, 1);
 	(void)size; /* there is no such descriptor */
 	errno = saved;
@@ -43,7 +42,7 @@ void core_wait_cancel_off(struct core_wait_cancel *old)
 {
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old->type);
 	if (old->type == PTHREAD_CANCEL_ASYNCHRONOUS)
-		defer_cancellation();
+		await_cancel_signal();
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old->state);
 }
 
@@ -133,7 +132,7 @@ static void wait_cancelled_on_bell(void *arg)
 
 /*
  * A thread may be cancelled between two slices. The asynchronous type, in which the sleep itself
- * could be cancelled, costs a second system call with each wake-up (see defer_cancellation). A
+ * could be cancelled, costs a second system call with each wake-up (see await_cancel_signal). A
  * slice that ends without news looks like news, and the caller comes again.
  */
 static int bell_wait_cancellable(struct core_sleep *sleep, uint64_t end_ns)
