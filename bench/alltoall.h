@@ -4,7 +4,7 @@
  * exchanges messages.
  *
  * A process has a box for each peer, which the peer writes to, and one of the same layout from
- * which it writes to the peer: a note that grants a fragment, one that tells that the fragment is
+ * which it writes to the peer: a note that grants a fragment, one that reports that the fragment is
  * there, and the slots of small messages, of two rounds.
  */
 #ifndef BENCH_ALLTOALL_H
@@ -25,7 +25,7 @@
 
 /* The last byte changes from note to note and is polled. */
 struct all_note {
-	uint64_t address; /* of a fragment that the peer may write; not used when it tells */
+	uint64_t address; /* of a fragment that the peer may write; not used in a report */
 	uint32_t rmr_context;
 	unsigned char reserved[3];
 	unsigned char flag;
@@ -45,7 +45,7 @@ struct all_peer {
 	uint32_t granted;
 	uint32_t arrived;
 	uint32_t written; /* posted */
-	uint32_t told;
+	uint32_t reported;
 	DAT_LMR_HANDLE target; /* of the fragment that was granted */
 	DAT_LMR_HANDLE source; /* of the one that is being written */
 	bool is_note_busy[2];  /* its last Write is not complete */

@@ -9,7 +9,7 @@
  *
  * A large message goes in fragments, as MPI libraries do it. The receiver registers a fragment and
  * grants it by a note; the sender registers its side, writes, and when that is complete (COMPAT-03)
- * frees its side and tells; the receiver frees. Each pair has one fragment under way each way.
+ * frees its side and reports it; the receiver frees. Each pair has one fragment under way each way.
  */
 #include "alltoall.h"
 
@@ -24,7 +24,7 @@
 
 enum all_request {
 	ALL_GRANT, /* the notes: as they lie in the box */
-	ALL_TELL,
+	ALL_REPORT,
 	ALL_SMALL,
 	ALL_WRITE,
 };
@@ -110,13 +110,13 @@ static int all_free(DAT_LMR_HANDLE *lmr)
 	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_lmr_free", code);
 }
 
-/* The fragment is at the peer: lets go of our side and tells. */
-static int all_tell(struct all *all, struct all_peer *peer)
+/* The fragment is at the peer: frees our side and reports it. */
+static int all_report(struct all *all, struct all_peer *peer)
 {
-	struct all_note note = {.flag = all_flag(peer->told++)};
+	struct all_note note = {.flag = all_flag(peer->reported++)};
 	int rc = all_free(&peer->source);
 
-	return rc == 0 ? all_post_note(all, peer, ALL_TELL, &note) : rc;
+	return rc == 0 ? all_post_note(all, peer, ALL_REPORT, &note) : rc;
 }
 
 /* Takes one completion: 1, 0 when there is none, or a failure. */
@@ -141,11 +141,11 @@ static int all_complete(struct all *all)
 	peer->busy--;
 	switch ((enum all_request)(data->user_cookie.as_64 >> 8)) {
 	case ALL_GRANT:
-	case ALL_TELL:
+	case ALL_REPORT:
 		peer->is_note_busy[data->user_cookie.as_64 >> 8] = false;
 		break;
 	case ALL_WRITE:
-		rc = all_tell(all, peer);
+		rc = all_report(all, peer);
 		break;
 	case ALL_SMALL:
 		break;
@@ -268,7 +268,7 @@ static int all_step_large(struct all *all, struct all_peer *peer, uint32_t last)
 	bool has_moved = false;
 	int rc = 0;
 
-	if (peer->arrived < peer->granted && all_has_note(peer, ALL_TELL, peer->arrived)) {
+	if (peer->arrived < peer->granted && all_has_note(peer, ALL_REPORT, peer->arrived)) {
 		rc = all_free(&peer->target);
 		peer->arrived++;
 		has_moved = true;
@@ -278,8 +278,8 @@ static int all_step_large(struct all *all, struct all_peer *peer, uint32_t last)
 		rc = all_grant(all, peer);
 		has_moved = true;
 	}
-	if (rc == 0 && peer->written == peer->told && peer->written < last &&
-	    !peer->is_note_busy[ALL_TELL] && all_has_note(peer, ALL_GRANT, peer->written)) {
+	if (rc == 0 && peer->written == peer->reported && peer->written < last &&
+	    !peer->is_note_busy[ALL_REPORT] && all_has_note(peer, ALL_GRANT, peer->written)) {
 		rc = all_write(all, peer);
 		has_moved = true;
 	}
@@ -310,7 +310,7 @@ static bool all_is_over(const struct all *all, const struct all_peer *peer, uint
 		return false;
 	if (!all_is_large(all))
 		return peer->received == ALL_BURST;
-	return peer->arrived == last && peer->told == last;
+	return peer->arrived == last && peer->reported == last;
 }
 
 /* One look at all peers: 1 when something moved, 0 when not; or a failure. */

@@ -191,7 +191,7 @@ static void raw_rounds(struct raw *raw, const struct raw_test *test, uint32_t fi
 	}
 }
 
-/* `parts`: how many of what is told are in each time. */
+/* `parts`: how many of what is reported each measured time holds. */
 static void print_times(const char *name, const struct stats *stats, unsigned parts)
 {
 	double us = perf_clock_period_ns() / 1000.0 / parts;
