@@ -29,7 +29,7 @@
 #define COST_LEN 8u
 #define COST_ROOM 4096u
 #define COST_TIMEOUT_MS 60000u
-/* enough for the locks to be the thread's own (core/lock.h) */
+/* enough for the locks to be the thread's own (core/base/lock.h) */
 #define COST_WARM_UP 2000u
 
 enum cost_test {

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/netaddr.h"
+#include "core/base/netaddr.h"
 #include "soft/fds.h"
 
 /* A private copy with that port, and nothing else but family, address and scope. */

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/cancel.h"
+#include "core/base/cancel.h"
 
 __thread bool soft_is_library_thread;
 

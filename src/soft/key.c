@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/slab.h"
+#include "core/base/slab.h"
 #include "soft/fds.h"
 
 #ifndef F_SEAL_FUTURE_WRITE

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/ep_fast.h"
-#include "core/pz.h"
+#include "core/ep/ep_fast.h"
+#include "core/mem/pz.h"
 #include "soft/address.h"
 #include "soft/shm/conn.h"
 
@@ -277,7 +277,7 @@ static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_E
 	return shm_poll(adapter_of(evd->ia)->shm, cell, event);
 }
 
-#include "core/data_path.h"
+#include "core/ep/data_path.h"
 
 static const struct transport_ops soft_ops = {
 	.name = "soft",

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/log.h"
-#include "core/pz.h"
+#include "core/base/log.h"
+#include "core/mem/pz.h"
 #include "verbs/verbs.h"
 #include "verbs/work.h"
 

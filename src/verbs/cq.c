@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/cancel.h"
-#include "core/log.h"
+#include "core/base/cancel.h"
+#include "core/base/log.h"
 #include "verbs/verbs.h"
 #include "verbs/work.h"
 

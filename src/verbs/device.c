@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/log.h"
-#include "core/netaddr.h"
+#include "core/base/log.h"
+#include "core/base/netaddr.h"
 #include "verbs/verbs.h"
 #include "verbs/work.h"
 

@@ -11,8 +11,8 @@
  * No post and no poll of such a device is a system call, so cancellation stays as the consumer has
  * it (post.c).
  */
-#include "core/cancel.h"
-#include "core/ep_fast.h"
+#include "core/base/cancel.h"
+#include "core/ep/ep_fast.h"
 #include "verbs/verbs.h"
 #include "verbs/work.h"
 
@@ -232,4 +232,4 @@ static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_E
 	return found;
 }
 
-#include "core/data_path.h"
+#include "core/ep/data_path.h"

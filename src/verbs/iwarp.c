@@ -15,7 +15,7 @@
 #include <signal.h>
 #include <time.h>
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "verbs/verbs.h"
 #include "verbs/work.h"
 

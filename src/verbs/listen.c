@@ -16,7 +16,7 @@
 
 #include <arpa/inet.h>
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "verbs/verbs.h"
 
 #define BACKLOG 512

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/log.h"
-#include "core/pz.h"
-#include "core/range.h"
+#include "core/base/log.h"
+#include "core/mem/pz.h"
+#include "core/base/range.h"
 #include "verbs/verbs.h"
 
 static int failed(void)

@@ -14,9 +14,9 @@
 
 #include <arpa/inet.h>
 
-#include "core/cancel.h"
-#include "core/log.h"
-#include "core/rmr.h"
+#include "core/base/cancel.h"
+#include "core/base/log.h"
+#include "core/mem/rmr.h"
 #include "verbs/verbs.h"
 #include "verbs/work.h"
 

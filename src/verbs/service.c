@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "verbs/verbs.h"
 
 #define TICK_MS 1	 /* the first pause between two looks at a consumer that polls, */

@@ -11,8 +11,8 @@
 #include <arpa/inet.h>
 #include <sys/random.h>
 
-#include "core/log.h"
-#include "core/pz.h"
+#include "core/base/log.h"
+#include "core/mem/pz.h"
 #include "verbs/verbs.h"
 
 #define RESOLVE_MS 5000

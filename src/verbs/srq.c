@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/log.h"
-#include "core/pz.h"
+#include "core/base/log.h"
+#include "core/mem/pz.h"
 #include "verbs/verbs.h"
 #include "verbs/work.h"
 

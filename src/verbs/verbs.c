@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/cancel.h"
+#include "core/base/cancel.h"
 
 /* --- adapter --- */
 

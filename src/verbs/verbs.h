@@ -21,11 +21,11 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#include "core/ep.h"
-#include "core/ia.h"
-#include "core/pz.h"
-#include "core/srq.h"
-#include "core/transport.h"
+#include "core/ep/ep.h"
+#include "core/ia/ia.h"
+#include "core/mem/pz.h"
+#include "core/srq/srq.h"
+#include "core/base/transport.h"
 #include "verbs/wire.h"
 
 #define VRB_SEGMENTS_MAX 32u /* of one operation: scatter lists are on the stack */
@@ -458,7 +458,7 @@ void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forc
 /* Something happened without a word why: asks the queue pair. */
 bool vrb_conn_is_broken(const struct vrb_conn *conn);
 
-/* --- the fast path (fast.c): that of core/data_path.h --- */
+/* --- the fast path (fast.c): that of core/ep/data_path.h --- */
 
 /* The queue pair is made, and the key is the connection's. */
 void vrb_fast_prepare(struct vrb_conn *conn);

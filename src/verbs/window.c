@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "core/log.h"
+#include "core/base/log.h"
 #include "verbs/verbs.h"
 #include "verbs/work.h"
 

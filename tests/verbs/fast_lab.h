@@ -17,8 +17,8 @@
 
 #include "rig.h"
 
-#include "core/evd.h"
-#include "core/transport.h"
+#include "core/event/evd.h"
+#include "core/base/transport.h"
 #include "verbs/work.h"
 
 #define HALF (RIG_LEN / 2)

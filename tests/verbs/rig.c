@@ -6,7 +6,7 @@
 
 #include <dat/dat_registry.h>
 
-/* What core/provider.c defines and only a registry calls. */
+/* What core/ia/provider.c defines and only a registry calls. */
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
 
 #define STEP(call)                                                                                 \

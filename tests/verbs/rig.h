@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "core/calls.h"
+#include "core/base/calls.h"
 #include "fake.h"
 
 #define RIG_LEN 65536u

@@ -6,7 +6,7 @@
  */
 #include "fast_lab.h"
 
-#include "core/ep_fast.h"
+#include "core/ep/ep_fast.h"
 
 /* --- errors --- */
 

@@ -4,8 +4,8 @@
  * memory away from the peer and tells it why; finish() waits, without blocking, until a copy
  * of the peer that is under way has ended, and only then tells the core.
  */
-#include "core/fence.h"
-#include "core/log.h"
+#include "core/base/fence.h"
+#include "core/base/log.h"
 #include "soft/shm/conn.h"
 
 #define LOOK_AGAIN_NS 1000000u

@@ -14,9 +14,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "core/cancel.h"
-#include "core/fence.h"
-#include "core/slab.h"
+#include "core/base/cancel.h"
+#include "core/base/fence.h"
+#include "core/base/slab.h"
 #include "soft/fds.h"
 
 #define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)

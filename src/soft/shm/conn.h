@@ -10,8 +10,8 @@
 #include <sys/uio.h>
 #include <sys/un.h>
 
-#include "core/evd.h"
-#include "core/transport.h"
+#include "core/event/evd.h"
+#include "core/base/transport.h"
 #include "soft/copy.h"
 #include "soft/key.h"
 #include "soft/region.h"
@@ -450,7 +450,7 @@ static inline void shm_conn_wake(struct shm_conn *conn)
 		shm_conn_wake_asleep(conn);
 }
 
-/* --- fast.c: the fast path (core/data_path.h); EP entered without slow_reasons --- */
+/* --- fast.c: the fast path (core/ep/data_path.h); EP entered without slow_reasons --- */
 
 bool shm_post_fast(struct core_ep *ep, struct core_req *req);
 /* Takes acknowledgements and at most that many messages; false: there is work for a pass. */

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/fence.h"
+#include "core/base/fence.h"
 
 /* announcements of mapped memory before it pays to have the owner care for the fence */
 #define LIGHT_AFTER 64u

@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/cancel.h"
-#include "core/log.h"
-#include "core/slab.h"
+#include "core/base/cancel.h"
+#include "core/base/log.h"
+#include "core/base/slab.h"
 #include "soft/fds.h"
 #include "soft/shm/conn.h"
 

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/transport.h"
+#include "core/base/transport.h"
 #include "soft/soft.h"
 #include "soft/shm/wire.h"
 
@@ -109,7 +109,7 @@ void shm_engine_close(struct shm_engine *engine);
 void shm_engine_get(struct shm_engine *engine);
 void shm_engine_put(struct shm_engine *engine);
 
-/* The transport's slots progress and arm, and its poll on the fast path (core/data_path.h). */
+/* The transport's slots progress and arm, and its poll on the fast path (core/ep/data_path.h). */
 int shm_engine_progress(struct shm_engine *engine);
 enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event);
 int shm_engine_arm(struct shm_engine *engine);

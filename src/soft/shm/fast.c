@@ -8,7 +8,7 @@
  */
 #include "soft/shm/conn.h"
 
-#include "core/ep_fast.h"
+#include "core/ep/ep_fast.h"
 
 #define FAST_WRITE 256u /* bytes of an RDMA Write */
 /* Polls in a row that look for messages and acknowledgements only: what a pass looks for beside

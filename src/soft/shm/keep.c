@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/slab.h"
+#include "core/base/slab.h"
 
 #define KEEP_NS 50000000u
 #define OFFER_NS 1000000000u /* the peer may have been stopped before it could close its end */

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "core/slab.h"
+#include "core/base/slab.h"
 #include "soft/fds.h"
 
 #define SILENT_MOST 256u   /* arriving connections without a request, per listener */

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "core/slab.h"
+#include "core/base/slab.h"
 
 #define USES_BEFORE_ASKING 4u
 

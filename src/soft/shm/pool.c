@@ -9,8 +9,8 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#include "core/cancel.h"
-#include "core/slab.h"
+#include "core/base/cancel.h"
+#include "core/base/slab.h"
 #include "soft/fds.h"
 #include "soft/shm/conn.h"
 

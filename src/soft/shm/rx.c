@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/pz.h"
+#include "core/mem/pz.h"
 
 enum rx_step {
 	RX_TAKEN,  /* the entry is dealt with */

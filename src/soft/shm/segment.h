@@ -68,7 +68,7 @@ struct shm_side {
 	/* odd: this side sleeps, wake it by a packet, one per value */
 	alignas(SHM_LINE) _Atomic uint32_t armed;
 	/* not 0: `armed` is even, and before it changes this side has the kernel run a fence on the
-	 * other, which may go without (core/fence.h) */
+	 * other, which may go without (core/base/fence.h) */
 	_Atomic uint32_t is_polled;
 	/* not 0: the other side may not touch this side's memory any more */
 	_Atomic uint32_t revoked;

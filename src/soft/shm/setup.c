@@ -14,8 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "core/pz.h"
-#include "core/slab.h"
+#include "core/mem/pz.h"
+#include "core/base/slab.h"
 #include "soft/address.h"
 #include "soft/fds.h"
 

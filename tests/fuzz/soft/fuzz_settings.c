@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/settings.h"
+#include "core/base/settings.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/slab.h"
+#include "core/base/slab.h"
 
 #define ALLOCATIONS_MOST 100 /* that one call is expected to make */
 

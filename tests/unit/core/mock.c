@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "core/ep_fast.h"
-#include "core/evd.h"
+#include "core/ep/ep_fast.h"
+#include "core/event/evd.h"
 
 struct mock mock;
 
@@ -250,7 +250,7 @@ static void mock_kick(struct core_ia *ia)
 	mock.kicks++;
 }
 
-#include "core/data_path.h"
+#include "core/ep/data_path.h"
 
 static const struct transport_ops mock_ops = {
 	.name = "mock",

@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "core/calls.h"
-#include "core/ep.h"
-#include "core/transport.h"
+#include "core/base/calls.h"
+#include "core/ep/ep.h"
+#include "core/base/transport.h"
 
 #define MOCK_OBJECTS 5 /* the adapter's limit of SRQs, of EPs of one SRQ, and of RMRs */
 

@@ -2,8 +2,8 @@
 /* Prints the endpoint's state tables, for compare_states.py. */
 #include <stdio.h>
 
-#include "core/ep_state.h"
-#include "core/transport.h"
+#include "core/ep/ep_state.h"
+#include "core/base/transport.h"
 
 const struct transport_ops *const transport_this; /* no transport is needed for the tables */
 

@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "core/cno.h"
-#include "core/evd.h"
+#include "core/event/cno.h"
+#include "core/event/evd.h"
 #include "mock.h"
 
 static struct mock_ia ia;

@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "core/ep_fast.h"
-#include "core/evd.h"
+#include "core/ep/ep_fast.h"
+#include "core/event/evd.h"
 #include "mock.h"
 
 #define COOKIE(n) (0xfedcba9800000000u + ((uint64_t)(n) << 60) + (n))

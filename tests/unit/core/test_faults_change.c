@@ -4,7 +4,7 @@
  * allocation failing in turn: resizing, shared receive queues, windows, notification objects. What
  * is not there yet is not made, what is there stays as it was.
  */
-#include "core/cno.h"
+#include "core/event/cno.h"
 #include "faults.h"
 #include "mock.h"
 

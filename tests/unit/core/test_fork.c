@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/handle.h"
+#include "core/base/handle.h"
 
 #define ROUNDS 40
 #define ALONE 1000		  /* handles in a row, for the arena's lock to be our own */

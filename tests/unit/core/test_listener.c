@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "core/cno.h"
+#include "core/event/cno.h"
 #include "mock.h"
 
 static int setup(void **state)

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "core/lock.h"
+#include "core/base/lock.h"
 
 #define THREADS 4u
 #define ROUNDS 40000u

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/log.h"
+#include "core/base/log.h"
 
 static char *logged; /* what syslog got last; shared with the children */
 

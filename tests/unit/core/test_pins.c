@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/mem.h"
+#include "core/mem/mem.h"
 
 #define USERS 2u
 #define ROUNDS 2000u

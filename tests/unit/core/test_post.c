@@ -4,8 +4,8 @@
  * exactly when the general path refuses them, with the same code, and leave the same behind. Each
  * case is posted on either path, the general one for every reason there is.
  */
-#include "core/mem.h"
-#include "core/pz.h"
+#include "core/mem/mem.h"
+#include "core/mem/pz.h"
 #include "mock.h"
 
 #define LENGTH 8192u

@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/range.h"
+#include "core/base/range.h"
 
 static bool is_old_kernel, has_no_proc, has_no_memory;
 static unsigned opened;

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/slab.h"
+#include "core/base/slab.h"
 
 #define THREADS 4u
 #define LIVE 64u

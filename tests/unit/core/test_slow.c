@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "core/evd.h"
+#include "core/event/evd.h"
 #include "mock.h"
 
 #define STATE CORE_EP_SLOW_STATE

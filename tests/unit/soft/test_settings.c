@@ -3,7 +3,7 @@
  * The reader of instance data and of the DAT_ variables: every accepted form, every refusal with
  * the word it names, and which source wins.
  */
-#include "core/settings.h"
+#include "core/base/settings.h"
 
 #include <errno.h>
 #include <setjmp.h>

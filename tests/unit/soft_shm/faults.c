@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "core/slab.h"
+#include "core/base/slab.h"
 
 #include "soft/shm/wire.h"
 

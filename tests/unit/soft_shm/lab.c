@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/ep_fast.h"
-#include "core/slab.h"
+#include "core/ep/ep_fast.h"
+#include "core/base/slab.h"
 #include "soft/fds.h"
 
 #define GUARD_BYTE 0xa5

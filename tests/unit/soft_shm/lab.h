@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/evd.h"
-#include "core/pz.h"
+#include "core/event/evd.h"
+#include "core/mem/pz.h"
 #include "soft/shm/conn.h"
 
 #define LAB_MEMORY (5 * SHM_PIECE / 2)

@@ -23,9 +23,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "core/calls.h"
-#include "core/handle.h"
-#include "core/ia.h"
+#include "core/base/calls.h"
+#include "core/base/handle.h"
+#include "core/ia/ia.h"
 #include "faults.h"
 #include "soft/shm/engine.h"
 #include "soft/soft.h"

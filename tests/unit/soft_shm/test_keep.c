@@ -23,7 +23,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "core/calls.h"
+#include "core/base/calls.h"
 #include "soft/shm/engine.h"
 #include "soft/shm/ring.h"
 #include "soft/shm/segment.h"

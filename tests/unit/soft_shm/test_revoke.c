@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "core/fence.h"
+#include "core/base/fence.h"
 #include "lab.h"
 #include "soft/fds.h"
 

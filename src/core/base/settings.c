@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The table of tunables and its reader. Nothing is guessed: a word that is not understood fails the
+ * open, with a message that says which word, where it stands and what would be right.
+ */
+#include "core/base/settings.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#define KEY_MAX 32 /* with the final null */
+
+struct setting {
+	const char *key;
+	size_t offset; /* of its uint64_t in struct core_settings */
+	uint64_t initial;
+	uint64_t min;
+	uint64_t max;
+	const char *unit;	  /* NULL: the value is one of `words` */
+	const char *const *words; /* words[value] is its name; ends with NULL */
+	const char *help;
+};
+
+static const char *const copy_words[] = {
+	[CORE_COPY_AUTO] = "auto",
+	[CORE_COPY_MAP] = "map",
+	[CORE_COPY_CMA] = "cma",
+	[CORE_COPY_RING] = "ring",
+	NULL,
+};
+
+static const char *const rmr_words[] = {
+	[CORE_RMR_AUTO] = "auto",
+	[CORE_RMR_WINDOW] = "window",
+	[CORE_RMR_REGISTRATION] = "registration",
+	NULL,
+};
+
+static const char *const cancellation_words[] = {
+	[CORE_CANCELLATION_AUTO] = "auto",
+	[CORE_CANCELLATION_NEVER] = "never",
+	NULL,
+};
+
+#define FIELD(name) .key = #name, .offset = offsetof(struct core_settings, name)
+
+static const struct setting settings_table[] = {
+	{FIELD(copy), .initial = CORE_COPY_AUTO, .words = copy_words,
+	 .help = "how RDMA on one host moves its bytes"},
+	{FIELD(peer_timeout_ms), .initial = 5000, .min = 1, .max = 600000, .unit = "ms",
+	 .help = "longest wait for a peer that is stopped in the middle of a copy"},
+	{FIELD(setup_timeout_ms), .initial = 30000, .min = 1, .max = 600000, .unit = "ms",
+	 .help = "longest life of a connection set-up in which the peer says nothing"},
+	{FIELD(rnr_timeout_ms), .initial = 0, .min = 0, .max = 600000, .unit = "ms",
+	 .help = "how long a message waits for a Receive; 0: for ever"},
+	{FIELD(rmr_bind), .initial = CORE_RMR_AUTO, .words = rmr_words,
+	 .help = "what a bind makes on an RDMA device"},
+	{FIELD(cancellation), .initial = CORE_CANCELLATION_AUTO, .words = cancellation_words,
+	 .help = "whether posts and polls on an RDMA device meet a pthread_cancel"},
+	{FIELD(spin_us), .initial = 20, .min = 0, .max = 1000000, .unit = "us",
+	 .help = "how long a waiting call polls before it sleeps"},
+};
+
+#define SETTING_COUNT (sizeof(settings_table) / sizeof(settings_table[0]))
+
+_Static_assert(SETTING_COUNT * sizeof(uint64_t) == sizeof(struct core_settings),
+	       "every setting is in the table");
+
+/* One word of the instance data; not terminated. */
+struct word {
+	const char *text;
+	size_t len;
+};
+
+/* The reading of one line. */
+struct reader {
+	struct core_settings values;
+	bool is_given[SETTING_COUNT]; /* by the instance data */
+	struct word device;
+	struct word port; /* of the OpenFabrics form "eth0 0" */
+};
+
+/* The message of the calling thread's last failure; the caller uses it at once. */
+static _Thread_local char settings_why[256];
+
+__attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(settings_why, sizeof(settings_why), format, list);
+	va_end(list);
+	return -EINVAL;
+}
+
+/* For "%.*s": as much of a word as a message shows. */
+static int shown(struct word word)
+{
+	return word.len < 64 ? (int)word.len : 64;
+}
+
+static bool is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_number(struct word word)
+{
+	for (size_t i = 0; i < word.len; i++) {
+		if (word.text[i] < '0' || word.text[i] > '9')
+			return false;
+	}
+	return word.len > 0;
+}
+
+static uint64_t *setting_value(struct core_settings *values, const struct setting *setting)
+{
+	return (uint64_t *)(void *)((char *)values + setting->offset);
+}
+
+/* False: no decimal number, or too large for the type. */
+static bool read_number(struct word word, uint64_t *value_out)
+{
+	uint64_t value = 0;
+
+	if (!is_number(word))
+		return false;
+	for (size_t i = 0; i < word.len; i++) {
+		uint64_t digit = (uint64_t)(word.text[i] - '0');
+
+		if (value > (UINT64_MAX - digit) / 10)
+			return false;
+		value = value * 10 + digit;
+	}
+	*value_out = value;
+	return true;
+}
+
+/* "auto, map, cma or ring" */
+static void list_words(const char *const *words, char *text, size_t size)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; words[i] && len < size; i++) {
+		const char *glue = i == 0 ? "" : words[i + 1] ? ", " : " or ";
+
+		len += (size_t)snprintf(text + len, size - len, "%s%s", glue, words[i]);
+	}
+}
+
+/* Sets one value; `name` is what the person wrote: the key or the variable. */
+static int set_value(struct core_settings *values, const struct setting *setting, const char *name,
+		     struct word word)
+{
+	uint64_t value;
+
+	if (setting->words) {
+		char list[96];
+
+		for (size_t i = 0; setting->words[i]; i++) {
+			if (strlen(setting->words[i]) == word.len &&
+			    memcmp(setting->words[i], word.text, word.len) == 0) {
+				*setting_value(values, setting) = i;
+				return 0;
+			}
+		}
+		list_words(setting->words, list, sizeof(list));
+		return refuse("%s: \"%.*s\" is not %s", name, shown(word), word.text, list);
+	}
+	if (!read_number(word, &value) || value < setting->min || value > setting->max)
+		return refuse("%s: \"%.*s\" is not a number from %" PRIu64 " to %" PRIu64 " (%s)",
+			      name, shown(word), word.text, setting->min, setting->max,
+			      setting->unit);
+	*setting_value(values, setting) = value;
+	return 0;
+}
+
+static int read_setting(struct reader *reader, struct word word, size_t key_len)
+{
+	struct word value = {word.text + key_len + 1, word.len - key_len - 1};
+
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		const struct setting *setting = &settings_table[i];
+
+		if (strlen(setting->key) != key_len ||
+		    memcmp(setting->key, word.text, key_len) != 0)
+			continue;
+		if (reader->is_given[i])
+			return refuse("%s is given twice", setting->key);
+		reader->is_given[i] = true;
+		return set_value(&reader->values, setting, setting->key, value);
+	}
+	return refuse("\"%.*s\": there is no such setting", shown(word), word.text);
+}
+
+/* A word without "=": the device, or after it the port of a device, which says nothing here. */
+static int read_bare(struct reader *reader, struct word word)
+{
+	if (!reader->device.text) {
+		if (word.len >= CORE_DEVICE_MAX)
+			return refuse("the device \"%.*s...\" is longer than %d characters",
+				      shown(word), word.text, CORE_DEVICE_MAX - 1);
+		reader->device = word;
+		return 0;
+	}
+	if (!reader->port.text && is_number(word)) {
+		reader->port = word;
+		return 0;
+	}
+	return refuse("\"%.*s\" after the device \"%.*s\": only one device can be named",
+		      shown(word), word.text, shown(reader->device), reader->device.text);
+}
+
+static int read_words(struct reader *reader, const char *text)
+{
+	for (;;) {
+		struct word word;
+		const char *equals;
+		int rc;
+
+		while (is_blank(*text))
+			text++;
+		if (!*text)
+			return 0;
+		word.text = text;
+		while (*text && !is_blank(*text))
+			text++;
+		word.len = (size_t)(text - word.text);
+		equals = memchr(word.text, '=', word.len);
+		rc = equals ? read_setting(reader, word, (size_t)(equals - word.text))
+			    : read_bare(reader, word);
+		if (rc)
+			return rc;
+	}
+}
+
+/* DAT_ and the key in capitals. */
+static void variable_name(const struct setting *setting, char name_out[KEY_MAX])
+{
+	size_t len = (size_t)snprintf(name_out, KEY_MAX, "DAT_%s", setting->key);
+
+	for (size_t i = 0; i < len && i < KEY_MAX - 1; i++) {
+		if (name_out[i] >= 'a' && name_out[i] <= 'z')
+			name_out[i] = (char)(name_out[i] - 'a' + 'A');
+	}
+}
+
+/* An empty variable counts as unset, as is the custom. */
+static int read_environment(struct core_settings *values)
+{
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		char name[KEY_MAX];
+		const char *text;
+		int rc;
+
+		variable_name(&settings_table[i], name);
+		text = secure_getenv(name);
+		if (!text || !*text)
+			continue;
+		rc = set_value(values, &settings_table[i], name, (struct word){text, strlen(text)});
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static bool is_name(const char *variable, const char *name, size_t len)
+{
+	return strlen(variable) == len && !memcmp(variable, name, len);
+}
+
+static bool is_known(const char *name, size_t len)
+{
+	/* those of the registry and of core/base/log.c */
+	static const char *const others[] = {"DAT_OVERRIDE", "DAT_DBG_TYPE", "DAT_DBG_DEST"};
+	char variable[KEY_MAX];
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (is_name(others[i], name, len))
+			return true;
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		variable_name(&settings_table[i], variable);
+		if (is_name(variable, name, len))
+			return true;
+	}
+	return false;
+}
+
+void core_settings_unknown(void (*tell)(const char *name, int len))
+{
+	/* with raised privileges none is looked at */
+	if (getauxval(AT_SECURE) || !environ)
+		return;
+	for (char **entry = environ; *entry; entry++) {
+		size_t len = strcspn(*entry, "=");
+
+		if (!strncmp(*entry, "DAT_", 4) && !is_known(*entry, len))
+			tell(*entry, (int)len);
+	}
+}
+
+int core_settings_parse(const char *instance_data, char device_out[CORE_DEVICE_MAX],
+			struct core_settings *settings_out, const char **why_out)
+{
+	struct reader reader = {0};
+	int rc;
+
+	for (size_t i = 0; i < SETTING_COUNT; i++)
+		*setting_value(&reader.values, &settings_table[i]) = settings_table[i].initial;
+	rc = read_words(&reader, instance_data ? instance_data : "");
+	if (rc == 0 && !reader.device.text)
+		rc = refuse("no device is named (a network interface or an address)");
+	if (rc == 0)
+		rc = read_environment(&reader.values);
+	if (rc) {
+		if (why_out)
+			*why_out = settings_why;
+		return rc;
+	}
+	memcpy(device_out, reader.device.text, reader.device.len);
+	device_out[reader.device.len] = '\0';
+	*settings_out = reader.values;
+	return 0;
+}
+
+uint32_t core_settings_port(const char *instance_data)
+{
+	struct reader reader;
+	uint64_t port = 0;
+
+	memset(&reader, 0, sizeof(reader));
+	if (instance_data && !read_words(&reader, instance_data) && reader.port.text)
+		(void)read_number(reader.port, &port);
+	return port <= UINT8_MAX ? (uint32_t)port : 0;
+}
+
+size_t core_settings_describe(char *text, size_t size)
+{
+	size_t len = 0;
+
+	for (size_t i = 0; i < SETTING_COUNT; i++) {
+		const struct setting *setting = &settings_table[i];
+		char variable[KEY_MAX];
+		char range[96];
+		char initial[32];
+
+		variable_name(setting, variable);
+		if (setting->words) {
+			list_words(setting->words, range, sizeof(range));
+			snprintf(initial, sizeof(initial), "%s", setting->words[setting->initial]);
+		} else {
+			snprintf(range, sizeof(range), "%" PRIu64 " to %" PRIu64 " %s",
+				 setting->min, setting->max, setting->unit);
+			snprintf(initial, sizeof(initial), "%" PRIu64, setting->initial);
+		}
+		len += (size_t)snprintf(len < size ? text + len : NULL, len < size ? size - len : 0,
+					"%-17s %-21s %-23s default %-6s %s\n", setting->key,
+					variable, range, initial, setting->help);
+	}
+	return len;
+}

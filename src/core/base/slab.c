@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "core/base/slab.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define BLOCK (64u * 1024u)
+#define MOST 4096u /* larger ones are mappings of their own */
+
+struct free_object {
+	struct free_object *next;
+};
+
+/* A leaf: nothing is called with it held but mmap. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+/* guarded by `lock` */
+static struct free_object *free_objects[MOST / CORE_SLAB_ALIGN + 1]; /* index: size in lines */
+static unsigned char *rest;					     /* of the newest block */
+static size_t rest_size;
+
+/* Another thread may have been in the middle of a change. What was free stays unused. */
+static void in_child(void)
+{
+	pthread_mutex_init(&lock, NULL);
+	memset(free_objects, 0, sizeof(free_objects));
+	rest_size = 0;
+}
+
+static void prepare(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+static size_t round_up(size_t size)
+{
+	return (size + CORE_SLAB_ALIGN - 1) & ~(size_t)(CORE_SLAB_ALIGN - 1);
+}
+
+static void *map(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+/* What is left of a block that is too small for the next object stays unused. */
+static void *carve_locked(size_t size)
+{
+	unsigned char *p;
+
+	if (rest_size < size) {
+		p = map(BLOCK);
+		if (!p)
+			return NULL;
+		rest = p;
+		rest_size = BLOCK;
+	}
+	p = rest;
+	rest += size;
+	rest_size -= size;
+	return p;
+}
+
+static void *take(size_t size)
+{
+	struct free_object **list = &free_objects[size / CORE_SLAB_ALIGN];
+	struct free_object *object;
+
+	pthread_once(&once, prepare);
+	pthread_mutex_lock(&lock);
+	object = *list;
+	if (object)
+		*list = object->next;
+	else
+		object = carve_locked(size);
+	pthread_mutex_unlock(&lock);
+	return object;
+}
+
+void *core_slab_alloc(size_t size)
+{
+	void *p;
+
+	size = round_up(size);
+	if (size > MOST && !CORE_SLAB_USES_MALLOC)
+		return map(size);
+	p = CORE_SLAB_USES_MALLOC ? aligned_alloc(CORE_SLAB_ALIGN, size) : take(size);
+	return p ? memset(p, 0, size) : NULL;
+}
+
+void core_slab_free(void *p, size_t size)
+{
+	struct free_object *object = p;
+	struct free_object **list;
+
+	size = round_up(size);
+	if (!p)
+		return;
+	if (CORE_SLAB_USES_MALLOC) {
+		free(p);
+		return;
+	}
+	if (size > MOST) {
+		munmap(p, size);
+		return;
+	}
+	list = &free_objects[size / CORE_SLAB_ALIGN];
+	pthread_mutex_lock(&lock);
+	object->next = *list;
+	*list = object;
+	pthread_mutex_unlock(&lock);
+}

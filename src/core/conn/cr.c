@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Connection requests: dat_cr_query, dat_cr_accept, dat_cr_reject, dat_cr_handoff. */
+#include "core/conn/cr.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/calls.h"
+#include "core/ep/ep_state.h"
+#include "core/base/slab.h"
+#include "core/conn/sp.h"
+#include "core/base/status.h"
+#include "core/base/transport.h"
+
+static void cr_free(struct core_cr *cr)
+{
+	core_slab_free(cr, sizeof(*cr) + (size_t)cr->private_data_size);
+}
+
+struct core_cr *core_cr_new(struct core_ia *ia, const struct transport_request *request)
+{
+	const struct transport_conn_param *param = &request->param;
+	struct core_cr *cr = core_slab_alloc(sizeof(*cr) + param->private_data_size);
+
+	if (!cr)
+		return NULL;
+	cr->ia = ia;
+	cr->conn_qual = request->conn_qual;
+	cr->remote_address = request->remote_address;
+	cr->remote_port = request->remote_port;
+	cr->peer_read_in = param->read_in;
+	cr->peer_read_out = param->read_out;
+	cr->transport = request->transport;
+	cr->private_data = (uint8_t *)(cr + 1);
+	cr->private_data_size = (DAT_COUNT)param->private_data_size;
+	if (param->private_data_size)
+		memcpy(cr->private_data, param->private_data, param->private_data_size);
+	cr->cell = core_handle_alloc(&ia->adapter->provider, ia, cr);
+	if (cr->cell)
+		return cr;
+	cr_free(cr);
+	return NULL;
+}
+
+bool core_cr_publish(struct core_cr *cr, DAT_EP_HANDLE ep_handle, struct core_ref ep)
+{
+	cr->ep_handle = ep_handle;
+	cr->ep = ep;
+	return core_ia_add(cr->ia, cr->cell, DAT_HANDLE_TYPE_CR) == DAT_SUCCESS;
+}
+
+void core_cr_discard(struct core_cr *cr)
+{
+	core_handle_release(cr->cell);
+	cr_free(cr);
+}
+
+void core_cr_delete(struct core_cr *cr)
+{
+	struct core_handle *cell = cr->cell;
+	struct core_ia *ia = cr->ia;
+
+	core_lock_acquire(&cell->lock);
+	core_handle_kill_locked(cell);
+	core_lock_release(&cell->lock);
+	cr_free(cr);
+	core_ia_remove(ia, cell, DAT_HANDLE_TYPE_CR);
+	core_handle_release(cell);
+}
+
+/* The endpoint that came with a CR: back to the consumer, or gone if it was made for the CR. */
+static void cr_release_ep(struct core_ref ref)
+{
+	struct core_ep *ep = ref.cell ? core_ep_enter(ref) : NULL;
+
+	if (!ep)
+		return;
+	if (ep->state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) {
+		core_ep_destroy_locked(ep);
+		return;
+	}
+	if (core_ep_can_move(ep, CORE_EP_RELEASE))
+		(void)core_ep_move(ep, CORE_EP_RELEASE);
+	core_ep_leave(ep);
+}
+
+void core_cr_refuse_locked(struct core_cr *cr, enum transport_reject why)
+{
+	struct core_ref ep = cr->ep;
+
+	core_handle_kill_locked(cr->cell);
+	core_handle_unlock(cr->cell);
+	cr->ia->ops->reject(cr->transport, why);
+	cr_release_ep(ep);
+	core_cr_delete(cr);
+}
+
+void core_cr_abandon(DAT_CR_HANDLE handle)
+{
+	struct core_cr *cr = core_handle_lock(handle, DAT_HANDLE_TYPE_CR);
+
+	if (cr)
+		core_cr_refuse_locked(cr, TRANSPORT_REJECT_PROVIDER);
+}
+
+DAT_RETURN core_cr_reject(DAT_CR_HANDLE cr_handle)
+{
+	struct core_cr *cr = core_handle_lock(cr_handle, DAT_HANDLE_TYPE_CR);
+
+	if (!cr)
+		return core_bad_handle(DAT_INVALID_HANDLE_CR);
+	core_cr_refuse_locked(cr, TRANSPORT_REJECT_CONSUMER);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN core_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM *param)
+{
+	struct core_cr *cr = core_handle_lock(cr_handle, DAT_HANDLE_TYPE_CR);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!cr)
+		return core_bad_handle(DAT_INVALID_HANDLE_CR);
+	if (mask & ~DAT_CR_FIELD_ALL) {
+		ret = core_bad_arg(2);
+	} else if (!param) {
+		ret = core_bad_arg(3);
+	} else {
+		param->remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->remote_address.sa;
+		param->remote_port_qual = cr->remote_port;
+		param->private_data_size = cr->private_data_size;
+		param->private_data = cr->private_data;
+		param->local_ep_handle = cr->ep_handle;
+	}
+	core_handle_unlock(cr->cell);
+	return ret;
+}
+
+/* --- accept --- */
+
+/* The endpoint to connect, locked. */
+static DAT_RETURN accept_find_ep(struct core_cr *cr, DAT_EP_HANDLE ep_handle,
+				 struct core_ep **ep_out)
+{
+	bool has_own = cr->ep_handle != DAT_HANDLE_NULL;
+	struct core_ep *ep;
+
+	if (has_own != (ep_handle == DAT_HANDLE_NULL)) /* CR-ACCEPT-05, -06 */
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	ep = has_own ? core_ep_enter(cr->ep) : core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	if (ep->ia == cr->ia) {
+		*ep_out = ep;
+		return DAT_SUCCESS;
+	}
+	core_ep_leave(ep);
+	return core_bad_handle(DAT_INVALID_HANDLE_EP);
+}
+
+static DAT_RETURN accept_check(const struct core_cr *cr, const struct core_ep *ep, DAT_COUNT size,
+			       const void *private_data)
+{
+	bool has_own = cr->ep_handle != DAT_HANDLE_NULL;
+
+	if (!ep->pz || !ep->connect_evd)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	if (size < 0 || size > cr->ia->provider_attr.max_private_data_size)
+		return core_bad_arg(3);
+	if (size && !private_data)
+		return core_bad_arg(4);
+	if (core_ep_asks(ep, has_own ? CORE_CALL_ACCEPT_OWN : CORE_CALL_ACCEPT_NAMED) != CORE_EP_OK)
+		return core_ep_bad_state(ep->state);
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN accept_start(struct core_cr *cr, struct core_ep *ep, DAT_COUNT size,
+			       const void *private_data)
+{
+	const struct transport_conn_param param = {
+		.read_in = (uint32_t)ep->attr.max_rdma_read_in,
+		.read_out = (uint32_t)ep->attr.max_rdma_read_out,
+		.private_data = private_data,
+		.private_data_size = (uint32_t)size,
+	};
+	DAT_EP_STATE before = ep->state;
+	int rc;
+
+	/* all of it before the transport may call up */
+	(void)core_ep_move(ep, CORE_EP_ACCEPT);
+	ep->remote_address = cr->remote_address;
+	ep->remote_port = cr->remote_port;
+	ep->local_port = cr->conn_qual; /* stable from the request on: EP-QUERY-17 */
+	ep->connect_qual = cr->conn_qual;
+	ep->connect_flags = DAT_CONNECT_DEFAULT_FLAG;
+	rc = ep->ia->ops->accept(cr->transport, ep, &param);
+	if (rc)
+		core_ep_unmove(ep, before);
+	else if (before == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
+		core_ia_count_tentative(ep->ia, -1);
+	return core_status_from_errno(rc);
+}
+
+DAT_RETURN core_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
+			  DAT_COUNT private_data_size, const DAT_PVOID private_data)
+{
+	struct core_cr *cr = core_handle_lock(cr_handle, DAT_HANDLE_TYPE_CR);
+	struct core_ep *ep = NULL;
+	DAT_RETURN ret;
+
+	if (!cr)
+		return core_bad_handle(DAT_INVALID_HANDLE_CR);
+	ret = accept_find_ep(cr, ep_handle, &ep);
+	if (ret == DAT_SUCCESS) {
+		ret = accept_check(cr, ep, private_data_size, private_data);
+		if (ret == DAT_SUCCESS)
+			ret = accept_start(cr, ep, private_data_size, private_data);
+		core_ep_leave(ep);
+	}
+	if (ret == DAT_SUCCESS)
+		core_handle_kill_locked(cr->cell);
+	core_handle_unlock(cr->cell);
+	if (ret == DAT_SUCCESS)
+		core_cr_delete(cr);
+	return ret;
+}
+
+/* --- handoff --- */
+
+DAT_RETURN core_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
+{
+	struct core_cr *cr = core_handle_lock(cr_handle, DAT_HANDLE_TYPE_CR);
+	struct transport_request request;
+	struct core_ref ref, ep;
+	struct core_ia *ia;
+	struct core_sp *sp;
+	bool is_taken = false;
+
+	if (!cr)
+		return core_bad_handle(DAT_INVALID_HANDLE_CR);
+	ref = core_handle_ref(cr->cell);
+	ia = core_ia_enter(cr->ia->cell);
+	core_handle_unlock(cr->cell); /* the service point ranks first */
+	if (!ia)
+		return core_bad_handle(DAT_INVALID_HANDLE_CR);
+	sp = core_sp_lock_by_qual(ia, handoff);
+	cr = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_CR);
+	if (cr && sp) {
+		request = (struct transport_request){
+			.remote_address = cr->remote_address,
+			.remote_port = cr->remote_port,
+			.conn_qual = handoff,
+			.param = {cr->peer_read_in, cr->peer_read_out, cr->private_data,
+				  (uint32_t)cr->private_data_size},
+			.transport = cr->transport,
+		};
+		is_taken = core_sp_take_request_locked(sp, &request);
+		ep = cr->ep;
+	}
+	if (is_taken)
+		core_handle_kill_locked(cr->cell);
+	if (cr)
+		core_handle_unlock(cr->cell);
+	if (sp)
+		core_handle_unlock(sp->cell);
+	if (is_taken) {
+		cr_release_ep(ep);
+		core_cr_delete(cr);
+	}
+	core_ia_leave(ia);
+	if (!cr)
+		return core_bad_handle(DAT_INVALID_HANDLE_CR);
+	return is_taken ? DAT_SUCCESS : core_bad_arg(2);
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Connecting and disconnecting endpoints: dat_ep_connect, dat_ep_dup_connect, dat_ep_disconnect,
+ * dat_ep_reset, and what the transport tells about connections.
+ */
+#include <string.h>
+
+#include "core/base/calls.h"
+#include "core/ep/ep.h"
+#include "core/ep/ep_state.h"
+#include "core/event/evd.h"
+#include "core/base/status.h"
+#include "core/base/transport.h"
+
+/* --- connect --- */
+
+struct conn_args {
+	union core_sockaddr address;
+	DAT_CONN_QUAL qual;
+	DAT_TIMEOUT timeout_us;
+	DAT_COUNT private_data_size;
+	const void *private_data;
+	DAT_CONNECT_FLAGS flags;
+};
+
+/* Positions of the parameters in the call, to blame the right one. */
+struct conn_positions {
+	unsigned int timeout, size, data;
+};
+
+static DAT_RETURN conn_check_common(const struct core_ia *ia, const struct conn_args *args,
+				    const struct conn_positions *at, DAT_QOS qos)
+{
+	if (!args->timeout_us)
+		return core_bad_arg(at->timeout);
+	if (args->private_data_size < 0 ||
+	    args->private_data_size > ia->provider_attr.max_private_data_size)
+		return core_bad_arg(at->size);
+	if (args->private_data_size && !args->private_data)
+		return core_bad_arg(at->data);
+	if (qos != DAT_QOS_BEST_EFFORT)
+		return core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	return DAT_SUCCESS;
+}
+
+/* Copies a socket address of a family that any of our transports can use. */
+static DAT_RETURN conn_copy_address(const struct sockaddr *from, union core_sockaddr *to)
+{
+	memset(to, 0, sizeof(*to));
+	if (from->sa_family == AF_INET)
+		memcpy(&to->in, from, sizeof(to->in));
+	else if (from->sa_family == AF_INET6)
+		memcpy(&to->in6, from, sizeof(to->in6));
+	else
+		return core_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *args)
+{
+	const struct transport_conn_param param = {
+		.read_in = (uint32_t)ep->attr.max_rdma_read_in,
+		.read_out = (uint32_t)ep->attr.max_rdma_read_out,
+		.private_data = args->private_data,
+		.private_data_size = (uint32_t)args->private_data_size,
+	};
+	DAT_EP_STATE before = ep->state;
+	DAT_RETURN ret;
+	int rc;
+
+	if (core_ep_asks(ep, CORE_CALL_CONNECT) != CORE_EP_OK)
+		return core_ep_bad_state(ep->state);
+	if (!ep->connect_evd)
+		return core_bad_handle(DAT_INVALID_HANDLE_EVD_CONN);
+	if (!ep->pz)
+		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
+	(void)core_ep_move(ep, CORE_EP_CONNECT);
+	rc = ep->ia->ops->connect(ep, &args->address, args->qual, args->timeout_us, &param);
+	ret = core_status_from_errno(rc);
+	if (ret != DAT_SUCCESS) {
+		core_ep_unmove(ep, before);
+		return ret;
+	}
+	ep->remote_address = args->address;
+	ep->remote_port = args->qual;
+	ep->connect_qual = args->qual;
+	ep->connect_flags = args->flags;
+	ep->private_data_size = 0;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN core_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia_address,
+			   DAT_CONN_QUAL remote_conn_qual, DAT_TIMEOUT timeout,
+			   DAT_COUNT private_data_size, const DAT_PVOID private_data,
+			   DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
+{
+	static const struct conn_positions at = {4, 5, 6};
+	struct conn_args args = {.qual = remote_conn_qual,
+				 .timeout_us = timeout,
+				 .private_data_size = private_data_size,
+				 .private_data = private_data,
+				 .flags = connect_flags};
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret;
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	if (!remote_ia_address)
+		ret = core_bad_arg(2);
+	else if (connect_flags & ~DAT_CONNECT_MULTIPATH_FLAG)
+		ret = core_bad_arg(8);
+	else
+		ret = conn_check_common(ep->ia, &args, &at, quality_of_service);
+	if (ret == DAT_SUCCESS && connect_flags && !ep->ia->provider_attr.supports_multipath)
+		ret = core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	if (ret == DAT_SUCCESS)
+		ret = conn_copy_address((const struct sockaddr *)remote_ia_address, &args.address);
+	if (ret == DAT_SUCCESS)
+		ret = conn_start_locked(ep, &args);
+	core_handle_unlock(ep->cell);
+	return ret;
+}
+
+/* Where the connected endpoint is connected to. */
+static DAT_RETURN conn_read_source(DAT_EP_HANDLE handle, const struct core_ia **ia_out,
+				   struct conn_args *args)
+{
+	struct core_ep *source = core_handle_lock(handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!source)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	*ia_out = source->ia;
+	if (core_ep_asks(source, CORE_CALL_DUP_SOURCE) != CORE_EP_OK)
+		ret = core_ep_bad_state(source->state);
+	args->address = source->remote_address;
+	args->qual = source->remote_port;
+	args->flags = source->connect_flags;
+	core_handle_unlock(source->cell);
+	return ret;
+}
+
+DAT_RETURN core_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_handle,
+			       DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
+			       const DAT_PVOID private_data, DAT_QOS quality_of_service)
+{
+	static const struct conn_positions at = {3, 4, 5};
+	struct conn_args args = {.timeout_us = timeout,
+				 .private_data_size = private_data_size,
+				 .private_data = private_data};
+	const struct core_ia *source_ia = NULL;
+	DAT_RETURN source_ret = conn_read_source(ep_dup_handle, &source_ia, &args);
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret;
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	if (!source_ia || source_ia != ep->ia)
+		ret = core_bad_handle(DAT_INVALID_HANDLE_EP);
+	else
+		ret = conn_check_common(ep->ia, &args, &at, quality_of_service);
+	if (ret == DAT_SUCCESS)
+		ret = source_ret;
+	if (ret == DAT_SUCCESS)
+		ret = conn_start_locked(ep, &args);
+	core_handle_unlock(ep->cell);
+	return ret;
+}
+
+/* --- disconnect, reset --- */
+
+static void conn_disconnect_locked(struct core_ep *ep, bool is_graceful)
+{
+	if (ep->state == DAT_EP_STATE_CONNECTED)
+		(void)core_ep_move(ep, is_graceful ? CORE_EP_DISCONNECT_GRACEFUL
+						   : CORE_EP_DISCONNECT_ABRUPT);
+	else
+		is_graceful = false; /* EP-DISC-20 */
+	ep->ia->ops->disconnect(ep, is_graceful);
+}
+
+DAT_RETURN core_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags)
+{
+	bool is_graceful = close_flags == DAT_CLOSE_GRACEFUL_FLAG;
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	enum core_ep_verdict verdict;
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	verdict = core_ep_asks(ep, is_graceful ? CORE_CALL_DISCONNECT_GRACEFUL
+					       : CORE_CALL_DISCONNECT_ABRUPT);
+	if (!is_graceful && close_flags != DAT_CLOSE_ABRUPT_FLAG)
+		ret = core_bad_arg(2);
+	else if (verdict == CORE_EP_NO)
+		ret = core_ep_bad_state(ep->state);
+	else if (verdict == CORE_EP_OK)
+		conn_disconnect_locked(ep, is_graceful);
+	core_handle_unlock(ep->cell);
+	return ret;
+}
+
+DAT_RETURN core_ep_reset(DAT_EP_HANDLE ep_handle)
+{
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	enum core_ep_verdict verdict;
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	verdict = core_ep_asks(ep, CORE_CALL_RESET);
+	if (verdict == CORE_EP_NO) {
+		ret = core_ep_bad_state(ep->state);
+	} else if (verdict == CORE_EP_OK) {
+		ep->ia->ops->reset(ep);
+		ep->is_breaking = false; /* before the move, which reviews slow_reasons */
+		ep->private_data_size = 0;
+		ep->local_port = 0;
+		(void)core_ep_move(ep, CORE_EP_RESET);
+	}
+	core_handle_unlock(ep->cell);
+	return ret;
+}
+
+/* --- what the transport tells --- */
+
+struct core_ep *core_ep_enter(struct core_ref ref)
+{
+	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
+}
+
+void core_ep_leave(struct core_ep *ep)
+{
+	core_handle_unlock(ep->cell);
+}
+
+static void conn_raise(struct core_ep *ep, DAT_EVENT_NUMBER number, DAT_COUNT size)
+{
+	DAT_CONNECTION_EVENT_DATA *data;
+	DAT_EVENT event;
+
+	if (!number || !ep->connect_evd)
+		return;
+	memset(&event, 0, sizeof(event));
+	event.event_number = number;
+	data = &event.event_data.connect_event_data;
+	data->ep_handle = ep->cell;
+	data->private_data_size = size;
+	data->private_data = size ? ep->private_data : NULL;
+	core_evd_post(ep->connect_evd, &event, true);
+}
+
+void core_ep_established(struct core_ep *ep, const struct transport_conn_param *peer)
+{
+	bool is_active = ep->state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING;
+	uint32_t size = is_active ? peer->private_data_size : 0;
+
+	assert(size <= (uint32_t)ep->ia->provider_attr.max_private_data_size);
+	if (size)
+		memcpy(ep->private_data, peer->private_data, size);
+	ep->private_data_size = (DAT_COUNT)size;
+	ep->peer_read_in = peer->read_in;
+	ep->is_breaking = false;
+	conn_raise(ep, core_ep_move(ep, CORE_EP_ESTABLISH), (DAT_COUNT)size);
+	(void)core_ep_watch(ep); /* EP-WMARK-10 */
+}
+
+static enum core_ep_change conn_failure(DAT_EVENT_NUMBER number)
+{
+	switch (number) {
+	case DAT_CONNECTION_EVENT_PEER_REJECTED:
+		return CORE_EP_PEER_REJECT;
+	case DAT_CONNECTION_EVENT_UNREACHABLE:
+		return CORE_EP_UNREACHABLE;
+	case DAT_CONNECTION_EVENT_TIMED_OUT:
+		return CORE_EP_TIME_OUT;
+	case DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR:
+		return CORE_EP_ACCEPT_FAIL;
+	default:
+		return CORE_EP_NON_PEER_REJECT;
+	}
+}
+
+void core_ep_connect_failed(struct core_ep *ep, DAT_EVENT_NUMBER number)
+{
+	core_ep_flush(ep);
+	conn_raise(ep, core_ep_move(ep, conn_failure(number)), 0);
+}
+
+void core_ep_ended(struct core_ep *ep, DAT_EVENT_NUMBER number)
+{
+	core_ep_flush(ep);
+	conn_raise(ep,
+		   core_ep_move(ep, number == DAT_CONNECTION_EVENT_BROKEN ? CORE_EP_BREAK
+									  : CORE_EP_END),
+		   0);
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Service points: what PSPs and RSPs have in common. An arriving request becomes a CR and an event
+ * with the service point locked, so that freeing it either comes before (the request is refused) or
+ * after (the CR stays).
+ */
+#include "core/conn/sp.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/conn/cr.h"
+#include "core/ep/ep_state.h"
+#include "core/base/status.h"
+#include "core/base/transport.h"
+
+static DAT_RETURN sp_listen(struct core_sp *sp, bool is_any)
+{
+	struct core_ia *ia = sp->ia;
+	int rc;
+
+	core_lock_acquire(&sp->cell->lock); /* an early request waits until conn_qual is known */
+	rc = ia->ops->listen(ia, core_handle_ref(sp->cell), &sp->conn_qual, &sp->listener);
+	core_lock_release(&sp->cell->lock);
+	if (rc == -EADDRNOTAVAIL && is_any)
+		return core_error(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
+	return core_status_from_errno(rc);
+}
+
+DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
+		       const struct core_sp_args *args, struct core_sp **sp_out)
+{
+	DAT_RETURN bad = core_bad_handle(DAT_INVALID_HANDLE_EVD_CR);
+	struct core_sp *sp = calloc(1, sizeof(*sp));
+	DAT_RETURN ret = core_no_resources(DAT_RESOURCE_MEMORY);
+
+	if (!sp)
+		return ret;
+	sp->ia = ia;
+	sp->conn_qual = args->is_any ? 0 : args->qual;
+	sp->flags = args->flags;
+	sp->is_rsp = args->is_rsp;
+	sp->ep_handle = args->ep_handle;
+	sp->ep = args->ep;
+	ret = core_evd_attach(evd_handle, ia, DAT_EVD_CR_FLAG, CORE_STREAM_PLAIN, bad,
+			      args->is_rsp ? 4 : 3, &sp->evd);
+	if (ret != DAT_SUCCESS)
+		goto free_sp;
+	ret = core_no_resources(DAT_RESOURCE_MEMORY);
+	sp->cell = core_handle_alloc(&ia->adapter->provider, ia, sp);
+	if (!sp->cell)
+		goto detach;
+	ret = core_ia_add(ia, sp->cell, core_sp_type(sp));
+	if (ret != DAT_SUCCESS)
+		goto release_cell;
+	ret = sp_listen(sp, args->is_any);
+	if (ret != DAT_SUCCESS)
+		goto remove;
+	*sp_out = sp;
+	return DAT_SUCCESS;
+
+remove:
+	core_lock_acquire(&sp->cell->lock);
+	core_handle_kill_locked(sp->cell);
+	core_lock_release(&sp->cell->lock);
+	core_ia_remove(ia, sp->cell, core_sp_type(sp));
+release_cell:
+	core_handle_release(sp->cell);
+detach:
+	core_evd_detach(sp->evd, CORE_STREAM_PLAIN);
+free_sp:
+	free(sp);
+	return ret;
+}
+
+static void sp_stop_locked(struct core_sp *sp)
+{
+	if (sp->listener)
+		sp->ia->ops->unlisten(sp->ia, sp->listener);
+	sp->listener = NULL;
+}
+
+/* The endpoint of an RSP that had no request goes back to the consumer. */
+static void sp_unreserve(struct core_sp *sp)
+{
+	struct core_ep *ep = core_ep_enter(sp->ep);
+
+	if (!ep)
+		return;
+	if (core_ep_can_move(ep, CORE_EP_UNRESERVE))
+		(void)core_ep_move(ep, CORE_EP_UNRESERVE);
+	core_ep_leave(ep);
+}
+
+void core_sp_destroy(struct core_sp *sp)
+{
+	struct core_handle *cell = sp->cell;
+	DAT_HANDLE_TYPE type = core_sp_type(sp);
+	struct core_ia *ia = sp->ia;
+
+	core_lock_acquire(&cell->lock);
+	if (sp->is_rsp && sp->listener) /* not spent: the endpoint is reserved for it */
+		sp_unreserve(sp);
+	sp_stop_locked(sp);
+	core_lock_release(&cell->lock);
+	core_evd_detach(sp->evd, CORE_STREAM_PLAIN);
+	core_ia_remove(ia, cell, type); /* before the free: sp_find looks at what is on the list */
+	free(sp);
+	core_handle_release(cell);
+}
+
+DAT_RETURN core_sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE subtype)
+{
+	struct core_sp *sp = core_handle_lock(handle, type);
+
+	if (!sp)
+		return core_bad_handle(subtype);
+	core_handle_kill_locked(sp->cell);
+	core_handle_unlock(sp->cell);
+	core_sp_destroy(sp);
+	return DAT_SUCCESS;
+}
+
+/* --- requests --- */
+
+/* The endpoint that comes with the request, locked; NULL with 0: none is needed. */
+static int sp_offer_ep(struct core_sp *sp, struct core_ep **ep_out)
+{
+	const struct core_ep_args args = {.pz = DAT_HANDLE_NULL, .is_provider_made = true};
+	bool needs_ep =
+		sp->is_rsp ? sp->ep_handle == DAT_HANDLE_NULL : sp->flags == DAT_PSP_PROVIDER_FLAG;
+	struct core_ep *ep = NULL;
+
+	*ep_out = NULL;
+	if (sp->is_rsp && sp->ep_handle != DAT_HANDLE_NULL) {
+		ep = core_ep_enter(sp->ep);
+		if (ep && !core_ep_can_move(ep, CORE_EP_REQUEST)) {
+			core_ep_leave(ep);
+			ep = NULL;
+		}
+	} else if (!needs_ep) {
+		return 0;
+	} else if (core_ep_new(sp->ia, &args, &ep) == DAT_SUCCESS) {
+		core_lock_acquire(&ep->cell->lock);
+	}
+	*ep_out = ep;
+	return ep ? 0 : -ECONNREFUSED;
+}
+
+static void sp_fill_event(const struct core_sp *sp, const struct core_cr *cr, DAT_EVENT *event)
+{
+	DAT_CR_ARRIVAL_EVENT_DATA *data = &event->event_data.cr_arrival_event_data;
+
+	memset(event, 0, sizeof(*event));
+	event->event_number = DAT_CONNECTION_REQUEST_EVENT;
+	if (sp->is_rsp)
+		data->sp_handle.rsp_handle = sp->cell;
+	else
+		data->sp_handle.psp_handle = sp->cell;
+	data->local_ia_address_ptr = sp->ia->attr.ia_address_ptr;
+	data->conn_qual = sp->conn_qual;
+	data->cr_handle = cr->cell;
+}
+
+/* The endpoint goes with the request: its state says so before the event can be seen. */
+static void sp_bind_ep(const struct core_sp *sp, struct core_ep *ep,
+		       const struct transport_request *request)
+{
+	if (core_ep_can_move(ep, CORE_EP_REQUEST))
+		(void)core_ep_move(ep, CORE_EP_REQUEST);
+	ep->remote_address = request->remote_address;
+	ep->remote_port = request->remote_port;
+	ep->local_port = sp->conn_qual;
+}
+
+static bool sp_raise(struct core_sp *sp, const struct core_cr *cr)
+{
+	DAT_EVENT event;
+
+	sp_fill_event(sp, cr, &event);
+	return core_evd_try_post(sp->evd, &event);
+}
+
+/* The endpoint goes back to what it was, or to nothing. Releases its lock. */
+static void sp_unoffer_ep(struct core_ep *ep, DAT_EP_STATE before)
+{
+	if (ep->is_provider_made) {
+		core_ep_destroy_locked(ep);
+	} else {
+		core_ep_unmove(ep, before);
+		core_ep_leave(ep);
+	}
+}
+
+bool core_sp_take_request_locked(struct core_sp *sp, const struct transport_request *request)
+{
+	struct core_cr *cr = sp->listener ? core_cr_new(sp->ia, request) : NULL;
+	DAT_EP_STATE before = DAT_EP_STATE_UNCONNECTED;
+	struct core_ref ref = {NULL, 0};
+	bool is_live = false, is_taken = false;
+	struct core_ep *ep;
+
+	if (!cr)
+		return false;
+	if (sp_offer_ep(sp, &ep))
+		goto drop_cr;
+	if (ep) {
+		ref = core_handle_ref(ep->cell);
+		before = ep->state;
+		sp_bind_ep(sp, ep, request);
+	}
+	is_live = core_cr_publish(cr, ep ? ep->cell : DAT_HANDLE_NULL, ref);
+	is_taken = is_live && sp_raise(sp, cr);
+	if (ep && is_taken)
+		core_ep_leave(ep);
+	else if (ep)
+		sp_unoffer_ep(ep, before);
+	if (!is_taken)
+		goto drop_cr;
+	if (sp->is_rsp)
+		sp_stop_locked(sp); /* spent: RSP-CREATE-22, -23 */
+	return true;
+
+drop_cr:
+	if (is_live)
+		core_cr_delete(cr);
+	else
+		core_cr_discard(cr);
+	return false;
+}
+
+int core_sp_request(struct core_ref ref, const struct transport_request *request)
+{
+	struct core_sp *sp = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_PSP);
+	bool is_taken;
+
+	if (!sp)
+		sp = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_RSP);
+	if (!sp)
+		return -ECONNREFUSED;
+	is_taken = core_sp_take_request_locked(sp, request);
+	core_handle_unlock(ref.cell);
+	return is_taken ? 0 : -ECONNREFUSED;
+}
+
+/* A service point on that qualifier, by reference: the lists may not be held while it is locked. */
+static struct core_ref sp_find(struct core_ia *ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual)
+{
+	struct core_ref ref = {NULL, 0};
+
+	core_lock_acquire(&ia->cell->lock);
+	for (struct core_handle *cell = ia->objects[type].first; cell && !ref.cell;
+	     cell = cell->next) {
+		const struct core_sp *sp = cell->object;
+
+		if (sp->conn_qual == qual)
+			ref = core_handle_ref(cell);
+	}
+	core_lock_release(&ia->cell->lock);
+	return ref;
+}
+
+struct core_sp *core_sp_lock_by_qual(struct core_ia *ia, DAT_CONN_QUAL qual)
+{
+	static const DAT_HANDLE_TYPE types[] = {DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_RSP};
+	struct core_sp *sp;
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		sp = core_handle_lock_ref(sp_find(ia, types[i], qual), types[i]);
+		if (sp && sp->listener)
+			return sp;
+		if (sp)
+			core_handle_unlock(sp->cell);
+	}
+	return NULL;
+}

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Service points: a PSP or RSP listens on a connection qualifier and raises connection requests. */
+#ifndef CORE_SP_H
+#define CORE_SP_H
+
+#include "core/ep/ep.h"
+#include "core/event/evd.h"
+
+struct transport_request;
+
+struct core_sp {
+	/* set at creation */
+	struct core_handle *cell;
+	struct core_ia *ia;
+	struct core_evd *evd;
+	DAT_CONN_QUAL conn_qual;
+	DAT_PSP_FLAGS flags; /* PSP */
+	bool is_rsp;
+	DAT_EP_HANDLE ep_handle; /* RSP: the reserved endpoint, or DAT_HANDLE_NULL */
+	struct core_ref ep;	 /* RSP: the same */
+
+	/* guarded by the cell's lock (rank 1) */
+	void *listener; /* the transport's; NULL when it listens no more */
+};
+
+/* Makes a listening service point (psp.c); qual 0 with is_any asks for a free qualifier. */
+struct core_sp_args {
+	DAT_CONN_QUAL qual;
+	bool is_any;
+	DAT_PSP_FLAGS flags;
+	bool is_rsp;
+	DAT_EP_HANDLE ep_handle;
+	struct core_ref ep;
+};
+DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
+		       const struct core_sp_args *args, struct core_sp **sp_out);
+/* Ends a service point whose handle is dead. */
+void core_sp_destroy(struct core_sp *sp);
+/* dat_psp_free and dat_rsp_free. */
+DAT_RETURN core_sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE subtype);
+/* The service point of the instance on that qualifier, locked; NULL if none listens. */
+struct core_sp *core_sp_lock_by_qual(struct core_ia *ia, DAT_CONN_QUAL qual);
+/* Makes a CR for the request and queues its event; false: refused, nothing happened. */
+bool core_sp_take_request_locked(struct core_sp *sp, const struct transport_request *request);
+
+static inline DAT_HANDLE_TYPE core_sp_type(const struct core_sp *sp)
+{
+	return sp->is_rsp ? DAT_HANDLE_TYPE_RSP : DAT_HANDLE_TYPE_PSP;
+}
+
+#endif

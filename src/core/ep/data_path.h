@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The calls of the data path: their fast paths, compiled together with those of the transport. One
+ * source file of each provider library includes this, after it has defined for its transport:
+ *
+ *   TRANSPORT_FAST_FLAGS
+ *     The completion flags that its fast path knows: among those that all endpoints take.
+ *
+ *   static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
+ *                                          struct core_req *req,
+ *                                          const struct core_fast_post *post)
+ *     Starts the request that was taken last: a Send or an RDMA Write of one segment, which is good
+ *     and in the region of ep->known_source. The endpoint, that of the cell, is entered and has no
+ *     slow_reasons (ep.h). False: nothing was done, and post_request follows.
+ *
+ *   static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
+ *                                          const struct core_fast_post *post)
+ *     The same for a Receive of one segment, of less than 2 GiB, in the region of ep->known_target;
+ *     else post_recv.
+ *
+ *   static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
+ *     Looks for one completion of that dispatcher, which is locked, whose queue is empty, on which
+ *     nobody waits, and which has no CNO, and gives it to the caller (core_evd_give_dto); what it
+ *     finds beside it goes into the queues of the dispatchers. Waits for no lock of rank 1 to 7:
+ *     endpoints and other dispatchers are entered by core_handle_enter_fast().
+ *
+ * Each call enters its object by one comparison behind a trylock, and makes the checks of the
+ * general path (dto.c, evd.c) in one go. What fails one of them goes there, which finds out what is
+ * wrong.
+ */
+#ifndef CORE_DATA_PATH_H
+#define CORE_DATA_PATH_H
+
+#include "core/base/calls.h"
+#include "core/ep/ep_fast.h"
+#include "core/base/transport.h"
+
+/*
+ * Copies of a consumer's segment. Word by word, as it may have been written just now: a longer load
+ * would wait until those stores, and all before them, have left the processor. By volatile: around
+ * an atomic access the compiler reads again what it has in registers.
+ */
+CORE_INLINE void data_copy_local(DAT_LMR_TRIPLET *to, const volatile DAT_LMR_TRIPLET *from)
+{
+	to->lmr_context = from->lmr_context;
+	to->virtual_address = from->virtual_address;
+	to->segment_length = from->segment_length;
+}
+
+/* Where an RDMA Write goes: once its length is checked, nobody asks for it. */
+CORE_INLINE void data_copy_remote(DAT_RMR_TRIPLET *to, const volatile DAT_RMR_TRIPLET *from)
+{
+	to->rmr_context = from->rmr_context;
+	to->target_address = from->target_address;
+}
+
+/* Such a copy goes on from registers, word by word as well. */
+CORE_INLINE void data_put_local(volatile DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from)
+{
+	to->lmr_context = from->lmr_context;
+	to->virtual_address = from->virtual_address;
+	to->segment_length = from->segment_length;
+}
+
+CORE_INLINE void data_put_remote(volatile DAT_RMR_TRIPLET *to, const DAT_RMR_TRIPLET *from)
+{
+	to->rmr_context = from->rmr_context;
+	to->target_address = from->target_address;
+}
+
+_Static_assert((TRANSPORT_FAST_FLAGS &
+		~(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+		  DAT_COMPLETION_BARRIER_FENCE_FLAG)) == 0,
+	       "what all endpoints take");
+
+/* One segment, and no flag but these; in one comparison. */
+CORE_INLINE bool data_is_plain(DAT_COUNT segments, DAT_COMPLETION_FLAGS flags, unsigned int allowed)
+{
+	return (((unsigned int)segments ^ 1u) | ((unsigned int)flags & ~allowed)) == 0;
+}
+
+/* Is there no room for one more? In 32 bits, which hold any difference. */
+CORE_INLINE bool data_is_full(uint64_t head, uint64_t tail, uint32_t capacity)
+{
+	return (uint32_t)tail - (uint32_t)head >= capacity;
+}
+
+/* A plain Send or RDMA Write, its endpoint entered. False: it is for the general path. */
+CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const DAT_LMR_TRIPLET *iov,
+			      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *target,
+			      DAT_COMPLETION_FLAGS flags)
+{
+	struct core_ep *ep = cell->object;
+	struct core_fast_post post = {.op = op};
+	struct core_req *req;
+
+	data_copy_local(&post.segment, iov);
+	if (!core_mem_is_known(&ep->known_source, &post.segment) ||
+	    post.segment.segment_length - 1 >= ep->known_source.most ||
+	    data_is_full(ep->req.head, ep->req.tail, ep->req.capacity))
+		return false;
+	if (op == CORE_OP_RDMA_WRITE && target->segment_length < post.segment.segment_length)
+		return false;
+	post.segment.lmr_context = ep->known_source.key; /* the same, but not kept in a register */
+	post.number = ep->req.tail;
+	req = core_req_take(ep, op, flags);
+	req->len = post.segment.segment_length;
+	req->segments = 1;
+	data_put_local(req->iov, &post.segment);
+	req->cookie = cookie;
+	if (op == CORE_OP_RDMA_WRITE) {
+		data_copy_remote(&post.remote, target);
+		data_put_remote(&req->remote, &post.remote);
+	}
+	if (__builtin_expect(!transport_post_fast(cell, ep, req, &post), false)) {
+		core_req_forget_transport(req);
+		transport_this->post_request(cell->object, req);
+	}
+	return true;
+}
+
+/*
+ * Below, what is plain goes to the general path by constants, so that nothing has to be kept for
+ * that.
+ */
+DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			     DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct core_handle *cell = (struct core_handle *)ep_handle;
+	DAT_COMPLETION_FLAGS flags = TRANSPORT_FAST_FLAGS & completion_flags;
+	bool is_posted;
+
+	if (!data_is_plain(num_segments, completion_flags, TRANSPORT_FAST_FLAGS) || !local_iov)
+		return core_ep_post_send_any(ep_handle, num_segments, local_iov, user_cookie,
+					     completion_flags);
+	if (core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP)) {
+		is_posted = data_request(cell, CORE_OP_SEND, local_iov, user_cookie, NULL, flags);
+		core_lock_leave(&cell->lock);
+		if (is_posted)
+			return DAT_SUCCESS;
+	}
+	return core_ep_post_send_any(ep_handle, 1, local_iov, user_cookie, flags);
+}
+
+DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				   DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				   const DAT_RMR_TRIPLET *remote_iov,
+				   DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct core_handle *cell = (struct core_handle *)ep_handle;
+	DAT_COMPLETION_FLAGS flags = TRANSPORT_FAST_FLAGS & completion_flags;
+	bool is_posted;
+
+	if (!data_is_plain(num_segments, completion_flags, TRANSPORT_FAST_FLAGS) || !local_iov ||
+	    !remote_iov)
+		return core_ep_post_rdma_write_any(ep_handle, num_segments, local_iov, user_cookie,
+						   remote_iov, completion_flags);
+	if (core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP)) {
+		is_posted = data_request(cell, CORE_OP_RDMA_WRITE, local_iov, user_cookie,
+					 remote_iov, flags);
+		core_lock_leave(&cell->lock);
+		if (is_posted)
+			return DAT_SUCCESS;
+	}
+	return core_ep_post_rdma_write_any(ep_handle, 1, local_iov, user_cookie, remote_iov, flags);
+}
+
+/* As data_request. An endpoint with an SRQ has no room for a Receive of its own. */
+CORE_INLINE bool data_recv(struct core_handle *cell, const DAT_LMR_TRIPLET *iov,
+			   DAT_DTO_COOKIE cookie)
+{
+	struct core_ep *ep = cell->object;
+	struct core_recv_queue *queue = &ep->recv;
+	struct core_fast_post post;
+	struct core_wqe *wqe;
+
+	data_copy_local(&post.segment, iov);
+	if (!core_mem_is_known(&ep->known_target, &post.segment) ||
+	    data_is_full(queue->head, queue->tail, queue->capacity))
+		return false;
+	post.segment.lmr_context = ep->known_target.key; /* as above */
+	post.number = queue->tail++;
+	wqe = &queue->slots[post.number & queue->mask];
+	wqe->segments = 1;
+	wqe->len = post.segment.segment_length;
+	wqe->cookie = cookie;
+	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
+	data_put_local(wqe->iov, &post.segment);
+	if (__builtin_expect(!transport_recv_fast(cell, ep, &post), false))
+		transport_this->post_recv(cell->object);
+	return true;
+}
+
+DAT_RETURN core_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+			     DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct core_handle *cell = (struct core_handle *)ep_handle;
+	bool is_posted;
+
+	if (!data_is_plain(num_segments, completion_flags, DAT_COMPLETION_DEFAULT_FLAG) ||
+	    !local_iov)
+		return core_ep_post_recv_any(ep_handle, num_segments, local_iov, user_cookie,
+					     completion_flags);
+	if (core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP)) {
+		is_posted = data_recv(cell, local_iov, user_cookie);
+		core_lock_leave(&cell->lock);
+		if (is_posted)
+			return DAT_SUCCESS;
+	}
+	return core_ep_post_recv_any(ep_handle, 1, local_iov, user_cookie,
+				     DAT_COMPLETION_DEFAULT_FLAG);
+}
+
+DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
+{
+	struct core_handle *cell = (struct core_handle *)evd_handle;
+	struct core_evd *evd = core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EVD);
+	enum transport_poll found = TRANSPORT_POLL_GENERAL;
+
+	if (evd) {
+		if (event && evd->head != evd->tail)
+			return core_evd_take_queued(evd, event);
+		if (event)
+			found = transport_poll(cell, event);
+		core_lock_leave(&cell->lock);
+	}
+	if (__builtin_expect(found == TRANSPORT_POLL_FOUND, true))
+		return DAT_SUCCESS;
+	return found == TRANSPORT_POLL_EMPTY ? (DAT_RETURN)DAT_QUEUE_EMPTY
+					     : core_evd_dequeue_any(evd_handle, event);
+}
+
+#endif

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Posting data transfers. Each call checks its parameters (local bounds, zone and privileges
+ * included), then the state, then the room in the queue, and only then takes a slot; what it
+ * refuses leaves no trace. In the disconnected state an accepted post is flushed at once.
+ *
+ * This is the general path; data_path.h has the fast one, which leaves to this what it declines.
+ */
+#include <string.h>
+
+#include "core/base/calls.h"
+#include "core/ep/ep.h"
+#include "core/ep/ep_state.h"
+#include "core/event/evd.h"
+#include "core/base/status.h"
+#include "core/base/transport.h"
+
+/* Bytes of a Receive on the fast path: what devices count in 31 bits. */
+#define DTO_FAST_RECV_MAX 0x7fffffffu
+
+/* One posting call, with the positions of its parameters. */
+struct dto_post {
+	enum core_op op;
+	DAT_COUNT segments;
+	const DAT_LMR_TRIPLET *iov;
+	DAT_DTO_COOKIE cookie;
+	DAT_COMPLETION_FLAGS flags;
+	const DAT_RMR_TRIPLET *remote;
+	enum core_mem_use use;
+	DAT_COUNT iov_max;	/* segments allowed: dto_limits */
+	DAT_VLEN len_max;	/* bytes allowed: likewise */
+	unsigned int flags_arg; /* position of completion_flags */
+	DAT_VLEN len;		/* out: bytes in the local segments */
+};
+
+static DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dto_post *post)
+{
+	DAT_COMPLETION_FLAGS all =
+		DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
+
+	if (post->flags & ~all)
+		return core_bad_arg(post->flags_arg);
+	if ((post->flags & DAT_COMPLETION_UNSIGNALLED_FLAG) &&
+	    !(ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG))
+		return core_bad_arg(post->flags_arg);
+	return DAT_SUCCESS;
+}
+
+/* None, or several. */
+static DAT_RETURN dto_check_many(struct core_ep *ep, const DAT_LMR_TRIPLET *iov, DAT_COUNT count,
+				 enum core_mem_use use, DAT_VLEN *len_out)
+{
+	DAT_VLEN len = 0;
+
+	for (DAT_COUNT i = 0; i < count; i++) {
+		DAT_RETURN ret = core_mem_check(&ep->ia->mem, &iov[i], ep->pz, use);
+
+		if (ret != DAT_SUCCESS)
+			return ret;
+		/* no single segment exceeds an address space, but many together could wrap */
+		if (iov[i].segment_length > UINT64_MAX - len)
+			return core_bad_arg(3);
+		len += iov[i].segment_length;
+	}
+	*len_out = len;
+	return DAT_SUCCESS;
+}
+
+/* The next post is likely to be in the same region. */
+static void dto_know(struct core_ep *ep, const struct dto_post *post)
+{
+	DAT_VLEN send_max = ep->attr.max_message_size, rdma_max = ep->ia->attr.max_rdma_size;
+	uint32_t key = post->iov->lmr_context;
+
+	if (post->use == CORE_MEM_SOURCE) {
+		core_mem_know(&ep->ia->mem, key, &ep->known_source);
+		/* what either of the two may have */
+		ep->known_source.most = send_max < rdma_max ? send_max : rdma_max;
+	} else {
+		core_mem_know(&ep->ia->mem, key, &ep->known_target);
+		core_mem_know_around(&ep->known_target, post->iov->virtual_address,
+				     DTO_FAST_RECV_MAX);
+	}
+}
+
+static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
+{
+	DAT_RETURN ret;
+
+	if (post->segments < 0 || post->segments > post->iov_max)
+		return core_bad_arg(2);
+	if (post->segments && !post->iov)
+		return core_bad_arg(3);
+	if (post->segments != 1)
+		return dto_check_many(ep, post->iov, post->segments, post->use, &post->len);
+	post->len = post->iov->segment_length;
+	ret = core_mem_check(&ep->ia->mem, post->iov, ep->pz, post->use);
+	if (ret == DAT_SUCCESS && post->len)
+		dto_know(ep, post);
+	return ret;
+}
+
+static DAT_RETURN dto_check_lengths(const struct dto_post *post)
+{
+	if (post->op == CORE_OP_RDMA_READ) {
+		if (post->remote->segment_length > post->len)
+			return core_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+		return post->remote->segment_length > post->len_max ? core_bad_arg(5) : DAT_SUCCESS;
+	}
+	if (post->len > post->len_max)
+		return core_bad_arg(3);
+	if (post->op == CORE_OP_RDMA_WRITE && post->remote->segment_length < post->len)
+		return core_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN dto_check_room(const struct core_ep *ep, const struct dto_post *post)
+{
+	bool is_read = post->op == CORE_OP_RDMA_READ;
+
+	if (__builtin_expect(ep->req.tail - ep->req.head >= ep->req.capacity, false))
+		return core_no_resources(DAT_RESOURCE_TEP);
+	if (is_read && !ep->attr.max_rdma_read_out) /* DTO-109 */
+		return core_no_resources(DAT_RESOURCE_CREDITS);
+	if (is_read && ep->state == DAT_EP_STATE_CONNECTED && !ep->peer_read_in) /* DTO-110 */
+		return core_no_resources(DAT_RESOURCE_CREDITS);
+	return DAT_SUCCESS;
+}
+
+uint32_t core_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from, DAT_COUNT count,
+			    DAT_VLEN len)
+{
+	uint32_t used = 0;
+
+	for (DAT_COUNT i = 0; i < count && len; i++) {
+		if (!from[i].segment_length)
+			continue;
+		to[used] = from[i];
+		if (to[used].segment_length > len)
+			to[used].segment_length = len;
+		len -= to[used].segment_length;
+		used++;
+	}
+	return used;
+}
+
+static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post *post)
+{
+	struct core_req *req = core_req_take(ep, post->op, post->flags);
+
+	core_req_forget_transport(req);
+	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
+	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
+	if (post->remote)
+		req->remote = *post->remote;
+	req->cookie = post->cookie;
+	return req;
+}
+
+static void dto_limits(const struct core_ep *ep, struct dto_post *post)
+{
+	/* EP-RDMAR-10, EP-RDMAW-11: the endpoint's own max_rdma_size is no limit */
+	post->len_max =
+		post->op == CORE_OP_SEND ? ep->attr.max_message_size : ep->ia->attr.max_rdma_size;
+	if (post->op == CORE_OP_SEND)
+		post->iov_max = ep->attr.max_request_iov;
+	else if (post->op == CORE_OP_RDMA_WRITE)
+		post->iov_max = ep->attr.max_rdma_write_iov;
+	else
+		post->iov_max = ep->attr.max_rdma_read_iov;
+}
+
+static DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
+{
+	enum core_ep_verdict verdict = core_ep_asks(ep, CORE_CALL_POST_REQUEST);
+	struct core_req *req;
+	DAT_RETURN ret;
+
+	dto_limits(ep, post);
+	ret = dto_check_flags(ep, post);
+	if (ret == DAT_SUCCESS)
+		ret = dto_check_segments(ep, post);
+	if (ret == DAT_SUCCESS)
+		ret = dto_check_lengths(post);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (verdict == CORE_EP_NO)
+		return core_ep_bad_state(ep->state);
+	ret = dto_check_room(ep, post);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	req = dto_take_slot(ep, post);
+	if (verdict == CORE_EP_FLUSH)
+		core_req_done(ep, req, DAT_DTO_ERR_FLUSHED, 0);
+	else
+		transport_this->post_request(ep, req);
+	return DAT_SUCCESS;
+}
+
+/*
+ * The queue is full of what may be done by now: a consumer that posts until there is room again,
+ * and asks for no completions, need not wait until the transport's own thread finds that out. The
+ * endpoint is locked, but not meanwhile; NULL: it is gone.
+ */
+__attribute__((noinline)) static struct core_ep *dto_drive(struct core_ep *ep)
+{
+	struct core_ref ref = core_handle_ref(ep->cell);
+	struct core_ia *ia = core_ia_enter(ep->ia->cell); /* it must not vanish either */
+
+	if (!ia)
+		return ep;
+	core_handle_unlock(ref.cell);
+	(void)ia->ops->progress(ia);
+	core_ia_leave(ia);
+	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
+}
+
+/* The general path of a post. */
+static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
+{
+	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN full = core_no_resources(DAT_RESOURCE_TEP);
+	bool has_driven = false;
+	DAT_RETURN ret;
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	if (post->op != CORE_OP_SEND && !post->remote) {
+		core_handle_unlock(ep->cell);
+		return core_bad_arg(5);
+	}
+	while ((ret = dto_post_locked(ep, post)) == full && !has_driven) {
+		has_driven = true;
+		ep = dto_drive(ep);
+		if (!ep)
+			return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	}
+	core_handle_unlock(ep->cell);
+	return ret;
+}
+
+DAT_RETURN core_ep_post_send_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
+				 const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+				 DAT_COMPLETION_FLAGS flags)
+{
+	return dto_post(handle, &(struct dto_post){.op = CORE_OP_SEND,
+						   .segments = segments,
+						   .iov = iov,
+						   .cookie = cookie,
+						   .flags = flags,
+						   .use = CORE_MEM_SOURCE,
+						   .flags_arg = 5});
+}
+
+DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				  const DAT_RMR_TRIPLET *remote_iov,
+				  DAT_COMPLETION_FLAGS completion_flags)
+{
+	return dto_post(ep_handle, &(struct dto_post){.op = CORE_OP_RDMA_READ,
+						      .segments = num_segments,
+						      .iov = local_iov,
+						      .cookie = user_cookie,
+						      .flags = completion_flags,
+						      .remote = remote_iov,
+						      .use = CORE_MEM_TARGET,
+						      .flags_arg = 6});
+}
+
+DAT_RETURN core_ep_post_rdma_write_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
+				       const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+				       const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+{
+	return dto_post(handle, &(struct dto_post){.op = CORE_OP_RDMA_WRITE,
+						   .segments = segments,
+						   .iov = iov,
+						   .cookie = cookie,
+						   .flags = flags,
+						   .remote = remote,
+						   .use = CORE_MEM_SOURCE,
+						   .flags_arg = 6});
+}
+
+/* --- Receives --- */
+
+static DAT_RETURN recv_check(struct core_ep *ep, struct dto_post *post)
+{
+	if (post->flags & ~DAT_COMPLETION_UNSIGNALLED_FLAG)
+		return core_bad_arg(5);
+	if (post->flags && ep->attr.recv_completion_flags != DAT_COMPLETION_UNSIGNALLED_FLAG)
+		return core_bad_arg(5);
+	return dto_check_segments(ep, post);
+}
+
+/* The general path; unlocks the endpoint. */
+static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
+{
+	struct core_recv_queue *queue = &ep->recv;
+	struct core_wqe *wqe;
+	DAT_RETURN ret = ep->srq ? core_bad_arg(1) /* EP-CRSRQ-04 */ : recv_check(ep, post);
+
+	if (ret == DAT_SUCCESS && (!ep->recv_evd || queue->tail - queue->head >= queue->capacity))
+		ret = core_no_resources(DAT_RESOURCE_TEP);
+	if (ret == DAT_SUCCESS) {
+		wqe = &queue->slots[queue->tail++ & queue->mask];
+		wqe->segments = core_copy_segments(wqe->iov, post->iov, post->segments, post->len);
+		wqe->len = post->len;
+		wqe->cookie = post->cookie;
+		wqe->flags = post->flags;
+		if (core_ep_asks(ep, CORE_CALL_POST_RECV) == CORE_EP_FLUSH)
+			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
+		else if (core_ep_watch(ep))
+			transport_this->post_recv(ep);
+	}
+	core_handle_unlock(ep->cell);
+	return ret;
+}
+
+DAT_RETURN core_ep_post_recv_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
+				 const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+				 DAT_COMPLETION_FLAGS flags)
+{
+	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	return recv_post(ep, &(struct dto_post){.segments = segments,
+						.iov = iov,
+						.cookie = cookie,
+						.flags = flags,
+						.use = CORE_MEM_TARGET,
+						.iov_max = ep->attr.max_recv_iov});
+}

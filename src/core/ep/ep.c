@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Endpoints: creation, destruction and queries. Modification is in ep_modify.c. */
+#include "core/ep/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/calls.h"
+#include "core/ep/ep_state.h"
+#include "core/ep/ep_stream.h"
+#include "core/event/evd.h"
+#include "core/mem/pz.h"
+#include "core/srq/srq.h"
+#include "core/base/status.h"
+#include "core/base/transport.h"
+
+/* --- streams into EVDs --- */
+
+enum core_stream core_ep_recv_stream(const DAT_EP_ATTR *attr)
+{
+	if (attr->recv_completion_flags == DAT_COMPLETION_UNSIGNALLED_FLAG)
+		return CORE_STREAM_UNSIGNALLED;
+	if (attr->recv_completion_flags == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		return CORE_STREAM_SOLICITED;
+	return CORE_STREAM_PLAIN;
+}
+
+enum core_stream core_ep_request_stream(const DAT_EP_ATTR *attr)
+{
+	return attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG
+		       ? CORE_STREAM_UNSIGNALLED
+		       : CORE_STREAM_PLAIN;
+}
+
+void core_ep_streams_detach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr)
+{
+	if (streams->recv)
+		core_evd_detach(streams->recv, core_ep_recv_stream(attr));
+	if (streams->request)
+		core_evd_detach(streams->request, core_ep_request_stream(attr));
+	if (streams->connect)
+		core_evd_detach(streams->connect, CORE_STREAM_PLAIN);
+}
+
+void core_ep_streams_reattach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr)
+{
+	if (streams->recv)
+		core_evd_reattach(streams->recv, core_ep_recv_stream(attr));
+	if (streams->request)
+		core_evd_reattach(streams->request, core_ep_request_stream(attr));
+	if (streams->connect)
+		core_evd_reattach(streams->connect, CORE_STREAM_PLAIN);
+}
+
+DAT_RETURN core_ep_streams_attach(struct core_ia *ia, const struct core_ep_args *args,
+				  const DAT_EP_ATTR *attr, struct core_ep_streams *streams)
+{
+	unsigned int arg = args->attr_arg;
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	memset(streams, 0, sizeof(*streams));
+	if (args->recv_evd != DAT_HANDLE_NULL)
+		ret = core_evd_attach(
+			args->recv_evd, ia, DAT_EVD_DTO_FLAG, core_ep_recv_stream(attr),
+			core_bad_handle(DAT_INVALID_HANDLE_EVD_RECV), arg, &streams->recv);
+	if (ret == DAT_SUCCESS && args->request_evd != DAT_HANDLE_NULL)
+		ret = core_evd_attach(
+			args->request_evd, ia, DAT_EVD_DTO_FLAG, core_ep_request_stream(attr),
+			core_bad_handle(DAT_INVALID_HANDLE_EVD_REQUEST), arg, &streams->request);
+	if (ret == DAT_SUCCESS && args->connect_evd != DAT_HANDLE_NULL)
+		ret = core_evd_attach(
+			args->connect_evd, ia, DAT_EVD_CONNECTION_FLAG, CORE_STREAM_PLAIN,
+			core_bad_handle(DAT_INVALID_HANDLE_EVD_CONN), arg, &streams->connect);
+	if (ret != DAT_SUCCESS) {
+		core_ep_streams_detach(streams, attr);
+		memset(streams, 0, sizeof(*streams));
+	}
+	return ret;
+}
+
+/* --- creation --- */
+
+static DAT_RETURN ep_take_attr(struct core_ia *ia, const struct core_ep_args *args,
+			       DAT_EP_ATTR *attr_out)
+{
+	bool has_recv = args->recv_evd != DAT_HANDLE_NULL || args->is_provider_made;
+	bool has_request = args->request_evd != DAT_HANDLE_NULL || args->is_provider_made;
+	DAT_RETURN ret;
+
+	if (!args->attr) {
+		core_ep_attr_defaults(ia, has_recv, has_request, attr_out);
+		return DAT_SUCCESS;
+	}
+	*attr_out = *args->attr;
+	ret = core_ep_attr_check(ia, attr_out, args->has_srq, args->attr_arg);
+	if (ret == DAT_SUCCESS && args->has_srq)
+		ret = core_ep_attr_check_requests(attr_out, has_request, args->attr_arg);
+	else if (ret == DAT_SUCCESS)
+		ret = core_ep_attr_check_pairs(attr_out, has_recv, has_request, args->attr_arg);
+	core_ep_attr_fill(ia, attr_out);
+	if (!args->has_srq)
+		attr_out->srq_soft_hw = DAT_HW_DEFAULT; /* EP-CREATE-81 */
+	attr_out->ep_transport_specific = NULL;
+	attr_out->ep_provider_specific = NULL;
+	return ret;
+}
+
+static void ep_delete(struct core_ep *ep)
+{
+	core_ep_free_queues(ep);
+	free(ep->srq_taken.iov);
+	free(ep->private_data);
+	free(ep);
+}
+
+/* EP-CRSRQ-30: with an SRQ two attributes are the watermarks, and 0 means none as well. */
+static void ep_start_watermarks(struct core_ep *ep)
+{
+	DAT_COUNT soft =
+		ep->srq && ep->attr.srq_soft_hw ? ep->attr.srq_soft_hw : DAT_WATERMARK_INFINITE;
+	DAT_COUNT hard =
+		ep->srq && ep->attr.max_recv_dtos ? ep->attr.max_recv_dtos : DAT_WATERMARK_INFINITE;
+
+	core_ep_set_soft_watermark(ep, soft);
+	ep->hard_watermark = hard;
+}
+
+/* Memory, queues and cell; nothing of it is visible yet. */
+static struct core_ep *ep_alloc(struct core_ia *ia, const struct core_ep_args *args,
+				struct core_srq *srq, const DAT_EP_ATTR *attr)
+{
+	struct core_ep *ep = calloc(1, sizeof(*ep) + transport_this->ep_size);
+
+	if (!ep)
+		return NULL;
+	ep->ia = ia;
+	ep->attr = *attr;
+	ep->is_provider_made = args->is_provider_made;
+	ep->srq = srq;
+	ep->known_source = CORE_KNOWN_NONE;
+	ep->known_target = CORE_KNOWN_NONE;
+	core_ep_start(ep);
+	ep_start_watermarks(ep);
+	if (srq) {
+		ep->srq_taken.iov = calloc(srq->iov_max, sizeof(*ep->srq_taken.iov));
+		if (!ep->srq_taken.iov)
+			goto delete_ep;
+	}
+	ep->private_data = malloc((size_t)ia->provider_attr.max_private_data_size);
+	if (!ep->private_data || core_ep_size_queues(ep, attr) != DAT_SUCCESS)
+		goto delete_ep;
+	ep->cell = core_handle_alloc(&ia->adapter->provider, ia, ep);
+	if (ep->cell)
+		return ep;
+delete_ep:
+	ep_delete(ep);
+	return NULL;
+}
+
+/* The objects it uses are counted already. */
+static DAT_RETURN ep_finish(struct core_ep *ep)
+{
+	struct core_ia *ia = ep->ia;
+	DAT_RETURN ret = core_status_from_errno(ia->ops->ep_create(ep));
+
+	if (ret != DAT_SUCCESS)
+		return ret;
+	core_ep_review_slow(ep);
+	core_handle_set_slow(ep->cell, CORE_EP_SLOW_CONN);
+	if (ep->is_provider_made)
+		core_ia_count_tentative(ia, 1);
+	ret = core_ia_add(ia, ep->cell, DAT_HANDLE_TYPE_EP);
+	if (ret == DAT_SUCCESS)
+		return ret;
+	if (ep->is_provider_made)
+		core_ia_count_tentative(ia, -1);
+	ia->ops->ep_detach(ep);
+	ia->ops->ep_destroy(ep);
+	return ret;
+}
+
+/* What an endpoint uses, each counted there. */
+struct ep_uses {
+	struct core_pz *pz;
+	struct core_srq *srq;
+	struct core_ep_streams streams;
+};
+
+static void ep_unuse(const struct ep_uses *uses, const DAT_EP_ATTR *attr)
+{
+	core_ep_streams_detach(&uses->streams, attr);
+	if (uses->srq)
+		core_srq_unuse(uses->srq);
+	if (uses->pz)
+		core_pz_unuse(uses->pz);
+}
+
+static DAT_RETURN ep_use(struct core_ia *ia, const struct core_ep_args *args,
+			 const DAT_EP_ATTR *attr, struct ep_uses *uses)
+{
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	memset(uses, 0, sizeof(*uses));
+	if (args->pz != DAT_HANDLE_NULL) {
+		uses->pz = core_pz_use(args->pz, ia);
+		if (!uses->pz)
+			return core_bad_handle(DAT_INVALID_HANDLE_PZ);
+	}
+	if (args->has_srq)
+		ret = core_srq_use(args->srq, ia, &uses->srq);
+	if (ret == DAT_SUCCESS && uses->srq && uses->pz && uses->srq->pz != uses->pz &&
+	    !ia->provider_attr.srq_ep_pz_difference_supported)
+		ret = core_bad_arg(2); /* EP-CRSRQ-18 */
+	if (ret == DAT_SUCCESS)
+		ret = core_ep_streams_attach(ia, args, attr, &uses->streams);
+	if (ret != DAT_SUCCESS)
+		ep_unuse(uses, attr);
+	return ret;
+}
+
+DAT_RETURN core_ep_new(struct core_ia *ia, const struct core_ep_args *args, struct core_ep **ep_out)
+{
+	struct ep_uses uses;
+	struct core_ep *ep;
+	DAT_EP_ATTR attr;
+	DAT_RETURN ret, attr_ret;
+
+	attr_ret = ep_take_attr(ia, args, &attr);
+	if (args->bad_pointer)
+		attr_ret = args->bad_pointer;
+	ret = ep_use(ia, args, &attr, &uses);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	ret = attr_ret; /* handles are judged before parameters: GEN-19 */
+	if (ret != DAT_SUCCESS)
+		goto unuse;
+	ret = core_no_resources(DAT_RESOURCE_MEMORY);
+	ep = ep_alloc(ia, args, uses.srq, &attr);
+	if (!ep)
+		goto unuse;
+	ep->pz = uses.pz;
+	ep->recv_evd = uses.streams.recv;
+	ep->request_evd = uses.streams.request;
+	ep->connect_evd = uses.streams.connect;
+	ret = ep_finish(ep);
+	if (ret != DAT_SUCCESS)
+		goto release_cell;
+	*ep_out = ep;
+	return DAT_SUCCESS;
+
+release_cell:
+	core_handle_release(ep->cell);
+	ep_delete(ep);
+unuse:
+	ep_unuse(&uses, &attr);
+	return ret;
+}
+
+static DAT_RETURN ep_create(DAT_IA_HANDLE ia_handle, const struct core_ep_args *args,
+			    DAT_EP_HANDLE *ep_handle)
+{
+	struct core_ia *ia = core_ia_enter(ia_handle);
+	struct core_ep *ep = NULL;
+	DAT_RETURN ret;
+
+	if (!ia)
+		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+	ret = core_ep_new(ia, args, &ep);
+	if (ret == DAT_SUCCESS)
+		*ep_handle = ep->cell;
+	core_ia_leave(ia);
+	return ret;
+}
+
+DAT_RETURN core_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+				   DAT_EVD_HANDLE recv_evd_handle,
+				   DAT_EVD_HANDLE request_evd_handle,
+				   DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
+				   const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
+{
+	const struct core_ep_args args = {.pz = pz_handle,
+					  .recv_evd = recv_evd_handle,
+					  .request_evd = request_evd_handle,
+					  .connect_evd = connect_evd_handle,
+					  .srq = srq_handle,
+					  .has_srq = true,
+					  .attr = ep_attributes,
+					  .attr_arg = 7,
+					  .bad_pointer = !ep_attributes ? core_bad_arg(7)
+							 : !ep_handle	? core_bad_arg(8)
+									: DAT_SUCCESS};
+
+	return ep_create(ia_handle, &args, ep_handle);
+}
+
+DAT_RETURN core_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
+			  DAT_EVD_HANDLE recv_evd_handle, DAT_EVD_HANDLE request_evd_handle,
+			  DAT_EVD_HANDLE connect_evd_handle, const DAT_EP_ATTR *ep_attributes,
+			  DAT_EP_HANDLE *ep_handle)
+{
+	const struct core_ep_args args = {.pz = pz_handle,
+					  .recv_evd = recv_evd_handle,
+					  .request_evd = request_evd_handle,
+					  .connect_evd = connect_evd_handle,
+					  .attr = ep_attributes,
+					  .attr_arg = 6,
+					  .bad_pointer = ep_handle ? DAT_SUCCESS : core_bad_arg(7)};
+
+	return ep_create(ia_handle, &args, ep_handle);
+}
+
+/* --- destruction --- */
+
+void core_ep_destroy_locked(struct core_ep *ep)
+{
+	const struct ep_uses uses = {
+		ep->pz, ep->srq, {ep->recv_evd, ep->request_evd, ep->connect_evd}};
+	const DAT_EP_ATTR attr = ep->attr;
+	bool is_tentative = ep->state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING;
+	struct core_handle *cell = ep->cell;
+	struct core_ia *ia = ep->ia;
+
+	core_handle_kill_locked(cell);
+	ia->ops->ep_detach(ep);
+	if (ep->srq)
+		core_srq_leave_line(ep->srq, ep);
+	core_handle_unlock(cell);
+	ia->ops->ep_destroy(ep);
+	core_ep_drop_binds(ep);
+	if (ep->has_taken) /* EP-FREE-26 */
+		core_srq_return_one(ep->srq);
+	ep_delete(ep);
+	ep_unuse(&uses, &attr);
+	if (is_tentative)
+		core_ia_count_tentative(ia, -1);
+	core_ia_remove(ia, cell, DAT_HANDLE_TYPE_EP);
+	core_handle_release(cell);
+}
+
+DAT_RETURN core_ep_free(DAT_EP_HANDLE ep_handle)
+{
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret;
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	if (core_ep_asks(ep, CORE_CALL_FREE) != CORE_EP_OK) {
+		ret = core_ep_bad_state(ep->state);
+		core_handle_unlock(ep->cell);
+		return ret;
+	}
+	core_ep_destroy_locked(ep);
+	return DAT_SUCCESS;
+}
+
+/* --- queries --- */
+
+static void ep_fill_param(struct core_ep *ep, DAT_EP_PARAM *param)
+{
+	param->ia_handle = ep->ia->cell;
+	param->ep_state = ep->state;
+	param->local_ia_address_ptr = ep->ia->attr.ia_address_ptr;
+	param->local_port_qual = ep->local_port;
+	param->remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&ep->remote_address.sa;
+	param->remote_port_qual = ep->remote_port;
+	param->pz_handle = ep->pz ? ep->pz->cell : DAT_HANDLE_NULL;
+	param->recv_evd_handle = ep->recv_evd ? ep->recv_evd->cell : DAT_HANDLE_NULL;
+	param->request_evd_handle = ep->request_evd ? ep->request_evd->cell : DAT_HANDLE_NULL;
+	param->connect_evd_handle = ep->connect_evd ? ep->connect_evd->cell : DAT_HANDLE_NULL;
+	param->srq_handle = ep->srq ? ep->srq->cell : DAT_HANDLE_NULL;
+	param->ep_attr = ep->attr;
+}
+
+/* Bits of the mask that mean nothing are ignored (EP-QUERY-04); all members are filled anyway. */
+DAT_RETURN core_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param)
+{
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	(void)mask;
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	if (!param)
+		ret = core_bad_arg(3);
+	else
+		ep_fill_param(ep, param);
+	core_handle_unlock(ep->cell);
+	return ret;
+}
+
+DAT_RETURN core_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state,
+			      DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle)
+{
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	if (ep_state)
+		*ep_state = ep->state;
+	if (recv_idle)
+		*recv_idle = core_ep_held(ep) ? DAT_FALSE : DAT_TRUE;
+	if (request_idle)
+		*request_idle = ep->req.head == ep->req.tail ? DAT_TRUE : DAT_FALSE;
+	core_handle_unlock(ep->cell);
+	return DAT_SUCCESS;
+}
+
+/* In-order delivery: what the endpoint holds is also what can still complete (EP-RECVQ-06). */
+DAT_RETURN core_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated,
+			      DAT_COUNT *bufs_alloc_span)
+{
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_COUNT held;
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	held = (DAT_COUNT)core_ep_held(ep);
+	if (ep->srq && ep->srq->transport)
+		held = DAT_VALUE_UNKNOWN; /* EP-RECVQ-14: the device does not tell */
+	if (nbufs_allocated)
+		*nbufs_allocated = held;
+	if (bufs_alloc_span)
+		*bufs_alloc_span = held;
+	core_handle_unlock(ep->cell);
+	return DAT_SUCCESS;
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The endpoint's queues, and the one completion path: every request and Receive of every transport
+ * ends here, where flags decide about the event and its notification. Everything is called with
+ * the endpoint locked.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/ep/ep.h"
+#include "core/ep/ep_fast.h"
+#include "core/event/evd.h"
+#include "core/mem/rmr.h"
+#include "core/srq/srq.h"
+#include "core/base/status.h"
+#include "core/base/transport.h"
+
+static const struct core_ref no_srq;
+
+/* --- memory --- */
+
+static uint32_t queue_slots(DAT_COUNT capacity)
+{
+	uint32_t slots = 1;
+
+	while (slots < (uint32_t)capacity)
+		slots *= 2;
+	return slots;
+}
+
+static int queue_max(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+static bool req_queue_alloc(struct core_req_queue *queue, const DAT_EP_ATTR *attr)
+{
+	uint32_t slots = queue_slots(attr->max_request_dtos);
+
+	memset(queue, 0, sizeof(*queue));
+	queue->capacity = (uint32_t)attr->max_request_dtos;
+	queue->mask = slots - 1;
+	queue->iov_max =
+		(uint32_t)queue_max(queue_max(attr->max_request_iov, attr->max_rdma_read_iov),
+				    attr->max_rdma_write_iov);
+	if (!queue->capacity)
+		return true;
+	queue->slots = calloc(slots, sizeof(*queue->slots));
+	queue->iov = calloc((size_t)slots * queue->iov_max, sizeof(*queue->iov));
+	if (!queue->slots || !queue->iov) {
+		free(queue->slots);
+		free(queue->iov);
+		return false;
+	}
+	for (uint32_t i = 0; i < slots; i++)
+		queue->slots[i].iov = queue->iov + (size_t)i * queue->iov_max;
+	return true;
+}
+
+bool core_recv_queue_alloc(struct core_recv_queue *queue, DAT_COUNT capacity, DAT_COUNT iov_max)
+{
+	uint32_t slots = queue_slots(capacity);
+
+	memset(queue, 0, sizeof(*queue));
+	queue->capacity = (uint32_t)capacity;
+	queue->mask = slots - 1;
+	queue->iov_max = (uint32_t)iov_max;
+	if (!queue->capacity)
+		return true;
+	queue->slots = calloc(slots, sizeof(*queue->slots));
+	queue->iov =
+		calloc((size_t)slots * (queue->iov_max ? queue->iov_max : 1), sizeof(*queue->iov));
+	if (!queue->slots || !queue->iov) {
+		core_recv_queue_free(queue);
+		return false;
+	}
+	for (uint32_t i = 0; i < slots; i++)
+		queue->slots[i].iov = queue->iov + (size_t)i * queue->iov_max;
+	return true;
+}
+
+void core_recv_queue_free(struct core_recv_queue *queue)
+{
+	free(queue->slots);
+	free(queue->iov);
+}
+
+void core_recv_queue_move(struct core_recv_queue *to, const struct core_recv_queue *from)
+{
+	for (uint64_t i = from->head; i != from->tail; i++) {
+		const struct core_wqe *old = &from->slots[i & from->mask];
+		struct core_wqe *wqe = &to->slots[to->tail++ & to->mask];
+		DAT_LMR_TRIPLET *iov = wqe->iov;
+
+		*wqe = *old;
+		wqe->iov = iov;
+		memcpy(iov, old->iov, old->segments * sizeof(*iov));
+	}
+}
+
+void core_ep_free_queues(struct core_ep *ep)
+{
+	free(ep->req.slots);
+	free(ep->req.iov);
+	core_recv_queue_free(&ep->recv);
+}
+
+/* Requests cannot be outstanding in the states in which this is called; Receives can. */
+DAT_RETURN core_ep_size_queues(struct core_ep *ep, const DAT_EP_ATTR *attr)
+{
+	struct core_recv_queue recv;
+	struct core_req_queue req;
+	uint64_t posted = ep->recv.tail - ep->recv.head;
+	/* Receives that were posted with more segments than are allowed now keep theirs */
+	DAT_COUNT iov_max = queue_max(attr->max_recv_iov, posted ? (int)ep->recv.iov_max : 0);
+	DAT_COUNT capacity = ep->srq ? 0 : attr->max_recv_dtos;
+
+	if (!req_queue_alloc(&req, attr))
+		return core_no_resources(DAT_RESOURCE_MEMORY);
+	if (!core_recv_queue_alloc(&recv, capacity, iov_max)) {
+		free(req.slots);
+		free(req.iov);
+		return core_no_resources(DAT_RESOURCE_MEMORY);
+	}
+	if (posted)
+		core_recv_queue_move(&recv, &ep->recv);
+	core_ep_free_queues(ep);
+	ep->req = req;
+	ep->recv = recv;
+	return DAT_SUCCESS;
+}
+
+/* --- requests --- */
+
+static void bind_raise(struct core_ep *ep, const struct core_req *req,
+		       DAT_DTO_COMPLETION_STATUS status, bool is_notifying)
+{
+	DAT_RMR_BIND_COMPLETION_EVENT_DATA *bind;
+	DAT_EVENT event;
+
+	memset(&event, 0, sizeof(event));
+	event.event_number = DAT_RMR_BIND_COMPLETION_EVENT;
+	bind = &event.event_data.rmr_completion_event_data;
+	bind->rmr_handle = req->bound_rmr.cell;
+	bind->user_cookie = req->cookie;
+	bind->status = status;
+	core_evd_post(ep->request_evd, &event, is_notifying);
+}
+
+static void req_raise(struct core_ep *ep, const struct core_req *req,
+		      DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len)
+{
+	bool is_good = status == DAT_DTO_SUCCESS;
+	/* DTO-22: a failure is always a notification */
+	bool is_notifying = !is_good || !(req->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
+
+	if (!ep->request_evd || (is_good && (req->flags & DAT_COMPLETION_SUPPRESS_FLAG)))
+		return;
+	if (req->op == CORE_OP_BIND)
+		bind_raise(ep, req, status, is_notifying);
+	else
+		core_evd_post_dto(ep->request_evd, ep->cell, req->cookie, status, len, is_notifying,
+				  no_srq);
+}
+
+/* No request succeeds from now on. */
+static void ep_break(struct core_ep *ep)
+{
+	ep->is_breaking = true;
+	core_ep_review_slow(ep);
+}
+
+/* Raises completions in posting order, as far as requests are done. */
+static void req_raise_done(struct core_ep *ep)
+{
+	struct core_req_queue *queue = &ep->req;
+
+	while (queue->head != queue->tail) {
+		struct core_req *req = core_req_at(queue, queue->head);
+
+		if (!req->is_done)
+			return;
+		if (ep->is_breaking && req->status == DAT_DTO_SUCCESS)
+			req->status = DAT_DTO_ERR_FLUSHED; /* DTO-48 */
+		if (req->status != DAT_DTO_SUCCESS)
+			ep_break(ep);
+		if (req->op == CORE_OP_BIND &&
+		    req->binding) /* RMR-BIND-39: it did not take effect */
+			core_bind_drop(ep, req);
+		req->is_done = false;
+		queue->done--;
+		queue->head++; /* first: the slot is free when the event can be seen (DTO-114) */
+		req_raise(ep, req, req->status, req->done_len);
+	}
+}
+
+void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_STATUS status,
+		   DAT_VLEN len)
+{
+	assert(!req->is_done);
+	req->is_done = true;
+	ep->req.done++;
+	req->status = status;
+	req->done_len = len;
+	req_raise_done(ep);
+}
+
+static void req_flush(struct core_ep *ep)
+{
+	for (uint64_t i = ep->req.head; i != ep->req.tail; i++) {
+		struct core_req *req = core_req_at(&ep->req, i);
+
+		if (req->is_done)
+			continue;
+		req->is_done = true;
+		ep->req.done++;
+		req->status = DAT_DTO_ERR_FLUSHED;
+		req->done_len = 0;
+	}
+	req_raise_done(ep);
+}
+
+/* --- Receives --- */
+
+uint32_t core_ep_held(const struct core_ep *ep)
+{
+	return ep->srq ? ep->has_taken : (uint32_t)(ep->recv.tail - ep->recv.head);
+}
+
+const struct core_wqe *core_recv_next(struct core_ep *ep)
+{
+	if (!ep->srq) {
+		if (ep->recv.head == ep->recv.tail)
+			return NULL;
+		return &ep->recv.slots[ep->recv.head & ep->recv.mask];
+	}
+	if (!ep->has_taken && (!core_srq_take(ep->srq, ep) || !core_ep_watch(ep)))
+		return NULL;
+	return &ep->srq_taken;
+}
+
+struct core_pz *core_recv_pz(const struct core_ep *ep)
+{
+	return ep->srq ? ep->srq->pz : ep->pz;
+}
+
+/* The Receive leaves the endpoint; an SRQ's entry stays occupied until its event is dequeued. */
+static void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status,
+		       DAT_VLEN len, bool is_notifying)
+{
+	struct core_ref srq = no_srq;
+
+	if (!ep->srq) {
+		ep->recv.head++;
+	} else {
+		ep->has_taken = false;
+		srq = core_handle_ref(ep->srq->cell);
+	}
+	if (ep->recv_evd)
+		core_evd_post_dto(ep->recv_evd, ep->cell, cookie, status, len, is_notifying, srq);
+	else if (ep->srq)
+		core_srq_return_one(ep->srq);
+}
+
+/* Is a good Receive a notification? */
+static bool recv_is_notifying(const struct core_ep *ep, const struct core_wqe *wqe,
+			      bool is_solicited)
+{
+	if (ep->attr.recv_completion_flags == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		return is_solicited;
+	return !(wqe->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
+}
+
+void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
+		    bool is_solicited)
+{
+	const struct core_wqe *wqe =
+		ep->srq ? &ep->srq_taken : &ep->recv.slots[ep->recv.head & ep->recv.mask];
+
+	assert(core_ep_held(ep));
+	recv_raise(ep, wqe->cookie, status, len,
+		   status != DAT_DTO_SUCCESS || recv_is_notifying(ep, wqe, is_solicited));
+}
+
+void core_ep_drop_binds(struct core_ep *ep)
+{
+	for (uint64_t i = ep->req.head; i != ep->req.tail; i++) {
+		struct core_req *req = core_req_at(&ep->req, i);
+
+		if (req->op == CORE_OP_BIND && req->binding)
+			core_bind_drop(ep, req);
+	}
+}
+
+void core_ep_flush(struct core_ep *ep)
+{
+	ep_break(ep);
+	req_flush(ep);
+	if (ep->srq)
+		core_srq_leave_line(ep->srq, ep);
+	while (core_ep_held(ep))
+		core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
+}

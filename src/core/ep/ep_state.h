@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The endpoint's state machine: one table of transitions and one of legal calls (ep_state.c), as in
+ * the EP-STATE chapter of the specification. No other file assigns ep->state.
+ */
+#ifndef CORE_EP_STATE_H
+#define CORE_EP_STATE_H
+
+#include "core/ep/ep.h"
+
+/* What changes a state. */
+enum core_ep_change {
+	CORE_EP_CONNECT,	 /* dat_ep_connect, dat_ep_dup_connect */
+	CORE_EP_RESERVE,	 /* dat_rsp_create */
+	CORE_EP_UNRESERVE,	 /* dat_rsp_free */
+	CORE_EP_REQUEST,	 /* a request arrived on the RSP */
+	CORE_EP_ACCEPT,		 /* dat_cr_accept */
+	CORE_EP_RELEASE,	 /* dat_cr_reject, dat_cr_handoff, EVD freed with the CR's event */
+	CORE_EP_ESTABLISH,	 /* set-up is complete */
+	CORE_EP_PEER_REJECT,	 /* the peer's consumer rejected */
+	CORE_EP_NON_PEER_REJECT, /* refused without it */
+	CORE_EP_UNREACHABLE,
+	CORE_EP_TIME_OUT,
+	CORE_EP_ACCEPT_FAIL, /* the accepted connection cannot be completed */
+	CORE_EP_DISCONNECT_GRACEFUL,
+	CORE_EP_DISCONNECT_ABRUPT, /* of a connection: pending until the transport has ended it */
+	CORE_EP_END,		   /* ended because somebody asked */
+	CORE_EP_BREAK,		   /* ended by an error or the loss of the peer */
+	CORE_EP_RESET,
+	CORE_EP_CHANGES,
+};
+
+/* What is asked of an endpoint. */
+enum core_ep_call {
+	CORE_CALL_CONNECT,
+	CORE_CALL_RESERVE,
+	CORE_CALL_DUP_SOURCE,
+	CORE_CALL_ACCEPT_NAMED,
+	CORE_CALL_ACCEPT_OWN,
+	CORE_CALL_DISCONNECT_ABRUPT,
+	CORE_CALL_DISCONNECT_GRACEFUL,
+	CORE_CALL_RESET,
+	CORE_CALL_FREE,
+	CORE_CALL_POST_RECV,
+	CORE_CALL_POST_REQUEST,
+	CORE_CALL_MODIFY_PZ,
+	CORE_CALL_MODIFY,
+	CORE_CALL_MODIFY_NAMED,
+	CORE_CALLS,
+};
+
+enum core_ep_verdict {
+	CORE_EP_NO,    /* DAT_INVALID_STATE with the state's subtype */
+	CORE_EP_OK,    /* legal */
+	CORE_EP_NOP,   /* succeeds without effect */
+	CORE_EP_FLUSH, /* succeeds and is flushed */
+};
+
+enum core_ep_verdict core_ep_asks(const struct core_ep *ep, enum core_ep_call call);
+/* DAT_INVALID_STATE with the subtype of the state (EP-STATE-67). */
+DAT_RETURN core_ep_bad_state(DAT_EP_STATE state);
+/* The first state of a new endpoint. */
+void core_ep_start(struct core_ep *ep);
+/* Makes the transition. Returns the connection event that it raises, 0 for none. Locked. */
+DAT_EVENT_NUMBER core_ep_move(struct core_ep *ep, enum core_ep_change change);
+/* Takes the transition of a call back that failed in the transport. Locked. */
+void core_ep_unmove(struct core_ep *ep, DAT_EP_STATE before);
+/* Is there such a transition from the present state? */
+bool core_ep_can_move(const struct core_ep *ep, enum core_ep_change change);
+
+/* Prints both tables as text, for the test that compares them with the specification. */
+size_t core_ep_state_print(char *text, size_t size);
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * High watermarks: how many Receives an endpoint may hold before an event is raised (soft, once per
+ * setting) or the connection is broken (hard). Without an SRQ every posted Receive counts, with one
+ * those taken from it.
+ */
+#include "core/base/calls.h"
+#include "core/ep/ep.h"
+#include "core/srq/srq.h"
+#include "core/base/status.h"
+#include "core/base/transport.h"
+
+bool core_ep_watch(struct core_ep *ep)
+{
+	DAT_COUNT held = (DAT_COUNT)core_ep_held(ep);
+	bool is_open =
+		ep->state == DAT_EP_STATE_CONNECTED || ep->state == DAT_EP_STATE_DISCONNECT_PENDING;
+
+	if (ep->is_soft_armed && held > ep->soft_watermark) {
+		ep->is_soft_armed = false;
+		core_ep_review_slow(ep);
+		core_ia_async_event(ep->ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ep->cell,
+				    DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
+	}
+	if (!is_open || ep->hard_watermark == DAT_WATERMARK_INFINITE || held <= ep->hard_watermark)
+		return true;
+	ep->ia->ops->abort(ep);
+	return false;
+}
+
+void core_ep_set_soft_watermark(struct core_ep *ep, DAT_COUNT soft)
+{
+	ep->soft_watermark = soft;
+	ep->is_soft_armed = soft != DAT_WATERMARK_INFINITE;
+}
+
+DAT_RETURN core_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark,
+				 DAT_COUNT hard_high_watermark)
+{
+	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ep)
+		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	if (soft_high_watermark < DAT_WATERMARK_INFINITE) {
+		ret = core_bad_arg(2);
+	} else if (hard_high_watermark < DAT_WATERMARK_INFINITE) {
+		ret = core_bad_arg(3);
+	} else if (ep->srq && ep->srq->transport &&
+		   (soft_high_watermark != DAT_WATERMARK_INFINITE ||
+		    hard_high_watermark != DAT_WATERMARK_INFINITE)) {
+		/* EP-WMARK-19: the device does not tell which buffers an endpoint holds */
+		ret = core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	} else {
+		core_ep_set_soft_watermark(ep, soft_high_watermark);
+		ep->hard_watermark = hard_high_watermark;
+		ep->attr.srq_soft_hw = soft_high_watermark;
+		if (ep->srq)
+			ep->attr.max_recv_dtos = hard_high_watermark;
+		core_ep_review_slow(ep);
+		(void)core_ep_watch(ep);
+	}
+	core_handle_unlock(ep->cell);
+	return ret;
+}

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The thread that calls agents (agent.h). */
+#include "core/event/agent.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+#include "core/ia/ia.h"
+
+/* Members are guarded by the lock (rank 9). Freed by whoever ends the thread, or by the thread
+ * itself when an agent closes the instance. */
+struct core_agents {
+	pthread_mutex_t lock;
+	pthread_cond_t work; /* a call was queued, or the end was asked for */
+	pthread_cond_t done; /* a call returned */
+	pthread_t thread;
+	struct core_agent_call *first;
+	struct core_agent_call *last;
+	DAT_CNO_HANDLE running; /* whose agent runs, or DAT_HANDLE_NULL */
+	bool is_closing;	/* by the agent that runs */
+	bool is_stopping;
+	bool is_orphan; /* closed from inside an agent: free yourself */
+};
+
+static void agents_free(struct core_agents *agents)
+{
+	pthread_cond_destroy(&agents->done);
+	pthread_cond_destroy(&agents->work);
+	pthread_mutex_destroy(&agents->lock);
+	free(agents);
+}
+
+/* Calls the first in the queue, if any. Lock held, released during the call. */
+static bool agents_call_one_locked(struct core_agents *agents)
+{
+	struct core_agent_call *call = agents->first;
+	DAT_CNO_HANDLE outer = agents->running;
+
+	if (!call)
+		return false;
+	agents->first = call->next;
+	if (!agents->first)
+		agents->last = NULL;
+	agents->running = call->cno;
+	pthread_mutex_unlock(&agents->lock);
+	call->agent.proxy_agent_func(call->agent.instance_data, call->evd);
+	free(call);
+	pthread_mutex_lock(&agents->lock);
+	agents->running = outer;
+	pthread_cond_broadcast(&agents->done);
+	return true;
+}
+
+static void *agents_thread(void *arg)
+{
+	struct core_agents *agents = arg;
+	bool is_orphan;
+
+	pthread_mutex_lock(&agents->lock);
+	for (;;) {
+		if (agents->is_orphan || (agents->is_stopping && !agents->first))
+			break;
+		if (!agents_call_one_locked(agents))
+			pthread_cond_wait(&agents->work, &agents->lock);
+	}
+	is_orphan = agents->is_orphan;
+	pthread_mutex_unlock(&agents->lock);
+	if (is_orphan)
+		agents_free(agents);
+	return NULL;
+}
+
+static struct core_agents *agents_create(void)
+{
+	struct core_agents *agents = calloc(1, sizeof(*agents));
+	sigset_t all, before;
+	int rc;
+
+	if (!agents)
+		return NULL;
+	pthread_mutex_init(&agents->lock, NULL);
+	pthread_cond_init(&agents->work, NULL);
+	pthread_cond_init(&agents->done, NULL);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* GEN-36; the stack has the default size */
+	rc = pthread_create(&agents->thread, NULL, agents_thread, agents);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!rc)
+		return agents;
+	agents_free(agents);
+	return NULL;
+}
+
+/* The instance's thread, made on first use. */
+static struct core_agents *agents_get(struct core_ia *ia)
+{
+	struct core_agents *agents;
+
+	core_lock_acquire(&ia->cell->lock);
+	if (!ia->agents)
+		ia->agents = agents_create();
+	agents = ia->agents;
+	core_lock_release(&ia->cell->lock);
+	return agents;
+}
+
+struct core_agent_call *core_agent_arm(struct core_ia *ia, const DAT_OS_WAIT_PROXY_AGENT *agent,
+				       DAT_CNO_HANDLE cno)
+{
+	struct core_agent_call *call;
+
+	if (!agents_get(ia))
+		return NULL;
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return NULL;
+	call->agent = *agent;
+	call->cno = cno;
+	return call;
+}
+
+void core_agent_run(struct core_ia *ia, struct core_agent_call *call, DAT_EVD_HANDLE evd)
+{
+	struct core_agents *agents = ia->agents;
+
+	call->evd = evd;
+	call->next = NULL;
+	pthread_mutex_lock(&agents->lock);
+	if (agents->last)
+		agents->last->next = call;
+	else
+		agents->first = call;
+	agents->last = call;
+	pthread_cond_signal(&agents->work);
+	pthread_mutex_unlock(&agents->lock);
+}
+
+static void agents_drop_locked(struct core_agents *agents, DAT_CNO_HANDLE cno)
+{
+	struct core_agent_call **link = &agents->first;
+
+	agents->last = NULL;
+	while (*link) {
+		struct core_agent_call *call = *link;
+
+		if (call->cno == cno) {
+			*link = call->next;
+			free(call);
+		} else {
+			agents->last = call;
+			link = &call->next;
+		}
+	}
+}
+
+void core_agent_forget(struct core_ia *ia, DAT_CNO_HANDLE cno)
+{
+	struct core_agents *agents;
+
+	core_lock_acquire(&ia->cell->lock);
+	agents = ia->agents;
+	core_lock_release(&ia->cell->lock);
+	if (!agents)
+		return;
+	pthread_mutex_lock(&agents->lock);
+	agents_drop_locked(agents, cno);
+	while (agents->running == cno && !agents->is_closing &&
+	       !pthread_equal(agents->thread, pthread_self()))
+		pthread_cond_wait(&agents->done, &agents->lock);
+	pthread_mutex_unlock(&agents->lock);
+}
+
+void core_agents_closing(struct core_ia *ia)
+{
+	struct core_agents *agents;
+
+	core_lock_acquire(&ia->cell->lock);
+	agents = ia->agents;
+	core_lock_release(&ia->cell->lock);
+	if (!agents || !pthread_equal(agents->thread, pthread_self()))
+		return;
+	pthread_mutex_lock(&agents->lock);
+	agents->is_closing = true;
+	pthread_cond_broadcast(&agents->done);
+	pthread_mutex_unlock(&agents->lock);
+}
+
+void core_agents_stop(struct core_ia *ia)
+{
+	struct core_agents *agents = ia->agents;
+	bool is_inside;
+
+	if (!agents)
+		return;
+	pthread_mutex_lock(&agents->lock);
+	is_inside = pthread_equal(agents->thread, pthread_self());
+	agents->is_stopping = true;
+	if (is_inside) {
+		/* IA-CLOSE-27: the agent that closes is not called; the others are, from here */
+		agents_drop_locked(agents, agents->running);
+		while (agents_call_one_locked(agents))
+			;
+		agents->is_orphan = true;
+		pthread_detach(agents->thread);
+	}
+	pthread_cond_signal(&agents->work);
+	pthread_mutex_unlock(&agents->lock);
+	if (is_inside)
+		return;
+	pthread_join(agents->thread, NULL);
+	agents_free(agents);
+}

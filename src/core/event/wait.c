@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Polling, arming, sleeping (wait.h). */
+#include "core/event/wait.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/ia/ia.h"
+#include "core/base/transport.h"
+
+#define CANCEL_SLICE_NS 100000000u		       /* after which a cancellation is noticed */
+#define WAIT_FOR_EVER_NS UINT64_C(4000000000000000000) /* 126 years after the machine started */
+
+static uint64_t wait_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/*
+ * After the type was changed from asynchronous to deferred. glibc (2.36) cancels by a signal that
+ * may arrive later, and obeys it in any system call that is a cancellation point, even while
+ * cancellation is off. Such a call waits for a pending signal before it returns: so one is made
+ * here, where a cancellation may still happen.
+ */
+static void await_cancel_signal(void)
+{
+	int saved = errno;
+	ssize_t size;
+	char byte;
+
+	size = read(-1, &byte, 1);
+	(void)size; /* there is no such descriptor */
+	errno = saved;
+}
+
+void core_wait_cancel_off(struct core_wait_cancel *old)
+{
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old->type);
+	if (old->type == PTHREAD_CANCEL_ASYNCHRONOUS)
+		await_cancel_signal();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old->state);
+}
+
+void core_wait_cancel_restore(const struct core_wait_cancel *old)
+{
+	pthread_setcancelstate(old->state, NULL);
+	pthread_setcanceltype(old->type, NULL);
+}
+
+void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us)
+{
+	uint64_t now = wait_now_ns();
+
+	wait->has_deadline = timeout_us != DAT_TIMEOUT_INFINITE;
+	wait->deadline_ns = now + (uint64_t)timeout_us * 1000u;
+	/* a thread that only waits for another one should leave it the processor */
+	wait->spin_end_ns = wait->is_told ? now : now + wait->ia->settings.spin_us * 1000u;
+	wait->is_interrupted = false;
+	wait->is_expired = false;
+}
+
+static uint64_t wait_end_ns(const struct core_wait *wait)
+{
+	return wait->has_deadline ? wait->deadline_ns : WAIT_FOR_EVER_NS;
+}
+
+static void wait_woke(const struct core_wait *wait)
+{
+	atomic_fetch_sub(&wait->ia->sleepers, 1);
+}
+
+/* --- on the semaphore --- */
+
+static void wait_cancelled_on_sem(void *arg)
+{
+	struct core_wait *wait = arg;
+
+	wait_woke(wait);
+	wait->cancelled(wait->arg);
+}
+
+/* Sleeps until woken, interrupted or out of time: 0 or errno. Lock not held. */
+static int wait_on_sem(struct core_wait *wait)
+{
+	/* always with a limit: one system call for both kinds, and one that sanitizers let us leave
+	 * by cancellation */
+	uint64_t end_ns = wait_end_ns(wait);
+	struct timespec until = {(time_t)(end_ns / 1000000000u), (long)(end_ns % 1000000000u)};
+	int rc;
+
+	pthread_cleanup_push(wait_cancelled_on_sem, wait);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	rc = sem_clockwait(&wait->waker->sem, CLOCK_MONOTONIC, &until) ? errno : 0;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cleanup_pop(0);
+	return rc;
+}
+
+/* --- on a bell of the transport --- */
+
+static void wait_begin(struct core_wait *wait)
+{
+	wait->sleep.bell = NULL;
+	wait->sleep.has_slept = false;
+	wait->ia->ops->sleep_begin(wait->ia, &wait->sleep);
+}
+
+/* Lock not held, and nobody rings any more: the waiter is awake. */
+static void wait_end(struct core_wait *wait)
+{
+	if (wait->sleep.bell)
+		wait->ia->ops->sleep_end(wait->ia, &wait->sleep);
+	wait->sleep.bell = NULL;
+}
+
+static void wait_cancelled_on_bell(void *arg)
+{
+	struct core_wait *wait = arg;
+
+	core_lock_acquire(wait->lock);
+	wait->waker->is_asleep = false;
+	core_lock_release(wait->lock);
+	wait_end(wait);
+	wait_woke(wait);
+	wait->cancelled(wait->arg);
+}
+
+/*
+ * A thread may be cancelled between two slices. The asynchronous type, in which the sleep itself
+ * could be cancelled, costs a second system call with each wake-up (see await_cancel_signal). A
+ * slice that ends without news looks like news, and the caller comes again.
+ */
+static int bell_wait_cancellable(struct core_sleep *sleep, uint64_t end_ns)
+{
+	uint64_t slice_ns = wait_now_ns() + CANCEL_SLICE_NS;
+	int rc;
+
+	pthread_testcancel();
+	rc = core_bell_wait(sleep->bell, sleep->seen, end_ns < slice_ns ? end_ns : slice_ns);
+	return rc == ETIMEDOUT && slice_ns < end_ns ? 0 : rc;
+}
+
+static int wait_on_bell(struct core_wait *wait)
+{
+	int rc;
+
+	pthread_cleanup_push(wait_cancelled_on_bell, wait);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	rc = bell_wait_cancellable(&wait->sleep, wait_end_ns(wait));
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cleanup_pop(0);
+	return rc;
+}
+
+/* --- the loop --- */
+
+static void wait_sleep_locked(struct core_wait *wait)
+{
+	struct core_waker *waker = wait->waker;
+	int rc;
+
+	waker->is_asleep = true;
+	waker->bell = wait->sleep.bell;
+	wait->sleep.has_slept = waker->bell;
+	core_lock_release(wait->lock);
+	rc = waker->bell ? wait_on_bell(wait) : wait_on_sem(wait);
+	core_lock_acquire(wait->lock);
+	waker->is_asleep = false;
+	wait->is_interrupted = rc == EINTR;
+	wait->is_expired = rc == ETIMEDOUT && wait->has_deadline;
+}
+
+/* One round of polling; true when the waiter may go to sleep, and is counted. Lock not held. */
+static bool wait_poll(struct core_wait *wait)
+{
+	struct core_ia *ia = wait->ia;
+
+	if (ia->ops->progress(ia) > 0)
+		return false;
+	if (wait_now_ns() < wait->spin_end_ns)
+		return false;
+	atomic_fetch_add(&ia->sleepers, 1);
+	if (ia->ops->arm(ia) <= 0)
+		return true;
+	wait_woke(wait);
+	return false;
+}
+
+static void wait_step_locked(struct core_wait *wait)
+{
+	bool may_sleep;
+
+	core_lock_release(wait->lock);
+	may_sleep = wait_poll(wait);
+	if (may_sleep)
+		wait_begin(wait);
+	core_lock_acquire(wait->lock);
+	if (!wait->is_over(wait->arg)) {
+		if (wait->has_deadline && wait_now_ns() >= wait->deadline_ns)
+			wait->is_expired = true;
+		else if (may_sleep)
+			wait_sleep_locked(wait);
+	}
+	if (may_sleep)
+		wait_woke(wait);
+	if (!wait->sleep.bell)
+		return;
+	core_lock_release(wait->lock);
+	wait_end(wait);
+	core_lock_acquire(wait->lock);
+}
+
+void core_wait_locked(struct core_wait *wait)
+{
+	while (!wait->is_over(wait->arg) && !wait->is_expired && !wait->is_interrupted)
+		wait_step_locked(wait);
+}

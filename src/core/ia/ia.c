@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The interface adapter: dat_ia_open, dat_ia_query, and the lists of an instance's objects. */
+#include "core/ia/ia.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/calls.h"
+#include "core/event/evd.h"
+#include "core/base/log.h"
+#include "core/base/status.h"
+#include "core/base/transport.h"
+
+/* --- entering, lists --- */
+
+struct core_ia *core_ia_enter(DAT_IA_HANDLE handle)
+{
+	struct core_ia *ia = core_handle_lock(handle, DAT_HANDLE_TYPE_IA);
+
+	if (!ia)
+		return NULL;
+	ia->active_calls++;
+	core_handle_unlock(ia->cell);
+	return ia;
+}
+
+void core_ia_leave(struct core_ia *ia)
+{
+	struct core_handle *cell = ia->cell;
+
+	core_lock_acquire(&cell->lock);
+	if (!--ia->active_calls && ia->is_closing)
+		pthread_cond_signal(&ia->idle);
+	core_lock_release(&cell->lock);
+}
+
+void core_ia_name(DAT_IA_HANDLE handle, DAT_IA_HANDLE consumer_handle)
+{
+	struct core_ia *ia = core_handle_lock(handle, DAT_HANDLE_TYPE_IA);
+
+	if (!ia)
+		return;
+	atomic_store(&ia->cell->consumer, consumer_handle);
+	core_handle_unlock(ia->cell);
+}
+
+DAT_RETURN core_ia_add(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type)
+{
+	struct core_object_list *list = &ia->objects[type];
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	core_lock_acquire(&ia->cell->lock);
+	if (ia->is_closing) {
+		ret = core_bad_handle(DAT_INVALID_HANDLE_IA);
+	} else if (list->max && list->count >= list->max) {
+		ret = core_no_resources(DAT_NO_SUBTYPE);
+	} else {
+		cell->prev = NULL;
+		cell->next = list->first;
+		if (list->first)
+			list->first->prev = cell;
+		list->first = cell;
+		list->count++;
+		core_handle_publish(cell, type);
+	}
+	core_lock_release(&ia->cell->lock);
+	return ret;
+}
+
+void core_ia_remove(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type)
+{
+	struct core_object_list *list = &ia->objects[type];
+	struct core_lock *lock = &ia->cell->lock;
+
+	core_lock_acquire(lock);
+	if (cell->prev)
+		cell->prev->next = cell->next;
+	else
+		list->first = cell->next;
+	if (cell->next)
+		cell->next->prev = cell->prev;
+	list->count--;
+	list->removed++;
+	core_lock_release(lock);
+}
+
+uint32_t core_ia_removed(struct core_ia *ia, DAT_HANDLE_TYPE type)
+{
+	uint32_t removed;
+
+	core_lock_acquire(&ia->cell->lock);
+	removed = ia->objects[type].removed;
+	core_lock_release(&ia->cell->lock);
+	return removed;
+}
+
+bool core_ia_nth(struct core_ia *ia, DAT_HANDLE_TYPE type, uint32_t index, struct core_ref *ref_out)
+{
+	struct core_handle *cell;
+
+	core_lock_acquire(&ia->cell->lock);
+	for (cell = ia->objects[type].first; cell && index; cell = cell->next)
+		index--;
+	if (cell)
+		*ref_out = core_handle_ref(cell);
+	core_lock_release(&ia->cell->lock);
+	return cell;
+}
+
+void core_ia_count_tentative(struct core_ia *ia, int change)
+{
+	core_lock_acquire(&ia->cell->lock);
+	ia->tentative_eps += (uint32_t)change;
+	core_lock_release(&ia->cell->lock);
+}
+
+void core_ia_async_event(struct core_ia *ia, DAT_EVENT_NUMBER number, DAT_HANDLE object,
+			 DAT_COUNT reason)
+{
+	struct core_evd *evd = core_handle_lock_ref(ia->async_ref, DAT_HANDLE_TYPE_EVD);
+	struct core_handle *cell;
+	DAT_EVENT event;
+
+	if (!evd)
+		return;
+	cell = evd->cell;
+	memset(&event, 0, sizeof(event));
+	event.event_number = number;
+	event.event_data.asynch_error_event_data.dat_handle = object;
+	event.event_data.asynch_error_event_data.reason = reason;
+	core_evd_post_locked(evd, &event);
+	core_handle_unlock(cell);
+}
+
+/* --- open --- */
+
+/* What every transport of ours has in common; the transport's ia_open then changes the rest. */
+static void ia_default_attr(struct core_ia *ia)
+{
+	DAT_PROVIDER_ATTR *attr = &ia->provider_attr;
+
+	strcpy(attr->provider_name, "OpenDAT");
+	attr->provider_version_major = 1;
+	attr->provider_version_minor = 0;
+	attr->dapl_version_major = DAT_VERSION_MAJOR;
+	attr->dapl_version_minor = DAT_VERSION_MINOR;
+	attr->lmr_mem_types_supported = (DAT_MEM_TYPE)(DAT_MEM_TYPE_VIRTUAL | DAT_MEM_TYPE_LMR |
+						       DAT_MEM_TYPE_SHARED_VIRTUAL);
+	attr->iov_ownership_on_return = DAT_IOV_CONSUMER;
+	attr->dat_qos_supported = DAT_QOS_BEST_EFFORT;
+	attr->completion_flags_supported =
+		(DAT_COMPLETION_FLAGS)(DAT_COMPLETION_SUPPRESS_FLAG |
+				       DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+				       DAT_COMPLETION_UNSIGNALLED_FLAG |
+				       DAT_COMPLETION_BARRIER_FENCE_FLAG);
+	attr->is_thread_safe = ia->adapter->info.is_thread_safe;
+	attr->supports_multipath = DAT_FALSE;
+	attr->ep_creator = DAT_PSP_CREATES_EP_IFASKED;
+	attr->pz_support = DAT_PZ_UNIQUE;
+	attr->optimal_buffer_alignment = DAT_OPTIMAL_ALIGNMENT;
+	/* every stream may be merged with every other; the member is declared const */
+	memset((void *)(uintptr_t)attr->evd_stream_merging_supported, 0,
+	       sizeof(attr->evd_stream_merging_supported));
+	for (size_t i = 0; i < sizeof(attr->evd_stream_merging_supported) / sizeof(DAT_BOOLEAN);
+	     i++)
+		((DAT_BOOLEAN *)(uintptr_t)attr->evd_stream_merging_supported)[i] = DAT_TRUE;
+	attr->srq_supported = DAT_TRUE;
+	attr->srq_watermarks_supported = 0x111; /* low, soft high, hard high */
+	attr->srq_ep_pz_difference_supported = DAT_TRUE;
+	attr->srq_info_supported = 0x11;     /* both counts of dat_srq_query */
+	attr->ep_recv_info_supported = 0x11; /* both values of dat_ep_recv_query */
+	attr->lmr_sync_req = DAT_FALSE;
+	attr->dto_async_return_guaranteed = DAT_FALSE;
+	attr->rdma_write_for_rdma_read_req = DAT_FALSE;
+}
+
+static void tell_unknown(const char *name, int len)
+{
+	core_log(CORE_LOG_ERROR, "environment: %.*s: no setting has that name", len, name);
+}
+
+static void look_for_unknown(void)
+{
+	core_settings_unknown(tell_unknown);
+}
+
+static struct core_ia *ia_new(struct core_adapter *adapter, const char *instance_data)
+{
+	struct core_ia *ia = calloc(1, sizeof(*ia));
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	const char *why = NULL;
+
+	if (!ia)
+		return NULL;
+	pthread_once(&once, look_for_unknown);
+	ia->adapter = adapter;
+	ia->ops = adapter->ops;
+	if (core_settings_parse(instance_data, ia->device, &ia->settings, &why)) {
+		core_log(CORE_LOG_ERROR, "adapter %s, instance data \"%s\": %s",
+			 adapter->info.ia_name, instance_data, why ? why : "not understood");
+		goto free_ia;
+	}
+	ia->port = core_settings_port(instance_data);
+	core_mem_init(&ia->mem);
+	pthread_cond_init(&ia->idle, NULL);
+	strcpy(ia->attr.adapter_name, adapter->info.ia_name);
+	ia_default_attr(ia);
+	ia->cell = core_handle_alloc(&adapter->provider, ia, ia);
+	if (ia->cell)
+		return ia;
+	core_mem_fini(&ia->mem);
+free_ia:
+	free(ia);
+	return NULL;
+}
+
+void core_ia_delete(struct core_ia *ia)
+{
+	core_handle_release(ia->cell);
+	pthread_cond_destroy(&ia->idle);
+	core_mem_fini(&ia->mem);
+	free(ia);
+}
+
+/* Makes, borrows or does without the asynchronous EVD, as *handle asks. */
+static DAT_RETURN ia_take_async_evd(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE handle)
+{
+	struct core_evd *evd = NULL;
+	DAT_RETURN ret;
+
+	if (handle == DAT_EVD_ASYNC_EXISTS) {
+		ia->async_evd = DAT_EVD_OUT_OF_SCOPE;
+		return DAT_SUCCESS;
+	}
+	if (handle != DAT_HANDLE_NULL)
+		return core_evd_borrow(handle, ia);
+	if (qlen > ia->attr.max_evd_qlen)
+		return core_no_resources(DAT_RESOURCE_TEVD);
+	ret = core_evd_new(ia, qlen, DAT_EVD_ASYNC_FLAG, NULL, &evd);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	core_evd_reattach(evd, CORE_STREAM_PLAIN); /* our own use: dat_evd_free is refused */
+	ia->async_evd = evd->cell;
+	ia->async_ref = core_handle_ref(evd->cell);
+	ia->async_is_ours = true;
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN ia_start(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE async_evd)
+{
+	DAT_RETURN ret = core_status_from_errno(ia->ops->ia_open(ia));
+
+	if (ret != DAT_SUCCESS) {
+		core_ia_delete(ia);
+		return ret;
+	}
+	ret = ia_take_async_evd(ia, qlen, async_evd);
+	if (ret != DAT_SUCCESS) {
+		ia->ops->ia_close(ia);
+		core_ia_delete(ia);
+		return ret;
+	}
+	core_handle_publish(ia->cell, DAT_HANDLE_TYPE_IA);
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN ia_open(const char *name, DAT_BOOLEAN is_thread_safe, DAT_COUNT qlen,
+			  DAT_EVD_HANDLE *async_evd, struct core_ia **ia_out)
+{
+	struct core_adapter *adapter;
+	char *instance_data = NULL;
+	struct core_ia *ia;
+	DAT_RETURN ret;
+
+	adapter = core_adapter_find(name, is_thread_safe, &instance_data);
+	if (!adapter)
+		return core_error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	if (*async_evd == DAT_EVD_OUT_OF_SCOPE) {
+		ret = core_bad_handle(DAT_INVALID_HANDLE_EVD_ASYNC);
+	} else if (*async_evd == DAT_HANDLE_NULL && qlen <= 0) {
+		ret = core_bad_arg(2);
+	} else {
+		ia = ia_new(adapter, instance_data);
+		ret = ia ? ia_start(ia, qlen, *async_evd) : core_no_resources(DAT_RESOURCE_DEVICE);
+		if (ret == DAT_SUCCESS)
+			*ia_out = ia;
+	}
+	free(instance_data);
+	return ret;
+}
+
+static DAT_RETURN ia_open_entry(const DAT_NAME_PTR name, DAT_BOOLEAN is_thread_safe, DAT_COUNT qlen,
+				DAT_EVD_HANDLE *async_evd, DAT_IA_HANDLE *ia_handle)
+{
+	struct core_ia *ia = NULL;
+	DAT_RETURN ret;
+
+	if (!name)
+		ret = core_bad_arg(1);
+	else if (!async_evd)
+		ret = core_bad_arg(3);
+	else if (!ia_handle)
+		return core_bad_arg(4);
+	else
+		ret = ia_open(name, is_thread_safe, qlen, async_evd, &ia);
+	if (ia_handle)
+		*ia_handle = ia ? ia->cell : DAT_HANDLE_NULL;
+	if (ia)
+		*async_evd = ia->async_evd;
+	return ret;
+}
+
+DAT_RETURN core_ia_open_safe(const DAT_NAME_PTR name, DAT_COUNT async_evd_qlen,
+			     DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle)
+{
+	return ia_open_entry(name, DAT_TRUE, async_evd_qlen, async_evd_handle, ia_handle);
+}
+
+DAT_RETURN core_ia_open_unsafe(const DAT_NAME_PTR name, DAT_COUNT async_evd_qlen,
+			       DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle)
+{
+	return ia_open_entry(name, DAT_FALSE, async_evd_qlen, async_evd_handle, ia_handle);
+}
+
+/* --- query --- */
+
+/* A borrowed EVD that is gone reads as none (IA-CLOSE-24). */
+static DAT_EVD_HANDLE ia_async_handle(struct core_ia *ia)
+{
+	struct core_evd *evd;
+
+	if (ia->async_evd == DAT_EVD_OUT_OF_SCOPE)
+		return DAT_EVD_OUT_OF_SCOPE;
+	evd = core_handle_lock_ref(ia->async_ref, DAT_HANDLE_TYPE_EVD);
+	if (!evd)
+		return DAT_HANDLE_NULL;
+	core_handle_unlock(evd->cell);
+	return ia->async_evd;
+}
+
+DAT_RETURN core_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
+			 DAT_IA_ATTR_MASK ia_mask, DAT_IA_ATTR *ia_attr,
+			 DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR *provider_attr)
+{
+	struct core_ia *ia = core_ia_enter(ia_handle);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ia)
+		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+	if (ia_mask & ~DAT_IA_FIELD_ALL)
+		ret = core_bad_arg(3);
+	else if (ia_mask && !ia_attr)
+		ret = core_bad_arg(4);
+	else if (provider_mask & ~DAT_PROVIDER_FIELD_ALL)
+		ret = core_bad_arg(5);
+	else if (provider_mask && !provider_attr)
+		ret = core_bad_arg(6);
+	if (ret == DAT_SUCCESS) {
+		if (async_evd_handle)
+			*async_evd_handle = ia_async_handle(ia);
+		if (ia_mask)
+			memcpy(ia_attr, &ia->attr, sizeof(*ia_attr));
+		if (provider_mask) /* memcpy: a member is declared const */
+			memcpy((void *)provider_attr, &ia->provider_attr, sizeof(*provider_attr));
+	}
+	core_ia_leave(ia);
+	return ret;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Local memory regions: dat_lmr_create, dat_lmr_free, dat_lmr_query, dat_lmr_sync_*. */
+#include "core/mem/lmr.h"
+
+#include <string.h>
+
+#include "core/base/calls.h"
+#include "core/ia/ia.h"
+#include "core/mem/pz.h"
+#include "core/base/range.h"
+#include "core/base/status.h"
+#include "core/base/transport.h"
+
+#define LMR_REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+
+/* What is to be registered: the parameters of the call, checked. */
+struct lmr_args {
+	DAT_MEM_TYPE mem_type;
+	DAT_REGION_DESCRIPTION description;
+	DAT_VADDR address;
+	DAT_VLEN length;
+	DAT_MEM_PRIV_FLAGS priv;
+	struct core_pz *pz;
+};
+
+/* DAT_MEM_TYPE_LMR: the extent of the source region. */
+static DAT_RETURN lmr_from_source(struct core_ia *ia, struct lmr_args *args)
+{
+	struct core_lmr *source =
+		core_handle_lock(args->description.for_lmr_handle, DAT_HANDLE_TYPE_LMR);
+	struct core_handle *cell;
+
+	if (!source)
+		return core_bad_handle(DAT_INVALID_HANDLE_LMR);
+	cell = source->cell;
+	args->address = source->address;
+	args->length = source->length;
+	core_handle_unlock(cell);
+	return cell->ia == ia ? DAT_SUCCESS : core_bad_handle(DAT_INVALID_HANDLE_LMR);
+}
+
+/* The other types: a range of the address space. */
+static DAT_RETURN lmr_from_range(struct core_ia *ia, struct lmr_args *args)
+{
+	bool is_shared = args->mem_type == DAT_MEM_TYPE_SHARED_VIRTUAL;
+	const void *start = is_shared ? args->description.for_shared_memory.virtual_address
+				      : args->description.for_va;
+
+	args->address = (DAT_VADDR)(uintptr_t)start;
+	if (is_shared && !args->description.for_shared_memory.shared_memory_id)
+		return core_bad_arg(3);
+	if (!start || args->length > UINT64_MAX - args->address)
+		return core_bad_arg(3);
+	if (!args->length)
+		return core_bad_arg(4);
+	if (args->length > ia->attr.max_lmr_block_size)
+		return core_no_resources(DAT_RESOURCE_MEMORY_REGION);
+	if (!core_range_is_mapped(start, args->length))
+		return core_bad_arg(3);
+	if (is_shared && !core_range_is_shared(start, args->length))
+		return core_error(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+	return DAT_SUCCESS;
+}
+
+static void lmr_fill(struct core_lmr *lmr, const struct lmr_args *args)
+{
+	core_mem_describe(lmr, args->address, args->length, args->priv, args->pz);
+	lmr->transport = NULL;
+	lmr->mem_type = args->mem_type;
+	lmr->description = args->description;
+	if (args->mem_type != DAT_MEM_TYPE_SHARED_VIRTUAL)
+		return;
+	memcpy(lmr->cookie, args->description.for_shared_memory.shared_memory_id,
+	       sizeof(lmr->cookie));
+	lmr->description.for_shared_memory.shared_memory_id = (DAT_LMR_COOKIE)lmr->cookie;
+}
+
+/* Makes the region; args->pz is counted as used by the caller. */
+static DAT_RETURN lmr_new(struct core_ia *ia, const struct lmr_args *args,
+			  struct core_lmr **lmr_out)
+{
+	struct core_lmr *lmr = core_mem_alloc(&ia->mem);
+	DAT_RETURN ret = core_no_resources(DAT_RESOURCE_MEMORY_REGION);
+	int rc;
+
+	if (!lmr)
+		return ret;
+	lmr_fill(lmr, args);
+	lmr->cell = core_handle_alloc(&ia->adapter->provider, ia, lmr);
+	if (!lmr->cell)
+		goto free_slot;
+	rc = ia->ops->lmr_create(ia, lmr);
+	ret = rc == -EFAULT ? core_bad_arg(3) : core_status_from_errno(rc);
+	if (ret != DAT_SUCCESS)
+		goto release_cell;
+	lmr->rmr_context = args->priv & LMR_REMOTE ? lmr->rkey : 0;
+	(void)core_mem_publish(&ia->mem, lmr);
+	ret = core_ia_add(ia, lmr->cell, DAT_HANDLE_TYPE_LMR);
+	if (ret != DAT_SUCCESS)
+		goto revoke;
+	*lmr_out = lmr;
+	return DAT_SUCCESS;
+
+revoke:
+	core_mem_revoke(&ia->mem, lmr);
+	ia->ops->lmr_destroy(ia, lmr);
+release_cell:
+	core_handle_release(lmr->cell);
+free_slot:
+	core_mem_free(&ia->mem, lmr);
+	return ret;
+}
+
+static DAT_RETURN lmr_check(struct core_ia *ia, struct lmr_args *args, const DAT_LMR_HANDLE *handle)
+{
+	if (args->mem_type > DAT_MEM_TYPE_SO_VIRTUAL)
+		return core_bad_arg(2);
+	if (args->priv & ~DAT_MEM_PRIV_ALL_FLAG)
+		return core_bad_arg(6);
+	if (!handle)
+		return core_bad_arg(7);
+	return args->mem_type == DAT_MEM_TYPE_LMR ? lmr_from_source(ia, args)
+						  : lmr_from_range(ia, args);
+}
+
+static DAT_RETURN lmr_create_on(struct core_ia *ia, struct lmr_args *args, DAT_PZ_HANDLE pz_handle,
+				const DAT_LMR_HANDLE *handle, struct core_lmr **lmr_out)
+{
+	DAT_RETURN ret;
+
+	args->pz = core_pz_use(pz_handle, ia);
+	if (!args->pz)
+		return core_bad_handle(DAT_INVALID_HANDLE_PZ);
+	ret = lmr_check(ia, args, handle);
+	if (ret == DAT_SUCCESS)
+		ret = lmr_new(ia, args, lmr_out);
+	if (ret != DAT_SUCCESS)
+		core_pz_unuse(args->pz);
+	return ret;
+}
+
+DAT_RETURN core_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
+			   DAT_REGION_DESCRIPTION region_description, DAT_VLEN length,
+			   DAT_PZ_HANDLE pz_handle, DAT_MEM_PRIV_FLAGS privileges,
+			   DAT_LMR_HANDLE *lmr_handle, DAT_LMR_CONTEXT *lmr_context,
+			   DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_length,
+			   DAT_VADDR *registered_address)
+{
+	struct lmr_args args = {.mem_type = mem_type,
+				.description = region_description,
+				.length = length,
+				.priv = privileges};
+	struct core_ia *ia = core_ia_enter(ia_handle);
+	struct core_lmr *lmr = NULL;
+	DAT_RETURN ret;
+
+	if (!ia)
+		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+	ret = lmr_create_on(ia, &args, pz_handle, lmr_handle, &lmr);
+	if (ret == DAT_SUCCESS) {
+		*lmr_handle = lmr->cell;
+		if (lmr_context)
+			*lmr_context = lmr->key;
+		if (rmr_context)
+			*rmr_context = lmr->rmr_context;
+		if (registered_length)
+			*registered_length = lmr->length;
+		if (registered_address)
+			*registered_address = lmr->address;
+	}
+	core_ia_leave(ia);
+	return ret;
+}
+
+void core_lmr_destroy_locked(struct core_lmr *lmr)
+{
+	struct core_handle *cell = lmr->cell;
+	struct core_ia *ia = cell->ia;
+	struct core_pz *pz = lmr->pz;
+
+	core_handle_kill_locked(cell);
+	core_handle_unlock(cell);
+	core_mem_revoke(&ia->mem, lmr);
+	ia->ops->lmr_destroy(ia, lmr);
+	core_pz_unuse(pz);
+	core_mem_free(&ia->mem, lmr);
+	core_ia_remove(ia, cell, DAT_HANDLE_TYPE_LMR);
+	core_handle_release(cell);
+}
+
+DAT_RETURN core_lmr_free(DAT_LMR_HANDLE lmr_handle)
+{
+	struct core_lmr *lmr = core_handle_lock(lmr_handle, DAT_HANDLE_TYPE_LMR);
+
+	if (!lmr)
+		return core_bad_handle(DAT_INVALID_HANDLE_LMR);
+	if (atomic_load(&lmr->bound)) {
+		core_handle_unlock(lmr->cell);
+		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
+	}
+	core_lmr_destroy_locked(lmr);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN core_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM *param)
+{
+	struct core_lmr *lmr = core_handle_lock(lmr_handle, DAT_HANDLE_TYPE_LMR);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct core_handle *cell;
+
+	if (!lmr)
+		return core_bad_handle(DAT_INVALID_HANDLE_LMR);
+	cell = lmr->cell;
+	if (mask & ~DAT_LMR_FIELD_ALL) {
+		ret = core_bad_arg(2);
+	} else if (!param) {
+		ret = core_bad_arg(3);
+	} else {
+		param->ia_handle = cell->ia->cell;
+		param->mem_type = lmr->mem_type;
+		param->region_desc = lmr->description;
+		param->length = lmr->length;
+		param->pz_handle = lmr->pz->cell;
+		param->mem_priv = lmr->priv;
+		param->lmr_context = lmr->key;
+		param->rmr_context = lmr->rmr_context;
+		param->registered_size = lmr->length;
+		param->registered_address = lmr->address;
+	}
+	core_handle_unlock(cell);
+	return ret;
+}
+
+/* Both directions: the caches are coherent here, what is left is a full fence and the checks. */
+static DAT_RETURN lmr_sync(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, DAT_VLEN count)
+{
+	struct core_ia *ia = core_ia_enter(ia_handle);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!ia)
+		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+	if (count && !segments)
+		ret = core_bad_arg(2);
+	for (DAT_VLEN i = 0; ret == DAT_SUCCESS && i < count; i++)
+		if (!core_mem_is_registered(&ia->mem, &segments[i]))
+			ret = core_bad_arg(2);
+	/* sequentially consistent: orders the caller's accesses against those of peers */
+	atomic_thread_fence(memory_order_seq_cst);
+	core_ia_leave(ia);
+	return ret;
+}
+
+DAT_RETURN core_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
+				   DAT_VLEN num_segments)
+{
+	return lmr_sync(ia_handle, local_segments, num_segments);
+}
+
+DAT_RETURN core_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
+				    DAT_VLEN num_segments)
+{
+	return lmr_sync(ia_handle, local_segments, num_segments);
+}

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Shared receive queues: dat_srq_create and the other calls, and how endpoints take from them. */
+#include "core/srq/srq.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/calls.h"
+#include "core/mem/pz.h"
+#include "core/base/status.h"
+#include "core/base/transport.h"
+
+/* --- creation --- */
+
+static DAT_RETURN srq_check_attr(const struct core_ia *ia, const DAT_SRQ_ATTR *attr,
+				 const DAT_SRQ_HANDLE *handle)
+{
+	if (!attr)
+		return core_bad_arg(3);
+	if (!handle)
+		return core_bad_arg(4);
+	if (attr->max_recv_dtos <= 0 || attr->max_recv_dtos > ia->attr.max_recv_per_srq)
+		return core_bad_arg(3);
+	if (attr->max_recv_iov <= 0 || attr->max_recv_iov > ia->attr.max_iov_segments_per_dto)
+		return core_bad_arg(3);
+	return attr->low_watermark == DAT_SRQ_LW_DEFAULT ? DAT_SUCCESS : core_bad_arg(3);
+}
+
+static DAT_RETURN srq_new(struct core_ia *ia, struct core_pz *pz, const DAT_SRQ_ATTR *attr,
+			  struct core_srq **srq_out)
+{
+	struct core_srq *srq = calloc(1, sizeof(*srq));
+	DAT_RETURN ret = core_no_resources(DAT_RESOURCE_SRQ);
+
+	if (!srq)
+		return ret;
+	srq->ia = ia;
+	srq->pz = pz;
+	srq->iov_max = (uint32_t)attr->max_recv_iov;
+	if (!core_recv_queue_alloc(&srq->queue, attr->max_recv_dtos, attr->max_recv_iov))
+		goto free_srq;
+	srq->cell = core_handle_alloc(&ia->adapter->provider, ia, srq);
+	if (!srq->cell)
+		goto free_queue;
+	ret = core_status_from_errno(ia->ops->srq_create(srq));
+	if (ret != DAT_SUCCESS)
+		goto release_cell;
+	ret = core_no_resources(DAT_RESOURCE_SRQ);
+	if (!core_srq_device_init(srq))
+		goto destroy_transport;
+	ret = core_ia_add(ia, srq->cell, DAT_HANDLE_TYPE_SRQ);
+	if (ret != DAT_SUCCESS)
+		goto fini_device;
+	*srq_out = srq;
+	return DAT_SUCCESS;
+
+fini_device:
+	core_srq_device_fini(srq);
+destroy_transport:
+	ia->ops->srq_destroy(srq);
+release_cell:
+	core_handle_release(srq->cell);
+free_queue:
+	core_recv_queue_free(&srq->queue);
+free_srq:
+	free(srq);
+	return ret;
+}
+
+DAT_RETURN core_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *srq_attr,
+			   DAT_SRQ_HANDLE *srq_handle)
+{
+	struct core_ia *ia = core_ia_enter(ia_handle);
+	struct core_srq *srq = NULL;
+	struct core_pz *pz;
+	DAT_RETURN ret;
+
+	if (!ia)
+		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+	pz = core_pz_use(pz_handle, ia);
+	if (!pz) {
+		core_ia_leave(ia);
+		return core_bad_handle(DAT_INVALID_HANDLE_PZ);
+	}
+	ret = srq_check_attr(ia, srq_attr, srq_handle);
+	if (ret == DAT_SUCCESS)
+		ret = srq_new(ia, pz, srq_attr, &srq);
+	if (ret == DAT_SUCCESS)
+		*srq_handle = srq->cell;
+	else
+		core_pz_unuse(pz);
+	core_ia_leave(ia);
+	return ret;
+}
+
+void core_srq_destroy_locked(struct core_srq *srq)
+{
+	struct core_handle *cell = srq->cell;
+	struct core_ia *ia = srq->ia;
+
+	core_handle_kill_locked(cell);
+	core_handle_unlock(cell);
+	ia->ops->srq_destroy(srq);
+	core_srq_device_fini(srq);
+	core_pz_unuse(srq->pz);
+	core_recv_queue_free(&srq->queue);
+	free(srq);
+	core_ia_remove(ia, cell, DAT_HANDLE_TYPE_SRQ);
+	core_handle_release(cell);
+}
+
+DAT_RETURN core_srq_free(DAT_SRQ_HANDLE srq_handle)
+{
+	struct core_srq *srq = core_handle_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
+
+	if (!srq)
+		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+	if (srq->users) {
+		core_handle_unlock(srq->cell);
+		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
+	}
+	core_srq_destroy_locked(srq);
+	return DAT_SUCCESS;
+}
+
+/* --- the line --- */
+
+static uint32_t srq_available_locked(const struct core_srq *srq)
+{
+	return srq->transport ? srq->device.available
+			      : (uint32_t)(srq->queue.tail - srq->queue.head);
+}
+
+/* How many endpoints come before this one; those not in line come last. */
+static uint32_t srq_place_locked(const struct core_srq *srq, const struct core_ep *ep)
+{
+	uint32_t place = 0;
+
+	if (!ep->srq_place.is_waiting)
+		return srq->waiting;
+	for (const struct core_ep *i = srq->first_waiting; i != ep; i = i->srq_place.next)
+		place++;
+	return place;
+}
+
+static void srq_join_line_locked(struct core_srq *srq, struct core_ep *ep)
+{
+	ep->srq_place.is_called = false;
+	if (ep->srq_place.is_waiting)
+		return;
+	ep->srq_place.is_waiting = true;
+	ep->srq_place.next = NULL;
+	if (srq->last_waiting)
+		srq->last_waiting->srq_place.next = ep;
+	else
+		srq->first_waiting = ep;
+	srq->last_waiting = ep;
+	srq->waiting++;
+}
+
+static void srq_leave_line_locked(struct core_srq *srq, struct core_ep *ep)
+{
+	struct core_ep *previous = NULL;
+
+	if (!ep->srq_place.is_waiting)
+		return;
+	for (struct core_ep *i = srq->first_waiting; i != ep; i = i->srq_place.next)
+		previous = i;
+	if (previous)
+		previous->srq_place.next = ep->srq_place.next;
+	else
+		srq->first_waiting = ep->srq_place.next;
+	if (srq->last_waiting == ep)
+		srq->last_waiting = previous;
+	ep->srq_place.is_waiting = false;
+	srq->waiting--;
+}
+
+/* The next endpoint that a buffer waits for and that was not called yet. */
+static struct core_ref srq_call_next_locked(struct core_srq *srq)
+{
+	uint32_t entitled = srq_available_locked(srq);
+	struct core_ref none = {NULL, 0};
+
+	for (struct core_ep *i = srq->first_waiting; i && entitled;
+	     i = i->srq_place.next, entitled--) {
+		if (i->srq_place.is_called)
+			continue;
+		i->srq_place.is_called = true;
+		return core_handle_ref(i->cell);
+	}
+	return none;
+}
+
+/*
+ * The endpoint (locked) was called and took nothing: its connection is ending. It must not keep
+ * those behind it from the buffer until the end is told, which can wait for a stopped peer.
+ */
+static void srq_pass_over(struct core_srq *srq, struct core_ep *ep)
+{
+	core_lock_acquire(&srq->cell->lock);
+	if (ep->srq_place.is_called)
+		srq_leave_line_locked(srq, ep);
+	core_lock_release(&srq->cell->lock);
+}
+
+/* Gives the endpoints in line their turn. No lock held. */
+static void srq_serve(struct core_ref srq_ref)
+{
+	struct core_srq *srq;
+	struct core_ref ref;
+	struct core_ep *ep;
+
+	while ((srq = core_handle_lock_ref(srq_ref, DAT_HANDLE_TYPE_SRQ))) {
+		ref = srq_call_next_locked(srq);
+		core_handle_unlock(srq_ref.cell);
+		if (!ref.cell)
+			return;
+		ep = core_ep_enter(ref);
+		if (!ep)
+			continue;
+		ep->ia->ops->post_recv(ep);
+		srq_pass_over(ep->srq, ep);
+		core_ep_leave(ep);
+	}
+}
+
+/* Every SRQ of the instance, one after the other: what ops->kick asks for. */
+void core_srq_serve_all(struct core_ia *ia)
+{
+	struct core_ref ref;
+	uint32_t removed;
+
+	do { /* again, if one was freed meanwhile: the one behind it was passed over */
+		removed = core_ia_removed(ia, DAT_HANDLE_TYPE_SRQ);
+		for (uint32_t i = 0; core_ia_nth(ia, DAT_HANDLE_TYPE_SRQ, i, &ref); i++)
+			srq_serve(ref);
+	} while (core_ia_removed(ia, DAT_HANDLE_TYPE_SRQ) != removed);
+}
+
+/* --- endpoints --- */
+
+DAT_RETURN core_srq_use(DAT_SRQ_HANDLE handle, struct core_ia *ia, struct core_srq **srq_out)
+{
+	struct core_srq *srq = core_handle_lock(handle, DAT_HANDLE_TYPE_SRQ);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct core_handle *cell;
+
+	if (!srq)
+		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+	cell = srq->cell;
+	if (srq->ia != ia)
+		ret = core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+	else if (srq->users >= (uint32_t)ia->attr.max_ep_per_srq)
+		ret = core_no_resources(DAT_RESOURCE_SRQ);
+	else
+		srq->users++;
+	core_handle_unlock(cell);
+	if (ret == DAT_SUCCESS)
+		*srq_out = srq;
+	return ret;
+}
+
+void core_srq_unuse(struct core_srq *srq)
+{
+	core_lock_acquire(&srq->cell->lock);
+	srq->users--;
+	core_lock_release(&srq->cell->lock);
+}
+
+/* SRQ-LW-02: once per setting. */
+void core_srq_watch_locked(struct core_srq *srq)
+{
+	if (!srq->is_armed || (DAT_COUNT)srq_available_locked(srq) >= srq->low_watermark)
+		return;
+	srq->is_armed = false;
+	core_ia_async_event(srq->ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq->cell,
+			    DAT_SRQ_LOW_WATERMARK_EVENT);
+}
+
+static void srq_hand_over_locked(struct core_srq *srq, struct core_ep *ep)
+{
+	const struct core_wqe *wqe = &srq->queue.slots[srq->queue.head & srq->queue.mask];
+	DAT_LMR_TRIPLET *iov = ep->srq_taken.iov;
+
+	ep->srq_taken = *wqe;
+	ep->srq_taken.iov = iov;
+	memcpy(iov, wqe->iov, wqe->segments * sizeof(*iov));
+	ep->has_taken = true;
+	srq->queue.head++;
+	core_srq_watch_locked(srq);
+}
+
+bool core_srq_take(struct core_srq *srq, struct core_ep *ep)
+{
+	bool is_entitled;
+
+	core_lock_acquire(&srq->cell->lock);
+	is_entitled = srq_place_locked(srq, ep) < srq_available_locked(srq);
+	if (is_entitled) {
+		srq_leave_line_locked(srq, ep);
+		srq_hand_over_locked(srq, ep);
+	} else {
+		srq_join_line_locked(srq, ep);
+	}
+	core_lock_release(&srq->cell->lock);
+	return is_entitled;
+}
+
+void core_srq_leave_line(struct core_srq *srq, struct core_ep *ep)
+{
+	bool is_next_entitled;
+
+	core_lock_acquire(&srq->cell->lock);
+	is_next_entitled = ep->srq_place.is_waiting && srq_available_locked(srq);
+	srq_leave_line_locked(srq, ep);
+	core_lock_release(&srq->cell->lock);
+	if (is_next_entitled) /* another one moves up, and cannot be locked from here */
+		srq->ia->ops->kick(srq->ia);
+}
+
+void core_srq_return_one(struct core_srq *srq)
+{
+	core_lock_acquire(&srq->cell->lock);
+	srq->outstanding--;
+	core_lock_release(&srq->cell->lock);
+}
+
+void core_srq_return(struct core_ref ref)
+{
+	struct core_srq *srq = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_SRQ);
+
+	if (!srq)
+		return;
+	srq->outstanding--;
+	core_handle_unlock(ref.cell);
+}
+
+/* --- posting --- */
+
+static DAT_RETURN srq_check_segments(struct core_srq *srq, DAT_COUNT count,
+				     const DAT_LMR_TRIPLET *iov, DAT_VLEN *len_out)
+{
+	DAT_RETURN ret;
+
+	*len_out = 0;
+	if (count < 0 || (uint32_t)count > srq->iov_max)
+		return core_bad_arg(2);
+	if (count && !iov)
+		return core_bad_arg(3);
+	for (DAT_COUNT i = 0; i < count; i++) {
+		ret = core_mem_check(&srq->ia->mem, &iov[i], srq->pz, CORE_MEM_TARGET);
+		if (ret != DAT_SUCCESS)
+			return ret;
+		if (iov[i].segment_length > UINT64_MAX - *len_out)
+			return core_bad_arg(3);
+		*len_out += iov[i].segment_length;
+	}
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN srq_post_locked(struct core_srq *srq, DAT_COUNT count, const DAT_LMR_TRIPLET *iov,
+				  DAT_DTO_COOKIE cookie)
+{
+	struct core_recv_queue *queue = &srq->queue;
+	struct core_wqe *wqe;
+	uint32_t index = 0;
+	DAT_RETURN ret;
+	DAT_VLEN len;
+
+	ret = srq_check_segments(srq, count, iov, &len);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (srq->outstanding >= queue->capacity)
+		return core_no_resources(DAT_RESOURCE_SRQ);
+	wqe = srq->transport ? core_srq_device_slot(srq, &index)
+			     : &queue->slots[queue->tail & queue->mask];
+	wqe->segments = core_copy_segments(wqe->iov, iov, count, len);
+	wqe->len = len;
+	wqe->cookie = cookie;
+	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
+	if (srq->transport)
+		core_srq_device_add(srq, index);
+	else
+		queue->tail++;
+	srq->outstanding++;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN core_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
+			      DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie)
+{
+	struct core_srq *srq = core_handle_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	bool has_waiting = false;
+	struct core_ref ref;
+	DAT_RETURN ret;
+
+	if (!srq)
+		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+	ref = core_handle_ref(srq->cell);
+	ret = srq_post_locked(srq, num_segments, local_iov, user_cookie);
+	has_waiting = srq->waiting;
+	core_handle_unlock(ref.cell);
+	if (ret == DAT_SUCCESS && has_waiting)
+		srq_serve(ref);
+	return ret;
+}
+
+/* --- query, resize, watermark --- */
+
+DAT_RETURN core_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM *param)
+{
+	struct core_srq *srq = core_handle_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!srq)
+		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+	if (mask & ~DAT_SRQ_FIELD_ALL) {
+		ret = core_bad_arg(2);
+	} else if (!param) {
+		ret = core_bad_arg(3);
+	} else {
+		param->ia_handle = srq->ia->cell;
+		param->srq_state = DAT_SRQ_STATE_OPERATIONAL;
+		param->pz_handle = srq->pz->cell;
+		param->max_recv_dtos = (DAT_COUNT)srq->queue.capacity;
+		param->max_recv_iov = (DAT_COUNT)srq->iov_max;
+		param->low_watermark = srq->low_watermark;
+		param->available_dto_count = (DAT_COUNT)srq_available_locked(srq);
+		param->outstanding_dto_count = (DAT_COUNT)srq->outstanding;
+	}
+	core_handle_unlock(srq->cell);
+	return ret;
+}
+
+static DAT_RETURN srq_resize_locked(struct core_srq *srq, DAT_COUNT size)
+{
+	struct core_recv_queue queue;
+
+	if (size <= 0 || size > srq->ia->attr.max_recv_per_srq)
+		return core_bad_arg(2);
+	if ((uint32_t)size < srq->outstanding || size < srq->low_watermark)
+		return core_error(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+	if ((uint32_t)size == srq->queue.capacity)
+		return DAT_SUCCESS;
+	if (srq->transport) {
+		if (!core_srq_device_grow(srq, (uint32_t)size))
+			return core_no_resources(DAT_RESOURCE_SRQ);
+		srq->queue.capacity = (uint32_t)size;
+		return DAT_SUCCESS;
+	}
+	if (!core_recv_queue_alloc(&queue, size, (DAT_COUNT)srq->iov_max))
+		return core_no_resources(DAT_RESOURCE_SRQ);
+	core_recv_queue_move(&queue, &srq->queue);
+	core_recv_queue_free(&srq->queue);
+	srq->queue = queue;
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN core_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
+{
+	struct core_srq *srq = core_handle_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	DAT_RETURN ret;
+
+	if (!srq)
+		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+	ret = srq_resize_locked(srq, srq_max_recv_dto);
+	core_handle_unlock(srq->cell);
+	return ret;
+}
+
+DAT_RETURN core_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
+{
+	struct core_srq *srq = core_handle_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	if (!srq)
+		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+	if (low_watermark < 0 || (uint32_t)low_watermark > srq->queue.capacity) {
+		ret = core_bad_arg(2);
+	} else {
+		srq->low_watermark = low_watermark;
+		srq->is_armed = low_watermark != DAT_SRQ_LW_DEFAULT;
+		core_srq_watch_locked(srq);
+	}
+	core_handle_unlock(srq->cell);
+	return ret;
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Shared receive queues whose buffers the transport's device hands out. The core keeps each buffer
+ * in a slot whose index the transport gets and tells again when a message has filled it, in
+ * whatever order; what the device's queue cannot hold waits here. Everything but the last two
+ * functions is called with the SRQ locked.
+ */
+#include "core/srq/srq.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/transport.h"
+
+bool core_srq_device_init(struct core_srq *srq)
+{
+	struct core_srq_device *device = &srq->device;
+
+	if (!srq->transport)
+		return true;
+	device->next = calloc(srq->queue.capacity, sizeof(*device->next));
+	if (!device->next)
+		return false;
+	device->slots = srq->queue.capacity;
+	for (uint32_t i = device->slots; i; i--) {
+		device->next[i - 1] = device->first_free;
+		device->first_free = i;
+	}
+	return true;
+}
+
+void core_srq_device_fini(struct core_srq *srq)
+{
+	free(srq->device.next);
+}
+
+struct core_wqe *core_srq_device_slot(struct core_srq *srq, uint32_t *index_out)
+{
+	*index_out = srq->device.first_free - 1; /* there is one: fewer than all are outstanding */
+	assert(srq->device.first_free);
+	return &srq->queue.slots[*index_out];
+}
+
+static void slot_free(struct core_srq_device *device, uint32_t index)
+{
+	device->next[index] = device->first_free;
+	device->first_free = index + 1;
+}
+
+/* Gives the device what has waited for room. */
+static void device_refill(struct core_srq *srq)
+{
+	struct core_srq_device *device = &srq->device;
+
+	while (device->first_waiting) {
+		uint32_t index = device->first_waiting - 1;
+
+		if (srq->ia->ops->srq_post(srq, index, &srq->queue.slots[index]))
+			return;
+		device->first_waiting = device->next[index];
+		if (!device->first_waiting)
+			device->last_waiting = 0;
+	}
+}
+
+void core_srq_device_add(struct core_srq *srq, uint32_t index)
+{
+	struct core_srq_device *device = &srq->device;
+
+	device->first_free = device->next[index];
+	device->next[index] = 0;
+	if (device->last_waiting)
+		device->next[device->last_waiting - 1] = index + 1;
+	else
+		device->first_waiting = index + 1;
+	device->last_waiting = index + 1;
+	device->available++;
+	device_refill(srq);
+}
+
+/* The indices stay what they are: the device knows them. */
+bool core_srq_device_grow(struct core_srq *srq, uint32_t size)
+{
+	struct core_srq_device *device = &srq->device;
+	struct core_recv_queue queue;
+	uint32_t *next;
+
+	if (size <= device->slots)
+		return true;
+	if (!core_recv_queue_alloc(&queue, (DAT_COUNT)size, (DAT_COUNT)srq->iov_max))
+		return false;
+	next = realloc(device->next, size * sizeof(*next));
+	if (!next) {
+		core_recv_queue_free(&queue);
+		return false;
+	}
+	device->next = next;
+	for (uint32_t i = 0; i < device->slots; i++) {
+		const struct core_wqe *old = &srq->queue.slots[i];
+		DAT_LMR_TRIPLET *iov = queue.slots[i].iov;
+
+		queue.slots[i] = *old;
+		queue.slots[i].iov = iov;
+		memcpy(iov, old->iov, old->segments * sizeof(*iov));
+	}
+	for (uint32_t i = size; i > device->slots; i--)
+		slot_free(device, i - 1);
+	device->slots = size;
+	core_recv_queue_free(&srq->queue);
+	srq->queue = queue;
+	return true;
+}
+
+/* --- what the transport tells --- */
+
+void core_srq_taken(struct core_ep *ep, uint32_t index)
+{
+	struct core_srq *srq = ep->srq;
+	const struct core_wqe *wqe;
+	DAT_LMR_TRIPLET *iov = ep->srq_taken.iov;
+
+	core_lock_acquire(&srq->cell->lock);
+	wqe = &srq->queue.slots[index];
+	ep->srq_taken = *wqe;
+	ep->srq_taken.iov = iov;
+	memcpy(iov, wqe->iov, wqe->segments * sizeof(*iov));
+	ep->has_taken = true;
+	slot_free(&srq->device, index);
+	srq->device.available--;
+	device_refill(srq);
+	core_srq_watch_locked(srq);
+	core_lock_release(&srq->cell->lock);
+}
+
+void core_srq_lost(struct core_ref ref, uint32_t index)
+{
+	struct core_srq *srq = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_SRQ);
+
+	if (!srq)
+		return;
+	slot_free(&srq->device, index);
+	srq->device.available--;
+	srq->outstanding--;
+	device_refill(srq);
+	core_srq_watch_locked(srq);
+	core_handle_unlock(ref.cell);
+}
