@@ -3,7 +3,7 @@
 #ifndef SOFT_ADDRESS_H
 #define SOFT_ADDRESS_H
 
-#include "core/ia/ia.h"
+#include "core/base/instance.h"
 
 /* The address of a device: an interface that is up, or an address of this host. -ENODEV. */
 int soft_address_of_device(const char *device, union core_sockaddr *address_out);

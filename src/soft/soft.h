@@ -3,7 +3,7 @@
 #ifndef SOFT_SOFT_H
 #define SOFT_SOFT_H
 
-#include "core/ia/ia.h"
+#include "core/base/instance.h"
 #include "soft/key.h"
 
 struct shm_engine;

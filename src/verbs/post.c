@@ -506,7 +506,7 @@ static bool are_good(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t co
 		     const struct core_pz *pz, enum core_mem_use use)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		struct core_lmr *lmr = core_mem_get(&ia->mem, &iov[i], pz, use);
+		struct core_lmr *lmr = core_mem_get(ia->mem, &iov[i], pz, use);
 
 		if (!lmr)
 			return false;

@@ -22,10 +22,10 @@
 #include <rdma/rdma_cma.h>
 
 #include "core/ep/ep.h"
-#include "core/ia/ia.h"
+#include "core/base/instance.h"
 #include "core/mem/pz.h"
 #include "core/srq/srq.h"
-#include "core/base/transport.h"
+#include "core/transport.h"
 #include "verbs/wire.h"
 
 #define VRB_SEGMENTS_MAX 32u /* of one operation: scatter lists are on the stack */
@@ -257,7 +257,7 @@ CORE_INLINE bool vrb_segment(struct core_ia *ia, const DAT_LMR_TRIPLET *segment,
 	sge->length = vrb_length(segment->segment_length);
 	sge->lkey = 0;
 	/* that it is inside was checked when it was posted, and stays */
-	return core_mem_local_key(&ia->mem, segment->lmr_context, key, &sge->lkey);
+	return core_mem_local_key(ia->mem, segment->lmr_context, key, &sge->lkey);
 }
 /* The same for several. */
 bool vrb_segments(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count, bool is_sink,

@@ -18,7 +18,7 @@
 #include "rig.h"
 
 #include "core/event/evd.h"
-#include "core/base/transport.h"
+#include "core/transport.h"
 #include "verbs/work.h"
 
 #define HALF (RIG_LEN / 2)

@@ -44,7 +44,7 @@ static void check_request(uint64_t sequence, size_t offset, uint32_t len, enum i
 	assert_int_equal(device.send_sge.addr, (uintptr_t)rig.memory + offset);
 	assert_int_equal(device.send_sge.length, len);
 	assert_int_equal(device.send_sge.lkey,
-			 core_mem_slot(&inner(&rig.a)->ia->mem, rig.lkey)->local_keys[0]);
+			 core_mem_slot(inner(&rig.a)->ia->mem, rig.lkey)->local_keys[0]);
 }
 
 /* The work request as the device gets it, with data inline as far as they may be. */
@@ -93,7 +93,7 @@ static void post_recv__plain__work_request_exact(void **state)
 		assert_int_equal(device.recv_sge.addr, seg.virtual_address);
 		assert_int_equal(device.recv_sge.length, 64 + i);
 		assert_int_equal(device.recv_sge.lkey,
-				 core_mem_slot(&inner(&rig.a)->ia->mem, rig.lkey)->local_keys[0]);
+				 core_mem_slot(inner(&rig.a)->ia->mem, rig.lkey)->local_keys[0]);
 		assert_int_equal(send_len(&rig.b, 8, i), DAT_SUCCESS);
 		expect_at_once(&rig.a, i, 8);
 		expect_at_once(&rig.b, i, 8);

@@ -3,9 +3,16 @@
 #ifndef CORE_NETADDR_H
 #define CORE_NETADDR_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 
-#include "core/ia/ia.h"
+union core_sockaddr {
+	struct sockaddr sa;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+	struct sockaddr_storage storage;
+};
 
 /* What the system's calls want to know beside the address, which is of either family. */
 socklen_t core_address_size(const union core_sockaddr *address);

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "core/base/calls.h"
-#include "core/ep/ep_state.h"
 #include "core/base/slab.h"
-#include "core/conn/sp.h"
 #include "core/base/status.h"
-#include "core/base/transport.h"
+#include "core/base/transport_ops.h"
+#include "core/conn/sp.h"
+#include "core/ep/ep_state.h"
 
 static void cr_free(struct core_cr *cr)
 {

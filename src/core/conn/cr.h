@@ -3,8 +3,8 @@
 #ifndef CORE_CR_H
 #define CORE_CR_H
 
+#include "core/base/transport_ops.h"
 #include "core/ep/ep.h"
-#include "core/base/transport.h"
 
 struct core_cr {
 	/* set at creation */

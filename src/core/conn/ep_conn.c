@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/status.h"
+#include "core/base/transport_ops.h"
+#include "core/conn/conn.h"
 #include "core/ep/ep.h"
 #include "core/ep/ep_state.h"
 #include "core/event/evd.h"
-#include "core/base/status.h"
-#include "core/base/transport.h"
 
 /* --- connect --- */
 
@@ -223,16 +224,6 @@ DAT_RETURN core_ep_reset(DAT_EP_HANDLE ep_handle)
 }
 
 /* --- what the transport tells --- */
-
-struct core_ep *core_ep_enter(struct core_ref ref)
-{
-	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
-}
-
-void core_ep_leave(struct core_ep *ep)
-{
-	core_handle_unlock(ep->cell);
-}
 
 static void conn_raise(struct core_ep *ep, DAT_EVENT_NUMBER number, DAT_COUNT size)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Public service points: dat_psp_create, dat_psp_create_any, dat_psp_free, dat_psp_query. */
 #include "core/base/calls.h"
-#include "core/conn/sp.h"
 #include "core/base/status.h"
+#include "core/conn/sp.h"
 
 /* Handles before parameters: GEN-19. */
 static DAT_RETURN psp_check(struct core_ia *ia, DAT_EVD_HANDLE evd_handle, const void *qual,

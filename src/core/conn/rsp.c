@@ -4,10 +4,10 @@
  * from before the listening starts, so that a request always finds it so.
  */
 #include "core/base/calls.h"
-#include "core/ep/ep_state.h"
-#include "core/conn/sp.h"
 #include "core/base/status.h"
-#include "core/base/transport.h"
+#include "core/base/transport_ops.h"
+#include "core/conn/sp.h"
+#include "core/ep/ep_state.h"
 
 /* Reserves the endpoint of the call; its lock is not held at return. */
 static DAT_RETURN rsp_reserve(struct core_ia *ia, DAT_EP_HANDLE ep_handle, struct core_ref *ref_out)

@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/status.h"
+#include "core/base/transport_ops.h"
+#include "core/conn/conn.h"
 #include "core/conn/cr.h"
 #include "core/ep/ep_state.h"
-#include "core/base/status.h"
-#include "core/base/transport.h"
 
 static DAT_RETURN sp_listen(struct core_sp *sp, bool is_any)
 {

@@ -32,8 +32,8 @@
 #define CORE_DATA_PATH_H
 
 #include "core/base/calls.h"
+#include "core/base/transport_ops.h"
 #include "core/ep/ep_fast.h"
-#include "core/base/transport.h"
 
 /*
  * Copies of a consumer's segment. Word by word, as it may have been written just now: a longer load

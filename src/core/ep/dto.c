@@ -9,11 +9,12 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/status.h"
+#include "core/base/transport_ops.h"
+#include "core/ep/complete.h"
 #include "core/ep/ep.h"
 #include "core/ep/ep_state.h"
 #include "core/event/evd.h"
-#include "core/base/status.h"
-#include "core/base/transport.h"
 
 /* Bytes of a Receive on the fast path: what devices count in 31 bits. */
 #define DTO_FAST_RECV_MAX 0x7fffffffu
@@ -54,7 +55,7 @@ static DAT_RETURN dto_check_many(struct core_ep *ep, const DAT_LMR_TRIPLET *iov,
 	DAT_VLEN len = 0;
 
 	for (DAT_COUNT i = 0; i < count; i++) {
-		DAT_RETURN ret = core_mem_check(&ep->ia->mem, &iov[i], ep->pz, use);
+		DAT_RETURN ret = core_mem_check(ep->ia->mem, &iov[i], ep->pz, use);
 
 		if (ret != DAT_SUCCESS)
 			return ret;
@@ -74,11 +75,11 @@ static void dto_know(struct core_ep *ep, const struct dto_post *post)
 	uint32_t key = post->iov->lmr_context;
 
 	if (post->use == CORE_MEM_SOURCE) {
-		core_mem_know(&ep->ia->mem, key, &ep->known_source);
+		core_mem_know(ep->ia->mem, key, &ep->known_source);
 		/* what either of the two may have */
 		ep->known_source.most = send_max < rdma_max ? send_max : rdma_max;
 	} else {
-		core_mem_know(&ep->ia->mem, key, &ep->known_target);
+		core_mem_know(ep->ia->mem, key, &ep->known_target);
 		core_mem_know_around(&ep->known_target, post->iov->virtual_address,
 				     DTO_FAST_RECV_MAX);
 	}
@@ -95,7 +96,7 @@ static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
 	if (post->segments != 1)
 		return dto_check_many(ep, post->iov, post->segments, post->use, &post->len);
 	post->len = post->iov->segment_length;
-	ret = core_mem_check(&ep->ia->mem, post->iov, ep->pz, post->use);
+	ret = core_mem_check(ep->ia->mem, post->iov, ep->pz, post->use);
 	if (ret == DAT_SUCCESS && post->len)
 		dto_know(ep, post);
 	return ret;
@@ -126,23 +127,6 @@ static DAT_RETURN dto_check_room(const struct core_ep *ep, const struct dto_post
 	if (is_read && ep->state == DAT_EP_STATE_CONNECTED && !ep->peer_read_in) /* DTO-110 */
 		return core_no_resources(DAT_RESOURCE_CREDITS);
 	return DAT_SUCCESS;
-}
-
-uint32_t core_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from, DAT_COUNT count,
-			    DAT_VLEN len)
-{
-	uint32_t used = 0;
-
-	for (DAT_COUNT i = 0; i < count && len; i++) {
-		if (!from[i].segment_length)
-			continue;
-		to[used] = from[i];
-		if (to[used].segment_length > len)
-			to[used].segment_length = len;
-		len -= to[used].segment_length;
-		used++;
-	}
-	return used;
 }
 
 static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post *post)

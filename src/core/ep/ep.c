@@ -6,13 +6,13 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/status.h"
+#include "core/base/transport_ops.h"
 #include "core/ep/ep_state.h"
 #include "core/ep/ep_stream.h"
 #include "core/event/evd.h"
 #include "core/mem/pz.h"
 #include "core/srq/srq.h"
-#include "core/base/status.h"
-#include "core/base/transport.h"
 
 /* --- streams into EVDs --- */
 
@@ -108,7 +108,7 @@ static DAT_RETURN ep_take_attr(struct core_ia *ia, const struct core_ep_args *ar
 static void ep_delete(struct core_ep *ep)
 {
 	core_ep_free_queues(ep);
-	free(ep->srq_taken.iov);
+	free(ep->srq_user.taken.iov);
 	free(ep->private_data);
 	free(ep);
 }
@@ -142,14 +142,15 @@ static struct core_ep *ep_alloc(struct core_ia *ia, const struct core_ep_args *a
 	core_ep_start(ep);
 	ep_start_watermarks(ep);
 	if (srq) {
-		ep->srq_taken.iov = calloc(srq->iov_max, sizeof(*ep->srq_taken.iov));
-		if (!ep->srq_taken.iov)
+		ep->srq_user.taken.iov = calloc(srq->iov_max, sizeof(*ep->srq_user.taken.iov));
+		if (!ep->srq_user.taken.iov)
 			goto delete_ep;
 	}
 	ep->private_data = malloc((size_t)ia->provider_attr.max_private_data_size);
 	if (!ep->private_data || core_ep_size_queues(ep, attr) != DAT_SUCCESS)
 		goto delete_ep;
 	ep->cell = core_handle_alloc(&ia->adapter->provider, ia, ep);
+	ep->srq_user.cell = ep->cell;
 	if (ep->cell)
 		return ep;
 delete_ep:
@@ -323,11 +324,11 @@ void core_ep_destroy_locked(struct core_ep *ep)
 	core_handle_kill_locked(cell);
 	ia->ops->ep_detach(ep);
 	if (ep->srq)
-		core_srq_leave_line(ep->srq, ep);
+		core_srq_leave_line(ep->srq, &ep->srq_user);
 	core_handle_unlock(cell);
 	ia->ops->ep_destroy(ep);
 	core_ep_drop_binds(ep);
-	if (ep->has_taken) /* EP-FREE-26 */
+	if (ep->srq_user.has_taken) /* EP-FREE-26 */
 		core_srq_return_one(ep->srq);
 	ep_delete(ep);
 	ep_unuse(&uses, &attr);
@@ -351,6 +352,29 @@ DAT_RETURN core_ep_free(DAT_EP_HANDLE ep_handle)
 	}
 	core_ep_destroy_locked(ep);
 	return DAT_SUCCESS;
+}
+
+/* --- locking by reference --- */
+
+struct core_ep *core_ep_enter(struct core_ref ref)
+{
+	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
+}
+
+void core_ep_leave(struct core_ep *ep)
+{
+	core_handle_unlock(ep->cell);
+}
+
+void core_ep_offer(struct core_ref ref)
+{
+	struct core_ep *ep = core_ep_enter(ref);
+
+	if (!ep)
+		return;
+	ep->ia->ops->post_recv(ep);
+	core_srq_pass_over(ep->srq, &ep->srq_user);
+	core_ep_leave(ep);
 }
 
 /* --- queries --- */

@@ -9,13 +9,14 @@
 #define CORE_EP_H
 
 #include "core/base/handle.h"
-#include "core/ia/ia.h"
+#include "core/base/instance.h"
+#include "core/mem/mem.h"
+#include "core/srq/recv_queue.h"
+#include "core/srq/srq.h"
 
 struct core_evd;
-struct core_lmr;
 struct core_pz;
 struct core_binding;
-struct core_srq;
 
 enum core_op {
 	CORE_OP_SEND,
@@ -48,15 +49,6 @@ struct core_req {
 	DAT_VLEN done_len;
 };
 
-/* One posted Receive. */
-struct core_wqe {
-	uint32_t segments;
-	DAT_COMPLETION_FLAGS flags;
-	DAT_LMR_TRIPLET *iov; /* our copy; segments of length 0 are left out */
-	DAT_VLEN len;	      /* room in bytes */
-	DAT_DTO_COOKIE cookie;
-};
-
 struct core_req_queue {
 	struct core_req *slots;
 	DAT_LMR_TRIPLET *iov;
@@ -66,16 +58,6 @@ struct core_req_queue {
 	uint64_t head;	   /* sequence of the oldest request whose completion is not raised */
 	uint64_t tail;	   /* sequence of the next post */
 	uint32_t done;	   /* requests that are done and wait for an older one's completion */
-};
-
-struct core_recv_queue {
-	struct core_wqe *slots;
-	DAT_LMR_TRIPLET *iov;
-	uint32_t capacity; /* Receives that may be outstanding; 0 without recv EVD */
-	uint32_t mask;	   /* slots - 1 */
-	uint32_t iov_max;
-	uint64_t head; /* the Receive that the current or next message fills */
-	uint64_t tail;
 };
 
 /*
@@ -114,13 +96,7 @@ struct core_ep {
 	struct core_evd *request_evd;
 	struct core_evd *connect_evd;
 	struct core_srq *srq;
-	struct core_wqe srq_taken; /* the SRQ's buffer that a message is placed into */
-	bool has_taken;
-	struct { /* its place in the SRQ's line: guarded by the SRQ's lock */
-		struct core_ep *next;
-		bool is_waiting;
-		bool is_called; /* it was told that a buffer waits for it */
-	} srq_place;
+	struct core_srq_user srq_user;
 	DAT_COUNT soft_watermark; /* of Receives it holds; DAT_WATERMARK_INFINITE: none */
 	DAT_COUNT hard_watermark;
 	bool is_soft_armed;
@@ -160,6 +136,12 @@ DAT_RETURN core_ep_new(struct core_ia *ia, const struct core_ep_args *args,
 /* Destroys a live endpoint in any state, its lock held; no lock is held at return. */
 void core_ep_destroy_locked(struct core_ep *ep);
 
+/* Locks the endpoint if it still lives; NULL if not. */
+struct core_ep *core_ep_enter(struct core_ref ref);
+void core_ep_leave(struct core_ep *ep);
+/* A buffer of its SRQ is available (hooks.h). No lock held. */
+void core_ep_offer(struct core_ref ref);
+
 /* Attributes (ep_attr.c). `arg` is the parameter to blame. */
 void core_ep_attr_defaults(struct core_ia *ia, bool has_recv, bool has_request,
 			   DAT_EP_ATTR *attr_out);
@@ -175,12 +157,6 @@ DAT_RETURN core_ep_size_queues(struct core_ep *ep, const DAT_EP_ATTR *attr);
 void core_ep_free_queues(struct core_ep *ep);
 /* Lets go of what posted binds hold, without completions: the endpoint is being destroyed. */
 void core_ep_drop_binds(struct core_ep *ep);
-bool core_recv_queue_alloc(struct core_recv_queue *queue, DAT_COUNT capacity, DAT_COUNT iov_max);
-void core_recv_queue_free(struct core_recv_queue *queue);
-void core_recv_queue_move(struct core_recv_queue *to, const struct core_recv_queue *from);
-/* Copies the segments that have bytes, `len` bytes of them in all; returns how many those are. */
-uint32_t core_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from, DAT_COUNT count,
-			    DAT_VLEN len);
 /* How many Receives the endpoint holds uncompleted. */
 uint32_t core_ep_held(const struct core_ep *ep);
 /* And arms it. */

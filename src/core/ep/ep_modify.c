@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/status.h"
+#include "core/base/transport_ops.h"
 #include "core/ep/ep.h"
 #include "core/ep/ep_state.h"
 #include "core/ep/ep_stream.h"
 #include "core/mem/pz.h"
-#include "core/base/status.h"
-#include "core/base/transport.h"
 
 #define MODIFY_NEVER                                                                               \
 	(DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR |      \

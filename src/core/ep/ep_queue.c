@@ -7,26 +7,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/status.h"
+#include "core/base/transport_ops.h"
+#include "core/ep/bind.h"
+#include "core/ep/complete.h"
 #include "core/ep/ep.h"
 #include "core/ep/ep_fast.h"
 #include "core/event/evd.h"
-#include "core/mem/rmr.h"
 #include "core/srq/srq.h"
-#include "core/base/status.h"
-#include "core/base/transport.h"
 
 static const struct core_ref no_srq;
 
 /* --- memory --- */
-
-static uint32_t queue_slots(DAT_COUNT capacity)
-{
-	uint32_t slots = 1;
-
-	while (slots < (uint32_t)capacity)
-		slots *= 2;
-	return slots;
-}
 
 static int queue_max(int a, int b)
 {
@@ -35,7 +27,7 @@ static int queue_max(int a, int b)
 
 static bool req_queue_alloc(struct core_req_queue *queue, const DAT_EP_ATTR *attr)
 {
-	uint32_t slots = queue_slots(attr->max_request_dtos);
+	uint32_t slots = core_queue_slots(attr->max_request_dtos);
 
 	memset(queue, 0, sizeof(*queue));
 	queue->capacity = (uint32_t)attr->max_request_dtos;
@@ -55,47 +47,6 @@ static bool req_queue_alloc(struct core_req_queue *queue, const DAT_EP_ATTR *att
 	for (uint32_t i = 0; i < slots; i++)
 		queue->slots[i].iov = queue->iov + (size_t)i * queue->iov_max;
 	return true;
-}
-
-bool core_recv_queue_alloc(struct core_recv_queue *queue, DAT_COUNT capacity, DAT_COUNT iov_max)
-{
-	uint32_t slots = queue_slots(capacity);
-
-	memset(queue, 0, sizeof(*queue));
-	queue->capacity = (uint32_t)capacity;
-	queue->mask = slots - 1;
-	queue->iov_max = (uint32_t)iov_max;
-	if (!queue->capacity)
-		return true;
-	queue->slots = calloc(slots, sizeof(*queue->slots));
-	queue->iov =
-		calloc((size_t)slots * (queue->iov_max ? queue->iov_max : 1), sizeof(*queue->iov));
-	if (!queue->slots || !queue->iov) {
-		core_recv_queue_free(queue);
-		return false;
-	}
-	for (uint32_t i = 0; i < slots; i++)
-		queue->slots[i].iov = queue->iov + (size_t)i * queue->iov_max;
-	return true;
-}
-
-void core_recv_queue_free(struct core_recv_queue *queue)
-{
-	free(queue->slots);
-	free(queue->iov);
-}
-
-void core_recv_queue_move(struct core_recv_queue *to, const struct core_recv_queue *from)
-{
-	for (uint64_t i = from->head; i != from->tail; i++) {
-		const struct core_wqe *old = &from->slots[i & from->mask];
-		struct core_wqe *wqe = &to->slots[to->tail++ & to->mask];
-		DAT_LMR_TRIPLET *iov = wqe->iov;
-
-		*wqe = *old;
-		wqe->iov = iov;
-		memcpy(iov, old->iov, old->segments * sizeof(*iov));
-	}
 }
 
 void core_ep_free_queues(struct core_ep *ep)
@@ -224,7 +175,7 @@ static void req_flush(struct core_ep *ep)
 
 uint32_t core_ep_held(const struct core_ep *ep)
 {
-	return ep->srq ? ep->has_taken : (uint32_t)(ep->recv.tail - ep->recv.head);
+	return ep->srq ? ep->srq_user.has_taken : (uint32_t)(ep->recv.tail - ep->recv.head);
 }
 
 const struct core_wqe *core_recv_next(struct core_ep *ep)
@@ -234,9 +185,15 @@ const struct core_wqe *core_recv_next(struct core_ep *ep)
 			return NULL;
 		return &ep->recv.slots[ep->recv.head & ep->recv.mask];
 	}
-	if (!ep->has_taken && (!core_srq_take(ep->srq, ep) || !core_ep_watch(ep)))
+	if (!ep->srq_user.has_taken &&
+	    (!core_srq_take(ep->srq, &ep->srq_user) || !core_ep_watch(ep)))
 		return NULL;
-	return &ep->srq_taken;
+	return &ep->srq_user.taken;
+}
+
+void core_srq_taken(struct core_ep *ep, uint32_t index)
+{
+	core_srq_fill(ep->srq, &ep->srq_user, index);
 }
 
 struct core_pz *core_recv_pz(const struct core_ep *ep)
@@ -253,7 +210,7 @@ static void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie, DAT_DTO_COMPLE
 	if (!ep->srq) {
 		ep->recv.head++;
 	} else {
-		ep->has_taken = false;
+		ep->srq_user.has_taken = false;
 		srq = core_handle_ref(ep->srq->cell);
 	}
 	if (ep->recv_evd)
@@ -275,7 +232,7 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 		    bool is_solicited)
 {
 	const struct core_wqe *wqe =
-		ep->srq ? &ep->srq_taken : &ep->recv.slots[ep->recv.head & ep->recv.mask];
+		ep->srq ? &ep->srq_user.taken : &ep->recv.slots[ep->recv.head & ep->recv.mask];
 
 	assert(core_ep_held(ep));
 	recv_raise(ep, wqe->cookie, status, len,
@@ -297,7 +254,7 @@ void core_ep_flush(struct core_ep *ep)
 	ep_break(ep);
 	req_flush(ep);
 	if (ep->srq)
-		core_srq_leave_line(ep->srq, ep);
+		core_srq_leave_line(ep->srq, &ep->srq_user);
 	while (core_ep_held(ep))
 		core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
 }

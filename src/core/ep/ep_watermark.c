@@ -5,10 +5,11 @@
  * those taken from it.
  */
 #include "core/base/calls.h"
-#include "core/ep/ep.h"
-#include "core/srq/srq.h"
 #include "core/base/status.h"
-#include "core/base/transport.h"
+#include "core/base/transport_ops.h"
+#include "core/ep/ep.h"
+#include "core/event/async.h"
+#include "core/srq/srq.h"
 
 bool core_ep_watch(struct core_ep *ep)
 {

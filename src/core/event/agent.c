@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "core/ia/ia.h"
+#include "core/base/instance.h"
 
 /* Members are guarded by the lock (rank 9). Freed by whoever ends the thread, or by the thread
  * itself when an agent closes the instance. */

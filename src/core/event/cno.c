@@ -14,10 +14,10 @@
 
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
-#include "core/event/evd.h"
-#include "core/ia/ia.h"
+#include "core/base/instance.h"
 #include "core/base/status.h"
-#include "core/base/transport.h"
+#include "core/base/transport_ops.h"
+#include "core/event/evd.h"
 #include "core/event/wait.h"
 
 /* --- whoever sleeps elsewhere --- */

@@ -8,9 +8,9 @@
 #ifndef CORE_CNO_H
 #define CORE_CNO_H
 
-#include "core/event/agent.h"
 #include "core/base/handle.h"
 #include "core/base/waker.h"
+#include "core/event/agent.h"
 
 struct core_evd;
 struct core_ia;

@@ -7,11 +7,11 @@
 
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
-#include "core/conn/cr.h"
-#include "core/ia/ia.h"
-#include "core/srq/srq.h"
+#include "core/base/hooks.h"
+#include "core/base/instance.h"
 #include "core/base/status.h"
-#include "core/base/transport.h"
+#include "core/base/transport_ops.h"
+#include "core/event/async.h"
 
 static const struct core_ref no_srq;
 
@@ -147,8 +147,8 @@ static void evd_drop_events(struct core_evd *evd)
 		const DAT_EVENT *event = &slot->event;
 
 		if (event->event_number == DAT_CONNECTION_REQUEST_EVENT)
-			core_cr_abandon(event->event_data.cr_arrival_event_data.cr_handle);
-		core_srq_return(slot->srq);
+			core_hooks.cr_abandon(event->event_data.cr_arrival_event_data.cr_handle);
+		core_hooks.srq_return(slot->srq);
 	}
 }
 
@@ -481,7 +481,7 @@ void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
 	evd->is_overflowed = true;
 	core_lock_release(&cell->lock);
 	if (srq.cell)
-		core_srq_return(srq);
+		core_hooks.srq_return(srq);
 	if (is_new_loss && cell != ia->async_ref.cell)
 		core_ia_async_event(ia, DAT_ASYNC_ERROR_EVD_OVERFLOW, cell, DAT_EVD_OVERFLOW_ERROR);
 }
@@ -647,7 +647,7 @@ DAT_RETURN core_evd_take_queued(struct core_evd *evd, DAT_EVENT *event)
 
 	core_handle_unlock(evd->cell);
 	if (srq.cell)
-		core_srq_return(srq);
+		core_hooks.srq_return(srq);
 	return DAT_SUCCESS;
 }
 

@@ -6,9 +6,9 @@
 #ifndef CORE_EVD_H
 #define CORE_EVD_H
 
-#include "core/event/cno.h"
 #include "core/base/handle.h"
 #include "core/base/waker.h"
+#include "core/event/cno.h"
 
 struct core_ia;
 

@@ -7,11 +7,11 @@
 #include <pthread.h>
 
 #include "core/base/calls.h"
-#include "core/event/evd.h"
-#include "core/ia/ia.h"
-#include "core/srq/srq.h"
+#include "core/base/hooks.h"
+#include "core/base/instance.h"
 #include "core/base/status.h"
-#include "core/base/transport.h"
+#include "core/base/transport_ops.h"
+#include "core/event/evd.h"
 #include "core/event/wait.h"
 
 /* Completions come to who polls; connections and all else are told by threads. */
@@ -139,7 +139,7 @@ DAT_RETURN core_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COU
 		core_handle_unlock(cell);
 	}
 	if (srq.cell)
-		core_srq_return(srq);
+		core_hooks.srq_return(srq);
 	core_wait_cancel_restore(&old);
 	return ret;
 }

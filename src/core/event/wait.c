@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "core/ia/ia.h"
-#include "core/base/transport.h"
+#include "core/base/instance.h"
+#include "core/base/transport_ops.h"
 
 #define CANCEL_SLICE_NS 100000000u		       /* after which a cancellation is noticed */
 #define WAIT_FOR_EVER_NS UINT64_C(4000000000000000000) /* 126 years after the machine started */

@@ -1,136 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The interface adapter: dat_ia_open, dat_ia_query, and the lists of an instance's objects. */
+/* The interface adapter: dat_ia_open and dat_ia_query. */
 #include "core/ia/ia.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/calls.h"
-#include "core/event/evd.h"
 #include "core/base/log.h"
 #include "core/base/status.h"
-#include "core/base/transport.h"
-
-/* --- entering, lists --- */
-
-struct core_ia *core_ia_enter(DAT_IA_HANDLE handle)
-{
-	struct core_ia *ia = core_handle_lock(handle, DAT_HANDLE_TYPE_IA);
-
-	if (!ia)
-		return NULL;
-	ia->active_calls++;
-	core_handle_unlock(ia->cell);
-	return ia;
-}
-
-void core_ia_leave(struct core_ia *ia)
-{
-	struct core_handle *cell = ia->cell;
-
-	core_lock_acquire(&cell->lock);
-	if (!--ia->active_calls && ia->is_closing)
-		pthread_cond_signal(&ia->idle);
-	core_lock_release(&cell->lock);
-}
-
-void core_ia_name(DAT_IA_HANDLE handle, DAT_IA_HANDLE consumer_handle)
-{
-	struct core_ia *ia = core_handle_lock(handle, DAT_HANDLE_TYPE_IA);
-
-	if (!ia)
-		return;
-	atomic_store(&ia->cell->consumer, consumer_handle);
-	core_handle_unlock(ia->cell);
-}
-
-DAT_RETURN core_ia_add(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type)
-{
-	struct core_object_list *list = &ia->objects[type];
-	DAT_RETURN ret = DAT_SUCCESS;
-
-	core_lock_acquire(&ia->cell->lock);
-	if (ia->is_closing) {
-		ret = core_bad_handle(DAT_INVALID_HANDLE_IA);
-	} else if (list->max && list->count >= list->max) {
-		ret = core_no_resources(DAT_NO_SUBTYPE);
-	} else {
-		cell->prev = NULL;
-		cell->next = list->first;
-		if (list->first)
-			list->first->prev = cell;
-		list->first = cell;
-		list->count++;
-		core_handle_publish(cell, type);
-	}
-	core_lock_release(&ia->cell->lock);
-	return ret;
-}
-
-void core_ia_remove(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type)
-{
-	struct core_object_list *list = &ia->objects[type];
-	struct core_lock *lock = &ia->cell->lock;
-
-	core_lock_acquire(lock);
-	if (cell->prev)
-		cell->prev->next = cell->next;
-	else
-		list->first = cell->next;
-	if (cell->next)
-		cell->next->prev = cell->prev;
-	list->count--;
-	list->removed++;
-	core_lock_release(lock);
-}
-
-uint32_t core_ia_removed(struct core_ia *ia, DAT_HANDLE_TYPE type)
-{
-	uint32_t removed;
-
-	core_lock_acquire(&ia->cell->lock);
-	removed = ia->objects[type].removed;
-	core_lock_release(&ia->cell->lock);
-	return removed;
-}
-
-bool core_ia_nth(struct core_ia *ia, DAT_HANDLE_TYPE type, uint32_t index, struct core_ref *ref_out)
-{
-	struct core_handle *cell;
-
-	core_lock_acquire(&ia->cell->lock);
-	for (cell = ia->objects[type].first; cell && index; cell = cell->next)
-		index--;
-	if (cell)
-		*ref_out = core_handle_ref(cell);
-	core_lock_release(&ia->cell->lock);
-	return cell;
-}
-
-void core_ia_count_tentative(struct core_ia *ia, int change)
-{
-	core_lock_acquire(&ia->cell->lock);
-	ia->tentative_eps += (uint32_t)change;
-	core_lock_release(&ia->cell->lock);
-}
-
-void core_ia_async_event(struct core_ia *ia, DAT_EVENT_NUMBER number, DAT_HANDLE object,
-			 DAT_COUNT reason)
-{
-	struct core_evd *evd = core_handle_lock_ref(ia->async_ref, DAT_HANDLE_TYPE_EVD);
-	struct core_handle *cell;
-	DAT_EVENT event;
-
-	if (!evd)
-		return;
-	cell = evd->cell;
-	memset(&event, 0, sizeof(event));
-	event.event_number = number;
-	event.event_data.asynch_error_event_data.dat_handle = object;
-	event.event_data.asynch_error_event_data.reason = reason;
-	core_evd_post_locked(evd, &event);
-	core_handle_unlock(cell);
-}
+#include "core/base/transport_ops.h"
+#include "core/event/evd.h"
+#include "core/mem/mem.h"
 
 /* --- open --- */
 
@@ -201,14 +81,16 @@ static struct core_ia *ia_new(struct core_adapter *adapter, const char *instance
 		goto free_ia;
 	}
 	ia->port = core_settings_port(instance_data);
-	core_mem_init(&ia->mem);
+	ia->mem = core_mem_new();
+	if (!ia->mem)
+		goto free_ia;
 	pthread_cond_init(&ia->idle, NULL);
 	strcpy(ia->attr.adapter_name, adapter->info.ia_name);
 	ia_default_attr(ia);
 	ia->cell = core_handle_alloc(&adapter->provider, ia, ia);
 	if (ia->cell)
 		return ia;
-	core_mem_fini(&ia->mem);
+	core_mem_delete(ia->mem);
 free_ia:
 	free(ia);
 	return NULL;
@@ -218,7 +100,7 @@ void core_ia_delete(struct core_ia *ia)
 {
 	core_handle_release(ia->cell);
 	pthread_cond_destroy(&ia->idle);
-	core_mem_fini(&ia->mem);
+	core_mem_delete(ia->mem);
 	free(ia);
 }
 

@@ -7,19 +7,19 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "core/event/agent.h"
 #include "core/base/calls.h"
-#include "core/event/cno.h"
+#include "core/base/status.h"
+#include "core/base/transport_ops.h"
 #include "core/conn/cr.h"
+#include "core/conn/sp.h"
+#include "core/event/agent.h"
+#include "core/event/cno.h"
 #include "core/event/evd.h"
 #include "core/ia/ia.h"
 #include "core/mem/lmr.h"
 #include "core/mem/pz.h"
 #include "core/mem/rmr.h"
-#include "core/conn/sp.h"
 #include "core/srq/srq.h"
-#include "core/base/status.h"
-#include "core/base/transport.h"
 
 /* Does anything exist that the consumer has to free first (IA-CLOSE-04, -16)? Locked. */
 static bool ia_is_in_use_locked(struct core_ia *ia)

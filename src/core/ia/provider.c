@@ -10,10 +10,10 @@
 #include <dat/opendat.h>
 
 #include "core/base/calls.h"
+#include "core/base/transport_ops.h"
 #include "core/event/cno.h"
 #include "core/ia/ia.h"
 #include "core/ia/shield.h"
-#include "core/base/transport.h"
 
 static const struct opendat_extension provider_extension = {
 	.magic = OPENDAT_EXTENSION_MAGIC,

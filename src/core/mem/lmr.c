@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "core/base/calls.h"
-#include "core/ia/ia.h"
-#include "core/mem/pz.h"
+#include "core/base/instance.h"
 #include "core/base/range.h"
 #include "core/base/status.h"
-#include "core/base/transport.h"
+#include "core/base/transport_ops.h"
+#include "core/mem/pz.h"
 
 #define LMR_REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
@@ -79,7 +79,7 @@ static void lmr_fill(struct core_lmr *lmr, const struct lmr_args *args)
 static DAT_RETURN lmr_new(struct core_ia *ia, const struct lmr_args *args,
 			  struct core_lmr **lmr_out)
 {
-	struct core_lmr *lmr = core_mem_alloc(&ia->mem);
+	struct core_lmr *lmr = core_mem_alloc(ia->mem);
 	DAT_RETURN ret = core_no_resources(DAT_RESOURCE_MEMORY_REGION);
 	int rc;
 
@@ -94,7 +94,7 @@ static DAT_RETURN lmr_new(struct core_ia *ia, const struct lmr_args *args,
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
 	lmr->rmr_context = args->priv & LMR_REMOTE ? lmr->rkey : 0;
-	(void)core_mem_publish(&ia->mem, lmr);
+	(void)core_mem_publish(ia->mem, lmr);
 	ret = core_ia_add(ia, lmr->cell, DAT_HANDLE_TYPE_LMR);
 	if (ret != DAT_SUCCESS)
 		goto revoke;
@@ -102,12 +102,12 @@ static DAT_RETURN lmr_new(struct core_ia *ia, const struct lmr_args *args,
 	return DAT_SUCCESS;
 
 revoke:
-	core_mem_revoke(&ia->mem, lmr);
+	core_mem_revoke(ia->mem, lmr);
 	ia->ops->lmr_destroy(ia, lmr);
 release_cell:
 	core_handle_release(lmr->cell);
 free_slot:
-	core_mem_free(&ia->mem, lmr);
+	core_mem_free(ia->mem, lmr);
 	return ret;
 }
 
@@ -180,10 +180,10 @@ void core_lmr_destroy_locked(struct core_lmr *lmr)
 
 	core_handle_kill_locked(cell);
 	core_handle_unlock(cell);
-	core_mem_revoke(&ia->mem, lmr);
+	core_mem_revoke(ia->mem, lmr);
 	ia->ops->lmr_destroy(ia, lmr);
 	core_pz_unuse(pz);
-	core_mem_free(&ia->mem, lmr);
+	core_mem_free(ia->mem, lmr);
 	core_ia_remove(ia, cell, DAT_HANDLE_TYPE_LMR);
 	core_handle_release(cell);
 }
@@ -242,7 +242,7 @@ static DAT_RETURN lmr_sync(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segme
 	if (count && !segments)
 		ret = core_bad_arg(2);
 	for (DAT_VLEN i = 0; ret == DAT_SUCCESS && i < count; i++)
-		if (!core_mem_is_registered(&ia->mem, &segments[i]))
+		if (!core_mem_is_registered(ia->mem, &segments[i]))
 			ret = core_bad_arg(2);
 	/* sequentially consistent: orders the caller's accesses against those of peers */
 	atomic_thread_fence(memory_order_seq_cst);

@@ -5,29 +5,29 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "core/mem/pz.h"
 #include "core/base/status.h"
+#include "core/mem/pz.h"
 
 #define MEM_GENERATION_MASK ((1u << (32 - CORE_MEM_INDEX_BITS)) - 1)
 #define MEM_QUARANTINE 1024u /* free slots that wait before the oldest is used again */
 
 struct core_lmr core_mem_none;
 
-int core_mem_init(struct core_mem *mem)
+struct core_mem *core_mem_new(void)
 {
-	core_lock_init(&mem->lock);
-	mem->slots = 0;
-	mem->free_first = 0;
-	mem->free_last = 0;
-	mem->free_count = 0;
-	return 0;
+	struct core_mem *mem = calloc(1, sizeof(*mem));
+
+	if (mem)
+		core_lock_init(&mem->lock);
+	return mem;
 }
 
-void core_mem_fini(struct core_mem *mem)
+void core_mem_delete(struct core_mem *mem)
 {
 	for (uint32_t i = 0; i < CORE_MEM_MAX / CORE_MEM_CHUNK; i++)
 		free(atomic_load_explicit(&mem->chunks[i], memory_order_relaxed));
 	core_lock_destroy(&mem->lock);
+	free(mem);
 }
 
 static void mem_push_locked(struct core_mem *mem, struct core_lmr *lmr)

@@ -79,8 +79,9 @@ enum core_mem_use {
 	CORE_MEM_TARGET = DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
 };
 
-int core_mem_init(struct core_mem *mem);
-void core_mem_fini(struct core_mem *mem);
+/* NULL: no memory. */
+struct core_mem *core_mem_new(void);
+void core_mem_delete(struct core_mem *mem);
 
 /* Takes a slot (key 0); NULL when memory or keys ran out. */
 struct core_lmr *core_mem_alloc(struct core_mem *mem);

@@ -6,7 +6,7 @@
 
 #include "core/base/calls.h"
 #include "core/base/status.h"
-#include "core/base/transport.h"
+#include "core/base/transport_ops.h"
 
 static _Atomic uint32_t pz_last_id;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Remote memory regions: dat_rmr_create, dat_rmr_query, dat_rmr_bind, dat_rmr_free. */
+/* Remote memory regions: dat_rmr_create, dat_rmr_query, dat_rmr_free. */
 #include "core/mem/rmr.h"
 
 #include <sched.h>
@@ -8,16 +8,9 @@
 #include <time.h>
 
 #include "core/base/calls.h"
-#include "core/ep/ep_state.h"
-#include "core/event/evd.h"
-#include "core/mem/pz.h"
 #include "core/base/status.h"
-#include "core/base/transport.h"
-
-#define BIND_FLAGS                                                                                 \
-	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_UNSIGNALLED_FLAG |                          \
-	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
-#define BIND_REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+#include "core/base/transport_ops.h"
+#include "core/mem/pz.h"
 
 /* --- create, query --- */
 
@@ -106,10 +99,7 @@ DAT_RETURN core_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK mask, DA
 	return ret;
 }
 
-/* --- bindings --- */
-
-/* Its key was never live, or everybody has let go of it: never blocks. */
-static void binding_free(struct core_ia *ia, struct core_binding *binding)
+void core_binding_free(struct core_ia *ia, struct core_binding *binding)
 {
 	if (!binding)
 		return;
@@ -118,272 +108,6 @@ static void binding_free(struct core_ia *ia, struct core_binding *binding)
 	if (binding->lmr)
 		atomic_fetch_sub(&binding->lmr->bound, 1);
 	free(binding);
-}
-
-/* Counts a use of the region against dat_lmr_free; false: it is being freed. */
-static bool binding_hold_lmr(struct core_binding *binding, struct core_lmr *lmr)
-{
-	struct core_lmr *live = core_handle_lock(lmr->cell, DAT_HANDLE_TYPE_LMR);
-
-	if (!live)
-		return false;
-	if (live == lmr) {
-		atomic_fetch_add(&lmr->bound, 1);
-		binding->lmr = lmr;
-	}
-	core_handle_unlock(live->cell);
-	return binding->lmr;
-}
-
-/* RMR-BIND-20, -21: what peers may do through the window, local work could do with the region. */
-static DAT_RETURN binding_check_priv(const struct core_lmr *lmr, DAT_MEM_PRIV_FLAGS priv)
-{
-	DAT_MEM_PRIV_FLAGS read = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
-
-	if ((priv & DAT_MEM_PRIV_REMOTE_READ_FLAG) && !(lmr->priv & read))
-		return core_error(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ);
-	if ((priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG) && !(lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
-		return core_error(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
-	return DAT_SUCCESS;
-}
-
-/* Ties the binding to the region. The region is pinned. */
-static DAT_RETURN binding_tie(const struct core_ep *ep, struct core_binding *binding,
-			      struct core_lmr *lmr, const struct core_pz *pz)
-{
-	DAT_RETURN ret;
-
-	if (lmr->pz != pz || ep->pz != pz)
-		return core_error(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	ret = binding_check_priv(lmr, binding->priv);
-	if (ret != DAT_SUCCESS)
-		return ret;
-	return binding_hold_lmr(binding, lmr) ? DAT_SUCCESS : core_bad_arg(2);
-}
-
-static DAT_RETURN binding_make(struct core_ep *ep, struct core_binding *binding,
-			       const struct core_pz *pz)
-{
-	struct core_lmr *lmr;
-	DAT_RETURN ret;
-
-	if (!binding->triplet.segment_length)
-		return ep->pz == pz ? DAT_SUCCESS
-				    : core_error(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
-	lmr = core_mem_get_registered(&ep->ia->mem, &binding->triplet);
-	if (!lmr)
-		return core_bad_arg(2); /* RMR-BIND-31, -32 */
-	ret = binding_tie(ep, binding, lmr, pz);
-	core_mem_put(lmr);
-	return ret;
-}
-
-/* --- bind --- */
-
-struct bind_args {
-	const DAT_LMR_TRIPLET *triplet;
-	DAT_MEM_PRIV_FLAGS priv;
-	DAT_RMR_COOKIE cookie;
-	DAT_COMPLETION_FLAGS flags;
-	const DAT_RMR_CONTEXT *context;
-};
-
-static DAT_RETURN bind_check(const struct core_ep *ep, const struct bind_args *args)
-{
-	if (!args->triplet)
-		return core_bad_arg(2);
-	if (args->priv & ~DAT_MEM_PRIV_ALL_FLAG)
-		return core_bad_arg(3);
-	if (args->flags & ~BIND_FLAGS)
-		return core_bad_arg(6);
-	if ((args->flags & DAT_COMPLETION_UNSIGNALLED_FLAG) &&
-	    !(ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG))
-		return core_bad_arg(6);
-	if (!args->context && args->triplet->segment_length)
-		return core_bad_arg(7);
-	return DAT_SUCCESS;
-}
-
-static DAT_RETURN bind_check_state(const struct core_ep *ep)
-{
-	if (core_ep_asks(ep, CORE_CALL_POST_REQUEST) == CORE_EP_NO)
-		return core_ep_bad_state(ep->state);
-	if (ep->request_evd && !(ep->request_evd->flags & DAT_EVD_RMR_BIND_FLAG))
-		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_EVD_REQUEST);
-	if (ep->req.tail - ep->req.head >= ep->req.capacity)
-		return core_no_resources(DAT_RESOURCE_TEP);
-	return DAT_SUCCESS;
-}
-
-/* The last thing that can fail: a transport may post part of the bind here. */
-static DAT_RETURN bind_make_key(struct core_ep *ep, const struct bind_args *args,
-				struct core_binding *binding)
-{
-	const struct transport_window window = {
-		.lmr = binding->lmr,
-		.address = binding->triplet.virtual_address,
-		.length = binding->triplet.segment_length,
-		.priv = binding->priv & BIND_REMOTE,
-		.flags = args->flags,
-	};
-
-	if (!binding->lmr)
-		return DAT_SUCCESS;
-	return core_status_from_errno(
-		ep->ia->ops->rmr_key_create(ep, &window, &binding->key, &binding->rkey));
-}
-
-static void bind_post(struct core_ep *ep, const struct bind_args *args,
-		      struct core_binding *binding)
-{
-	struct core_req *req = core_req_take(ep, CORE_OP_BIND, args->flags);
-
-	core_req_forget_transport(req);
-	req->len = 0;
-	req->segments = 0;
-	req->cookie = args->cookie;
-	req->binding = binding;
-	req->bound_rmr = binding->rmr;
-	if (core_ep_asks(ep, CORE_CALL_POST_REQUEST) == CORE_EP_FLUSH)
-		core_req_done(ep, req, DAT_DTO_ERR_FLUSHED, 0);
-	else
-		ep->ia->ops->post_request(ep, req);
-}
-
-static DAT_RETURN bind_locked(struct core_ep *ep, struct core_ref rmr, const struct core_pz *pz,
-			      const struct bind_args *args, DAT_RMR_CONTEXT *context)
-{
-	struct core_binding *binding;
-	DAT_RETURN ret = bind_check(ep, args);
-
-	if (ret != DAT_SUCCESS)
-		return ret;
-	binding = calloc(1, sizeof(*binding));
-	if (!binding)
-		return core_no_resources(DAT_RESOURCE_MEMORY);
-	binding->rmr = rmr;
-	binding->triplet = *args->triplet;
-	binding->priv = args->priv;
-	ret = binding_make(ep, binding, pz);
-	if (ret == DAT_SUCCESS)
-		ret = bind_check_state(ep);
-	if (ret == DAT_SUCCESS)
-		ret = bind_make_key(ep, args, binding);
-	if (ret != DAT_SUCCESS) {
-		binding_free(ep->ia, binding);
-		return ret;
-	}
-	if (context && binding->key)
-		*context = binding->rkey;
-	bind_post(ep, args, binding);
-	return DAT_SUCCESS;
-}
-
-DAT_RETURN core_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_triplet,
-			 DAT_MEM_PRIV_FLAGS mem_priv, DAT_EP_HANDLE ep_handle,
-			 DAT_RMR_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags,
-			 DAT_RMR_CONTEXT *context)
-{
-	const struct bind_args args = {lmr_triplet, mem_priv, user_cookie, completion_flags,
-				       context};
-	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
-	struct core_rmr *rmr = core_handle_lock(rmr_handle, DAT_HANDLE_TYPE_RMR);
-	const struct core_pz *pz = NULL;
-	struct core_ia *ia = NULL;
-	struct core_ref ref;
-	DAT_RETURN ret;
-
-	if (rmr) {
-		ref = core_handle_ref(rmr->cell);
-		pz = rmr->pz;
-		ia = rmr->ia;
-		core_handle_unlock(rmr->cell);
-	}
-	if (!rmr || (ep && ep->ia != ia))
-		ret = core_bad_handle(DAT_INVALID_HANDLE_RMR);
-	else if (!ep)
-		ret = core_bad_handle(DAT_INVALID_HANDLE_EP);
-	else
-		ret = bind_locked(ep, ref, pz, &args, context);
-	if (ep)
-		core_ep_leave(ep);
-	return ret;
-}
-
-/* --- the bind's turn --- */
-
-/*
- * Makes the present binding stale, and takes it off when no peer is in the middle of a copy through
- * it. Until then it stays the present one, so that a flush of the bind can put it back.
- */
-static bool rmr_is_unbound_locked(struct core_rmr *rmr)
-{
-	struct core_binding *old = rmr->current;
-
-	if (old && !rmr->ia->ops->rmr_key_revoke(rmr->ia, old->key))
-		return false;
-	rmr->current = NULL;
-	binding_free(rmr->ia, old);
-	return true;
-}
-
-/* The window was freed meanwhile: RMR-FREE-12. */
-static enum core_bind bind_run_freed(struct core_ep *ep, struct core_req *req, bool is_ready)
-{
-	if (!is_ready)
-		return CORE_BIND_ORDERED;
-	core_bind_drop(ep, req);
-	core_req_done(ep, req, DAT_DTO_SUCCESS, 0);
-	return CORE_BIND_DONE;
-}
-
-/* Starts the end of the present binding; true when what is behind the bind needs no other. */
-static bool rmr_retire_locked(struct core_ep *ep, const struct core_rmr *rmr)
-{
-	return !rmr->current || ep->ia->ops->rmr_key_retire(ep, rmr->current->key);
-}
-
-enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_ready)
-{
-	struct core_binding *binding = req->binding;
-	struct core_rmr *rmr = core_handle_lock_ref(req->bound_rmr, DAT_HANDLE_TYPE_RMR);
-	bool is_ordered;
-
-	assert(req->sequence == ep->req.head); /* what is done here cannot be flushed any more */
-	if (!rmr)
-		return bind_run_freed(ep, req, is_ready);
-	binding->is_begun = true;
-	is_ordered = rmr_retire_locked(ep, rmr);
-	if (!is_ready || !rmr_is_unbound_locked(rmr)) {
-		core_handle_unlock(rmr->cell);
-		return is_ordered ? CORE_BIND_ORDERED : CORE_BIND_BLOCKED;
-	}
-	req->binding = NULL; /* it is the window's now */
-	if (binding->lmr) {
-		rmr->current = binding;
-		ep->ia->ops->rmr_key_activate(ep->ia, binding->key);
-	} else {
-		binding_free(ep->ia, binding);
-	}
-	core_handle_unlock(rmr->cell);
-	core_req_done(ep, req, DAT_DTO_SUCCESS, 0);
-	return CORE_BIND_DONE;
-}
-
-void core_bind_drop(struct core_ep *ep, struct core_req *req)
-{
-	struct core_binding *binding = req->binding;
-	struct core_rmr *rmr = NULL;
-
-	req->binding = NULL;
-	if (binding->is_begun)
-		rmr = core_handle_lock_ref(req->bound_rmr, DAT_HANDLE_TYPE_RMR);
-	if (rmr) {
-		if (rmr->current) /* RMR-BIND-39; another bind that waits makes it stale again */
-			ep->ia->ops->rmr_key_activate(ep->ia, rmr->current->key);
-		core_handle_unlock(rmr->cell);
-	}
-	binding_free(ep->ia, binding);
 }
 
 /* --- free --- */
@@ -402,7 +126,7 @@ static void rmr_unbind(struct core_ia *ia, struct core_binding *binding)
 		else
 			nanosleep(&pause, NULL);
 	}
-	binding_free(ia, binding);
+	core_binding_free(ia, binding);
 }
 
 void core_rmr_destroy_locked(struct core_rmr *rmr)

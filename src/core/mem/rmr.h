@@ -8,7 +8,7 @@
 #ifndef CORE_RMR_H
 #define CORE_RMR_H
 
-#include "core/ep/ep.h"
+#include "core/base/instance.h"
 #include "core/mem/mem.h"
 
 /* What a bind ties together; counts as a use of the LMR from the post on (RMR-BIND-28). */
@@ -32,8 +32,8 @@ struct core_rmr {
 	struct core_binding *current; /* NULL: not bound */
 };
 
-/* The bind will not happen (flush): the window stays as it was. EP locked, or going away. */
-void core_bind_drop(struct core_ep *ep, struct core_req *req);
+/* Frees a binding whose key was never live, or is used by no peer any more. Never blocks. */
+void core_binding_free(struct core_ia *ia, struct core_binding *binding);
 /* Destroys a window, its lock held; no lock is held at return. */
 void core_rmr_destroy_locked(struct core_rmr *rmr);
 

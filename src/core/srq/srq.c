@@ -6,9 +6,11 @@
 #include <string.h>
 
 #include "core/base/calls.h"
-#include "core/mem/pz.h"
 #include "core/base/status.h"
-#include "core/base/transport.h"
+#include "core/base/transport_ops.h"
+#include "core/event/async.h"
+#include "core/mem/mem.h"
+#include "core/mem/pz.h"
 
 /* --- creation --- */
 
@@ -123,121 +125,6 @@ DAT_RETURN core_srq_free(DAT_SRQ_HANDLE srq_handle)
 	return DAT_SUCCESS;
 }
 
-/* --- the line --- */
-
-static uint32_t srq_available_locked(const struct core_srq *srq)
-{
-	return srq->transport ? srq->device.available
-			      : (uint32_t)(srq->queue.tail - srq->queue.head);
-}
-
-/* How many endpoints come before this one; those not in line come last. */
-static uint32_t srq_place_locked(const struct core_srq *srq, const struct core_ep *ep)
-{
-	uint32_t place = 0;
-
-	if (!ep->srq_place.is_waiting)
-		return srq->waiting;
-	for (const struct core_ep *i = srq->first_waiting; i != ep; i = i->srq_place.next)
-		place++;
-	return place;
-}
-
-static void srq_join_line_locked(struct core_srq *srq, struct core_ep *ep)
-{
-	ep->srq_place.is_called = false;
-	if (ep->srq_place.is_waiting)
-		return;
-	ep->srq_place.is_waiting = true;
-	ep->srq_place.next = NULL;
-	if (srq->last_waiting)
-		srq->last_waiting->srq_place.next = ep;
-	else
-		srq->first_waiting = ep;
-	srq->last_waiting = ep;
-	srq->waiting++;
-}
-
-static void srq_leave_line_locked(struct core_srq *srq, struct core_ep *ep)
-{
-	struct core_ep *previous = NULL;
-
-	if (!ep->srq_place.is_waiting)
-		return;
-	for (struct core_ep *i = srq->first_waiting; i != ep; i = i->srq_place.next)
-		previous = i;
-	if (previous)
-		previous->srq_place.next = ep->srq_place.next;
-	else
-		srq->first_waiting = ep->srq_place.next;
-	if (srq->last_waiting == ep)
-		srq->last_waiting = previous;
-	ep->srq_place.is_waiting = false;
-	srq->waiting--;
-}
-
-/* The next endpoint that a buffer waits for and that was not called yet. */
-static struct core_ref srq_call_next_locked(struct core_srq *srq)
-{
-	uint32_t entitled = srq_available_locked(srq);
-	struct core_ref none = {NULL, 0};
-
-	for (struct core_ep *i = srq->first_waiting; i && entitled;
-	     i = i->srq_place.next, entitled--) {
-		if (i->srq_place.is_called)
-			continue;
-		i->srq_place.is_called = true;
-		return core_handle_ref(i->cell);
-	}
-	return none;
-}
-
-/*
- * The endpoint (locked) was called and took nothing: its connection is ending. It must not keep
- * those behind it from the buffer until the end is told, which can wait for a stopped peer.
- */
-static void srq_pass_over(struct core_srq *srq, struct core_ep *ep)
-{
-	core_lock_acquire(&srq->cell->lock);
-	if (ep->srq_place.is_called)
-		srq_leave_line_locked(srq, ep);
-	core_lock_release(&srq->cell->lock);
-}
-
-/* Gives the endpoints in line their turn. No lock held. */
-static void srq_serve(struct core_ref srq_ref)
-{
-	struct core_srq *srq;
-	struct core_ref ref;
-	struct core_ep *ep;
-
-	while ((srq = core_handle_lock_ref(srq_ref, DAT_HANDLE_TYPE_SRQ))) {
-		ref = srq_call_next_locked(srq);
-		core_handle_unlock(srq_ref.cell);
-		if (!ref.cell)
-			return;
-		ep = core_ep_enter(ref);
-		if (!ep)
-			continue;
-		ep->ia->ops->post_recv(ep);
-		srq_pass_over(ep->srq, ep);
-		core_ep_leave(ep);
-	}
-}
-
-/* Every SRQ of the instance, one after the other: what ops->kick asks for. */
-void core_srq_serve_all(struct core_ia *ia)
-{
-	struct core_ref ref;
-	uint32_t removed;
-
-	do { /* again, if one was freed meanwhile: the one behind it was passed over */
-		removed = core_ia_removed(ia, DAT_HANDLE_TYPE_SRQ);
-		for (uint32_t i = 0; core_ia_nth(ia, DAT_HANDLE_TYPE_SRQ, i, &ref); i++)
-			srq_serve(ref);
-	} while (core_ia_removed(ia, DAT_HANDLE_TYPE_SRQ) != removed);
-}
-
 /* --- endpoints --- */
 
 DAT_RETURN core_srq_use(DAT_SRQ_HANDLE handle, struct core_ia *ia, struct core_srq **srq_out)
@@ -271,52 +158,21 @@ void core_srq_unuse(struct core_srq *srq)
 /* SRQ-LW-02: once per setting. */
 void core_srq_watch_locked(struct core_srq *srq)
 {
-	if (!srq->is_armed || (DAT_COUNT)srq_available_locked(srq) >= srq->low_watermark)
+	if (!srq->is_armed || (DAT_COUNT)core_srq_available_locked(srq) >= srq->low_watermark)
 		return;
 	srq->is_armed = false;
 	core_ia_async_event(srq->ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq->cell,
 			    DAT_SRQ_LOW_WATERMARK_EVENT);
 }
 
-static void srq_hand_over_locked(struct core_srq *srq, struct core_ep *ep)
+void core_srq_hand_over_locked(struct core_srq_user *user, const struct core_wqe *wqe)
 {
-	const struct core_wqe *wqe = &srq->queue.slots[srq->queue.head & srq->queue.mask];
-	DAT_LMR_TRIPLET *iov = ep->srq_taken.iov;
+	DAT_LMR_TRIPLET *iov = user->taken.iov;
 
-	ep->srq_taken = *wqe;
-	ep->srq_taken.iov = iov;
+	user->taken = *wqe;
+	user->taken.iov = iov;
 	memcpy(iov, wqe->iov, wqe->segments * sizeof(*iov));
-	ep->has_taken = true;
-	srq->queue.head++;
-	core_srq_watch_locked(srq);
-}
-
-bool core_srq_take(struct core_srq *srq, struct core_ep *ep)
-{
-	bool is_entitled;
-
-	core_lock_acquire(&srq->cell->lock);
-	is_entitled = srq_place_locked(srq, ep) < srq_available_locked(srq);
-	if (is_entitled) {
-		srq_leave_line_locked(srq, ep);
-		srq_hand_over_locked(srq, ep);
-	} else {
-		srq_join_line_locked(srq, ep);
-	}
-	core_lock_release(&srq->cell->lock);
-	return is_entitled;
-}
-
-void core_srq_leave_line(struct core_srq *srq, struct core_ep *ep)
-{
-	bool is_next_entitled;
-
-	core_lock_acquire(&srq->cell->lock);
-	is_next_entitled = ep->srq_place.is_waiting && srq_available_locked(srq);
-	srq_leave_line_locked(srq, ep);
-	core_lock_release(&srq->cell->lock);
-	if (is_next_entitled) /* another one moves up, and cannot be locked from here */
-		srq->ia->ops->kick(srq->ia);
+	user->has_taken = true;
 }
 
 void core_srq_return_one(struct core_srq *srq)
@@ -349,7 +205,7 @@ static DAT_RETURN srq_check_segments(struct core_srq *srq, DAT_COUNT count,
 	if (count && !iov)
 		return core_bad_arg(3);
 	for (DAT_COUNT i = 0; i < count; i++) {
-		ret = core_mem_check(&srq->ia->mem, &iov[i], srq->pz, CORE_MEM_TARGET);
+		ret = core_mem_check(srq->ia->mem, &iov[i], srq->pz, CORE_MEM_TARGET);
 		if (ret != DAT_SUCCESS)
 			return ret;
 		if (iov[i].segment_length > UINT64_MAX - *len_out)
@@ -402,7 +258,7 @@ DAT_RETURN core_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
 	has_waiting = srq->waiting;
 	core_handle_unlock(ref.cell);
 	if (ret == DAT_SUCCESS && has_waiting)
-		srq_serve(ref);
+		core_srq_serve(ref);
 	return ret;
 }
 
@@ -426,7 +282,7 @@ DAT_RETURN core_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK mask, DA
 		param->max_recv_dtos = (DAT_COUNT)srq->queue.capacity;
 		param->max_recv_iov = (DAT_COUNT)srq->iov_max;
 		param->low_watermark = srq->low_watermark;
-		param->available_dto_count = (DAT_COUNT)srq_available_locked(srq);
+		param->available_dto_count = (DAT_COUNT)core_srq_available_locked(srq);
 		param->outstanding_dto_count = (DAT_COUNT)srq->outstanding;
 	}
 	core_handle_unlock(srq->cell);

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/transport.h"
+#include "core/base/transport_ops.h"
 
 bool core_srq_device_init(struct core_srq *srq)
 {
@@ -113,18 +113,10 @@ bool core_srq_device_grow(struct core_srq *srq, uint32_t size)
 
 /* --- what the transport tells --- */
 
-void core_srq_taken(struct core_ep *ep, uint32_t index)
+void core_srq_fill(struct core_srq *srq, struct core_srq_user *user, uint32_t index)
 {
-	struct core_srq *srq = ep->srq;
-	const struct core_wqe *wqe;
-	DAT_LMR_TRIPLET *iov = ep->srq_taken.iov;
-
 	core_lock_acquire(&srq->cell->lock);
-	wqe = &srq->queue.slots[index];
-	ep->srq_taken = *wqe;
-	ep->srq_taken.iov = iov;
-	memcpy(iov, wqe->iov, wqe->segments * sizeof(*iov));
-	ep->has_taken = true;
+	core_srq_hand_over_locked(user, &srq->queue.slots[index]);
 	slot_free(&srq->device, index);
 	srq->device.available--;
 	device_refill(srq);

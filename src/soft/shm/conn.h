@@ -11,7 +11,7 @@
 #include <sys/un.h>
 
 #include "core/event/evd.h"
-#include "core/base/transport.h"
+#include "core/transport.h"
 #include "soft/copy.h"
 #include "soft/key.h"
 #include "soft/region.h"

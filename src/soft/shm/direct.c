@@ -52,7 +52,7 @@ static int pin(struct core_ep *ep, const struct pin_what *what, uint64_t offset,
 			part.segment_length = len;
 		len -= part.segment_length;
 		lmr = pins->count < SHM_IOV_MAX
-			      ? core_mem_get(&ep->ia->mem, &part, what->pz, what->use)
+			      ? core_mem_get(ep->ia->mem, &part, what->pz, what->use)
 			      : NULL;
 		if (!lmr) {
 			shm_unpin(pins);

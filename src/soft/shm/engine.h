@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/base/transport.h"
+#include "core/transport.h"
 #include "soft/soft.h"
 #include "soft/shm/wire.h"
 

@@ -169,7 +169,7 @@ CORE_INLINE bool place(struct core_ep *ep, const uint8_t *payload, uint32_t len)
 
 	if (wqe->segments != 1 || wqe->len < len)
 		return false;
-	lmr = core_mem_pin(&ep->ia->mem, wqe->iov->lmr_context);
+	lmr = core_mem_pin(ep->ia->mem, wqe->iov->lmr_context);
 	if (!lmr)
 		return false;
 	/* the endpoint's zone may be another one than when it was posted */

@@ -314,7 +314,7 @@ static enum tx_step put_sources(struct shm_conn *conn, struct core_ep *ep, struc
 
 	for (i = 0; i < req->segments; i++) {
 		const DAT_LMR_TRIPLET *segment = &req->iov[i];
-		struct core_lmr *lmr = core_mem_get(&ep->ia->mem, segment, ep->pz, CORE_MEM_SOURCE);
+		struct core_lmr *lmr = core_mem_get(ep->ia->mem, segment, ep->pz, CORE_MEM_SOURCE);
 
 		if (!lmr) {
 			fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
@@ -354,7 +354,7 @@ bool shm_is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const stru
 	if (req->len < SHM_MAP_SEND || req->segments != 1 || !conn->remote.maps ||
 	    !atomic_load_explicit(&conn->engine->given_count, memory_order_relaxed))
 		return false;
-	lmr = core_mem_get(&ep->ia->mem, &req->iov[0], ep->pz, CORE_MEM_SOURCE);
+	lmr = core_mem_get(ep->ia->mem, &req->iov[0], ep->pz, CORE_MEM_SOURCE);
 	is_mapped = lmr && shm_map_is_given(conn, lmr->rkey);
 	if (lmr)
 		core_mem_put(lmr);

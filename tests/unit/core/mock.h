@@ -17,7 +17,7 @@
 
 #include "core/base/calls.h"
 #include "core/ep/ep.h"
-#include "core/base/transport.h"
+#include "core/transport.h"
 
 #define MOCK_OBJECTS 5 /* the adapter's limit of SRQs, of EPs of one SRQ, and of RMRs */
 

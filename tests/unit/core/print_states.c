@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "core/ep/ep_state.h"
-#include "core/base/transport.h"
+#include "core/transport.h"
 
 const struct transport_ops *const transport_this; /* no transport is needed for the tables */
 

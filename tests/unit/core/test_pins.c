@@ -35,7 +35,7 @@
 #define PINS (2 * CORE_PINS_MOST)
 
 struct stage {
-	struct core_mem mem;
+	struct core_mem *mem;
 	struct core_lmr *lmr;
 	DAT_LMR_TRIPLET segment;
 	unsigned char memory[64];
@@ -63,14 +63,14 @@ void __wrap_core_fence_everywhere(enum core_fence_scope scope)
 
 static void publish(void)
 {
-	stage->lmr = core_mem_alloc(&stage->mem);
+	stage->lmr = core_mem_alloc(stage->mem);
 	assert_non_null(stage->lmr);
 	core_mem_describe(stage->lmr, (uintptr_t)stage->memory, sizeof(stage->memory),
 			  DAT_MEM_PRIV_ALL_FLAG, NULL);
 	stage->is_live = 1;
 	stage->segment.virtual_address = (uintptr_t)stage->memory;
 	stage->segment.segment_length = sizeof(stage->memory);
-	stage->segment.lmr_context = core_mem_publish(&stage->mem, stage->lmr);
+	stage->segment.lmr_context = core_mem_publish(stage->mem, stage->lmr);
 	atomic_store(&stage->key, stage->segment.lmr_context);
 }
 
@@ -79,7 +79,8 @@ static int setup(void **state)
 	(void)state;
 	stage = calloc(1, sizeof(*stage));
 	assert_non_null(stage);
-	assert_int_equal(core_mem_init(&stage->mem), 0);
+	stage->mem = core_mem_new();
+	assert_non_null(stage->mem);
 	sem_init(&stage->pinned, 0, 0);
 	sem_init(&stage->go_on, 0, 0);
 	publish();
@@ -91,7 +92,7 @@ static int teardown(void **state)
 	(void)state;
 	sem_destroy(&stage->pinned);
 	sem_destroy(&stage->go_on);
-	core_mem_fini(&stage->mem);
+	core_mem_delete(stage->mem);
 	free(stage);
 	return 0;
 }
@@ -107,7 +108,7 @@ static void delay_stores(uint32_t *seed)
 
 static struct core_lmr *get(const DAT_LMR_TRIPLET *segment)
 {
-	return core_mem_get(&stage->mem, segment, NULL, CORE_MEM_SOURCE);
+	return core_mem_get(stage->mem, segment, NULL, CORE_MEM_SOURCE);
 }
 
 static void *use_it(void *unused)
@@ -155,9 +156,9 @@ static void revoke__threads_use_the_region__none_does_afterwards(void **state)
 			sched_yield();
 		for (unsigned spins = 0; spins < round * 37 % 512; spins++)
 			atomic_signal_fence(memory_order_seq_cst); /* at any point of a use */
-		core_mem_revoke(&stage->mem, stage->lmr);
+		core_mem_revoke(stage->mem, stage->lmr);
 		stage->is_live = 0;
-		core_mem_free(&stage->mem, stage->lmr);
+		core_mem_free(stage->mem, stage->lmr);
 		publish();
 	}
 	atomic_store(&stage->is_over, true);
@@ -178,10 +179,10 @@ static void revoke__used_a_few_times__no_barrier(void **state)
 {
 	(void)state;
 	barriers = 0;
-	core_mem_revoke(&stage->mem, stage->lmr);
+	core_mem_revoke(stage->mem, stage->lmr);
 	publish();
 	use_times(CORE_PINS_OFTEN - 1);
-	core_mem_revoke(&stage->mem, stage->lmr);
+	core_mem_revoke(stage->mem, stage->lmr);
 	assert_int_equal(barriers, 0);
 }
 
@@ -195,17 +196,17 @@ static void revoke__used_often__barrier_each_time_that_it_was(void **state)
 		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
 	barriers = 0;
 	use_times(CORE_PINS_OFTEN);
-	core_mem_revoke(&stage->mem, slot);
+	core_mem_revoke(stage->mem, slot);
 	assert_int_equal(barriers, 1);
-	stage->segment.lmr_context = core_mem_publish(&stage->mem, slot);
+	stage->segment.lmr_context = core_mem_publish(stage->mem, slot);
 	use_times(1);
-	core_mem_revoke(&stage->mem, slot);
+	core_mem_revoke(stage->mem, slot);
 	assert_int_equal(barriers, 1);
 }
 
 static void *revoke_it(void *unused)
 {
-	core_mem_revoke(&stage->mem, stage->lmr);
+	core_mem_revoke(stage->mem, stage->lmr);
 	atomic_store(&stage->is_revoked, true);
 	return unused;
 }
@@ -252,23 +253,23 @@ static void revoke__pinned_many_times__waits_for_the_last(void **state)
 /* Two regions: the one that was pinned first is let go of first. */
 static void revoke__not_the_newest_pin__returns_when_it_is_taken_off(void **state)
 {
-	struct core_lmr *other = core_mem_alloc(&stage->mem);
+	struct core_lmr *other = core_mem_alloc(stage->mem);
 	DAT_LMR_TRIPLET segment = stage->segment;
 	struct core_lmr *first, *second;
 
 	(void)state;
 	core_mem_describe(other, (uintptr_t)stage->memory, sizeof(stage->memory),
 			  DAT_MEM_PRIV_ALL_FLAG, NULL);
-	segment.lmr_context = core_mem_publish(&stage->mem, other);
+	segment.lmr_context = core_mem_publish(stage->mem, other);
 	first = get(&stage->segment);
 	second = get(&segment);
 	assert_ptr_equal(first, stage->lmr);
 	assert_ptr_equal(second, other);
 	core_mem_put(first);
-	core_mem_revoke(&stage->mem, stage->lmr);
+	core_mem_revoke(stage->mem, stage->lmr);
 	assert_null(get(&stage->segment));
 	core_mem_put(second);
-	core_mem_revoke(&stage->mem, other);
+	core_mem_revoke(stage->mem, other);
 	assert_null(get(&segment));
 }
 
@@ -296,14 +297,14 @@ static void revoke__in_a_child__does_not_wait_for_threads_of_the_parent(void **s
 	assert_true(child >= 0);
 	if (!child) {
 		alarm(60); /* it would hang */
-		core_mem_revoke(&stage->mem, stage->lmr);
+		core_mem_revoke(stage->mem, stage->lmr);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	sem_post(&stage->go_on);
 	pthread_join(user, NULL);
-	core_mem_revoke(&stage->mem, stage->lmr);
+	core_mem_revoke(stage->mem, stage->lmr);
 	assert_null(get(&stage->segment));
 }
 
@@ -342,7 +343,7 @@ static void revoke__threads_used_the_region_in_their_last_destructor__returns(vo
 	}
 	pthread_key_delete(late);
 	alarm(60); /* it would hang */
-	core_mem_revoke(&stage->mem, stage->lmr);
+	core_mem_revoke(stage->mem, stage->lmr);
 	alarm(0);
 	assert_null(get(&stage->segment));
 }
@@ -353,7 +354,7 @@ static void revoke_in_a_handler(void)
 {
 	if (!stage || !stage->lmr)
 		return;
-	core_mem_revoke(&stage->mem, stage->lmr);
+	core_mem_revoke(stage->mem, stage->lmr);
 	revoked_in_handlers++;
 }
 

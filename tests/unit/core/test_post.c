@@ -70,7 +70,7 @@ static DAT_RETURN post(enum way way, DAT_LMR_TRIPLET iov)
 static void know(enum way way)
 {
 	assert_int_equal(post(way, segment(key, 0, 8)), DAT_SUCCESS);
-	assert_ptr_equal(known(way)->lmr, core_mem_slot(&ep->ia->mem, key));
+	assert_ptr_equal(known(way)->lmr, core_mem_slot(ep->ia->mem, key));
 }
 
 /* The Receive behind so many others; NULL: there are not so many. */
@@ -527,11 +527,11 @@ static void post__region_freed__refused(void **state)
 /* Makes regions until one lies where the first one lay. */
 static DAT_LMR_CONTEXT take_its_slot(DAT_MEM_PRIV_FLAGS privileges)
 {
-	const struct core_lmr *slot = core_mem_slot(&ep->ia->mem, key);
+	const struct core_lmr *slot = core_mem_slot(ep->ia->mem, key);
 	DAT_LMR_CONTEXT next;
 
 	assert_int_equal(core_lmr_free(lmr), DAT_SUCCESS);
-	while (lmr = new_lmr(privileges, &next), core_mem_slot(&ep->ia->mem, next) != slot)
+	while (lmr = new_lmr(privileges, &next), core_mem_slot(ep->ia->mem, next) != slot)
 		assert_int_equal(core_lmr_free(lmr), DAT_SUCCESS);
 	return next;
 }
@@ -581,7 +581,7 @@ static void post__key_issued_again__other_region_counts(void **state)
 	(void)state;
 	for (enum way way = 0; way < WAYS; way++)
 		know(way);
-	core_mem_slot(&ep->ia->mem, key)->generation--;
+	core_mem_slot(ep->ia->mem, key)->generation--;
 	assert_int_equal(take_its_slot(DAT_MEM_PRIV_REMOTE_READ_FLAG), key);
 	for (enum way way = 0; way < WAYS; way++)
 		expect(way, &iov, 0, privileges_error(way));
@@ -613,7 +613,7 @@ static void core_mem_know_around__each_place__that_much_of_the_region(void **sta
 /* The name of a slot: odd uses have a key, and none comes back while they are counted. */
 static void core_mem_publish__each_use__another_name(void **state)
 {
-	struct core_lmr *slot = core_mem_slot(&ep->ia->mem, key);
+	struct core_lmr *slot = core_mem_slot(ep->ia->mem, key);
 	uint64_t name = atomic_load(&slot->name), next;
 
 	(void)state;
@@ -621,10 +621,10 @@ static void core_mem_publish__each_use__another_name(void **state)
 	assert_int_equal(name >> 32 & 1, 1);
 	for (int i = 0; i < 3; i++) {
 		slot->generation--; /* for the same key again */
-		core_mem_revoke(&ep->ia->mem, slot);
+		core_mem_revoke(ep->ia->mem, slot);
 		next = atomic_load(&slot->name);
 		assert_int_equal(next, ((name >> 32) + 1) << 32);
-		assert_int_equal(core_mem_publish(&ep->ia->mem, slot), key);
+		assert_int_equal(core_mem_publish(ep->ia->mem, slot), key);
 		next = atomic_load(&slot->name);
 		assert_int_equal(next, name + (UINT64_C(2) << 32));
 		name = next;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "core/base/transport.h"
+#include "core/transport.h"
 
 /* A table of pointers, but for one number. */
 _Static_assert(sizeof(struct transport_ops) % sizeof(uintptr_t) == 0, "slots are words");

@@ -424,7 +424,7 @@ static void srq_ep__receive_of_its_own__refused_on_the_fast_path_too(void **stat
 	core_handle_clear_slow(handle, CONN);
 	(void)mock_own(handle);
 	ep = enter(handle);
-	core_mem_know(&ep->ia->mem, iov.lmr_context, &ep->known_target);
+	core_mem_know(ep->ia->mem, iov.lmr_context, &ep->known_target);
 	core_ep_leave(ep);
 	assert_int_equal(core_ep_post_recv(handle, 1, &iov, cookie, 0),
 			 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG1);

@@ -239,7 +239,8 @@ static void make_memory_table(struct lab *lab)
 	lab->lmr->length = LAB_MEMORY;
 	lab->lmr->pz = &lab->pz;
 	atomic_store(&lab->lmr->key, LAB_LOCAL_KEY);
-	atomic_store(&lab->ia.mem.chunks[0], lab->regions);
+	atomic_store(&lab->mem.chunks[0], lab->regions);
+	lab->ia.mem = &lab->mem;
 }
 
 /* Slots as the core leaves them: what a post does not set is anything. */
@@ -395,8 +396,8 @@ void lab_go_fast(struct lab *lab)
 	lab->ep.recv_evd = &lab->recv_evd.evd;
 	lab->ep.request_evd = &lab->request_evd.evd;
 	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_EVD);
-	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_source);
-	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_target);
+	core_mem_know(&lab->mem, LAB_LOCAL_KEY, &lab->ep.known_source);
+	core_mem_know(&lab->mem, LAB_LOCAL_KEY, &lab->ep.known_target);
 	lab->map = (struct shm_map){.key = lab->peer_rkey,
 				    .state = SHM_MAP_READY,
 				    .is_writable = true,

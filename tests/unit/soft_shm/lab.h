@@ -24,6 +24,7 @@
 
 struct lab {
 	struct core_ia ia;
+	struct core_mem mem;
 	struct core_ep ep;
 	struct core_handle cell;
 	struct core_pz pz;

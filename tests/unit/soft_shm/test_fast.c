@@ -411,7 +411,7 @@ static void send__key_issued_again__not_on_the_fast_path(void **state)
 	atomic_fetch_add(&lab->lmr->changes, 2);
 	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
 	assert_int_equal(lab->fast_posts, 1);
-	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_source);
+	core_mem_know(&lab->mem, LAB_LOCAL_KEY, &lab->ep.known_source);
 	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
 	assert_int_equal(lab->fast_posts, 2);
 }
@@ -941,7 +941,7 @@ static void write__while_it_copies__key_is_announced(void **state)
 	/* the bytes that are written are the announcement itself */
 	lab->memory = (uint8_t *)&lab->conn->mine->announce;
 	lab->lmr->address = (uintptr_t)lab->memory;
-	core_mem_know(&lab->ia.mem, LAB_LOCAL_KEY, &lab->ep.known_source);
+	core_mem_know(&lab->mem, LAB_LOCAL_KEY, &lab->ep.known_source);
 	post_write(lab, sizeof(uint32_t), lab->peer_rkey, 0);
 	lab->memory = memory;
 	assert_int_equal(lab->fast_posts, 1);

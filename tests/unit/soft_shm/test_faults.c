@@ -25,7 +25,7 @@
 
 #include "core/base/calls.h"
 #include "core/base/handle.h"
-#include "core/ia/ia.h"
+#include "core/base/instance.h"
 #include "faults.h"
 #include "soft/shm/engine.h"
 #include "soft/soft.h"

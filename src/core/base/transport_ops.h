@@ -20,13 +20,19 @@
  * A transport's thread that has something for an endpoint locks it by core_ep_enter() with the
  * reference it was given, and must expect NULL: the endpoint is gone.
  */
-#ifndef CORE_TRANSPORT_H
-#define CORE_TRANSPORT_H
+#ifndef CORE_TRANSPORT_OPS_H
+#define CORE_TRANSPORT_OPS_H
 
-#include "core/ep/ep.h"
-#include "core/ia/ia.h"
-#include "core/mem/mem.h"
+#include "core/base/handle.h"
+#include "core/base/instance.h"
 #include "core/base/waker.h"
+
+struct core_ep;
+struct core_lmr;
+struct core_pz;
+struct core_req;
+struct core_srq;
+struct core_wqe;
 
 /* What the two ends tell each other in the set-up, beside the private data. */
 struct transport_conn_param {
@@ -58,8 +64,6 @@ enum transport_reject {
 	TRANSPORT_REJECT_CONSUMER, /* dat_cr_reject: PEER_REJECTED at the other side */
 	TRANSPORT_REJECT_PROVIDER, /* any other reason: NON_PEER_REJECTED there */
 };
-
-struct core_srq;
 
 struct transport_ops {
 	const char *name; /* "soft", "verbs" */
@@ -269,89 +273,6 @@ bool transport_no_rmr_key_revoke(struct core_ia *ia, void *key);
 int transport_no_srq_create(struct core_srq *srq);
 void transport_no_srq_destroy(struct core_srq *srq);
 int transport_no_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe);
-
-/* --- calls up: endpoints --- */
-
-/* Locks the endpoint if it still lives; NULL if not. */
-struct core_ep *core_ep_enter(struct core_ref ref);
-void core_ep_leave(struct core_ep *ep);
-
-/* All of the following: EP locked. */
-
-/*
- * The connection stands: state CONNECTED, ESTABLISHED raised. peer->private_data is the acceptor's
- * on the active side, ignored on the passive one. ep->remote_address and ep->remote_port are
- * set by the core (connect arguments, request). Call it before any data of the connection is handed
- * on.
- */
-void core_ep_established(struct core_ep *ep, const struct transport_conn_param *peer);
-
-/* The attempt failed: number is PEER_REJECTED, NON_PEER_REJECTED, TIMED_OUT or UNREACHABLE
- * (active), ACCEPT_COMPLETION_ERROR (passive). Flushes everything, state DISCONNECTED. */
-void core_ep_connect_failed(struct core_ep *ep, DAT_EVENT_NUMBER number);
-
-/*
- * The connection (or, after disconnect(), the attempt) is over and nothing touches memory through
- * it any more. number is DISCONNECTED (somebody asked) or BROKEN (error, death of the peer); after
- * a dat_ep_disconnect the core reports DISCONNECTED either way. Requests not done and all Receives
- * are flushed in order, then state DISCONNECTED, then the event.
- */
-void core_ep_ended(struct core_ep *ep, DAT_EVENT_NUMBER number);
-
-/*
- * A request is finished. Any order; the completion is raised when all earlier ones are done. After
- * a status other than SUCCESS every later request ends unsuccessfully, whatever the transport
- * says; the transport then ends the connection with core_ep_ended(BROKEN) as soon as it can.
- */
-void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_STATUS status,
-		   DAT_VLEN len);
-
-enum core_bind {
-	CORE_BIND_DONE,
-	CORE_BIND_ORDERED, /* not done; what is posted behind it starts after it all the same */
-	CORE_BIND_BLOCKED, /* not done, and nothing behind it may start */
-};
-
-/*
- * A request of CORE_OP_BIND has its turn: it is the oldest outstanding one, since a failure of one
- * before it would take it back (rmr.h). Asked again soon until it is done. is_ready: its own key
- * can become live; until then only the end of the one before it is prepared (rmr_key_retire).
- */
-enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_ready);
-
-/*
- * The Receive that the next message fills; NULL when none is posted (the message waits). Stays the
- * same, and its iov valid, until core_recv_done().
- */
-const struct core_wqe *core_recv_next(struct core_ep *ep);
-/* The zone that its segments must be in. */
-struct core_pz *core_recv_pz(const struct core_ep *ep);
-void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
-		    bool is_solicited);
-
-/* EP locked: the device has filled that buffer of the endpoint's SRQ; core_recv_done() follows. */
-void core_srq_taken(struct core_ep *ep, uint32_t index);
-/* The same, but the endpoint is gone. No lock above rank 3 held. */
-void core_srq_lost(struct core_ref srq, uint32_t index);
-
-/* --- calls up: set-up --- */
-
-/*
- * A request arrived for the service point. 0: a CR was made and its event is queued; the
- * transport's object now belongs to the core until accept or reject. -ECONNREFUSED: the point is
- * gone or its backlog is full: refuse it (NON_PEER_REJECTED there). No lock held.
- */
-int core_sp_request(struct core_ref sp, const struct transport_request *request);
-
-/* --- calls up: adapter --- */
-
-/* What kick asked for. No lock held. */
-void core_srq_serve_all(struct core_ia *ia);
-
-/* An asynchronous event that concerns the whole adapter, or one object. No lock above rank 4 held.
- */
-void core_ia_async_event(struct core_ia *ia, DAT_EVENT_NUMBER number, DAT_HANDLE object,
-			 DAT_COUNT reason);
 
 /* What a provider library defines once: its transport, used by src/core/ia/provider.c. */
 extern const struct transport_ops *const transport_this;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Named stubs for slots of the transport table. */
-#include "core/base/transport.h"
+#include "core/base/transport_ops.h"
 
 #include <errno.h>
 

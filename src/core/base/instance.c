@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Adapter instances: entering and leaving, and the lists of their objects. */
+#include "core/base/instance.h"
+
+#include "core/base/status.h"
+
+struct core_ia *core_ia_enter(DAT_IA_HANDLE handle)
+{
+	struct core_ia *ia = core_handle_lock(handle, DAT_HANDLE_TYPE_IA);
+
+	if (!ia)
+		return NULL;
+	ia->active_calls++;
+	core_handle_unlock(ia->cell);
+	return ia;
+}
+
+void core_ia_leave(struct core_ia *ia)
+{
+	struct core_handle *cell = ia->cell;
+
+	core_lock_acquire(&cell->lock);
+	if (!--ia->active_calls && ia->is_closing)
+		pthread_cond_signal(&ia->idle);
+	core_lock_release(&cell->lock);
+}
+
+void core_ia_name(DAT_IA_HANDLE handle, DAT_IA_HANDLE consumer_handle)
+{
+	struct core_ia *ia = core_handle_lock(handle, DAT_HANDLE_TYPE_IA);
+
+	if (!ia)
+		return;
+	atomic_store(&ia->cell->consumer, consumer_handle);
+	core_handle_unlock(ia->cell);
+}
+
+DAT_RETURN core_ia_add(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type)
+{
+	struct core_object_list *list = &ia->objects[type];
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	core_lock_acquire(&ia->cell->lock);
+	if (ia->is_closing) {
+		ret = core_bad_handle(DAT_INVALID_HANDLE_IA);
+	} else if (list->max && list->count >= list->max) {
+		ret = core_no_resources(DAT_NO_SUBTYPE);
+	} else {
+		cell->prev = NULL;
+		cell->next = list->first;
+		if (list->first)
+			list->first->prev = cell;
+		list->first = cell;
+		list->count++;
+		core_handle_publish(cell, type);
+	}
+	core_lock_release(&ia->cell->lock);
+	return ret;
+}
+
+void core_ia_remove(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type)
+{
+	struct core_object_list *list = &ia->objects[type];
+	struct core_lock *lock = &ia->cell->lock;
+
+	core_lock_acquire(lock);
+	if (cell->prev)
+		cell->prev->next = cell->next;
+	else
+		list->first = cell->next;
+	if (cell->next)
+		cell->next->prev = cell->prev;
+	list->count--;
+	list->removed++;
+	core_lock_release(lock);
+}
+
+uint32_t core_ia_removed(struct core_ia *ia, DAT_HANDLE_TYPE type)
+{
+	uint32_t removed;
+
+	core_lock_acquire(&ia->cell->lock);
+	removed = ia->objects[type].removed;
+	core_lock_release(&ia->cell->lock);
+	return removed;
+}
+
+bool core_ia_nth(struct core_ia *ia, DAT_HANDLE_TYPE type, uint32_t index, struct core_ref *ref_out)
+{
+	struct core_handle *cell;
+
+	core_lock_acquire(&ia->cell->lock);
+	for (cell = ia->objects[type].first; cell && index; cell = cell->next)
+		index--;
+	if (cell)
+		*ref_out = core_handle_ref(cell);
+	core_lock_release(&ia->cell->lock);
+	return cell;
+}
+
+void core_ia_count_tentative(struct core_ia *ia, int change)
+{
+	core_lock_acquire(&ia->cell->lock);
+	ia->tentative_eps += (uint32_t)change;
+	core_lock_release(&ia->cell->lock);
+}

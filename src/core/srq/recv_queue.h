@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Posted Receives: the work request, and the ring of work requests that endpoints and shared
+ * receive queues have. The lock of the owner guards it.
+ */
+#ifndef CORE_RECV_QUEUE_H
+#define CORE_RECV_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <dat/udat.h>
+
+/* One posted Receive. */
+struct core_wqe {
+	uint32_t segments;
+	DAT_COMPLETION_FLAGS flags;
+	DAT_LMR_TRIPLET *iov; /* our copy; segments of length 0 are left out */
+	DAT_VLEN len;	      /* room in bytes */
+	DAT_DTO_COOKIE cookie;
+};
+
+struct core_recv_queue {
+	struct core_wqe *slots;
+	DAT_LMR_TRIPLET *iov;
+	uint32_t capacity; /* Receives that may be outstanding; 0 without recv EVD */
+	uint32_t mask;	   /* slots - 1 */
+	uint32_t iov_max;
+	uint64_t head; /* the Receive that the current or next message fills */
+	uint64_t tail;
+};
+
+/* The slots of a ring with that capacity: a power of two. */
+uint32_t core_queue_slots(DAT_COUNT capacity);
+bool core_recv_queue_alloc(struct core_recv_queue *queue, DAT_COUNT capacity, DAT_COUNT iov_max);
+void core_recv_queue_free(struct core_recv_queue *queue);
+void core_recv_queue_move(struct core_recv_queue *to, const struct core_recv_queue *from);
+/* Copies the segments that have bytes, `len` bytes of them in all; returns how many those are. */
+uint32_t core_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from, DAT_COUNT count,
+			    DAT_VLEN len);
+
+#endif
