@@ -86,7 +86,7 @@ static void claim(struct core_lock *lock)
 }
 
 /* Mutex held: has this thread come alone for long? */
-static void count(struct core_lock *lock, uintptr_t self)
+static void lock_count(struct core_lock *lock, uintptr_t self)
 {
 	if (lock->former == page_of(self))
 		lock->former = 0;
@@ -108,7 +108,7 @@ void core_lock_acquire_shared(struct core_lock *lock)
 {
 	pthread_mutex_lock(&lock->mutex);
 	claim(lock);
-	count(lock, core_lock_self());
+	lock_count(lock, core_lock_self());
 }
 
 bool core_lock_try_shared(struct core_lock *lock)

@@ -73,17 +73,17 @@ static void after_fork(void)
 }
 
 /* There are no other threads here, and what they have noted is nobody's. */
-static void in_child(void)
+static void pins_in_child(void)
 {
 	sets = core_pins_own.is_listed ? &core_pins_own : NULL;
 	core_pins_own.next = NULL;
 	after_fork();
 }
 
-static void prepare(void)
+static void pins_watch_forks(void)
 {
 	is_ready = pthread_key_create(&at_end, list_out) == 0 &&
-		   pthread_atfork(before_fork, after_fork, in_child) == 0;
+		   pthread_atfork(before_fork, after_fork, pins_in_child) == 0;
 }
 
 void core_pins_begin(struct core_pinned *region)
@@ -95,7 +95,7 @@ void core_pins_begin(struct core_pinned *region)
 }
 
 /* Marks a region that is pinned often. */
-static void count(struct core_pinned *region)
+static void pins_count(struct core_pinned *region)
 {
 	/* relaxed: threads that overwrite each other's count only delay the mark */
 	uint32_t fenced = atomic_load_explicit(&region->fenced, memory_order_relaxed) + 1;
@@ -111,7 +111,7 @@ void core_pin_slow(struct core_pinned *region)
 	struct core_pins *pins = &core_pins_own;
 
 	if (!pins->is_listed && !pins->is_over) {
-		pthread_once(&once, prepare);
+		pthread_once(&once, pins_watch_forks);
 		list_in(pins);
 	}
 	if (!pins->is_listed || pins->used == CORE_PINS_MOST) {
@@ -120,7 +120,7 @@ void core_pin_slow(struct core_pinned *region)
 	}
 	/* sequentially consistent, and a full fence: see pins.h */
 	atomic_exchange(&pins->regions[pins->used++], region);
-	count(region);
+	pins_count(region);
 }
 
 void core_unpin_slow(struct core_pinned *region)

@@ -22,16 +22,16 @@ static unsigned char *rest;					     /* of the newest block */
 static size_t rest_size;
 
 /* Another thread may have been in the middle of a change. What was free stays unused. */
-static void in_child(void)
+static void slab_in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	memset(free_objects, 0, sizeof(free_objects));
 	rest_size = 0;
 }
 
-static void prepare(void)
+static void slab_watch_forks(void)
 {
-	pthread_atfork(NULL, NULL, in_child);
+	pthread_atfork(NULL, NULL, slab_in_child);
 }
 
 static size_t round_up(size_t size)
@@ -69,7 +69,7 @@ static void *take(size_t size)
 	struct free_object **list = &free_objects[size / CORE_SLAB_ALIGN];
 	struct free_object *object;
 
-	pthread_once(&once, prepare);
+	pthread_once(&once, slab_watch_forks);
 	pthread_mutex_lock(&lock);
 	object = *list;
 	if (object)

@@ -10,7 +10,7 @@
 
 #include "core/base/handle.h"
 #include "core/base/instance.h"
-#include "core/mem/mem.h"
+#include "core/mem/known.h"
 #include "core/srq/recv_queue.h"
 #include "core/srq/srq.h"
 

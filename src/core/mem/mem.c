@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The memory table (see mem.h). */
+#include "core/mem/known.h"
 #include "core/mem/mem.h"
 
 #include <stdlib.h>

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* dat_cno_wait. */
+#include <pthread.h>
+
+#include "core/base/calls.h"
+#include "core/base/instance.h"
+#include "core/base/status.h"
+#include "core/base/transport_ops.h"
+#include "core/event/cno_trigger.h"
+#include "core/event/evd.h"
+#include "core/event/wait.h"
+
+static void waiter_unlink_locked(struct core_cno_waiter *waiter)
+{
+	struct core_cno_waiter **link = &waiter->cno->waiters;
+
+	while (*link && *link != waiter)
+		link = &(*link)->next;
+	if (*link)
+		*link = waiter->next;
+}
+
+static void waiter_leave_locked(struct core_cno_waiter *waiter)
+{
+	struct core_cno *cno = waiter->cno;
+
+	if (!--cno->busy && cno->is_dying)
+		pthread_cond_signal(&cno->gone);
+}
+
+static bool waiter_is_over(void *arg)
+{
+	const struct core_cno_waiter *waiter = arg;
+
+	return waiter->is_released;
+}
+
+/* CNO-WAIT-28: what it was given goes to the next waiter, or is kept. */
+static void waiter_cancelled(void *arg)
+{
+	struct core_cno_waiter *waiter = arg;
+	struct core_handle *cell = waiter->cno->cell;
+
+	core_lock_acquire(&cell->lock);
+	waiter_unlink_locked(waiter);
+	if (waiter->is_released && waiter->evd != DAT_HANDLE_NULL) {
+		core_lock_release(&cell->lock); /* the dispatcher's lock comes first */
+		core_evd_give_back(waiter->evd, waiter->cno);
+		core_lock_acquire(&cell->lock);
+	}
+	waiter_leave_locked(waiter);
+	core_lock_release(&cell->lock);
+	core_waker_fini(&waiter->waker);
+}
+
+static void waiter_append_locked(struct core_cno_waiter *waiter)
+{
+	struct core_cno_waiter **link = &waiter->cno->waiters;
+
+	while (*link)
+		link = &(*link)->next;
+	waiter->next = NULL;
+	*link = waiter;
+}
+
+/* Blocks until released. Locked. DAT_SUCCESS with waiter->evd, or the reason. */
+static DAT_RETURN cno_block_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
+				   struct core_cno_waiter *waiter)
+{
+	struct core_wait wait = {.ia = cno->ia,
+				 .lock = &cno->cell->lock,
+				 .waker = &waiter->waker,
+				 .is_over = waiter_is_over,
+				 .cancelled = waiter_cancelled,
+				 .arg = waiter};
+
+	waiter_append_locked(waiter);
+	cno->busy++;
+	core_wait_start(&wait, timeout_us);
+	core_wait_locked(&wait);
+	waiter_unlink_locked(waiter);
+	waiter_leave_locked(waiter);
+	if (waiter->is_released)
+		return DAT_SUCCESS;
+	if (wait.is_interrupted)
+		return core_error(DAT_INTERRUPTED_CALL, DAT_NO_SUBTYPE);
+	return (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */
+}
+
+/* What arrived before the call and was not noticed yet triggers first. */
+static bool cno_look_locked(struct core_cno *cno)
+{
+	struct core_ia *ia = cno->ia;
+
+	cno->busy++;
+	core_handle_unlock(cno->cell);
+	(void)ia->ops->progress(ia);
+	core_lock_acquire(&cno->cell->lock);
+	if (!--cno->busy && cno->is_dying)
+		pthread_cond_signal(&cno->gone);
+	return !cno->is_dying;
+}
+
+static DAT_RETURN cno_wait_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
+				  DAT_EVD_HANDLE *evd_out)
+{
+	struct core_cno_waiter waiter = {.cno = cno, .evd = DAT_HANDLE_NULL};
+	DAT_RETURN ret;
+
+	*evd_out = DAT_HANDLE_NULL;
+	if (!cno->first && !cno_look_locked(cno)) /* CNO-WAIT-17, GEN-26 */
+		return cno->is_freed ? core_bad_handle(DAT_INVALID_HANDLE_CNO) : DAT_SUCCESS;
+	if (cno->first) { /* then nobody waits, see cno_keep_locked */
+		*evd_out = core_cno_take_locked(cno);
+		return DAT_SUCCESS;
+	}
+	core_waker_init(&waiter.waker);
+	ret = cno_block_locked(cno, timeout_us, &waiter);
+	core_waker_fini(&waiter.waker);
+	if (ret == DAT_SUCCESS)
+		*evd_out = waiter.evd;
+	return ret;
+}
+
+DAT_RETURN core_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handle)
+{
+	DAT_RETURN ret = core_bad_handle(DAT_INVALID_HANDLE_CNO);
+	struct core_handle *cell;
+	struct core_cno *cno;
+	struct core_wait_cancel old;
+
+	core_wait_cancel_off(&old);
+	cno = core_handle_lock(cno_handle, DAT_HANDLE_TYPE_CNO);
+	if (cno) {
+		cell = cno->cell;
+		ret = evd_handle ? cno_wait_locked(cno, timeout, evd_handle) : core_bad_arg(3);
+		core_handle_unlock(cell);
+	}
+	core_wait_cancel_restore(&old);
+	return ret;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The streams that feed an EVD, counted there, and the asynchronous EVD of an instance. */
+#include "core/event/evd.h"
+
+#include <string.h>
+
+#include "core/base/instance.h"
+#include "core/base/status.h"
+
+static bool evd_streams_agree(const struct core_evd *evd, enum core_stream stream)
+{
+	if (stream == CORE_STREAM_SOLICITED)
+		return !evd->users[CORE_STREAM_PLAIN] && !evd->users[CORE_STREAM_UNSIGNALLED];
+	return !evd->users[CORE_STREAM_SOLICITED];
+}
+
+bool core_evd_suits(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need)
+{
+	struct core_evd *evd = core_handle_lock(handle, DAT_HANDLE_TYPE_EVD);
+	bool is_good;
+
+	if (!evd)
+		return false;
+	is_good = evd->ia == ia && (evd->flags & need) == need;
+	core_handle_unlock((struct core_handle *)handle);
+	return is_good;
+}
+
+DAT_RETURN core_evd_attach(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
+			   enum core_stream stream, DAT_RETURN bad, unsigned int arg,
+			   struct core_evd **evd_out)
+{
+	struct core_evd *evd = core_handle_lock(handle, DAT_HANDLE_TYPE_EVD);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct core_handle *cell;
+
+	if (!evd)
+		return bad;
+	cell = evd->cell;
+	if (evd->ia != ia || (evd->flags & need) != need)
+		ret = bad;
+	else if (!evd_streams_agree(evd, stream))
+		ret = core_bad_arg(arg);
+	else
+		evd->users[stream]++;
+	core_handle_unlock(cell);
+	if (ret == DAT_SUCCESS)
+		*evd_out = evd;
+	return ret;
+}
+
+void core_evd_reattach(struct core_evd *evd, enum core_stream stream)
+{
+	core_lock_acquire(&evd->cell->lock);
+	evd->users[stream]++;
+	core_lock_release(&evd->cell->lock);
+}
+
+void core_evd_detach(struct core_evd *evd, enum core_stream stream)
+{
+	core_lock_acquire(&evd->cell->lock);
+	assert(evd->users[stream] > 0);
+	evd->users[stream]--;
+	core_lock_release(&evd->cell->lock);
+}
+
+DAT_RETURN core_evd_borrow(DAT_EVD_HANDLE handle, struct core_ia *ia)
+{
+	struct core_evd *evd = core_handle_lock(handle, DAT_HANDLE_TYPE_EVD);
+	DAT_RETURN ret = DAT_SUCCESS;
+	struct core_handle *cell;
+
+	if (!evd)
+		return core_bad_handle(DAT_INVALID_HANDLE_EVD_ASYNC);
+	cell = evd->cell;
+	if (!(evd->flags & DAT_EVD_ASYNC_FLAG) ||
+	    strcmp(evd->ia->adapter->info.ia_name, ia->adapter->info.ia_name)) {
+		ret = core_bad_handle(DAT_INVALID_HANDLE_EVD_ASYNC);
+	} else if (!evd_streams_agree(evd, CORE_STREAM_PLAIN)) {
+		ret = core_bad_arg(3);
+	} else {
+		evd->users[CORE_STREAM_PLAIN]++;
+		ia->async_evd = handle;
+		ia->async_ref = core_handle_ref(cell);
+	}
+	core_handle_unlock(cell);
+	return ret;
+}
+
+void core_evd_unborrow(struct core_ia *ia)
+{
+	struct core_evd *evd = core_handle_lock_ref(ia->async_ref, DAT_HANDLE_TYPE_EVD);
+
+	if (!evd)
+		return;
+	evd->users[CORE_STREAM_PLAIN]--;
+	core_handle_unlock(evd->cell);
+}
