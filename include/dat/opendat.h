@@ -35,17 +35,6 @@ extern "C" {
  */
 extern DAT_RETURN dat_opendat_cno_fd(DAT_CNO_HANDLE cno_handle, int *fd);
 
-/* What DAT_PROVIDER.extension of our providers points to. For libdat itself. */
-#define OPENDAT_EXTENSION_MAGIC 0x0da7e87eu
-
-struct opendat_extension {
-	DAT_UINT32 magic;
-	DAT_UINT32 size; /* of this structure: later versions add members at the end */
-	DAT_RETURN (*cno_fd_func)(DAT_CNO_HANDLE cno_handle, int *fd);
-	/* What consumers call the instance: asynchronous events name it so. */
-	void (*ia_name_func)(DAT_IA_HANDLE ia_handle, DAT_IA_HANDLE consumer_handle);
-};
-
 #ifdef __cplusplus
 }
 #endif

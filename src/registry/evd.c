@@ -6,10 +6,6 @@
  */
 #include "ia.h"
 
-/* Asynchronous events have numbers in this range, all others are outside. */
-#define ASYNC_EVENT_FIRST 0x8000u
-#define ASYNC_EVENT_END 0x10000u
-
 __attribute__((cold)) static void async_event_translate(DAT_EVENT *event)
 {
 	DAT_HANDLE *handle = &event->event_data.asynch_error_event_data.dat_handle;
@@ -22,8 +18,7 @@ __attribute__((cold)) static void async_event_translate(DAT_EVENT *event)
 
 static inline void event_translate(DAT_EVENT *event)
 {
-	if (event && event->event_number >= ASYNC_EVENT_FIRST &&
-	    event->event_number < ASYNC_EVENT_END)
+	if (event && opendat_event_is_async(event->event_number))
 		async_event_translate(event);
 }
 

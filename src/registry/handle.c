@@ -96,7 +96,7 @@ void registry_handle_settle_locked(DAT_HANDLE handle)
 	const struct opendat_handle_arena *arena = arena_of(handle);
 	struct registry_handle_space *space = &registry_handle_space;
 
-	if (space->cells || !arena || arena->cell_size != 1u << REGISTRY_CELL_SHIFT)
+	if (space->cells || !arena || arena->cell_size != 1u << OPENDAT_CELL_SHIFT)
 		return;
 	space->base = arena->base;
 	/* after the base, for a thread that looks without having a handle */

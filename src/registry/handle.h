@@ -11,7 +11,7 @@
 #define REGISTRY_HANDLE_H
 
 #include "api.h"
-#include "arena.h"
+#include "shared/opendat.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,13 +21,6 @@
 
 /* One arena per provider library of ours; there are two of them, and room for what tests load. */
 #define REGISTRY_ARENAS_MAX 16
-
-/* The usual size of a cell: 128 bytes, or 256 where a mutex is larger than on x86-64. */
-#ifdef __x86_64__
-#define REGISTRY_CELL_SHIFT 7u
-#else
-#define REGISTRY_CELL_SHIFT 8u
-#endif
 
 struct registry_handle_space {
 	/* The usual arena, that of the first instance: written once, before its handle is given
@@ -71,7 +64,7 @@ static inline const DAT_PROVIDER *registry_handle_first_word(DAT_HANDLE handle)
 static inline const DAT_PROVIDER *registry_handle_usual(DAT_HANDLE handle)
 {
 	uintptr_t offset = (uintptr_t)handle - registry_handle_space.base;
-	unsigned int shift = REGISTRY_CELL_SHIFT;
+	unsigned int shift = OPENDAT_CELL_SHIFT;
 
 	/* rotated: what lies below the arena, or inside a cell, becomes a huge number */
 	offset = offset >> shift | offset << (8 * sizeof(offset) - shift);

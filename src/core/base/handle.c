@@ -25,7 +25,8 @@
 #define ARENA_QUARANTINE 1024u
 #endif
 
-struct opendat_handle_arena opendat_handle_arena = {CORE_ARENA_MAGIC, CORE_CELL_SIZE, 0, 0};
+struct opendat_handle_arena opendat_handle_arena = {OPENDAT_HANDLE_ARENA_MAGIC, CORE_CELL_SIZE, 0,
+						    0};
 
 struct core_cells core_cells;
 

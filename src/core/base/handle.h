@@ -20,25 +20,11 @@
 #include <dat/dat_registry.h>
 
 #include "core/base/lock.h"
+#include "shared/opendat.h"
 
 struct core_ia;
 
-/* What libdat.so.1 reads to check a handle before it follows it (exported data symbol). */
-struct opendat_handle_arena {
-	uint32_t magic;
-	uint32_t cell_size;
-	uintptr_t base; /* 0 until first use; written after size */
-	size_t size;
-};
-
-#define CORE_ARENA_MAGIC 0x0da7a4e4u
-/* A power of two: two lines, or four where a mutex is larger than on x86-64 (48 bytes on aarch64).
- */
-#ifdef __x86_64__
-#define CORE_CELL_SIZE 128u
-#else
-#define CORE_CELL_SIZE 256u
-#endif
+#define CORE_CELL_SIZE (1u << OPENDAT_CELL_SHIFT)
 
 /* Tags of live cells: handle type + 1. A free or dead cell has tag 0. */
 #define CORE_TAG(type) ((uint8_t)((uint32_t)(type) + 1u))
@@ -119,7 +105,7 @@ static inline bool core_handle_is_cell(DAT_HANDLE handle)
 	uintptr_t cells = atomic_load_explicit(&core_cells.cells, memory_order_acquire);
 	uintptr_t base = atomic_load_explicit(&core_cells.base, memory_order_relaxed);
 	uintptr_t offset = (uintptr_t)handle - base;
-	unsigned int shift = (unsigned int)__builtin_ctz(CORE_CELL_SIZE);
+	unsigned int shift = OPENDAT_CELL_SHIFT;
 
 	/* rotated: what lies below the range, or is no multiple, becomes a huge number */
 	return (offset >> shift | offset << (8 * sizeof(offset) - shift)) < cells;

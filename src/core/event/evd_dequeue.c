@@ -8,11 +8,9 @@
 #include "core/base/instance.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
+#include "shared/opendat.h"
 
 #define ARM_LOOKS 4 /* before a call returns that finds new work each time */
-/* Asynchronous events have numbers in this range, all others are outside. */
-#define ASYNC_EVENT_FIRST 0x8000u
-#define ASYNC_EVENT_END 0x10000u
 
 /* An instance is told by the name that consumers have for it; other objects are what they are. */
 __attribute__((cold)) static void event_name_ia(DAT_HANDLE *handle)
@@ -39,7 +37,7 @@ CORE_INLINE void event_copy(DAT_EVENT *to, const DAT_EVENT *from)
 
 	if (from->event_number != DAT_DTO_COMPLETION_EVENT) {
 		*to = *from;
-		if (to->event_number >= ASYNC_EVENT_FIRST && to->event_number < ASYNC_EVENT_END)
+		if (opendat_event_is_async(to->event_number))
 			event_name_ia(&to->event_data.asynch_error_event_data.dat_handle);
 		return;
 	}

@@ -7,13 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <dat/opendat.h>
-
 #include "core/base/calls.h"
 #include "core/base/transport_ops.h"
 #include "core/event/cno.h"
 #include "core/ia/ia.h"
 #include "core/ia/shield.h"
+#include "shared/opendat.h"
 
 static const struct opendat_extension provider_extension = {
 	.magic = OPENDAT_EXTENSION_MAGIC,

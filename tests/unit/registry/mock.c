@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "shared/opendat.h"
+
 #define EXPORT __attribute__((visibility("default")))
 
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
@@ -40,13 +42,8 @@ static struct mock_object all_cells[AROUND + CELLS + AROUND] __attribute__((alig
 static struct mock_object *const cells = all_cells + AROUND;
 static size_t cells_used;
 
-/* Laid out as libdat reads it. */
-EXPORT struct {
-	uint32_t magic;
-	uint32_t cell_size;
-	uintptr_t base;
-	size_t size;
-} opendat_handle_arena = {.magic = 0x0da7a4e4u, .cell_size = sizeof(struct mock_object)};
+EXPORT struct opendat_handle_arena opendat_handle_arena = {.magic = OPENDAT_HANDLE_ARENA_MAGIC,
+							   .cell_size = sizeof(struct mock_object)};
 
 static struct mock_object *object_make(void)
 {

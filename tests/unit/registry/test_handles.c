@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
+#include "shared/opendat.h"
+
 struct mock mock;
 
 /* Not in a public header: the entry point that binaries of old use. */
@@ -271,12 +273,8 @@ static void look_around(DAT_EVD_HANDLE cell)
 /* The cells in front of the arena and behind it, which are there. */
 static void look_at_the_bounds(const char *library)
 {
-	const struct {
-		uint32_t magic;
-		uint32_t cell_size;
-		uintptr_t base;
-		size_t size;
-	} *arena = dlsym(dlopen(library, RTLD_LAZY | RTLD_NOLOAD), "opendat_handle_arena");
+	const struct opendat_handle_arena *arena =
+		dlsym(dlopen(library, RTLD_LAZY | RTLD_NOLOAD), OPENDAT_HANDLE_ARENA_SYMBOL);
 
 	must(arena && arena->base);
 	must_be_refused((DAT_HANDLE)(arena->base - arena->cell_size));

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The contract between libdat.so.1 and the provider libraries of OpenDAT, beyond the public
+ * headers. A process may load libdat and a provider of different versions, so a layout here never
+ * changes. Only src/registry, src/core and their tests include this header.
+ */
+#ifndef SHARED_OPENDAT_H
+#define SHARED_OPENDAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <dat/udat.h>
+
+/* ---- handles ---- */
+
+#define OPENDAT_HANDLE_ARENA_MAGIC 0x0da7a4e4u
+#define OPENDAT_HANDLE_ARENA_SYMBOL "opendat_handle_arena"
+
+/*
+ * The log2 of the size of a cell: 128 bytes, two cache lines, or 256 where a mutex is larger than
+ * on x86-64 (48 bytes on aarch64).
+ */
+#ifdef __x86_64__
+#define OPENDAT_CELL_SHIFT 7u
+#else
+#define OPENDAT_CELL_SHIFT 8u
+#endif
+
+/*
+ * The range of addresses that holds every handle a provider library issues. Each such library
+ * exports one variable of this type, so that libdat can check a handle by arithmetic before it
+ * follows it. base and size are 0 until the library is first used, and constant from then on; base
+ * is stored after size, with release. Each cell in the range can be read at any time: its first
+ * word is the provider table of the object in it, or NULL.
+ */
+struct opendat_handle_arena {
+	uint32_t magic;
+	uint32_t cell_size; /* bytes, a power of two */
+	uintptr_t base;
+	size_t size; /* bytes */
+};
+
+_Static_assert(sizeof(struct opendat_handle_arena) == 8 + 2 * sizeof(void *), "shared layout");
+
+/* ---- provider table ---- */
+
+#define OPENDAT_EXTENSION_MAGIC 0x0da7e87eu
+
+/* DAT_PROVIDER.extension of our providers points to one of these. */
+struct opendat_extension {
+	uint32_t magic;
+	uint32_t size; /* of this structure: later versions add members at the end */
+	DAT_RETURN (*cno_fd_func)(DAT_CNO_HANDLE cno_handle, int *fd);
+	/* Gives the provider the consumer's handle of an instance, for asynchronous events. */
+	void (*ia_name_func)(DAT_IA_HANDLE ia_handle, DAT_IA_HANDLE consumer_handle);
+};
+
+/* ---- events ---- */
+
+/* Asynchronous errors have the event numbers of this range; no other event does. */
+#define OPENDAT_ASYNC_EVENT_FIRST 0x8000u
+#define OPENDAT_ASYNC_EVENT_END 0x10000u
+
+static inline bool opendat_event_is_async(DAT_EVENT_NUMBER number)
+{
+	return number >= OPENDAT_ASYNC_EVENT_FIRST && number < OPENDAT_ASYNC_EVENT_END;
+}
+
+#endif
