@@ -3,38 +3,25 @@
  * Consumer notification objects: the calls check the handle that they are dispatched by, and hand
  * over to its provider, which checks everything else.
  */
-#include "handle.h"
-#include "ia.h"
+#include "forward.h"
 
 DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent,
 			  DAT_CNO_HANDLE *cno_handle)
 {
-	const DAT_PROVIDER *provider;
-	DAT_IA_HANDLE ia = registry_ia_handle(ia_handle, &provider);
-
-	if (!ia)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	return provider->cno_create_func(ia, agent, cno_handle);
+	return REGISTRY_FORWARD_IA(cno_create, ia_handle, agent, cno_handle);
 }
 
 DAT_RETURN dat_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(cno_handle);
-
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
-	return provider->cno_modify_agent_func(cno_handle, agent);
+	return REGISTRY_FORWARD(cno_modify_agent, DAT_INVALID_HANDLE_CNO, cno_handle, agent);
 }
 
 DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK cno_param_mask,
 			 DAT_CNO_PARAM *cno_param)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(cno_handle);
-	DAT_RETURN ret;
+	DAT_RETURN ret = REGISTRY_FORWARD(cno_query, DAT_INVALID_HANDLE_CNO, cno_handle,
+					  cno_param_mask, cno_param);
 
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
-	ret = provider->cno_query_func(cno_handle, cno_param_mask, cno_param);
 	if (ret == DAT_SUCCESS && cno_param && (cno_param_mask & DAT_CNO_FIELD_IA_HANDLE))
 		cno_param->ia_handle = registry_ia_consumer_handle(cno_param->ia_handle);
 	return ret;
@@ -42,12 +29,9 @@ DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK cno_param
 
 DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handle)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(cno_handle);
-	DAT_RETURN ret;
+	DAT_RETURN ret =
+		REGISTRY_FORWARD(cno_wait, DAT_INVALID_HANDLE_CNO, cno_handle, timeout, evd_handle);
 
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
-	ret = provider->cno_wait_func(cno_handle, timeout, evd_handle);
 	/* As in dat_evd_dequeue: without a class bit (GEN-07). */
 	if (DAT_GET_TYPE(ret) == DAT_QUEUE_EMPTY)
 		return DAT_QUEUE_EMPTY;
@@ -56,11 +40,7 @@ DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD_
 
 DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno_handle)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(cno_handle);
-
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
-	return provider->cno_free_func(cno_handle);
+	return REGISTRY_FORWARD(cno_free, DAT_INVALID_HANDLE_CNO, cno_handle);
 }
 
 DAT_RETURN dat_opendat_cno_fd(DAT_CNO_HANDLE cno_handle, int *fd)

@@ -3,42 +3,28 @@
  * Connection requests: the calls check the handle that they are dispatched by, and hand over to its
  * provider, which checks everything else.
  */
-#include "ia.h"
+#include "forward.h"
 
 DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask,
 			DAT_CR_PARAM *cr_param)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(cr_handle);
-
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-	return provider->cr_query_func(cr_handle, cr_param_mask, cr_param);
+	return REGISTRY_FORWARD(cr_query, DAT_INVALID_HANDLE_CR, cr_handle, cr_param_mask,
+				cr_param);
 }
 
 DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 			 DAT_COUNT private_data_size, const DAT_PVOID private_data)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(cr_handle);
-
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-	return provider->cr_accept_func(cr_handle, ep_handle, private_data_size, private_data);
+	return REGISTRY_FORWARD(cr_accept, DAT_INVALID_HANDLE_CR, cr_handle, ep_handle,
+				private_data_size, private_data);
 }
 
 DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(cr_handle);
-
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-	return provider->cr_reject_func(cr_handle);
+	return REGISTRY_FORWARD(cr_reject, DAT_INVALID_HANDLE_CR, cr_handle);
 }
 
 DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(cr_handle);
-
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
-	return provider->cr_handoff_func(cr_handle, handoff);
+	return REGISTRY_FORWARD(cr_handoff, DAT_INVALID_HANDLE_CR, cr_handle, handoff);
 }

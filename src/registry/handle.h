@@ -61,7 +61,7 @@ static inline const DAT_PROVIDER *registry_handle_first_word(DAT_HANDLE handle)
 }
 
 /* The table to dispatch through if the handle is of the usual arena; NULL: ask the next one. */
-static inline const DAT_PROVIDER *registry_handle_usual(DAT_HANDLE handle)
+static inline const DAT_PROVIDER *registry_handle_provider_fast(DAT_HANDLE handle)
 {
 	uintptr_t offset = (uintptr_t)handle - registry_handle_space.base;
 	unsigned int shift = OPENDAT_CELL_SHIFT;

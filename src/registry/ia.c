@@ -5,6 +5,7 @@
  * opens or closes one.
  */
 #include "ia.h"
+#include "forward.h"
 #include "loader.h"
 #include "log.h"
 #include "sync.h"
@@ -276,13 +277,8 @@ DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handl
 			DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR *ia_attr,
 			DAT_PROVIDER_ATTR_MASK provider_attr_mask, DAT_PROVIDER_ATTR *provider_attr)
 {
-	const DAT_PROVIDER *provider;
-	DAT_IA_HANDLE ia = registry_ia_handle(ia_handle, &provider);
-
-	if (!ia)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
-	return provider->ia_query_func(ia, async_evd_handle, ia_attr_mask, ia_attr,
-				       provider_attr_mask, provider_attr);
+	return REGISTRY_FORWARD_IA(ia_query, ia_handle, async_evd_handle, ia_attr_mask, ia_attr,
+				   provider_attr_mask, provider_attr);
 }
 
 DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE *ia_handle_p)

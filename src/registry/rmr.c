@@ -3,26 +3,19 @@
  * Remote memory regions: the calls check the handle that they are dispatched by, and hand over to
  * its provider, which checks everything else.
  */
-#include "ia.h"
+#include "forward.h"
 
 DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(pz_handle);
-
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	return provider->rmr_create_func(pz_handle, rmr_handle);
+	return REGISTRY_FORWARD(rmr_create, DAT_INVALID_HANDLE_PZ, pz_handle, rmr_handle);
 }
 
 DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rmr_param_mask,
 			 DAT_RMR_PARAM *rmr_param)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(rmr_handle);
-	DAT_RETURN ret;
+	DAT_RETURN ret = REGISTRY_FORWARD(rmr_query, DAT_INVALID_HANDLE_RMR, rmr_handle,
+					  rmr_param_mask, rmr_param);
 
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
-	ret = provider->rmr_query_func(rmr_handle, rmr_param_mask, rmr_param);
 	if (ret == DAT_SUCCESS && rmr_param && (rmr_param_mask & DAT_RMR_FIELD_IA_HANDLE))
 		rmr_param->ia_handle = registry_ia_consumer_handle(rmr_param->ia_handle);
 	return ret;
@@ -33,19 +26,11 @@ DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_tr
 			DAT_RMR_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags,
 			DAT_RMR_CONTEXT *context)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(rmr_handle);
-
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
-	return provider->rmr_bind_func(rmr_handle, lmr_triplet, mem_priv, ep_handle, user_cookie,
-				       completion_flags, context);
+	return REGISTRY_FORWARD(rmr_bind, DAT_INVALID_HANDLE_RMR, rmr_handle, lmr_triplet, mem_priv,
+				ep_handle, user_cookie, completion_flags, context);
 }
 
 DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle)
 {
-	const DAT_PROVIDER *provider = registry_handle_provider(rmr_handle);
-
-	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
-	return provider->rmr_free_func(rmr_handle);
+	return REGISTRY_FORWARD(rmr_free, DAT_INVALID_HANDLE_RMR, rmr_handle);
 }
