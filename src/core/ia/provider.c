@@ -21,77 +21,17 @@ static const struct opendat_extension provider_extension = {
 	.ia_name_func = core_ia_name,
 };
 
-/* clang-format off */
-static const DAT_PROVIDER provider_template = {
-	.ia_query_func = shield_ia_query,
-	.ia_close_func = shield_ia_close,
-	.set_consumer_context_func = core_set_consumer_context,
-	.get_consumer_context_func = core_get_consumer_context,
-	.get_handle_type_func = core_get_handle_type,
-	.cno_create_func = shield_cno_create,
-	.cno_modify_agent_func = shield_cno_modify_agent,
-	.cno_query_func = shield_cno_query,
-	.cno_free_func = shield_cno_free,
-	.cno_wait_func = core_cno_wait,
-	.cr_query_func = shield_cr_query,
-	.cr_accept_func = shield_cr_accept,
-	.cr_reject_func = shield_cr_reject,
-	.cr_handoff_func = shield_cr_handoff,
-	.evd_create_func = shield_evd_create,
-	.evd_query_func = shield_evd_query,
-	.evd_modify_cno_func = shield_evd_modify_cno,
-	.evd_enable_func = shield_evd_enable,
-	.evd_disable_func = shield_evd_disable,
-	.evd_wait_func = core_evd_wait,
-	.evd_resize_func = shield_evd_resize,
-	.evd_post_se_func = shield_evd_post_se,
-	.evd_dequeue_func = core_evd_dequeue,
-	.evd_free_func = shield_evd_free,
-	.ep_create_func = shield_ep_create,
-	.ep_query_func = shield_ep_query,
-	.ep_modify_func = shield_ep_modify,
-	.ep_connect_func = shield_ep_connect,
-	.ep_dup_connect_func = shield_ep_dup_connect,
-	.ep_disconnect_func = shield_ep_disconnect,
-	.ep_post_send_func = core_ep_post_send,
-	.ep_post_recv_func = core_ep_post_recv,
-	.ep_post_rdma_read_func = core_ep_post_rdma_read,
-	.ep_post_rdma_write_func = core_ep_post_rdma_write,
-	.ep_get_status_func = shield_ep_get_status,
-	.ep_free_func = shield_ep_free,
-	.lmr_create_func = shield_lmr_create,
-	.lmr_query_func = shield_lmr_query,
-	.lmr_free_func = shield_lmr_free,
-	.rmr_create_func = shield_rmr_create,
-	.rmr_query_func = shield_rmr_query,
-	.rmr_bind_func = shield_rmr_bind,
-	.rmr_free_func = shield_rmr_free,
-	.psp_create_func = shield_psp_create,
-	.psp_query_func = shield_psp_query,
-	.psp_free_func = shield_psp_free,
-	.rsp_create_func = shield_rsp_create,
-	.rsp_query_func = shield_rsp_query,
-	.rsp_free_func = shield_rsp_free,
-	.pz_create_func = shield_pz_create,
-	.pz_query_func = shield_pz_query,
-	.pz_free_func = shield_pz_free,
-	.psp_create_any_func = shield_psp_create_any,
-	.ep_reset_func = shield_ep_reset,
-	.evd_set_unwaitable_func = shield_evd_set_unwaitable,
-	.evd_clear_unwaitable_func = shield_evd_clear_unwaitable,
-	.lmr_sync_rdma_read_func = shield_lmr_sync_rdma_read,
-	.lmr_sync_rdma_write_func = shield_lmr_sync_rdma_write,
-	.ep_create_with_srq_func = shield_ep_create_with_srq,
-	.ep_recv_query_func = shield_ep_recv_query,
-	.ep_set_watermark_func = shield_ep_set_watermark,
-	.srq_create_func = shield_srq_create,
-	.srq_free_func = shield_srq_free,
-	.srq_post_recv_func = core_srq_post_recv,
-	.srq_query_func = shield_srq_query,
-	.srq_resize_func = shield_srq_resize,
-	.srq_set_lw_func = shield_srq_set_lw,
-};
-/* clang-format on */
+#define CONTROL_SLOT(name) .name##_func = shield_##name,
+#define DATA_SLOT(name) .name##_func = core_##name,
+#define COUNT(name) +1
+
+static const DAT_PROVIDER provider_template = {CORE_CONTROL_CALLS(CONTROL_SLOT)
+						       CORE_DATA_CALLS(DATA_SLOT)};
+
+/* device_name, extension and ia_open_func are set for each adapter. */
+_Static_assert(3 + CORE_CONTROL_CALLS(COUNT) + CORE_DATA_CALLS(COUNT) ==
+		       sizeof(DAT_PROVIDER) / sizeof(void (*)(void)),
+	       "every slot is set");
 
 /* Guards the list of names and every member of struct core_adapter that is not constant. Rank 9. */
 static pthread_mutex_t adapter_lock = PTHREAD_MUTEX_INITIALIZER;
