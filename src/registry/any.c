@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The calls that take a handle of any type. An adapter's handle, a small integer, is translated;
- * every other is checked as in the calls of its own type.
+ * The calls that take a handle of any type. The handle of an instance, a small integer, is
+ * translated to the provider's; any other is checked as in the calls of its own type.
  */
 #include "forward.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The public headers as the registry sees them: what they declare is exported, all else in the
- * library is hidden. Also the one composer of return codes.
+ * Includes the public headers so that libdat exports what they declare and hides everything else.
+ * Include them through this header only. registry_error() composes a return code.
  */
 #ifndef REGISTRY_API_H
 #define REGISTRY_API_H
@@ -11,7 +11,7 @@
 #include <dat/dat_registry.h>
 #include <dat/opendat.h>
 
-/* Exported for binaries of old; no public header declares it. */
+/* Old binaries import it, although no public header declares it. */
 DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE *ia_handle_p);
 #pragma GCC visibility pop
 

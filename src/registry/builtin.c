@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Finds the adapters that need no configuration. Nothing is loaded here: a provider library counts
- * as installed when its file is beside libdat.so.1 or in a directory of the loader's search.
+ * as installed when its file is next to libdat.so.1 or on the dynamic loader's search path.
  */
 #include "builtin.h"
 
@@ -21,7 +21,7 @@
 #define VERBS_LIBRARY "libdat-verbs.so.1"
 #define LOOPBACK "lo"
 
-/* A host has this many interfaces to look through at most; the rest has no built-in name. */
+/* Interfaces beyond this number get no built-in adapter. */
 #define NETDEVS_MAX 512
 
 struct netdevs {
@@ -119,7 +119,7 @@ bool registry_builtin_find(const char *name, struct registry_builtin *builtin_ou
 
 /* ---- installed libraries ---- */
 
-/* Something of which dladdr can tell that it lies in libdat.so.1. */
+/* Any object of libdat.so.1, for dladdr to find the file of the library. */
 static const char library_anchor;
 
 static bool library_is_in(const char *directory, size_t len, const char *library,
@@ -130,7 +130,7 @@ static bool library_is_in(const char *directory, size_t len, const char *library
 	return written > 0 && written < PATH_MAX && access(path_out, R_OK) == 0;
 }
 
-/* The directories that the loader would look into for a library that libdat.so.1 asks for. */
+/* Searches the directories that the dynamic loader searches for a dependency of libdat.so.1. */
 static bool library_search(const char *self, const char *library, char path_out[PATH_MAX])
 {
 	void *handle = dlopen(self, RTLD_LAZY | RTLD_NOLOAD);
@@ -216,8 +216,8 @@ static void soft_netdevs_get(struct netdevs *netdevs_out)
 
 #define WORD_MAX 64 /* with the final null: a GID takes 40 */
 
-/* The one word that a sysfs file holds. */
-static bool word_read(const char *path, char word_out[WORD_MAX])
+/* Reads the single word in a sysfs file. */
+static bool sysfs_word_read(const char *path, char word_out[WORD_MAX])
 {
 	char text[WORD_MAX];
 	ssize_t len;
@@ -235,7 +235,7 @@ static bool word_read(const char *path, char word_out[WORD_MAX])
 	return snprintf(word_out, WORD_MAX, "%s", text) < WORD_MAX;
 }
 
-/* An iWARP device's GID begins with the hardware address of its interface, aabb:ccdd:eeff. */
+/* The GID of an iWARP device starts with its interface's hardware address, aabb:ccdd:eeff. */
 static bool gid_is_of(const char *gid, const char *mac)
 {
 	char packed[15];
@@ -247,7 +247,7 @@ static bool gid_is_of(const char *gid, const char *mac)
 	return strncmp(gid, packed, sizeof(packed) - 1) == 0;
 }
 
-/* The interface with that hardware address; all those of the host are compared. */
+/* Adds the interface whose hardware address is in the GID. */
 static void gid_netdevs_add(const char *sysfs, const char *gid, char netdevs[][IFNAMSIZ],
 			    int *count, int max)
 {
@@ -263,16 +263,16 @@ static void gid_netdevs_add(const char *sysfs, const char *gid, char netdevs[][I
 		int len = snprintf(path, sizeof(path), "%s/class/net/%s/address", sysfs,
 				   item->d_name);
 
-		if (item->d_name[0] != '.' && len < (int)sizeof(path) && word_read(path, mac) &&
-		    gid_is_of(gid, mac))
+		if (item->d_name[0] != '.' && len < (int)sizeof(path) &&
+		    sysfs_word_read(path, mac) && gid_is_of(gid, mac))
 			netdevs_add(netdevs, count, max, item->d_name);
 	}
 	closedir(dir);
 }
 
 /*
- * A software device may name its interface in `parent`; others in their table of addresses, or by
- * the address itself.
+ * Adds the interfaces of an RDMA device. A software device may name its interface in `parent`; the
+ * others name it in their table of addresses, or the address itself identifies it.
  */
 static void device_netdevs_add(const char *sysfs, const char *device, char netdevs[][IFNAMSIZ],
 			       int *count, int max)
@@ -281,7 +281,7 @@ static void device_netdevs_add(const char *sysfs, const char *device, char netde
 	int port;
 
 	if (snprintf(path, sizeof(path), "%s/parent", device) < (int)sizeof(path) &&
-	    word_read(path, word))
+	    sysfs_word_read(path, word))
 		netdevs_add(netdevs, count, max, word);
 	for (port = 1;; port++) {
 		int len = snprintf(path, sizeof(path), "%s/ports/%d", device, port);
@@ -289,17 +289,17 @@ static void device_netdevs_add(const char *sysfs, const char *device, char netde
 		if (len >= (int)sizeof(path) || access(path, F_OK) != 0)
 			return;
 		snprintf(path, sizeof(path), "%s/ports/%d/gid_attrs/ndevs/0", device, port);
-		if (word_read(path, word)) {
+		if (sysfs_word_read(path, word)) {
 			netdevs_add(netdevs, count, max, word);
 			continue;
 		}
 		snprintf(path, sizeof(path), "%s/ports/%d/gids/0", device, port);
-		if (word_read(path, word))
+		if (sysfs_word_read(path, word))
 			gid_netdevs_add(sysfs, word, netdevs, count, max);
 	}
 }
 
-/* Calls visit for each entry of a directory of sysfs. */
+/* Calls visit for each entry of a sysfs directory. */
 static void directory_walk(const char *sysfs, const char *directory,
 			   void (*visit)(const char *sysfs, const char *path, const char *name,
 					 char netdevs[][IFNAMSIZ], int *count, int max),
@@ -329,7 +329,7 @@ static void device_visit(const char *sysfs, const char *path, const char *name,
 	device_netdevs_add(sysfs, path, netdevs, count, max);
 }
 
-/* An interface whose hardware also carries an RDMA device, IPoIB among them. */
+/* Adds an interface whose hardware is also an RDMA device, such as IPoIB. */
 static void netdev_visit(const char *sysfs, const char *path, const char *name,
 			 char netdevs[][IFNAMSIZ], int *count, int max)
 {

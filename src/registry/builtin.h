@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The adapters that exist without any dat.conf (CONF-41): soft-lo, a soft-<netdev> for each
- * network interface that is up and has an address, and a verbs-<netdev> for each RDMA device; each
- * only if its provider library is installed. They are looked up afresh each time, since interfaces
- * come and go.
+ * The adapters that need no dat.conf (CONF-41): soft-lo, soft-<netdev> for each network interface
+ * that is up and has an address, and verbs-<netdev> for each RDMA device. Each requires that its
+ * provider library is installed. Nothing is cached, because interfaces change.
  */
 #ifndef REGISTRY_BUILTIN_H
 #define REGISTRY_BUILTIN_H
@@ -14,7 +13,7 @@
 #include <net/if.h>
 #include <stdbool.h>
 
-/* More are never listed (CONF-43): consumers read the list into 8 places. */
+/* The list is limited because consumers provide room for 8 entries (CONF-43). */
 #define REGISTRY_BUILTIN_LISTED_MAX 8
 
 struct registry_builtin {
@@ -23,14 +22,14 @@ struct registry_builtin {
 	char library[PATH_MAX];
 };
 
-/* The adapters to list, in order; the number of them. */
+/* Stores the adapters to list, in order, and returns their number. */
 int registry_builtin_list(struct registry_builtin list_out[REGISTRY_BUILTIN_LISTED_MAX]);
 
 bool registry_builtin_find(const char *name, struct registry_builtin *builtin_out);
 
 /*
- * Names of the network interfaces that RDMA devices sit on, as far as sysfs at the given root
- * tells; at most max of them, each once. For registry_builtin_list, and for tests.
+ * Stores the names of the network interfaces of RDMA devices, as found in the sysfs at the given
+ * root, and returns their number: at most max, each once. Tests pass a root of their own.
  */
 int registry_builtin_rdma_netdevs(const char *sysfs, char netdevs_out[][IFNAMSIZ], int max);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Builds the static registry from dat.conf and lists it. The file's entries are put together
- * privately, under the serializer, and published in one store; the list is constant from then on
- * and read without a lock. Built-in entries are added when they are first asked for.
+ * Builds the static registry from dat.conf and lists it. The serializer is held while the entries
+ * of the file are read. One store publishes the finished list, which is constant from then on and
+ * needs no lock. A built-in entry is added when a consumer first opens it.
  */
 #include "catalog.h"
 #include "builtin.h"
@@ -21,16 +21,16 @@
 
 struct catalog {
 	struct registry_entry *first;
-	struct registry_entry **end; /* where the next entry goes */
+	struct registry_entry **end; /* the next entry is linked here */
 	int usable_count;
 	bool has_builtins; /* DAT_OVERRIDE does not replace them (CONF-44) */
 	bool is_missing;   /* DAT_OVERRIDE names a file that cannot be read (CONF-04) */
 };
 
-/* NULL until the file is read, then constant. */
+/* NULL until the file has been read, then constant. */
 static const struct catalog *_Atomic catalog;
 
-/* Guarded by the registry's lock; entries are only added, at the front. */
+/* Guarded by the registry's lock. Entries are only added, at the front. */
 static struct registry_entry *builtins;
 
 static struct catalog *catalog_build(void);
@@ -69,7 +69,7 @@ bool registry_entry_is_usable(const struct registry_entry *entry)
 
 static const struct catalog *catalog_get(void)
 {
-	/* Pairs with the release in registry_catalog_load; else the list is read unfinished. */
+	/* Pairs with the release in registry_catalog_load; else an unfinished list is read. */
 	return atomic_load_explicit(&catalog, memory_order_acquire);
 }
 
@@ -99,7 +99,7 @@ static void builtin_info_set(DAT_PROVIDER_INFO *info, const char *name)
 	info->is_thread_safe = DAT_TRUE;
 }
 
-/* A NULL among the slots that are needed. */
+/* Is one of the first `count` pointers NULL? */
 static bool has_null_slot(DAT_PROVIDER_INFO *const list[], int count)
 {
 	while (count-- > 0)
@@ -183,7 +183,7 @@ free_entry:
 	return NULL;
 }
 
-/* Lines that agree in all but the library are one entry (CONF-31). */
+/* Finds the entry that differs in its library only: both lines make one entry (CONF-31). */
 static struct registry_entry *twin_find(const struct catalog *built,
 					const struct registry_entry *entry)
 {
@@ -225,7 +225,7 @@ static int conf_entry_take(void *context, const struct registry_conf_entry *line
 }
 
 struct conf_report {
-	struct catalog *catalog; /* first: what conf_entry_take gets */
+	struct catalog *catalog;
 	const char *path;
 };
 

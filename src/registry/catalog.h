@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The static registry: the entries of dat.conf, read once per process (CONF-39), and the built-in
- * adapters beside them. Entries live as long as the process.
+ * The static registry: the entries of dat.conf, which a process reads once (CONF-39), and the
+ * built-in adapters. Entries are never freed.
  */
 #ifndef REGISTRY_CATALOG_H
 #define REGISTRY_CATALOG_H
@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-/* One library that may serve an entry; constant once listed. */
+/* A library that can serve an entry. Constant once listed. */
 struct registry_library {
 	char *path;
 	char *instance_data;
@@ -19,29 +19,35 @@ struct registry_library {
 
 struct registry_entry {
 	/* Constant once listed. */
-	DAT_PROVIDER_INFO info; /* also the key of the registration that the entry leads to */
-	bool is_builtin;	/* serves either thread safety (CONF-42) */
+	DAT_PROVIDER_INFO info; /* also the key of the entry's registration */
+	bool is_builtin;	/* serves both thread safeties (CONF-42) */
 	struct registry_library *libraries;
 	struct registry_entry *next;
 
 	/* Guarded by the serializer. */
-	void *handle;			       /* of the library loaded, or NULL */
-	const void *base;		       /* where that lies, asked once */
+	void *handle;			       /* of the loaded library, or NULL */
+	const void *base;		       /* load address of that library */
 	const struct registry_library *loaded; /* the library behind the handle */
 	DAT_PROVIDER_FINI_FUNC fini;
-	bool is_initialised; /* dat_provider_init ran, dat_provider_fini did not */
+	bool is_initialised; /* dat_provider_init has run, dat_provider_fini has not */
 };
 
-/* Read the file if that has not been done. Anything but success: memory is short. */
+/* Reads the file unless that has been done. Fails only when memory is exhausted. */
 DAT_RETURN registry_catalog_load(void);
 
-/* The entries of the file, in its order; other major versions too. After registry_catalog_load. */
+/*
+ * The entries of the file in order, those of other major versions included. Call
+ * registry_catalog_load first.
+ */
 struct registry_entry *registry_catalog_first(void);
 
-/* The built-in entry of that name, unless the file has its own or replaces them all. NULL: none. */
+/*
+ * Returns the built-in entry of that name. Returns NULL if there is none, if the file defines the
+ * name, or if DAT_OVERRIDE is set.
+ */
 struct registry_entry *registry_catalog_builtin_get(const char *name);
 
-/* Whether an entry may be listed and opened, and does not merely make its name known (CONF-21). */
+/* Can the entry be listed and opened? Others only make their name known (CONF-21). */
 bool registry_entry_is_usable(const struct registry_entry *entry);
 
 #endif

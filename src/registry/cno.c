@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Consumer notification objects: the calls check the handle that they are dispatched by, and hand
- * over to its provider, which checks everything else.
- */
+/* Consumer notification objects. Each call checks its handle and forwards to the provider
+ * (forward.h). */
 #include "forward.h"
 
 DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent,
@@ -32,7 +30,7 @@ DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD_
 	DAT_RETURN ret =
 		REGISTRY_FORWARD(cno_wait, DAT_INVALID_HANDLE_CNO, cno_handle, timeout, evd_handle);
 
-	/* As in dat_evd_dequeue: without a class bit (GEN-07). */
+	/* Without a class bit, as in dat_evd_dequeue (GEN-07). */
 	if (DAT_GET_TYPE(ret) == DAT_QUEUE_EMPTY)
 		return DAT_QUEUE_EMPTY;
 	return ret;

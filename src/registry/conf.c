@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The reader of dat.conf. A line is first split into fields, with quotes and comments resolved
- * into a scratch buffer, and then judged field by field. The text is untrusted only in the sense
- * that it may be anything: no byte sequence may crash the process or hide a later good line.
+ * Reads dat.conf. A line is split into fields, which are stored without quotes and comments in a
+ * scratch buffer; then each field is checked. The file may contain anything: no sequence of bytes
+ * may crash the process or hide a valid line after it.
  */
 #include "conf.h"
 
@@ -24,15 +24,15 @@ enum {
 	FIELD_COUNT
 };
 
-#define CONF_FILE_MAX (64u << 20) /* bytes; more is no registry file */
+#define CONF_FILE_MAX (64u << 20) /* bytes; a larger file is refused */
 
 struct line {
 	const char *fields[FIELD_COUNT];
 	unsigned int count;
-	const char *fault; /* why it is malformed, or NULL */
+	const char *fault; /* why the line is malformed, or NULL */
 };
 
-/* Where DAT_OVERRIDE does not point, in the order of trial (CONF-01, CONF-02). */
+/* Tried in this order when DAT_OVERRIDE is not set (CONF-01, CONF-02). */
 static const char *const default_paths[] = {
 #ifdef REGISTRY_SYSCONFDIR
 	REGISTRY_SYSCONFDIR "/dat.conf",
@@ -42,7 +42,7 @@ static const char *const default_paths[] = {
 };
 
 static void line_split(const char *text, const char *end, char *scratch, struct line *line_out);
-static const char *line_judge(const struct line *line, struct registry_conf_entry *entry_out);
+static const char *line_check(const struct line *line, struct registry_conf_entry *entry_out);
 static int file_read(const char *path, struct registry_conf_file *file_out);
 
 int registry_conf_parse(const char *text, size_t len, const struct registry_conf_ops *ops,
@@ -56,7 +56,7 @@ int registry_conf_parse(const char *text, size_t len, const struct registry_conf
 	if (len == 0) /* an empty file has no text to point into */
 		return 0;
 	end = text + len;
-	/* All fields of a line are no longer than the line, and each has its NUL. */
+	/* Together the fields are no longer than the line, plus one NUL each. */
 	scratch = malloc(len + FIELD_COUNT);
 	if (!scratch)
 		return -ENOMEM;
@@ -71,7 +71,7 @@ int registry_conf_parse(const char *text, size_t len, const struct registry_conf
 		text = newline ? newline + 1 : end;
 		if (!line.fault && line.count == 0)
 			continue;
-		fault = line.fault ? line.fault : line_judge(&line, &entry);
+		fault = line.fault ? line.fault : line_check(&line, &entry);
 		if (fault && *fault != '\0' && ops->skipped)
 			ops->skipped(context, number, fault);
 		else if (!fault)
@@ -86,7 +86,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* A token in quotes, the opening one taken already. Returns the place behind it, or NULL. */
+/* Copies a quoted token from after its opening quote. Returns the text after it, or NULL. */
 static const char *quoted_copy(const char *text, const char *end, char **out)
 {
 	while (text < end && *text != '"') {
@@ -131,7 +131,7 @@ static void line_split(const char *text, const char *end, char *scratch, struct 
 	*line_out = line;
 }
 
-/* Decimal digits up to the given end character; the value must fit. */
+/* Reads decimal digits up to the character `stop`. NULL: not a number of 32 bits. */
 static const char *number_read(const char *text, char stop, uint32_t *value_out)
 {
 	uint64_t value = 0;
@@ -157,15 +157,18 @@ static bool api_version_read(const char *text, struct registry_conf_entry *entry
 	return text && number_read(text + 1, '\0', &entry->version_minor);
 }
 
-/* Exactly one of two words. */
-static bool word_read(const char *text, const char *yes, const char *no, bool *value_out)
+/* Accepts exactly one of two words. */
+static bool choice_read(const char *text, const char *yes, const char *no, bool *value_out)
 {
 	*value_out = strcmp(text, yes) == 0;
 	return *value_out || strcmp(text, no) == 0;
 }
 
-/* NULL: the entry is good. The empty text: it is none of ours, and no mistake (CONF-19). */
-static const char *line_judge(const struct line *line, struct registry_conf_entry *entry_out)
+/*
+ * Returns NULL if the entry is valid, and the reason if it is malformed. Returns the empty string
+ * for a kernel-level entry, which is skipped without a report (CONF-19).
+ */
+static const char *line_check(const struct line *line, struct registry_conf_entry *entry_out)
 {
 	const char *const *fields = line->fields;
 
@@ -180,12 +183,12 @@ static const char *line_judge(const struct line *line, struct registry_conf_entr
 		return "the adapter name is longer than 255 characters";
 	if (!api_version_read(fields[FIELD_API_VERSION], entry_out))
 		return "the API version is not of the form u1.2";
-	if (!word_read(fields[FIELD_THREAD_SAFETY], "threadsafe", "nonthreadsafe",
-		       &entry_out->is_thread_safe))
+	if (!choice_read(fields[FIELD_THREAD_SAFETY], "threadsafe", "nonthreadsafe",
+			 &entry_out->is_thread_safe))
 		return "the thread safety is neither threadsafe nor nonthreadsafe";
-	if (!word_read(fields[FIELD_DEFAULT], "default", "nondefault", &entry_out->is_default))
+	if (!choice_read(fields[FIELD_DEFAULT], "default", "nondefault", &entry_out->is_default))
 		return "the default flag is neither default nor nondefault";
-	/* The loader would take an empty name for the program itself. */
+	/* dlopen takes an empty name for the program itself. */
 	entry_out->library = fields[FIELD_LIBRARY];
 	if (entry_out->library[0] == '\0')
 		return "the library is empty";
@@ -199,7 +202,7 @@ static const char *line_judge(const struct line *line, struct registry_conf_entr
 
 int registry_conf_load(struct registry_conf_file *file_out)
 {
-	/* Raised privileges must not be steered into a library of the user's choice (CONF-05). */
+	/* A set-user-ID program must not load a library that the user chooses (CONF-05). */
 	const char *override = secure_getenv("DAT_OVERRIDE");
 	size_t i;
 	int ret;
@@ -237,7 +240,7 @@ static int text_grow(char **text, size_t *room)
 	return 0;
 }
 
-/* Read to the end, whatever the size claims: the file may be a pipe or grow meanwhile. */
+/* Reads to the end of the file without using its size: it may be a pipe or still grow. */
 static int file_read(const char *path, struct registry_conf_file *file_out)
 {
 	size_t room = 0, len = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat.conf, the static registry file: where it is and how it reads. This part needs nothing else
- * of the registry, so that tools and fuzzers can use it alone. One entry is one line of eight
- * fields; the OpenFabrics and the Solaris form differ only in the text of the provider version,
- * which may be anything. A bad line is skipped and reported, and never stops the reading.
+ * Finds and parses dat.conf, the static registry file. This part needs nothing else of the
+ * registry, so that tools and fuzzers can link it alone. An entry is one line of eight fields. The
+ * OpenFabrics and the Solaris form differ only in the provider version, whose text is not checked.
+ * A malformed line is skipped and reported; parsing continues after it.
  */
 #ifndef REGISTRY_CONF_H
 #define REGISTRY_CONF_H
@@ -12,9 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REGISTRY_CONF_NAME_MAX 255 /* characters of an adapter's name */
+#define REGISTRY_CONF_NAME_MAX 255 /* characters in the name of an adapter */
 
-/* The strings live until the entry callback returns. None is NULL. */
+/* No string is NULL. They are valid until the entry callback returns. */
 struct registry_conf_entry {
 	unsigned int line; /* from 1 */
 	const char *name;
@@ -29,29 +29,29 @@ struct registry_conf_entry {
 };
 
 struct registry_conf_ops {
-	/* A well-formed user-level entry, of any version. Non-zero stops the parse, which returns
-	 * it. */
+	/* Called for each valid user-level entry, of any version. A non-zero result ends the
+	 * parse, which returns it. */
 	int (*entry)(void *context, const struct registry_conf_entry *entry);
-	/* A malformed line was skipped; the reason is constant text. May be NULL. */
+	/* Called for each malformed line; the reason is constant text. May be NULL. */
 	void (*skipped)(void *context, unsigned int line, const char *reason);
 };
 
-/* Go through a file's text. 0, -ENOMEM, or what the entry callback returned. */
+/* Parses the text of a file. Returns 0, -ENOMEM, or the result of the entry callback. */
 int registry_conf_parse(const char *text, size_t len, const struct registry_conf_ops *ops,
 			void *context);
 
 struct registry_conf_file {
 	char *text; /* allocated; NULL if there is no file */
 	size_t len;
-	const char *path; /* the file that was read, or that could not be; valid while the
-			     environment is not changed */
+	const char *path; /* the file that was read, or cannot be read; valid until the
+			     environment changes */
 	bool is_override; /* DAT_OVERRIDE named it */
 };
 
 /*
- * Read the registry file that rules here: what DAT_OVERRIDE names, else the first default place
- * that can be opened. No file at a default place is success without text. -errno: the file of
- * DAT_OVERRIDE cannot be read, or memory is short.
+ * Reads the file that DAT_OVERRIDE names, or the first default file that can be read. If there is
+ * no default file, this succeeds without text. Returns -errno if the file of DAT_OVERRIDE cannot be
+ * read, and -ENOMEM if memory is exhausted.
  */
 int registry_conf_load(struct registry_conf_file *file_out);
 void registry_conf_unload(struct registry_conf_file *file);

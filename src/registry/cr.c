@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Connection requests: the calls check the handle that they are dispatched by, and hand over to its
- * provider, which checks everything else.
- */
+/* Connection requests. Each call checks its handle and forwards to the provider (forward.h). */
 #include "forward.h"
 
 DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_param_mask,

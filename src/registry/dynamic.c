@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What providers call: dat_registry_add_provider and dat_registry_remove_provider. Both work at
- * any time, from inside dat_provider_init and from library constructors too, so they take no more
- * than the registry's lock, and look into libraries before they take it.
+ * The calls of providers: dat_registry_add_provider and dat_registry_remove_provider. Both may be
+ * called at any time, even in dat_provider_init and in the constructor of a library. So they take
+ * the registry's lock only, and inspect the provider's library before they take it.
  */
 #include "dynamic.h"
 #include "log.h"
@@ -52,7 +52,7 @@ unlock:
 	registry_unlock();
 	free(registration);
 	registry_log(REGISTRY_LOG_IA, "%s: registration %s", provider_info->ia_name,
-		     ret == DAT_SUCCESS ? "added" : "refused, there is one");
+		     ret == DAT_SUCCESS ? "added" : "refused, already registered");
 	return ret;
 }
 
@@ -121,7 +121,7 @@ void registry_dynamic_forget_users(void)
 
 bool registry_key_is_equal(const DAT_PROVIDER_INFO *a, const DAT_PROVIDER_INFO *b)
 {
-	/* Any non-zero value of a boolean means true, also one that C code put there. */
+	/* Any non-zero value means true. */
 	return a->dapl_version_major == b->dapl_version_major &&
 	       a->dapl_version_minor == b->dapl_version_minor &&
 	       !a->is_thread_safe == !b->is_thread_safe && strcmp(a->ia_name, b->ia_name) == 0;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Endpoints: the calls check the handle that they are dispatched by, and hand over to its
- * provider, which checks everything else.
- */
+/* Endpoints. Each call checks its handle and forwards to the provider (forward.h). */
 #include "forward.h"
 
 DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,

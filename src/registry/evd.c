@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Event dispatchers: the calls check the handle that they are dispatched by, and hand over to its
- * provider, which checks everything else. An adapter's handle in an asynchronous event is the
- * provider's own and is translated on its way out; our own providers do that themselves.
+ * Event dispatchers. Each call checks its handle and forwards to the provider (forward.h). An
+ * asynchronous event may carry the provider's handle of an instance, which is translated to the
+ * consumer's handle here. OpenDAT's own providers have translated it already.
  */
 #include "forward.h"
 
@@ -11,7 +11,7 @@ __attribute__((cold)) static void async_event_translate(DAT_EVENT *event)
 	DAT_HANDLE *handle = &event->event_data.asynch_error_event_data.dat_handle;
 	DAT_IA_HANDLE consumer = registry_ia_consumer_handle(*handle);
 
-	/* The event may as well name an endpoint or another object: those stay as they are. */
+	/* The event may carry the handle of another object, which consumers know as it is. */
 	if (consumer)
 		*handle = consumer;
 }
@@ -87,8 +87,8 @@ DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUN
 	return ret;
 }
 
-/* What a provider says about taking an event, as consumers see it. */
-static inline DAT_RETURN dequeued(DAT_RETURN ret, DAT_EVENT *event)
+/* Translates the result of evd_dequeue_func for the consumer. */
+static inline DAT_RETURN dequeue_translate(DAT_RETURN ret, DAT_EVENT *event)
 {
 	if (ret == DAT_SUCCESS) {
 		event_translate(event);
@@ -101,8 +101,8 @@ static inline DAT_RETURN dequeued(DAT_RETURN ret, DAT_EVENT *event)
 __attribute__((noinline)) static DAT_RETURN evd_dequeue_slow(DAT_EVD_HANDLE evd_handle,
 							     DAT_EVENT *event)
 {
-	return dequeued(REGISTRY_FORWARD(evd_dequeue, DAT_INVALID_HANDLE1, evd_handle, event),
-			event);
+	return dequeue_translate(
+		REGISTRY_FORWARD(evd_dequeue, DAT_INVALID_HANDLE1, evd_handle, event), event);
 }
 
 DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
@@ -111,7 +111,8 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 
 	if (!provider)
 		return evd_dequeue_slow(evd_handle, event);
-	/* one of ours: it names instances as the consumer does (opendat_extension.ia_name_func) */
+	/* OpenDAT's own: its events carry the consumer's handles (opendat_extension.ia_name_func).
+	 */
 	return provider->evd_dequeue_func(evd_handle, event);
 }
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * How an entry point reaches its provider: each macro checks the handle that decides which provider
- * that is, and calls the slot of the same name. The provider checks all other arguments. They are
- * expressions, so that an entry point can work on the result.
+ * How an entry point calls its provider. Each macro finds the provider by the given handle, or
+ * refuses the handle, and calls the slot of the given name. The provider checks all other
+ * arguments. The first three are expressions of type DAT_RETURN.
  */
 #ifndef REGISTRY_FORWARD_H
 #define REGISTRY_FORWARD_H
 
 #include "ia.h"
 
-/* By the handle of an object; subtype names its type in the error. */
+/* Takes the handle of an object. `subtype` is that of the error for an invalid handle. */
 #define REGISTRY_FORWARD(call, subtype, handle, ...)                                               \
 	({                                                                                         \
 		const DAT_PROVIDER *provider_ = registry_handle_provider(handle);                  \
@@ -18,7 +18,7 @@
 			  : registry_error(DAT_INVALID_HANDLE, subtype);                           \
 	})
 
-/* By the handle of an instance: the provider gets its own handle instead. */
+/* Takes the consumer's handle of an instance, and passes on the provider's. */
 #define REGISTRY_FORWARD_IA(call, ia_handle, ...)                                                  \
 	({                                                                                         \
 		const DAT_PROVIDER *provider_;                                                     \
@@ -28,7 +28,7 @@
 		    : registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);                   \
 	})
 
-/* By a handle of any type. */
+/* Takes a handle of any type. */
 #define REGISTRY_FORWARD_ANY(call, handle, ...)                                                    \
 	({                                                                                         \
 		const DAT_PROVIDER *provider_;                                                     \
@@ -39,8 +39,8 @@
 	})
 
 /*
- * Defines an entry point of the data path. Its fast path is one comparison and a jump, without a
- * stack frame, which is why the slow path is a function of its own with the same parameters.
+ * Defines the entry point dat_<call> of the data path. The slow path is a separate function,
+ * because the fast path would otherwise save its arguments in a stack frame.
  */
 #define REGISTRY_FORWARD_FAST(call, subtype, handle, parameters, arguments)                        \
 	__attribute__((noinline)) static DAT_RETURN call##_slow parameters                         \

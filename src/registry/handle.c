@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Finds the handle arena of a provider's library when the provider registers. A library that has
- * one is ours: it is pinned in memory, so that stale handles can be refused for as long as the
- * process lives (IA-CLOSE-21), and its arena stays known.
+ * Finds the handle arena of a provider's library when the provider registers. A library with an
+ * arena is OpenDAT's own. It stays in memory and its arena stays known until the process ends, so
+ * that stale handles can always be refused (IA-CLOSE-21).
  */
 #include "handle.h"
 #include "sync.h"
@@ -17,7 +17,7 @@ static int arena_publish(const struct opendat_handle_arena *arena);
 
 static bool provider_place_get(const DAT_PROVIDER *provider, Dl_info *place_out)
 {
-	/* A function pointer has no other way into a data pointer that -pedantic accepts. */
+	/* -pedantic accepts no cast of a function pointer to a data pointer. */
 	union {
 		DAT_IA_OPEN_FUNC function;
 		void *address;
@@ -45,7 +45,7 @@ const void *registry_handle_library_base(void *library)
 	return place.dli_fbase;
 }
 
-/* The symbol must be of the library itself: dlsym looks into what the library needs, too. */
+/* The symbol must be in the library itself; dlsym also searches its dependencies. */
 static const struct opendat_handle_arena *arena_find(void *library, const Dl_info *place)
 {
 	const struct opendat_handle_arena *arena;
@@ -60,17 +60,17 @@ static const struct opendat_handle_arena *arena_find(void *library, const Dl_inf
 	return arena;
 }
 
-/* The arena that the handle is in; NULL: none. */
+/* Returns the arena that contains the handle, or NULL. */
 static const struct opendat_handle_arena *arena_of(DAT_HANDLE handle)
 {
-	/* Pairs with the release in arena_publish; else an entry is read before it is there. */
+	/* Pairs with the release in arena_publish; else an entry is read before it is stored. */
 	unsigned int count =
 		atomic_load_explicit(&registry_handle_space.arena_count, memory_order_acquire);
 	unsigned int i;
 
 	for (i = 0; i < count; i++) {
 		const struct opendat_handle_arena *arena = registry_handle_space.arenas[i];
-		/* Pairs with the core's release of base; else size is read before it is set. */
+		/* Pairs with the provider's release of base; else size is read before it is set. */
 		uintptr_t base = __atomic_load_n(&arena->base, __ATOMIC_ACQUIRE);
 
 		if (base != 0 && (uintptr_t)handle - base < arena->size)
@@ -79,7 +79,7 @@ static const struct opendat_handle_arena *arena_of(DAT_HANDLE handle)
 	return NULL;
 }
 
-/* Only providers with an arena of ours are asked: what others keep in `extension` is their own. */
+/* The provider must have an arena, because other providers use `extension` as they like. */
 const struct opendat_extension *registry_handle_extension(DAT_HANDLE handle,
 							  const DAT_PROVIDER *provider)
 {
@@ -91,7 +91,7 @@ const struct opendat_extension *registry_handle_extension(DAT_HANDLE handle,
 	return extension;
 }
 
-void registry_handle_settle_locked(DAT_HANDLE handle)
+void registry_handle_set_first_locked(DAT_HANDLE handle)
 {
 	const struct opendat_handle_arena *arena = arena_of(handle);
 	struct registry_handle_space *space = &registry_handle_space;
@@ -99,7 +99,7 @@ void registry_handle_settle_locked(DAT_HANDLE handle)
 	if (space->cells || !arena || arena->cell_size != 1u << OPENDAT_CELL_SHIFT)
 		return;
 	space->base = arena->base;
-	/* after the base, for a thread that looks without having a handle */
+	/* after the base, for a thread that checks a value which is no handle */
 	__atomic_store_n(&space->cells, arena->size / arena->cell_size, __ATOMIC_RELEASE);
 }
 
@@ -112,7 +112,7 @@ const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
 		return (value - arena->base) & (arena->cell_size - 1)
 			       ? NULL
 			       : registry_handle_first_word(handle);
-	/* Relaxed: who holds a foreign handle got it after the registration was counted. */
+	/* Relaxed: a foreign handle is created only after its registration was counted. */
 	if (atomic_load_explicit(&registry_handle_space.foreign_count, memory_order_relaxed) == 0 ||
 	    value < REGISTRY_SMALL_INTEGERS || value % sizeof(void *) != 0)
 		return NULL;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The check that every handle passes before it is followed (GEN-14 to GEN-17, GEN-33). It runs on
- * the data path, so it takes no lock and costs a few comparisons: a handle of ours is known by its
- * place in its library's arena. Calls of the data path compare inline with the usual arena and
- * leave the rest to a twin of theirs, so that they need no frame of their own. Only while a library
- * without an arena is registered, a foreign one, is anything else followed, since its handles
- * cannot be told from garbage.
+ * Checks a handle before it is dereferenced (GEN-14 to GEN-17, GEN-33). The check is on the data
+ * path, so it takes no lock and needs a few comparisons: a handle of OpenDAT's providers is an
+ * address in the arena of its library. The fast path compares with the first arena only; the slow
+ * path tries them all. A foreign library is one without an arena. Its handles cannot be
+ * distinguished from garbage, so while one is registered any aligned address is dereferenced.
  */
 #ifndef REGISTRY_HANDLE_H
 #define REGISTRY_HANDLE_H
@@ -16,42 +15,45 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* Values below this are no addresses; adapter handles of consumers are among them. */
+/* Values below this are not addresses. The consumer's handles of instances are below it. */
 #define REGISTRY_SMALL_INTEGERS 0x10000u
 
-/* One arena per provider library of ours; there are two of them, and room for what tests load. */
+/* OpenDAT has two provider libraries with one arena each; the tests load more. */
 #define REGISTRY_ARENAS_MAX 16
 
 struct registry_handle_space {
-	/* The usual arena, that of the first instance: written once, before its handle is given
-	 * out, so that whoever has a handle may read it like a constant. cells: 0: none yet. */
+	/*
+	 * The first arena, that of the first instance opened. Written once, before the consumer
+	 * gets the handle of that instance, so that the data path may read it as a constant.
+	 */
 	uintptr_t base;
-	uintptr_t cells;
+	uintptr_t cells; /* 0: no first arena yet */
 	/* Entries below arena_count are constant. Stored with release after the entry. */
 	atomic_uint arena_count;
 	const struct opendat_handle_arena *arenas[REGISTRY_ARENAS_MAX];
-	/* Registrations by libraries without an arena. */
+	/* The number of registrations by foreign libraries. */
 	atomic_uint foreign_count;
 };
 
 extern struct registry_handle_space registry_handle_space;
 
-/* Where a provider's code is. */
+/* The library that a provider's code is in. */
 struct registry_origin {
-	const void *base; /* of its library in memory; NULL: not known */
-	bool is_foreign;  /* the library has no arena */
+	const void *base; /* its load address; NULL: unknown */
+	bool is_foreign;  /* it has no arena */
 };
 
 /*
- * Make the handles of a provider's library known, for ever. Who lists a foreign provider counts it
- * in registry_handle_space.foreign_count. -ENOSPC: too many libraries. Takes the registry's lock.
+ * Adds the arena of a provider's library, for the life of the process. The caller counts a foreign
+ * provider in registry_handle_space.foreign_count when it lists it. Returns -ENOSPC if there are
+ * too many libraries. Takes the registry's lock.
  */
 int registry_handle_learn(const DAT_PROVIDER *provider, struct registry_origin *origin_out);
 
-/* A new reference on the library that a provider's code is in, or NULL if it is the program. */
+/* Takes a reference to the library of a provider's code. NULL: the code is in the program. */
 void *registry_handle_library_get(const DAT_PROVIDER *provider);
 
-/* As registry_origin.base, of a library that is open. */
+/* The load address of an open library, comparable with registry_origin.base. */
 const void *registry_handle_library_base(void *library);
 
 static inline const DAT_PROVIDER *registry_handle_first_word(DAT_HANDLE handle)
@@ -60,25 +62,28 @@ static inline const DAT_PROVIDER *registry_handle_first_word(DAT_HANDLE handle)
 	return __atomic_load_n((const DAT_PROVIDER *const *)handle, __ATOMIC_RELAXED);
 }
 
-/* The table to dispatch through if the handle is of the usual arena; NULL: ask the next one. */
+/*
+ * The provider table of a handle in the first arena. NULL otherwise: the slow path follows, with
+ * registry_handle_provider.
+ */
 static inline const DAT_PROVIDER *registry_handle_provider_fast(DAT_HANDLE handle)
 {
 	uintptr_t offset = (uintptr_t)handle - registry_handle_space.base;
 	unsigned int shift = OPENDAT_CELL_SHIFT;
 
-	/* rotated: what lies below the arena, or inside a cell, becomes a huge number */
+	/* the rotation makes an address below the arena, or inside a cell, a huge number */
 	offset = offset >> shift | offset << (8 * sizeof(offset) - shift);
 	return offset < registry_handle_space.cells ? registry_handle_first_word(handle) : NULL;
 }
 
-/* Makes the arena of that handle the usual one, if there is none yet. With the registry's lock. */
-void registry_handle_settle_locked(DAT_HANDLE handle);
+/* Makes the arena of that handle the first arena, unless there is one. */
+void registry_handle_set_first_locked(DAT_HANDLE handle);
 
-/* What a provider of ours adds to its table; NULL: it is none of ours, or too old. */
+/* The extension of the provider table. NULL: a foreign provider, or one too old to have it. */
 const struct opendat_extension *registry_handle_extension(DAT_HANDLE handle,
 							  const DAT_PROVIDER *provider);
 
-/* The table to dispatch through, or NULL: refuse the handle. */
+/* The provider table of a handle. NULL: the handle is invalid. */
 const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_ia_openv, dat_ia_close, dat_ia_query, and the table of open instances. The table says which
- * instances exist; the provider says what state they are in. No lock is held while the provider
- * opens or closes one.
+ * dat_ia_openv, dat_ia_close, dat_ia_query, and the list of open instances. The list records which
+ * instances exist; the provider knows their state. No lock is held while the provider opens or
+ * closes an instance.
  */
 #include "ia.h"
 #include "forward.h"
@@ -18,7 +18,7 @@
 
 enum closing { CLOSING_NOT, CLOSING_GRACEFUL, CLOSING_ABRUPT };
 
-/* One open instance. Guarded by the registry's lock but for the members set at creation. */
+/* An open instance. Guarded by the registry's lock, except members set at creation. */
 struct instance {
 	unsigned int number;	 /* set at creation: the consumer's handle */
 	struct registry_use use; /* set at creation */
@@ -32,7 +32,7 @@ struct registry_ia_slot registry_ia_slots[REGISTRY_SMALL_INTEGERS];
 
 /* Guarded by the registry's lock. */
 static struct instance *instances;
-static struct instance *inherited; /* open in the parent of this process, no longer used */
+static struct instance *inherited; /* the parent's at the fork; unused in this process */
 static unsigned int last_number;
 
 static DAT_RETURN request_check(const char *name, DAT_EVD_HANDLE *async_evd_handle,
@@ -69,7 +69,7 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 static DAT_RETURN request_check(const char *name, DAT_EVD_HANDLE *async_evd_handle,
 				DAT_IA_HANDLE *ia_handle)
 {
-	/* The length counts the prefix, too: the name must fit where names are kept. */
+	/* The length includes the prefix. */
 	if (!name || strnlen(name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
 		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	if (!async_evd_handle)
@@ -105,7 +105,7 @@ static void slot_close_locked(const struct instance *instance)
 			      memory_order_relaxed);
 }
 
-/* List a new instance under a number of its own, not yet known to the consumer. */
+/* Gives a new instance a free number and adds it to the list. */
 static bool instance_list(struct instance *instance)
 {
 	unsigned int tried;
@@ -131,7 +131,7 @@ static void instance_unlist(struct instance *instance)
 
 	registry_lock();
 	slot_close_locked(instance);
-	/* A forked child has none of its parent's instances on the list. */
+	/* In a forked child the parent's instances are not on the list. */
 	while (*link && *link != instance)
 		link = &(*link)->next;
 	if (*link)
@@ -140,8 +140,8 @@ static void instance_unlist(struct instance *instance)
 	registry_unlock();
 }
 
-/* The provider has opened it: it gets to know the consumer's handle, and we the provider's. */
-static void instance_name(struct instance *instance, DAT_IA_HANDLE handle)
+/* Exchanges handles after the provider has opened the instance. */
+static void instance_exchange_handles(struct instance *instance, DAT_IA_HANDLE handle)
 {
 	const struct opendat_extension *extension =
 		registry_handle_extension(handle, instance->use.registration->provider);
@@ -152,14 +152,15 @@ static void instance_name(struct instance *instance, DAT_IA_HANDLE handle)
 	instance->handle = handle;
 	slot_open_locked(instance);
 	if (extension)
-		registry_handle_settle_locked(handle);
+		registry_handle_set_first_locked(handle);
 	registry_unlock();
 }
 
 static DAT_RETURN instance_open(const struct registry_request *request, DAT_COUNT qlen,
 				DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle)
 {
-	/* The provider gets copies: on failure the consumer's variables keep their values. */
+	/* The provider writes to copies, so that a failure leaves the consumer's variables alone.
+	 */
 	DAT_EVD_HANDLE evd = *async_evd_handle;
 	DAT_IA_HANDLE handle = DAT_HANDLE_NULL;
 	struct instance *instance;
@@ -179,7 +180,7 @@ static DAT_RETURN instance_open(const struct registry_request *request, DAT_COUN
 								 &evd, &handle);
 	if (ret != DAT_SUCCESS)
 		goto unlist;
-	instance_name(instance, handle);
+	instance_exchange_handles(instance, handle);
 	registry_log(REGISTRY_LOG_IA, "%s: opened as %u", request->name, instance->number);
 	*async_evd_handle = evd;
 	*ia_handle = (DAT_IA_HANDLE)(uintptr_t)instance->number;
@@ -206,9 +207,9 @@ static struct instance *instance_find_locked(DAT_IA_HANDLE ia_handle)
 }
 
 /*
- * Claim the instance for closing; NULL: it is closed, or as good as. A graceful close by another
- * thread may yet be refused by the provider, so its end is waited for. An abrupt one succeeds, and
- * an agent that it calls may come here (IA-CLOSE-27).
+ * Claims the instance for closing. Returns NULL if it is closed or about to be. The provider may
+ * refuse a graceful close of another thread, so this waits for its result. An abrupt close always
+ * succeeds; it is not waited for, because it may call an agent that calls this (IA-CLOSE-27).
  */
 static struct instance *instance_claim(DAT_IA_HANDLE ia_handle, enum closing closing)
 {
@@ -233,7 +234,7 @@ static struct instance *instance_claim(DAT_IA_HANDLE ia_handle, enum closing clo
 	return instance;
 }
 
-/* The provider refused: the instance is as before. */
+/* Reopens the instance after the provider has refused to close it. */
 static void instance_unclaim(struct instance *instance)
 {
 	registry_lock();
@@ -271,7 +272,7 @@ DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags)
 	return ret;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
 			DAT_IA_ATTR_MASK ia_attr_mask, DAT_IA_ATTR *ia_attr,
@@ -310,8 +311,8 @@ DAT_IA_HANDLE registry_ia_consumer_handle(DAT_HANDLE provider_handle)
 }
 
 /*
- * Their memory is left alone, since this thread may have forked in the middle of a call on one of
- * them; it stays reachable, so that it is no leak.
+ * The instances are not freed, because this thread may have forked during a call on one of them.
+ * The list `inherited` keeps them reachable for leak checkers.
  */
 void registry_ia_forget_all(void)
 {

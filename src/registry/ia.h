@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Open interface adapters. Consumers know an instance by a small integer, the provider by its own
- * pointer; this table translates both ways. Numbers count upward and are used again only after all
- * others had their turn (GEN-16).
+ * Open instances of adapters. The consumer's handle of an instance is a small integer, the
+ * provider's is a pointer. This part translates between them. A number is reused only after all
+ * others have been used (GEN-16).
  */
 #ifndef REGISTRY_IA_H
 #define REGISTRY_IA_H
@@ -11,15 +11,15 @@
 
 #include <stdatomic.h>
 
-/* What a consumer's number stands for; written under the registry's lock. */
+/* The instance with that number. Written with the registry's lock held. */
 struct registry_ia_slot {
-	DAT_IA_HANDLE _Atomic handle;	      /* the provider's; NULL: no such instance */
-	const DAT_PROVIDER *_Atomic provider; /* set before the handle, never cleared */
+	DAT_IA_HANDLE _Atomic handle;	      /* the provider's; NULL: none is open */
+	const DAT_PROVIDER *_Atomic provider; /* set before the handle; never cleared */
 };
 
 extern struct registry_ia_slot registry_ia_slots[REGISTRY_SMALL_INTEGERS];
 
-/* The provider's handle of a consumer's instance and its table, or NULL: refuse the handle. */
+/* Translates a consumer's handle to the provider's and its table. NULL: the handle is invalid. */
 static inline DAT_IA_HANDLE registry_ia_handle(DAT_IA_HANDLE ia_handle,
 					       const DAT_PROVIDER **provider_out)
 {
@@ -28,14 +28,14 @@ static inline DAT_IA_HANDLE registry_ia_handle(DAT_IA_HANDLE ia_handle,
 
 	if (number >= REGISTRY_SMALL_INTEGERS)
 		return DAT_HANDLE_NULL;
-	/* Pairs with the release in slot_open; else the table of an earlier instance is read. */
+	/* Pairs with the release in slot_open_locked; else an earlier instance's table is read. */
 	handle = atomic_load_explicit(&registry_ia_slots[number].handle, memory_order_acquire);
 	*provider_out =
 		atomic_load_explicit(&registry_ia_slots[number].provider, memory_order_relaxed);
 	return handle;
 }
 
-/* As above for a handle of any type (dat_get_handle_type and the context calls). */
+/* As registry_ia_handle, for a handle of any type. */
 static inline DAT_HANDLE registry_any_handle(DAT_HANDLE handle, const DAT_PROVIDER **provider_out)
 {
 	if ((uintptr_t)handle < REGISTRY_SMALL_INTEGERS)
@@ -45,12 +45,12 @@ static inline DAT_HANDLE registry_any_handle(DAT_HANDLE handle, const DAT_PROVID
 }
 
 /*
- * The consumer's handle for a provider's, or DAT_HANDLE_NULL if it names no open instance. Every
- * ia_handle that a query fills in passes through here (GEN-24).
+ * Translates a provider's handle to the consumer's. Returns DAT_HANDLE_NULL if no open instance has
+ * it. Each call that returns an ia_handle uses this (GEN-24).
  */
 DAT_IA_HANDLE registry_ia_consumer_handle(DAT_HANDLE provider_handle);
 
-/* In a forked child: no instance of the parent is open. */
+/* For a forked child, in which no instance is open. The registry's lock is held. */
 void registry_ia_forget_all(void);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Loading and letting go. Everything that calls into a provider library here runs under the
- * serializer, so that concurrent first opens make one dat_provider_init, and a closing instance's
- * dat_provider_fini cannot meet it. The registry's lock only ever covers the look at the lists.
+ * Loads and unloads provider libraries. Every call into a library is made with the serializer held,
+ * so that concurrent opens call dat_provider_init once, and never while dat_provider_fini runs. The
+ * registry's lock is held only while a list is read or changed.
  */
 #include "loader.h"
 #include "handle.h"
@@ -12,7 +12,7 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/* How far a request got; the furthest candidate decides which code the consumer sees. */
+/* How much of a request a candidate matches. The best match decides the error code. */
 enum match {
 	MATCH_NONE,
 	MATCH_NAME,
@@ -24,17 +24,17 @@ enum match {
 struct choice {
 	enum match match; /* the best so far */
 	DAT_PROVIDER_INFO key;
-	struct registry_entry *entry; /* of that key, or NULL */
+	struct registry_entry *entry; /* with that key, or NULL */
 };
 
 static struct registry_registration *user_add(const DAT_PROVIDER_INFO *key);
 static void entry_load(struct registry_entry *entry);
 static void entry_retire(struct registry_entry *entry);
 
-/* ---- choosing ---- */
+/* ---- choice of an entry ---- */
 
-static void candidate_weigh(struct choice *choice, const struct registry_request *request,
-			    const DAT_PROVIDER_INFO *info, struct registry_entry *entry)
+static void candidate_compare(struct choice *choice, const struct registry_request *request,
+			      const DAT_PROVIDER_INFO *info, struct registry_entry *entry)
 {
 	enum match match = MATCH_NAME;
 
@@ -48,7 +48,7 @@ static void candidate_weigh(struct choice *choice, const struct registry_request
 		match = MATCH_THREAD_SAFETY;
 	if (match == MATCH_THREAD_SAFETY && info->dapl_version_minor >= request->version_minor)
 		match = MATCH_ALL;
-	/* The smallest minor version that will do: an exact match if there is one (IA-OPEN-28). */
+	/* The smallest sufficient minor version, so an exact match if there is one (IA-OPEN-28). */
 	if (match > choice->match ||
 	    (match == MATCH_ALL && info->dapl_version_minor < choice->key.dapl_version_minor)) {
 		choice->match = match;
@@ -75,8 +75,8 @@ static DAT_RETURN choice_result(enum match match)
 }
 
 /*
- * Entries of the file come first, so that a registration with the same key does not hide the
- * entry that it was loaded for. A built-in entry comes last: it serves what nothing else does.
+ * Entries of the file come first, so that a registration does not hide the entry whose library
+ * made it. A built-in entry comes last: it serves requests that nothing else serves.
  */
 static DAT_RETURN entry_choose(const struct registry_request *request, struct choice *choice_out)
 {
@@ -85,22 +85,22 @@ static DAT_RETURN entry_choose(const struct registry_request *request, struct ch
 	struct registry_entry *entry;
 
 	for (entry = registry_catalog_first(); entry; entry = entry->next)
-		candidate_weigh(&choice, request, &entry->info, entry);
+		candidate_compare(&choice, request, &entry->info, entry);
 	registry_lock();
 	registration = registry_dynamic_first_locked();
 	for (; registration; registration = registration->next)
-		candidate_weigh(&choice, request, &registration->key, NULL);
+		candidate_compare(&choice, request, &registration->key, NULL);
 	registry_unlock();
 	entry = registry_catalog_builtin_get(request->name);
 	if (entry)
-		candidate_weigh(&choice, request, &entry->info, entry);
+		candidate_compare(&choice, request, &entry->info, entry);
 	if (entry && !choice.entry && registry_key_is_equal(&choice.key, &entry->info))
 		choice.entry = entry;
 	*choice_out = choice;
 	return choice_result(choice.match);
 }
 
-/* ---- using ---- */
+/* ---- use ---- */
 
 DAT_RETURN registry_use_get(const struct registry_request *request, struct registry_use *use_out)
 {
@@ -138,7 +138,7 @@ void registry_use_put(struct registry_use *use)
 	registry_lock();
 	is_last = --use->registration->users == 0;
 	registry_unlock();
-	/* From here on the registration may go at any time. */
+	/* From here on the registration may be freed at any time. */
 	if (is_last && use->entry) {
 		registry_serializer_enter();
 		entry_retire(use->entry);
@@ -148,7 +148,7 @@ void registry_use_put(struct registry_use *use)
 		dlclose(use->library);
 }
 
-/* One more user of the registration of that key, if it is there and not about to go. */
+/* Adds a user to the registration with that key. NULL: there is none, or it is retiring. */
 static struct registry_registration *user_add(const DAT_PROVIDER_INFO *key)
 {
 	struct registry_registration *registration;
@@ -163,7 +163,7 @@ static struct registry_registration *user_add(const DAT_PROVIDER_INFO *key)
 	return registration;
 }
 
-/* ---- loading, under the serializer ---- */
+/* ---- loading, with the serializer held ---- */
 
 static bool is_registered(const DAT_PROVIDER_INFO *key)
 {
@@ -175,7 +175,7 @@ static bool is_registered(const DAT_PROVIDER_INFO *key)
 	return found;
 }
 
-/* Run dat_provider_init of the library loaded. A library without it may have registered itself. */
+/* Runs dat_provider_init of the loaded library. A library without it may register itself. */
 static bool entry_init(struct registry_entry *entry)
 {
 	union {
@@ -194,13 +194,13 @@ static bool entry_init(struct registry_entry *entry)
 			     DAT_PROVIDER_INIT_FUNC_STR, entry->loaded->path);
 	entry->is_initialised = is_registered(&entry->info);
 	registry_log(REGISTRY_LOG_LOAD, "%s: %s %s", entry->info.ia_name, entry->loaded->path,
-		     entry->is_initialised ? "initialised" : "did not register it");
+		     entry->is_initialised ? "initialised" : "did not register the adapter");
 	return entry->is_initialised;
 }
 
-/* Whether a reference other than the given entry's keeps the library of a registration. */
-static bool is_kept_otherwise(const struct registry_registration *registration,
-			      const struct registry_entry *entry)
+/* Does another entry keep the library of the registration loaded? */
+static bool is_kept_by_other_entry(const struct registry_registration *registration,
+				   const struct registry_entry *entry)
 {
 	const struct registry_entry *other;
 
@@ -212,8 +212,8 @@ static bool is_kept_otherwise(const struct registry_registration *registration,
 }
 
 /*
- * Whether a registration would point into unmapped memory if the entry's library went: it may
- * have registered several names in one initialisation (REG-ADD-02).
+ * Would a registration point to unmapped memory if the entry's library were unloaded? A library may
+ * register several names in one initialisation (REG-ADD-02).
  */
 static bool library_is_needed(const struct registry_entry *entry)
 {
@@ -224,7 +224,7 @@ static bool library_is_needed(const struct registry_entry *entry)
 	registration = registry_dynamic_first_locked();
 	for (; registration && !is_needed; registration = registration->next)
 		is_needed = registration->origin.base == entry->base &&
-			    !is_kept_otherwise(registration, entry);
+			    !is_kept_by_other_entry(registration, entry);
 	registry_unlock();
 	return is_needed;
 }
@@ -234,7 +234,8 @@ static void entry_unload(struct registry_entry *entry)
 	if (library_is_needed(entry))
 		return;
 	dlclose(entry->handle);
-	registry_log(REGISTRY_LOG_LOAD, "%s: %s let go", entry->info.ia_name, entry->loaded->path);
+	registry_log(REGISTRY_LOG_LOAD, "%s: %s unloaded", entry->info.ia_name,
+		     entry->loaded->path);
 	entry->handle = NULL;
 	entry->loaded = NULL;
 	entry->fini = NULL;
@@ -244,7 +245,7 @@ static void entry_load(struct registry_entry *entry)
 {
 	const struct registry_library *library;
 
-	/* Still loaded: the provider took its registration back itself (PROV-INIT-05). */
+	/* Still loaded, because the provider removed its registration itself (PROV-INIT-05). */
 	if (entry->handle) {
 		if (entry_init(entry))
 			return;
@@ -269,7 +270,7 @@ static void entry_load(struct registry_entry *entry)
 	}
 }
 
-/* The entry has lost its last instance, unless a new one was faster. */
+/* Ends the provider after its last instance, unless another one was opened meanwhile. */
 static void entry_retire(struct registry_entry *entry)
 {
 	struct registry_registration *registration;
@@ -279,7 +280,7 @@ static void entry_retire(struct registry_entry *entry)
 		return;
 	registry_lock();
 	registration = registry_dynamic_find_locked(&entry->info);
-	/* The process may have replaced the library's registration by one of its own. */
+	/* The process may have replaced the library's registration with its own. */
 	is_kept = registration &&
 		  (registration->users != 0 || registration->origin.base != entry->base);
 	if (registration && !is_kept)
@@ -290,7 +291,7 @@ static void entry_retire(struct registry_entry *entry)
 	entry->is_initialised = false;
 	if (entry->fini)
 		entry->fini(&entry->info);
-	/* The provider should have removed it (PROV-FINI-07). */
+	/* A provider that does not remove its registration: PROV-FINI-07. */
 	registry_lock();
 	registration = registry_dynamic_find_locked(&entry->info);
 	if (registration && registration->users == 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Writes diagnostics where DAT_DBG_TYPE and DAT_DBG_DEST ask for them, and nowhere else. A line
- * leaves in one piece, so that lines of several threads do not mix.
+ * Writes diagnostics as DAT_DBG_TYPE and DAT_DBG_DEST select. A line is written by one call, so
+ * that the lines of several threads do not mix.
  */
 #include "log.h"
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Remote memory regions: the calls check the handle that they are dispatched by, and hand over to
- * its provider, which checks everything else.
- */
+/* Remote memory regions. Each call checks its handle and forwards to the provider (forward.h). */
 #include "forward.h"
 
 DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)

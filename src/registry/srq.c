@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Shared receive queues: the calls check the handle that they are dispatched by, and hand over to
- * its provider, which checks everything else.
- */
+/* Shared receive queues. Each call checks its handle and forwards to the provider (forward.h). */
 #include "forward.h"
 
 DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *srq_attr,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_strerror: the names of types and subtypes. The texts are the enumerators themselves, since
- * consumers compare them.
+ * dat_strerror: the names of types and subtypes. The texts are the names of the enumerators,
+ * because consumers compare them.
  */
 #include "api.h"
 
@@ -160,7 +160,7 @@ DAT_RETURN dat_strerror(DAT_RETURN return_value, const char **major_message,
 	DAT_UINT32 number = DAT_GET_SUBTYPE(return_value);
 	const char *subtype = number < COUNT(subtypes) ? subtypes[number] : NULL;
 
-	/* Consumers print both texts without a look at the return code: always set them. */
+	/* Consumers print both texts without checking the return code, so they are always set. */
 	if (major_message)
 		*major_message = type ? type : "unknown error";
 	if (minor_message)

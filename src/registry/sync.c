@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The registry's lock, its serializer, and the handlers that keep both usable after a fork. The
- * serializer is a flag under the lock, not a mutex: a child must be able to take it over when the
- * thread that owned it was left behind in the parent.
+ * The registry's lock, its serializer, and the fork handlers that keep both usable in a child. The
+ * serializer is a flag guarded by the lock, not a mutex, because a child must be able to release it
+ * when its owner exists in the parent only.
  */
 #include "sync.h"
 #include "dynamic.h"
@@ -97,8 +97,8 @@ static void fork_parent(void)
 }
 
 /*
- * In the child the instances of the parent are gone (GEN-35), and so are all threads but this one,
- * those that waited among them.
+ * A child has none of the parent's instances (GEN-35) and none of its other threads, which includes
+ * the threads that waited on the condition variable.
  */
 static void fork_child(void)
 {
