@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * hello_dat: the whole of uDAPL in one page, to be read from top to bottom.
+ * hello_dat: all of uDAPL on one page. Read it from top to bottom.
  *
  *   hello_dat            server: prints its connection qualifier N, serves one client
  *   hello_dat N          client: writes into the server's memory, then sends it a message
@@ -15,7 +15,7 @@
 
 #define SECONDS(n) ((n)*1000000u) /* DAT time is in microseconds */
 
-/* Every DAT call returns a code; dat_strerror() turns it into text. */
+/* Every DAT call returns a code, which dat_strerror() converts to text. */
 static void check(const char *call, DAT_RETURN code)
 {
 	const char *major, *minor;
@@ -28,7 +28,7 @@ static void check(const char *call, DAT_RETURN code)
 }
 #define CHECK(call) check(#call, call)
 
-/* Results arrive as events. This takes the next one of a queue, which must be the expected one. */
+/* Results arrive as events. This takes the next event, which must be the expected one. */
 static DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number)
 {
 	DAT_EVENT event;
@@ -44,20 +44,20 @@ static DAT_EVENT expect(DAT_EVD_HANDLE evd, DAT_EVENT_NUMBER number)
 	return event;
 }
 
-/* What the server tells about its memory, so that the client can write into it. */
+/* What the client needs to know to write to the server's memory. */
 struct window {
 	DAT_VADDR address;
 	DAT_RMR_CONTEXT context;
 };
 
-/* One buffer for all: bytes 0-99 are sent and received, 100-199 are written to by the peer. */
+/* Bytes 0-99 are sent and received; the peer writes to bytes 100-199. */
 static char buffer[200];
 
 int main(int argc, char **argv)
 {
 	DAT_REGION_DESCRIPTION region = {.for_va = buffer};
 	DAT_EVD_HANDLE async_evd = DAT_HANDLE_NULL, evd;
-	DAT_DTO_COOKIE cookie = {.as_64 = 42}; /* comes back with the completion */
+	DAT_DTO_COOKIE cookie = {.as_64 = 42}; /* returned with the completion */
 	DAT_LMR_TRIPLET segment = {.virtual_address = (DAT_VADDR)(size_t)buffer};
 	DAT_CONN_QUAL qualifier;
 	DAT_IA_HANDLE ia;
@@ -67,21 +67,21 @@ int main(int argc, char **argv)
 	struct window window;
 	DAT_EVENT event;
 
-	/* Open an adapter. soft-lo is always there; `dat_info` lists the others. */
+	/* Open an adapter. soft-lo always exists; `dat_info` lists the others. */
 	CHECK(dat_ia_open("soft-lo", 8, &async_evd, &ia));
 
-	/* Memory takes part in transfers once it is registered; the zone ties it to endpoints. */
+	/* Register memory for transfers by the endpoints of the same protection zone. */
 	CHECK(dat_pz_create(ia, &pz));
 	CHECK(dat_lmr_create(ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(buffer), pz,
 			     DAT_MEM_PRIV_ALL_FLAG, &lmr, &segment.lmr_context, &window.context,
 			     NULL, NULL));
 	window.address = segment.virtual_address + 100;
 
-	/* One event queue is enough here: for requests, connections and completions alike. */
+	/* One event dispatcher (EVD) is enough for requests, connections and completions. */
 	CHECK(dat_evd_create(ia, 16, DAT_HANDLE_NULL,
 			     DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_DTO_FLAG, &evd));
 
-	/* The endpoint is our end of a connection. */
+	/* Create the endpoint, our end of the connection. */
 	CHECK(dat_ep_create(ia, pz, evd, evd, evd, NULL, &ep));
 	segment.segment_length = 100;
 
@@ -95,13 +95,13 @@ int main(int argc, char **argv)
 		printf("qualifier %llu\n", (unsigned long long)qualifier);
 		fflush(stdout);
 
-		/* Accept, and tell the client where it may write. */
+		/* Accept, and send the client the address that it may write to. */
 		event = expect(evd, DAT_CONNECTION_REQUEST_EVENT);
 		request = event.event_data.cr_arrival_event_data.cr_handle;
 		CHECK(dat_cr_accept(request, ep, sizeof(window), &window));
 		expect(evd, DAT_CONNECTION_EVENT_ESTABLISHED);
 
-		/* The client's message says that its RDMA Write is done: look at our memory. */
+		/* The client sends its message after the RDMA Write, so the memory is written. */
 		expect(evd, DAT_DTO_COMPLETION_EVENT);
 		printf("client sent \"%s\" and wrote \"%s\"\n", buffer, buffer + 100);
 		expect(evd, DAT_CONNECTION_EVENT_DISCONNECTED);
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
 		DAT_RMR_TRIPLET remote = {.segment_length = 100};
 		DAT_IA_ATTR attr;
 
-		/* The server is on the same adapter, so its address is that of our own. */
+		/* The server uses the same adapter, so its address is ours. */
 		CHECK(dat_ia_query(ia, NULL, DAT_IA_FIELD_IA_ADDRESS_PTR, &attr, 0, NULL));
 		qualifier = strtoull(argv[1], NULL, 0);
 		CHECK(dat_ep_connect(ep, attr.ia_address_ptr, qualifier, SECONDS(10), 0, NULL,
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 		event = expect(evd, DAT_CONNECTION_EVENT_ESTABLISHED);
 		memcpy(&window, event.event_data.connect_event_data.private_data, sizeof(window));
 
-		/* RDMA Write: our bytes go into the server's memory, its program takes no part. */
+		/* RDMA Write: copies our bytes to the server's memory without its program. */
 		strcpy(buffer, "hello, memory");
 		remote.rmr_context = window.context;
 		remote.target_address = window.address;
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 					     DAT_COMPLETION_DEFAULT_FLAG));
 		expect(evd, DAT_DTO_COMPLETION_EVENT);
 
-		/* Send: goes into the Receive that the server posted, and completes there too. */
+		/* Send: arrives in the Receive that the server posted, and completes it. */
 		strcpy(buffer, "hello, process");
 		CHECK(dat_ep_post_send(ep, 1, &segment, cookie, DAT_COMPLETION_DEFAULT_FLAG));
 		expect(evd, DAT_DTO_COMPLETION_EVENT);
@@ -135,7 +135,7 @@ int main(int argc, char **argv)
 		printf("done\n");
 	}
 
-	/* An abrupt close frees all that was made on the adapter. */
+	/* An abrupt close frees all objects of the adapter. */
 	CHECK(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 	return 0;
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Text, numbers, addresses and signals for the tools; see common.h.
- */
+/* Text, numbers, addresses and signals for the tools; see common.h. */
 #include "common.h"
 
 #include <arpa/inet.h>
@@ -24,12 +22,12 @@ static void stop(int number)
 
 void tool_catch_signals(void)
 {
-	/* no SA_RESTART: a waiting call shall return; reset: the second Ctrl-C always ends us */
+	/* no SA_RESTART: a waiting call returns; SA_RESETHAND: a second Ctrl-C ends the process */
 	struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	/* a broken pipe shows where it is written to; siw is spared system calls (docs/verbs.md) */
+	/* write() reports a broken pipe; this also saves system calls on siw (docs/verbs.md) */
 	signal(SIGPIPE, SIG_IGN);
 }
 
@@ -77,9 +75,9 @@ const char *tool_event_text(DAT_EVENT_NUMBER number)
 	case DAT_CONNECTION_EVENT_PEER_REJECTED:
 		return "rejected by the peer";
 	case DAT_CONNECTION_EVENT_NON_PEER_REJECTED:
-		return "refused, nobody listens there";
+		return "refused, no listener";
 	case DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR:
-		return "the accepted connection did not come about";
+		return "the accepted connection failed";
 	case DAT_CONNECTION_EVENT_DISCONNECTED:
 		return "disconnected";
 	case DAT_CONNECTION_EVENT_BROKEN:
@@ -202,7 +200,7 @@ DAT_RETURN tool_ia_open(const char *adapter, DAT_EVD_HANDLE *async_evd_out, DAT_
 	static const DAT_BOOLEAN safeties[] = {DAT_TRUE, DAT_FALSE};
 	DAT_RETURN code = DAT_SUCCESS;
 
-	/* a file's line serves only the value it names, and we do not mind which one it is */
+	/* a line of dat.conf serves one thread safety only; either will do */
 	for (size_t i = 0; i < sizeof(safeties) / sizeof(safeties[0]); i++) {
 		*async_evd_out = DAT_HANDLE_NULL;
 		code = dat_ia_openv((DAT_NAME_PTR)(uintptr_t)adapter, 8, async_evd_out, ia_out,

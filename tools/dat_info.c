@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * dat_info: which interface adapters there are, where each comes from, and what it can do.
- */
+/* dat_info lists the interface adapters, with the source and the attributes of each. */
 #include <dlfcn.h>
 #include <getopt.h>
 #include <link.h>
@@ -19,11 +17,11 @@ static const char info_usage[] =
 	"  -v, --verbose        all attributes of each adapter and its provider\n"
 	"  -l, --list           names only\n"
 	"  -j, --json           everything, as JSON\n"
-	"  -d, --device NAME    this adapter only, also one that is not listed\n"
+	"  -d, --device NAME    this adapter only, even if it is not listed\n"
 	"  -h, --help           this text\n"
 	"\n"
-	"Exit status: 0 all adapters open, 1 at least one does not, 2 usage, 3 there is\n"
-	"none, or the registry file that DAT_OVERRIDE names cannot be read.\n";
+	"Exit status: 0 all adapters can be opened, 1 at least one cannot, 2 usage error,\n"
+	"3 there is no adapter, or the file that DAT_OVERRIDE names cannot be read.\n";
 
 enum info_format {
 	INFO_SHORT,
@@ -37,7 +35,7 @@ struct info_list {
 	size_t count;
 };
 
-/* The registry's list, whatever its length. Returns the number of entries or -1. */
+/* Gets the whole list of the registry. Returns the number of entries or -1. */
 static DAT_COUNT info_providers_get(DAT_PROVIDER_INFO **infos_out)
 {
 	DAT_PROVIDER_INFO *infos = NULL;
@@ -89,7 +87,7 @@ static struct info_adapter *info_list_add(struct info_list *list, const char *na
 	return adapter;
 }
 
-/* One adapter per name, though a name can be listed under both thread safeties. */
+/* Lists each name once, even if the registry has it with both thread safeties. */
 static int info_list_make(struct info_list *list, const char *only)
 {
 	DAT_PROVIDER_INFO *infos = NULL;
@@ -109,13 +107,13 @@ static int info_list_make(struct info_list *list, const char *only)
 			adapter->is_unsafe_listed = true;
 	}
 	free(infos);
-	/* built-in adapters open by name even where a file hides them from the list */
+	/* a built-in adapter can be opened by name even if a file hides it from the list */
 	if (only)
 		info_list_add(list, only);
 	return 0;
 }
 
-/* The library that serves the adapter: the loaded file when it is loaded. */
+/* The library that serves the adapter, by its path if it is loaded. */
 static void info_library_find(struct info_adapter *adapter)
 {
 	const char *name = "?";
@@ -155,7 +153,7 @@ static const char *info_safety_text(const struct info_adapter *adapter)
 		return adapter->is_unsafe_listed ? "both" : "yes";
 	if (adapter->is_unsafe_listed)
 		return "no";
-	/* opened by name only */
+	/* not listed, opened by name */
 	return adapter->provider_attr && adapter->provider_attr->is_thread_safe ? "yes" : "no";
 }
 
@@ -178,7 +176,7 @@ static void info_print_short(const struct info_list *list, const struct info_sou
 			tool_address_text(adapter->ia_attr.ia_address_ptr, address,
 					  sizeof(address));
 		else
-			snprintf(address, sizeof(address), "does not open");
+			snprintf(address, sizeof(address), "cannot be opened");
 		printf("%-*s  %-15s  %-11s  %-20s  %s\n", width, adapter->name, address,
 		       info_safety_text(adapter),
 		       info_source_text(sources, adapter, source, sizeof(source)),
@@ -203,11 +201,12 @@ static void info_print_verbose(const struct info_list *list, const struct info_s
 		if (adapter->provider_attr)
 			info_attr_print(adapter);
 		else
-			printf("  does not open: %s\n",
+			printf("  cannot be opened: %s\n",
 			       tool_return_text(adapter->open_code, text, sizeof(text)));
 	}
 	if (sources->other_version_count + sources->nondefault_count > 0)
-		printf("\n%s: %u entries of another API version, %u not default: not for listing\n",
+		printf("\n%s: not listed: %u entries of another API version, %u entries that are "
+		       "not default\n",
 		       sources->file.path, sources->other_version_count, sources->nondefault_count);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_perf: latency, bandwidth, connection rate, and what connections cost, between two processes
- * over the public API only. perf.h tells how the sides talk.
+ * dat_perf measures latency, bandwidth, connection rate and the cost of connections between two
+ * processes. It uses the public API only. perf_wire.h describes the protocol.
  */
 #include <errno.h>
 #include <sched.h>
@@ -42,7 +42,7 @@ const struct perf_test_info perf_tests[PERF_TESTS] = {
 	[PERF_SPACE] = {.name = "space", .kind = PERF_USED_SPACE},
 };
 
-/* Binds the process, and so the library's threads, to processors: "0", "0,2", "0-3". */
+/* Binds the process with the library's threads to processors: "0", "0,2", "0-3". */
 static int perf_bind(const char *cpus)
 {
 	const char *text = cpus;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_ping: measures and verifies Send/Receive, RDMA Write and RDMA Read between two processes,
- * over the public API only. This file is its command line; ping.h tells how the sides talk.
+ * dat_ping measures and verifies Send/Receive, RDMA Write and RDMA Read between two processes. It
+ * uses the public API only. This file is its command line; ping.h describes the protocol.
  */
 #include <getopt.h>
 #include <inttypes.h>
@@ -17,7 +17,7 @@ static const char ping_usage[] =
 	"\n"
 	"  -s, --server           wait for clients; prints the qualifier it listens on\n"
 	"  -c, --client           connect (default); ADDRESS is a number or a host name,\n"
-	"                         without it the adapter's own address\n"
+	"                         default: the adapter's own address\n"
 	"  -a, --adapter NAME     interface adapter (default soft-lo; `dat_info -l` lists them)\n"
 	"  -q, --qual N           connection qualifier (server: default chosen by the provider)\n"
 	"  -o, --op OP            send, write, read or all (default all)\n"
@@ -25,11 +25,11 @@ static const char ping_usage[] =
 	"  -n, --count N          transfers per size (default 1000, fewer for large sizes)\n"
 	"  -p, --poll             poll event queues instead of waiting for events\n"
 	"  -1, --once             server: serve one client, then exit\n"
-	"  -t, --timeout SECONDS  give up on a peer that is silent that long (default 10)\n"
+	"  -t, --timeout SECONDS  give up when the peer is silent for this long (default 10)\n"
 	"  -j, --json             results as JSON\n"
 	"  -h, --help             this text\n"
 	"\n"
-	"Exit status: 0 all verified, 1 wrong data, 2 usage, 3 a call or connection failed,\n"
+	"Exit status: 0 all verified, 1 wrong data, 2 usage error, 3 a call or connection failed,\n"
 	"130 stopped by a signal.\n";
 
 static int ping_parse_size(const char *text, struct ping_options *options)
@@ -67,7 +67,7 @@ static int ping_parse_op(const char *text, struct ping_options *options)
 	return rc;
 }
 
-/* One option: 0, or -1 when its value makes no sense. */
+/* One option: 0, or -1 for a bad value. */
 static int ping_parse_option(int option, const char *value, struct ping_options *options)
 {
 	uint64_t number;
@@ -136,8 +136,7 @@ static int ping_parse(int argc, char **argv, struct ping_options *options)
 		if (option == '?')
 			return -1;
 		if (ping_parse_option(option, optarg, options) != 0) {
-			tool_complain("-%c %s: not a value for this option", option,
-				      optarg ? optarg : "");
+			tool_complain("-%c %s: invalid value", option, optarg ? optarg : "");
 			return -1;
 		}
 	}
@@ -148,7 +147,7 @@ static int ping_parse(int argc, char **argv, struct ping_options *options)
 		return -1;
 	}
 	if (!options->is_server && options->qualifier == 0) {
-		tool_complain("a client needs --qual: the number that the server prints");
+		tool_complain("a client needs --qual, the number that the server prints");
 		return -1;
 	}
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The parts of dat_info: where adapters come from (info_source.c), what an open adapter says about
- * itself (info_attr.c), and the listings made of both (dat_info.c).
+ * The parts of dat_info: the sources of adapters (info_source.c), the attributes of an open adapter
+ * (info_attr.c), and the listings (dat_info.c).
  */
 #ifndef TOOLS_INFO_H
 #define TOOLS_INFO_H
@@ -30,7 +30,7 @@ struct info_skipped {
 	const char *reason;
 };
 
-/* What the registry file says. */
+/* The contents of the registry file. */
 struct info_sources {
 	struct registry_conf_file file;
 	struct info_line *lines;
@@ -39,17 +39,17 @@ struct info_sources {
 	unsigned nondefault_count;
 };
 
-/* An adapter with all that is shown about it. */
+/* An adapter and everything that is printed about it. */
 struct info_adapter {
 	char name[DAT_NAME_MAX_LENGTH];
-	bool is_thread_safe_listed; /* under which values the registry lists it */
-	bool is_unsafe_listed;
-	const struct info_line *line; /* first line that defines it; NULL: built in */
-	char library[512];	      /* the path that was loaded, or the name that was to be */
+	bool is_thread_safe_listed;   /* the registry lists it as thread safe */
+	bool is_unsafe_listed;	      /* the registry lists it as not thread safe */
+	const struct info_line *line; /* the first line that defines it; NULL: built in */
+	char library[512];	      /* the path that was loaded, or the name to load */
 	DAT_RETURN open_code;
 	DAT_IA_HANDLE ia; /* open while the attributes are shown */
 	DAT_IA_ATTR ia_attr;
-	DAT_PROVIDER_ATTR *provider_attr; /* NULL when it could not be opened */
+	DAT_PROVIDER_ATTR *provider_attr; /* NULL: the adapter cannot be opened */
 };
 
 int info_sources_read(struct info_sources *sources_out);
@@ -58,12 +58,12 @@ void info_sources_free(struct info_sources *sources);
 const char *info_source_text(const struct info_sources *sources, const struct info_adapter *adapter,
 			     char *text, size_t size);
 
-/* Opens the adapter and asks for its attributes; open_code tells whether that worked. */
+/* Opens the adapter and queries its attributes. The result is in open_code. */
 void info_adapter_open(struct info_adapter *adapter);
 void info_adapter_close(struct info_adapter *adapter);
 
 void info_attr_print(const struct info_adapter *adapter);
-/* Members `"ia": {...}, "provider": {...}` of a JSON object. */
+/* Prints the members `"ia": {...}, "provider": {...}` of a JSON object. */
 void info_attr_print_json(const struct info_adapter *adapter);
 
 #endif

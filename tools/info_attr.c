@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What an open adapter says about itself, as text and as JSON. Two tables name every member of the
- * attribute structures with its kind and unit; one printer each walks them.
+ * Prints the attributes of an open adapter as text and as JSON. Two tables give the name, kind and
+ * unit of every member of the attribute structures.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ enum info_kind {
 	INFO_FLAGS,
 	INFO_CHOICE,
 	INFO_MATRIX,
-	INFO_NAMED, /* array of names and values; `count_offset` is that of its length */
+	INFO_NAMED, /* array of names and values; its length is at `count_offset` */
 };
 
 struct info_name {
@@ -36,7 +36,7 @@ struct info_field {
 	enum info_kind kind;
 	size_t offset;
 	const char *unit;
-	const struct info_name *names; /* flags and choices, ended by NULL */
+	const struct info_name *names; /* flags and choices, terminated by NULL */
 	size_t count_offset;
 };
 
@@ -159,7 +159,7 @@ void info_adapter_open(struct info_adapter *adapter)
 	adapter->open_code = tool_ia_open(adapter->name, &async_evd, &adapter->ia);
 	if (adapter->open_code != DAT_SUCCESS)
 		return;
-	/* on the heap, because a const member forbids to assign or to initialise it in part */
+	/* allocated, because a structure with a const member cannot be assigned */
 	adapter->provider_attr = calloc(1, sizeof(*adapter->provider_attr));
 	if (!adapter->provider_attr)
 		abort();
@@ -202,7 +202,7 @@ static const void *info_pointer(const void *base, size_t offset)
 	return value;
 }
 
-/* Names of the flags that are set, or the one that is equal. */
+/* The names of the flags that are set, or of the choice. */
 static void info_names_text(const struct info_field *field, uint32_t value, char *text, size_t size)
 {
 	uint32_t rest = value;
@@ -227,7 +227,7 @@ static void info_names_text(const struct info_field *field, uint32_t value, char
 		snprintf(text, size, "0x%x", value);
 }
 
-/* Memory types are numbers of which one is 0, so that it is always in the union. */
+/* One memory type has the value 0, so it is always in the set. */
 static void info_mem_types_text(uint32_t value, char *text, size_t size)
 {
 	snprintf(text, size, "virtual%s%s", value & DAT_MEM_TYPE_LMR ? ", lmr" : "",
@@ -267,7 +267,7 @@ static void info_matrix_text(const DAT_PROVIDER_ATTR *attr, char *text, size_t s
 		snprintf(text, size, "all streams with all");
 }
 
-/* The value of any field but named attributes. */
+/* The value of any field except named attributes. */
 static void info_field_text(const struct info_field *field, const void *base, char *text,
 			    size_t size)
 {

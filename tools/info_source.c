@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Where adapters come from: reads the registry file with the registry's own parser, so that what
- * is told about its lines is what the registry made of them.
+ * The sources of adapters. The registry file is read with the registry's own parser, so that
+ * dat_info reports lines as the registry understands them.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The bandwidth loops of dat_perf: each endpoint has up to a window of requests in flight. A
- * completion retires all requests up to its own, for they complete in order.
+ * The bandwidth loops of dat_perf. Each endpoint has up to a window of requests in flight. Requests
+ * complete in order, so a completion retires its request and all before it.
  */
 #include <errno.h>
 
@@ -49,7 +49,7 @@ static inline int bandwidth_fill(struct perf_worker *worker, struct perf_endpoin
 	return 0;
 }
 
-/* Reads number first to last - 1 have arrived. */
+/* Verifies the Reads numbered first to last - 1, which have arrived. */
 static void bandwidth_check_reads(struct perf_worker *worker, struct perf_endpoint *endpoint,
 				  uint64_t size, uint64_t first, uint64_t last)
 {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * The client of dat_perf: connects, leads through tests and sizes, and hands the figures to
- * perf_output.c.
- */
+/* The client of dat_perf: connects, runs the tests in order, and passes the figures to
+ * perf_output.c. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,12 +10,13 @@
 #include "common.h"
 #include "perf.h"
 #include "perf_clock.h"
+#include "perf_idle.h"
 
-/* Trial runs that find the count for a duration last a quarter of it, but not longer than that. */
+/* Trial runs that find the count take a quarter of the duration, but at most this long. */
 #define PERF_TRIAL_S 0.25
 #define PERF_TRIAL_COUNT 4u
 #define PERF_SLEEP_US 1000000u
-/* before that: what connecting and freeing have left to do is not idling */
+/* before the measurement: work left from connecting and freeing would count as idle time */
 #define PERF_SETTLE_US 100000u
 
 struct perf_client {
@@ -41,8 +40,7 @@ static int client_connect_control(struct perf_client *client)
 			     (struct sockaddr *)&client->server.address, client->server.qualifier,
 			     &hello, sizeof(hello), &answer);
 	if (rc == 0 && perf_welcome_read(&answer, &unused) != 0) {
-		tool_complain("what listens there is no dat_perf server of version %u",
-			      PERF_VERSION);
+		tool_complain("the peer is not a dat_perf server of version %u", PERF_VERSION);
 		return -EPROTO;
 	}
 	return rc;
@@ -104,7 +102,7 @@ static int client_idle(struct perf_client *client, uint32_t count)
 
 /* --- transfers --- */
 
-/* One run of both sides; the figures are in the workers. */
+/* One run of both sides. The figures are in the workers. */
 static int client_run(struct perf_client *client, const struct perf_run *run, double *elapsed_s_out)
 {
 	struct perf_peer *peer = &client->peer;
@@ -143,7 +141,7 @@ static int client_run(struct perf_client *client, const struct perf_run *run, do
 	return 0;
 }
 
-/* Finds how many transfers take the wanted time, by trials that grow. */
+/* Finds how many transfers take the given time, by trial runs of increasing count. */
 static int client_find_count(struct perf_client *client, struct perf_run *run)
 {
 	double wanted = client->options->duration_s;
@@ -160,7 +158,7 @@ static int client_find_count(struct perf_client *client, struct perf_run *run)
 			return rc;
 		if (elapsed >= trial || probe.count > PERF_COUNT_LIMIT / 8)
 			break;
-		/* overshooting would cost time, and the first trials are the slowest */
+		/* the first trials are the slowest, so the count would grow too fast */
 		probe.count *= elapsed > trial / 8 ? 2 : 8;
 	}
 	run->count = (uint64_t)((double)probe.count * wanted / elapsed);
@@ -268,7 +266,7 @@ static double client_growth(uint64_t before, uint64_t after, uint64_t count)
 	return ((double)after - (double)before) / (double)count;
 }
 
-/* Both sides sleep; gives the processor time that each has used. */
+/* Both sides sleep. Stores the processor time that each has used. */
 static int client_sleep(struct perf_client *client, uint64_t sleep_us, struct perf_result *result)
 {
 	struct perf_control control = {.type = PERF_CONTROL_SLEEP, .count = sleep_us};
@@ -283,8 +281,8 @@ static int client_sleep(struct perf_client *client, uint64_t sleep_us, struct pe
 }
 
 /*
- * Memory of connections: what both sides hold with them, less what they held before, when all that
- * earlier ones have left is gone.
+ * The memory of connections: that of both sides with them, minus that before. Memory of earlier
+ * connections must have been released.
  */
 static int client_memory(struct perf_client *client)
 {
@@ -314,8 +312,8 @@ static int client_memory(struct perf_client *client)
 }
 
 /*
- * Address space of the opened adapter: when the connections are gone, for a thread of the library
- * takes some when there is work for the first time. They may have left some behind.
+ * The address space of the opened adapter. It is measured after all connections, because a thread
+ * of the library reserves some when it first has work. The connections may have left some behind.
  */
 static int client_space(struct perf_client *client)
 {

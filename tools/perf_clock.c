@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The rate of the clock of perf_clock.h: both clocks, read at the start and at the time of asking.
+ * The rate of the clock of perf_clock.h. Both clocks are read at the start and again when the
+ * period is needed.
  */
 #include "perf_clock.h"
 
@@ -29,7 +30,7 @@ double perf_clock_period_ns(void)
 {
 	if (!perf_clock_is_counter)
 		return 1.0;
-	/* a reading takes up to 0.1 us: over 20 ms that is an error of 10 ppm */
+	/* a reading takes up to 0.1 us, which is an error of 10 ppm over 20 ms */
 	while (tool_now_ns() - start_ns < PERF_CLOCK_BASE_NS)
 		continue;
 	return (double)(tool_now_ns() - start_ns) / (double)(perf_clock_ticks() - start_ticks);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A clock that costs little enough to be read once per round trip of a few hundred nanoseconds:
- * the time stamp counter where it runs at one rate for ever, else the monotonic clock.
+ * A clock that is cheap enough to be read once per round trip of a few hundred nanoseconds: the
+ * time stamp counter if its rate is constant, else the monotonic clock.
  */
 #ifndef TOOLS_PERF_CLOCK_H
 #define TOOLS_PERF_CLOCK_H
@@ -25,7 +25,7 @@ static inline uint64_t perf_clock_ticks(void)
 }
 #endif
 
-/* To be called once, early: the rate is known the better the more time has passed since. */
+/* Call this once and early: the rate becomes more exact with time. */
 void perf_clock_start(void);
 /* Nanoseconds per tick. */
 double perf_clock_period_ns(void);

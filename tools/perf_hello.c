@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Private data of dat_perf's connections: made in wire order, read and checked.
- */
+/* The private data of dat_perf's connections: builds, parses and checks it. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>

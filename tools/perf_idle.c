@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Connections that only exist, cycles of connecting and disconnecting, and what a process holds
- * and uses: the parts of dat_perf that transfer nothing.
- */
+/* The tests of dat_perf that transfer no data; see perf_idle.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +11,7 @@
 
 #include "common.h"
 #include "perf.h"
+#include "perf_idle.h"
 #include "perf_clock.h"
 
 /* --- idle connections --- */
@@ -38,7 +36,7 @@ int perf_idle_prepare(struct perf_peer *peer)
 	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_evd_create", code);
 }
 
-/* Takes the next connection request and answers it with an endpoint of its own. */
+/* Accepts the next connection request on its own endpoint. */
 static int perf_accept_one(struct perf_peer *peer, enum perf_role role, DAT_EP_HANDLE *endpoint)
 {
 	struct perf_hello hello;
@@ -96,7 +94,7 @@ void perf_idle_close(struct perf_peer *peer)
 			dat_ep_free(*endpoint);
 		*endpoint = DAT_HANDLE_NULL;
 	}
-	/* the peer may have been first, which we were told */
+	/* discard the events of connections that the peer ended first */
 	while (peer->connect_evd && dat_evd_dequeue(peer->connect_evd, &event) == DAT_SUCCESS)
 		continue;
 }
@@ -115,7 +113,7 @@ void perf_idle_release(struct perf_peer *peer)
 
 /* --- cycles --- */
 
-/* From DISCONNECTED back to UNCONNECTED, to be connected again. */
+/* Makes a disconnected endpoint ready for the next connection. */
 static int perf_cycle_reset(DAT_EP_HANDLE endpoint)
 {
 	DAT_RETURN code = dat_ep_reset(endpoint);
@@ -171,7 +169,7 @@ int perf_cycles_connect(struct perf_peer *peer, const struct perf_server_address
 	return rc;
 }
 
-/* --- what a process holds and uses --- */
+/* --- memory and processor time of the process --- */
 
 int perf_usage_space(uint64_t *bytes_out)
 {
@@ -190,7 +188,7 @@ int perf_usage_space(uint64_t *bytes_out)
 	return 0;
 }
 
-/* The bytes of the mapping that a handle lies in: address space that is kept for handles. */
+/* The size of the mapping that contains a handle: the arena of handles. */
 static int usage_handles(DAT_HANDLE handle, uint64_t *bytes_out)
 {
 	static const char path[] = "/proc/self/maps";
@@ -202,7 +200,7 @@ static int usage_handles(DAT_HANDLE handle, uint64_t *bytes_out)
 		tool_complain("%s: %s", path, strerror(errno));
 		return -EIO;
 	}
-	/* none: with another provider a handle need not be an address */
+	/* 0 if there is none: a handle of another provider need not be an address */
 	*bytes_out = 0;
 	while (fgets(line, sizeof(line), file))
 		if (sscanf(line, "%llx-%llx", &start, &end) == 2 && (uintptr_t)handle >= start &&
@@ -256,12 +254,12 @@ int perf_mappings_make(uint32_t count)
 		return 0;
 	range = mmap(NULL, page * count, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	is_made = range != MAP_FAILED;
-	/* neighbours with different rights are mappings of their own */
+	/* neighbouring pages with different protection are separate mappings */
 	for (uint32_t i = 0; is_made && i < count; i += 2)
 		is_made = mprotect(range + i * page, page, PROT_READ) == 0;
 	if (is_made)
 		return 0;
-	tool_complain("no %u mappings: %s", count, strerror(errno));
+	tool_complain("cannot make %u mappings: %s", count, strerror(errno));
 	return -ENOMEM;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The latency loops of dat_perf. One transfer is under way at a time; several endpoints take
- * turns. The clock is read once per round, and the figure is noted while the next is under way.
+ * The latency loops of dat_perf. One transfer is in flight at a time; several endpoints take turns.
+ * The clock is read once per round, and the time is recorded while the next transfer is in flight.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,16 +12,16 @@
 #include "perf_loop.h"
 #include "perf_pattern.h"
 
-/* Bytes of a polled Write that come late are waited for that long before they count as wrong. */
+/* The bytes of a polled Write may arrive this much after its last byte. */
 #define PERF_LATE_NS 1000000000u
 
-/* The last round that was completed: its time is noted when the next message is on its way. */
+/* The last completed round, whose time is recorded after the next message was sent. */
 struct latency_timer {
 	uint64_t begin;
-	uint64_t end; /* and the begin of the next */
+	uint64_t end; /* also the begin of the next round */
 };
 
-static inline void latency_note(struct perf_worker *worker, struct latency_timer *timer)
+static inline void latency_record(struct perf_worker *worker, struct latency_timer *timer)
 {
 	if (timer->begin == timer->end)
 		return;
@@ -45,7 +45,7 @@ static void latency_fill(struct perf_worker *worker, unsigned char *data, uint64
 
 /* --- Send --- */
 
-/* Sends one message; its completion is taken in latency_send_finish(). */
+/* Sends one message. latency_send_finish() takes its completion. */
 static inline int latency_send(struct perf_worker *worker, struct perf_endpoint *endpoint,
 			       uint64_t size, DAT_COMPLETION_FLAGS flags)
 {
@@ -73,7 +73,7 @@ static inline int latency_recv(struct perf_worker *worker, uint64_t size,
 	return 0;
 }
 
-/* The answer has come, so the Send's completion is there or about to be. */
+/* Called after the answer has arrived, so the completion of the Send is due. */
 static inline int latency_send_finish(struct perf_worker *worker, DAT_COMPLETION_FLAGS flags)
 {
 	DAT_EVENT event;
@@ -94,7 +94,7 @@ static int latency_send_lead(struct perf_worker *worker, uint64_t size, uint64_t
 			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, i + 1 == count);
 
 			rc = latency_send(worker, endpoint, size, flags);
-			latency_note(worker, &timer);
+			latency_record(worker, &timer);
 			if (rc == 0 &&
 			    endpoint->recv_posted - endpoint->recv_done < PERF_LATENCY_RECVS)
 				rc = perf_post_recv(worker, endpoint);
@@ -108,7 +108,7 @@ static int latency_send_lead(struct perf_worker *worker, uint64_t size, uint64_t
 		}
 		perf_advance(worker, i);
 	}
-	latency_note(worker, &timer);
+	latency_record(worker, &timer);
 	return 0;
 }
 
@@ -136,9 +136,9 @@ static int latency_send_follow(struct perf_worker *worker, uint64_t size, uint64
 	return 0;
 }
 
-/* --- messages and RDMA Writes, seen by the byte that changes --- */
+/* --- RDMA Writes, detected in memory --- */
 
-/* The next value of the byte: never the one before, and never that of cleared memory. */
+/* The next value of the last byte: never the previous one, and never 0. */
 static inline unsigned char latency_flag(struct perf_endpoint *endpoint)
 {
 	return (unsigned char)(endpoint->posted++ % 255 + 1);
@@ -163,7 +163,7 @@ static int latency_written(struct perf_worker *worker, struct perf_endpoint *end
 
 	if (rc != 0 || !worker->plan->is_checked)
 		return rc;
-	/* uDAPL promises no order of bytes within a Write */
+	/* uDAPL does not define the order of the bytes of a Write */
 	start = tool_now_ns();
 	while (!perf_pattern_is(endpoint->in, size - 1, flag)) {
 		if (tool_now_ns() - start > PERF_LATE_NS) {
@@ -186,7 +186,7 @@ static int latency_write_lead(struct perf_worker *worker, uint64_t size, uint64_
 			unsigned char flag = latency_flag(endpoint);
 
 			rc = latency_write(worker, endpoint, size, flag, flags);
-			latency_note(worker, &timer);
+			latency_record(worker, &timer);
 			if (rc == 0)
 				rc = latency_written(worker, endpoint, size, flag);
 			if (rc == 0)
@@ -197,7 +197,7 @@ static int latency_write_lead(struct perf_worker *worker, uint64_t size, uint64_
 		}
 		perf_advance(worker, i);
 	}
-	latency_note(worker, &timer);
+	latency_record(worker, &timer);
 	return 0;
 }
 
@@ -224,7 +224,7 @@ static int latency_write_follow(struct perf_worker *worker, uint64_t size, uint6
 	return 0;
 }
 
-/* --- Send, seen by the byte that changes (COMPAT-46) --- */
+/* --- Sends, detected in memory (COMPAT-46) --- */
 
 static inline int latency_poll_send(struct perf_worker *worker, struct perf_endpoint *endpoint,
 				    uint64_t size, unsigned char flag, DAT_COMPLETION_FLAGS flags)
@@ -235,7 +235,7 @@ static inline int latency_poll_send(struct perf_worker *worker, struct perf_endp
 	return perf_post_send(worker, endpoint, endpoint->out, size, endpoint->index, flags);
 }
 
-/* The event is due when the byte is there: the first look finds it, or one of the next few. */
+/* When the byte has arrived the event is due: one of the next few polls finds it. */
 static inline int latency_poll_recv(struct perf_worker *worker, struct perf_endpoint *endpoint,
 				    uint64_t size, unsigned char flag)
 {
@@ -244,7 +244,7 @@ static inline int latency_poll_recv(struct perf_worker *worker, struct perf_endp
 	DAT_EVENT event;
 	int rc = perf_watch(worker, perf_flag_at(data, size), flag, DAT_HANDLE_NULL);
 
-	/* with the last byte all others are there */
+	/* all other bytes arrive before the last one */
 	if (rc == 0 && worker->plan->is_checked && !perf_pattern_is(data, size - 1, flag))
 		worker->wrong++;
 	if (rc == 0)
@@ -269,7 +269,7 @@ static int latency_poll(struct perf_worker *worker, const struct perf_run *run, 
 
 			if (run->is_leader) {
 				rc = latency_poll_send(worker, endpoint, run->size, flag, flags);
-				latency_note(worker, &timer);
+				latency_record(worker, &timer);
 			}
 			if (rc == 0)
 				rc = latency_poll_recv(worker, endpoint, run->size, flag);
@@ -286,7 +286,7 @@ static int latency_poll(struct perf_worker *worker, const struct perf_run *run, 
 			return -EINTR;
 	}
 	if (run->is_leader)
-		latency_note(worker, &timer);
+		latency_record(worker, &timer);
 	return 0;
 }
 
@@ -317,7 +317,7 @@ static int latency_rdma(struct perf_worker *worker, const struct perf_run *run, 
 			    !perf_pattern_is(endpoint->out, run->size, slot))
 				worker->wrong++;
 			timer.end = perf_clock_ticks();
-			latency_note(worker, &timer);
+			latency_record(worker, &timer);
 		}
 		perf_advance(worker, i);
 		if (tool_is_stopped)

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * The slow branches of perf_loop.h.
- */
+/* The slow paths of perf_loop.h. */
 #include "perf_loop.h"
 
 #include <errno.h>
 
-/* A wait is cut into slices, so that a signal that arrives just before it is not missed. */
+/* A wait is cut into slices, so that a signal just before it is noticed. */
 #define PERF_SLICE_US 500000u
 
 int perf_call_failed(const char *call, DAT_RETURN code)
 {
-	/* posting after the peer has gone is how the end of the connection shows at times */
+	/* a post may find the end of the connection before its event is taken */
 	if (DAT_GET_TYPE(code) == DAT_INVALID_STATE)
 		return -ENOTCONN;
 	return tool_call_failed(call, code);
@@ -31,7 +29,7 @@ int perf_event_is_bad(const DAT_EVENT *event)
 	return -ECONNRESET;
 }
 
-int perf_look(struct perf_worker *worker)
+int perf_spin_check(struct perf_worker *worker)
 {
 	uint64_t progress = atomic_load_explicit(&worker->progress, memory_order_relaxed);
 	uint64_t now = tool_now_ns();
@@ -48,13 +46,13 @@ int perf_look(struct perf_worker *worker)
 		if (state != DAT_EP_STATE_CONNECTED)
 			return -ENOTCONN;
 	}
-	if (worker->look_ns == 0 || progress != worker->look_progress) {
-		worker->look_progress = progress;
-		worker->look_ns = now;
+	if (worker->checked_ns == 0 || progress != worker->checked_progress) {
+		worker->checked_progress = progress;
+		worker->checked_ns = now;
 	}
-	if (now - worker->look_ns < (uint64_t)worker->session.timeout_ms * 1000000u)
+	if (now - worker->checked_ns < (uint64_t)worker->session.timeout_ms * 1000000u)
 		return 0;
-	tool_complain("nothing came for %u ms", worker->session.timeout_ms);
+	tool_complain("no progress for %u ms", worker->session.timeout_ms);
 	return -ETIMEDOUT;
 }
 
@@ -71,7 +69,7 @@ int perf_take_waiting(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_EVENT 
 		if (DAT_GET_TYPE(code) != DAT_TIMEOUT_EXPIRED &&
 		    DAT_GET_TYPE(code) != DAT_INTERRUPTED_CALL)
 			return perf_call_failed("dat_evd_wait", code);
-		rc = perf_look(worker);
+		rc = perf_spin_check(worker);
 		if (rc != 0)
 			return rc;
 	}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The steps of the loops that are timed: posting, taking completions, watching memory. They are
- * inline and take nothing but the provider's calls; clock, signals and the peer's state are looked
- * at only when nothing has come for some thousand looks.
+ * The steps of the timed loops: posting, taking completions, polling memory. They are inline and
+ * call nothing but the provider. The clock, signals and the state of the connection are checked
+ * only after some thousand polls without an event.
  */
 #ifndef TOOLS_PERF_LOOP_H
 #define TOOLS_PERF_LOOP_H
@@ -12,25 +12,25 @@
 #include "perf_pattern.h"
 
 #define PERF_LATENCY_RECVS 4u
-#define PERF_SPINS_PER_LOOK 8192u
-/* cookies of requests: endpoint and how many its requests are retired by this completion */
+#define PERF_SPINS_PER_CHECK 8192u
+/* cookie of a request: its endpoint, and how many requests its completion retires */
 #define PERF_COOKIE_SHIFT 44u
 #define PERF_COOKIE_MASK ((UINT64_C(1) << PERF_COOKIE_SHIFT) - 1)
 
-/* A pause in the spinning: -EINTR stopped, -ETIMEDOUT, -ENOTCONN; 0 goes on. */
-int perf_look(struct perf_worker *worker);
-/* Blocks for the next event; otherwise as perf_take(). */
+/* Called while polling. 0: continue; -EINTR: stopped; -ETIMEDOUT; -ENOTCONN. */
+int perf_spin_check(struct perf_worker *worker);
+/* Blocks until the next event; otherwise as perf_take(). */
 int perf_take_waiting(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_EVENT *event_out);
 int perf_event_is_bad(const DAT_EVENT *event);
 int perf_call_failed(const char *call, DAT_RETURN code);
 
-/* The byte by which a polled Write is recognised: the last one. */
+/* The byte that shows that a polled Write has arrived: the last one. */
 static inline volatile unsigned char *perf_flag_at(unsigned char *data, uint64_t size)
 {
 	return data + size - 1;
 }
 
-/* Between two looks: leaves the core to another thread of it, as spinning programs do. */
+/* Called between two polls: leaves execution units to the core's other hardware thread. */
 static inline void perf_pause(void)
 {
 #ifdef __x86_64__
@@ -40,7 +40,7 @@ static inline void perf_pause(void)
 #endif
 }
 
-/* The next event, which must be a successful completion. */
+/* Takes the next event, which must be a successful completion. */
 static inline int perf_take(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_EVENT *event_out)
 {
 	if (worker->is_waiting) {
@@ -58,9 +58,9 @@ static inline int perf_take(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_
 			if (DAT_GET_TYPE(code) != DAT_QUEUE_EMPTY)
 				return perf_call_failed("dat_evd_dequeue", code);
 			perf_pause();
-			if (++spins % PERF_SPINS_PER_LOOK != 0)
+			if (++spins % PERF_SPINS_PER_CHECK != 0)
 				continue;
-			rc = perf_look(worker);
+			rc = perf_spin_check(worker);
 			if (rc != 0)
 				return rc;
 		}
@@ -72,8 +72,8 @@ static inline int perf_take(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_
 }
 
 /*
- * Until the byte has that value. Between two looks `evd` is looked at, on which nothing is due;
- * DAT_HANDLE_NULL: nothing of the library is called.
+ * Polls a byte until it has that value. Polls `evd` too, on which no event is expected. With
+ * DAT_HANDLE_NULL it calls nothing of the library.
  */
 static inline int perf_watch(struct perf_worker *worker, const volatile unsigned char *byte,
 			     unsigned char value, DAT_EVD_HANDLE evd)
@@ -87,9 +87,9 @@ static inline int perf_watch(struct perf_worker *worker, const volatile unsigned
 		if (evd && dat_evd_dequeue(evd, &event) == DAT_SUCCESS)
 			return perf_event_is_bad(&event);
 		perf_pause();
-		if (++spins % PERF_SPINS_PER_LOOK != 0)
+		if (++spins % PERF_SPINS_PER_CHECK != 0)
 			continue;
-		rc = perf_look(worker);
+		rc = perf_spin_check(worker);
 		if (rc != 0)
 			return rc;
 	}
@@ -113,7 +113,7 @@ static inline int perf_post_recv(struct perf_worker *worker, struct perf_endpoin
 	return 0;
 }
 
-/* Where request number `number` of an endpoint starts or ends here. */
+/* The local buffer of request `number` of an endpoint. */
 static inline unsigned char *perf_out_at(const struct perf_worker *worker,
 					 const struct perf_endpoint *endpoint, uint64_t number)
 {
@@ -155,7 +155,7 @@ static inline int perf_post_rdma_at(struct perf_worker *worker, struct perf_endp
 	return perf_call_failed(is_read ? "dat_ep_post_rdma_read" : "dat_ep_post_rdma_write", code);
 }
 
-/* `slot`: at the target; slots are spaced alike on both sides. */
+/* `slot` is the slot at the target; both sides use the same slot size. */
 static inline int perf_post_rdma(struct perf_worker *worker, struct perf_endpoint *endpoint,
 				 unsigned char *data, uint64_t size, uint64_t slot, bool is_read,
 				 uint64_t cookie, DAT_COMPLETION_FLAGS flags)
@@ -167,7 +167,7 @@ static inline int perf_post_rdma(struct perf_worker *worker, struct perf_endpoin
 	return perf_post_rdma_at(worker, endpoint, data, remote, is_read, cookie, flags);
 }
 
-/* One completion in so many is raised, and that of the last request always. */
+/* Signals one request in plan->signal, and the last one. */
 static inline DAT_COMPLETION_FLAGS perf_signal(const struct perf_worker *worker,
 					       struct perf_endpoint *endpoint, bool is_last)
 {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * The command line of dat_perf.
- */
+/* The command line of dat_perf. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,6 +7,7 @@
 
 #include "common.h"
 #include "perf.h"
+#include "perf_idle.h"
 
 #define PERF_IDLE_DEFAULT 1000u
 #define PERF_WARM_UP_SHARE 10u
@@ -19,44 +18,44 @@ static const char perf_usage[] =
 	"\n"
 	"  -s, --server           wait for clients; prints the qualifier it listens on\n"
 	"  -c, --client           connect (default); ADDRESS is a number or a host name,\n"
-	"                         without it the adapter's own address\n"
+	"                         default: the adapter's own address\n"
 	"  -a, --adapter NAME     interface adapter (default soft-lo; `dat_info -l` lists them)\n"
 	"  -q, --qual N           connection qualifier (server: default chosen by the provider)\n"
 	"  -1, --once             server: serve one client, then exit\n"
 	"  -C, --cpu LIST         run on these processors only: 0 or 0,2 or 0-3\n"
-	"  -t, --timeout SECONDS  give up on a peer that is silent that long (default 10)\n"
+	"  -t, --timeout SECONDS  give up when the peer is silent for this long (default 10)\n"
 	"  -h, --help             this text\n"
 	"\n"
-	"The rest is for the client, which tells the server:\n"
+	"Options of the client, which sends them to the server:\n"
 	"  -T, --test LIST        some of send-lat write-lat write-comp-lat read-lat, wake-lat\n"
 	"                         poll-lat, reg reg-kept reg-free, send-bw write-bw read-bw,\n"
 	"                         connect, memory, cpu-idle, space; or lat (the first four),\n"
-	"                         bw (the three ending so), all (default lat,bw)\n"
+	"                         bw (the three names in -bw), all (default lat,bw)\n"
 	"  -M, --memory           the test memory alone: bytes per connected endpoint\n"
 	"  -I, --cpu-idle         the test cpu-idle alone: processor time of idle endpoints\n"
 	"  -S, --size LIST        bytes, each N or MIN:MAX, a range in powers of two\n"
 	"                         (default 8,4k,1m; at most 64m)\n"
 	"  -n, --count N          transfers (round trips, connections) per endpoint and size\n"
 	"  -d, --duration SECONDS instead of a count (default 0.5)\n"
-	"  -u, --warmup N         transfers before those that count (default 1000, or a tenth\n"
+	"  -u, --warmup N         transfers before the measurement (default 1000, or a tenth\n"
 	"                         of the count if that is less)\n"
 	"  -w, --window N         requests in flight per endpoint (default 64)\n"
-	"  -g, --signal N         raise one completion for N requests (default 1, at most the\n"
+	"  -g, --signal N         signal one request in N (default 1, at most the\n"
 	"                         window)\n"
-	"  -e, --endpoints N      connections that are busy (default 1)\n"
+	"  -e, --endpoints N      busy connections (default 1)\n"
 	"  -x, --threads N        threads, each with its own event queues (default 1)\n"
-	"  -i, --idle N           connections beside them that are not (default 0; for memory\n"
+	"  -i, --idle N           idle connections in addition (default 0; for memory\n"
 	"                         and cpu-idle 1000)\n"
 	"  -W, --wait             wait for events instead of polling the event queues\n"
-	"  -p, --target KIND      what the target of RDMA does meanwhile: poll its event queue,\n"
+	"  -p, --target KIND      what the target of RDMA does: poll its event queue,\n"
 	"                         or sleep: call nothing (default)\n"
 	"  -b, --buffer KIND      private, or shared: in a sealed memory file (default private)\n"
-	"  -m, --mappings N       further mappings in the client's process (default 0)\n"
-	"  -v, --check            verify data; the figures then contain that\n"
+	"  -m, --mappings N       additional mappings in the client's process (default 0)\n"
+	"  -v, --check            verify data; the times then include it\n"
 	"  -j, --json             results as JSON\n"
 	"  -k, --csv              results as comma separated values\n"
 	"\n"
-	"Exit status: 0 done, 1 wrong data, 2 usage, 3 a call or connection failed,\n"
+	"Exit status: 0 done, 1 wrong data, 2 usage error, 3 a call or connection failed,\n"
 	"130 stopped by a signal.\n";
 
 static const struct option perf_longs[] = {
@@ -137,7 +136,7 @@ static int parse_size(const char *text, struct perf_options *options)
 	}
 }
 
-/* A number from 1 (or 0) to a limit. */
+/* Parses a number from min to max. */
 static int parse_limited(const char *text, uint64_t min, uint64_t max, uint32_t *number_out)
 {
 	uint64_t number;
@@ -162,7 +161,7 @@ static int parse_seconds(const char *text, double *seconds_out)
 	*seconds_out = strtod(text, &end);
 	if (end == text || *end != '\0')
 		return -1;
-	/* written so that it refuses what is no number, too */
+	/* in this form it refuses NaN too */
 	return *seconds_out >= 0.001 && *seconds_out <= 3600 ? 0 : -1;
 }
 
@@ -178,7 +177,7 @@ static int parse_target(const char *text, struct perf_plan *plan)
 	return plan->is_target_polling || strcmp(text, "sleep") == 0 ? 0 : -1;
 }
 
-/* Options of the client that the server is told: 0, -1, or 1 when it is none of them. */
+/* An option that goes into the plan: 0, -1 for a bad value, 1 for another option. */
 static int parse_plan_option(int option, const char *value, struct perf_options *options)
 {
 	struct perf_plan *plan = &options->plan;
@@ -209,7 +208,7 @@ static int parse_plan_option(int option, const char *value, struct perf_options 
 	}
 }
 
-/* What the client measures, and how it tells. As above. */
+/* Any option of the client, with the same results. */
 static int parse_client_option(int option, const char *value, struct perf_options *options)
 {
 	switch (option) {
@@ -242,7 +241,7 @@ static int parse_client_option(int option, const char *value, struct perf_option
 	}
 }
 
-/* One option: 0, or -1 when its value makes no sense. */
+/* Any option: 0, or -1 for a bad value. */
 static int parse_option(int option, const char *value, struct perf_options *options)
 {
 	uint32_t seconds;
@@ -275,7 +274,7 @@ static int parse_option(int option, const char *value, struct perf_options *opti
 	}
 }
 
-/* Defaults that depend on other options, and what must fit together. */
+/* Sets defaults that depend on other options, and checks combinations. */
 static int finish_client(struct perf_options *options)
 {
 	struct perf_plan *plan = &options->plan;
@@ -290,7 +289,7 @@ static int finish_client(struct perf_options *options)
 	for (unsigned i = 0; i < options->size_count; i++)
 		if (options->sizes[i] > plan->size_max)
 			plan->size_max = options->sizes[i];
-	/* room for the message that tells where to write */
+	/* room for the message with the target of the Write */
 	if ((options->is_test[PERF_REG] || options->is_test[PERF_REG_KEPT]) &&
 	    plan->size_max < sizeof(struct perf_fragment))
 		plan->size_max = sizeof(struct perf_fragment);
@@ -301,17 +300,17 @@ static int finish_client(struct perf_options *options)
 	if (plan->idle == 0 && (options->is_test[PERF_MEMORY] || options->is_test[PERF_CPU_IDLE]))
 		plan->idle = PERF_IDLE_DEFAULT;
 	if (options->qualifier == 0) {
-		tool_complain("a client needs --qual: the number that the server prints");
+		tool_complain("a client needs --qual, the number that the server prints");
 		return -1;
 	}
 	if (plan->signal > plan->window) {
-		tool_complain("--signal must not exceed --window: no completion would come");
+		tool_complain("--signal must not exceed --window, or no request would complete");
 		return -1;
 	}
 	if (plan->threads > plan->endpoints)
 		plan->endpoints = plan->threads;
 	if (!perf_plan_is_good(plan)) {
-		tool_complain("buffers of more than 4 GiB: take a smaller --size, --endpoints or "
+		tool_complain("the buffers exceed 4 GiB: use a smaller --size, --endpoints or "
 			      "(for --check) --window");
 		return -1;
 	}
@@ -338,8 +337,7 @@ int perf_options_parse(int argc, char **argv, struct perf_options *options)
 		if (option == '?')
 			return -1;
 		if (parse_option(option, optarg, options) != 0) {
-			tool_complain("-%c %s: not a value for this option", option,
-				      optarg ? optarg : "");
+			tool_complain("-%c %s: invalid value", option, optarg ? optarg : "");
 			return -1;
 		}
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What dat_perf prints: tables for people, one JSON object, or one CSV table with a column for
- * every figure that any test has.
+ * The output of dat_perf: tables for people, one JSON object, or one CSV table with a column for
+ * every figure of any test.
  */
 #include <inttypes.h>
 
@@ -17,7 +17,7 @@ static const struct {
 
 #define OUTPUT_PERCENTILES (sizeof(output_percentiles) / sizeof(output_percentiles[0]))
 
-/* Times of one result in microseconds of one way. */
+/* The times of one result, in microseconds of one way. */
 struct output_times {
 	double min;
 	double avg;
@@ -26,7 +26,7 @@ struct output_times {
 };
 
 static bool output_has_row;
-static enum perf_kind output_kind; /* of the row before, for the heads of tables */
+static enum perf_kind output_kind; /* of the previous row: a change starts a new table */
 
 static void output_times(const struct perf_result *result, struct output_times *times_out)
 {
@@ -43,7 +43,7 @@ static void output_times(const struct perf_result *result, struct output_times *
 			us;
 }
 
-/* A time per second: transfers of one way, so a round trip counts twice. */
+/* Transfers per second in one direction: a round trip counts twice. */
 static double output_rate(const struct perf_result *result)
 {
 	double count = (double)result->count * (perf_tests[result->test].is_halved ? 2 : 1);
@@ -206,7 +206,7 @@ static void output_csv(const struct perf_options *options, const struct perf_res
 		       result->wrong);
 }
 
-/* --- all of them --- */
+/* --- all formats --- */
 
 void perf_output_begin(const struct perf_options *options, const struct perf_peer *peer)
 {

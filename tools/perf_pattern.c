@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * The pattern of perf_pattern.h, eight bytes at a time.
- */
+/* The pattern of perf_pattern.h, eight bytes at a time. */
 #include "perf_pattern.h"
 
 #include <string.h>
@@ -12,7 +10,7 @@ struct word {
 
 static uint64_t pattern_word(uint64_t number, uint64_t word)
 {
-	/* odd multipliers with well mixed bits; the shift brings the high ones down */
+	/* odd multipliers with well mixed bits; the shift moves the high bits down */
 	uint64_t mixed = (number + 1) * UINT64_C(0x9e3779b97f4a7c15) ^
 			 (word + 1) * UINT64_C(0xd6e8feb86659fd93);
 
@@ -28,7 +26,7 @@ void perf_pattern_fill(unsigned char *data, uint64_t size, uint64_t number)
 	}
 }
 
-/* Calls nothing: what it called would be looked at by the sanitizer. */
+/* Calls no function, because the sanitizer would check it. */
 PERF_LOOKS bool perf_pattern_is(const unsigned char *data, uint64_t size, uint64_t number)
 {
 	uint64_t at;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the bytes of a transfer are under --check: they depend on its number and on the offset, so
- * that neither an old transfer nor a shifted one passes.
+ * The bytes of a transfer with --check. They depend on its number and on the offset, so that an old
+ * or shifted transfer is detected.
  */
 #ifndef TOOLS_PERF_PATTERN_H
 #define TOOLS_PERF_PATTERN_H
@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 /*
- * For functions that look at memory while a thread of the library may be writing to it, as the
- * targets of RDMA do (COMPAT-02, COMPAT-46). The thread sanitizer knows no order between the two.
+ * For functions that poll memory which a thread of the library may be writing, as targets of RDMA
+ * do (COMPAT-02, COMPAT-46). The thread sanitizer would report a race.
  */
 #if defined(__SANITIZE_THREAD__)
 #define PERF_LOOKS __attribute__((no_sanitize_thread))
@@ -24,12 +24,12 @@
 #define PERF_LOOKS
 #endif
 
-/* Is the last byte of a transfer there, and so all of it? */
+/* Has the last byte of a transfer arrived, and so all of it? */
 PERF_LOOKS static inline bool perf_last_is(const volatile unsigned char *last, unsigned char value)
 {
 	if (*last != value)
 		return false;
-	/* the other bytes are read after it */
+	/* read the other bytes after it */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return true;
 }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * One side of dat_perf: the adapter, and the control connection with its question and answer.
- */
+/* Either side of dat_perf: the adapter, and the control connection. */
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -9,10 +7,11 @@
 
 #include "common.h"
 #include "perf.h"
+#include "perf_idle.h"
 
 #define PERF_CONTROL_ROOM 64u
 
-/* Each connection may cost a descriptor or two. */
+/* A connection may need one or two descriptors. */
 static void perf_raise_descriptors(void)
 {
 	struct rlimit limit;
@@ -32,7 +31,7 @@ int perf_peer_open(struct perf_peer *peer, const struct perf_options *options)
 	rc = perf_usage_space(&peer->space_before);
 	if (rc != 0)
 		return rc;
-	/* set-up and control messages always wait: they must not take the core of who measures */
+	/* waiting for set-up and control messages must not take processor time from measurements */
 	return session_open(&peer->session, options->adapter, false, options->timeout_ms);
 }
 
@@ -55,7 +54,7 @@ void perf_peer_reset(struct perf_peer *peer)
 	if (peer->connect_evd)
 		dat_evd_free(peer->connect_evd);
 	peer->connect_evd = DAT_HANDLE_NULL;
-	/* what is left of this client is no news for the next one */
+	/* discard the events of this client */
 	while (dat_evd_dequeue(peer->session.connect_evd, &event) == DAT_SUCCESS)
 		continue;
 	while (dat_evd_dequeue(peer->session.recv_evd, &event) == DAT_SUCCESS)
@@ -106,7 +105,7 @@ int perf_control_send(struct perf_peer *peer, const struct perf_control *control
 	return session_complete(&peer->session, peer->session.request_evd, NULL, NULL);
 }
 
-/* Takes one message; -ENOTCONN: the peer has ended the connection. */
+/* Takes one message. -ENOTCONN: the peer has ended the connection. */
 static int perf_control_take(struct perf_peer *peer, struct perf_control *wire_out,
 			     uint32_t timeout_ms)
 {
@@ -128,7 +127,7 @@ static int perf_control_take(struct perf_peer *peer, struct perf_control *wire_o
 int perf_control_receive(struct perf_peer *peer, uint32_t type, struct perf_control *control_out)
 {
 	struct perf_control wire;
-	/* a question may come any time later, an answer is due */
+	/* a request may arrive at any time, an answer is due */
 	int rc = perf_control_take(peer, &wire, type == 0 ? 0 : peer->session.timeout_ms);
 
 	if (rc != 0)
@@ -144,7 +143,7 @@ int perf_control_receive(struct perf_peer *peer, uint32_t type, struct perf_cont
 			   be64toh(wire.values[2])},
 	};
 	if (control_out->magic != PERF_MAGIC || (type != 0 && control_out->type != type)) {
-		tool_complain("the peer sent something that is no dat_perf control message");
+		tool_complain("the peer sent an invalid control message");
 		return -EPROTO;
 	}
 	return 0;

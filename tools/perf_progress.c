@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The line that shows on a terminal how far a long run has come: a thread of its own that reads the
- * workers' counters once a second, so that the loops do nothing for it.
+ * Shows the progress of a long run on a terminal. A separate thread reads the workers' counters
+ * once a second, so that the timed loops do nothing for it.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@ struct perf_progress {
 	pthread_cond_t changed;
 	struct perf_peer *peer;
 	const struct perf_run *run;
-	bool is_over; /* under the lock */
+	bool is_over; /* guarded by lock */
 };
 
 static void progress_print(const struct perf_progress *progress)

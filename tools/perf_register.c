@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The loops of dat_perf about registration. A fragment is registered by the client, written once by
- * the server, and freed, one after the other: with several under way the registration of one would
- * hide behind the Write of another, which the other processor makes. The test reg-kept exchanges
- * the same messages about memory that stays registered.
+ * The registration loops of dat_perf. The client registers a fragment, the server writes it once,
+ * and the client frees it. Only one fragment is in use at a time; otherwise the registration of one
+ * would overlap with the Write of another. The test reg-kept exchanges the same messages for memory
+ * that stays registered.
  */
 #include <endian.h>
 #include <errno.h>
@@ -34,7 +34,7 @@ static inline int register_free(DAT_LMR_HANDLE lmr)
 	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_lmr_free", code);
 }
 
-/* Where Write number `number` goes, and is checked. */
+/* The target of Write `number`. */
 static inline unsigned char *register_target(const struct perf_worker *worker,
 					     const struct perf_endpoint *endpoint, uint64_t number)
 {
@@ -45,7 +45,7 @@ static inline unsigned char *register_target(const struct perf_worker *worker,
 
 /* --- the client --- */
 
-/* Sends where to write, and waits until the server says that it has. */
+/* Sends the target, and waits until the server has written it. */
 static inline int register_exchange(struct perf_worker *worker, struct perf_endpoint *endpoint,
 				    unsigned char *data, DAT_RMR_CONTEXT context)
 {
@@ -88,7 +88,7 @@ static inline int register_round(struct perf_worker *worker, struct perf_endpoin
 	return rc == 0 ? freed : rc;
 }
 
-/* Registers and frees what nobody uses. */
+/* Registers and frees memory without a Write. */
 static inline int register_alone(struct perf_worker *worker, struct perf_endpoint *endpoint,
 				 const struct perf_run *run)
 {
@@ -124,7 +124,7 @@ static int register_lead(struct perf_worker *worker, const struct perf_run *run,
 
 /* --- the server --- */
 
-/* Writes the fragment and says so with a message of no bytes, which comes behind the Write. */
+/* Writes the fragment, then sends an empty message, which arrives after the Write. */
 static inline int register_write(struct perf_worker *worker, struct perf_endpoint *endpoint,
 				 const struct perf_run *run)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The server of dat_perf: takes the plan from one client after the other and does its part. It
- * trusts no number of a client: all are checked against the limits and against the plan.
+ * The server of dat_perf. It serves one client after another, by the plan in the client's hello. It
+ * checks every number from a client against the limits and the plan.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -9,6 +9,7 @@
 
 #include "common.h"
 #include "perf.h"
+#include "perf_idle.h"
 
 #define PERF_SLEEP_LIMIT_US 600000000u
 
@@ -34,7 +35,7 @@ static int server_usage(struct perf_server *server, const struct perf_usage *usa
 	return perf_control_send(&server->peer, &answer);
 }
 
-/* Accepts one of the connections that are measured. */
+/* Accepts one of the measured connections. */
 static int server_accept_data(struct perf_server *server)
 {
 	struct perf_peer *peer = &server->peer;
@@ -48,7 +49,7 @@ static int server_accept_data(struct perf_server *server)
 	if (rc != 0)
 		return rc;
 	if (hello.index >= peer->plan.endpoints) {
-		tool_complain("the client asked for an endpoint that is not in its plan");
+		tool_complain("the client requested an endpoint that is not in its plan");
 		dat_cr_reject(request);
 		return -EPROTO;
 	}
@@ -75,7 +76,7 @@ static int server_run(struct perf_server *server, const struct perf_control *beg
 		rc = server_answer(server, 0, 0);
 	if (rc == 0 && !perf_tests[run.test].is_one_sided)
 		rc = perf_workers_run(peer, &run);
-	/* what is a target only may look for the end all the time, and work by that */
+	/* polling for the end of the test also drives the library, see --target */
 	peer->session.is_polling =
 		perf_tests[run.test].is_one_sided && peer->plan.is_target_polling;
 	if (rc == 0)
@@ -126,7 +127,7 @@ static bool server_run_is_good(const struct perf_server *server, const struct pe
 	return control->count <= PERF_COUNT_LIMIT && control->warm_up <= PERF_COUNT_LIMIT;
 }
 
-/* One question of the client: 0, or -EPROTO when it makes no sense. */
+/* Serves one request of the client. -EPROTO: the request is invalid. */
 static int server_dispatch(struct perf_server *server, const struct perf_control *control)
 {
 	struct perf_usage usage;
@@ -156,12 +157,12 @@ static int server_dispatch(struct perf_server *server, const struct perf_control
 	default:
 		break;
 	}
-	tool_complain("the client sent a control message that makes no sense");
+	tool_complain("the client sent an invalid control message");
 	return -EPROTO;
 }
 
-/* Answers question after question until the client disconnects, as a flushed Receive tells. */
-static int server_questions(struct perf_server *server)
+/* Serves requests until the client disconnects, which flushes a Receive. */
+static int server_requests(struct perf_server *server)
 {
 	struct perf_control control;
 	int rc;
@@ -173,13 +174,13 @@ static int server_questions(struct perf_server *server)
 		if (rc == 0)
 			rc = server_dispatch(server, &control);
 		if (rc == -ENOTCONN)
-			tool_complain("the client went away");
+			tool_complain("the client disconnected during a test");
 		if (rc != 0)
 			return rc;
 	}
 }
 
-/* One client, from its control connection to its end. */
+/* Serves one client from its control connection to its end. */
 static int server_serve(struct perf_server *server, DAT_CR_HANDLE request)
 {
 	struct perf_peer *peer = &server->peer;
@@ -199,28 +200,28 @@ static int server_serve(struct perf_server *server, DAT_CR_HANDLE request)
 	for (uint32_t i = 0; i < peer->plan.endpoints && rc == 0; i++)
 		rc = server_accept_data(server);
 	if (rc == 0)
-		rc = server_questions(server);
+		rc = server_requests(server);
 	server->served++;
 out:
 	perf_peer_reset(peer);
 	return rc;
 }
 
-/* Takes the plan out of a request; one that makes no sense is rejected. */
+/* Reads the plan from a connection request, which it rejects if the plan is invalid. */
 static int server_plan(struct perf_server *server, const struct session_private *data,
 		       DAT_CR_HANDLE request)
 {
 	struct perf_hello hello;
 
 	if (perf_hello_read(data, &hello) != 0) {
-		tool_complain("rejected a client that is no dat_perf of version %u", PERF_VERSION);
+		tool_complain("rejected a client that is not dat_perf version %u", PERF_VERSION);
 	} else if (hello.role == PERF_ROLE_CONTROL) {
 		perf_plan_read(&hello, &server->peer.plan);
 		if (perf_plan_is_good(&server->peer.plan))
 			return 0;
-		tool_complain("rejected a client whose plan is out of all limits");
+		tool_complain("rejected a client whose plan exceeds a limit");
 	}
-	/* else a connection of a client that was given up: nothing to tell */
+	/* any other role: a late connection of a client that was given up */
 	dat_cr_reject(request);
 	return -EPROTO;
 }
@@ -234,7 +235,7 @@ static int server_listen(struct perf_server *server, DAT_PSP_HANDLE *psp_out)
 
 	if (rc != 0)
 		return rc;
-	/* scripts read this line */
+	/* scripts parse this line */
 	printf("dat_perf: listening adapter=%s address=%s qualifier=%" PRIu64 "\n",
 	       server->options->adapter,
 	       tool_address_text((struct sockaddr *)&session->address, address, sizeof(address)),
@@ -267,7 +268,7 @@ int perf_server_run(const struct perf_options *options)
 		if (server_plan(&server, &hello, request) != 0)
 			continue;
 		rc = server_serve(&server, request);
-		/* one client's trouble is not the next one's, but a --once server tells it */
+		/* a failed client does not end the server, but is the result of --once */
 		if (rc != 0 && rc != -EINTR && options->is_once)
 			result = TOOL_EXIT_FAILED;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Workers of dat_perf: each has a receive and a request dispatcher, two registered buffers, and
- * every threads-th endpoint; and the run of all of them, from a common start.
+ * The workers of dat_perf. A worker has one EVD for Receives and one for requests, two registered
+ * buffers, and its share of the endpoints. All workers start a run together.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "perf_loop.h"
 #include "perf_pattern.h"
 
-/* Receives beyond the window, so that the peer does not wait for one that is being reposted. */
+/* More Receives than the window, so that the peer never waits for one to be reposted. */
 static uint32_t perf_recvs_max(const struct perf_plan *plan)
 {
 	return 2 * plan->window + PERF_LATENCY_RECVS;
@@ -22,7 +22,7 @@ static uint32_t perf_recvs_max(const struct perf_plan *plan)
 
 static uint64_t perf_round_up(uint64_t len)
 {
-	/* two cache lines: neighbours must not share a prefetched pair; pages for the large */
+	/* two cache lines, which are prefetched as a pair; whole pages for large slots */
 	uint64_t unit = len > 2048 ? 4096 : 128;
 
 	return (len + unit - 1) / unit * unit;
@@ -44,7 +44,7 @@ static int perf_buffer_create(struct perf_worker *worker, uint64_t len,
 	return session_buffer_create(&worker->session, len, buffer_out);
 }
 
-/* Queues as long as the plan asks for; everything else as the provider has it by default. */
+/* Creates an endpoint with the queue lengths of the plan and otherwise default attributes. */
 static int perf_endpoint_create(struct perf_worker *worker, struct perf_endpoint *endpoint)
 {
 	struct session *session = &worker->session;
@@ -259,10 +259,10 @@ static void *perf_thread_main(void *arg)
 	const struct perf_run *run = thread->run;
 	int rc = 0;
 
-	worker->look_ns = 0;
-	worker->look_progress = 0;
+	worker->checked_ns = 0;
+	worker->checked_progress = 0;
 	atomic_store_explicit(&worker->progress, 0, memory_order_relaxed);
-	/* only the leader measures; the other side does not tell warming up from the rest */
+	/* only the leader measures, so the other side need not separate the warm-up */
 	if (run->is_leader)
 		rc = perf_worker_loop(worker, run, run->warm_up);
 	stats_reset(&worker->stats);
@@ -295,7 +295,7 @@ static int perf_threads_run(struct perf_peer *peer, struct perf_thread *threads,
 			break;
 	}
 	if (started < count) {
-		/* those that run wait at the barrier for ever */
+		/* the threads that run wait at the barrier for ever */
 		tool_complain("cannot start %u threads", count);
 		exit(TOOL_EXIT_FAILED);
 	}

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the two sides of dat_ping agree on: the hello in the private data, the control messages
- * between transfers, and the pattern of every byte. All numbers on the wire are big-endian.
+ * The protocol of dat_ping: the hello in the private data, the control messages between transfers,
+ * and the pattern of every byte. All numbers on the wire are big-endian.
  *
- * The client leads. Per operation and size it sends BEGIN, makes `count` transfers, and sends END;
- * the server answers both, the second time with the number of transfers that it found wrong.
- *   send:  client sends, server sends back; each side verifies what it received
- *   write: client writes into the server's buffer, then CHECK asks the server to verify it
- *   read:  CHECK asks the server to fill its buffer first, then the client reads and verifies
+ * The client controls the run. For each operation and size it sends BEGIN, makes `count` transfers,
+ * and sends END. The server answers both; its second answer is the number of wrong transfers.
+ *   send:  the client sends, the server sends back; each side verifies what it received
+ *   write: the client writes to the server's buffer, then CHECK makes the server verify it
+ *   read:  CHECK makes the server fill its buffer, then the client reads and verifies it
  */
 #ifndef TOOLS_PING_H
 #define TOOLS_PING_H
@@ -23,7 +23,7 @@
 #define PING_SIZE_LIMIT (UINT64_C(1) << 30)
 #define PING_COUNT_LIMIT 100000000u
 
-/* Bytes behind each transfer that must stay as they were. */
+/* Bytes after each transfer that must not change. */
 #define PING_GUARD 64u
 
 enum ping_op {
@@ -44,11 +44,11 @@ enum ping_control_type {
 struct ping_hello {
 	uint32_t magic;
 	uint32_t version;
-	uint64_t size_max; /* of all transfers to come */
-	uint64_t nonce;	   /* part of the pattern, so that no old byte is taken for a new one */
+	uint64_t size_max; /* of all transfers */
+	uint64_t nonce;	   /* part of the pattern, so that old bytes are detected */
 };
 
-/* Private data of the answer: where RDMA goes. */
+/* Private data of the answer: the target of RDMA. */
 struct ping_welcome {
 	uint32_t magic;
 	uint32_t version;
@@ -62,7 +62,7 @@ struct ping_control {
 	uint32_t magic;
 	uint32_t type;
 	uint32_t op;
-	uint32_t count; /* BEGIN: transfers to come; ANSWER: wrong transfers */
+	uint32_t count; /* BEGIN: number of transfers; ANSWER: wrong transfers */
 	uint64_t size;
 	uint64_t index; /* CHECK: number of the transfer */
 };
@@ -71,7 +71,7 @@ _Static_assert(sizeof(struct ping_hello) == 24, "layout on the wire");
 _Static_assert(sizeof(struct ping_welcome) == 32, "layout on the wire");
 _Static_assert(sizeof(struct ping_control) == 32, "layout on the wire");
 
-/* One transfer: all that its pattern depends on beside the offset. */
+/* A transfer. Its pattern depends on these members and the offset. */
 struct ping_transfer {
 	enum ping_op op;
 	bool is_reply;
@@ -82,7 +82,7 @@ struct ping_transfer {
 
 struct ping_options {
 	const char *adapter;
-	const char *host; /* client: NULL is the adapter's own address */
+	const char *host; /* client; NULL: the adapter's own address */
 	uint64_t qualifier;
 	uint64_t size_min;
 	uint64_t size_max;
@@ -100,34 +100,34 @@ struct ping_peer {
 	struct session session;
 	DAT_EP_HANDLE endpoint;
 	struct session_buffer message; /* two Receives, see ping_peer_receive() */
-	struct session_buffer control; /* for control messages on their way out */
+	struct session_buffer control; /* source of control messages */
 	struct session_buffer out;     /* source of Sends and RDMA Writes; sink of RDMA Reads */
-	struct session_buffer target;  /* server: where the client's RDMA goes */
-	size_t message_size;	       /* room of one Receive */
+	struct session_buffer target;  /* server: target of the client's RDMA */
+	size_t message_size;	       /* size of one Receive */
 	uint64_t nonce;
 };
 
 extern const char *const ping_op_names[PING_OPS];
 
 void ping_fill(unsigned char *data, const struct ping_transfer *transfer);
-/* Offset of the first wrong byte, the guard behind the data included; -1: all as it must be. */
+/* Offset of the first wrong byte, guard bytes included; -1: none. */
 int64_t ping_verify(const unsigned char *data, const struct ping_transfer *transfer);
 void ping_guard(unsigned char *data, uint64_t size);
 
-/* Buffers for transfers up to size_max, two Receives posted. */
+/* Makes buffers for transfers up to size_max and posts two Receives. */
 int ping_peer_prepare(struct ping_peer *peer, uint64_t size_max, bool is_server);
 void ping_peer_release(struct ping_peer *peer);
 
 /*
- * Takes one message. Its bytes stay valid until ping_peer_repost() with the same cookie. Two
- * Receives are enough: neither side sends two messages without an answer to the first.
+ * Takes one message. Its bytes are valid until ping_peer_repost() with the same cookie. Two
+ * Receives suffice, because a side sends its next message only after an answer.
  */
 int ping_peer_receive(struct ping_peer *peer, uint64_t *cookie_out, unsigned char **data_out,
 		      size_t *len_out);
 int ping_peer_repost(struct ping_peer *peer, uint64_t cookie);
 
 int ping_control_send(struct ping_peer *peer, const struct ping_control *control);
-/* Takes one message that must be a control message of that type (0: any). */
+/* Takes one message, which must be a control message of that type (0: any). */
 int ping_control_receive(struct ping_peer *peer, uint32_t type, struct ping_control *control_out);
 
 int ping_client_run(const struct ping_options *options);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The client of dat_ping: leads through operations and sizes, takes the times, prints the table.
- * Only the transfer itself is timed; patterns are made and verified between the clock readings.
+ * The client of dat_ping: runs the operations and sizes in order, measures, and prints the table.
+ * Only the transfer itself is timed; patterns are filled and verified outside the measured time.
  */
 #include <endian.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define PING_COUNT_MAX 1000u
 #define PING_COUNT_MIN 20u
-#define PING_COUNT_BYTES (UINT64_C(64) << 20) /* by default that many bytes per size */
+#define PING_COUNT_BYTES (UINT64_C(64) << 20) /* bytes per size by default */
 
 struct ping_client {
 	const struct ping_options *options;
@@ -23,7 +23,7 @@ struct ping_client {
 	DAT_RMR_TRIPLET remote; /* the server's target buffer */
 	struct stats stats;	/* ns, of one operation and size */
 	uint64_t mismatches;
-	bool has_printed; /* JSON: a comma is due */
+	bool has_printed; /* JSON: the next object needs a comma */
 };
 
 static int ping_client_welcome(struct ping_client *client, const struct session_private *answer)
@@ -35,11 +35,11 @@ static int ping_client_welcome(struct ping_client *client, const struct session_
 	if (answer->len >= sizeof(welcome))
 		memcpy(&welcome, answer->data, sizeof(welcome));
 	if (be32toh(welcome.magic) != PING_MAGIC) {
-		tool_complain("what listens there is no dat_ping server");
+		tool_complain("the peer is not a dat_ping server");
 		return -EPROTO;
 	}
 	if (be32toh(welcome.version) != PING_VERSION) {
-		tool_complain("the server speaks version %u, this program version %u",
+		tool_complain("the server has protocol version %u, this program has version %u",
 			      be32toh(welcome.version), PING_VERSION);
 		return -EPROTO;
 	}
@@ -92,7 +92,7 @@ static void ping_client_mismatch(struct ping_client *client, const struct ping_t
 		      ping_op_names[transfer->op], transfer->size, transfer->index, offset);
 }
 
-/* One message there and one back; the time of one way is half of it. */
+/* One round trip; the time of one way is half of it. */
 static int ping_client_send(struct ping_client *client, struct ping_transfer *transfer,
 			    uint64_t *time_ns_out)
 {
@@ -124,7 +124,7 @@ static int ping_client_send(struct ping_client *client, struct ping_transfer *tr
 	return ping_peer_repost(peer, cookie);
 }
 
-/* Asks the server to verify (write) or to fill (read) its buffer. */
+/* Makes the server verify (write) or fill (read) its buffer. */
 static int ping_client_check(struct ping_client *client, const struct ping_transfer *transfer)
 {
 	struct ping_control control = {.type = PING_CHECK,
@@ -193,7 +193,7 @@ static void ping_client_print_head(struct ping_client *client)
 		fflush(stdout);
 		return;
 	}
-	printf("adapter %s, address %s, %s; times in us; send: half of there and back\n",
+	printf("adapter %s, address %s, %s; times in us; send: half of the round trip\n",
 	       options->adapter, text, options->is_polling ? "polling" : "waiting in dat_evd_wait");
 	printf("%-5s %9s %7s %10s %10s %10s %10s %10s %10s %10s\n", "op", "bytes", "count", "min",
 	       "avg", "p50", "p99", "p99.9", "max", "MB/s");
@@ -282,7 +282,7 @@ static int ping_client_phases(struct ping_client *client)
 			rc = ping_client_phase(client, (enum ping_op)op, size);
 			if (rc != 0 || size == options->size_max)
 				break;
-			/* powers of four, and the largest size in any case */
+			/* powers of four, and always the largest size */
 			size = size > options->size_max / 4 ? options->size_max : size * 4;
 		}
 	}

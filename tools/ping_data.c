@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * The bytes of dat_ping: patterns, control messages and the two Receives of a side; see ping.h.
- */
+/* The data of dat_ping: patterns, control messages and Receives; see ping.h. */
 #include "ping.h"
 
 #include <endian.h>
@@ -180,7 +178,7 @@ int ping_control_receive(struct ping_peer *peer, uint32_t type, struct ping_cont
 	};
 	if (len != sizeof(wire) || control_out->magic != PING_MAGIC ||
 	    (type != 0 && control_out->type != type)) {
-		tool_complain("the peer sent something that is no dat_ping control message");
+		tool_complain("the peer sent an invalid control message");
 		return -EPROTO;
 	}
 	return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The server of dat_ping: serves one client after the other until it is stopped. It trusts no
- * number of a client: sizes and counts are checked against what was agreed on in the hello.
+ * The server of dat_ping. It serves one client after another until it is stopped. It checks every
+ * size and count from a client against the client's hello.
  */
 #include <endian.h>
 #include <errno.h>
@@ -18,7 +18,7 @@ struct ping_server {
 	uint64_t served;
 };
 
-/* Reads and checks the hello; -EPROTO is told, and leads to a rejection. */
+/* Reads and checks the hello. -EPROTO: invalid, a message was printed; the caller rejects it. */
 static int ping_server_hello(struct ping_server *server, const struct session_private *data)
 {
 	struct ping_hello hello;
@@ -27,13 +27,13 @@ static int ping_server_hello(struct ping_server *server, const struct session_pr
 	if (data->len >= sizeof(hello))
 		memcpy(&hello, data->data, sizeof(hello));
 	if (be32toh(hello.magic) != PING_MAGIC || be32toh(hello.version) != PING_VERSION) {
-		tool_complain("rejected a client that is no dat_ping of version %u", PING_VERSION);
+		tool_complain("rejected a client that is not dat_ping version %u", PING_VERSION);
 		return -EPROTO;
 	}
 	server->size_max = be64toh(hello.size_max);
 	server->peer.nonce = be64toh(hello.nonce);
 	if (server->size_max == 0 || server->size_max > PING_SIZE_LIMIT) {
-		tool_complain("rejected a client that asks for %" PRIu64 " bytes",
+		tool_complain("rejected a client that requests %" PRIu64 " bytes",
 			      server->size_max);
 		return -EPROTO;
 	}
@@ -53,7 +53,7 @@ static void ping_server_mismatch(const struct ping_transfer *transfer, int64_t o
 		      ping_op_names[transfer->op], transfer->size, transfer->index, offset);
 }
 
-/* Sends back one message of the same size, then verifies the one that came. */
+/* Sends back one message of the same size, then verifies the received one. */
 static int ping_server_echo(struct ping_server *server, struct ping_transfer *transfer,
 			    uint32_t *wrong)
 {
@@ -105,7 +105,7 @@ static int ping_server_sends(struct ping_server *server, const struct ping_contr
 	return rc;
 }
 
-/* Fills the buffer for a read to come, or verifies it after a write. */
+/* Fills the buffer before a read, or verifies it after a write. */
 static int ping_server_rdma(struct ping_server *server, const struct ping_control *begin)
 {
 	struct ping_peer *peer = &server->peer;
@@ -140,7 +140,7 @@ static int ping_server_rdma(struct ping_server *server, const struct ping_contro
 	return rc;
 }
 
-/* Serves phase after phase until the client disconnects, which shows as a flushed Receive. */
+/* Serves requests until the client disconnects, which flushes a Receive. */
 static int ping_server_phases(struct ping_server *server)
 {
 	struct ping_control begin;
@@ -154,19 +154,19 @@ static int ping_server_phases(struct ping_server *server)
 			return rc;
 		if (begin.op >= PING_OPS || begin.size == 0 || begin.size > server->size_max ||
 		    begin.count > PING_COUNT_LIMIT) {
-			tool_complain("the client sent a control message that makes no sense");
+			tool_complain("the client sent an invalid control message");
 			return -EPROTO;
 		}
 		rc = begin.op == PING_SEND ? ping_server_sends(server, &begin)
 					   : ping_server_rdma(server, &begin);
 		if (rc == -ENOTCONN)
-			tool_complain("the client went away");
+			tool_complain("the client disconnected during a test");
 		if (rc != 0)
 			return rc;
 	}
 }
 
-/* One connection, from its request to its end. */
+/* Serves one connection from its request to its end. */
 static int ping_server_serve(struct ping_server *server, DAT_CR_HANDLE request)
 {
 	struct ping_peer *peer = &server->peer;
@@ -207,7 +207,7 @@ static int ping_server_listen(struct ping_server *server, DAT_PSP_HANDLE *psp_ou
 
 	if (rc != 0)
 		return rc;
-	/* scripts read this line */
+	/* scripts parse this line */
 	printf("dat_ping: listening adapter=%s address=%s qualifier=%" PRIu64 "\n",
 	       server->options->adapter,
 	       tool_address_text((struct sockaddr *)&server->peer.session.address, address,
@@ -243,7 +243,7 @@ int ping_server_run(const struct ping_options *options)
 			continue;
 		}
 		rc = ping_server_serve(&server, request);
-		/* one client's trouble is not the next one's, but a --once server tells it */
+		/* a failed client does not end the server, but is the result of --once */
 		if (rc != 0 && rc != -EINTR && options->is_once)
 			result = TOOL_EXIT_FAILED;
 	}

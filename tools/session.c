@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Connections step by step over the public API; see session.h.
- */
+/* Connections over the public API; see session.h. */
 #include "session.h"
 
 #include <errno.h>
@@ -14,7 +12,7 @@
 #include "common.h"
 
 #define SESSION_EVD_LEN 64
-/* A wait is cut into slices: a signal that arrives just before the wait must not be missed. */
+/* A wait is cut into slices, so that a signal just before it is noticed. */
 #define SESSION_SLICE_US 500000u
 
 static int session_query(struct session *session)
@@ -53,7 +51,7 @@ int session_open(struct session *session, const char *adapter, bool is_polling, 
 		tool_complain("cannot open adapter %s: dat_ia_open: %s", adapter,
 			      tool_return_text(code, text, sizeof(text)));
 		if (DAT_GET_TYPE(code) == DAT_PROVIDER_NOT_FOUND)
-			tool_complain("`dat_info` lists the adapters there are");
+			tool_complain("`dat_info` lists the available adapters");
 		return -EIO;
 	}
 	code = dat_pz_create(session->ia, &session->pz);
@@ -137,7 +135,7 @@ int session_buffer_create_shared(struct session *session, size_t len,
 		return -ENOMEM;
 	}
 	*buffer_out = (struct session_buffer){.data = data, .len = len, .fd = fd};
-	/* pages now, not in the middle of a transfer */
+	/* allocate the pages now, not during a transfer */
 	memset(data, 0, len);
 	return session_buffer_register(session, buffer_out);
 }
@@ -150,7 +148,7 @@ void session_buffer_destroy(struct session_buffer *buffer)
 	session_buffer_free(buffer);
 }
 
-/* One look at the queue, or one slice of waiting: 0, -EAGAIN or a failure. */
+/* Polls the EVD once or waits for one slice. -EAGAIN: no event. */
 static int session_wait_slice(struct session *session, DAT_EVD_HANDLE evd, uint64_t remaining_us,
 			      DAT_EVENT *event_out)
 {
@@ -179,7 +177,7 @@ int session_wait(struct session *session, DAT_EVD_HANDLE evd, uint32_t timeout_m
 {
 	uint64_t remaining_us = (uint64_t)timeout_ms * 1000;
 	uint64_t end = 0;
-	unsigned looks = 0;
+	unsigned polls = 0;
 	int rc;
 
 	if (timeout_ms == 0)
@@ -190,8 +188,8 @@ int session_wait(struct session *session, DAT_EVD_HANDLE evd, uint32_t timeout_m
 		rc = session_wait_slice(session, evd, remaining_us, event_out);
 		if (rc != -EAGAIN)
 			return rc;
-		/* the clock costs more than a look at an empty queue */
-		if (timeout_ms == 0 || (session->is_polling && ++looks % 256 != 0))
+		/* reading the clock costs more than polling an empty EVD */
+		if (timeout_ms == 0 || (session->is_polling && ++polls % 256 != 0))
 			continue;
 		if (end == 0)
 			end = tool_now_ns() / 1000 + remaining_us;
@@ -224,7 +222,7 @@ int session_endpoint_create(struct session *session, DAT_EP_HANDLE *endpoint_out
 	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_ep_create", code);
 }
 
-/* Takes the event that decides a set-up. */
+/* Waits until the connection is established or has failed. */
 static int session_established(struct session *session, struct session_private *answer_out)
 {
 	DAT_CONNECTION_EVENT_DATA *data;
@@ -317,7 +315,7 @@ int session_disconnect(struct session *session, DAT_EP_HANDLE endpoint, bool is_
 		 event.event_number != DAT_CONNECTION_EVENT_BROKEN);
 	if (rc == -ETIMEDOUT)
 		tool_complain("the connection did not end in %u ms", session->timeout_ms);
-	/* what was flushed is no news to anybody */
+	/* discard the completions of flushed transfers */
 	while (dat_evd_dequeue(session->recv_evd, &event) == DAT_SUCCESS)
 		continue;
 	while (dat_evd_dequeue(session->request_evd, &event) == DAT_SUCCESS)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One opened adapter with what a program needs around a connection: a zone, four event
- * dispatchers, registered buffers, and the steps of setting up and ending a connection as calls
- * that return when the step is done. The tools and the soak test are written in these steps.
+ * An open adapter and the objects that a connection needs: a protection zone, four EVDs and
+ * registered buffers. Each step of connecting and disconnecting is one blocking call. The tools and
+ * the programs in bench use these calls.
  *
- * Calls return 0 or a negative errno and have then said what went wrong: -EIO a DAT call failed,
- * -ETIMEDOUT nothing happened in time, -ECONNRESET a transfer failed, -ECONNREFUSED it did not
- * come about, -EINTR the user asked to stop (nothing said).
+ * A call returns 0 or a negative errno, after it has printed a message: -EIO a DAT call failed,
+ * -ETIMEDOUT nothing happened in time, -ECONNRESET a transfer failed, -ECONNREFUSED the connection
+ * failed. -EINTR, without a message: the user stopped the program.
  */
 #ifndef TOOLS_SESSION_H
 #define TOOLS_SESSION_H
@@ -26,8 +26,8 @@ struct session {
 	DAT_EVD_HANDLE recv_evd;
 	DAT_EVD_HANDLE request_evd;
 	struct sockaddr_storage address; /* of the adapter */
-	uint32_t timeout_ms;		 /* for each step of a connection and each transfer */
-	bool is_polling;		 /* dequeue in a loop instead of waiting */
+	uint32_t timeout_ms;		 /* of each step and each transfer */
+	bool is_polling;		 /* poll dat_evd_dequeue instead of waiting */
 };
 
 struct session_buffer {
@@ -39,7 +39,7 @@ struct session_buffer {
 	int fd; /* of the memory file; -1: private memory */
 };
 
-/* What the peer said with its request or its answer. */
+/* The private data of the peer's request or answer. */
 struct session_private {
 	unsigned char data[256];
 	size_t len;
@@ -50,28 +50,28 @@ int session_open(struct session *session, const char *adapter, bool is_polling,
 void session_close(struct session *session);
 
 int session_buffer_create(struct session *session, size_t len, struct session_buffer *buffer_out);
-/* The same in a memory file of fixed size, which a peer on this host may map. */
+/* The same in a memory file of fixed size, which a peer on this host can map. */
 int session_buffer_create_shared(struct session *session, size_t len,
 				 struct session_buffer *buffer_out);
 void session_buffer_destroy(struct session_buffer *buffer);
 
-/* Takes the next event. timeout_ms 0 waits for ever. Says nothing on -ETIMEDOUT. */
+/* Takes the next event. timeout_ms 0 waits for ever. -ETIMEDOUT: no message. */
 int session_wait(struct session *session, DAT_EVD_HANDLE evd, uint32_t timeout_ms,
 		 DAT_EVENT *event_out);
 
-/* Listens; qualifier 0 on input lets the provider choose, and is filled in. */
+/* Listens. If *qualifier is 0, the provider chooses one, which is stored there. */
 int session_listen(struct session *session, DAT_CONN_QUAL *qualifier, DAT_PSP_HANDLE *psp_out);
 
 int session_endpoint_create(struct session *session, DAT_EP_HANDLE *endpoint_out);
 
-/* Connects; the peer's private data are stored in `answer_out`. */
+/* Connects. Stores the peer's private data in `answer_out`, which may be NULL. */
 int session_connect(struct session *session, DAT_EP_HANDLE endpoint, struct sockaddr *address,
 		    DAT_CONN_QUAL qualifier, const void *private_data, size_t private_len,
 		    struct session_private *answer_out);
 
 /*
- * Waits for a connection request and reads its private data. timeout_ms 0 waits for ever. Says
- * nothing on -ETIMEDOUT.
+ * Waits for a connection request and reads its private data. timeout_ms 0 waits for ever.
+ * -ETIMEDOUT: no message.
  */
 int session_request_wait(struct session *session, uint32_t timeout_ms, DAT_CR_HANDLE *request_out,
 			 struct session_private *hello_out);
@@ -79,8 +79,8 @@ int session_accept(struct session *session, DAT_CR_HANDLE request, DAT_EP_HANDLE
 		   const void *private_data, size_t private_len);
 
 /*
- * Ends the connection and waits for its event, then takes the completions of flushed transfers.
- * With `is_ours` false it only waits for the peer to end it.
+ * Disconnects, waits for the event, and discards the completions of flushed transfers. If `is_ours`
+ * is false, the peer disconnects.
  */
 int session_disconnect(struct session *session, DAT_EP_HANDLE endpoint, bool is_ours);
 
@@ -92,8 +92,8 @@ int session_post_rdma(struct session_buffer *buffer, size_t len, DAT_EP_HANDLE e
 		      const DAT_RMR_TRIPLET *remote, bool is_read);
 
 /*
- * Takes one completion. Flushed, because the connection ended: -ENOTCONN, and nothing is said, for
- * that may be what was waited for. Otherwise not successful: says so and returns -ECONNRESET.
+ * Takes one completion. A flushed one returns -ENOTCONN without a message, because the end of the
+ * connection may be expected. Any other error prints a message and returns -ECONNRESET.
  */
 int session_complete(struct session *session, DAT_EVD_HANDLE evd, uint64_t *cookie_out,
 		     size_t *len_out);

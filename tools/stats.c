@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * The histogram of stats.h, seen from the end of a measurement.
- */
+/* Evaluates the histogram of stats.h. */
 #include "stats.h"
 
 #include <string.h>
@@ -29,7 +27,7 @@ double stats_average(const struct stats *stats)
 	return stats->count ? (double)stats->sum / (double)stats->count : 0;
 }
 
-/* The middle of what falls into a bucket. */
+/* The mean of the values that a bucket counts. */
 static uint64_t stats_middle(unsigned bucket)
 {
 	unsigned shift = 0;

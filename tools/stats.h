@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Times of many transfers in constant memory: count, sum, extremes, and a histogram for the
- * percentiles. A value below 512 has a bucket of its own; above, 256 buckets share each power of
- * two, so that a percentile is right to 0.2 %. Adding a value allocates nothing and is meant for
- * loops that are being timed.
+ * Statistics over many times in constant memory: count, sum, extremes, and a histogram for the
+ * percentiles. Each value below 512 has its own bucket. Above that each power of two has 256
+ * buckets, so that a percentile is exact to 0.2 %. Adding a value does not allocate, so timed loops
+ * may do it.
  */
 #ifndef TOOLS_STATS_H
 #define TOOLS_STATS_H

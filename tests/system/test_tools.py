@@ -58,7 +58,7 @@ def dat_ping__nobody_listens__says_so_at_once():
         equal(server.wait(WAIT_S), 0)
     status, _, err = ping(qualifier, "--timeout", "60")
     equal(status, 3, err)
-    contains(err, "nobody listens")
+    contains(err, "no listener")
 
 
 def dat_ping__server_dies__client_fails_with_reason():
@@ -292,7 +292,7 @@ def dat_perf__nobody_listens__says_so_at_once():
         equal(server.wait(WAIT_S), 0)
     status, _, err = perf(qualifier, "--timeout", "60")
     equal(status, 3, err)
-    contains(err, "nobody listens")
+    contains(err, "no listener")
 
 
 def dat_perf__a_dat_ping_server__no_partner():
