@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the comments of the public headers say about the calls.
+"""Parse the comments of the calls in the public headers.
 
-The comment in front of each call has this form, and whatever does not is refused with its place:
+The comment before each call has this form; anything else is an error with file and line:
 
     /*
      * Title, one sentence. More text.
      *
      * More paragraphs, if any.
      *
-     * name [in]       what it is; [out] or [inout]; in the order of the declaration
-     *                 continued in the column in which the text begins
+     * name [in]       description; [out] or [inout]; in the order of the declaration
+     *                 continuation lines start in the column of the text
      *
      * Returns DAT_SUCCESS, or
      *   TYPE: when
      *   TYPE / SUBTYPE: when,
-     *     continued four columns in
+     *     continuation lines are indented by four columns
      *   TYPE / SUBTYPE1, 2, _SUFFIX: when the one; the other; and the third, or one text for all
      * Thread safe. Whether it blocks. Specification: chapter.md, section.
      */
     extern DAT_RETURN dat_object_verb(DAT_OBJECT_HANDLE name);
 
-The last line ends with "No part of the specification." where that is so. A line such as
-"---- calls: endpoints ----" heads the calls of one kind of object. A macro that adds arguments to a
-call has neither parameters nor codes of its own, and a function that the header has as a type is
-not expected to return a code.
+The last line of an extension ends with "No part of the specification." A line such as
+"---- calls: endpoints ----" starts the calls of one kind of object. A macro that adds arguments to a
+call has no parameters and codes of its own. A function that the header declares as a type need not
+return a code.
 """
 import dataclasses
 import re
@@ -39,7 +39,7 @@ TYPE = re.compile(r"typedef (\w+) \(\*\w+\)\((.*)\);")
 MACRO = re.compile(r"#define (\w+)\(([\w, ]*)\) (\w+)\(.*\)")
 DECLARED = re.compile(r"(.*\W)(\w+)")
 ENUMERATORS = re.compile(r"enum dat_return_(type|subtype) \{(.*?)\}", re.S)
-RULES = "What holds for every call."
+RULES = "Rules for every call."
 MOST_TITLE = 85  # characters: NAME sections are lists of one-liners
 
 
@@ -58,7 +58,7 @@ class Parameter:
 
 @dataclasses.dataclass
 class Code:
-    """A return code: the type, its subtypes, and when it is returned."""
+    """A return code: the type, its subtypes, and the condition."""
     type: str
     subtypes: list
     text: str
@@ -101,7 +101,7 @@ def sentences(text):
 
 
 def comments(path, source):
-    """The comments that begin in the first column, each with what is declared right behind it."""
+    """The comments that begin in the first column, each with the declaration after it."""
     lines = source.splitlines()
     group, at, end = "", 0, -1
     while at < len(lines):
@@ -136,7 +136,7 @@ def is_of_call(comment):
 
 
 def parse(path, source, codes_known):
-    """(calls, paragraphs of the rules for all of them) of one header."""
+    """(calls, paragraphs of the rules for all calls) of one header."""
     calls, rules = [], []
     for comment in comments(path, source):
         if is_of_call(comment):
@@ -176,7 +176,7 @@ def call_of(comment, codes_known):
 
 
 def parts_of(comment):
-    """{part: [(offset, line)]}; a part begins where a line of its form comes."""
+    """{part: [(offset, line)]}; a part begins at the first line of its form."""
     order = ["text", "parameters", "codes", "end"]
     parts = {part: [] for part in order}
     now = "text"
@@ -254,7 +254,7 @@ def texts_of(comment, offset, kind, subtypes, text):
 
 
 def declare(comment, call):
-    """Takes name and types from the declaration, which has to agree with the comment."""
+    """Takes the name and types from the declaration, which must agree with the comment."""
     function, macro = FUNCTION.fullmatch(comment.declaration), MACRO.fullmatch(comment.declaration)
     kind = TYPE.fullmatch(comment.declaration)
     if macro:

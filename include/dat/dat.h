@@ -19,12 +19,12 @@ extern "C" {
 
 /* ---- general ---- */
 
-#define DAT_NAME_MAX_LENGTH 256 /* bytes, the terminating NUL included */
+#define DAT_NAME_MAX_LENGTH 256 /* bytes, including the terminating NUL */
 
 /* Printable name; at most DAT_NAME_MAX_LENGTH bytes, NUL-terminated. */
 typedef char *DAT_NAME_PTR;
 
-/* Any value but DAT_FALSE is taken for true. */
+/* Every value except DAT_FALSE means true. */
 typedef enum dat_boolean {
 	DAT_FALSE = 0,
 	DAT_TRUE = 1,
@@ -36,34 +36,34 @@ typedef struct dat_named_attr {
 	const char *value;
 } DAT_NAMED_ATTR;
 
-/* 64 bits that belong to the consumer. */
+/* 64 bits of the consumer, which the library does not interpret. */
 typedef union dat_context {
 	DAT_PVOID as_ptr;
 	DAT_UINT64 as_64;
 	DAT_UVERYLONG as_index;
 } DAT_CONTEXT;
 
-typedef DAT_CONTEXT DAT_DTO_COOKIE; /* comes back with the completion, untouched */
+typedef DAT_CONTEXT DAT_DTO_COOKIE; /* returned unchanged with the completion */
 typedef DAT_CONTEXT DAT_RMR_COOKIE;
 
-/* How a request completes. As an attribute of an endpoint: how its completions notify. */
+/* How a request completes or, as an attribute of an endpoint, how its completions notify. */
 typedef enum dat_completion_flags {
 	DAT_COMPLETION_DEFAULT_FLAG = 0x00,
 	DAT_COMPLETION_SUPPRESS_FLAG = 0x01,	   /* no event on success */
-	DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02, /* the peer is notified of its receive */
+	DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02, /* the peer's receive notifies its waiter */
 	DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,	   /* the event does not notify */
-	DAT_COMPLETION_BARRIER_FENCE_FLAG = 0x08,  /* not before earlier RDMA Reads have ended */
-	/* of endpoints: notify by the threshold of the waiter */
+	DAT_COMPLETION_BARRIER_FENCE_FLAG = 0x08,  /* starts after earlier RDMA Reads have ended */
+	/* endpoints only: notify by the waiter's threshold */
 	DAT_COMPLETION_EVD_THRESHOLD_FLAG = 0x10,
 } DAT_COMPLETION_FLAGS;
 
-/* Relative time in microseconds, on the monotonic clock. */
+/* Relative time in microseconds of the monotonic clock. */
 typedef DAT_UINT32 DAT_TIMEOUT;
 #define DAT_TIMEOUT_INFINITE ((DAT_TIMEOUT)~0U)
 
 /* ---- handles ---- */
 
-/* An opaque name of an object; dead once the object is freed. */
+/* An opaque handle of an object, invalid after the object was freed. */
 typedef DAT_PVOID DAT_HANDLE;
 typedef DAT_HANDLE DAT_CR_HANDLE;
 typedef DAT_HANDLE DAT_EP_HANDLE;
@@ -81,10 +81,10 @@ typedef DAT_HANDLE DAT_SRQ_HANDLE;
 /* ---- addresses, connections ---- */
 
 typedef DAT_SOCK_ADDR *DAT_IA_ADDRESS_PTR;
-typedef DAT_UINT64 DAT_CONN_QUAL; /* names a service of an IA address; all 64 bits count */
+typedef DAT_UINT64 DAT_CONN_QUAL; /* identifies a service at an IA address by all 64 bits */
 typedef DAT_UINT64 DAT_PORT_QUAL;
 
-/* Qualities of service; a provider tells which it has. */
+/* Qualities of service. dat_qos_supported of a provider lists those that it has. */
 typedef enum dat_qos {
 	DAT_QOS_BEST_EFFORT = 0x00,
 	DAT_QOS_HIGH_THROUGHPUT = 0x01,
@@ -107,7 +107,7 @@ typedef enum dat_close_flags {
 
 #define DAT_CLOSE_DEFAULT DAT_CLOSE_ABRUPT_FLAG
 
-/* Kinds of events that may feed an EVD. */
+/* Kinds of events that an EVD accepts. */
 typedef enum dat_evd_flags {
 	DAT_EVD_SOFTWARE_FLAG = 0x0001,
 	DAT_EVD_CR_FLAG = 0x0010,
@@ -115,10 +115,10 @@ typedef enum dat_evd_flags {
 	DAT_EVD_CONNECTION_FLAG = 0x0040,
 	DAT_EVD_RMR_BIND_FLAG = 0x0080,
 	DAT_EVD_ASYNC_FLAG = 0x0100,
-	DAT_EVD_DEFAULT_FLAG = 0x01f0, /* all but software events */
+	DAT_EVD_DEFAULT_FLAG = 0x01f0, /* all except software events */
 } DAT_EVD_FLAGS;
 
-/* Who provides the endpoints for requests to a PSP. */
+/* Whether the consumer or the provider makes endpoints for requests to a PSP. */
 typedef enum dat_psp_flags {
 	DAT_PSP_CONSUMER_FLAG = 0x00,
 	DAT_PSP_PROVIDER_FLAG = 0x01,
@@ -152,7 +152,7 @@ typedef struct dat_rmr_triplet {
 	DAT_VLEN segment_length; /* bytes */
 } DAT_RMR_TRIPLET;
 
-/* What may be done with memory. */
+/* Permitted uses of memory. */
 typedef enum dat_mem_priv_flags {
 	DAT_MEM_PRIV_NONE_FLAG = 0x0000,
 	DAT_MEM_PRIV_LOCAL_READ_FLAG = 0x0001,
@@ -160,14 +160,14 @@ typedef enum dat_mem_priv_flags {
 	DAT_MEM_PRIV_LOCAL_WRITE_FLAG = 0x0010,
 	DAT_MEM_PRIV_REMOTE_WRITE_FLAG = 0x0020,
 	DAT_MEM_PRIV_ALL_FLAG = 0x0033,
-	/* set by providers, ignored when consumers pass it (Solaris) */
+	/* set by providers; ignored if a consumer passes it (Solaris) */
 	DAT_MEM_PRIV_RO_DISABLE_FLAG = 0x0100,
 } DAT_MEM_PRIV_FLAGS;
 
 #define DAT_MEM_PRIV_READ_FLAG (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG)
 #define DAT_MEM_PRIV_WRITE_FLAG (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
-/* Which members of DAT_LMR_PARAM a query fills. */
+/* Selects the members of DAT_LMR_PARAM that a query fills. */
 typedef enum dat_lmr_param_mask {
 	DAT_LMR_FIELD_IA_HANDLE = 0x0001,
 	DAT_LMR_FIELD_MEM_TYPE = 0x0002,
@@ -191,7 +191,7 @@ typedef struct dat_rmr_param {
 	DAT_RMR_CONTEXT rmr_context;
 } DAT_RMR_PARAM;
 
-/* Which members of DAT_RMR_PARAM a query fills. */
+/* Selects the members of DAT_RMR_PARAM that a query fills. */
 typedef enum dat_rmr_param_mask {
 	DAT_RMR_FIELD_IA_HANDLE = 0x01,
 	DAT_RMR_FIELD_PZ_HANDLE = 0x02,
@@ -203,14 +203,14 @@ typedef enum dat_rmr_param_mask {
 
 /* ---- interface adapter ---- */
 
-/* Whose the triplets of a request are between the post and the completion. */
+/* The owner of the triplets of a request between the post and the completion. */
 typedef enum dat_iov_ownership {
-	DAT_IOV_CONSUMER = 0x00,       /* the consumer's as soon as the post returns */
-	DAT_IOV_PROVIDER_NOMOD = 0x01, /* the provider's, and it does not write to them */
-	DAT_IOV_PROVIDER_MOD = 0x02,   /* the provider's */
+	DAT_IOV_CONSUMER = 0x00,       /* the consumer, as soon as the post returns */
+	DAT_IOV_PROVIDER_NOMOD = 0x01, /* the provider, which does not modify them */
+	DAT_IOV_PROVIDER_MOD = 0x02,   /* the provider, which may modify them */
 } DAT_IOV_OWNERSHIP;
 
-/* Whether a provider makes endpoints for requests to a PSP. */
+/* When a provider makes endpoints for requests to a PSP. */
 typedef enum dat_ep_creator_for_psp {
 	DAT_PSP_CREATES_EP_NEVER = 0,
 	DAT_PSP_CREATES_EP_IFASKED = 1,
@@ -261,7 +261,7 @@ typedef struct dat_ia_attr {
 #define max_rdma_read_per_ep max_rdma_read_per_ep_in
 #define max_mtu_size max_message_size
 
-/* Which members of DAT_IA_ATTR a query fills. */
+/* Selects the members of DAT_IA_ATTR that a query fills. */
 typedef DAT_UINT64 DAT_IA_ATTR_MASK;
 
 #define DAT_IA_FIELD_IA_ADAPTER_NAME UINT64_C(0x000000001)
@@ -310,16 +310,16 @@ typedef DAT_UINT64 DAT_IA_ATTR_MASK;
 
 /* ---- endpoints ---- */
 
-/* Kinds of connections: there is the reliable one. */
+/* Kinds of connections: reliable ones only. */
 typedef enum dat_service_type {
 	DAT_SERVICE_TYPE_RC = 0,
 } DAT_SERVICE_TYPE;
 
-/* Attributes of an endpoint. Zero in a size or in an RDMA count means the default. */
+/* Attributes of an endpoint. A size or an RDMA count of 0 selects the default. */
 typedef struct dat_ep_attr {
 	DAT_SERVICE_TYPE service_type;
 	DAT_VLEN max_message_size;
-	DAT_VLEN max_rdma_size; /* a hint: the limit is that of the adapter */
+	DAT_VLEN max_rdma_size; /* a hint; the adapter's limit applies */
 	DAT_QOS qos;
 	DAT_COMPLETION_FLAGS recv_completion_flags;
 	DAT_COMPLETION_FLAGS request_completion_flags;
@@ -338,7 +338,7 @@ typedef struct dat_ep_attr {
 	DAT_NAMED_ATTR *ep_provider_specific;
 } DAT_EP_ATTR;
 
-/* States of an endpoint; the specification has the table of transitions. */
+/* States of an endpoint. The specification contains the table of transitions. */
 typedef enum dat_ep_state {
 	DAT_EP_STATE_UNCONNECTED = 0,
 	DAT_EP_STATE_UNCONFIGURED_UNCONNECTED = 1,
@@ -373,7 +373,7 @@ typedef struct dat_ep_param {
 	DAT_EP_ATTR ep_attr;
 } DAT_EP_PARAM;
 
-/* Which members of DAT_EP_PARAM a query fills or a modification changes. */
+/* Selects the members of DAT_EP_PARAM that a query fills or a modification changes. */
 typedef DAT_UINT64 DAT_EP_PARAM_MASK;
 
 #define DAT_EP_FIELD_IA_HANDLE UINT64_C(0x00000001)
@@ -413,7 +413,7 @@ typedef DAT_UINT64 DAT_EP_PARAM_MASK;
 #define DAT_WATERMARK_INFINITE ((DAT_COUNT)~0) /* no watermark */
 #define DAT_HW_DEFAULT DAT_WATERMARK_INFINITE
 #define DAT_SRQ_LW_DEFAULT 0		  /* no watermark */
-#define DAT_VALUE_UNKNOWN ((DAT_COUNT)~1) /* the provider cannot tell */
+#define DAT_VALUE_UNKNOWN ((DAT_COUNT)~1) /* the provider does not know the number */
 
 /* ---- shared receive queues, zones, service points, connection requests ---- */
 
@@ -442,7 +442,7 @@ typedef struct dat_srq_param {
 	DAT_COUNT outstanding_dto_count;
 } DAT_SRQ_PARAM;
 
-/* Which members of DAT_SRQ_PARAM a query fills. */
+/* Selects the members of DAT_SRQ_PARAM that a query fills. */
 typedef enum dat_srq_param_mask {
 	DAT_SRQ_FIELD_IA_HANDLE = 0x01,
 	DAT_SRQ_FIELD_SRQ_STATE = 0x02,
@@ -460,7 +460,7 @@ typedef struct dat_pz_param {
 	DAT_IA_HANDLE ia_handle;
 } DAT_PZ_PARAM;
 
-/* Which members of DAT_PZ_PARAM a query fills. */
+/* Selects the members of DAT_PZ_PARAM that a query fills. */
 typedef enum dat_pz_param_mask {
 	DAT_PZ_FIELD_IA_HANDLE = 0x01,
 	DAT_PZ_FIELD_ALL = 0x01,
@@ -474,7 +474,7 @@ typedef struct dat_psp_param {
 	DAT_PSP_FLAGS psp_flags;
 } DAT_PSP_PARAM;
 
-/* Which members of DAT_PSP_PARAM a query fills. */
+/* Selects the members of DAT_PSP_PARAM that a query fills. */
 typedef enum dat_psp_param_mask {
 	DAT_PSP_FIELD_IA_HANDLE = 0x01,
 	DAT_PSP_FIELD_CONN_QUAL = 0x02,
@@ -491,7 +491,7 @@ typedef struct dat_rsp_param {
 	DAT_EP_HANDLE ep_handle;
 } DAT_RSP_PARAM;
 
-/* Which members of DAT_RSP_PARAM a query fills. */
+/* Selects the members of DAT_RSP_PARAM that a query fills. */
 typedef enum dat_rsp_param_mask {
 	DAT_RSP_FIELD_IA_HANDLE = 0x01,
 	DAT_RSP_FIELD_CONN_QUAL = 0x02,
@@ -509,7 +509,7 @@ typedef struct dat_cr_param {
 	DAT_EP_HANDLE local_ep_handle;
 } DAT_CR_PARAM;
 
-/* Which members of DAT_CR_PARAM a query fills. */
+/* Selects the members of DAT_CR_PARAM that a query fills. */
 typedef enum dat_cr_param_mask {
 	DAT_CR_FIELD_REMOTE_IA_ADDRESS_PTR = 0x01,
 	DAT_CR_FIELD_REMOTE_PORT_QUAL = 0x02,
@@ -521,15 +521,15 @@ typedef enum dat_cr_param_mask {
 
 /* ---- events ---- */
 
-/* How a data transfer or a bind ended. */
+/* The result of a data transfer or a bind. */
 typedef enum dat_dto_completion_status {
 	DAT_DTO_SUCCESS = 0,
 	DAT_DTO_ERR_FLUSHED = 1,      /* the connection ended first */
-	DAT_DTO_ERR_LOCAL_LENGTH = 2, /* a message did not fit its buffer */
+	DAT_DTO_ERR_LOCAL_LENGTH = 2, /* a message exceeded its buffer */
 	DAT_DTO_ERR_LOCAL_EP = 3,
-	DAT_DTO_ERR_LOCAL_PROTECTION = 4, /* local memory may not be used so */
+	DAT_DTO_ERR_LOCAL_PROTECTION = 4, /* the use of local memory is not permitted */
 	DAT_DTO_ERR_BAD_RESPONSE = 5,
-	DAT_DTO_ERR_REMOTE_ACCESS = 6, /* memory of the peer may not be used so */
+	DAT_DTO_ERR_REMOTE_ACCESS = 6, /* the use of the peer's memory is not permitted */
 	DAT_DTO_ERR_REMOTE_RESPONDER = 7,
 	DAT_DTO_ERR_TRANSPORT = 8,
 	DAT_DTO_ERR_RECEIVER_NOT_READY = 9, /* the peer had no buffer in time */
@@ -566,7 +566,7 @@ typedef union dat_sp_handle {
 	DAT_PSP_HANDLE psp_handle;
 } DAT_SP_HANDLE;
 
-/* A peer asks for a connection. */
+/* A peer requests a connection. */
 typedef struct dat_cr_arrival_event_data {
 	DAT_SP_HANDLE sp_handle;
 	DAT_IA_ADDRESS_PTR local_ia_address_ptr;
@@ -574,20 +574,20 @@ typedef struct dat_cr_arrival_event_data {
 	DAT_CR_HANDLE cr_handle;
 } DAT_CR_ARRIVAL_EVENT_DATA;
 
-/* A connection has changed. */
+/* The state of a connection has changed. */
 typedef struct dat_connection_event_data {
 	DAT_EP_HANDLE ep_handle;
 	DAT_COUNT private_data_size;
-	DAT_PVOID private_data; /* memory of the provider; events.md says how long it is valid */
+	DAT_PVOID private_data; /* memory of the provider; events.md defines how long it is valid */
 } DAT_CONNECTION_EVENT_DATA;
 
-/* Something that no request of the consumer explains. */
+/* An error that is not the result of a request. */
 typedef struct dat_asynch_error_event_data {
 	DAT_HANDLE dat_handle; /* the object concerned */
 	DAT_COUNT reason;      /* a ..._ASYNC_ERROR_REASON of its type */
 } DAT_ASYNCH_ERROR_EVENT_DATA;
 
-/* Reasons in an asynchronous event of an adapter; the next ones are of other objects. */
+/* Reasons of asynchronous errors, by the type of the object. */
 typedef enum ia_async_error_reason {
 	DAT_IA_CATASTROPHIC_ERROR = 0,
 	DAT_IA_OTHER_ERROR = 1,
@@ -622,12 +622,12 @@ typedef enum pz_async_error_reason {
 	DAT_PZ_OTHER_ERROR = 0,
 } DAT_PZ_ASYNC_ERROR_REASON;
 
-/* What dat_evd_post_se was given. */
+/* The argument of dat_evd_post_se. */
 typedef struct dat_software_event_data {
 	DAT_PVOID pointer;
 } DAT_SOFTWARE_EVENT_DATA;
 
-/* Kinds of events; the number tells which member of DAT_EVENT_DATA is valid. */
+/* Kinds of events. The number determines the valid member of DAT_EVENT_DATA. */
 typedef enum dat_event_number {
 	DAT_DTO_COMPLETION_EVENT = 0x00001,
 	DAT_RMR_BIND_COMPLETION_EVENT = 0x01001,
@@ -667,68 +667,69 @@ typedef struct dat_event {
 
 /* ---- registry ---- */
 
-/* What the registry knows an adapter by. */
+/* The key of an adapter in the registry. */
 typedef struct dat_provider_info {
 	char ia_name[DAT_NAME_MAX_LENGTH];
 	DAT_UINT32 dapl_version_major;
 	DAT_UINT32 dapl_version_minor;
-	DAT_BOOLEAN is_thread_safe; /* whether it may be used from several threads at once */
+	DAT_BOOLEAN is_thread_safe; /* several threads may use it at the same time */
 } DAT_PROVIDER_INFO;
 
 /*
- * What holds for every call.
+ * Rules for every call.
  *
- * A call that fails has changed nothing and, where its text says nothing else, written no output.
- * What is wrong is found in this order: handles, parameters, states, resources.
+ * A call that fails changes nothing and writes no output, unless its description says otherwise.
+ * Errors are checked in this order: handles, parameters, states, resources.
  *
- * Success is DAT_SUCCESS, 0. Any other code carries DAT_CLASS_ERROR, but for DAT_QUEUE_EMPTY.
- * Only the type of a code, which DAT_GET_TYPE takes out, is the same with every provider; the
- * subtype, by DAT_GET_SUBTYPE, is there to find out what was wrong. DAT_INTERNAL_ERROR may come
- * from any call, when the provider finds a fault of its own.
+ * Success is DAT_SUCCESS, 0. Every other code except DAT_QUEUE_EMPTY has DAT_CLASS_ERROR set. Only
+ * the type of a code, which DAT_GET_TYPE extracts, is the same with every provider. The subtype,
+ * which DAT_GET_SUBTYPE extracts, describes the cause. Any call may return DAT_INTERNAL_ERROR if
+ * the provider detects an internal error.
  *
- * Where a handle is said to be of no live object, it is DAT_HANDLE_NULL, of an object of another
- * type, or of one that was freed. Handles of one call belong to the same instance of an adapter.
+ * "No live object" means that a handle is DAT_HANDLE_NULL, belongs to an object of another type, or
+ * belongs to an object that was freed. All handles of one call belong to the same instance of an
+ * adapter.
  *
- * "Thread safe" holds for the providers of OpenDAT; one of a third party tells by is_thread_safe.
- * A call that does not block makes no system call that waits.
+ * "Thread safe" applies to the providers of OpenDAT. For other providers see is_thread_safe. A call
+ * that does not block makes no system call that waits.
  */
 
 /* ---- calls: interface adapter ---- */
 
 /*
- * Open an adapter by name, for an API version and a thread safety. Programs call it through
- * dat_ia_open, which adds the last three arguments. The first open of a name that dat.conf lists
- * loads its provider library.
+ * Open an adapter by name, API version and thread safety. Programs call the macro dat_ia_open,
+ * which adds the last three arguments. The first open of a name that dat.conf lists loads its
+ * provider library.
  *
  * provider [in]               the name, less than DAT_NAME_MAX_LENGTH characters; a prefix
  *                             RO_AWARE_ is ignored
- * asynch_evd_min_qlen [in]    events, from 1; the least length of an EVD that the call
- *                             creates, else ignored
+ * asynch_evd_min_qlen [in]    events, from 1; the minimum length of the EVD that the call
+ *                             creates, otherwise ignored
  * asynch_evd_handle [inout]   DAT_HANDLE_NULL: create an EVD for asynchronous events and
  *                             return it here; an EVD with DAT_EVD_ASYNC_FLAG of an open
  *                             instance of the same adapter: use it; DAT_EVD_ASYNC_EXISTS: use
  *                             none, DAT_EVD_OUT_OF_SCOPE is returned. Unchanged on failure
  * ia_handle [out]             the new instance, valid until dat_ia_close; DAT_HANDLE_NULL on
  *                             failure
- * dat_major [in]              API version the caller is built for
- * dat_minor [in]              the least minor version that will do
- * thread_safety [in]          must equal that of the registry entry; built-in adapters serve
+ * dat_major [in]              API version that the caller is built for
+ * dat_minor [in]              the minimum minor version
+ * thread_safety [in]          must equal that of the registry entry; built-in adapters accept
  *                             both
  *
  * Returns DAT_SUCCESS, or
  *   DAT_PROVIDER_NOT_FOUND / DAT_NAME_NOT_REGISTERED:
- *     no such adapter, or none of its libraries can be used
+ *     no such adapter, or none of its libraries can be loaded
  *   DAT_PROVIDER_NOT_FOUND / DAT_MAJOR_NOT_FOUND, DAT_THREAD_SAFETY_NOT_FOUND, DAT_MINOR_NOT_FOUND:
- *     the name is known, but not for that major version; no adapter of that name and version has
+ *     the name exists, but not with that major version; no adapter of that name and version has
  *     that thread safety; none of these has that minor version or a later one
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2: NULL or too long; not positive, though needed
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2: NULL or too long; not positive, though required
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4:
  *     NULL, or an EVD that takes receives of an endpoint with DAT_COMPLETION_SOLICITED_WAIT_FLAG;
  *     NULL
- *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_ASYNC: the EVD passed in cannot serve
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_ASYNC: the EVD passed in cannot be used
  *   DAT_INSUFFICIENT_RESOURCES: memory, descriptors or the device are exhausted
  *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEVD: the EVD would be longer than max_evd_qlen
- * Thread safe. May block while a library is loaded and the device is opened. Specification:
+ * Thread safe. May block to load a library and to open the device. Specification:
  * registry.md, dat_ia_open.
  */
 extern DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_qlen,
@@ -737,11 +738,11 @@ extern DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd
 			       DAT_BOOLEAN thread_safety);
 
 /*
- * Open an adapter by name. This is a macro: dat_ia_openv with the API version and the thread
- * safety that this translation unit is compiled with, DAT_VERSION_MAJOR, DAT_VERSION_MINOR and
- * DAT_THREADSAFE. The first open of a name that dat.conf lists loads its provider library.
+ * Open an adapter by name. This is a macro. It calls dat_ia_openv with the API version and thread
+ * safety of the translation unit: DAT_VERSION_MAJOR, DAT_VERSION_MINOR and DAT_THREADSAFE. The
+ * first open of a name that dat.conf lists loads its provider library.
  *
- * Thread safe. May block while a library is loaded and the device is opened. Specification:
+ * Thread safe. May block to load a library and to open the device. Specification:
  * registry.md, dat_ia_open.
  */
 #define dat_ia_open(provider, asynch_evd_min_qlen, asynch_evd_handle, ia_handle)                   \
@@ -749,13 +750,13 @@ extern DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd
 		     DAT_VERSION_MAJOR, DAT_VERSION_MINOR, DAT_THREADSAFE)
 
 /*
- * Tell the attributes of an adapter and of its provider.
+ * Query the attributes of an adapter and of its provider.
  *
  * ia_handle [in]             the instance
- * async_evd_handle [out]     its asynchronous EVD, DAT_EVD_OUT_OF_SCOPE if it was opened with
- *                            DAT_EVD_ASYNC_EXISTS; NULL if not wanted
+ * async_evd_handle [out]     its asynchronous EVD, or DAT_EVD_OUT_OF_SCOPE if it was opened
+ *                            with DAT_EVD_ASYNC_EXISTS; may be NULL
  * ia_attr_mask [in]          DAT_IA_FIELD_ bits of the members to fill
- * ia_attr [out]              filled as the mask asks; pointers in it are valid while the
+ * ia_attr [out]              filled as selected by the mask; pointers in it are valid while the
  *                            instance is open; may be NULL if the mask is 0
  * provider_attr_mask [in]    DAT_PROVIDER_FIELD_ bits of the members to fill
  * provider_attr [out]        as ia_attr
@@ -763,7 +764,7 @@ extern DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 5: a bit that is not defined
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG4, 6: NULL with a mask that is not 0
+ *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG4, 6: NULL, and the mask is not 0
  * Thread safe. Does not block. Specification: registry.md, dat_ia_query.
  */
 extern DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_handle,
@@ -773,9 +774,9 @@ extern DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_ev
 
 /*
  * Close an instance of an adapter. An abrupt close destroys every object of the instance and
- * breaks its connections; it ends waits on its EVDs with DAT_ABORT, and those on its CNOs with
- * success and DAT_HANDLE_NULL. A graceful close is refused while the consumer has objects on it;
- * the EVD for asynchronous events that dat_ia_open created is none of these.
+ * breaks its connections. Waits on its EVDs return DAT_ABORT, and waits on its CNOs return success
+ * with DAT_HANDLE_NULL. A graceful close is refused while the consumer has objects on the instance;
+ * the EVD for asynchronous events that dat_ia_open created does not count.
  *
  * ia_handle [in]      the instance; invalid after success
  * close_flags [in]    DAT_CLOSE_ABRUPT_FLAG or DAT_CLOSE_GRACEFUL_FLAG
@@ -786,7 +787,7 @@ extern DAT_RETURN dat_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_ev
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_IA_IN_USE:
  *     graceful, and objects exist, or another instance uses the asynchronous EVD; nothing is
  *     changed
- * Thread safe. Does not wait for peers or completions, but for copies that are under way, as
+ * Thread safe. Does not wait for peers or completions, but waits for copies in progress, as
  * dat_lmr_free does. Specification: registry.md, dat_ia_close.
  */
 extern DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags);
@@ -794,11 +795,11 @@ extern DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_fl
 /* ---- calls: any object ---- */
 
 /*
- * Keep a value of the consumer with an object; it replaces the one before. The value is never
- * interpreted.
+ * Store a value of the consumer with an object. It replaces the previous value. The library does
+ * not interpret it.
  *
  * dat_handle [in]    an object of any type, an adapter included
- * context [in]       any 64 bits; a null pointer clears it
+ * context [in]       any 64 bits; a null pointer clears the value
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live object
@@ -807,7 +808,7 @@ extern DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_fl
 extern DAT_RETURN dat_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT context);
 
 /*
- * Return the value last kept with an object; all zero if there is none.
+ * Return the value stored with an object; all bits are zero if there is none.
  *
  * dat_handle [in]    an object of any type, an adapter included
  * context [out]      the value
@@ -820,7 +821,7 @@ extern DAT_RETURN dat_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT co
 extern DAT_RETURN dat_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT *context);
 
 /*
- * Tell what kind of object a handle names.
+ * Return the type of the object of a handle.
  *
  * dat_handle [in]     an object of any type, an adapter included
  * handle_type [out]   its type
@@ -835,11 +836,11 @@ extern DAT_RETURN dat_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE *ha
 /* ---- calls: connection requests ---- */
 
 /*
- * Tell who asks for a connection, and what private data came along.
+ * Query the peer and the private data of a connection request.
  *
- * cr_handle [in]        a connection request that is not answered yet
+ * cr_handle [in]        an unanswered connection request
  * cr_param_mask [in]    DAT_CR_FIELD_ bits of the members to fill
- * cr_param [out]        filled as the mask asks; its pointers are valid until the request is
+ * cr_param [out]        filled as selected by the mask; its pointers are valid until the request is
  *                       answered
  *
  * Returns DAT_SUCCESS, or
@@ -852,8 +853,8 @@ extern DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_par
 			       DAT_CR_PARAM *cr_param);
 
 /*
- * Accept a connection request. On success the request is gone; the outcome comes as a
- * connection event on the EVD of the endpoint.
+ * Accept a connection request. Success invalidates the request. A connection event on the EVD of
+ * the endpoint reports the result.
  *
  * cr_handle [in]            the request
  * ep_handle [in]            an unconnected endpoint of the same instance; DAT_HANDLE_NULL if
@@ -864,18 +865,18 @@ extern DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_par
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CR: no live request
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP:
- *     no live endpoint of the instance, or one without a protection zone or a connect EVD; given,
- *     though the request has its own; not given, though the request has none
+ *     no live endpoint of the instance, or one without a protection zone or a connect EVD; an
+ *     endpoint although the request has its own; none although the request has none
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4: size out of range; NULL with a size
  *   DAT_INVALID_STATE: the endpoint is not unconnected; the subtype is its state
- *   DAT_INSUFFICIENT_RESOURCES: resources are exhausted; the request can be answered again
+ *   DAT_INSUFFICIENT_RESOURCES: resources are exhausted; the request is still unanswered
  * Thread safe. Does not block. Specification: connections.md, dat_cr_accept.
  */
 extern DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 				DAT_COUNT private_data_size, const DAT_PVOID private_data);
 
 /*
- * Refuse a connection request. The request is gone, and the peer gets
+ * Reject a connection request. This invalidates the request. The peer receives
  * DAT_CONNECTION_EVENT_PEER_REJECTED.
  *
  * cr_handle [in]    the request
@@ -887,16 +888,17 @@ extern DAT_RETURN dat_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle
 extern DAT_RETURN dat_cr_reject(DAT_CR_HANDLE cr_handle);
 
 /*
- * Pass a connection request on to another service point of the same adapter address.
+ * Pass a connection request to another service point of the same adapter address.
  *
- * cr_handle [in]    the request; gone after success
+ * cr_handle [in]    the request; invalid after success
  * handoff [in]      connection qualifier of the other service point
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CR: no live request
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2:
- *     nobody of this process listens there, or its EVD is full; the request is as before
- * Thread safe. Blocks until the request is handed over. Specification: connections.md,
+ *     no service point of this process listens there, or its EVD is full; the request is still
+ *     unanswered
+ * Thread safe. Blocks until the request has been passed. Specification: connections.md,
  * dat_cr_handoff.
  */
 extern DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff);
@@ -904,7 +906,7 @@ extern DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 /* ---- calls: event dispatchers ---- */
 
 /*
- * Change the length of an EVD. Queued events stay, in order.
+ * Change the length of an EVD. Queued events and their order do not change.
  *
  * evd_handle [in]      the EVD
  * evd_min_qlen [in]    events, from 1 to max_evd_qlen
@@ -913,8 +915,8 @@ extern DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: length out of range
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_WAITER: a thread waits on it
- *   DAT_INVALID_STATE: more events are queued than would fit
- *   DAT_INSUFFICIENT_RESOURCES: memory is used up; nothing is changed
+ *   DAT_INVALID_STATE: more events are queued than the new length allows
+ *   DAT_INSUFFICIENT_RESOURCES: memory is exhausted; nothing is changed
  * Thread safe. Does not block. Specification: events.md, dat_evd_resize.
  */
 extern DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_qlen);
@@ -935,13 +937,13 @@ extern DAT_RETURN dat_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT evd_min_ql
 extern DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event);
 
 /*
- * Take the first event off an EVD.
+ * Take the first event from an EVD.
  *
  * evd_handle [in]    the EVD
  * event [out]        the event; undefined if there is none
  *
  * Returns DAT_SUCCESS, or
- *   DAT_QUEUE_EMPTY: there is none. This code has no class bit: it can be compared as it is
+ *   DAT_QUEUE_EMPTY: there is none. This code has no class bit, so compare it directly
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: NULL
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_WAITER: a thread waits on it
@@ -950,11 +952,11 @@ extern DAT_RETURN dat_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *ev
 extern DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event);
 
 /*
- * Tell the parameters of an EVD.
+ * Query the parameters of an EVD.
  *
  * evd_handle [in]        the EVD
  * evd_param_mask [in]    DAT_EVD_FIELD_ bits of the members to fill
- * evd_param [out]        filled as the mask asks
+ * evd_param [out]        filled as selected by the mask
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
@@ -973,7 +975,7 @@ extern DAT_RETURN dat_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK ev
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_IN_USE:
- *     an endpoint or a service point feeds it, or it is the asynchronous EVD of an open
+ *     an endpoint or a service point uses it, or it is the asynchronous EVD of an open
  *     instance
  * Thread safe. Does not block; a waiter returns DAT_ABORT. Specification: events.md,
  * dat_evd_free.
@@ -983,11 +985,10 @@ extern DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
 /* ---- calls: endpoints ---- */
 
 /*
- * Create an endpoint, one end of a connection to be.
+ * Create an endpoint, one end of a future connection.
  *
- * Streams of events of all kinds may share an EVD, with one exception: completed receives of
- * endpoints whose recv_completion_flags are DAT_COMPLETION_SOLICITED_WAIT_FLAG share an EVD only
- * with each other.
+ * Event streams of all kinds may share an EVD, with one exception: receives of endpoints with
+ * DAT_COMPLETION_SOLICITED_WAIT_FLAG in recv_completion_flags share an EVD only with each other.
  *
  * ia_handle [in]                        the instance
  * pz_handle [in]                        the protection zone of its buffers; DAT_HANDLE_NULL if
@@ -996,7 +997,7 @@ extern DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
  * request_completion_evd_handle [in]    EVD for completed sends, RDMA and binds, or
  *                                       DAT_HANDLE_NULL
  * connect_evd_handle [in]               EVD for connection events, or DAT_HANDLE_NULL
- * ep_attributes [in]                    copied; NULL for defaults throughout
+ * ep_attributes [in]                    copied; NULL selects the defaults
  * ep_handle [out]                       the endpoint, unconnected; valid until dat_ep_free
  *
  * Returns DAT_SUCCESS, or
@@ -1004,11 +1005,11 @@ extern DAT_RETURN dat_evd_free(DAT_EVD_HANDLE evd_handle);
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ, _EVD_RECV, _EVD_REQUEST, _EVD_CONN:
  *     no such object of the instance, or an EVD without the flag
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG6, 7:
- *     attributes beyond the limits of the adapter, in themselves wrong, or with completion flags
- *     that do not go with another stream of the same EVD; NULL
+ *     attributes that are invalid or exceed a limit of the adapter, or completion flags that
+ *     conflict with another stream of the same EVD; NULL
  *   DAT_MODEL_NOT_SUPPORTED: a quality of service that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
- *     memory or objects of the device are used up, or a limit of the adapter is reached
+ *     memory or device objects are exhausted, or a limit of the adapter is reached
  * Thread safe. Does not block. Specification: endpoints.md, dat_ep_create.
  */
 extern DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
@@ -1018,12 +1019,12 @@ extern DAT_RETURN dat_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle
 				DAT_EP_HANDLE *ep_handle);
 
 /*
- * Tell the parameters and attributes of an endpoint.
+ * Query the parameters and attributes of an endpoint.
  *
  * ep_handle [in]        the endpoint
  * ep_param_mask [in]    DAT_EP_FIELD_ bits of the members to fill; other bits are ignored
- * ep_param [out]        filled as the mask asks; its addresses are valid while the endpoint
- *                       lives
+ * ep_param [out]        filled as selected by the mask; its addresses are valid until
+ *                       dat_ep_free
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
@@ -1045,28 +1046,28 @@ extern DAT_RETURN dat_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_par
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2:
  *     a bit that is not defined, or a member that cannot be changed
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3:
- *     NULL, a value that dat_ep_create would refuse, a handle too, or fewer receives than posted
- *   DAT_INVALID_STATE: not in this state of the endpoint; the subtype is the state
+ *     NULL, a value or handle that dat_ep_create would refuse, or fewer receives than posted
+ *   DAT_INVALID_STATE: not allowed in the state of the endpoint, which is the subtype
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_EP_EVD_RECV:
  *     recv_completion_flags, and receives are posted
- *   DAT_INSUFFICIENT_RESOURCES: memory is used up; nothing is changed
+ *   DAT_INSUFFICIENT_RESOURCES: memory is exhausted; nothing is changed
  * Thread safe. Does not block. Specification: endpoints.md, dat_ep_modify.
  */
 extern DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_param_mask,
 				const DAT_EP_PARAM *ep_param);
 
 /*
- * Ask a peer for a connection. The outcome comes as a connection event on the connect EVD.
+ * Request a connection to a peer. A connection event on the connect EVD reports the result.
  *
  * ep_handle [in]             an unconnected endpoint with a protection zone and a connect EVD
  * remote_ia_address [in]     the address of the peer's adapter; its port is ignored; read
  *                            before the call returns
- * remote_conn_qual [in]      the service at that address, all 64 bits
- * timeout [in]               microseconds that the set-up may take, from 1;
+ * remote_conn_qual [in]      the service at that address
+ * timeout [in]               the longest time for the set-up in microseconds, from 1;
  *                            DAT_TIMEOUT_INFINITE for no limit
  * private_data_size [in]     bytes; 0 to max_private_data_size of the provider
  * private_data [in]          copied before the call returns; may be NULL if the size is 0
- * quality_of_service [in]    one that dat_qos_supported of the provider has
+ * quality_of_service [in]    one that is in dat_qos_supported of the provider
  * connect_flags [in]         DAT_CONNECT_DEFAULT_FLAG or DAT_CONNECT_MULTIPATH_FLAG
  *
  * Returns DAT_SUCCESS, or
@@ -1077,7 +1078,7 @@ extern DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_pa
  *   DAT_INVALID_STATE: the endpoint is not unconnected; the subtype is its state
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_EP_NOTREADY: the endpoint has no protection zone
  *   DAT_INVALID_ADDRESS / DAT_INVALID_ADDRESS_UNSUPPORTED, DAT_INVALID_ADDRESS_UNREACHABLE:
- *     an address that cannot be used; one that has no route
+ *     an address of an unsupported kind; one without a route
  *   DAT_MODEL_NOT_SUPPORTED: a quality of service or a flag that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES: resources are exhausted
  * Thread safe. Does not block. Specification: connections.md, dat_ep_connect.
@@ -1088,7 +1089,7 @@ extern DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
 				 DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags);
 
 /*
- * Ask for a connection to where another endpoint is connected. The outcome comes as that of
+ * Request a connection to the peer of another endpoint. The result is reported as that of
  * dat_ep_connect.
  *
  * ep_handle [in]             as in dat_ep_connect
@@ -1099,12 +1100,12 @@ extern DAT_RETURN dat_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR rem
  * quality_of_service [in]    as in dat_ep_connect
  *
  * Returns DAT_SUCCESS, or
- *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: one of the two is no live endpoint
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: one of the two is not a live endpoint
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EVD_CONN: the endpoint has no connect EVD
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4, 5:
  *     time 0; size out of range; NULL with a size
  *   DAT_INVALID_STATE:
- *     one is not unconnected, or the other not connected; the subtype is its state
+ *     ep_handle is not unconnected, or ep_dup_handle is not connected; the subtype is its state
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_EP_NOTREADY: the endpoint has no protection zone
  *   DAT_MODEL_NOT_SUPPORTED: a quality of service that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES: resources are exhausted
@@ -1115,7 +1116,7 @@ extern DAT_RETURN dat_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_d
 				     const DAT_PVOID private_data, DAT_QOS quality_of_service);
 
 /*
- * End a connection or an attempt at one; no error if it has ended.
+ * End a connection or a connection attempt. It is not an error if it has ended already.
  * DAT_CONNECTION_EVENT_DISCONNECTED follows.
  *
  * ep_handle [in]      the endpoint
@@ -1136,10 +1137,10 @@ extern DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS clo
  *
  * ep_handle [in]           the endpoint
  * num_segments [in]        0 to max_request_iov of the endpoint
- * local_iov [in]           where the message is; read before the call returns, memory is in
- *                          use until the completion; may be NULL for 0 segments
- * user_cookie [in]         comes back with the completion
- * completion_flags [in]    any DAT_COMPLETION_ flags but DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+ * local_iov [in]           the message; the triplets are read before the call returns, the
+ *                          memory is in use until the completion; may be NULL for 0 segments
+ * user_cookie [in]         returned with the completion
+ * completion_flags [in]    DAT_COMPLETION_ flags except DAT_COMPLETION_EVD_THRESHOLD_FLAG;
  *                          DAT_COMPLETION_UNSIGNALLED_FLAG only if request_completion_flags of
  *                          the endpoint has it
  *
@@ -1152,7 +1153,7 @@ extern DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS clo
  *   DAT_INVALID_STATE:
  *     the endpoint is neither connected nor disconnected; the subtype is its state
  *   DAT_INSUFFICIENT_RESOURCES:
- *     the queue is full until a completion is taken, or there is no EVD for it
+ *     the queue is full until a completion is dequeued, or the endpoint has no EVD for it
  * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_send.
  */
 extern DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -1160,13 +1161,13 @@ extern DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
 				   DAT_COMPLETION_FLAGS completion_flags);
 
 /*
- * Provide a buffer for a message to come. Legal in every state of the endpoint.
+ * Post a buffer for a future message. Allowed in every state of the endpoint.
  *
  * ep_handle [in]           an endpoint without a shared receive queue
  * num_segments [in]        0 to max_recv_iov of the endpoint
- * local_iov [in]           where the message goes; read before the call returns, memory is in
- *                          use until the completion; may be NULL for 0 segments
- * user_cookie [in]         comes back with the completion
+ * local_iov [in]           the buffer; the triplets are read before the call returns, the
+ *                          memory is in use until the completion; may be NULL for 0 segments
+ * user_cookie [in]         returned with the completion
  * completion_flags [in]    DAT_COMPLETION_DEFAULT_FLAG, or DAT_COMPLETION_UNSIGNALLED_FLAG if
  *                          that is recv_completion_flags of the endpoint
  *
@@ -1178,7 +1179,7 @@ extern DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
  *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_WRITE: a region of another protection zone
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_WRITE: no live region, or without local write
  *   DAT_INSUFFICIENT_RESOURCES:
- *     the queue is full until a completion is taken, or there is no EVD for it
+ *     the queue is full until a completion is dequeued, or the endpoint has no EVD for it
  * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_recv.
  */
 extern DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -1190,11 +1191,11 @@ extern DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
  *
  * ep_handle [in]           the endpoint
  * num_segments [in]        0 to max_rdma_read_iov of the endpoint
- * local_iov [in]           where the data goes; read before the call returns, memory is in use
- *                          until the completion; may be NULL for 0 segments
- * user_cookie [in]         comes back with the completion
+ * local_iov [in]           the target; the triplets are read before the call returns, the
+ *                          memory is in use until the completion; may be NULL for 0 segments
+ * user_cookie [in]         returned with the completion
  * remote_iov [in]          one triplet: the memory of the peer; read before the call returns
- * completion_flags [in]    any DAT_COMPLETION_ flags but DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+ * completion_flags [in]    DAT_COMPLETION_ flags except DAT_COMPLETION_EVD_THRESHOLD_FLAG;
  *                          DAT_COMPLETION_UNSIGNALLED_FLAG only if request_completion_flags of
  *                          the endpoint has it
  *
@@ -1208,9 +1209,9 @@ extern DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
  *   DAT_INVALID_STATE:
  *     the endpoint is neither connected nor disconnected; the subtype is its state
  *   DAT_INSUFFICIENT_RESOURCES:
- *     the queue is full until a completion is taken, or there is no EVD for it
+ *     the queue is full until a completion is dequeued, or the endpoint has no EVD for it
  *   DAT_LENGTH_ERROR: the local buffer is smaller than the remote one
- *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS: the connection allows no RDMA Read
+ *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS: the connection does not allow RDMA Reads
  * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_rdma_read.
  */
 extern DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -1223,11 +1224,11 @@ extern DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_s
  *
  * ep_handle [in]           the endpoint
  * num_segments [in]        0 to max_rdma_write_iov of the endpoint
- * local_iov [in]           where the data is; read before the call returns, memory is in use
- *                          until the completion; may be NULL for 0 segments
- * user_cookie [in]         comes back with the completion
+ * local_iov [in]           the data; the triplets are read before the call returns, the
+ *                          memory is in use until the completion; may be NULL for 0 segments
+ * user_cookie [in]         returned with the completion
  * remote_iov [in]          one triplet: the memory of the peer; read before the call returns
- * completion_flags [in]    any DAT_COMPLETION_ flags but DAT_COMPLETION_EVD_THRESHOLD_FLAG;
+ * completion_flags [in]    DAT_COMPLETION_ flags except DAT_COMPLETION_EVD_THRESHOLD_FLAG;
  *                          DAT_COMPLETION_UNSIGNALLED_FLAG only if request_completion_flags of
  *                          the endpoint has it
  *
@@ -1241,7 +1242,7 @@ extern DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_s
  *   DAT_INVALID_STATE:
  *     the endpoint is neither connected nor disconnected; the subtype is its state
  *   DAT_INSUFFICIENT_RESOURCES:
- *     the queue is full until a completion is taken, or there is no EVD for it
+ *     the queue is full until a completion is dequeued, or the endpoint has no EVD for it
  *   DAT_LENGTH_ERROR: the remote buffer is smaller than the data; nothing is written
  * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_rdma_write.
  */
@@ -1251,7 +1252,7 @@ extern DAT_RETURN dat_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_
 					 DAT_COMPLETION_FLAGS completion_flags);
 
 /*
- * Tell the state of an endpoint, and whether its queues are idle.
+ * Return the state of an endpoint and whether its queues are idle.
  *
  * ep_handle [in]       the endpoint
  * ep_state [out]       its state
@@ -1266,17 +1267,17 @@ extern DAT_RETURN dat_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_st
 				    DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle);
 
 /*
- * Destroy an endpoint. Its connection ends as by an abrupt disconnect. Requests and receives that
- * are outstanding may end without a completion; events that are queued stay.
+ * Destroy an endpoint. Its connection ends as with an abrupt disconnect. Outstanding requests and
+ * receives may end without a completion. Queued events remain.
  *
  * ep_handle [in]    the endpoint; invalid after success
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
  *   DAT_INVALID_STATE:
- *     reserved, or waiting for the consumer to answer a request; the subtype is the state
- * Thread safe. Does not wait for the peer, but for a copy of it that is under way, for at most the
- * peer time-out (5 s by default). Specification: endpoints.md, dat_ep_free.
+ *     reserved, or the consumer must answer a request for it; the subtype is the state
+ * Thread safe. Does not wait for the peer, except for a copy in progress, for at most the peer
+ * time-out (5 s by default). Specification: endpoints.md, dat_ep_free.
  */
 extern DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle);
 
@@ -1293,7 +1294,7 @@ extern DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle);
 extern DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle);
 
 /*
- * Create an endpoint whose receives come from a shared receive queue.
+ * Create an endpoint that takes its receives from a shared receive queue.
  *
  * ia_handle [in]             the instance
  * pz_handle [in]             the protection zone of its requests and of RDMA from the peer;
@@ -1314,12 +1315,12 @@ extern DAT_RETURN dat_ep_reset(DAT_EP_HANDLE ep_handle);
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2:
  *     not the protection zone of the queue, where srq_ep_pz_difference_supported is DAT_FALSE
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG7, 8:
- *     NULL, beyond the limits of the adapter, in themselves wrong, or with completion flags that
- *     do not go with another stream of the same EVD, as in dat_ep_create; NULL
+ *     NULL, invalid, beyond a limit of the adapter, or with completion flags that conflict with
+ *     another stream of the same EVD, as in dat_ep_create; NULL
  *   DAT_MODEL_NOT_SUPPORTED:
  *     the provider lacks shared receive queues, the watermark or the quality of service
  *   DAT_INSUFFICIENT_RESOURCES:
- *     memory or objects of the device are used up, or a limit of the adapter is reached
+ *     memory or device objects are exhausted, or a limit of the adapter is reached
  * Thread safe. Does not block. Specification: endpoints.md, dat_ep_create_with_srq.
  */
 extern DAT_RETURN
@@ -1329,16 +1330,16 @@ dat_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 		       const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle);
 
 /*
- * Tell how many receive buffers an endpoint holds.
+ * Return the number of receive buffers that an endpoint holds.
  *
  * ep_handle [in]          the endpoint
- * nbufs_allocated [out]   buffers held; DAT_VALUE_UNKNOWN if the provider cannot tell; may be
- *                         NULL
- * bufs_alloc_span [out]   messages from the oldest not complete to the newest; as above
+ * nbufs_allocated [out]   buffers held; DAT_VALUE_UNKNOWN if the provider does not know; may
+ *                         be NULL
+ * bufs_alloc_span [out]   messages from the oldest incomplete one to the newest; as above
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
- *   DAT_MODEL_NOT_SUPPORTED: a provider, none of OpenDAT, that tells neither number
+ *   DAT_MODEL_NOT_SUPPORTED: the provider knows neither number; not with OpenDAT's providers
  * Thread safe. Does not block. Specification: endpoints.md, dat_ep_recv_query.
  */
 extern DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated,
@@ -1348,9 +1349,9 @@ extern DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_al
  * Set how many receive buffers an endpoint may hold, and arm both limits.
  *
  * ep_handle [in]              an endpoint
- * soft_high_watermark [in]    buffers: above it comes an asynchronous event, once;
+ * soft_high_watermark [in]    buffers: one asynchronous event reports more than this;
  *                             DAT_WATERMARK_INFINITE for none
- * hard_high_watermark [in]    buffers: above it the connection breaks; as above
+ * hard_high_watermark [in]    buffers: more than this break the connection; as above
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
@@ -1364,11 +1365,11 @@ extern DAT_RETURN dat_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_h
 /* ---- calls: local memory regions ---- */
 
 /*
- * Tell the parameters of a memory region.
+ * Query the parameters of a memory region.
  *
  * lmr_handle [in]        the region
  * lmr_param_mask [in]    DAT_LMR_FIELD_ bits of the members to fill
- * lmr_param [out]        filled as the mask asks
+ * lmr_param [out]        filled as selected by the mask
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR: no live region
@@ -1380,22 +1381,22 @@ extern DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lm
 				DAT_LMR_PARAM *lmr_param);
 
 /*
- * End a registration. After the call no byte of the memory changes through it any more.
+ * End a registration. After the call no peer and no transfer changes the memory through it.
  *
  * lmr_handle [in]    the region; invalid after success
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR: no live region
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_LMR_IN_USE: an RMR is bound to it
- * Thread safe. Waits for copies to and from the memory that are under way; a peer that is stopped
- * in the middle of one holds the call for at most the peer time-out (5 s by default), then its
+ * Thread safe. Waits for copies to and from the memory that are in progress; a peer that is stopped
+ * during a copy delays the call by at most the peer time-out (5 s by default), then its
  * connection is broken. Specification: memory.md, dat_lmr_free.
  */
 extern DAT_RETURN dat_lmr_free(DAT_LMR_HANDLE lmr_handle);
 
 /*
- * Make what was written by this host visible to RDMA Reads of peers. It is needed where
- * lmr_sync_req of the provider says so; elsewhere nothing happens, but for the checks.
+ * Make data written by this host visible to RDMA Reads of peers. It is required if lmr_sync_req of
+ * the provider is true. Otherwise the call only checks its arguments.
  *
  * ia_handle [in]         the instance
  * local_segments [in]    the memory; read before the call returns
@@ -1411,8 +1412,8 @@ extern DAT_RETURN dat_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle,
 					 DAT_VLEN num_segments);
 
 /*
- * Make what was written by RDMA of a peer visible to this host. It is needed where lmr_sync_req
- * of the provider says so; elsewhere nothing happens, but for the checks.
+ * Make data written by RDMA of a peer visible to this host. It is required if lmr_sync_req of the
+ * provider is true. Otherwise the call only checks its arguments.
  *
  * ia_handle [in]         the instance
  * local_segments [in]    the memory; read before the call returns
@@ -1430,7 +1431,7 @@ extern DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle,
 /* ---- calls: remote memory regions ---- */
 
 /*
- * Create a remote memory region: a window that is bound to memory when it is needed.
+ * Create a remote memory region: a window that dat_rmr_bind binds to memory.
  *
  * pz_handle [in]     its protection zone
  * rmr_handle [out]   the RMR, not bound; valid until dat_rmr_free
@@ -1439,17 +1440,17 @@ extern DAT_RETURN dat_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle,
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ: no live zone
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: NULL
  *   DAT_INSUFFICIENT_RESOURCES:
- *     memory or objects of the device are used up, or a limit of the adapter is reached
+ *     memory or device objects are exhausted, or a limit of the adapter is reached
  * Thread safe. Does not block. Specification: memory.md, dat_rmr_create.
  */
 extern DAT_RETURN dat_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle);
 
 /*
- * Tell the parameters of an RMR.
+ * Query the parameters of an RMR.
  *
  * rmr_handle [in]        the RMR
  * rmr_param_mask [in]    DAT_RMR_FIELD_ bits of the members to fill
- * rmr_param [out]        filled as the mask asks
+ * rmr_param [out]        filled as selected by the mask
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_RMR: no live RMR
@@ -1462,25 +1463,25 @@ extern DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rm
 				DAT_RMR_PARAM *rmr_param);
 
 /*
- * Post the binding of an RMR to a range of a memory region; the binding before it ends.
+ * Post a bind of an RMR to a range of a memory region, which ends its previous bind.
  *
  * rmr_handle [in]          the RMR
  * lmr_triplet [in]         the range; length 0 unbinds; read before the call returns
- * mem_priv [in]            what peers may do: DAT_MEM_PRIV_REMOTE_ flags; local ones are ignored
- * ep_handle [in]           the endpoint whose peer may; it carries the completion
- * user_cookie [in]         comes back with the completion
+ * mem_priv [in]            permitted uses: DAT_MEM_PRIV_REMOTE_ flags; local flags are ignored
+ * ep_handle [in]           the endpoint of the permitted peer and of the completion
+ * user_cookie [in]         returned with the completion
  * completion_flags [in]    DAT_COMPLETION_SUPPRESS_FLAG, DAT_COMPLETION_BARRIER_FENCE_FLAG, and
  *                          DAT_COMPLETION_UNSIGNALLED_FLAG if request_completion_flags of the
  *                          endpoint has it
- * context [out]            the key for peers; usable once the bind completed; may be NULL for an
- *                          unbind
+ * context [out]            the key for peers, valid after the bind has completed; may be NULL for
+ *                          an unbind
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_RMR: no live RMR
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_EP: no live endpoint
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 6, 7:
  *     NULL, or no such range; a bit that is not defined; a flag that is not allowed; NULL
- *   DAT_PROTECTION_VIOLATION: not all three in one protection zone
+ *   DAT_PROTECTION_VIOLATION: the three objects are not in one protection zone
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_READ, DAT_PRIVILEGES_WRITE:
  *     the region lacks the local privilege
  *   DAT_INVALID_STATE: the endpoint cannot take requests; the subtype is its state
@@ -1501,8 +1502,8 @@ extern DAT_RETURN dat_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET 
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_RMR: no live RMR
- * Thread safe. Waits for a copy of a peer through the window that is under way; a peer that is
- * stopped in the middle of one holds the call for at most the peer time-out (5 s by default), then
+ * Thread safe. Waits for a copy of a peer through the window that is in progress; a peer that is
+ * stopped during a copy delays the call by at most the peer time-out (5 s by default), then
  * its connection is broken. Specification: memory.md, dat_rmr_free.
  */
 extern DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle);
@@ -1514,9 +1515,9 @@ extern DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle);
  *
  * ia_handle [in]     the instance
  * conn_qual [in]     the qualifier to listen on, not 0
- * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the requests; one that finds it full is
- *                    refused
- * psp_flags [in]     who provides endpoints: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
+ * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the requests; a request is
+ *                    refused if it is full
+ * psp_flags [in]     the provider of endpoints: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
  * psp_handle [out]   the PSP, listening; valid until dat_psp_free
  *
  * Returns DAT_SUCCESS, or
@@ -1525,10 +1526,10 @@ extern DAT_RETURN dat_rmr_free(DAT_RMR_HANDLE rmr_handle);
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 4, 5:
  *     0; an EVD that takes receives of an endpoint with DAT_COMPLETION_SOLICITED_WAIT_FLAG; a flag
  *     that is not defined; NULL
- *   DAT_CONN_QUAL_IN_USE: somebody listens there
+ *   DAT_CONN_QUAL_IN_USE: another service point listens there
  *   DAT_MODEL_NOT_SUPPORTED: a flag that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
- *     memory or objects of the device are used up, or a limit of the adapter is reached
+ *     memory or device objects are exhausted, or a limit of the adapter is reached
  * Thread safe. Does not block. Specification: connections.md, dat_psp_create.
  */
 extern DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
@@ -1540,9 +1541,9 @@ extern DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qua
  *
  * ia_handle [in]     the instance
  * conn_qual [out]    the qualifier, below 65536
- * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the requests; one that finds it full is
- *                    refused
- * psp_flags [in]     who provides endpoints: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
+ * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the requests; a request is
+ *                    refused if it is full
+ * psp_flags [in]     the provider of endpoints: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
  * psp_handle [out]   the PSP, listening; valid until dat_psp_free
  *
  * Returns DAT_SUCCESS, or
@@ -1551,10 +1552,10 @@ extern DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qua
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 4, 5:
  *     NULL; an EVD that takes receives of an endpoint with DAT_COMPLETION_SOLICITED_WAIT_FLAG; a
  *     flag that is not defined; NULL
- *   DAT_CONN_QUAL_UNAVAILABLE: none is left
+ *   DAT_CONN_QUAL_UNAVAILABLE: all qualifiers are in use
  *   DAT_MODEL_NOT_SUPPORTED: a flag that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
- *     memory or objects of the device are used up, or a limit of the adapter is reached
+ *     memory or device objects are exhausted, or a limit of the adapter is reached
  * Thread safe. Does not block. Specification: connections.md, dat_psp_create_any.
  */
 extern DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual,
@@ -1562,11 +1563,11 @@ extern DAT_RETURN dat_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *con
 				     DAT_PSP_HANDLE *psp_handle);
 
 /*
- * Tell the parameters of a PSP.
+ * Query the parameters of a PSP.
  *
  * psp_handle [in]        the PSP
  * psp_param_mask [in]    DAT_PSP_FIELD_ bits of the members to fill
- * psp_param [out]        filled as the mask asks
+ * psp_param [out]        filled as selected by the mask
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PSP: no live PSP
@@ -1596,7 +1597,7 @@ extern DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle);
  * ia_handle [in]     the instance
  * conn_qual [in]     the qualifier to listen on, not 0
  * ep_handle [in]     an unconnected endpoint, reserved until the request is answered or the
- *                    RSP freed; DAT_HANDLE_NULL: the provider creates one for the request
+ *                    RSP is freed; DAT_HANDLE_NULL: the provider creates one for the request
  * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the request
  * rsp_handle [out]   the RSP; valid until dat_rsp_free
  *
@@ -1606,10 +1607,10 @@ extern DAT_RETURN dat_psp_free(DAT_PSP_HANDLE psp_handle);
  *     no such object of the instance
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5:
  *     0; an EVD that takes receives of an endpoint with DAT_COMPLETION_SOLICITED_WAIT_FLAG; NULL
- *   DAT_CONN_QUAL_IN_USE: somebody listens there
+ *   DAT_CONN_QUAL_IN_USE: another service point listens there
  *   DAT_INVALID_STATE: the endpoint is not unconnected; the subtype is its state
  *   DAT_INSUFFICIENT_RESOURCES:
- *     memory or objects of the device are used up, or a limit of the adapter is reached
+ *     memory or device objects are exhausted, or a limit of the adapter is reached
  * Thread safe. Does not block. Specification: connections.md, dat_rsp_create.
  */
 extern DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
@@ -1617,11 +1618,11 @@ extern DAT_RETURN dat_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qua
 				 DAT_RSP_HANDLE *rsp_handle);
 
 /*
- * Tell the parameters of an RSP.
+ * Query the parameters of an RSP.
  *
  * rsp_handle [in]        the RSP
  * rsp_param_mask [in]    DAT_RSP_FIELD_ bits of the members to fill
- * rsp_param [out]        filled as the mask asks
+ * rsp_param [out]        filled as selected by the mask
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_RSP: no live RSP
@@ -1646,7 +1647,7 @@ extern DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle);
 /* ---- calls: protection zones ---- */
 
 /*
- * Create a protection zone: endpoints reach the memory of their own zone only.
+ * Create a protection zone. Endpoints can use only the memory of their own zone.
  *
  * ia_handle [in]    the instance
  * pz_handle [out]   the zone, valid until dat_pz_free
@@ -1655,17 +1656,17 @@ extern DAT_RETURN dat_rsp_free(DAT_RSP_HANDLE rsp_handle);
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: NULL
  *   DAT_INSUFFICIENT_RESOURCES:
- *     memory or objects of the device are used up, or a limit of the adapter is reached
+ *     memory or device objects are exhausted, or a limit of the adapter is reached
  * Thread safe. Does not block. Specification: memory.md, dat_pz_create.
  */
 extern DAT_RETURN dat_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle);
 
 /*
- * Tell the parameters of a protection zone.
+ * Query the parameters of a protection zone.
  *
  * pz_handle [in]        the zone
  * pz_param_mask [in]    DAT_PZ_FIELD_ bits of the members to fill
- * pz_param [out]        filled as the mask asks
+ * pz_param [out]        filled as selected by the mask
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ: no live zone
@@ -1683,7 +1684,7 @@ extern DAT_RETURN dat_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK pz_par
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ: no live zone
- *   DAT_INVALID_STATE / DAT_INVALID_STATE_PZ_IN_USE: an endpoint, LMR, RMR or SRQ is in it
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_PZ_IN_USE: it contains an endpoint, LMR, RMR or SRQ
  * Thread safe. Does not block. Specification: memory.md, dat_pz_free.
  */
 extern DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle);
@@ -1691,7 +1692,7 @@ extern DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle);
 /* ---- calls: shared receive queues ---- */
 
 /*
- * Create a shared receive queue, from which several endpoints take their buffers.
+ * Create a shared receive queue, which provides buffers to several endpoints.
  *
  * ia_handle [in]     the instance
  * pz_handle [in]     the protection zone of its buffers
@@ -1706,39 +1707,39 @@ extern DAT_RETURN dat_pz_free(DAT_PZ_HANDLE pz_handle);
  *     NULL, a number out of range, or a watermark; NULL
  *   DAT_MODEL_NOT_SUPPORTED: the provider has no SRQs
  *   DAT_INSUFFICIENT_RESOURCES:
- *     memory or objects of the device are used up, or a limit of the adapter is reached
+ *     memory or device objects are exhausted, or a limit of the adapter is reached
  * Thread safe. Does not block. Specification: srq.md, dat_srq_create.
  */
 extern DAT_RETURN dat_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 				 DAT_SRQ_ATTR *srq_attr, DAT_SRQ_HANDLE *srq_handle);
 
 /*
- * Destroy a shared receive queue and drop its buffers.
+ * Destroy a shared receive queue and discard its buffers.
  *
  * srq_handle [in]    the SRQ; invalid after success
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_SRQ: no live SRQ
- *   DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_IN_USE: an endpoint is tied to it
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_SRQ_IN_USE: an endpoint uses it
  * Thread safe. Does not block. Specification: srq.md, dat_srq_free.
  */
 extern DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq_handle);
 
 /*
- * Provide a buffer for a message to any endpoint of the queue.
+ * Post a buffer for a message to any endpoint of the queue.
  *
  * srq_handle [in]      the SRQ
  * num_segments [in]    0 to max_recv_iov of the SRQ
- * local_iov [in]       where the message goes; read before the call returns, memory is in use
- *                      until the completion; may be NULL for 0 segments
- * user_cookie [in]     comes back with the completion
+ * local_iov [in]       the buffer; the triplets are read before the call returns, the memory
+ *                      is in use until the completion; may be NULL for 0 segments
+ * user_cookie [in]     returned with the completion
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_SRQ: no live SRQ
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3:
  *     negative or too many; NULL or outside its region
  *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_WRITE:
- *     a region of another protection zone than the SRQ
+ *     the region is not in the protection zone of the SRQ
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_WRITE: no live region, or without local write
  *   DAT_INSUFFICIENT_RESOURCES: the queue is full
  * Thread safe. Does not block. Specification: srq.md, dat_srq_post_recv.
@@ -1747,11 +1748,11 @@ extern DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_seg
 				    DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie);
 
 /*
- * Tell the parameters of a shared receive queue.
+ * Query the parameters of a shared receive queue.
  *
  * srq_handle [in]        the SRQ
  * srq_param_mask [in]    DAT_SRQ_FIELD_ bits of the members to fill
- * srq_param [out]        filled as the mask asks
+ * srq_param [out]        filled as selected by the mask
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_SRQ: no live SRQ
@@ -1763,7 +1764,7 @@ extern DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK sr
 				DAT_SRQ_PARAM *srq_param);
 
 /*
- * Change how many buffers a shared receive queue holds.
+ * Change the number of buffers that a shared receive queue can hold.
  *
  * srq_handle [in]          the SRQ
  * srq_max_recv_dto [in]    buffers, from 1 to max_recv_per_srq
@@ -1772,14 +1773,14 @@ extern DAT_RETURN dat_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK sr
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_SRQ: no live SRQ
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: out of range
  *   DAT_INVALID_STATE:
- *     fewer than the buffers outstanding, or than the low watermark; nothing is changed
- *   DAT_INSUFFICIENT_RESOURCES: memory is used up; nothing is changed
+ *     fewer than the outstanding buffers or the low watermark; nothing is changed
+ *   DAT_INSUFFICIENT_RESOURCES: memory is exhausted; nothing is changed
  * Thread safe. Does not block. Specification: srq.md, dat_srq_resize.
  */
 extern DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto);
 
 /*
- * Ask for one asynchronous event when fewer buffers than this are left.
+ * Request one asynchronous event when fewer buffers than this are left.
  *
  * srq_handle [in]       the SRQ
  * low_watermark [in]    buffers, from 0 (never) to max_recv_dtos
@@ -1795,18 +1796,18 @@ extern DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_waterm
 /* ---- calls: registry ---- */
 
 /*
- * Tell the adapters of this API version. They are those that dat.conf lists, or the built-in
- * ones where it lists none. No library is loaded.
+ * List the adapters of this API version. They are those in dat.conf, or the built-in ones if it
+ * lists none. No library is loaded.
  *
- * max_to_return [in]        blocks that the list has room for, from 1
- * entries_returned [out]    the number of adapters, also where the call fails for want of room
- * dat_provider_list [out]   array of pointers to blocks of the caller; the first ones are
- *                           filled
+ * max_to_return [in]        the number of blocks in the list, from 1
+ * entries_returned [out]    the number of adapters, even if the list is too short
+ * dat_provider_list [out]   array of pointers to the caller's blocks, which are filled from
+ *                           the first
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2, 3:
- *     too little room, and what fits is filled; NULL; NULL, or NULL in the array
- *   DAT_INSUFFICIENT_RESOURCES: memory is used up
+ *     the list is too short, and was filled; NULL; NULL, or NULL in the array
+ *   DAT_INSUFFICIENT_RESOURCES: memory is exhausted
  *   DAT_INTERNAL_ERROR: the file that DAT_OVERRIDE names cannot be read
  * Thread safe. The first call reads the registry file. Specification: registry.md,
  * dat_registry_list_providers.
@@ -1817,15 +1818,15 @@ extern DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT
 /* ---- calls: return codes ---- */
 
 /*
- * Name the type and the subtype of a return code.
+ * Return the names of the type and the subtype of a return code.
  *
- * return_value [in]     the code; its class does not matter
- * major_message [out]   the enumerator of the type, as constant text
- * minor_message [out]   that of the subtype, empty if there is none; NULL if not wanted
+ * return_value [in]     the code; its class is ignored
+ * major_message [out]   the name of the type's enumerator, as constant text
+ * minor_message [out]   that of the subtype, empty if there is none; may be NULL
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2:
- *     a type or subtype that is not defined, and the messages can be printed all the same; NULL
+ *     the type or subtype is not defined, but the messages are set; NULL
  * Thread safe. Does not block. Specification: registry.md, dat_strerror.
  */
 extern DAT_RETURN dat_strerror(DAT_RETURN return_value, const char **major_message,

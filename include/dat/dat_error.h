@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Return codes. A DAT_RETURN is class (bits 31-30), type (29-16) and subtype (15-0). Only the
- * type is contractual: compare DAT_GET_TYPE(ret) with a DAT_RETURN_TYPE. The subtype tells what
- * was wrong; dat_strerror() turns both into text.
+ * type is contractual: compare DAT_GET_TYPE(ret) with a DAT_RETURN_TYPE. The subtype describes the
+ * cause. dat_strerror() converts both to text.
  */
 #ifndef _DAT_ERROR_H_
 #define _DAT_ERROR_H_
@@ -35,7 +35,7 @@ __extension__ typedef enum dat_return_type {
 	DAT_LENGTH_ERROR = 0x00080000,
 	DAT_MODEL_NOT_SUPPORTED = 0x00090000,
 	DAT_PROVIDER_NOT_FOUND = 0x000A0000,
-	DAT_PRIVILEGES_VIOLATION = 0x000B0000, /* of what a region allows */
+	DAT_PRIVILEGES_VIOLATION = 0x000B0000, /* of the uses that a region permits */
 	DAT_PROTECTION_VIOLATION = 0x000C0000, /* of a protection zone */
 	DAT_QUEUE_EMPTY = 0x000D0000,	       /* returned without a class bit */
 	DAT_QUEUE_FULL = 0x000E0000,
@@ -45,12 +45,12 @@ __extension__ typedef enum dat_return_type {
 	DAT_INVALID_ADDRESS = 0x00120000,
 	DAT_INTERRUPTED_CALL = 0x00130000,
 	DAT_CONN_QUAL_UNAVAILABLE = 0x00140000,
-	DAT_NOT_IMPLEMENTED = 0xFFFF0000, /* compare whole: it reaches into the class bits */
+	DAT_NOT_IMPLEMENTED = 0xFFFF0000, /* compare the whole code: it includes class bits */
 } DAT_RETURN_TYPE;
 
 #define DAT_NAME_NOT_FOUND DAT_PROVIDER_NOT_FOUND /* name of earlier versions */
 
-/* Subtypes: what exactly was wrong. HANDLEn and ARGn count the arguments of the call from 1. */
+/* Subtypes: the cause. HANDLEn and ARGn number the arguments of the call from 1. */
 typedef enum dat_return_subtype {
 	DAT_NO_SUBTYPE = 0,
 	DAT_SUB_INTERRUPTED = 1,
@@ -157,13 +157,13 @@ typedef enum dat_return_subtype {
 	DAT_INVALID_RO_COOKIE = 102, /* relaxed ordering (Solaris) */
 } DAT_RETURN_SUBTYPE;
 
-/* Non-zero when the call succeeded but has something to say. */
+/* Non-zero if the call succeeded with a warning. */
 #define DAT_IS_WARNING(status) ((DAT_UINT32)(status) & (DAT_UINT32)DAT_CLASS_WARNING)
 
-/* The type alone, comparable with a DAT_RETURN_TYPE. */
+/* Extracts the type, a DAT_RETURN_TYPE. */
 #define DAT_GET_TYPE(status) ((DAT_UINT32)(status) & (DAT_UINT32)DAT_TYPE_MASK)
 
-/* The subtype alone, comparable with a DAT_RETURN_SUBTYPE. */
+/* Extracts the subtype, a DAT_RETURN_SUBTYPE. */
 #define DAT_GET_SUBTYPE(status) ((DAT_UINT32)(status) & (DAT_UINT32)DAT_SUBTYPE_MASK)
 
 #ifdef __cplusplus

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What depends on the platform: integer and socket-address types, the direction markers
- * of the specification's prototypes, and the alignment that providers like best.
+ * Platform-dependent definitions: integer and socket address types, the direction markers of the
+ * specification's prototypes, and the optimal alignment of buffers.
  */
 #ifndef _DAT_PLATFORM_SPECIFIC_H_
 #define _DAT_PLATFORM_SPECIFIC_H_
@@ -16,7 +16,7 @@
 #define UINT64_C(c) c##ULL
 #endif
 
-/* Parameter directions, for the reader only. */
+/* Directions of parameters, without effect. */
 #ifndef IN
 #define IN
 #endif
@@ -27,7 +27,7 @@
 #define INOUT
 #endif
 
-/* A buffer aligned to this many bytes is never copied for the sake of alignment. */
+/* A buffer with this alignment in bytes is never copied to align it. */
 #ifndef DAT_OPTIMAL_ALIGNMENT
 #define DAT_OPTIMAL_ALIGNMENT 256
 #endif
@@ -39,7 +39,7 @@ typedef void *DAT_PVOID;
 typedef int DAT_COUNT;
 typedef DAT_UINT64 DAT_PADDR; /* physical address; unused at user level */
 
-typedef struct sockaddr DAT_SOCK_ADDR; /* any family: look at sa_family first */
+typedef struct sockaddr DAT_SOCK_ADDR; /* of any family: check sa_family */
 typedef struct sockaddr_in6 DAT_SOCK_ADDR6;
 
 #define DAT_AF_INET AF_INET

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The calls of dat.h as a provider sees them: the type of each slot of the provider table, and
- * macros that call a slot directly. Handles here are the provider's own.
+ * The provider side of dat.h: the type of each slot of the provider table, and macros that call a
+ * slot directly. Handles here are the provider's.
  */
 
 #ifndef _UDAT_REDIRECTION_H_
@@ -17,7 +17,7 @@ extern "C" {
 
 typedef struct dat_provider DAT_PROVIDER;
 
-/* The provider table of a provider's handle: the first word of the object. */
+/* The provider table of a handle, which is the first word of the object. */
 #ifndef DAT_HANDLE_TO_PROVIDER
 #define DAT_HANDLE_TO_PROVIDER(handle) (*(DAT_PROVIDER **)(handle))
 #endif

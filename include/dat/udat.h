@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one header of consumers of the user-level Direct Access Transport API, version 1.2.
- * It declares what exists at user level only and includes the rest. The calls are in the
- * library libdat (link with -ldat).
+ * The header for consumers of the user-level Direct Access Transport API, version 1.2. It declares
+ * the user-level part of the API and includes the rest. The calls are in libdat (link with -ldat).
  */
 #ifndef _UDAT_H_
 #define _UDAT_H_
@@ -10,9 +9,9 @@
 #include <dat/udat_config.h>
 #include <dat/dat_platform_specific.h>
 
-/* These come before dat.h, which uses them. */
+/* dat.h uses these types. */
 
-/* What a region description means, see dat_lmr_create. */
+/* The meaning of a region description, see dat_lmr_create. */
 typedef enum dat_mem_type {
 	DAT_MEM_TYPE_VIRTUAL = 0,	 /* for_va */
 	DAT_MEM_TYPE_LMR = 1,		 /* for_lmr_handle */
@@ -20,7 +19,7 @@ typedef enum dat_mem_type {
 	DAT_MEM_TYPE_SO_VIRTUAL = 3,	 /* for_va; with strict ordering (Solaris) */
 } DAT_MEM_TYPE;
 
-/* What a handle names, see dat_get_handle_type. */
+/* The type of the object of a handle, see dat_get_handle_type. */
 typedef enum dat_handle_type {
 	DAT_HANDLE_TYPE_CR = 0,
 	DAT_HANDLE_TYPE_EP = 1,
@@ -35,18 +34,18 @@ typedef enum dat_handle_type {
 	DAT_HANDLE_TYPE_SRQ = 10,
 } DAT_HANDLE_TYPE;
 
-/* State of an EVD: one of the first two, one of the next two, and how its streams notify. */
+/* State of an EVD: one of the first two, one of the next two, and one configuration. */
 typedef enum dat_evd_state {
 	DAT_EVD_STATE_ENABLED = 0x01,
 	DAT_EVD_STATE_DISABLED = 0x02,
 	DAT_EVD_STATE_WAITABLE = 0x04,
 	DAT_EVD_STATE_UNWAITABLE = 0x08,
-	DAT_EVD_STATE_CONFIG_NOTIFY = 0x10,    /* some stream is unsignalled */
-	DAT_EVD_STATE_CONFIG_SOLICITED = 0x20, /* some stream is solicited only */
+	DAT_EVD_STATE_CONFIG_NOTIFY = 0x10,    /* a stream is unsignalled */
+	DAT_EVD_STATE_CONFIG_SOLICITED = 0x20, /* a stream is solicited only */
 	DAT_EVD_STATE_CONFIG_THRESHOLD = 0x30, /* thresholds may be used */
 } DAT_EVD_STATE;
 
-/* Which members of DAT_EVD_PARAM a query fills. */
+/* Selects the members of DAT_EVD_PARAM that a query fills. */
 typedef enum dat_evd_param_mask {
 	DAT_EVD_FIELD_IA_HANDLE = 0x01,
 	DAT_EVD_FIELD_EVD_QLEN = 0x02,
@@ -66,24 +65,24 @@ extern "C" {
 
 typedef DAT_HANDLE DAT_CNO_HANDLE;
 
-/* Two values of an asynchronous EVD handle that name no EVD of this process. */
+/* Values of an asynchronous EVD handle that are not handles of an EVD of this process. */
 #define DAT_EVD_ASYNC_EXISTS ((DAT_EVD_HANDLE)0x1)
 #define DAT_EVD_OUT_OF_SCOPE ((DAT_EVD_HANDLE)0x2)
 
-/* Name of a shared memory region, chosen by the consumers that share it. */
+/* The name of a shared memory region, which the consumers that share it choose. */
 #define DAT_LMR_COOKIE_SIZE 40
 typedef char (*DAT_LMR_COOKIE)[DAT_LMR_COOKIE_SIZE];
 
-/* What a CNO calls instead of, or beside, waking a waiter. */
+/* A function that a CNO calls when it is notified. */
 typedef void (*DAT_AGENT_FUNC)(DAT_PVOID instance_data, DAT_EVD_HANDLE evd_handle);
 
-/* An agent and what it is called with. */
+/* An agent and its argument. */
 typedef struct dat_os_wait_proxy_agent {
 	DAT_PVOID instance_data;
 	DAT_AGENT_FUNC proxy_agent_func;
 } DAT_OS_WAIT_PROXY_AGENT;
 
-/* The agent that is none. */
+/* No agent. */
 #ifdef __cplusplus
 #define DAT_OS_WAIT_PROXY_AGENT_NULL (DAT_OS_WAIT_PROXY_AGENT())
 #else
@@ -91,7 +90,7 @@ typedef struct dat_os_wait_proxy_agent {
 	((DAT_OS_WAIT_PROXY_AGENT){(DAT_PVOID)NULL, (DAT_AGENT_FUNC)NULL})
 #endif
 
-/* Shared memory to register: where it is here, and the name its sharers agreed on. */
+/* Shared memory to register: its local address and its common name. */
 typedef struct dat_shared_memory {
 	DAT_PVOID virtual_address;
 	DAT_LMR_COOKIE shared_memory_id;
@@ -133,7 +132,7 @@ typedef struct dat_cno_param {
 	DAT_OS_WAIT_PROXY_AGENT agent;
 } DAT_CNO_PARAM;
 
-/* Which members of DAT_CNO_PARAM a query fills. */
+/* Selects the members of DAT_CNO_PARAM that a query fills. */
 typedef enum dat_cno_param_mask {
 	DAT_CNO_FIELD_IA_HANDLE = 0x01,
 	DAT_CNO_FIELD_AGENT = 0x02,
@@ -163,13 +162,13 @@ struct dat_provider_attr {
 	DAT_EP_CREATOR_FOR_PSP ep_creator;
 	DAT_PZ_SUPPORT pz_support;
 	DAT_UINT32 optimal_buffer_alignment; /* bytes */
-					     /*
-					      * Which kinds of events may share an EVD. Rows and columns: software, connection request,
-					      * DTO,				      connection, bind, asynchronous.
-					      */
+
+	/*
+	 * The kinds of events that may share an EVD. Rows and columns: software, connection
+	 * request, DTO, connection, bind, asynchronous.
+	 */
 #ifdef __cplusplus
-	DAT_BOOLEAN evd_stream_merging_supported[6][6]; /* C++ cannot default-construct a const
-							   member */
+	DAT_BOOLEAN evd_stream_merging_supported[6][6]; /* no const: C++ could not construct it */
 #else
 	const DAT_BOOLEAN evd_stream_merging_supported[6][6];
 #endif
@@ -185,7 +184,7 @@ struct dat_provider_attr {
 	DAT_NAMED_ATTR *provider_specific_attr;
 };
 
-/* Which members of DAT_PROVIDER_ATTR a query fills: bits of DAT_PROVIDER_ATTR_MASK. */
+/* Selects the members of DAT_PROVIDER_ATTR that a query fills: bits of DAT_PROVIDER_ATTR_MASK. */
 #define DAT_PROVIDER_FIELD_PROVIDER_NAME UINT64_C(0x0000001)
 #define DAT_PROVIDER_FIELD_PROVIDER_VERSION_MAJOR UINT64_C(0x0000002)
 #define DAT_PROVIDER_FIELD_PROVIDER_VERSION_MINOR UINT64_C(0x0000004)
@@ -221,44 +220,44 @@ struct dat_provider_attr {
 /*
  * Register memory.
  *
- * Keep the memory mapped until dat_lmr_free. Where it is unmapped or truncated before, RDMA of a
- * peer ends with success or DAT_DTO_ERR_REMOTE_ACCESS and raises no signal where the peer or the
- * kernel copies. A call of this process that copies to or from the memory, be it a post, a dequeue
- * or a wait, may fault there as any access does: on the soft adapters it places received messages,
- * and RDMA that comes through a ring. A handler of the signal may map the memory again and return;
- * to leave the call by a jump is undefined. Threads of the library never fault: the transfer then
- * ends with DAT_DTO_ERR_LOCAL_PROTECTION, an RDMA with DAT_DTO_ERR_REMOTE_ACCESS.
- * The same holds where memory is registered to be written to and is not writable: the soft adapters
- * accept it, and what would write to it fails; a device refuses it.
- * Received bytes become visible in order: once the last byte of a message or of an RDMA Write is
- * there, so is the rest.
+ * Keep the memory mapped until dat_lmr_free. If it is unmapped or truncated earlier, RDMA of a
+ * peer ends with success or DAT_DTO_ERR_REMOTE_ACCESS, without a signal if the peer or the kernel
+ * copies. A post, a dequeue or a wait of this process may copy to or from the memory and then
+ * faults as any access does: on the soft adapters these calls place received messages and RDMA
+ * through a ring. A handler of the signal may map the memory again and return; leaving the call by
+ * a jump is undefined. Threads of the library never fault: the transfer then ends with
+ * DAT_DTO_ERR_LOCAL_PROTECTION, an RDMA with DAT_DTO_ERR_REMOTE_ACCESS.
+ * The same applies to memory that is registered for writing but not writable: the soft adapters
+ * accept it, and transfers that would write to it fail; a device refuses it.
+ * Received bytes become visible in order: when the last byte of a message or of an RDMA Write is
+ * visible, so are all others.
  *
  * ia_handle [in]             the instance
- * mem_type [in]              which member of region_description counts
+ * mem_type [in]              selects the member of region_description
  * region_description [in]    for_va, the start address, for DAT_MEM_TYPE_VIRTUAL and
- *                            DAT_MEM_TYPE_SO_VIRTUAL; for_lmr_handle, a region whose memory to
- *                            register again, for DAT_MEM_TYPE_LMR; for_shared_memory, address
+ *                            DAT_MEM_TYPE_SO_VIRTUAL; for_lmr_handle, a region whose memory is
+ *                            registered again, for DAT_MEM_TYPE_LMR; for_shared_memory, address
  *                            and cookie, for DAT_MEM_TYPE_SHARED_VIRTUAL
  * length [in]                bytes, from 1 to max_lmr_block_size; ignored for DAT_MEM_TYPE_LMR
  * pz_handle [in]             its protection zone
- * privileges [in]            DAT_MEM_PRIV_ flags: what may be done with it, here and by peers
+ * privileges [in]            DAT_MEM_PRIV_ flags: permitted uses of the memory, local and by peers
  * lmr_handle [out]           the region, valid until dat_lmr_free
- * lmr_context [out]          key for local triplets; this and all below may be NULL
+ * lmr_context [out]          key for local triplets; may be NULL, and so may those below
  * rmr_context [out]          key for the triplets of peers; 0 without a remote privilege
- * registered_length [out]    bytes really registered, at least length
- * registered_address [out]   where that begins, at or below the start
+ * registered_length [out]    bytes registered, at least length
+ * registered_address [out]   the first registered address, at or below the start
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_LMR:
  *     no such object of the instance
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 4, 6, 7:
- *     a type that is not defined; NULL, a NULL cookie, or memory that is not mapped throughout or,
- *     on a device that is to write to it, not writable; 0; a privilege that is not defined; NULL
- *   DAT_INVALID_STATE: shared memory that is not shared
+ *     a type that is not defined; NULL, a NULL cookie, or memory that is not completely mapped or,
+ *     for a device that writes to it, not writable; 0; a privilege that is not defined; NULL
+ *   DAT_INVALID_STATE: DAT_MEM_TYPE_SHARED_VIRTUAL, and the memory is not shared
  *   DAT_MODEL_NOT_SUPPORTED: a memory type that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
- *     memory or objects of the device are used up, or a limit of the adapter is reached
+ *     memory or device objects are exhausted, or a limit of the adapter is reached
  *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_MEMORY_REGION:
  *     among others, more bytes than max_lmr_block_size
  * Thread safe. May block while memory is pinned. Specification: memory.md, dat_lmr_create.
@@ -276,9 +275,9 @@ extern DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
  * Create an event dispatcher: a queue of events of one or more kinds.
  *
  * ia_handle [in]       the instance
- * evd_min_qlen [in]    events, from 1 to max_evd_qlen; the queue holds at least so many
+ * evd_min_qlen [in]    minimum number of events, from 1 to max_evd_qlen
  * cno_handle [in]      a CNO to notify, or DAT_HANDLE_NULL
- * evd_flags [in]       the kinds of events that may feed it, at least one DAT_EVD_ flag
+ * evd_flags [in]       the kinds of events that it accepts, at least one DAT_EVD_ flag
  * evd_handle [out]     the EVD, enabled and waitable; valid until dat_evd_free;
  *                      DAT_HANDLE_NULL on failure
  *
@@ -287,7 +286,7 @@ extern DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no CNO of the instance
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5:
  *     not positive; no flag, or one that is not defined; NULL
- *   DAT_INSUFFICIENT_RESOURCES: memory or EVDs are used up
+ *   DAT_INSUFFICIENT_RESOURCES: memory or EVDs are exhausted
  *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEVD: longer than max_evd_qlen
  * Thread safe. Does not block. Specification: events.md, dat_evd_create.
  */
@@ -296,14 +295,14 @@ extern DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen
 				 DAT_EVD_HANDLE *evd_handle);
 
 /*
- * Have an EVD notify another CNO, or none.
+ * Change the CNO that an EVD notifies.
  *
  * evd_handle [in]    the EVD
  * cno_handle [in]    a CNO of the same instance, or DAT_HANDLE_NULL
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
- *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no CNO of the instance; the old one stays
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no CNO of the instance; nothing is changed
  * Thread safe. Does not block. Specification: events.md, dat_evd_modify_cno.
  */
 extern DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle);
@@ -311,10 +310,10 @@ extern DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE c
 /* ---- calls: consumer notification objects ---- */
 
 /*
- * Create a consumer notification object, which joins several EVDs for one waiter.
+ * Create a consumer notification object, with which a thread waits for several EVDs.
  *
  * ia_handle [in]     the instance
- * agent [in]         called once, on the next notification, and then forgotten;
+ * agent [in]         called once, at the next notification;
  *                    DAT_OS_WAIT_PROXY_AGENT_NULL for none
  * cno_handle [out]   the CNO, valid until dat_cno_free
  *
@@ -322,7 +321,7 @@ extern DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE c
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3: instance data without a function; NULL
  *   DAT_INSUFFICIENT_RESOURCES:
- *     memory or objects of the device are used up, or a limit of the adapter is reached
+ *     memory or device objects are exhausted, or a limit of the adapter is reached
  * Thread safe. Does not block. Specification: events.md, dat_cno_create.
  */
 extern DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent,
@@ -342,11 +341,11 @@ extern DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGEN
 extern DAT_RETURN dat_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent);
 
 /*
- * Tell the parameters of a CNO.
+ * Query the parameters of a CNO.
  *
  * cno_handle [in]        the CNO
  * cno_param_mask [in]    DAT_CNO_FIELD_ bits of the members to fill
- * cno_param [out]        filled as the mask asks
+ * cno_param [out]        filled as selected by the mask
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no live CNO
@@ -375,14 +374,14 @@ extern DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno_handle);
  *
  * cno_handle [in]    the CNO; several threads may wait
  * timeout [in]       microseconds; 0 polls, DAT_TIMEOUT_INFINITE waits for ever
- * evd_handle [out]   an EVD that may have events; DAT_HANDLE_NULL when the time is over, the
+ * evd_handle [out]   an EVD that may have events; DAT_HANDLE_NULL if the time has expired, the
  *                    last EVD was freed, or the instance was closed
  *
  * Returns DAT_SUCCESS, or
- *   DAT_QUEUE_EMPTY: the time is over; without a class bit, as in dat_evd_dequeue
+ *   DAT_QUEUE_EMPTY: the time has expired; without a class bit, as in dat_evd_dequeue
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no live CNO
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
- *   DAT_INTERRUPTED_CALL: a signal was handled; no notification is used up
+ *   DAT_INTERRUPTED_CALL: a signal was handled; no notification is consumed
  * Thread safe. Blocks up to the time-out; a cancellation point. Specification: events.md,
  * dat_cno_wait.
  */
@@ -392,9 +391,9 @@ extern DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout,
 /* ---- calls: event dispatchers ---- */
 
 /*
- * Let an EVD notify its CNO again.
+ * Enable an EVD to notify its CNO.
  *
- * evd_handle [in]    the EVD; enabling an enabled one is no error
+ * evd_handle [in]    the EVD; it may be enabled already
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
@@ -403,24 +402,24 @@ extern DAT_RETURN dat_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout,
 extern DAT_RETURN dat_evd_enable(DAT_EVD_HANDLE evd_handle);
 
 /*
- * Wait until an EVD holds a number of events, and take the first.
+ * Wait until an EVD holds a number of events, and take the first one.
  *
  * evd_handle [in]       the EVD; one waiter at a time
  * timeout [in]          microseconds; 0 polls, DAT_TIMEOUT_INFINITE waits for ever
  * threshold [in]        events, from 1 to the length of the queue; 1 if a stream of the EVD is
  *                       unsignalled or solicited only
- * event [out]           the first event, taken off the queue
- * n_more_events [out]   events left; on a time-out or interruption, events there
+ * event [out]           the first event, removed from the queue
+ * n_more_events [out]   events left; after a time-out or interruption, events in the queue
  *
  * Returns DAT_SUCCESS, or
- *   DAT_TIMEOUT_EXPIRED: too few events in time; none is taken
+ *   DAT_TIMEOUT_EXPIRED: too few events arrived in time; none is taken
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
  *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4, 5: out of range; NULL; NULL
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_WAITER, DAT_INVALID_STATE_EVD_UNWAITABLE:
  *     another thread waits; the EVD is or becomes unwaitable
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD:
  *     a threshold above 1, and a stream of the EVD is unsignalled or solicited only
- *   DAT_ABORT: the EVD or its instance was destroyed meanwhile
+ *   DAT_ABORT: the EVD or its instance was destroyed during the wait
  *   DAT_INTERRUPTED_CALL: a signal was handled; no event is taken
  * Thread safe. Blocks up to the time-out; a cancellation point. Specification: events.md,
  * dat_evd_wait.
@@ -429,9 +428,9 @@ extern DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, D
 			       DAT_EVENT *event, DAT_COUNT *n_more_events);
 
 /*
- * Keep an EVD from notifying its CNO. Its events are queued all the same.
+ * Disable notifications from an EVD to its CNO. Events are still queued.
  *
- * evd_handle [in]    the EVD; disabling a disabled one is no error
+ * evd_handle [in]    the EVD; it may be disabled already
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
@@ -440,7 +439,7 @@ extern DAT_RETURN dat_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, D
 extern DAT_RETURN dat_evd_disable(DAT_EVD_HANDLE evd_handle);
 
 /*
- * Make dat_evd_wait on an EVD fail, for a thread that waits already, too.
+ * Make dat_evd_wait on an EVD fail, for a thread that is waiting too.
  *
  * evd_handle [in]    the EVD
  *

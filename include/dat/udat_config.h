@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The API version that a translation unit is compiled for, and the thread safety it asks
- * for. dat_ia_open() passes these three to the registry, which matches adapters by them.
+ * The API version of a translation unit and the thread safety that it requests. dat_ia_open()
+ * passes these three values to the registry, which selects adapters by them.
  */
 #ifndef _UDAT_CONFIG_H_
 #define _UDAT_CONFIG_H_
@@ -10,9 +10,9 @@
 #define DAT_VERSION_MINOR 2
 
 /*
- * Whether dat_ia_open() asks for a thread-safe provider. Define it as DAT_TRUE before
- * including <dat/udat.h> to override; deployed registry files mostly say "nonthreadsafe",
- * hence the default.
+ * Whether dat_ia_open() requests a thread-safe provider. To override it, define it as DAT_TRUE
+ * before including <dat/udat.h>. The default is DAT_FALSE because most deployed registry files say
+ * "nonthreadsafe".
  */
 #ifndef DAT_THREADSAFE
 #define DAT_THREADSAFE DAT_FALSE

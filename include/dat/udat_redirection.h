@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The provider table of DAT 1.2. A provider fills one DAT_PROVIDER per adapter and registers it;
- * the first word of each of its objects points to the table. Its layout is fixed for ever.
+ * The provider table of DAT 1.2. A provider fills one DAT_PROVIDER per adapter and registers it.
+ * The first word of each of its objects points to the table. The layout never changes.
  */
 
 #ifndef _UDAT_H_
@@ -61,8 +61,8 @@ typedef DAT_RETURN (*DAT_EVD_SET_UNWAITABLE_FUNC)(DAT_EVD_HANDLE evd_handle);
 typedef DAT_RETURN (*DAT_EVD_CLEAR_UNWAITABLE_FUNC)(DAT_EVD_HANDLE evd_handle);
 
 /*
- * The provider table: one function per call. All slots are set; a provider that cannot do a thing
- * has a function there that says so.
+ * The provider table: one function per call. All slots are set. The function of an unsupported call
+ * returns an error.
  */
 struct dat_provider {
 	const char *device_name;
