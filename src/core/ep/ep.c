@@ -324,7 +324,7 @@ void core_ep_destroy_locked(struct core_ep *ep)
 	core_handle_kill_locked(cell);
 	ia->ops->ep_detach(ep);
 	if (ep->srq)
-		core_srq_leave_line(ep->srq, &ep->srq_user);
+		core_srq_cancel_wait(ep->srq, &ep->srq_user);
 	core_handle_unlock(cell);
 	ia->ops->ep_destroy(ep);
 	core_ep_drop_binds(ep);
@@ -373,7 +373,7 @@ void core_ep_offer(struct core_ref ref)
 	if (!ep)
 		return;
 	ep->ia->ops->post_recv(ep);
-	core_srq_pass_over(ep->srq, &ep->srq_user);
+	core_srq_end_offer(ep->srq, &ep->srq_user);
 	core_ep_leave(ep);
 }
 

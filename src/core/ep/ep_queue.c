@@ -254,7 +254,7 @@ void core_ep_flush(struct core_ep *ep)
 	ep_break(ep);
 	req_flush(ep);
 	if (ep->srq)
-		core_srq_leave_line(ep->srq, &ep->srq_user);
+		core_srq_cancel_wait(ep->srq, &ep->srq_user);
 	while (core_ep_held(ep))
 		core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
 }

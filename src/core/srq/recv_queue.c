@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Posted Receives (recv_queue.h). */
+/* The ring of posted Receives (recv_queue.h). */
 #include "core/srq/recv_queue.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Posted Receives: the work request, and the ring of work requests that endpoints and shared
- * receive queues have. The lock of the owner guards it.
+ * The ring of posted Receives that endpoints and shared receive queues use. The lock of the owner
+ * guards it.
  */
 #ifndef CORE_RECV_QUEUE_H
 #define CORE_RECV_QUEUE_H
@@ -15,8 +15,8 @@
 struct core_wqe {
 	uint32_t segments;
 	DAT_COMPLETION_FLAGS flags;
-	DAT_LMR_TRIPLET *iov; /* our copy; segments of length 0 are left out */
-	DAT_VLEN len;	      /* room in bytes */
+	DAT_LMR_TRIPLET *iov; /* our copy, without empty segments */
+	DAT_VLEN len;	      /* total bytes of the segments */
 	DAT_DTO_COOKIE cookie;
 };
 
@@ -30,12 +30,16 @@ struct core_recv_queue {
 	uint64_t tail;
 };
 
-/* The slots of a ring with that capacity: a power of two. */
+/* The smallest power of two that is at least the capacity. */
 uint32_t core_queue_slots(DAT_COUNT capacity);
 bool core_recv_queue_alloc(struct core_recv_queue *queue, DAT_COUNT capacity, DAT_COUNT iov_max);
 void core_recv_queue_free(struct core_recv_queue *queue);
+/* Appends the Receives of `from` to `to`, which must have room and hold as many segments. */
 void core_recv_queue_move(struct core_recv_queue *to, const struct core_recv_queue *from);
-/* Copies the segments that have bytes, `len` bytes of them in all; returns how many those are. */
+/*
+ * Copies the segments up to a total of `len` bytes and leaves out empty ones. Returns the number of
+ * segments copied.
+ */
 uint32_t core_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from, DAT_COUNT count,
 			    DAT_VLEN len);
 

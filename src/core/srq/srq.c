@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Shared receive queues: dat_srq_create and the other calls, and how endpoints take from them. */
+/* Shared receive queues: dat_srq_create and the other dat_srq calls. */
 #include "core/srq/srq.h"
 
 #include <stdlib.h>
@@ -155,8 +155,8 @@ void core_srq_unuse(struct core_srq *srq)
 	core_lock_release(&srq->cell->lock);
 }
 
-/* SRQ-LW-02: once per setting. */
-void core_srq_watch_locked(struct core_srq *srq)
+/* SRQ-LW-02: one event each time the watermark is set. */
+void core_srq_check_watermark_locked(struct core_srq *srq)
 {
 	if (!srq->is_armed || (DAT_COUNT)core_srq_available_locked(srq) >= srq->low_watermark)
 		return;
@@ -165,7 +165,7 @@ void core_srq_watch_locked(struct core_srq *srq)
 			    DAT_SRQ_LOW_WATERMARK_EVENT);
 }
 
-void core_srq_hand_over_locked(struct core_srq_user *user, const struct core_wqe *wqe)
+void core_srq_copy_buffer_locked(struct core_srq_user *user, const struct core_wqe *wqe)
 {
 	DAT_LMR_TRIPLET *iov = user->taken.iov;
 
@@ -337,7 +337,7 @@ DAT_RETURN core_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	} else {
 		srq->low_watermark = low_watermark;
 		srq->is_armed = low_watermark != DAT_SRQ_LW_DEFAULT;
-		core_srq_watch_locked(srq);
+		core_srq_check_watermark_locked(srq);
 	}
 	core_handle_unlock(srq->cell);
 	return ret;

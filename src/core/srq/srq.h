@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The shared receive queue. Endpoints take a buffer when a message arrives. When there is none they
- * line up; a buffer belongs to the endpoint whose place in the line is below the number of
- * available buffers, so that nobody waits for ever while others are served (SRQ-USE-09). An entry
- * stays occupied until its completion is dequeued. Members are guarded by the lock of its cell
- * (rank 4).
+ * The shared receive queue (SRQ). An endpoint takes a buffer when a message arrives. If no buffer
+ * is available, the endpoint joins a first-in, first-out wait list. When n buffers are
+ * available, the first n waiting endpoints each have a claim to one; another endpoint may take one
+ * only if fewer than n wait. So no endpoint starves (SRQ-USE-09). A queue entry stays occupied
+ * until the completion of its Receive is dequeued. The lock of the SRQ's cell (rank 4) guards all
+ * members.
  */
 #ifndef CORE_SRQ_H
 #define CORE_SRQ_H
@@ -14,24 +15,27 @@
 
 struct core_pz;
 
-/* What an endpoint with a shared receive queue has of it. */
+/* The part of an endpoint that uses an SRQ. */
 struct core_srq_user {
 	struct core_handle *cell; /* the endpoint's; set at creation */
 	/* guarded by the endpoint's lock */
-	struct core_wqe taken; /* the buffer that a message is placed into */
+	struct core_wqe taken; /* the buffer taken for the current message */
 	bool has_taken;
-	/* its place in the line: guarded by the SRQ's lock */
+	/* the wait list: guarded by the SRQ's lock */
 	struct core_srq_user *next;
 	bool is_waiting;
-	bool is_called; /* it was offered a buffer */
+	bool is_offered; /* a buffer was offered since it began to wait */
 };
 
-/* Where the transport's device hands the buffers out (srq_device.c): slots of `queue` by index. */
+/*
+ * For an SRQ whose device assigns buffers to messages (srq_device.c). Its buffers are slots of
+ * `queue`, referred to by index. The lists store index + 1; 0 ends a list.
+ */
 struct core_srq_device {
-	uint32_t *next; /* index + 1 of the one behind it in its list; 0: none */
+	uint32_t *next; /* for each slot: the next slot of the same list */
 	uint32_t slots;
-	uint32_t first_free;	/* index + 1 */
-	uint32_t first_waiting; /* the device's queue has no room for them yet */
+	uint32_t first_free;
+	uint32_t first_waiting; /* not passed to the device yet: its queue is full */
 	uint32_t last_waiting;
 	uint32_t available;
 };
@@ -41,14 +45,14 @@ struct core_srq {
 	struct core_handle *cell;
 	struct core_ia *ia;
 	struct core_pz *pz;
-	uint32_t iov_max; /* segments of a buffer */
-	void *transport;  /* the device's queue; NULL: the core hands the buffers out itself */
+	uint32_t iov_max; /* maximum number of segments of a buffer */
+	void *transport;  /* the device's queue; NULL: the core assigns the buffers */
 
 	struct core_recv_queue queue; /* the available buffers */
-	uint32_t outstanding;	      /* available, taken, or completed and not dequeued */
+	uint32_t outstanding;	      /* buffers available, taken, or completed but not dequeued */
 	DAT_COUNT low_watermark;
-	bool is_armed;	/* the low watermark was not passed since it was set */
-	uint32_t users; /* endpoints tied to it */
+	bool is_armed;	/* the low watermark is set and its event was not raised yet */
+	uint32_t users; /* endpoints created with this SRQ */
 	struct core_srq_user *first_waiting;
 	struct core_srq_user *last_waiting;
 	uint32_t waiting;
@@ -61,49 +65,56 @@ static inline uint32_t core_srq_available_locked(const struct core_srq *srq)
 			      : (uint32_t)(srq->queue.tail - srq->queue.head);
 }
 
-/* Ties an endpoint to it. DAT_INVALID_HANDLE, or DAT_INSUFFICIENT_RESOURCES at max_ep_per_srq. */
+/*
+ * Counts one more endpoint of the SRQ. Returns DAT_INVALID_HANDLE, or DAT_INSUFFICIENT_RESOURCES if
+ * the SRQ already has max_ep_per_srq endpoints.
+ */
 DAT_RETURN core_srq_use(DAT_SRQ_HANDLE handle, struct core_ia *ia, struct core_srq **srq_out);
 void core_srq_unuse(struct core_srq *srq);
 /*
- * Takes a buffer for a message that arrived on the endpoint (locked) into user->taken. False: no
- * buffer is available; the endpoint waits in line and is offered one by core_hooks.srq_offer.
+ * Takes a buffer into user->taken, for a message that arrived on the endpoint. EP locked. Returns
+ * false if the endpoint has to wait: it is put on the wait list, and core_hooks.srq_offer is called
+ * when a buffer is available for it.
  */
 bool core_srq_take(struct core_srq *srq, struct core_srq_user *user);
-/* The endpoint (locked) waits no longer. */
-void core_srq_leave_line(struct core_srq *srq, struct core_srq_user *user);
+/* Removes the endpoint from the wait list. EP locked. */
+void core_srq_cancel_wait(struct core_srq *srq, struct core_srq_user *user);
 /*
- * The endpoint (locked) was offered a buffer and took none, because its connection is ending. It
- * leaves the line, so that it does not keep the buffer from those behind it.
+ * Ends an offer. An endpoint that did not call core_srq_take(), because its connection is ending,
+ * is removed from the wait list, where it would keep the buffer from the endpoints after it. EP
+ * locked.
  */
-void core_srq_pass_over(struct core_srq *srq, struct core_srq_user *user);
-/* Offers available buffers to the endpoints in line. No lock held. */
+void core_srq_end_offer(struct core_srq *srq, struct core_srq_user *user);
+/* Offers the available buffers to the waiting endpoints. No lock held. */
 void core_srq_serve(struct core_ref srq);
-/* The same, on every SRQ of the instance: what ops->kick asks for. */
+/* Calls core_srq_serve() for every SRQ of the instance. A transport does this after ops->kick. No
+ * lock held. */
 void core_srq_serve_all(struct core_ia *ia);
-/* An entry is free again: its completion was dequeued, or will never be seen. No lock above rank 3.
- */
+/* Frees an entry whose completion was dequeued or discarded. No lock above rank 3 held. */
 void core_srq_return(struct core_ref ref);
+/* The same, for a caller that keeps the SRQ alive. */
 void core_srq_return_one(struct core_srq *srq);
-/* Raises the low watermark's event if it is due. Locked. */
-void core_srq_watch_locked(struct core_srq *srq);
+/* Raises the low watermark event if it is due. SRQ locked. */
+void core_srq_check_watermark_locked(struct core_srq *srq);
 
-/* Copies a buffer to the endpoint that takes it. SRQ and endpoint locked. */
-void core_srq_hand_over_locked(struct core_srq_user *user, const struct core_wqe *wqe);
+/* Copies a buffer to user->taken. SRQ and EP locked. */
+void core_srq_copy_buffer_locked(struct core_srq_user *user, const struct core_wqe *wqe);
 
-/* All locked; the first also before the SRQ is published. */
+/* For these, the SRQ is locked or not yet published. */
 bool core_srq_device_init(struct core_srq *srq);
 void core_srq_device_fini(struct core_srq *srq);
-/* The free slot that the next buffer goes to, and then adds it. */
+/* A free slot for the next buffer. The caller fills it in and calls core_srq_device_add(). */
 struct core_wqe *core_srq_device_slot(struct core_srq *srq, uint32_t *index_out);
 void core_srq_device_add(struct core_srq *srq, uint32_t index);
+/* Adds slots. Returns false if there is no memory. */
 bool core_srq_device_grow(struct core_srq *srq, uint32_t size);
 
-/* The device has filled that buffer for a message of the endpoint (locked). */
+/* The device placed a message of the endpoint into this buffer. EP locked. */
 void core_srq_fill(struct core_srq *srq, struct core_srq_user *user, uint32_t index);
-/* The same, but the endpoint is gone. No lock above rank 3 held. */
+/* The device used this buffer for an endpoint that no longer exists. No lock above rank 3 held. */
 void core_srq_lost(struct core_ref srq, uint32_t index);
 
-/* Destroys an SRQ, its lock held; no lock is held at return. */
+/* Destroys an SRQ. Its lock is held at entry and no lock at return. */
 void core_srq_destroy_locked(struct core_srq *srq);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Shared receive queues whose buffers the transport's device hands out. The core keeps each buffer
- * in a slot whose index the transport gets and tells again when a message has filled it, in
- * whatever order; what the device's queue cannot hold waits here. Everything but the last two
- * functions is called with the SRQ locked.
+ * Shared receive queues whose device assigns buffers to messages. The core keeps each buffer in a
+ * slot and posts the slot's index to the device. The transport reports the index when a message has
+ * filled the buffer, in any order. Buffers that the device's queue has no room for wait here. All
+ * functions but the last two are called with the SRQ locked.
  */
 #include "core/srq/srq.h"
 
@@ -36,7 +36,7 @@ void core_srq_device_fini(struct core_srq *srq)
 
 struct core_wqe *core_srq_device_slot(struct core_srq *srq, uint32_t *index_out)
 {
-	*index_out = srq->device.first_free - 1; /* there is one: fewer than all are outstanding */
+	*index_out = srq->device.first_free - 1; /* the caller checked `outstanding` */
 	assert(srq->device.first_free);
 	return &srq->queue.slots[*index_out];
 }
@@ -47,7 +47,7 @@ static void slot_free(struct core_srq_device *device, uint32_t index)
 	device->first_free = index + 1;
 }
 
-/* Gives the device what has waited for room. */
+/* Posts waiting buffers until the device's queue is full. */
 static void device_refill(struct core_srq *srq)
 {
 	struct core_srq_device *device = &srq->device;
@@ -78,7 +78,7 @@ void core_srq_device_add(struct core_srq *srq, uint32_t index)
 	device_refill(srq);
 }
 
-/* The indices stay what they are: the device knows them. */
+/* The buffers keep their indices, because the device knows them. */
 bool core_srq_device_grow(struct core_srq *srq, uint32_t size)
 {
 	struct core_srq_device *device = &srq->device;
@@ -111,16 +111,16 @@ bool core_srq_device_grow(struct core_srq *srq, uint32_t size)
 	return true;
 }
 
-/* --- what the transport tells --- */
+/* --- calls from the transport --- */
 
 void core_srq_fill(struct core_srq *srq, struct core_srq_user *user, uint32_t index)
 {
 	core_lock_acquire(&srq->cell->lock);
-	core_srq_hand_over_locked(user, &srq->queue.slots[index]);
+	core_srq_copy_buffer_locked(user, &srq->queue.slots[index]);
 	slot_free(&srq->device, index);
 	srq->device.available--;
 	device_refill(srq);
-	core_srq_watch_locked(srq);
+	core_srq_check_watermark_locked(srq);
 	core_lock_release(&srq->cell->lock);
 }
 
@@ -134,6 +134,6 @@ void core_srq_lost(struct core_ref ref, uint32_t index)
 	srq->device.available--;
 	srq->outstanding--;
 	device_refill(srq);
-	core_srq_watch_locked(srq);
+	core_srq_check_watermark_locked(srq);
 	core_handle_unlock(ref.cell);
 }

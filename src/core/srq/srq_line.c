@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The endpoints that wait for a buffer of a shared receive queue, in line (srq.h). */
+/* The wait list of a shared receive queue (srq.h). */
 #include "core/base/hooks.h"
 #include "core/base/transport_ops.h"
 #include "core/srq/srq.h"
 
-/* How many endpoints come before this one; those not in line come last. */
+/* The number of waiting endpoints that precede this one. All do if it is not on the list. */
 static uint32_t srq_place_locked(const struct core_srq *srq, const struct core_srq_user *user)
 {
 	uint32_t place = 0;
@@ -16,9 +16,9 @@ static uint32_t srq_place_locked(const struct core_srq *srq, const struct core_s
 	return place;
 }
 
-static void srq_join_line_locked(struct core_srq *srq, struct core_srq_user *user)
+static void srq_add_waiter_locked(struct core_srq *srq, struct core_srq_user *user)
 {
-	user->is_called = false;
+	user->is_offered = false;
 	if (user->is_waiting)
 		return;
 	user->is_waiting = true;
@@ -31,7 +31,7 @@ static void srq_join_line_locked(struct core_srq *srq, struct core_srq_user *use
 	srq->waiting++;
 }
 
-static void srq_leave_line_locked(struct core_srq *srq, struct core_srq_user *user)
+static void srq_remove_waiter_locked(struct core_srq *srq, struct core_srq_user *user)
 {
 	struct core_srq_user *previous = NULL;
 
@@ -49,26 +49,26 @@ static void srq_leave_line_locked(struct core_srq *srq, struct core_srq_user *us
 	srq->waiting--;
 }
 
-/* The next endpoint that a buffer waits for and that was not called yet. */
-static struct core_ref srq_call_next_locked(struct core_srq *srq)
+/* The first endpoint that may take a buffer and was not offered one yet. */
+static struct core_ref srq_offer_next_locked(struct core_srq *srq)
 {
 	uint32_t entitled = core_srq_available_locked(srq);
 	struct core_ref none = {NULL, 0};
 
 	for (struct core_srq_user *i = srq->first_waiting; i && entitled; i = i->next, entitled--) {
-		if (i->is_called)
+		if (i->is_offered)
 			continue;
-		i->is_called = true;
+		i->is_offered = true;
 		return core_handle_ref(i->cell);
 	}
 	return none;
 }
 
-void core_srq_pass_over(struct core_srq *srq, struct core_srq_user *user)
+void core_srq_end_offer(struct core_srq *srq, struct core_srq_user *user)
 {
 	core_lock_acquire(&srq->cell->lock);
-	if (user->is_called)
-		srq_leave_line_locked(srq, user);
+	if (user->is_offered)
+		srq_remove_waiter_locked(srq, user);
 	core_lock_release(&srq->cell->lock);
 }
 
@@ -78,7 +78,7 @@ void core_srq_serve(struct core_ref srq_ref)
 	struct core_ref user;
 
 	while ((srq = core_handle_lock_ref(srq_ref, DAT_HANDLE_TYPE_SRQ))) {
-		user = srq_call_next_locked(srq);
+		user = srq_offer_next_locked(srq);
 		core_handle_unlock(srq_ref.cell);
 		if (!user.cell)
 			return;
@@ -91,7 +91,7 @@ void core_srq_serve_all(struct core_ia *ia)
 	struct core_ref ref;
 	uint32_t removed;
 
-	do { /* again, if one was freed meanwhile: the one behind it was passed over */
+	do { /* repeat if an SRQ was freed meanwhile: the next one may have been skipped */
 		removed = core_ia_removed(ia, DAT_HANDLE_TYPE_SRQ);
 		for (uint32_t i = 0; core_ia_nth(ia, DAT_HANDLE_TYPE_SRQ, i, &ref); i++)
 			core_srq_serve(ref);
@@ -105,25 +105,25 @@ bool core_srq_take(struct core_srq *srq, struct core_srq_user *user)
 	core_lock_acquire(&srq->cell->lock);
 	is_entitled = srq_place_locked(srq, user) < core_srq_available_locked(srq);
 	if (is_entitled) {
-		srq_leave_line_locked(srq, user);
-		core_srq_hand_over_locked(user,
-					  &srq->queue.slots[srq->queue.head++ & srq->queue.mask]);
-		core_srq_watch_locked(srq);
+		srq_remove_waiter_locked(srq, user);
+		core_srq_copy_buffer_locked(user,
+					    &srq->queue.slots[srq->queue.head++ & srq->queue.mask]);
+		core_srq_check_watermark_locked(srq);
 	} else {
-		srq_join_line_locked(srq, user);
+		srq_add_waiter_locked(srq, user);
 	}
 	core_lock_release(&srq->cell->lock);
 	return is_entitled;
 }
 
-void core_srq_leave_line(struct core_srq *srq, struct core_srq_user *user)
+void core_srq_cancel_wait(struct core_srq *srq, struct core_srq_user *user)
 {
 	bool is_next_entitled;
 
 	core_lock_acquire(&srq->cell->lock);
 	is_next_entitled = user->is_waiting && core_srq_available_locked(srq);
-	srq_leave_line_locked(srq, user);
+	srq_remove_waiter_locked(srq, user);
 	core_lock_release(&srq->cell->lock);
-	if (is_next_entitled) /* another one moves up, and cannot be locked from here */
+	if (is_next_entitled) /* the next endpoint may take the buffer, but cannot be locked here */
 		srq->ia->ops->kick(srq->ia);
 }
