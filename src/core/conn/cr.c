@@ -168,7 +168,8 @@ static DAT_RETURN accept_check(const struct core_cr *cr, const struct core_ep *e
 		return core_bad_arg(3);
 	if (size && !private_data)
 		return core_bad_arg(4);
-	if (core_ep_asks(ep, has_own ? CORE_CALL_ACCEPT_OWN : CORE_CALL_ACCEPT_NAMED) != CORE_EP_OK)
+	if (core_ep_check_call(ep, has_own ? CORE_CALL_ACCEPT_OWN : CORE_CALL_ACCEPT_NAMED) !=
+	    CORE_EP_OK)
 		return core_ep_bad_state(ep->state);
 	return DAT_SUCCESS;
 }
@@ -194,7 +195,7 @@ static DAT_RETURN accept_start(struct core_cr *cr, struct core_ep *ep, DAT_COUNT
 	ep->connect_flags = DAT_CONNECT_DEFAULT_FLAG;
 	rc = ep->ia->ops->accept(cr->transport, ep, &param);
 	if (rc)
-		core_ep_unmove(ep, before);
+		core_ep_restore_state(ep, before);
 	else if (before == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
 		core_ia_count_tentative(ep->ia, -1);
 	return core_status_from_errno(rc);

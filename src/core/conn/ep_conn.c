@@ -69,7 +69,7 @@ static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *
 	DAT_RETURN ret;
 	int rc;
 
-	if (core_ep_asks(ep, CORE_CALL_CONNECT) != CORE_EP_OK)
+	if (core_ep_check_call(ep, CORE_CALL_CONNECT) != CORE_EP_OK)
 		return core_ep_bad_state(ep->state);
 	if (!ep->connect_evd)
 		return core_bad_handle(DAT_INVALID_HANDLE_EVD_CONN);
@@ -79,7 +79,7 @@ static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *
 	rc = ep->ia->ops->connect(ep, &args->address, args->qual, args->timeout_us, &param);
 	ret = core_status_from_errno(rc);
 	if (ret != DAT_SUCCESS) {
-		core_ep_unmove(ep, before);
+		core_ep_restore_state(ep, before);
 		return ret;
 	}
 	ep->remote_address = args->address;
@@ -132,7 +132,7 @@ static DAT_RETURN conn_read_source(DAT_EP_HANDLE handle, const struct core_ia **
 	if (!source)
 		return core_bad_handle(DAT_INVALID_HANDLE_EP);
 	*ia_out = source->ia;
-	if (core_ep_asks(source, CORE_CALL_DUP_SOURCE) != CORE_EP_OK)
+	if (core_ep_check_call(source, CORE_CALL_DUP_SOURCE) != CORE_EP_OK)
 		ret = core_ep_bad_state(source->state);
 	args->address = source->remote_address;
 	args->qual = source->remote_port;
@@ -189,8 +189,8 @@ DAT_RETURN core_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_fla
 
 	if (!ep)
 		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	verdict = core_ep_asks(ep, is_graceful ? CORE_CALL_DISCONNECT_GRACEFUL
-					       : CORE_CALL_DISCONNECT_ABRUPT);
+	verdict = core_ep_check_call(ep, is_graceful ? CORE_CALL_DISCONNECT_GRACEFUL
+						     : CORE_CALL_DISCONNECT_ABRUPT);
 	if (!is_graceful && close_flags != DAT_CLOSE_ABRUPT_FLAG)
 		ret = core_bad_arg(2);
 	else if (verdict == CORE_EP_NO)
@@ -209,7 +209,7 @@ DAT_RETURN core_ep_reset(DAT_EP_HANDLE ep_handle)
 
 	if (!ep)
 		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	verdict = core_ep_asks(ep, CORE_CALL_RESET);
+	verdict = core_ep_check_call(ep, CORE_CALL_RESET);
 	if (verdict == CORE_EP_NO) {
 		ret = core_ep_bad_state(ep->state);
 	} else if (verdict == CORE_EP_OK) {
@@ -253,7 +253,7 @@ void core_ep_established(struct core_ep *ep, const struct transport_conn_param *
 	ep->peer_read_in = peer->read_in;
 	ep->is_breaking = false;
 	conn_raise(ep, core_ep_move(ep, CORE_EP_ESTABLISH), (DAT_COUNT)size);
-	(void)core_ep_watch(ep); /* EP-WMARK-10 */
+	(void)core_ep_check_watermarks(ep); /* EP-WMARK-10 */
 }
 
 static enum core_ep_change conn_failure(DAT_EVENT_NUMBER number)

@@ -20,7 +20,7 @@ static DAT_RETURN rsp_reserve(struct core_ia *ia, DAT_EP_HANDLE ep_handle, struc
 	*ref_out = core_handle_ref(ep->cell);
 	if (ep->ia != ia)
 		ret = core_bad_handle(DAT_INVALID_HANDLE_EP);
-	else if (core_ep_asks(ep, CORE_CALL_RESERVE) != CORE_EP_OK)
+	else if (core_ep_check_call(ep, CORE_CALL_RESERVE) != CORE_EP_OK)
 		ret = core_ep_bad_state(ep->state);
 	else
 		(void)core_ep_move(ep, CORE_EP_RESERVE);

@@ -188,7 +188,7 @@ static void sp_unoffer_ep(struct core_ep *ep, DAT_EP_STATE before)
 	if (ep->is_provider_made) {
 		core_ep_destroy_locked(ep);
 	} else {
-		core_ep_unmove(ep, before);
+		core_ep_restore_state(ep, before);
 		core_ep_leave(ep);
 	}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_rmr_bind, and how a bind takes effect (bind.h). */
+/* dat_rmr_bind, and how a bind takes effect (bind.h, mem/rmr.h). */
 #include "core/ep/bind.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
 #define BIND_REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
-/* Counts a use of the region against dat_lmr_free; false: it is being freed. */
+/* Counts a use of the region, which dat_lmr_free respects. False: it is being freed. */
 static bool binding_hold_lmr(struct core_binding *binding, struct core_lmr *lmr)
 {
 	struct core_lmr *live = core_handle_lock(lmr->cell, DAT_HANDLE_TYPE_LMR);
@@ -33,7 +33,7 @@ static bool binding_hold_lmr(struct core_binding *binding, struct core_lmr *lmr)
 	return binding->lmr;
 }
 
-/* RMR-BIND-20, -21: what peers may do through the window, local work could do with the region. */
+/* RMR-BIND-20, -21: remote access through the window needs the same local access to the region. */
 static DAT_RETURN binding_check_priv(const struct core_lmr *lmr, DAT_MEM_PRIV_FLAGS priv)
 {
 	DAT_MEM_PRIV_FLAGS read = DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
@@ -45,9 +45,9 @@ static DAT_RETURN binding_check_priv(const struct core_lmr *lmr, DAT_MEM_PRIV_FL
 	return DAT_SUCCESS;
 }
 
-/* Ties the binding to the region. The region is pinned. */
-static DAT_RETURN binding_tie(const struct core_ep *ep, struct core_binding *binding,
-			      struct core_lmr *lmr, const struct core_pz *pz)
+/* Sets the region of the binding. The region is pinned. */
+static DAT_RETURN binding_set_lmr(const struct core_ep *ep, struct core_binding *binding,
+				  struct core_lmr *lmr, const struct core_pz *pz)
 {
 	DAT_RETURN ret;
 
@@ -59,7 +59,7 @@ static DAT_RETURN binding_tie(const struct core_ep *ep, struct core_binding *bin
 	return binding_hold_lmr(binding, lmr) ? DAT_SUCCESS : core_bad_arg(2);
 }
 
-static DAT_RETURN binding_make(struct core_ep *ep, struct core_binding *binding,
+static DAT_RETURN binding_init(struct core_ep *ep, struct core_binding *binding,
 			       const struct core_pz *pz)
 {
 	struct core_lmr *lmr;
@@ -71,7 +71,7 @@ static DAT_RETURN binding_make(struct core_ep *ep, struct core_binding *binding,
 	lmr = core_mem_get_registered(ep->ia->mem, &binding->triplet);
 	if (!lmr)
 		return core_bad_arg(2); /* RMR-BIND-31, -32 */
-	ret = binding_tie(ep, binding, lmr, pz);
+	ret = binding_set_lmr(ep, binding, lmr, pz);
 	core_mem_put(lmr);
 	return ret;
 }
@@ -104,7 +104,7 @@ static DAT_RETURN bind_check(const struct core_ep *ep, const struct bind_args *a
 
 static DAT_RETURN bind_check_state(const struct core_ep *ep)
 {
-	if (core_ep_asks(ep, CORE_CALL_POST_REQUEST) == CORE_EP_NO)
+	if (core_ep_check_call(ep, CORE_CALL_POST_REQUEST) == CORE_EP_NO)
 		return core_ep_bad_state(ep->state);
 	if (ep->request_evd && !(ep->request_evd->flags & DAT_EVD_RMR_BIND_FLAG))
 		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_EVD_REQUEST);
@@ -113,7 +113,7 @@ static DAT_RETURN bind_check_state(const struct core_ep *ep)
 	return DAT_SUCCESS;
 }
 
-/* The last thing that can fail: a transport may post part of the bind here. */
+/* The last step that can fail, because a transport may post part of the bind here. */
 static DAT_RETURN bind_make_key(struct core_ep *ep, const struct bind_args *args,
 				struct core_binding *binding)
 {
@@ -142,7 +142,7 @@ static void bind_post(struct core_ep *ep, const struct bind_args *args,
 	req->cookie = args->cookie;
 	req->binding = binding;
 	req->bound_rmr = binding->rmr;
-	if (core_ep_asks(ep, CORE_CALL_POST_REQUEST) == CORE_EP_FLUSH)
+	if (core_ep_check_call(ep, CORE_CALL_POST_REQUEST) == CORE_EP_FLUSH)
 		core_req_done(ep, req, DAT_DTO_ERR_FLUSHED, 0);
 	else
 		ep->ia->ops->post_request(ep, req);
@@ -162,7 +162,7 @@ static DAT_RETURN bind_locked(struct core_ep *ep, struct core_ref rmr, const str
 	binding->rmr = rmr;
 	binding->triplet = *args->triplet;
 	binding->priv = args->priv;
-	ret = binding_make(ep, binding, pz);
+	ret = binding_init(ep, binding, pz);
 	if (ret == DAT_SUCCESS)
 		ret = bind_check_state(ep);
 	if (ret == DAT_SUCCESS)
@@ -208,13 +208,13 @@ DAT_RETURN core_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_t
 	return ret;
 }
 
-/* --- the bind's turn --- */
+/* --- execution --- */
 
 /*
- * Makes the present binding stale, and takes it off when no peer is in the middle of a copy through
- * it. Until then it stays the present one, so that a flush of the bind can put it back.
+ * Revokes the key of the current binding, and removes the binding when no peer copies through it
+ * any more. Until then the binding stays current, so that core_bind_drop() can restore it.
  */
-static bool rmr_is_unbound_locked(struct core_rmr *rmr)
+static bool rmr_try_unbind_locked(struct core_rmr *rmr)
 {
 	struct core_binding *old = rmr->current;
 
@@ -225,7 +225,7 @@ static bool rmr_is_unbound_locked(struct core_rmr *rmr)
 	return true;
 }
 
-/* The window was freed meanwhile: RMR-FREE-12. */
+/* RMR-FREE-12: the window was freed after the bind was posted. */
 static enum core_bind bind_run_freed(struct core_ep *ep, struct core_req *req, bool is_ready)
 {
 	if (!is_ready)
@@ -235,7 +235,7 @@ static enum core_bind bind_run_freed(struct core_ep *ep, struct core_req *req, b
 	return CORE_BIND_DONE;
 }
 
-/* Starts the end of the present binding; true when what is behind the bind needs no other. */
+/* Starts to invalidate the current key. True: later requests need not wait for the bind. */
 static bool rmr_retire_locked(struct core_ep *ep, const struct core_rmr *rmr)
 {
 	return !rmr->current || ep->ia->ops->rmr_key_retire(ep, rmr->current->key);
@@ -247,16 +247,16 @@ enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_r
 	struct core_rmr *rmr = core_handle_lock_ref(req->bound_rmr, DAT_HANDLE_TYPE_RMR);
 	bool is_ordered;
 
-	assert(req->sequence == ep->req.head); /* what is done here cannot be flushed any more */
+	assert(req->sequence == ep->req.head); /* else an earlier failure could flush it */
 	if (!rmr)
 		return bind_run_freed(ep, req, is_ready);
 	binding->is_begun = true;
 	is_ordered = rmr_retire_locked(ep, rmr);
-	if (!is_ready || !rmr_is_unbound_locked(rmr)) {
+	if (!is_ready || !rmr_try_unbind_locked(rmr)) {
 		core_handle_unlock(rmr->cell);
 		return is_ordered ? CORE_BIND_ORDERED : CORE_BIND_BLOCKED;
 	}
-	req->binding = NULL; /* it is the window's now */
+	req->binding = NULL; /* the window takes it over */
 	if (binding->lmr) {
 		rmr->current = binding;
 		ep->ia->ops->rmr_key_activate(ep->ia, binding->key);
@@ -277,7 +277,7 @@ void core_bind_drop(struct core_ep *ep, struct core_req *req)
 	if (binding->is_begun)
 		rmr = core_handle_lock_ref(req->bound_rmr, DAT_HANDLE_TYPE_RMR);
 	if (rmr) {
-		if (rmr->current) /* RMR-BIND-39; another bind that waits makes it stale again */
+		if (rmr->current) /* RMR-BIND-39; a later pending bind revokes it again */
 			ep->ia->ops->rmr_key_activate(ep->ia, rmr->current->key);
 		core_handle_unlock(rmr->cell);
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Binds of memory windows, as requests of an endpoint. The windows are in mem/rmr.h. */
+/* Binds of memory windows, which are requests of an endpoint. mem/rmr.h has the windows. */
 #ifndef CORE_BIND_H
 #define CORE_BIND_H
 
@@ -7,18 +7,20 @@
 
 enum core_bind {
 	CORE_BIND_DONE,
-	CORE_BIND_ORDERED, /* not done; what is posted behind it starts after it all the same */
-	CORE_BIND_BLOCKED, /* not done, and nothing behind it may start */
+	CORE_BIND_ORDERED, /* not done, but the transport may start later requests: the device
+			    * executes them after the bind */
+	CORE_BIND_BLOCKED, /* not done, and the transport must not start later requests */
 };
 
 /*
- * A request of CORE_OP_BIND has its turn: it is the oldest outstanding one, since a failure of one
- * before it would take it back (rmr.h). Asked again soon until it is done. is_ready: its own key
- * can become live; until then only the end of the one before it is prepared (rmr_key_retire).
+ * Executes a request of CORE_OP_BIND, which must be the oldest outstanding one: the failure of an
+ * earlier request would flush the bind, and a flushed bind has no effect (rmr.h). The transport
+ * calls this again, soon, until it returns CORE_BIND_DONE. is_ready says that the new key can be
+ * activated; without it the function only starts to invalidate the old key (rmr_key_retire).
  */
 enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_ready);
 
-/* The bind will not happen (flush): the window stays as it was. EP locked, or going away. */
+/* Cancels a flushed bind and leaves the window as it was. EP locked, or being destroyed. */
 void core_bind_drop(struct core_ep *ep, struct core_req *req);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a transport calls when a request or a Receive of an endpoint is finished. The endpoint is
- * locked. ep_fast.h has the short forms for the fast path.
+ * The calls by which a transport completes requests and Receives. The endpoint is locked. ep_fast.h
+ * has the variants for the fast path.
  */
 #ifndef CORE_COMPLETE_H
 #define CORE_COMPLETE_H
@@ -9,24 +9,27 @@
 #include "core/ep/ep.h"
 
 /*
- * A request is finished. Any order; the completion is raised when all earlier ones are done. After
- * a status other than SUCCESS every later request ends unsuccessfully, whatever the transport
- * says; the transport then ends the connection with core_ep_ended(BROKEN) as soon as it can.
+ * Completes a request. A transport may complete requests in any order; the core raises each event
+ * when all earlier requests are done. After a status other than SUCCESS the core flushes every
+ * later request, whatever status the transport reports for it. The transport then calls
+ * core_ep_ended(BROKEN) as soon as it can.
  */
 void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_STATUS status,
 		   DAT_VLEN len);
 
 /*
- * The Receive that the next message fills; NULL when none is posted (the message waits). Stays the
- * same, and its iov valid, until core_recv_done().
+ * The Receive that the next message fills. NULL if none is posted: the message has to wait.
+ * Repeated calls return the same Receive, and its iov stays valid, until core_recv_done().
  */
 const struct core_wqe *core_recv_next(struct core_ep *ep);
-/* The zone that its segments must be in. */
+/* The protection zone that its segments must be in. */
 struct core_pz *core_recv_pz(const struct core_ep *ep);
+/* Completes that Receive. */
 void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
 		    bool is_solicited);
 
-/* The device has filled that buffer of the endpoint's SRQ. core_recv_done() follows. */
+/* The device placed a message into this buffer of the endpoint's SRQ. The transport then calls
+ * core_recv_done(). */
 void core_srq_taken(struct core_ep *ep, uint32_t index);
 
 #endif

@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The calls of the data path: their fast paths, compiled together with those of the transport. One
- * source file of each provider library includes this, after it has defined for its transport:
+ * The fast paths of the data path calls. One source file of each provider library includes this
+ * header, so that the compiler inlines the transport's half. Before that, it defines:
  *
  *   TRANSPORT_FAST_FLAGS
- *     The completion flags that its fast path knows: among those that all endpoints take.
+ *     The completion flags that the transport's fast path supports. Only flags that every endpoint
+ *     accepts are allowed.
  *
  *   static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
  *                                          struct core_req *req,
  *                                          const struct core_fast_post *post)
- *     Starts the request that was taken last: a Send or an RDMA Write of one segment, which is good
- *     and in the region of ep->known_source. The endpoint, that of the cell, is entered and has no
- *     slow_reasons (ep.h). False: nothing was done, and post_request follows.
+ *     Starts the newest request: a Send or an RDMA Write of one segment, which was checked and lies
+ *     in the region of ep->known_source. The endpoint is that of the cell. It is locked and has no
+ *     slow_reasons (ep.h). Returns false if nothing was done; the core then calls post_request.
  *
  *   static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
  *                                          const struct core_fast_post *post)
- *     The same for a Receive of one segment, of less than 2 GiB, in the region of ep->known_target;
- *     else post_recv.
+ *     The same for a Receive of one segment, of less than 2 GiB, in the region of ep->known_target.
+ *     If it returns false, the core calls post_recv.
  *
  *   static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
- *     Looks for one completion of that dispatcher, which is locked, whose queue is empty, on which
- *     nobody waits, and which has no CNO, and gives it to the caller (core_evd_give_dto); what it
- *     finds beside it goes into the queues of the dispatchers. Waits for no lock of rank 1 to 7:
- *     endpoints and other dispatchers are entered by core_handle_enter_fast().
+ *     Polls for one completion of the EVD and stores it in `event` (core_evd_give_dto). The EVD is
+ *     locked, its queue is empty, no thread waits on it, and it has no CNO. Other completions
+ *     that the poll finds go into the queues of their EVDs. The function never blocks on a lock of
+ *     rank 1 to 7: it locks endpoints and other EVDs by core_handle_enter_fast().
  *
- * Each call enters its object by one comparison behind a trylock, and makes the checks of the
- * general path (dto.c, evd.c) in one go. What fails one of them goes there, which finds out what is
- * wrong.
+ * Each call tries to lock its object, checks the type of the handle and slow_reasons by one
+ * comparison, and combines the checks of the slow path (dto.c, evd_dequeue.c). If a check fails,
+ * the slow path is taken; it repeats the checks and finds the cause.
  */
 #ifndef CORE_DATA_PATH_H
 #define CORE_DATA_PATH_H
@@ -36,9 +37,10 @@
 #include "core/ep/ep_fast.h"
 
 /*
- * Copies of a consumer's segment. Word by word, as it may have been written just now: a longer load
- * would wait until those stores, and all before them, have left the processor. By volatile: around
- * an atomic access the compiler reads again what it has in registers.
+ * Copies a consumer's segment word by word. The consumer may have stored it just before the call; a
+ * wider load could not be forwarded from those stores and would stall until they have left the
+ * store buffer. `volatile` prevents the compiler from merging the accesses. Atomic accesses would
+ * do that, too, but around them the compiler reloads values that it has in registers.
  */
 CORE_INLINE void data_copy_local(DAT_LMR_TRIPLET *to, const volatile DAT_LMR_TRIPLET *from)
 {
@@ -47,14 +49,14 @@ CORE_INLINE void data_copy_local(DAT_LMR_TRIPLET *to, const volatile DAT_LMR_TRI
 	to->segment_length = from->segment_length;
 }
 
-/* Where an RDMA Write goes: once its length is checked, nobody asks for it. */
+/* The target of an RDMA Write. Its length was checked and is not needed any more. */
 CORE_INLINE void data_copy_remote(DAT_RMR_TRIPLET *to, const volatile DAT_RMR_TRIPLET *from)
 {
 	to->rmr_context = from->rmr_context;
 	to->target_address = from->target_address;
 }
 
-/* Such a copy goes on from registers, word by word as well. */
+/* Store such a copy, word by word as well. */
 CORE_INLINE void data_put_local(volatile DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from)
 {
 	to->lmr_context = from->lmr_context;
@@ -71,21 +73,21 @@ CORE_INLINE void data_put_remote(volatile DAT_RMR_TRIPLET *to, const DAT_RMR_TRI
 _Static_assert((TRANSPORT_FAST_FLAGS &
 		~(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
 		  DAT_COMPLETION_BARRIER_FENCE_FLAG)) == 0,
-	       "what all endpoints take");
+	       "flags that all endpoints accept");
 
-/* One segment, and no flag but these; in one comparison. */
+/* True for one segment and no flags but the allowed ones. */
 CORE_INLINE bool data_is_plain(DAT_COUNT segments, DAT_COMPLETION_FLAGS flags, unsigned int allowed)
 {
 	return (((unsigned int)segments ^ 1u) | ((unsigned int)flags & ~allowed)) == 0;
 }
 
-/* Is there no room for one more? In 32 bits, which hold any difference. */
+/* True if the queue has no free slot. The difference always fits in 32 bits. */
 CORE_INLINE bool data_is_full(uint64_t head, uint64_t tail, uint32_t capacity)
 {
 	return (uint32_t)tail - (uint32_t)head >= capacity;
 }
 
-/* A plain Send or RDMA Write, its endpoint entered. False: it is for the general path. */
+/* Posts a Send or RDMA Write on the locked endpoint. Returns false if it needs the slow path. */
 CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const DAT_LMR_TRIPLET *iov,
 			      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *target,
 			      DAT_COMPLETION_FLAGS flags)
@@ -101,7 +103,7 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 		return false;
 	if (op == CORE_OP_RDMA_WRITE && target->segment_length < post.segment.segment_length)
 		return false;
-	post.segment.lmr_context = ep->known_source.key; /* the same, but not kept in a register */
+	post.segment.lmr_context = ep->known_source.key; /* same value; frees a register */
 	post.number = ep->req.tail;
 	req = core_req_take(ep, op, flags);
 	req->len = post.segment.segment_length;
@@ -120,8 +122,8 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 }
 
 /*
- * Below, what is plain goes to the general path by constants, so that nothing has to be kept for
- * that.
+ * The calls below pass constants to the slow path where data_is_plain() has fixed the value, so
+ * that the parameter need not be kept in a register.
  */
 DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 			     DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
@@ -132,15 +134,15 @@ DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 	bool is_posted;
 
 	if (!data_is_plain(num_segments, completion_flags, TRANSPORT_FAST_FLAGS) || !local_iov)
-		return core_ep_post_send_any(ep_handle, num_segments, local_iov, user_cookie,
-					     completion_flags);
+		return core_ep_post_send_slow(ep_handle, num_segments, local_iov, user_cookie,
+					      completion_flags);
 	if (core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP)) {
 		is_posted = data_request(cell, CORE_OP_SEND, local_iov, user_cookie, NULL, flags);
 		core_lock_leave(&cell->lock);
 		if (is_posted)
 			return DAT_SUCCESS;
 	}
-	return core_ep_post_send_any(ep_handle, 1, local_iov, user_cookie, flags);
+	return core_ep_post_send_slow(ep_handle, 1, local_iov, user_cookie, flags);
 }
 
 DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -154,8 +156,8 @@ DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
 
 	if (!data_is_plain(num_segments, completion_flags, TRANSPORT_FAST_FLAGS) || !local_iov ||
 	    !remote_iov)
-		return core_ep_post_rdma_write_any(ep_handle, num_segments, local_iov, user_cookie,
-						   remote_iov, completion_flags);
+		return core_ep_post_rdma_write_slow(ep_handle, num_segments, local_iov, user_cookie,
+						    remote_iov, completion_flags);
 	if (core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP)) {
 		is_posted = data_request(cell, CORE_OP_RDMA_WRITE, local_iov, user_cookie,
 					 remote_iov, flags);
@@ -163,10 +165,11 @@ DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
 		if (is_posted)
 			return DAT_SUCCESS;
 	}
-	return core_ep_post_rdma_write_any(ep_handle, 1, local_iov, user_cookie, remote_iov, flags);
+	return core_ep_post_rdma_write_slow(ep_handle, 1, local_iov, user_cookie, remote_iov,
+					    flags);
 }
 
-/* As data_request. An endpoint with an SRQ has no room for a Receive of its own. */
+/* As data_request(), for a Receive. The queue of an endpoint with an SRQ has capacity 0. */
 CORE_INLINE bool data_recv(struct core_handle *cell, const DAT_LMR_TRIPLET *iov,
 			   DAT_DTO_COOKIE cookie)
 {
@@ -179,7 +182,7 @@ CORE_INLINE bool data_recv(struct core_handle *cell, const DAT_LMR_TRIPLET *iov,
 	if (!core_mem_is_known(&ep->known_target, &post.segment) ||
 	    data_is_full(queue->head, queue->tail, queue->capacity))
 		return false;
-	post.segment.lmr_context = ep->known_target.key; /* as above */
+	post.segment.lmr_context = ep->known_target.key; /* as in data_request() */
 	post.number = queue->tail++;
 	wqe = &queue->slots[post.number & queue->mask];
 	wqe->segments = 1;
@@ -201,16 +204,16 @@ DAT_RETURN core_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 
 	if (!data_is_plain(num_segments, completion_flags, DAT_COMPLETION_DEFAULT_FLAG) ||
 	    !local_iov)
-		return core_ep_post_recv_any(ep_handle, num_segments, local_iov, user_cookie,
-					     completion_flags);
+		return core_ep_post_recv_slow(ep_handle, num_segments, local_iov, user_cookie,
+					      completion_flags);
 	if (core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP)) {
 		is_posted = data_recv(cell, local_iov, user_cookie);
 		core_lock_leave(&cell->lock);
 		if (is_posted)
 			return DAT_SUCCESS;
 	}
-	return core_ep_post_recv_any(ep_handle, 1, local_iov, user_cookie,
-				     DAT_COMPLETION_DEFAULT_FLAG);
+	return core_ep_post_recv_slow(ep_handle, 1, local_iov, user_cookie,
+				      DAT_COMPLETION_DEFAULT_FLAG);
 }
 
 DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Posting data transfers. Each call checks its parameters (local bounds, zone and privileges
- * included), then the state, then the room in the queue, and only then takes a slot; what it
- * refuses leaves no trace. In the disconnected state an accepted post is flushed at once.
- *
- * This is the general path; data_path.h has the fast one, which leaves to this what it declines.
+ * The slow path of posting data transfers; data_path.h has the fast path. Each call checks its
+ * parameters (including local bounds, zone and privileges), then the state, then the room in the
+ * queue, and only then takes a slot. A refused post changes nothing. In the disconnected state an
+ * accepted post is flushed at once.
  */
 #include <string.h>
 
@@ -16,10 +15,10 @@
 #include "core/ep/ep_state.h"
 #include "core/event/evd.h"
 
-/* Bytes of a Receive on the fast path: what devices count in 31 bits. */
+/* Bytes of a Receive on the fast path: devices store the length in 31 bits. */
 #define DTO_FAST_RECV_MAX 0x7fffffffu
 
-/* One posting call, with the positions of its parameters. */
+/* One posting call. */
 struct dto_post {
 	enum core_op op;
 	DAT_COUNT segments;
@@ -28,9 +27,9 @@ struct dto_post {
 	DAT_COMPLETION_FLAGS flags;
 	const DAT_RMR_TRIPLET *remote;
 	enum core_mem_use use;
-	DAT_COUNT iov_max;	/* segments allowed: dto_limits */
-	DAT_VLEN len_max;	/* bytes allowed: likewise */
-	unsigned int flags_arg; /* position of completion_flags */
+	DAT_COUNT iov_max;	/* segments allowed; requests: set by dto_limits() */
+	DAT_VLEN len_max;	/* bytes allowed; set by dto_limits() */
+	unsigned int flags_arg; /* number of the parameter completion_flags */
 	DAT_VLEN len;		/* out: bytes in the local segments */
 };
 
@@ -48,9 +47,9 @@ static DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dto_pos
 	return DAT_SUCCESS;
 }
 
-/* None, or several. */
-static DAT_RETURN dto_check_many(struct core_ep *ep, const DAT_LMR_TRIPLET *iov, DAT_COUNT count,
-				 enum core_mem_use use, DAT_VLEN *len_out)
+/* Checks any number of segments. */
+static DAT_RETURN dto_check_iov(struct core_ep *ep, const DAT_LMR_TRIPLET *iov, DAT_COUNT count,
+				enum core_mem_use use, DAT_VLEN *len_out)
 {
 	DAT_VLEN len = 0;
 
@@ -59,7 +58,7 @@ static DAT_RETURN dto_check_many(struct core_ep *ep, const DAT_LMR_TRIPLET *iov,
 
 		if (ret != DAT_SUCCESS)
 			return ret;
-		/* no single segment exceeds an address space, but many together could wrap */
+		/* each segment fits the address space, but their sum could wrap */
 		if (iov[i].segment_length > UINT64_MAX - len)
 			return core_bad_arg(3);
 		len += iov[i].segment_length;
@@ -68,15 +67,15 @@ static DAT_RETURN dto_check_many(struct core_ep *ep, const DAT_LMR_TRIPLET *iov,
 	return DAT_SUCCESS;
 }
 
-/* The next post is likely to be in the same region. */
-static void dto_know(struct core_ep *ep, const struct dto_post *post)
+/* Remembers the region for the fast path: the next post is likely to use it, too. */
+static void dto_cache_region(struct core_ep *ep, const struct dto_post *post)
 {
 	DAT_VLEN send_max = ep->attr.max_message_size, rdma_max = ep->ia->attr.max_rdma_size;
 	uint32_t key = post->iov->lmr_context;
 
 	if (post->use == CORE_MEM_SOURCE) {
 		core_mem_know(ep->ia->mem, key, &ep->known_source);
-		/* what either of the two may have */
+		/* Send and RDMA Write share the limit */
 		ep->known_source.most = send_max < rdma_max ? send_max : rdma_max;
 	} else {
 		core_mem_know(ep->ia->mem, key, &ep->known_target);
@@ -94,11 +93,11 @@ static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
 	if (post->segments && !post->iov)
 		return core_bad_arg(3);
 	if (post->segments != 1)
-		return dto_check_many(ep, post->iov, post->segments, post->use, &post->len);
+		return dto_check_iov(ep, post->iov, post->segments, post->use, &post->len);
 	post->len = post->iov->segment_length;
 	ret = core_mem_check(ep->ia->mem, post->iov, ep->pz, post->use);
 	if (ret == DAT_SUCCESS && post->len)
-		dto_know(ep, post);
+		dto_cache_region(ep, post);
 	return ret;
 }
 
@@ -144,7 +143,7 @@ static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post 
 
 static void dto_limits(const struct core_ep *ep, struct dto_post *post)
 {
-	/* EP-RDMAR-10, EP-RDMAW-11: the endpoint's own max_rdma_size is no limit */
+	/* EP-RDMAR-10, EP-RDMAW-11: the endpoint's max_rdma_size does not limit RDMA */
 	post->len_max =
 		post->op == CORE_OP_SEND ? ep->attr.max_message_size : ep->ia->attr.max_rdma_size;
 	if (post->op == CORE_OP_SEND)
@@ -157,7 +156,7 @@ static void dto_limits(const struct core_ep *ep, struct dto_post *post)
 
 static DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
 {
-	enum core_ep_verdict verdict = core_ep_asks(ep, CORE_CALL_POST_REQUEST);
+	enum core_ep_verdict verdict = core_ep_check_call(ep, CORE_CALL_POST_REQUEST);
 	struct core_req *req;
 	DAT_RETURN ret;
 
@@ -183,14 +182,15 @@ static DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
 }
 
 /*
- * The queue is full of what may be done by now: a consumer that posts until there is room again,
- * and asks for no completions, need not wait until the transport's own thread finds that out. The
- * endpoint is locked, but not meanwhile; NULL: it is gone.
+ * Drives the transport when the queue is full, because requests may have finished that were not
+ * polled yet. A consumer that suppresses completions and posts until there is room does not poll,
+ * and would otherwise wait for the service thread. The endpoint is locked at entry and at return,
+ * but not in between. NULL: it no longer exists.
  */
-__attribute__((noinline)) static struct core_ep *dto_drive(struct core_ep *ep)
+__attribute__((noinline)) static struct core_ep *dto_progress(struct core_ep *ep)
 {
 	struct core_ref ref = core_handle_ref(ep->cell);
-	struct core_ia *ia = core_ia_enter(ep->ia->cell); /* it must not vanish either */
+	struct core_ia *ia = core_ia_enter(ep->ia->cell); /* keeps the instance alive */
 
 	if (!ia)
 		return ep;
@@ -200,12 +200,11 @@ __attribute__((noinline)) static struct core_ep *dto_drive(struct core_ep *ep)
 	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
 }
 
-/* The general path of a post. */
 static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 {
 	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
 	DAT_RETURN full = core_no_resources(DAT_RESOURCE_TEP);
-	bool has_driven = false;
+	bool has_progressed = false;
 	DAT_RETURN ret;
 
 	if (!ep)
@@ -214,9 +213,9 @@ static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 		core_handle_unlock(ep->cell);
 		return core_bad_arg(5);
 	}
-	while ((ret = dto_post_locked(ep, post)) == full && !has_driven) {
-		has_driven = true;
-		ep = dto_drive(ep);
+	while ((ret = dto_post_locked(ep, post)) == full && !has_progressed) {
+		has_progressed = true;
+		ep = dto_progress(ep);
 		if (!ep)
 			return core_bad_handle(DAT_INVALID_HANDLE_EP);
 	}
@@ -224,9 +223,9 @@ static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 	return ret;
 }
 
-DAT_RETURN core_ep_post_send_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
-				 const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
-				 DAT_COMPLETION_FLAGS flags)
+DAT_RETURN core_ep_post_send_slow(DAT_EP_HANDLE handle, DAT_COUNT segments,
+				  const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+				  DAT_COMPLETION_FLAGS flags)
 {
 	return dto_post(handle, &(struct dto_post){.op = CORE_OP_SEND,
 						   .segments = segments,
@@ -252,9 +251,9 @@ DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
 						      .flags_arg = 6});
 }
 
-DAT_RETURN core_ep_post_rdma_write_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
-				       const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
-				       const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+DAT_RETURN core_ep_post_rdma_write_slow(DAT_EP_HANDLE handle, DAT_COUNT segments,
+					const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+					const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
 {
 	return dto_post(handle, &(struct dto_post){.op = CORE_OP_RDMA_WRITE,
 						   .segments = segments,
@@ -277,7 +276,7 @@ static DAT_RETURN recv_check(struct core_ep *ep, struct dto_post *post)
 	return dto_check_segments(ep, post);
 }
 
-/* The general path; unlocks the endpoint. */
+/* EP locked at entry, not at return. */
 static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 {
 	struct core_recv_queue *queue = &ep->recv;
@@ -292,18 +291,18 @@ static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 		wqe->len = post->len;
 		wqe->cookie = post->cookie;
 		wqe->flags = post->flags;
-		if (core_ep_asks(ep, CORE_CALL_POST_RECV) == CORE_EP_FLUSH)
+		if (core_ep_check_call(ep, CORE_CALL_POST_RECV) == CORE_EP_FLUSH)
 			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
-		else if (core_ep_watch(ep))
+		else if (core_ep_check_watermarks(ep))
 			transport_this->post_recv(ep);
 	}
 	core_handle_unlock(ep->cell);
 	return ret;
 }
 
-DAT_RETURN core_ep_post_recv_any(DAT_EP_HANDLE handle, DAT_COUNT segments,
-				 const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
-				 DAT_COMPLETION_FLAGS flags)
+DAT_RETURN core_ep_post_recv_slow(DAT_EP_HANDLE handle, DAT_COUNT segments,
+				  const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+				  DAT_COMPLETION_FLAGS flags)
 {
 	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Endpoints: creation, destruction and queries. Modification is in ep_modify.c. */
+/* Endpoints: creation, destruction and queries. */
 #include "core/ep/ep.h"
 
 #include <stdlib.h>
@@ -113,7 +113,7 @@ static void ep_delete(struct core_ep *ep)
 	free(ep);
 }
 
-/* EP-CRSRQ-30: with an SRQ two attributes are the watermarks, and 0 means none as well. */
+/* EP-CRSRQ-30: with an SRQ, two attributes set the watermarks; 0 also means no watermark. */
 static void ep_start_watermarks(struct core_ep *ep)
 {
 	DAT_COUNT soft =
@@ -125,7 +125,7 @@ static void ep_start_watermarks(struct core_ep *ep)
 	ep->hard_watermark = hard;
 }
 
-/* Memory, queues and cell; nothing of it is visible yet. */
+/* Allocates the endpoint, its queues and its cell. The handle is not valid yet. */
 static struct core_ep *ep_alloc(struct core_ia *ia, const struct core_ep_args *args,
 				struct core_srq *srq, const DAT_EP_ATTR *attr)
 {
@@ -158,7 +158,7 @@ delete_ep:
 	return NULL;
 }
 
-/* The objects it uses are counted already. */
+/* Makes the transport's object and the handle. The caller has counted the use of other objects. */
 static DAT_RETURN ep_finish(struct core_ep *ep)
 {
 	struct core_ia *ia = ep->ia;
@@ -180,7 +180,7 @@ static DAT_RETURN ep_finish(struct core_ep *ep)
 	return ret;
 }
 
-/* What an endpoint uses, each counted there. */
+/* The objects that an endpoint uses. Each counts its users. */
 struct ep_uses {
 	struct core_pz *pz;
 	struct core_srq *srq;
@@ -232,7 +232,7 @@ DAT_RETURN core_ep_new(struct core_ia *ia, const struct core_ep_args *args, stru
 	ret = ep_use(ia, args, &attr, &uses);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	ret = attr_ret; /* handles are judged before parameters: GEN-19 */
+	ret = attr_ret; /* GEN-19: handles are checked before parameters */
 	if (ret != DAT_SUCCESS)
 		goto unuse;
 	ret = core_no_resources(DAT_RESOURCE_MEMORY);
@@ -345,7 +345,7 @@ DAT_RETURN core_ep_free(DAT_EP_HANDLE ep_handle)
 
 	if (!ep)
 		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	if (core_ep_asks(ep, CORE_CALL_FREE) != CORE_EP_OK) {
+	if (core_ep_check_call(ep, CORE_CALL_FREE) != CORE_EP_OK) {
 		ret = core_ep_bad_state(ep->state);
 		core_handle_unlock(ep->cell);
 		return ret;
@@ -395,7 +395,7 @@ static void ep_fill_param(struct core_ep *ep, DAT_EP_PARAM *param)
 	param->ep_attr = ep->attr;
 }
 
-/* Bits of the mask that mean nothing are ignored (EP-QUERY-04); all members are filled anyway. */
+/* EP-QUERY-04: unknown bits of the mask are ignored. All members are filled in anyway. */
 DAT_RETURN core_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param)
 {
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
@@ -422,14 +422,14 @@ DAT_RETURN core_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state,
 	if (ep_state)
 		*ep_state = ep->state;
 	if (recv_idle)
-		*recv_idle = core_ep_held(ep) ? DAT_FALSE : DAT_TRUE;
+		*recv_idle = core_ep_recv_count(ep) ? DAT_FALSE : DAT_TRUE;
 	if (request_idle)
 		*request_idle = ep->req.head == ep->req.tail ? DAT_TRUE : DAT_FALSE;
 	core_handle_unlock(ep->cell);
 	return DAT_SUCCESS;
 }
 
-/* In-order delivery: what the endpoint holds is also what can still complete (EP-RECVQ-06). */
+/* EP-RECVQ-06: Receives complete in order, so the span equals the number of buffers. */
 DAT_RETURN core_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated,
 			      DAT_COUNT *bufs_alloc_span)
 {
@@ -438,9 +438,9 @@ DAT_RETURN core_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocate
 
 	if (!ep)
 		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	held = (DAT_COUNT)core_ep_held(ep);
+	held = (DAT_COUNT)core_ep_recv_count(ep);
 	if (ep->srq && ep->srq->transport)
-		held = DAT_VALUE_UNKNOWN; /* EP-RECVQ-14: the device does not tell */
+		held = DAT_VALUE_UNKNOWN; /* EP-RECVQ-14: the device does not report it */
 	if (nbufs_allocated)
 		*nbufs_allocated = held;
 	if (bufs_alloc_span)

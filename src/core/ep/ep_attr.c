@@ -12,7 +12,7 @@
 
 #define ATTR_QOS_ALL                                                                               \
 	(DAT_QOS_HIGH_THROUGHPUT | DAT_QOS_LOW_LATENCY | DAT_QOS_ECONOMY | DAT_QOS_PREMIUM)
-/* What every request supports anyway may stand in the request flags (EP-CREATE-63). */
+/* EP-CREATE-63: flags that every request supports are accepted in the request flags. */
 #define ATTR_REQUEST_FREE                                                                          \
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |                       \
 	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
@@ -62,7 +62,7 @@ static bool attr_counts_fit(const DAT_IA_ATTR *limit, const DAT_EP_ATTR *attr, b
 		DAT_COUNT value;
 		DAT_COUNT max;
 	} counts[] = {
-		/* with an SRQ: EP-CRSRQ-26, and a watermark in place of the queue size */
+		/* EP-CRSRQ-26: with an SRQ, max_recv_dtos is a watermark */
 		{has_srq ? 0 : attr->max_recv_dtos, limit->max_dto_per_ep},
 		{attr->max_request_dtos, limit->max_dto_per_ep},
 		{has_srq ? 0 : attr->max_recv_iov, limit->max_iov_segments_per_dto},
@@ -71,7 +71,7 @@ static bool attr_counts_fit(const DAT_IA_ATTR *limit, const DAT_EP_ATTR *attr, b
 		{attr->max_rdma_read_out, limit->max_rdma_read_per_ep_out},
 		{attr->max_rdma_read_iov, limit->max_iov_segments_per_rdma_read},
 		{attr->max_rdma_write_iov, limit->max_iov_segments_per_rdma_write},
-		/* named attributes: none is known, so that any count but 0 names an unknown one */
+		/* no named attribute is supported */
 		{attr->ep_transport_specific_count, 0},
 		{attr->ep_provider_specific_count, 0},
 	};

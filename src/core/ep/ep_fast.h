@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the fast paths of all transports share, compiled into them: taking a request slot,
- * completing the oldest request and completing the oldest Receive, each good. core_req_done and
- * core_recv_done (ep_queue.c) complete everything else. The endpoint is locked, and its cell's
- * slow_reasons are 0 but for those of a transport that says so.
+ * Inline functions that the fast paths of all transports share: they complete the oldest request or
+ * the oldest Receive with success. core_req_done and core_recv_done (ep_queue.c) complete
+ * everything else. The endpoint is locked. Its slow_reasons are 0, unless the transport allows one
+ * of its own.
  *
- * A completion goes to `dequeue` if a dequeue has found it (evd.h), else, with NULL, into the
- * dispatcher's queue. False: that dispatcher cannot take it now, nothing has changed, and the
- * general path follows.
+ * If a dequeue found the completion, `dequeue` is that dequeue (evd.h) and may take the event
+ * directly. If it is NULL, the event goes into the EVD's queue. A function that returns false has
+ * changed nothing, because the EVD cannot take the event now; the caller then takes the slow path.
  */
 #ifndef CORE_EP_FAST_H
 #define CORE_EP_FAST_H
@@ -15,15 +15,15 @@
 #include "core/ep/ep.h"
 #include "core/event/evd.h"
 
-/* What a transport is told of a post on its fast path, beside its slot (data_path.h). */
+/* The parameters of a post on the fast path, beside its slot (data_path.h). */
 struct core_fast_post {
-	enum core_op op;	 /* of a request */
-	uint64_t number;	 /* of the request, or the Receive, on its endpoint, from 0 */
-	DAT_LMR_TRIPLET segment; /* the only one */
-	DAT_RMR_TRIPLET remote;	 /* of an RDMA Write; without its length */
+	enum core_op op;	 /* requests only */
+	uint64_t number;	 /* sequence number of the request, or of the Receive, from 0 */
+	DAT_LMR_TRIPLET segment; /* the only segment */
+	DAT_RMR_TRIPLET remote;	 /* RDMA Writes only; the length is not set */
 };
 
-/* Gives a good completion of the endpoint of that cell to its dispatcher. */
+/* Delivers a successful completion of the endpoint of that cell to its EVD. */
 CORE_INLINE bool core_ep_give_dto(struct core_handle *cell, struct core_evd *evd,
 				  struct core_dequeue *dequeue, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
@@ -34,7 +34,7 @@ CORE_INLINE bool core_ep_give_dto(struct core_handle *cell, struct core_evd *evd
 	return true;
 }
 
-/* Does the request behind the oldest one wait for no more than that one's completion? */
+/* Is the second-oldest request done already, so that it only waits for the oldest one? */
 CORE_INLINE bool core_req_is_next_done(struct core_ep *ep)
 {
 	uint64_t next = ep->req.head + 1;
@@ -42,7 +42,7 @@ CORE_INLINE bool core_req_is_next_done(struct core_ep *ep)
 	return next != ep->req.tail && core_req_at(&ep->req, next)->is_done;
 }
 
-/* Does the completion of the oldest request go straight to the caller of that dequeue? */
+/* Does that dequeue take the completion of the oldest request directly? */
 CORE_INLINE bool core_req_is_asked_for(struct core_ep *ep, const struct core_dequeue *dequeue)
 {
 	return !(core_req_at(&ep->req, ep->req.head)->flags & DAT_COMPLETION_SUPPRESS_FLAG) &&
@@ -50,8 +50,8 @@ CORE_INLINE bool core_req_is_asked_for(struct core_ep *ep, const struct core_deq
 }
 
 /*
- * The oldest request of the endpoint of that cell, which is no bind, was carried out;
- * core_req_is_next_done() is false.
+ * Completes the oldest request of the endpoint of that cell with success. The request is not a
+ * bind, and core_req_is_next_done() is false.
  */
 CORE_INLINE bool core_req_done_fast(struct core_handle *cell, struct core_ep *ep,
 				    const struct core_req *req, struct core_dequeue *dequeue)
@@ -59,12 +59,12 @@ CORE_INLINE bool core_req_done_fast(struct core_handle *cell, struct core_ep *ep
 	if (!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) &&
 	    !core_ep_give_dto(cell, ep->request_evd, dequeue, req->cookie, req->len))
 		return false;
-	/* nobody posts before the endpoint is unlocked: the slot is free by then (DTO-114) */
+	/* DTO-114: the slot is free before the endpoint is unlocked and can be posted to */
 	ep->req.head++;
 	return true;
 }
 
-/* Is there a Receive of the endpoint's own? One with an SRQ never has any. */
+/* Has the endpoint a Receive of its own? Always false if it uses an SRQ. */
 CORE_INLINE bool core_recv_is_posted(const struct core_ep *ep)
 {
 	return ep->recv.head != ep->recv.tail;
@@ -75,14 +75,14 @@ CORE_INLINE const struct core_wqe *core_recv_oldest(const struct core_ep *ep)
 	return &ep->recv.slots[ep->recv.head & ep->recv.mask];
 }
 
-/* Does the completion of a Receive go straight to the caller of that dequeue? */
+/* Does that dequeue take the completion of a Receive directly? */
 CORE_INLINE bool core_recv_is_asked_for(const struct core_ep *ep,
 					const struct core_dequeue *dequeue)
 {
 	return core_evd_is_asked(ep->recv_evd, dequeue);
 }
 
-/* The oldest Receive of the endpoint of that cell was filled. */
+/* Completes the oldest Receive of the endpoint of that cell with success. */
 CORE_INLINE bool core_recv_done_fast(struct core_handle *cell, struct core_ep *ep, DAT_VLEN len,
 				     struct core_dequeue *dequeue)
 {

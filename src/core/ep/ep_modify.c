@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_ep_modify. The call works out what the endpoint would look like, checks all of it, and only
- * then takes the new protection zone, event dispatchers and queues over: all or nothing.
+ * dat_ep_modify. The call builds the modified parameters, checks all of them, and only then
+ * replaces the protection zone, EVDs, attributes and queues. A refused call changes nothing.
  */
 #include <string.h>
 
@@ -24,13 +24,13 @@
 	(DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |                          \
 	 DAT_EP_FIELD_CONNECT_EVD_HANDLE)
 
-/* An attribute of an SRQ endpoint as a watermark: 0 means none as well (EP-CRSRQ-30). */
+/* The watermark that an attribute sets. EP-CRSRQ-30: 0 also means no watermark. */
 static DAT_COUNT watermark(DAT_COUNT attribute)
 {
 	return attribute ? attribute : DAT_WATERMARK_INFINITE;
 }
 
-/* What the endpoint would become. */
+/* The modified parameters. */
 struct ep_change {
 	DAT_EP_PARAM_MASK mask;
 	struct core_ep_args args; /* the handles after the change */
@@ -97,7 +97,7 @@ static DAT_RETURN change_check_values(const struct ep_change *change, const stru
 		return core_bad_arg(3); /* EP-MODIFY-35 */
 	ret = core_ep_attr_check(ep->ia, &change->attr, ep->srq, 3);
 	if (ret != DAT_SUCCESS)
-		return core_bad_arg(3); /* a known but unsupported QoS too: EP-MODIFY-42 */
+		return core_bad_arg(3); /* EP-MODIFY-42: also for an unsupported QoS */
 	if (ep->srq) {
 		return core_ep_attr_check_requests(&change->attr,
 						   change->args.request_evd != DAT_HANDLE_NULL, 3);
@@ -117,11 +117,11 @@ static DAT_RETURN change_check_state(const struct ep_change *change, const struc
 	bool is_bad;
 
 	is_bad = (mask & DAT_EP_FIELD_PZ_HANDLE) &&
-		 core_ep_asks(ep, CORE_CALL_MODIFY_PZ) != CORE_EP_OK;
-	is_bad = is_bad ||
-		 ((mask & MODIFY_NAMED) && core_ep_asks(ep, CORE_CALL_MODIFY_NAMED) != CORE_EP_OK);
+		 core_ep_check_call(ep, CORE_CALL_MODIFY_PZ) != CORE_EP_OK;
+	is_bad = is_bad || ((mask & MODIFY_NAMED) &&
+			    core_ep_check_call(ep, CORE_CALL_MODIFY_NAMED) != CORE_EP_OK);
 	is_bad = is_bad || ((mask & ~(DAT_EP_PARAM_MASK)(DAT_EP_FIELD_PZ_HANDLE | MODIFY_NAMED)) &&
-			    core_ep_asks(ep, CORE_CALL_MODIFY) != CORE_EP_OK);
+			    core_ep_check_call(ep, CORE_CALL_MODIFY) != CORE_EP_OK);
 	if (is_bad)
 		return core_ep_bad_state(ep->state);
 	if ((mask & DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS) && ep->recv.head != ep->recv.tail)
@@ -139,7 +139,7 @@ static bool change_moves_queues(const struct core_ep *ep, const DAT_EP_ATTR *att
 	       attr->max_rdma_write_iov != ep->attr.max_rdma_write_iov;
 }
 
-/* Ties the EVDs after the change in place of those before it. */
+/* Attaches the new EVDs in place of the current ones. */
 static DAT_RETURN change_swap_streams(const struct ep_change *change, struct core_ep *ep,
 				      struct core_ep_streams *streams_out)
 {
@@ -151,10 +151,13 @@ static DAT_RETURN change_swap_streams(const struct ep_change *change, struct cor
 	if (ret == DAT_SUCCESS)
 		return ret;
 	core_ep_streams_reattach(&before, &ep->attr);
-	return core_bad_arg(3); /* EP-MODIFY-43: handles inside the structure are parameters */
+	return core_bad_arg(3); /* EP-MODIFY-43: the handles are part of a parameter */
 }
 
-/* Only the one that is selected: the other may be set to 0, which its attribute cannot tell. */
+/*
+ * Sets only the watermarks that the mask selects. dat_ep_set_watermark may have set the other
+ * one to 0. Its attribute cannot express that, because 0 means none there.
+ */
 static void change_set_watermarks(DAT_EP_PARAM_MASK mask, struct core_ep *ep)
 {
 	if (!ep->srq)
@@ -185,7 +188,7 @@ static DAT_RETURN change_apply(const struct ep_change *change, struct core_ep *e
 	if (ret != DAT_SUCCESS)
 		goto restore_streams;
 	ep->pz = pz;
-	ep->known_source = CORE_KNOWN_NONE; /* good for the old zone */
+	ep->known_source = CORE_KNOWN_NONE; /* checked for the old zone */
 	ep->known_target = CORE_KNOWN_NONE;
 	ep->recv_evd = streams.recv;
 	ep->request_evd = streams.request;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The endpoint's queues, and the one completion path: every request and Receive of every transport
- * ends here, where flags decide about the event and its notification. Everything is called with
+ * The endpoint's queues, and the completion of requests and Receives for all transports. Completion
+ * flags decide whether an event is raised and whether it notifies. All functions are called with
  * the endpoint locked.
  */
 #include <stdlib.h>
@@ -56,13 +56,13 @@ void core_ep_free_queues(struct core_ep *ep)
 	core_recv_queue_free(&ep->recv);
 }
 
-/* Requests cannot be outstanding in the states in which this is called; Receives can. */
+/* Receives may be outstanding; requests cannot in the states in which this is called. */
 DAT_RETURN core_ep_size_queues(struct core_ep *ep, const DAT_EP_ATTR *attr)
 {
 	struct core_recv_queue recv;
 	struct core_req_queue req;
 	uint64_t posted = ep->recv.tail - ep->recv.head;
-	/* Receives that were posted with more segments than are allowed now keep theirs */
+	/* posted Receives keep their segments, even if fewer are allowed now */
 	DAT_COUNT iov_max = queue_max(attr->max_recv_iov, posted ? (int)ep->recv.iov_max : 0);
 	DAT_COUNT capacity = ep->srq ? 0 : attr->max_recv_dtos;
 
@@ -102,7 +102,7 @@ static void req_raise(struct core_ep *ep, const struct core_req *req,
 		      DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len)
 {
 	bool is_good = status == DAT_DTO_SUCCESS;
-	/* DTO-22: a failure is always a notification */
+	/* DTO-22: a failure always notifies */
 	bool is_notifying = !is_good || !(req->flags & DAT_COMPLETION_UNSIGNALLED_FLAG);
 
 	if (!ep->request_evd || (is_good && (req->flags & DAT_COMPLETION_SUPPRESS_FLAG)))
@@ -114,14 +114,14 @@ static void req_raise(struct core_ep *ep, const struct core_req *req,
 				  no_srq);
 }
 
-/* No request succeeds from now on. */
+/* From now on no request succeeds. */
 static void ep_break(struct core_ep *ep)
 {
 	ep->is_breaking = true;
 	core_ep_review_slow(ep);
 }
 
-/* Raises completions in posting order, as far as requests are done. */
+/* Raises the completions of done requests in posting order, up to the first that is not done. */
 static void req_raise_done(struct core_ep *ep)
 {
 	struct core_req_queue *queue = &ep->req;
@@ -135,12 +135,11 @@ static void req_raise_done(struct core_ep *ep)
 			req->status = DAT_DTO_ERR_FLUSHED; /* DTO-48 */
 		if (req->status != DAT_DTO_SUCCESS)
 			ep_break(ep);
-		if (req->op == CORE_OP_BIND &&
-		    req->binding) /* RMR-BIND-39: it did not take effect */
+		if (req->op == CORE_OP_BIND && req->binding) /* RMR-BIND-39: it was flushed */
 			core_bind_drop(ep, req);
 		req->is_done = false;
 		queue->done--;
-		queue->head++; /* first: the slot is free when the event can be seen (DTO-114) */
+		queue->head++; /* DTO-114: free the slot before the event is visible */
 		req_raise(ep, req, req->status, req->done_len);
 	}
 }
@@ -173,7 +172,7 @@ static void req_flush(struct core_ep *ep)
 
 /* --- Receives --- */
 
-uint32_t core_ep_held(const struct core_ep *ep)
+uint32_t core_ep_recv_count(const struct core_ep *ep)
 {
 	return ep->srq ? ep->srq_user.has_taken : (uint32_t)(ep->recv.tail - ep->recv.head);
 }
@@ -186,7 +185,7 @@ const struct core_wqe *core_recv_next(struct core_ep *ep)
 		return &ep->recv.slots[ep->recv.head & ep->recv.mask];
 	}
 	if (!ep->srq_user.has_taken &&
-	    (!core_srq_take(ep->srq, &ep->srq_user) || !core_ep_watch(ep)))
+	    (!core_srq_take(ep->srq, &ep->srq_user) || !core_ep_check_watermarks(ep)))
 		return NULL;
 	return &ep->srq_user.taken;
 }
@@ -201,7 +200,7 @@ struct core_pz *core_recv_pz(const struct core_ep *ep)
 	return ep->srq ? ep->srq->pz : ep->pz;
 }
 
-/* The Receive leaves the endpoint; an SRQ's entry stays occupied until its event is dequeued. */
+/* Removes the Receive from the endpoint. An SRQ entry stays occupied until the event is taken. */
 static void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie, DAT_DTO_COMPLETION_STATUS status,
 		       DAT_VLEN len, bool is_notifying)
 {
@@ -219,7 +218,7 @@ static void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie, DAT_DTO_COMPLE
 		core_srq_return_one(ep->srq);
 }
 
-/* Is a good Receive a notification? */
+/* Does a successful Receive notify? */
 static bool recv_is_notifying(const struct core_ep *ep, const struct core_wqe *wqe,
 			      bool is_solicited)
 {
@@ -234,7 +233,7 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 	const struct core_wqe *wqe =
 		ep->srq ? &ep->srq_user.taken : &ep->recv.slots[ep->recv.head & ep->recv.mask];
 
-	assert(core_ep_held(ep));
+	assert(core_ep_recv_count(ep));
 	recv_raise(ep, wqe->cookie, status, len,
 		   status != DAT_DTO_SUCCESS || recv_is_notifying(ep, wqe, is_solicited));
 }
@@ -255,6 +254,6 @@ void core_ep_flush(struct core_ep *ep)
 	req_flush(ep);
 	if (ep->srq)
 		core_srq_cancel_wait(ep->srq, &ep->srq_user);
-	while (core_ep_held(ep))
+	while (core_ep_recv_count(ep))
 		core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
 }

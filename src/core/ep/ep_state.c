@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The endpoint's state machine, as data. */
+/* The endpoint's state machine. */
 #include "core/ep/ep_state.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #define BIT(state) (1u << DAT_EP_STATE_##state)
 #define PENDING (BIT(ACTIVE_CONNECTION_PENDING) | BIT(COMPLETION_PENDING) | BIT(DISCONNECT_PENDING))
 
-/* From any of the states in `from`, by `change`, to `to`, raising `event` on the connect EVD. */
+/* `change` moves an endpoint from any state in `from` to `to` and raises `event`; 0: no event. */
 static const struct transition {
 	enum core_ep_change change;
 	uint32_t from;
@@ -27,7 +27,7 @@ static const struct transition {
 	 DAT_EP_STATE_COMPLETION_PENDING, 0, "cr_accept"},
 	{CORE_EP_RELEASE, BIT(PASSIVE_CONNECTION_PENDING), DAT_EP_STATE_UNCONNECTED, 0,
 	 "cr_reject"},
-	/* a Provider-made endpoint is destroyed by a reject and needs no transition */
+	/* cr_reject destroys a provider-made endpoint, which therefore needs no transition */
 	{CORE_EP_ESTABLISH, BIT(ACTIVE_CONNECTION_PENDING) | BIT(COMPLETION_PENDING),
 	 DAT_EP_STATE_CONNECTED, DAT_CONNECTION_EVENT_ESTABLISHED, "established"},
 	{CORE_EP_PEER_REJECT, BIT(ACTIVE_CONNECTION_PENDING), DAT_EP_STATE_DISCONNECTED,
@@ -46,7 +46,7 @@ static const struct transition {
 	 "disconnect_abrupt"},
 	{CORE_EP_END, BIT(CONNECTED) | PENDING, DAT_EP_STATE_DISCONNECTED,
 	 DAT_CONNECTION_EVENT_DISCONNECTED, "ended"},
-	/* an error during a disconnect ends it as one: EP-STATE-80 */
+	/* EP-STATE-80: an error during a disconnect still raises DISCONNECTED */
 	{CORE_EP_BREAK, PENDING, DAT_EP_STATE_DISCONNECTED, DAT_CONNECTION_EVENT_DISCONNECTED,
 	 "broken"},
 	{CORE_EP_BREAK, BIT(CONNECTED), DAT_EP_STATE_DISCONNECTED, DAT_CONNECTION_EVENT_BROKEN,
@@ -54,7 +54,7 @@ static const struct transition {
 	{CORE_EP_RESET, BIT(DISCONNECTED), DAT_EP_STATE_UNCONNECTED, 0, "reset"},
 };
 
-/* The column of the legality matrix for each state, counted from 1; 0: no endpoint is in it. */
+/* The column of each state in the matrix below, from 1. 0: not a state of an endpoint. */
 static const uint8_t columns[STATES] = {
 	[DAT_EP_STATE_UNCONNECTED] = 1,
 	[DAT_EP_STATE_RESERVED] = 2,
@@ -67,7 +67,7 @@ static const uint8_t columns[STATES] = {
 	[DAT_EP_STATE_DISCONNECTED] = 9,
 };
 
-/* o legal, n no effect, f flushed, - refused */
+/* The legal calls of each state. o: legal, n: no effect, f: flushed, -: refused */
 static const struct {
 	const char *verdicts; /* one letter per column */
 	const char *name;
@@ -101,7 +101,7 @@ static const DAT_RETURN_SUBTYPE state_subtypes[STATES] = {
 	[DAT_EP_STATE_COMPLETION_PENDING] = DAT_INVALID_STATE_EP_COMPLPENDING,
 };
 
-enum core_ep_verdict core_ep_asks(const struct core_ep *ep, enum core_ep_call call)
+enum core_ep_verdict core_ep_check_call(const struct core_ep *ep, enum core_ep_call call)
 {
 	unsigned int column = columns[ep->state];
 
@@ -168,7 +168,7 @@ DAT_EVENT_NUMBER core_ep_move(struct core_ep *ep, enum core_ep_change change)
 	return transition->event;
 }
 
-void core_ep_unmove(struct core_ep *ep, DAT_EP_STATE before)
+void core_ep_restore_state(struct core_ep *ep, DAT_EP_STATE before)
 {
 	ep->state = before;
 	core_ep_review_slow(ep);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The three streams of an endpoint into event dispatchers, counted there (evd.h). */
+/* The three event streams of an endpoint. Each EVD counts its streams (evd.h). */
 #ifndef CORE_EP_STREAM_H
 #define CORE_EP_STREAM_H
 
@@ -15,7 +15,7 @@ struct core_ep_streams {
 enum core_stream core_ep_recv_stream(const DAT_EP_ATTR *attr);
 enum core_stream core_ep_request_stream(const DAT_EP_ATTR *attr);
 
-/* Checks and ties the EVDs named in args; all or none. */
+/* Checks and attaches the EVDs in args: all of them, or none. */
 DAT_RETURN core_ep_streams_attach(struct core_ia *ia, const struct core_ep_args *args,
 				  const DAT_EP_ATTR *attr, struct core_ep_streams *streams_out);
 void core_ep_streams_reattach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr);

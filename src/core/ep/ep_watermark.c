@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * High watermarks: how many Receives an endpoint may hold before an event is raised (soft, once per
- * setting) or the connection is broken (hard). Without an SRQ every posted Receive counts, with one
- * those taken from it.
+ * High watermarks: limits for the Receives that an endpoint holds. Above the soft one an event is
+ * raised, once for each time it is set. Above the hard one the connection is broken. An endpoint
+ * holds its posted Receives or, with an SRQ, the buffers it has taken.
  */
 #include "core/base/calls.h"
 #include "core/base/status.h"
@@ -11,9 +11,9 @@
 #include "core/event/async.h"
 #include "core/srq/srq.h"
 
-bool core_ep_watch(struct core_ep *ep)
+bool core_ep_check_watermarks(struct core_ep *ep)
 {
-	DAT_COUNT held = (DAT_COUNT)core_ep_held(ep);
+	DAT_COUNT held = (DAT_COUNT)core_ep_recv_count(ep);
 	bool is_open =
 		ep->state == DAT_EP_STATE_CONNECTED || ep->state == DAT_EP_STATE_DISCONNECT_PENDING;
 
@@ -50,7 +50,7 @@ DAT_RETURN core_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wa
 	} else if (ep->srq && ep->srq->transport &&
 		   (soft_high_watermark != DAT_WATERMARK_INFINITE ||
 		    hard_high_watermark != DAT_WATERMARK_INFINITE)) {
-		/* EP-WMARK-19: the device does not tell which buffers an endpoint holds */
+		/* EP-WMARK-19: the device does not report how many buffers an endpoint holds */
 		ret = core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	} else {
 		core_ep_set_soft_watermark(ep, soft_high_watermark);
@@ -59,7 +59,7 @@ DAT_RETURN core_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wa
 		if (ep->srq)
 			ep->attr.max_recv_dtos = hard_high_watermark;
 		core_ep_review_slow(ep);
-		(void)core_ep_watch(ep);
+		(void)core_ep_check_watermarks(ep);
 	}
 	core_handle_unlock(ep->cell);
 	return ret;
