@@ -68,7 +68,7 @@ void core_cr_delete(struct core_cr *cr)
 	core_handle_release(cell);
 }
 
-/* The endpoint that came with a CR: back to the consumer, or gone if it was made for the CR. */
+/* Releases the endpoint of a CR to the consumer, or destroys it if it was created for the CR. */
 static void cr_release_ep(struct core_ref ref)
 {
 	struct core_ep *ep = ref.cell ? core_ep_enter(ref) : NULL;
@@ -137,7 +137,7 @@ DAT_RETURN core_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK mask, DAT_CR
 
 /* --- accept --- */
 
-/* The endpoint to connect, locked. */
+/* Finds the endpoint to connect and locks it. */
 static DAT_RETURN accept_find_ep(struct core_cr *cr, DAT_EP_HANDLE ep_handle,
 				 struct core_ep **ep_out)
 {
@@ -186,11 +186,11 @@ static DAT_RETURN accept_start(struct core_cr *cr, struct core_ep *ep, DAT_COUNT
 	DAT_EP_STATE before = ep->state;
 	int rc;
 
-	/* all of it before the transport may call up */
+	/* all of this before accept(), which lets the transport call up */
 	(void)core_ep_move(ep, CORE_EP_ACCEPT);
 	ep->remote_address = cr->remote_address;
 	ep->remote_port = cr->remote_port;
-	ep->local_port = cr->conn_qual; /* stable from the request on: EP-QUERY-17 */
+	ep->local_port = cr->conn_qual; /* EP-QUERY-17: as in the request */
 	ep->connect_qual = cr->conn_qual;
 	ep->connect_flags = DAT_CONNECT_DEFAULT_FLAG;
 	rc = ep->ia->ops->accept(cr->transport, ep, &param);
@@ -240,7 +240,7 @@ DAT_RETURN core_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 		return core_bad_handle(DAT_INVALID_HANDLE_CR);
 	ref = core_handle_ref(cr->cell);
 	ia = core_ia_enter(cr->ia->cell);
-	core_handle_unlock(cr->cell); /* the service point ranks first */
+	core_handle_unlock(cr->cell); /* the lock of the service point has to be taken first */
 	if (!ia)
 		return core_bad_handle(DAT_INVALID_HANDLE_CR);
 	sp = core_sp_lock_by_qual(ia, handoff);

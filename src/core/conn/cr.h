@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The connection request: made when a request arrives, gone when it is answered. */
+/* The connection request (CR). It exists from the arrival of the request until its answer. */
 #ifndef CORE_CR_H
 #define CORE_CR_H
 
@@ -13,9 +13,9 @@ struct core_cr {
 	DAT_CONN_QUAL conn_qual;
 	union core_sockaddr remote_address;
 	DAT_PORT_QUAL remote_port;
-	uint32_t peer_read_in;	 /* what the asking side serves */
-	uint32_t peer_read_out;	 /* what it wants in flight */
-	DAT_EP_HANDLE ep_handle; /* the endpoint that comes with it, or DAT_HANDLE_NULL */
+	uint32_t peer_read_in;	 /* concurrent RDMA Reads that the requester serves */
+	uint32_t peer_read_out;	 /* concurrent RDMA Reads that it may issue */
+	DAT_EP_HANDLE ep_handle; /* the endpoint of this CR, or DAT_HANDLE_NULL */
 	struct core_ref ep;
 	void *transport; /* the transport's request object */
 	uint8_t *private_data;
@@ -23,19 +23,20 @@ struct core_cr {
 };
 
 /*
- * Makes a CR without endpoint that nobody can see yet; private data is copied. NULL: no memory. To
- * be made before an endpoint is locked, because its own lock ranks below that.
+ * Makes a CR without endpoint, and copies the private data. The handle is not valid yet. Returns
+ * NULL if there is no memory. No endpoint may be locked, because the CR's lock has the smaller
+ * rank.
  */
 struct core_cr *core_cr_new(struct core_ia *ia, const struct transport_request *request);
-/* Lets its handle live. False, and unchanged: the IA is closing, or has too many. */
+/* Makes the handle valid. False, without effect: the IA is closing or has too many CRs. */
 bool core_cr_publish(struct core_cr *cr, DAT_EP_HANDLE ep_handle, struct core_ref ep);
 /* Destroys a CR that was not published. */
 void core_cr_discard(struct core_cr *cr);
-/* Refuses and destroys the CR if it is still there; its endpoint is released (EP-STATE-82). */
+/* Refuses and destroys the CR, if it still exists, and releases its endpoint (EP-STATE-82). */
 void core_cr_abandon(DAT_CR_HANDLE handle);
-/* Answers no and destroys the CR; its lock is held, and released. */
+/* Refuses and destroys the CR. Its lock is held at entry and not at return. */
 void core_cr_refuse_locked(struct core_cr *cr, enum transport_reject why);
-/* Destroys a CR that was never shown to the consumer, or whose handle is dead. */
+/* Destroys a published CR whose handle is dead or was never given to the consumer. */
 void core_cr_delete(struct core_cr *cr);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Connecting and disconnecting endpoints: dat_ep_connect, dat_ep_dup_connect, dat_ep_disconnect,
- * dat_ep_reset, and what the transport tells about connections.
+ * dat_ep_reset, and the reports of the transport (conn.h).
  */
 #include <string.h>
 
@@ -24,7 +24,7 @@ struct conn_args {
 	DAT_CONNECT_FLAGS flags;
 };
 
-/* Positions of the parameters in the call, to blame the right one. */
+/* The numbers of these parameters in the call, for errors. */
 struct conn_positions {
 	unsigned int timeout, size, data;
 };
@@ -44,7 +44,7 @@ static DAT_RETURN conn_check_common(const struct core_ia *ia, const struct conn_
 	return DAT_SUCCESS;
 }
 
-/* Copies a socket address of a family that any of our transports can use. */
+/* Copies a socket address. Accepts the families that the transports support. */
 static DAT_RETURN conn_copy_address(const struct sockaddr *from, union core_sockaddr *to)
 {
 	memset(to, 0, sizeof(*to));
@@ -122,7 +122,7 @@ DAT_RETURN core_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia
 	return ret;
 }
 
-/* Where the connected endpoint is connected to. */
+/* Reads the remote address and qualifier of the connected endpoint. */
 static DAT_RETURN conn_read_source(DAT_EP_HANDLE handle, const struct core_ia **ia_out,
 				   struct conn_args *args)
 {
@@ -214,7 +214,7 @@ DAT_RETURN core_ep_reset(DAT_EP_HANDLE ep_handle)
 		ret = core_ep_bad_state(ep->state);
 	} else if (verdict == CORE_EP_OK) {
 		ep->ia->ops->reset(ep);
-		ep->is_breaking = false; /* before the move, which reviews slow_reasons */
+		ep->is_breaking = false; /* before core_ep_move(), which updates slow_reasons */
 		ep->private_data_size = 0;
 		ep->local_port = 0;
 		(void)core_ep_move(ep, CORE_EP_RESET);
@@ -223,7 +223,7 @@ DAT_RETURN core_ep_reset(DAT_EP_HANDLE ep_handle)
 	return ret;
 }
 
-/* --- what the transport tells --- */
+/* --- calls from the transport --- */
 
 static void conn_raise(struct core_ep *ep, DAT_EVENT_NUMBER number, DAT_COUNT size)
 {

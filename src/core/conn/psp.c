@@ -4,7 +4,7 @@
 #include "core/base/status.h"
 #include "core/conn/sp.h"
 
-/* Handles before parameters: GEN-19. */
+/* GEN-19: handles are checked before parameters. */
 static DAT_RETURN psp_check(struct core_ia *ia, DAT_EVD_HANDLE evd_handle, const void *qual,
 			    DAT_PSP_FLAGS flags, const DAT_PSP_HANDLE *psp_handle)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Reserved service points: dat_rsp_create, dat_rsp_free, dat_rsp_query. The endpoint is RESERVED
- * from before the listening starts, so that a request always finds it so.
+ * Reserved service points: dat_rsp_create, dat_rsp_free, dat_rsp_query. The endpoint becomes
+ * RESERVED before the service point listens, because a request may arrive at once.
  */
 #include "core/base/calls.h"
 #include "core/base/status.h"
@@ -9,7 +9,7 @@
 #include "core/conn/sp.h"
 #include "core/ep/ep_state.h"
 
-/* Reserves the endpoint of the call; its lock is not held at return. */
+/* Reserves the endpoint. Its lock is not held at return. */
 static DAT_RETURN rsp_reserve(struct core_ia *ia, DAT_EP_HANDLE ep_handle, struct core_ref *ref_out)
 {
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
@@ -39,7 +39,7 @@ static void rsp_unreserve(struct core_ref ref)
 	core_ep_leave(ep);
 }
 
-/* Judges handles and parameters before anything changes. */
+/* Checks handles and parameters before anything changes. */
 static DAT_RETURN rsp_check(struct core_ia *ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep_handle,
 			    DAT_EVD_HANDLE evd_handle, const DAT_RSP_HANDLE *rsp_handle)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Service points: what PSPs and RSPs have in common. An arriving request becomes a CR and an event
- * with the service point locked, so that freeing it either comes before (the request is refused) or
- * after (the CR stays).
+ * Service points: the common part of PSPs and RSPs. An arriving request is turned into a CR and an
+ * event while the service point is locked. So a concurrent free takes effect either before, and the
+ * request is refused, or after, and the CR stays.
  */
 #include "core/conn/sp.h"
 
@@ -20,7 +20,7 @@ static DAT_RETURN sp_listen(struct core_sp *sp, bool is_any)
 	struct core_ia *ia = sp->ia;
 	int rc;
 
-	core_lock_acquire(&sp->cell->lock); /* an early request waits until conn_qual is known */
+	core_lock_acquire(&sp->cell->lock); /* requests have to wait until conn_qual is set */
 	rc = ia->ops->listen(ia, core_handle_ref(sp->cell), &sp->conn_qual, &sp->listener);
 	core_lock_release(&sp->cell->lock);
 	if (rc == -EADDRNOTAVAIL && is_any)
@@ -81,7 +81,7 @@ static void sp_stop_locked(struct core_sp *sp)
 	sp->listener = NULL;
 }
 
-/* The endpoint of an RSP that had no request goes back to the consumer. */
+/* Releases the endpoint of an RSP that got no request. */
 static void sp_unreserve(struct core_sp *sp)
 {
 	struct core_ep *ep = core_ep_enter(sp->ep);
@@ -100,12 +100,12 @@ void core_sp_destroy(struct core_sp *sp)
 	struct core_ia *ia = sp->ia;
 
 	core_lock_acquire(&cell->lock);
-	if (sp->is_rsp && sp->listener) /* not spent: the endpoint is reserved for it */
+	if (sp->is_rsp && sp->listener) /* got no request: the endpoint is still RESERVED */
 		sp_unreserve(sp);
 	sp_stop_locked(sp);
 	core_lock_release(&cell->lock);
 	core_evd_detach(sp->evd, CORE_STREAM_PLAIN);
-	core_ia_remove(ia, cell, type); /* before the free: sp_find looks at what is on the list */
+	core_ia_remove(ia, cell, type); /* before the free: sp_find() reads listed objects */
 	free(sp);
 	core_handle_release(cell);
 }
@@ -124,8 +124,8 @@ DAT_RETURN core_sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBT
 
 /* --- requests --- */
 
-/* The endpoint that comes with the request, locked; NULL with 0: none is needed. */
-static int sp_offer_ep(struct core_sp *sp, struct core_ep **ep_out)
+/* Gets the endpoint for the CR and locks it. Returns 0 with NULL if the CR needs none. */
+static int sp_get_ep(struct core_sp *sp, struct core_ep **ep_out)
 {
 	const struct core_ep_args args = {.pz = DAT_HANDLE_NULL, .is_provider_made = true};
 	bool needs_ep =
@@ -163,9 +163,9 @@ static void sp_fill_event(const struct core_sp *sp, const struct core_cr *cr, DA
 	data->cr_handle = cr->cell;
 }
 
-/* The endpoint goes with the request: its state says so before the event can be seen. */
-static void sp_bind_ep(const struct core_sp *sp, struct core_ep *ep,
-		       const struct transport_request *request)
+/* Assigns the endpoint to the request, before the event is visible. */
+static void sp_assign_ep(const struct core_sp *sp, struct core_ep *ep,
+			 const struct transport_request *request)
 {
 	if (core_ep_can_move(ep, CORE_EP_REQUEST))
 		(void)core_ep_move(ep, CORE_EP_REQUEST);
@@ -182,8 +182,8 @@ static bool sp_raise(struct core_sp *sp, const struct core_cr *cr)
 	return core_evd_try_post(sp->evd, &event);
 }
 
-/* The endpoint goes back to what it was, or to nothing. Releases its lock. */
-static void sp_unoffer_ep(struct core_ep *ep, DAT_EP_STATE before)
+/* Undoes sp_get_ep() and sp_assign_ep(). EP locked at entry, not at return. */
+static void sp_put_ep(struct core_ep *ep, DAT_EP_STATE before)
 {
 	if (ep->is_provider_made) {
 		core_ep_destroy_locked(ep);
@@ -203,23 +203,23 @@ bool core_sp_take_request_locked(struct core_sp *sp, const struct transport_requ
 
 	if (!cr)
 		return false;
-	if (sp_offer_ep(sp, &ep))
+	if (sp_get_ep(sp, &ep))
 		goto drop_cr;
 	if (ep) {
 		ref = core_handle_ref(ep->cell);
 		before = ep->state;
-		sp_bind_ep(sp, ep, request);
+		sp_assign_ep(sp, ep, request);
 	}
 	is_live = core_cr_publish(cr, ep ? ep->cell : DAT_HANDLE_NULL, ref);
 	is_taken = is_live && sp_raise(sp, cr);
 	if (ep && is_taken)
 		core_ep_leave(ep);
 	else if (ep)
-		sp_unoffer_ep(ep, before);
+		sp_put_ep(ep, before);
 	if (!is_taken)
 		goto drop_cr;
 	if (sp->is_rsp)
-		sp_stop_locked(sp); /* spent: RSP-CREATE-22, -23 */
+		sp_stop_locked(sp); /* RSP-CREATE-22, -23: an RSP takes one request */
 	return true;
 
 drop_cr:
@@ -244,7 +244,7 @@ int core_sp_request(struct core_ref ref, const struct transport_request *request
 	return is_taken ? 0 : -ECONNREFUSED;
 }
 
-/* A service point on that qualifier, by reference: the lists may not be held while it is locked. */
+/* A reference to a service point with that qualifier: it cannot be locked while the list is. */
 static struct core_ref sp_find(struct core_ia *ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual)
 {
 	struct core_ref ref = {NULL, 0};

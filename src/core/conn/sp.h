@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Service points: a PSP or RSP listens on a connection qualifier and raises connection requests. */
+/* Service points: PSPs and RSPs listen on a connection qualifier and raise connection requests. */
 #ifndef CORE_SP_H
 #define CORE_SP_H
 
@@ -20,10 +20,10 @@ struct core_sp {
 	struct core_ref ep;	 /* RSP: the same */
 
 	/* guarded by the cell's lock (rank 1) */
-	void *listener; /* the transport's; NULL when it listens no more */
+	void *listener; /* the transport's listener; NULL: it does not listen any more */
 };
 
-/* Makes a listening service point (psp.c); qual 0 with is_any asks for a free qualifier. */
+/* The arguments of a new service point. is_any: choose a free qualifier. */
 struct core_sp_args {
 	DAT_CONN_QUAL qual;
 	bool is_any;
@@ -32,15 +32,16 @@ struct core_sp_args {
 	DAT_EP_HANDLE ep_handle;
 	struct core_ref ep;
 };
+/* Makes a service point that listens. */
 DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
 		       const struct core_sp_args *args, struct core_sp **sp_out);
-/* Ends a service point whose handle is dead. */
+/* Destroys a service point whose handle is dead. */
 void core_sp_destroy(struct core_sp *sp);
-/* dat_psp_free and dat_rsp_free. */
+/* The common part of dat_psp_free and dat_rsp_free. */
 DAT_RETURN core_sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE subtype);
-/* The service point of the instance on that qualifier, locked; NULL if none listens. */
+/* Locks the service point of the instance that listens on that qualifier. NULL: there is none. */
 struct core_sp *core_sp_lock_by_qual(struct core_ia *ia, DAT_CONN_QUAL qual);
-/* Makes a CR for the request and queues its event; false: refused, nothing happened. */
+/* Makes a CR for the request and queues its event. Returns false, without effect, if it cannot. */
 bool core_sp_take_request_locked(struct core_sp *sp, const struct transport_request *request);
 
 static inline DAT_HANDLE_TYPE core_sp_type(const struct core_sp *sp)

@@ -14,7 +14,7 @@
 
 /* --- open --- */
 
-/* What every transport of ours has in common; the transport's ia_open then changes the rest. */
+/* The defaults for all transports; the transport's ia_open changes what differs. */
 static void ia_default_attr(struct core_ia *ia)
 {
 	DAT_PROVIDER_ATTR *attr = &ia->provider_attr;
@@ -38,7 +38,7 @@ static void ia_default_attr(struct core_ia *ia)
 	attr->ep_creator = DAT_PSP_CREATES_EP_IFASKED;
 	attr->pz_support = DAT_PZ_UNIQUE;
 	attr->optimal_buffer_alignment = DAT_OPTIMAL_ALIGNMENT;
-	/* every stream may be merged with every other; the member is declared const */
+	/* all streams may share an EVD; the cast is needed because the member is const */
 	memset((void *)(uintptr_t)attr->evd_stream_merging_supported, 0,
 	       sizeof(attr->evd_stream_merging_supported));
 	for (size_t i = 0; i < sizeof(attr->evd_stream_merging_supported) / sizeof(DAT_BOOLEAN);
@@ -54,14 +54,14 @@ static void ia_default_attr(struct core_ia *ia)
 	attr->rdma_write_for_rdma_read_req = DAT_FALSE;
 }
 
-static void tell_unknown(const char *name, int len)
+static void log_unknown_setting(const char *name, int len)
 {
 	core_log(CORE_LOG_ERROR, "environment: %.*s: no setting has that name", len, name);
 }
 
-static void look_for_unknown(void)
+static void check_environment(void)
 {
-	core_settings_unknown(tell_unknown);
+	core_settings_unknown(log_unknown_setting);
 }
 
 static struct core_ia *ia_new(struct core_adapter *adapter, const char *instance_data)
@@ -72,7 +72,7 @@ static struct core_ia *ia_new(struct core_adapter *adapter, const char *instance
 
 	if (!ia)
 		return NULL;
-	pthread_once(&once, look_for_unknown);
+	pthread_once(&once, check_environment);
 	ia->adapter = adapter;
 	ia->ops = adapter->ops;
 	if (core_settings_parse(instance_data, ia->device, &ia->settings, &why)) {
@@ -104,7 +104,7 @@ void core_ia_delete(struct core_ia *ia)
 	free(ia);
 }
 
-/* Makes, borrows or does without the asynchronous EVD, as *handle asks. */
+/* Creates the asynchronous EVD, or shares that of another instance, or uses none. */
 static DAT_RETURN ia_take_async_evd(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE handle)
 {
 	struct core_evd *evd = NULL;
@@ -121,7 +121,7 @@ static DAT_RETURN ia_take_async_evd(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_
 	ret = core_evd_new(ia, qlen, DAT_EVD_ASYNC_FLAG, NULL, &evd);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	core_evd_reattach(evd, CORE_STREAM_PLAIN); /* our own use: dat_evd_free is refused */
+	core_evd_reattach(evd, CORE_STREAM_PLAIN); /* counts our use against dat_evd_free */
 	ia->async_evd = evd->cell;
 	ia->async_ref = core_handle_ref(evd->cell);
 	ia->async_is_ours = true;
@@ -206,7 +206,7 @@ DAT_RETURN core_ia_open_unsafe(const DAT_NAME_PTR name, DAT_COUNT async_evd_qlen
 
 /* --- query --- */
 
-/* A borrowed EVD that is gone reads as none (IA-CLOSE-24). */
+/* IA-CLOSE-24: an EVD of another instance that was freed is reported as DAT_HANDLE_NULL. */
 static DAT_EVD_HANDLE ia_async_handle(struct core_ia *ia)
 {
 	struct core_evd *evd;

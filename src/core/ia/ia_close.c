@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_ia_close. Both kinds first make the instance refuse new objects and wait for calls that are
- * making one; a graceful close then looks whether anything of the consumer's is left, an abrupt one
- * destroys all, in an order in which nothing refers to what is already gone.
+ * dat_ia_close. Both kinds of close make the instance refuse new objects and wait for calls that
+ * create one. A graceful close then fails if the consumer still has objects. An abrupt close
+ * destroys all objects, each before the objects that it refers to.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@
 #include "core/mem/rmr.h"
 #include "core/srq/srq.h"
 
-/* Does anything exist that the consumer has to free first (IA-CLOSE-04, -16)? Locked. */
+/* IA-CLOSE-04, -16: are there objects that the consumer has to free first? IA locked. */
 static bool ia_is_in_use_locked(struct core_ia *ia)
 {
 	static const DAT_HANDLE_TYPE types[] = {
@@ -37,7 +37,7 @@ static bool ia_is_in_use_locked(struct core_ia *ia)
 	return ia->objects[DAT_HANDLE_TYPE_EVD].count > (ia->async_is_ours ? 1u : 0u);
 }
 
-/* Refuses new objects and waits until no call is making one. Locked. */
+/* Refuses new objects and waits for the calls that create one. IA locked. */
 static void ia_quiesce_locked(struct core_ia *ia)
 {
 	ia->is_closing = true;
@@ -45,23 +45,23 @@ static void ia_quiesce_locked(struct core_ia *ia)
 		core_lock_wait(&ia->cell->lock, &ia->idle);
 }
 
-/* True when another instance has its asynchronous events delivered to our EVD. */
-static bool ia_async_is_lent(struct core_ia *ia)
+/* Does another instance deliver its asynchronous events to our EVD? */
+static bool ia_async_is_shared(struct core_ia *ia)
 {
 	struct core_evd *evd;
-	bool is_lent;
+	bool is_shared;
 
 	if (!ia->async_is_ours)
 		return false;
 	evd = core_handle_lock_ref(ia->async_ref, DAT_HANDLE_TYPE_EVD);
 	if (!evd)
 		return false;
-	is_lent = evd->users[CORE_STREAM_PLAIN] > 1;
+	is_shared = evd->users[CORE_STREAM_PLAIN] > 1;
 	core_handle_unlock(evd->cell);
-	return is_lent;
+	return is_shared;
 }
 
-/* From here on every handle of the instance is refused, whoever holds it (IA-CLOSE-27). */
+/* IA-CLOSE-27: makes every handle of the instance invalid. */
 static void ia_doom_all(struct core_ia *ia)
 {
 	core_lock_acquire(&ia->cell->lock);
@@ -72,10 +72,10 @@ static void ia_doom_all(struct core_ia *ia)
 }
 
 /*
- * The next object of that type, locked; NULL when the list is empty. One that is not doomed is
- * being freed by another thread, which takes it off the list itself.
+ * Locks the next object of that type. NULL: there is none. If core_handle_lock_doomed() fails,
+ * another thread is freeing the object and removes it from the list itself.
  */
-static void *ia_next_victim(struct core_ia *ia, DAT_HANDLE_TYPE type)
+static void *ia_lock_next(struct core_ia *ia, DAT_HANDLE_TYPE type)
 {
 	struct core_handle *cell;
 	void *object;
@@ -97,12 +97,12 @@ static void ia_destroy_all(struct core_ia *ia, DAT_HANDLE_TYPE type, void (*dest
 {
 	void *object;
 
-	while ((object = ia_next_victim(ia, type)))
+	while ((object = ia_lock_next(ia, type)))
 		destroy(object);
 }
 
-/* The victims come locked; each destroyer unlocks. */
-static void victim_sp(void *object)
+/* Each of these gets a locked object and unlocks it. */
+static void close_sp(void *object)
 {
 	struct core_sp *sp = object;
 
@@ -111,37 +111,37 @@ static void victim_sp(void *object)
 	core_sp_destroy(sp);
 }
 
-static void victim_cr(void *object)
+static void close_cr(void *object)
 {
 	core_cr_refuse_locked(object, TRANSPORT_REJECT_PROVIDER);
 }
 
-static void victim_ep(void *object)
+static void close_ep(void *object)
 {
 	core_ep_destroy_locked(object);
 }
 
-static void victim_rmr(void *object)
+static void close_rmr(void *object)
 {
 	core_rmr_destroy_locked(object);
 }
 
-static void victim_lmr(void *object)
+static void close_lmr(void *object)
 {
 	core_lmr_destroy_locked(object);
 }
 
-static void victim_srq(void *object)
+static void close_srq(void *object)
 {
 	core_srq_destroy_locked(object);
 }
 
-static void victim_pz(void *object)
+static void close_pz(void *object)
 {
 	core_pz_destroy_locked(object);
 }
 
-static void victim_evd(void *object)
+static void close_evd(void *object)
 {
 	struct core_evd *evd = object;
 
@@ -150,14 +150,15 @@ static void victim_evd(void *object)
 	core_evd_destroy(evd);
 }
 
-static void victim_cno(void *object)
+static void close_cno(void *object)
 {
 	core_cno_destroy_locked(object);
 }
 
 /*
- * Ends the connections of all endpoints before the first is waited for: a peer that is stopped in
- * the middle of a copy may hold each for the peer time-out, but all of them together (IA-CLOSE-13).
+ * Starts to end the connections of all endpoints before the first endpoint is destroyed. Destroying
+ * one may wait for a peer that is stopped in the middle of a copy, up to the peer time-out. This
+ * way the time-outs run in parallel (IA-CLOSE-13).
  */
 static void ia_detach_eps(struct core_ia *ia)
 {
@@ -166,7 +167,7 @@ static void ia_detach_eps(struct core_ia *ia)
 	uint32_t count = 0;
 
 	core_lock_acquire(&ia->cell->lock);
-	refs = malloc(list->count * sizeof(*refs)); /* NULL: they are waited for in turn */
+	refs = malloc(list->count * sizeof(*refs)); /* NULL: the time-outs run one after another */
 	for (struct core_handle *cell = refs ? list->first : NULL; cell; cell = cell->next)
 		refs[count++] = core_handle_ref(cell);
 	core_lock_release(&ia->cell->lock);
@@ -186,17 +187,17 @@ static void ia_destroy(struct core_ia *ia)
 {
 	ia_doom_all(ia);
 	core_agents_closing(ia);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_RSP, victim_sp);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_PSP, victim_sp);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_CR, victim_cr);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_RSP, close_sp);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_PSP, close_sp);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_CR, close_cr);
 	ia_detach_eps(ia);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_EP, victim_ep);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_RMR, victim_rmr);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_LMR, victim_lmr);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_SRQ, victim_srq);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_PZ, victim_pz);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_EVD, victim_evd);
-	ia_destroy_all(ia, DAT_HANDLE_TYPE_CNO, victim_cno);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_EP, close_ep);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_RMR, close_rmr);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_LMR, close_lmr);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_SRQ, close_srq);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_PZ, close_pz);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_EVD, close_evd);
+	ia_destroy_all(ia, DAT_HANDLE_TYPE_CNO, close_cno);
 	core_agents_stop(ia);
 	if (!ia->async_is_ours)
 		core_evd_unborrow(ia);
@@ -216,7 +217,7 @@ DAT_RETURN core_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS flags)
 		core_handle_unlock(ia->cell);
 		return core_bad_arg(2);
 	}
-	if (ia->is_closing) { /* another thread got here first */
+	if (ia->is_closing) { /* another thread is closing it */
 		core_handle_unlock(ia->cell);
 		return core_bad_handle(DAT_INVALID_HANDLE_IA);
 	}
@@ -224,7 +225,7 @@ DAT_RETURN core_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS flags)
 		is_refused = ia_is_in_use_locked(ia);
 	if (!is_refused) {
 		ia_quiesce_locked(ia);
-		is_refused = is_graceful && (ia_is_in_use_locked(ia) || ia_async_is_lent(ia));
+		is_refused = is_graceful && (ia_is_in_use_locked(ia) || ia_async_is_shared(ia));
 		ia->is_closing = !is_refused;
 	}
 	if (!is_refused)
