@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Compares the endpoint's state machine, as the code has it, with the specification's chapter.
+"""Compares the endpoint's state machine in the code with the chapter of the specification.
 
     compare_states.py PRINT_STATES ENDPOINTS.md
 
 Proves EP-STATE-16 to EP-STATE-27, EP-STATE-29, EP-STATE-31 to EP-STATE-42, EP-STATE-44,
-EP-STATE-45, EP-STATE-49 and EP-STATE-80 (each transition and its event stands in the table, and
-no other does), and the matrix of legal calls: EP-STATE-56 to EP-STATE-65.
+EP-STATE-45, EP-STATE-49 and EP-STATE-80 (the table has each transition with its event, and no
+others), and the matrix of legal calls: EP-STATE-56 to EP-STATE-65.
 """
 import re
 import subprocess
@@ -22,7 +22,7 @@ STATES = {
     "TENTATIVE_CONNECTION_PENDING", "CONNECTED", "DISCONNECT_PENDING", "DISCONNECTED",
     "COMPLETION_PENDING",
 }
-# rows of the matrix by the words they begin with
+# first words of each row of the specification's matrix, and the name of the row in the code
 ROWS = {
     "connect, dup_connect": "connect", "rsp_create with": "rsp_create",
     "dup_connect with": "dup_connect source", "cr_accept naming": "cr_accept naming it",
@@ -35,7 +35,7 @@ LETTERS = {"ok": "o", "nop": "n", "fl": "f", "-": "-", "n/a": "-"}
 
 
 def wanted(text):
-    """Transitions (from, to, event) and matrix rows that the specification has."""
+    """Returns the transitions (from, to, event) and the matrix rows of the specification."""
     transitions, matrix = set(), {}
     for line in text.splitlines():
         cells = [c.strip() for c in line.strip().strip("|").split("|")]
@@ -43,7 +43,7 @@ def wanted(text):
             m = re.match(r"([A-Z_]+) -> ([A-Z_]+):", cells[1])
             if m and {m[1], m[2]} <= STATES:
                 event = re.search(r"DAT_CONNECTION_EVENT_([A-Z_]+)", cells[2])
-                # EP-STATE-38 is made of two steps: pending, then ended
+                # EP-STATE-38 has two steps: DISCONNECT_PENDING, then DISCONNECTED
                 if cells[0] == "EP-STATE-38":
                     transitions.add(("CONNECTED", "DISCONNECT_PENDING", 0))
                 transitions.add((m[1], m[2], EVENTS[event[1]] if event else 0))
@@ -55,6 +55,7 @@ def wanted(text):
 
 
 def found(text):
+    """Returns the same of the code, as print_states prints it."""
     transitions, matrix = set(), {}
     for line in text.splitlines():
         m = re.match(r"\S+: (\S+) -> (\S+) 0x([0-9a-f]+)$", line)

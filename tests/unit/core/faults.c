@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Faults on demand (faults.h). */
+/* Fault injection (faults.h). */
 #include "faults.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 #include "core/base/slab.h"
 
-#define ALLOCATIONS_MOST 100 /* that one call is expected to make */
+#define ALLOCATIONS_MOST 100 /* more than any call makes */
 
 struct faults faults;
 
@@ -73,7 +73,7 @@ void *__wrap_core_slab_alloc(size_t size)
 	return p;
 }
 
-/* ... which may free it by the call above. */
+/* With CORE_SLAB_USES_MALLOC the real function calls free(), which counts. */
 void __wrap_core_slab_free(void *p, size_t size)
 {
 	faults.live -= p != NULL && !CORE_SLAB_USES_MALLOC;
@@ -108,7 +108,7 @@ void faults_clear(void)
 	faults.eventfd = false;
 }
 
-/* True while the call failed as it must. */
+/* Runs the call with that allocation failing. Returns false if it succeeded. */
 static bool fails(DAT_RETURN (*call)(void), int allocation)
 {
 	int before = faults.live;

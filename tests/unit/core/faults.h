@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Faults on demand, one at a time: allocations, threads and event descriptors of the core, whose
- * calls are replaced at link time (--wrap, see meson.build).
+ * Fault injection: makes one allocation, thread creation or eventfd of the core fail. The calls are
+ * replaced at link time (--wrap, see meson.build).
  */
 #ifndef TESTS_UNIT_CORE_FAULTS_H
 #define TESTS_UNIT_CORE_FAULTS_H
@@ -11,21 +11,21 @@
 #include <dat/udat.h>
 
 struct faults {
-	int allocation; /* the allocation from now on that fails; 0: none */
-	bool thread;	/* pthread_create fails */
-	bool eventfd;
-	_Atomic int live; /* allocations that are not freed; an agent's thread frees too */
+	int allocation;	  /* 1: the next allocation fails, 2: the one after it, ...; 0: none */
+	bool thread;	  /* pthread_create fails */
+	bool eventfd;	  /* eventfd fails */
+	_Atomic int live; /* allocations not freed yet; atomic: an agent's thread frees, too */
 };
 
 extern struct faults faults;
 
-void faults_clear(void); /* nothing fails any more */
+void faults_clear(void); /* stops all faults */
 /*
- * Runs the call with its allocation 1, 2, ... failing until it succeeds: each failure is told as
- * DAT_INSUFFICIENT_RESOURCES and leaves nothing behind. Then `undo` takes the success back.
+ * Calls `make` with its allocation 1, 2, ... failing, until it succeeds. Checks that each failure
+ * returns DAT_INSUFFICIENT_RESOURCES and leaks nothing. Then calls `undo`.
  */
 void faults_each(DAT_RETURN (*make)(void), void (*undo)(void));
-/* The same for a call that changes something: `check` finds everything as it was. */
+/* The same for a call that changes an object. Calls `check` after each failure. */
 void faults_each_unchanged(DAT_RETURN (*change)(void), void (*check)(void));
 
 #endif

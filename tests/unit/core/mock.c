@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The transport without bytes (mock.h). */
+/* The mock transport (mock.h). */
 #include "mock.h"
 
 #include <errno.h>
@@ -140,8 +140,8 @@ static int mock_listen(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qu
 	mock.sp = sp;
 	mock.listeners++;
 	*listener = &mock;
-	if (mock.listening)
-		mock.listening(sp);
+	if (mock.on_listen)
+		mock.on_listen(sp);
 	return 0;
 }
 
@@ -223,8 +223,8 @@ static inline bool transport_post_fast(struct core_handle *cell, struct core_ep 
 static void mock_post_recv(struct core_ep *ep)
 {
 	mock.recvs++;
-	if (mock.receiving)
-		mock.receiving(ep);
+	if (mock.on_post_recv)
+		mock.on_post_recv(ep);
 }
 
 static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
@@ -290,7 +290,7 @@ static const struct transport_ops mock_ops = {
 
 const struct transport_ops *const transport_this = &mock_ops;
 
-/* --- libdat's part --- */
+/* --- called by libdat when it loads the provider --- */
 
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
 
@@ -369,7 +369,7 @@ bool mock_own(DAT_HANDLE handle)
 {
 	struct core_lock *lock = &((struct core_handle *)handle)->lock;
 
-	/* a lock that threads have shared takes longer */
+	/* a lock that several threads have used takes longer to become biased */
 	for (int i = 0; i < 1000000; i++) {
 		if (core_lock_try(lock)) {
 			core_lock_leave(lock);

@@ -5,7 +5,7 @@
 #include "core/ep/ep_state.h"
 #include "core/transport.h"
 
-const struct transport_ops *const transport_this; /* no transport is needed for the tables */
+const struct transport_ops *const transport_this; /* the tables need no transport */
 
 int main(void)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The fast path of a dequeue, with a transport whose poll is the test's: what it returns for each
- * result of poll, when poll is not called at all, and what becomes of completions that poll finds:
- * the first of the polled EVD goes to the caller, all others into queues.
+ * The fast path of a dequeue, with poll functions of the tests: the result for each result of poll,
+ * the cases in which poll is not called, and the delivery of completions that poll finds. The first
+ * one of the polled EVD goes to the caller, all others go into queues.
  */
 #include <pthread.h>
 #include <time.h>
@@ -15,9 +15,9 @@
 #define OTHER_LENGTH 4
 
 static struct mock_ia ia;
-static DAT_EVD_HANDLE other_handle; /* of Receives */
+static DAT_EVD_HANDLE other_handle; /* the EVD of Receives */
 static DAT_EP_HANDLE handle;
-static struct core_evd *evd; /* of requests */
+static struct core_evd *evd; /* of requests; the polled one */
 static struct core_evd *other;
 static struct core_ep *ep;
 
@@ -43,7 +43,7 @@ static int setup(void **state)
 	assert_int_equal(ep->cell->slow_reasons, 0);
 	evd = ((struct core_handle *)ia.evd)->object;
 	other = ((struct core_handle *)other_handle)->object;
-	/* where membarrier is missing there are no fast paths */
+	/* without membarrier there are no fast paths */
 	if (!mock_own(ia.evd) || !mock_own(other_handle) || !mock_own(handle))
 		skip();
 	mock.polls = 0;
@@ -99,7 +99,7 @@ static void expect_completion(const DAT_EVENT *event, DAT_EVD_HANDLE from, uint6
 	assert_int_equal(data->transfered_length, len);
 }
 
-/* Is it still as dequeue() has filled it before the call? */
+/* Checks that the event still has the pattern that dequeue() filled in. */
 static void expect_untouched(const DAT_EVENT *event)
 {
 	DAT_EVENT pattern;
@@ -108,8 +108,8 @@ static void expect_untouched(const DAT_EVENT *event)
 	assert_memory_equal(event, &pattern, sizeof(pattern));
 }
 
-/* Not seen otherwise: a thread enters a lock of its own again. */
-static void expect_left(const struct core_handle *cell)
+/* Checked here, as a thread that owns a lock can enter it again. */
+static void expect_unlocked(const struct core_handle *cell)
 {
 	assert_int_equal(atomic_load(&cell->lock.inside), 0);
 }
@@ -123,12 +123,12 @@ static DAT_RETURN dequeue(DAT_EVENT *event,
 	mock.on_poll = poll;
 	ret = core_evd_dequeue(ia.evd, event);
 	mock.on_poll = NULL;
-	expect_left(evd->cell);
-	expect_left(ep->cell);
+	expect_unlocked(evd->cell);
+	expect_unlocked(ep->cell);
 	return ret;
 }
 
-/* The next event is in the queue already. */
+/* Takes an event that is already in the queue, without a poll. */
 static void expect_queued(DAT_EVD_HANDLE from, uint64_t cookie, DAT_VLEN len)
 {
 	unsigned int before = mock.polls + mock.progresses;
@@ -148,7 +148,7 @@ static enum transport_poll poll_empty(struct core_evd *polled, DAT_EVENT *event)
 	return TRANSPORT_POLL_EMPTY;
 }
 
-static enum transport_poll poll_general(struct core_evd *polled, DAT_EVENT *event)
+static enum transport_poll poll_needs_slow_path(struct core_evd *polled, DAT_EVENT *event)
 {
 	(void)polled;
 	(void)event;
@@ -170,7 +170,7 @@ static enum transport_poll poll_found(struct core_evd *polled, DAT_EVENT *event)
 	return TRANSPORT_POLL_FOUND;
 }
 
-/* EVD-DEQUEUE-02 EVD-DEQUEUE-03: and the transport is not driven. */
+/* EVD-DEQUEUE-02 EVD-DEQUEUE-03 */
 static void dequeue__poll_empty__queue_empty(void **state)
 {
 	DAT_EVENT event;
@@ -197,31 +197,31 @@ static void dequeue__poll_found__event_and_nothing_queued(void **state)
 	assert_int_equal(evd->head, tail);
 }
 
-static void finish(void)
+static void complete_request(void)
 {
 	core_lock_acquire(&ep->cell->lock);
 	core_req_done(ep, core_req_at(&ep->req, ep->req.head), DAT_DTO_SUCCESS, 0);
 	core_ep_leave(ep);
 }
 
-static void dequeue__poll_general__driven_once_and_event_taken(void **state)
+static void dequeue__poll_needs_slow_path__progress_once_and_event_taken(void **state)
 {
 	DAT_EVENT event;
 
 	(void)state;
 	post_send(COOKIE(2));
-	mock.on_progress = finish;
-	assert_int_equal(dequeue(&event, poll_general), DAT_SUCCESS);
+	mock.on_progress = complete_request;
+	assert_int_equal(dequeue(&event, poll_needs_slow_path), DAT_SUCCESS);
 	expect_completion(&event, ia.evd, COOKIE(2), 0);
 	assert_int_equal(mock.polls, 1);
 	assert_int_equal(mock.progresses, 1);
 	mock.on_progress = NULL;
-	assert_int_equal(dequeue(&event, poll_general), DAT_QUEUE_EMPTY);
+	assert_int_equal(dequeue(&event, poll_needs_slow_path), DAT_QUEUE_EMPTY);
 	expect_untouched(&event);
 	assert_int_equal(mock.progresses, 2);
 }
 
-/* What poll has queued before it declines is taken, and the transport is not driven. */
+/* Queues a completion and then asks for the slow path, which takes it without progress. */
 static enum transport_poll poll_queues_then_declines(struct core_evd *polled, DAT_EVENT *event)
 {
 	struct core_dequeue found = {.cell = polled->cell, .event = event, .is_filled = true};
@@ -248,8 +248,8 @@ static void dequeue__events_queued__no_poll(void **state)
 	(void)state;
 	post_send(COOKIE(1));
 	post_send(COOKIE(2));
-	finish();
-	finish();
+	complete_request();
+	complete_request();
 	for (uint64_t i = 1; i <= 2; i++) {
 		assert_int_equal(dequeue(&event, poll_found), DAT_SUCCESS);
 		expect_completion(&event, ia.evd, COOKIE(i), 0);
@@ -260,7 +260,7 @@ static void dequeue__events_queued__no_poll(void **state)
 
 /* --- no fast path --- */
 
-/* EVD-DEQUEUE-12: whatever is queued; and the lock is left. */
+/* EVD-DEQUEUE-12: with and without a queued event; the lock is released. */
 static void dequeue__no_event_pointer__invalid_parameter(void **state)
 {
 	DAT_EVENT event;
@@ -288,7 +288,7 @@ static void expect_bad_evd(DAT_EVD_HANDLE bad)
 	mock.on_poll = poll_found;
 	assert_int_equal(core_evd_dequeue(bad, &event), DAT_CLASS_ERROR | DAT_INVALID_HANDLE);
 	mock.on_poll = NULL;
-	expect_left((struct core_handle *)bad);
+	expect_unlocked((struct core_handle *)bad);
 	expect_untouched(&event);
 	assert_int_equal(mock.polls, 0);
 	assert_int_equal(mock.progresses, 0);
@@ -305,7 +305,7 @@ static void expect_bad_ep(DAT_EP_HANDLE bad)
 	assert_int_equal(core_ep_post_recv(bad, 1, &iov, cookie, 0), error);
 	assert_int_equal(core_ep_post_rdma_write(bad, 1, &iov, cookie, &remote, 0), error);
 	assert_int_equal(mock.fast_posts + mock.fast_recvs, 0);
-	expect_left((struct core_handle *)bad);
+	expect_unlocked((struct core_handle *)bad);
 }
 
 /* EVD-DEQUEUE-11 */
@@ -325,7 +325,7 @@ static void calls__object_freed__invalid_handle(void **state)
 	expect_bad_evd(ia.evd);
 }
 
-/* What dat_ia_close is about to destroy. */
+/* As dat_ia_close does before it destroys the objects. */
 static void calls__object_doomed__invalid_handle(void **state)
 {
 	(void)state;
@@ -342,8 +342,8 @@ static void calls__object_doomed__invalid_handle(void **state)
 static struct core_handle *held;
 static pthread_t holder;
 static _Atomic bool is_held;
-static _Atomic bool may_leave;
-static long hold_ns; /* or until may_leave, if 0 */
+static _Atomic bool may_release;
+static long hold_ns; /* 0: until may_release is set */
 
 static void *hold(void *arg)
 {
@@ -353,52 +353,52 @@ static void *hold(void *arg)
 	atomic_store(&is_held, true);
 	do
 		nanosleep(&pause, NULL);
-	while (!hold_ns && !atomic_load(&may_leave));
+	while (!hold_ns && !atomic_load(&may_release));
 	core_lock_release(&held->lock);
 	return arg;
 }
 
-static void somebody_holds(DAT_HANDLE object, long ns)
+static void start_holder(DAT_HANDLE object, long ns)
 {
 	held = object;
 	hold_ns = ns;
 	atomic_store(&is_held, false);
-	atomic_store(&may_leave, false);
+	atomic_store(&may_release, false);
 	assert_int_equal(pthread_create(&holder, NULL, hold, NULL), 0);
 	while (!atomic_load(&is_held))
 		;
 }
 
-static void somebody_leaves(void)
+static void stop_holder(void)
 {
-	atomic_store(&may_leave, true);
+	atomic_store(&may_release, true);
 	assert_int_equal(pthread_join(holder, NULL), 0);
 	atomic_store(&is_held, false);
 }
 
-static void dequeue__lock_held_by_another__general_path(void **state)
+static void dequeue__lock_held_by_another__slow_path(void **state)
 {
 	DAT_EVENT event;
 
 	(void)state;
 	post_send(COOKIE(1));
-	mock.on_progress = finish;
-	somebody_holds(ia.evd, 50000000);
-	assert_int_equal(dequeue(&event, poll_general), DAT_SUCCESS);
-	somebody_leaves();
+	mock.on_progress = complete_request;
+	start_holder(ia.evd, 50000000);
+	assert_int_equal(dequeue(&event, poll_needs_slow_path), DAT_SUCCESS);
+	stop_holder();
 	expect_completion(&event, ia.evd, COOKIE(1), 0);
 	assert_int_equal(mock.progresses, 1);
-	/* what is tried by the mutex may have come too late */
+	/* with TSan the lock is a mutex, and may be free again by now */
 	if (!CORE_UNDER_TSAN)
 		assert_int_equal(mock.polls, 0);
 }
 
-static void post__lock_held_by_another__general_path(void **state)
+static void post__lock_held_by_another__slow_path(void **state)
 {
 	(void)state;
-	somebody_holds(handle, 50000000);
+	start_holder(handle, 50000000);
 	post_send(COOKIE(1));
-	somebody_leaves();
+	stop_holder();
 	assert_int_equal(mock.fast_posts, 0);
 	assert_int_equal(mock.posts, 1);
 	assert_true(mock.req->cookie.as_64 == COOKIE(1));
@@ -418,7 +418,7 @@ static enum transport_poll poll_four(struct core_evd *polled, DAT_EVENT *event)
 	return TRANSPORT_POLL_FOUND;
 }
 
-/* EVD-STREAM-01 EVD-STREAM-02 EP-SEND-10 EP-RECV-08: cookies of 64 bits too. */
+/* EVD-STREAM-01 EVD-STREAM-02 EP-SEND-10 EP-RECV-08: with cookies of 64 bits. */
 static void give__several__first_to_the_caller_and_the_rest_in_order(void **state)
 {
 	DAT_EVENT event;
@@ -437,7 +437,7 @@ static void give__several__first_to_the_caller_and_the_rest_in_order(void **stat
 
 static struct core_evd *refusing;
 
-/* Nothing changes by it. */
+/* A refused completion changes nothing. */
 static void expect_refused(struct core_dequeue *found)
 {
 	uint64_t head = refusing->head, tail = refusing->tail;
@@ -457,7 +457,7 @@ static enum transport_poll poll_is_refused(struct core_evd *polled, DAT_EVENT *e
 	struct core_dequeue found = {.cell = polled->cell, .event = event};
 
 	expect_refused(&found);
-	assert_true(give(&found, polled, COOKIE(1), 1)); /* its own place is free all the same */
+	assert_true(give(&found, polled, COOKIE(1), 1)); /* the caller's event is still free */
 	expect_refused(&found);
 	return TRANSPORT_POLL_FOUND;
 }
@@ -469,7 +469,7 @@ static void expect_other_refuses(void)
 	refusing = other;
 	assert_int_equal(dequeue(&event, poll_is_refused), DAT_SUCCESS);
 	if (!atomic_load(&is_held))
-		expect_left(other->cell);
+		expect_unlocked(other->cell);
 	expect_completion(&event, ia.evd, COOKIE(1), 1);
 }
 
@@ -481,13 +481,13 @@ static enum transport_poll poll_gives_to_other(struct core_evd *polled, DAT_EVEN
 	return TRANSPORT_POLL_EMPTY;
 }
 
-/* Its lock was left each time, and it takes one now. */
+/* The EVD was unlocked after each refusal, and accepts a completion now. */
 static void expect_other_accepts(void)
 {
 	DAT_EVENT event;
 
 	assert_int_equal(dequeue(&event, poll_gives_to_other), DAT_QUEUE_EMPTY);
-	expect_left(other->cell);
+	expect_unlocked(other->cell);
 	expect_queued(other_handle, COOKIE(7), 7);
 }
 
@@ -514,15 +514,15 @@ static void give__other_evd_dead_or_doomed__refused(void **state)
 static void give__other_evd_locked_by_another_thread__refused(void **state)
 {
 	(void)state;
-	somebody_holds(other_handle, 0);
+	start_holder(other_handle, 0);
 	expect_other_refuses();
-	somebody_leaves();
+	stop_holder();
 	while (!mock_own(other_handle))
 		;
 	expect_other_accepts();
 }
 
-/* No overflow: the general path finds out about that. */
+/* The fast path raises no overflow; it leaves that to the slow path. */
 static void give__other_evd_full__refused(void **state)
 {
 	DAT_EVENT event;
@@ -538,7 +538,7 @@ static void give__other_evd_full__refused(void **state)
 	mock_no_event(ia.async);
 }
 
-static enum transport_poll poll_fills_its_own(struct core_evd *polled, DAT_EVENT *event)
+static enum transport_poll poll_fills_polled_evd(struct core_evd *polled, DAT_EVENT *event)
 {
 	struct core_dequeue found = {.cell = polled->cell, .event = event};
 
@@ -554,7 +554,7 @@ static void give__polled_evd_full__refused(void **state)
 	DAT_EVENT event;
 
 	(void)state;
-	assert_int_equal(dequeue(&event, poll_fills_its_own), DAT_SUCCESS);
+	assert_int_equal(dequeue(&event, poll_fills_polled_evd), DAT_SUCCESS);
 	expect_completion(&event, ia.evd, COOKIE(0), 0);
 	for (uint64_t i = 1; i <= evd->capacity; i++)
 		expect_queued(ia.evd, COOKIE(i), i);
@@ -624,7 +624,7 @@ static void done_fast__no_dequeue__queued(void **state)
 	expect_queued(other_handle, COOKIE(2), 31);
 }
 
-/* An event that a dequeue has not found notifies who waits, as each completion does. */
+/* A completion that no dequeue found triggers the CNO. */
 static void done_fast__no_dequeue_and_a_cno__triggered(void **state)
 {
 	DAT_OS_WAIT_PROXY_AGENT proxy = {NULL, NULL};
@@ -656,7 +656,7 @@ static enum transport_poll poll_both_refused(struct core_evd *polled, DAT_EVENT 
 	return TRANSPORT_POLL_EMPTY;
 }
 
-/* What an EVD cannot take stays posted, and completes later. */
+/* The request and the Receive stay posted, and complete later. */
 static void done_fast__evd_refuses__nothing_changed(void **state)
 {
 	DAT_EVENT event;
@@ -681,8 +681,8 @@ static enum transport_poll poll_suppressed(struct core_evd *polled, DAT_EVENT *e
 	return TRANSPORT_POLL_EMPTY;
 }
 
-/* DTO-13 DTO-111 DTO-114: no event, whoever finds it, and its slot is free. */
-static void done_fast__suppressed__silent_and_slot_free(void **state)
+/* DTO-13 DTO-111 DTO-114: with and without a dequeue. */
+static void done_fast__suppressed__no_event_and_slot_free(void **state)
 {
 	DAT_DTO_COOKIE user = {.as_64 = 99};
 	DAT_EVENT event;
@@ -704,8 +704,8 @@ static void done_fast__suppressed__silent_and_slot_free(void **state)
 	expect_queued(ia.evd, COOKIE(1), 21);
 }
 
-/* DTO-37: what was finished out of order waits for the oldest, and only that is said. */
-static void req_is_next_done__each_case__only_the_second_counts(void **state)
+/* DTO-37 */
+static void req_is_next_done__each_case__true_if_second_oldest_done(void **state)
 {
 	DAT_EVENT event;
 
@@ -723,7 +723,7 @@ static void req_is_next_done__each_case__only_the_second_counts(void **state)
 	assert_false(core_req_is_next_done(ep));
 	for (uint64_t i = 0; i < 3; i++)
 		assert_int_equal(core_evd_dequeue(ia.evd, &event), DAT_SUCCESS);
-	/* what stands in the slot behind the last one is of no request */
+	/* the slot after the newest request is free and is ignored */
 	post_send(COOKIE(3));
 	core_req_at(&ep->req, ep->req.tail)->is_done = true;
 	assert_false(core_req_is_next_done(ep));
@@ -735,15 +735,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(dequeue__poll_empty__queue_empty),
 		T(dequeue__poll_found__event_and_nothing_queued),
-		T(dequeue__poll_general__driven_once_and_event_taken),
+		T(dequeue__poll_needs_slow_path__progress_once_and_event_taken),
 		T(dequeue__poll_queues_and_declines__queued_event_taken),
 		T(dequeue__events_queued__no_poll),
 		T(dequeue__no_event_pointer__invalid_parameter),
 		T(calls__handle_of_another_type__invalid_handle),
 		T(calls__object_freed__invalid_handle),
 		T(calls__object_doomed__invalid_handle),
-		T(dequeue__lock_held_by_another__general_path),
-		T(post__lock_held_by_another__general_path),
+		T(dequeue__lock_held_by_another__slow_path),
+		T(post__lock_held_by_another__slow_path),
 		T(give__several__first_to_the_caller_and_the_rest_in_order),
 		T(give__other_evd_with_a_slow_reason__refused),
 		T(give__other_evd_dead_or_doomed__refused),
@@ -754,8 +754,8 @@ int main(void)
 		T(done_fast__no_dequeue__queued),
 		T(done_fast__no_dequeue_and_a_cno__triggered),
 		T(done_fast__evd_refuses__nothing_changed),
-		T(done_fast__suppressed__silent_and_slot_free),
-		T(req_is_next_done__each_case__only_the_second_counts),
+		T(done_fast__suppressed__no_event_and_slot_free),
+		T(req_is_next_done__each_case__true_if_second_oldest_done),
 	};
 
 	return cmocka_run_group_tests_name("core fast", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Every allocation of the creating calls, and every transport slot they use, is made to fail in
- * turn: the call says that resources are missing, nothing stays behind, and the next call works.
+ * Makes every allocation of the create calls, and every transport slot that they use, fail in turn.
+ * The call must return DAT_INSUFFICIENT_RESOURCES and leak nothing, and the next call must succeed.
  */
 #include "faults.h"
 #include "mock.h"
@@ -89,7 +89,7 @@ static void undo_ep(void)
 	assert_int_equal(core_ep_free(made), DAT_SUCCESS);
 }
 
-/* EP-CREATE-69: a failure leaves the zone and the EVD unused. */
+/* EP-CREATE-69: after a failure the zone and the EVD can be freed. */
 static void ep_create__no_memory__nothing_left(void **state)
 {
 	(void)state;
@@ -118,10 +118,10 @@ static void undo_lmr(void)
 static void lmr_create__no_memory__nothing_left(void **state)
 {
 	(void)state;
-	faults.allocation = 1; /* the first chunk of the table stays for ever once it is there */
+	faults.allocation = 1; /* the first chunk of the table, which is never freed */
 	assert_int_equal(mock_code(make_lmr()), DAT_INSUFFICIENT_RESOURCES);
 	faults.allocation = 0;
-	for (int i = 0; i < 8; i++) { /* the table grows to its quarantine first */
+	for (int i = 0; i < 8; i++) { /* freed slots are quarantined, so the table grows at first */
 		assert_int_equal(make_lmr(), DAT_SUCCESS);
 		undo_lmr();
 	}
@@ -139,7 +139,7 @@ static void undo_psp(void)
 	assert_int_equal(core_psp_free(made), DAT_SUCCESS);
 }
 
-/* PSP-CREATE-21: a failure leaves the EVD unused. */
+/* PSP-CREATE-21: after a failure the EVD can be freed. */
 static void psp_create__no_memory__nothing_left(void **state)
 {
 	(void)state;
@@ -148,8 +148,8 @@ static void psp_create__no_memory__nothing_left(void **state)
 	assert_int_equal(core_evd_free(ia.evd), DAT_SUCCESS);
 }
 
-/* PSP-CREATE-16 PSP-CRANY-05: what the transport says about qualifiers. */
-static void psp_create__qualifier_taken__told(void **state)
+/* PSP-CREATE-16 PSP-CRANY-05: the errors of listen about qualifiers. */
+static void psp_create__qualifier_in_use__reported(void **state)
 {
 	DAT_CONN_QUAL qual;
 
@@ -226,7 +226,7 @@ static DAT_CR_HANDLE request(void)
 	return mock_event(ia.evd).event_data.cr_arrival_event_data.cr_handle;
 }
 
-/* CR-ACCEPT-18 CR-ACCEPT-28: the request and the endpoint are as before and can be used again. */
+/* CR-ACCEPT-18 CR-ACCEPT-28: the CR and the endpoint are unchanged and can be used again. */
 static void cr_accept__fails_in_the_transport__no_effect(void **state)
 {
 	DAT_EP_HANDLE ep = mock_ep(&ia);
@@ -246,7 +246,7 @@ static void cr_accept__fails_in_the_transport__no_effect(void **state)
 	assert_int_equal(mock.rejects, 0);
 }
 
-/* PSP-CREATE-27: no memory for the Provider's endpoint: refused, no event, the PSP goes on. */
+/* PSP-CREATE-27: the request is refused without an event, and the PSP takes the next one. */
 static void request__no_memory_for_the_endpoint__refused(void **state)
 {
 	const struct transport_request arrived = {.conn_qual = 77, .transport = &mock};
@@ -303,7 +303,7 @@ int main(void)
 		T(ep_create__no_memory__nothing_left),
 		T(lmr_create__no_memory__nothing_left),
 		T(psp_create__no_memory__nothing_left),
-		T(psp_create__qualifier_taken__told),
+		T(psp_create__qualifier_in_use__reported),
 		T(rsp_create__fails__endpoint_stays_unconnected),
 		T(ep_connect__fails_at_once__no_effect),
 		T(cr_accept__fails_in_the_transport__no_effect),

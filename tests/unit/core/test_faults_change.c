@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The calls that change or create something besides the common objects (test_faults.c), with each
- * allocation failing in turn: resizing, shared receive queues, windows, notification objects. What
- * is not there yet is not made, what is there stays as it was.
+ * As test_faults.c, for the calls that resize or modify, and for shared receive queues, memory
+ * windows and CNOs. A failed call must leave existing objects unchanged.
  */
 #include "core/event/cno.h"
 #include "faults.h"
@@ -30,7 +29,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- event dispatchers --- */
+/* --- EVDs --- */
 
 static void post_numbers(intptr_t first, intptr_t count)
 {
@@ -62,7 +61,7 @@ static void evd_is_as_before(void)
 	assert_int_equal(param.evd_qlen, 64);
 }
 
-/* EVD-RESIZE-10 GEN-20: length and events are those of before, and it can be resized later. */
+/* EVD-RESIZE-10 GEN-20: length and events are unchanged, and a later resize succeeds. */
 static void evd_resize__no_memory__unchanged(void **state)
 {
 	(void)state;
@@ -103,7 +102,7 @@ static void ep_is_as_before(void)
 	assert_ptr_equal(param.connect_evd_handle, ia.evd);
 }
 
-/* EP-MODIFY-54 GEN-20: the queue has its old length; EVD and zone are used by the endpoint once. */
+/* EP-MODIFY-54 GEN-20: the lengths are unchanged, and EVD and zone count the endpoint once. */
 static void ep_modify__no_memory_for_longer_queues__unchanged(void **state)
 {
 	DAT_DTO_COOKIE user = {.as_64 = 7};
@@ -133,7 +132,7 @@ static void undo_srq(void)
 	assert_int_equal(core_srq_free(made), DAT_SUCCESS);
 }
 
-/* SRQ-CREATE-22: a failure leaves the zone unused. */
+/* SRQ-CREATE-22: after a failure the zone can be freed. */
 static void srq_create__no_memory__nothing_left(void **state)
 {
 	(void)state;
@@ -141,7 +140,7 @@ static void srq_create__no_memory__nothing_left(void **state)
 	assert_int_equal(core_pz_free(ia.pz), DAT_SUCCESS);
 }
 
-/* SRQ-CREATE-22: as many as the adapter has. */
+/* SRQ-CREATE-22 */
 static void srq_create__one_more_than_max_srqs__insufficient_resources(void **state)
 {
 	DAT_HANDLE all[MOCK_OBJECTS];
@@ -174,7 +173,7 @@ static void srq_is_as_before(void)
 	assert_int_equal(param.available_dto_count, 3);
 }
 
-/* SRQ-RESIZE-09 GEN-20: size and buffers are those of before. */
+/* SRQ-RESIZE-09 GEN-20: size and buffers are unchanged. */
 static void srq_resize__no_memory__unchanged(void **state)
 {
 	DAT_DTO_COOKIE user = {.as_64 = 1};
@@ -186,7 +185,7 @@ static void srq_resize__no_memory__unchanged(void **state)
 	faults_each_unchanged(grow_srq, srq_is_as_before);
 }
 
-/* SRQ-RECV-24: every allocation fails, and none is tried: also beyond the end of the ring. */
+/* SRQ-RECV-24: no post allocates, not even one that is refused. */
 static void srq_post_recv__any_number__allocates_nothing(void **state)
 {
 	DAT_DTO_COOKIE user = {.as_64 = 1};
@@ -214,8 +213,8 @@ static DAT_RETURN make_srq_ep(void)
 				       &made);
 }
 
-/* Those of any endpoint are good, but for the watermarks. */
-static void take_attributes(void)
+/* The default attributes, with the default watermarks. */
+static void init_srq_ep_attr(void)
 {
 	DAT_EP_HANDLE other = mock_ep(&ia);
 	DAT_EP_PARAM param;
@@ -232,13 +231,13 @@ static void undo_ep(void)
 	assert_int_equal(core_ep_free(made), DAT_SUCCESS);
 }
 
-/* EP-CRSRQ-45: a failure leaves zone, EVD and SRQ unused. */
+/* EP-CRSRQ-45: after a failure zone, EVD and SRQ can be freed. */
 static void ep_create_with_srq__no_memory__nothing_left(void **state)
 {
 	(void)state;
 	assert_int_equal(make_srq(), DAT_SUCCESS);
 	the_srq = made;
-	take_attributes();
+	init_srq_ep_attr();
 	faults_each(make_srq_ep, undo_ep);
 	assert_int_equal(core_srq_free(the_srq), DAT_SUCCESS);
 	assert_int_equal(core_evd_free(ia.evd), DAT_SUCCESS);
@@ -257,7 +256,7 @@ static void undo_rmr(void)
 	assert_int_equal(core_rmr_free(made), DAT_SUCCESS);
 }
 
-/* RMR-CREATE-09: a failure leaves the zone unused. */
+/* RMR-CREATE-09: after a failure the zone can be freed. */
 static void rmr_create__no_resources__nothing_left(void **state)
 {
 	DAT_HANDLE all[MOCK_OBJECTS];
@@ -287,7 +286,7 @@ static DAT_RETURN bind_window(void)
 			     DAT_COMPLETION_DEFAULT_FLAG, &context);
 }
 
-/* RMR-BIND-50 GEN-20: a transport without windows; region, window and endpoint stay as they are. */
+/* RMR-BIND-50 GEN-20: region, window and endpoint are unchanged. */
 static void rmr_bind__transport_without_windows__model_not_supported(void **state)
 {
 	DAT_REGION_DESCRIPTION region = {.for_va = memory};
@@ -318,7 +317,7 @@ static void rmr_bind__transport_without_windows__model_not_supported(void **stat
 	assert_int_equal(core_rmr_free(made), DAT_SUCCESS);
 }
 
-/* --- notification objects --- */
+/* --- CNOs --- */
 
 static sem_t called;
 
@@ -341,7 +340,7 @@ static void undo_cno(void)
 	assert_int_equal(core_cno_free(made), DAT_SUCCESS);
 }
 
-/* CNO-CREATE-12: no memory, no thread; the thread stays once it is there. */
+/* CNO-CREATE-12: the agent thread, once created, is kept. */
 static void cno_create__no_resources__nothing_left(void **state)
 {
 	int before = faults.live;
@@ -351,7 +350,7 @@ static void cno_create__no_resources__nothing_left(void **state)
 	assert_int_equal(mock_code(make_cno()), DAT_INSUFFICIENT_RESOURCES);
 	assert_int_equal(faults.live, before);
 	faults.thread = false;
-	for (int n = 1; n < 4; n++) { /* the object, the call, the instance's agents */
+	for (int n = 1; n < 4; n++) { /* the CNO, its agent, the agents of the instance */
 		faults.allocation = n;
 		assert_int_equal(mock_code(make_cno()), DAT_INSUFFICIENT_RESOURCES);
 		faults.allocation = 0;
@@ -361,7 +360,7 @@ static void cno_create__no_resources__nothing_left(void **state)
 	faults_each(make_cno, undo_cno);
 }
 
-static DAT_RETURN arm_agent(void)
+static DAT_RETURN set_agent(void)
 {
 	return core_cno_modify_agent(made, agent);
 }
@@ -374,7 +373,7 @@ static void cno_has_no_agent(void)
 	assert_true(!param.agent.proxy_agent_func);
 }
 
-/* GEN-20: a failed change leaves the CNO without agent; then it is armed and called. */
+/* GEN-20: after failures the CNO has no agent; then one is set and called. */
 static void cno_modify_agent__no_resources__unchanged(void **state)
 {
 	DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
@@ -383,20 +382,20 @@ static void cno_modify_agent__no_resources__unchanged(void **state)
 	sem_init(&called, 0, 0);
 	assert_int_equal(core_cno_create(ia.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &made), DAT_SUCCESS);
 	faults.thread = true;
-	assert_int_equal(mock_code(arm_agent()), DAT_INSUFFICIENT_RESOURCES);
+	assert_int_equal(mock_code(set_agent()), DAT_INSUFFICIENT_RESOURCES);
 	cno_has_no_agent();
 	faults.thread = false;
 	faults.allocation = 1;
-	assert_int_equal(mock_code(arm_agent()), DAT_INSUFFICIENT_RESOURCES);
+	assert_int_equal(mock_code(set_agent()), DAT_INSUFFICIENT_RESOURCES);
 	cno_has_no_agent();
-	assert_int_equal(arm_agent(), DAT_SUCCESS);
+	assert_int_equal(set_agent(), DAT_SUCCESS);
 	assert_int_equal(core_evd_modify_cno(ia.evd, made), DAT_SUCCESS);
 	assert_int_equal(core_evd_post_se(ia.evd, &event), DAT_SUCCESS);
 	assert_int_equal(sem_wait(&called), 0);
 	sem_destroy(&called);
 }
 
-/* GEN-20: without a descriptor the CNO works on, and the next attempt gets one. */
+/* GEN-20: the next attempt succeeds. */
 static void cno_fd__no_descriptors__insufficient_resources(void **state)
 {
 	int fd = -7;

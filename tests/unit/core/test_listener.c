@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Who sleeps, and how the transport learns of it. */
+/* Sleeping consumers: when a dequeue arms the transport, and ia->sleepers. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -36,7 +36,7 @@ static DAT_CNO_HANDLE cno_new(struct mock_ia *ia, DAT_AGENT_FUNC function)
 	return cno;
 }
 
-/* One that ia->evd refers to, and that has a descriptor. */
+/* A CNO of ia->evd that has a descriptor. */
 static DAT_CNO_HANDLE cno_with_descriptor(struct mock_ia *ia)
 {
 	DAT_CNO_HANDLE cno = cno_new(ia, NULL);
@@ -54,7 +54,7 @@ static void post_event(DAT_EVD_HANDLE evd)
 	assert_int_equal(core_evd_post_se(evd, &event), DAT_SUCCESS);
 }
 
-static unsigned int arms_of_an_empty_dequeue(DAT_EVD_HANDLE evd)
+static unsigned int arms_of_empty_dequeue(DAT_EVD_HANDLE evd)
 {
 	unsigned int before = mock.arms;
 
@@ -62,31 +62,30 @@ static unsigned int arms_of_an_empty_dequeue(DAT_EVD_HANDLE evd)
 	return mock.arms - before;
 }
 
-/* Without somebody who is told elsewhere, a look at an empty queue is one of a thread that polls.
- */
-static void evd_dequeue__empty_without_listener__not_armed(void **state)
+/* Without an agent or a descriptor, the consumer polls. */
+static void evd_dequeue__empty_without_agent_or_descriptor__not_armed(void **state)
 {
 	struct mock_ia *ia = *state;
 	DAT_CNO_HANDLE cno = cno_new(ia, NULL);
 
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 0);
 	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 0);
 }
 
-/* An agent empties the queue and returns: nobody polls after that. Who does poll is left alone. */
+/* An agent empties the queue and returns, so the first empty dequeue arms. Later ones only poll. */
 static void evd_dequeue__empty_with_an_agent__armed(void **state)
 {
 	struct mock_ia *ia = *state;
 	DAT_CNO_HANDLE cno = cno_new(ia, agent);
 
 	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 1);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 0);
 	post_event(ia->evd); /* the agent is called */
 	(void)mock_event(ia->evd);
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 1);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 0);
 }
 
 static void evd_dequeue__empty_with_an_agent_set_later__armed(void **state)
@@ -97,7 +96,7 @@ static void evd_dequeue__empty_with_an_agent_set_later__armed(void **state)
 
 	assert_int_equal(core_evd_modify_cno(ia->evd, cno), DAT_SUCCESS);
 	assert_int_equal(core_cno_modify_agent(cno, proxy), DAT_SUCCESS);
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 1);
 }
 
 static void evd_dequeue__empty_with_a_descriptor__armed(void **state)
@@ -106,44 +105,44 @@ static void evd_dequeue__empty_with_a_descriptor__armed(void **state)
 	DAT_CNO_HANDLE cno = cno_with_descriptor(ia);
 	DAT_EVD_HANDLE named;
 
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 1);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 0);
 	post_event(ia->evd);
 	(void)mock_event(ia->evd);
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0); /* it was not asked why */
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 0); /* no core_cno_wait() yet */
 	assert_int_equal(core_cno_wait(cno, 0, &named), DAT_SUCCESS);
 	assert_ptr_equal(named, ia->evd);
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 1);
 }
 
-/* What arrives while it arms is looked at, and it arms again ... */
-static void evd_dequeue__news_while_arming__looks_again(void **state)
+/* If arm() reports pending work, the dequeue polls and arms again ... */
+static void evd_dequeue__event_while_arming__polls_again(void **state)
 {
 	struct mock_ia *ia = *state;
-	unsigned int looks;
+	unsigned int polls_before;
 
 	assert_int_equal(core_evd_modify_cno(ia->evd, cno_new(ia, agent)), DAT_SUCCESS);
-	looks = mock.progresses;
+	polls_before = mock.progresses;
 	mock.arm_finds = 3;
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 4);
-	assert_int_equal(mock.progresses - looks, 4);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 4);
+	assert_int_equal(mock.progresses - polls_before, 4);
 }
 
-/* ... but not for ever; then the next look is as if it was told. */
-static void evd_dequeue__news_all_the_time__returns(void **state)
+/* ... a limited number of times. The next empty dequeue then arms, as after a notification. */
+static void evd_dequeue__events_all_the_time__returns(void **state)
 {
 	struct mock_ia *ia = *state;
 
 	assert_int_equal(core_evd_modify_cno(ia->evd, cno_new(ia, agent)), DAT_SUCCESS);
 	mock.arm_finds = 1000000;
-	assert_in_range(arms_of_an_empty_dequeue(ia->evd), 2, 100);
+	assert_in_range(arms_of_empty_dequeue(ia->evd), 2, 100);
 	mock.arm_finds = 0;
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 1);
-	assert_int_equal(arms_of_an_empty_dequeue(ia->evd), 0);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 1);
+	assert_int_equal(arms_of_empty_dequeue(ia->evd), 0);
 }
 
-/* Its consumer counts as one that sleeps, from the time when nothing is left until it is told. */
-static void evd_dequeue__empty_with_a_descriptor__a_sleeper_until_told(void **state)
+/* Its consumer counts as a sleeper from an empty dequeue until the next notification. */
+static void evd_dequeue__empty_with_a_descriptor__sleeper_until_notified(void **state)
 {
 	struct mock_ia *ia = *state;
 	DAT_CNO_HANDLE cno = cno_with_descriptor(ia);
@@ -166,7 +165,7 @@ static void evd_dequeue__empty_with_a_descriptor__a_sleeper_until_told(void **st
 
 /* --- threads that sleep --- */
 
-static void evd_wait__expired__was_a_sleeper(void **state)
+static void evd_wait__expired__counted_as_sleeper(void **state)
 {
 	struct mock_ia *ia = *state;
 	DAT_EVENT event;
@@ -179,8 +178,8 @@ static void evd_wait__expired__was_a_sleeper(void **state)
 	assert_int_equal(mock.ia->sleepers, 0);
 }
 
-/* How often a wait on it that expires looks at the transport, where it may look for long. */
-static unsigned int looks_of_a_wait(DAT_EVD_HANDLE evd)
+/* The number of polls of a wait that expires, with a long spin time. */
+static unsigned int polls_of_a_wait(DAT_EVD_HANDLE evd)
 {
 	unsigned int before = mock.progresses;
 	DAT_EVENT event;
@@ -192,14 +191,14 @@ static unsigned int looks_of_a_wait(DAT_EVD_HANDLE evd)
 	return mock.progresses - before;
 }
 
-static void evd_wait__completions_may_come__polls_before_it_sleeps(void **state)
+static void evd_wait__completions_possible__polls_before_it_sleeps(void **state)
 {
 	struct mock_ia *ia = *state;
 
-	assert_true(looks_of_a_wait(ia->evd) > 20);
+	assert_true(polls_of_a_wait(ia->evd) > 20);
 }
 
-static void evd_wait__no_completions_come_there__sleeps_at_once(void **state)
+static void evd_wait__no_completions_possible__sleeps_at_once(void **state)
 {
 	struct mock_ia *ia = *state;
 	DAT_EVD_HANDLE evd;
@@ -207,7 +206,7 @@ static void evd_wait__no_completions_come_there__sleeps_at_once(void **state)
 	assert_int_equal(core_evd_create(ia->ia, 8, DAT_HANDLE_NULL,
 					 DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG, &evd),
 			 DAT_SUCCESS);
-	assert_in_range(looks_of_a_wait(evd), 1, 4);
+	assert_in_range(polls_of_a_wait(evd), 1, 4);
 	assert_int_equal(core_evd_free(evd), DAT_SUCCESS);
 }
 
@@ -221,7 +220,7 @@ static void *wait_for_ever(void *arg)
 	return NULL;
 }
 
-static void evd_wait__cancelled__no_sleeper_is_left(void **state)
+static void evd_wait__cancelled__no_sleeper_left(void **state)
 {
 	struct mock_ia *ia = *state;
 	struct core_ia *inner = mock.ia;
@@ -237,46 +236,46 @@ static void evd_wait__cancelled__no_sleeper_is_left(void **state)
 	assert_int_equal(inner->sleepers, 0);
 }
 
-struct told {
+struct trigger_case {
 	struct mock_ia *ia;
 	DAT_CNO_HANDLE cno;
-	_Atomic bool is_through;
+	_Atomic bool is_posted;
 };
 
 static void *wait_for_cno(void *arg)
 {
-	struct told *told = arg;
+	struct trigger_case *trigger_case = arg;
 	DAT_EVD_HANDLE evd;
 
-	assert_int_equal(core_cno_wait(told->cno, DAT_TIMEOUT_INFINITE, &evd), DAT_SUCCESS);
+	assert_int_equal(core_cno_wait(trigger_case->cno, DAT_TIMEOUT_INFINITE, &evd), DAT_SUCCESS);
 	return NULL;
 }
 
 static void *post_while_cancelled(void *arg)
 {
-	struct told *told = arg;
+	struct trigger_case *trigger_case = arg;
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	pthread_cancel(pthread_self());
 	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
-	post_event(told->ia->evd);
-	told->is_through = true;
+	post_event(trigger_case->ia->evd);
+	trigger_case->is_posted = true;
 	return NULL;
 }
 
-/* The data path has cancellation as the consumer has it, and no cancellation point. */
-static void trigger__taken_by_a_waiter_and_cancel_pending__carried_out(void **state)
+/* The data path leaves cancellation enabled and has no cancellation point. */
+static void trigger__cno_waiter_and_cancel_pending__delivered(void **state)
 {
-	struct told told = {.ia = *state, .cno = cno_with_descriptor(*state)};
+	struct trigger_case trigger_case = {.ia = *state, .cno = cno_with_descriptor(*state)};
 	pthread_t waiter, poster;
 
-	assert_int_equal(pthread_create(&waiter, NULL, wait_for_cno, &told), 0);
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_cno, &trigger_case), 0);
 	while (!mock.ia->sleepers)
 		sched_yield();
-	assert_int_equal(pthread_create(&poster, NULL, post_while_cancelled, &told), 0);
+	assert_int_equal(pthread_create(&poster, NULL, post_while_cancelled, &trigger_case), 0);
 	assert_int_equal(pthread_join(poster, NULL), 0);
-	assert_true(told.is_through);
+	assert_true(trigger_case.is_posted);
 	assert_int_equal(pthread_join(waiter, NULL), 0);
 }
 
@@ -284,18 +283,18 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(evd_dequeue__empty_without_listener__not_armed),
+		T(evd_dequeue__empty_without_agent_or_descriptor__not_armed),
 		T(evd_dequeue__empty_with_an_agent__armed),
 		T(evd_dequeue__empty_with_an_agent_set_later__armed),
 		T(evd_dequeue__empty_with_a_descriptor__armed),
-		T(evd_dequeue__news_while_arming__looks_again),
-		T(evd_dequeue__news_all_the_time__returns),
-		T(evd_dequeue__empty_with_a_descriptor__a_sleeper_until_told),
-		T(evd_wait__expired__was_a_sleeper),
-		T(evd_wait__completions_may_come__polls_before_it_sleeps),
-		T(evd_wait__no_completions_come_there__sleeps_at_once),
-		T(evd_wait__cancelled__no_sleeper_is_left),
-		T(trigger__taken_by_a_waiter_and_cancel_pending__carried_out),
+		T(evd_dequeue__event_while_arming__polls_again),
+		T(evd_dequeue__events_all_the_time__returns),
+		T(evd_dequeue__empty_with_a_descriptor__sleeper_until_notified),
+		T(evd_wait__expired__counted_as_sleeper),
+		T(evd_wait__completions_possible__polls_before_it_sleeps),
+		T(evd_wait__no_completions_possible__sleeps_at_once),
+		T(evd_wait__cancelled__no_sleeper_left),
+		T(trigger__cno_waiter_and_cancel_pending__delivered),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Posts of one segment in the region of the post before, which take the fast path: they are refused
- * exactly when the general path refuses them, with the same code, and leave the same behind. Each
- * case is posted on either path, the general one for every reason there is.
+ * Posts of one segment. They take the fast path if the segment lies in the region of the previous
+ * post. Each case is posted on the fast path and, for each reason, on the slow path: both must
+ * return the same code and leave the same state.
  */
 #include "core/mem/mem.h"
 #include "core/mem/pz.h"
@@ -14,7 +14,7 @@ static struct mock_ia ia;
 static DAT_EP_HANDLE handle;
 static struct core_ep *ep;
 static unsigned char memory[LENGTH];
-static DAT_LMR_HANDLE lmr; /* of all of it */
+static DAT_LMR_HANDLE lmr; /* of all of `memory` */
 static DAT_LMR_CONTEXT key;
 
 static DAT_LMR_HANDLE new_lmr(DAT_MEM_PRIV_FLAGS privileges, DAT_LMR_CONTEXT *key_out)
@@ -35,45 +35,45 @@ static DAT_LMR_TRIPLET segment(DAT_LMR_CONTEXT context, int64_t offset, DAT_VLEN
 				 .segment_length = length};
 }
 
-enum way {
+enum kind {
 	SEND,
 	WRITE,
 	RECEIVE,
-	WAYS,
+	KINDS,
 };
 
-static struct core_known *known(enum way way)
+static struct core_known *known(enum kind kind)
 {
-	return way == RECEIVE ? &ep->known_target : &ep->known_source;
+	return kind == RECEIVE ? &ep->known_target : &ep->known_source;
 }
 
-static DAT_RETURN post_flags(enum way way, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS flags)
+static DAT_RETURN post_flags(enum kind kind, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS flags)
 {
 	DAT_RMR_TRIPLET remote = {.rmr_context = 5,
 				  .target_address = 77,
 				  .segment_length = iov ? iov->segment_length : 0};
 	DAT_DTO_COOKIE cookie = {.as_64 = 99};
 
-	if (way == SEND)
+	if (kind == SEND)
 		return core_ep_post_send(handle, 1, iov, cookie, flags);
-	if (way == WRITE)
+	if (kind == WRITE)
 		return core_ep_post_rdma_write(handle, 1, iov, cookie, &remote, flags);
 	return core_ep_post_recv(handle, 1, iov, cookie, flags);
 }
 
-static DAT_RETURN post(enum way way, DAT_LMR_TRIPLET iov)
+static DAT_RETURN post(enum kind kind, DAT_LMR_TRIPLET iov)
 {
-	return post_flags(way, &iov, DAT_COMPLETION_DEFAULT_FLAG);
+	return post_flags(kind, &iov, DAT_COMPLETION_DEFAULT_FLAG);
 }
 
-/* From now on the region is that of the last post. */
-static void know(enum way way)
+/* Posts in the region, so that the fast path remembers it. */
+static void remember_region(enum kind kind)
 {
-	assert_int_equal(post(way, segment(key, 0, 8)), DAT_SUCCESS);
-	assert_ptr_equal(known(way)->lmr, core_mem_slot(ep->ia->mem, key));
+	assert_int_equal(post(kind, segment(key, 0, 8)), DAT_SUCCESS);
+	assert_ptr_equal(known(kind)->lmr, core_mem_slot(ep->ia->mem, key));
 }
 
-/* The Receive behind so many others; NULL: there are not so many. */
+/* The Receive with this index, from the oldest one; NULL: there are fewer. */
 static const struct core_wqe *recv_at(uint64_t count)
 {
 	uint64_t place = ep->recv.head + count;
@@ -81,13 +81,13 @@ static const struct core_wqe *recv_at(uint64_t count)
 	return place < ep->recv.tail ? &ep->recv.slots[place & ep->recv.mask] : NULL;
 }
 
-static uint64_t posted(enum way way)
+static uint64_t posted(enum kind kind)
 {
-	return way == RECEIVE ? ep->recv.tail : ep->req.tail;
+	return kind == RECEIVE ? ep->recv.tail : ep->req.tail;
 }
 
-/* All that is posted is done, and its events are taken. */
-static void settle(void)
+/* Completes everything that is posted, and takes the events. */
+static void complete_all(void)
 {
 	DAT_EVENT event;
 
@@ -114,45 +114,45 @@ static void set_slow(uint16_t reasons)
 	core_ep_leave(ep);
 }
 
-static void expect_once(enum way way, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS flags,
+static void expect_once(enum kind kind, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS flags,
 			DAT_RETURN ret)
 {
-	uint64_t before = posted(way);
+	uint64_t before = posted(kind);
 
-	assert_int_equal(post_flags(way, iov, flags), ret);
-	/* not seen otherwise: a thread enters a lock of its own again */
+	assert_int_equal(post_flags(kind, iov, flags), ret);
+	/* checked here, as a thread that owns a lock can enter it again */
 	assert_int_equal(atomic_load(&ep->cell->lock.inside), 0);
-	assert_int_equal(posted(way), before + (ret == DAT_SUCCESS));
+	assert_int_equal(posted(kind), before + (ret == DAT_SUCCESS));
 	if (ret == DAT_SUCCESS)
-		settle();
+		complete_all();
 }
 
 /*
- * All paths come to that, and a refused post leaves no trace: the fast path that the transport
- * declines or takes, the general path as no region is known, and as there is one reason against the
- * fast path.
+ * Expects the same result on all paths: on the fast path, which the transport declines or accepts,
+ * and on the slow path, because no region is remembered or for each of the slow_reasons. A refused
+ * post must change nothing.
  */
-static void expect(enum way way, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS flags, DAT_RETURN ret)
+static void expect(enum kind kind, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS flags, DAT_RETURN ret)
 {
-	struct core_known region = *known(way);
+	struct core_known region = *known(kind);
 	uint16_t reasons = ep->cell->slow_reasons;
 	unsigned int before;
 
 	for (unsigned takes = 0; takes < 2; takes++) {
 		mock.takes_fast = takes;
-		expect_once(way, iov, flags, ret);
-		*known(way) = region;
+		expect_once(kind, iov, flags, ret);
+		*known(kind) = region;
 	}
 	before = fast_calls();
-	*known(way) = CORE_KNOWN_NONE;
-	expect_once(way, iov, flags, ret);
-	*known(way) = region;
+	*known(kind) = CORE_KNOWN_NONE;
+	expect_once(kind, iov, flags, ret);
+	*known(kind) = region;
 	for (unsigned int reason = CORE_EP_SLOW_STATE; reason <= CORE_EP_SLOW_PEER; reason *= 2) {
 		set_slow((uint16_t)reason);
-		expect_once(way, iov, flags, ret);
+		expect_once(kind, iov, flags, ret);
 	}
 	set_slow(reasons);
-	*known(way) = region;
+	*known(kind) = region;
 	assert_int_equal(fast_calls(), before);
 	mock.takes_fast = false;
 }
@@ -162,10 +162,10 @@ static DAT_RETURN error(DAT_RETURN type, DAT_RETURN subtype)
 	return DAT_CLASS_ERROR | type | subtype;
 }
 
-static DAT_RETURN privileges_error(enum way way)
+static DAT_RETURN privileges_error(enum kind kind)
 {
 	return error(DAT_PRIVILEGES_VIOLATION,
-		     way == RECEIVE ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
+		     kind == RECEIVE ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
 }
 
 static int setup(void **state)
@@ -186,42 +186,42 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- what is posted --- */
+/* --- contents of a posted request --- */
 
-static void post__known_region__request_as_asked_for(void **state)
+static void post__known_region__request_as_posted(void **state)
 {
 	const DAT_COMPLETION_FLAGS flags =
 		DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
 	(void)state;
-	for (enum way way = SEND; way <= WRITE; way++) {
+	for (enum kind kind = SEND; kind <= WRITE; kind++) {
 		DAT_LMR_TRIPLET iov = segment(key, 100, 50);
 
-		know(way);
+		remember_region(kind);
 		mock.req = NULL;
-		assert_int_equal(post_flags(way, &iov, flags), DAT_SUCCESS);
+		assert_int_equal(post_flags(kind, &iov, flags), DAT_SUCCESS);
 		assert_non_null(mock.req);
-		assert_int_equal(mock.req->op, way == SEND ? CORE_OP_SEND : CORE_OP_RDMA_WRITE);
+		assert_int_equal(mock.req->op, kind == SEND ? CORE_OP_SEND : CORE_OP_RDMA_WRITE);
 		assert_int_equal(mock.req->flags, flags);
 		assert_int_equal(mock.req->segments, 1);
 		assert_int_equal(mock.req->len, 50);
 		assert_memory_equal(mock.req->iov, &iov, sizeof(iov));
 		assert_int_equal(mock.req->cookie.as_64, 99);
 		assert_int_equal(mock.req->sequence, ep->req.tail - 1);
-		if (way == WRITE) {
+		if (kind == WRITE) {
 			assert_int_equal(mock.req->remote.rmr_context, 5);
 			assert_int_equal(mock.req->remote.target_address, 77);
 		}
 	}
 }
 
-static void post_recv__known_region__receive_as_asked_for(void **state)
+static void post_recv__known_region__receive_as_posted(void **state)
 {
 	DAT_LMR_TRIPLET iov = segment(key, 100, 50);
 	const struct core_wqe *wqe;
 
 	(void)state;
-	know(RECEIVE);
+	remember_region(RECEIVE);
 	assert_int_equal(post_flags(RECEIVE, &iov, DAT_COMPLETION_DEFAULT_FLAG), DAT_SUCCESS);
 	wqe = recv_at(1);
 	assert_int_equal(wqe->segments, 1);
@@ -232,8 +232,8 @@ static void post_recv__known_region__receive_as_asked_for(void **state)
 	assert_null(recv_at(2));
 }
 
-/* Whatever came before. */
-static void post__one_segment_then_several_then_none__each_as_it_is(void **state)
+/* A slot keeps nothing of an earlier post. */
+static void post__one_segment_then_several_then_none__each_as_posted(void **state)
 {
 	static const DAT_COUNT counts[] = {1, 3, 1, 0, 1, 2};
 	DAT_LMR_TRIPLET iov[3] = {segment(key, 0, 8), segment(key, 100, 9), segment(key, 200, 10)};
@@ -260,37 +260,38 @@ static void post__one_segment_then_several_then_none__each_as_it_is(void **state
 
 /* --- which posts take the fast path --- */
 
-static void expect_path(enum way way, DAT_COUNT segments, DAT_LMR_TRIPLET iov,
+static void expect_path(enum kind kind, DAT_COUNT segments, DAT_LMR_TRIPLET iov,
 			DAT_COMPLETION_FLAGS flags, bool is_fast)
 {
 	DAT_LMR_TRIPLET list[2] = {iov, iov};
 	DAT_RMR_TRIPLET remote = {.rmr_context = 5, .segment_length = 2 * iov.segment_length};
-	/* of 64 bits: EP-SEND-10 EP-RECV-08 EP-RDMAW-12 */
+	/* EP-SEND-10 EP-RECV-08 EP-RDMAW-12: all 64 bits */
 	DAT_DTO_COOKIE cookie = {.as_64 = 0xfedcba9876543210u};
-	unsigned int fast = fast_calls(), general = mock.posts + mock.recvs;
+	unsigned int fast = fast_calls(), slow_calls = mock.posts + mock.recvs;
 	DAT_RETURN ret;
 
 	mock.takes_fast = true;
 	mock.req = NULL;
-	if (way == SEND)
+	if (kind == SEND)
 		ret = core_ep_post_send(handle, segments, list, cookie, flags);
-	else if (way == WRITE)
+	else if (kind == WRITE)
 		ret = core_ep_post_rdma_write(handle, segments, list, cookie, &remote, flags);
 	else
 		ret = core_ep_post_recv(handle, segments, list, cookie, flags);
 	assert_int_equal(fast_calls(), fast + is_fast);
-	assert_int_equal(mock.posts + mock.recvs, general + (ret == DAT_SUCCESS && !is_fast));
+	assert_int_equal(mock.posts + mock.recvs, slow_calls + (ret == DAT_SUCCESS && !is_fast));
 	if (is_fast)
 		assert_int_equal(ret, DAT_SUCCESS);
 	if (ret == DAT_SUCCESS)
-		assert_true((way == RECEIVE ? recv_at(posted(way) - 1 - ep->recv.head)->cookie.as_64
-					    : mock.req->cookie.as_64) == cookie.as_64);
+		assert_true((kind == RECEIVE
+				     ? recv_at(posted(kind) - 1 - ep->recv.head)->cookie.as_64
+				     : mock.req->cookie.as_64) == cookie.as_64);
 	if (ret == DAT_SUCCESS)
-		settle();
+		complete_all();
 	mock.takes_fast = false;
 }
 
-static void post__each_parameter__fast_only_if_all_are_plain(void **state)
+static void post__each_parameter__fast_only_if_all_are_supported(void **state)
 {
 	const DAT_COMPLETION_FLAGS suppress = DAT_COMPLETION_SUPPRESS_FLAG;
 	const DAT_COMPLETION_FLAGS solicited = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
@@ -300,30 +301,30 @@ static void post__each_parameter__fast_only_if_all_are_plain(void **state)
 	(void)state;
 	if (!mock_own(handle))
 		skip();
-	for (enum way way = 0; way < WAYS; way++) {
-		bool is_request = way != RECEIVE;
+	for (enum kind kind = 0; kind < KINDS; kind++) {
+		bool is_request = kind != RECEIVE;
 		DAT_LMR_TRIPLET good = segment(key, 0, 8);
 
-		know(way);
-		settle();
-		expect_path(way, 1, good, 0, true);
-		expect_path(way, 1, good, suppress, is_request);
-		expect_path(way, 1, good, solicited, is_request);
-		expect_path(way, 1, good, fence, is_request);
-		expect_path(way, 1, good, suppress | solicited | fence, is_request);
-		expect_path(way, 1, good, unsignalled, false);
-		expect_path(way, 1, good, 0x20, false);
-		expect_path(way, 1, segment(key, LENGTH - 1, 1), 0, true);
-		expect_path(way, 1, segment(key, 0, LENGTH), 0, true);
-		expect_path(way, 1, segment(key, 0, LENGTH + 1), 0, false);
-		expect_path(way, 1, segment(key, 0, 0), 0, false);
-		expect_path(way, 1, segment(key + 1, 0, 8), 0, false);
-		expect_path(way, 2, good, 0, false);
-		expect_path(way, 0, good, 0, false);
-		expect_path(way, -1, good, 0, false);
-		know(way); /* an empty one is not what is known next */
-		settle();
-		expect_path(way, 1, good, 0, true);
+		remember_region(kind);
+		complete_all();
+		expect_path(kind, 1, good, 0, true);
+		expect_path(kind, 1, good, suppress, is_request);
+		expect_path(kind, 1, good, solicited, is_request);
+		expect_path(kind, 1, good, fence, is_request);
+		expect_path(kind, 1, good, suppress | solicited | fence, is_request);
+		expect_path(kind, 1, good, unsignalled, false);
+		expect_path(kind, 1, good, 0x20, false);
+		expect_path(kind, 1, segment(key, LENGTH - 1, 1), 0, true);
+		expect_path(kind, 1, segment(key, 0, LENGTH), 0, true);
+		expect_path(kind, 1, segment(key, 0, LENGTH + 1), 0, false);
+		expect_path(kind, 1, segment(key, 0, 0), 0, false);
+		expect_path(kind, 1, segment(key + 1, 0, 8), 0, false);
+		expect_path(kind, 2, good, 0, false);
+		expect_path(kind, 0, good, 0, false);
+		expect_path(kind, -1, good, 0, false);
+		remember_region(kind); /* not changed by empty segments */
+		complete_all();
+		expect_path(kind, 1, good, 0, true);
 	}
 }
 
@@ -335,12 +336,12 @@ static void post__longer_than_allowed__not_on_the_fast_path(void **state)
 	ep->attr.max_message_size = 16;
 	ep->attr.max_rdma_size = 12;
 	ep->ia->attr.max_rdma_size = 24;
-	know(SEND);
-	know(RECEIVE);
-	settle();
+	remember_region(SEND);
+	remember_region(RECEIVE);
+	complete_all();
 	expect_path(SEND, 1, segment(key, 0, 16), 0, true);
 	expect_path(SEND, 1, segment(key, 0, 17), 0, false);
-	/* the smaller of the two limits ends the fast path of both */
+	/* Send and RDMA Write share the smaller limit of the fast path */
 	expect_path(WRITE, 1, segment(key, 0, 16), 0, true);
 	expect_path(WRITE, 1, segment(key, 0, 17), 0, false);
 	expect_path(WRITE, 1, segment(key, 0, 24), 0, false);
@@ -357,21 +358,21 @@ static void post__queue_full__not_on_the_fast_path(void **state)
 	if (!mock_own(handle))
 		skip();
 	mock.takes_fast = true;
-	for (enum way way = SEND; way <= RECEIVE; way += RECEIVE - SEND) {
-		uint32_t capacity = way == RECEIVE ? ep->recv.capacity : ep->req.capacity;
+	for (enum kind kind = SEND; kind <= RECEIVE; kind += RECEIVE - SEND) {
+		uint32_t capacity = kind == RECEIVE ? ep->recv.capacity : ep->req.capacity;
 		unsigned int before;
 
-		know(way);
+		remember_region(kind);
 		before = fast_calls();
 		for (uint32_t i = 1; i < capacity; i++)
-			assert_int_equal(post(way, iov), DAT_SUCCESS);
+			assert_int_equal(post(kind, iov), DAT_SUCCESS);
 		assert_int_equal(fast_calls(), before + capacity - 1);
-		assert_int_equal(mock_code(post(way, iov)), DAT_INSUFFICIENT_RESOURCES);
+		assert_int_equal(mock_code(post(kind, iov)), DAT_INSUFFICIENT_RESOURCES);
 		assert_int_equal(fast_calls(), before + capacity - 1);
 	}
 }
 
-/* DTO-95 DTO-85: freed between posts, or of another zone. */
+/* DTO-95 DTO-85 */
 static void post__region_gone_or_of_another_zone__not_on_the_fast_path(void **state)
 {
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
@@ -381,8 +382,8 @@ static void post__region_gone_or_of_another_zone__not_on_the_fast_path(void **st
 	(void)state;
 	if (!mock_own(handle))
 		skip();
-	for (enum way way = 0; way < WAYS; way++)
-		know(way);
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		remember_region(kind);
 	assert_int_equal(core_pz_create(ia.ia, &zone), DAT_SUCCESS);
 	assert_int_equal(core_ep_disconnect(handle, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
 	assert_int_equal(core_ep_reset(handle), DAT_SUCCESS);
@@ -393,48 +394,48 @@ static void post__region_gone_or_of_another_zone__not_on_the_fast_path(void **st
 	core_ep_review_slow(ep);
 	assert_int_equal(ep->cell->slow_reasons, 0);
 	before = fast_calls();
-	for (enum way way = 0; way < WAYS; way++)
-		assert_int_equal(mock_code(post(way, iov)), DAT_PROTECTION_VIOLATION);
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		assert_int_equal(mock_code(post(kind, iov)), DAT_PROTECTION_VIOLATION);
 	ep->pz = ((struct core_handle *)ia.pz)->object;
-	for (enum way way = 0; way < WAYS; way++)
-		know(way);
-	assert_int_equal(fast_calls(), before + 1); /* a Send has made it known for the Write */
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		remember_region(kind);
+	assert_int_equal(fast_calls(), before + 1); /* the Write uses the region of the Send */
 	assert_int_equal(core_lmr_free(lmr), DAT_SUCCESS);
-	for (enum way way = 0; way < WAYS; way++)
-		assert_int_equal(post(way, iov), privileges_error(way));
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		assert_int_equal(post(kind, iov), privileges_error(kind));
 	assert_int_equal(fast_calls(), before + 1);
 	ep->pz = ((struct core_handle *)zone)->object;
 }
 
-/* What is declined goes to post_request and post_recv, once each. */
-static void post__transport_declines__general_slot_follows(void **state)
+/* A declined post goes to post_request or post_recv, once. */
+static void post__transport_declines__slow_path_slot_called(void **state)
 {
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
 
 	(void)state;
 	if (!mock_own(handle))
 		skip();
-	for (enum way way = 0; way < WAYS; way++) {
-		unsigned int fast, general;
+	for (enum kind kind = 0; kind < KINDS; kind++) {
+		unsigned int fast, slow_calls;
 
-		know(way);
+		remember_region(kind);
 		fast = fast_calls();
-		general = mock.posts + mock.recvs;
-		assert_int_equal(post(way, iov), DAT_SUCCESS);
+		slow_calls = mock.posts + mock.recvs;
+		assert_int_equal(post(kind, iov), DAT_SUCCESS);
 		assert_int_equal(fast_calls(), fast + 1);
-		assert_int_equal(mock.posts + mock.recvs, general + 1);
+		assert_int_equal(mock.posts + mock.recvs, slow_calls + 1);
 		mock.takes_fast = true;
-		assert_int_equal(post(way, iov), DAT_SUCCESS);
+		assert_int_equal(post(kind, iov), DAT_SUCCESS);
 		assert_int_equal(fast_calls(), fast + 2);
-		assert_int_equal(mock.posts + mock.recvs, general + 1);
+		assert_int_equal(mock.posts + mock.recvs, slow_calls + 1);
 		mock.takes_fast = false;
 	}
 }
 
 /* --- memory --- */
 
-/* DTO-84 LMR-USE-01: to the very end, and not one byte further. */
-static void post__on_the_edges_of_the_region__only_inside(void **state)
+/* DTO-84 LMR-USE-01 */
+static void post__at_the_edges_of_the_region__refused_outside(void **state)
 {
 	static const struct {
 		int64_t offset;
@@ -455,42 +456,42 @@ static void post__on_the_edges_of_the_region__only_inside(void **state)
 		{LENGTH - 1, UINT64_MAX, false},
 		{-8, (DAT_VLEN)-8, false},
 		{INT64_MIN, 8, false},
-		/* of no bytes: always good */
+		/* empty segments are always accepted */
 		{0, 0, true},
 		{LENGTH, 0, true},
 		{-1, 0, true},
 	};
 
 	(void)state;
-	for (enum way way = 0; way < WAYS; way++) {
-		know(way);
+	for (enum kind kind = 0; kind < KINDS; kind++) {
+		remember_region(kind);
 		for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 			DAT_LMR_TRIPLET iov = segment(key, cases[i].offset, cases[i].length);
 
-			expect(way, &iov, 0,
+			expect(kind, &iov, 0,
 			       cases[i].is_good ? DAT_SUCCESS
 						: error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
 		}
 	}
 }
 
-/* Of no bytes: no segment, whatever it names, and the next one does not look there. */
-static void post__no_bytes_of_nothing__no_segment(void **state)
+/* Whatever its context is. The next post is not affected. */
+static void post__empty_segment__left_out(void **state)
 {
 	DAT_LMR_TRIPLET good = segment(key, 0, 8);
 
 	(void)state;
-	for (enum way way = 0; way < WAYS; way++) {
-		know(way);
+	for (enum kind kind = 0; kind < KINDS; kind++) {
+		remember_region(kind);
 		for (unsigned is_own = 0; is_own < 2; is_own++) {
-			settle();
-			assert_int_equal(post(way, segment(is_own ? key : CORE_MEM_MAX - 1, 0, 0)),
+			complete_all();
+			assert_int_equal(post(kind, segment(is_own ? key : CORE_MEM_MAX - 1, 0, 0)),
 					 DAT_SUCCESS);
-			if (way == RECEIVE)
+			if (kind == RECEIVE)
 				assert_int_equal(core_recv_next(ep)->segments, 0);
 			else
 				assert_int_equal(mock.req->segments, 0);
-			assert_int_equal(post(way, good), DAT_SUCCESS);
+			assert_int_equal(post(kind, good), DAT_SUCCESS);
 		}
 	}
 }
@@ -499,12 +500,12 @@ static void post__no_bytes_of_nothing__no_segment(void **state)
 static void post__another_context__privileges_violation(void **state)
 {
 	(void)state;
-	for (enum way way = 0; way < WAYS; way++) {
+	for (enum kind kind = 0; kind < KINDS; kind++) {
 		DAT_LMR_TRIPLET none = segment(0, 0, 8), other = segment(key + 1, 0, 8);
 
-		know(way);
-		expect(way, &none, 0, privileges_error(way));
-		expect(way, &other, 0, privileges_error(way));
+		remember_region(kind);
+		expect(kind, &none, 0, privileges_error(kind));
+		expect(kind, &other, 0, privileges_error(kind));
 	}
 }
 
@@ -514,18 +515,18 @@ static void post__region_freed__refused(void **state)
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8), none = segment(0, 0, 8);
 
 	(void)state;
-	for (enum way way = 0; way < WAYS; way++)
-		know(way);
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		remember_region(kind);
 	assert_int_equal(core_lmr_free(lmr), DAT_SUCCESS);
-	for (enum way way = 0; way < WAYS; way++) {
-		expect(way, &iov, 0, privileges_error(way));
-		/* the slot has key 0 by now, which is nobody's */
-		expect(way, &none, 0, privileges_error(way));
+	for (enum kind kind = 0; kind < KINDS; kind++) {
+		expect(kind, &iov, 0, privileges_error(kind));
+		/* the slot has key 0 now, which no region has */
+		expect(kind, &none, 0, privileges_error(kind));
 	}
 }
 
-/* Makes regions until one lies where the first one lay. */
-static DAT_LMR_CONTEXT take_its_slot(DAT_MEM_PRIV_FLAGS privileges)
+/* Frees the region, and makes regions until one has the same slot. */
+static DAT_LMR_CONTEXT reuse_slot(DAT_MEM_PRIV_FLAGS privileges)
 {
 	const struct core_lmr *slot = core_mem_slot(ep->ia->mem, key);
 	DAT_LMR_CONTEXT next;
@@ -536,59 +537,59 @@ static DAT_LMR_CONTEXT take_its_slot(DAT_MEM_PRIV_FLAGS privileges)
 	return next;
 }
 
-static void post__slot_used_again__old_key_refused_and_new_one_good(void **state)
+static void post__slot_reused__old_key_refused_and_new_one_accepted(void **state)
 {
 	DAT_LMR_TRIPLET old = segment(key, 0, 8), new;
 
 	(void)state;
-	for (enum way way = 0; way < WAYS; way++)
-		know(way);
-	new = segment(take_its_slot(DAT_MEM_PRIV_ALL_FLAG), 0, 8);
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		remember_region(kind);
+	new = segment(reuse_slot(DAT_MEM_PRIV_ALL_FLAG), 0, 8);
 	assert_int_not_equal(new.lmr_context, old.lmr_context);
-	for (enum way way = 0; way < WAYS; way++) {
-		expect(way, &old, 0, privileges_error(way));
-		expect(way, &new, 0, DAT_SUCCESS);
+	for (enum kind kind = 0; kind < KINDS; kind++) {
+		expect(kind, &old, 0, privileges_error(kind));
+		expect(kind, &new, 0, DAT_SUCCESS);
 	}
 }
 
-/* DTO-86 DTO-87; to write includes to read (LMR-CREATE-39). */
-static void post__slot_used_again_with_other_privileges__these_count(void **state)
+/* DTO-86 DTO-87; the privilege to write includes the one to read (LMR-CREATE-39). */
+static void post__slot_reused_with_other_privileges__new_ones_apply(void **state)
 {
 	DAT_LMR_TRIPLET iov;
 
 	(void)state;
-	for (enum way way = 0; way < WAYS; way++)
-		know(way);
-	iov = segment(take_its_slot(DAT_MEM_PRIV_LOCAL_READ_FLAG), 0, 8);
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		remember_region(kind);
+	iov = segment(reuse_slot(DAT_MEM_PRIV_LOCAL_READ_FLAG), 0, 8);
 	expect(SEND, &iov, 0, DAT_SUCCESS);
 	expect(WRITE, &iov, 0, DAT_SUCCESS);
 	expect(RECEIVE, &iov, 0, privileges_error(RECEIVE));
 	key = iov.lmr_context;
-	iov = segment(take_its_slot(DAT_MEM_PRIV_LOCAL_WRITE_FLAG), 0, 8);
+	iov = segment(reuse_slot(DAT_MEM_PRIV_LOCAL_WRITE_FLAG), 0, 8);
 	expect(SEND, &iov, 0, DAT_SUCCESS);
 	expect(RECEIVE, &iov, 0, DAT_SUCCESS);
 	key = iov.lmr_context;
-	iov = segment(take_its_slot(DAT_MEM_PRIV_REMOTE_READ_FLAG), 0, 8);
+	iov = segment(reuse_slot(DAT_MEM_PRIV_REMOTE_READ_FLAG), 0, 8);
 	expect(SEND, &iov, 0, privileges_error(SEND));
 	expect(RECEIVE, &iov, 0, privileges_error(RECEIVE));
 }
 
-/* A slot has so many keys; then the first one names another region. */
-static void post__key_issued_again__other_region_counts(void **state)
+/* When all keys of a slot were used, the first one is issued again. */
+static void post__key_issued_again__new_region_applies(void **state)
 {
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
 
 	(void)state;
-	for (enum way way = 0; way < WAYS; way++)
-		know(way);
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		remember_region(kind);
 	core_mem_slot(ep->ia->mem, key)->generation--;
-	assert_int_equal(take_its_slot(DAT_MEM_PRIV_REMOTE_READ_FLAG), key);
-	for (enum way way = 0; way < WAYS; way++)
-		expect(way, &iov, 0, privileges_error(way));
+	assert_int_equal(reuse_slot(DAT_MEM_PRIV_REMOTE_READ_FLAG), key);
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		expect(kind, &iov, 0, privileges_error(kind));
 }
 
-/* Of a region that is too large, what lies around the place is known; of others all. */
-static void core_mem_know_around__each_place__that_much_of_the_region(void **state)
+/* Of a large region only a part around the address is remembered. */
+static void core_mem_know_around__each_address__part_of_that_size(void **state)
 {
 	static const struct {
 		DAT_VADDR at, from;
@@ -610,7 +611,7 @@ static void core_mem_know_around__each_place__that_much_of_the_region(void **sta
 	}
 }
 
-/* The name of a slot: odd uses have a key, and none comes back while they are counted. */
+/* The upper half of the name counts publish and revoke; it is odd while the slot has a key. */
 static void core_mem_publish__each_use__another_name(void **state)
 {
 	struct core_lmr *slot = core_mem_slot(ep->ia->mem, key);
@@ -620,7 +621,7 @@ static void core_mem_publish__each_use__another_name(void **state)
 	assert_int_equal((uint32_t)name, key);
 	assert_int_equal(name >> 32 & 1, 1);
 	for (int i = 0; i < 3; i++) {
-		slot->generation--; /* for the same key again */
+		slot->generation--; /* issues the same key again */
 		core_mem_revoke(ep->ia->mem, slot);
 		next = atomic_load(&slot->name);
 		assert_int_equal(next, ((name >> 32) + 1) << 32);
@@ -638,7 +639,7 @@ static void move_to_zone(DAT_EP_HANDLE endpoint, DAT_PZ_HANDLE zone)
 	assert_int_equal(core_ep_modify(endpoint, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_SUCCESS);
 }
 
-/* DTO-85 LMR-USE-02: what was good for the zone before is asked for again. */
+/* DTO-85 LMR-USE-02: the remembered region is checked again for the new zone. */
 static void post_recv__zone_of_the_endpoint_changed__protection_violation(void **state)
 {
 	DAT_EP_HANDLE endpoint = mock_ep(&ia);
@@ -658,7 +659,7 @@ static void post_recv__zone_of_the_endpoint_changed__protection_violation(void *
 	assert_int_equal(core_pz_free(other), DAT_SUCCESS);
 }
 
-/* --- all the rest --- */
+/* --- other checks --- */
 
 /* EP-SEND-09 EP-RDMAW-11 */
 static void post__longer_than_allowed__refused(void **state)
@@ -668,15 +669,15 @@ static void post__longer_than_allowed__refused(void **state)
 	(void)state;
 	ep->attr.max_message_size = 16;
 	ep->ia->attr.max_rdma_size = 16;
-	for (enum way way = SEND; way <= WRITE; way++) {
-		know(way);
-		expect(way, &longest, 0, DAT_SUCCESS);
-		expect(way, &longer, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+	for (enum kind kind = SEND; kind <= WRITE; kind++) {
+		remember_region(kind);
+		expect(kind, &longest, 0, DAT_SUCCESS);
+		expect(kind, &longer, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
 	}
 }
 
-/* EP-RDMAW-11 EP-RDMAR-10: the adapter's max_rdma_size counts, not the endpoint's */
-static void rdma__above_the_endpoints_size__up_to_the_adapters(void **state)
+/* EP-RDMAW-11 EP-RDMAR-10 */
+static void rdma__above_max_rdma_size_of_the_endpoint__limit_of_the_adapter_applies(void **state)
 {
 	DAT_LMR_TRIPLET above = segment(key, 0, 64), beyond = segment(key, 0, 65);
 	DAT_RMR_TRIPLET remote = {.rmr_context = 5};
@@ -687,20 +688,20 @@ static void rdma__above_the_endpoints_size__up_to_the_adapters(void **state)
 	ep->ia->attr.max_rdma_size = 64;
 	ep->attr.max_rdma_read_out = 1;
 	ep->peer_read_in = 1;
-	know(WRITE);
+	remember_region(WRITE);
 	expect(WRITE, &above, 0, DAT_SUCCESS);
 	expect(WRITE, &beyond, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
 	remote.segment_length = 65;
 	assert_int_equal(core_ep_post_rdma_read(handle, 1, &beyond, cookie, &remote, 0),
 			 error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
-	remote.segment_length = 64; /* a local buffer may be longer than that */
+	remote.segment_length = 64; /* the local buffer may be longer */
 	assert_int_equal(core_ep_post_rdma_read(handle, 1, &beyond, cookie, &remote, 0),
 			 DAT_SUCCESS);
-	settle();
+	complete_all();
 }
 
-/* EP-RDMAW-11: the IA's limit counts, on either path. */
-static void rdma_write__longer_than_the_endpoints_own_limit__done(void **state)
+/* EP-RDMAW-11: on the fast path, too. */
+static void rdma_write__above_max_rdma_size_of_the_endpoint__fast(void **state)
 {
 	DAT_LMR_TRIPLET longer = segment(key, 0, 17);
 	unsigned int before;
@@ -708,7 +709,7 @@ static void rdma_write__longer_than_the_endpoints_own_limit__done(void **state)
 	(void)state;
 	ep->attr.max_rdma_size = 16;
 	ep->attr.max_message_size = 17;
-	know(WRITE);
+	remember_region(WRITE);
 	expect(WRITE, &longer, 0, DAT_SUCCESS);
 	before = mock.fast_posts;
 	assert_int_equal(post(WRITE, longer), DAT_SUCCESS);
@@ -722,12 +723,12 @@ static void rdma_write__target_shorter_or_missing__refused(void **state)
 	DAT_DTO_COOKIE cookie = {.as_64 = 1};
 
 	(void)state;
-	know(WRITE);
+	remember_region(WRITE);
 	assert_int_equal(core_ep_post_rdma_write(handle, 1, &iov, cookie, &remote, 0),
 			 error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE));
 	assert_int_equal(core_ep_post_rdma_write(handle, 1, &iov, cookie, NULL, 0),
 			 error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
-	/* the lock was left */
+	/* the lock was released */
 	remote.segment_length = 8;
 	assert_int_equal(core_ep_post_rdma_write(handle, 1, &iov, cookie, &remote, 0), DAT_SUCCESS);
 }
@@ -737,20 +738,20 @@ static void post__no_segment_list_or_none_allowed__refused(void **state)
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
 
 	(void)state;
-	for (enum way way = 0; way < WAYS; way++) {
-		know(way);
-		expect(way, NULL, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
+	for (enum kind kind = 0; kind < KINDS; kind++) {
+		remember_region(kind);
+		expect(kind, NULL, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
 	}
 	ep->attr.max_request_iov = 0;
 	ep->attr.max_rdma_write_iov = 0;
 	ep->attr.max_recv_iov = 0;
 	core_ep_review_slow(ep);
 	assert_int_equal(ep->cell->slow_reasons, CORE_EP_SLOW_LIMIT);
-	for (enum way way = 0; way < WAYS; way++)
-		expect(way, &iov, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		expect(kind, &iov, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
 }
 
-static void post__flags_of_others__refused(void **state)
+static void post__unsupported_flags__refused(void **state)
 {
 	static const DAT_COMPLETION_FLAGS flags[] = {
 		DAT_COMPLETION_UNSIGNALLED_FLAG, (DAT_COMPLETION_FLAGS)0x20,
@@ -759,47 +760,47 @@ static void post__flags_of_others__refused(void **state)
 	DAT_EP_ATTR attr;
 
 	(void)state;
-	for (enum way way = 0; way < WAYS; way++) {
-		DAT_RETURN arg = way == WRITE ? DAT_INVALID_ARG6 : DAT_INVALID_ARG5;
+	for (enum kind kind = 0; kind < KINDS; kind++) {
+		DAT_RETURN arg = kind == WRITE ? DAT_INVALID_ARG6 : DAT_INVALID_ARG5;
 
-		know(way);
+		remember_region(kind);
 		for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-			expect(way, &iov, flags[i], error(DAT_INVALID_PARAMETER, arg));
+			expect(kind, &iov, flags[i], error(DAT_INVALID_PARAMETER, arg));
 	}
 	expect(RECEIVE, &iov, DAT_COMPLETION_SUPPRESS_FLAG,
 	       error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
 	attr = ep->attr;
 	ep->attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	ep->attr.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
-	for (enum way way = 0; way < WAYS; way++)
-		expect(way, &iov, DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_SUCCESS);
+	for (enum kind kind = 0; kind < KINDS; kind++)
+		expect(kind, &iov, DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_SUCCESS);
 	assert_int_equal(post_flags(RECEIVE, &iov, DAT_COMPLETION_UNSIGNALLED_FLAG), DAT_SUCCESS);
 	assert_int_equal(core_recv_next(ep)->flags, DAT_COMPLETION_UNSIGNALLED_FLAG);
-	/* what stood in its place before leaves nothing */
-	settle();
+	/* a reused slot does not keep the flag */
+	complete_all();
 	for (uint32_t i = 0; i < ep->recv.capacity; i++)
 		assert_int_equal(post_flags(RECEIVE, &iov, DAT_COMPLETION_UNSIGNALLED_FLAG),
 				 DAT_SUCCESS);
-	settle();
+	complete_all();
 	assert_int_equal(post(RECEIVE, iov), DAT_SUCCESS);
 	assert_int_equal(core_recv_next(ep)->flags, 0);
-	ep->attr = attr; /* as its dispatchers know them */
+	ep->attr = attr; /* as the EVDs have counted them */
 }
 
 /* DTO-111 EP-SEND-32 */
 static void post__queue_full__refused(void **state)
 {
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
-	enum way way;
+	enum kind kind;
 
 	(void)state;
-	for (way = SEND; way <= RECEIVE; way += RECEIVE - SEND) {
-		uint32_t capacity = way == RECEIVE ? ep->recv.capacity : ep->req.capacity;
+	for (kind = SEND; kind <= RECEIVE; kind += RECEIVE - SEND) {
+		uint32_t capacity = kind == RECEIVE ? ep->recv.capacity : ep->req.capacity;
 
-		know(way);
+		remember_region(kind);
 		for (uint32_t i = 1; i < capacity; i++)
-			assert_int_equal(post(way, iov), DAT_SUCCESS);
-		expect(way, &iov, 0, error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP));
+			assert_int_equal(post(kind, iov), DAT_SUCCESS);
+		expect(kind, &iov, 0, error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP));
 	}
 	expect(WRITE, &iov, 0, error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP));
 }
@@ -810,17 +811,17 @@ static void post__disconnected__flushed(void **state)
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
 
 	(void)state;
-	know(SEND);
-	know(RECEIVE);
+	remember_region(SEND);
+	remember_region(RECEIVE);
 	assert_int_equal(core_ep_disconnect(handle, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
 	for (int i = 0; i < 3; i++)
 		(void)mock_event(ia.evd);
 	mock_no_event(ia.evd);
-	for (enum way way = 0; way < WAYS; way++) {
+	for (enum kind kind = 0; kind < KINDS; kind++) {
 		DAT_EVENT event;
 
 		mock.req = NULL;
-		assert_int_equal(post(way, iov), DAT_SUCCESS);
+		assert_int_equal(post(kind, iov), DAT_SUCCESS);
 		assert_null(mock.req);
 		event = mock_event(ia.evd);
 		assert_int_equal(event.event_data.dto_completion_event_data.status,
@@ -828,12 +829,12 @@ static void post__disconnected__flushed(void **state)
 	}
 }
 
-static void post__unconnected__requests_refused_and_receives_taken(void **state)
+static void post__unconnected__requests_refused_and_receives_accepted(void **state)
 {
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
 
 	(void)state;
-	know(SEND);
+	remember_region(SEND);
 	ep->state = DAT_EP_STATE_UNCONNECTED;
 	core_ep_review_slow(ep);
 	assert_int_equal(mock_code(post(SEND, iov)), DAT_INVALID_STATE);
@@ -848,7 +849,7 @@ static void post_recv__soft_watermark_passed__event(void **state)
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
 
 	(void)state;
-	know(RECEIVE);
+	remember_region(RECEIVE);
 	assert_int_equal(core_ep_set_watermark(handle, 2, DAT_WATERMARK_INFINITE), DAT_SUCCESS);
 	assert_int_equal(post(RECEIVE, iov), DAT_SUCCESS);
 	mock_no_event(ia.async);
@@ -865,7 +866,7 @@ static void post_recv__hard_watermark_passed__connection_breaks(void **state)
 	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
 
 	(void)state;
-	know(RECEIVE);
+	remember_region(RECEIVE);
 	assert_int_equal(core_ep_set_watermark(handle, DAT_WATERMARK_INFINITE, 2), DAT_SUCCESS);
 	assert_int_equal(post(RECEIVE, iov), DAT_SUCCESS);
 	assert_int_equal(mock.aborts, 0);
@@ -877,33 +878,33 @@ int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(post__known_region__request_as_asked_for),
-		T(post_recv__known_region__receive_as_asked_for),
-		T(post__one_segment_then_several_then_none__each_as_it_is),
-		T(post__each_parameter__fast_only_if_all_are_plain),
+		T(post__known_region__request_as_posted),
+		T(post_recv__known_region__receive_as_posted),
+		T(post__one_segment_then_several_then_none__each_as_posted),
+		T(post__each_parameter__fast_only_if_all_are_supported),
 		T(post__longer_than_allowed__not_on_the_fast_path),
 		T(post__queue_full__not_on_the_fast_path),
 		T(post__region_gone_or_of_another_zone__not_on_the_fast_path),
-		T(post__transport_declines__general_slot_follows),
-		T(post__on_the_edges_of_the_region__only_inside),
-		T(post__no_bytes_of_nothing__no_segment),
+		T(post__transport_declines__slow_path_slot_called),
+		T(post__at_the_edges_of_the_region__refused_outside),
+		T(post__empty_segment__left_out),
 		T(post__another_context__privileges_violation),
 		T(post__region_freed__refused),
-		T(post__slot_used_again__old_key_refused_and_new_one_good),
-		T(post__slot_used_again_with_other_privileges__these_count),
-		T(post__key_issued_again__other_region_counts),
-		T(core_mem_know_around__each_place__that_much_of_the_region),
+		T(post__slot_reused__old_key_refused_and_new_one_accepted),
+		T(post__slot_reused_with_other_privileges__new_ones_apply),
+		T(post__key_issued_again__new_region_applies),
+		T(core_mem_know_around__each_address__part_of_that_size),
 		T(core_mem_publish__each_use__another_name),
 		T(post_recv__zone_of_the_endpoint_changed__protection_violation),
 		T(post__longer_than_allowed__refused),
-		T(rdma__above_the_endpoints_size__up_to_the_adapters),
-		T(rdma_write__longer_than_the_endpoints_own_limit__done),
+		T(rdma__above_max_rdma_size_of_the_endpoint__limit_of_the_adapter_applies),
+		T(rdma_write__above_max_rdma_size_of_the_endpoint__fast),
 		T(rdma_write__target_shorter_or_missing__refused),
 		T(post__no_segment_list_or_none_allowed__refused),
-		T(post__flags_of_others__refused),
+		T(post__unsupported_flags__refused),
 		T(post__queue_full__refused),
 		T(post__disconnected__flushed),
-		T(post__unconnected__requests_refused_and_receives_taken),
+		T(post__unconnected__requests_refused_and_receives_accepted),
 		T(post_recv__soft_watermark_passed__event),
 		T(post_recv__hard_watermark_passed__connection_breaks),
 	};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Connection requests at awkward moments: while the call that makes the service point has not
- * returned yet.
+ * Connection requests that arrive before the call that creates the service point has returned.
  */
 #include "mock.h"
 
@@ -9,10 +8,10 @@
 #include <stdatomic.h>
 
 static struct mock_ia ia;
-static pthread_t caller;
-static struct core_ref called;
-static _Atomic bool is_calling;
-static int answer;
+static pthread_t requester;
+static struct core_ref listening_sp;
+static _Atomic bool is_requesting;
+static int request_ret;
 
 static int setup(void **state)
 {
@@ -28,23 +27,23 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void *ask(void *arg)
+static void *send_request(void *arg)
 {
 	const struct transport_request arrived = {.conn_qual = 77, .transport = &mock};
 
 	(void)arg;
-	atomic_store(&is_calling, true);
-	answer = core_sp_request(called, &arrived);
+	atomic_store(&is_requesting, true);
+	request_ret = core_sp_request(listening_sp, &arrived);
 	return NULL;
 }
 
-/* As the transport's own thread does it, with the listening call still on its way back. */
-static void ask_at_once(struct core_ref sp)
+/* Sends a request from another thread, as a transport's thread does, before listen() returns. */
+static void request_during_listen(struct core_ref sp)
 {
-	called = sp;
-	atomic_store(&is_calling, false);
-	assert_int_equal(pthread_create(&caller, NULL, ask, NULL), 0);
-	while (!atomic_load(&is_calling))
+	listening_sp = sp;
+	atomic_store(&is_requesting, false);
+	assert_int_equal(pthread_create(&requester, NULL, send_request, NULL), 0);
+	while (!atomic_load(&is_requesting))
 		;
 }
 
@@ -52,8 +51,8 @@ static void expect_request(DAT_HANDLE sp)
 {
 	DAT_EVENT event;
 
-	assert_int_equal(pthread_join(caller, NULL), 0);
-	assert_int_equal(answer, 0);
+	assert_int_equal(pthread_join(requester, NULL), 0);
+	assert_int_equal(request_ret, 0);
 	event = mock_event(ia.evd);
 	assert_int_equal(event.event_number, DAT_CONNECTION_REQUEST_EVENT);
 	assert_ptr_equal(event.event_data.cr_arrival_event_data.sp_handle.psp_handle, sp);
@@ -68,13 +67,13 @@ static void psp_create__request_during_the_call__not_lost(void **state)
 	DAT_PSP_HANDLE psp;
 
 	(void)state;
-	mock.listening = ask_at_once;
+	mock.on_listen = request_during_listen;
 	assert_int_equal(core_psp_create(ia.ia, 77, ia.evd, DAT_PSP_CONSUMER_FLAG, &psp),
 			 DAT_SUCCESS);
 	expect_request(psp);
 }
 
-/* The endpoint is reserved before the point listens. */
+/* The endpoint is reserved before the service point listens. */
 static void rsp_create__request_during_the_call__not_lost(void **state)
 {
 	DAT_EP_HANDLE ep = mock_ep(&ia);
@@ -82,7 +81,7 @@ static void rsp_create__request_during_the_call__not_lost(void **state)
 	DAT_RSP_HANDLE rsp;
 
 	(void)state;
-	mock.listening = ask_at_once;
+	mock.on_listen = request_during_listen;
 	assert_int_equal(core_rsp_create(ia.ia, 77, ep, ia.evd, &rsp), DAT_SUCCESS);
 	expect_request(rsp);
 	assert_int_equal(core_ep_get_status(ep, &ep_state, NULL, NULL), DAT_SUCCESS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The table of a transport, with which this is linked: the core calls every slot without asking. */
+/* The table of the linked transport has no empty slot: the core calls each without a check. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +10,9 @@
 
 #include "core/transport.h"
 
-/* A table of pointers, but for one number. */
+/* All slots are pointers, except ep_size. */
 _Static_assert(sizeof(struct transport_ops) % sizeof(uintptr_t) == 0, "slots are words");
-_Static_assert(sizeof(size_t) == sizeof(uintptr_t), "the number is one of them");
+_Static_assert(sizeof(size_t) == sizeof(uintptr_t), "ep_size is a word, too");
 
 static void transport__each_slot__filled(void **state)
 {
@@ -25,7 +25,7 @@ static void transport__each_slot__filled(void **state)
 
 		memcpy(&slot, table + at, sizeof(slot));
 		if (!slot && at != offsetof(struct transport_ops, ep_size))
-			fail_msg("%s: nothing at offset %zu", transport_this->name, at);
+			fail_msg("%s: empty slot at offset %zu", transport_this->name, at);
 	}
 }
 

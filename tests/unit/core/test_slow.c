@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The reasons against the fast path: each is there exactly as long as what it follows from, and
- * with one of an EVD no dequeue polls. What posts do with those of an endpoint is in test_post.c.
+ * slow_reasons: each bit is set exactly while its cause exists, and a dequeue does not poll while
+ * its EVD has one. test_post.c tests posts on endpoints with slow_reasons.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -54,7 +54,7 @@ static struct core_ep *enter(DAT_EP_HANDLE handle)
 
 /* --- state --- */
 
-static void connect_it(DAT_EP_HANDLE handle)
+static void start_connect(DAT_EP_HANDLE handle)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET};
 
@@ -92,7 +92,7 @@ static void fail_a_request(DAT_EP_HANDLE handle)
 	core_ep_leave(ep);
 }
 
-/* The bit of the transport's is its own affair: the core sets it once and never clears it. */
+/* The core sets CONN, which is the transport's bit, at creation and never clears it. */
 static void ep__each_state__fast_only_when_connected(void **state)
 {
 	DAT_EP_HANDLE handle = mock_ep(&ia);
@@ -109,7 +109,7 @@ static void ep__each_state__fast_only_when_connected(void **state)
 		DAT_SUCCESS);
 	mock.failing = NULL;
 	assert_int_equal(reasons(handle), STATE | CONN);
-	connect_it(handle);
+	start_connect(handle);
 	assert_int_equal(reasons(handle), STATE | CONN);
 	establish(handle);
 	assert_int_equal(reasons(handle), CONN);
@@ -120,19 +120,19 @@ static void ep__each_state__fast_only_when_connected(void **state)
 	assert_int_equal(reasons(handle), STATE);
 	assert_int_equal(core_ep_reset(handle), DAT_SUCCESS);
 	assert_int_equal(reasons(handle), STATE);
-	connect_it(handle);
+	start_connect(handle);
 	establish(handle);
 	assert_int_equal(reasons(handle), 0);
 	end(handle, DAT_CONNECTION_EVENT_BROKEN);
 	assert_int_equal(reasons(handle), STATE);
 	assert_int_equal(core_ep_reset(handle), DAT_SUCCESS);
-	connect_it(handle);
+	start_connect(handle);
 	establish(handle);
 	assert_int_equal(core_ep_disconnect(handle, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
 	assert_int_equal(reasons(handle), STATE);
 }
 
-/* DTO-48: connected, but no later request may succeed; a new connection is as good as the first. */
+/* DTO-48: after a failure no request of this connection may succeed. */
 static void ep__a_request_failed__slow_until_the_next_connection(void **state)
 {
 	DAT_EP_HANDLE handle = mock_connected(&ia);
@@ -146,12 +146,12 @@ static void ep__a_request_failed__slow_until_the_next_connection(void **state)
 	end(handle, DAT_CONNECTION_EVENT_BROKEN);
 	assert_int_equal(core_ep_reset(handle), DAT_SUCCESS);
 	assert_int_equal(reasons(handle), STATE);
-	connect_it(handle);
+	start_connect(handle);
 	establish(handle);
 	assert_int_equal(reasons(handle), 0);
 }
 
-/* A failed attempt flushes, which breaks; then comes a connection that stands. */
+/* A failed attempt flushes, which sets is_breaking; the next connection must clear it. */
 static void ep__attempt_failed_before__fast_when_connected(void **state)
 {
 	DAT_EP_HANDLE handle = mock_ep(&ia);
@@ -159,13 +159,13 @@ static void ep__attempt_failed_before__fast_when_connected(void **state)
 
 	(void)state;
 	core_handle_clear_slow(handle, CONN);
-	connect_it(handle);
+	start_connect(handle);
 	ep = enter(handle);
 	core_ep_connect_failed(ep, DAT_CONNECTION_EVENT_TIMED_OUT);
 	core_ep_leave(ep);
 	assert_int_equal(reasons(handle), STATE);
 	assert_int_equal(core_ep_reset(handle), DAT_SUCCESS);
-	connect_it(handle);
+	start_connect(handle);
 	establish(handle);
 	assert_int_equal(reasons(handle), 0);
 }
@@ -180,8 +180,7 @@ static void modify(DAT_EP_HANDLE handle, DAT_EP_PARAM_MASK mask, const DAT_EP_PA
 #define EVD_MASK (DAT_EP_FIELD_REQUEST_EVD_HANDLE | DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS)
 #define RECV_MASK (DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS)
 
-/* EP-MODIFY-30 and others: without Receives no EVD is needed for them, for requests there is one.
- */
+/* EP-MODIFY-30: an endpoint without Receives needs no EVD for them. */
 static void ep__request_evd_missing__slow(void **state)
 {
 	DAT_EP_HANDLE handle = mock_ep(&ia), without;
@@ -205,8 +204,8 @@ static void ep__request_evd_missing__slow(void **state)
 	assert_int_equal(reasons(without), STATE | CONN);
 }
 
-/* Made for a connection request: it has queues before it has EVDs, and its limits need not agree
- * with them. */
+/* An endpoint made for a connection request. It has queues before it has EVDs, and its limits need
+ * not agree with its EVDs. */
 static DAT_EP_HANDLE provider_made(void)
 {
 	const struct core_ep_args args = {.pz = ia.pz, .is_provider_made = true};
@@ -244,7 +243,7 @@ static void ep__no_segment_allowed_to_a_receive__slow(void **state)
 	modify(handle, DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE, &param);
 	modify(handle, iov, &param);
 	assert_int_equal(reasons(handle), STATE | CONN | LIMIT);
-	/* nor are Receives */
+	/* without Receives their limit does not matter */
 	modify(handle, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param);
 	assert_int_equal(reasons(handle), STATE | CONN);
 	param.ep_attr.max_recv_dtos = 4;
@@ -267,7 +266,7 @@ static void ep__limits_of_the_adapter__slow_if_they_allow_no_segment(void **stat
 	mock.ia->attr.max_iov_segments_per_rdma_write = 1;
 	handle = mock_ep(&ia);
 	assert_int_equal(reasons(handle), STATE | CONN);
-	/* dat_ep_create refuses that of a Send, but the fast path relies on it */
+	/* dat_ep_create refuses max_request_iov 0, but the fast path relies on the bit */
 	ep = enter(handle);
 	ep->attr.max_request_iov = 0;
 	core_ep_review_slow(ep);
@@ -315,7 +314,7 @@ static void receive(DAT_EP_HANDLE handle)
 	assert_int_equal(core_ep_post_recv(handle, 0, NULL, cookie, 0), DAT_SUCCESS);
 }
 
-/* EP-WMARK-04 EP-WMARK-05 EP-WMARK-08: once it has raised its event nothing is watched. */
+/* EP-WMARK-04 EP-WMARK-05 EP-WMARK-08: after its event the soft watermark is disarmed. */
 static void ep__soft_watermark_passed__fast_again(void **state)
 {
 	DAT_EP_HANDLE handle = mock_connected(&ia);
@@ -327,14 +326,14 @@ static void ep__soft_watermark_passed__fast_again(void **state)
 	receive(handle);
 	assert_int_equal(reasons(handle), 0);
 	(void)mock_event(ia.async);
-	/* already passed when it is set */
+	/* exceeded when it is set */
 	set_watermarks(handle, 1, DAT_WATERMARK_INFINITE);
 	assert_int_equal(reasons(handle), 0);
 	(void)mock_event(ia.async);
 	set_watermarks(handle, 2, DAT_WATERMARK_INFINITE);
 	assert_int_equal(reasons(handle), WATERMARK);
 	mock_no_event(ia.async);
-	/* a hard one goes on */
+	/* the hard watermark stays armed */
 	set_watermarks(handle, 2, 8);
 	receive(handle);
 	(void)mock_event(ia.async);
@@ -363,8 +362,8 @@ static DAT_EP_HANDLE srq_ep(DAT_EVD_HANDLE recv_evd, DAT_COUNT soft, DAT_COUNT h
 	return handle;
 }
 
-/* EP-CRSRQ-30: the attributes are its watermarks, and it has no Receives of its own. */
-static void srq_ep__created__slow_as_it_has_watermarks(void **state)
+/* EP-CRSRQ-30: its attributes set the watermarks. */
+static void srq_ep__created__slow_if_it_has_watermarks(void **state)
 {
 	static const struct {
 		DAT_COUNT soft, hard;
@@ -383,7 +382,7 @@ static void srq_ep__created__slow_as_it_has_watermarks(void **state)
 	}
 }
 
-static void srq_ep__watermarks_modified__slow_as_it_has_some(void **state)
+static void srq_ep__watermarks_modified__slow_while_it_has_one(void **state)
 {
 	DAT_EP_PARAM param = {.ep_attr.srq_soft_hw = 3, .ep_attr.max_recv_dtos = 3};
 	DAT_EP_HANDLE handle = srq_ep(ia.evd, 0, 0);
@@ -398,13 +397,13 @@ static void srq_ep__watermarks_modified__slow_as_it_has_some(void **state)
 	param.ep_attr.max_recv_dtos = 0;
 	modify(handle, DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS, &param);
 	assert_int_equal(reasons(handle), STATE | CONN);
-	connect_it(handle);
+	start_connect(handle);
 	establish(handle);
 	assert_int_equal(reasons(handle), CONN);
 }
 
-/* EP-CRSRQ-04: refused on either path. */
-static void srq_ep__receive_of_its_own__refused_on_the_fast_path_too(void **state)
+/* EP-CRSRQ-04 */
+static void srq_ep__post_recv__refused_on_the_fast_path_too(void **state)
 {
 	DAT_EP_HANDLE handle = srq_ep(ia.evd, 0, 0);
 	DAT_DTO_COOKIE cookie = {.as_64 = 1};
@@ -419,7 +418,7 @@ static void srq_ep__receive_of_its_own__refused_on_the_fast_path_too(void **stat
 					 DAT_MEM_PRIV_ALL_FLAG, &lmr, &iov.lmr_context, NULL, NULL,
 					 NULL),
 			 DAT_SUCCESS);
-	connect_it(handle);
+	start_connect(handle);
 	establish(handle);
 	core_handle_clear_slow(handle, CONN);
 	(void)mock_own(handle);
@@ -431,14 +430,14 @@ static void srq_ep__receive_of_its_own__refused_on_the_fast_path_too(void **stat
 	assert_int_equal(mock.fast_recvs, 0);
 }
 
-/* --- dispatchers --- */
+/* --- EVDs --- */
 
 static DAT_EVENT waiter_event;
 static DAT_RETURN waiter_ret;
 static DAT_TIMEOUT waiter_timeout;
 static pthread_t waiter;
 
-static void *wait_there(void *arg)
+static void *wait_for_event(void *arg)
 {
 	DAT_COUNT more;
 
@@ -446,10 +445,10 @@ static void *wait_there(void *arg)
 	return arg;
 }
 
-static void somebody_waits(DAT_TIMEOUT timeout)
+static void start_waiter(DAT_TIMEOUT timeout)
 {
 	waiter_timeout = timeout;
-	assert_int_equal(pthread_create(&waiter, NULL, wait_there, NULL), 0);
+	assert_int_equal(pthread_create(&waiter, NULL, wait_for_event, NULL), 0);
 	while (!(reasons(ia.evd) & CORE_EVD_SLOW_WAITER))
 		sched_yield();
 }
@@ -497,8 +496,8 @@ static void end_wait(enum waiter_end how)
 	assert_int_equal(core_evd_clear_unwaitable(ia.evd), DAT_SUCCESS);
 }
 
-/* EVD-DEQUEUE-04 EVD-WAIT-17, and whatever ends the wait */
-static void evd__somebody_waits__slow_until_they_leave(void **state)
+/* EVD-DEQUEUE-04 EVD-WAIT-17: for each way in which a wait ends. */
+static void evd__thread_waits__slow_until_it_returns(void **state)
 {
 	const DAT_RETURN refused =
 		DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_WAITER;
@@ -506,7 +505,7 @@ static void evd__somebody_waits__slow_until_they_leave(void **state)
 	(void)state;
 	for (enum waiter_end how = 0; how < ENDS; how++) {
 		expect_polls(true, DAT_QUEUE_EMPTY);
-		somebody_waits(how == BY_TIMEOUT ? 200000 : DAT_TIMEOUT_INFINITE);
+		start_waiter(how == BY_TIMEOUT ? 200000 : DAT_TIMEOUT_INFINITE);
 		assert_int_equal(reasons(ia.evd), CORE_EVD_SLOW_WAITER);
 		if (how != BY_TIMEOUT)
 			expect_polls(false, refused);
@@ -530,8 +529,8 @@ static void set_cno(DAT_CNO_HANDLE cno)
 	assert_int_equal(core_evd_modify_cno(ia.evd, cno), DAT_SUCCESS);
 }
 
-/* EVD-MODIFY-CNO-01 EVD-MODIFY-CNO-04 EVD-MODIFY-CNO-09: enabled or not. */
-static void evd_modify_cno__some_and_none__slow_while_it_has_one(void **state)
+/* EVD-MODIFY-CNO-01 EVD-MODIFY-CNO-04 EVD-MODIFY-CNO-09: also while the EVD is disabled. */
+static void evd_modify_cno__set_and_cleared__slow_while_it_has_one(void **state)
 {
 	DAT_CNO_HANDLE first = new_cno(), second = new_cno();
 	const DAT_CNO_HANDLE cnos[] = {first,		first,	second,		DAT_HANDLE_NULL,
@@ -546,7 +545,7 @@ static void evd_modify_cno__some_and_none__slow_while_it_has_one(void **state)
 		assert_int_equal(reasons(ia.evd), has_one ? CORE_EVD_SLOW_CNO : 0);
 		expect_polls(!has_one, DAT_QUEUE_EMPTY);
 	}
-	/* a refused one changes nothing */
+	/* a refused call changes nothing */
 	set_cno(first);
 	assert_int_not_equal(core_evd_modify_cno(ia.evd, (DAT_CNO_HANDLE)ia.pz), DAT_SUCCESS);
 	assert_int_equal(reasons(ia.evd), CORE_EVD_SLOW_CNO);
@@ -566,12 +565,12 @@ static void evd_create__with_a_cno__slow(void **state)
 	assert_int_equal(reasons(evd), 0);
 }
 
-static void evd__waiter_and_cno__each_of_its_own(void **state)
+static void evd__waiter_and_cno__independent_reasons(void **state)
 {
 	DAT_CNO_HANDLE cno = new_cno();
 
 	(void)state;
-	somebody_waits(DAT_TIMEOUT_INFINITE);
+	start_waiter(DAT_TIMEOUT_INFINITE);
 	set_cno(cno);
 	assert_int_equal(reasons(ia.evd), CORE_EVD_SLOW_WAITER | CORE_EVD_SLOW_CNO);
 	set_cno(DAT_HANDLE_NULL);
@@ -595,13 +594,13 @@ int main(void)
 		T(ep__limits_of_the_adapter__slow_if_they_allow_no_segment),
 		T(ep_set_watermark__soft_and_hard__slow_while_one_is_armed),
 		T(ep__soft_watermark_passed__fast_again),
-		T(srq_ep__created__slow_as_it_has_watermarks),
-		T(srq_ep__watermarks_modified__slow_as_it_has_some),
-		T(srq_ep__receive_of_its_own__refused_on_the_fast_path_too),
-		T(evd__somebody_waits__slow_until_they_leave),
-		T(evd_modify_cno__some_and_none__slow_while_it_has_one),
+		T(srq_ep__created__slow_if_it_has_watermarks),
+		T(srq_ep__watermarks_modified__slow_while_it_has_one),
+		T(srq_ep__post_recv__refused_on_the_fast_path_too),
+		T(evd__thread_waits__slow_until_it_returns),
+		T(evd_modify_cno__set_and_cleared__slow_while_it_has_one),
 		T(evd_create__with_a_cno__slow),
-		T(evd__waiter_and_cno__each_of_its_own),
+		T(evd__waiter_and_cno__independent_reasons),
 	};
 
 	return cmocka_run_group_tests_name("core slow", tests, NULL, NULL);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The endpoints of an SRQ that have a message and no buffer. Each buffer is for the one that has
- * waited longest, whoever asks meanwhile (SRQ-USE-09), and when that one goes, for the next.
+ * The wait list of an SRQ: endpoints that have a message and no buffer. Each buffer goes to the
+ * endpoint that has waited longest, even if another one tries to take it (SRQ-USE-09). If that
+ * endpoint disconnects, the next one gets the buffer.
  */
 #include "mock.h"
 
@@ -11,10 +12,10 @@ static struct mock_ia ia;
 static DAT_SRQ_HANDLE srq;
 static DAT_EP_HANDLE handles[EPS];
 static struct core_ep *eps[EPS];
-static unsigned int called[16], calls; /* endpoints, in the order of their turns */
-static bool is_greedy[EPS];	       /* asks whenever another one has its turn */
-static bool is_robbed;		       /* another one got the buffer of the one that had its turn */
-static DAT_EP_HANDLE leaving;	       /* its connection ends when it has its turn */
+static unsigned int offered[16], offers; /* endpoints, in the order of the offers */
+static bool is_rival[EPS];		 /* tries to take the buffers offered to others */
+static bool has_rival_won;		 /* a rival got a buffer that was offered to another one */
+static DAT_EP_HANDLE leaving;		 /* disconnects when it is offered a buffer */
 
 static void make_srq(void)
 {
@@ -56,22 +57,22 @@ static int setup(void **state)
 	make_srq();
 	for (unsigned int i = 0; i < EPS; i++)
 		make_ep(i);
-	calls = 0;
-	is_robbed = false;
+	offers = 0;
+	has_rival_won = false;
 	leaving = DAT_HANDLE_NULL;
-	memset(is_greedy, 0, sizeof(is_greedy));
+	memset(is_rival, 0, sizeof(is_rival));
 	return 0;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	mock.receiving = NULL;
+	mock.on_post_recv = NULL;
 	mock_close(&ia);
 	return 0;
 }
 
-/* A message has come on that endpoint (locked): true if there is a buffer for it. */
+/* A message arrives on the endpoint. Returns true if it gets a buffer. EP locked. */
 static bool take_locked(struct core_ep *ep)
 {
 	if (!core_recv_next(ep))
@@ -90,7 +91,7 @@ static bool take(unsigned int i)
 	return is_taken;
 }
 
-static unsigned int number_of(const struct core_ep *ep)
+static unsigned int index_of(const struct core_ep *ep)
 {
 	unsigned int i = 0;
 
@@ -99,28 +100,28 @@ static unsigned int number_of(const struct core_ep *ep)
 	return i;
 }
 
-/* The endpoint has its turn. */
-static void have_turn(struct core_ep *ep)
+/* post_recv: the endpoint is offered a buffer. */
+static void on_offer(struct core_ep *ep)
 {
-	unsigned int number = number_of(ep);
+	unsigned int index = index_of(ep);
 
-	called[calls++ % 16] = number;
+	offered[offers++ % 16] = index;
 	for (unsigned int i = 0; i < EPS; i++) {
-		if (i != number && is_greedy[i] && take(i))
-			is_robbed = true; /* a lock is held: the test fails afterwards */
+		if (i != index && is_rival[i] && take(i))
+			has_rival_won = true; /* checked later: a lock is held here */
 	}
-	if (number < EPS && handles[number] == leaving)
+	if (index < EPS && handles[index] == leaving)
 		core_ep_ended(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	else
 		take_locked(ep);
 }
 
-static void give(uint64_t cookie)
+static void post_buffer(uint64_t cookie)
 {
 	const DAT_DTO_COOKIE user = {.as_64 = cookie};
 
 	assert_int_equal(core_srq_post_recv(srq, 0, NULL, user), DAT_SUCCESS);
-	assert_false(is_robbed);
+	assert_false(has_rival_won);
 }
 
 static void expect_received(unsigned int i, uint64_t cookie)
@@ -135,57 +136,57 @@ static void expect_received(unsigned int i, uint64_t cookie)
 }
 
 /* SRQ-USE-09 */
-static void srq__several_wait__served_in_the_order_in_which_they_came(void **state)
+static void srq__several_endpoints_wait__served_in_order(void **state)
 {
 	static const unsigned int order[] = {2, 0, 3, 1};
 
 	(void)state;
 	for (unsigned int i = 0; i < EPS; i++) {
 		assert_false(take(order[i]));
-		/* to ask again does not move it */
+		/* a second try does not change the order */
 		assert_false(take(order[0]));
 	}
-	mock.receiving = have_turn;
+	mock.on_post_recv = on_offer;
 	for (unsigned int i = 0; i < EPS; i++) {
-		give(i);
-		assert_int_equal(calls, i + 1);
-		assert_int_equal(called[i], order[i]);
+		post_buffer(i);
+		assert_int_equal(offers, i + 1);
+		assert_int_equal(offered[i], order[i]);
 		expect_received(order[i], i);
 	}
 	mock_no_event(ia.evd);
 }
 
-/* SRQ-USE-09: those behind it, and one that has not waited at all */
-static void srq__others_ask_during_a_turn__buffer_is_kept_for_it(void **state)
+/* SRQ-USE-09: the rivals are a later waiter and an endpoint that did not wait */
+static void srq__rivals_during_an_offer__buffer_kept_for_the_waiter(void **state)
 {
 	(void)state;
 	assert_false(take(1));
 	assert_false(take(2));
-	mock.receiving = have_turn;
-	is_greedy[2] = true;
-	is_greedy[3] = true;
-	give(1);
-	assert_int_equal(calls, 1);
+	mock.on_post_recv = on_offer;
+	is_rival[2] = true;
+	is_rival[3] = true;
+	post_buffer(1);
+	assert_int_equal(offers, 1);
 	expect_received(1, 1);
-	is_greedy[2] = false;
-	is_greedy[3] = false;
-	give(2);
+	is_rival[2] = false;
+	is_rival[3] = false;
+	post_buffer(2);
 	expect_received(2, 2);
-	give(3); /* the one that asked during another's turn is in line, too */
+	post_buffer(3); /* the rival that had not waited is on the list now */
 	expect_received(3, 3);
-	assert_int_equal(calls, 3);
+	assert_int_equal(offers, 3);
 	mock_no_event(ia.evd);
 }
 
-/* SRQ-USE-09: one that is served and wants more comes behind all others */
-static void srq__served_one_asks_again__last(void **state)
+/* SRQ-USE-09 */
+static void srq__served_endpoint_waits_again__last(void **state)
 {
 	(void)state;
-	mock.receiving = have_turn;
+	mock.on_post_recv = on_offer;
 	for (unsigned int i = 0; i < 3; i++)
 		assert_false(take(i));
 	for (unsigned int i = 0; i < 9; i++) {
-		give(i);
+		post_buffer(i);
 		expect_received(i % 3, i);
 		assert_false(take(i % 3));
 	}
@@ -199,30 +200,30 @@ static void expect_disconnected(unsigned int i)
 	assert_ptr_equal(event.event_data.connect_event_data.ep_handle, handles[i]);
 }
 
-/* SRQ-USE-09 SRQ-USE-10: the transport is asked to serve those behind it */
-static void srq__first_in_line_ends_with_a_buffer_there__next_is_served(void **state)
+/* SRQ-USE-09 SRQ-USE-10: by ops->kick */
+static void srq__first_waiter_disconnects_during_an_offer__next_served(void **state)
 {
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++)
 		assert_false(take(i));
-	mock.receiving = have_turn;
+	mock.on_post_recv = on_offer;
 	leaving = handles[0];
-	give(5);
+	post_buffer(5);
 	assert_int_equal(mock.kicks, 1);
 	expect_disconnected(0);
 	expect_received(1, 5);
-	give(6);
+	post_buffer(6);
 	expect_received(2, 6);
-	assert_int_equal(calls, 3);
+	assert_int_equal(offers, 3);
 	mock_no_event(ia.evd);
 }
 
-/* SRQ-USE-09 SRQ-USE-10: wherever it stands, and those that come later stand behind the rest */
-static void srq__one_ends_with_no_buffer_there__line_is_whole(void **state)
+/* SRQ-USE-09 SRQ-USE-10: for each position in the list */
+static void srq__a_waiter_disconnects_without_offer__others_keep_their_order(void **state)
 {
 	(void)state;
 	for (unsigned int gone = 0; gone < 3; gone++) {
-		calls = 0;
+		offers = 0;
 		for (unsigned int i = 0; i < 3; i++)
 			assert_false(take(i));
 		core_lock_acquire(&eps[gone]->cell->lock);
@@ -230,16 +231,16 @@ static void srq__one_ends_with_no_buffer_there__line_is_whole(void **state)
 		core_ep_leave(eps[gone]);
 		expect_disconnected(gone);
 		assert_false(take(3));
-		mock.receiving = have_turn;
+		mock.on_post_recv = on_offer;
 		for (unsigned int i = 0; i < EPS; i++) {
 			if (i == gone)
 				continue;
-			give(i);
+			post_buffer(i);
 			expect_received(i, i);
 		}
-		assert_int_equal(calls, 3);
+		assert_int_equal(offers, 3);
 		mock_no_event(ia.evd);
-		mock.receiving = NULL;
+		mock.on_post_recv = NULL;
 		assert_int_equal(core_ep_free(handles[gone]), DAT_SUCCESS);
 		make_ep(gone);
 	}
@@ -250,11 +251,11 @@ int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(srq__several_wait__served_in_the_order_in_which_they_came),
-		T(srq__others_ask_during_a_turn__buffer_is_kept_for_it),
-		T(srq__served_one_asks_again__last),
-		T(srq__first_in_line_ends_with_a_buffer_there__next_is_served),
-		T(srq__one_ends_with_no_buffer_there__line_is_whole),
+		T(srq__several_endpoints_wait__served_in_order),
+		T(srq__rivals_during_an_offer__buffer_kept_for_the_waiter),
+		T(srq__served_endpoint_waits_again__last),
+		T(srq__first_waiter_disconnects_during_an_offer__next_served),
+		T(srq__a_waiter_disconnects_without_offer__others_keep_their_order),
 	};
 
 	return cmocka_run_group_tests_name("core srq line", tests, NULL, NULL);
