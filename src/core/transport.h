@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a transport includes of the core: the table of operations that it fills, and the calls up.
- * docs/transports.md walks through both. No room of the core includes this.
+ * The headers of the core for transports: the table of operations that a transport fills, and the
+ * functions of the core that it calls. docs/transports.md describes both. No folder of the
+ * core includes this header.
  *
- *   base/transport_ops.h   the table, and the rules of both directions
+ *   base/transport_ops.h   the table, and the rules for both directions
  *   ep/ep.h                endpoints, requests and Receives; core_ep_enter, core_ep_leave
- *   ep/complete.h          a request or a Receive is finished
- *   ep/bind.h              a bind has its turn
+ *   ep/complete.h          completing requests and Receives
+ *   ep/bind.h              executing a bind
  *   conn/conn.h            connections and connection requests
  *   srq/srq.h              shared receive queues
  *   event/async.h          asynchronous events

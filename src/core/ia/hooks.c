@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The table of calls from a room to one above it (hooks.h). */
+/* The table of calls from one room of the core to a higher one (hooks.h). */
 #include "core/base/hooks.h"
 
 #include "core/conn/cr.h"
