@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The shared receive queue (SRQ). An endpoint takes a buffer when a message arrives. If no buffer
- * is available, the endpoint joins a first-in, first-out wait list. When n buffers are
- * available, the first n waiting endpoints each have a claim to one; another endpoint may take one
+ * is available, the endpoint joins a first-in, first-out wait list. When n buffers are available,
+ * each of the first n waiting endpoints may take one; an endpoint that does not wait may take one
  * only if fewer than n wait. So no endpoint starves (SRQ-USE-09). A queue entry stays occupied
  * until the completion of its Receive is dequeued. The lock of the SRQ's cell (rank 4) guards all
  * members.
@@ -53,6 +53,7 @@ struct core_srq {
 	DAT_COUNT low_watermark;
 	bool is_armed;	/* the low watermark is set and its event was not raised yet */
 	uint32_t users; /* endpoints created with this SRQ */
+	/* the wait list of endpoints */
 	struct core_srq_user *first_waiting;
 	struct core_srq_user *last_waiting;
 	uint32_t waiting;
@@ -77,7 +78,10 @@ void core_srq_unuse(struct core_srq *srq);
  * when a buffer is available for it.
  */
 bool core_srq_take(struct core_srq *srq, struct core_srq_user *user);
-/* Removes the endpoint from the wait list. EP locked. */
+/*
+ * Removes the endpoint from the wait list. If buffers are available, calls ops->kick, so that the
+ * next endpoint is offered one. EP locked.
+ */
 void core_srq_cancel_wait(struct core_srq *srq, struct core_srq_user *user);
 /*
  * Ends an offer. An endpoint that did not call core_srq_take(), because its connection is ending,

@@ -4,7 +4,7 @@
 #include "core/base/transport_ops.h"
 #include "core/srq/srq.h"
 
-/* The number of waiting endpoints that precede this one. All do if it is not on the list. */
+/* The number of waiting endpoints ahead of this one: all of them, if it is not on the list. */
 static uint32_t srq_place_locked(const struct core_srq *srq, const struct core_srq_user *user)
 {
 	uint32_t place = 0;

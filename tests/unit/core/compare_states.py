@@ -4,7 +4,7 @@
 
     compare_states.py PRINT_STATES ENDPOINTS.md
 
-Proves EP-STATE-16 to EP-STATE-27, EP-STATE-29, EP-STATE-31 to EP-STATE-42, EP-STATE-44,
+Verifies EP-STATE-16 to EP-STATE-27, EP-STATE-29, EP-STATE-31 to EP-STATE-42, EP-STATE-44,
 EP-STATE-45, EP-STATE-49 and EP-STATE-80 (the table has each transition with its event, and no
 others), and the matrix of legal calls: EP-STATE-56 to EP-STATE-65.
 """
