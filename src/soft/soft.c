@@ -13,7 +13,16 @@
 #include "core/ep/ep_fast.h"
 #include "core/mem/pz.h"
 #include "soft/address.h"
-#include "soft/shm/conn.h"
+#include "soft/key.h"
+#include "soft/shm/connect/ep.h"
+#include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/setup.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/engine/sleep.h"
+#include "soft/shm/transfer/fast.h"
+#include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/rx.h"
+#include "soft/shm/wire.h"
 
 /* What dat_ia_query reports as version of the hardware: that of the protocol between two of us. */
 #define SOFT_VERSION_MAJOR SHM_WIRE_VERSION

@@ -1,25 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The life of a connection object, its segment and its socket.
+ * The life of a connection object, and its endpoint.
  */
-#include "soft/shm/conn.h"
+#include "soft/shm/state.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "core/base/cancel.h"
 #include "core/base/fence.h"
 #include "core/base/slab.h"
+#include "core/transport.h"
 #include "soft/fds.h"
-
-#define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+#include "soft/key.h"
+#include "soft/shm/connect/keep.h"
+#include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/socket.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/piece.h"
 
 int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 		    struct shm_conn **conn_out)
@@ -112,154 +115,6 @@ void shm_conn_put(struct shm_conn *conn)
 		conn_destroy(conn);
 }
 
-/* --- segment --- */
-
-void shm_conn_make_rings(struct shm_conn *conn)
-{
-	struct shm_segment *segment = conn->segment;
-	unsigned self = conn->self, peer = 1 - self;
-
-	conn->mine = &segment->side[self];
-	conn->theirs = &segment->side[peer];
-	shm_producer_init(&conn->request_out, segment->request[self], SHM_REQUEST_RING,
-			  &conn->theirs->request_consumed);
-	shm_producer_init(&conn->response_out, segment->response[self], SHM_RESPONSE_RING,
-			  &conn->theirs->response_consumed);
-	shm_consumer_init(&conn->request_in, segment->request[peer], SHM_REQUEST_RING,
-			  SHM_REQUEST_PAYLOAD, &conn->mine->request_consumed);
-	shm_consumer_init(&conn->response_in, segment->response[peer], SHM_RESPONSE_RING,
-			  SHM_RESPONSE_PAYLOAD, &conn->mine->response_consumed);
-	/* armed from the start: whatever comes first wakes the service thread */
-	atomic_store_explicit(&conn->mine->armed, 1, memory_order_relaxed);
-}
-
-static int map_segment(struct shm_conn *conn, int fd)
-{
-	void *memory =
-		mmap(NULL, sizeof(struct shm_segment), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-
-	if (memory == MAP_FAILED)
-		return -errno;
-	/* GEN-34: a child must not keep the segment */
-	if (madvise(memory, sizeof(struct shm_segment), MADV_DONTFORK) < 0) {
-		munmap(memory, sizeof(struct shm_segment));
-		return -ENOMEM;
-	}
-	conn->segment = memory;
-	shm_conn_make_rings(conn);
-	return 0;
-}
-
-int shm_conn_make_segment(struct shm_conn *conn, int *fd_out)
-{
-	int fd = soft_fd_memfd("opendat-conn", sizeof(struct shm_segment));
-	int rc;
-
-	if (fd < 0)
-		return fd;
-	if (fcntl(fd, F_ADD_SEALS, SEGMENT_SEALS) < 0) {
-		rc = -errno;
-		goto err;
-	}
-	rc = map_segment(conn, fd);
-	if (rc < 0)
-		goto err;
-	*fd_out = fd;
-	return 0;
-err:
-	soft_fd_close(fd);
-	return rc;
-}
-
-int shm_conn_map_segment(struct shm_conn *conn, int fd)
-{
-	struct stat info;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	/* sealed, or the peer could cut the file under us (SIGBUS) */
-	if (seals < 0 || (seals & SEGMENT_SEALS) != SEGMENT_SEALS)
-		return -EPROTO;
-	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
-	    info.st_size != sizeof(struct shm_segment))
-		return -EPROTO;
-	return map_segment(conn, fd);
-}
-
-/* --- socket --- */
-
-int shm_conn_watch(struct shm_conn *conn)
-{
-	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.u64 = conn->id};
-
-	/* before: the service thread may take it back, or destroy an arriving one, at once */
-	atomic_store_explicit(&conn->is_in_epoll, true, memory_order_relaxed);
-	if (!epoll_ctl(conn->engine->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event))
-		return 0;
-	atomic_store_explicit(&conn->is_in_epoll, false, memory_order_relaxed);
-	return -errno;
-}
-
-void shm_conn_unwatch(struct shm_conn *conn)
-{
-	/* explicitly: a child that holds a copy of the socket would keep the entry alive */
-	if (atomic_exchange_explicit(&conn->is_in_epoll, false, memory_order_relaxed))
-		epoll_ctl(conn->engine->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
-}
-
-void shm_conn_identify(struct shm_conn *conn)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	conn->remote.pid = 0;
-	conn->remote.own_uid = geteuid();
-	conn->remote.is_same_user = false;
-	if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return;
-	conn->remote.pid = peer.pid; /* 0: in another process name space */
-	conn->remote.is_same_user = peer.pid > 0 && peer.uid == conn->remote.own_uid;
-}
-
-int shm_conn_send(struct shm_conn *conn, const union shm_wire *wire, const int *fds, unsigned count)
-{
-	struct iovec iov = {(void *)wire, shm_wire_size(wire)};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(SHM_WIRE_FDS_MAX * sizeof(int))];
-	} control;
-	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-	int state, rc;
-
-	if (count) {
-		struct cmsghdr *header;
-
-		memset(&control, 0, sizeof(control));
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		header = CMSG_FIRSTHDR(&message);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(header), fds, count * sizeof(int));
-	}
-	state = core_cancel_off();
-	do
-		rc = sendmsg(conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-	while (rc == -EINTR);
-	core_cancel_restore(state);
-	return rc;
-}
-
-int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t word)
-{
-	union shm_wire wire;
-
-	shm_wire_prepare(&wire, type);
-	if (type != SHM_WIRE_WAKE)
-		wire.word.word = word;
-	return shm_conn_send(conn, &wire, NULL, 0);
-}
-
 /* --- endpoint --- */
 
 void shm_conn_attach(struct shm_conn *conn, struct core_ep *ep)
@@ -292,7 +147,7 @@ void shm_conn_drop(struct shm_conn *conn, struct core_ep *ep)
 	shm_conn_put(conn);
 }
 
-/* --- the service thread's attention --- */
+/* --- attention of the service thread --- */
 
 void shm_conn_later(struct shm_conn *conn)
 {

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "soft/shm/segment.h"
+
 #ifdef SHM_TELLS_TSAN
 char shm_tsan_order;
 #endif

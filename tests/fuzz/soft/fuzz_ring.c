@@ -14,6 +14,13 @@
 #include <unistd.h>
 
 #include "lab.h"
+#include "soft/shm/ring.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/piece.h"
+#include "soft/shm/transfer/pool.h"
+#include "soft/shm/transfer/progress.h"
+#include "soft/shm/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,6 +12,13 @@
 #include <unistd.h>
 
 #include "lab.h"
+#include "soft/key.h"
+#include "soft/shm/connect/close.h"
+#include "soft/shm/connect/setup.h"
+#include "soft/shm/state.h"
+#include "soft/shm/transfer/piece.h"
+#include "soft/shm/transfer/pool.h"
+#include "soft/shm/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,6 +12,10 @@
 #include <cmocka.h>
 
 #include "lab.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/ring.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/transfer/progress.h"
 
 #define BROKEN DAT_CONNECTION_EVENT_BROKEN
 #define FAST_POLLS 64u /* in a row, as in fast.c */

@@ -14,7 +14,13 @@
 
 #include "core/ep/ep_fast.h"
 #include "core/base/slab.h"
+#include "soft/copy.h"
 #include "soft/fds.h"
+#include "soft/key.h"
+#include "soft/shm/connect/ep.h"
+#include "soft/shm/transfer/fast.h"
+#include "soft/shm/transfer/piece.h"
+#include "soft/shm/transfer/progress.h"
 
 #define GUARD_BYTE 0xa5
 

@@ -14,6 +14,13 @@
 #include "core/event/evd.h"
 #include "core/mem/pz.h"
 #include "soft/shm/conn.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/ring.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/pool.h"
+#include "soft/shm/wire.h"
+#include "soft/soft.h"
 
 #define LAB_MEMORY (5 * SHM_PIECE / 2)
 #define LAB_GUARD 4096u /* on either side of the memory, must never change */

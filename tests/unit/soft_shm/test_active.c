@@ -13,6 +13,8 @@
 #include <stdlib.h>
 
 #include "lab.h"
+#include "soft/shm/engine/active.h"
+#include "soft/shm/state.h"
 
 #define CONNS 150u /* more than a first table holds */
 #define STEPS 200000u

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "soft/shm/driven.h"
+#include "soft/shm/engine/driven.h"
 
 #define US 1000u
 #define MS 1000000u

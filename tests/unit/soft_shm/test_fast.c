@@ -7,6 +7,13 @@
 
 #include <stdlib.h>
 #include <sys/socket.h>
+#include "soft/key.h"
+#include "soft/shm/connect/close.h"
+#include "soft/shm/connect/ep.h"
+#include "soft/shm/transfer/direct.h"
+#include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/rx.h"
+#include "soft/shm/wire.h"
 
 /* The peer takes the next entry of ours, which is such a message. */
 static struct shm_entry expect_entry(uint32_t len, uint32_t seed)

@@ -10,6 +10,13 @@
 #include <sys/mman.h>
 
 #include "../soft/peer.h"
+#include "soft/shm/connect/ep.h"
+#include "soft/shm/engine/active.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/ring.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/transfer/fast.h"
+#include "soft/shm/transfer/progress.h"
 
 /* --- reasons against the fast path --- */
 

@@ -27,7 +27,7 @@
 #include "core/base/handle.h"
 #include "core/base/instance.h"
 #include "faults.h"
-#include "soft/shm/engine.h"
+#include "soft/shm/engine/engine.h"
 #include "soft/soft.h"
 
 #define WAIT_US 20000000u

@@ -24,9 +24,9 @@
 #include <unistd.h>
 
 #include "core/base/calls.h"
-#include "soft/shm/engine.h"
-#include "soft/shm/ring.h"
+#include "soft/shm/connect/listen.h"
 #include "soft/shm/segment.h"
+#include "soft/shm/wire.h"
 #include "soft/soft.h"
 
 #define WAIT_US 20000000u

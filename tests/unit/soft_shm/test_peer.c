@@ -20,6 +20,12 @@
 
 #include "lab.h"
 #include "soft/fds.h"
+#include "soft/key.h"
+#include "soft/shm/connect/close.h"
+#include "soft/shm/connect/ep.h"
+#include "soft/shm/transfer/progress.h"
+#include "soft/shm/transfer/rx.h"
+#include "soft/shm/transfer/tx.h"
 
 #define BROKEN DAT_CONNECTION_EVENT_BROKEN
 

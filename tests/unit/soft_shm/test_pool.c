@@ -20,6 +20,9 @@
 
 #include "lab.h"
 #include "soft/fds.h"
+#include "soft/shm/connect/ep.h"
+#include "soft/shm/transfer/piece.h"
+#include "soft/shm/transfer/progress.h"
 
 #define LARGE (SHM_PIECE + 1000u) /* two pieces */
 #define LAST SHM_FLAG_LAST

@@ -23,6 +23,9 @@
 #include "core/base/fence.h"
 #include "lab.h"
 #include "soft/fds.h"
+#include "soft/key.h"
+#include "soft/shm/state.h"
+#include "soft/shm/transfer/direct.h"
 
 #define ROUNDS 8000u
 #define USES 10u /* of each key at least */

@@ -16,6 +16,7 @@
 #include <pthread.h>
 
 #include "soft/shm/ring.h"
+#include "soft/shm/segment.h"
 
 #define SIZE SHM_RESPONSE_RING
 #define PAYLOAD SHM_RESPONSE_PAYLOAD

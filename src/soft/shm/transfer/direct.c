@@ -6,12 +6,22 @@
  * through the key after dat_lmr_free has returned there. Pieces are small, so that this wait is
  * short.
  */
-#include "soft/shm/conn.h"
+#include "soft/shm/transfer/direct.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "core/base/fence.h"
+#include "core/transport.h"
+#include "core/mem/pz.h"
+#include "soft/copy.h"
+#include "soft/gate.h"
+#include "soft/key.h"
+#include "soft/shm/conn.h"
+#include "soft/shm/connect/socket.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/rx.h"
 
 /* announcements of mapped memory before it pays to have the owner care for the fence */
 #define LIGHT_AFTER 64u

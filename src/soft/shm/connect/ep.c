@@ -2,10 +2,18 @@
 /*
  * What the core asks of an endpoint's connection: the endpoint slots of the transport table.
  */
-#include "soft/shm/conn.h"
+#include "soft/shm/connect/ep.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#include "core/transport.h"
+#include "soft/shm/connect/close.h"
+#include "soft/shm/engine/active.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/transfer/progress.h"
+#include "soft/shm/transfer/rx.h"
+#include "soft/shm/transfer/tx.h"
 
 int shm_ep_create(struct core_ep *ep)
 {

@@ -6,9 +6,23 @@
  * path (tx.c, rx.c, direct.c, progress.c) would do for these, with the same counters. What it
  * declines is as it was: the general path goes on from there.
  */
-#include "soft/shm/conn.h"
+#include "soft/shm/transfer/fast.h"
 
+#include "core/base/fence.h"
+#include "core/transport.h"
 #include "core/ep/ep_fast.h"
+#include "core/event/evd.h"
+#include "core/mem/pz.h"
+#include "soft/copy.h"
+#include "soft/key.h"
+#include "soft/shm/engine/active.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/ring.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/transfer/direct.h"
+#include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/progress.h"
+#include "soft/shm/transfer/tx.h"
 
 #define FAST_WRITE 256u /* bytes of an RDMA Write */
 /* Polls in a row that look for messages and acknowledgements only: what a pass looks for beside

@@ -4,9 +4,16 @@
  * memory away from the peer and tells it why; finish() waits, without blocking, until a copy
  * of the peer that is under way has ended, and only then tells the core.
  */
+#include "soft/shm/connect/close.h"
+
 #include "core/base/fence.h"
 #include "core/base/log.h"
-#include "soft/shm/conn.h"
+#include "core/transport.h"
+#include "soft/shm/connect/socket.h"
+#include "soft/shm/engine/active.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/transfer/progress.h"
+#include "soft/shm/wire.h"
 
 #define LOOK_AGAIN_NS 1000000u
 

@@ -5,12 +5,24 @@
  * the head of the ring and what is behind it waits; our own requests, and answers to them, go
  * through the other ring and are not held up (DTO-117).
  */
-#include "soft/shm/conn.h"
+#include "soft/shm/transfer/rx.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "core/transport.h"
 #include "core/mem/pz.h"
+#include "soft/copy.h"
+#include "soft/key.h"
+#include "soft/shm/connect/close.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/ring.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/transfer/direct.h"
+#include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/piece.h"
+#include "soft/shm/transfer/progress.h"
+#include "soft/shm/transfer/tx.h"
 
 enum rx_step {
 	RX_TAKEN,  /* the entry is dealt with */

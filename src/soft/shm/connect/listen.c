@@ -5,7 +5,7 @@
  * kernel frees the name when the process dies. A qualifier that we choose is a TCP port that we
  * hold, which makes it unique on the host.
  */
-#include "soft/shm/conn.h"
+#include "soft/shm/connect/listen.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,7 +18,14 @@
 #include <sys/un.h>
 
 #include "core/base/slab.h"
+#include "core/transport.h"
 #include "soft/fds.h"
+#include "soft/shm/connect/keep.h"
+#include "soft/shm/connect/setup.h"
+#include "soft/shm/connect/socket.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/state.h"
 
 #define SILENT_MOST 256u   /* arriving connections without a request, per listener */
 #define ACCEPT_MOST 64u	   /* per event, so that others get their turn */

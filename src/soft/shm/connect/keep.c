@@ -10,13 +10,21 @@
  * Where the service point or the user of its process has changed since, the passive side refuses
  * the request as one on a kept socket, and the active side calls on a new one.
  */
-#include "soft/shm/conn.h"
+#include "soft/shm/connect/keep.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/slab.h"
+#include "core/transport.h"
+#include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/socket.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/ring.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/state.h"
+#include "soft/shm/wire.h"
 
 #define KEEP_NS 50000000u
 #define OFFER_NS 1000000000u /* the peer may have been stopped before it could close its end */

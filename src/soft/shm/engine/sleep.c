@@ -10,7 +10,11 @@
  * the connection as the reader of a packet does. (Whether the bell has changed says nothing: it may
  * have been rung before the sleep, and the thread woken in it.)
  */
-#include "soft/shm/conn.h"
+#include "soft/shm/engine/sleep.h"
+
+#include "core/transport.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/transfer/progress.h"
 
 void shm_sleep_begin(struct shm_engine *engine, struct core_sleep *sleep)
 {

@@ -15,9 +15,23 @@
  * peer before has to arrive there first. Who goes to sleep ends that state before, by a fence that
  * the kernel runs on every processor where a peer may be.
  */
-#include "soft/shm/conn.h"
+#include "soft/shm/transfer/progress.h"
 
 #include <errno.h>
+
+#include "core/base/fence.h"
+#include "core/transport.h"
+#include "soft/shm/connect/close.h"
+#include "soft/shm/connect/socket.h"
+#include "soft/shm/engine/active.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/engine/sleep.h"
+#include "soft/shm/ring.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/transfer/piece.h"
+#include "soft/shm/transfer/rx.h"
+#include "soft/shm/transfer/tx.h"
+#include "soft/shm/wire.h"
 
 #define DRAIN_PASSES 256u
 #define PASSES_MOST 16u /* over one connection in a row */

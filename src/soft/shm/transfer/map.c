@@ -6,12 +6,19 @@
  * mapping whose key is dead is harmless, and is removed when the owner tells, or with the
  * connection.
  */
-#include "soft/shm/conn.h"
+#include "soft/shm/transfer/map.h"
 
 #include <errno.h>
 #include <unistd.h>
 
 #include "core/base/slab.h"
+#include "core/transport.h"
+#include "soft/key.h"
+#include "soft/region.h"
+#include "soft/shm/connect/socket.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/state.h"
+#include "soft/shm/wire.h"
 
 #define USES_BEFORE_ASKING 4u
 

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Service points (listen.c). */
+#ifndef SHM_LISTEN_H
+#define SHM_LISTEN_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+#include "core/transport.h"
+
+struct shm_conn;
+struct shm_engine;
+struct shm_listener;
+struct sockaddr_un;
+
+int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,
+	       void **listener_out);
+void shm_unlisten(struct shm_engine *engine, void *listener);
+
+/* A listening socket is readable; runs in the service thread. */
+void shm_listener_event(struct shm_listener *listener);
+struct core_ref shm_listener_sp(const struct shm_listener *listener);
+DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener);
+/* Does it still listen? */
+bool shm_listener_is_open(struct shm_listener *listener);
+/* Removes an arriving connection from the list of those that have sent no request. */
+void shm_listener_forget(struct shm_conn *conn);
+void shm_listener_get(struct shm_listener *listener);
+void shm_listener_put(struct shm_listener *listener);
+
+/* The abstract local address of a service; returns its length. */
+socklen_t shm_listen_name(const union core_sockaddr *address, DAT_CONN_QUAL qual,
+			  struct sockaddr_un *name_out);
+
+#endif

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The active side of a set-up: it creates the socket and the segment, or takes kept ones, and sends
+ * the request.
+ */
+#include "soft/shm/connect/setup.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "core/base/slab.h"
+#include "core/transport.h"
+#include "soft/address.h"
+#include "soft/fds.h"
+#include "soft/shm/connect/keep.h"
+#include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/socket.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/state.h"
+#include "soft/shm/wire.h"
+
+#define RETRY_NS 2000000u
+
+static void fill_request(struct shm_conn *conn, struct core_ep *ep, DAT_CONN_QUAL qual,
+			 const struct transport_conn_param *param, union shm_wire *wire)
+{
+	const union core_sockaddr *own = &ep->ia->address;
+	struct shm_wire_request *request = &wire->request;
+
+	shm_wire_prepare(wire, conn->is_kept ? SHM_WIRE_REQUEST_KEPT : SHM_WIRE_REQUEST);
+	request->qual = qual;
+	request->family = own->sa.sa_family;
+	if (own->sa.sa_family == AF_INET) {
+		memcpy(request->address, &own->in.sin_addr, sizeof(own->in.sin_addr));
+	} else {
+		memcpy(request->address, &own->in6.sin6_addr, sizeof(own->in6.sin6_addr));
+		request->scope = own->in6.sin6_scope_id;
+	}
+	shm_setup_fill_side(conn, ep, param, &request->side);
+	request->private_size = param->private_data_size;
+	memcpy(request->private_data, param->private_data ? param->private_data : "",
+	       param->private_data_size);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void call_failed(struct shm_conn *conn, int error)
+{
+	switch (error) {
+	case -EAGAIN:	    /* the listener's queue of callers is full */
+	case -ETOOMANYREFS: /* too many descriptors are on their way to somebody */
+	case -ENOBUFS:
+	case -EMFILE:
+	case -EINTR: /* nobody is refused for such a reason */
+		conn->retry_ns = shm_now_ns() + RETRY_NS;
+		shm_conn_at(conn, earlier(conn->retry_ns, conn->give_up_ns));
+		break;
+	default:
+		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	}
+}
+
+static void wait_for_answer(struct shm_conn *conn)
+{
+	shm_conn_set_state(conn, SHM_REQUESTED);
+	shm_conn_at(conn, conn->give_up_ns == UINT64_MAX ? 0 : conn->give_up_ns);
+}
+
+/* Rings at the listener's door once; EP locked. */
+static void call_listener(struct shm_conn *conn)
+{
+	int fds[SHM_WIRE_FDS_MAX] = {conn->segment_fd, -1};
+	int empty_fd, rc;
+
+	/* a second call after the first was connected, but could not send, finds it connected */
+	if (connect(conn->fd, conn->peer_name, conn->peer_name_len) < 0 && errno != EISCONN) {
+		call_failed(conn, -errno);
+		return;
+	}
+	shm_conn_identify(conn);
+	fds[1] = shm_setup_keys_fd(conn, &empty_fd);
+	rc = fds[1] < 0 ? fds[1] : shm_conn_send(conn, conn->request, fds, SHM_WIRE_FDS_MAX);
+	soft_fd_close(empty_fd);
+	if (rc < 0) {
+		call_failed(conn, rc);
+		return;
+	}
+	if (shm_conn_watch(conn) < 0) {
+		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		return;
+	}
+	soft_fd_close(conn->segment_fd);
+	conn->segment_fd = -1;
+	core_slab_free(conn->request, sizeof(*conn->request));
+	conn->request = NULL;
+	wait_for_answer(conn);
+}
+
+void shm_setup_retry(struct shm_conn *conn, uint64_t now)
+{
+	if (now >= conn->retry_ns)
+		call_listener(conn);
+	else
+		shm_conn_at(conn, earlier(conn->retry_ns, conn->give_up_ns));
+}
+
+static int try_caller(struct shm_engine *engine, const struct sockaddr_un *name, socklen_t name_len,
+		      struct shm_conn **conn_out)
+{
+	struct shm_conn *conn;
+	int fd, rc;
+
+	soft_fd_begin();
+	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return fd;
+	rc = shm_conn_create(engine, fd, SHM_ACTIVE, &conn);
+	if (rc < 0) {
+		soft_fd_close(fd);
+		return rc;
+	}
+	rc = shm_conn_make_segment(conn, &conn->segment_fd);
+	if (rc < 0)
+		goto err;
+	rc = -ENOMEM;
+	conn->request = core_slab_alloc(sizeof(*conn->request));
+	conn->peer_name = core_slab_alloc(sizeof(*name));
+	if (!conn->request || !conn->peer_name)
+		goto err;
+	memcpy(conn->peer_name, name, sizeof(*name));
+	conn->peer_name_len = name_len;
+	rc = shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id);
+	if (rc < 0)
+		goto err;
+	*conn_out = conn;
+	return 0;
+err:
+	shm_conn_put(conn);
+	return rc;
+}
+
+/* What is kept makes room for it. */
+static int make_caller(struct shm_engine *engine, const struct sockaddr_un *name,
+		       socklen_t name_len, struct shm_conn **conn_out)
+{
+	int rc = try_caller(engine, name, name_len, conn_out);
+
+	if (rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM)
+		return rc;
+	shm_keep_expire(engine, UINT64_MAX);
+	return try_caller(engine, name, name_len, conn_out);
+}
+
+void shm_setup_anew(struct shm_conn *conn, struct core_ep *ep)
+{
+	struct shm_conn *next;
+
+	if (make_caller(conn->engine, conn->peer_name, conn->peer_name_len, &next) < 0) {
+		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		return;
+	}
+	*next->request = *conn->request;
+	next->request->head.type = SHM_WIRE_REQUEST;
+	next->give_up_ns = conn->give_up_ns;
+	next->port = conn->port;
+	next->read_limit = conn->read_limit;
+	shm_conn_at(conn, 0);
+	shm_conn_drop(conn, ep);
+	shm_conn_attach(next, ep);
+	call_listener(next);
+}
+
+/* On the socket of an earlier connection to the same service point, or on a new one. */
+static void call(struct shm_conn *conn, struct core_ep *ep)
+{
+	if (!conn->is_kept) {
+		call_listener(conn);
+		return;
+	}
+	/* sent last: the peer must not see two requests */
+	if (shm_conn_watch(conn) < 0 || shm_conn_send(conn, conn->request, NULL, 0) < 0)
+		shm_setup_anew(conn, ep);
+	else
+		wait_for_answer(conn);
+}
+
+int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_sockaddr *address,
+		DAT_CONN_QUAL qual, DAT_TIMEOUT timeout_us,
+		const struct transport_conn_param *param)
+{
+	struct shm_conn *conn;
+	struct sockaddr_un name;
+	socklen_t name_len;
+	int where = 0, rc;
+
+	/* its own address is where most peers are; to ask the system takes two sockets */
+	if (!soft_address_is_same(address, &ep->ia->address))
+		where = soft_address_find(address);
+	if (where < 0 && where != -EHOSTUNREACH)
+		return where;
+	name_len = shm_listen_name(address, qual, &name);
+	conn = where < 0 ? NULL : shm_keep_take(engine, &name, name_len);
+	rc = conn ? 0 : make_caller(engine, &name, name_len, &conn);
+	if (rc < 0)
+		return rc;
+	if (timeout_us != DAT_TIMEOUT_INFINITE)
+		conn->give_up_ns = shm_now_ns() + (uint64_t)timeout_us * 1000;
+	fill_request(conn, ep, qual, param, conn->request);
+	shm_conn_attach(conn, ep);
+	if (where < 0)
+		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
+	else
+		call(conn, ep);
+	return 0;
+}
+
+/* ACCEPT: the other side is ready when we say that we are. */
+int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
+		       const int *fds)
+{
+	const struct shm_wire_accept *accept = &wire->accept;
+	const struct transport_conn_param peer = {
+		.read_in = accept->side.read_in,
+		.read_out = accept->side.read_out,
+		.private_data = accept->private_data,
+		.private_data_size = accept->private_size,
+	};
+	int rc;
+
+	if (conn->is_kept != (accept->head.type == SHM_WIRE_ACCEPT_KEPT))
+		return -EPROTO;
+	rc = conn->is_kept ? 0 : shm_setup_learn_process(conn, &accept->side, fds[0]);
+	if (rc < 0)
+		return rc;
+	shm_setup_learn_endpoint(conn, &accept->side);
+	core_slab_free(conn->request, sizeof(*conn->request)); /* it need not be asked again */
+	conn->request = NULL;
+	conn->remote.is_pulling =
+		conn->remote.is_same_user && (accept->side.ability & SHM_ABLE_PULL);
+	rc = shm_conn_send_word(conn, SHM_WIRE_READY, conn->remote.has_pull ? SHM_ABLE_PULL : 0);
+	if (rc < 0)
+		return rc;
+	shm_setup_established(conn, ep, &peer);
+	return 0;
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What both sides of a set-up do (setup.h).
+ */
+#include "soft/shm/connect/setup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/slab.h"
+#include "core/transport.h"
+#include "core/mem/pz.h"
+#include "soft/copy.h"
+#include "soft/fds.h"
+#include "soft/key.h"
+#include "soft/shm/connect/close.h"
+#include "soft/shm/engine/active.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/progress.h"
+#include "soft/shm/wire.h"
+
+/* A number that no other endpoint on the host has now: the process, and a count within it. */
+static uint64_t new_port(void)
+{
+	static _Atomic uint32_t count;
+
+	/* relaxed: only the difference counts */
+	return UINT64_C(1) << 63 | (uint64_t)(uint32_t)getpid() << 32 |
+	       atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+}
+
+void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
+			 const struct transport_conn_param *param, struct shm_wire_side *side)
+{
+	struct shm_engine *engine = conn->engine;
+
+	/* the passive side's is the qualifier that was asked for, which the core has set */
+	conn->port = conn->self == SHM_ACTIVE ? new_port() : ep->local_port;
+	conn->read_limit = param->read_out;
+	ep->local_port = conn->port;
+	side->port = conn->port;
+	side->token_address = (uintptr_t)engine->token;
+	memcpy(side->token, engine->token, sizeof(side->token));
+	side->read_in = param->read_in;
+	side->read_out = param->read_out;
+	side->pz = ep->pz->id;
+	side->ability = conn->remote.has_pull ? SHM_ABLE_PULL : 0;
+}
+
+/*
+ * The table of our keys tells where our memory is, which is not for other users: they get an empty
+ * descriptor in its place. A listed descriptor that is not ours to close, or, if close_out is set,
+ * one that is; -errno.
+ */
+int shm_setup_keys_fd(struct shm_conn *conn, int *close_out)
+{
+	int fd;
+
+	*close_out = -1;
+	if (conn->remote.is_same_user)
+		return soft_keys_fd(conn->engine->adapter->keys);
+	soft_fd_begin();
+	fd = soft_fd_end(open("/dev/null", O_RDONLY | O_CLOEXEC));
+	*close_out = fd;
+	return fd;
+}
+
+/* Gets to know the peer's engine; can we read and write its memory? */
+int shm_setup_learn_process(struct shm_conn *conn, const struct shm_wire_side *side, int keys_fd)
+{
+	struct shm_remote *remote = &conn->remote;
+	uint64_t copy = conn->engine->settings.copy;
+	int rc;
+
+	memcpy(remote->token, side->token, sizeof(remote->token));
+	if (!remote->is_same_user)
+		return 0; /* rings only; its table is not ours to see (shm_setup_keys_fd) */
+	rc = soft_view_get(keys_fd, &remote->view);
+	if (rc == -EINVAL) {
+		/* no table: it takes us for another user, as where one of us listened before it
+		 * changed its user; rings only then, for both */
+		remote->is_same_user = false;
+		return 0;
+	}
+	if (rc < 0 || copy == CORE_COPY_RING)
+		return rc;
+	remote->has_cma = soft_copy_probe(remote->pid, side->token_address, side->token);
+	remote->has_pull = remote->has_cma;
+	return 0;
+}
+
+/* Takes what the peer says of its endpoint. */
+void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side *side)
+{
+	struct shm_remote *remote = &conn->remote;
+	uint64_t copy = conn->engine->settings.copy;
+
+	remote->pz = side->pz;
+	conn->peer_read_in = side->read_in;
+	conn->peer_read_out = side->read_out;
+	remote->alive_ns = shm_now_ns();
+	if (remote->view && (copy == CORE_COPY_AUTO || copy == CORE_COPY_MAP))
+		remote->maps =
+			core_slab_alloc(SHM_MAPS * sizeof(*remote->maps)); /* NULL: no mapping */
+}
+
+/* The connection stands. */
+void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
+			   const struct transport_conn_param *peer)
+{
+	conn->was_established = true;
+	shm_conn_at(conn, 0);
+	if (conn->read_limit > conn->peer_read_in)
+		conn->read_limit = conn->peer_read_in;
+	conn->tx_next = ep->req.tail;
+	conn->tx_ack = ep->req.tail;
+	conn->tx_data = ep->req.tail;
+	shm_conn_set_state(conn, SHM_ESTABLISHED);
+	core_ep_established(ep, peer);
+	if (shm_conn_state(conn) != SHM_ESTABLISHED)
+		return; /* a watermark has broken it: the service thread tells the end */
+	shm_engine_activate(conn->engine, conn);
+	shm_conn_pass(conn, ep);
+}
+
+void shm_setup_fail_later(struct shm_conn *conn, DAT_EVENT_NUMBER number)
+{
+	conn->failure = number;
+	shm_conn_later(conn);
+}
+
+int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
+		     const int *fds)
+{
+	const struct transport_conn_param peer = {.read_in = conn->peer_read_in,
+						  .read_out = conn->peer_read_out};
+	enum shm_state state = shm_conn_state(conn);
+
+	if (wire->head.type == SHM_WIRE_READY && state == SHM_ACCEPTED) {
+		conn->remote.is_pulling =
+			conn->remote.is_same_user && (wire->word.word & SHM_ABLE_PULL);
+		shm_setup_established(conn, ep, &peer);
+		return 0;
+	}
+	if (state != SHM_REQUESTED)
+		return -EPROTO;
+	if (wire->head.type == SHM_WIRE_ACCEPT || wire->head.type == SHM_WIRE_ACCEPT_KEPT)
+		return shm_setup_accepted(conn, ep, wire, fds);
+	if (wire->head.type != SHM_WIRE_REJECT ||
+	    (wire->word.word == SHM_WHY_KEPT && !conn->is_kept))
+		return -EPROTO;
+	if (wire->word.word == SHM_WHY_KEPT) {
+		shm_setup_anew(conn, ep);
+		return 0;
+	}
+	shm_conn_fail_setup(conn, ep,
+			    wire->word.word == SHM_WHY_CONSUMER
+				    ? DAT_CONNECTION_EVENT_PEER_REJECTED
+				    : DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	return 0;
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Set-up of a connection on one host: REQUEST (with the segment and the key table), ACCEPT (with
+ * the key table) or REJECT, then READY. No descriptors are sent where an earlier connection has
+ * left them (keep.h). The consumer's calls only send; the service thread reports results and
+ * failures. A peer that sends no request in time, or an invalid one, is dropped.
+ */
+#ifndef SHM_SETUP_H
+#define SHM_SETUP_H
+
+#include <stdint.h>
+
+#include "soft/shm/conn.h"
+#include "soft/shm/wire.h"
+
+/* --- transport slots --- */
+
+int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_sockaddr *address,
+		DAT_CONN_QUAL qual, DAT_TIMEOUT timeout_us,
+		const struct transport_conn_param *param);
+int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param);
+void shm_reject(void *request, enum transport_reject why);
+
+/* --- in the service thread; descriptors stay the caller's --- */
+
+/* ARRIVING: a packet, or the end of the socket (wire NULL). */
+void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire, const int *fds);
+/* REQUESTED, ACCEPTED: the answer; EP locked. -errno: the set-up cannot continue. */
+int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
+		     const int *fds);
+/* CALLING: tries again if it is time; EP locked. */
+void shm_setup_retry(struct shm_conn *conn, uint64_t now);
+/* ARRIVING: drops the connection. */
+void shm_setup_drop_silent(struct shm_conn *conn);
+/* REQUESTED on a kept socket that the peer refused: requests on a new one; EP locked. */
+void shm_setup_anew(struct shm_conn *conn, struct core_ep *ep);
+
+/* --- shared by request.c and accept.c --- */
+
+/* Describes our endpoint and process to the peer. */
+void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
+			 const struct transport_conn_param *param, struct shm_wire_side *side);
+/*
+ * The descriptor of our key table. The table says where our memory is, which other users must not
+ * learn: they get an empty descriptor in its place. The caller closes *close_out if it is set.
+ * Returns -errno on failure.
+ */
+int shm_setup_keys_fd(struct shm_conn *conn, int *close_out);
+/* Maps the peer's key table and checks whether we can read and write the peer's memory. */
+int shm_setup_learn_process(struct shm_conn *conn, const struct shm_wire_side *side, int keys_fd);
+/* Stores what the peer says about its endpoint. */
+void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side *side);
+/* The connection is established. */
+void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
+			   const struct transport_conn_param *peer);
+/* Has the service thread report that the set-up failed. */
+void shm_setup_fail_later(struct shm_conn *conn, DAT_EVENT_NUMBER number);
+/* REQUESTED: an ACCEPT arrived. */
+int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
+		       const int *fds);
+
+#endif

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Packets, descriptors and epoll of a connection (socket.h).
+ */
+#include "soft/shm/connect/socket.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "core/base/cancel.h"
+#include "soft/shm/conn.h"
+#include "soft/shm/wire.h"
+
+#define PACKETS_MOST 16u /* read in a row */
+
+/* --- packets in --- */
+
+/* A stranger's socket may be told to linger, and its last close would wait as long: not here. */
+void shm_packet_close_fds(struct shm_packet *packet)
+{
+	static const struct linger at_once;
+
+	while (packet->fd_count) {
+		int fd = packet->fds[--packet->fd_count];
+
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+		close(fd);
+	}
+}
+
+static void take_fds(struct msghdr *message, struct shm_packet *packet)
+{
+	struct cmsghdr *header;
+
+	for (header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
+		size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
+			continue;
+		if (count > SHM_PACKET_FDS - packet->fd_count)
+			count = SHM_PACKET_FDS - packet->fd_count;
+		memcpy(packet->fds + packet->fd_count, CMSG_DATA(header), count * sizeof(int));
+		packet->fd_count += (unsigned)count;
+	}
+}
+
+/*
+ * The packet came without its descriptors, because we may have no more of them. 1: it can do
+ * without; the memory behind a key, or a pool, is just not mapped then.
+ */
+static int decode_stripped(const void *bytes, size_t size, struct shm_packet *packet)
+{
+	union shm_wire *wire = &packet->wire;
+
+	if (packet->fd_count || shm_wire_decode(bytes, size, 1, wire) < 0)
+		return -EPROTO;
+	switch (wire->head.type) {
+	case SHM_WIRE_MAP_GIVE:
+		wire->word.word = wire->give.key;
+		wire->head.type = SHM_WIRE_MAP_REFUSE;
+		return 1;
+	case SHM_WIRE_POOL_GIVE: /* one that is not known here */
+		wire->head.type = SHM_WIRE_POOL_NAME;
+		return 1;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* One packet: 1, 0 at the end of the socket, -EAGAIN, -EPROTO. */
+int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
+{
+	uint8_t bytes[sizeof(union shm_wire) + 1]; /* a byte more, so that a longer one is seen */
+	struct iovec iov = {bytes, sizeof(bytes)};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(SHM_PACKET_FDS * sizeof(int))];
+	} control;
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	unsigned resets = 0, ends = 0;
+	ssize_t size;
+	int rc;
+
+	packet->fd_count = 0;
+	do {
+		message.msg_controllen = sizeof(control);
+		size = recvmsg(conn->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		/*
+		 * A peer that closed without reading all: what it sent before is still there. And
+		 * the kernel looks for a packet, then for the end: what came with the end between
+		 * the two is there, too.
+		 */
+	} while ((size < 0 && (errno == EINTR || (errno == ECONNRESET && !resets++))) ||
+		 (size == 0 && !message.msg_controllen && !ends++));
+	if (size < 0)
+		return errno == EAGAIN ? -EAGAIN : 0;
+	take_fds(&message, packet);
+	if (size == 0) {
+		/* a stranger's empty packet looks like the end, but can bring descriptors */
+		shm_packet_close_fds(packet);
+		return 0;
+	}
+	if (message.msg_flags & MSG_TRUNC)
+		rc = -EPROTO;
+	else if (message.msg_flags & MSG_CTRUNC)
+		rc = decode_stripped(bytes, (size_t)size, packet);
+	else
+		rc = shm_wire_decode(bytes, (size_t)size, packet->fd_count, &packet->wire);
+	if (rc < 0)
+		shm_packet_close_fds(packet);
+	return rc < 0 ? rc : 1;
+}
+
+void shm_conn_discard(struct shm_conn *conn)
+{
+	struct shm_packet packet;
+	int rc;
+
+	/* ends: the socket is shut down, so nothing is added */
+	while ((rc = shm_packet_receive(conn, &packet)) == 1 || rc == -EPROTO)
+		shm_packet_close_fds(&packet);
+}
+
+int shm_conn_read_idle(struct shm_conn *conn)
+{
+	struct shm_packet packet;
+	unsigned i;
+
+	/* some that the peer has sent before may be left */
+	for (i = 0; i < PACKETS_MOST && !conn->is_peer_idle; i++) {
+		int rc = shm_packet_receive(conn, &packet);
+
+		if (rc <= 0)
+			return rc == -EAGAIN ? 0 : -EPROTO;
+		conn->is_peer_idle = packet.wire.head.type == SHM_WIRE_IDLE;
+		shm_packet_close_fds(&packet);
+	}
+	return conn->is_peer_idle ? 1 : -EPROTO;
+}
+
+/* --- packets out --- */
+
+int shm_conn_send(struct shm_conn *conn, const union shm_wire *wire, const int *fds, unsigned count)
+{
+	struct iovec iov = {(void *)wire, shm_wire_size(wire)};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(SHM_WIRE_FDS_MAX * sizeof(int))];
+	} control;
+	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+	int state, rc;
+
+	if (count) {
+		struct cmsghdr *header;
+
+		memset(&control, 0, sizeof(control));
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		header = CMSG_FIRSTHDR(&message);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(header), fds, count * sizeof(int));
+	}
+	state = core_cancel_off();
+	do
+		rc = sendmsg(conn->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+	while (rc == -EINTR);
+	core_cancel_restore(state);
+	return rc;
+}
+
+int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t word)
+{
+	union shm_wire wire;
+
+	shm_wire_prepare(&wire, type);
+	if (type != SHM_WIRE_WAKE)
+		wire.word.word = word;
+	return shm_conn_send(conn, &wire, NULL, 0);
+}
+
+/* --- the socket --- */
+
+int shm_conn_watch(struct shm_conn *conn)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.u64 = conn->id};
+
+	/* before: the service thread may take it back, or destroy an arriving one, at once */
+	atomic_store_explicit(&conn->is_in_epoll, true, memory_order_relaxed);
+	if (!epoll_ctl(conn->engine->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event))
+		return 0;
+	atomic_store_explicit(&conn->is_in_epoll, false, memory_order_relaxed);
+	return -errno;
+}
+
+void shm_conn_unwatch(struct shm_conn *conn)
+{
+	/* explicitly: a child that holds a copy of the socket would keep the entry alive */
+	if (atomic_exchange_explicit(&conn->is_in_epoll, false, memory_order_relaxed))
+		epoll_ctl(conn->engine->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+}
+
+bool shm_conn_has_hung_up(const struct shm_conn *conn)
+{
+	struct pollfd end = {.fd = conn->fd};
+	int state = core_cancel_off();
+	bool has_hung_up = poll(&end, 1, 0) == 1 && (end.revents & (POLLHUP | POLLERR));
+
+	core_cancel_restore(state);
+	return has_hung_up;
+}
+
+void shm_conn_identify(struct shm_conn *conn)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	conn->remote.pid = 0;
+	conn->remote.own_uid = geteuid();
+	conn->remote.is_same_user = false;
+	if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return;
+	conn->remote.pid = peer.pid; /* 0: in another process name space */
+	conn->remote.is_same_user = peer.pid > 0 && peer.uid == conn->remote.own_uid;
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The local socket of a connection: packets and descriptors out and in, epoll, and the process at
+ * the other end.
+ */
+#ifndef SHM_SOCKET_H
+#define SHM_SOCKET_H
+
+#include <stdbool.h>
+
+#include "soft/shm/conn.h"
+#include "soft/shm/wire.h"
+
+/* The most descriptors that the kernel passes with one packet, so that it never drops any. */
+#define SHM_PACKET_FDS 253u
+
+/* A packet that was received and checked. */
+struct shm_packet {
+	union shm_wire wire;
+	int fds[SHM_PACKET_FDS];
+	unsigned fd_count;
+};
+
+/* Receives one packet without waiting: 1, 0 at the end of the socket, -EAGAIN, -EPROTO. */
+int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet);
+/* Closes the descriptors that are left in the packet. */
+void shm_packet_close_fds(struct shm_packet *packet);
+
+/* Sends one packet without waiting, with descriptors; 0 or -errno. */
+int shm_conn_send(struct shm_conn *conn, const union shm_wire *wire, const int *fds,
+		  unsigned count);
+int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t word);
+
+/*
+ * Receives what is left in a socket that was shut down. If close(2) of the socket had to close the
+ * descriptors in it, it could block on one that a hostile peer sent.
+ */
+void shm_conn_discard(struct shm_conn *conn);
+/* Reads up to the peer's IDLE: 1, 0 if it has not arrived, -EPROTO (or the end of the socket). */
+int shm_conn_read_idle(struct shm_conn *conn);
+
+/* Adds the socket to the epoll set of the service thread, or removes it. */
+int shm_conn_watch(struct shm_conn *conn);
+void shm_conn_unwatch(struct shm_conn *conn);
+
+/* Has the peer's end of the socket been closed? The kernel does so after the last copy of a process
+ * that dies. */
+bool shm_conn_has_hung_up(const struct shm_conn *conn);
+/* Asks the kernel who is at the other end; fills remote.pid and remote.is_same_user. */
+void shm_conn_identify(struct shm_conn *conn);
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Waiting for the copies of peers: a key is dead only when no peer copies through it any more.
+ */
+#include "soft/shm/engine/engine.h"
+
+#include <time.h>
+
+#include "core/base/fence.h"
+#include "core/base/log.h"
+#include "core/transport.h"
+#include "soft/key.h"
+#include "soft/shm/connect/close.h"
+#include "soft/shm/connect/socket.h"
+#include "soft/shm/state.h"
+
+#define SPINS 200u
+#define PIECE_NS 1000000 /* more than a piece of a copy into our memory takes */
+
+/* Can the peer have announced anything? */
+static bool is_answered(const struct shm_conn *conn)
+{
+	enum shm_state state = shm_conn_state(conn);
+
+	return state != SHM_ARRIVING && state != SHM_CALLING;
+}
+
+static bool is_touching(const struct shm_conn *conn, uint64_t key)
+{
+	if (!is_answered(conn))
+		return false;
+	/* acquire: the copy is finished when the announcement is gone. Our own, which is never late
+	 */
+	if (atomic_load_explicit(&conn->local_announce, memory_order_acquire) == key)
+		return true;
+	return !atomic_load(&conn->is_distrusted) && shm_conn_announced(conn) == key;
+}
+
+static bool is_announcing_lightly(const struct shm_conn *conn, uint64_t unused)
+{
+	(void)unused;
+	return is_answered(conn) && shm_conn_is_light(conn);
+}
+
+bool shm_wait_untouched(struct shm_conn *conn, bool (*touched)(const struct shm_conn *, uint64_t),
+			uint64_t argument, uint64_t limit_ns)
+{
+	unsigned round;
+
+	for (round = 0; touched(conn, argument); round++) {
+		struct timespec pause = {.tv_nsec = round < 2 * SPINS ? 50000 : 1000000};
+
+		if (round < SPINS)
+			continue;
+		/* the kernel closes the socket of a dead peer after its last copy */
+		if (shm_conn_has_hung_up(conn))
+			return true;
+		if (shm_now_ns() >= limit_ns)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/*
+ * LMR-FREE-21 for a caller that may not block: true when the peer is dead, or has been in the
+ * middle of a copy through this key for longer than it may. The service thread then ends the
+ * connection.
+ */
+static bool is_overdue(struct shm_conn *conn, uint32_t key)
+{
+	struct shm_engine *engine = conn->engine;
+	uint64_t limit_ns = engine->settings.peer_timeout_ms * 1000000u;
+	uint64_t now = shm_now_ns();
+	uint64_t since_ns;
+
+	core_lock_acquire(&engine->lock);
+	/* an old one: the number was another window's then, or it was us who did not run */
+	if (conn->blamed_key != key || now - conn->blamed_ns > 2 * limit_ns) {
+		conn->blamed_key = key;
+		conn->blamed_ns = now;
+	}
+	since_ns = conn->blamed_ns;
+	core_lock_release(&engine->lock);
+	/* the kernel closes the socket of a dead peer after its last copy */
+	if (shm_conn_has_hung_up(conn))
+		return true;
+	if (now - since_ns < limit_ns)
+		return false;
+	/* first of all, no copy when it goes on; the next call believes it, because one that runs
+	 * at this moment finishes its piece */
+	if (!atomic_exchange(&conn->mine->revoked, 1))
+		return false;
+	atomic_store(&conn->is_distrusted, true);
+	shm_conn_later(conn);
+	return true;
+}
+
+/*
+ * The key is dead, with a full fence behind that: whoever copies through it has announced that
+ * visibly when this returns. Only what was given to a peer is announced without a fence.
+ */
+static void fence_peers(struct shm_engine *engine, uint32_t key)
+{
+	struct shm_conn *light;
+	uint32_t index = 0;
+
+	if (!soft_keys_is_given(engine->adapter->keys, key))
+		return;
+	light = shm_engine_next_conn(engine, &index, is_announcing_lightly, 0);
+	if (!light)
+		return;
+	core_fence_everywhere(CORE_FENCE_HOST);
+	shm_conn_put(light);
+}
+
+bool shm_engine_is_key_touched(struct shm_engine *engine, uint32_t key)
+{
+	bool is_touched = false;
+	struct shm_conn *conn;
+	uint32_t index = 0;
+
+	fence_peers(engine, key);
+	while ((conn = shm_engine_next_conn(engine, &index, is_touching, key)) != NULL) {
+		if (!is_overdue(conn, key))
+			is_touched = true;
+		shm_conn_put(conn);
+	}
+	return is_touched;
+}
+
+void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
+{
+	/* one limit for all of them, however many peers are at it */
+	uint64_t limit_ns = shm_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
+	struct shm_conn *conn;
+	uint32_t index = 0;
+
+	fence_peers(engine, key);
+	while ((conn = shm_engine_next_conn(engine, &index, is_touching, key)) != NULL) {
+		if (!shm_wait_untouched(conn, is_touching, key, limit_ns)) {
+			struct core_ep *ep;
+
+			/* LMR-FREE-21: stopped in the middle of a copy; it pays with the connection
+			 */
+			core_log(CORE_LOG_MEMORY | CORE_LOG_ERROR,
+				 "key 0x%x: process %d is stopped in the middle of a copy; its "
+				 "connection is broken",
+				 key, (int)conn->remote.pid);
+			atomic_store(&conn->is_distrusted, true);
+			ep = shm_conn_enter(conn);
+			if (ep) {
+				shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+				shm_conn_finish(conn, ep);
+				core_ep_leave(ep);
+			}
+			/* its gate is closed; should it run at this moment, it finishes its piece
+			 */
+			nanosleep(&(struct timespec){.tv_nsec = PIECE_NS}, NULL);
+		}
+		shm_conn_put(conn);
+	}
+}

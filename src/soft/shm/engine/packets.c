@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What the service thread does when the socket of a connection is readable.
+ */
+#include "soft/shm/engine/service.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "core/transport.h"
+#include "soft/shm/connect/close.h"
+#include "soft/shm/connect/setup.h"
+#include "soft/shm/connect/socket.h"
+#include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/piece.h"
+#include "soft/shm/transfer/progress.h"
+#include "soft/shm/wire.h"
+
+#define PACKETS_MOST 16u /* of one connection in a row */
+
+/* The connection cannot go on; EP locked. */
+void shm_service_give_up(struct shm_conn *conn, struct core_ep *ep)
+{
+	switch (shm_conn_state(conn)) {
+	case SHM_CALLING:
+	case SHM_REQUESTED:
+		shm_conn_fail_setup(conn, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		break;
+	case SHM_ACCEPTED:
+		shm_conn_fail_setup(conn, ep, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+		break;
+	case SHM_ESTABLISHED:
+		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+		/* fall through */
+	default:
+		shm_conn_finish(conn, ep);
+	}
+}
+
+/* The peer says that it is over; EP locked. */
+static void peer_closed(struct shm_conn *conn, struct core_ep *ep, uint32_t why)
+{
+	conn->has_peer_closed = true;
+	if (shm_conn_state(conn) == SHM_ESTABLISHED) {
+		shm_conn_drain(conn, ep);
+		shm_conn_close(conn, why == SHM_WHY_DISCONNECT ? DAT_CONNECTION_EVENT_DISCONNECTED
+							       : DAT_CONNECTION_EVENT_BROKEN);
+	}
+	shm_service_give_up(conn, ep);
+}
+
+/* The socket ended: the peer is dead, or has closed before; EP locked. */
+static void peer_gone(struct shm_conn *conn, struct core_ep *ep)
+{
+	conn->is_peer_gone = true;
+	if (shm_conn_state(conn) == SHM_ESTABLISHED)
+		shm_conn_drain(conn, ep);
+	shm_service_give_up(conn, ep);
+}
+
+/* The peer has published something. */
+static void answer(struct shm_conn *conn, struct core_ep *ep)
+{
+	shm_conn_disarm(conn);
+	shm_conn_pass(conn, ep);
+}
+
+static void established_packet(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet)
+{
+	const union shm_wire *wire = &packet->wire;
+
+	switch (wire->head.type) {
+	case SHM_WIRE_WAKE:
+	case SHM_WIRE_MAP_ASK: /* answered already */
+		break;
+	case SHM_WIRE_MAP_GIVE:
+		shm_map_given(conn, &wire->give, packet->fds[0]);
+		break;
+	case SHM_WIRE_MAP_REFUSE:
+		shm_map_refused(conn, wire->word.word);
+		break;
+	case SHM_WIRE_KEY_GONE:
+		shm_map_gone(conn, wire->word.word);
+		break;
+	case SHM_WIRE_POOL_NAME:
+		shm_pool_named(conn, &wire->pool);
+		break;
+	case SHM_WIRE_POOL_GIVE:
+		shm_pool_given(conn, &wire->pool, packet->fds[0]);
+		break;
+	case SHM_WIRE_POOL_HAVE:
+		shm_pool_answered(conn, &wire->pool);
+		break;
+	default:
+		shm_service_give_up(conn, ep);
+		return;
+	}
+	/* whatever it was: the peer sends no WAKE into a socket that is full of others. A WAKE that
+	 * service_conn has answered needs nothing, unless somebody has armed the connection since
+	 */
+	if (packet->wire.head.type != SHM_WIRE_WAKE ||
+	    !atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed))
+		answer(conn, ep);
+}
+
+static void dispatch_locked(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet)
+{
+	switch (shm_conn_state(conn)) {
+	case SHM_REQUESTED:
+	case SHM_ACCEPTED:
+		/* a WAKE may overtake nothing, but CLOSE and others may come instead of an answer
+		 */
+		if (shm_setup_answer(conn, ep, &packet->wire, packet->fds) < 0)
+			shm_service_give_up(conn, ep);
+		break;
+	case SHM_ESTABLISHED:
+		if (packet->wire.head.type == SHM_WIRE_CLOSE)
+			peer_closed(conn, ep, packet->wire.word.word);
+		else
+			established_packet(conn, ep, packet);
+		break;
+	default: /* CLOSING: only the end of the socket matters */
+		break;
+	}
+}
+
+/* False when there is nothing more to read from this connection, as mostly behind a WAKE: if there
+ * is, epoll tells. */
+static bool one_packet(struct shm_conn *conn)
+{
+	struct shm_packet packet;
+	struct core_ep *ep;
+	int rc = shm_packet_receive(conn, &packet);
+
+	if (rc == -EAGAIN)
+		return false;
+	if (shm_conn_state(conn) == SHM_ARRIVING) {
+		shm_setup_arrived(conn, rc > 0 ? &packet.wire : NULL, packet.fds);
+		shm_packet_close_fds(&packet);
+		return false;
+	}
+	if (rc > 0 && packet.wire.head.type == SHM_WIRE_IDLE)
+		conn->is_peer_idle = true;
+	/* no lock is needed for this one, and it is slow */
+	if (rc > 0 && packet.wire.head.type == SHM_WIRE_MAP_ASK)
+		shm_map_asked(conn, packet.wire.word.word);
+	if (rc == 0)
+		shm_conn_unwatch(conn);
+	ep = shm_conn_enter(conn);
+	if (!ep) {
+		shm_conn_unwatch(conn);
+	} else {
+		if (rc > 0)
+			dispatch_locked(conn, ep, &packet);
+		else if (rc == 0)
+			peer_gone(conn, ep);
+		else
+			shm_service_give_up(conn, ep);
+		core_ep_leave(ep);
+	}
+	shm_packet_close_fds(&packet);
+	return ep && rc > 0 && packet.wire.head.type != SHM_WIRE_WAKE;
+}
+
+/* The endpoint of a connection that stands, locked; NULL: it does not. */
+static struct core_ep *enter_established(struct shm_conn *conn)
+{
+	struct core_ep *ep = shm_conn_ep(conn).cell ? shm_conn_enter(conn) : NULL;
+
+	if (ep && shm_conn_state(conn) != SHM_ESTABLISHED) {
+		core_ep_leave(ep);
+		return NULL;
+	}
+	return ep;
+}
+
+/*
+ * The socket of a connection has something: most often a WAKE, for what the peer has put into its
+ * rings. That is dealt with first, because the peer may be waiting for it, and the packet is read
+ * behind it. If nobody polls here the connection is armed again at once, so that the next wake-up
+ * is a packet and not a tick.
+ */
+void shm_service_conn(struct shm_service *service, struct shm_conn *conn)
+{
+	struct core_ep *ep = enter_established(conn);
+	unsigned i;
+
+	if (ep) {
+		answer(conn, ep);
+		core_ep_leave(ep);
+	}
+	for (i = 0; i < PACKETS_MOST && one_packet(conn); i++)
+		;
+	if (shm_service_is_driven(service))
+		return;
+	ep = enter_established(conn);
+	if (ep) {
+		shm_conn_settle(conn, ep);
+		core_ep_leave(ep);
+	}
+}

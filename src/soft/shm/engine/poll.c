@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Polls by threads of the consumer, on the fast path and on the slow path, and what such a thread
+ * does before it sleeps.
+ */
+#include "soft/shm/engine/engine.h"
+
+#include "core/transport.h"
+#include "core/event/evd.h"
+#include "soft/shm/engine/active.h"
+#include "soft/shm/transfer/fast.h"
+#include "soft/shm/transfer/progress.h"
+
+#define POLL_MOST 64u /* connections that one poll checks */
+
+/* A connection that a polling thread has found. */
+struct candidate {
+	/* alive only while its endpoint is locked and owns it; else no more than an address */
+	struct shm_conn *conn;
+	struct core_ref ep;
+	bool is_quiet;	/* no work for very many polls */
+	bool is_stream; /* it had work at the last poll, too */
+};
+
+/*
+ * The next active connection that has work, or had none for very many polls (until it is armed).
+ * *looks is how many may be looked at. False: none of them.
+ */
+CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *looks,
+				struct candidate *candidate)
+{
+	bool is_found = false;
+
+	core_lock_acquire(&engine->lock);
+	while (*looks && !is_found && shm_active_count(engine)) {
+		struct shm_conn *conn = shm_active_likely_locked(engine);
+		bool is_its_turn = !conn;
+
+		if (is_its_turn)
+			conn = shm_active_next_locked(engine);
+		--*looks;
+		candidate->is_quiet = !shm_conn_has_work(conn);
+		candidate->is_stream = !conn->idle_polls;
+		if (!candidate->is_quiet)
+			conn->idle_polls = 0;
+		else if (!is_its_turn || ++conn->idle_polls < SHM_IDLE_POLLS)
+			continue;
+		engine->likely_next = shm_active_at(conn) + 1;
+		candidate->conn = conn;
+		candidate->ep = shm_conn_ep(conn);
+		is_found = true;
+	}
+	core_lock_release(&engine->lock);
+	return is_found;
+}
+
+/* How many connections a poll looks at. */
+CORE_INLINE uint32_t looks_of(struct shm_engine *engine)
+{
+	/* a connection that is added meanwhile is found by the next call */
+	uint32_t looks = shm_active_count(engine);
+
+	return looks < POLL_MOST ? looks : POLL_MOST;
+}
+
+/* A thread of the consumer drives the connections. */
+CORE_INLINE void count_poll(struct shm_engine *engine)
+{
+	/* also while all connections sleep, or none would be left to who polls when it wakes up.
+	 * relaxed, and lost counts do not matter: the service thread looks for any change */
+	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
+
+	atomic_store_explicit(&engine->polls, polls + 1, memory_order_relaxed);
+	if (atomic_load_explicit(&engine->is_left, memory_order_relaxed))
+		atomic_store_explicit(&engine->is_left, false, memory_order_relaxed);
+}
+
+/* --- the slow path --- */
+
+/*
+ * Does what there is to do; a quiet connection goes to sleep, so that polls cost less. The endpoint
+ * keeps its connection alive until that is over.
+ */
+static int drive(struct shm_engine *engine, const struct candidate *candidate)
+{
+	struct shm_conn *conn = candidate->conn;
+	struct core_ep *ep = core_ep_enter(candidate->ep);
+	int happened = 0;
+
+	if (!ep || !shm_conn_is_of(conn, ep)) {
+		shm_engine_deactivate_stale(engine, conn, candidate->ep);
+		if (ep)
+			core_ep_leave(ep);
+		return 0;
+	}
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && candidate->is_quiet)
+		shm_conn_arm(conn);
+	else if (shm_conn_state(conn) == SHM_ESTABLISHED)
+		happened = shm_conn_pass(conn, ep);
+	core_ep_leave(ep);
+	return happened;
+}
+
+int shm_engine_look(struct shm_engine *engine)
+{
+	struct candidate candidate = {.conn = NULL};
+	uint32_t looks = looks_of(engine);
+	int happened = 0;
+
+	while (looks && next_candidate(engine, &looks, &candidate))
+		happened += drive(engine, &candidate);
+	return happened;
+}
+
+/* The caller keeps the instance: it has an event dispatcher or a notification object of it busy. */
+int shm_engine_progress(struct shm_engine *engine)
+{
+	count_poll(engine);
+	if (!shm_active_count(engine))
+		return 0;
+	return shm_engine_look(engine);
+}
+
+/* --- the fast path --- */
+
+/* False: the connection needs more than its fast path does. */
+CORE_INLINE bool drive_fast(const struct candidate *candidate, struct core_dequeue *dequeue)
+{
+	struct shm_conn *conn = candidate->conn;
+	struct core_ep *ep;
+	bool is_done;
+
+	if (candidate->is_quiet || !candidate->ep.cell)
+		return false;
+	ep = core_handle_enter_fast(candidate->ep.cell, DAT_HANDLE_TYPE_EP);
+	if (!ep)
+		return false;
+	is_done = shm_conn_is_of(conn, ep) &&
+		  shm_poll_fast(conn, ep, candidate->is_stream ? SHM_BATCH : 1, dequeue);
+	core_lock_leave(&ep->cell->lock);
+	return is_done;
+}
+
+enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event)
+{
+	struct core_dequeue dequeue = {.cell = cell, .event = event};
+	struct candidate candidate = {.conn = NULL};
+	uint32_t looks;
+
+	count_poll(engine);
+	looks = looks_of(engine);
+	while (looks && !dequeue.is_filled && next_candidate(engine, &looks, &candidate))
+		if (!drive_fast(&candidate, &dequeue) && !dequeue.is_filled)
+			return TRANSPORT_POLL_GENERAL;
+	return dequeue.is_filled ? TRANSPORT_POLL_FOUND : TRANSPORT_POLL_EMPTY;
+}
+
+int shm_engine_arm(struct shm_engine *engine)
+{
+	uint32_t count = shm_active_count(engine);
+	int busy = 0;
+
+	/* the first one that has news is answer enough */
+	for (; count && !busy; count--) {
+		struct shm_conn *conn = shm_engine_rotate(engine);
+		struct core_ep *ep;
+
+		if (!conn)
+			break;
+		ep = shm_conn_enter(conn);
+		if (ep) {
+			if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_arm(conn))
+				busy = 1;
+			core_ep_leave(ep);
+		}
+		shm_conn_put(conn);
+	}
+	/* else a connection that the service thread disarms for us would wait for its next tick; a
+	 * hint: a thread that still polls takes it back */
+	if (!busy)
+		atomic_store(&engine->is_left, true);
+	return busy;
+}

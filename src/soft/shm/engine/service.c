@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The loop of the service thread (service.h).
+ */
+#include "soft/shm/engine/service.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "core/transport.h"
+#include "soft/copy.h"
+#include "soft/key.h"
+#include "soft/shm/connect/keep.h"
+#include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/setup.h"
+#include "soft/shm/engine/active.h"
+#include "soft/shm/engine/driven.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/transfer/progress.h"
+
+#define EVENTS 64
+#define NS_PER_MS 1000000u
+
+/* Does a thread of the consumer do the work? */
+bool shm_service_is_driven(struct shm_service *service)
+{
+	struct shm_engine *engine = service->engine;
+	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
+
+	return shm_is_driven(&service->driven, polls, shm_now_ns()) &&
+	       !atomic_load(&engine->is_left);
+}
+
+static void service_event(struct shm_service *service, uint64_t id)
+{
+	struct shm_engine *engine = service->engine;
+	enum shm_slot_kind kind;
+	void *object = shm_engine_find(engine, id, &kind);
+
+	if (!object)
+		return;
+	if (kind == SHM_SLOT_LISTENER) {
+		shm_listener_event(object);
+		shm_listener_put(object);
+		return;
+	}
+	shm_service_conn(service, object);
+	shm_conn_put(object);
+}
+
+static void service_kicked(struct shm_engine *engine)
+{
+	uint64_t count;
+	ssize_t size = read(engine->kick_fd, &count, sizeof(count));
+
+	(void)size; /* EAGAIN: nothing was lost */
+	/*
+	 * After the read, or it would swallow the write of one who kicks in between, whose mark
+	 * then keeps everybody else from writing. Sequentially consistent, and before what was
+	 * asked for is looked at: see shm_engine_kick.
+	 */
+	atomic_store(&engine->is_kicked, false);
+}
+
+/* Nobody polls: arms every connection that has nothing to do. */
+static void arm_all(struct shm_engine *engine)
+{
+	uint32_t count = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
+
+	for (; count; count--) {
+		struct shm_conn *conn = shm_engine_rotate(engine);
+		struct core_ep *ep;
+
+		if (!conn)
+			return;
+		ep = shm_conn_enter(conn);
+		if (!ep) {
+			shm_engine_deactivate(engine, conn);
+		} else {
+			if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_arm(conn))
+				atomic_store_explicit(&engine->has_more, true,
+						      memory_order_relaxed);
+			core_ep_leave(ep);
+		}
+		shm_conn_put(conn);
+	}
+}
+
+/* Drives the active connections unless a thread of the consumer does. */
+static void service_progress(struct shm_service *service)
+{
+	struct shm_engine *engine = service->engine;
+
+	if (shm_service_is_driven(service))
+		return;
+	atomic_store_explicit(&engine->has_more, false, memory_order_relaxed);
+	shm_engine_look(engine);
+	arm_all(engine);
+}
+
+static int service_timeout(struct shm_service *service)
+{
+	struct shm_engine *engine = service->engine;
+	uint64_t deadline = atomic_load(&engine->deadline_ns);
+	uint64_t now, wait_ms;
+
+	if (atomic_load_explicit(&engine->has_more, memory_order_relaxed))
+		return shm_service_is_driven(service) ? 1 : 0;
+	if (atomic_load(&engine->disarmed) > 0)
+		return 1;
+	if (deadline == UINT64_MAX)
+		return -1;
+	now = shm_now_ns();
+	if (deadline <= now)
+		return 0;
+	wait_ms = (deadline - now + NS_PER_MS - 1) / NS_PER_MS;
+	return wait_ms > 60000 ? 60000 : (int)wait_ms;
+}
+
+static bool is_arriving(const struct shm_conn *conn, uint64_t unused)
+{
+	(void)unused;
+	return shm_conn_state(conn) == SHM_ARRIVING;
+}
+
+static void drop_arriving(struct shm_engine *engine)
+{
+	struct shm_conn *conn;
+	uint32_t index = 0;
+
+	while ((conn = shm_engine_next_conn(engine, &index, is_arriving, 0)) != NULL) {
+		shm_setup_drop_silent(conn);
+		shm_conn_put(conn);
+	}
+	while ((conn = shm_engine_take_todo(engine)) != NULL)
+		shm_conn_put(conn);
+}
+
+void *shm_service_run(void *argument)
+{
+	struct shm_service service = {.engine = argument};
+	struct shm_engine *engine = argument;
+	struct epoll_event events[EVENTS];
+	struct soft_guard guard;
+
+	soft_is_library_thread = true;
+	soft_guard_begin(&guard, engine->adapter->keys);
+	while (!atomic_load(&engine->is_stopping)) {
+		int count = epoll_wait(engine->epoll_fd, events, EVENTS, service_timeout(&service));
+		int i;
+
+		for (i = 0; i < count && !atomic_load(&engine->is_stopping); i++) {
+			if (events[i].data.u64 == SHM_ID_KICK)
+				service_kicked(engine);
+			else
+				service_event(&service, events[i].data.u64);
+		}
+		if (atomic_load(&engine->is_stopping))
+			break;
+		if (atomic_exchange(&engine->is_serving, false))
+			core_srq_serve_all(engine->ia);
+		shm_service_todo(engine);
+		shm_service_deadlines(engine);
+		if (atomic_load(&engine->disarmed) > 0 ||
+		    atomic_load_explicit(&engine->has_more, memory_order_relaxed))
+			service_progress(&service);
+	}
+	drop_arriving(engine);
+	shm_keep_expire(engine, UINT64_MAX);
+	soft_guard_end(&guard);
+	shm_engine_put(engine);
+	return NULL;
+}

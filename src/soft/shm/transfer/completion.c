@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Our own requests: acknowledgements, the data of RDMA Reads, and failures (tx.h).
+ */
+#include "soft/shm/transfer/tx.h"
+
+#include <errno.h>
+
+#include "core/transport.h"
+#include "soft/shm/connect/close.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/ring.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/transfer/direct.h"
+#include "soft/shm/transfer/piece.h"
+#include "soft/shm/transfer/progress.h"
+
+#define FAILING_NS 500000000u /* how long requests before a failed one may take */
+
+static enum shm_req_state state_of(const struct core_req *req)
+{
+	return (enum shm_req_state)(req->transport.word[0] & SHM_REQ_STATE_MASK);
+}
+
+void shm_tx_finish(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_STATUS status)
+{
+	req->transport.word[0] = SHM_REQ_FINISHED;
+	core_req_done(ep, req, status, req->len);
+}
+
+/* Ends the request and, when those before it are finished, the connection. */
+void shm_tx_fail(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+		 DAT_DTO_COMPLETION_STATUS status)
+{
+	shm_tx_finish(ep, req, status);
+	if (shm_conn_acked(conn) == conn->sent && !conn->reads) {
+		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+		return;
+	}
+	conn->is_failing = true;
+	conn->failing_ns = shm_now_ns() + FAILING_NS;
+	shm_conn_by(conn, conn->failing_ns);
+}
+
+/* The same for a request that the peer has answered, or answered wrongly: there is nothing before.
+ */
+static void fail_now(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+		     DAT_DTO_COMPLETION_STATUS status)
+{
+	shm_tx_finish(ep, req, status);
+	shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+/* The oldest request in that state, from *cursor on; NULL when there is none. */
+static struct core_req *oldest(struct shm_conn *conn, struct core_ep *ep, uint64_t *cursor,
+			       enum shm_req_state state)
+{
+	/* slots before head may have been used again */
+	if (*cursor < ep->req.head)
+		*cursor = ep->req.head;
+	for (; *cursor < conn->tx_next; ++*cursor) {
+		struct core_req *req = core_req_at(&ep->req, *cursor);
+
+		if (state_of(req) == state)
+			return req;
+	}
+	return NULL;
+}
+
+int shm_tx_told(struct shm_conn *conn, struct core_ep *ep, uint32_t done)
+{
+	uint32_t count = done - shm_conn_acked(conn);
+	uint32_t i;
+
+	/* the two ways in which it is told may overtake each other */
+	if ((int32_t)count <= 0)
+		return 0;
+	if (count > conn->sent - shm_conn_acked(conn))
+		return -EPROTO;
+	for (i = 0; i < count; i++) {
+		struct core_req *req = oldest(conn, ep, &conn->tx_ack, SHM_REQ_WAIT_DONE);
+
+		if (!req)
+			return -EPROTO;
+		if (req->op == CORE_OP_RDMA_WRITE)
+			conn->ring_writes--;
+		shm_conn_set_acked(conn, shm_conn_acked(conn) + 1);
+		shm_tx_finish(ep, req, DAT_DTO_SUCCESS);
+	}
+	return (int)count;
+}
+
+int shm_tx_acks(struct shm_conn *conn, struct core_ep *ep)
+{
+	/* acquire: pairs with the release in shm_conn_flush of the peer */
+	uint32_t done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
+
+	SHM_SEEN();
+	return shm_tx_told(conn, ep, done);
+}
+
+/* Places one piece of an RDMA Read. 1, or -EPROTO; may close. */
+static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm_entry *entry,
+		     const struct shm_bytes *bytes)
+{
+	struct core_req *req = oldest(conn, ep, &conn->tx_data, SHM_REQ_WAIT_DATA);
+	struct shm_pins pins;
+	uint64_t *offset;
+	int rc;
+
+	if (!req || entry->type != SHM_ENTRY_DATA)
+		return -EPROTO;
+	offset = &req->transport.word[1];
+	if (!bytes->count || bytes->count > req->len - *offset ||
+	    (*offset + bytes->count == req->len) != !!(entry->flags & SHM_FLAG_LAST)) {
+		fail_now(conn, ep, req, DAT_DTO_ERR_BAD_RESPONSE);
+		return 1;
+	}
+	rc = shm_pin(ep, req->iov, req->segments, *offset, bytes->count, CORE_MEM_TARGET, &pins);
+	if (!rc) {
+		rc = shm_scatter(&pins, bytes->at);
+		shm_unpin(&pins);
+	}
+	if (rc < 0) {
+		fail_now(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
+		return 1;
+	}
+	*offset += bytes->count;
+	if (entry->flags & SHM_FLAG_LAST) {
+		conn->reads--;
+		shm_tx_finish(ep, req, DAT_DTO_SUCCESS);
+	}
+	return 1;
+}
+
+int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	const uint8_t *payload;
+	struct shm_bytes bytes;
+	struct shm_entry entry;
+	int happened = 0;
+
+	for (;;) {
+		int rc = shm_consumer_peek(&conn->response_in, &entry, &payload);
+
+		if (rc <= 0)
+			return rc < 0 ? rc : happened;
+		rc = shm_bytes_of(conn, &entry, payload, &bytes);
+		if (rc < 0)
+			return rc;
+		if (*budget < bytes.count || happened == (int)SHM_BATCH) {
+			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
+			return happened;
+		}
+		*budget -= bytes.count;
+		rc = shm_tx_told(conn, ep, entry.done);
+		if (rc < 0)
+			return rc;
+		rc = take_data(conn, ep, &entry, &bytes);
+		if (rc < 0)
+			return rc;
+		happened++;
+		if (shm_conn_state(conn) != SHM_ESTABLISHED)
+			return happened;
+		shm_consumer_pop(&conn->response_in);
+		shm_bytes_taken(conn, &conn->response_in, &entry);
+	}
+}
+
+int shm_tx_failed(struct shm_conn *conn, struct core_ep *ep, uint32_t failed)
+{
+	uint32_t status = SHM_FAILED_STATUS(failed);
+	struct core_req *req;
+
+	if (SHM_FAILED_KIND(failed) == SHM_FAILED_MESSAGE)
+		req = oldest(conn, ep, &conn->tx_ack, SHM_REQ_WAIT_DONE);
+	else if (SHM_FAILED_KIND(failed) == SHM_FAILED_READ)
+		req = oldest(conn, ep, &conn->tx_data, SHM_REQ_WAIT_DATA);
+	else
+		return -EPROTO;
+	/* a message in pieces can fail before its last piece was handed out */
+	if (!req && conn->tx_next < ep->req.tail) {
+		req = core_req_at(&ep->req, conn->tx_next);
+		if (!(req->transport.word[0] & SHM_REQ_RING_BEGUN))
+			req = NULL;
+	}
+	if (!req)
+		return -EPROTO;
+	switch (status) {
+	case DAT_DTO_ERR_LOCAL_PROTECTION:
+	case DAT_DTO_ERR_REMOTE_ACCESS:
+	case DAT_DTO_ERR_REMOTE_RESPONDER:
+	case DAT_DTO_ERR_RECEIVER_NOT_READY:
+		break;
+	default:
+		status = DAT_DTO_ERR_BAD_RESPONSE;
+	}
+	fail_now(conn, ep, req, (DAT_DTO_COMPLETION_STATUS)status);
+	return 1;
+}

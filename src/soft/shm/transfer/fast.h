@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The fast path of a connection: a Send that is one entry of the ring, a small RDMA Write into
+ * mapped memory, a message of one entry into a Receive of one segment, and acknowledgements. The
+ * endpoint is entered without slow_reasons (core/ep/data_path.h). A function that returns false has
+ * changed nothing that the slow path would not: that continues from there.
+ */
+#ifndef SHM_FAST_H
+#define SHM_FAST_H
+
+#include <stdbool.h>
+
+#include "core/transport.h"
+
+struct core_dequeue;
+struct shm_conn;
+
+bool shm_post_fast(struct core_ep *ep, struct core_req *req);
+/* Takes acknowledgements and at most `most` messages; false: a pass is needed. */
+bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
+		   struct core_dequeue *dequeue);
+
+#endif

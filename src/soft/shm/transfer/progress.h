@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * One pass over a connection: what the peer has done for us, what it requests, what we request;
+ * then publishing, waking, and going to sleep (progress.c). EP locked unless a function says
+ * otherwise.
+ */
+#ifndef SHM_PROGRESS_H
+#define SHM_PROGRESS_H
+
+#include "soft/shm/conn.h"
+#include "soft/shm/state.h"
+
+#define SHM_BUDGET (1024u * 1024u) /* bytes that one pass moves at most */
+/* bytes that each part of a pass may move, whatever the parts before it have moved */
+#define SHM_BUDGET_LEAST (SHM_BUDGET / 8)
+#define SHM_BATCH 32u /* entries of each kind that one pass takes at most */
+
+/* --- pending work --- */
+
+/* Is there work other than messages and acknowledgements? */
+bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch);
+/* Is there work? Needs no lock: a hint, and a wrong answer is soon corrected. */
+static inline bool shm_conn_has_work(const struct shm_conn *conn)
+{
+	uint32_t watch = atomic_load_explicit(&conn->watch, memory_order_relaxed);
+	const struct shm_side *theirs = conn->theirs;
+
+	/* relaxed throughout: the caller takes the lock and reads again */
+#define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
+	if (!(watch & SHM_WATCH_STUCK) && shm_consumer_has_entry(&conn->request_in))
+		return true;
+	if ((int32_t)(WORD(theirs->done) - shm_conn_acked(conn)) > 0 ||
+	    WORD(theirs->waits) != WORD(conn->seen_waits) || WORD(theirs->failed) != 0 ||
+	    WORD(conn->has_more))
+		return true;
+#undef WORD
+	return watch && shm_conn_has_rare_work(conn, watch);
+}
+
+/* --- passes --- */
+
+/* One pass over everything that can move; ESTABLISHED. Returns how much was done. */
+int shm_conn_pass(struct shm_conn *conn, struct core_ep *ep);
+/* If the last pass used up its budget: makes sure that another one follows. */
+void shm_conn_go_on(struct shm_conn *conn);
+/* Takes everything that is complete in the rings of a peer that has gone. */
+void shm_conn_drain(struct shm_conn *conn, struct core_ep *ep);
+/* After a change outside the fast path: updates what polls check, and the endpoint's
+ * slow_reasons. */
+void shm_conn_review(struct shm_conn *conn, struct core_ep *ep);
+
+/* --- publishing --- */
+
+/* Reports in an outgoing entry what is done for the peer. */
+static inline void shm_conn_tell(struct shm_conn *conn, struct shm_entry *entry)
+{
+	entry->done = conn->done;
+	conn->told = conn->done;
+	shm_conn_watch_bit(conn, SHM_WATCH_OWES, false);
+}
+
+/* Completes the entry that was reserved last. */
+static inline void shm_conn_commit(struct shm_conn *conn, struct shm_producer *ring,
+				   struct shm_entry *entry)
+{
+	shm_conn_tell(conn, entry);
+	shm_producer_commit(ring, entry);
+}
+
+/*
+ * Publishes what this side has taken and produced, and wakes the peer if it sleeps. is_lazy: the
+ * next entry that goes out, or the next pass, may report what is done.
+ */
+void shm_conn_flush(struct shm_conn *conn, bool is_lazy);
+/* Must what is done be reported now, or space be given back? */
+bool shm_conn_is_flush_due(const struct shm_conn *conn);
+
+/* --- sleeping and waking --- */
+
+/* Something was published: wakes the peer if it sleeps. */
+void shm_conn_wake_asleep(struct shm_conn *conn);
+static inline void shm_conn_wake(struct shm_conn *conn)
+{
+	/* keeps the compiler from moving the load up: see the top of progress.c */
+	atomic_signal_fence(memory_order_seq_cst);
+	if (conn->can_be_light &&
+	    atomic_load_explicit(&conn->theirs->is_polled, memory_order_relaxed))
+		conn->is_wake_owed = false;
+	else
+		shm_conn_wake_asleep(conn);
+}
+
+/* Goes to sleep; false if there is work to do first. */
+bool shm_conn_arm(struct shm_conn *conn);
+/* Arms it, after passes as long as there is work. False: there still is, but other connections
+ * come first. */
+bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep);
+void shm_conn_disarm(struct shm_conn *conn);
+/* Counts entries that were taken without a sleep between them. */
+void shm_conn_was_polled(struct shm_conn *conn, int entries);
+
+#endif

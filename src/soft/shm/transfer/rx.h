@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The requests of the peer: messages into posted Receives, RDMA Writes and Reads that come through
+ * the ring (rx.c).
+ */
+#ifndef SHM_RX_H
+#define SHM_RX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "soft/shm/ring.h"
+
+struct core_ep;
+struct shm_conn;
+
+#define SHM_IOV_MAX 32u /* segments of one request or Receive */
+
+/* A message that arrives. */
+struct shm_arrival {
+	bool is_begun;	 /* the Receive at the head is being filled */
+	bool is_pull;	 /* we fetch its bytes from `sources` */
+	bool is_blocked; /* no Receive: waits for post_recv */
+	bool is_solicited;
+	uint32_t source_count;
+	uint64_t length;
+	uint64_t offset;
+	uint64_t blocked_ns; /* since when, if there is a time limit */
+	struct shm_source sources[SHM_IOV_MAX];
+};
+
+/* An RDMA Write of the peer through the ring, or an RDMA Read that we answer. */
+struct shm_inbound {
+	bool is_begun;
+	uint32_t key;
+	uint64_t address;
+	uint64_t length;
+	uint64_t offset;
+};
+
+/* Carries out the entries of the request ring: > 0 work was done, 0, or -EPROTO. EP locked. */
+int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
+
+#endif
