@@ -14,17 +14,17 @@
 
 /* A private copy with that port, and nothing else but family, address and scope. */
 static void with_port(const union core_sockaddr *address, uint16_t port,
-		      union core_sockaddr *copy_out)
+		      union core_sockaddr *copy_source)
 {
-	memset(copy_out, 0, sizeof(*copy_out));
-	copy_out->sa.sa_family = address->sa.sa_family;
+	memset(copy_source, 0, sizeof(*copy_source));
+	copy_source->sa.sa_family = address->sa.sa_family;
 	if (address->sa.sa_family == AF_INET) {
-		copy_out->in.sin_addr = address->in.sin_addr;
-		copy_out->in.sin_port = htons(port);
+		copy_source->in.sin_addr = address->in.sin_addr;
+		copy_source->in.sin_port = htons(port);
 	} else {
-		copy_out->in6.sin6_addr = address->in6.sin6_addr;
-		copy_out->in6.sin6_scope_id = address->in6.sin6_scope_id;
-		copy_out->in6.sin6_port = htons(port);
+		copy_source->in6.sin6_addr = address->in6.sin6_addr;
+		copy_source->in6.sin6_scope_id = address->in6.sin6_scope_id;
+		copy_source->in6.sin6_port = htons(port);
 	}
 }
 

@@ -95,7 +95,7 @@ static int vm_errno(int error)
 }
 
 /* Takes the first `done` bytes off a vector of ours. */
-static void advance(struct iovec *iov, int *first, int count, size_t done)
+static void advance_iov(struct iovec *iov, int *first, int count, size_t done)
 {
 	while (*first < count && done >= iov[*first].iov_len) {
 		done -= iov[*first].iov_len;
@@ -139,7 +139,7 @@ static int vm_run_rest(const struct vm_copy *copy, const struct iovec *iov, int 
 
 	assert(count <= SOFT_COPY_IOV_MAX);
 	memcpy(local, iov, (size_t)count * sizeof(*iov));
-	advance(local, &first, count, *done);
+	advance_iov(local, &first, count, *done);
 	while (*done < copy->len) {
 		size_t left = copy->len - *done;
 		ssize_t n = vm_call(copy, *done, left < CALL_MAX ? left : CALL_MAX, local + first,
@@ -150,7 +150,7 @@ static int vm_run_rest(const struct vm_copy *copy, const struct iovec *iov, int 
 		if (n == 0)
 			return -EFAULT;
 		*done += (size_t)n;
-		advance(local, &first, count, (size_t)n);
+		advance_iov(local, &first, count, (size_t)n);
 	}
 	return 0;
 }
@@ -341,7 +341,7 @@ void soft_copy_ordered_any(uint8_t *dst, const uint8_t *src, size_t len)
 	}
 }
 
-int soft_copy_tail_last_any(soft_gate *gate, void *dst, const void *src, size_t len)
+int soft_copy_gated_any(soft_gate *gate, void *dst, const void *src, size_t len)
 {
 	size_t done = len > TAIL_LEN ? len - TAIL_LEN : 0;
 	uint8_t *to = dst;

@@ -6,12 +6,13 @@
  * gone), -EAGAIN (the gate of the target is closed, gate.h) or rarely -ENOMEM. Bytes are copied
  * towards ascending addresses. Unless a function says otherwise, the last 8 bytes of what it writes
  * become visible after all others, and of these the very last byte last (COMPAT-02, COMPAT-46,
- * EP-RDMAW-44). No length limit. A gate may be NULL, except for soft_copy_tail_last: the target is
+ * EP-RDMAW-44). No length limit. A gate may be NULL, except for soft_copy_gated: the target is
  * ours.
  *
  * Memory of the consumer may be unmapped while it is registered (LMR-USE-14). A thread of the
  * consumer copies to and from it like any code of the consumer and may fault there; a thread of the
- * library must not fault, and has the kernel copy. soft_place and soft_fetch know which one calls.
+ * library must not fault, and has the kernel copy. soft_copy_to_consumer and
+ * soft_copy_from_consumer know which one calls.
  */
 #ifndef SOFT_COPY_H
 #define SOFT_COPY_H
@@ -37,13 +38,13 @@ int soft_copy_safe(soft_gate *gate, void *dst, const void *src, size_t len);
 int soft_copy_safe_unordered(void *dst, const void *src, size_t len);
 
 /* memcpy into memory that a peer polls; both sides must be accessible. */
-int soft_copy_tail_last_any(soft_gate *gate, void *dst, const void *src, size_t len);
-static inline int soft_copy_tail_last(soft_gate *gate, void *dst, const void *src, size_t len)
+int soft_copy_gated_any(soft_gate *gate, void *dst, const void *src, size_t len);
+static inline int soft_copy_gated(soft_gate *gate, void *dst, const void *src, size_t len)
 {
 	/* most are one word */
 	if (len == sizeof(uint64_t) && !((uintptr_t)dst & (sizeof(uint64_t) - 1)))
 		return soft_gate_store_word(gate, dst, src) ? 0 : -EAGAIN;
-	return soft_copy_tail_last_any(gate, dst, src, len);
+	return soft_copy_gated_any(gate, dst, src, len);
 }
 
 /* soft_copy_ordered for all but one aligned word. */
@@ -64,14 +65,14 @@ static inline void soft_copy_ordered(void *dst, const void *src, size_t len)
 
 /* From memory of ours into the consumer's, and from the consumer's into ours (in no order): 0,
  * -EFAULT or -EPERM, in threads of the library only. */
-static inline int soft_place(void *dst, const void *src, size_t len)
+static inline int soft_copy_to_consumer(void *dst, const void *src, size_t len)
 {
 	if (soft_is_library_thread)
 		return soft_copy_safe(NULL, dst, src, len);
 	soft_copy_ordered(dst, src, len);
 	return 0;
 }
-static inline int soft_fetch(void *dst, const void *src, size_t len)
+static inline int soft_copy_from_consumer(void *dst, const void *src, size_t len)
 {
 	if (soft_is_library_thread)
 		return soft_copy_safe_unordered(dst, src, len);

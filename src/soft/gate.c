@@ -20,7 +20,7 @@
 #endif
 #endif
 
-static bool plain_copy(soft_gate *gate, void *dst, const void *src, size_t len)
+static bool checked_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 {
 	if (!soft_gate_is_open(gate))
 		return false;
@@ -28,7 +28,7 @@ static bool plain_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 	return true;
 }
 
-static inline bool plain_store(soft_gate *gate, void *dst, uint64_t value, size_t size)
+static inline bool checked_store(soft_gate *gate, void *dst, uint64_t value, size_t size)
 {
 	if (!soft_gate_is_open(gate))
 		return false;
@@ -49,9 +49,9 @@ static inline bool plain_store(soft_gate *gate, void *dst, uint64_t value, size_
 	return true;
 }
 
-static bool plain_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
-		     unsigned long locals, const struct iovec *remote, unsigned long remotes,
-		     ssize_t *rc_out)
+static bool checked_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
+		       unsigned long locals, const struct iovec *remote, unsigned long remotes,
+		       ssize_t *rc_out)
 {
 	ssize_t n;
 
@@ -66,17 +66,17 @@ static bool plain_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iov
 #ifdef HAS_RSEQ
 
 /* The area that the kernel shares with this thread. */
-static struct rseq *area(void)
+static struct rseq *rseq_area(void)
 {
 	return (struct rseq *)((char *)__builtin_thread_pointer() + __rseq_offset);
 }
 
-bool soft_gate_is_tight(void)
+bool soft_gate_is_restartable(void)
 {
 	if (__rseq_size < offsetof(struct rseq, rseq_cs) + sizeof(uint64_t))
 		return false;
 	/* negative: the kernel has refused the area of this thread */
-	return (int32_t)__atomic_load_n(&area()->cpu_id, __ATOMIC_RELAXED) >= 0;
+	return (int32_t)__atomic_load_n(&rseq_area()->cpu_id, __ATOMIC_RELAXED) >= 0;
 }
 
 #define DESCRIPTOR                                                                                 \
@@ -106,9 +106,9 @@ bool soft_gate_is_tight(void)
 	"2: movl $1, %[done]\n"                                                                    \
 	"5: movq $0, %[sequence]\n"
 
-static bool tight_copy(soft_gate *gate, void *dst, const void *src, size_t len)
+static bool rseq_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 {
-	struct rseq *rseq = area();
+	struct rseq *rseq = rseq_area();
 	int done = 0;
 
 	asm volatile(BEGIN "movq %[dst], %%rdi\n"
@@ -161,12 +161,13 @@ static bool tight_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 		: [gate] "m"(*gate), [value] "r"(value)                                            \
 		: "rax", "cc", "memory")
 
-static bool tight_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
-		     unsigned long locals, const struct iovec *remote, unsigned long remotes,
-		     ssize_t *rc_out)
+static bool rseq_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
+		    unsigned long locals, const struct iovec *remote, unsigned long remotes,
+		    ssize_t *rc_out)
 {
 	long number = is_write ? SYS_process_vm_writev : SYS_process_vm_readv;
-	struct rseq *rseq = area(); /* before them: a call may change the registers named below */
+	struct rseq *rseq =
+		rseq_area(); /* before them: a call may change the registers named below */
 	register unsigned long remote_arg asm("r10") = (unsigned long)remote;
 	register unsigned long remotes_arg asm("r8") = remotes;
 	register unsigned long flags_arg asm("r9") = 0;
@@ -199,9 +200,9 @@ static bool tight_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iov
 	"2: mov %w[done], #1\n"                                                                    \
 	"5: str xzr, %[sequence]\n"
 
-static bool tight_copy(soft_gate *gate, void *dst, const void *src, size_t len)
+static bool rseq_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 {
-	struct rseq *rseq = area();
+	struct rseq *rseq = rseq_area();
 	int done = 0;
 
 	asm volatile(BEGIN "mov x10, %[dst]\n"
@@ -236,11 +237,12 @@ static bool tight_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 		: [gate] "Q"(*gate), [value] "r"(value)                                            \
 		: "x9", "cc", "memory")
 
-static bool tight_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
-		     unsigned long locals, const struct iovec *remote, unsigned long remotes,
-		     ssize_t *rc_out)
+static bool rseq_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
+		    unsigned long locals, const struct iovec *remote, unsigned long remotes,
+		    ssize_t *rc_out)
 {
-	struct rseq *rseq = area(); /* before them: a call may change the registers named below */
+	struct rseq *rseq =
+		rseq_area(); /* before them: a call may change the registers named below */
 	register long pid_arg asm("x15") = pid;
 	register unsigned long local_arg asm("x1") = (unsigned long)local;
 	register unsigned long locals_arg asm("x2") = locals;
@@ -265,23 +267,23 @@ static bool tight_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iov
 
 #else
 
-bool soft_gate_is_tight(void)
+bool soft_gate_is_restartable(void)
 {
 	return false;
 }
 
-#define tight_copy plain_copy
-#define tight_store plain_store
-#define tight_vm plain_vm
+#define rseq_copy checked_copy
+#define rseq_store checked_store
+#define rseq_vm checked_vm
 
 #endif
 
 #ifdef HAS_RSEQ
 
-static inline __attribute__((always_inline)) bool tight_store(soft_gate *gate, void *dst,
-							      uint64_t value, size_t size)
+static inline __attribute__((always_inline)) bool rseq_store(soft_gate *gate, void *dst,
+							     uint64_t value, size_t size)
 {
-	struct rseq *rseq = area();
+	struct rseq *rseq = rseq_area();
 	int done = 0;
 
 	switch (size) {
@@ -305,9 +307,9 @@ static inline __attribute__((always_inline)) bool tight_store(soft_gate *gate, v
 
 bool soft_gate_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 {
-	if (!soft_gate_is_tight())
-		return plain_copy(gate, dst, src, len);
-	return tight_copy(gate, dst, src, len);
+	if (!soft_gate_is_restartable())
+		return checked_copy(gate, dst, src, len);
+	return rseq_copy(gate, dst, src, len);
 }
 
 bool soft_gate_store(soft_gate *gate, void *dst, const void *src, size_t size)
@@ -316,9 +318,9 @@ bool soft_gate_store(soft_gate *gate, void *dst, const void *src, size_t size)
 
 	/* by size, so that the low bytes are the right ones on any machine that we know */
 	memcpy(&value, src, size);
-	if (!soft_gate_is_tight())
-		return plain_store(gate, dst, value, size);
-	return tight_store(gate, dst, value, size);
+	if (!soft_gate_is_restartable())
+		return checked_store(gate, dst, value, size);
+	return rseq_store(gate, dst, value, size);
 }
 
 bool soft_gate_store_word(soft_gate *gate, void *dst, const void *src)
@@ -326,16 +328,16 @@ bool soft_gate_store_word(soft_gate *gate, void *dst, const void *src)
 	uint64_t value;
 
 	memcpy(&value, src, sizeof(value));
-	if (!soft_gate_is_tight())
-		return plain_store(gate, dst, value, sizeof(value));
-	return tight_store(gate, dst, value, sizeof(value));
+	if (!soft_gate_is_restartable())
+		return checked_store(gate, dst, value, sizeof(value));
+	return rseq_store(gate, dst, value, sizeof(value));
 }
 
 bool soft_gate_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iovec *local,
 		  unsigned long locals, const struct iovec *remote, unsigned long remotes,
 		  ssize_t *rc_out)
 {
-	if (!soft_gate_is_tight())
-		return plain_vm(gate, is_write, pid, local, locals, remote, remotes, rc_out);
-	return tight_vm(gate, is_write, pid, local, locals, remote, remotes, rc_out);
+	if (!soft_gate_is_restartable())
+		return checked_vm(gate, is_write, pid, local, locals, remote, remotes, rc_out);
+	return rseq_vm(gate, is_write, pid, local, locals, remote, remotes, rc_out);
 }

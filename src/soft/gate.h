@@ -29,7 +29,7 @@ static inline bool soft_gate_is_open(soft_gate *gate)
 }
 
 /* Is a copy that has been interrupted given up when the gate is closed (in this thread)? */
-bool soft_gate_is_tight(void);
+bool soft_gate_is_restartable(void);
 
 /* All of these: false when the gate is closed; maybe a part was stored then. */
 bool soft_gate_copy(soft_gate *gate, void *dst, const void *src, size_t len);

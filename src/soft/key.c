@@ -257,7 +257,7 @@ int soft_keys_add(struct soft_keys *keys, uint64_t address, uint64_t length, uin
 	return 0;
 }
 
-void soft_keys_kill(struct soft_keys *keys, uint32_t key)
+void soft_keys_invalidate(struct soft_keys *keys, uint32_t key)
 {
 	assert_taken(keys, key);
 	atomic_store_explicit(&keys->entries[soft_key_index(key)].key, 0, memory_order_seq_cst);
@@ -293,14 +293,15 @@ bool soft_keys_give(struct soft_keys *keys, uint32_t key)
 	if (is_taken)
 		atomic_store(&slot->is_given, true);
 	pthread_mutex_unlock(&keys->lock);
-	/* the key, looked at next, must not be older than the mark: pairs with soft_keys_kill */
+	/* the key, looked at next, must not be older than the mark: pairs with soft_keys_invalidate
+	 */
 	soft_fence();
 	return is_taken;
 }
 
 bool soft_keys_is_given(const struct soft_keys *keys, uint32_t key)
 {
-	/* sequentially consistent: behind the fence of soft_keys_kill */
+	/* sequentially consistent: behind the fence of soft_keys_invalidate */
 	return atomic_load(&keys->slots[soft_key_index(key)].is_given);
 }
 

@@ -94,7 +94,7 @@ int soft_keys_reserve(struct soft_keys *keys, uint64_t address, uint64_t length,
 void soft_keys_activate(struct soft_keys *keys, uint32_t key);
 /* Makes the key stale (sequentially consistent store and fence). The caller then waits for
  * announcements, and gives the index back by soft_keys_release(). Good for reserved keys too. */
-void soft_keys_kill(struct soft_keys *keys, uint32_t key);
+void soft_keys_invalidate(struct soft_keys *keys, uint32_t key);
 void soft_keys_release(struct soft_keys *keys, uint32_t key);
 
 /*
@@ -102,8 +102,8 @@ void soft_keys_release(struct soft_keys *keys, uint32_t key);
  * (shm/direct.c); full fence behind it. False: the key is not in use. The mark goes with the key.
  */
 bool soft_keys_give(struct soft_keys *keys, uint32_t key);
-/* The key is in use, or was killed and is not released. Behind soft_keys_kill() no mark comes for
- * one that the peer then finds live. */
+/* The key is in use, or was killed and is not released. Behind soft_keys_invalidate() no mark comes
+ * for one that the peer then finds live. */
 bool soft_keys_is_given(const struct soft_keys *keys, uint32_t key);
 
 /* A peer's table, mapped read-only; one per peer instance, shared by its connections. */

@@ -176,7 +176,7 @@ static void soft_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
 {
 	struct soft_adapter *adapter = adapter_of(ia);
 
-	soft_keys_kill(adapter->keys, lmr->rkey);
+	soft_keys_invalidate(adapter->keys, lmr->rkey);
 	shm_engine_wait_key(adapter->shm, lmr->rkey);
 	shm_map_key_dead(adapter->shm, lmr->rkey);
 	soft_keys_release(adapter->keys, lmr->rkey);
@@ -218,8 +218,8 @@ static void soft_rmr_key_activate(struct core_ia *ia, void *key)
 
 static bool soft_rmr_key_revoke(struct core_ia *ia, void *key)
 {
-	soft_keys_kill(adapter_of(ia)->keys, key_unpack(key));
-	return !shm_engine_is_key_touched(adapter_of(ia)->shm, key_unpack(key));
+	soft_keys_invalidate(adapter_of(ia)->keys, key_unpack(key));
+	return !shm_engine_is_key_in_use(adapter_of(ia)->shm, key_unpack(key));
 }
 
 static void soft_rmr_key_destroy(struct core_ia *ia, void *key)
@@ -252,7 +252,7 @@ static int soft_connect(struct core_ep *ep, const union core_sockaddr *address, 
 
 static void soft_kick(struct core_ia *ia)
 {
-	shm_engine_serve_soon(adapter_of(ia)->shm);
+	shm_engine_serve_srqs(adapter_of(ia)->shm);
 }
 
 /* --- the fast path: by the engine, too --- */

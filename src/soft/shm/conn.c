@@ -39,7 +39,7 @@ int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 	conn->self = (uint8_t)self;
 	conn->give_up_ns = UINT64_MAX;
 	conn->retry_ns = UINT64_MAX;
-	conn->can_be_light = core_fence_can(CORE_FENCE_HOST);
+	conn->can_skip_fence = core_fence_can(CORE_FENCE_HOST);
 	*conn_out = conn;
 	return 0;
 }
@@ -82,12 +82,12 @@ static void conn_destroy(struct shm_conn *conn)
 	keep_counters(conn);
 	if (conn->id)
 		shm_engine_remove(engine, conn->id);
-	shm_listener_forget(conn);
+	shm_listener_remove_silent(conn);
 	shm_keep_claim(conn);
-	shm_conn_unwatch(conn);
+	shm_conn_epoll_remove(conn);
 	shm_map_drop_all(conn);
-	shm_pool_forget(conn);
-	shm_keep(conn);
+	shm_pool_release(conn);
+	shm_keep_conn(conn);
 	if (conn->fd >= 0) {
 		/* the end reaches the peer even if a child that is about to exec holds a copy */
 		shutdown(conn->fd, SHUT_RDWR);
@@ -131,7 +131,7 @@ struct core_ep *shm_conn_enter(struct shm_conn *conn)
 {
 	struct core_ep *ep = core_ep_enter(shm_conn_ep(conn));
 
-	if (!ep || shm_conn_is_of(conn, ep))
+	if (!ep || shm_conn_belongs_to(conn, ep))
 		return ep;
 	core_ep_leave(ep);
 	return NULL;
@@ -143,39 +143,39 @@ void shm_conn_drop(struct shm_conn *conn, struct core_ep *ep)
 
 	mine->conn = NULL;
 	shm_conn_set_state(conn, SHM_ENDED);
-	shm_conn_unwatch(conn);
+	shm_conn_epoll_remove(conn);
 	shm_conn_put(conn);
 }
 
 /* --- attention of the service thread --- */
 
-void shm_conn_later(struct shm_conn *conn)
+void shm_conn_serve_later(struct shm_conn *conn)
 {
 	struct shm_engine *engine = conn->engine;
 
 	core_lock_acquire(&engine->lock);
-	if (!conn->is_todo) {
-		conn->is_todo = true;
+	if (!conn->is_pending) {
+		conn->is_pending = true;
 		shm_conn_get(conn);
-		conn->next_todo = atomic_load(&engine->todo_first);
-		atomic_store(&engine->todo_first, conn);
+		conn->next_pending = atomic_load(&engine->pending_first);
+		atomic_store(&engine->pending_first, conn);
 	}
 	core_lock_release(&engine->lock);
 	shm_engine_kick(engine);
 }
 
-void shm_conn_at(struct shm_conn *conn, uint64_t deadline_ns)
+void shm_conn_set_deadline(struct shm_conn *conn, uint64_t deadline_ns)
 {
 	/* sequentially consistent, and before the engine's: see take_due in service.c */
 	atomic_store(&conn->deadline_ns, deadline_ns);
 	if (deadline_ns)
-		shm_engine_at(conn->engine, deadline_ns);
+		shm_engine_lower_deadline(conn->engine, deadline_ns);
 }
 
-void shm_conn_by(struct shm_conn *conn, uint64_t deadline_ns)
+void shm_conn_lower_deadline(struct shm_conn *conn, uint64_t deadline_ns)
 {
 	uint64_t now_set = atomic_load(&conn->deadline_ns);
 
 	if (!now_set || deadline_ns < now_set)
-		shm_conn_at(conn, deadline_ns);
+		shm_conn_set_deadline(conn, deadline_ns);
 }

@@ -43,10 +43,10 @@ enum shm_state {
 
 /* What a poll has to check beside the next message: shm_conn.watch. */
 enum shm_watch {
-	SHM_WATCH_STUCK = 1,	      /* the message at the head waits for a Receive: skip it */
-	SHM_WATCH_RESPONSES = 1 << 1, /* RDMA Reads are answered through the ring */
-	SHM_WATCH_SPACE = 1 << 2,     /* a ring was full, or pieces are lent */
-	SHM_WATCH_OWES = 1 << 3,      /* `told` lags behind `done` */
+	SHM_WATCH_BLOCKED = 1,	       /* the message at the head waits for a Receive: skip it */
+	SHM_WATCH_RESPONSES = 1 << 1,  /* RDMA Reads are answered through the ring */
+	SHM_WATCH_SPACE = 1 << 2,      /* a ring was full, or pieces are lent */
+	SHM_WATCH_UNREPORTED = 1 << 3, /* `told` lags behind `done` */
 };
 
 /* The peer's process and its memory, as far as this side knows them. */
@@ -100,18 +100,18 @@ struct shm_conn {
 	struct shm_conn *prev_silent;
 	union shm_wire *request; /* CALLING, or kept and REQUESTED: the request packet */
 	socklen_t peer_name_len;
-	void *peer_name;	      /* active: struct sockaddr_un of the service point */
-	uint64_t give_up_ns;	      /* set-up fails at this time */
-	uint64_t retry_ns;	      /* CALLING: when to try again */
-	DAT_EVENT_NUMBER failure;     /* the service thread reports it; 0: none */
-	uint32_t peer_read_in;	      /* concurrent RDMA Reads that the peer serves, */
-	uint32_t peer_read_out;	      /* that it wants to issue, */
-	uint32_t read_limit;	      /* and that we may have in flight through the ring */
-	int segment_fd;		      /* CALLING: to be sent with the request; else -1 */
-	uint64_t port;		      /* local port qualifier */
-	_Atomic uint64_t deadline_ns; /* when the service thread serves it; 0: never */
-	bool is_todo;		      /* on the engine's list (engine lock) */
-	struct shm_conn *next_todo;   /* engine lock */
+	void *peer_name;	       /* active: struct sockaddr_un of the service point */
+	uint64_t give_up_ns;	       /* set-up fails at this time */
+	uint64_t retry_ns;	       /* CALLING: when to try again */
+	DAT_EVENT_NUMBER failure;      /* the service thread reports it; 0: none */
+	uint32_t peer_read_in;	       /* concurrent RDMA Reads that the peer serves, */
+	uint32_t peer_read_out;	       /* that it wants to issue, */
+	uint32_t read_limit;	       /* and that we may have in flight through the ring */
+	int segment_fd;		       /* CALLING: to be sent with the request; else -1 */
+	uint64_t port;		       /* local port qualifier */
+	_Atomic uint64_t deadline_ns;  /* when the service thread serves it; 0: never */
+	bool is_pending;	       /* on the engine's list (engine lock) */
+	struct shm_conn *next_pending; /* engine lock */
 
 	/* our requests */
 	struct shm_producer request_out;
@@ -129,12 +129,12 @@ struct shm_conn {
 	uint64_t failing_ns;  /* but not later than this */
 
 	/* the peer's requests */
-	bool is_stuck; /* the entry at the head waits for something other than the peer */
+	bool is_head_blocked; /* the entry at the head waits for something other than the peer */
 	struct shm_producer response_out;
 	uint32_t done;		 /* messages and ring writes that are carried out; */
-	uint32_t told;		 /* of these, reported by an entry or by the word, */
+	uint32_t reported;	 /* of these, reported by an entry or by the word, */
 	uint32_t stored;	 /* and by the word */
-	bool is_telling;	 /* a large one is among them: the peer waits for its memory */
+	bool is_report_urgent;	 /* a large one is among them: the peer waits for its memory */
 	bool is_response_wanted; /* the response ring was full */
 	uint8_t fast_polls;	 /* in a row (transfer/fast.c) */
 	struct shm_arrival arrival;
@@ -145,14 +145,14 @@ struct shm_conn {
 	struct shm_bulk bulk; /* large pieces, both ways */
 
 	/* direct copies */
-	bool is_light;	    /* our side's `is_light` */
-	uint32_t announced; /* announcements so far, until is_light is set */
+	bool is_unfenced;   /* our side's `is_unfenced` */
+	uint32_t announced; /* announcements so far, until is_unfenced is set */
 
 	/* wake-ups */
-	bool can_be_light; /* the kernel can run fences for us (core/base/fence.h) */
-	uint32_t taken;	   /* entries taken since it was armed last; stops at a limit */
-	uint32_t woken;	   /* the value of the peer's `armed` that a WAKE has answered */
-	bool is_wake_owed; /* sending the WAKE failed: try again */
+	bool can_skip_fence;  /* the kernel can run fences for us (core/base/fence.h) */
+	uint32_t taken;	      /* entries taken since it was armed last; stops at a limit */
+	uint32_t woken;	      /* the value of the peer's `armed` that a WAKE has answered */
+	bool is_wake_pending; /* sending the WAKE failed: try again */
 	_Atomic bool
 		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
 
@@ -162,7 +162,7 @@ struct shm_conn {
 	bool is_peer_gone;    /* end of file: the peer touches nothing any more */
 	bool has_peer_closed; /* its CLOSE arrived */
 	bool was_established;
-	bool is_end_told;	    /* both sides know that the connection has ended */
+	bool is_end_agreed;	    /* both sides know that the connection has ended */
 	_Atomic bool is_distrusted; /* the wait for its announcement timed out */
 
 	_Atomic uint64_t counters[SHM_COUNT_END]; /* written with the endpoint locked */
@@ -180,8 +180,8 @@ struct shm_conn {
 	struct shm_conn *next_kept; /* engine lock */
 
 	/* a dead key that the peer is still copying through, and since when (engine lock) */
-	uint32_t blamed_key;
-	uint64_t blamed_ns;
+	uint32_t stalled_key;
+	uint64_t stalled_since_ns;
 
 	/* keys of ours whose memory file the peer got (engine lock; also read without, as a hint)
 	 */

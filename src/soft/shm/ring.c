@@ -10,7 +10,7 @@
 
 #include "soft/shm/segment.h"
 
-#ifdef SHM_TELLS_TSAN
+#ifdef SHM_HAS_TSAN
 char shm_tsan_order;
 #endif
 
@@ -44,7 +44,7 @@ void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
 	ring->published = ring->consumed;
 }
 
-static uint8_t *place(const struct shm_producer *ring, uint32_t index)
+static uint8_t *entry_at(const struct shm_producer *ring, uint32_t index)
 {
 	return ring->bytes + (index & (ring->size - 1));
 }
@@ -89,11 +89,11 @@ static inline uint64_t first_word(const struct shm_entry *entry, uint32_t stamp)
  */
 static inline uint64_t *begin_entry(struct shm_producer *ring, const struct shm_entry *entry)
 {
-	uint64_t *words = (uint64_t *)(void *)place(ring, ring->produced);
+	uint64_t *words = (uint64_t *)(void *)entry_at(ring, ring->produced);
 	uint32_t none = 0;
 
 	ring->produced += shm_entry_size(entry->payload);
-	memcpy(place(ring, ring->produced), &none, sizeof(none));
+	memcpy(entry_at(ring, ring->produced), &none, sizeof(none));
 	__atomic_store_n(&words[1], entry->done | (uint64_t)entry->key << 32, __ATOMIC_RELAXED);
 	__atomic_store_n(&words[2], entry->address, __ATOMIC_RELAXED);
 	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);
@@ -133,7 +133,7 @@ int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **
 
 		write_entry(ring, &entry);
 	}
-	*payload_out = place(ring, ring->produced) + SHM_ENTRY_ALIGN;
+	*payload_out = entry_at(ring, ring->produced) + SHM_ENTRY_ALIGN;
 	return 1;
 }
 
@@ -141,7 +141,7 @@ void shm_producer_commit(struct shm_producer *ring, const struct shm_entry *entr
 {
 	write_entry(ring, entry);
 	/* the consumer had that line a lap ago */
-	fetch_for_writing(place(ring, ring->produced + AHEAD));
+	fetch_for_writing(entry_at(ring, ring->produced + AHEAD));
 }
 
 void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
@@ -151,16 +151,16 @@ void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
 
 	ring->published = ring->produced;
 	/* release: as in shm_producer_publish */
-	SHM_TELL();
+	SHM_TSAN_RELEASE();
 	__atomic_store_n(&words[0], first_word(entry, SHM_STAMP(index)), __ATOMIC_RELEASE);
-	fetch_for_writing(place(ring, ring->produced + AHEAD));
+	fetch_for_writing(entry_at(ring, ring->produced + AHEAD));
 	if (entry->payload >= 1024) {
 		uint32_t next = ring->produced;
 
 		if (ring->size - (next & (ring->size - 1)) < shm_entry_size(entry->payload))
 			next += ring->size - (next & (ring->size - 1));
 		for (uint32_t i = 0; i < entry->payload; i += 64)
-			fetch_for_writing(place(ring, next + i));
+			fetch_for_writing(entry_at(ring, next + i));
 	}
 }
 
@@ -187,8 +187,8 @@ bool shm_producer_publish(struct shm_producer *ring)
 	ring->published = ring->produced;
 	/* release: pairs with the acquire in shm_consumer_peek; else entries are read half written
 	 */
-	SHM_TELL();
-	__atomic_store_n((uint32_t *)(void *)place(ring, index), SHM_STAMP(index),
+	SHM_TSAN_RELEASE();
+	__atomic_store_n((uint32_t *)(void *)entry_at(ring, index), SHM_STAMP(index),
 			 __ATOMIC_RELEASE);
 	return true;
 }
@@ -219,9 +219,9 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 
 		if (stamp != SHM_STAMP(index))
 			return 0;
-		SHM_SEEN();
+		SHM_TSAN_ACQUIRE();
 		memcpy(entry_out, at, sizeof(*entry_out));
-		if (!shm_entry_is_good(ring, entry_out))
+		if (!shm_entry_is_valid(ring, entry_out))
 			return -EPROTO;
 		if (entry_out->type != SHM_ENTRY_FILLER) {
 			ring->entry_size = shm_entry_size(entry_out->payload);

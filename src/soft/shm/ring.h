@@ -132,7 +132,8 @@ static inline void shm_consumer_advance(struct shm_consumer *ring, uint32_t size
 #define SHM_ENTRY_MAX(payload) (SHM_ENTRY_ALIGN + (payload))
 
 /* Can an honest producer have put an entry of that type and payload where the consumer stands? */
-static inline bool shm_entry_is_good(const struct shm_consumer *ring, const struct shm_entry *entry)
+static inline bool shm_entry_is_valid(const struct shm_consumer *ring,
+				      const struct shm_entry *entry)
 {
 	uint32_t to_end = ring->size - (shm_consumer_index(ring) & (ring->size - 1));
 	uint32_t size = shm_entry_size(entry->payload);
@@ -199,7 +200,7 @@ static inline bool shm_consumer_peek_fast(const struct shm_consumer *ring,
 	first = __atomic_load_n(&words[0], __ATOMIC_ACQUIRE);
 	if ((uint32_t)first != SHM_STAMP(shm_consumer_index(ring)))
 		return false;
-	SHM_SEEN();
+	SHM_TSAN_ACQUIRE();
 	second = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
 	entry_out->type = (uint8_t)(first >> 32);
 	entry_out->flags = (uint8_t)(first >> 40);
@@ -208,7 +209,7 @@ static inline bool shm_consumer_peek_fast(const struct shm_consumer *ring,
 	entry_out->key = (uint32_t)(second >> 32);
 	entry_out->length = __atomic_load_n(&words[3], __ATOMIC_RELAXED);
 	*payload_out = at + SHM_ENTRY_ALIGN;
-	return entry_out->type != SHM_ENTRY_FILLER && shm_entry_is_good(ring, entry_out);
+	return entry_out->type != SHM_ENTRY_FILLER && shm_entry_is_valid(ring, entry_out);
 }
 /* Takes it. */
 static inline void shm_consumer_take(struct shm_consumer *ring, uint32_t payload)

@@ -20,21 +20,21 @@
  * store on the other: it is told, by way of one object for all connections.
  */
 #if defined(__SANITIZE_THREAD__)
-#define SHM_TELLS_TSAN 1
+#define SHM_HAS_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define SHM_TELLS_TSAN 1
+#define SHM_HAS_TSAN 1
 #endif
 #endif
-#ifdef SHM_TELLS_TSAN
+#ifdef SHM_HAS_TSAN
 void __tsan_acquire(void *object);
 void __tsan_release(void *object);
 extern char shm_tsan_order;
-#define SHM_SEEN() __tsan_acquire(&shm_tsan_order)
-#define SHM_TELL() __tsan_release(&shm_tsan_order)
+#define SHM_TSAN_ACQUIRE() __tsan_acquire(&shm_tsan_order)
+#define SHM_TSAN_RELEASE() __tsan_release(&shm_tsan_order)
 #else
-#define SHM_SEEN() ((void)0)
-#define SHM_TELL() ((void)0)
+#define SHM_TSAN_ACQUIRE() ((void)0)
+#define SHM_TSAN_RELEASE() ((void)0)
 #endif
 
 #define SHM_LINE 64
@@ -82,7 +82,7 @@ struct shm_side {
 	/* the key of the other side's memory that this side is copying from or to, else 0 */
 	alignas(SHM_LINE) _Atomic uint32_t announce;
 	/* not 0: it passes no fence behind that; the other side has the kernel run one */
-	_Atomic uint32_t is_light;
+	_Atomic uint32_t is_unfenced;
 };
 
 enum shm_waits {

@@ -92,7 +92,7 @@ static inline struct core_ref shm_conn_ep(const struct shm_conn *conn)
 }
 
 /* Does the locked endpoint still own this connection? If not, the connection may be freed. */
-static inline bool shm_conn_is_of(const struct shm_conn *conn, const struct core_ep *ep)
+static inline bool shm_conn_belongs_to(const struct shm_conn *conn, const struct core_ep *ep)
 {
 	const struct shm_ep *mine = ep->transport;
 
@@ -102,10 +102,10 @@ static inline bool shm_conn_is_of(const struct shm_conn *conn, const struct core
 /* --- attention of the service thread (conn.c) --- */
 
 /* Has the service thread serve the connection soon. */
-void shm_conn_later(struct shm_conn *conn);
+void shm_conn_serve_later(struct shm_conn *conn);
 /* Sets the time at which the service thread serves the connection; 0: never. */
-void shm_conn_at(struct shm_conn *conn, uint64_t deadline_ns);
+void shm_conn_set_deadline(struct shm_conn *conn, uint64_t deadline_ns);
 /* The same, unless an earlier time is set. */
-void shm_conn_by(struct shm_conn *conn, uint64_t deadline_ns);
+void shm_conn_lower_deadline(struct shm_conn *conn, uint64_t deadline_ns);
 
 #endif

@@ -104,7 +104,7 @@ struct shm_wire_give {
 struct shm_wire_pool {
 	struct shm_wire_head head;
 	uint64_t number;
-	uint8_t proof[SHM_TOKEN_SIZE]; /* POOL_NAME: 0; POOL_HAVE: 0 for no */
+	uint8_t secret[SHM_TOKEN_SIZE]; /* POOL_NAME: 0; POOL_HAVE: 0 for no */
 };
 
 union shm_wire {

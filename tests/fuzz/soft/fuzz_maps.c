@@ -20,14 +20,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static bool parse_exact(const char *text, size_t len, struct soft_region_line *line)
 {
 	char *exact = malloc(len ? len : 1);
-	bool is_good;
+	bool is_valid;
 
 	if (!exact)
 		abort();
 	memcpy(exact, text, len);
-	is_good = soft_region_parse(exact, len, line);
+	is_valid = soft_region_parse(exact, len, line);
 	free(exact);
-	return is_good;
+	return is_valid;
 }
 
 static size_t parse_text(const char *text, size_t size, struct soft_region_line lines[LINES_MAX])

@@ -76,7 +76,7 @@ static void set_word(struct lab *lab, struct input *in)
 		&lab->peer->revoked,
 		&lab->peer->announce,
 		&lab->peer->is_polled,
-		&lab->peer->is_light,
+		&lab->peer->is_unfenced,
 		&lab->peer->sleeps,
 		&lab->peer->is_over,
 	};
@@ -96,7 +96,7 @@ static void pool_packet(struct lab *lab, struct input *in)
 	uint8_t kind = byte(in);
 	int fd;
 
-	memset(wire.pool.proof, kind >> 4, sizeof(wire.pool.proof));
+	memset(wire.pool.secret, kind >> 4, sizeof(wire.pool.secret));
 	switch (kind & 7) {
 	case 0:
 		shm_pool_named(lab->conn, &wire.pool);

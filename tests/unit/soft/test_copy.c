@@ -28,7 +28,7 @@ static _Atomic uint32_t open_gate;
 
 static int copy_tail_last(void *dst, const void *src, size_t len)
 {
-	return soft_copy_tail_last(&open_gate, dst, src, len);
+	return soft_copy_gated(&open_gate, dst, src, len);
 }
 
 static int copy_safe(void *dst, const void *src, size_t len)
@@ -89,7 +89,7 @@ static int place_by_library(void *dst, const void *src, size_t len)
 	int rc;
 
 	soft_is_library_thread = true;
-	rc = soft_place(dst, src, len);
+	rc = soft_copy_to_consumer(dst, src, len);
 	soft_is_library_thread = false;
 	return rc;
 }
@@ -99,7 +99,7 @@ static int fetch_by_library(void *dst, const void *src, size_t len)
 	int rc;
 
 	soft_is_library_thread = true;
-	rc = soft_fetch(dst, src, len);
+	rc = soft_copy_from_consumer(dst, src, len);
 	soft_is_library_thread = false;
 	return rc;
 }
@@ -166,8 +166,8 @@ static void copy__every_alignment_and_length__exact(void **state)
 	check_alignments(copy_to_segments);
 	check_alignments(copy_to_short_segments);
 	check_alignments(copy_ordered);
-	check_alignments(soft_place);
-	check_alignments(soft_fetch);
+	check_alignments(soft_copy_to_consumer);
+	check_alignments(soft_copy_from_consumer);
 	check_alignments(place_by_library);
 	check_alignments(fetch_by_library);
 }
@@ -215,8 +215,8 @@ static void *check_library_thread(void *argument)
 {
 	(void)argument;
 	soft_is_library_thread = true;
-	check_faults(soft_place);
-	check_faults(soft_fetch);
+	check_faults(soft_copy_to_consumer);
+	check_faults(soft_copy_from_consumer);
 	return NULL;
 }
 
@@ -538,7 +538,7 @@ static void copy__last_byte_polled__rest_is_complete(void **state)
 		check_order(copy_from_self, cases[i][0], cases[i][1]);
 		check_order(copy_to_segments, cases[i][0], cases[i][1]);
 		check_order(copy_to_short_segments, cases[i][0], cases[i][1]);
-		check_order(soft_place, cases[i][0], cases[i][1]);
+		check_order(soft_copy_to_consumer, cases[i][0], cases[i][1]);
 		check_order(place_by_library, cases[i][0], cases[i][1]);
 	}
 }

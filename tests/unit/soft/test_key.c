@@ -134,14 +134,14 @@ static void keys_reserve__until_activated__dead(void **state)
 	assert_int_equal(check(entries, key), -EACCES);
 	soft_keys_activate(keys, key);
 	assert_int_equal(check(entries, key), 0);
-	soft_keys_kill(keys, key);
+	soft_keys_invalidate(keys, key);
 	assert_int_equal(check(entries, key), -EACCES);
 	soft_keys_release(keys, key);
 	assert_int_equal(check(entries, key), -EACCES);
 
 	/* one that is given up before it lived */
 	assert_int_equal(soft_keys_reserve(keys, BASE, LEN, ALL, PZ, &other), 0);
-	soft_keys_kill(keys, other);
+	soft_keys_invalidate(keys, other);
 	soft_keys_release(keys, other);
 	assert_int_equal(check(entries, other), -EACCES);
 	soft_keys_destroy(keys);
@@ -157,7 +157,7 @@ static void keys_add__after_release__index_rests(void **state)
 	uint32_t uses = 0;
 
 	(void)state;
-	soft_keys_kill(keys, stale);
+	soft_keys_invalidate(keys, stale);
 	soft_keys_release(keys, stale);
 	/* the common pattern: register, use, free, again and again */
 	for (uint32_t i = 0; i < 20 * SOFT_KEY_QUARANTINE; i++) {
@@ -170,7 +170,7 @@ static void keys_add__after_release__index_rests(void **state)
 		assert_int_not_equal(key, stale);
 		assert_int_equal(check(entries, key), 0);
 		assert_int_equal(check(entries, stale), -EACCES);
-		soft_keys_kill(keys, key);
+		soft_keys_invalidate(keys, key);
 		soft_keys_release(keys, key);
 		/* the table must not grow for ever by it */
 		assert_true(soft_key_index(key) <= SOFT_KEY_QUARANTINE + 2);
@@ -201,7 +201,7 @@ static void keys_add__table_full__enospc_and_recovers(void **state)
 
 	/* the only free index is used again at once; the old key stays stale all the same */
 	for (int i = 0; i < 100; i++) {
-		soft_keys_kill(keys, last);
+		soft_keys_invalidate(keys, last);
 		soft_keys_release(keys, last);
 		key = add(keys);
 		assert_int_not_equal(key, last);
@@ -245,7 +245,7 @@ static void give__key_in_use__marked_until_it_is_released(void **state)
 	assert_true(soft_keys_give(keys, key));
 	assert_true(soft_keys_is_given(keys, key));
 	assert_false(soft_keys_is_given(keys, other));
-	soft_keys_kill(keys, key);
+	soft_keys_invalidate(keys, key);
 	assert_true(soft_keys_is_given(keys, key));
 	soft_keys_release(keys, key);
 	assert_false(soft_keys_give(keys, key));
@@ -254,7 +254,7 @@ static void give__key_in_use__marked_until_it_is_released(void **state)
 	assert_false(soft_keys_is_given(keys, other));
 	/* until its index comes again */
 	for (uint32_t used = other; soft_key_index(used) != soft_key_index(key);) {
-		soft_keys_kill(keys, used);
+		soft_keys_invalidate(keys, used);
 		soft_keys_release(keys, used);
 		used = add(keys);
 		assert_false(soft_keys_is_given(keys, used));
@@ -280,7 +280,7 @@ static void *worker(void *argument)
 		/* another thread that got the same index would spoil the entry */
 		errors += soft_key_check(entries, key, ALL, PZ, address, 16) != 0;
 		errors += soft_key_check(entries, key, ALL, PZ, address - 1, 16) == 0;
-		soft_keys_kill(keys, key);
+		soft_keys_invalidate(keys, key);
 		errors += soft_key_check(entries, key, ALL, PZ, address, 16) == 0;
 		soft_keys_release(keys, key);
 		/* stale, and maybe in use by another thread right now */
@@ -351,7 +351,7 @@ static void view_get__same_table__one_view(void **state)
 	soft_view_put(first);
 	assert_int_equal(check(soft_view_entries(second), key), 0);
 	/* the owner goes; the view stays readable */
-	soft_keys_kill(keys, key);
+	soft_keys_invalidate(keys, key);
 	soft_keys_destroy(keys);
 	assert_int_equal(check(soft_view_entries(second), key), -EACCES);
 	soft_view_put(second);
@@ -444,7 +444,7 @@ static void view_get__second_process__sees_keys_live_and_die(void **state)
 	assert_int_equal(soft_view_get(shared.fd, &shared.inherited), 0);
 	peer = peer_start(viewer_body, &shared);
 	assert_int_equal(peer_await(peer.channel), 0);
-	soft_keys_kill(keys, shared.key);
+	soft_keys_invalidate(keys, shared.key);
 	assert_int_equal(peer_tell(peer.channel), 0);
 	peer_finish(&peer);
 	soft_keys_release(keys, shared.key);

@@ -28,13 +28,13 @@ static bool parse(const char *text, struct soft_region_line *line)
 	/* a copy of the exact size: a read behind the end is seen by the address sanitizer */
 	size_t len = strlen(text);
 	char *exact = malloc(len ? len : 1);
-	bool is_good;
+	bool is_valid;
 
 	assert_non_null(exact);
 	memcpy(exact, text, len);
-	is_good = soft_region_parse(exact, len, line);
+	is_valid = soft_region_parse(exact, len, line);
 	free(exact);
-	return is_good;
+	return is_valid;
 }
 
 static void parse__line_of_a_memory_file__all_fields(void **state)

@@ -307,7 +307,7 @@ static void make_keys(struct lab *lab)
 
 static void drop_key(struct soft_keys *keys, uint32_t key)
 {
-	soft_keys_kill(keys, key);
+	soft_keys_invalidate(keys, key);
 	soft_keys_release(keys, key);
 }
 
@@ -356,7 +356,7 @@ static void make_conn(struct lab *lab, bool has_cma)
 			  &conn->mine->response_consumed);
 	shm_conn_attach(conn, &lab->ep);
 	shm_conn_set_state(conn, SHM_ESTABLISHED);
-	shm_conn_review(conn, &lab->ep);
+	shm_conn_update_reasons(conn, &lab->ep);
 }
 
 struct lab *lab_open(enum core_copy_path copy, bool has_cma)
@@ -410,7 +410,7 @@ void lab_go_fast(struct lab *lab)
 				    .address = (uintptr_t)lab->peer_memory,
 				    .region = {.base = lab->peer_memory, .length = LAB_MEMORY}};
 	lab->conn->remote.last_map = &lab->map;
-	lab->conn->is_light = true;
+	lab->conn->is_unfenced = true;
 }
 
 bool lab_is_open(const struct lab *lab)
@@ -425,7 +425,7 @@ void lab_close(struct lab *lab)
 	if (lab->end == 0)
 		shm_ep_detach(&lab->ep);
 	shm_ep_destroy(&lab->ep);
-	while ((conn = shm_engine_take_todo(&lab->engine)) != NULL)
+	while ((conn = shm_engine_next_pending(&lab->engine)) != NULL)
 		shm_conn_put(conn);
 	MUST(atomic_load(&lab->engine.refs) == 1000);
 	MUST(atomic_load(&lab->engine.active_count) == 0);
@@ -480,10 +480,10 @@ void lab_peer_gives_pool(struct lab *lab)
 	lab->peer_pool = memory;
 	shm_wire_prepare(&wire, SHM_WIRE_POOL_GIVE);
 	wire.pool.number = 0x77;
-	memset(wire.pool.proof, 'p', sizeof(wire.pool.proof));
+	memset(wire.pool.secret, 'p', sizeof(wire.pool.secret));
 	shm_pool_given(lab->conn, &wire.pool, fd);
 	MUST(lab_peer_packet(lab, &wire) == SHM_WIRE_POOL_HAVE);
-	MUST(wire.pool.number == 0x77 && wire.pool.proof[SHM_TOKEN_SIZE - 1] == 'p');
+	MUST(wire.pool.number == 0x77 && wire.pool.secret[SHM_TOKEN_SIZE - 1] == 'p');
 }
 
 enum shm_wire_type lab_peer_packet(struct lab *lab, union shm_wire *wire_out)

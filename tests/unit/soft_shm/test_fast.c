@@ -996,7 +996,7 @@ static void write__key_not_good__access_error_and_nothing_stored(void **state)
 					       &key),
 				 0);
 		if (cases[i].is_dead)
-			soft_keys_kill(lab->peer_keys, key);
+			soft_keys_invalidate(lab->peer_keys, key);
 		lab->map.key = key;
 		fill(lab->memory, 200, 1);
 		post_write(lab, cases[i].len, key, cases[i].offset);
@@ -1005,7 +1005,7 @@ static void write__key_not_good__access_error_and_nothing_stored(void **state)
 		assert_int_equal(counted(lab, SHM_COUNT_MAP), 0);
 		assert_int_equal(lab->fast_posts, 0);
 		expect_untouched(lab->peer_memory, LAB_MEMORY);
-		soft_keys_kill(lab->peer_keys, key);
+		soft_keys_invalidate(lab->peer_keys, key);
 		soft_keys_release(lab->peer_keys, key);
 		shm_conn_finish(lab->conn, &lab->ep);
 		assert_int_equal(lab->end, BROKEN);
@@ -1077,7 +1077,7 @@ static void write__mapping_not_usable__by_the_general_path(void **state)
 		else if (i == 4)
 			lab->conn->remote.last_map = NULL;
 		else
-			lab->conn->is_light = false; /* it would have to pass a fence */
+			lab->conn->is_unfenced = false; /* it would have to pass a fence */
 		fill(lab->memory, 8, 1);
 		post_write(lab, 8, lab->peer_rkey, 0);
 		expect_untouched(lab->peer_memory, LAB_MEMORY);

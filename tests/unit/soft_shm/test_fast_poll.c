@@ -25,10 +25,10 @@ static void reasons__connection_not_established__conn(void **state)
 	struct lab *lab = *state;
 
 	shm_conn_set_state(lab->conn, SHM_ACCEPTED);
-	shm_conn_review(lab->conn, &lab->ep);
+	shm_conn_update_reasons(lab->conn, &lab->ep);
 	assert_int_equal(lab->cell.slow_reasons, CORE_EP_SLOW_CONN);
 	shm_conn_set_state(lab->conn, SHM_ESTABLISHED);
-	shm_conn_review(lab->conn, &lab->ep);
+	shm_conn_update_reasons(lab->conn, &lab->ep);
 	assert_int_equal(lab->cell.slow_reasons, 0);
 	shm_ep_abort(&lab->ep);
 	assert_true(lab->cell.slow_reasons & CORE_EP_SLOW_CONN);
@@ -40,7 +40,7 @@ static void reasons__reviewed__only_those_of_the_transport_change(void **state)
 	struct lab *lab = *state;
 
 	core_handle_set_slow(&lab->cell, CORE_EP_SLOW_CORE | CORE_EP_SLOW_TRANSPORT);
-	shm_conn_review(lab->conn, &lab->ep);
+	shm_conn_update_reasons(lab->conn, &lab->ep);
 	assert_int_equal(lab->cell.slow_reasons, CORE_EP_SLOW_CORE);
 	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_CORE);
 }

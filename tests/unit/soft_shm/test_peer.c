@@ -210,13 +210,13 @@ static void message__always_answered_at_once__word_does_not_lag_too_far(void **s
 
 	shm_conn_disarm(lab->conn);
 	lab->conn->done = told_by_entries;
-	lab->conn->told = told_by_entries;
+	lab->conn->reported = told_by_entries;
 	for (i = 1; i <= 32; i++) {
 		answer_one(lab);
 		assert_true((int32_t)(told_by_entries + i - done(lab)) >= 0);
 		/* the answer is taken */
 		atomic_store(&lab->peer->done, i);
-		assert_int_equal(shm_tx_acks(lab->conn, &lab->ep), 1);
+		assert_int_equal(shm_tx_read_done(lab->conn, &lab->ep), 1);
 	}
 }
 
@@ -435,7 +435,7 @@ static void message__source_freed__protection_error_there(void **state)
 		.key = lab->peer_rkey, .address = (uintptr_t)lab->peer_memory, .length = 10};
 
 	hold(lab);
-	soft_keys_kill(lab->peer_keys, lab->peer_rkey);
+	soft_keys_invalidate(lab->peer_keys, lab->peer_rkey);
 	assert_true(lab_post_receive(lab, 0, 100));
 	ask(lab,
 	    (struct shm_entry){.type = SHM_ENTRY_PULL,
@@ -760,7 +760,7 @@ static void write__memory_file_given__mapped_and_checked_by_key(void **state)
 	assert_int_equal(pread(fd, bytes, 4, 8188), 4);
 	assert_memory_equal(bytes, "maps", 4);
 	/* the key decides, not the mapping */
-	soft_keys_kill(lab->peer_keys, key);
+	soft_keys_invalidate(lab->peer_keys, key);
 	memcpy(lab->memory, "evil", 4);
 	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 4, key, give.address + 8188));
 	assert_int_equal(lab->done_status, DAT_DTO_ERR_REMOTE_ACCESS);
@@ -874,7 +874,7 @@ static void publish__peer_has_polled_for_long__no_packet_until_it_ends_that(void
 	struct lab *lab = *state;
 	union shm_wire wire;
 
-	lab->conn->can_be_light = true;
+	lab->conn->can_skip_fence = true;
 	atomic_store(&lab->peer->is_polled, 1);
 	atomic_store(&lab->peer->armed, 1); /* which no honest one does at that time */
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
@@ -883,7 +883,7 @@ static void publish__peer_has_polled_for_long__no_packet_until_it_ends_that(void
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
 	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
 	/* where the kernel cannot run a fence on us, we look each time */
-	lab->conn->can_be_light = false;
+	lab->conn->can_skip_fence = false;
 	atomic_store(&lab->peer->is_polled, 1);
 	atomic_store(&lab->peer->armed, 3);
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
@@ -976,11 +976,11 @@ static void look__endpoint_has_let_go__connection_leaves_the_list(void **state)
 	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
 	assert_true(lab_peer_entry(&lab->peer_out, &entry, NULL));
 	lab->entering = let_go_and_come_again;
-	assert_int_equal(shm_engine_look(&lab->engine), 0);
+	assert_int_equal(shm_engine_poll_all(&lab->engine), 0);
 	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
 	conn->ep_ref.generation--;
 	lab->entering = let_go;
-	assert_int_equal(shm_engine_look(&lab->engine), 0);
+	assert_int_equal(shm_engine_poll_all(&lab->engine), 0);
 	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
 	((struct shm_ep *)lab->ep.transport)->conn = conn;
 }

@@ -180,21 +180,21 @@ static void answer(const struct lab *lab, struct shm_conn *conn, bool has_it)
 	struct shm_wire_pool have = lab->offer;
 
 	if (!has_it)
-		memset(have.proof, 0, sizeof(have.proof));
+		memset(have.secret, 0, sizeof(have.secret));
 	shm_pool_answered(conn, &have);
 }
 
 /* The proof comes with the pool; its name alone leaves that as it was. */
 static enum shm_wire_type next_offer(struct lab *lab)
 {
-	uint8_t proof[SHM_TOKEN_SIZE];
+	uint8_t secret[SHM_TOKEN_SIZE];
 	enum shm_wire_type type;
 	union shm_wire wire;
 
-	memcpy(proof, lab->offer.proof, sizeof(proof));
+	memcpy(secret, lab->offer.secret, sizeof(secret));
 	type = lab_peer_packet(lab, &wire);
 	if (type == SHM_WIRE_POOL_NAME)
-		memcpy(lab->offer.proof, proof, sizeof(proof));
+		memcpy(lab->offer.secret, secret, sizeof(secret));
 	return type;
 }
 
@@ -353,8 +353,8 @@ static void offer__second_connection_to_the_process__shares_the_pool(void **stat
 	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_POOL_NAME);
 	assert_int_equal(wire.pool.number, given.number);
 	/* the name is no help to somebody who was not given the pool */
-	for (size_t i = 0; i < sizeof(wire.pool.proof); i++)
-		assert_int_equal(wire.pool.proof[i], 0);
+	for (size_t i = 0; i < sizeof(wire.pool.secret); i++)
+		assert_int_equal(wire.pool.secret[i], 0);
 	lab->offer = given;
 	answer(lab, second.conn, true);
 	assert_int_equal(lab->engine.pool_count, 1);
@@ -378,7 +378,7 @@ static void answer__wrong_proof_for_a_pool_that_is_in_use__another_pool_is_given
 	line_open(lab, &second);
 	assert_int_equal(put(&second, 0), -1);
 	assert_int_equal(next_offer(lab), SHM_WIRE_POOL_NAME);
-	lab->offer.proof[SHM_TOKEN_SIZE - 1] ^= 1;
+	lab->offer.secret[SHM_TOKEN_SIZE - 1] ^= 1;
 	answer(lab, second.conn, true);
 	assert_int_equal(second.conn->bulk.state, SHM_BULK_GIVEN);
 	assert_int_equal(next_offer(lab), SHM_WIRE_POOL_GIVE);
@@ -492,16 +492,16 @@ static bool give(struct lab *lab, struct shm_conn *conn, uint64_t number, int fd
 	if (fd < 0) {
 		shm_pool_named(conn, &wire.pool);
 	} else {
-		memset(wire.pool.proof, 'z', sizeof(wire.pool.proof));
+		memset(wire.pool.secret, 'z', sizeof(wire.pool.secret));
 		shm_pool_given(conn, &wire.pool, fd);
 		close(fd);
 	}
 	assert_int_equal(lab_peer_packet(lab, &reply), SHM_WIRE_POOL_HAVE);
 	assert_int_equal(reply.pool.number, number);
-	assert_true(reply.pool.proof[0] == 0 || reply.pool.proof[0] == 'z');
-	for (size_t i = 1; i < sizeof(reply.pool.proof); i++)
-		assert_int_equal(reply.pool.proof[i], reply.pool.proof[0]);
-	assert_int_equal(reply.pool.proof[0] != 0, conn->bulk.in != NULL);
+	assert_true(reply.pool.secret[0] == 0 || reply.pool.secret[0] == 'z');
+	for (size_t i = 1; i < sizeof(reply.pool.secret); i++)
+		assert_int_equal(reply.pool.secret[i], reply.pool.secret[0]);
+	assert_int_equal(reply.pool.secret[0] != 0, conn->bulk.in != NULL);
 	return conn->bulk.in != NULL;
 }
 
@@ -863,7 +863,7 @@ static void room__left__piece_is_not_lost(void **state)
 	for (uint32_t i = 0; i < 3 * SHM_PIECES; i++) {
 		assert_int_equal(reserve(&line, &room), 1);
 		assert_true(room.piece >= 0);
-		shm_room_leave(line.conn, &room);
+		shm_room_cancel(line.conn, &room);
 	}
 	assert_int_equal(pieces_to_be_had(lab), SHM_PIECES);
 }

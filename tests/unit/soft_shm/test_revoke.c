@@ -55,10 +55,10 @@ bool __wrap_soft_keys_give(struct soft_keys *keys, uint32_t key)
 	bool is_given;
 
 	if (freed == BEFORE)
-		soft_keys_kill(keys, key);
+		soft_keys_invalidate(keys, key);
 	is_given = __real_soft_keys_give(keys, key);
 	if (freed == BEHIND)
-		soft_keys_kill(keys, key);
+		soft_keys_invalidate(keys, key);
 	return is_given;
 }
 
@@ -137,7 +137,7 @@ static void revoke_key(uint32_t key)
 {
 	struct lab *lab = stage->lab;
 
-	soft_keys_kill(lab->adapter.keys, key);
+	soft_keys_invalidate(lab->adapter.keys, key);
 	shm_engine_wait_key(&lab->engine, key);
 }
 
@@ -168,27 +168,27 @@ static void wait_key__not_given__no_barrier(void **state)
 	uint32_t key = add(stage->lab->memory);
 
 	(void)state;
-	atomic_store(&stage->lab->peer->is_light, 1);
+	atomic_store(&stage->lab->peer->is_unfenced, 1);
 	barriers = 0;
 	end(key);
 	assert_int_equal(barriers, 0);
-	atomic_store(&stage->lab->peer->is_light, 0);
+	atomic_store(&stage->lab->peer->is_unfenced, 0);
 }
 
 /* LMR-FREE-07 */
 static void wait_key__given__barrier_if_a_peer_passes_no_fence(void **state)
 {
 	(void)state;
-	for (uint32_t is_light = 0; is_light < 2; is_light++) {
+	for (uint32_t is_unfenced = 0; is_unfenced < 2; is_unfenced++) {
 		uint32_t key = add(stage->lab->memory);
 
 		assert_true(soft_keys_give(stage->lab->adapter.keys, key));
-		atomic_store(&stage->lab->peer->is_light, is_light);
+		atomic_store(&stage->lab->peer->is_unfenced, is_unfenced);
 		barriers = 0;
 		end(key);
-		assert_int_equal(barriers, is_light);
+		assert_int_equal(barriers, is_unfenced);
 	}
-	atomic_store(&stage->lab->peer->is_light, 0);
+	atomic_store(&stage->lab->peer->is_unfenced, 0);
 }
 
 /* RMR-FREE-14: the same for a window, each time that it is asked. */
@@ -198,18 +198,18 @@ static void is_key_touched__given__barrier_if_a_peer_passes_no_fence(void **stat
 	uint32_t key = add(stage->lab->memory);
 
 	(void)state;
-	atomic_store(&stage->lab->peer->is_light, 1);
-	soft_keys_kill(keys, key);
+	atomic_store(&stage->lab->peer->is_unfenced, 1);
+	soft_keys_invalidate(keys, key);
 	barriers = 0;
-	assert_false(shm_engine_is_key_touched(&stage->lab->engine, key));
+	assert_false(shm_engine_is_key_in_use(&stage->lab->engine, key));
 	assert_int_equal(barriers, 0);
 	soft_keys_activate(keys, key);
 	assert_true(soft_keys_give(keys, key));
-	soft_keys_kill(keys, key);
-	assert_false(shm_engine_is_key_touched(&stage->lab->engine, key));
+	soft_keys_invalidate(keys, key);
+	assert_false(shm_engine_is_key_in_use(&stage->lab->engine, key));
 	assert_int_equal(barriers, 1);
 	soft_keys_release(keys, key);
-	atomic_store(&stage->lab->peer->is_light, 0);
+	atomic_store(&stage->lab->peer->is_unfenced, 0);
 }
 
 /* --- the peer --- */
@@ -229,14 +229,14 @@ static void announce__mapped_memory_often__says_that_it_passes_no_fence(void **s
 	(void)state;
 	if (!core_fence_can(CORE_FENCE_HOST))
 		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
-	for (copies = 0; !stage->far->is_light; copies++) {
+	for (copies = 0; !stage->far->is_unfenced; copies++) {
 		assert_true(copies < ENOUGH);
-		assert_int_equal(atomic_load(&stage->lab->peer->is_light), 0);
+		assert_int_equal(atomic_load(&stage->lab->peer->is_unfenced), 0);
 		assert_int_equal(announce(&stage->map, key), 0);
 		shm_announce_end(stage->far);
 	}
 	assert_true(copies > 1);
-	assert_int_equal(atomic_load(&stage->lab->peer->is_light), 1);
+	assert_int_equal(atomic_load(&stage->lab->peer->is_unfenced), 1);
 	end(key);
 }
 
@@ -250,8 +250,8 @@ static void announce__memory_not_mapped__never_goes_without(void **state)
 		assert_int_equal(announce(NULL, key), 0);
 		shm_announce_end(stage->far);
 	}
-	assert_false(stage->far->is_light);
-	assert_int_equal(atomic_load(&stage->lab->peer->is_light), 0);
+	assert_false(stage->far->is_unfenced);
+	assert_int_equal(atomic_load(&stage->lab->peer->is_unfenced), 0);
 	end(key);
 }
 
@@ -379,7 +379,7 @@ static void wait_key__peer_copies__does_not_afterwards(void **state)
 	pthread_join(peer, NULL);
 	munmap(stage->cold, COLD);
 	assert_int_equal(atomic_load(&stage->violations), 0);
-	assert_int_equal(stage->far->is_light, core_fence_can(CORE_FENCE_HOST));
+	assert_int_equal(stage->far->is_unfenced, core_fence_can(CORE_FENCE_HOST));
 }
 
 int main(void)

@@ -50,7 +50,7 @@ static void fill(union shm_wire *wire, enum shm_wire_type type)
 	case SHM_WIRE_POOL_GIVE:
 	case SHM_WIRE_POOL_HAVE:
 		wire->pool.number = 77;
-		memset(wire->pool.proof, 0x5a, sizeof(wire->pool.proof));
+		memset(wire->pool.secret, 0x5a, sizeof(wire->pool.secret));
 		break;
 	default:
 		break;

@@ -18,9 +18,9 @@
 
 void shm_setup_drop_silent(struct shm_conn *conn)
 {
-	shm_conn_unwatch(conn);
-	shm_conn_at(conn, 0);
-	shm_listener_forget(conn);
+	shm_conn_epoll_remove(conn);
+	shm_conn_set_deadline(conn, 0);
+	shm_listener_remove_silent(conn);
 	shm_conn_put(conn);
 }
 
@@ -37,7 +37,7 @@ static void request_address(const struct shm_wire_request *request, union core_s
 }
 
 /* The first request on a socket brings descriptors. */
-static int meet(struct shm_conn *conn, const struct shm_wire_request *wire, const int *fds)
+static int learn_peer(struct shm_conn *conn, const struct shm_wire_request *wire, const int *fds)
 {
 	int rc = shm_conn_map_segment(conn, fds[0]);
 
@@ -51,7 +51,7 @@ static int meet(struct shm_conn *conn, const struct shm_wire_request *wire, cons
  * A good request: offers it to the core. 0: the connection belongs to the core now. -EAGAIN: the
  * peer shall call on another socket.
  */
-static int offer(struct shm_conn *conn, const struct shm_wire_request *wire, const int *fds)
+static int offer_request(struct shm_conn *conn, const struct shm_wire_request *wire, const int *fds)
 {
 	struct core_ref sp = shm_listener_sp(conn->listener);
 	struct transport_request request = {
@@ -67,15 +67,15 @@ static int offer(struct shm_conn *conn, const struct shm_wire_request *wire, con
 
 	if (wire->qual != shm_listener_qual(conn->listener))
 		return -ECONNREFUSED;
-	rc = conn->is_kept ? shm_keep_resume(conn) : meet(conn, wire, fds);
+	rc = conn->is_kept ? shm_keep_resume(conn) : learn_peer(conn, wire, fds);
 	if (rc < 0)
 		return rc;
 	shm_setup_learn_endpoint(conn, &wire->side);
 	request_address(wire, &request.remote_address);
 	/* from here on the consumer may take all the time it wants */
-	shm_conn_unwatch(conn);
-	shm_conn_at(conn, 0);
-	shm_listener_forget(conn);
+	shm_conn_epoll_remove(conn);
+	shm_conn_set_deadline(conn, 0);
+	shm_listener_remove_silent(conn);
 	shm_conn_set_state(conn, SHM_OFFERED);
 	return core_sp_request(sp, &request);
 }
@@ -83,7 +83,7 @@ static int offer(struct shm_conn *conn, const struct shm_wire_request *wire, con
 void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire, const int *fds)
 {
 	if (wire && wire->head.type == (conn->is_kept ? SHM_WIRE_REQUEST_KEPT : SHM_WIRE_REQUEST)) {
-		int rc = offer(conn, &wire->request, fds);
+		int rc = offer_request(conn, &wire->request, fds);
 
 		if (!rc)
 			return;
@@ -115,7 +115,7 @@ int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 	shm_setup_fill_side(conn, ep, param, &wire.accept.side);
 	shm_conn_attach(conn, ep);
 	/* events wait for the endpoint's lock, which the caller holds */
-	rc = shm_conn_watch(conn);
+	rc = shm_conn_epoll_add(conn);
 	if (rc < 0) {
 		mine->conn = NULL;
 		atomic_store(&conn->has_ep, false);
@@ -126,7 +126,7 @@ int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 	if (shm_conn_send(conn, &wire, &keys_fd, keys_fd >= 0) < 0)
 		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	else
-		shm_conn_at(conn, conn->give_up_ns);
+		shm_conn_set_deadline(conn, conn->give_up_ns);
 out:
 	soft_fd_close(empty_fd);
 	return rc;

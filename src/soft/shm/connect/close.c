@@ -15,7 +15,7 @@
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/wire.h"
 
-#define LOOK_AGAIN_NS 1000000u
+#define RECHECK_NS 1000000u
 
 static bool is_end(DAT_EVENT_NUMBER number)
 {
@@ -44,25 +44,26 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 	/* sequentially consistent: the peer stores its announcement, then looks here; we store
 	 * this, then look at its announcement: one of us sees the other */
 	atomic_store(&conn->mine->revoked, 1);
-	/* release: all that was taken is copied out; pairs with shm_pool_forget of the peer */
+	/* release: all that was taken is copied out; pairs with shm_pool_release of the peer */
 	atomic_store_explicit(&conn->mine->is_over, 1, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
-	if (shm_conn_is_light(conn))
+	if (shm_conn_is_peer_unfenced(conn))
 		core_fence_everywhere(CORE_FENCE_HOST);
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
 		atomic_fetch_sub(&engine->disarmed, 1);
 	shm_engine_deactivate(engine, conn);
-	conn->is_end_told = conn->has_peer_closed ||
-			    (!conn->is_peer_gone && !shm_conn_send_word(conn, SHM_WIRE_CLOSE, why));
+	conn->is_end_agreed =
+		conn->has_peer_closed ||
+		(!conn->is_peer_gone && !shm_conn_send_word(conn, SHM_WIRE_CLOSE, why));
 }
 
-bool shm_conn_is_light(const struct shm_conn *conn)
+bool shm_conn_is_peer_unfenced(const struct shm_conn *conn)
 {
 	return conn->remote.is_same_user && conn->theirs &&
-	       atomic_load_explicit(&conn->theirs->is_light, memory_order_relaxed);
+	       atomic_load_explicit(&conn->theirs->is_unfenced, memory_order_relaxed);
 }
 
-bool shm_conn_is_touched(const struct shm_conn *conn, uint64_t unused)
+bool shm_conn_is_peer_copying(const struct shm_conn *conn, uint64_t unused)
 {
 	(void)unused;
 	return shm_conn_announced(conn) != 0;
@@ -75,14 +76,14 @@ void shm_conn_finish(struct shm_conn *conn, struct core_ep *ep)
 	if (shm_conn_state(conn) != SHM_CLOSING)
 		return;
 	if (!conn->is_peer_gone && !atomic_load(&conn->is_distrusted) &&
-	    shm_conn_is_touched(conn, 0)) {
+	    shm_conn_is_peer_copying(conn, 0)) {
 		now = shm_now_ns();
 		if (now < conn->force_ns) {
-			shm_conn_at(conn, now + LOOK_AGAIN_NS);
+			shm_conn_set_deadline(conn, now + RECHECK_NS);
 			return;
 		}
 	}
-	shm_conn_at(conn, 0);
+	shm_conn_set_deadline(conn, 0);
 	/* the caller holds a reference beside the endpoint's, or does not look at it any more */
 	{
 		DAT_EVENT_NUMBER number = conn->end;

@@ -10,7 +10,7 @@
 
 /*
  * Revokes the peer's access and sends CLOSE. Never calls the core; shm_conn_finish follows, now or
- * in the service thread (shm_conn_later).
+ * in the service thread (shm_conn_serve_later).
  */
 void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end);
 /* CLOSING: reports the end to the core unless the peer is still copying. */
@@ -18,8 +18,8 @@ void shm_conn_finish(struct shm_conn *conn, struct core_ep *ep);
 /* Set-up failed: reports that to the core and releases the connection. */
 void shm_conn_fail_setup(struct shm_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number);
 /* Does the peer announce its copies without a fence? */
-bool shm_conn_is_light(const struct shm_conn *conn);
-/* Is the peer copying from or to our memory? (for shm_wait_untouched) */
-bool shm_conn_is_touched(const struct shm_conn *conn, uint64_t unused);
+bool shm_conn_is_peer_unfenced(const struct shm_conn *conn);
+/* Is the peer copying from or to our memory? (for shm_wait_copies) */
+bool shm_conn_is_peer_copying(const struct shm_conn *conn, uint64_t unused);
 
 #endif

@@ -36,10 +36,10 @@ void shm_ep_destroy(struct core_ep *ep)
 	struct shm_conn *conn = mine->conn;
 
 	if (conn) {
-		shm_conn_at(conn, 0);
+		shm_conn_set_deadline(conn, 0);
 		if (!conn->is_peer_gone && !atomic_load(&conn->is_distrusted))
 			/* counted from detach, so that many endpoints wait beside each other */
-			shm_wait_untouched(conn, shm_conn_is_touched, 0, conn->force_ns);
+			shm_wait_copies(conn, shm_conn_is_peer_copying, 0, conn->force_ns);
 		shm_conn_drop(conn, ep);
 	}
 	free(mine);
@@ -78,17 +78,17 @@ void shm_ep_reset(struct core_ep *ep)
 }
 
 /* After a call that must not call up about the end: leaves that to the service thread. */
-static void settle(struct shm_conn *conn, struct core_ep *ep)
+static void after_post(struct shm_conn *conn, struct core_ep *ep)
 {
 	if (shm_conn_state(conn) == SHM_CLOSING) {
-		shm_conn_later(conn);
+		shm_conn_serve_later(conn);
 		return;
 	}
 	shm_conn_flush(conn, true);
-	shm_conn_review(conn, ep);
-	shm_conn_go_on(conn);
+	shm_conn_update_reasons(conn, ep);
+	shm_conn_continue_later(conn);
 	if (atomic_load_explicit(&conn->has_more, memory_order_relaxed))
-		shm_conn_later(conn);
+		shm_conn_serve_later(conn);
 }
 
 void shm_ep_post_request(struct core_ep *ep, struct core_req *req)
@@ -102,7 +102,7 @@ void shm_ep_post_request(struct core_ep *ep, struct core_req *req)
 	if (conn->tx_next == req->sequence) { /* nothing waits before it */
 		if (shm_tx_run(conn, ep, &budget) < 0)
 			shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
-		settle(conn, ep);
+		after_post(conn, ep);
 	}
 	if (shm_conn_state(conn) == SHM_ESTABLISHED && ep->req.head != ep->req.tail)
 		shm_engine_activate(conn->engine, conn);
@@ -120,7 +120,7 @@ void shm_ep_post_recv(struct core_ep *ep)
 	rc = shm_rx_run(conn, ep, &budget);
 	if (rc < 0)
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
-	settle(conn, ep);
+	after_post(conn, ep);
 }
 
 void shm_ep_abort(struct core_ep *ep)
@@ -131,5 +131,5 @@ void shm_ep_abort(struct core_ep *ep)
 	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED)
 		return;
 	shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
-	shm_conn_later(conn);
+	shm_conn_serve_later(conn);
 }

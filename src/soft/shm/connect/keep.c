@@ -28,13 +28,13 @@
 
 #define KEEP_NS 50000000u
 #define OFFER_NS 1000000000u /* the peer may have been stopped before it could close its end */
-#define ACTIVE_MOST 4u	     /* of an engine: so many may be closing while the next one is set up */
-#define PASSIVE_MOST 16u     /* of an engine */
+#define ACTIVE_MAX 4u	     /* of an engine: so many may be closing while the next one is set up */
+#define PASSIVE_MAX 16u	     /* of an engine */
 
 /* Did it end in order, on both sides? */
 static bool is_worth_keeping(const struct shm_conn *conn)
 {
-	return conn->was_established && conn->is_end_told &&
+	return conn->was_established && conn->is_end_agreed &&
 	       conn->end == DAT_CONNECTION_EVENT_DISCONNECTED && !conn->is_peer_gone &&
 	       !atomic_load(&conn->is_distrusted) &&
 	       (conn->listener ? shm_listener_is_open(conn->listener) : conn->peer_name != NULL) &&
@@ -42,31 +42,31 @@ static bool is_worth_keeping(const struct shm_conn *conn)
 }
 
 /* A new object, which nothing of the old connection can be found in. */
-static struct shm_conn *make_heir(struct shm_conn *conn)
+static struct shm_conn *make_successor(struct shm_conn *conn)
 {
-	struct shm_conn *heir;
+	struct shm_conn *successor;
 
-	if (shm_conn_create(conn->engine, conn->fd, (enum shm_index)conn->self, &heir) < 0)
+	if (shm_conn_create(conn->engine, conn->fd, (enum shm_index)conn->self, &successor) < 0)
 		return NULL;
-	heir->is_kept = true;
-	heir->is_peer_idle = conn->is_peer_idle;
-	heir->segment = conn->segment;
-	heir->request_out = conn->request_out; /* what it has written */
-	heir->response_out = conn->response_out;
-	heir->remote = conn->remote;
-	heir->remote.last_map = NULL;
-	heir->listener = conn->listener;
-	heir->peer_name = conn->peer_name;
-	heir->peer_name_len = conn->peer_name_len;
+	successor->is_kept = true;
+	successor->is_peer_idle = conn->is_peer_idle;
+	successor->segment = conn->segment;
+	successor->request_out = conn->request_out; /* what it has written */
+	successor->response_out = conn->response_out;
+	successor->remote = conn->remote;
+	successor->remote.last_map = NULL;
+	successor->listener = conn->listener;
+	successor->peer_name = conn->peer_name;
+	successor->peer_name_len = conn->peer_name_len;
 	conn->fd = -1;
 	conn->segment = NULL;
 	conn->remote.view = NULL;
 	conn->listener = NULL;
 	conn->peer_name = NULL;
-	return heir;
+	return successor;
 }
 
-static void wipe(const struct shm_producer *ring)
+static void clear_ring(const struct shm_producer *ring)
 {
 	memset(ring->bytes, 0, ring->produced < ring->size ? ring->produced : ring->size);
 }
@@ -88,27 +88,27 @@ bool shm_keep_claim(struct shm_conn *conn)
 	return true;
 }
 
-static void keep_passive(struct shm_conn *heir)
+static void keep_passive(struct shm_conn *successor)
 {
-	struct shm_engine *engine = heir->engine;
+	struct shm_engine *engine = successor->engine;
 
-	atomic_store(&heir->is_offered, true);
-	heir->give_up_ns = shm_now_ns() + OFFER_NS;
-	shm_conn_set_state(heir, SHM_ARRIVING);
+	atomic_store(&successor->is_offered, true);
+	successor->give_up_ns = shm_now_ns() + OFFER_NS;
+	shm_conn_set_state(successor, SHM_ARRIVING);
 	/* watched last: from then on the service thread may drop it */
 	if (atomic_fetch_add_explicit(&engine->kept_count, 1, memory_order_relaxed) >=
-		    PASSIVE_MOST ||
-	    shm_engine_add(engine, SHM_SLOT_CONN, heir, &heir->id) < 0 ||
-	    shm_conn_send_word(heir, SHM_WIRE_IDLE, 0) < 0) {
-		shm_conn_put(heir);
+		    PASSIVE_MAX ||
+	    shm_engine_add(engine, SHM_SLOT_CONN, successor, &successor->id) < 0 ||
+	    shm_conn_send_word(successor, SHM_WIRE_IDLE, 0) < 0) {
+		shm_conn_put(successor);
 		return;
 	}
-	shm_conn_get(heir);
-	if (shm_conn_watch(heir) < 0)
-		shm_conn_put(heir);
+	shm_conn_get(successor);
+	if (shm_conn_epoll_add(successor) < 0)
+		shm_conn_put(successor);
 	else
-		shm_conn_at(heir, heir->give_up_ns);
-	shm_conn_put(heir);
+		shm_conn_set_deadline(successor, successor->give_up_ns);
+	shm_conn_put(successor);
 }
 
 static bool is_offered_by(const struct shm_conn *conn, uint64_t listener)
@@ -117,7 +117,7 @@ static bool is_offered_by(const struct shm_conn *conn, uint64_t listener)
 	       (!listener || (uintptr_t)conn->listener == listener);
 }
 
-void shm_keep_forget(struct shm_engine *engine, const struct shm_listener *listener)
+void shm_keep_drop_listener(struct shm_engine *engine, const struct shm_listener *listener)
 {
 	struct shm_conn *conn;
 	uint32_t index = 0;
@@ -136,8 +136,8 @@ int shm_keep_resume(struct shm_conn *conn)
 	if (!shm_keep_claim(conn) || !shm_listener_is_open(conn->listener) ||
 	    !is_same_user_still(conn))
 		return -EAGAIN;
-	wipe(&conn->request_out);
-	wipe(&conn->response_out);
+	clear_ring(&conn->request_out);
+	clear_ring(&conn->response_out);
 	shm_conn_make_rings(conn);
 	return 0;
 }
@@ -163,7 +163,7 @@ static struct shm_conn *unlink_first(struct shm_engine *engine, const struct soc
 }
 
 /* Behind the others; one too many makes room. */
-static void append(struct shm_engine *engine, struct shm_conn *conn)
+static void append_kept(struct shm_engine *engine, struct shm_conn *conn)
 {
 	struct shm_conn **link, *oldest = NULL;
 	unsigned count = 0;
@@ -173,7 +173,7 @@ static void append(struct shm_engine *engine, struct shm_conn *conn)
 	for (link = &engine->kept_first; *link; link = &(*link)->next_kept)
 		count++;
 	*link = conn;
-	if (count == ACTIVE_MOST) {
+	if (count == ACTIVE_MAX) {
 		oldest = engine->kept_first;
 		engine->kept_first = oldest->next_kept;
 	}
@@ -190,18 +190,18 @@ void shm_keep_expire(struct shm_engine *engine, uint64_t now)
 		shm_conn_put(conn);
 }
 
-static void keep_active(struct shm_conn *heir)
+static void keep_active(struct shm_conn *successor)
 {
-	struct shm_engine *engine = heir->engine;
+	struct shm_engine *engine = successor->engine;
 	uint64_t until_ns = shm_now_ns() + KEEP_NS;
 
-	heir->give_up_ns = until_ns;
-	append(engine, heir);
-	shm_engine_at(engine, until_ns);
+	successor->give_up_ns = until_ns;
+	append_kept(engine, successor);
+	shm_engine_lower_deadline(engine, until_ns);
 }
 
 /* Makes it the object of a new connection. */
-static bool prepare(struct shm_conn *conn)
+static bool prepare_kept(struct shm_conn *conn)
 {
 	conn->request = core_slab_alloc(sizeof(*conn->request));
 	if (!conn->request || !is_same_user_still(conn) ||
@@ -211,8 +211,8 @@ static bool prepare(struct shm_conn *conn)
 	conn->is_peer_idle = false;
 	/* the words of both sides, because each side's rings begin where the other's words say */
 	memset(conn->segment->side, 0, sizeof(conn->segment->side));
-	wipe(&conn->request_out);
-	wipe(&conn->response_out);
+	clear_ring(&conn->request_out);
+	clear_ring(&conn->response_out);
 	shm_conn_make_rings(conn);
 	return true;
 }
@@ -223,21 +223,21 @@ struct shm_conn *shm_keep_take(struct shm_engine *engine, const struct sockaddr_
 	struct shm_conn *conn;
 	unsigned tries;
 
-	for (tries = 0; tries < ACTIVE_MOST; tries++) {
+	for (tries = 0; tries < ACTIVE_MAX; tries++) {
 		int rc;
 
 		conn = unlink_first(engine, name, name_len, UINT64_MAX);
 		if (!conn)
 			return NULL;
 		rc = shm_conn_read_idle(conn);
-		if (rc > 0 && prepare(conn))
+		if (rc > 0 && prepare_kept(conn))
 			return conn;
 		if (rc == 0) {
 			/* the peer is not out of it yet */
 			uint64_t until_ns = conn->give_up_ns;
 
-			append(engine, conn);
-			shm_engine_at(engine, until_ns);
+			append_kept(engine, conn);
+			shm_engine_lower_deadline(engine, until_ns);
 		} else {
 			shm_conn_put(conn);
 		}
@@ -247,12 +247,12 @@ struct shm_conn *shm_keep_take(struct shm_engine *engine, const struct sockaddr_
 
 /* --- both --- */
 
-void shm_keep(struct shm_conn *conn)
+void shm_keep_conn(struct shm_conn *conn)
 {
-	struct shm_conn *heir = is_worth_keeping(conn) ? make_heir(conn) : NULL;
+	struct shm_conn *successor = is_worth_keeping(conn) ? make_successor(conn) : NULL;
 
-	if (heir && heir->self == SHM_PASSIVE)
-		keep_passive(heir);
-	else if (heir)
-		keep_active(heir);
+	if (successor && successor->self == SHM_PASSIVE)
+		keep_passive(successor);
+	else if (successor)
+		keep_active(successor);
 }

@@ -23,7 +23,7 @@ struct shm_listener;
 struct sockaddr_un;
 
 /* Keeps socket and segment of a connection that is destroyed, if it ended in order. */
-void shm_keep(struct shm_conn *conn);
+void shm_keep_conn(struct shm_conn *conn);
 /* Active side: a connection object around a kept socket to that service point, or NULL. */
 struct shm_conn *shm_keep_take(struct shm_engine *engine, const struct sockaddr_un *name,
 			       socklen_t name_len);
@@ -33,7 +33,7 @@ int shm_keep_resume(struct shm_conn *conn);
 /* Passive side: stops waiting for a request; false: another thread has stopped it already. */
 bool shm_keep_claim(struct shm_conn *conn);
 /* Passive side: ends those of a service point that is destroyed (NULL: all). */
-void shm_keep_forget(struct shm_engine *engine, const struct shm_listener *listener);
+void shm_keep_drop_listener(struct shm_engine *engine, const struct shm_listener *listener);
 /* Drops those whose time ended before `now` (UINT64_MAX: all). */
 void shm_keep_expire(struct shm_engine *engine, uint64_t now);
 

@@ -27,11 +27,11 @@
 #include "soft/shm/segment.h"
 #include "soft/shm/state.h"
 
-#define SILENT_MOST 256u   /* arriving connections without a request, per listener */
-#define ACCEPT_MOST 64u	   /* per event, so that others get their turn */
-#define CHOOSE_MOST 65536u /* ports that are tried for a qualifier of ours */
+#define SILENT_MAX 256u	  /* arriving connections without a request, per listener */
+#define ACCEPT_MAX 64u	  /* per event, so that others get their turn */
+#define CHOOSE_MAX 65536u /* ports that are tried for a qualifier of ours */
 #define FIRST_FREE_PORT 1024u
-#define GHOST_MS 200u /* how long a name that nobody serves may be taken */
+#define STALE_NAME_MS 200u /* how long a name that nobody serves may be taken */
 
 struct shm_listener {
 	struct shm_engine *engine;
@@ -123,7 +123,7 @@ static int try_listen(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 }
 
 /* Does the name belong to a service point that is gone, and lives on in a child for a moment? */
-static bool is_ghost(const union core_sockaddr *address, DAT_CONN_QUAL qual)
+static bool is_stale_name(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 {
 	struct sockaddr_un name;
 	socklen_t len = shm_listen_name(address, qual, &name);
@@ -148,7 +148,8 @@ static int listen_on(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 	unsigned tries;
 	int fd = try_listen(address, qual);
 
-	for (tries = 0; fd == -EADDRINUSE && tries < GHOST_MS && is_ghost(address, qual); tries++) {
+	for (tries = 0; fd == -EADDRINUSE && tries < STALE_NAME_MS && is_stale_name(address, qual);
+	     tries++) {
 		poll(NULL, 0, 1);
 		fd = try_listen(address, qual);
 	}
@@ -177,11 +178,11 @@ static int hold_port(int *fd_out)
 }
 
 /* Chooses a qualifier: a port that is free on the host and whose local name is free as well. */
-static int choose(struct shm_listener *listener, const union core_sockaddr *address)
+static int choose_qual(struct shm_listener *listener, const union core_sockaddr *address)
 {
 	unsigned tries;
 
-	for (tries = 0; tries < CHOOSE_MOST; tries++) {
+	for (tries = 0; tries < CHOOSE_MAX; tries++) {
 		int port_fd = -1;
 		int port = hold_port(&port_fd);
 		int fd;
@@ -229,7 +230,7 @@ int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qua
 	if (!listener)
 		return -ENOMEM;
 	listener->qual = *qual;
-	rc = *qual ? listen_on(address, *qual) : choose(listener, address);
+	rc = *qual ? listen_on(address, *qual) : choose_qual(listener, address);
 	if (rc < 0)
 		goto err;
 	listener->fd = rc;
@@ -268,7 +269,7 @@ void shm_unlisten(struct shm_engine *engine, void *object)
 	listener->port_fd = -1;
 	pthread_mutex_unlock(&listener->lock);
 	/* who has called but not asked yet finds the service point gone, who comes back, too */
-	shm_keep_forget(engine, listener);
+	shm_keep_drop_listener(engine, listener);
 	shm_listener_put(listener);
 }
 
@@ -288,7 +289,7 @@ static void append_silent(struct shm_listener *listener, struct shm_conn *conn)
 	core_lock_release(&listener->engine->lock);
 }
 
-void shm_listener_forget(struct shm_conn *conn)
+void shm_listener_remove_silent(struct shm_conn *conn)
 {
 	struct shm_listener *listener = conn->listener;
 
@@ -308,7 +309,7 @@ void shm_listener_forget(struct shm_conn *conn)
 	core_lock_release(&listener->engine->lock);
 }
 
-static void arrived(struct shm_listener *listener, int fd)
+static void accept_caller(struct shm_listener *listener, int fd)
 {
 	struct shm_engine *engine = listener->engine;
 	struct shm_conn *conn;
@@ -322,14 +323,14 @@ static void arrived(struct shm_listener *listener, int fd)
 	conn->listener = listener;
 	append_silent(listener, conn);
 	if (shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id) < 0 ||
-	    shm_conn_watch(conn) < 0) {
+	    shm_conn_epoll_add(conn) < 0) {
 		shm_setup_drop_silent(conn);
 		return;
 	}
 	conn->give_up_ns = shm_now_ns() + engine->settings.setup_timeout_ms * 1000000u;
-	shm_conn_at(conn, conn->give_up_ns);
+	shm_conn_set_deadline(conn, conn->give_up_ns);
 	/* CONN-GEN-09: the longest silent one makes room */
-	if (listener->silent_count > SILENT_MOST)
+	if (listener->silent_count > SILENT_MAX)
 		shm_setup_drop_silent(listener->silent_first);
 }
 
@@ -337,7 +338,7 @@ void shm_listener_event(struct shm_listener *listener)
 {
 	unsigned i;
 
-	for (i = 0; i < ACCEPT_MOST; i++) {
+	for (i = 0; i < ACCEPT_MAX; i++) {
 		int fd = -EBADF;
 
 		pthread_mutex_lock(&listener->lock);
@@ -349,13 +350,13 @@ void shm_listener_event(struct shm_listener *listener)
 		pthread_mutex_unlock(&listener->lock);
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM) {
 			shm_keep_expire(listener->engine, UINT64_MAX);
-			shm_keep_forget(listener->engine, NULL);
+			shm_keep_drop_listener(listener->engine, NULL);
 			/* the caller stays in the queue; do not spin while descriptors are short */
 			poll(NULL, 0, 1);
 			return;
 		}
 		if (fd < 0)
 			return;
-		arrived(listener, fd);
+		accept_caller(listener, fd);
 	}
 }

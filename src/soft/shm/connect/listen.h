@@ -24,7 +24,7 @@ DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener);
 /* Does it still listen? */
 bool shm_listener_is_open(struct shm_listener *listener);
 /* Removes an arriving connection from the list of those that have sent no request. */
-void shm_listener_forget(struct shm_conn *conn);
+void shm_listener_remove_silent(struct shm_conn *conn);
 void shm_listener_get(struct shm_listener *listener);
 void shm_listener_put(struct shm_listener *listener);
 

@@ -50,7 +50,7 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static void call_failed(struct shm_conn *conn, int error)
+static void connect_failed(struct shm_conn *conn, int error)
 {
 	switch (error) {
 	case -EAGAIN:	    /* the listener's queue of callers is full */
@@ -59,7 +59,7 @@ static void call_failed(struct shm_conn *conn, int error)
 	case -EMFILE:
 	case -EINTR: /* nobody is refused for such a reason */
 		conn->retry_ns = shm_now_ns() + RETRY_NS;
-		shm_conn_at(conn, earlier(conn->retry_ns, conn->give_up_ns));
+		shm_conn_set_deadline(conn, earlier(conn->retry_ns, conn->give_up_ns));
 		break;
 	default:
 		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
@@ -69,18 +69,18 @@ static void call_failed(struct shm_conn *conn, int error)
 static void wait_for_answer(struct shm_conn *conn)
 {
 	shm_conn_set_state(conn, SHM_REQUESTED);
-	shm_conn_at(conn, conn->give_up_ns == UINT64_MAX ? 0 : conn->give_up_ns);
+	shm_conn_set_deadline(conn, conn->give_up_ns == UINT64_MAX ? 0 : conn->give_up_ns);
 }
 
 /* Rings at the listener's door once; EP locked. */
-static void call_listener(struct shm_conn *conn)
+static void connect_listener(struct shm_conn *conn)
 {
 	int fds[SHM_WIRE_FDS_MAX] = {conn->segment_fd, -1};
 	int empty_fd, rc;
 
 	/* a second call after the first was connected, but could not send, finds it connected */
 	if (connect(conn->fd, conn->peer_name, conn->peer_name_len) < 0 && errno != EISCONN) {
-		call_failed(conn, -errno);
+		connect_failed(conn, -errno);
 		return;
 	}
 	shm_conn_identify(conn);
@@ -88,10 +88,10 @@ static void call_listener(struct shm_conn *conn)
 	rc = fds[1] < 0 ? fds[1] : shm_conn_send(conn, conn->request, fds, SHM_WIRE_FDS_MAX);
 	soft_fd_close(empty_fd);
 	if (rc < 0) {
-		call_failed(conn, rc);
+		connect_failed(conn, rc);
 		return;
 	}
-	if (shm_conn_watch(conn) < 0) {
+	if (shm_conn_epoll_add(conn) < 0) {
 		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		return;
 	}
@@ -105,13 +105,13 @@ static void call_listener(struct shm_conn *conn)
 void shm_setup_retry(struct shm_conn *conn, uint64_t now)
 {
 	if (now >= conn->retry_ns)
-		call_listener(conn);
+		connect_listener(conn);
 	else
-		shm_conn_at(conn, earlier(conn->retry_ns, conn->give_up_ns));
+		shm_conn_set_deadline(conn, earlier(conn->retry_ns, conn->give_up_ns));
 }
 
-static int try_caller(struct shm_engine *engine, const struct sockaddr_un *name, socklen_t name_len,
-		      struct shm_conn **conn_out)
+static int try_create_active(struct shm_engine *engine, const struct sockaddr_un *name,
+			     socklen_t name_len, struct shm_conn **conn_out)
 {
 	struct shm_conn *conn;
 	int fd, rc;
@@ -146,22 +146,22 @@ err:
 }
 
 /* What is kept makes room for it. */
-static int make_caller(struct shm_engine *engine, const struct sockaddr_un *name,
-		       socklen_t name_len, struct shm_conn **conn_out)
+static int create_active(struct shm_engine *engine, const struct sockaddr_un *name,
+			 socklen_t name_len, struct shm_conn **conn_out)
 {
-	int rc = try_caller(engine, name, name_len, conn_out);
+	int rc = try_create_active(engine, name, name_len, conn_out);
 
 	if (rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM)
 		return rc;
 	shm_keep_expire(engine, UINT64_MAX);
-	return try_caller(engine, name, name_len, conn_out);
+	return try_create_active(engine, name, name_len, conn_out);
 }
 
-void shm_setup_anew(struct shm_conn *conn, struct core_ep *ep)
+void shm_setup_restart(struct shm_conn *conn, struct core_ep *ep)
 {
 	struct shm_conn *next;
 
-	if (make_caller(conn->engine, conn->peer_name, conn->peer_name_len, &next) < 0) {
+	if (create_active(conn->engine, conn->peer_name, conn->peer_name_len, &next) < 0) {
 		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		return;
 	}
@@ -170,22 +170,22 @@ void shm_setup_anew(struct shm_conn *conn, struct core_ep *ep)
 	next->give_up_ns = conn->give_up_ns;
 	next->port = conn->port;
 	next->read_limit = conn->read_limit;
-	shm_conn_at(conn, 0);
+	shm_conn_set_deadline(conn, 0);
 	shm_conn_drop(conn, ep);
 	shm_conn_attach(next, ep);
-	call_listener(next);
+	connect_listener(next);
 }
 
 /* On the socket of an earlier connection to the same service point, or on a new one. */
-static void call(struct shm_conn *conn, struct core_ep *ep)
+static void send_request(struct shm_conn *conn, struct core_ep *ep)
 {
 	if (!conn->is_kept) {
-		call_listener(conn);
+		connect_listener(conn);
 		return;
 	}
 	/* sent last: the peer must not see two requests */
-	if (shm_conn_watch(conn) < 0 || shm_conn_send(conn, conn->request, NULL, 0) < 0)
-		shm_setup_anew(conn, ep);
+	if (shm_conn_epoll_add(conn) < 0 || shm_conn_send(conn, conn->request, NULL, 0) < 0)
+		shm_setup_restart(conn, ep);
 	else
 		wait_for_answer(conn);
 }
@@ -206,7 +206,7 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 		return where;
 	name_len = shm_listen_name(address, qual, &name);
 	conn = where < 0 ? NULL : shm_keep_take(engine, &name, name_len);
-	rc = conn ? 0 : make_caller(engine, &name, name_len, &conn);
+	rc = conn ? 0 : create_active(engine, &name, name_len, &conn);
 	if (rc < 0)
 		return rc;
 	if (timeout_us != DAT_TIMEOUT_INFINITE)
@@ -216,7 +216,7 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 	if (where < 0)
 		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
 	else
-		call(conn, ep);
+		send_request(conn, ep);
 	return 0;
 }
 

@@ -113,7 +113,7 @@ void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
 			   const struct transport_conn_param *peer)
 {
 	conn->was_established = true;
-	shm_conn_at(conn, 0);
+	shm_conn_set_deadline(conn, 0);
 	if (conn->read_limit > conn->peer_read_in)
 		conn->read_limit = conn->peer_read_in;
 	conn->tx_next = ep->req.tail;
@@ -130,7 +130,7 @@ void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
 void shm_setup_fail_later(struct shm_conn *conn, DAT_EVENT_NUMBER number)
 {
 	conn->failure = number;
-	shm_conn_later(conn);
+	shm_conn_serve_later(conn);
 }
 
 int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
@@ -154,7 +154,7 @@ int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_
 	    (wire->word.word == SHM_WHY_KEPT && !conn->is_kept))
 		return -EPROTO;
 	if (wire->word.word == SHM_WHY_KEPT) {
-		shm_setup_anew(conn, ep);
+		shm_setup_restart(conn, ep);
 		return 0;
 	}
 	shm_conn_fail_setup(conn, ep,

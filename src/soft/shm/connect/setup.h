@@ -33,7 +33,7 @@ void shm_setup_retry(struct shm_conn *conn, uint64_t now);
 /* ARRIVING: drops the connection. */
 void shm_setup_drop_silent(struct shm_conn *conn);
 /* REQUESTED on a kept socket that the peer refused: requests on a new one; EP locked. */
-void shm_setup_anew(struct shm_conn *conn, struct core_ep *ep);
+void shm_setup_restart(struct shm_conn *conn, struct core_ep *ep);
 
 /* --- shared by request.c and accept.c --- */
 

@@ -15,7 +15,7 @@
 #include "soft/shm/conn.h"
 #include "soft/shm/wire.h"
 
-#define PACKETS_MOST 16u /* read in a row */
+#define PACKETS_MAX 16u /* read in a row */
 
 /* --- packets in --- */
 
@@ -136,7 +136,7 @@ int shm_conn_read_idle(struct shm_conn *conn)
 	unsigned i;
 
 	/* some that the peer has sent before may be left */
-	for (i = 0; i < PACKETS_MOST && !conn->is_peer_idle; i++) {
+	for (i = 0; i < PACKETS_MAX && !conn->is_peer_idle; i++) {
 		int rc = shm_packet_receive(conn, &packet);
 
 		if (rc <= 0)
@@ -191,7 +191,7 @@ int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t 
 
 /* --- the socket --- */
 
-int shm_conn_watch(struct shm_conn *conn)
+int shm_conn_epoll_add(struct shm_conn *conn)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.u64 = conn->id};
 
@@ -203,7 +203,7 @@ int shm_conn_watch(struct shm_conn *conn)
 	return -errno;
 }
 
-void shm_conn_unwatch(struct shm_conn *conn)
+void shm_conn_epoll_remove(struct shm_conn *conn)
 {
 	/* explicitly: a child that holds a copy of the socket would keep the entry alive */
 	if (atomic_exchange_explicit(&conn->is_in_epoll, false, memory_order_relaxed))

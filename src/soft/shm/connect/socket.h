@@ -40,8 +40,8 @@ void shm_conn_discard(struct shm_conn *conn);
 int shm_conn_read_idle(struct shm_conn *conn);
 
 /* Adds the socket to the epoll set of the service thread, or removes it. */
-int shm_conn_watch(struct shm_conn *conn);
-void shm_conn_unwatch(struct shm_conn *conn);
+int shm_conn_epoll_add(struct shm_conn *conn);
+void shm_conn_epoll_remove(struct shm_conn *conn);
 
 /* Has the peer's end of the socket been closed? The kernel does so after the last copy of a process
  * that dies. */

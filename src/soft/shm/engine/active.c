@@ -8,7 +8,7 @@
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/state.h"
 
-#define GAPS_MOST 16u /* beside as many as there are connections */
+#define GAPS_MAX 16u /* beside as many as there are connections */
 
 static void set_active_count(struct shm_engine *engine, uint32_t count)
 {
@@ -55,14 +55,15 @@ static void remove_locked(struct shm_engine *engine, struct shm_conn *conn)
 
 	engine->active[shm_active_at(conn)] = NULL;
 	set_active_count(engine, count);
-	if (engine->active_end - count > count + GAPS_MOST)
+	if (engine->active_end - count > count + GAPS_MAX)
 		close_gaps_locked(engine);
 }
 
 void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn)
 {
 	atomic_store_explicit(&engine->posted_at, shm_active_at(conn), memory_order_relaxed);
-	/* relaxed: a stale answer costs a poll; whoever must be noticed uses shm_conn_later */
+	/* relaxed: a stale answer costs a poll; whoever must be noticed uses shm_conn_serve_later
+	 */
 	if (atomic_load_explicit(&conn->is_active, memory_order_relaxed))
 		return;
 	core_lock_acquire(&engine->lock);

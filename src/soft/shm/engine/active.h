@@ -47,10 +47,10 @@ CORE_INLINE struct shm_conn *shm_active_likely_locked(struct shm_engine *engine)
 {
 	uint32_t at;
 
-	if (engine->active_end <= SHM_LIKELY_AFTER || ++engine->looks % 4)
+	if (engine->active_end <= SHM_LIKELY_AFTER || ++engine->checked % 4)
 		return NULL;
-	at = engine->looks % 8 ? engine->likely_next
-			       : atomic_load_explicit(&engine->posted_at, memory_order_relaxed);
+	at = engine->checked % 8 ? engine->likely_next
+				 : atomic_load_explicit(&engine->posted_at, memory_order_relaxed);
 	return at < engine->active_end ? engine->active[at] : NULL;
 }
 

@@ -11,7 +11,7 @@
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/progress.h"
 
-static void attend_locked(struct shm_conn *conn, struct core_ep *ep, uint64_t now)
+static void serve_locked(struct shm_conn *conn, struct core_ep *ep, uint64_t now)
 {
 	enum shm_state state = shm_conn_state(conn);
 
@@ -42,7 +42,7 @@ static void attend_locked(struct shm_conn *conn, struct core_ep *ep, uint64_t no
 	}
 }
 
-static void attend(struct shm_conn *conn, uint64_t now)
+static void serve(struct shm_conn *conn, uint64_t now)
 {
 	struct core_ep *ep;
 
@@ -53,10 +53,10 @@ static void attend(struct shm_conn *conn, uint64_t now)
 	}
 	ep = shm_conn_enter(conn);
 	if (ep) {
-		attend_locked(conn, ep, now);
+		serve_locked(conn, ep, now);
 		core_ep_leave(ep);
 	} else {
-		shm_conn_at(conn, 0);
+		shm_conn_set_deadline(conn, 0);
 	}
 }
 
@@ -84,19 +84,19 @@ void shm_service_deadlines(struct shm_engine *engine)
 		 * has set meanwhile stays */
 		if (due <= now)
 			atomic_compare_exchange_strong(&conn->deadline_ns, &due, 0);
-		attend(conn, now);
+		serve(conn, now);
 		shm_conn_put(conn);
 	}
 	shm_keep_expire(engine, now);
-	shm_engine_earliest(engine);
+	shm_engine_update_deadline(engine);
 }
 
-void shm_service_todo(struct shm_engine *engine)
+void shm_service_pending(struct shm_engine *engine)
 {
 	struct shm_conn *conn;
 
-	while ((conn = shm_engine_take_todo(engine)) != NULL) {
-		attend(conn, shm_now_ns());
+	while ((conn = shm_engine_next_pending(engine)) != NULL) {
+		serve(conn, shm_now_ns());
 		shm_conn_put(conn);
 	}
 }

@@ -159,13 +159,13 @@ void shm_engine_kick(struct shm_engine *engine)
 		write_kick(engine);
 }
 
-void shm_engine_serve_soon(struct shm_engine *engine)
+void shm_engine_serve_srqs(struct shm_engine *engine)
 {
 	atomic_store(&engine->is_serving, true);
 	shm_engine_kick(engine);
 }
 
-void shm_engine_at(struct shm_engine *engine, uint64_t deadline_ns)
+void shm_engine_lower_deadline(struct shm_engine *engine, uint64_t deadline_ns)
 {
 	uint64_t old = atomic_load(&engine->deadline_ns);
 

@@ -78,7 +78,7 @@ struct shm_engine {
 	_Atomic uint64_t deadline_ns;  /* earliest deadline of any connection; UINT64_MAX: none */
 	_Atomic uint64_t polls;	       /* polls by threads of the consumer */
 	_Atomic uint64_t armed_last;   /* number of the connection that was armed last; a hint */
-	_Atomic bool is_left;	       /* the last poller has armed everything and sleeps */
+	_Atomic bool is_unattended;    /* the last poller has armed everything and sleeps */
 	_Atomic uint32_t active_count; /* written with the engine locked; else a hint */
 	_Atomic uint32_t posted_at;    /* place of the one that was posted to last; a hint */
 	_Atomic uint32_t given_count;  /* memory files that peers got and whose key lives */
@@ -95,14 +95,14 @@ struct shm_engine {
 	struct shm_conn **active; /* in the order of their turns, with gaps; as long as `slots` */
 	uint32_t active_end;
 	uint32_t active_next;	     /* whose turn it is */
-	uint32_t looks;		     /* connections that polls have checked */
+	uint32_t checked;	     /* connections that polls have checked */
 	uint32_t likely_next;	     /* the place behind the one that had work last */
 	struct shm_conn *kept_first; /* of the active side, with a reference each (keep.h) */
 	struct shm_pool *pools;	     /* ours and those of peers (pool.h) */
 	uint32_t pool_count;
 	/* connections that the service thread shall serve, with a reference each; also read without
 	 * the lock, as a hint */
-	struct shm_conn *_Atomic todo_first;
+	struct shm_conn *_Atomic pending_first;
 };
 
 /* --- engine.c --- */
@@ -116,9 +116,9 @@ void shm_engine_put(struct shm_engine *engine);
 /* Wakes the service thread. */
 void shm_engine_kick(struct shm_engine *engine);
 /* Has the service thread call core_srq_serve_all. */
-void shm_engine_serve_soon(struct shm_engine *engine);
+void shm_engine_serve_srqs(struct shm_engine *engine);
 /* Has the service thread check the deadlines at that time (shm_now_ns) or earlier. */
-void shm_engine_at(struct shm_engine *engine, uint64_t deadline_ns);
+void shm_engine_lower_deadline(struct shm_engine *engine, uint64_t deadline_ns);
 
 uint64_t shm_now_ns(void);
 
@@ -140,10 +140,10 @@ void *shm_engine_find(struct shm_engine *engine, uint64_t id, enum shm_slot_kind
 struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, uint32_t *index,
 				      bool (*wanted)(const struct shm_conn *, uint64_t),
 				      uint64_t argument);
-/* The next connection on the list of shm_conn_later, with a reference; NULL: none. */
-struct shm_conn *shm_engine_take_todo(struct shm_engine *engine);
+/* The next connection on the list of shm_conn_serve_later, with a reference; NULL: none. */
+struct shm_conn *shm_engine_next_pending(struct shm_engine *engine);
 /* Computes the earliest deadline of all connections again. */
-void shm_engine_earliest(struct shm_engine *engine);
+void shm_engine_update_deadline(struct shm_engine *engine);
 /* How often that way was taken, by all connections that ever existed. */
 uint64_t shm_engine_count(struct shm_engine *engine, enum shm_counter counter);
 
@@ -154,7 +154,7 @@ int shm_engine_progress(struct shm_engine *engine);
 enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event);
 int shm_engine_arm(struct shm_engine *engine);
 /* Polls every active connection once; returns how much was done. */
-int shm_engine_look(struct shm_engine *engine);
+int shm_engine_poll_all(struct shm_engine *engine);
 
 /* --- keys.c: waiting for copies of peers --- */
 
@@ -162,11 +162,11 @@ int shm_engine_look(struct shm_engine *engine);
  * Does any peer copy through the key, which is dead already? Never blocks. A peer that is found
  * copying by one call after the other for longer than the peer time-out loses its connection.
  */
-bool shm_engine_is_key_touched(struct shm_engine *engine, uint32_t key);
+bool shm_engine_is_key_in_use(struct shm_engine *engine, uint32_t key);
 /* Waits until no peer copies through the key any more; see transport_ops.lmr_destroy. */
 void shm_engine_wait_key(struct shm_engine *engine, uint32_t key);
 /* Waits until `touched` returns false or the peer is dead (true), or until that time (false). */
-bool shm_wait_untouched(struct shm_conn *conn, bool (*touched)(const struct shm_conn *, uint64_t),
-			uint64_t argument, uint64_t limit_ns);
+bool shm_wait_copies(struct shm_conn *conn, bool (*is_copying)(const struct shm_conn *, uint64_t),
+		     uint64_t argument, uint64_t limit_ns);
 
 #endif

@@ -25,7 +25,7 @@ static bool is_answered(const struct shm_conn *conn)
 	return state != SHM_ARRIVING && state != SHM_CALLING;
 }
 
-static bool is_touching(const struct shm_conn *conn, uint64_t key)
+static bool is_copying_through(const struct shm_conn *conn, uint64_t key)
 {
 	if (!is_answered(conn))
 		return false;
@@ -36,18 +36,18 @@ static bool is_touching(const struct shm_conn *conn, uint64_t key)
 	return !atomic_load(&conn->is_distrusted) && shm_conn_announced(conn) == key;
 }
 
-static bool is_announcing_lightly(const struct shm_conn *conn, uint64_t unused)
+static bool is_announcing_unfenced(const struct shm_conn *conn, uint64_t unused)
 {
 	(void)unused;
-	return is_answered(conn) && shm_conn_is_light(conn);
+	return is_answered(conn) && shm_conn_is_peer_unfenced(conn);
 }
 
-bool shm_wait_untouched(struct shm_conn *conn, bool (*touched)(const struct shm_conn *, uint64_t),
-			uint64_t argument, uint64_t limit_ns)
+bool shm_wait_copies(struct shm_conn *conn, bool (*is_copying)(const struct shm_conn *, uint64_t),
+		     uint64_t argument, uint64_t limit_ns)
 {
 	unsigned round;
 
-	for (round = 0; touched(conn, argument); round++) {
+	for (round = 0; is_copying(conn, argument); round++) {
 		struct timespec pause = {.tv_nsec = round < 2 * SPINS ? 50000 : 1000000};
 
 		if (round < SPINS)
@@ -76,11 +76,11 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 
 	core_lock_acquire(&engine->lock);
 	/* an old one: the number was another window's then, or it was us who did not run */
-	if (conn->blamed_key != key || now - conn->blamed_ns > 2 * limit_ns) {
-		conn->blamed_key = key;
-		conn->blamed_ns = now;
+	if (conn->stalled_key != key || now - conn->stalled_since_ns > 2 * limit_ns) {
+		conn->stalled_key = key;
+		conn->stalled_since_ns = now;
 	}
-	since_ns = conn->blamed_ns;
+	since_ns = conn->stalled_since_ns;
 	core_lock_release(&engine->lock);
 	/* the kernel closes the socket of a dead peer after its last copy */
 	if (shm_conn_has_hung_up(conn))
@@ -92,7 +92,7 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 	if (!atomic_exchange(&conn->mine->revoked, 1))
 		return false;
 	atomic_store(&conn->is_distrusted, true);
-	shm_conn_later(conn);
+	shm_conn_serve_later(conn);
 	return true;
 }
 
@@ -107,26 +107,26 @@ static void fence_peers(struct shm_engine *engine, uint32_t key)
 
 	if (!soft_keys_is_given(engine->adapter->keys, key))
 		return;
-	light = shm_engine_next_conn(engine, &index, is_announcing_lightly, 0);
+	light = shm_engine_next_conn(engine, &index, is_announcing_unfenced, 0);
 	if (!light)
 		return;
 	core_fence_everywhere(CORE_FENCE_HOST);
 	shm_conn_put(light);
 }
 
-bool shm_engine_is_key_touched(struct shm_engine *engine, uint32_t key)
+bool shm_engine_is_key_in_use(struct shm_engine *engine, uint32_t key)
 {
-	bool is_touched = false;
+	bool is_in_use = false;
 	struct shm_conn *conn;
 	uint32_t index = 0;
 
 	fence_peers(engine, key);
-	while ((conn = shm_engine_next_conn(engine, &index, is_touching, key)) != NULL) {
+	while ((conn = shm_engine_next_conn(engine, &index, is_copying_through, key)) != NULL) {
 		if (!is_overdue(conn, key))
-			is_touched = true;
+			is_in_use = true;
 		shm_conn_put(conn);
 	}
-	return is_touched;
+	return is_in_use;
 }
 
 void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
@@ -137,8 +137,8 @@ void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
 	uint32_t index = 0;
 
 	fence_peers(engine, key);
-	while ((conn = shm_engine_next_conn(engine, &index, is_touching, key)) != NULL) {
-		if (!shm_wait_untouched(conn, is_touching, key, limit_ns)) {
+	while ((conn = shm_engine_next_conn(engine, &index, is_copying_through, key)) != NULL) {
+		if (!shm_wait_copies(conn, is_copying_through, key, limit_ns)) {
 			struct core_ep *ep;
 
 			/* LMR-FREE-21: stopped in the middle of a copy; it pays with the connection

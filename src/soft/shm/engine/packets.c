@@ -16,7 +16,7 @@
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/wire.h"
 
-#define PACKETS_MOST 16u /* of one connection in a row */
+#define PACKETS_MAX 16u /* of one connection in a row */
 
 /* The connection cannot go on; EP locked. */
 void shm_service_give_up(struct shm_conn *conn, struct core_ep *ep)
@@ -59,7 +59,7 @@ static void peer_gone(struct shm_conn *conn, struct core_ep *ep)
 }
 
 /* The peer has published something. */
-static void answer(struct shm_conn *conn, struct core_ep *ep)
+static void serve_published(struct shm_conn *conn, struct core_ep *ep)
 {
 	shm_conn_disarm(conn);
 	shm_conn_pass(conn, ep);
@@ -100,7 +100,7 @@ static void established_packet(struct shm_conn *conn, struct core_ep *ep, struct
 	 */
 	if (packet->wire.head.type != SHM_WIRE_WAKE ||
 	    !atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed))
-		answer(conn, ep);
+		serve_published(conn, ep);
 }
 
 static void dispatch_locked(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet)
@@ -145,10 +145,10 @@ static bool one_packet(struct shm_conn *conn)
 	if (rc > 0 && packet.wire.head.type == SHM_WIRE_MAP_ASK)
 		shm_map_asked(conn, packet.wire.word.word);
 	if (rc == 0)
-		shm_conn_unwatch(conn);
+		shm_conn_epoll_remove(conn);
 	ep = shm_conn_enter(conn);
 	if (!ep) {
-		shm_conn_unwatch(conn);
+		shm_conn_epoll_remove(conn);
 	} else {
 		if (rc > 0)
 			dispatch_locked(conn, ep, &packet);
@@ -186,10 +186,10 @@ void shm_service_conn(struct shm_service *service, struct shm_conn *conn)
 	unsigned i;
 
 	if (ep) {
-		answer(conn, ep);
+		serve_published(conn, ep);
 		core_ep_leave(ep);
 	}
-	for (i = 0; i < PACKETS_MOST && one_packet(conn); i++)
+	for (i = 0; i < PACKETS_MAX && one_packet(conn); i++)
 		;
 	if (shm_service_is_driven(service))
 		return;

@@ -11,7 +11,7 @@
 #include "soft/shm/transfer/fast.h"
 #include "soft/shm/transfer/progress.h"
 
-#define POLL_MOST 64u /* connections that one poll checks */
+#define POLL_MAX 64u /* connections that one poll checks */
 
 /* A connection that a polling thread has found. */
 struct candidate {
@@ -26,19 +26,19 @@ struct candidate {
  * The next active connection that has work, or had none for very many polls (until it is armed).
  * *looks is how many may be looked at. False: none of them.
  */
-CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *looks,
+CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 				struct candidate *candidate)
 {
 	bool is_found = false;
 
 	core_lock_acquire(&engine->lock);
-	while (*looks && !is_found && shm_active_count(engine)) {
+	while (*checks && !is_found && shm_active_count(engine)) {
 		struct shm_conn *conn = shm_active_likely_locked(engine);
 		bool is_its_turn = !conn;
 
 		if (is_its_turn)
 			conn = shm_active_next_locked(engine);
-		--*looks;
+		--*checks;
 		candidate->is_quiet = !shm_conn_has_work(conn);
 		candidate->is_stream = !conn->idle_polls;
 		if (!candidate->is_quiet)
@@ -55,12 +55,12 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *looks,
 }
 
 /* How many connections a poll looks at. */
-CORE_INLINE uint32_t looks_of(struct shm_engine *engine)
+CORE_INLINE uint32_t checks_due(struct shm_engine *engine)
 {
 	/* a connection that is added meanwhile is found by the next call */
-	uint32_t looks = shm_active_count(engine);
+	uint32_t checks = shm_active_count(engine);
 
-	return looks < POLL_MOST ? looks : POLL_MOST;
+	return checks < POLL_MAX ? checks : POLL_MAX;
 }
 
 /* A thread of the consumer drives the connections. */
@@ -71,8 +71,8 @@ CORE_INLINE void count_poll(struct shm_engine *engine)
 	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
 
 	atomic_store_explicit(&engine->polls, polls + 1, memory_order_relaxed);
-	if (atomic_load_explicit(&engine->is_left, memory_order_relaxed))
-		atomic_store_explicit(&engine->is_left, false, memory_order_relaxed);
+	if (atomic_load_explicit(&engine->is_unattended, memory_order_relaxed))
+		atomic_store_explicit(&engine->is_unattended, false, memory_order_relaxed);
 }
 
 /* --- the slow path --- */
@@ -85,9 +85,9 @@ static int drive(struct shm_engine *engine, const struct candidate *candidate)
 {
 	struct shm_conn *conn = candidate->conn;
 	struct core_ep *ep = core_ep_enter(candidate->ep);
-	int happened = 0;
+	int handled = 0;
 
-	if (!ep || !shm_conn_is_of(conn, ep)) {
+	if (!ep || !shm_conn_belongs_to(conn, ep)) {
 		shm_engine_deactivate_stale(engine, conn, candidate->ep);
 		if (ep)
 			core_ep_leave(ep);
@@ -96,20 +96,20 @@ static int drive(struct shm_engine *engine, const struct candidate *candidate)
 	if (shm_conn_state(conn) == SHM_ESTABLISHED && candidate->is_quiet)
 		shm_conn_arm(conn);
 	else if (shm_conn_state(conn) == SHM_ESTABLISHED)
-		happened = shm_conn_pass(conn, ep);
+		handled = shm_conn_pass(conn, ep);
 	core_ep_leave(ep);
-	return happened;
+	return handled;
 }
 
-int shm_engine_look(struct shm_engine *engine)
+int shm_engine_poll_all(struct shm_engine *engine)
 {
 	struct candidate candidate = {.conn = NULL};
-	uint32_t looks = looks_of(engine);
-	int happened = 0;
+	uint32_t checks = checks_due(engine);
+	int handled = 0;
 
-	while (looks && next_candidate(engine, &looks, &candidate))
-		happened += drive(engine, &candidate);
-	return happened;
+	while (checks && next_candidate(engine, &checks, &candidate))
+		handled += drive(engine, &candidate);
+	return handled;
 }
 
 /* The caller keeps the instance: it has an event dispatcher or a notification object of it busy. */
@@ -118,7 +118,7 @@ int shm_engine_progress(struct shm_engine *engine)
 	count_poll(engine);
 	if (!shm_active_count(engine))
 		return 0;
-	return shm_engine_look(engine);
+	return shm_engine_poll_all(engine);
 }
 
 /* --- the fast path --- */
@@ -135,7 +135,7 @@ CORE_INLINE bool drive_fast(const struct candidate *candidate, struct core_deque
 	ep = core_handle_enter_fast(candidate->ep.cell, DAT_HANDLE_TYPE_EP);
 	if (!ep)
 		return false;
-	is_done = shm_conn_is_of(conn, ep) &&
+	is_done = shm_conn_belongs_to(conn, ep) &&
 		  shm_poll_fast(conn, ep, candidate->is_stream ? SHM_BATCH : 1, dequeue);
 	core_lock_leave(&ep->cell->lock);
 	return is_done;
@@ -145,11 +145,11 @@ enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell
 {
 	struct core_dequeue dequeue = {.cell = cell, .event = event};
 	struct candidate candidate = {.conn = NULL};
-	uint32_t looks;
+	uint32_t checks;
 
 	count_poll(engine);
-	looks = looks_of(engine);
-	while (looks && !dequeue.is_filled && next_candidate(engine, &looks, &candidate))
+	checks = checks_due(engine);
+	while (checks && !dequeue.is_filled && next_candidate(engine, &checks, &candidate))
 		if (!drive_fast(&candidate, &dequeue) && !dequeue.is_filled)
 			return TRANSPORT_POLL_GENERAL;
 	return dequeue.is_filled ? TRANSPORT_POLL_FOUND : TRANSPORT_POLL_EMPTY;
@@ -178,6 +178,6 @@ int shm_engine_arm(struct shm_engine *engine)
 	/* else a connection that the service thread disarms for us would wait for its next tick; a
 	 * hint: a thread that still polls takes it back */
 	if (!busy)
-		atomic_store(&engine->is_left, true);
+		atomic_store(&engine->is_unattended, true);
 	return busy;
 }

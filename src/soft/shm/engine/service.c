@@ -28,7 +28,7 @@ bool shm_service_is_driven(struct shm_service *service)
 	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
 
 	return shm_is_driven(&service->driven, polls, shm_now_ns()) &&
-	       !atomic_load(&engine->is_left);
+	       !atomic_load(&engine->is_unattended);
 }
 
 static void service_event(struct shm_service *service, uint64_t id)
@@ -94,7 +94,7 @@ static void service_progress(struct shm_service *service)
 	if (shm_service_is_driven(service))
 		return;
 	atomic_store_explicit(&engine->has_more, false, memory_order_relaxed);
-	shm_engine_look(engine);
+	shm_engine_poll_all(engine);
 	arm_all(engine);
 }
 
@@ -132,7 +132,7 @@ static void drop_arriving(struct shm_engine *engine)
 		shm_setup_drop_silent(conn);
 		shm_conn_put(conn);
 	}
-	while ((conn = shm_engine_take_todo(engine)) != NULL)
+	while ((conn = shm_engine_next_pending(engine)) != NULL)
 		shm_conn_put(conn);
 }
 
@@ -159,7 +159,7 @@ void *shm_service_run(void *argument)
 			break;
 		if (atomic_exchange(&engine->is_serving, false))
 			core_srq_serve_all(engine->ia);
-		shm_service_todo(engine);
+		shm_service_pending(engine);
 		shm_service_deadlines(engine);
 		if (atomic_load(&engine->disarmed) > 0 ||
 		    atomic_load_explicit(&engine->has_more, memory_order_relaxed))

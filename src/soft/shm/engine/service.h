@@ -37,7 +37,7 @@ void shm_service_give_up(struct shm_conn *conn, struct core_ep *ep);
 
 /* Serves the connections whose deadline has passed. */
 void shm_service_deadlines(struct shm_engine *engine);
-/* Serves the connections on the list of shm_conn_later. */
-void shm_service_todo(struct shm_engine *engine);
+/* Serves the connections on the list of shm_conn_serve_later. */
+void shm_service_pending(struct shm_engine *engine);
 
 #endif

@@ -47,7 +47,7 @@ void shm_sleep_begin(struct shm_engine *engine, struct core_sleep *sleep)
 }
 
 /* As the service thread answers a packet. */
-static void answer(struct shm_conn *conn)
+static void serve_wake(struct shm_conn *conn)
 {
 	struct core_ep *ep = shm_conn_enter(conn);
 
@@ -68,7 +68,7 @@ void shm_sleep_end(struct core_sleep *sleep)
 
 	atomic_store_explicit(&conn->mine->sleeps, 0, memory_order_relaxed);
 	if (sleep->has_slept)
-		answer(conn);
+		serve_wake(conn);
 	atomic_store(&conn->has_sleeper, false);
 	shm_conn_put(conn);
 }

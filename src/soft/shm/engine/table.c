@@ -140,18 +140,18 @@ struct shm_conn *shm_engine_next_conn(struct shm_engine *engine, uint32_t *index
 	return found;
 }
 
-struct shm_conn *shm_engine_take_todo(struct shm_engine *engine)
+struct shm_conn *shm_engine_next_pending(struct shm_engine *engine)
 {
 	struct shm_conn *conn;
 
 	/* sequentially consistent: whoever adds one stores it, then kicks */
-	if (!atomic_load(&engine->todo_first))
+	if (!atomic_load(&engine->pending_first))
 		return NULL;
 	core_lock_acquire(&engine->lock);
-	conn = atomic_load(&engine->todo_first);
+	conn = atomic_load(&engine->pending_first);
 	if (conn) {
-		atomic_store(&engine->todo_first, conn->next_todo);
-		conn->is_todo = false;
+		atomic_store(&engine->pending_first, conn->next_pending);
+		conn->is_pending = false;
 	}
 	core_lock_release(&engine->lock);
 	return conn;
@@ -175,7 +175,7 @@ uint64_t shm_engine_count(struct shm_engine *engine, enum shm_counter counter)
 	return count;
 }
 
-void shm_engine_earliest(struct shm_engine *engine)
+void shm_engine_update_deadline(struct shm_engine *engine)
 {
 	uint64_t earliest = UINT64_MAX, old;
 	uint32_t i;

@@ -39,7 +39,7 @@ void shm_tx_fail(struct shm_conn *conn, struct core_ep *ep, struct core_req *req
 	}
 	conn->is_failing = true;
 	conn->failing_ns = shm_now_ns() + FAILING_NS;
-	shm_conn_by(conn, conn->failing_ns);
+	shm_conn_lower_deadline(conn, conn->failing_ns);
 }
 
 /* The same for a request that the peer has answered, or answered wrongly: there is nothing before.
@@ -67,7 +67,7 @@ static struct core_req *oldest(struct shm_conn *conn, struct core_ep *ep, uint64
 	return NULL;
 }
 
-int shm_tx_told(struct shm_conn *conn, struct core_ep *ep, uint32_t done)
+int shm_tx_acknowledge(struct shm_conn *conn, struct core_ep *ep, uint32_t done)
 {
 	uint32_t count = done - shm_conn_acked(conn);
 	uint32_t i;
@@ -90,13 +90,13 @@ int shm_tx_told(struct shm_conn *conn, struct core_ep *ep, uint32_t done)
 	return (int)count;
 }
 
-int shm_tx_acks(struct shm_conn *conn, struct core_ep *ep)
+int shm_tx_read_done(struct shm_conn *conn, struct core_ep *ep)
 {
 	/* acquire: pairs with the release in shm_conn_flush of the peer */
 	uint32_t done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
 
-	SHM_SEEN();
-	return shm_tx_told(conn, ep, done);
+	SHM_TSAN_ACQUIRE();
+	return shm_tx_acknowledge(conn, ep, done);
 }
 
 /* Places one piece of an RDMA Read. 1, or -EPROTO; may close. */
@@ -138,32 +138,32 @@ int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget
 	const uint8_t *payload;
 	struct shm_bytes bytes;
 	struct shm_entry entry;
-	int happened = 0;
+	int handled = 0;
 
 	for (;;) {
 		int rc = shm_consumer_peek(&conn->response_in, &entry, &payload);
 
 		if (rc <= 0)
-			return rc < 0 ? rc : happened;
-		rc = shm_bytes_of(conn, &entry, payload, &bytes);
+			return rc < 0 ? rc : handled;
+		rc = shm_bytes_find(conn, &entry, payload, &bytes);
 		if (rc < 0)
 			return rc;
-		if (*budget < bytes.count || happened == (int)SHM_BATCH) {
+		if (*budget < bytes.count || handled == (int)SHM_BATCH) {
 			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
-			return happened;
+			return handled;
 		}
 		*budget -= bytes.count;
-		rc = shm_tx_told(conn, ep, entry.done);
+		rc = shm_tx_acknowledge(conn, ep, entry.done);
 		if (rc < 0)
 			return rc;
 		rc = take_data(conn, ep, &entry, &bytes);
 		if (rc < 0)
 			return rc;
-		happened++;
+		handled++;
 		if (shm_conn_state(conn) != SHM_ESTABLISHED)
-			return happened;
+			return handled;
 		shm_consumer_pop(&conn->response_in);
-		shm_bytes_taken(conn, &conn->response_in, &entry);
+		shm_bytes_release(conn, &conn->response_in, &entry);
 	}
 }
 

@@ -24,7 +24,7 @@
 #include "soft/shm/transfer/rx.h"
 
 /* announcements of mapped memory before it pays to have the owner care for the fence */
-#define LIGHT_AFTER 64u
+#define UNFENCED_AFTER 64u
 /* how long we trust that the peer's process number is still its own */
 #define ALIVE_NS 100000000u
 
@@ -38,8 +38,8 @@ struct pin_what {
 	const struct core_pz *pz;
 };
 
-static int pin(struct core_ep *ep, const struct pin_what *what, uint64_t offset, uint64_t len,
-	       struct shm_pins *pins)
+static int pin_range(struct core_ep *ep, const struct pin_what *what, uint64_t offset, uint64_t len,
+		     struct shm_pins *pins)
 {
 	uint32_t i;
 
@@ -81,7 +81,7 @@ int shm_pin(struct core_ep *ep, const DAT_LMR_TRIPLET *list, uint32_t segments, 
 {
 	const struct pin_what what = {list, segments, use, ep->pz};
 
-	return pin(ep, &what, offset, len, pins);
+	return pin_range(ep, &what, offset, len, pins);
 }
 
 int shm_pin_receive(struct core_ep *ep, const struct core_wqe *receive, uint64_t offset,
@@ -90,7 +90,7 @@ int shm_pin_receive(struct core_ep *ep, const struct core_wqe *receive, uint64_t
 	const struct pin_what what = {receive->iov, receive->segments, CORE_MEM_TARGET,
 				      core_recv_pz(ep)};
 
-	return pin(ep, &what, offset, len, pins);
+	return pin_range(ep, &what, offset, len, pins);
 }
 
 void shm_unpin(struct shm_pins *pins)
@@ -106,7 +106,7 @@ int shm_gather(uint8_t *to, const struct shm_pins *pins)
 	for (i = 0; i < pins->count; i++) {
 		const struct iovec *iov = &pins->iov[i];
 
-		if (soft_fetch(to, iov->iov_base, iov->iov_len) < 0)
+		if (soft_copy_from_consumer(to, iov->iov_base, iov->iov_len) < 0)
 			return -EFAULT;
 		to += iov->iov_len;
 	}
@@ -120,7 +120,7 @@ int shm_scatter(const struct shm_pins *pins, const uint8_t *from)
 	for (i = 0; i < pins->count; i++) {
 		const struct iovec *iov = &pins->iov[i];
 
-		if (soft_place(iov->iov_base, from, iov->iov_len) < 0)
+		if (soft_copy_to_consumer(iov->iov_base, from, iov->iov_len) < 0)
 			return -EFAULT;
 		from += iov->iov_len;
 	}
@@ -132,23 +132,23 @@ int shm_scatter(const struct shm_pins *pins, const uint8_t *from)
 /* From now on without fences: the owner must know that before the next announcement. */
 static void become_light(struct shm_conn *conn)
 {
-	if (!conn->can_be_light)
+	if (!conn->can_skip_fence)
 		return;
-	atomic_store_explicit(&conn->mine->is_light, 1, memory_order_relaxed);
+	atomic_store_explicit(&conn->mine->is_unfenced, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
-	conn->is_light = true;
+	conn->is_unfenced = true;
 }
 
 int shm_announce(struct shm_conn *conn, const struct shm_map *map, uint32_t key,
 		 enum soft_right right, uint64_t address, uint64_t length)
 {
-	if (map && !conn->is_light && ++conn->announced >= LIGHT_AFTER)
+	if (map && !conn->is_unfenced && ++conn->announced >= UNFENCED_AFTER)
 		become_light(conn);
 	atomic_store_explicit(&conn->mine->announce, key, memory_order_relaxed);
-	/* full fence: pairs with those of soft_keys_kill and shm_conn_close; else the owner could
-	 * miss the announcement while we miss the dead key. Light only where the owner has marked
-	 * the key, which it did before it gave us the memory (map.c) */
-	core_fence(map && conn->is_light);
+	/* full fence: pairs with those of soft_keys_invalidate and shm_conn_close; else the owner
+	 * could miss the announcement while we miss the dead key. Light only where the owner has
+	 * marked the key, which it did before it gave us the memory (map.c) */
+	core_fence(map && conn->is_unfenced);
 	if (atomic_load_explicit(&conn->theirs->revoked, memory_order_acquire))
 		return -EAGAIN;
 	return soft_key_check(soft_view_entries(conn->remote.view), key, right, conn->remote.pz,
@@ -210,11 +210,11 @@ static int copy_mapped(struct shm_conn *conn, uint8_t *memory, const struct shm_
 		int rc;
 
 		if (!is_write)
-			rc = soft_place(iov->iov_base, memory, iov->iov_len);
+			rc = soft_copy_to_consumer(iov->iov_base, memory, iov->iov_len);
 		else if (soft_is_library_thread)
 			rc = soft_copy_safe(gate, memory, iov->iov_base, iov->iov_len);
 		else
-			rc = soft_copy_tail_last(gate, memory, iov->iov_base, iov->iov_len);
+			rc = soft_copy_gated(gate, memory, iov->iov_base, iov->iov_len);
 		if (rc < 0)
 			return rc == -EAGAIN ? rc : -EFAULT;
 		memory += iov->iov_len;

@@ -2,9 +2,9 @@
 /*
  * The fast path of a connection: a Send that is one entry of the ring, a small RDMA Write into
  * mapped memory, a message of one entry into a Receive of one segment, and acknowledgements. It is
- * entered while the endpoint has no reason against it (shm_conn_review) and does what the general
- * path (tx.c, rx.c, direct.c, progress.c) would do for these, with the same counters. What it
- * declines is as it was: the general path goes on from there.
+ * entered while the endpoint has no reason against it (shm_conn_update_reasons) and does what the
+ * general path (tx.c, rx.c, direct.c, progress.c) would do for these, with the same counters. What
+ * it declines is as it was: the general path goes on from there.
  */
 #include "soft/shm/transfer/fast.h"
 
@@ -35,7 +35,7 @@ static struct shm_conn *conn_of(const struct core_ep *ep)
 }
 
 /* Most copies are of one word. */
-CORE_INLINE void copy_out(void *to, const void *from, size_t len)
+CORE_INLINE void copy_source(void *to, const void *from, size_t len)
 {
 	if (len == sizeof(uint64_t))
 		memcpy(to, from, sizeof(uint64_t));
@@ -78,11 +78,11 @@ CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct cor
 		return false;
 	if (req->len >= SHM_MAP_SEND) /* the peer may ask for a mapping of it */
 		entry.key = ep->known_source.lmr->rkey;
-	copy_out(payload, (const void *)(uintptr_t)req->iov->virtual_address, entry.payload);
+	copy_source(payload, (const void *)(uintptr_t)req->iov->virtual_address, entry.payload);
 	core_unpin(&ep->known_source.lmr->pinned);
 	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		entry.flags |= SHM_FLAG_SOLICITED;
-	shm_conn_tell(conn, &entry);
+	shm_conn_report_done(conn, &entry);
 	shm_producer_put(&conn->request_out, &entry);
 	conn->sent++;
 	req->transport.word[0] = SHM_REQ_WAIT_DONE;
@@ -105,9 +105,8 @@ CORE_INLINE int write_mapped(struct shm_conn *conn, const struct core_req *req, 
 			    SOFT_RIGHT_REMOTE_WRITE, conn->remote.pz, req->remote.target_address,
 			    req->len);
 	if (!rc)
-		rc = soft_copy_tail_last(&conn->theirs->revoked, to,
-					 (const void *)(uintptr_t)req->iov->virtual_address,
-					 req->len);
+		rc = soft_copy_gated(&conn->theirs->revoked, to,
+				     (const void *)(uintptr_t)req->iov->virtual_address, req->len);
 	shm_announce_end(conn);
 	return rc;
 }
@@ -119,7 +118,7 @@ CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	uint8_t *to;
 	int rc;
 
-	if (!conn->is_light || conn->ring_writes || req->len > FAST_WRITE || !map ||
+	if (!conn->is_unfenced || conn->ring_writes || req->len > FAST_WRITE || !map ||
 	    map->key != req->remote.rmr_context || !map->is_writable)
 		return false;
 	to = shm_map_at(map, req->remote.target_address, req->len);
@@ -175,11 +174,11 @@ CORE_INLINE bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t d
 }
 
 /* Copies a message into the oldest Receive. */
-CORE_INLINE bool place(struct core_ep *ep, const uint8_t *payload, uint32_t len)
+CORE_INLINE bool place_message(struct core_ep *ep, const uint8_t *payload, uint32_t len)
 {
 	const struct core_wqe *wqe = core_recv_oldest(ep);
 	struct core_lmr *lmr;
-	bool is_good;
+	bool is_valid;
 
 	if (wqe->segments != 1 || wqe->len < len)
 		return false;
@@ -187,11 +186,11 @@ CORE_INLINE bool place(struct core_ep *ep, const uint8_t *payload, uint32_t len)
 	if (!lmr)
 		return false;
 	/* the endpoint's zone may be another one than when it was posted */
-	is_good = lmr->pz == ep->pz;
-	if (is_good)
+	is_valid = lmr->pz == ep->pz;
+	if (is_valid)
 		soft_copy_ordered((void *)(uintptr_t)wqe->iov->virtual_address, payload, len);
 	core_unpin(&lmr->pinned);
-	return is_good;
+	return is_valid;
 }
 
 /* The entry at the head of the ring, if it is a whole message for which there is a Receive. */
@@ -207,7 +206,7 @@ CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 	if (entry.type != SHM_ENTRY_SEND || entry.length != entry.payload || !entry.payload ||
 	    (entry.flags & ~SHM_FLAG_SOLICITED) != (SHM_FLAG_FIRST | SHM_FLAG_LAST) ||
 	    !core_recv_is_posted(ep) || !take_acks(conn, ep, entry.done, dequeue) ||
-	    !place(ep, payload, entry.payload) ||
+	    !place_message(ep, payload, entry.payload) ||
 	    !core_recv_done_fast(ep->cell, ep, entry.payload, dequeue))
 		return false;
 	/* counts the use of that memory: often enough, and its next message is fetched from it */
@@ -215,7 +214,7 @@ CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 		(void)shm_map_find(conn, entry.key);
 	shm_consumer_take(&conn->request_in, entry.payload);
 	conn->done++;
-	shm_conn_watch_bit(conn, SHM_WATCH_OWES, true);
+	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, true);
 	return true;
 }
 
@@ -233,12 +232,12 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 
 	if (conn->fast_polls == FAST_POLLS)
 		goto decline;
-	/* acquire: pairs with the release in tell_done of the peer */
+	/* acquire: pairs with the release in publish_done of the peer */
 	done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
-	SHM_SEEN();
+	SHM_TSAN_ACQUIRE();
 	if (!has_entry && (int32_t)(done - acked) <= 0) {
 		/* what is done and was not acknowledged with an entry, or something rare */
-		if (conn->told == conn->done)
+		if (conn->reported == conn->done)
 			goto decline;
 		shm_conn_flush(conn, false);
 	}
@@ -251,7 +250,7 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 	}
 	if (shm_conn_is_flush_due(conn))
 		shm_conn_flush(conn, true);
-	shm_conn_was_polled(conn, (int)(shm_conn_acked(conn) - acked + messages));
+	shm_conn_count_taken(conn, (int)(shm_conn_acked(conn) - acked + messages));
 	conn->fast_polls++;
 	return true;
 decline:

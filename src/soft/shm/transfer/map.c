@@ -23,19 +23,19 @@
 #define USES_BEFORE_ASKING 4u
 
 /* The places where a key may be: a few neighbours, chosen by its bits. */
-static struct shm_map *place(struct shm_conn *conn, uint32_t key, unsigned way)
+static struct shm_map *slot_at(struct shm_conn *conn, uint32_t key, unsigned way)
 {
 	uint32_t hash = key * 2654435761u >> 24;
 
 	return &conn->remote.maps[(hash + way) % SHM_MAPS];
 }
 
-static struct shm_map *find(struct shm_conn *conn, uint32_t key)
+static struct shm_map *find_map(struct shm_conn *conn, uint32_t key)
 {
 	unsigned way;
 
 	for (way = 0; way < SHM_MAP_WAYS; way++) {
-		struct shm_map *map = place(conn, key, way);
+		struct shm_map *map = slot_at(conn, key, way);
 
 		if (map->state != SHM_MAP_FREE && map->key == key)
 			return map;
@@ -43,7 +43,7 @@ static struct shm_map *find(struct shm_conn *conn, uint32_t key)
 	return NULL;
 }
 
-static void release(struct shm_map *map)
+static void release_map(struct shm_map *map)
 {
 	if (map->state == SHM_MAP_READY)
 		soft_region_unmap(&map->region);
@@ -51,13 +51,13 @@ static void release(struct shm_map *map)
 }
 
 /* A place for a new key; only mappings and questions under way are not driven out. */
-static struct shm_map *new_place(struct shm_conn *conn, uint32_t key)
+static struct shm_map *new_slot(struct shm_conn *conn, uint32_t key)
 {
 	struct shm_map *unused = NULL;
 	unsigned way;
 
 	for (way = 0; way < SHM_MAP_WAYS; way++) {
-		struct shm_map *map = place(conn, key, way);
+		struct shm_map *map = slot_at(conn, key, way);
 
 		if (map->state == SHM_MAP_FREE)
 			return map;
@@ -80,9 +80,9 @@ struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key)
 
 	if (!key)
 		return NULL;
-	map = find(conn, key);
+	map = find_map(conn, key);
 	if (!map) {
-		map = new_place(conn, key);
+		map = new_slot(conn, key);
 		if (!map)
 			return NULL;
 		*map = (struct shm_map){.key = key, .state = SHM_MAP_SEEN};
@@ -153,7 +153,7 @@ static bool is_own_key_live(struct shm_conn *conn, uint32_t key, uint64_t *addre
  * Sends the file. The mark comes first, then the look at the key: so whoever frees the key sees the
  * mark, and expects copies without a fence; or we see the key dead, and the peer gets nothing.
  */
-static bool give(struct shm_conn *conn, const union shm_wire *wire, int fd)
+static bool send_file(struct shm_conn *conn, const union shm_wire *wire, int fd)
 {
 	uint32_t key = wire->give.key;
 	uint64_t address, length;
@@ -181,7 +181,7 @@ void shm_map_asked(struct shm_conn *conn, uint32_t key)
 		shm_conn_send_word(conn, SHM_WIRE_MAP_REFUSE, key);
 		return;
 	}
-	if (!give(conn, &wire, fd))
+	if (!send_file(conn, &wire, fd))
 		shm_conn_send_word(conn, SHM_WIRE_MAP_REFUSE, key);
 	close(fd);
 }
@@ -216,7 +216,7 @@ void shm_map_key_dead(struct shm_engine *engine, uint32_t key)
 
 void shm_map_given(struct shm_conn *conn, const struct shm_wire_give *give, int fd)
 {
-	struct shm_map *map = conn->remote.maps ? find(conn, give->key) : NULL;
+	struct shm_map *map = conn->remote.maps ? find_map(conn, give->key) : NULL;
 	bool is_writable = true;
 	int rc;
 
@@ -234,7 +234,7 @@ void shm_map_given(struct shm_conn *conn, const struct shm_wire_give *give, int 
 
 void shm_map_refused(struct shm_conn *conn, uint32_t key)
 {
-	struct shm_map *map = conn->remote.maps ? find(conn, key) : NULL;
+	struct shm_map *map = conn->remote.maps ? find_map(conn, key) : NULL;
 
 	if (map && map->state == SHM_MAP_ASKED)
 		map->state = SHM_MAP_REFUSED;
@@ -242,10 +242,10 @@ void shm_map_refused(struct shm_conn *conn, uint32_t key)
 
 void shm_map_gone(struct shm_conn *conn, uint32_t key)
 {
-	struct shm_map *map = conn->remote.maps ? find(conn, key) : NULL;
+	struct shm_map *map = conn->remote.maps ? find_map(conn, key) : NULL;
 
 	if (map)
-		release(map);
+		release_map(map);
 }
 
 void shm_map_drop_all(struct shm_conn *conn)
@@ -259,7 +259,7 @@ void shm_map_drop_all(struct shm_conn *conn)
 	if (!conn->remote.maps)
 		return;
 	for (i = 0; i < SHM_MAPS; i++)
-		release(&conn->remote.maps[i]);
+		release_map(&conn->remote.maps[i]);
 	core_slab_free(conn->remote.maps, SHM_MAPS * sizeof(*conn->remote.maps));
 	conn->remote.maps = NULL;
 }

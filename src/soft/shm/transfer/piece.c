@@ -49,7 +49,7 @@ int shm_pool_reclaim(struct shm_conn *conn)
 }
 
 /* What the ring holds when the connection is gone. */
-static void settle(struct shm_conn *conn, struct shm_loans *loans, bool is_safe)
+static void return_loans(struct shm_conn *conn, struct shm_loans *loans, bool is_safe)
 {
 	struct shm_pool *pool = conn->bulk.out;
 	struct shm_engine *engine = conn->engine;
@@ -64,7 +64,7 @@ static void settle(struct shm_conn *conn, struct shm_loans *loans, bool is_safe)
 	}
 }
 
-void shm_pool_forget(struct shm_conn *conn)
+void shm_pool_release(struct shm_conn *conn)
 {
 	struct shm_bulk *bulk = &conn->bulk;
 
@@ -74,8 +74,8 @@ void shm_pool_forget(struct shm_conn *conn)
 			       atomic_load_explicit(&conn->theirs->is_over, memory_order_acquire);
 
 		(void)shm_pool_reclaim(conn);
-		settle(conn, &bulk->requests, is_safe);
-		settle(conn, &bulk->responses, is_safe);
+		return_loans(conn, &bulk->requests, is_safe);
+		return_loans(conn, &bulk->responses, is_safe);
 	}
 	shm_pool_put(conn->engine, bulk->out);
 	shm_pool_put(conn->engine, bulk->in);
@@ -84,7 +84,7 @@ void shm_pool_forget(struct shm_conn *conn)
 /* --- entries --- */
 
 /* Asks the peer whether it has our pool, or gives it one. */
-static void offer(struct shm_conn *conn)
+static void offer_pool(struct shm_conn *conn)
 {
 	struct shm_bulk *bulk = &conn->bulk;
 	/* a post comes here: see cancel.h */
@@ -101,7 +101,7 @@ static void offer(struct shm_conn *conn)
 	if (!bulk->out) {
 		bulk->out = shm_pool_create(conn, &fd);
 		if (bulk->out)
-			memcpy(wire.pool.proof, bulk->out->proof, sizeof(wire.pool.proof));
+			memcpy(wire.pool.secret, bulk->out->secret, sizeof(wire.pool.secret));
 	}
 	if (bulk->out)
 		wire.pool.number = bulk->out->number;
@@ -115,12 +115,12 @@ static void offer(struct shm_conn *conn)
  * Lets go of a pool that has lost many pieces, so that another one is offered. No entry names it
  * any more, and the peer takes what we offer next in its place.
  */
-static void leave_worn(struct shm_conn *conn)
+static void leave_depleted(struct shm_conn *conn)
 {
 	struct shm_bulk *bulk = &conn->bulk;
 
 	if (bulk->state != SHM_BULK_READY || bulk->requests.count || bulk->responses.count ||
-	    !shm_pool_is_worn(conn->engine, bulk->out))
+	    !shm_pool_is_depleted(conn->engine, bulk->out))
 		return;
 	shm_pool_put(conn->engine, bulk->out);
 	bulk->out = NULL;
@@ -134,9 +134,9 @@ static int take_piece(struct shm_conn *conn, const struct shm_loans *loans, bool
 	int piece = -1;
 
 	*is_coming = false;
-	leave_worn(conn);
+	leave_depleted(conn);
 	if (bulk->state == SHM_BULK_NONE)
-		offer(conn);
+		offer_pool(conn);
 	if (bulk->state != SHM_BULK_READY)
 		return -1;
 	if (loans->count < SHM_LOANS)
@@ -167,7 +167,7 @@ int shm_room_reserve(struct shm_conn *conn, struct shm_producer *ring, struct sh
 		ring, room->piece >= 0 ? (uint32_t)sizeof(struct shm_piece) : room->bytes,
 		&room->payload);
 	if (rc <= 0) {
-		shm_room_leave(conn, room);
+		shm_room_cancel(conn, room);
 		return rc;
 	}
 	room->to = room->piece >= 0 ? conn->bulk.out->memory + (size_t)room->piece * SHM_PIECE
@@ -175,7 +175,7 @@ int shm_room_reserve(struct shm_conn *conn, struct shm_producer *ring, struct sh
 	return 1;
 }
 
-void shm_room_leave(struct shm_conn *conn, const struct shm_room *room)
+void shm_room_cancel(struct shm_conn *conn, const struct shm_room *room)
 {
 	if (room->piece >= 0)
 		shm_pool_put_piece(conn->engine, conn->bulk.out, (uint32_t)room->piece);
@@ -202,8 +202,8 @@ void shm_room_commit(struct shm_conn *conn, struct shm_producer *ring, struct sh
 	shm_conn_wake(conn);
 }
 
-int shm_bytes_of(const struct shm_conn *conn, const struct shm_entry *entry, const uint8_t *payload,
-		 struct shm_bytes *bytes)
+int shm_bytes_find(const struct shm_conn *conn, const struct shm_entry *entry,
+		   const uint8_t *payload, struct shm_bytes *bytes)
 {
 	struct shm_piece piece;
 
@@ -220,27 +220,27 @@ int shm_bytes_of(const struct shm_conn *conn, const struct shm_entry *entry, con
 	return 0;
 }
 
-void shm_bytes_taken(struct shm_conn *conn, struct shm_consumer *ring,
-		     const struct shm_entry *entry)
+void shm_bytes_release(struct shm_conn *conn, struct shm_consumer *ring,
+		       const struct shm_entry *entry)
 {
 	if (!(entry->flags & SHM_FLAG_PIECE))
 		return;
 	shm_consumer_give_back(ring);
-	conn->bulk.is_giving = true;
+	conn->bulk.is_space_returned = true;
 }
 
 /* --- packets --- */
 
 /* Has it, or not (zeros). */
-static void answer(struct shm_conn *conn, const struct shm_wire_pool *wire,
-		   const struct shm_pool *pool)
+static void answer_pool(struct shm_conn *conn, const struct shm_wire_pool *wire,
+			const struct shm_pool *pool)
 {
 	union shm_wire reply;
 
 	shm_wire_prepare(&reply, SHM_WIRE_POOL_HAVE);
 	reply.pool.number = wire->number;
 	if (pool)
-		memcpy(reply.pool.proof, pool->proof, sizeof(reply.pool.proof));
+		memcpy(reply.pool.secret, pool->secret, sizeof(reply.pool.secret));
 	/* one that is lost leaves the peer with what the ring itself takes */
 	(void)shm_conn_send(conn, &reply, NULL, 0);
 }
@@ -251,7 +251,7 @@ static void use_theirs(struct shm_conn *conn, const struct shm_wire_pool *wire,
 {
 	shm_pool_put(conn->engine, conn->bulk.in);
 	conn->bulk.in = pool;
-	answer(conn, wire, pool);
+	answer_pool(conn, wire, pool);
 }
 
 void shm_pool_named(struct shm_conn *conn, const struct shm_wire_pool *wire)
@@ -265,17 +265,17 @@ void shm_pool_given(struct shm_conn *conn, const struct shm_wire_pool *wire, int
 }
 
 /* It is no pool of the peer's, so far. */
-static void denied(struct shm_conn *conn)
+static void offer_denied(struct shm_conn *conn)
 {
 	struct shm_bulk *bulk = &conn->bulk;
-	bool is_in_use = shm_pool_is_proven(conn->engine, bulk->out);
+	bool is_in_use = shm_pool_is_verified(conn->engine, bulk->out);
 
 	shm_pool_put(conn->engine, bulk->out);
 	bulk->out = NULL;
 	if (bulk->state == SHM_BULK_GIVEN)
 		bulk->state = SHM_BULK_REFUSED;
 	else if (is_in_use)
-		offer(conn);
+		offer_pool(conn);
 	else /* the packet that gives it is under way: ask again with the next large piece */
 		bulk->state = SHM_BULK_NONE;
 }
@@ -287,10 +287,10 @@ void shm_pool_answered(struct shm_conn *conn, const struct shm_wire_pool *wire)
 	if ((bulk->state != SHM_BULK_NAMED && bulk->state != SHM_BULK_GIVEN) ||
 	    wire->number != bulk->out->number)
 		return;
-	if (memcmp(wire->proof, bulk->out->proof, sizeof(wire->proof)) != 0) {
-		denied(conn);
+	if (memcmp(wire->secret, bulk->out->secret, sizeof(wire->secret)) != 0) {
+		offer_denied(conn);
 		return;
 	}
-	shm_pool_set_proven(conn->engine, bulk->out);
+	shm_pool_set_verified(conn->engine, bulk->out);
 	bulk->state = SHM_BULK_READY;
 }

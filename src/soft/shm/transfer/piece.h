@@ -55,7 +55,7 @@ struct shm_bulk {
 	struct shm_pool *in;  /* the peer's */
 	struct shm_loans requests;
 	struct shm_loans responses;
-	bool is_giving; /* space of a piece was given back, and the peer not woken yet */
+	bool is_space_returned; /* space of a piece was given back, and the peer not woken yet */
 };
 
 /* --- sending --- */
@@ -70,7 +70,7 @@ struct shm_room {
 
 /*
  * Reserves room for the next of `left` bytes, of which the ring itself takes inline_max at most: 1,
- * 0 when there is none now (the peer will give some back), or -EPROTO. shm_room_leave gives back
+ * 0 when there is none now (the peer will give some back), or -EPROTO. shm_room_cancel gives back
  * what is not committed.
  */
 int shm_room_reserve(struct shm_conn *conn, struct shm_producer *ring, struct shm_loans *loans,
@@ -78,7 +78,7 @@ int shm_room_reserve(struct shm_conn *conn, struct shm_producer *ring, struct sh
 /* Completes the entry; one with a piece is visible to the peer at once. */
 void shm_room_commit(struct shm_conn *conn, struct shm_producer *ring, struct shm_loans *loans,
 		     struct shm_entry *entry, const struct shm_room *room);
-void shm_room_leave(struct shm_conn *conn, const struct shm_room *room);
+void shm_room_cancel(struct shm_conn *conn, const struct shm_room *room);
 
 /* Takes back the pieces that the peer has given back: 0, or -EPROTO. */
 int shm_pool_reclaim(struct shm_conn *conn);
@@ -91,11 +91,11 @@ struct shm_bytes {
 	uint32_t count;
 };
 /* Finds the bytes of an entry: 0, or -EPROTO for what no honest peer can have written. */
-int shm_bytes_of(const struct shm_conn *conn, const struct shm_entry *entry, const uint8_t *payload,
-		 struct shm_bytes *bytes);
+int shm_bytes_find(const struct shm_conn *conn, const struct shm_entry *entry,
+		   const uint8_t *payload, struct shm_bytes *bytes);
 /* The entry was taken last: gives its piece back at once. */
-void shm_bytes_taken(struct shm_conn *conn, struct shm_consumer *ring,
-		     const struct shm_entry *entry);
+void shm_bytes_release(struct shm_conn *conn, struct shm_consumer *ring,
+		       const struct shm_entry *entry);
 
 /* --- packets of the service thread; EP locked --- */
 
@@ -104,6 +104,6 @@ void shm_pool_given(struct shm_conn *conn, const struct shm_wire_pool *wire, int
 void shm_pool_answered(struct shm_conn *conn, const struct shm_wire_pool *wire);
 
 /* The connection is destroyed: no other thread uses it. */
-void shm_pool_forget(struct shm_conn *conn);
+void shm_pool_release(struct shm_conn *conn);
 
 #endif

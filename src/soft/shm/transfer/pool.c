@@ -18,7 +18,7 @@
 #include "soft/shm/wire.h"
 
 #define POOL_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-#define LOST_MOST (SHM_PIECES / 4)
+#define LOST_MAX (SHM_PIECES / 4)
 
 static void *map_pool(int fd, int prot, int flags)
 {
@@ -93,7 +93,7 @@ struct shm_pool *shm_pool_find_ours(struct shm_conn *conn)
 
 	core_lock_acquire(&engine->lock);
 	for (pool = engine->pools; pool; pool = pool->next)
-		if (pool->is_ours && pool->lost < LOST_MOST && is_same_process(pool, conn) &&
+		if (pool->is_ours && pool->lost < LOST_MAX && is_same_process(pool, conn) &&
 		    memcmp(pool->peer, conn->remote.token, sizeof(pool->peer)) == 0)
 			break;
 	if (pool)
@@ -119,31 +119,31 @@ struct shm_pool *shm_pool_find_theirs(struct shm_conn *conn, uint64_t number)
 }
 
 /* Has the peer shown, here or on another connection, that it has that pool of ours? */
-bool shm_pool_is_proven(struct shm_engine *engine, const struct shm_pool *pool)
+bool shm_pool_is_verified(struct shm_engine *engine, const struct shm_pool *pool)
 {
 	bool is_so;
 
 	core_lock_acquire(&engine->lock);
-	is_so = pool->is_proven;
+	is_so = pool->is_verified;
 	core_lock_release(&engine->lock);
 	return is_so;
 }
 
 /* Has it lost so many pieces that another one is better? */
-bool shm_pool_is_worn(struct shm_engine *engine, const struct shm_pool *pool)
+bool shm_pool_is_depleted(struct shm_engine *engine, const struct shm_pool *pool)
 {
 	bool is_so;
 
 	core_lock_acquire(&engine->lock);
-	is_so = pool->lost >= LOST_MOST;
+	is_so = pool->lost >= LOST_MAX;
 	core_lock_release(&engine->lock);
 	return is_so;
 }
 
-void shm_pool_set_proven(struct shm_engine *engine, struct shm_pool *pool)
+void shm_pool_set_verified(struct shm_engine *engine, struct shm_pool *pool)
 {
 	core_lock_acquire(&engine->lock);
-	pool->is_proven = true;
+	pool->is_verified = true;
 	core_lock_release(&engine->lock);
 }
 
@@ -160,7 +160,7 @@ struct shm_pool *shm_pool_create(struct shm_conn *conn, int *fd_out)
 	pool->pid = conn->remote.pid;
 	memcpy(pool->peer, conn->remote.token, sizeof(pool->peer));
 	if (getrandom(&pool->number, sizeof(pool->number), 0) != sizeof(pool->number) ||
-	    getrandom(pool->proof, sizeof(pool->proof), 0) != sizeof(pool->proof))
+	    getrandom(pool->secret, sizeof(pool->secret), 0) != sizeof(pool->secret))
 		goto err;
 	for (i = 0; i < SHM_PIECES; i++)
 		pool->free[pool->free_count++] = (uint8_t)(SHM_PIECES - 1 - i);
@@ -191,7 +191,7 @@ struct shm_pool *shm_pool_map(struct shm_conn *conn, const struct shm_wire_pool 
 		return NULL;
 	pool->number = wire->number;
 	pool->pid = conn->remote.pid;
-	memcpy(pool->proof, wire->proof, sizeof(pool->proof));
+	memcpy(pool->secret, wire->secret, sizeof(pool->secret));
 	/* sealed, or the peer could cut the file under us (SIGBUS) */
 	if (seals >= 0 && (seals & POOL_SEALS) == POOL_SEALS && fstat(fd, &info) == 0 &&
 	    S_ISREG(info.st_mode) && info.st_size == (off_t)SHM_POOL_SIZE)

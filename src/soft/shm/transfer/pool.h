@@ -35,7 +35,7 @@ struct shm_engine;
 struct shm_pool {
 	/* constant after creation */
 	uint64_t number;
-	uint8_t proof[SHM_TOKEN_SIZE];
+	uint8_t secret[SHM_TOKEN_SIZE];
 	pid_t pid;		      /* of the process at the other end, as the kernel says */
 	uint8_t peer[SHM_TOKEN_SIZE]; /* ours: the token of the peer's engine */
 	bool is_ours;
@@ -43,9 +43,9 @@ struct shm_pool {
 
 	/* engine lock */
 	struct shm_pool *next;
-	uint32_t refs;	/* connections */
-	uint32_t lost;	/* ours: pieces that the peer may never give back */
-	bool is_proven; /* ours: the peer has sent the secret back, so it has the pool */
+	uint32_t refs;	  /* connections */
+	uint32_t lost;	  /* ours: pieces that the peer may never give back */
+	bool is_verified; /* ours: the peer has sent the secret back, so it has the pool */
 	/* ours: the pieces that nobody holds; the one on top was used last and may still be in a
 	 * cache */
 	uint32_t free_count;
@@ -63,11 +63,11 @@ struct shm_pool *shm_pool_find_theirs(struct shm_conn *conn, uint64_t number);
 void shm_pool_put(struct shm_engine *engine, struct shm_pool *pool);
 
 /* The peer has sent the secret of our pool back. */
-void shm_pool_set_proven(struct shm_engine *engine, struct shm_pool *pool);
+void shm_pool_set_verified(struct shm_engine *engine, struct shm_pool *pool);
 /* Has the peer done so, on this or another connection? */
-bool shm_pool_is_proven(struct shm_engine *engine, const struct shm_pool *pool);
+bool shm_pool_is_verified(struct shm_engine *engine, const struct shm_pool *pool);
 /* Has it lost so many pieces that a new pool is better? */
-bool shm_pool_is_worn(struct shm_engine *engine, const struct shm_pool *pool);
+bool shm_pool_is_depleted(struct shm_engine *engine, const struct shm_pool *pool);
 
 /* Takes a free piece: its index, or -1. */
 int shm_pool_take_piece(struct shm_engine *engine, struct shm_pool *pool);

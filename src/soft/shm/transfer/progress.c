@@ -34,11 +34,11 @@
 #include "soft/shm/wire.h"
 
 #define DRAIN_PASSES 256u
-#define PASSES_MOST 16u /* over one connection in a row */
-#define WAKE_AGAIN_NS 10000000u
-#define POLLED_AFTER 512u   /* entries without a sleep; a fence by the kernel takes some 20 us */
-#define SHM_UNTOLD 8u	    /* messages done that wait to be told at most */
-#define SHM_LAG 0x40000000u /* entries done that the word does not tell, at most */
+#define PASSES_MAX 16u /* over one connection in a row */
+#define WAKE_RETRY_NS 10000000u
+#define POLLED_AFTER 512u /* entries without a sleep; a fence by the kernel takes some 20 us */
+#define UNREPORTED_MAX 8u /* messages done that wait to be told at most */
+#define DONE_LAG_MAX 0x40000000u /* entries done that the word does not tell, at most */
 
 bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
 {
@@ -46,7 +46,7 @@ bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
 
 	/* relaxed throughout: see shm_conn_has_work */
 #define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
-	return (watch & SHM_WATCH_OWES) ||
+	return (watch & SHM_WATCH_UNREPORTED) ||
 	       ((watch & SHM_WATCH_RESPONSES) && shm_consumer_has_entry(&conn->response_in)) ||
 	       ((watch & SHM_WATCH_SPACE) &&
 		(WORD(theirs->request_consumed) != WORD(conn->seen_request_space) ||
@@ -60,11 +60,11 @@ static bool is_lending(const struct shm_conn *conn)
 	return conn->bulk.requests.count || conn->bulk.responses.count;
 }
 
-static void review_watch(struct shm_conn *conn)
+static void update_watch(struct shm_conn *conn)
 {
-	uint32_t watch = (conn->is_stuck ? SHM_WATCH_STUCK : 0) |
+	uint32_t watch = (conn->is_head_blocked ? SHM_WATCH_BLOCKED : 0) |
 			 (conn->reads ? SHM_WATCH_RESPONSES : 0) |
-			 (conn->told != conn->done ? SHM_WATCH_OWES : 0) |
+			 (conn->reported != conn->done ? SHM_WATCH_UNREPORTED : 0) |
 			 (conn->is_space_wanted || conn->is_response_wanted || is_lending(conn)
 				  ? SHM_WATCH_SPACE
 				  : 0);
@@ -77,11 +77,11 @@ static void review_watch(struct shm_conn *conn)
 #undef NOTE
 }
 
-void shm_conn_review(struct shm_conn *conn, struct core_ep *ep)
+void shm_conn_update_reasons(struct shm_conn *conn, struct core_ep *ep)
 {
 	uint16_t reasons = 0;
 
-	review_watch(conn);
+	update_watch(conn);
 	if (shm_conn_state(conn) != SHM_ESTABLISHED)
 		reasons |= CORE_EP_SLOW_CONN;
 	if (conn->tx_next != ep->req.tail || conn->is_failing || conn->is_draining ||
@@ -89,14 +89,14 @@ void shm_conn_review(struct shm_conn *conn, struct core_ep *ep)
 		reasons |= CORE_EP_SLOW_QUEUE;
 	if (conn->arrival.is_blocked)
 		reasons |= CORE_EP_SLOW_RECV;
-	/* while the peer waits for a Receive it looks at no entry (tell_done) */
+	/* while the peer waits for a Receive it looks at no entry (publish_done) */
 	if (conn->peer_waits || conn->arrival.is_begun || conn->write.is_begun ||
 	    conn->read.is_begun)
 		reasons |= CORE_EP_SLOW_PEER;
 	core_handle_put_slow(ep->cell, CORE_EP_SLOW_TRANSPORT, reasons);
 }
 
-void shm_conn_wake_asleep(struct shm_conn *conn)
+void shm_conn_wake_if_armed(struct shm_conn *conn)
 {
 	uint32_t armed;
 
@@ -104,15 +104,15 @@ void shm_conn_wake_asleep(struct shm_conn *conn)
 	atomic_thread_fence(memory_order_seq_cst);
 	armed = atomic_load_explicit(&conn->theirs->armed, memory_order_relaxed);
 	if (!(armed & 1) || armed == conn->woken) {
-		conn->is_wake_owed = false;
+		conn->is_wake_pending = false;
 		return;
 	}
-	conn->is_wake_owed =
+	conn->is_wake_pending =
 		!shm_sleep_wake(conn) && shm_conn_send_word(conn, SHM_WIRE_WAKE, 0) < 0;
-	if (conn->is_wake_owed) {
+	if (conn->is_wake_pending) {
 		/* the kernel lacks memory, or the socket is full of packets that wake nobody; if
 		 * the peer is gone, its end of the socket tells */
-		shm_conn_at(conn, shm_now_ns() + WAKE_AGAIN_NS);
+		shm_conn_set_deadline(conn, shm_now_ns() + WAKE_RETRY_NS);
 		return;
 	}
 	conn->woken = armed;
@@ -127,13 +127,13 @@ void shm_conn_wake_asleep(struct shm_conn *conn)
 static bool is_word_needed(const struct shm_conn *conn, bool is_lazy)
 {
 	return !is_lazy || (conn->peer_waits & SHM_WAITS_RECEIVE) ||
-	       conn->done - conn->stored >= SHM_LAG;
+	       conn->done - conn->stored >= DONE_LAG_MAX;
 }
 
 /* May a little of what is done wait? While it is disarmed somebody looks at it again soon. */
 static bool may_wait(const struct shm_conn *conn)
 {
-	return !conn->is_telling && conn->done - conn->told < SHM_UNTOLD &&
+	return !conn->is_report_urgent && conn->done - conn->reported < UNREPORTED_MAX &&
 	       atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
 }
 
@@ -142,22 +142,22 @@ static bool may_wait(const struct shm_conn *conn)
  * next would have to wait for: so a little of it waits for an entry that tells it as well, or for
  * the next pass, whichever comes first. What frees much memory of the peer does not wait.
  */
-static bool tell_done(struct shm_conn *conn, bool is_lazy)
+static bool publish_done(struct shm_conn *conn, bool is_lazy)
 {
-	uint32_t told = conn->told;
+	uint32_t reported = conn->reported;
 
 	if (is_word_needed(conn, is_lazy)) {
-		told = conn->stored;
+		reported = conn->stored;
 		is_lazy = false;
 	}
-	if (told == conn->done || (is_lazy && may_wait(conn)))
+	if (reported == conn->done || (is_lazy && may_wait(conn)))
 		return false;
-	conn->told = conn->done;
+	conn->reported = conn->done;
 	conn->stored = conn->done;
-	conn->is_telling = false;
-	shm_conn_watch_bit(conn, SHM_WATCH_OWES, false);
-	/* release: pairs with the acquire in shm_tx_acks; the message is placed by then */
-	SHM_TELL();
+	conn->is_report_urgent = false;
+	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, false);
+	/* release: pairs with the acquire in shm_tx_read_done; the message is placed by then */
+	SHM_TSAN_RELEASE();
 	atomic_store_explicit(&conn->mine->done, conn->done, memory_order_release);
 	return true;
 }
@@ -167,34 +167,34 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 	struct shm_side *mine = conn->mine;
 	uint32_t waits = (conn->arrival.is_blocked ? SHM_WAITS_RECEIVE : 0) |
 			 (conn->is_draining ? SHM_WAITS_DRAIN : 0);
-	bool is_news = false;
+	bool has_changed = false;
 
-	is_news |= shm_producer_publish(&conn->request_out);
-	is_news |= shm_producer_publish(&conn->response_out);
-	is_news |= shm_consumer_release(&conn->request_in);
-	is_news |= shm_consumer_release(&conn->response_in);
-	is_news |= conn->bulk.is_giving;
-	conn->bulk.is_giving = false;
-	is_news |= tell_done(conn, is_lazy);
+	has_changed |= shm_producer_publish(&conn->request_out);
+	has_changed |= shm_producer_publish(&conn->response_out);
+	has_changed |= shm_consumer_release(&conn->request_in);
+	has_changed |= shm_consumer_release(&conn->response_in);
+	has_changed |= conn->bulk.is_space_returned;
+	conn->bulk.is_space_returned = false;
+	has_changed |= publish_done(conn, is_lazy);
 	if (atomic_load_explicit(&mine->waits, memory_order_relaxed) != waits) {
 		/* release, behind `done`: what is waited for is not among that */
 		atomic_store_explicit(&mine->waits, waits, memory_order_release);
-		is_news = true;
+		has_changed = true;
 	}
-	if (is_news || conn->is_wake_owed)
+	if (has_changed || conn->is_wake_pending)
 		shm_conn_wake(conn);
 }
 
 /* Each part of a pass may move something, or a stream one way would hold up all that goes the
  * other. */
-static void leave_some(uint64_t *budget)
+static void raise_to_least(uint64_t *budget)
 {
-	if (*budget < SHM_BUDGET_LEAST)
-		*budget = SHM_BUDGET_LEAST;
+	if (*budget < SHM_BUDGET_MIN)
+		*budget = SHM_BUDGET_MIN;
 }
 
 /* The parts in order; a part may end the connection. Adds what happened; -EPROTO. */
-static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *happened, bool is_final)
+static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *handled, bool is_final)
 {
 	uint64_t budget = SHM_BUDGET;
 	/* acquire, and read first: what the peer did before it failed is seen below */
@@ -207,27 +207,27 @@ static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *happened, b
 	rc = shm_pool_reclaim(conn);
 	if (rc < 0)
 		return rc;
-	rc = shm_tx_acks(conn, ep);
+	rc = shm_tx_read_done(conn, ep);
 	if (rc < 0 || shm_conn_state(conn) != SHM_ESTABLISHED)
 		return rc;
-	*happened += rc;
+	*handled += rc;
 	rc = shm_tx_responses(conn, ep, &budget);
 	if (rc < 0 || shm_conn_state(conn) != SHM_ESTABLISHED)
 		return rc;
-	*happened += rc;
+	*handled += rc;
 	if (failed && !atomic_load_explicit(&conn->has_more, memory_order_relaxed))
 		return shm_tx_failed(conn, ep, failed);
-	leave_some(&budget);
+	raise_to_least(&budget);
 	rc = shm_rx_run(conn, ep, &budget);
 	if (rc < 0 || shm_conn_state(conn) != SHM_ESTABLISHED)
 		return rc;
-	*happened += rc;
+	*handled += rc;
 	if (is_final)
 		return 0;
-	leave_some(&budget);
+	raise_to_least(&budget);
 	rc = shm_tx_run(conn, ep, &budget);
 	if (rc > 0)
-		*happened += rc;
+		*handled += rc;
 	return rc;
 }
 
@@ -252,12 +252,12 @@ static bool is_failed(struct shm_conn *conn)
 	if ((shm_conn_acked(conn) == conn->sent && !conn->reads) ||
 	    (conn->peer_waits & SHM_WAITS_RECEIVE) || shm_now_ns() >= conn->failing_ns)
 		return true;
-	shm_conn_by(conn, conn->failing_ns);
+	shm_conn_lower_deadline(conn, conn->failing_ns);
 	return false;
 }
 
 /* Many entries came without a sleep between them: the peer need not look at each. */
-void shm_conn_was_polled(struct shm_conn *conn, int entries)
+void shm_conn_count_taken(struct shm_conn *conn, int entries)
 {
 	/* relaxed: only we write it */
 	if (!entries || atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
@@ -277,22 +277,22 @@ bool shm_conn_is_flush_due(const struct shm_conn *conn)
 
 static int one_pass(struct shm_conn *conn, struct core_ep *ep, bool is_final)
 {
-	int happened = 0;
-	int rc = run_parts(conn, ep, &happened, is_final);
+	int handled = 0;
+	int rc = run_parts(conn, ep, &handled, is_final);
 
 	if (shm_conn_state(conn) != SHM_ESTABLISHED)
-		return happened + 1;
+		return handled + 1;
 	if (rc < 0) {
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
-		return happened + 1;
+		return handled + 1;
 	}
-	shm_conn_flush(conn, happened);
-	shm_conn_review(conn, ep);
-	shm_conn_was_polled(conn, happened);
-	return happened;
+	shm_conn_flush(conn, handled);
+	shm_conn_update_reasons(conn, ep);
+	shm_conn_count_taken(conn, handled);
+	return handled;
 }
 
-void shm_conn_go_on(struct shm_conn *conn)
+void shm_conn_continue_later(struct shm_conn *conn)
 {
 	if (!atomic_load_explicit(&conn->has_more, memory_order_relaxed))
 		return;
@@ -303,7 +303,7 @@ void shm_conn_go_on(struct shm_conn *conn)
 
 int shm_conn_pass(struct shm_conn *conn, struct core_ep *ep)
 {
-	int happened = one_pass(conn, ep, false);
+	int handled = one_pass(conn, ep, false);
 
 	if (shm_conn_state(conn) == SHM_ESTABLISHED && is_failed(conn))
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
@@ -312,8 +312,8 @@ int shm_conn_pass(struct shm_conn *conn, struct core_ep *ep)
 	if (shm_conn_state(conn) == SHM_CLOSING)
 		shm_conn_finish(conn, ep);
 	else
-		shm_conn_go_on(conn);
-	return happened;
+		shm_conn_continue_later(conn);
+	return handled;
 }
 
 void shm_conn_drain(struct shm_conn *conn, struct core_ep *ep)
@@ -363,7 +363,7 @@ bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep)
 {
 	unsigned i;
 
-	for (i = 0; i < PASSES_MOST; i++) {
+	for (i = 0; i < PASSES_MAX; i++) {
 		if (shm_conn_state(conn) != SHM_ESTABLISHED || shm_conn_arm(conn))
 			return true;
 		shm_conn_pass(conn, ep);

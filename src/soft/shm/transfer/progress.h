@@ -12,7 +12,7 @@
 
 #define SHM_BUDGET (1024u * 1024u) /* bytes that one pass moves at most */
 /* bytes that each part of a pass may move, whatever the parts before it have moved */
-#define SHM_BUDGET_LEAST (SHM_BUDGET / 8)
+#define SHM_BUDGET_MIN (SHM_BUDGET / 8)
 #define SHM_BATCH 32u /* entries of each kind that one pass takes at most */
 
 /* --- pending work --- */
@@ -27,7 +27,7 @@ static inline bool shm_conn_has_work(const struct shm_conn *conn)
 
 	/* relaxed throughout: the caller takes the lock and reads again */
 #define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
-	if (!(watch & SHM_WATCH_STUCK) && shm_consumer_has_entry(&conn->request_in))
+	if (!(watch & SHM_WATCH_BLOCKED) && shm_consumer_has_entry(&conn->request_in))
 		return true;
 	if ((int32_t)(WORD(theirs->done) - shm_conn_acked(conn)) > 0 ||
 	    WORD(theirs->waits) != WORD(conn->seen_waits) || WORD(theirs->failed) != 0 ||
@@ -42,28 +42,28 @@ static inline bool shm_conn_has_work(const struct shm_conn *conn)
 /* One pass over everything that can move; ESTABLISHED. Returns how much was done. */
 int shm_conn_pass(struct shm_conn *conn, struct core_ep *ep);
 /* If the last pass used up its budget: makes sure that another one follows. */
-void shm_conn_go_on(struct shm_conn *conn);
+void shm_conn_continue_later(struct shm_conn *conn);
 /* Takes everything that is complete in the rings of a peer that has gone. */
 void shm_conn_drain(struct shm_conn *conn, struct core_ep *ep);
 /* After a change outside the fast path: updates what polls check, and the endpoint's
  * slow_reasons. */
-void shm_conn_review(struct shm_conn *conn, struct core_ep *ep);
+void shm_conn_update_reasons(struct shm_conn *conn, struct core_ep *ep);
 
 /* --- publishing --- */
 
 /* Reports in an outgoing entry what is done for the peer. */
-static inline void shm_conn_tell(struct shm_conn *conn, struct shm_entry *entry)
+static inline void shm_conn_report_done(struct shm_conn *conn, struct shm_entry *entry)
 {
 	entry->done = conn->done;
-	conn->told = conn->done;
-	shm_conn_watch_bit(conn, SHM_WATCH_OWES, false);
+	conn->reported = conn->done;
+	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, false);
 }
 
 /* Completes the entry that was reserved last. */
 static inline void shm_conn_commit(struct shm_conn *conn, struct shm_producer *ring,
 				   struct shm_entry *entry)
 {
-	shm_conn_tell(conn, entry);
+	shm_conn_report_done(conn, entry);
 	shm_producer_commit(ring, entry);
 }
 
@@ -78,16 +78,16 @@ bool shm_conn_is_flush_due(const struct shm_conn *conn);
 /* --- sleeping and waking --- */
 
 /* Something was published: wakes the peer if it sleeps. */
-void shm_conn_wake_asleep(struct shm_conn *conn);
+void shm_conn_wake_if_armed(struct shm_conn *conn);
 static inline void shm_conn_wake(struct shm_conn *conn)
 {
 	/* keeps the compiler from moving the load up: see the top of progress.c */
 	atomic_signal_fence(memory_order_seq_cst);
-	if (conn->can_be_light &&
+	if (conn->can_skip_fence &&
 	    atomic_load_explicit(&conn->theirs->is_polled, memory_order_relaxed))
-		conn->is_wake_owed = false;
+		conn->is_wake_pending = false;
 	else
-		shm_conn_wake_asleep(conn);
+		shm_conn_wake_if_armed(conn);
 }
 
 /* Goes to sleep; false if there is work to do first. */
@@ -97,6 +97,6 @@ bool shm_conn_arm(struct shm_conn *conn);
 bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep);
 void shm_conn_disarm(struct shm_conn *conn);
 /* Counts entries that were taken without a sleep between them. */
-void shm_conn_was_polled(struct shm_conn *conn, int entries);
+void shm_conn_count_taken(struct shm_conn *conn, int entries);
 
 #endif

@@ -63,7 +63,7 @@ static enum rx_step wait_for_receive(struct shm_conn *conn)
 	if (now - arrival->blocked_ns >= limit_ns)
 		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_RECEIVER_NOT_READY);
 	/* each time: other deadlines of the connection may have come between */
-	shm_conn_by(conn, arrival->blocked_ns + limit_ns);
+	shm_conn_lower_deadline(conn, arrival->blocked_ns + limit_ns);
 	return RX_WAIT;
 }
 
@@ -98,7 +98,7 @@ static enum rx_step end_message(struct shm_conn *conn, struct core_ep *ep)
 
 	arrival->is_begun = false;
 	conn->done++;
-	conn->is_telling |= arrival->length > SHM_REQUEST_PAYLOAD;
+	conn->is_report_urgent |= arrival->length > SHM_REQUEST_PAYLOAD;
 	core_recv_done(ep, DAT_DTO_SUCCESS, arrival->length, arrival->is_solicited);
 	return RX_TAKEN;
 }
@@ -180,8 +180,9 @@ static bool copy_sources(struct shm_arrival *arrival, const struct shm_entry *en
 }
 
 /* From a mapping of the peer's memory if we have one, else by the kernel. */
-static int fetch(struct shm_conn *conn, const struct shm_map *map, const struct shm_source *source,
-		 uint64_t skip, const struct shm_pins *pins, uint64_t len)
+static int fetch_source(struct shm_conn *conn, const struct shm_map *map,
+			const struct shm_source *source, uint64_t skip, const struct shm_pins *pins,
+			uint64_t len)
 {
 	const uint8_t *memory = map ? shm_map_at(map, source->address, source->length) : NULL;
 
@@ -216,7 +217,7 @@ static int pull_piece(struct shm_conn *conn, struct core_ep *ep, uint64_t *budge
 	map = conn->remote.maps ? shm_map_find(conn, source->key) : NULL;
 	rc = shm_announce(conn, map, source->key, SOFT_RIGHT_PULL, source->address, source->length);
 	if (!rc)
-		rc = fetch(conn, map, source, skip, &pins, len);
+		rc = fetch_source(conn, map, source, skip, &pins, len);
 	shm_announce_end(conn);
 	shm_unpin(&pins);
 	if (rc)
@@ -269,18 +270,19 @@ static enum rx_step take_pull(struct shm_conn *conn, struct core_ep *ep,
 
 /* --- RDMA through the ring --- */
 
-/* Checks a key of ours for the peer, and holds it against dat_lmr_free until own_key_end. */
-static int own_key(struct shm_conn *conn, struct core_ep *ep, uint32_t key, enum soft_right right,
-		   uint64_t address, uint64_t length)
+/* Checks a key of ours for the peer, and holds it against dat_lmr_free until announce_own_key_end.
+ */
+static int announce_own_key(struct shm_conn *conn, struct core_ep *ep, uint32_t key,
+			    enum soft_right right, uint64_t address, uint64_t length)
 {
 	atomic_store_explicit(&conn->local_announce, key, memory_order_relaxed);
-	/* full fence: pairs with that in soft_keys_kill, as in shm_announce */
+	/* full fence: pairs with that in soft_keys_invalidate, as in shm_announce */
 	atomic_thread_fence(memory_order_seq_cst);
 	return soft_key_check(soft_keys_entries(conn->engine->adapter->keys), key, right,
 			      ep->pz->id, address, length);
 }
 
-static void own_key_end(struct shm_conn *conn)
+static void announce_own_key_end(struct shm_conn *conn)
 {
 	/* release: the bytes are placed before dat_lmr_free goes on */
 	atomic_store_explicit(&conn->local_announce, 0, memory_order_release);
@@ -305,18 +307,19 @@ static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
 	    (write->offset + bytes->count == write->length) != !!(entry->flags & SHM_FLAG_LAST))
 		return RX_BROKEN;
 	/* the whole range, so that a refused request changes no byte (DTO-94) */
-	rc = own_key(conn, ep, write->key, SOFT_RIGHT_REMOTE_WRITE, write->address, write->length);
+	rc = announce_own_key(conn, ep, write->key, SOFT_RIGHT_REMOTE_WRITE, write->address,
+			      write->length);
 	if (!rc)
-		rc = soft_place((void *)(uintptr_t)(write->address + write->offset), bytes->at,
-				bytes->count);
-	own_key_end(conn);
+		rc = soft_copy_to_consumer((void *)(uintptr_t)(write->address + write->offset),
+					   bytes->at, bytes->count);
+	announce_own_key_end(conn);
 	if (rc < 0)
 		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_ACCESS);
 	write->offset += bytes->count;
 	if (entry->flags & SHM_FLAG_LAST) {
 		write->is_begun = false;
 		conn->done++;
-		conn->is_telling = true;
+		conn->is_report_urgent = true;
 	}
 	return RX_TAKEN;
 }
@@ -349,14 +352,15 @@ static enum rx_step take_read(struct shm_conn *conn, struct core_ep *ep,
 		conn->is_response_wanted = rc == 0;
 		if (rc <= 0)
 			return rc < 0 ? RX_BROKEN : RX_WAIT;
-		rc = own_key(conn, ep, read->key, SOFT_RIGHT_REMOTE_READ, read->address,
-			     read->length);
+		rc = announce_own_key(conn, ep, read->key, SOFT_RIGHT_REMOTE_READ, read->address,
+				      read->length);
 		if (!rc)
-			rc = soft_fetch(room.to, (void *)(uintptr_t)(read->address + read->offset),
-					room.bytes);
-		own_key_end(conn);
+			rc = soft_copy_from_consumer(
+				room.to, (void *)(uintptr_t)(read->address + read->offset),
+				room.bytes);
+		announce_own_key_end(conn);
 		if (rc < 0) {
-			shm_room_leave(conn, &room);
+			shm_room_cancel(conn, &room);
 			return refuse(conn, SHM_FAILED_READ, DAT_DTO_ERR_REMOTE_ACCESS);
 		}
 		if (room.bytes == left)
@@ -387,7 +391,7 @@ static enum rx_step take_entry(struct shm_conn *conn, struct core_ep *ep,
 	switch (entry->type) {
 	case SHM_ENTRY_SEND:
 	case SHM_ENTRY_WRITE:
-		if (shm_bytes_of(conn, entry, payload, &bytes) < 0)
+		if (shm_bytes_find(conn, entry, payload, &bytes) < 0)
 			return RX_BROKEN;
 		if (*budget < bytes.count)
 			return RX_MORE;
@@ -410,34 +414,34 @@ int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 	uint64_t at_start = *budget;
 	const uint8_t *payload;
 	struct shm_entry entry;
-	int happened = 0;
+	int handled = 0;
 
-	conn->is_stuck = false;
+	conn->is_head_blocked = false;
 	for (;;) {
 		int rc = shm_consumer_peek(&conn->request_in, &entry, &payload);
 		if (rc <= 0)
-			return rc < 0 ? rc : happened;
-		if (happened == (int)SHM_BATCH) {
+			return rc < 0 ? rc : handled;
+		if (handled == (int)SHM_BATCH) {
 			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
-			return happened;
+			return handled;
 		}
-		rc = shm_tx_told(conn, ep, entry.done);
+		rc = shm_tx_acknowledge(conn, ep, entry.done);
 		if (rc < 0)
 			return rc;
 		switch (take_entry(conn, ep, &entry, payload, budget)) {
 		case RX_TAKEN:
 			shm_consumer_pop(&conn->request_in);
-			shm_bytes_taken(conn, &conn->request_in, &entry);
-			happened++;
+			shm_bytes_release(conn, &conn->request_in, &entry);
+			handled++;
 			break;
 		case RX_WAIT:
-			conn->is_stuck = true;
-			return happened + (*budget != at_start);
+			conn->is_head_blocked = true;
+			return handled + (*budget != at_start);
 		case RX_MORE:
 			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
-			return happened + 1;
+			return handled + 1;
 		case RX_CLOSED:
-			return happened + 1;
+			return handled + 1;
 		case RX_BROKEN:
 			return -EPROTO;
 		}

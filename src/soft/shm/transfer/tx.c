@@ -17,7 +17,7 @@
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/rx.h"
 
-#define BIND_AGAIN_NS 1000000u
+#define BIND_RETRY_NS 1000000u
 
 enum tx_step {
 	TX_STARTED, /* wholly handed out, or finished: the next one */
@@ -96,7 +96,7 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 		if (rc <= 0)
 			return rc < 0 ? TX_BROKEN : TX_WAIT;
 		if (room.bytes && !fill(ep, req, &room, &entry)) {
-			shm_room_leave(conn, &room);
+			shm_room_cancel(conn, &room);
 			shm_tx_fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
 			return TX_CLOSED;
 		}
@@ -269,8 +269,8 @@ static enum tx_step start_rdma(struct shm_conn *conn, struct core_ep *ep, struct
 	}
 }
 
-static enum tx_step start(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-			  uint64_t *budget)
+static enum tx_step start_request(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+				  uint64_t *budget)
 {
 	/* DTO-30; direct reads are finished when the next request starts */
 	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && conn->reads)
@@ -288,7 +288,7 @@ static enum tx_step start(struct shm_conn *conn, struct core_ep *ep, struct core
 		if (core_bind_run(ep, req, true) == CORE_BIND_DONE)
 			return TX_STARTED;
 		/* a peer is in the middle of a copy through the old key, which ends by itself */
-		shm_conn_by(conn, shm_now_ns() + BIND_AGAIN_NS);
+		shm_conn_lower_deadline(conn, shm_now_ns() + BIND_RETRY_NS);
 		return TX_WAIT;
 	}
 	return TX_BROKEN;
@@ -296,7 +296,7 @@ static enum tx_step start(struct shm_conn *conn, struct core_ep *ep, struct core
 
 int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
-	int happened = 0;
+	int handled = 0;
 
 	/* found out again below: what is held up by something else needs no news of room */
 	conn->is_space_wanted = false;
@@ -304,21 +304,21 @@ int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 		struct core_req *req = core_req_at(&ep->req, conn->tx_next);
 		uint64_t before = *budget;
 
-		switch (start(conn, ep, req, budget)) {
+		switch (start_request(conn, ep, req, budget)) {
 		case TX_STARTED:
 			conn->tx_next++;
-			happened++;
+			handled++;
 			break;
 		case TX_WAIT:
-			return happened + (*budget != before);
+			return handled + (*budget != before);
 		case TX_MORE:
 			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
-			return happened + 1;
+			return handled + 1;
 		case TX_CLOSED:
-			return happened + 1;
+			return handled + 1;
 		case TX_BROKEN:
 			return -EPROTO;
 		}
 	}
-	return happened;
+	return handled;
 }

@@ -37,9 +37,9 @@ bool shm_is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const stru
 /* --- completion.c --- */
 
 /* Completes what the peer's word `done` acknowledges. */
-int shm_tx_acks(struct shm_conn *conn, struct core_ep *ep);
+int shm_tx_read_done(struct shm_conn *conn, struct core_ep *ep);
 /* Completes requests up to `done`, which came from that word or from an entry of a ring. */
-int shm_tx_told(struct shm_conn *conn, struct core_ep *ep, uint32_t done);
+int shm_tx_acknowledge(struct shm_conn *conn, struct core_ep *ep, uint32_t done);
 /* Places the data of RDMA Reads that came through the response ring. */
 int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
 /* The peer refused the request that `failed` names (segment.h). */
