@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Addresses. What is local and what is a broadcast address is the kernel's knowledge: it is asked
- * by binding and connecting a datagram socket, which sends nothing.
+ * Addresses. The kernel knows which addresses are local and which are broadcast addresses: binding
+ * and connecting a datagram socket, which sends nothing, shows it.
  */
 #include "soft/address.h"
 
@@ -12,7 +12,7 @@
 #include "core/base/netaddr.h"
 #include "soft/fds.h"
 
-/* A private copy with that port, and nothing else but family, address and scope. */
+/* Copies family, address and scope, and sets the port. */
 static void with_port(const union core_sockaddr *address, uint16_t port,
 		      union core_sockaddr *copy_source)
 {
@@ -34,7 +34,7 @@ static int datagram_socket(int family)
 	return soft_fd_end(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 }
 
-/* Can a socket be bound to it? 0 or -errno. */
+/* Tries to bind a socket to it: 0 or -errno. */
 static int try_bind(const union core_sockaddr *address)
 {
 	union core_sockaddr copy;
@@ -49,7 +49,7 @@ static int try_bind(const union core_sockaddr *address)
 	return rc;
 }
 
-/* Is it a broadcast address? The kernel refuses those to a plain socket. */
+/* Is it a broadcast address? The kernel refuses to connect a plain socket to one. */
 static bool is_broadcast(const union core_sockaddr *address)
 {
 	union core_sockaddr copy;

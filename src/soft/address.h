@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Addresses: of the adapter (a network interface or an address), and where an address is. */
+/*
+ * The address of the adapter (a network interface or an address), and whether an address is on this
+ * host.
+ */
 #ifndef SOFT_ADDRESS_H
 #define SOFT_ADDRESS_H
 
@@ -8,12 +11,12 @@
 /* The address of a device: an interface that is up, or an address of this host. -ENODEV. */
 int soft_address_of_device(const char *device, union core_sockaddr *address_out);
 
-/* Are they the same but for their ports? */
+/* Are they equal apart from their ports? */
 bool soft_address_is_same(const union core_sockaddr *a, const union core_sockaddr *b);
 
 /*
- * Where is it? 0: on this host; -EHOSTUNREACH: elsewhere; -EAFNOSUPPORT; -EADDRNOTAVAIL: no
- * endpoint can be there (broadcast, multicast, unspecified). The port is ignored.
+ * Where is that address? 0: on this host; -EHOSTUNREACH: elsewhere; -EAFNOSUPPORT; -EADDRNOTAVAIL:
+ * no endpoint can have it (broadcast, multicast, unspecified). Ignores the port.
  */
 int soft_address_find(const union core_sockaddr *address);
 

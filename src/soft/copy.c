@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Copies by the kernel (process_vm_readv, process_vm_writev), which report a bad address instead of
- * raising a signal, also for memory of our own; and the one copy by the CPU that keeps the order
- * in which a peer sees the bytes. Where order matters the range is cut before its last word: the
- * kernel copies each element of the remote vector on its own, one after the other, while within one
- * element its string instructions may store in any order. A cut costs a third of a microsecond.
+ * raising a signal, also for memory of our own; and the copy by the CPU that keeps the order in
+ * which a peer sees the bytes. Where order matters, the range is cut before its last word: the
+ * kernel copies each element of the remote vector after the one before it, while within one element
+ * its string instructions may store in any order. A cut costs a third of a microsecond.
  */
 #include "soft/copy.h"
 
@@ -29,21 +29,23 @@ enum direction {
 	TO_REMOTE,
 };
 
-/* One copy by the kernel between a vector of ours and a range of a process (maybe ours, too). */
+/*
+ * One copy by the kernel between a vector of ours and a range of a process (which may be ours,
+ * too).
+ */
 struct vm_copy {
 	soft_gate *gate; /* of the target; NULL: none */
 	enum direction direction;
-	bool is_ordered; /* the last bytes of the target last */
+	bool is_ordered; /* the last bytes of the target become visible last */
 	pid_t pid;
 	uint64_t address;    /* remote */
-	uint64_t target_end; /* where the bytes end that are written, if is_ordered: its alignment
-			      */
+	uint64_t target_end; /* if is_ordered: where the written bytes end */
 	size_t len;
 };
 
 /*
- * Where to cut the bytes before `end`: the tail that remains is one aligned word of 1, 2, 4 or 8
- * bytes, which the kernel stores at once.
+ * The length of the tail before `end`: one aligned word of 1, 2, 4 or 8 bytes, which the kernel
+ * stores at once.
  */
 static size_t tail_len(uint64_t end, size_t len)
 {
@@ -56,7 +58,7 @@ static size_t tail_len(uint64_t end, size_t len)
 
 /*
  * Cuts the remote range, from `done` on, into pieces that are copied one after the other: body,
- * rest of the last 8 bytes, last word (often there are only two of them). Returns their number.
+ * rest of the last 8 bytes, last word (often only two of them). Returns their number.
  */
 static int cut_range(const struct vm_copy *copy, size_t done, size_t len, struct iovec cut_out[3])
 {
@@ -89,12 +91,12 @@ static int vm_errno(int error)
 		return -ESRCH;
 	case ENOMEM:
 		return -ENOMEM;
-	default: /* EPERM, and what a filter of system calls chooses: ENOSYS, EACCES, ... */
+	default: /* EPERM, and what a seccomp filter may choose: ENOSYS, EACCES, ... */
 		return -EPERM;
 	}
 }
 
-/* Takes the first `done` bytes off a vector of ours. */
+/* Removes the first `done` bytes from a vector of ours. */
 static void advance_iov(struct iovec *iov, int *first, int count, size_t done)
 {
 	while (*first < count && done >= iov[*first].iov_len) {
@@ -108,7 +110,7 @@ static void advance_iov(struct iovec *iov, int *first, int count, size_t done)
 	}
 }
 
-/* How many bytes were copied, or -errno as documented in copy.h. */
+/* Returns how many bytes were copied, or -errno as documented in copy.h. */
 static ssize_t vm_call(const struct vm_copy *copy, size_t done, size_t len,
 		       const struct iovec *local, int count)
 {
@@ -130,8 +132,7 @@ static ssize_t vm_call(const struct vm_copy *copy, size_t done, size_t len,
 	return n < 0 ? vm_errno(errno) : n;
 }
 
-/* The rest of a copy of which `done` bytes (maybe 0) are done: partial results and great lengths.
- */
+/* Copies the rest after `done` bytes (maybe 0), for partial results and long ranges. */
 static int vm_run_rest(const struct vm_copy *copy, const struct iovec *iov, int count, size_t *done)
 {
 	struct iovec local[SOFT_COPY_IOV_MAX];
@@ -177,7 +178,7 @@ static int vm_run(const struct vm_copy *copy, const struct iovec *iov, int count
 	return vm_run_rest(copy, iov, count, done);
 }
 
-/* The largest aligned word that a tail of `left` bytes at that address begins with. */
+/* The size of the largest aligned word at the start of a tail of `left` bytes. */
 static size_t tail_part(uintptr_t at, size_t left)
 {
 	size_t size = TAIL_LEN;
@@ -218,9 +219,9 @@ static int pipe_piece(soft_gate *gate, const int fds[2], uintptr_t dst, uintptr_
 }
 
 /*
- * Through a pipe, whose two ends report a bad address as well. Made anew for each copy: this is for
- * sandboxes that forbid process_vm_writev, and for memory that the kernel does not let it touch
- * (device memory, secret memory), neither of which is worth two descriptors for good.
+ * Copies through a pipe, whose two ends report a bad address as well. The pipe is created for each
+ * copy: this is for sandboxes that forbid process_vm_writev, and for memory that the kernel does
+ * not let it access (device memory, secret memory); neither justifies two open descriptors.
  */
 static int pipe_copy(soft_gate *gate, uintptr_t dst, uintptr_t src, size_t len)
 {
@@ -246,12 +247,12 @@ static int pipe_copy(soft_gate *gate, uintptr_t dst, uintptr_t src, size_t len)
 	return rc;
 }
 
-/* The number of this process, which a child forgets: there it would name the parent. */
+/* The number of this process; reset in a child, where it would name the parent. */
 static _Atomic pid_t own_number;
 
 static void forget_number(void)
 {
-	/* relaxed: there is one thread */
+	/* relaxed: a child has one thread */
 	atomic_store_explicit(&own_number, 0, memory_order_relaxed);
 }
 
@@ -263,7 +264,7 @@ static void watch_forks(void)
 static pid_t own_pid(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	/* relaxed: it is the same whoever stored it */
+	/* relaxed: all threads store the same value */
 	pid_t pid = atomic_load_explicit(&own_number, memory_order_relaxed);
 
 	if (pid)
@@ -276,7 +277,7 @@ static pid_t own_pid(void)
 
 static int copy_own(soft_gate *gate, void *dst, const void *src, size_t len, bool is_ordered)
 {
-	/* set when the kernel has refused once; only saves the next attempt, so relaxed will do */
+	/* set when the kernel has refused once, to skip further attempts; so relaxed is enough */
 	static _Atomic bool is_refused;
 	struct vm_copy copy = {.gate = gate,
 			       .direction = FROM_REMOTE,
@@ -316,7 +317,7 @@ void soft_copy_ordered_any(uint8_t *dst, const uint8_t *src, size_t len)
 	size_t done = len > TAIL_LEN ? len - TAIL_LEN : 0;
 
 	memcpy(dst, src, done);
-	/* release: each word of the tail becomes visible behind what was stored before it */
+	/* release: each word of the tail becomes visible after what was stored before it */
 	while (done < len) {
 		size_t size = tail_part((uintptr_t)(dst + done), len - done);
 		uint64_t word = 0;
@@ -350,8 +351,8 @@ int soft_copy_gated_any(soft_gate *gate, void *dst, const void *src, size_t len)
 	if (done && !soft_gate_copy(gate, to, from, done))
 		return -EAGAIN;
 	/*
-	 * The tail goes in the largest aligned words, each after the former, which pairs with the
-	 * consumer's poll (a plain load, and a load barrier where the machine needs one).
+	 * The tail is stored in the largest aligned words, each after the one before it. This pairs
+	 * with the consumer's poll: a plain load, and a load barrier where the machine needs one.
 	 */
 	while (done < len) {
 		size_t size = tail_part((uintptr_t)(to + done), len - done);
@@ -380,7 +381,7 @@ int soft_copy_to_process(soft_gate *gate, pid_t pid, uint64_t address, const str
 	return vm_run(&copy, iov, count, &done);
 }
 
-/* Where the first len bytes of a vector end. */
+/* The end of the first len bytes of a vector. */
 static uint64_t iov_end(const struct iovec *iov, size_t len)
 {
 	while (len > iov->iov_len)

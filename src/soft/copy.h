@@ -2,17 +2,17 @@
 /*
  * Copies that report a fault instead of raising a signal, and copies to and from another process.
  * All return 0, -EFAULT (a byte range is not accessible: nothing, or a leading part, was copied),
- * -EPERM (the kernel does not allow the path at all; try another one), -ESRCH (the process is
- * gone), -EAGAIN (the gate of the target is closed, gate.h) or rarely -ENOMEM. Bytes are copied
- * towards ascending addresses. Unless a function says otherwise, the last 8 bytes of what it writes
- * become visible after all others, and of these the very last byte last (COMPAT-02, COMPAT-46,
- * EP-RDMAW-44). No length limit. A gate may be NULL, except for soft_copy_gated: the target is
- * ours.
+ * -EPERM (the kernel does not allow this way of copying; use another one), -ESRCH (the process does
+ * not exist any more), -EAGAIN (the gate of the target is closed, gate.h) or rarely -ENOMEM. Bytes
+ * are copied towards ascending addresses. Unless a function says otherwise, the last 8 bytes of
+ * what it writes become visible after all others, and of these the very last byte last (COMPAT-02,
+ * COMPAT-46, EP-RDMAW-44). The length is not limited. A gate may be NULL if the target is ours,
+ * except for soft_copy_gated.
  *
  * Memory of the consumer may be unmapped while it is registered (LMR-USE-14). A thread of the
- * consumer copies to and from it like any code of the consumer and may fault there; a thread of the
+ * consumer copies to and from it like any code of the consumer and may fault there. A thread of the
  * library must not fault, and has the kernel copy. soft_copy_to_consumer and
- * soft_copy_from_consumer know which one calls.
+ * soft_copy_from_consumer check which thread calls.
  */
 #ifndef SOFT_COPY_H
 #define SOFT_COPY_H
@@ -32,16 +32,16 @@
 /* Set in the threads of the library itself: they must not fault on memory of the consumer. */
 extern __thread bool soft_is_library_thread __attribute__((tls_model("initial-exec")));
 
-/* Within this process; src or dst (or both) may be memory of the consumer that is gone. */
+/* Within this process; src or dst (or both) may be memory of the consumer that is unmapped. */
 int soft_copy_safe(soft_gate *gate, void *dst, const void *src, size_t len);
-/* The same without promise of order, a little faster: into memory of ours. */
+/* The same without the guarantee of order, a little faster: into memory of ours. */
 int soft_copy_safe_unordered(void *dst, const void *src, size_t len);
 
-/* memcpy into memory that a peer polls; both sides must be accessible. */
+/* Copies into memory that a peer polls; both sides must be accessible. */
 int soft_copy_gated_any(soft_gate *gate, void *dst, const void *src, size_t len);
 static inline int soft_copy_gated(soft_gate *gate, void *dst, const void *src, size_t len)
 {
-	/* most are one word */
+	/* most copies are one word */
 	if (len == sizeof(uint64_t) && !((uintptr_t)dst & (sizeof(uint64_t) - 1)))
 		return soft_gate_store_word(gate, dst, src) ? 0 : -EAGAIN;
 	return soft_copy_gated_any(gate, dst, src, len);
@@ -49,7 +49,7 @@ static inline int soft_copy_gated(soft_gate *gate, void *dst, const void *src, s
 
 /* soft_copy_ordered for all but one aligned word. */
 void soft_copy_ordered_any(uint8_t *dst, const uint8_t *src, size_t len);
-/* memcpy in the promised order; both sides must be accessible. */
+/* Copies in the guaranteed order; both sides must be accessible. */
 static inline void soft_copy_ordered(void *dst, const void *src, size_t len)
 {
 	uint64_t word;
@@ -63,8 +63,10 @@ static inline void soft_copy_ordered(void *dst, const void *src, size_t len)
 	__atomic_store_n((uint64_t *)dst, word, __ATOMIC_RELAXED);
 }
 
-/* From memory of ours into the consumer's, and from the consumer's into ours (in no order): 0,
- * -EFAULT or -EPERM, in threads of the library only. */
+/*
+ * From memory of ours into the consumer's, and from the consumer's into ours (in no order): 0; in
+ * threads of the library also -EFAULT or -EPERM.
+ */
 static inline int soft_copy_to_consumer(void *dst, const void *src, size_t len)
 {
 	if (soft_is_library_thread)
@@ -81,8 +83,8 @@ static inline int soft_copy_from_consumer(void *dst, const void *src, size_t len
 }
 
 /*
- * Scatter and gather between iovecs here (at most SOFT_COPY_IOV_MAX, together at least len bytes,
- * of which the first len are used) and one contiguous range of process `pid`. pid may be our own.
+ * Copies between iovecs here (at most SOFT_COPY_IOV_MAX, together at least len bytes, of which the
+ * first len are used) and one contiguous range of process `pid`, which may be our own.
  */
 int soft_copy_to_process(soft_gate *gate, pid_t pid, uint64_t address, const struct iovec *iov,
 			 int count, size_t len);

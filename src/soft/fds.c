@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The list of descriptors that a forked child closes. It is a bitmap by descriptor number, because
- * that makes adding and removing cheap with thousands of connections, and because the child may
- * do nothing but close(2).
+ * The list of descriptors that a forked child closes. It is a bitmap by descriptor number: adding
+ * and removing is cheap with thousands of connections, and the child may do nothing but close(2).
  */
 #include "soft/fds.h"
 

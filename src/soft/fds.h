@@ -11,25 +11,28 @@
 #include <stddef.h>
 
 /*
- * Makes a descriptor such that no fork falls between its creation and its entry in the list:
+ * Creates a descriptor so that no fork happens between its creation and its entry in the list:
  *
  *	soft_fd_begin();
  *	fd = soft_fd_end(socket(...));
  *
- * The call between the two must not block. soft_fd_end() takes what that call returned (-1: errno
- * tells) and returns the descriptor, or -errno; it closes the descriptor if it cannot be listed.
+ * The call between the two must not block. soft_fd_end() takes the result of that call (-1: errno
+ * is set) and returns the descriptor, or -errno; it closes the descriptor if it cannot be listed.
  */
 void soft_fd_begin(void);
 int soft_fd_end(int fd);
 
-/* Lists a descriptor that exists already. 0, or -ENOMEM (then it is still open and the caller's).
+/*
+ * Lists a descriptor that exists already: 0, or -ENOMEM (then it is still open and the caller's).
  */
 int soft_fd_add(int fd);
-/* Closes a listed descriptor and takes it off the list, in one step as seen by fork. Does nothing
- * for one that is not listed (-1; or any in a forked child, where its number may be another's). */
+/*
+ * Closes a listed descriptor and removes it from the list, in one step as seen by fork. Ignores one
+ * that is not listed (-1; or any in a forked child, where another file may have its number).
+ */
 void soft_fd_close(int fd);
 
-/* A listed memory file of that size, which can be sealed; -errno. */
+/* Creates a listed memory file of that size, which can be sealed; -errno. */
 int soft_fd_memfd(const char *name, size_t size);
 
 #endif

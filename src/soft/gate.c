@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The restartable sequences. Each is one piece of assembly, as the kernel knows it by the addresses
- * of its first instruction (label 1) and of the one behind its last (2): a thread that is
- * interrupted in between goes on at the abort handler (4), which begins anew (0). The last
+ * The restartable sequences. Each is one piece of assembly. The kernel knows it by the addresses of
+ * its first instruction (label 1) and of the instruction behind its last (2): a thread that is
+ * interrupted in between continues at the abort handler (4), which starts again (0). The last
  * instruction commits: it is the last store, or the system call itself, which the kernel finishes
- * before a thread can stop. Label 3 is the descriptor, 5 the way out.
+ * before a thread can stop. Label 3 is the descriptor, 5 the exit.
  */
 #include "soft/gate.h"
 
@@ -75,7 +75,7 @@ bool soft_gate_is_restartable(void)
 {
 	if (__rseq_size < offsetof(struct rseq, rseq_cs) + sizeof(uint64_t))
 		return false;
-	/* negative: the kernel has refused the area of this thread */
+	/* negative: the kernel has refused to register this thread */
 	return (int32_t)__atomic_load_n(&rseq_area()->cpu_id, __ATOMIC_RELAXED) >= 0;
 }
 
@@ -90,7 +90,8 @@ bool soft_gate_is_restartable(void)
 
 #if defined(HAS_RSEQ) && defined(__x86_64__)
 
-/* The bytes before the handler are what the kernel wants to find there, as an invalid instruction.
+/*
+ * The kernel requires these bytes before the handler: a signature that is an invalid instruction.
  */
 #define BEGIN                                                                                      \
 	DESCRIPTOR ".pushsection __rseq_failure, \"ax\"\n"                                         \
@@ -149,7 +150,7 @@ static bool rseq_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 	return done;
 }
 
-/* Stores are seen in order on this machine. */
+/* Stores become visible in order on this machine. */
 #define STORE_8 "movq %q[value]"
 #define STORE_4 "movl %k[value]"
 #define STORE_2 "movw %w[value]"
@@ -167,7 +168,7 @@ static bool rseq_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iove
 {
 	long number = is_write ? SYS_process_vm_writev : SYS_process_vm_readv;
 	struct rseq *rseq =
-		rseq_area(); /* before them: a call may change the registers named below */
+		rseq_area(); /* before the variables below: a call may change their registers */
 	register unsigned long remote_arg asm("r10") = (unsigned long)remote;
 	register unsigned long remotes_arg asm("r8") = remotes;
 	register unsigned long flags_arg asm("r9") = 0;
@@ -225,7 +226,7 @@ static bool rseq_copy(soft_gate *gate, void *dst, const void *src, size_t len)
 	return done;
 }
 
-/* Each is a store with release: what was stored before is seen before. */
+/* Each is a store-release: earlier stores become visible before it. */
 #define STORE_8 "stlr %x[value]"
 #define STORE_4 "stlr %w[value]"
 #define STORE_2 "stlrh %w[value]"
@@ -242,7 +243,7 @@ static bool rseq_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iove
 		    ssize_t *rc_out)
 {
 	struct rseq *rseq =
-		rseq_area(); /* before them: a call may change the registers named below */
+		rseq_area(); /* before the variables below: a call may change their registers */
 	register long pid_arg asm("x15") = pid;
 	register unsigned long local_arg asm("x1") = (unsigned long)local;
 	register unsigned long locals_arg asm("x2") = locals;
@@ -254,7 +255,7 @@ static bool rseq_vm(soft_gate *gate, bool is_write, pid_t pid, const struct iove
 	register long rc asm("x0") = 0;
 	int done = 0;
 
-	/* x0 is an argument and the result: set anew each time */
+	/* x0 is an argument and the result: it is set again on each start */
 	asm volatile(BEGIN "mov x0, x15\n"
 			   "svc #0\n" END
 		     : [done] "+r"(done), [sequence] "+Q"(rseq->rseq_cs), "+r"(rc)
@@ -316,7 +317,9 @@ bool soft_gate_store(soft_gate *gate, void *dst, const void *src, size_t size)
 {
 	uint64_t value = 0;
 
-	/* by size, so that the low bytes are the right ones on any machine that we know */
+	/*
+	 * copied by size: the low bytes are right on the (little-endian) machines that we support
+	 */
 	memcpy(&value, src, size);
 	if (!soft_gate_is_restartable())
 		return checked_store(gate, dst, value, size);

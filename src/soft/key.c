@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The table of memory keys: the owner's side (allocation of indexes and generations) and the peers'
- * views of it. The entries are in a sealed memory file that peers can map for reading only; all
- * that the owner needs to choose keys is in its private memory.
+ * views of it. The entries are in a sealed memory file that peers can only map for reading; the
+ * owner's allocation state is in private memory.
  */
 #include "soft/key.h"
 
@@ -33,13 +33,13 @@
 
 enum slot_state {
 	SLOT_UNUSED, /* never used */
-	SLOT_FREE,   /* was used, is in the list of free ones */
+	SLOT_FREE,   /* was used, is in the free list */
 	SLOT_TAKEN,
 };
 
 struct key_slot {
 	uint32_t next;	       /* in the free list; 0: last */
-	uint16_t generation;   /* of the present or last key */
+	uint16_t generation;   /* of the current or last key */
 	uint8_t state;	       /* enum slot_state */
 	_Atomic bool is_given; /* see soft_keys_give; read without the lock */
 };
@@ -49,8 +49,7 @@ struct soft_keys {
 	struct soft_key_entry *entries;
 	int fd;
 	uint64_t seed;
-	/* rank 9 (a leaf); guards what follows. An entry is written by the user of its key alone.
-	 */
+	/* rank 9 (a leaf); guards what follows. Only the user of a key writes its entry. */
 	pthread_mutex_t lock;
 	struct key_slot *slots; /* zero pages until used */
 	uint32_t fresh;		/* lowest index never used */
@@ -79,7 +78,7 @@ static uint64_t random_seed(void)
 
 	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
 		return seed;
-	/* generations guard against mistakes, not against attacks: anything that differs will do */
+	/* generations protect against mistakes, not against attacks: any varying value is enough */
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (uint64_t)now.tv_sec * 1000000007u ^ (uint64_t)now.tv_nsec ^
 	       (uint64_t)getpid() << 40;
@@ -95,7 +94,7 @@ static uint16_t first_generation(uint64_t seed, uint32_t index)
 
 /* --- the owner's table --- */
 
-/* Maps the table and seals it; the seal against writing spares mappings that exist. */
+/* Maps the table and seals it; the seal against writing does not affect existing mappings. */
 static int map_and_seal(struct soft_keys *keys)
 {
 	void *map;
@@ -168,8 +167,8 @@ const struct soft_key_entry *soft_keys_entries(const struct soft_keys *keys)
 }
 
 /*
- * Takes an index: one never used while there are any, unless enough freed ones wait already (the
- * table then grows no further). 0: none is left.
+ * Takes an index: one that was never used, unless enough freed ones wait already (the table then
+ * does not grow). 0: none is left.
  */
 static uint32_t take_index_locked(struct soft_keys *keys)
 {
@@ -201,7 +200,7 @@ static uint32_t take_key(struct soft_keys *keys)
 		else
 			slot->generation = (slot->generation + 1) & GENERATION_MASK;
 		slot->state = SLOT_TAKEN;
-		/* relaxed: it is set under the lock, and asked for by who takes this key */
+		/* relaxed: it is set under the lock, and read only by the user of this key */
 		atomic_store_explicit(&slot->is_given, false, memory_order_relaxed);
 		key = (uint32_t)slot->generation << SOFT_KEY_INDEX_BITS | index;
 	}
@@ -218,8 +217,8 @@ int soft_keys_reserve(struct soft_keys *keys, uint64_t address, uint64_t length,
 	if (!key)
 		return -ENOSPC;
 	/*
-	 * release: pairs with the acquires in soft_key_check; a reader that sees one of these
-	 * then also sees that its own, older key is gone from the entry
+	 * release: pairs with the acquires in soft_key_check; a reader that sees one of these also
+	 * sees that its own, older key is gone from the entry
 	 */
 	__atomic_store_n(&entry->rights, rights, __ATOMIC_RELEASE);
 	__atomic_store_n(&entry->pz, pz, __ATOMIC_RELEASE);
@@ -293,8 +292,7 @@ bool soft_keys_give(struct soft_keys *keys, uint32_t key)
 	if (is_taken)
 		atomic_store(&slot->is_given, true);
 	pthread_mutex_unlock(&keys->lock);
-	/* the key, looked at next, must not be older than the mark: pairs with soft_keys_invalidate
-	 */
+	/* the key, read next, must not be older than the mark: pairs with soft_keys_invalidate */
 	soft_fence();
 	return is_taken;
 }
@@ -317,7 +315,7 @@ void soft_guard_begin(struct soft_guard *guard, struct soft_keys *keys)
 	guard->head.futex_offset = (char *)word - (char *)&guard->node;
 	guard->head.list_op_pending = NULL;
 	if (syscall(SYS_get_robust_list, 0, &guard->old, &len)) {
-		guard->old = NULL; /* a filter of system calls: no mark, then */
+		guard->old = NULL; /* refused by a seccomp filter: no mark */
 		return;
 	}
 	__atomic_store_n(word, (uint32_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
@@ -342,7 +340,7 @@ static void views_parent(void)
 	pthread_mutex_unlock(&views_lock);
 }
 
-/* The mappings are not inherited: a child that opens an adapter of its own must not find them. */
+/* A child does not inherit the mappings: if it opens an adapter, it must not find them. */
 static void views_child(void)
 {
 	views = NULL;
@@ -364,8 +362,8 @@ static struct soft_view *view_find_locked(const struct stat *st)
 }
 
 /*
- * Reading the table must never raise a signal, whatever its owner does: so no file that can shrink,
- * and none of huge pages, which may have run out when a hole is read.
+ * Reading the table must never raise a signal, whatever its owner does. So the file must not be
+ * able to shrink, and must not consist of huge pages, which may be exhausted when a hole is read.
  */
 static bool is_table(int fd, const struct stat *st)
 {
@@ -422,7 +420,9 @@ int soft_view_get(int fd, struct soft_view **view_out)
 		return -EINVAL;
 	pthread_once(&views_once, views_init);
 	pthread_mutex_lock(&views_lock);
-	/* one that is mapped was checked then, and no other file has its number meanwhile */
+	/*
+	 * a mapped view was checked before, and its inode number is not reused while it is mapped
+	 */
 	view = view_find_locked(&st);
 	if (!view)
 		rc = is_table(fd, &st) ? view_map_locked(fd, &st, &view) : -EINVAL;
@@ -462,6 +462,6 @@ const struct soft_key_entry *soft_view_entries(const struct soft_view *view)
 
 bool soft_view_is_orphan(const struct soft_view *view)
 {
-	/* acquire: not later than here */
+	/* acquire: later copies are not moved before it */
 	return __atomic_load_n(&view->entries[0].guard, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED;
 }

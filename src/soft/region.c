@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The file behind registered memory: the owner finds it in /proc/self/maps and among its
- * descriptors, the initiator maps it. A memory file without a name is the only kind that can be
- * sealed against shrinking, so no path is ever opened.
+ * descriptors, the initiator maps it. Only a memory file without a name can be sealed against
+ * shrinking, so no path is ever opened.
  */
 #include "soft/region.h"
 
@@ -19,7 +19,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define LINE_MAX_READ 256 /* the fields that matter are in the first 100 bytes of a line */
+#define LINE_MAX_READ 256 /* all needed fields are in the first 100 bytes of a line */
 
 /* --- one line --- */
 
@@ -37,7 +37,7 @@ static int digit_value(char c)
 	return -1;
 }
 
-/* A number of at least one digit and the character behind it. */
+/* Parses a number of at least one digit and the character behind it. */
 static bool take_number(struct cursor *at, unsigned int base, char terminator, uint64_t *value_out)
 {
 	const char *start = at->text;
@@ -95,7 +95,7 @@ bool soft_region_parse(const char *text, size_t len, struct soft_region_line *li
 		return false;
 	if (line.start >= line.end || major > UINT32_MAX || minor > UINT32_MAX)
 		return false;
-	/* the last byte's offset must be a number, so that sums of offsets cannot wrap */
+	/* the last byte's offset must be representable, so that sums of offsets cannot wrap */
 	if (line.end - line.start > UINT64_MAX - line.offset)
 		return false;
 	line.major = (uint32_t)major;
@@ -118,7 +118,7 @@ void soft_region_scan_begin(struct soft_region_scan *scan, uint64_t address, uin
 	scan->last = address + (length - 1);
 }
 
-/* Takes the line that holds the byte at scan->next. False: it does not qualify. */
+/* Processes the line that contains the byte at scan->next. False: it does not qualify. */
 static bool scan_take(struct soft_region_scan *scan, const struct soft_region_line *line)
 {
 	uint64_t offset = line->offset + (scan->next - line->start);
@@ -144,7 +144,7 @@ bool soft_region_scan_line(struct soft_region_scan *scan, const struct soft_regi
 		return false;
 	if (line->end <= scan->next)
 		return true;
-	/* the lines ascend: what was passed does not come any more */
+	/* the lines ascend: a range that was passed is not found any more */
 	if (line->start > scan->next || !scan_take(scan, line)) {
 		scan->is_failed = true;
 		return false;
@@ -156,11 +156,11 @@ bool soft_region_scan_line(struct soft_region_scan *scan, const struct soft_regi
 
 /* --- the reader --- */
 
-/* Lines of any length from reads of any size; the rest of a long line is skipped. */
+/* Reads lines of any length; the rest of a long line is skipped. */
 struct line_reader {
 	int fd;
 	size_t fill; /* bytes in buffer */
-	size_t at;   /* of them used */
+	size_t at;   /* bytes of it that are consumed */
 	char buffer[4096];
 };
 
@@ -224,12 +224,12 @@ static bool is_file(int fd, const struct soft_region_line *line)
 {
 	struct stat st;
 
-	/* only asked of memory files, so it cannot block on a file server */
+	/* called for memory files only, so it cannot block on a file server */
 	return is_sealed(fd) && fstat(fd, &st) == 0 && st.st_ino == line->inode &&
 	       major(st.st_dev) == line->major && minor(st.st_dev) == line->minor;
 }
 
-/* A copy of descriptor `number` if it is the file, else -1. */
+/* Duplicates descriptor `number` if it is the file, else -1. */
 static int copy_if_file(int number, const struct soft_region_line *line)
 {
 	int fd;
@@ -237,7 +237,7 @@ static int copy_if_file(int number, const struct soft_region_line *line)
 	if (!is_file(number, line))
 		return -1;
 	fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
-	/* once more: the consumer may have closed and reused the number meanwhile */
+	/* checked again: the consumer may have closed and reused the number meanwhile */
 	if (fd >= 0 && !is_file(fd, line)) {
 		close(fd);
 		return -1;
@@ -252,7 +252,7 @@ static bool is_read_write(int fd)
 	return flags >= 0 && (flags & O_ACCMODE) == O_RDWR;
 }
 
-/* The consumer's own descriptor of the file, one for writing if there is any. -1: none. */
+/* Finds the consumer's own descriptor of the file, a writable one if there is any. -1: none. */
 static int find_descriptor(const struct soft_region_line *line)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -281,7 +281,9 @@ static int find_descriptor(const struct soft_region_line *line)
 	return found;
 }
 
-/* The consumer has closed the file: by way of the mapping, where the kernel lets us (privileged).
+/*
+ * If the consumer has closed the file, opens it through the mapping, where the kernel allows that
+ * (privileged).
  */
 static int open_mapping(const struct soft_region_line *line)
 {
@@ -292,7 +294,7 @@ static int open_mapping(const struct soft_region_line *line)
 
 	snprintf(path, sizeof(path), "/proc/self/map_files/%llx-%llx",
 		 (unsigned long long)line->start, (unsigned long long)line->end);
-	/* to open anything else, a device say, might have effects */
+	/* opening anything else, for example a device, might have effects */
 	if (readlink(path, target, sizeof(target)) < (ssize_t)strlen(prefix) ||
 	    memcmp(target, prefix, strlen(prefix)) != 0)
 		return -1;
@@ -304,7 +306,7 @@ static int open_mapping(const struct soft_region_line *line)
 	return fd;
 }
 
-/* What is read-only for the consumer must be read-only for its peer. */
+/* Memory that is read-only for the consumer must be read-only for its peer. */
 static int make_read_only(int fd)
 {
 	char path[40];
@@ -339,8 +341,8 @@ int soft_region_find(uint64_t address, uint64_t length, int *fd_out, uint64_t *o
 /* --- the initiator --- */
 
 /*
- * What a mapping of the file starts and ends at. Huge pages are reserved by the mapping, so an
- * access fails only if the owner punches holes into its own registered memory while none are left.
+ * The alignment of a mapping of the file. Huge pages are reserved by the mapping, so an access
+ * fails only if the owner punches holes into its own registered memory while none are left.
  */
 static uint64_t mapping_unit(int fd)
 {
@@ -362,7 +364,7 @@ int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,
 
 	if (!is_sealed(fd) || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size < 0)
 		return -EINVAL;
-	/* it cannot become smaller any more */
+	/* the file cannot shrink any more */
 	if (length == 0 || offset > (uint64_t)st.st_size || length > (uint64_t)st.st_size - offset)
 		return -EINVAL;
 	unit = mapping_unit(fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Registered memory that is mapped by a peer, so that copies need no kernel. The owner finds the
- * file behind a range of its memory; the initiator maps the same part of that file. Only memory
+ * Registered memory that is mapped by a peer, so that copies need no system call. The owner finds
+ * the file behind a range of its memory; the initiator maps the same part of that file. Only memory
  * files that are sealed against shrinking qualify: no copy through such a mapping can fault because
  * of what the owner does to the file. Both sides have the same user.
  */
@@ -14,31 +14,31 @@
 
 /*
  * Owner: if [address, address+length) of this process is shared, readable memory of one sealed
- * file, without gaps: a descriptor of the file (close-on-exec, NOT in the list of soft/fds.h: send
- * it and close(2) it) and the offset of `address` in the file. The descriptor is read-only when the
- * range is not writable here. -ENOENT: the range cannot be mapped by a peer. Reads
+ * file, without gaps, returns a descriptor of the file (close-on-exec, NOT in the list of
+ * soft/fds.h: send it and close(2) it) and the offset of `address` in the file. The descriptor is
+ * read-only if the range is not writable here. -ENOENT: a peer cannot map the range. Reads
  * /proc/self/maps: not for the data path.
  */
 int soft_region_find(uint64_t address, uint64_t length, int *fd_out, uint64_t *offset_out);
 
 /* Initiator: a mapped part of the file of a peer. */
 struct soft_region {
-	uint8_t *base; /* where the byte at `offset` of the file is */
+	uint8_t *base; /* the byte at `offset` of the file */
 	uint64_t length;
 	void *map; /* the mapping, whole pages */
 	size_t map_length;
 };
 
 /*
- * Maps length bytes at offset of the peer's file (untrusted numbers; fd stays the caller's and may
- * be closed after it). -EINVAL: not a memory file sealed against shrinking, or the range is not in
- * it; -EACCES: not writable; -ENOMEM.
+ * Maps length bytes at offset of the peer's file (untrusted numbers; the caller may close fd
+ * afterwards). -EINVAL: not a memory file sealed against shrinking, or the range is outside of it;
+ * -EACCES: not writable; -ENOMEM.
  */
 int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,
 		    struct soft_region *region_out);
 void soft_region_unmap(struct soft_region *region);
 
-/* --- the reader of /proc/self/maps, apart for tests --- */
+/* --- the reader of /proc/self/maps, separate for tests --- */
 
 /* One line. */
 struct soft_region_line {
@@ -53,23 +53,23 @@ struct soft_region_line {
 	bool is_shared;
 };
 
-/* A search for a range; the lines must come in the order of the file. */
+/* A search for a range; lines are passed in the order of the file. */
 struct soft_region_scan {
 	uint64_t next; /* first byte that no line has covered yet */
 	uint64_t last; /* last byte of the range */
 	bool is_started;
 	bool is_done;
 	bool is_failed;
-	bool is_writable;	       /* all of it */
+	bool is_writable;	       /* the whole range */
 	uint64_t offset;	       /* of the first byte in the file */
-	uint64_t next_offset;	       /* that a continuing line must have */
+	uint64_t next_offset;	       /* that the next line must have */
 	struct soft_region_line first; /* the line that holds the first byte; it names the file */
 };
 
-/* Reads one line (without its line feed; any bytes). False: not understood. */
+/* Parses one line (without its line feed; any bytes). False: the line is invalid. */
 bool soft_region_parse(const char *text, size_t len, struct soft_region_line *line_out);
 void soft_region_scan_begin(struct soft_region_scan *scan, uint64_t address, uint64_t length);
-/* Takes one line; false: no more lines are needed (is_done: found). */
+/* Processes one line; false: no more lines are needed (is_done: found). */
 bool soft_region_scan_line(struct soft_region_scan *scan, const struct soft_region_line *line);
 
 #endif

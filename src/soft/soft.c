@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The transport table of the software RNIC: adapters and memory here, everything about connections
- * in the engine (today one: shm/, for peers on the same host).
+ * The transport table of the software RNIC: adapters and memory here, connections in the engine
+ * (today one: shm/, for peers on the same host).
  */
 #include "soft/soft.h"
 
@@ -24,7 +24,10 @@
 #include "soft/shm/transfer/rx.h"
 #include "soft/shm/wire.h"
 
-/* What dat_ia_query reports as version of the hardware: that of the protocol between two of us. */
+/*
+ * What dat_ia_query reports as version of the hardware: the version of the protocol between two
+ * peers.
+ */
 #define SOFT_VERSION_MAJOR SHM_WIRE_VERSION
 #define SOFT_VERSION_MINOR 0
 
@@ -147,7 +150,7 @@ static void soft_sleep_end(struct core_ia *ia, struct core_sleep *sleep)
 static int soft_pz_create(struct core_ia *ia, struct core_pz *pz)
 {
 	(void)ia;
-	pz->transport = NULL; /* its number is all that is needed */
+	pz->transport = NULL; /* the transport uses only its number */
 	return 0;
 }
 
@@ -272,7 +275,10 @@ static inline bool transport_post_fast(struct core_handle *cell, struct core_ep 
 static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
 				       const struct core_fast_post *post)
 {
-	/* messages find it in the endpoint's queue; one that waits is a reason against this path */
+	/*
+	 * an arriving message takes it from the endpoint's queue; a message that waits already is a
+	 * reason for the slow path
+	 */
 	(void)cell;
 	(void)ep;
 	(void)post;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The software RNIC of one adapter instance: its keys and its engines. */
+/* The software RNIC of one adapter instance: its keys and its engine. */
 #ifndef SOFT_SOFT_H
 #define SOFT_SOFT_H
 
@@ -15,7 +15,7 @@ struct soft_adapter {
 	struct shm_engine *shm;
 };
 
-/* Copies the counters of the same-host engine (enum shm_counter, all of them); for tests. */
+/* Copies the counters of the engine (enum shm_counter, all of them); for tests. */
 void soft_counters(const struct core_ia *ia, uint64_t *counters_out);
 
 #endif

@@ -46,7 +46,7 @@ int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 
 void shm_conn_get(struct shm_conn *conn)
 {
-	/* relaxed: the caller holds a reference, or the lock of the list that holds one */
+	/* relaxed: the caller holds a reference, or the lock of a list that holds one */
 	atomic_fetch_add_explicit(&conn->refs, 1, memory_order_relaxed);
 }
 
@@ -62,7 +62,7 @@ bool shm_conn_get_unless_dead(struct shm_conn *conn)
 	return false;
 }
 
-/* What it has counted goes on counting. */
+/* The engine keeps the counts of destroyed connections. */
 static void keep_counters(struct shm_conn *conn)
 {
 	uint32_t i;
@@ -89,7 +89,7 @@ static void conn_destroy(struct shm_conn *conn)
 	shm_pool_release(conn);
 	shm_keep_conn(conn);
 	if (conn->fd >= 0) {
-		/* the end reaches the peer even if a child that is about to exec holds a copy */
+		/* also ends the connection while a child that is about to exec holds a copy */
 		shutdown(conn->fd, SHUT_RDWR);
 		shm_conn_discard(conn);
 		soft_fd_close(conn->fd);
@@ -110,7 +110,7 @@ static void conn_destroy(struct shm_conn *conn)
 
 void shm_conn_put(struct shm_conn *conn)
 {
-	/* acq_rel: whoever destroys it sees what all others did */
+	/* acq_rel: the thread that destroys it sees what all others did */
 	if (atomic_fetch_sub_explicit(&conn->refs, 1, memory_order_acq_rel) == 1)
 		conn_destroy(conn);
 }
@@ -166,7 +166,7 @@ void shm_conn_serve_later(struct shm_conn *conn)
 
 void shm_conn_set_deadline(struct shm_conn *conn, uint64_t deadline_ns)
 {
-	/* sequentially consistent, and before the engine's: see take_due in service.c */
+	/* sequentially consistent, and before the engine's: see shm_service_deadlines */
 	atomic_store(&conn->deadline_ns, deadline_ns);
 	if (deadline_ns)
 		shm_engine_lower_deadline(conn->engine, deadline_ns);

@@ -46,7 +46,7 @@ enum shm_watch {
 	SHM_WATCH_BLOCKED = 1,	       /* the message at the head waits for a Receive: skip it */
 	SHM_WATCH_RESPONSES = 1 << 1,  /* RDMA Reads are answered through the ring */
 	SHM_WATCH_SPACE = 1 << 2,      /* a ring was full, or pieces are lent */
-	SHM_WATCH_UNREPORTED = 1 << 3, /* `told` lags behind `done` */
+	SHM_WATCH_UNREPORTED = 1 << 3, /* `reported` lags behind `done` */
 };
 
 /* The peer's process and its memory, as far as this side knows them. */
@@ -159,7 +159,7 @@ struct shm_conn {
 	/* end */
 	DAT_EVENT_NUMBER end; /* what core_ep_ended gets */
 	uint64_t force_ns;    /* CLOSING: no longer waits for the peer after this time */
-	bool is_peer_gone;    /* end of file: the peer touches nothing any more */
+	bool is_peer_gone;    /* end of file: the peer accesses nothing any more */
 	bool has_peer_closed; /* its CLOSE arrived */
 	bool was_established;
 	bool is_end_agreed;	    /* both sides know that the connection has ended */

@@ -14,18 +14,18 @@
 char shm_tsan_order;
 #endif
 
-#define AHEAD 256u /* bytes: how far in front of the producer a line is fetched for writing */
+#define AHEAD 256u /* bytes: how far ahead of the producer a line is prefetched for writing */
 
 /*
- * The largest entry must fit behind the longest filler and before the next header, beside what the
- * consumer holds back, or a ring could block although all is taken.
+ * The largest entry must fit behind the longest filler and before the next header, in addition to
+ * what the consumer holds back. Else a ring could block although everything is taken.
  */
 #define FITS(size, payload)                                                                        \
 	(2 * SHM_ENTRY_MAX(payload) + SHM_ENTRY_ALIGN + SHM_RELEASE_AT(size) <= (size))
 static_assert(FITS(SHM_REQUEST_RING, SHM_REQUEST_PAYLOAD), "request entries fit");
 static_assert(FITS(SHM_RESPONSE_RING, SHM_RESPONSE_PAYLOAD), "response entries fit");
 
-/* Of an entry, whatever the side that made the segment has put there. */
+/* A multiple of the alignment, whatever the side that made the segment has put there. */
 static uint32_t first_index(const _Atomic uint32_t *consumed_word)
 {
 	return atomic_load_explicit(consumed_word, memory_order_relaxed) & ~(SHM_ENTRY_ALIGN - 1);
@@ -49,10 +49,12 @@ static uint8_t *entry_at(const struct shm_producer *ring, uint32_t index)
 	return ring->bytes + (index & (ring->size - 1));
 }
 
-/* Reads the consumer's word; -EPROTO when it claims bytes that were never published. */
+/* Reads the consumer's word; -EPROTO if it claims bytes that were never published. */
 int shm_producer_refresh(struct shm_producer *ring)
 {
-	/* acquire: pairs with the release in shm_consumer_give_back; else we overwrite unread bytes
+	/*
+	 * acquire: pairs with the release in shm_consumer_give_back; else unread bytes are
+	 * overwritten
 	 */
 	uint32_t consumed = atomic_load_explicit(ring->consumed_word, memory_order_acquire);
 
@@ -63,7 +65,10 @@ int shm_producer_refresh(struct shm_producer *ring)
 	return 0;
 }
 
-/* As the compiler's own would be for a newer machine: for reading the line would come once more. */
+/*
+ * What __builtin_prefetch does for newer machines. A prefetch for reading would fetch the line
+ * twice.
+ */
 static void fetch_for_writing(uint8_t *line)
 {
 #ifdef __x86_64__
@@ -82,10 +87,10 @@ static inline uint64_t first_word(const struct shm_entry *entry, uint32_t stamp)
 }
 
 /*
- * The entry that stands at `produced`, but for its first word, and no stamp behind it; word by word
- * out of registers. Copied from memory, where its members were written just now one by one, it
- * would wait until those stores and all before them have left the processor, and those go to lines
- * that the consumer has.
+ * Writes the entry at `produced` except its first word, and clears the stamp behind it. It stores
+ * word by word from registers. A copy from memory, whose members were stored one by one just
+ * before, would wait until those stores and all before them have left the processor, and some of
+ * them go to lines that the consumer holds.
  */
 static inline uint64_t *begin_entry(struct shm_producer *ring, const struct shm_entry *entry)
 {
@@ -100,14 +105,14 @@ static inline uint64_t *begin_entry(struct shm_producer *ring, const struct shm_
 	return words;
 }
 
-/* The same with the first word. */
+/* Writes the whole entry. */
 static void write_entry(struct shm_producer *ring, const struct shm_entry *entry)
 {
 	uint32_t index = ring->produced;
 	bool is_first = index == ring->published;
 	uint64_t *words = begin_entry(ring, entry);
 
-	/* the first has its stamp from publish, which makes all of them visible */
+	/* the first entry gets its stamp from publish, which makes all of them visible */
 	__atomic_store_n(&words[0], first_word(entry, is_first ? 0 : SHM_STAMP(index)),
 			 __ATOMIC_RELAXED);
 }
@@ -140,7 +145,7 @@ int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **
 void shm_producer_commit(struct shm_producer *ring, const struct shm_entry *entry)
 {
 	write_entry(ring, entry);
-	/* the consumer had that line a lap ago */
+	/* the consumer held that line one lap ago */
 	fetch_for_writing(entry_at(ring, ring->produced + AHEAD));
 }
 
@@ -185,7 +190,8 @@ bool shm_producer_publish(struct shm_producer *ring)
 	if (index == ring->produced)
 		return false;
 	ring->published = ring->produced;
-	/* release: pairs with the acquire in shm_consumer_peek; else entries are read half written
+	/*
+	 * release: pairs with the acquire in shm_consumer_peek; else entries are read half written
 	 */
 	SHM_TSAN_RELEASE();
 	__atomic_store_n((uint32_t *)(void *)entry_at(ring, index), SHM_STAMP(index),

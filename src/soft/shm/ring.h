@@ -2,19 +2,18 @@
 /*
  * A byte ring between one producer and one consumer in different processes. Indexes run freely and
  * are compared by unsigned difference. An entry is a header of 32 bytes and its payload, padded to
- * 32 bytes, and never wraps: a filler takes the rest of the ring when an entry does not fit there.
+ * 32 bytes. It never wraps: a filler takes the rest of the ring when an entry does not fit there.
  *
- * An entry tells by itself that it is there, so that a small message is one cache line and the
- * consumer polls no other: its stamp holds the index at which it stands, which no earlier lap had.
- * What lies behind the last entry has stamp 0, written before that entry was published, so that
- * payload of an earlier lap is never taken for a header; the place of that next header is never
- * given to anything else. Several entries are published at once by the stamp of the first.
+ * The header itself shows that the entry is present, so a small message is one cache line and the
+ * consumer polls no other: its stamp contains the index at which it stands, which differs from that
+ * of every earlier lap. The place behind the last entry has stamp 0, written before that entry was
+ * published, so that payload of an earlier lap is never taken for a header. That place is never
+ * used for anything else. Several entries are published at once by the stamp of the first.
  *
- * Space is given back in batches, at the latest when a quarter of the ring is taken: the producer
- * then reads the consumer's word that seldom.
+ * Space is given back in batches, at the latest when a quarter of the ring is taken. So the
+ * producer rarely reads the consumer's word.
  *
- * Neither end believes the other: an index that makes no sense, or a header that does not fit, is
- * -EPROTO, and the connection breaks.
+ * Neither end trusts the other: an invalid index or header is -EPROTO, and the connection breaks.
  */
 #ifndef SHM_RING_H
 #define SHM_RING_H
@@ -43,15 +42,15 @@ enum shm_entry_flag {
 	SHM_FLAG_FIRST = 1,
 	SHM_FLAG_LAST = 2,
 	SHM_FLAG_SOLICITED = 4,
-	SHM_FLAG_PIECE = 8, /* the payload is a struct shm_piece, which says where the bytes are */
+	SHM_FLAG_PIECE = 8, /* the payload is a struct shm_piece, which names the bytes */
 };
 
 struct shm_entry {
-	uint32_t stamp; /* SHM_STAMP() of where it stands; the ring's own */
+	uint32_t stamp; /* SHM_STAMP() of its index; written by the ring */
 	uint8_t type;
 	uint8_t flags;
 	uint16_t payload; /* bytes behind the header */
-	uint32_t done;	  /* request ring: the producer's `done` (segment.h) at that time */
+	uint32_t done;	  /* the producer's `done` (segment.h) at that time */
 	uint32_t key;
 	uint64_t address;
 	uint64_t length;
@@ -62,7 +61,7 @@ static_assert(SHM_REQUEST_PAYLOAD <= UINT16_MAX, "the payload's length fits");
 /* Not 0: indexes are multiples of SHM_ENTRY_ALIGN. */
 #define SHM_STAMP(index) ((index) + 1u)
 
-/* What is taken and not given back yet is less than that. */
+/* Less than this is taken and not given back. */
 #define SHM_RELEASE_AT(size) ((size) / 4)
 
 /* One segment of a message that is fetched. */
@@ -87,8 +86,7 @@ struct shm_consumer {
 	const uint8_t *bytes;
 	uint32_t size;
 	uint32_t payload_max;
-	_Atomic uint32_t
-		consumed; /* written by the owner alone, relaxed; others read it as a hint */
+	_Atomic uint32_t consumed; /* written by the owner, relaxed; a hint for others */
 	uint32_t released;
 	uint32_t entry_size; /* of the entry that peek returned */
 	_Atomic uint32_t *consumed_word;
@@ -99,24 +97,24 @@ void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
 		       const _Atomic uint32_t *consumed_word);
 
 /*
- * Room for one more entry with that payload: 1 and where the payload goes, 0 when the ring is full,
- * -EPROTO. Nothing is visible to the consumer before commit and publish.
+ * Reserves room for one entry with that payload: 1 and the address of the payload, 0 if the ring is
+ * full, -EPROTO. The consumer sees nothing before commit and publish.
  */
 int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **payload_out);
 /* Completes the entry that was reserved last. */
 void shm_producer_commit(struct shm_producer *ring, const struct shm_entry *entry);
-/* Looks how much the consumer has given back: 0, or -EPROTO. */
+/* Reads how much the consumer has given back: 0, or -EPROTO. */
 int shm_producer_refresh(struct shm_producer *ring);
-/* Makes all complete entries visible; false when there was none. */
+/* Makes all complete entries visible; false if there was none. */
 bool shm_producer_publish(struct shm_producer *ring);
 
-/* How much an entry takes. */
+/* Bytes that an entry takes. */
 static inline uint32_t shm_entry_size(uint32_t payload)
 {
 	return SHM_ENTRY_ALIGN + ((payload + SHM_ENTRY_ALIGN - 1) & ~(SHM_ENTRY_ALIGN - 1));
 }
 
-/* Where the consumer stands: the index of the next entry. */
+/* The index of the next entry. */
 static inline uint32_t shm_consumer_index(const struct shm_consumer *ring)
 {
 	return atomic_load_explicit(&ring->consumed, memory_order_relaxed);
@@ -131,22 +129,25 @@ static inline void shm_consumer_advance(struct shm_consumer *ring, uint32_t size
 /* The largest entry with that payload. */
 #define SHM_ENTRY_MAX(payload) (SHM_ENTRY_ALIGN + (payload))
 
-/* Can an honest producer have put an entry of that type and payload where the consumer stands? */
+/* Is this an entry that an honest producer can have put where the consumer stands? */
 static inline bool shm_entry_is_valid(const struct shm_consumer *ring,
 				      const struct shm_entry *entry)
 {
 	uint32_t to_end = ring->size - (shm_consumer_index(ring) & (ring->size - 1));
 	uint32_t size = shm_entry_size(entry->payload);
 
-	/* not longer than any honest one: so none follows another, and looking for entries ends */
+	/*
+	 * no filler is longer than that: so no filler follows another, and the search for an entry
+	 * ends
+	 */
 	if (entry->type == SHM_ENTRY_FILLER)
 		return size == to_end && size <= SHM_ENTRY_MAX(ring->payload_max);
 	return entry->payload <= ring->payload_max && size <= to_end;
 }
 
 /*
- * Where the payload of an entry goes that can be put and published at once: all before it are
- * published, and there is room for it without a filler. NULL: ask shm_producer_make_room.
+ * The address of the payload of an entry that can be put and published at once: all entries before
+ * it are published, and there is room for it without a filler. NULL: call shm_producer_make_room.
  */
 static inline uint8_t *shm_producer_at_once(const struct shm_producer *ring, uint32_t payload)
 {
@@ -158,8 +159,10 @@ static inline uint8_t *shm_producer_at_once(const struct shm_producer *ring, uin
 		return NULL;
 	return ring->bytes + offset + SHM_ENTRY_ALIGN;
 }
-/* The same after a look at what the consumer has given back, and behind a filler where one is
- * needed. NULL: ask shm_producer_reserve. */
+/*
+ * The same after reading what the consumer has given back, and behind a filler where one is needed.
+ * NULL: call shm_producer_reserve.
+ */
 uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload);
 /* Completes that entry and makes it visible. */
 void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry);
@@ -167,27 +170,27 @@ void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry);
 void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t size,
 		       uint32_t payload_max, _Atomic uint32_t *consumed_word);
 
-/* Is there an entry? Needs no lock: only the owner's answer is more than a hint. */
+/* Is there an entry? Needs no lock: only for the owner it is more than a hint. */
 static inline bool shm_consumer_has_entry(const struct shm_consumer *ring)
 {
 	uint32_t index = shm_consumer_index(ring);
 	const uint32_t *stamp = (const void *)(ring->bytes + (index & (ring->size - 1)));
 
-	/* relaxed: whoever acts on it reads the stamp again */
+	/* relaxed: a caller that acts on it reads the stamp again */
 	return __atomic_load_n(stamp, __ATOMIC_RELAXED) == SHM_STAMP(index);
 }
 
 /*
- * The oldest entry: 1, a checked private copy of its header, and where its payload is (still
- * writable by the peer: read each byte once). 0 when there is none, -EPROTO.
+ * The oldest entry: 1, a checked private copy of its header, and the address of its payload (which
+ * the peer can still change: read each byte once). 0 if there is none, -EPROTO.
  */
 int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		      const uint8_t **payload_out);
 /* Takes the entry that peek returned last. */
 void shm_consumer_pop(struct shm_consumer *ring);
 /*
- * shm_consumer_peek for the fast path: false for a filler, and for what makes no sense. Leaves the
- * address out. Reads word by word, so that the header stays in registers.
+ * shm_consumer_peek for the fast path: false for a filler and for an invalid entry. Omits the
+ * address. Reads word by word, so that the header stays in registers.
  */
 static inline bool shm_consumer_peek_fast(const struct shm_consumer *ring,
 					  struct shm_entry *entry_out, const uint8_t **payload_out)
@@ -211,19 +214,19 @@ static inline bool shm_consumer_peek_fast(const struct shm_consumer *ring,
 	*payload_out = at + SHM_ENTRY_ALIGN;
 	return entry_out->type != SHM_ENTRY_FILLER && shm_entry_is_valid(ring, entry_out);
 }
-/* Takes it. */
+/* Takes that entry. */
 static inline void shm_consumer_take(struct shm_consumer *ring, uint32_t payload)
 {
 	shm_consumer_advance(ring, shm_entry_size(payload));
 }
-/* Is there enough to be given back? */
+/* Is there enough space to give back? */
 static inline bool shm_consumer_is_due(const struct shm_consumer *ring)
 {
 	return shm_consumer_index(ring) - ring->released >= SHM_RELEASE_AT(ring->size);
 }
 /* Gives the space of all taken entries back. */
 void shm_consumer_give_back(struct shm_consumer *ring);
-/* The same once there is enough of it; false when it did not. */
+/* Gives it back if there is enough; false if not. */
 bool shm_consumer_release(struct shm_consumer *ring);
 
 #endif

@@ -31,7 +31,7 @@ void shm_conn_make_rings(struct shm_conn *conn)
 			  SHM_REQUEST_PAYLOAD, &conn->mine->request_consumed);
 	shm_consumer_init(&conn->response_in, segment->response[peer], SHM_RESPONSE_RING,
 			  SHM_RESPONSE_PAYLOAD, &conn->mine->response_consumed);
-	/* armed from the start: whatever comes first wakes the service thread */
+	/* armed from the start: the first event wakes the service thread */
 	atomic_store_explicit(&conn->mine->armed, 1, memory_order_relaxed);
 }
 
@@ -78,7 +78,7 @@ int shm_conn_map_segment(struct shm_conn *conn, int fd)
 	struct stat info;
 	int seals = fcntl(fd, F_GET_SEALS);
 
-	/* sealed, or the peer could cut the file under us (SIGBUS) */
+	/* it must be sealed, or the peer could truncate the file under us (SIGBUS) */
 	if (seals < 0 || (seals & SEGMENT_SEALS) != SEGMENT_SEALS)
 		return -EPROTO;
 	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||

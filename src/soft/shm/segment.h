@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The memory that the two sides of a connection on one host share: made by the active side, sealed
- * against any change of size, passed with the request. Each side writes its own `struct shm_side`
- * and its own two rings, and reads the other's. Everything that the other side writes is untrusted:
- * it is read once, checked against our own limits, and only the copy is used.
+ * The memory that the two sides of a connection on one host share. The active side creates it,
+ * seals it against any change of size, and passes it with the request. Each side writes its own
+ * `struct shm_side` and its own two rings, and reads the other's. Everything that the other side
+ * writes is untrusted: it is read once, checked against our own limits, and only the copy is used.
  */
 #ifndef SHM_SEGMENT_H
 #define SHM_SEGMENT_H
@@ -15,9 +15,9 @@
 #include <stdint.h>
 
 /*
- * Where both sides are one process, each reaches a word of the segment by an address of its own.
- * The thread sanitizer knows order by address and does not see that a load on one side saw the
- * store on the other: it is told, by way of one object for all connections.
+ * If both sides are in one process, each reaches a word of the segment by its own address. The
+ * thread sanitizer tracks order by address, so it does not see that a load on one side reads the
+ * store of the other. These macros report that order by one object for all connections.
  */
 #if defined(__SANITIZE_THREAD__)
 #define SHM_HAS_TSAN 1
@@ -53,41 +53,47 @@ enum shm_index {
 	SHM_PASSIVE = 1, /* the side that accepted */
 };
 
-/* Written by one side only. Each line has one purpose, so that no line has two busy writers. */
+/* Written by one side only. Each line has one purpose, so that no line has two frequent writers. */
 struct shm_side {
-	/* what this side has taken from the other's rings, and gives back */
+	/* what this side has taken from the other's rings and gives back */
 	alignas(SHM_LINE) _Atomic uint32_t request_consumed;
 	_Atomic uint32_t response_consumed;
 
-	/* messages and ring writes of the other side that are carried out; an entry in a ring of
-	 * this side may have told more already */
+	/*
+	 * messages and ring writes of the other side that are carried out; an entry in a ring of
+	 * this side may have reported more already
+	 */
 	alignas(SHM_LINE) _Atomic uint32_t done;
-	_Atomic uint32_t failed; /* SHM_FAILED(): why the next one was not; written after `done` */
-	_Atomic uint32_t waits;	 /* SHM_WAITS_...: what this side is held up by */
+	_Atomic uint32_t failed; /* SHM_FAILED(): why the next one failed; written after `done` */
+	_Atomic uint32_t waits;	 /* enum shm_waits: what this side waits for */
 
-	/* odd: this side sleeps, wake it by a packet, one per value */
+	/* odd: this side sleeps. Each odd value is answered by one packet that wakes it */
 	alignas(SHM_LINE) _Atomic uint32_t armed;
-	/* not 0: `armed` is even, and before it changes this side has the kernel run a fence on the
-	 * other, which may go without (core/base/fence.h) */
+	/*
+	 * not 0: `armed` is even, and before this side changes it, it has the kernel run a fence on
+	 * the other, which may therefore omit its own (core/base/fence.h)
+	 */
 	_Atomic uint32_t is_polled;
-	/* not 0: the other side may not touch this side's memory any more */
+	/* not 0: the other side must not access this side's memory any more */
 	_Atomic uint32_t revoked;
 	/* not 0: this side takes nothing more from the other's rings and pool */
 	_Atomic uint32_t is_over;
-	/* a thread of this side sleeps on `bell`, or is about to; a hint. The other side may ring
-	 * instead of sending that packet */
+	/*
+	 * a thread of this side sleeps on `bell`, or is about to; a hint. The other side may ring
+	 * instead of sending the packet
+	 */
 	_Atomic uint32_t sleeps;
-	_Atomic uint32_t bell; /* futex; one more each time that it is rung */
+	_Atomic uint32_t bell; /* futex; incremented each time it is rung */
 
 	/* the key of the other side's memory that this side is copying from or to, else 0 */
 	alignas(SHM_LINE) _Atomic uint32_t announce;
-	/* not 0: it passes no fence behind that; the other side has the kernel run one */
+	/* not 0: this side executes no fence behind that; the other side has the kernel run one */
 	_Atomic uint32_t is_unfenced;
 };
 
 enum shm_waits {
-	SHM_WAITS_RECEIVE = 1, /* a message is at the head of the ring, and there is no Receive */
-	SHM_WAITS_DRAIN = 2,   /* a graceful disconnect finishes its requests */
+	SHM_WAITS_RECEIVE = 1, /* a message is at the head of the ring, and no Receive is posted */
+	SHM_WAITS_DRAIN = 2,   /* a graceful disconnect waits for its requests */
 };
 
 /* What `failed` names: the oldest message that is not done, or the oldest unanswered RDMA Read. */

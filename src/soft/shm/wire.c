@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Encoding and checking of the packets of wire.h: one table says what each type looks like.
- */
+/* Encoding and checking of the packets of wire.h. One table describes each type. */
 #include "soft/shm/wire.h"
 
 #include <errno.h>

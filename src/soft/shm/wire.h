@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The packets on the local socket of a connection: set-up, end, wake-up, and the exchange of memory
- * files for direct mapping. Each is one fixed little struct in one packet; the ones with private
- * data are cut behind its last byte. Decoding believes nothing.
+ * files for direct mapping. Each packet is one struct of fixed size; those with private data end
+ * behind its last byte. The decoder trusts nothing.
  */
 #ifndef SHM_WIRE_H
 #define SHM_WIRE_H
@@ -21,18 +21,18 @@ enum shm_wire_type {
 	SHM_WIRE_REQUEST = 1, /* active side; descriptors: segment, key table */
 	SHM_WIRE_ACCEPT,      /* passive side; descriptor: key table */
 	SHM_WIRE_REJECT,      /* passive side */
-	SHM_WIRE_READY,	      /* active side: the connection stands */
-	SHM_WIRE_CLOSE,	      /* either side: the connection is over for it */
-	SHM_WIRE_WAKE,	      /* the rings of a side that sleeps have something for it */
+	SHM_WIRE_READY,	      /* active side: the connection is established */
+	SHM_WIRE_CLOSE,	      /* either side: the connection has ended */
+	SHM_WIRE_WAKE,	      /* there are entries for a side that sleeps */
 	SHM_WIRE_MAP_ASK,     /* may I map the memory behind this key? */
 	SHM_WIRE_MAP_GIVE,    /* yes; descriptor: the memory file */
 	SHM_WIRE_MAP_REFUSE,  /* no */
-	SHM_WIRE_KEY_GONE,    /* a key whose memory you were given is dead: unmap it */
-	SHM_WIRE_POOL_NAME,   /* have you this pool of mine? (pool.h) */
+	SHM_WIRE_KEY_GONE,    /* a key whose memory you got is dead: unmap it */
+	SHM_WIRE_POOL_NAME,   /* do you have this pool of mine? (pool.h) */
 	SHM_WIRE_POOL_GIVE,   /* use this pool of mine; descriptor: its memory file */
-	SHM_WIRE_POOL_HAVE,   /* answer to both: with the proof that came with it, or not */
-	/* where the connection before has left socket and segment (keep.c): */
-	SHM_WIRE_IDLE,	       /* passive side: it is out of them, they can be used again */
+	SHM_WIRE_POOL_HAVE,   /* answer to both: with the secret that came with it, or zeros */
+	/* on the socket and segment of an earlier connection (keep.h): */
+	SHM_WIRE_IDLE,	       /* passive side: it has stopped using them, they can be used again */
 	SHM_WIRE_REQUEST_KEPT, /* REQUEST and */
 	SHM_WIRE_ACCEPT_KEPT,  /* ACCEPT without descriptors */
 	SHM_WIRE_TYPE_END,
@@ -41,9 +41,9 @@ enum shm_wire_type {
 enum shm_wire_why {
 	SHM_WHY_PROVIDER = 1,	/* reject: without the consumer's decision */
 	SHM_WHY_CONSUMER = 2,	/* reject: dat_cr_reject */
-	SHM_WHY_DISCONNECT = 3, /* close: somebody asked for it */
-	SHM_WHY_ERROR = 4,	/* close: something broke */
-	SHM_WHY_KEPT = 5,	/* reject: not on this kept socket; ask on another one */
+	SHM_WHY_DISCONNECT = 3, /* close: a disconnect was requested */
+	SHM_WHY_ERROR = 4,	/* close: an error */
+	SHM_WHY_KEPT = 5,	/* reject: not on this kept socket; request on a new one */
 };
 
 enum shm_wire_ability {
@@ -56,10 +56,10 @@ struct shm_wire_head {
 	uint16_t type;
 };
 
-/* What each side says of itself. */
+/* What each side says about itself. */
 struct shm_wire_side {
 	uint64_t port;		/* local port qualifier of the endpoint */
-	uint64_t token_address; /* where the token stands in the sender's memory */
+	uint64_t token_address; /* where the token is in the sender's memory */
 	uint8_t token[SHM_TOKEN_SIZE];
 	uint32_t read_in;
 	uint32_t read_out;
@@ -71,7 +71,7 @@ struct shm_wire_request {
 	struct shm_wire_head head;
 	uint64_t qual;
 	struct shm_wire_side side;
-	uint16_t family; /* AF_INET, AF_INET6: of the asking adapter */
+	uint16_t family; /* AF_INET, AF_INET6: of the requesting adapter */
 	uint16_t pad;
 	uint32_t scope;
 	uint8_t address[16];
@@ -124,14 +124,14 @@ static_assert(sizeof(struct shm_wire_word) == 16, "layout");
 static_assert(sizeof(struct shm_wire_give) == 40, "layout");
 static_assert(sizeof(struct shm_wire_pool) == 32, "layout");
 
-/* Fills the head; the rest of the packet is the caller's. */
+/* Fills the head; the caller fills the rest of the packet. */
 void shm_wire_prepare(union shm_wire *wire, enum shm_wire_type type);
-/* Bytes to send of a packet that is filled. */
+/* The size of a filled packet. */
 size_t shm_wire_size(const union shm_wire *wire);
 
 /*
- * Takes a packet apart: 0 and the copy, or -EPROTO for anything that is not exactly one packet of
- * ours with its number of descriptors.
+ * Decodes a packet: 0 and the copy, or -EPROTO for anything that is not exactly one valid packet
+ * with the right number of descriptors.
  */
 int shm_wire_decode(const void *bytes, size_t size, unsigned fd_count, union shm_wire *wire_out);
 

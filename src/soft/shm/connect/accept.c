@@ -36,7 +36,7 @@ static void request_address(const struct shm_wire_request *request, union core_s
 	}
 }
 
-/* The first request on a socket brings descriptors. */
+/* Takes the descriptors of the first request on a socket. */
 static int learn_peer(struct shm_conn *conn, const struct shm_wire_request *wire, const int *fds)
 {
 	int rc = shm_conn_map_segment(conn, fds[0]);
@@ -48,8 +48,8 @@ static int learn_peer(struct shm_conn *conn, const struct shm_wire_request *wire
 }
 
 /*
- * A good request: offers it to the core. 0: the connection belongs to the core now. -EAGAIN: the
- * peer shall call on another socket.
+ * Offers a valid request to the core. 0: the connection belongs to the core now. -EAGAIN: the peer
+ * has to request on another socket.
  */
 static int offer_request(struct shm_conn *conn, const struct shm_wire_request *wire, const int *fds)
 {
@@ -72,7 +72,7 @@ static int offer_request(struct shm_conn *conn, const struct shm_wire_request *w
 		return rc;
 	shm_setup_learn_endpoint(conn, &wire->side);
 	request_address(wire, &request.remote_address);
-	/* from here on the consumer may take all the time it wants */
+	/* from here on the consumer may take any time */
 	shm_conn_epoll_remove(conn);
 	shm_conn_set_deadline(conn, 0);
 	shm_listener_remove_silent(conn);
@@ -91,7 +91,7 @@ void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire, const 
 				   conn->is_kept && rc == -EAGAIN ? SHM_WHY_KEPT
 								  : SHM_WHY_PROVIDER);
 	} else if (wire && conn->is_kept) {
-		return; /* of the connection before */
+		return; /* a late packet of the earlier connection */
 	}
 	shm_setup_drop_silent(conn);
 }
@@ -114,7 +114,7 @@ int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 	       param->private_data_size);
 	shm_setup_fill_side(conn, ep, param, &wire.accept.side);
 	shm_conn_attach(conn, ep);
-	/* events wait for the endpoint's lock, which the caller holds */
+	/* the service thread waits for the endpoint's lock, which the caller holds */
 	rc = shm_conn_epoll_add(conn);
 	if (rc < 0) {
 		mine->conn = NULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The end of a connection or of an attempt. It has two steps: close() takes the right to touch our
- * memory away from the peer and tells it why; finish() waits, without blocking, until a copy
- * of the peer that is under way has ended, and only then tells the core.
+ * The end of a connection or of an attempt. It has two steps: shm_conn_close revokes the peer's
+ * access to our memory and notifies the peer; shm_conn_finish waits, without blocking, until a copy
+ * of the peer that is under way has ended, and only then reports the end to the core.
  */
 #include "soft/shm/connect/close.h"
 
@@ -30,7 +30,7 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 
 	if (shm_conn_state(conn) >= SHM_CLOSING)
 		return;
-	/* what was done for the peer is told before the end is (DTO-52) */
+	/* what was done for the peer is reported before the end is (DTO-52) */
 	if (shm_conn_state(conn) == SHM_ESTABLISHED)
 		shm_conn_flush(conn, false);
 	core_log(CORE_LOG_CONN, "connection %llu with process %d ends with event 0x%x%s",
@@ -41,8 +41,10 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 		core_handle_set_slow(shm_conn_ep(conn).cell, CORE_EP_SLOW_CONN);
 	conn->end = end;
 	conn->force_ns = shm_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
-	/* sequentially consistent: the peer stores its announcement, then looks here; we store
-	 * this, then look at its announcement: one of us sees the other */
+	/*
+	 * sequentially consistent: the peer stores its announcement, then reads `revoked`; we store
+	 * `revoked`, then read the announcement: one of us sees the other's store
+	 */
 	atomic_store(&conn->mine->revoked, 1);
 	/* release: all that was taken is copied out; pairs with shm_pool_release of the peer */
 	atomic_store_explicit(&conn->mine->is_over, 1, memory_order_release);
@@ -84,7 +86,7 @@ void shm_conn_finish(struct shm_conn *conn, struct core_ep *ep)
 		}
 	}
 	shm_conn_set_deadline(conn, 0);
-	/* the caller holds a reference beside the endpoint's, or does not look at it any more */
+	/* the caller holds a reference of its own, or does not use the connection any more */
 	{
 		DAT_EVENT_NUMBER number = conn->end;
 

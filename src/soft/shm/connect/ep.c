@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What the core asks of an endpoint's connection: the endpoint slots of the transport table.
- */
+/* The endpoint slots of the transport table. */
 #include "soft/shm/connect/ep.h"
 
 #include <errno.h>
@@ -38,7 +36,10 @@ void shm_ep_destroy(struct core_ep *ep)
 	if (conn) {
 		shm_conn_set_deadline(conn, 0);
 		if (!conn->is_peer_gone && !atomic_load(&conn->is_distrusted))
-			/* counted from detach, so that many endpoints wait beside each other */
+			/*
+			 * the limit counts from detach, so that many endpoints wait at the same
+			 * time
+			 */
 			shm_wait_copies(conn, shm_conn_is_peer_copying, 0, conn->force_ns);
 		shm_conn_drop(conn, ep);
 	}
@@ -54,17 +55,17 @@ void shm_ep_disconnect(struct core_ep *ep, bool is_graceful)
 	if (!conn)
 		return;
 	shm_conn_get(conn);
-	/* what has come is taken, before the peer learns of anything */
+	/* take what has arrived before the peer learns of the disconnect */
 	if (is_graceful && shm_conn_state(conn) == SHM_ESTABLISHED)
 		shm_conn_pass(conn, ep);
 	if (is_graceful && shm_conn_state(conn) >= SHM_CLOSING) {
-		/* the pass has found an end of another kind, which is told */
+		/* the pass has found an end of another kind, which is reported */
 	} else if (is_graceful && ep->req.head != ep->req.tail) {
 		conn->is_draining = true;
 		shm_conn_pass(conn, ep);
 	} else {
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
-		/* also when it was closing already: whatever was to be told, this is told now */
+		/* also if it was closing already: this event replaces any other */
 		conn->end = DAT_CONNECTION_EVENT_DISCONNECTED;
 		shm_conn_finish(conn, ep);
 	}
@@ -73,11 +74,11 @@ void shm_ep_disconnect(struct core_ep *ep, bool is_graceful)
 
 void shm_ep_reset(struct core_ep *ep)
 {
-	/* the connection was let go of before its end was told */
+	/* the connection was released before its end was reported */
 	(void)ep;
 }
 
-/* After a call that must not call up about the end: leaves that to the service thread. */
+/* After a call that must not call the core about the end: the service thread reports it. */
 static void after_post(struct shm_conn *conn, struct core_ep *ep)
 {
 	if (shm_conn_state(conn) == SHM_CLOSING) {
@@ -98,8 +99,8 @@ void shm_ep_post_request(struct core_ep *ep, struct core_req *req)
 	uint64_t budget = SHM_BUDGET;
 
 	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED)
-		return;			      /* the end is on its way and flushes it */
-	if (conn->tx_next == req->sequence) { /* nothing waits before it */
+		return; /* the end is about to be reported, which flushes it */
+	if (conn->tx_next == req->sequence) { /* no request waits before it */
 		if (shm_tx_run(conn, ep, &budget) < 0)
 			shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
 		after_post(conn, ep);

@@ -1,15 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What a connection leaves to the next one between the same two engines: its socket and its
- * segment, which are dear to make. Each side keeps its own end. The passive side says IDLE when no
- * thread of its own is in the segment any more, and waits for a request there. The active side,
- * when no thread of its own is either and IDLE has come, may empty the segment and ask. So nobody
- * ever finds `revoked` taken back beneath a copy that is under way, and each of the two that breaks
- * this harms a connection of its own only.
- *
- * Where the service point or the user of its process has changed since, the passive side refuses
- * the request as one on a kept socket, and the active side calls on a new one.
- */
+/* Sockets and segments that are kept for the next connection (keep.h). */
 #include "soft/shm/connect/keep.h"
 
 #include <errno.h>
@@ -27,9 +17,10 @@
 #include "soft/shm/wire.h"
 
 #define KEEP_NS 50000000u
-#define OFFER_NS 1000000000u /* the peer may have been stopped before it could close its end */
-#define ACTIVE_MAX 4u	     /* of an engine: so many may be closing while the next one is set up */
-#define PASSIVE_MAX 16u	     /* of an engine */
+/* longer: the peer may have been stopped before it could close its end */
+#define OFFER_NS 1000000000u
+#define ACTIVE_MAX 4u	/* kept by the active side of an engine */
+#define PASSIVE_MAX 16u /* by the passive side */
 
 /* Did it end in order, on both sides? */
 static bool is_worth_keeping(const struct shm_conn *conn)
@@ -41,7 +32,7 @@ static bool is_worth_keeping(const struct shm_conn *conn)
 	       !atomic_load(&conn->engine->is_stopping);
 }
 
-/* A new object, which nothing of the old connection can be found in. */
+/* Creates a new object, which contains nothing of the old connection. */
 static struct shm_conn *make_successor(struct shm_conn *conn)
 {
 	struct shm_conn *successor;
@@ -51,7 +42,7 @@ static struct shm_conn *make_successor(struct shm_conn *conn)
 	successor->is_kept = true;
 	successor->is_peer_idle = conn->is_peer_idle;
 	successor->segment = conn->segment;
-	successor->request_out = conn->request_out; /* what it has written */
+	successor->request_out = conn->request_out; /* both sides' indexes, for clear_ring */
 	successor->response_out = conn->response_out;
 	successor->remote = conn->remote;
 	successor->remote.last_map = NULL;
@@ -71,7 +62,7 @@ static void clear_ring(const struct shm_producer *ring)
 	memset(ring->bytes, 0, ring->produced < ring->size ? ring->produced : ring->size);
 }
 
-/* What the two may show each other goes by the users they had when they met. */
+/* The two sides exchanged descriptors according to the users that they had when they met. */
 static bool is_same_user_still(const struct shm_conn *conn)
 {
 	return geteuid() == conn->remote.own_uid;
@@ -83,7 +74,7 @@ bool shm_keep_claim(struct shm_conn *conn)
 {
 	if (!atomic_exchange(&conn->is_offered, false))
 		return false;
-	/* relaxed: only the number counts */
+	/* relaxed: only the count matters */
 	atomic_fetch_sub_explicit(&conn->engine->kept_count, 1, memory_order_relaxed);
 	return true;
 }
@@ -95,7 +86,7 @@ static void keep_passive(struct shm_conn *successor)
 	atomic_store(&successor->is_offered, true);
 	successor->give_up_ns = shm_now_ns() + OFFER_NS;
 	shm_conn_set_state(successor, SHM_ARRIVING);
-	/* watched last: from then on the service thread may drop it */
+	/* added to epoll last: from then on the service thread may drop it */
 	if (atomic_fetch_add_explicit(&engine->kept_count, 1, memory_order_relaxed) >=
 		    PASSIVE_MAX ||
 	    shm_engine_add(engine, SHM_SLOT_CONN, successor, &successor->id) < 0 ||
@@ -124,7 +115,7 @@ void shm_keep_drop_listener(struct shm_engine *engine, const struct shm_listener
 
 	while ((conn = shm_engine_next_conn(engine, &index, is_offered_by, (uintptr_t)listener)) !=
 	       NULL) {
-		/* the service thread finds its end, and answers a request that has come before */
+		/* the service thread sees the end, and answers a request that came before */
 		if (shm_keep_claim(conn))
 			shutdown(conn->fd, SHUT_RD);
 		shm_conn_put(conn);
@@ -144,7 +135,10 @@ int shm_keep_resume(struct shm_conn *conn)
 
 /* --- active side --- */
 
-/* Takes the first one off the list that has that name (NULL: any) and is kept until `limit_ns`. */
+/*
+ * Removes the first one from the list that has that name (NULL: any) and whose time ends by
+ * `limit_ns`.
+ */
 static struct shm_conn *unlink_first(struct shm_engine *engine, const struct sockaddr_un *name,
 				     socklen_t name_len, uint64_t limit_ns)
 {
@@ -162,7 +156,7 @@ static struct shm_conn *unlink_first(struct shm_engine *engine, const struct soc
 	return conn;
 }
 
-/* Behind the others; one too many makes room. */
+/* Appends to the list; a full list drops its oldest. */
 static void append_kept(struct shm_engine *engine, struct shm_conn *conn)
 {
 	struct shm_conn **link, *oldest = NULL;
@@ -209,7 +203,7 @@ static bool prepare_kept(struct shm_conn *conn)
 		return false;
 	conn->give_up_ns = UINT64_MAX;
 	conn->is_peer_idle = false;
-	/* the words of both sides, because each side's rings begin where the other's words say */
+	/* the words of both sides, because each side's rings start at the other side's words */
 	memset(conn->segment->side, 0, sizeof(conn->segment->side));
 	clear_ring(&conn->request_out);
 	clear_ring(&conn->response_out);
@@ -233,7 +227,7 @@ struct shm_conn *shm_keep_take(struct shm_engine *engine, const struct sockaddr_
 		if (rc > 0 && prepare_kept(conn))
 			return conn;
 		if (rc == 0) {
-			/* the peer is not out of it yet */
+			/* the peer still uses the segment */
 			uint64_t until_ns = conn->give_up_ns;
 
 			append_kept(engine, conn);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Listening on a connection qualifier: an abstract local socket whose name is made of the adapter's
- * address and the whole qualifier, so that different qualifiers never meet (CONN-GEN-08) and the
- * kernel frees the name when the process dies. A qualifier that we choose is a TCP port that we
- * hold, which makes it unique on the host.
+ * Listening on a connection qualifier: an abstract local socket whose name consists of the
+ * adapter's address and the whole qualifier, so that different qualifiers never collide
+ * (CONN-GEN-08) and the kernel frees the name when the process dies. A qualifier that we choose is
+ * a TCP port that we hold, which makes it unique on the host.
  */
 #include "soft/shm/connect/listen.h"
 
@@ -28,10 +28,10 @@
 #include "soft/shm/state.h"
 
 #define SILENT_MAX 256u	  /* arriving connections without a request, per listener */
-#define ACCEPT_MAX 64u	  /* per event, so that others get their turn */
-#define CHOOSE_MAX 65536u /* ports that are tried for a qualifier of ours */
+#define ACCEPT_MAX 64u	  /* per event, so that other sockets get their turn */
+#define CHOOSE_MAX 65536u /* ports to try for a qualifier of ours */
 #define FIRST_FREE_PORT 1024u
-#define STALE_NAME_MS 200u /* how long a name that nobody serves may be taken */
+#define STALE_NAME_MS 200u /* how long a name without a listener may be in use */
 
 struct shm_listener {
 	struct shm_engine *engine;
@@ -62,7 +62,7 @@ socklen_t shm_listen_name(const union core_sockaddr *address, DAT_CONN_QUAL qual
 		inet_ntop(AF_INET6, &address->in6.sin6_addr, text, sizeof(text));
 	memset(name_out, 0, sizeof(*name_out));
 	name_out->sun_family = AF_UNIX;
-	/* a leading zero makes the name abstract; the closing one is not part of it */
+	/* a leading zero makes the name abstract; the terminating one is not part of it */
 	len = snprintf(name_out->sun_path + 1, sizeof(name_out->sun_path) - 1,
 		       "opendat.1/%s/%" PRIx64, text, (uint64_t)qual);
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
@@ -103,7 +103,7 @@ DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener)
 	return listener->qual;
 }
 
-/* A listening socket of that name, or -errno. */
+/* Creates a listening socket of that name; -errno. */
 static int try_listen(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 {
 	struct sockaddr_un name;
@@ -122,7 +122,10 @@ static int try_listen(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 	return fd;
 }
 
-/* Does the name belong to a service point that is gone, and lives on in a child for a moment? */
+/*
+ * Does the name belong to a destroyed service point whose socket still exists in a child for a
+ * moment?
+ */
 static bool is_stale_name(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 {
 	struct sockaddr_un name;
@@ -140,8 +143,8 @@ static bool is_stale_name(const union core_sockaddr *address, DAT_CONN_QUAL qual
 }
 
 /*
- * The same, but PSP-FREE-06 holds beside system() and popen() too: between their fork and exec a
- * child has copies of our sockets.
+ * The same, but retries: between fork and exec of system() or popen() a child has copies of our
+ * sockets, and PSP-FREE-06 must hold then, too.
  */
 static int listen_on(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 {
@@ -156,7 +159,7 @@ static int listen_on(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 	return fd;
 }
 
-/* Holds a free TCP port; its number, or -errno. */
+/* Binds a free TCP port; returns its number, or -errno. */
 static int hold_port(int *fd_out)
 {
 	struct sockaddr_in any = {.sin_family = AF_INET};
@@ -177,7 +180,7 @@ static int hold_port(int *fd_out)
 	return ntohs(any.sin_port);
 }
 
-/* Chooses a qualifier: a port that is free on the host and whose local name is free as well. */
+/* Chooses a qualifier: a TCP port that is free on the host and whose local name is free as well. */
 static int choose_qual(struct shm_listener *listener, const union core_sockaddr *address)
 {
 	unsigned tries;
@@ -238,7 +241,7 @@ int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qua
 	if (rc < 0)
 		goto err;
 	event.data.u64 = listener->id;
-	/* requests may be told from here on */
+	/* requests may be reported from here on */
 	if (epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, listener->fd, &event) < 0) {
 		rc = -errno;
 		goto err;
@@ -260,15 +263,14 @@ void shm_unlisten(struct shm_engine *engine, void *object)
 	pthread_mutex_lock(&listener->lock);
 	if (listener->fd >= 0) {
 		epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, listener->fd, NULL);
-		shutdown(listener->fd,
-			 SHUT_RDWR); /* refuses callers also where a child has a copy */
+		shutdown(listener->fd, SHUT_RDWR); /* refuses callers even if a child has a copy */
 		soft_fd_close(listener->fd);
 	}
 	soft_fd_close(listener->port_fd);
 	listener->fd = -1;
 	listener->port_fd = -1;
 	pthread_mutex_unlock(&listener->lock);
-	/* who has called but not asked yet finds the service point gone, who comes back, too */
+	/* refuses peers that have connected but sent no request, and those on kept sockets */
 	shm_keep_drop_listener(engine, listener);
 	shm_listener_put(listener);
 }
@@ -329,7 +331,7 @@ static void accept_caller(struct shm_listener *listener, int fd)
 	}
 	conn->give_up_ns = shm_now_ns() + engine->settings.setup_timeout_ms * 1000000u;
 	shm_conn_set_deadline(conn, conn->give_up_ns);
-	/* CONN-GEN-09: the longest silent one makes room */
+	/* CONN-GEN-09: the connection that has been silent longest makes room */
 	if (listener->silent_count > SILENT_MAX)
 		shm_setup_drop_silent(listener->silent_first);
 }
@@ -351,7 +353,9 @@ void shm_listener_event(struct shm_listener *listener)
 		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM) {
 			shm_keep_expire(listener->engine, UINT64_MAX);
 			shm_keep_drop_listener(listener->engine, NULL);
-			/* the caller stays in the queue; do not spin while descriptors are short */
+			/*
+			 * the caller stays in the backlog; do not spin while descriptors are short
+			 */
 			poll(NULL, 0, 1);
 			return;
 		}

@@ -53,11 +53,11 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static void connect_failed(struct shm_conn *conn, int error)
 {
 	switch (error) {
-	case -EAGAIN:	    /* the listener's queue of callers is full */
-	case -ETOOMANYREFS: /* too many descriptors are on their way to somebody */
+	case -EAGAIN:	    /* the listener's backlog is full */
+	case -ETOOMANYREFS: /* too many descriptors are in flight */
 	case -ENOBUFS:
 	case -EMFILE:
-	case -EINTR: /* nobody is refused for such a reason */
+	case -EINTR: /* none of these errors fails a request */
 		conn->retry_ns = shm_now_ns() + RETRY_NS;
 		shm_conn_set_deadline(conn, earlier(conn->retry_ns, conn->give_up_ns));
 		break;
@@ -72,13 +72,13 @@ static void wait_for_answer(struct shm_conn *conn)
 	shm_conn_set_deadline(conn, conn->give_up_ns == UINT64_MAX ? 0 : conn->give_up_ns);
 }
 
-/* Rings at the listener's door once; EP locked. */
+/* Tries to connect to the listener and to send the request; EP locked. */
 static void connect_listener(struct shm_conn *conn)
 {
 	int fds[SHM_WIRE_FDS_MAX] = {conn->segment_fd, -1};
 	int empty_fd, rc;
 
-	/* a second call after the first was connected, but could not send, finds it connected */
+	/* EISCONN: an earlier attempt connected, but could not send */
 	if (connect(conn->fd, conn->peer_name, conn->peer_name_len) < 0 && errno != EISCONN) {
 		connect_failed(conn, -errno);
 		return;
@@ -145,7 +145,7 @@ err:
 	return rc;
 }
 
-/* What is kept makes room for it. */
+/* Drops kept connections if descriptors or memory are exhausted. */
 static int create_active(struct shm_engine *engine, const struct sockaddr_un *name,
 			 socklen_t name_len, struct shm_conn **conn_out)
 {
@@ -176,7 +176,7 @@ void shm_setup_restart(struct shm_conn *conn, struct core_ep *ep)
 	connect_listener(next);
 }
 
-/* On the socket of an earlier connection to the same service point, or on a new one. */
+/* Sends the request on the kept socket, or connects a new one. */
 static void send_request(struct shm_conn *conn, struct core_ep *ep)
 {
 	if (!conn->is_kept) {
@@ -199,7 +199,7 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 	socklen_t name_len;
 	int where = 0, rc;
 
-	/* its own address is where most peers are; to ask the system takes two sockets */
+	/* most peers have our own address; asking the system takes two sockets */
 	if (!soft_address_is_same(address, &ep->ia->address))
 		where = soft_address_find(address);
 	if (where < 0 && where != -EHOSTUNREACH)
@@ -220,7 +220,6 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 	return 0;
 }
 
-/* ACCEPT: the other side is ready when we say that we are. */
 int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
 		       const int *fds)
 {
@@ -239,7 +238,7 @@ int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, const union sh
 	if (rc < 0)
 		return rc;
 	shm_setup_learn_endpoint(conn, &accept->side);
-	core_slab_free(conn->request, sizeof(*conn->request)); /* it need not be asked again */
+	core_slab_free(conn->request, sizeof(*conn->request)); /* the request is not sent again */
 	conn->request = NULL;
 	conn->remote.is_pulling =
 		conn->remote.is_same_user && (accept->side.ability & SHM_ABLE_PULL);

@@ -23,12 +23,12 @@
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/wire.h"
 
-/* A number that no other endpoint on the host has now: the process, and a count within it. */
+/* A number that no other endpoint on the host uses: the process, and a count within it. */
 static uint64_t new_port(void)
 {
 	static _Atomic uint32_t count;
 
-	/* relaxed: only the difference counts */
+	/* relaxed: the numbers only have to differ */
 	return UINT64_C(1) << 63 | (uint64_t)(uint32_t)getpid() << 32 |
 	       atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 }
@@ -38,7 +38,7 @@ void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
 {
 	struct shm_engine *engine = conn->engine;
 
-	/* the passive side's is the qualifier that was asked for, which the core has set */
+	/* on the passive side it is the requested qualifier, which the core has set */
 	conn->port = conn->self == SHM_ACTIVE ? new_port() : ep->local_port;
 	conn->read_limit = param->read_out;
 	ep->local_port = conn->port;
@@ -51,11 +51,6 @@ void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
 	side->ability = conn->remote.has_pull ? SHM_ABLE_PULL : 0;
 }
 
-/*
- * The table of our keys tells where our memory is, which is not for other users: they get an empty
- * descriptor in its place. A listed descriptor that is not ours to close, or, if close_out is set,
- * one that is; -errno.
- */
 int shm_setup_keys_fd(struct shm_conn *conn, int *close_out)
 {
 	int fd;
@@ -69,7 +64,6 @@ int shm_setup_keys_fd(struct shm_conn *conn, int *close_out)
 	return fd;
 }
 
-/* Gets to know the peer's engine; can we read and write its memory? */
 int shm_setup_learn_process(struct shm_conn *conn, const struct shm_wire_side *side, int keys_fd)
 {
 	struct shm_remote *remote = &conn->remote;
@@ -78,11 +72,13 @@ int shm_setup_learn_process(struct shm_conn *conn, const struct shm_wire_side *s
 
 	memcpy(remote->token, side->token, sizeof(remote->token));
 	if (!remote->is_same_user)
-		return 0; /* rings only; its table is not ours to see (shm_setup_keys_fd) */
+		return 0; /* rings only: the peer sent no table (shm_setup_keys_fd) */
 	rc = soft_view_get(keys_fd, &remote->view);
 	if (rc == -EINVAL) {
-		/* no table: it takes us for another user, as where one of us listened before it
-		 * changed its user; rings only then, for both */
+		/*
+		 * no table: the peer takes us for another user, for example if one of us changed
+		 * its user after it began to listen; rings only then, for both
+		 */
 		remote->is_same_user = false;
 		return 0;
 	}
@@ -93,7 +89,6 @@ int shm_setup_learn_process(struct shm_conn *conn, const struct shm_wire_side *s
 	return 0;
 }
 
-/* Takes what the peer says of its endpoint. */
 void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side *side)
 {
 	struct shm_remote *remote = &conn->remote;
@@ -108,7 +103,6 @@ void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side 
 			core_slab_alloc(SHM_MAPS * sizeof(*remote->maps)); /* NULL: no mapping */
 }
 
-/* The connection stands. */
 void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
 			   const struct transport_conn_param *peer)
 {
@@ -122,7 +116,7 @@ void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
 	shm_conn_set_state(conn, SHM_ESTABLISHED);
 	core_ep_established(ep, peer);
 	if (shm_conn_state(conn) != SHM_ESTABLISHED)
-		return; /* a watermark has broken it: the service thread tells the end */
+		return; /* a watermark has broken it: the service thread reports the end */
 	shm_engine_activate(conn->engine, conn);
 	shm_conn_pass(conn, ep);
 }

@@ -19,7 +19,7 @@
 
 /* --- packets in --- */
 
-/* A stranger's socket may be told to linger, and its last close would wait as long: not here. */
+/* SO_LINGER of a hostile peer's socket could make its last close block: not here. */
 void shm_packet_close_fds(struct shm_packet *packet)
 {
 	static const struct linger at_once;
@@ -49,8 +49,8 @@ static void take_fds(struct msghdr *message, struct shm_packet *packet)
 }
 
 /*
- * The packet came without its descriptors, because we may have no more of them. 1: it can do
- * without; the memory behind a key, or a pool, is just not mapped then.
+ * The packet came without its descriptors, because this process has reached its limit. 1: the
+ * packet is still useful: the memory behind a key, or a pool, is not mapped then.
  */
 static int decode_stripped(const void *bytes, size_t size, struct shm_packet *packet)
 {
@@ -63,7 +63,7 @@ static int decode_stripped(const void *bytes, size_t size, struct shm_packet *pa
 		wire->word.word = wire->give.key;
 		wire->head.type = SHM_WIRE_MAP_REFUSE;
 		return 1;
-	case SHM_WIRE_POOL_GIVE: /* one that is not known here */
+	case SHM_WIRE_POOL_GIVE: /* treated as a name that is not known here */
 		wire->head.type = SHM_WIRE_POOL_NAME;
 		return 1;
 	default:
@@ -71,10 +71,9 @@ static int decode_stripped(const void *bytes, size_t size, struct shm_packet *pa
 	}
 }
 
-/* One packet: 1, 0 at the end of the socket, -EAGAIN, -EPROTO. */
 int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
 {
-	uint8_t bytes[sizeof(union shm_wire) + 1]; /* a byte more, so that a longer one is seen */
+	uint8_t bytes[sizeof(union shm_wire) + 1]; /* one more byte, to detect longer packets */
 	struct iovec iov = {bytes, sizeof(bytes)};
 	union {
 		struct cmsghdr align;
@@ -95,9 +94,9 @@ int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
 		message.msg_controllen = sizeof(control);
 		size = recvmsg(conn->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		/*
-		 * A peer that closed without reading all: what it sent before is still there. And
-		 * the kernel looks for a packet, then for the end: what came with the end between
-		 * the two is there, too.
+		 * ECONNRESET: the peer closed without reading everything; what it sent before is
+		 * still there. Zero bytes: the kernel checks for a packet first, then for the end,
+		 * so a packet that came between the two checks is still there, too.
 		 */
 	} while ((size < 0 && (errno == EINTR || (errno == ECONNRESET && !resets++))) ||
 		 (size == 0 && !message.msg_controllen && !ends++));
@@ -105,7 +104,9 @@ int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
 		return errno == EAGAIN ? -EAGAIN : 0;
 	take_fds(&message, packet);
 	if (size == 0) {
-		/* a stranger's empty packet looks like the end, but can bring descriptors */
+		/*
+		 * an empty packet of a hostile peer looks like the end, but can bring descriptors
+		 */
 		shm_packet_close_fds(packet);
 		return 0;
 	}
@@ -125,7 +126,7 @@ void shm_conn_discard(struct shm_conn *conn)
 	struct shm_packet packet;
 	int rc;
 
-	/* ends: the socket is shut down, so nothing is added */
+	/* ends: nothing is added to a socket that is shut down */
 	while ((rc = shm_packet_receive(conn, &packet)) == 1 || rc == -EPROTO)
 		shm_packet_close_fds(&packet);
 }
@@ -135,7 +136,7 @@ int shm_conn_read_idle(struct shm_conn *conn)
 	struct shm_packet packet;
 	unsigned i;
 
-	/* some that the peer has sent before may be left */
+	/* earlier packets of the peer may be left */
 	for (i = 0; i < PACKETS_MAX && !conn->is_peer_idle; i++) {
 		int rc = shm_packet_receive(conn, &packet);
 
@@ -195,7 +196,9 @@ int shm_conn_epoll_add(struct shm_conn *conn)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP, .data.u64 = conn->id};
 
-	/* before: the service thread may take it back, or destroy an arriving one, at once */
+	/*
+	 * set before: the service thread may remove it, or destroy an arriving connection, at once
+	 */
 	atomic_store_explicit(&conn->is_in_epoll, true, memory_order_relaxed);
 	if (!epoll_ctl(conn->engine->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event))
 		return 0;
@@ -205,7 +208,7 @@ int shm_conn_epoll_add(struct shm_conn *conn)
 
 void shm_conn_epoll_remove(struct shm_conn *conn)
 {
-	/* explicitly: a child that holds a copy of the socket would keep the entry alive */
+	/* explicitly: a copy of the socket in a child would keep the entry alive */
 	if (atomic_exchange_explicit(&conn->is_in_epoll, false, memory_order_relaxed))
 		epoll_ctl(conn->engine->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
 }
@@ -230,6 +233,6 @@ void shm_conn_identify(struct shm_conn *conn)
 	conn->remote.is_same_user = false;
 	if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return;
-	conn->remote.pid = peer.pid; /* 0: in another process name space */
+	conn->remote.pid = peer.pid; /* 0: in another PID namespace */
 	conn->remote.is_same_user = peer.pid > 0 && peer.uid == conn->remote.own_uid;
 }

@@ -8,7 +8,7 @@
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/state.h"
 
-#define GAPS_MAX 16u /* beside as many as there are connections */
+#define GAPS_MAX 16u /* allowed in addition to the number of connections */
 
 static void set_active_count(struct shm_engine *engine, uint32_t count)
 {
@@ -20,7 +20,7 @@ static void set_active_at(struct shm_conn *conn, uint32_t at)
 	atomic_store_explicit(&conn->active_at, at, memory_order_relaxed);
 }
 
-/* Closes the gaps; whose turn it is stays. */
+/* Closes the gaps; the turn stays at the same connection. */
 static void close_gaps_locked(struct shm_engine *engine)
 {
 	uint32_t from, to = 0, next = 0;
@@ -41,7 +41,7 @@ static void close_gaps_locked(struct shm_engine *engine)
 
 static void append_locked(struct shm_engine *engine, struct shm_conn *conn)
 {
-	/* as many have room as there are numbers */
+	/* there is room for as many as there are numbers */
 	if (engine->active_end == engine->slot_count)
 		close_gaps_locked(engine);
 	set_active_at(conn, engine->active_end);
@@ -62,7 +62,9 @@ static void remove_locked(struct shm_engine *engine, struct shm_conn *conn)
 void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn)
 {
 	atomic_store_explicit(&engine->posted_at, shm_active_at(conn), memory_order_relaxed);
-	/* relaxed: a stale answer costs a poll; whoever must be noticed uses shm_conn_serve_later
+	/*
+	 * relaxed: a stale value costs a poll; a caller that needs attention for sure uses
+	 * shm_conn_serve_later
 	 */
 	if (atomic_load_explicit(&conn->is_active, memory_order_relaxed))
 		return;
@@ -76,7 +78,7 @@ void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn)
 	core_lock_release(&engine->lock);
 }
 
-/* True: the list's reference is the caller's to drop. */
+/* True: the caller has to drop the list's reference. */
 static bool deactivate_locked(struct shm_engine *engine, struct shm_conn *conn)
 {
 	if (!atomic_load_explicit(&conn->is_active, memory_order_relaxed))

@@ -75,13 +75,15 @@ void shm_service_deadlines(struct shm_engine *engine)
 
 	if (now < atomic_load(&engine->deadline_ns))
 		return;
-	/* before the scan: whoever sets a deadline stores it in the connection first */
+	/* before the scan: a thread that sets a deadline stores it in the connection first */
 	atomic_store(&engine->deadline_ns, UINT64_MAX);
 	while ((conn = shm_engine_next_conn(engine, &index, is_due, now)) != NULL) {
 		uint64_t due = atomic_load(&conn->deadline_ns);
 
-		/* one shot; attend() or what it calls sets the next one. One that another thread
-		 * has set meanwhile stays */
+		/*
+		 * a deadline fires once; serve() or what it calls sets the next one. A deadline
+		 * that another thread has set meanwhile stays
+		 */
 		if (due <= now)
 			atomic_compare_exchange_strong(&conn->deadline_ns, &due, 0);
 		serve(conn, now);

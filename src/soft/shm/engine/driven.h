@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Does a thread of the consumer drive the connections, so that the service thread can leave the
- * work to it? One that looks for completions again and again does. One that dequeues now and then,
- * say after it has seen the last byte of a message in its memory, does not: what comes next would
- * wait for a tick (COMPAT-46). So it is the number of polls in a while that counts.
+ * work to it? A thread that polls for completions in a loop does. A thread that dequeues now and
+ * then, for example after it has seen the last byte of a message in its memory, does not: the next
+ * message would wait for a tick (COMPAT-46). So the number of polls within a time window decides.
  */
 #ifndef SHM_DRIVEN_H
 #define SHM_DRIVEN_H
@@ -11,22 +11,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SHM_DRIVEN_POLLS 512u	   /* in a window; a thread that polls makes thousands */
+#define SHM_DRIVEN_POLLS 512u	   /* in a window; a thread that polls in a loop makes thousands */
 #define SHM_DRIVEN_WINDOW 1000000u /* nanoseconds */
-#define SHM_DRIVEN_AFTER 2000000u  /* as long as that one window counts */
+#define SHM_DRIVEN_AFTER 2000000u  /* a window with enough polls counts for so long */
 
-/* The service thread's alone. */
+/* Used by the service thread only. */
 struct shm_driven {
-	uint64_t polls; /* how many there were when the window began, */
-	uint64_t since; /* and when that was */
-	uint64_t last;	/* when there were many */
-	bool is_any;	/* ... if ever */
+	uint64_t polls; /* total of polls when the window began, and */
+	uint64_t since; /* when it began */
+	uint64_t last;	/* when a window last had enough polls */
+	bool is_any;	/* `last` is set */
 };
 
 /*
- * `polls`: all there were until `now`. A window that is closed late must have had as many in each
- * of its parts. The thread may share its processor with us: what it did a moment ago counts, or we
- * would take all its work and its time away.
+ * `polls` is the total until `now`. A window that is closed late must have had enough polls for
+ * each part of its length. The polling thread may share its processor with the caller: so its polls
+ * of a moment ago count, or the caller would take over its work and its processor time.
  */
 static inline bool shm_is_driven(struct shm_driven *driven, uint64_t polls, uint64_t now)
 {

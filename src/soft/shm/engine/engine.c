@@ -31,9 +31,9 @@ uint64_t shm_now_ns(void)
 }
 
 /*
- * A stack of the usual size takes 8 MiB of address space, and agents of the consumer do not run on
- * this one. It also has to hold the variables of threads, whose size is the program's: where they
- * do not fit (EINVAL), the system chooses.
+ * A stack of the default size takes 8 MiB of address space, and agents of the consumer do not run
+ * on this one. The stack also holds the thread-local variables, whose size depends on the program:
+ * if they do not fit (EINVAL), the system chooses the size.
  */
 static int create_thread(struct shm_engine *engine)
 {
@@ -54,7 +54,7 @@ static int start_thread(struct shm_engine *engine)
 	sigset_t all, old;
 	int rc;
 
-	/* GEN-36: signals are the consumer's; the thread inherits the full mask */
+	/* GEN-36: signals belong to the consumer; the thread inherits the full mask */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	shm_engine_get(engine);
@@ -137,7 +137,7 @@ static void write_kick(struct shm_engine *engine)
 	int state = core_cancel_off();
 	ssize_t written = write(engine->kick_fd, &one, sizeof(one));
 
-	(void)written; /* a full counter (EAGAIN) wakes as well */
+	(void)written; /* a full counter (EAGAIN) wakes the thread as well */
 	core_cancel_restore(state);
 }
 
@@ -154,7 +154,7 @@ void shm_engine_close(struct shm_engine *engine)
 
 void shm_engine_kick(struct shm_engine *engine)
 {
-	/* sequentially consistent: what we want noticed was stored before; see service_kicked */
+	/* sequentially consistent: the caller has stored its request before; see service_kicked */
 	if (!atomic_exchange(&engine->is_kicked, true))
 		write_kick(engine);
 }

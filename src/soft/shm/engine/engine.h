@@ -165,7 +165,7 @@ int shm_engine_poll_all(struct shm_engine *engine);
 bool shm_engine_is_key_in_use(struct shm_engine *engine, uint32_t key);
 /* Waits until no peer copies through the key any more; see transport_ops.lmr_destroy. */
 void shm_engine_wait_key(struct shm_engine *engine, uint32_t key);
-/* Waits until `touched` returns false or the peer is dead (true), or until that time (false). */
+/* Waits until `is_copying` returns false or the peer is dead (true), or until that time (false). */
 bool shm_wait_copies(struct shm_conn *conn, bool (*is_copying)(const struct shm_conn *, uint64_t),
 		     uint64_t argument, uint64_t limit_ns);
 

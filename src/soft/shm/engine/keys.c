@@ -15,9 +15,9 @@
 #include "soft/shm/state.h"
 
 #define SPINS 200u
-#define PIECE_NS 1000000 /* more than a piece of a copy into our memory takes */
+#define PIECE_NS 1000000 /* longer than one piece of a copy into our memory takes */
 
-/* Can the peer have announced anything? */
+/* Can the peer have announced a copy in this state? */
 static bool is_answered(const struct shm_conn *conn)
 {
 	enum shm_state state = shm_conn_state(conn);
@@ -29,7 +29,9 @@ static bool is_copying_through(const struct shm_conn *conn, uint64_t key)
 {
 	if (!is_answered(conn))
 		return false;
-	/* acquire: the copy is finished when the announcement is gone. Our own, which is never late
+	/*
+	 * acquire: the copy is finished when the announcement is withdrawn. Our own announcement is
+	 * never late
 	 */
 	if (atomic_load_explicit(&conn->local_announce, memory_order_acquire) == key)
 		return true;
@@ -63,8 +65,8 @@ bool shm_wait_copies(struct shm_conn *conn, bool (*is_copying)(const struct shm_
 }
 
 /*
- * LMR-FREE-21 for a caller that may not block: true when the peer is dead, or has been in the
- * middle of a copy through this key for longer than it may. The service thread then ends the
+ * LMR-FREE-21 for a caller that must not block: true if the peer is dead, or has been in the middle
+ * of a copy through this key for longer than the time-out. The service thread then ends the
  * connection.
  */
 static bool is_overdue(struct shm_conn *conn, uint32_t key)
@@ -75,7 +77,9 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 	uint64_t since_ns;
 
 	core_lock_acquire(&engine->lock);
-	/* an old one: the number was another window's then, or it was us who did not run */
+	/*
+	 * an old record: it was about an earlier key of this number, or our own threads did not run
+	 */
 	if (conn->stalled_key != key || now - conn->stalled_since_ns > 2 * limit_ns) {
 		conn->stalled_key = key;
 		conn->stalled_since_ns = now;
@@ -87,8 +91,10 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 		return true;
 	if (now - since_ns < limit_ns)
 		return false;
-	/* first of all, no copy when it goes on; the next call believes it, because one that runs
-	 * at this moment finishes its piece */
+	/*
+	 * revoke first, so that the peer does not copy when it continues. The next call trusts
+	 * this, because a peer that runs at this moment finishes its piece
+	 */
 	if (!atomic_exchange(&conn->mine->revoked, 1))
 		return false;
 	atomic_store(&conn->is_distrusted, true);
@@ -97,21 +103,21 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 }
 
 /*
- * The key is dead, with a full fence behind that: whoever copies through it has announced that
- * visibly when this returns. Only what was given to a peer is announced without a fence.
+ * The key is dead, and a full fence followed. When this returns, every peer that copies through the
+ * key has visibly announced it. Only keys whose memory a peer got are announced without a fence.
  */
 static void fence_peers(struct shm_engine *engine, uint32_t key)
 {
-	struct shm_conn *light;
+	struct shm_conn *unfenced;
 	uint32_t index = 0;
 
 	if (!soft_keys_is_given(engine->adapter->keys, key))
 		return;
-	light = shm_engine_next_conn(engine, &index, is_announcing_unfenced, 0);
-	if (!light)
+	unfenced = shm_engine_next_conn(engine, &index, is_announcing_unfenced, 0);
+	if (!unfenced)
 		return;
 	core_fence_everywhere(CORE_FENCE_HOST);
-	shm_conn_put(light);
+	shm_conn_put(unfenced);
 }
 
 bool shm_engine_is_key_in_use(struct shm_engine *engine, uint32_t key)
@@ -131,7 +137,7 @@ bool shm_engine_is_key_in_use(struct shm_engine *engine, uint32_t key)
 
 void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
 {
-	/* one limit for all of them, however many peers are at it */
+	/* one limit for all peers, however many are copying */
 	uint64_t limit_ns = shm_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
 	struct shm_conn *conn;
 	uint32_t index = 0;
@@ -141,7 +147,9 @@ void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
 		if (!shm_wait_copies(conn, is_copying_through, key, limit_ns)) {
 			struct core_ep *ep;
 
-			/* LMR-FREE-21: stopped in the middle of a copy; it pays with the connection
+			/*
+			 * LMR-FREE-21: a peer that is stopped in the middle of a copy loses the
+			 * connection
 			 */
 			core_log(CORE_LOG_MEMORY | CORE_LOG_ERROR,
 				 "key 0x%x: process %d is stopped in the middle of a copy; its "
@@ -154,8 +162,7 @@ void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
 				shm_conn_finish(conn, ep);
 				core_ep_leave(ep);
 			}
-			/* its gate is closed; should it run at this moment, it finishes its piece
-			 */
+			/* its gate is closed; if it runs at this moment, it finishes its piece */
 			nanosleep(&(struct timespec){.tv_nsec = PIECE_NS}, NULL);
 		}
 		shm_conn_put(conn);

@@ -18,7 +18,6 @@
 
 #define PACKETS_MAX 16u /* of one connection in a row */
 
-/* The connection cannot go on; EP locked. */
 void shm_service_give_up(struct shm_conn *conn, struct core_ep *ep)
 {
 	switch (shm_conn_state(conn)) {
@@ -37,7 +36,7 @@ void shm_service_give_up(struct shm_conn *conn, struct core_ep *ep)
 	}
 }
 
-/* The peer says that it is over; EP locked. */
+/* The peer sent CLOSE; EP locked. */
 static void peer_closed(struct shm_conn *conn, struct core_ep *ep, uint32_t why)
 {
 	conn->has_peer_closed = true;
@@ -49,7 +48,7 @@ static void peer_closed(struct shm_conn *conn, struct core_ep *ep, uint32_t why)
 	shm_service_give_up(conn, ep);
 }
 
-/* The socket ended: the peer is dead, or has closed before; EP locked. */
+/* The socket ended: the peer is dead, or had closed before; EP locked. */
 static void peer_gone(struct shm_conn *conn, struct core_ep *ep)
 {
 	conn->is_peer_gone = true;
@@ -58,7 +57,7 @@ static void peer_gone(struct shm_conn *conn, struct core_ep *ep)
 	shm_service_give_up(conn, ep);
 }
 
-/* The peer has published something. */
+/* The peer has published something: makes a pass. */
 static void serve_published(struct shm_conn *conn, struct core_ep *ep)
 {
 	shm_conn_disarm(conn);
@@ -71,7 +70,7 @@ static void established_packet(struct shm_conn *conn, struct core_ep *ep, struct
 
 	switch (wire->head.type) {
 	case SHM_WIRE_WAKE:
-	case SHM_WIRE_MAP_ASK: /* answered already */
+	case SHM_WIRE_MAP_ASK: /* one_packet has answered it */
 		break;
 	case SHM_WIRE_MAP_GIVE:
 		shm_map_given(conn, &wire->give, packet->fds[0]);
@@ -95,8 +94,10 @@ static void established_packet(struct shm_conn *conn, struct core_ep *ep, struct
 		shm_service_give_up(conn, ep);
 		return;
 	}
-	/* whatever it was: the peer sends no WAKE into a socket that is full of others. A WAKE that
-	 * service_conn has answered needs nothing, unless somebody has armed the connection since
+	/*
+	 * After any packet: the peer sends no WAKE into a socket that is full of other packets.
+	 * After a WAKE nothing is left to do, because shm_service_conn has made a pass, unless the
+	 * connection was armed since.
 	 */
 	if (packet->wire.head.type != SHM_WIRE_WAKE ||
 	    !atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed))
@@ -108,8 +109,7 @@ static void dispatch_locked(struct shm_conn *conn, struct core_ep *ep, struct sh
 	switch (shm_conn_state(conn)) {
 	case SHM_REQUESTED:
 	case SHM_ACCEPTED:
-		/* a WAKE may overtake nothing, but CLOSE and others may come instead of an answer
-		 */
+		/* CLOSE and other packets may come instead of an answer */
 		if (shm_setup_answer(conn, ep, &packet->wire, packet->fds) < 0)
 			shm_service_give_up(conn, ep);
 		break;
@@ -124,8 +124,10 @@ static void dispatch_locked(struct shm_conn *conn, struct core_ep *ep, struct sh
 	}
 }
 
-/* False when there is nothing more to read from this connection, as mostly behind a WAKE: if there
- * is, epoll tells. */
+/*
+ * Takes one packet. False if nothing more is expected from this connection now; after a WAKE that
+ * is usual, and epoll reports it if there is more.
+ */
 static bool one_packet(struct shm_conn *conn)
 {
 	struct shm_packet packet;
@@ -141,7 +143,7 @@ static bool one_packet(struct shm_conn *conn)
 	}
 	if (rc > 0 && packet.wire.head.type == SHM_WIRE_IDLE)
 		conn->is_peer_idle = true;
-	/* no lock is needed for this one, and it is slow */
+	/* needs no lock, and is slow */
 	if (rc > 0 && packet.wire.head.type == SHM_WIRE_MAP_ASK)
 		shm_map_asked(conn, packet.wire.word.word);
 	if (rc == 0)
@@ -162,7 +164,7 @@ static bool one_packet(struct shm_conn *conn)
 	return ep && rc > 0 && packet.wire.head.type != SHM_WIRE_WAKE;
 }
 
-/* The endpoint of a connection that stands, locked; NULL: it does not. */
+/* Locks the endpoint of an established connection; NULL: it is not established. */
 static struct core_ep *enter_established(struct shm_conn *conn)
 {
 	struct core_ep *ep = shm_conn_ep(conn).cell ? shm_conn_enter(conn) : NULL;
@@ -175,10 +177,10 @@ static struct core_ep *enter_established(struct shm_conn *conn)
 }
 
 /*
- * The socket of a connection has something: most often a WAKE, for what the peer has put into its
- * rings. That is dealt with first, because the peer may be waiting for it, and the packet is read
- * behind it. If nobody polls here the connection is armed again at once, so that the next wake-up
- * is a packet and not a tick.
+ * The socket of a connection is readable. Most often it holds a WAKE for entries in the rings. The
+ * rings are served first, because the peer may be waiting, then the packet is read. If no thread
+ * polls here, the connection is armed again at once, so that a packet and not a tick causes the
+ * next wake-up.
  */
 void shm_service_conn(struct shm_service *service, struct shm_conn *conn)
 {

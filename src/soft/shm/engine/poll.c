@@ -15,16 +15,16 @@
 
 /* A connection that a polling thread has found. */
 struct candidate {
-	/* alive only while its endpoint is locked and owns it; else no more than an address */
+	/* valid only while its endpoint is locked and owns it; else only an address to compare */
 	struct shm_conn *conn;
 	struct core_ref ep;
-	bool is_quiet;	/* no work for very many polls */
-	bool is_stream; /* it had work at the last poll, too */
+	bool is_idle;	/* no work for very many polls */
+	bool is_stream; /* it had work at the previous poll, too */
 };
 
 /*
- * The next active connection that has work, or had none for very many polls (until it is armed).
- * *looks is how many may be looked at. False: none of them.
+ * Finds the next active connection that has work, or had none for so many polls that it should be
+ * armed. *checks is how many connections may still be checked. False: there is none.
  */
 CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 				struct candidate *candidate)
@@ -39,9 +39,9 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 		if (is_its_turn)
 			conn = shm_active_next_locked(engine);
 		--*checks;
-		candidate->is_quiet = !shm_conn_has_work(conn);
+		candidate->is_idle = !shm_conn_has_work(conn);
 		candidate->is_stream = !conn->idle_polls;
-		if (!candidate->is_quiet)
+		if (!candidate->is_idle)
 			conn->idle_polls = 0;
 		else if (!is_its_turn || ++conn->idle_polls < SHM_IDLE_POLLS)
 			continue;
@@ -54,20 +54,23 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 	return is_found;
 }
 
-/* How many connections a poll looks at. */
+/* How many connections one poll checks. */
 CORE_INLINE uint32_t checks_due(struct shm_engine *engine)
 {
-	/* a connection that is added meanwhile is found by the next call */
+	/* the next call finds a connection that is added meanwhile */
 	uint32_t checks = shm_active_count(engine);
 
 	return checks < POLL_MAX ? checks : POLL_MAX;
 }
 
-/* A thread of the consumer drives the connections. */
+/* Records that a thread of the consumer polls. */
 CORE_INLINE void count_poll(struct shm_engine *engine)
 {
-	/* also while all connections sleep, or none would be left to who polls when it wakes up.
-	 * relaxed, and lost counts do not matter: the service thread looks for any change */
+	/*
+	 * also counted while all connections are armed, so that the service thread leaves a
+	 * connection that wakes up to the poller. relaxed, and lost counts do not matter: the
+	 * service thread only compares totals
+	 */
 	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
 
 	atomic_store_explicit(&engine->polls, polls + 1, memory_order_relaxed);
@@ -78,8 +81,8 @@ CORE_INLINE void count_poll(struct shm_engine *engine)
 /* --- the slow path --- */
 
 /*
- * Does what there is to do; a quiet connection goes to sleep, so that polls cost less. The endpoint
- * keeps its connection alive until that is over.
+ * Makes a pass over the connection, or arms it if it is idle, to make polls cheaper. The locked
+ * endpoint keeps its connection alive.
  */
 static int drive(struct shm_engine *engine, const struct candidate *candidate)
 {
@@ -93,7 +96,7 @@ static int drive(struct shm_engine *engine, const struct candidate *candidate)
 			core_ep_leave(ep);
 		return 0;
 	}
-	if (shm_conn_state(conn) == SHM_ESTABLISHED && candidate->is_quiet)
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && candidate->is_idle)
 		shm_conn_arm(conn);
 	else if (shm_conn_state(conn) == SHM_ESTABLISHED)
 		handled = shm_conn_pass(conn, ep);
@@ -112,7 +115,7 @@ int shm_engine_poll_all(struct shm_engine *engine)
 	return handled;
 }
 
-/* The caller keeps the instance: it has an event dispatcher or a notification object of it busy. */
+/* The caller keeps the instance alive: it holds an EVD or a CNO of it. */
 int shm_engine_progress(struct shm_engine *engine)
 {
 	count_poll(engine);
@@ -123,14 +126,14 @@ int shm_engine_progress(struct shm_engine *engine)
 
 /* --- the fast path --- */
 
-/* False: the connection needs more than its fast path does. */
+/* False: the connection needs the slow path. */
 CORE_INLINE bool drive_fast(const struct candidate *candidate, struct core_dequeue *dequeue)
 {
 	struct shm_conn *conn = candidate->conn;
 	struct core_ep *ep;
 	bool is_done;
 
-	if (candidate->is_quiet || !candidate->ep.cell)
+	if (candidate->is_idle || !candidate->ep.cell)
 		return false;
 	ep = core_handle_enter_fast(candidate->ep.cell, DAT_HANDLE_TYPE_EP);
 	if (!ep)
@@ -160,7 +163,7 @@ int shm_engine_arm(struct shm_engine *engine)
 	uint32_t count = shm_active_count(engine);
 	int busy = 0;
 
-	/* the first one that has news is answer enough */
+	/* the first one that has work is enough */
 	for (; count && !busy; count--) {
 		struct shm_conn *conn = shm_engine_rotate(engine);
 		struct core_ep *ep;
@@ -175,8 +178,10 @@ int shm_engine_arm(struct shm_engine *engine)
 		}
 		shm_conn_put(conn);
 	}
-	/* else a connection that the service thread disarms for us would wait for its next tick; a
-	 * hint: a thread that still polls takes it back */
+	/*
+	 * otherwise a connection that the service thread disarms for us would wait until its next
+	 * tick. A hint: a thread that still polls resets it
+	 */
 	if (!busy)
 		atomic_store(&engine->is_unattended, true);
 	return busy;

@@ -21,7 +21,6 @@
 #define EVENTS 64
 #define NS_PER_MS 1000000u
 
-/* Does a thread of the consumer do the work? */
 bool shm_service_is_driven(struct shm_service *service)
 {
 	struct shm_engine *engine = service->engine;
@@ -53,16 +52,16 @@ static void service_kicked(struct shm_engine *engine)
 	uint64_t count;
 	ssize_t size = read(engine->kick_fd, &count, sizeof(count));
 
-	(void)size; /* EAGAIN: nothing was lost */
+	(void)size; /* EAGAIN: another read took it */
 	/*
-	 * After the read, or it would swallow the write of one who kicks in between, whose mark
-	 * then keeps everybody else from writing. Sequentially consistent, and before what was
-	 * asked for is looked at: see shm_engine_kick.
+	 * Cleared after the read. If it were cleared before, the read could swallow the write of a
+	 * thread that kicks in between, and that thread's mark would keep all others from writing.
+	 * Sequentially consistent, and before the requests are checked: see shm_engine_kick.
 	 */
 	atomic_store(&engine->is_kicked, false);
 }
 
-/* Nobody polls: arms every connection that has nothing to do. */
+/* No thread polls: arms every connection that has no work. */
 static void arm_all(struct shm_engine *engine)
 {
 	uint32_t count = atomic_load_explicit(&engine->active_count, memory_order_relaxed);
@@ -86,7 +85,7 @@ static void arm_all(struct shm_engine *engine)
 	}
 }
 
-/* Drives the active connections unless a thread of the consumer does. */
+/* Polls the active connections unless a thread of the consumer does. */
 static void service_progress(struct shm_service *service)
 {
 	struct shm_engine *engine = service->engine;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The service thread of an adapter instance: set-up, ends, wake-ups, time-outs, and the progress of
- * connections that nobody polls. It sleeps without limit while every connection is armed and no
+ * connections that no thread polls. It sleeps without limit while every connection is armed and no
  * deadline is set, so an idle process uses no CPU. All signals are blocked in it.
  */
 #ifndef SHM_SERVICE_H

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * A thread of the consumer that sleeps on the bell of a connection, so that the peer wakes it
- * itself: one change of threads instead of two. It is the connection that was armed last, the one
- * that news are most likely to come from; for all others the service thread wakes, as it does for a
- * second sleeper.
+ * directly: one thread switch instead of two. It sleeps on the connection that was armed last,
+ * where the next event is most likely. The service thread wakes it for all other connections, and
+ * wakes any second sleeper.
  *
- * No wake-up is lost: the peer takes ringing for enough only if the kernel says that it has woken a
- * thread, and else sends its packet. So a thread that has slept, whatever ended that, answers for
- * the connection as the reader of a packet does. (Whether the bell has changed says nothing: it may
- * have been rung before the sleep, and the thread woken in it.)
+ * No wake-up is lost: the peer omits the packet only if the kernel says that ringing has woken a
+ * thread. So a thread that has slept, for whatever reason it woke up, serves the connection as the
+ * reader of a packet does. Whether the bell has changed does not matter: it may have been rung
+ * before the sleep.
  */
 #include "soft/shm/engine/sleep.h"
 
@@ -35,18 +35,20 @@ void shm_sleep_begin(struct shm_engine *engine, struct core_sleep *sleep)
 	sleep->transport = conn;
 	sleep->seen = atomic_load(&conn->mine->bell);
 	sleep->bell = &conn->mine->bell;
-	/* full fence: the peer publishes, then looks at this; we store this, then look at what it
-	 * has published */
+	/*
+	 * full fence: the peer publishes, then reads `sleeps`; we store `sleeps`, then read what it
+	 * has published
+	 */
 	atomic_store_explicit(&conn->mine->sleeps, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_has_work(conn))
 		return;
-	/* its packet is under way, or it was there before */
+	/* its packet is on the way, or the work was there before */
 	shm_sleep_end(sleep);
 	sleep->bell = NULL;
 }
 
-/* As the service thread answers a packet. */
+/* Serves the connection as the service thread does after a packet. */
 static void serve_wake(struct shm_conn *conn)
 {
 	struct core_ep *ep = shm_conn_enter(conn);
@@ -75,7 +77,7 @@ void shm_sleep_end(struct core_sleep *sleep)
 
 bool shm_sleep_wake(struct shm_conn *conn)
 {
-	/* relaxed: behind the fence of wake_peer */
+	/* relaxed: behind the fence of shm_conn_wake_if_armed */
 	return atomic_load_explicit(&conn->theirs->sleeps, memory_order_relaxed) &&
 	       core_bell_wake(&conn->theirs->bell);
 }

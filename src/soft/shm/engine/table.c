@@ -73,7 +73,7 @@ out:
 	return rc;
 }
 
-/* The live slot of a number, engine locked; NULL when its object is gone. */
+/* The slot of a number; NULL if its object is gone. */
 static struct shm_slot *slot_locked(struct shm_engine *engine, uint64_t id)
 {
 	uint32_t index = (uint32_t)id;
@@ -144,7 +144,7 @@ struct shm_conn *shm_engine_next_pending(struct shm_engine *engine)
 {
 	struct shm_conn *conn;
 
-	/* sequentially consistent: whoever adds one stores it, then kicks */
+	/* sequentially consistent: a thread that adds one stores it, then kicks */
 	if (!atomic_load(&engine->pending_first))
 		return NULL;
 	core_lock_acquire(&engine->lock);

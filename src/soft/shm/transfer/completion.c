@@ -15,7 +15,7 @@
 #include "soft/shm/transfer/piece.h"
 #include "soft/shm/transfer/progress.h"
 
-#define FAILING_NS 500000000u /* how long requests before a failed one may take */
+#define FAILING_NS 500000000u /* time for the requests before a failed one */
 
 static enum shm_req_state state_of(const struct core_req *req)
 {
@@ -28,7 +28,6 @@ void shm_tx_finish(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_
 	core_req_done(ep, req, status, req->len);
 }
 
-/* Ends the request and, when those before it are finished, the connection. */
 void shm_tx_fail(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
 		 DAT_DTO_COMPLETION_STATUS status)
 {
@@ -42,7 +41,8 @@ void shm_tx_fail(struct shm_conn *conn, struct core_ep *ep, struct core_req *req
 	shm_conn_lower_deadline(conn, conn->failing_ns);
 }
 
-/* The same for a request that the peer has answered, or answered wrongly: there is nothing before.
+/*
+ * The same for a request that the peer has refused or answered wrongly: no earlier request is left.
  */
 static void fail_now(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
 		     DAT_DTO_COMPLETION_STATUS status)
@@ -51,11 +51,11 @@ static void fail_now(struct shm_conn *conn, struct core_ep *ep, struct core_req 
 	shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
 }
 
-/* The oldest request in that state, from *cursor on; NULL when there is none. */
+/* Finds the oldest request in that state, from *cursor on; NULL if there is none. */
 static struct core_req *oldest(struct shm_conn *conn, struct core_ep *ep, uint64_t *cursor,
 			       enum shm_req_state state)
 {
-	/* slots before head may have been used again */
+	/* slots before the head may have been reused */
 	if (*cursor < ep->req.head)
 		*cursor = ep->req.head;
 	for (; *cursor < conn->tx_next; ++*cursor) {
@@ -72,7 +72,7 @@ int shm_tx_acknowledge(struct shm_conn *conn, struct core_ep *ep, uint32_t done)
 	uint32_t count = done - shm_conn_acked(conn);
 	uint32_t i;
 
-	/* the two ways in which it is told may overtake each other */
+	/* entries and the word both report it, and may overtake each other */
 	if ((int32_t)count <= 0)
 		return 0;
 	if (count > conn->sent - shm_conn_acked(conn))
@@ -92,14 +92,14 @@ int shm_tx_acknowledge(struct shm_conn *conn, struct core_ep *ep, uint32_t done)
 
 int shm_tx_read_done(struct shm_conn *conn, struct core_ep *ep)
 {
-	/* acquire: pairs with the release in shm_conn_flush of the peer */
+	/* acquire: pairs with the release in publish_done of the peer */
 	uint32_t done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
 
 	SHM_TSAN_ACQUIRE();
 	return shm_tx_acknowledge(conn, ep, done);
 }
 
-/* Places one piece of an RDMA Read. 1, or -EPROTO; may close. */
+/* Places one piece of an RDMA Read. 1, or -EPROTO; may close the connection. */
 static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm_entry *entry,
 		     const struct shm_bytes *bytes)
 {
@@ -178,7 +178,7 @@ int shm_tx_failed(struct shm_conn *conn, struct core_ep *ep, uint32_t failed)
 		req = oldest(conn, ep, &conn->tx_data, SHM_REQ_WAIT_DATA);
 	else
 		return -EPROTO;
-	/* a message in pieces can fail before its last piece was handed out */
+	/* a message in pieces can fail before its last piece is handed out */
 	if (!req && conn->tx_next < ep->req.tail) {
 		req = core_req_at(&ep->req, conn->tx_next);
 		if (!(req->transport.word[0] & SHM_REQ_RING_BEGUN))

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Copies between the memory of the peer and ours without the peer's help. Each piece of a copy is
- * announced in the shared segment, then the key is checked in the peer's table, then the bytes
- * move: the owner makes a key stale, then waits for announcements of it, so that nothing moves
- * through the key after dat_lmr_free has returned there. Pieces are small, so that this wait is
- * short.
- */
+/* Direct copies between the memory of the peer and ours (direct.h). */
 #include "soft/shm/transfer/direct.h"
 
 #include <errno.h>
@@ -23,14 +17,14 @@
 #include "soft/shm/transfer/map.h"
 #include "soft/shm/transfer/rx.h"
 
-/* announcements of mapped memory before it pays to have the owner care for the fence */
+/* announcements of mapped memory after which the owner is asked to run the fences */
 #define UNFENCED_AFTER 64u
-/* how long we trust that the peer's process number is still its own */
+/* how long we trust that the peer's process number still belongs to the peer */
 #define ALIVE_NS 100000000u
 
 /* --- memory of the consumer --- */
 
-/* What is to be pinned, beside the range. */
+/* What to pin, beside the range. */
 struct pin_what {
 	const DAT_LMR_TRIPLET *list;
 	uint32_t segments;
@@ -53,7 +47,10 @@ static int pin_range(struct core_ep *ep, const struct pin_what *what, uint64_t o
 			offset -= whole->segment_length;
 			continue;
 		}
-		/* not as a whole, which was written just now: see data_copy_local */
+		/*
+		 * member by member: a copy of the struct would wait for the stores that have just
+		 * written it, see data_copy_local
+		 */
 		part.lmr_context = whole->lmr_context;
 		part.virtual_address = whole->virtual_address + offset;
 		part.segment_length = whole->segment_length - offset;
@@ -129,8 +126,8 @@ int shm_scatter(const struct shm_pins *pins, const uint8_t *from)
 
 /* --- announcing --- */
 
-/* From now on without fences: the owner must know that before the next announcement. */
-static void become_light(struct shm_conn *conn)
+/* Omits the fences from now on. The owner must see `is_unfenced` before the next announcement. */
+static void omit_fences(struct shm_conn *conn)
 {
 	if (!conn->can_skip_fence)
 		return;
@@ -143,11 +140,13 @@ int shm_announce(struct shm_conn *conn, const struct shm_map *map, uint32_t key,
 		 enum soft_right right, uint64_t address, uint64_t length)
 {
 	if (map && !conn->is_unfenced && ++conn->announced >= UNFENCED_AFTER)
-		become_light(conn);
+		omit_fences(conn);
 	atomic_store_explicit(&conn->mine->announce, key, memory_order_relaxed);
-	/* full fence: pairs with those of soft_keys_invalidate and shm_conn_close; else the owner
-	 * could miss the announcement while we miss the dead key. Light only where the owner has
-	 * marked the key, which it did before it gave us the memory (map.c) */
+	/*
+	 * full fence: pairs with those of soft_keys_invalidate and shm_conn_close; else the owner
+	 * could miss the announcement while we miss the dead key. It is omitted only for mapped
+	 * memory, whose key the owner has marked before it gave us the memory (map.c)
+	 */
 	core_fence(map && conn->is_unfenced);
 	if (atomic_load_explicit(&conn->theirs->revoked, memory_order_acquire))
 		return -EAGAIN;
@@ -165,10 +164,10 @@ bool shm_is_peer_alive(struct shm_conn *conn)
 {
 	uint64_t now = shm_now_ns();
 
-	/* before each piece: after an exec the number is that of another program at once */
+	/* before each piece: after an exec the number belongs to another program at once */
 	if (soft_view_is_orphan(conn->remote.view))
 		return false;
-	/* where there is no such mark, a number is another's only long after the socket's end */
+	/* without that mark: the kernel reuses a number only long after the socket has ended */
 	if (now - conn->remote.alive_ns < ALIVE_NS)
 		return true;
 	if (conn->is_peer_gone || shm_conn_has_hung_up(conn))
@@ -233,7 +232,7 @@ static int copy_cma(struct shm_conn *conn, uint64_t address, const struct shm_pi
 	return soft_copy_from_process(conn->remote.pid, address, pins->iov, (int)pins->count, len);
 }
 
-/* One announced piece of an RDMA request. 0 or -errno as shm_direct_run. */
+/* Copies one announced piece of an RDMA request: 0, or -errno as shm_direct_run. */
 static int direct_piece(struct shm_conn *conn, const struct core_req *req, struct shm_map *map,
 			const struct shm_pins *pins, uint64_t offset, uint64_t len)
 {
@@ -242,7 +241,7 @@ static int direct_piece(struct shm_conn *conn, const struct core_req *req, struc
 	uint8_t *memory;
 	int rc;
 
-	/* the whole range each time: a refused request changes no byte (DTO-94) */
+	/* checks the whole range each time: a refused request changes no byte (DTO-94) */
 	rc = shm_announce(conn, map, req->remote.rmr_context,
 			  is_write ? SOFT_RIGHT_REMOTE_WRITE : SOFT_RIGHT_REMOTE_READ, target,
 			  req->len);
@@ -256,12 +255,11 @@ static int direct_piece(struct shm_conn *conn, const struct core_req *req, struc
 	else
 		rc = -ENOLINK;
 	if (rc == -EPERM) {
-		/* the kernel has changed its mind (or the peer is dying): from now on by the ring
-		 */
+		/* the kernel refuses now (or the peer is dying): use the ring from now on */
 		conn->remote.has_cma = false;
 		rc = -ENOLINK;
 	} else if (rc == -ESRCH) {
-		rc = -EAGAIN; /* it is gone; the socket tells in a moment */
+		rc = -EAGAIN; /* it is dead; the socket will end in a moment */
 	} else if (rc == -ENOMEM) {
 		rc = -ENOLINK;
 	}
@@ -293,7 +291,7 @@ int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *r
 		rc = direct_piece(conn, req, map, &pins, *offset, len);
 		shm_unpin(&pins);
 		if (rc == -EFAULT)
-			return -EACCES; /* which side's memory is gone cannot be told */
+			return -EACCES; /* the kernel does not say whose memory it is */
 		if (rc < 0)
 			return rc;
 		*offset += len;

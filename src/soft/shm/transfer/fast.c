@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The fast path of a connection: a Send that is one entry of the ring, a small RDMA Write into
- * mapped memory, a message of one entry into a Receive of one segment, and acknowledgements. It is
- * entered while the endpoint has no reason against it (shm_conn_update_reasons) and does what the
- * general path (tx.c, rx.c, direct.c, progress.c) would do for these, with the same counters. What
- * it declines is as it was: the general path goes on from there.
+ * The fast path of a connection (fast.h). It does what the slow path (tx.c, rx.c, direct.c,
+ * progress.c) would do for these requests, with the same counters. A request or message that it
+ * declines is unchanged: the slow path continues from there. shm_conn_update_reasons decides when
+ * an endpoint may use it.
  */
 #include "soft/shm/transfer/fast.h"
 
@@ -24,9 +23,11 @@
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/tx.h"
 
-#define FAST_WRITE 256u /* bytes of an RDMA Write */
-/* Polls in a row that look for messages and acknowledgements only: what a pass looks for beside
- * them waits no longer than that. */
+#define FAST_WRITE 256u /* longest RDMA Write */
+/*
+ * So many polls in a row check for messages and acknowledgements only; then a pass checks for
+ * everything else.
+ */
 #define FAST_POLLS 64u
 
 static struct shm_conn *conn_of(const struct core_ep *ep)
@@ -34,7 +35,7 @@ static struct shm_conn *conn_of(const struct core_ep *ep)
 	return ((const struct shm_ep *)ep->transport)->conn;
 }
 
-/* Most copies are of one word. */
+/* Most copies are one word. */
 CORE_INLINE void copy_source(void *to, const void *from, size_t len)
 {
 	if (len == sizeof(uint64_t))
@@ -43,7 +44,9 @@ CORE_INLINE void copy_source(void *to, const void *from, size_t len)
 		memcpy(to, from, len);
 }
 
-/* Pins the region of a segment that was good when it was posted; false: it is gone. */
+/*
+ * Pins the region of a segment that was valid when it was posted; false: it is not valid any more.
+ */
 CORE_INLINE bool pin_source(struct core_ep *ep, const DAT_LMR_TRIPLET *segment)
 {
 	struct core_lmr *lmr = ep->known_source.lmr;
@@ -92,13 +95,12 @@ CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct cor
 	return true;
 }
 
-/* Stores the bytes if the key is good: 0, or -errno as by shm_direct_run. */
+/* Stores the bytes if the key is valid: 0, or -errno as from shm_direct_run. */
 CORE_INLINE int write_mapped(struct shm_conn *conn, const struct core_req *req, uint8_t *to)
 {
 	int rc;
 
-	/* as shm_announce does it without a fence; the copy itself looks whether the gate is open
-	 */
+	/* as shm_announce without a fence; the copy itself checks the gate */
 	atomic_store_explicit(&conn->mine->announce, req->remote.rmr_context, memory_order_relaxed);
 	core_fence(true);
 	rc = soft_key_check(soft_view_entries(conn->remote.view), req->remote.rmr_context,
@@ -111,7 +113,7 @@ CORE_INLINE int write_mapped(struct shm_conn *conn, const struct core_req *req, 
 	return rc;
 }
 
-/* What it finds wrong is found once more, and reported, by the general path. */
+/* Errors are left to the slow path, which finds and reports them. */
 CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
 {
 	const struct shm_map *map = conn->remote.last_map;
@@ -152,13 +154,13 @@ bool shm_post_fast(struct core_ep *ep, struct core_req *req)
 
 /* --- polls --- */
 
-/* The peer has carried out that many messages and ring writes: the oldest requests are done. */
+/* The peer has carried out messages and ring writes up to `done`: completes the oldest requests. */
 CORE_INLINE bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t done,
 			   struct core_dequeue *dequeue)
 {
 	uint32_t acked = shm_conn_acked(conn);
 
-	/* an entry and the word both tell it, and may overtake each other */
+	/* an entry and the word both report it, and may overtake each other */
 	while ((int32_t)(done - acked) > 0) {
 		struct core_req *req = core_req_at(&ep->req, ep->req.head);
 
@@ -185,7 +187,7 @@ CORE_INLINE bool place_message(struct core_ep *ep, const uint8_t *payload, uint3
 	lmr = core_mem_pin(ep->ia->mem, wqe->iov->lmr_context);
 	if (!lmr)
 		return false;
-	/* the endpoint's zone may be another one than when it was posted */
+	/* the endpoint's zone may have changed since the Receive was posted */
 	is_valid = lmr->pz == ep->pz;
 	if (is_valid)
 		soft_copy_ordered((void *)(uintptr_t)wqe->iov->virtual_address, payload, len);
@@ -193,7 +195,7 @@ CORE_INLINE bool place_message(struct core_ep *ep, const uint8_t *payload, uint3
 	return is_valid;
 }
 
-/* The entry at the head of the ring, if it is a whole message for which there is a Receive. */
+/* Takes the entry at the head of the ring, if it is a whole message and a Receive is posted. */
 CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 			      struct core_dequeue *dequeue)
 {
@@ -209,7 +211,10 @@ CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 	    !place_message(ep, payload, entry.payload) ||
 	    !core_recv_done_fast(ep->cell, ep, entry.payload, dequeue))
 		return false;
-	/* counts the use of that memory: often enough, and its next message is fetched from it */
+	/*
+	 * counts the use of that memory: after enough uses it is mapped, and messages from it are
+	 * fetched
+	 */
 	if (entry.payload >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
 		(void)shm_map_find(conn, entry.key);
 	shm_consumer_take(&conn->request_in, entry.payload);
@@ -219,9 +224,9 @@ CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 }
 
 /*
- * A poll for one message leaves at once: to look for the next one would have to wait for its line,
- * and an answer that is sent meanwhile would wait behind that. In a stream of messages those that
- * have come together are taken together.
+ * A poll for one message returns at once: reading the next entry would wait for its cache line, and
+ * an answer that is sent meanwhile would wait behind that. In a stream of messages, those that have
+ * arrived are taken together.
  */
 bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 		   struct core_dequeue *dequeue)
@@ -236,7 +241,7 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 	done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
 	SHM_TSAN_ACQUIRE();
 	if (!has_entry && (int32_t)(done - acked) <= 0) {
-		/* what is done and was not acknowledged with an entry, or something rare */
+		/* either reports are pending, or a pass has to check for rare work */
 		if (conn->reported == conn->done)
 			goto decline;
 		shm_conn_flush(conn, false);

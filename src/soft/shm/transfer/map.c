@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Memory of the peer that is mapped here. On the first use of a key we ask the peer's service
- * thread for the memory file behind it, and go on by another path until the answer has come. A
- * mapping is only a faster way to the bytes: every copy still announces and checks the key, so a
- * mapping whose key is dead is harmless, and is removed when the owner tells, or with the
- * connection.
- */
+/* Memory of the peer that is mapped here, and memory of ours that peers map (map.h). */
 #include "soft/shm/transfer/map.h"
 
 #include <errno.h>
@@ -22,7 +16,7 @@
 
 #define USES_BEFORE_ASKING 4u
 
-/* The places where a key may be: a few neighbours, chosen by its bits. */
+/* The slot number `way` of those where a key may be: a few neighbours, chosen by its bits. */
 static struct shm_map *slot_at(struct shm_conn *conn, uint32_t key, unsigned way)
 {
 	uint32_t hash = key * 2654435761u >> 24;
@@ -50,7 +44,7 @@ static void release_map(struct shm_map *map)
 	*map = (struct shm_map){.state = SHM_MAP_FREE};
 }
 
-/* A place for a new key; only mappings and questions under way are not driven out. */
+/* Finds a slot for a new key; mappings and pending questions are not replaced. */
 static struct shm_map *new_slot(struct shm_conn *conn, uint32_t key)
 {
 	struct shm_map *unused = NULL;
@@ -69,7 +63,7 @@ static struct shm_map *new_slot(struct shm_conn *conn, uint32_t key)
 
 unsigned shm_map_uses(const struct shm_conn *conn)
 {
-	/* asking costs more than a few copies, and many a region is registered for one message */
+	/* asking costs more than a few copies, and many regions are registered for one message */
 	return conn->engine->settings.copy == CORE_COPY_MAP ? 1 : USES_BEFORE_ASKING;
 }
 
@@ -135,11 +129,11 @@ static bool is_own_key_live(struct shm_conn *conn, uint32_t key, uint64_t *addre
 {
 	const struct soft_key_entry *entry =
 		&soft_keys_entries(conn->engine->adapter->keys)[soft_key_index(key)];
-	/* const is lifted for older compilers, whose atomic loads refuse it */
+	/* cast, because atomic loads of older compilers refuse const */
 	_Atomic uint32_t *live = (_Atomic uint32_t *)(uintptr_t)&entry->key;
 	uint32_t rights;
 
-	/* acquire throughout, and the key once more behind the rest: it all belongs to this key */
+	/* acquire throughout, and the key is read again last: so all fields belong to this key */
 	if (atomic_load_explicit(live, memory_order_acquire) != key)
 		return false;
 	rights = __atomic_load_n(&entry->rights, __ATOMIC_ACQUIRE);
@@ -150,8 +144,9 @@ static bool is_own_key_live(struct shm_conn *conn, uint32_t key, uint64_t *addre
 }
 
 /*
- * Sends the file. The mark comes first, then the look at the key: so whoever frees the key sees the
- * mark, and expects copies without a fence; or we see the key dead, and the peer gets nothing.
+ * Sends the file. The key is marked first and checked then. So a thread that frees the key either
+ * sees the mark, and expects copies without a fence; or we see that the key is dead, and the peer
+ * gets nothing.
  */
 static bool send_file(struct shm_conn *conn, const union shm_wire *wire, int fd)
 {
@@ -190,7 +185,7 @@ bool shm_map_is_given(const struct shm_conn *conn, uint64_t key)
 {
 	unsigned i;
 
-	/* relaxed: without the lock it is a hint, and the peer copes with a wrong one */
+	/* relaxed: without the lock it is a hint, and the peer handles a wrong one */
 	for (i = 0; i < SHM_MAPS; i++)
 		if (atomic_load_explicit(&conn->given[i], memory_order_relaxed) == key)
 			return true;
@@ -202,7 +197,7 @@ void shm_map_key_dead(struct shm_engine *engine, uint32_t key)
 	struct shm_conn *conn;
 	uint32_t index = 0;
 
-	/* a memory file that is given at this moment stays mapped until the connection ends */
+	/* a memory file that is sent at this moment stays mapped until the connection ends */
 	if (!soft_keys_is_given(engine->adapter->keys, key))
 		return;
 	while ((conn = shm_engine_next_conn(engine, &index, shm_map_is_given, key)) != NULL) {

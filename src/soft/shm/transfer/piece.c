@@ -19,7 +19,7 @@
 
 /* --- loans --- */
 
-/* Takes back what the peer has given back; -EPROTO. */
+/* Takes back the pieces of one ring that the peer has given back; -EPROTO. */
 static int reclaim(struct shm_conn *conn, struct shm_producer *ring, struct shm_loans *loans)
 {
 	int rc;
@@ -48,7 +48,10 @@ int shm_pool_reclaim(struct shm_conn *conn)
 	return rc < 0 ? rc : reclaim(conn, &conn->response_out, &conn->bulk.responses);
 }
 
-/* What the ring holds when the connection is gone. */
+/*
+ * Returns the pieces that the ring holds when the connection is destroyed. is_safe: the peer reads
+ * them no more.
+ */
 static void return_loans(struct shm_conn *conn, struct shm_loans *loans, bool is_safe)
 {
 	struct shm_pool *pool = conn->bulk.out;
@@ -69,7 +72,10 @@ void shm_pool_release(struct shm_conn *conn)
 	struct shm_bulk *bulk = &conn->bulk;
 
 	if (bulk->requests.count || bulk->responses.count) {
-		/* acquire: pairs with the release in shm_conn_close; what it took is taken */
+		/*
+		 * acquire: pairs with the release in shm_conn_close; the peer has copied out all
+		 * that it took
+		 */
 		bool is_safe = conn->is_peer_gone ||
 			       atomic_load_explicit(&conn->theirs->is_over, memory_order_acquire);
 
@@ -83,17 +89,16 @@ void shm_pool_release(struct shm_conn *conn)
 
 /* --- entries --- */
 
-/* Asks the peer whether it has our pool, or gives it one. */
+/* Asks the peer whether it has our pool, or sends it one. */
 static void offer_pool(struct shm_conn *conn)
 {
 	struct shm_bulk *bulk = &conn->bulk;
-	/* a post comes here: see cancel.h */
+	/* a post can call this: see cancel.h */
 	int cancel = core_cancel_off();
 	union shm_wire wire;
 	int fd = -1;
 
-	/* the first time one that other connections use, then, when the peer does not know it, a
-	 * new one */
+	/* first a pool that other connections use; if the peer does not know it, a new one */
 	if (bulk->state == SHM_BULK_NONE)
 		bulk->out = shm_pool_find_ours(conn);
 	shm_wire_prepare(&wire, bulk->out ? SHM_WIRE_POOL_NAME : SHM_WIRE_POOL_GIVE);
@@ -112,8 +117,8 @@ static void offer_pool(struct shm_conn *conn)
 }
 
 /*
- * Lets go of a pool that has lost many pieces, so that another one is offered. No entry names it
- * any more, and the peer takes what we offer next in its place.
+ * Leaves a pool that has lost many pieces, so that another one is offered. No entry names it any
+ * more, and the peer replaces it by the next one that we offer.
  */
 static void leave_depleted(struct shm_conn *conn)
 {
@@ -127,7 +132,7 @@ static void leave_depleted(struct shm_conn *conn)
 	bulk->state = SHM_BULK_NONE;
 }
 
-/* A piece for that ring, or -1; *is_coming: one will be given back. */
+/* Takes a piece for that ring, or -1; *is_coming: the peer will give one back. */
 static int take_piece(struct shm_conn *conn, const struct shm_loans *loans, bool *is_coming)
 {
 	struct shm_bulk *bulk = &conn->bulk;
@@ -231,7 +236,7 @@ void shm_bytes_release(struct shm_conn *conn, struct shm_consumer *ring,
 
 /* --- packets --- */
 
-/* Has it, or not (zeros). */
+/* Answers that this side has the pool, or not (zeros). */
 static void answer_pool(struct shm_conn *conn, const struct shm_wire_pool *wire,
 			const struct shm_pool *pool)
 {
@@ -241,11 +246,11 @@ static void answer_pool(struct shm_conn *conn, const struct shm_wire_pool *wire,
 	reply.pool.number = wire->number;
 	if (pool)
 		memcpy(reply.pool.secret, pool->secret, sizeof(reply.pool.secret));
-	/* one that is lost leaves the peer with what the ring itself takes */
+	/* if it cannot be sent, the peer continues with what the ring itself holds */
 	(void)shm_conn_send(conn, &reply, NULL, 0);
 }
 
-/* The peer's pool from now on; what it sent before has no piece in another one. */
+/* Uses the peer's pool from now on; no earlier entry names a piece of another one. */
 static void use_theirs(struct shm_conn *conn, const struct shm_wire_pool *wire,
 		       struct shm_pool *pool)
 {
@@ -264,7 +269,7 @@ void shm_pool_given(struct shm_conn *conn, const struct shm_wire_pool *wire, int
 	use_theirs(conn, wire, shm_pool_map(conn, wire, fd));
 }
 
-/* It is no pool of the peer's, so far. */
+/* The peer says that it does not have our pool. */
 static void offer_denied(struct shm_conn *conn)
 {
 	struct shm_bulk *bulk = &conn->bulk;
@@ -276,7 +281,7 @@ static void offer_denied(struct shm_conn *conn)
 		bulk->state = SHM_BULK_REFUSED;
 	else if (is_in_use)
 		offer_pool(conn);
-	else /* the packet that gives it is under way: ask again with the next large piece */
+	else /* the packet that sends it may be on the way: ask again with the next large piece */
 		bulk->state = SHM_BULK_NONE;
 }
 

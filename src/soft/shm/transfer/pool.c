@@ -41,7 +41,7 @@ static void pool_free(struct shm_pool *pool)
 	core_slab_free(pool, sizeof(*pool));
 }
 
-/* Puts it on the engine's list with one reference; false: there are too many. */
+/* Adds it to the engine's list with one reference; false: there are too many. */
 static bool pool_list(struct shm_engine *engine, struct shm_pool *pool)
 {
 	bool is_room;
@@ -78,14 +78,15 @@ void shm_pool_put(struct shm_engine *engine, struct shm_pool *pool)
 		pool_free(pool);
 }
 
-/* Is that pool for, or of, the process at the other end? One in another name space of process
- * numbers cannot be told from others. */
+/*
+ * Is that pool for, or of, the process at the other end? Processes of another PID namespace have no
+ * number, so they cannot be told apart.
+ */
 static bool is_same_process(const struct shm_pool *pool, const struct shm_conn *conn)
 {
 	return pool->pid > 0 && pool->pid == conn->remote.pid;
 }
 
-/* Ours for the peer of that connection, with a reference; NULL: none that can be shared. */
 struct shm_pool *shm_pool_find_ours(struct shm_conn *conn)
 {
 	struct shm_engine *engine = conn->engine;
@@ -102,7 +103,6 @@ struct shm_pool *shm_pool_find_ours(struct shm_conn *conn)
 	return pool;
 }
 
-/* The peer's pool of that number if it is mapped here already, with a reference, or NULL. */
 struct shm_pool *shm_pool_find_theirs(struct shm_conn *conn, uint64_t number)
 {
 	struct shm_engine *engine = conn->engine;
@@ -118,7 +118,6 @@ struct shm_pool *shm_pool_find_theirs(struct shm_conn *conn, uint64_t number)
 	return pool;
 }
 
-/* Has the peer shown, here or on another connection, that it has that pool of ours? */
 bool shm_pool_is_verified(struct shm_engine *engine, const struct shm_pool *pool)
 {
 	bool is_so;
@@ -129,7 +128,6 @@ bool shm_pool_is_verified(struct shm_engine *engine, const struct shm_pool *pool
 	return is_so;
 }
 
-/* Has it lost so many pieces that another one is better? */
 bool shm_pool_is_depleted(struct shm_engine *engine, const struct shm_pool *pool)
 {
 	bool is_so;
@@ -147,7 +145,6 @@ void shm_pool_set_verified(struct shm_engine *engine, struct shm_pool *pool)
 	core_lock_release(&engine->lock);
 }
 
-/* Of ours, for the peer of that connection; the descriptor is the caller's to close. */
 struct shm_pool *shm_pool_create(struct shm_conn *conn, int *fd_out)
 {
 	struct shm_pool *pool = core_slab_alloc(sizeof(*pool));
@@ -180,7 +177,6 @@ err:
 	return NULL;
 }
 
-/* A peer's, mapped from what it has sent. */
 struct shm_pool *shm_pool_map(struct shm_conn *conn, const struct shm_wire_pool *wire, int fd)
 {
 	struct shm_pool *pool = core_slab_alloc(sizeof(*pool));
@@ -192,7 +188,7 @@ struct shm_pool *shm_pool_map(struct shm_conn *conn, const struct shm_wire_pool 
 	pool->number = wire->number;
 	pool->pid = conn->remote.pid;
 	memcpy(pool->secret, wire->secret, sizeof(pool->secret));
-	/* sealed, or the peer could cut the file under us (SIGBUS) */
+	/* it must be sealed, or the peer could truncate the file under us (SIGBUS) */
 	if (seals >= 0 && (seals & POOL_SEALS) == POOL_SEALS && fstat(fd, &info) == 0 &&
 	    S_ISREG(info.st_mode) && info.st_size == (off_t)SHM_POOL_SIZE)
 		pool->memory = map_pool(fd, PROT_READ, 0);

@@ -5,7 +5,7 @@
  * created when the first of them sends something large. The owner of a pool writes it, the peer
  * maps it read-only.
  *
- * The kernel tells which process is at the other end, and on both sides a pool is shared within one
+ * The kernel says which process is at the other end, and on both sides a pool is shared within one
  * process only. The peer's engine is identified by a token, which the peer claims to have: a peer
  * that claims to be an engine that has our pool already must send back the secret that was sent
  * with it (wire.h, POOL_NAME).
@@ -46,7 +46,7 @@ struct shm_pool {
 	uint32_t refs;	  /* connections */
 	uint32_t lost;	  /* ours: pieces that the peer may never give back */
 	bool is_verified; /* ours: the peer has sent the secret back, so it has the pool */
-	/* ours: the pieces that nobody holds; the one on top was used last and may still be in a
+	/* ours: the free pieces; the one on top was used last and may still be in a
 	 * cache */
 	uint32_t free_count;
 	uint8_t free[SHM_PIECES];
@@ -72,7 +72,7 @@ bool shm_pool_is_depleted(struct shm_engine *engine, const struct shm_pool *pool
 /* Takes a free piece: its index, or -1. */
 int shm_pool_take_piece(struct shm_engine *engine, struct shm_pool *pool);
 void shm_pool_put_piece(struct shm_engine *engine, struct shm_pool *pool, uint32_t piece);
-/* Counts a piece that the peer may still read: nobody gets it again. */
+/* Counts a piece that the peer may still read: it is never used again. */
 void shm_pool_lose_piece(struct shm_engine *engine, struct shm_pool *pool);
 
 #endif

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One pass over a connection: what the peer has done for us, what it asks of us, what we have to
- * ask; then publishing, waking, and going to sleep.
+ * One pass over a connection: what the peer has done for us, what it requests, what we request;
+ * then publishing, waking, and going to sleep.
  *
- * Sleeping and waking is store-then-load on both sides. A side that goes to sleep stores an odd
- * number in `armed`, passes a full fence, and looks at the other side's words once more. A side
- * that publishes stores its words, passes a full fence, and looks at `armed`. So at least one of
- * them sees the other, and no wake-up is lost. One packet per number is enough, because the reader
- * of the packet changes the number before it looks. Where a thread of the consumer sleeps on the
- * bell, ringing takes the place of the packet (sleep.c).
+ * Sleeping and waking are a store followed by a load on both sides. A side that goes to sleep
+ * stores an odd number in `armed`, executes a full fence, and reads the other side's words once
+ * more. A side that publishes stores its words, executes a full fence, and reads `armed`. At least
+ * one of them sees the other's store, so no wake-up is lost. One packet per number is enough,
+ * because the reader of the packet changes the number before it reads the rings. Where a thread of
+ * the consumer sleeps on the bell, ringing it replaces the packet (engine/sleep.c).
  *
- * On a connection that has been polled for long the publishing side goes without the fence
- * (`is_polled`): it is the dearest part of a small message, because all that was stored for the
- * peer before has to arrive there first. Who goes to sleep ends that state before, by a fence that
- * the kernel runs on every processor where a peer may be.
+ * On a connection that has been polled for long (`is_polled`) the publishing side omits the fence.
+ * The fence is the most expensive part of a small message, because it waits until all stores before
+ * it have reached the lines that the peer holds. A side that goes to sleep first clears `is_polled`
+ * and has the kernel run a fence on every processor where a peer may run.
  */
 #include "soft/shm/transfer/progress.h"
 
@@ -34,11 +34,11 @@
 #include "soft/shm/wire.h"
 
 #define DRAIN_PASSES 256u
-#define PASSES_MAX 16u /* over one connection in a row */
+#define PASSES_MAX 16u /* of one connection in a row */
 #define WAKE_RETRY_NS 10000000u
 #define POLLED_AFTER 512u /* entries without a sleep; a fence by the kernel takes some 20 us */
-#define UNREPORTED_MAX 8u /* messages done that wait to be told at most */
-#define DONE_LAG_MAX 0x40000000u /* entries done that the word does not tell, at most */
+#define UNREPORTED_MAX 8u /* messages done that may wait for a report */
+#define DONE_LAG_MAX 0x40000000u /* entries done that the word does not report yet */
 
 bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
 {
@@ -54,7 +54,7 @@ bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
 #undef WORD
 }
 
-/* Pieces that come back are put where other connections find them (pool.h). */
+/* Space that the peer gives back frees pieces for other connections (pool.h). */
 static bool is_lending(const struct shm_conn *conn)
 {
 	return conn->bulk.requests.count || conn->bulk.responses.count;
@@ -89,7 +89,10 @@ void shm_conn_update_reasons(struct shm_conn *conn, struct core_ep *ep)
 		reasons |= CORE_EP_SLOW_QUEUE;
 	if (conn->arrival.is_blocked)
 		reasons |= CORE_EP_SLOW_RECV;
-	/* while the peer waits for a Receive it looks at no entry (publish_done) */
+	/*
+	 * while the peer waits for a Receive it reads no entry, so no entry can report
+	 * (publish_done)
+	 */
 	if (conn->peer_waits || conn->arrival.is_begun || conn->write.is_begun ||
 	    conn->read.is_begun)
 		reasons |= CORE_EP_SLOW_PEER;
@@ -110,8 +113,10 @@ void shm_conn_wake_if_armed(struct shm_conn *conn)
 	conn->is_wake_pending =
 		!shm_sleep_wake(conn) && shm_conn_send_word(conn, SHM_WIRE_WAKE, 0) < 0;
 	if (conn->is_wake_pending) {
-		/* the kernel lacks memory, or the socket is full of packets that wake nobody; if
-		 * the peer is gone, its end of the socket tells */
+		/*
+		 * the kernel lacks memory, or the socket is full of other packets; if the peer is
+		 * gone, the end of the socket shows it
+		 */
 		shm_conn_set_deadline(conn, shm_now_ns() + WAKE_RETRY_NS);
 		return;
 	}
@@ -120,9 +125,9 @@ void shm_conn_wake_if_armed(struct shm_conn *conn)
 }
 
 /*
- * Is it not enough that an entry tells what is done? The peer looks at no entry behind a message
- * that waits for a Receive there (DTO-117), and at none before it looks at `failed`, or when the
- * connection ends (DTO-52). A word that lags by half of its range would look like news.
+ * Must the word report what is done, because an entry is not enough? The peer reads no entry behind
+ * a message that waits for a Receive there (DTO-117), and none before it reads `failed` or when the
+ * connection ends (DTO-52). A word that lags by half of its range would look like a newer value.
  */
 static bool is_word_needed(const struct shm_conn *conn, bool is_lazy)
 {
@@ -130,7 +135,10 @@ static bool is_word_needed(const struct shm_conn *conn, bool is_lazy)
 	       conn->done - conn->stored >= DONE_LAG_MAX;
 }
 
-/* May a little of what is done wait? While it is disarmed somebody looks at it again soon. */
+/*
+ * May a report wait? It may while there is little to report and the connection is disarmed, so that
+ * another poll follows soon.
+ */
 static bool may_wait(const struct shm_conn *conn)
 {
 	return !conn->is_report_urgent && conn->done - conn->reported < UNREPORTED_MAX &&
@@ -138,9 +146,10 @@ static bool may_wait(const struct shm_conn *conn)
 }
 
 /*
- * Tells the peer what is done for it. A store to a line that the peer polls, which what is sent
- * next would have to wait for: so a little of it waits for an entry that tells it as well, or for
- * the next pass, whichever comes first. What frees much memory of the peer does not wait.
+ * Reports to the peer what is done for it. This stores to a line that the peer polls, and the next
+ * message would have to wait for that store. So a small report waits for an entry that carries it,
+ * or for the next pass, whichever comes first. A report that frees much memory of the peer does not
+ * wait.
  */
 static bool publish_done(struct shm_conn *conn, bool is_lazy)
 {
@@ -156,7 +165,7 @@ static bool publish_done(struct shm_conn *conn, bool is_lazy)
 	conn->stored = conn->done;
 	conn->is_report_urgent = false;
 	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, false);
-	/* release: pairs with the acquire in shm_tx_read_done; the message is placed by then */
+	/* release: pairs with the acquire in shm_tx_read_done; the messages are placed before */
 	SHM_TSAN_RELEASE();
 	atomic_store_explicit(&conn->mine->done, conn->done, memory_order_release);
 	return true;
@@ -177,7 +186,7 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 	conn->bulk.is_space_returned = false;
 	has_changed |= publish_done(conn, is_lazy);
 	if (atomic_load_explicit(&mine->waits, memory_order_relaxed) != waits) {
-		/* release, behind `done`: what is waited for is not among that */
+		/* release, behind `done`: what this side waits for is not included in it */
 		atomic_store_explicit(&mine->waits, waits, memory_order_release);
 		has_changed = true;
 	}
@@ -185,23 +194,24 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 		shm_conn_wake(conn);
 }
 
-/* Each part of a pass may move something, or a stream one way would hold up all that goes the
- * other. */
+/*
+ * Each part of a pass may move something. Else a stream in one direction would stop the other one.
+ */
 static void raise_to_least(uint64_t *budget)
 {
 	if (*budget < SHM_BUDGET_MIN)
 		*budget = SHM_BUDGET_MIN;
 }
 
-/* The parts in order; a part may end the connection. Adds what happened; -EPROTO. */
+/* The parts in order; a part may end the connection. Adds what was done to *handled; -EPROTO. */
 static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *handled, bool is_final)
 {
 	uint64_t budget = SHM_BUDGET;
-	/* acquire, and read first: what the peer did before it failed is seen below */
+	/* acquire, and read first: whatever the peer did before it failed is seen below */
 	uint32_t failed = atomic_load_explicit(&conn->theirs->failed, memory_order_acquire);
 	int rc;
 
-	/* acquire, likewise: what is waited for is not among what is done */
+	/* acquire, likewise: what the peer waits for is not included in `done` */
 	conn->peer_waits = atomic_load_explicit(&conn->theirs->waits, memory_order_acquire);
 	atomic_store_explicit(&conn->has_more, false, memory_order_relaxed);
 	rc = shm_pool_reclaim(conn);
@@ -232,8 +242,8 @@ static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *handled, bo
 }
 
 /*
- * Graceful disconnect: are all requests of the endpoint finished? If the peer too is in a graceful
- * disconnect and our message finds no Receive there, neither side waits any longer (EP-STATE-40).
+ * Graceful disconnect: have all requests of the endpoint finished? If the peer also disconnects
+ * gracefully and our message finds no Receive there, neither side waits any longer (EP-STATE-40).
  */
 static bool is_drained(const struct shm_conn *conn, const struct core_ep *ep)
 {
@@ -242,8 +252,8 @@ static bool is_drained(const struct shm_conn *conn, const struct core_ep *ep)
 }
 
 /*
- * A request has failed here: the connection breaks when those before it are finished, as they
- * would be on a wire. What waits for a Receive, or for a stopped peer, is not waited for.
+ * A request has failed here: the connection breaks when those before it have finished, as on a
+ * wire. Requests that wait for a Receive or for a stopped peer are not waited for.
  */
 static bool is_failed(struct shm_conn *conn)
 {
@@ -256,10 +266,10 @@ static bool is_failed(struct shm_conn *conn)
 	return false;
 }
 
-/* Many entries came without a sleep between them: the peer need not look at each. */
+/* After many entries without a sleep, the peer may omit the fence. */
 void shm_conn_count_taken(struct shm_conn *conn, int entries)
 {
-	/* relaxed: only we write it */
+	/* relaxed: this side is the only writer */
 	if (!entries || atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
 		return;
 	conn->taken += (uint32_t)entries;
@@ -297,7 +307,7 @@ void shm_conn_continue_later(struct shm_conn *conn)
 	if (!atomic_load_explicit(&conn->has_more, memory_order_relaxed))
 		return;
 	shm_engine_activate(conn->engine, conn);
-	/* relaxed: a hint for the service thread, which looks at the connections themselves */
+	/* relaxed: a hint for the service thread, which checks the connections themselves */
 	atomic_store_explicit(&conn->engine->has_more, true, memory_order_relaxed);
 }
 
@@ -320,17 +330,17 @@ void shm_conn_drain(struct shm_conn *conn, struct core_ep *ep)
 {
 	unsigned passes;
 
-	/* bounded: a live peer that goes on writing after its CLOSE does not keep us here */
+	/* bounded: a live peer that keeps writing after its CLOSE does not keep us here */
 	for (passes = 0; passes < DRAIN_PASSES; passes++)
 		if (shm_conn_state(conn) != SHM_ESTABLISHED || !one_pass(conn, ep, true))
 			return;
 }
 
-/* Has the peer look at `armed` behind a full fence again, as all that follows relies on. */
+/* From here on the peer executes a full fence before it reads `armed`. */
 static void end_polling(struct shm_conn *conn)
 {
 	conn->taken = 0;
-	/* relaxed: only we write it */
+	/* relaxed: this side is the only writer */
 	if (!atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&conn->mine->is_polled, 0, memory_order_relaxed);
@@ -368,7 +378,7 @@ bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep)
 			return true;
 		shm_conn_pass(conn, ep);
 	}
-	/* others get their turn first */
+	/* other connections get their turn first */
 	atomic_store_explicit(&conn->engine->has_more, true, memory_order_relaxed);
 	return false;
 }
@@ -379,7 +389,7 @@ void shm_conn_disarm(struct shm_conn *conn)
 
 	if (armed & 1)
 		atomic_store_explicit(&conn->mine->armed, armed + 1, memory_order_relaxed);
-	/* full fence: what was published for the old number is seen by the pass that follows */
+	/* full fence: the pass that follows sees what was published for the old number */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_exchange_explicit(&conn->is_disarmed, true, memory_order_relaxed))
 		atomic_fetch_add(&conn->engine->disarmed, 1);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The requests of the peer: messages into posted Receives, RDMA Writes and Reads that come through
- * the ring. They are carried out in the order of the ring. A message that finds no Receive stays at
- * the head of the ring and what is behind it waits; our own requests, and answers to them, go
- * through the other ring and are not held up (DTO-117).
+ * The requests of the peer (rx.h). They are carried out in the order of the ring. A message that
+ * finds no Receive stays at the head of the ring and blocks what is behind it. Our own requests,
+ * and answers to them, go through the other ring and are not blocked (DTO-117).
  */
 #include "soft/shm/transfer/rx.h"
 
@@ -25,14 +24,14 @@
 #include "soft/shm/transfer/tx.h"
 
 enum rx_step {
-	RX_TAKEN,  /* the entry is dealt with */
-	RX_WAIT,   /* for a Receive, or for room in the response ring */
-	RX_MORE,   /* the budget ended */
-	RX_CLOSED, /* refused, and the connection with it */
+	RX_TAKEN,  /* the entry is carried out */
+	RX_WAIT,   /* waits for a Receive, or for room in the response ring */
+	RX_MORE,   /* the budget is used up */
+	RX_CLOSED, /* refused, and the connection is closed */
 	RX_BROKEN, /* the peer broke the rules */
 };
 
-/* Tells the peer what it could not have, and breaks the connection. */
+/* Reports the refusal to the peer and breaks the connection. */
 static enum rx_step refuse(struct shm_conn *conn, enum shm_failed_kind kind,
 			   DAT_DTO_COMPLETION_STATUS status)
 {
@@ -62,12 +61,12 @@ static enum rx_step wait_for_receive(struct shm_conn *conn)
 	}
 	if (now - arrival->blocked_ns >= limit_ns)
 		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_RECEIVER_NOT_READY);
-	/* each time: other deadlines of the connection may have come between */
+	/* each time: other deadlines of the connection may have fired meanwhile */
 	shm_conn_lower_deadline(conn, arrival->blocked_ns + limit_ns);
 	return RX_WAIT;
 }
 
-/* The first entry of a message: finds its Receive. RX_TAKEN: go on. */
+/* Takes the first entry of a message: finds its Receive. RX_TAKEN: continue. */
 static enum rx_step begin_message(struct shm_conn *conn, struct core_ep *ep,
 				  const struct shm_entry *entry)
 {
@@ -103,7 +102,7 @@ static enum rx_step end_message(struct shm_conn *conn, struct core_ep *ep)
 	return RX_TAKEN;
 }
 
-/* The Receive itself is no longer good (its memory was freed or is gone). */
+/* The Receive itself is no longer valid: its memory was freed or unmapped. */
 static enum rx_step fail_receive(struct shm_conn *conn, struct core_ep *ep)
 {
 	core_recv_done(ep, DAT_DTO_ERR_LOCAL_PROTECTION, 0, false);
@@ -141,7 +140,10 @@ static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 		    !!(entry->flags & SHM_FLAG_LAST) ||
 	    (!bytes->count && arrival->length))
 		return RX_BROKEN;
-	/* counts the use of that memory: often enough, and its next message is fetched from it */
+	/*
+	 * counts the use of that memory: after enough uses it is mapped, and messages from it are
+	 * fetched
+	 */
 	if (bytes->count >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
 		(void)shm_map_find(conn, entry->key);
 	if (bytes->count) {
@@ -157,7 +159,9 @@ static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 	return entry->flags & SHM_FLAG_LAST ? end_message(conn, ep) : RX_TAKEN;
 }
 
-/* Copies the list of sources out once and checks it: all of it must make the message. */
+/*
+ * Copies the list of sources once and checks it: together they must have the length of the message.
+ */
 static bool copy_sources(struct shm_arrival *arrival, const struct shm_entry *entry,
 			 const uint8_t *payload)
 {
@@ -179,14 +183,14 @@ static bool copy_sources(struct shm_arrival *arrival, const struct shm_entry *en
 	return left == 0;
 }
 
-/* From a mapping of the peer's memory if we have one, else by the kernel. */
+/* Copies from a mapping of the peer's memory if there is one, else by the kernel. */
 static int fetch_source(struct shm_conn *conn, const struct shm_map *map,
 			const struct shm_source *source, uint64_t skip, const struct shm_pins *pins,
 			uint64_t len)
 {
 	const uint8_t *memory = map ? shm_map_at(map, source->address, source->length) : NULL;
 
-	if (memory) /* ours can be gone, a mapping of theirs cannot */
+	if (memory) /* our memory may be unmapped, a mapping of theirs cannot */
 		return shm_scatter(pins, memory + skip) < 0 ? -ENOENT : 0;
 	if (!shm_is_peer_alive(conn))
 		return -EAGAIN;
@@ -194,7 +198,10 @@ static int fetch_source(struct shm_conn *conn, const struct shm_map *map,
 				      (int)pins->count, len);
 }
 
-/* Fetches the next piece: 0, or -errno of the announcement or the copy, -ENOENT: our Receive. */
+/*
+ * Fetches the next piece: 0, -errno of the announcement or the copy, or -ENOENT: our Receive is not
+ * valid.
+ */
 static int pull_piece(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	struct shm_arrival *arrival = &conn->arrival;
@@ -233,7 +240,7 @@ static enum rx_step take_pull(struct shm_conn *conn, struct core_ep *ep,
 {
 	struct shm_arrival *arrival = &conn->arrival;
 
-	/* only who was told that we can may ask for it */
+	/* only a peer to which we offered it may request it */
 	if (!conn->remote.has_pull)
 		return RX_BROKEN;
 	if (!arrival->is_begun) {
@@ -253,7 +260,7 @@ static enum rx_step take_pull(struct shm_conn *conn, struct core_ep *ep,
 		switch (pull_piece(conn, ep, budget)) {
 		case 0:
 			break;
-		case -EAGAIN: /* the peer has ended the connection, or its life */
+		case -EAGAIN: /* the peer has ended the connection, or is dead */
 		case -ESRCH:
 			return RX_WAIT;
 		case -ENOENT:
@@ -270,13 +277,12 @@ static enum rx_step take_pull(struct shm_conn *conn, struct core_ep *ep,
 
 /* --- RDMA through the ring --- */
 
-/* Checks a key of ours for the peer, and holds it against dat_lmr_free until announce_own_key_end.
- */
+/* Checks a key of ours for the peer, and delays dat_lmr_free until announce_own_key_end. */
 static int announce_own_key(struct shm_conn *conn, struct core_ep *ep, uint32_t key,
 			    enum soft_right right, uint64_t address, uint64_t length)
 {
 	atomic_store_explicit(&conn->local_announce, key, memory_order_relaxed);
-	/* full fence: pairs with that in soft_keys_invalidate, as in shm_announce */
+	/* full fence: pairs with the one in soft_keys_invalidate, as in shm_announce */
 	atomic_thread_fence(memory_order_seq_cst);
 	return soft_key_check(soft_keys_entries(conn->engine->adapter->keys), key, right,
 			      ep->pz->id, address, length);
@@ -284,7 +290,7 @@ static int announce_own_key(struct shm_conn *conn, struct core_ep *ep, uint32_t 
 
 static void announce_own_key_end(struct shm_conn *conn)
 {
-	/* release: the bytes are placed before dat_lmr_free goes on */
+	/* release: the bytes are placed before dat_lmr_free continues */
 	atomic_store_explicit(&conn->local_announce, 0, memory_order_release);
 }
 
@@ -306,7 +312,7 @@ static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
 	if (bytes->count > write->length - write->offset || entry->key != write->key ||
 	    (write->offset + bytes->count == write->length) != !!(entry->flags & SHM_FLAG_LAST))
 		return RX_BROKEN;
-	/* the whole range, so that a refused request changes no byte (DTO-94) */
+	/* checks the whole range, so that a refused request changes no byte (DTO-94) */
 	rc = announce_own_key(conn, ep, write->key, SOFT_RIGHT_REMOTE_WRITE, write->address,
 			      write->length);
 	if (!rc)
@@ -382,7 +388,7 @@ static enum rx_step take_entry(struct shm_conn *conn, struct core_ep *ep,
 	struct shm_bytes bytes;
 	enum rx_step step;
 
-	/* what is begun must go on: nothing else may come between */
+	/* a message or RDMA in progress must be continued: no other entry may come between */
 	if ((conn->arrival.is_begun && entry->type != SHM_ENTRY_SEND &&
 	     entry->type != SHM_ENTRY_PULL) ||
 	    (conn->write.is_begun && entry->type != SHM_ENTRY_WRITE) ||

@@ -20,14 +20,14 @@
 #define BIND_RETRY_NS 1000000u
 
 enum tx_step {
-	TX_STARTED, /* wholly handed out, or finished: the next one */
-	TX_WAIT,    /* not now; something will happen */
-	TX_MORE,    /* the budget ended */
-	TX_CLOSED,  /* it failed, and the connection with it */
+	TX_STARTED, /* wholly handed out, or finished: continue with the next one */
+	TX_WAIT,    /* waits; a later event continues it */
+	TX_MORE,    /* the budget is used up */
+	TX_CLOSED,  /* it failed, and so did the connection */
 	TX_BROKEN,  /* the peer broke the rules */
 };
 
-/* Room for one entry; TX_STARTED when there is. */
+/* Reserves room for one entry; TX_STARTED on success. */
 static enum tx_step reserve(struct shm_conn *conn, uint32_t payload, uint8_t **payload_out)
 {
 	int rc = shm_producer_reserve(&conn->request_out, payload, payload_out);
@@ -50,7 +50,10 @@ static void handed_out(struct shm_conn *conn, struct core_req *req, enum shm_req
 		conn->ring_writes++;
 }
 
-/* Fills the room with the next bytes of a Send or RDMA Write; false: they are not to be had. */
+/*
+ * Fills the room with the next bytes of a Send or RDMA Write; false: the memory is not valid any
+ * more.
+ */
 static bool fill(struct core_ep *ep, struct core_req *req, const struct shm_room *room,
 		 struct shm_entry *entry)
 {
@@ -64,7 +67,7 @@ static bool fill(struct core_ep *ep, struct core_req *req, const struct shm_room
 		entry->key = req->remote.rmr_context;
 		entry->address = req->remote.target_address + offset;
 	} else if (req->segments == 1 && room->bytes >= SHM_MAP_SEND) {
-		/* where it is, so that the peer may ask for a mapping of it */
+		/* the key, so that the peer may ask for a mapping */
 		entry->key = pins.lmr[0]->rkey;
 	}
 	rc = shm_gather(room->to, &pins);
@@ -72,7 +75,7 @@ static bool fill(struct core_ep *ep, struct core_req *req, const struct shm_room
 	return rc >= 0;
 }
 
-/* A Send or RDMA Write whose bytes go through the ring, piece by piece. */
+/* Puts a Send or RDMA Write into the ring, piece by piece. */
 static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
 			       uint64_t *budget)
 {
@@ -117,7 +120,7 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 	return TX_STARTED;
 }
 
-/* A Send that the receiver fetches: the entry says where it is. */
+/* Puts a Send that the receiver fetches: the entry lists where its bytes are. */
 static enum tx_step put_sources(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
 {
 	struct shm_source sources[SHM_IOV_MAX];
@@ -158,8 +161,7 @@ static enum tx_step put_sources(struct shm_conn *conn, struct core_ep *ep, struc
 	return TX_STARTED;
 }
 
-/* Is it better fetched than put into the ring? One copy is saved; a mapping costs no system call.
- */
+/* Fetching saves one copy; from mapped memory it costs no system call. */
 bool shm_is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const struct core_req *req)
 {
 	struct core_lmr *lmr;
@@ -193,7 +195,7 @@ static enum tx_step start_send(struct shm_conn *conn, struct core_ep *ep, struct
 	return step;
 }
 
-/* Asks for an RDMA Read through the ring. */
+/* Requests an RDMA Read through the ring. */
 static enum tx_step put_read(struct shm_conn *conn, struct core_req *req)
 {
 	uint64_t offset = req->transport.word[1];
@@ -238,14 +240,14 @@ static enum tx_step start_rdma(struct shm_conn *conn, struct core_ep *ep, struct
 	enum shm_path path;
 	int rc;
 
-	if (!req->len) { /* EP-RDMAR-07, EP-RDMAW-08: nothing is touched, nothing checked */
+	if (!req->len) { /* EP-RDMAR-07, EP-RDMAW-08: nothing is accessed, nothing checked */
 		shm_tx_finish(ep, req, DAT_DTO_SUCCESS);
 		return TX_STARTED;
 	}
 	path = shm_path_choose(conn, req, &map);
 	if (path == SHM_PATH_RING || (req->transport.word[0] & SHM_REQ_RING_BEGUN))
 		return start_rdma_ring(conn, ep, req, budget);
-	/* DTO-40, DTO-41: what is still in the ring comes first */
+	/* DTO-40, DTO-41: ring writes come first */
 	if (conn->ring_writes)
 		return TX_WAIT;
 	rc = shm_direct_run(conn, ep, req, map, budget);
@@ -256,7 +258,7 @@ static enum tx_step start_rdma(struct shm_conn *conn, struct core_ep *ep, struct
 		return TX_STARTED;
 	case 0:
 		return TX_MORE;
-	case -EAGAIN: /* the peer has ended the connection; the news is under way */
+	case -EAGAIN: /* the peer has ended the connection; its packet is on the way */
 		return TX_WAIT;
 	case -ENOLINK:
 		return start_rdma_ring(conn, ep, req, budget);
@@ -272,7 +274,7 @@ static enum tx_step start_rdma(struct shm_conn *conn, struct core_ep *ep, struct
 static enum tx_step start_request(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
 				  uint64_t *budget)
 {
-	/* DTO-30; direct reads are finished when the next request starts */
+	/* DTO-30; direct reads have finished when the next request starts */
 	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && conn->reads)
 		return TX_WAIT;
 	switch (req->op) {
@@ -283,7 +285,7 @@ static enum tx_step start_request(struct shm_conn *conn, struct core_ep *ep, str
 		return start_rdma(conn, ep, req, budget);
 	case CORE_OP_BIND:
 		if (req->sequence != ep->req.head)
-			return TX_WAIT; /* for the end of one before it, which is news */
+			return TX_WAIT; /* for the end of an earlier request, which causes a pass */
 		req->transport.word[0] = SHM_REQ_FINISHED;
 		if (core_bind_run(ep, req, true) == CORE_BIND_DONE)
 			return TX_STARTED;
@@ -298,7 +300,7 @@ int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	int handled = 0;
 
-	/* found out again below: what is held up by something else needs no news of room */
+	/* set again below: a request that waits for another reason needs no poll for space */
 	conn->is_space_wanted = false;
 	while (!conn->is_failing && conn->tx_next < ep->req.tail) {
 		struct core_req *req = core_req_at(&ep->req, conn->tx_next);
