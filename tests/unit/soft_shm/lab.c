@@ -24,196 +24,8 @@
 
 #define GUARD_BYTE 0xa5
 
-static struct lab *the_lab;
+struct lab *lab_current;
 static struct soft_keys *own_table, *peer_table;
-
-/* Not assert: these must hold in every build. */
-#define MUST(condition)                                                                            \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-/* --- the core, as far as the engine calls it --- */
-
-struct core_lmr core_mem_none;
-
-void core_evd_notify_locked(struct core_evd *evd)
-{
-	struct lab_evd *mine = (struct lab_evd *)evd;
-
-	mine->notified++;
-}
-
-void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
-{
-	(void)evd;
-	(void)srq;
-	abort();
-}
-
-/* As in evd.c. */
-bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_handle *locked,
-			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
-{
-	bool has_room;
-
-	if (evd->cell != locked && !core_handle_enter_fast(evd->cell, DAT_HANDLE_TYPE_EVD))
-		return false;
-	has_room = core_evd_count_locked(evd) < evd->capacity;
-	if (has_room) {
-		struct core_event *slot = core_evd_slot_locked(evd);
-
-		core_event_fill_dto(&slot->event, evd->cell, ep_handle, cookie, DAT_DTO_SUCCESS,
-				    len);
-		slot->srq = (struct core_ref){NULL, 0};
-	}
-	if (evd->cell != locked)
-		core_lock_leave(&evd->cell->lock);
-	return has_room;
-}
-
-/* Tells an event of a Receive from one of a request. */
-#define RECEIVE_COOKIE (1ull << 63)
-
-static void raise_done(struct core_ep *ep)
-{
-	for (; ep->req.head < ep->req.tail; ep->req.head++) {
-		struct core_req *req = core_req_at(&ep->req, ep->req.head);
-
-		if (!req->is_done)
-			return;
-		req->is_done = false;
-		if (ep->request_evd && (req->status != DAT_DTO_SUCCESS ||
-					!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG)))
-			core_evd_post_dto(ep->request_evd, ep->cell, req->cookie, req->status,
-					  req->done_len, true, (struct core_ref){NULL, 0});
-	}
-}
-
-struct core_ep *core_ep_enter(struct core_ref ref)
-{
-	void (*entering)(struct lab *) = the_lab->entering;
-
-	the_lab->entering = NULL;
-	if (entering)
-		entering(the_lab);
-	return ref.cell == &the_lab->cell ? &the_lab->ep : NULL;
-}
-
-void core_ep_leave(struct core_ep *ep)
-{
-	(void)ep;
-}
-
-void core_ep_established(struct core_ep *ep, const struct transport_conn_param *peer)
-{
-	(void)peer;
-	ep->state = DAT_EP_STATE_CONNECTED;
-}
-
-void core_ep_connect_failed(struct core_ep *ep, DAT_EVENT_NUMBER number)
-{
-	core_ep_ended(ep, number);
-}
-
-void core_ep_ended(struct core_ep *ep, DAT_EVENT_NUMBER number)
-{
-	MUST(the_lab->end == 0);
-	the_lab->end = number;
-	ep->state = DAT_EP_STATE_DISCONNECTED;
-}
-
-void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_STATUS status,
-		   DAT_VLEN len)
-{
-	MUST(the_lab->end == 0);
-	MUST(req->sequence >= ep->req.head && req->sequence < ep->req.tail && !req->is_done);
-	req->is_done = true;
-	req->status = status;
-	req->done_len = len;
-	if (!ep->request_evd) {
-		the_lab->done++;
-		the_lab->done_status = status;
-	}
-	raise_done(ep);
-}
-
-const struct core_wqe *core_recv_next(struct core_ep *ep)
-{
-	return core_recv_is_posted(ep) ? core_recv_oldest(ep) : NULL;
-}
-
-void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len,
-		    bool is_solicited)
-{
-	const struct core_wqe *receive = core_recv_next(ep);
-
-	MUST(the_lab->end == 0 && receive);
-	MUST(status != DAT_DTO_SUCCESS || len <= receive->len);
-	ep->recv.head++;
-	the_lab->receive_solicited = is_solicited;
-	if (ep->recv_evd) {
-		core_evd_post_dto(ep->recv_evd, ep->cell, receive->cookie, status, len, true,
-				  (struct core_ref){NULL, 0});
-		return;
-	}
-	the_lab->received++;
-	the_lab->receive_status = status;
-	the_lab->receive_len = len;
-}
-
-struct core_lmr *core_mem_get_registered(struct core_mem *mem, const DAT_LMR_TRIPLET *segment)
-{
-	(void)mem;
-	(void)segment;
-	return NULL; /* freed meanwhile, as far as the service thread can tell */
-}
-
-struct core_pz *core_recv_pz(const struct core_ep *ep)
-{
-	return ep->pz;
-}
-
-void core_srq_serve_all(struct core_ia *ia)
-{
-	(void)ia;
-}
-
-int core_sp_request(struct core_ref sp, const struct transport_request *request)
-{
-	(void)sp;
-	(void)request;
-	return -1;
-}
-
-struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
-			      const struct core_pz *pz, enum core_mem_use use)
-{
-	struct core_lmr *lmr;
-
-	(void)use;
-	the_lab->lookups++;
-	lmr = core_mem_pin(mem, segment->lmr_context);
-	if (!lmr)
-		return NULL;
-	if (lmr->pz == pz && core_mem_is_inside(lmr->address, lmr->length, segment))
-		return lmr;
-	core_mem_put(lmr);
-	return NULL;
-}
-
-enum core_bind core_bind_run(struct core_ep *ep, struct core_req *req, bool is_ready)
-{
-	(void)ep;
-	(void)req;
-	(void)is_ready;
-	abort();
-}
-
-/* --- the bench --- */
 
 /* Made once, as the key tables below are. */
 static uint8_t *make_memory(uint8_t **block)
@@ -221,7 +33,7 @@ static uint8_t *make_memory(uint8_t **block)
 	if (!*block)
 		*block = mmap(NULL, LAB_MEMORY + 2 * LAB_GUARD, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	MUST(*block != MAP_FAILED);
+	LAB_MUST(*block != MAP_FAILED);
 	memset(*block, GUARD_BYTE, LAB_MEMORY + 2 * LAB_GUARD);
 	return *block + LAB_GUARD;
 }
@@ -231,7 +43,7 @@ static void check_guards(const uint8_t *memory)
 	uint32_t i;
 
 	for (i = 0; i < LAB_GUARD; i++)
-		MUST(memory[-1 - (int)i] == GUARD_BYTE && memory[LAB_MEMORY + i] == GUARD_BYTE);
+		LAB_MUST(memory[-1 - (int)i] == GUARD_BYTE && memory[LAB_MEMORY + i] == GUARD_BYTE);
 }
 
 static void make_memory_table(struct lab *lab)
@@ -284,7 +96,7 @@ static void make_core(struct lab *lab, enum core_copy_path copy)
 	lab->ep.known_target = CORE_KNOWN_NONE;
 	make_queues(lab);
 	make_memory_table(lab);
-	MUST(shm_ep_create(&lab->ep) == 0);
+	LAB_MUST(shm_ep_create(&lab->ep) == 0);
 }
 
 static void make_keys(struct lab *lab)
@@ -293,15 +105,15 @@ static void make_keys(struct lab *lab)
 
 	/* made once: fuzzers open thousands of benches in a second */
 	if (!own_table)
-		MUST(soft_keys_create(&own_table) == 0 && soft_keys_create(&peer_table) == 0);
+		LAB_MUST(soft_keys_create(&own_table) == 0 && soft_keys_create(&peer_table) == 0);
 	lab->adapter.keys = own_table;
 	lab->peer_keys = peer_table;
-	MUST(!soft_keys_add(lab->adapter.keys, (uintptr_t)lab->memory, LAB_MEMORY, all, lab->pz.id,
-			    &lab->rkey));
-	MUST(!soft_keys_add(lab->adapter.keys, (uintptr_t)lab->memory, LAB_MEMORY,
-			    SOFT_RIGHT_REMOTE_READ, lab->pz.id, &lab->read_only));
-	MUST(!soft_keys_add(lab->peer_keys, (uintptr_t)lab->peer_memory, LAB_MEMORY, all, 9,
-			    &lab->peer_rkey));
+	LAB_MUST(!soft_keys_add(lab->adapter.keys, (uintptr_t)lab->memory, LAB_MEMORY, all,
+				lab->pz.id, &lab->rkey));
+	LAB_MUST(!soft_keys_add(lab->adapter.keys, (uintptr_t)lab->memory, LAB_MEMORY,
+				SOFT_RIGHT_REMOTE_READ, lab->pz.id, &lab->read_only));
+	LAB_MUST(!soft_keys_add(lab->peer_keys, (uintptr_t)lab->peer_memory, LAB_MEMORY, all, 9,
+				&lab->peer_rkey));
 	lab->lmr->rkey = lab->rkey;
 }
 
@@ -323,7 +135,7 @@ static void make_engine(struct lab *lab)
 	core_lock_init(&engine->lock);
 	engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	engine->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	MUST(engine->epoll_fd >= 0 && engine->kick_fd >= 0);
+	LAB_MUST(engine->epoll_fd >= 0 && engine->kick_fd >= 0);
 }
 
 static void make_conn(struct lab *lab, bool has_cma)
@@ -331,14 +143,14 @@ static void make_conn(struct lab *lab, bool has_cma)
 	int fds[2], segment_fd;
 	struct shm_conn *conn;
 
-	MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
+	LAB_MUST(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) == 0);
 	lab->peer_fd = fds[1];
-	MUST(soft_fd_add(fds[0]) == 0);
-	MUST(shm_conn_create(&lab->engine, fds[0], SHM_PASSIVE, &conn) == 0);
-	MUST(shm_conn_make_segment(conn, &segment_fd) == 0);
+	LAB_MUST(soft_fd_add(fds[0]) == 0);
+	LAB_MUST(shm_conn_create(&lab->engine, fds[0], SHM_PASSIVE, &conn) == 0);
+	LAB_MUST(shm_conn_make_segment(conn, &segment_fd) == 0);
 	conn->segment_fd = segment_fd;
-	MUST(shm_engine_add(&lab->engine, SHM_SLOT_CONN, conn, &conn->id) == 0);
-	MUST(soft_view_get(soft_keys_fd(lab->peer_keys), &conn->remote.view) == 0);
+	LAB_MUST(shm_engine_add(&lab->engine, SHM_SLOT_CONN, conn, &conn->id) == 0);
+	LAB_MUST(soft_view_get(soft_keys_fd(lab->peer_keys), &conn->remote.view) == 0);
 	conn->remote.pz = 9;
 	conn->remote.pid = getpid();
 	conn->remote.is_same_user = true;
@@ -363,8 +175,8 @@ struct lab *lab_open(enum core_copy_path copy, bool has_cma)
 {
 	struct lab *lab = calloc(1, sizeof(*lab));
 
-	MUST(lab && !the_lab);
-	the_lab = lab;
+	LAB_MUST(lab && !lab_current);
+	lab_current = lab;
 	make_core(lab, copy);
 	lab->adapter.ia = &lab->ia;
 	make_keys(lab);
@@ -427,16 +239,16 @@ void lab_close(struct lab *lab)
 	shm_ep_destroy(&lab->ep);
 	while ((conn = shm_engine_next_pending(&lab->engine)) != NULL)
 		shm_conn_put(conn);
-	MUST(atomic_load(&lab->engine.refs) == 1000);
-	MUST(atomic_load(&lab->engine.active_count) == 0);
-	MUST(atomic_load(&lab->engine.disarmed) == 0);
-	MUST(atomic_load(&lab->lmr->pinned.others) == 0 && core_pins_own.used == 0);
+	LAB_MUST(atomic_load(&lab->engine.refs) == 1000);
+	LAB_MUST(atomic_load(&lab->engine.active_count) == 0);
+	LAB_MUST(atomic_load(&lab->engine.disarmed) == 0);
+	LAB_MUST(atomic_load(&lab->lmr->pinned.others) == 0 && core_pins_own.used == 0);
 	core_lock_destroy(&lab->cell.lock);
 	if (lab->recv_evd.evd.cell) {
 		core_lock_destroy(&lab->recv_evd.cell.lock);
 		core_lock_destroy(&lab->request_evd.cell.lock);
 	}
-	MUST(!lab->engine.pools && lab->engine.pool_count == 0);
+	LAB_MUST(!lab->engine.pools && lab->engine.pool_count == 0);
 	if (lab->our_pool)
 		munmap((void *)(uintptr_t)lab->our_pool, SHM_POOL_SIZE);
 	close(lab->peer_fd);
@@ -451,7 +263,7 @@ void lab_close(struct lab *lab)
 	check_guards(lab->memory);
 	check_guards(lab->peer_memory);
 	free(lab);
-	the_lab = NULL;
+	lab_current = NULL;
 }
 
 /* --- pools --- */
@@ -460,8 +272,8 @@ int lab_pool_file(size_t size, int seals)
 {
 	int fd = memfd_create("peer-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
-	MUST(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
-	MUST(!seals || fcntl(fd, F_ADD_SEALS, seals) == 0);
+	LAB_MUST(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
+	LAB_MUST(!seals || fcntl(fd, F_ADD_SEALS, seals) == 0);
 	return fd;
 }
 
@@ -475,15 +287,15 @@ void lab_peer_gives_pool(struct lab *lab)
 	if (!memory) {
 		fd = lab_pool_file(SHM_POOL_SIZE, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 		memory = mmap(NULL, SHM_POOL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		MUST(memory != MAP_FAILED);
+		LAB_MUST(memory != MAP_FAILED);
 	}
 	lab->peer_pool = memory;
 	shm_wire_prepare(&wire, SHM_WIRE_POOL_GIVE);
 	wire.pool.number = 0x77;
 	memset(wire.pool.secret, 'p', sizeof(wire.pool.secret));
 	shm_pool_given(lab->conn, &wire.pool, fd);
-	MUST(lab_peer_packet(lab, &wire) == SHM_WIRE_POOL_HAVE);
-	MUST(wire.pool.number == 0x77 && wire.pool.secret[SHM_TOKEN_SIZE - 1] == 'p');
+	LAB_MUST(lab_peer_packet(lab, &wire) == SHM_WIRE_POOL_HAVE);
+	LAB_MUST(wire.pool.number == 0x77 && wire.pool.secret[SHM_TOKEN_SIZE - 1] == 'p');
 }
 
 enum shm_wire_type lab_peer_packet(struct lab *lab, union shm_wire *wire_out)
@@ -505,17 +317,17 @@ enum shm_wire_type lab_peer_packet(struct lab *lab, union shm_wire *wire_out)
 	header = CMSG_FIRSTHDR(&message);
 	if (header)
 		memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-	MUST((fd >= 0) == (wire_out->head.type == SHM_WIRE_POOL_GIVE));
+	LAB_MUST((fd >= 0) == (wire_out->head.type == SHM_WIRE_POOL_GIVE));
 	if (wire_out->head.type == SHM_WIRE_POOL_NAME || fd >= 0)
 		lab->offer = wire_out->pool;
 	if (fd >= 0) {
 		if (lab->our_pool)
 			munmap((void *)(uintptr_t)lab->our_pool, SHM_POOL_SIZE);
 		lab->our_pool = mmap(NULL, SHM_POOL_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-		MUST(lab->our_pool != MAP_FAILED);
+		LAB_MUST(lab->our_pool != MAP_FAILED);
 		/* the peer may not write there */
-		MUST(mmap(NULL, SHM_POOL_SIZE, PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
-		MUST(write(fd, "x", 1) < 0 && ftruncate(fd, 0) < 0);
+		LAB_MUST(mmap(NULL, SHM_POOL_SIZE, PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+		LAB_MUST(write(fd, "x", 1) < 0 && ftruncate(fd, 0) < 0);
 		close(fd);
 	}
 	return (enum shm_wire_type)wire_out->head.type;
@@ -532,20 +344,20 @@ void lab_peer_takes_pool(struct lab *lab)
 void lab_take_event(struct lab *lab, const DAT_EVENT *event)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
-	uint64_t number = data->user_cookie.as_64 & ~RECEIVE_COOKIE;
+	uint64_t number = data->user_cookie.as_64 & ~LAB_RECEIVE_COOKIE;
 
-	MUST(event->event_number == DAT_DTO_COMPLETION_EVENT && data->ep_handle == &lab->cell);
-	if (data->user_cookie.as_64 & RECEIVE_COOKIE) {
-		MUST(event->evd_handle == lab->ep.recv_evd->cell);
-		MUST(number == lab->received);
-		MUST(data->status != DAT_DTO_SUCCESS ||
-		     data->transfered_length <= lab->receives[number % LAB_RECEIVES].len);
+	LAB_MUST(event->event_number == DAT_DTO_COMPLETION_EVENT && data->ep_handle == &lab->cell);
+	if (data->user_cookie.as_64 & LAB_RECEIVE_COOKIE) {
+		LAB_MUST(event->evd_handle == lab->ep.recv_evd->cell);
+		LAB_MUST(number == lab->received);
+		LAB_MUST(data->status != DAT_DTO_SUCCESS ||
+			 data->transfered_length <= lab->receives[number % LAB_RECEIVES].len);
 		lab->received++;
 		lab->receive_status = data->status;
 		lab->receive_len = data->transfered_length;
 	} else {
-		MUST(event->evd_handle == lab->ep.request_evd->cell);
-		MUST(number >= lab->next_done && number < lab->ep.req.head);
+		LAB_MUST(event->evd_handle == lab->ep.request_evd->cell);
+		LAB_MUST(number >= lab->next_done && number < lab->ep.req.head);
 		lab->next_done = number + 1;
 		lab->done++;
 		lab->done_status = data->status;
@@ -637,7 +449,7 @@ bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 	wqe->segments = segment.segment_length ? 1 : 0;
 	wqe->len = segment.segment_length;
 	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
-	wqe->cookie.as_64 = RECEIVE_COOKIE | queue->tail;
+	wqe->cookie.as_64 = LAB_RECEIVE_COOKIE | queue->tail;
 	wqe->iov = &lab->receive_iov[queue->tail & queue->mask];
 	*wqe->iov = segment;
 	queue->tail++;

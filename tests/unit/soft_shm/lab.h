@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "core/event/evd.h"
 #include "core/mem/pz.h"
@@ -26,7 +28,9 @@
 #define LAB_GUARD 4096u /* on either side of the memory, must never change */
 #define LAB_RECEIVES 8u
 #define LAB_REQUESTS 8u
-#define LAB_EVENTS 64u	    /* more than one pass completes */
+#define LAB_EVENTS 64u /* more than one pass completes */
+/* Tells an event of a Receive from one of a request. */
+#define LAB_RECEIVE_COOKIE (1ull << 63)
 #define LAB_LOCAL_KEY 0x77u /* lmr_context of our memory, in the first chunk of the table */
 
 struct lab {
@@ -85,6 +89,18 @@ struct lab {
 	DAT_DTO_COMPLETION_STATUS done_status; /* of the last */
 	DAT_EVENT_NUMBER end;
 };
+
+/* Not assert: these must hold in every build. */
+#define LAB_MUST(condition)                                                                        \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+/* The lab that is open: the stand-ins of lab_core.c need it. */
+extern struct lab *lab_current;
 
 /* copy: the settings' copy path; has_cma: as if the kernel allowed it. */
 struct lab *lab_open(enum core_copy_path copy, bool has_cma);

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* A peer of the whole provider that the test plays, on the socket and in the segment. */
+#ifndef TESTS_SOFT_SHM_KEEP_PEER_H
+#define TESTS_SOFT_SHM_KEEP_PEER_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "keep_stage.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "soft/shm/connect/listen.h"
+#include "soft/shm/segment.h"
+#include "soft/shm/wire.h"
+
+/* --- a peer that the test plays --- */
+
+struct peer {
+	int fd;
+	int segment_fd;
+	struct shm_segment *segment;
+	union shm_wire wire; /* the packet that came last */
+};
+
+static inline socklen_t service_name(DAT_CONN_QUAL qual, struct sockaddr_un *name)
+{
+	const union core_sockaddr address = {
+		.in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
+
+	return shm_listen_name(&address, qual, name);
+}
+
+static inline void peer_send(const struct peer *peer, const union shm_wire *wire, const int *fds,
+			     unsigned count)
+{
+	struct iovec iov = {(void *)(uintptr_t)wire, shm_wire_size(wire)};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {.bytes = ""};
+	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (count) {
+		struct cmsghdr *header;
+
+		message.msg_control = &control;
+		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+		header = CMSG_FIRSTHDR(&message);
+		header->cmsg_level = SOL_SOCKET;
+		header->cmsg_type = SCM_RIGHTS;
+		header->cmsg_len = CMSG_LEN(count * sizeof(int));
+		memcpy(CMSG_DATA(header), fds, count * sizeof(int));
+	}
+	assert_true(sendmsg(peer->fd, &message, MSG_NOSIGNAL) > 0);
+}
+
+static inline void peer_word(const struct peer *peer, enum shm_wire_type type, uint32_t word)
+{
+	union shm_wire wire;
+
+	shm_wire_prepare(&wire, type);
+	if (type != SHM_WIRE_WAKE)
+		wire.word.word = word;
+	peer_send(peer, &wire, NULL, 0);
+}
+
+/* The type of the next packet, 0 at the end of the socket. Of its descriptors the segment is kept.
+ */
+static inline unsigned peer_receive(struct peer *peer)
+{
+	struct iovec iov = {&peer->wire, sizeof(peer->wire)};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(2 * sizeof(int))];
+	} control = {.bytes = ""};
+	struct msghdr message = {.msg_iov = &iov,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control)};
+	struct pollfd news = {.fd = peer->fd, .events = POLLIN};
+	struct cmsghdr *header;
+	int fds[2];
+
+	assert_int_equal(poll(&news, 1, (int)(WAIT_US / 1000)), 1);
+	if (recvmsg(peer->fd, &message, MSG_CMSG_CLOEXEC) <= 0)
+		return 0;
+	header = CMSG_FIRSTHDR(&message);
+	if (header) {
+		size_t size = header->cmsg_len - CMSG_LEN(0);
+
+		memcpy(fds, CMSG_DATA(header), size);
+		for (size_t i = 1; i < size / sizeof(int); i++)
+			close(fds[i]);
+		if (peer->wire.head.type == SHM_WIRE_REQUEST)
+			peer->segment_fd = fds[0];
+		else
+			close(fds[0]);
+	}
+	return peer->wire.head.type;
+}
+
+static inline void peer_map(struct peer *peer)
+{
+	peer->segment = mmap(NULL, sizeof(*peer->segment), PROT_READ | PROT_WRITE, MAP_SHARED,
+			     peer->segment_fd, 0);
+	assert_ptr_not_equal(peer->segment, MAP_FAILED);
+	close(peer->segment_fd);
+}
+
+static inline void peer_close(struct peer *peer)
+{
+	close(peer->fd);
+	if (peer->segment)
+		munmap(peer->segment, sizeof(*peer->segment));
+}
+
+static inline void peer_ask(const struct peer *peer, enum shm_wire_type type, const int *fds)
+{
+	union shm_wire wire;
+
+	shm_wire_prepare(&wire, type);
+	wire.request.family = AF_INET;
+	wire.request.qual = stage.qual;
+	wire.request.side.port = 1;
+	peer_send(peer, &wire, fds, fds ? 2 : 0);
+}
+
+/* A stranger, which shows no key table, calls our service point, and is accepted. */
+static inline void peer_is_here(struct peer *peer)
+{
+	struct sockaddr_un name;
+	socklen_t len = service_name(stage.qual, &name);
+	int fds[2] = {memfd_create("peer", MFD_CLOEXEC | MFD_ALLOW_SEALING),
+		      open("/dev/null", O_RDONLY | O_CLOEXEC)};
+
+	*peer = (struct peer){.segment_fd = fds[0]};
+	peer->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	assert_true(peer->fd >= 0 && fds[0] >= 0 && fds[1] >= 0);
+	assert_int_equal(ftruncate(fds[0], sizeof(struct shm_segment)), 0);
+	assert_int_equal(fcntl(fds[0], F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+	assert_int_equal(connect(peer->fd, (struct sockaddr *)&name, len), 0);
+	peer_ask(peer, SHM_WIRE_REQUEST, fds);
+	close(fds[1]);
+	peer_map(peer);
+	accept_request();
+	assert_int_equal(peer_receive(peer), SHM_WIRE_ACCEPT);
+	peer_word(peer, SHM_WIRE_READY, 0);
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+static inline int provide(void **state)
+{
+	DAT_PROVIDER_INFO info = {.ia_name = "keep",
+				  .dapl_version_major = 1,
+				  .dapl_version_minor = 2,
+				  .is_thread_safe = DAT_TRUE};
+
+	(void)state;
+	dat_provider_init(&info, "127.0.0.1");
+	return 0;
+}
+
+#endif

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The whole provider on a system whose calls fail: copies, and what shows only without faults.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+
+#include "faults_scene.h"
+#include "faults_stage.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/soft.h"
+
+static void bytes_move_later(bool is_done)
+{
+	assert_true(is_done);
+	move_bytes();
+}
+
+static const struct fault copy_faults[] = {
+	{"process_vm_readv", EPERM},   {"process_vm_readv", ENOSYS}, {"process_vm_writev", EPERM},
+	{"process_vm_writev", ENOSYS}, {"mmap64", ENOMEM},	     {"mmap64", EACCES},
+	{"madvise", EAGAIN},
+};
+
+/* EP-RDMAW-01 EP-RDMAR-01: whatever way of copying is refused, another one takes its place. */
+static void rdma__a_way_of_copying_fails__bytes_arrive(void **state)
+{
+	static const struct scene by_caller = {stage_connected, move_bytes, bytes_move_later,
+					       FAULT_CALLER};
+	static const struct scene by_service = {stage_connected, move_bytes, bytes_move_later,
+						FAULT_OTHERS};
+
+	(void)state;
+	play_some(&by_caller, copy_faults, COUNT(copy_faults), 3);
+	play_some(&by_service, copy_faults, COUNT(copy_faults), 3);
+}
+
+/* The kernel lets the receiver read no more (prctl, seccomp): told to both sides, once each. */
+static void send__fetching_is_refused_after_the_set_up__both_break(void **state)
+{
+	DAT_LMR_TRIPLET from, to;
+	DAT_DTO_COOKIE cookie = {.as_64 = 3};
+	int done = 0, failed = 0;
+
+	(void)state;
+	stage_connected();
+	from = half(0);
+	to = half(1);
+	fault_arm("process_vm_readv", 1, EPERM, FAULT_ANY);
+	ok(core_ep_post_recv(stage.b.ep, 1, &to, cookie, 0));
+	ok(core_ep_post_send(stage.a.ep, 1, &from, cookie, 0));
+	while (done + failed < 4) {
+		DAT_EVENT event = next_event();
+
+		if (event.event_number == DAT_DTO_COMPLETION_EVENT) {
+			assert_int_not_equal(event.event_data.dto_completion_event_data.status,
+					     DAT_DTO_SUCCESS);
+			done++;
+		} else {
+			assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_BROKEN);
+			failed++;
+		}
+	}
+	assert_int_equal(done, 2);
+	assert_true(fault_disarm());
+	stage_close();
+}
+
+/*
+ * The kernel looks for a packet, then for the end of the socket: a peer that says goodbye and
+ * closes between the two is not dead.
+ */
+static void disconnect__socket_seems_to_end_before_the_last_packet__disconnected(void **state)
+{
+	(void)state;
+	stage_connected();
+	fault_arm("recvmsg", 1, 0, FAULT_ANY);
+	ok(core_ep_disconnect(stage.a.ep, DAT_CLOSE_ABRUPT_FLAG));
+	for (int sides = 0; sides < 2; sides++)
+		assert_int_equal(next_event().event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+	assert_true(fault_disarm());
+	stage_close();
+}
+
+/* --- without faults: what only the inside shows --- */
+
+static void count_paths(uint64_t *counters_out)
+{
+	soft_counters(((struct core_handle *)stage.ia)->object, counters_out);
+}
+
+static bool kernel_copies(void)
+{
+	char from[2] = "a", to[2] = "b";
+	struct iovec local = {to, 2}, remote = {from, 2};
+
+	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 2;
+}
+
+/* The setting decides which way the bytes take, and the others are not taken. */
+static void rdma__copy_path_set__takes_that_path(void **state)
+{
+	static const struct {
+		const char *setting;
+		enum shm_counter taken;
+		enum shm_counter not_taken[2];
+	} paths[] = {
+		/* until it is mapped, another way is taken */
+		{"map", SHM_COUNT_MAP, {SHM_COUNT_END, SHM_COUNT_END}},
+		{"cma", SHM_COUNT_CMA, {SHM_COUNT_MAP, SHM_COUNT_RING}},
+		{"ring", SHM_COUNT_RING, {SHM_COUNT_MAP, SHM_COUNT_CMA}},
+	};
+	uint64_t counters[SHM_COUNT_END + 1] = {0}, end;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(paths); i++) {
+		if (paths[i].taken == SHM_COUNT_CMA && !kernel_copies())
+			continue;
+		assert_int_equal(setenv("DAT_COPY", paths[i].setting, 1), 0);
+		stage_connected();
+		end = shm_now_ns() + WAIT_US * UINT64_C(1000);
+		do { /* memory is mapped some time after the first use */
+			move_bytes();
+			count_paths(counters);
+		} while (!counters[paths[i].taken] && shm_now_ns() < end);
+		stage_close();
+		assert_true(counters[paths[i].taken] > 0);
+		assert_int_equal(counters[paths[i].not_taken[0]], 0);
+		assert_int_equal(counters[paths[i].not_taken[1]], 0);
+	}
+	assert_int_equal(unsetenv("DAT_COPY"), 0);
+}
+
+/* An adapter with an IPv6 address: the same, and the request tells that address. */
+static void connection__ipv6_address__bytes_move(void **state)
+{
+	DAT_PROVIDER_INFO info = {.ia_name = "six", .is_thread_safe = DAT_TRUE};
+	DAT_CR_PARAM param;
+
+	(void)state;
+	dat_provider_init(&info, "::1");
+	if (core_ia_open_safe((DAT_NAME_PTR) "six", 8, &(DAT_EVD_HANDLE){DAT_HANDLE_NULL},
+			      &stage.ia) != DAT_SUCCESS) {
+		print_message("no IPv6 here\n");
+		skip();
+	}
+	ok(core_ia_close(stage.ia, DAT_CLOSE_ABRUPT_FLAG));
+	adapter = "six";
+	stage_request();
+	ok(core_cr_query(stage.cr, DAT_CR_FIELD_ALL, &param));
+	assert_int_equal(param.remote_ia_address_ptr->sa_family, AF_INET6);
+	assert_true(IN6_IS_ADDR_LOOPBACK(
+		&((struct sockaddr_in6 *)param.remote_ia_address_ptr)->sin6_addr));
+	ok(accept_b());
+	assert_true(attempt_ends());
+	stage_memory();
+	move_bytes();
+	send_once();
+	stage_close();
+	adapter = "faulty";
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rdma__a_way_of_copying_fails__bytes_arrive),
+		cmocka_unit_test(send__fetching_is_refused_after_the_set_up__both_break),
+		cmocka_unit_test(
+			disconnect__socket_seems_to_end_before_the_last_packet__disconnected),
+		cmocka_unit_test(rdma__copy_path_set__takes_that_path),
+		cmocka_unit_test(connection__ipv6_address__bytes_move),
+	};
+
+	return cmocka_run_group_tests(tests, warm_up, NULL);
+}

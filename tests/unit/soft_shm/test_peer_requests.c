@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Our own requests on the slow path (transfer/tx.c), sleeping and waking, and the end.
+ */
+#include <string.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "slow.h"
+#include "soft/fds.h"
+#include "soft/key.h"
+#include "soft/shm/connect/close.h"
+#include "soft/shm/connect/ep.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/progress.h"
+#include "soft/shm/wire.h"
+
+/* --- our own requests --- */
+
+/* DTO-108: the peer serves two at once */
+static void read__more_than_the_peer_serves__the_rest_waits(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_entry entry = {.type = SHM_ENTRY_DATA, .flags = SHM_FLAG_LAST, .payload = 4};
+	unsigned i;
+
+	for (i = 0; i < 4; i++)
+		assert_true(lab_post(lab, CORE_OP_RDMA_READ, 8 * i, 4, 5, 5));
+	assert_int_equal(lab->conn->request_out.published, 2 * SHM_ENTRY_ALIGN);
+	assert_true(lab_peer_entry(&lab->peer_answers, &entry, "data"));
+	lab_pass(lab);
+	assert_int_equal(lab->done, 1);
+	assert_int_equal(lab->conn->request_out.published, 3 * SHM_ENTRY_ALIGN);
+}
+
+/* DTO-30 */
+static void fenced_send__read_in_flight__waits_for_its_data(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_entry entry = {.type = SHM_ENTRY_DATA, .flags = SHM_FLAG_LAST, .payload = 4};
+	uint32_t after_read;
+
+	assert_true(lab_post(lab, CORE_OP_RDMA_READ, 0, 4, 5, 5));
+	after_read = lab->conn->request_out.published;
+	lab->next_flags = DAT_COMPLETION_BARRIER_FENCE_FLAG;
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(lab->conn->request_out.published, after_read);
+	assert_true(lab_peer_entry(&lab->peer_answers, &entry, "data"));
+	lab_pass(lab);
+	assert_int_not_equal(lab->conn->request_out.published, after_read);
+	assert_memory_equal(lab->conn->segment->request[SHM_PASSIVE] + after_read + SHM_ENTRY_ALIGN,
+			    "data", 4);
+}
+
+static void send__ring_full__goes_on_when_there_is_space(void **state)
+{
+	struct lab *lab = *state;
+	unsigned i;
+
+	for (i = 0; i < 8; i++)
+		assert_true(lab_post(lab, CORE_OP_SEND, 0, 4096, 0, 0));
+	assert_true(lab->conn->tx_next < 8);
+	assert_false(shm_conn_has_work(lab->conn));
+	while (lab->done < 8) {
+		/* the peer takes everything that is there */
+		atomic_store(&lab->peer->request_consumed, lab->conn->request_out.published);
+		atomic_store(&lab->peer->done, lab->conn->sent);
+		assert_true(shm_conn_has_work(lab->conn));
+		lab_pass(lab);
+	}
+	assert_int_equal(lab->done_status, DAT_DTO_SUCCESS);
+	assert_true(lab_is_open(lab));
+}
+
+static void write__by_the_kernel__checked_in_the_table_of_the_peer(void **state)
+{
+	struct lab *lab = *state;
+
+	memset(lab->memory, 'w', 100);
+	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 100, lab->peer_rkey,
+			     (uintptr_t)lab->peer_memory));
+	assert_int_equal(lab->done, 1);
+	assert_int_equal(lab->done_status, DAT_DTO_SUCCESS);
+	assert_int_equal(lab->peer_memory[99], 'w');
+	assert_int_equal(lab->peer_memory[100], 0xa5);
+	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 100, lab->peer_rkey,
+			     (uintptr_t)lab->peer_memory + LAB_MEMORY - 99));
+	assert_int_equal(lab->done_status, DAT_DTO_ERR_REMOTE_ACCESS);
+	assert_int_equal(lab->peer_memory[LAB_MEMORY - 1], 0xa5);
+	assert_false(lab_is_open(lab));
+	lab->end = BROKEN;
+}
+
+/* A peer that has revoked is not written to, whatever its table says. */
+static void write__peer_has_revoked__touches_nothing(void **state)
+{
+	struct lab *lab = *state;
+
+	atomic_store(&lab->peer->revoked, 1);
+	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 100, lab->peer_rkey,
+			     (uintptr_t)lab->peer_memory));
+	assert_int_equal(lab->done, 0);
+	assert_int_equal(lab->peer_memory[0], 0xa5);
+	assert_int_equal(atomic_load(&lab->conn->mine->announce), 0);
+}
+
+/* The next packet that our side sent; 0: none. */
+static unsigned packet(struct lab *lab, union shm_wire *wire)
+{
+	uint8_t bytes[sizeof(*wire)];
+	ssize_t size = recv(lab->peer_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (size <= 0)
+		return 0;
+	assert_int_equal(shm_wire_decode(bytes, (size_t)size, 0, wire), 0);
+	return wire->head.type;
+}
+
+static uint64_t counted(struct lab *lab, enum shm_counter counter)
+{
+	return shm_engine_count(&lab->engine, counter);
+}
+
+/* The memory behind a key is asked for once, and copied to directly when it has come. */
+static void write__memory_file_given__mapped_and_checked_by_key(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_wire_give give = {.address = 1u << 20, .length = 8192};
+	union shm_wire wire;
+	uint8_t bytes[4];
+	uint32_t key;
+	int fd = soft_fd_memfd("test", 8192);
+
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(soft_keys_add(lab->peer_keys, give.address, give.length,
+				       SOFT_RIGHT_REMOTE_WRITE, 9, &key),
+			 0);
+	/* through the ring until the answer has come, and one question only */
+	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 4, key, give.address));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_MAP_ASK);
+	assert_int_equal(wire.word.word, key);
+	atomic_store(&lab->peer->done, 1);
+	lab_pass(lab);
+	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 4, key, give.address));
+	assert_int_equal(packet(lab, &wire), 0);
+	atomic_store(&lab->peer->done, 2);
+	lab_pass(lab);
+	assert_int_equal(counted(lab, SHM_COUNT_RING), 2);
+
+	give.key = key;
+	shm_map_given(lab->conn, &give, fd);
+	memcpy(lab->memory, "maps", 4);
+	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 4, key, give.address + 8188));
+	assert_int_equal(lab->done, 3);
+	assert_int_equal(counted(lab, SHM_COUNT_MAP), 1);
+	assert_int_equal(pread(fd, bytes, 4, 8188), 4);
+	assert_memory_equal(bytes, "maps", 4);
+	/* the key decides, not the mapping */
+	soft_keys_invalidate(lab->peer_keys, key);
+	memcpy(lab->memory, "evil", 4);
+	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 4, key, give.address + 8188));
+	assert_int_equal(lab->done_status, DAT_DTO_ERR_REMOTE_ACCESS);
+	assert_int_equal(pread(fd, bytes, 4, 8188), 4);
+	assert_memory_equal(bytes, "maps", 4);
+	soft_keys_release(lab->peer_keys, key);
+	soft_fd_close(fd);
+}
+
+static int setup_map(void **state)
+{
+	*state = lab_open(CORE_COPY_MAP, false);
+	(*(struct lab **)state)->conn->remote.maps = calloc(SHM_MAPS, sizeof(struct shm_map));
+	return 0;
+}
+
+/* A message tells where it comes from; once that is mapped here, the next one is fetched from it.
+ */
+static void message__from_mapped_memory__fetched_by_the_mapping(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_source source = {.key = lab->peer_rkey, .length = 2000};
+	struct shm_entry entry = lab_send_entry(2000);
+	struct shm_map *map;
+	union shm_wire wire;
+	uint8_t *other;
+	int fd;
+
+	lab->conn->remote.has_pull = true;
+	lab->conn->remote.pid = 0; /* no kernel finds it */
+	entry.key = lab->peer_rkey;
+	assert_true(lab_post_receive(lab, 0, 2000));
+	ask(lab, entry, lab->peer_memory);
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_MAP_ASK);
+	assert_int_equal(wire.word.word, lab->peer_rkey);
+
+	/* other bytes than those in peer_memory, to see where they are taken from */
+	fd = memfd_create("lab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(fd, LAB_MEMORY), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	other = mmap(NULL, LAB_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	memset(other, 'm', LAB_MEMORY);
+	wire.give = (struct shm_wire_give){.key = lab->peer_rkey,
+					   .address = (uintptr_t)lab->peer_memory,
+					   .length = LAB_MEMORY};
+	shm_map_given(lab->conn, &wire.give, fd);
+	map = shm_map_find(lab->conn, lab->peer_rkey);
+	assert_non_null(map);
+	assert_non_null(shm_map_at(map, source.address + (uintptr_t)lab->peer_memory, 1));
+
+	source.address = (uintptr_t)lab->peer_memory + 5;
+	assert_true(lab_post_receive(lab, 3000, 2000));
+	ask(lab,
+	    (struct shm_entry){.type = SHM_ENTRY_PULL,
+			       .flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+			       .payload = sizeof(source),
+			       .length = 2000},
+	    &source);
+	assert_int_equal(lab->receive_len, 2000);
+	assert_int_equal(lab->memory[3000], 'm');
+	assert_int_equal(lab->memory[4999], 'm');
+	assert_int_equal(lab->memory[5000], 0xa5);
+	munmap(other, LAB_MEMORY);
+	close(fd);
+}
+
+/* Our own Sends of some length are not copied into the ring when the peer has mapped them. */
+static void send__memory_given_to_the_peer__named_and_not_copied(void **state)
+{
+	struct lab *lab = *state;
+	const struct shm_entry *entries = (const void *)lab->conn->segment->request[SHM_PASSIVE];
+
+	lab->conn->remote.is_pulling = true;
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1024, 0, 0));
+	assert_int_equal(entries[0].type, SHM_ENTRY_SEND);
+	assert_int_equal(entries[0].key, lab->lmr->rkey);
+	lab->conn->given[7] = lab->lmr->rkey;
+	lab->engine.given_count = 1;
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1023, 0, 0));
+	assert_int_equal(entries[33].type, SHM_ENTRY_SEND);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1024, 0, 0));
+	assert_int_equal(entries[66].type, SHM_ENTRY_PULL);
+	lab->conn->given[7] = 0;
+	lab->engine.given_count = 0;
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 1024, 0, 0));
+	assert_int_equal(entries[68].type, SHM_ENTRY_SEND);
+}
+
+/* --- sleeping and waking --- */
+
+static void publish__peer_sleeps__one_packet_per_number(void **state)
+{
+	struct lab *lab = *state;
+	union shm_wire wire;
+
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), 0); /* awake */
+	atomic_store(&lab->peer->armed, 1);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), 0); /* one is under way */
+	atomic_store(&lab->peer->armed, 3);	 /* woke, and went to sleep again */
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+}
+
+/* A peer that says it polls is not looked after; one that took that back is. */
+static void publish__peer_has_polled_for_long__no_packet_until_it_ends_that(void **state)
+{
+	struct lab *lab = *state;
+	union shm_wire wire;
+
+	lab->conn->can_skip_fence = true;
+	atomic_store(&lab->peer->is_polled, 1);
+	atomic_store(&lab->peer->armed, 1); /* which no honest one does at that time */
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), 0);
+	atomic_store(&lab->peer->is_polled, 0);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	/* where the kernel cannot run a fence on us, we look each time */
+	lab->conn->can_skip_fence = false;
+	atomic_store(&lab->peer->is_polled, 1);
+	atomic_store(&lab->peer->armed, 3);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+}
+
+/* Takes one message while somebody polls. */
+static void take_one(struct lab *lab)
+{
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, lab_send_entry(2), "hi");
+}
+
+/* After many messages without a sleep this side says that it polls, and no more when it sleeps. */
+static void pass__many_messages_polled__says_so_until_it_sleeps(void **state)
+{
+	struct lab *lab = *state;
+	unsigned taken;
+
+	if (!core_fence_can(CORE_FENCE_HOST))
+		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
+	for (unsigned round = 0; round < 2; round++) {
+		shm_conn_disarm(lab->conn);
+		for (taken = 0; !atomic_load(&lab->conn->mine->is_polled); taken++) {
+			assert_true(taken < 1000);
+			take_one(lab);
+		}
+		assert_true(taken > 100); /* not for a few: to end it is dear */
+		while (shm_conn_has_work(lab->conn))
+			lab_pass(lab);
+		assert_true(shm_conn_arm(lab->conn));
+		assert_int_equal(atomic_load(&lab->conn->mine->is_polled), 0);
+		assert_int_equal(atomic_load(&lab->conn->mine->armed) & 1, 1);
+		take_one(lab);
+		assert_int_equal(atomic_load(&lab->conn->mine->is_polled), 0);
+	}
+}
+
+static void publish__done_for_a_sleeping_peer__wakes_it(void **state)
+{
+	struct lab *lab = *state;
+	union shm_wire wire;
+
+	atomic_store(&lab->peer->armed, 1);
+	ask(lab, lab_send_entry(2), "hi");
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE); /* it waits for a Receive: news too */
+	atomic_store(&lab->peer->armed, 3);
+	assert_true(lab_post_receive(lab, 0, 10));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+}
+
+static void arm__news_since_the_last_look__stays_awake(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_entry entry = lab_send_entry(2);
+
+	shm_conn_disarm(lab->conn);
+	lab_pass(lab);
+	assert_true(lab_peer_entry(&lab->peer_out, &entry, "hi"));
+	assert_false(shm_conn_arm(lab->conn));
+	assert_int_equal(atomic_load(&lab->conn->mine->armed) & 1, 0);
+	assert_int_equal(atomic_load(&lab->engine.disarmed), 1);
+	lab_pass(lab);
+	assert_true(shm_conn_arm(lab->conn));
+	assert_int_equal(atomic_load(&lab->conn->mine->armed) & 1, 1);
+	assert_int_equal(atomic_load(&lab->engine.disarmed), 0);
+	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
+}
+
+/* The endpoint lets go of its connection between the look and its lock. */
+static void let_go(struct lab *lab)
+{
+	((struct shm_ep *)lab->ep.transport)->conn = NULL;
+}
+
+/* The same, and what is on the list by then is another endpoint's. */
+static void let_go_and_come_again(struct lab *lab)
+{
+	let_go(lab);
+	lab->conn->ep_ref.generation++;
+}
+
+static void look__endpoint_has_let_go__connection_leaves_the_list(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_conn *conn = lab->conn;
+	struct shm_entry entry = lab_send_entry(8);
+
+	shm_conn_disarm(conn);
+	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
+	assert_true(lab_peer_entry(&lab->peer_out, &entry, NULL));
+	lab->entering = let_go_and_come_again;
+	assert_int_equal(shm_engine_poll_all(&lab->engine), 0);
+	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
+	conn->ep_ref.generation--;
+	lab->entering = let_go;
+	assert_int_equal(shm_engine_poll_all(&lab->engine), 0);
+	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
+	((struct shm_ep *)lab->ep.transport)->conn = conn;
+}
+
+static void disarm__each_time__number_changes(void **state)
+{
+	struct lab *lab = *state;
+	uint32_t before = atomic_load(&lab->conn->mine->armed);
+
+	shm_conn_disarm(lab->conn);
+	assert_int_equal(atomic_load(&lab->conn->mine->armed), before + 1);
+	assert_true(shm_conn_arm(lab->conn));
+	assert_int_equal(atomic_load(&lab->conn->mine->armed), before + 2);
+}
+
+/* --- ends --- */
+
+/* DTO-120 EP-DISC-40: the end is told when the peer's copy is over, or at the time-out */
+static void disconnect__peer_in_the_middle_of_a_copy__told_when_it_is_over(void **state)
+{
+	struct lab *lab = *state;
+
+	hold(lab);
+	atomic_store(&lab->peer->announce, lab->rkey);
+	shm_ep_disconnect(&lab->ep, false);
+	assert_int_equal(lab->end, 0);
+	assert_int_equal(atomic_load(&lab->conn->mine->revoked), 1);
+	atomic_store(&lab->peer->announce, 0);
+	shm_conn_finish(lab->conn, &lab->ep);
+	assert_int_equal(lab->end, DAT_CONNECTION_EVENT_DISCONNECTED);
+	shm_conn_put(lab->conn);
+}
+
+static void disconnect__peer_never_ends_its_copy__told_at_the_time_out(void **state)
+{
+	struct lab *lab = *state;
+	uint64_t start = shm_now_ns();
+
+	hold(lab);
+	atomic_store(&lab->peer->announce, lab->rkey);
+	shm_ep_disconnect(&lab->ep, false);
+	while (lab->end == 0)
+		shm_conn_finish(lab->conn, &lab->ep);
+	assert_true(shm_now_ns() - start >= 50u * 1000000u);
+	assert_int_equal(lab->end, DAT_CONNECTION_EVENT_DISCONNECTED);
+	shm_conn_put(lab->conn);
+}
+
+/* Who only sends polls as well: its acknowledgements count as they do on the general path. */
+static void pass__many_acknowledgements_polled__says_so(void **state)
+{
+	struct lab *lab = *state;
+	unsigned sent = 0;
+
+	if (!core_fence_can(CORE_FENCE_HOST))
+		skip();
+	lab_go_fast(lab);
+	shm_conn_disarm(lab->conn);
+	while (!atomic_load(&lab->conn->mine->is_polled)) {
+		assert_true(lab_post(lab, CORE_OP_SEND, 0, 8, 0, 0));
+		sent++;
+		assert_in_range(sent, 1, 600);
+		atomic_store(&lab->peer->request_consumed, lab->conn->request_out.produced);
+		atomic_store(&lab->peer->done, sent);
+		lab_pass(lab);
+		assert_int_equal(lab->done, sent);
+	}
+}
+
+int main(void)
+{
+#define RING(name) cmocka_unit_test_setup_teardown(name, setup_ring, teardown)
+#define CMA(name) cmocka_unit_test_setup_teardown(name, setup_cma, teardown)
+	const struct CMUnitTest tests[] = {
+		RING(read__more_than_the_peer_serves__the_rest_waits),
+		RING(fenced_send__read_in_flight__waits_for_its_data),
+		RING(send__ring_full__goes_on_when_there_is_space),
+		CMA(write__by_the_kernel__checked_in_the_table_of_the_peer),
+		CMA(write__peer_has_revoked__touches_nothing),
+		cmocka_unit_test_setup_teardown(write__memory_file_given__mapped_and_checked_by_key,
+						setup_map, teardown),
+		cmocka_unit_test_setup_teardown(message__from_mapped_memory__fetched_by_the_mapping,
+						setup_map, teardown),
+		cmocka_unit_test_setup_teardown(
+			send__memory_given_to_the_peer__named_and_not_copied, setup_map, teardown),
+		RING(publish__peer_sleeps__one_packet_per_number),
+		RING(publish__peer_has_polled_for_long__no_packet_until_it_ends_that),
+		RING(publish__done_for_a_sleeping_peer__wakes_it),
+		RING(pass__many_messages_polled__says_so_until_it_sleeps),
+		RING(pass__many_acknowledgements_polled__says_so),
+		RING(arm__news_since_the_last_look__stays_awake),
+		RING(look__endpoint_has_let_go__connection_leaves_the_list),
+		RING(disarm__each_time__number_changes),
+		RING(disconnect__peer_in_the_middle_of_a_copy__told_when_it_is_over),
+		RING(disconnect__peer_never_ends_its_copy__told_at_the_time_out),
+	};
+
+	return cmocka_run_group_tests_name("shm peer", tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The byte ring alone: entries that are put and published at once, as on the fast path.
+ */
+#include <errno.h>
+
+#include "ring_rig.h"
+
+/* --- entries that go out at once --- */
+
+/* 1: there for the consumer; 0: not at once. */
+static int put_at_once(struct rig *rig, uint64_t number, uint32_t payload)
+{
+	struct shm_entry entry = {
+		.type = SHM_ENTRY_DATA, .payload = payload, .address = number, .length = ~number};
+	uint8_t *room = shm_producer_at_once(&rig->out, payload);
+
+	if (!room)
+		return 0;
+	memset(room, (int)(number & 0xff), payload);
+	shm_producer_put(&rig->out, &entry);
+	return 1;
+}
+
+static void at_once__behind_an_unpublished_entry__refused(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(put(rig, 1, 0), 1);
+	assert_int_equal(put_at_once(rig, 2, 0), 0);
+	assert_true(shm_producer_publish(&rig->out));
+	assert_int_equal(put_at_once(rig, 2, 0), 1);
+	assert_false(shm_producer_publish(&rig->out));
+	take(rig, 1, 0);
+	take(rig, 2, 0);
+	assert_int_equal(peek(rig), 0);
+}
+
+/* The place of the next header is kept free here, too. */
+static void at_once__ring_full__refused(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t count = 0;
+
+	while (put_at_once(rig, count, 0))
+		count++;
+	assert_int_equal(count, SIZE / SHM_ENTRY_ALIGN - 1);
+	assert_int_equal(put(rig, count, 0), 0);
+	for (uint64_t i = 0; i < count; i++)
+		take(rig, i, 0);
+	assert_int_equal(peek(rig), 0);
+}
+
+/* Up to the end, and not over it; the rest is for a filler, which the other way makes. */
+static void at_once__at_the_end_of_the_ring__not_over_it(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t left;
+
+	while ((left = SIZE - (rig->out.produced & (SIZE - 1))) > PAYLOAD || left < 256) {
+		assert_int_equal(put(rig, 7, 32), 1);
+		assert_true(shm_producer_publish(&rig->out));
+		take(rig, 7, 32);
+		shm_consumer_release(&rig->in);
+	}
+	rig->out.consumed = rig->consumed; /* there is enough room */
+	assert_int_equal(put_at_once(rig, 8, left - SHM_ENTRY_ALIGN + 1), 0);
+	assert_int_equal(put_at_once(rig, 8, left - SHM_ENTRY_ALIGN), 1);
+	take(rig, 8, left - SHM_ENTRY_ALIGN);
+	assert_int_equal(peek(rig), 0);
+	assert_int_equal(put(rig, 9, 32), 1);
+	assert_true(shm_producer_publish(&rig->out));
+	take(rig, 9, 32);
+}
+
+/* Puts and takes entries until less than that is left before the end of the ring. */
+static void go_near_the_end(struct rig *rig, uint32_t left)
+{
+	while (SIZE - (rig->out.produced & (SIZE - 1)) >= left) {
+		assert_int_equal(put(rig, 7, 32), 1);
+		assert_true(shm_producer_publish(&rig->out));
+		take(rig, 7, 32);
+		shm_consumer_release(&rig->in);
+	}
+}
+
+/* A filler of its own, and the entry behind it; all of it visible at once. */
+static void make_room__at_the_end_of_the_ring__filler_first(void **state)
+{
+	struct rig *rig = *state;
+	struct shm_entry entry = {.type = SHM_ENTRY_SEND, .payload = 200};
+	uint8_t *payload;
+
+	go_near_the_end(rig, 200);
+	assert_null(shm_producer_at_once(&rig->out, 200));
+	payload = shm_producer_make_room(&rig->out, 200);
+	assert_ptr_equal(payload, rig->bytes + SHM_ENTRY_ALIGN);
+	memset(payload, 9, 200);
+	entry.address = 9;
+	entry.length = ~9ull;
+	shm_producer_put(&rig->out, &entry);
+	take(rig, 9, 200);
+	assert_int_equal(peek(rig), 0);
+}
+
+/* What the consumer has given back since is found; what it has not is not used. */
+static void make_room__ring_full__only_what_was_given_back(void **state)
+{
+	struct rig *rig = *state;
+	uint32_t count = 0;
+
+	while (shm_producer_make_room(&rig->out, PAYLOAD) && put_at_once(rig, count, PAYLOAD))
+		count++;
+	for (uint32_t i = 0; i < count; i++)
+		take(rig, i, PAYLOAD);
+	assert_null(shm_producer_at_once(&rig->out, PAYLOAD));
+	shm_consumer_give_back(&rig->in);
+	assert_non_null(shm_producer_make_room(&rig->out, PAYLOAD));
+}
+
+static void make_room__unpublished_or_nonsense__refused(void **state)
+{
+	struct rig *rig = *state;
+
+	assert_int_equal(put(rig, 1, 32), 1);
+	assert_null(shm_producer_make_room(&rig->out, 32));
+	assert_true(shm_producer_publish(&rig->out));
+	assert_non_null(shm_producer_make_room(&rig->out, 32));
+	atomic_store(&rig->consumed, rig->out.published + SHM_ENTRY_ALIGN);
+	assert_null(shm_producer_make_room(&rig->out, 32));
+}
+
+/* Mixed with the other way, over bytes of earlier laps that look like entries. */
+static void put__mixed_with_the_general_way__in_order(void **state)
+{
+	struct rig *rig = *state;
+	uint64_t at_once = 0;
+
+	memset(rig->bytes, 0xff, sizeof(rig->bytes));
+	shm_producer_init(&rig->out, rig->bytes, SIZE, &rig->consumed);
+	for (uint64_t i = 0; i < 10000; i++) {
+		uint32_t payload = (uint32_t)(i * 2654435761u >> 7) % 300;
+
+		if (i % 3 && put_at_once(rig, i, payload)) {
+			at_once++;
+		} else {
+			assert_int_equal(put(rig, i, payload), 1);
+			assert_true(shm_producer_publish(&rig->out));
+		}
+		take(rig, i, payload);
+		assert_int_equal(peek(rig), 0);
+		shm_consumer_release(&rig->in);
+	}
+	assert_true(at_once > 5000);
+}
+
+/* An entry where the next one will stand, with that stamp. */
+static void forge_behind(struct rig *rig, uint32_t stamp)
+{
+	struct shm_entry forged = {.stamp = stamp, .type = SHM_ENTRY_DATA};
+	uint32_t behind = (rig->out.produced + SHM_ENTRY_ALIGN) & (SIZE - 1);
+
+	memcpy(rig->bytes + behind, &forged, sizeof(forged));
+}
+
+/* Bytes of an earlier lap that look like the entry behind are made none; of that lap it is none. */
+static void put__old_bytes_behind_that_look_like_an_entry__not_seen(void **state)
+{
+	struct rig *rig = *state;
+	struct shm_entry entry;
+	const uint8_t *bytes;
+
+	forge_behind(rig, SHM_STAMP(rig->out.produced + SHM_ENTRY_ALIGN));
+	assert_int_equal(put_at_once(rig, 1, 0), 1);
+	take(rig, 1, 0);
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
+	assert_int_equal(peek(rig), 0);
+
+	assert_int_equal(put_at_once(rig, 2, 0), 1);
+	take(rig, 2, 0);
+	rig->out.produced -= SHM_ENTRY_ALIGN; /* as if it was about to be put */
+	forge_behind(rig, SHM_STAMP(rig->in.consumed - SIZE));
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
+}
+
+/* Sees what peek returns, and takes nothing; of the rest, nothing. */
+static void peek_fast__entry_filler_or_nonsense__the_first_only(void **state)
+{
+	struct rig *rig = *state;
+	struct shm_entry entry;
+	const uint8_t *bytes = NULL;
+	uint32_t before;
+
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
+	/* to the end of the ring */
+	entry = (struct shm_entry){.type = SHM_ENTRY_FILLER, .payload = 64};
+	assert_non_null(shm_producer_at_once(&rig->out, 64));
+	shm_producer_put(&rig->out, &entry);
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
+	assert_int_equal(peek(rig), 0); /* which takes it */
+
+	before = rig->in.consumed;
+	assert_int_equal(put_at_once(rig, 3, 40), 1);
+	assert_true(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
+	assert_int_equal(entry.payload, 40);
+	assert_int_equal(bytes[39], 3);
+	assert_int_equal(rig->in.consumed, before);
+	shm_consumer_take(&rig->in, entry.payload);
+	assert_int_equal(rig->in.consumed, rig->out.produced);
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
+
+	entry = (struct shm_entry){.type = SHM_ENTRY_DATA, .payload = PAYLOAD + 1};
+	assert_non_null(shm_producer_at_once(&rig->out, entry.payload));
+	shm_producer_put(&rig->out, &entry);
+	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
+	assert_int_equal(peek(rig), -EPROTO);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(at_once__behind_an_unpublished_entry__refused),
+		TEST(at_once__ring_full__refused),
+		TEST(at_once__at_the_end_of_the_ring__not_over_it),
+		TEST(make_room__at_the_end_of_the_ring__filler_first),
+		TEST(make_room__ring_full__only_what_was_given_back),
+		TEST(make_room__unpublished_or_nonsense__refused),
+		TEST(put__mixed_with_the_general_way__in_order),
+		TEST(put__old_bytes_behind_that_look_like_an_entry__not_seen),
+		TEST(peek_fast__entry_filler_or_nonsense__the_first_only),
+	};
+
+	return cmocka_run_group_tests_name("shm ring", tests, NULL, NULL);
+}
