@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Any text as /proc/self/maps. The first three bytes choose a range relative to one of the lines;
- * the rest is the text. What the search finds must follow from the lines, by a second, simpler way
- * to look at them: byte by byte at the places where lines meet.
+ * the rest is the text. The result of the search must follow from the lines, as a second, simpler
+ * search shows: byte by byte at the places where lines meet.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -49,7 +49,7 @@ static size_t parse_text(const char *text, size_t size, struct soft_region_line 
 	return count;
 }
 
-/* The first line, in order, whose end is behind the address: the one the search must have used. */
+/* The first line, in order, whose end is behind the address: the search must have used it. */
 static const struct soft_region_line *line_at(const struct soft_region_line *lines, size_t count,
 					      uint64_t address)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A connected peer that writes anything into the shared segment: the input is a list of deeds of
- * the peer and of our own consumer, run on the bench of the unit tests (tests/unit/soft_shm/lab.h),
+ * A connected peer that writes anything into the shared segment. The input is a list of actions of
+ * the peer and of our own consumer, run in the lab of the unit tests (tests/unit/soft_shm/lab.h),
  * which checks that nothing outside of the registered memory changes and nothing completes twice.
  * The first byte chooses the copy path, whether the service thread takes part, whether small
- * transfers take the fast path, whether memory of the peer can be mapped, whether one dispatcher
- * gets all completions, whether a thread polls, so that acknowledgements may wait, and whether both
- * sides have given each other their pools, or may do so.
+ * transfers take the fast path, whether memory of the peer can be mapped, whether one EVD gets all
+ * completions, whether a thread polls, so that acknowledgements may wait, and whether both sides
+ * have, or may get, each other's pool.
  */
 #include <fcntl.h>
 #include <stdlib.h>
@@ -151,7 +151,7 @@ static void sources(struct lab *lab, struct input *in, uint8_t *payload, uint32_
 	}
 }
 
-/* Makes the entry one whose bytes are in a piece, mostly one that there is. */
+/* Puts the bytes of the entry into a piece, mostly one that exists. */
 static void into_piece(struct lab *lab, struct input *in, struct shm_entry *entry, uint8_t *payload)
 {
 	struct shm_piece piece = {.index = byte(in), .bytes = word(in)};
@@ -170,7 +170,7 @@ static void into_piece(struct lab *lab, struct input *in, struct shm_entry *entr
 	memcpy(payload, &piece, sizeof(piece));
 }
 
-/* An entry that the ring lets through, with any content. */
+/* An entry that the ring accepts, with any content. */
 static void good_entry(struct lab *lab, struct input *in)
 {
 	uint8_t bytes[SHM_REQUEST_PAYLOAD];
@@ -200,7 +200,7 @@ static void post(struct lab *lab, struct input *in)
 {
 	uint8_t what = byte(in);
 	uint32_t offset = word(in);
-	/* one by one: in a call, compilers differ in the order */
+	/* one by one: compilers evaluate arguments in different orders */
 	uint32_t len = word(in) % LAB_MEMORY;
 	uint32_t key = what & 16 ? word(in) : lab->peer_rkey;
 
@@ -250,7 +250,7 @@ static void one_deed(struct lab *lab, struct input *in, bool has_service)
 	}
 }
 
-/* The peer takes what there is and gives it back. */
+/* The peer takes all entries and gives them back. */
 static void take_all(struct lab *lab)
 {
 	struct shm_consumer ring;
@@ -264,7 +264,7 @@ static void take_all(struct lab *lab)
 	shm_consumer_give_back(&ring);
 }
 
-/* Both ways; ours is offered with the first large Send. */
+/* In both directions; ours is offered with the first large Send. */
 static void have_pools(struct lab *lab)
 {
 	union shm_wire wire;
@@ -294,13 +294,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		shm_conn_disarm(lab->conn);
 	if (path & 64)
 		have_pools(lab);
-	else if (!(path & 128)) /* to make one costs more than all the rest */
+	else if (!(path & 128)) /* creating one costs more than all the rest */
 		lab->conn->bulk.state = SHM_BULK_REFUSED;
 
 	while (in.left && lab_is_open(lab))
 		one_deed(lab, &in, path & 2);
 	lab_pass(lab);
-	/* no waiting for an announcement that nobody withdraws */
+	/* no waiting for an announcement that is never withdrawn */
 	if (lab->end == 0)
 		atomic_store(&lab->peer->announce, 0);
 	lab_close(lab);

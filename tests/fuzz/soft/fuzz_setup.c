@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Packets from a stranger: what decodes must be exactly what was sent and within its limits; and in
- * the middle of a set-up any packet leads to a connection or to the end of the attempt. Those about
- * pools come to a connection. The first byte says how many descriptors come along, of what kind,
- * and at what point the packet arrives.
+ * Packets of a hostile peer. Whatever decodes must be exactly what was sent and within its limits;
+ * in the middle of a set-up, any packet leads to a connection or to the end of the attempt; packets
+ * about pools arrive on a connection. The first byte chooses how many descriptors come with the
+ * packet, of what kind, and when it arrives.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -25,12 +25,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void in_set_up(const union shm_wire *wire, enum shm_state state, unsigned fd_choice)
 {
 	struct lab *lab = lab_open(CORE_COPY_AUTO, false);
-	/* a key table, or something that is none */
+	/* a key table, or something else */
 	int fd = fd_choice & 1 ? soft_keys_fd(lab->peer_keys) : lab->peer_fd;
 	const int fds[SHM_WIRE_FDS_MAX] = {fd, fd};
 	struct shm_conn *conn = lab->conn;
 
-	/* the bench gives it a table of the peer; here that comes with the packet */
+	/* the lab gives it a table of the peer; here the packet brings it */
 	soft_view_put(conn->remote.view);
 	conn->remote.view = NULL;
 	shm_conn_set_state(conn, state);
@@ -41,7 +41,9 @@ static void in_set_up(const union shm_wire *wire, enum shm_state state, unsigned
 	lab_close(lab);
 }
 
-/* About pools: whatever it says, the connection goes on, and what it has is given up at its end. */
+/*
+ * About pools: whatever it contains, the connection continues, and releases its pools at its end.
+ */
 static void on_connection(const union shm_wire *wire, unsigned choice)
 {
 	struct lab *lab = lab_open(CORE_COPY_RING, false);
@@ -96,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	}
 	if (wire.head.type == SHM_WIRE_READY && (choice & 4))
-		return 0; /* needs the table that an arriving request has brought */
+		return 0; /* needs the table that an arriving request brings */
 	in_set_up(&wire, SHM_REQUESTED, choice >> 3);
 	return 0;
 }

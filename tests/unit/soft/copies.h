@@ -58,7 +58,9 @@ static inline int copy_ordered(void *dst, const void *src, size_t len)
 	return 0;
 }
 
-/* Into a vector of several segments, the first of them empty; the last two are not used up. */
+/*
+ * Copies into a vector of several segments, the first of them empty; the last two are not used up.
+ */
 static inline int copy_to_segments(void *dst, const void *src, size_t len)
 {
 	uint8_t *to = dst, beyond[8] = {0};
@@ -71,7 +73,7 @@ static inline int copy_to_segments(void *dst, const void *src, size_t len)
 	return memcmp(beyond, "\0\0\0\0\0\0\0", 8) == 0 ? rc : -EIO;
 }
 
-/* Ends in the middle of a segment, the last bytes in three of them. */
+/* Ends in the middle of a segment; the last bytes are in three segments. */
 static inline int copy_to_short_segments(void *dst, const void *src, size_t len)
 {
 	uint8_t *to = dst;
@@ -85,7 +87,7 @@ static inline int copy_to_short_segments(void *dst, const void *src, size_t len)
 	return soft_copy_from_process(getpid(), (uintptr_t)src, iov, 3, len);
 }
 
-/* The same copy as a thread of the library makes it. */
+/* The same copy by a thread of the library. */
 static inline int place_by_library(void *dst, const void *src, size_t len)
 {
 	int rc;

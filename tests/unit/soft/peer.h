@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A second process for a test: a fork of the first that runs a function and then exits with its
- * result. The two can tell each other "go on" by single bytes. A peer that hangs is ended by an
- * alarm, so that nothing is left over.
+ * A second process for a test: a fork that runs a function and exits with its result. The two
+ * processes signal each other "go on" by single bytes. An alarm ends a peer that hangs.
  */
 #ifndef UNIT_SOFT_PEER_H
 #define UNIT_SOFT_PEER_H
@@ -28,7 +27,7 @@ struct peer {
 	int channel;
 };
 
-/* In the peer: end it with a code that names the line, unless the condition holds. */
+/* In the peer: ends it with a code that names the line, unless the condition holds. */
 #define PEER_CHECK(condition)                                                                      \
 	do {                                                                                       \
 		if (!(condition))                                                                  \
@@ -47,7 +46,10 @@ static inline int peer_await(int channel)
 	return recv(channel, &byte, 1, 0) == 1 ? 0 : -1;
 }
 
-/* Between two polls of shared memory, the how-manieth in a row: others run when it takes long. */
+/*
+ * Called between two polls of shared memory with their number: yields to other threads when it
+ * takes long.
+ */
 static inline void peer_pause(unsigned int polls)
 {
 	if (polls % 1000 == 999)
@@ -73,7 +75,7 @@ static inline struct peer peer_start(int (*body)(int channel, void *argument), v
 	return peer;
 }
 
-/* False when the peer has ended (peer_finish() tells how). */
+/* False if the peer has ended (peer_finish() returns how). */
 static inline bool peer_is_running(const struct peer *peer)
 {
 	siginfo_t info = {0};
@@ -82,7 +84,7 @@ static inline bool peer_is_running(const struct peer *peer)
 	       info.si_pid == 0;
 }
 
-/* Waits for the peer; it must have returned 0. */
+/* Waits for the peer, which must return 0. */
 static inline void peer_finish(struct peer *peer)
 {
 	int status = -1;

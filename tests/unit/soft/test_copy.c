@@ -35,7 +35,7 @@ static void fill(uint8_t *bytes, size_t len, unsigned int seed)
 		bytes[i] = (uint8_t)(seed + i * 7 + (i >> 8));
 }
 
-/* Copies and compares; the bytes around the target must stay as they were. */
+/* Copies and compares; the bytes around the target must not change. */
 static bool is_exact(copy_fn copy, size_t dst_offset, size_t src_offset, size_t len)
 {
 	static uint8_t from[SPAN], to[SPAN];
@@ -93,7 +93,7 @@ static void check_faults(copy_fn copy)
 	uint8_t *gone = bad + 2 * page;
 
 	memset(bad, 1, 2 * page);
-	/* nothing of it is there, a part of it is, all of it is, up to the last byte */
+	/* none of the source is accessible, a part, or all of it up to the last byte */
 	assert_int_equal(copy(gone, good, 100), -EFAULT);
 	assert_int_equal(copy(good, gone, 100), -EFAULT);
 	assert_int_equal(copy(gone - 50, good, 100), -EFAULT);
@@ -104,7 +104,7 @@ static void check_faults(copy_fn copy)
 	assert_int_equal(copy(good, gone - 8, 8), 0);
 	assert_int_equal(copy(NULL, good, 1), -EFAULT);
 	assert_int_equal(copy(good, NULL, 1), -EFAULT);
-	/* before the part that was to be written nothing changed */
+	/* no byte before the target changed */
 	for (size_t i = 0; i < page - 1; i++)
 		assert_int_equal(bad[i], 1);
 
@@ -134,7 +134,7 @@ static void *check_library_thread(void *argument)
 	return NULL;
 }
 
-/* LMR-USE-14: a thread of the library must not fault; what is set in it is set there alone. */
+/* LMR-USE-14: a thread of the library must not fault; the flag is set in that thread only. */
 static void place_and_fetch__thread_of_the_library__efault(void **state)
 {
 	pthread_t thread;
@@ -145,7 +145,7 @@ static void place_and_fetch__thread_of_the_library__efault(void **state)
 	assert_false(soft_is_library_thread);
 }
 
-/* A file that was cut short below a mapping, what would raise SIGBUS: LMR-USE-14 */
+/* LMR-USE-14: a file that was truncated below a mapping, which would raise SIGBUS */
 static void copy_safe__file_truncated__efault(void **state)
 {
 	int fd = memfd_create("cut", MFD_CLOEXEC);
@@ -275,7 +275,7 @@ static void copy_process__second_process__scatter_and_gather(void **state)
 	assert_int_equal(soft_copy_to_process(&open_gate, peer.pid, (uintptr_t)remote.pages + 5,
 					      iov, SOFT_COPY_IOV_MAX, sizeof(bytes)),
 			 0);
-	/* ours is another page, at the same address */
+	/* our own page at that address is a different one */
 	assert_int_equal(remote.pages[5], 0);
 
 	for (size_t i = 0; i < sizeof(token); i++)
@@ -285,7 +285,7 @@ static void copy_process__second_process__scatter_and_gather(void **state)
 	assert_false(soft_copy_probe(getpid(), (uintptr_t)remote.token, token));
 	assert_false(soft_copy_probe(peer.pid, 8, token));
 
-	/* longer than what is there: the leading part may have come, and nothing crashes */
+	/* longer than the source: the leading part may have been copied, and nothing crashes */
 	assert_int_equal(soft_copy_from_process(peer.pid, (uintptr_t)remote.pages + 2 * page - 100,
 						iov, SOFT_COPY_IOV_MAX, 2000),
 			 -EFAULT);
@@ -319,7 +319,7 @@ static void copy_process__process_gone__esrch(void **state)
 	assert_false(soft_copy_probe(peer.pid, (uintptr_t)bytes, bytes));
 }
 
-/* Becomes another user, then reaches for its parent. */
+/* Becomes another user, then reads its parent. */
 static int stranger_body(int channel, void *argument)
 {
 	struct iovec iov = {argument, 16};

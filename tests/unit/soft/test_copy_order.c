@@ -17,12 +17,12 @@ struct order {
 	_Alignas(64) _Atomic unsigned int round; /* the round that the watcher is ready for */
 	size_t offset;
 	size_t len;
-	size_t watched; /* the byte of them that the watcher polls */
+	size_t watched; /* the byte that the watcher polls */
 };
 
 /*
- * The peer: polls the last byte, then all the others must be there; or one of the last 8, then all
- * but those.
+ * The peer: polls the last byte, then all others must be there; or polls one of the last 8, then
+ * all but those.
  */
 static int order_watch(int channel, void *argument)
 {
@@ -92,7 +92,7 @@ static void copy__last_byte_polled__rest_is_complete(void **state)
 	}
 }
 
-/* COMPAT-46: the last 8 bytes behind all others, wherever the consumer polls among them. */
+/* COMPAT-46: the last 8 bytes after all others, whichever of them the consumer polls. */
 static void copy__one_of_the_last_bytes_polled__those_before_are_complete(void **state)
 {
 	static const copy_fn copies[] = {copy_tail_last, copy_ordered, place_by_library,
@@ -110,11 +110,11 @@ static void copy__one_of_the_last_bytes_polled__those_before_are_complete(void *
 
 #define ENDS_MAX 72u /* bytes of the target in its second page */
 
-static uint8_t *two_pages; /* that the copies below go into */
+static uint8_t *two_pages; /* the target of the copies below */
 static size_t target_at, target_len;
 static volatile sig_atomic_t faults, is_in_order;
 
-/* Those of the last 8 bytes of the target that are in the second page are as they were. */
+/* The bytes in the second page, which belong to the last 8, have not changed. */
 static bool is_tail_old(void)
 {
 	size_t end = target_at + target_len;
@@ -127,7 +127,7 @@ static bool is_tail_old(void)
 	return true;
 }
 
-/* All of the target that is in the first page has come. */
+/* The part of the target in the first page is complete. */
 static bool is_front_new(void)
 {
 	for (size_t i = target_at; i < page; i++) {
@@ -145,7 +145,7 @@ static void begin_target(size_t before, size_t behind)
 	target_len = before + behind;
 }
 
-/* The first page cannot be written: what is in the second one has not come before. */
+/* The first page cannot be written: the second one must not have changed before. */
 static bool is_front_first(copy_fn copy, size_t before, size_t behind)
 {
 	static uint8_t from[SPAN + ENDS_MAX];
@@ -158,7 +158,7 @@ static bool is_front_first(copy_fn copy, size_t before, size_t behind)
 	return is_tail_old();
 }
 
-/* With how many bytes of the target in its first page, and in the second. */
+/* Copies with that many bytes of the target in its first page and in the second. */
 static const size_t front_lens[] = {1, 2, 3, 5, 7, 8, 9, 13, 16, 17, 63, 64, 100, 300, 2500, 4096};
 
 #define FRONT_LENS (sizeof(front_lens) / sizeof(front_lens[0]))
@@ -204,7 +204,7 @@ static void copy__front_of_target_gone__last_bytes_untouched(void **state)
 	munmap(two_pages, 2 * page);
 }
 
-/* A store into a page that is closed: checks the other one, and opens it. */
+/* A store into a closed page: checks the other page and opens this one. */
 static void on_store(int number, siginfo_t *info, void *context)
 {
 	uint8_t *address = info->si_addr;
@@ -212,14 +212,14 @@ static void on_store(int number, siginfo_t *info, void *context)
 
 	(void)context;
 	if (address < two_pages || address >= two_pages + 2 * page || faults++) {
-		signal(number, SIG_DFL); /* it is something else */
+		signal(number, SIG_DFL); /* another fault */
 		return;
 	}
 	mprotect(two_pages, 2 * page, PROT_READ | PROT_WRITE);
 	is_in_order = is_second ? is_front_new() : is_tail_old();
 }
 
-/* Copies with one of the pages closed; it is the order that counts in which both are written. */
+/* Copies with one of the pages closed, to see in which order they are written. */
 static void check_stores(size_t before, size_t behind, bool is_second_closed)
 {
 	static uint8_t from[SPAN + ENDS_MAX];
@@ -250,7 +250,7 @@ static void copy_tail_last__page_of_target_closed__last_bytes_last(void **state)
 	for (size_t i = 0; i < FRONT_LENS; i++) {
 		for (size_t behind = 1; behind <= ENDS_MAX; behind++)
 			check_stores(front_lens[i], behind, false);
-		/* no more than the last 8 bytes are in the second page, down to the very last */
+		/* only the last 8 bytes, or fewer, are in the second page */
 		for (size_t behind = 1; behind <= 8; behind++)
 			check_stores(front_lens[i], behind, true);
 	}
@@ -261,11 +261,11 @@ static void copy_tail_last__page_of_target_closed__last_bytes_last(void **state)
 
 /* --- order, as the kernel is asked for it --- */
 
-/* What the last copy consisted of: the remote vector of a call, or the reads from a pipe. */
+/* The parts of the last copy: the remote vector of a call, or the reads from a pipe. */
 static struct iovec noted[8];
 static unsigned long noted_count;
 
-/* In place of the C library's (meson.build). */
+/* Replace those of the C library (meson.build). */
 ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long locals,
 				const struct iovec *remote, unsigned long remotes,
 				unsigned long flags);
@@ -305,8 +305,8 @@ ssize_t __wrap_read(int fd, void *buffer, size_t size)
 
 /*
  * Pieces are copied one after the other, the bytes of one in any order. So the last word of the
- * target is a piece of its own, of a size that is stored at once, and what comes before it within
- * the last 8 bytes is not together with what comes before those.
+ * target must be a piece of its own, of a size that is stored at once, and the rest of the last 8
+ * bytes must be separate from what comes before them.
  */
 static bool is_well_cut(const void *remote, const void *target, size_t len)
 {
@@ -343,7 +343,7 @@ static int pieces_without_process_vm(int channel, void *argument)
 	(void)channel;
 	(void)argument;
 	PEER_CHECK(refuse_process_vm() == 0);
-	/* from now on it is not asked first */
+	/* from now on that call is not tried first */
 	PEER_CHECK(copy_safe(cut_to, cut_from, 1) == 0);
 	for (size_t offset = 0; offset < 9; offset++) {
 		for (size_t len = 1; len < 100; len++) {

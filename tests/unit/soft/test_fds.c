@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The list of descriptors that a forked child closes: seen through real sockets and real forks,
- * also forks that fall into the middle of other threads' work.
+ * The list of descriptors that a forked child closes, tested with real sockets and real forks, also
+ * with forks in the middle of other threads' work.
  */
 #include "soft/fds.h"
 
@@ -19,7 +19,7 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* Waits, bounded, for the end of the stream. */
+/* Waits, for a limited time, for the end of the stream. */
 static bool is_ended(int fd)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -33,18 +33,18 @@ struct pair {
 	int other;
 };
 
-/* Holds whatever it inherited open until the test is over. */
+/* Keeps what it inherited open until the test is over. */
 static int survivor_body(int channel, void *argument)
 {
 	struct pair *pair = argument;
 
 	PEER_CHECK(!is_open(pair->listed[0]) && !is_open(pair->listed[1]));
 	PEER_CHECK(is_open(pair->other));
-	/* the numbers are free for the child, and the library leaves them alone */
+	/* the child may reuse the numbers, and the library does not close them */
 	PEER_CHECK(dup2(pair->other, pair->listed[0]) == pair->listed[0]);
 	soft_fd_close(pair->listed[0]);
 	PEER_CHECK(is_open(pair->listed[0]));
-	/* the child can use the list for itself */
+	/* the child can use the list itself */
 	PEER_CHECK(soft_fd_add(pair->listed[0]) == 0);
 	soft_fd_close(pair->listed[0]);
 	PEER_CHECK(!is_open(pair->listed[0]));
@@ -69,7 +69,7 @@ static void fd_add__child_lives_on__peer_sees_the_end(void **state)
 	assert_int_equal(soft_fd_add(pair.listed[1]), 0);
 	child = peer_start(survivor_body, &pair);
 	assert_int_equal(peer_await(child.channel), 0);
-	/* the parent's own are as they were */
+	/* the parent's own descriptors are unchanged */
 	assert_true(is_open(pair.listed[0]) && is_open(pair.listed[1]));
 	soft_fd_close(pair.listed[0]);
 	assert_true(is_ended(sockets[1]));
@@ -176,7 +176,7 @@ static void *churn(void *argument)
 
 #define WATCHED 64
 
-/* No descriptor of the churning threads may have slipped through. */
+/* The child must not have inherited any descriptor of the other threads. */
 static int no_leak_body(int channel, void *argument)
 {
 	const bool *was_open = argument;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Gated copies: what they copy, that a closed gate lets nothing through, and that a process which
- * is stopped anywhere in such a copy does not store one byte more when the gate was closed while it
- * stood still.
+ * Gated copies: what they copy; that a closed gate stops them; and that a process which is stopped
+ * anywhere in such a copy stores no further byte if the gate was closed meanwhile.
  */
 #include "soft/gate.h"
 
@@ -16,13 +15,13 @@
 
 #define SPAN 65536u
 #define STOPS 100
-/* each stop takes some time slices of both processes, and a busy machine has long ones */
+/* each stop takes some time slices of both processes, which are long on a busy machine */
 #define STORM_LIMIT_S 300
 
 /* Shared with the process that copies. */
 struct board {
 	_Atomic uint32_t gate;
-	_Atomic uint32_t passes; /* copies that came through */
+	_Atomic uint32_t passes; /* copies that the gate let through */
 	_Atomic uint32_t turned_away;
 	_Alignas(64) uint8_t target[SPAN];
 };
@@ -150,7 +149,7 @@ struct storm {
 	copy_fn copy;
 };
 
-/* Copies for ever, each time other bytes; whoever is turned away waits until the gate opens. */
+/* Copies for ever, different bytes each time; waits while the gate is closed. */
 static int copy_for_ever(int channel, void *argument)
 {
 	struct storm *storm = argument;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The mark in the key table by which peers see that its owner is no more (src/soft/key.h): set
- * before the descriptors of an owner that calls exec are closed, so that nobody copies into the
+ * The mark in the key table that shows peers that its owner is dead (src/soft/key.h). It is set
+ * before the descriptors of an owner that calls exec are closed, so that no peer copies into the
  * next program.
  */
 #include <setjmp.h>
@@ -46,7 +46,7 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* The child: tells the number of its table's descriptor, then ends as asked. */
+/* The child: sends the number of its table's descriptor, then ends as requested. */
 static void own(int fd, enum end end)
 {
 	struct owner owner = {.end = end};
@@ -103,7 +103,7 @@ static void check_end(enum end end)
 	view = view_of(pid, number);
 	assert_false(soft_view_is_orphan(view));
 	assert_int_equal(write(fds[0], &byte, 1), 1);
-	/* the end of the socket: the mark is older */
+	/* the end of the socket: the mark was set before */
 	assert_int_equal(read(fds[0], &byte, 1), 0);
 	assert_int_equal(soft_view_is_orphan(view), end != END_NONE);
 	soft_view_put(view);

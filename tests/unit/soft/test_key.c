@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The table of memory keys, from the owner's side and from a second process that maps it: what a
- * check lets pass, how long a stale key stays stale, and that nobody but the owner can write.
+ * check accepts, how long a stale key stays stale, and that only the owner can write.
  */
 #include "soft/key.h"
 
@@ -101,7 +101,7 @@ static void key_check__rights_and_zone__each_must_match(void **state)
 			assert_int_equal(soft_key_check(entries, key, rights[i], PZ + 1, BASE, 1),
 					 -EACCES);
 		}
-		/* a set of rights asks for all of them */
+		/* a set of rights requires all of them */
 		assert_int_equal(soft_key_check(entries, key, ALL, PZ, BASE, 1),
 				 given == ALL ? 0 : -EACCES);
 	}
@@ -139,7 +139,7 @@ static void keys_reserve__until_activated__dead(void **state)
 	soft_keys_release(keys, key);
 	assert_int_equal(check(entries, key), -EACCES);
 
-	/* one that is given up before it lived */
+	/* one that is released before it was live */
 	assert_int_equal(soft_keys_reserve(keys, BASE, LEN, ALL, PZ, &other), 0);
 	soft_keys_invalidate(keys, other);
 	soft_keys_release(keys, other);
@@ -172,10 +172,10 @@ static void keys_add__after_release__index_rests(void **state)
 		assert_int_equal(check(entries, stale), -EACCES);
 		soft_keys_invalidate(keys, key);
 		soft_keys_release(keys, key);
-		/* the table must not grow for ever by it */
+		/* the table must not grow without limit */
 		assert_true(soft_key_index(key) <= SOFT_KEY_QUARANTINE + 2);
 	}
-	/* the index did come back, with another generation each time */
+	/* the index was reused, with another generation each time */
 	assert_true(uses >= 10);
 	soft_keys_destroy(keys);
 }
@@ -199,7 +199,7 @@ static void keys_add__table_full__enospc_and_recovers(void **state)
 	assert_int_equal(soft_keys_reserve(keys, BASE, LEN, ALL, PZ, &key), -ENOSPC);
 	assert_int_equal(key, 0);
 
-	/* the only free index is used again at once; the old key stays stale all the same */
+	/* the only free index is reused at once; the old key stays stale */
 	for (int i = 0; i < 100; i++) {
 		soft_keys_invalidate(keys, last);
 		soft_keys_release(keys, last);
@@ -233,7 +233,7 @@ static void keys_create__several__generations_start_at_random(void **state)
 	assert_true(same < 15);
 }
 
-/* LMR-FREE-07: the mark of what a peer was given goes with the key, and comes for no other. */
+/* LMR-FREE-07: the mark of a given key ends with the key, and is not inherited by another. */
 static void give__key_in_use__marked_until_it_is_released(void **state)
 {
 	struct soft_keys *keys = make_keys();
@@ -252,7 +252,7 @@ static void give__key_in_use__marked_until_it_is_released(void **state)
 	assert_false(soft_keys_give(keys, other + SOFT_KEY_MAX)); /* another generation */
 	assert_false(soft_keys_give(keys, 0));
 	assert_false(soft_keys_is_given(keys, other));
-	/* until its index comes again */
+	/* until its index is reused */
 	for (uint32_t used = other; soft_key_index(used) != soft_key_index(key);) {
 		soft_keys_invalidate(keys, used);
 		soft_keys_release(keys, used);
@@ -277,13 +277,13 @@ static void *worker(void *argument)
 
 		if (soft_keys_add(keys, address, 16, ALL, PZ, &key))
 			return (void *)1;
-		/* another thread that got the same index would spoil the entry */
+		/* another thread with the same index would change the entry */
 		errors += soft_key_check(entries, key, ALL, PZ, address, 16) != 0;
 		errors += soft_key_check(entries, key, ALL, PZ, address - 1, 16) == 0;
 		soft_keys_invalidate(keys, key);
 		errors += soft_key_check(entries, key, ALL, PZ, address, 16) == 0;
 		soft_keys_release(keys, key);
-		/* stale, and maybe in use by another thread right now */
+		/* stale, and maybe used by another thread right now */
 		errors += soft_key_check(entries, key, ALL, PZ, address, 16) == 0;
 	}
 	return (void *)errors;
@@ -350,7 +350,7 @@ static void view_get__same_table__one_view(void **state)
 	close(copy);
 	soft_view_put(first);
 	assert_int_equal(check(soft_view_entries(second), key), 0);
-	/* the owner goes; the view stays readable */
+	/* the view stays readable after the owner is gone */
 	soft_keys_invalidate(keys, key);
 	soft_keys_destroy(keys);
 	assert_int_equal(check(soft_view_entries(second), key), -EACCES);
@@ -361,7 +361,7 @@ static void view_get__same_table__one_view(void **state)
 	soft_keys_destroy(NULL);
 }
 
-/* A memory file as an impostor could send it. */
+/* A memory file as a hostile peer could send it. */
 static int impostor(size_t size, unsigned int flags, int seals)
 {
 	int fd = memfd_create("impostor", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
@@ -416,13 +416,13 @@ struct shared {
 	struct soft_view *inherited;
 };
 
-/* Sees the key live and then dead, in a mapping of its own. */
+/* Finds the key live and then dead, in a mapping of its own. */
 static int viewer_body(int channel, void *argument)
 {
 	struct shared *shared = argument;
 	struct soft_view *view;
 
-	/* what the parent had mapped is not mapped here and must not be found */
+	/* the parent's mapping is not mapped here and must not be found */
 	PEER_CHECK(soft_view_get(shared->fd, &view) == 0);
 	PEER_CHECK(view != shared->inherited);
 	PEER_CHECK(check(soft_view_entries(view), shared->key) == 0);

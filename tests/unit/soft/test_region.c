@@ -102,11 +102,11 @@ static void find__split_mapping__still_found(void **state)
 	int fd;
 
 	(void)state;
-	/* three lines in maps now */
+	/* now three lines in maps */
 	assert_int_equal(mprotect(map + page, page, PROT_READ), 0);
 	assert_int_equal(find(map + 8, 4 * page - 8, &fd, &offset), 0);
 	assert_int_equal(offset, 8);
-	/* a part is read-only here, so all of it is there */
+	/* a part is read-only here, so the whole range is */
 	assert_int_equal(soft_region_map(fd, offset, 4 * page - 8, true, &region), -EACCES);
 	assert_int_equal(soft_region_map(fd, offset, 4 * page - 8, false, &region), 0);
 	soft_region_unmap(&region);
@@ -132,7 +132,7 @@ static void find__read_only_descriptor__another_is_preferred(void **state)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	read_only = open(path, O_RDONLY | O_CLOEXEC);
 	assert_true(read_only >= 0);
-	/* the read-only one gets the lower number, and is seen first */
+	/* the read-only descriptor has the lower number, and is found first */
 	fd = dup(file);
 	assert_int_equal(dup2(read_only, file), file);
 	close(read_only);
@@ -192,7 +192,7 @@ static void find__other_memory__not_found(void **state)
 	close(sealed);
 }
 
-/* The consumer closed the file after it had mapped it: found only where the kernel lets us. */
+/* The consumer closed the file after it had mapped it: found only where the kernel allows that. */
 static void find__file_closed__found_or_not(void **state)
 {
 	int file = memory_file(page, 0, F_SEAL_SHRINK);
@@ -291,7 +291,7 @@ struct offer {
 	uint64_t offset;
 };
 
-/* The initiator: maps, writes, and goes on when the owner has tried everything to hurt it. */
+/* The initiator: maps, writes, and continues while the owner does its worst. */
 static int initiator_body(int channel, void *argument)
 {
 	struct offer *offer = argument;
@@ -306,7 +306,7 @@ static int initiator_body(int channel, void *argument)
 	return 0;
 }
 
-/* LMR-USE-14: truncated and unmapped by its owner, and the peer's copy goes on */
+/* LMR-USE-14: the owner truncates and unmaps the file, and the peer's copy continues */
 static void map__owner_truncates_and_unmaps__peer_unharmed(void **state)
 {
 	int file = memory_file(3 * page, 0, F_SEAL_SHRINK);
@@ -335,7 +335,7 @@ static int fork_body(int channel, void *argument)
 	unsigned char resident;
 
 	(void)channel;
-	/* not inherited: the kernel knows nothing at that address */
+	/* not inherited: nothing is mapped at that address */
 	PEER_CHECK(mincore(argument, page, &resident) == -1 && errno == ENOMEM);
 	return 0;
 }

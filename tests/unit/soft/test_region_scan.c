@@ -20,7 +20,7 @@
 
 static bool parse(const char *text, struct soft_region_line *line)
 {
-	/* a copy of the exact size: a read behind the end is seen by the address sanitizer */
+	/* a copy of the exact size: the address sanitizer detects a read behind the end */
 	size_t len = strlen(text);
 	char *exact = malloc(len ? len : 1);
 	bool is_valid;
@@ -48,7 +48,7 @@ static void parse__line_of_a_memory_file__all_fields(void **state)
 	assert_int_equal(line.inode, 1025);
 	assert_true(line.is_readable && line.is_writable && line.is_shared);
 
-	/* without a name, as the kernel writes it and cut short */
+	/* without a name, as the kernel writes it, and truncated */
 	assert_true(parse("7f75d8e64000-7f75d8e66000 -w-p 00000000 00:00 0 ", &line));
 	assert_true(!line.is_readable && line.is_writable && !line.is_shared);
 	assert_true(parse("0-ffffffffffffffff r--s 00000000 00:00 18446744073709551615", &line));
@@ -119,7 +119,7 @@ static struct soft_region_scan scan_text(uint64_t address, uint64_t length, cons
 
 static const char *const neighbours[] = {
 	"1000-2000 rw-p 00000000 00:01 7",
-	"3000-5000 rw-s 00010000 00:01 7", /* offsets go on in the next line */
+	"3000-5000 rw-s 00010000 00:01 7", /* offsets continue in the next line */
 	"5000-8000 r--s 00012000 00:01 7",
 	"8000-9000 rw-s 00020000 00:01 7", /* a jump */
 	"9000-a000 rw-s 00021000 00:01 8", /* another file */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The reader of instance data and of the DAT_ variables: every accepted form, every refusal with
- * the word it names, and which source wins.
+ * The reader of instance data and of the DAT_ variables: every valid form, every invalid form with
+ * the word that is named, and which source takes precedence.
  */
 #include "core/base/settings.h"
 
@@ -40,7 +40,7 @@ static struct core_settings accept(const char *text, const char *device_expected
 	return settings;
 }
 
-/* Refused, with a message that has `part` in it, and nothing is written. */
+/* Refused, with a message that contains `part`, and nothing is written. */
 static void refuse(const char *text, const char *part)
 {
 	char device[CORE_DEVICE_MAX] = "untouched";
@@ -203,7 +203,7 @@ static void parse__bad_environment__refused_and_named(void **state)
 	refuse("lo", "DAT_PEER_TIMEOUT_MS: \"0\" is not a number from 1 to 600000 (ms)");
 	setenv("DAT_PEER_TIMEOUT_MS", "5 ", 1);
 	refuse("lo", "DAT_PEER_TIMEOUT_MS: \"5 \"");
-	/* a bad line is told even where the environment would have overridden it */
+	/* an invalid line is reported even if the environment would have overridden it */
 	setenv("DAT_PEER_TIMEOUT_MS", "5", 1);
 	refuse("lo peer_timeout_ms=x", "peer_timeout_ms: \"x\"");
 }
@@ -226,7 +226,7 @@ static void describe__every_setting__one_line(void **state)
 	assert_non_null(strstr(text, "auto, window or registration"));
 	assert_non_null(strstr(text, "1 to 600000 ms"));
 
-	/* as snprintf: the full length is told, what fits is written */
+	/* like snprintf: returns the full length and writes what fits */
 	assert_int_equal(core_settings_describe(NULL, 0), len);
 	memset(cut, 'x', sizeof(cut));
 	assert_int_equal(core_settings_describe(cut, sizeof(cut) - 1), len);
@@ -247,24 +247,24 @@ static void settings_port__as_named__or_none(void **state)
 	assert_int_equal(core_settings_port(NULL), 0);
 }
 
-static char told[256];
+static char reported[256];
 
 static void tell(const char *name, int len)
 {
-	size_t at = strlen(told);
+	size_t at = strlen(reported);
 
-	snprintf(told + at, sizeof(told) - at, "%.*s;", len, name);
+	snprintf(reported + at, sizeof(reported) - at, "%.*s;", len, name);
 }
 
-/* A misspelt variable is told, by its whole name; those that mean something are not. */
-static void unknown__misspelt__told(void **state)
+/* A misspelt variable is reported by its whole name; valid ones are not. */
+static void unknown__misspelt__reported(void **state)
 {
 	static const char *const odd[] = {"DAT_COPYING", "DAT_COP", "DAT_", "DAT_copy"};
 
 	(void)state;
-	told[0] = '\0';
+	reported[0] = '\0';
 	core_settings_unknown(tell);
-	assert_string_equal(told, "");
+	assert_string_equal(reported, "");
 	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
 		setenv(variables[i], "1", 1);
 	setenv("DAT_OVERRIDE", "/nowhere", 1);
@@ -272,15 +272,15 @@ static void unknown__misspelt__told(void **state)
 	setenv("DAT_DBG_DEST", "1", 1);
 	setenv("XDAT_COPYING", "1", 1);
 	core_settings_unknown(tell);
-	assert_string_equal(told, "");
+	assert_string_equal(reported, "");
 	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		char expected[64];
 
 		snprintf(expected, sizeof(expected), "%s;", odd[i]);
 		setenv(odd[i], "", 1);
 		core_settings_unknown(tell);
-		assert_string_equal(told, expected);
-		told[0] = '\0';
+		assert_string_equal(reported, expected);
+		reported[0] = '\0';
 		unsetenv(odd[i]);
 	}
 	unsetenv("DAT_OVERRIDE");
@@ -301,7 +301,7 @@ int main(void)
 		cmocka_unit_test_setup(parse__environment__wins, clear_environment),
 		cmocka_unit_test_setup(parse__bad_environment__refused_and_named,
 				       clear_environment),
-		cmocka_unit_test_setup(unknown__misspelt__told, clear_environment),
+		cmocka_unit_test_setup(unknown__misspelt__reported, clear_environment),
 		cmocka_unit_test_setup(describe__every_setting__one_line, clear_environment),
 	};
 

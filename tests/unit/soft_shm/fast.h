@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the tests of the fast path share: a bench on which it is entered, and bytes to be found. */
+/* What the tests of the fast path share: a lab whose endpoint may use it, and patterns of bytes. */
 #ifndef TESTS_SOFT_SHM_FAST_H
 #define TESTS_SOFT_SHM_FAST_H
 
@@ -30,7 +30,7 @@ static inline struct lab *open_lab(bool has_cma)
 
 	lab_go_fast(lab);
 	assert_int_equal(lab->cell.slow_reasons, 0);
-	shm_conn_get(lab->conn); /* its words are read behind its end */
+	shm_conn_get(lab->conn); /* its words are read after its end */
 	shm_conn_disarm(lab->conn);
 	shm_consumer_init(&peer_in, lab->conn->segment->request[SHM_PASSIVE], SHM_REQUEST_RING,
 			  SHM_REQUEST_PAYLOAD, &lab->peer->request_consumed);
@@ -44,7 +44,7 @@ static inline void close_lab(struct lab *lab)
 	lab_close(lab);
 }
 
-/* RDMA by the kernel, or through the ring, where the fast path declines. */
+/* Two labs: if the fast path declines RDMA, the kernel copies it, or it goes through the ring. */
 static inline int setup(void **state)
 {
 	*state = open_lab(true);
@@ -73,7 +73,7 @@ static inline uint64_t counted(struct lab *lab, enum shm_counter counter)
 	return shm_engine_count(&lab->engine, counter);
 }
 
-/* Another pattern in each message. */
+/* A different pattern for each message. */
 static inline void fill(uint8_t *bytes, uint32_t len, uint32_t seed)
 {
 	for (uint32_t i = 0; i < len; i++)
@@ -99,7 +99,7 @@ static inline void post_send(struct lab *lab, uint32_t offset, uint32_t len,
 	assert_true(lab_post(lab, CORE_OP_SEND, offset, len, 0, 0));
 }
 
-/* The peer sends a message, whether there is a Receive or not. */
+/* The peer sends a message, whether a Receive is posted or not. */
 static inline void peer_sends(struct lab *lab, struct shm_entry entry, uint32_t seed)
 {
 	uint8_t bytes[SHM_REQUEST_PAYLOAD];
@@ -108,7 +108,7 @@ static inline void peer_sends(struct lab *lab, struct shm_entry entry, uint32_t 
 	assert_true(lab_peer_entry(&lab->peer_out, &entry, bytes));
 }
 
-/* The same with a Receive for it, which is filled. */
+/* The same with a Receive for it; checks what is placed. */
 static inline void exchange(struct lab *lab, uint32_t len, uint32_t done)
 {
 	struct shm_entry entry = lab_send_entry(len);

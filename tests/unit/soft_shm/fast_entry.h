@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Entries that the fast path has put into our request ring, as the peer finds them. */
+/* Entries that the fast path has put into our request ring, read by the peer. */
 #ifndef TESTS_SOFT_SHM_FAST_ENTRY_H
 #define TESTS_SOFT_SHM_FAST_ENTRY_H
 
@@ -16,7 +16,7 @@
 #include "soft/shm/ring.h"
 #include "soft/shm/wire.h"
 
-/* The peer takes the next entry of ours, which is such a message. */
+/* The peer takes our next entry, which must be a whole message with these bytes. */
 static inline struct shm_entry expect_entry(uint32_t len, uint32_t seed)
 {
 	const uint8_t *payload;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The bench of lab.h, and the stand-ins for the core. */
+/* The lab of lab.h: its construction, and what the peer does in it. */
 #include "lab.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@
 struct lab *lab_current;
 static struct soft_keys *own_table, *peer_table;
 
-/* Made once, as the key tables below are. */
+/* Created once, like the key tables below. */
 static uint8_t *make_memory(uint8_t **block)
 {
 	if (!*block)
@@ -61,7 +61,7 @@ static void make_memory_table(struct lab *lab)
 	lab->ia.mem = &lab->mem;
 }
 
-/* Slots as the core leaves them: what a post does not set is anything. */
+/* Slots as the core leaves them: the fields that a post does not set have any value. */
 static void make_queues(struct lab *lab)
 {
 	memset(lab->requests, 0xee, sizeof(lab->requests));
@@ -84,7 +84,7 @@ static void make_core(struct lab *lab, enum core_copy_path copy)
 	lab->ia.settings = (struct core_settings){.copy = copy, .peer_timeout_ms = 50};
 	lab->pz.id = 7;
 	atomic_store(&lab->cell.tag, CORE_TAG(DAT_HANDLE_TYPE_EP));
-	/* there are no dispatchers yet */
+	/* there are no EVDs yet */
 	core_handle_set_slow(&lab->cell, CORE_EP_SLOW_EVD | CORE_EP_SLOW_CONN);
 	lab->cell.object = &lab->ep;
 	core_lock_init(&lab->cell.lock);
@@ -103,7 +103,7 @@ static void make_keys(struct lab *lab)
 {
 	const uint32_t all = SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE | SOFT_RIGHT_PULL;
 
-	/* made once: fuzzers open thousands of benches in a second */
+	/* created once: fuzzers open thousands of labs in a second */
 	if (!own_table)
 		LAB_MUST(soft_keys_create(&own_table) == 0 && soft_keys_create(&peer_table) == 0);
 	lab->adapter.keys = own_table;
@@ -187,7 +187,7 @@ struct lab *lab_open(enum core_copy_path copy, bool has_cma)
 
 void lab_own_lock(struct core_lock *lock)
 {
-	/* more often than it takes; where no thread can own a lock it is tried for all the same */
+	/* more often than needed; where locks cannot be biased, core_lock_try succeeds anyway */
 	for (unsigned i = 0; i < 100; i++) {
 		core_lock_acquire(lock);
 		core_lock_release(lock);
@@ -279,7 +279,7 @@ int lab_pool_file(size_t size, int seals)
 
 void lab_peer_gives_pool(struct lab *lab)
 {
-	/* made once: fuzzers open thousands of benches in a second */
+	/* created once: fuzzers open thousands of labs in a second */
 	static uint8_t *memory;
 	static int fd;
 	union shm_wire wire;
@@ -325,7 +325,7 @@ enum shm_wire_type lab_peer_packet(struct lab *lab, union shm_wire *wire_out)
 			munmap((void *)(uintptr_t)lab->our_pool, SHM_POOL_SIZE);
 		lab->our_pool = mmap(NULL, SHM_POOL_SIZE, PROT_READ, MAP_SHARED, fd, 0);
 		LAB_MUST(lab->our_pool != MAP_FAILED);
-		/* the peer may not write there */
+		/* the peer must not be able to write there */
 		LAB_MUST(mmap(NULL, SHM_POOL_SIZE, PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
 		LAB_MUST(write(fd, "x", 1) < 0 && ftruncate(fd, 0) < 0);
 		close(fd);
@@ -376,7 +376,7 @@ void lab_take_events(struct lab *lab)
 	take_queue(lab, lab->ep.request_evd);
 }
 
-/* A dequeue from the dispatcher of the Receives. */
+/* A dequeue from the EVD of the Receives. */
 static bool poll_fast(struct lab *lab)
 {
 	struct core_evd *evd = lab->ep.recv_evd;
@@ -420,7 +420,7 @@ void lab_library_pass(struct lab *lab)
 	soft_is_library_thread = false;
 }
 
-/* len bytes at offset of our memory, as far as they are in it. */
+/* A segment of len bytes at offset of our memory, cut at its end. */
 static DAT_LMR_TRIPLET segment_of(const struct lab *lab, uint32_t offset, uint32_t len)
 {
 	offset %= LAB_MEMORY;

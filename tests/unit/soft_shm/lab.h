@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One end of a connection on a bench: the real engine code around it, no core, no service thread,
- * and a peer that is played by the test, which writes what it likes into the shared segment. The
- * stand-ins for the core check what any core would rely on: no completion without a post, none
- * twice, no Receive longer than its buffer.
+ * A test fixture, the lab: one end of a connection with the real engine code, but without the core
+ * and the service thread. The test plays the peer and writes what it likes into the shared segment.
+ * The stand-ins for the core (lab_core.c) check what any core would rely on: no completion without
+ * a post, none twice, no Receive longer than its buffer.
  */
 #ifndef TESTS_SOFT_SHM_LAB_H
 #define TESTS_SOFT_SHM_LAB_H
@@ -29,7 +29,7 @@
 #define LAB_RECEIVES 8u
 #define LAB_REQUESTS 8u
 #define LAB_EVENTS 64u /* more than one pass completes */
-/* Tells an event of a Receive from one of a request. */
+/* Distinguishes events of Receives from those of requests. */
 #define LAB_RECEIVE_COOKIE (1ull << 63)
 #define LAB_LOCAL_KEY 0x77u /* lmr_context of our memory, in the first chunk of the table */
 
@@ -56,10 +56,10 @@ struct lab {
 	uint32_t rkey;	    /* of our memory, all remote rights */
 	uint32_t read_only; /* of our memory, remote read only */
 	uint32_t peer_rkey; /* of the peer's memory, all rights */
-	/* pools, once they are given */
+	/* pools, once they are mapped */
 	uint8_t *peer_pool;	    /* the peer's, as it writes it */
 	const uint8_t *our_pool;    /* ours, as the peer reads it */
-	struct shm_wire_pool offer; /* the packet that named or gave ours last */
+	struct shm_wire_pool offer; /* the last packet that named or gave our pool */
 	/* Receives */
 	struct core_wqe receives[LAB_RECEIVES];
 	DAT_LMR_TRIPLET receive_iov[LAB_RECEIVES];
@@ -68,17 +68,17 @@ struct lab {
 	DAT_LMR_TRIPLET request_iov[LAB_REQUESTS];
 	DAT_COMPLETION_FLAGS next_flags; /* of the next post */
 	void (*entering)(struct lab *);	 /* called once, before the endpoint is locked next */
-	/* for the fast path: a mapping of the peer's memory, and dispatchers */
+	/* for the fast path: a mapping of the peer's memory, and EVDs */
 	struct shm_map map;
 	struct lab_evd {
 		struct core_evd evd;
 		struct core_handle cell;
 		struct core_event ring[LAB_EVENTS];
-		uint32_t notified; /* times that a waiter or a CNO would have been */
+		uint32_t notified; /* times that a waiter or a CNO would have been notified */
 	} recv_evd, request_evd;
-	uint32_t fast_posts; /* requests and ... */
+	uint32_t fast_posts; /* requests that the fast path has carried out */
 	uint32_t fast_polls; /* polls that the fast path has carried out */
-	uint32_t lookups;    /* segments that the general path has looked up */
+	uint32_t lookups;    /* segments that the slow path has looked up */
 	uint64_t next_done;  /* sequence after that of the last request that was reported */
 	/* what was reported */
 	uint32_t received;
@@ -102,24 +102,24 @@ struct lab {
 /* The lab that is open: the stand-ins of lab_core.c need it. */
 extern struct lab *lab_current;
 
-/* copy: the settings' copy path; has_cma: as if the kernel allowed it. */
+/* copy: the setting of that name; has_cma: the kernel is assumed to allow it. */
 struct lab *lab_open(enum core_copy_path copy, bool has_cma);
-void lab_close(struct lab *lab); /* also asserts that the guards are whole */
+void lab_close(struct lab *lab); /* also checks the guards */
 bool lab_is_open(const struct lab *lab);
 /*
- * Gives the endpoint what its fast path needs: dispatchers (which take all completions from now
- * on), a region that is known, and a mapping of the peer's memory on a connection without fences.
+ * Gives the endpoint what its fast path needs: EVDs (which get all completions from now on), a
+ * known region, and a mapping of the peer's memory on a connection that announces without fences.
  */
 void lab_go_fast(struct lab *lab);
-/* As a dequeue does: by the fast path, and if that declines by the general one. */
+/* A poll as by a dequeue: on the fast path, and if that declines on the slow path. */
 void lab_pass(struct lab *lab);
 /* A pass of the service thread. */
 void lab_library_pass(struct lab *lab);
-/* Counts what is in the queues of the dispatchers; asserts the order of the completions. */
+/* Counts the events in the EVDs; checks the order of the completions. */
 void lab_take_events(struct lab *lab);
 /* The same for one event that a dequeue has returned. */
 void lab_take_event(struct lab *lab, const DAT_EVENT *event);
-/* The calling thread has used the lock alone for long, so that core_lock_try may succeed. */
+/* Biases the lock to the calling thread, so that core_lock_try may succeed. */
 void lab_own_lock(struct core_lock *lock);
 /* Posts a Receive of len bytes at offset of our memory; false: no slot. */
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len);
@@ -137,16 +137,16 @@ static inline struct shm_entry lab_send_entry(uint32_t payload)
 	};
 }
 
-/* The peer gives its pool, which we take. */
+/* The peer sends its pool, and we map it. */
 void lab_peer_gives_pool(struct lab *lab);
 /*
- * The next packet to the peer: its type, or 0. One that gives our pool is kept in `offer`, and the
- * pool mapped.
+ * The type of the next packet to the peer, or 0. One that contains our pool is kept in `offer`, and
+ * the pool is mapped.
  */
 enum shm_wire_type lab_peer_packet(struct lab *lab, union shm_wire *wire_out);
-/* The peer answers what is in `offer`, and has the proof if it was given. */
+/* The peer answers `offer`, with the secret if it got it. */
 void lab_peer_takes_pool(struct lab *lab);
-/* A file as the peer gives it for a pool; the descriptor is the caller's. */
+/* A file for a pool of the peer; the caller closes it. */
 int lab_pool_file(size_t size, int seals);
 
 /* The peer publishes one entry (payload may be NULL: whatever is there); false: no room. */

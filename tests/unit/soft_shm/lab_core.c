@@ -136,7 +136,7 @@ struct core_lmr *core_mem_get_registered(struct core_mem *mem, const DAT_LMR_TRI
 {
 	(void)mem;
 	(void)segment;
-	return NULL; /* freed meanwhile, as far as the service thread can tell */
+	return NULL; /* freed meanwhile, as the service thread sees it */
 }
 
 struct core_pz *core_recv_pz(const struct core_ep *ep)

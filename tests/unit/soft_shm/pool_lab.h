@@ -50,14 +50,14 @@ static inline void fill(uint8_t *p, size_t len, uint32_t seed)
 		p[i] = byte_at(seed, i);
 }
 
-/* `at`: the place of the first of them in the pattern. */
+/* `at`: the index of the first byte in the pattern. */
 static inline void check(const uint8_t *p, size_t at, size_t len, uint32_t seed)
 {
 	for (size_t i = 0; i < len; i++)
 		assert_int_equal(p[i], byte_at(seed, at + i));
 }
 
-/* --- connections without an endpoint, beside the one of the bench --- */
+/* --- connections without an endpoint, beside the one of the lab --- */
 
 struct line {
 	struct shm_conn *conn;
@@ -75,7 +75,7 @@ static inline void peer_consumers(struct line *line)
 			  SHM_RESPONSE_PAYLOAD, &peer->response_consumed);
 }
 
-/* That of the bench. */
+/* The connection of the lab. */
 static inline struct line lab_line(struct lab *lab)
 {
 	struct line line = {.conn = lab->conn};
@@ -84,7 +84,7 @@ static inline struct line lab_line(struct lab *lab)
 	return line;
 }
 
-/* What it sends to the peer is read by lab_peer_packet. */
+/* lab_peer_packet reads what it sends to the peer. */
 static inline void line_open(struct lab *lab, struct line *line)
 {
 	int fd = fcntl(lab->conn->fd, F_DUPFD_CLOEXEC, 0), segment_fd;
@@ -98,7 +98,7 @@ static inline void line_open(struct lab *lab, struct line *line)
 	peer_consumers(line);
 }
 
-/* The packets of the bench's connection go on: its socket is the same. */
+/* The packets of the lab's connection are not affected: it uses the same socket. */
 static inline void line_close(struct line *line)
 {
 	soft_fd_close(line->conn->fd);

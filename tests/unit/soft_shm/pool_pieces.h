@@ -25,7 +25,10 @@ static inline int reserve(struct line *line, struct shm_room *room)
 				LARGE, SHM_REQUEST_PAYLOAD, room);
 }
 
-/* Puts one piece of a message; the piece that it lies in, -1: the ring itself, -2: no room now. */
+/*
+ * Puts one piece of a message. Returns the piece that holds it, -1: the ring itself, -2: there is
+ * no room.
+ */
 static inline int put(struct line *line, uint32_t seed)
 {
 	struct shm_entry entry = {.type = SHM_ENTRY_SEND, .flags = FIRST, .length = LARGE};
@@ -39,7 +42,7 @@ static inline int put(struct line *line, uint32_t seed)
 	return room.piece;
 }
 
-/* The peer takes the next entry: false when there is none. Its space is not given back yet. */
+/* The peer takes the next entry: false if there is none. Does not give its space back. */
 static inline bool take(const struct lab *lab, struct shm_consumer *ring, struct shm_bytes *bytes,
 			struct shm_entry *entry)
 {
@@ -60,7 +63,7 @@ static inline bool take(const struct lab *lab, struct shm_consumer *ring, struct
 	return true;
 }
 
-/* An answer to what is in lab->offer. */
+/* Answers lab->offer for that connection. */
 static inline void answer(const struct lab *lab, struct shm_conn *conn, bool has_it)
 {
 	struct shm_wire_pool have = lab->offer;
@@ -70,7 +73,7 @@ static inline void answer(const struct lab *lab, struct shm_conn *conn, bool has
 	shm_pool_answered(conn, &have);
 }
 
-/* The proof comes with the pool; its name alone leaves that as it was. */
+/* The secret comes with the pool; POOL_NAME does not change it. */
 static inline enum shm_wire_type next_offer(struct lab *lab)
 {
 	uint8_t secret[SHM_TOKEN_SIZE];
@@ -84,8 +87,7 @@ static inline enum shm_wire_type next_offer(struct lab *lab)
 	return type;
 }
 
-/* Has our pool given to the peer on that connection, and takes what was put into the ring for it.
- */
+/* Gives our pool to the peer on that connection, and takes what was put into the ring meanwhile. */
 static inline void line_ready(struct lab *lab, struct line *line)
 {
 	struct shm_bytes bytes = {0};
@@ -103,7 +105,7 @@ static inline void line_ready(struct lab *lab, struct line *line)
 
 /* --- offer and answer --- */
 
-/* An honest peer takes what is there and gives it back; how many bytes lay in pieces. */
+/* An honest peer takes all entries and gives them back; returns how many bytes were in pieces. */
 static inline uint64_t take_all(struct lab *lab, struct line *line, uint64_t *offset, uint32_t seed)
 {
 	uint64_t in_pieces = 0;
@@ -121,7 +123,7 @@ static inline uint64_t take_all(struct lab *lab, struct line *line, uint64_t *of
 	return in_pieces;
 }
 
-/* A whole Send, taken by the peer; how many of its bytes lay in pieces. */
+/* Sends a whole message, which the peer takes; returns how many of its bytes were in pieces. */
 static inline uint64_t send_whole(struct lab *lab, struct line *line, uint32_t len, uint32_t seed)
 {
 	uint64_t offset = 0, in_pieces = 0, before;
@@ -140,7 +142,7 @@ static inline uint64_t send_whole(struct lab *lab, struct line *line, uint32_t l
 
 /* --- the peer's pool --- */
 
-/* Sends the packet to our side, and returns the answer: had it the proof? */
+/* Passes the packet to our side and returns whether the answer contains the secret. */
 static inline bool give(struct lab *lab, struct shm_conn *conn, uint64_t number, int fd)
 {
 	union shm_wire wire, reply;

@@ -30,7 +30,8 @@ struct rig {
 static inline int setup(void **state)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
-	const uint32_t start = UINT32_MAX - 95; /* the fourth smallest entry crosses zero */
+	const uint32_t start =
+		UINT32_MAX - 95; /* the fourth entry of the smallest size crosses zero */
 
 	assert_non_null(rig);
 	atomic_init(&rig->consumed, start);

@@ -35,7 +35,7 @@ static inline int teardown(void **state)
 	return 0;
 }
 
-/* Publishes the entry, lets our side look. */
+/* Publishes the entry and makes a pass on our side. */
 static inline void ask(struct lab *lab, struct shm_entry entry, const void *payload)
 {
 	assert_true(lab_peer_entry(&lab->peer_out, &entry, payload));
@@ -64,13 +64,13 @@ static inline uint32_t done(const struct lab *lab)
 	return atomic_load(&lab->conn->segment->side[SHM_PASSIVE].done);
 }
 
-/* The connection broke; the words that say why are read before it does. */
+/* The connection broke; reads the words of our side that report why. */
 static inline void expect_broken(const struct lab *lab)
 {
 	assert_int_equal(lab->end, BROKEN);
 }
 
-/* Keeps the connection object alive, so that its segment can be looked at after the end. */
+/* Keeps the connection object alive, so that its segment can be read after the end. */
 static inline void hold(struct lab *lab)
 {
 	shm_conn_get(lab->conn);

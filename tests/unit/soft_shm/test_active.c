@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The connections that polls look at, one after another: whichever come and go, each of the others
- * has its turn. The bench's engine, with connections that nothing is done with.
+ * The list of active connections: whichever connections are added and removed, each of the others
+ * gets its turn. Uses the lab's engine, with connections that have no work.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +16,7 @@
 #include "soft/shm/engine/active.h"
 #include "soft/shm/state.h"
 
-#define CONNS 150u /* more than a first table holds */
+#define CONNS 150u /* more than the first table holds */
 #define STEPS 200000u
 
 struct scene {
@@ -66,7 +66,7 @@ static int close_scene(void **state)
 	return 0;
 }
 
-/* Which one has its turn. */
+/* Returns the one whose turn it is. */
 static unsigned turn(struct scene *scene)
 {
 	struct shm_conn *conn = shm_engine_rotate(&scene->lab->engine);
@@ -80,14 +80,14 @@ static unsigned turn(struct scene *scene)
 	return i;
 }
 
-/* Not random for people, but the same in every run. */
+/* Pseudo-random, the same in every run. */
 static uint32_t next_random(uint64_t *seed)
 {
 	*seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (uint32_t)(*seed >> 33);
 }
 
-/* In one round all have their turn once, and nobody else. */
+/* In one round each active connection has its turn once, and no other has. */
 static void check_round(struct scene *scene)
 {
 	bool had[CONNS] = {false};
@@ -116,7 +116,7 @@ static void rotate__connections_come_and_go__each_in_turn(void **state)
 			turn(scene);
 		else
 			set_active(scene, i, what % 4 > 0);
-		/* now many, now few */
+		/* many and few in turn */
 		if (step % 5000 < 2000)
 			set_active(scene, next_random(&seed) % CONNS, false);
 		if (step % 64 == 0)
@@ -124,7 +124,7 @@ static void rotate__connections_come_and_go__each_in_turn(void **state)
 	}
 }
 
-/* Those that go to sleep in their turn, as all do when nobody polls any more. */
+/* Connections that are removed in their turn, as when all go to sleep. */
 static void rotate__some_leave_in_their_turn__none_passed_over(void **state)
 {
 	struct scene *scene = *state;

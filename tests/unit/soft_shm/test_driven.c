@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * When the service thread leaves the work to a thread of the consumer: to one that polls, not to
- * one that dequeues now and then. The clock is the test's.
+ * When the service thread leaves the work to a thread of the consumer: to one that polls steadily,
+ * not to one that dequeues now and then. The test sets the clock.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,14 +14,14 @@
 #define US 1000u
 #define MS 1000000u
 
-/* A service thread that looks, and polls that it has not seen yet. */
+/* The state of a service thread, and the polls so far. */
 struct scene {
 	struct shm_driven driven;
 	uint64_t polls;
 	uint64_t now;
 };
 
-/* That many polls in that time, then a look. */
+/* Makes that many polls in that time, then a check by the service thread. */
 static bool look(struct scene *scene, uint64_t polls, uint64_t ns)
 {
 	scene->polls += polls;
@@ -29,7 +29,7 @@ static bool look(struct scene *scene, uint64_t polls, uint64_t ns)
 	return shm_is_driven(&scene->driven, scene->polls, scene->now);
 }
 
-/* The first look only begins a window. */
+/* The first check only begins a window. */
 static struct scene begin(void)
 {
 	struct scene scene = {.now = UINT64_C(5000) * MS};
@@ -50,7 +50,7 @@ static void driven__single_dequeues__never(void **state)
 			assert_false(look(&scene, 1 + round % 2, gaps[i]));
 }
 
-/* COMPAT-46: many polls in the course of a long time, without a look between them */
+/* COMPAT-46: many polls within a long time, without a check between them */
 static void driven__rare_polls_for_long__never(void **state)
 {
 	struct scene scene = begin();
@@ -61,7 +61,10 @@ static void driven__rare_polls_for_long__never(void **state)
 	assert_false(look(&scene, 1, MS));
 }
 
-/* One that polls each microsecond does from the first millisecond on, however often we look. */
+/*
+ * A thread that polls each microsecond drives the connections from the first millisecond on,
+ * however often the service thread checks.
+ */
 static void driven__polls_all_the_time__is_driven(void **state)
 {
 	static const uint64_t gaps[] = {1, 10, 100, 1000, 4000};
@@ -76,7 +79,7 @@ static void driven__polls_all_the_time__is_driven(void **state)
 	}
 }
 
-/* It has no processor for a moment, because we and others share it. */
+/* It has no processor for a moment, because others share it. */
 static void driven__pauses_for_a_moment__is_still_driven(void **state)
 {
 	struct scene scene = begin();
@@ -87,7 +90,7 @@ static void driven__pauses_for_a_moment__is_still_driven(void **state)
 	assert_true(look(&scene, 50000, 3 * MS));
 }
 
-/* It does something else from now on. */
+/* It stops polling. */
 static void driven__stops_polling__is_not_after_two_ticks(void **state)
 {
 	struct scene scene = begin();

@@ -25,7 +25,7 @@ static void message__small__in_its_receive(void **state)
 		memset(lab->memory, UNTOUCHED, LAB_MEMORY);
 		if (i & 1)
 			entry.flags |= SHM_FLAG_SOLICITED;
-		/* room to spare, or none */
+		/* with room to spare, and with none */
 		assert_true(lab_post_receive(lab, 100, i % 3 ? 5000 : lengths[i]));
 		peer_sends(lab, entry, i);
 		lab_pass(lab);
@@ -60,7 +60,7 @@ static void messages__several_at_once__one_a_poll_each_in_its_receive(void **sta
 	assert_int_equal(lab->fast_polls, 6);
 }
 
-/* Several laps, with fillers; each is answered, so only space of the ring is to be given back. */
+/* Several laps, with fillers; each message is answered, so only ring space has to be given back. */
 static void messages__many_of_all_lengths__in_order_and_space_given_back(void **state)
 {
 	static const uint32_t lengths[] = {8, 700, 1023, 1500, 33, 1000, 1, 999};
@@ -76,7 +76,7 @@ static void messages__many_of_all_lengths__in_order_and_space_given_back(void **
 	assert_true(lab->peer_out.produced > 5 * SHM_REQUEST_RING);
 }
 
-/* With no acknowledgement by the word, and no general pass. */
+/* The word acknowledges nothing, and no pass is made. */
 static void messages__all_small_and_answered__space_given_back(void **state)
 {
 	struct lab *lab = *state;
@@ -90,7 +90,7 @@ static void messages__all_small_and_answered__space_given_back(void **state)
 	assert_int_equal(done_word(lab), 0);
 }
 
-/* Data of an RDMA Read come by another ring. */
+/* The data of an RDMA Read come through the other ring. */
 static void message__while_a_read_is_in_flight__data_not_held_up(void **state)
 {
 	struct shm_entry data = {.type = SHM_ENTRY_DATA, .flags = SHM_FLAG_LAST, .payload = 4};
@@ -121,7 +121,7 @@ static void read__data_arrive__completes_at_once(void **state)
 	assert_int_equal(lab->fast_polls, 0);
 }
 
-/* It would be fetched from a mapping; often enough, and the peer is asked for that. */
+/* Messages from known memory count its uses; after enough uses we ask for a mapping. */
 static void message__from_known_memory__its_use_is_counted(void **state)
 {
 	struct lab *lab = *state;
@@ -152,8 +152,8 @@ static void message__from_known_memory__its_use_is_counted(void **state)
 	assert_int_equal(lab->received, 3 * shm_map_uses(lab->conn));
 }
 
-/* One that nobody can fetch is not asked for. */
-static void message__peer_lets_nobody_fetch__its_use_is_not_counted(void **state)
+/* We do not ask if the peer's memory cannot be fetched. */
+static void message__peer_cannot_be_fetched_from__its_use_is_not_counted(void **state)
 {
 	struct lab *lab = *state;
 
@@ -187,7 +187,7 @@ static void message__empty__fills_a_receive_without_touching_it(void **state)
 	assert_true(lab_is_open(lab));
 }
 
-/* Where the last Receives stood there is nothing any more. */
+/* The slots of the last Receives hold nothing valid any more. */
 static void message__receives_used_up__waits_and_touches_nothing(void **state)
 {
 	struct lab *lab = *state;
@@ -226,7 +226,7 @@ static void message__receive_of_two_segments__in_both(void **state)
 	expect_untouched(lab->memory + 104, 96);
 }
 
-/* The Receive is there when the message has waited for it. */
+/* The Receive is posted while the message waits for it. */
 static void message__no_receive__waits(void **state)
 {
 	struct lab *lab = *state;
@@ -234,7 +234,7 @@ static void message__no_receive__waits(void **state)
 	peer_sends(lab, lab_send_entry(8), 0);
 	lab_pass(lab);
 	assert_int_equal(lab->cell.slow_reasons, CORE_EP_SLOW_RECV);
-	assert_false(shm_conn_has_work(lab->conn)); /* for a poll */
+	assert_false(shm_conn_has_work(lab->conn)); /* no work for a poll */
 	assert_int_equal(atomic_load(&lab->conn->mine->waits), SHM_WAITS_RECEIVE);
 	assert_true(lab_post_receive(lab, 0, 8));
 	assert_int_equal(lab->received, 1);
@@ -299,7 +299,7 @@ static void message__longer_than_its_receive__length_error_and_untouched(void **
 	expect_untouched(lab->memory, LAB_MEMORY);
 }
 
-/* An entry never wraps: the one behind the last place of the ring would be our own bytes. */
+/* An entry never wraps: payload behind the end of the ring would be our own bytes. */
 static void message__payload_past_the_end_of_the_ring__connection_breaks(void **state)
 {
 	struct lab *lab = *state;
@@ -319,7 +319,7 @@ static void message__payload_past_the_end_of_the_ring__connection_breaks(void **
 	expect_untouched(lab->memory, LAB_MEMORY);
 }
 
-/* Between the pieces of something nothing else may come, small as it is. */
+/* No other entry may come between the pieces of a message or RDMA. */
 static void message__between_pieces__connection_breaks(void **state)
 {
 	(void)state;
@@ -350,9 +350,9 @@ static void message__between_pieces__connection_breaks(void **state)
 	}
 }
 
-/* --- what a fast poll leaves to the general path --- */
+/* --- what a fast poll leaves to the slow path --- */
 
-/* Messages that come all the time do not hide that one of ours has failed. */
+/* A steady stream of messages does not hide that one of ours has failed. */
 static void failed__under_a_stream_of_messages__seen_in_time(void **state)
 {
 	struct lab *lab = *state;
@@ -372,7 +372,7 @@ static void failed__under_a_stream_of_messages__seen_in_time(void **state)
 	assert_int_equal(lab->done_status, DAT_DTO_ERR_REMOTE_RESPONDER);
 }
 
-/* DTO-117: nor that the peer waits for a Receive, and so sees the word only. */
+/* DTO-117: nor that the peer waits for a Receive, and so reads the word only. */
 static void waits__under_a_stream_of_messages__word_acknowledges_each(void **state)
 {
 	struct lab *lab = *state;
@@ -395,7 +395,7 @@ static void waits__under_a_stream_of_messages__word_acknowledges_each(void **sta
 	assert_int_equal(lab->fast_polls, FAST_POLLS + 1);
 }
 
-/* While nobody sleeps some of it may wait for an entry of ours, but not for long. */
+/* Without a sleep some reports may wait for an entry of ours, but not for long. */
 static void messages__unanswered__word_acknowledges_before_long(void **state)
 {
 	struct lab *lab = *state;
@@ -437,7 +437,7 @@ int main(void)
 		RING_TEST(message__while_a_read_is_in_flight__data_not_held_up),
 		RING_TEST(read__data_arrive__completes_at_once),
 		TEST(message__from_known_memory__its_use_is_counted),
-		TEST(message__peer_lets_nobody_fetch__its_use_is_not_counted),
+		TEST(message__peer_cannot_be_fetched_from__its_use_is_not_counted),
 		TEST(message__empty__fills_a_receive_without_touching_it),
 		TEST(message__receives_used_up__waits_and_touches_nothing),
 		TEST(message__receive_of_two_segments__in_both),

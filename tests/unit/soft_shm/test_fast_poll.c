@@ -51,7 +51,7 @@ static void dequeue__message__found_and_then_empty(void **state)
 	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_EMPTY);
 }
 
-/* Behind an empty poll one message is taken, and in a stream those that have come together. */
+/* After an empty poll one message is taken; in a stream, all that have arrived. */
 static void dequeue__messages_in_a_row__together_from_the_second_poll_on(void **state)
 {
 	struct lab *lab = *state;
@@ -69,13 +69,13 @@ static void dequeue__messages_in_a_row__together_from_the_second_poll_on(void **
 	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_FOUND);
 	assert_int_equal(core_evd_count_locked(evd), 3);
 	lab_take_event(lab, &event);
-	lab_take_events(lab); /* asserts the order */
+	lab_take_events(lab); /* checks the order */
 	assert_int_equal(lab->received, 5);
 	for (uint32_t i = 0; i < 5; i++)
 		expect_bytes(lab->memory + i * 64, 8, i);
 }
 
-/* A stream that finds no room in the queue goes on when there is some, and loses nothing. */
+/* A stream that finds the queue full continues when there is room, and loses nothing. */
 static void dequeue__messages_in_a_row_and_queue_full__rest_waits(void **state)
 {
 	struct lab *lab = *state;
@@ -97,7 +97,7 @@ static void dequeue__messages_in_a_row_and_queue_full__rest_waits(void **state)
 		expect_bytes(lab->memory + i * 64, 8, i);
 }
 
-static void dequeue__endpoint_not_on_its_fast_path__general(void **state)
+static void dequeue__endpoint_not_on_its_fast_path__slow_path(void **state)
 {
 	struct lab *lab = *state;
 	DAT_EVENT event;
@@ -114,8 +114,10 @@ static void dequeue__endpoint_not_on_its_fast_path__general(void **state)
 	lab_take_event(lab, &event);
 }
 
-/* The connection is still on the list, but the endpoint has let go of it, and may have another. */
-static void dequeue__endpoint_has_let_go__general(void **state)
+/*
+ * The connection is still on the list, but its endpoint has released it, and may own another one.
+ */
+static void dequeue__endpoint_has_released_it__slow_path(void **state)
 {
 	struct lab *lab = *state;
 	struct shm_ep *mine = lab->ep.transport;
@@ -131,8 +133,8 @@ static void dequeue__endpoint_has_let_go__general(void **state)
 	lab_take_event(lab, &event);
 }
 
-/* The general path then lets it sleep. */
-static void dequeue__nothing_for_long__general(void **state)
+/* The slow path then arms it. */
+static void dequeue__nothing_for_long__slow_path(void **state)
 {
 	struct lab *lab = *state;
 	DAT_EVENT event;
@@ -142,7 +144,7 @@ static void dequeue__nothing_for_long__general(void **state)
 	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_GENERAL);
 }
 
-/* What the fast path declines behind a completion waits for the next dequeue. */
+/* Work that the fast path declines after a completion waits for the next dequeue. */
 static void dequeue__completion_and_something_rare__found_first(void **state)
 {
 	struct lab *lab = *state;
@@ -165,12 +167,12 @@ static void dequeue__completion_and_something_rare__found_first(void **state)
 #define ORDER_ROUNDS 2000u
 
 struct order {
-	_Atomic uint32_t round; /* that the watcher is ready for */
+	_Atomic uint32_t round; /* for which the watcher is ready */
 	uint32_t len;
 	const uint8_t *target;
 };
 
-/* Polls the last byte of the Receive; then all the others must be there. */
+/* Polls the last byte of the Receive; all other bytes must be there then. */
 static int watch_order(int channel, void *argument)
 {
 	struct order *order = argument;
@@ -199,7 +201,7 @@ static void message__last_byte_polled__rest_is_complete(void **state)
 	uint8_t bytes[ORDER_LEN];
 
 	assert_ptr_not_equal(order, MAP_FAILED);
-	/* another process sees what is placed in this page */
+	/* another process sees the bytes that are placed in this page */
 	assert_ptr_equal(mmap(lab->memory, PAGE, PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
 			 lab->memory);
@@ -237,7 +239,7 @@ static void repair(int number)
 	(void)mprotect(gone, PAGE, PROT_READ | PROT_WRITE);
 }
 
-/* Where a page of our memory begins that is not the first. */
+/* The offset of a page of our memory, not the first. */
 static uint32_t gone_offset(const struct lab *lab)
 {
 	gone = lab->memory + 2 * PAGE;
@@ -258,7 +260,7 @@ static void message__memory_gone__handler_of_the_consumer_repairs_it(void **stat
 	assert_int_equal(sigaction(SIGSEGV, &handler, &before), 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		offset = gone_offset(lab);
-		/* on the general path, the last Receive is used up before */
+		/* on the slow path; the last Receive is used up before */
 		if (i)
 			core_handle_set_slow(&lab->cell, CORE_EP_SLOW_PEER);
 		assert_true(lab_post_receive(lab, offset - 10, 100));
@@ -272,7 +274,7 @@ static void message__memory_gone__handler_of_the_consumer_repairs_it(void **stat
 	assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
 }
 
-/* LMR-USE-14: a thread of the library does not; those before it arrive. */
+/* LMR-USE-14: a thread of the library does not fault; earlier messages arrive. */
 static void messages__memory_of_one_gone_library_thread__those_before_arrive(void **state)
 {
 	struct lab *lab = *state;
@@ -299,7 +301,7 @@ static void messages__memory_of_one_gone_library_thread__those_before_arrive(voi
 	expect_untouched(lab->memory + 300, 50);
 }
 
-/* A Send whose memory is gone when the service thread comes to it. */
+/* A Send whose memory is unmapped when the service thread starts it. */
 static void send__memory_gone_library_thread__protection_error(void **state)
 {
 	struct lab *lab = *state;
@@ -322,8 +324,8 @@ static void send__memory_gone_library_thread__protection_error(void **state)
 	assert_int_equal(lab->end, BROKEN);
 }
 
-/* Several small messages, by either thread: in order, and one of some length between. */
-static void messages__general_path__each_in_its_receive(void **state)
+/* Several small messages and a longer one between them, taken by either thread: in order. */
+static void messages__slow_path__each_in_its_receive(void **state)
 {
 	static const uint32_t lengths[] = {1, 8, 2048, 99, 64, 7};
 
@@ -350,7 +352,7 @@ static void messages__general_path__each_in_its_receive(void **state)
 	}
 }
 
-/* DTO-104: messages without a Receive wait, as long as they may. */
+/* DTO-104: messages without a Receive wait. */
 static void messages__fewer_receives__rest_waits(void **state)
 {
 	struct lab *lab = *state;
@@ -380,15 +382,15 @@ int main(void)
 		TEST(dequeue__message__found_and_then_empty),
 		TEST(dequeue__messages_in_a_row__together_from_the_second_poll_on),
 		TEST(dequeue__messages_in_a_row_and_queue_full__rest_waits),
-		TEST(dequeue__endpoint_not_on_its_fast_path__general),
-		TEST(dequeue__endpoint_has_let_go__general),
-		TEST(dequeue__nothing_for_long__general),
+		TEST(dequeue__endpoint_not_on_its_fast_path__slow_path),
+		TEST(dequeue__endpoint_has_released_it__slow_path),
+		TEST(dequeue__nothing_for_long__slow_path),
 		TEST(dequeue__completion_and_something_rare__found_first),
 		TEST(message__last_byte_polled__rest_is_complete),
 		TEST(message__memory_gone__handler_of_the_consumer_repairs_it),
 		RING_TEST(messages__memory_of_one_gone_library_thread__those_before_arrive),
 		RING_TEST(send__memory_gone_library_thread__protection_error),
-		cmocka_unit_test(messages__general_path__each_in_its_receive),
+		cmocka_unit_test(messages__slow_path__each_in_its_receive),
 		TEST(messages__fewer_receives__rest_waits),
 	};
 

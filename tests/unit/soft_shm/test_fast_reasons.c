@@ -35,7 +35,7 @@ static void reasons__connection_not_established__conn(void **state)
 	assert_true(lab->cell.slow_reasons & CORE_EP_SLOW_CONN);
 }
 
-/* Those of the core stay as they are. */
+/* The core's reasons do not change. */
 static void reasons__reviewed__only_those_of_the_transport_change(void **state)
 {
 	struct lab *lab = *state;
@@ -46,7 +46,7 @@ static void reasons__reviewed__only_those_of_the_transport_change(void **state)
 	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_CORE);
 }
 
-/* One has failed, and waits for one before it. */
+/* A request has failed, and waits for the one before it. */
 static void reasons__request_failed_behind_another__queue(void **state)
 {
 	struct lab *lab = *state;
@@ -126,9 +126,9 @@ static void reasons__read_half_answered__peer_until_the_rest(void **state)
 	assert_int_equal(lab->cell.slow_reasons, 0);
 }
 
-/* --- dispatchers --- */
+/* --- EVDs --- */
 
-/* A dequeue from that dispatcher, on its fast path. */
+/* A dequeue from that EVD, on its fast path. */
 static bool poll_from(struct lab *lab, struct lab_evd *mine, DAT_EVENT *event, bool *is_filled)
 {
 	struct core_dequeue dequeue = {.cell = mine->evd.cell, .event = event};
@@ -152,7 +152,7 @@ static void send_and_be_answered(struct lab *lab)
 	peer_sends(lab, entry, lab->conn->sent);
 }
 
-static void poll__completions_of_two_dispatchers__each_in_its_own(void **state)
+static void poll__completions_of_two_evds__each_in_its_own(void **state)
 {
 	struct lab *lab = *state;
 	DAT_EVENT event;
@@ -181,8 +181,8 @@ static void poll__completions_of_two_dispatchers__each_in_its_own(void **state)
 	assert_int_equal(lab->recv_evd.notified + lab->request_evd.notified, 0);
 }
 
-/* The first for the caller, the rest behind it. */
-static void poll__one_dispatcher_for_all__in_order(void **state)
+/* The first completion for the caller, the rest queued behind it. */
+static void poll__one_evd_for_all__in_order(void **state)
 {
 	struct lab *lab = *state;
 	DAT_EVENT event;
@@ -196,12 +196,12 @@ static void poll__one_dispatcher_for_all__in_order(void **state)
 	assert_int_equal(core_evd_count_locked(&lab->recv_evd.evd), 2);
 	lab_take_event(lab, &event);
 	assert_int_equal(lab->next_done, 1);
-	lab_take_events(lab); /* asserts the order of each kind */
+	lab_take_events(lab); /* checks the order of each kind */
 	assert_int_equal(lab->done, 2);
 	assert_int_equal(lab->received, 1);
 }
 
-/* What the dispatcher has no room for comes with the next polls, and nothing is lost. */
+/* Completions for which the EVD has no room come with the next polls, and none is lost. */
 static void poll__more_completions_than_room__rest_follows(void **state)
 {
 	struct lab *lab = *state;
@@ -226,7 +226,7 @@ static void poll__more_completions_than_room__rest_follows(void **state)
 	expect_bytes(lab->memory + 1000, 8, 4);
 }
 
-/* The fast path declines, and has changed nothing. */
+/* The fast path declines and changes nothing. */
 static void expect_declined(struct lab *lab)
 {
 	uint32_t taken = shm_consumer_index(&lab->conn->request_in);
@@ -244,7 +244,7 @@ static void expect_declined(struct lab *lab)
 	assert_int_equal(lab->conn->done, done);
 }
 
-static void poll__other_dispatcher_has_a_waiter__left_to_the_general_path(void **state)
+static void poll__other_evd_has_a_waiter__left_to_the_slow_path(void **state)
 {
 	struct lab *lab = *state;
 
@@ -258,7 +258,7 @@ static void poll__other_dispatcher_has_a_waiter__left_to_the_general_path(void *
 	expect_bytes(lab->memory + 1000, 8, 1);
 }
 
-static void poll__other_dispatcher_full__declined_until_there_is_room(void **state)
+static void poll__other_evd_full__declined_until_there_is_room(void **state)
 {
 	struct lab *lab = *state;
 	DAT_EVENT event;
@@ -276,8 +276,8 @@ static void poll__other_dispatcher_full__declined_until_there_is_room(void **sta
 	assert_int_equal(lab->received, 1);
 }
 
-/* The message is placed before its dispatcher is found full: it stays in the ring. */
-static void poll__receive_dispatcher_full__message_kept(void **state)
+/* The message is placed before its EVD is found full: it stays in the ring. */
+static void poll__receive_evd_full__message_kept(void **state)
 {
 	struct lab *lab = *state;
 	DAT_EVENT event;
@@ -285,7 +285,7 @@ static void poll__receive_dispatcher_full__message_kept(void **state)
 
 	send_and_be_answered(lab);
 	lab->recv_evd.evd.capacity = 0;
-	/* the Send is done, and the message is not taken */
+	/* the Send is completed, the message not taken */
 	assert_false(poll_from(lab, &lab->request_evd, &event, &is_filled));
 	assert_true(is_filled);
 	lab_take_event(lab, &event);
@@ -316,7 +316,7 @@ static void *hold_lock(void *argument)
 	return NULL;
 }
 
-static void poll__other_dispatcher_locked__left_to_the_general_path(void **state)
+static void poll__other_evd_locked__left_to_the_slow_path(void **state)
 {
 	struct lab *lab = *state;
 	struct holder holder = {.lock = &lab->request_evd.cell.lock};
@@ -345,13 +345,13 @@ int main(void)
 		TEST(reasons__message_in_pieces__peer_until_the_last),
 		TEST(reasons__write_in_pieces__peer_until_the_last),
 		TEST(reasons__read_half_answered__peer_until_the_rest),
-		TEST(poll__completions_of_two_dispatchers__each_in_its_own),
-		TEST(poll__one_dispatcher_for_all__in_order),
+		TEST(poll__completions_of_two_evds__each_in_its_own),
+		TEST(poll__one_evd_for_all__in_order),
 		TEST(poll__more_completions_than_room__rest_follows),
-		TEST(poll__other_dispatcher_has_a_waiter__left_to_the_general_path),
-		TEST(poll__other_dispatcher_full__declined_until_there_is_room),
-		TEST(poll__receive_dispatcher_full__message_kept),
-		TEST(poll__other_dispatcher_locked__left_to_the_general_path),
+		TEST(poll__other_evd_has_a_waiter__left_to_the_slow_path),
+		TEST(poll__other_evd_full__declined_until_there_is_room),
+		TEST(poll__receive_evd_full__message_kept),
+		TEST(poll__other_evd_locked__left_to_the_slow_path),
 	};
 
 	return cmocka_run_group_tests_name("shm fast poll", tests, NULL, NULL);

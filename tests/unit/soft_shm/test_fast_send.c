@@ -25,7 +25,7 @@ static void send__small__one_whole_entry_at_once(void **state)
 		struct shm_entry entry;
 		bool is_solicited = i & 1;
 
-		/* room for the largest without a filler */
+		/* room for the longest without a filler */
 		atomic_store(&lab->peer->done, lab->conn->sent);
 		lab_pass(lab);
 		fill(lab->memory, lengths[i], i);
@@ -34,7 +34,7 @@ static void send__small__one_whole_entry_at_once(void **state)
 				       : DAT_COMPLETION_DEFAULT_FLAG);
 		entry = expect_entry(lengths[i], i);
 		assert_int_equal(!!(entry.flags & SHM_FLAG_SOLICITED), is_solicited);
-		/* where it is, so that the peer may ask for a mapping of it */
+		/* its key, so that the peer may ask for a mapping */
 		assert_int_equal(entry.key, lengths[i] < SHM_MAP_SEND ? 0 : lab->rkey);
 		expect_no_entry();
 	}
@@ -56,7 +56,7 @@ static void send__peer_sleeps__wakes_it(void **state)
 	assert_int_equal(lab->fast_posts, 2);
 }
 
-/* Who polls for its completion finds the connection. */
+/* A poll for its completion finds the connection. */
 static void send__connection_was_quiet__polled_again(void **state)
 {
 	struct lab *lab = *state;
@@ -68,8 +68,8 @@ static void send__connection_was_quiet__polled_again(void **state)
 	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
 }
 
-/* In pieces, or fetched by the peer. */
-static void send__longer_than_an_entry__by_the_general_path(void **state)
+/* Sent in pieces, or fetched by the peer. */
+static void send__longer_than_an_entry__by_the_slow_path(void **state)
 {
 	(void)state;
 	for (unsigned has_cma = 0; has_cma < 2; has_cma++) {
@@ -84,8 +84,8 @@ static void send__longer_than_an_entry__by_the_general_path(void **state)
 	}
 }
 
-/* The peer has mapped it: it fetches it from there. */
-static void send__memory_given_to_the_peer__by_the_general_path(void **state)
+/* The peer has mapped the memory and fetches the message. */
+static void send__memory_given_to_the_peer__by_the_slow_path(void **state)
 {
 	struct lab *lab = *state;
 
@@ -103,7 +103,7 @@ static void send__memory_given_to_the_peer__by_the_general_path(void **state)
 	lab->engine.given_count = 0;
 }
 
-/* DTO-52: an entry acknowledges what is done, and so no word has to. */
+/* DTO-52: an entry acknowledges what is done, so the word need not. */
 static void send__messages_done__acknowledges_them(void **state)
 {
 	struct lab *lab = *state;
@@ -120,7 +120,7 @@ static void send__messages_done__acknowledges_them(void **state)
 	assert_int_equal(lab->lookups, 0);
 }
 
-/* DTO-117: a peer that waits for a Receive sees no entry. */
+/* DTO-117: a peer that waits for a Receive reads no entry. */
 static void send__peer_waits_for_a_receive__word_acknowledges(void **state)
 {
 	struct lab *lab = *state;
@@ -172,7 +172,7 @@ static void send__acknowledged_by_an_entry__completes_with_the_message(void **st
 	assert_int_equal(lab->fast_polls, 2);
 }
 
-/* A peer that always answers leaves its word behind: that hides nothing else. */
+/* A peer that always answers does not update its word: that hides nothing else. */
 static void done__word_behind_the_entries__next_poll_acknowledges(void **state)
 {
 	struct lab *lab = *state;
@@ -185,7 +185,7 @@ static void done__word_behind_the_entries__next_poll_acknowledges(void **state)
 	lab_pass(lab);
 	assert_int_equal(done_word(lab), 1);
 	assert_false(shm_conn_has_work(lab->conn));
-	/* nor something rare */
+	/* nor rare work */
 	atomic_store(&lab->peer->waits, SHM_WAITS_RECEIVE);
 	assert_true(shm_conn_has_work(lab->conn));
 	lab_pass(lab);
@@ -234,7 +234,7 @@ static void done__more_than_was_sent__connection_breaks(void **state)
 	}
 }
 
-/* Of the peer's next entry: 1: it is there; 0: none. Honest about what it takes. */
+/* Reads the next entry as the peer: 1: there is one; 0: none. Gives back honestly what it takes. */
 static int peer_takes(uint32_t len, uint32_t seed)
 {
 	const uint8_t *payload;
@@ -269,14 +269,14 @@ static void send__many_of_all_lengths__in_order(void **state)
 	assert_int_equal(lab->lookups, 0);
 }
 
-/* What finds no room waits, and nothing overtakes it. */
+/* A Send that finds no room waits, and no later one overtakes it. */
 static void send__ring_full__rest_follows_in_order(void **state)
 {
 	static const uint32_t lengths[] = {4096, 4096, 4096, 1023, 1023, 1023, 1023, 8};
 	struct lab *lab = *state;
 	uint32_t taken = 0;
 
-	/* from the middle of the ring: what is missing is not a piece without a break */
+	/* from the middle of the ring, where only a filler breaks the sequence */
 	for (uint32_t i = 0; i < 6; i++) {
 		post_send(lab, 0, 1500, DAT_COMPLETION_DEFAULT_FLAG);
 		peer_skips_entry();
@@ -329,7 +329,7 @@ static void fenced__read_in_flight__waits_for_its_data(void **state)
 	}
 }
 
-/* One without the fence goes at once, and is completed behind the Read. */
+/* A request without the fence is sent at once, and completes after the Read. */
 static void unfenced__read_in_flight__goes_at_once(void **state)
 {
 	struct shm_entry data = {.type = SHM_ENTRY_DATA, .flags = SHM_FLAG_LAST, .payload = 4};
@@ -348,7 +348,7 @@ static void unfenced__read_in_flight__goes_at_once(void **state)
 
 /* --- memory of ours that is gone, or another's --- */
 
-/* The key that the endpoint knew is that of nothing, or of another region, by now. */
+/* The key that the endpoint has cached is dead, or belongs to another region now. */
 static void send__memory_gone__protection_error_and_nothing_sent(void **state)
 {
 	(void)state;
@@ -365,8 +365,7 @@ static void send__memory_gone__protection_error_and_nothing_sent(void **state)
 	}
 }
 
-/* The key is that of another region by now, and has come back: what was known of it is not asked.
- */
+/* The key belongs to another region now, and was issued again: the cached region is not used. */
 static void send__key_issued_again__not_on_the_fast_path(void **state)
 {
 	struct lab *lab = *state;
@@ -397,7 +396,7 @@ static void message__receive_no_longer_good__protection_error_and_untouched(void
 			atomic_store(&lab->lmr->key, LAB_LOCAL_KEY + CORE_MEM_MAX);
 		else if (i == 2)
 			lab->ep.pz = &other;
-		else /* where the table has nothing */
+		else /* where the table is empty */
 			lab->receive_iov[1].lmr_context = LAB_LOCAL_KEY + CORE_MEM_CHUNK;
 		peer_sends(lab, lab_send_entry(8), 1);
 		lab_pass(lab);
@@ -420,8 +419,8 @@ int main(void)
 		TEST(send__small__one_whole_entry_at_once),
 		TEST(send__peer_sleeps__wakes_it),
 		TEST(send__connection_was_quiet__polled_again),
-		cmocka_unit_test(send__longer_than_an_entry__by_the_general_path),
-		TEST(send__memory_given_to_the_peer__by_the_general_path),
+		cmocka_unit_test(send__longer_than_an_entry__by_the_slow_path),
+		TEST(send__memory_given_to_the_peer__by_the_slow_path),
 		TEST(send__messages_done__acknowledges_them),
 		TEST(send__peer_waits_for_a_receive__word_acknowledges),
 		TEST(send__acknowledged_by_the_word__completes_in_order),

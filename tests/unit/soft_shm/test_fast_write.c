@@ -52,8 +52,8 @@ static void write__small__whole_at_its_address(void **state)
 	expect_no_entry();
 }
 
-/* That many bytes are stored while the endpoint is locked; more are not worth the fast path. */
-static void write__257_bytes__by_the_general_path(void **state)
+/* Longer Writes are not stored with the endpoint locked, so they take the slow path. */
+static void write__257_bytes__by_the_slow_path(void **state)
 {
 	struct lab *lab = *state;
 
@@ -80,7 +80,7 @@ static void write__suppressed__no_completion(void **state)
 	assert_int_equal(lab->done, 0); /* DTO-13 */
 }
 
-/* LMR-FREE-21: the owner of the key can see that it is in use, while the bytes are copied. */
+/* LMR-FREE-21: while bytes are copied, the owner can see that the key is in use. */
 static void write__while_it_copies__key_is_announced(void **state)
 {
 	struct lab *lab = *state;
@@ -97,7 +97,7 @@ static void write__while_it_copies__key_is_announced(void **state)
 	assert_int_equal(atomic_load(&lab->conn->mine->announce), 0);
 }
 
-/* The region that the endpoint knew is gone between the check of the post and the copy. */
+/* The region that the endpoint has cached is freed between the check of the post and the copy. */
 static void write__memory_gone__protection_error_and_nothing_stored(void **state)
 {
 	struct lab *lab = *state;
@@ -111,7 +111,7 @@ static void write__memory_gone__protection_error_and_nothing_stored(void **state
 	assert_int_equal(lab->end, BROKEN);
 }
 
-/* DTO-91 DTO-92 DTO-93 DTO-94 DTO-97: the key decides, not the mapping, and nothing changes. */
+/* DTO-91 DTO-92 DTO-93 DTO-94 DTO-97: the key decides, not the mapping, and no byte changes. */
 static void write__key_not_good__access_error_and_nothing_stored(void **state)
 {
 	static const struct {
@@ -154,7 +154,7 @@ static void write__key_not_good__access_error_and_nothing_stored(void **state)
 	}
 }
 
-/* A peer that has ended it all is not written to, whatever its table says. */
+/* Nothing is written to a peer that has ended the connection, whatever its table says. */
 static void write__gate_closed__nothing_stored(void **state)
 {
 	static const uint32_t lengths[] = {8, 3, 100};
@@ -175,7 +175,7 @@ static void write__gate_closed__nothing_stored(void **state)
 	}
 }
 
-/* DTO-40 DTO-41: what is still in the ring comes first. */
+/* DTO-40 DTO-41: ring writes come first. */
 static void write__another_in_the_ring__behind_it(void **state)
 {
 	struct lab *lab = *state;
@@ -200,8 +200,8 @@ static void write__another_in_the_ring__behind_it(void **state)
 	expect_bytes(lab->peer_memory, 8, 1);
 }
 
-/* Where the mapping is not for that, it is not used. */
-static void write__mapping_not_usable__by_the_general_path(void **state)
+/* A mapping that does not allow the Write is not used. */
+static void write__mapping_not_usable__by_the_slow_path(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 6; i++) {
@@ -218,7 +218,7 @@ static void write__mapping_not_usable__by_the_general_path(void **state)
 		else if (i == 4)
 			lab->conn->remote.last_map = NULL;
 		else
-			lab->conn->is_unfenced = false; /* it would have to pass a fence */
+			lab->conn->is_unfenced = false; /* it would need a fence */
 		fill(lab->memory, 8, 1);
 		post_write(lab, 8, lab->peer_rkey, 0);
 		expect_untouched(lab->peer_memory, LAB_MEMORY);
@@ -227,7 +227,7 @@ static void write__mapping_not_usable__by_the_general_path(void **state)
 	}
 }
 
-/* A Write is finished before the Send in front of it, and both are raised in order. */
+/* A Write finishes before the earlier Send, and both completions are raised in order. */
 static void write__behind_a_send__raised_behind_it(void **state)
 {
 	struct lab *lab = *state;
@@ -251,14 +251,14 @@ int main(void)
 #define RING_TEST(f) cmocka_unit_test_setup_teardown(f, setup_ring, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(write__small__whole_at_its_address),
-		TEST(write__257_bytes__by_the_general_path),
+		TEST(write__257_bytes__by_the_slow_path),
 		TEST(write__suppressed__no_completion),
 		TEST(write__while_it_copies__key_is_announced),
 		TEST(write__memory_gone__protection_error_and_nothing_stored),
 		cmocka_unit_test(write__key_not_good__access_error_and_nothing_stored),
 		cmocka_unit_test(write__gate_closed__nothing_stored),
 		RING_TEST(write__another_in_the_ring__behind_it),
-		cmocka_unit_test(write__mapping_not_usable__by_the_general_path),
+		cmocka_unit_test(write__mapping_not_usable__by_the_slow_path),
 		TEST(write__behind_a_send__raised_behind_it),
 	};
 

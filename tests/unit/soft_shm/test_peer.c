@@ -28,7 +28,7 @@ static void message__receive_posted__placed_and_acknowledged(void **state)
 	assert_int_equal(done(lab), 1);
 }
 
-/* While somebody polls: by the next entry, or the next pass, or when there are many. */
+/* While a thread polls: by the next entry, by the next pass, or when there are many. */
 static void message__polled__acknowledged_with_the_answer_or_later(void **state)
 {
 	struct lab *lab = *state;
@@ -68,7 +68,7 @@ static void message__polled__acknowledged_with_the_answer_or_later(void **state)
 	assert_int_equal(done(lab), 2 + 8);
 }
 
-/* A message was taken and an answer posted at once, which tells the peer that it was. */
+/* A message was taken and an answer posted at once, which reports it to the peer. */
 static void answer_one(struct lab *lab)
 {
 	assert_true(lab_post_receive(lab, 0, 10));
@@ -76,7 +76,7 @@ static void answer_one(struct lab *lab)
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 3, 0, 0));
 }
 
-/* DTO-117: the peer does not see the answer, which is behind a message that waits there. */
+/* DTO-117: the peer does not read the answer behind a message that waits there. */
 static void message__answer_held_up_at_the_peer__acknowledged_by_the_word(void **state)
 {
 	struct lab *lab = *state;
@@ -93,7 +93,7 @@ static void message__answer_held_up_at_the_peer__acknowledged_by_the_word(void *
 	assert_true(lab_is_open(lab));
 }
 
-/* DTO-52: the peer looks at what failed before it looks at entries. */
+/* DTO-52: the peer reads `failed` before it reads entries. */
 static void message__answered__acknowledged_by_the_word_before_one_is_refused(void **state)
 {
 	struct lab *lab = *state;
@@ -109,7 +109,7 @@ static void message__answered__acknowledged_by_the_word_before_one_is_refused(vo
 	shm_conn_put(lab->conn);
 }
 
-/* The same for a connection that ends, at a peer that has no Receive for the answer. */
+/* The same for a connection that ends while the peer has no Receive for the answer. */
 static void message__answered__acknowledged_by_the_word_before_the_end(void **state)
 {
 	struct lab *lab = *state;
@@ -123,7 +123,7 @@ static void message__answered__acknowledged_by_the_word_before_the_end(void **st
 	shm_conn_put(lab->conn);
 }
 
-/* A word that lags by half of what it can count would look like news, and be a lie. */
+/* A word that lags by half of its range would look like a newer, false value. */
 static void message__always_answered_at_once__word_does_not_lag_too_far(void **state)
 {
 	const uint32_t told_by_entries = 0x7ffffff0u;
@@ -142,8 +142,8 @@ static void message__always_answered_at_once__word_does_not_lag_too_far(void **s
 	}
 }
 
-/* A peer's entry completes our Sends as its word does; whichever is behind says nothing. */
-static void message__tells_what_is_done__completes_our_sends(void **state)
+/* An entry of the peer completes our Sends as its word does; the older of the two has no effect. */
+static void message__reports_what_is_done__completes_our_sends(void **state)
 {
 	struct lab *lab = *state;
 	struct shm_entry entry = lab_send_entry(3);
@@ -279,7 +279,7 @@ int main(void)
 		RING(message__answered__acknowledged_by_the_word_before_one_is_refused),
 		RING(message__answered__acknowledged_by_the_word_before_the_end),
 		RING(message__always_answered_at_once__word_does_not_lag_too_far),
-		RING(message__tells_what_is_done__completes_our_sends),
+		RING(message__reports_what_is_done__completes_our_sends),
 		RING(message__no_receive__waits_and_fills_the_late_one),
 		RING(message__in_pieces__placed_one_after_the_other),
 		RING(write__through_the_ring__placed_at_its_address),

@@ -55,7 +55,7 @@ static void write__read_only_key__access_error_and_unchanged(void **state)
 	refused_write(lab, entry);
 }
 
-/* DTO-91 DTO-94: the whole range is looked at before the first piece is placed */
+/* DTO-91 DTO-94: the whole range is checked before the first piece is placed */
 static void write__last_byte_outside__access_error_and_unchanged(void **state)
 {
 	struct lab *lab = *state;
@@ -183,7 +183,7 @@ static void sources__against_the_rules__connection_breaks(void **state)
 	}
 }
 
-/* Between the first and the last piece of something nothing else may come. */
+/* No other entry may come between the first and the last piece. */
 static void pieces__something_else_between__connection_breaks(void **state)
 {
 	unsigned i;

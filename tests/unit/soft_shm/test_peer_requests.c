@@ -21,7 +21,7 @@
 
 /* --- our own requests --- */
 
-/* DTO-108: the peer serves two at once */
+/* DTO-108: the peer serves two at a time */
 static void read__more_than_the_peer_serves__the_rest_waits(void **state)
 {
 	struct lab *lab = *state;
@@ -66,7 +66,7 @@ static void send__ring_full__goes_on_when_there_is_space(void **state)
 	assert_true(lab->conn->tx_next < 8);
 	assert_false(shm_conn_has_work(lab->conn));
 	while (lab->done < 8) {
-		/* the peer takes everything that is there */
+		/* the peer takes all entries */
 		atomic_store(&lab->peer->request_consumed, lab->conn->request_out.published);
 		atomic_store(&lab->peer->done, lab->conn->sent);
 		assert_true(shm_conn_has_work(lab->conn));
@@ -95,7 +95,7 @@ static void write__by_the_kernel__checked_in_the_table_of_the_peer(void **state)
 	lab->end = BROKEN;
 }
 
-/* A peer that has revoked is not written to, whatever its table says. */
+/* Nothing is written to a peer that has revoked, whatever its table says. */
 static void write__peer_has_revoked__touches_nothing(void **state)
 {
 	struct lab *lab = *state;
@@ -125,7 +125,7 @@ static uint64_t counted(struct lab *lab, enum shm_counter counter)
 	return shm_engine_count(&lab->engine, counter);
 }
 
-/* The memory behind a key is asked for once, and copied to directly when it has come. */
+/* We ask once for the memory behind a key, and copy directly when it has arrived. */
 static void write__memory_file_given__mapped_and_checked_by_key(void **state)
 {
 	struct lab *lab = *state;
@@ -139,7 +139,7 @@ static void write__memory_file_given__mapped_and_checked_by_key(void **state)
 	assert_int_equal(soft_keys_add(lab->peer_keys, give.address, give.length,
 				       SOFT_RIGHT_REMOTE_WRITE, 9, &key),
 			 0);
-	/* through the ring until the answer has come, and one question only */
+	/* through the ring until the answer arrives, and one question only */
 	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 4, key, give.address));
 	assert_int_equal(packet(lab, &wire), SHM_WIRE_MAP_ASK);
 	assert_int_equal(wire.word.word, key);
@@ -177,8 +177,7 @@ static int setup_map(void **state)
 	return 0;
 }
 
-/* A message tells where it comes from; once that is mapped here, the next one is fetched from it.
- */
+/* A message names its memory; once that is mapped here, the next message is fetched from it. */
 static void message__from_mapped_memory__fetched_by_the_mapping(void **state)
 {
 	struct lab *lab = *state;
@@ -197,7 +196,7 @@ static void message__from_mapped_memory__fetched_by_the_mapping(void **state)
 	assert_int_equal(packet(lab, &wire), SHM_WIRE_MAP_ASK);
 	assert_int_equal(wire.word.word, lab->peer_rkey);
 
-	/* other bytes than those in peer_memory, to see where they are taken from */
+	/* different bytes from those in peer_memory, to see from where they are copied */
 	fd = memfd_create("lab", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(fd, LAB_MEMORY), 0);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
@@ -227,7 +226,7 @@ static void message__from_mapped_memory__fetched_by_the_mapping(void **state)
 	close(fd);
 }
 
-/* Our own Sends of some length are not copied into the ring when the peer has mapped them. */
+/* Our own longer Sends are not copied into the ring if the peer has mapped their memory. */
 static void send__memory_given_to_the_peer__named_and_not_copied(void **state)
 {
 	struct lab *lab = *state;
@@ -262,13 +261,13 @@ static void publish__peer_sleeps__one_packet_per_number(void **state)
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
 	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_int_equal(packet(lab, &wire), 0); /* one is under way */
-	atomic_store(&lab->peer->armed, 3);	 /* woke, and went to sleep again */
+	assert_int_equal(packet(lab, &wire), 0); /* one WAKE is on the way */
+	atomic_store(&lab->peer->armed, 3);	 /* the peer woke and went to sleep again */
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
 	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
 }
 
-/* A peer that says it polls is not looked after; one that took that back is. */
+/* A peer that sets is_polled gets no packet; one that clears it does. */
 static void publish__peer_has_polled_for_long__no_packet_until_it_ends_that(void **state)
 {
 	struct lab *lab = *state;
@@ -276,13 +275,13 @@ static void publish__peer_has_polled_for_long__no_packet_until_it_ends_that(void
 
 	lab->conn->can_skip_fence = true;
 	atomic_store(&lab->peer->is_polled, 1);
-	atomic_store(&lab->peer->armed, 1); /* which no honest one does at that time */
+	atomic_store(&lab->peer->armed, 1); /* which no honest peer does at that time */
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
 	assert_int_equal(packet(lab, &wire), 0);
 	atomic_store(&lab->peer->is_polled, 0);
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
 	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
-	/* where the kernel cannot run a fence on us, we look each time */
+	/* where the kernel cannot run fences for us, we always read `armed` */
 	lab->conn->can_skip_fence = false;
 	atomic_store(&lab->peer->is_polled, 1);
 	atomic_store(&lab->peer->armed, 3);
@@ -290,14 +289,14 @@ static void publish__peer_has_polled_for_long__no_packet_until_it_ends_that(void
 	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
 }
 
-/* Takes one message while somebody polls. */
+/* Takes one message while a thread polls. */
 static void take_one(struct lab *lab)
 {
 	assert_true(lab_post_receive(lab, 0, 10));
 	ask(lab, lab_send_entry(2), "hi");
 }
 
-/* After many messages without a sleep this side says that it polls, and no more when it sleeps. */
+/* After many messages without a sleep this side sets is_polled, and clears it before it sleeps. */
 static void pass__many_messages_polled__says_so_until_it_sleeps(void **state)
 {
 	struct lab *lab = *state;
@@ -311,7 +310,7 @@ static void pass__many_messages_polled__says_so_until_it_sleeps(void **state)
 			assert_true(taken < 1000);
 			take_one(lab);
 		}
-		assert_true(taken > 100); /* not for a few: to end it is dear */
+		assert_true(taken > 100); /* not for a few: ending it is expensive */
 		while (shm_conn_has_work(lab->conn))
 			lab_pass(lab);
 		assert_true(shm_conn_arm(lab->conn));
@@ -329,13 +328,14 @@ static void publish__done_for_a_sleeping_peer__wakes_it(void **state)
 
 	atomic_store(&lab->peer->armed, 1);
 	ask(lab, lab_send_entry(2), "hi");
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE); /* it waits for a Receive: news too */
+	assert_int_equal(packet(lab, &wire),
+			 SHM_WIRE_WAKE); /* that it waits for a Receive is published, too */
 	atomic_store(&lab->peer->armed, 3);
 	assert_true(lab_post_receive(lab, 0, 10));
 	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
 }
 
-static void arm__news_since_the_last_look__stays_awake(void **state)
+static void arm__work_since_the_last_poll__stays_awake(void **state)
 {
 	struct lab *lab = *state;
 	struct shm_entry entry = lab_send_entry(2);
@@ -353,20 +353,20 @@ static void arm__news_since_the_last_look__stays_awake(void **state)
 	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
 }
 
-/* The endpoint lets go of its connection between the look and its lock. */
-static void let_go(struct lab *lab)
+/* The endpoint releases its connection between the poll and its lock. */
+static void release_conn(struct lab *lab)
 {
 	((struct shm_ep *)lab->ep.transport)->conn = NULL;
 }
 
-/* The same, and what is on the list by then is another endpoint's. */
-static void let_go_and_come_again(struct lab *lab)
+/* The same, and the connection on the list belongs to another endpoint by then. */
+static void release_and_reuse(struct lab *lab)
 {
-	let_go(lab);
+	release_conn(lab);
 	lab->conn->ep_ref.generation++;
 }
 
-static void look__endpoint_has_let_go__connection_leaves_the_list(void **state)
+static void poll__endpoint_has_released_it__connection_leaves_the_list(void **state)
 {
 	struct lab *lab = *state;
 	struct shm_conn *conn = lab->conn;
@@ -375,11 +375,11 @@ static void look__endpoint_has_let_go__connection_leaves_the_list(void **state)
 	shm_conn_disarm(conn);
 	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
 	assert_true(lab_peer_entry(&lab->peer_out, &entry, NULL));
-	lab->entering = let_go_and_come_again;
+	lab->entering = release_and_reuse;
 	assert_int_equal(shm_engine_poll_all(&lab->engine), 0);
 	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
 	conn->ep_ref.generation--;
-	lab->entering = let_go;
+	lab->entering = release_conn;
 	assert_int_equal(shm_engine_poll_all(&lab->engine), 0);
 	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
 	((struct shm_ep *)lab->ep.transport)->conn = conn;
@@ -398,8 +398,8 @@ static void disarm__each_time__number_changes(void **state)
 
 /* --- ends --- */
 
-/* DTO-120 EP-DISC-40: the end is told when the peer's copy is over, or at the time-out */
-static void disconnect__peer_in_the_middle_of_a_copy__told_when_it_is_over(void **state)
+/* DTO-120 EP-DISC-40: the end is reported when the peer's copy is over, or at the time-out */
+static void disconnect__peer_in_the_middle_of_a_copy__reported_when_it_is_over(void **state)
 {
 	struct lab *lab = *state;
 
@@ -414,7 +414,7 @@ static void disconnect__peer_in_the_middle_of_a_copy__told_when_it_is_over(void 
 	shm_conn_put(lab->conn);
 }
 
-static void disconnect__peer_never_ends_its_copy__told_at_the_time_out(void **state)
+static void disconnect__peer_never_ends_its_copy__reported_at_the_time_out(void **state)
 {
 	struct lab *lab = *state;
 	uint64_t start = shm_now_ns();
@@ -429,7 +429,7 @@ static void disconnect__peer_never_ends_its_copy__told_at_the_time_out(void **st
 	shm_conn_put(lab->conn);
 }
 
-/* Who only sends polls as well: its acknowledgements count as they do on the general path. */
+/* A thread that only sends polls as well: acknowledgements count as on the slow path. */
 static void pass__many_acknowledgements_polled__says_so(void **state)
 {
 	struct lab *lab = *state;
@@ -471,11 +471,11 @@ int main(void)
 		RING(publish__done_for_a_sleeping_peer__wakes_it),
 		RING(pass__many_messages_polled__says_so_until_it_sleeps),
 		RING(pass__many_acknowledgements_polled__says_so),
-		RING(arm__news_since_the_last_look__stays_awake),
-		RING(look__endpoint_has_let_go__connection_leaves_the_list),
+		RING(arm__work_since_the_last_poll__stays_awake),
+		RING(poll__endpoint_has_released_it__connection_leaves_the_list),
 		RING(disarm__each_time__number_changes),
-		RING(disconnect__peer_in_the_middle_of_a_copy__told_when_it_is_over),
-		RING(disconnect__peer_never_ends_its_copy__told_at_the_time_out),
+		RING(disconnect__peer_in_the_middle_of_a_copy__reported_when_it_is_over),
+		RING(disconnect__peer_never_ends_its_copy__reported_at_the_time_out),
 	};
 
 	return cmocka_run_group_tests_name("shm peer", tests, NULL, NULL);

@@ -20,7 +20,7 @@ static void send__first_large_one__pool_offered_and_ring_used_until_it_is_known(
 	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_POOL_GIVE);
 	lab_peer_takes_pool(lab);
 	assert_int_equal(send_whole(lab, &line, LAB_MEMORY, 3), LAB_MEMORY);
-	/* what the ring takes at once has no piece, neither has the rest of something large */
+	/* neither small entries nor the last bytes of a large one get a piece */
 	assert_int_equal(send_whole(lab, &line, SHM_REQUEST_PAYLOAD, 4), 0);
 	assert_int_equal(send_whole(lab, &line, SHM_PIECE + 100, 5), SHM_PIECE);
 	assert_int_equal(lab_peer_packet(lab, &wire), 0);
@@ -45,7 +45,7 @@ static void answer__peer_has_it_not__ring_only_and_no_other_offer(void **state)
 	assert_true(lab_is_open(lab));
 }
 
-/* Whatever a peer answers and when: what was not asked is not listened to. */
+/* Answers that were not requested are ignored, whatever they are. */
 static void answer__unasked_or_of_another_pool__nothing_changes(void **state)
 {
 	struct lab *lab = *state;
@@ -82,21 +82,21 @@ static void offer__second_connection_to_the_process__shares_the_pool(void **stat
 	assert_int_equal(put(&second, 0), -1);
 	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_POOL_NAME);
 	assert_int_equal(wire.pool.number, given.number);
-	/* the name is no help to somebody who was not given the pool */
+	/* the name alone does not help a process that did not get the pool */
 	for (size_t i = 0; i < sizeof(wire.pool.secret); i++)
 		assert_int_equal(wire.pool.secret[i], 0);
 	lab->offer = given;
 	answer(lab, second.conn, true);
 	assert_int_equal(lab->engine.pool_count, 1);
 	assert_true(put(&second, 7) >= 0);
-	assert_true(take(lab, &second.requests, &bytes, &entry)); /* that of the ring */
+	assert_true(take(lab, &second.requests, &bytes, &entry)); /* in the ring itself */
 	assert_true(take(lab, &second.requests, &bytes, &entry));
 	assert_int_equal(bytes.count, SHM_PIECE);
 	check(bytes.at, 0, SHM_PIECE, 7);
 	line_close(&second);
 }
 
-/* One that only claims to be that process gets a pool of its own. */
+/* A process that only claims to be that one gets a pool of its own. */
 static void answer__wrong_proof_for_a_pool_that_is_in_use__another_pool_is_given(void **state)
 {
 	struct lab *lab = *state;
@@ -122,7 +122,7 @@ static void answer__wrong_proof_for_a_pool_that_is_in_use__another_pool_is_given
 	assert_int_equal(lab->engine.pool_count, 1);
 }
 
-/* The packets of two connections overtake each other: still there is one pool. */
+/* The packets of two connections overtake each other: there is still one pool. */
 static void answer__pool_has_not_arrived_yet__asked_again_later(void **state)
 {
 	struct lab *lab = *state;
@@ -144,7 +144,7 @@ static void answer__pool_has_not_arrived_yet__asked_again_later(void **state)
 	line_close(&second);
 }
 
-/* By its number as the kernel knows it, and by the engine that it says it is. */
+/* Processes are told apart by the kernel's number and by the engine's token. */
 static void offer__other_process_or_engine__pool_of_its_own(void **state)
 {
 	static const struct {
@@ -184,7 +184,7 @@ static void offer__too_many_pools__ring_only(void **state)
 	lab->engine.pool_count = 0;
 }
 
-/* GEN-26: a thread that is cancelled in its post leaves only when that is over. */
+/* GEN-26: a thread that is cancelled during a post ends when the post is over. */
 static void *post_cancelled(void *arg)
 {
 	static bool is_over;
@@ -252,7 +252,7 @@ static void give__again_and_again__the_last_one_counts(void **state)
 
 /*
  * A process that has learnt the number of another one's pool must not have its bytes placed for it,
- * nor the proof told.
+ * nor learn the secret.
  */
 static void name__pool_of_another_process__denied(void **state)
 {
@@ -269,7 +269,7 @@ static void name__pool_of_another_process__denied(void **state)
 	assert_false(give(lab, other.conn, 5, -1));
 	assert_false(give(lab, unknown.conn, 5, -1));
 	assert_int_equal(lab->engine.pool_count, 1);
-	/* neither is our own pool one of a peer's */
+	/* our own pool is no pool of a peer either */
 	line_ready(lab, &same);
 	assert_false(give(lab, other.conn, lab->offer.number, -1));
 	assert_false(give(lab, same.conn, lab->offer.number, -1));

@@ -22,7 +22,7 @@ static int put_answer(struct line *line, uint32_t seed)
 	return room.piece;
 }
 
-/* How many pieces a connection gets that has none. */
+/* How many pieces a connection gets that holds none. */
 static int take_pieces(struct line *line)
 {
 	int count = 0;
@@ -63,7 +63,7 @@ static void loans__half_the_pool__ring_waits_until_a_piece_comes_back(void **sta
 		assert_true(put(&line, i) >= 0);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(put(&line, 100), -2);
-	/* taken is not given back */
+	/* taken, but not given back */
 	assert_true(take(lab, &line.requests, &bytes, &entry));
 	assert_int_equal(put(&line, 100), -2);
 	shm_consumer_give_back(&line.requests);
@@ -79,7 +79,7 @@ static void loans__half_the_pool__ring_waits_until_a_piece_comes_back(void **sta
 	assert_int_equal(put_answer(&line, i), -2);
 }
 
-/* DTO-105: what is held up on one connection holds up no other. */
+/* DTO-105: a blocked connection blocks no other. */
 static void loans__pool_is_empty__ring_itself_unless_a_piece_of_its_own_comes_back(void **state)
 {
 	struct lab *lab = *state;
@@ -116,7 +116,7 @@ static void loans__pool_is_empty__ring_itself_unless_a_piece_of_its_own_comes_ba
 	line_close(&held[1]);
 }
 
-/* A connection with nothing else to do has its pieces back as soon as it can. */
+/* An idle connection gets its pieces back as soon as possible. */
 static void loans__given_back__found_by_the_next_poll(void **state)
 {
 	struct lab *lab = *state;
@@ -137,7 +137,7 @@ static void loans__given_back__found_by_the_next_poll(void **state)
 	assert_false(lab->cell.slow_reasons & CORE_EP_SLOW_QUEUE);
 }
 
-/* What is reserved and then not used is there again. */
+/* A piece that is reserved and not used is free again. */
 static void room__left__piece_is_not_lost(void **state)
 {
 	struct lab *lab = *state;
@@ -153,7 +153,7 @@ static void room__left__piece_is_not_lost(void **state)
 	assert_int_equal(pieces_to_be_had(lab), SHM_PIECES);
 }
 
-/* A ring that is full though there are pieces: likewise. */
+/* The same for a ring that is full while there are pieces. */
 static void room__ring_is_full__piece_is_not_lost(void **state)
 {
 	struct lab *lab = *state;
@@ -171,7 +171,7 @@ static void room__ring_is_full__piece_is_not_lost(void **state)
 
 #define LINES 3
 
-/* What the peer has of one ring. */
+/* What the peer holds of one ring. */
 struct held {
 	struct shm_consumer *ring;
 	uint32_t put, taken;	  /* entries; the seed is the number of the entry */
@@ -218,7 +218,7 @@ static void give_back(struct held *held)
 			held->is_lent[ORDER(held, held->given)] = false;
 }
 
-/* Three connections, both rings each, in an order of chance: no piece is in two hands. */
+/* Three connections, both rings each, in random order: no piece is lent twice. */
 static void loans__any_pattern__no_piece_is_lent_twice_and_all_come_back(void **state)
 {
 	static struct held held[2 * LINES];
@@ -265,7 +265,7 @@ static void loans__any_pattern__no_piece_is_lent_twice_and_all_come_back(void **
 	assert_int_equal(lab->engine.pool_count, 0);
 }
 
-/* A peer that claims to have given back what it never got, or takes that back again. */
+/* A peer that gives back what it never got, or withdraws that. */
 static void loans__consumed_word_makes_no_sense__broken(void **state)
 {
 	struct lab *lab = *state;
@@ -313,8 +313,7 @@ static void read__large__answered_in_pieces(void **state)
 	line_close(&other);
 }
 
-/* Both ways share a pass: a peer that always has more for us does not hold up what we have for it.
- */
+/* Both directions share a pass: a peer that always has more for us does not block our requests. */
 static void pass__peer_fills_it_with_large_pieces__our_requests_go_on(void **state)
 {
 	struct lab *lab = *state;
@@ -344,7 +343,7 @@ static void pass__peer_fills_it_with_large_pieces__our_requests_go_on(void **sta
 
 /* --- the end of a connection --- */
 
-/* A connection that ends with that many pieces lent, of which the peer has given some back. */
+/* A connection that ends with that many pieces lent, of which the peer has given back some. */
 static void end_with_loans(struct lab *lab, uint32_t lent, uint32_t returned, bool is_over,
 			   bool is_gone)
 {
@@ -374,14 +373,14 @@ static void end__peer_takes_nothing_more__pieces_are_free_again(void **state)
 	assert_int_equal(pieces_to_be_had(lab), SHM_PIECES);
 	end_with_loans(lab, SHM_LOANS, 3, true, false);
 	assert_int_equal(pieces_to_be_had(lab), SHM_PIECES);
-	/* not so many that the pool would be left if they were lost */
+	/* too few for the pool to be left if they were lost */
 	end_with_loans(lab, 3, 0, false, true);
 	end_with_loans(lab, 3, 0, true, false);
 	assert_int_equal(pieces_to_be_had(lab), SHM_PIECES);
 	assert_int_equal(lab->engine.pool_count, 1);
 }
 
-/* It may be reading them at this moment: nobody else writes there any more. */
+/* The peer may still read them: they are never written again. */
 static void end__peer_may_still_read__pieces_are_lost(void **state)
 {
 	struct lab *lab = *state;
@@ -395,7 +394,9 @@ static void end__peer_may_still_read__pieces_are_lost(void **state)
 	assert_int_equal(lab->engine.pool_count, 1);
 }
 
-/* A pool that has lost a quarter: others get a new one, and in the end so do those that had it. */
+/*
+ * A pool has lost a quarter: other connections get a new one, and finally so do those that had it.
+ */
 static void end__many_pieces_lost__pool_is_left(void **state)
 {
 	struct lab *lab = *state;
@@ -410,10 +411,10 @@ static void end__many_pieces_lost__pool_is_left(void **state)
 	line_ready(lab, &other);
 	assert_true(put(&other, 1) >= 0);
 	end_with_loans(lab, SHM_PIECES / 4, 0, false, false);
-	/* while something of it is lent it stays */
+	/* it stays while pieces of it are lent */
 	assert_true(put(&other, 2) >= 0);
 	assert_ptr_equal(other.conn->bulk.out, worn);
-	/* the bench's connection has nothing lent */
+	/* the lab's connection holds nothing */
 	assert_int_equal(send_whole(lab, &line, LARGE, 1), 0);
 	assert_int_equal(next_offer(lab), SHM_WIRE_POOL_GIVE);
 	assert_int_not_equal(lab->offer.number, number);
@@ -425,8 +426,8 @@ static void end__many_pieces_lost__pool_is_left(void **state)
 	assert_int_equal(lab->engine.pool_count, 1);
 }
 
-/* Our side says that it takes nothing more, when it takes nothing more. */
-static void end__of_our_side__told_to_the_peer(void **state)
+/* Our side sets is_over when it takes nothing more. */
+static void end__of_our_side__reported_to_the_peer(void **state)
 {
 	struct lab *lab = *state;
 	struct shm_conn *conn = lab->conn;
@@ -453,7 +454,7 @@ int main(void)
 		test(end__peer_takes_nothing_more__pieces_are_free_again),
 		test(end__peer_may_still_read__pieces_are_lost),
 		test(end__many_pieces_lost__pool_is_left),
-		test(end__of_our_side__told_to_the_peer),
+		test(end__of_our_side__reported_to_the_peer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@ static void check_untouched(const struct lab *lab)
 		assert_int_equal(lab->memory[i], 0xa5);
 }
 
-/* The peer publishes it; our side looks. */
+/* The peer publishes the entry, our side makes a pass. */
 static void ask(struct lab *lab, struct shm_entry entry, uint32_t index, uint32_t bytes)
 {
 	struct shm_piece piece[2] = {{index, bytes}, {0, 0}};
@@ -63,7 +63,7 @@ static void piece__named_wrongly__breaks_and_changes_nothing(void **state)
 		}
 }
 
-/* All of it is read within the pool, to its last byte, and nothing behind the bytes is changed. */
+/* Pieces are read up to the last byte of the pool, and no byte behind the message changes. */
 static void piece__named_well__placed_and_given_back_at_once(void **state)
 {
 	struct lab *lab = *state;
@@ -95,7 +95,7 @@ static void piece__named_well__placed_and_given_back_at_once(void **state)
 	assert_int_equal(lab->done_status, DAT_DTO_SUCCESS);
 }
 
-/* Of several pieces and bytes of the ring, in any mixture. */
+/* Messages of pieces and inline bytes in any mixture. */
 static void pieces__mixed_with_entries_of_the_ring__one_message(void **state)
 {
 	struct lab *lab = *state;
@@ -135,7 +135,7 @@ static void piece__no_receive__not_given_back_before_it_is_placed(void **state)
 	assert_int_equal(lab->conn->mine->request_consumed, 2 * SHM_ENTRY_ALIGN);
 }
 
-/* The owner waits for the piece, not for the end of the message: it is woken for it. */
+/* The owner waits for the piece, not for the end of the message: giving it back wakes the owner. */
 static void piece__owner_sleeps__woken_when_it_is_given_back(void **state)
 {
 	struct lab *lab = *state;
@@ -149,7 +149,7 @@ static void piece__owner_sleeps__woken_when_it_is_given_back(void **state)
 	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_WAKE);
 }
 
-/* DTO-94: the whole range is looked at before the first piece is placed. */
+/* DTO-94: the whole range is checked before the first piece is placed. */
 static void piece__write_leaves_the_region__refused_and_no_byte_changed(void **state)
 {
 	struct lab *lab = *state;
@@ -167,7 +167,7 @@ static void piece__write_leaves_the_region__refused_and_no_byte_changed(void **s
 	shm_conn_put(conn);
 }
 
-/* A peer that fills a piece again while it is read, or names one twice, harms itself alone. */
+/* A peer that fills a piece while it is read, or names one twice, harms only itself. */
 static void piece__pool_is_replaced_under_a_message__the_new_one_is_read(void **state)
 {
 	struct lab *lab = *state;

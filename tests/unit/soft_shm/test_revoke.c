@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The end of a key while a peer copies through it: the owner's side of the bench, and a second
+ * The end of a key while a peer copies through it: the owner's side of the lab, and a second
  * connection object on the same segment which announces copies as a peer does. Only keys whose
  * memory a peer was given are announced without a fence, and only those cost a barrier at the end.
  */
@@ -45,7 +45,7 @@ void __wrap_core_fence_everywhere(enum core_fence_scope scope)
 	__real_core_fence_everywhere(scope);
 }
 
-/* The owner frees a key while it is being given: right before, or right behind the mark. */
+/* The owner frees a key while it is given to a peer: just before, or just after the mark. */
 static enum { NEVER, BEFORE, BEHIND } freed;
 
 bool __real_soft_keys_give(struct soft_keys *keys, uint32_t key);
@@ -68,7 +68,7 @@ struct stage {
 	struct shm_map map;   /* as if it had mapped the memory */
 	uint8_t *file;	      /* memory that can be mapped, LAB_MEMORY bytes */
 	int fd;
-	/* the stress; what is for the next key is stored before that */
+	/* for the stress test; the fields of the next key are stored before `key` */
 	_Atomic uint32_t key;
 	_Atomic bool is_mapped;
 	_Atomic bool is_live;
@@ -148,7 +148,7 @@ static void end(uint32_t key)
 	soft_keys_release(stage->lab->adapter.keys, key);
 }
 
-/* What our side has sent on the socket since the last look; 0: nothing. */
+/* The type of the packet that our side has sent since the last call; 0: none. */
 static unsigned packet(void)
 {
 	uint8_t bytes[sizeof(union shm_wire)];
@@ -162,7 +162,7 @@ static unsigned packet(void)
 
 /* --- what costs a barrier --- */
 
-/* COMPAT-47: though the peer passes no fence where it may. */
+/* COMPAT-47: although the peer omits the fence where it may. */
 static void wait_key__not_given__no_barrier(void **state)
 {
 	uint32_t key = add(stage->lab->memory);
@@ -191,7 +191,7 @@ static void wait_key__given__barrier_if_a_peer_passes_no_fence(void **state)
 	atomic_store(&stage->lab->peer->is_unfenced, 0);
 }
 
-/* RMR-FREE-14: the same for a window, each time that it is asked. */
+/* RMR-FREE-14: the same for a window, at each call. */
 static void is_key_touched__given__barrier_if_a_peer_passes_no_fence(void **state)
 {
 	struct soft_keys *keys = stage->lab->adapter.keys;
@@ -220,7 +220,7 @@ static int announce(const struct shm_map *map, uint32_t key)
 			    (uintptr_t)stage->lab->memory, 8);
 }
 
-/* Before the first announcement without a fence behind it the owner can know that. */
+/* The owner can see that fences are omitted before the first such announcement. */
 static void announce__mapped_memory_often__says_that_it_passes_no_fence(void **state)
 {
 	uint32_t key = add(stage->lab->memory);
@@ -240,7 +240,7 @@ static void announce__mapped_memory_often__says_that_it_passes_no_fence(void **s
 	end(key);
 }
 
-/* What is copied by the kernel, or fetched by it, can afford one. */
+/* Copies by the kernel always use a fence. */
 static void announce__memory_not_mapped__never_goes_without(void **state)
 {
 	uint32_t key = add(stage->lab->memory);
@@ -288,7 +288,7 @@ static void map_asked__memory_that_cannot_be_given__refused_and_not_marked(void 
 	assert_int_equal(packet(), 0);
 }
 
-/* LMR-FREE-07: whoever frees it sees the mark, or the peer does not get the memory. */
+/* LMR-FREE-07: the thread that frees the key sees the mark, or the peer does not get the memory. */
 static void map_asked__freed_meanwhile__not_given(void **state)
 {
 	struct lab *lab = stage->lab;
@@ -307,7 +307,7 @@ static void map_asked__freed_meanwhile__not_given(void **state)
 
 /* --- both at once --- */
 
-/* Stores to lines that no cache has: those behind them take their time. */
+/* Stores to lines that are in no cache: they delay the stores behind them. */
 static void delay_stores(uint32_t *seed)
 {
 	for (unsigned i = 0; i < LINES; i++) {
@@ -316,7 +316,7 @@ static void delay_stores(uint32_t *seed)
 	}
 }
 
-/* Copies through whatever key there is: an announced key that is found live stays it. */
+/* Copies through the current key: an announced key that was found live must stay live. */
 static void *copy(void *unused)
 {
 	uint32_t dead = 0, seed = 1;
@@ -332,7 +332,7 @@ static void *copy(void *unused)
 		delay_stores(&seed);
 		if (!announce(is_mapped ? &stage->map : NULL, key)) {
 			for (unsigned i = 0; i < LOOKS; i++)
-				/* relaxed: it is the announcement that keeps it as it is */
+				/* relaxed: the announcement keeps the key live */
 				if (!atomic_load_explicit(&stage->is_live, memory_order_relaxed))
 					atomic_fetch_add(&stage->violations, 1);
 			atomic_fetch_add(&stage->uses, 1);
@@ -355,7 +355,8 @@ static void wait_key__peer_copies__does_not_afterwards(void **state)
 	stage->cold = mmap(NULL, COLD, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	assert_ptr_not_equal(stage->cold, MAP_FAILED);
-	stage->lab->engine.settings.peer_timeout_ms = 60000; /* it may not run for long */
+	stage->lab->engine.settings.peer_timeout_ms =
+		60000; /* a long time: the peer may not run for a while */
 	assert_int_equal(pthread_create(&peer, NULL, copy, NULL), 0);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		uint32_t key = add(stage->lab->memory);

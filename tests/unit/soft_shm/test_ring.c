@@ -44,7 +44,7 @@ static void ring__many_entries_of_all_sizes__come_in_order(void **state)
 	}
 }
 
-/* The place of the next header is kept free; space comes back in quarters. */
+/* The place of the next header is kept free; space is given back in quarters. */
 static void reserve__ring_full__refused_until_space_is_released(void **state)
 {
 	const uint64_t quarter = SIZE / 4 / SHM_ENTRY_ALIGN;
@@ -68,8 +68,10 @@ static void reserve__ring_full__refused_until_space_is_released(void **state)
 	assert_int_equal(put(rig, 0, 0), 0);
 }
 
-/* Whatever stands in the ring from an earlier lap, or in a payload, is not taken for an entry. */
-/* The side that makes the segment can put any index there before the other side starts from it. */
+/* Bytes of an earlier lap, or of a payload, are not taken for an entry. */
+/*
+ * The side that creates the segment can put any index there before the other side starts from it.
+ */
 static void init__index_within_an_entry_unit__stays_inside_the_ring(void **state)
 {
 	struct {
@@ -120,7 +122,7 @@ static void peek__old_bytes_that_look_like_an_entry__not_seen(void **state)
 	}
 }
 
-/* A ring that is empty takes the largest entry wherever its indexes stand. */
+/* An empty ring takes the largest entry at any index. */
 static void reserve__empty_ring__largest_entry_fits_everywhere(void **state)
 {
 	struct rig *rig = *state;

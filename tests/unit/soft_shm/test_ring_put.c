@@ -8,7 +8,7 @@
 
 /* --- entries that go out at once --- */
 
-/* 1: there for the consumer; 0: not at once. */
+/* 1: visible to the consumer; 0: not possible at once. */
 static int put_at_once(struct rig *rig, uint64_t number, uint32_t payload)
 {
 	struct shm_entry entry = {
@@ -51,7 +51,10 @@ static void at_once__ring_full__refused(void **state)
 	assert_int_equal(peek(rig), 0);
 }
 
-/* Up to the end, and not over it; the rest is for a filler, which the other way makes. */
+/*
+ * An entry may end at the end of the ring, but not behind it; shm_producer_make_room makes the
+ * filler.
+ */
 static void at_once__at_the_end_of_the_ring__not_over_it(void **state)
 {
 	struct rig *rig = *state;
@@ -63,7 +66,7 @@ static void at_once__at_the_end_of_the_ring__not_over_it(void **state)
 		take(rig, 7, 32);
 		shm_consumer_release(&rig->in);
 	}
-	rig->out.consumed = rig->consumed; /* there is enough room */
+	rig->out.consumed = rig->consumed; /* enough room */
 	assert_int_equal(put_at_once(rig, 8, left - SHM_ENTRY_ALIGN + 1), 0);
 	assert_int_equal(put_at_once(rig, 8, left - SHM_ENTRY_ALIGN), 1);
 	take(rig, 8, left - SHM_ENTRY_ALIGN);
@@ -84,7 +87,7 @@ static void go_near_the_end(struct rig *rig, uint32_t left)
 	}
 }
 
-/* A filler of its own, and the entry behind it; all of it visible at once. */
+/* Adds a filler and puts the entry behind it; both are visible at once. */
 static void make_room__at_the_end_of_the_ring__filler_first(void **state)
 {
 	struct rig *rig = *state;
@@ -103,7 +106,7 @@ static void make_room__at_the_end_of_the_ring__filler_first(void **state)
 	assert_int_equal(peek(rig), 0);
 }
 
-/* What the consumer has given back since is found; what it has not is not used. */
+/* Space that the consumer has given back meanwhile is found; other space is not used. */
 static void make_room__ring_full__only_what_was_given_back(void **state)
 {
 	struct rig *rig = *state;
@@ -130,8 +133,8 @@ static void make_room__unpublished_or_nonsense__refused(void **state)
 	assert_null(shm_producer_make_room(&rig->out, 32));
 }
 
-/* Mixed with the other way, over bytes of earlier laps that look like entries. */
-static void put__mixed_with_the_general_way__in_order(void **state)
+/* Mixed with reserve and commit, over bytes of earlier laps that look like entries. */
+static void put__mixed_with_reserve_and_commit__in_order(void **state)
 {
 	struct rig *rig = *state;
 	uint64_t at_once = 0;
@@ -154,7 +157,7 @@ static void put__mixed_with_the_general_way__in_order(void **state)
 	assert_true(at_once > 5000);
 }
 
-/* An entry where the next one will stand, with that stamp. */
+/* Forges an entry with a valid stamp where the next one will stand. */
 static void forge_behind(struct rig *rig, uint32_t stamp)
 {
 	struct shm_entry forged = {.stamp = stamp, .type = SHM_ENTRY_DATA};
@@ -163,7 +166,7 @@ static void forge_behind(struct rig *rig, uint32_t stamp)
 	memcpy(rig->bytes + behind, &forged, sizeof(forged));
 }
 
-/* Bytes of an earlier lap that look like the entry behind are made none; of that lap it is none. */
+/* Bytes of an earlier lap that look like the entry behind are cleared. */
 static void put__old_bytes_behind_that_look_like_an_entry__not_seen(void **state)
 {
 	struct rig *rig = *state;
@@ -178,12 +181,12 @@ static void put__old_bytes_behind_that_look_like_an_entry__not_seen(void **state
 
 	assert_int_equal(put_at_once(rig, 2, 0), 1);
 	take(rig, 2, 0);
-	rig->out.produced -= SHM_ENTRY_ALIGN; /* as if it was about to be put */
+	rig->out.produced -= SHM_ENTRY_ALIGN; /* as if it was not put yet */
 	forge_behind(rig, SHM_STAMP(rig->in.consumed - SIZE));
 	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
 }
 
-/* Sees what peek returns, and takes nothing; of the rest, nothing. */
+/* Returns what peek returns and takes nothing; false for anything else. */
 static void peek_fast__entry_filler_or_nonsense__the_first_only(void **state)
 {
 	struct rig *rig = *state;
@@ -197,7 +200,7 @@ static void peek_fast__entry_filler_or_nonsense__the_first_only(void **state)
 	assert_non_null(shm_producer_at_once(&rig->out, 64));
 	shm_producer_put(&rig->out, &entry);
 	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
-	assert_int_equal(peek(rig), 0); /* which takes it */
+	assert_int_equal(peek(rig), 0); /* which skips it */
 
 	before = rig->in.consumed;
 	assert_int_equal(put_at_once(rig, 3, 40), 1);
@@ -226,7 +229,7 @@ int main(void)
 		TEST(make_room__at_the_end_of_the_ring__filler_first),
 		TEST(make_room__ring_full__only_what_was_given_back),
 		TEST(make_room__unpublished_or_nonsense__refused),
-		TEST(put__mixed_with_the_general_way__in_order),
+		TEST(put__mixed_with_reserve_and_commit__in_order),
 		TEST(put__old_bytes_behind_that_look_like_an_entry__not_seen),
 		TEST(peek_fast__entry_filler_or_nonsense__the_first_only),
 	};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The packets of the set-up socket: each type comes through, and nothing else does. */
+/* The packets of the socket: each type is decoded, and nothing else is. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include "soft/shm/wire.h"
 
-/* A good packet of that type, with as much private data as it can carry. */
+/* A valid packet of that type, with the longest private data. */
 static void fill(union shm_wire *wire, enum shm_wire_type type)
 {
 	shm_wire_prepare(wire, type);

@@ -47,7 +47,7 @@ int fault_live(void)
 	return atomic_load(&live);
 }
 
-/* Does this call fail now? Then errno is set. */
+/* Returns whether this call fails now, and sets errno. */
 static bool fails(const char *call)
 {
 	bool is_caller;
@@ -111,7 +111,7 @@ static bool is_close_next(int fd)
 	       head.type == SHM_WIRE_CLOSE;
 }
 
-/* Fails by an end of the socket that is none: the peer's last packet came a moment later. */
+/* Fails by a false end of the socket: the peer's last packet arrives a moment later. */
 ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
@@ -123,7 +123,7 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 	return 0;
 }
 
-/* Only what needs memory: taking a descriptor out never fails. */
+/* Only the operations that need memory: removing a descriptor never fails. */
 int __real_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)

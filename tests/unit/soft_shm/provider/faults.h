@@ -16,9 +16,9 @@ enum fault_thread {
 
 /* The nth call by such a thread from now on fails with that errno; then no more. */
 void fault_arm(const char *call, int nth, int error, enum fault_thread thread);
-/* Nothing fails any more. Did it? */
+/* Disarms; returns whether a call has failed. */
 bool fault_disarm(void);
-/* Allocations that are not freed. */
+/* Number of allocations that are not freed. */
 int fault_live(void);
 
 #endif

@@ -31,7 +31,7 @@ static inline int open_descriptors(void)
 struct scene {
 	void (*prepare)(void);
 	DAT_RETURN (*deed)(void);
-	void (*go_on)(bool is_done); /* after the deed, without faults: what must still work */
+	void (*go_on)(bool is_done); /* afterwards, without faults: what must still work */
 	enum fault_thread thread;
 };
 
@@ -40,7 +40,7 @@ struct fault {
 	int error;
 };
 
-/* Plays the scene with the nth such call failing. False: there were not so many. */
+/* Plays the scene with the nth such call failing. False: there were fewer calls. */
 static inline bool play(const struct scene *scene, const struct fault *fault, int nth)
 {
 	int descriptors = open_descriptors();
@@ -67,7 +67,7 @@ static inline bool play(const struct scene *scene, const struct fault *fault, in
 	return has_failed;
 }
 
-/* The same, for calls that the service thread makes when it likes. */
+/* The same, for calls that the service thread makes at any time. */
 static inline void play_some(const struct scene *scene, const struct fault *faults, size_t count,
 			     int most)
 {
@@ -89,7 +89,10 @@ static inline DAT_RETURN move_bytes(void)
 	return DAT_SUCCESS;
 }
 
-/* What is made once and stays: the arena, the bitmap of descriptors, the thread's own memory. */
+/*
+ * Allocates what is created once and stays: the arena, the bitmap of descriptors, thread-local
+ * memory.
+ */
 static inline int warm_up(void **state)
 {
 	DAT_PROVIDER_INFO info = {.ia_name = "faulty",

@@ -21,7 +21,7 @@
 #include "core/base/instance.h"
 
 #define WAIT_US 20000000u
-#define NTH_MOST 200 /* calls of one kind that one deed is expected to make */
+#define NTH_MAX 200 /* calls of one kind that one action is expected to make */
 #define LENGTH 65536u
 
 /* --- libdat's part --- */
@@ -40,7 +40,7 @@ static struct stage {
 	DAT_IA_HANDLE ia;
 	DAT_EVD_HANDLE async;
 	DAT_PZ_HANDLE pz;
-	DAT_EVD_HANDLE evd; /* of everything */
+	DAT_EVD_HANDLE evd; /* for all events */
 	DAT_CONN_QUAL qual; /* of the service point */
 	DAT_PSP_HANDLE psp;
 	DAT_CR_HANDLE cr;
@@ -133,7 +133,7 @@ static inline void take_event(const DAT_EVENT *event)
 		side->has_failed = true;
 }
 
-/* The attempt comes to its end, whatever it is. True: both are connected. */
+/* Waits for the end of the attempt. True: both are connected. */
 static inline bool attempt_ends(void)
 {
 	while (!stage.a.is_established && !stage.a.has_failed) {
@@ -174,7 +174,7 @@ static inline void stage_memory(void)
 	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, 2 * LENGTH, stage.pz,
 			   DAT_MEM_PRIV_ALL_FLAG, &lmr, &stage.lkey, &stage.rkey, NULL, NULL));
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW), 0);
-	stage.memory_fd = fd; /* by which a peer can be given the memory */
+	stage.memory_fd = fd; /* from which a peer can map the memory */
 }
 
 static inline void stage_connected(void)

@@ -30,7 +30,7 @@ struct peer {
 	int fd;
 	int segment_fd;
 	struct shm_segment *segment;
-	union shm_wire wire; /* the packet that came last */
+	union shm_wire wire; /* the last packet */
 };
 
 static inline socklen_t service_name(DAT_CONN_QUAL qual, struct sockaddr_un *name)
@@ -75,7 +75,8 @@ static inline void peer_word(const struct peer *peer, enum shm_wire_type type, u
 	peer_send(peer, &wire, NULL, 0);
 }
 
-/* The type of the next packet, 0 at the end of the socket. Of its descriptors the segment is kept.
+/*
+ * The type of the next packet, 0 at the end of the socket. Keeps the segment among its descriptors.
  */
 static inline unsigned peer_receive(struct peer *peer)
 {
@@ -88,11 +89,11 @@ static inline unsigned peer_receive(struct peer *peer)
 				 .msg_iovlen = 1,
 				 .msg_control = &control,
 				 .msg_controllen = sizeof(control)};
-	struct pollfd news = {.fd = peer->fd, .events = POLLIN};
+	struct pollfd ready = {.fd = peer->fd, .events = POLLIN};
 	struct cmsghdr *header;
 	int fds[2];
 
-	assert_int_equal(poll(&news, 1, (int)(WAIT_US / 1000)), 1);
+	assert_int_equal(poll(&ready, 1, (int)(WAIT_US / 1000)), 1);
 	if (recvmsg(peer->fd, &message, MSG_CMSG_CLOEXEC) <= 0)
 		return 0;
 	header = CMSG_FIRSTHDR(&message);
@@ -136,7 +137,7 @@ static inline void peer_ask(const struct peer *peer, enum shm_wire_type type, co
 	peer_send(peer, &wire, fds, fds ? 2 : 0);
 }
 
-/* A stranger, which shows no key table, calls our service point, and is accepted. */
+/* The peer, which sends no key table, connects to our service point and is accepted. */
 static inline void peer_is_here(struct peer *peer)
 {
 	struct sockaddr_un name;

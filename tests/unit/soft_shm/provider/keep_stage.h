@@ -38,7 +38,7 @@ static struct stage {
 	DAT_CR_HANDLE cr;
 	uint8_t memory[2 * LENGTH];
 	DAT_LMR_CONTEXT lkey;
-	pthread_t thread; /* the test's */
+	pthread_t thread; /* of the test */
 } stage;
 
 static inline int open_stage(void **state)

@@ -15,7 +15,7 @@ static void play_all(const struct scene *scene, const struct fault *faults, size
 		int nth = 1;
 
 		while (play(scene, &faults[i], nth))
-			assert_true(++nth < NTH_MOST);
+			assert_true(++nth < NTH_MAX);
 	}
 }
 
@@ -63,7 +63,7 @@ static DAT_RETURN listen_any(void)
 				   &stage.psp);
 }
 
-/* The EVD is not used by a point that was not made; a connection can be had after it. */
+/* The EVD is not in use by a service point that was not created; a connection works afterwards. */
 static void connects_later(bool is_done)
 {
 	if (!is_done)
@@ -118,7 +118,8 @@ static void attempt_works_later(bool is_done)
 	DAT_EP_STATE state;
 
 	if (is_done) {
-		(void)attempt_ends(); /* told by the call or by the event: not by both, nor never */
+		(void)attempt_ends(); /* reported by the call or by the event: not by both, and not
+					 by neither */
 		return;
 	}
 	ok(core_ep_get_status(stage.a.ep, &state, NULL, NULL));
@@ -138,7 +139,7 @@ static const struct fault set_up_faults[] = {
 };
 
 /* EP-CONNECT-42 EP-CONNECT-43 EP-CONNECT-22 */
-static void ep_connect__a_system_call_fails__told_once(void **state)
+static void ep_connect__a_system_call_fails__reported_once(void **state)
 {
 	static const struct scene scene = {stage_listen, connect_a, attempt_works_later,
 					   FAULT_CALLER};
@@ -147,7 +148,7 @@ static void ep_connect__a_system_call_fails__told_once(void **state)
 	play_all(&scene, set_up_faults, COUNT(set_up_faults));
 }
 
-/* One connection between the two has ended: what it has left is kept for the next. */
+/* A connection between the two has ended: its socket is kept for the next. */
 static void stage_kept(void)
 {
 	stage_connected();
@@ -160,7 +161,7 @@ static void stage_kept(void)
 	stage.b.is_established = false;
 }
 
-static void ep_connect_again__a_system_call_fails__told_once(void **state)
+static void ep_connect_again__a_system_call_fails__reported_once(void **state)
 {
 	static const struct scene scene = {stage_kept, connect_a, attempt_works_later,
 					   FAULT_CALLER};
@@ -203,7 +204,7 @@ static void accept_works_later(bool is_done)
 }
 
 /* CR-ACCEPT-28 */
-static void cr_accept__a_system_call_fails__told_once(void **state)
+static void cr_accept__a_system_call_fails__reported_once(void **state)
 {
 	static const struct scene scene = {stage_request, accept_b, accept_works_later,
 					   FAULT_CALLER};
@@ -253,10 +254,10 @@ int main(void)
 		cmocka_unit_test(ia_open__a_system_call_fails__nothing_left),
 		cmocka_unit_test(psp_create_any__a_system_call_fails__nothing_left),
 		cmocka_unit_test(psp_create__a_system_call_fails__nothing_left),
-		cmocka_unit_test(ep_connect__a_system_call_fails__told_once),
+		cmocka_unit_test(ep_connect__a_system_call_fails__reported_once),
 		cmocka_unit_test(ep_connect__own_address__system_is_not_asked),
-		cmocka_unit_test(ep_connect_again__a_system_call_fails__told_once),
-		cmocka_unit_test(cr_accept__a_system_call_fails__told_once),
+		cmocka_unit_test(ep_connect_again__a_system_call_fails__reported_once),
+		cmocka_unit_test(cr_accept__a_system_call_fails__reported_once),
 		cmocka_unit_test(attempt__a_system_call_of_the_service_fails__ends),
 		cmocka_unit_test(attempt_again__a_system_call_of_the_service_fails__ends),
 	};

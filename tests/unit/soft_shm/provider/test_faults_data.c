@@ -23,7 +23,7 @@ static const struct fault copy_faults[] = {
 	{"madvise", EAGAIN},
 };
 
-/* EP-RDMAW-01 EP-RDMAR-01: whatever way of copying is refused, another one takes its place. */
+/* EP-RDMAW-01 EP-RDMAR-01: if one copy path is refused, another one is used. */
 static void rdma__a_way_of_copying_fails__bytes_arrive(void **state)
 {
 	static const struct scene by_caller = {stage_connected, move_bytes, bytes_move_later,
@@ -36,7 +36,10 @@ static void rdma__a_way_of_copying_fails__bytes_arrive(void **state)
 	play_some(&by_service, copy_faults, COUNT(copy_faults), 3);
 }
 
-/* The kernel lets the receiver read no more (prctl, seccomp): told to both sides, once each. */
+/*
+ * The kernel does not let the receiver read any more (prctl, seccomp): reported to both sides, once
+ * each.
+ */
 static void send__fetching_is_refused_after_the_set_up__both_break(void **state)
 {
 	DAT_LMR_TRIPLET from, to;
@@ -68,7 +71,7 @@ static void send__fetching_is_refused_after_the_set_up__both_break(void **state)
 }
 
 /*
- * The kernel looks for a packet, then for the end of the socket: a peer that says goodbye and
+ * The kernel checks for a packet, then for the end of the socket: a peer that sends CLOSE and
  * closes between the two is not dead.
  */
 static void disconnect__socket_seems_to_end_before_the_last_packet__disconnected(void **state)
@@ -98,7 +101,7 @@ static bool kernel_copies(void)
 	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 2;
 }
 
-/* The setting decides which way the bytes take, and the others are not taken. */
+/* The setting decides which copy path the bytes take. */
 static void rdma__copy_path_set__takes_that_path(void **state)
 {
 	static const struct {
@@ -106,7 +109,7 @@ static void rdma__copy_path_set__takes_that_path(void **state)
 		enum shm_counter taken;
 		enum shm_counter not_taken[2];
 	} paths[] = {
-		/* until it is mapped, another way is taken */
+		/* until the memory is mapped, another path is used */
 		{"map", SHM_COUNT_MAP, {SHM_COUNT_END, SHM_COUNT_END}},
 		{"cma", SHM_COUNT_CMA, {SHM_COUNT_MAP, SHM_COUNT_RING}},
 		{"ring", SHM_COUNT_RING, {SHM_COUNT_MAP, SHM_COUNT_CMA}},
@@ -132,7 +135,7 @@ static void rdma__copy_path_set__takes_that_path(void **state)
 	assert_int_equal(unsetenv("DAT_COPY"), 0);
 }
 
-/* An adapter with an IPv6 address: the same, and the request tells that address. */
+/* The same on an adapter with an IPv6 address, which the request contains. */
 static void connection__ipv6_address__bytes_move(void **state)
 {
 	DAT_PROVIDER_INFO info = {.ia_name = "six", .is_thread_safe = DAT_TRUE};

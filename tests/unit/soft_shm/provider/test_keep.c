@@ -79,7 +79,7 @@ static void connect__again_and_again__bytes_move_both_ways(void **state)
 	(void)state;
 	for (int i = 0; i < 50; i++) {
 		set_up();
-		/* the rings end at another place each time, some behind their first lap */
+		/* the rings end at a different place each time, some after their first lap */
 		for (int j = 0; j < i * 8; j++)
 			send_one(stage.a, stage.b, (uint8_t)(i + j));
 		send_one(stage.b, stage.a, (uint8_t)i);
@@ -98,7 +98,7 @@ static void connect__again__takes_the_socket_of_the_last_one(void **state)
 		end(stage.a);
 		set_up();
 	}
-	/* some more while IDLE was late */
+	/* some more if IDLE was late */
 	assert_in_range(open_descriptors(), descriptors, descriptors + 8);
 	end(stage.a);
 	expect_descriptors(descriptors - 2);
@@ -113,7 +113,7 @@ static void connect__service_point_gone__rejected_and_found_when_it_is_back(void
 	connect_to(stage.qual);
 	expect(DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 	ok(core_ep_reset(stage.a));
-	for (int i = 0; i < 2; i++) { /* the second time, what the first one has left is kept */
+	for (int i = 0; i < 2; i++) { /* the second time, the kept one of the first time is used */
 		ok(core_psp_create(stage.ia, stage.qual, stage.request_evd, DAT_PSP_CONSUMER_FLAG,
 				   &stage.psp));
 		set_up();
@@ -132,7 +132,7 @@ static void peer__asks_again__segment_is_as_new(void **state)
 	peer_has_been_here(&peer);
 	assert_int_equal(peer_receive(&peer), SHM_WIRE_IDLE);
 	assert_int_equal(peer.segment->side[SHM_PASSIVE].revoked, 1);
-	/* what it sent late belongs to the connection before */
+	/* its late packets belong to the earlier connection */
 	peer_word(&peer, SHM_WIRE_WAKE, 0);
 	peer_word(&peer, SHM_WIRE_KEY_GONE, 5);
 	memset(peer.segment->side, 0, sizeof(peer.segment->side));
@@ -181,7 +181,7 @@ static void peer__asks_with_descriptors_or_nonsense__dropped(void **state)
 			assert_true(send(peer.fd, "nonsense", 8, MSG_NOSIGNAL) == 8);
 		else if (i == 1)
 			shutdown(peer.fd, SHUT_WR);
-		else /* ignored as one of before, and nothing of it stays */
+		else /* ignored as a late packet */
 			peer_ask(&peer, SHM_WIRE_REQUEST, fds);
 		if (i < 2)
 			assert_int_equal(peer_receive(&peer), 0);
@@ -206,7 +206,7 @@ static void peer__many_that_ask_no_more__few_are_kept(void **state)
 		peer_close(&peers[i]);
 }
 
-/* It is not asked by mistake where another process has the service point by then. */
+/* No request is sent on it if another process has the service point by then. */
 static void peer__kept_when_the_service_point_goes__its_socket_ends(void **state)
 {
 	struct peer peer;

@@ -8,7 +8,7 @@
 #include "keep_peer.h"
 #include "keep_stage.h"
 
-/* A service point of a stranger. */
+/* A service point of the peer. */
 static int peer_listen(DAT_CONN_QUAL qual)
 {
 	struct sockaddr_un name;
@@ -23,10 +23,10 @@ static int peer_listen(DAT_CONN_QUAL qual)
 
 static void peer_accept(struct peer *peer, int listener)
 {
-	struct pollfd news = {.fd = listener, .events = POLLIN};
+	struct pollfd ready = {.fd = listener, .events = POLLIN};
 
 	*peer = (struct peer){.fd = -1};
-	assert_int_equal(poll(&news, 1, (int)(WAIT_US / 1000)), 1);
+	assert_int_equal(poll(&ready, 1, (int)(WAIT_US / 1000)), 1);
 	peer->fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	assert_true(peer->fd >= 0);
 	assert_int_equal(peer_receive(peer), SHM_WIRE_REQUEST);
@@ -45,7 +45,7 @@ static void peer_answers(struct peer *peer, enum shm_wire_type type)
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* Our endpoint connects to the stranger and disconnects. */
+/* Our endpoint connects to the peer and disconnects. */
 static void visit_peer(struct peer *peer, int listener, DAT_CONN_QUAL qual)
 {
 	connect_to(qual);
@@ -60,14 +60,18 @@ static void visit_peer(struct peer *peer, int listener, DAT_CONN_QUAL qual)
 #define STRANGE_QUAL 0x123456789u
 #define FEW 256 /* descriptors */
 
-/* The stranger is idle, and our endpoint asks it again; unless it was kept for too short a time. */
+/*
+ * The peer sends IDLE, and our endpoint requests again; unless the socket was kept for too short a
+ * time.
+ */
 static bool try_to_ask_again(struct peer *peer, int listener)
 {
 	struct peer late;
 
 	visit_peer(peer, listener, STRANGE_QUAL);
 	memset(&peer->segment->side[SHM_PASSIVE], 0x5a, sizeof(struct shm_side));
-	peer_word(peer, SHM_WIRE_CLOSE, SHM_WHY_DISCONNECT); /* as one that has ended it, too */
+	peer_word(peer, SHM_WIRE_CLOSE,
+		  SHM_WHY_DISCONNECT); /* as if it had ended the connection, too */
 	peer_word(peer, SHM_WIRE_IDLE, 0);
 	connect_to(STRANGE_QUAL);
 	if (peer_receive(peer) == SHM_WIRE_REQUEST_KEPT)
@@ -121,7 +125,7 @@ static void connect__peer_idle__asks_in_an_empty_segment(void **state)
 	close(listener);
 }
 
-/* The consumer there may have seen the request: it is not made twice. */
+/* The consumer there may have seen the request: it is not sent twice. */
 static void connect__peer_answers_by_the_end__rejected(void **state)
 {
 	int listener = peer_listen(STRANGE_QUAL);
@@ -148,7 +152,7 @@ static void connect__first_request_refused_as_kept__rejected(void **state)
 	close(listener);
 }
 
-static void connect__kept_socket_refused__calls_anew_in_another_segment(void **state)
+static void connect__kept_socket_refused__requests_again_in_another_segment(void **state)
 {
 	int listener = peer_listen(STRANGE_QUAL);
 	struct peer peer, next;
@@ -184,7 +188,7 @@ static void connect__peer_brings_descriptors_with_a_kept_answer__rejected(void *
 	close(listener);
 }
 
-static void disconnect__nobody_connects_again__nothing_is_kept_for_long(void **state)
+static void disconnect__no_connection_follows__nothing_is_kept_for_long(void **state)
 {
 	int listener = peer_listen(STRANGE_QUAL);
 	struct peer peer;
@@ -197,7 +201,7 @@ static void disconnect__nobody_connects_again__nothing_is_kept_for_long(void **s
 	close(listener);
 }
 
-/* With one descriptor left where two are needed; the third is that of the connection before. */
+/* With one descriptor left where two are needed; the kept connection holds the third. */
 static DAT_RETURN connect_with_few_descriptors(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET,
@@ -229,7 +233,7 @@ static void connect__no_descriptor_left__what_is_kept_makes_room(void **state)
 	struct peer peer;
 
 	(void)state;
-	/* on a busy machine it may be kept no more */
+	/* on a busy machine it may not be kept any more */
 	for (unsigned tries = 0; tries < 20; tries++) {
 		visit_peer(&peer, listener, STRANGE_QUAL);
 		ret = connect_with_few_descriptors();
@@ -242,7 +246,10 @@ static void connect__no_descriptor_left__what_is_kept_makes_room(void **state)
 	close(listener);
 }
 
-/* What a stranger does the moment that the service thread may see it, in the thread that keeps. */
+/*
+ * What the peer does at the moment when the service thread may see the socket, called in the thread
+ * that keeps it.
+ */
 static void (*when_watched)(void);
 
 int __real_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
@@ -292,11 +299,11 @@ int main(void)
 		TEST(connect__peer_idle__asks_in_an_empty_segment),
 		TEST(connect__peer_answers_by_the_end__rejected),
 		TEST(connect__first_request_refused_as_kept__rejected),
-		TEST(connect__kept_socket_refused__calls_anew_in_another_segment),
+		TEST(connect__kept_socket_refused__requests_again_in_another_segment),
 		TEST(connect__no_descriptor_left__what_is_kept_makes_room),
 		TEST(peer__asks_at_once__accepted),
 		TEST(connect__peer_brings_descriptors_with_a_kept_answer__rejected),
-		TEST(disconnect__nobody_connects_again__nothing_is_kept_for_long),
+		TEST(disconnect__no_connection_follows__nothing_is_kept_for_long),
 	};
 
 	return cmocka_run_group_tests_name("shm keep", tests, provide, NULL);
