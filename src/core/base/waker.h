@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What a waiting thread sleeps on: a semaphore, or a word of the transport (a bell) that a peer can
- * ring as well, so that its news need no third thread (transport.h, sleep_begin).
+ * ring as well, so that its news need no third thread (transport_ops.h, sleep_begin).
  */
 #ifndef CORE_WAKER_H
 #define CORE_WAKER_H
