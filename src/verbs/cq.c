@@ -4,12 +4,23 @@
  * cost of a poll does not grow with the connections; a queue pair is given a queue in which every
  * completion that it can cause has a place. When none has, one more is made.
  */
+#include "verbs/cq.h"
+
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "core/base/cancel.h"
+#include "core/base/handle.h"
 #include "core/base/log.h"
-#include "verbs/verbs.h"
+#include "core/transport.h"
+#include "core/ep/ep.h"
+#include "core/base/instance.h"
+#include "verbs/completion.h"
+#include "verbs/conn.h"
+#include "verbs/srq.h"
+#include "verbs/table.h"
+#include "verbs/window.h"
 #include "verbs/work.h"
 
 #define CQ_ENTRIES 8192u

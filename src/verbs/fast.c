@@ -11,9 +11,21 @@
  * No post and no poll of such a device is a system call, so cancellation stays as the consumer has
  * it (post.c).
  */
+#include <stdatomic.h>
+#include <string.h>
+
+#include <infiniband/verbs.h>
+
 #include "core/base/cancel.h"
+#include "core/base/handle.h"
+#include "core/ep/ep.h"
 #include "core/ep/ep_fast.h"
-#include "verbs/verbs.h"
+#include "core/base/instance.h"
+#include "verbs/adapter.h"
+#include "verbs/conn.h"
+#include "verbs/cq.h"
+#include "verbs/post.h"
+#include "verbs/table.h"
 #include "verbs/work.h"
 
 /* --- posts --- */

@@ -11,12 +11,17 @@
  * An endpoint with an SRQ has no Receive of its own, and a peer of another kind knows nothing of
  * this: there the connection manager's word counts.
  */
+#include "verbs/iwarp.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
 
 #include "core/base/log.h"
-#include "verbs/verbs.h"
+#include "verbs/adapter.h"
+#include "verbs/post.h"
+#include "verbs/service.h"
+#include "verbs/setup.h"
 #include "verbs/work.h"
 
 /*

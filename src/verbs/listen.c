@@ -5,8 +5,12 @@
  * port behind it is the qualifier itself, or where that cannot be had one of a short sequence. The
  * request's header says which qualifier was meant; without one it is the port.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +18,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <arpa/inet.h>
+#include <rdma/rdma_cma.h>
 
 #include "core/base/log.h"
-#include "verbs/verbs.h"
+#include "core/transport.h"
+#include "verbs/adapter.h"
+#include "verbs/conn.h"
+#include "verbs/setup.h"
+#include "verbs/table.h"
+#include "verbs/wire.h"
 
 #define BACKLOG 512
 #define PARTS 64u	 /* first parts of private data that wait for the rest */

@@ -4,14 +4,19 @@
  * device gets the privileges that it needs, which can be more than the consumer's; those are the
  * core's to check, and a key without remote privileges is never told to the consumer.
  */
+#include "verbs/mem.h"
+
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/log.h"
-#include "core/mem/pz.h"
 #include "core/base/range.h"
-#include "verbs/verbs.h"
+#include "core/ep/ep.h"
+#include "core/mem/mem.h"
+#include "core/mem/pz.h"
+#include "verbs/window.h"
 
 static int failed(void)
 {

@@ -7,17 +7,30 @@
  * sleeps without limit. A thread that posts has the lock of its endpoint most of the time, polls in
  * the end or when its queue is full, and is left alone as well. It has all signals blocked.
  */
+#include "verbs/service.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <rdma/rdma_cma.h>
+
 #include "core/base/log.h"
-#include "verbs/verbs.h"
+#include "core/transport.h"
+#include "core/ep/ep.h"
+#include "verbs/conn.h"
+#include "verbs/cq.h"
+#include "verbs/device.h"
+#include "verbs/setup.h"
+#include "verbs/table.h"
 
 #define TICK_MS 1	 /* the first pause between two looks at a consumer that polls, */
 #define TICK_MOST_MS 32u /* and the longest: each is twice the one before */

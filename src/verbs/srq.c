@@ -3,12 +3,19 @@
  * Shared receive queues: the device's own. A buffer's completion names the queue and the buffer by
  * its work request, and the endpoint by the number of its queue pair.
  */
+#include "verbs/srq.h"
+
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
+#include "core/base/cancel.h"
+#include "core/base/handle.h"
 #include "core/base/log.h"
-#include "core/mem/pz.h"
-#include "verbs/verbs.h"
+#include "core/ep/ep.h"
+#include "verbs/mem.h"
+#include "verbs/table.h"
 #include "verbs/work.h"
 
 int vrb_srq_create(struct core_srq *srq)
@@ -56,7 +63,7 @@ void vrb_srq_destroy(struct core_srq *srq)
 	free(side);
 }
 
-int vrb_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe)
+static int post_buffer(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe)
 {
 	struct vrb_srq *side = srq->transport;
 	struct ibv_sge sge[VRB_SEGMENTS_MAX];
@@ -76,6 +83,16 @@ int vrb_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wq
 	}
 	side->posted++;
 	return 0;
+}
+
+int vrb_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe)
+{
+	/* on any device: a buffer is posted too rarely for the cost to matter */
+	int state = core_cancel_off();
+	int rc = post_buffer(srq, index, wqe);
+
+	core_cancel_restore(state);
+	return rc;
 }
 
 bool vrb_srq_is_key(struct vrb_adapter *adapter, uint32_t key, struct core_ref *ref_out)
@@ -104,49 +121,4 @@ void vrb_srq_taken(struct core_ref ref)
 		return;
 	((struct vrb_srq *)srq->transport)->posted--;
 	core_handle_unlock(ref.cell);
-}
-
-/* --- queue pairs by number --- */
-
-void vrb_qpn_add(struct vrb_conn *conn)
-{
-	struct vrb_adapter *adapter = conn->adapter;
-	struct vrb_conn **bucket;
-
-	pthread_mutex_lock(&adapter->lock);
-	bucket = &adapter->by_qpn[conn->qp->qp_num % VRB_QPN_BUCKETS];
-	conn->qpn_next = *bucket;
-	*bucket = conn;
-	conn->has_qpn = true;
-	pthread_mutex_unlock(&adapter->lock);
-}
-
-void vrb_qpn_remove(struct vrb_conn *conn)
-{
-	struct vrb_adapter *adapter = conn->adapter;
-	struct vrb_conn **link;
-
-	pthread_mutex_lock(&adapter->lock);
-	if (conn->has_qpn) {
-		link = &adapter->by_qpn[conn->qp->qp_num % VRB_QPN_BUCKETS];
-		while (*link != conn)
-			link = &(*link)->qpn_next;
-		*link = conn->qpn_next;
-		conn->has_qpn = false;
-	}
-	pthread_mutex_unlock(&adapter->lock);
-}
-
-struct vrb_conn *vrb_qpn_find(struct vrb_adapter *adapter, uint32_t qp_num)
-{
-	struct vrb_conn *conn;
-
-	pthread_mutex_lock(&adapter->lock);
-	conn = adapter->by_qpn[qp_num % VRB_QPN_BUCKETS];
-	while (conn && conn->qp->qp_num != qp_num)
-		conn = conn->qpn_next;
-	if (conn)
-		vrb_conn_get(conn);
-	pthread_mutex_unlock(&adapter->lock);
-	return conn;
 }

@@ -2,13 +2,23 @@
 /*
  * The transport table of the provider over rdma-core: the adapter, and the slots that only hand on.
  */
-#include "verbs/verbs.h"
-
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "core/base/cancel.h"
+#include "core/transport.h"
+#include "core/ep/ep.h"
+#include "verbs/adapter.h"
+#include "verbs/conn.h"
+#include "verbs/cq.h"
+#include "verbs/device.h"
+#include "verbs/mem.h"
+#include "verbs/post.h"
+#include "verbs/service.h"
+#include "verbs/setup.h"
+#include "verbs/srq.h"
+#include "verbs/table.h"
+#include "verbs/window.h"
 
 /* --- adapter --- */
 
@@ -164,16 +174,6 @@ static void vrb_serve_soon(struct core_ia *ia)
 	vrb_kick(adapter);
 }
 
-static int vrb_posted_srq(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe)
-{
-	int state =
-		core_cancel_off(); /* post.c: on any device, since that is not so often called */
-	int rc = vrb_srq_post(srq, index, wqe);
-
-	core_cancel_restore(state);
-	return rc;
-}
-
 static const struct transport_ops vrb_ops = {
 	.name = "verbs",
 
@@ -210,7 +210,7 @@ static const struct transport_ops vrb_ops = {
 	.kick = vrb_serve_soon,
 	.srq_create = vrb_srq_create,
 	.srq_destroy = vrb_srq_destroy,
-	.srq_post = vrb_posted_srq,
+	.srq_post = vrb_srq_post,
 	.rmr_key_create = vrb_rmr_key_create,
 	.rmr_key_retire = vrb_rmr_key_retire,
 	.rmr_key_activate = vrb_rmr_key_activate,

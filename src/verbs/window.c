@@ -9,11 +9,19 @@
  * Only a window of which every work request was carried out is used again, and not for ever: the
  * device counts its keys in 8 bits.
  */
+#include "verbs/window.h"
+
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "core/base/log.h"
-#include "verbs/verbs.h"
+#include "core/base/settings.h"
+#include "core/transport.h"
+#include "verbs/conn.h"
+#include "verbs/mem.h"
+#include "verbs/post.h"
 #include "verbs/work.h"
 
 #define BINDS_MOST 100u /* of one window: each takes a key, and so does its end */

@@ -13,10 +13,16 @@
 #ifndef VERBS_WORK_H
 #define VERBS_WORK_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "verbs/verbs.h"
+#include <infiniband/verbs.h>
+
+#include "core/ep/ep.h"
+#include "verbs/conn.h"
+#include "verbs/table.h"
 
 /* What a work request's number says beside the connection. */
 enum vrb_work {
@@ -27,13 +33,11 @@ enum vrb_work {
 			   * the order of all. Or the SRQ's buffer: where it is */
 };
 
+/* Immediate data of a Send that asks for a notification. */
+#define VRB_SOLICITED_IMM 0x6f445357u
+
 #define VRB_MARKER_PLAIN 0u
 #define VRB_MARKER_RETIRED 1u /* a window was unbound */
-
-#define VRB_KEY_INDEX_BITS 16u
-#define VRB_KEY_INDEX_MASK ((1u << VRB_KEY_INDEX_BITS) - 1)
-#define VRB_KEY_GENERATION_MASK 0x3fffu
-#define VRB_KEY_MASK 0x3fffffffu
 
 /* The upper half of a number. */
 CORE_INLINE uint32_t vrb_work_name(enum vrb_work work, uint32_t key)

@@ -19,6 +19,7 @@
 
 #include "core/event/evd.h"
 #include "core/transport.h"
+#include "verbs/cq.h"
 #include "verbs/work.h"
 
 #define HALF (RIG_LEN / 2)

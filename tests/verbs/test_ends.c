@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "verbs/verbs.h"
+#include "verbs/completion.h"
 
 static struct rig rig;
 

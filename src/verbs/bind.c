@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Binds in the request queue. The call that posts a bind has already posted the work request that
+ * binds its window, or needed none (window.c). The bind has its turn when it is the oldest request.
+ */
+#include "core/transport.h"
+#include "core/ep/ep.h"
+#include "core/mem/rmr.h"
+#include "verbs/adapter.h"
+#include "verbs/conn.h"
+#include "verbs/post.h"
+#include "verbs/service.h"
+#include "verbs/window.h"
+#include "verbs/work.h"
+
+/* A bind's own work request was posted with the call. 0: it needed none. */
+uint64_t vrb_bind_end(const struct core_req *req)
+{
+	return req->binding && req->binding->key ? vrb_window_end(req->binding->key) : 0;
+}
+
+static bool bind_is_ready(const struct core_req *req)
+{
+	return !req->binding->key || vrb_window_is_ready(req->binding->key);
+}
+
+/*
+ * The bind, the oldest request, ends at that position, or where everything is done already: its
+ * work request may lie in front of what it follows. It has its turn with this, or had it.
+ */
+void vrb_note_bind(const struct vrb_conn *conn, const struct core_ep *ep, struct core_req *req,
+		   uint64_t end)
+{
+	uint64_t done = vrb_sq_done(conn, ep);
+
+	vrb_note_extra(req, (end > done ? end : done) - (req->sequence + 1));
+}
+
+/* The oldest request is a bind, and something about it may have changed. */
+static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
+{
+	struct core_req *req = core_req_at(&ep->req, ep->req.head);
+	uint64_t before = ep->req.head;
+	enum core_bind result = core_bind_run(ep, req, bind_is_ready(req));
+
+	vrb_follow_head(conn, ep, before);
+	vrb_window_blocked(conn, result == CORE_BIND_BLOCKED);
+	if (result == CORE_BIND_BLOCKED && conn->state == VRB_ESTABLISHED)
+		vrb_conn_at(conn, vrb_now_ns() + VRB_NS_PER_MS); /* if nobody polls */
+	if (result != CORE_BIND_DONE && conn->retiring)
+		vrb_note_bind(conn, ep, req, conn->retire_end);
+	return result;
+}
+
+/* One that was begun. */
+void vrb_bind_go_on(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (conn->is_binding && bind_is_ready(core_req_at(&ep->req, ep->req.head)))
+		conn->is_binding = bind_run(conn, ep) != CORE_BIND_DONE;
+}
+
+/* The next request to post is a bind. False: it has to wait, and with it those behind. */
+bool vrb_bind_begin(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	enum core_bind result;
+
+	if (req->sequence != ep->req.head)
+		return false; /* asked again when those before it are done */
+	vrb_note_bind(conn, ep, req, vrb_bind_end(req));
+	result = bind_run(conn, ep);
+	if (result == CORE_BIND_BLOCKED)
+		return false;
+	conn->is_binding = result == CORE_BIND_ORDERED;
+	conn->post_next++;
+	conn->extra--; /* a window's bind was counted when it was posted */
+	return true;
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The slow path of completions. Everything here is called with the endpoint locked. */
+#include "verbs/completion.h"
+
+#include <arpa/inet.h>
+
+#include "core/base/handle.h"
+#include "core/transport.h"
+#include "core/mem/rmr.h"
+#include "core/srq/srq.h"
+#include "verbs/iwarp.h"
+#include "verbs/post.h"
+#include "verbs/setup.h"
+#include "verbs/window.h"
+#include "verbs/work.h"
+
+/*
+ * Everything before that position is done. What asked for a completion waits for it: an iWARP
+ * device may finish a read later than what was posted behind it.
+ */
+static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t position)
+{
+	for (uint64_t i = ep->req.head; i < conn->post_next; i++) {
+		struct core_req *req = core_req_at(&ep->req, i);
+
+		if (vrb_end(req) > position)
+			return;
+		if (req->is_done || !vrb_is_silent(req))
+			continue;
+		conn->silent--;
+		vrb_req_done(conn, ep, req, DAT_DTO_SUCCESS, req->len);
+	}
+}
+
+/* What the endpoint's queue calls by that low half of its sequence. */
+static uint64_t sequence_of(const struct core_ep *ep, uint64_t wr_id)
+{
+	return ep->req.head + (uint32_t)((uint32_t)wr_id - (uint32_t)ep->req.head);
+}
+
+/* The position behind the work request of the request. */
+static uint64_t work_end(const struct core_req *req)
+{
+	return req->op == CORE_OP_BIND ? vrb_bind_end(req) : vrb_end(req);
+}
+
+static void note_seen(struct vrb_conn *conn, uint64_t position)
+{
+	if (position > conn->sq_seen)
+		conn->sq_seen = position;
+}
+
+/* The request whose completion came. */
+static struct core_req *seen_request(struct vrb_conn *conn, struct core_ep *ep,
+				     const struct ibv_wc *wc)
+{
+	struct core_req *req = core_req_at(&ep->req, sequence_of(ep, wc->wr_id));
+
+	note_seen(conn, work_end(req));
+	if (req->op == CORE_OP_BIND)
+		conn->binds_out--;
+	return req;
+}
+
+/* Something left the send queue. */
+static void went_on(struct vrb_conn *conn, struct core_ep *ep)
+{
+	vrb_bind_go_on(conn, ep);
+	vrb_free_marker(conn, ep);
+	if (conn->state != VRB_ESTABLISHED)
+		return;
+	vrb_mark(conn, ep);
+	if (conn->post_next != ep->req.tail || conn->is_graceful)
+		vrb_post_send(conn, ep);
+}
+
+static void marker_done(struct vrb_conn *conn, struct core_ep *ep)
+{
+	conn->has_marker = false;
+	note_seen(conn, conn->marker_posted);
+	reap_before(conn, ep, conn->marker_posted);
+	went_on(conn, ep);
+}
+
+static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	struct core_req *req = seen_request(conn, ep, wc);
+
+	if (conn->reads_now && vrb_is_reading(conn, req))
+		conn->reads_now--;
+	if (req->op == CORE_OP_BIND) /* it is done when it has its turn */
+		vrb_window_bound(req->binding->key);
+	reap_before(conn, ep, work_end(req));
+	if (req->op != CORE_OP_BIND)
+		vrb_req_done(conn, ep, req, DAT_DTO_SUCCESS, req->len);
+	went_on(conn, ep);
+}
+
+/* A bind's second work request is over; if it failed the device's own call does what it should. */
+static void retired(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	bool is_good = wc->status == IBV_WC_SUCCESS;
+
+	note_seen(conn, conn->retire_end);
+	vrb_window_retired(conn, is_good);
+	went_on(conn, ep);
+	if (wc->status == IBV_WC_WR_FLUSH_ERR)
+		vrb_conn_flushed(conn, ep);
+	else if (!is_good && conn->state == VRB_ESTABLISHED)
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+static void marker_failed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	note_seen(conn, conn->marker_posted);
+	if (wc->status == IBV_WC_WR_FLUSH_ERR || conn->adapter->is_siw)
+		vrb_conn_flushed(conn, ep);
+	else if (conn->state == VRB_ESTABLISHED)
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	struct core_req *req = seen_request(conn, ep, wc);
+
+	if (vrb_is_flush(conn, ep, req, wc->status)) { /* the core flushes, in its order */
+		vrb_conn_flushed(conn, ep);
+		return;
+	}
+	reap_before(conn, ep, work_end(req) - 1);
+	if (req->op == CORE_OP_BIND) /* it may not have had its turn */
+		vrb_note_bind(conn, ep, req, work_end(req));
+	if (req->sequence == ep->req.head)
+		conn->is_binding = false;
+	if (!req->is_done)
+		vrb_req_done(conn, ep, req, vrb_request_status(ep, req, wc->status), 0);
+	if (conn->state == VRB_ESTABLISHED)
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+	else if (conn->state == VRB_CLOSING)
+		conn->why = DAT_CONNECTION_EVENT_BROKEN;
+}
+
+/* A peer whose Sends do not show the wish for a notification gets one each time. */
+static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
+{
+	if (!conn->is_ours || conn->adapter->is_iwarp)
+		return true;
+	return (wc->wc_flags & IBV_WC_WITH_IMM) && wc->imm_data == htonl(VRB_SOLICITED_IMM);
+}
+
+static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	const struct core_wqe *wqe;
+
+	if (ep->srq) {
+		core_srq_taken(ep, (uint32_t)wc->wr_id);
+		if (wc->status == IBV_WC_WR_FLUSH_ERR) /* SRQ-USE-05 */
+			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, true);
+	}
+	if (wc->status == IBV_WC_WR_FLUSH_ERR) {
+		conn->recv_extra -= !ep->srq;
+		vrb_conn_flushed(conn, ep);
+		return;
+	}
+	conn->nudges = 0;
+	wqe = core_recv_next(ep);
+	if (!wqe) {
+		conn->recv_extra -= !ep->srq; /* vrb_post_last_recv */
+		return;
+	}
+	if (vrb_is_message(wc)) {
+		core_recv_done(ep, DAT_DTO_SUCCESS, wc->byte_len, is_solicited(conn, wc));
+		return;
+	}
+	core_recv_done(ep, vrb_recv_status(ep, wqe, wc->status), 0, true);
+	if (conn->state == VRB_ESTABLISHED) {
+		vrb_post_last_recv(conn, ep);
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+	} else if (conn->state == VRB_CLOSING) {
+		conn->why = DAT_CONNECTION_EVENT_BROKEN;
+	}
+}
+
+/* One that came before the connection stood, or after its end; false: it is to be done now. */
+static bool is_out_of_time(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	bool is_recv = vrb_work_of(wc) == VRB_WORK_RECV;
+
+	if (conn->state == VRB_ESTABLISHED || conn->state == VRB_CLOSING)
+		return false;
+	if (conn->state == VRB_CALLING && is_recv && wc->status == IBV_WC_SUCCESS &&
+	    conn->early_count < conn->early_room) {
+		conn->early[conn->early_count++] = *wc;
+		return true;
+	}
+	if (is_recv && ep->srq)
+		core_srq_lost(core_handle_ref(ep->srq->cell), (uint32_t)wc->wr_id);
+	else if (is_recv)
+		conn->recv_extra--;
+	return true;
+}
+
+void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+{
+	enum vrb_work work = vrb_work_of(wc);
+
+	if (work == VRB_WORK_RECV && conn->is_unconfirmed) {
+		conn->recv_extra--;
+		vrb_confirm_came(conn, ep, wc);
+		return;
+	}
+	/* the first message overtook the confirmation: CR-ACCEPT-24 */
+	if (conn->state == VRB_ACCEPTED && wc->status == IBV_WC_SUCCESS)
+		vrb_conn_established(conn, ep);
+	if (is_out_of_time(conn, ep, wc))
+		return;
+	if (work == VRB_WORK_RECV)
+		recv_done(conn, ep, wc);
+	else if (work == VRB_WORK_MARKER && (uint32_t)wc->wr_id == VRB_MARKER_RETIRED)
+		retired(conn, ep, wc);
+	else if (work == VRB_WORK_MARKER && wc->status != IBV_WC_SUCCESS)
+		marker_failed(conn, ep, wc);
+	else if (work == VRB_WORK_MARKER)
+		marker_done(conn, ep);
+	else if (wc->status != IBV_WC_SUCCESS)
+		send_failed(conn, ep, wc);
+	else if (work != VRB_WORK_PART)
+		send_done(conn, ep, wc);
+}
+
+void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)
+{
+	uint32_t count = conn->early_count;
+
+	conn->early_count = 0;
+	for (uint32_t i = 0; i < count; i++)
+		vrb_completion(conn, ep, &conn->early[i]);
+}

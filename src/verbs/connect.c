@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The active side of a set-up. An attempt may take several requests, each with an identifier of its
+ * own: one for each port that the qualifier may be found at, one more if the private data does not
+ * fit into one request, and one more whenever the manager times out before the consumer's time is
+ * over.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "core/base/log.h"
+#include "core/transport.h"
+#include "core/ep/ep.h"
+#include "verbs/adapter.h"
+#include "verbs/conn.h"
+#include "verbs/device.h"
+#include "verbs/qp.h"
+#include "verbs/service.h"
+#include "verbs/setup.h"
+#include "verbs/wire.h"
+
+#define RESOLVE_MS 5000
+
+/* Reasons for a reject, which InfiniBand defines and the event reports as its status. */
+#define REJECT_NO_LISTENER 8
+#define REJECT_STALE 10
+#define REJECT_CONSUMER 28
+
+/* ---- an attempt --- */
+
+static void set_port(union core_sockaddr *address, uint16_t port)
+{
+	if (address->sa.sa_family == AF_INET6)
+		address->in6.sin6_port = htons(port);
+	else
+		address->in.sin_port = htons(port);
+}
+
+/* An identifier of its own, bound to our address, on its way to the place that is tried. */
+static int attempt_start(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	union core_sockaddr from = adapter->ia->address;
+
+	if (conn->id)
+		(void)rdma_destroy_id(conn->id);
+	conn->id = NULL;
+	conn->state = VRB_RESOLVING;
+	if (atomic_load(&adapter->is_dead))
+		return -ENODEV;
+	if (rdma_create_id(adapter->channel, &conn->id, conn, RDMA_PS_TCP)) {
+		conn->id = NULL;
+		return -errno;
+	}
+	set_port(&from, 0);
+	set_port(&conn->address, vrb_wire_port(conn->request.qual, conn->place));
+	if (rdma_bind_addr(conn->id, &from.sa) ||
+	    rdma_resolve_addr(conn->id, NULL, &conn->address.sa, RESOLVE_MS))
+		return -errno;
+	return 0;
+}
+
+/* Out of the data of the whole request: those of the part that is sent now. */
+static void take_part(const struct vrb_conn *conn, struct vrb_wire_request *part)
+{
+	size_t first = conn->adapter->limits.request_room - VRB_REQUEST_HEAD;
+
+	*part = conn->request;
+	part->data_size = part->size;
+	if (part->size <= first)
+		return;
+	if (conn->is_continued) {
+		part->flags = VRB_WIRE_CONTINUED;
+		part->data_size = (uint8_t)(part->size - first);
+		memcpy(part->data, conn->request.data + first, part->data_size);
+	} else {
+		part->flags = VRB_WIRE_MORE;
+		part->data_size = (uint8_t)first;
+	}
+}
+
+/* Sends the request. A first part needs no queue pair: it is always refused. */
+static int attempt_call(struct vrb_conn *conn, struct core_ep *ep)
+{
+	bool is_iwarp = conn->adapter->is_iwarp;
+	struct rdma_conn_param param;
+	struct vrb_wire_request part;
+	uint8_t bytes[VRB_WIRE_MAX];
+	int rc;
+
+	take_part(conn, &part);
+	if (!(part.flags & VRB_WIRE_MORE) && !conn->is_receiving) {
+		rc = vrb_qp_to_init(conn, ep);
+		if (rc)
+			return rc;
+	}
+	memset(&param, 0, sizeof(param));
+	param.private_data = bytes;
+	param.private_data_len = (uint8_t)vrb_wire_put_request(&part, bytes);
+	param.responder_resources = vrb_at_least_one(conn->read_in, is_iwarp);
+	param.initiator_depth = vrb_at_least_one(conn->read_out, is_iwarp);
+	param.retry_count = VRB_RETRY_COUNT;
+	param.rnr_retry_count = VRB_RNR_FOR_EVER;
+	param.srq = ep->srq != NULL;
+	param.qp_num = conn->qp->qp_num;
+	conn->state = VRB_CALLING;
+	return rdma_connect(conn->id, &param) ? -errno : 0;
+}
+
+static DAT_EVENT_NUMBER failure_of(int error)
+{
+	switch (error) {
+	case -ENETUNREACH:
+	case -EHOSTUNREACH:
+	case -ENODEV:
+	case -ENONET:
+	case -EADDRNOTAVAIL:
+		return DAT_CONNECTION_EVENT_UNREACHABLE;
+	default:
+		return DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
+	}
+}
+
+/* Again, to the place that is set; EP locked. */
+static void attempt_again(struct vrb_conn *conn, struct core_ep *ep)
+{
+	int rc = conn->is_receiving ? vrb_qp_renew(conn, ep) : 0;
+
+	if (!rc)
+		rc = attempt_start(conn);
+	if (rc)
+		vrb_conn_fail(conn, ep, failure_of(rc));
+}
+
+static unsigned first_place(DAT_CONN_QUAL qual)
+{
+	return vrb_wire_port(qual, 0) ? 0 : 1;
+}
+
+/*
+ * The qualifier is not served where we asked. Where nobody has said anything yet we ask again, when
+ * the others have been asked.
+ */
+static void attempt_elsewhere(struct vrb_conn *conn, struct core_ep *ep)
+{
+	conn->place++;
+	if (conn->place == VRB_PORTS && conn->was_silent) {
+		conn->was_silent = false;
+		conn->place = first_place(conn->request.qual);
+	}
+	conn->is_continued = false;
+	if (conn->place < VRB_PORTS)
+		attempt_again(conn, ep);
+	else
+		vrb_conn_fail(conn, ep,
+			      conn->was_refused ? DAT_CONNECTION_EVENT_PEER_REJECTED
+						: DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+}
+
+/*
+ * Nobody answered in the manager's time, which is not the consumer's: EP-CONNECT-25. Over iWARP
+ * that may be a silent server of another kind on the qualifier's port, so that the other places are
+ * asked too before it starts anew.
+ */
+static void attempt_silent(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (conn->adapter->is_iwarp) {
+		conn->was_silent = true;
+		attempt_elsewhere(conn, ep);
+	} else {
+		conn->is_continued = false;
+		attempt_again(conn, ep);
+	}
+}
+
+static void fill_request(struct vrb_conn *conn, DAT_CONN_QUAL qual,
+			 const struct transport_conn_param *param)
+{
+	struct vrb_wire_request *request = &conn->request;
+	const struct vrb_limits *limits = &conn->adapter->limits;
+
+	conn->read_in = vrb_at_most(param->read_in, limits->reads_in);
+	conn->read_out = vrb_at_most(param->read_out, limits->reads_out);
+	request->qual = qual;
+	request->size = (uint8_t)param->private_data_size;
+	request->read_in = conn->read_in;
+	request->read_out = conn->read_out;
+	if (param->private_data_size)
+		memcpy(request->data, param->private_data, param->private_data_size);
+	if (getrandom(&request->nonce, sizeof(request->nonce), GRND_NONBLOCK) < 0)
+		request->nonce = (uint32_t)vrb_now_ns() ^ conn->key;
+}
+
+int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
+		DAT_TIMEOUT timeout_us, const struct transport_conn_param *param)
+{
+	struct vrb_adapter *adapter = vrb_adapter_of(ep->ia);
+	struct vrb_conn *conn;
+	int rc = vrb_address_check(address);
+
+	if (rc)
+		return rc;
+	if (atomic_load(&adapter->is_dead))
+		return -ENODEV;
+	rc = vrb_conn_create(adapter, VRB_RESOLVING, &conn);
+	if (rc)
+		return rc;
+	conn->address = *address;
+	fill_request(conn, qual, param);
+	conn->place = first_place(qual);
+	rc = vrb_qp_create(conn, ep);
+	if (rc) {
+		vrb_conn_destroy(conn);
+		return rc;
+	}
+	if (timeout_us != DAT_TIMEOUT_INFINITE)
+		conn->give_up_ns = vrb_now_ns() + (uint64_t)timeout_us * 1000;
+	vrb_conn_attach(conn, ep);
+	rc = attempt_start(conn);
+	if (rc)
+		conn->failure = failure_of(rc);
+	conn->request.port = conn->id ? ntohs(rdma_get_src_port(conn->id)) : 0;
+	ep->local_port = conn->request.port ? conn->request.port : 1;
+	vrb_conn_at(conn, rc ? 0 : conn->give_up_ns);
+	return 0;
+}
+
+/* ---- answers --- */
+
+/* False: it makes no sense. */
+static bool take_answer(struct vrb_conn *conn, const struct vrb_cm_event *event)
+{
+	int rc = vrb_wire_get_accept(event->data, event->size, &conn->answer);
+
+	conn->is_ours = rc > 0;
+	if (rc > 0) {
+		conn->peer_read_in = conn->answer.read_in;
+	} else if (!rc) {
+		conn->peer_read_in = event->param.responder_resources;
+		conn->answer.size = vrb_at_most(event->size, VRB_PRIVATE_MAX);
+		memcpy(conn->answer.data, event->data, conn->answer.size);
+	}
+	return rc >= 0;
+}
+
+static void answered(struct vrb_conn *conn, struct core_ep *ep, const struct vrb_cm_event *event)
+{
+	int rc = -EPROTO;
+
+	if (take_answer(conn, event)) {
+		conn->read_out = vrb_at_most(conn->read_out, conn->peer_read_in);
+		rc = vrb_qp_to_send(conn, conn->read_in, conn->read_out);
+		if (!rc && event->type == RDMA_CM_EVENT_CONNECT_RESPONSE)
+			rc = rdma_establish(conn->id) ? -errno : 0;
+	}
+	if (!rc) {
+		vrb_conn_established(conn, ep);
+		return;
+	}
+	core_log(CORE_LOG_CONN, "connect: answer not usable: error %d", -rc);
+	vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+}
+
+/*
+ * A reject without header: by a consumer that is no OpenDAT, by a kernel that cleans up after a
+ * listener or a process that went away, or because nobody listens. The first two look alike; asked
+ * once more, only the consumer still says no.
+ */
+static void rejected_plainly(struct vrb_conn *conn, struct core_ep *ep, int status)
+{
+	bool is_iwarp = conn->adapter->is_iwarp;
+	bool is_nobody = status == (is_iwarp ? -ECONNREFUSED : REJECT_NO_LISTENER);
+
+	if (is_nobody) {
+		if (conn->refused_place == conn->place)
+			conn->was_refused = false;
+		attempt_elsewhere(conn, ep);
+	} else if (status == REJECT_STALE) {
+		attempt_again(conn, ep);
+	} else if (!is_iwarp && status != REJECT_CONSUMER) {
+		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	} else if (!conn->was_refused || conn->refused_place != conn->place) {
+		conn->was_refused = true;
+		conn->refused_place = conn->place;
+		attempt_again(conn, ep);
+	} else if (is_iwarp) { /* a server of another kind, which has the port, cuts streams too */
+		attempt_elsewhere(conn, ep);
+	} else {
+		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
+	}
+}
+
+static void rejected(struct vrb_conn *conn, struct core_ep *ep, const struct vrb_cm_event *event)
+{
+	switch (vrb_wire_get_reject(event->data, event->size)) {
+	case VRB_REASON_CONSUMER:
+		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
+		return;
+	case VRB_REASON_MORE:
+		if (conn->is_continued)
+			break;
+		conn->is_continued = true;
+		attempt_again(conn, ep);
+		return;
+	case VRB_REASON_NOT_HERE:
+		attempt_elsewhere(conn, ep);
+		return;
+	case 0:
+		rejected_plainly(conn, ep, event->status);
+		return;
+	default:
+		break;
+	}
+	vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+}
+
+static void resolved(struct vrb_conn *conn, struct core_ep *ep, const struct vrb_cm_event *event)
+{
+	int rc;
+
+	if (conn->id->verbs->device != conn->adapter->context->device)
+		rc = -ENETUNREACH; /* the way there leads over another device */
+	else if (event->type == RDMA_CM_EVENT_ADDR_RESOLVED)
+		rc = rdma_resolve_route(conn->id, RESOLVE_MS) ? -errno : 0;
+	else
+		rc = attempt_call(conn, ep);
+	if (rc == -ECONNREFUSED && conn->adapter->is_iwarp)
+		rejected_plainly(conn, ep, rc); /* siw waits for TCP within the call */
+	else if (rc)
+		vrb_conn_fail(conn, ep, failure_of(rc));
+}
+
+void vrb_active_event(struct vrb_conn *conn, struct core_ep *ep, const struct vrb_cm_event *event)
+{
+	switch (event->type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		resolved(conn, ep, event);
+		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+	case RDMA_CM_EVENT_ESTABLISHED:
+		answered(conn, ep, event);
+		break;
+	case RDMA_CM_EVENT_REJECTED:
+		rejected(conn, ep, event);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_UNREACHABLE);
+		break;
+	case RDMA_CM_EVENT_UNREACHABLE:
+		if (event->status == -ETIMEDOUT)
+			attempt_silent(conn, ep);
+		else
+			vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_UNREACHABLE);
+		break;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_DISCONNECTED:
+		vrb_conn_fail(conn, ep, failure_of(event->status));
+		break;
+	default:
+		break;
+	}
+}

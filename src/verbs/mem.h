@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Protection zones, regions, and scatter lists. */
+#ifndef VERBS_MEM_H
+#define VERBS_MEM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "core/base/instance.h"
+#include "core/mem/mem.h"
+#include "core/mem/pz.h"
+#include "verbs/adapter.h"
+
+#define VRB_SEGMENT_MAX 0x7fffffffu
+
+struct core_wqe;
+struct vrb_window;
+
+/* core_pz.transport */
+struct vrb_pz {
+	struct ibv_pd *pd;
+	struct vrb_window *windows; /* unbound windows, for the next binds; adapter->lock */
+};
+
+static inline struct ibv_pd *vrb_pd(const struct core_pz *pz)
+{
+	return ((const struct vrb_pz *)pz->transport)->pd;
+}
+
+/* core_lmr.transport */
+struct vrb_lmr {
+	struct ibv_mr *mr;
+	struct ibv_mr *sink; /* the target of RDMA Reads (LMR-USE-15); may be `mr` */
+};
+
+/* Index into core_lmr.local_keys. */
+enum vrb_local_key {
+	VRB_KEY_SOURCE,
+	VRB_KEY_SINK,
+};
+
+int vrb_pz_create(struct core_ia *ia, struct core_pz *pz);
+void vrb_pz_destroy(struct core_ia *ia, struct core_pz *pz);
+int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr);
+void vrb_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr);
+/* Can memory windows be bound to it? */
+bool vrb_lmr_takes_windows(const struct vrb_adapter *adapter, const struct core_lmr *lmr);
+/* Registers a range separately from its region. */
+int vrb_mr_create(struct core_pz *pz, DAT_VADDR address, DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv,
+		  struct ibv_mr **mr_out);
+void vrb_mr_destroy(struct ibv_mr *mr);
+
+/* Devices count in 31 bits. A Receive may be larger than any message: then it is cut. */
+static inline uint32_t vrb_length(DAT_VLEN length)
+{
+	return length < VRB_SEGMENT_MAX ? (uint32_t)length : VRB_SEGMENT_MAX;
+}
+
+/* Fills one entry of a scatter list. False: the segment's region is gone. */
+CORE_INLINE bool vrb_segment(struct core_ia *ia, const DAT_LMR_TRIPLET *segment, bool is_sink,
+			     struct ibv_sge *sge)
+{
+	enum vrb_local_key key = is_sink ? VRB_KEY_SINK : VRB_KEY_SOURCE;
+
+	sge->addr = segment->virtual_address;
+	sge->length = vrb_length(segment->segment_length);
+	sge->lkey = 0;
+	/* the posting call has checked the bounds, which do not change */
+	return core_mem_local_key(ia->mem, segment->lmr_context, key, &sge->lkey);
+}
+
+/* Fills a scatter list. False: one of the regions is gone. */
+bool vrb_segments(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count, bool is_sink,
+		  struct ibv_sge *sge);
+/* Fills the scatter list of a Receive, and returns its length. A region that is gone matters only
+ * when a message arrives. */
+int vrb_recv_segments(struct core_ia *ia, const struct core_wqe *wqe, struct ibv_sge *sge);
+
+#endif

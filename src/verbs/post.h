@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Posting: requests (post.c), binds (bind.c), Receives (recv.c), and the fast path (fast.c). All is
+ * called with the endpoint locked, and with cancellation off unless said otherwise.
+ */
+#ifndef VERBS_POST_H
+#define VERBS_POST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "core/ep/ep.h"
+#include "verbs/conn.h"
+
+/* transport_ops; cancellation may be on, and there may be no connection. */
+void vrb_post_request(struct core_ep *ep, struct core_req *req);
+void vrb_posted_recv(struct core_ep *ep);
+
+/* Prepares the work requests of the fast path, for a new queue pair or key. */
+void vrb_fast_prepare(struct vrb_conn *conn);
+
+/* --- requests --- */
+
+/* Posts the requests that wait, as far as there is room. */
+void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep);
+/*
+ * Posts a signalled work request of length 0. Its completion shows that everything in front of it
+ * is done. It occupies one entry of the send queue.
+ */
+void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode);
+/* Posts a marker if unsignalled requests have no signalled work request behind them. */
+void vrb_mark(struct vrb_conn *conn, struct core_ep *ep);
+/* The device has refused a post: the connection fails. */
+void vrb_refused(struct vrb_conn *conn, struct core_ep *ep, int rc);
+/* Does the request start an RDMA Read, its own or a verifying one? */
+bool vrb_is_reading(const struct vrb_conn *conn, const struct core_req *req);
+/* Completes a request to the core, and follows the head of the endpoint's queue. */
+void vrb_req_done(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
+		  DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len);
+/* Updates extra_done if the head of the endpoint's queue, which was `before`, has moved. */
+void vrb_follow_head(struct vrb_conn *conn, struct core_ep *ep, uint64_t before);
+/* Frees the entry of a completed marker when everything in front of it is done too. */
+void vrb_free_marker(struct vrb_conn *conn, const struct core_ep *ep);
+
+/* --- binds --- */
+
+/* The next request to post is a bind. False: it waits, and so do the requests behind it. */
+bool vrb_bind_begin(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req);
+/* Continues the bind that has begun, if there is one. */
+void vrb_bind_go_on(struct vrb_conn *conn, struct core_ep *ep);
+/* The position behind the bind's own work request, which the call has posted. 0: it has none. */
+uint64_t vrb_bind_end(const struct core_req *req);
+/* Notes in the bind that it ends at that position, or where everything is done already. */
+void vrb_note_bind(const struct vrb_conn *conn, const struct core_ep *ep, struct core_req *req,
+		   uint64_t end);
+
+/* --- Receives --- */
+
+/* Posts the Receives that wait. */
+void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);
+/* The device has refused a Receive: the connection breaks. */
+void vrb_recv_refused(struct vrb_conn *conn, struct core_ep *ep, int rc);
+/*
+ * A Receive has failed. If none is left, posts one of the provider's own: its flush shows that the
+ * device has answered the peer (vrb_conn_close).
+ */
+void vrb_post_last_recv(struct vrb_conn *conn, const struct core_ep *ep);
+
+#endif

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * How a connection ends. The queue pair is moved to the error state and its completions are taken.
+ * Then it is destroyed, and only after that the end is reported to the core: from then on nothing
+ * accesses memory of the consumer.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+
+#include <rdma/rdma_cma.h>
+
+#include "core/base/log.h"
+#include "core/transport.h"
+#include "core/ep/ep.h"
+#include "verbs/adapter.h"
+#include "verbs/conn.h"
+#include "verbs/device.h"
+#include "verbs/qp.h"
+#include "verbs/service.h"
+#include "verbs/work.h"
+
+#define DRAIN_NS (300 * VRB_NS_PER_MS)
+#define DRAIN_SRQ_NS (2 * VRB_NS_PER_MS)
+#define SILENT_NS (500 * VRB_NS_PER_MS) /* a flush that the connection manager does not explain */
+
+static void tell_peer(struct vrb_conn *conn)
+{
+	if (!conn->is_peer_told)
+		(void)rdma_disconnect(conn->id); /* refused when the peer was first, or is gone */
+	conn->is_peer_told = true;
+}
+
+/*
+ * What is sent while the port is down is lost, and worse: the queue pair of rxe that carries the
+ * management of all connections takes nothing in any more after it could not send (docs/verbs.md).
+ */
+static bool can_tell_peers(struct vrb_adapter *adapter)
+{
+	return adapter->is_iwarp || atomic_load(&adapter->is_dead) || vrb_device_is_up(adapter);
+}
+
+/* What may take its time on iWARP (below). */
+static void conn_release(struct vrb_conn *conn)
+{
+	if (conn->id && conn->state == VRB_CLOSING)
+		tell_peer(conn);
+	if (conn->id && rdma_destroy_id(conn->id))
+		core_log(CORE_LOG_ERROR, "connection identifier: not freed: %m");
+	conn->id = NULL;
+	vrb_qp_destroy(conn);
+	conn->state = VRB_ENDED;
+	vrb_conn_forget(conn);
+	vrb_conn_put(conn);
+}
+
+/* ---- while the port is down --- */
+
+static struct vrb_conn *lingering_take(struct vrb_adapter *adapter)
+{
+	struct vrb_conn *conn;
+
+	pthread_mutex_lock(&adapter->lock);
+	for (conn = adapter->first; conn && !conn->is_lingering;)
+		conn = conn->next;
+	if (conn)
+		conn->is_lingering = false;
+	pthread_mutex_unlock(&adapter->lock);
+	return conn;
+}
+
+void vrb_conn_end_lingering(struct vrb_adapter *adapter)
+{
+	struct vrb_conn *conn;
+
+	while ((conn = lingering_take(adapter)))
+		conn_release(conn);
+}
+
+/* The queue pair goes now, the identifier when the port is up. */
+static void conn_linger(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+
+	vrb_qp_destroy(conn);
+	pthread_mutex_lock(&adapter->lock);
+	conn->is_lingering = true;
+	pthread_mutex_unlock(&adapter->lock);
+	if (can_tell_peers(adapter)) /* meanwhile: nobody may say so again */
+		vrb_conn_end_lingering(adapter);
+}
+
+/* ---- attempts over iWARP --- */
+
+static void *reaper_run(void *argument)
+{
+	struct vrb_conn *conn = argument;
+	struct vrb_adapter *adapter = conn->adapter;
+
+	vrb_adapter_get(adapter);
+	conn_release(conn);
+	pthread_mutex_lock(&adapter->lock);
+	if (!--adapter->reapers)
+		pthread_cond_broadcast(&adapter->reaped);
+	pthread_mutex_unlock(&adapter->lock);
+	vrb_adapter_put(adapter);
+	return NULL;
+}
+
+/*
+ * The kernel's iWARP connection manager lets nobody destroy an identifier before the peer has
+ * answered its request, or a time-out of its own has passed: a thread waits for that. The queue
+ * pair, in the error state, cannot be connected any more. False: no thread.
+ */
+static bool conn_reap_later(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	sigset_t all, before;
+	pthread_t thread;
+	int rc;
+
+	vrb_qp_to_error(conn);
+	pthread_mutex_lock(&adapter->lock);
+	adapter->reapers++;
+	pthread_mutex_unlock(&adapter->lock);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* GEN-36 */
+	rc = pthread_create(&thread, NULL, reaper_run, conn);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!rc) {
+		pthread_detach(thread);
+		return true;
+	}
+	pthread_mutex_lock(&adapter->lock);
+	adapter->reapers--;
+	pthread_mutex_unlock(&adapter->lock);
+	return false;
+}
+
+void vrb_conn_wait_reapers(struct vrb_adapter *adapter)
+{
+	pthread_mutex_lock(&adapter->lock);
+	while (adapter->reapers)
+		pthread_cond_wait(&adapter->reaped, &adapter->lock);
+	pthread_mutex_unlock(&adapter->lock);
+}
+
+void vrb_conn_destroy(struct vrb_conn *conn)
+{
+	if (conn->adapter->is_iwarp && conn->state == VRB_CALLING && conn->id && conn->qp &&
+	    conn_reap_later(conn))
+		return;
+	if (conn->state == VRB_CLOSING && !can_tell_peers(conn->adapter))
+		conn_linger(conn);
+	else
+		conn_release(conn);
+}
+
+/* ---- established connections --- */
+
+/* Was the completion of everything in the send queue seen, good or bad? */
+static bool is_seen(const struct vrb_conn *conn, const struct core_ep *ep)
+{
+	uint64_t posted = vrb_sq_posted(conn);
+
+	/* the fast path notes only what is done */
+	return conn->sq_seen == posted || vrb_sq_done(conn, ep) == posted;
+}
+
+/* When to end without having heard of every work request. */
+static uint64_t drained_by(const struct vrb_conn *conn, const struct core_ep *ep)
+{
+	/* nobody counts what an endpoint took out of an SRQ: what was taken is told by then */
+	return vrb_now_ns() + (ep->srq && is_seen(conn, ep) ? DRAIN_SRQ_NS : DRAIN_NS);
+}
+
+static bool is_drained(const struct vrb_conn *conn, const struct core_ep *ep)
+{
+	return !ep->srq && !vrb_recv_out(conn, ep) && is_seen(conn, ep);
+}
+
+void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER why)
+{
+	if (conn->state != VRB_ESTABLISHED)
+		return;
+	core_log(CORE_LOG_CONN, "queue pair %u: ends: %s", conn->qp->qp_num,
+		 why == DAT_CONNECTION_EVENT_BROKEN ? "broken" : "disconnected");
+	conn->state = VRB_CLOSING;
+	conn->why = why;
+	/*
+	 * An iWARP device sends what it has taken, then ends the stream, when it is asked to; in
+	 * the error state it just drops the stream.
+	 */
+	if (!conn->adapter->is_iwarp || why == DAT_CONNECTION_EVENT_BROKEN)
+		vrb_qp_to_error(conn);
+	/*
+	 * A device may tell of an error before it has answered the peer with it: it has when it has
+	 * flushed, and only then the peer may hear of the end. iWARP does that in its stream.
+	 */
+	if (conn->adapter->is_iwarp ||
+	    (why != DAT_CONNECTION_EVENT_BROKEN && can_tell_peers(conn->adapter)))
+		tell_peer(conn);
+	vrb_conn_at(conn, is_drained(conn, ep) ? 0 : drained_by(conn, ep));
+}
+
+void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep)
+{
+	if (conn->state != VRB_ESTABLISHED)
+		return;
+	if (!conn->adapter->is_iwarp) {
+		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
+		return;
+	}
+	/* the end of the peer's stream does that too: the connection manager will say */
+	if (conn->is_flushed)
+		return;
+	conn->is_flushed = true;
+	conn->give_up_ns = vrb_now_ns() + SILENT_NS;
+	vrb_conn_at(conn, conn->give_up_ns);
+}
+
+void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced)
+{
+	DAT_EVENT_NUMBER why = conn->why;
+
+	if (conn->state != VRB_CLOSING)
+		return;
+	if (!is_forced && !is_drained(conn, ep)) {
+		if (ep->srq)
+			vrb_conn_at(conn, drained_by(conn, ep));
+		return;
+	}
+	vrb_conn_detach(conn, ep);
+	vrb_conn_destroy(conn);
+	core_ep_ended(ep, why);
+}
