@@ -32,7 +32,7 @@ static int accept_now(struct vrb_conn *conn, struct core_ep *ep)
 		return rc;
 	memset(&param, 0, sizeof(param));
 	param.private_data = bytes;
-	if (conn->is_ours) {
+	if (conn->is_opendat) {
 		param.private_data_len = (uint8_t)vrb_wire_put_accept(&conn->answer, bytes);
 	} else {
 		memcpy(bytes, conn->answer.data, conn->answer.size);
@@ -54,7 +54,7 @@ int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 
 	if (atomic_load(&adapter->is_dead))
 		return -ENODEV;
-	vrb_answered(conn);
+	vrb_request_answered(conn);
 	rc = vrb_qp_create(conn, ep);
 	if (rc)
 		return rc;
@@ -69,13 +69,13 @@ int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 	conn->give_up_ns = vrb_now_ns() + adapter->ia->settings.setup_timeout_ms * VRB_NS_PER_MS;
 	conn->state = VRB_ACCEPTED;
 	vrb_conn_attach(conn, ep);
-	rc = atomic_load(&conn->is_gone) ? -ECONNRESET : accept_now(conn, ep);
+	rc = atomic_load(&conn->is_peer_gone) ? -ECONNRESET : accept_now(conn, ep);
 	if (rc) {
 		core_log(CORE_LOG_CONN, "accept: error %d", -rc);
 		conn->failure = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
 	}
 	/* whoever was told meanwhile that the other side is gone did not find the endpoint */
-	vrb_conn_at(conn, rc || atomic_load(&conn->is_gone) ? 0 : conn->give_up_ns);
+	vrb_conn_set_deadline(conn, rc || atomic_load(&conn->is_peer_gone) ? 0 : conn->give_up_ns);
 	return 0;
 }
 

@@ -61,7 +61,7 @@ struct vrb_adapter {
 	bool posts_in_kernel; /* posting may make a system call, a cancellation point */
 	bool polls_in_kernel; /* polling, or posting a Receive, may make one too */
 	int epoll_fd;
-	int kick_fd;
+	int wake_fd;
 	pthread_t thread;
 	char device_text[64]; /* for dat_ia_query */
 	char inline_text[16];
@@ -74,11 +74,11 @@ struct vrb_adapter {
 	_Atomic bool has_posted; /* like vrb_cq.has_polled */
 	_Atomic bool is_dead;	 /* the device has failed or was removed */
 	_Atomic bool is_stopping;
-	_Atomic bool is_kicked;
-	_Atomic uint32_t blocked;     /* connections whose bind waits for another endpoint's */
-	_Atomic bool is_serving;      /* core_srq_serve_all is to be called */
-	_Atomic uint32_t troubles;    /* unhandled events of the device: 1 << type */
-	_Atomic uint64_t deadline_ns; /* no connection has an earlier deadline */
+	_Atomic bool is_woken_up;
+	_Atomic uint32_t blocked;	/* connections whose bind waits for another endpoint's */
+	_Atomic bool is_serving;	/* core_srq_serve_all is to be called */
+	_Atomic uint32_t device_events; /* unhandled events of the device: 1 << type */
+	_Atomic uint64_t deadline_ns;	/* no connection has an earlier deadline */
 
 	pthread_mutex_t lock;  /* guards the rest; a leaf */
 	pthread_cond_t reaped; /* `reapers` has become 0 */
@@ -99,13 +99,13 @@ struct vrb_adapter {
 };
 
 /* Sets has_polled or has_posted. Relaxed: the service thread may see it late. */
-static inline void vrb_show(_Atomic bool *has)
+static inline void vrb_note_activity(_Atomic bool *has)
 {
 	atomic_store_explicit(has, true, memory_order_relaxed);
 }
 
 /* Can requests take the fast path: no system call to post or poll, no extra work for iWARP? */
-static inline bool vrb_is_direct(const struct vrb_adapter *adapter)
+static inline bool vrb_has_fast_path(const struct vrb_adapter *adapter)
 {
 	return !adapter->is_iwarp && !adapter->posts_in_kernel && !adapter->polls_in_kernel;
 }

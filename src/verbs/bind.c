@@ -28,8 +28,8 @@ static bool bind_is_ready(const struct core_req *req)
  * The bind, the oldest request, ends at that position, or where everything is done already: its
  * work request may lie in front of what it follows. It has its turn with this, or had it.
  */
-void vrb_note_bind(const struct vrb_conn *conn, const struct core_ep *ep, struct core_req *req,
-		   uint64_t end)
+void vrb_bind_note_end(const struct vrb_conn *conn, const struct core_ep *ep, struct core_req *req,
+		       uint64_t end)
 {
 	uint64_t done = vrb_sq_done(conn, ep);
 
@@ -44,16 +44,16 @@ static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
 	enum core_bind result = core_bind_run(ep, req, bind_is_ready(req));
 
 	vrb_follow_head(conn, ep, before);
-	vrb_window_blocked(conn, result == CORE_BIND_BLOCKED);
+	vrb_window_set_blocked(conn, result == CORE_BIND_BLOCKED);
 	if (result == CORE_BIND_BLOCKED && conn->state == VRB_ESTABLISHED)
-		vrb_conn_at(conn, vrb_now_ns() + VRB_NS_PER_MS); /* if nobody polls */
+		vrb_conn_set_deadline(conn, vrb_now_ns() + VRB_NS_PER_MS); /* if nobody polls */
 	if (result != CORE_BIND_DONE && conn->retiring)
-		vrb_note_bind(conn, ep, req, conn->retire_end);
+		vrb_bind_note_end(conn, ep, req, conn->retire_end);
 	return result;
 }
 
 /* One that was begun. */
-void vrb_bind_go_on(struct vrb_conn *conn, struct core_ep *ep)
+void vrb_bind_continue(struct vrb_conn *conn, struct core_ep *ep)
 {
 	if (conn->is_binding && bind_is_ready(core_req_at(&ep->req, ep->req.head)))
 		conn->is_binding = bind_run(conn, ep) != CORE_BIND_DONE;
@@ -66,7 +66,7 @@ bool vrb_bind_begin(struct vrb_conn *conn, struct core_ep *ep, struct core_req *
 
 	if (req->sequence != ep->req.head)
 		return false; /* asked again when those before it are done */
-	vrb_note_bind(conn, ep, req, vrb_bind_end(req));
+	vrb_bind_note_end(conn, ep, req, vrb_bind_end(req));
 	result = bind_run(conn, ep);
 	if (result == CORE_BIND_BLOCKED)
 		return false;

@@ -25,9 +25,9 @@ static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t posi
 
 		if (vrb_end(req) > position)
 			return;
-		if (req->is_done || !vrb_is_silent(req))
+		if (req->is_done || !vrb_is_unsignalled(req))
 			continue;
-		conn->silent--;
+		conn->unsignalled--;
 		vrb_req_done(conn, ep, req, DAT_DTO_SUCCESS, req->len);
 	}
 }
@@ -51,8 +51,8 @@ static void note_seen(struct vrb_conn *conn, uint64_t position)
 }
 
 /* The request whose completion came. */
-static struct core_req *seen_request(struct vrb_conn *conn, struct core_ep *ep,
-				     const struct ibv_wc *wc)
+static struct core_req *request_of(struct vrb_conn *conn, struct core_ep *ep,
+				   const struct ibv_wc *wc)
 {
 	struct core_req *req = core_req_at(&ep->req, sequence_of(ep, wc->wr_id));
 
@@ -63,47 +63,47 @@ static struct core_req *seen_request(struct vrb_conn *conn, struct core_ep *ep,
 }
 
 /* Something left the send queue. */
-static void went_on(struct vrb_conn *conn, struct core_ep *ep)
+static void send_queue_advanced(struct vrb_conn *conn, struct core_ep *ep)
 {
-	vrb_bind_go_on(conn, ep);
+	vrb_bind_continue(conn, ep);
 	vrb_free_marker(conn, ep);
 	if (conn->state != VRB_ESTABLISHED)
 		return;
-	vrb_mark(conn, ep);
+	vrb_post_needed_marker(conn, ep);
 	if (conn->post_next != ep->req.tail || conn->is_graceful)
-		vrb_post_send(conn, ep);
+		vrb_post_requests(conn, ep);
 }
 
-static void marker_done(struct vrb_conn *conn, struct core_ep *ep)
+static void marker_completed(struct vrb_conn *conn, struct core_ep *ep)
 {
 	conn->has_marker = false;
 	note_seen(conn, conn->marker_posted);
 	reap_before(conn, ep, conn->marker_posted);
-	went_on(conn, ep);
+	send_queue_advanced(conn, ep);
 }
 
-static void send_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+static void send_completed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
-	struct core_req *req = seen_request(conn, ep, wc);
+	struct core_req *req = request_of(conn, ep, wc);
 
-	if (conn->reads_now && vrb_is_reading(conn, req))
+	if (conn->reads_now && vrb_starts_read(conn, req))
 		conn->reads_now--;
 	if (req->op == CORE_OP_BIND) /* it is done when it has its turn */
 		vrb_window_bound(req->binding->key);
 	reap_before(conn, ep, work_end(req));
 	if (req->op != CORE_OP_BIND)
 		vrb_req_done(conn, ep, req, DAT_DTO_SUCCESS, req->len);
-	went_on(conn, ep);
+	send_queue_advanced(conn, ep);
 }
 
 /* A bind's second work request is over; if it failed the device's own call does what it should. */
-static void retired(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+static void unbind_completed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	bool is_good = wc->status == IBV_WC_SUCCESS;
 
 	note_seen(conn, conn->retire_end);
 	vrb_window_retired(conn, is_good);
-	went_on(conn, ep);
+	send_queue_advanced(conn, ep);
 	if (wc->status == IBV_WC_WR_FLUSH_ERR)
 		vrb_conn_flushed(conn, ep);
 	else if (!is_good && conn->state == VRB_ESTABLISHED)
@@ -121,7 +121,7 @@ static void marker_failed(struct vrb_conn *conn, struct core_ep *ep, const struc
 
 static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
-	struct core_req *req = seen_request(conn, ep, wc);
+	struct core_req *req = request_of(conn, ep, wc);
 
 	if (vrb_is_flush(conn, ep, req, wc->status)) { /* the core flushes, in its order */
 		vrb_conn_flushed(conn, ep);
@@ -129,7 +129,7 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 	}
 	reap_before(conn, ep, work_end(req) - 1);
 	if (req->op == CORE_OP_BIND) /* it may not have had its turn */
-		vrb_note_bind(conn, ep, req, work_end(req));
+		vrb_bind_note_end(conn, ep, req, work_end(req));
 	if (req->sequence == ep->req.head)
 		conn->is_binding = false;
 	if (!req->is_done)
@@ -143,12 +143,12 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 /* A peer whose Sends do not show the wish for a notification gets one each time. */
 static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
 {
-	if (!conn->is_ours || conn->adapter->is_iwarp)
+	if (!conn->is_opendat || conn->adapter->is_iwarp)
 		return true;
 	return (wc->wc_flags & IBV_WC_WITH_IMM) && wc->imm_data == htonl(VRB_SOLICITED_IMM);
 }
 
-static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+static void recv_completed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	const struct core_wqe *wqe;
 
@@ -162,7 +162,7 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		vrb_conn_flushed(conn, ep);
 		return;
 	}
-	conn->nudges = 0;
+	conn->confirm_retries = 0;
 	wqe = core_recv_next(ep);
 	if (!wqe) {
 		conn->recv_extra -= !ep->srq; /* vrb_post_last_recv */
@@ -182,13 +182,14 @@ static void recv_done(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 }
 
 /* One that came before the connection stood, or after its end; false: it is to be done now. */
-static bool is_out_of_time(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+static bool is_outside_connection(struct vrb_conn *conn, struct core_ep *ep,
+				  const struct ibv_wc *wc)
 {
 	bool is_recv = vrb_work_of(wc) == VRB_WORK_RECV;
 
 	if (conn->state == VRB_ESTABLISHED || conn->state == VRB_CLOSING)
 		return false;
-	if (conn->state == VRB_CALLING && is_recv && wc->status == IBV_WC_SUCCESS &&
+	if (conn->state == VRB_CONNECTING && is_recv && wc->status == IBV_WC_SUCCESS &&
 	    conn->early_count < conn->early_room) {
 		conn->early[conn->early_count++] = *wc;
 		return true;
@@ -206,26 +207,26 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 
 	if (work == VRB_WORK_RECV && conn->is_unconfirmed) {
 		conn->recv_extra--;
-		vrb_confirm_came(conn, ep, wc);
+		vrb_confirm_received(conn, ep, wc);
 		return;
 	}
 	/* the first message overtook the confirmation: CR-ACCEPT-24 */
 	if (conn->state == VRB_ACCEPTED && wc->status == IBV_WC_SUCCESS)
 		vrb_conn_established(conn, ep);
-	if (is_out_of_time(conn, ep, wc))
+	if (is_outside_connection(conn, ep, wc))
 		return;
 	if (work == VRB_WORK_RECV)
-		recv_done(conn, ep, wc);
+		recv_completed(conn, ep, wc);
 	else if (work == VRB_WORK_MARKER && (uint32_t)wc->wr_id == VRB_MARKER_RETIRED)
-		retired(conn, ep, wc);
+		unbind_completed(conn, ep, wc);
 	else if (work == VRB_WORK_MARKER && wc->status != IBV_WC_SUCCESS)
 		marker_failed(conn, ep, wc);
 	else if (work == VRB_WORK_MARKER)
-		marker_done(conn, ep);
+		marker_completed(conn, ep);
 	else if (wc->status != IBV_WC_SUCCESS)
 		send_failed(conn, ep, wc);
 	else if (work != VRB_WORK_PART)
-		send_done(conn, ep, wc);
+		send_completed(conn, ep, wc);
 }
 
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)

@@ -38,7 +38,7 @@ int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vr
 	conn->peer.kind = VRB_KIND_CONN;
 	conn->adapter = adapter;
 	conn->inline_max = adapter->limits.inline_max;
-	conn->is_direct = vrb_is_direct(adapter);
+	conn->has_fast_path = vrb_has_fast_path(adapter);
 	conn->state = state;
 	conn->deadline_ns = VRB_NEVER;
 	conn->give_up_ns = VRB_NEVER;
@@ -106,38 +106,38 @@ struct core_ep *vrb_conn_enter(struct vrb_conn *conn)
 
 void vrb_conn_leave(struct core_ep *ep)
 {
-	vrb_review(ep);
+	vrb_update_slow_reasons(ep);
 	core_ep_leave(ep);
 }
 
 /* Is more in the send queue than requests whose completions come in their order? */
-static bool has_work(const struct vrb_conn *conn, const struct core_ep *ep)
+static bool needs_slow_queue(const struct vrb_conn *conn, const struct core_ep *ep)
 {
-	return conn->post_next != ep->req.tail || conn->silent || ep->req.done ||
+	return conn->post_next != ep->req.tail || conn->unsignalled || ep->req.done ||
 	       conn->has_marker || conn->is_binding || conn->binds_out || conn->retiring ||
 	       conn->extra != conn->extra_done || /* or what is done has to be noted */
 	       conn->sq_size <= ep->req.capacity; /* there may be no room for a request */
 }
 
-static uint16_t reasons_of(const struct vrb_conn *conn, const struct core_ep *ep)
+static uint16_t slow_reasons_of(const struct vrb_conn *conn, const struct core_ep *ep)
 {
 	uint16_t reasons = 0;
 
-	if (conn->state != VRB_ESTABLISHED || conn->is_graceful || !conn->is_direct)
+	if (conn->state != VRB_ESTABLISHED || conn->is_graceful || !conn->has_fast_path)
 		reasons |= CORE_EP_SLOW_CONN;
-	if (has_work(conn, ep))
+	if (needs_slow_queue(conn, ep))
 		reasons |= CORE_EP_SLOW_QUEUE;
 	if (conn->recv_next != ep->recv.tail || conn->is_unconfirmed || !conn->is_receiving)
 		reasons |= CORE_EP_SLOW_RECV;
-	if (conn->is_flushed || conn->nudges) /* iWARP */
+	if (conn->is_flushed || conn->confirm_retries) /* iWARP */
 		reasons |= CORE_EP_SLOW_PEER;
 	return reasons;
 }
 
-void vrb_review(struct core_ep *ep)
+void vrb_update_slow_reasons(struct core_ep *ep)
 {
 	const struct vrb_conn *conn = vrb_conn_of(ep);
-	uint16_t reasons = conn ? reasons_of(conn, ep) : CORE_EP_SLOW_CONN;
+	uint16_t reasons = conn ? slow_reasons_of(conn, ep) : CORE_EP_SLOW_CONN;
 
 	core_handle_put_slow(ep->cell, CORE_EP_SLOW_TRANSPORT, reasons);
 }
@@ -150,7 +150,7 @@ void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep)
 	pthread_mutex_lock(&adapter->lock);
 	conn->has_ep = true;
 	conn->ep = core_handle_ref(ep->cell);
-	vrb_slot_tie_locked(adapter, conn->key, ep->cell);
+	vrb_slot_set_cell_locked(adapter, conn->key, ep->cell);
 	pthread_mutex_unlock(&adapter->lock);
 }
 
@@ -162,13 +162,13 @@ void vrb_conn_detach(struct vrb_conn *conn, struct core_ep *ep)
 	pthread_mutex_lock(&adapter->lock);
 	conn->has_ep = false;
 	if (conn->is_listed)
-		vrb_slot_tie_locked(adapter, conn->key, NULL);
+		vrb_slot_set_cell_locked(adapter, conn->key, NULL);
 	pthread_mutex_unlock(&adapter->lock);
 }
 
 /* ---- deadlines --- */
 
-void vrb_conn_at(struct vrb_conn *conn, uint64_t when_ns)
+void vrb_conn_set_deadline(struct vrb_conn *conn, uint64_t when_ns)
 {
 	struct vrb_adapter *adapter = conn->adapter;
 	bool is_earliest;
@@ -180,7 +180,7 @@ void vrb_conn_at(struct vrb_conn *conn, uint64_t when_ns)
 		atomic_store(&adapter->deadline_ns, when_ns);
 	pthread_mutex_unlock(&adapter->lock);
 	if (is_earliest)
-		vrb_kick(adapter);
+		vrb_service_wake(adapter);
 }
 
 struct vrb_conn *vrb_conn_next_due(struct vrb_adapter *adapter, uint64_t now_ns)

@@ -23,10 +23,10 @@
 struct vrb_window;
 
 enum vrb_state {
-	VRB_ASKED,     /* passive: a request that the consumer has not answered */
-	VRB_RESOLVING, /* active: address and route */
-	VRB_CALLING,   /* active: request sent */
-	VRB_ACCEPTED,  /* passive: accepted, not confirmed */
+	VRB_REQUESTED,	/* passive: a request that the consumer has not answered */
+	VRB_RESOLVING,	/* active: address and route */
+	VRB_CONNECTING, /* active: request sent */
+	VRB_ACCEPTED,	/* passive: accepted, not confirmed */
 	VRB_ESTABLISHED,
 	VRB_CLOSING, /* nothing more is posted; the queues are being flushed */
 	VRB_ENDED,   /* the core was notified */
@@ -37,7 +37,7 @@ struct vrb_conn {
 	_Atomic uint32_t refs;
 	struct vrb_adapter *adapter;
 	uint32_t key;	     /* of its slot in the table */
-	bool is_direct;	     /* vrb_is_direct */
+	bool has_fast_path;  /* vrb_has_fast_path */
 	uint64_t inline_max; /* the adapter's limit */
 
 	/* adapter->lock */
@@ -50,15 +50,15 @@ struct vrb_conn {
 	bool is_lingering; /* ended; the identifier stays until the port is up */
 	struct vrb_conn *qpn_next;
 	bool has_qpn;
-	bool is_told;	  /* the request was reported to the consumer, */
+	bool is_reported; /* the request was reported to the consumer, */
 	bool is_answered; /* who has accepted or rejected it */
 
 	/* the endpoint's lock; without an endpoint only the service thread uses them */
 	enum vrb_state state;
 	struct rdma_cm_id *id;
-	_Atomic bool is_gone;	  /* the active side has given up (VRB_ASKED) */
-	DAT_EVENT_NUMBER failure; /* the set-up failed: reported at the deadline; 0: it did not */
-	uint64_t give_up_ns;	  /* a set-up times out, or a flush (is_flushed) is a break */
+	_Atomic bool is_peer_gone; /* the active side has given up (VRB_REQUESTED) */
+	DAT_EVENT_NUMBER failure;  /* the set-up failed: reported at the deadline; 0: it did not */
+	uint64_t give_up_ns;	   /* a set-up times out, or a flush (is_flushed) is a break */
 	struct ibv_qp *qp;
 	uint8_t scratch;    /* siw: target of the RDMA Reads that verify Writes (post.c) */
 	uint8_t pipe_posts; /* siw: posts until SIGPIPE's action is read again (iwarp.c) */
@@ -66,23 +66,23 @@ struct vrb_conn {
 	bool is_receiving; /* Receives can be posted to the queue pair */
 	struct vrb_cq *cq;
 	uint32_t cq_entries;
-	bool is_ours;	 /* the peer is an OpenDAT */
+	bool is_opendat; /* the peer is an OpenDAT */
 	uint8_t read_in; /* RDMA Reads at a time: served, and started */
 	uint8_t read_out;
 	uint8_t peer_read_in;
 	uint8_t peer_read_out;
 	struct vrb_wire_accept answer; /* the passive side's, on both sides */
-	bool is_unconfirmed; /* iWARP, passive side: the first Receive is the provider's */
-	uint8_t nudges;	     /* iWARP, active side: retries of the confirmation left */
+	bool is_unconfirmed;	 /* iWARP, passive side: the first Receive is the provider's */
+	uint8_t confirm_retries; /* iWARP, active side: retries of the confirmation left */
 
 	/* active side */
 	union core_sockaddr address;
 	struct vrb_wire_request request;
-	unsigned place;		/* which port of the qualifier: vrb_wire_port */
-	bool is_continued;	/* the peer has the first part of the private data */
-	bool was_refused;	/* by a peer without header, */
-	unsigned refused_place; /* last at that port */
-	bool was_silent;	/* a port did not answer, since all were last tried */
+	unsigned port_index;	     /* which port of the qualifier: vrb_wire_port */
+	bool is_continued;	     /* the peer has the first part of the private data */
+	bool was_refused;	     /* by a peer without header, */
+	unsigned refused_port_index; /* last at that port */
+	bool had_timeout;	     /* a port did not answer, since all were last tried */
 
 	/* fast path (fast.c): work requests whose constant fields are filled once */
 	struct ibv_send_wr fast_send_wr;
@@ -95,12 +95,12 @@ struct vrb_conn {
 
 	/* the send queue, in work requests; work.h defines positions */
 	uint32_t sq_size;
-	uint64_t post_next;  /* sequence of the next request to post */
-	uint64_t extra;	     /* work requests posted beyond one for each request, */
-	uint64_t extra_done; /* and those of them in front of the first that may not be done */
-	uint64_t sq_seen;    /* last position whose completion the slow path has seen */
-	uint32_t silent;     /* unsignalled requests that are posted and not known to be done */
-	uint32_t binds_out;  /* binds of windows that are posted and not completed */
+	uint64_t post_next;   /* sequence of the next request to post */
+	uint64_t extra;	      /* work requests posted beyond one for each request, */
+	uint64_t extra_done;  /* and those of them in front of the first that may not be done */
+	uint64_t sq_seen;     /* last position whose completion the slow path has seen */
+	uint32_t unsignalled; /* unsignalled requests that are posted and not known to be done */
+	uint32_t binds_out;   /* binds of windows that are posted and not completed */
 	bool has_marker;
 	uint64_t marker_posted;	     /* the position behind the marker */
 	uint64_t marker_next;	     /* the marker completes the requests before this one */
@@ -125,7 +125,7 @@ struct vrb_conn {
 	bool is_graceful;
 	bool is_flushed; /* the device flushes, for a reason not known yet */
 	bool has_failed; /* the device has reported an error */
-	bool is_peer_told;
+	bool is_peer_notified;
 	DAT_EVENT_NUMBER why;
 };
 
@@ -156,13 +156,13 @@ void vrb_conn_leave(struct core_ep *ep);
  * Sets or clears the provider's reasons against the fast path (enum core_ep_slow). Called after
  * anything that they depend on may have changed. EP locked.
  */
-void vrb_review(struct core_ep *ep);
+void vrb_update_slow_reasons(struct core_ep *ep);
 /* Makes it the endpoint's connection, with the caller's reference. EP locked. */
 void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep);
 /* Separates the two: neither is found by way of the other any more. EP locked. */
 void vrb_conn_detach(struct vrb_conn *conn, struct core_ep *ep);
 /* vrb_setup_due is called for it at that time; 0: at once. */
-void vrb_conn_at(struct vrb_conn *conn, uint64_t when_ns);
+void vrb_conn_set_deadline(struct vrb_conn *conn, uint64_t when_ns);
 /* Returns a connection that is due, with a reference, or NULL. */
 struct vrb_conn *vrb_conn_next_due(struct vrb_adapter *adapter, uint64_t now_ns);
 /* Makes every connection due now. */

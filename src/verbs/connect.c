@@ -58,7 +58,7 @@ static int attempt_start(struct vrb_conn *conn)
 		return -errno;
 	}
 	set_port(&from, 0);
-	set_port(&conn->address, vrb_wire_port(conn->request.qual, conn->place));
+	set_port(&conn->address, vrb_wire_port(conn->request.qual, conn->port_index));
 	if (rdma_bind_addr(conn->id, &from.sa) ||
 	    rdma_resolve_addr(conn->id, NULL, &conn->address.sa, RESOLVE_MS))
 		return -errno;
@@ -85,7 +85,7 @@ static void take_part(const struct vrb_conn *conn, struct vrb_wire_request *part
 }
 
 /* Sends the request. A first part needs no queue pair: it is always refused. */
-static int attempt_call(struct vrb_conn *conn, struct core_ep *ep)
+static int attempt_request(struct vrb_conn *conn, struct core_ep *ep)
 {
 	bool is_iwarp = conn->adapter->is_iwarp;
 	struct rdma_conn_param param;
@@ -108,7 +108,7 @@ static int attempt_call(struct vrb_conn *conn, struct core_ep *ep)
 	param.rnr_retry_count = VRB_RNR_FOR_EVER;
 	param.srq = ep->srq != NULL;
 	param.qp_num = conn->qp->qp_num;
-	conn->state = VRB_CALLING;
+	conn->state = VRB_CONNECTING;
 	return rdma_connect(conn->id, &param) ? -errno : 0;
 }
 
@@ -127,7 +127,7 @@ static DAT_EVENT_NUMBER failure_of(int error)
 }
 
 /* Again, to the place that is set; EP locked. */
-static void attempt_again(struct vrb_conn *conn, struct core_ep *ep)
+static void attempt_restart(struct vrb_conn *conn, struct core_ep *ep)
 {
 	int rc = conn->is_receiving ? vrb_qp_renew(conn, ep) : 0;
 
@@ -137,7 +137,7 @@ static void attempt_again(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_conn_fail(conn, ep, failure_of(rc));
 }
 
-static unsigned first_place(DAT_CONN_QUAL qual)
+static unsigned first_port_index(DAT_CONN_QUAL qual)
 {
 	return vrb_wire_port(qual, 0) ? 0 : 1;
 }
@@ -146,16 +146,16 @@ static unsigned first_place(DAT_CONN_QUAL qual)
  * The qualifier is not served where we asked. Where nobody has said anything yet we ask again, when
  * the others have been asked.
  */
-static void attempt_elsewhere(struct vrb_conn *conn, struct core_ep *ep)
+static void attempt_next_port(struct vrb_conn *conn, struct core_ep *ep)
 {
-	conn->place++;
-	if (conn->place == VRB_PORTS && conn->was_silent) {
-		conn->was_silent = false;
-		conn->place = first_place(conn->request.qual);
+	conn->port_index++;
+	if (conn->port_index == VRB_PORTS && conn->had_timeout) {
+		conn->had_timeout = false;
+		conn->port_index = first_port_index(conn->request.qual);
 	}
 	conn->is_continued = false;
-	if (conn->place < VRB_PORTS)
-		attempt_again(conn, ep);
+	if (conn->port_index < VRB_PORTS)
+		attempt_restart(conn, ep);
 	else
 		vrb_conn_fail(conn, ep,
 			      conn->was_refused ? DAT_CONNECTION_EVENT_PEER_REJECTED
@@ -167,14 +167,14 @@ static void attempt_elsewhere(struct vrb_conn *conn, struct core_ep *ep)
  * that may be a silent server of another kind on the qualifier's port, so that the other places are
  * asked too before it starts anew.
  */
-static void attempt_silent(struct vrb_conn *conn, struct core_ep *ep)
+static void attempt_timed_out(struct vrb_conn *conn, struct core_ep *ep)
 {
 	if (conn->adapter->is_iwarp) {
-		conn->was_silent = true;
-		attempt_elsewhere(conn, ep);
+		conn->had_timeout = true;
+		attempt_next_port(conn, ep);
 	} else {
 		conn->is_continued = false;
-		attempt_again(conn, ep);
+		attempt_restart(conn, ep);
 	}
 }
 
@@ -212,7 +212,7 @@ int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN
 		return rc;
 	conn->address = *address;
 	fill_request(conn, qual, param);
-	conn->place = first_place(qual);
+	conn->port_index = first_port_index(qual);
 	rc = vrb_qp_create(conn, ep);
 	if (rc) {
 		vrb_conn_destroy(conn);
@@ -226,7 +226,7 @@ int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN
 		conn->failure = failure_of(rc);
 	conn->request.port = conn->id ? ntohs(rdma_get_src_port(conn->id)) : 0;
 	ep->local_port = conn->request.port ? conn->request.port : 1;
-	vrb_conn_at(conn, rc ? 0 : conn->give_up_ns);
+	vrb_conn_set_deadline(conn, rc ? 0 : conn->give_up_ns);
 	return 0;
 }
 
@@ -237,7 +237,7 @@ static bool take_answer(struct vrb_conn *conn, const struct vrb_cm_event *event)
 {
 	int rc = vrb_wire_get_accept(event->data, event->size, &conn->answer);
 
-	conn->is_ours = rc > 0;
+	conn->is_opendat = rc > 0;
 	if (rc > 0) {
 		conn->peer_read_in = conn->answer.read_in;
 	} else if (!rc) {
@@ -271,25 +271,25 @@ static void answered(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
  * listener or a process that went away, or because nobody listens. The first two look alike; asked
  * once more, only the consumer still says no.
  */
-static void rejected_plainly(struct vrb_conn *conn, struct core_ep *ep, int status)
+static void rejected_without_header(struct vrb_conn *conn, struct core_ep *ep, int status)
 {
 	bool is_iwarp = conn->adapter->is_iwarp;
 	bool is_nobody = status == (is_iwarp ? -ECONNREFUSED : REJECT_NO_LISTENER);
 
 	if (is_nobody) {
-		if (conn->refused_place == conn->place)
+		if (conn->refused_port_index == conn->port_index)
 			conn->was_refused = false;
-		attempt_elsewhere(conn, ep);
+		attempt_next_port(conn, ep);
 	} else if (status == REJECT_STALE) {
-		attempt_again(conn, ep);
+		attempt_restart(conn, ep);
 	} else if (!is_iwarp && status != REJECT_CONSUMER) {
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-	} else if (!conn->was_refused || conn->refused_place != conn->place) {
+	} else if (!conn->was_refused || conn->refused_port_index != conn->port_index) {
 		conn->was_refused = true;
-		conn->refused_place = conn->place;
-		attempt_again(conn, ep);
+		conn->refused_port_index = conn->port_index;
+		attempt_restart(conn, ep);
 	} else if (is_iwarp) { /* a server of another kind, which has the port, cuts streams too */
-		attempt_elsewhere(conn, ep);
+		attempt_next_port(conn, ep);
 	} else {
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
 	}
@@ -305,13 +305,13 @@ static void rejected(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 		if (conn->is_continued)
 			break;
 		conn->is_continued = true;
-		attempt_again(conn, ep);
+		attempt_restart(conn, ep);
 		return;
 	case VRB_REASON_NOT_HERE:
-		attempt_elsewhere(conn, ep);
+		attempt_next_port(conn, ep);
 		return;
 	case 0:
-		rejected_plainly(conn, ep, event->status);
+		rejected_without_header(conn, ep, event->status);
 		return;
 	default:
 		break;
@@ -328,9 +328,9 @@ static void resolved(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 	else if (event->type == RDMA_CM_EVENT_ADDR_RESOLVED)
 		rc = rdma_resolve_route(conn->id, RESOLVE_MS) ? -errno : 0;
 	else
-		rc = attempt_call(conn, ep);
+		rc = attempt_request(conn, ep);
 	if (rc == -ECONNREFUSED && conn->adapter->is_iwarp)
-		rejected_plainly(conn, ep, rc); /* siw waits for TCP within the call */
+		rejected_without_header(conn, ep, rc); /* siw waits for TCP within the call */
 	else if (rc)
 		vrb_conn_fail(conn, ep, failure_of(rc));
 }
@@ -355,7 +355,7 @@ void vrb_active_event(struct vrb_conn *conn, struct core_ep *ep, const struct vr
 		break;
 	case RDMA_CM_EVENT_UNREACHABLE:
 		if (event->status == -ETIMEDOUT)
-			attempt_silent(conn, ep);
+			attempt_timed_out(conn, ep);
 		else
 			vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_UNREACHABLE);
 		break;

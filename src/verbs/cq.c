@@ -178,7 +178,7 @@ static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const
  * it does no harm if it is another endpoint's by now: with its lock held the endpoint's own
  * connection has the last word, and cannot go away.
  */
-static struct core_ep *key_enter(struct vrb_adapter *adapter, uint32_t key)
+static struct core_ep *ep_enter_by_key(struct vrb_adapter *adapter, uint32_t key)
 {
 	struct core_handle *cell = atomic_load_explicit(
 		&adapter->ep_cells[key & VRB_KEY_INDEX_MASK], memory_order_relaxed);
@@ -198,7 +198,7 @@ static struct core_ep *key_enter(struct vrb_adapter *adapter, uint32_t key)
 }
 
 /* Those in a row of one key, from the first on: how many they are. */
-static int same_key(const struct ibv_wc *wc, int count)
+static int count_same_key(const struct ibv_wc *wc, int count)
 {
 	int i = 1;
 
@@ -211,15 +211,15 @@ static int same_key(const struct ibv_wc *wc, int count)
 static int dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
 {
 	uint32_t key = vrb_work_key(wc);
-	struct core_ep *ep = key_enter(adapter, key);
+	struct core_ep *ep = ep_enter_by_key(adapter, key);
 	struct vrb_conn *conn;
 	struct core_ref srq;
 
-	if (!ep && vrb_srq_is_key(adapter, key, &srq)) {
+	if (!ep && vrb_srq_by_key(adapter, key, &srq)) {
 		srq_dispatch(adapter, srq, wc);
 		return 1;
 	}
-	count = same_key(wc, count);
+	count = count_same_key(wc, count);
 	if (!ep) /* what is left of a queue pair that is gone, or going */
 		return count;
 	conn = vrb_conn_of(ep);
@@ -231,7 +231,7 @@ static int dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int co
 }
 
 /* Hands on what is kept; how much. The queue is owned. */
-static int hand_on(struct vrb_adapter *adapter, struct vrb_cq *cq)
+static int dispatch_kept(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
 	int count = cq->kept_count;
 
@@ -250,16 +250,16 @@ static int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
 
 	if (!vrb_cq_own(cq))
 		return -EBUSY;
-	found = hand_on(adapter, cq);
+	found = dispatch_kept(adapter, cq);
 	do {
 		count = vrb_cq_fill(cq);
-		found += hand_on(adapter, cq);
+		found += dispatch_kept(adapter, cq);
 	} while (count == VRB_POLL_BATCH && found < POLL_MOST);
 	vrb_cq_disown(cq);
 	return found;
 }
 
-void vrb_cq_forget(struct vrb_cq *cq, uint32_t qp_num)
+void vrb_cq_disown_qp(struct vrb_cq *cq, uint32_t qp_num)
 {
 	/* who owns it hands them on at this moment; waiting for him could be for ever */
 	if (!vrb_cq_own(cq))
@@ -286,17 +286,17 @@ int vrb_cq_progress(struct vrb_adapter *adapter)
 	return !found && is_busy ? -EBUSY : found;
 }
 
-int vrb_drive(struct core_ia *ia)
+int vrb_progress(struct core_ia *ia)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
 	int state = core_cancel_off(); /* post.c */
 	int rc;
 
-	vrb_show(&cq_first(adapter)->has_polled);
+	vrb_note_activity(&cq_first(adapter)->has_polled);
 	rc = vrb_cq_progress(adapter);
 	/* relaxed: what this thread has found on the way is what counts */
 	if (atomic_load_explicit(&adapter->blocked, memory_order_relaxed))
-		vrb_windows_again(adapter);
+		vrb_windows_retry(adapter);
 	core_cancel_restore(state);
 	return rc; /* less than 0: another thread polls */
 }

@@ -69,7 +69,7 @@ void vrb_cq_destroy_all(struct vrb_adapter *adapter);
 int vrb_cq_reserve(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq **cq_out);
 void vrb_cq_release(struct vrb_adapter *adapter, struct vrb_cq *cq, uint32_t entries);
 /* transport_ops.progress */
-int vrb_drive(struct core_ia *ia);
+int vrb_progress(struct core_ia *ia);
 /* Has a consumer thread polled since the last call? */
 bool vrb_cq_was_polled(struct vrb_adapter *adapter);
 /* Dispatches kept completions, then polls all queues and dispatches what they return. > 0: some
@@ -77,7 +77,7 @@ bool vrb_cq_was_polled(struct vrb_adapter *adapter);
  * off. */
 int vrb_cq_progress(struct vrb_adapter *adapter);
 /* A queue pair is about to be destroyed: its kept completions of SRQ buffers lose its number. */
-void vrb_cq_forget(struct vrb_cq *cq, uint32_t qp_num);
+void vrb_cq_disown_qp(struct vrb_cq *cq, uint32_t qp_num);
 /* Requests a wake-up by the next completion, then polls once more. > 0: call it again. */
 int vrb_cq_arm(struct vrb_adapter *adapter);
 

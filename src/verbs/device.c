@@ -165,7 +165,7 @@ static bool is_qp_event(enum ibv_event_type type)
 	}
 }
 
-void vrb_device_events(struct vrb_adapter *adapter)
+void vrb_device_read_events(struct vrb_adapter *adapter)
 {
 	struct ibv_async_event event;
 	struct vrb_conn *conn;
@@ -184,24 +184,24 @@ void vrb_device_events(struct vrb_adapter *adapter)
 			qp_event(conn, type);
 			vrb_conn_put(conn);
 		} else if (type < 32) {
-			atomic_fetch_or(&adapter->troubles, 1u << type);
+			atomic_fetch_or(&adapter->device_events, 1u << type);
 		}
 	}
 }
 
-void vrb_device_troubles(struct vrb_adapter *adapter)
+void vrb_device_handle_events(struct vrb_adapter *adapter)
 {
-	uint32_t troubles = atomic_exchange(&adapter->troubles, 0);
+	uint32_t device_events = atomic_exchange(&adapter->device_events, 0);
 	struct core_ia *ia = adapter->ia;
 
-	if (troubles & 1u << IBV_EVENT_PORT_ERR)
+	if (device_events & 1u << IBV_EVENT_PORT_ERR)
 		core_log(CORE_LOG_CONN, "%s: the port is down", ia->device);
-	if (troubles & 1u << IBV_EVENT_PORT_ACTIVE)
+	if (device_events & 1u << IBV_EVENT_PORT_ACTIVE)
 		vrb_conn_end_lingering(adapter);
-	if (troubles & 1u << IBV_EVENT_CQ_ERR)
+	if (device_events & 1u << IBV_EVENT_CQ_ERR)
 		core_ia_async_event(ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ia->cell,
 				    DAT_IA_OTHER_ERROR);
-	if (!(troubles & (1u << IBV_EVENT_DEVICE_FATAL | 1u << IBV_EVENT_CQ_ERR)))
+	if (!(device_events & (1u << IBV_EVENT_DEVICE_FATAL | 1u << IBV_EVENT_CQ_ERR)))
 		return;
 	if (atomic_exchange(&adapter->is_dead, true))
 		return;

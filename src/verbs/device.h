@@ -21,9 +21,9 @@ void vrb_device_close(struct vrb_adapter *adapter);
 /* Is the port's link up? */
 bool vrb_device_is_up(struct vrb_adapter *adapter);
 /* Reads the device's events and handles those of single queue pairs; service thread. */
-void vrb_device_events(struct vrb_adapter *adapter);
+void vrb_device_read_events(struct vrb_adapter *adapter);
 /* Handles the events of the whole device that were read; service thread. */
-void vrb_device_troubles(struct vrb_adapter *adapter);
+void vrb_device_handle_events(struct vrb_adapter *adapter);
 
 /* Fills the adapter's limits and the IA's attributes. */
 int vrb_device_limits(struct vrb_adapter *adapter);

@@ -3,10 +3,10 @@
  * The fast path: a Send, an RDMA Write or a Receive of one segment from the region of the one
  * before goes down as one work request that asks for its completion, and a good completion of the
  * oldest request, or of the oldest Receive, is handed on. It is entered while the endpoint has no
- * reason against it (vrb_review): the connection stands, the send queue has nothing but requests
- * whose completions come in their order, and all Receives are in the device. It keeps the counters
- * that the general path (post.c, cq.c) keeps. What it declines is as it was, and the general path
- * goes on from there.
+ * reason against it (vrb_update_slow_reasons): the connection stands, the send queue has nothing
+ * but requests whose completions come in their order, and all Receives are in the device. It keeps
+ * the counters that the general path (post.c, cq.c) keeps. What it declines is as it was, and the
+ * general path goes on from there.
  *
  * No post and no poll of such a device is a system call, so cancellation stays as the consumer has
  * it (post.c).
@@ -72,13 +72,13 @@ CORE_INLINE void set_flags(volatile struct ibv_send_wr *wr, bool is_inline)
 }
 
 __attribute__((noinline, cold)) static void
-refused(struct core_handle *cell, int rc, void (*fail)(struct vrb_conn *, struct core_ep *, int))
+fail_post(struct core_handle *cell, int rc, void (*fail)(struct vrb_conn *, struct core_ep *, int))
 {
 	struct core_ep *ep = cell->object;
 	int state = core_cancel_off();
 
 	fail(vrb_conn_of(ep), ep, rc);
-	vrb_review(ep);
+	vrb_update_slow_reasons(ep);
 	core_cancel_restore(state);
 }
 
@@ -99,11 +99,11 @@ static inline bool transport_post_fast(struct core_handle *cell, struct core_ep 
 	set_segment(&conn->fast_sge, &post->segment, ep->known_source.local_key);
 	vrb_note_extra(req, conn->extra);
 	set_flags(wr, post->segment.segment_length <= conn->inline_max);
-	vrb_show(&conn->adapter->has_posted);
+	vrb_note_activity(&conn->adapter->has_posted);
 	conn->post_next++;
 	rc = ibv_post_send(conn->qp, wr, &conn->fast_bad);
 	if (__builtin_expect(rc, 0))
-		refused(cell, rc, vrb_refused);
+		fail_post(cell, rc, vrb_send_refused);
 	return true;
 }
 
@@ -125,7 +125,7 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 	conn->recv_next++;
 	rc = ibv_post_recv(conn->qp, &conn->fast_recv_wr, &conn->fast_recv_bad);
 	if (__builtin_expect(rc, 0))
-		refused(cell, rc, recv_refused);
+		fail_post(cell, rc, recv_refused);
 	return true;
 }
 
@@ -169,8 +169,8 @@ __attribute__((noinline)) static bool take_queued(struct core_handle *cell, cons
 }
 
 /* False: the completion is for the general path, and nothing was done. */
-CORE_INLINE bool take(const struct vrb_cq *cq, const struct ibv_wc *wc,
-		      struct core_dequeue *dequeue)
+CORE_INLINE bool take_completion(const struct vrb_cq *cq, const struct ibv_wc *wc,
+				 struct core_dequeue *dequeue)
 {
 	uint32_t index = vrb_name_of(&wc->wr_id) & VRB_KEY_INDEX_MASK;
 	/* relaxed: as in cq.c. Not NULL: our numbers are those of slots that were taken */
@@ -197,8 +197,8 @@ CORE_INLINE bool take(const struct vrb_cq *cq, const struct ibv_wc *wc,
 	return true;
 }
 
-/* There is no completion: relaxed, as in vrb_drive. */
-CORE_INLINE enum transport_poll found_none(const struct vrb_adapter *adapter)
+/* There is no completion: relaxed, as in vrb_progress. */
+CORE_INLINE enum transport_poll none_found(const struct vrb_adapter *adapter)
 {
 	return atomic_load_explicit(&adapter->blocked, memory_order_relaxed)
 		       ? TRANSPORT_POLL_GENERAL
@@ -209,9 +209,9 @@ CORE_INLINE enum transport_poll found_none(const struct vrb_adapter *adapter)
 CORE_INLINE enum transport_poll take_next(struct vrb_cq *cq, struct core_dequeue *dequeue)
 {
 	if (__builtin_expect(!cq->kept_count, true) && __builtin_expect(!vrb_cq_fill(cq), false))
-		return found_none(cq->adapter);
+		return none_found(cq->adapter);
 	do {
-		if (!take(cq, cq->kept, dequeue))
+		if (!take_completion(cq, cq->kept, dequeue))
 			return TRANSPORT_POLL_GENERAL;
 		cq->kept++;
 		cq->kept_count--;
@@ -235,7 +235,7 @@ static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_E
 		return TRANSPORT_POLL_GENERAL;
 	/* acquire: as in cq.c */
 	cq = atomic_load_explicit(&vrb_adapter_of(ia)->fast_cq, memory_order_acquire);
-	vrb_show(&cq->has_polled);
+	vrb_note_activity(&cq->has_polled);
 	/* who owns it hands on what there is, as soon as this dispatcher is unlocked */
 	if (__builtin_expect(!vrb_cq_own(cq), false))
 		return TRANSPORT_POLL_EMPTY;

@@ -81,7 +81,7 @@ int vrb_siw_post(struct vrb_conn *conn, struct ibv_send_wr *wr, struct ibv_send_
 
 bool vrb_confirm_is_needed(const struct vrb_conn *conn, const struct core_ep *ep)
 {
-	return conn->adapter->is_iwarp && conn->is_ours && !ep->srq;
+	return conn->adapter->is_iwarp && conn->is_opendat && !ep->srq;
 }
 
 int vrb_confirm_expect(struct vrb_conn *conn)
@@ -105,7 +105,7 @@ int vrb_confirm_expect(struct vrb_conn *conn)
 	return -rc;
 }
 
-void vrb_confirm_came(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
+void vrb_confirm_received(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	if (conn->state != VRB_ACCEPTED)
 		return;
@@ -114,23 +114,25 @@ void vrb_confirm_came(struct vrb_conn *conn, struct core_ep *ep, const struct ib
 		vrb_conn_established(conn, ep);
 	} else { /* the asking side is gone; not before the call that posted this has returned */
 		conn->failure = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
-		vrb_conn_at(conn, 0);
+		vrb_conn_set_deadline(conn, 0);
 	}
 }
 
 void vrb_confirm(struct vrb_conn *conn, struct core_ep *ep)
 {
 	vrb_post_marker(conn, ep, IBV_WR_SEND);
-	conn->nudges = PAUSES;
-	vrb_conn_at(conn, vrb_now_ns() + pauses_ms[0] * VRB_NS_PER_MS);
+	conn->confirm_retries = PAUSES;
+	vrb_conn_set_deadline(conn, vrb_now_ns() + pauses_ms[0] * VRB_NS_PER_MS);
 }
 
-void vrb_confirm_again(struct vrb_conn *conn, struct core_ep *ep)
+void vrb_confirm_retry(struct vrb_conn *conn, struct core_ep *ep)
 {
-	if (!conn->nudges)
+	if (!conn->confirm_retries)
 		return;
 	if (!conn->has_marker) /* else it is on its way, with something behind the message */
 		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
-	if (--conn->nudges)
-		vrb_conn_at(conn, vrb_now_ns() + pauses_ms[PAUSES - conn->nudges] * VRB_NS_PER_MS);
+	if (--conn->confirm_retries)
+		vrb_conn_set_deadline(conn,
+				      vrb_now_ns() + pauses_ms[PAUSES - conn->confirm_retries] *
+							     VRB_NS_PER_MS);
 }

@@ -18,10 +18,10 @@ bool vrb_confirm_is_needed(const struct vrb_conn *conn, const struct core_ep *ep
 /* Passive side: posts the Receive for the confirmation, in front of all others. */
 int vrb_confirm_expect(struct vrb_conn *conn);
 /* Passive side: the completion of that Receive. */
-void vrb_confirm_came(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
+void vrb_confirm_received(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 /* Active side: sends the confirmation. */
 void vrb_confirm(struct vrb_conn *conn, struct core_ep *ep);
 /* Active side: sends something behind it, since siw may overlook it. Called when due. */
-void vrb_confirm_again(struct vrb_conn *conn, struct core_ep *ep);
+void vrb_confirm_retry(struct vrb_conn *conn, struct core_ep *ep);
 
 #endif

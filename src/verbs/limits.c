@@ -71,7 +71,7 @@ static void fill_named(struct vrb_adapter *adapter, const struct ibv_device_attr
 		{"rmr_bind", adapter->has_windows ? "window" : "registration"},
 		{"memory_windows", vrb_windows_text(adapter, device)},
 		{"inline_bytes", adapter->inline_text},
-		{"fast_path", vrb_is_direct(adapter) ? "yes" : "no"},
+		{"fast_path", vrb_has_fast_path(adapter) ? "yes" : "no"},
 	};
 	DAT_IA_ATTR *attr = &adapter->ia->attr;
 

@@ -70,7 +70,7 @@ void vrb_listener_put(struct vrb_listener *listener)
 /* --- the qualifier --- */
 
 /* Claims it: a socket, or -EADDRINUSE or another error. */
-static int claim(const union core_sockaddr *address, DAT_CONN_QUAL qual)
+static int claim_qualifier(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 {
 	char text[INET6_ADDRSTRLEN] = "";
 	struct sockaddr_un name;
@@ -121,7 +121,7 @@ static int listen_on(struct vrb_listener *listener, uint16_t port)
 }
 
 /* A port that is held, below 1024, or needs a privilege that we lack: the next place serves. */
-static bool is_elsewhere(int rc)
+static bool is_port_unavailable(int rc)
 {
 	return rc == -EADDRINUSE || rc == -EACCES || rc == -EADDRNOTAVAIL || rc == -EPERM;
 }
@@ -130,18 +130,18 @@ static int listen_given(struct vrb_listener *listener)
 {
 	int rc = -EADDRINUSE;
 
-	listener->claim_fd = claim(&listener->adapter->ia->address, listener->qual);
+	listener->claim_fd = claim_qualifier(&listener->adapter->ia->address, listener->qual);
 	if (listener->claim_fd < 0)
 		return listener->claim_fd;
-	for (unsigned place = 0; place < VRB_PORTS && is_elsewhere(rc); place++) {
-		uint16_t port = vrb_wire_port(listener->qual, place);
+	for (unsigned index = 0; index < VRB_PORTS && is_port_unavailable(rc); index++) {
+		uint16_t port = vrb_wire_port(listener->qual, index);
 
 		if (port)
 			rc = listen_on(listener, port);
 	}
 	if (rc)
 		close(listener->claim_fd);
-	return is_elsewhere(rc) ? -ENOSPC : rc;
+	return is_port_unavailable(rc) ? -ENOSPC : rc;
 }
 
 /* The system gives the port; its number may be claimed by somebody who has it at another place. */
@@ -151,9 +151,10 @@ static int listen_any(struct vrb_listener *listener)
 		int rc = listen_on(listener, 0);
 
 		if (rc)
-			return is_elsewhere(rc) ? -EADDRNOTAVAIL : rc;
+			return is_port_unavailable(rc) ? -EADDRNOTAVAIL : rc;
 		listener->qual = ntohs(rdma_get_src_port(listener->id));
-		listener->claim_fd = claim(&listener->adapter->ia->address, listener->qual);
+		listener->claim_fd =
+			claim_qualifier(&listener->adapter->ia->address, listener->qual);
 		if (listener->claim_fd >= 0)
 			return 0;
 		(void)rdma_destroy_id(listener->id);
@@ -203,18 +204,18 @@ void vrb_unlisten(struct core_ia *ia, void *object)
 
 /* --- requests --- */
 
-static void refuse(struct vrb_conn *conn, enum vrb_reason reason)
+static void refuse_request(struct vrb_conn *conn, enum vrb_reason reason)
 {
 	uint8_t bytes[VRB_REJECT_SIZE];
 	size_t size = vrb_wire_put_reject(reason, bytes);
 
 	/* a peer of another kind gets no header; refused when the other side has given up */
-	(void)rdma_reject(conn->id, conn->is_ours ? bytes : NULL,
-			  conn->is_ours ? (uint8_t)size : 0);
+	(void)rdma_reject(conn->id, conn->is_opendat ? bytes : NULL,
+			  conn->is_opendat ? (uint8_t)size : 0);
 	vrb_conn_destroy(conn);
 }
 
-void vrb_answered(struct vrb_conn *conn)
+void vrb_request_answered(struct vrb_conn *conn)
 {
 	pthread_mutex_lock(&conn->adapter->lock);
 	conn->is_answered = true;
@@ -223,9 +224,9 @@ void vrb_answered(struct vrb_conn *conn)
 
 void vrb_reject(void *request, enum transport_reject why)
 {
-	vrb_answered(request);
-	refuse(request,
-	       why == TRANSPORT_REJECT_CONSUMER ? VRB_REASON_CONSUMER : VRB_REASON_PROVIDER);
+	vrb_request_answered(request);
+	refuse_request(request, why == TRANSPORT_REJECT_CONSUMER ? VRB_REASON_CONSUMER
+								 : VRB_REASON_PROVIDER);
 }
 
 static bool is_same_host(const union core_sockaddr *a, const union core_sockaddr *b)
@@ -237,7 +238,7 @@ static bool is_same_host(const union core_sockaddr *a, const union core_sockaddr
 	return IN6_ARE_ADDR_EQUAL(&a->in6.sin6_addr, &b->in6.sin6_addr);
 }
 
-static void copy_address(union core_sockaddr *to, struct rdma_cm_id *id)
+static void peer_address(union core_sockaddr *to, struct rdma_cm_id *id)
 {
 	const struct sockaddr *from = rdma_get_peer_addr(id);
 
@@ -245,7 +246,7 @@ static void copy_address(union core_sockaddr *to, struct rdma_cm_id *id)
 	memcpy(to, from, from->sa_family == AF_INET6 ? sizeof(to->in6) : sizeof(to->in));
 }
 
-static void keep_part(struct vrb_listener *listener, const struct vrb_wire_request *request,
+static void part_keep(struct vrb_listener *listener, const struct vrb_wire_request *request,
 		      const union core_sockaddr *from)
 {
 	struct part *part = &listener->parts[listener->next_part++ % PARTS];
@@ -258,7 +259,7 @@ static void keep_part(struct vrb_listener *listener, const struct vrb_wire_reque
 }
 
 /* Puts the first part in front; false: it was never seen, or too long ago. */
-static bool join_part(struct vrb_listener *listener, struct vrb_wire_request *request,
+static bool part_join(struct vrb_listener *listener, struct vrb_wire_request *request,
 		      const union core_sockaddr *from)
 {
 	for (unsigned i = 0; i < PARTS; i++) {
@@ -278,7 +279,7 @@ static bool join_part(struct vrb_listener *listener, struct vrb_wire_request *re
 }
 
 /* A peer without header: what its connection manager says. */
-static void take_stranger(struct vrb_conn *conn, const struct vrb_cm_event *event)
+static void read_foreign_request(struct vrb_conn *conn, const struct vrb_cm_event *event)
 {
 	struct vrb_wire_request *request = &conn->request;
 
@@ -299,18 +300,18 @@ static unsigned take_request(struct vrb_listener *listener, struct vrb_conn *con
 	int rc = vrb_wire_get_request(event->data, event->size,
 				      listener->adapter->limits.request_room, request);
 
-	conn->is_ours = rc != 0;
+	conn->is_opendat = rc != 0;
 	if (rc < 0)
 		return VRB_REASON_PROVIDER;
 	if (!rc)
-		take_stranger(conn, event);
+		read_foreign_request(conn, event);
 	if (request->qual != listener->qual)
 		return VRB_REASON_NOT_HERE;
 	if (rc && (request->flags & VRB_WIRE_MORE)) {
-		keep_part(listener, request, from);
+		part_keep(listener, request, from);
 		return VRB_REASON_MORE;
 	}
-	if (rc && (request->flags & VRB_WIRE_CONTINUED) && !join_part(listener, request, from))
+	if (rc && (request->flags & VRB_WIRE_CONTINUED) && !part_join(listener, request, from))
 		return VRB_REASON_PROVIDER;
 	conn->peer_read_in = request->read_in;
 	conn->peer_read_out = request->read_out;
@@ -322,11 +323,11 @@ static bool is_same_request(const struct vrb_conn *a, const struct vrb_conn *b)
 {
 	union core_sockaddr from_a, from_b;
 
-	if (!a->is_told || a->is_answered || !a->is_ours || a->request.nonce != b->request.nonce ||
-	    a->request.qual != b->request.qual)
+	if (!a->is_reported || a->is_answered || !a->is_opendat ||
+	    a->request.nonce != b->request.nonce || a->request.qual != b->request.qual)
 		return false;
-	copy_address(&from_a, a->id);
-	copy_address(&from_b, b->id);
+	peer_address(&from_a, a->id);
+	peer_address(&from_b, b->id);
 	return is_same_host(&from_a, &from_b);
 }
 
@@ -349,7 +350,7 @@ static bool take_over(struct vrb_conn *conn)
 
 		first->id = conn->id;
 		first->id->context = first;
-		atomic_store(&first->is_gone, false);
+		atomic_store(&first->is_peer_gone, false);
 		conn->id = id;
 		conn->id->context = conn;
 	}
@@ -368,12 +369,12 @@ void vrb_listener_event(struct vrb_listener *listener, const struct vrb_cm_event
 	unsigned reason;
 
 	conn->id = event->id;
-	copy_address(&request.remote_address, conn->id);
+	peer_address(&request.remote_address, conn->id);
 	reason = take_request(listener, conn, event, &request.remote_address);
-	if (!reason && conn->is_ours && take_over(conn))
+	if (!reason && conn->is_opendat && take_over(conn))
 		return;
 	if (!reason) {
-		conn->is_told = true;
+		conn->is_reported = true;
 		request.remote_port = conn->request.port;
 		request.conn_qual = conn->request.qual;
 		request.param.read_in = conn->peer_read_in;
@@ -384,5 +385,5 @@ void vrb_listener_event(struct vrb_listener *listener, const struct vrb_cm_event
 			reason = VRB_REASON_PROVIDER;
 	}
 	if (reason)
-		refuse(conn, (enum vrb_reason)reason);
+		refuse_request(conn, (enum vrb_reason)reason);
 }

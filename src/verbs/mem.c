@@ -18,7 +18,7 @@
 #include "core/mem/pz.h"
 #include "verbs/window.h"
 
-static int failed(void)
+static int device_error(void)
 {
 	/* the core has seen that the memory is there: the device wants more (docs/verbs.md) */
 	if (errno == EFAULT)
@@ -40,7 +40,7 @@ int vrb_pz_create(struct core_ia *ia, struct core_pz *pz)
 	errno = 0;
 	side->pd = ibv_alloc_pd(adapter->context);
 	if (!side->pd) {
-		rc = failed();
+		rc = device_error();
 		free(side);
 		return rc;
 	}
@@ -73,7 +73,7 @@ static int device_access(DAT_MEM_PRIV_FLAGS priv)
 	return access;
 }
 
-static struct ibv_mr *reg(struct core_pz *pz, DAT_VADDR address, DAT_VLEN length, int access)
+static struct ibv_mr *reg_mr(struct core_pz *pz, DAT_VADDR address, DAT_VLEN length, int access)
 {
 	errno = 0;
 	return ibv_reg_mr(vrb_pd(pz), (void *)(uintptr_t)address, length, access);
@@ -82,8 +82,8 @@ static struct ibv_mr *reg(struct core_pz *pz, DAT_VADDR address, DAT_VLEN length
 int vrb_mr_create(struct core_pz *pz, DAT_VADDR address, DAT_VLEN length, DAT_MEM_PRIV_FLAGS priv,
 		  struct ibv_mr **mr_out)
 {
-	*mr_out = reg(pz, address, length, device_access(priv));
-	return *mr_out ? 0 : failed();
+	*mr_out = reg_mr(pz, address, length, device_access(priv));
+	return *mr_out ? 0 : device_error();
 }
 
 void vrb_mr_destroy(struct ibv_mr *mr)
@@ -104,9 +104,9 @@ bool vrb_lmr_takes_windows(const struct vrb_adapter *adapter, const struct core_
 }
 
 /* The same for a region; the core has not asked whether its memory may be written to. */
-static int failed_region(const struct core_lmr *lmr, int access)
+static int region_error(const struct core_lmr *lmr, int access)
 {
-	int rc = failed();
+	int rc = device_error();
 
 	if (rc == -EOPNOTSUPP && (access & IBV_ACCESS_LOCAL_WRITE) &&
 	    !core_range_is_writable((const void *)(uintptr_t)lmr->address, lmr->length))
@@ -128,14 +128,14 @@ int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 		return -ENOMEM;
 	if (vrb_lmr_takes_windows(adapter, lmr))
 		access |= IBV_ACCESS_MW_BIND;
-	region->mr = reg(lmr->pz, lmr->address, lmr->length, access);
+	region->mr = reg_mr(lmr->pz, lmr->address, lmr->length, access);
 	if (!region->mr)
 		goto fail;
 	region->sink = region->mr;
 	if (adapter->is_iwarp && (access & IBV_ACCESS_LOCAL_WRITE) &&
 	    !(access & IBV_ACCESS_REMOTE_WRITE))
-		region->sink = reg(lmr->pz, lmr->address, lmr->length,
-				   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+		region->sink = reg_mr(lmr->pz, lmr->address, lmr->length,
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (!region->sink)
 		goto fail;
 	lmr->transport = region;
@@ -144,7 +144,7 @@ int vrb_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 	core_mem_set_local_key(lmr, VRB_KEY_SINK, region->sink->lkey);
 	return 0;
 fail:
-	rc = failed_region(lmr, access);
+	rc = region_error(lmr, access);
 	if (region->mr)
 		vrb_mr_destroy(region->mr);
 	free(region);

@@ -45,7 +45,7 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 }
 
 /* The connection fails here; what was not posted is flushed by the core. */
-void vrb_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
+void vrb_send_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
 {
 	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
 	/* nothing will tell about those: what was posted is taken as seen */
@@ -64,20 +64,20 @@ static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *
 	rc = conn->adapter->is_siw ? vrb_siw_post(conn, batch->wr, &bad)
 				   : ibv_post_send(conn->qp, batch->wr, &bad);
 	if (rc)
-		vrb_refused(conn, ep, rc);
+		vrb_send_refused(conn, ep, rc);
 	return !rc;
 }
 
 /* iWARP answers no Write: is it followed by a read of nothing that proves it? */
-static bool needs_proof(const struct vrb_conn *conn, const struct core_req *req)
+static bool needs_verification(const struct vrb_conn *conn, const struct core_req *req)
 {
 	return conn->adapter->is_iwarp && req->op == CORE_OP_RDMA_WRITE && req->len &&
 	       !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG);
 }
 
-bool vrb_is_reading(const struct vrb_conn *conn, const struct core_req *req)
+bool vrb_starts_read(const struct vrb_conn *conn, const struct core_req *req)
 {
-	return req->op == CORE_OP_RDMA_READ || needs_proof(conn, req);
+	return req->op == CORE_OP_RDMA_READ || needs_verification(conn, req);
 }
 
 static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req *req,
@@ -114,7 +114,7 @@ static void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
 	default:
 		wr->opcode = IBV_WR_SEND;
 		/* a completion does not show the solicited bit, but it shows immediate data */
-		if ((req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) && conn->is_ours &&
+		if ((req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) && conn->is_opendat &&
 		    !conn->adapter->is_iwarp) {
 			wr->opcode = IBV_WR_SEND_WITH_IMM;
 			wr->imm_data = htonl(VRB_SOLICITED_IMM);
@@ -130,7 +130,7 @@ static void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
  * the connection when a read of nothing has to wait for what it is sending: there it is the first
  * byte that was written, which siw lets be read whatever the privileges are (docs/verbs.md).
  */
-static void add_proof(struct vrb_conn *conn, const struct core_req *req, struct batch *batch)
+static void add_verification(struct vrb_conn *conn, const struct core_req *req, struct batch *batch)
 {
 	const struct ibv_send_wr *write = &batch->wr[batch->count - 1];
 	struct ibv_send_wr *wr = batch_add(batch);
@@ -154,31 +154,31 @@ static void add_proof(struct vrb_conn *conn, const struct core_req *req, struct 
  * Is a completion to come of anything in the send queue? Requests are, from the oldest that is not
  * done to the next to post; one among them that is done is held up by one that has a completion.
  */
-static bool is_one_due(const struct vrb_conn *conn, const struct core_ep *ep)
+static bool is_completion_due(const struct vrb_conn *conn, const struct core_ep *ep)
 {
-	return conn->post_next - ep->req.head != conn->silent || conn->has_marker ||
+	return conn->post_next - ep->req.head != conn->unsignalled || conn->has_marker ||
 	       conn->retiring || conn->binds_out;
 }
 
 /* Does the request ask the device for a completion? */
-static bool is_signalled_now(const struct vrb_conn *conn, const struct core_ep *ep,
-			     const struct core_req *req)
+static bool must_signal(const struct vrb_conn *conn, const struct core_ep *ep,
+			const struct core_req *req)
 {
 	return req->op == CORE_OP_RDMA_READ || !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
-	       !is_one_due(conn, ep) ||
+	       !is_completion_due(conn, ep) ||
 	       vrb_sq_posted(conn) - vrb_sq_done(conn, ep) >= conn->sq_size / 2;
 }
 
 /* Notes that the request was posted, as one work request or with a proof. */
 static void note_posted(struct vrb_conn *conn, struct core_req *req, bool is_signalled,
-			bool has_proof)
+			bool has_verification)
 {
 	conn->post_next++;
-	conn->extra += has_proof;
-	conn->silent += !is_signalled;
-	conn->reads_now += conn->adapter->is_siw && vrb_is_reading(conn, req);
+	conn->extra += has_verification;
+	conn->unsignalled += !is_signalled;
+	conn->reads_now += conn->adapter->is_siw && vrb_starts_read(conn, req);
 	vrb_note_extra(req, conn->extra);
-	vrb_note_silent(req, !is_signalled);
+	vrb_note_unsignalled(req, !is_signalled);
 }
 
 /* False: a local segment is no longer good, and nothing was done. */
@@ -186,8 +186,8 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 			struct batch *batch)
 {
 	bool is_read = req->op == CORE_OP_RDMA_READ;
-	bool has_proof = needs_proof(conn, req);
-	bool is_signalled = is_signalled_now(conn, ep, req);
+	bool has_verification = needs_verification(conn, req);
+	bool is_signalled = must_signal(conn, ep, req);
 	struct ibv_send_wr *wr = batch_add(batch);
 
 	if (!vrb_segments(ep->ia, req->iov, req->segments, is_read, wr->sg_list)) {
@@ -201,13 +201,13 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 		memset(wr->sg_list, 0, sizeof(*wr->sg_list)); /* it wants one, be it empty */
 		wr->num_sge = 1;
 	}
-	wr->wr_id =
-		vrb_work_id(has_proof ? VRB_WORK_PART : VRB_WORK_REQUEST, conn->key, req->sequence);
-	wr->send_flags = device_flags(conn, req, is_signalled && !has_proof);
+	wr->wr_id = vrb_work_id(has_verification ? VRB_WORK_PART : VRB_WORK_REQUEST, conn->key,
+				req->sequence);
+	wr->send_flags = device_flags(conn, req, is_signalled && !has_verification);
 	set_opcode(conn, req, wr);
-	if (has_proof)
-		add_proof(conn, req, batch);
-	note_posted(conn, req, is_signalled, has_proof);
+	if (has_verification)
+		add_verification(conn, req, batch);
+	note_posted(conn, req, is_signalled, has_verification);
 	return true;
 }
 
@@ -242,7 +242,7 @@ void vrb_free_marker(struct vrb_conn *conn, const struct core_ep *ep)
 static bool has_room(const struct vrb_conn *conn, const struct core_ep *ep,
 		     const struct core_req *req)
 {
-	return vrb_has_room(conn, ep, needs_proof(conn, req) ? 2 : 1);
+	return vrb_has_room(conn, ep, needs_verification(conn, req) ? 2 : 1);
 }
 
 /*
@@ -257,13 +257,13 @@ static bool waits_for_reads(const struct vrb_conn *conn, const struct core_req *
 	if (!conn->reads_now)
 		return false;
 	return (req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) ||
-	       (conn->reads_now >= most && vrb_is_reading(conn, req));
+	       (conn->reads_now >= most && vrb_starts_read(conn, req));
 }
 
 /* What asks for no completion, and has none behind it that is due, is found out about. */
-void vrb_mark(struct vrb_conn *conn, struct core_ep *ep)
+void vrb_post_needed_marker(struct vrb_conn *conn, struct core_ep *ep)
 {
-	if (conn->silent && !is_one_due(conn, ep) && !conn->is_binding)
+	if (conn->unsignalled && !is_completion_due(conn, ep) && !conn->is_binding)
 		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
 }
 
@@ -271,8 +271,8 @@ void vrb_mark(struct vrb_conn *conn, struct core_ep *ep)
  * A local segment of the next request is no longer good. Those before it go their way: their end
  * decides what is reported first.
  */
-static void post_bad(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
-		     struct batch *batch)
+static void fail_request(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
+			 struct batch *batch)
 {
 	conn->post_next++;
 	conn->extra--; /* it is no work request */
@@ -283,14 +283,14 @@ static void post_bad(struct vrb_conn *conn, struct core_ep *ep, struct core_req 
 	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 }
 
-void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
+void vrb_post_requests(struct vrb_conn *conn, struct core_ep *ep)
 {
 	struct batch batch;
 
 	batch.count = 0;
 	if (conn->is_binding) {
-		vrb_bind_go_on(conn, ep);
-		vrb_mark(conn, ep);
+		vrb_bind_continue(conn, ep);
+		vrb_post_needed_marker(conn, ep);
 	}
 	while (conn->state == VRB_ESTABLISHED && conn->post_next != ep->req.tail) {
 		struct core_req *req = core_req_at(&ep->req, conn->post_next);
@@ -305,7 +305,7 @@ void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep)
 		if (batch.count > BATCH - 2 && !batch_send(conn, ep, &batch))
 			return;
 		if (!add_request(conn, ep, req, &batch)) {
-			post_bad(conn, ep, req, &batch);
+			fail_request(conn, ep, req, &batch);
 			return;
 		}
 	}
@@ -322,10 +322,10 @@ void vrb_post_request(struct core_ep *ep, struct core_req *req)
 	(void)req; /* with those before it that wait */
 	if (!conn)
 		return;
-	vrb_show(&conn->adapter->has_posted);
+	vrb_note_activity(&conn->adapter->has_posted);
 	state = core_cancel_off();
-	vrb_post_send(conn, ep);
-	vrb_review(ep);
+	vrb_post_requests(conn, ep);
+	vrb_update_slow_reasons(ep);
 	core_cancel_restore(state);
 }
 

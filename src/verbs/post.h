@@ -16,7 +16,7 @@
 
 /* transport_ops; cancellation may be on, and there may be no connection. */
 void vrb_post_request(struct core_ep *ep, struct core_req *req);
-void vrb_posted_recv(struct core_ep *ep);
+void vrb_post_recv(struct core_ep *ep);
 
 /* Prepares the work requests of the fast path, for a new queue pair or key. */
 void vrb_fast_prepare(struct vrb_conn *conn);
@@ -24,18 +24,18 @@ void vrb_fast_prepare(struct vrb_conn *conn);
 /* --- requests --- */
 
 /* Posts the requests that wait, as far as there is room. */
-void vrb_post_send(struct vrb_conn *conn, struct core_ep *ep);
+void vrb_post_requests(struct vrb_conn *conn, struct core_ep *ep);
 /*
  * Posts a signalled work request of length 0. Its completion shows that everything in front of it
  * is done. It occupies one entry of the send queue.
  */
 void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode);
 /* Posts a marker if unsignalled requests have no signalled work request behind them. */
-void vrb_mark(struct vrb_conn *conn, struct core_ep *ep);
+void vrb_post_needed_marker(struct vrb_conn *conn, struct core_ep *ep);
 /* The device has refused a post: the connection fails. */
-void vrb_refused(struct vrb_conn *conn, struct core_ep *ep, int rc);
+void vrb_send_refused(struct vrb_conn *conn, struct core_ep *ep, int rc);
 /* Does the request start an RDMA Read, its own or a verifying one? */
-bool vrb_is_reading(const struct vrb_conn *conn, const struct core_req *req);
+bool vrb_starts_read(const struct vrb_conn *conn, const struct core_req *req);
 /* Completes a request to the core, and follows the head of the endpoint's queue. */
 void vrb_req_done(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
 		  DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len);
@@ -49,17 +49,17 @@ void vrb_free_marker(struct vrb_conn *conn, const struct core_ep *ep);
 /* The next request to post is a bind. False: it waits, and so do the requests behind it. */
 bool vrb_bind_begin(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req);
 /* Continues the bind that has begun, if there is one. */
-void vrb_bind_go_on(struct vrb_conn *conn, struct core_ep *ep);
+void vrb_bind_continue(struct vrb_conn *conn, struct core_ep *ep);
 /* The position behind the bind's own work request, which the call has posted. 0: it has none. */
 uint64_t vrb_bind_end(const struct core_req *req);
 /* Notes in the bind that it ends at that position, or where everything is done already. */
-void vrb_note_bind(const struct vrb_conn *conn, const struct core_ep *ep, struct core_req *req,
-		   uint64_t end);
+void vrb_bind_note_end(const struct vrb_conn *conn, const struct core_ep *ep, struct core_req *req,
+		       uint64_t end);
 
 /* --- Receives --- */
 
 /* Posts the Receives that wait. */
-void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep);
+void vrb_post_recvs(struct vrb_conn *conn, struct core_ep *ep);
 /* The device has refused a Receive: the connection breaks. */
 void vrb_recv_refused(struct vrb_conn *conn, struct core_ep *ep, int rc);
 /*

@@ -32,7 +32,7 @@ static uint32_t at_least(uint32_t value, uint32_t least)
 }
 
 /* A bind unbinds another window when it has its turn, one at a time. */
-static uint32_t retire_places(const struct vrb_adapter *adapter)
+static uint32_t retire_entries(const struct vrb_adapter *adapter)
 {
 	return adapter->has_windows ? 1 : 0;
 }
@@ -42,7 +42,7 @@ static void qp_fill_caps(const struct vrb_adapter *adapter, const struct core_ep
 {
 	/* an iWARP Write may need a read behind it; and one place is the marker's */
 	cap->max_send_wr =
-		ep->req.capacity * (adapter->is_iwarp ? 2 : 1) + 2 + retire_places(adapter);
+		ep->req.capacity * (adapter->is_iwarp ? 2 : 1) + 2 + retire_entries(adapter);
 	/* the first Receive over iWARP may be ours (iwarp.c) */
 	cap->max_recv_wr =
 		ep->srq ? 0 : at_least(ep->recv.capacity + (adapter->is_iwarp ? 1 : 0), 1);
@@ -78,7 +78,7 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 		init.srq = srq->srq;
 		entries += srq->size; /* one endpoint may take them all */
 	}
-	if (adapter->is_iwarp && conn->state != VRB_ASKED && !conn->early) {
+	if (adapter->is_iwarp && conn->state != VRB_REQUESTED && !conn->early) {
 		conn->early_room = entries - init.cap.max_send_wr;
 		conn->early = calloc(conn->early_room, sizeof(*conn->early));
 		if (!conn->early)
@@ -91,7 +91,7 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 	conn->cq_entries = entries;
 	init.send_cq = conn->cq->cq;
 	init.recv_cq = conn->cq->cq;
-	conn->sq_size = init.cap.max_send_wr - retire_places(adapter);
+	conn->sq_size = init.cap.max_send_wr - retire_entries(adapter);
 	errno = 0;
 	conn->qp = scratch_create(conn, ep) ? ibv_create_qp(vrb_pd(ep->pz), &init) : NULL;
 	if (!conn->qp) {
@@ -124,7 +124,7 @@ int vrb_qp_renew(struct vrb_conn *conn, struct core_ep *ep)
 	pthread_mutex_lock(&adapter->lock);
 	vrb_slot_free_locked(adapter, conn->key);
 	conn->key = key;
-	vrb_slot_tie_locked(adapter, key, ep->cell);
+	vrb_slot_set_cell_locked(adapter, key, ep->cell);
 	pthread_mutex_unlock(&adapter->lock);
 	vrb_qp_destroy(conn);
 	conn->is_receiving = false;
@@ -139,13 +139,13 @@ void vrb_qp_destroy(struct vrb_conn *conn)
 	if (!conn->qp)
 		return;
 	vrb_qpn_remove(conn);
-	vrb_cq_forget(conn->cq, conn->qp->qp_num);
+	vrb_cq_disown_qp(conn->cq, conn->qp->qp_num);
 	rc = ibv_destroy_qp(conn->qp);
 	if (rc)
 		core_log(CORE_LOG_ERROR, "queue pair: not freed: error %d", rc);
 	conn->qp = NULL;
 	vrb_window_retired(conn, false); /* whatever became of it */
-	vrb_window_blocked(conn, false);
+	vrb_window_set_blocked(conn, false);
 	if (conn->scratch_mr && ibv_dereg_mr(conn->scratch_mr))
 		core_log(CORE_LOG_ERROR, "memory region: not freed: %m");
 	conn->scratch_mr = NULL;
@@ -180,7 +180,7 @@ int vrb_qp_to_init(struct vrb_conn *conn, struct core_ep *ep)
 	if (rc)
 		return rc;
 	conn->is_receiving = true;
-	vrb_post_recv(conn, ep);
+	vrb_post_recvs(conn, ep);
 	return 0;
 }
 

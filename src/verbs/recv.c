@@ -18,7 +18,7 @@ void vrb_recv_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 }
 
-void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
+void vrb_post_recvs(struct vrb_conn *conn, struct core_ep *ep)
 {
 	struct ibv_sge sge[RECV_BATCH][VRB_SEGMENTS_MAX];
 	struct ibv_recv_wr wr[RECV_BATCH], *bad;
@@ -51,7 +51,7 @@ void vrb_post_recv(struct vrb_conn *conn, struct core_ep *ep)
 	}
 }
 
-void vrb_posted_recv(struct core_ep *ep)
+void vrb_post_recv(struct core_ep *ep)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
 	int state;
@@ -59,8 +59,8 @@ void vrb_posted_recv(struct core_ep *ep)
 	if (!conn)
 		return;
 	state = core_cancel_off();
-	vrb_post_recv(conn, ep);
-	vrb_review(ep);
+	vrb_post_recvs(conn, ep);
+	vrb_update_slow_reasons(ep);
 	core_cancel_restore(state);
 }
 

@@ -37,7 +37,7 @@
 #define CM_MOST 64	 /* events in a row, so that completions get their turn */
 
 enum source {
-	SOURCE_KICK,
+	SOURCE_WAKE,
 	SOURCE_CM,
 	SOURCE_DEVICE,
 	SOURCE_COMPLETION,
@@ -58,24 +58,24 @@ uint64_t vrb_now_ns(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-void vrb_kick(struct vrb_adapter *adapter)
+void vrb_service_wake(struct vrb_adapter *adapter)
 {
 	const uint64_t one = 1;
 
-	if (!atomic_exchange(&adapter->is_kicked, true) &&
-	    write(adapter->kick_fd, &one, sizeof(one)) < 0)
+	if (!atomic_exchange(&adapter->is_woken_up, true) &&
+	    write(adapter->wake_fd, &one, sizeof(one)) < 0)
 		core_log(CORE_LOG_ERROR, "service thread: no wake-up: %m");
 }
 
-static void kicked(struct vrb_adapter *adapter)
+static void take_wake(struct vrb_adapter *adapter)
 {
 	uint64_t count;
-	ssize_t size = read(adapter->kick_fd, &count, sizeof(count));
+	ssize_t size = read(adapter->wake_fd, &count, sizeof(count));
 
 	(void)size; /* EAGAIN: nothing was lost */
 	/* after the read, which would swallow the write of one who kicks in between; and before
 	 * what was asked for is looked at */
-	atomic_store(&adapter->is_kicked, false);
+	atomic_store(&adapter->is_woken_up, false);
 }
 
 /* --- the connection manager --- */
@@ -114,7 +114,7 @@ static struct vrb_conn *event_conn(struct vrb_adapter *adapter, const struct rdm
 {
 	struct vrb_conn *conn = NULL;
 
-	if (vrb_conn_create(adapter, VRB_ASKED, &conn))
+	if (vrb_conn_create(adapter, VRB_REQUESTED, &conn))
 		conn = NULL;
 	event->id->context = conn;
 	return conn;
@@ -123,7 +123,7 @@ static struct vrb_conn *event_conn(struct vrb_adapter *adapter, const struct rdm
 static void removed(struct vrb_adapter *adapter)
 {
 	core_log(CORE_LOG_CONN, "%s: the device is removed", adapter->ia->device);
-	atomic_fetch_or(&adapter->troubles, 1u << IBV_EVENT_DEVICE_FATAL);
+	atomic_fetch_or(&adapter->device_events, 1u << IBV_EVENT_DEVICE_FATAL);
 }
 
 /* One event; false: there is none. */
@@ -183,8 +183,8 @@ static void arm(struct vrb_adapter *adapter, struct watch *watch)
  * A thread polls, or only posts: it may find what there is when its queue is full, and not before,
  * so each look of ours takes that. Nor shall one that sleeps wait for what another one finds.
  */
-static void leave_alone(struct vrb_adapter *adapter, struct watch *watch, bool has_polled,
-			bool is_over)
+static void watch_consumer(struct vrb_adapter *adapter, struct watch *watch, bool has_polled,
+			   bool is_over)
 {
 	bool has_sleepers = atomic_load_explicit(&adapter->ia->sleepers, memory_order_relaxed) > 0;
 
@@ -221,7 +221,7 @@ static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, 
 	if (watch->is_armed)
 		return;
 	if (has_polled || has_posted)
-		leave_alone(adapter, watch, has_polled, is_over);
+		watch_consumer(adapter, watch, has_polled, is_over);
 	else
 		arm(adapter, watch);
 }
@@ -267,15 +267,15 @@ static int wait_ms(const struct vrb_adapter *adapter, const struct watch *watch)
 static bool serve_source(struct vrb_adapter *adapter, enum source source)
 {
 	switch (source) {
-	case SOURCE_KICK:
-		kicked(adapter);
+	case SOURCE_WAKE:
+		take_wake(adapter);
 		break;
 	case SOURCE_CM:
 		for (int i = 0; i < CM_MOST && cm_event(adapter); i++)
 			;
 		break;
 	case SOURCE_DEVICE:
-		vrb_device_events(adapter);
+		vrb_device_read_events(adapter);
 		break;
 	default:
 		take_wakeups(adapter);
@@ -299,7 +299,7 @@ static void *service_run(void *argument)
 			is_woken |= serve_source(adapter, (enum source)events[i].data.u32);
 		if (atomic_load(&adapter->is_stopping))
 			break;
-		vrb_device_troubles(adapter);
+		vrb_device_handle_events(adapter);
 		if (atomic_exchange(&adapter->is_serving, false))
 			core_srq_serve_all(adapter->ia);
 		serve_due(adapter);
@@ -321,7 +321,7 @@ static int watch_fd(struct vrb_adapter *adapter, int fd, enum source source)
 
 static int watch_all(struct vrb_adapter *adapter)
 {
-	int rc = watch_fd(adapter, adapter->kick_fd, SOURCE_KICK);
+	int rc = watch_fd(adapter, adapter->wake_fd, SOURCE_WAKE);
 
 	if (!rc)
 		rc = watch_fd(adapter, adapter->channel->fd, SOURCE_CM);
@@ -337,12 +337,12 @@ int vrb_service_start(struct vrb_adapter *adapter)
 	sigset_t all, before;
 	int rc;
 
-	adapter->kick_fd = -1;
+	adapter->wake_fd = -1;
 	adapter->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (adapter->epoll_fd < 0)
 		return -errno;
-	adapter->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	rc = adapter->kick_fd < 0 ? -errno : watch_all(adapter);
+	adapter->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = adapter->wake_fd < 0 ? -errno : watch_all(adapter);
 	if (!rc) {
 		vrb_adapter_get(adapter); /* the thread's */
 		sigfillset(&all);
@@ -352,8 +352,8 @@ int vrb_service_start(struct vrb_adapter *adapter)
 		if (rc)
 			vrb_adapter_put(adapter);
 	}
-	if (rc && adapter->kick_fd >= 0)
-		close(adapter->kick_fd);
+	if (rc && adapter->wake_fd >= 0)
+		close(adapter->wake_fd);
 	if (rc)
 		close(adapter->epoll_fd);
 	return rc;
@@ -362,9 +362,9 @@ int vrb_service_start(struct vrb_adapter *adapter)
 void vrb_service_stop(struct vrb_adapter *adapter)
 {
 	atomic_store(&adapter->is_stopping, true);
-	vrb_kick(adapter);
+	vrb_service_wake(adapter);
 	/* never called from that thread, which runs nothing of the consumer's */
 	pthread_join(adapter->thread, NULL);
-	close(adapter->kick_fd);
+	close(adapter->wake_fd);
 	close(adapter->epoll_fd);
 }

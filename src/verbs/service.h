@@ -10,7 +10,7 @@
 int vrb_service_start(struct vrb_adapter *adapter);
 void vrb_service_stop(struct vrb_adapter *adapter);
 /* Wakes the thread. */
-void vrb_kick(struct vrb_adapter *adapter);
+void vrb_service_wake(struct vrb_adapter *adapter);
 
 uint64_t vrb_now_ns(void);
 

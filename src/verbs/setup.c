@@ -26,12 +26,12 @@ void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep)
 	bool is_passive = conn->state == VRB_ACCEPTED;
 
 	conn->state = VRB_ESTABLISHED;
-	vrb_conn_at(conn, VRB_NEVER);
+	vrb_conn_set_deadline(conn, VRB_NEVER);
 	core_ep_established(ep, &peer);
 	if (conn->answer.wants_confirmation && !is_passive)
 		vrb_confirm(conn, ep);
 	vrb_completions_early(conn, ep);
-	vrb_post_send(conn, ep);
+	vrb_post_requests(conn, ep);
 }
 
 void vrb_conn_fail(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number)
@@ -51,7 +51,7 @@ static void event_locked(struct vrb_conn *conn, struct core_ep *ep,
 {
 	switch (conn->state) {
 	case VRB_RESOLVING:
-	case VRB_CALLING:
+	case VRB_CONNECTING:
 		vrb_active_event(conn, ep, event);
 		break;
 	case VRB_ACCEPTED:
@@ -81,7 +81,7 @@ static void asked_event(struct vrb_conn *conn, const struct vrb_cm_event *event)
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_DISCONNECTED:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		atomic_store(&conn->is_gone, true);
+		atomic_store(&conn->is_peer_gone, true);
 		break;
 	default:
 		break;
@@ -95,7 +95,7 @@ void vrb_setup_event(struct vrb_conn *conn, const struct vrb_cm_event *event)
 	core_log(CORE_LOG_CONN, "connection %u: %s, status %d", conn->key,
 		 rdma_event_str(event->type), event->status);
 	if (event->type == RDMA_CM_EVENT_DISCONNECTED)
-		vrb_device_events(conn->adapter); /* what was told before says why */
+		vrb_device_read_events(conn->adapter); /* what was told before says why */
 	asked_event(conn, event);
 	ep = vrb_conn_enter(conn);
 	if (!ep)
@@ -116,31 +116,31 @@ static void due_active(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_n
 	else if (now_ns >= conn->give_up_ns)
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_TIMED_OUT);
 	else
-		vrb_conn_at(conn, conn->give_up_ns);
+		vrb_conn_set_deadline(conn, conn->give_up_ns);
 }
 
 static void due_passive(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_ns)
 {
-	if (atomic_load(&conn->is_gone) || conn->failure || now_ns >= conn->give_up_ns ||
+	if (atomic_load(&conn->is_peer_gone) || conn->failure || now_ns >= conn->give_up_ns ||
 	    atomic_load(&conn->adapter->is_dead))
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	else
-		vrb_conn_at(conn, conn->give_up_ns);
+		vrb_conn_set_deadline(conn, conn->give_up_ns);
 }
 
 static void due_established(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_ns)
 {
 	bool is_dead = atomic_load(&conn->adapter->is_dead);
-	bool is_silent = conn->is_flushed && now_ns >= conn->give_up_ns;
+	bool is_timed_out = conn->is_flushed && now_ns >= conn->give_up_ns;
 
-	if (is_dead || is_silent || conn->has_failed) {
+	if (is_dead || is_timed_out || conn->has_failed) {
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 		vrb_conn_try_finish(conn, ep, is_dead);
 	} else if (conn->is_flushed) { /* due for something else, which has come to nothing */
-		vrb_conn_at(conn, conn->give_up_ns);
+		vrb_conn_set_deadline(conn, conn->give_up_ns);
 	} else {
-		vrb_confirm_again(conn, ep);
-		vrb_post_send(conn, ep);
+		vrb_confirm_retry(conn, ep);
+		vrb_post_requests(conn, ep);
 	}
 }
 
@@ -148,7 +148,7 @@ void vrb_setup_due(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_ns)
 {
 	switch (conn->state) {
 	case VRB_RESOLVING:
-	case VRB_CALLING:
+	case VRB_CONNECTING:
 		due_active(conn, ep, now_ns);
 		break;
 	case VRB_ACCEPTED:

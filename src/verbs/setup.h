@@ -67,7 +67,7 @@ void vrb_active_event(struct vrb_conn *conn, struct core_ep *ep, const struct vr
 void vrb_passive_event(struct vrb_conn *conn, struct core_ep *ep, const struct vrb_cm_event *event);
 
 /* From now on the request keeps its identifier (listen.c). Called before it is answered. */
-void vrb_answered(struct vrb_conn *conn);
+void vrb_request_answered(struct vrb_conn *conn);
 void vrb_listener_get(struct vrb_listener *listener);
 void vrb_listener_put(struct vrb_listener *listener);
 /* Handles a request. `conn` is new; its reference goes to the core if the request does. */

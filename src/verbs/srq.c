@@ -95,7 +95,7 @@ int vrb_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wq
 	return rc;
 }
 
-bool vrb_srq_is_key(struct vrb_adapter *adapter, uint32_t key, struct core_ref *ref_out)
+bool vrb_srq_by_key(struct vrb_adapter *adapter, uint32_t key, struct core_ref *ref_out)
 {
 	const struct vrb_srq *side;
 	uint32_t index = key & VRB_KEY_INDEX_MASK;

@@ -46,8 +46,8 @@ DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status)
 }
 
 /* Are the segments still what the posting call has checked? */
-static bool are_good(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count,
-		     const struct core_pz *pz, enum core_mem_use use)
+static bool segments_are_valid(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count,
+			       const struct core_pz *pz, enum core_mem_use use)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		struct core_lmr *lmr = core_mem_get(ia->mem, &iov[i], pz, use);
@@ -64,7 +64,7 @@ static bool are_good(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t co
  * work request with it. The core knows whether the memory is to blame; if it is not, a Receive was
  * too small.
  */
-static bool says_little(enum ibv_wc_status status)
+static bool is_unspecific(enum ibv_wc_status status)
 {
 	return status == IBV_WC_LOC_QP_OP_ERR || status == IBV_WC_GENERAL_ERR ||
 	       status == IBV_WC_FATAL_ERR;
@@ -75,10 +75,11 @@ DAT_DTO_COMPLETION_STATUS vrb_request_status(struct core_ep *ep, const struct co
 {
 	bool is_read = req->op == CORE_OP_RDMA_READ;
 
-	if (says_little(status) && !are_good(ep->ia, req->iov, req->segments, ep->pz,
-					     is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE))
+	if (is_unspecific(status) &&
+	    !segments_are_valid(ep->ia, req->iov, req->segments, ep->pz,
+				is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE))
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
-	if (says_little(status) && !vrb_device_is_up(vrb_adapter_of(ep->ia)))
+	if (is_unspecific(status) && !vrb_device_is_up(vrb_adapter_of(ep->ia)))
 		return DAT_DTO_ERR_TRANSPORT; /* rxe says that also when it finds no way */
 	return vrb_status(status);
 }
@@ -98,8 +99,8 @@ bool vrb_is_flush(struct vrb_conn *conn, struct core_ep *ep, const struct core_r
 DAT_DTO_COMPLETION_STATUS vrb_recv_status(struct core_ep *ep, const struct core_wqe *wqe,
 					  enum ibv_wc_status status)
 {
-	if (says_little(status) &&
-	    !are_good(ep->ia, wqe->iov, wqe->segments, core_recv_pz(ep), CORE_MEM_TARGET))
+	if (is_unspecific(status) &&
+	    !segments_are_valid(ep->ia, wqe->iov, wqe->segments, core_recv_pz(ep), CORE_MEM_TARGET))
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
 	if (status == IBV_WC_SUCCESS) /* but it was no message */
 		return DAT_DTO_ERR_BAD_RESPONSE;

@@ -14,7 +14,7 @@
 /* Never live: a thread that locks it finds no endpoint. */
 static struct core_handle no_endpoint = {.lock = CORE_LOCK_INIT};
 
-void vrb_slot_tie_locked(struct vrb_adapter *adapter, uint32_t key, struct core_handle *cell)
+void vrb_slot_set_cell_locked(struct vrb_adapter *adapter, uint32_t key, struct core_handle *cell)
 {
 	/* relaxed: a reader checks the endpoint's connection with the endpoint locked */
 	atomic_store_explicit(&adapter->ep_cells[key & VRB_KEY_INDEX_MASK],
@@ -44,7 +44,7 @@ int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t
 		slot->object = object;
 		slot->generation = (slot->generation + 1) & VRB_KEY_GENERATION_MASK;
 		*key_out = slot->generation << VRB_KEY_INDEX_BITS | index;
-		vrb_slot_tie_locked(adapter, index, NULL);
+		vrb_slot_set_cell_locked(adapter, index, NULL);
 		rc = 0;
 	}
 	pthread_mutex_unlock(&adapter->lock);
@@ -55,7 +55,7 @@ void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key)
 {
 	uint32_t index = key & VRB_KEY_INDEX_MASK;
 
-	vrb_slot_tie_locked(adapter, index, NULL);
+	vrb_slot_set_cell_locked(adapter, index, NULL);
 	adapter->slots[index].object = NULL;
 	adapter->slots[index].next_free = adapter->slot_free;
 	adapter->slot_free = index + 1;

@@ -37,7 +37,7 @@ int vrb_slots_create(struct vrb_adapter *adapter);
 int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t *key_out);
 void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key);
 /* Sets the cell of the endpoint that completions with that key are for; NULL: no endpoint. */
-void vrb_slot_tie_locked(struct vrb_adapter *adapter, uint32_t key, struct core_handle *cell);
+void vrb_slot_set_cell_locked(struct vrb_adapter *adapter, uint32_t key, struct core_handle *cell);
 
 /* Connections by the number of their queue pair. */
 void vrb_qpn_add(struct vrb_conn *conn);

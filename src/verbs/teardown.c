@@ -25,18 +25,18 @@
 #define DRAIN_SRQ_NS (2 * VRB_NS_PER_MS)
 #define SILENT_NS (500 * VRB_NS_PER_MS) /* a flush that the connection manager does not explain */
 
-static void tell_peer(struct vrb_conn *conn)
+static void notify_peer(struct vrb_conn *conn)
 {
-	if (!conn->is_peer_told)
+	if (!conn->is_peer_notified)
 		(void)rdma_disconnect(conn->id); /* refused when the peer was first, or is gone */
-	conn->is_peer_told = true;
+	conn->is_peer_notified = true;
 }
 
 /*
  * What is sent while the port is down is lost, and worse: the queue pair of rxe that carries the
  * management of all connections takes nothing in any more after it could not send (docs/verbs.md).
  */
-static bool can_tell_peers(struct vrb_adapter *adapter)
+static bool can_notify_peers(struct vrb_adapter *adapter)
 {
 	return adapter->is_iwarp || atomic_load(&adapter->is_dead) || vrb_device_is_up(adapter);
 }
@@ -45,7 +45,7 @@ static bool can_tell_peers(struct vrb_adapter *adapter)
 static void conn_release(struct vrb_conn *conn)
 {
 	if (conn->id && conn->state == VRB_CLOSING)
-		tell_peer(conn);
+		notify_peer(conn);
 	if (conn->id && rdma_destroy_id(conn->id))
 		core_log(CORE_LOG_ERROR, "connection identifier: not freed: %m");
 	conn->id = NULL;
@@ -87,7 +87,7 @@ static void conn_linger(struct vrb_conn *conn)
 	pthread_mutex_lock(&adapter->lock);
 	conn->is_lingering = true;
 	pthread_mutex_unlock(&adapter->lock);
-	if (can_tell_peers(adapter)) /* meanwhile: nobody may say so again */
+	if (can_notify_peers(adapter)) /* meanwhile: nobody may say so again */
 		vrb_conn_end_lingering(adapter);
 }
 
@@ -113,7 +113,7 @@ static void *reaper_run(void *argument)
  * answered its request, or a time-out of its own has passed: a thread waits for that. The queue
  * pair, in the error state, cannot be connected any more. False: no thread.
  */
-static bool conn_reap_later(struct vrb_conn *conn)
+static bool conn_release_later(struct vrb_conn *conn)
 {
 	struct vrb_adapter *adapter = conn->adapter;
 	sigset_t all, before;
@@ -148,10 +148,10 @@ void vrb_conn_wait_reapers(struct vrb_adapter *adapter)
 
 void vrb_conn_destroy(struct vrb_conn *conn)
 {
-	if (conn->adapter->is_iwarp && conn->state == VRB_CALLING && conn->id && conn->qp &&
-	    conn_reap_later(conn))
+	if (conn->adapter->is_iwarp && conn->state == VRB_CONNECTING && conn->id && conn->qp &&
+	    conn_release_later(conn))
 		return;
-	if (conn->state == VRB_CLOSING && !can_tell_peers(conn->adapter))
+	if (conn->state == VRB_CLOSING && !can_notify_peers(conn->adapter))
 		conn_linger(conn);
 	else
 		conn_release(conn);
@@ -169,7 +169,7 @@ static bool is_seen(const struct vrb_conn *conn, const struct core_ep *ep)
 }
 
 /* When to end without having heard of every work request. */
-static uint64_t drained_by(const struct vrb_conn *conn, const struct core_ep *ep)
+static uint64_t drain_deadline(const struct vrb_conn *conn, const struct core_ep *ep)
 {
 	/* nobody counts what an endpoint took out of an SRQ: what was taken is told by then */
 	return vrb_now_ns() + (ep->srq && is_seen(conn, ep) ? DRAIN_SRQ_NS : DRAIN_NS);
@@ -199,9 +199,9 @@ void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER 
 	 * flushed, and only then the peer may hear of the end. iWARP does that in its stream.
 	 */
 	if (conn->adapter->is_iwarp ||
-	    (why != DAT_CONNECTION_EVENT_BROKEN && can_tell_peers(conn->adapter)))
-		tell_peer(conn);
-	vrb_conn_at(conn, is_drained(conn, ep) ? 0 : drained_by(conn, ep));
+	    (why != DAT_CONNECTION_EVENT_BROKEN && can_notify_peers(conn->adapter)))
+		notify_peer(conn);
+	vrb_conn_set_deadline(conn, is_drained(conn, ep) ? 0 : drain_deadline(conn, ep));
 }
 
 void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep)
@@ -217,7 +217,7 @@ void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep)
 		return;
 	conn->is_flushed = true;
 	conn->give_up_ns = vrb_now_ns() + SILENT_NS;
-	vrb_conn_at(conn, conn->give_up_ns);
+	vrb_conn_set_deadline(conn, conn->give_up_ns);
 }
 
 void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced)
@@ -228,7 +228,7 @@ void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forc
 		return;
 	if (!is_forced && !is_drained(conn, ep)) {
 		if (ep->srq)
-			vrb_conn_at(conn, drained_by(conn, ep));
+			vrb_conn_set_deadline(conn, drain_deadline(conn, ep));
 		return;
 	}
 	vrb_conn_detach(conn, ep);

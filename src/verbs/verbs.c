@@ -120,7 +120,7 @@ static void vrb_ep_detach(struct core_ep *ep)
 	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	vrb_conn_detach(conn, ep);
 	side->dying = conn;
-	vrb_review(ep);
+	vrb_update_slow_reasons(ep);
 }
 
 static void vrb_ep_destroy(struct core_ep *ep)
@@ -144,12 +144,12 @@ static void vrb_disconnect(struct core_ep *ep, bool is_graceful)
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	} else if (is_graceful) {
 		conn->is_graceful = true;
-		vrb_post_send(conn, ep); /* it closes when nothing is left to do */
+		vrb_post_requests(conn, ep); /* it closes when nothing is left to do */
 	} else {
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 		vrb_conn_try_finish(conn, ep, false);
 	}
-	vrb_review(ep);
+	vrb_update_slow_reasons(ep);
 }
 
 /* The end took everything down already. */
@@ -163,7 +163,7 @@ static void vrb_abort(struct core_ep *ep)
 {
 	if (vrb_conn_of(ep))
 		vrb_conn_close(vrb_conn_of(ep), ep, DAT_CONNECTION_EVENT_BROKEN);
-	vrb_review(ep);
+	vrb_update_slow_reasons(ep);
 }
 
 static void vrb_serve_soon(struct core_ia *ia)
@@ -171,7 +171,7 @@ static void vrb_serve_soon(struct core_ia *ia)
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
 
 	atomic_store(&adapter->is_serving, true);
-	vrb_kick(adapter);
+	vrb_service_wake(adapter);
 }
 
 static const struct transport_ops vrb_ops = {
@@ -179,7 +179,7 @@ static const struct transport_ops vrb_ops = {
 
 	.ia_open = vrb_ia_open,
 	.ia_close = vrb_ia_close,
-	.progress = vrb_drive,
+	.progress = vrb_progress,
 	.arm = vrb_arm,
 	.sleep_begin = transport_no_sleep_begin,
 	.sleep_end = transport_no_sleep_end,
@@ -204,7 +204,7 @@ static const struct transport_ops vrb_ops = {
 	.reset = vrb_reset,
 
 	.post_request = vrb_post_request,
-	.post_recv = vrb_posted_recv,
+	.post_recv = vrb_post_recv,
 
 	.abort = vrb_abort,
 	.kick = vrb_serve_soon,

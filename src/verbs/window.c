@@ -51,7 +51,7 @@ struct vrb_window {
  * rxe looks at a window's privileges, and at the bounds of the region below it: with a window a
  * peer would reach what it was not given.
  */
-static bool bounds_are_unchecked(const struct vrb_adapter *adapter,
+static bool has_unchecked_bounds(const struct vrb_adapter *adapter,
 				 const struct ibv_device_attr *device)
 {
 	return !adapter->is_iwarp && device->vendor_id == VRB_VENDOR_RXE;
@@ -81,7 +81,7 @@ void vrb_windows_choose(struct vrb_adapter *adapter, const struct ibv_device_att
 
 	adapter->has_windows =
 		wanted != CORE_RMR_REGISTRATION && has_type_1(device) &&
-		(wanted == CORE_RMR_WINDOW || !bounds_are_unchecked(adapter, device)) &&
+		(wanted == CORE_RMR_WINDOW || !has_unchecked_bounds(adapter, device)) &&
 		can_allocate(adapter);
 	if (wanted == CORE_RMR_WINDOW && !adapter->has_windows)
 		core_log(CORE_LOG_ERROR,
@@ -97,12 +97,12 @@ const char *vrb_windows_text(const struct vrb_adapter *adapter,
 		return "none";
 	if (!has_type_1(device))
 		return "type 2, which serves no RMR";
-	return bounds_are_unchecked(adapter, device) ? "type 1, bounds unchecked" : "type 1";
+	return has_unchecked_bounds(adapter, device) ? "type 1, bounds unchecked" : "type 1";
 }
 
 /* --- windows of the device --- */
 
-static void destroy(struct vrb_window *window)
+static void window_destroy(struct vrb_window *window)
 {
 	int rc = ibv_dealloc_mw(window->mw);
 
@@ -117,13 +117,13 @@ void vrb_windows_free(struct vrb_pz *pz)
 		struct vrb_window *window = pz->windows;
 
 		pz->windows = window->next;
-		destroy(window);
+		window_destroy(window);
 		free(window);
 	}
 }
 
 /* One that is not bound; NULL: there is none. */
-static struct vrb_window *take(struct vrb_adapter *adapter, struct vrb_pz *pz)
+static struct vrb_window *window_take(struct vrb_adapter *adapter, struct vrb_pz *pz)
 {
 	struct vrb_window *window;
 
@@ -146,7 +146,7 @@ static struct vrb_window *take(struct vrb_adapter *adapter, struct vrb_pz *pz)
 	return NULL;
 }
 
-static void give_back(struct vrb_adapter *adapter, struct vrb_window *window)
+static void window_give_back(struct vrb_adapter *adapter, struct vrb_window *window)
 {
 	pthread_mutex_lock(&adapter->lock);
 	window->next = window->pz->windows;
@@ -161,8 +161,8 @@ static int remote_access(DAT_MEM_PRIV_FLAGS priv)
 }
 
 /* Can the endpoint's next request be the bind of one? */
-static bool suits(const struct vrb_conn *conn, const struct core_ep *ep,
-		  const struct transport_window *window)
+static bool can_bind_window(const struct vrb_conn *conn, const struct core_ep *ep,
+			    const struct transport_window *window)
 {
 	return conn && conn->state == VRB_ESTABLISHED && conn->adapter->has_windows &&
 	       vrb_lmr_takes_windows(conn->adapter, window->lmr) && vrb_has_room(conn, ep, 1);
@@ -180,7 +180,7 @@ static struct vrb_window *bind_window(struct vrb_conn *conn, const struct core_e
 			      .length = asked->length,
 			      .mw_access_flags = (unsigned)remote_access(asked->priv)},
 	};
-	struct vrb_window *window = take(conn->adapter, asked->lmr->pz->transport);
+	struct vrb_window *window = window_take(conn->adapter, asked->lmr->pz->transport);
 	int rc;
 
 	if (!window)
@@ -191,7 +191,7 @@ static struct vrb_window *bind_window(struct vrb_conn *conn, const struct core_e
 	if (rc) { /* the range is too long for a window, say */
 		core_log(CORE_LOG_CONN, "queue pair %u: bind refused: error %d", conn->qp->qp_num,
 			 rc);
-		give_back(conn->adapter, window);
+		window_give_back(conn->adapter, window);
 		return NULL;
 	}
 	conn->extra++; /* until its turn (work.h) */
@@ -254,7 +254,7 @@ void vrb_window_retired(struct vrb_conn *conn, bool is_good)
 	atomic_store(&window->state, is_good ? WINDOW_STALE : WINDOW_LOST);
 }
 
-void vrb_window_blocked(struct vrb_conn *conn, bool is_blocked)
+void vrb_window_set_blocked(struct vrb_conn *conn, bool is_blocked)
 {
 	if (atomic_load(&conn->is_blocked) == is_blocked)
 		return;
@@ -265,7 +265,7 @@ void vrb_window_blocked(struct vrb_conn *conn, bool is_blocked)
 		atomic_fetch_sub(&conn->adapter->blocked, 1);
 }
 
-void vrb_windows_again(struct vrb_adapter *adapter)
+void vrb_windows_retry(struct vrb_adapter *adapter)
 {
 	struct vrb_conn *found[8];
 	uint32_t count = 0;
@@ -282,7 +282,7 @@ void vrb_windows_again(struct vrb_adapter *adapter)
 
 		if (ep) {
 			if (found[count]->state == VRB_ESTABLISHED)
-				vrb_post_send(found[count], ep);
+				vrb_post_requests(found[count], ep);
 			vrb_conn_leave(ep);
 		}
 		vrb_conn_put(found[count]);
@@ -316,7 +316,7 @@ int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *asked,
 
 	if (atomic_load(&vrb_adapter_of(ep->ia)->is_dead))
 		return -ENODEV;
-	if (suits(conn, ep, asked))
+	if (can_bind_window(conn, ep, asked))
 		window = bind_window(conn, ep, asked);
 	if (!window) {
 		rc = register_range(asked, &window);
@@ -354,7 +354,7 @@ bool vrb_rmr_key_revoke(struct core_ia *ia, void *key)
 	case WINDOW_STALE:
 		return true;
 	default:
-		destroy(window); /* the device has fenced it when that returns */
+		window_destroy(window); /* the device has fenced it when that returns */
 		return true;
 	}
 }
@@ -365,10 +365,10 @@ void vrb_rmr_key_destroy(struct core_ia *ia, void *key)
 
 	(void)vrb_rmr_key_revoke(ia, key);
 	if (window->mw && window->binds < BINDS_MOST) {
-		give_back(vrb_adapter_of(ia), window);
+		window_give_back(vrb_adapter_of(ia), window);
 		return;
 	}
 	if (window->mw)
-		destroy(window);
+		window_destroy(window);
 	free(window);
 }

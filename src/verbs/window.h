@@ -38,9 +38,9 @@ uint64_t vrb_window_end(const struct vrb_window *window);
 /* Its bind has succeeded. EP locked. */
 void vrb_window_bound(struct vrb_window *window);
 /* Notes whether the connection's bind waits for another endpoint's. EP locked, or gone. */
-void vrb_window_blocked(struct vrb_conn *conn, bool is_blocked);
+void vrb_window_set_blocked(struct vrb_conn *conn, bool is_blocked);
 /* Tries such binds again. No lock held. */
-void vrb_windows_again(struct vrb_adapter *adapter);
+void vrb_windows_retry(struct vrb_adapter *adapter);
 /* The work request that unbinds the connection's retiring window, if there is one, is over.
  * is_good: it has succeeded. EP locked, or gone. */
 void vrb_window_retired(struct vrb_conn *conn, bool is_good);

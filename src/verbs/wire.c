@@ -158,12 +158,12 @@ static uint64_t mix(uint64_t value)
 	return value;
 }
 
-uint16_t vrb_wire_port(uint64_t qual, unsigned place)
+uint16_t vrb_wire_port(uint64_t qual, unsigned index)
 {
 	uint64_t spread = mix(qual);
 	uint64_t step = (spread >> 40) | 1;
 
-	if (!place)
+	if (!index)
 		return qual <= UINT16_MAX ? (uint16_t)qual : 0;
-	return (uint16_t)(DERIVED_FIRST + (spread + (place - 1) * step) % DERIVED_COUNT);
+	return (uint16_t)(DERIVED_FIRST + (spread + (index - 1) * step) % DERIVED_COUNT);
 }

@@ -102,12 +102,12 @@ CORE_INLINE uint64_t vrb_noted_extra(const struct core_req *req)
 }
 
 /* It asked for no completion. Only suppressed ones need the note, and have it. */
-static inline void vrb_note_silent(struct core_req *req, bool is_silent)
+static inline void vrb_note_unsignalled(struct core_req *req, bool is_unsignalled)
 {
-	req->transport.word[1] = is_silent;
+	req->transport.word[1] = is_unsignalled;
 }
 
-static inline bool vrb_is_silent(const struct core_req *req)
+static inline bool vrb_is_unsignalled(const struct core_req *req)
 {
 	return (req->flags & DAT_COMPLETION_SUPPRESS_FLAG) && req->transport.word[1];
 }

@@ -107,8 +107,8 @@ void own_all(void)
 void go_slow(const struct rig_ep *ep)
 {
 	core_lock_acquire(&cell(ep->ep)->lock);
-	conn_of(ep)->is_direct = false;
-	vrb_review(inner(ep));
+	conn_of(ep)->has_fast_path = false;
+	vrb_update_slow_reasons(inner(ep));
 	core_lock_release(&cell(ep->ep)->lock);
 	assert_int_equal(slow(ep->ep) & CORE_EP_SLOW_CONN, CORE_EP_SLOW_CONN);
 }

@@ -84,7 +84,7 @@ static void post_recv__refused_by_the_device__broken_once(void **state)
 	assert_false(is_fast(rig.a.ep));
 	assert_int_equal(conn_of(&rig.a)->state, VRB_CLOSING);
 	assert_int_equal(vrb_recv_out(conn_of(&rig.a), inner(&rig.a)), 2);
-	assert_int_equal(conn_of(&rig.a)->silent, 0);
+	assert_int_equal(conn_of(&rig.a)->unsignalled, 0);
 	let_go();
 	expect_all_flushed(2);
 	expect_flushed(&rig.a, 103);

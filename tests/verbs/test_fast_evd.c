@@ -5,6 +5,7 @@
  * are several; shared receive queues; a thread that posts and one that dequeues.
  */
 #include "fast_lab.h"
+#include "verbs/window.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -217,11 +218,11 @@ static void evd_dequeue__empty__binds_held_up_go_on(void **state)
 	DAT_EVENT event;
 
 	(void)state;
-	vrb_window_blocked(conn_of(&rig.b), true);
+	vrb_window_set_blocked(conn_of(&rig.b), true);
 	core_handle_set_slow(rig.b.ep, CORE_EP_SLOW_QUEUE);
 	assert_int_equal(dequeue(rig.a.dto, &event), DAT_QUEUE_EMPTY);
 	assert_true(is_fast(rig.b.ep)); /* it was looked after, and reviewed */
-	vrb_window_blocked(conn_of(&rig.b), false);
+	vrb_window_set_blocked(conn_of(&rig.b), false);
 }
 
 static _Atomic bool is_told;

@@ -315,9 +315,9 @@ static void vrb_cq_forget__kept_of_a_queue_pair__nobodys(void **state)
 	(void)state;
 	keep(10, 3);
 	qp_num = cq->kept->qp_num;
-	vrb_cq_forget(cq, qp_num + 1);
+	vrb_cq_disown_qp(cq, qp_num + 1);
 	assert_int_equal(cq->kept->qp_num, qp_num);
-	vrb_cq_forget(cq, qp_num);
+	vrb_cq_disown_qp(cq, qp_num);
 	assert_int_equal(cq->kept->qp_num, 0);
 	assert_int_equal(cq->kept[1].qp_num, 0);
 	expect_range(10, 1, 3); /* these are found by their key */

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the fast path (src/verbs/fast.c) declines, and its reasons (vrb_review): calls that are not
- * plain have the codes, the events and the order that they have on the general path; regions that
- * are known, and not any more; each reason is set and cleared where it arises. The provider's own
- * thread is held, so that whatever happens is done by the calls of the test.
+ * What the fast path (src/verbs/fast.c) declines, and its reasons (vrb_update_slow_reasons): calls
+ * that are not plain have the codes, the events and the order that they have on the general path;
+ * regions that are known, and not any more; each reason is set and cleared where it arises. The
+ * provider's own thread is held, so that whatever happens is done by the calls of the test.
  */
 #include "fast_lab.h"
 
@@ -668,7 +668,7 @@ static void expect_review(uint16_t reasons)
 	struct core_handle *handle = cell(rig.a.ep);
 
 	core_lock_acquire(&handle->lock);
-	vrb_review(inner(&rig.a));
+	vrb_update_slow_reasons(inner(&rig.a));
 	assert_int_equal(handle->slow_reasons, reasons);
 	core_lock_release(&handle->lock);
 }
@@ -693,10 +693,10 @@ static void vrb_review__each_reason__set_and_cleared(void **state)
 	WITH(conn->state, VRB_CLOSING, CORE_EP_SLOW_CONN);
 	WITH(conn->state, VRB_ACCEPTED, CORE_EP_SLOW_CONN);
 	WITH(conn->is_graceful, true, CORE_EP_SLOW_CONN);
-	WITH(conn->is_direct, false, CORE_EP_SLOW_CONN);
+	WITH(conn->has_fast_path, false, CORE_EP_SLOW_CONN);
 	WITH(((struct vrb_ep *)ep->transport)->conn, NULL, CORE_EP_SLOW_CONN);
 	WITH(conn->post_next, ep->req.tail - 1, CORE_EP_SLOW_QUEUE);
-	WITH(conn->silent, 1, CORE_EP_SLOW_QUEUE);
+	WITH(conn->unsignalled, 1, CORE_EP_SLOW_QUEUE);
 	WITH(ep->req.done, 1, CORE_EP_SLOW_QUEUE);
 	WITH(conn->binds_out, 1, CORE_EP_SLOW_QUEUE);
 	WITH(conn->has_marker, true, CORE_EP_SLOW_QUEUE);
@@ -707,7 +707,7 @@ static void vrb_review__each_reason__set_and_cleared(void **state)
 	WITH(conn->is_unconfirmed, true, CORE_EP_SLOW_RECV);
 	WITH(conn->recv_next, ep->recv.tail - 1, CORE_EP_SLOW_RECV);
 	WITH(conn->is_flushed, true, CORE_EP_SLOW_PEER);
-	WITH(conn->nudges, 1, CORE_EP_SLOW_PEER);
+	WITH(conn->confirm_retries, 1, CORE_EP_SLOW_PEER);
 }
 
 /* With a reason set the same is done on the general path, and the counters are the same. */
