@@ -74,7 +74,7 @@ int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 		core_log(CORE_LOG_CONN, "accept: error %d", -rc);
 		conn->failure = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
 	}
-	/* whoever was told meanwhile that the other side is gone did not find the endpoint */
+	/* a thread that learned meanwhile that the peer is gone did not find the endpoint */
 	vrb_conn_set_deadline(conn, rc || atomic_load(&conn->is_peer_gone) ? 0 : conn->give_up_ns);
 	return 0;
 }

@@ -14,7 +14,7 @@
 #include "core/base/settings.h"
 #include "verbs/device.h"
 
-/* The first line of a small file. */
+/* Reads the first line of a small file. */
 static bool line_read(const char *path, char *line_out, size_t size)
 {
 	ssize_t len = -1;
@@ -31,7 +31,7 @@ static bool line_read(const char *path, char *line_out, size_t size)
 	return line_out[0] != '\0';
 }
 
-/* The interface whose hardware address an iWARP device has for its own. */
+/* Finds the netdev whose hardware address the GID of an iWARP device begins with. */
 static bool netdev_by_gid(const char *gid, char *netdev_out, size_t size)
 {
 	char path[300], mac[32], packed[16];
@@ -45,7 +45,7 @@ static bool netdev_by_gid(const char *gid, char *netdev_out, size_t size)
 		snprintf(path, sizeof(path), "/sys/class/net/%s/address", item->d_name);
 		if (!line_read(path, mac, sizeof(mac)) || strlen(mac) != 17)
 			continue;
-		/* aa:bb:cc:dd:ee:ff as a GID begins: aabb:ccdd:eeff */
+		/* aa:bb:cc:dd:ee:ff is aabb:ccdd:eeff at the beginning of a GID */
 		snprintf(packed, sizeof(packed), "%.2s%.2s:%.2s%.2s:%.2s%.2s", mac, mac + 3,
 			 mac + 6, mac + 9, mac + 12, mac + 15);
 		is_found = !strncmp(gid, packed, 14);
@@ -57,7 +57,7 @@ static bool netdev_by_gid(const char *gid, char *netdev_out, size_t size)
 	return is_found;
 }
 
-/* The interface below a port of a device with that name. */
+/* Finds the netdev of a port of the RDMA device with that name. */
 static bool netdev_of_rdma(const char *device, uint32_t port, char *netdev_out, size_t size)
 {
 	char path[256], gid[64];
@@ -70,7 +70,9 @@ static bool netdev_of_rdma(const char *device, uint32_t port, char *netdev_out, 
 	return line_read(path, gid, sizeof(gid)) && netdev_by_gid(gid, netdev_out, size);
 }
 
-/* The kernel refuses those to a plain datagram socket, which sends nothing here. */
+/*
+ * The kernel refuses to connect a plain datagram socket to such an address. Nothing is sent here.
+ */
 static bool is_broadcast(const union core_sockaddr *address)
 {
 	union core_sockaddr copy = *address;

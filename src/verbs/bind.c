@@ -13,7 +13,6 @@
 #include "verbs/window.h"
 #include "verbs/work.h"
 
-/* A bind's own work request was posted with the call. 0: it needed none. */
 uint64_t vrb_bind_end(const struct core_req *req)
 {
 	return req->binding && req->binding->key ? vrb_window_end(req->binding->key) : 0;
@@ -25,8 +24,8 @@ static bool bind_is_ready(const struct core_req *req)
 }
 
 /*
- * The bind, the oldest request, ends at that position, or where everything is done already: its
- * work request may lie in front of what it follows. It has its turn with this, or had it.
+ * The work request of a bind may lie in front of the requests that the bind follows. So the bind,
+ * which is the oldest request, ends at least where everything is done already.
  */
 void vrb_bind_note_end(const struct vrb_conn *conn, const struct core_ep *ep, struct core_req *req,
 		       uint64_t end)
@@ -36,7 +35,7 @@ void vrb_bind_note_end(const struct vrb_conn *conn, const struct core_ep *ep, st
 	vrb_note_extra(req, (end > done ? end : done) - (req->sequence + 1));
 }
 
-/* The oldest request is a bind, and something about it may have changed. */
+/* Runs the bind that is the oldest request, after something about it may have changed. */
 static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
 {
 	struct core_req *req = core_req_at(&ep->req, ep->req.head);
@@ -46,32 +45,31 @@ static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
 	vrb_follow_head(conn, ep, before);
 	vrb_window_set_blocked(conn, result == CORE_BIND_BLOCKED);
 	if (result == CORE_BIND_BLOCKED && conn->state == VRB_ESTABLISHED)
-		vrb_conn_set_deadline(conn, vrb_now_ns() + VRB_NS_PER_MS); /* if nobody polls */
+		/* in case no thread polls */
+		vrb_conn_set_deadline(conn, vrb_now_ns() + VRB_NS_PER_MS);
 	if (result != CORE_BIND_DONE && conn->retiring)
 		vrb_bind_note_end(conn, ep, req, conn->retire_end);
 	return result;
 }
 
-/* One that was begun. */
 void vrb_bind_continue(struct vrb_conn *conn, struct core_ep *ep)
 {
 	if (conn->is_binding && bind_is_ready(core_req_at(&ep->req, ep->req.head)))
 		conn->is_binding = bind_run(conn, ep) != CORE_BIND_DONE;
 }
 
-/* The next request to post is a bind. False: it has to wait, and with it those behind. */
 bool vrb_bind_begin(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req)
 {
 	enum core_bind result;
 
 	if (req->sequence != ep->req.head)
-		return false; /* asked again when those before it are done */
+		return false; /* the requests in front of it are not done yet */
 	vrb_bind_note_end(conn, ep, req, vrb_bind_end(req));
 	result = bind_run(conn, ep);
 	if (result == CORE_BIND_BLOCKED)
 		return false;
 	conn->is_binding = result == CORE_BIND_ORDERED;
 	conn->post_next++;
-	conn->extra--; /* a window's bind was counted when it was posted */
+	conn->extra--; /* the bind of the window was counted when it was posted */
 	return true;
 }

@@ -15,8 +15,9 @@
 #include "verbs/work.h"
 
 /*
- * Everything before that position is done. What asked for a completion waits for it: an iWARP
- * device may finish a read later than what was posted behind it.
+ * Completes the unsignalled requests in front of a position, where everything is done. Signalled
+ * ones wait for their own completions: an iWARP device may finish a Read later than a request
+ * behind it.
  */
 static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t position)
 {
@@ -32,13 +33,13 @@ static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t posi
 	}
 }
 
-/* What the endpoint's queue calls by that low half of its sequence. */
+/* The sequence of a request, from its low half. */
 static uint64_t sequence_of(const struct core_ep *ep, uint64_t wr_id)
 {
 	return ep->req.head + (uint32_t)((uint32_t)wr_id - (uint32_t)ep->req.head);
 }
 
-/* The position behind the work request of the request. */
+/* The position behind the request's work request. */
 static uint64_t work_end(const struct core_req *req)
 {
 	return req->op == CORE_OP_BIND ? vrb_bind_end(req) : vrb_end(req);
@@ -50,7 +51,7 @@ static void note_seen(struct vrb_conn *conn, uint64_t position)
 		conn->sq_seen = position;
 }
 
-/* The request whose completion came. */
+/* The request that has completed. */
 static struct core_req *request_of(struct vrb_conn *conn, struct core_ep *ep,
 				   const struct ibv_wc *wc)
 {
@@ -62,7 +63,7 @@ static struct core_req *request_of(struct vrb_conn *conn, struct core_ep *ep,
 	return req;
 }
 
-/* Something left the send queue. */
+/* Something has left the send queue: posts what was waiting for it. */
 static void send_queue_advanced(struct vrb_conn *conn, struct core_ep *ep)
 {
 	vrb_bind_continue(conn, ep);
@@ -88,7 +89,7 @@ static void send_completed(struct vrb_conn *conn, struct core_ep *ep, const stru
 
 	if (conn->reads_now && vrb_starts_read(conn, req))
 		conn->reads_now--;
-	if (req->op == CORE_OP_BIND) /* it is done when it has its turn */
+	if (req->op == CORE_OP_BIND) /* the request itself is done when it has its turn */
 		vrb_window_bound(req->binding->key);
 	reap_before(conn, ep, work_end(req));
 	if (req->op != CORE_OP_BIND)
@@ -96,7 +97,10 @@ static void send_completed(struct vrb_conn *conn, struct core_ep *ep, const stru
 	send_queue_advanced(conn, ep);
 }
 
-/* A bind's second work request is over; if it failed the device's own call does what it should. */
+/*
+ * The second work request of a bind, which unbinds the old window, is over. If it has failed, the
+ * window is destroyed instead (vrb_rmr_key_revoke).
+ */
 static void unbind_completed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	bool is_good = wc->status == IBV_WC_SUCCESS;
@@ -123,12 +127,12 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 {
 	struct core_req *req = request_of(conn, ep, wc);
 
-	if (vrb_is_flush(conn, ep, req, wc->status)) { /* the core flushes, in its order */
+	if (vrb_is_flush(conn, ep, req, wc->status)) { /* the core flushes the requests, in order */
 		vrb_conn_flushed(conn, ep);
 		return;
 	}
 	reap_before(conn, ep, work_end(req) - 1);
-	if (req->op == CORE_OP_BIND) /* it may not have had its turn */
+	if (req->op == CORE_OP_BIND) /* it may not have had its turn yet */
 		vrb_bind_note_end(conn, ep, req, work_end(req));
 	if (req->sequence == ep->req.head)
 		conn->is_binding = false;
@@ -140,7 +144,7 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 		conn->why = DAT_CONNECTION_EVENT_BROKEN;
 }
 
-/* A peer whose Sends do not show the wish for a notification gets one each time. */
+/* A foreign peer's Sends do not show whether a notification is wanted: each of them notifies. */
 static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
 {
 	if (!conn->is_opendat || conn->adapter->is_iwarp)
@@ -165,7 +169,7 @@ static void recv_completed(struct vrb_conn *conn, struct core_ep *ep, const stru
 	conn->confirm_retries = 0;
 	wqe = core_recv_next(ep);
 	if (!wqe) {
-		conn->recv_extra -= !ep->srq; /* vrb_post_last_recv */
+		conn->recv_extra -= !ep->srq; /* it was vrb_post_last_recv's */
 		return;
 	}
 	if (vrb_is_message(wc)) {
@@ -181,7 +185,10 @@ static void recv_completed(struct vrb_conn *conn, struct core_ep *ep, const stru
 	}
 }
 
-/* One that came before the connection stood, or after its end; false: it is to be done now. */
+/*
+ * The completion of a message that arrived before the connection was established is kept; one after
+ * its end is dropped. False: the completion belongs to the connection.
+ */
 static bool is_outside_connection(struct vrb_conn *conn, struct core_ep *ep,
 				  const struct ibv_wc *wc)
 {
@@ -210,7 +217,7 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 		vrb_confirm_received(conn, ep, wc);
 		return;
 	}
-	/* the first message overtook the confirmation: CR-ACCEPT-24 */
+	/* the first message has overtaken the confirmation: CR-ACCEPT-24 */
 	if (conn->state == VRB_ACCEPTED && wc->status == IBV_WC_SUCCESS)
 		vrb_conn_established(conn, ep);
 	if (is_outside_connection(conn, ep, wc))

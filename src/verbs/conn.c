@@ -14,13 +14,13 @@
 
 void vrb_conn_get(struct vrb_conn *conn)
 {
-	/* relaxed: the caller holds a reference, or the lock of the table */
+	/* relaxed: the caller holds a reference, or the lock that guards the list */
 	atomic_fetch_add_explicit(&conn->refs, 1, memory_order_relaxed);
 }
 
 void vrb_conn_put(struct vrb_conn *conn)
 {
-	/* acquire and release: whoever frees sees what the others have written */
+	/* acquire and release: the thread that frees it sees all writes of the others */
 	if (atomic_fetch_sub_explicit(&conn->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	vrb_adapter_put(conn->adapter);
@@ -60,7 +60,6 @@ int vrb_conn_create(struct vrb_adapter *adapter, enum vrb_state state, struct vr
 	return 0;
 }
 
-/* Off the table and the list; drops the table's reference. */
 void vrb_conn_forget(struct vrb_conn *conn)
 {
 	struct vrb_adapter *adapter = conn->adapter;
@@ -83,7 +82,7 @@ void vrb_conn_forget(struct vrb_conn *conn)
 		vrb_conn_put(conn);
 }
 
-/* ---- the endpoint --- */
+/* --- the endpoint --- */
 
 struct core_ep *vrb_conn_enter(struct vrb_conn *conn)
 {
@@ -110,13 +109,13 @@ void vrb_conn_leave(struct core_ep *ep)
 	core_ep_leave(ep);
 }
 
-/* Is more in the send queue than requests whose completions come in their order? */
+/* Does the send queue hold anything but signalled requests that complete in order? */
 static bool needs_slow_queue(const struct vrb_conn *conn, const struct core_ep *ep)
 {
 	return conn->post_next != ep->req.tail || conn->unsignalled || ep->req.done ||
 	       conn->has_marker || conn->is_binding || conn->binds_out || conn->retiring ||
-	       conn->extra != conn->extra_done || /* or what is done has to be noted */
-	       conn->sq_size <= ep->req.capacity; /* there may be no room for a request */
+	       conn->extra != conn->extra_done || /* or extra_done must be updated */
+	       conn->sq_size <= ep->req.capacity; /* a request may find no room */
 }
 
 static uint16_t slow_reasons_of(const struct vrb_conn *conn, const struct core_ep *ep)
@@ -166,7 +165,7 @@ void vrb_conn_detach(struct vrb_conn *conn, struct core_ep *ep)
 	pthread_mutex_unlock(&adapter->lock);
 }
 
-/* ---- deadlines --- */
+/* --- deadlines --- */
 
 void vrb_conn_set_deadline(struct vrb_conn *conn, uint64_t when_ns)
 {

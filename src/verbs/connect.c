@@ -31,7 +31,7 @@
 #define REJECT_STALE 10
 #define REJECT_CONSUMER 28
 
-/* ---- an attempt --- */
+/* --- an attempt --- */
 
 static void set_port(union core_sockaddr *address, uint16_t port)
 {
@@ -41,7 +41,7 @@ static void set_port(union core_sockaddr *address, uint16_t port)
 		address->in.sin_port = htons(port);
 }
 
-/* An identifier of its own, bound to our address, on its way to the place that is tried. */
+/* Starts a request with a new identifier, bound to our address, to the port that is tried. */
 static int attempt_start(struct vrb_conn *conn)
 {
 	struct vrb_adapter *adapter = conn->adapter;
@@ -65,7 +65,7 @@ static int attempt_start(struct vrb_conn *conn)
 	return 0;
 }
 
-/* Out of the data of the whole request: those of the part that is sent now. */
+/* Takes the part of the private data that goes into this request. */
 static void take_part(const struct vrb_conn *conn, struct vrb_wire_request *part)
 {
 	size_t first = conn->adapter->limits.request_room - VRB_REQUEST_HEAD;
@@ -84,7 +84,7 @@ static void take_part(const struct vrb_conn *conn, struct vrb_wire_request *part
 	}
 }
 
-/* Sends the request. A first part needs no queue pair: it is always refused. */
+/* Sends the request. One with a first part needs no queue pair, because it is always rejected. */
 static int attempt_request(struct vrb_conn *conn, struct core_ep *ep)
 {
 	bool is_iwarp = conn->adapter->is_iwarp;
@@ -126,7 +126,7 @@ static DAT_EVENT_NUMBER failure_of(int error)
 	}
 }
 
-/* Again, to the place that is set; EP locked. */
+/* Starts another request, to the port that is set. EP locked. */
 static void attempt_restart(struct vrb_conn *conn, struct core_ep *ep)
 {
 	int rc = conn->is_receiving ? vrb_qp_renew(conn, ep) : 0;
@@ -143,8 +143,8 @@ static unsigned first_port_index(DAT_CONN_QUAL qual)
 }
 
 /*
- * The qualifier is not served where we asked. Where nobody has said anything yet we ask again, when
- * the others have been asked.
+ * The qualifier is not served at this port. If another port has not answered at all, all of them
+ * are tried again.
  */
 static void attempt_next_port(struct vrb_conn *conn, struct core_ep *ep)
 {
@@ -163,9 +163,9 @@ static void attempt_next_port(struct vrb_conn *conn, struct core_ep *ep)
 }
 
 /*
- * Nobody answered in the manager's time, which is not the consumer's: EP-CONNECT-25. Over iWARP
- * that may be a silent server of another kind on the qualifier's port, so that the other places are
- * asked too before it starts anew.
+ * The connection manager has timed out, but not the consumer (EP-CONNECT-25). Over iWARP the
+ * qualifier's port may belong to another kind of server, which does not answer. There the other
+ * ports are tried too before the attempt starts again.
  */
 static void attempt_timed_out(struct vrb_conn *conn, struct core_ep *ep)
 {
@@ -230,9 +230,9 @@ int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN
 	return 0;
 }
 
-/* ---- answers --- */
+/* --- answers --- */
 
-/* False: it makes no sense. */
+/* False: it is invalid. */
 static bool take_answer(struct vrb_conn *conn, const struct vrb_cm_event *event)
 {
 	int rc = vrb_wire_get_accept(event->data, event->size, &conn->answer);
@@ -267,16 +267,16 @@ static void answered(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 }
 
 /*
- * A reject without header: by a consumer that is no OpenDAT, by a kernel that cleans up after a
- * listener or a process that went away, or because nobody listens. The first two look alike; asked
- * once more, only the consumer still says no.
+ * A reject without header is sent by a foreign consumer, by a kernel that cleans up after a
+ * listener or a process that is gone, or because no one listens. The first two look alike. When the
+ * request is repeated, only the consumer rejects it again.
  */
 static void rejected_without_header(struct vrb_conn *conn, struct core_ep *ep, int status)
 {
 	bool is_iwarp = conn->adapter->is_iwarp;
-	bool is_nobody = status == (is_iwarp ? -ECONNREFUSED : REJECT_NO_LISTENER);
+	bool has_no_listener = status == (is_iwarp ? -ECONNREFUSED : REJECT_NO_LISTENER);
 
-	if (is_nobody) {
+	if (has_no_listener) {
 		if (conn->refused_port_index == conn->port_index)
 			conn->was_refused = false;
 		attempt_next_port(conn, ep);
@@ -288,7 +288,8 @@ static void rejected_without_header(struct vrb_conn *conn, struct core_ep *ep, i
 		conn->was_refused = true;
 		conn->refused_port_index = conn->port_index;
 		attempt_restart(conn, ep);
-	} else if (is_iwarp) { /* a server of another kind, which has the port, cuts streams too */
+		/* the port may belong to another kind of server, which closes streams too */
+	} else if (is_iwarp) {
 		attempt_next_port(conn, ep);
 	} else {
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
@@ -324,7 +325,7 @@ static void resolved(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 	int rc;
 
 	if (conn->id->verbs->device != conn->adapter->context->device)
-		rc = -ENETUNREACH; /* the way there leads over another device */
+		rc = -ENETUNREACH; /* the route leads over another device */
 	else if (event->type == RDMA_CM_EVENT_ADDR_RESOLVED)
 		rc = rdma_resolve_route(conn->id, RESOLVE_MS) ? -errno : 0;
 	else

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Completion queues. All endpoints of an instance share one as long as it has room, so that the
- * cost of a poll does not grow with the connections; a queue pair is given a queue in which every
- * completion that it can cause has a place. When none has, one more is made.
+ * cost of a poll does not grow with the number of connections. A queue pair uses a queue that has
+ * an entry for every completion that it can cause. When no queue has, another one is made.
  */
 #include "verbs/cq.h"
 
@@ -25,7 +25,8 @@
 
 #define CQ_ENTRIES 8192u
 #define CQ_ENTRIES_SIW 32768u /* 1 MB: see vrb_cq_create */
-#define POLL_MOST 256	      /* completions in one call, so that others get their turn */
+/* completions of one call at most, so that other queues get their turn */
+#define POLL_MOST 256
 
 /* --- making --- */
 
@@ -59,18 +60,18 @@ static int cq_make(struct vrb_adapter *adapter, uint32_t entries, struct vrb_cq 
 static void cq_publish(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
 	cq->next = atomic_load_explicit(&adapter->cqs, memory_order_relaxed);
-	/* release: pairs with the acquire of whoever walks the list, else it sees no `cq->cq` */
+	/* release: pairs with the acquire in cq_first; without it a reader may see no `cq->cq` */
 	atomic_store_explicit(&adapter->cqs, cq, memory_order_release);
 	if (!cq->next)
 		atomic_store_explicit(&adapter->fast_cq, cq, memory_order_release);
-	/* with a second one a poll is one of all queues */
+	/* with a second queue a poll has to poll all of them */
 	core_ia_refuse_polls(adapter->ia, cq->next || adapter->polls_in_kernel);
 }
 
 /*
- * The first of an instance. siw's library takes a queue that the kernel offers for mapping at
- * 0x90000 for one that cannot be mapped: then no further queue pair can be made. Offers follow each
- * other in that space, so that this queue, the first one there, is made to lie across.
+ * Makes the first queue of an instance. siw's library fails to map a queue whose offset in the
+ * device's file is 0x90000, and then no further queue pair can be made. The kernel assigns offsets
+ * one after the other. So this queue, the first one, is large enough to cover that offset.
  */
 int vrb_cq_create(struct vrb_adapter *adapter)
 {
@@ -104,11 +105,11 @@ void vrb_cq_destroy_all(struct vrb_adapter *adapter)
 
 static struct vrb_cq *cq_first(struct vrb_adapter *adapter)
 {
-	/* acquire: see cq_publish */
+	/* acquire: pairs with the release in cq_publish */
 	return atomic_load_explicit(&adapter->cqs, memory_order_acquire);
 }
 
-/* A queue that has room, which is then promised; NULL: none has. */
+/* Reserves entries in a queue that has room; NULL: none has. */
 static struct vrb_cq *cq_with_room(struct vrb_adapter *adapter, uint32_t entries)
 {
 	struct vrb_cq *cq;
@@ -155,7 +156,7 @@ void vrb_cq_release(struct vrb_adapter *adapter, struct vrb_cq *cq, uint32_t ent
 
 /* --- polling --- */
 
-/* A buffer of an SRQ was filled, or flushed, for whoever has that queue pair. */
+/* Dispatches the completion of an SRQ buffer to the connection that has the queue pair. */
 static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const struct ibv_wc *wc)
 {
 	struct vrb_conn *conn = vrb_qpn_find(adapter, wc->qp_num);
@@ -174,9 +175,9 @@ static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const
 }
 
 /*
- * The endpoint, locked, whose connection has that key; NULL: none has. A cell is never unmapped, so
- * it does no harm if it is another endpoint's by now: with its lock held the endpoint's own
- * connection has the last word, and cannot go away.
+ * Locks and returns the endpoint whose connection has that key; NULL: there is none. A cell is
+ * never unmapped, so reading it is safe even if it belongs to another endpoint by now. With the
+ * endpoint locked its connection cannot change, and the key decides.
  */
 static struct core_ep *ep_enter_by_key(struct vrb_adapter *adapter, uint32_t key)
 {
@@ -197,7 +198,7 @@ static struct core_ep *ep_enter_by_key(struct vrb_adapter *adapter, uint32_t key
 	return NULL;
 }
 
-/* Those in a row of one key, from the first on: how many they are. */
+/* How many completions from the first on have its key. */
 static int count_same_key(const struct ibv_wc *wc, int count)
 {
 	int i = 1;
@@ -207,7 +208,7 @@ static int count_same_key(const struct ibv_wc *wc, int count)
 	return i;
 }
 
-/* Hands on the first, and those behind it that are for the same: how many they are. */
+/* Dispatches the first completion and those behind it with the same key. Returns how many. */
 static int dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
 {
 	uint32_t key = vrb_work_key(wc);
@@ -220,7 +221,7 @@ static int dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int co
 		return 1;
 	}
 	count = count_same_key(wc, count);
-	if (!ep) /* what is left of a queue pair that is gone, or going */
+	if (!ep) /* from a queue pair that was destroyed, or is about to be */
 		return count;
 	conn = vrb_conn_of(ep);
 	for (int i = 0; i < count; i++)
@@ -230,7 +231,7 @@ static int dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int co
 	return count;
 }
 
-/* Hands on what is kept; how much. The queue is owned. */
+/* Dispatches the kept completions. Returns how many. The caller owns the queue. */
 static int dispatch_kept(struct vrb_adapter *adapter, struct vrb_cq *cq)
 {
 	int count = cq->kept_count;
@@ -261,12 +262,12 @@ static int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
 
 void vrb_cq_disown_qp(struct vrb_cq *cq, uint32_t qp_num)
 {
-	/* who owns it hands them on at this moment; waiting for him could be for ever */
+	/* the owner is dispatching them right now, and may be waiting for a lock that we hold */
 	if (!vrb_cq_own(cq))
 		return;
 	for (int i = 0; i < cq->kept_count; i++)
 		if (cq->kept[i].qp_num == qp_num)
-			cq->kept[i].qp_num = 0; /* never one of ours */
+			cq->kept[i].qp_num = 0; /* no queue pair has this number */
 	vrb_cq_disown(cq);
 }
 
@@ -289,12 +290,12 @@ int vrb_cq_progress(struct vrb_adapter *adapter)
 int vrb_progress(struct core_ia *ia)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
-	int state = core_cancel_off(); /* post.c */
+	int state = core_cancel_off(); /* cancellation: see post.c */
 	int rc;
 
 	vrb_note_activity(&cq_first(adapter)->has_polled);
 	rc = vrb_cq_progress(adapter);
-	/* relaxed: what this thread has found on the way is what counts */
+	/* relaxed: only what this thread has just dispatched matters */
 	if (atomic_load_explicit(&adapter->blocked, memory_order_relaxed))
 		vrb_windows_retry(adapter);
 	core_cancel_restore(state);
@@ -305,7 +306,7 @@ bool vrb_cq_was_polled(struct vrb_adapter *adapter)
 {
 	bool was = false;
 
-	/* relaxed: sooner or later it is seen */
+	/* relaxed: it may be seen late */
 	for (struct vrb_cq *cq = cq_first(adapter); cq; cq = atomic_load(&cq->next))
 		was |= atomic_exchange_explicit(&cq->has_polled, false, memory_order_relaxed);
 	return was;
@@ -318,8 +319,8 @@ int vrb_cq_arm(struct vrb_adapter *adapter)
 			core_log(CORE_LOG_ERROR, "completion queue: no wake-up: %m");
 	/*
 	 * A completion that came before the request may have caused no wake-up, and one that a
-	 * thread has polled and kept causes none. If another thread polls, it may have asked the
-	 * device before that: the caller has to come again.
+	 * thread has polled and kept causes none. If another thread owns a queue it may have polled
+	 * before the request: then the caller has to try again.
 	 */
 	return vrb_cq_progress(adapter) ? 1 : 0;
 }

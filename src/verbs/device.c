@@ -18,7 +18,7 @@
 #include "core/base/instance.h"
 #include "verbs/conn.h"
 
-static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf, but before no other */
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
 static struct vrb_adapter *list_first;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
@@ -33,8 +33,8 @@ static void fork_parent(void)
 }
 
 /*
- * A child reaches none of the parent's instances, and must not hide its death: what it inherits is
- * closed (GEN-34).
+ * A child cannot use the parent's instances, and must not hide the parent's death from its peers.
+ * So the descriptors that it inherits are closed (GEN-34).
  */
 static void fork_child(void)
 {
@@ -53,7 +53,7 @@ static void fork_watch(void)
 	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
-/* ---- opening --- */
+/* --- opening --- */
 
 int vrb_device_open(struct vrb_adapter *adapter)
 {
@@ -71,7 +71,7 @@ int vrb_device_open(struct vrb_adapter *adapter)
 	}
 	rc = rdma_bind_addr(adapter->anchor, &address.sa) ? -ENODEV : 0;
 	if (!rc && !adapter->anchor->verbs)
-		rc = -ENODEV; /* an address that every device would serve */
+		rc = -ENODEV; /* the address belongs to no single device */
 	if (rc)
 		goto fail;
 	errno = 0;
@@ -124,9 +124,9 @@ bool vrb_device_is_up(struct vrb_adapter *adapter)
 	       port.state == IBV_PORT_ACTIVE;
 }
 
-/* ---- events --- */
+/* --- events --- */
 
-/* An event of one queue pair, whose connection is held. */
+/* Handles an event of one queue pair. The caller holds a reference to the connection. */
 static void qp_event(struct vrb_conn *conn, enum ibv_event_type type)
 {
 	struct core_ep *ep = vrb_conn_enter(conn);
@@ -138,7 +138,9 @@ static void qp_event(struct vrb_conn *conn, enum ibv_event_type type)
 		if (conn->state == VRB_ACCEPTED)
 			(void)rdma_notify(conn->id, type);
 	} else if (conn->adapter->is_siw && type != IBV_EVENT_QP_ACCESS_ERR) {
-		/* it could not send: the peer's orderly end, too, does that (post.c) */
+		/*
+		 * it could not send: the peer may have closed the stream in good order (status.c)
+		 */
 		vrb_conn_flushed(conn, ep);
 	} else {
 		conn->has_failed = true;
@@ -175,7 +177,8 @@ void vrb_device_read_events(struct vrb_adapter *adapter)
 
 		conn = NULL;
 		if (is_qp_event(type)) {
-			conn = event.element.qp->qp_context; /* lives until we acknowledge */
+			/* exists until the event is acknowledged */
+			conn = event.element.qp->qp_context;
 			if (conn)
 				vrb_conn_get(conn);
 		}

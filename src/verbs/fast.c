@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The fast path: a Send, an RDMA Write or a Receive of one segment from the region of the one
- * before goes down as one work request that asks for its completion, and a good completion of the
- * oldest request, or of the oldest Receive, is handed on. It is entered while the endpoint has no
- * reason against it (vrb_update_slow_reasons): the connection stands, the send queue has nothing
- * but requests whose completions come in their order, and all Receives are in the device. It keeps
- * the counters that the general path (post.c, cq.c) keeps. What it declines is as it was, and the
- * general path goes on from there.
+ * The fast path. It posts a Send, an RDMA Write or a Receive with one segment, from the same region
+ * as the one before, as one signalled work request. It takes a successful completion of the oldest
+ * request or of the oldest Receive. An endpoint takes it while it has no slow reason
+ * (vrb_update_slow_reasons): it is connected, its send queue holds only signalled requests that
+ * complete in order, and all its Receives are posted. The fast path and the slow path (post.c,
+ * completion.c) keep the same counters. The fast path changes nothing before it declines, and the
+ * slow path continues from there.
  *
- * No post and no poll of such a device is a system call, so cancellation stays as the consumer has
- * it (post.c).
+ * No post and no poll of such a device makes a system call, so cancellation stays as it is
+ * (post.c).
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -46,14 +46,14 @@ void vrb_fast_prepare(struct vrb_conn *conn)
 						  .num_sge = 1};
 }
 
-/* The value of a work request's number. */
+/* Sets the low half of a work request's ID. */
 CORE_INLINE void set_value(uint64_t *wr_id, uint32_t value)
 {
 	_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half is the first");
 	memcpy(wr_id, &value, sizeof(value));
 }
 
-/* Member by member: joined, the stores take more instructions. */
+/* Volatile: if the compiler joins the stores, they take more instructions. */
 CORE_INLINE void set_segment(volatile struct ibv_sge *sge, const DAT_LMR_TRIPLET *segment,
 			     uint32_t key)
 {
@@ -62,7 +62,7 @@ CORE_INLINE void set_segment(volatile struct ibv_sge *sge, const DAT_LMR_TRIPLET
 	sge->lkey = key;
 }
 
-/* By a branch, which takes fewer instructions than to calculate the flags. */
+/* A branch takes fewer instructions than calculating the flags. */
 CORE_INLINE void set_flags(volatile struct ibv_send_wr *wr, bool is_inline)
 {
 	if (__builtin_expect(is_inline, true))
@@ -95,7 +95,7 @@ static inline bool transport_post_fast(struct core_handle *cell, struct core_ep 
 		wr->wr.rdma.remote_addr = post->remote.target_address;
 		wr->wr.rdma.rkey = post->remote.rmr_context;
 	}
-	/* max_message_size and max_rdma_size fit */
+	/* max_message_size and max_rdma_size fit into 32 bits */
 	set_segment(&conn->fast_sge, &post->segment, ep->known_source.local_key);
 	vrb_note_extra(req, conn->extra);
 	set_flags(wr, post->segment.segment_length <= conn->inline_max);
@@ -131,7 +131,10 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 
 /* --- completions --- */
 
-/* A good completion of the oldest request? Of no other: see has_work() in conn.c. */
+/*
+ * Is it a successful completion of the oldest request? No other can complete: needs_slow_queue() in
+ * conn.c.
+ */
 CORE_INLINE bool is_request_done(const struct core_ep *ep, const struct vrb_conn *conn,
 				 const struct ibv_wc *wc)
 {
@@ -139,7 +142,7 @@ CORE_INLINE bool is_request_done(const struct core_ep *ep, const struct vrb_conn
 	       wc->status == IBV_WC_SUCCESS && (uint32_t)wc->wr_id == (uint32_t)ep->req.head;
 }
 
-/* A message in the oldest Receive? */
+/* Is it a message in the oldest Receive? */
 CORE_INLINE bool is_recv_done(const struct core_ep *ep, const struct vrb_conn *conn,
 			      const struct ibv_wc *wc)
 {
@@ -148,8 +151,8 @@ CORE_INLINE bool is_recv_done(const struct core_ep *ep, const struct vrb_conn *c
 }
 
 /*
- * Takes what does not go straight to the caller, who has locked that dispatcher: it goes into a
- * queue, or to the general path. The endpoint is entered, and left.
+ * Takes a completion that does not go straight to the caller, who has locked the EVD `locked`: it
+ * goes into a queue, or to the slow path. The caller has locked the endpoint; this unlocks it.
  */
 __attribute__((noinline)) static bool take_queued(struct core_handle *cell, const struct ibv_wc *wc,
 						  struct core_handle *locked)
@@ -168,12 +171,14 @@ __attribute__((noinline)) static bool take_queued(struct core_handle *cell, cons
 	return is_taken;
 }
 
-/* False: the completion is for the general path, and nothing was done. */
+/* False: the completion is for the slow path, and nothing was changed. */
 CORE_INLINE bool take_completion(const struct vrb_cq *cq, const struct ibv_wc *wc,
 				 struct core_dequeue *dequeue)
 {
 	uint32_t index = vrb_name_of(&wc->wr_id) & VRB_KEY_INDEX_MASK;
-	/* relaxed: as in cq.c. Not NULL: our numbers are those of slots that were taken */
+	/*
+	 * relaxed: see ep_enter_by_key in cq.c. Not NULL: the slot was taken before the ID was used
+	 */
 	struct core_handle *cell = atomic_load_explicit(&cq->ep_cells[index], memory_order_relaxed);
 	const struct vrb_conn *conn;
 	struct core_ep *ep;
@@ -181,7 +186,7 @@ CORE_INLINE bool take_completion(const struct vrb_cq *cq, const struct ibv_wc *w
 	ep = core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP);
 	if (__builtin_expect(!ep, false))
 		return false;
-	conn = vrb_conn_of(ep); /* there is one, or there would be a reason */
+	conn = vrb_conn_of(ep); /* there is one, or there would be a slow reason */
 	if (__builtin_expect(conn->cq != cq, false)) {
 		core_lock_leave(&cell->lock);
 		return false;
@@ -197,7 +202,7 @@ CORE_INLINE bool take_completion(const struct vrb_cq *cq, const struct ibv_wc *w
 	return true;
 }
 
-/* There is no completion: relaxed, as in vrb_progress. */
+/* The device has no completion. Relaxed: see vrb_progress. */
 CORE_INLINE enum transport_poll none_found(const struct vrb_adapter *adapter)
 {
 	return atomic_load_explicit(&adapter->blocked, memory_order_relaxed)
@@ -205,7 +210,7 @@ CORE_INLINE enum transport_poll none_found(const struct vrb_adapter *adapter)
 		       : TRANSPORT_POLL_EMPTY;
 }
 
-/* The queue is owned. What was polled and not taken is kept for the next owner. */
+/* The caller owns the queue. Completions that were polled and not taken stay for the next owner. */
 CORE_INLINE enum transport_poll take_next(struct vrb_cq *cq, struct core_dequeue *dequeue)
 {
 	if (__builtin_expect(!cq->kept_count, true) && __builtin_expect(!vrb_cq_fill(cq), false))
@@ -218,7 +223,7 @@ CORE_INLINE enum transport_poll take_next(struct vrb_cq *cq, struct core_dequeue
 		if (__builtin_expect(dequeue->is_filled, true))
 			return TRANSPORT_POLL_FOUND;
 	} while (cq->kept_count);
-	/* all were for other dispatchers; a full batch is hardly all that the device has */
+	/* all were for other EVDs; after a full batch the device probably has more */
 	return cq->kept == cq->wc + VRB_POLL_BATCH ? TRANSPORT_POLL_GENERAL : TRANSPORT_POLL_EMPTY;
 }
 
@@ -229,14 +234,16 @@ static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_E
 	enum transport_poll found;
 	struct vrb_cq *cq;
 
-	/* a thread that sleeps must not wait for what would be kept here; one that goes to sleep
-	 * later looks at it before */
+	/*
+	 * a sleeping thread must not wait for what is kept here; one that goes to sleep later polls
+	 * first
+	 */
 	if (__builtin_expect(!core_ia_may_poll(ia), false))
 		return TRANSPORT_POLL_GENERAL;
-	/* acquire: as in cq.c */
+	/* acquire: see cq_first in cq.c */
 	cq = atomic_load_explicit(&vrb_adapter_of(ia)->fast_cq, memory_order_acquire);
 	vrb_note_activity(&cq->has_polled);
-	/* who owns it hands on what there is, as soon as this dispatcher is unlocked */
+	/* the owner dispatches what there is as soon as this EVD is unlocked */
 	if (__builtin_expect(!vrb_cq_own(cq), false))
 		return TRANSPORT_POLL_EMPTY;
 	found = take_next(cq, &dequeue);

@@ -2,14 +2,15 @@
 /*
  * What only iWARP needs.
  *
- * The third step of a set-up. The accepting side has to stay silent until the asking side has sent
- * something (RFC 5044, 7.1.2): what comes with the answer is lost, or breaks the set-up. And its
- * connection manager says "connected" at once, whatever became of the asking side. So an OpenDAT
- * that accepts asks for a message of length 0, in front of all others, which takes a Receive of the
- * provider's own; with it the connection stands, as with the third message of InfiniBand's manager.
+ * Confirmation. Over iWARP the passive side must send nothing before the active side has sent
+ * something (RFC 5044, 7.1.2): what arrives together with the answer is lost, or breaks the set-up.
+ * Its connection manager also reports "established" at once, whatever has become of the active
+ * side. So an OpenDAT that accepts asks for a confirmation: a message of length 0 in front of all
+ * others, for which the provider posts a Receive of its own. The connection is established when the
+ * message arrives. The manager of InfiniBand has a third message for this.
  *
- * An endpoint with an SRQ has no Receive of its own, and a peer of another kind knows nothing of
- * this: there the connection manager's word counts.
+ * An endpoint with an SRQ cannot post such a Receive, and a foreign peer does not send the message.
+ * There the event of the connection manager decides.
  */
 #include "verbs/iwarp.h"
 
@@ -25,15 +26,16 @@
 #include "verbs/work.h"
 
 /*
- * siw overlooks what comes before it has set the stream up after the answer, until more comes. So
- * the asking side, as long as it has heard nothing, sends a Write of length 0 after each of these.
+ * siw does not read what arrives between the answer and the end of its set-up until more arrives.
+ * So the active side sends a Write of length 0 after each of these pauses, until the peer has sent
+ * something.
  */
 static const uint32_t pauses_ms[] = {10, 100, 1000};
 #define PAUSES (sizeof(pauses_ms) / sizeof(pauses_ms[0]))
 
-#define PIPE_LOOK_AFTER 64u /* posts before SIGPIPE is found to be ignored by now */
+#define PIPE_LOOK_AFTER 64u /* posts until the action of SIGPIPE is read again */
 
-/* Is there a SIGPIPE that waits for the consumer to let it in? It is not ours to take. */
+/* Is a SIGPIPE pending that the consumer has blocked? Then it belongs to the consumer. */
 static bool has_pipe_waiting(const sigset_t *blocked)
 {
 	sigset_t pending;
@@ -42,14 +44,15 @@ static bool has_pipe_waiting(const sigset_t *blocked)
 	       sigismember(&pending, SIGPIPE);
 }
 
-/* Does the program ignore SIGPIPE, so that there is nothing to keep away? A look is a system call.
+/*
+ * Does the program ignore SIGPIPE, so that it need not be blocked? Finding out takes a system call.
  */
 static bool is_pipe_ignored(struct vrb_conn *conn)
 {
 	struct sigaction now;
 
 	if (conn->pipe_posts) {
-		conn->pipe_posts--; /* a moment ago it did not */
+		conn->pipe_posts--; /* it was not ignored a few posts ago */
 		return false;
 	}
 	if (!sigaction(SIGPIPE, NULL, &now) && now.sa_handler == SIG_IGN)
@@ -58,7 +61,9 @@ static bool is_pipe_ignored(struct vrb_conn *conn)
 	return false;
 }
 
-/* siw sends within the call, and a stream that the peer has ended raises SIGPIPE in the caller. */
+/*
+ * siw sends within the call. If the peer has closed the stream, that raises SIGPIPE in the thread.
+ */
 int vrb_siw_post(struct vrb_conn *conn, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	const struct timespec at_once = {0};
@@ -112,7 +117,11 @@ void vrb_confirm_received(struct vrb_conn *conn, struct core_ep *ep, const struc
 	if (wc->status == IBV_WC_SUCCESS) {
 		conn->is_unconfirmed = false;
 		vrb_conn_established(conn, ep);
-	} else { /* the asking side is gone; not before the call that posted this has returned */
+		/*
+		 * the active side is gone; reported only after the call that posted this Receive
+		 * has returned
+		 */
+	} else {
 		conn->failure = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
 		vrb_conn_set_deadline(conn, 0);
 	}
@@ -129,7 +138,7 @@ void vrb_confirm_retry(struct vrb_conn *conn, struct core_ep *ep)
 {
 	if (!conn->confirm_retries)
 		return;
-	if (!conn->has_marker) /* else it is on its way, with something behind the message */
+	if (!conn->has_marker) /* otherwise it is still on its way, with something behind it */
 		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
 	if (--conn->confirm_retries)
 		vrb_conn_set_deadline(conn,

@@ -12,7 +12,7 @@
 #include "verbs/window.h"
 #include "verbs/wire.h"
 
-/* Private data that the connection managers carry: of a request, and of an answer. */
+/* Bytes of private data that the connection managers carry in a request and in an answer. */
 #define REQUEST_ROOM_IB 56u
 #define ANSWER_ROOM_IB 196u
 #define ROOM_IWARP 255u
@@ -22,7 +22,7 @@ static uint32_t at_most(uint64_t value, uint32_t most)
 	return value < most ? (uint32_t)value : most;
 }
 
-/* How much can be copied into a work request: devices do not say, but refuse what is too much. */
+/* How many bytes fit into a work request. Devices do not report it, but refuse too many. */
 static uint32_t probe_inline(struct vrb_adapter *adapter)
 {
 	static const uint32_t sizes[] = {220, 128, 96, 80, 64, 32};
@@ -91,7 +91,7 @@ static void fill_limits(struct vrb_adapter *adapter, const struct ibv_device_att
 
 	limits->max_wr = (uint32_t)device->max_qp_wr;
 	limits->max_sge = at_most((uint64_t)device->max_sge, VRB_SEGMENTS_MAX);
-	if (device->max_srq) /* one limit for both kinds of Receive */
+	if (device->max_srq) /* there is one limit for both kinds of Receive */
 		limits->max_sge = at_most((uint64_t)device->max_srq_sge, limits->max_sge);
 	limits->max_sge_rd =
 		device->max_sge_rd ? at_most((uint64_t)device->max_sge_rd, limits->max_sge) : 1;
@@ -107,12 +107,12 @@ static void fill_transfers(struct vrb_adapter *adapter, const struct ibv_port_at
 {
 	const struct vrb_limits *limits = &adapter->limits;
 	DAT_IA_ATTR *attr = &adapter->ia->attr;
-	/* an iWARP Write can need two places, one is kept, and one more with windows */
+	/* an iWARP Write may take two entries; one is reserved, and one more with windows */
 	uint32_t kept = adapter->has_windows ? 3 : 2;
 	uint32_t dtos = (limits->max_wr - kept) / (adapter->is_iwarp ? 2 : 1);
 	uint32_t message = at_most(port->max_msg_sz, 0x7fffffff);
 
-	/* all completions of an endpoint must find room in one queue */
+	/* all completions of an endpoint must fit into one queue */
 	attr->max_dto_per_ep =
 		(DAT_COUNT)at_most(dtos, (limits->max_cqe - 4) / (adapter->is_iwarp ? 3 : 2));
 	attr->max_rdma_read_per_ep_in = (DAT_COUNT)limits->reads_in;
@@ -132,15 +132,14 @@ static void fill_counts(struct core_ia *ia, const struct ibv_device_attr *device
 
 	attr->max_eps = (DAT_COUNT)at_most((uint64_t)device->max_qp, VRB_KEY_INDEX_MASK);
 	attr->max_evds = 16384;
-	attr->max_evd_qlen = 1048576; /* the core's own queues */
+	attr->max_evd_qlen = 1048576; /* a limit of the core */
 	attr->max_lmrs = (DAT_COUNT)at_most((uint64_t)device->max_mr, CORE_MEM_MAX / 2);
 	attr->max_lmr_block_size = device->max_mr_size;
 	attr->max_lmr_virtual_address = UINT64_MAX;
 	attr->max_pzs = (DAT_COUNT)at_most((uint64_t)device->max_pd, 65536);
 	attr->max_rmrs = (DAT_COUNT)at_most((uint64_t)device->max_mr, 65536);
 	attr->max_rmr_target_address = UINT64_MAX;
-	/* the queue of each may be mapped, and a process has 65530 mappings unless told otherwise
-	 */
+	/* each queue may be mapped, and a process has 65530 mappings by default */
 	attr->max_srqs = (DAT_COUNT)at_most((uint64_t)device->max_srq, 32768);
 	attr->max_ep_per_srq = attr->max_eps;
 	attr->max_recv_per_srq =
@@ -171,11 +170,11 @@ static void fill_names(struct core_ia *ia, const struct ibv_device_attr *device)
 }
 
 /*
- * Do posts and polls make system calls? Those of adapters that map their queues into the process do
- * not; the software devices are told of a Send by one, and some adapters at times (cxgb4). A
- * library cannot be asked, so those that are known for none are listed by their vendors; others are
- * taken to make some, which costs a little and does no harm (post.c). Who cancels no thread can say
- * so: then it is all the same.
+ * Does posting or polling make system calls? The libraries of adapters that map their queues into
+ * the process make none. Those of the software devices make one for each Send, and those of some
+ * adapters (cxgb4) at times. A library does not report it, so the vendors whose libraries are known
+ * are listed here. The others are assumed to make system calls, which only costs some time
+ * (post.c). With cancellation=never it does not matter.
  */
 static void find_system_calls(struct vrb_adapter *adapter, uint32_t vendor)
 {
@@ -221,9 +220,9 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	fill_named(adapter, &device.orig_attr, &port);
 	ia->provider_attr.max_private_data_size = VRB_PRIVATE_MAX;
 	ia->provider_attr.srq_supported = device.orig_attr.max_srq ? DAT_TRUE : DAT_FALSE;
-	/* only the low one: a device does not tell which buffers an endpoint holds */
+	/* only the low one: a device does not show which buffers an endpoint holds */
 	ia->provider_attr.srq_watermarks_supported = 0x001;
-	/* some look a Receive's memory up in the domain of the queue pair */
+	/* some devices look up a Receive's memory in the domain of the queue pair */
 	ia->provider_attr.srq_ep_pz_difference_supported = DAT_FALSE;
 	return 0;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Listening. A qualifier is claimed by an abstract local socket whose name has the adapter's
- * address and all 64 bits, so that it is given once on the host and free when the process dies; the
- * port behind it is the qualifier itself, or where that cannot be had one of a short sequence. The
- * request's header says which qualifier was meant; without one it is the port.
+ * Listening. A service point claims its qualifier by an abstract local socket whose name has the
+ * adapter's address and all 64 bits. So a qualifier is used once on a host, and is free again when
+ * the process dies. Its port is the qualifier itself or, if that is not available, one of a short
+ * sequence. The header of a request has the qualifier; without a header it is the port.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,9 +30,9 @@
 
 #define BACKLOG 512
 #define PARTS 64u	 /* first parts of private data that wait for the rest */
-#define CHOOSE_MOST 1024 /* ports that are tried for a qualifier of ours */
+#define CHOOSE_MOST 1024 /* ports that are tried to find a free qualifier */
 
-/* A first part, and whose it is. Service thread only. */
+/* The first part of an attempt's private data. Used by the service thread only. */
 struct part {
 	bool is_used;
 	uint32_t nonce;
@@ -50,12 +50,12 @@ struct vrb_listener {
 	struct rdma_cm_id *id;
 	int claim_fd;
 	struct part parts[PARTS];
-	unsigned next_part; /* the oldest */
+	unsigned next_part; /* index of the oldest, modulo PARTS */
 };
 
 void vrb_listener_get(struct vrb_listener *listener)
 {
-	/* relaxed: the caller holds a reference, or an event that keeps the listener */
+	/* relaxed: the caller holds a reference, or an event that keeps the listener alive */
 	atomic_fetch_add_explicit(&listener->refs, 1, memory_order_relaxed);
 }
 
@@ -69,7 +69,7 @@ void vrb_listener_put(struct vrb_listener *listener)
 
 /* --- the qualifier --- */
 
-/* Claims it: a socket, or -EADDRINUSE or another error. */
+/* Returns a socket, or -EADDRINUSE or another error. */
 static int claim_qualifier(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 {
 	char text[INET6_ADDRSTRLEN] = "";
@@ -83,7 +83,7 @@ static int claim_qualifier(const union core_sockaddr *address, DAT_CONN_QUAL qua
 		inet_ntop(AF_INET6, &address->in6.sin6_addr, text, sizeof(text));
 	memset(&name, 0, sizeof(name));
 	name.sun_family = AF_UNIX;
-	/* a leading zero makes the name abstract; the closing one is not part of it */
+	/* a zero in front makes the name abstract; the one at the end is not part of it */
 	rc = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "opendat.verbs.1/%s/%" PRIx64,
 		      text, (uint64_t)qual);
 	size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)rc);
@@ -97,7 +97,7 @@ static int claim_qualifier(const union core_sockaddr *address, DAT_CONN_QUAL qua
 	return rc;
 }
 
-/* Listens on that port, 0: any. */
+/* Listens on a port; 0: any. */
 static int listen_on(struct vrb_listener *listener, uint16_t port)
 {
 	struct vrb_adapter *adapter = listener->adapter;
@@ -120,7 +120,7 @@ static int listen_on(struct vrb_listener *listener, uint16_t port)
 	return rc;
 }
 
-/* A port that is held, below 1024, or needs a privilege that we lack: the next place serves. */
+/* The port is in use or reserved, or needs a privilege: another port is tried. */
 static bool is_port_unavailable(int rc)
 {
 	return rc == -EADDRINUSE || rc == -EACCES || rc == -EADDRNOTAVAIL || rc == -EPERM;
@@ -144,7 +144,10 @@ static int listen_given(struct vrb_listener *listener)
 	return is_port_unavailable(rc) ? -ENOSPC : rc;
 }
 
-/* The system gives the port; its number may be claimed by somebody who has it at another place. */
+/*
+ * Uses a port that the kernel chooses. Its number may be the qualifier of a service point that
+ * listens on another port.
+ */
 static int listen_any(struct vrb_listener *listener)
 {
 	for (int i = 0; i < CHOOSE_MOST; i++) {
@@ -209,7 +212,7 @@ static void refuse_request(struct vrb_conn *conn, enum vrb_reason reason)
 	uint8_t bytes[VRB_REJECT_SIZE];
 	size_t size = vrb_wire_put_reject(reason, bytes);
 
-	/* a peer of another kind gets no header; refused when the other side has given up */
+	/* a foreign peer gets no header; this fails if the peer has given up */
 	(void)rdma_reject(conn->id, conn->is_opendat ? bytes : NULL,
 			  conn->is_opendat ? (uint8_t)size : 0);
 	vrb_conn_destroy(conn);
@@ -258,7 +261,7 @@ static void part_keep(struct vrb_listener *listener, const struct vrb_wire_reque
 	memcpy(part->data, request->data, request->data_size);
 }
 
-/* Puts the first part in front; false: it was never seen, or too long ago. */
+/* Puts the first part in front of the rest. False: it is not stored, or not any more. */
 static bool part_join(struct vrb_listener *listener, struct vrb_wire_request *request,
 		      const union core_sockaddr *from)
 {
@@ -278,7 +281,7 @@ static bool part_join(struct vrb_listener *listener, struct vrb_wire_request *re
 	return false;
 }
 
-/* A peer without header: what its connection manager says. */
+/* A request without header: the connection manager has its parameters. */
 static void read_foreign_request(struct vrb_conn *conn, const struct vrb_cm_event *event)
 {
 	struct vrb_wire_request *request = &conn->request;
@@ -292,7 +295,7 @@ static void read_foreign_request(struct vrb_conn *conn, const struct vrb_cm_even
 	memcpy(request->data, event->data, request->data_size);
 }
 
-/* 0, or the reason to refuse it. */
+/* Returns 0, or the reason to reject the request. */
 static unsigned take_request(struct vrb_listener *listener, struct vrb_conn *conn,
 			     const struct vrb_cm_event *event, const union core_sockaddr *from)
 {
@@ -318,7 +321,7 @@ static unsigned take_request(struct vrb_listener *listener, struct vrb_conn *con
 	return 0;
 }
 
-/* Does the first still wait for its answer, and ask for the same as the second? */
+/* Does the first request still wait for its answer, and is the second a repetition of it? */
 static bool is_same_request(const struct vrb_conn *a, const struct vrb_conn *b)
 {
 	union core_sockaddr from_a, from_b;
@@ -332,9 +335,9 @@ static bool is_same_request(const struct vrb_conn *a, const struct vrb_conn *b)
 }
 
 /*
- * The asking side starts anew when its connection manager has lost patience, and the consumer here
- * may not have answered yet: then the request that it was told goes on with the new identifier, and
- * it hears of no second one. True: done, and `conn` is gone.
+ * The active side starts again when its connection manager times out, and the consumer here may not
+ * have answered yet. Then the request that was reported continues with the new identifier, and no
+ * second one is reported. True: done, and `conn` is destroyed.
  */
 static bool take_over(struct vrb_conn *conn)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Memory: a protection zone is a protection domain, a region a memory region of the device. The
- * device gets the privileges that it needs, which can be more than the consumer's; those are the
- * core's to check, and a key without remote privileges is never told to the consumer.
+ * Memory: a protection zone is a protection domain, a region is a memory region of the device. The
+ * device may get more privileges than the consumer has. The core checks those of the consumer, and
+ * a key without remote privileges is never given to it.
  */
 #include "verbs/mem.h"
 
@@ -20,7 +20,7 @@
 
 static int device_error(void)
 {
-	/* the core has seen that the memory is there: the device wants more (docs/verbs.md) */
+	/* the core has checked that the memory exists: the device asks for more (docs/verbs.md) */
 	if (errno == EFAULT)
 		return -EOPNOTSUPP;
 	return errno ? -errno : -ENOMEM;
@@ -59,7 +59,7 @@ void vrb_pz_destroy(struct core_ia *ia, struct core_pz *pz)
 	free(side);
 }
 
-/* The device allows no remote write without local write, and always allows local read. */
+/* Devices require local write for remote write, and always allow local read. */
 static int device_access(DAT_MEM_PRIV_FLAGS priv)
 {
 	int access = 0;
@@ -95,15 +95,15 @@ void vrb_mr_destroy(struct ibv_mr *mr)
 }
 
 /*
- * A window that is to be written through wants a region that is; and the device may want that of
- * every region with windows, which memory that cannot be written is not.
+ * A window with remote write needs a region with local write. The kernel also pins the pages of
+ * every region with windows for writing, which read-only memory does not allow.
  */
 bool vrb_lmr_takes_windows(const struct vrb_adapter *adapter, const struct core_lmr *lmr)
 {
 	return adapter->has_windows && (lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
 }
 
-/* The same for a region; the core has not asked whether its memory may be written to. */
+/* The error of a registration. The core has not checked whether the memory is writable. */
 static int region_error(const struct core_lmr *lmr, int access)
 {
 	int rc = device_error();
@@ -175,10 +175,11 @@ bool vrb_segments(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count
 
 int vrb_recv_segments(struct core_ia *ia, const struct core_wqe *wqe, struct ibv_sge *sge)
 {
-	/* one that is no longer good fails when a message comes: DTO-96 */
+	/* a region that is gone causes an error when a message arrives: DTO-96 */
 	(void)vrb_segments(ia, wqe->iov, wqe->segments, false, sge);
 	if (wqe->segments || !vrb_adapter_of(ia)->is_iwarp)
 		return (int)wqe->segments;
-	memset(sge, 0, sizeof(*sge)); /* siw refuses a Receive without any, be it empty */
+	/* siw refuses a Receive without a segment, so it gets an empty one */
+	memset(sge, 0, sizeof(*sge));
 	return 1;
 }

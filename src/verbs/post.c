@@ -24,7 +24,7 @@
 
 #define BATCH 8u /* work requests posted with one call at most */
 
-/* ---- building --- */
+/* --- building --- */
 
 struct batch {
 	struct ibv_send_wr wr[BATCH];
@@ -44,11 +44,10 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 	return wr;
 }
 
-/* The connection fails here; what was not posted is flushed by the core. */
 void vrb_send_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
 {
 	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
-	/* nothing will tell about those: what was posted is taken as seen */
+	/* no completion follows for what was posted: it counts as seen */
 	conn->sq_seen = vrb_sq_posted(conn);
 	vrb_conn_flushed(conn, ep);
 }
@@ -68,7 +67,7 @@ static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *
 	return !rc;
 }
 
-/* iWARP answers no Write: is it followed by a read of nothing that proves it? */
+/* iWARP does not acknowledge a Write. Is a verifying RDMA Read posted behind this one? */
 static bool needs_verification(const struct vrb_conn *conn, const struct core_req *req)
 {
 	return conn->adapter->is_iwarp && req->op == CORE_OP_RDMA_WRITE && req->len &&
@@ -86,13 +85,14 @@ static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req 
 	uint32_t flags = is_signalled ? IBV_SEND_SIGNALED : 0;
 
 	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && !conn->adapter->is_siw)
-		flags |= IBV_SEND_FENCE; /* else: waits_for_reads */
+		flags |= IBV_SEND_FENCE; /* siw: waits_for_reads holds it back */
 	if (req->flags && req->op == CORE_OP_SEND &&
 	    (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 		flags |= IBV_SEND_SOLICITED;
 	/*
-	 * A post copies inline data, but a fenced request must carry what the RDMA Reads before it
-	 * bring (DTO-30). Only siw's reads are counted, and a fence is hardly ever for nothing.
+	 * A post copies inline data, but a fenced request must carry what the RDMA Reads in front
+	 * of it bring (DTO-30). The provider counts those on siw only, and consumers rarely fence
+	 * without one, so no fenced request is inline.
 	 */
 	if (req->op != CORE_OP_RDMA_READ && req->len &&
 	    !(req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) &&
@@ -126,9 +126,10 @@ static void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
 }
 
 /*
- * A read of nothing behind a Write: iWARP answers no Write, but that read (COMPAT-41). siw breaks
- * the connection when a read of nothing has to wait for what it is sending: there it is the first
- * byte that was written, which siw lets be read whatever the privileges are (docs/verbs.md).
+ * Adds an RDMA Read of length 0 behind a Write. iWARP answers the Read but not the Write, so the
+ * Read's completion shows that the Write was placed (COMPAT-41). siw breaks the connection if a
+ * Read of length 0 has to wait. There the Read fetches the first byte that was written, which siw
+ * allows whatever the privileges are (docs/verbs.md).
  */
 static void add_verification(struct vrb_conn *conn, const struct core_req *req, struct batch *batch)
 {
@@ -151,8 +152,9 @@ static void add_verification(struct vrb_conn *conn, const struct core_req *req, 
 }
 
 /*
- * Is a completion to come of anything in the send queue? Requests are, from the oldest that is not
- * done to the next to post; one among them that is done is held up by one that has a completion.
+ * Will any work request in the send queue complete? Every posted request that is not done will,
+ * unless it is unsignalled. A request that is done can be in the queue only behind a signalled one
+ * that is not.
  */
 static bool is_completion_due(const struct vrb_conn *conn, const struct core_ep *ep)
 {
@@ -160,7 +162,6 @@ static bool is_completion_due(const struct vrb_conn *conn, const struct core_ep 
 	       conn->retiring || conn->binds_out;
 }
 
-/* Does the request ask the device for a completion? */
 static bool must_signal(const struct vrb_conn *conn, const struct core_ep *ep,
 			const struct core_req *req)
 {
@@ -169,7 +170,6 @@ static bool must_signal(const struct vrb_conn *conn, const struct core_ep *ep,
 	       vrb_sq_posted(conn) - vrb_sq_done(conn, ep) >= conn->sq_size / 2;
 }
 
-/* Notes that the request was posted, as one work request or with a proof. */
 static void note_posted(struct vrb_conn *conn, struct core_req *req, bool is_signalled,
 			bool has_verification)
 {
@@ -181,7 +181,7 @@ static void note_posted(struct vrb_conn *conn, struct core_req *req, bool is_sig
 	vrb_note_unsignalled(req, !is_signalled);
 }
 
-/* False: a local segment is no longer good, and nothing was done. */
+/* False: a local segment's region is gone, and nothing was posted. */
 static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
 			struct batch *batch)
 {
@@ -198,7 +198,8 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 	}
 	wr->num_sge = (int)req->segments;
 	if (is_read && !req->segments && conn->adapter->is_iwarp) {
-		memset(wr->sg_list, 0, sizeof(*wr->sg_list)); /* it wants one, be it empty */
+		memset(wr->sg_list, 0, sizeof(*wr->sg_list)); /* iWARP libraries want a segment,
+								 even an empty one */
 		wr->num_sge = 1;
 	}
 	wr->wr_id = vrb_work_id(has_verification ? VRB_WORK_PART : VRB_WORK_REQUEST, conn->key,
@@ -211,9 +212,8 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 	return true;
 }
 
-/* ---- accounting --- */
+/* --- accounting --- */
 
-/* The head of the endpoint's queue was there, and may have passed requests since. */
 void vrb_follow_head(struct vrb_conn *conn, struct core_ep *ep, uint64_t before)
 {
 	if (ep->req.head != before)
@@ -229,7 +229,6 @@ void vrb_req_done(struct vrb_conn *conn, struct core_ep *ep, struct core_req *re
 	vrb_follow_head(conn, ep, before);
 }
 
-/* The place of a marker that is done is free when everything before it is done, too. */
 void vrb_free_marker(struct vrb_conn *conn, const struct core_ep *ep)
 {
 	if (!conn->has_marker && conn->marker_posted > vrb_sq_done(conn, ep) &&
@@ -237,7 +236,7 @@ void vrb_free_marker(struct vrb_conn *conn, const struct core_ep *ep)
 		conn->extra_done = conn->marker_posted - ep->req.head;
 }
 
-/* ---- posting --- */
+/* --- posting --- */
 
 static bool has_room(const struct vrb_conn *conn, const struct core_ep *ep,
 		     const struct core_req *req)
@@ -246,9 +245,10 @@ static bool has_room(const struct vrb_conn *conn, const struct core_ep *ep,
 }
 
 /*
- * siw stops its whole send queue at a request that has to wait for reads, and with it its answers
- * to the peer's reads: two sides that stop so stop for ever. And it breaks the connection at a read
- * that is fenced (docs/verbs.md). There a request is posted when it needs not wait any more.
+ * siw stops its whole send queue at a request that has to wait for RDMA Reads, and its answers to
+ * the peer's Reads with it. Two sides that do so wait for each other for ever. It also breaks the
+ * connection at a Read that is fenced (docs/verbs.md). So the provider itself holds such requests
+ * back.
  */
 static bool waits_for_reads(const struct vrb_conn *conn, const struct core_req *req)
 {
@@ -260,7 +260,6 @@ static bool waits_for_reads(const struct vrb_conn *conn, const struct core_req *
 	       (conn->reads_now >= most && vrb_starts_read(conn, req));
 }
 
-/* What asks for no completion, and has none behind it that is due, is found out about. */
 void vrb_post_needed_marker(struct vrb_conn *conn, struct core_ep *ep)
 {
 	if (conn->unsignalled && !is_completion_due(conn, ep) && !conn->is_binding)
@@ -268,14 +267,14 @@ void vrb_post_needed_marker(struct vrb_conn *conn, struct core_ep *ep)
 }
 
 /*
- * A local segment of the next request is no longer good. Those before it go their way: their end
- * decides what is reported first.
+ * A local segment of the next request is invalid. The requests in front of it are posted first: if
+ * they fail, that is reported first.
  */
 static void fail_request(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
 			 struct batch *batch)
 {
 	conn->post_next++;
-	conn->extra--; /* it is no work request */
+	conn->extra--; /* it needs no work request */
 	vrb_note_extra(req, conn->extra);
 	if (!batch_send(conn, ep, batch))
 		return;
@@ -319,7 +318,7 @@ void vrb_post_request(struct core_ep *ep, struct core_req *req)
 	struct vrb_conn *conn = vrb_conn_of(ep);
 	int state;
 
-	(void)req; /* with those before it that wait */
+	(void)req; /* the requests that wait in front of it are posted too */
 	if (!conn)
 		return;
 	vrb_note_activity(&conn->adapter->has_posted);

@@ -31,7 +31,7 @@ static uint32_t at_least(uint32_t value, uint32_t least)
 	return value > least ? value : least;
 }
 
-/* A bind unbinds another window when it has its turn, one at a time. */
+/* When a bind has its turn it unbinds another window. One of them is under way at a time. */
 static uint32_t retire_entries(const struct vrb_adapter *adapter)
 {
 	return adapter->has_windows ? 1 : 0;
@@ -40,10 +40,10 @@ static uint32_t retire_entries(const struct vrb_adapter *adapter)
 static void qp_fill_caps(const struct vrb_adapter *adapter, const struct core_ep *ep,
 			 struct ibv_qp_cap *cap)
 {
-	/* an iWARP Write may need a read behind it; and one place is the marker's */
+	/* an iWARP Write may need a Read behind it, and one entry is reserved for the marker */
 	cap->max_send_wr =
 		ep->req.capacity * (adapter->is_iwarp ? 2 : 1) + 2 + retire_entries(adapter);
-	/* the first Receive over iWARP may be ours (iwarp.c) */
+	/* over iWARP the first Receive may be the provider's (iwarp.c) */
 	cap->max_recv_wr =
 		ep->srq ? 0 : at_least(ep->recv.capacity + (adapter->is_iwarp ? 1 : 0), 1);
 	cap->max_send_sge = at_least(ep->req.iov_max, 1);
@@ -76,7 +76,7 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 		const struct vrb_srq *srq = ep->srq->transport;
 
 		init.srq = srq->srq;
-		entries += srq->size; /* one endpoint may take them all */
+		entries += srq->size; /* one endpoint may take all buffers */
 	}
 	if (adapter->is_iwarp && conn->state != VRB_REQUESTED && !conn->early) {
 		conn->early_room = entries - init.cap.max_send_wr;
@@ -117,7 +117,7 @@ int vrb_qp_renew(struct vrb_conn *conn, struct core_ep *ep)
 	uint32_t key;
 	int rc;
 
-	/* what is left of the old one in the completion queue finds nothing */
+	/* with a new key, completions of the old queue pair find no connection */
 	rc = vrb_slot_take(adapter, &conn->peer, &key);
 	if (rc)
 		return rc;
@@ -144,7 +144,7 @@ void vrb_qp_destroy(struct vrb_conn *conn)
 	if (rc)
 		core_log(CORE_LOG_ERROR, "queue pair: not freed: error %d", rc);
 	conn->qp = NULL;
-	vrb_window_retired(conn, false); /* whatever became of it */
+	vrb_window_retired(conn, false); /* its bind ends, whatever became of it */
 	vrb_window_set_blocked(conn, false);
 	if (conn->scratch_mr && ibv_dereg_mr(conn->scratch_mr))
 		core_log(CORE_LOG_ERROR, "memory region: not freed: %m");
@@ -152,7 +152,7 @@ void vrb_qp_destroy(struct vrb_conn *conn)
 	vrb_cq_release(conn->adapter, conn->cq, conn->cq_entries);
 }
 
-/* ---- states --- */
+/* --- states --- */
 
 static int qp_modify(struct vrb_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr,
 		     int *mask)
@@ -184,11 +184,13 @@ int vrb_qp_to_init(struct vrb_conn *conn, struct core_ep *ep)
 	return 0;
 }
 
-/* The pause that a peer makes whose message found no Receive: a sixth of the limit, if one is set.
+/*
+ * How long a peer pauses before it sends a message again that found no Receive: a sixth of the
+ * limit, if one is set.
  */
 static uint8_t rnr_timer(const struct core_settings *settings)
 {
-	/* in units of 10 us, by code: the InfiniBand table */
+	/* the InfiniBand table of codes, in units of 10 us */
 	static const uint32_t pauses[] = {65536, 1,    2,    3,	    4,	   6,	  8,	 12,
 					  16,	 24,   32,   48,    64,	   96,	  128,	 192,
 					  256,	 384,  512,  768,   1024,  1536,  2048,	 3072,
@@ -208,7 +210,7 @@ int vrb_qp_to_send(struct vrb_conn *conn, uint32_t read_in, uint32_t read_out)
 	struct ibv_qp_attr attr;
 	int mask, rc;
 
-	if (conn->adapter->is_iwarp) /* its connection manager does it */
+	if (conn->adapter->is_iwarp) /* the connection manager modifies it */
 		return 0;
 	memset(&attr, 0, sizeof(attr));
 	rc = qp_modify(conn, IBV_QPS_RTR, &attr, &mask);
@@ -234,7 +236,7 @@ void vrb_qp_to_error(struct vrb_conn *conn)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	/* a failure does no harm: it is destroyed soon */
+	/* a failure does no harm: the queue pair is destroyed soon */
 	(void)ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
 }
 

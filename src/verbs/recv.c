@@ -64,10 +64,6 @@ void vrb_post_recv(struct core_ep *ep)
 	core_cancel_restore(state);
 }
 
-/*
- * Where a Receive has failed and none is left, one of our own shows by its flush that the device
- * has answered the peer (vrb_conn_close). The place of the failed one is free.
- */
 void vrb_post_last_recv(struct vrb_conn *conn, const struct core_ep *ep)
 {
 	struct ibv_recv_wr *bad, wr = {.wr_id = vrb_work_id(VRB_WORK_RECV, conn->key, 0)};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The service thread of an adapter instance: the connection manager's events, those of the device,
- * deadlines, and the completions that nobody polls for. While a thread of the consumer polls, it
- * looks now and then whether that goes on, the longer the more rarely unless another thread sleeps,
- * because each time it takes a processor away from somebody; otherwise it arms the queues and
- * sleeps without limit. A thread that posts has the lock of its endpoint most of the time, polls in
- * the end or when its queue is full, and is left alone as well. It has all signals blocked.
+ * The service thread of an instance. It handles the events of the connection manager and of the
+ * device, deadlines, and completions while no consumer thread polls. It has all signals blocked.
+ *
+ * While a consumer thread polls, the service thread checks at intervals whether it still does. The
+ * intervals grow, because each check takes processor time from other threads, but stay short while
+ * another thread sleeps. When no thread polls any more, it arms the queues and sleeps without
+ * limit. A thread that only posts is treated like one that polls, because it holds the lock of its
+ * endpoint most of the time. It polls when its queue is full.
  */
 #include "verbs/service.h"
 
@@ -32,8 +34,8 @@
 #include "verbs/setup.h"
 #include "verbs/table.h"
 
-#define TICK_MS 1	 /* the first pause between two looks at a consumer that polls, */
-#define TICK_MOST_MS 32u /* and the longest: each is twice the one before */
+#define TICK_MS 1	 /* the first interval between two checks of a consumer that polls */
+#define TICK_MOST_MS 32u /* the longest; each is twice the one before */
 #define CM_MOST 64	 /* events in a row, so that completions get their turn */
 
 enum source {
@@ -46,8 +48,8 @@ enum source {
 
 /* What the thread knows about completions. */
 struct watch {
-	uint32_t pause_ms; /* until the next look */
-	bool is_armed;	   /* nothing to do until the device wakes us */
+	uint32_t pause_ms; /* until the next check */
+	bool is_armed;	   /* the device wakes the thread */
 };
 
 uint64_t vrb_now_ns(void)
@@ -72,9 +74,11 @@ static void take_wake(struct vrb_adapter *adapter)
 	uint64_t count;
 	ssize_t size = read(adapter->wake_fd, &count, sizeof(count));
 
-	(void)size; /* EAGAIN: nothing was lost */
-	/* after the read, which would swallow the write of one who kicks in between; and before
-	 * what was asked for is looked at */
+	(void)size; /* EAGAIN: there was no wake-up */
+	/*
+	 * after the read, which would otherwise consume a wake-up that comes in between, and before
+	 * the work is checked for which the thread was woken
+	 */
 	atomic_store(&adapter->is_woken_up, false);
 }
 
@@ -93,7 +97,10 @@ static void event_copy(const struct rdma_cm_event *from, struct vrb_cm_event *to
 	to->param.private_data = NULL;
 }
 
-/* Whom the event is for, held; NULL: nobody. Called before the event is acknowledged. */
+/*
+ * Returns the object that the event is for, with a reference, or NULL. Called before the event is
+ * acknowledged.
+ */
 static struct vrb_peer *event_peer(const struct rdma_cm_event *event)
 {
 	const struct rdma_cm_id *id =
@@ -109,7 +116,7 @@ static struct vrb_peer *event_peer(const struct rdma_cm_event *event)
 	return peer;
 }
 
-/* A request gets its connection before anything else can be told about it. */
+/* Makes the connection of a request, before further events of the request can arrive. */
 static struct vrb_conn *event_conn(struct vrb_adapter *adapter, const struct rdma_cm_event *event)
 {
 	struct vrb_conn *conn = NULL;
@@ -126,7 +133,7 @@ static void removed(struct vrb_adapter *adapter)
 	atomic_fetch_or(&adapter->device_events, 1u << IBV_EVENT_DEVICE_FATAL);
 }
 
-/* One event; false: there is none. */
+/* Handles one event. False: there is none. */
 static bool cm_event(struct vrb_adapter *adapter)
 {
 	struct rdma_cm_event *event;
@@ -172,7 +179,7 @@ static void take_wakeups(struct vrb_adapter *adapter)
 		ibv_ack_cq_events(cq, 1);
 }
 
-/* Nobody has polled since the last look. */
+/* No thread has polled since the last check. */
 static void arm(struct vrb_adapter *adapter, struct watch *watch)
 {
 	watch->is_armed = !vrb_cq_arm(adapter);
@@ -180,8 +187,9 @@ static void arm(struct vrb_adapter *adapter, struct watch *watch)
 }
 
 /*
- * A thread polls, or only posts: it may find what there is when its queue is full, and not before,
- * so each look of ours takes that. Nor shall one that sleeps wait for what another one finds.
+ * A thread polls or posts. One that only posts finds its completions when its queue is full and not
+ * before, so they are taken here. A thread that sleeps must not wait for completions that another
+ * thread finds, so those are taken too.
  */
 static void watch_consumer(struct vrb_adapter *adapter, struct watch *watch, bool has_polled,
 			   bool is_over)
@@ -197,8 +205,8 @@ static void watch_consumer(struct vrb_adapter *adapter, struct watch *watch, boo
 }
 
 /*
- * Does what nobody else does. After it the queues are armed, or somebody polls, or the next look is
- * a tick away. is_over: the pause is, and nothing else has happened.
+ * Does what no other thread does. Afterwards the queues are armed, or another thread polls, or the
+ * next check is due after a tick. is_over: the interval has ended without any event.
  */
 static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, bool is_woken,
 			      bool is_over)
@@ -210,10 +218,11 @@ static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, 
 	if (is_woken) {
 		watch->is_armed = false;
 		watch->pause_ms = TICK_MS;
-		(void)vrb_cq_progress(adapter); /* the waiter that polled last may sleep by now */
+		/* the waiter that polled last may be asleep by now */
+		(void)vrb_cq_progress(adapter);
 		/*
-		 * A thread that takes what we have just handed on has not polled, and would not
-		 * when we are woken for the next completion: it gets the time of a tick to show.
+		 * A consumer thread that takes what was just dispatched has not polled, and would
+		 * not poll if each completion woke this thread again. It gets one tick to do so.
 		 */
 		if (!atomic_load_explicit(&adapter->ia->sleepers, memory_order_relaxed))
 			return;
@@ -236,7 +245,8 @@ static void serve_due(struct vrb_adapter *adapter)
 
 	if (now < atomic_load(&adapter->deadline_ns))
 		return;
-	(void)vrb_cq_progress(adapter); /* what is there counts, before a connection is ended */
+	/* a completion that has arrived counts, before a connection is ended */
+	(void)vrb_cq_progress(adapter);
 	while ((conn = vrb_conn_next_due(adapter, now))) {
 		ep = vrb_conn_enter(conn);
 		if (ep) {
@@ -344,7 +354,7 @@ int vrb_service_start(struct vrb_adapter *adapter)
 	adapter->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = adapter->wake_fd < 0 ? -errno : watch_all(adapter);
 	if (!rc) {
-		vrb_adapter_get(adapter); /* the thread's */
+		vrb_adapter_get(adapter); /* the thread's reference */
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &before); /* GEN-36 */
 		rc = -pthread_create(&adapter->thread, NULL, service_run, adapter);
@@ -363,7 +373,7 @@ void vrb_service_stop(struct vrb_adapter *adapter)
 {
 	atomic_store(&adapter->is_stopping, true);
 	vrb_service_wake(adapter);
-	/* never called from that thread, which runs nothing of the consumer's */
+	/* never called by that thread, which runs no consumer code */
 	pthread_join(adapter->thread, NULL);
 	close(adapter->wake_fd);
 	close(adapter->epoll_fd);

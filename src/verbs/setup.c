@@ -44,7 +44,7 @@ void vrb_conn_fail(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER n
 		core_ep_connect_failed(ep, number);
 }
 
-/* ---- events --- */
+/* --- events --- */
 
 static void event_locked(struct vrb_conn *conn, struct core_ep *ep,
 			 const struct vrb_cm_event *event)
@@ -58,7 +58,9 @@ static void event_locked(struct vrb_conn *conn, struct core_ep *ep,
 		vrb_passive_event(conn, ep, event);
 		break;
 	case VRB_ESTABLISHED:
-		/* a reject: the accepting side has gone before it was told that we stand */
+		/*
+		 * a reject: the passive side was destroyed before it knew that we are established
+		 */
 		if (event->type != RDMA_CM_EVENT_DISCONNECTED &&
 		    event->type != RDMA_CM_EVENT_REJECTED)
 			break;
@@ -72,8 +74,8 @@ static void event_locked(struct vrb_conn *conn, struct core_ep *ep,
 	}
 }
 
-/* A request that nobody has answered: the accept will show that it is too late. */
-static void asked_event(struct vrb_conn *conn, const struct vrb_cm_event *event)
+/* An event of a request that the consumer has not answered: accepting it will fail. */
+static void request_event(struct vrb_conn *conn, const struct vrb_cm_event *event)
 {
 	switch (event->type) {
 	case RDMA_CM_EVENT_CONNECT_ERROR:
@@ -95,8 +97,9 @@ void vrb_setup_event(struct vrb_conn *conn, const struct vrb_cm_event *event)
 	core_log(CORE_LOG_CONN, "connection %u: %s, status %d", conn->key,
 		 rdma_event_str(event->type), event->status);
 	if (event->type == RDMA_CM_EVENT_DISCONNECTED)
-		vrb_device_read_events(conn->adapter); /* what was told before says why */
-	asked_event(conn, event);
+		/* an earlier event of the device may explain it */
+		vrb_device_read_events(conn->adapter);
+	request_event(conn, event);
 	ep = vrb_conn_enter(conn);
 	if (!ep)
 		return;
@@ -105,7 +108,7 @@ void vrb_setup_event(struct vrb_conn *conn, const struct vrb_cm_event *event)
 	vrb_conn_leave(ep);
 }
 
-/* ---- deadlines --- */
+/* --- deadlines --- */
 
 static void due_active(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_ns)
 {
@@ -136,7 +139,8 @@ static void due_established(struct vrb_conn *conn, struct core_ep *ep, uint64_t 
 	if (is_dead || is_timed_out || conn->has_failed) {
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 		vrb_conn_try_finish(conn, ep, is_dead);
-	} else if (conn->is_flushed) { /* due for something else, which has come to nothing */
+		/* due for another reason, which the flush has made obsolete */
+	} else if (conn->is_flushed) {
 		vrb_conn_set_deadline(conn, conn->give_up_ns);
 	} else {
 		vrb_confirm_retry(conn, ep);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Shared receive queues: the device's own. A buffer's completion names the queue and the buffer by
- * its work request, and the endpoint by the number of its queue pair.
+ * Shared receive queues of the device. The work request ID of a completion names the SRQ and the
+ * buffer; the number of the queue pair names the endpoint.
  */
 #include "verbs/srq.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The status of a completion: what DAT calls what the device reports. */
+/* The status of a completion: the DAT status for what the device reports. */
 #include "core/transport.h"
 #include "core/ep/ep.h"
 #include "core/mem/mem.h"
@@ -40,12 +40,12 @@ DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status)
 		return DAT_DTO_ERR_REMOTE_RESPONDER;
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 		return DAT_DTO_ERR_RECEIVER_NOT_READY;
-	default: /* RETRY_EXC, FATAL, RESP_TIMEOUT, GENERAL and what is still to be invented */
+	default: /* RETRY_EXC, FATAL, RESP_TIMEOUT, GENERAL, and values that are not defined yet */
 		return DAT_DTO_ERR_TRANSPORT;
 	}
 }
 
-/* Are the segments still what the posting call has checked? */
+/* Are the segments still valid, as they were when the call checked them? */
 static bool segments_are_valid(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, uint32_t count,
 			       const struct core_pz *pz, enum core_mem_use use)
 {
@@ -60,9 +60,8 @@ static bool segments_are_valid(struct core_ia *ia, const DAT_LMR_TRIPLET *iov, u
 }
 
 /*
- * "Local queue pair operation error" says little, and some devices (rxe) report every fault of a
- * work request with it. The core knows whether the memory is to blame; if it is not, a Receive was
- * too small.
+ * Some devices (rxe) report every fault of a work request as a "local queue pair operation error".
+ * The core can check whether the memory is the cause. If it is not, a Receive was too small.
  */
 static bool is_unspecific(enum ibv_wc_status status)
 {
@@ -80,13 +79,14 @@ DAT_DTO_COMPLETION_STATUS vrb_request_status(struct core_ep *ep, const struct co
 				is_read ? CORE_MEM_TARGET : CORE_MEM_SOURCE))
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
 	if (is_unspecific(status) && !vrb_device_is_up(vrb_adapter_of(ep->ia)))
-		return DAT_DTO_ERR_TRANSPORT; /* rxe says that also when it finds no way */
+		return DAT_DTO_ERR_TRANSPORT; /* rxe reports this also when there is no route */
 	return vrb_status(status);
 }
 
 /*
- * siw fails a request with that when TCP takes nothing any more, because the peer has ended the
- * stream and the connection manager has not said so yet: a flush, as it is a moment later.
+ * siw fails a request like this when TCP accepts nothing more, because the peer has closed the
+ * stream and the connection manager has not reported it yet. A moment later the same request would
+ * be flushed.
  */
 bool vrb_is_flush(struct vrb_conn *conn, struct core_ep *ep, const struct core_req *req,
 		  enum ibv_wc_status status)
@@ -102,7 +102,7 @@ DAT_DTO_COMPLETION_STATUS vrb_recv_status(struct core_ep *ep, const struct core_
 	if (is_unspecific(status) &&
 	    !segments_are_valid(ep->ia, wqe->iov, wqe->segments, core_recv_pz(ep), CORE_MEM_TARGET))
 		return DAT_DTO_ERR_LOCAL_PROTECTION;
-	if (status == IBV_WC_SUCCESS) /* but it was no message */
+	if (status == IBV_WC_SUCCESS) /* an RDMA Write with immediate data, from a foreign peer */
 		return DAT_DTO_ERR_BAD_RESPONSE;
 	return status == IBV_WC_LOC_QP_OP_ERR ? DAT_DTO_ERR_LOCAL_LENGTH : vrb_status(status);
 }

@@ -23,7 +23,7 @@ void vrb_slot_set_cell_locked(struct vrb_adapter *adapter, uint32_t key, struct 
 
 int vrb_slots_create(struct vrb_adapter *adapter)
 {
-	/* zeroes: memory that nobody touches costs nothing */
+	/* calloc: pages that are never used take no memory */
 	adapter->slots = calloc(SLOTS_MOST, sizeof(*adapter->slots));
 	adapter->ep_cells = calloc(SLOTS_MOST, sizeof(*adapter->ep_cells));
 	return adapter->slots && adapter->ep_cells ? 0 : -ENOMEM;
@@ -61,7 +61,7 @@ void vrb_slot_free_locked(struct vrb_adapter *adapter, uint32_t key)
 	adapter->slot_free = index + 1;
 }
 
-/* ---- queue pairs by number --- */
+/* --- queue pairs by number --- */
 
 void vrb_qpn_add(struct vrb_conn *conn)
 {

@@ -28,20 +28,20 @@
 static void notify_peer(struct vrb_conn *conn)
 {
 	if (!conn->is_peer_notified)
-		(void)rdma_disconnect(conn->id); /* refused when the peer was first, or is gone */
+		(void)rdma_disconnect(conn->id); /* fails if the peer was first, or is gone */
 	conn->is_peer_notified = true;
 }
 
 /*
- * What is sent while the port is down is lost, and worse: the queue pair of rxe that carries the
- * management of all connections takes nothing in any more after it could not send (docs/verbs.md).
+ * While the port is down a message to the peer is lost. Worse, rxe's management queue pair, which
+ * serves all connections, receives nothing any more after a send that failed (docs/verbs.md).
  */
 static bool can_notify_peers(struct vrb_adapter *adapter)
 {
 	return adapter->is_iwarp || atomic_load(&adapter->is_dead) || vrb_device_is_up(adapter);
 }
 
-/* What may take its time on iWARP (below). */
+/* Releases everything. Over iWARP this may take long (conn_release_later). */
 static void conn_release(struct vrb_conn *conn)
 {
 	if (conn->id && conn->state == VRB_CLOSING)
@@ -55,7 +55,7 @@ static void conn_release(struct vrb_conn *conn)
 	vrb_conn_put(conn);
 }
 
-/* ---- while the port is down --- */
+/* --- while the port is down --- */
 
 static struct vrb_conn *lingering_take(struct vrb_adapter *adapter)
 {
@@ -78,7 +78,7 @@ void vrb_conn_end_lingering(struct vrb_adapter *adapter)
 		conn_release(conn);
 }
 
-/* The queue pair goes now, the identifier when the port is up. */
+/* Destroys the queue pair now, and leaves the identifier until the port is up. */
 static void conn_linger(struct vrb_conn *conn)
 {
 	struct vrb_adapter *adapter = conn->adapter;
@@ -87,11 +87,12 @@ static void conn_linger(struct vrb_conn *conn)
 	pthread_mutex_lock(&adapter->lock);
 	conn->is_lingering = true;
 	pthread_mutex_unlock(&adapter->lock);
-	if (can_notify_peers(adapter)) /* meanwhile: nobody may say so again */
+	/* if the port has come up meanwhile, no further event may follow */
+	if (can_notify_peers(adapter))
 		vrb_conn_end_lingering(adapter);
 }
 
-/* ---- attempts over iWARP --- */
+/* --- attempts over iWARP --- */
 
 static void *reaper_run(void *argument)
 {
@@ -109,9 +110,9 @@ static void *reaper_run(void *argument)
 }
 
 /*
- * The kernel's iWARP connection manager lets nobody destroy an identifier before the peer has
- * answered its request, or a time-out of its own has passed: a thread waits for that. The queue
- * pair, in the error state, cannot be connected any more. False: no thread.
+ * The kernel's iWARP connection manager does not destroy an identifier before the peer has answered
+ * its request or the manager has timed out. A thread waits for that. The queue pair is in the error
+ * state and cannot be connected any more. False: no thread could be made.
  */
 static bool conn_release_later(struct vrb_conn *conn)
 {
@@ -157,21 +158,21 @@ void vrb_conn_destroy(struct vrb_conn *conn)
 		conn_release(conn);
 }
 
-/* ---- established connections --- */
+/* --- established connections --- */
 
-/* Was the completion of everything in the send queue seen, good or bad? */
+/* Was a completion seen for everything in the send queue, successful or not? */
 static bool is_seen(const struct vrb_conn *conn, const struct core_ep *ep)
 {
 	uint64_t posted = vrb_sq_posted(conn);
 
-	/* the fast path notes only what is done */
+	/* the fast path updates only sq_done */
 	return conn->sq_seen == posted || vrb_sq_done(conn, ep) == posted;
 }
 
-/* When to end without having heard of every work request. */
+/* When to end without all completions. */
 static uint64_t drain_deadline(const struct vrb_conn *conn, const struct core_ep *ep)
 {
-	/* nobody counts what an endpoint took out of an SRQ: what was taken is told by then */
+	/* what an endpoint has taken out of an SRQ is not counted; it completes within this time */
 	return vrb_now_ns() + (ep->srq && is_seen(conn, ep) ? DRAIN_SRQ_NS : DRAIN_NS);
 }
 
@@ -189,14 +190,15 @@ void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER 
 	conn->state = VRB_CLOSING;
 	conn->why = why;
 	/*
-	 * An iWARP device sends what it has taken, then ends the stream, when it is asked to; in
-	 * the error state it just drops the stream.
+	 * When an iWARP device is asked to disconnect it sends what was posted, then closes the
+	 * stream. In the error state it drops the stream at once.
 	 */
 	if (!conn->adapter->is_iwarp || why == DAT_CONNECTION_EVENT_BROKEN)
 		vrb_qp_to_error(conn);
 	/*
-	 * A device may tell of an error before it has answered the peer with it: it has when it has
-	 * flushed, and only then the peer may hear of the end. iWARP does that in its stream.
+	 * A device may report an error before it has answered the peer with it. It has answered
+	 * when it has flushed the queue, so only then the disconnect is sent. iWARP sends both in
+	 * its stream, in order.
 	 */
 	if (conn->adapter->is_iwarp ||
 	    (why != DAT_CONNECTION_EVENT_BROKEN && can_notify_peers(conn->adapter)))
@@ -212,7 +214,7 @@ void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 		return;
 	}
-	/* the end of the peer's stream does that too: the connection manager will say */
+	/* the peer may have closed its stream: then the connection manager reports it soon */
 	if (conn->is_flushed)
 		return;
 	conn->is_flushed = true;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * The transport table of the provider over rdma-core: the adapter, and the slots that only hand on.
- */
+/* The transport table of the provider over rdma-core, the life of an instance, and short slots. */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -87,7 +85,7 @@ static void vrb_ia_close(struct core_ia *ia)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);
 
-	/* the service thread takes the events that these wait for */
+	/* these wait for events that the service thread takes */
 	vrb_conn_wait_reapers(adapter);
 	vrb_conn_end_lingering(adapter);
 	vrb_service_stop(adapter);
@@ -144,7 +142,7 @@ static void vrb_disconnect(struct core_ep *ep, bool is_graceful)
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	} else if (is_graceful) {
 		conn->is_graceful = true;
-		vrb_post_requests(conn, ep); /* it closes when nothing is left to do */
+		vrb_post_requests(conn, ep); /* it closes the connection when no request is left */
 	} else {
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 		vrb_conn_try_finish(conn, ep, false);
@@ -152,7 +150,7 @@ static void vrb_disconnect(struct core_ep *ep, bool is_graceful)
 	vrb_update_slow_reasons(ep);
 }
 
-/* The end took everything down already. */
+/* Nothing is left to do: the end has freed everything. */
 static void vrb_reset(struct core_ep *ep)
 {
 	assert(!vrb_conn_of(ep));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a bind makes (docs/transports.md, "RMR binds and memory windows"): a memory window of the
- * device, bound by a work request of the endpoint, or a registration of the range. The window is
- * posted before its turn in the queue, since only the post tells its key, and takes effect then
- * already; nobody relies on it before the bind has completed. What the RMR was bound to before
- * stays until the bind has its turn, and is then unbound by a second work request.
+ * The keys of RMRs (docs/transports.md, "RMR binds and memory windows"). A bind makes a memory
+ * window, bound by a work request of the endpoint, or registers the range. The window is bound
+ * before the bind has its turn in the request queue, because the key is known only when the work
+ * request is posted. This does no harm, since nobody uses the key before the bind has completed.
+ * The window that the RMR was bound to before stays until the bind has its turn. Then a second work
+ * request unbinds it.
  *
- * Only a window of which every work request was carried out is used again, and not for ever: the
+ * A window is reused only if all its work requests were carried out, and not for ever, because the
  * device counts its keys in 8 bits.
  */
 #include "verbs/window.h"
@@ -24,22 +25,22 @@
 #include "verbs/post.h"
 #include "verbs/work.h"
 
-#define BINDS_MOST 100u /* of one window: each takes a key, and so does its end */
+#define BINDS_MOST 100u /* of one window; binding and unbinding take one key each */
 
 enum window_state {
 	WINDOW_NEW,	 /* its bind is under way */
 	WINDOW_LIVE,	 /* bound */
 	WINDOW_RETIRING, /* the work request that unbinds it is under way */
-	WINDOW_STALE,	 /* not bound */
-	WINDOW_LOST,	 /* a work request was dropped: who knows; it has to be destroyed */
+	WINDOW_STALE,	 /* unbound */
+	WINDOW_LOST,	 /* a work request was dropped: it may be bound or not, and is destroyed */
 };
 
 struct vrb_window {
 	struct ibv_mr *mr;     /* a registration, until it is revoked; or */
 	struct ibv_mw *mw;     /* a window, until it is destroyed, */
-	struct ibv_mr *region; /* and what it is bound to */
+	struct ibv_mr *region; /* and the region that it is bound to */
 	struct vrb_pz *pz;
-	struct vrb_window *next; /* in the zone's store */
+	struct vrb_window *next; /* in the zone's list */
 	uint64_t end;		 /* the position behind its bind (work.h) */
 	uint32_t binds;
 	_Atomic enum window_state state; /* of a window */
@@ -48,8 +49,8 @@ struct vrb_window {
 /* --- which of the two --- */
 
 /*
- * rxe looks at a window's privileges, and at the bounds of the region below it: with a window a
- * peer would reach what it was not given.
+ * rxe checks a window's privileges, but the bounds of its region instead of its own. A peer could
+ * access memory outside of the window.
  */
 static bool has_unchecked_bounds(const struct vrb_adapter *adapter,
 				 const struct ibv_device_attr *device)
@@ -57,7 +58,7 @@ static bool has_unchecked_bounds(const struct vrb_adapter *adapter,
 	return !adapter->is_iwarp && device->vendor_id == VRB_VENDOR_RXE;
 }
 
-/* Devices say what they have, libraries do not. */
+/* Devices report whether they have windows, libraries do not. */
 static bool can_allocate(struct vrb_adapter *adapter)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(adapter->context);
@@ -122,7 +123,7 @@ void vrb_windows_free(struct vrb_pz *pz)
 	}
 }
 
-/* One that is not bound; NULL: there is none. */
+/* Takes an unbound window from the zone, or makes one. NULL: not possible. */
 static struct vrb_window *window_take(struct vrb_adapter *adapter, struct vrb_pz *pz)
 {
 	struct vrb_window *window;
@@ -160,7 +161,7 @@ static int remote_access(DAT_MEM_PRIV_FLAGS priv)
 	       (priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG ? IBV_ACCESS_REMOTE_WRITE : 0);
 }
 
-/* Can the endpoint's next request be the bind of one? */
+/* Can the next request of the endpoint bind a window? */
 static bool can_bind_window(const struct vrb_conn *conn, const struct core_ep *ep,
 			    const struct transport_window *window)
 {
@@ -168,33 +169,33 @@ static bool can_bind_window(const struct vrb_conn *conn, const struct core_ep *e
 	       vrb_lmr_takes_windows(conn->adapter, window->lmr) && vrb_has_room(conn, ep, 1);
 }
 
-/* NULL: a registration has to do. */
+/* NULL: the range has to be registered. */
 static struct vrb_window *bind_window(struct vrb_conn *conn, const struct core_ep *ep,
-				      const struct transport_window *asked)
+				      const struct transport_window *wanted)
 {
 	struct ibv_mw_bind bind = {
 		.wr_id = vrb_work_id(VRB_WORK_REQUEST, conn->key, ep->req.tail),
 		.send_flags = IBV_SEND_SIGNALED,
-		.bind_info = {.mr = ((struct vrb_lmr *)asked->lmr->transport)->mr,
-			      .addr = asked->address,
-			      .length = asked->length,
-			      .mw_access_flags = (unsigned)remote_access(asked->priv)},
+		.bind_info = {.mr = ((struct vrb_lmr *)wanted->lmr->transport)->mr,
+			      .addr = wanted->address,
+			      .length = wanted->length,
+			      .mw_access_flags = (unsigned)remote_access(wanted->priv)},
 	};
-	struct vrb_window *window = window_take(conn->adapter, asked->lmr->pz->transport);
+	struct vrb_window *window = window_take(conn->adapter, wanted->lmr->pz->transport);
 	int rc;
 
 	if (!window)
 		return NULL;
-	if (asked->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
+	if (wanted->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG)
 		bind.send_flags |= IBV_SEND_FENCE;
 	rc = ibv_bind_mw(conn->qp, window->mw, &bind);
-	if (rc) { /* the range is too long for a window, say */
+	if (rc) { /* for example, the range is too long for a window */
 		core_log(CORE_LOG_CONN, "queue pair %u: bind refused: error %d", conn->qp->qp_num,
 			 rc);
 		window_give_back(conn->adapter, window);
 		return NULL;
 	}
-	conn->extra++; /* until its turn (work.h) */
+	conn->extra++; /* until the bind has its turn (work.h) */
 	conn->binds_out++;
 	window->end = vrb_sq_posted(conn);
 	window->region = bind.bind_info.mr;
@@ -224,7 +225,7 @@ bool vrb_rmr_key_retire(struct core_ep *ep, void *key)
 	struct vrb_window *window = key;
 	struct ibv_mw_bind bind = {
 		.send_flags = IBV_SEND_SIGNALED,
-		/* length 0: no binding; but there are libraries that look at the region */
+		/* length 0 unbinds, but some libraries check the region */
 		.bind_info = {.mr = window->region},
 	};
 
@@ -234,7 +235,8 @@ bool vrb_rmr_key_retire(struct core_ep *ep, void *key)
 	    conn->state != VRB_ESTABLISHED)
 		return false;
 	bind.wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, VRB_MARKER_RETIRED);
-	if (ibv_bind_mw(conn->qp, window->mw, &bind)) /* then it is destroyed, which takes longer */
+	/* then the window is destroyed, which takes longer */
+	if (ibv_bind_mw(conn->qp, window->mw, &bind))
 		return false;
 	conn->extra++;
 	conn->retiring = window;
@@ -250,7 +252,7 @@ void vrb_window_retired(struct vrb_conn *conn, bool is_good)
 	if (!window)
 		return;
 	conn->retiring = NULL;
-	/* the last touch: whoever waits for it frees the window */
+	/* last: a thread that waits for this state frees the window */
 	atomic_store(&window->state, is_good ? WINDOW_STALE : WINDOW_LOST);
 }
 
@@ -291,14 +293,15 @@ void vrb_windows_retry(struct vrb_adapter *adapter)
 
 /* --- keys --- */
 
-static int register_range(const struct transport_window *asked, struct vrb_window **window_out)
+static int register_range(const struct transport_window *wanted, struct vrb_window **window_out)
 {
 	struct vrb_window *window = calloc(1, sizeof(*window));
 	int rc;
 
 	if (!window)
 		return -ENOMEM;
-	rc = vrb_mr_create(asked->lmr->pz, asked->address, asked->length, asked->priv, &window->mr);
+	rc = vrb_mr_create(wanted->lmr->pz, wanted->address, wanted->length, wanted->priv,
+			   &window->mr);
 	if (rc) {
 		free(window);
 		return rc;
@@ -307,7 +310,7 @@ static int register_range(const struct transport_window *asked, struct vrb_windo
 	return 0;
 }
 
-int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *asked, void **key_out,
+int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *wanted, void **key_out,
 		       uint32_t *rkey_out)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
@@ -316,10 +319,10 @@ int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *asked,
 
 	if (atomic_load(&vrb_adapter_of(ep->ia)->is_dead))
 		return -ENODEV;
-	if (can_bind_window(conn, ep, asked))
-		window = bind_window(conn, ep, asked);
+	if (can_bind_window(conn, ep, wanted))
+		window = bind_window(conn, ep, wanted);
 	if (!window) {
-		rc = register_range(asked, &window);
+		rc = register_range(wanted, &window);
 		if (rc)
 			return rc;
 	}
@@ -329,8 +332,8 @@ int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *asked,
 }
 
 /*
- * It is live from the start: nobody was told the key before the bind was posted. After a revoke the
- * core has no reason to ask for it; what a work request began to unbind stays what it is.
+ * The key is valid from the start, since it is reported only after the bind was posted. The core
+ * does not restore a key that was revoked, and an unbind that has begun is not taken back.
  */
 void vrb_rmr_key_activate(struct core_ia *ia, void *key)
 {
@@ -354,7 +357,8 @@ bool vrb_rmr_key_revoke(struct core_ia *ia, void *key)
 	case WINDOW_STALE:
 		return true;
 	default:
-		window_destroy(window); /* the device has fenced it when that returns */
+		/* ibv_dealloc_mw returns when no access is under way any more */
+		window_destroy(window);
 		return true;
 	}
 }

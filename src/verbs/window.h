@@ -24,7 +24,7 @@ const char *vrb_windows_text(const struct vrb_adapter *adapter,
 void vrb_windows_free(struct vrb_pz *pz);
 
 /* transport_ops */
-int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *asked, void **key_out,
+int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *wanted, void **key_out,
 		       uint32_t *rkey_out);
 bool vrb_rmr_key_retire(struct core_ep *ep, void *key);
 void vrb_rmr_key_activate(struct core_ia *ia, void *key);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Headers in the connection manager's private data (wire.h). Everything that comes is checked. */
+/* The headers in the connection manager's private data (wire.h). Everything received is checked. */
 #include "verbs/wire.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@ enum wire_type {
 };
 
 /*
- * Ports for qualifiers that are not found on a port of their own number: below those that Linux
- * hands out by itself.
+ * Ports of qualifiers that are not served at the port of their own number. They are below those
+ * that Linux assigns to sockets.
  */
 #define DERIVED_FIRST 10240u
 #define DERIVED_COUNT 16384u
@@ -81,7 +81,7 @@ size_t vrb_wire_put_reject(enum vrb_reason reason, uint8_t out[VRB_REJECT_SIZE])
 	return VRB_REJECT_SIZE;
 }
 
-/* 1, 0 or -1 as the functions below. */
+/* Returns 1, 0 or -1, as the functions below do. */
 static int check_head(const uint8_t *bytes, size_t size, enum wire_type type, size_t least)
 {
 	if (size < 6 || get32(bytes) != MAGIC)
@@ -149,7 +149,7 @@ unsigned vrb_wire_get_reject(const void *from, size_t size)
 	return check_head(bytes, size, TYPE_REJECT, VRB_REJECT_SIZE) == 1 ? bytes[6] : 0;
 }
 
-/* Spreads neighbouring qualifiers; both sides must agree on it for ever. */
+/* Spreads neighbouring qualifiers. It must never change, because both sides have to agree on it. */
 static uint64_t mix(uint64_t value)
 {
 	value ^= value >> 29;

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Work requests: what their numbers say, and their positions in the send queue of a connection.
+ * Work requests: their IDs, and their positions in the send queue of a connection.
  *
- * A position counts the work requests that were posted before it. Most requests of an endpoint are
- * one work request each, so that positions are not counted: they are the sequence of a request and
- * `extra`, the work requests beyond those. A marker, an iWARP proof, the bind and the end of a
- * window add one to `extra` when they are posted. A bind is no work request when it has its turn:
- * its window was bound before, or it needed none. So its turn takes one away. Each request notes
- * what `extra` is when it was posted or had its turn, and its position follows. When the head of
- * the endpoint's queue passes a request, that note says how many of the extra ones are done.
+ * The upper half of an ID is the kind of work (enum vrb_work) and the key of the connection or SRQ
+ * (table.h). The lower half is a value that depends on the kind.
+ *
+ * A position is the number of work requests that were posted before. Most requests of an endpoint
+ * take one work request each. So positions are calculated: a request's sequence plus `extra`, the
+ * number of work requests posted beyond one for each request. Markers, verifying RDMA Reads, and
+ * the work requests that bind and unbind windows increment `extra` when they are posted. A bind
+ * needs no work request when it has its turn, because its window was bound before or it needed
+ * none, so its turn decrements `extra`. Each request stores the value of `extra` at the time it was
+ * posted or had its turn. When the head of the endpoint's queue passes the request, that value
+ * becomes `extra_done`.
  */
 #ifndef VERBS_WORK_H
 #define VERBS_WORK_H
@@ -24,22 +28,20 @@
 #include "verbs/conn.h"
 #include "verbs/table.h"
 
-/* What a work request's number says beside the connection. */
 enum vrb_work {
 	VRB_WORK_REQUEST, /* of the endpoint; the value is the low half of its sequence */
-	VRB_WORK_PART,	  /* a work request that belongs to one, whose success says nothing */
-	VRB_WORK_MARKER,  /* ours: everything before it is done; the value is one of below */
-	VRB_WORK_RECV,	  /* the endpoint's oldest Receive; the value: the low half of its place in
-			   * the order of all. Or the SRQ's buffer: where it is */
+	VRB_WORK_PART,	  /* one of two for a request; its success completes nothing */
+	VRB_WORK_MARKER,  /* of the provider; the value is VRB_MARKER_* */
+	/* a Receive; the value is the low half of its sequence, or the index of an SRQ buffer */
+	VRB_WORK_RECV,
 };
 
 /* Immediate data of a Send that asks for a notification. */
 #define VRB_SOLICITED_IMM 0x6f445357u
 
 #define VRB_MARKER_PLAIN 0u
-#define VRB_MARKER_RETIRED 1u /* a window was unbound */
+#define VRB_MARKER_RETIRED 1u /* the work request that unbinds a window */
 
-/* The upper half of a number. */
 CORE_INLINE uint32_t vrb_work_name(enum vrb_work work, uint32_t key)
 {
 	return (uint32_t)work << 30 | key;
@@ -55,7 +57,7 @@ static inline enum vrb_work vrb_work_of(const struct ibv_wc *wc)
 	return (enum vrb_work)(wc->wr_id >> 62);
 }
 
-/* The upper half of a completion's number, or of a work request's; read alone. */
+/* The upper half of the ID of a completion or a work request. Reads only that half. */
 CORE_INLINE uint32_t vrb_name_of(const uint64_t *wr_id)
 {
 	uint32_t name;
@@ -71,8 +73,9 @@ static inline uint32_t vrb_work_key(const struct ibv_wc *wc)
 }
 
 /*
- * Is the completion that of a message, and good? A foreign peer's RDMA Write with immediate data
- * takes a Receive, too, and its length says nothing of the buffer. Both asked in one go.
+ * Is it the successful completion of a message? A foreign peer's RDMA Write with immediate data
+ * takes a Receive too, but its length does not concern the buffer. One comparison checks status and
+ * opcode.
  */
 CORE_INLINE bool vrb_is_message(const struct ibv_wc *wc)
 {
@@ -86,11 +89,11 @@ CORE_INLINE bool vrb_is_message(const struct ibv_wc *wc)
 	return both == ((uint64_t)IBV_WC_RECV << 32 | IBV_WC_SUCCESS);
 }
 
-/* --- what is noted in a posted request; 0 before the general path posts it (ep.h) --- */
+/* --- what a posted request stores; 0 before the slow path posts it (core/ep/ep.h) --- */
 
 _Static_assert(sizeof(((struct core_req *)0)->transport) >= 2 * sizeof(uint64_t), "room for both");
 
-/* `extra` behind it. */
+/* The value of `extra` behind the request. */
 CORE_INLINE void vrb_note_extra(struct core_req *req, uint64_t extra)
 {
 	req->transport.word[0] = extra;
@@ -101,7 +104,7 @@ CORE_INLINE uint64_t vrb_noted_extra(const struct core_req *req)
 	return req->transport.word[0];
 }
 
-/* It asked for no completion. Only suppressed ones need the note, and have it. */
+/* Was it posted unsignalled? Only suppressed requests need this value, and they have it. */
 static inline void vrb_note_unsignalled(struct core_req *req, bool is_unsignalled)
 {
 	req->transport.word[1] = is_unsignalled;
@@ -114,7 +117,7 @@ static inline bool vrb_is_unsignalled(const struct core_req *req)
 
 /* --- positions --- */
 
-/* Behind a request that was posted, or a bind that has its turn. */
+/* Behind a posted request, or a bind that has had its turn. */
 static inline uint64_t vrb_end(const struct core_req *req)
 {
 	return req->sequence + 1 + vrb_noted_extra(req);
@@ -126,13 +129,13 @@ static inline uint64_t vrb_sq_posted(const struct vrb_conn *conn)
 	return conn->post_next + conn->extra;
 }
 
-/* What is before it is known to be complete: those places are free. */
+/* Everything in front of it is known to be complete, and its entries are free. */
 static inline uint64_t vrb_sq_done(const struct vrb_conn *conn, const struct core_ep *ep)
 {
 	return ep->req.head + conn->extra_done;
 }
 
-/* Places that work requests may take: one is kept for the marker. */
+/* Has the send queue so many free entries? One more is reserved for a marker. */
 static inline bool vrb_has_room(const struct vrb_conn *conn, const struct core_ep *ep,
 				uint32_t places)
 {
