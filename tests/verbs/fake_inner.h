@@ -88,6 +88,12 @@ struct fake_qp {
 };
 
 extern pthread_mutex_t fake_lock;
+extern struct ibv_context fake_context;
+/* The last number or key that was given to an object. */
+extern uint32_t fake_last_number;
+extern struct fake_qp *fake_qps;
+/* The status of the next request that is carried out (fake_status). */
+extern enum ibv_wc_status fake_next_status;
 /* Puts other transfers in place of the stand-in's when the device is opened; NULL: none. */
 extern void (*fake_other_ops)(struct ibv_context_ops *ops);
 /* What the device calls itself: by default nobody, and the provider expects the worst of it. */
@@ -107,6 +113,24 @@ void fake_async_locked(enum ibv_event_type type, struct ibv_qp *qp);
 void fake_signal(int fd);
 void fake_unsignal(int fd);
 bool fake_is_iwarp(void);
+
+void fake_count_cancellable(void);
+bool fake_mem_is_good(uint32_t key, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
+		      int access);
+bool fake_sges_are_good(const struct fake_qp *qp, const struct ibv_sge *sge, uint32_t count,
+			int access);
+uint64_t fake_sges_len(const struct ibv_sge *sge, uint32_t count);
+void fake_cq_add(struct ibv_cq *ibv_cq, const struct ibv_wc *wc);
+int fake_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc);
+int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
+int fake_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int fake_post_recv(struct ibv_qp *ibv_qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int fake_post_srq_recv(struct ibv_srq *ibv_srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+struct fake_work *fake_work_take(struct fake_work **queue);
+void fake_work_free(struct fake_work *work);
+void fake_complete(struct fake_qp *qp, struct ibv_cq *cq, struct fake_work *work,
+		   enum ibv_wc_status status, uint32_t len, bool has_imm);
+void fake_drop_events(struct fake_qp *qp);
 
 /* fake_mw.c: memory windows; all with the lock held. */
 void fake_mw_ops(struct ibv_context_ops *ops);

@@ -50,7 +50,7 @@ void fake_unbind_status(enum ibv_wc_status status)
 
 /* --- the device --- */
 
-static void let_go(struct fake_mw *mw)
+static void mw_release(struct fake_mw *mw)
 {
 	if (mw->mr)
 		mw->mr->windows--;
@@ -88,7 +88,7 @@ static bool is_allowed(const struct fake_bind *bind, const struct fake_mr *mr)
 	       bind->addr - (uintptr_t)mr->mr.addr <= mr->mr.length - bind->length;
 }
 
-static enum ibv_wc_status carry_out(const struct fake_bind *bind, const struct ibv_pd *pd)
+static enum ibv_wc_status bind_carry_out(const struct fake_bind *bind, const struct ibv_pd *pd)
 {
 	struct fake_mr *mr = bind->length ? fake_mr_by_key(bind->lkey) : NULL;
 	struct fake_mw *mw = bind->mw;
@@ -101,7 +101,7 @@ static enum ibv_wc_status carry_out(const struct fake_bind *bind, const struct i
 	if (mw->mw.pd != pd || mw->rkey != bind->old_rkey ||
 	    (bind->length && !is_allowed(bind, mr)))
 		return IBV_WC_MW_BIND_ERR;
-	let_go(mw);
+	mw_release(mw);
 	mw->rkey = bind->new_rkey;
 	if (!bind->length)
 		return IBV_WC_SUCCESS;
@@ -116,7 +116,7 @@ static enum ibv_wc_status carry_out(const struct fake_bind *bind, const struct i
 enum ibv_wc_status fake_mw_status(struct fake_bind *bind, const struct ibv_pd *pd)
 {
 	if (!bind->is_carried_out)
-		bind->status = carry_out(bind, pd);
+		bind->status = bind_carry_out(bind, pd);
 	bind->is_carried_out = true;
 	return bind->status;
 }
@@ -153,7 +153,7 @@ static int ops_dealloc_mw(struct ibv_mw *ibv_mw)
 	pthread_mutex_lock(&fake_lock);
 	if (fake_bind_is_queued(mw))
 		abort(); /* the bind would fail, and the connection with it */
-	let_go(mw);
+	mw_release(mw);
 	while (*link != mw)
 		link = &(*link)->next;
 	*link = mw->next;

@@ -34,7 +34,7 @@ static int hear_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 	return device.real.post_recv(qp, wr, bad);
 }
 
-static int tell(struct ibv_cq *cq, int count, struct ibv_wc *wc)
+static int counted_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 {
 	if (device.is_off)
 		return device.real.poll_cq(cq, count, wc);
@@ -53,7 +53,7 @@ static void listen_in(struct ibv_context_ops *ops)
 	device.real = *ops;
 	ops->post_send = hear_send;
 	ops->post_recv = hear_recv;
-	ops->poll_cq = tell;
+	ops->poll_cq = counted_poll;
 }
 
 /* --- inside --- */
@@ -181,7 +181,7 @@ DAT_RETURN dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event)
 bool take(DAT_EVD_HANDLE evd, DAT_EVENT *event)
 {
 	memset(event, 0xee, sizeof(*event));
-	for (int i = 0; i < LOOKS; i++) {
+	for (int i = 0; i < POLLS; i++) {
 		DAT_RETURN ret = dequeue(evd, event);
 
 		if (ret == DAT_SUCCESS)
@@ -410,4 +410,48 @@ DAT_RETURN post_seg(int call, DAT_LMR_CONTEXT key, DAT_VADDR address, DAT_VLEN l
 	if (call == 1)
 		return write_iov(&rig.a, 1, &seg, ODD_COOKIE, &to, 0);
 	return recv_iov(&rig.a, 1, &seg, ODD_COOKIE, 0);
+}
+
+DAT_RETURN write_flags(DAT_COMPLETION_FLAGS flags)
+{
+	DAT_LMR_TRIPLET seg = rig_seg(&rig, 0, 8);
+	DAT_RMR_TRIPLET to = remote_seg(HALF, 8);
+
+	return write_iov(&rig.a, 1, &seg, ODD_COOKIE, &to, flags);
+}
+
+DAT_RETURN post_two(int call)
+{
+	DAT_LMR_TRIPLET iov[2] = {rig_seg(&rig, 0, 8), rig_seg(&rig, 64, 16)};
+	DAT_RMR_TRIPLET to = remote_seg(HALF, 24);
+
+	if (call == 0)
+		return send_iov(&rig.a, 2, iov, ODD_COOKIE, 0);
+	if (call == 1)
+		return write_iov(&rig.a, 2, iov, ODD_COOKIE, &to, 0);
+	return recv_iov(&rig.a, 2, iov, ODD_COOKIE, 0);
+}
+
+DAT_RETURN post_other(int call)
+{
+	return post_seg(call, odd.other_key, (uintptr_t)rig.memory + 16, 32);
+}
+
+DAT_RETURN post_bind(int arg)
+{
+	DAT_LMR_TRIPLET seg = rig_seg(&rig, HALF, 64);
+
+	(void)arg;
+	return core_rmr_bind(odd.rmr, &seg, DAT_MEM_PRIV_REMOTE_WRITE_FLAG, rig.a.ep,
+			     (DAT_RMR_COOKIE){.as_64 = ODD_COOKIE}, 0, &odd.bound);
+}
+
+unsigned drain(DAT_EVD_HANDLE evd)
+{
+	DAT_EVENT event;
+	unsigned count = 0;
+
+	while (take(evd, &event))
+		count++;
+	return count;
 }

@@ -25,7 +25,7 @@
 #define HALF (RIG_LEN / 2)
 #define ROOM 5u	 /* requests, and Receives, of a: the rings have 8 slots */
 #define SLOTS 8u /* of either */
-#define LOOKS 64
+#define POLLS 64
 #define MESSAGE_MOST 8192u
 #define RDMA_MOST 16384u
 #define CALLS(handle) (*(const DAT_PROVIDER *const *)(handle))
@@ -134,5 +134,14 @@ DAT_LMR_HANDLE make_region(size_t len, DAT_MEM_PRIV_FLAGS privileges, DAT_LMR_CO
 void make_odd(void);
 /* One segment of that key, begin and length, by which call: 0 Send, 1 Write, 2 Receive. */
 DAT_RETURN post_seg(int call, DAT_LMR_CONTEXT key, DAT_VADDR address, DAT_VLEN len);
+
+/* Posts that the fast path declines, with ODD_COOKIE: an RDMA Write with flags; two segments, or
+ * one from the other region, by the call that post_seg takes; a bind of the RMR. */
+DAT_RETURN write_flags(DAT_COMPLETION_FLAGS flags);
+DAT_RETURN post_two(int call);
+DAT_RETURN post_other(int call);
+DAT_RETURN post_bind(int arg);
+/* Takes all events. Returns how many there were. */
+unsigned drain(DAT_EVD_HANDLE evd);
 
 #endif

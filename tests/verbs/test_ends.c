@@ -11,7 +11,7 @@
 
 static struct rig rig;
 
-static int setup(void **state)
+static int ends_setup(void **state)
 {
 	(void)state;
 	rig.qual = 0;
@@ -19,7 +19,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
+static int ends_teardown(void **state)
 {
 	(void)state;
 	rig_close(&rig);
@@ -159,7 +159,7 @@ static void reject__of_a_connection__disconnected(void **state)
 }
 
 /* An end while the port is down is told to the peer when it is up, not before. */
-static void ep_disconnect__port_down__peer_told_when_it_is_up(void **state)
+static void ep_disconnect__port_down__peer_notified_when_it_is_up(void **state)
 {
 	(void)state;
 	fake_port(false);
@@ -341,7 +341,7 @@ static void post_and_poll__cancellation__off_unless_the_device_is_known(void **s
 		DAT_EVENT event;
 
 		fake_be_vendor(devices[i].vendor);
-		setup(state);
+		ends_setup(state);
 		/* the general path has it off: so the first of each region, and others at times */
 		for (int j = 0; j < 200 && most < 2; j++) {
 			unsigned cancellable = exchange();
@@ -356,7 +356,7 @@ static void post_and_poll__cancellation__off_unless_the_device_is_known(void **s
 			assert_int_equal(DAT_GET_TYPE(core_evd_dequeue(rig.a.dto, &event)),
 					 DAT_QUEUE_EMPTY);
 		assert_int_equal(fake_cancellable() != before, devices[i].polls_quietly);
-		teardown(state);
+		ends_teardown(state);
 	}
 	fake_be_vendor(0);
 }
@@ -366,13 +366,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(status__each_of_the_device__as_specified),
 		cmocka_unit_test(post_and_poll__cancellation__off_unless_the_device_is_known),
-#define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, ends_setup, ends_teardown)
 		RIG_TEST(post_send__device_reports_an_error__broken_once_and_anew),
 		RIG_TEST(recv__taken_by_a_write_with_immediate_data__broken),
 		RIG_TEST(qp_event__of_an_error__broken),
 		RIG_TEST(reject__of_a_connection__disconnected),
 		RIG_TEST(port_event__down_and_up__connection_stays),
-		RIG_TEST(ep_disconnect__port_down__peer_told_when_it_is_up),
+		RIG_TEST(ep_disconnect__port_down__peer_notified_when_it_is_up),
 		RIG_TEST(ia_close__port_down__nothing_left),
 		RIG_TEST(post__many_suppressed__places_come_back),
 		RIG_TEST(ep_disconnect__graceful_behind_suppressed__all_done),

@@ -224,7 +224,7 @@ static void evd_dequeue__separate_dispatchers__each_its_own(void **state)
 }
 
 /* Two endpoints with one dispatcher: the event says whose it is. */
-static void evd_dequeue__two_endpoints__told_apart(void **state)
+static void evd_dequeue__two_endpoints__kept_apart(void **state)
 {
 	(void)state;
 	open_rig();
@@ -305,7 +305,7 @@ int main(void)
 		RIG_TEST(post__queue_full__refused_until_a_completion_is_taken),
 		RIG_TEST(evd_dequeue__of_another_dispatcher__found_and_kept),
 		cmocka_unit_test(evd_dequeue__separate_dispatchers__each_its_own),
-		cmocka_unit_test(evd_dequeue__two_endpoints__told_apart),
+		cmocka_unit_test(evd_dequeue__two_endpoints__kept_apart),
 		RIG_TEST(calls__fast__seen_by_the_service_thread),
 		cmocka_unit_test(calls__unknown_device__general_path),
 	};

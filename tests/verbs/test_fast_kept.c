@@ -265,7 +265,7 @@ static void ep_disconnect__kept__completed_before_the_end(void **state)
 }
 
 /* EP-FREE-19: what is kept of an endpoint that is gone is nobody's; that of others is theirs. */
-static void ep_free__kept__nobodys(void **state)
+static void ep_free__kept__ignored(void **state)
 {
 	DAT_EVENT event;
 
@@ -307,7 +307,7 @@ static void evd_dequeue__full_batch_of_others__device_asked_again(void **state)
 }
 
 /* A completion of an SRQ's buffer is found by the number of a queue pair, which may come again. */
-static void vrb_cq_forget__kept_of_a_queue_pair__nobodys(void **state)
+static void vrb_cq_forget__kept_of_a_queue_pair__ignored(void **state)
 {
 	struct vrb_cq *cq = conn_of(&rig.a)->cq;
 	uint32_t qp_num;
@@ -340,10 +340,10 @@ int main(void)
 		RIG_TEST(service_thread__nobody_polls__hands_on),
 		RIG_TEST(evd_wait__kept__at_once),
 		RIG_TEST(ep_disconnect__kept__completed_before_the_end),
-		RIG_TEST(ep_free__kept__nobodys),
+		RIG_TEST(ep_free__kept__ignored),
 		RIG_TEST(ia_close__kept__nothing_left),
 		RIG_TEST(evd_dequeue__full_batch_of_others__device_asked_again),
-		RIG_TEST(vrb_cq_forget__kept_of_a_queue_pair__nobodys),
+		RIG_TEST(vrb_cq_forget__kept_of_a_queue_pair__ignored),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

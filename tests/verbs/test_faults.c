@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Each call to rdma-core that can fail is made to fail in turn, from the opening of the adapter to
- * the first transfers: somebody is told, nothing hangs, nothing is left behind.
+ * the first transfers: somebody is record, nothing hangs, nothing is left behind.
  */
 #include "rig.h"
 
@@ -74,7 +74,7 @@ static bool try_transfer(void)
 }
 
 /* CR-ACCEPT-19 EP-CONNECT-22 EP-CONNECT-42 DTO-55: and the next try works */
-static void connection__each_call_fails__told_and_nothing_left(void **state)
+static void connection__each_call_fails__reported_and_nothing_left(void **state)
 {
 	unsigned call = 0;
 	bool is_good, has_failed;
@@ -166,7 +166,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ia_open__each_call_fails__nothing_left),
-		cmocka_unit_test(connection__each_call_fails__told_and_nothing_left),
+		cmocka_unit_test(connection__each_call_fails__reported_and_nothing_left),
 		cmocka_unit_test(post__refused_by_the_device__broken_once),
 		cmocka_unit_test(lmr_create__device_cannot_pin__model_not_supported),
 		cmocka_unit_test(lmr_create__memory_not_writable__invalid_parameter),

@@ -43,14 +43,14 @@ static void join(void)
 	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-static int setup(void **state)
+static int fence_setup(void **state)
 {
 	setup_bare(state);
 	join();
 	return 0;
 }
 
-static int teardown(void **state)
+static int fence_teardown(void **state)
 {
 	(void)state;
 	fake_hold_reads(false);
@@ -87,7 +87,7 @@ static void fill(size_t len)
 	memset(rig.memory + HALF, 0, len);
 }
 
-static void post_read(size_t len)
+static void post_first_read(size_t len)
 {
 	assert_int_equal(rig_read(&rig, &rig.a, 0, QUARTER, len, READ, 0), DAT_SUCCESS);
 }
@@ -108,7 +108,7 @@ static void read_and_move_on(enum kind kind, size_t len)
 	if (kind == SEND)
 		assert_int_equal(rig_recv(&rig, &rig.b, len, RECV), DAT_SUCCESS);
 	fake_hold_reads(true);
-	post_read(len);
+	post_first_read(len);
 	posts = fake_posts();
 	post(kind, len, FENCE);
 	rig_no_event(rig.b.dto);
@@ -158,7 +158,7 @@ static void post_send__fenced_behind_waiting_read__sends_what_it_read(void **sta
 	for (size_t i = 0; i < LENGTHS; i++) {
 		fill(lengths[i]);
 		assert_int_equal(rig_send(&rig, &rig.a, 8, MESSAGE, 0), DAT_SUCCESS);
-		post_read(lengths[i]);
+		post_first_read(lengths[i]);
 		post(SEND, lengths[i], FENCE);
 		check_bytes(0, lengths[i], OLD);
 		assert_int_equal(rig_recv(&rig, &rig.b, 8, RECV), DAT_SUCCESS);
@@ -182,7 +182,7 @@ static void bind_at(const struct rig_ep *ep, DAT_RMR_HANDLE rmr, DAT_COMPLETION_
 			 DAT_SUCCESS);
 }
 
-static void expect_bind(const struct rig_ep *ep)
+static void expect_bound(const struct rig_ep *ep)
 {
 	const DAT_EVENT event = rig_event(ep->dto);
 
@@ -206,11 +206,11 @@ static void move_on_behind_bind(enum kind kind, size_t len, DAT_RMR_HANDLE rmr)
 	bind_at(&rig.a, rmr, 0);
 	posts = fake_posts();
 	fake_hold_reads(true);
-	post_read(len);
+	post_first_read(len);
 	post(kind, len, FENCE);
 	assert_int_equal(fake_posts(), posts);
 	rig_expect_dto(&rig.a, MESSAGE, DAT_DTO_SUCCESS);
-	expect_bind(&rig.a);
+	expect_bound(&rig.a);
 	rig_expect_dto(&rig.b, RECV, DAT_DTO_SUCCESS);
 	fake_hold(false);
 	rig_no_event(rig.a.dto);
@@ -249,7 +249,7 @@ static void rmr_bind__fenced_behind_read__binds_after_it(void **state)
 	(void)state;
 	assert_int_equal(core_rmr_create(rig.pz, &rmr), DAT_SUCCESS);
 	fake_hold_reads(true);
-	post_read(64);
+	post_first_read(64);
 	bind_at(&rig.a, rmr, FENCE);
 	assert_int_equal(fake_mws(), 1);
 	assert_int_equal(fake_reads(), 1);
@@ -257,7 +257,7 @@ static void rmr_bind__fenced_behind_read__binds_after_it(void **state)
 	rig_no_event(rig.a.dto);
 	fake_hold_reads(false);
 	rig_expect_dto(&rig.a, READ, DAT_DTO_SUCCESS);
-	expect_bind(&rig.a);
+	expect_bound(&rig.a);
 	assert_int_equal(fake_bound(), 1);
 }
 
@@ -268,7 +268,7 @@ static void post_send__not_fenced__overtakes_read(void **state)
 	fill(64);
 	assert_int_equal(rig_recv(&rig, &rig.b, 64, RECV), DAT_SUCCESS);
 	fake_hold_reads(true);
-	post_read(64);
+	post_first_read(64);
 	post(SEND, 64, 0);
 	rig_expect_dto(&rig.b, RECV, DAT_DTO_SUCCESS);
 	check_bytes(HALF, 64, OLD);
@@ -289,7 +289,7 @@ static void post_send__fenced_behind_read__others_go_on(void **state)
 	assert_int_equal(rig_recv(&rig, &rig.b, 8, RECV), DAT_SUCCESS);
 	assert_int_equal(rig_recv(&rig, &rig.b, 8, RECV), DAT_SUCCESS);
 	fake_hold_reads(true);
-	post_read(8);
+	post_first_read(8);
 	post(SEND, 8, 0);
 	post(SEND, 8, FENCE);
 	rig_expect_dto(&rig.b, RECV, DAT_DTO_SUCCESS);
@@ -370,7 +370,7 @@ static void post_rdma_write__siw_proofs_and_reads__never_more_in_flight(void **s
 		fake_hold_reads(true);
 		for (unsigned i = 0; i < READS; i++) {
 			if (i % 3 == first)
-				post_read(64);
+				post_first_read(64);
 			else
 				assert_int_equal(rig_write(&rig, &rig.a, 64, i, 0), DAT_SUCCESS);
 		}
@@ -397,8 +397,8 @@ static void post_rdma_write__siw_no_reads_allowed__one_proof_in_flight(void **st
 		rig_expect_dto(&rig.a, i, DAT_DTO_SUCCESS);
 }
 
-#define joined(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define bare(f) cmocka_unit_test_setup_teardown(f, setup_bare, teardown)
+#define joined(f) cmocka_unit_test_setup_teardown(f, fence_setup, fence_teardown)
+#define bare(f) cmocka_unit_test_setup_teardown(f, setup_bare, fence_teardown)
 
 /* What both devices have to do. */
 #define BOTH                                                                                       \

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The fast path (src/verbs/fast.c) with several completion queues, with shared receive queues, and
+ * with a thread that posts and one that dequeues.
+ */
+#include "fast_lab.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+/* --- several completion queues --- */
+
+static void large(DAT_EP_ATTR *attr)
+{
+	attr->max_request_dtos = 5000; /* more than the first queue has room for */
+	attr->max_recv_dtos = 5000;
+}
+
+/* The first is not polled alone any more when there is a second one, and neither is starved. */
+static void vrb_cq__a_second_one__both_polled(void **state)
+{
+	struct rig_ep a = rig.a, b = rig.b;
+	struct vrb_cq *first = conn_of(&rig.a)->cq;
+	DAT_EVENT event;
+
+	(void)state;
+	let_go();
+	for (int i = 0; i < 2; i++) {
+		struct rig_ep *ep = i ? &rig.b : &rig.a;
+
+		assert_int_equal(
+			core_ep_create(rig.ia, rig.pz, ep->dto, ep->dto, ep->conn, NULL, &ep->ep),
+			DAT_SUCCESS);
+		remake(ep, ep->dto, ep->dto, large);
+	}
+	join();
+	settle();
+	own(a.ep);
+	own(b.ep);
+	assert_ptr_not_equal(conn_of(&rig.a)->cq, first);
+	for (uint64_t i = 0; i < 4 * SLOTS; i++) {
+		unsigned polls = device.polls;
+
+		assert_int_equal(write_len(&a, 5, 100 + i), DAT_SUCCESS);
+		assert_int_equal(write_len(&rig.a, 6, 200 + i), DAT_SUCCESS);
+		assert_int_equal(write_len(&rig.b, 7, 300 + i), DAT_SUCCESS);
+		assert_true(take(rig.a.dto, &event)); /* each dequeue polls each queue */
+		assert_in_range(device.polls - polls, 2, 3);
+		assert_true(event.event_data.dto_completion_event_data.ep_handle == a.ep ||
+			    event.event_data.dto_completion_event_data.ep_handle == rig.a.ep);
+		assert_true(take(rig.a.dto, &event));
+		expect(&rig.b, 300 + i, 7);
+		expect_none(rig.a.dto);
+		assert_true(is_fast(a.ep) && is_fast(rig.a.ep));
+	}
+	let_go();
+	assert_int_equal(core_ep_free(rig.a.ep), DAT_SUCCESS);
+	assert_int_equal(core_ep_free(rig.b.ep), DAT_SUCCESS);
+	rig.a = a;
+	rig.b = b;
+	fake_hold(true);
+}
+
+static struct vrb_adapter *adapter_of_rig(void)
+{
+	return vrb_adapter_of(((struct core_handle *)rig.ia)->object);
+}
+
+static void *reserve(void *argument)
+{
+	struct vrb_cq *cq;
+
+	assert_int_equal(vrb_cq_reserve(argument, 60000, &cq), 0);
+	return NULL;
+}
+
+/*
+ * Whoever needs one more completion queue holds locks that the thread may want which polls the
+ * first one: he does not wait for it, but nobody polls that one alone from then on.
+ */
+static void cq_reserve__first_queue_is_being_polled__does_not_wait(void **state)
+{
+	struct vrb_adapter *adapter = adapter_of_rig();
+	struct vrb_cq *cq = atomic_load(&adapter->cqs);
+	struct timespec until;
+	pthread_t thread;
+
+	(void)state;
+	while (!vrb_cq_own(cq)) /* the service thread may be at it */
+		;
+	assert_int_equal(pthread_create(&thread, NULL, reserve, adapter), 0);
+	while (atomic_load(&adapter->cqs) == cq) {
+		/* as for the completion of an SRQ's buffer */
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_sec += 5;
+		assert_int_equal(pthread_mutex_timedlock(&adapter->lock, &until), 0);
+		pthread_mutex_unlock(&adapter->lock);
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	vrb_cq_disown(cq);
+}
+
+/* --- shared receive queues --- */
+
+static DAT_SRQ_HANDLE make_with_srq(struct rig_ep *ep)
+{
+	DAT_SRQ_ATTR attr = {
+		.max_recv_dtos = 8, .max_recv_iov = 2, .low_watermark = DAT_SRQ_LW_DEFAULT};
+	DAT_EP_PARAM param;
+	DAT_SRQ_HANDLE srq;
+
+	assert_int_equal(core_ep_query(ep->ep, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
+	assert_int_equal(core_ep_free(ep->ep), DAT_SUCCESS);
+	assert_int_equal(core_srq_create(rig.ia, rig.pz, &attr, &srq), DAT_SUCCESS);
+	small(&param.ep_attr);
+	param.ep_attr.max_recv_dtos = 0;
+	param.ep_attr.max_recv_iov = 0;
+	assert_int_equal(core_ep_create_with_srq(rig.ia, rig.pz, ep->dto, ep->dto, ep->conn, srq,
+						 &param.ep_attr, &ep->ep),
+			 DAT_SUCCESS);
+	return srq;
+}
+
+static void srq_recv(DAT_SRQ_HANDLE srq, uint64_t cookie)
+{
+	DAT_LMR_TRIPLET seg = rig_seg(&rig, HALF, 64);
+
+	assert_int_equal(core_srq_post_recv(srq, 1, &seg, cookie_of(cookie)), DAT_SUCCESS);
+}
+
+/* The endpoint's requests take the fast path while its Receives come from the SRQ. */
+static void srq__receives_between_requests__both_reported(void **state)
+{
+	DAT_SRQ_HANDLE srq;
+	DAT_EVENT event;
+
+	(void)state;
+	open_rig();
+	srq = make_with_srq(&rig.a);
+	join();
+	fake_hold(true);
+	device.is_off = false;
+	own_all();
+	assert_int_equal(recv_len(&rig.b, 64, 1), DAT_SUCCESS);
+	assert_int_equal(send_len(&rig.a, 8, 1), DAT_SUCCESS);
+	expect(&rig.a, 1, 8);
+	expect(&rig.b, 1, 8);
+	for (uint64_t i = 0; i < 3 * SLOTS; i++) {
+		assert_true(is_fast(rig.a.ep));
+		device.most = i % 2 ? VRB_POLL_BATCH : 1;
+		srq_recv(srq, 100 + i);
+		assert_int_equal(write_len(&rig.a, 8, 200 + i), DAT_SUCCESS);
+		assert_int_equal(send_len(&rig.b, 9, 300 + i), DAT_SUCCESS);
+		assert_int_equal(write_len(&rig.a, 10, 400 + i), DAT_SUCCESS);
+		expect(&rig.a, 200 + i, 8);
+		expect(&rig.a, 100 + i, 9);
+		expect(&rig.a, 400 + i, 10);
+		expect(&rig.b, 300 + i, 9);
+		assert_int_equal(recv_len(&rig.a, 8, 1) & ~DAT_CLASS_ERROR, BAD_ARG(1));
+	}
+	assert_true(is_fast(rig.a.ep));
+	/* one that comes while requests are outstanding */
+	assert_int_equal(send_len(&rig.a, 8, 7), DAT_SUCCESS);
+	srq_recv(srq, 8);
+	assert_int_equal(send_len(&rig.b, 9, 9), DAT_SUCCESS);
+	expect(&rig.a, 8, 9);
+	assert_true(is_fast(rig.a.ep));
+	assert_int_equal(recv_len(&rig.b, 64, 1), DAT_SUCCESS);
+	expect(&rig.a, 7, 8);
+	/* and the end, with some of each outstanding */
+	srq_recv(srq, 1);
+	assert_int_equal(send_len(&rig.a, 8, 201), DAT_SUCCESS);
+	assert_int_equal(send_len(&rig.a, 8, 202), DAT_SUCCESS);
+	assert_int_equal(core_ep_disconnect(rig.a.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	let_go();
+	expect_flushed(&rig.a, 201);
+	expect_flushed(&rig.a, 202);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	while (take(rig.a.dto, &event))
+		;
+	teardown(state);
+}
+
+/* --- threads --- */
+
+#define THREAD_ROUNDS 20000u
+#define THREAD_AHEAD 200u /* what the dispatcher has room for, and less */
+
+static _Atomic uint64_t taken;
+
+/* Dequeues until all have come, each in its turn. */
+static void *take_in_order(void *argument)
+{
+	DAT_EVENT event;
+	uint64_t next = 0;
+
+	while (next < THREAD_ROUNDS) {
+		DAT_RETURN ret = dequeue(rig.a.dto, &event);
+		const DAT_DTO_COMPLETION_EVENT_DATA *data =
+			&event.event_data.dto_completion_event_data;
+
+		if (ret == DAT_QUEUE_EMPTY) {
+			sched_yield();
+			continue;
+		}
+		if (ret != DAT_SUCCESS || event.event_number != DAT_DTO_COMPLETION_EVENT ||
+		    data->user_cookie.as_64 != next || data->status != DAT_DTO_SUCCESS ||
+		    data->transfered_length != 1 + next % 100 || data->ep_handle != rig.a.ep)
+			break;
+		atomic_store(&taken, ++next);
+	}
+	*(bool *)argument = next == THREAD_ROUNDS;
+	atomic_store(&taken, UINT64_MAX / 2); /* or it has failed: nobody need wait */
+	return NULL;
+}
+
+/* EVD-STREAM-04: one posts, and posts again while the queue is full; the other one takes. */
+static void threads__one_posts_one_dequeues__each_completion_once(void **state)
+{
+	bool is_good = false;
+	pthread_t thread;
+
+	(void)state;
+	let_go();
+	device.most = VRB_POLL_BATCH;
+	atomic_store(&taken, 0);
+	assert_int_equal(pthread_create(&thread, NULL, take_in_order, &is_good), 0);
+	for (uint64_t i = 0; i < THREAD_ROUNDS;) {
+		DAT_RETURN ret;
+
+		if (i >= atomic_load(&taken) + THREAD_AHEAD) {
+			sched_yield();
+			continue;
+		}
+		ret = write_len(&rig.a, 1 + i % 100, i);
+		if (ret == DAT_SUCCESS)
+			i++;
+		else
+			assert_int_equal(DAT_GET_TYPE(ret), DAT_INSUFFICIENT_RESOURCES);
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(is_good);
+	rig_no_event(rig.a.dto);
+	assert_int_equal(inner(&rig.a)->req.head, inner(&rig.a)->req.tail);
+	assert_int_equal(write_len(&rig.a, 8, 1), DAT_SUCCESS);
+	rig_expect_dto(&rig.a, 1, DAT_DTO_SUCCESS);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+		RIG_TEST(vrb_cq__a_second_one__both_polled),
+		cmocka_unit_test_setup_teardown(
+			cq_reserve__first_queue_is_being_polled__does_not_wait, setup_at_work,
+			teardown_at_work),
+		cmocka_unit_test(srq__receives_between_requests__both_reported),
+		RIG_TEST(threads__one_posts_one_dequeues__each_completion_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
