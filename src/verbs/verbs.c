@@ -104,6 +104,10 @@ static int vrb_arm(struct core_ia *ia)
 
 static int vrb_ep_create(struct core_ep *ep)
 {
+	/* EP-CRSRQ-31: a device does not show which buffers an endpoint holds */
+	if (ep->srq && (ep->soft_watermark != DAT_WATERMARK_INFINITE ||
+			ep->hard_watermark != DAT_WATERMARK_INFINITE))
+		return -EOPNOTSUPP;
 	ep->transport = ep + 1;
 	return 0;
 }

@@ -15,7 +15,7 @@ struct ibv_context fake_context;
 uint32_t fake_last_number = 100;
 static struct ibv_device fake_device;
 static bool is_iwarp, is_rxe, is_port_down;
-static bool has_windows = true;
+static bool has_windows = true, has_srqs = true;
 static int live;
 static unsigned calls, fail_at;
 static const char *fail_name; /* the call that fails next; NULL: call number fail_at does */
@@ -126,6 +126,11 @@ void fake_windows(bool has, bool be_rxe)
 	is_rxe = be_rxe;
 }
 
+void fake_srqs(bool has)
+{
+	has_srqs = has;
+}
+
 bool fake_is_iwarp(void)
 {
 	return is_iwarp;
@@ -189,11 +194,10 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 		   struct _compat_ibv_port_attr *port_attr)
 {
 	struct ibv_port_attr attr = {.state = IBV_PORT_ACTIVE,
-				     .max_msg_sz = 1u << 30,
+				     .max_msg_sz = FAKE_MESSAGE_MOST >> port_num,
 				     .link_layer = IBV_LINK_LAYER_ETHERNET};
 
 	(void)context;
-	(void)port_num;
 	pthread_mutex_lock(&fake_lock);
 	if (fake_fails(__func__, EIO)) {
 		pthread_mutex_unlock(&fake_lock);
@@ -230,9 +234,11 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	attr->max_qp_rd_atom = 16;
 	attr->max_qp_init_rd_atom = 16;
 	attr->max_res_rd_atom = 4096;
-	attr->max_srq = 256;
-	attr->max_srq_wr = 8192;
-	attr->max_srq_sge = 16;
+	if (has_srqs) {
+		attr->max_srq = 256;
+		attr->max_srq_wr = 8192;
+		attr->max_srq_sge = 16;
+	}
 	attr->vendor_id = is_rxe ? 0xffffff : fake_vendor;
 	if (has_windows && !getenv("FAKE_NO_WINDOWS")) {
 		attr->max_mw = 65536;

@@ -17,6 +17,9 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
+/* Size of the largest message: of port 1 half of this, of port 2 a quarter. */
+#define FAKE_MESSAGE_MOST (1u << 31)
+
 /* 0: none. */
 void fake_fail_at(unsigned call);
 /* The next of that name fails, whatever others are made before. */
@@ -55,6 +58,8 @@ void fake_unbind_status(enum ibv_wc_status status);
 /* The device has memory windows of type 1, as it does unless told otherwise, and may be of a kind
  * that does not check their bounds. Before it is opened. */
 void fake_windows(bool has_windows, bool is_rxe);
+/* The device has shared receive queues, as it does by default. Before it is opened. */
+void fake_srqs(bool has_srqs);
 /* Windows that exist, those of them that are bound, and work requests that bound or unbound one so
  * far. */
 unsigned fake_mws(void);

@@ -243,6 +243,12 @@ static struct sockaddr_in *in_of(struct sockaddr *address)
 	return (struct sockaddr_in *)(void *)address;
 }
 
+/* 127.0.0.1 is the address of port 1, 127.0.0.2 that of port 2. */
+static uint8_t port_of(struct sockaddr *address)
+{
+	return (uint8_t)ntohl(in_of(address)->sin_addr.s_addr);
+}
+
 int rdma_bind_addr(struct rdma_cm_id *ibv_id, struct sockaddr *address)
 {
 	struct fake_id *id = (struct fake_id *)ibv_id;
@@ -265,6 +271,7 @@ int rdma_bind_addr(struct rdma_cm_id *ibv_id, struct sockaddr *address)
 				last_port == UINT16_MAX ? FIRST_PORT : (uint16_t)(last_port + 1);
 		}
 		ibv_id->verbs = fake_open();
+		ibv_id->port_num = port_of(address);
 		memcpy(&ibv_id->route.addr.src_addr, address, sizeof(struct sockaddr_in));
 		in_of(&ibv_id->route.addr.src_addr)->sin_port = htons(id->port);
 	}

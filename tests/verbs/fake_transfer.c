@@ -201,6 +201,12 @@ static struct fake_work *next_work(const struct fake_qp *qp)
 	return NULL;
 }
 
+/* The privileges that the target of an RDMA Read needs. */
+static int sink_access(void)
+{
+	return IBV_ACCESS_LOCAL_WRITE | (fake_is_iwarp() ? IBV_ACCESS_REMOTE_WRITE : 0);
+}
+
 /* False: the request has to wait. */
 static bool carry_out(struct fake_qp *qp, struct fake_qp *remote, struct fake_work *work)
 {
@@ -211,8 +217,7 @@ static bool carry_out(struct fake_qp *qp, struct fake_qp *remote, struct fake_wo
 	if (status == IBV_WC_SUCCESS && work->bind)
 		status = fake_mw_status(work->bind, qp->qp.pd);
 	else if (status == IBV_WC_SUCCESS && !work->is_inline &&
-		 !fake_sges_are_good(qp, work->sge, work->count,
-				     is_read ? IBV_ACCESS_LOCAL_WRITE : 0))
+		 !fake_sges_are_good(qp, work->sge, work->count, is_read ? sink_access() : 0))
 		status = IBV_WC_LOC_PROT_ERR;
 	else if (status == IBV_WC_SUCCESS && (work->opcode == IBV_WR_RDMA_WRITE || is_read))
 		status = do_rdma(remote, work);

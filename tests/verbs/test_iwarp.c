@@ -183,6 +183,92 @@ static void post_send__siw_raises_sigpipe__kept_away(void **state)
 	signal(SIGPIPE, SIG_DFL);
 }
 
+/* Makes a region with local write alone. */
+static DAT_LMR_CONTEXT make_sink(size_t len, DAT_RMR_CONTEXT *rmr_context)
+{
+	DAT_REGION_DESCRIPTION region = {.for_va = rig.memory};
+	DAT_LMR_CONTEXT context;
+	DAT_LMR_HANDLE lmr;
+
+	assert_int_equal(core_lmr_create(rig.ia, DAT_MEM_TYPE_VIRTUAL, region, len, rig.pz,
+					 DAT_MEM_PRIV_LOCAL_WRITE_FLAG, &lmr, &context, rmr_context,
+					 NULL, NULL),
+			 DAT_SUCCESS);
+	return context;
+}
+
+/* LMR-USE-15: iWARP needs remote write, which the consumer neither asks for nor gets */
+static void post_rdma_read__into_local_write_memory__carried_out(void **state)
+{
+	DAT_RMR_CONTEXT rmr_context = 1;
+	DAT_LMR_TRIPLET sink = {.lmr_context = make_sink(64, &rmr_context),
+				.virtual_address = (uintptr_t)rig.memory,
+				.segment_length = 64};
+	DAT_RMR_TRIPLET from = {.rmr_context = rig.rkey,
+				.target_address = (uintptr_t)rig.memory + RIG_LEN / 2,
+				.segment_length = 64};
+
+	(void)state;
+	assert_int_equal(rmr_context, 0);
+	memset(rig.memory, 0, 64);
+	memset(rig.memory + RIG_LEN / 2, 0x5a, 64);
+	assert_int_equal(core_ep_post_rdma_read(rig.a.ep, 1, &sink, (DAT_DTO_COOKIE){.as_64 = 1},
+						&from, DAT_COMPLETION_DEFAULT_FLAG),
+			 DAT_SUCCESS);
+	rig_expect_dto(&rig.a, 1, DAT_DTO_SUCCESS);
+	assert_memory_equal(rig.memory, rig.memory + RIG_LEN / 2, 64);
+	rig_no_event(rig.a.conn);
+}
+
+/* Four Writes, whose success is held back while the peer answers no RDMA Read. */
+static void check_verified_writes(void)
+{
+	fake_hold_reads(true);
+	for (uint64_t i = 0; i < 4; i++) {
+		memset(rig.memory, (int)i + 1, 64);
+		assert_int_equal(rig_write(&rig, &rig.a, 64, i, DAT_COMPLETION_DEFAULT_FLAG),
+				 DAT_SUCCESS);
+	}
+	assert_true(fake_reads() > 0);
+	for (int i = 0; i < 20; i++) {
+		rig_no_event(rig.a.dto);
+		usleep(1000);
+	}
+	fake_hold_reads(false);
+	for (uint64_t i = 0; i < 4; i++)
+		rig_expect_dto(&rig.a, i, DAT_DTO_SUCCESS);
+	assert_memory_equal(rig.memory, rig.memory + RIG_LEN / 2, 64);
+}
+
+/* COMPAT-41: a suppressed Write has no success to hold back */
+static void post_rdma_write__read_behind_it_not_answered__not_complete(void **state)
+{
+	unsigned posts;
+
+	(void)state;
+	check_verified_writes();
+	assert_int_equal(rig_recv(&rig, &rig.a, 8, 1), DAT_SUCCESS);
+	assert_int_equal(rig_send(&rig, &rig.b, 8, 2, DAT_COMPLETION_DEFAULT_FLAG), DAT_SUCCESS);
+	rig_expect_dto(&rig.a, 1, DAT_DTO_SUCCESS); /* ends the retries of the confirmation */
+	posts = fake_posts();
+	assert_int_equal(rig_write(&rig, &rig.a, 64, 1, DAT_COMPLETION_SUPPRESS_FLAG), DAT_SUCCESS);
+	assert_int_equal(fake_posts(), posts + 1);
+}
+
+/* COMPAT-41: also between endpoints that allow no RDMA Reads */
+static void post_rdma_write__no_reads_allowed__completes_when_answered(void **state)
+{
+	(void)state;
+	rig_part(&rig);
+	rig_reset(&rig);
+	assert_int_equal(rig_limit_reads(&rig.a, 0, 0), DAT_SUCCESS);
+	assert_int_equal(rig_limit_reads(&rig.b, 0, 0), DAT_SUCCESS);
+	assert_int_equal(rig_connect(&rig, NULL, 0), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
+	check_verified_writes();
+}
+
 static int open_siw(void **state)
 {
 	fake_be_vendor(0x626d74);
@@ -200,19 +286,20 @@ static int close_siw(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(post_recv__no_segments__message_of_size_zero,
-						open_rig, close_rig),
-		cmocka_unit_test_setup_teardown(
-			connect__asking_side_says_nothing__accept_completion_error, open_rig,
-			close_rig),
-		cmocka_unit_test_setup_teardown(
-			connect__accepting_side_ends_it_at_once__disconnected, open_rig, close_rig),
-		cmocka_unit_test_setup_teardown(connect__consumer_takes_its_time__asked_again,
-						open_rig, close_rig),
-		cmocka_unit_test_setup_teardown(connect__nothing_heard__a_few_writes_behind,
-						open_rig, close_rig),
-		cmocka_unit_test_setup_teardown(post_send__siw_raises_sigpipe__kept_away, open_siw,
-						close_siw),
+#define IWARP_TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
+#define SIW_TEST(name) cmocka_unit_test_setup_teardown(name, open_siw, close_siw)
+		IWARP_TEST(post_recv__no_segments__message_of_size_zero),
+		IWARP_TEST(connect__asking_side_says_nothing__accept_completion_error),
+		IWARP_TEST(connect__accepting_side_ends_it_at_once__disconnected),
+		IWARP_TEST(connect__consumer_takes_its_time__asked_again),
+		IWARP_TEST(connect__nothing_heard__a_few_writes_behind),
+		SIW_TEST(post_send__siw_raises_sigpipe__kept_away),
+		IWARP_TEST(post_rdma_read__into_local_write_memory__carried_out),
+		SIW_TEST(post_rdma_read__into_local_write_memory__carried_out),
+		IWARP_TEST(post_rdma_write__read_behind_it_not_answered__not_complete),
+		SIW_TEST(post_rdma_write__read_behind_it_not_answered__not_complete),
+		IWARP_TEST(post_rdma_write__no_reads_allowed__completes_when_answered),
+		SIW_TEST(post_rdma_write__no_reads_allowed__completes_when_answered),
 	};
 
 	fake_be_iwarp(true);

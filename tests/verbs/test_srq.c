@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Shared receive queues on devices that do less than the soft provider: endpoint and SRQ must share
+ * a zone, and there is no high watermark, because a device does not show which buffers an endpoint
+ * holds.
+ */
+#include "rig.h"
+
+#define BAD_ARG(number) (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG##number)
+#define NOT_SUPPORTED (DAT_CLASS_ERROR | DAT_MODEL_NOT_SUPPORTED)
+
+static struct rig rig;
+static DAT_SRQ_HANDLE srq;
+
+static int srq_setup(void **state)
+{
+	DAT_SRQ_ATTR attr = {
+		.max_recv_dtos = 8, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT};
+
+	(void)state;
+	rig.qual = 0;
+	assert_int_equal(rig_open(&rig), DAT_SUCCESS);
+	assert_int_equal(rig_make(&rig), DAT_SUCCESS);
+	assert_int_equal(core_srq_create(rig.ia, rig.pz, &attr, &srq), DAT_SUCCESS);
+	return 0;
+}
+
+static int srq_teardown(void **state)
+{
+	(void)state;
+	rig_close(&rig);
+	return 0;
+}
+
+/* Makes an endpoint with b's EVDs and attributes, but for the watermarks. */
+static DAT_RETURN create_ep(DAT_PZ_HANDLE pz, DAT_COUNT soft, DAT_COUNT hard, DAT_EP_HANDLE *ep)
+{
+	DAT_EP_PARAM param;
+
+	assert_int_equal(core_ep_query(rig.b.ep, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
+	param.ep_attr.srq_soft_hw = soft;
+	param.ep_attr.max_recv_dtos = hard;
+	return core_ep_create_with_srq(rig.ia, pz, rig.b.dto, rig.b.dto, rig.b.conn, srq,
+				       &param.ep_attr, ep);
+}
+
+/* Connects a to an endpoint with the SRQ, which takes the place of b. */
+static void connect_to_srq(void)
+{
+	DAT_EP_HANDLE ep;
+
+	assert_int_equal(create_ep(rig.pz, DAT_HW_DEFAULT, DAT_HW_DEFAULT, &ep), DAT_SUCCESS);
+	assert_int_equal(core_ep_free(rig.b.ep), DAT_SUCCESS);
+	rig.b.ep = ep;
+	assert_int_equal(rig_connect(&rig, NULL, 0), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+static void post_buffer(uint64_t cookie)
+{
+	DAT_LMR_TRIPLET seg = rig_seg(&rig, RIG_LEN / 2, 64);
+
+	assert_int_equal(core_srq_post_recv(srq, 1, &seg, (DAT_DTO_COOKIE){.as_64 = cookie}),
+			 DAT_SUCCESS);
+}
+
+static DAT_PROVIDER_ATTR provider_attr(DAT_PROVIDER_ATTR_MASK mask)
+{
+	DAT_PROVIDER_ATTR attr;
+
+	assert_int_equal(core_ia_query(rig.ia, NULL, 0, NULL, mask, &attr), DAT_SUCCESS);
+	return attr;
+}
+
+/* EP-CRSRQ-18 EP-CRSRQ-17: as the attribute says */
+static void ep_create_with_srq__different_zones__refused(void **state)
+{
+	DAT_PZ_HANDLE other;
+	DAT_EP_HANDLE ep;
+
+	(void)state;
+	assert_int_equal(provider_attr(DAT_PROVIDER_FIELD_SRQ_EP_PZ_DIFFERENCE_SUPPORTED)
+				 .srq_ep_pz_difference_supported,
+			 DAT_FALSE);
+	assert_int_equal(core_pz_create(rig.ia, &other), DAT_SUCCESS);
+	assert_int_equal(create_ep(other, DAT_HW_DEFAULT, DAT_HW_DEFAULT, &ep), BAD_ARG(2));
+	assert_int_equal(core_pz_free(other), DAT_SUCCESS);
+	assert_int_equal(create_ep(rig.pz, DAT_HW_DEFAULT, DAT_HW_DEFAULT, &ep), DAT_SUCCESS);
+	assert_int_equal(core_ep_free(ep), DAT_SUCCESS);
+}
+
+/* EP-CRSRQ-31 EP-CRSRQ-30: a refused call leaves the SRQ unused */
+static void ep_create_with_srq__high_watermark__model_not_supported(void **state)
+{
+	static const DAT_COUNT none[] = {DAT_HW_DEFAULT, 0};
+	DAT_EP_HANDLE ep;
+
+	(void)state;
+	assert_int_equal(create_ep(rig.pz, 4, DAT_HW_DEFAULT, &ep), NOT_SUPPORTED);
+	assert_int_equal(create_ep(rig.pz, DAT_HW_DEFAULT, 4, &ep), NOT_SUPPORTED);
+	assert_int_equal(create_ep(rig.pz, 0, 1, &ep), NOT_SUPPORTED);
+	for (size_t i = 0; i < 4; i++) {
+		assert_int_equal(create_ep(rig.pz, none[i / 2], none[i % 2], &ep), DAT_SUCCESS);
+		assert_int_equal(core_ep_free(ep), DAT_SUCCESS);
+	}
+	assert_int_equal(core_srq_free(srq), DAT_SUCCESS);
+}
+
+/* EP-WMARK-19 EP-WMARK-21: a watermark that is refused has no effect */
+static void ep_set_watermark__with_srq__model_not_supported(void **state)
+{
+	DAT_EP_PARAM before, after;
+
+	(void)state;
+	assert_int_equal(
+		provider_attr(DAT_PROVIDER_FIELD_SRQ_WATERMARKS_SUPPORTED).srq_watermarks_supported,
+		0x001);
+	connect_to_srq();
+	assert_int_equal(core_ep_query(rig.b.ep, DAT_EP_FIELD_ALL, &before), DAT_SUCCESS);
+	assert_int_equal(core_ep_set_watermark(rig.b.ep, 1, DAT_WATERMARK_INFINITE), NOT_SUPPORTED);
+	assert_int_equal(core_ep_set_watermark(rig.b.ep, DAT_WATERMARK_INFINITE, 1), NOT_SUPPORTED);
+	assert_int_equal(core_ep_query(rig.b.ep, DAT_EP_FIELD_ALL, &after), DAT_SUCCESS);
+	assert_int_equal(after.ep_attr.srq_soft_hw, before.ep_attr.srq_soft_hw);
+	assert_int_equal(after.ep_attr.max_recv_dtos, before.ep_attr.max_recv_dtos);
+	for (uint64_t i = 0; i < 4; i++)
+		post_buffer(i);
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(rig_send(&rig, &rig.a, 8, 10 + i, 0), DAT_SUCCESS);
+	for (uint64_t i = 0; i < 4; i++)
+		rig_expect_dto(&rig.b, i, DAT_DTO_SUCCESS);
+	rig_no_event(rig.async);
+	rig_no_event(rig.b.conn);
+}
+
+/* EP-WMARK-20 */
+static void ep_set_watermark__infinite_with_srq__accepted(void **state)
+{
+	(void)state;
+	connect_to_srq();
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(core_ep_set_watermark(rig.b.ep, DAT_WATERMARK_INFINITE,
+						       DAT_WATERMARK_INFINITE),
+				 DAT_SUCCESS);
+	post_buffer(1);
+	assert_int_equal(rig_send(&rig, &rig.a, 8, 2, 0), DAT_SUCCESS);
+	rig_expect_dto(&rig.b, 1, DAT_DTO_SUCCESS);
+}
+
+/* EP-RECVQ-12 EP-RECVQ-14: idle, with buffers posted, and with buffers taken */
+static void ep_recv_query__with_srq__unknown(void **state)
+{
+	DAT_COUNT held = 1, span = 1;
+
+	(void)state;
+	connect_to_srq();
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_int_equal(core_ep_recv_query(rig.b.ep, &held, &span), DAT_SUCCESS);
+		assert_int_equal(held, DAT_VALUE_UNKNOWN);
+		assert_int_equal(span, DAT_VALUE_UNKNOWN);
+		post_buffer(i);
+		if (i)
+			assert_int_equal(rig_send(&rig, &rig.a, 8, 10 + i, 0), DAT_SUCCESS);
+	}
+	/* an endpoint without SRQ supplies both */
+	assert_int_equal(rig_recv(&rig, &rig.a, 8, 1), DAT_SUCCESS);
+	assert_int_equal(core_ep_recv_query(rig.a.ep, &held, &span), DAT_SUCCESS);
+	assert_int_equal(held, 1);
+	assert_int_equal(span, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define SRQ_TEST(name) cmocka_unit_test_setup_teardown(name, srq_setup, srq_teardown)
+		SRQ_TEST(ep_create_with_srq__different_zones__refused),
+		SRQ_TEST(ep_create_with_srq__high_watermark__model_not_supported),
+		SRQ_TEST(ep_set_watermark__with_srq__model_not_supported),
+		SRQ_TEST(ep_set_watermark__infinite_with_srq__accepted),
+		SRQ_TEST(ep_recv_query__with_srq__unknown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
