@@ -269,6 +269,72 @@ static void post_rdma_write__no_reads_allowed__completes_when_answered(void **st
 	check_verified_writes();
 }
 
+/* a sends, and b has no Receive: b is broken, a is notified, and both can connect again. */
+static void check_no_receive_breaks(void)
+{
+	DAT_EVENT event;
+
+	assert_int_equal(rig_send(&rig, &rig.a, 8, 1, DAT_COMPLETION_DEFAULT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_BROKEN);
+	event = rig_event(rig.a.conn);
+	assert_true(event.event_number == DAT_CONNECTION_EVENT_BROKEN ||
+		    event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_no_event(rig.a.conn);
+	rig_no_event(rig.b.conn);
+	rig_no_event(rig.b.dto);
+	/* the Send has left: it is complete, or flushed with the end */
+	event = rig_event(rig.a.dto);
+	assert_int_equal(event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
+	rig_no_event(rig.a.dto);
+}
+
+/* DTO-104: a message cannot wait for a Receive */
+static void post_send__no_receive__broken(void **state)
+{
+	(void)state;
+	check_no_receive_breaks();
+	rig_again(&rig);
+	assert_int_equal(rig_recv(&rig, &rig.b, 8, 2), DAT_SUCCESS);
+	assert_int_equal(rig_send(&rig, &rig.a, 8, 3, DAT_COMPLETION_DEFAULT_FLAG), DAT_SUCCESS);
+	rig_expect_dto(&rig.a, 3, DAT_DTO_SUCCESS);
+	rig_expect_dto(&rig.b, 2, DAT_DTO_SUCCESS);
+	check_no_receive_breaks();
+}
+
+/* SRQ-USE-08 SRQ-USE-10 DTO-104: the same with an empty SRQ, which stays operational */
+static void post_send__empty_srq__broken(void **state)
+{
+	DAT_SRQ_ATTR attr = {
+		.max_recv_dtos = 8, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT};
+	DAT_LMR_TRIPLET seg = rig_seg(&rig, RIG_LEN / 2, 64);
+	DAT_EP_PARAM param;
+	DAT_SRQ_HANDLE srq;
+
+	(void)state;
+	rig_part(&rig);
+	rig_reset(&rig);
+	assert_int_equal(core_srq_create(rig.ia, rig.pz, &attr, &srq), DAT_SUCCESS);
+	assert_int_equal(core_ep_query(rig.b.ep, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
+	param.ep_attr.max_recv_dtos = DAT_HW_DEFAULT;
+	assert_int_equal(core_ep_free(rig.b.ep), DAT_SUCCESS);
+	assert_int_equal(core_ep_create_with_srq(rig.ia, rig.pz, rig.b.dto, rig.b.dto, rig.b.conn,
+						 srq, &param.ep_attr, &rig.b.ep),
+			 DAT_SUCCESS);
+	for (int i = 0; i < 2; i++) {
+		rig_reset(&rig);
+		assert_int_equal(rig_connect(&rig, NULL, 0), DAT_SUCCESS);
+		rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+		rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
+		assert_int_equal(core_srq_post_recv(srq, 1, &seg, (DAT_DTO_COOKIE){.as_64 = 2}),
+				 DAT_SUCCESS);
+		assert_int_equal(rig_send(&rig, &rig.a, 8, 3, DAT_COMPLETION_DEFAULT_FLAG),
+				 DAT_SUCCESS);
+		rig_expect_dto(&rig.a, 3, DAT_DTO_SUCCESS);
+		rig_expect_dto(&rig.b, 2, DAT_DTO_SUCCESS);
+		check_no_receive_breaks();
+	}
+}
+
 static int open_siw(void **state)
 {
 	fake_be_vendor(0x626d74);
@@ -294,6 +360,9 @@ int main(void)
 		IWARP_TEST(connect__consumer_takes_its_time__asked_again),
 		IWARP_TEST(connect__nothing_heard__a_few_writes_behind),
 		SIW_TEST(post_send__siw_raises_sigpipe__kept_away),
+		IWARP_TEST(post_send__no_receive__broken),
+		SIW_TEST(post_send__no_receive__broken),
+		IWARP_TEST(post_send__empty_srq__broken),
 		IWARP_TEST(post_rdma_read__into_local_write_memory__carried_out),
 		SIW_TEST(post_rdma_read__into_local_write_memory__carried_out),
 		IWARP_TEST(post_rdma_write__read_behind_it_not_answered__not_complete),
