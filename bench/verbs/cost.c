@@ -14,7 +14,7 @@
  *   recv    a Receive, which a message fills at once
  *
  * Set-up costs the same whatever COUNT is: (total(2 * COUNT) - total(COUNT)) / COUNT is the cost of
- * one operation. bench/verbs-cost does that with callgrind. Prints how many looks found nothing,
+ * one operation. bench/verbs-cost does that with callgrind. Prints how many polls found nothing,
  * which should be none.
  */
 #include <errno.h>

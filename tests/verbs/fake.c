@@ -28,7 +28,7 @@ struct fake_async_event {
 	struct fake_async_event *next;
 };
 static struct fake_async_event *asyncs;
-static bool is_holding, is_held; /* fake_hold, and that somebody waits for it */
+static bool is_holding, is_held; /* fake_hold; a thread waits for it */
 static pthread_cond_t hold_changed = PTHREAD_COND_INITIALIZER;
 
 /* --- faults --- */
@@ -146,7 +146,7 @@ unsigned fake_cancellable(void)
 	return cancellable;
 }
 
-/* What real libraries do here can be a cancellation point. */
+/* In a real library this may be a cancellation point. */
 void fake_count_cancellable(void)
 {
 	int state;
@@ -156,7 +156,7 @@ void fake_count_cancellable(void)
 	cancellable += state == PTHREAD_CANCEL_ENABLE;
 }
 
-/* A device does this, not the thread that has posted: it is not cancelled here. */
+/* The device does this, not the thread that has posted, so it must not be cancelled here. */
 void fake_signal(int fd)
 {
 	const uint64_t one = 1;
@@ -325,13 +325,13 @@ void fake_hold(bool hold)
 	is_holding = hold;
 	pthread_cond_broadcast(&hold_changed);
 	if (hold)
-		fake_async_locked(IBV_EVENT_GID_CHANGE, NULL); /* one that says nothing */
+		/* an event that the provider ignores */
+		fake_async_locked(IBV_EVENT_GID_CHANGE, NULL);
 	while (hold && !is_held)
 		pthread_cond_wait(&hold_changed, &fake_lock);
 	pthread_mutex_unlock(&fake_lock);
 }
 
-/* Locked. */
 static void hold_asker(void)
 {
 	while (is_holding) {

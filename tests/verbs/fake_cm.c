@@ -53,7 +53,7 @@ struct fake_event *fake_cm_report(struct fake_id *id, enum rdma_cm_event_type ty
 	event->owner = id;
 	if (param) {
 		event->event.param.conn = *param;
-		/* what one side serves is what the other may ask for */
+		/* what one side serves, the other may start */
 		event->event.param.conn.responder_resources = param->initiator_depth;
 		event->event.param.conn.initiator_depth = param->responder_resources;
 		if (param->private_data_len)
@@ -102,7 +102,7 @@ const char *rdma_event_str(enum rdma_cm_event_type type)
 	return "event";
 }
 
-/* --- fake_ids --- */
+/* --- identifiers --- */
 
 struct fake_id *fake_id_make(struct rdma_event_channel *channel, void *context)
 {
@@ -133,7 +133,7 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id_ou
 	return rc;
 }
 
-/* What its owner's death tells the other side. */
+/* Reports to the peer that the identifier is gone. */
 static void leave_peer(struct fake_id *id)
 {
 	struct fake_id *peer = id->peer;
@@ -174,7 +174,7 @@ void fake_reject_late(void)
 	pthread_mutex_unlock(&fake_lock);
 }
 
-/* Its events that nobody has fetched, and requests that it listens for. */
+/* Drops its events that were not read, and the requests that it listens for. */
 static void drop_events(struct fake_id *id)
 {
 	struct fake_cm_channel *channel = (struct fake_cm_channel *)id->id.channel;
@@ -202,7 +202,7 @@ static void id_unlink(struct fake_id *id)
 	fake_count(-1);
 }
 
-/* A request whose listener went before anybody saw it. */
+/* Rejects the requests that were not reported before the listener was destroyed. */
 static void refuse_unseen(struct fake_id *listener)
 {
 	struct fake_cm_channel *channel = (struct fake_cm_channel *)listener->id.channel;

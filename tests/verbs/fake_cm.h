@@ -11,7 +11,7 @@ struct fake_id;
 struct fake_event {
 	struct rdma_cm_event event;
 	uint8_t data[256];
-	struct fake_id *owner; /* whose count it is in */
+	struct fake_id *owner; /* counts it in `unacked` */
 	struct fake_event *next;
 };
 

@@ -67,7 +67,7 @@ void fake_cq_add(struct ibv_cq *ibv_cq, const struct ibv_wc *wc)
 	struct fake_cq *cq = (struct fake_cq *)ibv_cq;
 
 	if (cq->tail - cq->head == (uint64_t)cq->cq.cqe)
-		abort(); /* the provider promises that this never happens */
+		abort(); /* the provider reserves room for every completion */
 	cq->wc[cq->tail++ % (uint64_t)cq->cq.cqe] = *wc;
 	if (!cq->is_armed || !cq->cq.channel)
 		return;
@@ -104,7 +104,7 @@ int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	return rc;
 }
 
-/* One queue at a time: the test's adapter has one. */
+/* Serves one queue at a time: a test's instance has one. */
 int ibv_get_cq_event(struct ibv_comp_channel *ibv_channel, struct ibv_cq **cq, void **context)
 {
 	struct fake_channel *channel = (struct fake_channel *)ibv_channel;

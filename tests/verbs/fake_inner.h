@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the two halves of the stand-in share. Everything is guarded by one lock. */
+/* What the files of the stand-in share. One lock guards everything. */
 #ifndef TESTS_VERBS_FAKE_INNER_H
 #define TESTS_VERBS_FAKE_INNER_H
 
@@ -10,7 +10,7 @@
 #define FAKE_SGES 16
 #define FAKE_VENDOR 0x123456u
 
-/* The bind of a window, as the library hands it to the device. */
+/* The bind of a window, as the library gives it to the device. */
 struct fake_bind {
 	struct fake_mw *mw;
 	uint32_t old_rkey, new_rkey;
@@ -26,7 +26,7 @@ struct fake_work {
 	bool is_recv;
 	bool is_inline;
 	bool is_in_flight; /* an RDMA Read that is held back (fake_hold_reads) */
-	bool is_done;	   /* its turn to complete has not come yet */
+	bool is_done;	   /* carried out; completes when it is the oldest */
 	enum ibv_wc_status status;
 	int flags;
 	enum ibv_wr_opcode opcode;
@@ -79,7 +79,7 @@ struct fake_qp {
 	struct ibv_qp qp;
 	struct ibv_qp_cap cap;
 	enum ibv_qp_state state;
-	uint32_t remote;     /* number of the queue pair at the other end; 0: none */
+	uint32_t remote;     /* number of the peer's queue pair; 0: none */
 	uint32_t reads_most; /* RDMA Reads that it starts at a time; 0: any number */
 	struct fake_work *sends;
 	struct fake_work *recvs;
@@ -94,9 +94,9 @@ extern uint32_t fake_last_number;
 extern struct fake_qp *fake_qps;
 /* The status of the next request that is carried out (fake_status). */
 extern enum ibv_wc_status fake_next_status;
-/* Puts other transfers in place of the stand-in's when the device is opened; NULL: none. */
+/* Called when the device is opened, to replace operations; NULL: not called. */
 extern void (*fake_other_ops)(struct ibv_context_ops *ops);
-/* What the device calls itself: by default nobody, and the provider expects the worst of it. */
+/* The vendor ID: by default an unknown one, so the provider expects system calls. */
 extern uint32_t fake_vendor;
 
 /* Takes the lock. */
@@ -135,13 +135,12 @@ void fake_drop_events(struct fake_qp *qp);
 /* fake_mw.c: memory windows; all with the lock held. */
 void fake_mw_ops(struct ibv_context_ops *ops);
 struct fake_mr *fake_mr_by_key(uint32_t key);
-/* May a peer use that key like this? */
+/* May a peer access that range with the key? */
 bool fake_mw_is_good(uint32_t rkey, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
 		     int access);
 bool fake_mw_is_in(const struct ibv_pd *pd);
-/* What the device says when the bind's turn to complete has come. */
+/* The status of the bind, when it is the oldest request. */
 enum ibv_wc_status fake_mw_status(struct fake_bind *bind, const struct ibv_pd *pd);
-/* fake.c */
 bool fake_bind_is_queued(const struct fake_mw *mw);
 int fake_post_bind(struct ibv_qp *qp, const struct ibv_mw_bind *asked, struct fake_bind *bind);
 

@@ -39,7 +39,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-/* As the kernel finds when it pins the pages. */
+/* Checks, as the kernel does when it pins the pages, whether they are writable. */
 static bool can_pin(const void *addr, size_t length, unsigned int access)
 {
 	FILE *maps = access & IBV_ACCESS_LOCAL_WRITE ? fopen("/proc/self/maps", "r") : NULL;
@@ -116,7 +116,7 @@ struct fake_mr *fake_mr_by_key(uint32_t key)
 	return mr;
 }
 
-/* May that key be used like this? */
+/* May that range be accessed with the key? */
 bool fake_mem_is_good(uint32_t key, const struct ibv_pd *pd, uint64_t addr, uint64_t len,
 		      int access)
 {

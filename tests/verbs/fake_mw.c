@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The stand-in's memory windows, of type 1 (fake.h). As with real devices the library counts a
- * window's key ahead when a bind is posted, the device when it is carried out: a bind that was
- * dropped leaves the two at odds, and the next one fails.
+ * The stand-in's memory windows, of type 1 (fake.h). As with real devices, the library counts a
+ * window's key when a bind is posted and the device when it is carried out. After a bind that was
+ * dropped the two differ, and the next one fails.
  */
 #include "fake_inner.h"
 
@@ -78,7 +78,7 @@ bool fake_mw_is_good(uint32_t rkey, const struct ibv_pd *pd, uint64_t addr, uint
 	       addr >= mw->addr && len <= mw->length && addr - mw->addr <= mw->length - len;
 }
 
-/* May the window be bound like this? */
+/* Is the bind valid? */
 static bool is_allowed(const struct fake_bind *bind, const struct fake_mr *mr)
 {
 	return mr && mr->mr.pd == bind->mw->mw.pd && (mr->access & IBV_ACCESS_MW_BIND) &&
@@ -180,7 +180,7 @@ static int ops_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind 
 	bind->mw = (struct fake_mw *)mw;
 	bind->old_rkey = mw->rkey;
 	bind->new_rkey = (mw->rkey & ~0xffu) | ((mw->rkey + 1) & 0xff);
-	bind->lkey = info->mr->lkey; /* rxe's library looks at it even if nothing is bound */
+	bind->lkey = info->mr->lkey; /* rxe's library reads it even if the window is unbound */
 	bind->addr = info->addr;
 	bind->length = info->length;
 	bind->access = (int)info->mw_access_flags;

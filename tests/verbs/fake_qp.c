@@ -117,7 +117,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv_qp)
 
 	pthread_mutex_lock(&fake_lock);
 	fake_drop_events(qp);
-	while (qp->events) { /* somebody has read one */
+	while (qp->events) { /* one was read and not acknowledged */
 		pthread_mutex_unlock(&fake_lock);
 		usleep(100);
 		pthread_mutex_lock(&fake_lock);
@@ -157,7 +157,7 @@ static struct fake_work *work_make(uint64_t wr_id, const struct ibv_sge *sge, in
 	return work;
 }
 
-/* Inline data are the provider's again at return. */
+/* Copies inline data, which belong to the provider again after the call. */
 static void take_inline(struct fake_work *work)
 {
 	unsigned char *to = work->bytes;
@@ -207,7 +207,7 @@ int fake_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	return rc;
 }
 
-/* Must what is posted now, with that fence, wait for reads? */
+/* Does a request posted now, with a fence, have to wait for RDMA Reads? */
 static bool has_reads(const struct fake_qp *qp)
 {
 	const struct fake_work *work = qp->sends;

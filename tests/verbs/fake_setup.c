@@ -38,7 +38,7 @@ static struct fake_id *find_listener(uint16_t port)
 	return id;
 }
 
-/* The connection manager of InfiniBand pads, and carries no more than this. */
+/* Size of a request's private data: InfiniBand's connection manager pads it, and has this limit. */
 static int request_size(const struct rdma_conn_param *param)
 {
 	if (fake_is_iwarp())

@@ -73,10 +73,7 @@ void fake_qp_error(struct fake_qp *qp)
 		fake_complete(qp, qp->qp.recv_cq, work, IBV_WC_WR_FLUSH_ERR, 0, false);
 }
 
-/*
- * Moves bytes as a device does that has no pages of its own: memory that is gone is a fault of the
- * transfer, not of the process.
- */
+/* Copies as a device does: memory that is gone fails the transfer, not the process. */
 static bool copy_piece(uint64_t to, uint64_t from, uint64_t len)
 {
 	const struct iovec out = {(void *)(uintptr_t)to, len};
@@ -177,8 +174,8 @@ static enum ibv_wc_status do_rdma(struct fake_qp *remote, const struct fake_work
 }
 
 /*
- * The oldest request that is not carried out and that the device may start now. A Read that is held
- * starts here, and does not keep the next one from starting. NULL: none, or it has to wait.
+ * Finds the oldest request that is not carried out and may start now. A Read that is held back
+ * starts here, and does not prevent the next one from starting. NULL: none, or it has to wait.
  */
 static struct fake_work *next_work(const struct fake_qp *qp)
 {
@@ -228,7 +225,7 @@ static bool carry_out(struct fake_qp *qp, struct fake_qp *remote, struct fake_wo
 	return true;
 }
 
-/* Completions come in the order of the queue. */
+/* Requests complete in their order. */
 static void complete_done(struct fake_qp *qp)
 {
 	while (qp->sends && qp->sends->is_done) {

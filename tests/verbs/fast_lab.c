@@ -10,7 +10,7 @@ struct rig rig;
 struct device device;
 struct odd odd;
 
-/* --- what the device is given, and gives --- */
+/* --- calls of the device --- */
 
 static int hear_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
@@ -186,7 +186,7 @@ bool take(DAT_EVD_HANDLE evd, DAT_EVENT *event)
 
 		if (ret == DAT_SUCCESS)
 			return true;
-		assert_int_equal(ret, DAT_QUEUE_EMPTY); /* bare: GEN-07 */
+		assert_int_equal(ret, DAT_QUEUE_EMPTY); /* without class and subtype: GEN-07 */
 	}
 	return false;
 }
@@ -273,7 +273,7 @@ void small(DAT_EP_ATTR *attr)
 
 void open_rig(void)
 {
-	fake_hold(false); /* as a test that failed has left it */
+	fake_hold(false); /* as a failed test may have left it */
 	fake_be_vendor(KNOWN_VENDOR);
 	fake_other_ops = listen_in;
 	memset(&device.send, 0, sizeof(device) - offsetof(__typeof__(device), send));
@@ -364,7 +364,7 @@ int teardown_at_work(void **state)
 	return 0;
 }
 
-/* --- other dispatchers and regions --- */
+/* --- other EVDs and regions --- */
 
 DAT_EVD_HANDLE make_evd(DAT_COUNT qlen, DAT_CNO_HANDLE cno)
 {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the programs about the fast path (src/verbs/fast.c) share: an adapter instance whose device
- * makes no system call in its posts and polls, what that device is given and gives, and posts as
- * consumers make them.
+ * What the tests of the fast path (src/verbs/fast.c) share: an instance whose device makes no
+ * system call to post or poll, a record of the device's calls, and posts as consumers make them.
  *
- * There is one of rig, device and odd in a program, and the lab owns them. open_rig begins anew
- * with rig and device, setup_at_work with rig, make_odd with odd; a test changes them as it likes,
- * and its teardown closes the instance with all that was made of it, so that a test frees only what
- * it is about. A test that is run without setup and teardown calls open_rig and teardown itself.
+ * A program has one each of rig, device and odd. open_rig starts anew with rig and device,
+ * setup_at_work with rig, make_odd with odd. A test may change them. teardown closes the instance
+ * with everything that was made of it, so a test frees only what it is about. A test that runs
+ * without setup and teardown calls open_rig and teardown itself.
  *
- * From settle to let_go the provider's own thread is held, and whatever happens is done by the
- * calls of the test; the calls to the device count in that time only.
+ * Between settle and let_go the provider's own thread is held, so only the test's calls do
+ * anything. The device's calls are counted during that time.
  */
 #ifndef TESTS_VERBS_FAST_LAB_H
 #define TESTS_VERBS_FAST_LAB_H
@@ -23,7 +22,7 @@
 #include "verbs/work.h"
 
 #define HALF (RIG_LEN / 2)
-#define ROOM 5u	 /* requests, and Receives, of a: the rings have 8 slots */
+#define ROOM 5u	 /* requests of a, and Receives; the rings have 8 slots */
 #define SLOTS 8u /* of either */
 #define POLLS 64
 #define MESSAGE_MOST 8192u
@@ -32,17 +31,17 @@
 
 extern struct rig rig;
 
-/* --- what the device is given, and gives --- */
+/* --- calls of the device --- */
 
 extern struct device {
 	struct ibv_context_ops real;
-	unsigned sends, recvs, polls; /* calls */
-	struct ibv_send_wr send;      /* the last of each */
+	unsigned sends, recvs, polls; /* number of calls */
+	struct ibv_send_wr send;      /* the last work request of each kind */
 	struct ibv_sge send_sge;
 	struct ibv_recv_wr recv;
 	struct ibv_sge recv_sge;
-	int most;	       /* completions of one poll */
-	struct ibv_wc more[4]; /* completions that it gives first, one by one */
+	int most;	       /* completions that a poll returns at most */
+	struct ibv_wc more[4]; /* completions that polls return first, one by one */
 	unsigned more_count;
 	_Atomic bool is_off; /* calls are counted while it is false */
 } device;
@@ -52,15 +51,15 @@ extern struct device {
 struct core_handle *cell(DAT_HANDLE handle);
 struct core_ep *inner(const struct rig_ep *ep);
 struct vrb_conn *conn_of(const struct rig_ep *ep);
-/* Reasons against the fast path of an endpoint or a dispatcher, and whether there is none. */
+/* The slow reasons of an endpoint or an EVD, and whether there is none. */
 uint16_t slow(DAT_HANDLE handle);
 bool is_fast(DAT_HANDLE handle);
-/* Takes it until it is this thread's own; never after it was that of a thread that has ended. */
+/* Locks it until this thread owns the lock. Not after a thread that has ended owned it. */
 void own(DAT_HANDLE handle);
 void own_all(void);
-/* From now on it takes the general path, as on a device whose posts are system calls. */
+/* The endpoint takes the slow path from now on, as on a device whose posts make system calls. */
 void go_slow(const struct rig_ep *ep);
-/* Completions that a poll has given and nobody has handed on. */
+/* Completions that were polled and not dispatched. */
 int kept(void);
 
 /* --- calls, as consumers make them --- */
@@ -73,19 +72,22 @@ DAT_RETURN recv_iov(const struct rig_ep *ep, DAT_COUNT count, DAT_LMR_TRIPLET *i
 DAT_RETURN write_iov(const struct rig_ep *ep, DAT_COUNT count, DAT_LMR_TRIPLET *iov,
 		     uint64_t cookie, const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
 DAT_RMR_TRIPLET remote_seg(size_t offset, size_t len);
-/* From the first half of the memory, or into the second one. */
+/* Send and Write from the first half of the memory; Receive into the second half. */
 DAT_RETURN send_len(const struct rig_ep *ep, size_t len, uint64_t cookie);
 DAT_RETURN write_len(const struct rig_ep *ep, size_t len, uint64_t cookie);
 DAT_RETURN recv_len(const struct rig_ep *ep, size_t len, uint64_t cookie);
 
 DAT_RETURN dequeue(DAT_EVD_HANDLE evd, DAT_EVENT *event);
-/* The next event of the dispatcher; each dequeue may find one of another. False: there is none. */
+/*
+ * Takes the next event of the EVD. A dequeue may find a completion for another EVD, so it is
+ * repeated. False: there is none.
+ */
 bool take(DAT_EVD_HANDLE evd, DAT_EVENT *event);
 void check_event(const DAT_EVENT *event, DAT_EVD_HANDLE evd, DAT_EP_HANDLE ep, uint64_t cookie,
 		 DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len);
 void expect_on(DAT_EVD_HANDLE evd, const struct rig_ep *ep, uint64_t cookie, DAT_VLEN len);
 void expect(const struct rig_ep *ep, uint64_t cookie, DAT_VLEN len);
-/* By the first dequeue, and not by way of the dispatcher's ring. */
+/* The first dequeue returns it, without the EVD's ring. */
 void expect_at_once(const struct rig_ep *ep, uint64_t cookie, DAT_VLEN len);
 void expect_none(DAT_EVD_HANDLE evd);
 /* Within RIG_WAIT_US. */
@@ -93,34 +95,34 @@ void expect_flushed(const struct rig_ep *ep, uint64_t cookie);
 
 /* --- begin and end --- */
 
-/* An endpoint with other attributes or dispatchers; before it is connected. */
+/* Replaces an endpoint by one with other attributes or EVDs; before it is connected. */
 void remake(struct rig_ep *ep, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
 	    void (*change)(DAT_EP_ATTR *attr));
-/* What setup makes a of: ROOM, MESSAGE_MOST, RDMA_MOST. */
+/* The attributes of a after setup: ROOM, MESSAGE_MOST, RDMA_MOST. */
 void small(DAT_EP_ATTR *attr);
-/* Not connected, and nobody held; the device is listened to from settle on. */
+/* Opens without connecting, and holds no thread; calls of the device are counted from settle on. */
 void open_rig(void);
 void join(void);
-/* From here on only the test's calls do anything; each has posted of each kind once. */
+/* Holds the provider's thread; both endpoints have posted one request of each kind. */
 void settle(void);
-/* The same, with Receives that complete on dispatchers of their own. */
+/* The same, with EVDs of their own for Receives. */
 void settle_on(DAT_EVD_HANDLE a_recv, DAT_EVD_HANDLE b_recv);
 void let_go(void);
 
-/* All of the above: both endpoints are connected, and on their fast paths. */
+/* All of this: both endpoints are connected, and on the fast path. */
 int setup(void **state);
 int teardown(void **state);
-/* The other way: as consumers have it, with the provider's own thread and the device left alone. */
+/* As consumers run: the provider's own thread is not held, and no calls are counted. */
 int setup_at_work(void **state);
 int teardown_at_work(void **state);
 
-/* --- other dispatchers and regions --- */
+/* --- other EVDs and regions --- */
 
 #define ODD_COOKIE 777u
 #define BAD_ARG(number) (DAT_INVALID_PARAMETER | DAT_INVALID_ARG##number)
 #define NO_KEY(what) (DAT_PRIVILEGES_VIOLATION | DAT_PRIVILEGES_##what)
 
-/* What make_odd makes: another region, one of 64 bytes, the key of one that is gone, an RMR. */
+/* What make_odd makes: another region, one of 64 bytes, the key of a freed one, an RMR. */
 extern struct odd {
 	DAT_LMR_HANDLE other, little;
 	DAT_LMR_CONTEXT other_key, little_key, freed_key;
@@ -129,10 +131,10 @@ extern struct odd {
 } odd;
 
 DAT_EVD_HANDLE make_evd(DAT_COUNT qlen, DAT_CNO_HANDLE cno);
-/* From the memory's begin on. */
+/* Starts where the memory starts. */
 DAT_LMR_HANDLE make_region(size_t len, DAT_MEM_PRIV_FLAGS privileges, DAT_LMR_CONTEXT *key);
 void make_odd(void);
-/* One segment of that key, begin and length, by which call: 0 Send, 1 Write, 2 Receive. */
+/* Posts one segment; call 0: Send, 1: Write, 2: Receive. */
 DAT_RETURN post_seg(int call, DAT_LMR_CONTEXT key, DAT_VADDR address, DAT_VLEN len);
 
 /* Posts that the fast path declines, with ODD_COOKIE: an RDMA Write with flags; two segments, or

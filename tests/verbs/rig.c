@@ -6,7 +6,7 @@
 
 #include <dat/dat_registry.h>
 
-/* What core/ia/provider.c defines and only a registry calls. */
+/* Defined in core/ia/provider.c, and called by a registry only. */
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
 
 #define STEP(call)                                                                                 \
@@ -93,7 +93,7 @@ DAT_RETURN rig_connect(struct rig *rig, const void *private_data, DAT_COUNT size
 
 	STEP(rig_ask(rig, RIG_WAIT_US / 2, private_data, size));
 	if (core_evd_wait(rig->requests, RIG_REQUEST_US, 1, &event, &more) != DAT_SUCCESS)
-		return (DAT_RETURN)DAT_QUEUE_EMPTY; /* then a is told why */
+		return (DAT_RETURN)DAT_QUEUE_EMPTY; /* a gets an event with the reason */
 	if (event.event_number != DAT_CONNECTION_REQUEST_EVENT)
 		return (DAT_RETURN)DAT_QUEUE_EMPTY;
 	return core_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, rig->b.ep, size,

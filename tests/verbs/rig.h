@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * An adapter instance of the provider over the stand-in, and two endpoints of it. Stands in for
- * libdat's registration too. Nothing here asserts success where a fault may be the test's own.
+ * An instance of the provider over the stand-in, with two endpoints. It also stands in for libdat's
+ * registration. No function asserts success that a test's own fault may prevent.
  */
 #ifndef TESTS_VERBS_RIG_H
 #define TESTS_VERBS_RIG_H
@@ -20,7 +20,7 @@
 
 #define RIG_LEN 65536u
 #define RIG_WAIT_US 5000000u
-#define RIG_REQUEST_US 500000u /* for a request, which a failed attempt does not make */
+#define RIG_REQUEST_US 500000u /* to wait for a request, which a failed attempt does not cause */
 
 struct rig_ep {
 	DAT_EP_HANDLE ep;
@@ -42,32 +42,32 @@ struct rig {
 	unsigned char memory[RIG_LEN];
 };
 
-/* Each step returns the first code that is no success. */
+/* Each returns the first code that is not success. */
 DAT_RETURN rig_open(struct rig *rig);
-/* Zone, memory, dispatchers, endpoints, and a listener on rig->qual (0: any). */
+/* Makes zone, memory, EVDs, endpoints, and a listener on rig->qual (0: any). */
 DAT_RETURN rig_make(struct rig *rig);
-/* Starts to connect a to the listener with that private data. */
+/* a starts to connect to the listener, with private data. */
 DAT_RETURN rig_ask(struct rig *rig, DAT_TIMEOUT timeout, const void *private_data, DAT_COUNT size);
-/* The request that comes of it, within RIG_WAIT_US. */
+/* Waits for the request, for RIG_WAIT_US at most. */
 DAT_CR_HANDLE rig_request(struct rig *rig);
-/* Starts to connect a to the listener with that private data, and accepts on b with the same. */
+/* a starts to connect to the listener, and b accepts, both with the same private data. */
 DAT_RETURN rig_connect(struct rig *rig, const void *private_data, DAT_COUNT size);
-/* Closes abruptly; nothing is left of the instance. */
+/* Closes abruptly, and checks that nothing is left. */
 void rig_close(struct rig *rig);
 
-/* The next event within RIG_WAIT_US; event_number 0: none came. */
+/* The next event within RIG_WAIT_US; event_number 0: there was none. */
 DAT_EVENT rig_event(DAT_EVD_HANDLE evd);
 void rig_expect_conn(const struct rig_ep *ep, DAT_EVENT_NUMBER number);
 void rig_expect_dto(const struct rig_ep *ep, uint64_t cookie, DAT_DTO_COMPLETION_STATUS status);
 void rig_no_event(DAT_EVD_HANDLE evd);
 
-/* Everything above with success, and both connected. */
+/* All of the above with success; then both are connected. */
 void rig_begin(struct rig *rig);
-/* After an end: both reset, and connected again. */
+/* Resets both after an end, and connects them again. */
 void rig_again(struct rig *rig);
-/* a ends it, abruptly; both are told. */
+/* a disconnects abruptly, and both get the event. */
 void rig_part(struct rig *rig);
-/* Both endpoints can connect again. */
+/* Resets both endpoints, so that they can connect again. */
 void rig_reset(struct rig *rig);
 
 DAT_LMR_TRIPLET rig_seg(struct rig *rig, size_t offset, size_t len);
@@ -76,10 +76,10 @@ DAT_RETURN rig_send(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t coo
 DAT_RETURN rig_recv(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie);
 DAT_RETURN rig_write(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie,
 		     DAT_COMPLETION_FLAGS flags);
-/* Reads from `from` on into `to` on, offsets of the memory. */
+/* RDMA Read between two offsets of the memory. */
 DAT_RETURN rig_read(struct rig *rig, struct rig_ep *ep, size_t to, size_t from, size_t len,
 		    uint64_t cookie, DAT_COMPLETION_FLAGS flags);
-/* How many RDMA Reads the endpoint serves and starts at a time; before it is connected. */
+/* Sets how many RDMA Reads the endpoint serves and starts at a time; before it is connected. */
 DAT_RETURN rig_limit_reads(const struct rig_ep *ep, DAT_COUNT in, DAT_COUNT out);
 
 #endif

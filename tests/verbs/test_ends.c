@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Statuses of the device, its events and its removal: the right status on the right operation, the
- * rest flushed, one event that says how it ended, and a new connection works.
+ * Error statuses, events and removal of the device: the right status on the right operation, the
+ * rest flushed, one event for the end, and a new connection works.
  */
 #include "rig.h"
 
@@ -96,7 +96,7 @@ static void post_send__device_reports_an_error__broken_once_and_anew(void **stat
 	}
 }
 
-/* No message of ours, and its length says nothing of the buffer. */
+/* Such a message takes a Receive, but its length does not concern the buffer. */
 static void recv__taken_by_a_write_with_immediate_data__broken(void **state)
 {
 	(void)state;
@@ -112,7 +112,7 @@ static void recv__taken_by_a_write_with_immediate_data__broken(void **state)
 	rig_again(&rig);
 }
 
-/* CONN-EVT-35: an error that only an event of the device tells of */
+/* CONN-EVT-35: an error that only an event of the device reports */
 static void qp_event__of_an_error__broken(void **state)
 {
 	static const enum ibv_event_type types[] = {IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR,
@@ -133,7 +133,7 @@ static void qp_event__of_an_error__broken(void **state)
 	}
 }
 
-/* CONN-EVT-56: a port that goes down and comes again is the retries' business */
+/* CONN-EVT-56: the device's retries bridge the time in which a port is down */
 static void port_event__down_and_up__connection_stays(void **state)
 {
 	(void)state;
@@ -148,7 +148,7 @@ static void port_event__down_and_up__connection_stays(void **state)
 	rig_no_event(rig.async);
 }
 
-/* EP-DISC-31 EP-FREE-18: an accepting side that ends at once may do so with a reject */
+/* EP-DISC-31 EP-FREE-18: a passive side that disconnects at once may cause a reject */
 static void reject__of_a_connection__disconnected(void **state)
 {
 	(void)state;
@@ -158,7 +158,7 @@ static void reject__of_a_connection__disconnected(void **state)
 	rig_again(&rig);
 }
 
-/* An end while the port is down is told to the peer when it is up, not before. */
+/* A disconnect while the port is down is sent when the port is up, not before. */
 static void ep_disconnect__port_down__peer_notified_when_it_is_up(void **state)
 {
 	(void)state;
@@ -171,7 +171,7 @@ static void ep_disconnect__port_down__peer_notified_when_it_is_up(void **state)
 	rig_again(&rig);
 }
 
-/* The same with the instance closed before it is. */
+/* The same, with the instance closed while the port is down. */
 static void ia_close__port_down__nothing_left(void **state)
 {
 	(void)state;
@@ -215,8 +215,7 @@ static void device__removed__all_broken_and_refused(void **state)
 	check_dead();
 }
 
-/* DTO-16 DTO-17: suppressed requests give their places back, and need few completions of the
- * device. */
+/* DTO-16 DTO-17: entries of suppressed requests become free, with few completions of the device */
 static void post__many_suppressed__places_come_back(void **state)
 {
 	unsigned posted = 0;
@@ -236,7 +235,7 @@ static void post__many_suppressed__places_come_back(void **state)
 	rig_no_event(rig.a.dto);
 }
 
-/* EP-DISC-13: a graceful end behind suppressed work */
+/* EP-DISC-13: a graceful disconnect behind suppressed requests */
 static void ep_disconnect__graceful_behind_suppressed__all_done(void **state)
 {
 	(void)state;
@@ -261,14 +260,15 @@ static void receives__posted_before__one_doorbell_for_many(void **state)
 	before = fake_doorbells();
 	for (unsigned i = 0; i < 8; i++)
 		assert_int_equal(rig_send(&rig, &rig.a, 64, i, 0), DAT_SUCCESS);
-	assert_int_equal(fake_doorbells() - before, 8); /* one for each call of the consumer */
+	/* one marker for each call of the consumer */
+	assert_int_equal(fake_doorbells() - before, 8);
 	for (unsigned i = 0; i < 8; i++) {
 		rig_expect_dto(&rig.a, i, DAT_DTO_SUCCESS);
 		rig_expect_dto(&rig.b, i, DAT_DTO_SUCCESS);
 	}
 }
 
-/* Until so many requests were made, and so many objects are left; at most RIG_WAIT_US. */
+/* Waits until so many requests were made and so many objects are left, for RIG_WAIT_US at most. */
 static void expect_requests(unsigned requests, int live)
 {
 	for (unsigned ms = 0; ms < RIG_WAIT_US / 1000; ms++) {
@@ -281,8 +281,8 @@ static void expect_requests(unsigned requests, int live)
 }
 
 /*
- * CONN-EVT-11: librdmacm's patience ends while the first request waits for its answer, and the
- * attempt is made anew: that request goes on.
+ * CONN-EVT-11: librdmacm times out while the first request waits for its answer, and the attempt
+ * starts again. The first request continues.
  */
 static void ep_connect__asked_again_by_the_manager__one_request(void **state)
 {
@@ -299,7 +299,7 @@ static void ep_connect__asked_again_by_the_manager__one_request(void **state)
 	for (unsigned i = 0; i < 3; i++) {
 		fake_time_out();
 		expect_requests(before + 2 + i,
-				live); /* the identifier of the one before is gone */
+				live); /* the identifier of the previous request is destroyed */
 	}
 	rig_no_event(rig.requests);
 	assert_int_equal(core_cr_accept(cr, rig.b.ep, 0, NULL), DAT_SUCCESS);
@@ -308,7 +308,7 @@ static void ep_connect__asked_again_by_the_manager__one_request(void **state)
 	rig_no_event(rig.requests);
 }
 
-/* A Receive and a Send; how many of these posts came with cancellation on. */
+/* Posts a Receive and a Send. Returns how many of the posts were made with cancellation on. */
 static unsigned exchange(void)
 {
 	unsigned before = fake_cancellable(), cancellable;
@@ -322,8 +322,8 @@ static unsigned exchange(void)
 }
 
 /*
- * A post and a poll may be system calls, except on devices that are known for something else. The
- * software ones, rxe and siw, make one for a Send alone; their posts all take the general path.
+ * Posts and polls may make system calls, except on devices known to make none. On rxe and siw only
+ * a Send makes one, and all posts take the slow path.
  */
 static void post_and_poll__cancellation__off_unless_the_device_is_known(void **state)
 {
@@ -342,7 +342,10 @@ static void post_and_poll__cancellation__off_unless_the_device_is_known(void **s
 
 		fake_be_vendor(devices[i].vendor);
 		ends_setup(state);
-		/* the general path has it off: so the first of each region, and others at times */
+		/*
+		 * the slow path switches it off: for the first post of each region, and at times
+		 * for others
+		 */
 		for (int j = 0; j < 200 && most < 2; j++) {
 			unsigned cancellable = exchange();
 
@@ -350,7 +353,7 @@ static void post_and_poll__cancellation__off_unless_the_device_is_known(void **s
 		}
 		assert_int_equal(most, devices[i].posts_quietly ? 2 : 0);
 		before = fake_cancellable();
-		/* a look finds nothing to poll while the service thread is at it */
+		/* there is nothing to poll while the service thread polls */
 		for (int j = 0;
 		     j < 100 || (devices[i].polls_quietly && fake_cancellable() == before); j++)
 			assert_int_equal(DAT_GET_TYPE(core_evd_dequeue(rig.a.dto, &event)),

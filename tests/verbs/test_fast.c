@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The fast path (src/verbs/fast.c) on a device whose posts and polls are no system calls: what the
- * consumer and the device see of plain transfers, with the rings full and over their ends, and with
- * several endpoints and dispatchers; and that other devices have the general path alone.
- * The provider's own thread is held, so that whatever happens is done by the calls of the test.
+ * The fast path (src/verbs/fast.c) on a device whose posts and polls make no system calls: plain
+ * transfers as the consumer and the device see them, with full rings that wrap around, several
+ * endpoints and several EVDs. Other devices have the slow path alone. The provider's own thread is
+ * held, so that only the test's calls do anything.
  */
 #include "fast_lab.h"
 
@@ -47,7 +47,7 @@ static void check_request(uint64_t sequence, size_t offset, uint32_t len, enum i
 			 core_mem_slot(inner(&rig.a)->ia->mem, rig.lkey)->local_keys[0]);
 }
 
-/* The work request as the device gets it, with data inline as far as they may be. */
+/* The work request that the device gets; data is inline if it fits. */
 static void post__plain__work_request_exact(void **state)
 {
 	uint32_t most = conn_of(&rig.a)->adapter->limits.inline_max;
@@ -100,7 +100,7 @@ static void post_recv__plain__work_request_exact(void **state)
 	}
 }
 
-/* DTO-37: several at once, over the end of the rings, in order */
+/* DTO-37: several at a time, in order, while the rings wrap around */
 static void post__several_outstanding__in_order_over_the_rings_end(void **state)
 {
 	uint64_t next = 100;
@@ -126,7 +126,7 @@ static void post__several_outstanding__in_order_over_the_rings_end(void **state)
 	assert_true(is_fast(rig.a.ep) && is_fast(rig.b.ep));
 }
 
-/* DTO-114: full, refused, and room again as soon as a completion is taken */
+/* DTO-114: a full queue refuses, and has room as soon as a completion is taken */
 static void post__queue_full__refused_until_a_completion_is_taken(void **state)
 {
 	(void)state;
@@ -163,9 +163,8 @@ static void post__queue_full__refused_until_a_completion_is_taken(void **state)
 	}
 }
 
-/* Found by a dequeue of another dispatcher, one by one and several at once; the places come back.
- */
-static void evd_dequeue__of_another_dispatcher__found_and_kept(void **state)
+/* A dequeue of another EVD finds them, one by one and several at once; the entries become free. */
+static void evd_dequeue__of_another_evd__found_and_kept(void **state)
 {
 	(void)state;
 	for (unsigned round = 0; round < 3 * SLOTS; round++) {
@@ -174,7 +173,7 @@ static void evd_dequeue__of_another_dispatcher__found_and_kept(void **state)
 			assert_int_equal(write_len(&rig.a, 10 + i, 100 + i), DAT_SUCCESS);
 			assert_int_equal(recv_len(&rig.a, 64, 200 + i), DAT_SUCCESS);
 		}
-		expect_none(rig.b.dto); /* hands on what a has */
+		expect_none(rig.b.dto); /* dispatches the completions of a */
 		assert_int_equal(kept(), 0);
 		assert_true(is_fast(rig.a.ep));
 		for (unsigned i = 0; i < ROOM; i++)
@@ -190,10 +189,10 @@ static void evd_dequeue__of_another_dispatcher__found_and_kept(void **state)
 	assert_true(is_fast(rig.a.ep) && is_fast(rig.b.ep));
 }
 
-/* --- dispatchers of other kinds --- */
+/* --- EVDs of other kinds --- */
 
-/* One for requests and one for Receives: each gets its own. */
-static void evd_dequeue__separate_dispatchers__each_its_own(void **state)
+/* One EVD for requests and one for Receives: each gets its own completions. */
+static void evd_dequeue__separate_evds__each_its_own(void **state)
 {
 	DAT_EVD_HANDLE recv;
 
@@ -223,7 +222,7 @@ static void evd_dequeue__separate_dispatchers__each_its_own(void **state)
 	teardown(state);
 }
 
-/* Two endpoints with one dispatcher: the event says whose it is. */
+/* Two endpoints with one EVD: the event names the endpoint. */
 static void evd_dequeue__two_endpoints__kept_apart(void **state)
 {
 	(void)state;
@@ -249,7 +248,7 @@ static void evd_dequeue__two_endpoints__kept_apart(void **state)
 
 /* --- the service thread, and other devices --- */
 
-/* The provider's thread sees that somebody posts, and polls. */
+/* The provider's thread notices that another thread posts and polls. */
 static void calls__fast__seen_by_the_service_thread(void **state)
 {
 	struct vrb_adapter *adapter = conn_of(&rig.a)->adapter;
@@ -265,8 +264,8 @@ static void calls__fast__seen_by_the_service_thread(void **state)
 	assert_true(atomic_load(&cq->has_polled));
 }
 
-/* A device whose posts and polls may be system calls: the general path. */
-static void calls__unknown_device__general_path(void **state)
+/* A device whose posts and polls may make system calls has the slow path alone. */
+static void calls__unknown_device__slow_path(void **state)
 {
 	static const uint32_t vendors[] = {0, VRB_VENDOR_RXE, VRB_VENDOR_SIW};
 
@@ -303,11 +302,11 @@ int main(void)
 		RIG_TEST(post_recv__plain__work_request_exact),
 		RIG_TEST(post__several_outstanding__in_order_over_the_rings_end),
 		RIG_TEST(post__queue_full__refused_until_a_completion_is_taken),
-		RIG_TEST(evd_dequeue__of_another_dispatcher__found_and_kept),
-		cmocka_unit_test(evd_dequeue__separate_dispatchers__each_its_own),
+		RIG_TEST(evd_dequeue__of_another_evd__found_and_kept),
+		cmocka_unit_test(evd_dequeue__separate_evds__each_its_own),
 		cmocka_unit_test(evd_dequeue__two_endpoints__kept_apart),
 		RIG_TEST(calls__fast__seen_by_the_service_thread),
-		cmocka_unit_test(calls__unknown_device__general_path),
+		cmocka_unit_test(calls__unknown_device__slow_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

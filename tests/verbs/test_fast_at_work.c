@@ -12,7 +12,7 @@ static DAT_RETURN try_dequeue(DAT_EVD_HANDLE evd)
 	return core_evd_dequeue(evd, &event);
 }
 
-/* Until their locks are this thread's own. */
+/* Transfers until this thread owns the locks. */
 static void go_fast(void)
 {
 	DAT_LMR_TRIPLET seg = rig_seg(&rig, 0, 8);
@@ -30,8 +30,8 @@ static void go_fast(void)
 	assert_true(is_fast(rig.a.dto));
 }
 
-/* IA-CLOSE-27: what a close is about to destroy is refused from then on. */
-static void ia_close__under_way__endpoint_and_dispatcher_refused(void **state)
+/* IA-CLOSE-27: handles that a close is about to destroy are refused */
+static void ia_close__under_way__endpoint_and_evd_refused(void **state)
 {
 	DAT_LMR_TRIPLET seg = rig_seg(&rig, 0, 8);
 	DAT_DTO_COOKIE cookie = {.as_64 = 1};
@@ -47,7 +47,7 @@ static void ia_close__under_way__endpoint_and_dispatcher_refused(void **state)
 	assert_int_equal(DAT_GET_TYPE(try_dequeue(rig.a.dto)), DAT_INVALID_HANDLE);
 }
 
-/* Three Sends that wait for a Receive; the queues are known to nobody but the endpoint. */
+/* Three Sends that wait for a Receive, with three Receives. */
 static void post_three(void)
 {
 	DAT_LMR_TRIPLET seg = rig_seg(&rig, 0, 8);
@@ -79,7 +79,7 @@ static void expect_broken_and_anew(void)
 	go_fast();
 }
 
-/* Posts one more by that call, which the device refuses. */
+/* Posts one more, which the device refuses. */
 static void post_refused(DAT_EP_POST_SEND_FUNC post, const char *call, uint64_t cookie)
 {
 	DAT_LMR_TRIPLET seg = rig_seg(&rig, 0, 8);
@@ -127,7 +127,7 @@ static void post_send__fails_in_the_device__reported_once_and_the_rest_flushed(v
 	expect_broken_and_anew();
 }
 
-/* No message of ours, and its length says nothing of the buffer. */
+/* Such a message takes a Receive, but its length does not concern the buffer. */
 static void recv__fast_path_taken_by_a_write_with_immediate_data__broken(void **state)
 {
 	(void)state;
@@ -145,7 +145,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define AT_WORK_TEST(name) cmocka_unit_test_setup_teardown(name, setup_at_work, teardown_at_work)
-		AT_WORK_TEST(ia_close__under_way__endpoint_and_dispatcher_refused),
+		AT_WORK_TEST(ia_close__under_way__endpoint_and_evd_refused),
 		AT_WORK_TEST(post_send__refused_by_the_device__all_flushed_in_order),
 		AT_WORK_TEST(post_recv__refused_by_the_device__all_flushed_in_order),
 		AT_WORK_TEST(post_send__fails_in_the_device__reported_once_and_the_rest_flushed),

@@ -17,7 +17,7 @@ static void large(DAT_EP_ATTR *attr)
 	attr->max_recv_dtos = 5000;
 }
 
-/* The first is not polled alone any more when there is a second one, and neither is starved. */
+/* With a second queue both are polled by each dequeue. */
 static void vrb_cq__a_second_one__both_polled(void **state)
 {
 	struct rig_ep a = rig.a, b = rig.b;
@@ -76,8 +76,9 @@ static void *reserve(void *argument)
 }
 
 /*
- * Whoever needs one more completion queue holds locks that the thread may want which polls the
- * first one: he does not wait for it, but nobody polls that one alone from then on.
+ * A thread that makes another completion queue may hold locks that the owner of the first queue is
+ * waiting for. So it does not wait for the owner, but from then on no dequeue polls the first queue
+ * alone.
  */
 static void cq_reserve__first_queue_is_being_polled__does_not_wait(void **state)
 {
@@ -87,11 +88,11 @@ static void cq_reserve__first_queue_is_being_polled__does_not_wait(void **state)
 	pthread_t thread;
 
 	(void)state;
-	while (!vrb_cq_own(cq)) /* the service thread may be at it */
+	while (!vrb_cq_own(cq)) /* the service thread may own it */
 		;
 	assert_int_equal(pthread_create(&thread, NULL, reserve, adapter), 0);
 	while (atomic_load(&adapter->cqs) == cq) {
-		/* as for the completion of an SRQ's buffer */
+		/* as the completion of an SRQ buffer does */
 		clock_gettime(CLOCK_REALTIME, &until);
 		until.tv_sec += 5;
 		assert_int_equal(pthread_mutex_timedlock(&adapter->lock, &until), 0);
@@ -160,7 +161,7 @@ static void srq__receives_between_requests__both_reported(void **state)
 		assert_int_equal(recv_len(&rig.a, 8, 1) & ~DAT_CLASS_ERROR, BAD_ARG(1));
 	}
 	assert_true(is_fast(rig.a.ep));
-	/* one that comes while requests are outstanding */
+	/* a message that arrives while requests are outstanding */
 	assert_int_equal(send_len(&rig.a, 8, 7), DAT_SUCCESS);
 	srq_recv(srq, 8);
 	assert_int_equal(send_len(&rig.b, 9, 9), DAT_SUCCESS);
@@ -168,7 +169,7 @@ static void srq__receives_between_requests__both_reported(void **state)
 	assert_true(is_fast(rig.a.ep));
 	assert_int_equal(recv_len(&rig.b, 64, 1), DAT_SUCCESS);
 	expect(&rig.a, 7, 8);
-	/* and the end, with some of each outstanding */
+	/* the end, with a buffer and requests outstanding */
 	srq_recv(srq, 1);
 	assert_int_equal(send_len(&rig.a, 8, 201), DAT_SUCCESS);
 	assert_int_equal(send_len(&rig.a, 8, 202), DAT_SUCCESS);
@@ -185,11 +186,11 @@ static void srq__receives_between_requests__both_reported(void **state)
 /* --- threads --- */
 
 #define THREAD_ROUNDS 20000u
-#define THREAD_AHEAD 200u /* what the dispatcher has room for, and less */
+#define THREAD_AHEAD 200u /* less than the EVD has room for */
 
 static _Atomic uint64_t taken;
 
-/* Dequeues until all have come, each in its turn. */
+/* Dequeues until all completions have arrived, in order. */
 static void *take_in_order(void *argument)
 {
 	DAT_EVENT event;
@@ -211,11 +212,11 @@ static void *take_in_order(void *argument)
 		atomic_store(&taken, ++next);
 	}
 	*(bool *)argument = next == THREAD_ROUNDS;
-	atomic_store(&taken, UINT64_MAX / 2); /* or it has failed: nobody need wait */
+	atomic_store(&taken, UINT64_MAX / 2); /* after a failure the other thread must not wait */
 	return NULL;
 }
 
-/* EVD-STREAM-04: one posts, and posts again while the queue is full; the other one takes. */
+/* EVD-STREAM-04: one thread posts, also when the queue was full; another one dequeues */
 static void threads__one_posts_one_dequeues__each_completion_once(void **state)
 {
 	bool is_good = false;

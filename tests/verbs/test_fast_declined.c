@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the fast path (src/verbs/fast.c) declines, and its reasons (vrb_update_slow_reasons): calls
- * XX * provider's own thread is held, so that whatever happens is done by the calls of the test.
+ * Calls that the fast path (src/verbs/fast.c) declines: they return the same codes and cause the
+ * same events in the same order as on the slow path. The provider's own thread is held, so that
+ * only the test's calls do anything.
  */
 #include "fast_lab.h"
 
-/* --- what is not plain --- */
+/* --- calls --- */
 
 static DAT_RETURN send_flags(DAT_COMPLETION_FLAGS flags)
 {
@@ -151,7 +152,7 @@ static DAT_RETURN post_too_long(int call)
 			(call ? RDMA_MOST : MESSAGE_MOST) + 1);
 }
 
-/* `is_slow`: it is a reason against the fast path. `events`: how many more come of it. */
+/* is_slow: it sets a slow reason. events: how many events it causes. */
 static const struct odd_call {
 	const char *name;
 	DAT_RETURN (*call)(int arg);
@@ -226,7 +227,7 @@ struct record {
 	DAT_EVENT_NUMBER number;
 };
 
-/* All that happened, one way and the other. */
+/* What has happened, on the fast path or the slow path. */
 struct course {
 	DAT_RETURN rets[3];
 	struct record a[16], b[16];
@@ -269,8 +270,10 @@ static void take_both(struct course *course)
 	course->a_count = take_all(rig.a.dto, course->a, course->a_count);
 }
 
-/* Two Receives and three requests are outstanding on a when the call comes; then one more is
- * posted, and all are carried out. */
+/*
+ * Two Receives and three requests of a are outstanding when the call is made. Then one more of each
+ * is posted, and all are carried out.
+ */
 static void run(struct course *course, const struct odd_call *call, bool with_fast)
 {
 	unsigned before;
@@ -310,7 +313,7 @@ static void compare_records(const struct record *one, unsigned one_count,
 	}
 }
 
-/* No reason is left when the endpoint is idle and has no watermarks. */
+/* No slow reason is left when the endpoint is idle and has no watermarks. */
 static void begin_again(void)
 {
 	assert_int_equal(
@@ -342,8 +345,8 @@ static void course_of(struct course *course, const struct odd_call *call, bool w
 }
 
 /*
- * DTO-37 DTO-86 DTO-87: in the middle of others each has the code, the events and their order as on
- * the general path.
+ * DTO-37 DTO-86 DTO-87: between other calls, each returns the same code and causes the same events
+ * in the same order as on the slow path
  */
 static void post__not_plain__as_on_the_slow_path(void **state)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Errors and ends on the fast path (src/verbs/fast.c): posts that the device refuses,
- * completions that tell of an error, or that nobody expects; disconnects, frees and closes with
- * work outstanding; dead handles. Each is told once, and the rest is flushed in order.
+ * Errors and ends on the fast path (src/verbs/fast.c): posts that the device refuses, failed and
+ * unexpected completions, disconnects, frees and closes with work outstanding, and dead handles.
+ * Each error is reported once, and the rest is flushed in order.
  */
 #include "fast_lab.h"
 
@@ -10,7 +10,7 @@
 
 /* --- errors --- */
 
-/* Two Receives, and as many Sends that find none, on a. */
+/* Posts two Receives and that many Sends, which find no Receive, on a. */
 static void outstanding(unsigned sends)
 {
 	assert_int_equal(recv_len(&rig.a, 64, 101), DAT_SUCCESS);
@@ -48,7 +48,7 @@ static void again(void)
 	expect_at_once(&rig.a, 1, 8);
 }
 
-/* EP-STATE-74: the device takes a request no more; with others outstanding, and alone */
+/* EP-STATE-74: the device refuses a request, with others outstanding and alone */
 static void post__fast_path_refused_by_the_device__broken_once(void **state)
 {
 	(void)state;
@@ -72,7 +72,7 @@ static void post__fast_path_refused_by_the_device__broken_once(void **state)
 	}
 }
 
-/* The same for a Receive: those that the device has are waited for, and no more. */
+/* The same for a Receive: those that the device has are waited for. */
 static void post_recv__refused_by_the_device__broken_once(void **state)
 {
 	(void)state;
@@ -123,7 +123,7 @@ static void completion__error__reported_and_the_rest_flushed(void **state)
 	}
 }
 
-/* A Receive that a message does not fit into. */
+/* A message is longer than the Receive. */
 static void completion__error_of_a_receive__reported_and_the_rest_flushed(void **state)
 {
 	DAT_EVENT event;
@@ -145,7 +145,7 @@ static void completion__error_of_a_receive__reported_and_the_rest_flushed(void *
 	again();
 }
 
-/* DTO-56: a status that says little; the core knows whether the memory was freed */
+/* DTO-56: an unspecific status; the core knows whether the memory was freed */
 static void completion__is_unspecific__memory_is_checked(void **state)
 {
 	(void)state;
@@ -210,7 +210,7 @@ static void completion__of_a_receive_is_unspecific__memory_is_checked(void **sta
 	}
 }
 
-/* A device that tells of the second one first: the first is told first all the same. */
+/* The device completes the second request first: the first one is reported first all the same. */
 static void completion__of_a_later_request_first__in_order(void **state)
 {
 	struct ibv_wc wc[2];
@@ -234,7 +234,7 @@ static void completion__of_a_later_request_first__in_order(void **state)
 	}
 }
 
-/* What is left of a connection that had the same place in the table. */
+/* A completion of a former connection that had the same slot in the table. */
 static void completion__of_an_old_connection__ignored(void **state)
 {
 	struct core_ep *ep = inner(&rig.a);
@@ -251,15 +251,14 @@ static void completion__of_an_old_connection__ignored(void **state)
 		expect_none(rig.a.dto);
 		assert_int_equal(ep->req.tail - ep->req.head, 2);
 		assert_int_equal(ep->recv.tail - ep->recv.head, 2);
-		/* nobody has to wait for us */
+		/* the lock is free */
 		assert_int_equal(atomic_load(&cell(rig.a.ep)->lock.inside), 0);
 		assert_int_equal(atomic_load(&cell(rig.a.dto)->lock.inside), 0);
 	}
 	assert_true(is_fast(rig.a.ep));
 }
 
-/* EP-DISC-09 EP-DISC-10: abruptly, with requests and Receives outstanding; nothing lies about them
- */
+/* EP-DISC-09 EP-DISC-10: an abrupt disconnect with requests and Receives outstanding */
 static void ep_disconnect__abrupt__all_flushed_in_order(void **state)
 {
 	(void)state;
@@ -272,8 +271,10 @@ static void ep_disconnect__abrupt__all_flushed_in_order(void **state)
 	again();
 }
 
-/* EP-DISC-13 EP-DISC-15 EP-DISC-17: gracefully: what was posted is carried out first, and nothing
- * more is taken. */
+/*
+ * EP-DISC-13 EP-DISC-15 EP-DISC-17: a graceful disconnect carries out what was posted, and nothing
+ * more is accepted
+ */
 static void ep_disconnect__graceful__all_done_before(void **state)
 {
 	(void)state;
@@ -306,7 +307,7 @@ static void peer__ends__all_flushed_in_order(void **state)
 	again();
 }
 
-/* The device says that the queue pair is broken. */
+/* The device reports that the queue pair is broken. */
 static void qp_event__of_an_error__all_flushed(void **state)
 {
 	(void)state;
@@ -318,7 +319,7 @@ static void qp_event__of_an_error__all_flushed(void **state)
 	again();
 }
 
-/* EP-FREE-19: no completion comes of it, and the peer is told */
+/* EP-FREE-19: nothing completes, and the peer is notified */
 static void ep_free__outstanding__nothing_left(void **state)
 {
 	(void)state;
@@ -329,7 +330,7 @@ static void ep_free__outstanding__nothing_left(void **state)
 	rig_no_event(rig.a.dto);
 }
 
-/* Teardown looks for what is left */
+/* teardown checks that nothing is left */
 static void ia_close__outstanding__nothing_left(void **state)
 {
 	(void)state;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The fast path (src/verbs/fast.c) and where its completions go: dispatchers with events of
- * other kinds, with CNOs and waiters, too small ones; completion queues that others poll, or that
- * are several; shared receive queues; a thread that posts and one that dequeues.
+ * The fast path (src/verbs/fast.c) and EVDs: with events of other kinds, with CNOs and waiters, too
+ * small ones, and completion queues that another thread polls.
  */
 #include "fast_lab.h"
 #include "verbs/window.h"
@@ -11,7 +10,7 @@
 #include <sched.h>
 #include <time.h>
 
-/* --- dispatchers --- */
+/* --- EVDs --- */
 
 static DAT_EVENT software_event(void *pointer)
 {
@@ -32,7 +31,7 @@ static void use_software_evd(DAT_COUNT qlen)
 	settle();
 }
 
-/* An event that was queued comes before a completion that the device has. */
+/* A queued event comes before a completion that the device has. */
 static void evd_post_se__before_a_completion__first(void **state)
 {
 	DAT_EVENT event, record;
@@ -52,8 +51,7 @@ static void evd_post_se__before_a_completion__first(void **state)
 	teardown(state);
 }
 
-/* EVD-STREAM-24 EVD-STREAM-26: more than the dispatcher holds; one loss is record, and it goes on
- */
+/* EVD-STREAM-24 EVD-STREAM-26: more than the EVD holds; one loss is reported, and it works again */
 static void evd__overflow__reported_once_and_on_again(void **state)
 {
 	DAT_EVENT event;
@@ -63,7 +61,7 @@ static void evd__overflow__reported_once_and_on_again(void **state)
 	use_software_evd(2);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(write_len(&rig.a, 8, i), DAT_SUCCESS);
-	expect_none(rig.b.dto); /* hands them on: two are lost */
+	expect_none(rig.b.dto); /* dispatches them: two are lost */
 	while (take(rig.a.dto, &event))
 		check_event(&event, rig.a.dto, rig.a.ep, count++, DAT_DTO_SUCCESS, 8);
 	assert_int_equal(count, 2);
@@ -78,8 +76,10 @@ static void evd__overflow__reported_once_and_on_again(void **state)
 	teardown(state);
 }
 
-/* EVD-MODIFY-CNO-01 EVD-MODIFY-CNO-04: with a CNO each completion is told to it; without it again
- * the dispatcher is as before. */
+/*
+ * EVD-MODIFY-CNO-01 EVD-MODIFY-CNO-04: with a CNO each completion notifies it; without it the EVD
+ * is as before
+ */
 static void evd_modify_cno__set_and_removed__notified_meanwhile(void **state)
 {
 	DAT_CNO_HANDLE cno;
@@ -102,7 +102,7 @@ static void evd_modify_cno__set_and_removed__notified_meanwhile(void **state)
 		assert_int_equal(write_len(&rig.a, 8, i), DAT_SUCCESS);
 		expect_at_once(&rig.a, i, 8);
 	}
-	/* taken away with an event queued */
+	/* removed with an event queued */
 	assert_int_equal(core_evd_modify_cno(rig.a.dto, cno), DAT_SUCCESS);
 	assert_int_equal(write_len(&rig.a, 8, 5), DAT_SUCCESS);
 	assert_int_equal(write_len(&rig.a, 8, 6), DAT_SUCCESS);
@@ -130,7 +130,7 @@ static void evd_resize__in_between__nothing_lost(void **state)
 	}
 }
 
-/* EVD-DEQUEUE-02: nowhere to, or nothing; the completion is not lost */
+/* EVD-DEQUEUE-02: a NULL pointer, and an empty EVD; no completion is lost */
 static void evd_dequeue__null_or_empty__error(void **state)
 {
 	DAT_EVENT event, before;
@@ -154,7 +154,7 @@ static void evd_dequeue__null_or_empty__error(void **state)
 	assert_int_equal(device.polls, polls + 4);
 }
 
-/* Several found by one poll: one by one they are the caller's, in order. */
+/* Several completions of one poll: dequeues return them one by one, in order. */
 static void evd_dequeue__several_at_once__in_order(void **state)
 {
 	unsigned polls;
@@ -174,7 +174,7 @@ static void evd_dequeue__several_at_once__in_order(void **state)
 		}
 		assert_true(is_fast(rig.a.ep));
 	}
-	/* one poll gives a batch */
+	/* a poll returns a batch */
 	for (unsigned i = 0; i < VRB_POLL_BATCH; i++)
 		assert_int_equal(write_len(&rig.b, 8, i), DAT_SUCCESS);
 	for (unsigned i = 0; i < ROOM; i++)
@@ -186,7 +186,7 @@ static void evd_dequeue__several_at_once__in_order(void **state)
 		expect(&rig.b, i, 8);
 	for (unsigned i = 0; i < ROOM; i++)
 		expect(&rig.a, i, 8);
-	/* more than one poll gives, and than the queue has room for */
+	/* more than one poll returns, and than the queue has room for */
 	for (unsigned i = 0; i < 30; i++)
 		assert_int_equal(write_len(&rig.b, 8, i), DAT_SUCCESS);
 	for (unsigned i = 0; i < 30; i++)
@@ -194,7 +194,7 @@ static void evd_dequeue__several_at_once__in_order(void **state)
 	assert_true(is_fast(rig.b.ep) && is_fast(rig.b.dto));
 }
 
-/* Another thread polls the completion queue: there is nothing to be found, and nothing is lost. */
+/* Another thread owns the completion queue: a dequeue finds nothing, and nothing is lost. */
 static void evd_dequeue__queue_polled_by_another__empty(void **state)
 {
 	struct vrb_cq *cq = conn_of(&rig.a)->cq;
@@ -213,7 +213,7 @@ static void evd_dequeue__queue_polled_by_another__empty(void **state)
 	assert_false(atomic_load(&cq->is_owned));
 }
 
-/* A bind that is held up goes on when somebody dequeues, even if there is no event. */
+/* A dequeue tries a bind again that another one holds up, even if there is no event. */
 static void evd_dequeue__empty__binds_held_up_go_on(void **state)
 {
 	DAT_EVENT event;
@@ -222,7 +222,7 @@ static void evd_dequeue__empty__binds_held_up_go_on(void **state)
 	vrb_window_set_blocked(conn_of(&rig.b), true);
 	core_handle_set_slow(rig.b.ep, CORE_EP_SLOW_QUEUE);
 	assert_int_equal(dequeue(rig.a.dto, &event), DAT_QUEUE_EMPTY);
-	assert_true(is_fast(rig.b.ep)); /* it was looked after, and reviewed */
+	assert_true(is_fast(rig.b.ep)); /* it was tried again, and its slow reasons were updated */
 	vrb_window_set_blocked(conn_of(&rig.b), false);
 }
 
@@ -237,7 +237,7 @@ static void *wait_for_one(void *argument)
 	return NULL;
 }
 
-/* Hands on what there is, whoever polled last. */
+/* Dispatches completions until the waiter has its event. */
 static void until_reported(void)
 {
 	while (!atomic_load(&is_reported)) {
@@ -246,7 +246,7 @@ static void until_reported(void)
 	}
 }
 
-/* Until a thread waits for it. */
+/* Waits until a thread waits for the EVD. */
 static void until_waited_for(void)
 {
 	struct core_evd *evd = cell(rig.a.dto)->object;
@@ -260,8 +260,10 @@ static void until_waited_for(void)
 	}
 }
 
-/* EVD-DEQUEUE-04 EVD-DEQUEUE-05: a thread waits while another one dequeues, which is refused, and
- * gets the completion. */
+/*
+ * EVD-DEQUEUE-04 EVD-DEQUEUE-05: while a thread waits, a dequeue is refused, and the waiter gets
+ * the completion
+ */
 static void evd_wait__while_another_dequeues__gets_it(void **state)
 {
 	DAT_EVENT event, other;
@@ -307,7 +309,7 @@ static void *wait_for_end(void *argument)
 	return NULL;
 }
 
-/* EVD-FREE-08 EVD-FREE-11: the waiter that leaves does not bring the handle back. */
+/* EVD-FREE-08 EVD-FREE-11: the handle stays dead after the waiter has left */
 static void evd_free__while_a_thread_waits__handle_dead(void **state)
 {
 	DAT_EVD_HANDLE mine = rig.a.dto, evd = make_evd(8, DAT_HANDLE_NULL);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Completions that a poll on the fast path (src/verbs/fast.c) has given and nobody has handed on
- * yet. Each is handed on once and in order, whoever does it: the next dequeue, one of another
- * dispatcher, the general path, a thread that goes to sleep, or the provider's own thread.
+ * Completions that a poll on the fast path (src/verbs/fast.c) has returned and that are not
+ * dispatched yet. Each is dispatched once and in order, by the next dequeue, by one of another EVD,
+ * by the slow path, by a thread that goes to sleep, or by the provider's own thread.
  */
 #include "fast_lab.h"
 
 #include <sched.h>
 
-/* Completions of a, from `first` on; a poll gives them all, and the first of them is taken. */
+/*
+ * Completes requests of a, from `first` on. One poll returns all of them, and the first is taken.
+ */
 static void keep(uint64_t first, unsigned count)
 {
 	DAT_EVENT event;
@@ -28,7 +30,7 @@ static void expect_range(uint64_t first, unsigned from, unsigned count)
 		expect(&rig.a, first + i, 8 + i);
 }
 
-/* The device is asked again when none is left. */
+/* The device is polled again when none is left. */
 static void evd_dequeue__kept__before_the_device_is_asked(void **state)
 {
 	(void)state;
@@ -45,7 +47,7 @@ static void evd_dequeue__kept__before_the_device_is_asked(void **state)
 	}
 }
 
-/* What is posted while some are kept comes behind them. */
+/* Completions of later posts come behind the kept ones. */
 static void post__while_some_are_kept__behind_them(void **state)
 {
 	(void)state;
@@ -57,8 +59,8 @@ static void post__while_some_are_kept__behind_them(void **state)
 	}
 }
 
-/* A dequeue of another dispatcher puts them into the queue of theirs. */
-static void evd_dequeue__of_another_dispatcher__kept_are_queued(void **state)
+/* A dequeue of another EVD puts them into the queue of theirs. */
+static void evd_dequeue__of_another_evd__kept_are_queued(void **state)
 {
 	const struct core_evd *evd = cell(rig.a.dto)->object;
 
@@ -72,7 +74,7 @@ static void evd_dequeue__of_another_dispatcher__kept_are_queued(void **state)
 	}
 }
 
-/* Of both endpoints in one batch: each dispatcher gets its own, in order. */
+/* Completions of both endpoints in one batch: each EVD gets its own, in order. */
 static void evd_dequeue__several_endpoints_in_one_batch__each_its_own(void **state)
 {
 	DAT_EVENT event;
@@ -85,7 +87,7 @@ static void evd_dequeue__several_endpoints_in_one_batch__each_its_own(void **sta
 		assert_int_equal(write_len(&rig.a, 6, 52), DAT_SUCCESS);
 		assert_int_equal(send_len(&rig.a, 7, 53), DAT_SUCCESS);
 		assert_int_equal(write_len(&rig.b, 8, 54), DAT_SUCCESS);
-		/* b's first is queued on the way to a's first; the rest is kept */
+		/* the first of b is queued on the way to the first of a; the rest is kept */
 		assert_int_equal(dequeue(rig.a.dto, &event), DAT_SUCCESS);
 		check_event(&event, rig.a.dto, rig.a.ep, 52, DAT_DTO_SUCCESS, 6);
 		assert_int_equal(kept(), 3);
@@ -98,8 +100,8 @@ static void evd_dequeue__several_endpoints_in_one_batch__each_its_own(void **sta
 	}
 }
 
-/* The endpoint is not on its fast path: the general path takes what is kept, and then the rest. */
-static void evd_dequeue__reason_while_kept__general_path_takes_them(void **state)
+/* The endpoint has a slow reason: the slow path takes the kept ones, then the rest. */
+static void evd_dequeue__reason_while_kept__slow_path_takes_them(void **state)
 {
 	(void)state;
 	for (uint64_t i = 0; i < 2 * SLOTS; i++) {
@@ -107,12 +109,12 @@ static void evd_dequeue__reason_while_kept__general_path_takes_them(void **state
 		core_handle_set_slow(rig.a.ep, CORE_EP_SLOW_PEER);
 		expect(&rig.a, 11, 9);
 		assert_int_equal(kept(), 0);
-		assert_true(is_fast(rig.a.ep)); /* reviewed */
+		assert_true(is_fast(rig.a.ep)); /* the reasons were updated */
 		expect_range(10, 2, 4);
 	}
 }
 
-/* Another thread has the queue for its own: nothing is lost. */
+/* Another thread owns the queue: nothing is lost. */
 static void evd_dequeue__queue_owned_by_another__kept_stay(void **state)
 {
 	struct vrb_cq *cq = conn_of(&rig.a)->cq;
@@ -127,7 +129,7 @@ static void evd_dequeue__queue_owned_by_another__kept_stay(void **state)
 	expect_range(10, 1, 3);
 }
 
-/* What would be kept for the next dequeue may be for a thread that sleeps. */
+/* Nothing is kept while a thread sleeps, which may be waiting for it. */
 static void evd_dequeue__a_thread_sleeps__none_is_kept(void **state)
 {
 	struct core_ia *ia = ((struct core_evd *)cell(rig.a.dto)->object)->ia;
@@ -147,8 +149,8 @@ static void evd_dequeue__a_thread_sleeps__none_is_kept(void **state)
 	}
 }
 
-/* With several completion queues each dequeue asks them all. */
-static void evd_dequeue__several_queues__general_path(void **state)
+/* With several completion queues each dequeue polls all of them. */
+static void evd_dequeue__several_queues__slow_path(void **state)
 {
 	struct core_ia *ia = inner(&rig.a)->ia;
 	DAT_EVENT event;
@@ -166,7 +168,7 @@ static void evd_dequeue__several_queues__general_path(void **state)
 	expect_range(10, 1, 3);
 }
 
-/* EVD-STREAM-24: more than the dispatcher holds; the general path reports the loss. */
+/* EVD-STREAM-24: more than the EVD holds; the slow path reports the loss */
 static void evd__overflow_by_kept__reported_once(void **state)
 {
 	DAT_EVENT event;
@@ -179,7 +181,7 @@ static void evd__overflow_by_kept__reported_once(void **state)
 	join();
 	settle();
 	keep(0, ROOM);
-	expect_none(rig.b.dto); /* hands them on: two of four are lost */
+	expect_none(rig.b.dto); /* dispatches them: two of four are lost */
 	assert_int_equal(kept(), 0);
 	while (take(rig.a.dto, &event)) {
 		check_event(&event, rig.a.dto, rig.a.ep, count, DAT_DTO_SUCCESS, 8 + count);
@@ -189,12 +191,12 @@ static void evd__overflow_by_kept__reported_once(void **state)
 	event = rig_event(rig.async);
 	assert_int_equal(event.event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
 	rig_no_event(rig.async);
-	keep(0, ROOM); /* the caller takes one by one: no queue is full */
+	keep(0, ROOM); /* the caller takes them one by one, so no queue is full */
 	expect_range(0, 1, ROOM);
 	teardown(state);
 }
 
-/* Whoever arms hands them on and has to come again; then there is nothing. */
+/* Arming dispatches them, and has to be repeated; then there is nothing. */
 static void arm__kept__there_is_something(void **state)
 {
 	struct vrb_adapter *adapter = conn_of(&rig.a)->adapter;
@@ -207,8 +209,8 @@ static void arm__kept__there_is_something(void **state)
 	expect_range(10, 1, 3);
 }
 
-/* Nobody polls any more: the provider's own thread hands them on. */
-static void service_thread__nobody_polls__hands_on(void **state)
+/* When no thread polls, the provider's own thread dispatches them. */
+static void service_thread__no_thread_polls__dispatches_them(void **state)
 {
 	struct vrb_cq *cq = conn_of(&rig.a)->cq;
 	struct core_evd *evd = cell(rig.a.dto)->object;
@@ -245,7 +247,7 @@ static void evd_wait__kept__at_once(void **state)
 	}
 }
 
-/* EP-DISC-09: those that are done complete as done, and then comes the end. */
+/* EP-DISC-09: requests that are done succeed, then the end is reported */
 static void ep_disconnect__kept__completed_before_the_end(void **state)
 {
 	(void)state;
@@ -264,7 +266,7 @@ static void ep_disconnect__kept__completed_before_the_end(void **state)
 	expect_range(30, 1, 2);
 }
 
-/* EP-FREE-19: what is kept of an endpoint that is gone is nobody's; that of others is theirs. */
+/* EP-FREE-19: kept completions of a freed endpoint are ignored; those of others are not */
 static void ep_free__kept__ignored(void **state)
 {
 	DAT_EVENT event;
@@ -283,14 +285,14 @@ static void ep_free__kept__ignored(void **state)
 	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
-/* Teardown looks for what is left. */
+/* teardown checks that nothing is left */
 static void ia_close__kept__nothing_left(void **state)
 {
 	(void)state;
 	keep(10, ROOM);
 }
 
-/* A batch that is full and was all for others: the device may have more. */
+/* A full batch, all for other EVDs: the device may have more. */
 static void evd_dequeue__full_batch_of_others__device_asked_again(void **state)
 {
 	DAT_EVENT event;
@@ -306,7 +308,10 @@ static void evd_dequeue__full_batch_of_others__device_asked_again(void **state)
 		expect(&rig.b, 100 + i, 8);
 }
 
-/* A completion of an SRQ's buffer is found by the number of a queue pair, which may come again. */
+/*
+ * The completion of an SRQ buffer is found by the number of its queue pair, which may be used
+ * again.
+ */
 static void vrb_cq_forget__kept_of_a_queue_pair__ignored(void **state)
 {
 	struct vrb_cq *cq = conn_of(&rig.a)->cq;
@@ -329,15 +334,15 @@ int main(void)
 #define RIG_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		RIG_TEST(evd_dequeue__kept__before_the_device_is_asked),
 		RIG_TEST(post__while_some_are_kept__behind_them),
-		RIG_TEST(evd_dequeue__of_another_dispatcher__kept_are_queued),
+		RIG_TEST(evd_dequeue__of_another_evd__kept_are_queued),
 		RIG_TEST(evd_dequeue__several_endpoints_in_one_batch__each_its_own),
-		RIG_TEST(evd_dequeue__reason_while_kept__general_path_takes_them),
+		RIG_TEST(evd_dequeue__reason_while_kept__slow_path_takes_them),
 		RIG_TEST(evd_dequeue__queue_owned_by_another__kept_stay),
 		RIG_TEST(evd_dequeue__a_thread_sleeps__none_is_kept),
-		RIG_TEST(evd_dequeue__several_queues__general_path),
+		RIG_TEST(evd_dequeue__several_queues__slow_path),
 		cmocka_unit_test(evd__overflow_by_kept__reported_once),
 		RIG_TEST(arm__kept__there_is_something),
-		RIG_TEST(service_thread__nobody_polls__hands_on),
+		RIG_TEST(service_thread__no_thread_polls__dispatches_them),
 		RIG_TEST(evd_wait__kept__at_once),
 		RIG_TEST(ep_disconnect__kept__completed_before_the_end),
 		RIG_TEST(ep_free__kept__ignored),

@@ -5,7 +5,7 @@
  */
 #include "fast_lab.h"
 
-/* The reason goes when all that was suppressed is done; and with another connection. */
+/* The reason is cleared when all suppressed requests are done, and with a new connection. */
 static void slow_reasons__suppressed__until_it_is_done(void **state)
 {
 	unsigned posts;
@@ -16,14 +16,14 @@ static void slow_reasons__suppressed__until_it_is_done(void **state)
 		assert_int_equal(write_flags(DAT_COMPLETION_SUPPRESS_FLAG), DAT_SUCCESS);
 		assert_int_equal(slow(rig.a.ep), CORE_EP_SLOW_QUEUE);
 		posts = fake_posts();
-		expect(&rig.a, 1, 8); /* and a marker finds out about the other one */
+		expect(&rig.a, 1, 8); /* and a marker completes the other one */
 		assert_int_equal(fake_posts(), posts + 1);
 		expect_none(rig.a.dto);
 		assert_true(is_fast(rig.a.ep));
 		assert_int_equal(vrb_sq_done(conn_of(&rig.a), inner(&rig.a)),
 				 vrb_sq_posted(conn_of(&rig.a)));
 	}
-	/* alone it asks for a completion, which is taken on the fast path and is no event */
+	/* alone it is signalled; the fast path takes the completion, which causes no event */
 	assert_int_equal(write_flags(DAT_COMPLETION_SUPPRESS_FLAG), DAT_SUCCESS);
 	assert_true(is_fast(rig.a.ep));
 	expect_none(rig.a.dto);
@@ -40,7 +40,7 @@ static void slow_reasons__suppressed__until_it_is_done(void **state)
 	expect(&rig.a, 1, 8);
 }
 
-/* A Receive of two segments takes the general path, and its completion the fast one. */
+/* A Receive of two segments is posted on the slow path, and completes on the fast path. */
 static void post_recv__behind_one_of_two_segments__both_in_order(void **state)
 {
 	(void)state;
@@ -107,7 +107,7 @@ static void slow_reasons__each_reason__set_and_cleared(void **state)
 	WITH(conn->confirm_retries, 1, CORE_EP_SLOW_PEER);
 }
 
-/* With a reason set the same is done on the general path, and the counters are the same. */
+/* With a reason set, the slow path does the same, with the same counters. */
 static void calls__with_a_reason__same_on_the_slow_path(void **state)
 {
 	static const uint16_t reasons[] = {CORE_EP_SLOW_CONN, CORE_EP_SLOW_QUEUE, CORE_EP_SLOW_RECV,
@@ -119,7 +119,7 @@ static void calls__with_a_reason__same_on_the_slow_path(void **state)
 	for (uint64_t i = 0; i < 4 * SLOTS; i++) {
 		uint64_t posted = vrb_sq_posted(conn);
 
-		/* the general path reviews them: so before each call */
+		/* the slow path updates the reasons, so set it before each call */
 		core_handle_set_slow(rig.a.ep, reasons[i % 4]);
 		assert_int_equal(write_len(&rig.a, 8, 100 + i), DAT_SUCCESS);
 		assert_true(is_fast(rig.a.ep));
@@ -143,7 +143,7 @@ static void calls__with_a_reason__same_on_the_slow_path(void **state)
 	}
 }
 
-/* RMR-BIND-39: while a bind is under way, and when it is done. */
+/* RMR-BIND-39: set while a bind is under way, cleared when it is done */
 static void slow_reasons__bind__until_it_is_done(void **state)
 {
 	const struct vrb_conn *conn = conn_of(&rig.a);

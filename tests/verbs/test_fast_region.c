@@ -6,7 +6,7 @@
  */
 #include "fast_lab.h"
 
-/* When another region was posted from, that one is known from then on. */
+/* After a post from another region, the fast path knows that one. */
 static void post__another_region__known_from_then_on(void **state)
 {
 	(void)state;
@@ -58,8 +58,8 @@ static void post__known_region_freed__refused(void **state)
 }
 
 /*
- * A slot has so many keys; then the first one names another region, be it where the last posts
- * were: not the device key of that goes down, and its end does not count.
+ * A slot has a limited number of keys, after which a key names another region. Then the fast path
+ * must not use the device key and the bounds of the old region.
  */
 static void post__known_key_issued_again__other_region_counts(void **state)
 {
@@ -99,7 +99,7 @@ static void post__known_key_issued_again__other_region_counts(void **state)
 	assert_int_equal(core_lmr_free(lmr), DAT_SUCCESS);
 }
 
-/* Requests from one region, Receives into another, which is little: no byte behind it is good. */
+/* Requests from one region, Receives into another, small one: no byte behind it is accepted. */
 static void post__regions_of_their_own__each_with_its_key_and_end(void **state)
 {
 	struct core_mem *mem = &inner(&rig.a)->ia->mem;
@@ -111,7 +111,7 @@ static void post__regions_of_their_own__each_with_its_key_and_end(void **state)
 		DAT_LMR_CONTEXT little = odd.little_key;
 
 		for (int i = 0; i < 3; i++) {
-			/* the other queue's last post is in another region */
+			/* the last post to the other queue was in another region */
 			assert_int_equal(
 				post_seg(call == 2 ? 1 : 2, other, (uintptr_t)rig.memory, 8),
 				DAT_SUCCESS);
@@ -140,7 +140,7 @@ static void post__regions_of_their_own__each_with_its_key_and_end(void **state)
 	}
 }
 
-/* Another region in the place of the known one: it counts, and not what was there before. */
+/* Another region in the slot of the known one: only the new bounds count. */
 static void post__place_of_the_known_region_used_again__its_own_bounds(void **state)
 {
 	const uint32_t mask = CORE_MEM_MAX - 1;
@@ -166,7 +166,7 @@ static void post__place_of_the_known_region_used_again__its_own_bounds(void **st
 	assert_true(is_fast(rig.a.ep));
 }
 
-/* DTO-85: what was good for the zone before is asked for again. */
+/* DTO-85: a region of the former zone is checked again */
 static void ep_modify__another_zone__known_region_refused(void **state)
 {
 	DAT_EP_PARAM param;
@@ -188,7 +188,7 @@ static void ep_modify__another_zone__known_region_refused(void **state)
 			 DAT_CLASS_ERROR | DAT_PROTECTION_VIOLATION | DAT_PROTECTION_WRITE);
 }
 
-/* The region of a Receive that was refused for want of room is known from then on. */
+/* The region of a Receive that was refused for lack of room is known from then on. */
 static void post_recv__region_of_a_refused_one__in_order(void **state)
 {
 	const struct vrb_conn *conn = conn_of(&rig.a);

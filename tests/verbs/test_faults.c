@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Each call to rdma-core that can fail is made to fail in turn, from the opening of the adapter to
- * the first transfers: somebody is record, nothing hangs, nothing is left behind.
+ * Each call to rdma-core that can fail is made to fail in turn, from opening the adapter to the
+ * first transfers. The failure is reported, nothing hangs, and nothing is left behind.
  */
 #include "rig.h"
 
@@ -24,7 +24,7 @@ static void ia_open__each_call_fails__nothing_left(void **state)
 		if (!fake_failed())
 			break;
 		fake_fail_at(0);
-		if (ret == DAT_SUCCESS) { /* what is only asked: the room for inline data */
+		if (ret == DAT_SUCCESS) { /* queries, and the probe of the room for inline data */
 			rig_close(&rig);
 			continue;
 		}
@@ -39,8 +39,10 @@ static void ia_open__each_call_fails__nothing_left(void **state)
 
 static const char text[64] = "sixty-four bytes of private data, which take two requests";
 
-/* True when both sides say that they are connected; else each has said what happened, or nothing
- * was started. */
+/*
+ * True: both sides have reported the connection. Otherwise each has reported a failure, or the
+ * connection was not started.
+ */
 static bool try_connect(void)
 {
 	DAT_RETURN ret = rig_connect(&rig, text, sizeof(text));
@@ -49,7 +51,7 @@ static bool try_connect(void)
 
 	assert_int_equal(core_ep_get_status(rig.a.ep, &state, NULL, NULL), DAT_SUCCESS);
 	if (state == DAT_EP_STATE_UNCONNECTED)
-		return false; /* the connect itself was refused, and raises no event */
+		return false; /* the connect call was refused and raises no event */
 	a = rig_event(rig.a.conn);
 	assert_int_not_equal(a.event_number, 0);
 	if (ret != DAT_SUCCESS)
@@ -114,7 +116,7 @@ static void post__refused_by_the_device__broken_once(void **state)
 	rig_close(&rig);
 }
 
-/* Memory that is there, but not as the device wants to have it. */
+/* The memory exists, but the device refuses it. */
 static void lmr_create__device_cannot_pin__model_not_supported(void **state)
 {
 	DAT_REGION_DESCRIPTION region;
@@ -136,7 +138,7 @@ static void lmr_create__device_cannot_pin__model_not_supported(void **state)
 	rig_close(&rig);
 }
 
-/* LMR-CREATE-23: what the core leaves to the device */
+/* LMR-CREATE-23: a check that the core leaves to the device */
 static void lmr_create__memory_not_writable__invalid_parameter(void **state)
 {
 	static const DAT_MEM_PRIV_FLAGS writing[] = {DAT_MEM_PRIV_LOCAL_WRITE_FLAG,

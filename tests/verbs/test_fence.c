@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * RDMA Reads whose data come late, and what a fence holds back meanwhile. The program runs on two
- * devices: one that honours a fence and the limit of RDMA Reads itself, and one that poses as siw,
- * where the provider does both (FAKE_LINK=iwarp).
+ * RDMA Reads whose data arrive late, and requests that a fence holds back meanwhile. The program
+ * runs on two devices: one that honours fences and the limit of RDMA Reads itself, and one that
+ * poses as siw, where the provider does both (FAKE_LINK=iwarp).
  */
 #include "rig.h"
 
@@ -22,7 +22,7 @@
 static struct rig rig;
 static bool is_siw;
 
-/* The first three are copied when they are posted, if nothing is said against it. */
+/* The first three lengths are inline, unless the request is fenced. */
 static const size_t lengths[] = {1, 64, 220, 221, 4000};
 #define LENGTHS (sizeof(lengths) / sizeof(lengths[0]))
 
@@ -98,7 +98,10 @@ static void check_bytes(size_t offset, size_t len, unsigned char value)
 		assert_int_equal(rig.memory[offset + i], value);
 }
 
-/* A Read of the memory's first bytes, held, and behind it a fenced request that moves them on. */
+/*
+ * A Read into the memory's first bytes, held back, and behind it a fenced request that copies them
+ * elsewhere.
+ */
 static void read_and_move_on(enum kind kind, size_t len)
 {
 	const unsigned fences = fake_fences();
@@ -151,7 +154,7 @@ static void post_rdma_read__fenced_behind_read__starts_after_it(void **state)
 		read_and_move_on(READ_BACK, lengths[i]);
 }
 
-/* DTO-30: a message that waits for its Receive keeps the Read from starting */
+/* DTO-30: a message that waits for its Receive prevents the Read from starting */
 static void post_send__fenced_behind_waiting_read__sends_what_it_read(void **state)
 {
 	(void)state;
@@ -191,8 +194,8 @@ static void expect_bound(const struct rig_ep *ep)
 }
 
 /*
- * DTO-30: a bind waits for the message before it, both others wait for the bind, and one call of
- * the device posts them. Only this thread polls from the message to the bind.
+ * DTO-30: a bind waits for the message in front of it, both other requests wait for the bind, and
+ * one call of the device posts them. Only this thread polls between the message and the bind.
  */
 static void move_on_behind_bind(enum kind kind, size_t len, DAT_RMR_HANDLE rmr)
 {
@@ -315,7 +318,7 @@ static void limit_reads(DAT_COUNT a_out, DAT_COUNT b_in)
 
 #define READS 6u
 
-/* More than may be in flight, twice; those in flight are counted. */
+/* Posts twice as many as may be in flight, and counts those in flight. */
 static void check_limit(unsigned limit)
 {
 	for (unsigned round = 0; round < 2; round++) {
@@ -358,8 +361,8 @@ static void post_rdma_read__one_at_a_time__never_more_in_flight(void **state)
 	check_limit(1);
 }
 
-/* DTO-108: the Reads that prove RDMA Writes count, too (docs/verbs.md) */
-static void post_rdma_write__siw_proofs_and_reads__never_more_in_flight(void **state)
+/* DTO-108: the Reads that verify RDMA Writes count too (docs/verbs.md) */
+static void post_rdma_write__siw_verified_writes_and_reads__never_more_in_flight(void **state)
 {
 	const unsigned limit = 2;
 
@@ -382,8 +385,8 @@ static void post_rdma_write__siw_proofs_and_reads__never_more_in_flight(void **s
 	}
 }
 
-/* DTO-108 COMPAT-41: an endpoint that starts no RDMA Reads proves its Writes one at a time */
-static void post_rdma_write__siw_no_reads_allowed__one_proof_in_flight(void **state)
+/* DTO-108 COMPAT-41: an endpoint that starts no RDMA Reads verifies its Writes one at a time */
+static void post_rdma_write__siw_no_reads_allowed__one_verified_in_flight(void **state)
 {
 	(void)state;
 	limit_reads(0, 4);
@@ -400,7 +403,7 @@ static void post_rdma_write__siw_no_reads_allowed__one_proof_in_flight(void **st
 #define joined(f) cmocka_unit_test_setup_teardown(f, fence_setup, fence_teardown)
 #define bare(f) cmocka_unit_test_setup_teardown(f, setup_bare, fence_teardown)
 
-/* What both devices have to do. */
+/* The tests of both devices. */
 #define BOTH                                                                                       \
 	joined(post_send__fenced_behind_read__sends_what_it_read),                                 \
 		joined(post_rdma_write__fenced_behind_read__writes_what_it_read),                  \
@@ -421,8 +424,8 @@ int main(void)
 	};
 	const struct CMUnitTest siw[] = {
 		BOTH,
-		bare(post_rdma_write__siw_proofs_and_reads__never_more_in_flight),
-		bare(post_rdma_write__siw_no_reads_allowed__one_proof_in_flight),
+		bare(post_rdma_write__siw_verified_writes_and_reads__never_more_in_flight),
+		bare(post_rdma_write__siw_no_reads_allowed__one_verified_in_flight),
 	};
 	const char *link = getenv("FAKE_LINK");
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What is different over iWARP: the third step of a set-up, which the provider adds, and Receives
- * without segments, which some devices refuse.
+ * What is different over iWARP: the confirmation of a set-up, Receives without segments, which some
+ * devices refuse, messages that cannot wait, verified Writes, and the targets of RDMA Reads.
  */
 #include "rig.h"
 
@@ -39,7 +39,7 @@ static void post_recv__no_segments__message_of_size_zero(void **state)
 	rig_expect_dto(&rig.b, 2, DAT_DTO_SUCCESS);
 }
 
-/* Connected anew, but the asking side cannot post what the accepting one waits for. */
+/* Connects again, but the active side cannot post the confirmation. */
 static void connect_mute(void)
 {
 	rig_part(&rig);
@@ -49,8 +49,10 @@ static void connect_mute(void)
 	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* CR-ACCEPT-19 CR-ACCEPT-20: the accepting side is not connected before the asking one says so */
-static void connect__asking_side_says_nothing__accept_completion_error(void **state)
+/*
+ * CR-ACCEPT-19 CR-ACCEPT-20: the passive side is not connected before the active side has confirmed
+ */
+static void connect__active_side_says_nothing__accept_completion_error(void **state)
 {
 	(void)state;
 	connect_mute();
@@ -62,14 +64,14 @@ static void connect__asking_side_says_nothing__accept_completion_error(void **st
 }
 
 /*
- * EP-DISC-31 EP-DISC-39: the accepting side ends the stream at once, so that nothing can be posted
- * any more; the connection manager says why a moment later, and its word counts.
+ * EP-DISC-31 EP-DISC-39: the passive side closes the stream at once, so that nothing can be posted
+ * any more. The connection manager reports the reason a moment later.
  */
-static void connect__accepting_side_ends_it_at_once__disconnected(void **state)
+static void connect__passive_side_ends_it_at_once__disconnected(void **state)
 {
 	(void)state;
 	connect_mute();
-	usleep(100000); /* behind the time of the first Write of nothing */
+	usleep(100000); /* after the time of the first Write of length 0 */
 	assert_string_equal(fake_failed(), "ibv_post_send");
 	rig_no_event(rig.a.conn);
 	assert_int_equal(core_ep_disconnect(rig.b.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
@@ -80,8 +82,8 @@ static void connect__accepting_side_ends_it_at_once__disconnected(void **state)
 }
 
 /*
- * EP-CONNECT-25: the connection manager's patience is over before the consumer has answered. The
- * other places of the qualifier are asked, where nobody listens, and then the first one again.
+ * EP-CONNECT-25: the connection manager times out before the consumer has answered. The other ports
+ * of the qualifier are tried, where no one listens, and then the first one again.
  */
 static void connect__consumer_takes_its_time__asked_again(void **state)
 {
@@ -98,7 +100,7 @@ static void connect__consumer_takes_its_time__asked_again(void **state)
 		for (int ms = 0; ms < 5000 && fake_requests() < before + 2 + i; ms++)
 			usleep(1000);
 		assert_int_equal(fake_requests(), before + 2 + i);
-		usleep(20000); /* the identifier of the one before is gone by then */
+		usleep(20000); /* the identifier of the previous request is destroyed by then */
 		rig_no_event(rig.a.conn);
 	}
 	rig_no_event(rig.requests);
@@ -107,9 +109,11 @@ static void connect__consumer_takes_its_time__asked_again(void **state)
 	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* A device may overlook the message until more comes: Writes of nothing follow while all is silent
+/*
+ * A device may overlook the message until more arrives: Writes of length 0 follow while the peer
+ * has sent nothing.
  */
-static void connect__nothing_heard__a_few_writes_behind(void **state)
+static void connect__peer_silent__a_few_writes_behind(void **state)
 {
 	unsigned before;
 
@@ -153,7 +157,7 @@ static void send_some(unsigned count)
 	}
 }
 
-/* GEN-36: nobody sees what siw raises; one of the consumer's own stays where it was */
+/* GEN-36: the SIGPIPE that siw raises is not delivered; one of the consumer's own stays pending */
 static void post_send__siw_raises_sigpipe__kept_away(void **state)
 {
 	sigset_t pipe;
@@ -166,7 +170,7 @@ static void post_send__siw_raises_sigpipe__kept_away(void **state)
 	send_some(3);
 	expect_pending(false);
 	signal(SIGPIPE, SIG_IGN);
-	send_some(100); /* it finds out at times */
+	send_some(100); /* the action is read again after some posts */
 	expect_pending(false);
 	signal(SIGPIPE, on_pipe);
 	send_some(3);
@@ -355,10 +359,10 @@ int main(void)
 #define IWARP_TEST(name) cmocka_unit_test_setup_teardown(name, open_rig, close_rig)
 #define SIW_TEST(name) cmocka_unit_test_setup_teardown(name, open_siw, close_siw)
 		IWARP_TEST(post_recv__no_segments__message_of_size_zero),
-		IWARP_TEST(connect__asking_side_says_nothing__accept_completion_error),
-		IWARP_TEST(connect__accepting_side_ends_it_at_once__disconnected),
+		IWARP_TEST(connect__active_side_says_nothing__accept_completion_error),
+		IWARP_TEST(connect__passive_side_ends_it_at_once__disconnected),
 		IWARP_TEST(connect__consumer_takes_its_time__asked_again),
-		IWARP_TEST(connect__nothing_heard__a_few_writes_behind),
+		IWARP_TEST(connect__peer_silent__a_few_writes_behind),
 		SIW_TEST(post_send__siw_raises_sigpipe__kept_away),
 		IWARP_TEST(post_send__no_receive__broken),
 		SIW_TEST(post_send__no_receive__broken),

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * RMRs by memory windows of the device: which binds use one, what is left when a work request or a
- * call of theirs fails, and that nothing of it is seen by the consumer.
+ * RMRs with memory windows of the device: which binds use one, what happens when one of their work
+ * requests or calls fails, and that the consumer notices none of it.
  */
 #include "window_lab.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* What dat_ia_query says of a named attribute. */
+/* The value of a named attribute of dat_ia_query. */
 static const char *attribute(const char *name)
 {
 	static DAT_IA_ATTR attr;
@@ -24,7 +24,7 @@ static const char *attribute(const char *name)
 	return "";
 }
 
-/* RMR-BIND-55: which of the two a bind makes, by device and setting; what it is for is the same. */
+/* RMR-BIND-55: what a bind uses, by device and setting; the effect is the same */
 static void rmr_bind__device_and_setting__window_or_registration(void **state)
 {
 	static const struct {
@@ -62,7 +62,7 @@ static void rmr_bind__device_and_setting__window_or_registration(void **state)
 	fake_windows(true, false);
 }
 
-/* RMR-BIND-55: a library without windows, whatever its device says */
+/* RMR-BIND-55: a library without windows, whatever its device reports */
 static void ia_open__no_window_can_be_made__registration(void **state)
 {
 	rig.qual = 0;
@@ -76,7 +76,10 @@ static void ia_open__no_window_can_be_made__registration(void **state)
 	window_teardown(state);
 }
 
-/* RMR-BIND-10 RMR-BIND-27: two work requests each, and no more windows than are bound at a time */
+/*
+ * RMR-BIND-10 RMR-BIND-27: two work requests for each bind, and no more windows than are bound at a
+ * time
+ */
 static void rmr_bind__again_and_again__windows_used_again(void **state)
 {
 	const unsigned before = fake_binds();
@@ -113,7 +116,10 @@ static void rmr_bind__more_often_than_a_window_has_keys__no_key_twice(void **sta
 	}
 }
 
-/* RMR-BIND-12 RMR-BIND-13: what is posted behind a bind needs nobody who takes its completions */
+/*
+ * RMR-BIND-12 RMR-BIND-13: a request behind a bind is posted without a thread that takes
+ * completions
+ */
 static void rmr_bind__request_behind_it__posted_at_once(void **state)
 {
 	unsigned before;
@@ -130,8 +136,9 @@ static void rmr_bind__request_behind_it__posted_at_once(void **state)
 	rig_expect_dto(&rig.a, 1, DAT_DTO_SUCCESS);
 }
 
-/* RMR-BIND-20 RMR-BIND-22: memory that cannot be written takes no windows, and is bound all the
- * same */
+/*
+ * RMR-BIND-20 RMR-BIND-22: memory that is not writable takes no windows, and is registered instead
+ */
 static void rmr_bind__region_not_writable__registration(void **state)
 {
 	DAT_REGION_DESCRIPTION region = {.for_va = rig.memory};
@@ -159,7 +166,7 @@ static void rmr_bind__region_not_writable__registration(void **state)
 		DAT_SUCCESS);
 	rig_expect_dto(&rig.a, 2, DAT_DTO_SUCCESS);
 	assert_memory_equal(rig.memory + 512, rig.memory + HALF, 8);
-	/* then by a window, and back */
+	/* then with a window, and back */
 	check_write(bound(HALF, 64), HALF, true);
 	assert_int_equal(core_lmr_free(lmr), DAT_SUCCESS);
 	check_write(from.rmr_context, 512, false);
@@ -250,7 +257,7 @@ static void rmr_bind__longer_than_a_window__registration(void **state)
 
 /* --- work requests that fail --- */
 
-/* What comes when a work request of b's has failed. */
+/* The events after a work request of b has failed. */
 static void expect_broken(void)
 {
 	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_BROKEN);
@@ -277,7 +284,9 @@ static void rmr_bind__fails_in_the_device__broken_and_as_it_was(void **state)
 	check_write(old, HALF, false);
 }
 
-/* RMR-BIND-07 RMR-BIND-10: the bind is done, and what unbinds the window before it is refused */
+/*
+ * RMR-BIND-07 RMR-BIND-10: the bind is done, and the work request that unbinds the old window fails
+ */
 static void rmr_bind__unbind_fails_in_the_device__old_context_ends(void **state)
 {
 	static const enum ibv_wc_status statuses[] = {IBV_WC_MW_BIND_ERR, IBV_WC_WR_FLUSH_ERR};

@@ -5,7 +5,7 @@
  */
 #include "window_lab.h"
 
-/* A Send of b's that finds no Receive. */
+/* b posts a Send that finds no Receive. */
 static void hold_up(void)
 {
 	assert_int_equal(rig_send(&rig, &rig.b, 64, 1, 0), DAT_SUCCESS);
@@ -18,7 +18,7 @@ static void release_waiting(void)
 	rig_expect_dto(&rig.a, 2, DAT_DTO_SUCCESS);
 }
 
-/* RMR-BIND-39 RMR-BIND-38: flushed, although the device was ahead of what it waits for */
+/* RMR-BIND-39 RMR-BIND-38: flushed, although the device has bound the window already */
 static void rmr_bind__waiting_at_the_end__as_it_was(void **state)
 {
 	DAT_RMR_CONTEXT old, never;
@@ -81,7 +81,7 @@ static void rmr_free__bind_under_way__both_contexts_end(void **state)
 			hold_up();
 		never = bind_range(HALF + 512, 64, 6);
 		assert_int_equal(core_rmr_free(rmr), DAT_SUCCESS);
-		check_write(old, HALF, false); /* which flushes what waits */
+		check_write(old, HALF, false); /* which flushes the requests that wait */
 		while (rig_event(rig.b.dto).event_number == DAT_RMR_BIND_COMPLETION_EVENT)
 			;
 		check_write(never, HALF + 512, false);
@@ -90,7 +90,9 @@ static void rmr_free__bind_under_way__both_contexts_end(void **state)
 	assert_int_equal(core_lmr_free(rig.lmr), DAT_SUCCESS);
 }
 
-/* RMR-BIND-28 RMR-BIND-29: until the device has let go of the region, which it would refuse */
+/*
+ * RMR-BIND-28 RMR-BIND-29: possible when the device has unbound the window; before, it would refuse
+ */
 static void lmr_free__window_bound_elsewhere__after_the_event(void **state)
 {
 	DAT_REGION_DESCRIPTION region = {.for_va = rig.memory};
@@ -116,7 +118,7 @@ static void lmr_free__window_bound_elsewhere__after_the_event(void **state)
 	assert_int_equal(fake_live(), before - 1);
 }
 
-/* RMR-BIND-39 RMR-BIND-53 EP-FREE-10: the endpoint goes with its bind under way */
+/* RMR-BIND-39 RMR-BIND-53 EP-FREE-10: the endpoint is freed while its bind is under way */
 static void ep_free__bind_under_way__as_it_was(void **state)
 {
 	DAT_RMR_CONTEXT old;
@@ -136,7 +138,9 @@ static void ep_free__bind_under_way__as_it_was(void **state)
 	check_write(old, HALF, false);
 }
 
-/* RMR-BIND-53 RMR-BIND-10: over two endpoints at once, in either order; the later one is left */
+/*
+ * RMR-BIND-53 RMR-BIND-10: binds by two endpoints at once, in either order; the later one remains
+ */
 static void rmr_bind__over_two_endpoints__one_binding_left(void **state)
 {
 	DAT_LMR_TRIPLET seg = rig_seg(&rig, HALF + 512, 64);
@@ -160,7 +164,7 @@ static void rmr_bind__over_two_endpoints__one_binding_left(void **state)
 	check_write(old, HALF, false);
 }
 
-/* RMR-BIND-42 RMR-BIND-49 DTO-16: places come back, those of the second work requests too */
+/* RMR-BIND-42 RMR-BIND-49 DTO-16: entries become free, those of the second work requests too */
 static void rmr_bind__many_suppressed__places_come_back(void **state)
 {
 	DAT_LMR_TRIPLET seg = rig_seg(&rig, HALF, 64);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Headers in private data, and the ports of a qualifier: what goes out comes in, nonsense does not.
+/*
+ * The headers in private data, and the ports of a qualifier: what is encoded is decoded, and
+ * invalid data is refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +54,7 @@ static void request__each_size__comes_back(void **state)
 	}
 }
 
-/* The two parts of what does not fit one request. */
+/* The two parts of data that does not fit into one request. */
 static void request__in_two_parts__sizes_are_checked(void **state)
 {
 	struct vrb_wire_request out = sample, in;
@@ -71,7 +73,7 @@ static void request__in_two_parts__sizes_are_checked(void **state)
 	bytes[6] = VRB_WIRE_MORE | VRB_WIRE_CONTINUED;
 	assert_int_equal(vrb_wire_get_request(bytes, ROOM, ROOM, &in), -1);
 	bytes[6] = VRB_WIRE_MORE;
-	bytes[7] = 8; /* it would have fitted */
+	bytes[7] = 8; /* it fits into one request */
 	assert_int_equal(vrb_wire_get_request(bytes, ROOM, ROOM, &in), -1);
 	bytes[7] = VRB_PRIVATE_MAX + 1;
 	assert_int_equal(vrb_wire_get_request(bytes, ROOM, ROOM, &in), -1);
@@ -109,7 +111,7 @@ static void answers__come_back__and_others_do_not(void **state)
 	assert_int_equal(vrb_wire_get_reject(NULL, 0), 0);
 }
 
-/* CONN-GEN-08 CONN-GEN-10: the same on every host, for ever */
+/* CONN-GEN-08 CONN-GEN-10: the same on every host and in every version */
 static void port__of_qualifiers__as_written_down(void **state)
 {
 	(void)state;

@@ -21,7 +21,6 @@ int window_teardown(void **state)
 	return 0;
 }
 
-/* Of that RMR, on b. */
 DAT_RETURN bind_seg(DAT_RMR_HANDLE handle, DAT_LMR_TRIPLET seg, uint64_t cookie,
 		    DAT_COMPLETION_FLAGS flags, DAT_RMR_CONTEXT *context)
 {
@@ -49,7 +48,6 @@ void expect_bind(uint64_t cookie, DAT_RMR_BIND_COMPLETION_STATUS status)
 	assert_int_equal(data->status, status);
 }
 
-/* Bound, and told so. */
 DAT_RMR_CONTEXT bound(size_t offset, size_t len)
 {
 	const DAT_RMR_CONTEXT context = bind_range(offset, len, 77);
@@ -66,7 +64,6 @@ void unbound(void)
 	expect_bind(78, DAT_RMR_BIND_SUCCESS);
 }
 
-/* a writes 8 bytes there with that context; a refusal ends the connection, which is made again. */
 void check_write(DAT_RMR_CONTEXT context, size_t offset, bool is_good)
 {
 	DAT_LMR_TRIPLET seg = rig_seg(&rig, 0, 8);

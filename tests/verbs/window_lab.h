@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the programs about memory windows share: two connected endpoints, and an RMR that b binds.
- * There is one of each in a program. Teardown closes the instance with all that was made of it.
+ * What the tests of memory windows share: two connected endpoints, and an RMR that b binds.
+ * window_teardown closes the instance with everything that was made of it.
  */
 #ifndef TESTS_VERBS_WINDOW_LAB_H
 #define TESTS_VERBS_WINDOW_LAB_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A peer of dat_ping that is written against librdmacm and libibverbs, without OpenDAT below it:
+ * A peer of dat_ping that uses librdmacm and libibverbs directly, without OpenDAT:
  *
  *   plain_peer connect ADDRESS PORT   to a dat_ping server on the qualifier PORT
  *   plain_peer listen ADDRESS         for a dat_ping client with `-o send -n N -S SIZE`
@@ -35,7 +35,7 @@
 struct plain {
 	struct rdma_cm_id *id;
 	struct ibv_mr *mr;
-	unsigned next; /* Receive that completes next */
+	unsigned next; /* the Receive that completes next */
 	unsigned char receives[RECEIVES][ROOM];
 	unsigned char out[ROOM];
 };
@@ -163,7 +163,7 @@ static void connect_to(const char *address, const char *port)
 
 	prepare(endpoint(address, port, 0));
 	MUST(!rdma_connect(plain.id, &param));
-	/* what an OpenDAT acceptor says to a peer without header has none either */
+	/* an OpenDAT acceptor answers a peer without header without header */
 	welcome = plain.id->event->param.conn.private_data;
 	MUST(plain.id->event->param.conn.private_data_len >= sizeof(*welcome));
 	MUST(be32toh(welcome->magic) == PING_MAGIC);
@@ -231,7 +231,7 @@ static void listen_on(const char *address)
 	nonce = take_hello(id->event);
 	MUST(!rdma_accept(id, &param));
 	serve(nonce);
-	MUST(!rdma_get_cm_event(id->channel, &event)); /* the client ends it */
+	MUST(!rdma_get_cm_event(id->channel, &event)); /* the client disconnects */
 	MUST(event->event == RDMA_CM_EVENT_DISCONNECTED);
 	rdma_ack_cm_event(event);
 }

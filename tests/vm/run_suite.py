@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Runs conformance programs one after the other (inside the virtual machine, or anywhere) and
-# compares what fails with the list of what the device cannot do:
+# compares what fails with the list of tests that a device cannot pass:
 #
 #   run_suite.py --build FOLDER --expected FILE --link LINK [--logs FOLDER] [NAME...]
 #
 # NAME is a program without its prefix, "evd_wait". A line of the expected file is
 #   LINK PROGRAM TEST REASON...
-# LINK is rxe, siw, rxe-window or rxe-fast (for which rxe's count too) or any; TEST may have * in it. With a - in
-# front it is not even run, because it takes long to fail; - alone is the whole program. Ends with `N passed, N failed, N skipped, N as
-# expected`, and status 0 when nothing failed that is not listed. A listed test that passes is named,
-# and is no failure: some depend on timing.
+# LINK is rxe, siw, rxe-window or rxe-fast (the lines of rxe count for both too), or any. TEST may
+# have * in it. A TEST with a - in front is not run, because it takes long to fail; - alone is the
+# whole program. The last line is `N passed, N failed, N skipped, N as expected`. The status is 0
+# when every failed test is listed. A listed test that passes is reported, and is no failure, because
+# some depend on timing.
 
 import argparse
 import concurrent.futures
@@ -22,7 +23,7 @@ import subprocess
 import sys
 import time
 
-# what the link stands for, and what is asked of the programs
+# variables of the environment that are passed on
 KEPT = ("DAT_TEST_ADAPTER", "DAT_DBG_TYPE", "DAT_RMR_BIND", "DAT_CANCELLATION")
 
 # ERROR is what cmocka says of a test whose teardown failed too

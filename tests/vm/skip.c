@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Loaded ahead of cmocka into a conformance program (LD_PRELOAD): leaves out the tests whose names
- * match one of the patterns in SKIP_TESTS, which stand between spaces.
+ * Loaded into a conformance program ahead of cmocka (LD_PRELOAD). Leaves out the tests whose names
+ * match one of the patterns in SKIP_TESTS, which are separated by spaces.
  */
 #include <dlfcn.h>
 #include <fnmatch.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The interface below the device goes down under a connection with work posted: what is sent fails
- * with the status of a lost transport, the rest is flushed, each side is told BROKEN once; and when
+ * The interface below the device goes down under a connection with work posted. Requests fail with
+ * the status of a lost transport, the rest is flushed, and each side gets one BROKEN event. When
  * the interface is up again, a new connection works. For the virtual machine: it needs root, and
- * takes the machine off the network. Not over iWARP, where TCP waits for the interface.
+ * takes the machine off the network. Not for iWARP, where TCP waits for the interface.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +18,7 @@ static void link_set(const char *state)
 	assert_int_equal(system(command), 0);
 }
 
-/* Posted before: a Receive. Then three Sends, which have somewhere to go as soon as there is a way.
- */
+/* A Receive was posted before. Posts three Sends, which fail when there is no route any more. */
 static void check_side(struct rig *rig, struct dt_ep *ep)
 {
 	for (uint64_t i = 0; i < 3; i++)
