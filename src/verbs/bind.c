@@ -44,8 +44,8 @@ static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
 
 	vrb_follow_head(conn, ep, before);
 	vrb_window_set_blocked(conn, result == CORE_BIND_BLOCKED);
+	/* in case no thread polls */
 	if (result == CORE_BIND_BLOCKED && conn->state == VRB_ESTABLISHED)
-		/* in case no thread polls */
 		vrb_conn_set_deadline(conn, vrb_now_ns() + VRB_NS_PER_MS);
 	if (result != CORE_BIND_DONE && conn->retiring)
 		vrb_bind_note_end(conn, ep, req, conn->retire_end);

@@ -198,8 +198,8 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 	}
 	wr->num_sge = (int)req->segments;
 	if (is_read && !req->segments && conn->adapter->is_iwarp) {
-		memset(wr->sg_list, 0, sizeof(*wr->sg_list)); /* iWARP libraries want a segment,
-								 even an empty one */
+		/* iWARP libraries want a segment, even an empty one */
+		memset(wr->sg_list, 0, sizeof(*wr->sg_list));
 		wr->num_sge = 1;
 	}
 	wr->wr_id = vrb_work_id(has_verification ? VRB_WORK_PART : VRB_WORK_REQUEST, conn->key,
