@@ -11,8 +11,8 @@
 # LINK is rxe, siw, rxe-window or rxe-fast (the lines of rxe count for both too), or any. TEST may
 # have * in it. A TEST with a - in front is not run, because it takes long to fail; - alone is the
 # whole program. The last line is `N passed, N failed, N skipped, N as expected`. The status is 0
-# when every failed test is listed. A listed test that passes is reported, and is no failure, because
-# some depend on timing.
+# when every failed test is listed. A listed test that passes is reported, and is no failure,
+# because some depend on timing.
 
 import argparse
 import concurrent.futures
