@@ -360,7 +360,7 @@ static bool take_over(struct vrb_conn *conn)
 	pthread_mutex_unlock(&adapter->lock);
 	if (!first)
 		return false;
-	core_log(CORE_LOG_CONN, "connection %u: asked for again", first->key);
+	core_log(CORE_LOG_CONN, "connection %u: requested again", first->key);
 	vrb_conn_destroy(conn);
 	return true;
 }

@@ -154,8 +154,8 @@ void vrb_qp_destroy(struct vrb_conn *conn)
 
 /* --- states --- */
 
-static int qp_modify(struct vrb_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr,
-		     int *mask)
+static int qp_attr_init(struct vrb_conn *conn, enum ibv_qp_state state, struct ibv_qp_attr *attr,
+			int *mask)
 {
 	attr->qp_state = state;
 	*mask = 0;
@@ -168,7 +168,7 @@ int vrb_qp_to_init(struct vrb_conn *conn, struct core_ep *ep)
 	int mask, rc;
 
 	memset(&attr, 0, sizeof(attr));
-	rc = qp_modify(conn, IBV_QPS_INIT, &attr, &mask);
+	rc = qp_attr_init(conn, IBV_QPS_INIT, &attr, &mask);
 	if (!rc) {
 		attr.qp_access_flags |= IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 		if (conn->adapter->has_windows)
@@ -213,7 +213,7 @@ int vrb_qp_to_send(struct vrb_conn *conn, uint32_t read_in, uint32_t read_out)
 	if (conn->adapter->is_iwarp) /* the connection manager modifies it */
 		return 0;
 	memset(&attr, 0, sizeof(attr));
-	rc = qp_modify(conn, IBV_QPS_RTR, &attr, &mask);
+	rc = qp_attr_init(conn, IBV_QPS_RTR, &attr, &mask);
 	if (rc)
 		return rc;
 	attr.max_dest_rd_atomic = (uint8_t)read_in;
@@ -222,7 +222,7 @@ int vrb_qp_to_send(struct vrb_conn *conn, uint32_t read_in, uint32_t read_out)
 	if (rc)
 		return rc;
 	memset(&attr, 0, sizeof(attr));
-	rc = qp_modify(conn, IBV_QPS_RTS, &attr, &mask);
+	rc = qp_attr_init(conn, IBV_QPS_RTS, &attr, &mask);
 	if (rc)
 		return rc;
 	attr.max_rd_atomic = (uint8_t)read_out;

@@ -12,7 +12,7 @@ struct odd odd;
 
 /* --- calls of the device --- */
 
-static int hear_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static int counted_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	if (!device.is_off) {
 		device.sends++;
@@ -23,7 +23,7 @@ static int hear_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return device.real.post_send(qp, wr, bad);
 }
 
-static int hear_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+static int counted_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	if (!device.is_off) {
 		device.recvs++;
@@ -51,8 +51,8 @@ static int counted_poll(struct ibv_cq *cq, int count, struct ibv_wc *wc)
 static void listen_in(struct ibv_context_ops *ops)
 {
 	device.real = *ops;
-	ops->post_send = hear_send;
-	ops->post_recv = hear_recv;
+	ops->post_send = counted_send;
+	ops->post_recv = counted_recv;
 	ops->poll_cq = counted_poll;
 }
 

@@ -228,7 +228,7 @@ struct record {
 };
 
 /* What has happened, on the fast path or the slow path. */
-struct course {
+struct outcome {
 	DAT_RETURN rets[3];
 	struct record a[16], b[16];
 	unsigned a_count, b_count;
@@ -263,22 +263,22 @@ static unsigned take_all(DAT_EVD_HANDLE evd, struct record *record, unsigned cou
 	return count;
 }
 
-static void take_both(struct course *course)
+static void take_both(struct outcome *outcome)
 {
-	course->a_count = take_all(rig.a.dto, course->a, course->a_count);
-	course->b_count = take_all(rig.b.dto, course->b, course->b_count);
-	course->a_count = take_all(rig.a.dto, course->a, course->a_count);
+	outcome->a_count = take_all(rig.a.dto, outcome->a, outcome->a_count);
+	outcome->b_count = take_all(rig.b.dto, outcome->b, outcome->b_count);
+	outcome->a_count = take_all(rig.a.dto, outcome->a, outcome->a_count);
 }
 
 /*
  * Two Receives and three requests of a are outstanding when the call is made. Then one more of each
  * is posted, and all are carried out.
  */
-static void run(struct course *course, const struct odd_call *call, bool with_fast)
+static void run(struct outcome *outcome, const struct odd_call *call, bool with_fast)
 {
 	unsigned before;
 
-	memset(course, 0, sizeof(*course));
+	memset(outcome, 0, sizeof(*outcome));
 	before = fake_posts();
 	assert_int_equal(recv_len(&rig.a, 64, 101), DAT_SUCCESS);
 	assert_int_equal(recv_len(&rig.a, 65, 102), DAT_SUCCESS);
@@ -287,18 +287,18 @@ static void run(struct course *course, const struct odd_call *call, bool with_fa
 	for (uint64_t i = 0; i < 3; i++)
 		assert_int_equal(send_len(&rig.a, 30 + i, 202 + i), DAT_SUCCESS);
 	assert_int_equal(is_fast(rig.a.ep), with_fast);
-	course->rets[0] = call->call(call->arg);
+	outcome->rets[0] = call->call(call->arg);
 	assert_int_equal(is_fast(rig.a.ep), with_fast && !call->is_slow);
-	assert_int_equal(course->rets[0] & ~DAT_CLASS_ERROR, call->ret);
-	course->rets[1] = write_len(&rig.a, 40, 205);
-	course->rets[2] = recv_len(&rig.a, 66, 103);
+	assert_int_equal(outcome->rets[0] & ~DAT_CLASS_ERROR, call->ret);
+	outcome->rets[1] = write_len(&rig.a, 40, 205);
+	outcome->rets[2] = recv_len(&rig.a, 66, 103);
 	for (uint64_t i = 0; i < 5; i++)
 		assert_int_equal(recv_len(&rig.b, MESSAGE_MOST, 301 + i), DAT_SUCCESS);
-	take_both(course);
+	take_both(outcome);
 	for (uint64_t i = 0; i < 3; i++)
 		assert_int_equal(send_len(&rig.b, i == 2 ? 0 : 5, 401 + i), DAT_SUCCESS);
-	take_both(course);
-	course->posts = fake_posts() - before;
+	take_both(outcome);
+	outcome->posts = fake_posts() - before;
 }
 
 static void compare_records(const struct record *one, unsigned one_count,
@@ -330,7 +330,7 @@ static void begin_again(void)
 		expect_at_once(&rig.a, i, 9);
 }
 
-static void course_of(struct course *course, const struct odd_call *call, bool with_fast)
+static void outcome_of(struct outcome *outcome, const struct odd_call *call, bool with_fast)
 {
 	setup(NULL);
 	make_odd();
@@ -338,7 +338,7 @@ static void course_of(struct course *course, const struct odd_call *call, bool w
 		go_slow(&rig.a);
 		go_slow(&rig.b);
 	}
-	run(course, call, with_fast);
+	run(outcome, call, with_fast);
 	if (with_fast)
 		begin_again();
 	teardown(NULL);
@@ -350,15 +350,15 @@ static void course_of(struct course *course, const struct odd_call *call, bool w
  */
 static void post__not_plain__as_on_the_slow_path(void **state)
 {
-	static struct course with, without;
+	static struct outcome with, without;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(odd_calls) / sizeof(odd_calls[0]); i++) {
 		const struct odd_call *call = &odd_calls[i];
 
 		print_message("%s\n", call->name);
-		course_of(&with, call, true);
-		course_of(&without, call, false);
+		outcome_of(&with, call, true);
+		outcome_of(&without, call, false);
 		for (size_t j = 0; j < 3; j++)
 			assert_int_equal(with.rets[j], without.rets[j]);
 		assert_int_equal(with.posts, without.posts);

@@ -40,7 +40,7 @@ static void post_recv__no_segments__message_of_size_zero(void **state)
 }
 
 /* Connects again, but the active side cannot post the confirmation. */
-static void connect_mute(void)
+static void connect_without_confirmation(void)
 {
 	rig_part(&rig);
 	rig_reset(&rig);
@@ -55,7 +55,7 @@ static void connect_mute(void)
 static void connect__active_side_says_nothing__accept_completion_error(void **state)
 {
 	(void)state;
-	connect_mute();
+	connect_without_confirmation();
 	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_BROKEN);
 	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	assert_string_equal(fake_failed(), "ibv_post_send");
@@ -70,7 +70,7 @@ static void connect__active_side_says_nothing__accept_completion_error(void **st
 static void connect__passive_side_ends_it_at_once__disconnected(void **state)
 {
 	(void)state;
-	connect_mute();
+	connect_without_confirmation();
 	usleep(100000); /* after the time of the first Write of length 0 */
 	assert_string_equal(fake_failed(), "ibv_post_send");
 	rig_no_event(rig.a.conn);
