@@ -15,6 +15,7 @@
 
 #include "core/base/log.h"
 #include "core/ep/ep.h"
+#include "core/event/async.h"
 #include "core/base/instance.h"
 #include "verbs/conn.h"
 

@@ -23,7 +23,7 @@ static void post__another_region__known_from_then_on(void **state)
 		assert_true(is_fast(rig.a.ep));
 		assert_int_equal(
 			(call == 2 ? device.recv_sge : device.send_sge).lkey,
-			core_mem_slot(&inner(&rig.a)->ia->mem, odd.other_key)->local_keys[0]);
+			core_mem_slot(inner(&rig.a)->ia->mem, odd.other_key)->local_keys[0]);
 		if (call == 2) {
 			expect(&rig.b, 1, 8);
 			assert_int_equal(send_len(&rig.b, 8, 1), DAT_SUCCESS);
@@ -63,7 +63,7 @@ static void post__known_region_freed__refused(void **state)
  */
 static void post__known_key_issued_again__other_region_counts(void **state)
 {
-	struct core_mem *mem = &inner(&rig.a)->ia->mem;
+	struct core_mem *mem = inner(&rig.a)->ia->mem;
 	DAT_LMR_CONTEXT first, key;
 	uint32_t old_key;
 	DAT_LMR_HANDLE lmr;
@@ -102,7 +102,7 @@ static void post__known_key_issued_again__other_region_counts(void **state)
 /* Requests from one region, Receives into another, small one: no byte behind it is accepted. */
 static void post__regions_of_their_own__each_with_its_key_and_end(void **state)
 {
-	struct core_mem *mem = &inner(&rig.a)->ia->mem;
+	struct core_mem *mem = inner(&rig.a)->ia->mem;
 
 	(void)state;
 	make_odd();
