@@ -220,7 +220,7 @@ static void post_receive(struct lab *lab, struct input *in)
 	lab_post_receive(lab, offset, word(in) % LAB_MEMORY);
 }
 
-static void one_deed(struct lab *lab, struct input *in, bool has_service)
+static void one_action(struct lab *lab, struct input *in, bool has_service)
 {
 	switch (byte(in) % 8) {
 	case 0:
@@ -298,7 +298,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		lab->conn->bulk.state = SHM_BULK_REFUSED;
 
 	while (in.left && lab_is_open(lab))
-		one_deed(lab, &in, path & 2);
+		one_action(lab, &in, path & 2);
 	lab_pass(lab);
 	/* no waiting for an announcement that is never withdrawn */
 	if (lab->end == 0)

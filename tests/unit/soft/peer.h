@@ -34,7 +34,7 @@ struct peer {
 			return __LINE__ % 250 + 1;                                                 \
 	} while (0)
 
-static inline int peer_tell(int channel)
+static inline int peer_signal(int channel)
 {
 	return send(channel, "x", 1, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }

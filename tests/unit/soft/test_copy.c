@@ -225,7 +225,7 @@ static int remote_body(int channel, void *argument)
 	fill(remote->pages, 2 * page, 99);
 	for (size_t i = 0; i < sizeof(remote->token); i++)
 		remote->token[i] = (uint8_t)(0xA0 + i);
-	PEER_CHECK(peer_tell(channel) == 0 && peer_await(channel) == 0);
+	PEER_CHECK(peer_signal(channel) == 0 && peer_await(channel) == 0);
 	/* the parent has written its pattern to [5, 2005) */
 	for (size_t i = 0; i < 2000; i++)
 		PEER_CHECK(remote->pages[5 + i] == (uint8_t)(1 + i * 7 + (i >> 8)));
@@ -293,7 +293,7 @@ static void copy_process__second_process__scatter_and_gather(void **state)
 					      (uintptr_t)remote.pages + 2 * page - 100, iov,
 					      SOFT_COPY_IOV_MAX, 2000),
 			 -EFAULT);
-	assert_int_equal(peer_tell(peer.channel), 0);
+	assert_int_equal(peer_signal(peer.channel), 0);
 	peer_finish(&peer);
 	munmap(remote.pages, 2 * page);
 }

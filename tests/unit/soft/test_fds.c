@@ -48,7 +48,7 @@ static int survivor_body(int channel, void *argument)
 	PEER_CHECK(soft_fd_add(pair->listed[0]) == 0);
 	soft_fd_close(pair->listed[0]);
 	PEER_CHECK(!is_open(pair->listed[0]));
-	PEER_CHECK(peer_tell(channel) == 0);
+	PEER_CHECK(peer_signal(channel) == 0);
 	peer_await(channel); /* returns when the parent is done */
 	return 0;
 }

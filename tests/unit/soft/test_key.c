@@ -428,7 +428,7 @@ static int viewer_body(int channel, void *argument)
 	PEER_CHECK(check(soft_view_entries(view), shared->key) == 0);
 	PEER_CHECK(mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, shared->fd, 0) ==
 		   MAP_FAILED);
-	PEER_CHECK(peer_tell(channel) == 0 && peer_await(channel) == 0);
+	PEER_CHECK(peer_signal(channel) == 0 && peer_await(channel) == 0);
 	PEER_CHECK(check(soft_view_entries(view), shared->key) == -EACCES);
 	soft_view_put(view);
 	return 0;
@@ -445,7 +445,7 @@ static void view_get__second_process__sees_keys_live_and_die(void **state)
 	peer = peer_start(viewer_body, &shared);
 	assert_int_equal(peer_await(peer.channel), 0);
 	soft_keys_invalidate(keys, shared.key);
-	assert_int_equal(peer_tell(peer.channel), 0);
+	assert_int_equal(peer_signal(peer.channel), 0);
 	peer_finish(&peer);
 	soft_keys_release(keys, shared.key);
 	assert_int_equal(check(soft_view_entries(shared.inherited), shared.key), -EACCES);

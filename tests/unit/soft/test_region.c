@@ -300,7 +300,7 @@ static int initiator_body(int channel, void *argument)
 	PEER_CHECK(soft_region_map(offer->fd, offer->offset, page, true, &region) == 0);
 	close(offer->fd);
 	memset(region.base, 0x55, page);
-	PEER_CHECK(peer_tell(channel) == 0 && peer_await(channel) == 0);
+	PEER_CHECK(peer_signal(channel) == 0 && peer_await(channel) == 0);
 	memset(region.base, 0x66, page);
 	soft_region_unmap(&region);
 	return 0;
@@ -326,7 +326,7 @@ static void map__owner_truncates_and_unmaps__peer_unharmed(void **state)
 	assert_int_equal(ftruncate(file, 0), -1);
 	munmap(map, 3 * page);
 	close(file);
-	assert_int_equal(peer_tell(peer.channel), 0);
+	assert_int_equal(peer_signal(peer.channel), 0);
 	peer_finish(&peer);
 }
 

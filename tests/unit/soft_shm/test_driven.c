@@ -22,7 +22,7 @@ struct scene {
 };
 
 /* Makes that many polls in that time, then a check by the service thread. */
-static bool look(struct scene *scene, uint64_t polls, uint64_t ns)
+static bool check_after(struct scene *scene, uint64_t polls, uint64_t ns)
 {
 	scene->polls += polls;
 	scene->now += ns;
@@ -34,7 +34,7 @@ static struct scene begin(void)
 {
 	struct scene scene = {.now = UINT64_C(5000) * MS};
 
-	assert_false(look(&scene, 50000, 0));
+	assert_false(check_after(&scene, 50000, 0));
 	return scene;
 }
 
@@ -47,7 +47,7 @@ static void driven__single_dequeues__never(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++)
 		for (unsigned round = 0; round < 10000; round++)
-			assert_false(look(&scene, 1 + round % 2, gaps[i]));
+			assert_false(check_after(&scene, 1 + round % 2, gaps[i]));
 }
 
 /* COMPAT-46: many polls within a long time, without a check between them */
@@ -56,9 +56,9 @@ static void driven__rare_polls_for_long__never(void **state)
 	struct scene scene = begin();
 
 	(void)state;
-	assert_false(look(&scene, 100000, UINT64_C(1000) * MS));
-	assert_false(look(&scene, 511, 100 * US));
-	assert_false(look(&scene, 1, MS));
+	assert_false(check_after(&scene, 100000, UINT64_C(1000) * MS));
+	assert_false(check_after(&scene, 511, 100 * US));
+	assert_false(check_after(&scene, 1, MS));
 }
 
 /*
@@ -74,7 +74,7 @@ static void driven__polls_all_the_time__is_driven(void **state)
 		struct scene scene = begin();
 
 		for (uint64_t us = 0; us < 20000; us += gaps[i])
-			assert_true(look(&scene, gaps[i], gaps[i] * US) ||
+			assert_true(check_after(&scene, gaps[i], gaps[i] * US) ||
 				    us + gaps[i] < SHM_DRIVEN_POLLS);
 	}
 }
@@ -85,9 +85,9 @@ static void driven__pauses_for_a_moment__is_still_driven(void **state)
 	struct scene scene = begin();
 
 	(void)state;
-	assert_true(look(&scene, 50000, MS));
-	assert_true(look(&scene, 0, MS));
-	assert_true(look(&scene, 50000, 3 * MS));
+	assert_true(check_after(&scene, 50000, MS));
+	assert_true(check_after(&scene, 0, MS));
+	assert_true(check_after(&scene, 50000, 3 * MS));
 }
 
 /* It stops polling. */
@@ -96,11 +96,11 @@ static void driven__stops_polling__is_not_after_two_ticks(void **state)
 	struct scene scene = begin();
 
 	(void)state;
-	assert_true(look(&scene, 50000, MS));
-	(void)look(&scene, 1, MS);
-	assert_false(look(&scene, 1, MS));
-	assert_false(look(&scene, 1, MS));
-	assert_true(look(&scene, 50000, MS));
+	assert_true(check_after(&scene, 50000, MS));
+	(void)check_after(&scene, 1, MS);
+	assert_false(check_after(&scene, 1, MS));
+	assert_false(check_after(&scene, 1, MS));
+	assert_true(check_after(&scene, 50000, MS));
 }
 
 int main(void)

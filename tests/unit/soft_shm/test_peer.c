@@ -126,16 +126,16 @@ static void message__answered__acknowledged_by_the_word_before_the_end(void **st
 /* A word that lags by half of its range would look like a newer, false value. */
 static void message__always_answered_at_once__word_does_not_lag_too_far(void **state)
 {
-	const uint32_t told_by_entries = 0x7ffffff0u;
+	const uint32_t reported_by_entries = 0x7ffffff0u;
 	struct lab *lab = *state;
 	unsigned i;
 
 	shm_conn_disarm(lab->conn);
-	lab->conn->done = told_by_entries;
-	lab->conn->reported = told_by_entries;
+	lab->conn->done = reported_by_entries;
+	lab->conn->reported = reported_by_entries;
 	for (i = 1; i <= 32; i++) {
 		answer_one(lab);
-		assert_true((int32_t)(told_by_entries + i - done(lab)) >= 0);
+		assert_true((int32_t)(reported_by_entries + i - done(lab)) >= 0);
 		/* the answer is taken */
 		atomic_store(&lab->peer->done, i);
 		assert_int_equal(shm_tx_read_done(lab->conn, &lab->ep), 1);

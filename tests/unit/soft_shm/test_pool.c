@@ -97,7 +97,7 @@ static void offer__second_connection_to_the_process__shares_the_pool(void **stat
 }
 
 /* A process that only claims to be that one gets a pool of its own. */
-static void answer__wrong_proof_for_a_pool_that_is_in_use__another_pool_is_given(void **state)
+static void answer__wrong_secret_for_a_pool_that_is_in_use__another_pool_is_given(void **state)
 {
 	struct lab *lab = *state;
 	struct line first = lab_line(lab), second;
@@ -285,7 +285,7 @@ int main(void)
 		test(answer__peer_has_it_not__ring_only_and_no_other_offer),
 		test(answer__unasked_or_of_another_pool__nothing_changes),
 		test(offer__second_connection_to_the_process__shares_the_pool),
-		test(answer__wrong_proof_for_a_pool_that_is_in_use__another_pool_is_given),
+		test(answer__wrong_secret_for_a_pool_that_is_in_use__another_pool_is_given),
 		test(answer__pool_has_not_arrived_yet__asked_again_later),
 		test(offer__other_process_or_engine__pool_of_its_own),
 		test(offer__too_many_pools__ring_only),

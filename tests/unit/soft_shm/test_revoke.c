@@ -192,7 +192,7 @@ static void wait_key__given__barrier_if_a_peer_passes_no_fence(void **state)
 }
 
 /* RMR-FREE-14: the same for a window, at each call. */
-static void is_key_touched__given__barrier_if_a_peer_passes_no_fence(void **state)
+static void is_key_in_use__given__barrier_if_a_peer_passes_no_fence(void **state)
 {
 	struct soft_keys *keys = stage->lab->adapter.keys;
 	uint32_t key = add(stage->lab->memory);
@@ -389,7 +389,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(wait_key__not_given__no_barrier),
 		TEST(wait_key__given__barrier_if_a_peer_passes_no_fence),
-		TEST(is_key_touched__given__barrier_if_a_peer_passes_no_fence),
+		TEST(is_key_in_use__given__barrier_if_a_peer_passes_no_fence),
 		TEST(announce__mapped_memory_often__says_that_it_passes_no_fence),
 		TEST(announce__memory_not_mapped__never_goes_without),
 		TEST(map_asked__memory_of_a_sealed_file__given_and_marked),

@@ -30,8 +30,8 @@ static inline int open_descriptors(void)
 
 struct scene {
 	void (*prepare)(void);
-	DAT_RETURN (*deed)(void);
-	void (*go_on)(bool is_done); /* afterwards, without faults: what must still work */
+	DAT_RETURN (*action)(void);
+	void (*afterwards)(bool is_done); /* afterwards, without faults: what must still work */
 	enum fault_thread thread;
 };
 
@@ -50,16 +50,16 @@ static inline bool play(const struct scene *scene, const struct fault *fault, in
 
 	scene->prepare();
 	fault_arm(fault->call, nth, fault->error, scene->thread);
-	ret = scene->deed();
+	ret = scene->action();
 	if (scene->thread == FAULT_OTHERS)
-		scene->go_on(ret == DAT_SUCCESS);
+		scene->afterwards(ret == DAT_SUCCESS);
 	has_failed = fault_disarm();
 	if (ret != DAT_SUCCESS && DAT_GET_TYPE(ret) != DAT_INSUFFICIENT_RESOURCES)
 		fail_msg("%s number %d failed: 0x%x", fault->call, nth, ret);
 	if (ret != DAT_SUCCESS)
 		assert_true(has_failed);
 	if (scene->thread == FAULT_CALLER)
-		scene->go_on(ret == DAT_SUCCESS);
+		scene->afterwards(ret == DAT_SUCCESS);
 	stage_close();
 	if (fault_live() != live || open_descriptors() != descriptors)
 		fail_msg("%s number %d: %d allocations and %d descriptors were left", fault->call,

@@ -28,7 +28,7 @@
 
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
 
-/* --- what a deed starts from --- */
+/* --- what an action starts from --- */
 
 struct side {
 	DAT_EP_HANDLE ep;
