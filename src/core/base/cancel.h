@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Cancellation of threads. Most calls of the provider table run with it off (shield.c). Switching
- * it off and on costs as much as the rest of a post, so the calls of the data path leave it as it
- * is, and whatever on that path may be a cancellation point (most system calls are) is put between
- * these two. What they call may be between them already.
+ * Thread cancellation. Most calls of the provider table run with cancellation disabled (shield.c).
+ * The calls of the data path do not: disabling and enabling it would double the cost of a post.
+ * Code on the data path that may reach a cancellation point, which most system calls are, brackets
+ * it with these two functions. They nest.
  */
 #ifndef CORE_CANCEL_H
 #define CORE_CANCEL_H

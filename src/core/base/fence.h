@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Fences of which one side is nearly free. Where two sides each store a word and then look at the
- * other's, both need a full fence between the two, so that one of them at least sees the other. If
- * one side does that for each message and the other hardly ever, the kernel can run the fence of
- * the first on behalf of the second (membarrier): the first then only keeps its compiler from
- * swapping the two accesses. On a busy connection this is worth a lot, because a fence, like any
- * atomic read-modify-write, waits until all stores before it have got their cache lines, and those
- * the other processor has.
+ * Asymmetric fences. Two sides each store to a word of their own and then load the other side's
+ * word. Each side needs a full fence between its store and its load; otherwise both may miss the
+ * other's store. When one side does this for every message and the other rarely, the rare side can
+ * pay for both: it has the kernel run a full fence on every thread (membarrier). The frequent side
+ * then needs a compiler barrier only, the light fence. This saves much on a busy connection: a full
+ * fence, like any atomic read-modify-write, waits until all earlier stores own their cache lines,
+ * and those lines are usually in the other processor's cache.
  *
- * The frequent side may do so only after it has announced it, with a full fence behind the
- * announcement: core_fence_can() says whether the kernel is able to. The rare side looks for the
- * announcement behind its own full fence, and calls core_fence_everywhere() if there is one.
+ * The frequent side uses light fences only after core_fence_can() returned true and after it has
+ * announced them; a full fence follows the announcement. The rare side reads the announcement after
+ * its own full fence, and calls core_fence_everywhere() if it is set.
  */
 #ifndef CORE_FENCE_H
 #define CORE_FENCE_H
@@ -31,23 +31,24 @@
 
 enum core_fence_scope {
 	CORE_FENCE_PROCESS, /* the other threads of this process */
-	CORE_FENCE_HOST,    /* those of other processes that have asked core_fence_can() as well */
+	CORE_FENCE_HOST,    /* and the threads of processes that called core_fence_can() too */
 };
 
 /*
- * May the frequent side go without a fence? Asks the kernel once, and no more when it has refused.
- * Never under the thread sanitizer, which knows no membarrier.
+ * May the frequent side use light fences? The first call registers the process with the kernel;
+ * later calls return the cached answer. Always false under the thread sanitizer, which does not
+ * model membarrier.
  */
 bool core_fence_can(enum core_fence_scope scope);
 
 /*
- * Every thread in scope has passed a full fence when it returns; the caller too. A sandbox that was
- * closed meanwhile may forbid the call: then this waits for longer than any machine keeps a store
- * to itself, and core_fence_can() says no from then on.
+ * Runs a full fence on every thread in scope, the caller included, before it returns. A sandbox
+ * that was entered after the registration may forbid membarrier. Then this sleeps for longer than
+ * any processor keeps a store in its store buffer, and core_fence_can() returns false from then on.
  */
 void core_fence_everywhere(enum core_fence_scope scope);
 
-/* The fence of the frequent side: is_light as announced. */
+/* The fence of the frequent side. `is_light`: light fences have been announced. */
 static inline void core_fence(bool is_light)
 {
 	if (is_light)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The arena of handle cells. It is one reserved range, readable as a whole (untouched pages cost
- * nothing), whose cells are handed out in order; freed cells wait in a FIFO until at least
- * ARENA_QUARANTINE others are free, so that a stale handle value is not reissued soon (GEN-16).
+ * The arena of handle cells: one reserved address range, all of it readable. Untouched pages use no
+ * memory. Cells are allocated in address order. Freed cells go to a FIFO and are reused only when
+ * more than ARENA_QUARANTINE cells are free or the range is exhausted, so that a stale handle value
+ * is not reissued soon (GEN-16).
  */
 #include "core/base/handle.h"
 
@@ -11,8 +12,9 @@
 #define ARENA_CELLS_MAX (1u << 21)
 #define ARENA_CELLS_MIN (1u << 14)
 /*
- * The thread sanitizer knows a lock by its address for ever: a cell that served objects of two
- * types, which rank differently, would look like a cycle. There cells are hardly ever used again.
+ * The thread sanitizer identifies a lock by its address and never forgets it. A cell that is reused
+ * for a type of another rank would be reported as a lock-order cycle. Under it the quarantine is so
+ * long that cells are practically never reused.
  */
 #if defined(__SANITIZE_THREAD__)
 #define ARENA_QUARANTINE (1u << 20)
@@ -33,18 +35,19 @@ struct core_cells core_cells;
 /* All guarded by the lock; rank 9. */
 static struct {
 	struct core_lock lock;
-	uint32_t cells;	      /* cells the range has */
-	uint32_t next_unused; /* cells that were handed out at least once */
+	uint32_t cells;	      /* cells in the range */
+	uint32_t next_unused; /* index of the first cell that was never allocated */
 	uint32_t free_count;
-	struct core_handle *free_first; /* the cell that was freed longest ago */
+	struct core_handle *free_first; /* the oldest of the free cells */
 	struct core_handle *free_last;
 } arena = {.lock = CORE_LOCK_INIT};
 
 static pthread_once_t arena_once = PTHREAD_ONCE_INIT;
 
 /*
- * By the mutex: a thread that waits for us to come out of a lock of our own would have the mutex
- * meanwhile, and with it in the child, where that thread is not.
+ * Takes the mutex even if the lock is biased to this thread. Otherwise another thread could hold
+ * the mutex at the fork while it waits for us to leave the lock, and the mutex would stay locked in
+ * the child, where that thread does not exist.
  */
 static void arena_fork_prepare(void)
 {
@@ -56,13 +59,16 @@ static void arena_fork_parent(void)
 	core_lock_release(&arena.lock);
 }
 
-/* The range was wiped for us. Cells of the parent stay unused, so that its handles stay refused. */
+/*
+ * The kernel has zeroed the range. Cells that the parent had allocated are not reused, so that its
+ * handles stay invalid in the child.
+ */
 static void arena_fork_child(void)
 {
 	arena.free_first = NULL;
 	arena.free_last = NULL;
 	arena.free_count = 0;
-	core_lock_release(&arena.lock); /* this thread took it before the fork */
+	core_lock_release(&arena.lock); /* arena_fork_prepare took it */
 }
 
 static void arena_create(void)
@@ -83,7 +89,7 @@ static void arena_create(void)
 		munmap(base, size);
 		return;
 	}
-	(void)madvise(base, size, MADV_NOHUGEPAGE); /* a few handles shall not cost 2 MiB */
+	(void)madvise(base, size, MADV_NOHUGEPAGE); /* else a few handles would use 2 MiB */
 	arena.cells = (uint32_t)(size / CORE_CELL_SIZE);
 	atomic_store_explicit(&core_cells.base, (uintptr_t)base, memory_order_relaxed);
 	/* release: pairs with the acquire in core_handle_is_cell */
@@ -93,7 +99,7 @@ static void arena_create(void)
 	__atomic_store_n(&opendat_handle_arena.base, (uintptr_t)base, __ATOMIC_RELEASE);
 }
 
-static struct core_handle *arena_take_locked(void)
+static struct core_handle *arena_alloc_locked(void)
 {
 	struct core_handle *cell = arena.free_first;
 	bool has_unused = arena.next_unused < arena.cells;
@@ -120,11 +126,11 @@ struct core_handle *core_handle_alloc(const DAT_PROVIDER *provider, struct core_
 
 	pthread_once(&arena_once, arena_create);
 	core_lock_acquire(&arena.lock);
-	cell = arena_take_locked();
+	cell = arena_alloc_locked();
 	core_lock_release(&arena.lock);
 	if (!cell)
 		return NULL;
-	core_lock_acquire(&cell->lock); /* a late user of the old handle may be looking at it */
+	core_lock_acquire(&cell->lock); /* a user of a stale handle may hold it */
 	cell->generation++;
 	cell->object = object;
 	cell->ia = ia;
@@ -133,14 +139,17 @@ struct core_handle *core_handle_alloc(const DAT_PROVIDER *provider, struct core_
 	cell->next = NULL;
 	cell->prev = NULL;
 	core_lock_release(&cell->lock);
-	/* relaxed: libdat only asks whether it is there; the handle itself orders the rest */
+	/*
+	 * relaxed: libdat only tests it for NULL. The consumer's own synchronization, by which a
+	 * thread gets the handle, orders the rest.
+	 */
 	__atomic_store_n(&cell->provider, provider, __ATOMIC_RELAXED);
 	return cell;
 }
 
 void core_handle_publish(struct core_handle *cell, DAT_HANDLE_TYPE type)
 {
-	/* release: pairs with the acquire of the lock-free look in core_handle_lock */
+	/* release: pairs with the lock-free acquire load of the tag in core_handle_lock_shared */
 	atomic_store_explicit(&cell->tag, CORE_TAG(type), memory_order_release);
 }
 
@@ -153,7 +162,7 @@ void core_handle_doom(struct core_handle *cell)
 {
 	uint16_t tag = atomic_load(&cell->tag);
 
-	/* a free that is under way stores 0 over it, and goes on */
+	/* a concurrent free overwrites the tag with 0 and completes */
 	while (tag &&
 	       !atomic_compare_exchange_weak(&cell->tag, &tag, (uint16_t)(tag | CORE_TAG_DOOMED)))
 		;
@@ -187,12 +196,13 @@ void core_handle_release(struct core_handle *cell)
 
 void *core_handle_lock_shared(struct core_handle *cell, DAT_HANDLE_TYPE type)
 {
-	/* a hint, which spares cells that were never used, and the locks of other objects */
+	/* a hint: avoids locking cells that were never used, or that hold another object */
 	if (atomic_load_explicit(&cell->tag, memory_order_acquire) != CORE_TAG(type))
 		return NULL;
 	core_lock_acquire_shared(&cell->lock);
+	/* relaxed: the lock orders it */
 	if (atomic_load_explicit(&cell->tag, memory_order_relaxed) == CORE_TAG(type))
-		return cell->object; /* relaxed: the lock orders it */
+		return cell->object;
 	core_lock_release(&cell->lock);
 	return NULL;
 }
@@ -210,7 +220,8 @@ struct core_handle *core_handle_lock_any(DAT_HANDLE handle, DAT_HANDLE_TYPE *typ
 	if (!core_handle_is_cell(handle) || !atomic_load_explicit(&cell->tag, memory_order_acquire))
 		return NULL;
 	core_lock_acquire(&cell->lock);
-	tag = atomic_load_explicit(&cell->tag, memory_order_relaxed); /* the lock orders it */
+	/* relaxed: the lock orders it */
+	tag = atomic_load_explicit(&cell->tag, memory_order_relaxed);
 	if (tag && !(tag & CORE_TAG_DOOMED)) {
 		*type_out = (DAT_HANDLE_TYPE)(tag - 1);
 		return cell;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Handles. Every object that a consumer can name has a cell in one reserved address range, and
- * the cell's address is the handle. Cells are never unmapped, so that a stale, foreign or random
- * handle can be looked at safely: a range compare, an alignment test and the cell's tag decide.
- * The cell also holds the object's lock: a call locks the cell, checks the tag again and then owns
- * the object; freeing makes the tag dead under the same lock. The range is wiped in a forked child,
- * which therefore refuses all inherited handles without any check on the data path.
+ * Handles. Every object that has a handle has a cell in one reserved address range, and the cell's
+ * address is the handle. Cells are never unmapped, so a stale, foreign or random handle is checked
+ * safely: by its range, its alignment and the cell's tag. The cell also holds the object's lock. A
+ * call locks the cell and checks the tag again; while it holds the lock the object cannot be freed,
+ * because freeing clears the tag under the same lock. The kernel zeroes the range in a forked
+ * child, so a child rejects all inherited handles without an extra check on the data path.
  */
 #ifndef CORE_HANDLE_H
 #define CORE_HANDLE_H
@@ -28,69 +28,69 @@ struct core_ia;
 
 /* Tags of live cells: handle type + 1. A free or dead cell has tag 0. */
 #define CORE_TAG(type) ((uint8_t)((uint32_t)(type) + 1u))
-/* Added to the tag of what dat_ia_close is about to destroy: refused to everybody else. */
+/* Set in the tag of an object that dat_ia_close is about to destroy: all other calls reject it. */
 #define CORE_TAG_DOOMED 0x8000u
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "which half is the upper");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "slow_reasons is the upper half of state");
 
 struct core_handle {
 	const DAT_PROVIDER *provider; /* first word, read by compiled consumers; never cleared */
 	union {
 		struct {
 			_Atomic uint16_t tag;  /* guarded by lock; read without it only as a hint */
-			uint16_t slow_reasons; /* guarded by lock: reasons against the fast path of
-						* the object's calls; bits of its type (ep.h, evd.h)
-						*/
+			uint16_t slow_reasons; /* guarded by lock: reasons why calls on the object
+						* must take the slow path; the bits depend on its
+						* type (ep.h, evd.h) */
 		};
-		_Atomic uint32_t state; /* the tag, and slow_reasons in the upper half */
+		_Atomic uint32_t state; /* both: slow_reasons is the upper half */
 	};
-	uint32_t generation;	  /* guarded by lock; counts the uses of this cell */
+	uint32_t generation;	  /* guarded by lock; counts the objects this cell has held */
 	void *object;		  /* guarded by lock; valid while tag is not 0 */
 	struct core_ia *ia;	  /* set at creation */
 	struct core_lock lock;	  /* the object's lock */
 	DAT_CONTEXT context;	  /* guarded by lock */
-	struct core_handle *next; /* the IA's list of objects of this type (IA lock), */
+	struct core_handle *next; /* in the IA's list of objects of its type (IA lock), or */
 	union {
-		struct core_handle *prev;	/* or the free list (arena lock) */
-		DAT_IA_HANDLE _Atomic consumer; /* of an IA: what consumers call it */
+		struct core_handle *prev;	/* in the free list (arena lock) */
+		DAT_IA_HANDLE _Atomic consumer; /* of an IA: the handle that the consumer has */
 	};
 };
 
-_Static_assert(sizeof(struct core_handle) <= CORE_CELL_SIZE, "a handle fits its cell");
+_Static_assert(sizeof(struct core_handle) <= CORE_CELL_SIZE, "struct core_handle fits a cell");
 
-/* A reference to an object that may be gone when it is used; compare core_handle_lock_ref(). */
+/* A weak reference: the object may have been freed since. core_handle_lock_ref() checks. */
 struct core_ref {
 	struct core_handle *cell;
 	uint32_t generation;
 };
 
-/* Takes a free cell (tag 0, object set, not yet visible as live). NULL: no memory. */
+/* Allocates a cell for the object. It is not live yet: its tag is 0. NULL: no memory. */
 struct core_handle *core_handle_alloc(const DAT_PROVIDER *provider, struct core_ia *ia,
 				      void *object);
 
-/* Makes the cell live with the given type. The handle may be given to the consumer after it. */
+/* Makes the cell live with the given type. Only then may the consumer get the handle. */
 void core_handle_publish(struct core_handle *cell, DAT_HANDLE_TYPE type);
 
-/* Marks a live cell dead. Lock held. No later call finds the object through its handle. */
+/* Makes a live handle invalid. Lock held. No later call finds the object through it. */
 void core_handle_kill_locked(struct core_handle *cell);
 
-/* Refuses a live handle from now on, without its lock; its object is destroyed later (ia_close.c).
- */
+/* Makes a live handle invalid without taking its lock. ia_close.c destroys the object later. */
 void core_handle_doom(struct core_handle *cell);
 
-/* The object of a doomed cell, locked; NULL when another thread is freeing it. */
+/* Locks a doomed cell and returns its object. NULL: another thread is freeing it. */
 void *core_handle_lock_doomed(struct core_handle *cell);
 
-/* Gives a dead or never published cell back. Not reissued for the next 1,000 creations. */
+/* Frees a dead or never published cell. At least 1,000 other cells are reused before it. */
 void core_handle_release(struct core_handle *cell);
 
 /*
- * Exported; libdat.so.1 looks it up by name. base is stored last, with release. Protected, because
- * two provider libraries in one process each have their own.
+ * Exported: libdat.so.1 looks it up by name. base is stored last, with release. Protected
+ * visibility, because each provider library in a process has its own.
  */
 __attribute__((visibility("protected"))) extern struct opendat_handle_arena opendat_handle_arena;
 
-/* The same for this library: constant once `cells`, which is stored last, is not 0. */
+/* The same range for this library. `cells` is stored last; once it is not 0 both are constant. */
 struct core_cells {
 	_Atomic uintptr_t cells;
 	_Atomic uintptr_t base;
@@ -98,7 +98,7 @@ struct core_cells {
 
 __attribute__((visibility("hidden"))) extern struct core_cells core_cells;
 
-/* True when the value can be a cell of ours (no access is made to anything else). */
+/* Is the value the address of a cell? Does not dereference it. */
 static inline bool core_handle_is_cell(DAT_HANDLE handle)
 {
 	/* acquire: pairs with the release in arena_create, else the base is read as 0 */
@@ -107,23 +107,23 @@ static inline bool core_handle_is_cell(DAT_HANDLE handle)
 	uintptr_t offset = (uintptr_t)handle - base;
 	unsigned int shift = OPENDAT_CELL_SHIFT;
 
-	/* rotated: what lies below the range, or is no multiple, becomes a huge number */
+	/* the rotation turns an address below the range, or an unaligned one, into a huge index */
 	return (offset >> shift | offset << (8 * sizeof(offset) - shift)) < cells;
 }
 
-/* The live object of that type, its lock held; NULL (no lock held) when there is none. */
+/* Locks the live object of that type. NULL, nothing locked: the handle is invalid. */
 void *core_handle_lock(DAT_HANDLE handle, DAT_HANDLE_TYPE type);
 
-/* As core_handle_lock for any type; the type found is stored. */
+/* The same for an object of any type, which is stored in type_out. */
 struct core_handle *core_handle_lock_any(DAT_HANDLE handle, DAT_HANDLE_TYPE *type_out);
 
-/* As core_handle_lock by reference: NULL when the object of that generation is gone. */
+/* The same by reference. NULL: the referenced object was freed. */
 void *core_handle_lock_ref(struct core_ref ref, DAT_HANDLE_TYPE type);
 
-/* core_handle_lock_cell when the cell's lock is not the calling thread's own. */
+/* core_handle_lock_cell when the cell's lock is not biased to the calling thread. */
 void *core_handle_lock_shared(struct core_handle *cell, DAT_HANDLE_TYPE type);
 
-/* core_handle_lock for what is known to be a cell of ours. */
+/* core_handle_lock for an address that is known to be a cell. */
 CORE_INLINE void *core_handle_lock_cell(struct core_handle *cell, DAT_HANDLE_TYPE type)
 {
 	void *object;
@@ -137,7 +137,7 @@ CORE_INLINE void *core_handle_lock_cell(struct core_handle *cell, DAT_HANDLE_TYP
 	}
 	object = cell->object;
 	if (!object)
-		__builtin_unreachable(); /* a live cell has one; callers need not ask twice */
+		__builtin_unreachable(); /* a live cell has an object */
 	return object;
 }
 
@@ -150,10 +150,10 @@ CORE_INLINE void *core_handle_lock_inline(DAT_HANDLE handle, DAT_HANDLE_TYPE typ
 }
 
 /*
- * Enters the fast path: the live object of that type, locked, if nothing is against its fast path.
- * NULL otherwise, or if the lock cannot be had without waiting: nothing is locked, and the general
- * path follows. The handle is one of our cells: libdat has checked it, or its first word has led
- * here. May be called with any lock held. core_lock_leave() ends it.
+ * Enters the fast path: tries to lock the live object of that type and returns it if it has no
+ * slow_reasons. NULL, nothing locked: the caller takes the slow path. Never waits, so any lock may
+ * be held. The handle must be a cell: libdat has checked it, or the call came through its first
+ * word. Leave with core_lock_leave().
  */
 CORE_INLINE void *core_handle_enter_fast(DAT_HANDLE handle, DAT_HANDLE_TYPE type)
 {
@@ -172,7 +172,7 @@ CORE_INLINE void *core_handle_enter_fast(DAT_HANDLE handle, DAT_HANDLE_TYPE type
 	return object;
 }
 
-/* Sets and clears reasons against the fast path. Locked, or not yet published. */
+/* Sets and clears slow_reasons. The cell is locked, or not yet published. */
 CORE_INLINE void core_handle_set_slow(struct core_handle *cell, uint16_t reasons)
 {
 	cell->slow_reasons |= reasons;
@@ -183,7 +183,7 @@ CORE_INLINE void core_handle_clear_slow(struct core_handle *cell, uint16_t reaso
 	cell->slow_reasons &= (uint16_t)~reasons;
 }
 
-/* Of the reasons of that mask, these hold from now on and no others. */
+/* Replaces the reasons in `mask` by `reasons`. */
 CORE_INLINE void core_handle_put_slow(struct core_handle *cell, uint16_t mask, uint16_t reasons)
 {
 	core_handle_clear_slow(cell, mask);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The calls from a room to one above it. Each room includes and calls only rooms below it; where
- * something must go the other way it goes through this table, which src/core/ia/hooks.c fills.
+ * Upward calls between the folders of the core. Each folder includes and calls only the folders
+ * below it. The few calls in the other direction go through this table, which src/core/ia/hooks.c
+ * fills.
  */
 #ifndef CORE_HOOKS_H
 #define CORE_HOOKS_H
@@ -9,12 +10,12 @@
 #include "core/base/handle.h"
 
 struct core_hooks {
-	/* event to conn: the EVD is freed with a connection request in its queue (EVD-FREE-12) */
+	/* event to conn: an EVD was freed with this request in its queue (EVD-FREE-12) */
 	void (*cr_abandon)(DAT_CR_HANDLE cr);
-	/* event to srq: the event of a Receive of that SRQ was taken, or is lost. No lock above
-	 * rank 3 held */
+	/* event to srq: the completion event of a Receive of that SRQ was dequeued or lost. No lock
+	 * of a rank above 3 held */
 	void (*srq_return)(struct core_ref srq);
-	/* srq to ep: a buffer is available for that endpoint, which waits in line. No lock held */
+	/* srq to ep: a buffer is available for that endpoint, which waits for one. No lock held */
 	void (*srq_offer)(struct core_ref ep);
 };
 

@@ -25,7 +25,7 @@ void core_ia_leave(struct core_ia *ia)
 	core_lock_release(&cell->lock);
 }
 
-void core_ia_name(DAT_IA_HANDLE handle, DAT_IA_HANDLE consumer_handle)
+void core_ia_set_consumer_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE consumer_handle)
 {
 	struct core_ia *ia = core_handle_lock(handle, DAT_HANDLE_TYPE_IA);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The adapter instance: what one dat_ia_open made, as far as every room uses it. It holds the
- * settings, the limits, the transport, and the lists of all objects. The ia room opens, closes and
- * queries it.
+ * The adapter instance: one dat_ia_open. It holds the settings, the limits, the transport and the
+ * lists of all objects. src/core/ia opens, closes and queries it; this is the part that the other
+ * folders use.
  */
 #ifndef CORE_INSTANCE_H
 #define CORE_INSTANCE_H
@@ -17,9 +17,9 @@ struct transport_ops;
 
 #define CORE_TYPE_COUNT (DAT_HANDLE_TYPE_SRQ + 1)
 
-/* One name registered with libdat; lives as long as the library, because handles point to it. */
+/* One adapter name registered with libdat. Never freed, because handles point to it. */
 struct core_adapter {
-	DAT_PROVIDER provider; /* first: the address that handles and libdat carry */
+	DAT_PROVIDER provider; /* first: handles and libdat hold its address */
 	DAT_PROVIDER_INFO info;
 	const struct transport_ops *ops;
 	char *instance_data;
@@ -31,7 +31,7 @@ struct core_object_list {
 	struct core_handle *first;
 	uint32_t count;
 	uint32_t max;	  /* the limit that dat_ia_query reports */
-	uint32_t removed; /* counts core_ia_remove */
+	uint32_t removed; /* number of objects removed so far */
 };
 
 struct core_ia {
@@ -41,44 +41,45 @@ struct core_ia {
 	const struct transport_ops *ops;
 	struct core_settings settings;
 	char device[CORE_DEVICE_MAX];
-	uint32_t port;		     /* of the device, as the instance data name it; 0: not */
+	uint32_t port;		     /* of the device, from the instance data; 0: none given */
 	union core_sockaddr address; /* of this adapter; filled by the transport's ia_open */
 	DAT_IA_ATTR attr;	     /* limits: filled by the transport's ia_open */
 	DAT_PROVIDER_ATTR provider_attr;
 	void *transport; /* the transport's side of the instance */
 	union {
 		struct {
-			/* threads that have armed, and sleep or are about to; those of the consumer
-			 * that sleep elsewhere, by CNO, among them */
+			/* threads that have armed the transport and sleep or are about to, plus
+			 * CNOs whose consumer sleeps on a descriptor or for an agent (cno.h) */
 			_Atomic uint32_t sleepers;
-			/* the transport's: a dequeue has to ask progress() */
+			/* set by the transport: a dequeue must call progress() */
 			_Atomic uint32_t refuses_polls;
 		};
-		_Atomic uint64_t slow_polls; /* one of them, or none: 0 */
+		_Atomic uint64_t slow_polls; /* both: 0 if neither is set */
 	};
 	struct core_mem *mem; /* the table of registered memory */
 
 	/* guarded by the cell's lock */
 	struct core_object_list objects[CORE_TYPE_COUNT];
-	uint32_t tentative_eps; /* Provider-made endpoints of unanswered requests */
+	uint32_t tentative_eps; /* endpoints that the provider made for unanswered requests */
 	bool is_closing;
-	uint32_t active_calls;	    /* calls that work on the instance without its lock */
+	uint32_t active_calls;	    /* calls that use the instance without holding its lock */
 	pthread_cond_t idle;	    /* active_calls fell to 0 while closing */
 	struct core_agents *agents; /* made when the first agent is set, then constant */
-	DAT_EVD_HANDLE async_evd;   /* handle, or DAT_EVD_OUT_OF_SCOPE */
+	DAT_EVD_HANDLE async_evd;   /* or DAT_EVD_OUT_OF_SCOPE */
 	struct core_ref async_ref;
 	bool async_is_ours; /* made by dat_ia_open, destroyed by dat_ia_close */
 };
 
 /*
- * Enters a call that creates an object on the instance. Returns the instance, which then cannot
- * be closed until core_ia_leave(); NULL when the handle is no live IA.
+ * Begins a call on the instance: it is not closed before core_ia_leave(). NULL: the handle is not a
+ * live IA.
  */
 struct core_ia *core_ia_enter(DAT_IA_HANDLE handle);
 void core_ia_leave(struct core_ia *ia);
 
-/* What consumers call the instance; libdat's to say (opendat_extension). */
-void core_ia_name(DAT_IA_HANDLE handle, DAT_IA_HANDLE consumer_handle);
+/* Stores the handle by which the consumer knows the instance. libdat calls it through
+ * opendat_extension. */
+void core_ia_set_consumer_handle(DAT_IA_HANDLE handle, DAT_IA_HANDLE consumer_handle);
 
 /*
  * Adds a new object to the instance's list and makes its handle live. Fails with
@@ -86,25 +87,25 @@ void core_ia_name(DAT_IA_HANDLE handle, DAT_IA_HANDLE consumer_handle);
  */
 DAT_RETURN core_ia_add(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type);
 
-/* Takes a dead object off the list. */
+/* Removes a dead object from the list. */
 void core_ia_remove(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_TYPE type);
 
-/* A reference to the object at that place of the list; false at its end. */
+/* A reference to the object at that index of the list. False: the list is shorter. */
 bool core_ia_nth(struct core_ia *ia, DAT_HANDLE_TYPE type, uint32_t index,
 		 struct core_ref *ref_out);
-/* How often an object was removed: places have changed when this has. */
+/* The number of objects removed so far. When it changes, indexes have changed. */
 uint32_t core_ia_removed(struct core_ia *ia, DAT_HANDLE_TYPE type);
-/* Counts the endpoints of unanswered requests, which do not hold up a graceful close. */
+/* Counts endpoints of unanswered requests, which do not prevent a graceful close. */
 void core_ia_count_tentative(struct core_ia *ia, int change);
 
-/* For a transport: from now on a dequeue may not, or may, be done on its fast path alone. */
+/* For a transport: from now on dat_evd_dequeue must (or need not) call progress(). */
 static inline void core_ia_refuse_polls(struct core_ia *ia, bool is_refused)
 {
-	/* relaxed: a transport says what has to be seen with it */
+	/* relaxed: the transport orders whatever must be seen together with it */
 	atomic_store_explicit(&ia->refuses_polls, is_refused, memory_order_relaxed);
 }
 
-/* May a dequeue poll and keep what it finds? Relaxed: a hint. */
+/* May a dequeue poll on its fast path? A relaxed load: only a hint. */
 CORE_INLINE bool core_ia_may_poll(const struct core_ia *ia)
 {
 	return core_is_same_64(&ia->slow_polls, 0);

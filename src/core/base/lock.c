@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Locks that become one thread's own (lock.h): taking them by the mutex, and taking them away. */
+/* Biased locks (lock.h): taking the mutex, biasing, and revoking the bias. */
 #include "core/base/lock.h"
 
 #include <sched.h>
@@ -8,9 +8,9 @@
 #include "core/base/cancel.h"
 #include "core/base/fence.h"
 
-#define STREAK 64u	/* before a lock is a thread's own for the first time */
-#define LOSSES_MOST 20u /* doublings of that at most */
-#define SOON_MS 10u	/* a loss so soon after the last one counts */
+#define STREAK_MIN 64u	   /* acquisitions in a row after which a lock is biased */
+#define LOSSES_MAX 20u	   /* largest number of times that STREAK_MIN doubles */
+#define LOSS_WINDOW_MS 10u /* a revocation this soon after the previous one doubles it */
 #define SPINS 100u
 
 void core_lock_init(struct core_lock *lock)
@@ -41,61 +41,64 @@ static void count_loss(struct core_lock *lock)
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	now_ms = (uint16_t)((uint64_t)now.tv_sec * 1000u + (uint64_t)now.tv_nsec / 1000000u);
-	if ((uint16_t)(now_ms - lock->lost_ms) > SOON_MS)
+	if ((uint16_t)(now_ms - lock->lost_ms) > LOSS_WINDOW_MS)
 		lock->losses /= 2;
-	else if (lock->losses < LOSSES_MOST)
+	else if (lock->losses < LOSSES_MAX)
 		lock->losses++;
 	lock->lost_ms = now_ms;
 }
 
-static uint32_t page_of(uintptr_t thread)
+static uint32_t thread_page(uintptr_t thread)
 {
 	return (uint32_t)(thread >> 12);
 }
 
-/* Mutex held: the owner is out, and stays out, when it returns. */
-static void take_away(struct core_lock *lock, uintptr_t owner)
+/* Mutex held. At return the owner is outside and cannot enter without the mutex. */
+static void revoke_bias(struct core_lock *lock, uintptr_t owner)
 {
 	const struct timespec pause = {0, 50000};
 	unsigned int spins;
-	/* a sleep is a cancellation point, and the mutex would stay locked */
+	/* the sleep is a cancellation point, and the mutex would stay locked */
 	int state = core_cancel_off();
 
-	lock->former = page_of(owner);
+	lock->former = thread_page(owner);
 	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
 	core_fence_everywhere(CORE_FENCE_PROCESS);
-	/* acquire: pairs with the release in core_lock_release */
+	/*
+	 * acquire: pairs with the release in core_lock_release, else what the owner did inside is
+	 * not seen
+	 */
 	for (spins = 0; atomic_load_explicit(&lock->inside, memory_order_acquire); spins++) {
 		if (spins < SPINS)
 			sched_yield();
-		else /* it may have a lower priority than we have */
+		else /* the owner may have a lower priority than this thread */
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 	}
 	core_cancel_restore(state);
 	count_loss(lock);
 }
 
-/* Mutex held: makes the lock ours. */
-static void claim(struct core_lock *lock)
+/* Mutex held: removes the bias, if any. The caller then holds the lock by the mutex. */
+static void lock_unbias(struct core_lock *lock)
 {
 	uintptr_t owner = atomic_load_explicit(&lock->owner, memory_order_relaxed);
 
 	if (owner)
-		take_away(lock, owner);
+		revoke_bias(lock, owner);
 	lock->is_entered = false;
 }
 
-/* Mutex held: has this thread come alone for long? */
-static void lock_count(struct core_lock *lock, uintptr_t self)
+/* Mutex held: biases the lock to this thread if it alone took the mutex often enough. */
+static void lock_consider_bias(struct core_lock *lock, uintptr_t self)
 {
-	if (lock->former == page_of(self))
+	if (lock->former == thread_page(self))
 		lock->former = 0;
 	if (lock->last != self) {
 		lock->last = self;
 		lock->streak = 0;
 		return;
 	}
-	if (++lock->streak < STREAK << lock->losses)
+	if (++lock->streak < STREAK_MIN << lock->losses)
 		return;
 	lock->streak = 0;
 	if (lock->former)
@@ -107,21 +110,21 @@ static void lock_count(struct core_lock *lock, uintptr_t self)
 void core_lock_acquire_shared(struct core_lock *lock)
 {
 	pthread_mutex_lock(&lock->mutex);
-	claim(lock);
-	lock_count(lock, core_lock_self());
+	lock_unbias(lock);
+	lock_consider_bias(lock, core_lock_self());
 }
 
 bool core_lock_try_shared(struct core_lock *lock)
 {
 	if (pthread_mutex_trylock(&lock->mutex))
 		return false;
-	claim(lock);
+	lock_unbias(lock);
 	return true;
 }
 
 void core_lock_release_shared(struct core_lock *lock)
 {
-	/* if the lock is ours by now we shall enter without the mutex from now on */
+	/* if the lock was just biased to this thread, it enters without the mutex from now on */
 	lock->is_entered = atomic_load_explicit(&lock->owner, memory_order_relaxed);
 	pthread_mutex_unlock(&lock->mutex);
 }
@@ -129,14 +132,17 @@ void core_lock_release_shared(struct core_lock *lock)
 void core_lock_wait(struct core_lock *lock, pthread_cond_t *cond)
 {
 	if (lock->is_entered) {
-		/* a condition goes with the mutex: once more, by that */
+		/*
+		 * A condition variable needs the mutex. Take the lock again by the mutex and let
+		 * the caller test its condition again.
+		 */
 		core_lock_release(lock);
 		pthread_mutex_lock(&lock->mutex);
-		claim(lock);
+		lock_unbias(lock);
 		return;
 	}
-	/* nobody enters without the mutex while we wait for it */
+	/* nobody may enter without the mutex while this thread waits */
 	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
 	pthread_cond_wait(cond, &lock->mutex);
-	claim(lock);
+	lock_unbias(lock);
 }

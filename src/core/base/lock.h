@@ -5,26 +5,28 @@
  *
  *   1 service point (PSP, RSP)     2 connection request      3 endpoint
  *   4 shared receive queue         5 interface adapter (object lists, limits)
- *   6 memory region, memory window, protection zone          7 event dispatcher
- *   8 notification object          9 locks inside a transport, arena
+ *   6 memory region, memory window, protection zone          7 EVD (event dispatcher)
+ *   8 CNO (notification object)    9 locks inside a transport, arena
  *
- * core_lock_try waits for nobody, and is outside that order: a dequeue on its fast path holds its
- * dispatcher's lock and tries an endpoint's. Two locks of one rank are never held together, but by
- * core_lock_try. A transport's own locks are leaves: it never calls up
- * into the core with one held. No lock is held over a call into the consumer or a blocking call.
+ * core_lock_try never waits and is exempt from this order: a dequeue on the fast path holds the
+ * lock of its EVD and tries that of an endpoint. A thread holds two locks of one rank only if it
+ * took the second one by core_lock_try. A transport's own locks are leaves: it never calls up into
+ * the core while it holds one. No lock is held across a call into the consumer or a blocking call.
  *
- * Most endpoints and dispatchers are used by one thread, which should pay no atomic operation for
- * the others that might come. So a lock that one thread has taken many times in a row becomes that
- * thread's own: it then enters and leaves by plain stores to `inside`. Another thread first takes
- * the mutex, then takes the ownership away, and has the kernel run a memory barrier on every other
- * thread of the process (membarrier): after that either the owner sees that it owns the lock no
- * more, or its being inside is seen and waited for. Each time a lock is taken away soon
- * after the last time, it takes twice as long until it is somebody's own again, so one that threads
- * really share stays a mutex; one that was left alone for a while becomes somebody's own sooner.
+ * Biased locking. Most endpoints and EVDs are used by one thread, which should not pay for atomic
+ * operations. A lock that one thread has taken many times in a row is biased to that thread, its
+ * owner: the owner enters and leaves by plain stores to `inside`. Another thread first takes the
+ * mutex and then revokes the bias: it clears `owner`, has the kernel run a full fence on every
+ * thread of the process (membarrier, see fence.h) and waits while `inside` is set. After the fence
+ * either the owner sees that it is no longer the owner, or the revoking thread sees `inside`. Each
+ * revocation that follows soon after the previous one doubles the number of acquisitions before the
+ * lock is biased again. So a lock that threads really share stays a mutex; one that was not revoked
+ * for a while is biased sooner.
  *
- * An owner may be stopped between its look at `owner` and its store to `inside`. What it stores
- * later must not fall into the ownership of another thread: so nobody else becomes the owner before
- * the former one has come by the mutex once, which shows that it is past that.
+ * An owner may be preempted between its load of `owner` and its store to `inside`. That late store
+ * must not happen while the lock is biased to another thread, which writes `inside` too. Therefore
+ * no other thread becomes the owner until the former one has taken the mutex once: by then its
+ * store is done.
  */
 #ifndef CORE_LOCK_H
 #define CORE_LOCK_H
@@ -38,21 +40,23 @@
 #include "core/base/fence.h"
 #include "core/base/same.h"
 
-/* The thread sanitizer knows no membarrier: there a lock is its mutex. */
+/* The thread sanitizer does not model membarrier. Under it a lock is only its mutex. */
 #define CORE_LOCK_IS_OWNED (!CORE_UNDER_TSAN)
 
 struct core_lock {
-	_Atomic uint64_t owner;	 /* who may enter without the mutex, 0: nobody; set and taken away
-				  * with the mutex held, relaxed */
-	_Atomic uint32_t inside; /* written by the owner alone: it is inside, or finds out that it
-				  * is the owner no more */
-	bool is_entered;  /* how it is held, if it is: by `inside`. Changed by who holds it by the
-			   * mutex, when it comes and, if it is the owner by then, when it goes */
-	uint8_t losses;	  /* times it was soon taken away; guarded by the mutex, as are: */
-	uint16_t lost_ms; /* when it was taken away last, */
-	uint32_t former;  /* the page of the owner that has not come since then; 0: none, */
-	uint32_t streak;  /* times in a row that the same thread took the mutex, */
-	uintptr_t last;	  /* and which */
+	_Atomic uint64_t owner;	 /* the thread that may enter without the mutex, 0: none. Set and
+				  * cleared relaxed, with the mutex held */
+	_Atomic uint32_t inside; /* written by the owner alone: it holds the lock, or is about to
+				  * find that it is no longer the owner */
+	bool is_entered; /* the holder holds the lock by `inside`, not by the mutex. Written by a
+			  * holder of the mutex: cleared when it acquires the lock, set when it
+			  * releases the lock and has become the owner */
+	/* guarded by the mutex */
+	uint8_t losses;	  /* revocations that followed soon after another; halved after a pause */
+	uint16_t lost_ms; /* time of the last revocation */
+	uint32_t former;  /* page of the last owner until it takes the mutex again; 0: none */
+	uint32_t streak;  /* acquisitions in a row of the mutex by the same thread, */
+	uintptr_t last;	  /* which is this one */
 	pthread_mutex_t mutex;
 };
 
@@ -63,25 +67,25 @@ struct core_lock {
 
 void core_lock_init(struct core_lock *lock);
 void core_lock_destroy(struct core_lock *lock);
-/* The way by the mutex. */
+/* The slow paths, which take the mutex. */
 void core_lock_acquire_shared(struct core_lock *lock);
 void core_lock_release_shared(struct core_lock *lock);
 bool core_lock_try_shared(struct core_lock *lock);
-/* Waits on the condition with the lock held, which it gives up meanwhile. May return for no reason.
- */
+/* Waits on the condition variable. The lock is held at the call and at return, and released in
+ * between. Wakes up spuriously. */
 void core_lock_wait(struct core_lock *lock, pthread_cond_t *cond);
 
 /*
- * A number of the calling thread, not 0: where its control block is. One instruction, also in a
- * library that is opened late. Threads that live at the same time have theirs in pages of their
- * own.
+ * Identifies the calling thread: the address of its control block, never 0. Reading it takes one
+ * instruction, even in a library opened by dlopen. No two living threads have their control blocks
+ * in the same page.
  */
 CORE_INLINE uintptr_t core_lock_self(void)
 {
 #ifdef __x86_64__
 	uintptr_t self;
 
-	/* volatile: looked up again instead of kept where it has to be saved first */
+	/* volatile: reading it again is cheaper than saving a register to keep it */
 	__asm__ volatile("mov %%fs:0, %0" : "=r"(self));
 	return self;
 #else
@@ -94,15 +98,19 @@ CORE_INLINE bool core_lock_is_own(const struct core_lock *lock, uintptr_t self)
 	return core_is_same_64(&lock->owner, self);
 }
 
-/* True: entered, as its owner. */
+/* Enters a lock that is biased to this thread. False: it is not, nothing is held. */
 CORE_INLINE bool core_lock_enter(struct core_lock *lock)
 {
 #if CORE_LOCK_IS_OWNED
 	uintptr_t self = core_lock_self();
 
-	/* only this thread makes it its own */
+	/* only this thread biases a lock to itself, so true may become false but not the reverse */
 	if (__builtin_expect(core_lock_is_own(lock, self), true)) {
-		/* relaxed, and kept in this order: the other half is the membarrier of take_away */
+		/*
+		 * Store `inside`, then load `owner`, in this order. Both are relaxed, with a
+		 * compiler barrier in between: the membarrier in revoke_bias is the fence. Without
+		 * the order the owner could enter unseen after its bias was revoked.
+		 */
 		atomic_store_explicit(&lock->inside, 1, memory_order_relaxed);
 		atomic_signal_fence(memory_order_seq_cst);
 		if (__builtin_expect(core_lock_is_own(lock, self), true))
@@ -120,8 +128,8 @@ CORE_INLINE void core_lock_acquire(struct core_lock *lock)
 		core_lock_acquire_shared(lock);
 }
 
-/* Tries to take the lock, whatever other locks are held. False if that would mean to wait, or if
- * the lock is not biased to this thread. */
+/* Tries to take the lock; any other lock may be held. False: the lock is not biased to this thread,
+ * or, under the thread sanitizer, it is held. */
 CORE_INLINE bool core_lock_try(struct core_lock *lock)
 {
 #if CORE_LOCK_IS_OWNED
@@ -131,8 +139,8 @@ CORE_INLINE bool core_lock_try(struct core_lock *lock)
 #endif
 }
 
-/* Takes core_lock_enter or core_lock_try back, with nothing done since that could have given the
- * lock up. */
+/* Releases a lock that core_lock_enter or core_lock_try took, if core_lock_wait was not called
+ * since. */
 CORE_INLINE void core_lock_leave(struct core_lock *lock)
 {
 #if CORE_LOCK_IS_OWNED
@@ -145,7 +153,10 @@ CORE_INLINE void core_lock_leave(struct core_lock *lock)
 
 CORE_INLINE void core_lock_release(struct core_lock *lock)
 {
-	/* release: pairs with the acquire in take_away; what was done inside is seen there */
+	/*
+	 * release: pairs with the acquire in revoke_bias, else the next holder may not see what was
+	 * done inside
+	 */
 	if (lock->is_entered)
 		atomic_store_explicit(&lock->inside, 0, memory_order_release);
 	else

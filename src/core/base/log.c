@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Writes diagnostics where DAT_DBG_TYPE and DAT_DBG_DEST ask for them, a line in one piece. */
+/* Diagnostics, selected by DAT_DBG_TYPE and DAT_DBG_DEST. Each line is one write. */
 #include "core/base/log.h"
 
 #include <pthread.h>

@@ -24,7 +24,7 @@ bool core_address_is_nobody(const union core_sockaddr *address)
 	       IN6_IS_ADDR_UNSPECIFIED(&address->in6.sin6_addr);
 }
 
-/* The better of two addresses of an interface has the greater rank. */
+/* The preferred address of an interface is the one of the highest rank; 0: not usable. */
 static int rank(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Network addresses, as far as every transport understands them the same way. */
+/* Network addresses: what all transports have in common. */
 #ifndef CORE_NETADDR_H
 #define CORE_NETADDR_H
 
@@ -14,14 +14,14 @@ union core_sockaddr {
 	struct sockaddr_storage storage;
 };
 
-/* What the system's calls want to know beside the address, which is of either family. */
+/* The address length for system calls. The address is AF_INET or AF_INET6. */
 socklen_t core_address_size(const union core_sockaddr *address);
 
-/* Can no endpoint be there: multicast, unspecified, or broadcast on every network? */
+/* Can no peer have this address? It is multicast, unspecified or the limited broadcast address. */
 bool core_address_is_nobody(const union core_sockaddr *address);
 
-/* The best address of an interface that is up: IPv4, then IPv6 beyond the link, then any. -ENODEV.
- */
+/* The preferred address of an interface that is up: IPv4, else global IPv6, else link-local IPv6.
+ * -ENODEV: there is none. */
 int core_address_of_netdev(const char *name, union core_sockaddr *address_out);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Pins on registered regions, a set for each thread (pins.h). */
+/* Pins on registered regions: one set per thread (pins.h). */
 #include "core/base/pins.h"
 
 #include <pthread.h>
@@ -11,19 +11,20 @@
 __thread struct core_pins core_pins_own __attribute__((tls_model("initial-exec")));
 
 /*
- * A leaf lock, never held while anything is waited for, but from our first handler of a fork to the
- * last: handlers of the consumer run in between, in the forking thread, and may come by here.
+ * Guards the list of sets. A leaf lock: no thread blocks while it holds it. The exception is a
+ * fork: the lock is held from our prepare handler to our parent or child handler. Handlers of the
+ * consumer may run in between, in the same thread, and may call in here.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic uintptr_t forking; /* the thread that holds it for a fork, the same in the child */
+static _Atomic uintptr_t forking; /* the thread that holds the lock for a fork, also in the child */
 static struct core_pins *sets;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t at_end; /* takes the set of a thread that ends off the list */
+static pthread_key_t exit_key; /* its destructor removes the set of an exiting thread */
 static bool is_ready;
 
 static void sets_lock(void)
 {
-	/* relaxed: no thread but the forking one stores its own number */
+	/* relaxed: only the forking thread stores its own id, so only it can find it here */
 	if (atomic_load_explicit(&forking, memory_order_relaxed) != core_lock_self())
 		pthread_mutex_lock(&lock);
 }
@@ -34,8 +35,11 @@ static void sets_unlock(void)
 		pthread_mutex_unlock(&lock);
 }
 
-/* Once and for all: destructors that the consumer has may still come, and no other one of ours. */
-static void list_out(void *argument)
+/*
+ * The destructor of the key. The set is not added again: destructors of the consumer may still pin
+ * regions in this thread, but this one would not run again.
+ */
+static void set_remove(void *argument)
 {
 	struct core_pins *pins = argument;
 	struct core_pins **link = &sets;
@@ -46,12 +50,12 @@ static void list_out(void *argument)
 	*link = pins->next;
 	sets_unlock();
 	pins->is_listed = false;
-	pins->is_over = true;
+	pins->has_exited = true;
 }
 
-static void list_in(struct core_pins *pins)
+static void set_add(struct core_pins *pins)
 {
-	if (!is_ready || pthread_setspecific(at_end, pins))
+	if (!is_ready || pthread_setspecific(exit_key, pins))
 		return;
 	pins->is_listed = true;
 	sets_lock();
@@ -72,7 +76,7 @@ static void after_fork(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* There are no other threads here, and what they have noted is nobody's. */
+/* The child has one thread. The sets of the other threads are dropped with their pins. */
 static void pins_in_child(void)
 {
 	sets = core_pins_own.is_listed ? &core_pins_own : NULL;
@@ -80,29 +84,32 @@ static void pins_in_child(void)
 	after_fork();
 }
 
-static void pins_watch_forks(void)
+static void pins_init(void)
 {
-	is_ready = pthread_key_create(&at_end, list_out) == 0 &&
+	is_ready = pthread_key_create(&exit_key, set_remove) == 0 &&
 		   pthread_atfork(before_fork, after_fork, pins_in_child) == 0;
 }
 
 void core_pins_begin(struct core_pinned *region)
 {
-	/* relaxed: the key is set behind them, by a release. The pins that are counted stay:
-	 * somebody may be about to find out that his key is stale */
+	/*
+	 * relaxed: the key is stored after them, with release. `others` is not reset: a thread
+	 * with a stale key may have one pin counted there at this moment; it removes the pin once
+	 * it has checked the key.
+	 */
 	atomic_store_explicit(&region->fenced, 0, memory_order_relaxed);
 	atomic_store_explicit(&region->is_light, false, memory_order_relaxed);
 }
 
-/* Marks a region that is pinned often. */
-static void pins_count(struct core_pinned *region)
+/* Counts a pin with a full fence. Makes pins light once the region has had many of them. */
+static void pins_count_fenced(struct core_pinned *region)
 {
-	/* relaxed: threads that overwrite each other's count only delay the mark */
+	/* relaxed, and not atomic as a whole: a lost increment only delays the switch */
 	uint32_t fenced = atomic_load_explicit(&region->fenced, memory_order_relaxed) + 1;
 
 	atomic_store_explicit(&region->fenced, fenced, memory_order_relaxed);
-	/* sequentially consistent: see core_pin */
-	if (fenced >= CORE_PINS_OFTEN && core_fence_can(CORE_FENCE_PROCESS))
+	/* sequentially consistent: pairs with the load in core_pin, as explained there */
+	if (fenced >= CORE_PINS_LIGHT_AFTER && core_fence_can(CORE_FENCE_PROCESS))
 		atomic_store(&region->is_light, true);
 }
 
@@ -110,17 +117,17 @@ void core_pin_slow(struct core_pinned *region)
 {
 	struct core_pins *pins = &core_pins_own;
 
-	if (!pins->is_listed && !pins->is_over) {
-		pthread_once(&once, pins_watch_forks);
-		list_in(pins);
+	if (!pins->is_listed && !pins->has_exited) {
+		pthread_once(&once, pins_init);
+		set_add(pins);
 	}
-	if (!pins->is_listed || pins->used == CORE_PINS_MOST) {
+	if (!pins->is_listed || pins->used == CORE_PINS_MAX) {
 		atomic_fetch_add(&region->others, 1);
 		return;
 	}
-	/* sequentially consistent, and a full fence: see pins.h */
+	/* sequentially consistent, hence a full fence before the key is read: see pins.h */
 	atomic_exchange(&pins->regions[pins->used++], region);
-	pins_count(region);
+	pins_count_fenced(region);
 }
 
 void core_unpin_slow(struct core_pinned *region)
@@ -137,7 +144,7 @@ void core_unpin_slow(struct core_pinned *region)
 			pins->used--;
 		return;
 	}
-	/* release: likewise */
+	/* release: as in core_unpin */
 	atomic_fetch_sub_explicit(&region->others, 1, memory_order_release);
 }
 
@@ -146,10 +153,13 @@ static bool is_pinned(struct core_pinned *region)
 	bool is_found = false;
 
 	sets_lock();
-	/* sequentially consistent: meets core_pin; its acquire pairs with the release in
-	 * core_unpin */
+	/*
+	 * sequentially consistent: with the fence in core_pins_wait, either these loads see a pin
+	 * or core_mem_pin sees that the key is stale. The acquire pairs with the release in
+	 * core_unpin, else the copy under the pin could still be running.
+	 */
 	for (struct core_pins *pins = sets; pins; pins = pins->next)
-		for (uint32_t i = 0; i < CORE_PINS_MOST; i++)
+		for (uint32_t i = 0; i < CORE_PINS_MAX; i++)
 			is_found |= atomic_load(&pins->regions[i]) == region;
 	sets_unlock();
 	return is_found || atomic_load(&region->others);
@@ -160,7 +170,10 @@ void core_pins_wait(struct core_pinned *region)
 	const struct timespec pause = {0, 20000};
 	unsigned int spins = 0;
 
-	/* full fence: the key is cleared before the mark is read, and the notes */
+	/*
+	 * full fence between the store to the key and the loads of is_light and of the sets: the
+	 * other half of the fence in core_pin_slow
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load(&region->is_light))
 		core_fence_everywhere(CORE_FENCE_PROCESS);

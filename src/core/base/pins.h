@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Pins on registered regions. Each thread notes the regions that it is copying from or to in a set
- * of its own, so that a pin is a plain store; who revokes a region looks through the sets of all
- * threads. The two meet as in Dekker's algorithm: a user notes the region, then reads its key; the
- * owner clears the key, then reads the notes. Both need a fence between the two. A region that is
- * pinned often gets a mark: users of it go without from then on, and its owner has the kernel run
- * their fences when it revokes it (fence.h), which is dear. So a region that is used a few times
- * and freed costs neither side a system call. A pin is taken off by the thread that took it.
+ * Pins on registered regions, as hazard pointers. Each thread stores the regions that it copies
+ * from or to in a set of its own, so that a pin is a plain store. A thread that revokes a region
+ * searches the sets of all threads. The two sides synchronize as in Dekker's algorithm: a user
+ * stores the pin, then loads the key; the revoker clears the key, then loads the pins. Both need a
+ * full fence in between.
+ *
+ * A region that is pinned often switches to light pins, without that fence. Revoking it then costs
+ * a membarrier system call (fence.h), which is expensive. So a region that is used a few times and
+ * freed costs neither side a system call. The thread that took a pin must remove it.
  */
 #ifndef CORE_PINS_H
 #define CORE_PINS_H
@@ -18,49 +20,54 @@
 #include "core/base/fence.h"
 #include "core/base/lock.h"
 
-#define CORE_PINS_MOST 16u  /* of one thread; more are counted in the region */
-#define CORE_PINS_OFTEN 64u /* pins after which a region is marked */
+#define CORE_PINS_MAX 16u	  /* in the set of a thread; further pins go to `others` */
+#define CORE_PINS_LIGHT_AFTER 64u /* pins with a fence, after which pins are light */
 
-/* A region's. Nothing of it is set back while the region's key lives. */
+/* The state of a region. No member is reset while the region's key is live. */
 struct core_pinned {
-	_Atomic uint32_t others; /* pins that no thread has noted itself */
-	_Atomic uint32_t fenced; /* pins with a fence; relaxed, and may miss some */
-	_Atomic bool is_light;	 /* the mark: pins pass no fence any more */
+	_Atomic uint32_t others; /* pins that are in no set */
+	_Atomic uint32_t fenced; /* number of pins with a fence; relaxed and approximate */
+	_Atomic bool is_light;	 /* pins use a light fence from now on */
 };
 
-/* One thread's. */
+/* The set of a thread. */
 struct core_pins {
-	_Atomic(struct core_pinned *) regions[CORE_PINS_MOST]; /* the newest is at used - 1 */
-	/* the thread's own */
-	bool is_listed;
-	bool is_over; /* the thread is ending: it is listed no more */
+	_Atomic(struct core_pinned *) regions[CORE_PINS_MAX]; /* the newest is at used - 1 */
+	/* used by the thread only */
+	bool is_listed;	 /* the set is in the list of all sets */
+	bool has_exited; /* the set was removed because the thread exits; it is not added again */
 	uint16_t used;
-	/* the list of all sets, under its lock */
+	/* guarded by the lock of the list */
 	struct core_pins *next;
 };
 
 extern __thread struct core_pins core_pins_own __attribute__((tls_model("initial-exec")));
 
-/* Before the region's key is set: nobody has pinned it often yet. */
+/* Resets the count of pins. Call before the region's key becomes live. */
 void core_pins_begin(struct core_pinned *region);
 
-/* The ways of a pin with a fence, of a set that is not listed yet or is full, and of what is not on
- * top. */
+/* The slow paths: a pin with a full fence, a set that is full or not yet in the list, and removing
+ * a pin that is not the newest. */
 void core_pin_slow(struct core_pinned *region);
 void core_unpin_slow(struct core_pinned *region);
 
-/* Before the region's key is read, which the caller knows to have lived already. */
+/* Pins the region. Call before loading its key. The key that the caller expects was live before, so
+ * core_pins_begin has run for it. */
 CORE_INLINE void core_pin(struct core_pinned *region)
 {
 	struct core_pins *pins = &core_pins_own;
 
-	/* sequentially consistent, as the look at the key that follows: if we see the mark, and
-	 * then the key live, who clears the key sees the mark too (core_pins_wait) */
-	if (!pins->is_listed || pins->used == CORE_PINS_MOST || !atomic_load(&region->is_light)) {
+	/*
+	 * sequentially consistent, as is the caller's load of the key that follows. If both
+	 * is_light and the live key are seen here, a thread that clears the key afterwards sees
+	 * is_light too, and runs the fence for us (core_pins_wait).
+	 */
+	if (!pins->is_listed || pins->used == CORE_PINS_MAX || !atomic_load(&region->is_light)) {
 		core_pin_slow(region);
 		return;
 	}
-	/* release: what was done with the region before in this place is over */
+	/* release: pairs with the acquire in core_pins_wait; a copy under an earlier pin, which was
+	 * in this place, is complete when the new one is seen */
 	atomic_store_explicit(&pins->regions[pins->used++], region, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
 }
@@ -69,18 +76,18 @@ CORE_INLINE void core_unpin(struct core_pinned *region)
 {
 	struct core_pins *pins = &core_pins_own;
 
-	/* relaxed: only this thread writes there */
+	/* relaxed: only this thread writes its set */
 	if (!pins->used ||
 	    atomic_load_explicit(&pins->regions[pins->used - 1], memory_order_relaxed) != region) {
 		core_unpin_slow(region);
 		return;
 	}
-	/* release: pairs with the acquire in core_pins_wait, else our copy could be seen after it
-	 */
+	/* release: pairs with the acquire in core_pins_wait, else the region could be freed before
+	 * our copy is complete */
 	atomic_store_explicit(&pins->regions[--pins->used], NULL, memory_order_release);
 }
 
-/* The region's key is dead already: nobody has it pinned any more when this returns. */
+/* Waits until no thread has the region pinned. The region's key must be cleared already. */
 void core_pins_wait(struct core_pinned *region);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Questions about mappings. The kernel answers them by an ioctl on /proc/self/maps (Linux 6.11) in
- * time that does not depend on the number of mappings; older kernels are asked by reading that
- * file. The file is opened anew each time: a descriptor kept over fork would show the parent.
+ * Queries about mappings. Since Linux 6.11 an ioctl on /proc/self/maps answers them in time that
+ * does not depend on the number of mappings. On older kernels the file is parsed. It is opened for
+ * each query: a descriptor kept across a fork would show the mappings of the parent.
  */
 #include "core/base/range.h"
 
@@ -20,7 +20,7 @@ enum {
 	RANGE_SHARED = 0x08,
 };
 
-/* struct procmap_query of the kernel's linux/fs.h, which Debian 12 does not have yet. */
+/* struct procmap_query of linux/fs.h, which the headers of Debian 12 lack. */
 struct range_query {
 	uint64_t size;
 	uint64_t query_flags;
@@ -38,11 +38,11 @@ struct range_query {
 	uint64_t vma_name_addr;
 	uint64_t build_id_addr;
 };
-_Static_assert(sizeof(struct range_query) == 104, "layout of the kernel");
+_Static_assert(sizeof(struct range_query) == 104, "the layout of struct procmap_query");
 #define RANGE_QUERY _IOWR('f', 17, struct range_query)
 
-/* 1: every mapping of the range has the flags; 0: not; -1: the kernel cannot tell this way. */
-static int range_ask(int fd, uint64_t start, uint64_t end, uint64_t flags)
+/* 1: every mapping of the range has the flags; 0: not all; -1: the kernel lacks this ioctl. */
+static int range_check_ioctl(int fd, uint64_t start, uint64_t end, uint64_t flags)
 {
 	while (start < end) {
 		struct range_query query = {.size = sizeof(query), .query_addr = start};
@@ -56,8 +56,8 @@ static int range_ask(int fd, uint64_t start, uint64_t end, uint64_t flags)
 	return 1;
 }
 
-/* The same by reading the text. */
-static int range_read(int fd, uint64_t start, uint64_t end, uint64_t flags)
+/* The same by parsing the file, which it closes. */
+static int range_check_maps(int fd, uint64_t start, uint64_t end, uint64_t flags)
 {
 	FILE *maps = fdopen(fd, "r");
 	char line[512];
@@ -94,10 +94,10 @@ static bool range_has(const void *start, uint64_t len, uint64_t flags)
 	int answer;
 
 	if (fd < 0)
-		return true; /* no /proc: what is missing shows when the memory is used */
-	answer = range_ask(fd, low, low + len, flags);
+		return true; /* no /proc: an error shows when the memory is used */
+	answer = range_check_ioctl(fd, low, low + len, flags);
 	if (answer < 0)
-		answer = range_read(fd, low, low + len, flags);
+		answer = range_check_maps(fd, low, low + len, flags);
 	else
 		close(fd);
 	return answer != 0;
@@ -109,7 +109,7 @@ bool core_range_is_mapped(const void *start, uint64_t len)
 	uintptr_t low = (uintptr_t)start & ~(page - 1);
 	uint64_t size = (uintptr_t)start + len - low;
 
-	/* flushes nothing, but fails where a page is not mapped; walks mappings, not pages */
+	/* MS_ASYNC writes nothing, but fails for a hole; the cost grows with the mappings only */
 	return !msync((void *)low, size, MS_ASYNC) || errno != ENOMEM;
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the kernel says about a range of this process's address space, without touching it. */
+/* Queries about a range of this process's address space. They do not touch the memory. */
 #ifndef CORE_RANGE_H
 #define CORE_RANGE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Mapped throughout? One system call, however many pages and other mappings there are. */
+/* Is the whole range mapped? One system call, whatever the number of pages and mappings. */
 bool core_range_is_mapped(const void *start, uint64_t len);
-/* Entirely inside mappings that may be written to? Opens a file: not for every registration. */
+/* Is the whole range writable? Opens a file: too slow for every registration. */
 bool core_range_is_writable(const void *start, uint64_t len);
-/* Entirely inside mappings that were made shared (MAP_SHARED)? */
+/* Is the whole range in MAP_SHARED mappings? */
 bool core_range_is_shared(const void *start, uint64_t len);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Comparing a shared variable with a value, relaxed, by one instruction where there is one: a
- * compiler loads an atomic variable before it compares. Never left out, nor moved over a fence.
+ * Compares an atomic variable with a value by a relaxed load. On x86-64 this is one instruction; a
+ * compiler would load the variable into a register first. The compiler neither omits the load nor
+ * moves it across a fence.
  */
 #ifndef CORE_SAME_H
 #define CORE_SAME_H
@@ -10,8 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Compiled into every caller: for what is too long for the compiler's taste and too often called.
- */
+/* For functions of the data path that the compiler finds too long to inline on its own. */
 #define CORE_INLINE static inline __attribute__((always_inline))
 
 CORE_INLINE bool core_is_same_32(const _Atomic uint32_t *variable, uint32_t value)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The table of tunables and its reader. Nothing is guessed: a word that is not understood fails the
- * open, with a message that says which word, where it stands and what would be right.
+ * The table of tunables and its parser. An unknown or invalid word makes the open fail. The message
+ * names the word and its source, and lists the valid values.
  */
 #include "core/base/settings.h"
 
@@ -15,7 +15,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#define KEY_MAX 32 /* with the final null */
+#define KEY_MAX 32 /* including the terminating null */
 
 struct setting {
 	const char *key;
@@ -73,35 +73,35 @@ static const struct setting settings_table[] = {
 _Static_assert(SETTING_COUNT * sizeof(uint64_t) == sizeof(struct core_settings),
 	       "every setting is in the table");
 
-/* One word of the instance data; not terminated. */
+/* One word of the instance data; not null-terminated. */
 struct word {
 	const char *text;
 	size_t len;
 };
 
-/* The reading of one line. */
+/* The state of parsing one line. */
 struct reader {
 	struct core_settings values;
-	bool is_given[SETTING_COUNT]; /* by the instance data */
+	bool is_given[SETTING_COUNT]; /* in the instance data */
 	struct word device;
 	struct word port; /* of the OpenFabrics form "eth0 0" */
 };
 
-/* The message of the calling thread's last failure; the caller uses it at once. */
-static _Thread_local char settings_why[256];
+/* The message of the calling thread's last failure. The next failure overwrites it. */
+static _Thread_local char settings_message[256];
 
 __attribute__((format(printf, 1, 2))) static int refuse(const char *format, ...)
 {
 	va_list list;
 
 	va_start(list, format);
-	vsnprintf(settings_why, sizeof(settings_why), format, list);
+	vsnprintf(settings_message, sizeof(settings_message), format, list);
 	va_end(list);
 	return -EINVAL;
 }
 
-/* For "%.*s": as much of a word as a message shows. */
-static int shown(struct word word)
+/* The precision for "%.*s": messages show at most 64 characters of a word. */
+static int shown_len(struct word word)
 {
 	return word.len < 64 ? (int)word.len : 64;
 }
@@ -125,7 +125,7 @@ static uint64_t *setting_value(struct core_settings *values, const struct settin
 	return (uint64_t *)(void *)((char *)values + setting->offset);
 }
 
-/* False: no decimal number, or too large for the type. */
+/* False: not a decimal number, or too large for uint64_t. */
 static bool read_number(struct word word, uint64_t *value_out)
 {
 	uint64_t value = 0;
@@ -155,7 +155,7 @@ static void list_words(const char *const *words, char *text, size_t size)
 	}
 }
 
-/* Sets one value; `name` is what the person wrote: the key or the variable. */
+/* Sets one value. `name` is for the message: the key or the environment variable. */
 static int set_value(struct core_settings *values, const struct setting *setting, const char *name,
 		     struct word word)
 {
@@ -172,11 +172,11 @@ static int set_value(struct core_settings *values, const struct setting *setting
 			}
 		}
 		list_words(setting->words, list, sizeof(list));
-		return refuse("%s: \"%.*s\" is not %s", name, shown(word), word.text, list);
+		return refuse("%s: \"%.*s\" is not %s", name, shown_len(word), word.text, list);
 	}
 	if (!read_number(word, &value) || value < setting->min || value > setting->max)
 		return refuse("%s: \"%.*s\" is not a number from %" PRIu64 " to %" PRIu64 " (%s)",
-			      name, shown(word), word.text, setting->min, setting->max,
+			      name, shown_len(word), word.text, setting->min, setting->max,
 			      setting->unit);
 	*setting_value(values, setting) = value;
 	return 0;
@@ -197,16 +197,16 @@ static int read_setting(struct reader *reader, struct word word, size_t key_len)
 		reader->is_given[i] = true;
 		return set_value(&reader->values, setting, setting->key, value);
 	}
-	return refuse("\"%.*s\": there is no such setting", shown(word), word.text);
+	return refuse("\"%.*s\": there is no such setting", shown_len(word), word.text);
 }
 
-/* A word without "=": the device, or after it the port of a device, which says nothing here. */
+/* A word without "=": the device, or after it its port, which core_settings_port returns. */
 static int read_bare(struct reader *reader, struct word word)
 {
 	if (!reader->device.text) {
 		if (word.len >= CORE_DEVICE_MAX)
 			return refuse("the device \"%.*s...\" is longer than %d characters",
-				      shown(word), word.text, CORE_DEVICE_MAX - 1);
+				      shown_len(word), word.text, CORE_DEVICE_MAX - 1);
 		reader->device = word;
 		return 0;
 	}
@@ -215,7 +215,7 @@ static int read_bare(struct reader *reader, struct word word)
 		return 0;
 	}
 	return refuse("\"%.*s\" after the device \"%.*s\": only one device can be named",
-		      shown(word), word.text, shown(reader->device), reader->device.text);
+		      shown_len(word), word.text, shown_len(reader->device), reader->device.text);
 }
 
 static int read_words(struct reader *reader, const char *text)
@@ -252,7 +252,7 @@ static void variable_name(const struct setting *setting, char name_out[KEY_MAX])
 	}
 }
 
-/* An empty variable counts as unset, as is the custom. */
+/* An empty variable counts as unset. */
 static int read_environment(struct core_settings *values)
 {
 	for (size_t i = 0; i < SETTING_COUNT; i++) {
@@ -278,7 +278,7 @@ static bool is_name(const char *variable, const char *name, size_t len)
 
 static bool is_known(const char *name, size_t len)
 {
-	/* those of the registry and of core/base/log.c */
+	/* read by the registry and by core/base/log.c */
 	static const char *const others[] = {"DAT_OVERRIDE", "DAT_DBG_TYPE", "DAT_DBG_DEST"};
 	char variable[KEY_MAX];
 
@@ -293,21 +293,21 @@ static bool is_known(const char *name, size_t len)
 	return false;
 }
 
-void core_settings_unknown(void (*tell)(const char *name, int len))
+void core_settings_unknown(void (*report)(const char *name, int len))
 {
-	/* with raised privileges none is looked at */
+	/* a program with raised privileges ignores all of them (secure_getenv) */
 	if (getauxval(AT_SECURE) || !environ)
 		return;
 	for (char **entry = environ; *entry; entry++) {
 		size_t len = strcspn(*entry, "=");
 
 		if (!strncmp(*entry, "DAT_", 4) && !is_known(*entry, len))
-			tell(*entry, (int)len);
+			report(*entry, (int)len);
 	}
 }
 
 int core_settings_parse(const char *instance_data, char device_out[CORE_DEVICE_MAX],
-			struct core_settings *settings_out, const char **why_out)
+			struct core_settings *settings_out, const char **message_out)
 {
 	struct reader reader = {0};
 	int rc;
@@ -320,8 +320,8 @@ int core_settings_parse(const char *instance_data, char device_out[CORE_DEVICE_M
 	if (rc == 0)
 		rc = read_environment(&reader.values);
 	if (rc) {
-		if (why_out)
-			*why_out = settings_why;
+		if (message_out)
+			*message_out = settings_message;
 		return rc;
 	}
 	memcpy(device_out, reader.device.text, reader.device.len);

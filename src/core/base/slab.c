@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
+/* The object allocator (slab.h). */
 #include "core/base/slab.h"
 
 #include <pthread.h>
@@ -6,22 +7,24 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define BLOCK (64u * 1024u)
-#define MOST 4096u /* larger ones are mappings of their own */
+#define BLOCK_SIZE (64u * 1024u)
+#define OBJECT_MAX 4096u /* larger objects get a mapping of their own */
 
 struct free_object {
 	struct free_object *next;
 };
 
-/* A leaf: nothing is called with it held but mmap. */
+/* A leaf lock: its holder calls only mmap. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* guarded by `lock` */
-static struct free_object *free_objects[MOST / CORE_SLAB_ALIGN + 1]; /* index: size in lines */
-static unsigned char *rest;					     /* of the newest block */
+/* indexed by size / CORE_SLAB_ALIGN */
+static struct free_object *free_objects[OBJECT_MAX / CORE_SLAB_ALIGN + 1];
+static unsigned char *rest; /* the unused part of the newest block */
 static size_t rest_size;
 
-/* Another thread may have been in the middle of a change. What was free stays unused. */
+/* Another thread may have held the lock at the fork, so the lists may be inconsistent. The child
+ * abandons the free memory. */
 static void slab_in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
@@ -29,7 +32,7 @@ static void slab_in_child(void)
 	rest_size = 0;
 }
 
-static void slab_watch_forks(void)
+static void slab_init(void)
 {
 	pthread_atfork(NULL, NULL, slab_in_child);
 }
@@ -46,17 +49,17 @@ static void *map(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* What is left of a block that is too small for the next object stays unused. */
-static void *carve_locked(size_t size)
+/* If the rest of the block is too small, it is abandoned. */
+static void *slab_carve_locked(size_t size)
 {
 	unsigned char *p;
 
 	if (rest_size < size) {
-		p = map(BLOCK);
+		p = map(BLOCK_SIZE);
 		if (!p)
 			return NULL;
 		rest = p;
-		rest_size = BLOCK;
+		rest_size = BLOCK_SIZE;
 	}
 	p = rest;
 	rest += size;
@@ -69,13 +72,13 @@ static void *take(size_t size)
 	struct free_object **list = &free_objects[size / CORE_SLAB_ALIGN];
 	struct free_object *object;
 
-	pthread_once(&once, slab_watch_forks);
+	pthread_once(&once, slab_init);
 	pthread_mutex_lock(&lock);
 	object = *list;
 	if (object)
 		*list = object->next;
 	else
-		object = carve_locked(size);
+		object = slab_carve_locked(size);
 	pthread_mutex_unlock(&lock);
 	return object;
 }
@@ -85,7 +88,7 @@ void *core_slab_alloc(size_t size)
 	void *p;
 
 	size = round_up(size);
-	if (size > MOST && !CORE_SLAB_USES_MALLOC)
+	if (size > OBJECT_MAX && !CORE_SLAB_USES_MALLOC)
 		return map(size);
 	p = CORE_SLAB_USES_MALLOC ? aligned_alloc(CORE_SLAB_ALIGN, size) : take(size);
 	return p ? memset(p, 0, size) : NULL;
@@ -103,7 +106,7 @@ void core_slab_free(void *p, size_t size)
 		free(p);
 		return;
 	}
-	if (size > MOST) {
+	if (size > OBJECT_MAX) {
 		munmap(p, size);
 		return;
 	}

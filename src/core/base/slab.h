@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Memory for objects that threads of the library make or free. The C library gives a thread that
- * calls malloc or free an arena of its own, 64 MiB of the process's address space, for a few
- * objects of a kilobyte. Here all threads share blocks that are as large as what lies in them.
+ * An allocator for objects that the library's own threads create or free. glibc gives each thread
+ * that calls malloc an arena of its own, which reserves 64 MiB of address space, for a few objects
+ * of a kilobyte. Here all threads share small blocks.
  *
- * Objects of one size share a list of free ones, which is never given back to the system: it is as
- * long as the most that were alive at a time.
+ * Free objects are kept in one list per size and are never returned to the system. A list is never
+ * longer than the largest number of objects of that size that existed at once.
  */
 #ifndef CORE_SLAB_H
 #define CORE_SLAB_H
 
 #include <stddef.h>
 
-/* Under the address sanitizer each object is malloc's, which knows what was freed. */
+/* Under the address sanitizer objects come from malloc, so that it detects use after free. */
 #if defined(__SANITIZE_ADDRESS__)
 #define CORE_SLAB_USES_MALLOC 1
 #elif defined(__has_feature)
@@ -24,11 +24,11 @@
 #define CORE_SLAB_USES_MALLOC 0
 #endif
 
-#define CORE_SLAB_ALIGN 64u /* what is returned is aligned to */
+#define CORE_SLAB_ALIGN 64u /* alignment of all objects */
 
-/* Zeroed; NULL: there is no memory. */
+/* Returns zeroed memory. NULL: no memory. */
 void *core_slab_alloc(size_t size);
-/* p may be NULL; size as it was allocated with. */
+/* p may be NULL. `size` must be the size passed to core_slab_alloc. */
 void core_slab_free(void *p, size_t size);
 
 #endif

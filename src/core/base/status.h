@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Return codes: the one composer, and the one translation from errno. */
+/* Return codes: the only place that composes them, and the only translation from errno. */
 #ifndef CORE_STATUS_H
 #define CORE_STATUS_H
 
@@ -17,7 +17,7 @@ static inline DAT_RETURN core_bad_handle(DAT_RETURN_SUBTYPE subtype)
 	return core_error(DAT_INVALID_HANDLE, subtype);
 }
 
-/* `arg` counts the parameters of the call from 1. */
+/* `arg`: the number of the parameter, from 1. */
 static inline DAT_RETURN core_bad_arg(unsigned int arg)
 {
 	return core_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + arg - 1));
@@ -28,7 +28,7 @@ static inline DAT_RETURN core_no_resources(DAT_RETURN_SUBTYPE subtype)
 	return core_error(DAT_INSUFFICIENT_RESOURCES, subtype);
 }
 
-/* What a transport's negative errno means to the consumer. */
+/* The return code for a transport's negative errno. */
 static inline DAT_RETURN core_status_from_errno(int error)
 {
 	switch (-error) {

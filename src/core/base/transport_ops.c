@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Named stubs for slots of the transport table. */
+/* Stubs for the slots that a transport does not implement. */
 #include "core/base/transport_ops.h"
 
 #include <errno.h>

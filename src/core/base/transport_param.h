@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the core and a transport hand each other as parameters. */
+/* Parameter structures of the calls between the core and a transport. */
 #ifndef CORE_TRANSPORT_PARAM_H
 #define CORE_TRANSPORT_PARAM_H
 
@@ -11,30 +11,30 @@
 
 struct core_lmr;
 
-/* What the two ends tell each other in the set-up, beside the private data. */
+/* Exchanged by the two sides during connection set-up. */
 struct transport_conn_param {
-	uint32_t read_in;  /* RDMA Reads that this side serves at once */
-	uint32_t read_out; /* RDMA Reads that this side wants in flight at once */
+	uint32_t read_in;  /* concurrent RDMA Reads that this side can serve */
+	uint32_t read_out; /* concurrent RDMA Reads that this side wants to issue */
 	const void *private_data;
 	uint32_t private_data_size;
 };
 
-/* An arriving connection request, as the transport tells it to the core. */
+/* An incoming connection request, as the transport reports it to the core. */
 struct transport_request {
-	union core_sockaddr remote_address; /* of the asking adapter */
-	DAT_PORT_QUAL remote_port;	    /* local_port of the asking endpoint */
-	DAT_CONN_QUAL conn_qual;	    /* the full qualifier that was asked for */
-	struct transport_conn_param param;  /* private data: valid during the call only */
+	union core_sockaddr remote_address; /* of the requesting adapter */
+	DAT_PORT_QUAL remote_port;	    /* local_port of the requesting endpoint */
+	DAT_CONN_QUAL conn_qual;	    /* the full qualifier that was requested */
+	struct transport_conn_param param;  /* its private data is valid during the call only */
 	void *transport;		    /* the transport's object, for accept and reject */
 };
 
-/* What a bind asks of the transport. */
+/* The window that a bind requests of the transport. */
 struct transport_window {
 	struct core_lmr *lmr;
 	DAT_VADDR address;
 	DAT_VLEN length;
 	DAT_MEM_PRIV_FLAGS priv;    /* remote bits only */
-	DAT_COMPLETION_FLAGS flags; /* of the bind; a transport obeys BARRIER_FENCE */
+	DAT_COMPLETION_FLAGS flags; /* of the bind; a transport honors BARRIER_FENCE */
 };
 
 enum transport_reject {

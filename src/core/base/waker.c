@@ -33,7 +33,7 @@ void core_waker_wake_locked(struct core_waker *waker)
 		sem_post(&waker->sem);
 }
 
-void core_waker_settle_locked(struct core_waker *waker)
+void core_waker_reset_locked(struct core_waker *waker)
 {
 	while (!sem_trywait(&waker->sem))
 		;
@@ -47,14 +47,15 @@ static long futex(_Atomic uint32_t *bell, int op, uint32_t value, const struct t
 
 void core_bell_ring(_Atomic uint32_t *bell)
 {
-	/* release: who finds it rung sees what it was rung for */
+	/* release: pairs with the load of the bell in sleep_begin; a thread that loads the new
+	 * value sees the work that the ring announces, else it could sleep on that value */
 	atomic_fetch_add_explicit(bell, 1, memory_order_release);
 	futex(bell, FUTEX_WAKE, INT_MAX, NULL);
 }
 
 bool core_bell_wake(_Atomic uint32_t *bell)
 {
-	/* release: as above */
+	/* release: as in core_bell_ring */
 	atomic_fetch_add_explicit(bell, 1, memory_order_release);
 	return futex(bell, FUTEX_WAKE, 1, NULL) > 0;
 }
@@ -64,8 +65,8 @@ int core_bell_wait(_Atomic uint32_t *bell, uint32_t seen, uint64_t end_ns)
 	const struct timespec until = {(time_t)(end_ns / 1000000000u),
 				       (long)(end_ns % 1000000000u)};
 
-	/* with a limit always: else the kernel goes on after a signal whose handler wants restarts
-	 */
+	/* always with a timeout: without one the kernel restarts the wait after a signal handler
+	 * that was installed with SA_RESTART */
 	if (futex(bell, FUTEX_WAIT_BITSET, seen, &until) == 0)
 		return 0;
 	return errno == EAGAIN ? 0 : errno;

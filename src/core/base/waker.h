@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a waiting thread sleeps on: a semaphore, or a word of the transport (a bell) that a peer can
- * ring as well, so that its news need no third thread (transport_ops.h, sleep_begin).
+ * What a waiting thread sleeps on: a semaphore, or a futex word of the transport (a bell). A peer
+ * can ring the bell itself, so that its message reaches the waiter without a third thread
+ * (transport_ops.h, sleep_begin).
  */
 #ifndef CORE_WAKER_H
 #define CORE_WAKER_H
@@ -11,34 +12,34 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* All but `sem` are guarded by the lock of the object that is waited for. */
+/* All members but `sem` are guarded by the lock of the object that the thread waits on. */
 struct core_waker {
 	sem_t sem;
-	bool is_asleep;		/* in, or on the way into, a sleep; whoever wakes clears it */
-	_Atomic uint32_t *bell; /* what it sleeps on; NULL: sem */
+	bool is_asleep; /* the thread sleeps or is about to; cleared by the thread that wakes it */
+	_Atomic uint32_t *bell; /* the bell that it sleeps on; NULL: sem */
 };
 
-/* A sleep on a bell, while it lasts. */
+/* A sleep on a bell. */
 struct core_sleep {
-	_Atomic uint32_t *bell;
-	uint32_t seen;
-	bool has_slept;	 /* the thread went to sleep there, so whoever rang may rely on it */
-	void *transport; /* the transport's */
+	_Atomic uint32_t *bell; /* NULL: the sleep is on a semaphore instead */
+	uint32_t seen;		/* value of the bell before the last poll */
+	bool has_slept;	 /* the thread slept on the bell, so a peer may rely on having woken it */
+	void *transport; /* for the transport */
 };
 
 void core_waker_init(struct core_waker *waker);
 void core_waker_fini(struct core_waker *waker);
-/* Ends the sleep, if there is one. */
+/* Wakes the thread if it sleeps. */
 void core_waker_wake_locked(struct core_waker *waker);
-/* The sleeper is awake: takes back a wake-up that came too late. */
-void core_waker_settle_locked(struct core_waker *waker);
+/* Called by the waiter once it is awake: discards a wake-up that arrived too late. */
+void core_waker_reset_locked(struct core_waker *waker);
 
-/* Bells lie in memory that processes share. */
+/* Bells are in memory that processes share. Wakes all sleepers. */
 void core_bell_ring(_Atomic uint32_t *bell);
-/* The same for at most one sleeper; did anybody sleep there? */
+/* The same, but wakes at most one sleeper. True: there was one. */
 bool core_bell_wake(_Atomic uint32_t *bell);
-/* Sleeps while it has that value, until woken or that time (CLOCK_MONOTONIC): 0, EINTR, ETIMEDOUT.
- */
+/* Sleeps while the bell has the value `seen`, at most until `end_ns` (CLOCK_MONOTONIC). Returns 0,
+ * EINTR or ETIMEDOUT. */
 int core_bell_wait(_Atomic uint32_t *bell, uint32_t seen, uint64_t end_ns);
 
 #endif

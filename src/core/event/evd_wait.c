@@ -29,7 +29,7 @@ static void wait_leave_locked(struct core_evd *evd)
 {
 	evd->has_waiter = false;
 	core_handle_clear_slow(evd->cell, CORE_EVD_SLOW_WAITER);
-	core_waker_settle_locked(&evd->waker);
+	core_waker_reset_locked(&evd->waker);
 	core_evd_idle_locked(evd);
 }
 

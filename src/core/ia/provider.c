@@ -18,7 +18,7 @@ static const struct opendat_extension provider_extension = {
 	.magic = OPENDAT_EXTENSION_MAGIC,
 	.size = sizeof(struct opendat_extension),
 	.cno_fd_func = core_cno_fd,
-	.ia_name_func = core_ia_name,
+	.ia_name_func = core_ia_set_consumer_handle,
 };
 
 #define CONTROL_SLOT(name) .name##_func = shield_##name,

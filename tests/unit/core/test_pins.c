@@ -32,7 +32,7 @@
 #define LOOKS 200u
 #define COLD (32u * 1024 * 1024)
 #define LINES 8u
-#define PINS (2 * CORE_PINS_MOST)
+#define PINS (2 * CORE_PINS_MAX)
 
 struct stage {
 	struct core_mem *mem;
@@ -181,7 +181,7 @@ static void revoke__used_a_few_times__no_barrier(void **state)
 	barriers = 0;
 	core_mem_revoke(stage->mem, stage->lmr);
 	publish();
-	use_times(CORE_PINS_OFTEN - 1);
+	use_times(CORE_PINS_LIGHT_AFTER - 1);
 	core_mem_revoke(stage->mem, stage->lmr);
 	assert_int_equal(barriers, 0);
 }
@@ -195,7 +195,7 @@ static void revoke__used_often__barrier_each_time_that_it_was(void **state)
 	if (!core_fence_can(CORE_FENCE_PROCESS))
 		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
 	barriers = 0;
-	use_times(CORE_PINS_OFTEN);
+	use_times(CORE_PINS_LIGHT_AFTER);
 	core_mem_revoke(stage->mem, slot);
 	assert_int_equal(barriers, 1);
 	stage->segment.lmr_context = core_mem_publish(stage->mem, slot);
