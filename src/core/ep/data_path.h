@@ -232,7 +232,7 @@ DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 	if (__builtin_expect(found == TRANSPORT_POLL_FOUND, true))
 		return DAT_SUCCESS;
 	return found == TRANSPORT_POLL_EMPTY ? (DAT_RETURN)DAT_QUEUE_EMPTY
-					     : core_evd_dequeue_any(evd_handle, event);
+					     : core_evd_dequeue_slow(evd_handle, event);
 }
 
 #endif

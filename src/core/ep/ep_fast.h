@@ -46,7 +46,7 @@ CORE_INLINE bool core_req_is_next_done(struct core_ep *ep)
 CORE_INLINE bool core_req_is_asked_for(struct core_ep *ep, const struct core_dequeue *dequeue)
 {
 	return !(core_req_at(&ep->req, ep->req.head)->flags & DAT_COMPLETION_SUPPRESS_FLAG) &&
-	       core_evd_is_asked(ep->request_evd, dequeue);
+	       core_evd_is_direct(ep->request_evd, dequeue);
 }
 
 /*
@@ -79,7 +79,7 @@ CORE_INLINE const struct core_wqe *core_recv_oldest(const struct core_ep *ep)
 CORE_INLINE bool core_recv_is_asked_for(const struct core_ep *ep,
 					const struct core_dequeue *dequeue)
 {
-	return core_evd_is_asked(ep->recv_evd, dequeue);
+	return core_evd_is_direct(ep->recv_evd, dequeue);
 }
 
 /* Completes the oldest Receive of the endpoint of that cell with success. */

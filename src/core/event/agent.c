@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The thread that calls agents (agent.h). */
+/* The thread that calls the agents (agent.h). */
 #include "core/event/agent.h"
 
 #include <signal.h>
@@ -7,19 +7,19 @@
 
 #include "core/base/instance.h"
 
-/* Members are guarded by the lock (rank 9). Freed by whoever ends the thread, or by the thread
- * itself when an agent closes the instance. */
+/* The lock (rank 9) guards all members. Freed by the caller of core_agents_stop, or by the thread
+ * itself if an agent closed the instance. */
 struct core_agents {
 	pthread_mutex_t lock;
-	pthread_cond_t work; /* a call was queued, or the end was asked for */
+	pthread_cond_t work; /* a call was queued, or the thread has to exit */
 	pthread_cond_t done; /* a call returned */
 	pthread_t thread;
 	struct core_agent_call *first;
 	struct core_agent_call *last;
-	DAT_CNO_HANDLE running; /* whose agent runs, or DAT_HANDLE_NULL */
-	bool is_closing;	/* by the agent that runs */
+	DAT_CNO_HANDLE running; /* the CNO whose agent runs, or DAT_HANDLE_NULL */
+	bool is_closing;	/* the running agent is closing the instance */
 	bool is_stopping;
-	bool is_orphan; /* closed from inside an agent: free yourself */
+	bool is_orphan; /* an agent closed the instance: the thread frees this itself */
 };
 
 static void agents_free(struct core_agents *agents)
@@ -30,7 +30,7 @@ static void agents_free(struct core_agents *agents)
 	free(agents);
 }
 
-/* Calls the first in the queue, if any. Lock held, released during the call. */
+/* Makes the first queued call, if any. The lock is held, and released during the call. */
 static bool agents_call_one_locked(struct core_agents *agents)
 {
 	struct core_agent_call *call = agents->first;
@@ -82,7 +82,7 @@ static struct core_agents *agents_create(void)
 	pthread_cond_init(&agents->work, NULL);
 	pthread_cond_init(&agents->done, NULL);
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* GEN-36; the stack has the default size */
+	pthread_sigmask(SIG_SETMASK, &all, &before); /* GEN-36 */
 	rc = pthread_create(&agents->thread, NULL, agents_thread, agents);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (!rc)
@@ -91,7 +91,7 @@ static struct core_agents *agents_create(void)
 	return NULL;
 }
 
-/* The instance's thread, made on first use. */
+/* The instance's thread, created on first use. */
 static struct core_agents *agents_get(struct core_ia *ia)
 {
 	struct core_agents *agents;
@@ -196,7 +196,7 @@ void core_agents_stop(struct core_ia *ia)
 	is_inside = pthread_equal(agents->thread, pthread_self());
 	agents->is_stopping = true;
 	if (is_inside) {
-		/* IA-CLOSE-27: the agent that closes is not called; the others are, from here */
+		/* IA-CLOSE-27: makes the pending calls, but none of the agent that is closing */
 		agents_drop_locked(agents, agents->running);
 		while (agents_call_one_locked(agents))
 			;

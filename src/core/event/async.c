@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Asynchronous events. */
+/* Asynchronous events (async.h). */
 #include "core/event/async.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Notification objects: dat_cno_create, dat_cno_modify_agent, dat_cno_query, dat_cno_free. */
+/* CNOs (notification objects): dat_cno_create, _modify_agent, _query, _free, dat_opendat_cno_fd. */
 #include "core/event/cno_trigger.h"
 
 #include <stdlib.h>
@@ -13,12 +13,12 @@
 
 /* --- creation --- */
 
-static bool agent_is_good(const DAT_OS_WAIT_PROXY_AGENT *agent)
+static bool agent_is_valid(const DAT_OS_WAIT_PROXY_AGENT *agent)
 {
 	return agent->proxy_agent_func || !agent->instance_data;
 }
 
-/* Makes the pending call for an agent; NULL for none. */
+/* Allocates the armed call for an agent; NULL if there is no agent. */
 static DAT_RETURN agent_prepare(struct core_ia *ia, const DAT_OS_WAIT_PROXY_AGENT *agent,
 				DAT_CNO_HANDLE cno, struct core_agent_call **call_out)
 {
@@ -39,7 +39,7 @@ static DAT_RETURN cno_new(struct core_ia *ia, const DAT_OS_WAIT_PROXY_AGENT *age
 		return ret;
 	cno->ia = ia;
 	cno->fd = -1;
-	pthread_cond_init(&cno->gone, NULL);
+	pthread_cond_init(&cno->idle, NULL);
 	cno->cell = core_handle_alloc(&ia->adapter->provider, ia, cno);
 	if (!cno->cell)
 		goto free_cno;
@@ -47,7 +47,7 @@ static DAT_RETURN cno_new(struct core_ia *ia, const DAT_OS_WAIT_PROXY_AGENT *age
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
 	if (cno->agent)
-		core_cno_told(cno);
+		core_cno_request_arm(cno);
 	ret = core_ia_add(ia, cno->cell, DAT_HANDLE_TYPE_CNO);
 	if (ret != DAT_SUCCESS)
 		goto free_agent;
@@ -59,7 +59,7 @@ free_agent:
 release_cell:
 	core_handle_release(cno->cell);
 free_cno:
-	pthread_cond_destroy(&cno->gone);
+	pthread_cond_destroy(&cno->idle);
 	free(cno);
 	return ret;
 }
@@ -73,7 +73,7 @@ DAT_RETURN core_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agen
 
 	if (!ia)
 		return core_bad_handle(DAT_INVALID_HANDLE_IA);
-	if (!agent_is_good(&agent))
+	if (!agent_is_valid(&agent))
 		ret = core_bad_arg(2);
 	else if (!cno_handle)
 		ret = core_bad_arg(3);
@@ -97,13 +97,13 @@ DAT_RETURN core_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AG
 		return core_bad_handle(DAT_INVALID_HANDLE_CNO);
 	ref = core_handle_ref(cno->cell);
 	ia = cno->ia;
-	cno->busy++; /* the instance must not go while the thread is made without this lock */
+	cno->busy++; /* keeps the instance while agent_prepare runs without this lock */
 	core_handle_unlock(ref.cell);
-	ret = agent_is_good(&agent) ? agent_prepare(ia, &agent, cno_handle, &call)
-				    : core_bad_arg(2);
+	ret = agent_is_valid(&agent) ? agent_prepare(ia, &agent, cno_handle, &call)
+				     : core_bad_arg(2);
 	core_lock_acquire(&ref.cell->lock);
 	if (!--cno->busy && cno->is_dying)
-		pthread_cond_signal(&cno->gone);
+		pthread_cond_signal(&cno->idle);
 	if (ret == DAT_SUCCESS && cno->is_dying) {
 		free(call);
 		ret = core_bad_handle(DAT_INVALID_HANDLE_CNO);
@@ -111,7 +111,7 @@ DAT_RETURN core_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AG
 		old = cno->agent;
 		cno->agent = call;
 		if (call)
-			core_cno_told(cno);
+			core_cno_request_arm(cno);
 		free(old);
 	}
 	core_handle_unlock(ref.cell);
@@ -152,7 +152,7 @@ DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd)
 		if (cno->fd < 0)
 			ret = core_no_resources(DAT_RESOURCE_DEVICE);
 		else
-			core_cno_told(cno);
+			core_cno_request_arm(cno);
 	}
 	if (ret == DAT_SUCCESS)
 		*fd = cno->fd;
@@ -162,7 +162,7 @@ DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd)
 
 /* --- destruction --- */
 
-/* The CNO's handle is dead, its agent disarmed. */
+/* The CNO's handle is dead and its agent disarmed. */
 static void cno_delete(struct core_cno *cno)
 {
 	struct core_handle *cell = cno->cell;
@@ -170,12 +170,12 @@ static void cno_delete(struct core_cno *cno)
 
 	core_lock_acquire(&cell->lock);
 	while (cno->busy)
-		core_lock_wait(&cell->lock, &cno->gone);
-	while (cno->first) /* of dispatchers that refer to other CNOs */
-		(void)core_cno_take_locked(cno);
+		core_lock_wait(&cell->lock, &cno->idle);
+	while (cno->first) /* triggers of EVDs that use another CNO by now */
+		(void)core_cno_pop_trigger_locked(cno);
 	core_lock_release(&cell->lock);
-	core_cno_wakes(cno);
-	pthread_cond_destroy(&cno->gone);
+	core_cno_remove_sleeper(cno);
+	pthread_cond_destroy(&cno->idle);
 	if (cno->fd >= 0)
 		close(cno->fd);
 	free(cno->agent);
@@ -213,7 +213,7 @@ DAT_RETURN core_cno_free(DAT_CNO_HANDLE cno_handle)
 	cno->is_dying = true;
 	cno->is_freed = true;
 	core_handle_unlock(cno->cell);
-	core_wait_cancel_off(&cancel); /* waiting for others, with locks held, is no place to end */
+	core_wait_cancel_off(&cancel); /* the thread must not be cancelled while it waits here */
 	core_agent_forget(ia, cno_handle);
 	cno_delete(cno);
 	core_wait_cancel_restore(&cancel);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The notification object: one place to wait for many event dispatchers. It keeps those that
- * triggered since a wait last named them, in the order of their first trigger, and at most one
- * agent, a function of the consumer that the next trigger calls once (agent.h). Members are guarded
- * by the lock of its cell (rank 8).
+ * The CNO (notification object): a thread waits on it for many EVDs. An EVD triggers its CNO when a
+ * notifying event arrives. The CNO queues each EVD that has triggered, in the order of the first
+ * trigger, until a wait returns that EVD. It may have an agent, a function of the consumer that the
+ * next trigger calls once (agent.h). The lock of the CNO's cell (rank 8) guards all members.
  */
 #ifndef CORE_CNO_H
 #define CORE_CNO_H
@@ -15,12 +15,12 @@
 struct core_evd;
 struct core_ia;
 
-/* A dispatcher in the list of those that triggered. Guarded by the CNO's lock. */
+/* An EVD in a CNO's queue of triggers. Guarded by the CNO's lock. */
 struct core_trigger {
 	struct core_trigger *next;
 	DAT_EVD_HANDLE evd;
-	bool is_kept; /* it is in the list */
-	bool is_past; /* the dispatcher refers to another CNO since; made for this list alone */
+	bool is_queued;
+	bool is_detached; /* allocated when the EVD moved to another CNO while it was queued here */
 };
 
 /* A thread in dat_cno_wait; lives on its stack. */
@@ -28,7 +28,7 @@ struct core_cno_waiter {
 	struct core_cno *cno;
 	struct core_cno_waiter *next;
 	bool is_released;
-	DAT_EVD_HANDLE evd; /* what released it; DAT_HANDLE_NULL: there is no dispatcher any more */
+	DAT_EVD_HANDLE evd; /* the EVD to return; DAT_HANDLE_NULL: the CNO has no EVDs any more */
 	struct core_waker waker;
 };
 
@@ -37,60 +37,63 @@ struct core_cno {
 	struct core_handle *cell;
 	struct core_ia *ia;
 
-	struct core_agent_call *agent; /* what the next trigger calls, or NULL */
-	struct core_trigger *first;    /* what no wait has named yet */
+	struct core_agent_call *agent; /* the next trigger calls it; or NULL */
+	struct core_trigger *first;    /* the queue: EVDs that no wait has returned yet */
 	struct core_trigger *last;
-	struct core_cno_waiter *waiters; /* who waits longest comes first */
-	int fd; /* event descriptor, readable while `first` is set; -1: nobody asked for it */
-	/* somebody was told, or will be, by the descriptor or an agent, and sleeps elsewhere when
-	 * the dispatchers are empty. May be used without the lock */
-	_Atomic bool has_told;
-	_Atomic bool is_sleeper; /* it is counted in ia->sleepers, likewise */
-	uint32_t users;		 /* dispatchers that refer to it */
-	uint32_t busy;		 /* threads inside a wait */
+	struct core_cno_waiter *waiters; /* the longest waiting thread first */
+	int fd; /* eventfd, readable while the queue is not empty; -1: not created yet */
+	/* the descriptor or an agent notifies the consumer, which will sleep outside the library
+	 * once it has found the EVDs empty: the next dequeue from an empty EVD must then arm the
+	 * transport. Atomic, because it is used without the lock, too */
+	_Atomic bool has_arm_request;
+	_Atomic bool is_sleeper; /* counted in ia->sleepers; used without the lock, too */
+	uint32_t users;		 /* EVDs that use it */
+	uint32_t busy;		 /* threads that use the CNO without its lock */
 	bool is_dying;
 	bool is_freed;	     /* by dat_cno_free */
-	pthread_cond_t gone; /* busy fell to 0 while dying */
+	pthread_cond_t idle; /* busy fell to 0 while dying */
 };
 
 /*
- * A dispatcher that may refer to it was found empty. True, once: the consumer learns of events by
- * a descriptor or an agent, so this is the last look before it sleeps. Who looks at the dispatcher
- * all the time, and leaves triggers where they are, is told "true" no more.
+ * Called when a dequeue finds an EVD of the CNO empty. cno may be NULL. True: the consumer is
+ * notified by a descriptor or an agent and may sleep after this dequeue, so the caller must arm the
+ * transport. Clears the request: a consumer that keeps polling and takes no triggers pays for this
+ * once only.
  */
-static inline bool core_cno_goes_to_sleep(struct core_cno *cno)
+static inline bool core_cno_take_arm_request(struct core_cno *cno)
 {
-	/* relaxed: who is told meanwhile will look again */
-	return cno && atomic_load_explicit(&cno->has_told, memory_order_relaxed) &&
-	       atomic_exchange_explicit(&cno->has_told, false, memory_order_relaxed);
+	/* relaxed: a notification that sets it at the same time causes another dequeue */
+	return cno && atomic_load_explicit(&cno->has_arm_request, memory_order_relaxed) &&
+	       atomic_exchange_explicit(&cno->has_arm_request, false, memory_order_relaxed);
 }
 
-/* The transport is armed for it: it counts among ia->sleepers until it is told. */
-void core_cno_sleeps(struct core_cno *cno);
-/* The next look at an empty dispatcher is the last one before the consumer sleeps. */
-void core_cno_told(struct core_cno *cno);
+/* The transport was armed for its consumer: counts it in ia->sleepers until it is notified. */
+void core_cno_add_sleeper(struct core_cno *cno);
+/* Has the next dequeue from an empty EVD arm the transport. The consumer no longer counts as a
+ * sleeper. */
+void core_cno_request_arm(struct core_cno *cno);
 
 /* dat_opendat_cno_fd. */
 DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd);
-/* Counts a dispatcher that refers to the CNO. NULL: no live CNO of the instance. */
+/* Counts an EVD that will use the CNO. NULL: the handle is not a live CNO of the instance. */
 struct core_cno *core_cno_use(DAT_CNO_HANDLE handle, struct core_ia *ia);
-/* Takes core_cno_use back: the dispatcher never came to refer to it. */
+/* Reverts core_cno_use for an EVD that was not attached after all. */
 void core_cno_disuse(struct core_cno *cno);
-/* The dispatcher refers to it from now on. The EVD is locked. */
+/* Attaches the EVD, which is locked. */
 void core_cno_enter(struct core_cno *cno, struct core_evd *evd);
-/* The dispatcher, which is locked, refers to it no more. A trigger that no wait has named is still
- * due (EVD-MODIFY-CNO-03, -05). */
+/* Detaches the EVD, which is locked. A trigger that is still queued stays in the queue
+ * (EVD-MODIFY-CNO-03, -05). */
 void core_cno_leave(struct core_cno *cno, struct core_evd *evd);
-/* The dispatcher was freed. When it was the last one, waiters and agent are told (CNO-WAIT-14,
- * -15). No lock held. */
+/* The EVD was freed. If it was the last one, waiters and agent are notified (CNO-WAIT-14, -15). No
+ * lock held. */
 void core_cno_evd_freed(struct core_cno *cno, struct core_evd *evd);
-/* Drops what a freed dispatcher has left in the CNOs that it referred to before. No lock held. */
-void core_cno_forget_evd(struct core_ia *ia, DAT_EVD_HANDLE evd);
-/* A notifying event arrived on the dispatcher, whose lock is held. */
+/* Removes the triggers that a freed EVD left in CNOs that it used before. No lock held. */
+void core_cno_drop_evd(struct core_ia *ia, DAT_EVD_HANDLE evd);
+/* A notifying event arrived at the EVD, which is locked. */
 void core_cno_trigger(struct core_cno *cno, struct core_evd *evd);
-/* A trigger of the dispatcher, which is locked, was named to a thread that never took it. */
-void core_cno_give_back(struct core_cno *cno, struct core_evd *evd);
-/* Destroys a live CNO, its lock held, whatever waits on it; no lock is held at return. */
+/* Requeues a trigger of the EVD, which is locked: the waiter that it was given to was cancelled. */
+void core_cno_return_trigger(struct core_cno *cno, struct core_evd *evd);
+/* Destroys a live CNO even if threads wait on it. Called with its lock held, which it releases. */
 void core_cno_destroy_locked(struct core_cno *cno);
 
 #endif

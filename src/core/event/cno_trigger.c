@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The triggers that a CNO keeps: which EVDs triggered, in which order, and who is told. A trigger
- * goes to the thread that waits longest, or is kept until the next wait; and in any case to the
- * agent, if one is armed.
+ * The queue of triggers of a CNO. A trigger goes to the longest waiting thread, or is queued until
+ * the next wait. In both cases the agent is called, if one is armed.
  */
 #include "core/event/cno_trigger.h"
 
@@ -14,29 +13,29 @@
 #include "core/base/instance.h"
 #include "core/event/evd.h"
 
-/* --- whoever sleeps elsewhere --- */
+/* --- consumers that sleep outside the library --- */
 
-void core_cno_wakes(struct core_cno *cno)
+void core_cno_remove_sleeper(struct core_cno *cno)
 {
 	if (atomic_exchange(&cno->is_sleeper, false))
 		atomic_fetch_sub(&cno->ia->sleepers, 1);
 }
 
-void core_cno_sleeps(struct core_cno *cno)
+void core_cno_add_sleeper(struct core_cno *cno)
 {
 	if (!atomic_exchange(&cno->is_sleeper, true))
 		atomic_fetch_add(&cno->ia->sleepers, 1);
 }
 
-void core_cno_told(struct core_cno *cno)
+void core_cno_request_arm(struct core_cno *cno)
 {
-	core_cno_wakes(cno);
-	atomic_store(&cno->has_told, true);
+	core_cno_remove_sleeper(cno);
+	atomic_store(&cno->has_arm_request, true);
 }
 
-/* --- the list of triggers --- */
+/* --- the queue of triggers --- */
 
-/* The descriptor follows the list of triggers. It never blocks: one value is written at most. */
+/* Makes the descriptor readable. The write never blocks, because the counter is at most 1. */
 static void cno_fd_set_locked(const struct core_cno *cno)
 {
 	uint64_t one = 1;
@@ -62,12 +61,12 @@ static void cno_fd_clear_locked(struct core_cno *cno)
 		return;
 	state = core_cancel_off();
 	taken = read(cno->fd, &value, sizeof(value));
-	/* EAGAIN: it was not set, because the trigger went to a waiter at once */
+	/* EAGAIN: it was not readable, because the trigger went straight to a waiter */
 	assert(taken >= 0 || errno == EAGAIN);
 	core_cancel_restore(state);
 	errno = saved;
 	if (taken > 0)
-		core_cno_told(cno);
+		core_cno_request_arm(cno);
 }
 
 static struct core_trigger **trigger_link(struct core_cno *cno, const struct core_trigger *trigger)
@@ -79,33 +78,33 @@ static struct core_trigger **trigger_link(struct core_cno *cno, const struct cor
 	return link;
 }
 
-static struct core_trigger *trigger_past(struct core_cno *cno, DAT_EVD_HANDLE evd)
+static struct core_trigger *trigger_find_detached(struct core_cno *cno, DAT_EVD_HANDLE evd)
 {
 	struct core_trigger *trigger = cno->first;
 
-	while (trigger && !(trigger->is_past && trigger->evd == evd))
+	while (trigger && !(trigger->is_detached && trigger->evd == evd))
 		trigger = trigger->next;
 	return trigger;
 }
 
-/* Puts it last, or first. */
+/* Inserts at the end of the queue, or at its head. */
 static void trigger_insert(struct core_cno *cno, struct core_trigger *trigger, bool is_first)
 {
 	struct core_trigger **link = is_first || !cno->last ? &cno->first : &cno->last->next;
 
-	trigger->is_kept = true;
+	trigger->is_queued = true;
 	trigger->next = *link;
 	*link = trigger;
 	if (!trigger->next)
 		cno->last = trigger;
 }
 
-/* Takes it off the list, if it is there, and frees it if it is a past one. */
+/* Removes a trigger from the queue, if it is queued. Frees a detached one. */
 static void trigger_remove(struct core_cno *cno, struct core_trigger *trigger)
 {
 	struct core_trigger *previous = NULL;
 
-	if (!trigger->is_kept)
+	if (!trigger->is_queued)
 		return;
 	for (struct core_trigger *i = cno->first; i != trigger; i = i->next)
 		previous = i;
@@ -115,38 +114,38 @@ static void trigger_remove(struct core_cno *cno, struct core_trigger *trigger)
 		cno->first = trigger->next;
 	if (cno->last == trigger)
 		cno->last = previous;
-	trigger->is_kept = false;
-	if (trigger->is_past)
+	trigger->is_queued = false;
+	if (trigger->is_detached)
 		free(trigger);
 	if (!cno->first)
 		cno_fd_clear_locked(cno);
 }
 
-/* Puts `to` in the place of `from`. */
+/* Puts `to` in the place of `from` in the queue. */
 static void trigger_replace(struct core_cno *cno, struct core_trigger *from,
 			    struct core_trigger *to)
 {
 	*trigger_link(cno, from) = to;
 	to->next = from->next;
-	to->is_kept = true;
-	from->is_kept = false;
+	to->is_queued = true;
+	from->is_queued = false;
 	if (cno->last == from)
 		cno->last = to;
 }
 
-static struct core_trigger *trigger_new_past(struct core_evd *evd)
+static struct core_trigger *trigger_new_detached(struct core_evd *evd)
 {
-	struct core_trigger *past = calloc(1, sizeof(*past));
+	struct core_trigger *detached = calloc(1, sizeof(*detached));
 
-	if (!past)
+	if (!detached)
 		return NULL;
-	past->evd = evd->cell;
-	past->is_past = true;
-	evd->has_past_triggers = true;
-	return past;
+	detached->evd = evd->cell;
+	detached->is_detached = true;
+	evd->has_detached_triggers = true;
+	return detached;
 }
 
-DAT_EVD_HANDLE core_cno_take_locked(struct core_cno *cno)
+DAT_EVD_HANDLE core_cno_pop_trigger_locked(struct core_cno *cno)
 {
 	DAT_EVD_HANDLE evd = cno->first->evd;
 
@@ -173,11 +172,11 @@ void core_cno_call_agent_locked(struct core_cno *cno, DAT_EVD_HANDLE evd)
 	cno->agent = NULL; /* one-shot: CNO-CREATE-07 */
 	if (!call)
 		return;
-	core_cno_told(cno);
+	core_cno_request_arm(cno);
 	core_agent_run(cno->ia, call, evd);
 }
 
-/* --- dispatchers --- */
+/* --- EVDs --- */
 
 struct core_cno *core_cno_use(DAT_CNO_HANDLE handle, struct core_ia *ia)
 {
@@ -204,13 +203,13 @@ void core_cno_disuse(struct core_cno *cno)
 
 void core_cno_enter(struct core_cno *cno, struct core_evd *evd)
 {
-	struct core_trigger *past;
+	struct core_trigger *detached;
 
 	core_lock_acquire(&cno->cell->lock);
-	past = trigger_past(cno, evd->cell);
-	if (past) { /* it was here before: a trigger is named once */
-		trigger_replace(cno, past, &evd->trigger);
-		free(past);
+	detached = trigger_find_detached(cno, evd->cell);
+	if (detached) { /* it is still queued from before: one trigger per EVD */
+		trigger_replace(cno, detached, &evd->trigger);
+		free(detached);
 	}
 	core_lock_release(&cno->cell->lock);
 }
@@ -218,13 +217,13 @@ void core_cno_enter(struct core_cno *cno, struct core_evd *evd)
 void core_cno_leave(struct core_cno *cno, struct core_evd *evd)
 {
 	struct core_handle *cell = cno->cell;
-	struct core_trigger *past;
+	struct core_trigger *detached;
 
 	core_lock_acquire(&cell->lock);
-	past = evd->trigger.is_kept ? trigger_new_past(evd) : NULL;
-	if (past)
-		trigger_replace(cno, &evd->trigger, past);
-	else /* not kept, or no memory: the consumer has to look at the queue anyway */
+	detached = evd->trigger.is_queued ? trigger_new_detached(evd) : NULL;
+	if (detached)
+		trigger_replace(cno, &evd->trigger, detached);
+	else /* not queued; or no memory: the trigger is lost, but not the events of the EVD */
 		trigger_remove(cno, &evd->trigger);
 	cno->users--;
 	core_lock_release(&cell->lock);
@@ -243,24 +242,24 @@ void core_cno_evd_freed(struct core_cno *cno, struct core_evd *evd)
 	core_lock_release(&cell->lock);
 }
 
-void core_cno_forget_evd(struct core_ia *ia, DAT_EVD_HANDLE evd)
+void core_cno_drop_evd(struct core_ia *ia, DAT_EVD_HANDLE evd)
 {
 	struct core_handle *cell;
 
-	core_lock_acquire(&ia->cell->lock); /* keeps the list, not the CNOs */
+	core_lock_acquire(&ia->cell->lock); /* keeps the list stable, not the CNOs in it */
 	for (cell = ia->objects[DAT_HANDLE_TYPE_CNO].first; cell; cell = cell->next) {
 		struct core_cno *cno = core_handle_lock(cell, DAT_HANDLE_TYPE_CNO);
-		struct core_trigger *past = cno ? trigger_past(cno, evd) : NULL;
+		struct core_trigger *detached = cno ? trigger_find_detached(cno, evd) : NULL;
 
-		if (past)
-			trigger_remove(cno, past);
+		if (detached)
+			trigger_remove(cno, detached);
 		if (cno)
 			core_handle_unlock(cell);
 	}
 	core_lock_release(&ia->cell->lock);
 }
 
-/* Names the dispatcher that triggered first to the thread that waits longest. */
+/* Gives the first EVD in the queue to the longest waiting thread, if there are both. */
 static void cno_deliver_locked(struct core_cno *cno)
 {
 	struct core_cno_waiter *waiter = cno->waiters;
@@ -269,12 +268,13 @@ static void cno_deliver_locked(struct core_cno *cno)
 		return;
 	cno->waiters = waiter->next;
 	waiter->is_released = true;
-	waiter->evd = core_cno_take_locked(cno);
+	waiter->evd = core_cno_pop_trigger_locked(cno);
 	core_waker_wake_locked(&waiter->waker);
 }
 
-/* Adds a trigger and hands it on. */
-static void cno_keep_locked(struct core_cno *cno, struct core_trigger *trigger, bool is_first)
+/* Queues a trigger and delivers it to a waiter, if there is one. */
+static void cno_queue_trigger_locked(struct core_cno *cno, struct core_trigger *trigger,
+				     bool is_first)
 {
 	bool was_empty = !cno->first;
 
@@ -288,21 +288,21 @@ void core_cno_trigger(struct core_cno *cno, struct core_evd *evd)
 {
 	core_lock_acquire(&cno->cell->lock);
 	core_cno_call_agent_locked(cno, evd->cell);
-	if (!evd->trigger.is_kept)
-		cno_keep_locked(cno, &evd->trigger, false);
+	if (!evd->trigger.is_queued)
+		cno_queue_trigger_locked(cno, &evd->trigger, false);
 	core_lock_release(&cno->cell->lock);
 }
 
-void core_cno_give_back(struct core_cno *cno, struct core_evd *evd)
+void core_cno_return_trigger(struct core_cno *cno, struct core_evd *evd)
 {
 	struct core_trigger *trigger, *later;
 
 	core_lock_acquire(&cno->cell->lock);
-	trigger = evd->cno == cno ? &evd->trigger : trigger_new_past(evd);
-	later = evd->cno == cno ? &evd->trigger : trigger_past(cno, evd->cell);
-	if (later && trigger) /* it has triggered again: its place is that of the first time */
+	trigger = evd->cno == cno ? &evd->trigger : trigger_new_detached(evd);
+	later = evd->cno == cno ? &evd->trigger : trigger_find_detached(cno, evd->cell);
+	if (later && trigger) /* it has triggered again since: it keeps the earlier place */
 		trigger_remove(cno, later);
-	if (trigger) /* the agents have been told the first time */
-		cno_keep_locked(cno, trigger, true);
+	if (trigger) /* no agent is called: that was done at the first trigger */
+		cno_queue_trigger_locked(cno, trigger, true);
 	core_lock_release(&cno->cell->lock);
 }

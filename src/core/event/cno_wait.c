@@ -25,7 +25,7 @@ static void waiter_leave_locked(struct core_cno_waiter *waiter)
 	struct core_cno *cno = waiter->cno;
 
 	if (!--cno->busy && cno->is_dying)
-		pthread_cond_signal(&cno->gone);
+		pthread_cond_signal(&cno->idle);
 }
 
 static bool waiter_is_over(void *arg)
@@ -35,7 +35,7 @@ static bool waiter_is_over(void *arg)
 	return waiter->is_released;
 }
 
-/* CNO-WAIT-28: what it was given goes to the next waiter, or is kept. */
+/* CNO-WAIT-28: a trigger that this waiter was given goes to the next one, or back to the queue. */
 static void waiter_cancelled(void *arg)
 {
 	struct core_cno_waiter *waiter = arg;
@@ -44,8 +44,8 @@ static void waiter_cancelled(void *arg)
 	core_lock_acquire(&cell->lock);
 	waiter_unlink_locked(waiter);
 	if (waiter->is_released && waiter->evd != DAT_HANDLE_NULL) {
-		core_lock_release(&cell->lock); /* the dispatcher's lock comes first */
-		core_evd_give_back(waiter->evd, waiter->cno);
+		core_lock_release(&cell->lock); /* the EVD's lock has a smaller rank */
+		core_evd_return_trigger(waiter->evd, waiter->cno);
 		core_lock_acquire(&cell->lock);
 	}
 	waiter_leave_locked(waiter);
@@ -63,7 +63,7 @@ static void waiter_append_locked(struct core_cno_waiter *waiter)
 	*link = waiter;
 }
 
-/* Blocks until released. Locked. DAT_SUCCESS with waiter->evd, or the reason. */
+/* Blocks until released, interrupted or timed out. Locked. On success waiter->evd is set. */
 static DAT_RETURN cno_block_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
 				   struct core_cno_waiter *waiter)
 {
@@ -87,8 +87,8 @@ static DAT_RETURN cno_block_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
 	return (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */
 }
 
-/* What arrived before the call and was not noticed yet triggers first. */
-static bool cno_look_locked(struct core_cno *cno)
+/* Polls once, so that events from before the call can trigger. False: the CNO was freed. */
+static bool cno_poll_locked(struct core_cno *cno)
 {
 	struct core_ia *ia = cno->ia;
 
@@ -97,7 +97,7 @@ static bool cno_look_locked(struct core_cno *cno)
 	(void)ia->ops->progress(ia);
 	core_lock_acquire(&cno->cell->lock);
 	if (!--cno->busy && cno->is_dying)
-		pthread_cond_signal(&cno->gone);
+		pthread_cond_signal(&cno->idle);
 	return !cno->is_dying;
 }
 
@@ -108,10 +108,10 @@ static DAT_RETURN cno_wait_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
 	DAT_RETURN ret;
 
 	*evd_out = DAT_HANDLE_NULL;
-	if (!cno->first && !cno_look_locked(cno)) /* CNO-WAIT-17, GEN-26 */
+	if (!cno->first && !cno_poll_locked(cno)) /* CNO-WAIT-17, GEN-26 */
 		return cno->is_freed ? core_bad_handle(DAT_INVALID_HANDLE_CNO) : DAT_SUCCESS;
-	if (cno->first) { /* then nobody waits, see cno_keep_locked */
-		*evd_out = core_cno_take_locked(cno);
+	if (cno->first) { /* then no thread waits, see cno_queue_trigger_locked */
+		*evd_out = core_cno_pop_trigger_locked(cno);
 		return DAT_SUCCESS;
 	}
 	core_waker_init(&waiter.waker);

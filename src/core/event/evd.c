@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Event dispatchers: creation, destruction, queries and changes. Streams are in evd_stream.c,
- * events on their way in and out in evd_post.c and evd_dequeue.c, waiting in evd_wait.c.
+ * EVDs (event dispatchers): creation, destruction, queries and changes. evd_stream.c has their
+ * streams, evd_post.c and evd_dequeue.c the queue of events, evd_wait.c the waiting.
  */
 #include "core/event/evd.h"
 
@@ -15,7 +15,7 @@
 
 #define EVD_FLAGS_ALL (DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG)
 
-/* The dispatcher refers to that CNO (NULL: none) from now on. Locked, or not yet published. */
+/* Sets the CNO of the EVD, or NULL. Locked, or not yet published. */
 static void evd_set_cno_locked(struct core_evd *evd, struct core_cno *cno)
 {
 	evd->cno = cno;
@@ -44,14 +44,14 @@ static bool evd_init(struct core_evd *evd, DAT_COUNT qlen)
 	evd->is_waitable = true;
 	core_waker_init(&evd->waker);
 	pthread_condattr_init(&attr);
-	pthread_cond_init(&evd->gone, &attr);
+	pthread_cond_init(&evd->idle, &attr);
 	pthread_condattr_destroy(&attr);
 	return true;
 }
 
 static void evd_fini(struct core_evd *evd)
 {
-	pthread_cond_destroy(&evd->gone);
+	pthread_cond_destroy(&evd->idle);
 	core_waker_fini(&evd->waker);
 	free(evd->ring);
 	free(evd);
@@ -132,7 +132,7 @@ DAT_RETURN core_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT qlen, DAT_CNO_HAND
 	return ret;
 }
 
-/* Refuses the requests whose events nobody can take any more (EVD-FREE-12), frees SRQ entries. */
+/* Discards the queued events: rejects connection requests (EVD-FREE-12), frees SRQ entries. */
 static void evd_drop_events(struct core_evd *evd)
 {
 	for (; evd->head != evd->tail; evd->head++) {
@@ -153,10 +153,10 @@ void core_evd_destroy(struct core_evd *evd)
 	evd->is_dying = true;
 	core_waker_wake_locked(&evd->waker);
 	while (evd->busy)
-		core_lock_wait(&cell->lock, &evd->gone);
+		core_lock_wait(&cell->lock, &evd->idle);
 	core_lock_release(&cell->lock);
-	if (evd->has_past_triggers)
-		core_cno_forget_evd(evd->ia, cell);
+	if (evd->has_detached_triggers)
+		core_cno_drop_evd(evd->ia, cell);
 	if (evd->cno)
 		core_cno_evd_freed(evd->cno, evd);
 	evd_drop_events(evd);
@@ -261,7 +261,7 @@ DAT_RETURN core_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_han
 			ret = core_bad_handle(DAT_INVALID_HANDLE_CNO);
 	}
 	if (ret == DAT_SUCCESS && cno && cno == evd->cno) {
-		core_cno_disuse(cno); /* EVD-MODIFY-CNO-09: nothing changes, its trigger included */
+		core_cno_disuse(cno); /* EVD-MODIFY-CNO-09: a queued trigger stays, too */
 	} else if (ret == DAT_SUCCESS) {
 		if (evd->cno)
 			core_cno_leave(evd->cno, evd);

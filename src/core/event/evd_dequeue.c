@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_evd_dequeue without its fast path (data_path.h), and what dat_evd_wait shares with it. */
+/* The slow path of dat_evd_dequeue (data_path.h has the fast one), shared with dat_evd_wait. */
 #include "core/event/evd.h"
 
 #include "core/base/calls.h"
@@ -10,15 +10,15 @@
 #include "core/base/transport_ops.h"
 #include "shared/opendat.h"
 
-#define ARM_LOOKS 4 /* before a call returns that finds new work each time */
+#define ARM_TRIES 4 /* attempts to arm; new work makes one fail */
 
-/* An instance is told by the name that consumers have for it; other objects are what they are. */
-__attribute__((cold)) static void event_name_ia(DAT_HANDLE *handle)
+/* Replaces the handle of an IA by the one that the consumer has. Other handles are not changed. */
+__attribute__((cold)) static void event_translate_ia(DAT_HANDLE *handle)
 {
 	struct core_handle *cell = *handle;
 	DAT_IA_HANDLE consumer;
 
-	/* without its lock: it may be closed at any time, and is refused then by either name */
+	/* no lock is needed: if the IA is closed meanwhile, both handles are invalid */
 	if (!core_handle_is_cell(cell) || atomic_load(&cell->tag) != CORE_TAG(DAT_HANDLE_TYPE_IA))
 		return;
 	consumer = atomic_load(&cell->consumer);
@@ -27,8 +27,9 @@ __attribute__((cold)) static void event_name_ia(DAT_HANDLE *handle)
 }
 
 /*
- * A completion is copied member by member, as core_evd_post_dto may have written it just now: a
- * longer load would wait until those stores, and all before them, have left the processor.
+ * Copies a completion member by member, as core_event_fill_dto stores it. The stores may still be
+ * in the store buffer: a wider load would wait until they, and all stores before them, have reached
+ * the cache.
  */
 CORE_INLINE void event_copy(DAT_EVENT *to, const DAT_EVENT *from)
 {
@@ -38,11 +39,11 @@ CORE_INLINE void event_copy(DAT_EVENT *to, const DAT_EVENT *from)
 	if (from->event_number != DAT_DTO_COMPLETION_EVENT) {
 		*to = *from;
 		if (opendat_event_is_async(to->event_number))
-			event_name_ia(&to->event_data.asynch_error_event_data.dat_handle);
+			event_translate_ia(&to->event_data.asynch_error_event_data.dat_handle);
 		return;
 	}
 	to->event_number = DAT_DTO_COMPLETION_EVENT;
-	/* relaxed: this is only to keep the compiler from joining them */
+	/* relaxed: only keeps the compiler from combining the loads */
 	to->evd_handle = __atomic_load_n(&from->evd_handle, __ATOMIC_RELAXED);
 	out->ep_handle = __atomic_load_n(&in->ep_handle, __ATOMIC_RELAXED);
 	out->user_cookie.as_64 = __atomic_load_n(&in->user_cookie.as_64, __ATOMIC_RELAXED);
@@ -72,49 +73,49 @@ void core_evd_busy_locked(struct core_evd *evd)
 void core_evd_idle_locked(struct core_evd *evd)
 {
 	if (!--evd->busy && evd->is_dying)
-		pthread_cond_signal(&evd->gone);
+		pthread_cond_signal(&evd->idle);
 }
 
 /*
- * Who is told of events by an agent or a descriptor takes them until there is none, and sleeps
- * somewhere else. To the transport that looks like a thread that polls, so it is told otherwise.
- * False: there was something new each time.
+ * A consumer that is notified by an agent or a descriptor dequeues until the EVD is empty and then
+ * sleeps outside the library. The transport cannot tell that from polling, so it is armed here.
+ * False: not armed, because there was new work each time.
  */
 __attribute__((noinline)) static bool evd_drive_and_arm(struct core_ia *ia)
 {
 	int state = core_cancel_off();
 	bool is_armed = false;
 
-	for (int looks = 0; looks < ARM_LOOKS && !is_armed; looks++)
+	for (int tries = 0; tries < ARM_TRIES && !is_armed; tries++)
 		is_armed = ia->ops->progress(ia) <= 0 && ia->ops->arm(ia) <= 0;
 	core_cancel_restore(state);
 	return is_armed;
 }
 
-__attribute__((noinline)) static void evd_went_to_sleep(struct core_cno *cno, bool is_late)
+__attribute__((noinline)) static void evd_finish_arm(struct core_cno *cno, bool has_failed)
 {
-	if (is_late)
-		core_cno_told(cno); /* it goes later */
+	if (has_failed)
+		core_cno_request_arm(cno); /* a later dequeue tries again */
 	else
-		core_cno_sleeps(cno);
+		core_cno_add_sleeper(cno);
 }
 
 bool core_evd_drive_locked(struct core_evd *evd)
 {
-	bool goes_to_sleep = core_cno_goes_to_sleep(evd->cno);
+	bool must_arm = core_cno_take_arm_request(evd->cno);
 	struct core_ia *ia = evd->ia;
-	bool is_late = false;
+	bool has_failed = false;
 
 	core_evd_busy_locked(evd);
 	core_handle_unlock(evd->cell);
-	if (goes_to_sleep)
-		is_late = !evd_drive_and_arm(ia);
+	if (must_arm)
+		has_failed = !evd_drive_and_arm(ia);
 	else
 		(void)ia->ops->progress(ia);
 	core_lock_acquire(&evd->cell->lock);
 	core_evd_idle_locked(evd);
-	if (goes_to_sleep && evd->cno)
-		evd_went_to_sleep(evd->cno, is_late);
+	if (must_arm && evd->cno)
+		evd_finish_arm(evd->cno, has_failed);
 	return !evd->is_dying;
 }
 
@@ -128,7 +129,7 @@ DAT_RETURN core_evd_take_queued(struct core_evd *evd, DAT_EVENT *event)
 	return DAT_SUCCESS;
 }
 
-DAT_RETURN core_evd_dequeue_any(DAT_EVD_HANDLE handle, DAT_EVENT *event)
+DAT_RETURN core_evd_dequeue_slow(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 {
 	struct core_evd *evd = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EVD);
 	struct core_handle *cell;
@@ -140,8 +141,8 @@ DAT_RETURN core_evd_dequeue_any(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 	if (!event)
 		ret = core_bad_arg(2);
 	else if (!core_evd_count_locked(evd) && !evd->has_waiter && !core_evd_drive_locked(evd))
-		ret = core_bad_handle(DAT_NO_SUBTYPE); /* it was freed meanwhile */
-	else if (evd->has_waiter) /* it may have come while we drove the transport */
+		ret = core_bad_handle(DAT_NO_SUBTYPE); /* freed meanwhile */
+	else if (evd->has_waiter) /* it may have started while the lock was released */
 		ret = core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
 	else if (!core_evd_count_locked(evd))
 		ret = (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Events on their way into an EVD. */
+/* Posting events to an EVD. */
 #include "core/event/evd.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ void core_evd_notify_locked(struct core_evd *evd)
 	if (evd->release || core_evd_count_locked(evd) < (uint32_t)evd->threshold)
 		return;
 	evd->release = CORE_RELEASE_EVENT;
-	/* with the lock held: the waiter may free the EVD at once */
+	/* with the lock held: once released, the waiter may free the EVD */
 	core_waker_wake_locked(&evd->waker);
 }
 
@@ -122,12 +122,12 @@ DAT_RETURN core_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 	return ret;
 }
 
-void core_evd_give_back(DAT_EVD_HANDLE handle, struct core_cno *cno)
+void core_evd_return_trigger(DAT_EVD_HANDLE handle, struct core_cno *cno)
 {
 	struct core_evd *evd = core_handle_lock(handle, DAT_HANDLE_TYPE_EVD);
 
 	if (!evd)
 		return;
-	core_cno_give_back(cno, evd);
+	core_cno_return_trigger(cno, evd);
 	core_handle_unlock(evd->cell);
 }

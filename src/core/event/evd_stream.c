@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The streams that feed an EVD, counted there, and the asynchronous EVD of an instance. */
+/* Counting the streams that feed an EVD, and the asynchronous EVD of an instance. */
 #include "core/event/evd.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "core/base/instance.h"
 #include "core/base/status.h"
 
-static bool evd_streams_agree(const struct core_evd *evd, enum core_stream stream)
+static bool evd_stream_is_compatible(const struct core_evd *evd, enum core_stream stream)
 {
 	if (stream == CORE_STREAM_SOLICITED)
 		return !evd->users[CORE_STREAM_PLAIN] && !evd->users[CORE_STREAM_UNSIGNALLED];
@@ -39,7 +39,7 @@ DAT_RETURN core_evd_attach(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FL
 	cell = evd->cell;
 	if (evd->ia != ia || (evd->flags & need) != need)
 		ret = bad;
-	else if (!evd_streams_agree(evd, stream))
+	else if (!evd_stream_is_compatible(evd, stream))
 		ret = core_bad_arg(arg);
 	else
 		evd->users[stream]++;
@@ -76,7 +76,7 @@ DAT_RETURN core_evd_borrow(DAT_EVD_HANDLE handle, struct core_ia *ia)
 	if (!(evd->flags & DAT_EVD_ASYNC_FLAG) ||
 	    strcmp(evd->ia->adapter->info.ia_name, ia->adapter->info.ia_name)) {
 		ret = core_bad_handle(DAT_INVALID_HANDLE_EVD_ASYNC);
-	} else if (!evd_streams_agree(evd, CORE_STREAM_PLAIN)) {
+	} else if (!evd_stream_is_compatible(evd, CORE_STREAM_PLAIN)) {
 		ret = core_bad_arg(3);
 	} else {
 		evd->users[CORE_STREAM_PLAIN]++;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_evd_wait. The waiter owns the EVD until the call returns, for whatever reason. Cancellation
- * is off except where the waiter sleeps (wait.c), so that an asynchronous cancel cannot hit while a
- * lock is held.
+ * dat_evd_wait. The waiter owns the EVD until the call returns. Cancellation is disabled except
+ * where the waiter sleeps (wait.c), so that asynchronous cancellation cannot happen while a lock is
+ * held.
  */
 #include <pthread.h>
 
@@ -14,8 +14,8 @@
 #include "core/event/evd.h"
 #include "core/event/wait.h"
 
-/* Completions come to who polls; connections and all else are told by threads. */
-#define EVD_POLLED (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
+/* A waiter finds these events by polling. Other threads post all others, such as connections. */
+#define EVD_COMPLETION_FLAGS (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
 
 static bool wait_is_over(void *arg)
 {
@@ -24,7 +24,7 @@ static bool wait_is_over(void *arg)
 	return evd->release || evd->is_dying;
 }
 
-/* The waiter gives the EVD up. */
+/* The waiter no longer owns the EVD. */
 static void wait_leave_locked(struct core_evd *evd)
 {
 	evd->has_waiter = false;
@@ -43,7 +43,7 @@ static void wait_cancelled(void *arg)
 	core_lock_release(&cell->lock);
 }
 
-/* Owns the EVD until released. Lock held, and still held at return. */
+/* Owns the EVD and blocks until released. The lock is held at the call and at return. */
 static DAT_RETURN wait_block_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us,
 				    DAT_COUNT threshold)
 {
@@ -53,7 +53,7 @@ static DAT_RETURN wait_block_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us
 				 .is_over = wait_is_over,
 				 .cancelled = wait_cancelled,
 				 .arg = evd,
-				 .is_told = !(evd->flags & EVD_POLLED)};
+				 .is_event_driven = !(evd->flags & EVD_COMPLETION_FLAGS)};
 
 	core_evd_busy_locked(evd);
 	evd->has_waiter = true;
@@ -93,8 +93,8 @@ static DAT_RETURN wait_check_locked(const struct core_evd *evd, DAT_COUNT thresh
 	return DAT_SUCCESS;
 }
 
-/* What arrived before the call counts as queued at the call (EVD-WAIT-30). */
-static DAT_RETURN wait_first_look_locked(struct core_evd *evd)
+/* An event that arrived before the call counts as queued at the call (EVD-WAIT-30). */
+static DAT_RETURN wait_poll_once_locked(struct core_evd *evd)
 {
 	if (!core_evd_drive_locked(evd))
 		return core_error(DAT_ABORT, DAT_NO_SUBTYPE);
@@ -111,7 +111,7 @@ static DAT_RETURN wait_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us, DAT_
 	DAT_RETURN ret = wait_check_locked(evd, threshold, event, nmore);
 
 	if (ret == DAT_SUCCESS && core_evd_count_locked(evd) < (uint32_t)threshold)
-		ret = wait_first_look_locked(evd);
+		ret = wait_poll_once_locked(evd);
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (core_evd_count_locked(evd) < (uint32_t)threshold)

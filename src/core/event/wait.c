@@ -10,8 +10,8 @@
 #include "core/base/instance.h"
 #include "core/base/transport_ops.h"
 
-#define CANCEL_SLICE_NS 100000000u		       /* after which a cancellation is noticed */
-#define WAIT_FOR_EVER_NS UINT64_C(4000000000000000000) /* 126 years after the machine started */
+#define CANCEL_SLICE_NS 100000000u		       /* largest delay of a cancellation */
+#define WAIT_NO_LIMIT_NS UINT64_C(4000000000000000000) /* 126 years after boot */
 
 static uint64_t wait_now_ns(void)
 {
@@ -22,10 +22,10 @@ static uint64_t wait_now_ns(void)
 }
 
 /*
- * After the type was changed from asynchronous to deferred. glibc (2.36) cancels by a signal that
- * may arrive later, and obeys it in any system call that is a cancellation point, even while
- * cancellation is off. Such a call waits for a pending signal before it returns: so one is made
- * here, where a cancellation may still happen.
+ * Called after the type was changed from asynchronous to deferred. glibc (2.36) cancels by a signal
+ * that may arrive later, and then acts on it in any system call that is a cancellation point, even
+ * while cancellation is disabled. A cancellation point waits for the pending signal before it
+ * returns. So this makes one, while the thread may still be cancelled.
  */
 static void await_cancel_signal(void)
 {
@@ -34,7 +34,7 @@ static void await_cancel_signal(void)
 	char byte;
 
 	size = read(-1, &byte, 1);
-	(void)size; /* there is no such descriptor */
+	(void)size; /* always fails: there is no such descriptor */
 	errno = saved;
 }
 
@@ -58,18 +58,18 @@ void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us)
 
 	wait->has_deadline = timeout_us != DAT_TIMEOUT_INFINITE;
 	wait->deadline_ns = now + (uint64_t)timeout_us * 1000u;
-	/* a thread that only waits for another one should leave it the processor */
-	wait->spin_end_ns = wait->is_told ? now : now + wait->ia->settings.spin_us * 1000u;
+	/* a thread that waits for another one should not take the processor from it */
+	wait->spin_end_ns = wait->is_event_driven ? now : now + wait->ia->settings.spin_us * 1000u;
 	wait->is_interrupted = false;
 	wait->is_expired = false;
 }
 
 static uint64_t wait_end_ns(const struct core_wait *wait)
 {
-	return wait->has_deadline ? wait->deadline_ns : WAIT_FOR_EVER_NS;
+	return wait->has_deadline ? wait->deadline_ns : WAIT_NO_LIMIT_NS;
 }
 
-static void wait_woke(const struct core_wait *wait)
+static void wait_remove_sleeper(const struct core_wait *wait)
 {
 	atomic_fetch_sub(&wait->ia->sleepers, 1);
 }
@@ -80,15 +80,15 @@ static void wait_cancelled_on_sem(void *arg)
 {
 	struct core_wait *wait = arg;
 
-	wait_woke(wait);
+	wait_remove_sleeper(wait);
 	wait->cancelled(wait->arg);
 }
 
-/* Sleeps until woken, interrupted or out of time: 0 or errno. Lock not held. */
+/* Sleeps until woken, interrupted or timed out. Returns 0 or errno. Lock not held. */
 static int wait_on_sem(struct core_wait *wait)
 {
-	/* always with a limit: one system call for both kinds, and one that sanitizers let us leave
-	 * by cancellation */
+	/* always with a timeout: one call for both cases, and one that the sanitizers allow to be
+	 * cancelled */
 	uint64_t end_ns = wait_end_ns(wait);
 	struct timespec until = {(time_t)(end_ns / 1000000000u), (long)(end_ns % 1000000000u)};
 	int rc;
@@ -110,7 +110,7 @@ static void wait_begin(struct core_wait *wait)
 	wait->ia->ops->sleep_begin(wait->ia, &wait->sleep);
 }
 
-/* Lock not held, and nobody rings any more: the waiter is awake. */
+/* Lock not held. The waiter is awake, so no thread rings the bell any more. */
 static void wait_end(struct core_wait *wait)
 {
 	if (wait->sleep.bell)
@@ -126,14 +126,14 @@ static void wait_cancelled_on_bell(void *arg)
 	wait->waker->is_asleep = false;
 	core_lock_release(wait->lock);
 	wait_end(wait);
-	wait_woke(wait);
+	wait_remove_sleeper(wait);
 	wait->cancelled(wait->arg);
 }
 
 /*
- * A thread may be cancelled between two slices. The asynchronous type, in which the sleep itself
- * could be cancelled, costs a second system call with each wake-up (see await_cancel_signal). A
- * slice that ends without news looks like news, and the caller comes again.
+ * Sleeps in slices; the thread can be cancelled between two of them. With asynchronous cancellation
+ * the sleep itself could be cancelled, but each wake-up would cost a second system call (see
+ * await_cancel_signal). The end of a slice is returned as a wake-up, and the caller sleeps again.
  */
 static int bell_wait_cancellable(struct core_sleep *sleep, uint64_t end_ns)
 {
@@ -175,7 +175,7 @@ static void wait_sleep_locked(struct core_wait *wait)
 	wait->is_expired = rc == ETIMEDOUT && wait->has_deadline;
 }
 
-/* One round of polling; true when the waiter may go to sleep, and is counted. Lock not held. */
+/* Polls once. True: the waiter may sleep, and is counted in ia->sleepers. Lock not held. */
 static bool wait_poll(struct core_wait *wait)
 {
 	struct core_ia *ia = wait->ia;
@@ -187,7 +187,7 @@ static bool wait_poll(struct core_wait *wait)
 	atomic_fetch_add(&ia->sleepers, 1);
 	if (ia->ops->arm(ia) <= 0)
 		return true;
-	wait_woke(wait);
+	wait_remove_sleeper(wait);
 	return false;
 }
 
@@ -207,7 +207,7 @@ static void wait_step_locked(struct core_wait *wait)
 			wait_sleep_locked(wait);
 	}
 	if (may_sleep)
-		wait_woke(wait);
+		wait_remove_sleeper(wait);
 	if (!wait->sleep.bell)
 		return;
 	core_lock_release(wait->lock);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Waiting for something that another thread brings about under a lock: what dat_evd_wait and
- * dat_cno_wait have in common. The waiter first drives the transport itself for a short while, then
- * lets the transport's own thread watch (arm) and sleeps (waker.h), which a signal handler ends and
- * which is a cancellation point. Cancellation must be off everywhere else in the call.
+ * Waiting for a condition that is guarded by a lock: the common part of dat_evd_wait and
+ * dat_cno_wait. The waiter first drives the transport itself for a short while. Then it arms the
+ * transport, whose own thread takes over, and sleeps (waker.h). A signal handler ends the sleep.
+ * The sleep is a cancellation point; everywhere else in the call cancellation must be disabled.
  */
 #ifndef CORE_WAIT_H
 #define CORE_WAIT_H
@@ -20,14 +20,14 @@ struct core_ia;
 
 struct core_wait {
 	/* set by the caller before core_wait_start */
-	struct core_ia *ia; /* must not vanish meanwhile */
+	struct core_ia *ia; /* must stay open during the wait */
 	struct core_lock *lock;
 	struct core_waker *waker;
-	bool (*is_over)(void *arg);   /* asked with the lock held */
-	void (*cancelled)(void *arg); /* the thread is being cancelled; lock not held */
+	bool (*is_over)(void *arg);   /* the condition; called with the lock held */
+	void (*cancelled)(void *arg); /* called when the thread is cancelled; lock not held */
 	void *arg;
-	bool is_told; /* what it waits for is brought about by other threads, not by polling */
-	/* ours */
+	bool is_event_driven; /* other threads make the condition true: do not spin */
+	/* internal */
 	bool has_deadline;
 	uint64_t deadline_ns;
 	uint64_t spin_end_ns;
@@ -37,7 +37,7 @@ struct core_wait {
 	bool is_expired;
 };
 
-/* Cancellation of the calling thread, as it was before it was switched off. */
+/* The cancellation state and type of the calling thread before they were changed. */
 struct core_wait_cancel {
 	int state;
 	int type;
@@ -47,7 +47,8 @@ void core_wait_cancel_off(struct core_wait_cancel *old);
 void core_wait_cancel_restore(const struct core_wait_cancel *old);
 
 void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us);
-/* Returns with the lock held (as it was called) when is_over, interrupted or expired. */
+/* Waits until is_over returns true, a signal arrives or the time expires. The lock is held at the
+ * call and at return. */
 void core_wait_locked(struct core_wait *wait);
 
 #endif
