@@ -13,7 +13,7 @@
 
 #define LMR_REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
-/* What is to be registered: the parameters of the call, checked. */
+/* The parameters of a registration. */
 struct lmr_args {
 	DAT_MEM_TYPE mem_type;
 	DAT_REGION_DESCRIPTION description;
@@ -23,7 +23,7 @@ struct lmr_args {
 	struct core_pz *pz;
 };
 
-/* DAT_MEM_TYPE_LMR: the extent of the source region. */
+/* DAT_MEM_TYPE_LMR: takes the range of the source region. */
 static DAT_RETURN lmr_from_source(struct core_ia *ia, struct lmr_args *args)
 {
 	struct core_lmr *source =
@@ -39,7 +39,7 @@ static DAT_RETURN lmr_from_source(struct core_ia *ia, struct lmr_args *args)
 	return cell->ia == ia ? DAT_SUCCESS : core_bad_handle(DAT_INVALID_HANDLE_LMR);
 }
 
-/* The other types: a range of the address space. */
+/* All other types: checks the range of the address space. */
 static DAT_RETURN lmr_from_range(struct core_ia *ia, struct lmr_args *args)
 {
 	bool is_shared = args->mem_type == DAT_MEM_TYPE_SHARED_VIRTUAL;
@@ -75,7 +75,7 @@ static void lmr_fill(struct core_lmr *lmr, const struct lmr_args *args)
 	lmr->description.for_shared_memory.shared_memory_id = (DAT_LMR_COOKIE)lmr->cookie;
 }
 
-/* Makes the region; args->pz is counted as used by the caller. */
+/* Creates the region. The caller has counted the use of args->pz. */
 static DAT_RETURN lmr_new(struct core_ia *ia, const struct lmr_args *args,
 			  struct core_lmr **lmr_out)
 {
@@ -231,7 +231,7 @@ DAT_RETURN core_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK mask, DA
 	return ret;
 }
 
-/* Both directions: the caches are coherent here, what is left is a full fence and the checks. */
+/* For both directions. Caches are coherent, so a full fence and the checks are enough. */
 static DAT_RETURN lmr_sync(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, DAT_VLEN count)
 {
 	struct core_ia *ia = core_ia_enter(ia_handle);
@@ -244,7 +244,8 @@ static DAT_RETURN lmr_sync(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segme
 	for (DAT_VLEN i = 0; ret == DAT_SUCCESS && i < count; i++)
 		if (!core_mem_is_registered(ia->mem, &segments[i]))
 			ret = core_bad_arg(2);
-	/* sequentially consistent: orders the caller's accesses against those of peers */
+	/* sequentially consistent: orders the caller's accesses with those of peers, which other
+	 * threads, processes or the device make */
 	atomic_thread_fence(memory_order_seq_cst);
 	core_ia_leave(ia);
 	return ret;

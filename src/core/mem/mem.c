@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The memory table (see mem.h). */
+/* The table of registered memory (mem.h). */
 #include "core/mem/known.h"
 #include "core/mem/mem.h"
 
@@ -10,7 +10,7 @@
 #include "core/mem/pz.h"
 
 #define MEM_GENERATION_MASK ((1u << (32 - CORE_MEM_INDEX_BITS)) - 1)
-#define MEM_QUARANTINE 1024u /* free slots that wait before the oldest is used again */
+#define MEM_QUARANTINE 1024u /* free slots that are kept before the oldest is reused */
 
 struct core_lmr core_mem_none;
 
@@ -42,7 +42,8 @@ static void mem_push_locked(struct core_mem *mem, struct core_lmr *lmr)
 	mem->free_count++;
 }
 
-/* Generations start at random, so that keys of another process are unlikely to be valid here. */
+/* Allocates another chunk of slots. Generations start at random values, so that a key of another
+ * process is unlikely to be valid here. */
 static bool mem_grow_locked(struct core_mem *mem)
 {
 	struct core_lmr *chunk;
@@ -85,7 +86,7 @@ struct core_lmr *core_mem_alloc(struct core_mem *mem)
 	return lmr;
 }
 
-/* The next name of the slot, with that key or none. Nobody else changes it meanwhile. */
+/* The next name of the slot, with that key, or 0 for none. No other thread may change it. */
 static uint64_t next_name(struct core_lmr *lmr, uint32_t key)
 {
 	uint32_t changes = atomic_load_explicit(&lmr->changes, memory_order_relaxed);
@@ -99,11 +100,11 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 
 	(void)mem;
 	lmr->generation = (lmr->generation + 1) & MEM_GENERATION_MASK;
-	if (!lmr->generation && !lmr->index) /* 0 is no key */
+	if (!lmr->generation && !lmr->index) /* 0 is not a key */
 		lmr->generation = 1;
 	key = lmr->generation << CORE_MEM_INDEX_BITS | lmr->index;
 	core_pins_begin(&lmr->pinned);
-	/* release: pairs with the load in core_mem_pin, else a user sees old bounds */
+	/* release: pairs with the load in core_mem_pin, else a user could see old bounds */
 	atomic_store_explicit(&lmr->name, next_name(lmr, key), memory_order_release);
 	return key;
 }
@@ -111,7 +112,8 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 void core_mem_revoke(struct core_mem *mem, struct core_lmr *lmr)
 {
 	(void)mem;
-	/* sequentially consistent: meets core_pin in core_mem_pin */
+	/* sequentially consistent: with the fence in core_pins_wait, the other half of the store of
+	 * the pin and the load of the key in core_mem_pin */
 	atomic_store(&lmr->name, next_name(lmr, 0));
 	core_pins_wait(&lmr->pinned);
 }
@@ -126,7 +128,9 @@ void core_mem_free(struct core_mem *mem, struct core_lmr *lmr)
 void core_mem_describe(struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
 		       DAT_MEM_PRIV_FLAGS priv, struct core_pz *pz)
 {
-	/* release: pairs with core_mem_look; who sees one of them sees that the old key is gone */
+	/* release: pairs with the acquire loads in core_mem_read_attr. A reader that sees one of
+	 * these values also sees that the old key is stale, else it could take them for those of
+	 * the old region */
 	__atomic_store_n(&lmr->address, address, __ATOMIC_RELEASE);
 	__atomic_store_n(&lmr->length, length, __ATOMIC_RELEASE);
 	__atomic_store_n(&lmr->priv, priv, __ATOMIC_RELEASE);
@@ -146,23 +150,23 @@ void core_mem_know_around(struct core_known *known, DAT_VADDR address, DAT_VLEN 
 	known->length = most;
 }
 
-DAT_RETURN core_mem_verdict(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
-			    const struct core_pz *pz, enum core_mem_use use)
+DAT_RETURN core_mem_check_slow(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
+			       const struct core_pz *pz, enum core_mem_use use)
 {
 	bool is_source = use == CORE_MEM_SOURCE;
-	struct core_mem_extent extent;
+	struct core_mem_attr attr;
 
 	if (!segment->segment_length)
 		return DAT_SUCCESS;
-	if (!core_mem_look(mem, segment->lmr_context, &extent))
+	if (!core_mem_read_attr(mem, segment->lmr_context, &attr))
 		return core_error(DAT_PRIVILEGES_VIOLATION,
 				  is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
-	if (!core_mem_is_inside(extent.address, extent.length, segment))
+	if (!core_mem_is_inside(attr.address, attr.length, segment))
 		return core_bad_arg(3);
-	if (pz && extent.pz != pz)
+	if (pz && attr.pz != pz)
 		return core_error(DAT_PROTECTION_VIOLATION,
 				  is_source ? DAT_PROTECTION_READ : DAT_PROTECTION_WRITE);
-	if (!core_mem_is_allowed(extent.priv, use))
+	if (!core_mem_is_allowed(attr.priv, use))
 		return core_error(DAT_PRIVILEGES_VIOLATION,
 				  is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
 	return DAT_SUCCESS;

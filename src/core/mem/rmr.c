@@ -39,7 +39,7 @@ free_rmr:
 	return ret;
 }
 
-/* The instance of a zone, entered, so that it is not closed meanwhile; NULL: the zone is gone. */
+/* Enters the instance of a zone, so that it is not closed meanwhile. NULL: the zone is invalid. */
 static struct core_ia *rmr_enter_ia(DAT_PZ_HANDLE pz_handle)
 {
 	struct core_pz *pz = core_handle_lock(pz_handle, DAT_HANDLE_TYPE_PZ);
@@ -47,7 +47,7 @@ static struct core_ia *rmr_enter_ia(DAT_PZ_HANDLE pz_handle)
 
 	if (!pz)
 		return NULL;
-	cell = pz->ia->cell; /* stays readable; core_ia_enter tells whether it is still alive */
+	cell = pz->ia->cell; /* cells stay readable; core_ia_enter checks that it is live */
 	core_handle_unlock(pz->cell);
 	return core_ia_enter(cell);
 }
@@ -112,7 +112,7 @@ void core_binding_free(struct core_ia *ia, struct core_binding *binding)
 
 /* --- free --- */
 
-/* Waits as dat_lmr_free does (RMR-FREE-14); the transport sets the limit. No lock held. */
+/* Waits as dat_lmr_free does (RMR-FREE-14). The transport bounds the wait. No lock held. */
 static void rmr_unbind(struct core_ia *ia, struct core_binding *binding)
 {
 	const struct timespec pause = {0, 20000};
