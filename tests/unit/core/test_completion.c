@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The one completion path: whatever a transport does, the consumer sees the order of its posts. */
+/* Completions are reported in posting order, in whatever order a transport finishes requests. */
 #include "mock.h"
 
 struct fixture {
@@ -51,7 +51,7 @@ static void expect(struct fixture *fixture, uint64_t cookie, DAT_DTO_COMPLETION_
 	assert_int_equal(event.event_data.dto_completion_event_data.status, status);
 }
 
-/* DTO-37: finished in reverse, raised in posting order. */
+/* DTO-37: requests finish in reverse order and are reported in posting order. */
 static void req_done__reverse_order__posting_order(void **state)
 {
 	struct fixture *fixture = *state;
@@ -68,8 +68,8 @@ static void req_done__reverse_order__posting_order(void **state)
 	mock_no_event(fixture->ia.evd);
 }
 
-/* DTO-48: what a transport calls a success behind a failure is none. */
-static void req_done__success_behind_failure__flushed(void **state)
+/* DTO-48: a success after a failed request is reported as flushed. */
+static void req_done__success_after_failure__flushed(void **state)
 {
 	struct fixture *fixture = *state;
 	struct core_req *first = post(fixture, 1, DAT_COMPLETION_DEFAULT_FLAG);
@@ -81,7 +81,7 @@ static void req_done__success_behind_failure__flushed(void **state)
 	expect(fixture, 2, DAT_DTO_ERR_FLUSHED);
 }
 
-/* DTO-13 DTO-14: a suppressed success is silent, a suppressed failure is not. */
+/* DTO-13 DTO-14: a suppressed request raises an event only if it fails. */
 static void req_done__suppressed__only_failures_are_raised(void **state)
 {
 	struct fixture *fixture = *state;
@@ -94,8 +94,8 @@ static void req_done__suppressed__only_failures_are_raised(void **state)
 	expect(fixture, 2, DAT_DTO_ERR_TRANSPORT);
 }
 
-/* DTO-111 DTO-114 EP-SEND-32 EP-SEND-34: the queue holds its size, and a raised completion frees a
- * slot. */
+/* DTO-111 DTO-114 EP-SEND-32 EP-SEND-34: the queue holds max_request_dtos requests, and a
+ * completion frees a slot. */
 static void post__queue_full__refused_until_a_completion(void **state)
 {
 	struct fixture *fixture = *state;
@@ -132,7 +132,7 @@ static void free_endpoint(void)
 	assert_int_equal(core_ep_free(to_free), DAT_SUCCESS);
 }
 
-/* Fills the request queue with Sends that ask for no completion. */
+/* Fills the request queue with Sends whose completions are suppressed. */
 static void fill(struct fixture *fixture)
 {
 	DAT_EP_PARAM param;
@@ -143,8 +143,8 @@ static void fill(struct fixture *fixture)
 		(void)post(fixture, (uint64_t)i, DAT_COMPLETION_SUPPRESS_FLAG);
 }
 
-/* DTO-16: the post itself finds out that there is room by now. */
-static void post__queue_full_of_what_is_done__succeeds(void **state)
+/* DTO-16: a post to a full queue drives the transport and finds a slot that became free. */
+static void post__queue_full_of_completed_requests__succeeds(void **state)
 {
 	struct fixture *fixture = *state;
 
@@ -167,8 +167,8 @@ static void post__queue_full_and_endpoint_freed_meanwhile__invalid_handle(void *
 			 DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP);
 }
 
-/* EP-STATE-53 EP-STATE-73 EP-DISC-21 EP-DISC-22: on one EVD, completions, flushes, then the event.
- */
+/* EP-STATE-53 EP-STATE-73 EP-DISC-21 EP-DISC-22: on one EVD the completions come first, then the
+ * flushes, then the event. */
 static void ended__work_posted__flushed_before_the_event(void **state)
 {
 	struct fixture *fixture = *state;
@@ -181,14 +181,14 @@ static void ended__work_posted__flushed_before_the_event(void **state)
 	done(fixture, second, DAT_DTO_SUCCESS);
 	assert_int_equal(core_ep_disconnect(fixture->handle, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
 	expect(fixture, 1, DAT_DTO_ERR_FLUSHED);
-	expect(fixture, 2, DAT_DTO_ERR_FLUSHED); /* no success behind a failure: EP-DISC-12 */
+	expect(fixture, 2, DAT_DTO_ERR_FLUSHED); /* no success after a failure: EP-DISC-12 */
 	expect(fixture, 7, DAT_DTO_ERR_FLUSHED);
 	assert_int_equal(mock_event(fixture->ia.evd).event_number,
 			 DAT_CONNECTION_EVENT_DISCONNECTED);
 	mock_no_event(fixture->ia.evd);
 }
 
-/* EP-STATE-80: a loss while a graceful disconnect is under way is no BROKEN. */
+/* EP-STATE-80: losing the connection during a graceful disconnect is not reported as BROKEN. */
 static void ended__broken_in_disconnect_pending__disconnected(void **state)
 {
 	struct fixture *fixture = *state;
@@ -210,10 +210,10 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(req_done__reverse_order__posting_order),
-		T(req_done__success_behind_failure__flushed),
+		T(req_done__success_after_failure__flushed),
 		T(req_done__suppressed__only_failures_are_raised),
 		T(post__queue_full__refused_until_a_completion),
-		T(post__queue_full_of_what_is_done__succeeds),
+		T(post__queue_full_of_completed_requests__succeeds),
 		T(post__queue_full_and_endpoint_freed_meanwhile__invalid_handle),
 		T(ended__work_posted__flushed_before_the_event),
 		T(ended__broken_in_disconnect_pending__disconnected),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_evd_dequeue on the general path: an empty EVD drives the transport once without its lock, and
- * whatever happens meanwhile, each event keeps its place and goes to one caller. The fast path is
- * in test_fast.c.
+ * The slow path of dat_evd_dequeue: a dequeue from an empty EVD drives the transport once, without
+ * the lock of the EVD. Whatever happens meanwhile, events keep their order and each goes to one
+ * caller. test_fast.c tests the fast path.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -14,8 +14,8 @@
 static struct mock_ia ia;
 static DAT_EP_HANDLE handle;
 static struct core_ep *ep;
-static struct core_evd *evd; /* of everything */
-static pthread_t caller;     /* the thread whose dequeue is the test's */
+static struct core_evd *evd; /* for all events */
+static pthread_t caller;     /* the thread whose dequeue is tested */
 static pthread_t other;
 static DAT_RETURN other_ret;
 static DAT_EVENT other_event;
@@ -49,7 +49,7 @@ static void post(uint64_t cookie)
 	assert_int_equal(core_ep_post_send(handle, 0, NULL, user, 0), DAT_SUCCESS);
 }
 
-/* The transport finds out that the oldest request is done. */
+/* The transport completes the oldest request. */
 static void finish(void)
 {
 	core_lock_acquire(&ep->cell->lock);
@@ -76,7 +76,7 @@ static void expect_completion(const DAT_EVENT *event, uint64_t cookie)
 	assert_int_equal(data->transfered_length, 0);
 }
 
-/* Dequeues with that happening meanwhile. */
+/* Dequeues; the transport calls `happening` when it is driven. */
 static DAT_EVENT dequeue_during(void (*happening)(void))
 {
 	DAT_EVENT event;
@@ -93,7 +93,7 @@ static DAT_EVENT next(void)
 	unsigned int before = mock.progresses;
 	DAT_EVENT event = dequeue_during(NULL);
 
-	assert_int_equal(mock.progresses, before); /* it was queued */
+	assert_int_equal(mock.progresses, before); /* the event was queued */
 	return event;
 }
 
@@ -138,7 +138,7 @@ static void software_event_then_finish(void)
 	finish();
 }
 
-/* EVD-STREAM-01: there is one stream of completions, and the consumer's own events. */
+/* EVD-STREAM-01: completions and software events on one EVD keep their order. */
 static void dequeue__other_event_before_the_completion__keeps_its_place(void **state)
 {
 	DAT_EVENT event;
@@ -158,7 +158,7 @@ static void finish_then_software_event(void)
 	post_software_event(ia.evd);
 }
 
-static void dequeue__other_event_behind_the_completion__keeps_its_place(void **state)
+static void dequeue__other_event_after_the_completion__keeps_its_place(void **state)
 {
 	DAT_EVENT event;
 
@@ -177,8 +177,8 @@ static void break_connection(void)
 	core_ep_leave(ep);
 }
 
-/* EP-STATE-53: the flushes, then the event. */
-static void dequeue__connection_ends__flushes_in_front_of_its_event(void **state)
+/* EP-STATE-53: the flushes precede the event. */
+static void dequeue__connection_ends__flushes_before_its_event(void **state)
 {
 	(void)state;
 	post(1);
@@ -194,8 +194,8 @@ static void dequeue__connection_ends__flushes_in_front_of_its_event(void **state
 	assert_int_equal(next().event_number, DAT_CONNECTION_EVENT_BROKEN);
 }
 
-/* What comes after the call is not written where that call wanted its event. */
-static void dequeue__over__later_completions_are_queued(void **state)
+/* A completion after the call is not written to the event of that call. */
+static void dequeue__returned__later_completions_are_queued(void **state)
 {
 	DAT_EVENT event, untouched;
 
@@ -227,8 +227,8 @@ static void dequeue_within(void)
 	mock.on_progress = NULL;
 }
 
-/* By what the transport calls, say. */
-static void dequeue__another_within_progress__event_to_one(void **state)
+/* A dequeue inside progress(), such as in an agent. */
+static void dequeue__nested_in_progress__event_to_one(void **state)
 {
 	DAT_EVENT event;
 
@@ -278,7 +278,7 @@ static void get_cno_then_finish(void)
 	finish();
 }
 
-static void dequeue__cno_comes_meanwhile__completion_triggers_it(void **state)
+static void dequeue__cno_set_meanwhile__completion_triggers_it(void **state)
 {
 	DAT_EVD_HANDLE named;
 	DAT_EVENT event;
@@ -292,8 +292,8 @@ static void dequeue__cno_comes_meanwhile__completion_triggers_it(void **state)
 	assert_ptr_equal(named, ia.evd);
 }
 
-/* Who waits on a descriptor sleeps elsewhere when there is nothing more: the transport is armed. */
-static void dequeue__nothing_for_who_has_a_descriptor__transport_armed(void **state)
+/* A consumer with a descriptor may sleep once the EVD is empty: the dequeue arms the transport. */
+static void dequeue__empty_with_descriptor__transport_armed(void **state)
 {
 	DAT_EVENT event;
 	int fd;
@@ -316,7 +316,7 @@ static void finish_three(void)
 	finish();
 }
 
-/* EVD-STREAM-31: a run of losses raises one event until one is taken, which happens here. */
+/* EVD-STREAM-31: consecutive losses raise one event. A dequeue ends the run. */
 static void dequeue__losses_meanwhile__next_loss_is_reported(void **state)
 {
 	DAT_EVD_HANDLE everything = ia.evd;
@@ -335,7 +335,7 @@ static void dequeue__losses_meanwhile__next_loss_is_reported(void **state)
 	(void)mock_own(ia.evd);
 	for (uint64_t i = 1; i <= 5; i++)
 		post(i);
-	event = dequeue_during(finish_three); /* one queued, two lost; then one taken */
+	event = dequeue_during(finish_three); /* one queued and two lost, then one taken */
 	expect_completion(&event, 1);
 	assert_int_equal(mock_event(ia.async).event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
 	mock_no_event(ia.async);
@@ -350,7 +350,7 @@ static void dequeue__losses_meanwhile__next_loss_is_reported(void **state)
 
 /* --- two threads --- */
 
-static void *wait_there(void *arg)
+static void *run_wait(void *arg)
 {
 	DAT_COUNT more;
 
@@ -358,7 +358,7 @@ static void *wait_there(void *arg)
 	return arg;
 }
 
-static void until_somebody_waits(void)
+static void await_waiter(void)
 {
 	bool has_waiter;
 
@@ -370,19 +370,19 @@ static void until_somebody_waits(void)
 	} while (!has_waiter);
 }
 
-static void somebody_waits_then_finish(void)
+static void wait_in_other_thread_then_finish(void)
 {
 	if (!pthread_equal(pthread_self(), caller))
 		return;
 	mock.on_progress = NULL;
-	assert_int_equal(pthread_create(&other, NULL, wait_there, NULL), 0);
-	until_somebody_waits();
+	assert_int_equal(pthread_create(&other, NULL, run_wait, NULL), 0);
+	await_waiter();
 	finish();
 	pthread_join(other, NULL);
 }
 
-/* EVD-WAIT-17: who waits owns the EVD. */
-static void dequeue__somebody_waits_meanwhile__the_event_is_theirs(void **state)
+/* EVD-WAIT-17: a waiter owns the EVD. */
+static void dequeue__other_thread_waits_meanwhile__waiter_gets_the_event(void **state)
 {
 	DAT_EVENT event, untouched;
 
@@ -390,64 +390,64 @@ static void dequeue__somebody_waits_meanwhile__the_event_is_theirs(void **state)
 	post(1);
 	memset(&event, 0x5a, sizeof(event));
 	untouched = event;
-	mock.on_progress = somebody_waits_then_finish;
-	/* the waiter has left by then */
+	mock.on_progress = wait_in_other_thread_then_finish;
+	/* the waiter has returned before the dequeue does */
 	assert_int_equal(core_evd_dequeue(ia.evd, &event), DAT_QUEUE_EMPTY);
 	assert_memory_equal(&event, &untouched, sizeof(event));
 	assert_int_equal(other_ret, DAT_SUCCESS);
 	expect_completion(&other_event, 1);
 }
 
-static void finish_then_somebody_waits(void)
+static void finish_then_wait_in_other_thread(void)
 {
 	if (!pthread_equal(pthread_self(), caller))
 		return;
 	mock.on_progress = NULL;
 	finish();
-	assert_int_equal(pthread_create(&other, NULL, wait_there, NULL), 0);
+	assert_int_equal(pthread_create(&other, NULL, run_wait, NULL), 0);
 	pthread_join(other, NULL);
 }
 
-/* It was queued before they came: the first to lock the EVD takes it. */
-static void dequeue__somebody_waits_afterwards__event_to_one(void **state)
+/* The event was queued before the wait: the first thread to lock the EVD takes it. */
+static void dequeue__other_thread_waits_afterwards__event_to_one(void **state)
 {
 	DAT_EVENT event;
 
 	(void)state;
 	post(1);
-	mock.on_progress = finish_then_somebody_waits;
+	mock.on_progress = finish_then_wait_in_other_thread;
 	assert_int_equal(core_evd_dequeue(ia.evd, &event), DAT_QUEUE_EMPTY);
 	assert_int_equal(other_ret, DAT_SUCCESS);
 	expect_completion(&other_event, 1);
 }
 
-static void *dequeue_there(void *arg)
+static void *run_dequeue(void *arg)
 {
 	other_ret = core_evd_dequeue(ia.evd, &other_event);
 	return arg;
 }
 
-static unsigned int found_there;
+static unsigned int found_by_other;
 
-static void somebody_dequeues_too(void)
+static void dequeue_in_other_thread(void)
 {
 	if (pthread_equal(pthread_self(), caller)) {
-		assert_int_equal(pthread_create(&other, NULL, dequeue_there, NULL), 0);
+		assert_int_equal(pthread_create(&other, NULL, run_dequeue, NULL), 0);
 		pthread_join(other, NULL);
 		return;
 	}
-	for (unsigned int i = 0; i < found_there; i++)
+	for (unsigned int i = 0; i < found_by_other; i++)
 		finish();
 }
 
-static void dequeue__another_finds_the_event__returned_to_one(void **state)
+static void dequeue__other_thread_finds_the_event__returned_to_one(void **state)
 {
 	DAT_EVENT event;
 
 	(void)state;
 	post(1);
-	found_there = 1;
-	mock.on_progress = somebody_dequeues_too;
+	found_by_other = 1;
+	mock.on_progress = dequeue_in_other_thread;
 	if (core_evd_dequeue(ia.evd, &event) == DAT_SUCCESS) {
 		assert_int_equal(other_ret, DAT_QUEUE_EMPTY);
 	} else {
@@ -459,8 +459,8 @@ static void dequeue__another_finds_the_event__returned_to_one(void **state)
 	mock_no_event(ia.evd);
 }
 
-/* EVD-DEQUEUE-10 EVD-STREAM-04: each event is returned once, and to one of them. */
-static void dequeue__another_finds_two_events__one_for_each(void **state)
+/* EVD-DEQUEUE-10 EVD-STREAM-04: each event is returned once, to one thread. */
+static void dequeue__other_thread_finds_two_events__one_for_each(void **state)
 {
 	DAT_EVENT event;
 	uint64_t cookie;
@@ -468,8 +468,8 @@ static void dequeue__another_finds_two_events__one_for_each(void **state)
 	(void)state;
 	post(1);
 	post(2);
-	found_there = 2;
-	event = dequeue_during(somebody_dequeues_too);
+	found_by_other = 2;
+	event = dequeue_during(dequeue_in_other_thread);
 	assert_int_equal(other_ret, DAT_SUCCESS);
 	cookie = event.event_data.dto_completion_event_data.user_cookie.as_64;
 	assert_true(cookie == 1 || cookie == 2);
@@ -478,42 +478,42 @@ static void dequeue__another_finds_two_events__one_for_each(void **state)
 	mock_no_event(ia.evd);
 }
 
-static void somebody_dequeues_then_finish(void)
+static void dequeue_in_other_thread_then_finish(void)
 {
 	if (!pthread_equal(pthread_self(), caller))
 		return;
-	found_there = 0;
-	somebody_dequeues_too();
+	found_by_other = 0;
+	dequeue_in_other_thread();
 	finish();
 }
 
-/* The end of the second one does not end what the first one wants. */
-static void dequeue__another_came_and_went__still_served(void **state)
+/* The end of the second dequeue does not affect the first one. */
+static void dequeue__other_thread_dequeued_meanwhile__still_served(void **state)
 {
 	DAT_EVENT event;
 
 	(void)state;
 	post(1);
-	event = dequeue_during(somebody_dequeues_then_finish);
+	event = dequeue_during(dequeue_in_other_thread_then_finish);
 	expect_completion(&event, 1);
 	assert_int_equal(other_ret, DAT_QUEUE_EMPTY);
 	assert_int_equal(evd->busy, 0);
 }
 
-static void *free_there(void *arg)
+static void *run_free(void *arg)
 {
 	other_ret = core_evd_free(other_evd);
 	return arg;
 }
 
-static void somebody_frees(void)
+static void free_in_other_thread(void)
 {
 	struct core_evd *dying = ((struct core_handle *)other_evd)->object;
 	struct core_handle *cell = other_evd;
 	bool is_dying;
 
 	post_software_event(other_evd);
-	assert_int_equal(pthread_create(&other, NULL, free_there, NULL), 0);
+	assert_int_equal(pthread_create(&other, NULL, run_free, NULL), 0);
 	do {
 		core_lock_acquire(&cell->lock);
 		is_dying = dying->is_dying;
@@ -522,7 +522,7 @@ static void somebody_frees(void)
 	} while (!is_dying);
 }
 
-/* EVD-FREE-02: it waits until we have left it, and we leave it with nothing. */
+/* EVD-FREE-02: the free waits for the dequeue, which returns no event. */
 static void dequeue__freed_meanwhile__invalid_handle(void **state)
 {
 	DAT_EVENT event;
@@ -531,7 +531,7 @@ static void dequeue__freed_meanwhile__invalid_handle(void **state)
 	assert_int_equal(core_evd_create(ia.ia, 8, DAT_HANDLE_NULL,
 					 DAT_EVD_DEFAULT_FLAG | DAT_EVD_SOFTWARE_FLAG, &other_evd),
 			 DAT_SUCCESS);
-	mock.on_progress = somebody_frees;
+	mock.on_progress = free_in_other_thread;
 	assert_int_equal(core_evd_dequeue(other_evd, &event), DAT_CLASS_ERROR | DAT_INVALID_HANDLE);
 	mock.on_progress = NULL;
 	pthread_join(other, NULL);
@@ -545,19 +545,19 @@ int main(void)
 		T(dequeue__completion_found__returned),
 		T(dequeue__two_completions_found__the_second_is_queued),
 		T(dequeue__other_event_before_the_completion__keeps_its_place),
-		T(dequeue__other_event_behind_the_completion__keeps_its_place),
-		T(dequeue__connection_ends__flushes_in_front_of_its_event),
-		T(dequeue__over__later_completions_are_queued),
-		T(dequeue__another_within_progress__event_to_one),
+		T(dequeue__other_event_after_the_completion__keeps_its_place),
+		T(dequeue__connection_ends__flushes_before_its_event),
+		T(dequeue__returned__later_completions_are_queued),
+		T(dequeue__nested_in_progress__event_to_one),
 		T(dequeue__evd_with_cno__completion_triggers_it),
-		T(dequeue__cno_comes_meanwhile__completion_triggers_it),
-		T(dequeue__nothing_for_who_has_a_descriptor__transport_armed),
+		T(dequeue__cno_set_meanwhile__completion_triggers_it),
+		T(dequeue__empty_with_descriptor__transport_armed),
 		T(dequeue__losses_meanwhile__next_loss_is_reported),
-		T(dequeue__somebody_waits_meanwhile__the_event_is_theirs),
-		T(dequeue__somebody_waits_afterwards__event_to_one),
-		T(dequeue__another_finds_the_event__returned_to_one),
-		T(dequeue__another_finds_two_events__one_for_each),
-		T(dequeue__another_came_and_went__still_served),
+		T(dequeue__other_thread_waits_meanwhile__waiter_gets_the_event),
+		T(dequeue__other_thread_waits_afterwards__event_to_one),
+		T(dequeue__other_thread_finds_the_event__returned_to_one),
+		T(dequeue__other_thread_finds_two_events__one_for_each),
+		T(dequeue__other_thread_dequeued_meanwhile__still_served),
 		T(dequeue__freed_meanwhile__invalid_handle),
 	};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* A child makes handles, whatever other threads of its parent did with the arena meanwhile. */
+/* A child can create handles even if another thread used the arena during the fork. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,30 +16,31 @@
 #include "core/base/handle.h"
 
 #define ROUNDS 40
-#define ALONE 1000		  /* handles in a row, for the arena's lock to be our own */
-#define MEMORY ((size_t)32 << 20) /* of the process, so that a fork takes its time */
+/* enough in a row that the arena's lock is biased to this thread */
+#define HANDLES_IN_A_ROW 1000
+#define MEMORY ((size_t)32 << 20) /* of the process, to make the fork slow */
 
-static _Atomic int asked, answered;
+static _Atomic int requested, completed;
 
 static void make_one(void)
 {
-	struct core_handle *cell = core_handle_alloc(NULL, NULL, &asked);
+	struct core_handle *cell = core_handle_alloc(NULL, NULL, &requested);
 
 	assert_non_null(cell);
 	core_handle_release(cell);
 }
 
-/* Makes a handle when asked to, somewhat later each time. */
+/* Creates a handle when requested to, with a delay that grows in each round. */
 static void *make_later(void *arg)
 {
 	(void)arg;
 	for (int round = 1; round <= ROUNDS; round++) {
-		while (atomic_load(&asked) < round)
+		while (atomic_load(&requested) < round)
 			sched_yield();
 		for (volatile int i = 0; i < round * 2000; i = i + 1)
 			;
 		make_one();
-		atomic_store(&answered, round);
+		atomic_store(&completed, round);
 	}
 	return NULL;
 }
@@ -59,19 +60,19 @@ static void fork__while_another_thread_wants_the_arena__child_makes_handles(void
 		int status;
 		pid_t child;
 
-		for (int i = 0; i < ALONE; i++)
+		for (int i = 0; i < HANDLES_IN_A_ROW; i++)
 			make_one();
-		atomic_store(&asked, round);
+		atomic_store(&requested, round);
 		child = fork();
 		assert_true(child >= 0);
 		if (child == 0) {
-			alarm(10); /* it would wait for ever */
+			alarm(10); /* a failure would hang */
 			make_one();
 			_exit(0);
 		}
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
-		while (atomic_load(&answered) < round)
+		while (atomic_load(&completed) < round)
 			sched_yield();
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The lock that becomes one thread's own: when it does, that another thread takes it away, and that
- * what it guards is never seen half changed, whoever holds it in whichever way.
+ * Biased locks: when a lock is biased, that another thread can revoke the bias, and that the lock
+ * protects its data however it is held.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ struct guarded {
 	volatile uint64_t first;
 	volatile uint64_t second;
 	pthread_barrier_t start;
-	volatile uint64_t torn; /* times they were not */
+	volatile uint64_t torn; /* how often they differed */
 	volatile bool is_set;
 };
 
@@ -62,12 +62,12 @@ static void change(struct guarded *guarded)
 		guarded->torn++;
 	guarded->first++;
 	for (unsigned int i = 0; i < 10; i++)
-		(void)guarded->first; /* some time in between */
+		(void)guarded->first; /* a delay between the two stores */
 	guarded->second++;
 	core_lock_release(&guarded->lock);
 }
 
-static void become_owner(struct guarded *guarded)
+static void take_repeatedly(struct guarded *guarded)
 {
 	for (unsigned int i = 0; i < 1000; i++)
 		change(guarded);
@@ -79,14 +79,14 @@ static void *change_once(void *arg)
 	return NULL;
 }
 
-static void lock__one_thread__becomes_its_own(void **state)
+static void lock__one_thread__biased_to_it(void **state)
 {
 	struct guarded *guarded = *state;
 
 	if (!CORE_LOCK_IS_OWNED)
 		skip();
 	assert_true(atomic_load(&guarded->lock.owner) == 0);
-	become_owner(guarded);
+	take_repeatedly(guarded);
 	if (!atomic_load(&guarded->lock.owner))
 		skip(); /* a kernel or a sandbox without membarrier */
 	assert_true(atomic_load(&guarded->lock.owner) == core_lock_self());
@@ -96,7 +96,7 @@ static void lock__one_thread__becomes_its_own(void **state)
 	assert_int_equal(atomic_load(&guarded->lock.inside), 0);
 }
 
-static void in_another_thread(struct guarded *guarded, void *(*run)(void *arg))
+static void run_in_another_thread(struct guarded *guarded, void *(*run)(void *arg))
 {
 	pthread_t thread;
 
@@ -104,19 +104,19 @@ static void in_another_thread(struct guarded *guarded, void *(*run)(void *arg))
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-static void lock__other_thread__takes_it_away(void **state)
+static void lock__other_thread__revokes_the_bias(void **state)
 {
 	struct guarded *guarded = *state;
 
-	become_owner(guarded);
-	in_another_thread(guarded, change_once);
+	take_repeatedly(guarded);
+	run_in_another_thread(guarded, change_once);
 	assert_true(guarded->first == 1001 && guarded->second == 1001);
 	assert_true(atomic_load(&guarded->lock.owner) == 0);
 	change(guarded);
 	assert_false(guarded->lock.is_entered);
 }
 
-/* The time at which locks are lost. */
+/* The time that a revocation sees. */
 static _Atomic unsigned int loss_ms = 100000;
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
@@ -130,8 +130,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
 	return 0;
 }
 
-/* The longer it is fought for, the longer it stays a mutex. */
-static void lock__taken_away_often__stays_a_mutex(void **state)
+/* The more often the bias is revoked, the longer the lock stays a mutex. */
+static void lock__revoked_often__stays_a_mutex(void **state)
 {
 	struct guarded *guarded = *state;
 	unsigned int round;
@@ -140,70 +140,70 @@ static void lock__taken_away_often__stays_a_mutex(void **state)
 		skip();
 	guarded->lock.lost_ms = (uint16_t)loss_ms;
 	for (round = 0; round < 4; round++) {
-		become_owner(guarded);
+		take_repeatedly(guarded);
 		if (!atomic_load(&guarded->lock.owner))
 			break;
-		in_another_thread(guarded, change_once);
+		run_in_another_thread(guarded, change_once);
 	}
 	if (round == 0)
 		skip(); /* a kernel or a sandbox without membarrier */
 	assert_int_equal(round, 4);
-	become_owner(guarded); /* 64 << 4 are more than these */
+	take_repeatedly(guarded); /* its 1000 acquisitions are fewer than 64 << 4 */
 	assert_true(atomic_load(&guarded->lock.owner) == 0);
 }
 
-static void *become_owner_run(void *arg)
+static void *take_repeatedly_run(void *arg)
 {
-	become_owner(arg);
+	take_repeatedly(arg);
 	return NULL;
 }
 
 /*
- * The owner may stand between its look at the lock and its entry: until it has come again, nobody
- * else enters in that way.
+ * The former owner may be between its load of `owner` and its store to `inside`. Until it takes the
+ * mutex, the lock is biased to no other thread.
  */
-static void lock__taken_away__nobodys_own_before_the_owner_came_again(void **state)
+static void lock__revoked__not_biased_before_the_owner_took_the_mutex(void **state)
 {
 	struct guarded *guarded = *state;
 	uintptr_t owner;
 
 	if (!CORE_LOCK_IS_OWNED)
 		skip();
-	become_owner(guarded);
+	take_repeatedly(guarded);
 	owner = atomic_load(&guarded->lock.owner);
 	if (!owner)
 		skip(); /* a kernel or a sandbox without membarrier */
 	loss_ms += 1000;
 	for (unsigned int round = 0; round < 10; round++) {
-		in_another_thread(guarded, become_owner_run);
+		run_in_another_thread(guarded, take_repeatedly_run);
 		assert_true(atomic_load(&guarded->lock.owner) == 0);
 	}
 	change(guarded);
-	in_another_thread(guarded, become_owner_run);
+	run_in_another_thread(guarded, take_repeatedly_run);
 	assert_true(atomic_load(&guarded->lock.owner) != 0);
 	assert_true(atomic_load(&guarded->lock.owner) != owner);
 }
 
-/* One that is lost now and then does not stay a mutex for good. */
-static void lock__taken_away_rarely__becomes_owned_again(void **state)
+/* Rare revocations do not keep a lock from being biased again. */
+static void lock__revoked_rarely__biased_again(void **state)
 {
 	struct guarded *guarded = *state;
 
 	if (!CORE_LOCK_IS_OWNED)
 		skip();
-	become_owner(guarded);
+	take_repeatedly(guarded);
 	if (!atomic_load(&guarded->lock.owner))
 		skip(); /* a kernel or a sandbox without membarrier */
 	for (unsigned int round = 0; round < 40; round++) {
 		loss_ms += 1000;
-		in_another_thread(guarded, change_once);
-		become_owner(guarded);
+		run_in_another_thread(guarded, change_once);
+		take_repeatedly(guarded);
 		assert_true(atomic_load(&guarded->lock.owner) != 0);
 	}
 }
 
-/* Bursts, so that the ownership comes and goes at any point of the others. */
-static void *fight(void *arg)
+/* Takes the lock in bursts, so that it is biased and revoked at any point of the other threads. */
+static void *contend(void *arg)
 {
 	struct guarded *guarded = arg;
 	unsigned int seed = (unsigned int)(uintptr_t)&seed;
@@ -214,7 +214,7 @@ static void *fight(void *arg)
 		seed = seed * 1664525u + 1013904223u;
 		if (seed >> 20 == 0)
 			sched_yield();
-		/* as a lock that was hardly ever lost */
+		/* as if the bias had rarely been revoked */
 		if (i % 512 == 0) {
 			core_lock_acquire(&guarded->lock);
 			guarded->lock.losses = 0;
@@ -230,7 +230,7 @@ static void lock__many_threads__nothing_lost(void **state)
 	pthread_t threads[THREADS];
 
 	for (unsigned int i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, fight, guarded), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, contend, guarded), 0);
 	for (unsigned int i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 	assert_true(guarded->first == THREADS * ROUNDS);
@@ -238,7 +238,7 @@ static void lock__many_threads__nothing_lost(void **state)
 	assert_true(guarded->torn == 0);
 }
 
-static void *enter_again_and_again(void *arg)
+static void *take_until_set(void *arg)
 {
 	struct guarded *guarded = arg;
 
@@ -247,15 +247,15 @@ static void *enter_again_and_again(void *arg)
 	return NULL;
 }
 
-/* Each time while the owner goes in and out as fast as it can. */
-static void lock__taken_from_a_busy_owner__nothing_lost(void **state)
+/* The bias is revoked while the owner takes and releases the lock as fast as it can. */
+static void lock__revoked_from_a_busy_owner__nothing_lost(void **state)
 {
 	struct guarded *guarded = *state;
 	pthread_t thread;
 
 	if (!CORE_LOCK_IS_OWNED)
 		skip();
-	assert_int_equal(pthread_create(&thread, NULL, enter_again_and_again, guarded), 0);
+	assert_int_equal(pthread_create(&thread, NULL, take_until_set, guarded), 0);
 	for (unsigned int round = 0; round < 20000; round++) {
 		unsigned int tries;
 
@@ -276,7 +276,7 @@ static void *set_and_signal(void *arg)
 {
 	struct guarded *guarded = arg;
 
-	become_owner(guarded);
+	take_repeatedly(guarded);
 	core_lock_acquire(&guarded->lock);
 	guarded->is_set = true;
 	pthread_cond_signal(&guarded->cond);
@@ -290,7 +290,7 @@ static void wait__owner_waits_for_another_thread__is_woken(void **state)
 	pthread_t thread;
 
 	for (unsigned int round = 0; round < 200; round++) {
-		become_owner(guarded);
+		take_repeatedly(guarded);
 		guarded->is_set = false;
 		assert_int_equal(pthread_create(&thread, NULL, set_and_signal, guarded), 0);
 		core_lock_acquire(&guarded->lock);
@@ -305,7 +305,7 @@ static void wait__owner_waits_for_another_thread__is_woken(void **state)
 	assert_true(guarded->torn == 0);
 }
 
-/* What a thread sleeps by while the owner is inside. */
+/* Counts the sleeps of a thread that revokes the bias while the owner is inside. */
 static _Atomic unsigned int sleeps;
 
 int __real_clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
@@ -328,8 +328,8 @@ static void note_cancellation(void *arg)
 
 static _Atomic bool was_cancelled;
 
-/* Its cancellation is asked for already, and acts at the first cancellation point. */
-static void *change_and_die(void *arg)
+/* Cancels itself: the cancellation happens at the first cancellation point. */
+static void *change_and_be_cancelled(void *arg)
 {
 	pthread_cleanup_push(note_cancellation, &was_cancelled);
 	pthread_cancel(pthread_self());
@@ -339,20 +339,20 @@ static void *change_and_die(void *arg)
 	return arg;
 }
 
-/* The calls of the data path run with cancellation on: it must not leave the mutex locked. */
-static void lock__cancelled_while_the_owner_is_inside__is_taken_first(void **state)
+/* The data path runs with cancellation enabled, which must not leave the mutex locked. */
+static void lock__cancelled_while_the_owner_is_inside__taken_first(void **state)
 {
 	struct guarded *guarded = *state;
 	void *result = NULL;
 	pthread_t thread;
 
-	become_owner(guarded);
+	take_repeatedly(guarded);
 	if (!atomic_load(&guarded->lock.owner))
 		skip(); /* a kernel or a sandbox without membarrier */
 	sleeps = 0;
 	was_cancelled = false;
 	core_lock_acquire(&guarded->lock);
-	assert_int_equal(pthread_create(&thread, NULL, change_and_die, guarded), 0);
+	assert_int_equal(pthread_create(&thread, NULL, change_and_be_cancelled, guarded), 0);
 	while (!sleeps && !was_cancelled)
 		sched_yield();
 	core_lock_release(&guarded->lock);
@@ -364,7 +364,7 @@ static void lock__cancelled_while_the_owner_is_inside__is_taken_first(void **sta
 
 static bool is_sandboxed;
 
-/* Only membarrier comes this way. */
+/* The lock calls syscall() only for membarrier. */
 long __real_syscall(long number, long command, long flags, long cpu);
 long __wrap_syscall(long number, long command, long flags, long cpu);
 long __wrap_syscall(long number, long command, long flags, long cpu)
@@ -376,18 +376,18 @@ long __wrap_syscall(long number, long command, long flags, long cpu)
 	return -1;
 }
 
-/* What a lock costs when it is taken away without membarrier is not paid twice. Comes last. */
-static void lock__sandbox_closed_meanwhile__taken_away_for_good(void **state)
+/* Revoking without membarrier is slow, so no lock is biased after that. This test runs last. */
+static void lock__membarrier_forbidden_meanwhile__never_biased_again(void **state)
 {
 	struct guarded *guarded = *state;
 
-	become_owner(guarded);
+	take_repeatedly(guarded);
 	if (!atomic_load(&guarded->lock.owner))
 		skip(); /* a kernel or a sandbox without membarrier */
 	is_sandboxed = true;
-	in_another_thread(guarded, change_once);
+	run_in_another_thread(guarded, change_once);
 	assert_true(guarded->first == 1001 && guarded->second == 1001);
-	become_owner(guarded);
+	take_repeatedly(guarded);
 	assert_true(atomic_load(&guarded->lock.owner) == 0);
 	is_sandboxed = false;
 }
@@ -396,16 +396,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(lock__one_thread__becomes_its_own),
-		TEST(lock__other_thread__takes_it_away),
-		TEST(lock__taken_away_often__stays_a_mutex),
-		TEST(lock__taken_away__nobodys_own_before_the_owner_came_again),
-		TEST(lock__taken_away_rarely__becomes_owned_again),
+		TEST(lock__one_thread__biased_to_it),
+		TEST(lock__other_thread__revokes_the_bias),
+		TEST(lock__revoked_often__stays_a_mutex),
+		TEST(lock__revoked__not_biased_before_the_owner_took_the_mutex),
+		TEST(lock__revoked_rarely__biased_again),
 		TEST(lock__many_threads__nothing_lost),
-		TEST(lock__taken_from_a_busy_owner__nothing_lost),
+		TEST(lock__revoked_from_a_busy_owner__nothing_lost),
 		TEST(wait__owner_waits_for_another_thread__is_woken),
-		TEST(lock__cancelled_while_the_owner_is_inside__is_taken_first),
-		TEST(lock__sandbox_closed_meanwhile__taken_away_for_good),
+		TEST(lock__cancelled_while_the_owner_is_inside__taken_first),
+		TEST(lock__membarrier_forbidden_meanwhile__never_biased_again),
 	};
 
 	return cmocka_run_group_tests_name("lock", tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Diagnostics: which kinds are written, where to, and how. Each case in a process of its own. */
+/* Diagnostics: their kinds, destinations and format. Each case runs in a process of its own. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@
 
 #include "core/base/log.h"
 
-static char *logged; /* what syslog got last; shared with the children */
+static char *logged; /* the last message to syslog; shared with the children */
 
 void __wrap_syslog(int priority, const char *format, ...);
 
@@ -30,7 +30,7 @@ void __wrap_syslog(int priority, const char *format, ...)
 	va_end(list);
 }
 
-/* What a process with these variables writes to its standard error. */
+/* Runs a process with these variables and returns what it wrote to standard error. */
 static void run(const char *kinds, const char *dest, const char *message, char *out, size_t size)
 {
 	FILE *file = tmpfile();
@@ -59,7 +59,7 @@ static void run(const char *kinds, const char *dest, const char *message, char *
 }
 
 /* GEN-30 */
-static void log__no_variable_or_another_kind__silent(void **state)
+static void log__no_variable_or_other_kinds__silent(void **state)
 {
 	char text[1024], others[32];
 
@@ -72,7 +72,7 @@ static void log__no_variable_or_another_kind__silent(void **state)
 	assert_string_equal(logged, "");
 }
 
-static void log__kind_asked_for__one_line_where_asked(void **state)
+static void log__kind_selected__one_line_per_destination(void **state)
 {
 	char text[1024];
 
@@ -89,8 +89,8 @@ static void log__kind_asked_for__one_line_where_asked(void **state)
 	assert_non_null(strstr(logged, "]: adapter c: 7"));
 }
 
-/* Cut, and still one line. */
-static void log__longer_than_a_line__cut(void **state)
+/* The message is truncated, and still ends in a newline. */
+static void log__longer_than_a_line__truncated(void **state)
 {
 	char text[2048], message[1500];
 
@@ -112,9 +112,9 @@ static int setup(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(log__no_variable_or_another_kind__silent),
-		cmocka_unit_test(log__kind_asked_for__one_line_where_asked),
-		cmocka_unit_test(log__longer_than_a_line__cut),
+		cmocka_unit_test(log__no_variable_or_other_kinds__silent),
+		cmocka_unit_test(log__kind_selected__one_line_per_destination),
+		cmocka_unit_test(log__longer_than_a_line__truncated),
 	};
 
 	return cmocka_run_group_tests(tests, setup, NULL);

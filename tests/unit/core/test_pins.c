@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Pins on regions: whoever has one keeps dat_lmr_free waiting, in whichever way it is noted, and
- * behind its return nobody uses the region (dat_lmr_free rests on it). Only a region that was used
- * often costs a barrier then.
+ * Pins on regions. Revoking a region waits for every pin, however it is stored, and after the
+ * return no thread uses the region: dat_lmr_free relies on this. Only a region that was pinned
+ * often costs a membarrier.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,11 +25,10 @@
 
 #define USERS 2u
 #define ROUNDS 2000u
-/* Uses of a region at least, by all users together: before its pins go without fences, and behind
- * that. */
+/* Minimum uses of a region by all users together: before pins are light, and after that. */
 #define USES_FEW 10u
 #define USES_MANY 200u
-#define LOOKS 200u
+#define READS 200u
 #define COLD (32u * 1024 * 1024)
 #define LINES 8u
 #define PINS (2 * CORE_PINS_MAX)
@@ -39,14 +38,14 @@ struct stage {
 	struct core_lmr *lmr;
 	DAT_LMR_TRIPLET segment;
 	unsigned char memory[64];
-	int is_live; /* plain: written while nobody may use the region */
+	int is_live; /* not atomic: written only while no thread may use the region */
 	_Atomic uint32_t key;
 	_Atomic uint32_t uses;
 	_Atomic uint32_t violations;
 	_Atomic bool is_over;
 	_Atomic bool is_revoked;
 	sem_t pinned, go_on;
-	unsigned char *cold; /* more than the caches hold */
+	unsigned char *cold; /* larger than the caches */
 };
 
 static struct stage *stage;
@@ -97,7 +96,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Stores to lines that no cache has: those behind them take their time. */
+/* Stores to cache lines that no cache holds, which delays the stores after them. */
 static void delay_stores(uint32_t *seed)
 {
 	for (unsigned i = 0; i < LINES; i++) {
@@ -111,7 +110,7 @@ static struct core_lmr *get(const DAT_LMR_TRIPLET *segment)
 	return core_mem_get(stage->mem, segment, NULL, CORE_MEM_SOURCE);
 }
 
-static void *use_it(void *unused)
+static void *use_region(void *unused)
 {
 	DAT_LMR_TRIPLET segment = {
 		.virtual_address = (uintptr_t)stage->memory,
@@ -129,7 +128,7 @@ static void *use_it(void *unused)
 			sched_yield();
 			continue;
 		}
-		for (unsigned i = 0; i < LOOKS; i++)
+		for (unsigned i = 0; i < READS; i++)
 			if (!*(volatile int *)&stage->is_live)
 				atomic_fetch_add(&stage->violations, 1);
 		core_mem_put(lmr);
@@ -138,8 +137,8 @@ static void *use_it(void *unused)
 	return unused;
 }
 
-/* LMR-FREE-06 LMR-FREE-21: threads use a region as fast as they can, every other one until they do
- * it without fences of their own. */
+/* LMR-FREE-06 LMR-FREE-21: threads use a region as fast as they can. In every other round they use
+ * it often enough for light pins. */
 static void revoke__threads_use_the_region__none_does_afterwards(void **state)
 {
 	pthread_t users[USERS];
@@ -149,13 +148,14 @@ static void revoke__threads_use_the_region__none_does_afterwards(void **state)
 			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	assert_ptr_not_equal(stage->cold, MAP_FAILED);
 	for (unsigned i = 0; i < USERS; i++)
-		assert_int_equal(pthread_create(&users[i], NULL, use_it, NULL), 0);
+		assert_int_equal(pthread_create(&users[i], NULL, use_region, NULL), 0);
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		atomic_store(&stage->uses, 0);
 		while (atomic_load(&stage->uses) < (round % 2 ? USES_MANY : USES_FEW))
 			sched_yield();
+		/* a delay, so that the revoke happens at any point of a use */
 		for (unsigned spins = 0; spins < round * 37 % 512; spins++)
-			atomic_signal_fence(memory_order_seq_cst); /* at any point of a use */
+			atomic_signal_fence(memory_order_seq_cst);
 		core_mem_revoke(stage->mem, stage->lmr);
 		stage->is_live = 0;
 		core_mem_free(stage->mem, stage->lmr);
@@ -174,7 +174,7 @@ static void use_times(unsigned uses)
 		core_mem_put(get(&stage->segment));
 }
 
-/* COMPAT-47: what is registered for one message is freed without a system call. */
+/* COMPAT-47: a region that is registered for one message is freed without a system call. */
 static void revoke__used_a_few_times__no_barrier(void **state)
 {
 	(void)state;
@@ -186,8 +186,8 @@ static void revoke__used_a_few_times__no_barrier(void **state)
 	assert_int_equal(barriers, 0);
 }
 
-/* The mark is that of one life of the slot. */
-static void revoke__used_often__barrier_each_time_that_it_was(void **state)
+/* Light pins end with the region: the next region in the slot starts with full fences. */
+static void revoke__used_often__one_barrier(void **state)
 {
 	struct core_lmr *slot = stage->lmr;
 
@@ -204,14 +204,14 @@ static void revoke__used_often__barrier_each_time_that_it_was(void **state)
 	assert_int_equal(barriers, 1);
 }
 
-static void *revoke_it(void *unused)
+static void *revoke_region(void *unused)
 {
 	core_mem_revoke(stage->mem, stage->lmr);
 	atomic_store(&stage->is_revoked, true);
 	return unused;
 }
 
-/* More pins than a thread notes itself, taken off in an order of their own. */
+/* Takes more pins than the set of a thread holds. */
 static void *pin_many(void *unused)
 {
 	struct core_lmr *pins[PINS];
@@ -223,7 +223,7 @@ static void *pin_many(void *unused)
 			atomic_fetch_add(&stage->violations, 1);
 	}
 	sem_post(&stage->pinned);
-	/* that the key is stale shows that the other one is within its call */
+	/* a stale key shows that the other thread is inside core_mem_revoke */
 	while ((pins[0] = get(&stage->segment)) != NULL) {
 		core_mem_put(pins[0]);
 		sched_yield();
@@ -243,15 +243,15 @@ static void revoke__pinned_many_times__waits_for_the_last(void **state)
 	(void)state;
 	assert_int_equal(pthread_create(&user, NULL, pin_many, NULL), 0);
 	sem_wait(&stage->pinned);
-	assert_int_equal(pthread_create(&revoker, NULL, revoke_it, NULL), 0);
+	assert_int_equal(pthread_create(&revoker, NULL, revoke_region, NULL), 0);
 	pthread_join(revoker, NULL);
 	pthread_join(user, NULL);
 	assert_true(atomic_load(&stage->is_revoked));
 	assert_int_equal(atomic_load(&stage->violations), 0);
 }
 
-/* Two regions: the one that was pinned first is let go of first. */
-static void revoke__not_the_newest_pin__returns_when_it_is_taken_off(void **state)
+/* Two regions are pinned; the first one is unpinned first. */
+static void revoke__not_the_newest_pin__returns_when_it_is_removed(void **state)
 {
 	struct core_lmr *other = core_mem_alloc(stage->mem);
 	DAT_LMR_TRIPLET segment = stage->segment;
@@ -283,7 +283,7 @@ static void *pin_one(void *unused)
 	return unused;
 }
 
-/* In a child nobody waits for threads that only the parent has; the parent still does. */
+/* A child does not wait for pins of threads of its parent. The parent still does. */
 static void revoke__in_a_child__does_not_wait_for_threads_of_the_parent(void **state)
 {
 	pthread_t user;
@@ -296,7 +296,7 @@ static void revoke__in_a_child__does_not_wait_for_threads_of_the_parent(void **s
 	child = fork();
 	assert_true(child >= 0);
 	if (!child) {
-		alarm(60); /* it would hang */
+		alarm(60); /* a failure would hang */
 		core_mem_revoke(stage->mem, stage->lmr);
 		_exit(0);
 	}
@@ -313,7 +313,7 @@ static void revoke__in_a_child__does_not_wait_for_threads_of_the_parent(void **s
 static pthread_key_t late;
 static _Atomic int rounds_left;
 
-/* Runs in each round of destructors, so behind our last one too. */
+/* Runs in each round of destructors, so after the last one of the library too. */
 static void use_at_the_end(void *rounds)
 {
 	core_mem_put(get(&stage->segment));
@@ -331,9 +331,9 @@ static void *end_late(void *rounds)
 static void revoke__threads_used_the_region_in_their_last_destructor__returns(void **state)
 {
 	(void)state;
-	core_mem_put(get(&stage->segment)); /* our key comes first */
+	core_mem_put(get(&stage->segment)); /* creates the key of the library first */
 	assert_int_equal(pthread_key_create(&late, use_at_the_end), 0);
-	for (unsigned i = 0; i < 3; i++) { /* at the same address, mostly */
+	for (unsigned i = 0; i < 3; i++) { /* mostly at the same address */
 		pthread_t user;
 
 		atomic_store(&rounds_left, PTHREAD_DESTRUCTOR_ITERATIONS);
@@ -342,7 +342,7 @@ static void revoke__threads_used_the_region_in_their_last_destructor__returns(vo
 		assert_int_equal(atomic_load(&rounds_left), 0);
 	}
 	pthread_key_delete(late);
-	alarm(60); /* it would hang */
+	alarm(60); /* a failure would hang */
 	core_mem_revoke(stage->mem, stage->lmr);
 	alarm(0);
 	assert_null(get(&stage->segment));
@@ -358,16 +358,16 @@ static void revoke_in_a_handler(void)
 	revoked_in_handlers++;
 }
 
-/* A program that frees its regions in its handlers of a fork. */
+/* A program may free its regions in its own fork handlers. */
 static void revoke__in_a_handler_of_a_fork__returns(void **state)
 {
 	int status;
 	pid_t child;
 
 	(void)state;
-	core_mem_put(get(&stage->segment)); /* our handlers are there first */
+	core_mem_put(get(&stage->segment)); /* installs the handlers of the library first */
 	assert_int_equal(pthread_atfork(revoke_in_a_handler, revoke_in_a_handler, NULL), 0);
-	alarm(60); /* it would hang */
+	alarm(60); /* a failure would hang */
 	child = fork();
 	if (!child)
 		_exit(0);
@@ -384,12 +384,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(revoke__threads_use_the_region__none_does_afterwards),
 		TEST(revoke__used_a_few_times__no_barrier),
-		TEST(revoke__used_often__barrier_each_time_that_it_was),
+		TEST(revoke__used_often__one_barrier),
 		TEST(revoke__pinned_many_times__waits_for_the_last),
-		TEST(revoke__not_the_newest_pin__returns_when_it_is_taken_off),
+		TEST(revoke__not_the_newest_pin__returns_when_it_is_removed),
 		TEST(revoke__in_a_child__does_not_wait_for_threads_of_the_parent),
 		TEST(revoke__threads_used_the_region_in_their_last_destructor__returns),
-		TEST(revoke__in_a_handler_of_a_fork__returns), /* last: its handlers stay */
+		TEST(revoke__in_a_handler_of_a_fork__returns), /* last: handlers stay */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Questions about mappings, on a kernel that can be asked, on one whose /proc/self/maps must be
- * read, and without /proc: the answers of the first two agree.
+ * Queries about mappings: on a kernel with the ioctl, on one where /proc/self/maps must be parsed,
+ * and without /proc. The first two give the same answers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -124,7 +124,7 @@ static void check_answers(void)
 	assert_int_equal(descriptors(), before);
 }
 
-/* LMR-CREATE-23 COMPAT-47: holes are found wherever they are, and by no more than one question. */
+/* LMR-CREATE-23 COMPAT-47: holes are found anywhere in the range, without opening a file. */
 static void range__is_mapped__answers_without_a_file(void **state)
 {
 	(void)state;
@@ -140,21 +140,21 @@ static void range__is_mapped__answers_without_a_file(void **state)
 	assert_int_equal(opened, 0);
 }
 
-static void range__kernel_can_be_asked__answers(void **state)
+static void range__kernel_has_the_ioctl__answers(void **state)
 {
 	(void)state;
 	check_answers();
 }
 
-static void range__maps_must_be_read__same_answers(void **state)
+static void range__maps_must_be_parsed__same_answers(void **state)
 {
 	(void)state;
 	is_old_kernel = true;
 	check_answers();
 }
 
-/* What is missing shows when the memory is used. */
-static void range__nothing_can_be_asked__taken_for_good(void **state)
+/* Without an answer the range is accepted: an error shows when the memory is used. */
+static void range__no_answer_available__accepted(void **state)
 {
 	int before = descriptors();
 
@@ -172,9 +172,9 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(range__is_mapped__answers_without_a_file),
-		T(range__kernel_can_be_asked__answers),
-		T(range__maps_must_be_read__same_answers),
-		T(range__nothing_can_be_asked__taken_for_good),
+		T(range__kernel_has_the_ioctl__answers),
+		T(range__maps_must_be_parsed__same_answers),
+		T(range__no_answer_available__accepted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

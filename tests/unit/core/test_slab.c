@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Memory for objects of the library's threads: zeroed, aligned, apart, and used again. */
+/* The slab allocator: objects are zeroed, aligned and disjoint, and are reused when freed. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ static void alloc__any_size__zeroed_and_aligned(void **state)
 
 			assert_non_null(p);
 			assert_int_equal((uintptr_t)p % CORE_SLAB_ALIGN, 0);
-			/* also what was used before */
+			/* holds for reused objects, too */
 			assert_true(is_all(p, sizes[i], 0));
 			memset(p, 0xA5, sizes[i]);
 			core_slab_free(p, sizes[i]);
@@ -51,7 +51,7 @@ static void alloc__any_size__zeroed_and_aligned(void **state)
 	core_slab_free(NULL, 64);
 }
 
-static void alloc__many_at_once__apart(void **state)
+static void alloc__many_at_once__disjoint(void **state)
 {
 	static unsigned char *objects[SIZES][500];
 
@@ -70,31 +70,31 @@ static void alloc__many_at_once__apart(void **state)
 		}
 }
 
-/* Each thread fills what it gets with its own value and looks at it again later. */
-static void *take_and_give(void *argument)
+/* Fills each object with the value of the thread and checks it before freeing. */
+static void *alloc_and_check(void *argument)
 {
 	unsigned char value = *(unsigned char *)argument;
 	unsigned char *objects[LIVE] = {NULL};
-	size_t of[LIVE] = {0};
+	size_t object_sizes[LIVE] = {0};
 
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		unsigned at = round * 7919 % LIVE;
 
-		if (objects[at] && !is_all(objects[at], of[at], value))
+		if (objects[at] && !is_all(objects[at], object_sizes[at], value))
 			return argument;
-		core_slab_free(objects[at], of[at]);
-		of[at] = sizes[round % 6];
-		objects[at] = core_slab_alloc(of[at]);
-		if (!objects[at] || !is_all(objects[at], of[at], 0))
+		core_slab_free(objects[at], object_sizes[at]);
+		object_sizes[at] = sizes[round % 6];
+		objects[at] = core_slab_alloc(object_sizes[at]);
+		if (!objects[at] || !is_all(objects[at], object_sizes[at], 0))
 			return argument;
-		memset(objects[at], value, of[at]);
+		memset(objects[at], value, object_sizes[at]);
 	}
 	for (unsigned at = 0; at < LIVE; at++)
-		core_slab_free(objects[at], of[at]);
+		core_slab_free(objects[at], object_sizes[at]);
 	return NULL;
 }
 
-static void alloc__several_threads__nobody_else_writes_there(void **state)
+static void alloc__several_threads__objects_are_disjoint(void **state)
 {
 	unsigned char values[THREADS];
 	pthread_t threads[THREADS];
@@ -102,7 +102,7 @@ static void alloc__several_threads__nobody_else_writes_there(void **state)
 	(void)state;
 	for (unsigned i = 0; i < THREADS; i++) {
 		values[i] = (unsigned char)(i + 1);
-		assert_int_equal(pthread_create(&threads[i], NULL, take_and_give, &values[i]), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, alloc_and_check, &values[i]), 0);
 	}
 	for (unsigned i = 0; i < THREADS; i++) {
 		void *failed;
@@ -114,23 +114,23 @@ static void alloc__several_threads__nobody_else_writes_there(void **state)
 
 static atomic_bool is_over;
 
-static void *take_and_give_on(void *argument)
+static void *alloc_until_over(void *argument)
 {
 	while (!atomic_load(&is_over))
 		core_slab_free(core_slab_alloc(256), 256);
 	return argument;
 }
 
-/* GEN-35: another thread may be anywhere in it when the process forks. */
+/* GEN-35: another thread may be anywhere in the allocator when the process forks. */
 static void alloc__in_a_child_of_a_busy_process__works(void **state)
 {
 	pthread_t threads[2];
 
 	(void)state;
-	if (CORE_SLAB_USES_MALLOC) /* the sanitizer's, which gives no such promise */
+	if (CORE_SLAB_USES_MALLOC) /* the sanitizer's malloc does not guarantee this */
 		skip();
 	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, take_and_give_on, NULL), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, alloc_until_over, NULL), 0);
 	for (unsigned i = 0; i < FORKS; i++) {
 		pid_t child = fork();
 		int status;
@@ -155,8 +155,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(alloc__any_size__zeroed_and_aligned),
-		cmocka_unit_test(alloc__many_at_once__apart),
-		cmocka_unit_test(alloc__several_threads__nobody_else_writes_there),
+		cmocka_unit_test(alloc__many_at_once__disjoint),
+		cmocka_unit_test(alloc__several_threads__objects_are_disjoint),
 		cmocka_unit_test(alloc__in_a_child_of_a_busy_process__works),
 	};
 
