@@ -62,7 +62,7 @@ static inline void child_run(void (*body)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Make this the text of the registry file that DAT_OVERRIDE names; it leaves nothing behind. */
+/* Makes this the text of the file that DAT_OVERRIDE names. No file remains. */
 static inline void conf_set(const char *text)
 {
 	char path[64];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The mock provider library; mock.h says what it is. Macros make variants of it:
- * MOCK_ARENA: a library of ours, whose handles lie in an arena;
+ * The mock provider library, see mock.h. Macros select variants of it:
+ * MOCK_ARENA: a library of OpenDAT, whose handles lie in an arena;
  * MOCK_CONSTRUCTOR: it has no dat_provider_init and registers the name "mock-self" when it is
  * loaded.
  */
@@ -35,7 +35,7 @@ static void note(char letter)
 #ifdef MOCK_ARENA
 #define CELLS 64
 
-/* What lies around the arena looks like its cells: only the bounds tell what is a handle. */
+/* The memory around the arena looks like its cells: only the bounds distinguish a handle. */
 #define AROUND 2
 
 static struct mock_object all_cells[AROUND + CELLS + AROUND] __attribute__((aligned(128)));
@@ -51,7 +51,8 @@ static struct mock_object *object_make(void)
 	const DAT_PROVIDER *decoy = &table;
 	size_t i;
 
-	/* Every word of a cell looks like the first one: only its place tells what is a handle. */
+	/* Every word of a cell looks like the first one: only its address distinguishes a handle.
+	 */
 	for (i = 0; i + sizeof(decoy) <= sizeof(object->rest); i += sizeof(decoy))
 		memcpy(object->rest + i, &decoy, sizeof(decoy));
 	for (i = 0; i < AROUND; i++) {

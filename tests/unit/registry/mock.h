@@ -19,7 +19,7 @@
 #define MOCK_ARGS_MAX 128
 #define MOCK_NAMES_MAX 8
 
-/* One call of a slot: which, and its arguments behind one another. */
+/* A call of a slot, with its arguments one after another. */
 struct mock_call {
 	size_t slot; /* offset in DAT_PROVIDER */
 	size_t len;
@@ -37,7 +37,7 @@ struct mock {
 	DAT_PROVIDER_INFO init_info; /* of the last dat_provider_init */
 	DAT_PROVIDER_INFO fini_info;
 	char *instance_data;
-	char opened_name[DAT_NAME_MAX_LENGTH]; /* what ia_open_func was told */
+	char opened_name[DAT_NAME_MAX_LENGTH]; /* the name that ia_open_func received */
 	DAT_COUNT opened_qlen;
 	DAT_EVD_HANDLE opened_evd;
 	DAT_IA_HANDLE ia;	      /* the provider's handle of the last instance opened */

@@ -45,7 +45,7 @@ static DAT_RETURN open_as(const char *name, DAT_BOOLEAN is_thread_safe)
 	return dat_ia_openv((DAT_NAME_PTR)name, 8, &evd, &ia, 1, 2, is_thread_safe);
 }
 
-/* An /etc, a /sys and a network of our own, gone with the process. */
+/* A private /etc, /sys and network, which disappear with the process. */
 static void host_enter(void)
 {
 	if (unshare(CLONE_NEWNS | CLONE_NEWNET) != 0 &&
@@ -217,7 +217,7 @@ static void beside_a_file(void)
 	     (DAT_CLASS_ERROR | DAT_PROVIDER_NOT_FOUND | DAT_THREAD_SAFETY_NOT_FOUND));
 }
 
-/* CONF-41: beside a usable line they open, but are not listed. */
+/* CONF-41: with a usable line they can be opened, but are not listed. */
 static void ia_open__builtin_beside_a_file__opens_unlisted(void **state)
 {
 	(void)state;

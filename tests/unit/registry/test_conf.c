@@ -67,7 +67,7 @@ static void skipped_see(void *context, unsigned int line, const char *reason)
 
 static const struct registry_conf_ops ops = {.entry = entry_see, .skipped = skipped_see};
 
-/* The text is copied to its exact size, so that a sanitizer sees a read behind it. */
+/* The text is copied to its exact size, so that a sanitizer detects a read after its end. */
 static struct seen *parse(const char *text, size_t len)
 {
 	struct seen *seen = calloc(1, sizeof(*seen));
@@ -323,7 +323,7 @@ static void conf_parse__platform_data__any_text(void **state)
 			 LINE_ENTRY);
 }
 
-/* CONF-29 CONF-30: the bad lines are told by number and reason, the good ones are all there. */
+/* CONF-29 CONF-30: bad lines are reported by number and reason, all good ones are found. */
 static void conf_parse__bad_lines__skipped_and_told(void **state)
 {
 	static const char text[] = "a u1.2 threadsafe default l v i\n" /* seven fields */

@@ -12,7 +12,7 @@
 
 struct mock mock;
 
-/* Not in a public header: the entry point that binaries of old use. */
+/* The entry point that old binaries use. No public header declares it. */
 DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE *ia_handle_p);
 
 /* ---- refusals ---- */
@@ -184,7 +184,7 @@ static void every_type__any_bits_with_our_provider__invalid_handle(void **state)
 	child_run(garbage_with_our_provider);
 }
 
-/* The calls that compare with the arena that was seen first before they look at the others. */
+/* The calls whose fast path checks the first arena only. */
 static DAT_RETURN call_post_recv(DAT_HANDLE handle)
 {
 	DAT_DTO_COOKIE cookie = {.as_64 = 1};
@@ -255,7 +255,7 @@ static void must_be_refused(DAT_HANDLE handle)
 }
 
 /* Handles of a cell, and what lies around them. */
-static void look_around(DAT_EVD_HANDLE cell)
+static void check_around(DAT_EVD_HANDLE cell)
 {
 	const size_t size = sizeof(struct mock_object);
 
@@ -270,8 +270,8 @@ static void look_around(DAT_EVD_HANDLE cell)
 	must_be_refused(DAT_HANDLE_NULL);
 }
 
-/* The cells in front of the arena and behind it, which are there. */
-static void look_at_the_bounds(const char *library)
+/* The cells before and after the arena, which are mapped. */
+static void check_bounds(const char *library)
 {
 	const struct opendat_handle_arena *arena =
 		dlsym(dlopen(library, RTLD_LAZY | RTLD_NOLOAD), OPENDAT_HANDLE_ARENA_SYMBOL);
@@ -296,11 +296,11 @@ static void two_libraries(void)
 	must(dat_ia_open((DAT_NAME_PTR) "one", 8, &first, &ia) == DAT_SUCCESS);
 	must(dat_ia_open((DAT_NAME_PTR) "two", 8, &second, &ia) == DAT_SUCCESS);
 	/* that of the library opened last is seen first */
-	look_around(second);
-	look_around(first);
-	look_around(second);
-	look_at_the_bounds(library_get("MOCK_OURS"));
-	look_at_the_bounds(library_get("MOCK_OURTWO"));
+	check_around(second);
+	check_around(first);
+	check_around(second);
+	check_bounds(library_get("MOCK_OURS"));
+	check_bounds(library_get("MOCK_OURTWO"));
 }
 
 /* GEN-14 GEN-33: one of the arenas is compared with first, and the other is not forgotten. */
@@ -317,7 +317,7 @@ static void handles_after_close(void)
 
 	mock_open("MOCK_FOREIGN");
 	must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);
-	/* It was the last instance: even the code behind the table is gone. */
+	/* It was the last instance: even the code of the table is unmapped. */
 	must_be_refused_everywhere(evd);
 	must_be_refused_everywhere(ia);
 	mock_open("MOCK_FOREIGN");
@@ -347,7 +347,7 @@ static void handles_after_close_ours(void)
 	must_be_refused_everywhere(stale);
 }
 
-/* IA-CLOSE-21: libraries of ours stay mapped, and their stale handles are refused. */
+/* IA-CLOSE-21: libraries of OpenDAT stay mapped, and their stale handles are refused. */
 static void ia_close__last_instance_of_ours__library_stays(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * How long things live: a provider library from its first instance to its last, an instance until
- * exactly one close, and both across threads and forks. Also what the registry says of it.
+ * exactly one close, and both across threads and forks. Also the diagnostics of the registry.
  */
 #include "mock_use.h"
 
@@ -582,7 +582,7 @@ static void silent(void)
 	_exit(read(pipes[0], text, sizeof(text)) == 0 ? 0 : 3);
 }
 
-/* GEN-30: nothing is written unless asked for. */
+/* GEN-30: nothing is written unless the environment enables it. */
 static void registry__no_debug_variable__silent(void **state)
 {
 	(void)state;
@@ -610,7 +610,7 @@ static void talking(void)
 		      : 3);
 }
 
-/* GEN-30: a skipped line is told with file, line and reason to who asks. */
+/* GEN-30: a skipped line is reported with file, line and reason if enabled. */
 static void registry__debug_variable__tells_skipped_lines(void **state)
 {
 	(void)state;

@@ -472,7 +472,7 @@ static void registry_add_and_remove__parallel__all_succeed(void **state)
 
 /* ---- which file ---- */
 
-/* An /etc of our own, gone with the process. */
+/* A private /etc, which disappears with the process. */
 static void etc_enter(void)
 {
 	if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0)

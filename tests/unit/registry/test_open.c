@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * dat_ia_openv as far as the registry decides: which entry serves a request, which library, and
- * what the provider is told.
+ * the arguments of the provider.
  */
 #include "mock_use.h"
 
 struct mock mock;
 
-/* ---- what the provider is told ---- */
+/* ---- the arguments of the provider ---- */
 
 static void open_plain(void)
 {

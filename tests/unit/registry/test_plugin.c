@@ -32,12 +32,12 @@ static void unload_and_load(void)
 			 library_get("MOCK_PROVIDER"));
 	must(plugin_use(&plugin, &first) == DAT_SUCCESS);
 	must(dlclose(plugin) == 0);
-	/* Handlers that were left behind would run in unmapped code here. */
+	/* Remaining fork handlers would run in unmapped code here. */
 	pid = fork();
 	if (pid == 0)
 		exit(0);
 	must(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	/* The same registry goes on: the instance is still open. */
+	/* The same registry is still loaded: the instance is open. */
 	must(plugin_use(&plugin, &second) == DAT_SUCCESS);
 	must(second != first);
 	must(strcmp(mock.notes, "LIOO") == 0);

@@ -190,7 +190,7 @@ static void must_be_invalid(DAT_RETURN ret)
 
 	assert_int_equal(DAT_GET_TYPE(result), DAT_INVALID_PARAMETER);
 	assert_true(result & DAT_CLASS_ERROR);
-	/* Consumers print them without a look at the result. */
+	/* Consumers print them without checking the result. */
 	assert_non_null(major);
 	assert_non_null(minor);
 	assert_true(strlen(major) < 100 && strlen(minor) < 100);
