@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Thread cancellation. Most calls of the provider table run with cancellation disabled (shield.c).
- * The calls of the data path do not: disabling and enabling it would double the cost of a post.
- * Code on the data path that may reach a cancellation point, which most system calls are, brackets
- * it with these two functions. They nest.
+ * Cancellation of threads (GEN-26). Most system calls are cancellation points. A thread that is
+ * cancelled in one would leave a lock held or an object half destroyed. So each call in
+ * CORE_CONTROL_CALLS begins with CORE_NO_CANCELLATION, and a request to cancel takes effect after
+ * the call. That costs as much as the rest of a post, so the calls of the data path and the two
+ * that wait disable cancellation only around system calls, with core_cancel_off and
+ * core_cancel_restore. All of these nest.
  */
 #ifndef CORE_CANCEL_H
 #define CORE_CANCEL_H
@@ -22,5 +24,15 @@ static inline void core_cancel_restore(int state)
 {
 	pthread_setcancelstate(state, NULL);
 }
+
+static inline void core_cancel_leave(const int *state)
+{
+	core_cancel_restore(*state);
+}
+
+/* Declaration that disables cancellation until the end of its block. */
+#define CORE_NO_CANCELLATION                                                                       \
+	__attribute__((cleanup(core_cancel_leave), unused)) const int core_cancel_state =          \
+		core_cancel_off()
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/slab.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
@@ -105,6 +106,7 @@ void core_cr_abandon(DAT_CR_HANDLE handle)
 
 DAT_RETURN core_cr_reject(DAT_CR_HANDLE cr_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_cr *cr = core_handle_lock(cr_handle, DAT_HANDLE_TYPE_CR);
 
 	if (!cr)
@@ -115,6 +117,7 @@ DAT_RETURN core_cr_reject(DAT_CR_HANDLE cr_handle)
 
 DAT_RETURN core_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK mask, DAT_CR_PARAM *param)
 {
+	CORE_NO_CANCELLATION;
 	struct core_cr *cr = core_handle_lock(cr_handle, DAT_HANDLE_TYPE_CR);
 	DAT_RETURN ret = DAT_SUCCESS;
 
@@ -204,6 +207,7 @@ static DAT_RETURN accept_start(struct core_cr *cr, struct core_ep *ep, DAT_COUNT
 DAT_RETURN core_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 			  DAT_COUNT private_data_size, const DAT_PVOID private_data)
 {
+	CORE_NO_CANCELLATION;
 	struct core_cr *cr = core_handle_lock(cr_handle, DAT_HANDLE_TYPE_CR);
 	struct core_ep *ep = NULL;
 	DAT_RETURN ret;
@@ -229,6 +233,7 @@ DAT_RETURN core_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 
 DAT_RETURN core_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 {
+	CORE_NO_CANCELLATION;
 	struct core_cr *cr = core_handle_lock(cr_handle, DAT_HANDLE_TYPE_CR);
 	struct transport_request request;
 	struct core_ref ref, ep;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/conn/conn.h"
@@ -95,6 +96,7 @@ DAT_RETURN core_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia
 			   DAT_COUNT private_data_size, const DAT_PVOID private_data,
 			   DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
 {
+	CORE_NO_CANCELLATION;
 	static const struct conn_positions at = {4, 5, 6};
 	struct conn_args args = {.qual = remote_conn_qual,
 				 .timeout_us = timeout,
@@ -145,6 +147,7 @@ DAT_RETURN core_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_han
 			       DAT_TIMEOUT timeout, DAT_COUNT private_data_size,
 			       const DAT_PVOID private_data, DAT_QOS quality_of_service)
 {
+	CORE_NO_CANCELLATION;
 	static const struct conn_positions at = {3, 4, 5};
 	struct conn_args args = {.timeout_us = timeout,
 				 .private_data_size = private_data_size,
@@ -182,6 +185,7 @@ static void conn_disconnect_locked(struct core_ep *ep, bool is_graceful)
 
 DAT_RETURN core_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_flags)
 {
+	CORE_NO_CANCELLATION;
 	bool is_graceful = close_flags == DAT_CLOSE_GRACEFUL_FLAG;
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 	enum core_ep_verdict verdict;
@@ -203,6 +207,7 @@ DAT_RETURN core_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_fla
 
 DAT_RETURN core_ep_reset(DAT_EP_HANDLE ep_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 	enum core_ep_verdict verdict;
 	DAT_RETURN ret = DAT_SUCCESS;

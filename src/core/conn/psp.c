@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Public service points: dat_psp_create, dat_psp_create_any, dat_psp_free, dat_psp_query. */
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 #include "core/conn/sp.h"
 
@@ -44,6 +45,7 @@ DAT_RETURN core_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 			   DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
 			   DAT_PSP_HANDLE *psp_handle)
 {
+	CORE_NO_CANCELLATION;
 	const struct core_sp_args args = {.qual = conn_qual, .flags = psp_flags};
 
 	return psp_create(ia_handle, &args, &conn_qual, evd_handle, psp_handle);
@@ -53,6 +55,7 @@ DAT_RETURN core_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual
 			       DAT_EVD_HANDLE evd_handle, DAT_PSP_FLAGS psp_flags,
 			       DAT_PSP_HANDLE *psp_handle)
 {
+	CORE_NO_CANCELLATION;
 	const struct core_sp_args args = {.is_any = true, .flags = psp_flags};
 
 	return psp_create(ia_handle, &args, conn_qual, evd_handle, psp_handle);
@@ -60,11 +63,14 @@ DAT_RETURN core_psp_create_any(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL *conn_qual
 
 DAT_RETURN core_psp_free(DAT_PSP_HANDLE psp_handle)
 {
+	CORE_NO_CANCELLATION;
+
 	return core_sp_free(psp_handle, DAT_HANDLE_TYPE_PSP, DAT_INVALID_HANDLE_PSP);
 }
 
 DAT_RETURN core_psp_query(DAT_PSP_HANDLE psp_handle, DAT_PSP_PARAM_MASK mask, DAT_PSP_PARAM *param)
 {
+	CORE_NO_CANCELLATION;
 	struct core_sp *sp = core_handle_lock(psp_handle, DAT_HANDLE_TYPE_PSP);
 	DAT_RETURN ret = DAT_SUCCESS;
 

@@ -4,6 +4,7 @@
  * RESERVED before the service point listens, because a request may arrive at once.
  */
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/conn/sp.h"
@@ -78,6 +79,7 @@ DAT_RETURN core_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 			   DAT_EP_HANDLE ep_handle, DAT_EVD_HANDLE evd_handle,
 			   DAT_RSP_HANDLE *rsp_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ia *ia = core_ia_enter(ia_handle);
 	struct core_sp *sp = NULL;
 	DAT_RETURN ret;
@@ -95,11 +97,14 @@ DAT_RETURN core_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 
 DAT_RETURN core_rsp_free(DAT_RSP_HANDLE rsp_handle)
 {
+	CORE_NO_CANCELLATION;
+
 	return core_sp_free(rsp_handle, DAT_HANDLE_TYPE_RSP, DAT_INVALID_HANDLE_RSP);
 }
 
 DAT_RETURN core_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM *param)
 {
+	CORE_NO_CANCELLATION;
 	struct core_sp *sp = core_handle_lock(rsp_handle, DAT_HANDLE_TYPE_RSP);
 	DAT_RETURN ret = DAT_SUCCESS;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/ep/complete.h"
@@ -182,6 +183,7 @@ DAT_RETURN core_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_t
 			 DAT_RMR_COOKIE user_cookie, DAT_COMPLETION_FLAGS completion_flags,
 			 DAT_RMR_CONTEXT *context)
 {
+	CORE_NO_CANCELLATION;
 	const struct bind_args args = {lmr_triplet, mem_priv, user_cookie, completion_flags,
 				       context};
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);

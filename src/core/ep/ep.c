@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/ep/ep_state.h"
@@ -279,6 +280,7 @@ DAT_RETURN core_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_han
 				   DAT_EVD_HANDLE connect_evd_handle, DAT_SRQ_HANDLE srq_handle,
 				   const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
 {
+	CORE_NO_CANCELLATION;
 	const struct core_ep_args args = {.pz = pz_handle,
 					  .recv_evd = recv_evd_handle,
 					  .request_evd = request_evd_handle,
@@ -299,6 +301,7 @@ DAT_RETURN core_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 			  DAT_EVD_HANDLE connect_evd_handle, const DAT_EP_ATTR *ep_attributes,
 			  DAT_EP_HANDLE *ep_handle)
 {
+	CORE_NO_CANCELLATION;
 	const struct core_ep_args args = {.pz = pz_handle,
 					  .recv_evd = recv_evd_handle,
 					  .request_evd = request_evd_handle,
@@ -340,6 +343,7 @@ void core_ep_destroy_locked(struct core_ep *ep)
 
 DAT_RETURN core_ep_free(DAT_EP_HANDLE ep_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_RETURN ret;
 
@@ -398,6 +402,7 @@ static void ep_fill_param(struct core_ep *ep, DAT_EP_PARAM *param)
 /* EP-QUERY-04: unknown bits of the mask are ignored. All members are filled in anyway. */
 DAT_RETURN core_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP_PARAM *param)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_RETURN ret = DAT_SUCCESS;
 
@@ -415,6 +420,7 @@ DAT_RETURN core_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP
 DAT_RETURN core_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state,
 			      DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 
 	if (!ep)
@@ -433,6 +439,7 @@ DAT_RETURN core_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state,
 DAT_RETURN core_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocated,
 			      DAT_COUNT *bufs_alloc_span)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_COUNT held;
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/ep/ep.h"
@@ -213,6 +214,7 @@ unuse_pz:
 DAT_RETURN core_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
 			  const DAT_EP_PARAM *param)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 	struct ep_change change;
 	DAT_RETURN ret = DAT_SUCCESS;

@@ -5,6 +5,7 @@
  * holds its posted Receives or, with an SRQ, the buffers it has taken.
  */
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/ep/ep.h"
@@ -38,6 +39,7 @@ void core_ep_set_soft_watermark(struct core_ep *ep, DAT_COUNT soft)
 DAT_RETURN core_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_watermark,
 				 DAT_COUNT hard_high_watermark)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 	DAT_RETURN ret = DAT_SUCCESS;
 

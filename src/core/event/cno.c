@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/instance.h"
 #include "core/base/status.h"
 #include "core/event/wait.h"
@@ -67,6 +68,7 @@ free_cno:
 DAT_RETURN core_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent,
 			   DAT_CNO_HANDLE *cno_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ia *ia = core_ia_enter(ia_handle);
 	struct core_cno *cno = NULL;
 	DAT_RETURN ret;
@@ -87,6 +89,7 @@ DAT_RETURN core_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agen
 
 DAT_RETURN core_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent)
 {
+	CORE_NO_CANCELLATION;
 	struct core_cno *cno = core_handle_lock(cno_handle, DAT_HANDLE_TYPE_CNO);
 	struct core_agent_call *call, *old;
 	struct core_ref ref;
@@ -120,6 +123,7 @@ DAT_RETURN core_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AG
 
 DAT_RETURN core_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK mask, DAT_CNO_PARAM *param)
 {
+	CORE_NO_CANCELLATION;
 	struct core_cno *cno = core_handle_lock(cno_handle, DAT_HANDLE_TYPE_CNO);
 	DAT_RETURN ret = DAT_SUCCESS;
 
@@ -198,6 +202,7 @@ void core_cno_destroy_locked(struct core_cno *cno)
 
 DAT_RETURN core_cno_free(DAT_CNO_HANDLE cno_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_cno *cno = core_handle_lock(cno_handle, DAT_HANDLE_TYPE_CNO);
 	struct core_wait_cancel cancel;
 	struct core_ia *ia;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/hooks.h"
 #include "core/base/instance.h"
 #include "core/base/status.h"
@@ -119,6 +120,7 @@ static DAT_RETURN evd_create_on(struct core_ia *ia, DAT_COUNT qlen, DAT_CNO_HAND
 DAT_RETURN core_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT qlen, DAT_CNO_HANDLE cno_handle,
 			   DAT_EVD_FLAGS flags, DAT_EVD_HANDLE *evd_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ia *ia = core_ia_enter(ia_handle);
 	DAT_RETURN ret = core_bad_handle(DAT_INVALID_HANDLE_IA);
 	struct core_evd *evd = NULL;
@@ -167,6 +169,7 @@ void core_evd_destroy(struct core_evd *evd)
 
 DAT_RETURN core_evd_free(DAT_EVD_HANDLE evd_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_evd *evd = core_handle_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
 
 	if (!evd)
@@ -185,6 +188,7 @@ DAT_RETURN core_evd_free(DAT_EVD_HANDLE evd_handle)
 
 DAT_RETURN core_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK mask, DAT_EVD_PARAM *param)
 {
+	CORE_NO_CANCELLATION;
 	struct core_evd *evd = core_handle_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
 	DAT_RETURN ret = DAT_SUCCESS;
 
@@ -229,26 +233,35 @@ static DAT_RETURN evd_set_switches(DAT_EVD_HANDLE evd_handle, const bool *is_ena
 
 DAT_RETURN core_evd_enable(DAT_EVD_HANDLE evd_handle)
 {
+	CORE_NO_CANCELLATION;
+
 	return evd_set_switches(evd_handle, &(const bool){true}, NULL);
 }
 
 DAT_RETURN core_evd_disable(DAT_EVD_HANDLE evd_handle)
 {
+	CORE_NO_CANCELLATION;
+
 	return evd_set_switches(evd_handle, &(const bool){false}, NULL);
 }
 
 DAT_RETURN core_evd_set_unwaitable(DAT_EVD_HANDLE evd_handle)
 {
+	CORE_NO_CANCELLATION;
+
 	return evd_set_switches(evd_handle, NULL, &(const bool){false});
 }
 
 DAT_RETURN core_evd_clear_unwaitable(DAT_EVD_HANDLE evd_handle)
 {
+	CORE_NO_CANCELLATION;
+
 	return evd_set_switches(evd_handle, NULL, &(const bool){true});
 }
 
 DAT_RETURN core_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_evd *evd = core_handle_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
 	struct core_cno *cno = NULL;
 	DAT_RETURN ret = DAT_SUCCESS;
@@ -299,6 +312,7 @@ static DAT_RETURN evd_resize_locked(struct core_evd *evd, DAT_COUNT qlen)
 
 DAT_RETURN core_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT qlen)
 {
+	CORE_NO_CANCELLATION;
 	struct core_evd *evd = core_handle_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
 	DAT_RETURN ret;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/hooks.h"
 #include "core/base/instance.h"
 #include "core/base/status.h"
@@ -98,6 +99,7 @@ void core_evd_post(struct core_evd *evd, DAT_EVENT *event, bool is_notifying)
 
 DAT_RETURN core_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 {
+	CORE_NO_CANCELLATION;
 	struct core_evd *evd = core_handle_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
 	DAT_RETURN ret = DAT_SUCCESS;
 	struct core_handle *cell;

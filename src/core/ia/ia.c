@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
@@ -195,12 +196,16 @@ static DAT_RETURN ia_open_entry(const DAT_NAME_PTR name, DAT_BOOLEAN is_thread_s
 DAT_RETURN core_ia_open_safe(const DAT_NAME_PTR name, DAT_COUNT async_evd_qlen,
 			     DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle)
 {
+	CORE_NO_CANCELLATION;
+
 	return ia_open_entry(name, DAT_TRUE, async_evd_qlen, async_evd_handle, ia_handle);
 }
 
 DAT_RETURN core_ia_open_unsafe(const DAT_NAME_PTR name, DAT_COUNT async_evd_qlen,
 			       DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle)
 {
+	CORE_NO_CANCELLATION;
+
 	return ia_open_entry(name, DAT_FALSE, async_evd_qlen, async_evd_handle, ia_handle);
 }
 
@@ -224,6 +229,7 @@ DAT_RETURN core_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_hand
 			 DAT_IA_ATTR_MASK ia_mask, DAT_IA_ATTR *ia_attr,
 			 DAT_PROVIDER_ATTR_MASK provider_mask, DAT_PROVIDER_ATTR *provider_attr)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ia *ia = core_ia_enter(ia_handle);
 	DAT_RETURN ret = DAT_SUCCESS;
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/conn/cr.h"
@@ -207,6 +208,7 @@ static void ia_destroy(struct core_ia *ia)
 
 DAT_RETURN core_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS flags)
 {
+	CORE_NO_CANCELLATION;
 	bool is_graceful = flags == DAT_CLOSE_GRACEFUL_FLAG;
 	struct core_ia *ia = core_handle_lock(ia_handle, DAT_HANDLE_TYPE_IA);
 	bool is_refused = false;

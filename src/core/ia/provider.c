@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a provider library exports: dat_provider_init and dat_provider_fini, and the provider table
- * that libdat and compiled consumers dispatch through. There is one table per registered adapter
- * name; tables are never freed, because handles that consumers keep point to them.
+ * The exports of a provider library: dat_provider_init, dat_provider_fini, and the provider table
+ * that libdat and compiled consumers call. Each registered adapter name has one table. Tables are
+ * never freed, because consumers may keep handles that point to them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 #include "core/base/transport_ops.h"
 #include "core/event/cno.h"
 #include "core/ia/ia.h"
-#include "core/ia/shield.h"
 #include "shared/opendat.h"
 
 static const struct opendat_extension provider_extension = {
@@ -21,12 +20,10 @@ static const struct opendat_extension provider_extension = {
 	.ia_name_func = core_ia_set_consumer_handle,
 };
 
-#define CONTROL_SLOT(name) .name##_func = shield_##name,
-#define DATA_SLOT(name) .name##_func = core_##name,
+#define SLOT(name) .name##_func = core_##name,
 #define COUNT(name) +1
 
-static const DAT_PROVIDER provider_template = {CORE_CONTROL_CALLS(CONTROL_SLOT)
-						       CORE_DATA_CALLS(DATA_SLOT)};
+static const DAT_PROVIDER provider_template = {CORE_CONTROL_CALLS(SLOT) CORE_DATA_CALLS(SLOT)};
 
 /* device_name, extension and ia_open_func are set for each adapter. */
 _Static_assert(3 + CORE_CONTROL_CALLS(COUNT) + CORE_DATA_CALLS(COUNT) ==
@@ -77,9 +74,9 @@ static struct core_adapter *adapter_make_locked(const DAT_PROVIDER_INFO *info)
 	adapter->provider = provider_template;
 	adapter->provider.extension = (DAT_PVOID)(uintptr_t)&provider_extension;
 	adapter->provider.device_name = adapter->info.ia_name;
-	/* the open entry is told the name only; the thread safety is in the function */
+	/* ia_open_func gets only the name, so it depends on the thread safety */
 	adapter->provider.ia_open_func =
-		info->is_thread_safe ? shield_ia_open_safe : shield_ia_open_unsafe;
+		info->is_thread_safe ? core_ia_open_safe : core_ia_open_unsafe;
 	adapter->next = adapter_list;
 	adapter_list = adapter;
 	return adapter;

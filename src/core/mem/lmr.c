@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/instance.h"
 #include "core/base/range.h"
 #include "core/base/status.h"
@@ -146,6 +147,7 @@ DAT_RETURN core_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 			   DAT_RMR_CONTEXT *rmr_context, DAT_VLEN *registered_length,
 			   DAT_VADDR *registered_address)
 {
+	CORE_NO_CANCELLATION;
 	struct lmr_args args = {.mem_type = mem_type,
 				.description = region_description,
 				.length = length,
@@ -190,6 +192,7 @@ void core_lmr_destroy_locked(struct core_lmr *lmr)
 
 DAT_RETURN core_lmr_free(DAT_LMR_HANDLE lmr_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_lmr *lmr = core_handle_lock(lmr_handle, DAT_HANDLE_TYPE_LMR);
 
 	if (!lmr)
@@ -204,6 +207,7 @@ DAT_RETURN core_lmr_free(DAT_LMR_HANDLE lmr_handle)
 
 DAT_RETURN core_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK mask, DAT_LMR_PARAM *param)
 {
+	CORE_NO_CANCELLATION;
 	struct core_lmr *lmr = core_handle_lock(lmr_handle, DAT_HANDLE_TYPE_LMR);
 	DAT_RETURN ret = DAT_SUCCESS;
 	struct core_handle *cell;
@@ -254,11 +258,15 @@ static DAT_RETURN lmr_sync(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segme
 DAT_RETURN core_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
 				   DAT_VLEN num_segments)
 {
+	CORE_NO_CANCELLATION;
+
 	return lmr_sync(ia_handle, local_segments, num_segments);
 }
 
 DAT_RETURN core_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
 				    DAT_VLEN num_segments)
 {
+	CORE_NO_CANCELLATION;
+
 	return lmr_sync(ia_handle, local_segments, num_segments);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 
@@ -49,6 +50,7 @@ free_pz:
 
 DAT_RETURN core_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ia *ia = core_ia_enter(ia_handle);
 	struct core_pz *pz = NULL;
 	DAT_RETURN ret;
@@ -76,6 +78,7 @@ void core_pz_destroy_locked(struct core_pz *pz)
 
 DAT_RETURN core_pz_free(DAT_PZ_HANDLE pz_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_pz *pz = core_handle_lock(pz_handle, DAT_HANDLE_TYPE_PZ);
 
 	if (!pz)
@@ -90,6 +93,7 @@ DAT_RETURN core_pz_free(DAT_PZ_HANDLE pz_handle)
 
 DAT_RETURN core_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK mask, DAT_PZ_PARAM *param)
 {
+	CORE_NO_CANCELLATION;
 	struct core_pz *pz = core_handle_lock(pz_handle, DAT_HANDLE_TYPE_PZ);
 	DAT_RETURN ret = DAT_SUCCESS;
 

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/mem/pz.h"
@@ -54,6 +55,7 @@ static struct core_ia *rmr_enter_ia(DAT_PZ_HANDLE pz_handle)
 
 DAT_RETURN core_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ia *ia = rmr_enter_ia(pz_handle);
 	struct core_pz *pz = ia ? core_pz_use(pz_handle, ia) : NULL;
 	DAT_RETURN ret = core_bad_handle(DAT_INVALID_HANDLE_PZ);
@@ -74,6 +76,7 @@ leave:
 
 DAT_RETURN core_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK mask, DAT_RMR_PARAM *param)
 {
+	CORE_NO_CANCELLATION;
 	struct core_rmr *rmr = core_handle_lock(rmr_handle, DAT_HANDLE_TYPE_RMR);
 	DAT_RETURN ret = DAT_SUCCESS;
 
@@ -146,6 +149,7 @@ void core_rmr_destroy_locked(struct core_rmr *rmr)
 
 DAT_RETURN core_rmr_free(DAT_RMR_HANDLE rmr_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_rmr *rmr = core_handle_lock(rmr_handle, DAT_HANDLE_TYPE_RMR);
 
 	if (!rmr)

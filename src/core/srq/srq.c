@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/event/async.h"
@@ -72,6 +73,7 @@ free_srq:
 DAT_RETURN core_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT_SRQ_ATTR *srq_attr,
 			   DAT_SRQ_HANDLE *srq_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_ia *ia = core_ia_enter(ia_handle);
 	struct core_srq *srq = NULL;
 	struct core_pz *pz;
@@ -113,6 +115,7 @@ void core_srq_destroy_locked(struct core_srq *srq)
 
 DAT_RETURN core_srq_free(DAT_SRQ_HANDLE srq_handle)
 {
+	CORE_NO_CANCELLATION;
 	struct core_srq *srq = core_handle_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
 
 	if (!srq)
@@ -266,6 +269,7 @@ DAT_RETURN core_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
 
 DAT_RETURN core_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK mask, DAT_SRQ_PARAM *param)
 {
+	CORE_NO_CANCELLATION;
 	struct core_srq *srq = core_handle_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
 	DAT_RETURN ret = DAT_SUCCESS;
 
@@ -315,6 +319,7 @@ static DAT_RETURN srq_resize_locked(struct core_srq *srq, DAT_COUNT size)
 
 DAT_RETURN core_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto)
 {
+	CORE_NO_CANCELLATION;
 	struct core_srq *srq = core_handle_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
 	DAT_RETURN ret;
 
@@ -327,6 +332,7 @@ DAT_RETURN core_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto
 
 DAT_RETURN core_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 {
+	CORE_NO_CANCELLATION;
 	struct core_srq *srq = core_handle_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
 	DAT_RETURN ret = DAT_SUCCESS;
 
