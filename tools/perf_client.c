@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The client of dat_perf: connects, runs the tests in order, and passes the figures to
- * perf_output.c. */
+/*
+ * The client of dat_perf: connects, runs the tests in order, and passes the figures to
+ * perf_output.c.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

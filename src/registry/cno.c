@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Consumer notification objects. Each call checks its handle and forwards to the provider
- * (forward.h). */
+/*
+ * Consumer notification objects. Each call checks its handle and forwards to the provider
+ * (forward.h).
+ */
 #include "forward.h"
 
 DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agent,

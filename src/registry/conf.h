@@ -29,8 +29,10 @@ struct registry_conf_entry {
 };
 
 struct registry_conf_ops {
-	/* Called for each valid user-level entry, of any version. A non-zero result ends the
-	 * parse, which returns it. */
+	/*
+	 * Called for each valid user-level entry, of any version. A non-zero result ends the
+	 * parse, which returns it.
+	 */
 	int (*entry)(void *context, const struct registry_conf_entry *entry);
 	/* Called for each malformed line; the reason is constant text. May be NULL. */
 	void (*skipped)(void *context, unsigned int line, const char *reason);
@@ -43,8 +45,8 @@ int registry_conf_parse(const char *text, size_t len, const struct registry_conf
 struct registry_conf_file {
 	char *text; /* allocated; NULL if there is no file */
 	size_t len;
-	const char *path; /* the file that was read, or cannot be read; valid until the
-			     environment changes */
+	/* the file that was read, or cannot be read; valid until the environment changes */
+	const char *path;
 	bool is_override; /* DAT_OVERRIDE named it */
 };
 

@@ -111,8 +111,7 @@ DAT_RETURN dat_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 
 	if (!provider)
 		return evd_dequeue_slow(evd_handle, event);
-	/* OpenDAT's own: its events carry the consumer's handles (opendat_extension.ia_name_func).
-	 */
+	/* an OpenDAT provider, whose events already carry the consumer's handles */
 	return provider->evd_dequeue_func(evd_handle, event);
 }
 

@@ -159,8 +159,7 @@ static void instance_exchange_handles(struct instance *instance, DAT_IA_HANDLE h
 static DAT_RETURN instance_open(const struct registry_request *request, DAT_COUNT qlen,
 				DAT_EVD_HANDLE *async_evd_handle, DAT_IA_HANDLE *ia_handle)
 {
-	/* The provider writes to copies, so that a failure leaves the consumer's variables alone.
-	 */
+	/* The provider writes to copies: a failure does not change the consumer's variables. */
 	DAT_EVD_HANDLE evd = *async_evd_handle;
 	DAT_IA_HANDLE handle = DAT_HANDLE_NULL;
 	struct instance *instance;

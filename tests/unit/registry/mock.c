@@ -51,8 +51,7 @@ static struct mock_object *object_make(void)
 	const DAT_PROVIDER *decoy = &table;
 	size_t i;
 
-	/* Every word of a cell looks like the first one: only its address distinguishes a handle.
-	 */
+	/* Every word of a cell looks like the first one: only the address of a handle differs. */
 	for (i = 0; i + sizeof(decoy) <= sizeof(object->rest); i += sizeof(decoy))
 		memcpy(object->rest + i, &decoy, sizeof(decoy));
 	for (i = 0; i < AROUND; i++) {
