@@ -81,7 +81,7 @@ int soft_address_find(const union core_sockaddr *address)
 
 	if (address->sa.sa_family != AF_INET && address->sa.sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
-	if (core_address_is_nobody(address) || is_broadcast(address))
+	if (core_address_is_unusable(address) || is_broadcast(address))
 		return -EADDRNOTAVAIL;
 	rc = try_bind(address);
 	if (rc == 0 || rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)

@@ -69,7 +69,7 @@ struct vrb_adapter {
 
 	struct vrb_cq *_Atomic cqs;
 	/* the first queue; the fast path polls it while it is the only one and a poll makes no
-	 * system call (core_ia_refuse_polls) */
+	 * system call (core_ia_set_slow_poll) */
 	struct vrb_cq *_Atomic fast_cq;
 	_Atomic bool has_posted; /* like vrb_cq.has_polled */
 	_Atomic bool is_dead;	 /* the device has failed or was removed */

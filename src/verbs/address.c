@@ -94,7 +94,7 @@ int vrb_address_check(const union core_sockaddr *address)
 {
 	if (address->sa.sa_family != AF_INET && address->sa.sa_family != AF_INET6)
 		return -EAFNOSUPPORT;
-	return core_address_is_nobody(address) || is_broadcast(address) ? -EADDRNOTAVAIL : 0;
+	return core_address_is_unusable(address) || is_broadcast(address) ? -EADDRNOTAVAIL : 0;
 }
 
 int vrb_address_of_device(const char *device, uint32_t port, union core_sockaddr *address_out)

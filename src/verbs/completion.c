@@ -157,7 +157,7 @@ static void recv_completed(struct vrb_conn *conn, struct core_ep *ep, const stru
 	const struct core_wqe *wqe;
 
 	if (ep->srq) {
-		core_srq_taken(ep, (uint32_t)wc->wr_id);
+		core_srq_filled(ep, (uint32_t)wc->wr_id);
 		if (wc->status == IBV_WC_WR_FLUSH_ERR) /* SRQ-USE-05 */
 			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, true);
 	}
@@ -202,7 +202,7 @@ static bool is_outside_connection(struct vrb_conn *conn, struct core_ep *ep,
 		return true;
 	}
 	if (is_recv && ep->srq)
-		core_srq_lost(core_handle_ref(ep->srq->cell), (uint32_t)wc->wr_id);
+		core_srq_discard(core_handle_ref(ep->srq->cell), (uint32_t)wc->wr_id);
 	else if (is_recv)
 		conn->recv_extra--;
 	return true;

@@ -65,7 +65,7 @@ static void cq_publish(struct vrb_adapter *adapter, struct vrb_cq *cq)
 	if (!cq->next)
 		atomic_store_explicit(&adapter->fast_cq, cq, memory_order_release);
 	/* with a second queue a poll has to poll all of them */
-	core_ia_refuse_polls(adapter->ia, cq->next || adapter->polls_in_kernel);
+	core_ia_set_slow_poll(adapter->ia, cq->next || adapter->polls_in_kernel);
 }
 
 /*
@@ -90,7 +90,7 @@ void vrb_cq_destroy_all(struct vrb_adapter *adapter)
 {
 	struct vrb_cq *cq = atomic_load(&adapter->cqs);
 
-	core_ia_refuse_polls(adapter->ia, true);
+	core_ia_set_slow_poll(adapter->ia, true);
 	atomic_store(&adapter->cqs, NULL);
 	atomic_store(&adapter->fast_cq, NULL);
 	while (cq) {
@@ -168,7 +168,7 @@ static void srq_dispatch(struct vrb_adapter *adapter, struct core_ref srq, const
 		vrb_conn_try_finish(conn, ep, false);
 		vrb_conn_leave(ep);
 	} else {
-		core_srq_lost(srq, (uint32_t)wc->wr_id);
+		core_srq_discard(srq, (uint32_t)wc->wr_id);
 	}
 	if (conn)
 		vrb_conn_put(conn);

@@ -96,7 +96,7 @@ static inline bool transport_post_fast(struct core_handle *cell, struct core_ep 
 		wr->wr.rdma.rkey = post->remote.rmr_context;
 	}
 	/* max_message_size and max_rdma_size fit into 32 bits */
-	set_segment(&conn->fast_sge, &post->segment, ep->known_source.local_key);
+	set_segment(&conn->fast_sge, &post->segment, ep->cached_source.local_key);
 	vrb_note_extra(req, conn->extra);
 	set_flags(wr, post->segment.segment_length <= conn->inline_max);
 	vrb_note_activity(&conn->adapter->has_posted);
@@ -121,7 +121,7 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 	int rc;
 
 	set_value(&conn->fast_recv_wr.wr_id, (uint32_t)post->number);
-	set_segment(&conn->fast_recv_sge, &post->segment, ep->known_target.local_key);
+	set_segment(&conn->fast_recv_sge, &post->segment, ep->cached_target.local_key);
 	conn->recv_next++;
 	rc = ibv_post_recv(conn->qp, &conn->fast_recv_wr, &conn->fast_recv_bad);
 	if (__builtin_expect(rc, 0))
@@ -191,10 +191,10 @@ CORE_INLINE bool take_completion(const struct vrb_cq *cq, const struct ibv_wc *w
 		core_lock_leave(&cell->lock);
 		return false;
 	}
-	if (__builtin_expect(is_request_done(ep, conn, wc) && core_req_is_asked_for(ep, dequeue),
+	if (__builtin_expect(is_request_done(ep, conn, wc) && core_req_is_direct(ep, dequeue),
 			     true))
 		(void)core_req_done_fast(cell, ep, core_req_at(&ep->req, ep->req.head), dequeue);
-	else if (is_recv_done(ep, conn, wc) && core_recv_is_asked_for(ep, dequeue))
+	else if (is_recv_done(ep, conn, wc) && core_recv_is_direct(ep, dequeue))
 		(void)core_recv_done_fast(cell, ep, wc->byte_len, dequeue);
 	else
 		return take_queued(cell, wc, dequeue->cell);
@@ -205,9 +205,8 @@ CORE_INLINE bool take_completion(const struct vrb_cq *cq, const struct ibv_wc *w
 /* The device has no completion. Relaxed: see vrb_progress. */
 CORE_INLINE enum transport_poll none_found(const struct vrb_adapter *adapter)
 {
-	return atomic_load_explicit(&adapter->blocked, memory_order_relaxed)
-		       ? TRANSPORT_POLL_GENERAL
-		       : TRANSPORT_POLL_EMPTY;
+	return atomic_load_explicit(&adapter->blocked, memory_order_relaxed) ? TRANSPORT_POLL_SLOW
+									     : TRANSPORT_POLL_EMPTY;
 }
 
 /* The caller owns the queue. Completions that were polled and not taken stay for the next owner. */
@@ -217,14 +216,14 @@ CORE_INLINE enum transport_poll take_next(struct vrb_cq *cq, struct core_dequeue
 		return none_found(cq->adapter);
 	do {
 		if (!take_completion(cq, cq->kept, dequeue))
-			return TRANSPORT_POLL_GENERAL;
+			return TRANSPORT_POLL_SLOW;
 		cq->kept++;
 		cq->kept_count--;
 		if (__builtin_expect(dequeue->is_filled, true))
 			return TRANSPORT_POLL_FOUND;
 	} while (cq->kept_count);
 	/* all were for other EVDs; after a full batch the device probably has more */
-	return cq->kept == cq->wc + VRB_POLL_BATCH ? TRANSPORT_POLL_GENERAL : TRANSPORT_POLL_EMPTY;
+	return cq->kept == cq->wc + VRB_POLL_BATCH ? TRANSPORT_POLL_SLOW : TRANSPORT_POLL_EMPTY;
 }
 
 static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
@@ -238,8 +237,8 @@ static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_E
 	 * a sleeping thread must not wait for what is kept here; one that goes to sleep later polls
 	 * first
 	 */
-	if (__builtin_expect(!core_ia_may_poll(ia), false))
-		return TRANSPORT_POLL_GENERAL;
+	if (__builtin_expect(!core_ia_can_poll_fast(ia), false))
+		return TRANSPORT_POLL_SLOW;
 	/* acquire: see cq_first in cq.c */
 	cq = atomic_load_explicit(&vrb_adapter_of(ia)->fast_cq, memory_order_acquire);
 	vrb_note_activity(&cq->has_polled);

@@ -156,15 +156,15 @@ static void evd_dequeue__several_queues__slow_path(void **state)
 	DAT_EVENT event;
 
 	(void)state;
-	assert_true(core_ia_may_poll(ia));
-	core_ia_refuse_polls(ia, true);
+	assert_true(core_ia_can_poll_fast(ia));
+	core_ia_set_slow_poll(ia, true);
 	device.most = VRB_POLL_BATCH;
 	for (unsigned i = 0; i < 3; i++)
 		assert_int_equal(write_len(&rig.a, 8 + i, 10 + i), DAT_SUCCESS);
 	assert_int_equal(dequeue(rig.a.dto, &event), DAT_SUCCESS);
 	check_event(&event, rig.a.dto, rig.a.ep, 10, DAT_DTO_SUCCESS, 8);
 	assert_int_equal(kept(), 0);
-	core_ia_refuse_polls(ia, false);
+	core_ia_set_slow_poll(ia, false);
 	expect_range(10, 1, 3);
 }
 

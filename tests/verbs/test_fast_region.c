@@ -76,8 +76,8 @@ static void post__known_key_issued_again__other_region_counts(void **state)
 	for (int i = 0; i < 2; i++)
 		expect(&rig.a, ODD_COOKIE, 8);
 	expect(&rig.b, 1, 8);
-	assert_ptr_equal(inner(&rig.a)->known_source.lmr, core_mem_slot(mem, first));
-	assert_ptr_equal(inner(&rig.a)->known_target.lmr, core_mem_slot(mem, first));
+	assert_ptr_equal(inner(&rig.a)->cached_source.lmr, core_mem_slot(mem, first));
+	assert_ptr_equal(inner(&rig.a)->cached_target.lmr, core_mem_slot(mem, first));
 	old_key = core_mem_slot(mem, first)->local_keys[0];
 	core_mem_slot(mem, first)->generation--;
 	do {

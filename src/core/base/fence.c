@@ -33,31 +33,31 @@ static bool membarrier(int command)
 static void fence_register(void)
 {
 	for (int scope = 0; scope < 2; scope++) {
-		/* relaxed: see core_fence_can */
+		/* relaxed: see core_fence_is_supported */
 		atomic_store_explicit(&is_supported[scope],
 				      !CORE_UNDER_TSAN && membarrier(register_commands[scope]),
 				      memory_order_relaxed);
 	}
 }
 
-bool core_fence_can(enum core_fence_scope scope)
+bool core_fence_is_supported(enum core_fence_scope scope)
 {
 	pthread_once(&once, fence_register);
 	/*
 	 * relaxed: nothing is ordered by this flag. A thread that still acts on an old true has
-	 * announced its light fences, so core_fence_everywhere is called for it, and sleeps.
+	 * announced its light fences, so core_fence_heavy is called for it, and sleeps.
 	 */
 	return atomic_load_explicit(&is_supported[scope], memory_order_relaxed);
 }
 
-void core_fence_everywhere(enum core_fence_scope scope)
+void core_fence_heavy(enum core_fence_scope scope)
 {
 	const struct timespec fallback = {0, FALLBACK_SLEEP_NS};
 	int state;
 
 	if (membarrier(barrier_commands[scope]))
 		return;
-	/* it fails when this process never called core_fence_can, or in a sandbox */
+	/* it fails when this process never called core_fence_is_supported, or in a sandbox */
 	if (membarrier(register_commands[scope]) && membarrier(barrier_commands[scope]))
 		return;
 	atomic_store_explicit(&is_supported[scope], false, memory_order_relaxed);

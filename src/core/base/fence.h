@@ -8,9 +8,9 @@
  * fence, like any atomic read-modify-write, waits until all earlier stores own their cache lines,
  * and those lines are usually in the other processor's cache.
  *
- * The frequent side uses light fences only after core_fence_can() returned true and after it has
- * announced them; a full fence follows the announcement. The rare side reads the announcement after
- * its own full fence, and calls core_fence_everywhere() if it is set.
+ * The frequent side uses light fences only after core_fence_is_supported() returned true and after
+ * it has announced them; a full fence follows the announcement. The rare side reads the
+ * announcement after its own full fence, and calls core_fence_heavy() if it is set.
  */
 #ifndef CORE_FENCE_H
 #define CORE_FENCE_H
@@ -31,7 +31,8 @@
 
 enum core_fence_scope {
 	CORE_FENCE_PROCESS, /* the other threads of this process */
-	CORE_FENCE_HOST,    /* and the threads of processes that called core_fence_can() too */
+	CORE_FENCE_HOST, /* and the threads of processes that called core_fence_is_supported() too
+			  */
 };
 
 /*
@@ -39,17 +40,18 @@ enum core_fence_scope {
  * later calls return the cached answer. Always false under the thread sanitizer, which does not
  * model membarrier.
  */
-bool core_fence_can(enum core_fence_scope scope);
+bool core_fence_is_supported(enum core_fence_scope scope);
 
 /*
  * Runs a full fence on every thread in scope, the caller included, before it returns. A sandbox
  * that was entered after the registration may forbid membarrier. Then this sleeps for longer than
- * any processor keeps a store in its store buffer, and core_fence_can() returns false from then on.
+ * any processor keeps a store in its store buffer, and core_fence_is_supported() returns false from
+ * then on.
  */
-void core_fence_everywhere(enum core_fence_scope scope);
+void core_fence_heavy(enum core_fence_scope scope);
 
 /* The fence of the frequent side. `is_light`: light fences have been announced. */
-static inline void core_fence(bool is_light)
+static inline void core_fence_light(bool is_light)
 {
 	if (is_light)
 		atomic_signal_fence(memory_order_seq_cst);

@@ -99,14 +99,14 @@ uint32_t core_ia_removed(struct core_ia *ia, DAT_HANDLE_TYPE type);
 void core_ia_count_tentative(struct core_ia *ia, int change);
 
 /* For a transport: from now on dat_evd_dequeue must (or need not) call progress(). */
-static inline void core_ia_refuse_polls(struct core_ia *ia, bool is_refused)
+static inline void core_ia_set_slow_poll(struct core_ia *ia, bool is_refused)
 {
 	/* relaxed: the transport orders whatever must be seen together with it */
 	atomic_store_explicit(&ia->refuses_polls, is_refused, memory_order_relaxed);
 }
 
 /* May a dequeue poll on its fast path? A relaxed load: only a hint. */
-CORE_INLINE bool core_ia_may_poll(const struct core_ia *ia)
+CORE_INLINE bool core_ia_can_poll_fast(const struct core_ia *ia)
 {
 	return core_is_same_64(&ia->slow_polls, 0);
 }

@@ -63,7 +63,7 @@ static void revoke_bias(struct core_lock *lock, uintptr_t owner)
 
 	lock->former = thread_page(owner);
 	atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
-	core_fence_everywhere(CORE_FENCE_PROCESS);
+	core_fence_heavy(CORE_FENCE_PROCESS);
 	/*
 	 * acquire: pairs with the release in core_lock_release, else what the owner did inside is
 	 * not seen
@@ -103,7 +103,7 @@ static void lock_consider_bias(struct core_lock *lock, uintptr_t self)
 	lock->streak = 0;
 	if (lock->former)
 		return;
-	if (core_fence_can(CORE_FENCE_PROCESS))
+	if (core_fence_is_supported(CORE_FENCE_PROCESS))
 		atomic_store_explicit(&lock->owner, self, memory_order_relaxed);
 }
 

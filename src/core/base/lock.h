@@ -41,7 +41,7 @@
 #include "core/base/same.h"
 
 /* The thread sanitizer does not model membarrier. Under it a lock is only its mutex. */
-#define CORE_LOCK_IS_OWNED (!CORE_UNDER_TSAN)
+#define CORE_LOCK_HAS_BIAS (!CORE_UNDER_TSAN)
 
 struct core_lock {
 	_Atomic uint64_t owner;	 /* the thread that may enter without the mutex, 0: none. Set and
@@ -93,7 +93,7 @@ CORE_INLINE uintptr_t core_lock_self(void)
 #endif
 }
 
-CORE_INLINE bool core_lock_is_own(const struct core_lock *lock, uintptr_t self)
+CORE_INLINE bool core_lock_is_biased_to(const struct core_lock *lock, uintptr_t self)
 {
 	return core_is_same_64(&lock->owner, self);
 }
@@ -101,11 +101,11 @@ CORE_INLINE bool core_lock_is_own(const struct core_lock *lock, uintptr_t self)
 /* Enters a lock that is biased to this thread. False: it is not, nothing is held. */
 CORE_INLINE bool core_lock_enter(struct core_lock *lock)
 {
-#if CORE_LOCK_IS_OWNED
+#if CORE_LOCK_HAS_BIAS
 	uintptr_t self = core_lock_self();
 
 	/* only this thread biases a lock to itself, so true may become false but not the reverse */
-	if (__builtin_expect(core_lock_is_own(lock, self), true)) {
+	if (__builtin_expect(core_lock_is_biased_to(lock, self), true)) {
 		/*
 		 * Store `inside`, then load `owner`, in this order. Both are relaxed, with a
 		 * compiler barrier in between: the membarrier in revoke_bias is the fence. Without
@@ -113,7 +113,7 @@ CORE_INLINE bool core_lock_enter(struct core_lock *lock)
 		 */
 		atomic_store_explicit(&lock->inside, 1, memory_order_relaxed);
 		atomic_signal_fence(memory_order_seq_cst);
-		if (__builtin_expect(core_lock_is_own(lock, self), true))
+		if (__builtin_expect(core_lock_is_biased_to(lock, self), true))
 			return true;
 		atomic_store_explicit(&lock->inside, 0, memory_order_relaxed);
 	}
@@ -132,7 +132,7 @@ CORE_INLINE void core_lock_acquire(struct core_lock *lock)
  * or, under the thread sanitizer, it is held. */
 CORE_INLINE bool core_lock_try(struct core_lock *lock)
 {
-#if CORE_LOCK_IS_OWNED
+#if CORE_LOCK_HAS_BIAS
 	return core_lock_enter(lock);
 #else
 	return core_lock_try_shared(lock);
@@ -143,7 +143,7 @@ CORE_INLINE bool core_lock_try(struct core_lock *lock)
  * since. */
 CORE_INLINE void core_lock_leave(struct core_lock *lock)
 {
-#if CORE_LOCK_IS_OWNED
+#if CORE_LOCK_HAS_BIAS
 	/* release: as in core_lock_release */
 	atomic_store_explicit(&lock->inside, 0, memory_order_release);
 #else

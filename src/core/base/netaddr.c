@@ -13,7 +13,7 @@ socklen_t core_address_size(const union core_sockaddr *address)
 	return address->sa.sa_family == AF_INET ? sizeof(address->in) : sizeof(address->in6);
 }
 
-bool core_address_is_nobody(const union core_sockaddr *address)
+bool core_address_is_unusable(const union core_sockaddr *address)
 {
 	if (address->sa.sa_family == AF_INET) {
 		uint32_t value = ntohl(address->in.sin_addr.s_addr);

@@ -18,7 +18,7 @@ union core_sockaddr {
 socklen_t core_address_size(const union core_sockaddr *address);
 
 /* Can no peer have this address? It is multicast, unspecified or the limited broadcast address. */
-bool core_address_is_nobody(const union core_sockaddr *address);
+bool core_address_is_unusable(const union core_sockaddr *address);
 
 /* The preferred address of an interface that is up: IPv4, else global IPv6, else link-local IPv6.
  * -ENODEV: there is none. */

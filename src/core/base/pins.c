@@ -109,7 +109,7 @@ static void pins_count_fenced(struct core_pinned *region)
 
 	atomic_store_explicit(&region->fenced, fenced, memory_order_relaxed);
 	/* sequentially consistent: pairs with the load in core_pin, as explained there */
-	if (fenced >= CORE_PINS_LIGHT_AFTER && core_fence_can(CORE_FENCE_PROCESS))
+	if (fenced >= CORE_PINS_LIGHT_AFTER && core_fence_is_supported(CORE_FENCE_PROCESS))
 		atomic_store(&region->is_light, true);
 }
 
@@ -176,7 +176,7 @@ void core_pins_wait(struct core_pinned *region)
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load(&region->is_light))
-		core_fence_everywhere(CORE_FENCE_PROCESS);
+		core_fence_heavy(CORE_FENCE_PROCESS);
 	while (is_pinned(region)) {
 		if (++spins < SPINS)
 			sched_yield();

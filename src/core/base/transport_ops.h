@@ -199,7 +199,7 @@ struct transport_ops {
 	/*
 	 * SRQ locked. Posts the buffer to the device: a message of any endpoint of the SRQ may fill
 	 * it. Not 0: the device's queue is full; the core tries again when a buffer was consumed.
-	 * core_srq_taken() and then core_recv_done() report a message in the buffer.
+	 * core_srq_filled() and then core_recv_done() report a message in the buffer.
 	 */
 	int (*srq_post)(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe);
 

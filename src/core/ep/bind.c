@@ -137,7 +137,7 @@ static void bind_post(struct core_ep *ep, const struct bind_args *args,
 {
 	struct core_req *req = core_req_take(ep, CORE_OP_BIND, args->flags);
 
-	core_req_forget_transport(req);
+	core_req_clear_transport(req);
 	req->len = 0;
 	req->segments = 0;
 	req->cookie = args->cookie;

@@ -30,6 +30,6 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 
 /* The device placed a message into this buffer of the endpoint's SRQ. The transport then calls
  * core_recv_done(). */
-void core_srq_taken(struct core_ep *ep, uint32_t index);
+void core_srq_filled(struct core_ep *ep, uint32_t index);
 
 #endif

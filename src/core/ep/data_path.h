@@ -11,19 +11,19 @@
  *                                          struct core_req *req,
  *                                          const struct core_fast_post *post)
  *     Starts the newest request: a Send or an RDMA Write of one segment, which was checked and lies
- *     in the region of ep->known_source. The endpoint is that of the cell. It is locked and has no
+ *     in the region of ep->cached_source. The endpoint is that of the cell. It is locked and has no
  *     slow_reasons (ep.h). Returns false if nothing was done; the core then calls post_request.
  *
  *   static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
  *                                          const struct core_fast_post *post)
- *     The same for a Receive of one segment, of less than 2 GiB, in the region of ep->known_target.
- *     If it returns false, the core calls post_recv.
+ *     The same for a Receive of one segment, of less than 2 GiB, in the region of
+ * ep->cached_target. If it returns false, the core calls post_recv.
  *
  *   static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
- *     Polls for one completion of the EVD and stores it in `event` (core_evd_give_dto). The EVD is
- *     locked, its queue is empty, no thread waits on it, and it has no CNO. Other completions
- *     that the poll finds go into the queues of their EVDs. The function never blocks on a lock of
- *     rank 1 to 7: it locks endpoints and other EVDs by core_handle_enter_fast().
+ *     Polls for one completion of the EVD and stores it in `event` (core_evd_deliver_dto). The EVD
+ * is locked, its queue is empty, no thread waits on it, and it has no CNO. Other completions that
+ * the poll finds go into the queues of their EVDs. The function never blocks on a lock of rank 1 to
+ * 7: it locks endpoints and other EVDs by core_handle_enter_fast().
  *
  * Each call tries to lock its object, checks the type of the handle and slow_reasons by one
  * comparison, and combines the checks of the slow path (dto.c, evd_dequeue.c). If a check fails,
@@ -97,13 +97,13 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 	struct core_req *req;
 
 	data_copy_local(&post.segment, iov);
-	if (!core_mem_is_known(&ep->known_source, &post.segment) ||
-	    post.segment.segment_length - 1 >= ep->known_source.most ||
+	if (!core_mem_cache_hit(&ep->cached_source, &post.segment) ||
+	    post.segment.segment_length - 1 >= ep->cached_source.most ||
 	    data_is_full(ep->req.head, ep->req.tail, ep->req.capacity))
 		return false;
 	if (op == CORE_OP_RDMA_WRITE && target->segment_length < post.segment.segment_length)
 		return false;
-	post.segment.lmr_context = ep->known_source.key; /* same value; frees a register */
+	post.segment.lmr_context = ep->cached_source.key; /* same value; frees a register */
 	post.number = ep->req.tail;
 	req = core_req_take(ep, op, flags);
 	req->len = post.segment.segment_length;
@@ -115,7 +115,7 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 		data_put_remote(&req->remote, &post.remote);
 	}
 	if (__builtin_expect(!transport_post_fast(cell, ep, req, &post), false)) {
-		core_req_forget_transport(req);
+		core_req_clear_transport(req);
 		transport_this->post_request(cell->object, req);
 	}
 	return true;
@@ -179,10 +179,10 @@ CORE_INLINE bool data_recv(struct core_handle *cell, const DAT_LMR_TRIPLET *iov,
 	struct core_wqe *wqe;
 
 	data_copy_local(&post.segment, iov);
-	if (!core_mem_is_known(&ep->known_target, &post.segment) ||
+	if (!core_mem_cache_hit(&ep->cached_target, &post.segment) ||
 	    data_is_full(queue->head, queue->tail, queue->capacity))
 		return false;
-	post.segment.lmr_context = ep->known_target.key; /* as in data_request() */
+	post.segment.lmr_context = ep->cached_target.key; /* as in data_request() */
 	post.number = queue->tail++;
 	wqe = &queue->slots[post.number & queue->mask];
 	wqe->segments = 1;
@@ -220,7 +220,7 @@ DAT_RETURN core_evd_dequeue(DAT_EVD_HANDLE evd_handle, DAT_EVENT *event)
 {
 	struct core_handle *cell = (struct core_handle *)evd_handle;
 	struct core_evd *evd = core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EVD);
-	enum transport_poll found = TRANSPORT_POLL_GENERAL;
+	enum transport_poll found = TRANSPORT_POLL_SLOW;
 
 	if (evd) {
 		if (event && evd->head != evd->tail)

@@ -74,13 +74,13 @@ static void dto_cache_region(struct core_ep *ep, const struct dto_post *post)
 	uint32_t key = post->iov->lmr_context;
 
 	if (post->use == CORE_MEM_SOURCE) {
-		core_mem_know(ep->ia->mem, key, &ep->known_source);
+		core_mem_cache_fill(ep->ia->mem, key, &ep->cached_source);
 		/* Send and RDMA Write share the limit */
-		ep->known_source.most = send_max < rdma_max ? send_max : rdma_max;
+		ep->cached_source.most = send_max < rdma_max ? send_max : rdma_max;
 	} else {
-		core_mem_know(ep->ia->mem, key, &ep->known_target);
-		core_mem_know_around(&ep->known_target, post->iov->virtual_address,
-				     DTO_FAST_RECV_MAX);
+		core_mem_cache_fill(ep->ia->mem, key, &ep->cached_target);
+		core_mem_cache_shrink(&ep->cached_target, post->iov->virtual_address,
+				      DTO_FAST_RECV_MAX);
 	}
 }
 
@@ -132,7 +132,7 @@ static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post 
 {
 	struct core_req *req = core_req_take(ep, post->op, post->flags);
 
-	core_req_forget_transport(req);
+	core_req_clear_transport(req);
 	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
 	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
 	if (post->remote)

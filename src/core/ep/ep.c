@@ -138,8 +138,8 @@ static struct core_ep *ep_alloc(struct core_ia *ia, const struct core_ep_args *a
 	ep->attr = *attr;
 	ep->is_provider_made = args->is_provider_made;
 	ep->srq = srq;
-	ep->known_source = CORE_KNOWN_NONE;
-	ep->known_target = CORE_KNOWN_NONE;
+	ep->cached_source = CORE_MEM_CACHE_EMPTY;
+	ep->cached_target = CORE_MEM_CACHE_EMPTY;
 	core_ep_start(ep);
 	ep_start_watermarks(ep);
 	if (srq) {
@@ -167,7 +167,7 @@ static DAT_RETURN ep_finish(struct core_ep *ep)
 
 	if (ret != DAT_SUCCESS)
 		return ret;
-	core_ep_review_slow(ep);
+	core_ep_update_slow_reasons(ep);
 	core_handle_set_slow(ep->cell, CORE_EP_SLOW_CONN);
 	if (ep->is_provider_made)
 		core_ia_count_tentative(ia, 1);

@@ -11,7 +11,7 @@
 
 #include "core/base/handle.h"
 #include "core/base/instance.h"
-#include "core/mem/known.h"
+#include "core/mem/cache.h"
 #include "core/srq/recv_queue.h"
 #include "core/srq/srq.h"
 
@@ -62,8 +62,8 @@ struct core_req_queue {
 
 /*
  * Why an endpoint must use the slow path: bits of core_handle.slow_reasons. The core derives its
- * own bits from the endpoint's members (core_ep_review_slow). The transport sets and clears the
- * others. A new endpoint has CORE_EP_SLOW_CONN.
+ * own bits from the endpoint's members (core_ep_update_slow_reasons). The transport sets and clears
+ * the others. A new endpoint has CORE_EP_SLOW_CONN.
  */
 enum core_ep_slow {
 	CORE_EP_SLOW_STATE = 1,		 /* not connected, or a request has failed */
@@ -89,8 +89,8 @@ struct core_ep {
 	bool is_breaking; /* a request failed: no later one may succeed (DTO-48) */
 	struct core_pz *pz;
 	/* the regions of the segments posted last, checked for its zone */
-	struct core_known known_source;
-	struct core_known known_target;
+	struct core_mem_cache cached_source;
+	struct core_mem_cache cached_target;
 	struct core_evd *recv_evd;
 	struct core_evd *request_evd;
 	struct core_evd *connect_evd;
@@ -173,7 +173,7 @@ static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_
 
 /* Updates the core's bits of slow_reasons. To be called after each change of a member that they
  * depend on. EP locked, or not yet published. */
-void core_ep_review_slow(struct core_ep *ep);
+void core_ep_update_slow_reasons(struct core_ep *ep);
 
 /* Takes the next slot of the request queue, which has room. The caller sets the other members. EP
  * locked. */
@@ -191,7 +191,7 @@ CORE_INLINE struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
 }
 
 /* Resets the transport's part of a slot, before the request goes to the slow path. */
-CORE_INLINE void core_req_forget_transport(struct core_req *req)
+CORE_INLINE void core_req_clear_transport(struct core_req *req)
 {
 	req->transport.word[0] = 0;
 	req->transport.word[1] = 0;

@@ -24,11 +24,12 @@ struct core_fast_post {
 };
 
 /* Delivers a successful completion of the endpoint of that cell to its EVD. */
-CORE_INLINE bool core_ep_give_dto(struct core_handle *cell, struct core_evd *evd,
-				  struct core_dequeue *dequeue, DAT_DTO_COOKIE cookie, DAT_VLEN len)
+CORE_INLINE bool core_ep_deliver_dto(struct core_handle *cell, struct core_evd *evd,
+				     struct core_dequeue *dequeue, DAT_DTO_COOKIE cookie,
+				     DAT_VLEN len)
 {
 	if (dequeue)
-		return core_evd_give_dto(evd, dequeue, cell, cookie, len);
+		return core_evd_deliver_dto(evd, dequeue, cell, cookie, len);
 	core_evd_post_dto(evd, cell, cookie, DAT_DTO_SUCCESS, len, true,
 			  (struct core_ref){NULL, 0});
 	return true;
@@ -43,7 +44,7 @@ CORE_INLINE bool core_req_is_next_done(struct core_ep *ep)
 }
 
 /* Does that dequeue take the completion of the oldest request directly? */
-CORE_INLINE bool core_req_is_asked_for(struct core_ep *ep, const struct core_dequeue *dequeue)
+CORE_INLINE bool core_req_is_direct(struct core_ep *ep, const struct core_dequeue *dequeue)
 {
 	return !(core_req_at(&ep->req, ep->req.head)->flags & DAT_COMPLETION_SUPPRESS_FLAG) &&
 	       core_evd_is_direct(ep->request_evd, dequeue);
@@ -57,7 +58,7 @@ CORE_INLINE bool core_req_done_fast(struct core_handle *cell, struct core_ep *ep
 				    const struct core_req *req, struct core_dequeue *dequeue)
 {
 	if (!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) &&
-	    !core_ep_give_dto(cell, ep->request_evd, dequeue, req->cookie, req->len))
+	    !core_ep_deliver_dto(cell, ep->request_evd, dequeue, req->cookie, req->len))
 		return false;
 	/* DTO-114: the slot is free before the endpoint is unlocked and can be posted to */
 	ep->req.head++;
@@ -76,8 +77,7 @@ CORE_INLINE const struct core_wqe *core_recv_oldest(const struct core_ep *ep)
 }
 
 /* Does that dequeue take the completion of a Receive directly? */
-CORE_INLINE bool core_recv_is_asked_for(const struct core_ep *ep,
-					const struct core_dequeue *dequeue)
+CORE_INLINE bool core_recv_is_direct(const struct core_ep *ep, const struct core_dequeue *dequeue)
 {
 	return core_evd_is_direct(ep->recv_evd, dequeue);
 }
@@ -86,7 +86,7 @@ CORE_INLINE bool core_recv_is_asked_for(const struct core_ep *ep,
 CORE_INLINE bool core_recv_done_fast(struct core_handle *cell, struct core_ep *ep, DAT_VLEN len,
 				     struct core_dequeue *dequeue)
 {
-	if (!core_ep_give_dto(cell, ep->recv_evd, dequeue, core_recv_oldest(ep)->cookie, len))
+	if (!core_ep_deliver_dto(cell, ep->recv_evd, dequeue, core_recv_oldest(ep)->cookie, len))
 		return false;
 	ep->recv.head++;
 	return true;

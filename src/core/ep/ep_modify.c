@@ -189,15 +189,15 @@ static DAT_RETURN change_apply(const struct ep_change *change, struct core_ep *e
 	if (ret != DAT_SUCCESS)
 		goto restore_streams;
 	ep->pz = pz;
-	ep->known_source = CORE_KNOWN_NONE; /* checked for the old zone */
-	ep->known_target = CORE_KNOWN_NONE;
+	ep->cached_source = CORE_MEM_CACHE_EMPTY; /* checked for the old zone */
+	ep->cached_target = CORE_MEM_CACHE_EMPTY;
 	ep->recv_evd = streams.recv;
 	ep->request_evd = streams.request;
 	ep->connect_evd = streams.connect;
 	ep->attr = change->attr;
 	core_ep_attr_fill(ep->ia, &ep->attr);
 	change_set_watermarks(change->mask, ep);
-	core_ep_review_slow(ep);
+	core_ep_update_slow_reasons(ep);
 	if (old_pz)
 		core_pz_unuse(old_pz);
 	return DAT_SUCCESS;

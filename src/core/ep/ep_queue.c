@@ -118,7 +118,7 @@ static void req_raise(struct core_ep *ep, const struct core_req *req,
 static void ep_break(struct core_ep *ep)
 {
 	ep->is_breaking = true;
-	core_ep_review_slow(ep);
+	core_ep_update_slow_reasons(ep);
 }
 
 /* Raises the completions of done requests in posting order, up to the first that is not done. */
@@ -190,7 +190,7 @@ const struct core_wqe *core_recv_next(struct core_ep *ep)
 	return &ep->srq_user.taken;
 }
 
-void core_srq_taken(struct core_ep *ep, uint32_t index)
+void core_srq_filled(struct core_ep *ep, uint32_t index)
 {
 	core_srq_fill(ep->srq, &ep->srq_user, index);
 }

@@ -141,7 +141,7 @@ bool core_ep_can_move(const struct core_ep *ep, enum core_ep_change change)
 	return transition_find(ep->state, change);
 }
 
-void core_ep_review_slow(struct core_ep *ep)
+void core_ep_update_slow_reasons(struct core_ep *ep)
 {
 	const DAT_EP_ATTR *attr = &ep->attr;
 	uint16_t reasons = 0;
@@ -164,14 +164,14 @@ DAT_EVENT_NUMBER core_ep_move(struct core_ep *ep, enum core_ep_change change)
 
 	assert(transition);
 	ep->state = transition->to;
-	core_ep_review_slow(ep);
+	core_ep_update_slow_reasons(ep);
 	return transition->event;
 }
 
 void core_ep_restore_state(struct core_ep *ep, DAT_EP_STATE before)
 {
 	ep->state = before;
-	core_ep_review_slow(ep);
+	core_ep_update_slow_reasons(ep);
 }
 
 static const char *state_name(DAT_EP_STATE state)

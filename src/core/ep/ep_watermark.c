@@ -20,7 +20,7 @@ bool core_ep_check_watermarks(struct core_ep *ep)
 
 	if (ep->is_soft_armed && held > ep->soft_watermark) {
 		ep->is_soft_armed = false;
-		core_ep_review_slow(ep);
+		core_ep_update_slow_reasons(ep);
 		core_ia_async_event(ep->ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, ep->cell,
 				    DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT);
 	}
@@ -60,7 +60,7 @@ DAT_RETURN core_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wa
 		ep->attr.srq_soft_hw = soft_high_watermark;
 		if (ep->srq)
 			ep->attr.max_recv_dtos = hard_high_watermark;
-		core_ep_review_slow(ep);
+		core_ep_update_slow_reasons(ep);
 		(void)core_ep_check_watermarks(ep);
 	}
 	core_handle_unlock(ep->cell);

@@ -196,9 +196,9 @@ CORE_INLINE void core_evd_post_dto(struct core_evd *evd, DAT_EP_HANDLE ep_handle
 
 /* What a poll by a dequeue on the fast path found (data_path.h). */
 enum transport_poll {
-	TRANSPORT_POLL_FOUND,	/* a completion; the event is filled in */
-	TRANSPORT_POLL_EMPTY,	/* nothing */
-	TRANSPORT_POLL_GENERAL, /* work that needs the slow path: progress() */
+	TRANSPORT_POLL_FOUND, /* a completion; the event is filled in */
+	TRANSPORT_POLL_EMPTY, /* nothing */
+	TRANSPORT_POLL_SLOW,  /* work that needs the slow path: progress() */
 };
 
 /*
@@ -211,10 +211,10 @@ struct core_dequeue {
 	bool is_filled;
 };
 
-/* core_evd_give_dto for a completion that must be queued. `locked`: the EVD that the dequeue has
+/* core_evd_deliver_dto for a completion that must be queued. `locked`: the EVD that the dequeue has
  * locked. */
-bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_handle *locked,
-			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len);
+bool core_evd_deliver_dto_queued(struct core_evd *evd, const struct core_handle *locked,
+				 DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len);
 
 /* Does the next completion of this EVD go directly to the caller of the dequeue? */
 CORE_INLINE bool core_evd_is_direct(const struct core_evd *evd, const struct core_dequeue *dequeue)
@@ -227,11 +227,11 @@ CORE_INLINE bool core_evd_is_direct(const struct core_evd *evd, const struct cor
  * first one for the EVD of the dequeue, else to the queue of the EVD. False, with nothing changed:
  * the queue is full, or the completion is for another EVD that cannot be entered on its fast path.
  */
-CORE_INLINE bool core_evd_give_dto(struct core_evd *evd, struct core_dequeue *dequeue,
-				   DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
+CORE_INLINE bool core_evd_deliver_dto(struct core_evd *evd, struct core_dequeue *dequeue,
+				      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
 	if (!core_evd_is_direct(evd, dequeue))
-		return core_evd_give_dto_queued(evd, dequeue->cell, ep_handle, cookie, len);
+		return core_evd_deliver_dto_queued(evd, dequeue->cell, ep_handle, cookie, len);
 	core_event_fill_dto(dequeue->event, dequeue->cell, ep_handle, cookie, DAT_DTO_SUCCESS, len);
 	dequeue->is_filled = true;
 	return true;

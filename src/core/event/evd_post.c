@@ -38,8 +38,8 @@ static void evd_put_locked(struct core_evd *evd, DAT_EVENT *event, bool is_notif
 		core_evd_notify_locked(evd);
 }
 
-bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_handle *locked,
-			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
+bool core_evd_deliver_dto_queued(struct core_evd *evd, const struct core_handle *locked,
+				 DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
 	bool has_room;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The table of registered memory (mem.h). */
-#include "core/mem/known.h"
+#include "core/mem/cache.h"
 #include "core/mem/mem.h"
 
 #include <stdlib.h>
@@ -137,7 +137,7 @@ void core_mem_describe(struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
 	__atomic_store_n(&lmr->pz, pz, __ATOMIC_RELEASE);
 }
 
-void core_mem_know_around(struct core_known *known, DAT_VADDR address, DAT_VLEN most)
+void core_mem_cache_shrink(struct core_mem_cache *known, DAT_VADDR address, DAT_VLEN most)
 {
 	DAT_VLEN before = address - known->address, skip;
 

@@ -116,7 +116,7 @@ bool core_srq_device_grow(struct core_srq *srq, uint32_t size);
 /* The device placed a message of the endpoint into this buffer. EP locked. */
 void core_srq_fill(struct core_srq *srq, struct core_srq_user *user, uint32_t index);
 /* The device used this buffer for an endpoint that no longer exists. No lock above rank 3 held. */
-void core_srq_lost(struct core_ref srq, uint32_t index);
+void core_srq_discard(struct core_ref srq, uint32_t index);
 
 /* Destroys an SRQ. Its lock is held at entry and no lock at return. */
 void core_srq_destroy_locked(struct core_srq *srq);

@@ -124,7 +124,7 @@ void core_srq_fill(struct core_srq *srq, struct core_srq_user *user, uint32_t in
 	core_lock_release(&srq->cell->lock);
 }
 
-void core_srq_lost(struct core_ref ref, uint32_t index)
+void core_srq_discard(struct core_ref ref, uint32_t index)
 {
 	struct core_srq *srq = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_SRQ);
 

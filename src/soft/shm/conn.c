@@ -39,7 +39,7 @@ int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 	conn->self = (uint8_t)self;
 	conn->give_up_ns = UINT64_MAX;
 	conn->retry_ns = UINT64_MAX;
-	conn->can_skip_fence = core_fence_can(CORE_FENCE_HOST);
+	conn->can_skip_fence = core_fence_is_supported(CORE_FENCE_HOST);
 	*conn_out = conn;
 	return 0;
 }

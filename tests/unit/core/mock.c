@@ -61,7 +61,7 @@ static int mock_progress(struct core_ia *ia)
 static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
 {
 	mock.polls++;
-	return mock.on_poll ? mock.on_poll(cell->object, event) : TRANSPORT_POLL_GENERAL;
+	return mock.on_poll ? mock.on_poll(cell->object, event) : TRANSPORT_POLL_SLOW;
 }
 
 static int mock_arm(struct core_ia *ia)

@@ -330,7 +330,7 @@ static void dequeue__losses_meanwhile__next_loss_is_reported(void **state)
 	ep = ((struct core_handle *)handle)->object;
 	core_lock_acquire(&ep->cell->lock);
 	ep->state = DAT_EP_STATE_CONNECTED;
-	core_ep_review_slow(ep);
+	core_ep_update_slow_reasons(ep);
 	core_ep_leave(ep);
 	(void)mock_own(ia.evd);
 	for (uint64_t i = 1; i <= 5; i++)

@@ -39,7 +39,7 @@ static int setup(void **state)
 	param.recv_evd_handle = other_handle;
 	assert_int_equal(core_ep_modify(handle, DAT_EP_FIELD_RECV_EVD_HANDLE, &param), DAT_SUCCESS);
 	ep->state = DAT_EP_STATE_CONNECTED;
-	core_ep_review_slow(ep);
+	core_ep_update_slow_reasons(ep);
 	assert_int_equal(ep->cell->slow_reasons, 0);
 	evd = ((struct core_handle *)ia.evd)->object;
 	other = ((struct core_handle *)other_handle)->object;
@@ -152,13 +152,13 @@ static enum transport_poll poll_needs_slow_path(struct core_evd *polled, DAT_EVE
 {
 	(void)polled;
 	(void)event;
-	return TRANSPORT_POLL_GENERAL;
+	return TRANSPORT_POLL_SLOW;
 }
 
 static bool give(struct core_dequeue *to, struct core_evd *of, uint64_t cookie, DAT_VLEN len)
 {
-	return core_evd_give_dto(of, to, (DAT_HANDLE)ep->cell, (DAT_DTO_COOKIE){.as_64 = cookie},
-				 len);
+	return core_evd_deliver_dto(of, to, (DAT_HANDLE)ep->cell, (DAT_DTO_COOKIE){.as_64 = cookie},
+				    len);
 }
 
 static enum transport_poll poll_found(struct core_evd *polled, DAT_EVENT *event)
@@ -227,7 +227,7 @@ static enum transport_poll poll_queues_then_declines(struct core_evd *polled, DA
 	struct core_dequeue found = {.cell = polled->cell, .event = event, .is_filled = true};
 
 	assert_true(give(&found, polled, COOKIE(3), 3));
-	return TRANSPORT_POLL_GENERAL;
+	return TRANSPORT_POLL_SLOW;
 }
 
 static void dequeue__poll_queues_and_declines__queued_event_taken(void **state)

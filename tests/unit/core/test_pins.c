@@ -52,12 +52,12 @@ static struct stage *stage;
 
 static unsigned barriers;
 
-void __real_core_fence_everywhere(enum core_fence_scope scope);
-void __wrap_core_fence_everywhere(enum core_fence_scope scope);
-void __wrap_core_fence_everywhere(enum core_fence_scope scope)
+void __real_core_fence_heavy(enum core_fence_scope scope);
+void __wrap_core_fence_heavy(enum core_fence_scope scope);
+void __wrap_core_fence_heavy(enum core_fence_scope scope)
 {
 	barriers++;
-	__real_core_fence_everywhere(scope);
+	__real_core_fence_heavy(scope);
 }
 
 static void publish(void)
@@ -192,7 +192,7 @@ static void revoke__used_often__one_barrier(void **state)
 	struct core_lmr *slot = stage->lmr;
 
 	(void)state;
-	if (!core_fence_can(CORE_FENCE_PROCESS))
+	if (!core_fence_is_supported(CORE_FENCE_PROCESS))
 		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
 	barriers = 0;
 	use_times(CORE_PINS_LIGHT_AFTER);

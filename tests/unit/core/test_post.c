@@ -42,9 +42,9 @@ enum kind {
 	KINDS,
 };
 
-static struct core_known *known(enum kind kind)
+static struct core_mem_cache *known(enum kind kind)
 {
-	return kind == RECEIVE ? &ep->known_target : &ep->known_source;
+	return kind == RECEIVE ? &ep->cached_target : &ep->cached_source;
 }
 
 static DAT_RETURN post_flags(enum kind kind, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS flags)
@@ -134,7 +134,7 @@ static void expect_once(enum kind kind, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLA
  */
 static void expect(enum kind kind, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS flags, DAT_RETURN ret)
 {
-	struct core_known region = *known(kind);
+	struct core_mem_cache region = *known(kind);
 	uint16_t reasons = ep->cell->slow_reasons;
 	unsigned int before;
 
@@ -144,7 +144,7 @@ static void expect(enum kind kind, DAT_LMR_TRIPLET *iov, DAT_COMPLETION_FLAGS fl
 		*known(kind) = region;
 	}
 	before = fast_calls();
-	*known(kind) = CORE_KNOWN_NONE;
+	*known(kind) = CORE_MEM_CACHE_EMPTY;
 	expect_once(kind, iov, flags, ret);
 	*known(kind) = region;
 	for (unsigned int reason = CORE_EP_SLOW_STATE; reason <= CORE_EP_SLOW_PEER; reason *= 2) {
@@ -391,7 +391,7 @@ static void post__region_gone_or_of_another_zone__not_on_the_fast_path(void **st
 		core_ep_modify(handle, DAT_EP_FIELD_PZ_HANDLE, &(DAT_EP_PARAM){.pz_handle = zone}),
 		DAT_SUCCESS);
 	ep->state = DAT_EP_STATE_CONNECTED;
-	core_ep_review_slow(ep);
+	core_ep_update_slow_reasons(ep);
 	assert_int_equal(ep->cell->slow_reasons, 0);
 	before = fast_calls();
 	for (enum kind kind = 0; kind < KINDS; kind++)
@@ -603,9 +603,9 @@ static void core_mem_know_around__each_address__part_of_that_size(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct core_known region = {.address = 1000, .length = 100};
+		struct core_mem_cache region = {.address = 1000, .length = 100};
 
-		core_mem_know_around(&region, cases[i].at, cases[i].most);
+		core_mem_cache_shrink(&region, cases[i].at, cases[i].most);
 		assert_int_equal(region.address, cases[i].from);
 		assert_int_equal(region.length, cases[i].length);
 	}
@@ -745,7 +745,7 @@ static void post__no_segment_list_or_none_allowed__refused(void **state)
 	ep->attr.max_request_iov = 0;
 	ep->attr.max_rdma_write_iov = 0;
 	ep->attr.max_recv_iov = 0;
-	core_ep_review_slow(ep);
+	core_ep_update_slow_reasons(ep);
 	assert_int_equal(ep->cell->slow_reasons, CORE_EP_SLOW_LIMIT);
 	for (enum kind kind = 0; kind < KINDS; kind++)
 		expect(kind, &iov, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
@@ -836,7 +836,7 @@ static void post__unconnected__requests_refused_and_receives_accepted(void **sta
 	(void)state;
 	remember_region(SEND);
 	ep->state = DAT_EP_STATE_UNCONNECTED;
-	core_ep_review_slow(ep);
+	core_ep_update_slow_reasons(ep);
 	assert_int_equal(mock_code(post(SEND, iov)), DAT_INVALID_STATE);
 	assert_int_equal(mock_code(post(WRITE, iov)), DAT_INVALID_STATE);
 	assert_int_equal(post(RECEIVE, iov), DAT_SUCCESS);

@@ -269,7 +269,7 @@ static void ep__limits_of_the_adapter__slow_if_they_allow_no_segment(void **stat
 	/* dat_ep_create refuses max_request_iov 0, but the fast path relies on the bit */
 	ep = enter(handle);
 	ep->attr.max_request_iov = 0;
-	core_ep_review_slow(ep);
+	core_ep_update_slow_reasons(ep);
 	core_ep_leave(ep);
 	assert_int_equal(reasons(handle), STATE | CONN | LIMIT);
 }
@@ -423,7 +423,7 @@ static void srq_ep__post_recv__refused_on_the_fast_path_too(void **state)
 	core_handle_clear_slow(handle, CONN);
 	(void)mock_own(handle);
 	ep = enter(handle);
-	core_mem_know(ep->ia->mem, iov.lmr_context, &ep->known_target);
+	core_mem_cache_fill(ep->ia->mem, iov.lmr_context, &ep->cached_target);
 	core_ep_leave(ep);
 	assert_int_equal(core_ep_post_recv(handle, 1, &iov, cookie, 0),
 			 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG1);

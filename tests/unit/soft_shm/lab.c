@@ -92,8 +92,8 @@ static void make_core(struct lab *lab, enum core_copy_path copy)
 	lab->ep.ia = &lab->ia;
 	lab->ep.pz = &lab->pz;
 	lab->ep.state = DAT_EP_STATE_CONNECTED;
-	lab->ep.known_source = CORE_KNOWN_NONE;
-	lab->ep.known_target = CORE_KNOWN_NONE;
+	lab->ep.cached_source = CORE_MEM_CACHE_EMPTY;
+	lab->ep.cached_target = CORE_MEM_CACHE_EMPTY;
 	make_queues(lab);
 	make_memory_table(lab);
 	LAB_MUST(shm_ep_create(&lab->ep) == 0);
@@ -214,8 +214,8 @@ void lab_go_fast(struct lab *lab)
 	lab->ep.recv_evd = &lab->recv_evd.evd;
 	lab->ep.request_evd = &lab->request_evd.evd;
 	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_EVD);
-	core_mem_know(&lab->mem, LAB_LOCAL_KEY, &lab->ep.known_source);
-	core_mem_know(&lab->mem, LAB_LOCAL_KEY, &lab->ep.known_target);
+	core_mem_cache_fill(&lab->mem, LAB_LOCAL_KEY, &lab->ep.cached_source);
+	core_mem_cache_fill(&lab->mem, LAB_LOCAL_KEY, &lab->ep.cached_target);
 	lab->map = (struct shm_map){.key = lab->peer_rkey,
 				    .state = SHM_MAP_READY,
 				    .is_writable = true,
@@ -432,10 +432,10 @@ static DAT_LMR_TRIPLET segment_of(const struct lab *lab, uint32_t offset, uint32
 }
 
 /* May the fast path be entered with that segment? */
-static bool is_known(const struct lab *lab, const struct core_known *known,
+static bool is_known(const struct lab *lab, const struct core_mem_cache *known,
 		     const DAT_LMR_TRIPLET *segment)
 {
-	return !lab->cell.slow_reasons && core_mem_is_known(known, segment);
+	return !lab->cell.slow_reasons && core_mem_cache_hit(known, segment);
 }
 
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
@@ -453,7 +453,7 @@ bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 	wqe->iov = &lab->receive_iov[queue->tail & queue->mask];
 	*wqe->iov = segment;
 	queue->tail++;
-	if (!is_known(lab, &lab->ep.known_target, &segment))
+	if (!is_known(lab, &lab->ep.cached_target, &segment))
 		shm_ep_post_recv(&lab->ep);
 	lab_take_events(lab);
 	return true;
@@ -478,10 +478,10 @@ bool lab_post(struct lab *lab, enum core_op op, uint32_t offset, uint32_t len, u
 			.rmr_context = key, .target_address = address, .segment_length = req->len};
 	lab->next_flags = DAT_COMPLETION_DEFAULT_FLAG;
 	if ((op == CORE_OP_SEND || op == CORE_OP_RDMA_WRITE) &&
-	    is_known(lab, &lab->ep.known_source, &segment) && shm_post_fast(&lab->ep, req))
+	    is_known(lab, &lab->ep.cached_source, &segment) && shm_post_fast(&lab->ep, req))
 		lab->fast_posts++;
 	else {
-		core_req_forget_transport(req);
+		core_req_clear_transport(req);
 		shm_ep_post_request(&lab->ep, req);
 	}
 	lab_take_events(lab);

@@ -25,8 +25,8 @@ void core_evd_overflow_locked(struct core_evd *evd, struct core_ref srq)
 }
 
 /* As in evd.c. */
-bool core_evd_give_dto_queued(struct core_evd *evd, const struct core_handle *locked,
-			      DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
+bool core_evd_deliver_dto_queued(struct core_evd *evd, const struct core_handle *locked,
+				 DAT_EP_HANDLE ep_handle, DAT_DTO_COOKIE cookie, DAT_VLEN len)
 {
 	bool has_room;
 

@@ -106,7 +106,7 @@ static void dequeue__endpoint_not_on_its_fast_path__slow_path(void **state)
 	peer_sends(lab, lab_send_entry(8), 0);
 	for (uint32_t i = 0; i < 16; i++) {
 		core_handle_set_slow(&lab->cell, (uint16_t)(1u << i));
-		assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_GENERAL);
+		assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_SLOW);
 		core_handle_clear_slow(&lab->cell, (uint16_t)(1u << i));
 	}
 	assert_int_equal(lab->ep.recv.head, 0);
@@ -126,7 +126,7 @@ static void dequeue__endpoint_has_released_it__slow_path(void **state)
 	assert_true(lab_post_receive(lab, 0, 8));
 	peer_sends(lab, lab_send_entry(8), 0);
 	mine->conn = NULL;
-	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_GENERAL);
+	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_SLOW);
 	assert_int_equal(lab->ep.recv.head, 0);
 	mine->conn = lab->conn;
 	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_FOUND);
@@ -141,7 +141,7 @@ static void dequeue__nothing_for_long__slow_path(void **state)
 
 	for (uint32_t i = 1; i < SHM_IDLE_POLLS; i++)
 		assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_EMPTY);
-	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_GENERAL);
+	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_SLOW);
 }
 
 /* Work that the fast path declines after a completion waits for the next dequeue. */
@@ -157,7 +157,7 @@ static void dequeue__completion_and_something_rare__found_first(void **state)
 	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_FOUND);
 	lab_take_event(lab, &event);
 	assert_int_equal(lab->done, 1);
-	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_GENERAL);
+	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_SLOW);
 }
 
 /* --- how the bytes are placed --- */

@@ -375,7 +375,7 @@ static void send__key_issued_again__not_on_the_fast_path(void **state)
 	atomic_fetch_add(&lab->lmr->changes, 2);
 	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
 	assert_int_equal(lab->fast_posts, 1);
-	core_mem_know(&lab->mem, LAB_LOCAL_KEY, &lab->ep.known_source);
+	core_mem_cache_fill(&lab->mem, LAB_LOCAL_KEY, &lab->ep.cached_source);
 	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
 	assert_int_equal(lab->fast_posts, 2);
 }

@@ -89,7 +89,7 @@ static void write__while_it_copies__key_is_announced(void **state)
 	/* the bytes that are written are the announcement itself */
 	lab->memory = (uint8_t *)&lab->conn->mine->announce;
 	lab->lmr->address = (uintptr_t)lab->memory;
-	core_mem_know(&lab->mem, LAB_LOCAL_KEY, &lab->ep.known_source);
+	core_mem_cache_fill(&lab->mem, LAB_LOCAL_KEY, &lab->ep.cached_source);
 	post_write(lab, sizeof(uint32_t), lab->peer_rkey, 0);
 	lab->memory = memory;
 	assert_int_equal(lab->fast_posts, 1);

@@ -302,7 +302,7 @@ static void pass__many_messages_polled__says_so_until_it_sleeps(void **state)
 	struct lab *lab = *state;
 	unsigned taken;
 
-	if (!core_fence_can(CORE_FENCE_HOST))
+	if (!core_fence_is_supported(CORE_FENCE_HOST))
 		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
 	for (unsigned round = 0; round < 2; round++) {
 		shm_conn_disarm(lab->conn);
@@ -435,7 +435,7 @@ static void pass__many_acknowledgements_polled__says_so(void **state)
 	struct lab *lab = *state;
 	unsigned sent = 0;
 
-	if (!core_fence_can(CORE_FENCE_HOST))
+	if (!core_fence_is_supported(CORE_FENCE_HOST))
 		skip();
 	lab_go_fast(lab);
 	shm_conn_disarm(lab->conn);

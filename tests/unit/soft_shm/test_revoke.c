@@ -37,12 +37,12 @@
 
 static unsigned barriers;
 
-void __real_core_fence_everywhere(enum core_fence_scope scope);
-void __wrap_core_fence_everywhere(enum core_fence_scope scope);
-void __wrap_core_fence_everywhere(enum core_fence_scope scope)
+void __real_core_fence_heavy(enum core_fence_scope scope);
+void __wrap_core_fence_heavy(enum core_fence_scope scope);
+void __wrap_core_fence_heavy(enum core_fence_scope scope)
 {
 	barriers++;
-	__real_core_fence_everywhere(scope);
+	__real_core_fence_heavy(scope);
 }
 
 /* The owner frees a key while it is given to a peer: just before, or just after the mark. */
@@ -227,7 +227,7 @@ static void announce__mapped_memory_often__says_that_it_passes_no_fence(void **s
 	unsigned copies;
 
 	(void)state;
-	if (!core_fence_can(CORE_FENCE_HOST))
+	if (!core_fence_is_supported(CORE_FENCE_HOST))
 		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
 	for (copies = 0; !stage->far->is_unfenced; copies++) {
 		assert_true(copies < ENOUGH);
@@ -380,7 +380,7 @@ static void wait_key__peer_copies__does_not_afterwards(void **state)
 	pthread_join(peer, NULL);
 	munmap(stage->cold, COLD);
 	assert_int_equal(atomic_load(&stage->violations), 0);
-	assert_int_equal(stage->far->is_unfenced, core_fence_can(CORE_FENCE_HOST));
+	assert_int_equal(stage->far->is_unfenced, core_fence_is_supported(CORE_FENCE_HOST));
 }
 
 int main(void)

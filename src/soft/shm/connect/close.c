@@ -50,7 +50,7 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 	atomic_store_explicit(&conn->mine->is_over, 1, memory_order_release);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (shm_conn_is_peer_unfenced(conn))
-		core_fence_everywhere(CORE_FENCE_HOST);
+		core_fence_heavy(CORE_FENCE_HOST);
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
 		atomic_fetch_sub(&engine->disarmed, 1);
 	shm_engine_deactivate(engine, conn);

@@ -116,7 +116,7 @@ static void fence_peers(struct shm_engine *engine, uint32_t key)
 	unfenced = shm_engine_next_conn(engine, &index, is_announcing_unfenced, 0);
 	if (!unfenced)
 		return;
-	core_fence_everywhere(CORE_FENCE_HOST);
+	core_fence_heavy(CORE_FENCE_HOST);
 	shm_conn_put(unfenced);
 }
 

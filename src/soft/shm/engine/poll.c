@@ -154,7 +154,7 @@ enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell
 	checks = checks_due(engine);
 	while (checks && !dequeue.is_filled && next_candidate(engine, &checks, &candidate))
 		if (!drive_fast(&candidate, &dequeue) && !dequeue.is_filled)
-			return TRANSPORT_POLL_GENERAL;
+			return TRANSPORT_POLL_SLOW;
 	return dequeue.is_filled ? TRANSPORT_POLL_FOUND : TRANSPORT_POLL_EMPTY;
 }
 

@@ -147,7 +147,7 @@ int shm_announce(struct shm_conn *conn, const struct shm_map *map, uint32_t key,
 	 * could miss the announcement while we miss the dead key. It is omitted only for mapped
 	 * memory, whose key the owner has marked before it gave us the memory (map.c)
 	 */
-	core_fence(map && conn->is_unfenced);
+	core_fence_light(map && conn->is_unfenced);
 	if (atomic_load_explicit(&conn->theirs->revoked, memory_order_acquire))
 		return -EAGAIN;
 	return soft_key_check(soft_view_entries(conn->remote.view), key, right, conn->remote.pz,

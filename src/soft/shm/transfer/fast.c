@@ -49,7 +49,7 @@ CORE_INLINE void copy_source(void *to, const void *from, size_t len)
  */
 CORE_INLINE bool pin_source(struct core_ep *ep, const DAT_LMR_TRIPLET *segment)
 {
-	struct core_lmr *lmr = ep->known_source.lmr;
+	struct core_lmr *lmr = ep->cached_source.lmr;
 
 	core_pin(&lmr->pinned);
 	/* sequentially consistent: as in core_mem_pin */
@@ -80,9 +80,9 @@ CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct cor
 	if (!payload || !pin_source(ep, req->iov))
 		return false;
 	if (req->len >= SHM_MAP_SEND) /* the peer may ask for a mapping of it */
-		entry.key = ep->known_source.lmr->rkey;
+		entry.key = ep->cached_source.lmr->rkey;
 	copy_source(payload, (const void *)(uintptr_t)req->iov->virtual_address, entry.payload);
-	core_unpin(&ep->known_source.lmr->pinned);
+	core_unpin(&ep->cached_source.lmr->pinned);
 	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		entry.flags |= SHM_FLAG_SOLICITED;
 	shm_conn_report_done(conn, &entry);
@@ -102,7 +102,7 @@ CORE_INLINE int write_mapped(struct shm_conn *conn, const struct core_req *req, 
 
 	/* as shm_announce without a fence; the copy itself checks the gate */
 	atomic_store_explicit(&conn->mine->announce, req->remote.rmr_context, memory_order_relaxed);
-	core_fence(true);
+	core_fence_light(true);
 	rc = soft_key_check(soft_view_entries(conn->remote.view), req->remote.rmr_context,
 			    SOFT_RIGHT_REMOTE_WRITE, conn->remote.pz, req->remote.target_address,
 			    req->len);
@@ -127,7 +127,7 @@ CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	if (!to || !pin_source(ep, req->iov))
 		return false;
 	rc = write_mapped(conn, req, to);
-	core_unpin(&ep->known_source.lmr->pinned);
+	core_unpin(&ep->cached_source.lmr->pinned);
 	if (rc)
 		return false;
 	shm_count(conn, SHM_COUNT_MAP);

@@ -275,7 +275,7 @@ void shm_conn_count_taken(struct shm_conn *conn, int entries)
 	conn->taken += (uint32_t)entries;
 	if (conn->taken >= POLLED_AFTER &&
 	    atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed) &&
-	    core_fence_can(CORE_FENCE_HOST))
+	    core_fence_is_supported(CORE_FENCE_HOST))
 		atomic_store_explicit(&conn->mine->is_polled, 1, memory_order_relaxed);
 }
 
@@ -344,7 +344,7 @@ static void end_polling(struct shm_conn *conn)
 	if (!atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
 		return;
 	atomic_store_explicit(&conn->mine->is_polled, 0, memory_order_relaxed);
-	core_fence_everywhere(CORE_FENCE_HOST);
+	core_fence_heavy(CORE_FENCE_HOST);
 }
 
 bool shm_conn_arm(struct shm_conn *conn)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A cache of the region of the last post, which saves the next post the lookup. */
-#ifndef CORE_KNOWN_H
-#define CORE_KNOWN_H
+#ifndef CORE_CACHE_H
+#define CORE_CACHE_H
 
 #include "core/mem/mem.h"
 
@@ -10,7 +10,7 @@
  * privileges of the region were checked when the cache was filled. The owner of the cache must
  * empty it when the result of that check may change.
  */
-struct core_known {
+struct core_mem_cache {
 	struct core_lmr *lmr; /* never unmapped; the slot may hold another region by now */
 	DAT_VADDR address;    /* of the region, or of the cached part of it */
 	DAT_VLEN length;      /* 0: the cache is empty */
@@ -20,13 +20,14 @@ struct core_known {
 	uint32_t local_key;   /* the transport's local_keys[0] of the region */
 };
 
-#define CORE_KNOWN_NONE ((struct core_known){.lmr = &core_mem_none})
+#define CORE_MEM_CACHE_EMPTY ((struct core_mem_cache){.lmr = &core_mem_none})
 
 /* A slot that never has a key, for an empty cache. */
 extern struct core_lmr core_mem_none;
 
 /* Fills the cache with the region of a segment that core_mem_check has accepted. */
-static inline void core_mem_know(struct core_mem *mem, uint32_t key, struct core_known *known)
+static inline void core_mem_cache_fill(struct core_mem *mem, uint32_t key,
+				       struct core_mem_cache *known)
 {
 	struct core_lmr *lmr = core_mem_slot(mem, key);
 	uint64_t name = atomic_load_explicit(&lmr->name, memory_order_acquire);
@@ -39,16 +40,17 @@ static inline void core_mem_know(struct core_mem *mem, uint32_t key, struct core
 	known->length = __atomic_load_n(&lmr->length, __ATOMIC_ACQUIRE);
 	known->local_key = __atomic_load_n(&lmr->local_keys[0], __ATOMIC_ACQUIRE);
 	if ((uint32_t)name != key || atomic_load_explicit(&lmr->name, memory_order_relaxed) != name)
-		*known = CORE_KNOWN_NONE; /* the region was freed meanwhile */
+		*known = CORE_MEM_CACHE_EMPTY; /* the region was freed meanwhile */
 }
 
 /* Shrinks the cached range to at most `most` bytes around an address in it. */
-void core_mem_know_around(struct core_known *known, DAT_VADDR address, DAT_VLEN most);
+void core_mem_cache_shrink(struct core_mem_cache *known, DAT_VADDR address, DAT_VLEN most);
 
 /*
  * Is the segment in the cached region, and not empty? If so, core_mem_check would accept it.
  */
-CORE_INLINE bool core_mem_is_known(const struct core_known *known, const DAT_LMR_TRIPLET *segment)
+CORE_INLINE bool core_mem_cache_hit(const struct core_mem_cache *known,
+				    const DAT_LMR_TRIPLET *segment)
 {
 	DAT_VLEN last; /* the offset of the last byte */
 

@@ -258,5 +258,5 @@ int main(void)
 		T(srq__a_waiter_disconnects_without_offer__others_keep_their_order),
 	};
 
-	return cmocka_run_group_tests_name("core srq line", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("core srq wait", tests, NULL, NULL);
 }
