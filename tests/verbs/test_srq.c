@@ -169,6 +169,29 @@ static void ep_recv_query__with_srq__unknown(void **state)
 	assert_int_equal(span, 1);
 }
 
+/*
+ * SRQ-GEN-02 EP-CRSRQ-46 SRQ-CREATE-23: a device without shared receive queues. No handle can name
+ * one, so any is given.
+ */
+static void srq__device_has_none__model_not_supported(void **state)
+{
+	DAT_SRQ_ATTR attr = {
+		.max_recv_dtos = 8, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT};
+	DAT_EP_HANDLE ep;
+
+	(void)state;
+	fake_srqs(false);
+	rig.qual = 0;
+	assert_int_equal(rig_open(&rig), DAT_SUCCESS);
+	assert_int_equal(rig_make(&rig), DAT_SUCCESS);
+	assert_int_equal(provider_attr(DAT_PROVIDER_FIELD_SRQ_SUPPORTED).srq_supported, DAT_FALSE);
+	assert_int_equal(core_srq_create(rig.ia, rig.pz, &attr, &srq), NOT_SUPPORTED);
+	srq = rig.pz;
+	assert_int_equal(create_ep(rig.pz, DAT_HW_DEFAULT, DAT_HW_DEFAULT, &ep), NOT_SUPPORTED);
+	rig_close(&rig);
+	fake_srqs(true);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +201,7 @@ int main(void)
 		SRQ_TEST(ep_set_watermark__with_srq__model_not_supported),
 		SRQ_TEST(ep_set_watermark__infinite_with_srq__accepted),
 		SRQ_TEST(ep_recv_query__with_srq__unknown),
+		cmocka_unit_test(srq__device_has_none__model_not_supported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

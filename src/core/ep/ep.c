@@ -267,7 +267,10 @@ static DAT_RETURN ep_create(DAT_IA_HANDLE ia_handle, const struct core_ep_args *
 
 	if (!ia)
 		return core_bad_handle(DAT_INVALID_HANDLE_IA);
-	ret = core_ep_new(ia, args, &ep);
+	if (args->has_srq && !ia->provider_attr.srq_supported) /* EP-CRSRQ-46 */
+		ret = core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	else
+		ret = core_ep_new(ia, args, &ep);
 	if (ret == DAT_SUCCESS)
 		*ep_handle = ep->cell;
 	core_ia_leave(ia);

@@ -81,6 +81,10 @@ DAT_RETURN core_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT
 
 	if (!ia)
 		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+	if (!ia->provider_attr.srq_supported) { /* SRQ-GEN-02 */
+		core_ia_leave(ia);
+		return core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	}
 	pz = core_pz_use(pz_handle, ia);
 	if (!pz) {
 		core_ia_leave(ia);
