@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Protection of memory against DTOs: remote access that must be refused leaves every byte as it was
+ * and breaks the connection; memory that is taken away is left alone from that moment on. What the
+ * posts themselves refuse is in test_dto_refused.c.
+ */
+#include "../dto_util.h"
+
+#include <sys/mman.h>
+
+/* --- remote access --- */
+
+/* RDMA of len bytes must fail at the target: nothing moves, both sides break; new endpoints each
+ * time. */
+static void refused_at_target(struct rig *rig, enum dto_kind kind, DAT_RMR_TRIPLET remote,
+			      size_t len)
+{
+	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, len);
+	DAT_RETURN ret;
+
+	remote.segment_length = len;
+	rig_link(rig);
+	post_recv(&rig->b, dt_seg(&rig->y, 60000, 8), 3);
+	ret = dto_post(kind, rig->a.ep, 1, &seg, 1, &remote, 0);
+	if (ret == DAT_SUCCESS) {
+		expect_request(&rig->a, 1, DAT_DTO_ERR_REMOTE_ACCESS);
+		expect_broken(rig);
+		expect_recv_flushed(&rig->b, 3);
+	} else if (DAT_GET_TYPE(ret) != DAT_PROTECTION_VIOLATION) {
+		/* known when posting: both codes are allowed, and the connection lives */
+		dt_fails(ret, DAT_PRIVILEGES_VIOLATION);
+	}
+	dt_check_bytes(rig->y.p, RIG_LEN, RIG_FILL);
+	dt_check_pattern(rig->x.p, RIG_LEN, RIG_SEED);
+	dt_no_event(rig->a.request);
+	dt_no_event(rig->b.recv);
+	dt_no_event(rig->b.request);
+	dt_ep_free(&rig->a);
+	dt_ep_free(&rig->b);
+}
+
+static void both_refused_at_target(struct rig *rig, DAT_RMR_TRIPLET remote, size_t len)
+{
+	refused_at_target(rig, DTO_WRITE, remote, len);
+	refused_at_target(rig, DTO_READ, remote, len);
+}
+
+/* DTO-58 DTO-65 DTO-90 DTO-94 CONN-EVT-35 CONN-EVT-36 CONN-EVT-40 CONN-EVT-50 EP-STATE-41 */
+static void post_rdma__unknown_context__remote_access_breaks(void **state)
+{
+	struct rig *rig = *state;
+	const uint32_t bad[] = {0, UINT32_MAX, 0x7fffffff, rig->y.rkey ^ 0x80000000};
+	DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 0, 8);
+
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
+		if (bad[i] == rig->x.rkey || bad[i] == rig->y.rkey)
+			continue;
+		remote.rmr_context = bad[i];
+		both_refused_at_target(rig, remote, 8);
+	}
+	both_refused_at_target(rig, remote, 20000);
+}
+
+/* DTO-58 DTO-91 DTO-94 CONN-EVT-36 */
+static void post_rdma__outside_the_region__remote_access_breaks(void **state)
+{
+	struct rig *rig = *state;
+	struct dt_buf part;
+
+	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p + 8192, 4096, DAT_MEM_PRIV_ALL_FLAG, &part);
+	const DAT_VADDR start = (uintptr_t)part.p;
+	const struct {
+		DAT_VADDR address;
+		size_t len;
+	} bad[] = {
+		{start - 1, 1},
+		{start - 1, 2},
+		{start + 4096, 1},
+		{start + 4095, 2},
+		{start, 4097},
+		{start - 10, 9000},
+		{0, 8},
+		{UINT64_MAX, 1},
+		{UINT64_MAX - 7, 16},
+		{start, 60000},
+	};
+
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
+		const DAT_RMR_TRIPLET remote = {.rmr_context = part.rkey,
+						.target_address = bad[i].address};
+
+		both_refused_at_target(rig, remote, bad[i].len);
+	}
+}
+
+#define LONG_LEN 2000000u
+
+/* DTO-91 DTO-94: long ones that begin inside: not even their first part is moved */
+static void post_rdma__long_and_leaves_the_region__moves_nothing(void **state)
+{
+	struct rig *rig = *state;
+	struct dt_buf from, to, part;
+
+	dt_buf_create(&rig->ia, rig->ia.pz, &from, LONG_LEN, DAT_MEM_PRIV_ALL_FLAG);
+	dt_buf_create(&rig->ia, rig->ia.pz, &to, LONG_LEN, DAT_MEM_PRIV_ALL_FLAG);
+	dt_lmr_create(&rig->ia, rig->ia.pz, to.p, LONG_LEN - 10, DAT_MEM_PRIV_ALL_FLAG, &part);
+	memset(from.p, 0x42, LONG_LEN);
+	memset(to.p, RIG_FILL, LONG_LEN);
+	for (int kind = DTO_READ; kind <= DTO_WRITE; kind++) {
+		DAT_LMR_TRIPLET seg = dt_seg(&from, 0, LONG_LEN);
+		const DAT_RMR_TRIPLET remote = dt_rseg(&part, 0, LONG_LEN);
+
+		rig_link(rig);
+		/* one that is allowed before it: then the way that long ones take is known */
+		post_write(&rig->a, seg, dt_rseg(&to, 0, LONG_LEN), 2, 0);
+		expect_sent(&rig->a, 2, LONG_LEN);
+		dt_check_bytes(to.p, LONG_LEN, 0x42);
+		memset(to.p, RIG_FILL, LONG_LEN);
+		dt_ok(dto_post(kind, rig->a.ep, 1, &seg, 1, &remote, 0));
+		expect_request(&rig->a, 1, DAT_DTO_ERR_REMOTE_ACCESS);
+		expect_broken(rig);
+		dt_check_bytes(from.p, LONG_LEN, 0x42);
+		dt_check_bytes(to.p, LONG_LEN, RIG_FILL);
+		dt_ep_free(&rig->a);
+		dt_ep_free(&rig->b);
+	}
+	dt_ok(dat_lmr_free(part.lmr));
+	dt_buf_free(&from);
+	dt_buf_free(&to);
+}
+
+/* DTO-84: up to the borders it is allowed */
+static void post_rdma__at_the_borders__moves_data(void **state)
+{
+	struct rig *rig = *state;
+	struct dt_buf part;
+
+	rig_link(rig);
+	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p + 8193, 4095, DAT_MEM_PRIV_ALL_FLAG, &part);
+	post_write(&rig->a, dt_seg(&rig->x, 0, 1), dt_rseg(&part, 0, 1), 1, 0);
+	post_write(&rig->a, dt_seg(&rig->x, 1, 1), dt_rseg(&part, 4094, 1), 2, 0);
+	expect_sent(&rig->a, 1, 1);
+	expect_sent(&rig->a, 2, 1);
+	assert_int_equal(part.p[0], rig->x.p[0]);
+	assert_int_equal(part.p[4094], rig->x.p[1]);
+	dt_check_bytes(part.p + 1, 4093, RIG_FILL);
+	post_write(&rig->a, dt_seg(&rig->x, 0, 4095), dt_rseg(&part, 0, 4095), 3, 0);
+	post_read(&rig->a, dt_seg(&rig->x, 20000, 4095), dt_rseg(&part, 0, 4095), 4, 0);
+	expect_sent(&rig->a, 3, 4095);
+	expect_sent(&rig->a, 4, 4095);
+	assert_memory_equal(rig->x.p + 20000, rig->x.p, 4095);
+	dt_check_bytes(rig->y.p, 8193, RIG_FILL);
+	dt_check_bytes(rig->y.p + 8193 + 4095, 10000, RIG_FILL);
+}
+
+/* DTO-58 DTO-88 DTO-89 DTO-92 DTO-94 EP-RDMAR-34 EP-RDMAW-41 LMR-USE-06 */
+static void post_rdma__privilege_missing__remote_access_breaks(void **state)
+{
+	struct rig *rig = *state;
+	const DAT_MEM_PRIV_FLAGS local =
+		DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
+	struct dt_buf only_read, only_write, neither;
+
+	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, RIG_LEN,
+		      local | DAT_MEM_PRIV_REMOTE_READ_FLAG, &only_read);
+	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, RIG_LEN,
+		      local | DAT_MEM_PRIV_REMOTE_WRITE_FLAG, &only_write);
+	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, RIG_LEN, local, &neither);
+	refused_at_target(rig, DTO_WRITE, dt_rseg(&only_read, 0, 0), 8);
+	refused_at_target(rig, DTO_WRITE, dt_rseg(&only_read, 0, 0), 30000);
+	refused_at_target(rig, DTO_READ, dt_rseg(&only_write, 0, 0), 8);
+	refused_at_target(rig, DTO_READ, dt_rseg(&only_write, 0, 0), 30000);
+	both_refused_at_target(rig, dt_rseg(&neither, 0, 0), 8);
+	neither.rkey = neither.lkey; /* what a Consumer might try that asked for no remote access */
+	if (neither.lkey != rig->x.rkey && neither.lkey != rig->y.rkey &&
+	    neither.lkey != only_read.rkey && neither.lkey != only_write.rkey)
+		both_refused_at_target(rig, dt_rseg(&neither, 0, 0), 8);
+	/* the one privilege that each has is enough */
+	rig_link(rig);
+	post_read(&rig->a, dt_seg(&rig->x, 0, 8), dt_rseg(&only_read, 0, 8), 1, 0);
+	post_write(&rig->a, dt_seg(&rig->x, 8, 8), dt_rseg(&only_write, 8, 8), 2, 0);
+	expect_sent(&rig->a, 1, 8);
+	expect_sent(&rig->a, 2, 8);
+	dt_check_bytes(rig->x.p, 8, RIG_FILL);
+	assert_memory_equal(rig->y.p + 8, rig->x.p + 8, 8);
+}
+
+/* DTO-58 DTO-93 DTO-94 EP-RDMAR-33 EP-RDMAW-38 EP-CREATE-08 LMR-USE-07 */
+static void post_rdma__other_zone_at_target__remote_access_breaks(void **state)
+{
+	struct rig *rig = *state;
+	DAT_PZ_HANDLE pz;
+	struct dt_buf other;
+
+	dt_ok(dat_pz_create(rig->ia.ia, &pz));
+	dt_lmr_create(&rig->ia, pz, rig->y.p, RIG_LEN, DAT_MEM_PRIV_ALL_FLAG, &other);
+	both_refused_at_target(rig, dt_rseg(&other, 0, 0), 8);
+	both_refused_at_target(rig, dt_rseg(&other, 0, 0), 30000);
+	/* the zone of the target endpoint counts, not that of the initiator */
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
+	dt_ep_create(&rig->ia, pz, &rig->attr_b, &rig->b);
+	dt_ep_link(&rig->ia, &rig->a, &rig->b);
+	post_write(&rig->a, dt_seg(&rig->x, 0, 8), dt_rseg(&other, 0, 8), 1, 0);
+	expect_sent(&rig->a, 1, 8);
+	assert_memory_equal(rig->y.p, rig->x.p, 8);
+}
+
+/* DTO-101 LMR-CREATE-05 LMR-CREATE-06: a region over a region: the context used decides */
+static void post_rdma__region_of_region__own_rights(void **state)
+{
+	struct rig *rig = *state;
+	const DAT_REGION_DESCRIPTION source = {.for_lmr_handle = rig->y.lmr};
+	struct dt_buf copy = rig->y;
+
+	dt_ok(dat_lmr_create(rig->ia.ia, DAT_MEM_TYPE_LMR, source, 0, rig->ia.pz,
+			     DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG,
+			     &copy.lmr, &copy.lkey, &copy.rkey, NULL, NULL));
+	refused_at_target(rig, DTO_WRITE, dt_rseg(&copy, 0, 0), 8);
+	rig_link(rig);
+	post_read(&rig->a, dt_seg(&rig->x, 0, 8), dt_rseg(&copy, 0, 8), 1, 0);
+	expect_sent(&rig->a, 1, 8);
+	post_write(&rig->a, dt_seg(&rig->x, 100, 8), dt_rseg(&rig->y, 0, 8), 2, 0);
+	expect_sent(&rig->a, 2, 8);
+	DAT_LMR_TRIPLET seg = dt_seg(&copy, 0, 8);
+
+	dt_fails(dto_post(DTO_RECV, rig->b.ep, 1, &seg, 3, NULL, 0), DAT_PRIVILEGES_VIOLATION);
+	dt_ok(dat_lmr_free(rig->y.lmr));
+	post_read(&rig->a, dt_seg(&rig->x, 200, 8), dt_rseg(&copy, 0, 8), 4, 0);
+	expect_sent(&rig->a, 4, 8);
+	assert_memory_equal(rig->x.p + 200, rig->x.p + 100, 8);
+}
+
+/* DTO-102: contexts of another instance are refused, locally and remotely */
+static void post__contexts_of_another_instance__refused(void **state)
+{
+	struct rig *rig = *state;
+	struct dt_ia other;
+	struct dt_buf far;
+	DAT_LMR_TRIPLET seg;
+
+	/* many, so that their contexts are not just those of the first instance again */
+	dt_ia_open(&other);
+	for (int i = 0; i < 50; i++)
+		dt_lmr_create(&other, other.pz, rig->x.p, 4096, DAT_MEM_PRIV_ALL_FLAG, &far);
+	if (far.lkey != rig->x.lkey && far.lkey != rig->y.lkey) {
+		rig_link(rig);
+		seg = dt_seg(&far, 0, 8);
+		dto_refused(rig, DTO_SEND, DAT_PRIVILEGES_VIOLATION, 1, &seg, NULL, 0);
+		dto_refused(rig, DTO_RECV, DAT_PRIVILEGES_VIOLATION, 1, &seg, NULL, 0);
+		dt_ep_free(&rig->a);
+		dt_ep_free(&rig->b);
+	}
+	if (far.rkey != rig->x.rkey && far.rkey != rig->y.rkey)
+		both_refused_at_target(rig, dt_rseg(&far, 0, 0), 8);
+	dt_ia_abort(&other);
+}
+
+/* DTO-97 DTO-94 LMR-FREE-06: after the free the context is dead at the target */
+static void post_rdma__region_freed__remote_access_breaks(void **state)
+{
+	struct rig *rig = *state;
+	static const size_t sizes[] = {8, 30000};
+
+	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+		for (int kind = DTO_READ; kind <= DTO_WRITE; kind++) {
+			struct dt_buf gone;
+
+			dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, RIG_LEN,
+				      DAT_MEM_PRIV_ALL_FLAG, &gone);
+			/* used before, so that the peer knows it well */
+			rig_link(rig);
+			for (int n = 0; n < 20; n++) {
+				post_read(&rig->a, dt_seg(&rig->x, 0, sizes[i]),
+					  dt_rseg(&gone, 0, sizes[i]), 1, 0);
+				expect_sent(&rig->a, 1, sizes[i]);
+			}
+			dt_fill(rig->x.p, RIG_LEN, RIG_SEED);
+			dt_ok(dat_lmr_free(gone.lmr));
+			dt_ok(dto_post(
+				kind, rig->a.ep, 1,
+				&(DAT_LMR_TRIPLET){rig->x.lkey, 0, (uintptr_t)rig->x.p, sizes[i]},
+				2, &(DAT_RMR_TRIPLET){gone.rkey, 0, (uintptr_t)gone.p, sizes[i]},
+				0));
+			expect_request(&rig->a, 2, DAT_DTO_ERR_REMOTE_ACCESS);
+			expect_broken(rig);
+			dt_check_bytes(rig->y.p, RIG_LEN, RIG_FILL);
+			dt_check_pattern(rig->x.p, RIG_LEN, RIG_SEED);
+			dt_ep_free(&rig->a);
+			dt_ep_free(&rig->b);
+		}
+	}
+}
+
+/* --- a region freed under traffic --- */
+
+struct traffic {
+	struct rig *rig;
+	struct dt_buf target;
+	pthread_t thread;
+	DAT_DTO_COMPLETION_STATUS last;
+};
+
+#define TRAFFIC_LEN 60000u
+
+static void *traffic_run(void *arg)
+{
+	struct traffic *traffic = arg;
+	struct dt_ep *a = &traffic->rig->a;
+	DAT_LMR_TRIPLET seg = dt_seg(&traffic->rig->x, 0, TRAFFIC_LEN);
+	const DAT_RMR_TRIPLET remote = dt_rseg(&traffic->target, 0, TRAFFIC_LEN);
+	const uint64_t end = dt_now_us() + DT_WAIT_US;
+	DAT_EVENT event;
+
+	traffic->last = DAT_DTO_SUCCESS;
+	while (traffic->last == DAT_DTO_SUCCESS && dt_now_us() < end) {
+		if (dat_ep_post_rdma_write(a->ep, 1, &seg, dt_cookie(1), &remote, 0) != DAT_SUCCESS)
+			break;
+		event = dt_event_poll(a->request);
+		traffic->last = event.event_data.dto_completion_event_data.status;
+	}
+	return NULL;
+}
+
+/* DTO-97 DTO-98 LMR-FREE-06: when dat_lmr_free returned, not one byte changes any more */
+static void lmr_free__writes_in_flight__memory_stays(void **state)
+{
+	struct rig *rig = *state;
+
+	memset(rig->x.p, 0x42, RIG_LEN);
+	for (int round = 0; round < 10; round++) {
+		struct traffic traffic = {.rig = rig};
+
+		rig_link(rig);
+		memset(rig->y.p, RIG_FILL, RIG_LEN);
+		dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, RIG_LEN, DAT_MEM_PRIV_ALL_FLAG,
+			      &traffic.target);
+		assert_int_equal(pthread_create(&traffic.thread, NULL, traffic_run, &traffic), 0);
+		dt_until(dto_is_written, traffic.target.p + TRAFFIC_LEN - 1);
+		dt_ok(dat_lmr_free(traffic.target.lmr));
+		memset(rig->y.p, 0x99, RIG_LEN);
+		assert_int_equal(pthread_join(traffic.thread, NULL), 0);
+		assert_int_equal(traffic.last, DAT_DTO_ERR_REMOTE_ACCESS);
+		expect_broken(rig);
+		dt_check_bytes(rig->y.p, RIG_LEN, 0x99);
+		dt_ep_free(&rig->a);
+		dt_ep_free(&rig->b);
+	}
+}
+
+/* --- local memory that is taken away --- */
+
+/* A Send that waits when its region is freed; then its memory goes, or gets another content. */
+static void check_source_freed(struct rig *rig, size_t len, bool is_unmapped)
+{
+	DAT_DTO_COMPLETION_STATUS status;
+	struct dt_buf own;
+
+	rig_link(rig);
+	dt_buf_create(&rig->ia, rig->ia.pz, &own, len, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+	memset(own.p, 0x42, len);
+	post_send(&rig->a, dt_seg(&own, 0, len), 1, 0);
+	dt_ok(dat_lmr_free(own.lmr));
+	if (is_unmapped)
+		dt_mem_free(own.p, own.mapped);
+	else
+		memset(own.p, 0x99, len);
+	post_recv(&rig->b, dt_seg(&rig->y, 0, len), 2);
+	status = dt_event(rig->a.request).event_data.dto_completion_event_data.status;
+	if (status == DAT_DTO_SUCCESS) { /* it had been carried out as far as it needs the region */
+		expect_received(&rig->b, 2, len);
+		dt_check_bytes(rig->y.p, len, 0x42);
+	} else {
+		assert_int_equal(status, DAT_DTO_ERR_LOCAL_PROTECTION);
+		expect_broken(rig);
+		status = dt_event(rig->b.recv).event_data.dto_completion_event_data.status;
+		assert_int_not_equal(status, DAT_DTO_SUCCESS);
+	}
+	if (!is_unmapped)
+		dt_mem_free(own.p, own.mapped);
+	dt_ep_free(&rig->a);
+	dt_ep_free(&rig->b);
+}
+
+/* DTO-56 DTO-65 DTO-96 LMR-FREE-06 CONN-EVT-36 */
+static void post_send__region_freed_while_waiting__local_protection(void **state)
+{
+	static const size_t sizes[] = {20, 3000, 50000};
+
+	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+		check_source_freed(*state, sizes[i], true);
+		check_source_freed(*state, sizes[i], false);
+	}
+}
+
+/* DTO-56 DTO-65 DTO-96 CONN-EVT-36: a Receive whose region is freed before its message comes */
+static void post_recv__region_freed_while_waiting__local_protection(void **state)
+{
+	struct rig *rig = *state;
+	static const size_t sizes[] = {20, 3000, 50000};
+
+	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+		struct dt_buf own;
+		DAT_EVENT event;
+
+		rig_link(rig);
+		dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, RIG_LEN,
+			      DAT_MEM_PRIV_LOCAL_WRITE_FLAG, &own);
+		post_recv(&rig->b, dt_seg(&own, 0, sizes[i]), 1);
+		dt_ok(dat_lmr_free(own.lmr));
+		post_send(&rig->a, dt_seg(&rig->x, 0, sizes[i]), 2, 0);
+		dt_expect_dto(rig->b.recv, rig->b.ep, 1, DAT_DTO_ERR_LOCAL_PROTECTION, DT_ANY_LEN);
+		event = dt_event(rig->a.request);
+		assert_int_not_equal(event.event_data.dto_completion_event_data.status,
+				     DAT_DTO_SUCCESS);
+		expect_broken(rig);
+		dt_check_bytes(rig->y.p, RIG_LEN, RIG_FILL);
+		dt_ep_free(&rig->a);
+		dt_ep_free(&rig->b);
+	}
+}
+
+/* EP-RECV-27 DTO-56 DTO-96: the zone set later does not fit the Receive posted before */
+static void post_recv__zone_set_later_differs__local_protection(void **state)
+{
+	struct rig *rig = *state;
+	DAT_EP_PARAM param;
+
+	dt_ok(dat_pz_create(rig->ia.ia, &param.pz_handle));
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
+	dt_ep_create(&rig->ia, DAT_HANDLE_NULL, &rig->attr_b, &rig->b);
+	post_recv(&rig->b, dt_seg(&rig->y, 0, 8), 1);
+	const DAT_RETURN ret = dat_ep_modify(rig->b.ep, DAT_EP_FIELD_PZ_HANDLE, &param);
+
+	if (ret != DAT_SUCCESS) { /* the check may be made when the zone is set */
+		dt_fails(ret, DAT_PROTECTION_VIOLATION);
+		return;
+	}
+	dt_ep_link(&rig->ia, &rig->a, &rig->b);
+	post_send(&rig->a, dt_seg(&rig->x, 0, 8), 2, 0);
+	dt_expect_dto(rig->b.recv, rig->b.ep, 1, DAT_DTO_ERR_LOCAL_PROTECTION, DT_ANY_LEN);
+	expect_broken(rig);
+	dt_check_bytes(rig->y.p, RIG_LEN, RIG_FILL);
+}
+
+/* DTO-96: a Read that has not started when its local region is freed (a fence holds it) */
+static void post_rdma_read__region_freed_while_waiting__no_access(void **state)
+{
+	struct rig *rig = *state;
+	DAT_DTO_COMPLETION_STATUS status;
+	struct dt_buf own;
+
+	for (int round = 0; round < 10; round++) {
+		rig_link(rig);
+		dt_lmr_create(&rig->ia, rig->ia.pz, rig->x.p + 40000, 20000,
+			      DAT_MEM_PRIV_LOCAL_WRITE_FLAG, &own);
+		for (int i = 0; i < 10; i++)
+			post_read(&rig->a, dt_seg(&rig->x, 0, 30000), dt_rseg(&rig->y, 0, 30000), 1,
+				  DAT_COMPLETION_SUPPRESS_FLAG);
+		post_read(&rig->a, dt_seg(&own, 0, 20000), dt_rseg(&rig->y, 0, 20000), 2,
+			  DAT_COMPLETION_BARRIER_FENCE_FLAG);
+		dt_ok(dat_lmr_free(own.lmr));
+		memset(own.p, 0x77, 20000);
+		status = dt_event(rig->a.request).event_data.dto_completion_event_data.status;
+		dt_check_bytes(own.p, 20000, 0x77);
+		if (status != DAT_DTO_SUCCESS) {
+			assert_int_equal(status, DAT_DTO_ERR_LOCAL_PROTECTION);
+			expect_broken(rig);
+		}
+		dt_ep_free(&rig->a);
+		dt_ep_free(&rig->b);
+	}
+}
+
+/* DTO-103: connections that share EVDs, zone and regions with a broken one go on */
+static void post_rdma__one_connection_breaks__others_work(void **state)
+{
+	struct rig *rig = *state;
+	struct rig other = *rig;
+
+	rig_link(rig);
+	other.a = rig->a; /* the same EVDs */
+	dt_ok(dat_ep_create(rig->ia.ia, rig->ia.pz, other.a.recv, other.a.request, other.a.conn,
+			    &rig->attr_a, &other.a.ep));
+	other.b = rig->b;
+	dt_ok(dat_ep_create(rig->ia.ia, rig->ia.pz, other.b.recv, other.b.request, other.b.conn,
+			    &rig->attr_b, &other.b.ep));
+	dt_ep_link(&rig->ia, &other.a, &other.b);
+	rig_works(&other);
+	post_write(&rig->a, dt_seg(&rig->x, 0, 2), dt_rseg(&rig->y, RIG_LEN - 1, 2), 1, 0);
+	expect_request(&rig->a, 1, DAT_DTO_ERR_REMOTE_ACCESS);
+	expect_broken(rig);
+	rig_works(&other);
+	assert_int_equal(dt_ep_state(other.a.ep), DAT_EP_STATE_CONNECTED);
+	assert_int_equal(dt_ep_state(other.b.ep), DAT_EP_STATE_CONNECTED);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		rig_test_bare(post_rdma__unknown_context__remote_access_breaks),
+		rig_test_bare(post_rdma__outside_the_region__remote_access_breaks),
+		rig_test_bare(post_rdma__long_and_leaves_the_region__moves_nothing),
+		rig_test_bare(post_rdma__at_the_borders__moves_data),
+		rig_test_bare(post_rdma__privilege_missing__remote_access_breaks),
+		rig_test_bare(post_rdma__other_zone_at_target__remote_access_breaks),
+		rig_test_bare(post_rdma__region_of_region__own_rights),
+		rig_test_bare(post__contexts_of_another_instance__refused),
+		rig_test_bare(post_rdma__region_freed__remote_access_breaks),
+		rig_test_bare(lmr_free__writes_in_flight__memory_stays),
+		rig_test_bare(post_send__region_freed_while_waiting__local_protection),
+		rig_test_bare(post_recv__region_freed_while_waiting__local_protection),
+		rig_test_bare(post_recv__zone_set_later_differs__local_protection),
+		rig_test_bare(post_rdma_read__region_freed_while_waiting__no_access),
+		rig_test_bare(post_rdma__one_connection_breaks__others_work),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

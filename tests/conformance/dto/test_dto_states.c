@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * In which states of the endpoint each kind of DTO can be posted: an endpoint is brought into every
+ * state of the specification, and all four kinds are tried.
+ */
+#include "../dto_peer.h"
+
+/* What the way into a state needs beside the endpoint a of the rig. */
+struct stage {
+	struct dt_listener listener;
+	DAT_RSP_HANDLE rsp;
+	DAT_CR_HANDLE cr;
+	struct dt_ep asking;
+};
+
+static struct stage stage;
+
+static void stage_endpoints(struct rig *rig)
+{
+	memset(&stage, 0, sizeof(stage));
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &stage.asking);
+}
+
+/* A Receive can be posted and stays; no request is taken, and nothing shows. */
+static void check_pending_state(struct rig *rig, DAT_EP_STATE expected)
+{
+	DAT_BOOLEAN request_idle;
+	DAT_EP_STATE state;
+
+	assert_int_equal(dt_ep_state(rig->a.ep), expected);
+	for (int kind = 0; kind < DTO_KINDS; kind++) {
+		if (kind == DTO_RECV)
+			continue;
+		dt_fails(dto_post_byte(rig, kind, 1, DAT_COMPLETION_DEFAULT_FLAG),
+			 DAT_INVALID_STATE);
+		dt_fails(dto_post_byte(rig, kind, 1, DAT_COMPLETION_SUPPRESS_FLAG),
+			 DAT_INVALID_STATE);
+	}
+	dt_ok(dto_post_byte(rig, DTO_RECV, 2, DAT_COMPLETION_DEFAULT_FLAG));
+	dt_no_event(rig->a.request);
+	dt_no_event(rig->a.recv);
+	dt_ok(dat_ep_get_status(rig->a.ep, &state, NULL, &request_idle));
+	assert_int_equal(state, expected);
+	assert_int_equal(request_idle, DAT_TRUE);
+}
+
+/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-RECV-18 EP-RECV-19 EP-STATE-65 */
+static void post__unconnected__only_receives(void **state)
+{
+	struct rig *rig = *state;
+
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
+	check_pending_state(rig, DAT_EP_STATE_UNCONNECTED);
+}
+
+/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-RECV-18 EP-STATE-65 */
+static void post__reserved__only_receives(void **state)
+{
+	struct rig *rig = *state;
+
+	stage_endpoints(rig);
+	dt_listen(&rig->ia, &stage.listener); /* for a qualifier that is free */
+	const DAT_CONN_QUAL qual = stage.listener.qual;
+
+	dt_unlisten(&stage.listener);
+	stage.listener.evd = dt_evd_create(&rig->ia, 8, DAT_EVD_CR_FLAG);
+	dt_ok(dat_rsp_create(rig->ia.ia, qual, rig->a.ep, stage.listener.evd, &stage.rsp));
+	check_pending_state(rig, DAT_EP_STATE_RESERVED);
+	dt_connect(&rig->ia, stage.asking.ep, qual);
+	stage.cr = dt_request(&stage.listener);
+	check_pending_state(rig, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
+}
+
+/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-RECV-18 EP-STATE-65 */
+static void post__active_connection_pending__only_receives(void **state)
+{
+	struct rig *rig = *state;
+
+	stage_endpoints(rig);
+	dt_listen(&rig->ia, &stage.listener);
+	dt_connect(&rig->ia, rig->a.ep, stage.listener.qual);
+	stage.cr = dt_request(&stage.listener);
+	check_pending_state(rig, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
+}
+
+/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-STATE-65: the endpoint made by the service point */
+static void post__tentative_connection_pending__no_requests(void **state)
+{
+	struct rig *rig = *state;
+	DAT_CR_PARAM param;
+
+	memset(&stage, 0, sizeof(stage));
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &stage.asking);
+	stage.listener.evd = dt_evd_create(&rig->ia, 8, DAT_EVD_CR_FLAG);
+	dt_ok(dat_psp_create_any(rig->ia.ia, &stage.listener.qual, stage.listener.evd,
+				 DAT_PSP_PROVIDER_FLAG, &stage.listener.psp));
+	dt_connect(&rig->ia, stage.asking.ep, stage.listener.qual);
+	stage.cr = dt_request(&stage.listener);
+	dt_ok(dat_cr_query(stage.cr, DAT_CR_FIELD_LOCAL_EP_HANDLE, &param));
+	rig->a.ep = param.local_ep_handle;
+	assert_int_equal(dt_ep_state(rig->a.ep), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+	for (int kind = 0; kind < DTO_KINDS; kind++)
+		if (kind != DTO_RECV)
+			dt_fails(dto_post_byte(rig, kind, 1, 0), DAT_INVALID_STATE);
+}
+
+/* Asks for a connection, and takes part in it when it is told to. */
+static void asking_child(struct dt_peer *peer, void *arg)
+{
+	DAT_CONN_QUAL qual;
+	struct dt_ep ep;
+	struct dt_ia ia;
+
+	(void)arg;
+	dt_peer_recv(peer, &qual, sizeof(qual));
+	dt_ia_open(&ia);
+	dt_ep_create(&ia, ia.pz, NULL, &ep);
+	dt_connect(&ia, ep.ep, qual);
+	dt_expect_conn(ep.conn, ep.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	dt_peer_sync(peer);
+	dt_ia_abort(&ia);
+}
+
+/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-RECV-18 EP-STATE-65 */
+static void post__completion_pending__only_receives(void **state)
+{
+	struct rig *rig = *state;
+	struct dt_peer peer;
+
+	memset(&stage, 0, sizeof(stage));
+	dt_peer_start(&peer, asking_child, NULL);
+	rig_begin(rig);
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
+	dt_listen(&rig->ia, &stage.listener);
+	dt_peer_send(&peer, &stage.listener.qual, sizeof(stage.listener.qual));
+	stage.cr = dt_request(&stage.listener);
+	dt_peer_stop(&peer);
+	dt_ok(dat_cr_accept(stage.cr, rig->a.ep, 0, NULL));
+	check_pending_state(rig, DAT_EP_STATE_COMPLETION_PENDING);
+	dt_peer_continue(&peer);
+	dt_expect_conn(rig->a.conn, rig->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	dt_peer_sync(&peer);
+	dt_peer_join(&peer);
+	rig_end(rig);
+}
+
+/* EP-SEND-18 EP-RECV-18 EP-RDMAR-21 EP-RDMAW-29 EP-STATE-65 */
+static void post__connected__accepted(void **state)
+{
+	struct rig *rig = *state;
+
+	post_recv(&rig->b, dt_seg(&rig->y, 0, 8), 5);
+	for (int kind = 0; kind < DTO_KINDS; kind++)
+		dt_ok(dto_post_byte(rig, kind, (uint64_t)kind, 0));
+	expect_sent(&rig->a, DTO_SEND, 1);
+	expect_sent(&rig->a, DTO_READ, 1);
+	expect_sent(&rig->a, DTO_WRITE, 1);
+	dt_no_event(rig->a.recv);
+}
+
+/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-RECV-18 EP-RECV-19 EP-STATE-65: a Receive still takes data
+ */
+static void post__disconnect_pending__only_receives(void **state)
+{
+	struct rig *rig = *state;
+
+	post_send(&rig->a, dt_seg(&rig->x, 8, 1), 1, 0); /* waits for a Receive */
+	dt_ok(dat_ep_disconnect(rig->a.ep, DAT_CLOSE_GRACEFUL_FLAG));
+	assert_int_equal(dt_ep_state(rig->a.ep), DAT_EP_STATE_DISCONNECT_PENDING);
+	for (int kind = 0; kind < DTO_KINDS; kind++)
+		if (kind != DTO_RECV)
+			dt_fails(dto_post_byte(rig, kind, 0xBAD, 0), DAT_INVALID_STATE);
+	post_recv(&rig->a, dt_seg(&rig->x, 0, 8), 2);
+	post_recv(&rig->a, dt_seg(&rig->x, 0, 8), 3);
+	post_send(&rig->b, dt_seg(&rig->y, 0, 8), 4, 0);
+	expect_received(&rig->a, 2, 8);
+	post_recv(&rig->b, dt_seg(&rig->y, 0, 8), 5);
+	expect_received(&rig->b, 5, 1);
+	expect_sent(&rig->a, 1, 1);
+	expect_ended(&rig->a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	expect_recv_flushed(&rig->a, 3);
+	dt_no_event(rig->a.request);
+}
+
+/* EP-SEND-19 EP-RECV-18 EP-RECV-20 EP-RDMAR-22 EP-RDMAW-30 DTO-53 DTO-71 EP-STATE-77 */
+static void post__disconnected__flushed_at_once(void **state)
+{
+	struct rig *rig = *state;
+	const DAT_COMPLETION_FLAGS flags[] = {DAT_COMPLETION_DEFAULT_FLAG,
+					      DAT_COMPLETION_SUPPRESS_FLAG};
+
+	rig_disconnect(rig, DAT_CLOSE_ABRUPT_FLAG);
+	for (int kind = 0; kind < DTO_KINDS; kind++) {
+		for (size_t i = 0; i < COUNT_OF(flags); i++) {
+			const DAT_EVD_HANDLE evd = dto_evd(&rig->a, kind);
+			const DAT_DTO_COMPLETION_EVENT_DATA *dto;
+			DAT_EVENT event;
+
+			if (kind == DTO_RECV && flags[i])
+				continue;
+			dt_ok(dto_post_byte(rig, kind, 77, flags[i]));
+			dt_ok(dat_evd_dequeue(evd, &event));
+			dto = &event.event_data.dto_completion_event_data;
+			assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
+			assert_int_equal(dto->status, DAT_DTO_ERR_FLUSHED);
+			assert_true(dto->user_cookie.as_64 == 77);
+			assert_ptr_equal(dto->ep_handle, rig->a.ep);
+			expect_quiet(&rig->a);
+		}
+	}
+	assert_int_equal(dt_ep_state(rig->a.ep), DAT_EP_STATE_DISCONNECTED);
+	dt_check_bytes(rig->y.p, RIG_LEN, RIG_FILL);
+}
+
+/* DTO-72 */
+static void post__disconnected_and_wrong__refused_as_ever(void **state)
+{
+	struct rig *rig = *state;
+	DAT_LMR_TRIPLET outside = dt_seg(&rig->x, RIG_LEN - 7, 8);
+	DAT_LMR_TRIPLET dead = {.lmr_context = 0, .virtual_address = 1, .segment_length = 1};
+	const DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 0, 8);
+
+	rig_disconnect(rig, DAT_CLOSE_ABRUPT_FLAG);
+	for (int kind = 0; kind < DTO_KINDS; kind++) {
+		dto_refused(rig, kind, DAT_INVALID_PARAMETER, 1, NULL, &remote, 0);
+		dto_refused(rig, kind, DAT_INVALID_PARAMETER, -1, &outside, &remote, 0);
+		dto_refused(rig, kind, DAT_INVALID_PARAMETER, 1, &outside, &remote, 0);
+		dto_refused(rig, kind, DAT_PRIVILEGES_VIOLATION, 1, &dead, &remote, 0);
+		dto_refused(rig, kind, DAT_INVALID_PARAMETER, 0, NULL, &remote,
+			    DAT_COMPLETION_UNSIGNALLED_FLAG);
+	}
+	dto_refused(rig, DTO_READ, DAT_LENGTH_ERROR, 0, NULL, &remote, 0);
+}
+
+/* EP-RECV-31 EP-RECV-19 DTO-112 EP-STATE-68 */
+static void post_recv__full_queue_before_connecting__all_used(void **state)
+{
+	struct rig *rig = *state;
+	const DAT_COUNT n = rig->attr_b.max_recv_dtos;
+
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &rig->b);
+	for (DAT_COUNT i = 0; i < n; i++)
+		post_recv(&rig->b, dt_seg(&rig->y, 16 * (size_t)i, 16), (uint64_t)i);
+	dt_no_event(rig->b.recv);
+	dt_ep_link(&rig->ia, &rig->a, &rig->b);
+	dt_no_event(rig->b.recv);
+	for (DAT_COUNT i = 0; i < n; i++) {
+		post_send(&rig->a, dt_seg(&rig->x, 16 * (size_t)i, 16), (uint64_t)i, 0);
+		expect_received(&rig->b, (uint64_t)i, 16);
+		expect_sent(&rig->a, (uint64_t)i, 16);
+	}
+	assert_memory_equal(rig->y.p, rig->x.p, 16 * (size_t)n);
+}
+
+static int no_teardown(void **state)
+{
+	(void)state;
+	return 0;
+}
+
+static int only_state(void **state)
+{
+	*state = &rig_of_test;
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		rig_test_bare(post__unconnected__only_receives),
+		rig_test_bare(post__reserved__only_receives),
+		rig_test_bare(post__active_connection_pending__only_receives),
+		rig_test_bare(post__tentative_connection_pending__no_requests),
+		cmocka_unit_test_setup_teardown(post__completion_pending__only_receives, only_state,
+						no_teardown),
+		rig_test(post__connected__accepted),
+		rig_test(post__disconnect_pending__only_receives),
+		rig_test(post__disconnected__flushed_at_once),
+		rig_test(post__disconnected_and_wrong__refused_as_ever),
+		rig_test_bare(post_recv__full_queue_before_connecting__all_used),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,557 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Handles: types, and every way in which a value can fail to be the handle that a call wants. None
+ * of them may crash, and none may touch a live object.
+ */
+#include "../world.h"
+
+#include <dat/dat_registry.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define CREATIONS 1000 /* during which a dead handle is not reissued */
+
+static int setup(void **state)
+{
+	static struct world world;
+
+	world_open(&world);
+	*state = &world;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	world_close(*state);
+	return 0;
+}
+
+/* --- types --- */
+
+/* HANDLE-TYPE-01 HANDLE-TYPE-02 HANDLE-TYPE-03 HANDLE-TYPE-04 HANDLE-TYPE-05 HANDLE-TYPE-06
+ * HANDLE-TYPE-07 HANDLE-TYPE-08 HANDLE-TYPE-09 HANDLE-TYPE-10 HANDLE-TYPE-11 CONN-GEN-07 EP-GEN-11
+ */
+static void get_handle_type__each_object__its_type(void **state)
+{
+	struct world *world = *state;
+
+	for (size_t i = 0; i < WORLD_COUNT; i++) {
+		DAT_HANDLE_TYPE type = (DAT_HANDLE_TYPE)99;
+
+		dt_ok(dat_get_handle_type(world->object[i].handle, &type));
+		assert_int_equal(type, world->object[i].type);
+	}
+}
+
+/* HANDLE-TYPE-12 GEN-27 GEN-28 */
+static void handle_constants__of_the_header__values(void **state)
+{
+	(void)state;
+	assert_int_equal(DAT_HANDLE_TYPE_CR, 0);
+	assert_int_equal(DAT_HANDLE_TYPE_EP, 1);
+	assert_int_equal(DAT_HANDLE_TYPE_EVD, 2);
+	assert_int_equal(DAT_HANDLE_TYPE_IA, 3);
+	assert_int_equal(DAT_HANDLE_TYPE_LMR, 4);
+	assert_int_equal(DAT_HANDLE_TYPE_PSP, 5);
+	assert_int_equal(DAT_HANDLE_TYPE_PZ, 6);
+	assert_int_equal(DAT_HANDLE_TYPE_RMR, 7);
+	assert_int_equal(DAT_HANDLE_TYPE_RSP, 8);
+	assert_int_equal(DAT_HANDLE_TYPE_CNO, 9);
+	assert_int_equal(DAT_HANDLE_TYPE_SRQ, 10);
+	assert_true(DAT_TIMEOUT_INFINITE == UINT32_MAX);
+	assert_int_equal(sizeof(DAT_TIMEOUT), 4);
+	assert_null(DAT_HANDLE_NULL);
+	assert_int_equal(DAT_NAME_MAX_LENGTH, 256);
+}
+
+/* HANDLE-TYPE-14 */
+static void get_handle_type__null_pointer__invalid_parameter(void **state)
+{
+	struct world *world = *state;
+
+	for (size_t i = 0; i < WORLD_COUNT; i++)
+		dt_fails(dat_get_handle_type(world->object[i].handle, NULL), DAT_INVALID_PARAMETER);
+}
+
+static void *ask_types(void *arg)
+{
+	struct world *world = arg;
+	DAT_HANDLE_TYPE type;
+
+	for (int round = 0; round < 1000; round++) {
+		for (size_t i = 0; i < WORLD_COUNT; i++) {
+			conf_try(dat_get_handle_type(world->object[i].handle, &type));
+			if (type != world->object[i].type)
+				return (void *)(uintptr_t) "another type";
+		}
+	}
+	return NULL;
+}
+
+/* HANDLE-TYPE-15 */
+static void get_handle_type__in_parallel__same_answer(void **state)
+{
+	conf_parallel(ask_types, *state);
+}
+
+/* --- handles of the wrong object --- */
+
+/* GEN-14 HANDLE-TYPE-13 EP-GEN-01 */
+static void each_call__null_handle__invalid_handle(void **state)
+{
+	world_check_dead(DAT_HANDLE_NULL);
+	world_check_alive(*state);
+}
+
+/* GEN-15 EP-GEN-02 GEN-13 */
+static void each_call__handle_of_another_type__invalid_handle(void **state)
+{
+	struct world *world = *state;
+
+	for (size_t i = 0; i < CONF_ARRAY(world_calls); i++)
+		for (size_t j = 0; j < WORLD_COUNT; j++)
+			if (world_calls[i].type != world->object[j].type)
+				world_check_refused(&world_calls[i], world->object[j].handle);
+	world_check_alive(world);
+}
+
+/* GEN-17 EP-CREATE-27 */
+static void ep_create__objects_of_another_instance__invalid_handle(void **state)
+{
+	struct world *world = *state;
+	DAT_EVD_HANDLE ours[4], evd[4];
+	struct dt_ia other;
+	struct dt_ep theirs;
+	DAT_EP_HANDLE ep;
+
+	dt_ia_open(&other);
+	dt_ep_create(&other, other.pz, NULL, &theirs);
+	ours[0] = world->ia.pz;
+	ours[1] = world->active.recv;
+	ours[2] = world->active.request;
+	ours[3] = world->active.conn;
+	const DAT_HANDLE foreign[4] = {other.pz, theirs.recv, theirs.request, theirs.conn};
+
+	for (int i = 0; i < 4; i++) {
+		memcpy(evd, ours, sizeof(evd));
+		evd[i] = foreign[i];
+		dt_fails(dat_ep_create(world->ia.ia, evd[0], evd[1], evd[2], evd[3], NULL, &ep),
+			 DAT_INVALID_HANDLE);
+	}
+	dt_ep_free(&theirs);
+	dt_ia_close(&other);
+}
+
+/* GEN-17 CR-ACCEPT-08 */
+static void psp_create_and_accept__objects_of_another_instance__invalid_handle(void **state)
+{
+	struct world *world = *state;
+	struct dt_ia other;
+	struct dt_ep theirs;
+	DAT_EVD_HANDLE evd;
+	DAT_PSP_HANDLE psp;
+	DAT_CONN_QUAL qual;
+
+	dt_ia_open(&other);
+	dt_ep_create(&other, other.pz, NULL, &theirs);
+	evd = dt_evd_create(&other, 8, DAT_EVD_CR_FLAG);
+	dt_fails(dat_psp_create_any(world->ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp),
+		 DAT_INVALID_HANDLE);
+	dt_fails(dat_cr_accept(world->cr, theirs.ep, 0, NULL), DAT_INVALID_HANDLE);
+	assert_int_equal(dt_ep_state(theirs.ep), DAT_EP_STATE_UNCONNECTED);
+	dt_ok(dat_evd_free(evd));
+	dt_ep_free(&theirs);
+	dt_ia_close(&other);
+	world_check_alive(world);
+}
+
+/* --- handles of dead objects --- */
+
+/* GEN-16 EP-GEN-03 COMPAT-18 IA-CLOSE-21 */
+static void each_call__objects_freed_and_instance_closed__invalid_handle(void **state)
+{
+	struct world gone;
+
+	(void)state;
+	world_open(&gone);
+	const struct world copy = gone;
+
+	world_close(&gone);
+	for (size_t i = 0; i < WORLD_COUNT; i++)
+		world_check_dead(copy.object[i].handle);
+}
+
+/* GEN-16 IA-CLOSE-07 EP-GEN-12 */
+static void each_call__instance_closed_abruptly__invalid_handle(void **state)
+{
+	struct world gone;
+
+	(void)state;
+	world_open(&gone);
+	dt_ia_abort(&gone.ia);
+	for (size_t i = 0; i < WORLD_COUNT; i++)
+		world_check_dead(gone.object[i].handle);
+	dt_mem_free(gone.buf.p, gone.buf.mapped);
+}
+
+/* Makes an object of the kind, and gives its handle. */
+static DAT_HANDLE make(struct world *world, DAT_HANDLE_TYPE type)
+{
+	DAT_SRQ_ATTR srq_attr = {1, 1, DAT_SRQ_LW_DEFAULT};
+	DAT_HANDLE handle = DAT_HANDLE_NULL;
+	struct dt_buf buf;
+
+	switch (type) {
+	case DAT_HANDLE_TYPE_EP:
+		dt_ok(dat_ep_create(world->ia.ia, world->ia.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+				    DAT_HANDLE_NULL, NULL, &handle));
+		return handle;
+	case DAT_HANDLE_TYPE_EVD:
+		return dt_evd_create(&world->ia, 1, DAT_EVD_DTO_FLAG);
+	case DAT_HANDLE_TYPE_SRQ:
+		dt_ok(dat_srq_create(world->ia.ia, world->ia.pz, &srq_attr, &handle));
+		return handle;
+	case DAT_HANDLE_TYPE_LMR:
+		dt_lmr_create(&world->ia, world->ia.pz, world->buf.p, 64, CONF_LOCAL, &buf);
+		return buf.lmr;
+	default:
+		dt_ok(dat_pz_create(world->ia.ia, &handle));
+		return handle;
+	}
+}
+
+static void unmake(DAT_HANDLE_TYPE type, DAT_HANDLE handle)
+{
+	switch (type) {
+	case DAT_HANDLE_TYPE_EP:
+		dt_ok(dat_ep_free(handle));
+		break;
+	case DAT_HANDLE_TYPE_EVD:
+		dt_ok(dat_evd_free(handle));
+		break;
+	case DAT_HANDLE_TYPE_SRQ:
+		dt_ok(dat_srq_free(handle));
+		break;
+	case DAT_HANDLE_TYPE_LMR:
+		dt_ok(dat_lmr_free(handle));
+		break;
+	default:
+		dt_ok(dat_pz_free(handle));
+		break;
+	}
+}
+
+static const DAT_HANDLE_TYPE made[] = {DAT_HANDLE_TYPE_PZ, DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_EVD,
+				       DAT_HANDLE_TYPE_EP, DAT_HANDLE_TYPE_SRQ};
+
+/* GEN-16 */
+static void create__thousand_times_after_a_free__handle_not_reissued(void **state)
+{
+	struct world *world = *state;
+
+	for (size_t t = 0; t < CONF_ARRAY(made); t++) {
+		const DAT_HANDLE dead = make(world, made[t]);
+
+		unmake(made[t], dead);
+		for (int i = 0; i < CREATIONS; i++) {
+			const DAT_HANDLE handle = make(world, made[t]);
+
+			assert_ptr_not_equal(handle, dead);
+			unmake(made[t], handle);
+		}
+		world_check_dead(dead);
+	}
+}
+
+/* GEN-16 */
+static void create__many_that_live__none_has_a_dead_handle(void **state)
+{
+	static DAT_HANDLE live[CREATIONS];
+	struct world *world = *state;
+	const DAT_HANDLE dead = make(world, DAT_HANDLE_TYPE_PZ);
+
+	unmake(DAT_HANDLE_TYPE_PZ, dead);
+	for (int i = 0; i < CREATIONS; i++) {
+		live[i] = make(world, made[i % 2]); /* of another kind too */
+		assert_ptr_not_equal(live[i], dead);
+	}
+	world_check_dead(dead);
+	for (int i = 0; i < CREATIONS; i++)
+		unmake(made[i % 2], live[i]);
+}
+
+/* --- values that never were handles --- */
+
+/* GEN-33 */
+static void each_call__small_integer__invalid_handle(void **state)
+{
+	struct world *world = *state;
+
+	/* IA handles are small integers too: those in use are left out. */
+	for (uintptr_t value = 0; value < 4096; value++) {
+		const DAT_HANDLE handle = (DAT_HANDLE)value;
+		DAT_HANDLE_TYPE type;
+
+		if (handle == world->ia.ia)
+			continue;
+		dt_fails(dat_get_handle_type(handle, &type), DAT_INVALID_HANDLE);
+		if (value < 16 || value % 251 == 0)
+			world_check_dead(handle);
+	}
+	world_check_dead(DAT_EVD_ASYNC_EXISTS);
+	world_check_dead(DAT_EVD_OUT_OF_SCOPE);
+	world_check_alive(world);
+}
+
+/* GEN-33 */
+static void each_call__value_beside_a_live_handle__invalid_handle(void **state)
+{
+	static const int offsets[] = {1, 2, 3, 4, 7, 8, 16, 64, -1, -4, -8};
+	struct world *world = *state;
+
+	for (size_t i = 1; i < WORLD_COUNT; i++) /* not beside the IA's integer */
+		for (size_t j = 0; j < CONF_ARRAY(offsets); j++)
+			world_check_dead((char *)world->object[i].handle + offsets[j]);
+	world_check_alive(world);
+}
+
+/* GEN-33 EP-GEN-04 */
+static void each_call__any_bit_pattern__invalid_handle(void **state)
+{
+	struct world *world = *state;
+	uint64_t on_stack[8] = {0};
+	void *on_heap = calloc(16, 64);
+	void *forbidden = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const DAT_HANDLE fixed[] = {
+		on_stack,
+		on_heap,
+		forbidden,
+		(DAT_HANDLE)(uintptr_t)world_check_dead,
+		(DAT_HANDLE)UINTPTR_MAX,
+		(DAT_HANDLE)(UINTPTR_MAX << 12),
+		(DAT_HANDLE)(uintptr_t)0x8000000000000000ull,
+		(DAT_HANDLE)(uintptr_t)0xdeadbeefdeadbeefull,
+		(DAT_HANDLE)(uintptr_t)0x00007ffffffff000ull,
+	};
+	uint64_t x = 88172645463325252ull;
+
+	for (size_t i = 0; i < CONF_ARRAY(fixed); i++)
+		world_check_dead(fixed[i]);
+	for (int i = 0; i < 2000; i++) {
+		DAT_HANDLE_TYPE type;
+
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		/* 47 bits are an address of this process, aligned or not. */
+		const uint64_t value = i % 2 ? x : (x & 0x00007ffffffffff8ull);
+
+		dt_fails(dat_get_handle_type((DAT_HANDLE)(uintptr_t)value, &type),
+			 DAT_INVALID_HANDLE);
+		dt_fails(dat_pz_free((DAT_HANDLE)(uintptr_t)value), DAT_INVALID_HANDLE);
+	}
+	world_check_alive(world);
+	munmap(forbidden, 4096);
+	free(on_heap);
+}
+
+/* --- what a handle leads to --- */
+
+/* GEN-29 */
+static void each_object__first_word__provider_table(void **state)
+{
+	struct world *world = *state;
+	const DAT_PROVIDER *first = NULL;
+
+	for (size_t i = 0; i < WORLD_COUNT; i++) {
+		if (world->object[i].type == DAT_HANDLE_TYPE_IA)
+			continue;
+		const DAT_PROVIDER *provider =
+			*(const DAT_PROVIDER *const *)world->object[i].handle;
+
+		assert_non_null(provider);
+		assert_non_null(provider->device_name);
+		assert_non_null((void *)(uintptr_t)provider->pz_query_func);
+		assert_true(!first || provider == first);
+		first = provider;
+	}
+	DAT_PZ_PARAM param;
+
+	/* The IA handle in the answer is the provider's own; libdat turns it into the consumer's.
+	 */
+	dt_ok(first->pz_query_func(world->ia.pz, DAT_PZ_FIELD_ALL, &param));
+}
+
+/* --- rules for all calls --- */
+
+/* GEN-18 GEN-20 */
+static void each_call__null_output__invalid_parameter(void **state)
+{
+	struct world *world = *state;
+	const DAT_IA_HANDLE ia = world->ia.ia;
+	const DAT_EVD_HANDLE evd = world->listener.evd;
+	DAT_CONN_QUAL qual;
+	DAT_PSP_HANDLE psp;
+	DAT_EVENT event;
+	DAT_COUNT more;
+	const DAT_RETURN ret[] = {
+		dat_pz_create(ia, NULL),
+		dat_evd_create(ia, 1, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, NULL),
+		dat_ep_create(ia, world->ia.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+			      NULL, NULL),
+		dat_psp_create(ia, 1ull << 61 | (uint64_t)getpid(), evd, DAT_PSP_CONSUMER_FLAG,
+			       NULL),
+		dat_psp_create_any(ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, NULL),
+		dat_psp_create_any(ia, NULL, evd, DAT_PSP_CONSUMER_FLAG, &psp),
+		dat_rsp_create(ia, 1ull << 61 | (uint64_t)getpid(), DAT_HANDLE_NULL, evd, NULL),
+		dat_ep_query(world->active.ep, DAT_EP_FIELD_ALL, NULL),
+		dat_evd_query(evd, DAT_EVD_FIELD_ALL, NULL),
+		dat_psp_query(world->listener.psp, DAT_PSP_FIELD_ALL, NULL),
+		dat_rsp_query(world->rsp, DAT_RSP_FIELD_ALL, NULL),
+		dat_cr_query(world->cr, DAT_CR_FIELD_ALL, NULL),
+		dat_evd_dequeue(world->active.conn, NULL),
+		dat_evd_wait(world->active.conn, 0, 1, NULL, &more),
+		dat_evd_wait(world->active.conn, 0, 1, &event, NULL),
+	};
+
+	for (size_t i = 0; i < CONF_ARRAY(ret); i++) {
+		if (DAT_GET_TYPE(ret[i]) != DAT_INVALID_PARAMETER)
+			print_error("call %zu of the list\n", i);
+		dt_fails(ret[i], DAT_INVALID_PARAMETER);
+	}
+	world_check_alive(world); /* and nothing was created: the graceful close succeeds */
+}
+
+/* GEN-06 GEN-07 */
+static void return_code__success_and_empty_queue__bare_values(void **state)
+{
+	struct world *world = *state;
+	DAT_EVENT event;
+	DAT_HANDLE_TYPE type;
+
+	assert_true(dat_get_handle_type(world->ia.ia, &type) == 0);
+	assert_true(dat_evd_dequeue(world->active.conn, &event) == 0x000d0000);
+	assert_true(dat_get_handle_type(DAT_HANDLE_NULL, &type) & 0x80000000u);
+}
+
+/* --- races with a free --- */
+
+struct race {
+	struct world *world;
+	_Atomic(DAT_HANDLE) handle[CONF_ARRAY(made)];
+	atomic_int rounds;
+	atomic_int odd;
+};
+
+static bool is_usual(DAT_RETURN ret)
+{
+	return ret == DAT_SUCCESS || ret == DAT_QUEUE_EMPTY ||
+	       DAT_GET_TYPE(ret) == DAT_INVALID_HANDLE;
+}
+
+/* Calls on objects that another thread frees at this moment. */
+static void *use_them(void *arg)
+{
+	struct race *race = arg;
+	DAT_HANDLE_TYPE type;
+	DAT_CONTEXT context;
+
+	while (atomic_load(&race->rounds) > 0) {
+		for (size_t t = 0; t < CONF_ARRAY(made); t++) {
+			const DAT_HANDLE h = atomic_load(&race->handle[t]);
+
+			if (!is_usual(dat_get_handle_type(h, &type)) ||
+			    !is_usual(dat_get_consumer_context(h, &context)) ||
+			    !is_usual(world_pz_query(h)) || !is_usual(world_lmr_query(h)) ||
+			    !is_usual(world_evd_dequeue(h)) || !is_usual(world_evd_query(h)) ||
+			    !is_usual(world_ep_query(h)) || !is_usual(world_ep_status(h)))
+				atomic_fetch_add(&race->odd, 1);
+		}
+	}
+	return NULL;
+}
+
+/* GEN-26 EP-GEN-10 EP-FREE-28 */
+static void each_call__races_with_the_free__acts_or_is_refused(void **state)
+{
+	struct race race = {.world = *state, .rounds = CONF_SANITIZED ? 200 : 1000};
+	pthread_t thread[2];
+
+	for (size_t t = 0; t < CONF_ARRAY(made); t++)
+		atomic_store(&race.handle[t], make(race.world, made[t]));
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, use_them, &race), 0);
+	while (atomic_fetch_sub(&race.rounds, 1) > 0) {
+		for (size_t t = 0; t < CONF_ARRAY(made); t++) {
+			unmake(made[t], atomic_load(&race.handle[t]));
+			atomic_store(&race.handle[t], make(race.world, made[t]));
+		}
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	for (size_t t = 0; t < CONF_ARRAY(made); t++)
+		unmake(made[t], atomic_load(&race.handle[t]));
+	assert_int_equal(race.odd, 0);
+	world_check_alive(race.world);
+}
+
+/* --- output --- */
+
+static void print_nothing(struct dt_peer *peer, void *arg)
+{
+	FILE *captured = arg;
+	struct dt_pair pair;
+
+	(void)peer;
+	assert_int_equal(dup2(fileno(captured), 1), 1);
+	assert_int_equal(dup2(fileno(captured), 2), 2);
+	dt_pair_open(&pair);
+	dt_pair_close(&pair);
+	for (size_t i = 0; i < CONF_ARRAY(world_calls); i++)
+		world_calls[i].fn(DAT_HANDLE_NULL);
+}
+
+/* GEN-30 */
+static void each_call__good_and_refused__prints_nothing(void **state)
+{
+	FILE *captured = tmpfile();
+	struct dt_peer peer;
+
+	(void)state;
+	assert_non_null(captured);
+	dt_peer_start(&peer, print_nothing, captured);
+	dt_peer_join(&peer);
+	assert_int_equal(lseek(fileno(captured), 0, SEEK_END), 0);
+	fclose(captured);
+}
+
+int main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(handle_constants__of_the_header__values),
+		T(get_handle_type__each_object__its_type),
+		T(get_handle_type__null_pointer__invalid_parameter),
+		T(get_handle_type__in_parallel__same_answer),
+		T(each_call__null_handle__invalid_handle),
+		T(each_call__handle_of_another_type__invalid_handle),
+		T(ep_create__objects_of_another_instance__invalid_handle),
+		T(psp_create_and_accept__objects_of_another_instance__invalid_handle),
+		T(each_call__objects_freed_and_instance_closed__invalid_handle),
+		T(each_call__instance_closed_abruptly__invalid_handle),
+		T(create__thousand_times_after_a_free__handle_not_reissued),
+		T(create__many_that_live__none_has_a_dead_handle),
+		T(each_call__small_integer__invalid_handle),
+		T(each_call__value_beside_a_live_handle__invalid_handle),
+		T(each_call__any_bit_pattern__invalid_handle),
+		T(each_object__first_word__provider_table),
+		T(each_call__null_output__invalid_parameter),
+		T(return_code__success_and_empty_queue__bare_values),
+		T(each_call__races_with_the_free__acts_or_is_refused),
+		cmocka_unit_test(each_call__good_and_refused__prints_nothing),
+	};
+
+	return cmocka_run_group_tests_name("handle", tests, NULL, NULL);
+}

@@ -1,0 +1,627 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * dat_ia_query: what it reports and refuses, and that the reported attributes which are not limits
+ * agree with what the provider does. Limits are in test_ia_limits.c.
+ */
+#include "../conf.h"
+
+#include <stddef.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+static int setup(void **state)
+{
+	static struct dt_ia ia;
+
+	dt_ia_open(&ia);
+	*state = &ia;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	dt_ia_close(*state);
+	return 0;
+}
+
+static int setup_pair(void **state)
+{
+	static struct dt_pair pair;
+
+	dt_pair_open(&pair);
+	*state = &pair;
+	return 0;
+}
+
+static int teardown_pair(void **state)
+{
+	dt_pair_close(*state);
+	return 0;
+}
+
+/* --- fields --- */
+
+struct field {
+	uint64_t mask;
+	size_t offset, size;
+};
+
+#define IA(bit, member)                                                                            \
+	{                                                                                          \
+		DAT_IA_FIELD_IA_##bit, offsetof(DAT_IA_ATTR, member),                              \
+			sizeof(((DAT_IA_ATTR *)0)->member)                                         \
+	}
+#define PROV(bit, member)                                                                          \
+	{                                                                                          \
+		DAT_PROVIDER_FIELD_##bit, offsetof(DAT_PROVIDER_ATTR, member),                     \
+			sizeof(((DAT_PROVIDER_ATTR *)0)->member)                                   \
+	}
+
+static const struct field ia_fields[] = {
+	IA(ADAPTER_NAME, adapter_name),
+	IA(VENDOR_NAME, vendor_name),
+	IA(HARDWARE_MAJOR_VERSION, hardware_version_major),
+	IA(HARDWARE_MINOR_VERSION, hardware_version_minor),
+	IA(FIRMWARE_MAJOR_VERSION, firmware_version_major),
+	IA(FIRMWARE_MINOR_VERSION, firmware_version_minor),
+	IA(ADDRESS_PTR, ia_address_ptr),
+	IA(MAX_EPS, max_eps),
+	IA(MAX_DTO_PER_EP, max_dto_per_ep),
+	IA(MAX_RDMA_READ_PER_EP_IN, max_rdma_read_per_ep_in),
+	IA(MAX_RDMA_READ_PER_EP_OUT, max_rdma_read_per_ep_out),
+	IA(MAX_EVDS, max_evds),
+	IA(MAX_EVD_QLEN, max_evd_qlen),
+	IA(MAX_IOV_SEGMENTS_PER_DTO, max_iov_segments_per_dto),
+	IA(MAX_LMRS, max_lmrs),
+	IA(MAX_LMR_BLOCK_SIZE, max_lmr_block_size),
+	IA(MAX_LMR_VIRTUAL_ADDRESS, max_lmr_virtual_address),
+	IA(MAX_PZS, max_pzs),
+	IA(MAX_MESSAGE_SIZE, max_message_size),
+	IA(MAX_RDMA_SIZE, max_rdma_size),
+	IA(MAX_RMRS, max_rmrs),
+	IA(MAX_RMR_TARGET_ADDRESS, max_rmr_target_address),
+	IA(MAX_SRQS, max_srqs),
+	IA(MAX_EP_PER_SRQ, max_ep_per_srq),
+	IA(MAX_RECV_PER_SRQ, max_recv_per_srq),
+	IA(MAX_IOV_SEGMENTS_PER_RDMA_READ, max_iov_segments_per_rdma_read),
+	IA(MAX_IOV_SEGMENTS_PER_RDMA_WRITE, max_iov_segments_per_rdma_write),
+	IA(MAX_RDMA_READ_IN, max_rdma_read_in),
+	IA(MAX_RDMA_READ_OUT, max_rdma_read_out),
+	IA(MAX_RDMA_READ_PER_EP_IN_GUARANTEED, max_rdma_read_per_ep_in_guaranteed),
+	IA(MAX_RDMA_READ_PER_EP_OUT_GUARANTEED, max_rdma_read_per_ep_out_guaranteed),
+	IA(NUM_TRANSPORT_ATTR, num_transport_attr),
+	IA(TRANSPORT_ATTR, transport_attr),
+	IA(NUM_VENDOR_ATTR, num_vendor_attr),
+	IA(VENDOR_ATTR, vendor_attr),
+};
+
+static const struct field provider_fields[] = {
+	PROV(PROVIDER_NAME, provider_name),
+	PROV(PROVIDER_VERSION_MAJOR, provider_version_major),
+	PROV(PROVIDER_VERSION_MINOR, provider_version_minor),
+	PROV(DAPL_VERSION_MAJOR, dapl_version_major),
+	PROV(DAPL_VERSION_MINOR, dapl_version_minor),
+	PROV(LMR_MEM_TYPE_SUPPORTED, lmr_mem_types_supported),
+	PROV(IOV_OWNERSHIP, iov_ownership_on_return),
+	PROV(DAT_QOS_SUPPORTED, dat_qos_supported),
+	PROV(COMPLETION_FLAGS_SUPPORTED, completion_flags_supported),
+	PROV(IS_THREAD_SAFE, is_thread_safe),
+	PROV(MAX_PRIVATE_DATA_SIZE, max_private_data_size),
+	PROV(SUPPORTS_MULTIPATH, supports_multipath),
+	PROV(EP_CREATOR, ep_creator),
+	PROV(PZ_SUPPORT, pz_support),
+	PROV(OPTIMAL_BUFFER_ALIGNMENT, optimal_buffer_alignment),
+	PROV(EVD_STREAM_MERGING_SUPPORTED, evd_stream_merging_supported),
+	PROV(SRQ_SUPPORTED, srq_supported),
+	PROV(SRQ_WATERMARKS_SUPPORTED, srq_watermarks_supported),
+	PROV(SRQ_EP_PZ_DIFFERENCE_SUPPORTED, srq_ep_pz_difference_supported),
+	PROV(SRQ_INFO_SUPPORTED, srq_info_supported),
+	PROV(EP_RECV_INFO_SUPPORTED, ep_recv_info_supported),
+	PROV(LMR_SYNC_REQ, lmr_sync_req),
+	PROV(DTO_ASYNC_RETURN_GUARANTEED, dto_async_return_guaranteed),
+	PROV(RDMA_WRITE_FOR_RDMA_READ_REQ, rdma_write_for_rdma_read_req),
+	PROV(NUM_PROVIDER_SPECIFIC_ATTR, num_provider_specific_attr),
+	PROV(PROVIDER_SPECIFIC_ATTR, provider_specific_attr),
+};
+
+/* A structure with guard bytes around it. */
+union guarded {
+	struct {
+		unsigned char before[64];
+		DAT_IA_ATTR attr;
+		unsigned char after[64];
+	} ia;
+	struct {
+		unsigned char before[64];
+		DAT_PROVIDER_ATTR attr;
+		unsigned char after[64];
+	} provider;
+};
+
+static void check_guards(const unsigned char *before, const unsigned char *after, int poison)
+{
+	dt_check_bytes(before, 64, (unsigned char)poison);
+	dt_check_bytes(after, 64, (unsigned char)poison);
+}
+
+/* Text ends at its NUL; what is behind it may be anything. */
+static bool is_same(const struct field *field, const void *a, const void *b)
+{
+	const char *x = (const char *)a + field->offset;
+	const char *y = (const char *)b + field->offset;
+
+	if (field->size == DAT_NAME_MAX_LENGTH)
+		return memchr(x, 0, field->size) && strcmp(x, y) == 0;
+	return memcmp(x, y, field->size) == 0;
+}
+
+static void check_ia_field(struct dt_ia *ia, const struct field *field, uint64_t mask, int poison)
+{
+	union guarded got;
+
+	memset(&got, poison, sizeof(got));
+	dt_ok(dat_ia_query(ia->ia, NULL, mask, &got.ia.attr, 0, NULL));
+	check_guards(got.ia.before, got.ia.after, poison);
+	assert_true(is_same(field, &got.ia.attr, &ia->attr));
+}
+
+static void check_provider_field(struct dt_ia *ia, const struct field *field, uint64_t mask,
+				 int poison)
+{
+	union guarded got;
+
+	memset(&got, poison, sizeof(got));
+	dt_ok(dat_ia_query(ia->ia, NULL, 0, NULL, mask, &got.provider.attr));
+	check_guards(got.provider.before, got.provider.after, poison);
+	assert_true(is_same(field, &got.provider.attr, &ia->provider));
+}
+
+/* IA-QUERY-04 IA-QUERY-14 IA-QUERY-15 IA-QUERY-33 IA-QUERY-36 IA-QUERY-38 IA-QUERY-55
+ * IA-QUERY-57 GEN-22 */
+static void ia_query__each_field__written_and_stable(void **state)
+{
+	static const int poisons[] = {0x00, 0x5a, 0xff};
+	struct dt_ia *ia = *state;
+
+	for (size_t p = 0; p < CONF_ARRAY(poisons); p++) {
+		for (size_t i = 0; i < CONF_ARRAY(ia_fields); i++) {
+			check_ia_field(ia, &ia_fields[i], ia_fields[i].mask, poisons[p]);
+			check_ia_field(ia, &ia_fields[i], DAT_IA_FIELD_ALL, poisons[p]);
+		}
+		for (size_t i = 0; i < CONF_ARRAY(provider_fields); i++) {
+			check_provider_field(ia, &provider_fields[i], provider_fields[i].mask,
+					     poisons[p]);
+			check_provider_field(ia, &provider_fields[i], DAT_PROVIDER_FIELD_ALL,
+					     poisons[p]);
+		}
+	}
+}
+
+/* IA-QUERY-10 IA-QUERY-36 */
+static void ia_query__second_instance__same_attributes(void **state)
+{
+	struct dt_ia *ia = *state;
+	struct dt_ia second;
+
+	dt_ia_open(&second);
+	for (size_t i = 0; i < CONF_ARRAY(ia_fields); i++) {
+		const uint64_t mask = ia_fields[i].mask;
+
+		if (mask & (DAT_IA_FIELD_IA_ADDRESS_PTR | DAT_IA_FIELD_IA_TRANSPORT_ATTR |
+			    DAT_IA_FIELD_IA_VENDOR_ATTR))
+			continue; /* pointers: each instance may have its own copy */
+		assert_true(is_same(&ia_fields[i], &ia->attr, &second.attr));
+	}
+	assert_memory_equal(ia->attr.ia_address_ptr, second.attr.ia_address_ptr,
+			    sizeof(struct sockaddr_in));
+	dt_ia_close(&second);
+}
+
+/* IA-QUERY-33 */
+static void ia_query__counts__not_negative(void **state)
+{
+	struct dt_ia *ia = *state;
+	const DAT_IA_ATTR *a = &ia->attr;
+	const DAT_COUNT counts[] = {
+		a->max_srqs,
+		a->max_ep_per_srq,
+		a->max_recv_per_srq,
+		a->max_iov_segments_per_rdma_read,
+		a->max_iov_segments_per_rdma_write,
+		a->max_rdma_read_in,
+		a->max_rdma_read_out,
+		a->max_rdma_read_per_ep_in,
+		a->max_rdma_read_per_ep_out,
+		a->max_rmrs,
+	};
+
+	for (size_t i = 0; i < CONF_ARRAY(counts); i++)
+		assert_true(counts[i] >= 0);
+	assert_true(a->max_rdma_read_per_ep_in_guaranteed == DAT_TRUE ||
+		    a->max_rdma_read_per_ep_in_guaranteed == DAT_FALSE);
+	assert_true(a->max_rdma_read_per_ep_out_guaranteed == DAT_TRUE ||
+		    a->max_rdma_read_per_ep_out_guaranteed == DAT_FALSE);
+}
+
+/* --- arguments --- */
+
+/* IA-QUERY-01 IA-QUERY-03 IA-QUERY-05 COMPAT-13 GEN-23 */
+static void ia_query__nothing_wanted__success(void **state)
+{
+	struct dt_ia *ia = *state;
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+
+	dt_ok(dat_ia_query(ia->ia, NULL, 0, NULL, 0, NULL));
+	dt_ok(dat_ia_query(ia->ia, &async, DAT_IA_FIELD_NONE, NULL, DAT_PROVIDER_FIELD_NONE, NULL));
+	assert_ptr_equal(async, ia->async);
+}
+
+/* IA-QUERY-06 IA-QUERY-07 IA-QUERY-08 GEN-18 GEN-21 */
+static void ia_query__mask_or_pointer_wrong__invalid_parameter(void **state)
+{
+	struct dt_ia *ia = *state;
+
+	assert_true(DAT_IA_FIELD_ALL == 0x07ffffffffull);
+	assert_true(DAT_PROVIDER_FIELD_ALL == 0x3ffffff);
+	for (unsigned bit = 0; bit < 64; bit++) {
+		const uint64_t mask = 1ull << bit;
+
+		dt_fails(dat_ia_query(ia->ia, NULL, mask, NULL, 0, NULL), DAT_INVALID_PARAMETER);
+		dt_fails(dat_ia_query(ia->ia, NULL, 0, NULL, mask, NULL), DAT_INVALID_PARAMETER);
+		if (bit >= 35)
+			dt_fails(dat_ia_query(ia->ia, NULL, mask | DAT_IA_FIELD_ALL, &ia->attr, 0,
+					      NULL),
+				 DAT_INVALID_PARAMETER);
+		if (bit >= 26)
+			dt_fails(dat_ia_query(ia->ia, NULL, 0, NULL, mask | DAT_PROVIDER_FIELD_ALL,
+					      &ia->provider),
+				 DAT_INVALID_PARAMETER);
+	}
+}
+
+/* IA-QUERY-09 */
+static void ia_query__no_instance__invalid_handle(void **state)
+{
+	struct dt_ia *ia = *state;
+	struct dt_ia closed;
+
+	dt_ia_open(&closed);
+	const DAT_IA_HANDLE bad[] = {DAT_HANDLE_NULL, closed.ia, ia->pz, ia->async,
+				     (DAT_IA_HANDLE)(uintptr_t)0x7ffffff1};
+
+	dt_ia_close(&closed);
+	for (size_t i = 0; i < CONF_ARRAY(bad); i++)
+		dt_fails(dat_ia_query(bad[i], NULL, 0, NULL, 0, NULL), DAT_INVALID_HANDLE);
+}
+
+static void *query_often(void *arg)
+{
+	struct dt_ia *ia = arg;
+
+	for (int i = 0; i < 500; i++) {
+		DAT_IA_ATTR attr;
+		DAT_PROVIDER_ATTR provider;
+
+		conf_try(dat_ia_query(ia->ia, NULL, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL,
+				      &provider));
+		if (attr.max_eps != ia->attr.max_eps ||
+		    provider.max_private_data_size != ia->provider.max_private_data_size)
+			return (void *)(uintptr_t) "other attributes";
+	}
+	return NULL;
+}
+
+/* IA-QUERY-58 */
+static void ia_query__in_parallel__same_answer(void **state)
+{
+	conf_parallel(query_often, *state);
+}
+
+/* --- values --- */
+
+static bool is_text(const char text[DAT_NAME_MAX_LENGTH])
+{
+	return text[0] && memchr(text, 0, DAT_NAME_MAX_LENGTH);
+}
+
+static void check_attributes(DAT_COUNT count, const DAT_NAMED_ATTR *attr)
+{
+	assert_true(count >= 0);
+	assert_true(count > 0 || !attr);
+	for (DAT_COUNT i = 0; i < count; i++) {
+		assert_true(strlen(attr[i].name) > 0);
+		assert_non_null(attr[i].value);
+		assert_true(strlen(attr[i].value) < 100000);
+	}
+}
+
+/* IA-QUERY-12 IA-QUERY-13 IA-QUERY-34 IA-QUERY-35 IA-QUERY-37 IA-QUERY-39 IA-QUERY-54 */
+static void ia_query__names_and_versions__as_promised(void **state)
+{
+	struct dt_ia *ia = *state;
+
+	assert_true(is_text(ia->attr.adapter_name));
+	assert_string_equal(ia->attr.adapter_name, dt_adapter());
+	assert_true(is_text(ia->attr.vendor_name));
+	assert_true(is_text(ia->provider.provider_name));
+	assert_int_equal(ia->provider.dapl_version_major, 1);
+	assert_int_equal(ia->provider.dapl_version_minor, 2);
+	check_attributes(ia->attr.num_transport_attr, ia->attr.transport_attr);
+	check_attributes(ia->attr.num_vendor_attr, ia->attr.vendor_attr);
+	check_attributes(ia->provider.num_provider_specific_attr,
+			 ia->provider.provider_specific_attr);
+}
+
+/* IA-QUERY-40 IA-QUERY-47 IA-QUERY-48 IA-QUERY-49 IA-QUERY-50 IA-QUERY-56 EP-RDMAR-32
+ * EP-RDMAW-46 PSP-CREATE-13 */
+static void ia_query__provider_attributes__as_promised(void **state)
+{
+	struct dt_ia *ia = *state;
+	const DAT_PROVIDER_ATTR *p = &ia->provider;
+
+	assert_int_equal(p->lmr_mem_types_supported, 0x03);
+	assert_true(p->supports_multipath == DAT_TRUE || p->supports_multipath == DAT_FALSE);
+	assert_int_equal(p->ep_creator, DAT_PSP_CREATES_EP_IFASKED);
+	assert_true(p->pz_support == DAT_PZ_UNIQUE || p->pz_support == DAT_PZ_SHAREABLE);
+	assert_int_equal(DAT_OPTIMAL_ALIGNMENT, 256);
+	assert_true(p->optimal_buffer_alignment >= 1 && p->optimal_buffer_alignment <= 256);
+	assert_int_equal(DAT_OPTIMAL_ALIGNMENT % p->optimal_buffer_alignment, 0);
+	assert_int_equal(p->lmr_sync_req, DAT_FALSE);
+	assert_int_equal(p->rdma_write_for_rdma_read_req, DAT_FALSE);
+	assert_int_equal(p->iov_ownership_on_return, DAT_IOV_CONSUMER);
+}
+
+/* IA-QUERY-45 */
+static void ia_query__is_thread_safe__as_listed(void **state)
+{
+	static DAT_PROVIDER_INFO info[64];
+	struct dt_ia *ia = *state;
+	DAT_PROVIDER_INFO *list[64];
+	DAT_COUNT count = 0;
+
+	for (int i = 0; i < 64; i++)
+		list[i] = &info[i];
+	dt_ok(dat_registry_list_providers(64, &count, list));
+	for (DAT_COUNT i = 0; i < count; i++) {
+		if (strcmp(info[i].ia_name, dt_adapter()) != 0)
+			continue;
+		assert_int_equal(ia->provider.is_thread_safe, info[i].is_thread_safe);
+		return;
+	}
+	skip(); /* an adapter that opens but is not listed (CONF-43) */
+}
+
+/* IA-QUERY-51 IA-QUERY-52 IA-QUERY-53 EVD-CREATE-04 */
+static void ia_query__stream_merging__every_pair(void **state)
+{
+	static const DAT_EVD_FLAGS stream[6] = {DAT_EVD_SOFTWARE_FLAG, DAT_EVD_CR_FLAG,
+						DAT_EVD_DTO_FLAG,      DAT_EVD_CONNECTION_FLAG,
+						DAT_EVD_RMR_BIND_FLAG, DAT_EVD_ASYNC_FLAG};
+	struct dt_ia *ia = *state;
+
+	for (int i = 0; i < 6; i++) {
+		for (int j = 0; j < 6; j++) {
+			const DAT_BOOLEAN(*merging)[6] = ia->provider.evd_stream_merging_supported;
+
+			assert_int_equal(merging[i][j], DAT_TRUE);
+			dt_ok(dat_evd_free(
+				dt_evd_create(ia, 4, (DAT_EVD_FLAGS)(stream[i] | stream[j]))));
+		}
+	}
+}
+
+/* --- the address --- */
+
+static socklen_t address_length(const DAT_SOCK_ADDR *address)
+{
+	assert_true(address->sa_family == AF_INET || address->sa_family == AF_INET6);
+	return address->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+					     : sizeof(struct sockaddr_in6);
+}
+
+/* IA-QUERY-16 IA-QUERY-17 COMPAT-22 */
+static void ia_query__address__connects_and_stays(void **state)
+{
+	struct dt_ia *ia = *state;
+	struct sockaddr_storage copy = {0};
+	struct dt_listener listener;
+	struct dt_ia second;
+	struct dt_ep a, b;
+
+	assert_non_null(ia->attr.ia_address_ptr);
+	memcpy(&copy, ia->attr.ia_address_ptr, address_length(ia->attr.ia_address_ptr));
+	dt_ia_open(&second);
+	dt_listen(ia, &listener);
+	dt_ep_create(&second, second.pz, NULL, &a);
+	dt_ep_create(ia, ia->pz, NULL, &b);
+	dt_ok(dat_ep_connect(a.ep, (DAT_SOCK_ADDR *)&copy, listener.qual, DAT_TIMEOUT_INFINITE, 0,
+			     NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	dt_ok(dat_cr_accept(dt_request(&listener), b.ep, 0, NULL));
+	dt_expect_conn(a.conn, a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	dt_ep_free(&a);
+	dt_ep_free(&b);
+	dt_unlisten(&listener);
+	dt_ia_close(&second);
+	assert_memory_equal(&copy, ia->attr.ia_address_ptr,
+			    address_length(ia->attr.ia_address_ptr));
+}
+
+/* --- attributes against behaviour --- */
+
+/* IA-QUERY-41 EP-SEND-11 EP-RECV-09 EP-RDMAW-15 EP-RDMAR-13 */
+static void post__vector_overwritten_after_return__no_effect(void **state)
+{
+	struct dt_pair *pair = *state;
+	const size_t len = 1u << 20;
+	struct dt_buf from, to;
+	DAT_LMR_TRIPLET seg;
+	DAT_RMR_TRIPLET rseg;
+
+	dt_buf_create(&pair->ia, pair->ia.pz, &from, len, DAT_MEM_PRIV_ALL_FLAG);
+	dt_buf_create(&pair->ia, pair->ia.pz, &to, len, DAT_MEM_PRIV_ALL_FLAG);
+	dt_fill(from.p, len, 41);
+	/* The Send waits for its Receive, with its vector gone. */
+	seg = dt_seg(&from, 0, len);
+	dt_ok(dat_ep_post_send(pair->a.ep, 1, &seg, dt_cookie(1), 0));
+	memset(&seg, 0xff, sizeof(seg));
+	seg = dt_seg(&to, 0, len);
+	dt_ok(dat_ep_post_recv(pair->b.ep, 1, &seg, dt_cookie(2), 0));
+	memset(&seg, 0xff, sizeof(seg));
+	dt_expect_dto(pair->b.recv, pair->b.ep, 2, DAT_DTO_SUCCESS, len);
+	dt_expect_dto(pair->a.request, pair->a.ep, 1, DAT_DTO_SUCCESS, len);
+	dt_check_pattern(to.p, len, 41);
+	for (int reading = 0; reading < 2; reading++) {
+		memset(to.p, 0, len);
+		seg = dt_seg(reading ? &to : &from, 0, len);
+		rseg = dt_rseg(reading ? &from : &to, 0, len);
+		if (reading)
+			dt_ok(dat_ep_post_rdma_read(pair->a.ep, 1, &seg, dt_cookie(3), &rseg, 0));
+		else
+			dt_ok(dat_ep_post_rdma_write(pair->a.ep, 1, &seg, dt_cookie(3), &rseg, 0));
+		memset(&seg, 0xff, sizeof(seg));
+		memset(&rseg, 0xff, sizeof(rseg));
+		dt_expect_dto(pair->a.request, pair->a.ep, 3, DAT_DTO_SUCCESS, len);
+		dt_check_pattern(to.p, len, 41);
+	}
+	dt_buf_free(&from);
+	dt_buf_free(&to);
+}
+
+/* IA-QUERY-43 EP-CONNECT-27 */
+static void ep_connect__each_listed_quality_of_service__success(void **state)
+{
+	static const DAT_QOS qualities[] = {DAT_QOS_BEST_EFFORT, DAT_QOS_HIGH_THROUGHPUT,
+					    DAT_QOS_LOW_LATENCY, DAT_QOS_ECONOMY, DAT_QOS_PREMIUM};
+	struct dt_ia *ia = *state;
+	struct dt_listener listener;
+
+	dt_listen(ia, &listener);
+	for (size_t i = 0; i < CONF_ARRAY(qualities); i++) {
+		const bool listed = (qualities[i] & ia->provider.dat_qos_supported) == qualities[i];
+		struct dt_ep a, b;
+
+		dt_ep_create(ia, ia->pz, NULL, &a);
+		dt_ep_create(ia, ia->pz, NULL, &b);
+		const DAT_RETURN ret = dat_ep_connect(a.ep, ia->attr.ia_address_ptr, listener.qual,
+						      DAT_TIMEOUT_INFINITE, 0, NULL, qualities[i],
+						      DAT_CONNECT_DEFAULT_FLAG);
+
+		if (listed) {
+			dt_ok(ret);
+			dt_ok(dat_cr_accept(dt_request(&listener), b.ep, 0, NULL));
+			dt_expect_conn(a.conn, a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+			dt_expect_conn(b.conn, b.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+		} else {
+			dt_fails(ret, DAT_MODEL_NOT_SUPPORTED);
+		}
+		dt_ep_free(&a);
+		dt_ep_free(&b);
+	}
+	dt_unlisten(&listener);
+}
+
+/* IA-QUERY-44 */
+static void ep_post_send__each_listed_completion_flag__works(void **state)
+{
+	static const DAT_COMPLETION_FLAGS flags[] = {
+		DAT_COMPLETION_SUPPRESS_FLAG, DAT_COMPLETION_SOLICITED_WAIT_FLAG,
+		DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_COMPLETION_BARRIER_FENCE_FLAG};
+	struct dt_pair pair;
+	DAT_EP_ATTR attr;
+
+	dt_ep_attr(*state, &attr);
+	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	dt_pair_open_with(&pair, &attr, NULL);
+	assert_int_equal(pair.ia.provider.completion_flags_supported, 0x0f);
+	for (size_t i = 0; i < CONF_ARRAY(flags); i++) {
+		dt_ok(dat_ep_post_recv(pair.b.ep, 0, NULL, dt_cookie(i), 0));
+		dt_ok(dat_ep_post_send(pair.a.ep, 0, NULL, dt_cookie(i), flags[i]));
+		dt_expect_dto(pair.b.recv, pair.b.ep, i, DAT_DTO_SUCCESS, 0);
+		if (flags[i] == DAT_COMPLETION_SUPPRESS_FLAG)
+			dt_stays_empty(pair.a.request);
+		else
+			assert_true(
+				dt_event_poll(pair.a.request)
+					.event_data.dto_completion_event_data.user_cookie.as_64 ==
+				i);
+	}
+	dt_pair_close(&pair);
+}
+
+/* IA-QUERY-46 CONN-GEN-01 CONN-GEN-02 */
+static void ep_connect__most_private_data__arrives_both_ways(void **state)
+{
+	struct dt_ia *ia = *state;
+	const DAT_COUNT size = ia->provider.max_private_data_size;
+	unsigned char *data = dt_mem_alloc((size_t)size);
+	struct dt_listener listener;
+	struct dt_ep a, b;
+	DAT_CR_PARAM param;
+	DAT_CR_HANDLE cr;
+
+	assert_true(size >= 64);
+	dt_listen(ia, &listener);
+	dt_ep_create(ia, ia->pz, NULL, &a);
+	dt_ep_create(ia, ia->pz, NULL, &b);
+	dt_fill(data, (size_t)size, 46);
+	dt_ok(dat_ep_connect(a.ep, ia->attr.ia_address_ptr, listener.qual, DAT_TIMEOUT_INFINITE,
+			     size, data, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	cr = dt_request(&listener);
+	dt_ok(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param));
+	assert_int_equal(param.private_data_size, size);
+	dt_check_pattern(param.private_data, (size_t)size, 46);
+	dt_fill(data, (size_t)size, 47);
+	dt_ok(dat_cr_accept(cr, b.ep, size, data));
+	const DAT_EVENT event = dt_expect_conn(a.conn, a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+
+	assert_int_equal(event.event_data.connect_event_data.private_data_size, size);
+	dt_check_pattern(event.event_data.connect_event_data.private_data, (size_t)size, 47);
+	dt_ep_free(&a);
+	dt_ep_free(&b);
+	dt_unlisten(&listener);
+	dt_mem_free(data, (size_t)size);
+}
+
+/* IA-QUERY-48 PSP-CREATE-13 */
+static void psp_create__both_creators_of_endpoints__as_reported(void **state)
+{
+	static const DAT_PSP_FLAGS flags[] = {DAT_PSP_CONSUMER_FLAG, DAT_PSP_PROVIDER_FLAG};
+	struct dt_ia *ia = *state;
+
+	for (size_t i = 0; i < CONF_ARRAY(flags); i++) {
+		const DAT_EVD_HANDLE evd = dt_evd_create(ia, 4, DAT_EVD_CR_FLAG);
+		DAT_PSP_HANDLE psp;
+		DAT_CONN_QUAL qual;
+
+		dt_ok(dat_psp_create_any(ia->ia, &qual, evd, flags[i], &psp));
+		dt_ok(dat_psp_free(psp));
+		dt_ok(dat_evd_free(evd));
+	}
+}
+
+int main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(ia_query__each_field__written_and_stable),
+		T(ia_query__second_instance__same_attributes),
+		T(ia_query__counts__not_negative),
+		T(ia_query__nothing_wanted__success),
+		T(ia_query__mask_or_pointer_wrong__invalid_parameter),
+		T(ia_query__no_instance__invalid_handle),
+		T(ia_query__in_parallel__same_answer),
+		T(ia_query__names_and_versions__as_promised),
+		T(ia_query__provider_attributes__as_promised),
+		T(ia_query__is_thread_safe__as_listed),
+		T(ia_query__stream_merging__every_pair),
+		T(ia_query__address__connects_and_stays),
+		cmocka_unit_test_setup_teardown(post__vector_overwritten_after_return__no_effect,
+						setup_pair, teardown_pair),
+		T(ep_connect__each_listed_quality_of_service__success),
+		T(ep_post_send__each_listed_completion_flag__works),
+		T(ep_connect__most_private_data__arrives_both_ways),
+		T(psp_create__both_creators_of_endpoints__as_reported),
+	};
+
+	return cmocka_run_group_tests_name("ia query", tests, NULL, NULL);
+}

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Memory that the consumer unmaps or truncates while it is registered, or that was never writable
+ * (LMR-USE-14, LMR-CREATE-23): RDMA of a peer ends and raises no signal where the initiator or the
+ * kernel copies; a thread of the consumer inside a call may fault like at any use of its own, and
+ * goes on when a handler has mapped the memory again; a thread of the library never faults.
+ */
+#include "../conf.h"
+
+#include <dat/opendat.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE 4096u
+#define PAGES 4u
+#define FILLED 0x5a
+
+/* The memory, and what the handler of its faults has seen. */
+static struct {
+	unsigned char *memory;
+	pthread_t consumer;
+	volatile sig_atomic_t faults;
+	volatile sig_atomic_t foreign; /* raised in a thread that is not the test's */
+} gone;
+
+/* Maps the memory again, empty, and returns to the access. */
+static void repair(int number, siginfo_t *info, void *context)
+{
+	const uintptr_t offset = (uintptr_t)info->si_addr - (uintptr_t)gone.memory;
+
+	(void)context;
+	if (offset >= PAGES * PAGE) {
+		signal(number, SIG_DFL);
+		return;
+	}
+	gone.faults++;
+	if (!pthread_equal(pthread_self(), gone.consumer))
+		gone.foreign++;
+	mmap(gone.memory, PAGES * PAGE, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* What munmap() does, but nothing else of this process comes to lie there meanwhile. */
+static void unmap(void)
+{
+	assert_ptr_equal(mmap(gone.memory, PAGES * PAGE, PROT_NONE,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0),
+			 gone.memory);
+}
+
+/* A file of no length in place of the memory: an access raises SIGBUS. */
+static void truncate_file(void)
+{
+	const int fd = memfd_create("gone", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_ptr_equal(mmap(gone.memory, PAGES * PAGE, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_FIXED, fd, 0),
+			 gone.memory);
+	close(fd);
+}
+
+struct fixture {
+	struct dt_pair pair;
+	struct dt_buf local;
+	struct dt_buf target; /* in gone.memory */
+};
+
+static int setup(void **state)
+{
+	static struct fixture fixture;
+
+	dt_pair_open(&fixture.pair);
+	dt_buf_create(&fixture.pair.ia, fixture.pair.ia.pz, &fixture.local, PAGE, CONF_LOCAL);
+	memset(fixture.local.p, FILLED, PAGE);
+	gone.memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			   -1, 0);
+	assert_ptr_not_equal(gone.memory, MAP_FAILED);
+	gone.consumer = pthread_self();
+	gone.faults = 0;
+	gone.foreign = 0;
+	dt_lmr_create(&fixture.pair.ia, fixture.pair.ia.pz, gone.memory, PAGES * PAGE,
+		      DAT_MEM_PRIV_ALL_FLAG, &fixture.target);
+	*state = &fixture;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct fixture *fixture = *state;
+
+	dt_buf_free(&fixture->target);
+	dt_buf_free(&fixture->local);
+	dt_pair_close(&fixture->pair);
+	munmap(gone.memory, PAGES * PAGE);
+	return 0;
+}
+
+/* Does a process on this adapter place what arrives with its own threads? */
+static bool is_soft(void)
+{
+	const char *adapter = getenv("DAT_TEST_ADAPTER");
+
+	return !adapter || strncmp(adapter, "soft", 4) == 0;
+}
+
+/* Does RDMA go through the ring, so that the target places it? */
+static bool is_ring(void)
+{
+	const char *copy = getenv("DAT_COPY");
+
+	return copy && strcmp(copy, "ring") == 0;
+}
+
+/* The operation ends in one way or the other. */
+static void expect_end(struct dt_pair *pair, DAT_EVD_HANDLE evd, uint64_t cookie)
+{
+	const DAT_EVENT event = dt_event(evd);
+	const DAT_DTO_COMPLETION_EVENT_DATA *data = &event.event_data.dto_completion_event_data;
+
+	assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
+	assert_true(data->user_cookie.as_64 == cookie);
+	if (data->status == DAT_DTO_SUCCESS && dt_ep_state(pair->a.ep) == DAT_EP_STATE_CONNECTED)
+		return;
+	conf_expect_broken(pair);
+	conf_relink(pair);
+}
+
+/* From inside a test: cmocka has handlers of its own around each, which it takes away itself. */
+static void handle_faults(void)
+{
+	const struct sigaction action = {.sa_sigaction = repair, .sa_flags = SA_SIGINFO};
+
+	assert_int_equal(sigaction(SIGSEGV, &action, NULL), 0);
+	assert_int_equal(sigaction(SIGBUS, &action, NULL), 0);
+}
+
+static void check_rdma(struct fixture *fixture, void (*vanish)(void))
+{
+	struct dt_pair *pair = &fixture->pair;
+
+	handle_faults();
+	/* a peer that maps on first use has done so */
+	conf_write(pair, dt_seg(&fixture->local, 0, PAGE), dt_rseg(&fixture->target, 0, PAGE));
+	for (DAT_VLEN len = 8; len <= PAGE; len *= 512) {
+		vanish();
+		dt_ok(conf_post_write(pair, dt_seg(&fixture->local, 0, len),
+				      dt_rseg(&fixture->target, 0, len), 1));
+		expect_end(pair, pair->a.request, 1);
+		vanish();
+		dt_ok(conf_post_read(pair, dt_seg(&fixture->local, 0, len),
+				     dt_rseg(&fixture->target, PAGE, len), 2));
+		expect_end(pair, pair->a.request, 2);
+	}
+	if (!is_ring())
+		assert_int_equal(gone.faults, 0);
+	assert_int_equal(gone.foreign, 0);
+}
+
+/* LMR-USE-14 */
+static void post_rdma__target_unmapped_meanwhile__ends_without_harm(void **state)
+{
+	check_rdma(*state, unmap);
+}
+
+/* LMR-USE-14 */
+static void post_rdma__target_truncated_meanwhile__ends_without_harm(void **state)
+{
+	check_rdma(*state, truncate_file);
+}
+
+/* The next completion, taken by polling: the waiting calls may leave the work to another thread. */
+static DAT_DTO_COMPLETION_STATUS poll_for(DAT_EVD_HANDLE evd, uint64_t cookie)
+{
+	DAT_EVENT event;
+	DAT_RETURN ret;
+
+	while ((ret = dat_evd_dequeue(evd, &event)) != DAT_SUCCESS)
+		assert_int_equal(ret, DAT_QUEUE_EMPTY);
+	assert_true(event.event_data.dto_completion_event_data.user_cookie.as_64 == cookie);
+	return event.event_data.dto_completion_event_data.status;
+}
+
+/* Did a thread of the consumer place it? A thread of the library may come first. */
+static bool is_placed_by_consumer(struct fixture *fixture, void (*vanish)(void), DAT_VLEN len)
+{
+	struct dt_pair *pair = &fixture->pair;
+	DAT_DTO_COMPLETION_STATUS status;
+
+	conf_send(pair, dt_seg(&fixture->local, 0, 8), dt_seg(&fixture->local, 64, 8));
+	gone.faults = 0;
+	dt_ok(conf_post_recv(pair, dt_seg(&fixture->target, 0, len), 3));
+	vanish();
+	dt_ok(conf_post_send(pair, dt_seg(&fixture->local, 0, len), 4));
+	status = poll_for(pair->b.recv, 3);
+	assert_int_equal(gone.foreign, 0);
+	if (status == DAT_DTO_SUCCESS) {
+		assert_int_equal(poll_for(pair->a.request, 4), DAT_DTO_SUCCESS);
+		assert_int_equal(gone.faults, is_soft());
+		if (is_soft())
+			dt_check_bytes(gone.memory, len, FILLED);
+		return true;
+	}
+	assert_int_equal(gone.faults, 0);
+	assert_int_equal(status, DAT_DTO_ERR_LOCAL_PROTECTION);
+	conf_expect_broken(pair);
+	conf_relink(pair);
+	return false;
+}
+
+/* The consumer polls: its own thread places the message. */
+static void check_receive(struct fixture *fixture, void (*vanish)(void), DAT_VLEN len)
+{
+	handle_faults();
+	for (int attempt = 0; attempt < 100; attempt++)
+		if (is_placed_by_consumer(fixture, vanish, len) || !is_soft())
+			return;
+	fail_msg("no message was placed by the thread that polls");
+}
+
+/* LMR-USE-14 */
+static void evd_dequeue__receive_unmapped_meanwhile__faults_there(void **state)
+{
+	for (DAT_VLEN len = 1; len <= PAGE; len = len * 7 + 1)
+		check_receive(*state, unmap, len);
+}
+
+/* LMR-USE-14 */
+static void evd_dequeue__receive_truncated_meanwhile__faults_there(void **state)
+{
+	check_receive(*state, truncate_file, 8);
+	check_receive(*state, truncate_file, PAGE);
+}
+
+/* Registers the memory, which cannot be written to, to be; false: that is refused at once. */
+static bool is_registered_read_only(struct fixture *fixture)
+{
+	const DAT_REGION_DESCRIPTION region = {.for_va = gone.memory};
+	const struct dt_ia *ia = &fixture->pair.ia;
+	struct dt_buf *target = &fixture->target;
+	DAT_RETURN ret;
+
+	dt_ok(dat_lmr_free(target->lmr));
+	target->lmr = NULL;
+	ret = dat_lmr_create(ia->ia, DAT_MEM_TYPE_VIRTUAL, region, PAGES * PAGE, ia->pz,
+			     DAT_MEM_PRIV_ALL_FLAG, &target->lmr, &target->lkey, &target->rkey,
+			     NULL, NULL);
+	if (ret == DAT_SUCCESS)
+		return true;
+	dt_fails(ret, DAT_INVALID_PARAMETER);
+	return false;
+}
+
+/* Each Write ends with an error, unless our own thread has placed it and faulted. */
+static void check_read_only(struct fixture *fixture)
+{
+	struct dt_pair *pair = &fixture->pair;
+
+	if (!is_registered_read_only(fixture))
+		return;
+	handle_faults();
+	for (DAT_VLEN len = 1; len <= PAGE; len *= 16) {
+		dt_ok(conf_post_read(pair, dt_seg(&fixture->local, 0, len),
+				     dt_rseg(&fixture->target, 0, len), 1));
+		dt_expect_dto(pair->a.request, pair->a.ep, 1, DAT_DTO_SUCCESS, len);
+		dt_ok(conf_post_write(pair, dt_seg(&fixture->local, 0, len),
+				      dt_rseg(&fixture->target, 0, len), 2));
+		if (is_ring()) {
+			expect_end(pair, pair->a.request, 2);
+			continue;
+		}
+		dt_expect_dto(pair->a.request, pair->a.ep, 2, DAT_DTO_ERR_REMOTE_ACCESS,
+			      DT_ANY_LEN);
+		conf_expect_broken(pair);
+		dt_check_bytes(gone.memory, PAGES * PAGE, 0);
+		conf_relink(pair);
+	}
+	if (!is_ring())
+		assert_int_equal(gone.faults, 0);
+	assert_int_equal(gone.foreign, 0);
+}
+
+/* LMR-CREATE-23 LMR-USE-14 */
+static void post_rdma_write__target_read_only__error_status(void **state)
+{
+	assert_int_equal(mprotect(gone.memory, PAGES * PAGE, PROT_READ), 0);
+	check_read_only(*state);
+}
+
+/* LMR-CREATE-23: of a file that a peer could write to if it were given that as it is */
+static void post_rdma_write__file_mapped_read_only__error_status(void **state)
+{
+	const int fd = memfd_create("gone", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, PAGES * PAGE), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_ptr_equal(mmap(gone.memory, PAGES * PAGE, PROT_READ, MAP_SHARED | MAP_FIXED, fd, 0),
+			 gone.memory);
+	check_read_only(*state);
+	close(fd);
+}
+
+/* Nobody is inside a call when the message comes: a thread of the library places it. */
+static void check_in_library_thread(struct fixture *fixture, void (*vanish)(void), DAT_VLEN len)
+{
+	struct dt_pair *pair = &fixture->pair;
+	struct pollfd poll_fd = {.events = POLLIN};
+	DAT_CNO_HANDLE cno;
+	DAT_EVENT event;
+
+	handle_faults();
+	dt_ok(dat_cno_create(pair->ia.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+	dt_ok(dat_evd_modify_cno(pair->b.recv, cno));
+	dt_ok(dat_opendat_cno_fd(cno, &poll_fd.fd));
+	dt_ok(conf_post_recv(pair, dt_seg(&fixture->target, 0, len), 3));
+	vanish();
+	dt_ok(conf_post_send(pair, dt_seg(&fixture->local, 0, len), 4));
+	assert_int_equal(poll(&poll_fd, 1, (int)(DT_WAIT_US / 1000)), 1);
+	dt_ok(dat_evd_dequeue(pair->b.recv, &event));
+	if (is_soft())
+		assert_int_equal(event.event_data.dto_completion_event_data.status,
+				 DAT_DTO_ERR_LOCAL_PROTECTION);
+	assert_int_equal(gone.faults, 0);
+	dt_ok(dat_evd_modify_cno(pair->b.recv, DAT_HANDLE_NULL));
+	dt_ok(dat_cno_free(cno));
+	if (event.event_data.dto_completion_event_data.status == DAT_DTO_SUCCESS) {
+		dt_event(pair->a.request);
+		return;
+	}
+	conf_expect_broken(pair);
+	conf_relink(pair);
+}
+
+/* LMR-USE-14 GEN-36 */
+static void receive__unmapped_and_nobody_polls__local_protection(void **state)
+{
+	check_in_library_thread(*state, unmap, 8);
+	check_in_library_thread(*state, unmap, PAGE);
+}
+
+static void protect(void)
+{
+	assert_int_equal(mprotect(gone.memory, PAGES * PAGE, PROT_READ), 0);
+}
+
+/* LMR-CREATE-23 LMR-USE-14 */
+static void receive__read_only__local_protection_or_faults_there(void **state)
+{
+	struct fixture *fixture = *state;
+
+	protect();
+	if (!is_registered_read_only(fixture))
+		return;
+	check_in_library_thread(fixture, protect, 8);
+	check_in_library_thread(fixture, protect, PAGE);
+	check_receive(fixture, protect, 8);
+	check_receive(fixture, protect, PAGE);
+}
+
+int main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(post_rdma__target_unmapped_meanwhile__ends_without_harm),
+		T(post_rdma__target_truncated_meanwhile__ends_without_harm),
+		T(evd_dequeue__receive_unmapped_meanwhile__faults_there),
+		T(evd_dequeue__receive_truncated_meanwhile__faults_there),
+		T(receive__unmapped_and_nobody_polls__local_protection),
+		T(post_rdma_write__target_read_only__error_status),
+		T(post_rdma_write__file_mapped_read_only__error_status),
+		T(receive__read_only__local_protection_or_faults_there),
+	};
+
+	return cmocka_run_group_tests_name("lmr gone", tests, NULL, NULL);
+}

@@ -1,0 +1,664 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What a registered region permits and forbids in transfers: bounds, zones, privileges, and memory
+ * of every kind as source and target. Refusals at the post leave the connection working; refusals
+ * at the target break it.
+ */
+#include "../conf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#define PAGE 4096u
+
+_Static_assert(sizeof(DAT_LMR_TRIPLET) == 24, "LMR-USE-12");
+_Static_assert(sizeof(DAT_RMR_TRIPLET) == 24, "LMR-USE-12");
+
+static int setup(void **state)
+{
+	static struct dt_pair pair;
+
+	dt_pair_open(&pair);
+	*state = &pair;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	dt_pair_close(*state);
+	return 0;
+}
+
+static void create(struct dt_pair *pair, struct dt_buf *buf, unsigned priv)
+{
+	dt_buf_create(&pair->ia, pair->ia.pz, buf, PAGE, (DAT_MEM_PRIV_FLAGS)priv);
+}
+
+/* --- refusals at the post, for each of the four kinds --- */
+
+/* Posts with `local` as the local buffer; the remote side is always good. */
+static DAT_RETURN post_source(struct dt_pair *pair, int kind, DAT_LMR_TRIPLET local,
+			      const struct dt_buf *remote)
+{
+	if (kind == 0)
+		return conf_post_send(pair, local, 1);
+	return conf_post_write(pair, local, dt_rseg(remote, 0, remote->len), 1);
+}
+
+static DAT_RETURN post_sink(struct dt_pair *pair, int kind, DAT_LMR_TRIPLET local,
+			    const struct dt_buf *remote)
+{
+	if (kind == 0)
+		return conf_post_recv(pair, local, 1);
+	return conf_post_read(pair, local, dt_rseg(remote, 0, 1), 1);
+}
+
+typedef DAT_RETURN (*post_fn)(struct dt_pair *pair, int kind, DAT_LMR_TRIPLET local,
+			      const struct dt_buf *remote);
+
+static void check_refused(struct dt_pair *pair, post_fn post, DAT_LMR_TRIPLET local,
+			  const struct dt_buf *remote, DAT_RETURN type)
+{
+	for (int kind = 0; kind < 2; kind++)
+		dt_fails(post(pair, kind, local, remote), type);
+	dt_no_event(pair->a.request);
+	dt_no_event(pair->b.recv);
+}
+
+static void check_works(struct dt_pair *pair, struct dt_buf *buf)
+{
+	conf_write(pair, dt_seg(buf, 0, 64), dt_rseg(buf, PAGE / 2, 64));
+	conf_send(pair, dt_seg(buf, 0, 64), dt_seg(buf, 64, 64));
+}
+
+/* LMR-USE-01 LMR-CREATE-50 EP-SEND-28 EP-RECV-25 EP-RDMAR-28 EP-RDMAW-33 */
+static void post__segment_outside_its_region__invalid_parameter(void **state)
+{
+	struct dt_pair *pair = *state;
+	unsigned char *p = dt_mem_alloc(3 * PAGE);
+	struct dt_buf buf, remote;
+
+	/* The bytes around the region are there, but not part of it. */
+	dt_lmr_create(&pair->ia, pair->ia.pz, p + 11, PAGE, DAT_MEM_PRIV_ALL_FLAG, &buf);
+	create(pair, &remote, DAT_MEM_PRIV_ALL_FLAG);
+	const uintptr_t start = (uintptr_t)buf.p;
+	const struct {
+		DAT_VADDR address;
+		DAT_VLEN len;
+	} outside[] = {
+		{start - 1, 1},
+		{start - 1, 2},
+		{start, PAGE + 1},
+		{start + PAGE, 1},
+		{start + PAGE - 1, 2},
+		{start + 1, PAGE},
+		{start, UINT64_MAX},
+		{start + 1, UINT64_MAX},
+		{start + 16, UINT64_MAX - start},
+		{0, 1},
+		{start + (1ull << 32), 8},
+		{start, (1ull << 32) + 8},
+	};
+
+	for (size_t i = 0; i < CONF_ARRAY(outside); i++) {
+		const DAT_LMR_TRIPLET seg = {.lmr_context = buf.lkey,
+					     .virtual_address = outside[i].address,
+					     .segment_length = outside[i].len};
+
+		dt_fails(conf_post_send(pair, seg, 1), DAT_INVALID_PARAMETER);
+		dt_fails(conf_post_recv(pair, seg, 1), DAT_INVALID_PARAMETER);
+		dt_fails(conf_post_read(pair, seg, dt_rseg(&remote, 0, 1), 1),
+			 DAT_INVALID_PARAMETER);
+	}
+	for (size_t i = 0; i < 6; i++) {
+		const DAT_LMR_TRIPLET seg = {.lmr_context = buf.lkey,
+					     .virtual_address = outside[i].address,
+					     .segment_length = outside[i].len};
+		const DAT_RMR_TRIPLET to = {.rmr_context = remote.rkey,
+					    .target_address = (uintptr_t)remote.p,
+					    .segment_length = outside[i].len};
+
+		dt_fails(conf_post_write(pair, seg, to, 1), DAT_INVALID_PARAMETER);
+	}
+	dt_no_event(pair->a.request);
+	/* The first and the last byte are part of it. */
+	dt_fill(buf.p, PAGE, 1);
+	conf_write(pair, dt_seg(&buf, 0, PAGE), dt_rseg(&remote, 0, PAGE));
+	dt_check_pattern(remote.p, PAGE, 1);
+	conf_send(pair, dt_seg(&buf, PAGE - 1, 1), dt_seg(&buf, 0, 1));
+	assert_int_equal(buf.p[0], buf.p[PAGE - 1]);
+	dt_buf_free(&remote);
+	dt_buf_free(&buf);
+	dt_mem_free(p, 3 * PAGE);
+}
+
+/* LMR-USE-02 LMR-CREATE-51 PZ-CREATE-03 DTO-85 */
+static void post__region_of_another_zone__protection_violation(void **state)
+{
+	struct dt_pair *pair = *state;
+	struct dt_buf foreign, buf;
+	DAT_PZ_HANDLE other;
+
+	dt_ok(dat_pz_create(pair->ia.ia, &other));
+	dt_buf_create(&pair->ia, other, &foreign, PAGE, DAT_MEM_PRIV_ALL_FLAG);
+	create(pair, &buf, DAT_MEM_PRIV_ALL_FLAG);
+	check_refused(pair, post_source, dt_seg(&foreign, 0, 64), &buf, DAT_PROTECTION_VIOLATION);
+	check_refused(pair, post_sink, dt_seg(&foreign, 0, 64), &buf, DAT_PROTECTION_VIOLATION);
+	check_works(pair, &buf);
+	dt_buf_free(&foreign);
+	dt_buf_free(&buf);
+	dt_ok(dat_pz_free(other));
+}
+
+/* LMR-USE-04 LMR-CREATE-29 LMR-CREATE-30 DTO-86 */
+static void post__source_without_local_read__privileges_violation(void **state)
+{
+	static const unsigned without[] = {DAT_MEM_PRIV_NONE_FLAG, DAT_MEM_PRIV_REMOTE_READ_FLAG,
+					   DAT_MEM_PRIV_REMOTE_WRITE_FLAG,
+					   DAT_MEM_PRIV_REMOTE_READ_FLAG |
+						   DAT_MEM_PRIV_REMOTE_WRITE_FLAG};
+	struct dt_pair *pair = *state;
+	struct dt_buf buf, closed;
+
+	create(pair, &buf, DAT_MEM_PRIV_ALL_FLAG);
+	for (size_t i = 0; i < CONF_ARRAY(without); i++) {
+		create(pair, &closed, without[i]);
+		check_refused(pair, post_source, dt_seg(&closed, 0, 64), &buf,
+			      DAT_PRIVILEGES_VIOLATION);
+		dt_buf_free(&closed);
+	}
+	check_works(pair, &buf);
+	dt_buf_free(&buf);
+}
+
+/* LMR-USE-05 LMR-CREATE-29 LMR-CREATE-31 DTO-87 */
+static void post__sink_without_local_write__privileges_violation(void **state)
+{
+	static const unsigned without[] = {DAT_MEM_PRIV_NONE_FLAG, DAT_MEM_PRIV_LOCAL_READ_FLAG,
+					   DAT_MEM_PRIV_READ_FLAG, DAT_MEM_PRIV_REMOTE_WRITE_FLAG};
+	struct dt_pair *pair = *state;
+	struct dt_buf buf, closed;
+
+	create(pair, &buf, DAT_MEM_PRIV_ALL_FLAG);
+	for (size_t i = 0; i < CONF_ARRAY(without); i++) {
+		create(pair, &closed, without[i]);
+		check_refused(pair, post_sink, dt_seg(&closed, 0, 64), &buf,
+			      DAT_PRIVILEGES_VIOLATION);
+		dt_buf_free(&closed);
+	}
+	check_works(pair, &buf);
+	dt_buf_free(&buf);
+}
+
+/* LMR-USE-04 LMR-USE-05 LMR-CREATE-44 */
+static void post__context_of_no_region__privileges_violation(void **state)
+{
+	struct dt_pair *pair = *state;
+	struct dt_buf buf;
+
+	create(pair, &buf, DAT_MEM_PRIV_ALL_FLAG);
+	const DAT_LMR_CONTEXT wrong[] = {0, UINT32_MAX, buf.lkey ^ 0x80000000u, buf.lkey ^ 1u,
+					 ~buf.lkey};
+
+	for (size_t i = 0; i < CONF_ARRAY(wrong); i++) {
+		DAT_LMR_TRIPLET seg = dt_seg(&buf, 0, 64);
+
+		seg.lmr_context = wrong[i];
+		check_refused(pair, post_source, seg, &buf, DAT_PRIVILEGES_VIOLATION);
+		check_refused(pair, post_sink, seg, &buf, DAT_PRIVILEGES_VIOLATION);
+	}
+	check_works(pair, &buf);
+	dt_buf_free(&buf);
+}
+
+/* LMR-USE-08 */
+static void post_rdma__more_local_than_remote__length_error(void **state)
+{
+	struct dt_pair *pair = *state;
+	struct dt_buf buf, remote;
+
+	create(pair, &buf, DAT_MEM_PRIV_ALL_FLAG);
+	create(pair, &remote, DAT_MEM_PRIV_ALL_FLAG);
+	dt_fill(buf.p, PAGE, 8);
+	dt_fails(conf_post_write(pair, dt_seg(&buf, 0, 65), dt_rseg(&remote, 0, 64), 1),
+		 DAT_LENGTH_ERROR);
+	dt_fails(conf_post_write(pair, dt_seg(&buf, 0, 1), dt_rseg(&remote, 0, 0), 1),
+		 DAT_LENGTH_ERROR);
+	dt_stays_empty(pair->a.request);
+	dt_check_bytes(remote.p, PAGE, 0);
+	conf_write(pair, dt_seg(&buf, 0, 64), dt_rseg(&remote, 0, 64));
+	dt_buf_free(&remote);
+	dt_buf_free(&buf);
+}
+
+/* LMR-USE-09 LMR-USE-10 LMR-USE-11 LMR-USE-12 COMPAT-11 */
+static void post__several_segments__joined_in_vector_order(void **state)
+{
+	struct dt_pair *pair = *state;
+	struct dt_buf buf, remote;
+	unsigned char expected[33];
+
+	create(pair, &buf, DAT_MEM_PRIV_ALL_FLAG);
+	create(pair, &remote, DAT_MEM_PRIV_ALL_FLAG);
+	dt_fill(buf.p, PAGE, 10);
+	DAT_LMR_TRIPLET iov[4] = {
+		dt_seg(&buf, 1001, 7),
+		{.lmr_context = 0xdeadbeef, .virtual_address = 1, .segment_length = 0},
+		dt_seg(&buf, 3, 21),
+		dt_seg(&buf, 2049, 5),
+	};
+	DAT_RMR_TRIPLET to = dt_rseg(&remote, 17, 33);
+
+	for (size_t i = 0; i < CONF_ARRAY(iov); i++)
+		iov[i].pad = 0xa5a5a5a5;
+	to.pad = 0x5a5a5a5a;
+	memcpy(expected, buf.p + 1001, 7);
+	memcpy(expected + 7, buf.p + 3, 21);
+	memcpy(expected + 28, buf.p + 2049, 5);
+	dt_ok(dat_ep_post_rdma_write(pair->a.ep, 4, iov, dt_cookie(1), &to,
+				     DAT_COMPLETION_DEFAULT_FLAG));
+	dt_expect_dto(pair->a.request, pair->a.ep, 1, DAT_DTO_SUCCESS, 33);
+	assert_memory_equal(remote.p + 17, expected, 33);
+	dt_check_bytes(remote.p, 17, 0);
+	dt_check_bytes(remote.p + 50, PAGE - 50, 0);
+	dt_ok(conf_post_recv(pair, dt_seg(&remote, 101, 40), 2));
+	dt_ok(dat_ep_post_send(pair->a.ep, 4, iov, dt_cookie(3), DAT_COMPLETION_DEFAULT_FLAG));
+	dt_expect_dto(pair->b.recv, pair->b.ep, 2, DAT_DTO_SUCCESS, 33);
+	dt_expect_dto(pair->a.request, pair->a.ep, 3, DAT_DTO_SUCCESS, 33);
+	assert_memory_equal(remote.p + 101, expected, 33);
+	dt_buf_free(&remote);
+	dt_buf_free(&buf);
+}
+
+/* --- privileges that suffice --- */
+
+/* LMR-CREATE-39 LMR-CREATE-30 LMR-CREATE-31 */
+static void post__one_local_privilege__its_uses_work(void **state)
+{
+	struct dt_pair *pair = *state;
+	struct dt_buf reads, writes, remote;
+
+	create(pair, &reads, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+	create(pair, &writes, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	create(pair, &remote, DAT_MEM_PRIV_ALL_FLAG);
+	dt_fill(reads.p, PAGE, 30);
+	conf_send(pair, dt_seg(&reads, 0, PAGE), dt_seg(&writes, 0, PAGE));
+	dt_check_pattern(writes.p, PAGE, 30);
+	conf_write(pair, dt_seg(&writes, 0, PAGE), dt_rseg(&remote, 0, PAGE));
+	dt_check_pattern(remote.p, PAGE, 30);
+	memset(writes.p, 0, PAGE);
+	conf_read(pair, dt_seg(&writes, 0, PAGE), dt_rseg(&remote, 0, PAGE));
+	dt_check_pattern(writes.p, PAGE, 30);
+	conf_send(pair, dt_seg(&writes, 0, PAGE), dt_seg(&remote, 0, PAGE));
+	dt_buf_free(&reads);
+	dt_buf_free(&writes);
+	dt_buf_free(&remote);
+}
+
+/* LMR-CREATE-32 LMR-CREATE-33 LMR-CREATE-34 LMR-CREATE-37 LMR-CREATE-42 DTO-88 */
+static void post_rdma__one_remote_privilege__its_use_works(void **state)
+{
+	struct dt_pair *pair = *state;
+	struct dt_buf local, reads, writes, all;
+
+	create(pair, &local, CONF_LOCAL);
+	create(pair, &reads, DAT_MEM_PRIV_REMOTE_READ_FLAG);
+	create(pair, &writes, DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+	create(pair, &all, DAT_MEM_PRIV_ALL_FLAG);
+	dt_fill(local.p, PAGE, 32);
+	dt_fill(reads.p, PAGE, 33);
+	conf_write(pair, dt_seg(&local, 0, PAGE), dt_rseg(&writes, 0, PAGE));
+	dt_check_pattern(writes.p, PAGE, 32);
+	conf_write(pair, dt_seg(&local, 0, PAGE), dt_rseg(&all, 0, PAGE));
+	dt_check_pattern(all.p, PAGE, 32);
+	conf_read(pair, dt_seg(&local, 0, PAGE), dt_rseg(&reads, 0, PAGE));
+	dt_check_pattern(local.p, PAGE, 33);
+	conf_read(pair, dt_seg(&local, 0, PAGE), dt_rseg(&all, 0, PAGE));
+	dt_check_pattern(local.p, PAGE, 32);
+	conf_send(pair, dt_seg(&all, 0, PAGE), dt_seg(&all, 0, PAGE));
+	dt_buf_free(&local);
+	dt_buf_free(&reads);
+	dt_buf_free(&writes);
+	dt_buf_free(&all);
+}
+
+/* --- refusals at the target --- */
+
+/* Write and read through `to`, which must not be possible; the memory stays as it is. */
+static void check_write_refused(struct dt_pair *pair, struct dt_buf *local, DAT_RMR_TRIPLET to,
+				const struct dt_buf *target)
+{
+	dt_fill(target->p, target->len, 90);
+	dt_fill(local->p, PAGE, 91);
+	dt_ok(conf_post_write(pair, dt_seg(local, 0, to.segment_length), to, 0x90));
+	conf_expect_refused(pair, 0x90);
+	dt_check_pattern(target->p, target->len, 90);
+	conf_relink(pair);
+}
+
+static void check_read_refused(struct dt_pair *pair, struct dt_buf *local, DAT_RMR_TRIPLET from)
+{
+	dt_fill(local->p, PAGE, 92);
+	dt_ok(conf_post_read(pair, dt_seg(local, 0, from.segment_length), from, 0x91));
+	conf_expect_refused(pair, 0x91);
+	conf_relink(pair);
+}
+
+/* LMR-USE-06 LMR-CREATE-38 DTO-92 DTO-94 */
+static void post_rdma__without_the_remote_privilege__refused_and_broken(void **state)
+{
+	struct dt_pair *pair = *state;
+	struct dt_buf local, reads, writes;
+
+	create(pair, &local, CONF_LOCAL);
+	create(pair, &reads, CONF_LOCAL | DAT_MEM_PRIV_REMOTE_READ_FLAG);
+	create(pair, &writes, CONF_LOCAL | DAT_MEM_PRIV_REMOTE_WRITE_FLAG);
+	check_write_refused(pair, &local, dt_rseg(&reads, 0, 64), &reads);
+	check_read_refused(pair, &local, dt_rseg(&writes, 0, 64));
+	dt_buf_free(&local);
+	dt_buf_free(&reads);
+	dt_buf_free(&writes);
+}
+
+/* LMR-USE-07 PZ-CREATE-04 DTO-93 DTO-94 */
+static void post_rdma__context_of_another_zone__refused_and_broken(void **state)
+{
+	struct dt_pair *pair = *state;
+	struct dt_buf local, foreign;
+	DAT_PZ_HANDLE other;
+
+	dt_ok(dat_pz_create(pair->ia.ia, &other));
+	create(pair, &local, CONF_LOCAL);
+	dt_buf_create(&pair->ia, other, &foreign, PAGE, DAT_MEM_PRIV_ALL_FLAG);
+	check_write_refused(pair, &local, dt_rseg(&foreign, 0, 64), &foreign);
+	check_read_refused(pair, &local, dt_rseg(&foreign, 0, 64));
+	dt_buf_free(&local);
+	dt_buf_free(&foreign);
+	dt_ok(dat_pz_free(other));
+}
+
+/* LMR-CREATE-50 DTO-90 DTO-91 DTO-94 */
+static void post_rdma__outside_the_range_or_wrong_context__refused_and_broken(void **state)
+{
+	struct dt_pair *pair = *state;
+	unsigned char *p = dt_mem_alloc(3 * PAGE);
+	struct dt_buf local, around, target;
+
+	create(pair, &local, CONF_LOCAL);
+	dt_lmr_create(&pair->ia, pair->ia.pz, p + 100, PAGE, DAT_MEM_PRIV_ALL_FLAG, &target);
+	around = (struct dt_buf){.p = p, .len = 3 * PAGE};
+	DAT_RMR_TRIPLET bad[] = {
+		dt_rseg(&target, PAGE, 1), dt_rseg(&target, PAGE - 1, 2), dt_rseg(&target, 0, 1),
+		dt_rseg(&target, 0, 64),   dt_rseg(&target, 0, 64),
+	};
+
+	bad[2].target_address -= 1;
+	bad[3].rmr_context ^= 0x80000000u;
+	bad[4].rmr_context = 0;
+	for (size_t i = 0; i < CONF_ARRAY(bad); i++) {
+		check_write_refused(pair, &local, bad[i], &around);
+		check_read_refused(pair, &local, bad[i]);
+	}
+	dt_buf_free(&target);
+	dt_buf_free(&local);
+	dt_mem_free(p, 3 * PAGE);
+}
+
+/* --- kinds of memory --- */
+
+static void check_round_trip(struct dt_pair *pair, unsigned char *p, size_t len)
+{
+	struct dt_buf buf, other;
+
+	dt_lmr_create(&pair->ia, pair->ia.pz, p, len, DAT_MEM_PRIV_ALL_FLAG, &buf);
+	dt_buf_create(&pair->ia, pair->ia.pz, &other, len, DAT_MEM_PRIV_ALL_FLAG);
+	dt_fill(p, len, 1);
+	conf_write(pair, dt_seg(&buf, 0, len), dt_rseg(&other, 0, len));
+	dt_check_pattern(other.p, len, 1);
+	dt_fill(other.p, len, 2);
+	conf_write(pair, dt_seg(&other, 0, len), dt_rseg(&buf, 0, len));
+	dt_check_pattern(p, len, 2);
+	dt_fill(other.p, len, 3);
+	conf_send(pair, dt_seg(&other, 0, len), dt_seg(&buf, 0, len));
+	dt_check_pattern(p, len, 3);
+	dt_fill(p, len, 4);
+	conf_read(pair, dt_seg(&other, 0, len), dt_rseg(&buf, 0, len));
+	dt_check_pattern(other.p, len, 4);
+	dt_fill(p, len, 5);
+	conf_send(pair, dt_seg(&buf, 0, len), dt_seg(&other, 0, len));
+	dt_check_pattern(other.p, len, 5);
+	dt_buf_free(&other);
+	dt_buf_free(&buf);
+}
+
+/* LMR-CREATE-27 LMR-CREATE-26 LMR-USE-11 COMPAT-14 */
+static void lmr_create__heap_stack_static_and_file_memory__moves_data(void **state)
+{
+	static unsigned char fixed[3 * PAGE];
+	struct dt_pair *pair = *state;
+	unsigned char stack[PAGE];
+	unsigned char *heap = malloc(100000);
+	unsigned char *file;
+	FILE *temporary = tmpfile();
+
+	assert_non_null(heap);
+	assert_non_null(temporary);
+	assert_int_equal(ftruncate(fileno(temporary), 2 * PAGE), 0);
+	file = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(temporary), 0);
+	assert_ptr_not_equal(file, MAP_FAILED);
+	check_round_trip(pair, heap + 3, 100000 - 7);
+	check_round_trip(pair, stack + 1, sizeof(stack) - 2);
+	check_round_trip(pair, fixed + 5, sizeof(fixed) - 5);
+	check_round_trip(pair, file, 2 * PAGE);
+	munmap(file, 2 * PAGE);
+	fclose(temporary);
+	free(heap);
+}
+
+/* LMR-CREATE-18 */
+static void lmr_create__so_virtual__moves_data(void **state)
+{
+	struct dt_pair *pair = *state;
+	unsigned char *p = dt_mem_alloc(PAGE);
+	const DAT_REGION_DESCRIPTION region = {.for_va = p};
+	struct dt_buf buf = {.p = p, .len = PAGE};
+
+	dt_ok(dat_lmr_create(pair->ia.ia, DAT_MEM_TYPE_SO_VIRTUAL, region, PAGE, pair->ia.pz,
+			     DAT_MEM_PRIV_ALL_FLAG, &buf.lmr, &buf.lkey, &buf.rkey, NULL, NULL));
+	dt_fill(p, PAGE / 2, 18);
+	conf_write(pair, dt_seg(&buf, 0, PAGE / 2), dt_rseg(&buf, PAGE / 2, PAGE / 2));
+	dt_check_pattern(p + PAGE / 2, PAGE / 2, 18);
+	dt_buf_free(&buf);
+	dt_mem_free(p, PAGE);
+}
+
+#define WATCH_LEN (64 * PAGE)
+#define WATCH_ROUNDS 200
+
+struct watch {
+	const unsigned char *p;
+	atomic_int seen; /* the last round that was complete when its last byte showed */
+	atomic_int torn;
+};
+
+/* A consumer that looks at its memory only; the sanitizer would rightly call that a race. */
+__attribute__((no_sanitize("thread"))) static void *watch_last_byte(void *arg)
+{
+	struct watch *watch = arg;
+	const volatile unsigned char *p = watch->p;
+
+	for (int round = 1; round <= WATCH_ROUNDS; round++) {
+		while (p[WATCH_LEN - 1] != round)
+			;
+		atomic_thread_fence(memory_order_acquire);
+		for (size_t i = 0; i < WATCH_LEN; i++)
+			if (p[i] != round)
+				atomic_store(&watch->torn, 1);
+		atomic_store(&watch->seen, round);
+	}
+	return NULL;
+}
+
+static bool has_seen(void *arg)
+{
+	const int *round = ((void **)arg)[1];
+
+	return atomic_load(&((struct watch *)((void **)arg)[0])->seen) == *round;
+}
+
+/* LMR-CREATE-19 EP-RDMAW-44 COMPAT-01 */
+static void post_rdma_write__target_polls_its_last_byte__all_others_are_there(void **state)
+{
+	struct dt_pair *pair = *state;
+	struct dt_buf from, to;
+	struct watch watch = {.seen = 0};
+	pthread_t thread;
+
+	dt_buf_create(&pair->ia, pair->ia.pz, &from, WATCH_LEN, CONF_LOCAL);
+	dt_buf_create(&pair->ia, pair->ia.pz, &to, WATCH_LEN, DAT_MEM_PRIV_ALL_FLAG);
+	watch.p = to.p;
+	assert_int_equal(pthread_create(&thread, NULL, watch_last_byte, &watch), 0);
+	for (int round = 1; round <= WATCH_ROUNDS; round++) {
+		void *until[] = {&watch, &round};
+
+		memset(from.p, round, WATCH_LEN);
+		conf_write(pair, dt_seg(&from, 0, WATCH_LEN), dt_rseg(&to, 0, WATCH_LEN));
+		dt_until(has_seen, until);
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(atomic_load(&watch.torn), 0);
+	dt_buf_free(&from);
+	dt_buf_free(&to);
+}
+
+/* LMR-CREATE-52 */
+static void lmr_create__overlapping_regions__work_on_their_own(void **state)
+{
+	struct dt_pair *pair = *state;
+	unsigned char *p = dt_mem_alloc(2 * PAGE);
+	struct dt_buf low, high, local;
+
+	dt_lmr_create(&pair->ia, pair->ia.pz, p, PAGE + 100, DAT_MEM_PRIV_ALL_FLAG, &low);
+	dt_lmr_create(&pair->ia, pair->ia.pz, p + PAGE - 100, PAGE, DAT_MEM_PRIV_REMOTE_READ_FLAG,
+		      &high);
+	create(pair, &local, CONF_LOCAL);
+	dt_fill(local.p, 200, 52);
+	conf_write(pair, dt_seg(&local, 0, 200), dt_rseg(&low, PAGE - 100, 200));
+	memset(local.p, 0, 200);
+	conf_read(pair, dt_seg(&local, 0, 200), dt_rseg(&high, 0, 200));
+	dt_check_pattern(local.p, 200, 52);
+	dt_ok(conf_post_write(pair, dt_seg(&local, 0, 8), dt_rseg(&high, 0, 8), 3));
+	conf_expect_refused(pair, 3);
+	dt_buf_free(&low);
+	dt_buf_free(&high);
+	dt_buf_free(&local);
+	dt_mem_free(p, 2 * PAGE);
+}
+
+/* LMR-CREATE-43 */
+static void lmr_create__keys_after_disconnect_and_free__still_good(void **state)
+{
+	struct dt_pair *pair = *state;
+	struct dt_buf buf;
+
+	create(pair, &buf, DAT_MEM_PRIV_ALL_FLAG);
+	check_works(pair, &buf);
+	dt_ok(dat_ep_disconnect(pair->a.ep, DAT_CLOSE_ABRUPT_FLAG));
+	dt_expect_conn(pair->a.conn, pair->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	dt_expect_conn(pair->b.conn, pair->b.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	dt_ep_free(&pair->a);
+	dt_ep_free(&pair->b);
+	dt_ep_create(&pair->ia, pair->ia.pz, NULL, &pair->a);
+	dt_ep_create(&pair->ia, pair->ia.pz, NULL, &pair->b);
+	dt_ep_link(&pair->ia, &pair->a, &pair->b);
+	check_works(pair, &buf);
+	dt_buf_free(&buf);
+}
+
+struct thread_use {
+	struct dt_pair *pair;
+	struct dt_buf buf;
+	pthread_mutex_t lock;
+};
+
+static void *post_from_thread(void *arg)
+{
+	struct thread_use *use = arg;
+	DAT_LMR_TRIPLET from = dt_seg(&use->buf, 0, 64);
+	DAT_RMR_TRIPLET to = dt_rseg(&use->buf, 64, 64);
+
+	pthread_mutex_lock(&use->lock);
+	const DAT_RETURN ret =
+		dat_ep_post_rdma_write(use->pair->a.ep, 1, &from, dt_cookie(7), &to, 0);
+
+	pthread_mutex_unlock(&use->lock);
+	conf_try(ret);
+	return NULL;
+}
+
+static void use_in_child(struct dt_peer *peer, void *arg)
+{
+	DAT_LMR_TRIPLET foreign;
+	struct dt_pair pair;
+
+	(void)arg;
+	dt_pair_open(&pair);
+	dt_peer_recv(peer, &foreign, sizeof(foreign));
+	dt_fails(conf_post_send(&pair, foreign, 1), DAT_PRIVILEGES_VIOLATION);
+	dt_fails(conf_post_recv(&pair, foreign, 1), DAT_PRIVILEGES_VIOLATION);
+	dt_pair_close(&pair);
+}
+
+/* LMR-CREATE-47 LMR-CREATE-44 DTO-83 */
+static void lmr_context__other_threads_and_processes__good_in_this_process_only(void **state)
+{
+	struct thread_use use = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	struct dt_peer peer;
+	struct dt_pair pair;
+	DAT_LMR_TRIPLET seg;
+
+	(void)state;
+	dt_peer_start(&peer, use_in_child, NULL);
+	dt_pair_open(&pair);
+	use.pair = &pair;
+	create(&pair, &use.buf, DAT_MEM_PRIV_ALL_FLAG);
+	conf_parallel(post_from_thread, &use);
+	for (int i = 0; i < CONF_THREADS; i++)
+		dt_expect_dto(pair.a.request, pair.a.ep, 7, DAT_DTO_SUCCESS, 64);
+	seg = dt_seg(&use.buf, 0, 64);
+	dt_peer_send(&peer, &seg, sizeof(seg));
+	dt_peer_join(&peer);
+	dt_buf_free(&use.buf);
+	dt_pair_close(&pair);
+}
+
+int main(void)
+{
+#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(post__segment_outside_its_region__invalid_parameter),
+		T(post__region_of_another_zone__protection_violation),
+		T(post__source_without_local_read__privileges_violation),
+		T(post__sink_without_local_write__privileges_violation),
+		T(post__context_of_no_region__privileges_violation),
+		T(post_rdma__more_local_than_remote__length_error),
+		T(post__several_segments__joined_in_vector_order),
+		T(post__one_local_privilege__its_uses_work),
+		T(post_rdma__one_remote_privilege__its_use_works),
+		T(post_rdma__without_the_remote_privilege__refused_and_broken),
+		T(post_rdma__context_of_another_zone__refused_and_broken),
+		T(post_rdma__outside_the_range_or_wrong_context__refused_and_broken),
+		T(lmr_create__heap_stack_static_and_file_memory__moves_data),
+		T(lmr_create__so_virtual__moves_data),
+		T(post_rdma_write__target_polls_its_last_byte__all_others_are_there),
+		T(lmr_create__overlapping_regions__work_on_their_own),
+		T(lmr_create__keys_after_disconnect_and_free__still_good),
+		cmocka_unit_test(
+			lmr_context__other_threads_and_processes__good_in_this_process_only),
+	};
+
+	return cmocka_run_group_tests_name("lmr use", tests, NULL, NULL);
+}
