@@ -32,13 +32,17 @@ const char *__tsan_default_options(void)
 }
 
 /*
- * The provider looks for the file behind a buffer among the open descriptors. One that the consumer
- * closes meanwhile is only not found; the sanitizer takes that for a race.
+ * Reports of the thread sanitizer that are no races:
+ * - the provider looks for the file behind a buffer among the open descriptors, and the consumer
+ *   closes one meanwhile, which is then only not found;
+ * - the target of an RDMA Write reads its memory after the writer told it so by a way that the
+ *   sanitizer cannot see: another process, or another mapping;
+ * - a thread was cancelled in sem_wait and then took a lock.
  */
 __attribute__((weak, visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-	return "race:copy_if_file\n";
+	return "race:copy_if_file\nrace:vm_call\nrace:wait_cancelled\n";
 }
 
 /* Tests of that name, or pattern, are left out: where something cannot carry them out (with-fake).

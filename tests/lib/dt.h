@@ -21,17 +21,37 @@
 #include <cmocka.h>
 #include <dat/udat.h>
 
+#ifdef __has_feature
+#define DT_HAS(feature) __has_feature(feature)
+#else
+#define DT_HAS(feature) 0
+#endif
+#if defined(__SANITIZE_THREAD__) || DT_HAS(thread_sanitizer)
+#define DT_TSAN 1
+#else
+#define DT_TSAN 0
+#endif
 /* a build with a sanitizer, several times slower */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || DT_HAS(address_sanitizer) || DT_TSAN
 #define DT_SLOW 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define DT_SLOW 1
-#endif
-#endif
-#ifndef DT_SLOW
+#else
 #define DT_SLOW 0
 #endif
+
+/*
+ * For functions that read memory while the library may write it, as consumers of one-sided
+ * transfers do. That is no race, but the thread sanitizer cannot know.
+ */
+#if defined(__clang__)
+#define DT_UNORDERED __attribute__((no_sanitize("thread")))
+#else
+#define DT_UNORDERED __attribute__((no_sanitize_thread))
+#endif
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* A handle value that no provider ever issued (aligned, but no address of anything). */
+#define DT_NEVER_A_HANDLE ((DAT_HANDLE)(uintptr_t)0x7f0000000040)
 
 #define DT_WAIT_US 20000000u /* longest wait for something that must come */
 #define DT_QUIET_US 50000u   /* how long an EVD is watched for an event that must not come */
@@ -187,16 +207,7 @@ void dt_peer_join(struct dt_peer *peer); /* must end by itself with success */
  * PTHREAD_CANCEL_ASYNCHRONOUS, where a thread can be ended at any instruction: in the thread
  * sanitizer it would be ended inside the sanitizer's own runtime, with the locks of that held.
  */
-#if defined(__SANITIZE_THREAD__)
-#define DT_CANCEL_ANYWHERE PTHREAD_CANCEL_DEFERRED
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define DT_CANCEL_ANYWHERE PTHREAD_CANCEL_DEFERRED
-#endif
-#endif
-#ifndef DT_CANCEL_ANYWHERE
-#define DT_CANCEL_ANYWHERE PTHREAD_CANCEL_ASYNCHRONOUS
-#endif
+#define DT_CANCEL_ANYWHERE (DT_TSAN ? PTHREAD_CANCEL_DEFERRED : PTHREAD_CANCEL_ASYNCHRONOUS)
 
 uint64_t dt_now_us(void); /* monotonic */
 /* Polls cond(arg) until true; asserts within DT_WAIT_US. */

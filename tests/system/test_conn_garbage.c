@@ -128,7 +128,7 @@ static void listener__very_many_silent_strangers__real_ones_at_once(void **state
 		skip();
 	limit.rlim_cur = limit.rlim_max < 4096 ? limit.rlim_max : 4096;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	check_silent(*state, fds, CONN_COUNT(fds));
+	check_silent(*state, fds, COUNT_OF(fds));
 }
 
 static int short_limit_setup(void **state)
@@ -239,7 +239,7 @@ static void talk_nonsense(struct conn_fixture *f, const int *fds)
 		/* sizes around those of real packets, and others */
 		static const size_t sizes[] = {0,  1,  7,  8,  15,  16,	 40,
 					       60, 91, 92, 93, 108, 604, 2048};
-		const size_t len = sizes[noise() % CONN_COUNT(sizes)];
+		const size_t len = sizes[noise() % COUNT_OF(sizes)];
 
 		for (size_t j = 0; j < sizeof(data); j++)
 			data[j] = noise() & 3 ? (unsigned char)noise() : 0;
@@ -371,7 +371,7 @@ static void ep_connect__queue_of_the_listener_full__retried_until_it_goes(void *
 	struct conn_args args = conn_args_of(f);
 	struct dt_ep many[16];
 
-	for (size_t i = 0; i < CONN_COUNT(many); i++) {
+	for (size_t i = 0; i < COUNT_OF(many); i++) {
 		dt_ep_create(&f->ia, f->ia.pz, NULL, &many[i]);
 		dt_connect(&f->ia, many[i].ep, qual);
 	}
@@ -379,10 +379,10 @@ static void ep_connect__queue_of_the_listener_full__retried_until_it_goes(void *
 	args.timeout = CONN_SHORT_US;
 	dt_ok(conn_try(f->a.ep, &args));
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_TIMED_OUT);
-	for (size_t i = 0; i < CONN_COUNT(many); i++)
+	for (size_t i = 0; i < COUNT_OF(many); i++)
 		assert_int_equal(dt_ep_state(many[i].ep), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 	close(server);
-	for (size_t i = 0; i < CONN_COUNT(many); i++)
+	for (size_t i = 0; i < COUNT_OF(many); i++)
 		conn_expect_failure(&many[i], DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 

@@ -433,7 +433,7 @@ static void cno_fd__any_packet_instead_of_wake__readable(void **state)
 
 	cno = cno_of(f, f->a.recv, &event.fd);
 	hostile_connect(&h, f, &f->a);
-	for (uint64_t i = 0; i < CONN_COUNT(types); i++) {
+	for (uint64_t i = 0; i < COUNT_OF(types); i++) {
 		conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, i);
 		while (!(atomic_load(&h.segment->side[SHM_PASSIVE].armed) & 1))
 			usleep(1000);

@@ -343,7 +343,7 @@ static void peer_dies__during_set_up__survivor_told_and_sound(void **state)
 	};
 
 	(void)state;
-	run_steps(steps, CONN_COUNT(steps));
+	run_steps(steps, COUNT_OF(steps));
 }
 
 /* COMPAT-19 CONN-EVT-39 EP-STATE-44 EP-STATE-52 EP-STATE-72 EP-STATE-73 EP-STATE-74 EP-STATE-80
@@ -360,7 +360,7 @@ static void peer_dies__when_connected__survivor_told_and_sound(void **state)
 	};
 
 	(void)state;
-	run_steps(steps, CONN_COUNT(steps));
+	run_steps(steps, COUNT_OF(steps));
 }
 
 /* GEN-34 CONN-EVT-39: a sleeping child of the dead process does not keep the connection alive */

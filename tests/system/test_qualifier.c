@@ -37,7 +37,7 @@ static void psp_create__owner_gone__free_at_once(void **state)
 	struct remote_fixture *r = *state;
 	struct conn_fixture *f = r->f;
 
-	for (size_t i = 0; i < CONN_COUNT(ways); i++) {
+	for (size_t i = 0; i < COUNT_OF(ways); i++) {
 		const DAT_CONN_QUAL given = (DAT_CONN_QUAL)(getpid() + 1) << 36 | i;
 		const bool is_any = i & 1;
 		const DAT_CONN_QUAL qual =

@@ -26,14 +26,6 @@ static atomic_bool is_over;
 static atomic_ulong sessions, frees, looks;
 static unsigned long seed;
 
-/* What the thread sanitizer cannot see is said in tests/conformance/dto_util.h and tests/lib/dt.c.
- */
-__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-	return "race:vm_call\nrace:copy_if_file\n";
-}
-
 struct thread {
 	pthread_t id;
 	unsigned long state;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../conformance/dto_util.h"
+#include "dto_util.h"
 
 static void link_set(const char *state)
 {

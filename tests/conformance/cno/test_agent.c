@@ -2,7 +2,7 @@
 /* Agents of notification objects: when they are called, with what, and what they may do. */
 #include <signal.h>
 
-#include "../cno_util.h"
+#include "cno_util.h"
 
 /* --- calls --- */
 

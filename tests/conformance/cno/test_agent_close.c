@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What an abrupt close does to those who wait on CNOs and to agents; closing from inside one. */
-#include "../cno_util.h"
+#include "cno_util.h"
 
 /* IA-CLOSE-10 CNO-WAIT-17: with dispatchers, without, with a limit and without */
 static void ia_close__threads_wait_on_cnos__get_the_null_handle(void **state)

@@ -3,8 +3,8 @@
  * Agents and connections: which events of endpoints notify a CNO, and calls on endpoints, service
  * points, requests and shared receive queues from inside agents.
  */
-#include "../cno_util.h"
-#include "../ep_util.h"
+#include "cno_util.h"
+#include "ep_util.h"
 
 #define QUAL_BASE (UINT64_C(1) << 59)
 

@@ -2,7 +2,7 @@
 /* Notification objects: making, asking, freeing, and what these calls refuse. */
 #include <sys/resource.h>
 
-#include "../cno_util.h"
+#include "cno_util.h"
 
 static void some_function(DAT_PVOID instance_data, DAT_EVD_HANDLE evd)
 {
@@ -69,9 +69,9 @@ static void cno_create__bad_handle_or_pointer__refused(void **state)
 	struct evd_fixture *f = *state;
 	const DAT_OS_WAIT_PROXY_AGENT none = DAT_OS_WAIT_PROXY_AGENT_NULL;
 	DAT_CNO_HANDLE cno = cno_create(&f->ia), made;
-	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, f->evd, cno, f->ia.pz, EVD_NEVER_A_HANDLE};
+	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, f->evd, cno, f->ia.pz, DT_NEVER_A_HANDLE};
 
-	for (size_t i = 0; i < CONF_ARRAY(bad); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		dt_fails(dat_cno_create(bad[i], none, &made), DAT_INVALID_HANDLE);
 	dt_fails(dat_cno_create(DAT_HANDLE_NULL, none, NULL), DAT_INVALID_HANDLE);
 	dt_fails(dat_cno_create(f->ia.ia, none, NULL), DAT_INVALID_PARAMETER);
@@ -164,7 +164,7 @@ static void cno_create__no_memory__insufficient_resources(void **state)
 	struct dt_peer peer;
 
 	(void)state;
-	if (CONF_SANITIZED)
+	if (DT_SLOW)
 		skip(); /* sanitizers need address space of their own */
 	dt_peer_start(&peer, create_without_memory, NULL);
 	dt_peer_join(&peer);
@@ -241,7 +241,7 @@ static void cno_calls__no_cno__invalid_handle(void **state)
 	for (size_t i = 0; i < CONF_BAD_COUNT; i++)
 		refuse_everywhere(bad.handle[i]);
 	refuse_everywhere(f->ia.pz);
-	refuse_everywhere(EVD_NEVER_A_HANDLE);
+	refuse_everywhere(DT_NEVER_A_HANDLE);
 }
 
 /* CNO-FREE-07 CNO-MODIFY-AGENT-08 CNO-QUERY-06 CNO-WAIT-24 CNO-FREE-08 */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* CNOs under load: no notification is lost, and calls from many threads do no harm. */
-#include "../cno_util.h"
+#include "cno_util.h"
 
-#define PING_PONGS (CONF_SANITIZED ? 10000 : 50000) /* of two posts and two waits */
+#define PING_PONGS (DT_SLOW ? 10000 : 50000) /* of two posts and two waits */
 
 /* --- one post, one wait --- */
 

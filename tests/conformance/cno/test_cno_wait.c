@@ -2,7 +2,7 @@
 /* dat_cno_wait: what it names, when it gives up, and what else releases it. */
 #include <signal.h>
 
-#include "../cno_util.h"
+#include "cno_util.h"
 
 struct fixture {
 	struct evd_fixture *base;
@@ -62,7 +62,7 @@ static void cno_wait__several_triggered__one_wait_each_in_order(void **state)
 	static const unsigned int posts[] = {2, 0, 1, 0, 2, 2};
 	static const unsigned int more[] = {1, 0, 2};
 
-	for (uintptr_t i = 0; i < CONF_ARRAY(posts); i++)
+	for (uintptr_t i = 0; i < COUNT_OF(posts); i++)
 		evd_post(f.evd[posts[i]], i);
 	cno_expect(f.cno, f.evd[2]);
 	evd_post(f.evd[2], 9); /* triggers anew: behind those that triggered before */
@@ -70,9 +70,9 @@ static void cno_wait__several_triggered__one_wait_each_in_order(void **state)
 	cno_expect(f.cno, f.evd[1]);
 	cno_expect(f.cno, f.evd[2]);
 	cno_is_quiet(f.cno);
-	for (uintptr_t i = 0; i < CONF_ARRAY(more); i++)
+	for (uintptr_t i = 0; i < COUNT_OF(more); i++)
 		evd_post(f.evd[more[i]], i);
-	for (uintptr_t i = 0; i < CONF_ARRAY(more); i++)
+	for (uintptr_t i = 0; i < COUNT_OF(more); i++)
 		cno_expect(f.cno, f.evd[more[i]]);
 	cno_is_quiet(f.cno);
 }
@@ -120,7 +120,7 @@ static void cno_wait__nothing_comes__queue_empty_on_time(void **state)
 	struct fixture f = open_three(state);
 	DAT_CNO_HANDLE lonely = cno_create(f.ia);
 
-	for (size_t i = 0; i < CONF_ARRAY(timeouts); i++) {
+	for (size_t i = 0; i < COUNT_OF(timeouts); i++) {
 		uint64_t start = dt_now_us();
 
 		cno_empty_for(i % 2 ? f.cno : lonely, timeouts[i]);
@@ -137,7 +137,7 @@ static void cno_wait__any_timeout__valid(void **state)
 	struct fixture f = open_three(state);
 	struct cno_waiter waiter = {0};
 
-	for (size_t i = 0; i < CONF_ARRAY(timeouts); i++) {
+	for (size_t i = 0; i < COUNT_OF(timeouts); i++) {
 		DAT_EVD_HANDLE named = DAT_HANDLE_NULL;
 
 		evd_post(f.evd[0], i);

@@ -4,7 +4,7 @@
  * feed it, shared by many endpoints and resized in use, with waiters that are cancelled or that
  * free it when they wake.
  */
-#include "../dto_util.h"
+#include "dto_util.h"
 
 /* --- one EVD for everything --- */
 

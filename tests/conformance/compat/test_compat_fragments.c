@@ -4,7 +4,7 @@
  * free it: thousands of short registrations in a row, some of them at the same time. Neither the
  * data nor the end of a registration suffers from the pace.
  */
-#include "../dto_peer.h"
+#include "dto_peer.h"
 
 #define FRAGMENT 4096u
 #define PLACES 64u /* fragments of the target, each registered again and again */

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "../dto_util.h"
+#include "dto_util.h"
 
 /* --- attributes --- */
 

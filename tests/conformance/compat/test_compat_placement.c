@@ -4,7 +4,7 @@
  * placed all the same, the last bytes of a Write last, and a completed Write is there for
  * everybody. The target is a second process that only looks at its memory.
  */
-#include "../dto_peer.h"
+#include "dto_peer.h"
 
 static int only_state(void **state)
 {
@@ -142,7 +142,7 @@ static void stay_on(int nth)
 }
 
 /* Spins on the last byte; leaves the processor to others only when it takes long to come. */
-static DTO_LOOKS void watch(const unsigned char *byte, unsigned char value)
+static DT_UNORDERED void watch(const unsigned char *byte, unsigned char value)
 {
 	for (unsigned i = 0; i < 200000; i++) {
 		if (__atomic_load_n(byte, __ATOMIC_ACQUIRE) == value)
@@ -155,7 +155,7 @@ static DTO_LOOKS void watch(const unsigned char *byte, unsigned char value)
  * The last byte has been seen this very moment: how many of those before it are old. From the end
  * on, and not from the start, where bytes that come late have come by the time of the check.
  */
-static DTO_LOOKS size_t late_bytes(const unsigned char *start, size_t len, unsigned char value)
+static DT_UNORDERED size_t late_bytes(const unsigned char *start, size_t len, unsigned char value)
 {
 	const size_t first = len > LAST_CHECK ? len - LAST_CHECK : 0;
 	size_t late = 0;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "../dto_peer.h"
+#include "dto_peer.h"
 
 #define POLL_MAX 100000u
 #define POLL_GAP 64u /* the buffers begin at different places in a cache line */
@@ -99,8 +99,8 @@ static void poll_take(struct poll_receiver *receiver, bool must_come)
  * a copy may store the first byte last. Then it copies the message before bytes that are late can
  * arrive.
  */
-static DTO_LOOKS void poll_spin(struct poll_receiver *receiver, const unsigned char *start,
-				size_t len, unsigned char value)
+static DT_UNORDERED void poll_spin(struct poll_receiver *receiver, const unsigned char *start,
+				   size_t len, unsigned char value)
 {
 	const uint64_t end = dt_now_us() + DT_WAIT_US;
 	unsigned char last, first;

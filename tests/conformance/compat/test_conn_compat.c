@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What existing consumers do with connections (docs/spec/consumers.md), one habit per test. */
-#include "../conn_remote.h"
+#include "conn_remote.h"
 
 /* --- qualifiers and adapters --- */
 
@@ -58,7 +58,7 @@ static void psp_create__shifted_rank_and_pid__reached(void **state)
 	const DAT_CONN_QUAL pid = (DAT_CONN_QUAL)getpid();
 	const DAT_CONN_QUAL quals[] = {(pid + 1) << 35, (pid + 2) << 35, pid << 16};
 
-	for (size_t i = 0; i < CONN_COUNT(quals); i++) {
+	for (size_t i = 0; i < COUNT_OF(quals); i++) {
 		DAT_PSP_HANDLE psp;
 		DAT_EVENT event;
 

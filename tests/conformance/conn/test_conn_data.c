@@ -5,7 +5,7 @@
  */
 #include <sys/socket.h>
 
-#include "../conn_util.h"
+#include "conn_util.h"
 
 /* --- private data --- */
 
@@ -19,7 +19,7 @@ static DAT_COUNT size_number(struct conn_fixture *f, size_t i)
 	const DAT_COUNT sizes[] = {
 		0, 1, 4, 30, 32, 36, 63, 64, f->ia.provider.max_private_data_size};
 
-	if (i >= CONN_COUNT(sizes))
+	if (i >= COUNT_OF(sizes))
 		return -1;
 	dt_fill(sent, sizeof(sent), (uint32_t)i + 1);
 	return sizes[i];
@@ -107,7 +107,7 @@ static void cr_accept__private_data__arrive_exactly(void **state)
 		assert_int_equal(event.event_data.connect_event_data.private_data_size, 0);
 		event = dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 		check_accepted_data(f, &event, size, (uint32_t)i + 1);
-		for (size_t side = 0; side < CONN_COUNT(sides); side++) {
+		for (size_t side = 0; side < COUNT_OF(sides); side++) {
 			dt_ok(dat_ep_disconnect(sides[side]->ep, DAT_CLOSE_ABRUPT_FLAG));
 			conn_await_state(sides[side]->ep, DAT_EP_STATE_DISCONNECTED);
 			dt_drain(sides[side]->conn);
@@ -233,14 +233,14 @@ static void psp_create__wide_qualifiers__never_folded(void **state)
 		(own << 16 | 0x1234) ^ UINT64_C(1) << 63,
 		(own << 16 | 0x1234) | UINT64_C(1) << 48,
 	};
-	DAT_PSP_HANDLE psps[CONN_COUNT(quals)];
+	DAT_PSP_HANDLE psps[COUNT_OF(quals)];
 
-	for (size_t i = 0; i < CONN_COUNT(quals); i++)
+	for (size_t i = 0; i < COUNT_OF(quals); i++)
 		dt_ok(dat_psp_create(f->ia.ia, quals[i], f->listener.evd, DAT_PSP_CONSUMER_FLAG,
 				     &psps[i]));
-	for (size_t i = 0; i < CONN_COUNT(quals); i++)
+	for (size_t i = 0; i < COUNT_OF(quals); i++)
 		check_reaches(f, quals[i], psps[i]);
-	for (size_t i = 0; i < CONN_COUNT(nobody); i++) {
+	for (size_t i = 0; i < COUNT_OF(nobody); i++) {
 		dt_connect(&f->ia, f->a.ep, nobody[i]);
 		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		dt_ok(dat_ep_reset(f->a.ep));
@@ -254,7 +254,7 @@ static void psp_create__small_and_limit_qualifiers__work(void **state)
 	static const DAT_CONN_QUAL quals[] = {1, 7, 22, 1023, 1024, 65535, 65536, UINT64_MAX};
 	struct conn_fixture *f = *state;
 
-	for (size_t i = 0; i < CONN_COUNT(quals); i++) {
+	for (size_t i = 0; i < COUNT_OF(quals); i++) {
 		DAT_PSP_HANDLE psp;
 
 		listen_on(f, quals[i], &psp);
@@ -278,7 +278,7 @@ static void listen_unprivileged(struct dt_peer *peer, void *arg)
 	}
 	conn_setup(&state);
 	f = state;
-	for (size_t i = 0; i < CONN_COUNT(quals); i++) {
+	for (size_t i = 0; i < COUNT_OF(quals); i++) {
 		DAT_PSP_HANDLE psp;
 
 		listen_on(f, quals[i], &psp);

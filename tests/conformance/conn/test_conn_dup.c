@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_ep_dup_connect: a second connection to where an existing one leads. */
-#include "../conn_util.h"
+#include "conn_util.h"
 
 /* The fixture's a and b are connected; c is the endpoint that duplicates. */
 struct dup_fixture {

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "../conn_util.h"
+#include "conn_util.h"
 
 /* CONN-EVT-10 CONN-EVT-19 CONN-EVT-24 CONN-EVT-25 CONN-EVT-27 CONN-EVT-29 CONN-EVT-30 CONN-EVT-32
  * CONN-EVT-35 CONN-EVT-47 */
@@ -167,7 +167,7 @@ static void connection_end__peer_asked_or_freed__disconnected(void **state)
 	void (*const ways[])(struct conn_fixture * f) = {end_by_disconnect, end_by_free};
 	struct conn_fixture *f = *state;
 
-	for (size_t i = 0; i < CONN_COUNT(ways); i++) {
+	for (size_t i = 0; i < COUNT_OF(ways); i++) {
 		conn_link(f, &f->a, &f->b);
 		conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 1);
 		ways[i](f);
@@ -250,7 +250,7 @@ static void connection_end__violation__broken_on_both(void **state)
 							 break_length};
 	struct conn_fixture *f = *state;
 
-	for (size_t i = 0; i < CONN_COUNT(ways); i++) {
+	for (size_t i = 0; i < COUNT_OF(ways); i++) {
 		const DAT_DTO_COMPLETION_STATUS status = ways[i] == break_length
 								 ? DAT_DTO_ERR_REMOTE_RESPONDER
 								 : DAT_DTO_ERR_REMOTE_ACCESS;

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "../conn_remote.h"
+#include "conn_remote.h"
 
 /* --- accept against giving up --- */
 

@@ -3,7 +3,7 @@
  * How a connection attempt ends when it does not succeed: which event, in which state, with which
  * consequences at either side; and what comes after.
  */
-#include "../conn_util.h"
+#include "conn_util.h"
 
 /* --- time-out --- */
 
@@ -29,7 +29,7 @@ static void ep_connect__not_answered__timed_out_in_time(void **state)
 	static const DAT_TIMEOUT timeouts[] = {1, 20000, 400000};
 	struct conn_fixture *f = *state;
 
-	for (size_t i = 0; i < CONN_COUNT(timeouts); i++) {
+	for (size_t i = 0; i < COUNT_OF(timeouts); i++) {
 		uint64_t best = UINT64_MAX;
 
 		for (int attempt = 0; attempt < 3 && best > timeouts[i] + 1000000u; attempt++) {
@@ -112,7 +112,7 @@ static void cr_accept__active_side_gave_up__accept_completion_error(void **state
 	void (*const ways[])(struct conn_fixture * f) = {active_disconnects, active_frees};
 	struct conn_fixture *f = *state;
 
-	for (size_t i = 0; i < CONN_COUNT(ways); i++) {
+	for (size_t i = 0; i < COUNT_OF(ways); i++) {
 		DAT_CR_HANDLE cr;
 		DAT_PORT_QUAL port;
 
@@ -140,7 +140,7 @@ static void cr_reject__active_side_gave_up__succeeds(void **state)
 	void (*const ways[])(struct conn_fixture * f) = {active_disconnects, active_frees};
 	struct conn_fixture *f = *state;
 
-	for (size_t i = 0; i < CONN_COUNT(ways); i++) {
+	for (size_t i = 0; i < COUNT_OF(ways); i++) {
 		DAT_CR_HANDLE cr;
 
 		dt_connect(&f->ia, f->a.ep, f->listener.qual);
@@ -370,7 +370,7 @@ static void ep_connect__read_counts_differ__established(void **state)
 	const DAT_COUNT counts[][4] = {
 		{1, 4, 1, 4}, {0, 0, 4, 4}, {4, 4, 0, 0}, {most_in, most_out, 1, 1}};
 
-	for (size_t i = 0; i < CONN_COUNT(counts); i++) {
+	for (size_t i = 0; i < COUNT_OF(counts); i++) {
 		struct dt_ep a, b;
 		DAT_EP_ATTR attr;
 

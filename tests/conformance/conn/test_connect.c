@@ -3,7 +3,7 @@
  * dat_ep_connect as a call: its arguments, what it refuses, and what it leaves behind. How an
  * attempt ends is in test_conn_result.c.
  */
-#include "../conn_util.h"
+#include "conn_util.h"
 
 /* --- what a successful call does --- */
 
@@ -53,7 +53,7 @@ static void ep_connect__address__port_ignored_and_not_kept(void **state)
 	static const uint16_t ports[] = {0, 1, 7, 65535};
 	struct conn_fixture *f = *state;
 
-	for (size_t i = 0; i < CONN_COUNT(ports); i++) {
+	for (size_t i = 0; i < COUNT_OF(ports); i++) {
 		union conn_address address = conn_own_address(&f->ia);
 		struct conn_args args = conn_args_of(f);
 
@@ -93,16 +93,16 @@ static void ep_connect__many_listeners__qualifier_selects(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct dt_listener listeners[4];
-	struct dt_ep eps[CONN_COUNT(listeners)];
+	struct dt_ep eps[COUNT_OF(listeners)];
 
-	for (size_t i = 0; i < CONN_COUNT(listeners); i++) {
+	for (size_t i = 0; i < COUNT_OF(listeners); i++) {
 		dt_listen(&f->ia, &listeners[i]);
 		dt_ep_create(&f->ia, f->ia.pz, NULL, &eps[i]);
 	}
 	/* all set-ups are under way at once, in the reverse order */
-	for (size_t i = CONN_COUNT(listeners); i-- > 0;)
+	for (size_t i = COUNT_OF(listeners); i-- > 0;)
 		dt_connect(&f->ia, eps[i].ep, listeners[i].qual);
-	for (size_t i = 0; i < CONN_COUNT(listeners); i++) {
+	for (size_t i = 0; i < COUNT_OF(listeners); i++) {
 		const DAT_EVENT event = conn_request_event(listeners[i].evd);
 		const DAT_CR_ARRIVAL_EVENT_DATA *data = &event.event_data.cr_arrival_event_data;
 
@@ -113,7 +113,7 @@ static void ep_connect__many_listeners__qualifier_selects(void **state)
 		dt_no_event(listeners[i].evd);
 		dt_ok(dat_cr_reject(data->cr_handle));
 	}
-	for (size_t i = 0; i < CONN_COUNT(listeners); i++) {
+	for (size_t i = 0; i < COUNT_OF(listeners); i++) {
 		dt_expect_conn(eps[i].conn, eps[i].ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
 		dt_unlisten(&listeners[i]);
 	}
@@ -245,7 +245,7 @@ static void ep_connect__bad_argument__refused_without_effect(void **state)
 	conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, 77);
 	before = conn_snapshot(f->a.ep);
 	assert_false(before.recv_idle);
-	for (size_t i = 0; i < CONN_COUNT(refusals); i++) {
+	for (size_t i = 0; i < COUNT_OF(refusals); i++) {
 		struct conn_args args = conn_args_of(f);
 		DAT_RETURN ret;
 
@@ -273,7 +273,7 @@ static void ep_connect__qos_unknown_here__model_not_supported(void **state)
 	const struct conn_snapshot before = conn_snapshot(f->a.ep);
 	size_t refused = 0;
 
-	for (size_t i = 0; i < CONN_COUNT(kinds); i++) {
+	for (size_t i = 0; i < COUNT_OF(kinds); i++) {
 		struct conn_args args = conn_args_of(f);
 
 		if (f->ia.provider.dat_qos_supported & kinds[i])

@@ -6,7 +6,7 @@
  */
 #include <pthread.h>
 
-#include "../conn_remote.h"
+#include "conn_remote.h"
 
 static DAT_CR_HANDLE ask(struct conn_fixture *f)
 {

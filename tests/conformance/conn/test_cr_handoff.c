@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_cr_handoff: a request goes on to another service point of the same adapter. */
-#include "../conn_util.h"
+#include "conn_util.h"
 
 /* A request of endpoint a, with private data, as its CR and what it says. */
 struct request {
@@ -133,12 +133,12 @@ static void cr_handoff__qualifiers_alike_in_one_half__arrives_at_the_one_named(v
 	/* two that agree with it below bit 32, one that does above bit 31 */
 	const DAT_CONN_QUAL quals[] = {qual, qual ^ UINT64_C(1) << 61, qual ^ UINT64_C(1) << 60,
 				       qual ^ UINT64_C(1) << 23};
-	struct dt_listener listeners[CONN_COUNT(quals)];
+	struct dt_listener listeners[COUNT_OF(quals)];
 	struct request request = ask(f, DAT_TIMEOUT_INFINITE);
 
 	/* each time with one more that is none of those named */
-	for (size_t listening = 0; listening <= CONN_COUNT(quals); listening++) {
-		for (size_t i = 0; i < CONN_COUNT(quals); i++) {
+	for (size_t listening = 0; listening <= COUNT_OF(quals); listening++) {
+		for (size_t i = 0; i < COUNT_OF(quals); i++) {
 			DAT_CR_ARRIVAL_EVENT_DATA data;
 
 			if (i >= listening) {
@@ -152,7 +152,7 @@ static void cr_handoff__qualifiers_alike_in_one_half__arrives_at_the_one_named(v
 			assert_true(data.conn_qual == quals[i]);
 			request.cr = data.cr_handle;
 		}
-		if (listening < CONN_COUNT(quals))
+		if (listening < COUNT_OF(quals))
 			listen_on(f, quals[listening], &listeners[listening]);
 	}
 	dt_ok(dat_cr_reject(request.cr));

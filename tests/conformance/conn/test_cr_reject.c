@@ -2,7 +2,7 @@
 /* dat_cr_reject and dat_cr_query. */
 #include <pthread.h>
 
-#include "../conn_util.h"
+#include "conn_util.h"
 
 static DAT_CR_HANDLE ask(struct conn_fixture *f)
 {
@@ -74,8 +74,8 @@ static void cr_query__each_field_and_again__same_values(void **state)
 	dt_ok(conn_try(f->a.ep, &args));
 	port = conn_ep_query(f->a.ep).local_port_qual;
 	cr = dt_request(&f->listener);
-	for (size_t i = 0; i < 3 * CONN_COUNT(masks); i++) {
-		const DAT_CR_PARAM_MASK mask = masks[i % CONN_COUNT(masks)];
+	for (size_t i = 0; i < 3 * COUNT_OF(masks); i++) {
+		const DAT_CR_PARAM_MASK mask = masks[i % COUNT_OF(masks)];
 		DAT_CR_PARAM param;
 
 		memset(&param, 0xa5, sizeof(param));
@@ -127,7 +127,7 @@ static void cr_query__bad_argument__invalid_parameter(void **state)
 	const DAT_CR_HANDLE cr = ask(f);
 	DAT_CR_PARAM param;
 
-	for (size_t i = 0; i < CONN_COUNT(masks); i++)
+	for (size_t i = 0; i < COUNT_OF(masks); i++)
 		dt_fails(dat_cr_query(cr, (DAT_CR_PARAM_MASK)masks[i], &param),
 			 DAT_INVALID_PARAMETER);
 	dt_fails(dat_cr_query(cr, DAT_CR_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
@@ -178,13 +178,13 @@ static void cr_query__from_threads__same_values(void **state)
 	const DAT_CR_HANDLE cr = ask(f);
 	struct asker askers[4];
 
-	for (size_t i = 0; i < CONN_COUNT(askers); i++) {
+	for (size_t i = 0; i < COUNT_OF(askers); i++) {
 		askers[i] =
 			(struct asker){.cr = cr, .port = conn_ep_query(f->a.ep).local_port_qual};
 		assert_int_equal(pthread_create(&askers[i].thread, NULL, query_often, &askers[i]),
 				 0);
 	}
-	for (size_t i = 0; i < CONN_COUNT(askers); i++) {
+	for (size_t i = 0; i < COUNT_OF(askers); i++) {
 		assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
 		assert_int_equal(askers[i].strange, 0);
 	}

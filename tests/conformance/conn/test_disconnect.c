@@ -3,7 +3,7 @@
  * dat_ep_disconnect: arguments, the states in which it is refused or does nothing, the abort of a
  * set-up, what each side sees. Order and fate of posted operations: test_disconnect_work.c.
  */
-#include "../conn_remote.h"
+#include "conn_remote.h"
 
 static const DAT_CLOSE_FLAGS both_flags[] = {DAT_CLOSE_ABRUPT_FLAG, DAT_CLOSE_GRACEFUL_FLAG};
 
@@ -25,7 +25,7 @@ static void ep_disconnect__undefined_flags__invalid_parameter(void **state)
 	struct conn_fixture *f = *state;
 
 	conn_link(f, &f->a, &f->b);
-	for (size_t i = 0; i < CONN_COUNT(bad); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		dt_fails(dat_ep_disconnect(f->a.ep, (DAT_CLOSE_FLAGS)bad[i]),
 			 DAT_INVALID_PARAMETER);
 	assert_int_equal(dt_ep_state(f->a.ep), DAT_EP_STATE_CONNECTED);
@@ -45,7 +45,7 @@ static void ep_disconnect__bad_handle__invalid_handle(void **state)
 	struct conn_fixture *f = *state;
 	const DAT_EP_HANDLE freed = conn_freed_ep(&f->ia);
 
-	for (size_t i = 0; i < CONN_COUNT(both_flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(both_flags); i++) {
 		DAT_CLOSE_FLAGS flags = both_flags[i];
 
 		conn_refuses_handles(disconnect_handle, &flags, f->a.conn, freed);
@@ -56,7 +56,7 @@ static void ep_disconnect__bad_handle__invalid_handle(void **state)
 
 static void check_refused(struct dt_ep *ep, DAT_EP_STATE expected)
 {
-	for (size_t i = 0; i < CONN_COUNT(both_flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(both_flags); i++) {
 		assert_int_equal(dt_ep_state(ep->ep), expected);
 		dt_fails(dat_ep_disconnect(ep->ep, both_flags[i]), DAT_INVALID_STATE);
 	}
@@ -111,7 +111,7 @@ static void ep_disconnect__disconnected__success_without_event(void **state)
 	dt_ok(dat_ep_disconnect(f->a.ep, DAT_CLOSE_ABRUPT_FLAG));
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	for (size_t i = 0; i < CONN_COUNT(both_flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(both_flags); i++) {
 		dt_ok(dat_ep_disconnect(f->a.ep, both_flags[i]));
 		dt_ok(dat_ep_disconnect(f->b.ep, both_flags[i]));
 	}
@@ -169,7 +169,7 @@ static void ep_disconnect__no_recv_and_request_evd__event(void **state)
 
 	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, bare.conn, NULL,
 			    &bare.ep));
-	for (size_t i = 0; i < CONN_COUNT(both_flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(both_flags); i++) {
 		conn_link(f, &bare, &f->b);
 		dt_ok(dat_ep_disconnect(bare.ep, both_flags[i]));
 		dt_expect_conn(bare.conn, bare.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
@@ -188,7 +188,7 @@ static void ep_disconnect__active_pending__aborts(void **state)
 {
 	struct conn_fixture *f = *state;
 
-	for (size_t i = 0; i < CONN_COUNT(both_flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(both_flags); i++) {
 		DAT_CR_HANDLE cr;
 
 		conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, 1);
@@ -241,7 +241,7 @@ static void ep_disconnect__completion_pending__aborts(void **state)
 	struct remote_fixture *r = *state;
 	struct conn_fixture *f = r->f;
 
-	for (size_t i = 0; i < CONN_COUNT(both_flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(both_flags); i++) {
 		DAT_EVENT_NUMBER number;
 
 		accept_from_stopped(r);

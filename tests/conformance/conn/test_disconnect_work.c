@@ -3,7 +3,7 @@
  * dat_ep_disconnect with operations posted: what completes, how, and in which order relative to the
  * DISCONNECTED event; the graceful variant with a peer that takes its time.
  */
-#include "../conn_util.h"
+#include "conn_util.h"
 
 #define OPS 8
 
@@ -219,7 +219,7 @@ static void ep_disconnect__peer_too_while_graceful__one_event(void **state)
 	static const DAT_CLOSE_FLAGS flags[] = {DAT_CLOSE_ABRUPT_FLAG, DAT_CLOSE_GRACEFUL_FLAG};
 	struct conn_fixture *f = *state;
 
-	for (size_t i = 0; i < CONN_COUNT(flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(flags); i++) {
 		struct tally sent = {.next = 100};
 
 		begin_graceful(f);
@@ -306,7 +306,7 @@ static void ep_disconnect__one_evd_for_all__disconnected_is_last(void **state)
 		post_sends(f, &a, 100, OPS / 2);
 		post_sends(f, &b, 100, OPS / 2);
 		dt_ok(dat_ep_disconnect(sides[round & 1]->ep, DAT_CLOSE_ABRUPT_FLAG));
-		for (size_t side = 0; side < CONN_COUNT(sides); side++) {
+		for (size_t side = 0; side < COUNT_OF(sides); side++) {
 			struct tally sent = {.next = 100}, received = {.next = 500};
 
 			for (unsigned int i = 0; i < OPS + OPS / 2; i++) {

@@ -5,7 +5,7 @@
  */
 #include <pthread.h>
 
-#include "../conn_remote.h"
+#include "conn_remote.h"
 
 /* --- the two calls behind one face --- */
 
@@ -90,7 +90,7 @@ static void psp__many_requests__answered_in_any_order(void **state)
 {
 	struct conn_fixture *f = *state;
 
-	for (size_t way = 0; way < CONN_COUNT(creators); way++) {
+	for (size_t way = 0; way < COUNT_OF(creators); way++) {
 		const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, MANY, DAT_EVD_CR_FLAG);
 		struct dt_ep eps[MANY];
 		DAT_CR_HANDLE crs[MANY];
@@ -131,7 +131,7 @@ static void psp__evd_full__further_requests_refused(void **state)
 	DAT_PSP_HANDLE psp;
 
 	dt_ok(dat_psp_create_any(f->ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
-	for (size_t i = 0; i < CONN_COUNT(eps); i++) {
+	for (size_t i = 0; i < COUNT_OF(eps); i++) {
 		dt_ep_create(&f->ia, f->ia.pz, NULL, &eps[i]);
 		dt_connect(&f->ia, eps[i].ep, qual);
 		if (i >= 2)
@@ -174,7 +174,7 @@ static void psp__lives__its_evd_is_in_use(void **state)
 {
 	struct conn_fixture *f = *state;
 
-	for (size_t way = 0; way < CONN_COUNT(creators); way++) {
+	for (size_t way = 0; way < COUNT_OF(creators); way++) {
 		const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 8, DAT_EVD_CR_FLAG);
 		DAT_CONN_QUAL qual;
 		DAT_PSP_HANDLE psp;
@@ -253,7 +253,7 @@ static void psp_create_any__qualifiers__small_and_unique(void **state)
 	struct conn_fixture *f = r->f;
 	DAT_CONN_QUAL quals[200];
 
-	for (size_t i = 0; i < CONN_COUNT(quals); i++) {
+	for (size_t i = 0; i < COUNT_OF(quals); i++) {
 		DAT_PSP_HANDLE psp;
 
 		quals[i] = 0;
@@ -264,7 +264,7 @@ static void psp_create_any__qualifiers__small_and_unique(void **state)
 			assert_true(quals[i] != quals[j]);
 	}
 	/* the other process can connect to each */
-	for (size_t i = 0; i < CONN_COUNT(quals); i += 50) {
+	for (size_t i = 0; i < COUNT_OF(quals); i += 50) {
 		DAT_EVENT event;
 
 		remote_connect(&r->peer, quals[i]);
@@ -311,7 +311,7 @@ static void psp_create_any__numbers_taken__another_one(void **state)
 	DAT_CONN_QUAL taken[300];
 	DAT_PSP_HANDLE psp;
 
-	for (size_t i = 0; i < CONN_COUNT(taken); i++) {
+	for (size_t i = 0; i < COUNT_OF(taken); i++) {
 		taken[i] = take_port(f);
 	}
 	for (unsigned int i = 0; i < 2000; i++) {
@@ -319,7 +319,7 @@ static void psp_create_any__numbers_taken__another_one(void **state)
 
 		dt_ok(dat_psp_create_any(f->ia.ia, &qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG,
 					 &psp));
-		assert_false(is_among(qual, taken, CONN_COUNT(taken)));
+		assert_false(is_among(qual, taken, COUNT_OF(taken)));
 		dt_ok(dat_psp_free(psp));
 	}
 }
@@ -335,8 +335,8 @@ static void psp_create__bad_parameter__invalid_parameter(void **state)
 	DAT_CONN_QUAL qual;
 	DAT_PSP_HANDLE psp;
 
-	for (size_t i = 0; i < CONN_COUNT(bad_flags); i++)
-		for (size_t way = 0; way < CONN_COUNT(creators); way++)
+	for (size_t i = 0; i < COUNT_OF(bad_flags); i++)
+		for (size_t way = 0; way < COUNT_OF(creators); way++)
 			dt_fails(creators[way](f, f->listener.evd, (DAT_PSP_FLAGS)bad_flags[i],
 					       &qual, &psp),
 				 DAT_INVALID_PARAMETER);
@@ -394,7 +394,7 @@ static void psp_create__bad_handle__invalid_handle(void **state)
 	dt_ia_close(&other);
 	dt_ia_open(&other);
 	foreign = dt_evd_create(&other, 4, DAT_EVD_CR_FLAG);
-	for (size_t way = 0; way < CONN_COUNT(creators); way++) {
+	for (size_t way = 0; way < COUNT_OF(creators); way++) {
 		struct call_of call = {.f = f, .create = creators[way]};
 
 		conn_refuses_handles(create_with_evd, &call, f->a.ep, freed);
@@ -421,7 +421,7 @@ static void psp_create__evd_has_solicited_stream__invalid_parameter(void **state
 	attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 	attr.max_request_dtos = 0;
 	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, evd, DAT_HANDLE_NULL, f->b.conn, &attr, &ep));
-	for (size_t way = 0; way < CONN_COUNT(creators); way++)
+	for (size_t way = 0; way < COUNT_OF(creators); way++)
 		dt_fails(creators[way](f, evd, DAT_PSP_CONSUMER_FLAG, &qual, &psp),
 			 DAT_INVALID_PARAMETER);
 	qual = dt_unused_qual();

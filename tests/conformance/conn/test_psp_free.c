@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "../conn_util.h"
+#include "conn_util.h"
 
 static DAT_RETURN free_psp(DAT_HANDLE handle, void *arg)
 {
@@ -256,7 +256,7 @@ static void psp_query__bad_argument__invalid_parameter(void **state)
 	struct conn_fixture *f = *state;
 	DAT_PSP_PARAM param;
 
-	for (size_t i = 0; i < CONN_COUNT(masks); i++)
+	for (size_t i = 0; i < COUNT_OF(masks); i++)
 		dt_fails(dat_psp_query(f->listener.psp, (DAT_PSP_PARAM_MASK)masks[i], &param),
 			 DAT_INVALID_PARAMETER);
 	dt_fails(dat_psp_query(f->listener.psp, DAT_PSP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
@@ -302,7 +302,7 @@ static void psp_query__from_threads__works(void **state)
 	struct conn_fixture *f = *state;
 	pthread_t threads[4];
 
-	for (size_t i = 0; i < CONN_COUNT(threads); i++)
+	for (size_t i = 0; i < COUNT_OF(threads); i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, query_often, f), 0);
 	for (unsigned int i = 0; i < 10; i++) {
 		dt_connect(&f->ia, f->a.ep, f->listener.qual);
@@ -310,7 +310,7 @@ static void psp_query__from_threads__works(void **state)
 		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
 		dt_ok(dat_ep_reset(f->a.ep));
 	}
-	for (size_t i = 0; i < CONN_COUNT(threads); i++) {
+	for (size_t i = 0; i < COUNT_OF(threads); i++) {
 		void *result;
 
 		assert_int_equal(pthread_join(threads[i], &result), 0);

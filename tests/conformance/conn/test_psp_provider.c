@@ -2,7 +2,7 @@
 /* Service points with DAT_PSP_PROVIDER_FLAG: the endpoint that comes with each request. */
 #include <stdlib.h>
 
-#include "../conn_util.h"
+#include "conn_util.h"
 
 struct offer {
 	DAT_CONN_QUAL qual;

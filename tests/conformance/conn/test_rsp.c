@@ -2,7 +2,7 @@
 /* dat_rsp_create, dat_rsp_free and dat_rsp_query. */
 #include <pthread.h>
 
-#include "../conn_util.h"
+#include "conn_util.h"
 
 struct reserved {
 	DAT_CONN_QUAL qual;
@@ -175,12 +175,12 @@ static void rsp_create__several_on_one_evd__each_its_own_ep(void **state)
 	struct dt_ep eps[4], askers[4];
 	struct reserved points[4];
 
-	for (size_t i = 0; i < CONN_COUNT(eps); i++) {
+	for (size_t i = 0; i < COUNT_OF(eps); i++) {
 		dt_ep_create(&f->ia, f->ia.pz, NULL, &eps[i]);
 		dt_ep_create(&f->ia, f->ia.pz, NULL, &askers[i]);
 		points[i] = reserve(f, eps[i].ep);
 	}
-	for (size_t i = CONN_COUNT(eps); i-- > 0;) {
+	for (size_t i = COUNT_OF(eps); i-- > 0;) {
 		DAT_CR_HANDLE cr;
 
 		dt_connect(&f->ia, askers[i].ep, points[i].qual);
@@ -342,7 +342,7 @@ static void rsp_create__bad_handle__invalid_handle(void **state)
 	struct conn_fixture *f = *state;
 	const DAT_EVD_HANDLE wrong_kind =
 		dt_evd_create(&f->ia, 4, DAT_EVD_CONNECTION_FLAG | DAT_EVD_DTO_FLAG);
-	const DAT_HANDLE bad_eps[] = {CONN_NEVER_A_HANDLE, f->a.conn, conn_freed_ep(&f->ia)};
+	const DAT_HANDLE bad_eps[] = {DT_NEVER_A_HANDLE, f->a.conn, conn_freed_ep(&f->ia)};
 	struct dt_ia other;
 	struct dt_ep foreign;
 	DAT_IA_HANDLE closed;
@@ -355,7 +355,7 @@ static void rsp_create__bad_handle__invalid_handle(void **state)
 	conn_refuses_handles(create_with_ia, f, f->a.ep, closed);
 	conn_refuses_handles(create_with_evd, f, f->a.ep, conn_freed_evd(&f->ia));
 	dt_fails(create_with_evd(wrong_kind, f), DAT_INVALID_HANDLE);
-	for (size_t i = 0; i < CONN_COUNT(bad_eps); i++)
+	for (size_t i = 0; i < COUNT_OF(bad_eps); i++)
 		dt_fails(create_with_ep(bad_eps[i], f), DAT_INVALID_HANDLE);
 	dt_fails(create_with_ep(foreign.ep, f), DAT_INVALID_HANDLE);
 	assert_int_equal(dt_ep_state(foreign.ep), DAT_EP_STATE_UNCONNECTED);
@@ -597,7 +597,7 @@ static void rsp_query__bad_argument__invalid_parameter(void **state)
 	const struct reserved reserved = reserve(f, f->b.ep);
 	DAT_RSP_PARAM param;
 
-	for (size_t i = 0; i < CONN_COUNT(masks); i++)
+	for (size_t i = 0; i < COUNT_OF(masks); i++)
 		dt_fails(dat_rsp_query(reserved.rsp, (DAT_RSP_PARAM_MASK)masks[i], &param),
 			 DAT_INVALID_PARAMETER);
 	dt_fails(dat_rsp_query(reserved.rsp, DAT_RSP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
@@ -657,14 +657,14 @@ static void rsp_create__from_many_threads__works(void **state)
 	const struct reserved shared = reserve(f, f->b.ep);
 	struct creator creators[4];
 
-	for (size_t i = 0; i < CONN_COUNT(creators); i++) {
+	for (size_t i = 0; i < COUNT_OF(creators); i++) {
 		creators[i] = (struct creator){.f = f, .shared = &shared};
 		dt_ep_create(&f->ia, f->ia.pz, NULL, &creators[i].ep);
 		assert_int_equal(
 			pthread_create(&creators[i].thread, NULL, create_query_free, &creators[i]),
 			0);
 	}
-	for (size_t i = 0; i < CONN_COUNT(creators); i++) {
+	for (size_t i = 0; i < COUNT_OF(creators); i++) {
 		assert_int_equal(pthread_join(creators[i].thread, NULL), 0);
 		assert_int_equal(creators[i].strange, 0);
 	}

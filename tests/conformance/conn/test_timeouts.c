@@ -4,8 +4,8 @@
  * any single one late, so that only the best of several says how long the library waits; an early
  * one is wrong each time.
  */
-#include "../cno_util.h"
-#include "../conn_util.h"
+#include "cno_util.h"
+#include "conn_util.h"
 
 #define SHORT_US 60000u
 #define TRIES 12

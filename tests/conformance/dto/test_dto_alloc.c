@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "../srq_util.h"
+#include "srq_util.h"
 
 #define ROUNDS 500
 

@@ -4,8 +4,8 @@
  * drives the transfer itself, queued before, waited for, or flushed. The halves of each cookie
  * differ from each other and from those of all others.
  */
-#include "../bind_util.h"
-#include "../srq_util.h"
+#include "bind_util.h"
+#include "srq_util.h"
 
 #define ROUNDS 300u /* a connection that is polled for long may take shorter ways */
 #define LONG_LEN 9000u

@@ -4,7 +4,7 @@
  * waiter. A waiter that must not wake is proved by what it returns with when it does: the events
  * that did not wake it are queued in front of, or behind, the one that did.
  */
-#include "../dto_util.h"
+#include "dto_util.h"
 
 static const enum dto_kind requests[] = {DTO_SEND, DTO_READ, DTO_WRITE};
 

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "../dto_util.h"
+#include "dto_util.h"
 
 /* DTO-62 DTO-64 DTO-51 DTO-53 DTO-54: values of the statuses */
 static void dto_status__values__as_in_the_header(void **state)

@@ -3,7 +3,7 @@
  * The order in which DTOs of one connection take effect and complete, what a waiting message holds
  * up and what not, and several threads that post to one endpoint.
  */
-#include "../dto_util.h"
+#include "dto_util.h"
 
 /* Sizes on both sides of the borders between small and large messages. */
 static const size_t mixed[] = {4, 5000, 8, 64, 30000, 4096, 4097, 17, 16384, 100};

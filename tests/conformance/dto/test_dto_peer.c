@@ -2,7 +2,7 @@
 /*
  * Data transfer with a second process that is stopped, dies, or only looks at its memory.
  */
-#include "../dto_peer.h"
+#include "dto_peer.h"
 
 #include <unistd.h>
 

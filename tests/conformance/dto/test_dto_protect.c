@@ -4,7 +4,7 @@
  * and breaks the connection; memory that is taken away is left alone from that moment on. What the
  * posts themselves refuse is in test_dto_refused.c.
  */
-#include "../dto_util.h"
+#include "dto_util.h"
 
 #include <sys/mman.h>
 

@@ -6,7 +6,7 @@
  */
 #include <sys/mman.h>
 
-#include "../dto_util.h"
+#include "dto_util.h"
 
 #define MAX_IOV 4
 

@@ -4,7 +4,7 @@
  * implementation could have, from and to odd addresses, in one and in several segments, with guard
  * bytes around the destination; and traffic in both directions at once.
  */
-#include "../dto_util.h"
+#include "dto_util.h"
 
 #define SIZE_MAX_TESTED (4u * 1024 * 1024)
 #define GUARD 64u

@@ -3,7 +3,7 @@
  * In which states of the endpoint each kind of DTO can be posted: an endpoint is brought into every
  * state of the specification, and all four kinds are tried.
  */
-#include "../dto_peer.h"
+#include "dto_peer.h"
 
 /* What the way into a state needs beside the endpoint a of the rig. */
 struct stage {

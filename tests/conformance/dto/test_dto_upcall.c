@@ -3,7 +3,7 @@
  * DTOs posted from an upcall, that is the agent function of a CNO: a server that does all its work
  * there answers every message by an RDMA Read, an RDMA Write, a new Receive and a Send.
  */
-#include "../dto_util.h"
+#include "dto_util.h"
 
 #define ROUNDS 200u
 #define PART 1000u

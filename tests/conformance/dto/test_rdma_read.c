@@ -3,7 +3,7 @@
  * dat_ep_post_rdma_read: what it fetches, where it puts it, and what it leaves alone. Refusals are
  * in test_dto_refused.c, protection in test_dto_protect.c, order in test_dto_order.c.
  */
-#include "../dto_util.h"
+#include "dto_util.h"
 
 /* y gets the pattern, x the fill: the reverse of what the rig starts with. */
 static void swap_content(struct rig *rig)

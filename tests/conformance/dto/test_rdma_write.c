@@ -3,7 +3,7 @@
  * dat_ep_post_rdma_write: what it changes at the target and nothing else. Refusals are in
  * test_dto_refused.c, protection in test_dto_protect.c, order in test_dto_order.c.
  */
-#include "../dto_util.h"
+#include "dto_util.h"
 
 /* EP-RDMAW-01: the exported function has this prototype */
 static DAT_RETURN (*const write_call)(DAT_EP_HANDLE, DAT_COUNT, DAT_LMR_TRIPLET *, DAT_DTO_COOKIE,

@@ -3,7 +3,7 @@
  * dat_ep_post_recv: how a message fills the buffer of a Receive, and how the Receive completes.
  * Refusals are in test_dto_refused.c, states in test_dto_states.c, flags in test_dto_flags.c.
  */
-#include "../dto_util.h"
+#include "dto_util.h"
 
 /* EP-RECV-01 EP-RECV-03 EP-RECV-05 EP-RECV-15 DTO-78 */
 static void post_recv__segments__filled_in_order(void **state)

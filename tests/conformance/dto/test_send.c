@@ -3,7 +3,7 @@
  * dat_ep_post_send: what a Send carries, what it leaves alone, and how it completes. Refusals are
  * in test_dto_refused.c, states in test_dto_states.c, flags in test_dto_flags.c.
  */
-#include "../dto_util.h"
+#include "dto_util.h"
 
 /* EP-SEND-01 EP-SEND-02 EP-SEND-17 DTO-01 DTO-02 DTO-03 DTO-04 DTO-51 */
 static void post_send__several_segments__joined_in_order(void **state)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_ep_create: what a new endpoint looks like, defaults, given attributes, and what is in use. */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 static void open_unconnected(struct ep_lab *lab)
 {
@@ -239,7 +239,7 @@ static void ep_create__srq_soft_hw__ignored(void **state)
 	struct dt_ep ep;
 
 	open_unconnected(lab);
-	for (size_t i = 0; i < EP_COUNT(values); i++) {
+	for (size_t i = 0; i < COUNT_OF(values); i++) {
 		DAT_EP_ATTR attr;
 
 		dt_ep_attr(&lab->ia, &attr);

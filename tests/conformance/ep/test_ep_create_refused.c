@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_ep_create: wrong handles, wrong attributes one at a time, and accepted completion flags. */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 static DAT_RETURN create(struct ep_lab *lab, DAT_PZ_HANDLE pz, DAT_EVD_HANDLE recv,
 			 DAT_EVD_HANDLE request, DAT_EVD_HANDLE conn, const DAT_EP_ATTR *attr)
@@ -31,10 +31,10 @@ static void ep_create__bad_handle_in_each_place__invalid_handle(void **state)
 	dead_evd = dt_evd_create(&lab->ia, 4, DAT_EVD_DEFAULT_FLAG);
 	dt_ok(dat_evd_free(dead_evd));
 
-	const DAT_HANDLE bad[] = {dead_evd,	 dead_pz,    EP_NEVER_A_HANDLE,
+	const DAT_HANDLE bad[] = {dead_evd,	 dead_pz,    DT_NEVER_A_HANDLE,
 				  (DAT_HANDLE)1, lab->ia.ia, lab->ep.ep};
 
-	for (size_t i = 0; i < EP_COUNT(bad); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		dt_fails(create(lab, bad[i], lab->ep.recv, lab->ep.request, lab->ep.conn, NULL),
 			 DAT_INVALID_HANDLE);
 		dt_fails(create(lab, lab->ia.pz, bad[i], lab->ep.request, lab->ep.conn, NULL),
@@ -66,9 +66,9 @@ static void ep_create__bad_ia_or_output__refused(void **state)
 	dt_ia_close(&other);
 
 	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, closed, lab->ia.pz, lab->ep.recv,
-				  EP_NEVER_A_HANDLE};
+				  DT_NEVER_A_HANDLE};
 
-	for (size_t i = 0; i < EP_COUNT(bad); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		dt_fails(dat_ep_create(bad[i], lab->ia.pz, lab->ep.recv, lab->ep.request,
 				       lab->ep.conn, NULL, &ep),
 			 DAT_INVALID_HANDLE);
@@ -154,7 +154,7 @@ static void ep_create__counts_at_and_beyond_their_limits__judged(void **state)
 	struct ep_lab *lab = *state;
 
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-	for (size_t i = 0; i < EP_COUNT(counts); i++) {
+	for (size_t i = 0; i < COUNT_OF(counts); i++) {
 		DAT_COUNT limit;
 
 		memcpy(&limit, (char *)&lab->ia.attr + counts[i].limit, sizeof(limit));
@@ -236,11 +236,11 @@ static void ep_create__service_type_and_qos__judged(void **state)
 	attr.service_type = (DAT_SERVICE_TYPE)1;
 	dt_fails(create_with(lab, &attr), DAT_INVALID_PARAMETER);
 	dt_ep_attr(&lab->ia, &attr);
-	for (size_t i = 0; i < EP_COUNT(bad_qos); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad_qos); i++) {
 		attr.qos = (DAT_QOS)bad_qos[i];
 		dt_fails(create_with(lab, &attr), DAT_INVALID_PARAMETER);
 	}
-	for (size_t i = 0; i < EP_COUNT(qos); i++) {
+	for (size_t i = 0; i < COUNT_OF(qos); i++) {
 		attr.qos = qos[i];
 		if (lab->ia.provider.dat_qos_supported & qos[i])
 			dt_ok(create_with(lab, &attr));

@@ -3,7 +3,7 @@
  * Which streams may share an EVD. Receive completions of a SOLICITED_WAIT endpoint share it with
  * their like only; all other streams go together. Each pair of streams is tried in both orders.
  */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 enum stream {
 	RECV_DEFAULT,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_ep_free: in each state, what the other end is told, and what ends with the endpoint. */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 static bool can_be_freed(DAT_EP_STATE state)
 {
@@ -142,7 +142,7 @@ static void ep_free__connected__peer_disconnected(void **state)
 					      DAT_EP_STATE_DISCONNECT_PENDING};
 	struct ep_lab *lab = *state;
 
-	for (size_t i = 0; i < EP_COUNT(states); i++) {
+	for (size_t i = 0; i < COUNT_OF(states); i++) {
 		ep_lab_open(lab, states[i]);
 		dt_ok(ep_send(lab->peer.ep, &lab->buf, 0, 64, 1));
 		dt_ok(dat_ep_free(lab->ep.ep));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_ep_modify: what can be changed, in which states, and what a change does to posted Receives.
  */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 #define ATTR(name) DAT_EP_FIELD_EP_ATTR_##name
 #define EVDS                                                                                       \
@@ -111,7 +111,7 @@ static void ep_modify__each_field_in_each_state__changed_or_invalid_state(void *
 		if (ep_states[i] == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
 			ep_lab_equip(lab);
 		with = other_values(lab);
-		for (size_t k = 0; k < EP_COUNT(open_fields); k++) {
+		for (size_t k = 0; k < COUNT_OF(open_fields); k++) {
 			DAT_EP_PARAM before = ep_query(lab->ep.ep), expected, after;
 			DAT_RETURN ret = dat_ep_modify(lab->ep.ep, open_fields[k], &with);
 
@@ -138,7 +138,7 @@ static void ep_modify__all_fields_together__changed(void **state)
 	DAT_EP_PARAM_MASK mask = 0;
 
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-	for (size_t k = 0; k < EP_COUNT(open_fields); k++)
+	for (size_t k = 0; k < COUNT_OF(open_fields); k++)
 		mask |= open_fields[k];
 	before = ep_query(lab->ep.ep);
 	with = other_values(lab);

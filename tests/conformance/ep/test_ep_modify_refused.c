@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_ep_modify: fields that cannot be changed, wrong values, and that a refusal changes nothing.
  */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 #define ATTR(name) DAT_EP_FIELD_EP_ATTR_##name
 
@@ -13,7 +13,7 @@ static void check_refused(struct ep_lab *lab, DAT_EP_PARAM_MASK mask, const DAT_
 						 DAT_EP_FIELD_PZ_HANDLE};
 	DAT_EP_PARAM before = ep_query(lab->ep.ep), with = *param, after;
 
-	for (size_t i = 0; i < EP_COUNT(good); i++) {
+	for (size_t i = 0; i < COUNT_OF(good); i++) {
 		if (good[i] & mask)
 			continue;
 		if (good[i] == ATTR(MAX_RDMA_SIZE))
@@ -53,7 +53,7 @@ static void ep_modify__field_that_cannot_change__invalid_parameter(void **state)
 
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	param = ep_query(lab->ep.ep);
-	for (size_t i = 0; i < EP_COUNT(bad); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		check_refused(lab, bad[i], &param);
 }
 
@@ -107,7 +107,7 @@ static void ep_modify__counts_beyond_their_limits__invalid_parameter(void **stat
 	struct ep_lab *lab = *state;
 
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-	for (size_t i = 0; i < EP_COUNT(counts); i++) {
+	for (size_t i = 0; i < COUNT_OF(counts); i++) {
 		DAT_COUNT limit;
 
 		memcpy(&limit, (char *)&lab->ia.attr + counts[i].limit, sizeof(limit));
@@ -143,7 +143,7 @@ static void ep_modify__sizes_service_qos__invalid_parameter(void **state)
 	}
 	param.ep_attr.service_type = (DAT_SERVICE_TYPE)1;
 	check_refused(lab, ATTR(SERVICE_TYPE), &param);
-	for (size_t i = 0; i < EP_COUNT(qos); i++) {
+	for (size_t i = 0; i < COUNT_OF(qos); i++) {
 		if (lab->ia.provider.dat_qos_supported & qos[i])
 			continue;
 		param.ep_attr.qos = (DAT_QOS)qos[i];
@@ -228,12 +228,12 @@ static void ep_modify__bad_handles_inside__invalid_parameter(void **state)
 		dt_evd_create(&lab->ia, 8, all & ~(unsigned int)DAT_EVD_CONNECTION_FLAG);
 	const DAT_HANDLE foreign = dt_evd_create(&other, 64, all);
 	const DAT_HANDLE freed = dt_evd_create(&lab->ia, 8, all);
-	const DAT_HANDLE bad[] = {lab->ep.ep, EP_NEVER_A_HANDLE, (DAT_HANDLE)1, foreign, freed,
+	const DAT_HANDLE bad[] = {lab->ep.ep, DT_NEVER_A_HANDLE, (DAT_HANDLE)1, foreign, freed,
 				  no_dto};
 	DAT_EP_PARAM param = ep_query(lab->ep.ep);
 
 	dt_ok(dat_evd_free(freed));
-	for (size_t i = 0; i < EP_COUNT(bad); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		param.pz_handle = bad[i];
 		param.recv_evd_handle = bad[i];
 		param.request_evd_handle = bad[i];

@@ -4,7 +4,7 @@
  * was good for the old zone is checked against the new one, and the old zone's regions are good
  * again when the endpoint comes back to it.
  */
-#include "../dto_util.h"
+#include "dto_util.h"
 
 #define USES 40u    /* of one region before the zone is changed */
 #define CALLS 3000u /* of one thread, after which it may have shorter ways than others */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_ep_query and dat_ep_get_status: masks, addresses, qualifiers, idle flags. */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 /* --- query: masks and arguments --- */
 
@@ -72,7 +72,7 @@ static void ep_query__unknown_mask_bits__ignored(void **state)
 
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	all = ep_query(lab->ep.ep);
-	for (size_t i = 0; i < EP_COUNT(masks); i++) {
+	for (size_t i = 0; i < COUNT_OF(masks); i++) {
 		memset(&got, 0xa5, sizeof(got));
 		dt_ok(dat_ep_query(lab->ep.ep, masks[i], &got));
 		assert_int_equal(got.ep_state, DAT_EP_STATE_UNCONNECTED);
@@ -91,7 +91,7 @@ static void ep_query__unknown_mask_bits__ignored(void **state)
 		assert_true(got.ep_attr.max_message_size == all.ep_attr.max_message_size);
 		assert_true(got.ep_attr.max_rdma_size == all.ep_attr.max_rdma_size);
 	}
-	for (size_t i = 0; i < EP_COUNT(unknown); i++)
+	for (size_t i = 0; i < COUNT_OF(unknown); i++)
 		dt_ok(dat_ep_query(lab->ep.ep, unknown[i], &got));
 }
 
@@ -107,7 +107,7 @@ static void ep_query__consumer_masks_in_each_state__state_and_handles(void **sta
 		if (!ep_lasts(ep_states[i]))
 			continue;
 		ep_lab_open(lab, ep_states[i]);
-		for (size_t n = 0; n < EP_COUNT(consumer_masks); n++) {
+		for (size_t n = 0; n < COUNT_OF(consumer_masks); n++) {
 			const DAT_EP_PARAM all = ep_query(lab->ep.ep);
 			DAT_EP_PARAM param;
 
@@ -147,7 +147,7 @@ static void ep_query__consumer_masks_while_connecting__state_shows(void **state)
 {
 	struct ep_lab *lab = *state;
 
-	for (size_t i = 0; i < EP_COUNT(consumer_masks); i++) {
+	for (size_t i = 0; i < COUNT_OF(consumer_masks); i++) {
 		struct asked asked = {.mask = consumer_masks[i]};
 
 		ep_lab_open(lab, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
@@ -292,7 +292,7 @@ static void ep_query__passive_side_before_connected__qualifiers(void **state)
 					       DAT_EP_STATE_COMPLETION_PENDING};
 	struct ep_lab *lab = *state;
 
-	for (size_t i = 0; i < EP_COUNT(passive); i++) {
+	for (size_t i = 0; i < COUNT_OF(passive); i++) {
 		DAT_EP_PARAM param;
 		DAT_CR_PARAM cr;
 
@@ -344,11 +344,11 @@ static void ep_calls__bad_handle__invalid_handle(void **state)
 	const DAT_HANDLE bad[] = {
 		DAT_HANDLE_NULL, lab->ep.recv,
 		lab->ia.pz,	 lab->ia.ia,
-		lab->buf.lmr,	 EP_NEVER_A_HANDLE,
+		lab->buf.lmr,	 DT_NEVER_A_HANDLE,
 		(DAT_HANDLE)1,	 (DAT_HANDLE)(uintptr_t)((uintptr_t)lab->ep.ep + 1),
 		freed.ep};
 
-	for (size_t i = 0; i < EP_COUNT(bad); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		dt_fails(dat_ep_query(bad[i], DAT_EP_FIELD_ALL, &param), DAT_INVALID_HANDLE);
 		dt_fails(dat_ep_modify(bad[i], DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_HANDLE);
 		dt_fails(dat_ep_get_status(bad[i], &ep_state, NULL, NULL), DAT_INVALID_HANDLE);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_ep_recv_query on endpoints without a shared receive queue. */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 static void check_counts(DAT_EP_HANDLE ep, DAT_COUNT nbufs, DAT_COUNT span)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_ep_reset: back to UNCONNECTED with nothing lost and nothing left of the old connection. */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 /* EP-RESET-01 EP-RESET-10 EP-RESET-11 EP-RESET-16 */
 static void ep_reset__disconnected__unconnected_and_configured_as_before(void **state)

@@ -4,7 +4,7 @@
  * belongs to each transition, and its absence. Ways into DISCONNECTED are in
  * test_ep_state_posted.c, legality of calls in test_ep_state_matrix.c.
  */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 /* EP-STATE-01 EP-STATE-02 EP-STATE-03 EP-STATE-04 EP-STATE-05 EP-STATE-06 EP-STATE-07 EP-STATE-08
  * EP-STATE-09 EP-STATE-10 EP-STATE-11 EP-STATE-12 EP-STATE-13 EP-STATE-14 */

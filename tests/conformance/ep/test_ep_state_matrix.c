@@ -4,7 +4,7 @@
  * tried one after the other on one endpoint, which they must not change; each legal one that
  * changes something gets an endpoint of its own.
  */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 /* What a call needs beside the endpoint under test. */
 struct extras {
@@ -222,7 +222,7 @@ static void check_refused(struct ep_lab *lab, size_t index)
 
 	open_state(lab, &x, index);
 	before = ep_query(lab->ep.ep);
-	for (size_t i = 0; i < EP_COUNT(matrix); i++) {
+	for (size_t i = 0; i < COUNT_OF(matrix); i++) {
 		DAT_RETURN ret;
 
 		if (matrix[i].verdicts[index] != '-')
@@ -279,7 +279,7 @@ static void check_effect(struct ep_lab *lab, char verdict, DAT_EP_STATE before, 
 
 static void check_legal(struct ep_lab *lab, size_t index)
 {
-	for (size_t i = 0; i < EP_COUNT(matrix); i++) {
+	for (size_t i = 0; i < COUNT_OF(matrix); i++) {
 		char verdict = matrix[i].verdicts[index];
 		struct extras x;
 		DAT_RETURN ret;
@@ -325,7 +325,7 @@ state_tests(unconnected, 0) state_tests(reserved, 1) state_tests(passive_connect
 					       DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING};
 	struct ep_lab *lab = *state;
 
-	for (size_t i = 0; i < EP_COUNT(with_cr); i++) {
+	for (size_t i = 0; i < COUNT_OF(with_cr); i++) {
 		ep_lab_open(lab, with_cr[i]);
 		if (with_cr[i] == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
 			ep_lab_equip(lab);

@@ -3,7 +3,7 @@
  * What happens to posted operations in each transition of the endpoint state machine. One table
  * lists every way into DISCONNECTED; the same checks run for each.
  */
-#include "../ep_util.h"
+#include "ep_lab.h"
 
 #define RECVS 4
 #define SENDS 3
@@ -195,7 +195,7 @@ static void ep__every_way_into_disconnected__one_event_and_all_completions(void 
 {
 	struct ep_lab *lab = *state;
 
-	for (size_t i = 0; i < EP_COUNT(endings); i++) {
+	for (size_t i = 0; i < COUNT_OF(endings); i++) {
 		print_message("# %s\n", endings[i].name);
 		begin(lab, &endings[i]);
 		dt_expect_conn(lab->ep.conn, lab->ep.ep, endings[i].event);
@@ -217,7 +217,7 @@ static void ep__state_reads_disconnected__every_completion_is_queued(void **stat
 {
 	struct ep_lab *lab = *state;
 
-	for (size_t i = 0; i < EP_COUNT(endings); i++) {
+	for (size_t i = 0; i < COUNT_OF(endings); i++) {
 		print_message("# %s\n", endings[i].name);
 		begin(lab, &endings[i]);
 		dt_until(ep_is_disconnected, lab->ep.ep);
@@ -233,7 +233,7 @@ static void ep__one_evd_for_all__completions_before_the_event(void **state)
 {
 	struct ep_lab *lab = *state;
 
-	for (size_t i = 0; i < EP_COUNT(endings); i++) {
+	for (size_t i = 0; i < COUNT_OF(endings); i++) {
 		unsigned int completions = RECVS + endings[i].sends + (endings[i].from == G) +
 					   (endings[i].failure != 0);
 
@@ -254,7 +254,7 @@ static void ep__posted_in_disconnected__flushed_behind_the_earlier(void **state)
 {
 	struct ep_lab *lab = *state;
 
-	for (size_t i = 0; i < EP_COUNT(endings); i++) {
+	for (size_t i = 0; i < COUNT_OF(endings); i++) {
 		begin(lab, &endings[i]);
 		dt_expect_conn(lab->ep.conn, lab->ep.ep, endings[i].event);
 		dt_ok(ep_recv(lab->ep.ep, &lab->buf, 0, 64, 1));

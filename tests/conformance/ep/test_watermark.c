@@ -3,8 +3,8 @@
  * dat_ep_set_watermark: the soft and the hard high watermark of the Receives that an endpoint
  * holds, of endpoints with a queue of their own and with an SRQ.
  */
-#include "../ep_util.h"
-#include "../srq_util.h"
+#include "ep_lab.h"
+#include "srq_util.h"
 
 /* CONN-EVT-53 CONN-EVT-55 */
 static void expect_soft(DAT_EVD_HANDLE async, DAT_EP_HANDLE ep)

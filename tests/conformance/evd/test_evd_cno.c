@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* How an event dispatcher notifies a CNO: association, enabling, and what keeps it quiet. */
-#include "../cno_util.h"
+#include "cno_util.h"
 
 /* --- dat_evd_create, dat_evd_query --- */
 
@@ -48,15 +48,10 @@ static void evd__no_cno_of_the_instance__invalid_handle(void **state)
 	foreign = cno_create(&other);
 	dt_ok(dat_cno_free(dead));
 	dt_ok(dat_evd_modify_cno(f->evd, cno));
-	const DAT_HANDLE bad[] = {dead,
-				  foreign,
-				  f->evd,
-				  f->ia.ia,
-				  f->ia.pz,
-				  EVD_NEVER_A_HANDLE,
-				  DAT_EVD_ASYNC_EXISTS};
+	const DAT_HANDLE bad[] = {
+		dead, foreign, f->evd, f->ia.ia, f->ia.pz, DT_NEVER_A_HANDLE, DAT_EVD_ASYNC_EXISTS};
 
-	for (size_t i = 0; i < CONF_ARRAY(bad); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		DAT_EVD_HANDLE evd = (DAT_EVD_HANDLE)&evd;
 
 		dt_fails(dat_evd_create(f->ia.ia, 4, bad[i], DAT_EVD_SOFTWARE_FLAG, &evd),
@@ -497,9 +492,9 @@ static void evd_modify_cno__no_evd__invalid_handle(void **state)
 
 	dt_ok(dat_evd_free(dead));
 	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, dead,     cno,
-				  f->ia.ia,	   f->ia.pz, EVD_NEVER_A_HANDLE};
+				  f->ia.ia,	   f->ia.pz, DT_NEVER_A_HANDLE};
 
-	for (size_t i = 0; i < CONF_ARRAY(bad); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		dt_fails(dat_evd_modify_cno(bad[i], cno), DAT_INVALID_HANDLE);
 		dt_fails(dat_evd_modify_cno(bad[i], DAT_HANDLE_NULL), DAT_INVALID_HANDLE);
 	}

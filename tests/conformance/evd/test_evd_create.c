@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_evd_create: queue length, flags, refusals, and what a new event dispatcher looks like. */
-#include "../evd_util.h"
+#include "evd_util.h"
 
 static const DAT_EVD_FLAGS one_flag[] = {
 	DAT_EVD_SOFTWARE_FLAG,	 DAT_EVD_CR_FLAG,	DAT_EVD_DTO_FLAG,
@@ -153,7 +153,7 @@ static void evd_create__more_than_max_evds__insufficient_resources(void **state)
 static void evd_create__bad_cno__invalid_handle(void **state)
 {
 	struct evd_fixture *f = *state;
-	const DAT_HANDLE bad[] = {f->evd, f->ia.pz, f->ia.ia, EVD_NEVER_A_HANDLE, (DAT_HANDLE)1};
+	const DAT_HANDLE bad[] = {f->evd, f->ia.pz, f->ia.ia, DT_NEVER_A_HANDLE, (DAT_HANDLE)1};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		DAT_EVD_HANDLE evd = f->evd;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_evd_dequeue and dat_evd_post_se: taking events, and putting software events. */
-#include "../evd_util.h"
+#include "evd_util.h"
 
 /* EVD-DEQUEUE-01 EVD-STREAM-01 EVD-STREAM-09 EVD-POST-SE-01 EVD-POST-SE-02 EVD-POST-SE-12 */
 static void evd_dequeue__several_events__in_posting_order(void **state)
@@ -107,7 +107,7 @@ static void evd_dequeue__bad_handle__invalid_handle(void **state)
 {
 	struct evd_fixture *f = *state;
 	DAT_EVD_HANDLE freed = dt_evd_create(&f->ia, 4, DAT_EVD_SOFTWARE_FLAG);
-	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, f->ia.pz, f->ia.ia, EVD_NEVER_A_HANDLE, freed};
+	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, f->ia.pz, f->ia.ia, DT_NEVER_A_HANDLE, freed};
 	DAT_EVENT event;
 
 	dt_ok(dat_evd_free(freed));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_evd_free: who keeps an EVD in use, and what becomes of queued events. */
-#include "../evd_util.h"
+#include "evd_util.h"
 
 /* EVD-FREE-01 EVD-FREE-02 EVD-FREE-11 */
 static void evd_free__events_queued__gone_with_them(void **state)

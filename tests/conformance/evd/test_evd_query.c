@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_evd_query, enable, disable, set_unwaitable, clear_unwaitable, modify_cno without a CNO. */
-#include "../evd_util.h"
+#include "evd_util.h"
 
 /* EVD-QUERY-01 EVD-QUERY-02 EVD-QUERY-06 EVD-QUERY-07 EVD-QUERY-08: each field by itself */
 static void evd_query__one_field_at_a_time__its_value(void **state)
@@ -65,7 +65,7 @@ static void evd_calls__bad_handle__invalid_handle(void **state)
 {
 	struct evd_fixture *f = *state;
 	DAT_EVD_HANDLE freed = dt_evd_create(&f->ia, 4, DAT_EVD_SOFTWARE_FLAG);
-	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, f->ia.pz, f->ia.ia, EVD_NEVER_A_HANDLE, freed};
+	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, f->ia.pz, f->ia.ia, DT_NEVER_A_HANDLE, freed};
 	DAT_EVD_PARAM param;
 
 	dt_ok(dat_evd_free(freed));
@@ -238,7 +238,7 @@ static void evd_modify_cno__null__no_cno(void **state)
 static void evd_modify_cno__bad_cno__invalid_handle(void **state)
 {
 	struct evd_fixture *f = *state;
-	const DAT_HANDLE bad[] = {f->evd, f->ia.pz, f->ia.ia, EVD_NEVER_A_HANDLE, (DAT_HANDLE)2};
+	const DAT_HANDLE bad[] = {f->evd, f->ia.pz, f->ia.ia, DT_NEVER_A_HANDLE, (DAT_HANDLE)2};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		dt_fails(dat_evd_modify_cno(f->evd, bad[i]), DAT_INVALID_HANDLE);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_evd_resize: growing and shrinking with events queued, refusals, concurrent posts. */
-#include "../evd_util.h"
+#include "evd_util.h"
 
 /* The queue holds `first`, `first` + 1, ... and takes exactly `length` events in all. */
 static void check_length(DAT_EVD_HANDLE evd, uintptr_t first, uintptr_t queued, uintptr_t length)

@@ -4,7 +4,7 @@
  * the sleep ends for another reason, a time-out, a cancellation, a signal, another thread, is not
  * forgotten, and neither are those after it.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
 /* Event streams: event numbers, order, connection events and their private data, overflow. */
 #include <stdlib.h>
 
-#include "../evd_util.h"
+#include "evd_util.h"
 
 /* EVD-STREAM-10 EVD-STREAM-07 */
 static void event_numbers__values__those_of_the_header(void **state)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Many threads on one event dispatcher: each event reaches exactly one of them, none is lost. */
-#include "../evd_util.h"
+#include "evd_util.h"
 
 #define TAKERS 4
 #define EVENTS 20000u

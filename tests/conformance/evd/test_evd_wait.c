@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_evd_wait: thresholds, time limits, ownership of the queue, and refused arguments. */
-#include "../evd_util.h"
+#include "evd_util.h"
 
 static DAT_RETURN wait_now(DAT_EVD_HANDLE evd, DAT_COUNT threshold, DAT_EVENT *event,
 			   DAT_COUNT *nmore)
@@ -265,7 +265,7 @@ static void evd_wait__bad_handle__invalid_handle(void **state)
 {
 	struct evd_fixture *f = *state;
 	DAT_EVD_HANDLE freed = dt_evd_create(&f->ia, 4, DAT_EVD_SOFTWARE_FLAG);
-	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, f->ia.pz, f->ia.ia, EVD_NEVER_A_HANDLE, freed};
+	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, f->ia.pz, f->ia.ia, DT_NEVER_A_HANDLE, freed};
 	DAT_EVENT event;
 	DAT_COUNT nmore;
 

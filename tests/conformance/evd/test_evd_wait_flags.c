@@ -3,7 +3,7 @@
  * dat_evd_wait on EVDs that take completions: thresholds with each kind of completion flags, and
  * completions that do not notify.
  */
-#include "../evd_util.h"
+#include "evd_util.h"
 
 struct flags_case {
 	DAT_COMPLETION_FLAGS recv, request;

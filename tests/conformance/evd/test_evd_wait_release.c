@@ -2,14 +2,7 @@
 /* What else ends a dat_evd_wait: unwaitable, free, abrupt close, signals, cancellation; races. */
 #include <signal.h>
 
-#include "../evd_util.h"
-
-/* The sanitizer does not see the locks that a thread takes after it was cancelled in sem_wait. */
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-	return "race:wait_cancelled\n";
-}
+#include "evd_util.h"
 
 /* EVD-WAIT-20 EVD-SET-UNWAITABLE-02 EVD-SET-UNWAITABLE-03 EVD-SET-UNWAITABLE-08
  * EVD-SET-UNWAITABLE-10 */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The consumer context that each object carries. */
-#include "../world.h"
+#include "world.h"
 
 static int setup(void **state)
 {
@@ -69,7 +69,7 @@ static void set_consumer_context__any_pattern__read_back(void **state)
 	struct world *world = *state;
 
 	for (size_t i = 0; i < WORLD_COUNT; i++) {
-		for (size_t j = 0; j < CONF_ARRAY(patterns); j++) {
+		for (size_t j = 0; j < COUNT_OF(patterns); j++) {
 			set(world->object[i].handle, patterns[j]);
 			assert_true(get(world->object[i].handle) == patterns[j]);
 			assert_true(get(world->object[i].handle) == patterns[j]);

@@ -4,8 +4,8 @@
  * there, the life of request handles, contexts of shared receive queues, memory that the system has
  * paged out.
  */
-#include "../conn_util.h"
-#include "../world.h"
+#include "conn_util.h"
+#include "world.h"
 
 #include <dat/dat_registry.h>
 
@@ -105,7 +105,7 @@ static void each_call__on_its_object__is_implemented(void **state)
 	assert_non_null(w);
 	world_open(w);
 	call_the_rest(w);
-	for (size_t i = 0; i < CONF_ARRAY(world_calls); i++)
+	for (size_t i = 0; i < WORLD_CALLS; i++)
 		for (size_t j = 0; j < WORLD_COUNT; j++)
 			if (world_calls[i].type == w->object[j].type)
 				check_implemented(world_calls[i].fn(w->object[j].handle),

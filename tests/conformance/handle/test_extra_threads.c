@@ -4,10 +4,10 @@
  * exactly one of them has the effect, the others find the object gone or in its next state, and
  * everybody else sees one call (GEN-26).
  */
-#include "../conf.h"
-#include "../conn_util.h"
+#include "conf.h"
+#include "conn_util.h"
 
-#define ROUNDS (CONF_SANITIZED ? 20 : 100)
+#define ROUNDS (DT_SLOW ? 20 : 100)
 
 /* One call by each of CONF_THREADS threads. */
 struct crowd {

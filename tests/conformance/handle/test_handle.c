@@ -3,7 +3,7 @@
  * Handles: types, and every way in which a value can fail to be the handle that a call wants. None
  * of them may crash, and none may touch a live object.
  */
-#include "../world.h"
+#include "world.h"
 
 #include <dat/dat_registry.h>
 
@@ -110,7 +110,7 @@ static void each_call__handle_of_another_type__invalid_handle(void **state)
 {
 	struct world *world = *state;
 
-	for (size_t i = 0; i < CONF_ARRAY(world_calls); i++)
+	for (size_t i = 0; i < WORLD_CALLS; i++)
 		for (size_t j = 0; j < WORLD_COUNT; j++)
 			if (world_calls[i].type != world->object[j].type)
 				world_check_refused(&world_calls[i], world->object[j].handle);
@@ -251,7 +251,7 @@ static void create__thousand_times_after_a_free__handle_not_reissued(void **stat
 {
 	struct world *world = *state;
 
-	for (size_t t = 0; t < CONF_ARRAY(made); t++) {
+	for (size_t t = 0; t < COUNT_OF(made); t++) {
 		const DAT_HANDLE dead = make(world, made[t]);
 
 		unmake(made[t], dead);
@@ -312,7 +312,7 @@ static void each_call__value_beside_a_live_handle__invalid_handle(void **state)
 	struct world *world = *state;
 
 	for (size_t i = 1; i < WORLD_COUNT; i++) /* not beside the IA's integer */
-		for (size_t j = 0; j < CONF_ARRAY(offsets); j++)
+		for (size_t j = 0; j < COUNT_OF(offsets); j++)
 			world_check_dead((char *)world->object[i].handle + offsets[j]);
 	world_check_alive(world);
 }
@@ -337,7 +337,7 @@ static void each_call__any_bit_pattern__invalid_handle(void **state)
 	};
 	uint64_t x = 88172645463325252ull;
 
-	for (size_t i = 0; i < CONF_ARRAY(fixed); i++)
+	for (size_t i = 0; i < COUNT_OF(fixed); i++)
 		world_check_dead(fixed[i]);
 	for (int i = 0; i < 2000; i++) {
 		DAT_HANDLE_TYPE type;
@@ -416,7 +416,7 @@ static void each_call__null_output__invalid_parameter(void **state)
 		dat_evd_wait(world->active.conn, 0, 1, &event, NULL),
 	};
 
-	for (size_t i = 0; i < CONF_ARRAY(ret); i++) {
+	for (size_t i = 0; i < COUNT_OF(ret); i++) {
 		if (DAT_GET_TYPE(ret[i]) != DAT_INVALID_PARAMETER)
 			print_error("call %zu of the list\n", i);
 		dt_fails(ret[i], DAT_INVALID_PARAMETER);
@@ -440,7 +440,7 @@ static void return_code__success_and_empty_queue__bare_values(void **state)
 
 struct race {
 	struct world *world;
-	_Atomic(DAT_HANDLE) handle[CONF_ARRAY(made)];
+	_Atomic(DAT_HANDLE) handle[COUNT_OF(made)];
 	atomic_int rounds;
 	atomic_int odd;
 };
@@ -454,20 +454,25 @@ static bool is_usual(DAT_RETURN ret)
 /* Calls on objects that another thread frees at this moment. */
 static void *use_them(void *arg)
 {
+	static const DAT_HANDLE_TYPE queried[] = {DAT_HANDLE_TYPE_PZ, DAT_HANDLE_TYPE_LMR,
+						  DAT_HANDLE_TYPE_EVD, DAT_HANDLE_TYPE_EP};
 	struct race *race = arg;
 	DAT_HANDLE_TYPE type;
 	DAT_CONTEXT context;
+	DAT_EVENT event;
 
 	while (atomic_load(&race->rounds) > 0) {
-		for (size_t t = 0; t < CONF_ARRAY(made); t++) {
+		for (size_t t = 0; t < COUNT_OF(made); t++) {
 			const DAT_HANDLE h = atomic_load(&race->handle[t]);
 
 			if (!is_usual(dat_get_handle_type(h, &type)) ||
 			    !is_usual(dat_get_consumer_context(h, &context)) ||
-			    !is_usual(world_pz_query(h)) || !is_usual(world_lmr_query(h)) ||
-			    !is_usual(world_evd_dequeue(h)) || !is_usual(world_evd_query(h)) ||
-			    !is_usual(world_ep_query(h)) || !is_usual(world_ep_status(h)))
+			    !is_usual(dat_evd_dequeue(h, &event)) ||
+			    !is_usual(dat_ep_get_status(h, NULL, NULL, NULL)))
 				atomic_fetch_add(&race->odd, 1);
+			for (size_t i = 0; i < COUNT_OF(queried); i++)
+				if (!is_usual(world_query(queried[i], h)))
+					atomic_fetch_add(&race->odd, 1);
 		}
 	}
 	return NULL;
@@ -476,22 +481,22 @@ static void *use_them(void *arg)
 /* GEN-26 EP-GEN-10 EP-FREE-28 */
 static void each_call__races_with_the_free__acts_or_is_refused(void **state)
 {
-	struct race race = {.world = *state, .rounds = CONF_SANITIZED ? 200 : 1000};
+	struct race race = {.world = *state, .rounds = DT_SLOW ? 200 : 1000};
 	pthread_t thread[2];
 
-	for (size_t t = 0; t < CONF_ARRAY(made); t++)
+	for (size_t t = 0; t < COUNT_OF(made); t++)
 		atomic_store(&race.handle[t], make(race.world, made[t]));
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, use_them, &race), 0);
 	while (atomic_fetch_sub(&race.rounds, 1) > 0) {
-		for (size_t t = 0; t < CONF_ARRAY(made); t++) {
+		for (size_t t = 0; t < COUNT_OF(made); t++) {
 			unmake(made[t], atomic_load(&race.handle[t]));
 			atomic_store(&race.handle[t], make(race.world, made[t]));
 		}
 	}
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_join(thread[i], NULL), 0);
-	for (size_t t = 0; t < CONF_ARRAY(made); t++)
+	for (size_t t = 0; t < COUNT_OF(made); t++)
 		unmake(made[t], atomic_load(&race.handle[t]));
 	assert_int_equal(race.odd, 0);
 	world_check_alive(race.world);
@@ -509,7 +514,7 @@ static void print_nothing(struct dt_peer *peer, void *arg)
 	assert_int_equal(dup2(fileno(captured), 2), 2);
 	dt_pair_open(&pair);
 	dt_pair_close(&pair);
-	for (size_t i = 0; i < CONF_ARRAY(world_calls); i++)
+	for (size_t i = 0; i < WORLD_CALLS; i++)
 		world_calls[i].fn(DAT_HANDLE_NULL);
 }
 

@@ -3,7 +3,7 @@
  * Fork: the parent goes on undisturbed, the child cannot use what it inherited and can open anew.
  * Traffic runs between this process and a peer of its own all the while.
  */
-#include "../world.h"
+#include "world.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -146,7 +146,7 @@ static void refuse_all(struct dt_peer *peer, void *arg)
 	(void)peer;
 	for (size_t i = 0; i < WORLD_COUNT; i++)
 		world_check_dead(heritage->world->object[i].handle);
-	for (size_t i = 0; i < CONF_ARRAY(more); i++)
+	for (size_t i = 0; i < COUNT_OF(more); i++)
 		world_check_dead(more[i]);
 }
 
@@ -195,7 +195,7 @@ static void fork__child_opens_anew__works_beside_the_parent(void **state)
 	struct heritage heritage = {.world = &world, .line = *state};
 	struct dt_peer child;
 
-	if (CONF_TSAN)
+	if (DT_TSAN)
 		skip(); /* it cannot make threads after a fork beside other threads */
 	world_open(&world);
 	dt_peer_start(&child, open_and_work, &heritage);
@@ -226,7 +226,7 @@ static pid_t fork_and_end(enum end end)
 		_exit(2);
 	case END_EXIT:
 		fclose(stdin); /* nothing of cmocka's is buffered: flushed before the fork */
-		if (!CONF_SANITIZED)
+		if (!DT_SLOW)
 			exit(0);
 		_exit(0);
 	case END_KILL:

@@ -3,7 +3,7 @@
  * Signals and clocks: threads of the library take no signal, the consumer's handlers are its own,
  * no SIGPIPE is ever raised, and time limits do not follow the system time.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -22,7 +22,7 @@
 
 static atomic_bool jumping;
 
-#if !CONF_SANITIZED
+#if !DT_SLOW
 /*
  * Stands in for the C library's function in this program and all libraries: the system time is
  * another day at each call. A wait that computes its end from it ends at once, or never.
@@ -48,7 +48,7 @@ static void evd_wait__system_time_jumps__waits_as_long_as_asked(void **state)
 	DAT_COUNT more;
 
 	(void)state;
-	if (CONF_SANITIZED)
+	if (DT_SLOW)
 		skip(); /* they stand in for the same function */
 	dt_ia_open(&ia);
 	evd = dt_evd_create(&ia, 4, DAT_EVD_DTO_FLAG);

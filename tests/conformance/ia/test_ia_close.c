@@ -3,7 +3,7 @@
  * dat_ia_close: what a graceful close refuses, what an abrupt close ends, and that nothing is left
  * of either. Called with an argument this program is the process of test IA-CLOSE-28.
  */
-#include "../world.h"
+#include "world.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ static void ia_close__only_its_own_evd_left__success(void **state)
 	static const DAT_CLOSE_FLAGS flags[] = {DAT_CLOSE_GRACEFUL_FLAG, DAT_CLOSE_ABRUPT_FLAG};
 
 	(void)state;
-	for (size_t i = 0; i < CONF_ARRAY(flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(flags); i++) {
 		DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 		DAT_EVD_PARAM param;
 		DAT_IA_HANDLE ia;
@@ -74,16 +74,16 @@ static void ia_close__graceful_with_an_object_of_each_kind__invalid_state(void *
 	dt_buf_free(&buf);
 	dt_ok(dat_rmr_create(ia.pz, &rmr));
 	refuse_graceful(ia.ia);
-	dt_ok(world_rmr_query(rmr));
+	dt_ok(world_query(DAT_HANDLE_TYPE_RMR, rmr));
 	dt_ok(dat_rmr_free(rmr));
 	dt_ok(dat_srq_create(ia.ia, ia.pz, &srq_attr, &srq));
 	refuse_graceful(ia.ia);
-	dt_ok(world_srq_query(srq));
+	dt_ok(world_query(DAT_HANDLE_TYPE_SRQ, srq));
 	dt_ok(dat_srq_free(srq));
 	dt_ok(dat_pz_free(ia.pz));
 	dt_ok(dat_cno_create(ia.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
 	refuse_graceful(ia.ia); /* a notification object alone */
-	dt_ok(world_cno_query(cno));
+	dt_ok(world_query(DAT_HANDLE_TYPE_CNO, cno));
 	dt_ok(dat_cno_free(cno));
 	dt_ok(dat_ep_create(ia.ia, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
 			    DAT_HANDLE_NULL, NULL, &ep));
@@ -95,11 +95,11 @@ static void ia_close__graceful_with_an_object_of_each_kind__invalid_state(void *
 	dt_no_event(evd);
 	dt_ok(dat_psp_create_any(ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
 	refuse_graceful(ia.ia);
-	dt_ok(world_psp_query(psp));
+	dt_ok(world_query(DAT_HANDLE_TYPE_PSP, psp));
 	dt_ok(dat_psp_free(psp));
 	dt_ok(dat_rsp_create(ia.ia, qual, DAT_HANDLE_NULL, evd, &rsp));
 	refuse_graceful(ia.ia);
-	dt_ok(world_rsp_query(rsp));
+	dt_ok(world_query(DAT_HANDLE_TYPE_RSP, rsp));
 	dt_ok(dat_rsp_free(rsp));
 	dt_ok(dat_evd_free(evd));
 	dt_ok(dat_ia_close(ia.ia, DAT_CLOSE_GRACEFUL_FLAG));
@@ -134,7 +134,7 @@ static void ia_close__graceful_with_an_unanswered_request__destroys_it(void **st
 	static const DAT_PSP_FLAGS flags[] = {DAT_PSP_CONSUMER_FLAG, DAT_PSP_PROVIDER_FLAG};
 
 	(void)state;
-	for (size_t i = 0; i < CONF_ARRAY(flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(flags); i++) {
 		struct dt_ia passive, active;
 		struct dt_listener listener;
 		struct dt_ep ep;
@@ -149,9 +149,9 @@ static void ia_close__graceful_with_an_unanswered_request__destroys_it(void **st
 		dt_connect(&active, ep.ep, listener.qual);
 		cr = dt_request(&listener);
 		dt_unlisten(&listener);
-		dt_ok(world_cr_query(cr));
+		dt_ok(world_query(DAT_HANDLE_TYPE_CR, cr));
 		dt_ia_close(&passive);
-		dt_fails(world_cr_query(cr), DAT_INVALID_HANDLE);
+		dt_fails(world_query(DAT_HANDLE_TYPE_CR, cr), DAT_INVALID_HANDLE);
 		dt_expect_conn(ep.conn, ep.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		dt_ep_free(&ep);
 		dt_ia_close(&active);
@@ -189,7 +189,7 @@ static void ia_close__abrupt_with_everything__destroys_all(void **state)
 				     psp,	 pair.ia.ia};
 
 	dt_ia_abort(&pair.ia);
-	for (size_t i = 0; i < CONF_ARRAY(handle); i++)
+	for (size_t i = 0; i < COUNT_OF(handle); i++)
 		world_check_dead(handle[i]);
 	dt_check_pattern(buf.p, 4096, 7);
 	dt_mem_free(buf.p, buf.mapped);
@@ -206,7 +206,7 @@ static void ia_close__abrupt_with_connections__peers_are_told(void **state)
 	dt_ia_open(&passive);
 	dt_ia_open(&active);
 	dt_listen(&passive, &listener);
-	for (size_t i = 0; i < CONF_ARRAY(a); i++) {
+	for (size_t i = 0; i < COUNT_OF(a); i++) {
 		dt_ep_create(&active, active.pz, NULL, &a[i]);
 		dt_ep_create(&passive, passive.pz, NULL, &b[i]);
 		dt_connect(&active, a[i].ep, listener.qual);
@@ -214,7 +214,7 @@ static void ia_close__abrupt_with_connections__peers_are_told(void **state)
 		dt_expect_conn(a[i].conn, a[i].ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 	}
 	dt_ia_abort(&passive);
-	for (size_t i = 0; i < CONF_ARRAY(a); i++) {
+	for (size_t i = 0; i < COUNT_OF(a); i++) {
 		const DAT_EVENT event = dt_event(a[i].conn);
 
 		assert_true(event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED ||
@@ -266,10 +266,10 @@ static void ia_close__abrupt_with_waiters__each_aborts(void **state)
 	for (int round = 0; round < 10; round++) {
 		dt_ia_open(&ia);
 		start_waiter(&waiter[0], ia.async);
-		for (size_t i = 1; i < CONF_ARRAY(waiter); i++)
+		for (size_t i = 1; i < COUNT_OF(waiter); i++)
 			start_waiter(&waiter[i], dt_evd_create(&ia, 4, DAT_EVD_DEFAULT_FLAG));
 		dt_ia_abort(&ia);
-		for (size_t i = 0; i < CONF_ARRAY(waiter); i++) {
+		for (size_t i = 0; i < COUNT_OF(waiter); i++) {
 			assert_int_equal(pthread_join(waiter[i].thread, NULL), 0);
 			dt_fails(waiter[i].ret, DAT_ABORT);
 		}
@@ -382,11 +382,11 @@ static void ia_close__borrower_of_an_evd__evd_and_its_waiters_stay(void **state)
 	(void)state;
 	dt_ia_open(&owner);
 	start_waiter(&waiter, owner.async);
-	for (size_t i = 0; i < CONF_ARRAY(flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(flags); i++) {
 		open_with(owner.async, &borrower);
 		dt_ok(dat_pz_free(borrower.pz));
 		dt_ok(dat_ia_close(borrower.ia, flags[i]));
-		dt_ok(world_evd_query(owner.async));
+		dt_ok(world_query(DAT_HANDLE_TYPE_EVD, owner.async));
 		nanosleep(&pause, NULL); /* time for a wake-up that must not come */
 		assert_true(is_waited_on(owner.async));
 	}
@@ -406,7 +406,7 @@ static void ia_close__graceful_while_its_evd_is_borrowed__invalid_state(void **s
 	owner.pz = DAT_HANDLE_NULL;
 	open_with(owner.async, &borrower);
 	refuse_graceful(owner.ia);
-	dt_ok(world_evd_query(owner.async));
+	dt_ok(world_query(DAT_HANDLE_TYPE_EVD, owner.async));
 	dt_ia_close(&borrower);
 	dt_ia_close(&owner);
 }
@@ -462,10 +462,10 @@ static void ia_close__no_instance__invalid_handle(void **state)
 				     (char *)ia.async + 1};
 
 	dt_ia_close(&closed);
-	for (size_t i = 0; i < CONF_ARRAY(bad); i++)
-		for (size_t j = 0; j < CONF_ARRAY(flags); j++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
+		for (size_t j = 0; j < COUNT_OF(flags); j++)
 			dt_fails(dat_ia_close(bad[i], flags[j]), DAT_INVALID_HANDLE);
-	dt_ok(world_pz_query(ia.pz));
+	dt_ok(world_query(DAT_HANDLE_TYPE_PZ, ia.pz));
 	dt_ia_close(&ia);
 }
 
@@ -477,11 +477,11 @@ static void ia_close__undefined_flags__invalid_parameter(void **state)
 
 	(void)state;
 	dt_ia_open(&ia);
-	for (size_t i = 0; i < CONF_ARRAY(flags); i++)
+	for (size_t i = 0; i < COUNT_OF(flags); i++)
 		dt_fails(dat_ia_close(ia.ia, (DAT_CLOSE_FLAGS)flags[i]), DAT_INVALID_PARAMETER);
-	dt_ok(world_pz_query(ia.pz));
+	dt_ok(world_query(DAT_HANDLE_TYPE_PZ, ia.pz));
 	dt_ok(dat_pz_free(ia.pz));
-	for (size_t i = 0; i < CONF_ARRAY(flags); i++)
+	for (size_t i = 0; i < COUNT_OF(flags); i++)
 		dt_fails(dat_ia_close(ia.ia, (DAT_CLOSE_FLAGS)flags[i]), DAT_INVALID_PARAMETER);
 	dt_ok(dat_ia_close(ia.ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
@@ -590,7 +590,7 @@ static void ia_close__thousand_cycles__nothing_remains(void **state)
 	after = measure();
 	assert_int_equal(after.descriptors, before.descriptors);
 	assert_true(after.shared <= before.shared);
-	if (!CONF_SANITIZED) /* these keep freed memory for a while */
+	if (!DT_SLOW) /* these keep freed memory for a while */
 		assert_true(after.pages - before.pages < 4096);
 }
 
@@ -687,7 +687,7 @@ static void process__ends_with_an_instance_open__at_once(void **state)
 	static char *const ways[] = {"return", "exit", "exec"};
 
 	(void)state;
-	for (size_t i = 0; i < CONF_ARRAY(ways); i++) {
+	for (size_t i = 0; i < COUNT_OF(ways); i++) {
 		struct dt_peer peer;
 
 		dt_peer_start(&peer, call_ourselves, ways[i]);

@@ -3,7 +3,7 @@
  * Limits: each one that dat_ia_query reports can be reached, and is one. What the limit leaves over
  * works on, and what is freed can be made again.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #include <stdlib.h>
 
@@ -163,7 +163,7 @@ static void ep_create__counts_at_the_limit__accepted_and_no_more(void **state)
 		{&attr.max_rdma_write_iov, limit->max_iov_segments_per_rdma_write},
 	};
 
-	for (size_t i = 0; i < CONF_ARRAY(counts); i++) {
+	for (size_t i = 0; i < COUNT_OF(counts); i++) {
 		assert_true(counts[i].max > 0);
 		dt_ep_attr(ia, &attr);
 		*counts[i].count = counts[i].max;
@@ -188,7 +188,7 @@ static void ep_create__sizes_at_the_limit__accepted_and_no_more(void **state)
 		{&attr.max_rdma_size, ia->attr.max_rdma_size},
 	};
 
-	for (size_t i = 0; i < CONF_ARRAY(sizes); i++) {
+	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		assert_true(sizes[i].max >= 2147483648u);
 		dt_ep_attr(ia, &attr);
 		*sizes[i].size = sizes[i].max;

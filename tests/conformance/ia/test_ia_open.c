@@ -3,7 +3,7 @@
  * dat_ia_open as far as the provider meets it: instances, the asynchronous EVD, refusals. How the
  * registry finds an adapter is tested with the registry.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -88,7 +88,7 @@ static void ia_open__another_instance__little_address_space(void **state)
 	unsigned long before;
 
 	(void)state;
-	if (CONF_SANITIZED || dt_is_verbs())
+	if (DT_SLOW || dt_is_verbs())
 		skip();
 	dt_ia_open(&first);
 	before = address_space_kib();
@@ -105,7 +105,7 @@ static void ia_open__several_times__distinct_instances(void **state)
 	DAT_HANDLE_TYPE type;
 
 	(void)state;
-	for (size_t i = 0; i < CONF_ARRAY(ia); i++) {
+	for (size_t i = 0; i < COUNT_OF(ia); i++) {
 		dt_ia_open(&ia[i]);
 		assert_non_null(ia[i].ia);
 		dt_ok(dat_get_handle_type(ia[i].ia, &type));
@@ -115,7 +115,7 @@ static void ia_open__several_times__distinct_instances(void **state)
 			assert_ptr_not_equal(ia[i].async, ia[j].async);
 		}
 	}
-	for (size_t i = 0; i < CONF_ARRAY(ia); i++)
+	for (size_t i = 0; i < COUNT_OF(ia); i++)
 		dt_ia_close(&ia[i]);
 }
 
@@ -151,7 +151,7 @@ static void ia_open__null_evd__makes_one(void **state)
 	static const DAT_COUNT lengths[] = {1, 2, 17, 1000};
 
 	(void)state;
-	for (size_t i = 0; i < CONF_ARRAY(lengths); i++) {
+	for (size_t i = 0; i < COUNT_OF(lengths); i++) {
 		DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 		DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
 		DAT_HANDLE_TYPE type;
@@ -217,7 +217,7 @@ static void ia_open__queue_length_not_positive__invalid_parameter(void **state)
 	static const DAT_COUNT lengths[] = {0, -1, INT32_MIN};
 
 	(void)state;
-	for (size_t i = 0; i < CONF_ARRAY(lengths); i++) {
+	for (size_t i = 0; i < COUNT_OF(lengths); i++) {
 		DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 		DAT_IA_HANDLE ia = (DAT_IA_HANDLE)(uintptr_t)99;
 
@@ -257,7 +257,7 @@ static void ia_open__evd_passed_in__used_whatever_the_length(void **state)
 
 	(void)state;
 	dt_ia_open(&owner);
-	for (size_t i = 0; i < CONF_ARRAY(lengths); i++) {
+	for (size_t i = 0; i < COUNT_OF(lengths); i++) {
 		DAT_EVD_HANDLE async = owner.async, queried = DAT_HANDLE_NULL;
 		DAT_IA_HANDLE ia;
 
@@ -383,7 +383,7 @@ static void ia_open__evd_exists_elsewhere__out_of_scope(void **state)
 	static const DAT_COUNT lengths[] = {0, -5, 8};
 
 	(void)state;
-	for (size_t i = 0; i < CONF_ARRAY(lengths); i++) {
+	for (size_t i = 0; i < COUNT_OF(lengths); i++) {
 		DAT_EVD_HANDLE async = DAT_EVD_ASYNC_EXISTS, queried = DAT_HANDLE_NULL;
 		struct dt_ia ia;
 		struct dt_ep ep;

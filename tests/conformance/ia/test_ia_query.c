@@ -3,7 +3,7 @@
  * dat_ia_query: what it reports and refuses, and that the reported attributes which are not limits
  * agree with what the provider does. Limits are in test_ia_limits.c.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #include <stddef.h>
 #include <arpa/inet.h>
@@ -183,12 +183,12 @@ static void ia_query__each_field__written_and_stable(void **state)
 	static const int poisons[] = {0x00, 0x5a, 0xff};
 	struct dt_ia *ia = *state;
 
-	for (size_t p = 0; p < CONF_ARRAY(poisons); p++) {
-		for (size_t i = 0; i < CONF_ARRAY(ia_fields); i++) {
+	for (size_t p = 0; p < COUNT_OF(poisons); p++) {
+		for (size_t i = 0; i < COUNT_OF(ia_fields); i++) {
 			check_ia_field(ia, &ia_fields[i], ia_fields[i].mask, poisons[p]);
 			check_ia_field(ia, &ia_fields[i], DAT_IA_FIELD_ALL, poisons[p]);
 		}
-		for (size_t i = 0; i < CONF_ARRAY(provider_fields); i++) {
+		for (size_t i = 0; i < COUNT_OF(provider_fields); i++) {
 			check_provider_field(ia, &provider_fields[i], provider_fields[i].mask,
 					     poisons[p]);
 			check_provider_field(ia, &provider_fields[i], DAT_PROVIDER_FIELD_ALL,
@@ -204,7 +204,7 @@ static void ia_query__second_instance__same_attributes(void **state)
 	struct dt_ia second;
 
 	dt_ia_open(&second);
-	for (size_t i = 0; i < CONF_ARRAY(ia_fields); i++) {
+	for (size_t i = 0; i < COUNT_OF(ia_fields); i++) {
 		const uint64_t mask = ia_fields[i].mask;
 
 		if (mask & (DAT_IA_FIELD_IA_ADDRESS_PTR | DAT_IA_FIELD_IA_TRANSPORT_ATTR |
@@ -235,7 +235,7 @@ static void ia_query__counts__not_negative(void **state)
 		a->max_rmrs,
 	};
 
-	for (size_t i = 0; i < CONF_ARRAY(counts); i++)
+	for (size_t i = 0; i < COUNT_OF(counts); i++)
 		assert_true(counts[i] >= 0);
 	assert_true(a->max_rdma_read_per_ep_in_guaranteed == DAT_TRUE ||
 		    a->max_rdma_read_per_ep_in_guaranteed == DAT_FALSE);
@@ -290,7 +290,7 @@ static void ia_query__no_instance__invalid_handle(void **state)
 				     (DAT_IA_HANDLE)(uintptr_t)0x7ffffff1};
 
 	dt_ia_close(&closed);
-	for (size_t i = 0; i < CONF_ARRAY(bad); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		dt_fails(dat_ia_query(bad[i], NULL, 0, NULL, 0, NULL), DAT_INVALID_HANDLE);
 }
 
@@ -496,7 +496,7 @@ static void ep_connect__each_listed_quality_of_service__success(void **state)
 	struct dt_listener listener;
 
 	dt_listen(ia, &listener);
-	for (size_t i = 0; i < CONF_ARRAY(qualities); i++) {
+	for (size_t i = 0; i < COUNT_OF(qualities); i++) {
 		const bool listed = (qualities[i] & ia->provider.dat_qos_supported) == qualities[i];
 		struct dt_ep a, b;
 
@@ -533,7 +533,7 @@ static void ep_post_send__each_listed_completion_flag__works(void **state)
 	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	dt_pair_open_with(&pair, &attr, NULL);
 	assert_int_equal(pair.ia.provider.completion_flags_supported, 0x0f);
-	for (size_t i = 0; i < CONF_ARRAY(flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(flags); i++) {
 		dt_ok(dat_ep_post_recv(pair.b.ep, 0, NULL, dt_cookie(i), 0));
 		dt_ok(dat_ep_post_send(pair.a.ep, 0, NULL, dt_cookie(i), flags[i]));
 		dt_expect_dto(pair.b.recv, pair.b.ep, i, DAT_DTO_SUCCESS, 0);
@@ -588,7 +588,7 @@ static void psp_create__both_creators_of_endpoints__as_reported(void **state)
 	static const DAT_PSP_FLAGS flags[] = {DAT_PSP_CONSUMER_FLAG, DAT_PSP_PROVIDER_FLAG};
 	struct dt_ia *ia = *state;
 
-	for (size_t i = 0; i < CONF_ARRAY(flags); i++) {
+	for (size_t i = 0; i < COUNT_OF(flags); i++) {
 		const DAT_EVD_HANDLE evd = dt_evd_create(ia, 4, DAT_EVD_CR_FLAG);
 		DAT_PSP_HANDLE psp;
 		DAT_CONN_QUAL qual;

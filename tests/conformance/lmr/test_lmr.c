@@ -3,7 +3,7 @@
  * dat_lmr_create: arguments, results and refusals. Whatever is refused must leave nothing behind:
  * the fixture's graceful close would fail. What regions permit in transfers is in test_lmr_use.c.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,8 +72,8 @@ static void lmr_create__any_start_and_length__exact_range(void **state)
 	struct dt_ia *ia = *state;
 	unsigned char *p = map_shared(4 * PAGE);
 
-	for (size_t t = 0; t < CONF_ARRAY(range_types); t++) {
-		for (size_t i = 0; i < CONF_ARRAY(ranges); i++) {
+	for (size_t t = 0; t < COUNT_OF(range_types); t++) {
+		for (size_t i = 0; i < COUNT_OF(ranges); i++) {
 			unsigned char *start = p + ranges[i].offset;
 			DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
 			DAT_LMR_CONTEXT lkey = 0xdeadbeef;
@@ -278,7 +278,7 @@ static void lmr_create__length_zero__invalid_parameter(void **state)
 	unsigned char *p = map_shared(PAGE);
 	DAT_LMR_HANDLE lmr;
 
-	for (size_t t = 0; t < CONF_ARRAY(range_types); t++)
+	for (size_t t = 0; t < COUNT_OF(range_types); t++)
 		dt_fails(create(ia, range_types[t], p, 0, CONF_LOCAL, &lmr), DAT_INVALID_PARAMETER);
 	munmap(p, PAGE);
 }
@@ -311,7 +311,7 @@ static void lmr_create__null_or_wrapping_range__invalid_parameter(void **state)
 	unsigned char *p = map_shared(PAGE);
 	DAT_LMR_HANDLE lmr;
 
-	for (size_t t = 0; t < CONF_ARRAY(range_types); t++) {
+	for (size_t t = 0; t < COUNT_OF(range_types); t++) {
 		dt_fails(create(ia, range_types[t], NULL, PAGE, CONF_LOCAL, &lmr),
 			 DAT_INVALID_PARAMETER);
 		dt_fails(create(ia, range_types[t], (void *)(UINTPTR_MAX - 0xfff), 2 * PAGE,
@@ -332,7 +332,7 @@ static void lmr_create__range_with_a_hole__invalid_parameter(void **state)
 	DAT_LMR_HANDLE lmr;
 
 	assert_int_equal(munmap(p + 2 * PAGE, PAGE), 0);
-	for (size_t t = 0; t < CONF_ARRAY(range_types); t++) {
+	for (size_t t = 0; t < COUNT_OF(range_types); t++) {
 		const DAT_MEM_TYPE type = range_types[t];
 		const DAT_MEM_PRIV_FLAGS priv = DAT_MEM_PRIV_LOCAL_READ_FLAG;
 
@@ -368,8 +368,8 @@ static void lmr_create__read_only_memory__refused_at_once_or_not_at_all(void **s
 	DAT_LMR_HANDLE lmr;
 
 	assert_int_equal(mprotect(p + PAGE, PAGE, PROT_READ), 0);
-	for (size_t t = 0; t < CONF_ARRAY(range_types); t++) {
-		for (size_t i = 0; i < CONF_ARRAY(writing); i++) {
+	for (size_t t = 0; t < COUNT_OF(range_types); t++) {
+		for (size_t i = 0; i < COUNT_OF(writing); i++) {
 			ok_or_refused(create(ia, range_types[t], p + PAGE, PAGE, writing[i], &lmr),
 				      &lmr);
 			ok_or_refused(create(ia, range_types[t], p, 3 * PAGE, writing[i], &lmr),
@@ -389,7 +389,7 @@ static void lmr_create__shared_read_only_memory__may_be_read(void **state)
 	DAT_LMR_HANDLE lmr;
 
 	assert_int_equal(mprotect(p + PAGE, PAGE, PROT_READ), 0);
-	for (size_t t = 0; t < CONF_ARRAY(range_types); t++) {
+	for (size_t t = 0; t < COUNT_OF(range_types); t++) {
 		dt_ok(create(ia, range_types[t], p, 3 * PAGE, DAT_MEM_PRIV_READ_FLAG, &lmr));
 		dt_ok(dat_lmr_free(lmr));
 	}
@@ -405,10 +405,10 @@ static void lmr_create__memory_type__only_the_four(void **state)
 	DAT_LMR_HANDLE lmr, copy;
 	DAT_REGION_DESCRIPTION from;
 
-	for (size_t i = 0; i < CONF_ARRAY(undefined); i++)
+	for (size_t i = 0; i < COUNT_OF(undefined); i++)
 		dt_fails(create(ia, (DAT_MEM_TYPE)undefined[i], p, PAGE, CONF_LOCAL, &lmr),
 			 DAT_INVALID_PARAMETER);
-	for (size_t t = 0; t < CONF_ARRAY(range_types); t++) {
+	for (size_t t = 0; t < COUNT_OF(range_types); t++) {
 		dt_ok(create(ia, range_types[t], p, PAGE, CONF_LOCAL, &lmr));
 		from.for_lmr_handle = lmr;
 		dt_ok(dat_lmr_create(ia->ia, DAT_MEM_TYPE_LMR, from, 0, ia->pz, CONF_LOCAL, &copy,
@@ -431,7 +431,7 @@ static void lmr_create__undefined_privilege__invalid_parameter(void **state)
 
 		if (flag & DAT_MEM_PRIV_ALL_FLAG)
 			continue;
-		for (size_t t = 0; t < CONF_ARRAY(range_types); t++) {
+		for (size_t t = 0; t < COUNT_OF(range_types); t++) {
 			dt_fails(
 				create(ia, range_types[t], p, PAGE, (DAT_MEM_PRIV_FLAGS)flag, &lmr),
 				DAT_INVALID_PARAMETER);
@@ -457,7 +457,7 @@ static void lmr_create__no_ia_or_zone__invalid_handle(void **state)
 	const DAT_IA_HANDLE no_ia[] = {DAT_HANDLE_NULL, ia->pz, ia->async, closed.ia};
 
 	dt_ia_close(&closed);
-	for (size_t i = 0; i < CONF_ARRAY(no_ia); i++)
+	for (size_t i = 0; i < COUNT_OF(no_ia); i++)
 		dt_fails(dat_lmr_create(no_ia[i], DAT_MEM_TYPE_VIRTUAL, region, PAGE, ia->pz,
 					CONF_LOCAL, &lmr, NULL, NULL, NULL, NULL),
 			 DAT_INVALID_HANDLE);
@@ -499,7 +499,7 @@ static void lmr_create__null_handle_pointer__invalid_parameter(void **state)
 	unsigned char *p = map_shared(PAGE);
 	DAT_LMR_CONTEXT lkey;
 
-	for (size_t t = 0; t < CONF_ARRAY(range_types); t++)
+	for (size_t t = 0; t < COUNT_OF(range_types); t++)
 		dt_fails(dat_lmr_create(ia->ia, range_types[t], describe(range_types[t], p), PAGE,
 					ia->pz, CONF_LOCAL, NULL, &lkey, NULL, NULL, NULL),
 			 DAT_INVALID_PARAMETER);
@@ -532,10 +532,10 @@ static void *register_often(void *arg)
 	DAT_LMR_HANDLE lmr[20];
 
 	for (int round = 0; round < 20; round++) {
-		for (size_t i = 0; i < CONF_ARRAY(lmr); i++)
+		for (size_t i = 0; i < COUNT_OF(lmr); i++)
 			conf_try(create(ia, DAT_MEM_TYPE_VIRTUAL, bytes + i, PAGE - i,
 					DAT_MEM_PRIV_ALL_FLAG, &lmr[i]));
-		for (size_t i = 0; i < CONF_ARRAY(lmr); i++) {
+		for (size_t i = 0; i < COUNT_OF(lmr); i++) {
 			DAT_LMR_PARAM param;
 
 			conf_try(dat_lmr_query(lmr[i], DAT_LMR_FIELD_ALL, &param));

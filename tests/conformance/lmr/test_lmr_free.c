@@ -3,7 +3,7 @@
  * dat_lmr_free within one process: what is refused, what ends with the region and what goes on.
  * The same with other processes that write at full speed is in test_lmr_revoke.c.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -5,7 +5,7 @@
  * kernel copies; a thread of the consumer inside a call may fault like at any use of its own, and
  * goes on when a handler has mapped the memory again; a thread of the library never faults.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #include <dat/opendat.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * dat_lmr_query, and the two calls that make memory consistent with RDMA: dat_lmr_sync_rdma_read
  * and dat_lmr_sync_rdma_write. The latter have the same rules and are tested by the same functions.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #define PAGE 4096u
 
@@ -30,7 +30,7 @@ static void check_query(DAT_LMR_HANDLE lmr, const DAT_LMR_PARAM *want)
 	static const unsigned masks[] = {0x001, 0x002, 0x004, 0x008, 0x010, 0x020,
 					 0x040, 0x080, 0x100, 0x200, 0x3ff};
 
-	for (size_t i = 0; i < CONF_ARRAY(masks); i++) {
+	for (size_t i = 0; i < COUNT_OF(masks); i++) {
 		const unsigned m = masks[i];
 		DAT_LMR_PARAM got;
 
@@ -68,7 +68,7 @@ static void lmr_query__each_field__as_created(void **state)
 	DAT_PZ_HANDLE pz;
 
 	dt_ok(dat_pz_create(pair->ia.ia, &pz));
-	for (size_t i = 0; i < CONF_ARRAY(privileges) * 2; i++) {
+	for (size_t i = 0; i < COUNT_OF(privileges) * 2; i++) {
 		DAT_LMR_PARAM want = {.ia_handle = pair->ia.ia,
 				      .mem_type = types[i % 2],
 				      .region_desc = {.for_va = p + 3},
@@ -155,11 +155,11 @@ static void lmr_sync__ranges_of_several_regions_and_zones__no_effect(void **stat
 		dt_seg(&first, 0, PAGE),   dt_seg(&second, 0, PAGE),	dt_seg(&first, 7, 9),
 		dt_seg(&second, 100, 300), dt_seg(&first, PAGE - 1, 1),
 	};
-	DAT_LMR_TRIPLET copy[CONF_ARRAY(segments)];
+	DAT_LMR_TRIPLET copy[COUNT_OF(segments)];
 
 	memcpy(copy, segments, sizeof(copy));
-	for (size_t i = 0; i < CONF_ARRAY(syncs); i++)
-		dt_ok(syncs[i](pair->ia.ia, copy, CONF_ARRAY(copy)));
+	for (size_t i = 0; i < COUNT_OF(syncs); i++)
+		dt_ok(syncs[i](pair->ia.ia, copy, COUNT_OF(copy)));
 	assert_memory_equal(copy, segments, sizeof(copy));
 	dt_check_pattern(first.p, PAGE, 1);
 	dt_check_pattern(second.p, PAGE, 2);
@@ -212,7 +212,7 @@ static void lmr_sync__no_ia__invalid_handle(void **state)
 	dt_buf_create(&pair->ia, pair->ia.pz, &buf, PAGE, CONF_LOCAL);
 	const DAT_LMR_TRIPLET segment = dt_seg(&buf, 0, 8);
 
-	for (size_t i = 0; i < CONF_ARRAY(syncs); i++) {
+	for (size_t i = 0; i < COUNT_OF(syncs); i++) {
 		dt_fails(syncs[i](DAT_HANDLE_NULL, &segment, 1), DAT_INVALID_HANDLE);
 		dt_fails(syncs[i](pair->ia.pz, &segment, 1), DAT_INVALID_HANDLE);
 		dt_fails(syncs[i](buf.lmr, &segment, 1), DAT_INVALID_HANDLE);
@@ -241,8 +241,8 @@ static void lmr_sync__bad_segment__invalid_parameter(void **state)
 	bad[7].lmr_context = 0;
 	bad[8].lmr_context ^= 0x80000000u;
 	dt_buf_free(&freed);
-	for (size_t i = 0; i < CONF_ARRAY(syncs); i++) {
-		for (size_t j = 0; j < CONF_ARRAY(bad); j++) {
+	for (size_t i = 0; i < COUNT_OF(syncs); i++) {
+		for (size_t j = 0; j < COUNT_OF(bad); j++) {
 			DAT_LMR_TRIPLET three[] = {dt_seg(&buf, 0, 8), dt_seg(&buf, 8, 8), bad[j]};
 
 			dt_fails(syncs[i](pair->ia.ia, &bad[j], 1), DAT_INVALID_PARAMETER);
@@ -263,7 +263,7 @@ static void lmr_sync__nothing_to_do__success(void **state)
 		{.lmr_context = 0, .virtual_address = UINT64_MAX, .segment_length = 0},
 	};
 
-	for (size_t i = 0; i < CONF_ARRAY(syncs); i++) {
+	for (size_t i = 0; i < COUNT_OF(syncs); i++) {
 		dt_ok(syncs[i](pair->ia.ia, NULL, 0));
 		dt_ok(syncs[i](pair->ia.ia, empty, 0));
 		dt_ok(syncs[i](pair->ia.ia, empty, 2));
@@ -282,7 +282,7 @@ static void *sync_often(void *arg)
 					NULL));
 		DAT_LMR_TRIPLET segment = dt_seg(&buf, 0, PAGE);
 
-		for (size_t j = 0; j < CONF_ARRAY(syncs); j++)
+		for (size_t j = 0; j < COUNT_OF(syncs); j++)
 			conf_try(syncs[j](pair->ia.ia, &segment, 1));
 		conf_try(dat_lmr_free(buf.lmr));
 	}

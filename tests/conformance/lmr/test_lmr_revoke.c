@@ -4,7 +4,7 @@
  * returned no byte changes any more. Four processes write for ever; the test takes the region away
  * by a free, by an abrupt close, by removing the memory, or while a writer is stopped.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -3,7 +3,7 @@
  * The memory types of dat_lmr_create that are not plain: a region made from another region, and
  * shared memory with its cookie.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ static void lmr_create__from_lmr__same_range_whatever_the_length(void **state)
 	struct dt_buf source, copy;
 
 	dt_lmr_create(&pair->ia, pair->ia.pz, p + 5, 3 * PAGE - 11, DAT_MEM_PRIV_ALL_FLAG, &source);
-	for (size_t i = 0; i < CONF_ARRAY(lengths); i++) {
+	for (size_t i = 0; i < COUNT_OF(lengths); i++) {
 		dt_ok(copy_region(&pair->ia, source.lmr, lengths[i], pair->ia.pz,
 				  DAT_MEM_PRIV_ALL_FLAG, &copy));
 		assert_ptr_equal(copy.p, source.p);
@@ -259,7 +259,7 @@ static void lmr_create__shared_memory_of_each_kind__moves_data(void **state)
 
 	assert_int_equal(shmctl(sysv, IPC_RMID, NULL), 0);
 	assert_int_equal(close(memfd) | close(posix), 0);
-	for (size_t i = 0; i < CONF_ARRAY(p); i++) {
+	for (size_t i = 0; i < COUNT_OF(p); i++) {
 		struct dt_buf buf;
 
 		dt_ok(share(&pair->ia, p[i], 2 * PAGE, cookie, &buf));

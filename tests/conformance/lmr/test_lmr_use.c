@@ -4,7 +4,7 @@
  * of every kind as source and target. Refusals at the post leave the connection working; refusals
  * at the target break it.
  */
-#include "../conf.h"
+#include "conf.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,7 +103,7 @@ static void post__segment_outside_its_region__invalid_parameter(void **state)
 		{start, (1ull << 32) + 8},
 	};
 
-	for (size_t i = 0; i < CONF_ARRAY(outside); i++) {
+	for (size_t i = 0; i < COUNT_OF(outside); i++) {
 		const DAT_LMR_TRIPLET seg = {.lmr_context = buf.lkey,
 					     .virtual_address = outside[i].address,
 					     .segment_length = outside[i].len};
@@ -164,7 +164,7 @@ static void post__source_without_local_read__privileges_violation(void **state)
 	struct dt_buf buf, closed;
 
 	create(pair, &buf, DAT_MEM_PRIV_ALL_FLAG);
-	for (size_t i = 0; i < CONF_ARRAY(without); i++) {
+	for (size_t i = 0; i < COUNT_OF(without); i++) {
 		create(pair, &closed, without[i]);
 		check_refused(pair, post_source, dt_seg(&closed, 0, 64), &buf,
 			      DAT_PRIVILEGES_VIOLATION);
@@ -183,7 +183,7 @@ static void post__sink_without_local_write__privileges_violation(void **state)
 	struct dt_buf buf, closed;
 
 	create(pair, &buf, DAT_MEM_PRIV_ALL_FLAG);
-	for (size_t i = 0; i < CONF_ARRAY(without); i++) {
+	for (size_t i = 0; i < COUNT_OF(without); i++) {
 		create(pair, &closed, without[i]);
 		check_refused(pair, post_sink, dt_seg(&closed, 0, 64), &buf,
 			      DAT_PRIVILEGES_VIOLATION);
@@ -203,7 +203,7 @@ static void post__context_of_no_region__privileges_violation(void **state)
 	const DAT_LMR_CONTEXT wrong[] = {0, UINT32_MAX, buf.lkey ^ 0x80000000u, buf.lkey ^ 1u,
 					 ~buf.lkey};
 
-	for (size_t i = 0; i < CONF_ARRAY(wrong); i++) {
+	for (size_t i = 0; i < COUNT_OF(wrong); i++) {
 		DAT_LMR_TRIPLET seg = dt_seg(&buf, 0, 64);
 
 		seg.lmr_context = wrong[i];
@@ -252,7 +252,7 @@ static void post__several_segments__joined_in_vector_order(void **state)
 	};
 	DAT_RMR_TRIPLET to = dt_rseg(&remote, 17, 33);
 
-	for (size_t i = 0; i < CONF_ARRAY(iov); i++)
+	for (size_t i = 0; i < COUNT_OF(iov); i++)
 		iov[i].pad = 0xa5a5a5a5;
 	to.pad = 0x5a5a5a5a;
 	memcpy(expected, buf.p + 1001, 7);
@@ -398,7 +398,7 @@ static void post_rdma__outside_the_range_or_wrong_context__refused_and_broken(vo
 	bad[2].target_address -= 1;
 	bad[3].rmr_context ^= 0x80000000u;
 	bad[4].rmr_context = 0;
-	for (size_t i = 0; i < CONF_ARRAY(bad); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		check_write_refused(pair, &local, bad[i], &around);
 		check_read_refused(pair, &local, bad[i]);
 	}

@@ -3,7 +3,7 @@
  * Protection zones: creation, use by other objects, release and query. What a zone permits and
  * forbids in transfers is tested with the memory regions (test_lmr_use.c).
  */
-#include "../conf.h"
+#include "conf.h"
 
 #define PZ_MANY 200
 

@@ -3,7 +3,7 @@
  * What a bind does: its event, its context, the access that it grants and the one that it ends, and
  * the use that it makes of the region.
  */
-#include "../bind_util.h"
+#include "bind_util.h"
 
 /* --- the event --- */
 

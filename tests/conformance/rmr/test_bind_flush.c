@@ -3,7 +3,7 @@
  * Binds that do not happen: what is flushed leaves the window and the regions as they were. And the
  * other ends: graceful disconnect, reset, dat_ep_free, dat_ia_close.
  */
-#include "../bind_util.h"
+#include "bind_util.h"
 
 /* A window that is bound to one region, and another region for the binds that fail. */
 struct scene {

@@ -4,7 +4,7 @@
  * requests behind a bind go to memory of this process through the connection, so that they can use
  * the context that the bind in front of them makes.
  */
-#include "../bind_util.h"
+#include "bind_util.h"
 
 #define ROUNDS 100
 

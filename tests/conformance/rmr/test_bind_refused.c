@@ -3,9 +3,9 @@
  * Binds that dat_rmr_bind refuses: wrong handles, parameters, zones, states, and a full queue.
  * Whatever is refused changes nothing.
  */
-#include "../bind_util.h"
-#include "../conf.h"
-#include "../ep_util.h"
+#include "bind_util.h"
+#include "conf.h"
+#include "ep_lab.h"
 
 /* A bind of which single arguments are made wrong. */
 struct bind_call {

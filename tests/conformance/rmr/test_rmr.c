@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Memory windows as objects: dat_rmr_create, dat_rmr_query, and what dat_rmr_free refuses. */
-#include "../bind_util.h"
-#include "../conf.h"
+#include "bind_util.h"
+#include "conf.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,8 @@
  * and by an unbind. The other process writes for ever, is stopped by a signal, or is held in the
  * very middle of one copy by a page that it may not read.
  */
-#include "../bind_util.h"
-#include "../dto_peer.h"
+#include "bind_util.h"
+#include "dto_peer.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /* dat_ep_create_with_srq: arguments, attributes and limits. Its use: test_ep_srq_use.c. */
 #include <stdlib.h>
 
-#include "../ep_util.h"
-#include "../srq_util.h"
+#include "ep_util.h"
+#include "srq_util.h"
 
 /* What a call is made with; one thing at a time is changed. */
 struct call {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Endpoints with an SRQ at work: set-up, requests, reset, and what can be changed of them. */
-#include "../ep_util.h"
-#include "../srq_util.h"
+#include "ep_util.h"
+#include "srq_util.h"
 
 /* EP-CRSRQ-06 EP-CREATE-10 EP-CREATE-11 EP-CREATE-12 EP-CRSRQ-03: all kinds of events */
 static void srq_endpoint__requests__events_where_they_belong(void **state)

@@ -2,7 +2,7 @@
 /* dat_srq_create: the new queue, its sizes and limits, and everything that is refused. */
 #include <stdlib.h>
 
-#include "../srq_util.h"
+#include "srq_util.h"
 
 static DAT_RETURN create(struct dt_ia *ia, DAT_COUNT dtos, DAT_COUNT iov, DAT_COUNT watermark)
 {

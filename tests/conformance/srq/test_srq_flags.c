@@ -3,7 +3,7 @@
  * Which completions of Receives from an SRQ wake a waiter, by the recv flag of the endpoint; and
  * which streams of such endpoints may share an event dispatcher.
  */
-#include "../srq_util.h"
+#include "srq_util.h"
 
 static void add_with(struct bench *bench, DAT_COMPLETION_FLAGS flags)
 {

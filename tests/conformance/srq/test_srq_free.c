@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_srq_free: when it is refused, and what becomes of buffers and completions. */
-#include "../ep_util.h"
-#include "../srq_util.h"
+#include "ep_lab.h"
+#include "srq_util.h"
 
 #define CREATIONS 1000
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_srq_query and dat_srq_resize: values, limits, refusals. Under traffic: test_srq_threads.c. */
-#include "../srq_util.h"
+#include "srq_util.h"
 
 /* --- query --- */
 

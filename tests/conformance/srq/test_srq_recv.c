@@ -3,7 +3,7 @@
  * dat_srq_post_recv: what a posted buffer does, and which posts are refused. Notification is in
  * test_srq_flags.c, how endpoints share the buffers in test_srq_use.c.
  */
-#include "../srq_util.h"
+#include "srq_util.h"
 
 /* --- the completion --- */
 

@@ -5,7 +5,7 @@
  */
 #include <sched.h>
 
-#include "../srq_util.h"
+#include "srq_util.h"
 
 #define PAIRS 4
 #define BUFFERS 48

@@ -3,8 +3,8 @@
  * How endpoints use an SRQ: which of them takes a buffer and when, what happens to it when the
  * connection ends, and who is served when there are fewer buffers than messages.
  */
-#include "../ep_util.h"
-#include "../srq_util.h"
+#include "ep_util.h"
+#include "srq_util.h"
 
 /* --- taking --- */
 

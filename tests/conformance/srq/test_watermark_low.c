@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_srq_set_lw: when the low watermark of an SRQ raises its event, and when it does not. */
-#include "../srq_util.h"
+#include "srq_util.h"
 
 /* CONN-EVT-54 CONN-EVT-55 */
 static void expect_low(struct bench *bench, DAT_SRQ_HANDLE srq)

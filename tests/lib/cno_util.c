@@ -1,32 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What the tests of notification objects and agents share: short calls, a thread that is blocked in
- * dat_cno_wait, and an agent that counts its calls and does what a test wants in them.
- */
-#ifndef TESTS_CNO_UTIL_H
-#define TESTS_CNO_UTIL_H
-
-#include <fcntl.h>
-#include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/syscall.h>
-
-#include "conf.h"
-#include "evd_util.h"
-
-/* For agents and other threads, where a failing assertion may not jump back to the test. */
-#define cno_check(condition)                                                                       \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);    \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
+/* Helpers of the tests of notification objects and agents; see the header. */
+#include "cno_util.h"
 
 /* --- objects --- */
 
-static inline DAT_CNO_HANDLE cno_create(struct dt_ia *ia)
+DAT_CNO_HANDLE cno_create(struct dt_ia *ia)
 {
 	DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
 
@@ -34,8 +12,7 @@ static inline DAT_CNO_HANDLE cno_create(struct dt_ia *ia)
 	return cno;
 }
 
-/* A dispatcher of software and all other events that notifies the CNO. */
-static inline DAT_EVD_HANDLE cno_evd(struct dt_ia *ia, DAT_CNO_HANDLE cno)
+DAT_EVD_HANDLE cno_evd(struct dt_ia *ia, DAT_CNO_HANDLE cno)
 {
 	DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
 
@@ -46,7 +23,7 @@ static inline DAT_EVD_HANDLE cno_evd(struct dt_ia *ia, DAT_CNO_HANDLE cno)
 	return evd;
 }
 
-static inline DAT_CNO_PARAM cno_query(DAT_CNO_HANDLE cno)
+DAT_CNO_PARAM cno_query(DAT_CNO_HANDLE cno)
 {
 	DAT_CNO_PARAM param;
 
@@ -57,8 +34,7 @@ static inline DAT_CNO_PARAM cno_query(DAT_CNO_HANDLE cno)
 
 /* --- notifications --- */
 
-/* A notification of that dispatcher comes, or has come. */
-static inline void cno_expect(DAT_CNO_HANDLE cno, DAT_EVD_HANDLE evd)
+void cno_expect(DAT_CNO_HANDLE cno, DAT_EVD_HANDLE evd)
 {
 	DAT_EVD_HANDLE named = DAT_HANDLE_NULL;
 
@@ -66,7 +42,7 @@ static inline void cno_expect(DAT_CNO_HANDLE cno, DAT_EVD_HANDLE evd)
 	assert_ptr_equal(named, evd);
 }
 
-static inline void cno_empty_for(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout)
+void cno_empty_for(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout)
 {
 	DAT_EVD_HANDLE named = (DAT_EVD_HANDLE)&named;
 
@@ -74,34 +50,19 @@ static inline void cno_empty_for(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout)
 	assert_ptr_equal(named, DAT_HANDLE_NULL);
 }
 
-/* No notification is there. */
-static inline void cno_is_quiet(DAT_CNO_HANDLE cno)
+void cno_is_quiet(DAT_CNO_HANDLE cno)
 {
 	cno_empty_for(cno, 0);
 }
 
-/* None comes for a while. */
-static inline void cno_stays_quiet(DAT_CNO_HANDLE cno)
+void cno_stays_quiet(DAT_CNO_HANDLE cno)
 {
 	cno_empty_for(cno, DT_QUIET_US);
 }
 
 /* --- a blocked thread --- */
 
-struct cno_waiter {
-	DAT_CNO_HANDLE cno;
-	DAT_TIMEOUT timeout;
-	int cancel_type; /* PTHREAD_CANCEL_DEFERRED unless changed before the start */
-	pthread_t thread;
-	atomic_int tid;
-	atomic_bool is_done;
-	/* valid after the join */
-	DAT_RETURN ret;
-	DAT_EVD_HANDLE evd;
-	bool is_cancelled;
-};
-
-static inline void *cno_waiter_run(void *arg)
+static void *cno_waiter_run(void *arg)
 {
 	struct cno_waiter *waiter = arg;
 	int old;
@@ -115,7 +76,7 @@ static inline void *cno_waiter_run(void *arg)
 }
 
 /* Does the kernel say that the thread sleeps? */
-static inline bool cno_thread_sleeps(int tid)
+static bool cno_thread_sleeps(int tid)
 {
 	char path[64], text[256];
 	const char *state;
@@ -134,7 +95,7 @@ static inline bool cno_thread_sleeps(int tid)
 }
 
 /* Sleeps for good: it was seen asleep several times in a row, long after any lock was released. */
-static inline bool cno_waiter_is_settled(void *arg)
+static bool cno_waiter_is_settled(void *arg)
 {
 	struct cno_waiter *waiter = arg;
 
@@ -148,16 +109,14 @@ static inline bool cno_waiter_is_settled(void *arg)
 	return true;
 }
 
-static inline bool cno_waiter_is_done(void *arg)
+static bool cno_waiter_is_done(void *arg)
 {
 	struct cno_waiter *waiter = arg;
 
 	return atomic_load(&waiter->is_done);
 }
 
-/* Starts the thread without caring how far it comes. */
-static inline void cno_waiter_launch(struct cno_waiter *waiter, DAT_CNO_HANDLE cno,
-				     DAT_TIMEOUT timeout)
+void cno_waiter_launch(struct cno_waiter *waiter, DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout)
 {
 	waiter->cno = cno;
 	waiter->timeout = timeout;
@@ -169,31 +128,27 @@ static inline void cno_waiter_launch(struct cno_waiter *waiter, DAT_CNO_HANDLE c
 	assert_int_equal(pthread_create(&waiter->thread, NULL, cno_waiter_run, waiter), 0);
 }
 
-/* Returns when the thread is blocked in dat_cno_wait. */
-static inline void cno_waiter_start(struct cno_waiter *waiter, DAT_CNO_HANDLE cno,
-				    DAT_TIMEOUT timeout)
+void cno_waiter_start(struct cno_waiter *waiter, DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout)
 {
 	cno_waiter_launch(waiter, cno, timeout);
 	dt_until(cno_waiter_is_settled, waiter);
 	assert_false(atomic_load(&waiter->is_done));
 }
 
-static inline DAT_RETURN cno_waiter_join(struct cno_waiter *waiter)
+DAT_RETURN cno_waiter_join(struct cno_waiter *waiter)
 {
 	dt_until(cno_waiter_is_done, waiter);
 	assert_int_equal(pthread_join(waiter->thread, NULL), 0);
 	return waiter->ret;
 }
 
-/* It is released by a notification of that dispatcher; DAT_HANDLE_NULL: there is none any more. */
-static inline void cno_waiter_gets(struct cno_waiter *waiter, DAT_EVD_HANDLE evd)
+void cno_waiter_gets(struct cno_waiter *waiter, DAT_EVD_HANDLE evd)
 {
 	dt_ok(cno_waiter_join(waiter));
 	assert_ptr_equal(waiter->evd, evd);
 }
 
-/* Cancels and joins; is_cancelled tells whether the call had returned before. */
-static inline void cno_waiter_cancel(struct cno_waiter *waiter)
+void cno_waiter_cancel(struct cno_waiter *waiter)
 {
 	struct timespec end;
 	void *result;
@@ -205,8 +160,7 @@ static inline void cno_waiter_cancel(struct cno_waiter *waiter)
 	waiter->is_cancelled = result == PTHREAD_CANCELED;
 }
 
-/* The thread stays blocked for a while. */
-static inline void cno_waiter_stays(struct cno_waiter *waiter)
+void cno_waiter_stays(struct cno_waiter *waiter)
 {
 	uint64_t end = dt_now_us() + DT_QUIET_US;
 
@@ -218,17 +172,7 @@ static inline void cno_waiter_stays(struct cno_waiter *waiter)
 
 /* --- agents --- */
 
-struct cno_agent {
-	void (*body)(struct cno_agent *agent, DAT_EVD_HANDLE evd); /* or NULL */
-	void *arg;						   /* the body's */
-	DAT_CNO_HANDLE cno;
-	atomic_int calls;	     /* begun */
-	atomic_int returned;	     /* ended */
-	_Atomic(DAT_EVD_HANDLE) evd; /* argument of the latest call */
-	int expected;		     /* for cno_agent_called */
-};
-
-static inline void cno_agent_run(DAT_PVOID instance_data, DAT_EVD_HANDLE evd)
+static void cno_agent_run(DAT_PVOID instance_data, DAT_EVD_HANDLE evd)
 {
 	struct cno_agent *agent = instance_data;
 
@@ -239,13 +183,12 @@ static inline void cno_agent_run(DAT_PVOID instance_data, DAT_EVD_HANDLE evd)
 	atomic_fetch_add(&agent->returned, 1);
 }
 
-static inline DAT_OS_WAIT_PROXY_AGENT cno_agent_of(struct cno_agent *agent)
+DAT_OS_WAIT_PROXY_AGENT cno_agent_of(struct cno_agent *agent)
 {
 	return (DAT_OS_WAIT_PROXY_AGENT){agent, cno_agent_run};
 }
 
-/* Makes a CNO with that agent; what is in `agent` beyond body and arg is set. */
-static inline DAT_CNO_HANDLE cno_agent_create(struct dt_ia *ia, struct cno_agent *agent)
+DAT_CNO_HANDLE cno_agent_create(struct dt_ia *ia, struct cno_agent *agent)
 {
 	atomic_store(&agent->calls, 0);
 	atomic_store(&agent->returned, 0);
@@ -253,26 +196,24 @@ static inline DAT_CNO_HANDLE cno_agent_create(struct dt_ia *ia, struct cno_agent
 	return agent->cno;
 }
 
-static inline void cno_agent_arm(struct cno_agent *agent)
+void cno_agent_arm(struct cno_agent *agent)
 {
 	dt_ok(dat_cno_modify_agent(agent->cno, cno_agent_of(agent)));
 }
 
-static inline bool cno_agent_has_returned(void *arg)
+bool cno_agent_has_returned(void *arg)
 {
 	struct cno_agent *agent = arg;
 
 	return atomic_load(&agent->returned) >= agent->expected;
 }
 
-/* Before the agent goes out of scope: the close would call it. */
-static inline void cno_agent_disarm(struct cno_agent *agent)
+void cno_agent_disarm(struct cno_agent *agent)
 {
 	dt_ok(dat_cno_modify_agent(agent->cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
 }
 
-/* Returns when the agent's calls are that many, the last with that argument, and have ended. */
-static inline void cno_agent_called(struct cno_agent *agent, int calls, DAT_EVD_HANDLE evd)
+void cno_agent_called(struct cno_agent *agent, int calls, DAT_EVD_HANDLE evd)
 {
 	agent->expected = calls;
 	dt_until(cno_agent_has_returned, agent);
@@ -280,11 +221,7 @@ static inline void cno_agent_called(struct cno_agent *agent, int calls, DAT_EVD_
 	assert_ptr_equal(atomic_load(&agent->evd), evd);
 }
 
-/*
- * Whatever agents of the instance were to be called so far, have been: the agent of another CNO,
- * triggered later, has had its call; and a little time has passed.
- */
-static inline void cno_agent_fence(struct dt_ia *ia)
+void cno_agent_fence(struct dt_ia *ia)
 {
 	struct cno_agent fence = {0};
 	DAT_EVD_HANDLE evd = cno_evd(ia, cno_agent_create(ia, &fence));
@@ -296,9 +233,8 @@ static inline void cno_agent_fence(struct dt_ia *ia)
 	usleep(2000);
 }
 
-/* Has the body run once inside an agent, on a CNO and a dispatcher of their own. */
-static inline void
-cno_agent_do(struct dt_ia *ia, void (*body)(struct cno_agent *agent, DAT_EVD_HANDLE evd), void *arg)
+void cno_agent_do(struct dt_ia *ia, void (*body)(struct cno_agent *agent, DAT_EVD_HANDLE evd),
+		  void *arg)
 {
 	struct cno_agent agent = {.body = body, .arg = arg};
 	DAT_EVD_HANDLE evd = cno_evd(ia, cno_agent_create(ia, &agent));
@@ -308,5 +244,3 @@ cno_agent_do(struct dt_ia *ia, void (*body)(struct cno_agent *agent, DAT_EVD_HAN
 	dt_ok(dat_evd_free(evd));
 	dt_ok(dat_cno_free(agent.cno));
 }
-
-#endif

@@ -1,27 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * A second process for the tests of data transfer: it listens, tells where its buffer is, and is
- * connected to endpoint a of the rig. What it does then is the test's business.
- */
-#ifndef TESTS_DTO_PEER_H
-#define TESTS_DTO_PEER_H
+/* The second process of the tests of data transfer; see the header. */
+#include "dto_peer.h"
 
-#include "dto_util.h"
-
-struct far_info {
-	DAT_CONN_QUAL qual;
-	DAT_RMR_TRIPLET buf;
-};
-
-/* In the child. */
-struct far_end {
-	struct dt_ia ia;
-	struct dt_ep ep;
-	struct dt_buf buf;
-};
-
-/* Opens, listens, accepts; buf_len bytes of RIG_FILL. */
-static inline void far_end_open(struct dt_peer *peer, struct far_end *far, size_t buf_len)
+void far_end_open(struct dt_peer *peer, struct far_end *far, size_t buf_len)
 {
 	struct dt_listener listener;
 	struct far_info info;
@@ -40,8 +21,7 @@ static inline void far_end_open(struct dt_peer *peer, struct far_end *far, size_
 	dt_unlisten(&listener);
 }
 
-/* In the parent: a bare rig gets endpoint a, connected to the child. */
-static inline struct far_info far_connect(struct rig *rig, struct dt_peer *peer)
+struct far_info far_connect(struct rig *rig, struct dt_peer *peer)
 {
 	struct far_info info;
 
@@ -52,7 +32,7 @@ static inline struct far_info far_connect(struct rig *rig, struct dt_peer *peer)
 	return info;
 }
 
-static inline DAT_RMR_TRIPLET far_seg(const struct far_info *info, size_t offset, size_t len)
+DAT_RMR_TRIPLET far_seg(const struct far_info *info, size_t offset, size_t len)
 {
 	DAT_RMR_TRIPLET seg = info->buf;
 
@@ -61,8 +41,7 @@ static inline DAT_RMR_TRIPLET far_seg(const struct far_info *info, size_t offset
 	return seg;
 }
 
-/* Spins on one byte, without any call into the library, until it has that value. */
-static inline DTO_LOOKS void far_spin(const unsigned char *byte, unsigned char value)
+DT_UNORDERED void far_spin(const unsigned char *byte, unsigned char value)
 {
 	const uint64_t end = dt_now_us() + DT_WAIT_US;
 
@@ -77,11 +56,8 @@ static inline DTO_LOOKS void far_spin(const unsigned char *byte, unsigned char v
 	}
 }
 
-/* For the thread sanitizer: orders this thread with those of the library. */
-static inline void far_order(struct far_end *far)
+void far_order(struct far_end *far)
 {
 	if (DT_SLOW)
 		dt_ep_state(far->ep.ep);
 }
-
-#endif

@@ -1,54 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What the tests of data transfer share: a rig, that is two connected endpoints with a buffer each,
- * posts that must be accepted, a way to post any of the four kinds of DTO by one call (for rules
- * that hold for all of them), and a waiting thread (for the rules of notification).
- */
-#ifndef TESTS_DTO_UTIL_H
-#define TESTS_DTO_UTIL_H
-
-#include <pthread.h>
-#include <sched.h>
-
-#include "dt.h"
-
-#define RIG_LEN 65536u
-#define RIG_SEED 1u   /* pattern of x, the buffer of the posting side */
-#define RIG_FILL 0xEE /* content of y, the buffer of the other side */
-
-#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
-
-/*
- * For functions that look at memory that the library may be changing, as the consumers of one-sided
- * transfers do: no race, but the thread sanitizer cannot know.
- */
-#if defined(__clang__)
-#define DTO_LOOKS __attribute__((no_sanitize("thread")))
-#else
-#define DTO_LOOKS __attribute__((no_sanitize_thread))
-#endif
-
-/*
- * What else the thread sanitizer cannot see: that a target of RDMA reads its memory after the
- * writer said so (the word comes through another process, or another mapping), and the locks that a
- * thread takes after it was cancelled in sem_wait.
- */
-__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-	return "race:vm_call\nrace:wait_cancelled\n";
-}
+/* Helpers of the tests of data transfer; see the header. */
+#include "dto_util.h"
 
 /* --- the rig --- */
 
-struct rig {
-	struct dt_ia ia;
-	DAT_EP_ATTR attr_a, attr_b; /* change them between rig_begin and rig_link */
-	struct dt_ep a, b;	    /* a posts, b is its peer */
-	struct dt_buf x, y;	    /* x is used by a, y by b; all privileges */
-};
+struct rig rig_of_test;
 
-static inline void rig_begin(struct rig *rig)
+void rig_begin(struct rig *rig)
 {
 	memset(rig, 0, sizeof(*rig));
 	dt_ia_open(&rig->ia);
@@ -60,15 +18,14 @@ static inline void rig_begin(struct rig *rig)
 	memset(rig->y.p, RIG_FILL, RIG_LEN);
 }
 
-static inline void rig_link(struct rig *rig)
+void rig_link(struct rig *rig)
 {
 	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
 	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &rig->b);
 	dt_ep_link(&rig->ia, &rig->a, &rig->b);
 }
 
-/* Ends whatever is left; ordinary operation must have raised no asynchronous event. */
-static inline void rig_end(struct rig *rig)
+void rig_end(struct rig *rig)
 {
 	dt_no_event(rig->ia.async);
 	dt_ia_abort(&rig->ia);
@@ -76,9 +33,7 @@ static inline void rig_end(struct rig *rig)
 	dt_mem_free(rig->y.p, rig->y.mapped);
 }
 
-static struct rig rig_of_test;
-
-static inline int rig_setup(void **state)
+int rig_setup(void **state)
 {
 	rig_begin(&rig_of_test);
 	rig_link(&rig_of_test);
@@ -86,101 +41,93 @@ static inline int rig_setup(void **state)
 	return 0;
 }
 
-/* Without endpoints. */
-static inline int rig_setup_bare(void **state)
+int rig_setup_bare(void **state)
 {
 	rig_begin(&rig_of_test);
 	*state = &rig_of_test;
 	return 0;
 }
 
-static inline int rig_teardown(void **state)
+int rig_teardown(void **state)
 {
 	rig_end(*state);
 	return 0;
 }
 
-#define rig_test(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
-#define rig_test_bare(f) cmocka_unit_test_setup_teardown(f, rig_setup_bare, rig_teardown)
-
 /* --- posts that must be accepted --- */
 
-static inline void post_send(struct dt_ep *ep, DAT_LMR_TRIPLET seg, uint64_t cookie,
-			     DAT_COMPLETION_FLAGS flags)
+void post_send(struct dt_ep *ep, DAT_LMR_TRIPLET seg, uint64_t cookie, DAT_COMPLETION_FLAGS flags)
 {
 	dt_ok(dat_ep_post_send(ep->ep, 1, &seg, dt_cookie(cookie), flags));
 }
 
-static inline void post_recv(struct dt_ep *ep, DAT_LMR_TRIPLET seg, uint64_t cookie)
+void post_recv(struct dt_ep *ep, DAT_LMR_TRIPLET seg, uint64_t cookie)
 {
 	dt_ok(dat_ep_post_recv(ep->ep, 1, &seg, dt_cookie(cookie), DAT_COMPLETION_DEFAULT_FLAG));
 }
 
-static inline void post_write(struct dt_ep *ep, DAT_LMR_TRIPLET seg, DAT_RMR_TRIPLET remote,
-			      uint64_t cookie, DAT_COMPLETION_FLAGS flags)
+void post_write(struct dt_ep *ep, DAT_LMR_TRIPLET seg, DAT_RMR_TRIPLET remote, uint64_t cookie,
+		DAT_COMPLETION_FLAGS flags)
 {
 	dt_ok(dat_ep_post_rdma_write(ep->ep, 1, &seg, dt_cookie(cookie), &remote, flags));
 }
 
-static inline void post_read(struct dt_ep *ep, DAT_LMR_TRIPLET seg, DAT_RMR_TRIPLET remote,
-			     uint64_t cookie, DAT_COMPLETION_FLAGS flags)
+void post_read(struct dt_ep *ep, DAT_LMR_TRIPLET seg, DAT_RMR_TRIPLET remote, uint64_t cookie,
+	       DAT_COMPLETION_FLAGS flags)
 {
 	dt_ok(dat_ep_post_rdma_read(ep->ep, 1, &seg, dt_cookie(cookie), &remote, flags));
 }
 
 /* --- expected completions --- */
 
-static inline void expect_sent(struct dt_ep *ep, uint64_t cookie, DAT_VLEN len)
+void expect_sent(struct dt_ep *ep, uint64_t cookie, DAT_VLEN len)
 {
 	dt_expect_dto(ep->request, ep->ep, cookie, DAT_DTO_SUCCESS, len);
 }
 
-static inline void expect_received(struct dt_ep *ep, uint64_t cookie, DAT_VLEN len)
+void expect_received(struct dt_ep *ep, uint64_t cookie, DAT_VLEN len)
 {
 	dt_expect_dto(ep->recv, ep->ep, cookie, DAT_DTO_SUCCESS, len);
 }
 
-static inline void expect_request(struct dt_ep *ep, uint64_t cookie,
-				  DAT_DTO_COMPLETION_STATUS status)
+void expect_request(struct dt_ep *ep, uint64_t cookie, DAT_DTO_COMPLETION_STATUS status)
 {
 	dt_expect_dto(ep->request, ep->ep, cookie, status, DT_ANY_LEN);
 }
 
-static inline void expect_recv_flushed(struct dt_ep *ep, uint64_t cookie)
+void expect_recv_flushed(struct dt_ep *ep, uint64_t cookie)
 {
 	dt_expect_dto(ep->recv, ep->ep, cookie, DAT_DTO_ERR_FLUSHED, DT_ANY_LEN);
 }
 
-/* The connection of that endpoint has ended with that event, once. */
-static inline void expect_ended(struct dt_ep *ep, DAT_EVENT_NUMBER number)
+void expect_ended(struct dt_ep *ep, DAT_EVENT_NUMBER number)
 {
 	dt_expect_conn(ep->conn, ep->ep, number);
 	assert_int_equal(dt_ep_state(ep->ep), DAT_EP_STATE_DISCONNECTED);
 	dt_no_event(ep->conn);
 }
 
-static inline void expect_broken(struct rig *rig)
+void expect_broken(struct rig *rig)
 {
 	expect_ended(&rig->a, DAT_CONNECTION_EVENT_BROKEN);
 	expect_ended(&rig->b, DAT_CONNECTION_EVENT_BROKEN);
 }
 
-static inline void expect_quiet(struct dt_ep *ep)
+void expect_quiet(struct dt_ep *ep)
 {
 	dt_no_event(ep->recv);
 	dt_no_event(ep->request);
 	dt_no_event(ep->conn);
 }
 
-static inline void rig_disconnect(struct rig *rig, DAT_CLOSE_FLAGS flags)
+void rig_disconnect(struct rig *rig, DAT_CLOSE_FLAGS flags)
 {
 	dt_ok(dat_ep_disconnect(rig->a.ep, flags));
 	expect_ended(&rig->a, DAT_CONNECTION_EVENT_DISCONNECTED);
 	expect_ended(&rig->b, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
-/* The connection works: one message, one RDMA Write, one RDMA Read, and no other event. */
-static inline void rig_works(struct rig *rig)
+void rig_works(struct rig *rig)
 {
 	const size_t at = RIG_LEN - 64;
 	unsigned char before[24];
@@ -204,38 +151,32 @@ static inline void rig_works(struct rig *rig)
 	memcpy(rig->x.p + at, before, sizeof(before));
 }
 
-/* Whether this byte is no more what the rig filled it with. For dt_until. */
-static inline DTO_LOOKS bool dto_is_written(void *byte)
+DT_UNORDERED bool dto_is_written(void *byte)
 {
 	return *(volatile unsigned char *)byte != RIG_FILL;
 }
 
 /* --- any kind of DTO --- */
 
-enum dto_kind { DTO_SEND, DTO_RECV, DTO_READ, DTO_WRITE };
-#define DTO_KINDS 4
-
-static inline const char *dto_name(enum dto_kind kind)
+static const char *dto_name(enum dto_kind kind)
 {
 	static const char *const names[] = {"send", "recv", "rdma_read", "rdma_write"};
 
 	return names[kind];
 }
 
-static inline bool dto_is_source(enum dto_kind kind)
+bool dto_is_source(enum dto_kind kind)
 {
 	return kind == DTO_SEND || kind == DTO_WRITE;
 }
 
-static inline DAT_EVD_HANDLE dto_evd(const struct dt_ep *ep, enum dto_kind kind)
+DAT_EVD_HANDLE dto_evd(const struct dt_ep *ep, enum dto_kind kind)
 {
 	return kind == DTO_RECV ? ep->recv : ep->request;
 }
 
-/* `remote` and its absence matter for RDMA only. */
-static inline DAT_RETURN dto_post(enum dto_kind kind, DAT_EP_HANDLE ep, DAT_COUNT n,
-				  DAT_LMR_TRIPLET *iov, uint64_t cookie,
-				  const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
+DAT_RETURN dto_post(enum dto_kind kind, DAT_EP_HANDLE ep, DAT_COUNT n, DAT_LMR_TRIPLET *iov,
+		    uint64_t cookie, const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
 {
 	const DAT_DTO_COOKIE c = dt_cookie(cookie);
 
@@ -252,9 +193,8 @@ static inline DAT_RETURN dto_post(enum dto_kind kind, DAT_EP_HANDLE ep, DAT_COUN
 	}
 }
 
-/* One byte: from (or to) x[0], RDMA to (or from) y[0]. */
-static inline DAT_RETURN dto_post_byte(struct rig *rig, enum dto_kind kind, uint64_t cookie,
-				       DAT_COMPLETION_FLAGS flags)
+DAT_RETURN dto_post_byte(struct rig *rig, enum dto_kind kind, uint64_t cookie,
+			 DAT_COMPLETION_FLAGS flags)
 {
 	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 1);
 	const DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 0, 1);
@@ -262,10 +202,8 @@ static inline DAT_RETURN dto_post_byte(struct rig *rig, enum dto_kind kind, uint
 	return dto_post(kind, rig->a.ep, 1, &seg, cookie, &remote, flags);
 }
 
-/* The post on a must fail with this type, take nothing and raise nothing. */
-static inline void dto_refused(struct rig *rig, enum dto_kind kind, DAT_RETURN type, DAT_COUNT n,
-			       DAT_LMR_TRIPLET *iov, const DAT_RMR_TRIPLET *remote,
-			       DAT_COMPLETION_FLAGS flags)
+void dto_refused(struct rig *rig, enum dto_kind kind, DAT_RETURN type, DAT_COUNT n,
+		 DAT_LMR_TRIPLET *iov, const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
 {
 	const DAT_EP_STATE before = dt_ep_state(rig->a.ep);
 	DAT_BOOLEAN recv_idle, request_idle;
@@ -285,18 +223,7 @@ static inline void dto_refused(struct rig *rig, enum dto_kind kind, DAT_RETURN t
 
 /* --- a thread that waits on an EVD --- */
 
-struct dto_waiter {
-	pthread_t thread;
-	DAT_EVD_HANDLE evd;
-	DAT_COUNT threshold;
-	DAT_TIMEOUT timeout_us;
-	DAT_EVENT event;
-	DAT_COUNT nmore;
-	DAT_RETURN ret;
-	_Atomic int has_returned;
-};
-
-static inline void *dto_waiter_run(void *arg)
+static void *dto_waiter_run(void *arg)
 {
 	struct dto_waiter *waiter = arg;
 
@@ -307,7 +234,7 @@ static inline void *dto_waiter_run(void *arg)
 }
 
 /* A blocked waiter owns the EVD. */
-static inline bool dto_waiter_is_blocked(void *arg)
+static bool dto_waiter_is_blocked(void *arg)
 {
 	struct dto_waiter *waiter = arg;
 	DAT_EVENT event;
@@ -316,9 +243,7 @@ static inline bool dto_waiter_is_blocked(void *arg)
 	       DAT_GET_TYPE(dat_evd_dequeue(waiter->evd, &event)) == DAT_INVALID_STATE;
 }
 
-/* Returns when the thread is blocked on the EVD, which must be empty. */
-static inline void dto_waiter_start(struct dto_waiter *waiter, DAT_EVD_HANDLE evd,
-				    DAT_COUNT threshold)
+void dto_waiter_start(struct dto_waiter *waiter, DAT_EVD_HANDLE evd, DAT_COUNT threshold)
 {
 	memset(waiter, 0, sizeof(*waiter));
 	waiter->evd = evd;
@@ -329,8 +254,7 @@ static inline void dto_waiter_start(struct dto_waiter *waiter, DAT_EVD_HANDLE ev
 	assert_int_equal(waiter->has_returned, 0);
 }
 
-/* The waiter stays blocked for a while. */
-static inline void dto_waiter_sleeps(struct dto_waiter *waiter)
+void dto_waiter_sleeps(struct dto_waiter *waiter)
 {
 	const uint64_t end = dt_now_us() + DT_QUIET_US;
 
@@ -340,8 +264,7 @@ static inline void dto_waiter_sleeps(struct dto_waiter *waiter)
 	} while (dt_now_us() < end);
 }
 
-/* The waiter wakes, with that cookie first and that many events behind it. */
-static inline void dto_waiter_wakes(struct dto_waiter *waiter, uint64_t cookie, DAT_COUNT nmore)
+void dto_waiter_wakes(struct dto_waiter *waiter, uint64_t cookie, DAT_COUNT nmore)
 {
 	assert_int_equal(pthread_join(waiter->thread, NULL), 0);
 	dt_ok(waiter->ret);
@@ -349,5 +272,3 @@ static inline void dto_waiter_wakes(struct dto_waiter *waiter, uint64_t cookie, 
 	assert_true(waiter->event.event_data.dto_completion_event_data.user_cookie.as_64 == cookie);
 	assert_int_equal(waiter->nmore, nmore);
 }
-
-#endif

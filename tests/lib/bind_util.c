@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What the tests of memory windows share, on top of the rig: b owns the windows, which lie over
- * its buffer y and are bound on its endpoint, and a is the peer that uses their contexts from x.
- */
-#ifndef TESTS_BIND_UTIL_H
-#define TESTS_BIND_UTIL_H
-
-#include "dto_util.h"
-
-#define BIND_LOCAL (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
-#define BIND_REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+/* Helpers of the tests of memory windows; see the header. */
+#include "bind_util.h"
 
 /* --- windows --- */
 
-static inline DAT_RMR_HANDLE rmr_create(struct rig *rig)
+DAT_RMR_HANDLE rmr_create(struct rig *rig)
 {
 	DAT_RMR_HANDLE rmr = DAT_HANDLE_NULL;
 
@@ -22,15 +13,13 @@ static inline DAT_RMR_HANDLE rmr_create(struct rig *rig)
 	return rmr;
 }
 
-static inline DAT_RMR_COOKIE rmr_cookie(uint64_t value)
+DAT_RMR_COOKIE rmr_cookie(uint64_t value)
 {
 	return (DAT_RMR_COOKIE){.as_64 = value};
 }
 
-/* Posts a bind that must be accepted; returns the new context. */
-static inline DAT_RMR_CONTEXT bind_post(struct dt_ep *ep, DAT_RMR_HANDLE rmr, DAT_LMR_TRIPLET range,
-					DAT_MEM_PRIV_FLAGS priv, uint64_t cookie,
-					DAT_COMPLETION_FLAGS flags)
+DAT_RMR_CONTEXT bind_post(struct dt_ep *ep, DAT_RMR_HANDLE rmr, DAT_LMR_TRIPLET range,
+			  DAT_MEM_PRIV_FLAGS priv, uint64_t cookie, DAT_COMPLETION_FLAGS flags)
 {
 	DAT_RMR_CONTEXT context = 0;
 
@@ -38,7 +27,7 @@ static inline DAT_RMR_CONTEXT bind_post(struct dt_ep *ep, DAT_RMR_HANDLE rmr, DA
 	return context;
 }
 
-static inline void unbind_post(struct dt_ep *ep, DAT_RMR_HANDLE rmr, uint64_t cookie)
+void unbind_post(struct dt_ep *ep, DAT_RMR_HANDLE rmr, uint64_t cookie)
 {
 	const DAT_LMR_TRIPLET nothing = {.lmr_context = 0xdeadbeef, .virtual_address = 13};
 
@@ -46,8 +35,8 @@ static inline void unbind_post(struct dt_ep *ep, DAT_RMR_HANDLE rmr, uint64_t co
 			   DAT_COMPLETION_DEFAULT_FLAG, NULL));
 }
 
-static inline void bind_check_event(const DAT_EVENT *event, DAT_RMR_HANDLE rmr, uint64_t cookie,
-				    DAT_DTO_COMPLETION_STATUS status)
+void bind_check_event(const DAT_EVENT *event, DAT_RMR_HANDLE rmr, uint64_t cookie,
+		      DAT_DTO_COMPLETION_STATUS status)
 {
 	const DAT_RMR_BIND_COMPLETION_EVENT_DATA *data =
 		&event->event_data.rmr_completion_event_data;
@@ -58,17 +47,16 @@ static inline void bind_check_event(const DAT_EVENT *event, DAT_RMR_HANDLE rmr, 
 	assert_int_equal(data->status, status);
 }
 
-static inline void expect_bind(struct dt_ep *ep, DAT_RMR_HANDLE rmr, uint64_t cookie,
-			       DAT_DTO_COMPLETION_STATUS status)
+void expect_bind(struct dt_ep *ep, DAT_RMR_HANDLE rmr, uint64_t cookie,
+		 DAT_DTO_COMPLETION_STATUS status)
 {
 	const DAT_EVENT event = dt_event(ep->request);
 
 	bind_check_event(&event, rmr, cookie, status);
 }
 
-/* The whole bind, until its event is dequeued. */
-static inline DAT_RMR_CONTEXT bind_now(struct dt_ep *ep, DAT_RMR_HANDLE rmr, DAT_LMR_TRIPLET range,
-				       DAT_MEM_PRIV_FLAGS priv)
+DAT_RMR_CONTEXT bind_now(struct dt_ep *ep, DAT_RMR_HANDLE rmr, DAT_LMR_TRIPLET range,
+			 DAT_MEM_PRIV_FLAGS priv)
 {
 	const DAT_RMR_CONTEXT context =
 		bind_post(ep, rmr, range, priv, 0xB1, DAT_COMPLETION_DEFAULT_FLAG);
@@ -77,13 +65,13 @@ static inline DAT_RMR_CONTEXT bind_now(struct dt_ep *ep, DAT_RMR_HANDLE rmr, DAT
 	return context;
 }
 
-static inline void unbind_now(struct dt_ep *ep, DAT_RMR_HANDLE rmr)
+void unbind_now(struct dt_ep *ep, DAT_RMR_HANDLE rmr)
 {
 	unbind_post(ep, rmr, 0xB0);
 	expect_bind(ep, rmr, 0xB0, DAT_DTO_SUCCESS);
 }
 
-static inline DAT_RMR_PARAM rmr_query(DAT_RMR_HANDLE rmr)
+DAT_RMR_PARAM rmr_query(DAT_RMR_HANDLE rmr)
 {
 	DAT_RMR_PARAM param;
 
@@ -92,8 +80,8 @@ static inline DAT_RMR_PARAM rmr_query(DAT_RMR_HANDLE rmr)
 	return param;
 }
 
-static inline void rmr_check_bound(DAT_RMR_HANDLE rmr, const DAT_LMR_TRIPLET *range,
-				   DAT_MEM_PRIV_FLAGS priv, DAT_RMR_CONTEXT context)
+void rmr_check_bound(DAT_RMR_HANDLE rmr, const DAT_LMR_TRIPLET *range, DAT_MEM_PRIV_FLAGS priv,
+		     DAT_RMR_CONTEXT context)
 {
 	const DAT_RMR_PARAM param = rmr_query(rmr);
 
@@ -104,7 +92,7 @@ static inline void rmr_check_bound(DAT_RMR_HANDLE rmr, const DAT_LMR_TRIPLET *ra
 	assert_int_equal(param.rmr_context, context);
 }
 
-static inline void rmr_check_unbound(DAT_RMR_HANDLE rmr)
+void rmr_check_unbound(DAT_RMR_HANDLE rmr)
 {
 	DAT_RMR_PARAM param;
 
@@ -117,13 +105,12 @@ static inline void rmr_check_unbound(DAT_RMR_HANDLE rmr)
 
 /* --- holding the queue of an endpoint --- */
 
-/* A message for which the peer has no Receive: no request behind it can complete. */
-static inline void hold_queue(struct rig *rig)
+void hold_queue(struct rig *rig)
 {
 	post_send(&rig->b, dt_seg(&rig->y, 0, 8), 0x801D, DAT_COMPLETION_DEFAULT_FLAG);
 }
 
-static inline void release_queue(struct rig *rig)
+void release_queue(struct rig *rig)
 {
 	post_recv(&rig->a, dt_seg(&rig->x, RIG_LEN - 8, 8), 0x5EED);
 	expect_received(&rig->a, 0x5EED, 8);
@@ -132,9 +119,7 @@ static inline void release_queue(struct rig *rig)
 
 /* --- the peer --- */
 
-/* Bytes [offset, offset + len) of y, through a context. */
-static inline DAT_RMR_TRIPLET y_seg(struct rig *rig, DAT_RMR_CONTEXT context, size_t offset,
-				    size_t len)
+DAT_RMR_TRIPLET y_seg(struct rig *rig, DAT_RMR_CONTEXT context, size_t offset, size_t len)
 {
 	DAT_RMR_TRIPLET seg = dt_rseg(&rig->y, offset, len);
 
@@ -142,13 +127,13 @@ static inline DAT_RMR_TRIPLET y_seg(struct rig *rig, DAT_RMR_CONTEXT context, si
 	return seg;
 }
 
-static inline unsigned char *y_at(DAT_RMR_TRIPLET remote)
+static unsigned char *y_at(DAT_RMR_TRIPLET remote)
 {
 	return (unsigned char *)(uintptr_t)remote.target_address;
 }
 
 /* a reads there: success, and the bytes arrive. */
-static inline void peer_reads(struct rig *rig, DAT_RMR_TRIPLET remote)
+static void peer_reads(struct rig *rig, DAT_RMR_TRIPLET remote)
 {
 	const size_t len = remote.segment_length;
 
@@ -160,7 +145,7 @@ static inline void peer_reads(struct rig *rig, DAT_RMR_TRIPLET remote)
 	memset(y_at(remote), RIG_FILL, len);
 }
 
-static inline void peer_writes(struct rig *rig, DAT_RMR_TRIPLET remote)
+void peer_writes(struct rig *rig, DAT_RMR_TRIPLET remote)
 {
 	const size_t len = remote.segment_length;
 
@@ -171,8 +156,7 @@ static inline void peer_writes(struct rig *rig, DAT_RMR_TRIPLET remote)
 	memset(y_at(remote), RIG_FILL, len);
 }
 
-/* After a break: both endpoints are connected anew. */
-static inline void rig_relink(struct rig *rig)
+void rig_relink(struct rig *rig)
 {
 	dt_ok(dat_ep_reset(rig->a.ep));
 	dt_ok(dat_ep_reset(rig->b.ep));
@@ -183,7 +167,7 @@ static inline void rig_relink(struct rig *rig)
 
 /* a tries: a remote access error that moves no byte and breaks the connection, which is made anew.
  */
-static inline void peer_refused(struct rig *rig, enum dto_kind kind, DAT_RMR_TRIPLET remote)
+static void peer_refused(struct rig *rig, enum dto_kind kind, DAT_RMR_TRIPLET remote)
 {
 	const size_t len = remote.segment_length;
 	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, len);
@@ -198,9 +182,7 @@ static inline void peer_refused(struct rig *rig, enum dto_kind kind, DAT_RMR_TRI
 	rig_relink(rig);
 }
 
-/* Both directions through the context work or fail, as told. */
-static inline void peer_check(struct rig *rig, DAT_RMR_TRIPLET remote, bool may_read,
-			      bool may_write)
+void peer_check(struct rig *rig, DAT_RMR_TRIPLET remote, bool may_read, bool may_write)
 {
 	if (may_read)
 		peer_reads(rig, remote);
@@ -212,10 +194,7 @@ static inline void peer_check(struct rig *rig, DAT_RMR_TRIPLET remote, bool may_
 		peer_refused(rig, DTO_WRITE, remote);
 }
 
-/* The context is worth nothing (any more). */
-static inline void peer_locked_out(struct rig *rig, DAT_RMR_CONTEXT context)
+void peer_locked_out(struct rig *rig, DAT_RMR_CONTEXT context)
 {
 	peer_check(rig, y_seg(rig, context, 0, 64), false, false);
 }
-
-#endif

@@ -1,34 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What the tests of shared receive queues share: a bench with one SRQ, pairs of endpoints whose
- * receiving side is tied to it, and messages of eight bytes that say who sent them. Buffer number n
- * of the bench is slot n of y and has the cookie n, so that a completion tells which one was used.
- */
-#ifndef TESTS_SRQ_UTIL_H
-#define TESTS_SRQ_UTIL_H
-
-#include "conf.h"
-#include "dto_util.h"
-
-#define SRQ_PAIRS 8
-#define SRQ_SLOT 64u
-#define SRQ_SLOTS (RIG_LEN / SRQ_SLOT)
-
-struct bench {
-	struct dt_ia ia;
-	DAT_SRQ_HANDLE srq;
-	DAT_EP_ATTR attr;      /* of the endpoints of the SRQ */
-	DAT_EP_ATTR from_attr; /* of those that send to them */
-	struct dt_buf x, y;    /* sent from, received into */
-	struct dt_ep from[SRQ_PAIRS], to[SRQ_PAIRS];
-	unsigned pairs;
-	unsigned said;	/* messages so far: the next one's slot of x */
-	bool has_async; /* asynchronous events may be left */
-};
+/* Helpers of the tests of shared receive queues; see the header. */
+#include "srq_util.h"
 
 /* --- queues --- */
 
-static inline DAT_SRQ_HANDLE srq_make(struct dt_ia *ia, DAT_COUNT dtos, DAT_COUNT iov)
+DAT_SRQ_HANDLE srq_make(struct dt_ia *ia, DAT_COUNT dtos, DAT_COUNT iov)
 {
 	DAT_SRQ_ATTR attr = {dtos, iov, DAT_SRQ_LW_DEFAULT};
 	DAT_SRQ_HANDLE srq = DAT_HANDLE_NULL;
@@ -37,7 +13,7 @@ static inline DAT_SRQ_HANDLE srq_make(struct dt_ia *ia, DAT_COUNT dtos, DAT_COUN
 	return srq;
 }
 
-static inline DAT_SRQ_PARAM srq_look(DAT_SRQ_HANDLE srq)
+DAT_SRQ_PARAM srq_look(DAT_SRQ_HANDLE srq)
 {
 	DAT_SRQ_PARAM param;
 
@@ -46,7 +22,7 @@ static inline DAT_SRQ_PARAM srq_look(DAT_SRQ_HANDLE srq)
 	return param;
 }
 
-static inline void srq_counts(DAT_SRQ_HANDLE srq, DAT_COUNT available, DAT_COUNT outstanding)
+void srq_counts(DAT_SRQ_HANDLE srq, DAT_COUNT available, DAT_COUNT outstanding)
 {
 	const DAT_SRQ_PARAM param = srq_look(srq);
 
@@ -62,36 +38,34 @@ struct srq_goal {
 	DAT_COUNT available;
 };
 
-static inline bool srq_is_down_to(void *arg)
+static bool srq_is_down_to(void *arg)
 {
 	const struct srq_goal *goal = arg;
 
 	return srq_look(goal->srq).available_dto_count <= goal->available;
 }
 
-/* Endpoints take buffers until that many are left. */
-static inline void srq_until(DAT_SRQ_HANDLE srq, DAT_COUNT available)
+void srq_until(DAT_SRQ_HANDLE srq, DAT_COUNT available)
 {
 	struct srq_goal goal = {srq, available};
 
 	dt_until(srq_is_down_to, &goal);
 }
 
-static inline DAT_RETURN srq_post(DAT_SRQ_HANDLE srq, DAT_LMR_TRIPLET seg, uint64_t cookie)
+DAT_RETURN srq_post(DAT_SRQ_HANDLE srq, DAT_LMR_TRIPLET seg, uint64_t cookie)
 {
 	return dat_srq_post_recv(srq, 1, &seg, dt_cookie(cookie));
 }
 
-static inline DAT_RETURN srq_post_empty(DAT_SRQ_HANDLE srq, uint64_t cookie)
+DAT_RETURN srq_post_empty(DAT_SRQ_HANDLE srq, uint64_t cookie)
 {
 	return dat_srq_post_recv(srq, 0, NULL, dt_cookie(cookie));
 }
 
 /* --- endpoints --- */
 
-/* Makes three EVDs and an endpoint of the SRQ. */
-static inline void srq_ep_make(struct dt_ia *ia, DAT_PZ_HANDLE pz, DAT_SRQ_HANDLE srq,
-			       const DAT_EP_ATTR *attr, struct dt_ep *ep_out)
+void srq_ep_make(struct dt_ia *ia, DAT_PZ_HANDLE pz, DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr,
+		 struct dt_ep *ep_out)
 {
 	ep_out->recv = dt_evd_create(ia, 512, DAT_EVD_DTO_FLAG);
 	ep_out->request = dt_evd_create(ia, 512, DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG);
@@ -100,7 +74,7 @@ static inline void srq_ep_make(struct dt_ia *ia, DAT_PZ_HANDLE pz, DAT_SRQ_HANDL
 				     attr, &ep_out->ep));
 }
 
-static inline void srq_ep_attr(struct dt_ia *ia, DAT_EP_ATTR *attr_out)
+void srq_ep_attr(struct dt_ia *ia, DAT_EP_ATTR *attr_out)
 {
 	dt_ep_attr(ia, attr_out);
 	attr_out->max_recv_dtos = DAT_HW_DEFAULT;
@@ -109,7 +83,7 @@ static inline void srq_ep_attr(struct dt_ia *ia, DAT_EP_ATTR *attr_out)
 
 /* --- the bench --- */
 
-static inline void bench_begin(struct bench *bench, DAT_COUNT dtos)
+void bench_begin(struct bench *bench, DAT_COUNT dtos)
 {
 	memset(bench, 0, sizeof(*bench));
 	dt_ia_open(&bench->ia);
@@ -122,7 +96,7 @@ static inline void bench_begin(struct bench *bench, DAT_COUNT dtos)
 	memset(bench->y.p, RIG_FILL, RIG_LEN);
 }
 
-static inline void bench_add(struct bench *bench, unsigned pairs)
+void bench_add(struct bench *bench, unsigned pairs)
 {
 	for (; pairs; pairs--) {
 		struct dt_ep *from = &bench->from[bench->pairs], *to = &bench->to[bench->pairs];
@@ -135,7 +109,7 @@ static inline void bench_add(struct bench *bench, unsigned pairs)
 	}
 }
 
-static inline void bench_end(struct bench *bench)
+static void bench_end(struct bench *bench)
 {
 	if (!bench->has_async)
 		dt_no_event(bench->ia.async);
@@ -146,43 +120,38 @@ static inline void bench_end(struct bench *bench)
 
 static struct bench bench_of_test;
 
-static inline int bench_setup(void **state)
+int bench_setup(void **state)
 {
 	bench_begin(&bench_of_test, 16);
 	*state = &bench_of_test;
 	return 0;
 }
 
-static inline int bench_teardown(void **state)
+int bench_teardown(void **state)
 {
 	bench_end(*state);
 	return 0;
 }
 
-/* A test whose state is a bench with an SRQ of 16 entries and no endpoint. */
-#define bench_test(f) cmocka_unit_test_setup_teardown(f, bench_setup, bench_teardown)
-
 /* --- messages --- */
 
-static inline DAT_LMR_TRIPLET bench_slot(struct bench *bench, uint64_t number)
+DAT_LMR_TRIPLET bench_slot(struct bench *bench, uint64_t number)
 {
 	return dt_seg(&bench->y, (size_t)(number % SRQ_SLOTS) * SRQ_SLOT, SRQ_SLOT);
 }
 
-/* Posts buffer number n of the bench to its SRQ. */
-static inline void bench_give(struct bench *bench, uint64_t number)
+void bench_give(struct bench *bench, uint64_t number)
 {
 	dt_ok(srq_post(bench->srq, bench_slot(bench, number), number));
 }
 
-static inline void bench_give_many(struct bench *bench, uint64_t first, unsigned count)
+void bench_give_many(struct bench *bench, uint64_t first, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
 		bench_give(bench, first + i);
 }
 
-/* Sends the number to the SRQ's endpoint of that pair. */
-static inline void bench_say(struct bench *bench, unsigned pair, uint64_t number)
+void bench_say(struct bench *bench, unsigned pair, uint64_t number)
 {
 	const size_t at = (bench->said++ % SRQ_SLOTS) * SRQ_SLOT;
 
@@ -191,7 +160,7 @@ static inline void bench_say(struct bench *bench, unsigned pair, uint64_t number
 		  DAT_COMPLETION_SUPPRESS_FLAG);
 }
 
-static inline uint64_t bench_read(struct bench *bench, uint64_t cookie)
+uint64_t bench_read(struct bench *bench, uint64_t cookie)
 {
 	uint64_t number;
 
@@ -199,8 +168,7 @@ static inline uint64_t bench_read(struct bench *bench, uint64_t cookie)
 	return number;
 }
 
-/* The completion of a message of eight bytes; returns which buffer it is in. */
-static inline uint64_t bench_check_event(const DAT_EVENT *event, DAT_EP_HANDLE ep)
+uint64_t bench_check_event(const DAT_EVENT *event, DAT_EP_HANDLE ep)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
 
@@ -211,8 +179,7 @@ static inline uint64_t bench_check_event(const DAT_EVENT *event, DAT_EP_HANDLE e
 	return data->user_cookie.as_64;
 }
 
-/* The next message of that pair, which must be this number; returns which buffer it is in. */
-static inline uint64_t bench_hear(struct bench *bench, unsigned pair, uint64_t number)
+uint64_t bench_hear(struct bench *bench, unsigned pair, uint64_t number)
 {
 	const DAT_EVENT event = dt_event(bench->to[pair].recv);
 	const uint64_t cookie = bench_check_event(&event, bench->to[pair].ep);
@@ -221,8 +188,7 @@ static inline uint64_t bench_hear(struct bench *bench, unsigned pair, uint64_t n
 	return cookie;
 }
 
-/* One message over each pair, with buffers of its own: all work. Cookies from 900. */
-static inline void bench_works(struct bench *bench)
+void bench_works(struct bench *bench)
 {
 	for (unsigned i = 0; i < bench->pairs; i++) {
 		if (dt_ep_state(bench->to[i].ep) != DAT_EP_STATE_CONNECTED)
@@ -233,8 +199,7 @@ static inline void bench_works(struct bench *bench)
 	}
 }
 
-/* Disconnects a pair and takes both events. */
-static inline void bench_cut(struct bench *bench, unsigned pair)
+void bench_cut(struct bench *bench, unsigned pair)
 {
 	dt_ok(dat_ep_disconnect(bench->from[pair].ep, DAT_CLOSE_ABRUPT_FLAG));
 	expect_ended(&bench->from[pair], DAT_CONNECTION_EVENT_DISCONNECTED);
@@ -243,44 +208,27 @@ static inline void bench_cut(struct bench *bench, unsigned pair)
 
 /* --- a message on its way --- */
 
-/*
- * Large enough that it is not placed at once: the endpoint holds its buffer for a while, and can
- * be observed to (see bench_catch).
- */
-#define CATCH_LEN (48u << 20)
-
-struct catch
-{
-	struct bench *bench;
-	struct dt_buf from, to;
-	unsigned pair;
-};
-
-static inline void catch_begin(struct catch *c, struct bench *bench, unsigned pair)
+void catch_begin(struct catch *c, struct bench *bench, unsigned pair)
 {
 	*c = (struct catch){.bench = bench, .pair = pair};
 	dt_buf_create(&bench->ia, bench->ia.pz, &c->from, CATCH_LEN, DAT_MEM_PRIV_ALL_FLAG);
 	dt_buf_create(&bench->ia, bench->ia.pz, &c->to, CATCH_LEN, DAT_MEM_PRIV_ALL_FLAG);
 }
 
-static inline void catch_end(struct catch *c)
+void catch_end(struct catch *c)
 {
 	dt_buf_free(&c->from);
 	dt_buf_free(&c->to);
 }
 
-static inline bool catch_has_begun(void *arg)
+static bool catch_has_begun(void *arg)
 {
 	struct catch *c = arg;
 
 	return srq_look(c->bench->srq).available_dto_count == 0;
 }
 
-/*
- * Sends a large message into the only buffer (cookie 77) of the SRQ; true when the endpoint was
- * seen to hold it, with none of it completed. Try again otherwise.
- */
-static inline bool catch_try(struct catch *c)
+bool catch_try(struct catch *c)
 {
 	DAT_COUNT held = -7, span = -7;
 
@@ -293,13 +241,8 @@ static inline bool catch_try(struct catch *c)
 	return held == 1;
 }
 
-/* It was too quick: takes the completions. */
-static inline void catch_missed(struct catch *c)
+void catch_missed(struct catch *c)
 {
 	expect_received(&c->bench->to[c->pair], 77, CATCH_LEN);
 	expect_sent(&c->bench->from[c->pair], 78, CATCH_LEN);
 }
-
-#define CATCH_TRIES 100
-
-#endif

@@ -1,40 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What the tests of connection set-up share: a fixture with one adapter, a listener and two
- * endpoints, connection attempts with one argument changed, endpoints brought into each state, and
- * checks that a call left everything as it was.
- */
-#ifndef TESTS_CONN_UTIL_H
-#define TESTS_CONN_UTIL_H
-
-#include <netinet/in.h>
-#include <stdio.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include "dt.h"
-
-/* A handle value that no provider ever issued (aligned, but no address of anything). */
-#define CONN_NEVER_A_HANDLE ((DAT_HANDLE)(uintptr_t)0x7f0000000040)
-
-#define CONN_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-/* The timer of an attempt that is meant to expire. */
-#define CONN_SHORT_US 150000u
+/* Helpers of the tests of connection set-up; see the header. */
+#include "conn_util.h"
 
 /* --- fixture --- */
 
-#define CONN_BUF_LEN 256
-
-struct conn_fixture {
-	struct dt_ia ia;
-	struct dt_listener listener; /* a PSP with the consumer flag */
-	struct dt_ep a, b;	     /* both UNCONNECTED at first */
-	struct dt_buf buf;	     /* all privileges; in four parts, see CONN_*_AT */
-	bool is_open;
-};
-
-static inline int conn_setup(void **state)
+int conn_setup(void **state)
 {
 	static struct conn_fixture fixture;
 
@@ -50,8 +20,7 @@ static inline int conn_setup(void **state)
 	return 0;
 }
 
-/* Ordinary operation raises no asynchronous event (CONN-EVT-56): checked after every test. */
-static inline int conn_teardown(void **state)
+int conn_teardown(void **state)
 {
 	struct conn_fixture *f = *state;
 	DAT_EVENT event;
@@ -66,22 +35,9 @@ static inline int conn_teardown(void **state)
 	return 0;
 }
 
-#define conn_test(name) cmocka_unit_test_setup_teardown(name, conn_setup, conn_teardown)
-
 /* --- attempts --- */
 
-struct conn_args {
-	DAT_IA_ADDRESS_PTR address;
-	DAT_CONN_QUAL qual;
-	DAT_TIMEOUT timeout;
-	DAT_COUNT size;
-	const void *data;
-	DAT_QOS qos;
-	DAT_CONNECT_FLAGS flags;
-};
-
-/* Arguments that are right, to change one of them. */
-static inline struct conn_args conn_args_of(struct conn_fixture *f)
+struct conn_args conn_args_of(struct conn_fixture *f)
 {
 	return (struct conn_args){
 		.address = f->ia.attr.ia_address_ptr,
@@ -90,15 +46,13 @@ static inline struct conn_args conn_args_of(struct conn_fixture *f)
 	};
 }
 
-static inline DAT_RETURN conn_try(DAT_EP_HANDLE ep, const struct conn_args *args)
+DAT_RETURN conn_try(DAT_EP_HANDLE ep, const struct conn_args *args)
 {
 	return dat_ep_connect(ep, args->address, args->qual, args->timeout, args->size,
 			      (DAT_PVOID)(uintptr_t)args->data, args->qos, args->flags);
 }
 
-/* Starts an attempt that expires after timeout_us. */
-static inline void conn_start_timed(struct conn_fixture *f, DAT_EP_HANDLE ep,
-				    DAT_TIMEOUT timeout_us)
+void conn_start_timed(struct conn_fixture *f, DAT_EP_HANDLE ep, DAT_TIMEOUT timeout_us)
 {
 	struct conn_args args = conn_args_of(f);
 
@@ -106,7 +60,7 @@ static inline void conn_start_timed(struct conn_fixture *f, DAT_EP_HANDLE ep,
 	dt_ok(conn_try(ep, &args));
 }
 
-static inline DAT_EVENT conn_request_event(DAT_EVD_HANDLE evd)
+DAT_EVENT conn_request_event(DAT_EVD_HANDLE evd)
 {
 	const DAT_EVENT event = dt_event(evd);
 
@@ -115,12 +69,12 @@ static inline DAT_EVENT conn_request_event(DAT_EVD_HANDLE evd)
 	return event;
 }
 
-static inline DAT_CR_HANDLE conn_request(DAT_EVD_HANDLE evd)
+DAT_CR_HANDLE conn_request(DAT_EVD_HANDLE evd)
 {
 	return conn_request_event(evd).event_data.cr_arrival_event_data.cr_handle;
 }
 
-static inline DAT_CR_PARAM conn_cr_query(DAT_CR_HANDLE cr)
+DAT_CR_PARAM conn_cr_query(DAT_CR_HANDLE cr)
 {
 	DAT_CR_PARAM param;
 
@@ -129,7 +83,7 @@ static inline DAT_CR_PARAM conn_cr_query(DAT_CR_HANDLE cr)
 	return param;
 }
 
-static inline DAT_EP_PARAM conn_ep_query(DAT_EP_HANDLE ep)
+DAT_EP_PARAM conn_ep_query(DAT_EP_HANDLE ep)
 {
 	DAT_EP_PARAM param;
 
@@ -138,8 +92,7 @@ static inline DAT_EP_PARAM conn_ep_query(DAT_EP_HANDLE ep)
 	return param;
 }
 
-/* Connects a to the fixture's listener, which accepts with b. */
-static inline void conn_link(struct conn_fixture *f, struct dt_ep *a, struct dt_ep *b)
+void conn_link(struct conn_fixture *f, struct dt_ep *a, struct dt_ep *b)
 {
 	dt_connect(&f->ia, a->ep, f->listener.qual);
 	dt_ok(dat_cr_accept(dt_request(&f->listener), b->ep, 0, NULL));
@@ -147,8 +100,7 @@ static inline void conn_link(struct conn_fixture *f, struct dt_ep *a, struct dt_
 	dt_expect_conn(b->conn, b->ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* The attempt of ep fails with that event, whose rules hold, and nothing follows. */
-static inline void conn_expect_failure(struct dt_ep *ep, DAT_EVENT_NUMBER number)
+void conn_expect_failure(struct dt_ep *ep, DAT_EVENT_NUMBER number)
 {
 	const DAT_EVENT event = dt_expect_conn(ep->conn, ep->ep, number);
 
@@ -164,29 +116,28 @@ struct conn_state_wait {
 	DAT_EP_STATE state;
 };
 
-static inline bool conn_is_in_state(void *arg)
+static bool conn_is_in_state(void *arg)
 {
 	struct conn_state_wait *wait = arg;
 
 	return dt_ep_state(wait->ep) == wait->state;
 }
 
-static inline void conn_await_state(DAT_EP_HANDLE ep, DAT_EP_STATE state)
+void conn_await_state(DAT_EP_HANDLE ep, DAT_EP_STATE state)
 {
 	struct conn_state_wait wait = {.ep = ep, .state = state};
 
 	dt_until(conn_is_in_state, &wait);
 }
 
-/* Nothing is queued on any EVD of the endpoint. */
-static inline void conn_no_events(struct dt_ep *ep)
+void conn_no_events(struct dt_ep *ep)
 {
 	dt_no_event(ep->recv);
 	dt_no_event(ep->request);
 	dt_no_event(ep->conn);
 }
 
-static inline void conn_stays_quiet(struct dt_ep *ep)
+void conn_stays_quiet(struct dt_ep *ep)
 {
 	const uint64_t end = dt_now_us() + DT_QUIET_US;
 
@@ -196,7 +147,7 @@ static inline void conn_stays_quiet(struct dt_ep *ep)
 	} while (dt_now_us() < end);
 }
 
-static inline bool conn_recv_is_idle(DAT_EP_HANDLE ep)
+bool conn_recv_is_idle(DAT_EP_HANDLE ep)
 {
 	DAT_BOOLEAN recv_idle;
 
@@ -206,31 +157,22 @@ static inline bool conn_recv_is_idle(DAT_EP_HANDLE ep)
 
 /* --- data --- */
 
-enum conn_at {
-	CONN_A_SENDS_AT = 0,
-	CONN_B_SENDS_AT = CONN_BUF_LEN,
-	CONN_A_RECEIVES_AT = 2 * CONN_BUF_LEN,
-	CONN_B_RECEIVES_AT = 3 * CONN_BUF_LEN,
-};
-
-static inline void conn_post_recv(DAT_EP_HANDLE ep, const struct dt_buf *buf, size_t at,
-				  uint64_t cookie)
+void conn_post_recv(DAT_EP_HANDLE ep, const struct dt_buf *buf, size_t at, uint64_t cookie)
 {
 	DAT_LMR_TRIPLET seg = dt_seg(buf, at, CONN_BUF_LEN);
 
 	dt_ok(dat_ep_post_recv(ep, 1, &seg, dt_cookie(cookie), DAT_COMPLETION_DEFAULT_FLAG));
 }
 
-static inline void conn_post_send(DAT_EP_HANDLE ep, const struct dt_buf *buf, size_t at,
-				  uint64_t cookie)
+void conn_post_send(DAT_EP_HANDLE ep, const struct dt_buf *buf, size_t at, uint64_t cookie)
 {
 	DAT_LMR_TRIPLET seg = dt_seg(buf, at, CONN_BUF_LEN);
 
 	dt_ok(dat_ep_post_send(ep, 1, &seg, dt_cookie(cookie), DAT_COMPLETION_DEFAULT_FLAG));
 }
 
-static inline void conn_transfer_one_way(struct conn_fixture *f, struct dt_ep *from,
-					 struct dt_ep *to, size_t from_at, size_t to_at)
+static void conn_transfer_one_way(struct conn_fixture *f, struct dt_ep *from, struct dt_ep *to,
+				  size_t from_at, size_t to_at)
 {
 	static uint32_t seed;
 
@@ -243,15 +185,13 @@ static inline void conn_transfer_one_way(struct conn_fixture *f, struct dt_ep *f
 	dt_check_pattern(f->buf.p + to_at, CONN_BUF_LEN, seed);
 }
 
-/* A message each way arrives: the two endpoints are connected to each other. */
-static inline void conn_transfer(struct conn_fixture *f, struct dt_ep *a, struct dt_ep *b)
+void conn_transfer(struct conn_fixture *f, struct dt_ep *a, struct dt_ep *b)
 {
 	conn_transfer_one_way(f, a, b, CONN_A_SENDS_AT, CONN_B_RECEIVES_AT);
 	conn_transfer_one_way(f, b, a, CONN_B_SENDS_AT, CONN_A_RECEIVES_AT);
 }
 
-/* Receives with these cookies were flushed, and nothing else happened on the recv EVD. */
-static inline void conn_expect_flushes(struct dt_ep *ep, uint64_t first, uint64_t count)
+void conn_expect_flushes(struct dt_ep *ep, uint64_t first, uint64_t count)
 {
 	for (uint64_t i = 0; i < count; i++)
 		dt_expect_dto(ep->recv, ep->ep, first + i, DAT_DTO_ERR_FLUSHED, DT_ANY_LEN);
@@ -260,14 +200,7 @@ static inline void conn_expect_flushes(struct dt_ep *ep, uint64_t first, uint64_
 
 /* --- refusals --- */
 
-/* An endpoint as an outsider sees it, to compare before and after a call without effect. */
-struct conn_snapshot {
-	DAT_EP_STATE state;
-	DAT_BOOLEAN recv_idle, request_idle;
-	DAT_EP_PARAM param;
-};
-
-static inline struct conn_snapshot conn_snapshot(DAT_EP_HANDLE ep)
+struct conn_snapshot conn_snapshot(DAT_EP_HANDLE ep)
 {
 	struct conn_snapshot snapshot;
 
@@ -277,8 +210,7 @@ static inline struct conn_snapshot conn_snapshot(DAT_EP_HANDLE ep)
 	return snapshot;
 }
 
-/* State, idle flags and configuration are what they were; no event is queued. */
-static inline void conn_check_unchanged(struct dt_ep *ep, const struct conn_snapshot *before)
+void conn_check_unchanged(struct dt_ep *ep, const struct conn_snapshot *before)
 {
 	const struct conn_snapshot now = conn_snapshot(ep->ep);
 
@@ -292,13 +224,12 @@ static inline void conn_check_unchanged(struct dt_ep *ep, const struct conn_snap
 	conn_no_events(ep);
 }
 
-/* The call refuses null, a value never issued, an object of another type, and this freed one. */
-static inline void conn_refuses_handles(DAT_RETURN (*call)(DAT_HANDLE handle, void *arg), void *arg,
-					DAT_HANDLE other_type, DAT_HANDLE freed)
+void conn_refuses_handles(DAT_RETURN (*call)(DAT_HANDLE handle, void *arg), void *arg,
+			  DAT_HANDLE other_type, DAT_HANDLE freed)
 {
-	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, CONN_NEVER_A_HANDLE, other_type, freed};
+	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, DT_NEVER_A_HANDLE, other_type, freed};
 
-	for (size_t i = 0; i < CONN_COUNT(bad); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		const DAT_RETURN ret = call(bad[i], arg);
 
 		if (DAT_GET_TYPE(ret) != DAT_INVALID_HANDLE)
@@ -307,7 +238,7 @@ static inline void conn_refuses_handles(DAT_RETURN (*call)(DAT_HANDLE handle, vo
 	}
 }
 
-static inline DAT_EVD_HANDLE conn_freed_evd(struct dt_ia *ia)
+DAT_EVD_HANDLE conn_freed_evd(struct dt_ia *ia)
 {
 	const DAT_EVD_HANDLE evd = dt_evd_create(ia, 4, DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG);
 
@@ -315,7 +246,7 @@ static inline DAT_EVD_HANDLE conn_freed_evd(struct dt_ia *ia)
 	return evd;
 }
 
-static inline DAT_EP_HANDLE conn_freed_ep(struct dt_ia *ia)
+DAT_EP_HANDLE conn_freed_ep(struct dt_ia *ia)
 {
 	struct dt_ep ep;
 	DAT_EP_HANDLE handle;
@@ -326,8 +257,7 @@ static inline DAT_EP_HANDLE conn_freed_ep(struct dt_ia *ia)
 	return handle;
 }
 
-/* A CR that was rejected. */
-static inline DAT_CR_HANDLE conn_freed_cr(struct conn_fixture *f)
+DAT_CR_HANDLE conn_freed_cr(struct conn_fixture *f)
 {
 	struct dt_ep ep;
 	DAT_CR_HANDLE cr;
@@ -343,8 +273,7 @@ static inline DAT_CR_HANDLE conn_freed_cr(struct conn_fixture *f)
 
 /* --- lack of resources --- */
 
-/* Takes away all further descriptors until conn_descriptors_give. */
-static inline struct rlimit conn_descriptors_take(void)
+struct rlimit conn_descriptors_take(void)
 {
 	struct rlimit old;
 
@@ -353,15 +282,14 @@ static inline struct rlimit conn_descriptors_take(void)
 	return old;
 }
 
-static inline void conn_descriptors_give(const struct rlimit *old)
+void conn_descriptors_give(const struct rlimit *old)
 {
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, old), 0);
 }
 
 /* --- addresses --- */
 
-/* Same family and address; ports do not count. */
-static inline void conn_check_same_address(const struct sockaddr *a, const struct sockaddr *b)
+void conn_check_same_address(const struct sockaddr *a, const struct sockaddr *b)
 {
 	assert_non_null(a);
 	assert_non_null(b);
@@ -376,14 +304,7 @@ static inline void conn_check_same_address(const struct sockaddr *a, const struc
 			    &((const struct sockaddr_in6 *)b)->sin6_addr, 16);
 }
 
-union conn_address {
-	struct sockaddr any;
-	struct sockaddr_in in;
-	struct sockaddr_in6 in6;
-};
-
-/* A changeable copy of the adapter's own address. */
-static inline union conn_address conn_own_address(struct dt_ia *ia)
+union conn_address conn_own_address(struct dt_ia *ia)
 {
 	const struct sockaddr *own = (const struct sockaddr *)ia->attr.ia_address_ptr;
 	union conn_address copy;
@@ -393,9 +314,7 @@ static inline union conn_address conn_own_address(struct dt_ia *ia)
 	return copy;
 }
 
-static inline DAT_IA_ADDRESS_PTR conn_dat_address(union conn_address *address)
+DAT_IA_ADDRESS_PTR conn_dat_address(union conn_address *address)
 {
 	return (DAT_IA_ADDRESS_PTR)&address->any;
 }
-
-#endif

@@ -1,33 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * What the event dispatcher tests share: software events with a number in them, provider events on
- * demand (a Receive posted on a disconnected endpoint is flushed before the post returns, DTO-71),
- * and a thread that is known to be blocked in dat_evd_wait.
- */
-#ifndef TESTS_EVD_UTIL_H
-#define TESTS_EVD_UTIL_H
-
-#include <pthread.h>
-#include <stdatomic.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "dt.h"
-
-/* A handle value that no provider ever issued (aligned, but no address of anything). */
-#define EVD_NEVER_A_HANDLE ((DAT_HANDLE)(uintptr_t)0x7f0000000040)
+/* Helpers of the tests of event dispatchers; see the header. */
+#include "evd_util.h"
 
 /* --- fixture: an adapter, and the tests' own EVD --- */
 
-struct evd_fixture {
-	struct dt_ia ia;
-	DAT_EVD_HANDLE evd; /* 8 software events */
-	bool is_open;
-};
-
-#define EVD_QLEN 8
-
-static inline int evd_setup(void **state)
+int evd_setup(void **state)
 {
 	static struct evd_fixture fixture;
 
@@ -39,7 +16,7 @@ static inline int evd_setup(void **state)
 	return 0;
 }
 
-static inline int evd_teardown(void **state)
+int evd_teardown(void **state)
 {
 	struct evd_fixture *fixture = *state;
 
@@ -48,11 +25,9 @@ static inline int evd_teardown(void **state)
 	return 0;
 }
 
-#define evd_test(name) cmocka_unit_test_setup_teardown(name, evd_setup, evd_teardown)
-
 /* --- software events --- */
 
-static inline DAT_RETURN evd_try_post(DAT_EVD_HANDLE evd, uintptr_t number)
+DAT_RETURN evd_try_post(DAT_EVD_HANDLE evd, uintptr_t number)
 {
 	DAT_EVENT event;
 
@@ -62,26 +37,25 @@ static inline DAT_RETURN evd_try_post(DAT_EVD_HANDLE evd, uintptr_t number)
 	return dat_evd_post_se(evd, &event);
 }
 
-static inline void evd_post(DAT_EVD_HANDLE evd, uintptr_t number)
+void evd_post(DAT_EVD_HANDLE evd, uintptr_t number)
 {
 	dt_ok(evd_try_post(evd, number));
 }
 
-static inline void evd_post_range(DAT_EVD_HANDLE evd, uintptr_t first, uintptr_t count)
+void evd_post_range(DAT_EVD_HANDLE evd, uintptr_t first, uintptr_t count)
 {
 	for (uintptr_t i = 0; i < count; i++)
 		evd_post(evd, first + i);
 }
 
-static inline void evd_check_soft(const DAT_EVENT *event, DAT_EVD_HANDLE evd, uintptr_t number)
+void evd_check_soft(const DAT_EVENT *event, DAT_EVD_HANDLE evd, uintptr_t number)
 {
 	assert_int_equal(event->event_number, DAT_SOFTWARE_EVENT);
 	assert_ptr_equal(event->evd_handle, evd);
 	assert_int_equal((uintptr_t)event->event_data.software_event_data.pointer, number);
 }
 
-/* The next event is there already and is the software event of that number. */
-static inline void evd_take(DAT_EVD_HANDLE evd, uintptr_t number)
+void evd_take(DAT_EVD_HANDLE evd, uintptr_t number)
 {
 	DAT_EVENT event;
 
@@ -89,7 +63,7 @@ static inline void evd_take(DAT_EVD_HANDLE evd, uintptr_t number)
 	evd_check_soft(&event, evd, number);
 }
 
-static inline void evd_take_range(DAT_EVD_HANDLE evd, uintptr_t first, uintptr_t count)
+void evd_take_range(DAT_EVD_HANDLE evd, uintptr_t first, uintptr_t count)
 {
 	for (uintptr_t i = 0; i < count; i++)
 		evd_take(evd, first + i);
@@ -97,7 +71,7 @@ static inline void evd_take_range(DAT_EVD_HANDLE evd, uintptr_t first, uintptr_t
 
 /* --- state --- */
 
-static inline DAT_EVD_PARAM evd_query(DAT_EVD_HANDLE evd)
+DAT_EVD_PARAM evd_query(DAT_EVD_HANDLE evd)
 {
 	DAT_EVD_PARAM param;
 
@@ -106,16 +80,15 @@ static inline DAT_EVD_PARAM evd_query(DAT_EVD_HANDLE evd)
 	return param;
 }
 
-static inline void evd_check_state(DAT_EVD_HANDLE evd, DAT_EVD_STATE expected)
+void evd_check_state(DAT_EVD_HANDLE evd, DAT_EVD_STATE expected)
 {
 	assert_int_equal(evd_query(evd).evd_state & 0x0f, expected);
 }
 
 /* --- provider events on demand --- */
 
-/* A disconnected endpoint whose completions and connection events go to these EVDs. */
-static inline DAT_EP_HANDLE evd_flusher(struct dt_ia *ia, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE conn,
-					const DAT_EP_ATTR *attr)
+DAT_EP_HANDLE evd_flusher(struct dt_ia *ia, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE conn,
+			  const DAT_EP_ATTR *attr)
 {
 	struct dt_listener listener;
 	DAT_EP_HANDLE ep;
@@ -135,29 +108,14 @@ static inline DAT_EP_HANDLE evd_flusher(struct dt_ia *ia, DAT_EVD_HANDLE recv, D
 	return ep;
 }
 
-/* The endpoint's recv EVD is given one completion (status flushed, that cookie). */
-static inline void evd_flush(DAT_EP_HANDLE ep, uint64_t cookie)
+void evd_flush(DAT_EP_HANDLE ep, uint64_t cookie)
 {
 	dt_ok(dat_ep_post_recv(ep, 0, NULL, dt_cookie(cookie), DAT_COMPLETION_DEFAULT_FLAG));
 }
 
 /* --- a blocked thread --- */
 
-struct evd_waiter {
-	DAT_EVD_HANDLE evd;
-	DAT_TIMEOUT timeout;
-	DAT_COUNT threshold;
-	int cancel_type; /* PTHREAD_CANCEL_DEFERRED unless changed before the start */
-	pthread_t thread;
-	atomic_bool is_done;
-	/* valid after the join */
-	DAT_RETURN ret;
-	DAT_EVENT event;
-	DAT_COUNT nmore;
-	bool is_cancelled;
-};
-
-static inline void *evd_waiter_run(void *arg)
+static void *evd_waiter_run(void *arg)
 {
 	struct evd_waiter *waiter = arg;
 	int old;
@@ -170,29 +128,27 @@ static inline void *evd_waiter_run(void *arg)
 	return NULL;
 }
 
-/* The present size is refused while somebody waits, and changes nothing else (EVD-RESIZE). */
-static inline bool evd_is_waited(DAT_EVD_HANDLE evd)
+bool evd_is_waited(DAT_EVD_HANDLE evd)
 {
 	return DAT_GET_TYPE(dat_evd_resize(evd, evd_query(evd).evd_qlen)) == DAT_INVALID_STATE;
 }
 
-static inline bool evd_waiter_is_settled(void *arg)
+static bool evd_waiter_is_settled(void *arg)
 {
 	struct evd_waiter *waiter = arg;
 
 	return atomic_load(&waiter->is_done) || evd_is_waited(waiter->evd);
 }
 
-static inline bool evd_waiter_is_done(void *arg)
+static bool evd_waiter_is_done(void *arg)
 {
 	struct evd_waiter *waiter = arg;
 
 	return atomic_load(&waiter->is_done);
 }
 
-/* Starts the thread without caring how far it comes. */
-static inline void evd_waiter_launch(struct evd_waiter *waiter, DAT_EVD_HANDLE evd,
-				     DAT_TIMEOUT timeout, DAT_COUNT threshold)
+void evd_waiter_launch(struct evd_waiter *waiter, DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout,
+		       DAT_COUNT threshold)
 {
 	waiter->evd = evd;
 	waiter->timeout = timeout;
@@ -203,25 +159,22 @@ static inline void evd_waiter_launch(struct evd_waiter *waiter, DAT_EVD_HANDLE e
 	assert_int_equal(pthread_create(&waiter->thread, NULL, evd_waiter_run, waiter), 0);
 }
 
-/* Returns when the thread is blocked in dat_evd_wait. */
-static inline void evd_waiter_start(struct evd_waiter *waiter, DAT_EVD_HANDLE evd,
-				    DAT_TIMEOUT timeout, DAT_COUNT threshold)
+void evd_waiter_start(struct evd_waiter *waiter, DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout,
+		      DAT_COUNT threshold)
 {
 	evd_waiter_launch(waiter, evd, timeout, threshold);
 	dt_until(evd_waiter_is_settled, waiter);
 	assert_false(atomic_load(&waiter->is_done));
 }
 
-/* Joins a thread whose call must return by itself; its return code. */
-static inline DAT_RETURN evd_waiter_join(struct evd_waiter *waiter)
+DAT_RETURN evd_waiter_join(struct evd_waiter *waiter)
 {
 	dt_until(evd_waiter_is_done, waiter);
 	assert_int_equal(pthread_join(waiter->thread, NULL), 0);
 	return waiter->ret;
 }
 
-/* Cancels and joins; is_cancelled tells whether the call had returned before. */
-static inline void evd_waiter_cancel(struct evd_waiter *waiter)
+void evd_waiter_cancel(struct evd_waiter *waiter)
 {
 	struct timespec end;
 	void *result;
@@ -233,8 +186,7 @@ static inline void evd_waiter_cancel(struct evd_waiter *waiter)
 	waiter->is_cancelled = result == PTHREAD_CANCELED;
 }
 
-/* The thread stays blocked for a while although something happened that must not release it. */
-static inline void evd_waiter_stays(struct evd_waiter *waiter)
+void evd_waiter_stays(struct evd_waiter *waiter)
 {
 	uint64_t end = dt_now_us() + DT_QUIET_US;
 
@@ -244,5 +196,3 @@ static inline void evd_waiter_stays(struct evd_waiter *waiter)
 	} while (dt_now_us() < end);
 	assert_true(evd_is_waited(waiter->evd));
 }
-
-#endif

@@ -1,112 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * A second process that is told, call by call, what to do with its endpoint. So that a test reads
- * from top to bottom in one place, and can stop or kill the other side at any step.
- */
-#ifndef TESTS_CONN_REMOTE_H
-#define TESTS_CONN_REMOTE_H
-
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-
-#include "conn_util.h"
-
-enum remote_op {
-	REMOTE_CONNECT, /* a: qualifier, b: time-out */
-	REMOTE_LISTEN,	/* a: qualifier, 0: any. Reply a: the qualifier */
-	REMOTE_UNLISTEN,
-	REMOTE_REQUEST, /* waits for a connection request */
-	REMOTE_ACCEPT,
-	REMOTE_REJECT,
-	REMOTE_EVENT,	   /* waits for a connection event. Reply a: its number */
-	REMOTE_STATE,	   /* Reply a */
-	REMOTE_POST_RECV,  /* a: how many (cookies from 1) */
-	REMOTE_POST_SEND,  /* a: how many (cookies from 1) */
-	REMOTE_RECEIVED,   /* waits for a Receive completion. Reply a: status, b: cookie */
-	REMOTE_SENT,	   /* waits for a request completion. Reply a: status, b: cookie */
-	REMOTE_DISCONNECT, /* a: flags */
-	REMOTE_RESET,
-	REMOTE_TRY_LISTEN, /* a: qualifier. Reply ret only; the point is freed again */
-	REMOTE_FREE,	   /* frees the endpoint */
-	REMOTE_BIG,	   /* makes a buffer of a bytes. Reply a: address, b: key */
-	REMOTE_STREAM,	   /* replies, then transfers until it is killed; a: address there,
-			    * b: key there and, in the high half, enum conn_stream_kind */
-	REMOTE_FORK,	   /* makes a child that only sleeps. Reply a: its process number */
-	REMOTE_QUIET,	   /* nothing arrives on any EVD */
-	/* ways to end: no reply */
-	REMOTE_END,	 /* frees and closes everything, exits */
-	REMOTE_EXIT,	 /* exit() with everything open */
-	REMOTE_EXIT_NOW, /* _exit() with everything open */
-	REMOTE_EXEC,	 /* becomes another program with everything open */
-};
-
-struct remote_msg {
-	uint32_t op;
-	DAT_RETURN ret;
-	uint64_t a, b;
-};
-
-/* --- transfers without end --- */
-
-#define CONN_STREAM_DEPTH 8
-
-enum conn_stream_kind { CONN_STREAM_SEND, CONN_STREAM_WRITE, CONN_STREAM_READ, CONN_STREAM_KINDS };
-
-struct conn_stream {
-	enum conn_stream_kind kind;
-	struct dt_ep *ep;
-	const struct dt_buf *local; /* whole */
-	DAT_RMR_TRIPLET remote;
-	uint64_t posted, completed; /* cookies count from 0 */
-	bool has_failed;
-};
-
-static inline void conn_stream_post(struct conn_stream *stream)
-{
-	DAT_LMR_TRIPLET seg = dt_seg(stream->local, 0, stream->local->len);
-	const DAT_DTO_COOKIE cookie = dt_cookie(stream->posted++);
-	const DAT_EP_HANDLE ep = stream->ep->ep;
-
-	if (stream->kind == CONN_STREAM_SEND)
-		dt_ok(dat_ep_post_send(ep, 1, &seg, cookie, DAT_COMPLETION_DEFAULT_FLAG));
-	else if (stream->kind == CONN_STREAM_WRITE)
-		dt_ok(dat_ep_post_rdma_write(ep, 1, &seg, cookie, &stream->remote,
-					     DAT_COMPLETION_DEFAULT_FLAG));
-	else
-		dt_ok(dat_ep_post_rdma_read(ep, 1, &seg, cookie, &stream->remote,
-					    DAT_COMPLETION_DEFAULT_FLAG));
-}
-
-/* Takes what has completed: in posting order, and nothing succeeds behind a failure. */
-static inline void conn_stream_reap(struct conn_stream *stream)
-{
-	DAT_EVENT event;
-
-	while (dat_evd_dequeue(stream->ep->request, &event) == DAT_SUCCESS) {
-		const DAT_DTO_COMPLETION_EVENT_DATA *dto =
-			&event.event_data.dto_completion_event_data;
-
-		assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
-		assert_true(dto->user_cookie.as_64 == stream->completed);
-		stream->completed++;
-		if (dto->status != DAT_DTO_SUCCESS)
-			stream->has_failed = true;
-		else
-			assert_false(stream->has_failed);
-	}
-}
-
-/* Keeps CONN_STREAM_DEPTH transfers under way, until one has failed. */
-static inline void conn_stream_step(struct conn_stream *stream)
-{
-	while (!stream->has_failed && stream->posted - stream->completed < CONN_STREAM_DEPTH)
-		conn_stream_post(stream);
-	conn_stream_reap(stream);
-}
+/* The second process that executes connection calls on request, and the side that asks; see the
+ * header. */
+#include "conn_remote.h"
 
 /* --- the other side --- */
 
@@ -117,7 +12,7 @@ struct remote_self {
 	struct dt_buf big;
 };
 
-static inline void remote_self_listen(struct remote_self *self, struct remote_msg *msg)
+static void remote_self_listen(struct remote_self *self, struct remote_msg *msg)
 {
 	struct dt_ia *ia = &self->f->ia;
 
@@ -132,7 +27,7 @@ static inline void remote_self_listen(struct remote_self *self, struct remote_ms
 				  &self->listener.psp);
 }
 
-static inline void remote_self_try_listen(struct remote_self *self, struct remote_msg *msg)
+static void remote_self_try_listen(struct remote_self *self, struct remote_msg *msg)
 {
 	DAT_PSP_HANDLE psp;
 
@@ -142,7 +37,7 @@ static inline void remote_self_try_listen(struct remote_self *self, struct remot
 		dt_ok(dat_psp_free(psp));
 }
 
-static inline void remote_self_dto(DAT_EVD_HANDLE evd, struct remote_msg *msg)
+static void remote_self_dto(DAT_EVD_HANDLE evd, struct remote_msg *msg)
 {
 	const DAT_EVENT event = dt_event(evd);
 
@@ -151,7 +46,7 @@ static inline void remote_self_dto(DAT_EVD_HANDLE evd, struct remote_msg *msg)
 	msg->b = event.event_data.dto_completion_event_data.user_cookie.as_64;
 }
 
-static inline void remote_self_big(struct remote_self *self, struct remote_msg *msg)
+static void remote_self_big(struct remote_self *self, struct remote_msg *msg)
 {
 	dt_buf_create(&self->f->ia, self->f->ia.pz, &self->big, msg->a, DAT_MEM_PRIV_ALL_FLAG);
 	msg->a = (uintptr_t)self->big.p;
@@ -159,7 +54,7 @@ static inline void remote_self_big(struct remote_self *self, struct remote_msg *
 }
 
 /* The grandchild outlives this process; whoever asked for it ends it. It runs when this returns. */
-static inline void remote_self_fork(struct remote_msg *msg)
+static void remote_self_fork(struct remote_msg *msg)
 {
 	char byte = 0;
 	int fds[2];
@@ -180,7 +75,7 @@ static inline void remote_self_fork(struct remote_msg *msg)
 	msg->a = (uint64_t)pid;
 }
 
-static inline void remote_self_data(struct remote_self *self, struct remote_msg *msg)
+static void remote_self_data(struct remote_self *self, struct remote_msg *msg)
 {
 	struct conn_fixture *f = self->f;
 
@@ -212,7 +107,7 @@ static inline void remote_self_data(struct remote_self *self, struct remote_msg 
 	}
 }
 
-static inline void remote_self_connection(struct remote_self *self, struct remote_msg *msg)
+static void remote_self_connection(struct remote_self *self, struct remote_msg *msg)
 {
 	struct conn_fixture *f = self->f;
 	struct conn_args args = conn_args_of(f);
@@ -265,7 +160,7 @@ static inline void remote_self_connection(struct remote_self *self, struct remot
 	}
 }
 
-static inline void remote_self_stream(struct remote_self *self, const struct remote_msg *msg)
+static void remote_self_stream(struct remote_self *self, const struct remote_msg *msg)
 {
 	struct conn_stream stream = {
 		.kind = (enum conn_stream_kind)(msg->b >> 32),
@@ -280,7 +175,7 @@ static inline void remote_self_stream(struct remote_self *self, const struct rem
 		conn_stream_step(&stream);
 }
 
-static inline void remote_self_end(struct remote_self *self, enum remote_op op)
+static void remote_self_end(struct remote_self *self, enum remote_op op)
 {
 	void *state = self->f;
 
@@ -298,7 +193,7 @@ static inline void remote_self_end(struct remote_self *self, enum remote_op op)
 	}
 }
 
-static inline void remote_self_run(struct dt_peer *peer, void *arg)
+static void remote_self_run(struct dt_peer *peer, void *arg)
 {
 	struct remote_self self = {0};
 	struct remote_msg msg;
@@ -322,13 +217,7 @@ static inline void remote_self_run(struct dt_peer *peer, void *arg)
 
 /* --- this side --- */
 
-struct remote_fixture {
-	struct conn_fixture *f;
-	struct dt_peer peer;
-};
-
-static inline struct remote_msg remote_ask(struct dt_peer *peer, enum remote_op op, uint64_t a,
-					   uint64_t b)
+struct remote_msg remote_ask(struct dt_peer *peer, enum remote_op op, uint64_t a, uint64_t b)
 {
 	struct remote_msg msg = {.op = op, .a = a, .b = b};
 
@@ -338,8 +227,7 @@ static inline struct remote_msg remote_ask(struct dt_peer *peer, enum remote_op 
 	return msg;
 }
 
-/* The call must succeed there. Returns the reply's a. */
-static inline uint64_t remote_do(struct dt_peer *peer, enum remote_op op, uint64_t a, uint64_t b)
+uint64_t remote_do(struct dt_peer *peer, enum remote_op op, uint64_t a, uint64_t b)
 {
 	const struct remote_msg msg = remote_ask(peer, op, a, b);
 
@@ -347,23 +235,22 @@ static inline uint64_t remote_do(struct dt_peer *peer, enum remote_op op, uint64
 	return msg.a;
 }
 
-static inline void remote_connect(struct dt_peer *peer, DAT_CONN_QUAL qual)
+void remote_connect(struct dt_peer *peer, DAT_CONN_QUAL qual)
 {
 	remote_do(peer, REMOTE_CONNECT, qual, DAT_TIMEOUT_INFINITE);
 }
 
-static inline void remote_expect(struct dt_peer *peer, DAT_EVENT_NUMBER number)
+void remote_expect(struct dt_peer *peer, DAT_EVENT_NUMBER number)
 {
 	assert_int_equal(remote_do(peer, REMOTE_EVENT, 0, 0), number);
 }
 
-static inline void remote_start(struct dt_peer *peer)
+void remote_start(struct dt_peer *peer)
 {
 	dt_peer_start(peer, remote_self_run, NULL);
 }
 
-/* Both sides are gone through before this side opens its adapter: the child inherits nothing. */
-static inline int remote_setup(void **state)
+int remote_setup(void **state)
 {
 	static struct remote_fixture fixture;
 	void *f;
@@ -376,7 +263,7 @@ static inline int remote_setup(void **state)
 	return 0;
 }
 
-static inline int remote_teardown(void **state)
+int remote_teardown(void **state)
 {
 	struct remote_fixture *r = *state;
 	void *f = r->f;
@@ -386,10 +273,7 @@ static inline int remote_teardown(void **state)
 	return conn_teardown(&f);
 }
 
-#define remote_test(name) cmocka_unit_test_setup_teardown(name, remote_setup, remote_teardown)
-
-/* The other side connects to the fixture's listener; b accepts. */
-static inline void remote_link_passive(struct remote_fixture *r)
+void remote_link_passive(struct remote_fixture *r)
 {
 	struct conn_fixture *f = r->f;
 
@@ -399,8 +283,7 @@ static inline void remote_link_passive(struct remote_fixture *r)
 	remote_expect(&r->peer, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* b connects to a listener of the other side, which accepts. */
-static inline void remote_link_active(struct remote_fixture *r)
+void remote_link_active(struct remote_fixture *r)
 {
 	struct conn_fixture *f = r->f;
 
@@ -411,7 +294,7 @@ static inline void remote_link_active(struct remote_fixture *r)
 	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-static inline bool remote_has_let_go(void *arg)
+static bool remote_has_let_go(void *arg)
 {
 	struct dt_peer *peer = arg;
 	char byte;
@@ -424,7 +307,7 @@ static inline bool remote_has_let_go(void *arg)
  * closed one after the other on the way there, that of the channel perhaps long before the last
  * one.
  */
-static inline bool remote_is_asleep(void *arg)
+static bool remote_is_asleep(void *arg)
 {
 	const struct dt_peer *peer = arg;
 	char path[40], text[256];
@@ -441,8 +324,7 @@ static inline bool remote_is_asleep(void *arg)
 	return strstr(text, "(sleep) S") != NULL;
 }
 
-/* Tells it to go in one of the ways without farewell; returns when it did. */
-static inline void remote_go(struct dt_peer *peer, enum remote_op op)
+void remote_go(struct dt_peer *peer, enum remote_op op)
 {
 	const struct remote_msg msg = {.op = op};
 
@@ -455,5 +337,3 @@ static inline void remote_go(struct dt_peer *peer, enum remote_op op)
 	else
 		dt_peer_kill(peer); /* reaps it */
 }
-
-#endif
