@@ -18,6 +18,8 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
+#include "copy_path.h"
+
 #define DT_ASYNC_QLEN 16
 
 /*
@@ -146,6 +148,7 @@ void dt_ia_open(struct dt_ia *ia)
 
 void dt_ia_close(struct dt_ia *ia)
 {
+	copy_path_note(ia->pz);
 	if (ia->pz)
 		dt_ok(dat_pz_free(ia->pz));
 	dt_ok(dat_ia_close(ia->ia, DAT_CLOSE_GRACEFUL_FLAG));
@@ -154,6 +157,7 @@ void dt_ia_close(struct dt_ia *ia)
 
 void dt_ia_abort(struct dt_ia *ia)
 {
+	copy_path_note(ia->pz);
 	dt_ok(dat_ia_close(ia->ia, DAT_CLOSE_ABRUPT_FLAG));
 	memset(ia, 0, sizeof(*ia));
 }

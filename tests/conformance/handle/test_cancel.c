@@ -108,7 +108,7 @@ static void calls__thread_cancelled_inside__nothing_stays_locked(void **state)
 	dt_ok(dat_ep_disconnect(pair.a.ep, DAT_CLOSE_ABRUPT_FLAG));
 	dt_expect_conn(pair.a.conn, pair.a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	dt_ok(dat_lmr_free(to.lmr));
-	dt_ok(dat_ia_close(pair.ia.ia, DAT_CLOSE_ABRUPT_FLAG));
+	dt_ia_abort(&pair.ia);
 	dt_mem_free(from.p, from.mapped);
 	dt_mem_free(to.p, to.mapped);
 }

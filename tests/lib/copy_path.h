@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Checks which copy path the bytes of a program took. The provider takes another path in silence
+ * where the one that DAT_COPY names does not serve; a program that runs for one copy path must fail
+ * then. The check needs the test build of the soft provider (counters.c) and the environment
+ * variable OPENDAT_TEST_BYTES, which says how the program moves bytes:
+ *
+ *   mapped    through the copy path; with DAT_COPY=map at least one RDMA uses a mapping
+ *   brief     through the copy path, but too briefly for a mapping to serve in time
+ *   refused   RDMA for the copy path, but all of it is refused
+ *   small     only in Sends of less than 1 KiB, which take the ring on every copy path
+ *   none      not at all
+ *
+ * Without either there is no check. The counts of child processes are included, unless they were
+ * killed.
+ */
+#ifndef TESTS_COPY_PATH_H
+#define TESTS_COPY_PATH_H
+
+#include <stdint.h>
+
+#include <dat/udat.h>
+
+/* Requests that an instance has started, by the way their bytes move. */
+struct copy_path_counts {
+	uint64_t map, cma, ring;	  /* RDMA */
+	uint64_t inlined, pulled, pieces; /* Sends */
+};
+
+/* Exported by the test build of the soft provider: the counts of the instance of that object. */
+void opendat_test_counters(DAT_HANDLE handle, struct copy_path_counts *counts_out);
+
+/* Adds the counts of an instance that is about to be closed; any object that it owns will do. */
+void copy_path_note(DAT_HANDLE handle);
+
+#endif
