@@ -97,7 +97,8 @@ void rmr_check_unbound(DAT_RMR_HANDLE rmr)
 	DAT_RMR_PARAM param;
 
 	memset(&param, 0xa5, sizeof(param));
-	dt_fails(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
 	dt_ok(dat_rmr_query(rmr, DAT_RMR_FIELD_MEM_PRIV | DAT_RMR_FIELD_RMR_CONTEXT, &param));
 	assert_int_equal(param.mem_priv, DAT_MEM_PRIV_NONE_FLAG);
 	assert_int_equal(param.rmr_context, 0);

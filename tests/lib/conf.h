@@ -29,11 +29,11 @@ struct conf_bad {
 void conf_bad_make(struct dt_ia *ia, struct conf_bad *bad);
 
 /* Makes the call with each of them as `h`. */
-#define conf_refuses(bad, h, call)                                                                 \
+#define conf_refuses(bad, h, subtype, call)                                                        \
 	do {                                                                                       \
 		for (size_t conf_i = 0; conf_i < CONF_BAD_COUNT; conf_i++) {                       \
 			DAT_HANDLE h = (bad)->handle[conf_i];                                      \
-			dt_fails(call, DAT_INVALID_HANDLE);                                        \
+			dt_fails_with(call, DAT_INVALID_HANDLE, subtype);                          \
 		}                                                                                  \
 	} while (0)
 

@@ -225,16 +225,16 @@ void conn_check_unchanged(struct dt_ep *ep, const struct conn_snapshot *before)
 }
 
 void conn_refuses_handles(DAT_RETURN (*call)(DAT_HANDLE handle, void *arg), void *arg,
-			  DAT_HANDLE other_type, DAT_HANDLE freed)
+			  DAT_HANDLE other_type, DAT_HANDLE freed, DAT_RETURN_SUBTYPE subtype)
 {
 	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, DT_NEVER_A_HANDLE, other_type, freed};
 
 	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		const DAT_RETURN ret = call(bad[i], arg);
 
-		if (DAT_GET_TYPE(ret) != DAT_INVALID_HANDLE)
+		if (ret != DT_ERROR(DAT_INVALID_HANDLE, subtype))
 			print_error("bad handle number %zu\n", i);
-		dt_fails(ret, DAT_INVALID_HANDLE);
+		dt_fails_with(ret, DAT_INVALID_HANDLE, subtype);
 	}
 }
 

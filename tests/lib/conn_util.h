@@ -99,7 +99,7 @@ struct conn_snapshot conn_snapshot(DAT_EP_HANDLE ep);
 void conn_check_unchanged(struct dt_ep *ep, const struct conn_snapshot *before);
 /* The call refuses null, a value never issued, an object of another type, and this freed one. */
 void conn_refuses_handles(DAT_RETURN (*call)(DAT_HANDLE handle, void *arg), void *arg,
-			  DAT_HANDLE other_type, DAT_HANDLE freed);
+			  DAT_HANDLE other_type, DAT_HANDLE freed, DAT_RETURN_SUBTYPE subtype);
 DAT_EVD_HANDLE conn_freed_evd(struct dt_ia *ia);
 DAT_EP_HANDLE conn_freed_ep(struct dt_ia *ia);
 /* A CR that was rejected. */

@@ -92,6 +92,16 @@ void dt_check_ok(DAT_RETURN ret, const char *call, const char *file, int line)
 	dt_fail(file, line);
 }
 
+void dt_check_code(DAT_RETURN ret, DAT_RETURN code, const char *call, const char *file, int line)
+{
+	if (ret == code)
+		return;
+	print_error("%s:%d: %s\n\treturned 0x%08" PRIx32 " (%s)\n", file, line, call, ret,
+		    dt_strerror(ret));
+	print_error("\tnot 0x%08" PRIx32 " (%s)\n", code, dt_strerror(code));
+	dt_fail(file, line);
+}
+
 void dt_check_fails(DAT_RETURN ret, DAT_RETURN type, const char *call, const char *file, int line)
 {
 	const DAT_RETURN expected_class = type == DAT_QUEUE_EMPTY ? 0 : DAT_CLASS_ERROR;

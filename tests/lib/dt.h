@@ -60,10 +60,21 @@
 
 /* The call must return DAT_SUCCESS; prints the decoded code and the call otherwise. */
 #define dt_ok(call) dt_check_ok((call), #call, __FILE__, __LINE__)
-/* The call must fail with this type (class bit set; DAT_QUEUE_EMPTY is bare). */
+/* A whole return code. */
+#define DT_ERROR(type, subtype)                                                                    \
+	((DAT_RETURN)DAT_CLASS_ERROR | (DAT_RETURN)(type) | (DAT_RETURN)(subtype))
+/* The call must return exactly this code. */
+#define dt_returns(call, code) dt_check_code((call), (code), #call, __FILE__, __LINE__)
+/* The call must fail with this type and this subtype (GEN-09). */
+#define dt_fails_with(call, type, subtype)                                                         \
+	dt_check_code((call), DT_ERROR(type, subtype), #call, __FILE__, __LINE__)
+/*
+ * The same where no row states a subtype: any will do. DAT_QUEUE_EMPTY comes without the class.
+ */
 #define dt_fails(call, type) dt_check_fails((call), (type), #call, __FILE__, __LINE__)
 
 void dt_check_ok(DAT_RETURN ret, const char *call, const char *file, int line);
+void dt_check_code(DAT_RETURN ret, DAT_RETURN code, const char *call, const char *file, int line);
 void dt_check_fails(DAT_RETURN ret, DAT_RETURN type, const char *call, const char *file, int line);
 const char *dt_strerror(DAT_RETURN ret); /* "DAT_INVALID_STATE / DAT_INVALID_STATE_EP_CONNECTED" */
 
@@ -143,6 +154,8 @@ void dt_ep_create(struct dt_ia *ia, DAT_PZ_HANDLE pz, const DAT_EP_ATTR *attr,
 void dt_ep_free(struct dt_ep *ep); /* endpoint and EVDs; any state that permits it */
 void dt_ep_attr(struct dt_ia *ia, DAT_EP_ATTR *attr_out); /* valid attributes to start from */
 DAT_EP_STATE dt_ep_state(DAT_EP_HANDLE ep);
+/* The code of a call that an endpoint in that state refuses for its state. */
+DAT_RETURN dt_state_error(DAT_EP_STATE state);
 
 struct dt_listener {
 	DAT_PSP_HANDLE psp;

@@ -202,7 +202,26 @@ DAT_RETURN dto_post_byte(struct rig *rig, enum dto_kind kind, uint64_t cookie,
 	return dto_post(kind, rig->a.ep, 1, &seg, cookie, &remote, flags);
 }
 
-void dto_refused(struct rig *rig, enum dto_kind kind, DAT_RETURN type, DAT_COUNT n,
+DAT_RETURN dto_bad_flags(enum dto_kind kind)
+{
+	const bool is_rdma = kind == DTO_READ || kind == DTO_WRITE;
+
+	return DT_ERROR(DAT_INVALID_PARAMETER, is_rdma ? DAT_INVALID_ARG6 : DAT_INVALID_ARG5);
+}
+
+DAT_RETURN dto_bad_zone(enum dto_kind kind)
+{
+	return DT_ERROR(DAT_PROTECTION_VIOLATION,
+			dto_is_source(kind) ? DAT_PROTECTION_READ : DAT_PROTECTION_WRITE);
+}
+
+DAT_RETURN dto_bad_privilege(enum dto_kind kind)
+{
+	return DT_ERROR(DAT_PRIVILEGES_VIOLATION,
+			dto_is_source(kind) ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
+}
+
+void dto_refused(struct rig *rig, enum dto_kind kind, DAT_RETURN code, DAT_COUNT n,
 		 DAT_LMR_TRIPLET *iov, const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
 {
 	const DAT_EP_STATE before = dt_ep_state(rig->a.ep);
@@ -210,9 +229,9 @@ void dto_refused(struct rig *rig, enum dto_kind kind, DAT_RETURN type, DAT_COUNT
 	DAT_EP_STATE state;
 	const DAT_RETURN ret = dto_post(kind, rig->a.ep, n, iov, 0xBAD, remote, flags);
 
-	if (DAT_GET_TYPE(ret) != type)
+	if (ret != code)
 		print_error("post of a %s:\n", dto_name(kind));
-	dt_fails(ret, type);
+	dt_returns(ret, code);
 	dt_no_event(rig->a.recv);
 	dt_no_event(rig->a.request);
 	dt_ok(dat_ep_get_status(rig->a.ep, &state, &recv_idle, &request_idle));

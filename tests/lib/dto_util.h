@@ -78,8 +78,13 @@ DAT_RETURN dto_post(enum dto_kind kind, DAT_EP_HANDLE ep, DAT_COUNT n, DAT_LMR_T
 /* One byte: from (or to) x[0], RDMA to (or from) y[0]. */
 DAT_RETURN dto_post_byte(struct rig *rig, enum dto_kind kind, uint64_t cookie,
 			 DAT_COMPLETION_FLAGS flags);
-/* The post on a must fail with this type, take nothing and raise nothing. */
-void dto_refused(struct rig *rig, enum dto_kind kind, DAT_RETURN type, DAT_COUNT n,
+/* The code of a post of that kind with wrong flags, a region of another zone, or of no privilege.
+ */
+DAT_RETURN dto_bad_flags(enum dto_kind kind);
+DAT_RETURN dto_bad_zone(enum dto_kind kind);
+DAT_RETURN dto_bad_privilege(enum dto_kind kind);
+/* The post on a must return this code, take nothing and raise nothing. */
+void dto_refused(struct rig *rig, enum dto_kind kind, DAT_RETURN code, DAT_COUNT n,
 		 DAT_LMR_TRIPLET *iov, const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
 
 /* --- a thread that waits on an EVD --- */

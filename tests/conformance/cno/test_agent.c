@@ -405,8 +405,10 @@ static void free_itself(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 
 	dt_ok(dat_evd_free(evd));
 	dt_ok(dat_cno_free(agent->cno));
-	dt_fails(dat_cno_query(agent->cno, DAT_CNO_FIELD_ALL, &param), DAT_INVALID_HANDLE);
-	dt_fails(dat_cno_modify_agent(agent->cno, cno_agent_of(agent)), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cno_query(agent->cno, DAT_CNO_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CNO);
+	dt_fails_with(dat_cno_modify_agent(agent->cno, cno_agent_of(agent)), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CNO);
 }
 
 /* CNO-CREATE-15: the very objects that made it run; later agents run as before */

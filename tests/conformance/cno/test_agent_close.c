@@ -46,7 +46,8 @@ static void ia_close__while_threads_begin_to_wait__all_return(void **state)
 			if (cno_waiter_join(&waiter[j]) == DAT_SUCCESS)
 				assert_ptr_equal(waiter[j].evd, DAT_HANDLE_NULL);
 			else
-				dt_fails(waiter[j].ret, DAT_INVALID_HANDLE);
+				dt_fails_with(waiter[j].ret, DAT_INVALID_HANDLE,
+					      DAT_INVALID_HANDLE_CNO);
 		}
 	}
 }
@@ -92,21 +93,26 @@ static void use_what_is_closed(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 	DAT_IA_ATTR attr;
 
 	cno_check(evd == DAT_HANDLE_NULL);
-	dt_fails(dat_cno_modify_agent(agent->cno, cno_agent_of(agent)), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cno_modify_agent(agent->cno, cno_agent_of(agent)), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CNO);
 	dt_fails(dat_evd_dequeue(closing->evd, &event), DAT_INVALID_HANDLE);
 	dt_fails(dat_evd_free(closing->evd), DAT_INVALID_HANDLE);
-	dt_fails(dat_cno_wait(agent->cno, DAT_TIMEOUT_INFINITE, &made), DAT_INVALID_HANDLE);
-	dt_fails(dat_cno_free(agent->cno), DAT_INVALID_HANDLE);
-	dt_fails(dat_ep_post_recv(closing->ep, 0, NULL, dt_cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
-		 DAT_INVALID_HANDLE);
-	dt_fails(dat_ep_free(closing->ep), DAT_INVALID_HANDLE);
-	dt_fails(dat_ia_query(closing->ia, NULL, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_NONE,
-			      NULL),
-		 DAT_INVALID_HANDLE);
-	dt_fails(dat_cno_create(closing->ia, cno_agent_of(agent), &cno), DAT_INVALID_HANDLE);
-	dt_fails(dat_evd_create(closing->ia, 4, DAT_HANDLE_NULL, DAT_EVD_SOFTWARE_FLAG, &made),
-		 DAT_INVALID_HANDLE);
-	dt_fails(dat_ia_close(closing->ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cno_wait(agent->cno, DAT_TIMEOUT_INFINITE, &made), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CNO);
+	dt_fails_with(dat_cno_free(agent->cno), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
+	dt_fails_with(
+		dat_ep_post_recv(closing->ep, 0, NULL, dt_cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
+		DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	dt_fails_with(dat_ep_free(closing->ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	dt_fails_with(dat_ia_query(closing->ia, NULL, DAT_IA_FIELD_ALL, &attr,
+				   DAT_PROVIDER_FIELD_NONE, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_cno_create(closing->ia, cno_agent_of(agent), &cno), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_evd_create(closing->ia, 4, DAT_HANDLE_NULL, DAT_EVD_SOFTWARE_FLAG, &made),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_ia_close(closing->ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
 	usleep(20000); /* the close would return first if it did not wait */
 }
 
@@ -150,7 +156,7 @@ static void rearm_for_ever(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 	DAT_EVENT event;
 
 	if (evd == DAT_HANDLE_NULL) {
-		dt_fails(ret, DAT_INVALID_HANDLE);
+		dt_fails_with(ret, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
 		return;
 	}
 	/* refused when the close has begun since the trigger */
@@ -205,8 +211,9 @@ static void close_the_instance(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 	cno_agent_arm(agent); /* not called for its own close all the same */
 	dt_ok(dat_ia_close(closing->ia, DAT_CLOSE_ABRUPT_FLAG));
 	dt_fails(dat_evd_dequeue(evd, &event), DAT_INVALID_HANDLE);
-	dt_fails(dat_cno_free(agent->cno), DAT_INVALID_HANDLE);
-	dt_fails(dat_ia_close(closing->ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cno_free(agent->cno), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
+	dt_fails_with(dat_ia_close(closing->ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
 }
 
 /* IA-CLOSE-27 CNO-CREATE-15 IA-CLOSE-10 IA-CLOSE-11 */
@@ -232,7 +239,8 @@ static void ia_close__from_inside_an_agent__the_others_are_called(void **state)
 		assert_ptr_equal(atomic_load(&other.evd), DAT_HANDLE_NULL);
 		if (i < 5)
 			cno_waiter_gets(&waiter, DAT_HANDLE_NULL);
-		dt_fails(dat_ia_close(closing.ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_ia_close(closing.ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_IA);
 	}
 }
 
@@ -240,7 +248,8 @@ static void close_gracefully(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 {
 	struct dt_ia *ia = agent->arg;
 
-	dt_fails(dat_ia_close(ia->ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE);
+	dt_fails_with(dat_ia_close(ia->ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_IA_IN_USE);
 	dt_ok(dat_evd_free(evd));
 	dt_ok(dat_cno_free(agent->cno));
 	dt_ok(dat_pz_free(ia->pz));
@@ -260,7 +269,8 @@ static void ia_close__graceful_from_inside_an_agent__as_elsewhere(void **state)
 	evd = cno_evd(&ia, cno_agent_create(&ia, &agent));
 	evd_post(evd, 1);
 	cno_agent_called(&agent, 1, evd);
-	dt_fails(dat_ia_close(ia.ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_ia_close(ia.ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
 }
 
 /* --- the free of a CNO meets its agent --- */

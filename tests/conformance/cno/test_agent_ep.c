@@ -255,7 +255,7 @@ static void free_endpoint(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 
 	dt_ok(dat_evd_dequeue(evd, &event));
 	dt_ok(dat_ep_free(*ep));
-	dt_fails(dat_ep_free(*ep), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_ep_free(*ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 }
 
 /* EP-GEN-13: the completion's endpoint, connected, is freed */
@@ -305,9 +305,11 @@ static void serve_request(struct server *server, DAT_CR_HANDLE cr)
 	default:
 		dt_ok(dat_cr_accept(cr, server->ep, 0, NULL));
 		dt_ok(dat_psp_free(server->psp));
-		dt_fails(dat_psp_free(server->psp), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_psp_free(server->psp), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_PSP);
 	}
-	dt_fails(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CR);
 }
 
 static void serve(struct cno_agent *agent, DAT_EVD_HANDLE evd)

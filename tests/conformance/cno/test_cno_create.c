@@ -52,12 +52,12 @@ static void agent__data_without_function__invalid_parameter(void **state)
 	const DAT_OS_WAIT_PROXY_AGENT good = {NULL, some_function};
 	DAT_CNO_HANDLE cno = DAT_HANDLE_NULL;
 
-	dt_fails(dat_cno_create(f->ia.ia, bad, &cno), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cno_create(f->ia.ia, bad, &cno), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	dt_ok(dat_evd_free(f->evd));
 	dt_ia_close(&f->ia); /* graceful: refused if a CNO had been made */
 	dt_ia_open(&f->ia);
 	dt_ok(dat_cno_create(f->ia.ia, good, &cno));
-	dt_fails(dat_cno_modify_agent(cno, bad), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cno_modify_agent(cno, bad), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	assert_null(cno_query(cno).agent.instance_data);
 	assert_true(cno_query(cno).agent.proxy_agent_func == some_function);
 	dt_ok(dat_cno_free(cno));
@@ -72,9 +72,12 @@ static void cno_create__bad_handle_or_pointer__refused(void **state)
 	const DAT_HANDLE bad[] = {DAT_HANDLE_NULL, f->evd, cno, f->ia.pz, DT_NEVER_A_HANDLE};
 
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		dt_fails(dat_cno_create(bad[i], none, &made), DAT_INVALID_HANDLE);
-	dt_fails(dat_cno_create(DAT_HANDLE_NULL, none, NULL), DAT_INVALID_HANDLE);
-	dt_fails(dat_cno_create(f->ia.ia, none, NULL), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_cno_create(bad[i], none, &made), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_cno_create(DAT_HANDLE_NULL, none, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_cno_create(f->ia.ia, none, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	dt_ok(dat_cno_free(cno));
 	dt_ok(dat_evd_free(f->evd));
 	dt_ia_close(&f->ia);
@@ -150,8 +153,8 @@ static void create_without_memory(struct dt_peer *peer, void *arg)
 		count += ret == DAT_SUCCESS;
 	}
 	limit_memory(false);
-	dt_fails(with_agent, DAT_INSUFFICIENT_RESOURCES);
-	dt_fails(ret, DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(with_agent, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	dt_ok(dat_cno_create(ia.ia, agent, &cno[count++]));
 	while (count--)
 		dt_ok(dat_cno_free(cno[count]));
@@ -207,13 +210,14 @@ static void cno_query__bad_mask_or_pointer__invalid_parameter(void **state)
 	assert_int_equal(DAT_CNO_FIELD_AGENT, 2);
 	assert_int_equal(DAT_CNO_FIELD_ALL, 3);
 	for (unsigned int bit = 2; bit < 31; bit++) {
-		dt_fails(dat_cno_query(cno, (DAT_CNO_PARAM_MASK)(1u << bit), &param),
-			 DAT_INVALID_PARAMETER);
-		dt_fails(dat_cno_query(cno, (DAT_CNO_PARAM_MASK)(3u | 1u << bit), &param),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_cno_query(cno, (DAT_CNO_PARAM_MASK)(1u << bit), &param),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		dt_fails_with(dat_cno_query(cno, (DAT_CNO_PARAM_MASK)(3u | 1u << bit), &param),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	}
 	dt_ok(dat_cno_query(cno, (DAT_CNO_PARAM_MASK)0, &param));
-	dt_fails(dat_cno_query(cno, DAT_CNO_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cno_query(cno, DAT_CNO_FIELD_ALL, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	dt_ok(dat_cno_free(cno));
 }
 
@@ -225,10 +229,12 @@ static void refuse_everywhere(DAT_HANDLE handle)
 	DAT_EVD_HANDLE evd;
 	DAT_CNO_PARAM param;
 
-	dt_fails(dat_cno_modify_agent(handle, none), DAT_INVALID_HANDLE);
-	dt_fails(dat_cno_query(handle, DAT_CNO_FIELD_ALL, &param), DAT_INVALID_HANDLE);
-	dt_fails(dat_cno_wait(handle, 0, &evd), DAT_INVALID_HANDLE);
-	dt_fails(dat_cno_free(handle), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cno_modify_agent(handle, none), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CNO);
+	dt_fails_with(dat_cno_query(handle, DAT_CNO_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CNO);
+	dt_fails_with(dat_cno_wait(handle, 0, &evd), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
+	dt_fails_with(dat_cno_free(handle), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
 }
 
 /* CNO-MODIFY-AGENT-08 CNO-QUERY-06 CNO-WAIT-24 CNO-FREE-08 */
@@ -267,9 +273,10 @@ static void cno_wait__null_pointer__invalid_parameter_and_trigger_kept(void **st
 	DAT_CNO_HANDLE cno = cno_create(&f->ia);
 	DAT_EVD_HANDLE evd = cno_evd(&f->ia, cno);
 
-	dt_fails(dat_cno_wait(cno, 0, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cno_wait(cno, 0, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	evd_post(evd, 1);
-	dt_fails(dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cno_wait(cno, DAT_TIMEOUT_INFINITE, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	cno_expect(cno, evd);
 }
 
@@ -277,7 +284,7 @@ static void cno_wait__null_pointer__invalid_parameter_and_trigger_kept(void **st
 
 static void refuse_free(DAT_CNO_HANDLE cno)
 {
-	dt_fails(dat_cno_free(cno), DAT_INVALID_STATE);
+	dt_fails_with(dat_cno_free(cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE);
 }
 
 /* CNO-FREE-02 CNO-FREE-04: each of several users counts, however it came to refer to the CNO */

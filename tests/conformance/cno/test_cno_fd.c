@@ -119,10 +119,14 @@ static void cno_fd__bad_arguments__refused(void **state)
 	struct fixture *fixture = *state;
 	int fd = 7;
 
-	dt_fails(dat_opendat_cno_fd(DAT_HANDLE_NULL, &fd), DAT_INVALID_HANDLE);
-	dt_fails(dat_opendat_cno_fd(fixture->a, &fd), DAT_INVALID_HANDLE);
-	dt_fails(dat_opendat_cno_fd(fixture->ia.ia, &fd), DAT_INVALID_HANDLE);
-	dt_fails(dat_opendat_cno_fd(fixture->cno, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_opendat_cno_fd(DAT_HANDLE_NULL, &fd), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CNO);
+	dt_fails_with(dat_opendat_cno_fd(fixture->a, &fd), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CNO);
+	dt_fails_with(dat_opendat_cno_fd(fixture->ia.ia, &fd), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CNO);
+	dt_fails_with(dat_opendat_cno_fd(fixture->cno, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
 	assert_int_equal(fd, 7);
 }
 

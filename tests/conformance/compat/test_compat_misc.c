@@ -42,7 +42,8 @@ static void ep_create__large_attributes__accepted(void **state)
 	rig_link(rig);
 	for (uint64_t i = 0; i < 20000; i++)
 		dt_ok(dto_post_byte(rig, DTO_RECV, i, 0));
-	dt_fails(dto_post_byte(rig, DTO_RECV, 1, 0), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(dto_post_byte(rig, DTO_RECV, 1, 0), DAT_INSUFFICIENT_RESOURCES,
+		      DAT_RESOURCE_TEP);
 	rig_works(rig);
 }
 
@@ -116,7 +117,7 @@ static void post_rdma_write__100000_suppressed__slots_come_back(void **state)
 		while ((ret = dat_ep_post_rdma_write(rig->a.ep, 1, &seg, dt_cookie(i), &remote,
 						     DAT_COMPLETION_SUPPRESS_FLAG)) !=
 		       DAT_SUCCESS) {
-			dt_fails(ret, DAT_INSUFFICIENT_RESOURCES);
+			dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 			assert_true(dt_now_us() < end);
 			sched_yield();
 		}

@@ -109,18 +109,21 @@ static void ia_close__live_objects__refused_and_all_usable(void **state)
 	struct conn_fixture *f = *state;
 
 	conn_link(f, &f->a, &f->b);
-	dt_fails(dat_ia_close(f->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE);
+	dt_fails_with(dat_ia_close(f->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_IA_IN_USE);
 	conn_transfer(f, &f->a, &f->b);
 	dt_ep_free(&f->a);
 	dt_ep_free(&f->b);
-	dt_fails(dat_ia_close(f->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE);
+	dt_fails_with(dat_ia_close(f->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_IA_IN_USE);
 	dt_ep_create(&f->ia, f->ia.pz, NULL, &f->a);
 	dt_connect(&f->ia, f->a.ep, f->listener.qual);
 	dt_ok(dat_cr_reject(dt_request(&f->listener)));
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
 	dt_ep_free(&f->a);
 	dt_unlisten(&f->listener);
-	dt_fails(dat_ia_close(f->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE);
+	dt_fails_with(dat_ia_close(f->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_IA_IN_USE);
 	dt_buf_free(&f->buf);
 	dt_ia_close(&f->ia); /* only the async EVD is left */
 	f->is_open = false;

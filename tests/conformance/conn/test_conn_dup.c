@@ -144,9 +144,9 @@ static void ep_dup_connect__like_a_passive_one__non_peer_rejected(void **state)
 
 /* --- refusals --- */
 
-static void check_refused(struct dup_fixture *dup, DAT_RETURN ret, DAT_RETURN type)
+static void check_refused(struct dup_fixture *dup, DAT_RETURN ret, DAT_RETURN code)
 {
-	dt_fails(ret, type);
+	dt_returns(ret, code);
 	assert_int_equal(dt_ep_state(dup->c.ep), DAT_EP_STATE_UNCONNECTED);
 	conn_no_events(&dup->c);
 	dt_no_event(dup->f->listener.evd);
@@ -165,16 +165,16 @@ static void ep_dup_connect__bad_argument__refused_without_effect(void **state)
 	like = dup.f->a.ep;
 	most = dup.f->ia.provider.max_private_data_size;
 	check_refused(&dup, dup_try(dup.c.ep, like, 0, 0, NULL, DAT_QOS_BEST_EFFORT),
-		      DAT_INVALID_PARAMETER);
+		      DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
 	check_refused(&dup, dup_try(dup.c.ep, like, forever, -1, data, DAT_QOS_BEST_EFFORT),
-		      DAT_INVALID_PARAMETER);
+		      DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4));
 	check_refused(&dup, dup_try(dup.c.ep, like, forever, most + 1, data, DAT_QOS_BEST_EFFORT),
-		      DAT_INVALID_PARAMETER);
+		      DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4));
 	check_refused(&dup, dup_try(dup.c.ep, like, forever, 4, NULL, DAT_QOS_BEST_EFFORT),
-		      DAT_INVALID_PARAMETER);
+		      DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5));
 	if (!(dup.f->ia.provider.dat_qos_supported & DAT_QOS_PREMIUM))
 		check_refused(&dup, dup_try(dup.c.ep, like, forever, 0, NULL, DAT_QOS_PREMIUM),
-			      DAT_MODEL_NOT_SUPPORTED);
+			      DT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
 	conn_stays_quiet(&dup.c);
 	dt_no_event(dup.f->listener.evd);
 	/* and the largest size is taken */
@@ -204,8 +204,8 @@ static void ep_dup_connect__bad_handle__invalid_handle(void **state)
 
 	dup_open(&dup, state);
 	freed = conn_freed_ep(&dup.f->ia);
-	conn_refuses_handles(dup_first, &dup, dup.c.conn, freed);
-	conn_refuses_handles(dup_second, &dup, dup.c.conn, freed);
+	conn_refuses_handles(dup_first, &dup, dup.c.conn, freed, DAT_INVALID_HANDLE_EP);
+	conn_refuses_handles(dup_second, &dup, dup.c.conn, freed, DAT_INVALID_HANDLE_EP);
 	assert_int_equal(dt_ep_state(dup.c.ep), DAT_EP_STATE_UNCONNECTED);
 	conn_stays_quiet(&dup.c);
 	dt_no_event(dup.f->listener.evd);
@@ -223,7 +223,7 @@ static void ep_dup_connect__like_one_of_another_instance__invalid_handle(void **
 	dt_connect(&other, foreign.ep, f->listener.qual);
 	dt_ok(dat_cr_accept(dt_request(&f->listener), f->b.ep, 0, NULL));
 	dt_expect_conn(foreign.conn, foreign.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	dt_fails(dup_plain(f->a.ep, foreign.ep), DAT_INVALID_HANDLE);
+	dt_fails_with(dup_plain(f->a.ep, foreign.ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	assert_int_equal(dt_ep_state(f->a.ep), DAT_EP_STATE_UNCONNECTED);
 	dt_stays_empty(f->listener.evd);
 	dt_ia_abort(&other);
@@ -235,26 +235,33 @@ static void ep_dup_connect__like_one_not_connected__invalid_state(void **state)
 	struct dup_fixture dup;
 
 	dup_open(&dup, state);
-	check_refused(&dup, dup_plain(dup.c.ep, dup.d.ep), DAT_INVALID_STATE);
-	check_refused(&dup, dup_plain(dup.c.ep, dup.c.ep), DAT_INVALID_STATE);
-	dt_fails(dup_plain(dup.f->a.ep, dup.f->a.ep), DAT_INVALID_STATE);
+	check_refused(&dup, dup_plain(dup.c.ep, dup.d.ep),
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED));
+	check_refused(&dup, dup_plain(dup.c.ep, dup.c.ep),
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED));
+	dt_fails_with(dup_plain(dup.f->a.ep, dup.f->a.ep), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_CONNECTED);
 	assert_int_equal(dt_ep_state(dup.f->a.ep), DAT_EP_STATE_CONNECTED);
 	/* pending */
 	dt_connect(&dup.f->ia, dup.d.ep, dup.f->listener.qual);
 	dt_ok(dat_cr_reject(dt_request(&dup.f->listener)));
 	dt_expect_conn(dup.d.conn, dup.d.ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
-	check_refused(&dup, dup_plain(dup.c.ep, dup.d.ep), DAT_INVALID_STATE);
+	check_refused(&dup, dup_plain(dup.c.ep, dup.d.ep),
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED));
 	dt_ok(dat_ep_reset(dup.d.ep));
 	dt_connect(&dup.f->ia, dup.d.ep, dup.f->listener.qual);
 	dt_request(&dup.f->listener);
-	check_refused(&dup, dup_plain(dup.c.ep, dup.d.ep), DAT_INVALID_STATE);
+	check_refused(&dup, dup_plain(dup.c.ep, dup.d.ep),
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_ACTCONNPENDING));
 	/* disconnecting, disconnected */
 	conn_post_send(dup.f->a.ep, &dup.f->buf, CONN_A_SENDS_AT, 1);
 	dt_ok(dat_ep_disconnect(dup.f->a.ep, DAT_CLOSE_GRACEFUL_FLAG));
-	check_refused(&dup, dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE);
+	check_refused(&dup, dup_plain(dup.c.ep, dup.f->a.ep),
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCPENDING));
 	dt_ok(dat_ep_disconnect(dup.f->a.ep, DAT_CLOSE_ABRUPT_FLAG));
 	dt_expect_conn(dup.f->a.conn, dup.f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	check_refused(&dup, dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE);
+	check_refused(&dup, dup_plain(dup.c.ep, dup.f->a.ep),
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED));
 }
 
 /* EP-DUPCONN-08 EP-STATE-56 */
@@ -265,16 +272,20 @@ static void ep_dup_connect__not_unconnected__invalid_state(void **state)
 
 	dup_open(&dup, state);
 	dt_ok(dup_plain(dup.c.ep, dup.f->a.ep));
-	dt_fails(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE);
+	dt_fails_with(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_ACTCONNPENDING);
 	dup_accept(&dup);
-	dt_fails(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE);
+	dt_fails_with(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_CONNECTED);
 	assert_int_equal(dt_ep_state(dup.c.ep), DAT_EP_STATE_CONNECTED);
 	dt_ok(dat_ep_disconnect(dup.c.ep, DAT_CLOSE_ABRUPT_FLAG));
 	dt_expect_conn(dup.c.conn, dup.c.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	dt_fails(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE);
+	dt_fails_with(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_DISCONNECTED);
 	dt_ok(dat_ep_reset(dup.c.ep));
 	dt_ok(dat_rsp_create(dup.f->ia.ia, dt_unused_qual(), dup.c.ep, dup.f->listener.evd, &rsp));
-	dt_fails(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE);
+	dt_fails_with(dup_plain(dup.c.ep, dup.f->a.ep), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_RESERVED);
 	assert_int_equal(dt_ep_state(dup.c.ep), DAT_EP_STATE_RESERVED);
 	dt_ok(dat_rsp_free(rsp));
 	conn_stays_quiet(&dup.c);
@@ -290,12 +301,14 @@ static void ep_dup_connect__no_zone_or_evd__refused(void **state)
 
 	dup_open(&dup, state);
 	dt_ep_create(&dup.f->ia, DAT_HANDLE_NULL, NULL, &bare);
-	dt_fails(dup_plain(bare.ep, dup.f->a.ep), DAT_INVALID_STATE);
+	dt_fails_with(dup_plain(bare.ep, dup.f->a.ep), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_NOTREADY);
 	assert_int_equal(dt_ep_state(bare.ep), DAT_EP_STATE_UNCONNECTED);
 	dt_ep_free(&bare);
 	dt_ok(dat_ep_create(dup.f->ia.ia, dup.f->ia.pz, dup.c.recv, dup.c.request, DAT_HANDLE_NULL,
 			    NULL, &mute));
-	dt_fails(dup_plain(mute, dup.f->a.ep), DAT_INVALID_HANDLE);
+	dt_fails_with(dup_plain(mute, dup.f->a.ep), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EVD_CONN);
 	assert_int_equal(dt_ep_state(mute), DAT_EP_STATE_UNCONNECTED);
 	dt_ok(dat_ep_free(mute));
 	dt_stays_empty(dup.f->listener.evd);
@@ -312,7 +325,7 @@ static void ep_dup_connect__no_descriptors__insufficient_resources(void **state)
 	limit = conn_descriptors_take();
 	ret = dup_plain(dup.c.ep, dup.f->a.ep);
 	conn_descriptors_give(&limit);
-	check_refused(&dup, ret, DAT_INSUFFICIENT_RESOURCES);
+	check_refused(&dup, ret, DT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE));
 	conn_stays_quiet(&dup.c);
 	dt_ok(dup_plain(dup.c.ep, dup.f->a.ep));
 	dup_accept(&dup);

@@ -297,7 +297,8 @@ static void ep_connect__rejected__peer_rejected(void **state)
 	dt_ok(dat_cr_reject(dt_request(&f->listener)));
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
 	conn_expect_flushes(&f->a, 41, 1);
-	dt_fails(conn_try(f->a.ep, &args), DAT_INVALID_STATE);
+	dt_fails_with(conn_try(f->a.ep, &args), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_DISCONNECTED);
 	conn_stays_quiet(&f->a);
 	dt_ok(dat_ep_reset(f->a.ep));
 	conn_link(f, &f->a, &f->b);

@@ -127,7 +127,7 @@ static const unsigned char some_data[65536] = {1, 2, 3};
 struct refusal {
 	const char *what;
 	void (*change)(struct conn_fixture *f, struct conn_args *args);
-	DAT_RETURN type;
+	DAT_RETURN code;
 };
 
 static void negative_size(struct conn_fixture *f, struct conn_args *args)
@@ -227,17 +227,25 @@ static void check_no_effect(struct conn_fixture *f, const struct conn_snapshot *
 static void ep_connect__bad_argument__refused_without_effect(void **state)
 {
 	static const struct refusal refusals[] = {
-		{"negative size", negative_size, DAT_INVALID_PARAMETER},
-		{"size without data", size_without_data, DAT_INVALID_PARAMETER},
-		{"size above the limit", size_above_the_limit, DAT_INVALID_PARAMETER},
-		{"time-out 0", no_time, DAT_INVALID_PARAMETER},
-		{"no address", no_address, DAT_INVALID_PARAMETER},
-		{"undefined flags", undefined_flags, DAT_INVALID_PARAMETER},
-		{"undefined high flags", undefined_high_flags, DAT_INVALID_PARAMETER},
-		{"unknown family", unknown_family, DAT_INVALID_ADDRESS},
-		{"broadcast", broadcast_address, DAT_INVALID_ADDRESS},
-		{"multicast", multicast_address, DAT_INVALID_ADDRESS},
-		{"multicast, IPv6", multicast_address6, DAT_INVALID_ADDRESS},
+		{"negative size", negative_size, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5)},
+		{"size without data", size_without_data,
+		 DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6)},
+		{"size above the limit", size_above_the_limit,
+		 DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5)},
+		{"time-out 0", no_time, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4)},
+		{"no address", no_address, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2)},
+		{"undefined flags", undefined_flags,
+		 DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG8)},
+		{"undefined high flags", undefined_high_flags,
+		 DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG8)},
+		{"unknown family", unknown_family,
+		 DT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED)},
+		{"broadcast", broadcast_address,
+		 DT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED)},
+		{"multicast", multicast_address,
+		 DT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED)},
+		{"multicast, IPv6", multicast_address6,
+		 DT_ERROR(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED)},
 	};
 	struct conn_fixture *f = *state;
 	struct conn_snapshot before;
@@ -251,9 +259,9 @@ static void ep_connect__bad_argument__refused_without_effect(void **state)
 
 		refusals[i].change(f, &args);
 		ret = conn_try(f->a.ep, &args);
-		if (DAT_GET_TYPE(ret) != refusals[i].type)
+		if (ret != refusals[i].code)
 			print_error("%s\n", refusals[i].what);
-		dt_fails(ret, refusals[i].type);
+		dt_returns(ret, refusals[i].code);
 		check_no_effect(f, &before);
 	}
 	conn_stays_quiet(&f->a);
@@ -315,7 +323,8 @@ static void ep_connect__bad_handle__invalid_handle(void **state)
 {
 	struct conn_fixture *f = *state;
 
-	conn_refuses_handles(connect_with, f, f->a.conn, conn_freed_ep(&f->ia));
+	conn_refuses_handles(connect_with, f, f->a.conn, conn_freed_ep(&f->ia),
+			     DAT_INVALID_HANDLE_EP);
 	conn_stays_quiet(&f->a);
 	dt_no_event(f->listener.evd);
 }
@@ -328,7 +337,7 @@ static void ep_connect__no_zone__invalid_state(void **state)
 	struct dt_ep ep;
 
 	dt_ep_create(&f->ia, DAT_HANDLE_NULL, NULL, &ep);
-	dt_fails(conn_try(ep.ep, &args), DAT_INVALID_STATE);
+	dt_fails_with(conn_try(ep.ep, &args), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
 	assert_int_equal(dt_ep_state(ep.ep), DAT_EP_STATE_UNCONNECTED);
 	conn_stays_quiet(&ep);
 	dt_no_event(f->listener.evd);
@@ -344,7 +353,7 @@ static void ep_connect__no_connect_evd__invalid_handle(void **state)
 
 	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, f->a.recv, f->a.request, DAT_HANDLE_NULL, NULL,
 			    &ep));
-	dt_fails(conn_try(ep, &args), DAT_INVALID_HANDLE);
+	dt_fails_with(conn_try(ep, &args), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	assert_int_equal(dt_ep_state(ep), DAT_EP_STATE_UNCONNECTED);
 	dt_stays_empty(f->listener.evd);
 	dt_ok(dat_ep_free(ep));
@@ -364,7 +373,7 @@ static void ep_connect__no_descriptors__insufficient_resources(void **state)
 	limit = conn_descriptors_take();
 	ret = conn_try(f->a.ep, &args);
 	conn_descriptors_give(&limit);
-	dt_fails(ret, DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 	conn_check_unchanged(&f->a, &before);
 	conn_stays_quiet(&f->a);
 	conn_link(f, &f->a, &f->b);
@@ -377,7 +386,7 @@ static void check_refused_in(struct conn_fixture *f, struct dt_ep *ep, DAT_EP_ST
 	const struct conn_args args = conn_args_of(f);
 
 	assert_int_equal(dt_ep_state(ep->ep), expected);
-	dt_fails(conn_try(ep->ep, &args), DAT_INVALID_STATE);
+	dt_returns(conn_try(ep->ep, &args), dt_state_error(expected));
 	assert_int_equal(dt_ep_state(ep->ep), expected);
 	conn_no_events(ep);
 	dt_stays_empty(f->listener.evd);
@@ -440,7 +449,8 @@ static void ep_connect__tentative__invalid_state(void **state)
 	offered = conn_cr_query(cr).local_ep_handle;
 	dt_ok(dat_ep_modify(offered, DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_CONNECT_EVD_HANDLE,
 			    &param));
-	dt_fails(conn_try(offered, &args), DAT_INVALID_STATE);
+	dt_fails_with(conn_try(offered, &args), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_TENTCONNPENDING);
 	assert_int_equal(dt_ep_state(offered), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
 	dt_stays_empty(f->listener.evd);
 	dt_ok(dat_cr_reject(cr));

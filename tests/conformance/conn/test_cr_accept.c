@@ -53,10 +53,12 @@ static void cr_accept__done__request_gone(void **state)
 
 	dt_ep_create(&f->ia, f->ia.pz, NULL, &c);
 	dt_ok(dat_cr_accept(cr, f->b.ep, 0, NULL));
-	dt_fails(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE);
-	dt_fails(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_HANDLE);
-	dt_fails(dat_cr_reject(cr), DAT_INVALID_HANDLE);
-	dt_fails(dat_cr_handoff(cr, f->listener.qual), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CR);
+	dt_fails_with(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	dt_fails_with(dat_cr_reject(cr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+	dt_fails_with(dat_cr_handoff(cr, f->listener.qual), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CR);
 	assert_int_equal(dt_ep_state(c.ep), DAT_EP_STATE_UNCONNECTED);
 	expect_link(f);
 }
@@ -161,13 +163,16 @@ static void cr_accept__bad_argument__request_stays(void **state)
 
 	conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 5);
 	before = conn_snapshot(f->b.ep);
-	dt_fails(dat_cr_accept(cr, f->b.ep, -1, some), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cr_accept(cr, f->b.ep, -1, some), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	check_usable(f, cr, &before);
-	dt_fails(dat_cr_accept(cr, f->b.ep, too_much, some), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cr_accept(cr, f->b.ep, too_much, some), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	check_usable(f, cr, &before);
-	dt_fails(dat_cr_accept(cr, f->b.ep, 4, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cr_accept(cr, f->b.ep, 4, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 	check_usable(f, cr, &before);
-	dt_fails(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	check_usable(f, cr, &before);
 	conn_stays_quiet(&f->a);
 	dt_ok(dat_cr_accept(cr, f->b.ep, 0, NULL));
@@ -189,7 +194,7 @@ static void cr_accept__bad_request__invalid_handle(void **state)
 	struct conn_fixture *f = *state;
 	const struct conn_snapshot before = conn_snapshot(f->b.ep);
 
-	conn_refuses_handles(accept_cr, f, f->a.ep, conn_freed_cr(f));
+	conn_refuses_handles(accept_cr, f, f->a.ep, conn_freed_cr(f), DAT_INVALID_HANDLE_CR);
 	conn_check_unchanged(&f->b, &before);
 }
 
@@ -216,8 +221,10 @@ static void cr_accept__bad_ep__invalid_handle(void **state)
 
 	dt_ia_open(&other);
 	dt_ep_create(&other, other.pz, NULL, &foreign);
-	conn_refuses_handles(accept_with_ep, &open, f->a.conn, conn_freed_ep(&f->ia));
-	dt_fails(dat_cr_accept(open.cr, foreign.ep, 0, NULL), DAT_INVALID_HANDLE);
+	conn_refuses_handles(accept_with_ep, &open, f->a.conn, conn_freed_ep(&f->ia),
+			     DAT_INVALID_HANDLE_EP);
+	dt_fails_with(dat_cr_accept(open.cr, foreign.ep, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	assert_int_equal(dt_ep_state(foreign.ep), DAT_EP_STATE_UNCONNECTED);
 	conn_stays_quiet(&foreign);
 	dt_ia_abort(&other);
@@ -238,8 +245,10 @@ static void cr_accept__ep_not_configured__invalid_handle(void **state)
 	dt_ep_create(&f->ia, DAT_HANDLE_NULL, NULL, &no_zone);
 	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, f->b.recv, f->b.request, DAT_HANDLE_NULL, NULL,
 			    &no_evd));
-	dt_fails(dat_cr_accept(cr, no_zone.ep, 0, NULL), DAT_INVALID_HANDLE);
-	dt_fails(dat_cr_accept(cr, no_evd, 0, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_accept(cr, no_zone.ep, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
+	dt_fails_with(dat_cr_accept(cr, no_evd, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	assert_int_equal(dt_ep_state(no_zone.ep), DAT_EP_STATE_UNCONNECTED);
 	assert_int_equal(dt_ep_state(no_evd), DAT_EP_STATE_UNCONNECTED);
 	dt_ok(dat_ep_free(no_evd));
@@ -261,23 +270,29 @@ static void cr_accept__ep_not_unconnected__invalid_state(void **state)
 	dt_ep_create(&f->ia, f->ia.pz, NULL, &c);
 	conn_link(f, &f->b, &c); /* CONNECTED */
 	cr = ask(f);
-	dt_fails(dat_cr_accept(cr, f->b.ep, 0, NULL), DAT_INVALID_STATE);
-	dt_fails(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_STATE);
+	dt_fails_with(dat_cr_accept(cr, f->b.ep, 0, NULL), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_CONNECTED);
+	dt_fails_with(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_CONNECTED);
 	conn_transfer(f, &f->b, &c);
 	dt_ok(dat_ep_disconnect(c.ep, DAT_CLOSE_ABRUPT_FLAG)); /* DISCONNECTED */
 	conn_await_state(c.ep, DAT_EP_STATE_DISCONNECTED);
 	conn_await_state(f->b.ep, DAT_EP_STATE_DISCONNECTED);
-	dt_fails(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_STATE);
+	dt_fails_with(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_DISCONNECTED);
 	dt_ok(dat_ep_reset(c.ep));
 	dt_drain(c.conn);
 	dt_ok(dat_rsp_create(f->ia.ia, qual, c.ep, f->listener.evd, &rsp)); /* RESERVED */
-	dt_fails(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_STATE);
+	dt_fails_with(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_RESERVED);
 	dt_ok(dat_ep_reset(f->b.ep));
 	dt_drain(f->b.conn);
 	dt_connect(&f->ia, f->b.ep, qual); /* PASSIVE_ and ACTIVE_CONNECTION_PENDING */
 	other = dt_request(&f->listener);
-	dt_fails(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_STATE);
-	dt_fails(dat_cr_accept(cr, f->b.ep, 0, NULL), DAT_INVALID_STATE);
+	dt_fails_with(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_PASSCONNPENDING);
+	dt_fails_with(dat_cr_accept(cr, f->b.ep, 0, NULL), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_ACTCONNPENDING);
 	assert_int_equal(dt_ep_state(c.ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 	dt_ok(dat_cr_reject(other));
@@ -295,7 +310,8 @@ static void cr_accept__the_asking_ep__refused_then_reject_works(void **state)
 	struct conn_fixture *f = *state;
 	const DAT_CR_HANDLE cr = ask(f);
 
-	dt_fails(dat_cr_accept(cr, f->a.ep, 0, NULL), DAT_INVALID_STATE);
+	dt_fails_with(dat_cr_accept(cr, f->a.ep, 0, NULL), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_ACTCONNPENDING);
 	assert_int_equal(dt_ep_state(f->a.ep), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 	conn_stays_quiet(&f->a);
 	dt_ok(dat_cr_reject(cr));
@@ -381,7 +397,7 @@ static void cr__answered_by_two_threads__one_acts(void **state)
 		race(both);
 		winner = both[0].ret == DAT_SUCCESS ? 0 : 1;
 		dt_ok(both[winner].ret);
-		dt_fails(both[!winner].ret, DAT_INVALID_HANDLE);
+		dt_fails_with(both[!winner].ret, DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 		if (!both[winner].ep) {
 			conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
 			assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);

@@ -42,7 +42,8 @@ static DAT_CR_ARRIVAL_EVENT_DATA expect_handed(struct conn_fixture *f, DAT_EVD_H
 	assert_int_equal(param.private_data_size, DATA_LEN);
 	dt_check_pattern(param.private_data, DATA_LEN, DATA_SEED);
 	assert_ptr_not_equal(data.cr_handle, old->cr);
-	dt_fails(dat_cr_query(old->cr, DAT_CR_FIELD_ALL, &gone), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_query(old->cr, DAT_CR_FIELD_ALL, &gone), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CR);
 	dt_no_event(evd);
 	return data;
 }
@@ -142,8 +143,8 @@ static void cr_handoff__qualifiers_alike_in_one_half__arrives_at_the_one_named(v
 			DAT_CR_ARRIVAL_EVENT_DATA data;
 
 			if (i >= listening) {
-				dt_fails(dat_cr_handoff(request.cr, quals[i]),
-					 DAT_INVALID_PARAMETER);
+				dt_fails_with(dat_cr_handoff(request.cr, quals[i]),
+					      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 				continue;
 			}
 			dt_ok(dat_cr_handoff(request.cr, quals[i]));
@@ -172,7 +173,7 @@ static void cr_handoff__rsps_alike_in_the_low_half__arrives_at_the_one_named(voi
 
 	dt_ep_create(&f->ia, f->ia.pz, NULL, &c);
 	dt_ok(dat_rsp_create(f->ia.ia, other, c.ep, f->listener.evd, &rsp[0]));
-	dt_fails(dat_cr_handoff(request.cr, qual), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cr_handoff(request.cr, qual), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	dt_ok(dat_rsp_create(f->ia.ia, qual, f->b.ep, f->listener.evd, &rsp[1]));
 	dt_ok(dat_cr_handoff(request.cr, qual));
 	data = expect_handed(f, f->listener.evd, &request);
@@ -216,7 +217,8 @@ static void cr_handoff__between_points_with_eps__old_released_new_there(void **s
 	assert_int_equal(dt_ep_state(offered), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
 	old.cr = data.cr_handle;
 	dt_ok(dat_cr_handoff(old.cr, f->listener.qual));
-	dt_fails(dat_ep_get_status(offered, &ep_state, NULL, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_ep_get_status(offered, &ep_state, NULL, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	data = expect_handed(f, f->listener.evd, &old);
 	assert_null(conn_cr_query(data.cr_handle).local_ep_handle);
 	conn_stays_quiet(&f->b);
@@ -250,7 +252,7 @@ static void check_refused(struct conn_fixture *f, const struct request *request,
 	const DAT_CR_PARAM before = conn_cr_query(request->cr);
 	DAT_CR_PARAM after;
 
-	dt_fails(dat_cr_handoff(request->cr, qual), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cr_handoff(request->cr, qual), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	after = conn_cr_query(request->cr);
 	assert_ptr_equal(after.local_ep_handle, before.local_ep_handle);
 	assert_true(after.remote_port_qual == before.remote_port_qual);
@@ -299,7 +301,7 @@ static void cr_handoff__bad_handle__invalid_handle(void **state)
 {
 	struct conn_fixture *f = *state;
 
-	conn_refuses_handles(handoff, f, f->listener.psp, conn_freed_cr(f));
+	conn_refuses_handles(handoff, f, f->listener.psp, conn_freed_cr(f), DAT_INVALID_HANDLE_CR);
 	dt_stays_empty(f->listener.evd);
 }
 

@@ -23,9 +23,11 @@ static void cr_reject__consumer_psp__asker_told_request_gone(void **state)
 
 		dt_ok(dat_cr_reject(cr));
 		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
-		dt_fails(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE);
-		dt_fails(dat_cr_reject(cr), DAT_INVALID_HANDLE);
-		dt_fails(dat_cr_accept(cr, f->b.ep, 0, NULL), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_CR);
+		dt_fails_with(dat_cr_reject(cr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
+		dt_fails_with(dat_cr_accept(cr, f->b.ep, 0, NULL), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_CR);
 		dt_stays_empty(f->listener.evd);
 		conn_no_events(&f->b);
 		conn_no_events(&f->a);
@@ -45,7 +47,8 @@ static void cr_reject__bad_handle__invalid_handle(void **state)
 {
 	struct conn_fixture *f = *state;
 
-	conn_refuses_handles(reject, NULL, f->listener.psp, conn_freed_cr(f));
+	conn_refuses_handles(reject, NULL, f->listener.psp, conn_freed_cr(f),
+			     DAT_INVALID_HANDLE_CR);
 	conn_link(f, &f->a, &f->b);
 }
 
@@ -128,9 +131,10 @@ static void cr_query__bad_argument__invalid_parameter(void **state)
 	DAT_CR_PARAM param;
 
 	for (size_t i = 0; i < COUNT_OF(masks); i++)
-		dt_fails(dat_cr_query(cr, (DAT_CR_PARAM_MASK)masks[i], &param),
-			 DAT_INVALID_PARAMETER);
-	dt_fails(dat_cr_query(cr, DAT_CR_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_cr_query(cr, (DAT_CR_PARAM_MASK)masks[i], &param),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_cr_query(cr, DAT_CR_FIELD_ALL, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	dt_ok(dat_cr_accept(cr, f->b.ep, 0, NULL));
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
@@ -148,7 +152,7 @@ static void cr_query__bad_handle__invalid_handle(void **state)
 {
 	struct conn_fixture *f = *state;
 
-	conn_refuses_handles(query, NULL, f->listener.psp, conn_freed_cr(f));
+	conn_refuses_handles(query, NULL, f->listener.psp, conn_freed_cr(f), DAT_INVALID_HANDLE_CR);
 }
 
 struct asker {

@@ -26,8 +26,8 @@ static void ep_disconnect__undefined_flags__invalid_parameter(void **state)
 
 	conn_link(f, &f->a, &f->b);
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		dt_fails(dat_ep_disconnect(f->a.ep, (DAT_CLOSE_FLAGS)bad[i]),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_ep_disconnect(f->a.ep, (DAT_CLOSE_FLAGS)bad[i]),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	assert_int_equal(dt_ep_state(f->a.ep), DAT_EP_STATE_CONNECTED);
 	conn_stays_quiet(&f->a);
 	conn_no_events(&f->b);
@@ -48,7 +48,8 @@ static void ep_disconnect__bad_handle__invalid_handle(void **state)
 	for (size_t i = 0; i < COUNT_OF(both_flags); i++) {
 		DAT_CLOSE_FLAGS flags = both_flags[i];
 
-		conn_refuses_handles(disconnect_handle, &flags, f->a.conn, freed);
+		conn_refuses_handles(disconnect_handle, &flags, f->a.conn, freed,
+				     DAT_INVALID_HANDLE_EP);
 	}
 }
 
@@ -58,7 +59,7 @@ static void check_refused(struct dt_ep *ep, DAT_EP_STATE expected)
 {
 	for (size_t i = 0; i < COUNT_OF(both_flags); i++) {
 		assert_int_equal(dt_ep_state(ep->ep), expected);
-		dt_fails(dat_ep_disconnect(ep->ep, both_flags[i]), DAT_INVALID_STATE);
+		dt_returns(dat_ep_disconnect(ep->ep, both_flags[i]), dt_state_error(expected));
 	}
 	assert_int_equal(dt_ep_state(ep->ep), expected);
 	conn_stays_quiet(ep);
@@ -290,11 +291,12 @@ static void ep_connect__completion_pending__invalid_state(void **state)
 	const struct conn_args args = conn_args_of(f);
 
 	accept_from_stopped(r);
-	dt_fails(conn_try(f->b.ep, &args), DAT_INVALID_STATE);
-	dt_fails(dat_ep_dup_connect(f->a.ep, f->b.ep, DAT_TIMEOUT_INFINITE, 0, NULL,
-				    DAT_QOS_BEST_EFFORT),
-		 DAT_INVALID_STATE);
-	dt_fails(dat_ep_reset(f->b.ep), DAT_INVALID_STATE);
+	dt_fails_with(conn_try(f->b.ep, &args), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_COMPLPENDING);
+	dt_fails_with(dat_ep_dup_connect(f->a.ep, f->b.ep, DAT_TIMEOUT_INFINITE, 0, NULL,
+					 DAT_QOS_BEST_EFFORT),
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_COMPLPENDING);
+	dt_fails_with(dat_ep_reset(f->b.ep), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_COMPLPENDING);
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_COMPLETION_PENDING);
 	dt_peer_continue(&r->peer);
 	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_ESTABLISHED);

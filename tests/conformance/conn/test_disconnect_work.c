@@ -162,14 +162,14 @@ static void ep_post__disconnect_pending__requests_refused(void **state)
 	const DAT_DTO_COOKIE cookie = dt_cookie(1);
 
 	begin_graceful(f);
-	dt_fails(dat_ep_post_send(f->a.ep, 1, &seg, cookie, DAT_COMPLETION_DEFAULT_FLAG),
-		 DAT_INVALID_STATE);
-	dt_fails(
+	dt_fails_with(dat_ep_post_send(f->a.ep, 1, &seg, cookie, DAT_COMPLETION_DEFAULT_FLAG),
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCPENDING);
+	dt_fails_with(
 		dat_ep_post_rdma_read(f->a.ep, 1, &seg, cookie, &rseg, DAT_COMPLETION_DEFAULT_FLAG),
-		DAT_INVALID_STATE);
-	dt_fails(dat_ep_post_rdma_write(f->a.ep, 1, &seg, cookie, &rseg,
-					DAT_COMPLETION_DEFAULT_FLAG),
-		 DAT_INVALID_STATE);
+		DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCPENDING);
+	dt_fails_with(dat_ep_post_rdma_write(f->a.ep, 1, &seg, cookie, &rseg,
+					     DAT_COMPLETION_DEFAULT_FLAG),
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCPENDING);
 	dt_ok(dat_ep_post_recv(f->a.ep, 1, &seg, dt_cookie(302), DAT_COMPLETION_DEFAULT_FLAG));
 	post_recvs(f, &f->b, 200, OPS);
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);

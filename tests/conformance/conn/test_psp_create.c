@@ -180,7 +180,7 @@ static void psp__lives__its_evd_is_in_use(void **state)
 		DAT_PSP_HANDLE psp;
 
 		dt_ok(creators[way](f, evd, DAT_PSP_CONSUMER_FLAG, &qual, &psp));
-		dt_fails(dat_evd_free(evd), DAT_INVALID_STATE);
+		dt_fails_with(dat_evd_free(evd), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 		dt_connect(&f->ia, f->a.ep, qual);
 		dt_ok(dat_cr_reject(conn_request(evd)));
 		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
@@ -242,8 +242,8 @@ static void psp_create__of_a_killed_process__free_at_once(void **state)
 	theirs = remote_do(&r->peer, REMOTE_LISTEN, 0, 0);
 	dt_peer_kill(&r->peer);
 	dt_ok(dat_psp_create(f->ia.ia, theirs, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp));
-	dt_fails(dat_psp_create(f->ia.ia, 0, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_psp_create(f->ia.ia, 0, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 }
 
 /* PSP-CRANY-02 PSP-CRANY-03 PSP-CRANY-04 COMPAT-06 */
@@ -337,15 +337,18 @@ static void psp_create__bad_parameter__invalid_parameter(void **state)
 
 	for (size_t i = 0; i < COUNT_OF(bad_flags); i++)
 		for (size_t way = 0; way < COUNT_OF(creators); way++)
-			dt_fails(creators[way](f, f->listener.evd, (DAT_PSP_FLAGS)bad_flags[i],
-					       &qual, &psp),
-				 DAT_INVALID_PARAMETER);
-	dt_fails(dat_psp_create(f->ia.ia, free_qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, NULL),
-		 DAT_INVALID_PARAMETER);
-	dt_fails(dat_psp_create_any(f->ia.ia, NULL, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp),
-		 DAT_INVALID_PARAMETER);
-	dt_fails(dat_psp_create_any(f->ia.ia, &qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, NULL),
-		 DAT_INVALID_PARAMETER);
+			dt_fails_with(creators[way](f, f->listener.evd, (DAT_PSP_FLAGS)bad_flags[i],
+						    &qual, &psp),
+				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	dt_fails_with(
+		dat_psp_create(f->ia.ia, free_qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, NULL),
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
+	dt_fails_with(
+		dat_psp_create_any(f->ia.ia, NULL, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp),
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(
+		dat_psp_create_any(f->ia.ia, &qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, NULL),
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	/* nobody was left listening */
 	dt_ok(dat_psp_create(f->ia.ia, free_qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp));
 }
@@ -397,10 +400,13 @@ static void psp_create__bad_handle__invalid_handle(void **state)
 	for (size_t way = 0; way < COUNT_OF(creators); way++) {
 		struct call_of call = {.f = f, .create = creators[way]};
 
-		conn_refuses_handles(create_with_evd, &call, f->a.ep, freed);
-		dt_fails(create_with_evd(wrong_kind, &call), DAT_INVALID_HANDLE);
-		dt_fails(create_with_evd(foreign, &call), DAT_INVALID_HANDLE);
-		conn_refuses_handles(create_with_ia, &call, f->a.ep, closed);
+		conn_refuses_handles(create_with_evd, &call, f->a.ep, freed,
+				     DAT_INVALID_HANDLE_EVD_CR);
+		dt_fails_with(create_with_evd(wrong_kind, &call), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EVD_CR);
+		dt_fails_with(create_with_evd(foreign, &call), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EVD_CR);
+		conn_refuses_handles(create_with_ia, &call, f->a.ep, closed, DAT_INVALID_HANDLE_IA);
 	}
 	dt_ok(dat_evd_free(wrong_kind)); /* no refused call left a tie */
 	dt_ia_abort(&other);
@@ -422,10 +428,11 @@ static void psp_create__evd_has_solicited_stream__invalid_parameter(void **state
 	attr.max_request_dtos = 0;
 	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, evd, DAT_HANDLE_NULL, f->b.conn, &attr, &ep));
 	for (size_t way = 0; way < COUNT_OF(creators); way++)
-		dt_fails(creators[way](f, evd, DAT_PSP_CONSUMER_FLAG, &qual, &psp),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(creators[way](f, evd, DAT_PSP_CONSUMER_FLAG, &qual, &psp),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	qual = dt_unused_qual();
-	dt_fails(dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG4);
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
 	dt_ok(dat_ep_free(ep));
 	dt_ok(dat_psp_create(f->ia.ia, qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
@@ -445,8 +452,8 @@ static void psp_create__no_descriptors__insufficient_resources(void **state)
 		dat_psp_create_any(f->ia.ia, &any, evd, DAT_PSP_CONSUMER_FLAG, &psp);
 
 	conn_descriptors_give(&limit);
-	dt_fails(given, DAT_INSUFFICIENT_RESOURCES);
-	dt_fails(chosen, DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(given, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
+	dt_fails_with(chosen, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 	dt_ok(dat_evd_free(evd)); /* no tie is left */
 	dt_ok(dat_psp_create(f->ia.ia, qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp));
 }

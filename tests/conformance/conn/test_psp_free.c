@@ -27,9 +27,9 @@ static void psp_free__bad_handle__invalid_handle(void **state)
 	struct conn_fixture *f = *state;
 	DAT_RSP_HANDLE rsp;
 
-	conn_refuses_handles(free_psp, NULL, f->a.ep, freed_psp(f));
+	conn_refuses_handles(free_psp, NULL, f->a.ep, freed_psp(f), DAT_INVALID_HANDLE_PSP);
 	dt_ok(dat_rsp_create(f->ia.ia, dt_unused_qual(), f->b.ep, f->listener.evd, &rsp));
-	dt_fails(dat_psp_free(rsp), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_psp_free(rsp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PSP);
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_RESERVED);
 	dt_ok(dat_rsp_free(rsp));
 	conn_link(f, &f->a, &f->b);
@@ -257,9 +257,10 @@ static void psp_query__bad_argument__invalid_parameter(void **state)
 	DAT_PSP_PARAM param;
 
 	for (size_t i = 0; i < COUNT_OF(masks); i++)
-		dt_fails(dat_psp_query(f->listener.psp, (DAT_PSP_PARAM_MASK)masks[i], &param),
-			 DAT_INVALID_PARAMETER);
-	dt_fails(dat_psp_query(f->listener.psp, DAT_PSP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_psp_query(f->listener.psp, (DAT_PSP_PARAM_MASK)masks[i], &param),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_psp_query(f->listener.psp, DAT_PSP_FIELD_ALL, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 }
 
 static DAT_RETURN query_psp(DAT_HANDLE handle, void *arg)
@@ -276,9 +277,10 @@ static void psp_query__bad_handle__invalid_handle(void **state)
 	struct conn_fixture *f = *state;
 	DAT_RSP_HANDLE rsp;
 
-	conn_refuses_handles(query_psp, NULL, f->listener.evd, freed_psp(f));
+	conn_refuses_handles(query_psp, NULL, f->listener.evd, freed_psp(f),
+			     DAT_INVALID_HANDLE_PSP);
 	dt_ok(dat_rsp_create(f->ia.ia, dt_unused_qual(), f->b.ep, f->listener.evd, &rsp));
-	dt_fails(query_psp(rsp, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(query_psp(rsp, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PSP);
 	dt_ok(dat_rsp_free(rsp));
 }
 

@@ -152,10 +152,12 @@ static void cr_reject__provider_ep__gone(void **state)
 	take_offer(f, &offer);
 	configure(f, &offer);
 	conn_post_recv(offer.ep.ep, &f->buf, CONN_B_RECEIVES_AT, 1);
-	dt_fails(dat_ep_free(offer.ep.ep), DAT_INVALID_STATE);
+	dt_fails_with(dat_ep_free(offer.ep.ep), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_TENTCONNPENDING);
 	dt_ok(dat_cr_reject(offer.cr));
-	dt_fails(dat_ep_get_status(offer.ep.ep, &ep_state, NULL, NULL), DAT_INVALID_HANDLE);
-	dt_fails(dat_ep_free(offer.ep.ep), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_ep_get_status(offer.ep.ep, &ep_state, NULL, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
+	dt_fails_with(dat_ep_free(offer.ep.ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
 	conn_stays_quiet(&f->b);
 }
@@ -169,15 +171,18 @@ static void cr_accept__provider_ep_not_configured__refused_then_works(void **sta
 
 	listen_with_ep(f, &offer);
 	take_offer(f, &offer);
-	dt_fails(dat_cr_accept(offer.cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_accept(offer.cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	param.connect_evd_handle = f->b.conn;
 	dt_ok(dat_ep_modify(offer.ep.ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
-	dt_fails(dat_cr_accept(offer.cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_accept(offer.cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	param.connect_evd_handle = DAT_HANDLE_NULL;
 	param.pz_handle = f->ia.pz;
 	dt_ok(dat_ep_modify(offer.ep.ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE | DAT_EP_FIELD_PZ_HANDLE,
 			    &param));
-	dt_fails(dat_cr_accept(offer.cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_accept(offer.cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	assert_int_equal(dt_ep_state(offer.ep.ep), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
 	conn_stays_quiet(&f->a);
 	configure(f, &offer);

@@ -102,8 +102,9 @@ static void cr_accept__rsp_request_with_another_ep__refused(void **state)
 	struct dt_ep c;
 
 	dt_ep_create(&f->ia, f->ia.pz, NULL, &c);
-	dt_fails(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_HANDLE);
-	dt_fails(dat_cr_accept(cr, f->b.ep, 0, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+	dt_fails_with(dat_cr_accept(cr, f->b.ep, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
 	assert_int_equal(dt_ep_state(c.ep), DAT_EP_STATE_UNCONNECTED);
 	assert_ptr_equal(conn_cr_query(cr).local_ep_handle, f->b.ep);
@@ -212,7 +213,8 @@ static void rsp_create__ep_without_connect_evd__can_be_set_later(void **state)
 			dt_ok(dat_ep_modify(bare.ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
 		cr = ask(f, &reserved);
 		if (is_late) {
-			dt_fails(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE);
+			dt_fails_with(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL),
+				      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 			assert_int_equal(dt_ep_state(bare.ep),
 					 DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
 			dt_ok(dat_ep_modify(bare.ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
@@ -238,9 +240,11 @@ static void rsp_create__ep_without_zone__can_only_be_released(void **state)
 
 	dt_ep_create(&f->ia, DAT_HANDLE_NULL, NULL, &bare);
 	reserved = reserve(f, bare.ep);
-	dt_fails(dat_ep_modify(bare.ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_STATE);
+	dt_fails_with(dat_ep_modify(bare.ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_RESERVED);
 	cr = ask(f, &reserved);
-	dt_fails(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	dt_ok(dat_cr_reject(cr));
 	assert_int_equal(dt_ep_state(bare.ep), DAT_EP_STATE_UNCONNECTED);
 	dt_ok(dat_rsp_free(reserved.rsp));
@@ -256,10 +260,10 @@ static void rsp__lives__its_evd_is_in_use(void **state)
 	DAT_RSP_HANDLE rsp;
 
 	dt_ok(dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp));
-	dt_fails(dat_evd_free(evd), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_free(evd), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	dt_connect(&f->ia, f->a.ep, qual);
 	dt_ok(dat_cr_reject(conn_request(evd)));
-	dt_fails(dat_evd_free(evd), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_free(evd), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	dt_ok(dat_rsp_free(rsp));
 	dt_ok(dat_evd_free(evd));
 }
@@ -352,24 +356,27 @@ static void rsp_create__bad_handle__invalid_handle(void **state)
 	dt_ia_close(&other);
 	dt_ia_open(&other);
 	dt_ep_create(&other, other.pz, NULL, &foreign);
-	conn_refuses_handles(create_with_ia, f, f->a.ep, closed);
-	conn_refuses_handles(create_with_evd, f, f->a.ep, conn_freed_evd(&f->ia));
-	dt_fails(create_with_evd(wrong_kind, f), DAT_INVALID_HANDLE);
+	conn_refuses_handles(create_with_ia, f, f->a.ep, closed, DAT_INVALID_HANDLE_IA);
+	conn_refuses_handles(create_with_evd, f, f->a.ep, conn_freed_evd(&f->ia),
+			     DAT_INVALID_HANDLE_EVD_CR);
+	dt_fails_with(create_with_evd(wrong_kind, f), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EVD_CR);
 	for (size_t i = 0; i < COUNT_OF(bad_eps); i++)
-		dt_fails(create_with_ep(bad_eps[i], f), DAT_INVALID_HANDLE);
-	dt_fails(create_with_ep(foreign.ep, f), DAT_INVALID_HANDLE);
+		dt_fails_with(create_with_ep(bad_eps[i], f), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EP);
+	dt_fails_with(create_with_ep(foreign.ep, f), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	assert_int_equal(dt_ep_state(foreign.ep), DAT_EP_STATE_UNCONNECTED);
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
 	dt_ia_abort(&other);
 }
 
 static void check_refused(struct conn_fixture *f, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep,
-			  DAT_RETURN type)
+			  DAT_RETURN code)
 {
 	const DAT_EP_STATE before = dt_ep_state(ep);
 	DAT_RSP_HANDLE rsp;
 
-	dt_fails(dat_rsp_create(f->ia.ia, qual, ep, f->listener.evd, &rsp), type);
+	dt_returns(dat_rsp_create(f->ia.ia, qual, ep, f->listener.evd, &rsp), code);
 	assert_int_equal(dt_ep_state(ep), before);
 }
 
@@ -381,18 +388,24 @@ static void rsp_create__ep_not_unconnected__invalid_state(void **state)
 	const struct reserved reserved = reserve(f, f->b.ep);
 	DAT_CR_HANDLE cr;
 
-	check_refused(f, other, f->b.ep, DAT_INVALID_STATE);
+	check_refused(f, other, f->b.ep,
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_RESERVED));
 	cr = ask(f, &reserved);
-	check_refused(f, other, f->b.ep, DAT_INVALID_STATE);
-	check_refused(f, other, f->a.ep, DAT_INVALID_STATE);
+	check_refused(f, other, f->b.ep,
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_PASSCONNPENDING));
+	check_refused(f, other, f->a.ep,
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_ACTCONNPENDING));
 	dt_ok(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL));
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	check_refused(f, other, f->a.ep, DAT_INVALID_STATE);
-	check_refused(f, other, f->b.ep, DAT_INVALID_STATE);
+	check_refused(f, other, f->a.ep,
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_CONNECTED));
+	check_refused(f, other, f->b.ep,
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_CONNECTED));
 	dt_ok(dat_ep_disconnect(f->a.ep, DAT_CLOSE_ABRUPT_FLAG));
 	conn_await_state(f->a.ep, DAT_EP_STATE_DISCONNECTED);
-	check_refused(f, other, f->a.ep, DAT_INVALID_STATE);
+	check_refused(f, other, f->a.ep,
+		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED));
 	/* the refused calls left nobody listening there */
 	dt_ok(dat_ep_reset(f->a.ep));
 	dt_drain(f->a.conn);
@@ -409,11 +422,11 @@ static void rsp_create__bad_parameter__refused(void **state)
 	const struct reserved reserved = reserve(f, f->a.ep);
 	DAT_RSP_HANDLE rsp;
 
-	check_refused(f, 0, f->b.ep, DAT_INVALID_PARAMETER);
-	check_refused(f, f->listener.qual, f->b.ep, DAT_CONN_QUAL_IN_USE);
-	check_refused(f, reserved.qual, f->b.ep, DAT_CONN_QUAL_IN_USE);
-	dt_fails(dat_rsp_create(f->ia.ia, qual, f->b.ep, f->listener.evd, NULL),
-		 DAT_INVALID_PARAMETER);
+	check_refused(f, 0, f->b.ep, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+	check_refused(f, f->listener.qual, f->b.ep, DT_ERROR(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE));
+	check_refused(f, reserved.qual, f->b.ep, DT_ERROR(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE));
+	dt_fails_with(dat_rsp_create(f->ia.ia, qual, f->b.ep, f->listener.evd, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
 	dt_ok(dat_rsp_create(f->ia.ia, qual, f->b.ep, f->listener.evd, &rsp));
 	dt_ok(dat_rsp_free(rsp));
@@ -431,7 +444,7 @@ static void rsp_create__no_descriptors__insufficient_resources(void **state)
 	const DAT_RETURN ret = dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp);
 
 	conn_descriptors_give(&limit);
-	dt_fails(ret, DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
 	dt_ok(dat_evd_free(evd));
 	dt_ok(dat_rsp_create(f->ia.ia, qual, f->b.ep, f->listener.evd, &rsp));
@@ -459,8 +472,8 @@ static void rsp_free__bad_handle__invalid_handle(void **state)
 {
 	struct conn_fixture *f = *state;
 
-	conn_refuses_handles(free_rsp, NULL, f->b.ep, freed_rsp(f));
-	dt_fails(dat_rsp_free(f->listener.psp), DAT_INVALID_HANDLE);
+	conn_refuses_handles(free_rsp, NULL, f->b.ep, freed_rsp(f), DAT_INVALID_HANDLE_RSP);
+	dt_fails_with(dat_rsp_free(f->listener.psp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP);
 	conn_link(f, &f->a, &f->b);
 }
 
@@ -471,7 +484,7 @@ static void rsp_free__no_request_yet__ep_back(void **state)
 	struct reserved reserved = reserve(f, f->b.ep);
 
 	conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 7);
-	dt_fails(dat_ep_free(f->b.ep), DAT_INVALID_STATE);
+	dt_fails_with(dat_ep_free(f->b.ep), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_RESERVED);
 	dt_ok(dat_rsp_free(reserved.rsp));
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
 	dt_connect(&f->ia, f->a.ep, reserved.qual);
@@ -598,9 +611,10 @@ static void rsp_query__bad_argument__invalid_parameter(void **state)
 	DAT_RSP_PARAM param;
 
 	for (size_t i = 0; i < COUNT_OF(masks); i++)
-		dt_fails(dat_rsp_query(reserved.rsp, (DAT_RSP_PARAM_MASK)masks[i], &param),
-			 DAT_INVALID_PARAMETER);
-	dt_fails(dat_rsp_query(reserved.rsp, DAT_RSP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_rsp_query(reserved.rsp, (DAT_RSP_PARAM_MASK)masks[i], &param),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_rsp_query(reserved.rsp, DAT_RSP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	dt_ok(dat_rsp_free(reserved.rsp));
 }
 
@@ -617,8 +631,9 @@ static void rsp_query__bad_handle__invalid_handle(void **state)
 {
 	struct conn_fixture *f = *state;
 
-	conn_refuses_handles(query_rsp, NULL, f->listener.evd, freed_rsp(f));
-	dt_fails(query_rsp(f->listener.psp, NULL), DAT_INVALID_HANDLE);
+	conn_refuses_handles(query_rsp, NULL, f->listener.evd, freed_rsp(f),
+			     DAT_INVALID_HANDLE_RSP);
+	dt_fails_with(query_rsp(f->listener.psp, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP);
 }
 
 /* --- threads --- */

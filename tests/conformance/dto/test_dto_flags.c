@@ -141,7 +141,7 @@ static void post_when_room(struct rig *rig, enum dto_kind kind, uint64_t cookie)
 
 	while ((ret = dto_post_byte(rig, kind, cookie, DAT_COMPLETION_SUPPRESS_FLAG)) !=
 	       DAT_SUCCESS) {
-		dt_fails(ret, DAT_INSUFFICIENT_RESOURCES);
+		dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 		assert_true(dt_now_us() < end);
 		sched_yield();
 	}
@@ -396,9 +396,12 @@ static void evd_wait__threshold_with_controlled_notification__invalid_state(void
 	rig->attr_a.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	rig->attr_b.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 	rig_link(rig);
-	dt_fails(dat_evd_wait(rig->a.request, 0, 2, &event, &nmore), DAT_INVALID_STATE);
-	dt_fails(dat_evd_wait(rig->a.recv, 0, 2, &event, &nmore), DAT_INVALID_STATE);
-	dt_fails(dat_evd_wait(rig->b.recv, 0, 2, &event, &nmore), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_wait(rig->a.request, 0, 2, &event, &nmore), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD);
+	dt_fails_with(dat_evd_wait(rig->a.recv, 0, 2, &event, &nmore), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD);
+	dt_fails_with(dat_evd_wait(rig->b.recv, 0, 2, &event, &nmore), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD);
 	dt_fails(dat_evd_wait(rig->a.request, 0, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 	dt_fails(dat_evd_wait(rig->a.recv, 0, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 	dt_fails(dat_evd_wait(rig->b.recv, 0, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);

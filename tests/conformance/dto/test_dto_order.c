@@ -327,7 +327,7 @@ static void *poster_run(void *arg)
 
 		while ((ret = dat_ep_post_send(poster->rig->a.ep, 1, &seg, cookie, 0)) !=
 		       DAT_SUCCESS) {
-			dt_fails(ret, DAT_INSUFFICIENT_RESOURCES);
+			dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 			if (dt_now_us() > end)
 				return NULL; /* the main thread misses the completion */
 			sched_yield();

@@ -212,8 +212,8 @@ static void stranger_child(struct dt_peer *peer, void *arg)
 	dt_ep_attr(&rig->ia, &rig->attr_a);
 	dt_ep_attr(&rig->ia, &rig->attr_b);
 	rig_link(rig);
-	dto_refused(rig, DTO_SEND, DAT_PRIVILEGES_VIOLATION, 1, &seg, NULL, 0);
-	dto_refused(rig, DTO_RECV, DAT_PRIVILEGES_VIOLATION, 1, &seg, NULL, 0);
+	dto_refused(rig, DTO_SEND, dto_bad_privilege(DTO_SEND), 1, &seg, NULL, 0);
+	dto_refused(rig, DTO_RECV, dto_bad_privilege(DTO_RECV), 1, &seg, NULL, 0);
 	dt_ia_abort(&rig->ia);
 }
 
@@ -259,7 +259,7 @@ static void writing_child(struct dt_peer *peer, void *arg)
 		ret = dat_ep_post_rdma_write(ep.ep, 1, &seg, dt_cookie(1), &info.buf,
 					     DAT_COMPLETION_SUPPRESS_FLAG);
 		if (ret != DAT_SUCCESS)
-			dt_fails(ret, DAT_INSUFFICIENT_RESOURCES);
+			dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	}
 	dt_ia_abort(&ia);
 }

@@ -223,7 +223,8 @@ static void post_rdma__region_of_region__own_rights(void **state)
 	expect_sent(&rig->a, 2, 8);
 	DAT_LMR_TRIPLET seg = dt_seg(&copy, 0, 8);
 
-	dt_fails(dto_post(DTO_RECV, rig->b.ep, 1, &seg, 3, NULL, 0), DAT_PRIVILEGES_VIOLATION);
+	dt_fails_with(dto_post(DTO_RECV, rig->b.ep, 1, &seg, 3, NULL, 0), DAT_PRIVILEGES_VIOLATION,
+		      DAT_PRIVILEGES_WRITE);
 	dt_ok(dat_lmr_free(rig->y.lmr));
 	post_read(&rig->a, dt_seg(&rig->x, 200, 8), dt_rseg(&copy, 0, 8), 4, 0);
 	expect_sent(&rig->a, 4, 8);
@@ -245,8 +246,10 @@ static void post__contexts_of_another_instance__refused(void **state)
 	if (far.lkey != rig->x.lkey && far.lkey != rig->y.lkey) {
 		rig_link(rig);
 		seg = dt_seg(&far, 0, 8);
-		dto_refused(rig, DTO_SEND, DAT_PRIVILEGES_VIOLATION, 1, &seg, NULL, 0);
-		dto_refused(rig, DTO_RECV, DAT_PRIVILEGES_VIOLATION, 1, &seg, NULL, 0);
+		dto_refused(rig, DTO_SEND, DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ),
+			    1, &seg, NULL, 0);
+		dto_refused(rig, DTO_RECV, DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE),
+			    1, &seg, NULL, 0);
 		dt_ep_free(&rig->a);
 		dt_ep_free(&rig->b);
 	}

@@ -42,8 +42,10 @@ static void post__segments_without_array__invalid_parameter(void **state)
 	const DAT_RMR_TRIPLET remote = target(rig, 8);
 
 	for (int kind = 0; kind < DTO_KINDS; kind++) {
-		dto_refused(rig, kind, DAT_INVALID_PARAMETER, 1, NULL, &remote, 0);
-		dto_refused(rig, kind, DAT_INVALID_PARAMETER, 2, NULL, &remote, 0);
+		dto_refused(rig, kind, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 1, NULL,
+			    &remote, 0);
+		dto_refused(rig, kind, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 2, NULL,
+			    &remote, 0);
 	}
 	y_is_untouched(rig);
 	rig_works(rig);
@@ -55,10 +57,14 @@ static void post_rdma__no_remote_triplet__invalid_parameter(void **state)
 	struct rig *rig = *state;
 	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 8);
 
-	dto_refused(rig, DTO_READ, DAT_INVALID_PARAMETER, 1, &seg, NULL, 0);
-	dto_refused(rig, DTO_WRITE, DAT_INVALID_PARAMETER, 1, &seg, NULL, 0);
-	dto_refused(rig, DTO_READ, DAT_INVALID_PARAMETER, 0, NULL, NULL, 0);
-	dto_refused(rig, DTO_WRITE, DAT_INVALID_PARAMETER, 0, NULL, NULL, 0);
+	dto_refused(rig, DTO_READ, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5), 1, &seg, NULL,
+		    0);
+	dto_refused(rig, DTO_WRITE, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5), 1, &seg,
+		    NULL, 0);
+	dto_refused(rig, DTO_READ, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5), 0, NULL, NULL,
+		    0);
+	dto_refused(rig, DTO_WRITE, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5), 0, NULL,
+		    NULL, 0);
 	rig_works(rig);
 }
 
@@ -77,7 +83,8 @@ static void post__segment_count_out_of_range__invalid_parameter(void **state)
 		iov[i] = dt_seg(&rig->x, i, 1);
 	for (int kind = 0; kind < DTO_KINDS; kind++)
 		for (size_t i = 0; i < COUNT_OF(counts); i++)
-			dto_refused(rig, kind, DAT_INVALID_PARAMETER, counts[i], iov, &remote, 0);
+			dto_refused(rig, kind, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2),
+				    counts[i], iov, &remote, 0);
 	y_is_untouched(rig);
 	rig_works(rig);
 }
@@ -121,9 +128,11 @@ static void post_send__above_max_message_size__invalid_parameter(void **state)
 
 	rig->attr_a.max_message_size = 1000;
 	rig_link(rig);
-	dto_refused(rig, DTO_SEND, DAT_INVALID_PARAMETER, 2, iov, NULL, 0);
+	dto_refused(rig, DTO_SEND, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 2, iov, NULL,
+		    0);
 	iov[0].segment_length = 1001;
-	dto_refused(rig, DTO_SEND, DAT_INVALID_PARAMETER, 1, iov, NULL, 0);
+	dto_refused(rig, DTO_SEND, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 1, iov, NULL,
+		    0);
 	post_recv(&rig->b, dt_seg(&rig->y, 0, 2000), 1);
 	iov[0].segment_length = 499;
 	dt_ok(dto_post(DTO_SEND, rig->a.ep, 2, iov, 2, NULL, 0));
@@ -182,8 +191,10 @@ static void post_rdma__above_max_rdma_size_of_the_adapter__invalid_parameter(voi
 			 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG5);
 	assert_int_equal(dto_post(DTO_WRITE, rig->a.ep, 1, &seg, 1, &remote, 0),
 			 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG3);
-	dto_refused(rig, DTO_READ, DAT_INVALID_PARAMETER, 1, &seg, &remote, 0);
-	dto_refused(rig, DTO_WRITE, DAT_INVALID_PARAMETER, 1, &seg, &remote, 0);
+	dto_refused(rig, DTO_READ, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5), 1, &seg,
+		    &remote, 0);
+	dto_refused(rig, DTO_WRITE, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 1, &seg,
+		    &remote, 0);
 	rig_works(rig);
 	dt_ok(dat_lmr_free(huge.lmr));
 	munmap(p, len);
@@ -199,7 +210,7 @@ static void post__threshold_or_undefined_flag__invalid_parameter(void **state)
 
 	for (int kind = 0; kind < DTO_KINDS; kind++)
 		for (size_t i = 0; i < COUNT_OF(bad); i++)
-			dto_refused(rig, kind, DAT_INVALID_PARAMETER, 1, &seg, &remote,
+			dto_refused(rig, kind, dto_bad_flags(kind), 1, &seg, &remote,
 				    (DAT_COMPLETION_FLAGS)bad[i]);
 	y_is_untouched(rig);
 	rig_works(rig);
@@ -213,9 +224,9 @@ static void post__unsignalled_on_plain_endpoint__invalid_parameter(void **state)
 	const DAT_RMR_TRIPLET remote = target(rig, 8);
 
 	for (int kind = 0; kind < DTO_KINDS; kind++) {
-		dto_refused(rig, kind, DAT_INVALID_PARAMETER, 1, &seg, &remote,
+		dto_refused(rig, kind, dto_bad_flags(kind), 1, &seg, &remote,
 			    DAT_COMPLETION_UNSIGNALLED_FLAG);
-		dto_refused(rig, kind, DAT_INVALID_PARAMETER, 1, &seg, &remote,
+		dto_refused(rig, kind, dto_bad_flags(kind), 1, &seg, &remote,
 			    DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_SUPPRESS_FLAG);
 	}
 	y_is_untouched(rig);
@@ -232,10 +243,11 @@ static void post__unsignalled_on_the_other_queue__invalid_parameter(void **state
 	rig->attr_a.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	rig->attr_b.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	rig_link(rig);
-	dto_refused(rig, DTO_RECV, DAT_INVALID_PARAMETER, 1, &seg, &remote,
-		    DAT_COMPLETION_UNSIGNALLED_FLAG);
-	dt_fails(dto_post(DTO_SEND, rig->b.ep, 1, &seg, 1, NULL, DAT_COMPLETION_UNSIGNALLED_FLAG),
-		 DAT_INVALID_PARAMETER);
+	dto_refused(rig, DTO_RECV, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5), 1, &seg,
+		    &remote, DAT_COMPLETION_UNSIGNALLED_FLAG);
+	dt_fails_with(
+		dto_post(DTO_SEND, rig->b.ep, 1, &seg, 1, NULL, DAT_COMPLETION_UNSIGNALLED_FLAG),
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	rig_works(rig);
 }
 
@@ -249,7 +261,8 @@ static void post_recv__flag_of_requests__invalid_parameter(void **state)
 	DAT_LMR_TRIPLET seg = dt_seg(&rig->x, 0, 8);
 
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		dto_refused(rig, DTO_RECV, DAT_INVALID_PARAMETER, 1, &seg, NULL, bad[i]);
+		dto_refused(rig, DTO_RECV, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5), 1,
+			    &seg, NULL, bad[i]);
 	rig_works(rig);
 }
 
@@ -266,9 +279,9 @@ static void post__bad_flag_on_unsignalled_endpoint__invalid_parameter(void **sta
 	rig_link(rig);
 	for (int kind = 0; kind < DTO_KINDS; kind++)
 		for (size_t i = kind == DTO_RECV ? 0 : 3; i < COUNT_OF(bad); i++) {
-			dto_refused(rig, kind, DAT_INVALID_PARAMETER, 1, &seg, &remote,
+			dto_refused(rig, kind, dto_bad_flags(kind), 1, &seg, &remote,
 				    (DAT_COMPLETION_FLAGS)bad[i]);
-			dto_refused(rig, kind, DAT_INVALID_PARAMETER, 1, &seg, &remote,
+			dto_refused(rig, kind, dto_bad_flags(kind), 1, &seg, &remote,
 				    (DAT_COMPLETION_FLAGS)(bad[i] | 0x04));
 		}
 	rig_works(rig);
@@ -281,12 +294,12 @@ static void post_rdma__destination_too_small__length_error(void **state)
 	DAT_LMR_TRIPLET iov[2] = {dt_seg(&rig->x, 0, 100), dt_seg(&rig->x, 100, 100)};
 	DAT_RMR_TRIPLET remote = target(rig, 201);
 
-	dto_refused(rig, DTO_READ, DAT_LENGTH_ERROR, 2, iov, &remote, 0);
-	dto_refused(rig, DTO_READ, DAT_LENGTH_ERROR, 0, NULL, &remote, 0);
+	dto_refused(rig, DTO_READ, DT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE), 2, iov, &remote, 0);
+	dto_refused(rig, DTO_READ, DT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE), 0, NULL, &remote, 0);
 	remote.segment_length = 199;
-	dto_refused(rig, DTO_WRITE, DAT_LENGTH_ERROR, 2, iov, &remote, 0);
+	dto_refused(rig, DTO_WRITE, DT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE), 2, iov, &remote, 0);
 	remote.segment_length = 0;
-	dto_refused(rig, DTO_WRITE, DAT_LENGTH_ERROR, 1, iov, &remote, 0);
+	dto_refused(rig, DTO_WRITE, DT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE), 1, iov, &remote, 0);
 	dt_stays_empty(rig->b.conn);
 	y_is_untouched(rig);
 	rig_works(rig);
@@ -309,8 +322,8 @@ static void post__not_an_endpoint__invalid_handle(void **state)
 
 	for (int kind = 0; kind < DTO_KINDS; kind++)
 		for (size_t i = 0; i < COUNT_OF(bad); i++)
-			dt_fails(dto_post(kind, bad[i], 1, &seg, 1, &remote, 0),
-				 DAT_INVALID_HANDLE);
+			dt_fails_with(dto_post(kind, bad[i], 1, &seg, 1, &remote, 0),
+				      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	y_is_untouched(rig);
 	expect_quiet(&rig->a);
 }
@@ -353,8 +366,10 @@ static void post__segment_outside_its_region__invalid_parameter(void **state)
 			small.segment_length = kind == DTO_READ ? 1 : UINT64_MAX;
 			iov[1].virtual_address = bad[i].address;
 			iov[1].segment_length = bad[i].len;
-			dto_refused(rig, kind, DAT_INVALID_PARAMETER, 2, iov, &small, 0);
-			dto_refused(rig, kind, DAT_INVALID_PARAMETER, 1, iov + 1, &small, 0);
+			dto_refused(rig, kind, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 2,
+				    iov, &small, 0);
+			dto_refused(rig, kind, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 1,
+				    iov + 1, &small, 0);
 		}
 	}
 	y_is_untouched(rig);
@@ -393,8 +408,8 @@ static void post__region_of_another_zone__protection_violation(void **state)
 	DAT_LMR_TRIPLET iov[2] = {dt_seg(&rig->x, 0, 8), dt_seg(&other, 8, 8)};
 
 	for (int kind = 0; kind < DTO_KINDS; kind++) {
-		dto_refused(rig, kind, DAT_PROTECTION_VIOLATION, 2, iov, &remote, 0);
-		dto_refused(rig, kind, DAT_PROTECTION_VIOLATION, 1, iov + 1, &remote, 0);
+		dto_refused(rig, kind, dto_bad_zone(kind), 2, iov, &remote, 0);
+		dto_refused(rig, kind, dto_bad_zone(kind), 1, iov + 1, &remote, 0);
 	}
 	y_is_untouched(rig);
 	rig_works(rig);
@@ -436,8 +451,8 @@ static void post__dead_context__privileges_violation(void **state)
 			if (bad[i] == rig->x.lkey || bad[i] == rig->y.lkey)
 				continue;
 			iov[1].lmr_context = bad[i];
-			dto_refused(rig, kind, DAT_PRIVILEGES_VIOLATION, 2, iov, &remote, 0);
-			dto_refused(rig, kind, DAT_PRIVILEGES_VIOLATION, 1, iov + 1, &remote, 0);
+			dto_refused(rig, kind, dto_bad_privilege(kind), 2, iov, &remote, 0);
+			dto_refused(rig, kind, dto_bad_privilege(kind), 1, iov + 1, &remote, 0);
 		}
 	}
 	y_is_untouched(rig);
@@ -461,9 +476,9 @@ static void post__privilege_missing__privileges_violation(void **state)
 					  dt_seg(dto_is_source(kind) ? &no_read : &no_write, 8, 8)};
 		DAT_LMR_TRIPLET without = dt_seg(&none, 8, 8);
 
-		dto_refused(rig, kind, DAT_PRIVILEGES_VIOLATION, 2, iov, &remote, 0);
-		dto_refused(rig, kind, DAT_PRIVILEGES_VIOLATION, 1, iov + 1, &remote, 0);
-		dto_refused(rig, kind, DAT_PRIVILEGES_VIOLATION, 1, &without, &remote, 0);
+		dto_refused(rig, kind, dto_bad_privilege(kind), 2, iov, &remote, 0);
+		dto_refused(rig, kind, dto_bad_privilege(kind), 1, iov + 1, &remote, 0);
+		dto_refused(rig, kind, dto_bad_privilege(kind), 1, &without, &remote, 0);
 	}
 	y_is_untouched(rig);
 	rig_works(rig);
@@ -560,17 +575,18 @@ static void fill_queue(struct rig *rig, enum dto_kind kind)
 		dt_ok(dto_post_byte(rig, DTO_SEND, cookie++, 0));
 	while (cookie < SLOTS) {
 		for (int i = 0; i < 3; i++) {
-			dt_fails(dto_post(kind, rig->a.ep, 1, &outside, 0xBAD, &remote, 0),
-				 DAT_INVALID_PARAMETER);
-			dt_fails(dto_post(kind, rig->a.ep, 1, &dead, 0xBAD, &remote, 0),
-				 DAT_PRIVILEGES_VIOLATION);
-			dt_fails(dto_post(kind, rig->a.ep, -1, &dead, 0xBAD, &remote, 0),
-				 DAT_INVALID_PARAMETER);
+			dt_fails_with(dto_post(kind, rig->a.ep, 1, &outside, 0xBAD, &remote, 0),
+				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+			dt_returns(dto_post(kind, rig->a.ep, 1, &dead, 0xBAD, &remote, 0),
+				   dto_bad_privilege(kind));
+			dt_fails_with(dto_post(kind, rig->a.ep, -1, &dead, 0xBAD, &remote, 0),
+				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 		}
 		dt_ok(dto_post_byte(rig, kind, cookie++, 0));
 	}
 	for (int i = 0; i < 3; i++)
-		dt_fails(dto_post_byte(rig, kind, 0xBAD, 0), DAT_INSUFFICIENT_RESOURCES);
+		dt_fails_with(dto_post_byte(rig, kind, 0xBAD, 0), DAT_INSUFFICIENT_RESOURCES,
+			      DAT_RESOURCE_TEP);
 }
 
 static void check_full_queue(struct rig *rig, enum dto_kind kind)
@@ -625,10 +641,12 @@ static void post__queue_without_evd__insufficient_resources(void **state)
 	dt_ok(dat_ep_create(rig->ia.ia, rig->ia.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, rig->a.conn,
 			    attr, &rig->a.ep));
 	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &rig->b);
-	dt_fails(dto_post_byte(rig, DTO_RECV, 1, 0), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(dto_post_byte(rig, DTO_RECV, 1, 0), DAT_INSUFFICIENT_RESOURCES,
+		      DAT_RESOURCE_TEP);
 	dt_ep_link(&rig->ia, &rig->a, &rig->b);
 	for (int kind = 0; kind < DTO_KINDS; kind++)
-		dt_fails(dto_post_byte(rig, kind, 1, 0), DAT_INSUFFICIENT_RESOURCES);
+		dt_fails_with(dto_post_byte(rig, kind, 1, 0), DAT_INSUFFICIENT_RESOURCES,
+			      DAT_RESOURCE_TEP);
 	assert_int_equal(dt_ep_state(rig->a.ep), DAT_EP_STATE_CONNECTED);
 	y_is_untouched(rig);
 }
@@ -642,7 +660,8 @@ static void post_rdma_read__no_reads_out__insufficient_resources(void **state)
 
 	rig->attr_a.max_rdma_read_out = 0;
 	rig_link(rig);
-	dto_refused(rig, DTO_READ, DAT_INSUFFICIENT_RESOURCES, 1, &seg, &remote, 0);
+	dto_refused(rig, DTO_READ, DT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS), 1,
+		    &seg, &remote, 0);
 	post_read(&rig->b, dt_seg(&rig->y, 0, 8), dt_rseg(&rig->x, 0, 8), 1, 0);
 	expect_sent(&rig->b, 1, 8);
 	post_write(&rig->a, seg, remote, 2, 0);
@@ -658,7 +677,8 @@ static void post_rdma_read__peer_serves_no_reads__insufficient_resources(void **
 
 	rig->attr_b.max_rdma_read_in = 0;
 	rig_link(rig);
-	dto_refused(rig, DTO_READ, DAT_INSUFFICIENT_RESOURCES, 1, &seg, &remote, 0);
+	dto_refused(rig, DTO_READ, DT_ERROR(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS), 1,
+		    &seg, &remote, 0);
 	post_read(&rig->b, dt_seg(&rig->y, 0, 8), dt_rseg(&rig->x, 0, 8), 1, 0);
 	expect_sent(&rig->b, 1, 8);
 	post_write(&rig->a, seg, remote, 2, 0);

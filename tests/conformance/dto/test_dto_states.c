@@ -32,10 +32,10 @@ static void check_pending_state(struct rig *rig, DAT_EP_STATE expected)
 	for (int kind = 0; kind < DTO_KINDS; kind++) {
 		if (kind == DTO_RECV)
 			continue;
-		dt_fails(dto_post_byte(rig, kind, 1, DAT_COMPLETION_DEFAULT_FLAG),
-			 DAT_INVALID_STATE);
-		dt_fails(dto_post_byte(rig, kind, 1, DAT_COMPLETION_SUPPRESS_FLAG),
-			 DAT_INVALID_STATE);
+		dt_returns(dto_post_byte(rig, kind, 1, DAT_COMPLETION_DEFAULT_FLAG),
+			   dt_state_error(expected));
+		dt_returns(dto_post_byte(rig, kind, 1, DAT_COMPLETION_SUPPRESS_FLAG),
+			   dt_state_error(expected));
 	}
 	dt_ok(dto_post_byte(rig, DTO_RECV, 2, DAT_COMPLETION_DEFAULT_FLAG));
 	dt_no_event(rig->a.request);
@@ -102,7 +102,8 @@ static void post__tentative_connection_pending__no_requests(void **state)
 	assert_int_equal(dt_ep_state(rig->a.ep), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
 	for (int kind = 0; kind < DTO_KINDS; kind++)
 		if (kind != DTO_RECV)
-			dt_fails(dto_post_byte(rig, kind, 1, 0), DAT_INVALID_STATE);
+			dt_fails_with(dto_post_byte(rig, kind, 1, 0), DAT_INVALID_STATE,
+				      DAT_INVALID_STATE_EP_TENTCONNPENDING);
 }
 
 /* Asks for a connection, and takes part in it when it is told to. */
@@ -170,7 +171,8 @@ static void post__disconnect_pending__only_receives(void **state)
 	assert_int_equal(dt_ep_state(rig->a.ep), DAT_EP_STATE_DISCONNECT_PENDING);
 	for (int kind = 0; kind < DTO_KINDS; kind++)
 		if (kind != DTO_RECV)
-			dt_fails(dto_post_byte(rig, kind, 0xBAD, 0), DAT_INVALID_STATE);
+			dt_fails_with(dto_post_byte(rig, kind, 0xBAD, 0), DAT_INVALID_STATE,
+				      DAT_INVALID_STATE_EP_DISCPENDING);
 	post_recv(&rig->a, dt_seg(&rig->x, 0, 8), 2);
 	post_recv(&rig->a, dt_seg(&rig->x, 0, 8), 3);
 	post_send(&rig->b, dt_seg(&rig->y, 0, 8), 4, 0);
@@ -223,14 +225,17 @@ static void post__disconnected_and_wrong__refused_as_ever(void **state)
 
 	rig_disconnect(rig, DAT_CLOSE_ABRUPT_FLAG);
 	for (int kind = 0; kind < DTO_KINDS; kind++) {
-		dto_refused(rig, kind, DAT_INVALID_PARAMETER, 1, NULL, &remote, 0);
-		dto_refused(rig, kind, DAT_INVALID_PARAMETER, -1, &outside, &remote, 0);
-		dto_refused(rig, kind, DAT_INVALID_PARAMETER, 1, &outside, &remote, 0);
-		dto_refused(rig, kind, DAT_PRIVILEGES_VIOLATION, 1, &dead, &remote, 0);
-		dto_refused(rig, kind, DAT_INVALID_PARAMETER, 0, NULL, &remote,
+		dto_refused(rig, kind, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 1, NULL,
+			    &remote, 0);
+		dto_refused(rig, kind, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2), -1,
+			    &outside, &remote, 0);
+		dto_refused(rig, kind, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 1,
+			    &outside, &remote, 0);
+		dto_refused(rig, kind, dto_bad_privilege(kind), 1, &dead, &remote, 0);
+		dto_refused(rig, kind, dto_bad_flags(kind), 0, NULL, &remote,
 			    DAT_COMPLETION_UNSIGNALLED_FLAG);
 	}
-	dto_refused(rig, DTO_READ, DAT_LENGTH_ERROR, 0, NULL, &remote, 0);
+	dto_refused(rig, DTO_READ, DT_ERROR(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE), 0, NULL, &remote, 0);
 }
 
 /* EP-RECV-31 EP-RECV-19 DTO-112 EP-STATE-68 */

@@ -320,8 +320,8 @@ static void ep_create__zero_rdma_reads__explicit(void **state)
 	ep_lab_open_with(lab, DAT_EP_STATE_CONNECTED, &attr);
 	assert_int_equal(ep_query(lab->ep.ep).ep_attr.max_rdma_read_in, 0);
 	assert_int_equal(ep_query(lab->ep.ep).ep_attr.max_rdma_read_out, 0);
-	dt_fails(ep_read(lab->ep.ep, &lab->buf, 0, &lab->buf, 4096, 64, 1),
-		 DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(ep_read(lab->ep.ep, &lab->buf, 0, &lab->buf, 4096, 64, 1),
+		      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS);
 	ep_check_traffic(&lab->ep, &lab->peer, &lab->buf);
 }
 
@@ -359,7 +359,7 @@ static void ep_create__huge_sizes_and_20000_dtos__accepted(void **state)
 	dt_ep_create(&lab->ia, lab->ia.pz, &attr, &ep);
 	for (uint64_t i = 0; i < 20000; i++)
 		dt_ok(ep_recv_empty(ep.ep, i));
-	dt_fails(ep_recv_empty(ep.ep, 0), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(ep_recv_empty(ep.ep, 0), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 }
 
 /* EP-CREATE-76 EP-FREE-24 EP-FREE-25 */
@@ -372,10 +372,10 @@ static void ep_create__objects_of_an_endpoint__in_use_until_it_is_freed(void **s
 	open_unconnected(lab);
 	dt_ok(dat_pz_create(lab->ia.ia, &pz));
 	dt_ep_create(&lab->ia, pz, NULL, &ep);
-	dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
-	dt_fails(dat_evd_free(ep.recv), DAT_INVALID_STATE);
-	dt_fails(dat_evd_free(ep.request), DAT_INVALID_STATE);
-	dt_fails(dat_evd_free(ep.conn), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
+	dt_fails_with(dat_evd_free(ep.recv), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	dt_fails_with(dat_evd_free(ep.request), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+	dt_fails_with(dat_evd_free(ep.conn), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	dt_ok(dat_ep_free(ep.ep));
 	dt_ok(dat_pz_free(pz));
 	dt_ok(dat_evd_free(ep.recv));

@@ -35,19 +35,20 @@ static void ep_create__bad_handle_in_each_place__invalid_handle(void **state)
 				  (DAT_HANDLE)1, lab->ia.ia, lab->ep.ep};
 
 	for (size_t i = 0; i < COUNT_OF(bad); i++) {
-		dt_fails(create(lab, bad[i], lab->ep.recv, lab->ep.request, lab->ep.conn, NULL),
-			 DAT_INVALID_HANDLE);
-		dt_fails(create(lab, lab->ia.pz, bad[i], lab->ep.request, lab->ep.conn, NULL),
-			 DAT_INVALID_HANDLE);
-		dt_fails(create(lab, lab->ia.pz, lab->ep.recv, bad[i], lab->ep.conn, NULL),
-			 DAT_INVALID_HANDLE);
-		dt_fails(create(lab, lab->ia.pz, lab->ep.recv, lab->ep.request, bad[i], NULL),
-			 DAT_INVALID_HANDLE);
+		dt_fails_with(
+			create(lab, bad[i], lab->ep.recv, lab->ep.request, lab->ep.conn, NULL),
+			DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+		dt_fails_with(create(lab, lab->ia.pz, bad[i], lab->ep.request, lab->ep.conn, NULL),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
+		dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, bad[i], lab->ep.conn, NULL),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
+		dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, lab->ep.request, bad[i], NULL),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	}
-	dt_fails(create(lab, lab->ep.recv, lab->ep.recv, lab->ep.request, lab->ep.conn, NULL),
-		 DAT_INVALID_HANDLE);
-	dt_fails(create(lab, lab->ia.pz, lab->ia.pz, lab->ep.request, lab->ep.conn, NULL),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(create(lab, lab->ep.recv, lab->ep.recv, lab->ep.request, lab->ep.conn, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	dt_fails_with(create(lab, lab->ia.pz, lab->ia.pz, lab->ep.request, lab->ep.conn, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
 	/* the refused calls left no tie */
 	dt_ep_free(&lab->ep);
 }
@@ -69,12 +70,12 @@ static void ep_create__bad_ia_or_output__refused(void **state)
 				  DT_NEVER_A_HANDLE};
 
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		dt_fails(dat_ep_create(bad[i], lab->ia.pz, lab->ep.recv, lab->ep.request,
-				       lab->ep.conn, NULL, &ep),
-			 DAT_INVALID_HANDLE);
-	dt_fails(dat_ep_create(lab->ia.ia, lab->ia.pz, lab->ep.recv, lab->ep.request, lab->ep.conn,
-			       NULL, NULL),
-		 DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_ep_create(bad[i], lab->ia.pz, lab->ep.recv, lab->ep.request,
+					    lab->ep.conn, NULL, &ep),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_ep_create(lab->ia.ia, lab->ia.pz, lab->ep.recv, lab->ep.request,
+				    lab->ep.conn, NULL, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
 }
 
 /* EP-CREATE-24 EP-CREATE-25 EP-CREATE-26: the flag in question is the only one missing */
@@ -87,12 +88,12 @@ static void ep_create__evd_without_stream_flag__invalid_handle(void **state)
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	no_dto = dt_evd_create(&lab->ia, 8, all & ~(unsigned int)DAT_EVD_DTO_FLAG);
 	no_conn = dt_evd_create(&lab->ia, 8, all & ~(unsigned int)DAT_EVD_CONNECTION_FLAG);
-	dt_fails(create(lab, lab->ia.pz, no_dto, lab->ep.request, lab->ep.conn, NULL),
-		 DAT_INVALID_HANDLE);
-	dt_fails(create(lab, lab->ia.pz, lab->ep.recv, no_dto, lab->ep.conn, NULL),
-		 DAT_INVALID_HANDLE);
-	dt_fails(create(lab, lab->ia.pz, lab->ep.recv, lab->ep.request, no_conn, NULL),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(create(lab, lab->ia.pz, no_dto, lab->ep.request, lab->ep.conn, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
+	dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, no_dto, lab->ep.conn, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
+	dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, lab->ep.request, no_conn, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 }
 
 /* EP-CREATE-27 */
@@ -105,14 +106,14 @@ static void ep_create__object_of_another_instance__invalid_handle(void **state)
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	dt_ia_open(&other);
 	evd = dt_evd_create(&other, 64, DAT_EVD_DEFAULT_FLAG);
-	dt_fails(create(lab, other.pz, lab->ep.recv, lab->ep.request, lab->ep.conn, NULL),
-		 DAT_INVALID_HANDLE);
-	dt_fails(create(lab, lab->ia.pz, evd, lab->ep.request, lab->ep.conn, NULL),
-		 DAT_INVALID_HANDLE);
-	dt_fails(create(lab, lab->ia.pz, lab->ep.recv, evd, lab->ep.conn, NULL),
-		 DAT_INVALID_HANDLE);
-	dt_fails(create(lab, lab->ia.pz, lab->ep.recv, lab->ep.request, evd, NULL),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(create(lab, other.pz, lab->ep.recv, lab->ep.request, lab->ep.conn, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	dt_fails_with(create(lab, lab->ia.pz, evd, lab->ep.request, lab->ep.conn, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
+	dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, evd, lab->ep.conn, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
+	dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, lab->ep.request, evd, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	dt_ok(dat_evd_free(evd));
 	dt_ia_close(&other);
 }
@@ -161,19 +162,22 @@ static void ep_create__counts_at_and_beyond_their_limits__judged(void **state)
 		dt_ok(create_with_count(lab, counts[i].attr, 1));
 		dt_ok(create_with_count(lab, counts[i].attr, limit));
 		if (limit < INT32_MAX)
-			dt_fails(create_with_count(lab, counts[i].attr, limit + 1),
-				 DAT_INVALID_PARAMETER);
-		dt_fails(create_with_count(lab, counts[i].attr, -1), DAT_INVALID_PARAMETER);
-		dt_fails(create_with_count(lab, counts[i].attr, INT32_MIN), DAT_INVALID_PARAMETER);
+			dt_fails_with(create_with_count(lab, counts[i].attr, limit + 1),
+				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+		dt_fails_with(create_with_count(lab, counts[i].attr, -1), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG6);
+		dt_fails_with(create_with_count(lab, counts[i].attr, INT32_MIN),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 		if (counts[i].is_zero_refused)
-			dt_fails(create_with_count(lab, counts[i].attr, 0), DAT_INVALID_PARAMETER);
+			dt_fails_with(create_with_count(lab, counts[i].attr, 0),
+				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 		else
 			dt_ok(create_with_count(lab, counts[i].attr, 0));
 	}
-	dt_fails(create_with_count(lab, FIELD(ep_transport_specific_count), -1),
-		 DAT_INVALID_PARAMETER);
-	dt_fails(create_with_count(lab, FIELD(ep_provider_specific_count), -1),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(create_with_count(lab, FIELD(ep_transport_specific_count), -1),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+	dt_fails_with(create_with_count(lab, FIELD(ep_provider_specific_count), -1),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 }
 
 /* EP-CREATE-48 EP-CREATE-49 */
@@ -189,12 +193,12 @@ static void ep_create__sizes_beyond_their_limits__invalid_parameter(void **state
 	dt_ok(create_with(lab, &attr));
 	if (lab->ia.attr.max_message_size < UINT64_MAX) {
 		attr.max_message_size++;
-		dt_fails(create_with(lab, &attr), DAT_INVALID_PARAMETER);
+		dt_fails_with(create_with(lab, &attr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 		attr.max_message_size--;
 	}
 	if (lab->ia.attr.max_rdma_size < UINT64_MAX) {
 		attr.max_rdma_size++;
-		dt_fails(create_with(lab, &attr), DAT_INVALID_PARAMETER);
+		dt_fails_with(create_with(lab, &attr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 	}
 }
 
@@ -210,12 +214,13 @@ static void ep_create__queue_without_evd_or_reverse__invalid_parameter(void **st
 	no_recv.max_recv_dtos = 0;
 	no_request = attr;
 	no_request.max_request_dtos = 0;
-	dt_fails(create(lab, lab->ia.pz, DAT_HANDLE_NULL, lab->ep.request, lab->ep.conn, &attr),
-		 DAT_INVALID_PARAMETER);
-	dt_fails(create(lab, lab->ia.pz, lab->ep.recv, DAT_HANDLE_NULL, lab->ep.conn, &attr),
-		 DAT_INVALID_PARAMETER);
-	dt_fails(create_with(lab, &no_recv), DAT_INVALID_PARAMETER);
-	dt_fails(create_with(lab, &no_request), DAT_INVALID_PARAMETER);
+	dt_fails_with(
+		create(lab, lab->ia.pz, DAT_HANDLE_NULL, lab->ep.request, lab->ep.conn, &attr),
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+	dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, DAT_HANDLE_NULL, lab->ep.conn, &attr),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+	dt_fails_with(create_with(lab, &no_recv), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+	dt_fails_with(create_with(lab, &no_request), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 	dt_ok(create(lab, lab->ia.pz, DAT_HANDLE_NULL, lab->ep.request, lab->ep.conn, &no_recv));
 	dt_ok(create(lab, lab->ia.pz, lab->ep.recv, DAT_HANDLE_NULL, lab->ep.conn, &no_request));
 }
@@ -234,11 +239,11 @@ static void ep_create__service_type_and_qos__judged(void **state)
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	dt_ep_attr(&lab->ia, &attr);
 	attr.service_type = (DAT_SERVICE_TYPE)1;
-	dt_fails(create_with(lab, &attr), DAT_INVALID_PARAMETER);
+	dt_fails_with(create_with(lab, &attr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 	dt_ep_attr(&lab->ia, &attr);
 	for (size_t i = 0; i < COUNT_OF(bad_qos); i++) {
 		attr.qos = (DAT_QOS)bad_qos[i];
-		dt_fails(create_with(lab, &attr), DAT_INVALID_PARAMETER);
+		dt_fails_with(create_with(lab, &attr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 	}
 	for (size_t i = 0; i < COUNT_OF(qos); i++) {
 		attr.qos = qos[i];
@@ -261,11 +266,11 @@ static void ep_create__unknown_named_attributes__invalid_parameter(void **state)
 		dt_ep_attr(&lab->ia, &attr);
 		attr.ep_transport_specific_count = 1;
 		attr.ep_transport_specific = is_null ? NULL : &named;
-		dt_fails(create_with(lab, &attr), DAT_INVALID_PARAMETER);
+		dt_fails_with(create_with(lab, &attr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 		dt_ep_attr(&lab->ia, &attr);
 		attr.ep_provider_specific_count = 1;
 		attr.ep_provider_specific = is_null ? NULL : &named;
-		dt_fails(create_with(lab, &attr), DAT_INVALID_PARAMETER);
+		dt_fails_with(create_with(lab, &attr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 	}
 }
 
@@ -294,7 +299,8 @@ static void ep_create__recv_completion_flags__exactly_one_of_four(void **state)
 		if (is_good)
 			dt_ok(create_with(lab, &attr));
 		else
-			dt_fails(create_with(lab, &attr), DAT_INVALID_PARAMETER);
+			dt_fails_with(create_with(lab, &attr), DAT_INVALID_PARAMETER,
+				      DAT_INVALID_ARG6);
 	}
 }
 
@@ -315,10 +321,11 @@ static void ep_create__request_completion_flags__one_class_and_free_bits(void **
 		if (is_good)
 			dt_ok(create_with(lab, &attr));
 		else
-			dt_fails(create_with(lab, &attr), DAT_INVALID_PARAMETER);
+			dt_fails_with(create_with(lab, &attr), DAT_INVALID_PARAMETER,
+				      DAT_INVALID_ARG6);
 	}
 	attr.request_completion_flags = (DAT_COMPLETION_FLAGS)0x80000000u;
-	dt_fails(create_with(lab, &attr), DAT_INVALID_PARAMETER);
+	dt_fails_with(create_with(lab, &attr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 }
 
 /* EP-CREATE-64: as NetPIPE has it */

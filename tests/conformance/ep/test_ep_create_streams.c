@@ -125,6 +125,14 @@ static void detach(struct tie *tie)
 	}
 }
 
+/* The parameter of the call in attach() that brings the wrong EVD. */
+static DAT_RETURN_SUBTYPE wrong_argument(enum stream stream)
+{
+	if (stream == PSP || stream == ASYNC)
+		return DAT_INVALID_ARG3;
+	return stream == RSP ? DAT_INVALID_ARG4 : DAT_INVALID_ARG6;
+}
+
 static void check_pair(struct ep_lab *lab, enum stream first, enum stream second)
 {
 	DAT_EVD_HANDLE evd =
@@ -142,7 +150,7 @@ static void check_pair(struct ep_lab *lab, enum stream first, enum stream second
 	} else {
 		if (DAT_GET_TYPE(ret) != DAT_INVALID_PARAMETER)
 			print_error("streams %d, %d: %s\n", first, second, dt_strerror(ret));
-		dt_fails(ret, DAT_INVALID_PARAMETER);
+		dt_fails_with(ret, DAT_INVALID_PARAMETER, wrong_argument(second));
 	}
 	/* the tie ends with its object; a refused one never began */
 	detach(&a);
@@ -226,10 +234,14 @@ static void ep_create__own_streams_share_an_evd__unless_solicited(void **state)
 	dt_ok(create_shared(lab, unsignalled, solicited, true, true)); /* EP-CREATE-63 */
 	dt_ok(create_shared(lab, none, solicited, true, true));
 	dt_ok(create_shared(lab, solicited, none, false, false));
-	dt_fails(create_shared(lab, solicited, none, true, false), DAT_INVALID_PARAMETER);
-	dt_fails(create_shared(lab, solicited, unsignalled, true, false), DAT_INVALID_PARAMETER);
-	dt_fails(create_shared(lab, solicited, solicited, true, false), DAT_INVALID_PARAMETER);
-	dt_fails(create_shared(lab, solicited, none, false, true), DAT_INVALID_PARAMETER);
+	dt_fails_with(create_shared(lab, solicited, none, true, false), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG6);
+	dt_fails_with(create_shared(lab, solicited, unsignalled, true, false),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+	dt_fails_with(create_shared(lab, solicited, solicited, true, false), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG6);
+	dt_fails_with(create_shared(lab, solicited, none, false, true), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG6);
 }
 
 int main(void)

@@ -24,15 +24,16 @@ static void ep_free__each_state__gone_or_invalid_state(void **state)
 		dt_ok(ep_recv(lab->ep.ep, &lab->buf, 0, 64, 1));
 		dt_drain(lab->ep.recv); /* of DISCONNECTED */
 		if (!can_be_freed(ep_states[i])) {
-			dt_fails(dat_ep_free(lab->ep.ep), DAT_INVALID_STATE);
+			dt_returns(dat_ep_free(lab->ep.ep), dt_state_error(ep_states[i]));
 			assert_int_equal(dt_ep_state(lab->ep.ep), ep_states[i]);
 			assert_false(ep_is_recv_idle(lab->ep.ep));
 			ep_lab_close(lab);
 			continue;
 		}
 		dt_ok(dat_ep_free(lab->ep.ep));
-		dt_fails(dat_ep_get_status(lab->ep.ep, NULL, NULL, NULL), DAT_INVALID_HANDLE);
-		dt_fails(dat_ep_free(lab->ep.ep), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_ep_get_status(lab->ep.ep, NULL, NULL, NULL), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EP);
+		dt_fails_with(dat_ep_free(lab->ep.ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 		dt_stays_empty(lab->ep.conn);
 		ep_lab_no_events(lab);
 		dt_ok(dat_evd_free(lab->ep.recv));
@@ -51,7 +52,7 @@ static void ep_free__reserved_then_rsp_freed__accepted(void **state)
 	struct ep_lab *lab = *state;
 
 	ep_lab_open(lab, DAT_EP_STATE_RESERVED);
-	dt_fails(dat_ep_free(lab->ep.ep), DAT_INVALID_STATE);
+	dt_fails_with(dat_ep_free(lab->ep.ep), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_RESERVED);
 	dt_ok(dat_rsp_free(lab->rsp));
 	dt_ok(dat_ep_free(lab->ep.ep));
 }
@@ -62,7 +63,8 @@ static void ep_free__passive_then_request_rejected__accepted(void **state)
 	struct ep_lab *lab = *state;
 
 	ep_lab_open(lab, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
-	dt_fails(dat_ep_free(lab->ep.ep), DAT_INVALID_STATE);
+	dt_fails_with(dat_ep_free(lab->ep.ep), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_PASSCONNPENDING);
 	dt_ok(dat_cr_reject(lab->cr));
 	dt_ok(dat_ep_free(lab->ep.ep));
 	dt_expect_conn(lab->peer.conn, lab->peer.ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
@@ -75,7 +77,7 @@ static void ep_free__tentative_after_reject__invalid_handle(void **state)
 
 	ep_lab_open(lab, DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
 	dt_ok(dat_cr_reject(lab->cr));
-	dt_fails(dat_ep_free(lab->ep.ep), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_ep_free(lab->ep.ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 }
 
 /* EP-FREE-16 EP-FREE-17: the request waits at the other side, whose accept is in vain */

@@ -120,7 +120,7 @@ static void ep_modify__each_field_in_each_state__changed_or_invalid_state(void *
 				dt_ok(ret);
 				expected = merged(&before, &with, open_fields[k]);
 			} else {
-				dt_fails(ret, DAT_INVALID_STATE);
+				dt_returns(ret, dt_state_error(ep_states[i]));
 			}
 			after = ep_query(lab->ep.ep);
 			ep_check_same_config(&after, &expected);
@@ -191,12 +191,14 @@ static void ep_modify__zone_in_each_state__changed_or_invalid_state(void **state
 		if (is_legal) {
 			dt_ok(set_pz(lab->ep.ep, pz));
 			assert_ptr_equal(ep_query(lab->ep.ep).pz_handle, pz);
-			dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
+			dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE,
+				      DAT_INVALID_STATE_PZ_IN_USE);
 			dt_ok(set_pz(lab->ep.ep, DAT_HANDLE_NULL));
 			assert_ptr_equal(ep_query(lab->ep.ep).pz_handle, DAT_HANDLE_NULL);
 		} else {
-			dt_fails(set_pz(lab->ep.ep, pz), DAT_INVALID_STATE);
-			dt_fails(set_pz(lab->ep.ep, DAT_HANDLE_NULL), DAT_INVALID_STATE);
+			dt_returns(set_pz(lab->ep.ep, pz), dt_state_error(ep_states[i]));
+			dt_returns(set_pz(lab->ep.ep, DAT_HANDLE_NULL),
+				   dt_state_error(ep_states[i]));
 			assert_ptr_equal(ep_query(lab->ep.ep).pz_handle, before);
 		}
 		dt_ok(dat_pz_free(pz));
@@ -216,9 +218,12 @@ static void ep_modify__evds_replaced__old_ones_free_new_ones_in_use(void **state
 	dt_ok(dat_evd_free(lab->ep.recv));
 	dt_ok(dat_evd_free(lab->ep.request));
 	dt_ok(dat_evd_free(lab->ep.conn));
-	dt_fails(dat_evd_free(with.recv_evd_handle), DAT_INVALID_STATE);
-	dt_fails(dat_evd_free(with.request_evd_handle), DAT_INVALID_STATE);
-	dt_fails(dat_evd_free(with.connect_evd_handle), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_free(with.recv_evd_handle), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_IN_USE);
+	dt_fails_with(dat_evd_free(with.request_evd_handle), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_IN_USE);
+	dt_fails_with(dat_evd_free(with.connect_evd_handle), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_IN_USE);
 	/* the same EVD again is counted once */
 	dt_ok(dat_ep_modify(lab->ep.ep, EVDS, &with));
 	dt_ok(dat_ep_free(lab->ep.ep));
@@ -245,7 +250,7 @@ static void ep_modify__evds_taken_away__with_their_queues(void **state)
 	assert_ptr_equal(param.connect_evd_handle, DAT_HANDLE_NULL);
 	assert_int_equal(param.ep_attr.max_recv_dtos, 0);
 	assert_int_equal(param.ep_attr.max_request_dtos, 0);
-	dt_fails(ep_recv_empty(lab->ep.ep, 1), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(ep_recv_empty(lab->ep.ep, 1), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	dt_ok(dat_evd_free(lab->ep.recv));
 	dt_ok(dat_evd_free(lab->ep.request));
 	dt_ok(dat_evd_free(lab->ep.conn));
@@ -259,9 +264,11 @@ static void ep_modify__srq_soft_hw_without_srq__invalid_parameter(void **state)
 
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	param = ep_query(lab->ep.ep);
-	dt_fails(dat_ep_modify(lab->ep.ep, ATTR(SRQ_SOFT_HW), &param), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_modify(lab->ep.ep, ATTR(SRQ_SOFT_HW), &param), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	param.ep_attr.srq_soft_hw = 3;
-	dt_fails(dat_ep_modify(lab->ep.ep, ATTR(SRQ_SOFT_HW), &param), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_modify(lab->ep.ep, ATTR(SRQ_SOFT_HW), &param), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	assert_int_equal(ep_query(lab->ep.ep).ep_attr.srq_soft_hw, DAT_HW_DEFAULT);
 }
 
@@ -286,18 +293,20 @@ static void ep_modify__named_attributes__none_or_refused(void **state)
 			dt_ok(dat_ep_modify(lab->ep.ep, transport, &param));
 			dt_ok(dat_ep_modify(lab->ep.ep, provider, &param));
 		} else {
-			dt_fails(dat_ep_modify(lab->ep.ep, transport, &param), DAT_INVALID_STATE);
-			dt_fails(dat_ep_modify(lab->ep.ep, provider, &param), DAT_INVALID_STATE);
+			dt_returns(dat_ep_modify(lab->ep.ep, transport, &param),
+				   dt_state_error(ep_states[i]));
+			dt_returns(dat_ep_modify(lab->ep.ep, provider, &param),
+				   dt_state_error(ep_states[i]));
 		}
 		param.ep_attr.ep_transport_specific_count = 1;
 		param.ep_attr.ep_transport_specific = &named;
 		param.ep_attr.ep_provider_specific_count = 1;
 		param.ep_attr.ep_provider_specific = &named;
 		if (ep_states[i] == DAT_EP_STATE_UNCONNECTED) {
-			dt_fails(dat_ep_modify(lab->ep.ep, transport, &param),
-				 DAT_INVALID_PARAMETER);
-			dt_fails(dat_ep_modify(lab->ep.ep, provider, &param),
-				 DAT_INVALID_PARAMETER);
+			dt_fails_with(dat_ep_modify(lab->ep.ep, transport, &param),
+				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+			dt_fails_with(dat_ep_modify(lab->ep.ep, provider, &param),
+				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 		}
 		ep_lab_close(lab);
 	}
@@ -362,7 +371,8 @@ static void ep_modify__recv_flags_with_receives_posted__invalid_state(void **sta
 	dt_ok(ep_recv_empty(lab->ep.ep, 1));
 	memset(&param, 0, sizeof(param));
 	param.ep_attr.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
-	dt_fails(dat_ep_modify(lab->ep.ep, ATTR(RECV_COMPLETION_FLAGS), &param), DAT_INVALID_STATE);
+	dt_fails_with(dat_ep_modify(lab->ep.ep, ATTR(RECV_COMPLETION_FLAGS), &param),
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_EVD_RECV);
 	assert_int_not_equal(ep_query(lab->ep.ep).ep_attr.recv_completion_flags,
 			     DAT_COMPLETION_UNSIGNALLED_FLAG);
 	/* request flags have no such rule */
@@ -389,12 +399,12 @@ static void ep_modify__receive_queue_size__counts_at_once(void **state)
 	size = ep_query(lab->ep.ep).ep_attr.max_recv_dtos;
 	for (DAT_COUNT i = 0; i < size; i++)
 		dt_ok(ep_recv_empty(lab->ep.ep, (uint64_t)i));
-	dt_fails(ep_recv_empty(lab->ep.ep, 0), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(ep_recv_empty(lab->ep.ep, 0), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	dt_ok(set_recv_dtos(lab->ep.ep, size + 5));
 	for (DAT_COUNT i = 0; i < 5; i++)
 		dt_ok(ep_recv_empty(lab->ep.ep, (uint64_t)(size + i)));
-	dt_fails(ep_recv_empty(lab->ep.ep, 0), DAT_INSUFFICIENT_RESOURCES);
-	dt_fails(set_recv_dtos(lab->ep.ep, size + 4), DAT_INVALID_PARAMETER);
+	dt_fails_with(ep_recv_empty(lab->ep.ep, 0), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
+	dt_fails_with(set_recv_dtos(lab->ep.ep, size + 4), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	assert_int_equal(ep_query(lab->ep.ep).ep_attr.max_recv_dtos, size + 5);
 	dt_ok(set_recv_dtos(lab->ep.ep, size + 5));
 	/* all are there, in order */
@@ -417,7 +427,7 @@ static void ep_modify__request_queue_size__counts_at_once(void **state)
 	dt_ep_link(&lab->ia, &lab->ep, &lab->peer);
 	for (uint64_t i = 0; i < 50; i++)
 		dt_ok(ep_send_empty(lab->ep.ep, i));
-	dt_fails(ep_send_empty(lab->ep.ep, 50), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(ep_send_empty(lab->ep.ep, 50), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 }
 
 /* EP-MODIFY-52 */
@@ -454,13 +464,14 @@ static void ep_modify__provider_made__equipped_and_accepted(void **state)
 	dt_ok(dat_ep_modify(lab->ep.ep, ATTR(MAX_RECV_DTOS) | ATTR(MAX_MESSAGE_SIZE), &param));
 	for (uint64_t i = 0; i < 3; i++)
 		dt_ok(ep_recv_empty(lab->ep.ep, i));
-	dt_fails(ep_recv_empty(lab->ep.ep, 3), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(ep_recv_empty(lab->ep.ep, 3), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 	dt_ok(dat_cr_accept(lab->cr, DAT_HANDLE_NULL, 0, NULL));
 	dt_expect_conn(lab->ep.conn, lab->ep.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 	dt_expect_conn(lab->peer.conn, lab->peer.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 	dt_ok(ep_send_empty(lab->peer.ep, 9));
 	dt_expect_dto(lab->ep.recv, lab->ep.ep, 0, DAT_DTO_SUCCESS, 0);
-	dt_fails(ep_send(lab->ep.ep, &lab->buf, 0, 65, 1), DAT_INVALID_PARAMETER);
+	dt_fails_with(ep_send(lab->ep.ep, &lab->buf, 0, 65, 1), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 }
 
 int main(void)

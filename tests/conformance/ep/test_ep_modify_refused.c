@@ -6,7 +6,8 @@
 #define ATTR(name) DAT_EP_FIELD_EP_ATTR_##name
 
 /* The call is refused for its parameters and changes nothing, alone or with a good field. */
-static void check_refused(struct ep_lab *lab, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
+static void check_refused_for(struct ep_lab *lab, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param,
+			      DAT_RETURN_SUBTYPE argument)
 {
 	static const DAT_EP_PARAM_MASK good[] = {0, ATTR(MAX_RDMA_SIZE), ATTR(MAX_RECV_IOV),
 						 DAT_EP_FIELD_CONNECT_EVD_HANDLE,
@@ -24,12 +25,18 @@ static void check_refused(struct ep_lab *lab, DAT_EP_PARAM_MASK mask, const DAT_
 			with.connect_evd_handle = lab->peer.conn;
 		if (good[i] == DAT_EP_FIELD_PZ_HANDLE)
 			with.pz_handle = DAT_HANDLE_NULL;
-		dt_fails(dat_ep_modify(lab->ep.ep, mask | good[i], &with), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_ep_modify(lab->ep.ep, mask | good[i], &with),
+			      DAT_INVALID_PARAMETER, argument);
 		after = ep_query(lab->ep.ep);
 		ep_check_same_config(&before, &after);
 	}
 	/* no use count moved either */
-	dt_fails(dat_evd_free(lab->ep.conn), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_free(lab->ep.conn), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
+}
+
+static void check_refused(struct ep_lab *lab, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param)
+{
+	check_refused_for(lab, mask, param, DAT_INVALID_ARG3);
 }
 
 /* EP-MODIFY-08 EP-MODIFY-09 EP-MODIFY-10 EP-MODIFY-11 EP-MODIFY-12 EP-MODIFY-13 EP-MODIFY-14
@@ -54,7 +61,7 @@ static void ep_modify__field_that_cannot_change__invalid_parameter(void **state)
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	param = ep_query(lab->ep.ep);
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		check_refused(lab, bad[i], &param);
+		check_refused_for(lab, bad[i], &param, DAT_INVALID_ARG2);
 }
 
 /* EP-MODIFY-06 */
@@ -63,8 +70,10 @@ static void ep_modify__null_parameter__invalid_parameter(void **state)
 	struct ep_lab *lab = *state;
 
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-	dt_fails(dat_ep_modify(lab->ep.ep, DAT_EP_FIELD_PZ_HANDLE, NULL), DAT_INVALID_PARAMETER);
-	dt_fails(dat_ep_modify(lab->ep.ep, ATTR(QOS), NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_modify(lab->ep.ep, DAT_EP_FIELD_PZ_HANDLE, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	dt_fails_with(dat_ep_modify(lab->ep.ep, ATTR(QOS), NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 }
 
 /* --- values --- */
@@ -285,9 +294,10 @@ static void ep_modify__streams_would_not_match__invalid_parameter(void **state)
 	/* streams of another endpoint */
 	dt_ep_attr(&lab->ia, &attr);
 	dt_ep_create(&lab->ia, lab->ia.pz, &attr, &ep);
-	dt_fails(dat_ep_modify(ep.ep, DAT_EP_FIELD_RECV_EVD_HANDLE, &param), DAT_INVALID_PARAMETER);
-	dt_fails(dat_ep_modify(ep.ep, DAT_EP_FIELD_REQUEST_EVD_HANDLE, &param),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_modify(ep.ep, DAT_EP_FIELD_RECV_EVD_HANDLE, &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	dt_fails_with(dat_ep_modify(ep.ep, DAT_EP_FIELD_REQUEST_EVD_HANDLE, &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	assert_ptr_equal(ep_query(ep.ep).recv_evd_handle, ep.recv);
 	dt_ok(dat_ep_modify(ep.ep, DAT_EP_FIELD_RECV_EVD_HANDLE | ATTR(RECV_COMPLETION_FLAGS),
 			    &param));

@@ -60,11 +60,13 @@ static void ep_modify__zone_of_posted_receives__old_zone_refused(void **state)
 
 		for (uint64_t i = 0; i < 2; i++) {
 			dt_ok(try_recv(&zones, &ep, zone, i));
-			dt_fails(try_recv(&zones, &ep, !zone, i), DAT_PROTECTION_VIOLATION);
+			dt_fails_with(try_recv(&zones, &ep, !zone, i), DAT_PROTECTION_VIOLATION,
+				      DAT_PROTECTION_WRITE);
 		}
 		dt_ok(try_recv(&zones, &ep, zone, 3)); /* the last that was good */
 		move_to(&zones, &ep, !zone);
-		dt_fails(try_recv(&zones, &ep, zone, 4), DAT_PROTECTION_VIOLATION);
+		dt_fails_with(try_recv(&zones, &ep, zone, 4), DAT_PROTECTION_VIOLATION,
+			      DAT_PROTECTION_WRITE);
 	}
 	zones_end(&zones);
 }
@@ -109,10 +111,10 @@ static void check_kind(struct zones *zones, enum dto_kind kind)
 	for (int round = 0; round < 3; round++) {
 		const int zone = round % 2;
 
-		dt_fails(try_request(zones, kind, !zone, 4), DAT_PROTECTION_VIOLATION);
+		dt_returns(try_request(zones, kind, !zone, 4), dto_bad_zone(kind));
 		for (unsigned i = 0; i < USES; i++)
 			transfer(zones, kind, zone);
-		dt_fails(try_request(zones, kind, !zone, 4), DAT_PROTECTION_VIOLATION);
+		dt_returns(try_request(zones, kind, !zone, 4), dto_bad_zone(kind));
 		transfer(zones, kind, zone); /* the last that was good */
 		rig_disconnect(rig, DAT_CLOSE_ABRUPT_FLAG);
 		dt_ok(dat_ep_reset(rig->a.ep));
@@ -120,7 +122,7 @@ static void check_kind(struct zones *zones, enum dto_kind kind)
 		move_to(zones, &rig->a, !zone);
 		dt_ep_link(&rig->ia, &rig->a, &rig->b);
 		settle(&rig->a);
-		dt_fails(try_request(zones, kind, zone, 5), DAT_PROTECTION_VIOLATION);
+		dt_returns(try_request(zones, kind, zone, 5), dto_bad_zone(kind));
 	}
 	expect_quiet(&rig->a);
 	expect_quiet(&rig->b);

@@ -349,19 +349,24 @@ static void ep_calls__bad_handle__invalid_handle(void **state)
 		freed.ep};
 
 	for (size_t i = 0; i < COUNT_OF(bad); i++) {
-		dt_fails(dat_ep_query(bad[i], DAT_EP_FIELD_ALL, &param), DAT_INVALID_HANDLE);
-		dt_fails(dat_ep_modify(bad[i], DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_HANDLE);
-		dt_fails(dat_ep_get_status(bad[i], &ep_state, NULL, NULL), DAT_INVALID_HANDLE);
-		dt_fails(dat_ep_reset(bad[i]), DAT_INVALID_HANDLE);
-		dt_fails(dat_ep_free(bad[i]), DAT_INVALID_HANDLE);
-		dt_fails(dat_ep_recv_query(bad[i], &nbufs, &span), DAT_INVALID_HANDLE);
-		dt_fails(dat_ep_disconnect(bad[i], DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
-		dt_fails(ep_recv_empty(bad[i], 1), DAT_INVALID_HANDLE);
-		dt_fails(ep_send_empty(bad[i], 1), DAT_INVALID_HANDLE);
-		dt_fails(dat_ep_connect(bad[i], lab->ia.attr.ia_address_ptr, 1,
-					DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
-					DAT_CONNECT_DEFAULT_FLAG),
-			 DAT_INVALID_HANDLE);
+		dt_fails_with(dat_ep_query(bad[i], DAT_EP_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EP);
+		dt_fails_with(dat_ep_modify(bad[i], DAT_EP_FIELD_PZ_HANDLE, &param),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		dt_fails_with(dat_ep_get_status(bad[i], &ep_state, NULL, NULL), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EP);
+		dt_fails_with(dat_ep_reset(bad[i]), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		dt_fails_with(dat_ep_free(bad[i]), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		dt_fails_with(dat_ep_recv_query(bad[i], &nbufs, &span), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EP);
+		dt_fails_with(dat_ep_disconnect(bad[i], DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EP);
+		dt_fails_with(ep_recv_empty(bad[i], 1), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		dt_fails_with(ep_send_empty(bad[i], 1), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
+		dt_fails_with(dat_ep_connect(bad[i], lab->ia.attr.ia_address_ptr, 1,
+					     DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
+					     DAT_CONNECT_DEFAULT_FLAG),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	}
 	assert_int_equal(dt_ep_state(lab->ep.ep), DAT_EP_STATE_UNCONNECTED);
 }
@@ -378,33 +383,39 @@ static void ep_calls__several_faults__first_in_order_is_told(void **state)
 	memset(&param, 0, sizeof(param));
 	seg = dt_seg(&lab->buf, 0, 64);
 	/* handle and parameter */
-	dt_fails(dat_ep_create(lab->ia.ia, lab->ep.recv, lab->ep.recv, lab->ep.request,
-			       lab->ep.conn, NULL, NULL),
-		 DAT_INVALID_HANDLE);
-	dt_fails(dat_ep_query(DAT_HANDLE_NULL, 0x800, NULL), DAT_INVALID_HANDLE);
-	dt_fails(dat_ep_modify(lab->ep.recv, 0x800, NULL), DAT_INVALID_HANDLE);
-	dt_fails(dat_ep_post_send(lab->ep.recv, -1, NULL, dt_cookie(0), (DAT_COMPLETION_FLAGS)0x80),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(dat_ep_create(lab->ia.ia, lab->ep.recv, lab->ep.recv, lab->ep.request,
+				    lab->ep.conn, NULL, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	dt_fails_with(dat_ep_query(DAT_HANDLE_NULL, 0x800, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
+	dt_fails_with(dat_ep_modify(lab->ep.recv, 0x800, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
+	dt_fails_with(
+		dat_ep_post_send(lab->ep.recv, -1, NULL, dt_cookie(0), (DAT_COMPLETION_FLAGS)0x80),
+		DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	/* parameter and state */
 	param.ep_attr.max_recv_iov = -1;
-	dt_fails(dat_ep_modify(lab->ep.ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV, &param),
-		 DAT_INVALID_PARAMETER);
-	dt_fails(dat_ep_modify(lab->ep.ep, DAT_EP_FIELD_IA_HANDLE, &param), DAT_INVALID_PARAMETER);
-	dt_fails(dat_ep_connect(lab->ep.ep, lab->ia.attr.ia_address_ptr, 1, 0, 0, NULL,
-				DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_modify(lab->ep.ep, DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV, &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	dt_fails_with(dat_ep_modify(lab->ep.ep, DAT_EP_FIELD_IA_HANDLE, &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_ep_connect(lab->ep.ep, lab->ia.attr.ia_address_ptr, 1, 0, 0, NULL,
+				     DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 	ep_unlink(&lab->ep, &lab->peer);
 	dt_ok(dat_ep_reset(lab->ep.ep));
-	dt_fails(dat_ep_disconnect(lab->ep.ep, (DAT_CLOSE_FLAGS)7), DAT_INVALID_PARAMETER);
-	dt_fails(dat_ep_post_send(lab->ep.ep, 1, &seg, dt_cookie(0), (DAT_COMPLETION_FLAGS)0x80),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_disconnect(lab->ep.ep, (DAT_CLOSE_FLAGS)7), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	dt_fails_with(
+		dat_ep_post_send(lab->ep.ep, 1, &seg, dt_cookie(0), (DAT_COMPLETION_FLAGS)0x80),
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	/* state and resources: there is no queue at all */
 	dt_ok(dat_ep_create(lab->ia.ia, lab->ia.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, lab->ep.conn,
 			    NULL, &ep));
-	dt_fails(ep_send_empty(ep, 1), DAT_INVALID_STATE);
+	dt_fails_with(ep_send_empty(ep, 1), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED);
 	/* parameter and resources */
-	dt_fails(dat_ep_post_recv(ep, -1, NULL, dt_cookie(0), DAT_COMPLETION_DEFAULT_FLAG),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_post_recv(ep, -1, NULL, dt_cookie(0), DAT_COMPLETION_DEFAULT_FLAG),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 }
 
 /* --- get_status --- */

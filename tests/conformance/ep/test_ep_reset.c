@@ -58,7 +58,7 @@ static void ep_reset__other_states__invalid_state(void **state)
 		if (ep_states[i] == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
 			ep_lab_equip(lab);
 		dt_ok(ep_recv_empty(lab->ep.ep, 1));
-		dt_fails(dat_ep_reset(lab->ep.ep), DAT_INVALID_STATE);
+		dt_returns(dat_ep_reset(lab->ep.ep), dt_state_error(ep_states[i]));
 		assert_int_equal(dt_ep_state(lab->ep.ep), ep_states[i]);
 		assert_false(ep_is_recv_idle(lab->ep.ep));
 		ep_lab_no_events(lab);
@@ -206,7 +206,8 @@ static void ep_reset__races_with_the_event__refused_or_event_queued(void **state
 		do {
 			ret = dat_ep_reset(lab->ep.ep);
 			if (ret != DAT_SUCCESS)
-				dt_fails(ret, DAT_INVALID_STATE);
+				dt_fails_with(ret, DAT_INVALID_STATE,
+					      DAT_INVALID_STATE_EP_CONNECTED);
 			assert_true(dt_now_us() < end);
 		} while (ret != DAT_SUCCESS);
 		dt_ok(dat_evd_dequeue(lab->ep.conn, &event));

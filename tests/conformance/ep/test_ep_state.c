@@ -69,7 +69,7 @@ static void ep__unconfigured__ordinary_states_but_no_connection(void **state)
 	assert_int_equal(dt_ep_state(bare), DAT_EP_STATE_UNCONNECTED);
 	dt_connect(&lab->ia, lab->ep.ep, listener.qual);
 	cr = dt_request(&listener);
-	dt_fails(dat_cr_accept(cr, bare, 0, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_accept(cr, bare, 0, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	assert_int_equal(dt_ep_state(bare), DAT_EP_STATE_UNCONNECTED);
 	dt_ok(dat_cr_reject(cr));
 	lab->qual = ep_reserve(&lab->ia, bare, lab->sp_evd, &rsp);
@@ -77,7 +77,8 @@ static void ep__unconfigured__ordinary_states_but_no_connection(void **state)
 	dt_connect(&lab->ia, lab->peer.ep, lab->qual);
 	cr = ep_next_request(lab->sp_evd);
 	assert_int_equal(dt_ep_state(bare), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
-	dt_fails(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	assert_int_equal(dt_ep_state(bare), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
 	dt_ok(dat_cr_reject(cr));
 	assert_int_equal(dt_ep_state(bare), DAT_EP_STATE_UNCONNECTED);
@@ -94,16 +95,18 @@ static void ep__one_thing_missing__no_connection(void **state)
 			    lab->peer.conn, NULL, &no_zone));
 	dt_ok(dat_ep_create(lab->ia.ia, lab->ia.pz, lab->peer.recv, lab->peer.request,
 			    DAT_HANDLE_NULL, NULL, &no_evd));
-	dt_fails(dat_ep_connect(no_zone, lab->ia.attr.ia_address_ptr, lab->qual,
-				DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
-				DAT_CONNECT_DEFAULT_FLAG),
-		 DAT_INVALID_STATE);
-	dt_fails(dat_ep_connect(no_evd, lab->ia.attr.ia_address_ptr, lab->qual,
-				DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
-				DAT_CONNECT_DEFAULT_FLAG),
-		 DAT_INVALID_HANDLE);
-	dt_fails(dat_cr_accept(lab->cr, no_zone, 0, NULL), DAT_INVALID_HANDLE);
-	dt_fails(dat_cr_accept(lab->cr, no_evd, 0, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_ep_connect(no_zone, lab->ia.attr.ia_address_ptr, lab->qual,
+				     DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
+				     DAT_CONNECT_DEFAULT_FLAG),
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
+	dt_fails_with(dat_ep_connect(no_evd, lab->ia.attr.ia_address_ptr, lab->qual,
+				     DAT_TIMEOUT_INFINITE, 0, NULL, DAT_QOS_BEST_EFFORT,
+				     DAT_CONNECT_DEFAULT_FLAG),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
+	dt_fails_with(dat_cr_accept(lab->cr, no_zone, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
+	dt_fails_with(dat_cr_accept(lab->cr, no_evd, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	assert_int_equal(dt_ep_state(no_zone), DAT_EP_STATE_UNCONNECTED);
 	assert_int_equal(dt_ep_state(no_evd), DAT_EP_STATE_UNCONNECTED);
 	dt_stays_empty(lab->sp_evd);
@@ -458,11 +461,13 @@ static void ia_close__endpoint_in_each_state__gone(void **state)
 			continue;
 		ep_lab_open(lab, ep_states[i]);
 		ep = lab->ep.ep;
-		dt_fails(dat_ia_close(lab->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE);
+		dt_fails_with(dat_ia_close(lab->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
+			      DAT_INVALID_STATE_IA_IN_USE);
 		assert_int_equal(dt_ep_state(ep), ep_states[i]);
 		dt_ia_abort(&lab->ia);
-		dt_fails(dat_ep_get_status(ep, NULL, NULL, NULL), DAT_INVALID_HANDLE);
-		dt_fails(dat_ep_free(ep), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_ep_get_status(ep, NULL, NULL, NULL), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EP);
+		dt_fails_with(dat_ep_free(ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 		ep_lab_close(lab);
 	}
 }
@@ -489,7 +494,8 @@ static void ia_close__graceful_with_tentative_endpoint__gone(void **state)
 	assert_int_equal(dt_ep_state(ep), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
 	dt_unlisten(&listener);
 	dt_ia_close(&other);
-	dt_fails(dat_ep_get_status(ep, NULL, NULL, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_ep_get_status(ep, NULL, NULL, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	dt_expect_conn(asking.conn, asking.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 

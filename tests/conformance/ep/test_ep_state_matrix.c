@@ -197,14 +197,6 @@ static const struct {
 	{"ooooooooo", "recv_query", do_recv_query},
 };
 
-static const DAT_RETURN_SUBTYPE subtypes[EP_STATES] = {
-	DAT_INVALID_STATE_EP_UNCONNECTED,     DAT_INVALID_STATE_EP_RESERVED,
-	DAT_INVALID_STATE_EP_PASSCONNPENDING, DAT_INVALID_STATE_EP_TENTCONNPENDING,
-	DAT_INVALID_STATE_EP_ACTCONNPENDING,  DAT_INVALID_STATE_EP_COMPLPENDING,
-	DAT_INVALID_STATE_EP_CONNECTED,	      DAT_INVALID_STATE_EP_DISCPENDING,
-	DAT_INVALID_STATE_EP_DISCONNECTED,
-};
-
 static void open_state(struct ep_lab *lab, struct extras *x, size_t index)
 {
 	ep_lab_open(lab, ep_states[index]);
@@ -228,11 +220,9 @@ static void check_refused(struct ep_lab *lab, size_t index)
 		if (matrix[i].verdicts[index] != '-')
 			continue;
 		ret = matrix[i].call(lab, &x);
-		if (DAT_GET_TYPE(ret) != DAT_INVALID_STATE ||
-		    DAT_GET_SUBTYPE(ret) != subtypes[index]) {
-			print_error("%s: %s\n", matrix[i].name, dt_strerror(ret));
-			fail();
-		}
+		if (ret != dt_state_error(ep_states[index]))
+			print_error("%s:\n", matrix[i].name);
+		dt_returns(ret, dt_state_error(ep_states[index]));
 		assert_int_equal(dt_ep_state(lab->ep.ep), ep_states[index]);
 	}
 	after = ep_query(lab->ep.ep);
@@ -264,7 +254,8 @@ static void check_effect(struct ep_lab *lab, char verdict, DAT_EP_STATE before, 
 		dt_stays_empty(lab->ep.conn);
 		ep_lab_no_events(lab);
 	} else if (call == do_free) {
-		dt_fails(dat_ep_get_status(lab->ep.ep, NULL, NULL, NULL), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_ep_get_status(lab->ep.ep, NULL, NULL, NULL), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EP);
 	} else if (call == do_reset) {
 		assert_int_equal(dt_ep_state(lab->ep.ep), DAT_EP_STATE_UNCONNECTED);
 	} else if (call == do_abrupt ||

@@ -399,8 +399,9 @@ static void cr_reject__provider_made_endpoint__receives_vanish_with_it(void **st
 		prepost(lab);
 		dt_listen(&lab->ia, &listener);
 		dt_ok(is_handoff ? dat_cr_handoff(lab->cr, listener.qual) : dat_cr_reject(lab->cr));
-		dt_fails(dat_ep_get_status(lab->ep.ep, NULL, NULL, NULL), DAT_INVALID_HANDLE);
-		dt_fails(dat_ep_free(lab->ep.ep), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_ep_get_status(lab->ep.ep, NULL, NULL, NULL), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_EP);
+		dt_fails_with(dat_ep_free(lab->ep.ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 		dt_stays_empty(lab->ep.recv);
 		ep_lab_no_events(lab);
 		/* the EVDs are nobody's any more */

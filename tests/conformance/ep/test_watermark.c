@@ -199,10 +199,12 @@ static void ep_set_watermark__bad_arguments__refused(void **state)
 	DAT_EP_PARAM before = ep_query(rig->b.ep), after;
 
 	conf_bad_make(&rig->ia, &handles);
-	conf_refuses(&handles, h, dat_ep_set_watermark(h, 1, 1));
+	conf_refuses(&handles, h, DAT_INVALID_HANDLE_EP, dat_ep_set_watermark(h, 1, 1));
 	for (size_t i = 0; i < COUNT_OF(bad); i++) {
-		dt_fails(dat_ep_set_watermark(rig->b.ep, bad[i], 0), DAT_INVALID_PARAMETER);
-		dt_fails(dat_ep_set_watermark(rig->b.ep, 0, bad[i]), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_ep_set_watermark(rig->b.ep, bad[i], 0), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
+		dt_fails_with(dat_ep_set_watermark(rig->b.ep, 0, bad[i]), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG3);
 	}
 	after = ep_query(rig->b.ep);
 	ep_check_same_config(&before, &after);
@@ -326,8 +328,8 @@ static void ep_modify__soft_watermark_of_an_srq_endpoint__as_if_set(void **state
 	dt_ok(dat_ep_modify(to->ep, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param));
 	assert_int_equal(ep_query(to->ep).ep_attr.srq_soft_hw, 9);
 	param.ep_attr.srq_soft_hw = -2;
-	dt_fails(dat_ep_modify(to->ep, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_modify(to->ep, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	/* set by the call, then the other one by its attribute: it stays */
 	dt_ok(dat_ep_set_watermark(to->ep, 0, DAT_WATERMARK_INFINITE));
 	param.ep_attr.srq_soft_hw = 3;
@@ -340,10 +342,10 @@ static void ep_modify__soft_watermark_of_an_srq_endpoint__as_if_set(void **state
 	bench_say(bench, 0, 1);
 	bench_hear(bench, 0, 1);
 	expect_soft(bench->ia.async, to->ep);
-	dt_fails(dat_ep_modify(to->ep, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param),
-		 DAT_INVALID_STATE); /* connected */
-	dt_fails(dat_ep_modify(bench->from[0].ep, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param),
-		 DAT_INVALID_PARAMETER); /* has no SRQ */
+	dt_fails_with(dat_ep_modify(to->ep, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param),
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_CONNECTED); /* connected */
+	dt_fails_with(dat_ep_modify(bench->from[0].ep, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3); /* has no SRQ */
 }
 
 /* EP-MODIFY-02 EP-MODIFY-35 EP-CRSRQ-30: the hard one set by the call survives a change of the soft

@@ -54,10 +54,11 @@ static void evd__no_cno_of_the_instance__invalid_handle(void **state)
 	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		DAT_EVD_HANDLE evd = (DAT_EVD_HANDLE)&evd;
 
-		dt_fails(dat_evd_create(f->ia.ia, 4, bad[i], DAT_EVD_SOFTWARE_FLAG, &evd),
-			 DAT_INVALID_HANDLE);
+		dt_fails_with(dat_evd_create(f->ia.ia, 4, bad[i], DAT_EVD_SOFTWARE_FLAG, &evd),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
 		assert_ptr_equal(evd, DAT_HANDLE_NULL);
-		dt_fails(dat_evd_modify_cno(f->evd, bad[i]), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_evd_modify_cno(f->evd, bad[i]), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_CNO);
 		assert_ptr_equal(evd_query(f->evd).cno_handle, cno);
 		evd_post(f->evd, i);
 		cno_expect(cno, f->evd);
@@ -74,12 +75,13 @@ static void evd_create__fails_with_a_cno__cno_unused(void **state)
 	DAT_CNO_HANDLE cno = cno_create(&f->ia);
 	DAT_EVD_HANDLE evd;
 
-	dt_fails(dat_evd_create(f->ia.ia, 0, cno, DAT_EVD_SOFTWARE_FLAG, &evd),
-		 DAT_INVALID_PARAMETER);
-	dt_fails(dat_evd_create(f->ia.ia, 4, cno, (DAT_EVD_FLAGS)0, &evd), DAT_INVALID_PARAMETER);
-	dt_fails(dat_evd_create(f->ia.ia, f->ia.attr.max_evd_qlen + 1, cno, DAT_EVD_SOFTWARE_FLAG,
-				&evd),
-		 DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(dat_evd_create(f->ia.ia, 0, cno, DAT_EVD_SOFTWARE_FLAG, &evd),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_evd_create(f->ia.ia, 4, cno, (DAT_EVD_FLAGS)0, &evd),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+	dt_fails_with(dat_evd_create(f->ia.ia, f->ia.attr.max_evd_qlen + 1, cno,
+				     DAT_EVD_SOFTWARE_FLAG, &evd),
+		      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	dt_ok(dat_cno_free(cno));
 }
 
@@ -278,7 +280,7 @@ static void evd_modify_cno__another__it_alone_is_notified(void **state)
 		cno_is_quiet(old);
 		cno_expect(new, evd);
 		cno_is_quiet(new);
-		dt_fails(dat_cno_free(new), DAT_INVALID_STATE);
+		dt_fails_with(dat_cno_free(new), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE);
 		dt_ok(dat_cno_free(old));
 		cno[i % 2] = cno_create(&f->ia);
 	}
@@ -414,7 +416,7 @@ static void evd_modify_cno__the_same__nothing_changes(void **state)
 
 	for (int i = 0; i < 3; i++) {
 		dt_ok(dat_evd_modify_cno(evd, cno));
-		dt_fails(dat_cno_free(cno), DAT_INVALID_STATE);
+		dt_fails_with(dat_cno_free(cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE);
 	}
 	evd_post(evd, 1);
 	dt_ok(dat_evd_modify_cno(evd, cno));
@@ -511,7 +513,7 @@ static void evd_free__with_cno__one_user_less(void **state)
 	DAT_EVD_HANDLE evd[2] = {cno_evd(&f->ia, cno), cno_evd(&f->ia, cno)};
 
 	for (int i = 0; i < 2; i++) {
-		dt_fails(dat_cno_free(cno), DAT_INVALID_STATE);
+		dt_fails_with(dat_cno_free(cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE);
 		evd_post(evd[i], 1);
 		dt_ok(dat_evd_free(evd[i]));
 	}

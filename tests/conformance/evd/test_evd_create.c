@@ -68,8 +68,9 @@ static void evd_create__no_or_undefined_flag__invalid_parameter(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		DAT_EVD_HANDLE evd = f->evd;
 
-		dt_fails(dat_evd_create(f->ia.ia, 4, DAT_HANDLE_NULL, (DAT_EVD_FLAGS)bad[i], &evd),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(
+			dat_evd_create(f->ia.ia, 4, DAT_HANDLE_NULL, (DAT_EVD_FLAGS)bad[i], &evd),
+			DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 		assert_ptr_equal(evd, DAT_HANDLE_NULL);
 	}
 }
@@ -100,8 +101,9 @@ static void evd_create__length_not_positive__invalid_parameter(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		DAT_EVD_HANDLE evd = f->evd;
 
-		dt_fails(dat_evd_create(f->ia.ia, bad[i], DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(
+			dat_evd_create(f->ia.ia, bad[i], DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd),
+			DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 		assert_ptr_equal(evd, DAT_HANDLE_NULL);
 	}
 }
@@ -124,9 +126,9 @@ static void evd_create__length_above_the_limit__insufficient_resources(void **st
 
 	if (f->ia.attr.max_evd_qlen == INT32_MAX)
 		skip(); /* nothing is above it */
-	dt_fails(dat_evd_create(f->ia.ia, f->ia.attr.max_evd_qlen + 1, DAT_HANDLE_NULL,
-				DAT_EVD_DTO_FLAG, &evd),
-		 DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(dat_evd_create(f->ia.ia, f->ia.attr.max_evd_qlen + 1, DAT_HANDLE_NULL,
+				     DAT_EVD_DTO_FLAG, &evd),
+		      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 	assert_ptr_equal(evd, DAT_HANDLE_NULL);
 }
 
@@ -158,8 +160,8 @@ static void evd_create__bad_cno__invalid_handle(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		DAT_EVD_HANDLE evd = f->evd;
 
-		dt_fails(dat_evd_create(f->ia.ia, 4, bad[i], DAT_EVD_DTO_FLAG, &evd),
-			 DAT_INVALID_HANDLE);
+		dt_fails_with(dat_evd_create(f->ia.ia, 4, bad[i], DAT_EVD_DTO_FLAG, &evd),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
 		assert_ptr_equal(evd, DAT_HANDLE_NULL);
 	}
 }
@@ -171,16 +173,16 @@ static void evd_create__bad_ia__invalid_handle(void **state)
 	DAT_IA_HANDLE closed = f->ia.ia;
 	DAT_EVD_HANDLE evd;
 
-	dt_fails(dat_evd_create(DAT_HANDLE_NULL, 4, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd),
-		 DAT_INVALID_HANDLE);
-	dt_fails(dat_evd_create(f->evd, 4, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd),
-		 DAT_INVALID_HANDLE);
-	dt_fails(dat_evd_create(f->ia.pz, 4, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(dat_evd_create(DAT_HANDLE_NULL, 4, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_evd_create(f->evd, 4, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_evd_create(f->ia.pz, 4, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	dt_ia_abort(&f->ia);
 	f->is_open = false;
-	dt_fails(dat_evd_create(closed, 4, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(dat_evd_create(closed, 4, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 }
 
 /* EVD-CREATE-20 */
@@ -188,17 +190,17 @@ static void evd_create__null_output__invalid_parameter(void **state)
 {
 	struct evd_fixture *f = *state;
 
-	dt_fails(dat_evd_create(f->ia.ia, 4, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, NULL),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_evd_create(f->ia.ia, 4, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 }
 
 static void refused_by_ep_create(struct evd_fixture *f, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
-				 DAT_EVD_HANDLE conn)
+				 DAT_EVD_HANDLE conn, DAT_RETURN_SUBTYPE subtype)
 {
 	DAT_EP_HANDLE ep;
 
-	dt_fails(dat_ep_create(f->ia.ia, f->ia.pz, recv, request, conn, NULL, &ep),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(dat_ep_create(f->ia.ia, f->ia.pz, recv, request, conn, NULL, &ep),
+		      DAT_INVALID_HANDLE, subtype);
 }
 
 /* EVD-CREATE-05: the flag that a stream needs is the only one missing */
@@ -216,15 +218,16 @@ static void evd_create__flag_missing__stream_refused(void **state)
 	DAT_RSP_HANDLE rsp;
 	DAT_EP_HANDLE ep;
 
-	refused_by_ep_create(f, no_dto, good, good);
-	refused_by_ep_create(f, good, no_dto, good);
-	refused_by_ep_create(f, good, good, no_conn);
-	dt_fails(dat_psp_create_any(f->ia.ia, &qual, no_cr, DAT_PSP_CONSUMER_FLAG, &psp),
-		 DAT_INVALID_HANDLE);
+	refused_by_ep_create(f, no_dto, good, good, DAT_INVALID_HANDLE_EVD_RECV);
+	refused_by_ep_create(f, good, no_dto, good, DAT_INVALID_HANDLE_EVD_REQUEST);
+	refused_by_ep_create(f, good, good, no_conn, DAT_INVALID_HANDLE_EVD_CONN);
+	dt_fails_with(dat_psp_create_any(f->ia.ia, &qual, no_cr, DAT_PSP_CONSUMER_FLAG, &psp),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
 	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, good, good, good, NULL, &ep));
 	dt_ok(dat_psp_create_any(f->ia.ia, &qual, good, DAT_PSP_CONSUMER_FLAG, &psp));
 	dt_ok(dat_psp_free(psp));
-	dt_fails(dat_rsp_create(f->ia.ia, qual, ep, no_cr, &rsp), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_rsp_create(f->ia.ia, qual, ep, no_cr, &rsp), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EVD_CR);
 	/* no tie was left behind by the refused calls */
 	dt_ok(dat_evd_free(no_dto));
 	dt_ok(dat_evd_free(no_conn));

@@ -69,9 +69,11 @@ static void evd_dequeue__waiter_blocked__invalid_state_and_nothing_removed(void 
 	DAT_EVENT event;
 
 	evd_waiter_start(&waiter, f->evd, DAT_TIMEOUT_INFINITE, 2);
-	dt_fails(dat_evd_dequeue(f->evd, &event), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_dequeue(f->evd, &event), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_WAITER);
 	evd_post(f->evd, 1);
-	dt_fails(dat_evd_dequeue(f->evd, &event), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_dequeue(f->evd, &event), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_WAITER);
 	evd_post(f->evd, 2);
 	dt_ok(evd_waiter_join(&waiter));
 	evd_check_soft(&waiter.event, f->evd, 1);
@@ -123,7 +125,7 @@ static void evd_dequeue__null_event__invalid_parameter(void **state)
 	struct evd_fixture *f = *state;
 
 	evd_post(f->evd, 1);
-	dt_fails(dat_evd_dequeue(f->evd, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_evd_dequeue(f->evd, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	evd_take(f->evd, 1);
 }
 
@@ -195,9 +197,10 @@ static void evd_post_se__other_event_number__invalid_parameter(void **state)
 	memset(&event, 0, sizeof(event));
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		event.event_number = (DAT_EVENT_NUMBER)bad[i];
-		dt_fails(dat_evd_post_se(f->evd, &event), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_evd_post_se(f->evd, &event), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
 	}
-	dt_fails(dat_evd_post_se(f->evd, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_evd_post_se(f->evd, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	dt_no_event(f->evd);
 }
 
@@ -207,9 +210,9 @@ static void evd_post_se__evd_without_software_flag__invalid_parameter(void **sta
 	struct evd_fixture *f = *state;
 	DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 4, DAT_EVD_DEFAULT_FLAG);
 
-	dt_fails(evd_try_post(evd, 1), DAT_INVALID_PARAMETER);
+	dt_fails_with(evd_try_post(evd, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	dt_no_event(evd);
-	dt_fails(evd_try_post(f->ia.async, 1), DAT_INVALID_PARAMETER);
+	dt_fails_with(evd_try_post(f->ia.async, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	dt_no_event(f->ia.async);
 }
 

@@ -39,7 +39,8 @@ static void evd_free__endpoint_feeds_it__invalid_state_until_it_is_gone(void **s
 			attr.max_request_dtos = 0;
 		dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, evd[RECV], evd[REQUEST], evd[CONN], &attr,
 				    &ep));
-		dt_fails(dat_evd_free(evd[role]), DAT_INVALID_STATE);
+		dt_fails_with(dat_evd_free(evd[role]), DAT_INVALID_STATE,
+			      DAT_INVALID_STATE_EVD_IN_USE);
 		dt_no_event(evd[role]);
 		dt_ok(dat_ep_free(ep));
 		dt_ok(dat_evd_free(evd[role]));
@@ -55,7 +56,7 @@ static void evd_free__refused__events_still_flow(void **state)
 	DAT_EP_HANDLE ep = evd_flusher(&f->ia, recv, conn, NULL);
 
 	evd_flush(ep, 1);
-	dt_fails(dat_evd_free(recv), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_free(recv), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	evd_flush(ep, 2);
 	dt_expect_dto(recv, ep, 1, DAT_DTO_ERR_FLUSHED, DT_ANY_LEN);
 	dt_expect_dto(recv, ep, 2, DAT_DTO_ERR_FLUSHED, DT_ANY_LEN);
@@ -71,7 +72,7 @@ static void evd_free__two_endpoints__in_use_until_the_last_is_gone(void **state)
 	for (int i = 0; i < 2; i++)
 		dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, evd, evd, evd, NULL, &ep[i]));
 	dt_ok(dat_ep_free(ep[0]));
-	dt_fails(dat_evd_free(evd), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_free(evd), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	dt_ok(dat_ep_free(ep[1]));
 	dt_ok(dat_evd_free(evd));
 }
@@ -83,7 +84,7 @@ static void evd_free__psp_feeds_it__invalid_state_until_it_is_gone(void **state)
 	struct dt_listener listener;
 
 	dt_listen(&f->ia, &listener);
-	dt_fails(dat_evd_free(listener.evd), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_free(listener.evd), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	dt_ok(dat_psp_free(listener.psp));
 	dt_ok(dat_evd_free(listener.evd));
 }
@@ -122,7 +123,7 @@ static void evd_free__rsp_feeds_it__invalid_state_until_it_is_gone(void **state)
 
 	dt_ep_create(&f->ia, f->ia.pz, NULL, &ep);
 	rsp = reserve(&f->ia, ep.ep, evd, &qual);
-	dt_fails(dat_evd_free(evd), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_free(evd), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	dt_ok(dat_rsp_free(rsp));
 	dt_ok(dat_evd_free(evd));
 }
@@ -135,7 +136,7 @@ static void evd_free__asynchronous_evd__invalid_state(void **state)
 	DAT_EVD_HANDLE conn = dt_evd_create(&f->ia, 8, DAT_EVD_CONNECTION_FLAG);
 	DAT_EP_HANDLE ep = evd_flusher(&f->ia, recv, conn, NULL);
 
-	dt_fails(dat_evd_free(f->ia.async), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_free(f->ia.async), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 	evd_flush(ep, 1);
 	evd_flush(ep, 2);
 	assert_int_equal(dt_event(f->ia.async).event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);

@@ -47,8 +47,8 @@ static void evd_query__undefined_mask_bit__invalid_parameter(void **state)
 	DAT_EVD_PARAM param;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		dt_fails(dat_evd_query(f->evd, (DAT_EVD_PARAM_MASK)bad[i], &param),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_evd_query(f->evd, (DAT_EVD_PARAM_MASK)bad[i], &param),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 }
 
 /* EVD-QUERY-09 */
@@ -56,7 +56,8 @@ static void evd_query__null_output__invalid_parameter(void **state)
 {
 	struct evd_fixture *f = *state;
 
-	dt_fails(dat_evd_query(f->evd, DAT_EVD_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_evd_query(f->evd, DAT_EVD_FIELD_ALL, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 }
 
 /* EVD-QUERY-10 EVD-ENABLE-08 EVD-DISABLE-07 EVD-SET-UNWAITABLE-09 EVD-CLEAR-UNWAITABLE-06
@@ -241,7 +242,8 @@ static void evd_modify_cno__bad_cno__invalid_handle(void **state)
 	const DAT_HANDLE bad[] = {f->evd, f->ia.pz, f->ia.ia, DT_NEVER_A_HANDLE, (DAT_HANDLE)2};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		dt_fails(dat_evd_modify_cno(f->evd, bad[i]), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_evd_modify_cno(f->evd, bad[i]), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_CNO);
 	assert_ptr_equal(evd_query(f->evd).cno_handle, DAT_HANDLE_NULL);
 }
 

@@ -65,13 +65,14 @@ static void evd_resize__size_out_of_range__invalid_parameter(void **state)
 	struct evd_fixture *f = *state;
 
 	evd_post_range(f->evd, 1, 3);
-	dt_fails(dat_evd_resize(f->evd, 0), DAT_INVALID_PARAMETER);
-	dt_fails(dat_evd_resize(f->evd, -1), DAT_INVALID_PARAMETER);
-	dt_fails(dat_evd_resize(f->evd, INT32_MIN), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_evd_resize(f->evd, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_evd_resize(f->evd, -1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_evd_resize(f->evd, INT32_MIN), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	if (f->ia.attr.max_evd_qlen < INT32_MAX) {
-		dt_fails(dat_evd_resize(f->evd, f->ia.attr.max_evd_qlen + 1),
-			 DAT_INVALID_PARAMETER);
-		dt_fails(dat_evd_resize(f->evd, INT32_MAX), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_evd_resize(f->evd, f->ia.attr.max_evd_qlen + 1),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		dt_fails_with(dat_evd_resize(f->evd, INT32_MAX), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
 	}
 	check_length(f->evd, 1, 3, EVD_QLEN);
 }
@@ -94,9 +95,12 @@ static void evd_resize__waiter_blocked__invalid_state(void **state)
 	struct evd_waiter waiter = {0};
 
 	evd_waiter_start(&waiter, f->evd, DAT_TIMEOUT_INFINITE, 2);
-	dt_fails(dat_evd_resize(f->evd, EVD_QLEN + 1), DAT_INVALID_STATE);
-	dt_fails(dat_evd_resize(f->evd, EVD_QLEN - 1), DAT_INVALID_STATE);
-	dt_fails(dat_evd_resize(f->evd, EVD_QLEN), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_resize(f->evd, EVD_QLEN + 1), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_WAITER);
+	dt_fails_with(dat_evd_resize(f->evd, EVD_QLEN - 1), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_WAITER);
+	dt_fails_with(dat_evd_resize(f->evd, EVD_QLEN), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_WAITER);
 	assert_int_equal(evd_query(f->evd).evd_qlen, EVD_QLEN);
 	evd_post_range(f->evd, 1, 2);
 	dt_ok(evd_waiter_join(&waiter));

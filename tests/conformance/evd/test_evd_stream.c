@@ -265,8 +265,9 @@ static void connection_request__answered__object_gone(void **state)
 			dt_ok(dat_cr_reject(cr));
 		else
 			dt_ok(dat_cr_handoff(cr, listener.qual));
-		dt_fails(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE);
-		dt_fails(dat_cr_reject(cr), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_cr_query(cr, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_CR);
+		dt_fails_with(dat_cr_reject(cr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 	}
 	/* what was handed off came again, with all of its data */
 	dt_ok(dat_cr_query(dt_request(&listener), DAT_CR_FIELD_ALL, &param));
@@ -371,17 +372,18 @@ static void private_data__above_the_limit__invalid_parameter(void **state)
 	dt_listen(&f->ia, &listener);
 	for (int i = 0; i < 3; i++)
 		dt_ep_create(&f->ia, f->ia.pz, NULL, &ep[i]);
-	dt_fails(dat_ep_connect(ep[0].ep, f->ia.attr.ia_address_ptr, listener.qual,
-				DAT_TIMEOUT_INFINITE, size, data, DAT_QOS_BEST_EFFORT,
-				DAT_CONNECT_DEFAULT_FLAG),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_connect(ep[0].ep, f->ia.attr.ia_address_ptr, listener.qual,
+				     DAT_TIMEOUT_INFINITE, size, data, DAT_QOS_BEST_EFFORT,
+				     DAT_CONNECT_DEFAULT_FLAG),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	cr = request_from(&f->ia, &listener, &ep[0], data, size - 1);
-	dt_fails(dat_cr_accept(cr, ep[1].ep, size, data), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cr_accept(cr, ep[1].ep, size, data), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	dt_ok(dat_cr_accept(cr, ep[1].ep, size - 1, data));
 	dt_expect_conn(ep[0].conn, ep[0].ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	dt_fails(dat_ep_dup_connect(ep[2].ep, ep[0].ep, DAT_TIMEOUT_INFINITE, size, data,
-				    DAT_QOS_BEST_EFFORT),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_dup_connect(ep[2].ep, ep[0].ep, DAT_TIMEOUT_INFINITE, size, data,
+					 DAT_QOS_BEST_EFFORT),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 	assert_int_equal(dt_ep_state(ep[2].ep), DAT_EP_STATE_UNCONNECTED);
 	free(data);
 }

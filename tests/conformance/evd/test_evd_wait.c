@@ -146,7 +146,8 @@ static void evd_wait__threshold_out_of_range__invalid_parameter(void **state)
 
 	evd_post(f->evd, 1);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		dt_fails(wait_now(f->evd, bad[i], &event, &nmore), DAT_INVALID_PARAMETER);
+		dt_fails_with(wait_now(f->evd, bad[i], &event, &nmore), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG3);
 	dt_fails(wait_now(f->evd, EVD_QLEN, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 	evd_take(f->evd, 1);
 }
@@ -160,9 +161,10 @@ static void evd_wait__threshold_after_resize__new_length_counts(void **state)
 
 	dt_ok(dat_evd_resize(f->evd, EVD_QLEN + 2));
 	dt_fails(wait_now(f->evd, EVD_QLEN + 2, &event, &nmore), DAT_TIMEOUT_EXPIRED);
-	dt_fails(wait_now(f->evd, EVD_QLEN + 3, &event, &nmore), DAT_INVALID_PARAMETER);
+	dt_fails_with(wait_now(f->evd, EVD_QLEN + 3, &event, &nmore), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	dt_ok(dat_evd_resize(f->evd, 2));
-	dt_fails(wait_now(f->evd, 3, &event, &nmore), DAT_INVALID_PARAMETER);
+	dt_fails_with(wait_now(f->evd, 3, &event, &nmore), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 }
 
 /* EVD-WAIT-16: and the refused call takes neither an event nor the ownership */
@@ -175,8 +177,10 @@ static void evd_wait__second_waiter__invalid_state(void **state)
 
 	evd_waiter_start(&waiter, f->evd, DAT_TIMEOUT_INFINITE, 2);
 	evd_post(f->evd, 1);
-	dt_fails(wait_now(f->evd, 1, &event, &nmore), DAT_INVALID_STATE);
-	dt_fails(dat_evd_wait(f->evd, DAT_TIMEOUT_INFINITE, 1, &event, &nmore), DAT_INVALID_STATE);
+	dt_fails_with(wait_now(f->evd, 1, &event, &nmore), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_WAITER);
+	dt_fails_with(dat_evd_wait(f->evd, DAT_TIMEOUT_INFINITE, 1, &event, &nmore),
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
 	evd_waiter_stays(&waiter);
 	evd_post(f->evd, 2);
 	dt_ok(evd_waiter_join(&waiter));
@@ -197,7 +201,7 @@ static void evd_wait__call_returned__next_dequeue_and_wait_accepted(void **state
 	dt_no_event(f->evd);
 	dt_fails(wait_now(f->evd, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 	dt_no_event(f->evd);
-	dt_fails(wait_now(f->evd, 0, &event, &nmore), DAT_INVALID_PARAMETER);
+	dt_fails_with(wait_now(f->evd, 0, &event, &nmore), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	dt_no_event(f->evd);
 	evd_post(f->evd, 1);
 	dt_ok(wait_now(f->evd, 1, &event, &nmore));
@@ -213,13 +217,17 @@ static void evd_wait__unwaitable__invalid_state_even_with_events(void **state)
 	DAT_COUNT nmore;
 
 	dt_ok(dat_evd_set_unwaitable(f->evd));
-	dt_fails(dat_evd_wait(f->evd, DAT_TIMEOUT_INFINITE, 1, &event, &nmore), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_wait(f->evd, DAT_TIMEOUT_INFINITE, 1, &event, &nmore),
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
 	evd_post(f->evd, 1);
-	dt_fails(dat_evd_wait(f->evd, DAT_TIMEOUT_INFINITE, 1, &event, &nmore), DAT_INVALID_STATE);
-	dt_fails(wait_now(f->evd, 1, &event, &nmore), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_wait(f->evd, DAT_TIMEOUT_INFINITE, 1, &event, &nmore),
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
+	dt_fails_with(wait_now(f->evd, 1, &event, &nmore), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_UNWAITABLE);
 	/* a wrong argument is told first */
-	dt_fails(wait_now(f->evd, 0, &event, &nmore), DAT_INVALID_PARAMETER);
-	dt_fails(dat_evd_wait(f->evd, 0, 1, NULL, &nmore), DAT_INVALID_PARAMETER);
+	dt_fails_with(wait_now(f->evd, 0, &event, &nmore), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	dt_fails_with(dat_evd_wait(f->evd, 0, 1, NULL, &nmore), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG4);
 	evd_take(f->evd, 1);
 }
 
@@ -282,8 +290,10 @@ static void evd_wait__null_outputs__invalid_parameter(void **state)
 	DAT_COUNT nmore;
 
 	evd_post(f->evd, 1);
-	dt_fails(dat_evd_wait(f->evd, 0, 1, NULL, &nmore), DAT_INVALID_PARAMETER);
-	dt_fails(dat_evd_wait(f->evd, 0, 1, &event, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_evd_wait(f->evd, 0, 1, NULL, &nmore), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG4);
+	dt_fails_with(dat_evd_wait(f->evd, 0, 1, &event, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG5);
 	evd_take(f->evd, 1);
 }
 

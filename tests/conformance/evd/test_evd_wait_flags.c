@@ -26,15 +26,17 @@ static void pair_open(struct dt_pair *pair, DAT_COMPLETION_FLAGS recv, DAT_COMPL
 
 static void check_threshold(DAT_EVD_HANDLE evd, bool is_controlled)
 {
+	const DAT_RETURN expected =
+		is_controlled ? DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD)
+			      : DT_ERROR(DAT_TIMEOUT_EXPIRED, DAT_NO_SUBTYPE);
 	DAT_EVENT event;
 	DAT_COUNT nmore;
 
 	dt_fails(dat_evd_wait(evd, 0, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
-	dt_fails(dat_evd_wait(evd, 0, 2, &event, &nmore),
-		 is_controlled ? DAT_INVALID_STATE : DAT_TIMEOUT_EXPIRED);
-	dt_fails(dat_evd_wait(evd, 0, 16, &event, &nmore),
-		 is_controlled ? DAT_INVALID_STATE : DAT_TIMEOUT_EXPIRED);
-	dt_fails(dat_evd_wait(evd, 0, 0, &event, &nmore), DAT_INVALID_PARAMETER);
+	dt_returns(dat_evd_wait(evd, 0, 2, &event, &nmore), expected);
+	dt_returns(dat_evd_wait(evd, 0, 16, &event, &nmore), expected);
+	dt_fails_with(dat_evd_wait(evd, 0, 0, &event, &nmore), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 }
 
 /* EVD-WAIT-13 EVD-WAIT-14 */
@@ -73,7 +75,8 @@ static void evd_wait__controlled_stream_gone__any_threshold(void **state)
 	dt_ep_attr(&f->ia, &attr);
 	attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	dt_ep_create(&f->ia, f->ia.pz, &attr, &ep);
-	dt_fails(dat_evd_wait(ep.request, 0, 2, &event, &nmore), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_wait(ep.request, 0, 2, &event, &nmore), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD);
 	dt_ok(dat_ep_free(ep.ep));
 	dt_fails(dat_evd_wait(ep.request, 0, 2, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 }
@@ -167,7 +170,7 @@ static void evd_wait__one_of_the_streams_unsignalled__threshold_must_be_one(void
 {
 	struct evd_fixture *f = *state;
 	const DAT_RETURN refused =
-		DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD;
+		DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD);
 	DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 16, DAT_EVD_DEFAULT_FLAG);
 	DAT_EP_HANDLE first, second;
 	DAT_EP_ATTR attr;
@@ -181,7 +184,7 @@ static void evd_wait__one_of_the_streams_unsignalled__threshold_must_be_one(void
 		attr.recv_completion_flags = i ? DAT_COMPLETION_UNSIGNALLED_FLAG : 0;
 		attr.request_completion_flags = i ? 0 : DAT_COMPLETION_UNSIGNALLED_FLAG;
 		dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, evd, evd, evd, &attr, &second));
-		assert_int_equal(dat_evd_wait(evd, 0, 2, &event, &nmore), refused);
+		dt_returns(dat_evd_wait(evd, 0, 2, &event, &nmore), refused);
 		dt_fails(dat_evd_wait(evd, 0, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 		dt_ok(dat_ep_free(second));
 		dt_fails(dat_evd_wait(evd, 0, 2, &event, &nmore), DAT_TIMEOUT_EXPIRED);

@@ -16,7 +16,8 @@ static void evd_set_unwaitable__waiter_blocked__released_without_event(void **st
 		evd_post_range(f->evd, 1, queued);
 		dt_ok(dat_evd_set_unwaitable(f->evd));
 		evd_check_state(f->evd, DAT_EVD_STATE_ENABLED | DAT_EVD_STATE_UNWAITABLE);
-		dt_fails(evd_waiter_join(&waiter), DAT_INVALID_STATE);
+		dt_fails_with(evd_waiter_join(&waiter), DAT_INVALID_STATE,
+			      DAT_INVALID_STATE_EVD_UNWAITABLE);
 		evd_take_range(f->evd, 1, queued);
 		dt_no_event(f->evd);
 		dt_ok(dat_evd_clear_unwaitable(f->evd));

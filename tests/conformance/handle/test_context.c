@@ -128,11 +128,15 @@ static void consumer_context__no_object__invalid_handle(void **state)
 	for (size_t i = 0; i < CONF_BAD_COUNT; i++) {
 		if (bad.handle[i] == world->ia.ia || bad.handle[i] == world->ia.async)
 			continue;
-		dt_fails(dat_get_consumer_context(bad.handle[i], &context), DAT_INVALID_HANDLE);
-		dt_fails(dat_set_consumer_context(bad.handle[i], context), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_get_consumer_context(bad.handle[i], &context), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE1);
+		dt_fails_with(dat_set_consumer_context(bad.handle[i], context), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE1);
 	}
-	dt_fails(dat_get_consumer_context(gone, &context), DAT_INVALID_HANDLE);
-	dt_fails(dat_set_consumer_context(gone, context), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_get_consumer_context(gone, &context), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
+	dt_fails_with(dat_set_consumer_context(gone, context), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
 }
 
 /* CTX-GET-06 */
@@ -141,8 +145,8 @@ static void get_consumer_context__null_pointer__invalid_parameter(void **state)
 	struct world *world = *state;
 
 	for (size_t i = 0; i < WORLD_COUNT; i++)
-		dt_fails(dat_get_consumer_context(world->object[i].handle, NULL),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_get_consumer_context(world->object[i].handle, NULL),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 }
 
 static void *set_and_get(void *arg)

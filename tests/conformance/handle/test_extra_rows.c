@@ -133,21 +133,26 @@ static void cr_arrival__two_requests__handles_live_until_answered(void **state)
 	assert_int_equal(conn_cr_query(second).remote_port_qual,
 			 conn_ep_query(f->b.ep).local_port_qual);
 	/* calls that fail leave it alone */
-	dt_fails(dat_cr_accept(first, f->b.ep, 0, NULL), DAT_INVALID_STATE);
-	dt_fails(dat_cr_handoff(first, dt_unused_qual()), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_cr_accept(first, f->b.ep, 0, NULL), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EP_ACTCONNPENDING);
+	dt_fails_with(dat_cr_handoff(first, dt_unused_qual()), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
 	(void)conn_cr_query(first);
 	/* so does the answer to another one */
 	dt_ok(dat_cr_reject(second));
-	dt_fails(dat_cr_query(second, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_query(second, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CR);
 	(void)conn_cr_query(first);
 	dt_ok(dat_cr_handoff(first, f->listener.qual));
-	dt_fails(dat_cr_query(first, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_query(first, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CR);
 	third = dt_request(&f->listener);
 	assert_ptr_not_equal(third, first);
 	conn_expect_failure(&f->b, DAT_CONNECTION_EVENT_PEER_REJECTED);
 	dt_ok(dat_ep_reset(f->b.ep));
 	dt_ok(dat_cr_accept(third, f->b.ep, 0, NULL));
-	dt_fails(dat_cr_query(third, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_cr_query(third, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_CR);
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
@@ -167,8 +172,10 @@ static void consumer_context__of_a_shared_receive_queue__kept(void **state)
 	dt_ok(dat_get_consumer_context(srq, &context));
 	assert_int_equal(context.as_64, 0x1122334455667788);
 	dt_ok(dat_srq_free(srq));
-	dt_fails(dat_get_consumer_context(srq, &context), DAT_INVALID_HANDLE);
-	dt_fails(dat_set_consumer_context(srq, context), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_get_consumer_context(srq, &context), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
+	dt_fails_with(dat_set_consumer_context(srq, context), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
 }
 
 /* --- memory --- */
@@ -262,7 +269,7 @@ static void open_mine(struct dt_peer *peer, void *arg)
 	assert_int_equal(setenv("DAT_OVERRIDE", override->file, 1), 0);
 	ret = dat_ia_open((DAT_NAME_PTR) "mine", 8, &evd, &ia);
 	if (is_privileged) {
-		dt_fails(ret, DAT_PROVIDER_NOT_FOUND);
+		dt_fails_with(ret, DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 		return;
 	}
 	dt_ok(ret);

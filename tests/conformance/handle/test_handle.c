@@ -72,7 +72,8 @@ static void get_handle_type__null_pointer__invalid_parameter(void **state)
 	struct world *world = *state;
 
 	for (size_t i = 0; i < WORLD_COUNT; i++)
-		dt_fails(dat_get_handle_type(world->object[i].handle, NULL), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_get_handle_type(world->object[i].handle, NULL),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 }
 
 static void *ask_types(void *arg)
@@ -120,6 +121,9 @@ static void each_call__handle_of_another_type__invalid_handle(void **state)
 /* GEN-17 EP-CREATE-27 */
 static void ep_create__objects_of_another_instance__invalid_handle(void **state)
 {
+	static const DAT_RETURN_SUBTYPE subtypes[4] = {
+		DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_EVD_RECV, DAT_INVALID_HANDLE_EVD_REQUEST,
+		DAT_INVALID_HANDLE_EVD_CONN};
 	struct world *world = *state;
 	DAT_EVD_HANDLE ours[4], evd[4];
 	struct dt_ia other;
@@ -137,8 +141,9 @@ static void ep_create__objects_of_another_instance__invalid_handle(void **state)
 	for (int i = 0; i < 4; i++) {
 		memcpy(evd, ours, sizeof(evd));
 		evd[i] = foreign[i];
-		dt_fails(dat_ep_create(world->ia.ia, evd[0], evd[1], evd[2], evd[3], NULL, &ep),
-			 DAT_INVALID_HANDLE);
+		dt_fails_with(
+			dat_ep_create(world->ia.ia, evd[0], evd[1], evd[2], evd[3], NULL, &ep),
+			DAT_INVALID_HANDLE, subtypes[i]);
 	}
 	dt_ep_free(&theirs);
 	dt_ia_close(&other);
@@ -157,9 +162,10 @@ static void psp_create_and_accept__objects_of_another_instance__invalid_handle(v
 	dt_ia_open(&other);
 	dt_ep_create(&other, other.pz, NULL, &theirs);
 	evd = dt_evd_create(&other, 8, DAT_EVD_CR_FLAG);
-	dt_fails(dat_psp_create_any(world->ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp),
-		 DAT_INVALID_HANDLE);
-	dt_fails(dat_cr_accept(world->cr, theirs.ep, 0, NULL), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_psp_create_any(world->ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CR);
+	dt_fails_with(dat_cr_accept(world->cr, theirs.ep, 0, NULL), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EP);
 	assert_int_equal(dt_ep_state(theirs.ep), DAT_EP_STATE_UNCONNECTED);
 	dt_ok(dat_evd_free(evd));
 	dt_ep_free(&theirs);
@@ -296,7 +302,8 @@ static void each_call__small_integer__invalid_handle(void **state)
 
 		if (handle == world->ia.ia)
 			continue;
-		dt_fails(dat_get_handle_type(handle, &type), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_get_handle_type(handle, &type), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE1);
 		if (value < 16 || value % 251 == 0)
 			world_check_dead(handle);
 	}
@@ -348,9 +355,10 @@ static void each_call__any_bit_pattern__invalid_handle(void **state)
 		/* 47 bits are an address of this process, aligned or not. */
 		const uint64_t value = i % 2 ? x : (x & 0x00007ffffffffff8ull);
 
-		dt_fails(dat_get_handle_type((DAT_HANDLE)(uintptr_t)value, &type),
-			 DAT_INVALID_HANDLE);
-		dt_fails(dat_pz_free((DAT_HANDLE)(uintptr_t)value), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_get_handle_type((DAT_HANDLE)(uintptr_t)value, &type),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+		dt_fails_with(dat_pz_free((DAT_HANDLE)(uintptr_t)value), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_PZ);
 	}
 	world_check_alive(world);
 	munmap(forbidden, 4096);
@@ -396,30 +404,36 @@ static void each_call__null_output__invalid_parameter(void **state)
 	DAT_PSP_HANDLE psp;
 	DAT_EVENT event;
 	DAT_COUNT more;
-	const DAT_RETURN ret[] = {
-		dat_pz_create(ia, NULL),
-		dat_evd_create(ia, 1, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, NULL),
-		dat_ep_create(ia, world->ia.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
-			      NULL, NULL),
-		dat_psp_create(ia, 1ull << 61 | (uint64_t)getpid(), evd, DAT_PSP_CONSUMER_FLAG,
-			       NULL),
-		dat_psp_create_any(ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, NULL),
-		dat_psp_create_any(ia, NULL, evd, DAT_PSP_CONSUMER_FLAG, &psp),
-		dat_rsp_create(ia, 1ull << 61 | (uint64_t)getpid(), DAT_HANDLE_NULL, evd, NULL),
-		dat_ep_query(world->active.ep, DAT_EP_FIELD_ALL, NULL),
-		dat_evd_query(evd, DAT_EVD_FIELD_ALL, NULL),
-		dat_psp_query(world->listener.psp, DAT_PSP_FIELD_ALL, NULL),
-		dat_rsp_query(world->rsp, DAT_RSP_FIELD_ALL, NULL),
-		dat_cr_query(world->cr, DAT_CR_FIELD_ALL, NULL),
-		dat_evd_dequeue(world->active.conn, NULL),
-		dat_evd_wait(world->active.conn, 0, 1, NULL, &more),
-		dat_evd_wait(world->active.conn, 0, 1, &event, NULL),
+	const struct {
+		DAT_RETURN ret;
+		DAT_RETURN_SUBTYPE argument;
+	} calls[] = {
+		{dat_pz_create(ia, NULL), DAT_INVALID_ARG2},
+		{dat_evd_create(ia, 1, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, NULL), DAT_INVALID_ARG5},
+		{dat_ep_create(ia, world->ia.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+			       NULL, NULL),
+		 DAT_INVALID_ARG7},
+		{dat_psp_create(ia, 1ull << 61 | (uint64_t)getpid(), evd, DAT_PSP_CONSUMER_FLAG,
+				NULL),
+		 DAT_INVALID_ARG5},
+		{dat_psp_create_any(ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, NULL), DAT_INVALID_ARG5},
+		{dat_psp_create_any(ia, NULL, evd, DAT_PSP_CONSUMER_FLAG, &psp), DAT_INVALID_ARG2},
+		{dat_rsp_create(ia, 1ull << 61 | (uint64_t)getpid(), DAT_HANDLE_NULL, evd, NULL),
+		 DAT_INVALID_ARG5},
+		{dat_ep_query(world->active.ep, DAT_EP_FIELD_ALL, NULL), DAT_INVALID_ARG3},
+		{dat_evd_query(evd, DAT_EVD_FIELD_ALL, NULL), DAT_INVALID_ARG3},
+		{dat_psp_query(world->listener.psp, DAT_PSP_FIELD_ALL, NULL), DAT_INVALID_ARG3},
+		{dat_rsp_query(world->rsp, DAT_RSP_FIELD_ALL, NULL), DAT_INVALID_ARG3},
+		{dat_cr_query(world->cr, DAT_CR_FIELD_ALL, NULL), DAT_INVALID_ARG3},
+		{dat_evd_dequeue(world->active.conn, NULL), DAT_INVALID_ARG2},
+		{dat_evd_wait(world->active.conn, 0, 1, NULL, &more), DAT_INVALID_ARG4},
+		{dat_evd_wait(world->active.conn, 0, 1, &event, NULL), DAT_INVALID_ARG5},
 	};
 
-	for (size_t i = 0; i < COUNT_OF(ret); i++) {
-		if (DAT_GET_TYPE(ret[i]) != DAT_INVALID_PARAMETER)
+	for (size_t i = 0; i < COUNT_OF(calls); i++) {
+		if (calls[i].ret != DT_ERROR(DAT_INVALID_PARAMETER, calls[i].argument))
 			print_error("call %zu of the list\n", i);
-		dt_fails(ret[i], DAT_INVALID_PARAMETER);
+		dt_fails_with(calls[i].ret, DAT_INVALID_PARAMETER, calls[i].argument);
 	}
 	world_check_alive(world); /* and nothing was created: the graceful close succeeds */
 }

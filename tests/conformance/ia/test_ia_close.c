@@ -17,7 +17,8 @@ static const char *self;
 
 static void refuse_graceful(DAT_IA_HANDLE ia)
 {
-	dt_fails(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE);
+	dt_fails_with(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_IA_IN_USE);
 }
 
 /* --- graceful --- */
@@ -151,7 +152,8 @@ static void ia_close__graceful_with_an_unanswered_request__destroys_it(void **st
 		dt_unlisten(&listener);
 		dt_ok(world_query(DAT_HANDLE_TYPE_CR, cr));
 		dt_ia_close(&passive);
-		dt_fails(world_query(DAT_HANDLE_TYPE_CR, cr), DAT_INVALID_HANDLE);
+		dt_fails_with(world_query(DAT_HANDLE_TYPE_CR, cr), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_CR);
 		dt_expect_conn(ep.conn, ep.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		dt_ep_free(&ep);
 		dt_ia_close(&active);
@@ -464,7 +466,8 @@ static void ia_close__no_instance__invalid_handle(void **state)
 	dt_ia_close(&closed);
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		for (size_t j = 0; j < COUNT_OF(flags); j++)
-			dt_fails(dat_ia_close(bad[i], flags[j]), DAT_INVALID_HANDLE);
+			dt_fails_with(dat_ia_close(bad[i], flags[j]), DAT_INVALID_HANDLE,
+				      DAT_INVALID_HANDLE_IA);
 	dt_ok(world_query(DAT_HANDLE_TYPE_PZ, ia.pz));
 	dt_ia_close(&ia);
 }
@@ -478,11 +481,13 @@ static void ia_close__undefined_flags__invalid_parameter(void **state)
 	(void)state;
 	dt_ia_open(&ia);
 	for (size_t i = 0; i < COUNT_OF(flags); i++)
-		dt_fails(dat_ia_close(ia.ia, (DAT_CLOSE_FLAGS)flags[i]), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_ia_close(ia.ia, (DAT_CLOSE_FLAGS)flags[i]), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
 	dt_ok(world_query(DAT_HANDLE_TYPE_PZ, ia.pz));
 	dt_ok(dat_pz_free(ia.pz));
 	for (size_t i = 0; i < COUNT_OF(flags); i++)
-		dt_fails(dat_ia_close(ia.ia, (DAT_CLOSE_FLAGS)flags[i]), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_ia_close(ia.ia, (DAT_CLOSE_FLAGS)flags[i]), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
 	dt_ok(dat_ia_close(ia.ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 

@@ -124,9 +124,9 @@ static void evd_create__max_evd_qlen__is_the_longest(void **state)
 	assert_true(param.evd_qlen >= max);
 	dt_ok(dat_evd_free(evd));
 	if (max < INT32_MAX)
-		dt_fails(dat_evd_create(ia->ia, max + 1, DAT_HANDLE_NULL, DAT_EVD_SOFTWARE_FLAG,
-					&evd),
-			 DAT_INSUFFICIENT_RESOURCES);
+		dt_fails_with(dat_evd_create(ia->ia, max + 1, DAT_HANDLE_NULL,
+					     DAT_EVD_SOFTWARE_FLAG, &evd),
+			      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 }
 
 /* One endpoint with these attributes; the limits of the adapter decide. */
@@ -171,7 +171,7 @@ static void ep_create__counts_at_the_limit__accepted_and_no_more(void **state)
 		if (counts[i].max == INT32_MAX)
 			continue;
 		*counts[i].count = counts[i].max + 1;
-		dt_fails(try_attr(ia, &attr), DAT_INVALID_PARAMETER);
+		dt_fails_with(try_attr(ia, &attr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 	}
 }
 
@@ -196,7 +196,7 @@ static void ep_create__sizes_at_the_limit__accepted_and_no_more(void **state)
 		if (sizes[i].max == UINT64_MAX)
 			continue;
 		*sizes[i].size = sizes[i].max + 1;
-		dt_fails(try_attr(ia, &attr), DAT_INVALID_PARAMETER);
+		dt_fails_with(try_attr(ia, &attr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 	}
 	assert_true(ia->attr.max_dto_per_ep >= 20000);
 }
@@ -213,7 +213,8 @@ static void ep_post_recv__max_dto_per_ep__that_many_and_no_more(void **state)
 	dt_ep_create(ia, ia->pz, &attr, &ep);
 	for (DAT_COUNT i = 0; i < attr.max_recv_dtos; i++)
 		dt_ok(dat_ep_post_recv(ep.ep, 0, NULL, dt_cookie(0), 0));
-	dt_fails(dat_ep_post_recv(ep.ep, 0, NULL, dt_cookie(0), 0), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(dat_ep_post_recv(ep.ep, 0, NULL, dt_cookie(0), 0), DAT_INSUFFICIENT_RESOURCES,
+		      DAT_RESOURCE_TEP);
 	dt_ep_free(&ep);
 }
 

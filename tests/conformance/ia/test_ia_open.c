@@ -221,7 +221,8 @@ static void ia_open__queue_length_not_positive__invalid_parameter(void **state)
 		DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
 		DAT_IA_HANDLE ia = (DAT_IA_HANDLE)(uintptr_t)99;
 
-		dt_fails(try_open(dt_adapter(), lengths[i], &async, &ia), DAT_INVALID_PARAMETER);
+		dt_fails_with(try_open(dt_adapter(), lengths[i], &async, &ia),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 		assert_null(ia);
 	}
 }
@@ -241,10 +242,12 @@ static void ia_open__queue_length_above_the_limit__insufficient_resources(void *
 	assert_true(max > 0);
 	if (max == INT32_MAX)
 		skip();
-	dt_fails(try_open(dt_adapter(), max + 1, &async, &ia), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(try_open(dt_adapter(), max + 1, &async, &ia), DAT_INSUFFICIENT_RESOURCES,
+		      DAT_RESOURCE_TEVD);
 	assert_null(ia);
 	async = DAT_HANDLE_NULL;
-	dt_fails(try_open(dt_adapter(), INT32_MAX, &async, &ia), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(try_open(dt_adapter(), INT32_MAX, &async, &ia), DAT_INSUFFICIENT_RESOURCES,
+		      DAT_RESOURCE_TEVD);
 }
 
 /* --- an asynchronous EVD of another instance --- */
@@ -310,7 +313,8 @@ static void check_refused_evd(DAT_EVD_HANDLE passed)
 	DAT_EVD_HANDLE async = passed;
 	DAT_IA_HANDLE ia = (DAT_IA_HANDLE)(uintptr_t)99;
 
-	dt_fails(try_open(dt_adapter(), 8, &async, &ia), DAT_INVALID_HANDLE);
+	dt_fails_with(try_open(dt_adapter(), 8, &async, &ia), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_EVD_ASYNC);
 	assert_ptr_equal(async, passed);
 	assert_null(ia);
 }
@@ -411,19 +415,22 @@ static void ia_open__bad_name__refused(void **state)
 	DAT_IA_HANDLE ia = (DAT_IA_HANDLE)(uintptr_t)99;
 
 	(void)state;
-	dt_fails(try_open(NULL, 8, &async, &ia), DAT_INVALID_PARAMETER);
+	dt_fails_with(try_open(NULL, 8, &async, &ia), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	assert_null(ia);
 	memset(name, 'x', sizeof(name));
 	name[599] = '\0';
-	dt_fails(try_open(name, 8, &async, &ia), DAT_INVALID_PARAMETER);
+	dt_fails_with(try_open(name, 8, &async, &ia), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	name[256] = '\0';
-	dt_fails(try_open(name, 8, &async, &ia), DAT_INVALID_PARAMETER);
+	dt_fails_with(try_open(name, 8, &async, &ia), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	name[255] = '\0';
 	ia = (DAT_IA_HANDLE)(uintptr_t)99;
-	dt_fails(try_open(name, 8, &async, &ia), DAT_PROVIDER_NOT_FOUND);
+	dt_fails_with(try_open(name, 8, &async, &ia), DAT_PROVIDER_NOT_FOUND,
+		      DAT_NAME_NOT_REGISTERED);
 	assert_null(ia);
-	dt_fails(try_open("no-such-adapter", 8, &async, &ia), DAT_PROVIDER_NOT_FOUND);
-	dt_fails(try_open("", 8, &async, &ia), DAT_PROVIDER_NOT_FOUND);
+	dt_fails_with(try_open("no-such-adapter", 8, &async, &ia), DAT_PROVIDER_NOT_FOUND,
+		      DAT_NAME_NOT_REGISTERED);
+	dt_fails_with(try_open("", 8, &async, &ia), DAT_PROVIDER_NOT_FOUND,
+		      DAT_NAME_NOT_REGISTERED);
 	assert_null(async);
 }
 
@@ -434,8 +441,10 @@ static void ia_open__null_pointers__invalid_parameter(void **state)
 	DAT_IA_HANDLE ia = DAT_HANDLE_NULL;
 
 	(void)state;
-	dt_fails(try_open(dt_adapter(), 8, NULL, &ia), DAT_INVALID_PARAMETER);
-	dt_fails(try_open(dt_adapter(), 8, &async, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(try_open(dt_adapter(), 8, NULL, &ia), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	dt_fails_with(try_open(dt_adapter(), 8, &async, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG4);
 }
 
 /* IA-OPEN-39 IA-OPEN-40 IA-OPEN-42 */
@@ -495,7 +504,7 @@ static void ia_open__descriptors_run_out__insufficient_resources(void **state)
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 		if (ret == DAT_SUCCESS)
 			break;
-		dt_fails(ret, DAT_INSUFFICIENT_RESOURCES);
+		dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
 		assert_null(ia);
 		assert_int_equal(count_descriptors(), before);
 	}

@@ -266,16 +266,20 @@ static void ia_query__mask_or_pointer_wrong__invalid_parameter(void **state)
 	for (unsigned bit = 0; bit < 64; bit++) {
 		const uint64_t mask = 1ull << bit;
 
-		dt_fails(dat_ia_query(ia->ia, NULL, mask, NULL, 0, NULL), DAT_INVALID_PARAMETER);
-		dt_fails(dat_ia_query(ia->ia, NULL, 0, NULL, mask, NULL), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_ia_query(ia->ia, NULL, mask, NULL, 0, NULL),
+			      DAT_INVALID_PARAMETER,
+			      bit < 35 ? DAT_INVALID_ARG4 : DAT_INVALID_ARG3);
+		dt_fails_with(dat_ia_query(ia->ia, NULL, 0, NULL, mask, NULL),
+			      DAT_INVALID_PARAMETER,
+			      bit < 26 ? DAT_INVALID_ARG6 : DAT_INVALID_ARG5);
 		if (bit >= 35)
-			dt_fails(dat_ia_query(ia->ia, NULL, mask | DAT_IA_FIELD_ALL, &ia->attr, 0,
-					      NULL),
-				 DAT_INVALID_PARAMETER);
+			dt_fails_with(dat_ia_query(ia->ia, NULL, mask | DAT_IA_FIELD_ALL, &ia->attr,
+						   0, NULL),
+				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 		if (bit >= 26)
-			dt_fails(dat_ia_query(ia->ia, NULL, 0, NULL, mask | DAT_PROVIDER_FIELD_ALL,
-					      &ia->provider),
-				 DAT_INVALID_PARAMETER);
+			dt_fails_with(dat_ia_query(ia->ia, NULL, 0, NULL,
+						   mask | DAT_PROVIDER_FIELD_ALL, &ia->provider),
+				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
 	}
 }
 
@@ -291,7 +295,8 @@ static void ia_query__no_instance__invalid_handle(void **state)
 
 	dt_ia_close(&closed);
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		dt_fails(dat_ia_query(bad[i], NULL, 0, NULL, 0, NULL), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_ia_query(bad[i], NULL, 0, NULL, 0, NULL), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_IA);
 }
 
 static void *query_often(void *arg)

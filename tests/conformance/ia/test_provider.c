@@ -69,8 +69,8 @@ static void provider_init__by_the_program__registers_that_name(void **state)
 	DAT_IA_ATTR attr;
 
 	library->init(&info, "lo");
-	dt_fails(open_name("own1", &ia), DAT_PROVIDER_NOT_FOUND);
-	dt_fails(open_name("lo", &ia), DAT_PROVIDER_NOT_FOUND);
+	dt_fails_with(open_name("own1", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	dt_fails_with(open_name("lo", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	dt_ok(open_name("own0", &ia));
 	dt_ok(dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
 	assert_string_equal(attr.adapter_name, "own0");
@@ -89,11 +89,11 @@ static void provider_fini__one_of_two_names__only_that_one_is_gone(void **state)
 	library->init(&first, "lo");
 	library->init(&second, "lo");
 	library->fini(&first);
-	dt_fails(open_name("own0", &ia), DAT_PROVIDER_NOT_FOUND);
+	dt_fails_with(open_name("own0", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	dt_ok(open_name("own1", &ia));
 	dt_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 	library->fini(&second);
-	dt_fails(open_name("own1", &ia), DAT_PROVIDER_NOT_FOUND);
+	dt_fails_with(open_name("own1", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	library->init(&first, "lo"); /* and may come back */
 	dt_ok(open_name("own0", &ia));
 	dt_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
@@ -114,7 +114,7 @@ static void provider_init__name_taken__leaves_nothing(void **state)
 	dt_ok(dat_registry_add_provider(provider, &info));
 	library->init(&info, "lo");
 	dt_ok(dat_registry_remove_provider(provider, &info));
-	dt_fails(open_name("own0", &ia), DAT_PROVIDER_NOT_FOUND);
+	dt_fails_with(open_name("own0", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	dt_ok(dat_registry_add_provider(provider, &info));
 	dt_ok(dat_registry_remove_provider(provider, &info));
 	dt_ia_close(&adapter);
@@ -131,7 +131,8 @@ static void provider_init__bad_instance_data__open_fails(void **state)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		library->init(&info, bad[i]);
-		dt_fails(open_name("own0", &ia), DAT_INSUFFICIENT_RESOURCES);
+		dt_fails_with(open_name("own0", &ia), DAT_INSUFFICIENT_RESOURCES,
+			      DAT_RESOURCE_DEVICE);
 		library->fini(&info);
 	}
 }

@@ -279,7 +279,8 @@ static void lmr_create__length_zero__invalid_parameter(void **state)
 	DAT_LMR_HANDLE lmr;
 
 	for (size_t t = 0; t < COUNT_OF(range_types); t++)
-		dt_fails(create(ia, range_types[t], p, 0, CONF_LOCAL, &lmr), DAT_INVALID_PARAMETER);
+		dt_fails_with(create(ia, range_types[t], p, 0, CONF_LOCAL, &lmr),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 	munmap(p, PAGE);
 }
 
@@ -297,8 +298,9 @@ static void lmr_create__above_max_block_size__insufficient_resources(void **stat
 
 	if (p == MAP_FAILED)
 		skip(); /* the kernel does not give that much address space */
-	dt_fails(create(ia, DAT_MEM_TYPE_VIRTUAL, p, max + 1, DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr),
-		 DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(
+		create(ia, DAT_MEM_TYPE_VIRTUAL, p, max + 1, DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr),
+		DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY_REGION);
 	dt_ok(create(ia, DAT_MEM_TYPE_VIRTUAL, p, max, DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr));
 	dt_ok(dat_lmr_free(lmr));
 	munmap(p, max + PAGE);
@@ -312,11 +314,11 @@ static void lmr_create__null_or_wrapping_range__invalid_parameter(void **state)
 	DAT_LMR_HANDLE lmr;
 
 	for (size_t t = 0; t < COUNT_OF(range_types); t++) {
-		dt_fails(create(ia, range_types[t], NULL, PAGE, CONF_LOCAL, &lmr),
-			 DAT_INVALID_PARAMETER);
-		dt_fails(create(ia, range_types[t], (void *)(UINTPTR_MAX - 0xfff), 2 * PAGE,
-				CONF_LOCAL, &lmr),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(create(ia, range_types[t], NULL, PAGE, CONF_LOCAL, &lmr),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+		dt_fails_with(create(ia, range_types[t], (void *)(UINTPTR_MAX - 0xfff), 2 * PAGE,
+				     CONF_LOCAL, &lmr),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 		if (UINT64_MAX - (uintptr_t)p < ia->attr.max_lmr_block_size)
 			dt_fails(create(ia, range_types[t], p, UINT64_MAX - 5, CONF_LOCAL, &lmr),
 				 DAT_INVALID_PARAMETER);
@@ -336,11 +338,14 @@ static void lmr_create__range_with_a_hole__invalid_parameter(void **state)
 		const DAT_MEM_TYPE type = range_types[t];
 		const DAT_MEM_PRIV_FLAGS priv = DAT_MEM_PRIV_LOCAL_READ_FLAG;
 
-		dt_fails(create(ia, type, p, 5 * PAGE, priv, &lmr), DAT_INVALID_PARAMETER);
-		dt_fails(create(ia, type, p + PAGE, PAGE + 1, priv, &lmr), DAT_INVALID_PARAMETER);
-		dt_fails(create(ia, type, p + 3 * PAGE - 1, PAGE, priv, &lmr),
-			 DAT_INVALID_PARAMETER);
-		dt_fails(create(ia, type, p + 2 * PAGE + 8, 8, priv, &lmr), DAT_INVALID_PARAMETER);
+		dt_fails_with(create(ia, type, p, 5 * PAGE, priv, &lmr), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG3);
+		dt_fails_with(create(ia, type, p + PAGE, PAGE + 1, priv, &lmr),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+		dt_fails_with(create(ia, type, p + 3 * PAGE - 1, PAGE, priv, &lmr),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+		dt_fails_with(create(ia, type, p + 2 * PAGE + 8, 8, priv, &lmr),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 		dt_ok(create(ia, type, p, 2 * PAGE, priv, &lmr));
 		dt_ok(dat_lmr_free(lmr));
 		dt_ok(create(ia, type, p + 3 * PAGE, 2 * PAGE, priv, &lmr));
@@ -406,8 +411,8 @@ static void lmr_create__memory_type__only_the_four(void **state)
 	DAT_REGION_DESCRIPTION from;
 
 	for (size_t i = 0; i < COUNT_OF(undefined); i++)
-		dt_fails(create(ia, (DAT_MEM_TYPE)undefined[i], p, PAGE, CONF_LOCAL, &lmr),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(create(ia, (DAT_MEM_TYPE)undefined[i], p, PAGE, CONF_LOCAL, &lmr),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	for (size_t t = 0; t < COUNT_OF(range_types); t++) {
 		dt_ok(create(ia, range_types[t], p, PAGE, CONF_LOCAL, &lmr));
 		from.for_lmr_handle = lmr;
@@ -432,12 +437,13 @@ static void lmr_create__undefined_privilege__invalid_parameter(void **state)
 		if (flag & DAT_MEM_PRIV_ALL_FLAG)
 			continue;
 		for (size_t t = 0; t < COUNT_OF(range_types); t++) {
-			dt_fails(
+			dt_fails_with(
 				create(ia, range_types[t], p, PAGE, (DAT_MEM_PRIV_FLAGS)flag, &lmr),
-				DAT_INVALID_PARAMETER);
-			dt_fails(create(ia, range_types[t], p, PAGE,
-					(DAT_MEM_PRIV_FLAGS)(flag | DAT_MEM_PRIV_ALL_FLAG), &lmr),
-				 DAT_INVALID_PARAMETER);
+				DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+			dt_fails_with(create(ia, range_types[t], p, PAGE,
+					     (DAT_MEM_PRIV_FLAGS)(flag | DAT_MEM_PRIV_ALL_FLAG),
+					     &lmr),
+				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 		}
 	}
 	munmap(p, PAGE);
@@ -458,11 +464,11 @@ static void lmr_create__no_ia_or_zone__invalid_handle(void **state)
 
 	dt_ia_close(&closed);
 	for (size_t i = 0; i < COUNT_OF(no_ia); i++)
-		dt_fails(dat_lmr_create(no_ia[i], DAT_MEM_TYPE_VIRTUAL, region, PAGE, ia->pz,
-					CONF_LOCAL, &lmr, NULL, NULL, NULL, NULL),
-			 DAT_INVALID_HANDLE);
+		dt_fails_with(dat_lmr_create(no_ia[i], DAT_MEM_TYPE_VIRTUAL, region, PAGE, ia->pz,
+					     CONF_LOCAL, &lmr, NULL, NULL, NULL, NULL),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	conf_bad_make(ia, &bad);
-	conf_refuses(&bad, pz,
+	conf_refuses(&bad, pz, DAT_INVALID_HANDLE_PZ,
 		     dat_lmr_create(ia->ia, DAT_MEM_TYPE_VIRTUAL, region, PAGE, pz, CONF_LOCAL,
 				    &lmr, NULL, NULL, NULL, NULL));
 	dt_mem_free(p, PAGE);
@@ -480,13 +486,13 @@ static void lmr_create__objects_of_another_instance__invalid_handle(void **state
 
 	dt_ia_open(&other);
 	dt_buf_create(&other, other.pz, &theirs, PAGE, CONF_LOCAL);
-	dt_fails(dat_lmr_create(ia->ia, DAT_MEM_TYPE_VIRTUAL, region, PAGE, other.pz, CONF_LOCAL,
-				&lmr, NULL, NULL, NULL, NULL),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(dat_lmr_create(ia->ia, DAT_MEM_TYPE_VIRTUAL, region, PAGE, other.pz,
+				     CONF_LOCAL, &lmr, NULL, NULL, NULL, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	region.for_lmr_handle = theirs.lmr;
-	dt_fails(dat_lmr_create(ia->ia, DAT_MEM_TYPE_LMR, region, PAGE, ia->pz, CONF_LOCAL, &lmr,
-				NULL, NULL, NULL, NULL),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(dat_lmr_create(ia->ia, DAT_MEM_TYPE_LMR, region, PAGE, ia->pz, CONF_LOCAL,
+				     &lmr, NULL, NULL, NULL, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	dt_buf_free(&theirs);
 	dt_ia_close(&other); /* nothing of ours counts there */
 	dt_mem_free(p, PAGE);
@@ -500,9 +506,10 @@ static void lmr_create__null_handle_pointer__invalid_parameter(void **state)
 	DAT_LMR_CONTEXT lkey;
 
 	for (size_t t = 0; t < COUNT_OF(range_types); t++)
-		dt_fails(dat_lmr_create(ia->ia, range_types[t], describe(range_types[t], p), PAGE,
-					ia->pz, CONF_LOCAL, NULL, &lkey, NULL, NULL, NULL),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_lmr_create(ia->ia, range_types[t], describe(range_types[t], p),
+					     PAGE, ia->pz, CONF_LOCAL, NULL, &lkey, NULL, NULL,
+					     NULL),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
 	munmap(p, PAGE);
 }
 
@@ -515,12 +522,13 @@ static void lmr_create__two_faults__handle_before_parameter_before_state(void **
 	DAT_LMR_HANDLE lmr;
 	void *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	dt_fails(dat_lmr_create(ia->ia, DAT_MEM_TYPE_VIRTUAL, region, 0, DAT_HANDLE_NULL,
-				(DAT_MEM_PRIV_FLAGS)0x40, NULL, NULL, NULL, NULL, NULL),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(dat_lmr_create(ia->ia, DAT_MEM_TYPE_VIRTUAL, region, 0, DAT_HANDLE_NULL,
+				     (DAT_MEM_PRIV_FLAGS)0x40, NULL, NULL, NULL, NULL, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	/* Private memory is a wrong state (LMR-CREATE-16), the privilege a wrong parameter. */
-	dt_fails(create(ia, DAT_MEM_TYPE_SHARED_VIRTUAL, p, PAGE, (DAT_MEM_PRIV_FLAGS)0x40, &lmr),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(
+		create(ia, DAT_MEM_TYPE_SHARED_VIRTUAL, p, PAGE, (DAT_MEM_PRIV_FLAGS)0x40, &lmr),
+		DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 	munmap(p, PAGE);
 	dt_mem_free(private, PAGE);
 }

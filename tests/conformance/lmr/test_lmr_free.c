@@ -57,14 +57,16 @@ static void lmr_free__used_afterwards__invalid_handle(void **state)
 	create(pair, &buf, DAT_MEM_PRIV_ALL_FLAG);
 	revoke(&buf);
 	region.for_lmr_handle = buf.lmr;
-	dt_fails(dat_lmr_query(buf.lmr, DAT_LMR_FIELD_ALL, &param), DAT_INVALID_HANDLE);
-	dt_fails(dat_lmr_create(pair->ia.ia, DAT_MEM_TYPE_LMR, region, PAGE, pair->ia.pz,
-				CONF_LOCAL, &copy, NULL, NULL, NULL, NULL),
-		 DAT_INVALID_HANDLE);
-	dt_fails(dat_get_handle_type(buf.lmr, &type), DAT_INVALID_HANDLE);
-	dt_fails(dat_get_consumer_context(buf.lmr, &context), DAT_INVALID_HANDLE);
-	dt_fails(dat_lmr_free(buf.lmr), DAT_INVALID_HANDLE);
-	dt_fails(dat_lmr_free(buf.lmr), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_lmr_query(buf.lmr, DAT_LMR_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_LMR);
+	dt_fails_with(dat_lmr_create(pair->ia.ia, DAT_MEM_TYPE_LMR, region, PAGE, pair->ia.pz,
+				     CONF_LOCAL, &copy, NULL, NULL, NULL, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	dt_fails_with(dat_get_handle_type(buf.lmr, &type), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	dt_fails_with(dat_get_consumer_context(buf.lmr, &context), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
+	dt_fails_with(dat_lmr_free(buf.lmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	dt_fails_with(dat_lmr_free(buf.lmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	forget(&buf);
 }
 
@@ -78,11 +80,12 @@ static void lmr_free__no_region__invalid_handle(void **state)
 
 	create(pair, &buf, CONF_LOCAL);
 	conf_bad_make(&pair->ia, &bad);
-	conf_refuses(&bad, h, dat_lmr_free(h));
-	conf_refuses(&bad, h, dat_lmr_query(h, DAT_LMR_FIELD_ALL, &param));
-	dt_fails(dat_lmr_free(pair->ia.pz), DAT_INVALID_HANDLE);
-	dt_fails(dat_lmr_free(pair->a.ep), DAT_INVALID_HANDLE);
-	dt_fails(dat_lmr_query(pair->a.ep, DAT_LMR_FIELD_ALL, &param), DAT_INVALID_HANDLE);
+	conf_refuses(&bad, h, DAT_INVALID_HANDLE_LMR, dat_lmr_free(h));
+	conf_refuses(&bad, h, DAT_INVALID_HANDLE_LMR, dat_lmr_query(h, DAT_LMR_FIELD_ALL, &param));
+	dt_fails_with(dat_lmr_free(pair->ia.pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	dt_fails_with(dat_lmr_free(pair->a.ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	dt_fails_with(dat_lmr_query(pair->a.ep, DAT_LMR_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_LMR);
 	dt_buf_free(&buf);
 }
 
@@ -120,8 +123,10 @@ static void lmr_free__window_bound__invalid_state_until_it_is_not(void **state)
 		dt_ok(dat_rmr_create(pair->ia.pz, &rmr));
 		window = dt_rseg(&buf, 64, 64);
 		window.rmr_context = bind_window(pair, rmr, &buf, 1024);
-		dt_fails(dat_lmr_free(buf.lmr), DAT_INVALID_STATE);
-		dt_fails(dat_lmr_free(buf.lmr), DAT_INVALID_STATE);
+		dt_fails_with(dat_lmr_free(buf.lmr), DAT_INVALID_STATE,
+			      DAT_INVALID_STATE_LMR_IN_USE);
+		dt_fails_with(dat_lmr_free(buf.lmr), DAT_INVALID_STATE,
+			      DAT_INVALID_STATE_LMR_IN_USE);
 		dt_fill(buf.p, 64, (uint32_t)way);
 		conf_write(pair, dt_seg(&buf, 0, 64), window);
 		dt_check_pattern(buf.p + 64, 64, (uint32_t)way);
@@ -169,12 +174,14 @@ static void lmr_free__local_key_used_afterwards__privileges_violation(void **sta
 	dt_fill(other.p, PAGE, 1);
 	dt_fill(buf.p, PAGE, 2);
 	revoke(&buf);
-	dt_fails(conf_post_send(pair, dt_seg(&buf, 0, 64), 1), DAT_PRIVILEGES_VIOLATION);
-	dt_fails(conf_post_recv(pair, dt_seg(&buf, 0, 64), 1), DAT_PRIVILEGES_VIOLATION);
-	dt_fails(conf_post_write(pair, dt_seg(&buf, 0, 64), dt_rseg(&other, 0, 64), 1),
-		 DAT_PRIVILEGES_VIOLATION);
-	dt_fails(conf_post_read(pair, dt_seg(&buf, 0, 64), dt_rseg(&other, 0, 64), 1),
-		 DAT_PRIVILEGES_VIOLATION);
+	dt_fails_with(conf_post_send(pair, dt_seg(&buf, 0, 64), 1), DAT_PRIVILEGES_VIOLATION,
+		      DAT_PRIVILEGES_READ);
+	dt_fails_with(conf_post_recv(pair, dt_seg(&buf, 0, 64), 1), DAT_PRIVILEGES_VIOLATION,
+		      DAT_PRIVILEGES_WRITE);
+	dt_fails_with(conf_post_write(pair, dt_seg(&buf, 0, 64), dt_rseg(&other, 0, 64), 1),
+		      DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ);
+	dt_fails_with(conf_post_read(pair, dt_seg(&buf, 0, 64), dt_rseg(&other, 0, 64), 1),
+		      DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE);
 	dt_stays_empty(pair->a.request);
 	dt_check_pattern(other.p, PAGE, 1);
 	dt_check_pattern(buf.p, PAGE, 2);

@@ -123,10 +123,13 @@ static void lmr_query__mask_or_pointer_wrong__invalid_parameter(void **state)
 	assert_int_equal(DAT_LMR_FIELD_ALL, 0x3ff);
 	dt_buf_create(&pair->ia, pair->ia.pz, &buf, PAGE, CONF_LOCAL);
 	for (unsigned bit = 10; bit < 31; bit++)
-		dt_fails(dat_lmr_query(buf.lmr, (DAT_LMR_PARAM_MASK)(0x3ffu | 1u << bit), &param),
-			 DAT_INVALID_PARAMETER);
-	dt_fails(dat_lmr_query(buf.lmr, (DAT_LMR_PARAM_MASK)0x400, &param), DAT_INVALID_PARAMETER);
-	dt_fails(dat_lmr_query(buf.lmr, DAT_LMR_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
+		dt_fails_with(
+			dat_lmr_query(buf.lmr, (DAT_LMR_PARAM_MASK)(0x3ffu | 1u << bit), &param),
+			DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_lmr_query(buf.lmr, (DAT_LMR_PARAM_MASK)0x400, &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_lmr_query(buf.lmr, DAT_LMR_FIELD_ALL, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	dt_ok(dat_lmr_query(buf.lmr, (DAT_LMR_PARAM_MASK)0, &param));
 	dt_buf_free(&buf);
 }
@@ -213,11 +216,14 @@ static void lmr_sync__no_ia__invalid_handle(void **state)
 	const DAT_LMR_TRIPLET segment = dt_seg(&buf, 0, 8);
 
 	for (size_t i = 0; i < COUNT_OF(syncs); i++) {
-		dt_fails(syncs[i](DAT_HANDLE_NULL, &segment, 1), DAT_INVALID_HANDLE);
-		dt_fails(syncs[i](pair->ia.pz, &segment, 1), DAT_INVALID_HANDLE);
-		dt_fails(syncs[i](buf.lmr, &segment, 1), DAT_INVALID_HANDLE);
-		dt_fails(syncs[i]((DAT_IA_HANDLE)(uintptr_t)0x7ffffff1, &segment, 1),
-			 DAT_INVALID_HANDLE);
+		dt_fails_with(syncs[i](DAT_HANDLE_NULL, &segment, 1), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_IA);
+		dt_fails_with(syncs[i](pair->ia.pz, &segment, 1), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_IA);
+		dt_fails_with(syncs[i](buf.lmr, &segment, 1), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE_IA);
+		dt_fails_with(syncs[i]((DAT_IA_HANDLE)(uintptr_t)0x7ffffff1, &segment, 1),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	}
 	dt_buf_free(&buf);
 }
@@ -245,11 +251,14 @@ static void lmr_sync__bad_segment__invalid_parameter(void **state)
 		for (size_t j = 0; j < COUNT_OF(bad); j++) {
 			DAT_LMR_TRIPLET three[] = {dt_seg(&buf, 0, 8), dt_seg(&buf, 8, 8), bad[j]};
 
-			dt_fails(syncs[i](pair->ia.ia, &bad[j], 1), DAT_INVALID_PARAMETER);
-			dt_fails(syncs[i](pair->ia.ia, three, 3), DAT_INVALID_PARAMETER);
+			dt_fails_with(syncs[i](pair->ia.ia, &bad[j], 1), DAT_INVALID_PARAMETER,
+				      DAT_INVALID_ARG2);
+			dt_fails_with(syncs[i](pair->ia.ia, three, 3), DAT_INVALID_PARAMETER,
+				      DAT_INVALID_ARG2);
 			dt_ok(syncs[i](pair->ia.ia, three, 2));
 		}
-		dt_fails(syncs[i](pair->ia.ia, NULL, 1), DAT_INVALID_PARAMETER);
+		dt_fails_with(syncs[i](pair->ia.ia, NULL, 1), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG2);
 	}
 	dt_buf_free(&buf);
 }

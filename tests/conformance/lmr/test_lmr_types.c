@@ -82,8 +82,8 @@ static void lmr_create__from_lmr_in_another_zone__each_serves_its_own(void **sta
 	dt_buf_create(&pair->ia, pair->ia.pz, &target, PAGE, DAT_MEM_PRIV_ALL_FLAG);
 	dt_ok(copy_region(&pair->ia, source.lmr, 0, pair->ia.pz, DAT_MEM_PRIV_ALL_FLAG, &copy));
 	dt_fill(source.p, PAGE, 5);
-	dt_fails(conf_post_write(pair, dt_seg(&source, 0, PAGE), dt_rseg(&target, 0, PAGE), 1),
-		 DAT_PROTECTION_VIOLATION);
+	dt_fails_with(conf_post_write(pair, dt_seg(&source, 0, PAGE), dt_rseg(&target, 0, PAGE), 1),
+		      DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);
 	conf_write(pair, dt_seg(&copy, 0, PAGE), dt_rseg(&target, 0, PAGE));
 	dt_check_pattern(target.p, PAGE, 5);
 	/* From the outside too: the copy's key is good, then the source's is not. */
@@ -114,8 +114,10 @@ static void lmr_create__from_lmr_with_other_privileges__each_has_its_own(void **
 	dt_fill(source.p, PAGE / 2, 1);
 	conf_write(pair, dt_seg(&source, 0, PAGE / 2), dt_rseg(&wider, PAGE / 2, PAGE / 2));
 	dt_check_pattern(source.p + PAGE / 2, PAGE / 2, 1);
-	dt_fails(conf_post_recv(pair, dt_seg(&source, 0, 8), 1), DAT_PRIVILEGES_VIOLATION);
-	dt_fails(conf_post_send(pair, dt_seg(&narrower, 0, 8), 1), DAT_PRIVILEGES_VIOLATION);
+	dt_fails_with(conf_post_recv(pair, dt_seg(&source, 0, 8), 1), DAT_PRIVILEGES_VIOLATION,
+		      DAT_PRIVILEGES_WRITE);
+	dt_fails_with(conf_post_send(pair, dt_seg(&narrower, 0, 8), 1), DAT_PRIVILEGES_VIOLATION,
+		      DAT_PRIVILEGES_READ);
 	conf_read(pair, dt_seg(&wider, 0, 8), dt_rseg(&narrower, PAGE - 8, 8));
 	dt_ok(conf_post_write(pair, dt_seg(&source, 0, 8), dt_rseg(&narrower, 0, 8), 2));
 	conf_expect_refused(pair, 2);
@@ -162,16 +164,16 @@ static void lmr_create__from_no_lmr__invalid_handle(void **state)
 	struct conf_bad bad;
 
 	conf_bad_make(&pair->ia, &bad);
-	conf_refuses(&bad, source,
+	conf_refuses(&bad, source, DAT_INVALID_HANDLE_LMR,
 		     copy_region(&pair->ia, source, 64, pair->ia.pz, CONF_LOCAL, &copy));
-	dt_fails(copy_region(&pair->ia, pair->ia.pz, 64, pair->ia.pz, CONF_LOCAL, &copy),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(copy_region(&pair->ia, pair->ia.pz, 64, pair->ia.pz, CONF_LOCAL, &copy),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	dt_buf_create(&pair->ia, pair->ia.pz, &freed, PAGE, CONF_LOCAL);
 	const DAT_LMR_HANDLE gone = freed.lmr;
 
 	dt_buf_free(&freed);
-	dt_fails(copy_region(&pair->ia, gone, 64, pair->ia.pz, CONF_LOCAL, &copy),
-		 DAT_INVALID_HANDLE);
+	dt_fails_with(copy_region(&pair->ia, gone, 64, pair->ia.pz, CONF_LOCAL, &copy),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 }
 
 /* LMR-CREATE-36 LMR-CREATE-56 */
@@ -183,12 +185,12 @@ static void lmr_create__from_lmr_with_bad_arguments__invalid_parameter(void **st
 
 	dt_buf_create(&pair->ia, pair->ia.pz, &source, PAGE, CONF_LOCAL);
 	region.for_lmr_handle = source.lmr;
-	dt_fails(copy_region(&pair->ia, source.lmr, 0, pair->ia.pz, (DAT_MEM_PRIV_FLAGS)0x100,
-			     &copy),
-		 DAT_INVALID_PARAMETER);
-	dt_fails(dat_lmr_create(pair->ia.ia, DAT_MEM_TYPE_LMR, region, 0, pair->ia.pz, CONF_LOCAL,
-				NULL, NULL, NULL, NULL, NULL),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(copy_region(&pair->ia, source.lmr, 0, pair->ia.pz, (DAT_MEM_PRIV_FLAGS)0x100,
+				  &copy),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
+	dt_fails_with(dat_lmr_create(pair->ia.ia, DAT_MEM_TYPE_LMR, region, 0, pair->ia.pz,
+				     CONF_LOCAL, NULL, NULL, NULL, NULL, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
 	dt_buf_free(&source);
 }
 
@@ -359,7 +361,8 @@ static void lmr_create__null_cookie__invalid_parameter(void **state)
 	unsigned char *p = map_shared(-1, PAGE);
 	struct dt_buf buf;
 
-	dt_fails(share(&pair->ia, p, PAGE, NULL, &buf), DAT_INVALID_PARAMETER);
+	dt_fails_with(share(&pair->ia, p, PAGE, NULL, &buf), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	munmap(p, PAGE);
 }
 

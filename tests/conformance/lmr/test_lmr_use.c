@@ -60,10 +60,10 @@ typedef DAT_RETURN (*post_fn)(struct dt_pair *pair, int kind, DAT_LMR_TRIPLET lo
 			      const struct dt_buf *remote);
 
 static void check_refused(struct dt_pair *pair, post_fn post, DAT_LMR_TRIPLET local,
-			  const struct dt_buf *remote, DAT_RETURN type)
+			  const struct dt_buf *remote, DAT_RETURN code)
 {
 	for (int kind = 0; kind < 2; kind++)
-		dt_fails(post(pair, kind, local, remote), type);
+		dt_returns(post(pair, kind, local, remote), code);
 	dt_no_event(pair->a.request);
 	dt_no_event(pair->b.recv);
 }
@@ -108,10 +108,12 @@ static void post__segment_outside_its_region__invalid_parameter(void **state)
 					     .virtual_address = outside[i].address,
 					     .segment_length = outside[i].len};
 
-		dt_fails(conf_post_send(pair, seg, 1), DAT_INVALID_PARAMETER);
-		dt_fails(conf_post_recv(pair, seg, 1), DAT_INVALID_PARAMETER);
-		dt_fails(conf_post_read(pair, seg, dt_rseg(&remote, 0, 1), 1),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(conf_post_send(pair, seg, 1), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG3);
+		dt_fails_with(conf_post_recv(pair, seg, 1), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG3);
+		dt_fails_with(conf_post_read(pair, seg, dt_rseg(&remote, 0, 1), 1),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	}
 	for (size_t i = 0; i < 6; i++) {
 		const DAT_LMR_TRIPLET seg = {.lmr_context = buf.lkey,
@@ -121,7 +123,8 @@ static void post__segment_outside_its_region__invalid_parameter(void **state)
 					    .target_address = (uintptr_t)remote.p,
 					    .segment_length = outside[i].len};
 
-		dt_fails(conf_post_write(pair, seg, to, 1), DAT_INVALID_PARAMETER);
+		dt_fails_with(conf_post_write(pair, seg, to, 1), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG3);
 	}
 	dt_no_event(pair->a.request);
 	/* The first and the last byte are part of it. */
@@ -145,8 +148,10 @@ static void post__region_of_another_zone__protection_violation(void **state)
 	dt_ok(dat_pz_create(pair->ia.ia, &other));
 	dt_buf_create(&pair->ia, other, &foreign, PAGE, DAT_MEM_PRIV_ALL_FLAG);
 	create(pair, &buf, DAT_MEM_PRIV_ALL_FLAG);
-	check_refused(pair, post_source, dt_seg(&foreign, 0, 64), &buf, DAT_PROTECTION_VIOLATION);
-	check_refused(pair, post_sink, dt_seg(&foreign, 0, 64), &buf, DAT_PROTECTION_VIOLATION);
+	check_refused(pair, post_source, dt_seg(&foreign, 0, 64), &buf,
+		      DT_ERROR(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ));
+	check_refused(pair, post_sink, dt_seg(&foreign, 0, 64), &buf,
+		      DT_ERROR(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE));
 	check_works(pair, &buf);
 	dt_buf_free(&foreign);
 	dt_buf_free(&buf);
@@ -167,7 +172,7 @@ static void post__source_without_local_read__privileges_violation(void **state)
 	for (size_t i = 0; i < COUNT_OF(without); i++) {
 		create(pair, &closed, without[i]);
 		check_refused(pair, post_source, dt_seg(&closed, 0, 64), &buf,
-			      DAT_PRIVILEGES_VIOLATION);
+			      DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ));
 		dt_buf_free(&closed);
 	}
 	check_works(pair, &buf);
@@ -186,7 +191,7 @@ static void post__sink_without_local_write__privileges_violation(void **state)
 	for (size_t i = 0; i < COUNT_OF(without); i++) {
 		create(pair, &closed, without[i]);
 		check_refused(pair, post_sink, dt_seg(&closed, 0, 64), &buf,
-			      DAT_PRIVILEGES_VIOLATION);
+			      DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE));
 		dt_buf_free(&closed);
 	}
 	check_works(pair, &buf);
@@ -207,8 +212,10 @@ static void post__context_of_no_region__privileges_violation(void **state)
 		DAT_LMR_TRIPLET seg = dt_seg(&buf, 0, 64);
 
 		seg.lmr_context = wrong[i];
-		check_refused(pair, post_source, seg, &buf, DAT_PRIVILEGES_VIOLATION);
-		check_refused(pair, post_sink, seg, &buf, DAT_PRIVILEGES_VIOLATION);
+		check_refused(pair, post_source, seg, &buf,
+			      DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_READ));
+		check_refused(pair, post_sink, seg, &buf,
+			      DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE));
 	}
 	check_works(pair, &buf);
 	dt_buf_free(&buf);
@@ -607,8 +614,10 @@ static void use_in_child(struct dt_peer *peer, void *arg)
 	(void)arg;
 	dt_pair_open(&pair);
 	dt_peer_recv(peer, &foreign, sizeof(foreign));
-	dt_fails(conf_post_send(&pair, foreign, 1), DAT_PRIVILEGES_VIOLATION);
-	dt_fails(conf_post_recv(&pair, foreign, 1), DAT_PRIVILEGES_VIOLATION);
+	dt_fails_with(conf_post_send(&pair, foreign, 1), DAT_PRIVILEGES_VIOLATION,
+		      DAT_PRIVILEGES_READ);
+	dt_fails_with(conf_post_recv(&pair, foreign, 1), DAT_PRIVILEGES_VIOLATION,
+		      DAT_PRIVILEGES_WRITE);
 	dt_pair_close(&pair);
 }
 

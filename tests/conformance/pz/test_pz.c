@@ -63,11 +63,13 @@ static void pz_create__no_ia__invalid_handle(void **state)
 	const DAT_IA_HANDLE gone = closed.ia;
 
 	dt_ia_close(&closed);
-	dt_fails(dat_pz_create(gone, &pz), DAT_INVALID_HANDLE);
-	dt_fails(dat_pz_create(DAT_HANDLE_NULL, &pz), DAT_INVALID_HANDLE);
-	dt_fails(dat_pz_create(ia->pz, &pz), DAT_INVALID_HANDLE);
-	dt_fails(dat_pz_create(ia->async, &pz), DAT_INVALID_HANDLE);
-	dt_fails(dat_pz_create((DAT_IA_HANDLE)(uintptr_t)0x7ffffff1, &pz), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_pz_create(gone, &pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_pz_create(DAT_HANDLE_NULL, &pz), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_pz_create(ia->pz, &pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_pz_create(ia->async, &pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	dt_fails_with(dat_pz_create((DAT_IA_HANDLE)(uintptr_t)0x7ffffff1, &pz), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
 }
 
 /* PZ-CREATE-06 */
@@ -75,7 +77,7 @@ static void pz_create__null_out__invalid_parameter(void **state)
 {
 	struct dt_ia *ia = *state;
 
-	dt_fails(dat_pz_create(ia->ia, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_pz_create(ia->ia, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 }
 
 static void *create_query_free(void *arg)
@@ -144,11 +146,11 @@ static void pz_free__zone_of_an_endpoint__invalid_state(void **state)
 
 	dt_ok(dat_pz_create(ia->ia, &pz));
 	dt_ep_create(ia, pz, NULL, &ep);
-	dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	check_alive(ia, pz);
 	dt_ep_create(ia, pz, NULL, &second);
 	dt_ep_free(&ep);
-	dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	dt_ep_free(&second);
 	dt_ok(dat_pz_free(pz));
 }
@@ -162,11 +164,11 @@ static void pz_free__zone_of_a_region__invalid_state(void **state)
 
 	dt_ok(dat_pz_create(ia->ia, &pz));
 	dt_buf_create(ia, pz, &buf, 64, CONF_LOCAL);
-	dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	check_alive(ia, pz);
 	dt_buf_create(ia, pz, &second, 64, CONF_LOCAL);
 	dt_buf_free(&buf);
-	dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	dt_buf_free(&second);
 	dt_ok(dat_pz_free(pz));
 }
@@ -180,11 +182,11 @@ static void pz_free__zone_of_a_window__invalid_state(void **state)
 
 	dt_ok(dat_pz_create(ia->ia, &pz));
 	dt_ok(dat_rmr_create(pz, &rmr));
-	dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	check_alive(ia, pz);
 	dt_ok(dat_rmr_create(pz, &second));
 	dt_ok(dat_rmr_free(rmr));
-	dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	dt_ok(dat_rmr_free(second));
 	dt_ok(dat_pz_free(pz));
 }
@@ -204,18 +206,21 @@ static void pz_free__used_afterwards__invalid_handle(void **state)
 
 	dt_ok(dat_pz_create(ia->ia, &pz));
 	dt_ok(dat_pz_free(pz));
-	dt_fails(dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param), DAT_INVALID_HANDLE);
-	dt_fails(dat_lmr_create(ia->ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(bytes), pz, CONF_LOCAL,
-				&lmr, NULL, NULL, NULL, NULL),
-		 DAT_INVALID_HANDLE);
-	dt_fails(dat_ep_create(ia->ia, pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL, NULL,
-			       &ep),
-		 DAT_INVALID_HANDLE);
-	dt_fails(dat_get_handle_type(pz, &type), DAT_INVALID_HANDLE);
-	dt_fails(dat_get_consumer_context(pz, &context), DAT_INVALID_HANDLE);
-	dt_fails(dat_set_consumer_context(pz, context), DAT_INVALID_HANDLE);
-	dt_fails(dat_pz_free(pz), DAT_INVALID_HANDLE);
-	dt_fails(dat_pz_free(pz), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_pz_query(pz, DAT_PZ_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_PZ);
+	dt_fails_with(dat_lmr_create(ia->ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(bytes), pz,
+				     CONF_LOCAL, &lmr, NULL, NULL, NULL, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	dt_fails_with(dat_ep_create(ia->ia, pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, DAT_HANDLE_NULL,
+				    NULL, &ep),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	dt_fails_with(dat_get_handle_type(pz, &type), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	dt_fails_with(dat_get_consumer_context(pz, &context), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
+	dt_fails_with(dat_set_consumer_context(pz, context), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE1);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 }
 
 /* PZ-FREE-10 PZ-QUERY-04 */
@@ -226,8 +231,8 @@ static void pz_free__no_zone__invalid_handle(void **state)
 	DAT_PZ_PARAM param;
 
 	conf_bad_make(ia, &bad);
-	conf_refuses(&bad, h, dat_pz_free(h));
-	conf_refuses(&bad, h, dat_pz_query(h, DAT_PZ_FIELD_ALL, &param));
+	conf_refuses(&bad, h, DAT_INVALID_HANDLE_PZ, dat_pz_free(h));
+	conf_refuses(&bad, h, DAT_INVALID_HANDLE_PZ, dat_pz_query(h, DAT_PZ_FIELD_ALL, &param));
 	check_alive(ia, ia->pz);
 }
 
@@ -255,9 +260,10 @@ static void pz_query__masks__only_defined_bits(void **state)
 	DAT_PZ_PARAM param;
 
 	for (unsigned bit = 1; bit < 31; bit++)
-		dt_fails(dat_pz_query(ia->pz, (DAT_PZ_PARAM_MASK)(1u << bit), &param),
-			 DAT_INVALID_PARAMETER);
-	dt_fails(dat_pz_query(ia->pz, (DAT_PZ_PARAM_MASK)3, &param), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_pz_query(ia->pz, (DAT_PZ_PARAM_MASK)(1u << bit), &param),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_pz_query(ia->pz, (DAT_PZ_PARAM_MASK)3, &param), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
 	dt_ok(dat_pz_query(ia->pz, (DAT_PZ_PARAM_MASK)0, &param));
 }
 
@@ -266,7 +272,8 @@ static void pz_query__null_param__invalid_parameter(void **state)
 {
 	struct dt_ia *ia = *state;
 
-	dt_fails(dat_pz_query(ia->pz, DAT_PZ_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_pz_query(ia->pz, DAT_PZ_FIELD_ALL, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 }
 
 static void *query_often(void *arg)

@@ -182,7 +182,9 @@ static void rmr_bind__region_with_fewer_privileges__local_ones_decide(void **sta
 					     DAT_COMPLETION_DEFAULT_FLAG, &context);
 
 			if ((read && !local_read) || (write && !local_write)) {
-				dt_fails(ret, DAT_PRIVILEGES_VIOLATION);
+				dt_fails_with(ret, DAT_PRIVILEGES_VIOLATION,
+					      read && !local_read ? DAT_PRIVILEGES_READ
+								  : DAT_PRIVILEGES_WRITE);
 				dt_no_event(rig->b.request);
 				continue;
 			}
@@ -299,19 +301,20 @@ static void lmr_free__window_bound__refused_until_it_is_bound_elsewhere(void **s
 	region_create(rig, &next);
 	context = bind_now(&rig->b, rmr, dt_seg(&region, 0, 64), BIND_REMOTE);
 	(void)bind_now(&rig->b, other, dt_seg(&region, 0, 64), BIND_REMOTE);
-	dt_fails(dat_lmr_free(region.lmr), DAT_INVALID_STATE);
+	dt_fails_with(dat_lmr_free(region.lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	peer_check(rig, y_seg(rig, context, 0, 64), true, true);
 	post_recv(&rig->b, dt_seg(&region, 0, 8), 1); /* refused: all of it works as before */
 	post_send(&rig->a, dt_seg(&rig->x, 0, 8), 2, DAT_COMPLETION_DEFAULT_FLAG);
 	expect_received(&rig->b, 1, 8);
 	expect_sent(&rig->a, 2, 8);
 	(void)bind_now(&rig->b, rmr, dt_seg(&next, 0, 64), BIND_REMOTE);
-	dt_fails(dat_lmr_free(region.lmr), DAT_INVALID_STATE); /* the other window */
+	dt_fails_with(dat_lmr_free(region.lmr), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_LMR_IN_USE); /* the other window */
 	(void)bind_now(&rig->b, other, dt_seg(&next, 0, 64), BIND_REMOTE);
 	dt_ok(dat_lmr_free(region.lmr));
-	dt_fails(dat_lmr_free(next.lmr), DAT_INVALID_STATE);
+	dt_fails_with(dat_lmr_free(next.lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	unbind_now(&rig->b, rmr);
-	dt_fails(dat_lmr_free(next.lmr), DAT_INVALID_STATE);
+	dt_fails_with(dat_lmr_free(next.lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	unbind_now(&rig->b, other);
 	dt_ok(dat_lmr_free(next.lmr));
 }
@@ -327,7 +330,8 @@ static void lmr_free__bound_window_freed__succeeds(void **state)
 		region_create(rig, &region);
 		rmr = rmr_create(rig);
 		(void)bind_now(&rig->b, rmr, dt_seg(&region, 0, 64), BIND_REMOTE);
-		dt_fails(dat_lmr_free(region.lmr), DAT_INVALID_STATE);
+		dt_fails_with(dat_lmr_free(region.lmr), DAT_INVALID_STATE,
+			      DAT_INVALID_STATE_LMR_IN_USE);
 		dt_ok(dat_rmr_free(rmr));
 		dt_ok(dat_lmr_free(region.lmr));
 	}
@@ -347,10 +351,10 @@ static void lmr_free__bind_waiting__both_regions_in_use(void **state)
 	(void)bind_now(&rig->b, rmr, dt_seg(&old, 0, 64), BIND_REMOTE);
 	hold_queue(rig);
 	(void)bind_post(&rig->b, rmr, dt_seg(&next, 0, 64), BIND_REMOTE, 1, 0);
-	dt_fails(dat_lmr_free(next.lmr), DAT_INVALID_STATE);
+	dt_fails_with(dat_lmr_free(next.lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	release_queue(rig);
 	expect_bind(&rig->b, rmr, 1, DAT_DTO_SUCCESS);
-	dt_fails(dat_lmr_free(next.lmr), DAT_INVALID_STATE);
+	dt_fails_with(dat_lmr_free(next.lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	dt_ok(dat_lmr_free(old.lmr));
 	hold_queue(rig);
 	unbind_post(&rig->b, rmr, 2);

@@ -40,7 +40,8 @@ static void scene_unchanged(struct scene *scene, DAT_RMR_CONTEXT never)
 
 	rmr_check_bound(scene->rmr, &scene->range, BIND_REMOTE, scene->context);
 	dt_ok(dat_lmr_free(scene->next.lmr));
-	dt_fails(dat_lmr_free(scene->old.lmr), DAT_INVALID_STATE);
+	dt_fails_with(dat_lmr_free(scene->old.lmr), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_LMR_IN_USE);
 	rig_relink(rig);
 	peer_check(rig, y_seg(rig, scene->context, 0, 4096), true, true);
 	peer_locked_out(rig, never);
@@ -244,7 +245,7 @@ static void ep_free__binds_waiting__window_as_it_was(void **state)
 	dt_ok(dat_ep_disconnect(rig->a.ep, DAT_CLOSE_ABRUPT_FLAG));
 	rmr_check_bound(scene.rmr, &scene.range, BIND_REMOTE, scene.context);
 	dt_ok(dat_lmr_free(scene.next.lmr));
-	dt_fails(dat_lmr_free(scene.old.lmr), DAT_INVALID_STATE);
+	dt_fails_with(dat_lmr_free(scene.old.lmr), DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
 	dt_ok(dat_ep_reset(rig->a.ep));
 	dt_ep_create(&rig->ia, rig->ia.pz, NULL, &rig->b);
 	dt_ep_link(&rig->ia, &rig->a, &rig->b);
@@ -272,9 +273,10 @@ static void ia_close__abrupt_with_windows__all_gone(void **state)
 		unbind_post(&rig->b, rmr[0], 3);
 		dt_ia_abort(&rig->ia);
 		for (size_t i = 0; i < COUNT_OF(rmr); i++) {
-			dt_fails(dat_rmr_query(rmr[i], DAT_RMR_FIELD_PZ_HANDLE, &param),
-				 DAT_INVALID_HANDLE);
-			dt_fails(dat_rmr_free(rmr[i]), DAT_INVALID_HANDLE);
+			dt_fails_with(dat_rmr_query(rmr[i], DAT_RMR_FIELD_PZ_HANDLE, &param),
+				      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+			dt_fails_with(dat_rmr_free(rmr[i]), DAT_INVALID_HANDLE,
+				      DAT_INVALID_HANDLE_RMR);
 		}
 		memset(rig->y.p, 0x77, RIG_LEN);
 		dt_mem_free(rig->x.p, rig->x.mapped);

@@ -51,12 +51,12 @@ static void witness_make(struct rig *rig, struct witness *witness)
 	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, 4096, DAT_MEM_PRIV_ALL_FLAG, &witness->other);
 }
 
-static void refused(struct witness *witness, const struct bind_call *call, DAT_RETURN type)
+static void refused(struct witness *witness, const struct bind_call *call, DAT_RETURN code)
 {
 	const DAT_RMR_CONTEXT before = 0x5a5a5a5a;
 	DAT_RMR_CONTEXT context = before;
 
-	dt_fails(make(call, &context), type);
+	dt_returns(make(call, &context), code);
 	assert_int_equal(context, before);
 	dt_no_event(witness->rig->b.request);
 	assert_true(ep_is_request_idle(witness->rig->b.ep));
@@ -92,20 +92,20 @@ static void rmr_bind__wrong_handles__invalid_handle(void **state)
 
 		call = good_call(rig, witness.rmr);
 		call.rmr = wrong;
-		refused(&witness, &call, DAT_INVALID_HANDLE);
+		refused(&witness, &call, DT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR));
 		call.has_no_range = true; /* handles are looked at first */
-		refused(&witness, &call, DAT_INVALID_HANDLE);
+		refused(&witness, &call, DT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR));
 		if (wrong == rig->b.ep)
 			continue;
 		call = good_call(rig, witness.rmr);
 		call.ep = wrong;
-		refused(&witness, &call, DAT_INVALID_HANDLE);
+		refused(&witness, &call, DT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP));
 		call.priv = (DAT_MEM_PRIV_FLAGS)0x40;
-		refused(&witness, &call, DAT_INVALID_HANDLE);
+		refused(&witness, &call, DT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP));
 	}
 	call = good_call(rig, witness.rmr);
 	call.ep = witness.rmr;
-	refused(&witness, &call, DAT_INVALID_HANDLE);
+	refused(&witness, &call, DT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP));
 	witness_end(&witness);
 }
 
@@ -124,11 +124,11 @@ static void rmr_bind__other_instance__refused(void **state)
 	dt_ok(dat_rmr_create(other.pz, &rmr));
 	dt_buf_create(&other, other.pz, &region, 4096, DAT_MEM_PRIV_ALL_FLAG);
 	call = good_call(rig, rmr);
-	refused(&witness, &call, DAT_INVALID_HANDLE);
+	refused(&witness, &call, DT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR));
 	rmr_check_unbound(rmr);
 	call = good_call(rig, witness.rmr);
 	call.range = dt_seg(&region, 0, 64);
-	refused(&witness, &call, DAT_INVALID_PARAMETER);
+	refused(&witness, &call, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
 	dt_ok(dat_rmr_free(rmr));
 	dt_buf_free(&region);
 	dt_ia_close(&other);
@@ -147,10 +147,10 @@ static void rmr_bind__missing_pointers__invalid_parameter(void **state)
 	witness_make(rig, &witness);
 	call = good_call(rig, witness.rmr);
 	call.has_no_range = true;
-	refused(&witness, &call, DAT_INVALID_PARAMETER);
+	refused(&witness, &call, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
 	call = good_call(rig, witness.rmr);
 	call.has_no_context = true;
-	refused(&witness, &call, DAT_INVALID_PARAMETER);
+	refused(&witness, &call, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG7));
 	witness_end(&witness);
 }
 
@@ -167,11 +167,11 @@ static void rmr_bind__undefined_privilege__invalid_parameter(void **state)
 			continue;
 		call = good_call(rig, witness.rmr);
 		call.priv = (DAT_MEM_PRIV_FLAGS)(1u << bit);
-		refused(&witness, &call, DAT_INVALID_PARAMETER);
+		refused(&witness, &call, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
 		call.priv = (DAT_MEM_PRIV_FLAGS)(DAT_MEM_PRIV_ALL_FLAG | 1u << bit);
-		refused(&witness, &call, DAT_INVALID_PARAMETER);
+		refused(&witness, &call, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
 		call.range.segment_length = 0;
-		refused(&witness, &call, DAT_INVALID_PARAMETER);
+		refused(&witness, &call, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
 	}
 	witness_end(&witness);
 }
@@ -193,9 +193,9 @@ static void rmr_bind__wrong_flag__invalid_parameter(void **state)
 			continue;
 		call = good_call(rig, witness.rmr);
 		call.flags = (DAT_COMPLETION_FLAGS)(1u << bit);
-		refused(&witness, &call, DAT_INVALID_PARAMETER);
+		refused(&witness, &call, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
 		call.flags = (DAT_COMPLETION_FLAGS)(0x09 | 1u << bit);
-		refused(&witness, &call, DAT_INVALID_PARAMETER);
+		refused(&witness, &call, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG6));
 	}
 	witness_end(&witness);
 }
@@ -248,7 +248,7 @@ static void rmr_bind__range_not_in_a_region__invalid_parameter(void **state)
 		call.range = whole;
 		call.range.virtual_address += (DAT_VADDR)off[i].address;
 		call.range.segment_length += (DAT_VLEN)off[i].length;
-		refused(&witness, &call, DAT_INVALID_PARAMETER);
+		refused(&witness, &call, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
 	}
 	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, 4096, DAT_MEM_PRIV_ALL_FLAG, &gone);
 	dt_ok(dat_lmr_free(gone.lmr));
@@ -258,7 +258,7 @@ static void rmr_bind__range_not_in_a_region__invalid_parameter(void **state)
 	for (size_t i = 0; i < COUNT_OF(unknown); i++) {
 		call = good_call(rig, witness.rmr);
 		call.range.lmr_context = unknown[i];
-		refused(&witness, &call, DAT_INVALID_PARAMETER);
+		refused(&witness, &call, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
 	}
 	witness_end(&witness);
 }
@@ -284,13 +284,13 @@ static void rmr_bind__zones_differ__protection_violation(void **state)
 			call.range = dt_seg(&region, 0, 64);
 		if (foreign & 4)
 			call.ep = other.b.ep;
-		refused(&witness, &call, DAT_PROTECTION_VIOLATION);
+		refused(&witness, &call, DT_ERROR(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE));
 		dt_no_event(other.b.request);
 	}
 	call = good_call(rig, witness.rmr); /* an unbind has two of them */
 	call.range.segment_length = 0;
 	call.ep = other.b.ep;
-	refused(&witness, &call, DAT_PROTECTION_VIOLATION);
+	refused(&witness, &call, DT_ERROR(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE));
 	dt_no_event(other.b.request);
 	rmr_check_unbound(rmr);
 	dt_ok(dat_lmr_free(region.lmr));
@@ -309,9 +309,9 @@ static void rmr_bind__privileges_lack__binding_stays(void **state)
 	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, 4096, DAT_MEM_PRIV_LOCAL_READ_FLAG, &region);
 	call = good_call(rig, witness.rmr);
 	call.range = dt_seg(&region, 0, 64);
-	refused(&witness, &call, DAT_PRIVILEGES_VIOLATION);
+	refused(&witness, &call, DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE));
 	call.priv = DAT_MEM_PRIV_REMOTE_WRITE_FLAG;
-	refused(&witness, &call, DAT_PRIVILEGES_VIOLATION);
+	refused(&witness, &call, DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE));
 	dt_ok(dat_lmr_free(region.lmr));
 	witness_end(&witness);
 }
@@ -339,17 +339,18 @@ static void rmr_bind__queue_full__insufficient_resources(void **state)
 			else
 				(void)bind_post(&rig->b, rmr, range, BIND_REMOTE, (uint64_t)i, 0);
 		}
-		dt_fails(dat_rmr_bind(rmr, &surplus, BIND_REMOTE, rig->b.ep, rmr_cookie(0), 0,
-				      &context),
-			 DAT_INSUFFICIENT_RESOURCES);
-		dt_fails(dat_rmr_bind(rmr, &surplus, BIND_REMOTE, rig->b.ep, rmr_cookie(0),
-				      DAT_COMPLETION_SUPPRESS_FLAG, &context),
-			 DAT_INSUFFICIENT_RESOURCES);
-		dt_fails(dat_rmr_bind(rmr, &surplus, (DAT_MEM_PRIV_FLAGS)0x40, rig->b.ep,
-				      rmr_cookie(0), 0, &context),
-			 DAT_INVALID_PARAMETER);
-		dt_fails(dat_ep_post_send(rig->b.ep, 0, NULL, dt_cookie(0), 0),
-			 DAT_INSUFFICIENT_RESOURCES); /* a bind takes a slot as others do */
+		dt_fails_with(dat_rmr_bind(rmr, &surplus, BIND_REMOTE, rig->b.ep, rmr_cookie(0), 0,
+					   &context),
+			      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
+		dt_fails_with(dat_rmr_bind(rmr, &surplus, BIND_REMOTE, rig->b.ep, rmr_cookie(0),
+					   DAT_COMPLETION_SUPPRESS_FLAG, &context),
+			      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
+		dt_fails_with(dat_rmr_bind(rmr, &surplus, (DAT_MEM_PRIV_FLAGS)0x40, rig->b.ep,
+					   rmr_cookie(0), 0, &context),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+		dt_fails_with(dat_ep_post_send(rig->b.ep, 0, NULL, dt_cookie(0), 0),
+			      DAT_INSUFFICIENT_RESOURCES,
+			      DAT_RESOURCE_TEP); /* a bind takes a slot as others do */
 		dt_no_event(rig->b.request);
 		release_queue(rig);
 		for (DAT_COUNT i = 1; i < max; i++) {
@@ -379,14 +380,14 @@ static void rmr_bind__request_evd_not_for_binds__invalid_state(void **state)
 	dt_ok(dat_ep_create(rig->ia.ia, rig->ia.pz, b->recv, b->request, b->conn, NULL, &b->ep));
 	dt_ep_link(&rig->ia, &rig->a, b);
 	rmr = rmr_create(rig);
-	dt_fails(dat_rmr_bind(rmr, &range, BIND_REMOTE, b->ep, rmr_cookie(1), 0, &context),
-		 DAT_INVALID_STATE);
+	dt_fails_with(dat_rmr_bind(rmr, &range, BIND_REMOTE, b->ep, rmr_cookie(1), 0, &context),
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_EVD_REQUEST);
 	dt_no_event(b->request);
 	rmr_check_unbound(rmr);
 	rig_works(rig);
 	rig_disconnect(rig, DAT_CLOSE_ABRUPT_FLAG);
-	dt_fails(dat_rmr_bind(rmr, &range, BIND_REMOTE, b->ep, rmr_cookie(1), 0, &context),
-		 DAT_INVALID_STATE);
+	dt_fails_with(dat_rmr_bind(rmr, &range, BIND_REMOTE, b->ep, rmr_cookie(1), 0, &context),
+		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_EVD_REQUEST);
 	dt_no_event(b->request);
 	dt_ok(dat_lmr_free(rig->y.lmr));
 }
@@ -411,9 +412,9 @@ static void rmr_bind__every_state__connected_and_disconnected_only(void **state)
 			ep_lab_equip(lab);
 		dt_ok(dat_rmr_create(lab->ia.pz, &rmr));
 		range = dt_seg(&lab->buf, 0, 64);
-		dt_fails(dat_rmr_bind(rmr, &range, (DAT_MEM_PRIV_FLAGS)0x40, lab->ep.ep,
-				      rmr_cookie(1), 0, &context),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_rmr_bind(rmr, &range, (DAT_MEM_PRIV_FLAGS)0x40, lab->ep.ep,
+					   rmr_cookie(1), 0, &context),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 		const DAT_RETURN ret = dat_rmr_bind(rmr, &range, BIND_REMOTE, lab->ep.ep,
 						    rmr_cookie(1), 0, &context);
 
@@ -426,7 +427,7 @@ static void rmr_bind__every_state__connected_and_disconnected_only(void **state)
 			event = dt_event(lab->ep.request);
 			bind_check_event(&event, rmr, 1, DAT_DTO_ERR_FLUSHED);
 		} else {
-			dt_fails(ret, DAT_INVALID_STATE);
+			dt_returns(ret, dt_state_error(ep_states[i]));
 			rmr_check_unbound(rmr);
 		}
 		ep_lab_no_events(lab);

@@ -57,9 +57,10 @@ static void rmr_create__no_zone__invalid_handle(void **state)
 	DAT_RMR_HANDLE rmr;
 
 	conf_bad_make(&rig->ia, &bad);
-	conf_refuses(&bad, pz, dat_rmr_create(pz, &rmr));
-	dt_fails(dat_rmr_create(rig->x.lmr, &rmr), DAT_INVALID_HANDLE);
-	dt_fails(dat_rmr_create(rmr_create(rig), &rmr), DAT_INVALID_HANDLE);
+	conf_refuses(&bad, pz, DAT_INVALID_HANDLE_PZ, dat_rmr_create(pz, &rmr));
+	dt_fails_with(dat_rmr_create(rig->x.lmr, &rmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
+	dt_fails_with(dat_rmr_create(rmr_create(rig), &rmr), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_PZ);
 }
 
 /* RMR-CREATE-08 GEN-20: the zone does not count a window that was not made */
@@ -69,7 +70,7 @@ static void rmr_create__no_place_for_the_handle__invalid_parameter(void **state)
 	DAT_PZ_HANDLE pz;
 
 	dt_ok(dat_pz_create(rig->ia.ia, &pz));
-	dt_fails(dat_rmr_create(pz, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_rmr_create(pz, NULL), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	dt_ok(dat_pz_free(pz));
 }
 
@@ -131,10 +132,10 @@ static void pz_free__unbound_window__invalid_state(void **state)
 
 	dt_ok(dat_pz_create(rig->ia.ia, &pz));
 	dt_ok(dat_rmr_create(pz, &first));
-	dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	dt_ok(dat_rmr_create(pz, &second)); /* the zone is still good */
 	dt_ok(dat_rmr_free(first));
-	dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	dt_ok(dat_rmr_free(second));
 	dt_ok(dat_pz_free(pz));
 }
@@ -154,7 +155,7 @@ static void pz_free__bound_window__invalid_state(void **state)
 	(void)bind_now(&other.b, rmr, dt_seg(&region, 0, 64), BIND_REMOTE);
 	dt_ep_free(&other.a);
 	dt_ep_free(&other.b);
-	dt_fails(dat_pz_free(other.ia.pz), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(other.ia.pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	dt_ok(dat_rmr_free(rmr));
 	dt_ok(dat_lmr_free(region.lmr));
 	dt_ok(dat_pz_free(other.ia.pz));
@@ -198,21 +199,22 @@ static void rmr_query__mask__only_defined_bits(void **state)
 	assert_int_equal(DAT_RMR_FIELD_ALL, 0x1f);
 	dt_ok(dat_rmr_query(rmr, (DAT_RMR_PARAM_MASK)0, &param));
 	for (unsigned bit = 5; bit < 31; bit++)
-		dt_fails(dat_rmr_query(rmr, (DAT_RMR_PARAM_MASK)(1u << bit), &param),
-			 DAT_INVALID_PARAMETER);
-	dt_fails(dat_rmr_query(rmr, (DAT_RMR_PARAM_MASK)(0x1b | 0x20), &param),
-		 DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_rmr_query(rmr, (DAT_RMR_PARAM_MASK)(1u << bit), &param),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_rmr_query(rmr, (DAT_RMR_PARAM_MASK)(0x1b | 0x20), &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	for (unsigned mask = 0; mask < 0x20; mask++) {
 		const DAT_RETURN ret = dat_rmr_query(rmr, (DAT_RMR_PARAM_MASK)mask, &param);
 
 		if (mask & DAT_RMR_FIELD_LMR_TRIPLET)
-			dt_fails(ret, DAT_INVALID_PARAMETER);
+			dt_fails_with(ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 		else
 			dt_ok(ret);
 	}
 	(void)bind_now(&rig->b, rmr, dt_seg(&rig->y, 0, 8), BIND_REMOTE);
 	dt_ok(dat_rmr_query(rmr, DAT_RMR_FIELD_ALL, &param));
-	dt_fails(dat_rmr_query(rmr, (DAT_RMR_PARAM_MASK)0x3f, &param), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_rmr_query(rmr, (DAT_RMR_PARAM_MASK)0x3f, &param), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
 }
 
 /* RMR-QUERY-11 */
@@ -220,8 +222,8 @@ static void rmr_query__nowhere_to_put_it__invalid_parameter(void **state)
 {
 	struct rig *rig = *state;
 
-	dt_fails(dat_rmr_query(rmr_create(rig), DAT_RMR_FIELD_PZ_HANDLE, NULL),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_rmr_query(rmr_create(rig), DAT_RMR_FIELD_PZ_HANDLE, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 }
 
 /* --- handles --- */
@@ -234,11 +236,13 @@ static void rmr_query__no_window__invalid_handle(void **state)
 	DAT_RMR_PARAM param;
 
 	conf_bad_make(&rig->ia, &bad);
-	conf_refuses(&bad, rmr, dat_rmr_query(rmr, DAT_RMR_FIELD_PZ_HANDLE, &param));
-	conf_refuses(&bad, rmr, dat_rmr_free(rmr));
-	dt_fails(dat_rmr_query(rig->x.lmr, DAT_RMR_FIELD_PZ_HANDLE, &param), DAT_INVALID_HANDLE);
-	dt_fails(dat_rmr_free(rig->x.lmr), DAT_INVALID_HANDLE);
-	dt_fails(dat_rmr_free(rig->ia.pz), DAT_INVALID_HANDLE);
+	conf_refuses(&bad, rmr, DAT_INVALID_HANDLE_RMR,
+		     dat_rmr_query(rmr, DAT_RMR_FIELD_PZ_HANDLE, &param));
+	conf_refuses(&bad, rmr, DAT_INVALID_HANDLE_RMR, dat_rmr_free(rmr));
+	dt_fails_with(dat_rmr_query(rig->x.lmr, DAT_RMR_FIELD_PZ_HANDLE, &param),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	dt_fails_with(dat_rmr_free(rig->x.lmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+	dt_fails_with(dat_rmr_free(rig->ia.pz), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
 }
 
 /* RMR-FREE-05 RMR-FREE-11 GEN-16 */
@@ -256,14 +260,18 @@ static void rmr_free__used_again__invalid_handle(void **state)
 	(void)bind_now(&rig->b, rmr, range, BIND_REMOTE);
 	dt_ok(dat_rmr_free(rmr));
 	for (int round = 0; round < 2; round++) {
-		dt_fails(dat_rmr_query(rmr, DAT_RMR_FIELD_PZ_HANDLE, &param), DAT_INVALID_HANDLE);
-		dt_fails(dat_rmr_bind(rmr, &range, BIND_REMOTE, rig->b.ep, rmr_cookie(0),
-				      DAT_COMPLETION_DEFAULT_FLAG, &context),
-			 DAT_INVALID_HANDLE);
-		dt_fails(dat_get_handle_type(rmr, &type), DAT_INVALID_HANDLE);
-		dt_fails(dat_get_consumer_context(rmr, &consumer), DAT_INVALID_HANDLE);
-		dt_fails(dat_set_consumer_context(rmr, mine), DAT_INVALID_HANDLE);
-		dt_fails(dat_rmr_free(rmr), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_rmr_query(rmr, DAT_RMR_FIELD_PZ_HANDLE, &param),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+		dt_fails_with(dat_rmr_bind(rmr, &range, BIND_REMOTE, rig->b.ep, rmr_cookie(0),
+					   DAT_COMPLETION_DEFAULT_FLAG, &context),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
+		dt_fails_with(dat_get_handle_type(rmr, &type), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE1);
+		dt_fails_with(dat_get_consumer_context(rmr, &consumer), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE1);
+		dt_fails_with(dat_set_consumer_context(rmr, mine), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE1);
+		dt_fails_with(dat_rmr_free(rmr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR);
 		for (int i = 0; i < 1000; i++) {
 			const DAT_RMR_HANDLE other = rmr_create(rig);
 

@@ -78,8 +78,9 @@ static void ep_create_with_srq__plain__unconnected_and_tied(void **state)
 	assert_ptr_equal(param.recv_evd_handle, call.recv);
 	assert_ptr_equal(param.request_evd_handle, call.request);
 	assert_ptr_equal(param.connect_evd_handle, call.conn);
-	dt_fails(dat_ep_post_recv(ep, 1, &seg, dt_cookie(1), 0), DAT_INVALID_PARAMETER);
-	dt_fails(ep_recv_empty(ep, 1), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_post_recv(ep, 1, &seg, dt_cookie(1), 0), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG1);
+	dt_fails_with(ep_recv_empty(ep, 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	assert_true(ep_is_recv_idle(ep));
 	srq_counts(bench->srq, 0, 0);
 	dt_no_event(call.recv);
@@ -136,35 +137,35 @@ static void ep_create_with_srq__bad_handle_in_each_place__invalid_handle(void **
 	for (size_t i = 0; i < CONF_BAD_COUNT; i++) {
 		const DAT_HANDLE h = bad.handle[i];
 
-#define BAD_AT(member)                                                                             \
+#define BAD_AT(member, kind)                                                                       \
 	do {                                                                                       \
 		struct call one = good;                                                            \
 		one.member = h;                                                                    \
-		dt_fails(try(&one), DAT_INVALID_HANDLE);                                           \
+		dt_fails_with(try(&one), DAT_INVALID_HANDLE, kind);                                \
 	} while (0)
-		BAD_AT(srq);
+		BAD_AT(srq, DAT_INVALID_HANDLE_SRQ);
 		if (h != bench->ia.ia)
-			BAD_AT(ia);
+			BAD_AT(ia, DAT_INVALID_HANDLE_IA);
 		if (h == DAT_HANDLE_NULL)
 			continue;
-		BAD_AT(pz);
-		BAD_AT(recv);	 /* good.conn has no DTO flag */
-		BAD_AT(request); /* nor here */
+		BAD_AT(pz, DAT_INVALID_HANDLE_PZ);
+		BAD_AT(recv, DAT_INVALID_HANDLE_EVD_RECV);	 /* good.conn has no DTO flag */
+		BAD_AT(request, DAT_INVALID_HANDLE_EVD_REQUEST); /* nor here */
 		if (h != good.conn)
-			BAD_AT(conn);
+			BAD_AT(conn, DAT_INVALID_HANDLE_EVD_CONN);
 #undef BAD_AT
 	}
 	call.srq = dead;
-	dt_fails(try(&call), DAT_INVALID_HANDLE);
+	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	call = good;
 	call.conn = good.recv; /* no connection flag */
-	dt_fails(try(&call), DAT_INVALID_HANDLE);
+	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	call = good;
 	call.pz = bench->srq;
-	dt_fails(try(&call), DAT_INVALID_HANDLE);
+	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	call = good;
 	call.srq = bench->ia.pz;
-	dt_fails(try(&call), DAT_INVALID_HANDLE);
+	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	call = good;
 	dt_ok(try(&call));
 	call_end(bench, &call);
@@ -184,22 +185,22 @@ static void ep_create_with_srq__objects_of_another_instance__invalid_handle(void
 	srq = srq_make(&other, 4, 1);
 	evd = dt_evd_create(&other, 8, DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG);
 	call.srq = srq;
-	dt_fails(try(&call), DAT_INVALID_HANDLE);
+	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	call = good;
 	call.ia = other.ia;
-	dt_fails(try(&call), DAT_INVALID_HANDLE);
+	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	call = good;
 	call.pz = other.pz;
-	dt_fails(try(&call), DAT_INVALID_HANDLE);
+	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 	call = good;
 	call.recv = evd;
-	dt_fails(try(&call), DAT_INVALID_HANDLE);
+	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
 	call = good;
 	call.request = evd;
-	dt_fails(try(&call), DAT_INVALID_HANDLE);
+	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
 	call = good;
 	call.conn = evd;
-	dt_fails(try(&call), DAT_INVALID_HANDLE);
+	dt_fails_with(try(&call), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
 	dt_ok(dat_srq_free(srq));
 	dt_ok(dat_evd_free(evd));
 	dt_ia_close(&other);
@@ -214,12 +215,12 @@ static void ep_create_with_srq__null_pointers__invalid_parameter(void **state)
 	struct call call = call_of(bench);
 	DAT_EP_HANDLE ep;
 
-	dt_fails(dat_ep_create_with_srq(call.ia, call.pz, call.recv, call.request, call.conn,
-					call.srq, NULL, &ep),
-		 DAT_INVALID_PARAMETER);
-	dt_fails(dat_ep_create_with_srq(call.ia, call.pz, call.recv, call.request, call.conn,
-					call.srq, &call.attr, NULL),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_create_with_srq(call.ia, call.pz, call.recv, call.request, call.conn,
+					     call.srq, NULL, &ep),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
+	dt_fails_with(dat_ep_create_with_srq(call.ia, call.pz, call.recv, call.request, call.conn,
+					     call.srq, &call.attr, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG8);
 	call_end(bench, &call);
 }
 
@@ -325,7 +326,7 @@ static void ep_create_with_srq__impossible_attribute__invalid_parameter(void **s
 	do {                                                                                       \
 		call = good;                                                                       \
 		call.attr.member = value;                                                          \
-		dt_fails(try(&call), DAT_INVALID_PARAMETER);                                       \
+		dt_fails_with(try(&call), DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);                \
 	} while (0)
 
 	BAD(service_type, (DAT_SERVICE_TYPE)7);
@@ -359,7 +360,7 @@ static void ep_create_with_srq__impossible_attribute__invalid_parameter(void **s
 #undef BAD
 	call = good;
 	call.request = DAT_HANDLE_NULL; /* but has requests */
-	dt_fails(try(&call), DAT_INVALID_PARAMETER);
+	dt_fails_with(try(&call), DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
 	call = good;
 	call.attr.max_recv_dtos = limit->max_dto_per_ep + 1; /* is a watermark */
 	dt_ok(try(&call));
@@ -392,7 +393,7 @@ static void ep_create_with_srq__more_than_max_ep_per_srq__insufficient_resources
 	call.attr.max_request_dtos = 0;
 	for (DAT_COUNT i = 0; i < max; i++)
 		dt_ok(make(&call, &ep[i]));
-	dt_fails(try(&call), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(try(&call), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
 	call.srq = srq_make(&bench->ia, 1, 1);
 	if (bench->ia.attr.max_eps > max)
 		dt_ok(try(&call)); /* another one has room */
@@ -401,8 +402,8 @@ static void ep_create_with_srq__more_than_max_ep_per_srq__insufficient_resources
 	call.srq = bench->srq;
 	dt_ok(dat_ep_free(ep[max / 2]));
 	dt_ok(make(&call, &ep[max / 2]));
-	dt_fails(try(&call), DAT_INSUFFICIENT_RESOURCES);
-	dt_fails(dat_srq_free(bench->srq), DAT_INVALID_STATE);
+	dt_fails_with(try(&call), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
+	dt_fails_with(dat_srq_free(bench->srq), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 	for (DAT_COUNT i = 0; i < max; i++)
 		dt_ok(dat_ep_free(ep[i]));
 	dt_ok(dat_srq_free(bench->srq));

@@ -127,22 +127,23 @@ static void ep_modify__srq__never_changed(void **state)
 	srq_ep_make(&bench->ia, bench->ia.pz, bench->srq, &bench->attr, &bench->to[0]);
 	dt_ep_create(&bench->ia, bench->ia.pz, NULL, &plain);
 	param = ep_query(bench->to[0].ep);
-	dt_fails(dat_ep_modify(bench->to[0].ep, DAT_EP_FIELD_SRQ_HANDLE, &param),
-		 DAT_INVALID_PARAMETER); /* not even to the same */
+	dt_fails_with(dat_ep_modify(bench->to[0].ep, DAT_EP_FIELD_SRQ_HANDLE, &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2); /* not even to the same */
 	param.srq_handle = other;
-	dt_fails(dat_ep_modify(bench->to[0].ep, DAT_EP_FIELD_SRQ_HANDLE, &param),
-		 DAT_INVALID_PARAMETER);
-	dt_fails(dat_ep_modify(plain.ep, DAT_EP_FIELD_SRQ_HANDLE, &param), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_modify(bench->to[0].ep, DAT_EP_FIELD_SRQ_HANDLE, &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_ep_modify(plain.ep, DAT_EP_FIELD_SRQ_HANDLE, &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	param.srq_handle = DAT_HANDLE_NULL;
-	dt_fails(dat_ep_modify(bench->to[0].ep, DAT_EP_FIELD_SRQ_HANDLE, &param),
-		 DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_ep_modify(bench->to[0].ep, DAT_EP_FIELD_SRQ_HANDLE, &param),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	assert_ptr_equal(ep_query(bench->to[0].ep).srq_handle, bench->srq);
 	assert_ptr_equal(ep_query(plain.ep).srq_handle, DAT_HANDLE_NULL);
 	dt_ok(dat_srq_free(other));
-	dt_fails(dat_srq_free(bench->srq), DAT_INVALID_STATE);
+	dt_fails_with(dat_srq_free(bench->srq), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 	dt_ok(dat_ep_reset(bench->to[0].ep));
 	assert_ptr_equal(ep_query(bench->to[0].ep).srq_handle, bench->srq);
-	dt_fails(dat_srq_free(bench->srq), DAT_INVALID_STATE);
+	dt_fails_with(dat_srq_free(bench->srq), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 }
 
 /* EP-MODIFY-18 EP-MODIFY-48 SRQ-RECV-12: another recv EVD, none, and one again */
@@ -165,7 +166,7 @@ static void ep_modify__recv_evd_of_an_srq_endpoint__used_from_then_on(void **sta
 	dt_ep_link(&bench->ia, &bench->from[0], to);
 	bench->pairs = 1;
 	bench_works(bench);
-	dt_fails(dat_evd_free(other), DAT_INVALID_STATE);
+	dt_fails_with(dat_evd_free(other), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 }
 
 /* EP-CRSRQ-33 EP-CRSRQ-34: the pair is taken, and that many can be under way */
@@ -213,7 +214,8 @@ static void ep_free__srq_endpoint_connected__srq_unused(void **state)
 	bench_say(bench, 0, 1);
 	srq_until(bench->srq, 0);
 	for (int i = 0; i < 2; i++) {
-		dt_fails(dat_srq_free(bench->srq), DAT_INVALID_STATE);
+		dt_fails_with(dat_srq_free(bench->srq), DAT_INVALID_STATE,
+			      DAT_INVALID_STATE_SRQ_IN_USE);
 		dt_ok(dat_ep_free(bench->to[i].ep));
 		dt_expect_conn(bench->from[i].conn, bench->from[i].ep,
 			       DAT_CONNECTION_EVENT_DISCONNECTED);

@@ -80,11 +80,12 @@ static void srq_create__any_size__holds_what_the_query_says(void **state)
 		assert_true(param.max_recv_iov >= sizes[i][1] && param.max_recv_iov < 64);
 		for (int j = 0; j < 64; j++)
 			iov[j] = dt_seg(&bench->y, 8u * (size_t)j, 8);
-		dt_fails(dat_srq_post_recv(srq, param.max_recv_iov + 1, iov, dt_cookie(0)),
-			 DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_srq_post_recv(srq, param.max_recv_iov + 1, iov, dt_cookie(0)),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 		for (DAT_COUNT j = 0; j < param.max_recv_dtos; j++)
 			dt_ok(dat_srq_post_recv(srq, param.max_recv_iov, iov, dt_cookie(1)));
-		dt_fails(dat_srq_post_recv(srq, 1, iov, dt_cookie(2)), DAT_INSUFFICIENT_RESOURCES);
+		dt_fails_with(dat_srq_post_recv(srq, 1, iov, dt_cookie(2)),
+			      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
 		srq_counts(srq, param.max_recv_dtos, param.max_recv_dtos);
 		dt_ok(dat_srq_free(srq));
 	}
@@ -101,13 +102,15 @@ static void srq_create__sizes_at_and_beyond_the_limits__as_announced(void **stat
 	assert_true(dtos > 0 && iov > 0);
 	dt_ok(create(&bench->ia, dtos, 1, 0));
 	dt_ok(create(&bench->ia, 1, iov, 0));
-	dt_fails(create(&bench->ia, dtos + 1, 1, 0), DAT_INVALID_PARAMETER);
-	dt_fails(create(&bench->ia, INT32_MAX, 1, 0), DAT_INVALID_PARAMETER);
-	dt_fails(create(&bench->ia, 1, iov + 1, 0), DAT_INVALID_PARAMETER);
-	dt_fails(create(&bench->ia, 1, INT32_MAX, 0), DAT_INVALID_PARAMETER);
+	dt_fails_with(create(&bench->ia, dtos + 1, 1, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	dt_fails_with(create(&bench->ia, INT32_MAX, 1, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	dt_fails_with(create(&bench->ia, 1, iov + 1, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	dt_fails_with(create(&bench->ia, 1, INT32_MAX, 0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	for (size_t i = 0; i < COUNT_OF(bad); i++) {
-		dt_fails(create(&bench->ia, bad[i], 1, 0), DAT_INVALID_PARAMETER);
-		dt_fails(create(&bench->ia, 1, bad[i], 0), DAT_INVALID_PARAMETER);
+		dt_fails_with(create(&bench->ia, bad[i], 1, 0), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG3);
+		dt_fails_with(create(&bench->ia, 1, bad[i], 0), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG3);
 	}
 }
 
@@ -118,7 +121,8 @@ static void srq_create__low_watermark__invalid_parameter(void **state)
 	struct bench *bench = *state;
 
 	for (size_t i = 0; i < COUNT_OF(watermarks); i++)
-		dt_fails(create(&bench->ia, 8, 1, watermarks[i]), DAT_INVALID_PARAMETER);
+		dt_fails_with(create(&bench->ia, 8, 1, watermarks[i]), DAT_INVALID_PARAMETER,
+			      DAT_INVALID_ARG3);
 	dt_no_event(bench->ia.async);
 }
 
@@ -156,18 +160,21 @@ static void srq_create__bad_handles__invalid_handle(void **state)
 
 	conf_bad_make(&bench->ia, &bad);
 	for (size_t i = 0; i < CONF_BAD_COUNT; i++) {
-		dt_fails(dat_srq_create(bench->ia.ia, bad.handle[i], &attr, &srq),
-			 DAT_INVALID_HANDLE);
+		dt_fails_with(dat_srq_create(bench->ia.ia, bad.handle[i], &attr, &srq),
+			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
 		if (bad.handle[i] != bench->ia.ia)
-			dt_fails(dat_srq_create(bad.handle[i], bench->ia.pz, &attr, &srq),
-				 DAT_INVALID_HANDLE);
+			dt_fails_with(dat_srq_create(bad.handle[i], bench->ia.pz, &attr, &srq),
+				      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	}
-	dt_fails(dat_srq_create(bench->ia.ia, bench->srq, &attr, &srq), DAT_INVALID_HANDLE);
-	dt_fails(dat_srq_create(bench->srq, bench->ia.pz, &attr, &srq), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_srq_create(bench->ia.ia, bench->srq, &attr, &srq), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_PZ);
+	dt_fails_with(dat_srq_create(bench->srq, bench->ia.pz, &attr, &srq), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
 	dt_ia_open(&gone);
 	ia = gone.ia;
 	dt_ia_close(&gone);
-	dt_fails(dat_srq_create(ia, bench->ia.pz, &attr, &srq), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_srq_create(ia, bench->ia.pz, &attr, &srq), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_IA);
 }
 
 /* SRQ-CREATE-15 GEN-17 */
@@ -179,8 +186,10 @@ static void srq_create__zone_of_another_instance__invalid_handle(void **state)
 	struct dt_ia other;
 
 	dt_ia_open(&other);
-	dt_fails(dat_srq_create(bench->ia.ia, other.pz, &attr, &srq), DAT_INVALID_HANDLE);
-	dt_fails(dat_srq_create(other.ia, bench->ia.pz, &attr, &srq), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_srq_create(bench->ia.ia, other.pz, &attr, &srq), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_PZ);
+	dt_fails_with(dat_srq_create(other.ia, bench->ia.pz, &attr, &srq), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_PZ);
 	dt_ia_close(&other); /* the refused calls use nothing */
 }
 
@@ -191,8 +200,10 @@ static void srq_create__null_pointers__invalid_parameter(void **state)
 	DAT_SRQ_ATTR attr = {4, 1, 0};
 	DAT_SRQ_HANDLE srq;
 
-	dt_fails(dat_srq_create(bench->ia.ia, bench->ia.pz, NULL, &srq), DAT_INVALID_PARAMETER);
-	dt_fails(dat_srq_create(bench->ia.ia, bench->ia.pz, &attr, NULL), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_srq_create(bench->ia.ia, bench->ia.pz, NULL, &srq), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
+	dt_fails_with(dat_srq_create(bench->ia.ia, bench->ia.pz, &attr, NULL),
+		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
 }
 
 /* SRQ-CREATE-26 */
@@ -228,14 +239,15 @@ static void pz_free__zone_of_an_srq__invalid_state(void **state)
 	dt_ok(dat_pz_create(bench->ia.ia, &pz));
 	dt_ok(dat_srq_create(bench->ia.ia, pz, &attr, &first));
 	dt_ok(dat_srq_create(bench->ia.ia, pz, &attr, &second));
-	dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	dt_ok(dat_srq_free(first));
-	dt_fails(dat_pz_free(pz), DAT_INVALID_STATE);
+	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	assert_ptr_equal(srq_look(second).pz_handle, pz);
 	dt_ok(dat_srq_free(second));
 	/* refused calls leave it unused */
 	attr.max_recv_dtos = 0;
-	dt_fails(dat_srq_create(bench->ia.ia, pz, &attr, &first), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_srq_create(bench->ia.ia, pz, &attr, &first), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 	dt_ok(dat_pz_free(pz));
 }
 

@@ -175,7 +175,8 @@ static void check_pair(struct bench *bench, DAT_COMPLETION_FLAGS first, DAT_COMP
 		dt_ok(ret);
 		dt_ok(dat_ep_free(b));
 	} else {
-		dt_fails(ret, DAT_INVALID_PARAMETER);
+		dt_fails_with(ret, DAT_INVALID_PARAMETER,
+			      has_srq || !is_first ? DAT_INVALID_ARG7 : DAT_INVALID_ARG6);
 	}
 	dt_ok(dat_ep_free(a));
 	dt_ok(dat_evd_free(evd)); /* a refused one is not tied */
@@ -214,7 +215,7 @@ static void ep_create_with_srq__recv_and_other_events__unless_solicited(void **s
 			dt_ok(ret);
 			dt_ok(dat_ep_free(ep));
 		} else {
-			dt_fails(ret, DAT_INVALID_PARAMETER);
+			dt_fails_with(ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
 		}
 		dt_ok(make_ep(bench, true, recv_flags[i], evd, DAT_HANDLE_NULL, &ep));
 		ret = dat_psp_create_any(bench->ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp);
@@ -222,7 +223,7 @@ static void ep_create_with_srq__recv_and_other_events__unless_solicited(void **s
 			dt_ok(ret);
 			dt_ok(dat_psp_free(psp));
 		} else {
-			dt_fails(ret, DAT_INVALID_PARAMETER);
+			dt_fails_with(ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 		}
 		dt_ok(dat_ep_free(ep));
 		dt_ok(dat_evd_free(evd));

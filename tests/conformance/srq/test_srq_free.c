@@ -17,11 +17,12 @@ static void srq_calls__no_live_srq__invalid_handle(void **state)
 	conf_bad_make(&bench->ia, &bad);
 	bad.handle[0] = freed;
 	for (int round = 0; round < 2; round++) {
-		conf_refuses(&bad, h, dat_srq_free(h));
-		conf_refuses(&bad, h, srq_post_empty(h, 1));
-		conf_refuses(&bad, h, dat_srq_query(h, DAT_SRQ_FIELD_ALL, &param));
-		conf_refuses(&bad, h, dat_srq_resize(h, 8));
-		conf_refuses(&bad, h, dat_srq_set_lw(h, 0));
+		conf_refuses(&bad, h, DAT_INVALID_HANDLE_SRQ, dat_srq_free(h));
+		conf_refuses(&bad, h, DAT_INVALID_HANDLE_SRQ, srq_post_empty(h, 1));
+		conf_refuses(&bad, h, DAT_INVALID_HANDLE_SRQ,
+			     dat_srq_query(h, DAT_SRQ_FIELD_ALL, &param));
+		conf_refuses(&bad, h, DAT_INVALID_HANDLE_SRQ, dat_srq_resize(h, 8));
+		conf_refuses(&bad, h, DAT_INVALID_HANDLE_SRQ, dat_srq_set_lw(h, 0));
 		bad.handle[0] = DAT_HANDLE_NULL;
 	}
 }
@@ -39,7 +40,7 @@ static void srq_create__thousand_times_after_a_free__handle_not_reissued(void **
 		assert_ptr_not_equal(srq, dead);
 		dt_ok(dat_srq_free(srq));
 	}
-	dt_fails(dat_srq_free(dead), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_srq_free(dead), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 }
 
 /* The endpoint under test gives way to one of the SRQ. */
@@ -75,7 +76,7 @@ static void srq_free__endpoint_in_each_state__refused_without_effect(void **stat
 		dt_ok(srq_post_empty(srq, 1));
 		ep_lab_drive(lab, ep_states[i]);
 		assert_int_equal(dt_ep_state(lab->ep.ep), ep_states[i]);
-		dt_fails(dat_srq_free(srq), DAT_INVALID_STATE);
+		dt_fails_with(dat_srq_free(srq), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 		srq_counts(srq, 2, 2);
 		assert_true(ep_is_recv_idle(lab->ep.ep));
 		dt_ok(dat_ep_recv_query(lab->ep.ep, &held, &span));
@@ -95,7 +96,7 @@ static void srq_free__after_the_last_endpoint__success(void **state)
 	bench_add(bench, 2);
 	bench_works(bench);
 	dt_ep_free(&bench->to[0]);
-	dt_fails(dat_srq_free(bench->srq), DAT_INVALID_STATE);
+	dt_fails_with(dat_srq_free(bench->srq), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 	bench_give(bench, 5);
 	bench_say(bench, 1, 6);
 	bench_hear(bench, 1, 6);
@@ -183,7 +184,7 @@ static void evd_free__completions_of_an_srq__entries_free_again(void **state)
 	dt_ok(dat_evd_free(bench->to[0].recv));
 	srq_counts(bench->srq, 12, 12);
 	bench_give_many(bench, 20, 4);
-	dt_fails(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
 }
 
 /* SRQ-GEN-06 IA-CLOSE-04 */
@@ -192,7 +193,8 @@ static void ia_close__graceful_with_an_srq__invalid_state(void **state)
 	struct bench *bench = *state;
 
 	bench_give(bench, 1);
-	dt_fails(dat_ia_close(bench->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE);
+	dt_fails_with(dat_ia_close(bench->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_IA_IN_USE);
 	srq_counts(bench->srq, 1, 1);
 	dt_ok(dat_srq_free(bench->srq));
 	dt_buf_free(&bench->x);
@@ -218,9 +220,10 @@ static void ia_close__abrupt_with_srqs_in_use__handles_invalid(void **state)
 	dt_ia_abort(&bench->ia);
 	dt_mem_free(bench->x.p, bench->x.mapped);
 	dt_mem_free(bench->y.p, bench->y.mapped);
-	dt_fails(dat_srq_free(srq), DAT_INVALID_HANDLE);
-	dt_fails(dat_srq_query(second, DAT_SRQ_FIELD_ALL, &param), DAT_INVALID_HANDLE);
-	dt_fails(srq_post_empty(srq, 1), DAT_INVALID_HANDLE);
+	dt_fails_with(dat_srq_free(srq), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
+	dt_fails_with(dat_srq_query(second, DAT_SRQ_FIELD_ALL, &param), DAT_INVALID_HANDLE,
+		      DAT_INVALID_HANDLE_SRQ);
+	dt_fails_with(srq_post_empty(srq, 1), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_SRQ);
 	bench_begin(bench, 16); /* for the teardown */
 }
 

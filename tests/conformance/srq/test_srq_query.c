@@ -92,9 +92,10 @@ static void srq_query__bad_mask_or_pointer__invalid_parameter(void **state)
 	DAT_SRQ_PARAM param;
 
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		dt_fails(dat_srq_query(bench->srq, (DAT_SRQ_PARAM_MASK)bad[i], &param),
-			 DAT_INVALID_PARAMETER);
-	dt_fails(dat_srq_query(bench->srq, DAT_SRQ_FIELD_ALL, NULL), DAT_INVALID_PARAMETER);
+		dt_fails_with(dat_srq_query(bench->srq, (DAT_SRQ_PARAM_MASK)bad[i], &param),
+			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_srq_query(bench->srq, DAT_SRQ_FIELD_ALL, NULL), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG3);
 }
 
 /* SRQ-QUERY-05 SRQ-LW-01 */
@@ -112,12 +113,12 @@ static void srq_query__low_watermark__last_value(void **state)
 
 /* --- resize --- */
 
-static void resize_refused(struct bench *bench, DAT_COUNT size, DAT_RETURN type)
+static void resize_refused(struct bench *bench, DAT_COUNT size, DAT_RETURN code)
 {
 	const DAT_SRQ_PARAM before = srq_look(bench->srq);
 	DAT_SRQ_PARAM after;
 
-	dt_fails(dat_srq_resize(bench->srq, size), type);
+	dt_returns(dat_srq_resize(bench->srq, size), code);
 	after = srq_look(bench->srq);
 	assert_int_equal(after.max_recv_dtos, before.max_recv_dtos);
 	assert_int_equal(after.low_watermark, before.low_watermark);
@@ -144,7 +145,7 @@ static void srq_resize__grow_with_buffers__all_used(void **state)
 	bench_give_many(bench, 16, 24);
 	for (DAT_COUNT i = 40; i < srq_look(bench->srq).max_recv_dtos; i++)
 		bench_give(bench, (uint64_t)i);
-	dt_fails(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
 	for (uint64_t i = 0; i < 40; i++) {
 		bench_say(bench, i % 2, i);
 		seen |= 1ull << bench_hear(bench, i % 2, i);
@@ -159,13 +160,13 @@ static void srq_resize__below_outstanding__invalid_state(void **state)
 
 	bench_add(bench, 1);
 	bench_give_many(bench, 0, 6);
-	resize_refused(bench, 5, DAT_INVALID_STATE);
+	resize_refused(bench, 5, DT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE));
 	bench_say(bench, 0, 1);
 	bench_say(bench, 0, 2);
 	srq_until(bench->srq, 4);
-	resize_refused(bench, 5, DAT_INVALID_STATE);
+	resize_refused(bench, 5, DT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE));
 	bench_hear(bench, 0, 1);
-	resize_refused(bench, 4, DAT_INVALID_STATE);
+	resize_refused(bench, 4, DT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE));
 	dt_ok(dat_srq_resize(bench->srq, 5));
 	srq_counts(bench->srq, 4, 5);
 	bench_hear(bench, 0, 2);
@@ -184,7 +185,7 @@ static void srq_resize__below_outstanding_with_one_taken__invalid_state(void **s
 		bool is_held = catch_try(&c);
 
 		dt_ok(srq_post_empty(bench->srq, 1));
-		resize_refused(bench, 1, DAT_INVALID_STATE);
+		resize_refused(bench, 1, DT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE));
 		catch_missed(&c);
 		dt_ok(dat_srq_resize(bench->srq, 1));
 		dt_ok(dat_srq_resize(bench->srq, 16));
@@ -209,7 +210,7 @@ static void srq_resize__about_the_low_watermark__only_below_refused(void **state
 	bench_say(bench, 0, 1);
 	bench_hear(bench, 0, 1);
 	dt_event(bench->ia.async); /* passed */
-	resize_refused(bench, 7, DAT_INVALID_STATE);
+	resize_refused(bench, 7, DT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE));
 	dt_ok(dat_srq_resize(bench->srq, 8));
 	assert_int_equal(srq_look(bench->srq).low_watermark, 8);
 	dt_ok(dat_srq_resize(bench->srq, 20));
@@ -256,7 +257,8 @@ static void srq_resize__shrink_or_same__between_request_and_old(void **state)
 		srq_counts(bench->srq, 1, 1);
 		for (DAT_COUNT j = 1; j < now; j++)
 			dt_ok(srq_post_empty(bench->srq, 1));
-		dt_fails(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES);
+		dt_fails_with(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES,
+			      DAT_RESOURCE_SRQ);
 		dt_ok(dat_srq_free(bench->srq)); /* the same again, with one buffer */
 		bench->srq = srq_make(&bench->ia, now, 4);
 		bench_give(bench, 1);
@@ -269,13 +271,13 @@ static void srq_resize__impossible_size__invalid_parameter(void **state)
 	struct bench *bench = *state;
 	const DAT_COUNT max = bench->ia.attr.max_recv_per_srq;
 
-	resize_refused(bench, 0, DAT_INVALID_PARAMETER);
-	resize_refused(bench, -1, DAT_INVALID_PARAMETER);
-	resize_refused(bench, INT32_MIN, DAT_INVALID_PARAMETER);
-	resize_refused(bench, max + 1, DAT_INVALID_PARAMETER);
-	resize_refused(bench, INT32_MAX, DAT_INVALID_PARAMETER);
+	resize_refused(bench, 0, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+	resize_refused(bench, -1, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+	resize_refused(bench, INT32_MIN, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+	resize_refused(bench, max + 1, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
+	resize_refused(bench, INT32_MAX, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
 	bench_give(bench, 1);
-	resize_refused(bench, 0, DAT_INVALID_PARAMETER);
+	resize_refused(bench, 0, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
 	dt_ok(dat_srq_resize(bench->srq, max));
 	assert_int_equal(srq_look(bench->srq).max_recv_dtos, max);
 }

@@ -208,17 +208,18 @@ static void srq_post_recv__outstanding_at_the_limit__insufficient_resources(void
 	bench_add(bench, 1);
 	bench_give_many(bench, 0, (unsigned)max);
 	for (int i = 0; i < 3; i++)
-		dt_fails(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES);
+		dt_fails_with(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES,
+			      DAT_RESOURCE_SRQ);
 	srq_counts(bench->srq, max, max);
 	bench_say(bench, 0, 1);
 	bench_say(bench, 0, 2);
 	srq_until(bench->srq, max - 2);
 	/* completed, but not dequeued */
-	dt_fails(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
 	srq_counts(bench->srq, max - 2, max);
 	bench_hear(bench, 0, 1);
 	bench_give(bench, 100);
-	dt_fails(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES);
+	dt_fails_with(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
 	bench_hear(bench, 0, 2);
 	bench_give(bench, 101);
 	srq_counts(bench->srq, max, max);
@@ -244,9 +245,9 @@ static void srq_post_recv__endpoint_without_recv_evd__entry_free_at_completion(v
 
 /* --- refusals --- */
 
-static void refused(struct bench *bench, DAT_RETURN type, DAT_COUNT n, DAT_LMR_TRIPLET *iov)
+static void refused(struct bench *bench, DAT_RETURN code, DAT_COUNT n, DAT_LMR_TRIPLET *iov)
 {
-	dt_fails(dat_srq_post_recv(bench->srq, n, iov, dt_cookie(0xbad)), type);
+	dt_returns(dat_srq_post_recv(bench->srq, n, iov, dt_cookie(0xbad)), code);
 	srq_counts(bench->srq, 1, 1);
 	dt_no_event(bench->to[0].recv);
 }
@@ -270,22 +271,23 @@ static void srq_post_recv__bad_array__invalid_parameter(void **state)
 		iov[i] = dt_seg(&bench->y, 0, 8);
 	bench_add(bench, 1);
 	bench_give(bench, 500);
-	refused(bench, DAT_INVALID_PARAMETER, 1, NULL);
-	refused(bench, DAT_INVALID_PARAMETER, -1, iov);
-	refused(bench, DAT_INVALID_PARAMETER, INT32_MIN, iov);
-	refused(bench, DAT_INVALID_PARAMETER, srq_look(bench->srq).max_recv_iov + 1, iov);
-	refused(bench, DAT_INVALID_PARAMETER, INT32_MAX, iov);
+	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 1, NULL);
+	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2), -1, iov);
+	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2), INT32_MIN, iov);
+	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2),
+		srq_look(bench->srq).max_recv_iov + 1, iov);
+	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2), INT32_MAX, iov);
 	iov[1] = dt_seg(&bench->y, RIG_LEN - 8, 9);
-	refused(bench, DAT_INVALID_PARAMETER, 2, iov);
+	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 2, iov);
 	iov[1] = dt_seg(&bench->y, 0, RIG_LEN + 1);
-	refused(bench, DAT_INVALID_PARAMETER, 2, iov);
+	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 2, iov);
 	iov[1] = dt_seg(&bench->y, 0, 8);
 	iov[1].virtual_address -= 1;
-	refused(bench, DAT_INVALID_PARAMETER, 2, iov);
+	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 2, iov);
 	iov[1].virtual_address = UINT64_MAX - 3;
-	refused(bench, DAT_INVALID_PARAMETER, 2, iov);
+	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 2, iov);
 	iov[1] = dt_seg(&bench->y, 8, UINT64_MAX - 4);
-	refused(bench, DAT_INVALID_PARAMETER, 2, iov);
+	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 2, iov);
 	refused_end(bench);
 }
 
@@ -304,12 +306,12 @@ static void srq_post_recv__region_of_another_zone__protection_violation(void **s
 	dt_ep_link(&bench->ia, &bench->from[0], &bench->to[0]);
 	bench_give(bench, 500);
 	seg = dt_seg(&other, 0, 8);
-	refused(bench, DAT_PROTECTION_VIOLATION, 1, &seg);
+	refused(bench, DT_ERROR(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE), 1, &seg);
 	/* and the EP's own requests follow the EP's zone */
 	dt_ok(dat_ep_post_send(bench->to[0].ep, 1, &seg, dt_cookie(1), 0));
 	seg = dt_seg(&bench->y, 0, 8);
-	dt_fails(dat_ep_post_send(bench->to[0].ep, 1, &seg, dt_cookie(1), 0),
-		 DAT_PROTECTION_VIOLATION);
+	dt_fails_with(dat_ep_post_send(bench->to[0].ep, 1, &seg, dt_cookie(1), 0),
+		      DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);
 	refused_end(bench);
 	dt_mem_free(other.p, other.mapped);
 }
@@ -325,15 +327,16 @@ static void srq_post_recv__context_or_privileges__privileges_violation(void **st
 	bench_give(bench, 500);
 	seg = dt_seg(&bench->y, 0, 8);
 	seg.lmr_context ^= 0x10101;
-	refused(bench, DAT_PRIVILEGES_VIOLATION, 1, &seg);
+	refused(bench, DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE), 1, &seg);
 	seg.lmr_context = 0;
-	refused(bench, DAT_PRIVILEGES_VIOLATION, 1, &seg);
+	refused(bench, DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE), 1, &seg);
 	dt_lmr_create(&bench->ia, bench->ia.pz, bench->y.p, 4096,
 		      DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG, &buf);
 	seg = dt_seg(&buf, 0, 8);
-	refused(bench, DAT_PRIVILEGES_VIOLATION, 1, &seg);
+	refused(bench, DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE), 1, &seg);
 	dt_ok(dat_lmr_free(buf.lmr));
-	refused(bench, DAT_PRIVILEGES_VIOLATION, 1, &seg); /* the region is gone */
+	refused(bench, DT_ERROR(DAT_PRIVILEGES_VIOLATION, DAT_PRIVILEGES_WRITE), 1,
+		&seg); /* the region is gone */
 	dt_lmr_create(&bench->ia, bench->ia.pz, bench->y.p, 4096, DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
 		      &buf);
 	bench_say(bench, 0, 8);

@@ -388,7 +388,7 @@ static void srq_calls__race_with_free__before_it_or_refused(void **state)
 		pthread_barrier_wait(&race.start);
 		pthread_barrier_wait(&race.start);
 		assert_int_equal(race.freed, 1);
-		dt_fails(dat_ep_free(race.ep), DAT_INVALID_HANDLE);
+		dt_fails_with(dat_ep_free(race.ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 	}
 	for (int i = 0; i < CONF_THREADS; i++) {
 		assert_int_equal(pthread_join(id[i], &failed), 0);

@@ -135,10 +135,12 @@ static void srq_set_lw__impossible_value__invalid_parameter(void **state)
 
 	bench_give_many(bench, 0, 2);
 	dt_ok(dat_srq_set_lw(bench->srq, 2));
-	dt_fails(dat_srq_set_lw(bench->srq, max + 1), DAT_INVALID_PARAMETER);
-	dt_fails(dat_srq_set_lw(bench->srq, INT32_MAX), DAT_INVALID_PARAMETER);
-	dt_fails(dat_srq_set_lw(bench->srq, -1), DAT_INVALID_PARAMETER);
-	dt_fails(dat_srq_set_lw(bench->srq, INT32_MIN), DAT_INVALID_PARAMETER);
+	dt_fails_with(dat_srq_set_lw(bench->srq, max + 1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_srq_set_lw(bench->srq, INT32_MAX), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
+	dt_fails_with(dat_srq_set_lw(bench->srq, -1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+	dt_fails_with(dat_srq_set_lw(bench->srq, INT32_MIN), DAT_INVALID_PARAMETER,
+		      DAT_INVALID_ARG2);
 	assert_int_equal(srq_look(bench->srq).low_watermark, 2);
 	dt_no_event(bench->ia.async);
 	bench_add(bench, 1);
