@@ -54,7 +54,7 @@
 #define DT_NEVER_A_HANDLE ((DAT_HANDLE)(uintptr_t)0x7f0000000040)
 
 #define DT_WAIT_US 20000000u /* longest wait for something that must come */
-#define DT_QUIET_US 50000u   /* how long an EVD is watched for an event that must not come */
+#define DT_QUIET_US 20000u   /* how long an EVD is watched for an event that must not come */
 
 /* --- return codes --- */
 

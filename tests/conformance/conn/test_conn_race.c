@@ -118,8 +118,8 @@ static DAT_CR_HANDLE timed_request(struct conn_fixture *f, DAT_TIMEOUT *timeout_
 	for (;;) {
 		*start_us = dt_now_us();
 		conn_start_timed(f, f->a.ep, *timeout_us);
-		if (dat_evd_wait(f->listener.evd, *timeout_us + 4 * DT_QUIET_US, 1, &event,
-				 &more) == DAT_SUCCESS)
+		if (dat_evd_wait(f->listener.evd, *timeout_us + 200000u, 1, &event, &more) ==
+		    DAT_SUCCESS)
 			break;
 		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_TIMED_OUT);
 		dt_ok(dat_ep_reset(f->a.ep));
