@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the tests of memory windows share, on top of the rig: b owns the windows, which lie over
- * its buffer y and are bound on its endpoint, and a is the peer that uses their contexts from x.
+ * Helpers of the tests of memory windows, on top of the rig. Endpoint b owns the windows: they
+ * cover its buffer y and are bound on it. Endpoint a is the peer that accesses them from its buffer
+ * x.
  */
 #ifndef TESTS_BIND_UTIL_H
 #define TESTS_BIND_UTIL_H
@@ -23,7 +24,7 @@ void bind_check_event(const DAT_EVENT *event, DAT_RMR_HANDLE rmr, uint64_t cooki
 		      DAT_DTO_COMPLETION_STATUS status);
 void expect_bind(struct dt_ep *ep, DAT_RMR_HANDLE rmr, uint64_t cookie,
 		 DAT_DTO_COMPLETION_STATUS status);
-/* The whole bind, until its event is dequeued. */
+/* Posts a bind and waits for its completion. */
 DAT_RMR_CONTEXT bind_now(struct dt_ep *ep, DAT_RMR_HANDLE rmr, DAT_LMR_TRIPLET range,
 			 DAT_MEM_PRIV_FLAGS priv);
 void unbind_now(struct dt_ep *ep, DAT_RMR_HANDLE rmr);
@@ -43,11 +44,11 @@ void release_queue(struct rig *rig);
 /* Bytes [offset, offset + len) of y, through a context. */
 DAT_RMR_TRIPLET y_seg(struct rig *rig, DAT_RMR_CONTEXT context, size_t offset, size_t len);
 void peer_writes(struct rig *rig, DAT_RMR_TRIPLET remote);
-/* After a break: both endpoints are connected anew. */
+/* Connects both endpoints again after the connection broke. */
 void rig_relink(struct rig *rig);
-/* Both directions through the context work or fail, as told. */
+/* Reads and writes through the context; each must succeed or be refused as given. */
 void peer_check(struct rig *rig, DAT_RMR_TRIPLET remote, bool may_read, bool may_write);
-/* The context is worth nothing (any more). */
+/* The context gives no access. */
 void peer_locked_out(struct rig *rig, DAT_RMR_CONTEXT context);
 
 #endif

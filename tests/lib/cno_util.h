@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the tests of notification objects and agents share: short calls, a thread that is blocked in
- * dat_cno_wait, and an agent that counts its calls and does what a test wants in them.
+ * Helpers of the tests of notification objects and agents: short calls, a thread that is blocked in
+ * dat_cno_wait, and an agent that counts its calls and runs a function of the test in each.
  */
 #ifndef TESTS_CNO_UTIL_H
 #define TESTS_CNO_UTIL_H
@@ -15,7 +15,7 @@
 #include "conf.h"
 #include "evd_util.h"
 
-/* For agents and other threads, where a failing assertion may not jump back to the test. */
+/* For agents and other threads, in which a failing cmocka assertion must not jump to the test. */
 #define cno_check(condition)                                                                       \
 	do {                                                                                       \
 		if (!(condition)) {                                                                \
@@ -27,13 +27,13 @@
 /* --- objects --- */
 
 DAT_CNO_HANDLE cno_create(struct dt_ia *ia);
-/* A dispatcher of software and all other events that notifies the CNO. */
+/* Creates an EVD for software and other events that notifies the CNO. */
 DAT_EVD_HANDLE cno_evd(struct dt_ia *ia, DAT_CNO_HANDLE cno);
 DAT_CNO_PARAM cno_query(DAT_CNO_HANDLE cno);
 
 /* --- notifications --- */
 
-/* A notification of that dispatcher comes, or has come. */
+/* Waits for a notification, which must name that EVD. */
 void cno_expect(DAT_CNO_HANDLE cno, DAT_EVD_HANDLE evd);
 void cno_empty_for(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout);
 /* No notification is there. */
@@ -56,16 +56,16 @@ struct cno_waiter {
 	bool is_cancelled;
 };
 
-/* Starts the thread without caring how far it comes. */
+/* Starts the thread and does not wait until it is blocked. */
 void cno_waiter_launch(struct cno_waiter *waiter, DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout);
 /* Returns when the thread is blocked in dat_cno_wait. */
 void cno_waiter_start(struct cno_waiter *waiter, DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout);
 DAT_RETURN cno_waiter_join(struct cno_waiter *waiter);
-/* It is released by a notification of that dispatcher; DAT_HANDLE_NULL: there is none any more. */
+/* Joins the thread; a notification of that EVD, or DAT_HANDLE_NULL for a freed one, released it. */
 void cno_waiter_gets(struct cno_waiter *waiter, DAT_EVD_HANDLE evd);
-/* Cancels and joins; is_cancelled tells whether the call had returned before. */
+/* Cancels and joins; is_cancelled is false if the call returned before. */
 void cno_waiter_cancel(struct cno_waiter *waiter);
-/* The thread stays blocked for a while. */
+/* The thread must stay blocked for DT_QUIET_US. */
 void cno_waiter_stays(struct cno_waiter *waiter);
 
 /* --- agents --- */
@@ -81,20 +81,20 @@ struct cno_agent {
 };
 
 DAT_OS_WAIT_PROXY_AGENT cno_agent_of(struct cno_agent *agent);
-/* Makes a CNO with that agent; what is in `agent` beyond body and arg is set. */
+/* Creates a CNO with that agent; sets all fields of `agent` except body and arg. */
 DAT_CNO_HANDLE cno_agent_create(struct dt_ia *ia, struct cno_agent *agent);
 void cno_agent_arm(struct cno_agent *agent);
 bool cno_agent_has_returned(void *arg);
-/* Before the agent goes out of scope: the close would call it. */
+/* Required before the agent goes out of scope, because dat_ia_close would call it. */
 void cno_agent_disarm(struct cno_agent *agent);
-/* Returns when the agent's calls are that many, the last with that argument, and have ended. */
+/* Waits until the agent was called that many times, the last time with that EVD, and returned. */
 void cno_agent_called(struct cno_agent *agent, int calls, DAT_EVD_HANDLE evd);
 /*
- * Whatever agents of the instance were to be called so far, have been: the agent of another CNO,
- * triggered later, has had its call; and a little time has passed.
+ * Returns when all agents of the instance that were due have been called. Triggers an agent of its
+ * own, waits for that call and 2 ms more.
  */
 void cno_agent_fence(struct dt_ia *ia);
-/* Has the body run once inside an agent, on a CNO and a dispatcher of their own. */
+/* Runs the body once inside an agent, with a CNO and an EVD of its own. */
 void cno_agent_do(struct dt_ia *ia, void (*body)(struct cno_agent *agent, DAT_EVD_HANDLE evd),
 		  void *arg);
 

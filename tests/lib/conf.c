@@ -3,7 +3,7 @@
  */
 #include "conf.h"
 
-/* --- handles that are none --- */
+/* --- invalid handles --- */
 
 void conf_bad_make(struct dt_ia *ia, struct conf_bad *bad)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What several conformance programs share beyond the harness: handles that must be refused,
- * threads, and single transfers between the two endpoints of a pair (always from a to b).
+ * Helpers that several conformance programs use: handles that every call must refuse, threads, and
+ * single transfers from endpoint a of a pair to endpoint b.
  */
 #ifndef CONF_H
 #define CONF_H
@@ -13,7 +13,7 @@
 
 #define CONF_LOCAL (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
 
-/* --- handles that are none --- */
+/* --- invalid handles --- */
 
 #define CONF_BAD_COUNT 8
 
@@ -22,13 +22,12 @@ struct conf_bad {
 };
 
 /*
- * Values that no call may take for an object, unless it takes an EVD or an IA: NULL, the two
- * constants, the IA, a dead zone, an EVD, memory of the consumer that is no object, and the
- * same misaligned.
+ * Handles that calls must refuse unless they take an EVD or an IA: NULL, the two constants, the IA,
+ * a freed zone, an EVD, a pointer to other memory of the consumer, and a misaligned one.
  */
 void conf_bad_make(struct dt_ia *ia, struct conf_bad *bad);
 
-/* Makes the call with each of them as `h`. */
+/* Makes the call with each of these handles as `h`; all must fail with that subtype. */
 #define conf_refuses(bad, h, subtype, call)                                                        \
 	do {                                                                                       \
 		for (size_t conf_i = 0; conf_i < CONF_BAD_COUNT; conf_i++) {                       \
@@ -41,10 +40,10 @@ void conf_bad_make(struct dt_ia *ia, struct conf_bad *bad);
 
 #define CONF_THREADS 4
 
-/* Runs fn(arg) in CONF_THREADS threads that begin together; each returns NULL for success. */
+/* Runs fn(arg) in CONF_THREADS threads that start together. fn returns NULL or an error text. */
 void conf_parallel(void *(*fn)(void *arg), void *arg);
 
-/* For such a thread: the text of the first call that did not succeed. */
+/* For fn: returns the text of the call if it fails. */
 #define conf_try(call)                                                                             \
 	do {                                                                                       \
 		if ((call) != DAT_SUCCESS)                                                         \
@@ -62,11 +61,11 @@ DAT_RETURN conf_post_recv(struct dt_pair *pair, DAT_LMR_TRIPLET to, uint64_t coo
 void conf_write(struct dt_pair *pair, DAT_LMR_TRIPLET from, DAT_RMR_TRIPLET to);
 void conf_read(struct dt_pair *pair, DAT_LMR_TRIPLET to, DAT_RMR_TRIPLET from);
 void conf_send(struct dt_pair *pair, DAT_LMR_TRIPLET from, DAT_LMR_TRIPLET to);
-/* Both sides learn that the connection broke. */
+/* Both sides must get the event BROKEN. */
 void conf_expect_broken(struct dt_pair *pair);
 /* An operation posted with that cookie is refused at the target and breaks the connection. */
 void conf_expect_refused(struct dt_pair *pair, uint64_t cookie);
-/* After a break: a new connection of the same endpoints. */
+/* Connects the same endpoints again after the connection broke. */
 void conf_relink(struct dt_pair *pair);
 
 #endif

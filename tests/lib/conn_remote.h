@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A second process that is told, call by call, what to do with its endpoint. So that a test reads
- * from top to bottom in one place, and can stop or kill the other side at any step.
+ * A second process that executes calls on its endpoint one by one, as the test requests them. The
+ * whole test is one function, and it can stop or kill the other process at any step.
  */
 #ifndef TESTS_CONN_REMOTE_H
 #define TESTS_CONN_REMOTE_H
@@ -38,7 +38,7 @@ enum remote_op {
 			    * b: key there and, in the high half, enum conn_stream_kind */
 	REMOTE_FORK,	   /* makes a child that only sleeps. Reply a: its process number */
 	REMOTE_QUIET,	   /* nothing arrives on any EVD */
-	/* ways to end: no reply */
+	/* requests that end the process; they have no reply */
 	REMOTE_END,	 /* frees and closes everything, exits */
 	REMOTE_EXIT,	 /* exit() with everything open */
 	REMOTE_EXIT_NOW, /* _exit() with everything open */
@@ -59,12 +59,12 @@ struct remote_fixture {
 };
 
 struct remote_msg remote_ask(struct dt_peer *peer, enum remote_op op, uint64_t a, uint64_t b);
-/* The call must succeed there. Returns the reply's a. */
+/* Requests a call, which must succeed. Returns `a` of the reply. */
 uint64_t remote_do(struct dt_peer *peer, enum remote_op op, uint64_t a, uint64_t b);
 void remote_connect(struct dt_peer *peer, DAT_CONN_QUAL qual);
 void remote_expect(struct dt_peer *peer, DAT_EVENT_NUMBER number);
 void remote_start(struct dt_peer *peer);
-/* Both sides are gone through before this side opens its adapter: the child inherits nothing. */
+/* Starts the other process before this one opens its adapter, so that it inherits nothing. */
 int remote_setup(void **state);
 int remote_teardown(void **state);
 
@@ -74,7 +74,7 @@ int remote_teardown(void **state);
 void remote_link_passive(struct remote_fixture *r);
 /* b connects to a listener of the other side, which accepts. */
 void remote_link_active(struct remote_fixture *r);
-/* Tells it to go in one of the ways without farewell; returns when it did. */
+/* Requests one of the ways to end; returns when the process has ended. */
 void remote_go(struct dt_peer *peer, enum remote_op op);
 
 #endif

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the tests of connection set-up share: a fixture with one adapter, a listener and two
- * endpoints, connection attempts with one argument changed, endpoints brought into each state, and
- * checks that a call left everything as it was.
+ * Helpers of the tests of connection set-up: a fixture with one adapter, a listener and two
+ * endpoints, connection attempts with one argument changed, and checks that a call had no effect.
  */
 #ifndef TESTS_CONN_UTIL_H
 #define TESTS_CONN_UTIL_H
@@ -47,7 +46,7 @@ struct conn_args {
 	DAT_CONNECT_FLAGS flags;
 };
 
-/* Arguments that are right, to change one of them. */
+/* Valid arguments, of which a test changes one. */
 struct conn_args conn_args_of(struct conn_fixture *f);
 DAT_RETURN conn_try(DAT_EP_HANDLE ep, const struct conn_args *args);
 /* Starts an attempt that expires after timeout_us. */
@@ -58,7 +57,7 @@ DAT_CR_PARAM conn_cr_query(DAT_CR_HANDLE cr);
 DAT_EP_PARAM conn_ep_query(DAT_EP_HANDLE ep);
 /* Connects a to the fixture's listener, which accepts with b. */
 void conn_link(struct conn_fixture *f, struct dt_ep *a, struct dt_ep *b);
-/* The attempt of ep fails with that event, whose rules hold, and nothing follows. */
+/* The attempt of ep must fail with that event, and no other event may follow. */
 void conn_expect_failure(struct dt_ep *ep, DAT_EVENT_NUMBER number);
 
 /* --- states --- */
@@ -80,14 +79,14 @@ enum conn_at {
 
 void conn_post_recv(DAT_EP_HANDLE ep, const struct dt_buf *buf, size_t at, uint64_t cookie);
 void conn_post_send(DAT_EP_HANDLE ep, const struct dt_buf *buf, size_t at, uint64_t cookie);
-/* A message each way arrives: the two endpoints are connected to each other. */
+/* Transfers a message each way between two endpoints that are connected to each other. */
 void conn_transfer(struct conn_fixture *f, struct dt_ep *a, struct dt_ep *b);
 /* Receives with these cookies were flushed, and nothing else happened on the recv EVD. */
 void conn_expect_flushes(struct dt_ep *ep, uint64_t first, uint64_t count);
 
 /* --- refusals --- */
 
-/* An endpoint as an outsider sees it, to compare before and after a call without effect. */
+/* What a consumer can query of an endpoint, to compare before and after a call without effect. */
 struct conn_snapshot {
 	DAT_EP_STATE state;
 	DAT_BOOLEAN recv_idle, request_idle;
@@ -97,7 +96,10 @@ struct conn_snapshot {
 struct conn_snapshot conn_snapshot(DAT_EP_HANDLE ep);
 /* State, idle flags and configuration are what they were; no event is queued. */
 void conn_check_unchanged(struct dt_ep *ep, const struct conn_snapshot *before);
-/* The call refuses null, a value never issued, an object of another type, and this freed one. */
+/*
+ * The call must refuse NULL, a value that was never issued, an object of another type and this
+ * freed one, with DAT_INVALID_HANDLE and that subtype.
+ */
 void conn_refuses_handles(DAT_RETURN (*call)(DAT_HANDLE handle, void *arg), void *arg,
 			  DAT_HANDLE other_type, DAT_HANDLE freed, DAT_RETURN_SUBTYPE subtype);
 DAT_EVD_HANDLE conn_freed_evd(struct dt_ia *ia);
@@ -107,7 +109,7 @@ DAT_CR_HANDLE conn_freed_cr(struct conn_fixture *f);
 
 /* --- lack of resources --- */
 
-/* Takes away all further descriptors until conn_descriptors_give. */
+/* Lets no descriptor be opened until conn_descriptors_give. */
 struct rlimit conn_descriptors_take(void);
 void conn_descriptors_give(const struct rlimit *old);
 

@@ -37,7 +37,7 @@ const char *__tsan_default_options(void)
  * Reports of the thread sanitizer that are no races:
  * - the provider looks for the file behind a buffer among the open descriptors, and the consumer
  *   closes one meanwhile, which is then only not found;
- * - the target of an RDMA Write reads its memory after the writer told it so by a way that the
+ * - the target of an RDMA Write reads its memory after a notice of the writer that the
  *   sanitizer cannot see: another process, or another mapping;
  * - a thread was cancelled in sem_wait and then took a lock.
  */

@@ -147,9 +147,9 @@ void dt_connect(struct dt_ia *ia, DAT_EP_HANDLE ep, DAT_CONN_QUAL qual)
 /* --- expected events --- */
 
 /*
- * What is known of how an endpoint's present connection ended. A device may tell DISCONNECTED in
+ * How the present connection of each endpoint ended. A device may report DISCONNECTED in
  * place of BROKEN to the side that sees no error, and to that one only (CONN-EVT-40): where a
- * completion showed the error the event is BROKEN, in whatever order a test looks at the two.
+ * completion showed the error the event is BROKEN, in whatever order a test reads the two.
  */
 enum {
 	END_SHOWN = 1,	 /* a completion showed an error */
@@ -180,7 +180,7 @@ static unsigned end_note(DAT_EP_HANDLE ep, unsigned keep, unsigned more)
 	return flags;
 }
 
-/* What a device may tell in place of that event: CONN-EVT-40, EP-STATE-44. */
+/* May a device report this event instead? CONN-EVT-40, EP-STATE-44. */
 static bool is_as_good(DAT_EP_HANDLE ep, DAT_EVENT_NUMBER got, DAT_EVENT_NUMBER expected)
 {
 	return expected == DAT_CONNECTION_EVENT_BROKEN &&
@@ -188,7 +188,7 @@ static bool is_as_good(DAT_EP_HANDLE ep, DAT_EVENT_NUMBER got, DAT_EVENT_NUMBER 
 	       !(end_note(ep, END_SHOWN, END_EXCUSED) & END_SHOWN);
 }
 
-/* What an iWARP device may tell in place of that status. */
+/* May an iWARP device report this status instead? */
 static bool is_status_as_good(DAT_DTO_COMPLETION_STATUS got, DAT_DTO_COMPLETION_STATUS expected)
 {
 	if (!dt_is_iwarp())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A second process for the tests of data transfer: it listens, tells where its buffer is, and is
- * connected to endpoint a of the rig. What it does then is the test's business.
+ * A second process for the tests of data transfer. It listens, sends the address and key of its
+ * buffer, and is connected to endpoint a of the rig. The test decides what it does then.
  */
 #ifndef TESTS_DTO_PEER_H
 #define TESTS_DTO_PEER_H

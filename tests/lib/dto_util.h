@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the tests of data transfer share: a rig, that is two connected endpoints with a buffer each,
- * posts that must be accepted, a way to post any of the four kinds of DTO by one call (for rules
- * that hold for all of them), and a waiting thread (for the rules of notification).
+ * Helpers of the tests of data transfer: a rig (two connected endpoints with a buffer each), posts
+ * that must be accepted, one function that posts any of the four kinds of DTO, and a thread that
+ * waits on an EVD.
  */
 #ifndef TESTS_DTO_UTIL_H
 #define TESTS_DTO_UTIL_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the event dispatcher tests share: software events with a number in them, provider events on
- * demand (a Receive posted on a disconnected endpoint is flushed before the post returns, DTO-71),
- * and a thread that is known to be blocked in dat_evd_wait.
+ * Helpers of the EVD tests: software events with a number in them, provider events on demand (a
+ * Receive posted on a disconnected endpoint is flushed before the post returns, DTO-71), and a
+ * thread that is known to be blocked in dat_evd_wait.
  */
 #ifndef TESTS_EVD_UTIL_H
 #define TESTS_EVD_UTIL_H
@@ -35,7 +35,7 @@ DAT_RETURN evd_try_post(DAT_EVD_HANDLE evd, uintptr_t number);
 void evd_post(DAT_EVD_HANDLE evd, uintptr_t number);
 void evd_post_range(DAT_EVD_HANDLE evd, uintptr_t first, uintptr_t count);
 void evd_check_soft(const DAT_EVENT *event, DAT_EVD_HANDLE evd, uintptr_t number);
-/* The next event is there already and is the software event of that number. */
+/* Dequeues an event, which must be the software event of that number. */
 void evd_take(DAT_EVD_HANDLE evd, uintptr_t number);
 void evd_take_range(DAT_EVD_HANDLE evd, uintptr_t first, uintptr_t count);
 
@@ -49,7 +49,7 @@ void evd_check_state(DAT_EVD_HANDLE evd, DAT_EVD_STATE expected);
 /* A disconnected endpoint whose completions and connection events go to these EVDs. */
 DAT_EP_HANDLE evd_flusher(struct dt_ia *ia, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE conn,
 			  const DAT_EP_ATTR *attr);
-/* The endpoint's recv EVD is given one completion (status flushed, that cookie). */
+/* Adds one completion with that cookie and status FLUSHED to the endpoint's recv EVD. */
 void evd_flush(DAT_EP_HANDLE ep, uint64_t cookie);
 
 /* --- a blocked thread --- */
@@ -70,7 +70,7 @@ struct evd_waiter {
 
 /* The present size is refused while somebody waits, and changes nothing else (EVD-RESIZE). */
 bool evd_is_waited(DAT_EVD_HANDLE evd);
-/* Starts the thread without caring how far it comes. */
+/* Starts the thread and does not wait until it is blocked. */
 void evd_waiter_launch(struct evd_waiter *waiter, DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout,
 		       DAT_COUNT threshold);
 /* Returns when the thread is blocked in dat_evd_wait. */
@@ -78,9 +78,9 @@ void evd_waiter_start(struct evd_waiter *waiter, DAT_EVD_HANDLE evd, DAT_TIMEOUT
 		      DAT_COUNT threshold);
 /* Joins a thread whose call must return by itself; its return code. */
 DAT_RETURN evd_waiter_join(struct evd_waiter *waiter);
-/* Cancels and joins; is_cancelled tells whether the call had returned before. */
+/* Cancels and joins; is_cancelled is false if the call returned before. */
 void evd_waiter_cancel(struct evd_waiter *waiter);
-/* The thread stays blocked for a while although something happened that must not release it. */
+/* The thread must stay blocked for DT_QUIET_US. */
 void evd_waiter_stays(struct evd_waiter *waiter);
 
 #endif

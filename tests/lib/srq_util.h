@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the tests of shared receive queues share: a bench with one SRQ, pairs of endpoints whose
- * receiving side is tied to it, and messages of eight bytes that say who sent them. Buffer number n
- * of the bench is slot n of y and has the cookie n, so that a completion tells which one was used.
+ * Helpers of the tests of shared receive queues: a bench with one SRQ, pairs of endpoints whose
+ * receiving side uses it, and messages of eight bytes that name the sender. Buffer number n of the
+ * bench is slot n of y and has the cookie n, so that a completion shows which buffer was used.
  */
 #ifndef TESTS_SRQ_UTIL_H
 #define TESTS_SRQ_UTIL_H
@@ -66,7 +66,7 @@ uint64_t bench_read(struct bench *bench, uint64_t cookie);
 uint64_t bench_check_event(const DAT_EVENT *event, DAT_EP_HANDLE ep);
 /* The next message of that pair, which must be this number; returns which buffer it is in. */
 uint64_t bench_hear(struct bench *bench, unsigned pair, uint64_t number);
-/* One message over each pair, with buffers of its own: all work. Cookies from 900. */
+/* Sends one message over each connected pair, with the buffer of cookie 900. */
 void bench_works(struct bench *bench);
 /* Disconnects a pair and takes both events. */
 void bench_cut(struct bench *bench, unsigned pair);
@@ -74,8 +74,8 @@ void bench_cut(struct bench *bench, unsigned pair);
 /* --- a message on its way --- */
 
 /*
- * Large enough that it is not placed at once: the endpoint holds its buffer for a while, and can
- * be observed to (see bench_catch).
+ * Large enough that copying takes a while, in which a test can observe that the endpoint holds the
+ * buffer (see catch_try).
  */
 #define CATCH_LEN (48u << 20)
 
@@ -93,7 +93,7 @@ void catch_end(struct catch *c);
  * seen to hold it, with none of it completed. Try again otherwise.
  */
 bool catch_try(struct catch *c);
-/* It was too quick: takes the completions. */
+/* The message was already placed: dequeues its completions. */
 void catch_missed(struct catch *c);
 
 #define CATCH_TRIES 100

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * One object of each kind on one adapter instance, and one call per object and deed, for tests that
- * treat all kinds alike: handles, contexts, fork.
+ * One object of each kind on one adapter instance, and a table of all calls that take a handle, for
+ * tests that treat all kinds alike: handles, contexts, fork.
  */
 #ifndef WORLD_H
 #define WORLD_H
@@ -34,7 +34,7 @@ struct world {
 void world_open(struct world *world);
 void world_close(struct world *world);
 
-/* --- one handle, one call --- */
+/* --- calls --- */
 
 struct world_call {
 	const char *name;
