@@ -5,7 +5,7 @@
  * installed library.
  */
 #include "core/base/handle.h"
-#include "soft/shm/engine.h"
+#include "soft/shm/engine/engine.h"
 #include "soft/soft.h"
 
 #include "copy_path.h"
