@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Sleeping and waking: when a connection asks for a packet, and when it sends one to its peer. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "slow.h"
+#include "soft/shm/engine/active.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/transfer/progress.h"
+#include "soft/shm/wire.h"
+
+static unsigned packet(struct lab *lab, union shm_wire *wire)
+{
+	uint8_t bytes[sizeof(*wire)];
+	ssize_t size = recv(lab->peer_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+	if (size <= 0)
+		return 0;
+	assert_int_equal(shm_wire_decode(bytes, (size_t)size, 0, wire), 0);
+	return wire->head.type;
+}
+
+static void publish__peer_sleeps__one_packet_per_number(void **state)
+{
+	struct lab *lab = *state;
+	union shm_wire wire;
+
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), 0); /* awake */
+	atomic_store(&lab->peer->armed, 1);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), 0); /* one WAKE is on the way */
+	atomic_store(&lab->peer->armed, 3);	 /* the peer woke and went to sleep again */
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+}
+
+/* A peer that sets is_polled gets no packet; one that clears it does. */
+static void publish__peer_has_polled_for_long__no_packet_until_it_ends_that(void **state)
+{
+	struct lab *lab = *state;
+	union shm_wire wire;
+
+	lab->conn->can_skip_fence = true;
+	atomic_store(&lab->peer->is_polled, 1);
+	atomic_store(&lab->peer->armed, 1); /* which no honest peer does at that time */
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), 0);
+	atomic_store(&lab->peer->is_polled, 0);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	/* where the kernel cannot run fences for us, we always read `armed` */
+	lab->conn->can_skip_fence = false;
+	atomic_store(&lab->peer->is_polled, 1);
+	atomic_store(&lab->peer->armed, 3);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+}
+
+/* Takes one message while a thread polls. */
+static void take_one(struct lab *lab)
+{
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, lab_send_entry(2), "hi");
+}
+
+/* After many messages without a sleep this side sets is_polled, and clears it before it sleeps. */
+static void pass__many_messages_polled__says_so_until_it_sleeps(void **state)
+{
+	struct lab *lab = *state;
+	unsigned taken;
+
+	if (!core_fence_is_supported(CORE_FENCE_HOST))
+		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
+	for (unsigned round = 0; round < 2; round++) {
+		shm_conn_disarm(lab->conn);
+		for (taken = 0; !atomic_load(&lab->conn->mine->is_polled); taken++) {
+			assert_true(taken < 1000);
+			take_one(lab);
+		}
+		assert_true(taken > 100); /* not for a few: ending it is expensive */
+		while (shm_conn_has_work(lab->conn))
+			lab_pass(lab);
+		assert_true(shm_conn_arm(lab->conn));
+		assert_int_equal(atomic_load(&lab->conn->mine->is_polled), 0);
+		assert_int_equal(atomic_load(&lab->conn->mine->armed) & 1, 1);
+		take_one(lab);
+		assert_int_equal(atomic_load(&lab->conn->mine->is_polled), 0);
+	}
+}
+
+static void publish__done_for_a_sleeping_peer__wakes_it(void **state)
+{
+	struct lab *lab = *state;
+	union shm_wire wire;
+
+	atomic_store(&lab->peer->armed, 1);
+	ask(lab, lab_send_entry(2), "hi");
+	assert_int_equal(packet(lab, &wire),
+			 SHM_WIRE_WAKE); /* that it waits for a Receive is published, too */
+	atomic_store(&lab->peer->armed, 3);
+	assert_true(lab_post_receive(lab, 0, 10));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+}
+
+/*
+ * A message whose completion is suppressed is reported at once, but the report alone does not wake
+ * the peer: an answer is likely to follow. Without one, the next pass wakes it.
+ */
+static void publish__no_completion_is_due__wakes_the_peer_later(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_entry entry = lab_send_entry(2);
+	union shm_wire wire;
+
+	entry.flags |= SHM_FLAG_SUPPRESSED;
+	atomic_store(&lab->peer->armed, 1);
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, entry, "hi");
+	assert_int_equal(atomic_load(&lab->conn->mine->done), 1);
+	assert_int_equal(packet(lab, &wire), 0);
+	assert_int_not_equal(atomic_load(&lab->conn->deadline_ns), 0);
+	assert_true(shm_conn_arm(lab->conn)); /* that keeps nobody awake */
+	lab_pass(lab);
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	/* the answer wakes the peer, so the report needs no packet of its own */
+	atomic_store(&lab->peer->armed, 3);
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, entry, "hi");
+	assert_int_equal(packet(lab, &wire), 0);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	lab_pass(lab);
+	assert_int_equal(packet(lab, &wire), 0);
+	/* the sender waits for the next one */
+	atomic_store(&lab->peer->armed, 5);
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, lab_send_entry(2), "hi");
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+}
+
+/* An entry has reported the message whose completion is suppressed; the next one is due. */
+static void publish__reported_by_an_entry__next_wakes_at_once(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_entry entry = lab_send_entry(2);
+	union shm_wire wire;
+
+	shm_conn_disarm(lab->conn);
+	lab_pass(lab);
+	entry.flags |= SHM_FLAG_SUPPRESSED;
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, entry, "hi");
+	assert_int_equal(atomic_load(&lab->conn->mine->done), 0); /* waits for an entry */
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
+	assert_true(shm_conn_arm(lab->conn));
+	assert_int_equal(packet(lab, &wire), 0);
+	atomic_store(&lab->peer->armed, 1);
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, lab_send_entry(2), "hi");
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+}
+
+/* A graceful disconnect waits for every request, whatever its flags. */
+static void publish__peer_drains__woken_at_once(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_entry entry = lab_send_entry(2);
+	union shm_wire wire;
+
+	entry.flags |= SHM_FLAG_SUPPRESSED;
+	atomic_store(&lab->peer->waits, SHM_WAITS_DRAIN);
+	atomic_store(&lab->peer->armed, 1);
+	assert_true(lab_post_receive(lab, 0, 10));
+	ask(lab, entry, "hi");
+	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+}
+
+static void arm__work_since_the_last_poll__stays_awake(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_entry entry = lab_send_entry(2);
+
+	shm_conn_disarm(lab->conn);
+	lab_pass(lab);
+	assert_true(lab_peer_entry(&lab->peer_out, &entry, "hi"));
+	assert_false(shm_conn_arm(lab->conn));
+	assert_int_equal(atomic_load(&lab->conn->mine->armed) & 1, 0);
+	assert_int_equal(atomic_load(&lab->engine.disarmed), 1);
+	lab_pass(lab);
+	assert_true(shm_conn_arm(lab->conn));
+	assert_int_equal(atomic_load(&lab->conn->mine->armed) & 1, 1);
+	assert_int_equal(atomic_load(&lab->engine.disarmed), 0);
+	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
+}
+
+/* The endpoint releases its connection between the poll and its lock. */
+static void release_conn(struct lab *lab)
+{
+	((struct shm_ep *)lab->ep.transport)->conn = NULL;
+}
+
+/* The same, and the connection on the list belongs to another endpoint by then. */
+static void release_and_reuse(struct lab *lab)
+{
+	release_conn(lab);
+	lab->conn->ep_ref.generation++;
+}
+
+static void poll__endpoint_has_released_it__connection_leaves_the_list(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_conn *conn = lab->conn;
+	struct shm_entry entry = lab_send_entry(8);
+
+	shm_conn_disarm(conn);
+	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
+	assert_true(lab_peer_entry(&lab->peer_out, &entry, NULL));
+	lab->entering = release_and_reuse;
+	assert_int_equal(shm_engine_poll_all(&lab->engine), 0);
+	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
+	conn->ep_ref.generation--;
+	lab->entering = release_conn;
+	assert_int_equal(shm_engine_poll_all(&lab->engine), 0);
+	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
+	((struct shm_ep *)lab->ep.transport)->conn = conn;
+}
+
+static void disarm__each_time__number_changes(void **state)
+{
+	struct lab *lab = *state;
+	uint32_t before = atomic_load(&lab->conn->mine->armed);
+
+	shm_conn_disarm(lab->conn);
+	assert_int_equal(atomic_load(&lab->conn->mine->armed), before + 1);
+	assert_true(shm_conn_arm(lab->conn));
+	assert_int_equal(atomic_load(&lab->conn->mine->armed), before + 2);
+}
+
+/* A thread that only sends polls as well: acknowledgements count as on the slow path. */
+static void pass__many_acknowledgements_polled__says_so(void **state)
+{
+	struct lab *lab = *state;
+	unsigned sent = 0;
+
+	if (!core_fence_is_supported(CORE_FENCE_HOST))
+		skip();
+	lab_go_fast(lab);
+	shm_conn_disarm(lab->conn);
+	while (!atomic_load(&lab->conn->mine->is_polled)) {
+		assert_true(lab_post(lab, CORE_OP_SEND, 0, 8, 0, 0));
+		sent++;
+		assert_in_range(sent, 1, 600);
+		atomic_store(&lab->peer->request_consumed, lab->conn->request_out.produced);
+		atomic_store(&lab->peer->done, sent);
+		lab_pass(lab);
+		assert_int_equal(lab->done, sent);
+	}
+}
+
+int main(void)
+{
+#define RING(name) cmocka_unit_test_setup_teardown(name, setup_ring, teardown)
+	const struct CMUnitTest tests[] = {
+		RING(publish__peer_sleeps__one_packet_per_number),
+		RING(publish__peer_has_polled_for_long__no_packet_until_it_ends_that),
+		RING(publish__done_for_a_sleeping_peer__wakes_it),
+		RING(publish__no_completion_is_due__wakes_the_peer_later),
+		RING(publish__reported_by_an_entry__next_wakes_at_once),
+		RING(publish__peer_drains__woken_at_once),
+		RING(pass__many_messages_polled__says_so_until_it_sleeps),
+		RING(pass__many_acknowledgements_polled__says_so),
+		RING(arm__work_since_the_last_poll__stays_awake),
+		RING(poll__endpoint_has_released_it__connection_leaves_the_list),
+		RING(disarm__each_time__number_changes),
+	};
+
+	return cmocka_run_group_tests_name("shm peer sleep", tests, NULL, NULL);
+}
