@@ -43,10 +43,11 @@ enum shm_state {
 
 /* What a poll has to check beside the next message: shm_conn.watch. */
 enum shm_watch {
-	SHM_WATCH_BLOCKED = 1,	       /* the message at the head waits for a Receive: skip it */
-	SHM_WATCH_RESPONSES = 1 << 1,  /* RDMA Reads are answered through the ring */
-	SHM_WATCH_SPACE = 1 << 2,      /* a ring was full, or pieces are lent */
-	SHM_WATCH_UNREPORTED = 1 << 3, /* `reported` lags behind `done` */
+	SHM_WATCH_BLOCKED = 1,		  /* the message at the head waits for a Receive: skip it */
+	SHM_WATCH_RESPONSES = 1 << 1,	  /* RDMA Reads are answered through the ring */
+	SHM_WATCH_REQUEST_SPACE = 1 << 2, /* the ring was full, or pieces are lent to it */
+	SHM_WATCH_RESPONSE_SPACE = 1 << 3,
+	SHM_WATCH_UNREPORTED = 1 << 4, /* `reported` lags behind `done` */
 };
 
 /* The peer's process and its memory, as far as this side knows them. */

@@ -198,6 +198,54 @@ static void arm__work_since_the_last_poll__stays_awake(void **state)
 }
 
 /* The endpoint releases its connection between the poll and its lock. */
+/*
+ * The request ring is full, and the peer has taken responses that no pass has a reason to look at:
+ * nothing is to be done, and an idle process uses no CPU.
+ */
+static void arm__one_ring_full_and_the_other_taken__sleeps(void **state)
+{
+	struct lab *lab = *state;
+
+	ask(lab,
+	    (struct shm_entry){.type = SHM_ENTRY_READ,
+			       .key = lab->read_only,
+			       .address = (uintptr_t)lab->memory,
+			       .length = 8},
+	    NULL);
+	assert_int_not_equal(lab->conn->response_out.published, 0);
+	for (unsigned i = 0; i < 8; i++)
+		assert_true(lab_post(lab, CORE_OP_SEND, 0, 4096, 0, 0));
+	assert_true(lab->conn->tx_next < 8);
+	atomic_store(&lab->peer->response_consumed, lab->conn->response_out.published);
+	lab_pass(lab);
+	assert_false(shm_conn_has_work(lab->conn));
+	assert_true(shm_conn_arm(lab->conn));
+	/* space in the ring that is full is work */
+	atomic_store(&lab->peer->request_consumed, lab->conn->request_out.published);
+	assert_true(shm_conn_has_work(lab->conn));
+}
+
+/* The same the other way around: a response waits for space, the peer has taken requests. */
+static void arm__responses_full_and_requests_taken__sleeps(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_entry read = {.type = SHM_ENTRY_READ,
+				 .key = lab->read_only,
+				 .address = (uintptr_t)lab->memory,
+				 .length = 5000};
+
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 8, 0, 0));
+	for (unsigned i = 0; i < 8 && !lab->conn->is_response_wanted; i++)
+		ask(lab, read, NULL);
+	assert_true(lab->conn->is_response_wanted);
+	atomic_store(&lab->peer->request_consumed, lab->conn->request_out.published);
+	lab_pass(lab);
+	assert_false(shm_conn_has_work(lab->conn));
+	assert_true(shm_conn_arm(lab->conn));
+	atomic_store(&lab->peer->response_consumed, lab->conn->response_out.published);
+	assert_true(shm_conn_has_work(lab->conn));
+}
+
 static void release_conn(struct lab *lab)
 {
 	((struct shm_ep *)lab->ep.transport)->conn = NULL;
@@ -274,6 +322,8 @@ int main(void)
 		RING(pass__many_messages_polled__says_so_until_it_sleeps),
 		RING(pass__many_acknowledgements_polled__says_so),
 		RING(arm__work_since_the_last_poll__stays_awake),
+		RING(arm__one_ring_full_and_the_other_taken__sleeps),
+		RING(arm__responses_full_and_requests_taken__sleeps),
 		RING(poll__endpoint_has_released_it__connection_leaves_the_list),
 		RING(disarm__each_time__number_changes),
 	};

@@ -49,9 +49,10 @@ bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
 #define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
 	return (watch & SHM_WATCH_UNREPORTED) ||
 	       ((watch & SHM_WATCH_RESPONSES) && shm_consumer_has_entry(&conn->response_in)) ||
-	       ((watch & SHM_WATCH_SPACE) &&
-		(WORD(theirs->request_consumed) != WORD(conn->seen_request_space) ||
-		 WORD(theirs->response_consumed) != WORD(conn->seen_response_space)));
+	       ((watch & SHM_WATCH_REQUEST_SPACE) &&
+		WORD(theirs->request_consumed) != WORD(conn->seen_request_space)) ||
+	       ((watch & SHM_WATCH_RESPONSE_SPACE) &&
+		WORD(theirs->response_consumed) != WORD(conn->seen_response_space));
 #undef WORD
 }
 
@@ -61,14 +62,19 @@ static bool is_lending(const struct shm_conn *conn)
 	return conn->bulk.requests.count || conn->bulk.responses.count;
 }
 
+/*
+ * A ring's space is watched only while each pass reads its counter. A counter that no pass reads
+ * would stay ahead of what was seen, and the connection would never sleep.
+ */
 static void update_watch(struct shm_conn *conn)
 {
-	uint32_t watch = (conn->is_head_blocked ? SHM_WATCH_BLOCKED : 0) |
-			 (conn->reads ? SHM_WATCH_RESPONSES : 0) |
-			 (conn->reported != conn->done ? SHM_WATCH_UNREPORTED : 0) |
-			 (conn->is_space_wanted || conn->is_response_wanted || is_lending(conn)
-				  ? SHM_WATCH_SPACE
-				  : 0);
+	uint32_t watch =
+		(conn->is_head_blocked ? SHM_WATCH_BLOCKED : 0) |
+		(conn->reads ? SHM_WATCH_RESPONSES : 0) |
+		(conn->reported != conn->done ? SHM_WATCH_UNREPORTED : 0) |
+		(conn->is_space_wanted || conn->bulk.requests.count ? SHM_WATCH_REQUEST_SPACE : 0) |
+		(conn->is_response_wanted || conn->bulk.responses.count ? SHM_WATCH_RESPONSE_SPACE
+									: 0);
 
 #define NOTE(word, value) atomic_store_explicit(&conn->word, value, memory_order_relaxed)
 	NOTE(watch, watch);
