@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * How existing consumers use event dispatchers: one for everything, shorter than the queues that
- * feed it, shared by many endpoints and resized in use, with waiters that are cancelled or that
- * free it when they wake.
+ * How existing consumers use EVDs: one for all streams, one that is shorter than the queues that
+ * feed it, one that many endpoints share and that is resized in use, and waiters that are cancelled
+ * or that free the EVD when they wake.
  */
 #include "dto_util.h"
 
-/* --- one EVD for everything --- */
+/* --- one EVD for all streams --- */
 
 #define ALL_EVENTS                                                                                 \
 	(DAT_EVD_CR_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG |    \
 	 DAT_EVD_SOFTWARE_FLAG)
 
-/* Both endpoints of the rig with that EVD for everything, and five Receives each. */
+/*
+ * Creates both endpoints of the rig with that EVD for all streams and posts five Receives on each.
+ */
 static void create_on(struct rig *rig, DAT_EVD_HANDLE evd)
 {
 	rig->a = rig->b = (struct dt_ep){.recv = evd, .request = evd, .conn = evd};
@@ -24,7 +26,9 @@ static void create_on(struct rig *rig, DAT_EVD_HANDLE evd)
 	}
 }
 
-/* Requests, connections, completions and software events of two endpoints on one EVD. */
+/*
+ * Takes the requests, connections, completions and software events of two endpoints from one EVD.
+ */
 static void check_one_evd(struct rig *rig)
 {
 	const DAT_EVD_HANDLE evd = dt_evd_create(&rig->ia, 64, ALL_EVENTS);
@@ -83,13 +87,13 @@ static void check_one_evd(struct rig *rig)
 }
 
 /* COMPAT-08 */
-static void evd__one_for_everything__serves_all(void **state)
+static void evd__one_for_all_streams__all_events_arrive(void **state)
 {
 	check_one_evd(*state);
 }
 
-/* COMPAT-43 EP-CREATE-72: requests that could be unsignalled, though no post asks for it */
-static void evd__default_receives_and_unsignalled_requests__serves_all(void **state)
+/* COMPAT-43 EP-CREATE-72: the endpoints allow unsignalled requests, but no post uses the flag */
+static void evd__default_receives_and_unsignalled_requests__all_events_arrive(void **state)
 {
 	struct rig *rig = *state;
 
@@ -102,7 +106,7 @@ static void evd__default_receives_and_unsignalled_requests__serves_all(void **st
 
 /* --- a short EVD --- */
 
-/* An endpoint with EVDs of these lengths. */
+/* Creates an endpoint with EVDs of these lengths. */
 static void create_short(struct rig *rig, const DAT_EP_ATTR *attr, DAT_COUNT recv,
 			 DAT_COUNT request, struct dt_ep *ep_out)
 {
@@ -113,7 +117,7 @@ static void create_short(struct rig *rig, const DAT_EP_ATTR *attr, DAT_COUNT rec
 			    attr, &ep_out->ep));
 }
 
-/* COMPAT-09 DTO-115: 33 Receives feed an EVD of 3, and the consumer keeps up */
+/* COMPAT-09 DTO-115: 33 Receives feed an EVD of length 3; the consumer dequeues fast enough */
 static void evd__shorter_than_its_queue__does_not_overflow(void **state)
 {
 	struct rig *rig = *state;
@@ -125,7 +129,7 @@ static void evd__shorter_than_its_queue__does_not_overflow(void **state)
 	for (uint64_t i = 0; i < 33; i++)
 		post_recv(&rig->b, dt_seg(&rig->y, 0, 8), i);
 	for (uint64_t i = 0; i < 200; i++) {
-		if (i % 3 == 0) /* as many as fit are under way at once */
+		if (i % 3 == 0) /* as many as the EVD holds are outstanding at once */
 			for (uint64_t n = i; n < i + 3; n++)
 				post_send(&rig->a, dt_seg(&rig->x, 0, 8), n, 0);
 		expect_received(&rig->b, i, 8);
@@ -137,7 +141,8 @@ static void evd__shorter_than_its_queue__does_not_overflow(void **state)
 
 #define PIPELINE 8u
 
-/* COMPAT-09: a queue of exactly the depth of the pipeline; a slot is free when its event is taken
+/*
+ * COMPAT-09: an EVD as long as the number of outstanding requests; taking an event frees its slot
  */
 static void evd__as_long_as_the_pipeline__does_not_overflow(void **state)
 {
@@ -197,7 +202,7 @@ static void fan_open(struct rig *rig, struct fan *fan)
 	dt_unlisten(&listener);
 }
 
-/* Takes what is there; received messages are answered for by a new Receive. */
+/* Takes the events that are queued. Each received message is replaced by a new Receive. */
 static void fan_progress(struct rig *rig, struct fan *fan)
 {
 	DAT_DTO_COMPLETION_EVENT_DATA *dto;
@@ -287,7 +292,7 @@ static bool evd_has_waiter(void *arg)
 }
 
 /* COMPAT-24 EVD-WAIT-39 */
-static void evd_wait__thread_cancelled__evd_is_free_again(void **state)
+static void evd_wait__thread_cancelled__evd_usable_and_freeable(void **state)
 {
 	struct rig *rig = *state;
 	static const int types[] = {PTHREAD_CANCEL_DEFERRED, DT_CANCEL_ANYWHERE};
@@ -302,7 +307,7 @@ static void evd_wait__thread_cancelled__evd_is_free_again(void **state)
 		assert_int_equal(pthread_cancel(thread), 0);
 		assert_int_equal(pthread_join(thread, &result), 0);
 		assert_ptr_equal(result, PTHREAD_CANCELED);
-		/* the EVD works: no owner, no lock, no event taken */
+		/* the EVD still works: it has no waiter and no lock, and lost no event */
 		rig_works(rig);
 	}
 	dt_ok(dat_ep_free(rig->a.ep));
@@ -310,7 +315,8 @@ static void evd_wait__thread_cancelled__evd_is_free_again(void **state)
 	dt_ok(dat_evd_free(rig->b.recv));
 }
 
-/* COMPAT-24: cancelled when events come at the same time: each is taken by somebody or still there
+/*
+ * COMPAT-24: the thread is cancelled while events arrive: each event was taken or is still queued
  */
 static void evd_wait__cancelled_under_traffic__no_event_lost(void **state)
 {
@@ -377,12 +383,12 @@ static void evd_post_se__waiter_frees_the_evd__safe(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test_bare(evd__one_for_everything__serves_all),
-		rig_test_bare(evd__default_receives_and_unsignalled_requests__serves_all),
+		rig_test_bare(evd__one_for_all_streams__all_events_arrive),
+		rig_test_bare(evd__default_receives_and_unsignalled_requests__all_events_arrive),
 		rig_test_bare(evd__shorter_than_its_queue__does_not_overflow),
 		rig_test_bare(evd__as_long_as_the_pipeline__does_not_overflow),
 		rig_test_bare(evd_resize__sixty_four_endpoints_under_load__nothing_lost),
-		rig_test(evd_wait__thread_cancelled__evd_is_free_again),
+		rig_test(evd_wait__thread_cancelled__evd_usable_and_freeable),
 		rig_test(evd_wait__cancelled_under_traffic__no_event_lost),
 		rig_test_bare(evd_post_se__waiter_frees_the_evd__safe),
 	};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What existing consumers expect of data that arrive while nobody calls the library: they are
- * placed all the same, the last bytes of a Write last, and a completed Write is there for
- * everybody. The target is a second process that only looks at its memory.
+ * What existing consumers expect of data that arrive while they do not call the library: the data
+ * are placed, the last bytes of a Write arrive last, and a completed Write is visible to everybody.
+ * The target is a second process that only polls its memory.
  */
 #include "dto_peer.h"
 
@@ -16,9 +16,12 @@ static int only_state(void **state)
 
 /* --- one-sided placement --- */
 
-#define PART 16384u /* the child's buffer: written, read, received, and the byte of release */
+/*
+ * The child's buffer: parts to be written, read and received into, and the byte that releases it.
+ */
+#define PART 16384u
 
-static void looking_child(struct dt_peer *peer, void *arg)
+static void polling_target(struct dt_peer *peer, void *arg)
 {
 	struct far_end far;
 
@@ -27,7 +30,7 @@ static void looking_child(struct dt_peer *peer, void *arg)
 	dt_fill(far.buf.p + PART, PART, 5);
 	post_recv(&far.ep, dt_seg(&far.buf, 2 * PART, PART), 1);
 	dt_peer_sync(peer);
-	/* from here on not one call into the library */
+	/* no call into the library from here on */
 	far_spin(far.buf.p + PART - 1, 0x11);
 	dt_check_bytes(far.buf.p, PART, 0x11);
 	far_spin(far.buf.p + 3 * PART - 1, 0x22);
@@ -39,13 +42,13 @@ static void looking_child(struct dt_peer *peer, void *arg)
 }
 
 /* COMPAT-01 DTO-10 EP-RDMAW-17 */
-static void rdma_and_message__target_only_looks__placed(void **state)
+static void rdma_and_message__target_only_polls_memory__placed(void **state)
 {
 	struct rig *rig = *state;
 	struct far_info info;
 	struct dt_peer peer;
 
-	dt_peer_start(&peer, looking_child, NULL);
+	dt_peer_start(&peer, polling_target, NULL);
 	rig_begin(rig);
 	info = far_connect(rig, &peer);
 	dt_peer_sync(&peer);
@@ -67,13 +70,13 @@ static void rdma_and_message__target_only_looks__placed(void **state)
 }
 
 /* COMPAT-01 DTO-10: neither side calls the library after the posts */
-static void rdma_and_message__both_only_look__placed(void **state)
+static void rdma_and_message__both_only_poll_memory__placed(void **state)
 {
 	struct rig *rig = *state;
 	struct far_info info;
 	struct dt_peer peer;
 
-	dt_peer_start(&peer, looking_child, NULL);
+	dt_peer_start(&peer, polling_target, NULL);
 	rig_begin(rig);
 	info = far_connect(rig, &peer);
 	memset(rig->x.p, 0x11, PART);
@@ -85,7 +88,7 @@ static void rdma_and_message__both_only_look__placed(void **state)
 	post_send(&rig->a, dt_seg(&rig->x, PART, PART), 3, 0);
 	post_write(&rig->a, dt_seg(&rig->x, 2 * PART, 1), far_seg(&info, 3 * PART, 1), 4,
 		   DAT_COMPLETION_BARRIER_FENCE_FLAG);
-	dt_peer_sync(&peer); /* the child has everything */
+	dt_peer_sync(&peer); /* the child has received everything */
 	for (uint64_t i = 1; i <= 3; i++)
 		expect_sent(&rig->a, i, PART);
 	expect_sent(&rig->a, 4, 1);
@@ -94,13 +97,13 @@ static void rdma_and_message__both_only_look__placed(void **state)
 	rig_end(rig);
 }
 
-/* --- the last byte comes last --- */
+/* --- the last byte arrives last --- */
 
 #define LAST_MAX (1024u * 1024u)
 #define LAST_ROUNDS 15u
 #define LAST_CHECK 2000u /* bytes at the end that are checked first */
 
-/* Every length up to this one, then those of the table. */
+/* All lengths up to this one are tried, then those of the table. */
 #define LAST_SMALL 64u
 
 static const size_t last_sizes[] = {
@@ -124,8 +127,8 @@ static size_t last_offset(unsigned round)
 }
 
 /*
- * To see bytes come late the watcher must run while the writer does: each gets a processor of its
- * own, if there are two.
+ * The watcher must run at the same time as the writer to see late bytes: each is bound to a
+ * processor of its own if there are two.
  */
 static void stay_on(int nth)
 {
@@ -141,7 +144,7 @@ static void stay_on(int nth)
 	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
-/* Spins on the last byte; leaves the processor to others only when it takes long to come. */
+/* Spins on the last byte. Yields the processor only when the byte takes long to arrive. */
 static DT_UNORDERED void watch(const unsigned char *byte, unsigned char value)
 {
 	for (unsigned i = 0; i < 200000; i++) {
@@ -152,8 +155,8 @@ static DT_UNORDERED void watch(const unsigned char *byte, unsigned char value)
 }
 
 /*
- * The last byte has been seen this very moment: how many of those before it are old. From the end
- * on, and not from the start, where bytes that come late have come by the time of the check.
+ * Counts the bytes that are still old now that the last byte has arrived. The check goes backwards:
+ * bytes at the start would have arrived by the time it reached them.
  */
 static DT_UNORDERED size_t late_bytes(const unsigned char *start, size_t len, unsigned char value)
 {
@@ -165,7 +168,7 @@ static DT_UNORDERED size_t late_bytes(const unsigned char *start, size_t len, un
 	return late;
 }
 
-/* Watches the last byte; then all the others must be new, too. */
+/* Watches the last byte; then all other bytes must be new. */
 static void watching_child(struct dt_peer *peer, void *arg)
 {
 	struct far_end far;
@@ -184,7 +187,7 @@ static void watching_child(struct dt_peer *peer, void *arg)
 				continue;
 			memset(start, 0, len);
 			far_order(&far);
-			/* and on to the spin: it is under way when the writer has this */
+			/* then spins: the watcher already polls when the writer gets this */
 			dt_peer_send(peer, &value, 1);
 			watch(start + len - 1, value);
 			late = late_bytes(start, len, value);
@@ -199,7 +202,7 @@ static void watching_child(struct dt_peer *peer, void *arg)
 	dt_ia_abort(&far.ia);
 }
 
-/* A Write of len bytes in n segments, the last of them short. */
+/* Posts a Write of len bytes in n segments, the last of them short. */
 static void write_segments(struct rig *rig, const struct dt_buf *from, DAT_RMR_TRIPLET remote,
 			   size_t len, size_t n)
 {
@@ -256,8 +259,8 @@ static void rdma_write__target_watches_last_byte__rest_is_complete(void **state)
 
 #define DONE_ROUNDS 100u
 
-/* Is told by other channels that a Write is complete: a pipe, and a second connection. */
-static void told_child(struct dt_peer *peer, void *arg)
+/* Is notified by other channels that a Write is complete: by a pipe, and by a second connection. */
+static void notified_child(struct dt_peer *peer, void *arg)
 {
 	struct far_end far, second;
 
@@ -282,14 +285,14 @@ static void told_child(struct dt_peer *peer, void *arg)
 }
 
 /* COMPAT-03 EP-RDMAW-43 */
-static void rdma_write__completed__visible_over_any_channel(void **state)
+static void rdma_write__completed__visible_to_notified_process(void **state)
 {
 	struct rig *rig = *state;
 	struct far_info info;
 	struct dt_peer peer;
 	struct dt_ep first;
 
-	dt_peer_start(&peer, told_child, NULL);
+	dt_peer_start(&peer, notified_child, NULL);
 	rig_begin(rig);
 	info = far_connect(rig, &peer);
 	first = rig->a;
@@ -315,7 +318,9 @@ static void rdma_write__completed__visible_over_any_channel(void **state)
 
 #define EARLY 12u
 
-/* COMPAT-04 DTO-104 DTO-106: by default nothing limits the wait; two seconds stand for "for ever"
+/*
+ * COMPAT-04 DTO-104 DTO-106: no limit on the wait by default; two seconds stand for an unlimited
+ * time
  */
 static void post_send__receive_comes_two_seconds_later__nothing_lost(void **state)
 {
@@ -342,10 +347,10 @@ static void post_send__receive_comes_two_seconds_later__nothing_lost(void **stat
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		peer_test(rdma_and_message__target_only_looks__placed),
-		peer_test(rdma_and_message__both_only_look__placed),
+		peer_test(rdma_and_message__target_only_polls_memory__placed),
+		peer_test(rdma_and_message__both_only_poll_memory__placed),
 		peer_test(rdma_write__target_watches_last_byte__rest_is_complete),
-		peer_test(rdma_write__completed__visible_over_any_channel),
+		peer_test(rdma_write__completed__visible_to_notified_process),
 		peer_test(post_send__receive_comes_two_seconds_later__nothing_lost),
 	};
 

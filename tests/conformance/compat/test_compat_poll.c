@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Consumers that poll their memory for a message: the receiver reads the last byte of its posted
- * Receive again and again, calls nothing meanwhile, and then dequeues once. When the last byte is
- * there, so is the rest of the message.
+ * Consumers that poll their memory for a message: the receiver polls the last byte of its posted
+ * Receive, makes no call meanwhile, and then dequeues once. When the last byte has arrived, so has
+ * the rest of the message.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,22 +10,25 @@
 #include "dto_peer.h"
 
 #define POLL_MAX 100000u
-#define POLL_GAP 64u /* the buffers begin at different places in a cache line */
+#define POLL_GAP 64u /* the buffers start at different offsets in a cache line */
 #define POLL_MEMORY (POLL_MAX + POLL_GAP)
 #define POLL_ROUNDS 8u
-#define POLL_RARELY 8u /* rounds per message of more than 4000 bytes */
+#define POLL_RARELY 8u /* messages above 4000 bytes are sent only every POLL_RARELY rounds */
 
 static const size_t poll_sizes[] = {1, 7, 8, 9, 64, 4000, 500, 4000, 1000, 4000, POLL_MAX};
 
 /* The memory that the messages go to. */
 enum poll_memory {
-	POLL_PRIVATE, /* of malloc */
-	POLL_SHARED,  /* shared and anonymous: no file that the provider could map */
-	POLL_OF_PATH, /* what the copy path works on: a sealed file, or private pages */
+	POLL_PRIVATE, /* from malloc */
+	POLL_SHARED,  /* shared and anonymous: the provider has no file to map */
+	POLL_OF_PATH, /* the memory that the copy path maps: a sealed file, or private pages */
 	POLL_MEMORIES,
 };
 
-/* Time for each, and at least POLL_ROUNDS. The last one needs many attempts to show anything. */
+/*
+ * The time for each kind, and at least POLL_ROUNDS rounds. The last kind needs many attempts to
+ * fail.
+ */
 static const uint64_t poll_us[POLL_MEMORIES] = {400000, 400000, 1000000};
 
 static unsigned char *poll_alloc(enum poll_memory kind)
@@ -55,7 +58,7 @@ static void poll_free(enum poll_memory kind, unsigned char *p)
 		dt_mem_free(p, POLL_MEMORY);
 }
 
-/* What the receiver asks the sender for: len bytes of that value. No bytes: the end. */
+/* The receiver's request to the sender: len bytes of that value. A length of zero ends the test. */
 struct poll_order {
 	size_t len;
 	unsigned char value;
@@ -65,11 +68,11 @@ struct poll_receiver {
 	struct far_end far;
 	struct dt_buf buf;
 	unsigned char *seen;
-	size_t len[256]; /* of the last messages: as many as the EVD has events */
+	size_t len[256]; /* lengths of the latest messages: as many as the EVD has events */
 	uint64_t posted, taken;
 };
 
-/* Takes the event of the oldest message; with `must_come` it is waited for. */
+/* Takes the event of the oldest message. With `must_come` it waits for the event. */
 static void poll_take(struct poll_receiver *receiver, bool must_come)
 {
 	const struct dt_ep *ep = &receiver->far.ep;
@@ -82,7 +85,7 @@ static void poll_take(struct poll_receiver *receiver, bool must_come)
 	else
 		ret = dat_evd_dequeue(ep->recv, &event);
 	if (ret == (DAT_RETURN)DAT_QUEUE_EMPTY)
-		return; /* the event may come behind the bytes: the next call takes it */
+		return; /* the event may arrive after the bytes: the next call takes it */
 	dt_ok(ret);
 	dto = &event.event_data.dto_completion_event_data;
 	assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
@@ -95,9 +98,8 @@ static void poll_take(struct poll_receiver *receiver, bool must_come)
 }
 
 /*
- * Spins until the last byte has that value. Each time it reads the first byte right after that, as
- * a copy may store the first byte last. Then it copies the message before bytes that are late can
- * arrive.
+ * Spins until the last byte has that value. Each time it then reads the first byte at once, because
+ * a copy may store the first byte last. It copies the message before late bytes can arrive.
  */
 static DT_UNORDERED void poll_spin(struct poll_receiver *receiver, const unsigned char *start,
 				   size_t len, unsigned char value)
@@ -120,7 +122,7 @@ static DT_UNORDERED void poll_spin(struct poll_receiver *receiver, const unsigne
 	receiver->seen[0] = first;
 }
 
-/* One message: from the posted Receive to the event. */
+/* Receives one message, from the posted Receive to the event. */
 static void poll_one(struct dt_peer *peer, struct poll_receiver *receiver, size_t offset,
 		     size_t len)
 {
@@ -134,7 +136,7 @@ static void poll_one(struct dt_peer *peer, struct poll_receiver *receiver, size_
 	receiver->posted++;
 	far_order(&receiver->far);
 	dt_peer_send(peer, &order, sizeof(order));
-	/* from here on no call into the library */
+	/* no call into the library from here on */
 	poll_spin(receiver, start, len, value);
 	dt_check_bytes(receiver->seen, len, value);
 	dt_check_bytes(start, len, value);
@@ -184,7 +186,7 @@ static void polling_child(struct dt_peer *peer, void *arg)
 }
 
 /* COMPAT-46 */
-static void post_recv__last_byte_polled__rest_is_there(void **state)
+static void post_recv__last_byte_polled__rest_has_arrived(void **state)
 {
 	struct rig *rig = *state;
 	struct poll_order order;
@@ -218,7 +220,7 @@ static int only_state(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(post_recv__last_byte_polled__rest_is_there, only_state),
+		cmocka_unit_test_setup(post_recv__last_byte_polled__rest_has_arrived, only_state),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

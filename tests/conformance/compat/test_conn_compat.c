@@ -4,7 +4,7 @@
 
 /* --- qualifiers and adapters --- */
 
-/* The name of another adapter of our own, not the one under test; null if there is none. */
+/* Returns the name of another soft adapter than the one under test, or NULL. */
 static const char *other_adapter(DAT_PROVIDER_INFO *infos, DAT_PROVIDER_INFO **pointers,
 				 DAT_COUNT most)
 {
@@ -39,7 +39,7 @@ static void psp_create__same_number_on_two_adapters__both_listen(void **state)
 	dt_ok(dat_ia_query(ia, NULL, DAT_IA_FIELD_ALL, &attr, 0, NULL));
 	dt_ok(dat_evd_create(ia, 4, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &evd));
 	dt_ok(dat_psp_create(ia, f->listener.qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
-	/* each address leads to its own */
+	/* each address leads to its own service point */
 	dt_connect(&f->ia, f->a.ep, f->listener.qual);
 	dt_ok(dat_cr_reject(dt_request(&f->listener)));
 	dt_no_event(evd);
@@ -51,7 +51,7 @@ static void psp_create__same_number_on_two_adapters__both_listen(void **state)
 	dt_ok(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 }
 
-/* COMPAT-05: a rank shifted by 35 bits, the process number */
+/* COMPAT-05: qualifiers made of a shifted rank or process number */
 static void psp_create__shifted_rank_and_pid__reached(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -76,7 +76,7 @@ static void psp_create__shifted_rank_and_pid__reached(void **state)
 /* --- retry --- */
 
 /* COMPAT-29 EP-CONNECT-44 EP-RESET-12 */
-static void ep_connect__listener_comes_late__retry_loop_succeeds(void **state)
+static void ep_connect__listener_starts_late__retry_loop_succeeds(void **state)
 {
 	struct remote_fixture *r = *state;
 	struct conn_fixture *f = r->f;
@@ -94,7 +94,7 @@ static void ep_connect__listener_comes_late__retry_loop_succeeds(void **state)
 		}
 		dt_connect(&f->ia, f->a.ep, qual);
 		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-		assert_true(dt_now_us() - start < DT_WAIT_US / 4); /* told, not timed out */
+		assert_true(dt_now_us() - start < DT_WAIT_US / 4); /* notified, not timed out */
 		dt_ok(dat_ep_reset(f->a.ep));
 	}
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
@@ -125,11 +125,11 @@ static void ia_close__live_objects__refused_and_all_usable(void **state)
 	dt_fails_with(dat_ia_close(f->ia.ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_IA_IN_USE);
 	dt_buf_free(&f->buf);
-	dt_ia_close(&f->ia); /* only the async EVD is left */
+	dt_ia_close(&f->ia); /* only the async EVD remains */
 	f->is_open = false;
 }
 
-/* COMPAT-17: in the middle of everything */
+/* COMPAT-17: closes while connections, requests and a set-up are open */
 static void ia_close__abrupt__always_succeeds(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -168,7 +168,7 @@ static void expect_completions(struct dt_ep *a, struct dt_ep *b, unsigned int co
 }
 
 /* COMPAT-26 CONN-GEN-05 */
-static void self_connect__same_evds__all_operations(void **state)
+static void self_connect__same_evds__all_operations_complete(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_EVD_HANDLE evd = dt_evd_create(
@@ -213,7 +213,7 @@ static void self_connect__same_evds__all_operations(void **state)
 
 /* --- ends --- */
 
-/* COMPAT-15: count every event of many connections ended from either side or both */
+/* COMPAT-15: counts the events of many connections that end at either side or at both */
 static void ep_disconnect__any_way__one_disconnected_per_side(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -243,10 +243,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		conn_test(psp_create__same_number_on_two_adapters__both_listen),
 		conn_test(psp_create__shifted_rank_and_pid__reached),
-		remote_test(ep_connect__listener_comes_late__retry_loop_succeeds),
+		remote_test(ep_connect__listener_starts_late__retry_loop_succeeds),
 		conn_test(ia_close__live_objects__refused_and_all_usable),
 		conn_test(ia_close__abrupt__always_succeeds),
-		conn_test(self_connect__same_evds__all_operations),
+		conn_test(self_connect__same_evds__all_operations_complete),
 		remote_test(ep_disconnect__any_way__one_disconnected_per_side),
 	};
 
