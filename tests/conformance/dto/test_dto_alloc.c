@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * No memory is allocated per post: this program's own malloc counts the calls of the whole process,
- * the library's threads included, while DTOs of all kinds are posted and completed. Sanitizers have
- * an allocator of their own; with them the tests are skipped.
+ * No memory is allocated per post: a malloc in this program counts the calls of the whole process,
+ * including the threads of the library, while DTOs of all kinds are posted and completed.
+ * Sanitizers replace malloc; the tests are skipped then.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static _Atomic unsigned allocations;
 
 static const size_t sizes[] = {0, 8, 4096, 5000, 60000};
 
-/* Everything once, at every size; a Send meets its Receive, or the reverse. */
+/* Performs each operation once at each size; a Send finds a Receive or waits for it. */
 static void exchange(struct rig *rig, int round)
 {
 	const size_t len = sizes[(size_t)round % COUNT_OF(sizes)];
@@ -75,7 +75,7 @@ static void post__steady_state__allocates_nothing(void **state)
 
 	if (!CAN_COUNT)
 		skip();
-	free(malloc(1)); /* the counter works */
+	free(malloc(1)); /* verify the counter */
 	is_counting = 1;
 	void *volatile probe = malloc(1);
 
@@ -92,7 +92,7 @@ static void post__steady_state__allocates_nothing(void **state)
 	assert_int_equal(allocations, 0);
 }
 
-/* EP-SEND-15 EP-RECV-12: nor for posts that stay outstanding, up to the size of the queues */
+/* EP-SEND-15 EP-RECV-12: also when posts stay outstanding, up to the size of the queues */
 static void post__queues_filled__allocates_nothing(void **state)
 {
 	struct rig *rig = *state;
@@ -103,7 +103,7 @@ static void post__queues_filled__allocates_nothing(void **state)
 	for (int i = 0; i < 100; i++)
 		exchange(rig, i);
 	post_write(&rig->a, dt_seg(&rig->x, 0, 8), dt_rseg(&rig->y, 0, 8), 6, 0);
-	expect_sent(&rig->a, 6, 8); /* and the suppressed one before it is done, too */
+	expect_sent(&rig->a, 6, 8); /* the suppressed request before it is done too */
 	allocations = 0;
 	is_counting = 1;
 	for (DAT_COUNT i = 0; i < n; i++)
@@ -114,7 +114,7 @@ static void post__queues_filled__allocates_nothing(void **state)
 	assert_int_equal(allocations, 0);
 }
 
-/* SRQ-RECV-24: the same through an SRQ, messages waiting for it included */
+/* SRQ-RECV-24: also through an SRQ, with messages that wait for a buffer */
 static void srq_post_recv__steady_state__allocates_nothing(void **state)
 {
 	struct bench *bench = *state;

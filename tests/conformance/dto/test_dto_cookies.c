@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * All 64 bits of a cookie come back, whichever way the completion takes: found by the dequeue that
- * drives the transfer itself, queued before, waited for, or flushed. The halves of each cookie
- * differ from each other and from those of all others.
+ * All 64 bits of a cookie come back, whichever path the completion takes: found by the dequeue that
+ * drives the transfer, queued before, waited for, or flushed. Both halves of a cookie differ from
+ * each other and from those of all other cookies.
  */
 #include "bind_util.h"
 #include "srq_util.h"
 
-#define ROUNDS 300u /* a connection that is polled for long may take shorter ways */
+#define ROUNDS 300u /* a connection that is polled often may change to the fast path */
 #define LONG_LEN 9000u
 #define BATCH 4u
 
-/* How completions are taken. */
+/* The ways to take a completion. */
 enum way {
 	WAY_DEQUEUE,
 	WAY_WAIT,
@@ -43,7 +43,7 @@ static void expect_cookie(DAT_EVD_HANDLE evd, enum way way, uint64_t cookie)
 	assert_true(data->user_cookie.as_64 == cookie);
 }
 
-/* One message and one RDMA of each kind, each taken before the next is posted. */
+/* Posts one message and one RDMA of each kind, and takes each completion before the next post. */
 static void one_by_one(struct rig *rig, enum way way, size_t len)
 {
 	const uint64_t received = new_cookie(), sent = new_cookie();
@@ -61,8 +61,11 @@ static void one_by_one(struct rig *rig, enum way way, size_t len)
 	expect_cookie(rig->a.request, way, read);
 }
 
-/* EP-SEND-10 EP-RECV-08 EP-RDMAR-12 EP-RDMAW-12: the dequeue finds the EVD empty and drives */
-static void dat_evd_dequeue__drives_the_transfer__cookie_whole(void **state)
+/*
+ * EP-SEND-10 EP-RECV-08 EP-RDMAR-12 EP-RDMAW-12: the dequeue finds the EVD empty and drives the
+ * transfer
+ */
+static void dat_evd_dequeue__drives_the_transfer__cookie_unchanged(void **state)
 {
 	struct rig *rig = *state;
 
@@ -70,8 +73,8 @@ static void dat_evd_dequeue__drives_the_transfer__cookie_whole(void **state)
 		one_by_one(rig, WAY_DEQUEUE, round % 16 == 15 ? LONG_LEN : 8);
 }
 
-/* The same for a thread that waits */
-static void dat_evd_wait__drives_the_transfer__cookie_whole(void **state)
+/* a waiting thread drives the transfer */
+static void dat_evd_wait__drives_the_transfer__cookie_unchanged(void **state)
 {
 	struct rig *rig = *state;
 
@@ -79,7 +82,7 @@ static void dat_evd_wait__drives_the_transfer__cookie_whole(void **state)
 		one_by_one(rig, WAY_WAIT, round % 16 == 15 ? LONG_LEN : 8);
 }
 
-/* Several of each kind are complete before the first is taken. */
+/* Several requests of each kind complete before the first completion is taken. */
 static void many_at_once(struct rig *rig, enum way way)
 {
 	uint64_t received[BATCH], requests[3 * BATCH];
@@ -99,7 +102,7 @@ static void many_at_once(struct rig *rig, enum way way)
 		post_read(&rig->a, dt_seg(&rig->x, 8 * i, 8), dt_rseg(&rig->y, 64, 8),
 			  requests[posted++], 0);
 	}
-	/* to poll another EVD drives them all */
+	/* polling another EVD drives them all */
 	for (unsigned i = 0; i < 20; i++)
 		dt_no_event(rig->b.request);
 	for (unsigned i = 0; i < BATCH; i++)
@@ -109,7 +112,7 @@ static void many_at_once(struct rig *rig, enum way way)
 }
 
 /* EP-SEND-10 EP-RECV-08 EP-RDMAR-12 EP-RDMAW-12 */
-static void dat_evd_dequeue__completions_queued_before__cookies_whole(void **state)
+static void dat_evd_dequeue__completions_queued_before__cookies_unchanged(void **state)
 {
 	for (unsigned round = 0; round < ROUNDS / BATCH; round++) {
 		many_at_once(*state, WAY_DEQUEUE);
@@ -117,8 +120,8 @@ static void dat_evd_dequeue__completions_queued_before__cookies_whole(void **sta
 	}
 }
 
-/* The same for what a disconnect flushes. */
-static void dat_ep_disconnect__work_posted__flushed_with_whole_cookies(void **state)
+/* completions that a disconnect flushes */
+static void dat_ep_disconnect__work_posted__flushed_with_unchanged_cookies(void **state)
 {
 	struct rig *rig = *state;
 	uint64_t cookies[BATCH], sent = new_cookie();
@@ -127,7 +130,7 @@ static void dat_ep_disconnect__work_posted__flushed_with_whole_cookies(void **st
 		cookies[i] = new_cookie();
 		post_recv(&rig->a, dt_seg(&rig->x, 8 * i, 8), cookies[i]);
 	}
-	/* no Receive waits for it */
+	/* no Receive is posted for it */
 	post_send(&rig->a, dt_seg(&rig->x, 0, 8), sent, 0);
 	dt_ok(dat_ep_disconnect(rig->a.ep, DAT_CLOSE_ABRUPT_FLAG));
 	for (unsigned i = 0; i < BATCH; i++)
@@ -139,7 +142,7 @@ static void dat_ep_disconnect__work_posted__flushed_with_whole_cookies(void **st
 }
 
 /* DTO-05 */
-static void dat_rmr_bind__completes__cookie_whole(void **state)
+static void dat_rmr_bind__completes__cookie_unchanged(void **state)
 {
 	struct rig *rig = *state;
 	const DAT_RMR_HANDLE rmr = rmr_create(rig);
@@ -166,7 +169,7 @@ static void dat_rmr_bind__completes__cookie_whole(void **state)
 }
 
 /* SRQ-RECV-09 */
-static void dat_srq_post_recv__message_taken__cookie_whole(void **state)
+static void dat_srq_post_recv__message_taken__cookie_unchanged(void **state)
 {
 	struct bench *bench = *state;
 
@@ -177,15 +180,15 @@ static void dat_srq_post_recv__message_taken__cookie_whole(void **state)
 
 		dt_ok(srq_post(bench->srq, bench_slot(bench, round), cookie));
 		bench_say(bench, round % 2, round);
-		/* to poll another EVD drives it: it is queued before it is taken */
+		/* polling another EVD drives it: its completion is queued before it is taken */
 		for (unsigned i = 0; round % 4 < 2 && i < 20; i++)
 			dt_no_event(bench->to[round % 2].request);
 		expect_cookie(bench->to[round % 2].recv, way, cookie);
 	}
 }
 
-/* The same for a message that came before its buffer. */
-static void dat_srq_post_recv__message_waits__cookie_whole(void **state)
+/* the message arrives before its buffer */
+static void dat_srq_post_recv__message_waits__cookie_unchanged(void **state)
 {
 	struct bench *bench = *state;
 
@@ -203,13 +206,13 @@ static void dat_srq_post_recv__message_waits__cookie_whole(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		rig_test(dat_evd_dequeue__drives_the_transfer__cookie_whole),
-		rig_test(dat_evd_wait__drives_the_transfer__cookie_whole),
-		rig_test(dat_evd_dequeue__completions_queued_before__cookies_whole),
-		rig_test(dat_ep_disconnect__work_posted__flushed_with_whole_cookies),
-		rig_test(dat_rmr_bind__completes__cookie_whole),
-		bench_test(dat_srq_post_recv__message_taken__cookie_whole),
-		bench_test(dat_srq_post_recv__message_waits__cookie_whole),
+		rig_test(dat_evd_dequeue__drives_the_transfer__cookie_unchanged),
+		rig_test(dat_evd_wait__drives_the_transfer__cookie_unchanged),
+		rig_test(dat_evd_dequeue__completions_queued_before__cookies_unchanged),
+		rig_test(dat_ep_disconnect__work_posted__flushed_with_unchanged_cookies),
+		rig_test(dat_rmr_bind__completes__cookie_unchanged),
+		bench_test(dat_srq_post_recv__message_taken__cookie_unchanged),
+		bench_test(dat_srq_post_recv__message_waits__cookie_unchanged),
 	};
 
 	return cmocka_run_group_tests_name("dto cookies", tests, NULL, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * How DTOs end that are not carried out: flushes, their order and their place, and that nothing is
- * lost, completed twice, or successful behind a failure.
+ * How DTOs end that are not carried out: flushes, their order, and that nothing is lost, completed
+ * twice, or successful after a failure.
  */
 #include <stdlib.h>
 
@@ -33,7 +33,9 @@ static void dto_status__values__as_in_the_header(void **state)
 
 #define HELD 9u
 
-/* Requests of all kinds and sizes behind a Send that finds no Receive; cookies 0 to HELD - 1. */
+/*
+ * Posts requests of all kinds and sizes after a Send that finds no Receive; cookies 0 to HELD - 1.
+ */
 static void post_held_requests(struct rig *rig)
 {
 	const size_t sizes[] = {100, 0, 20000};
@@ -53,7 +55,7 @@ static void post_held_requests(struct rig *rig)
 	}
 }
 
-/* All of them end in order, none with success, the Sends flushed. */
+/* All of them complete in order and without success; the Sends are flushed. */
 static void expect_held_flushed(struct rig *rig)
 {
 	for (uint64_t i = 0; i < HELD; i++) {
@@ -68,7 +70,7 @@ static void expect_held_flushed(struct rig *rig)
 	}
 }
 
-/* Work of all kinds on both queues of a when it, or its peer, disconnects. */
+/* Posts work of all kinds on both queues of a, then a or its peer disconnects. */
 static void check_flush(struct rig *rig, bool by_peer)
 {
 	struct dt_ep *who = by_peer ? &rig->b : &rig->a;
@@ -98,8 +100,8 @@ static void ep_disconnect__work_outstanding__flushed_in_order(void **state)
 	check_flush(*state, true);
 }
 
-/* DTO-67 DTO-70 EP-RESET-07: markers posted after the end come last in their streams */
-static void post__after_the_end__flushed_behind_all_earlier(void **state)
+/* DTO-67 DTO-70 EP-RESET-07: work posted after the end is flushed last in its stream */
+static void post__after_the_end__flushed_after_earlier_ones(void **state)
 {
 	struct rig *rig = *state;
 
@@ -121,9 +123,10 @@ static void post__after_the_end__flushed_behind_all_earlier(void **state)
 	expect_quiet(&rig->a);
 }
 
-/* DTO-48 DTO-53 DTO-58 DTO-65 DTO-67: behind the failed request the rest is flushed, none succeeds
+/*
+ * DTO-48 DTO-53 DTO-58 DTO-65 DTO-67: all requests after the failed one are flushed, none succeeds
  */
-static void post__behind_a_failure__never_succeeds(void **state)
+static void post__after_a_failure__never_succeeds(void **state)
 {
 	struct rig *rig = *state;
 	const DAT_RMR_TRIPLET outside = dt_rseg(&rig->y, RIG_LEN - 1, 2);
@@ -134,7 +137,7 @@ static void post__behind_a_failure__never_succeeds(void **state)
 		post_recv(&rig->b, dt_seg(&rig->y, 0, 8), i);
 	post_send(&rig->a, dt_seg(&rig->x, 0, 8), 0, 0);
 	post_write(&rig->a, dt_seg(&rig->x, 0, 2), outside, 1, 0);
-	/* these may be refused no more: until the end is known they are accepted */
+	/* these posts must not be refused: they are accepted until the end is known */
 	for (uint64_t i = 2; i < 10; i++)
 		dt_ok(dto_post_byte(rig, i % 2 ? DTO_WRITE : DTO_SEND, i, 0));
 	expect_sent(&rig->a, 0, 8);
@@ -152,8 +155,8 @@ static void post__behind_a_failure__never_succeeds(void **state)
 	dt_no_event(rig->a.recv);
 }
 
-/* DTO-49: the Receives behind a failed one fail, although messages for them are under way */
-static void post_recv__behind_a_failure__never_succeeds(void **state)
+/* DTO-49: the Receives after a failed one fail although messages for them are on the way */
+static void post_recv__after_a_failure__never_succeeds(void **state)
 {
 	struct rig *rig = *state;
 
@@ -177,7 +180,7 @@ static void post_recv__behind_a_failure__never_succeeds(void **state)
 	expect_broken(rig);
 }
 
-/* CONN-EVT-41 DTO-65: on a shared EVD the failed completion comes before BROKEN */
+/* CONN-EVT-41 DTO-65: on a shared EVD the failed completion precedes BROKEN */
 static void post__failure_on_shared_evd__completion_before_broken(void **state)
 {
 	struct rig *rig = *state;
@@ -207,11 +210,11 @@ static void post__failure_on_shared_evd__completion_before_broken(void **state)
 struct storm {
 	struct rig *rig;
 	pthread_t thread;
-	_Atomic uint64_t done; /* completions taken: no more than a queue full is not taken */
+	_Atomic uint64_t done; /* completions taken: at most one queue length is not taken */
 	uint64_t posted;
 };
 
-/* Posts Writes and small Sends until the endpoint takes no more. */
+/* Posts Writes and small Sends until the endpoint refuses them. */
 static void *storm_run(void *arg)
 {
 	struct storm *storm = arg;
@@ -228,7 +231,7 @@ static void *storm_run(void *arg)
 	return NULL;
 }
 
-/* The next completion, which must be that of the next post. */
+/* Takes the next completion, which must be that of the next post. */
 static DAT_DTO_COMPLETION_STATUS storm_take(struct storm *storm)
 {
 	const DAT_EVENT event = dt_event_poll(storm->rig->a.request);
@@ -238,14 +241,13 @@ static DAT_DTO_COMPLETION_STATUS storm_take(struct storm *storm)
 	return event.event_data.dto_completion_event_data.status;
 }
 
-/* DTO-06 DTO-07 DTO-48 DTO-67 COMPAT-28 EP-DISC-12 EP-STATE-74: disconnect in the middle of traffic
- */
+/* DTO-06 DTO-07 DTO-48 DTO-67 COMPAT-28 EP-DISC-12 EP-STATE-74: disconnect under traffic */
 static void ep_disconnect__under_traffic__each_post_completes_once(void **state)
 {
 	struct rig *rig = *state;
 
 	for (unsigned round = 0; round < STORM_ROUNDS; round++) {
-		/* within what the 32 Receives of b serve, then either side leaves */
+		/* no more than the 32 Receives of b allow; then either side disconnects */
 		const uint64_t before = 20 * round < 90 ? 20 * round : 90;
 		struct storm storm = {.rig = rig};
 		bool has_failed = false;
@@ -291,8 +293,8 @@ static void *writer_run(void *arg)
 	return NULL;
 }
 
-/* DTO-120 EP-DISC-35: after the event the target's memory changes no more */
-static void ep_disconnect__event_taken__memory_stays(void **state)
+/* DTO-120 EP-DISC-35: after the event the memory of the target does not change */
+static void ep_disconnect__event_taken__memory_unchanged(void **state)
 {
 	struct rig *rig = *state;
 
@@ -316,8 +318,11 @@ static void ep_disconnect__event_taken__memory_stays(void **state)
 	}
 }
 
-/* DTO-61 DTO-106 CONN-EVT-38: with a limit set, a message that finds no Receive breaks */
-static void post_send__receiver_not_ready_limit__breaks(void **state)
+/*
+ * DTO-61 DTO-106 CONN-EVT-38: with a limit set, a message that finds no Receive breaks the
+ * connection
+ */
+static void post_send__receiver_not_ready_limit__connection_breaks(void **state)
 {
 	struct rig *rig = *state;
 
@@ -325,7 +330,7 @@ static void post_send__receiver_not_ready_limit__breaks(void **state)
 	rig_begin(rig);
 	unsetenv("DAT_RNR_TIMEOUT_MS");
 	rig_link(rig);
-	/* a Receive in time is in time */
+	/* a Receive within the limit is used */
 	post_send(&rig->a, dt_seg(&rig->x, 0, 3000), 1, 0);
 	post_recv(&rig->b, dt_seg(&rig->y, 0, 3000), 2);
 	expect_received(&rig->b, 2, 3000);
@@ -353,13 +358,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dto_status__values__as_in_the_header),
 		rig_test_bare(ep_disconnect__work_outstanding__flushed_in_order),
-		rig_test(post__after_the_end__flushed_behind_all_earlier),
-		rig_test(post__behind_a_failure__never_succeeds),
-		rig_test(post_recv__behind_a_failure__never_succeeds),
+		rig_test(post__after_the_end__flushed_after_earlier_ones),
+		rig_test(post__after_a_failure__never_succeeds),
+		rig_test(post_recv__after_a_failure__never_succeeds),
 		rig_test_bare(post__failure_on_shared_evd__completion_before_broken),
 		rig_test_bare(ep_disconnect__under_traffic__each_post_completes_once),
-		rig_test_bare(ep_disconnect__event_taken__memory_stays),
-		cmocka_unit_test_setup(post_send__receiver_not_ready_limit__breaks, only_state),
+		rig_test_bare(ep_disconnect__event_taken__memory_unchanged),
+		cmocka_unit_test_setup(post_send__receiver_not_ready_limit__connection_breaks,
+				       only_state),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The order in which DTOs of one connection take effect and complete, what a waiting message holds
- * up and what not, and several threads that post to one endpoint.
+ * The order in which DTOs of one connection take effect and complete, and what a waiting message
+ * delays. Posts by several threads are in test_dto_threads.c.
  */
 #include "dto_util.h"
 
-/* Sizes on both sides of the borders between small and large messages. */
+/* Sizes on both sides of the thresholds between small and large messages. */
 static const size_t mixed[] = {4, 5000, 8, 64, 30000, 4096, 4097, 17, 16384, 100};
 
 static void put_number(unsigned char *p, uint32_t number)
@@ -58,7 +58,7 @@ static void post_send__long_stream__received_in_order(void **state)
 	expect_quiet(&rig->b);
 }
 
-/* DTO-34 DTO-35 DTO-36: large and small messages in turn, all posted at once */
+/* DTO-34 DTO-35 DTO-36: large and small messages alternate, all posted at once */
 static void post_send__mixed_sizes__keep_their_order(void **state)
 {
 	struct rig *rig = *state;
@@ -67,7 +67,7 @@ static void post_send__mixed_sizes__keep_their_order(void **state)
 		memset(rig->y.p, RIG_FILL, RIG_LEN);
 		for (size_t i = 0; i < COUNT_OF(mixed); i++) {
 			post_send(&rig->a, dt_seg(&rig->x, 7 * i + round, mixed[i]), i, 0);
-			if (round % 2) /* a Receive waits for the message, or the reverse */
+			if (round % 2) /* a Receive is posted before the message, or after it */
 				post_recv(&rig->b, dt_seg(&rig->y, 0, RIG_LEN), i);
 		}
 		for (size_t i = 0; i < COUNT_OF(mixed); i++) {
@@ -81,7 +81,10 @@ static void post_send__mixed_sizes__keep_their_order(void **state)
 	}
 }
 
-/* EP-RDMAR-36 DTO-37 DTO-42 DTO-43 DTO-119: one queue of everything, held back by its first Send */
+/*
+ * EP-RDMAR-36 DTO-37 DTO-42 DTO-43 DTO-119: one queue with requests of all kinds, delayed by its
+ * first Send
+ */
 static void post__all_kinds_mixed__complete_in_posting_order(void **state)
 {
 	struct rig *rig = *state;
@@ -117,8 +120,8 @@ static void post__all_kinds_mixed__complete_in_posting_order(void **state)
 	expect_quiet(&rig->b);
 }
 
-/* DTO-38 DTO-39: the classic: data by RDMA Write, the notice by Send, nothing awaited between */
-static void post_send__behind_writes__data_are_visible(void **state)
+/* DTO-38 DTO-39: the data by RDMA Write, the notification by Send, without waiting in between */
+static void post_send__after_writes__data_are_visible(void **state)
 {
 	struct rig *rig = *state;
 
@@ -141,7 +144,7 @@ static void post_send__behind_writes__data_are_visible(void **state)
 }
 
 /* DTO-40 */
-static void post_rdma_write__same_bytes_twice__later_wins(void **state)
+static void post_rdma_write__same_bytes_twice__later_data_remain(void **state)
 {
 	struct rig *rig = *state;
 
@@ -159,7 +162,7 @@ static void post_rdma_write__same_bytes_twice__later_wins(void **state)
 }
 
 /* DTO-41 */
-static void post_rdma_read__behind_write__returns_written_data(void **state)
+static void post_rdma_read__after_write__returns_written_data(void **state)
 {
 	struct rig *rig = *state;
 
@@ -180,7 +183,7 @@ static void post_rdma_read__behind_write__returns_written_data(void **state)
 
 #define SHARED_EPS 4
 
-/* DTO-47 EVD-STREAM-01 COMPAT-08: four endpoints, recv and request streams, one EVD */
+/* DTO-47 EVD-STREAM-01 COMPAT-08: four endpoints, receive and request streams, one EVD */
 static void evd_dequeue__many_streams__each_in_order(void **state)
 {
 	struct rig *rig = *state;
@@ -195,7 +198,7 @@ static void evd_dequeue__many_streams__each_in_order(void **state)
 		dt_ok(dat_ep_create(rig->ia.ia, rig->ia.pz, evd, evd, conn, &rig->attr_a,
 				    &ep[i].ep));
 	}
-	/* the harness cannot tell their connection events apart, so one pair after the other */
+	/* the harness cannot distinguish their connection events: one pair after the other */
 	for (int i = 0; i < SHARED_EPS; i += 2) {
 		struct dt_listener listener;
 
@@ -229,7 +232,7 @@ static void evd_dequeue__many_streams__each_in_order(void **state)
 	dt_stays_empty(evd);
 }
 
-/* --- what a waiting message holds up --- */
+/* --- what a waiting message delays --- */
 
 /* DTO-105 DTO-104 COMPAT-04: later Sends of the endpoint wait, other connections do not */
 static void post_send__message_waits__other_connections_work(void **state)
@@ -245,7 +248,7 @@ static void post_send__message_waits__other_connections_work(void **state)
 	for (int i = 0; i < 50; i++)
 		rig_works(&other);
 	dt_no_event(rig->a.request);
-	post_recv(&rig->b, dt_seg(&rig->y, 0, 3000), 0); /* one Receive, one message */
+	post_recv(&rig->b, dt_seg(&rig->y, 0, 3000), 0); /* each Receive takes one message */
 	expect_received(&rig->b, 0, 3000);
 	expect_sent(&rig->a, 0, 3000);
 	dt_stays_empty(rig->a.request);
@@ -257,8 +260,8 @@ static void post_send__message_waits__other_connections_work(void **state)
 	}
 }
 
-/* DTO-117: requests of the side where a message waits go on, Reads included */
-static void post__own_message_waits_here__requests_go_on(void **state)
+/* DTO-117: requests of the side where a message waits complete, Reads included */
+static void post__incoming_message_waits__requests_complete(void **state)
 {
 	struct rig *rig = *state;
 	static const size_t sizes[] = {1024, 20000, 60000};
@@ -284,8 +287,8 @@ static void post__own_message_waits_here__requests_go_on(void **state)
 	}
 }
 
-/* DTO-117: nor does it hold up the disconnect there */
-static void ep_disconnect__message_waits_here__ends(void **state)
+/* DTO-117: a waiting message does not delay a disconnect there */
+static void ep_disconnect__incoming_message_waits__completes(void **state)
 {
 	struct rig *rig = *state;
 
@@ -303,169 +306,9 @@ static void ep_disconnect__message_waits_here__ends(void **state)
 	}
 }
 
-/* --- several posting threads --- */
-
-#define POSTERS 4
-#define POSTS 300u
-
-struct poster {
-	struct rig *rig;
-	uint64_t id;
-	pthread_t thread;
-	_Atomic uint64_t taken; /* completions that the main thread took */
-};
-
-static void *poster_run(void *arg)
-{
-	struct poster *poster = arg;
-	DAT_LMR_TRIPLET seg = dt_seg(&poster->rig->x, 0, 8);
-
-	for (uint64_t i = 0; i < POSTS; i++) {
-		const uint64_t end = dt_now_us() + DT_WAIT_US;
-		const DAT_DTO_COOKIE cookie = dt_cookie(poster->id << 32 | i);
-		DAT_RETURN ret;
-
-		while ((ret = dat_ep_post_send(poster->rig->a.ep, 1, &seg, cookie, 0)) !=
-		       DAT_SUCCESS) {
-			dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
-			if (dt_now_us() > end)
-				return NULL; /* the main thread misses the completion */
-			sched_yield();
-		}
-	}
-	return NULL;
-}
-
-/* EP-SEND-36 DTO-122 GEN-26 COMPAT-23 */
-static void post_send__several_threads__each_completes_once_in_order(void **state)
-{
-	struct rig *rig = *state;
-	struct poster posters[POSTERS];
-	uint64_t next[POSTERS] = {0};
-
-	for (uint64_t i = 0; i < 16; i++)
-		post_recv(&rig->b, dt_seg(&rig->y, 0, 8), i);
-	for (uint64_t i = 0; i < POSTERS; i++) {
-		posters[i] = (struct poster){.rig = rig, .id = i};
-		assert_int_equal(pthread_create(&posters[i].thread, NULL, poster_run, &posters[i]),
-				 0);
-	}
-	for (uint64_t n = 0; n < POSTERS * POSTS; n++) {
-		const DAT_EVENT event = dt_event(rig->a.request);
-		const uint64_t cookie =
-			event.event_data.dto_completion_event_data.user_cookie.as_64;
-
-		assert_int_equal(event.event_data.dto_completion_event_data.status,
-				 DAT_DTO_SUCCESS);
-		assert_true(cookie >> 32 < POSTERS);
-		assert_true((cookie & 0xffffffff) == next[cookie >> 32]++);
-		expect_received(&rig->b, n, 8);
-		post_recv(&rig->b, dt_seg(&rig->y, 0, 8), n + 16);
-	}
-	for (int i = 0; i < POSTERS; i++)
-		assert_int_equal(pthread_join(posters[i].thread, NULL), 0);
-	expect_quiet(&rig->a);
-	expect_quiet(&rig->b);
-}
-
-/* Even threads write, odd ones read. */
-static void *rdma_poster_run(void *arg)
-{
-	struct poster *poster = arg;
-	const enum dto_kind kind = poster->id % 2 ? DTO_READ : DTO_WRITE;
-
-	for (uint64_t i = 0; i < POSTS; i++) {
-		const uint64_t end = dt_now_us() + DT_WAIT_US;
-
-		while (poster->taken + 8 <= i ||
-		       dto_post_byte(poster->rig, kind, poster->id << 32 | i, 0) != DAT_SUCCESS) {
-			if (dt_now_us() > end)
-				return NULL; /* the main thread misses the completion */
-			sched_yield();
-		}
-	}
-	return NULL;
-}
-
-/* EP-RDMAR-41 EP-RDMAW-48 DTO-122 GEN-26 */
-static void post_rdma__several_threads__each_completes_once_in_order(void **state)
-{
-	struct rig *rig = *state;
-	struct poster posters[POSTERS];
-
-	for (uint64_t i = 0; i < POSTERS; i++) {
-		posters[i] = (struct poster){.rig = rig, .id = i};
-		assert_int_equal(
-			pthread_create(&posters[i].thread, NULL, rdma_poster_run, &posters[i]), 0);
-	}
-	for (uint64_t n = 0; n < POSTERS * POSTS; n++) {
-		const DAT_EVENT event = dt_event(rig->a.request);
-		const uint64_t cookie =
-			event.event_data.dto_completion_event_data.user_cookie.as_64;
-
-		assert_int_equal(event.event_data.dto_completion_event_data.status,
-				 DAT_DTO_SUCCESS);
-		assert_true(cookie >> 32 < POSTERS);
-		assert_true((cookie & 0xffffffff) == posters[cookie >> 32].taken);
-		posters[cookie >> 32].taken++;
-	}
-	for (int i = 0; i < POSTERS; i++)
-		assert_int_equal(pthread_join(posters[i].thread, NULL), 0);
-	expect_quiet(&rig->a);
-	expect_quiet(&rig->b);
-}
-
-static void *recv_poster_run(void *arg)
-{
-	struct poster *poster = arg;
-	DAT_LMR_TRIPLET seg = dt_seg(&poster->rig->x, 0, 8);
-
-	for (uint64_t i = 0; i < POSTS; i++)
-		if (dat_ep_post_recv(poster->rig->a.ep, 1, &seg, dt_cookie(poster->id << 32 | i),
-				     0) != DAT_SUCCESS)
-			return (void *)(uintptr_t)i;
-	return (void *)(uintptr_t)POSTS;
-}
-
-/* EP-RECV-36 DTO-122 DTO-112: threads fill the recv queue; exactly its size is accepted */
-static void post_recv__several_threads__accepted_to_the_limit(void **state)
-{
-	struct rig *rig = *state;
-	struct poster posters[POSTERS];
-	uint64_t next[POSTERS] = {0}, accepted[POSTERS], total = 0;
-	void *count;
-
-	rig->attr_a.max_recv_dtos = POSTS + 7;
-	rig_link(rig);
-	for (uint64_t i = 0; i < POSTERS; i++) {
-		posters[i] = (struct poster){.rig = rig, .id = i};
-		assert_int_equal(
-			pthread_create(&posters[i].thread, NULL, recv_poster_run, &posters[i]), 0);
-	}
-	for (int i = 0; i < POSTERS; i++) {
-		assert_int_equal(pthread_join(posters[i].thread, &count), 0);
-		accepted[i] = (uintptr_t)count;
-		total += accepted[i];
-	}
-	assert_int_equal(total, POSTS + 7);
-	dt_ok(dat_ep_disconnect(rig->a.ep, DAT_CLOSE_ABRUPT_FLAG));
-	expect_ended(&rig->a, DAT_CONNECTION_EVENT_DISCONNECTED);
-	for (uint64_t n = 0; n < total; n++) {
-		const DAT_EVENT event = dt_event_poll(rig->a.recv);
-		const uint64_t cookie =
-			event.event_data.dto_completion_event_data.user_cookie.as_64;
-
-		assert_true(cookie >> 32 < POSTERS);
-		assert_true((cookie & 0xffffffff) == next[cookie >> 32]++);
-	}
-	for (int i = 0; i < POSTERS; i++)
-		assert_true(next[i] == accepted[i]);
-	dt_no_event(rig->a.recv);
-}
-
 #define ANSWERS 8u
 
-/* The next event, by polling, as a server takes it that answers at once. */
+/* Polls for the next event, as a server does that answers at once. */
 static void poll_for(DAT_EVD_HANDLE evd, uint64_t cookie)
 {
 	const uint64_t end = dt_now_us() + DT_WAIT_US;
@@ -484,14 +327,14 @@ static void send_to_b(struct rig *rig, uint64_t cookie)
 }
 
 /*
- * DTO-117: a's Sends complete although b's answers wait for Receives that a posts only when its
- * Sends are complete.
+ * DTO-117: a's Sends complete although b's answers wait for Receives that a posts only after its
+ * Sends complete.
  */
 static void send__answers_wait_for_receives__completes(void **state)
 {
 	struct rig *rig = *state;
 
-	/* until both sides are used to being polled */
+	/* until polling has put both sides on the fast path */
 	for (uint64_t i = 0; i < 3000; i++) {
 		send_to_b(rig, i);
 		post_recv(&rig->a, dt_seg(&rig->x, 1000, 8), i);
@@ -519,16 +362,13 @@ int main(void)
 		rig_test(post_send__long_stream__received_in_order),
 		rig_test(post_send__mixed_sizes__keep_their_order),
 		rig_test(post__all_kinds_mixed__complete_in_posting_order),
-		rig_test(post_send__behind_writes__data_are_visible),
-		rig_test(post_rdma_write__same_bytes_twice__later_wins),
-		rig_test(post_rdma_read__behind_write__returns_written_data),
+		rig_test(post_send__after_writes__data_are_visible),
+		rig_test(post_rdma_write__same_bytes_twice__later_data_remain),
+		rig_test(post_rdma_read__after_write__returns_written_data),
 		rig_test_bare(evd_dequeue__many_streams__each_in_order),
 		rig_test(post_send__message_waits__other_connections_work),
-		rig_test(post__own_message_waits_here__requests_go_on),
-		rig_test_bare(ep_disconnect__message_waits_here__ends),
-		rig_test(post_send__several_threads__each_completes_once_in_order),
-		rig_test(post_rdma__several_threads__each_completes_once_in_order),
-		rig_test_bare(post_recv__several_threads__accepted_to_the_limit),
+		rig_test(post__incoming_message_waits__requests_complete),
+		rig_test_bare(ep_disconnect__incoming_message_waits__completes),
 		rig_test(send__answers_wait_for_receives__completes),
 	};
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Data transfer with a second process that is stopped, dies, or only looks at its memory.
- */
+/* Data transfer with a second process that is stopped, dies, or only polls its memory. */
 #include "dto_peer.h"
 
 #include <unistd.h>
@@ -18,7 +16,7 @@ static int only_state(void **state)
 
 #define STOPPED_LEN 60000u
 
-/* Posts Receives, lets itself be stopped, then answers for what came. */
+/* Posts Receives, is stopped, then takes what arrived. */
 static void stopped_child(struct dt_peer *peer, void *arg)
 {
 	struct far_end far;
@@ -29,7 +27,7 @@ static void stopped_child(struct dt_peer *peer, void *arg)
 	for (uint64_t i = 0; i < 4; i++)
 		post_recv(&far.ep, dt_seg(&far.buf, 2 * STOPPED_LEN, STOPPED_LEN), i);
 	dt_peer_sync(peer);
-	/* the parent stops this process about here */
+	/* the parent stops this process here */
 	dt_peer_sync(peer);
 	for (uint64_t i = 0; i < 4; i++)
 		expect_received(&far.ep, i, i * 1000);
@@ -39,8 +37,8 @@ static void stopped_child(struct dt_peer *peer, void *arg)
 }
 
 /*
- * EP-SEND-13 EP-RECV-11 EP-RDMAR-15 EP-RDMAR-17 EP-RDMAW-19: all posts return while the peer is
- * stopped (a post that waited for it would end the test here), and all is done when it goes on.
+ * EP-SEND-13 EP-RECV-11 EP-RDMAR-15 EP-RDMAR-17 EP-RDMAW-19: All posts return while the peer is
+ * stopped (a post that waited for it would stop the test here), and all complete when it continues.
  */
 static void post__peer_stopped__returns(void **state)
 {
@@ -93,8 +91,7 @@ static void idle_child(struct dt_peer *peer, void *arg)
 	dt_ia_abort(&far.ia);
 }
 
-/* EP-DISC-40 EP-FREE-29 DTO-53 DTO-73: work for a stopped peer is flushed by an abrupt disconnect
- */
+/* EP-DISC-40 EP-FREE-29 DTO-53 DTO-73: an abrupt disconnect flushes requests to a stopped peer */
 static void ep_disconnect__peer_stopped__flushes(void **state)
 {
 	struct rig *rig = *state;
@@ -164,7 +161,7 @@ static void post_send__peer_killed__transport_error_or_flush(void **state)
 	rig_end(rig);
 }
 
-/* A peer killed while Writes and Reads are on the way. */
+/* Kills a peer while Writes and Reads are in progress. */
 static void check_killed_under_traffic(struct rig *rig, enum dto_kind kind)
 {
 	DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS;
@@ -199,8 +196,8 @@ static void post_rdma__peer_killed__breaks(void **state)
 
 /* --- contexts of another process --- */
 
-/* Has no LMR of its own, and tries the context that it is told. */
-static void stranger_child(struct dt_peer *peer, void *arg)
+/* Has no LMR of its own and uses the context that the parent sends. */
+static void foreign_context_child(struct dt_peer *peer, void *arg)
 {
 	struct rig *rig = &rig_of_test;
 	DAT_LMR_TRIPLET seg;
@@ -224,7 +221,7 @@ static void post__context_of_another_process__refused(void **state)
 	DAT_LMR_TRIPLET seg;
 	struct dt_peer peer;
 
-	dt_peer_start(&peer, stranger_child, NULL);
+	dt_peer_start(&peer, foreign_context_child, NULL);
 	rig_begin(rig);
 	seg = dt_seg(&rig->x, 0, 8);
 	dt_peer_send(&peer, &seg, sizeof(seg));
@@ -236,7 +233,7 @@ static void post__context_of_another_process__refused(void **state)
 
 #define AFTER_LEN 40000u
 
-/* Writes without pause until the connection is over. */
+/* Writes continuously until the connection has ended. */
 static void writing_child(struct dt_peer *peer, void *arg)
 {
 	DAT_RETURN ret = DAT_SUCCESS;
@@ -294,7 +291,7 @@ static void check_memory_stays(struct rig *rig, bool by_free)
 }
 
 /* DTO-120 EP-DISC-35 EP-FREE-23 */
-static void connection_ended__peer_writes_on__memory_stays(void **state)
+static void connection_ended__peer_keeps_writing__memory_unchanged(void **state)
 {
 	for (int round = 0; round < 5; round++) {
 		check_memory_stays(*state, false);
@@ -310,7 +307,7 @@ int main(void)
 		peer_test(post_send__peer_killed__transport_error_or_flush),
 		peer_test(post_rdma__peer_killed__breaks),
 		peer_test(post__context_of_another_process__refused),
-		peer_test(connection_ended__peer_writes_on__memory_stays),
+		peer_test(connection_ended__peer_keeps_writing__memory_unchanged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Data integrity: all three ways of moving data, at sizes around every border that an
- * implementation could have, from and to odd addresses, in one and in several segments, with guard
+ * Data integrity: all three ways of moving data, at sizes around each threshold that an
+ * implementation may have, from and to odd addresses, in one and in several segments, with guard
  * bytes around the destination; and traffic in both directions at once.
  */
 #include "dto_util.h"
@@ -46,7 +46,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Cuts [at, at + len) of buf into n segments of uneven sizes, some of them empty. */
+/* Divides [at, at + len) of buf into n segments of uneven sizes, some of them empty. */
 static void cut(const struct dt_buf *buf, size_t at, size_t len, size_t n, unsigned how,
 		DAT_LMR_TRIPLET *iov_out)
 {
@@ -65,7 +65,10 @@ static void cut(const struct dt_buf *buf, size_t at, size_t len, size_t n, unsig
 	}
 }
 
-/* Moves len bytes in up to 4 segments at the side that has several, and awaits the end. */
+/*
+ * Moves len bytes in up to 4 segments at the side that allows several, and waits for the
+ * completion.
+ */
 static void move(struct rig *rig, enum dto_kind kind, size_t from, size_t to, size_t len,
 		 unsigned how)
 {
@@ -132,7 +135,7 @@ static void post_rdma_read__every_size_and_alignment__intact(void **state)
 
 #define PART_LEN 10007u
 
-/* EP-SEND-02 EP-RECV-03: each segment from another region */
+/* EP-SEND-02 EP-RECV-03: each segment is in another region */
 static void post_send__segments_of_different_regions__joined(void **state)
 {
 	struct rig *rig = *state;
@@ -183,7 +186,7 @@ static uint64_t checksum(const unsigned char *p, size_t len)
 
 struct side {
 	struct dt_ep *ep;
-	struct dt_buf *buf; /* BOTH_DEPTH to send, then BOTH_DEPTH to receive, of BOTH_LEN each */
+	struct dt_buf *buf; /* BOTH_DEPTH slots to send, as many to receive, of BOTH_LEN each */
 	uint64_t sent, done, received;
 };
 
@@ -212,7 +215,7 @@ static void side_post_recv(struct side *side, uint64_t number)
 		  number);
 }
 
-/* Takes one event of either queue if there is one. */
+/* Takes one event from either queue if there is one. */
 static void side_progress(struct side *side)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto;
@@ -267,7 +270,7 @@ static void post_send__both_directions_sustained__intact(void **state)
 
 #define MIX_LEN 30000u
 
-/* DTO-37 DTO-41 COMPAT-28: Writes and Reads in both directions at once, checked end to end */
+/* DTO-37 DTO-41 COMPAT-28: Writes and Reads in both directions at once; all bytes are checked */
 static void post_rdma__both_directions_sustained__intact(void **state)
 {
 	struct rig *rig = *state;

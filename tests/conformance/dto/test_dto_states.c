@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * In which states of the endpoint each kind of DTO can be posted: an endpoint is brought into every
- * state of the specification, and all four kinds are tried.
+ * The endpoint states in which each kind of DTO can be posted: an endpoint is put into each state
+ * of the specification, and all four kinds are tried.
  */
 #include "dto_peer.h"
 
-/* What the way into a state needs beside the endpoint a of the rig. */
+/* What is needed beside endpoint a of the rig to reach a state. */
 struct stage {
 	struct dt_listener listener;
 	DAT_RSP_HANDLE rsp;
 	DAT_CR_HANDLE cr;
-	struct dt_ep asking;
+	struct dt_ep active;
 };
 
 static struct stage stage;
@@ -19,10 +19,10 @@ static void stage_endpoints(struct rig *rig)
 {
 	memset(&stage, 0, sizeof(stage));
 	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
-	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &stage.asking);
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &stage.active);
 }
 
-/* A Receive can be posted and stays; no request is taken, and nothing shows. */
+/* A Receive can be posted and stays queued; requests are refused; there is no event. */
 static void check_pending_state(struct rig *rig, DAT_EP_STATE expected)
 {
 	DAT_BOOLEAN request_idle;
@@ -60,14 +60,14 @@ static void post__reserved__only_receives(void **state)
 	struct rig *rig = *state;
 
 	stage_endpoints(rig);
-	dt_listen(&rig->ia, &stage.listener); /* for a qualifier that is free */
+	dt_listen(&rig->ia, &stage.listener); /* for an unused qualifier */
 	const DAT_CONN_QUAL qual = stage.listener.qual;
 
 	dt_unlisten(&stage.listener);
 	stage.listener.evd = dt_evd_create(&rig->ia, 8, DAT_EVD_CR_FLAG);
 	dt_ok(dat_rsp_create(rig->ia.ia, qual, rig->a.ep, stage.listener.evd, &stage.rsp));
 	check_pending_state(rig, DAT_EP_STATE_RESERVED);
-	dt_connect(&rig->ia, stage.asking.ep, qual);
+	dt_connect(&rig->ia, stage.active.ep, qual);
 	stage.cr = dt_request(&stage.listener);
 	check_pending_state(rig, DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
 }
@@ -84,18 +84,18 @@ static void post__active_connection_pending__only_receives(void **state)
 	check_pending_state(rig, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 }
 
-/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-STATE-65: the endpoint made by the service point */
+/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-STATE-65: on the endpoint that the service point created */
 static void post__tentative_connection_pending__no_requests(void **state)
 {
 	struct rig *rig = *state;
 	DAT_CR_PARAM param;
 
 	memset(&stage, 0, sizeof(stage));
-	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &stage.asking);
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_b, &stage.active);
 	stage.listener.evd = dt_evd_create(&rig->ia, 8, DAT_EVD_CR_FLAG);
 	dt_ok(dat_psp_create_any(rig->ia.ia, &stage.listener.qual, stage.listener.evd,
 				 DAT_PSP_PROVIDER_FLAG, &stage.listener.psp));
-	dt_connect(&rig->ia, stage.asking.ep, stage.listener.qual);
+	dt_connect(&rig->ia, stage.active.ep, stage.listener.qual);
 	stage.cr = dt_request(&stage.listener);
 	dt_ok(dat_cr_query(stage.cr, DAT_CR_FIELD_LOCAL_EP_HANDLE, &param));
 	rig->a.ep = param.local_ep_handle;
@@ -106,8 +106,8 @@ static void post__tentative_connection_pending__no_requests(void **state)
 				      DAT_INVALID_STATE_EP_TENTCONNPENDING);
 }
 
-/* Asks for a connection, and takes part in it when it is told to. */
-static void asking_child(struct dt_peer *peer, void *arg)
+/* Requests a connection, and completes it on command. */
+static void connecting_child(struct dt_peer *peer, void *arg)
 {
 	DAT_CONN_QUAL qual;
 	struct dt_ep ep;
@@ -130,7 +130,7 @@ static void post__completion_pending__only_receives(void **state)
 	struct dt_peer peer;
 
 	memset(&stage, 0, sizeof(stage));
-	dt_peer_start(&peer, asking_child, NULL);
+	dt_peer_start(&peer, connecting_child, NULL);
 	rig_begin(rig);
 	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
 	dt_listen(&rig->ia, &stage.listener);
@@ -160,7 +160,8 @@ static void post__connected__accepted(void **state)
 	dt_no_event(rig->a.recv);
 }
 
-/* EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-RECV-18 EP-RECV-19 EP-STATE-65: a Receive still takes data
+/*
+ * EP-SEND-20 EP-RDMAR-23 EP-RDMAW-31 EP-RECV-18 EP-RECV-19 EP-STATE-65: a Receive still takes data
  */
 static void post__disconnect_pending__only_receives(void **state)
 {
@@ -216,7 +217,7 @@ static void post__disconnected__flushed_at_once(void **state)
 }
 
 /* DTO-72 */
-static void post__disconnected_and_wrong__refused_as_ever(void **state)
+static void post__disconnected_with_bad_parameters__refused(void **state)
 {
 	struct rig *rig = *state;
 	DAT_LMR_TRIPLET outside = dt_seg(&rig->x, RIG_LEN - 7, 8);
@@ -283,7 +284,7 @@ int main(void)
 		rig_test(post__connected__accepted),
 		rig_test(post__disconnect_pending__only_receives),
 		rig_test(post__disconnected__flushed_at_once),
-		rig_test(post__disconnected_and_wrong__refused_as_ever),
+		rig_test(post__disconnected_with_bad_parameters__refused),
 		rig_test_bare(post_recv__full_queue_before_connecting__all_used),
 	};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * DTOs posted from an upcall, that is the agent function of a CNO: a server that does all its work
- * there answers every message by an RDMA Read, an RDMA Write, a new Receive and a Send.
+ * DTOs posted from an upcall, the agent function of a CNO: a server that works only there answers
+ * each message by an RDMA Read, an RDMA Write, a new Receive and a Send.
  */
 #include "dto_util.h"
 
@@ -14,7 +14,7 @@ struct server {
 	_Atomic unsigned served;
 };
 
-/* What the client sent is at y[0]; x[PART] is read to y[PART], and written to x[2 * PART]. */
+/* The message of the client is at y[0]; x[PART] is read to y[PART], and written to x[2 * PART]. */
 static void serve_one(struct server *server)
 {
 	struct rig *rig = server->rig;
@@ -35,9 +35,9 @@ static void server_agent(DAT_PVOID instance, DAT_EVD_HANDLE evd)
 	DAT_RETURN ret;
 
 	if (!evd)
-		return; /* the CNO or the adapter is going */
+		return; /* the CNO or the adapter is being closed */
 	ret = dat_cno_modify_agent(server->cno, again);
-	/* a call for an event that the one before has taken, when all is done and the CNO gone */
+	/* a call whose event the previous call has taken, when all is done and the CNO is freed */
 	if (DAT_GET_TYPE(ret) == DAT_INVALID_HANDLE && server->served == ROUNDS)
 		return;
 	dt_ok(ret);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_ep_post_rdma_read: what it fetches, where it puts it, and what it leaves alone. Refusals are
- * in test_dto_refused.c, protection in test_dto_protect.c, order in test_dto_order.c.
+ * dat_ep_post_rdma_read: what it reads, where it puts the data, and what it leaves unchanged.
+ * Refusals are in test_dto_refused.c, protection in test_dto_protect.c, order in test_dto_order.c.
  */
 #include "dto_util.h"
 
-/* y gets the pattern, x the fill: the reverse of what the rig starts with. */
+/* y gets the pattern and x the fill: the reverse of what the rig starts with. */
 static void swap_content(struct rig *rig)
 {
 	dt_fill(rig->y.p, RIG_LEN, RIG_SEED);
@@ -44,7 +44,7 @@ static void post_rdma_read__larger_buffer__filled_in_order(void **state)
 }
 
 /* EP-RDMAR-07 DTO-119 */
-static void post_rdma_read__nothing__completes_unchecked(void **state)
+static void post_rdma_read__zero_length__completes_unchecked(void **state)
 {
 	struct rig *rig = *state;
 	const DAT_RMR_TRIPLET remote = {.rmr_context = 0xdeadbeef, .target_address = 1};
@@ -73,7 +73,7 @@ static void post_rdma_read__any_cookie__comes_back(void **state)
 	dt_stays_empty(rig->a.request);
 }
 
-/* EP-RDMAR-13 EP-RDMAR-15 EP-RDMAR-17: the arrays may be reused at the return */
+/* EP-RDMAR-13 EP-RDMAR-15 EP-RDMAR-17: the arrays may be reused when the call returns */
 static void post_rdma_read__arrays_overwritten__no_effect(void **state)
 {
 	struct rig *rig = *state;
@@ -82,8 +82,8 @@ static void post_rdma_read__arrays_overwritten__no_effect(void **state)
 
 	swap_content(rig);
 	assert_int_equal(rig->ia.provider.iov_ownership_on_return, DAT_IOV_CONSUMER);
-	post_send(&rig->a, dt_seg(&rig->x, 60000, 1), 0, 0); /* holds the completions back */
-	for (uint64_t i = 1; i <= 12; i++) {		     /* more than are in flight at once */
+	post_send(&rig->a, dt_seg(&rig->x, 60000, 1), 0, 0); /* delays the completions */
+	for (uint64_t i = 1; i <= 12; i++) {		     /* more than are outstanding at once */
 		iov[0] = dt_seg(&rig->x, 4000 * i, 1500);
 		iov[1] = dt_seg(&rig->x, 4000 * i + 2000, 1500);
 		remote = dt_rseg(&rig->y, 3000 * i, 3000);
@@ -123,7 +123,7 @@ static void post_rdma_read__done__arrays_unchanged(void **state)
 }
 
 /* EP-RDMAR-20 EP-RDMAR-26 */
-static void post_rdma_read__done__peer_notices_nothing(void **state)
+static void post_rdma_read__done__no_event_at_peer(void **state)
 {
 	struct rig *rig = *state;
 	DAT_BOOLEAN idle;
@@ -139,7 +139,7 @@ static void post_rdma_read__done__peer_notices_nothing(void **state)
 	assert_int_equal(idle, DAT_FALSE);
 }
 
-/* Reads of different lengths through endpoints with these counts, `rounds` queues full of them. */
+/* Posts Reads of different lengths through endpoints with these counts, `rounds` queues full. */
 static void check_read_counts(struct rig *rig, DAT_COUNT out, DAT_COUNT in)
 {
 	const uint64_t n = (uint64_t)rig->attr_a.max_request_dtos;
@@ -199,11 +199,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(post_rdma_read__larger_buffer__filled_in_order),
-		rig_test(post_rdma_read__nothing__completes_unchecked),
+		rig_test(post_rdma_read__zero_length__completes_unchecked),
 		rig_test(post_rdma_read__any_cookie__comes_back),
 		rig_test(post_rdma_read__arrays_overwritten__no_effect),
 		rig_test(post_rdma_read__done__arrays_unchanged),
-		rig_test(post_rdma_read__done__peer_notices_nothing),
+		rig_test(post_rdma_read__done__no_event_at_peer),
 		rig_test_bare(post_rdma_read__more_than_read_counts__all_complete_in_order),
 		rig_test(post_rdma_read__completed__data_are_there),
 	};

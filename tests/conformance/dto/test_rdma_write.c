@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_ep_post_rdma_write: what it changes at the target and nothing else. Refusals are in
+ * dat_ep_post_rdma_write: it changes its target and nothing else. Refusals are in
  * test_dto_refused.c, protection in test_dto_protect.c, order in test_dto_order.c.
  */
 #include "dto_util.h"
@@ -37,7 +37,7 @@ static void post_rdma_write__several_segments__placed_in_order(void **state)
 }
 
 /* EP-RDMAW-42 */
-static void post_rdma_write__done__peer_notices_nothing(void **state)
+static void post_rdma_write__done__no_event_at_peer(void **state)
 {
 	struct rig *rig = *state;
 	DAT_BOOLEAN idle;
@@ -49,12 +49,12 @@ static void post_rdma_write__done__peer_notices_nothing(void **state)
 	dt_stays_empty(rig->b.recv);
 	expect_quiet(&rig->b);
 	dt_ok(dat_ep_get_status(rig->b.ep, NULL, &idle, NULL));
-	assert_int_equal(idle, DAT_FALSE); /* the Receive was not used */
+	assert_int_equal(idle, DAT_FALSE); /* the Receive is still posted */
 	dt_check_bytes(rig->y.p + 40000, 8, RIG_FILL);
 }
 
 /* EP-RDMAW-08 DTO-119 */
-static void post_rdma_write__nothing__completes_unchecked(void **state)
+static void post_rdma_write__zero_length__completes_unchecked(void **state)
 {
 	struct rig *rig = *state;
 	DAT_RMR_TRIPLET remote = {.rmr_context = 0xdeadbeef, .target_address = 1};
@@ -85,7 +85,9 @@ static void post_rdma_write__any_cookie__comes_back(void **state)
 	dt_stays_empty(rig->a.request);
 }
 
-/* EP-RDMAW-15: both arrays may be reused at the return, however late the operation starts */
+/*
+ * EP-RDMAW-15: both arrays may be reused when the call returns, however late the operation starts
+ */
 static void post_rdma_write__arrays_overwritten__no_effect(void **state)
 {
 	struct rig *rig = *state;
@@ -93,7 +95,7 @@ static void post_rdma_write__arrays_overwritten__no_effect(void **state)
 	DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 7, 100);
 
 	assert_int_equal(rig->ia.provider.iov_ownership_on_return, DAT_IOV_CONSUMER);
-	/* behind a Send that waits and fenced behind a Read of some size: not done at the return */
+	/* after a waiting Send and fenced after a Read: not done when the post returns */
 	post_send(&rig->a, dt_seg(&rig->x, 0, 1), 1, 0);
 	post_read(&rig->a, dt_seg(&rig->x, 10000, 30000), dt_rseg(&rig->y, 10000, 30000), 2, 0);
 	dt_ok(dat_ep_post_rdma_write(rig->a.ep, 2, iov, dt_cookie(3), &remote,
@@ -129,7 +131,7 @@ static void post_rdma_write__done__arrays_and_buffer_unchanged(void **state)
 	dt_check_pattern(rig->x.p, RIG_LEN, RIG_SEED);
 }
 
-/* EP-RDMAW-43 COMPAT-03: whoever is told of the completion finds the data, at once */
+/* EP-RDMAW-43 COMPAT-03: a consumer that is notified of the completion finds the data at once */
 static void post_rdma_write__completed__data_are_there(void **state)
 {
 	struct rig *rig = *state;
@@ -157,7 +159,7 @@ static void ia_query__optimal_alignment__divides_256(void **state)
 	assert_int_equal(256 % alignment, 0);
 }
 
-/* EP-RDMAW-17 DTO-10: the post is all that the poster does */
+/* EP-RDMAW-17 DTO-10: the poster makes no other call */
 static void post_rdma_write__no_further_call__carried_out(void **state)
 {
 	struct rig *rig = *state;
@@ -183,15 +185,14 @@ static void post_rdma__within_one_buffer__moves_data(void **state)
 	assert_memory_equal(rig->x.p + 40000, rig->x.p, 10000);
 }
 
-/* DTO-121: with an overlap only the bytes of the overlap are undefined */
+/* DTO-121: of an overlap only the bytes in it are undefined */
 static void post_rdma__overlapping__bytes_outside_are_right(void **state)
 {
 	struct rig *rig = *state;
 	unsigned char before[RIG_LEN];
 
 	memcpy(before, rig->x.p, RIG_LEN);
-	/* source [0, 10000), target [6000, 16000): what is undefined is [6000, 10000), and its copy
-	 */
+	/* source [0, 10000), target [6000, 16000): undefined are [6000, 10000) and its copy */
 	post_write(&rig->a, dt_seg(&rig->x, 0, 10000), dt_rseg(&rig->x, 6000, 10000), 1, 0);
 	expect_sent(&rig->a, 1, 10000);
 	assert_memory_equal(rig->x.p, before, 6000);
@@ -213,8 +214,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(post_rdma_write__several_segments__placed_in_order),
-		rig_test(post_rdma_write__done__peer_notices_nothing),
-		rig_test(post_rdma_write__nothing__completes_unchecked),
+		rig_test(post_rdma_write__done__no_event_at_peer),
+		rig_test(post_rdma_write__zero_length__completes_unchecked),
 		rig_test(post_rdma_write__any_cookie__comes_back),
 		rig_test(post_rdma_write__arrays_overwritten__no_effect),
 		rig_test(post_rdma_write__done__arrays_and_buffer_unchanged),

@@ -9,7 +9,7 @@
 static void post_recv__segments__filled_in_order(void **state)
 {
 	struct rig *rig = *state;
-	/* first one full, second partly, third and fourth not at all */
+	/* the first is filled, the second partly, the third and fourth not at all */
 	static const size_t sizes[] = {0, 1, 9, 10, 11, 29, 30, 31, 59, 60, 100};
 	DAT_LMR_TRIPLET into[4] = {dt_seg(&rig->y, 500, 10), dt_seg(&rig->y, 100, 20),
 				   dt_seg(&rig->y, 300, 30), dt_seg(&rig->y, 200, 40)};
@@ -36,7 +36,7 @@ static void post_recv__segments__filled_in_order(void **state)
 	}
 }
 
-/* EP-RECV-08: equal cookies are allowed, and the events tell lengths and endpoint */
+/* EP-RECV-08: equal cookies are allowed; the events report length and endpoint */
 static void post_recv__equal_cookies__each_completes(void **state)
 {
 	struct rig *rig = *state;
@@ -53,7 +53,9 @@ static void post_recv__equal_cookies__each_completes(void **state)
 	dt_no_event(rig->a.request);
 }
 
-/* EP-RECV-13 EP-RECV-14 EP-RECV-19: nothing completes until a message comes, then on the recv EVD
+/*
+ * EP-RECV-13 EP-RECV-14 EP-RECV-19: a Receive completes only when a message arrives, then on the
+ * recv EVD
  */
 static void post_recv__no_message__stays_posted(void **state)
 {
@@ -71,7 +73,7 @@ static void post_recv__no_message__stays_posted(void **state)
 	assert_int_equal(idle, DAT_TRUE);
 }
 
-/* DTO-09: after its completion the buffer of a Receive is left alone, and may go */
+/* DTO-09: after its completion the buffer of a Receive does not change and may be freed */
 static void post_recv__completion_taken__buffer_is_free(void **state)
 {
 	struct rig *rig = *state;
@@ -90,7 +92,7 @@ static void post_recv__completion_taken__buffer_is_free(void **state)
 	}
 }
 
-/* A message that is longer than its Receive, on new endpoints. */
+/* Sends a message that is longer than its Receive, on new endpoints. */
 static void check_too_long(struct rig *rig, size_t buffer, size_t message)
 {
 	DAT_LMR_TRIPLET into[2] = {dt_seg(&rig->y, 1000, buffer / 2),
@@ -115,7 +117,8 @@ static void check_too_long(struct rig *rig, size_t buffer, size_t message)
 	dt_ep_free(&rig->b);
 }
 
-/* EP-RECV-16 DTO-54 DTO-59 DTO-65 DTO-66 DTO-77 DTO-79 DTO-80 CONN-EVT-36 CONN-EVT-40 CONN-EVT-50
+/*
+ * EP-RECV-16 DTO-54 DTO-59 DTO-65 DTO-66 DTO-77 DTO-79 DTO-80 CONN-EVT-36 CONN-EVT-40 CONN-EVT-50
  */
 static void post_recv__message_too_long__length_error_breaks(void **state)
 {
@@ -131,7 +134,7 @@ static void post_recv__message_too_long__length_error_breaks(void **state)
 	check_too_long(rig, 0, 60000);
 }
 
-/* DTO-79 DTO-104: the same when the message was there before the Receive */
+/* DTO-79 DTO-104: the message arrives before the Receive is posted */
 static void post_recv__too_short_for_waiting_message__length_error_breaks(void **state)
 {
 	struct rig *rig = *state;
@@ -152,7 +155,7 @@ static void post_recv__too_short_for_waiting_message__length_error_breaks(void *
 	}
 }
 
-/* DTO-82: the sender's limit counts, the receiver's does not */
+/* DTO-82: the sender's limit counts, not the receiver's */
 static void post_recv__message_above_own_limit__received(void **state)
 {
 	struct rig *rig = *state;

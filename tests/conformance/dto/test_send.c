@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_ep_post_send: what a Send carries, what it leaves alone, and how it completes. Refusals are
- * in test_dto_refused.c, states in test_dto_states.c, flags in test_dto_flags.c.
+ * dat_ep_post_send: what a Send transfers, what it leaves unchanged, and how it completes. Refusals
+ * are in test_dto_refused.c, states in test_dto_states.c, flags in test_dto_flags.c.
  */
 #include "dto_util.h"
 
@@ -9,7 +9,7 @@
 static void post_send__several_segments__joined_in_order(void **state)
 {
 	struct rig *rig = *state;
-	/* not in the order of their addresses, and one of them twice */
+	/* not in address order, and one of them twice */
 	DAT_LMR_TRIPLET iov[4] = {dt_seg(&rig->x, 5000, 33), dt_seg(&rig->x, 1, 7),
 				  dt_seg(&rig->x, 5000, 33), dt_seg(&rig->x, 333, 100)};
 	DAT_EVENT event;
@@ -84,7 +84,10 @@ static void post_send__any_cookie__comes_back(void **state)
 	dt_no_event(rig->b.recv);
 }
 
-/* EP-SEND-11 EP-SEND-13 EP-SEND-16 EP-RECV-09: the array is the Consumer's again at the return */
+/*
+ * EP-SEND-11 EP-SEND-13 EP-SEND-16 EP-RECV-09: the consumer may reuse the array when the call
+ * returns
+ */
 static void post_send__array_overwritten_at_return__no_effect(void **state)
 {
 	struct rig *rig = *state;
@@ -95,7 +98,7 @@ static void post_send__array_overwritten_at_return__no_effect(void **state)
 	const uint64_t before = (uint64_t)rig->attr_a.max_request_dtos - 1;
 
 	assert_int_equal(rig->ia.provider.iov_ownership_on_return, DAT_IOV_CONSUMER);
-	/* too much waits before it to be on its way at the return: the array is not used up then */
+	/* too much is queued before it: the array has not been used when the call returns */
 	for (uint64_t i = 0; i < before; i++)
 		post_send(&rig->a, dt_seg(&rig->x, 0, 4000), i + 10, 0);
 	dt_ok(dat_ep_post_send(rig->a.ep, 3, iov, dt_cookie(1), 0));
@@ -116,7 +119,7 @@ static void post_send__array_overwritten_at_return__no_effect(void **state)
 	assert_memory_equal(rig->y.p + 100, rig->x.p + 901, 10);
 }
 
-/* EP-RECV-09: the same for a Receive that is posted long before its message */
+/* EP-RECV-09: a Receive is posted long before its message */
 static void post_recv__array_overwritten_at_return__no_effect(void **state)
 {
 	struct rig *rig = *state;
@@ -153,7 +156,8 @@ static void post_send__done__array_and_buffer_unchanged(void **state)
 	dt_check_pattern(rig->x.p, RIG_LEN, RIG_SEED);
 }
 
-/* EP-SEND-13 EP-SEND-16 DTO-104: a whole queue of large Sends is posted to a peer without Receives
+/*
+ * EP-SEND-13 EP-SEND-16 DTO-104: a full queue of large Sends is posted to a peer without Receives
  */
 static void post_send__peer_without_receives__returns_and_waits(void **state)
 {
@@ -175,7 +179,7 @@ static void post_send__peer_without_receives__returns_and_waits(void **state)
 	expect_quiet(&rig->b);
 }
 
-/* DTO-09: the buffer may be reused, and its region freed, once the completion was taken */
+/* DTO-09: after the completion the buffer may be reused and its region freed */
 static void post_send__completion_taken__buffer_is_free(void **state)
 {
 	struct rig *rig = *state;
@@ -194,8 +198,8 @@ static void post_send__completion_taken__buffer_is_free(void **state)
 	}
 }
 
-/* DTO-52: a completed Send reaches its Receive whatever the sender does next */
-static void post_send__completed_then_sender_leaves__received(void **state)
+/* DTO-52: a completed Send is received whatever the sender does next */
+static void post_send__completed_then_sender_disconnects__received(void **state)
 {
 	struct rig *rig = *state;
 
@@ -219,7 +223,7 @@ static void post_send__completed_then_sender_leaves__received(void **state)
 	}
 }
 
-/* EP-CREATE-64: as attribute of the endpoint SUPPRESS suppresses nothing */
+/* EP-CREATE-64: as an attribute of the endpoint SUPPRESS has no effect */
 static void post_send__suppress_as_attribute__completes(void **state)
 {
 	struct rig *rig = *state;
@@ -243,7 +247,7 @@ int main(void)
 		rig_test(post_send__done__array_and_buffer_unchanged),
 		rig_test(post_send__peer_without_receives__returns_and_waits),
 		rig_test(post_send__completion_taken__buffer_is_free),
-		rig_test_bare(post_send__completed_then_sender_leaves__received),
+		rig_test_bare(post_send__completed_then_sender_disconnects__received),
 		rig_test_bare(post_send__suppress_as_attribute__completes),
 	};
 
