@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_ep_create: what a new endpoint looks like, defaults, given attributes, and what is in use. */
+/*
+ * dat_ep_create: the state of a new endpoint, defaults, given attributes, and which objects are in
+ * use.
+ */
 #include "ep_lab.h"
 
 static void open_unconnected(struct ep_lab *lab)
@@ -8,7 +11,7 @@ static void open_unconnected(struct ep_lab *lab)
 }
 
 /* EP-CREATE-01 EP-CREATE-02 EP-CREATE-03 EP-CREATE-04 EP-CREATE-05 EP-CREATE-06 EP-GEN-11 */
-static void ep_create__zone_and_evds__unconnected_idle_and_quiet(void **state)
+static void ep_create__zone_and_evds__unconnected_idle_without_events(void **state)
 {
 	struct ep_lab *lab = *state;
 	DAT_BOOLEAN recv_idle = DAT_FALSE, request_idle = DAT_FALSE;
@@ -84,7 +87,7 @@ static void ep_create__no_attributes__defaults(void **state)
 	}
 }
 
-/* EP-CREATE-07 EP-CREATE-13 EP-CREATE-14 EP-CREATE-15 EP-CREATE-78: each of them missing */
+/* EP-CREATE-07 EP-CREATE-13 EP-CREATE-14 EP-CREATE-15 EP-CREATE-78: with each of them missing */
 static void ep_create__zone_or_evd_missing__accepted(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -110,7 +113,7 @@ static void ep_create__zone_or_evd_missing__accepted(void **state)
 	}
 }
 
-/* EP-CREATE-15 EP-CREATE-07: set later, the endpoint connects */
+/* EP-CREATE-15 EP-CREATE-07: set later; then the endpoint connects */
 static void ep_create__zone_and_connect_evd_set_later__connects(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -129,7 +132,7 @@ static void ep_create__zone_and_connect_evd_set_later__connects(void **state)
 	ep_check_traffic(&lab->ep, &lab->peer, &lab->buf);
 }
 
-/* EP-CREATE-09 EP-CREATE-10 EP-CREATE-12 EP-CREATE-35: all four kinds, each on its EVD */
+/* EP-CREATE-09 EP-CREATE-10 EP-CREATE-12 EP-CREATE-35: all four kinds, each reported on its EVD */
 static void ep_create__default_endpoint__every_transfer_on_its_evd(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -153,7 +156,7 @@ static void ep_create__default_endpoint__every_transfer_on_its_evd(void **state)
 	ep_lab_no_events(lab);
 }
 
-/* EP-CREATE-16 EP-CREATE-17 EP-CREATE-18: two endpoints, one EVD for everything */
+/* EP-CREATE-16 EP-CREATE-17 EP-CREATE-18: two endpoints, one EVD for all streams */
 static void ep_create__one_evd_for_all__events_name_their_endpoint(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -188,10 +191,10 @@ static void ep_create__one_evd_for_all__events_name_their_endpoint(void **state)
 }
 
 /* EP-CREATE-36 EP-CREATE-37 EP-CREATE-39 EP-CREATE-47 EP-CREATE-81 */
-static void ep_create__attributes_given__taken_over_unchanged(void **state)
+static void ep_create__attributes_given__stored_unchanged(void **state)
 {
 	struct ep_lab *lab = *state;
-	DAT_EP_ATTR given, asked, got;
+	DAT_EP_ATTR given, requested, got;
 	struct dt_ep ep;
 
 	open_unconnected(lab);
@@ -210,16 +213,16 @@ static void ep_create__attributes_given__taken_over_unchanged(void **state)
 	given.max_rdma_read_iov = 1;
 	given.max_rdma_write_iov = 2;
 	given.srq_soft_hw = 5;
-	asked = given;
+	requested = given;
 	dt_ep_create(&lab->ia, lab->ia.pz, &given, &ep);
 	memset(&given, 0xff, sizeof(given));
 	got = ep_query(ep.ep).ep_attr;
-	assert_true(got.max_message_size == asked.max_message_size);
-	assert_true(got.max_rdma_size == asked.max_rdma_size);
-	assert_int_equal(got.service_type, asked.service_type);
-	assert_int_equal(got.qos, asked.qos);
-	assert_int_equal(got.recv_completion_flags, asked.recv_completion_flags);
-	assert_int_equal(got.request_completion_flags, asked.request_completion_flags);
+	assert_true(got.max_message_size == requested.max_message_size);
+	assert_true(got.max_rdma_size == requested.max_rdma_size);
+	assert_int_equal(got.service_type, requested.service_type);
+	assert_int_equal(got.qos, requested.qos);
+	assert_int_equal(got.recv_completion_flags, requested.recv_completion_flags);
+	assert_int_equal(got.request_completion_flags, requested.request_completion_flags);
 	assert_int_equal(got.max_recv_dtos, 17);
 	assert_int_equal(got.max_request_dtos, 23);
 	assert_int_equal(got.max_recv_iov, 3);
@@ -231,7 +234,7 @@ static void ep_create__attributes_given__taken_over_unchanged(void **state)
 	assert_int_equal(got.srq_soft_hw, DAT_HW_DEFAULT);
 }
 
-/* EP-CREATE-81: any value of the field that means nothing here */
+/* EP-CREATE-81: any value of the field, which has no meaning here */
 static void ep_create__srq_soft_hw__ignored(void **state)
 {
 	static const DAT_COUNT values[] = {0, -1, 1, INT32_MAX, INT32_MIN, -7};
@@ -250,7 +253,9 @@ static void ep_create__srq_soft_hw__ignored(void **state)
 	}
 }
 
-/* EP-CREATE-81: what a query returned is good for another endpoint, also after the first is freed
+/*
+ * EP-CREATE-81: attributes returned by a query can be used for another endpoint, also after the
+ * first is freed
  */
 static void ep_create__attributes_of_a_query__accepted(void **state)
 {
@@ -269,7 +274,7 @@ static void ep_create__attributes_of_a_query__accepted(void **state)
 	ep_check_same_config(&first, &second);
 }
 
-/* EP-CREATE-38: dtest's zeros; two-segment writes work all the same */
+/* EP-CREATE-38: the zeros of dtest; writes of two segments work too */
 static void ep_create__zero_sizes_and_rdma_iov__defaults_apply(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -305,7 +310,7 @@ static void ep_create__zero_sizes_and_rdma_iov__defaults_apply(void **state)
 	ep_check_traffic(&lab->ep, &lab->peer, &lab->buf);
 }
 
-/* EP-CREATE-39: no RDMA Read out of an endpoint that asked for none */
+/* EP-CREATE-39: an endpoint without outgoing RDMA Reads cannot post one */
 static void ep_create__zero_rdma_reads__explicit(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -340,7 +345,7 @@ static void ep_create__no_named_attributes__pointer_ignored(void **state)
 	dt_ok(dat_ep_free(ep.ep));
 }
 
-/* EP-CREATE-82: what NetPIPE asks for */
+/* EP-CREATE-82: the attributes that NetPIPE requests */
 static void ep_create__huge_sizes_and_20000_dtos__accepted(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -413,7 +418,7 @@ static void ep_create__each_use__reaches_connected(void **state)
 	ep_check_traffic(&lab->ep, &lab->peer, &lab->buf);
 }
 
-/* EP-CREATE-79: an endpoint that gets what an earlier, connected one left behind */
+/* EP-CREATE-79: an endpoint that reuses the resources of a freed, connected one */
 static void ep_create__after_a_connected_one_was_freed__connects(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -468,13 +473,13 @@ static void ep_create__several_threads__all_succeed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ep_test(ep_create__zone_and_evds__unconnected_idle_and_quiet),
+		ep_test(ep_create__zone_and_evds__unconnected_idle_without_events),
 		ep_test(ep_create__no_attributes__defaults),
 		ep_test(ep_create__zone_or_evd_missing__accepted),
 		ep_test(ep_create__zone_and_connect_evd_set_later__connects),
 		ep_test(ep_create__default_endpoint__every_transfer_on_its_evd),
 		ep_test(ep_create__one_evd_for_all__events_name_their_endpoint),
-		ep_test(ep_create__attributes_given__taken_over_unchanged),
+		ep_test(ep_create__attributes_given__stored_unchanged),
 		ep_test(ep_create__srq_soft_hw__ignored),
 		ep_test(ep_create__attributes_of_a_query__accepted),
 		ep_test(ep_create__zero_sizes_and_rdma_iov__defaults_apply),

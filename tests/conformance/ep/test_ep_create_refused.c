@@ -18,6 +18,24 @@ static DAT_RETURN create_with(struct ep_lab *lab, const DAT_EP_ATTR *attr)
 	return create(lab, lab->ia.pz, lab->ep.recv, lab->ep.request, lab->ep.conn, attr);
 }
 
+enum place { ZONE, RECV_EVD, REQUEST_EVD, CONNECT_EVD, PLACES };
+
+/* Creates an endpoint with a bad handle in that place; the subtype must name the place. */
+static void check_bad_handle(struct ep_lab *lab, enum place place, DAT_HANDLE bad)
+{
+	static const DAT_RETURN_SUBTYPE subtypes[] = {
+		[ZONE] = DAT_INVALID_HANDLE_PZ,
+		[RECV_EVD] = DAT_INVALID_HANDLE_EVD_RECV,
+		[REQUEST_EVD] = DAT_INVALID_HANDLE_EVD_REQUEST,
+		[CONNECT_EVD] = DAT_INVALID_HANDLE_EVD_CONN,
+	};
+	DAT_HANDLE in[] = {lab->ia.pz, lab->ep.recv, lab->ep.request, lab->ep.conn};
+
+	in[place] = bad;
+	dt_fails_with(create(lab, in[0], in[1], in[2], in[3], NULL), DAT_INVALID_HANDLE,
+		      subtypes[place]);
+}
+
 /* EP-CREATE-20 EP-CREATE-21 EP-CREATE-22 EP-CREATE-23 EP-GEN-02 EP-GEN-03 EP-GEN-04 */
 static void ep_create__bad_handle_in_each_place__invalid_handle(void **state)
 {
@@ -34,22 +52,12 @@ static void ep_create__bad_handle_in_each_place__invalid_handle(void **state)
 	const DAT_HANDLE bad[] = {dead_evd,	 dead_pz,    DT_NEVER_A_HANDLE,
 				  (DAT_HANDLE)1, lab->ia.ia, lab->ep.ep};
 
-	for (size_t i = 0; i < COUNT_OF(bad); i++) {
-		dt_fails_with(
-			create(lab, bad[i], lab->ep.recv, lab->ep.request, lab->ep.conn, NULL),
-			DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-		dt_fails_with(create(lab, lab->ia.pz, bad[i], lab->ep.request, lab->ep.conn, NULL),
-			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
-		dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, bad[i], lab->ep.conn, NULL),
-			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
-		dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, lab->ep.request, bad[i], NULL),
-			      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
-	}
-	dt_fails_with(create(lab, lab->ep.recv, lab->ep.recv, lab->ep.request, lab->ep.conn, NULL),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	dt_fails_with(create(lab, lab->ia.pz, lab->ia.pz, lab->ep.request, lab->ep.conn, NULL),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
-	/* the refused calls left no tie */
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
+		for (enum place place = ZONE; place < PLACES; place++)
+			check_bad_handle(lab, place, bad[i]);
+	check_bad_handle(lab, ZONE, lab->ep.recv);
+	check_bad_handle(lab, RECV_EVD, lab->ia.pz);
+	/* the refused calls keep no reference */
 	dt_ep_free(&lab->ep);
 }
 
@@ -78,7 +86,7 @@ static void ep_create__bad_ia_or_output__refused(void **state)
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
 }
 
-/* EP-CREATE-24 EP-CREATE-25 EP-CREATE-26: the flag in question is the only one missing */
+/* EP-CREATE-24 EP-CREATE-25 EP-CREATE-26: each EVD lacks only the flag in question */
 static void ep_create__evd_without_stream_flag__invalid_handle(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -88,12 +96,9 @@ static void ep_create__evd_without_stream_flag__invalid_handle(void **state)
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	no_dto = dt_evd_create(&lab->ia, 8, all & ~(unsigned int)DAT_EVD_DTO_FLAG);
 	no_conn = dt_evd_create(&lab->ia, 8, all & ~(unsigned int)DAT_EVD_CONNECTION_FLAG);
-	dt_fails_with(create(lab, lab->ia.pz, no_dto, lab->ep.request, lab->ep.conn, NULL),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
-	dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, no_dto, lab->ep.conn, NULL),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
-	dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, lab->ep.request, no_conn, NULL),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
+	check_bad_handle(lab, RECV_EVD, no_dto);
+	check_bad_handle(lab, REQUEST_EVD, no_dto);
+	check_bad_handle(lab, CONNECT_EVD, no_conn);
 }
 
 /* EP-CREATE-27 */
@@ -106,14 +111,8 @@ static void ep_create__object_of_another_instance__invalid_handle(void **state)
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	dt_ia_open(&other);
 	evd = dt_evd_create(&other, 64, DAT_EVD_DEFAULT_FLAG);
-	dt_fails_with(create(lab, other.pz, lab->ep.recv, lab->ep.request, lab->ep.conn, NULL),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	dt_fails_with(create(lab, lab->ia.pz, evd, lab->ep.request, lab->ep.conn, NULL),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_RECV);
-	dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, evd, lab->ep.conn, NULL),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_REQUEST);
-	dt_fails_with(create(lab, lab->ia.pz, lab->ep.recv, lab->ep.request, evd, NULL),
-		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN);
+	for (enum place place = ZONE; place < PLACES; place++)
+		check_bad_handle(lab, place, place == ZONE ? other.pz : evd);
 	dt_ok(dat_evd_free(evd));
 	dt_ia_close(&other);
 }
@@ -150,7 +149,7 @@ static DAT_RETURN create_with_count(struct ep_lab *lab, size_t field, DAT_COUNT 
 
 /* EP-CREATE-42 EP-CREATE-43 EP-CREATE-45 EP-CREATE-46 EP-CREATE-47 EP-CREATE-50 EP-CREATE-51
  * EP-CREATE-52 EP-CREATE-53 EP-CREATE-54 EP-CREATE-55 EP-CREATE-56 EP-CREATE-57 EP-CREATE-39 */
-static void ep_create__counts_at_and_beyond_their_limits__judged(void **state)
+static void ep_create__counts_at_and_beyond_their_limits__accepted_or_refused(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -202,7 +201,9 @@ static void ep_create__sizes_beyond_their_limits__invalid_parameter(void **state
 	}
 }
 
-/* EP-CREATE-41 EP-CREATE-42 EP-CREATE-44 EP-CREATE-45: EVD and queue size belong together */
+/*
+ * EP-CREATE-41 EP-CREATE-42 EP-CREATE-44 EP-CREATE-45: an EVD and the size of its queue must match
+ */
 static void ep_create__queue_without_evd_or_reverse__invalid_parameter(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -228,7 +229,7 @@ static void ep_create__queue_without_evd_or_reverse__invalid_parameter(void **st
 /* --- service type, qos, named attributes --- */
 
 /* EP-CREATE-40 EP-CREATE-58 EP-CREATE-59 EP-CREATE-70 */
-static void ep_create__service_type_and_qos__judged(void **state)
+static void ep_create__service_type_and_qos__accepted_or_refused(void **state)
 {
 	static const unsigned int bad_qos[] = {0x10, 0x11, 0x80000000, 0x20};
 	static const DAT_QOS qos[] = {DAT_QOS_HIGH_THROUGHPUT, DAT_QOS_LOW_LATENCY, DAT_QOS_ECONOMY,
@@ -289,7 +290,7 @@ static void ep_create__recv_completion_flags__exactly_one_of_four(void **state)
 	DAT_EP_ATTR attr;
 
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-	dt_ok(dat_ep_free(lab->ep.ep)); /* its flags would bind the EVDs */
+	dt_ok(dat_ep_free(lab->ep.ep)); /* its flags would restrict the EVDs */
 	dt_ep_attr(&lab->ia, &attr);
 	for (unsigned int flags = 0; flags < 0x40; flags++) {
 		bool is_good = flags == 0 || flags == UNSIGNALLED || flags == SOLICITED ||
@@ -305,7 +306,7 @@ static void ep_create__recv_completion_flags__exactly_one_of_four(void **state)
 }
 
 /* EP-CREATE-63 EP-CREATE-65 */
-static void ep_create__request_completion_flags__one_class_and_free_bits(void **state)
+static void ep_create__request_completion_flags__one_class_and_optional_bits(void **state)
 {
 	struct ep_lab *lab = *state;
 	DAT_EP_ATTR attr;
@@ -328,7 +329,7 @@ static void ep_create__request_completion_flags__one_class_and_free_bits(void **
 	dt_fails_with(create_with(lab, &attr), DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);
 }
 
-/* EP-CREATE-64: as NetPIPE has it */
+/* EP-CREATE-64: as NetPIPE sets it */
 static void ep_create__suppress_as_attribute__default_post_completes(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -369,7 +370,7 @@ static void ep_create__default_flags__threshold_class(void **state)
 	dt_ok(dat_evd_wait(lab->ep.request, DT_WAIT_US, 2, &event, &nmore));
 }
 
-/* EP-CREATE-69: as many endpoints as the adapter has */
+/* EP-CREATE-69: as many endpoints as the adapter allows */
 static void ep_create__more_than_max_eps__insufficient_resources(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -380,7 +381,7 @@ static void ep_create__more_than_max_eps__insufficient_resources(void **state)
 
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	if (lab->ia.attr.max_eps > 20000)
-		skip(); /* the machine's memory, not the adapter, would be what is tested */
+		skip(); /* the memory of the machine would be tested, not the adapter */
 	dt_ep_attr(&lab->ia, &attr);
 	attr.max_recv_dtos = 0;
 	attr.max_request_dtos = 0;
@@ -401,13 +402,13 @@ int main(void)
 		ep_test(ep_create__bad_ia_or_output__refused),
 		ep_test(ep_create__evd_without_stream_flag__invalid_handle),
 		ep_test(ep_create__object_of_another_instance__invalid_handle),
-		ep_test(ep_create__counts_at_and_beyond_their_limits__judged),
+		ep_test(ep_create__counts_at_and_beyond_their_limits__accepted_or_refused),
 		ep_test(ep_create__sizes_beyond_their_limits__invalid_parameter),
 		ep_test(ep_create__queue_without_evd_or_reverse__invalid_parameter),
-		ep_test(ep_create__service_type_and_qos__judged),
+		ep_test(ep_create__service_type_and_qos__accepted_or_refused),
 		ep_test(ep_create__unknown_named_attributes__invalid_parameter),
 		ep_test(ep_create__recv_completion_flags__exactly_one_of_four),
-		ep_test(ep_create__request_completion_flags__one_class_and_free_bits),
+		ep_test(ep_create__request_completion_flags__one_class_and_optional_bits),
 		ep_test(ep_create__suppress_as_attribute__default_post_completes),
 		ep_test(ep_create__default_flags__threshold_class),
 		ep_test(ep_create__more_than_max_eps__insufficient_resources),

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Which streams may share an EVD. Receive completions of a SOLICITED_WAIT endpoint share it with
- * their like only; all other streams go together. Each pair of streams is tried in both orders.
+ * Which streams may share an EVD. Receive completions of a SOLICITED_WAIT endpoint share it only
+ * with streams of the same kind; all other streams may share one. Each pair of streams is tried in
+ * both orders.
  */
 #include "ep_lab.h"
 
@@ -25,7 +26,7 @@ static bool go_together(enum stream first, enum stream second)
 	return (first == RECV_SOLICITED) == (second == RECV_SOLICITED);
 }
 
-/* What ties a stream to an EVD, and what must be freed to end it. */
+/* What attaches a stream to an EVD, and what must be freed to detach it. */
 struct tie {
 	enum stream stream;
 	DAT_HANDLE object;
@@ -125,7 +126,7 @@ static void detach(struct tie *tie)
 	}
 }
 
-/* The parameter of the call in attach() that brings the wrong EVD. */
+/* Returns the parameter of the call in attach() that names the wrong EVD. */
 static DAT_RETURN_SUBTYPE wrong_argument(enum stream stream)
 {
 	if (stream == PSP || stream == ASYNC)
@@ -152,7 +153,7 @@ static void check_pair(struct ep_lab *lab, enum stream first, enum stream second
 			print_error("streams %d, %d: %s\n", first, second, dt_strerror(ret));
 		dt_fails_with(ret, DAT_INVALID_PARAMETER, wrong_argument(second));
 	}
-	/* the tie ends with its object; a refused one never began */
+	/* the reference ends with its object; a refused call takes none */
 	detach(&a);
 	dt_ok(attach(lab, &b, second, evd));
 	detach(&b);
@@ -160,7 +161,7 @@ static void check_pair(struct ep_lab *lab, enum stream first, enum stream second
 }
 
 /* EP-CREATE-71 EP-CREATE-73 EP-CREATE-74 EP-CREATE-75 EP-CREATE-83 EP-GEN-05 */
-static void evd__every_pair_of_streams__solicited_ones_apart(void **state)
+static void evd__every_pair_of_streams__solicited_ones_refused(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -171,7 +172,7 @@ static void evd__every_pair_of_streams__solicited_ones_apart(void **state)
 	}
 }
 
-/* EP-CREATE-83: flags of the EVD and software events do not count */
+/* EP-CREATE-83: flags of the EVD and software events do not matter */
 static void evd__all_flags_and_software_events__takes_any_first_stream(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -191,7 +192,7 @@ static void evd__all_flags_and_software_events__takes_any_first_stream(void **st
 	}
 }
 
-/* One endpoint, whose streams share an EVD. */
+/* Creates one endpoint whose streams share an EVD. */
 static DAT_RETURN create_shared(struct ep_lab *lab, DAT_COMPLETION_FLAGS recv,
 				DAT_COMPLETION_FLAGS request, bool share_request, bool share_conn)
 {
@@ -209,7 +210,7 @@ static DAT_RETURN create_shared(struct ep_lab *lab, DAT_COMPLETION_FLAGS recv,
 			    share_conn ? evd : third, &attr, &ep);
 	if (ret == DAT_SUCCESS)
 		dt_ok(dat_ep_free(ep));
-	/* nothing is left of a refused creation either */
+	/* a refused creation keeps no reference either */
 	dt_ok(dat_evd_free(evd));
 	dt_ok(dat_evd_free(other));
 	dt_ok(dat_evd_free(third));
@@ -247,7 +248,7 @@ static void ep_create__own_streams_share_an_evd__unless_solicited(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ep_test(evd__every_pair_of_streams__solicited_ones_apart),
+		ep_test(evd__every_pair_of_streams__solicited_ones_refused),
 		ep_test(evd__all_flags_and_software_events__takes_any_first_stream),
 		ep_test(ep_create__own_streams_share_an_evd__unless_solicited),
 	};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_ep_free: in each state, what the other end is told, and what ends with the endpoint. */
+/* dat_ep_free: in each state, what the peer is notified of, and what ends with the endpoint. */
 #include "ep_lab.h"
 
 static bool can_be_freed(DAT_EP_STATE state)
@@ -8,10 +8,12 @@ static bool can_be_freed(DAT_EP_STATE state)
 	       state != DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING;
 }
 
-/* EP-FREE-01 EP-FREE-04 EP-FREE-05 EP-FREE-06 EP-FREE-07 EP-FREE-08 EP-FREE-09 EP-FREE-10
+/*
+ * EP-FREE-01 EP-FREE-04 EP-FREE-05 EP-FREE-06 EP-FREE-07 EP-FREE-08 EP-FREE-09 EP-FREE-10
  * EP-FREE-11 EP-FREE-12 EP-FREE-22 EP-FREE-24 EP-FREE-25 EP-STATE-46: with Receives posted, in each
- * state; afterwards nothing of it is in use and nothing more is heard of it */
-static void ep_free__each_state__gone_or_invalid_state(void **state)
+ * state; afterwards no object is in use and no event arrives
+ */
+static void ep_free__each_state__freed_or_invalid_state(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -22,7 +24,7 @@ static void ep_free__each_state__gone_or_invalid_state(void **state)
 		if (ep_states[i] == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
 			ep_lab_equip(lab);
 		dt_ok(ep_recv(lab->ep.ep, &lab->buf, 0, 64, 1));
-		dt_drain(lab->ep.recv); /* of DISCONNECTED */
+		dt_drain(lab->ep.recv); /* of the DISCONNECTED state */
 		if (!can_be_freed(ep_states[i])) {
 			dt_returns(dat_ep_free(lab->ep.ep), dt_state_error(ep_states[i]));
 			assert_int_equal(dt_ep_state(lab->ep.ep), ep_states[i]);
@@ -80,8 +82,8 @@ static void ep_free__tentative_after_reject__invalid_handle(void **state)
 	dt_fails_with(dat_ep_free(lab->ep.ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 }
 
-/* EP-FREE-16 EP-FREE-17: the request waits at the other side, whose accept is in vain */
-static void ep_free__attempt_pending__accept_completion_error_there(void **state)
+/* EP-FREE-16 EP-FREE-17: the request waits at the peer, whose accept fails */
+static void ep_free__attempt_pending__accept_completion_error_at_peer(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -94,7 +96,7 @@ static void ep_free__attempt_pending__accept_completion_error_there(void **state
 	ep_lab_no_events(lab);
 }
 
-/* The process of the next test: whatever it is told, it does not end connected. */
+/* The process of the next test: whichever event it gets, it does not end connected. */
 static void refused_process(struct dt_peer *peer, void *arg)
 {
 	struct dt_ia ia;
@@ -117,8 +119,8 @@ static void refused_process(struct dt_peer *peer, void *arg)
 	dt_ia_abort(&ia);
 }
 
-/* EP-FREE-18 EP-FREE-16 EP-FREE-29: the asking process is stopped meanwhile */
-static void ep_free__completion_pending__asking_side_is_told(void **state)
+/* EP-FREE-18 EP-FREE-16 EP-FREE-29: the active side is stopped meanwhile */
+static void ep_free__completion_pending__stopped_active_side_notified(void **state)
 {
 	struct ep_lab *lab = *state;
 	struct dt_peer process;
@@ -157,7 +159,7 @@ static void ep_free__connected__peer_disconnected(void **state)
 }
 
 /* EP-FREE-21 EP-FREE-22 */
-static void ep_free__completions_queued__stay_and_nothing_follows(void **state)
+static void ep_free__completions_queued__kept_and_no_event_follows(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -167,9 +169,9 @@ static void ep_free__completions_queued__stay_and_nothing_follows(void **state)
 		dt_ok(ep_send_empty(lab->peer.ep, i));
 		dt_expect_dto(lab->peer.request, lab->peer.ep, i, DAT_DTO_SUCCESS, 0);
 	}
-	dt_ok(ep_recv_empty(lab->ep.ep, 99)); /* outstanding: may vanish */
+	dt_ok(ep_recv_empty(lab->ep.ep, 99)); /* outstanding: may produce no event */
 	dt_expect_dto(lab->ep.recv, lab->ep.ep, 0, DAT_DTO_SUCCESS, 0);
-	/* the first has been seen; the others are queued as their Sends have succeeded before */
+	/* the first is taken; the others are queued, because their Sends succeeded before */
 	dt_ok(dat_ep_free(lab->ep.ep));
 	for (uint64_t i = 1; i < 3; i++) {
 		DAT_EVENT event;
@@ -184,8 +186,8 @@ static void ep_free__completions_queued__stay_and_nothing_follows(void **state)
 	ep_lab_no_events(lab);
 }
 
-/* EP-FREE-23: neither a message nor an RDMA Write of the peer lands any more */
-static void ep_free__peer_sends_and_writes__memory_untouched(void **state)
+/* EP-FREE-23: neither a message nor an RDMA Write of the peer changes memory any more */
+static void ep_free__peer_sends_and_writes__memory_unchanged(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -207,8 +209,8 @@ static void ep_free__peer_sends_and_writes__memory_untouched(void **state)
 	}
 }
 
-/* EP-FREE-23: its own requests no longer read or write local memory */
-static void ep_free__own_read_outstanding__memory_untouched(void **state)
+/* EP-FREE-23: its own requests do not access local memory any more */
+static void ep_free__own_read_outstanding__memory_unchanged(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -225,14 +227,14 @@ static void ep_free__own_read_outstanding__memory_untouched(void **state)
 	}
 }
 
-struct meddler {
+struct user {
 	_Atomic uintptr_t ep;
 	const struct dt_buf *buf;
 	atomic_bool stop;
 	_Atomic unsigned int failures;
 };
 
-static bool is_usual(DAT_RETURN ret)
+static bool is_allowed(DAT_RETURN ret)
 {
 	const DAT_RETURN type = DAT_GET_TYPE(ret);
 
@@ -240,27 +242,27 @@ static bool is_usual(DAT_RETURN ret)
 	       type == DAT_INSUFFICIENT_RESOURCES;
 }
 
-static void *meddle(void *arg)
+static void *use_endpoint(void *arg)
 {
-	struct meddler *meddler = arg;
+	struct user *user = arg;
 
-	while (!atomic_load(&meddler->stop)) {
-		DAT_EP_HANDLE ep = (DAT_EP_HANDLE)atomic_load(&meddler->ep);
+	while (!atomic_load(&user->stop)) {
+		DAT_EP_HANDLE ep = (DAT_EP_HANDLE)atomic_load(&user->ep);
 		DAT_EP_STATE ep_state;
 		DAT_EP_PARAM param;
 		DAT_COUNT nbufs, span;
 		bool is_good = true;
 
-		is_good &= is_usual(ep_recv(ep, meddler->buf, 0, 64, 1));
-		is_good &= is_usual(ep_send(ep, meddler->buf, 0, 64, 2));
-		is_good &= is_usual(dat_ep_get_status(ep, &ep_state, NULL, NULL));
-		is_good &= is_usual(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
-		is_good &= is_usual(dat_ep_modify(ep, 0, &param));
-		is_good &= is_usual(dat_ep_recv_query(ep, &nbufs, &span));
-		is_good &= is_usual(dat_ep_reset(ep));
-		is_good &= is_usual(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
+		is_good &= is_allowed(ep_recv(ep, user->buf, 0, 64, 1));
+		is_good &= is_allowed(ep_send(ep, user->buf, 0, 64, 2));
+		is_good &= is_allowed(dat_ep_get_status(ep, &ep_state, NULL, NULL));
+		is_good &= is_allowed(dat_ep_query(ep, DAT_EP_FIELD_ALL, &param));
+		is_good &= is_allowed(dat_ep_modify(ep, 0, &param));
+		is_good &= is_allowed(dat_ep_recv_query(ep, &nbufs, &span));
+		is_good &= is_allowed(dat_ep_reset(ep));
+		is_good &= is_allowed(dat_ep_disconnect(ep, DAT_CLOSE_ABRUPT_FLAG));
 		if (!is_good)
-			atomic_fetch_add(&meddler->failures, 1);
+			atomic_fetch_add(&user->failures, 1);
 	}
 	return NULL;
 }
@@ -269,7 +271,7 @@ static void *meddle(void *arg)
 static void ep_free__other_threads_use_it__before_it_or_invalid_handle(void **state)
 {
 	struct ep_lab *lab = *state;
-	struct meddler meddler;
+	struct user user;
 	struct dt_ep connected[2];
 	pthread_t threads[2];
 
@@ -277,42 +279,42 @@ static void ep_free__other_threads_use_it__before_it_or_invalid_handle(void **st
 	dt_ep_create(&lab->ia, lab->ia.pz, NULL, &connected[0]);
 	dt_ep_create(&lab->ia, lab->ia.pz, NULL, &connected[1]);
 	dt_ep_link(&lab->ia, &connected[0], &connected[1]);
-	memset(&meddler, 0, sizeof(meddler));
-	meddler.buf = &lab->buf;
-	atomic_store(&meddler.ep, (uintptr_t)lab->ep.ep);
+	memset(&user, 0, sizeof(user));
+	user.buf = &lab->buf;
+	atomic_store(&user.ep, (uintptr_t)lab->ep.ep);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, meddle, &meddler), 0);
+		assert_int_equal(pthread_create(&threads[i], NULL, use_endpoint, &user), 0);
 	for (int i = 0; i < 60; i++) {
-		DAT_EP_HANDLE old = (DAT_EP_HANDLE)atomic_load(&meddler.ep), fresh;
+		DAT_EP_HANDLE old = (DAT_EP_HANDLE)atomic_load(&user.ep), fresh;
 
 		dt_ok(dat_ep_create(lab->ia.ia, lab->ia.pz, lab->ep.recv, lab->ep.request,
 				    lab->ep.conn, NULL, &fresh));
-		atomic_store(&meddler.ep, (uintptr_t)fresh);
+		atomic_store(&user.ep, (uintptr_t)fresh);
 		dt_ok(dat_ep_free(old));
-		/* objects beside it are not disturbed */
+		/* other objects are not affected */
 		ep_check_traffic(&connected[i & 1], &connected[!(i & 1)], &lab->buf);
 		dt_drain(lab->ep.recv);
 		dt_drain(lab->ep.request);
 	}
-	atomic_store(&meddler.stop, true);
+	atomic_store(&user.stop, true);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
-	assert_int_equal(meddler.failures, 0);
+	assert_int_equal(user.failures, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ep_test(ep_free__each_state__gone_or_invalid_state),
+		ep_test(ep_free__each_state__freed_or_invalid_state),
 		ep_test(ep_free__reserved_then_rsp_freed__accepted),
 		ep_test(ep_free__passive_then_request_rejected__accepted),
 		ep_test(ep_free__tentative_after_reject__invalid_handle),
-		ep_test(ep_free__attempt_pending__accept_completion_error_there),
-		ep_test(ep_free__completion_pending__asking_side_is_told),
+		ep_test(ep_free__attempt_pending__accept_completion_error_at_peer),
+		ep_test(ep_free__completion_pending__stopped_active_side_notified),
 		ep_test(ep_free__connected__peer_disconnected),
-		ep_test(ep_free__completions_queued__stay_and_nothing_follows),
-		ep_test(ep_free__peer_sends_and_writes__memory_untouched),
-		ep_test(ep_free__own_read_outstanding__memory_untouched),
+		ep_test(ep_free__completions_queued__kept_and_no_event_follows),
+		ep_test(ep_free__peer_sends_and_writes__memory_unchanged),
+		ep_test(ep_free__own_read_outstanding__memory_unchanged),
 		ep_test(ep_free__other_threads_use_it__before_it_or_invalid_handle),
 	};
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_ep_modify: what can be changed, in which states, and what a change does to posted Receives.
- */
+/* dat_ep_modify: what can be changed, in which states, and the effect on posted Receives. */
 #include "ep_lab.h"
 
 #define ATTR(name) DAT_EP_FIELD_EP_ATTR_##name
@@ -8,7 +7,7 @@
 	(DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |                          \
 	 DAT_EP_FIELD_CONNECT_EVD_HANDLE)
 
-/* Every attribute that may be set in the four open states, with the requirement's number. */
+/* Each attribute that may be set in the four open states, with its requirement. */
 static const DAT_EP_PARAM_MASK open_fields[] = {
 	DAT_EP_FIELD_RECV_EVD_HANDLE,	 /* EP-MODIFY-18 */
 	DAT_EP_FIELD_REQUEST_EVD_HANDLE, /* EP-MODIFY-19 */
@@ -29,7 +28,7 @@ static const DAT_EP_PARAM_MASK open_fields[] = {
 	ATTR(MAX_RDMA_WRITE_IOV),	 /* EP-MODIFY-34 */
 };
 
-/* Values that differ from every default, and fresh EVDs. */
+/* Values that differ from all defaults, and new EVDs. */
 static DAT_EP_PARAM other_values(struct ep_lab *lab)
 {
 	DAT_EP_PARAM param;
@@ -55,7 +54,7 @@ static DAT_EP_PARAM other_values(struct ep_lab *lab)
 	return param;
 }
 
-/* The configuration `before`, with the selected members taken from `with`. */
+/* Returns the configuration `before`, with the selected members taken from `with`. */
 static DAT_EP_PARAM merged(const DAT_EP_PARAM *before, const DAT_EP_PARAM *with,
 			   DAT_EP_PARAM_MASK mask)
 {
@@ -94,10 +93,12 @@ static bool is_open_state(DAT_EP_STATE state)
 	       state == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING;
 }
 
-/* EP-MODIFY-01 EP-MODIFY-02 EP-MODIFY-18 EP-MODIFY-19 EP-MODIFY-20 EP-MODIFY-21 EP-MODIFY-22
+/*
+ * EP-MODIFY-01 EP-MODIFY-02 EP-MODIFY-18 EP-MODIFY-19 EP-MODIFY-20 EP-MODIFY-21 EP-MODIFY-22
  * EP-MODIFY-23 EP-MODIFY-24 EP-MODIFY-25 EP-MODIFY-27 EP-MODIFY-28 EP-MODIFY-29 EP-MODIFY-30
- * EP-MODIFY-31 EP-MODIFY-32 EP-MODIFY-33 EP-MODIFY-34: each field by itself in each state; the
- * rest of the structure is garbage and has no effect */
+ * EP-MODIFY-31 EP-MODIFY-32 EP-MODIFY-33 EP-MODIFY-34: each field alone in each state; the rest of
+ * the structure is garbage and has no effect
+ */
 static void ep_modify__each_field_in_each_state__changed_or_invalid_state(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -130,7 +131,7 @@ static void ep_modify__each_field_in_each_state__changed_or_invalid_state(void *
 	}
 }
 
-/* EP-MODIFY-01 EP-MODIFY-41: all at once */
+/* EP-MODIFY-01 EP-MODIFY-41: all fields in one call */
 static void ep_modify__all_fields_together__changed(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -173,7 +174,7 @@ static DAT_RETURN set_pz(DAT_EP_HANDLE ep, DAT_PZ_HANDLE pz)
 	return dat_ep_modify(ep, DAT_EP_FIELD_PZ_HANDLE, &param);
 }
 
-/* EP-MODIFY-15 EP-MODIFY-16 EP-MODIFY-44 EP-MODIFY-48: set, exchanged, and taken away */
+/* EP-MODIFY-15 EP-MODIFY-16 EP-MODIFY-44 EP-MODIFY-48: set, replaced, and removed */
 static void ep_modify__zone_in_each_state__changed_or_invalid_state(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -224,7 +225,7 @@ static void ep_modify__evds_replaced__old_ones_free_new_ones_in_use(void **state
 		      DAT_INVALID_STATE_EVD_IN_USE);
 	dt_fails_with(dat_evd_free(with.connect_evd_handle), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_EVD_IN_USE);
-	/* the same EVD again is counted once */
+	/* setting the same EVD again counts it once */
 	dt_ok(dat_ep_modify(lab->ep.ep, EVDS, &with));
 	dt_ok(dat_ep_free(lab->ep.ep));
 	dt_ok(dat_evd_free(with.recv_evd_handle));
@@ -232,8 +233,8 @@ static void ep_modify__evds_replaced__old_ones_free_new_ones_in_use(void **state
 	dt_ok(dat_evd_free(with.connect_evd_handle));
 }
 
-/* EP-MODIFY-44 EP-MODIFY-45: an EVD and its queue go together */
-static void ep_modify__evds_taken_away__with_their_queues(void **state)
+/* EP-MODIFY-44 EP-MODIFY-45: an EVD and its queue are removed together */
+static void ep_modify__evds_removed__with_their_queues(void **state)
 {
 	struct ep_lab *lab = *state;
 	DAT_EP_PARAM none, param;
@@ -256,7 +257,7 @@ static void ep_modify__evds_taken_away__with_their_queues(void **state)
 	dt_ok(dat_evd_free(lab->ep.conn));
 }
 
-/* EP-MODIFY-35: there is no shared receive queue that it could be about */
+/* EP-MODIFY-35: the attribute needs a shared receive queue */
 static void ep_modify__srq_soft_hw_without_srq__invalid_parameter(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -333,7 +334,7 @@ static void ep_modify__zone_changed_under_a_receive__local_protection(void **sta
 	dt_check_bytes(lab->buf.p, 64, 0);
 }
 
-/* EP-MODIFY-49 EP-MODIFY-50: through each change that is allowed with Receives posted */
+/* EP-MODIFY-49 EP-MODIFY-50: after each change that is allowed with Receives posted */
 static void ep_modify__receives_posted__stay_and_use_the_new_evd(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -375,7 +376,7 @@ static void ep_modify__recv_flags_with_receives_posted__invalid_state(void **sta
 		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_EVD_RECV);
 	assert_int_not_equal(ep_query(lab->ep.ep).ep_attr.recv_completion_flags,
 			     DAT_COMPLETION_UNSIGNALLED_FLAG);
-	/* request flags have no such rule */
+	/* this rule does not apply to request flags */
 	param.ep_attr.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	dt_ok(dat_ep_modify(lab->ep.ep, ATTR(REQUEST_COMPLETION_FLAGS), &param));
 }
@@ -407,7 +408,7 @@ static void ep_modify__receive_queue_size__counts_at_once(void **state)
 	dt_fails_with(set_recv_dtos(lab->ep.ep, size + 4), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	assert_int_equal(ep_query(lab->ep.ep).ep_attr.max_recv_dtos, size + 5);
 	dt_ok(set_recv_dtos(lab->ep.ep, size + 5));
-	/* all are there, in order */
+	/* all completions are queued, in order */
 	ep_fail(&lab->ia, &lab->ep);
 	for (DAT_COUNT i = 0; i < size + 5; i++)
 		dt_expect_dto(lab->ep.recv, lab->ep.ep, (uint64_t)i, DAT_DTO_ERR_FLUSHED,
@@ -451,7 +452,7 @@ static void ep_modify__then_reset__parameters_kept(void **state)
 }
 
 /* EP-MODIFY-53 */
-static void ep_modify__provider_made__equipped_and_accepted(void **state)
+static void ep_modify__provider_made__configured_and_accepted(void **state)
 {
 	struct ep_lab *lab = *state;
 	DAT_EP_PARAM param;
@@ -482,7 +483,7 @@ int main(void)
 		ep_test(ep_modify__mask_zero__nothing_changes),
 		ep_test(ep_modify__zone_in_each_state__changed_or_invalid_state),
 		ep_test(ep_modify__evds_replaced__old_ones_free_new_ones_in_use),
-		ep_test(ep_modify__evds_taken_away__with_their_queues),
+		ep_test(ep_modify__evds_removed__with_their_queues),
 		ep_test(ep_modify__srq_soft_hw_without_srq__invalid_parameter),
 		ep_test(ep_modify__named_attributes__none_or_refused),
 		ep_test(ep_modify__zone_changed_under_a_receive__local_protection),
@@ -491,7 +492,7 @@ int main(void)
 		ep_test(ep_modify__receive_queue_size__counts_at_once),
 		ep_test(ep_modify__request_queue_size__counts_at_once),
 		ep_test(ep_modify__then_reset__parameters_kept),
-		ep_test(ep_modify__provider_made__equipped_and_accepted),
+		ep_test(ep_modify__provider_made__configured_and_accepted),
 	};
 
 	return cmocka_run_group_tests_name("ep_modify", tests, NULL, NULL);

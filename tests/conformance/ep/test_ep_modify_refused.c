@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_ep_modify: fields that cannot be changed, wrong values, and that a refusal changes nothing.
+/*
+ * dat_ep_modify: fields that cannot be changed, wrong values, and that a refused call changes
+ * nothing.
  */
 #include "ep_lab.h"
 
 #define ATTR(name) DAT_EP_FIELD_EP_ATTR_##name
 
-/* The call is refused for its parameters and changes nothing, alone or with a good field. */
+/*
+ * The call is refused for its parameters and changes nothing, alone or together with a valid field.
+ */
 static void check_refused_for(struct ep_lab *lab, DAT_EP_PARAM_MASK mask, const DAT_EP_PARAM *param,
 			      DAT_RETURN_SUBTYPE argument)
 {
@@ -30,7 +34,7 @@ static void check_refused_for(struct ep_lab *lab, DAT_EP_PARAM_MASK mask, const 
 		after = ep_query(lab->ep.ep);
 		ep_check_same_config(&before, &after);
 	}
-	/* no use count moved either */
+	/* no reference count has changed either */
 	dt_fails_with(dat_evd_free(lab->ep.conn), DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE);
 }
 
@@ -39,8 +43,10 @@ static void check_refused(struct ep_lab *lab, DAT_EP_PARAM_MASK mask, const DAT_
 	check_refused_for(lab, mask, param, DAT_INVALID_ARG3);
 }
 
-/* EP-MODIFY-08 EP-MODIFY-09 EP-MODIFY-10 EP-MODIFY-11 EP-MODIFY-12 EP-MODIFY-13 EP-MODIFY-14
- * EP-MODIFY-05 EP-MODIFY-03: even when the value is what it is already */
+/*
+ * EP-MODIFY-08 EP-MODIFY-09 EP-MODIFY-10 EP-MODIFY-11 EP-MODIFY-12 EP-MODIFY-13 EP-MODIFY-14
+ * EP-MODIFY-05 EP-MODIFY-03: even when the value is the current one
+ */
 static void ep_modify__field_that_cannot_change__invalid_parameter(void **state)
 {
 	static const DAT_EP_PARAM_MASK bad[] = {
@@ -160,8 +166,8 @@ static void ep_modify__sizes_service_qos__invalid_parameter(void **state)
 	}
 }
 
-/* EP-MODIFY-40 EP-MODIFY-41 EP-MODIFY-39: every combination of the bits, as at creation */
-static void ep_modify__completion_flags__judged_as_at_creation(void **state)
+/* EP-MODIFY-40 EP-MODIFY-41 EP-MODIFY-39: all combinations of the bits, as at creation */
+static void ep_modify__completion_flags__same_rules_as_at_creation(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -191,20 +197,23 @@ static void ep_modify__completion_flags__judged_as_at_creation(void **state)
 	}
 }
 
-/* EP-MODIFY-45: an EVD without queue or a queue without EVD; unselected fields do not count */
+/*
+ * EP-MODIFY-45: an EVD without a queue or a queue without an EVD; unselected fields do not matter
+ */
 static void ep_modify__evd_and_queue_do_not_match__invalid_parameter(void **state)
 {
+	static const DAT_EP_PARAM_MASK masks[] = {DAT_EP_FIELD_RECV_EVD_HANDLE,
+						  DAT_EP_FIELD_REQUEST_EVD_HANDLE,
+						  ATTR(MAX_RECV_DTOS), ATTR(MAX_REQUEST_DTOS)};
 	struct ep_lab *lab = *state;
 	DAT_EP_PARAM param;
 	struct dt_ep bare;
 
 	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
 	memset(&param, 0, sizeof(param));
-	check_refused(lab, DAT_EP_FIELD_RECV_EVD_HANDLE, &param);
-	check_refused(lab, DAT_EP_FIELD_REQUEST_EVD_HANDLE, &param);
-	check_refused(lab, ATTR(MAX_RECV_DTOS), &param);
-	check_refused(lab, ATTR(MAX_REQUEST_DTOS), &param);
-	/* the other way round */
+	for (size_t i = 0; i < COUNT_OF(masks); i++)
+		check_refused(lab, masks[i], &param);
+	/* the reverse */
 	bare = lab->ep;
 	dt_ok(dat_ep_create(lab->ia.ia, lab->ia.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, bare.conn,
 			    NULL, &lab->ep.ep));
@@ -212,10 +221,8 @@ static void ep_modify__evd_and_queue_do_not_match__invalid_parameter(void **stat
 	param.request_evd_handle = lab->ep.request;
 	param.ep_attr.max_recv_dtos = 5;
 	param.ep_attr.max_request_dtos = 5;
-	check_refused(lab, DAT_EP_FIELD_RECV_EVD_HANDLE, &param);
-	check_refused(lab, DAT_EP_FIELD_REQUEST_EVD_HANDLE, &param);
-	check_refused(lab, ATTR(MAX_RECV_DTOS), &param);
-	check_refused(lab, ATTR(MAX_REQUEST_DTOS), &param);
+	for (size_t i = 0; i < COUNT_OF(masks); i++)
+		check_refused(lab, masks[i], &param);
 	dt_ok(dat_ep_modify(lab->ep.ep, DAT_EP_FIELD_RECV_EVD_HANDLE | ATTR(MAX_RECV_DTOS),
 			    &param));
 	dt_ok(dat_ep_modify(lab->ep.ep, DAT_EP_FIELD_REQUEST_EVD_HANDLE | ATTR(MAX_REQUEST_DTOS),
@@ -254,14 +261,14 @@ static void ep_modify__bad_handles_inside__invalid_parameter(void **state)
 	}
 	param.pz_handle = other.pz;
 	check_refused(lab, DAT_EP_FIELD_PZ_HANDLE, &param);
-	/* not one of the refused EVDs is in use */
+	/* none of the refused EVDs is in use */
 	dt_ok(dat_evd_free(no_dto));
 	dt_ok(dat_evd_free(no_conn));
 	dt_ok(dat_evd_free(foreign));
 	dt_ia_close(&other);
 }
 
-/* EP-MODIFY-47: rules for shared EVDs, by changing the flags and by changing the EVD */
+/* EP-MODIFY-47: the rules for shared EVDs, when flags change and when the EVD changes */
 static void ep_modify__streams_would_not_match__invalid_parameter(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -284,7 +291,7 @@ static void ep_modify__streams_would_not_match__invalid_parameter(void **state)
 	dt_ok(dat_ep_modify(lab->ep.ep, ATTR(REQUEST_COMPLETION_FLAGS), &param));
 	param.ep_attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
 	check_refused(lab, ATTR(RECV_COMPLETION_FLAGS), &param);
-	/* with the requests moved away in the same call they have it for themselves */
+	/* when the same call moves the requests away, the EVD is not shared */
 	param.request_evd_handle = lab->ep.request;
 	dt_ok(dat_ep_modify(lab->ep.ep,
 			    DAT_EP_FIELD_REQUEST_EVD_HANDLE | ATTR(RECV_COMPLETION_FLAGS), &param));
@@ -310,7 +317,7 @@ int main(void)
 		ep_test(ep_modify__null_parameter__invalid_parameter),
 		ep_test(ep_modify__counts_beyond_their_limits__invalid_parameter),
 		ep_test(ep_modify__sizes_service_qos__invalid_parameter),
-		ep_test(ep_modify__completion_flags__judged_as_at_creation),
+		ep_test(ep_modify__completion_flags__same_rules_as_at_creation),
 		ep_test(ep_modify__evd_and_queue_do_not_match__invalid_parameter),
 		ep_test(ep_modify__bad_handles_inside__invalid_parameter),
 		ep_test(ep_modify__streams_would_not_match__invalid_parameter),

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_ep_modify of the protection zone of an endpoint that has used regions of its old zone: what
- * was good for the old zone is checked against the new one, and the old zone's regions are good
- * again when the endpoint comes back to it.
+ * dat_ep_modify of the protection zone of an endpoint that has used regions of its old zone:
+ * regions that matched the old zone are checked against the new one, and match again when the old
+ * zone is set again.
  */
 #include "dto_util.h"
 
 #define USES 40u    /* of one region before the zone is changed */
-#define CALLS 3000u /* of one thread, after which it may have shorter ways than others */
+#define CALLS 3000u /* by one thread, after which it may use the fast path */
 
 struct zones {
 	struct rig *rig;
@@ -63,7 +63,7 @@ static void ep_modify__zone_of_posted_receives__old_zone_refused(void **state)
 			dt_fails_with(try_recv(&zones, &ep, !zone, i), DAT_PROTECTION_VIOLATION,
 				      DAT_PROTECTION_WRITE);
 		}
-		dt_ok(try_recv(&zones, &ep, zone, 3)); /* the last that was good */
+		dt_ok(try_recv(&zones, &ep, zone, 3)); /* the last region that matched */
 		move_to(&zones, &ep, !zone);
 		dt_fails_with(try_recv(&zones, &ep, zone, 4), DAT_PROTECTION_VIOLATION,
 			      DAT_PROTECTION_WRITE);
@@ -80,7 +80,7 @@ static DAT_RETURN try_request(struct zones *zones, enum dto_kind kind, int zone,
 	return dto_post(kind, rig->a.ep, 1, &seg, cookie, &remote, DAT_COMPLETION_DEFAULT_FLAG);
 }
 
-/* One transfer of that kind between a's region of that zone and b. */
+/* Does one transfer of that kind between a's region of that zone and b. */
 static void transfer(struct zones *zones, enum dto_kind kind, int zone)
 {
 	struct rig *rig = zones->rig;
@@ -97,7 +97,7 @@ static void transfer(struct zones *zones, enum dto_kind kind, int zone)
 		expect_sent(&rig->b, 3, 8);
 }
 
-/* Only this thread has called for the endpoint for a while. */
+/* Lets only this thread call for the endpoint for a while. */
 static void settle(struct dt_ep *ep)
 {
 	for (unsigned i = 0; i < CALLS; i++)
@@ -115,7 +115,7 @@ static void check_kind(struct zones *zones, enum dto_kind kind)
 		for (unsigned i = 0; i < USES; i++)
 			transfer(zones, kind, zone);
 		dt_returns(try_request(zones, kind, !zone, 4), dto_bad_zone(kind));
-		transfer(zones, kind, zone); /* the last that was good */
+		transfer(zones, kind, zone); /* the last region that matched */
 		rig_disconnect(rig, DAT_CLOSE_ABRUPT_FLAG);
 		dt_ok(dat_ep_reset(rig->a.ep));
 		dt_ok(dat_ep_reset(rig->b.ep));
@@ -128,7 +128,7 @@ static void check_kind(struct zones *zones, enum dto_kind kind)
 	expect_quiet(&rig->b);
 }
 
-/* EP-MODIFY-15 LMR-USE-02: used on a connection, then changed between that and the next one */
+/* EP-MODIFY-15 LMR-USE-02: used on a connection, then changed before the next one */
 static void ep_modify__zone_between_two_connections__old_zone_refused(void **state)
 {
 	for (int kind = 0; kind < DTO_KINDS; kind++) {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_ep_query and dat_ep_get_status: masks, addresses, qualifiers, idle flags. */
+/*
+ * dat_ep_query: masks, addresses, qualifiers; wrong arguments of all calls of the chapter. Idle
+ * flags are in test_ep_get_status.c.
+ */
 #include "ep_lab.h"
 
 /* --- query: masks and arguments --- */
 
-/* EP-QUERY-01 EP-QUERY-03 EP-QUERY-07 EP-QUERY-08 EP-QUERY-10 EP-QUERY-11 EP-QUERY-12: each bit by
- * itself fills its field */
+/*
+ * EP-QUERY-01 EP-QUERY-03 EP-QUERY-07 EP-QUERY-08 EP-QUERY-10 EP-QUERY-11 EP-QUERY-12: each bit
+ * alone fills its field
+ */
 static void ep_query__one_field_at_a_time__its_value(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -51,7 +56,7 @@ static void ep_query__one_field_at_a_time__its_value(void **state)
 	}
 }
 
-/* EP-QUERY-04 GEN-21: bits that mean nothing change nothing */
+/* EP-QUERY-04 GEN-21: unknown bits have no effect */
 static void ep_query__unknown_mask_bits__ignored(void **state)
 {
 	static const DAT_EP_PARAM_MASK masks[] = {
@@ -95,7 +100,7 @@ static void ep_query__unknown_mask_bits__ignored(void **state)
 		dt_ok(dat_ep_query(lab->ep.ep, unknown[i], &got));
 }
 
-/* The masks of existing consumers, who read the result and ignore the return code. */
+/* The masks of existing consumers, which read the result and ignore the return code. */
 static const DAT_EP_PARAM_MASK consumer_masks[] = {0xFFFF, 0xFFFFFFFF};
 
 /* COMPAT-44 EP-QUERY-04: state and handles */
@@ -125,36 +130,36 @@ static void ep_query__consumer_masks_in_each_state__state_and_handles(void **sta
 	}
 }
 
-struct asked {
+struct masked_query {
 	DAT_EP_HANDLE ep;
 	DAT_EP_PARAM_MASK mask;
 };
 
 static bool is_connected_by_query(void *arg)
 {
-	const struct asked *asked = arg;
+	const struct masked_query *masked_query = arg;
 	DAT_EP_PARAM param;
 
 	memset(&param, 0xa5, sizeof(param));
-	(void)dat_ep_query(asked->ep, asked->mask, &param);
+	(void)dat_ep_query(masked_query->ep, masked_query->mask, &param);
 	if (param.ep_state != DAT_EP_STATE_CONNECTED)
 		assert_int_equal(param.ep_state, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 	return param.ep_state == DAT_EP_STATE_CONNECTED;
 }
 
-/* COMPAT-44: the connection is waited for by nothing but the query */
-static void ep_query__consumer_masks_while_connecting__state_shows(void **state)
+/* COMPAT-44: the consumer waits for the connection by queries only */
+static void ep_query__consumer_masks_while_connecting__state_reported(void **state)
 {
 	struct ep_lab *lab = *state;
 
 	for (size_t i = 0; i < COUNT_OF(consumer_masks); i++) {
-		struct asked asked = {.mask = consumer_masks[i]};
+		struct masked_query masked_query = {.mask = consumer_masks[i]};
 
 		ep_lab_open(lab, DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
-		asked.ep = lab->ep.ep;
-		assert_false(is_connected_by_query(&asked));
+		masked_query.ep = lab->ep.ep;
+		assert_false(is_connected_by_query(&masked_query));
 		dt_ok(dat_cr_accept(lab->cr, lab->peer.ep, 0, NULL));
-		dt_until(is_connected_by_query, &asked);
+		dt_until(is_connected_by_query, &masked_query);
 		dt_expect_conn(lab->ep.conn, lab->ep.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 		ep_lab_close(lab);
 	}
@@ -172,8 +177,10 @@ static void ep_query__null_output__invalid_parameter(void **state)
 			 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG3);
 }
 
-/* EP-QUERY-08 EP-QUERY-14 EP-QUERY-19 EP-QUERY-21 EP-STATUS-01: in every state, without
- * effect, and pointers that can be read until the endpoint is freed */
+/*
+ * EP-QUERY-08 EP-QUERY-14 EP-QUERY-19 EP-QUERY-21 EP-STATUS-01: in each state, without effect, and
+ * with pointers that stay valid until the endpoint is freed
+ */
 static void ep_query__each_state__works_and_changes_nothing(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -228,7 +235,7 @@ static void check_address(DAT_IA_ADDRESS_PTR a, DAT_IA_ADDRESS_PTR b)
 				    sizeof(struct in6_addr));
 }
 
-/* EP-QUERY-09 EP-QUERY-13: the other end is on the same adapter */
+/* EP-QUERY-09 EP-QUERY-13: the peer is on the same adapter */
 static void ep_query__states_with_a_peer__addresses(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -249,7 +256,10 @@ static void ep_query__states_with_a_peer__addresses(void **state)
 	}
 }
 
-/* EP-QUERY-15 EP-QUERY-16 EP-QUERY-17 EP-QUERY-13: active, passive, and the request between them */
+/*
+ * EP-QUERY-15 EP-QUERY-16 EP-QUERY-17 EP-QUERY-13: active side, passive side, and the request
+ * between them
+ */
 static void ep_query__both_ends__qualifiers_match(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -274,7 +284,7 @@ static void ep_query__both_ends__qualifiers_match(void **state)
 	assert_true(param.remote_port_qual == local);
 	passive_local = param.local_port_qual;
 	assert_true(passive_local != 0);
-	/* and they stay, while the disconnect is held up */
+	/* they stay valid while the disconnect is delayed */
 	dt_ok(ep_send(lab->ep.ep, &lab->buf, 0, 64, 1));
 	dt_ok(dat_ep_disconnect(lab->ep.ep, DAT_CLOSE_GRACEFUL_FLAG));
 	param = ep_query(lab->ep.ep);
@@ -311,7 +321,7 @@ static void ep_query__passive_side_before_connected__qualifiers(void **state)
 	}
 }
 
-/* EP-QUERY-17: two endpoints of one adapter never have one qualifier */
+/* EP-QUERY-17: two endpoints of one adapter never have the same qualifier */
 static void ep_query__two_connections__qualifiers_differ(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -324,7 +334,7 @@ static void ep_query__two_connections__qualifiers_differ(void **state)
 	assert_true(ep_query(a.ep).local_port_qual != ep_query(lab->ep.ep).local_port_qual);
 }
 
-/* --- bad handles of every call of the chapter --- */
+/* --- wrong arguments of all calls of the chapter --- */
 
 /* EP-GEN-01 EP-GEN-02 EP-GEN-03 EP-GEN-04 EP-GEN-08 EP-GEN-09 EP-QUERY-06 EP-MODIFY-07
  * EP-STATUS-11 EP-RESET-05 EP-FREE-01 EP-FREE-02 EP-FREE-03 EP-RECVQ-17 EP-RECVQ-18 */
@@ -372,7 +382,7 @@ static void ep_calls__bad_handle__invalid_handle(void **state)
 }
 
 /* EP-GEN-07: handles before parameters, parameters before the state, the state before resources */
-static void ep_calls__several_faults__first_in_order_is_told(void **state)
+static void ep_calls__several_faults__first_in_order_is_reported(void **state)
 {
 	struct ep_lab *lab = *state;
 	DAT_LMR_TRIPLET seg;
@@ -409,7 +419,7 @@ static void ep_calls__several_faults__first_in_order_is_told(void **state)
 	dt_fails_with(
 		dat_ep_post_send(lab->ep.ep, 1, &seg, dt_cookie(0), (DAT_COMPLETION_FLAGS)0x80),
 		DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
-	/* state and resources: there is no queue at all */
+	/* state and resources: the queue does not exist */
 	dt_ok(dat_ep_create(lab->ia.ia, lab->ia.pz, DAT_HANDLE_NULL, DAT_HANDLE_NULL, lab->ep.conn,
 			    NULL, &ep));
 	dt_fails_with(ep_send_empty(ep, 1), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_UNCONNECTED);
@@ -418,151 +428,13 @@ static void ep_calls__several_faults__first_in_order_is_told(void **state)
 		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 }
 
-/* --- get_status --- */
-
-/* EP-STATUS-06 */
-static void ep_get_status__some_outputs_null__others_filled(void **state)
-{
-	struct ep_lab *lab = *state;
-
-	ep_lab_open(lab, DAT_EP_STATE_CONNECTED);
-	dt_ok(ep_recv_empty(lab->ep.ep, 1));
-	for (int bits = 0; bits < 8; bits++) {
-		DAT_BOOLEAN recv_idle = (DAT_BOOLEAN)7, request_idle = (DAT_BOOLEAN)7;
-		DAT_EP_STATE ep_state = (DAT_EP_STATE)99;
-
-		dt_ok(dat_ep_get_status(lab->ep.ep, bits & 1 ? &ep_state : NULL,
-					bits & 2 ? &recv_idle : NULL,
-					bits & 4 ? &request_idle : NULL));
-		assert_int_equal(ep_state, bits & 1 ? DAT_EP_STATE_CONNECTED : 99);
-		assert_int_equal(recv_idle, bits & 2 ? DAT_FALSE : 7);
-		assert_int_equal(request_idle, bits & 4 ? DAT_TRUE : 7);
-	}
-}
-
-/* EP-STATUS-02 EP-STATUS-04 */
-static void ep_get_status__receives__idle_again_when_dequeued(void **state)
-{
-	struct ep_lab *lab = *state;
-
-	ep_lab_open(lab, DAT_EP_STATE_CONNECTED);
-	for (uint64_t i = 0; i < 2; i++)
-		dt_ok(ep_recv_empty(lab->ep.ep, i));
-	for (uint64_t i = 0; i < 2; i++) {
-		assert_false(ep_is_recv_idle(lab->ep.ep));
-		assert_true(ep_is_request_idle(lab->ep.ep));
-		dt_ok(ep_send_empty(lab->peer.ep, i));
-		dt_expect_dto(lab->ep.recv, lab->ep.ep, i, DAT_DTO_SUCCESS, 0);
-	}
-	assert_true(ep_is_recv_idle(lab->ep.ep));
-}
-
-static DAT_RETURN post_request(struct ep_lab *lab, int kind)
-{
-	if (kind == 0)
-		return ep_send(lab->ep.ep, &lab->buf, 0, 64, 9);
-	if (kind == 1)
-		return ep_write(lab->ep.ep, &lab->buf, 0, &lab->buf, 4096, 64, 9);
-	return ep_read(lab->ep.ep, &lab->buf, 4096, &lab->buf, 0, 64, 9);
-}
-
-/* EP-STATUS-03 EP-STATUS-04 EP-STATUS-08: each kind of request behind a Send that is held up, which
- * the question does not wait for */
-static void ep_get_status__requests__idle_again_when_dequeued(void **state)
-{
-	struct ep_lab *lab = *state;
-
-	ep_lab_open(lab, DAT_EP_STATE_CONNECTED);
-	for (int kind = 0; kind < 3; kind++) {
-		assert_true(ep_is_request_idle(lab->ep.ep));
-		dt_ok(ep_send_empty(lab->ep.ep, 8));
-		assert_false(ep_is_request_idle(lab->ep.ep));
-		dt_ok(post_request(lab, kind));
-		assert_false(ep_is_request_idle(lab->ep.ep));
-		assert_true(ep_is_recv_idle(lab->ep.ep));
-		dt_ok(ep_recv_empty(lab->peer.ep, 0));
-		if (kind == 0)
-			dt_ok(ep_recv(lab->peer.ep, &lab->buf, 8192, 64, 0));
-		dt_expect_dto(lab->ep.request, lab->ep.ep, 8, DAT_DTO_SUCCESS, 0);
-		dt_expect_dto(lab->ep.request, lab->ep.ep, 9, DAT_DTO_SUCCESS, 64);
-	}
-	assert_true(ep_is_request_idle(lab->ep.ep));
-}
-
-static bool request_is_idle(void *arg)
-{
-	return ep_is_request_idle(arg);
-}
-
-/* EP-STATUS-05: nothing is dequeued, as nothing comes */
-static void ep_get_status__suppressed_request__idle_when_completed(void **state)
-{
-	struct ep_lab *lab = *state;
-
-	ep_lab_open(lab, DAT_EP_STATE_CONNECTED);
-	dt_ok(dat_ep_post_send(lab->ep.ep, 0, NULL, dt_cookie(1), DAT_COMPLETION_SUPPRESS_FLAG));
-	assert_false(ep_is_request_idle(lab->ep.ep));
-	dt_ok(ep_recv_empty(lab->peer.ep, 2));
-	dt_expect_dto(lab->peer.recv, lab->peer.ep, 2, DAT_DTO_SUCCESS, 0);
-	dt_until(request_is_idle, lab->ep.ep);
-	dt_stays_empty(lab->ep.request);
-}
-
-struct asker {
-	DAT_EP_HANDLE ep;
-	atomic_bool stop;
-	bool has_failed;
-};
-
-static void *ask(void *arg)
-{
-	struct asker *asker = arg;
-
-	while (!atomic_load(&asker->stop)) {
-		DAT_BOOLEAN recv_idle, request_idle;
-		DAT_EP_STATE ep_state;
-		DAT_EP_PARAM param;
-		DAT_COUNT nbufs, span;
-
-		if (dat_ep_get_status(asker->ep, &ep_state, &recv_idle, &request_idle) ||
-		    ep_state != DAT_EP_STATE_CONNECTED ||
-		    dat_ep_query(asker->ep, DAT_EP_FIELD_ALL, &param) ||
-		    dat_ep_recv_query(asker->ep, &nbufs, &span) || span < nbufs || nbufs < 0)
-			asker->has_failed = true;
-	}
-	return NULL;
-}
-
-/* EP-STATUS-12 EP-STATUS-08 EP-GEN-10 EP-QUERY-22 EP-RECVQ-09 EP-RECVQ-19: questions of other
- * threads do not disturb the traffic, nor it their answers */
-static void ep_get_status__several_threads_under_traffic__works(void **state)
-{
-	struct ep_lab *lab = *state;
-	struct asker askers[2];
-	pthread_t threads[2];
-
-	ep_lab_open(lab, DAT_EP_STATE_CONNECTED);
-	for (int i = 0; i < 2; i++) {
-		askers[i] = (struct asker){.ep = i ? lab->ep.ep : lab->peer.ep};
-		assert_int_equal(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
-	}
-	for (int i = 0; i < 1000; i++)
-		ep_check_traffic(i & 1 ? &lab->ep : &lab->peer, i & 1 ? &lab->peer : &lab->ep,
-				 &lab->buf);
-	for (int i = 0; i < 2; i++) {
-		atomic_store(&askers[i].stop, true);
-		assert_int_equal(pthread_join(threads[i], NULL), 0);
-		assert_false(askers[i].has_failed);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ep_test(ep_query__one_field_at_a_time__its_value),
 		ep_test(ep_query__unknown_mask_bits__ignored),
 		ep_test(ep_query__consumer_masks_in_each_state__state_and_handles),
-		ep_test(ep_query__consumer_masks_while_connecting__state_shows),
+		ep_test(ep_query__consumer_masks_while_connecting__state_reported),
 		ep_test(ep_query__null_output__invalid_parameter),
 		ep_test(ep_query__each_state__works_and_changes_nothing),
 		ep_test(ep_query__provider_made__no_zone_and_no_evds),
@@ -571,12 +443,7 @@ int main(void)
 		ep_test(ep_query__passive_side_before_connected__qualifiers),
 		ep_test(ep_query__two_connections__qualifiers_differ),
 		ep_test(ep_calls__bad_handle__invalid_handle),
-		ep_test(ep_calls__several_faults__first_in_order_is_told),
-		ep_test(ep_get_status__some_outputs_null__others_filled),
-		ep_test(ep_get_status__receives__idle_again_when_dequeued),
-		ep_test(ep_get_status__requests__idle_again_when_dequeued),
-		ep_test(ep_get_status__suppressed_request__idle_when_completed),
-		ep_test(ep_get_status__several_threads_under_traffic__works),
+		ep_test(ep_calls__several_faults__first_in_order_is_reported),
 	};
 
 	return cmocka_run_group_tests_name("ep_query", tests, NULL, NULL);

@@ -11,7 +11,7 @@ static void check_counts(DAT_EP_HANDLE ep, DAT_COUNT nbufs, DAT_COUNT span)
 	assert_int_equal(got_span, span);
 }
 
-/* EP-RECVQ-01 EP-RECVQ-02 EP-RECVQ-05 EP-RECVQ-08 EP-RECVQ-14: posted is allocated */
+/* EP-RECVQ-01 EP-RECVQ-02 EP-RECVQ-05 EP-RECVQ-08 EP-RECVQ-14: a posted Receive is allocated */
 static void ep_recv_query__receives_posted__counted_from_the_post(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -34,7 +34,7 @@ static bool has_one_left(void *arg)
 	return nbufs == 1;
 }
 
-/* EP-RECVQ-01 EP-RECVQ-04 EP-RECVQ-15: completed is off, dequeued or not */
+/* EP-RECVQ-01 EP-RECVQ-04 EP-RECVQ-15: a completed Receive no longer counts, dequeued or not */
 static void ep_recv_query__messages_arrived__no_longer_counted(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -57,7 +57,7 @@ static void ep_recv_query__messages_arrived__no_longer_counted(void **state)
 	dt_no_event(lab->ep.recv);
 }
 
-/* EP-RECVQ-07: both directions of RDMA, from either side */
+/* EP-RECVQ-07: RDMA in both directions, from either side */
 static void ep_recv_query__rdma_traffic__changes_nothing(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -89,7 +89,7 @@ static void ep_recv_query__outputs_null__others_filled(void **state)
 	dt_ok(dat_ep_recv_query(lab->ep.ep, NULL, NULL));
 }
 
-/* EP-RECVQ-16: with a Receive posted where one can stay posted */
+/* EP-RECVQ-16: with a Receive posted in the states where it stays posted */
 static void ep_recv_query__each_state__works(void **state)
 {
 	struct ep_lab *lab = *state;

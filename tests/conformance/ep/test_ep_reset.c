@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_ep_reset: back to UNCONNECTED with nothing lost and nothing left of the old connection. */
+/*
+ * dat_ep_reset: back to UNCONNECTED; no completion is lost and nothing of the old connection
+ * remains.
+ */
 #include "ep_lab.h"
 
 /* EP-RESET-01 EP-RESET-10 EP-RESET-11 EP-RESET-16 */
@@ -18,7 +21,7 @@ static void ep_reset__disconnected__unconnected_and_configured_as_before(void **
 	ep_lab_no_events(lab);
 }
 
-/* EP-RESET-02 EP-RESET-03 EP-RESET-15: preposted Receives stay, and new ones are kept */
+/* EP-RESET-02 EP-RESET-03 EP-RESET-15: Receives posted before stay, and new ones are accepted */
 static void ep_reset__unconnected__receives_stay_posted(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -43,7 +46,7 @@ static void ep_reset__unconnected__receives_stay_posted(void **state)
 	dt_expect_dto(lab->ep.recv, lab->ep.ep, 2, DAT_DTO_SUCCESS, 0);
 }
 
-/* EP-RESET-04: in the seven other states, without effect on what is posted */
+/* EP-RESET-04: in the seven other states, without effect on posted Receives */
 static void ep_reset__other_states__invalid_state(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -76,7 +79,9 @@ static void check_flushed_now(DAT_EVD_HANDLE evd, uint64_t cookie)
 	assert_int_equal(event.event_data.dto_completion_event_data.status, DAT_DTO_ERR_FLUSHED);
 }
 
-/* EP-RESET-06 EP-RESET-07 EP-RESET-08: as dapltest does: reset first, then drain, then count */
+/*
+ * EP-RESET-06 EP-RESET-07 EP-RESET-08: the order of dapltest: reset first, then drain, then count
+ */
 static void ep_reset__completions_not_dequeued__all_there_afterwards(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -137,14 +142,14 @@ static void ep_reset__marker_on_a_shared_evd__last_of_its_stream(void **state)
 	dt_no_event(evd);
 }
 
-/* EP-RESET-09: what the old peer wrote and sent stays away from the buffers */
-static void ep_reset__peer_had_requests_under_way__memory_untouched(void **state)
+/* EP-RESET-09: what the old peer wrote and sent does not reach the buffers */
+static void ep_reset__peer_had_requests_in_progress__memory_unchanged(void **state)
 {
 	struct ep_lab *lab = *state;
 
 	ep_lab_open(lab, DAT_EP_STATE_CONNECTED);
 	memset(lab->buf.p, 0x11, 8192);
-	/* requests of the peer that are under way when this side ends the connection */
+	/* requests of the peer that are in progress when this side ends the connection */
 	for (uint64_t i = 0; i < 8; i++)
 		ep_write(lab->peer.ep, &lab->buf, 8192, &lab->buf, 0, 8192, i);
 	dt_ok(ep_send(lab->peer.ep, &lab->buf, 8192, 64, 9));
@@ -159,8 +164,8 @@ static void ep_reset__peer_had_requests_under_way__memory_untouched(void **state
 	assert_false(ep_is_recv_idle(lab->ep.ep));
 }
 
-/* EP-RESET-12 EP-RESET-13 EP-RESET-16: as often as wanted, at once, in each role in turn */
-static void ep_reset__again_and_again__connects_accepts_and_reserves(void **state)
+/* EP-RESET-12 EP-RESET-13 EP-RESET-16: repeatedly, without a pause, in each role in turn */
+static void ep_reset__repeatedly__connects_accepts_and_reserves(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -188,8 +193,10 @@ static void ep_reset__again_and_again__connects_accepts_and_reserves(void **stat
 	}
 }
 
-/* EP-RESET-18 EP-RESET-10: the reset is tried from the first moment on; when it succeeds, the event
- * is there, and none comes later */
+/*
+ * EP-RESET-18 EP-RESET-10: the reset is tried from the start; when it succeeds, the event is
+ * queued, and none follows
+ */
 static void ep_reset__races_with_the_event__refused_or_event_queued(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -238,7 +245,10 @@ static void *reset_all_the_time(void *arg)
 	return NULL;
 }
 
-/* EP-RESET-17 EP-RESET-18: another thread resets whenever it may; each life still has its events */
+/*
+ * EP-RESET-17 EP-RESET-18: another thread resets whenever that is allowed; each connection still
+ * raises its events
+ */
 static void ep_reset__another_thread_resets__every_connection_works(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -268,8 +278,8 @@ int main(void)
 		ep_test(ep_reset__other_states__invalid_state),
 		ep_test(ep_reset__completions_not_dequeued__all_there_afterwards),
 		ep_test(ep_reset__marker_on_a_shared_evd__last_of_its_stream),
-		ep_test(ep_reset__peer_had_requests_under_way__memory_untouched),
-		ep_test(ep_reset__again_and_again__connects_accepts_and_reserves),
+		ep_test(ep_reset__peer_had_requests_in_progress__memory_unchanged),
+		ep_test(ep_reset__repeatedly__connects_accepts_and_reserves),
 		ep_test(ep_reset__races_with_the_event__refused_or_event_queued),
 		ep_test(ep_reset__another_thread_resets__every_connection_works),
 	};

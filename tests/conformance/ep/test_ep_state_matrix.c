@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The legality matrix of the endpoint state machine: every call in every state. Refused calls are
- * tried one after the other on one endpoint, which they must not change; each legal one that
- * changes something gets an endpoint of its own.
+ * The legality matrix of the endpoint state machine: each call in each state. Refused calls are
+ * tried in a row on one endpoint, which they must not change; each legal call that changes
+ * something gets an endpoint of its own.
  */
 #include "ep_lab.h"
 
-/* What a call needs beside the endpoint under test. */
+/* Objects that a call needs beside the endpoint under test. */
 struct extras {
-	DAT_CONN_QUAL listening; /* a service point that answers nothing */
+	DAT_CONN_QUAL listening; /* a service point whose requests are not answered */
 	struct dt_ep a, b;	 /* connected to each other */
 	struct dt_ep idle;	 /* UNCONNECTED */
 	DAT_EVD_HANDLE evd;	 /* for connection requests */
-	DAT_CR_HANDLE cr;	 /* that nobody answered yet, without endpoint */
+	DAT_CR_HANDLE cr;	 /* not answered yet, without an endpoint */
 	DAT_PZ_HANDLE pz;
 };
 
 static void extras_open(struct ep_lab *lab, struct extras *x)
 {
-	struct dt_ep asking;
+	struct dt_ep active;
 	DAT_PSP_HANDLE psp;
 
 	x->evd = dt_evd_create(&lab->ia, 16, DAT_EVD_CR_FLAG);
@@ -27,8 +27,8 @@ static void extras_open(struct ep_lab *lab, struct extras *x)
 	dt_ep_create(&lab->ia, lab->ia.pz, NULL, &x->b);
 	dt_ep_link(&lab->ia, &x->a, &x->b);
 	dt_ep_create(&lab->ia, lab->ia.pz, NULL, &x->idle);
-	dt_ep_create(&lab->ia, lab->ia.pz, NULL, &asking);
-	dt_connect(&lab->ia, asking.ep, x->listening);
+	dt_ep_create(&lab->ia, lab->ia.pz, NULL, &active);
+	dt_connect(&lab->ia, active.ep, x->listening);
 	x->cr = ep_next_request(x->evd);
 	dt_ok(dat_pz_create(lab->ia.ia, &x->pz));
 }
@@ -125,7 +125,7 @@ static DAT_RETURN do_modify_pz(struct ep_lab *lab, struct extras *x)
 	return dat_ep_modify(lab->ep.ep, DAT_EP_FIELD_PZ_HANDLE, &param);
 }
 
-/* Sets EVD and attributes to what they are. */
+/* Sets the EVDs and attributes to their current values. */
 static DAT_RETURN do_modify(struct ep_lab *lab, struct extras *x)
 {
 	DAT_EP_PARAM param = ep_query(lab->ep.ep);
@@ -200,13 +200,13 @@ static const struct {
 static void open_state(struct ep_lab *lab, struct extras *x, size_t index)
 {
 	ep_lab_open(lab, ep_states[index]);
-	/* so that a refusal is about the state and not about a missing zone or EVD */
+	/* so that a call is refused for the state and not for a missing zone or EVD */
 	if (ep_states[index] == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING)
 		ep_lab_equip(lab);
 	extras_open(lab, x);
 }
 
-/* Every refused call, with its subtype; none has any effect. */
+/* Checks that all refused calls fail with their subtype and have no effect. */
 static void check_refused(struct ep_lab *lab, size_t index)
 {
 	DAT_EP_PARAM before, after;
@@ -231,14 +231,14 @@ static void check_refused(struct ep_lab *lab, size_t index)
 	assert_int_equal(ep_is_request_idle(lab->ep.ep),
 			 ep_states[index] != DAT_EP_STATE_DISCONNECT_PENDING);
 	ep_lab_no_events(lab);
-	/* nor on the objects that the calls named beside it */
+	/* no effect on the other objects named in the calls either */
 	assert_int_equal(dt_ep_state(x.idle.ep), DAT_EP_STATE_UNCONNECTED);
 	dt_ok(dat_cr_accept(x.cr, x.idle.ep, 0, NULL));
 	dt_ok(dat_pz_free(x.pz));
 	ep_lab_close(lab);
 }
 
-/* After the legal call `name`: what shows that it had its effect, or none, or was flushed. */
+/* Checks that the legal call `name` had its effect, had none, or was flushed. */
 static void check_effect(struct ep_lab *lab, char verdict, DAT_EP_STATE before, call_fn call)
 {
 	if (verdict == 'f') {
@@ -289,7 +289,7 @@ static void check_legal(struct ep_lab *lab, size_t index)
 }
 
 /*
- * All of these prove, for their state: EP-STATE-56 EP-STATE-57 EP-STATE-58 EP-STATE-59 EP-STATE-60
+ * Each of these tests, for its state: EP-STATE-56 EP-STATE-57 EP-STATE-58 EP-STATE-59 EP-STATE-60
  * EP-STATE-61 EP-STATE-62 EP-STATE-63 EP-STATE-64 EP-STATE-65 EP-STATE-66 EP-STATE-67 EP-GEN-05
  * EP-RESET-02 EP-RESET-04 EP-FREE-04 EP-FREE-05 EP-FREE-06 EP-FREE-07 EP-FREE-08 EP-FREE-09
  * EP-FREE-10 EP-FREE-11 EP-FREE-12 EP-MODIFY-15 EP-MODIFY-16 EP-MODIFY-36 EP-STATUS-10 EP-RECVQ-16
@@ -309,7 +309,7 @@ state_tests(unconnected, 0) state_tests(reserved, 1) state_tests(passive_connect
 		state_tests(completion_pending, 5) state_tests(connected, 6)
 			state_tests(disconnect_pending, 7) state_tests(disconnected, 8)
 
-	/* The row of the matrix that only two states have. EP-STATE-26 EP-STATE-29 */
+	/* EP-STATE-26 EP-STATE-29: the row of the matrix that only two states have. */
 	static void cr_accept__endpoint_of_the_cr__connects_it(void **state)
 {
 	static const DAT_EP_STATE with_cr[] = {DAT_EP_STATE_PASSIVE_CONNECTION_PENDING,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * What happens to posted operations in each transition of the endpoint state machine. One table
- * lists every way into DISCONNECTED; the same checks run for each.
+ * lists all transitions to DISCONNECTED; the same checks run for each.
  */
 #include "ep_lab.h"
 
@@ -9,19 +9,19 @@
 #define SENDS 3
 #define RECV_COOKIE 100
 #define SEND_COOKIE 200
-#define GRACEFUL_COOKIE 0xd15c /* of the Send that ep_lab keeps in DISCONNECT_PENDING */
+#define GRACEFUL_COOKIE 0xd15c /* cookie of the Send that ep_lab keeps in DISCONNECT_PENDING */
 
 struct ending {
 	const char *name;
 	DAT_EP_STATE from;
 	DAT_EVENT_NUMBER event;
 	void (*end)(struct ep_lab *lab);
-	unsigned int sends; /* posted before the end, which find no Receive */
+	unsigned int sends; /* posted before the end, without a Receive for them */
 	uint64_t success;   /* cookie of a request that succeeds, if any */
 	uint64_t failure;   /* cookie of the request that ends the connection, if any */
 };
 
-/* --- ways into DISCONNECTED --- */
+/* --- transitions to DISCONNECTED --- */
 
 static void end_rejected(struct ep_lab *lab)
 {
@@ -50,12 +50,12 @@ static void end_graceful(struct ep_lab *lab)
 	dt_ok(dat_ep_disconnect(lab->ep.ep, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
-static void end_asker_killed(struct ep_lab *lab)
+static void end_active_side_killed(struct ep_lab *lab)
 {
 	dt_peer_kill(&lab->process);
 }
 
-static void end_asker_gave_up(struct ep_lab *lab)
+static void end_active_side_gave_up(struct ep_lab *lab)
 {
 	dt_ok(dat_ep_disconnect(lab->peer.ep, DAT_CLOSE_ABRUPT_FLAG));
 	dt_expect_conn(lab->peer.conn, lab->peer.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
@@ -113,8 +113,8 @@ static const struct ending endings[] = {
 	{"attempt ended gracefully", A, DISCONNECTED, end_graceful, 0, 0, 0},
 	{"accept ended abruptly", C, DISCONNECTED, end_abrupt, 0, 0, 0},
 	{"accept ended gracefully", C, DISCONNECTED, end_graceful, 0, 0, 0},
-	{"asking process killed", C, ACCEPT_ERROR, end_asker_killed, 0, 0, 0},
-	{"asking side gave up", P, ACCEPT_ERROR, end_asker_gave_up, 0, 0, 0},
+	{"active process killed", C, ACCEPT_ERROR, end_active_side_killed, 0, 0, 0},
+	{"active side gave up", P, ACCEPT_ERROR, end_active_side_gave_up, 0, 0, 0},
 	{"abrupt", X, DISCONNECTED, end_abrupt, SENDS, 0, 0},
 	{"peer abrupt", X, DISCONNECTED, end_peer_abrupt, SENDS, 0, 0},
 	{"peer graceful", X, DISCONNECTED, end_peer_graceful, SENDS, 0, 0},
@@ -145,7 +145,7 @@ static void begin(struct ep_lab *lab, const struct ending *ending)
 	post_and_end(lab, ending);
 }
 
-/* The next completion is there already. */
+/* Takes the next completion, which is queued already. */
 static DAT_DTO_COMPLETION_EVENT_DATA completion_now(DAT_EVD_HANDLE evd, DAT_EP_HANDLE ep)
 {
 	DAT_EVENT event;
@@ -156,7 +156,7 @@ static DAT_DTO_COMPLETION_EVENT_DATA completion_now(DAT_EVD_HANDLE evd, DAT_EP_H
 	return event.event_data.dto_completion_event_data;
 }
 
-/* All completions are queued by now, each once, in posting order. */
+/* All completions are queued by now, each once and in posting order. */
 static void check_completions(struct ep_lab *lab, const struct ending *ending)
 {
 	DAT_DTO_COMPLETION_EVENT_DATA dto;
@@ -188,8 +188,8 @@ static void check_completions(struct ep_lab *lab, const struct ending *ending)
 /*
  * EP-STATE-18 EP-STATE-19 EP-STATE-21 EP-STATE-22 EP-STATE-33 EP-STATE-34 EP-STATE-36 EP-STATE-37
  * EP-STATE-38 EP-STATE-39 EP-STATE-40 EP-STATE-41 EP-STATE-48 EP-STATE-50 EP-STATE-51 EP-STATE-52
- * EP-STATE-53 EP-STATE-72 EP-STATE-73 EP-STATE-74 EP-STATE-75 EP-STATE-76 EP-STATE-79: for every
- * way into DISCONNECTED one event, and with it the new state and all completions
+ * EP-STATE-53 EP-STATE-72 EP-STATE-73 EP-STATE-74 EP-STATE-75 EP-STATE-76 EP-STATE-79: for each
+ * transition to DISCONNECTED one event, and with it the new state and all completions
  */
 static void ep__every_way_into_disconnected__one_event_and_all_completions(void **state)
 {
@@ -212,7 +212,7 @@ static void ep__every_way_into_disconnected__one_event_and_all_completions(void 
 	}
 }
 
-/* EP-STATE-83 EP-STATE-73 EP-STATE-72: the state alone, without waiting for an event */
+/* EP-STATE-83 EP-STATE-73 EP-STATE-72: by the state alone, without waiting for an event */
 static void ep__state_reads_disconnected__every_completion_is_queued(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -227,8 +227,10 @@ static void ep__state_reads_disconnected__every_completion_is_queued(void **stat
 	}
 }
 
-/* EP-STATE-53 EP-STATE-73 EP-STATE-72: on one EVD for everything the order shows it for certain:
- * all completions stand before the event */
+/*
+ * EP-STATE-53 EP-STATE-73 EP-STATE-72: with one EVD for all streams the order is certain: all
+ * completions precede the event
+ */
 static void ep__one_evd_for_all__completions_before_the_event(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -249,8 +251,8 @@ static void ep__one_evd_for_all__completions_before_the_event(void **state)
 	}
 }
 
-/* EP-STATE-77: posted in DISCONNECTED behind completions that are still queued */
-static void ep__posted_in_disconnected__flushed_behind_the_earlier(void **state)
+/* EP-STATE-77: posted in DISCONNECTED after completions that are still queued */
+static void ep__posted_in_disconnected__flushed_after_earlier_ones(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -276,7 +278,7 @@ static void ep__posted_in_disconnected__flushed_behind_the_earlier(void **state)
 
 /* --- transitions that keep Receives --- */
 
-/* Four Receives posted long ago take the first four messages, in posting order. */
+/* Four Receives that were posted before take the first four messages, in posting order. */
 static void check_preposted(struct ep_lab *lab, struct dt_ep *from)
 {
 	for (uint64_t i = 0; i < RECVS; i++) {
@@ -295,7 +297,7 @@ static void prepost(struct ep_lab *lab)
 		dt_ok(ep_recv(lab->ep.ep, &lab->buf, 64 * i, 64, RECV_COOKIE + i));
 }
 
-/* EP-STATE-68: posted in UNCONNECTED, through a connect and through an accept */
+/* EP-STATE-68: posted in UNCONNECTED, kept through a connect and an accept */
 static void ep__receives_posted_before_connecting__get_the_first_messages(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -312,7 +314,10 @@ static void ep__receives_posted_before_connecting__get_the_first_messages(void *
 	}
 }
 
-/* EP-STATE-68: through RESERVED and the arrival of a connection request, one Receive in each */
+/*
+ * EP-STATE-68: kept through RESERVED and the arrival of a connection request, one Receive posted in
+ * each
+ */
 static void ep__receives_posted_on_the_way__kept_through_reserve_and_accept(void **state)
 {
 	struct ep_lab *lab = *state;
@@ -387,7 +392,7 @@ static void cr_handoff__receives_posted__stay(void **state)
 }
 
 /* EP-STATE-71 EP-STATE-30 EP-STATE-47: reject and handoff */
-static void cr_reject__provider_made_endpoint__receives_vanish_with_it(void **state)
+static void cr_reject__provider_made_endpoint__receives_removed_with_it(void **state)
 {
 	struct ep_lab *lab = *state;
 
@@ -404,7 +409,7 @@ static void cr_reject__provider_made_endpoint__receives_vanish_with_it(void **st
 		dt_fails_with(dat_ep_free(lab->ep.ep), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
 		dt_stays_empty(lab->ep.recv);
 		ep_lab_no_events(lab);
-		/* the EVDs are nobody's any more */
+		/* the EVDs are no longer in use */
 		dt_ok(dat_evd_free(lab->ep.recv));
 		dt_ok(dat_evd_free(lab->ep.request));
 		dt_ok(dat_evd_free(lab->ep.conn));
@@ -452,13 +457,13 @@ int main(void)
 		ep_test(ep__every_way_into_disconnected__one_event_and_all_completions),
 		ep_test(ep__state_reads_disconnected__every_completion_is_queued),
 		ep_test(ep__one_evd_for_all__completions_before_the_event),
-		ep_test(ep__posted_in_disconnected__flushed_behind_the_earlier),
+		ep_test(ep__posted_in_disconnected__flushed_after_earlier_ones),
 		ep_test(ep__receives_posted_before_connecting__get_the_first_messages),
 		ep_test(ep__receives_posted_on_the_way__kept_through_reserve_and_accept),
 		ep_test(rsp_free__receives_posted__stay),
 		ep_test(cr_reject__receives_posted__stay),
 		ep_test(cr_handoff__receives_posted__stay),
-		ep_test(cr_reject__provider_made_endpoint__receives_vanish_with_it),
+		ep_test(cr_reject__provider_made_endpoint__receives_removed_with_it),
 		ep_test(ep_disconnect__graceful_with_requests__all_carried_out),
 	};
 
