@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What travels with a connection set-up: private data in both directions, addresses and ports, the
- * full 64 bits of the connection qualifier.
+ * The data of a connection set-up: private data in both directions, addresses and ports, and all 64
+ * bits of the connection qualifier.
  */
 #include <sys/socket.h>
 
@@ -13,7 +13,7 @@
 
 static unsigned char sent[LARGEST];
 
-/* Fills sent with a pattern and returns the size with number i of those to test; -1 at the end. */
+/* Fills `sent` with a pattern and returns the size of test case i, or -1 after the last one. */
 static DAT_COUNT size_number(struct conn_fixture *f, size_t i)
 {
 	const DAT_COUNT sizes[] = {
@@ -71,7 +71,10 @@ static void ep_connect__private_data__arrive_exactly(void **state)
 	}
 }
 
-/* The acceptor's data in the active ESTABLISHED event, and as long as they are promised. */
+/*
+ * The active ESTABLISHED event carries the acceptor's data, and they stay valid as long as
+ * specified.
+ */
 static void check_accepted_data(struct conn_fixture *f, const DAT_EVENT *event, DAT_COUNT size,
 				uint32_t seed)
 {
@@ -81,7 +84,7 @@ static void check_accepted_data(struct conn_fixture *f, const DAT_EVENT *event, 
 	if (!size)
 		return;
 	dt_check_pattern(data->private_data, (size_t)size, seed);
-	/* they stay while messages pass and until the reset */
+	/* they stay valid while messages pass and until the reset */
 	conn_transfer(f, &f->a, &f->b);
 	dt_ok(dat_ep_disconnect(f->b.ep, DAT_CLOSE_ABRUPT_FLAG));
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
@@ -175,7 +178,7 @@ static void ia_query__address__connectable_and_seen_by_both(void **state)
 
 /* --- qualifiers --- */
 
-/* Another program on this host may hold a fixed value for a while. */
+/* Another program on this host may use a fixed value for a while. */
 static void listen_on(struct conn_fixture *f, DAT_CONN_QUAL qual, DAT_PSP_HANDLE *psp_out)
 {
 	const uint64_t end = dt_now_us() + DT_WAIT_US;
@@ -190,7 +193,7 @@ static void listen_on(struct conn_fixture *f, DAT_CONN_QUAL qual, DAT_PSP_HANDLE
 	dt_ok(ret);
 }
 
-/* A connect to the qualifier arrives at that PSP, and nowhere else. */
+/* A connect to the qualifier arrives at that PSP and at no other. */
 static void check_reaches(struct conn_fixture *f, DAT_CONN_QUAL qual, DAT_PSP_HANDLE psp)
 {
 	DAT_EVENT event;
@@ -205,18 +208,18 @@ static void check_reaches(struct conn_fixture *f, DAT_CONN_QUAL qual, DAT_PSP_HA
 	dt_ok(dat_ep_reset(f->a.ep));
 }
 
-/* A part of the 64 bits that no other process that runs these tests has. */
+/* Bits that no other process that runs these tests uses. */
 static DAT_CONN_QUAL own_bits(void)
 {
 	return (DAT_CONN_QUAL)getpid() & 0x3fffff;
 }
 
 /* CONN-GEN-08 COMPAT-05 EP-CONNECT-20 */
-static void psp_create__wide_qualifiers__never_folded(void **state)
+static void psp_create__wide_qualifiers__never_truncated(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_CONN_QUAL own = own_bits();
-	/* alike in their low 16, 32 or 35 bits, in their high bits, or in 63 of 64 */
+	/* equal in their low 16, 32 or 35 bits, in their high bits, or in 63 of 64 */
 	const DAT_CONN_QUAL quals[] = {
 		own << 16 | 0x1234,
 		own << 35,
@@ -263,7 +266,7 @@ static void psp_create__small_and_limit_qualifiers__work(void **state)
 	}
 }
 
-/* As nobody: no capability helps. */
+/* As user nobody, without capabilities. */
 static void listen_unprivileged(struct dt_peer *peer, void *arg)
 {
 	static const DAT_CONN_QUAL quals[] = {1, 7, 22};
@@ -325,7 +328,7 @@ int main(void)
 		conn_test(cr_accept__private_data__arrive_exactly),
 		conn_test(get_handle_type__psp_rsp_cr__own_types),
 		conn_test(ia_query__address__connectable_and_seen_by_both),
-		conn_test(psp_create__wide_qualifiers__never_folded),
+		conn_test(psp_create__wide_qualifiers__never_truncated),
 		conn_test(psp_create__small_and_limit_qualifiers__work),
 		cmocka_unit_test(psp_create__privileged_number_as_nobody__works),
 		conn_test(psp_create__port_of_a_tcp_server__works),

@@ -2,7 +2,7 @@
 /* dat_ep_dup_connect: a second connection to where an existing one leads. */
 #include "conn_util.h"
 
-/* The fixture's a and b are connected; c is the endpoint that duplicates. */
+/* The fixture's a and b are connected; c is the endpoint that duplicates the connection. */
 struct dup_fixture {
 	struct conn_fixture *f;
 	struct dt_ep c, d;
@@ -84,7 +84,7 @@ static void ep_dup_connect__private_data_and_port__in_the_request(void **state)
 }
 
 /* EP-DUPCONN-03 EP-DUPCONN-20 */
-static void ep_dup_connect__fails__event_and_old_connection_unharmed(void **state)
+static void ep_dup_connect__fails__event_and_old_connection_unaffected(void **state)
 {
 	struct dup_fixture dup;
 
@@ -104,7 +104,7 @@ static void ep_dup_connect__fails__event_and_old_connection_unharmed(void **stat
 }
 
 /* EP-DUPCONN-21 */
-static void ep_dup_connect__old_one_ends__attempt_goes_on(void **state)
+static void ep_dup_connect__old_one_ends__attempt_continues(void **state)
 {
 	struct conn_fixture *f = *state;
 
@@ -177,7 +177,7 @@ static void ep_dup_connect__bad_argument__refused_without_effect(void **state)
 			      DT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
 	conn_stays_quiet(&dup.c);
 	dt_no_event(dup.f->listener.evd);
-	/* and the largest size is taken */
+	/* the largest size is accepted */
 	dt_ok(dup_try(dup.c.ep, like, forever, most, data, DAT_QOS_BEST_EFFORT));
 	assert_int_equal(conn_cr_query(dt_request(&dup.f->listener)).private_data_size, most);
 }
@@ -336,8 +336,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		conn_test(ep_dup_connect__connected__reaches_the_same_listener),
 		conn_test(ep_dup_connect__private_data_and_port__in_the_request),
-		conn_test(ep_dup_connect__fails__event_and_old_connection_unharmed),
-		conn_test(ep_dup_connect__old_one_ends__attempt_goes_on),
+		conn_test(ep_dup_connect__fails__event_and_old_connection_unaffected),
+		conn_test(ep_dup_connect__old_one_ends__attempt_continues),
 		conn_test(ep_dup_connect__like_a_passive_one__non_peer_rejected),
 		conn_test(ep_dup_connect__bad_argument__refused_without_effect),
 		conn_test(ep_dup_connect__bad_handle__invalid_handle),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Connection events: numbers, fields, the EVD they go to, one end per connection with its reason,
- * and what happens when an EVD is full. Asynchronous events as far as they can be provoked.
+ * Connection events: numbers, fields, the EVD that they go to, one end event per connection with
+ * its cause, and full EVDs. Asynchronous events as far as a test can cause them.
  */
 #include <pthread.h>
 
@@ -41,15 +41,17 @@ static void async_event_numbers__values__those_of_the_header(void **state)
 	assert_int_equal(DAT_SRQ_LOW_WATERMARK_EVENT, 2);
 }
 
-/* CONN-EVT-01 CONN-EVT-02 CONN-EVT-03 CONN-EVT-05: one EVD for two endpoints; and an EVD changed
- * late */
-static void connection_events__go_where_the_ep_says__with_its_handle(void **state)
+/*
+ * CONN-EVT-01 CONN-EVT-02 CONN-EVT-03 CONN-EVT-05: one EVD for two endpoints, and an EVD that is
+ * changed later
+ */
+static void connection_events__each_ep__on_its_connect_evd_with_its_handle(void **state)
 {
 	struct conn_fixture *f = *state;
 	DAT_EP_PARAM param = {.connect_evd_handle = f->a.conn};
 	bool seen_a = false, seen_b = false;
 
-	/* b was made with another one */
+	/* b was created with another EVD */
 	dt_ok(dat_ep_modify(f->b.ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
 	dt_connect(&f->ia, f->a.ep, f->listener.qual);
 	dt_ok(dat_cr_accept(dt_request(&f->listener), f->b.ep, 0, NULL));
@@ -67,7 +69,7 @@ static void connection_events__go_where_the_ep_says__with_its_handle(void **stat
 	dt_no_event(f->a.conn);
 }
 
-/* CONN-EVT-04: the private data of an earlier connection do not show up again */
+/* CONN-EVT-04: the private data of an earlier connection do not reappear */
 static void connection_events__after_private_data__size_0(void **state)
 {
 	static const unsigned char data[32] = {1};
@@ -124,8 +126,8 @@ static void waiter_expect(struct waiter *waiter, DAT_EVENT_NUMBER number)
 	assert_int_equal(waiter->event.event_number, number);
 }
 
-/* CONN-EVT-09: nobody polls; every event wakes its waiter */
-static void connection_events__somebody_waits__woken(void **state)
+/* CONN-EVT-09: without polling: each event wakes its waiter */
+static void connection_events__thread_waits__woken(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct waiter request, active, passive;
@@ -162,7 +164,7 @@ static void end_by_disconnect(struct conn_fixture *f)
 }
 
 /* CONN-EVT-32 CONN-EVT-33 EP-FREE-19 EP-STATE-39 CONN-EVT-07 */
-static void connection_end__peer_asked_or_freed__disconnected(void **state)
+static void connection_end__peer_disconnects_or_frees__disconnected(void **state)
 {
 	void (*const ways[])(struct conn_fixture * f) = {end_by_disconnect, end_by_free};
 	struct conn_fixture *f = *state;
@@ -273,7 +275,7 @@ static void connection_end__violation__broken_on_both(void **state)
 	conn_transfer(f, &f->a, &f->b);
 }
 
-/* CONN-EVT-41 CONN-EVT-06: on one EVD the completion that shows the error, then BROKEN */
+/* CONN-EVT-41 CONN-EVT-06: on one EVD the failed completion precedes BROKEN */
 static void connection_end__error_on_one_evd__completion_first(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -297,8 +299,8 @@ static void connection_end__error_on_one_evd__completion_first(void **state)
 	}
 }
 
-/* EP-STATE-55 DTO-103: a neighbour on the same EVDs and memory lives on */
-static void connection_end__violation__neighbour_unharmed(void **state)
+/* EP-STATE-55 DTO-103: another connection on the same EVDs and memory continues */
+static void connection_end__violation__other_connection_unaffected(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct dt_ep c = f->a, d = f->b;
@@ -318,7 +320,7 @@ static void connection_end__violation__neighbour_unharmed(void **state)
 
 /* --- overflow --- */
 
-/* The one overflow event names that EVD. */
+/* There is one overflow event, and it names that EVD. */
 static void expect_overflow(struct conn_fixture *f, DAT_EVD_HANDLE evd)
 {
 	const DAT_EVENT event = dt_event(f->ia.async);
@@ -340,7 +342,7 @@ static void connection_event__evd_full__overflow_and_state_changes(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct dt_ep tight = f->b;
-	struct dt_ia other; /* another instance of the adapter: not concerned */
+	struct dt_ia other; /* another instance of the adapter gets no event */
 
 	dt_ia_open(&other);
 	tight.conn = dt_evd_create(&f->ia, 1, DAT_EVD_CONNECTION_FLAG);
@@ -360,7 +362,7 @@ static void connection_event__evd_full__overflow_and_state_changes(void **state)
 	dt_stays_empty(tight.conn);
 	dt_stays_empty(other.async);
 	dt_ia_abort(&other);
-	/* both are as usable as ever */
+	/* both endpoints are usable */
 	dt_ok(dat_ep_reset(tight.ep));
 	dt_ok(dat_ep_reset(f->a.ep));
 	conn_link(f, &f->a, &tight);
@@ -395,14 +397,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(event_numbers__values__those_of_the_header),
 		cmocka_unit_test(async_event_numbers__values__those_of_the_header),
-		conn_test(connection_events__go_where_the_ep_says__with_its_handle),
+		conn_test(connection_events__each_ep__on_its_connect_evd_with_its_handle),
 		conn_test(connection_events__after_private_data__size_0),
-		conn_test(connection_events__somebody_waits__woken),
-		conn_test(connection_end__peer_asked_or_freed__disconnected),
+		conn_test(connection_events__thread_waits__woken),
+		conn_test(connection_end__peer_disconnects_or_frees__disconnected),
 		conn_test(connection_end__peer_closed_its_ia__disconnected),
 		conn_test(connection_end__violation__broken_on_both),
 		conn_test(connection_end__error_on_one_evd__completion_first),
-		conn_test(connection_end__violation__neighbour_unharmed),
+		conn_test(connection_end__violation__other_connection_unaffected),
 		conn_test(connection_event__evd_full__overflow_and_state_changes),
 		conn_test(completion_event__evd_full__overflow),
 	};

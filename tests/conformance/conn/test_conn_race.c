@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Both sides of a set-up act at the same moment: the results of the two sides fit each other, and
- * nobody stays connected alone. Crossed set-ups between two processes.
+ * Both sides of a set-up act at the same moment: the results of the two sides match, and neither
+ * stays connected alone. Processes that connect to each other.
  */
 #include <pthread.h>
 
@@ -35,7 +35,7 @@ static void *give_up(void *arg)
 	return NULL;
 }
 
-/* Accepts while the other thread gives up; varied so that either may be first. */
+/* Accepts while the other thread gives up; the delay varies so that either may be first. */
 static void race_accept(struct conn_fixture *f, struct dt_ep *a, enum give_up how, unsigned int i)
 {
 	struct quitter quitter = {.ep = a->ep, .how = how, .pause = i % 5 * 50};
@@ -51,7 +51,7 @@ static void race_accept(struct conn_fixture *f, struct dt_ep *a, enum give_up ho
 	pthread_barrier_destroy(&quitter.start);
 }
 
-/* ACCEPT_COMPLETION_ERROR alone, or ESTABLISHED and its end. */
+/* ACCEPT_COMPLETION_ERROR alone, or ESTABLISHED and an end event. */
 static void check_passive(struct dt_ep *b)
 {
 	DAT_EVENT event = dt_event(b->conn);
@@ -106,8 +106,8 @@ static void cr_accept__active_side_gives_up_meanwhile__both_end(void **state)
 }
 
 /*
- * Starts an attempt whose time is over in *timeout_us, until one gets as far as the listener; where
- * a set-up takes longer the time is doubled. *start_us is when it was started.
+ * Starts attempts with a time-out of *timeout_us until one reaches the listener; where a set-up
+ * takes longer the time-out is doubled. *start_us is when that attempt was started.
  */
 static DAT_CR_HANDLE timed_request(struct conn_fixture *f, DAT_TIMEOUT *timeout_us,
 				   uint64_t *start_us)
@@ -138,8 +138,10 @@ static void sleep_until(uint64_t when_us)
 		usleep((useconds_t)(when_us - now));
 }
 
-/* CONN-EVT-57 EP-DISC-39 EP-CONNECT-17: the timer and the accept. An ESTABLISHED is not followed by
- * a TIMED_OUT, and after a TIMED_OUT nothing comes. */
+/*
+ * CONN-EVT-57 EP-DISC-39 EP-CONNECT-17: the accept races with the timer. TIMED_OUT does not follow
+ * ESTABLISHED, and no event follows TIMED_OUT.
+ */
 static void cr_accept__active_side_times_out_meanwhile__both_agree(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -176,7 +178,7 @@ static void cr_accept__active_side_times_out_meanwhile__both_agree(void **state)
 /* --- the passive side ends what it has just accepted --- */
 
 /* EP-DISC-31 EP-DISC-29 EP-DISC-39 EP-FREE-18 */
-static void ep_disconnect__right_after_accept__active_side_told(void **state)
+static void ep_disconnect__right_after_accept__active_side_notified(void **state)
 {
 	struct conn_fixture *f = *state;
 
@@ -193,7 +195,7 @@ static void ep_disconnect__right_after_accept__active_side_told(void **state)
 					    NULL, &f->b.ep));
 		} else {
 			dt_ok(dat_ep_disconnect(f->b.ep, DAT_CLOSE_ABRUPT_FLAG));
-			check_active(&f->b); /* the same choice of events */
+			check_active(&f->b); /* the same two results are possible */
 		}
 		event = dt_event(f->a.conn);
 		if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
@@ -211,14 +213,17 @@ static void ep_disconnect__right_after_accept__active_side_told(void **state)
 
 /* --- crossed set-ups --- */
 
-/* COMPAT-31: each process connects to the other before it looks at requests */
+/* COMPAT-31: each process connects to the other before it polls for requests */
 static void ep_connect__crossed_between_processes__both_established(void **state)
 {
 	struct remote_fixture *r = *state;
 	struct conn_fixture *f = r->f;
 	const DAT_CONN_QUAL theirs = remote_do(&r->peer, REMOTE_LISTEN, 0, 0);
 
-	/* theirs has one endpoint: it rejects what comes in, its own attempt is accepted */
+	/*
+	 * the other process has one endpoint: it rejects the request, and its own attempt is
+	 * accepted
+	 */
 	for (unsigned int i = 0; i < 20; i++) {
 		remote_connect(&r->peer, f->listener.qual);
 		dt_connect(&f->ia, f->a.ep, theirs);
@@ -237,8 +242,7 @@ static void ep_connect__crossed_between_processes__both_established(void **state
 	}
 }
 
-/* What one of two equal processes does: connects to the other, accepts what the other asks, at
- * once. */
+/* One of two equal processes: connects to the other and accepts its request at the same time. */
 static void cross(struct conn_fixture *f, DAT_CONN_QUAL theirs)
 {
 	dt_connect(&f->ia, f->a.ep, theirs);
@@ -307,8 +311,8 @@ static void *call_nobody(void *arg)
 	return NULL;
 }
 
-/* CONN-GEN-06 EP-CONNECT-20: whatever the adapter is asked to do while it is busy gets done. */
-static void ep_connect__nobody_listens_from_many_threads__all_are_told(void **state)
+/* CONN-GEN-06 EP-CONNECT-20: requests to a busy adapter are all carried out */
+static void ep_connect__nobody_listens_from_many_threads__all_notified(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct caller callers[CALLERS];
@@ -331,10 +335,10 @@ static void ep_connect__nobody_listens_from_many_threads__all_are_told(void **st
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		conn_test(ep_connect__nobody_listens_from_many_threads__all_are_told),
+		conn_test(ep_connect__nobody_listens_from_many_threads__all_notified),
 		conn_test(cr_accept__active_side_gives_up_meanwhile__both_end),
 		conn_test(cr_accept__active_side_times_out_meanwhile__both_agree),
-		conn_test(ep_disconnect__right_after_accept__active_side_told),
+		conn_test(ep_disconnect__right_after_accept__active_side_notified),
 		remote_test(ep_connect__crossed_between_processes__both_established),
 		cmocka_unit_test(ep_connect__crossed_and_symmetric__no_deadlock),
 	};

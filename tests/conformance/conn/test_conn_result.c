@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * How a connection attempt ends when it does not succeed: which event, in which state, with which
- * consequences at either side; and what comes after.
+ * How a connection attempt fails: the event, the state, the effects on both sides, and the next
+ * attempt.
  */
 #include "conn_util.h"
 
 /* --- time-out --- */
 
-/* Starts an attempt nobody answers; microseconds until its TIMED_OUT. */
+/* Starts an attempt that nobody answers; returns the microseconds until TIMED_OUT. */
 static uint64_t time_to_expire(struct conn_fixture *f, DAT_TIMEOUT timeout_us)
 {
 	const uint64_t start = dt_now_us();
@@ -22,8 +22,10 @@ static uint64_t time_to_expire(struct conn_fixture *f, DAT_TIMEOUT timeout_us)
 	return took;
 }
 
-/* EP-CONNECT-12 EP-CONNECT-13 EP-CONNECT-14 EP-CONNECT-15 CONN-EVT-29. A busy machine may be late
- * once, not three times. */
+/*
+ * EP-CONNECT-12 EP-CONNECT-13 EP-CONNECT-14 EP-CONNECT-15 CONN-EVT-29: one
+ * attempt may be late on a busy machine, but not three.
+ */
 static void ep_connect__not_answered__timed_out_in_time(void **state)
 {
 	static const DAT_TIMEOUT timeouts[] = {1, 20000, 400000};
@@ -50,7 +52,7 @@ static void cr_accept__after_time_out__accept_completion_error(void **state)
 
 	conn_start_timed(f, f->a.ep, CONN_SHORT_US);
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_TIMED_OUT);
-	/* the request is still there */
+	/* the request is still valid */
 	dt_ok(dat_cr_accept(dt_request(&f->listener), f->b.ep, 0, NULL));
 	conn_expect_failure(&f->b, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	assert_int_equal(dt_ep_state(f->a.ep), DAT_EP_STATE_DISCONNECTED);
@@ -58,7 +60,7 @@ static void cr_accept__after_time_out__accept_completion_error(void **state)
 	conn_stays_quiet(&f->b);
 }
 
-/* EP-CONNECT-17: the timer of an attempt does not outlive it */
+/* EP-CONNECT-17: the timer of an attempt ends with it */
 static void ep_connect__established__no_time_out_later(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -74,8 +76,8 @@ static void ep_connect__established__no_time_out_later(void **state)
 	conn_transfer(f, &f->a, &f->b);
 }
 
-/* EP-CONNECT-44: the timer of a failed attempt does not hit the next one */
-static void ep_connect__next_attempt__old_timer_gone(void **state)
+/* EP-CONNECT-44: the timer of a failed attempt does not affect the next one */
+static void ep_connect__next_attempt__old_timer_stopped(void **state)
 {
 	struct conn_fixture *f = *state;
 	uint64_t end;
@@ -170,7 +172,7 @@ static void refused_service_point_freed(struct conn_fixture *f)
 	dt_listen(&f->ia, &f->listener);
 }
 
-/* The event of the request is lost with its EVD: nobody can answer it. */
+/* The event of the request is lost with its EVD: nobody can answer the request. */
 static void refused_evd_freed(struct conn_fixture *f)
 {
 	dt_connect(&f->ia, f->a.ep, f->listener.qual);
@@ -198,7 +200,7 @@ static void refused_ia_closed_with_request(struct conn_fixture *f)
 	dt_ia_abort(&other);
 }
 
-/* Graceful: the request, unanswered, does not hold the close up (IA-CLOSE-06). */
+/* The unanswered request does not delay a graceful close (IA-CLOSE-06). */
 static void refused_ia_closed_gracefully(struct conn_fixture *f)
 {
 	struct dt_listener listener;
@@ -221,14 +223,14 @@ static void refused_full_backlog(struct conn_fixture *f)
 	conn_stays_quiet(&f->b);
 	dt_connect(&f->ia, f->a.ep, qual);
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-	/* what the caller waits for, again: from an attempt with a full queue */
+	/* for the caller: another event of an attempt that finds the queue full */
 	dt_expect_dto(f->a.recv, f->a.ep, 41, DAT_DTO_ERR_FLUSHED, DT_ANY_LEN);
 	dt_ok(dat_ep_reset(f->a.ep));
 	conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, 41);
 	dt_connect(&f->ia, f->a.ep, qual);
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 	dt_ok(dat_psp_free(psp));
-	/* the first request is as good as ever */
+	/* the first request is still valid */
 	dt_ok(dat_cr_reject(conn_request(evd)));
 	conn_expect_failure(&f->b, DAT_CONNECTION_EVENT_PEER_REJECTED);
 	dt_ok(dat_ep_reset(f->b.ep));
@@ -244,7 +246,7 @@ static void check_refused(struct conn_fixture *f, void (*refuse)(struct conn_fix
 	assert_int_equal(dt_ep_state(f->a.ep), DAT_EP_STATE_DISCONNECTED);
 	conn_expect_flushes(&f->a, 41, 1);
 	conn_stays_quiet(&f->a);
-	/* reset, and the next attempt works */
+	/* after a reset the next attempt succeeds */
 	dt_ok(dat_ep_reset(f->a.ep));
 	conn_link(f, &f->a, &f->b);
 	conn_transfer(f, &f->a, &f->b);
@@ -305,7 +307,7 @@ static void ep_connect__rejected__peer_rejected(void **state)
 	conn_transfer(f, &f->a, &f->b);
 }
 
-/* CONN-EVT-31 EP-STATE-72: time-out and abort flush too */
+/* CONN-EVT-31 EP-STATE-72: receives are flushed after a time-out and an abort too */
 static void ep_connect__timed_out_or_aborted__receives_flushed(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -324,8 +326,9 @@ static void ep_connect__timed_out_or_aborted__receives_flushed(void **state)
 	}
 }
 
-/* EP-STATE-20 EP-CONNECT-24 EP-CONNECT-32 EP-CONNECT-34 CONN-EVT-30: an address of no host (for
- * documentation)
+/*
+ * EP-STATE-20 EP-CONNECT-24 EP-CONNECT-32 EP-CONNECT-34 CONN-EVT-30: an address without a host
+ * (reserved for documentation)
  */
 static void ep_connect__no_such_host__unreachable(void **state)
 {
@@ -349,7 +352,7 @@ static void ep_connect__no_such_host__unreachable(void **state)
 	conn_stays_quiet(&f->a);
 }
 
-/* --- counts that do not fit --- */
+/* --- counts that differ --- */
 
 static void make_with_reads(struct conn_fixture *f, DAT_COUNT in, DAT_COUNT out,
 			    struct dt_ep *ep_out)
@@ -385,7 +388,7 @@ static void ep_connect__read_counts_differ__established(void **state)
 		dt_ep_free(&a);
 		dt_ep_free(&b);
 	}
-	/* counts left to the provider against some that the consumer set */
+	/* default counts on one side, counts set by the consumer on the other */
 	make_with_reads(f, 1, 1, &f->a);
 	conn_link(f, &f->a, &f->b);
 }
@@ -396,7 +399,7 @@ int main(void)
 		conn_test(ep_connect__not_answered__timed_out_in_time),
 		conn_test(cr_accept__after_time_out__accept_completion_error),
 		conn_test(ep_connect__established__no_time_out_later),
-		conn_test(ep_connect__next_attempt__old_timer_gone),
+		conn_test(ep_connect__next_attempt__old_timer_stopped),
 		conn_test(cr_accept__active_side_gave_up__accept_completion_error),
 		conn_test(cr_reject__active_side_gave_up__succeeds),
 		conn_test(ep_connect__nobody_listens__non_peer_rejected),

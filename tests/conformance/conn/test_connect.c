@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_ep_connect as a call: its arguments, what it refuses, and what it leaves behind. How an
- * attempt ends is in test_conn_result.c.
+ * dat_ep_connect: arguments, refusals and direct effects. How an attempt ends is in
+ * test_conn_result.c.
  */
 #include "conn_util.h"
 
@@ -17,7 +17,7 @@ static void ep_connect__plain__pending_then_one_event(void **state)
 	assert_int_equal(dt_ep_state(f->a.ep), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 	cr = dt_request(&f->listener);
 	assert_int_equal(conn_cr_query(cr).private_data_size, 0);
-	/* nobody answered: an infinite time-out leaves it pending */
+	/* nobody answered: with an infinite time-out it stays pending */
 	conn_stays_quiet(&f->a);
 	assert_int_equal(dt_ep_state(f->a.ep), DAT_EP_STATE_ACTIVE_CONNECTION_PENDING);
 	dt_ok(dat_cr_accept(cr, f->b.ep, 0, NULL));
@@ -99,7 +99,7 @@ static void ep_connect__many_listeners__qualifier_selects(void **state)
 		dt_listen(&f->ia, &listeners[i]);
 		dt_ep_create(&f->ia, f->ia.pz, NULL, &eps[i]);
 	}
-	/* all set-ups are under way at once, in the reverse order */
+	/* all set-ups are in progress at once and are answered in reverse order */
 	for (size_t i = COUNT_OF(listeners); i-- > 0;)
 		dt_connect(&f->ia, eps[i].ep, listeners[i].qual);
 	for (size_t i = 0; i < COUNT_OF(listeners); i++) {
@@ -215,7 +215,7 @@ static void multicast_address6(struct conn_fixture *f, struct conn_args *args)
 	args->address = conn_dat_address(&odd_address);
 }
 
-/* Nothing happened to the endpoint, and its Receive is used by the next connection. */
+/* The endpoint has not changed, and its Receive is used by the next connection. */
 static void check_no_effect(struct conn_fixture *f, const struct conn_snapshot *before)
 {
 	conn_check_unchanged(&f->a, before);
@@ -266,14 +266,14 @@ static void ep_connect__bad_argument__refused_without_effect(void **state)
 	}
 	conn_stays_quiet(&f->a);
 	dt_no_event(f->listener.evd);
-	/* the Receive is still there for the first message */
+	/* the Receive is still posted for the first message */
 	conn_link(f, &f->a, &f->b);
 	conn_post_send(f->b.ep, &f->buf, CONN_B_SENDS_AT, 1);
 	dt_expect_dto(f->a.recv, f->a.ep, 77, DAT_DTO_SUCCESS, CONN_BUF_LEN);
 }
 
 /* EP-CONNECT-26 EP-CONNECT-43 */
-static void ep_connect__qos_unknown_here__model_not_supported(void **state)
+static void ep_connect__qos_not_supported__model_not_supported(void **state)
 {
 	static const DAT_QOS kinds[] = {DAT_QOS_HIGH_THROUGHPUT, DAT_QOS_LOW_LATENCY,
 					DAT_QOS_ECONOMY, DAT_QOS_PREMIUM};
@@ -296,7 +296,7 @@ static void ep_connect__qos_unknown_here__model_not_supported(void **state)
 }
 
 /* EP-CONNECT-29 EP-CONNECT-43 */
-static void ep_connect__multipath__as_the_provider_says(void **state)
+static void ep_connect__multipath__as_the_provider_reports(void **state)
 {
 	struct conn_fixture *f = *state;
 	const struct conn_snapshot before = conn_snapshot(f->a.ep);
@@ -462,7 +462,7 @@ static void ep_connect__disconnect_pending__invalid_state(void **state)
 	struct conn_fixture *f = *state;
 
 	conn_link(f, &f->a, &f->b);
-	conn_post_send(f->a.ep, &f->buf, CONN_A_SENDS_AT, 1); /* no Receive there: stays */
+	conn_post_send(f->a.ep, &f->buf, CONN_A_SENDS_AT, 1); /* waits for a Receive */
 	dt_ok(dat_ep_disconnect(f->a.ep, DAT_CLOSE_GRACEFUL_FLAG));
 	check_refused_in(f, &f->a, DAT_EP_STATE_DISCONNECT_PENDING);
 }
@@ -476,8 +476,8 @@ int main(void)
 		conn_test(ep_connect__no_recv_and_request_evd__connects),
 		conn_test(ep_connect__many_listeners__qualifier_selects),
 		conn_test(ep_connect__bad_argument__refused_without_effect),
-		conn_test(ep_connect__qos_unknown_here__model_not_supported),
-		conn_test(ep_connect__multipath__as_the_provider_says),
+		conn_test(ep_connect__qos_not_supported__model_not_supported),
+		conn_test(ep_connect__multipath__as_the_provider_reports),
 		conn_test(ep_connect__bad_handle__invalid_handle),
 		conn_test(ep_connect__no_zone__invalid_state),
 		conn_test(ep_connect__no_connect_evd__invalid_handle),

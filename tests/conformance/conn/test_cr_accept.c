@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_cr_accept: its arguments and refusals, after which the request is as good as before, and what
- * follows a success. Failing set-ups are in test_conn_result.c, service points' endpoints in
- * test_rsp.c and test_psp_provider.c.
+ * dat_cr_accept: arguments, refusals, which leave the request valid, and what follows a success.
+ * Set-ups that fail are in test_conn_result.c, endpoints of service points in test_rsp.c and
+ * test_psp_provider.c.
  */
 #include <pthread.h>
 
 #include "conn_remote.h"
 
-static DAT_CR_HANDLE ask(struct conn_fixture *f)
+static DAT_CR_HANDLE request_connection(struct conn_fixture *f)
 {
 	dt_connect(&f->ia, f->a.ep, f->listener.qual);
 	return dt_request(&f->listener);
@@ -27,7 +27,7 @@ static void expect_link(struct conn_fixture *f)
 static void cr_accept__plain__connects_that_ep(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CR_HANDLE cr = ask(f);
+	const DAT_CR_HANDLE cr = request_connection(f);
 	DAT_EP_STATE ep_state;
 
 	dt_ok(dat_cr_accept(cr, f->b.ep, 0, NULL));
@@ -44,10 +44,10 @@ static void cr_accept__plain__connects_that_ep(void **state)
 }
 
 /* CR-ACCEPT-17 */
-static void cr_accept__done__request_gone(void **state)
+static void cr_accept__done__request_invalid(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CR_HANDLE cr = ask(f);
+	const DAT_CR_HANDLE cr = request_connection(f);
 	struct dt_ep c;
 	DAT_CR_PARAM param;
 
@@ -67,7 +67,7 @@ static void cr_accept__done__request_gone(void **state)
 static void cr_accept__late__works(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CR_HANDLE cr = ask(f);
+	const DAT_CR_HANDLE cr = request_connection(f);
 	const uint64_t end = dt_now_us() + 1500000;
 
 	while (dt_now_us() < end)
@@ -84,7 +84,7 @@ static void cr_accept__receives_posted_before__first_messages(void **state)
 	DAT_CR_HANDLE cr;
 
 	conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 1);
-	cr = ask(f);
+	cr = request_connection(f);
 	conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 2);
 	conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, 3);
 	dt_ok(dat_cr_accept(cr, f->b.ep, 0, NULL));
@@ -93,7 +93,7 @@ static void cr_accept__receives_posted_before__first_messages(void **state)
 	for (uint64_t i = 1; i <= 3; i++)
 		conn_post_send(f->a.ep, &f->buf, CONN_A_SENDS_AT, i);
 	dt_expect_dto(f->b.recv, f->b.ep, 1, DAT_DTO_SUCCESS, CONN_BUF_LEN);
-	/* ESTABLISHED was there before */
+	/* ESTABLISHED was queued before */
 	assert_int_equal(dt_event_poll(f->b.conn).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
 	conn_post_send(f->b.ep, &f->buf, CONN_B_SENDS_AT, 9);
 	dt_expect_dto(f->b.recv, f->b.ep, 2, DAT_DTO_SUCCESS, CONN_BUF_LEN);
@@ -101,7 +101,7 @@ static void cr_accept__receives_posted_before__first_messages(void **state)
 	dt_expect_dto(f->a.recv, f->a.ep, 3, DAT_DTO_SUCCESS, CONN_BUF_LEN);
 }
 
-/* CR-ACCEPT-24 CONN-EVT-58 CONN-EVT-23: on one EVD, with the peer sending the moment it may */
+/* CR-ACCEPT-24 CONN-EVT-58 CONN-EVT-23: on one EVD, while the peer sends as soon as it can */
 static void cr_accept__messages_at_once__established_first(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -118,7 +118,7 @@ static void cr_accept__messages_at_once__established_first(void **state)
 				    eager[i].conn, NULL, &eager[i].ep));
 	}
 	for (unsigned int round = 0; round < 50; round++) {
-		/* the first to be established sends; the other one looks */
+		/* the first to be established sends; the other one polls */
 		struct dt_ep *first = &eager[round & 1], *second = &eager[!(round & 1)];
 
 		conn_post_recv(second->ep, &f->buf, CONN_B_RECEIVES_AT, 1);
@@ -139,7 +139,9 @@ static void cr_accept__messages_at_once__established_first(void **state)
 
 /* --- refusals --- */
 
-/* After a refused accept: the request and both endpoints are as they were, and it can be accepted.
+/*
+ * After a refused accept the request and both endpoints are unchanged, and the request can be
+ * accepted.
  */
 static void check_usable(struct conn_fixture *f, DAT_CR_HANDLE cr, const struct conn_snapshot *b)
 {
@@ -156,7 +158,7 @@ static void cr_accept__bad_argument__request_stays(void **state)
 {
 	static const unsigned char data[65536];
 	struct conn_fixture *f = *state;
-	const DAT_CR_HANDLE cr = ask(f);
+	const DAT_CR_HANDLE cr = request_connection(f);
 	const DAT_COUNT too_much = f->ia.provider.max_private_data_size + 1;
 	const DAT_PVOID some = (DAT_PVOID)(uintptr_t)data;
 	struct conn_snapshot before;
@@ -214,7 +216,7 @@ static DAT_RETURN accept_with_ep(DAT_HANDLE handle, void *arg)
 static void cr_accept__bad_ep__invalid_handle(void **state)
 {
 	struct conn_fixture *f = *state;
-	struct request_and_fixture open = {.f = f, .cr = ask(f)};
+	struct request_and_fixture open = {.f = f, .cr = request_connection(f)};
 	const struct conn_snapshot before = conn_snapshot(f->b.ep);
 	struct dt_ia other;
 	struct dt_ep foreign;
@@ -237,7 +239,7 @@ static void cr_accept__bad_ep__invalid_handle(void **state)
 static void cr_accept__ep_not_configured__invalid_handle(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CR_HANDLE cr = ask(f);
+	const DAT_CR_HANDLE cr = request_connection(f);
 	const struct conn_snapshot before = conn_snapshot(f->b.ep);
 	struct dt_ep no_zone;
 	DAT_EP_HANDLE no_evd;
@@ -269,7 +271,7 @@ static void cr_accept__ep_not_unconnected__invalid_state(void **state)
 
 	dt_ep_create(&f->ia, f->ia.pz, NULL, &c);
 	conn_link(f, &f->b, &c); /* CONNECTED */
-	cr = ask(f);
+	cr = request_connection(f);
 	dt_fails_with(dat_cr_accept(cr, f->b.ep, 0, NULL), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_EP_CONNECTED);
 	dt_fails_with(dat_cr_accept(cr, c.ep, 0, NULL), DAT_INVALID_STATE,
@@ -304,11 +306,11 @@ static void cr_accept__ep_not_unconnected__invalid_state(void **state)
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* COMPAT-30: the endpoint with which it is asking itself */
-static void cr_accept__the_asking_ep__refused_then_reject_works(void **state)
+/* COMPAT-30: the endpoint that requested the connection */
+static void cr_accept__the_requesting_ep__refused_then_reject_works(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CR_HANDLE cr = ask(f);
+	const DAT_CR_HANDLE cr = request_connection(f);
 
 	dt_fails_with(dat_cr_accept(cr, f->a.ep, 0, NULL), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_EP_ACTCONNPENDING);
@@ -318,7 +320,10 @@ static void cr_accept__the_asking_ep__refused_then_reject_works(void **state)
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
 }
 
-/* CR-ACCEPT-28: either it needs none, or it says so and changes nothing. The asker has its own. */
+/*
+ * CR-ACCEPT-28: either the call needs no descriptor, or it reports that and changes nothing. The
+ * active side has descriptors of its own.
+ */
 static void cr_accept__no_descriptors__no_effect(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -350,7 +355,7 @@ struct answerer {
 	pthread_t thread;
 	pthread_barrier_t *start;
 	DAT_CR_HANDLE cr;
-	DAT_EP_HANDLE ep; /* null: rejects */
+	DAT_EP_HANDLE ep; /* NULL: rejects */
 	DAT_RETURN ret;
 };
 
@@ -380,14 +385,14 @@ static void race(struct answerer *answerers)
 }
 
 /* CR-ACCEPT-31 */
-static void cr__answered_by_two_threads__one_acts(void **state)
+static void cr__answered_by_two_threads__one_succeeds(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct dt_ep c;
 
 	dt_ep_create(&f->ia, f->ia.pz, NULL, &c);
 	for (unsigned int round = 0; round < 50; round++) {
-		const DAT_CR_HANDLE cr = ask(f);
+		const DAT_CR_HANDLE cr = request_connection(f);
 		struct answerer both[2] = {
 			{.cr = cr, .ep = f->b.ep},
 			{.cr = cr, .ep = round & 1 ? c.ep : DAT_HANDLE_NULL},
@@ -423,7 +428,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		conn_test(cr_accept__plain__connects_that_ep),
-		conn_test(cr_accept__done__request_gone),
+		conn_test(cr_accept__done__request_invalid),
 		conn_test(cr_accept__late__works),
 		conn_test(cr_accept__receives_posted_before__first_messages),
 		conn_test(cr_accept__messages_at_once__established_first),
@@ -432,9 +437,9 @@ int main(void)
 		conn_test(cr_accept__bad_ep__invalid_handle),
 		conn_test(cr_accept__ep_not_configured__invalid_handle),
 		conn_test(cr_accept__ep_not_unconnected__invalid_state),
-		conn_test(cr_accept__the_asking_ep__refused_then_reject_works),
+		conn_test(cr_accept__the_requesting_ep__refused_then_reject_works),
 		remote_test(cr_accept__no_descriptors__no_effect),
-		conn_test(cr__answered_by_two_threads__one_acts),
+		conn_test(cr__answered_by_two_threads__one_succeeds),
 	};
 
 	return cmocka_run_group_tests_name("cr_accept", tests, NULL, NULL);

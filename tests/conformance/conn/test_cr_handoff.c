@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_cr_handoff: a request goes on to another service point of the same adapter. */
+/* dat_cr_handoff: passes a request on to another service point of the same adapter. */
 #include "conn_util.h"
 
-/* A request of endpoint a, with private data, as its CR and what it says. */
+/* Sends a request with private data from endpoint a; returns its CR and its parameters. */
 struct request {
 	DAT_CR_HANDLE cr;
 	DAT_PORT_QUAL port;
@@ -11,7 +11,7 @@ struct request {
 #define DATA_SEED 11
 #define DATA_LEN 48
 
-static struct request ask(struct conn_fixture *f, DAT_TIMEOUT timeout)
+static struct request request_connection(struct conn_fixture *f, DAT_TIMEOUT timeout)
 {
 	struct conn_args args = conn_args_of(f);
 	unsigned char data[DATA_LEN];
@@ -27,7 +27,7 @@ static struct request ask(struct conn_fixture *f, DAT_TIMEOUT timeout)
 	return request;
 }
 
-/* The new request on that EVD says what the old one said. */
+/* The new request on that EVD has the parameters of the old one. */
 static DAT_CR_ARRIVAL_EVENT_DATA expect_handed(struct conn_fixture *f, DAT_EVD_HANDLE evd,
 					       const struct request *old)
 {
@@ -56,7 +56,7 @@ static void cr_handoff__to_another_psp__arrives_and_can_be_answered(void **state
 
 	dt_listen(&f->ia, &target);
 	for (int is_accept = 0; is_accept < 2; is_accept++) {
-		const struct request old = ask(f, DAT_TIMEOUT_INFINITE);
+		const struct request old = request_connection(f, DAT_TIMEOUT_INFINITE);
 		DAT_CR_ARRIVAL_EVENT_DATA data;
 
 		dt_ok(dat_cr_handoff(old.cr, target.qual));
@@ -84,7 +84,7 @@ static void cr_handoff__not_answered__timeout_keeps_running(void **state)
 {
 	struct conn_fixture *f = *state;
 	const uint64_t start = dt_now_us();
-	const struct request old = ask(f, 2 * CONN_SHORT_US);
+	const struct request old = request_connection(f, 2 * CONN_SHORT_US);
 	DAT_CR_ARRIVAL_EVENT_DATA data;
 
 	dt_ok(dat_cr_handoff(old.cr, f->listener.qual));
@@ -100,7 +100,7 @@ static void cr_handoff__to_an_rsp__new_request_has_its_ep(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_CONN_QUAL qual = dt_unused_qual();
-	const struct request old = ask(f, DAT_TIMEOUT_INFINITE);
+	const struct request old = request_connection(f, DAT_TIMEOUT_INFINITE);
 	DAT_CR_ARRIVAL_EVENT_DATA data;
 	DAT_RSP_HANDLE rsp;
 
@@ -118,7 +118,7 @@ static void cr_handoff__to_an_rsp__new_request_has_its_ep(void **state)
 	dt_ok(dat_rsp_free(rsp));
 }
 
-/* A service point on that qualifier. */
+/* Creates a service point on that qualifier. */
 static void listen_on(struct conn_fixture *f, DAT_CONN_QUAL qual, struct dt_listener *listener)
 {
 	listener->evd = dt_evd_create(&f->ia, 8, DAT_EVD_CR_FLAG);
@@ -126,18 +126,18 @@ static void listen_on(struct conn_fixture *f, DAT_CONN_QUAL qual, struct dt_list
 	dt_ok(dat_psp_create(f->ia.ia, qual, listener->evd, DAT_PSP_CONSUMER_FLAG, &listener->psp));
 }
 
-/* COMPAT-05 CONN-GEN-08 CR-HANDOFF-08: only the whole of a qualifier counts */
+/* COMPAT-05 CONN-GEN-08 CR-HANDOFF-08: all bits of a qualifier count */
 static void cr_handoff__qualifiers_alike_in_one_half__arrives_at_the_one_named(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_CONN_QUAL qual = dt_unused_qual();
-	/* two that agree with it below bit 32, one that does above bit 31 */
+	/* two share its bits below 32, one its bits above 31 */
 	const DAT_CONN_QUAL quals[] = {qual, qual ^ UINT64_C(1) << 61, qual ^ UINT64_C(1) << 60,
 				       qual ^ UINT64_C(1) << 23};
 	struct dt_listener listeners[COUNT_OF(quals)];
-	struct request request = ask(f, DAT_TIMEOUT_INFINITE);
+	struct request request = request_connection(f, DAT_TIMEOUT_INFINITE);
 
-	/* each time with one more that is none of those named */
+	/* each time one more of them has a listener; the request is refused by the others */
 	for (size_t listening = 0; listening <= COUNT_OF(quals); listening++) {
 		for (size_t i = 0; i < COUNT_OF(quals); i++) {
 			DAT_CR_ARRIVAL_EVENT_DATA data;
@@ -160,13 +160,13 @@ static void cr_handoff__qualifiers_alike_in_one_half__arrives_at_the_one_named(v
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
 }
 
-/* COMPAT-05 CONN-GEN-08 CR-HANDOFF-06: the same with RSPs, whose endpoints tell them apart */
+/* COMPAT-05 CONN-GEN-08 CR-HANDOFF-06: also for RSPs, whose endpoints identify them */
 static void cr_handoff__rsps_alike_in_the_low_half__arrives_at_the_one_named(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_CONN_QUAL qual = dt_unused_qual();
 	const DAT_CONN_QUAL other = qual ^ UINT64_C(1) << 61;
-	const struct request request = ask(f, DAT_TIMEOUT_INFINITE);
+	const struct request request = request_connection(f, DAT_TIMEOUT_INFINITE);
 	DAT_CR_ARRIVAL_EVENT_DATA data;
 	DAT_RSP_HANDLE rsp[2];
 	struct dt_ep c;
@@ -187,7 +187,7 @@ static void cr_handoff__rsps_alike_in_the_low_half__arrives_at_the_one_named(voi
 }
 
 /* CR-HANDOFF-06 CR-HANDOFF-07 EP-STATE-47 */
-static void cr_handoff__between_points_with_eps__old_released_new_there(void **state)
+static void cr_handoff__between_points_with_eps__old_released_new_reserved(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_CONN_QUAL reserved = dt_unused_qual();
@@ -203,8 +203,8 @@ static void cr_handoff__between_points_with_eps__old_released_new_there(void **s
 				 &psp));
 	dt_ok(dat_rsp_create(f->ia.ia, reserved, f->b.ep, f->listener.evd, &rsp));
 	conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 7);
-	/* to the reserved endpoint, on to a provider's one, on to none */
-	old = ask(f, DAT_TIMEOUT_INFINITE);
+	/* to the reserved endpoint, on to one of the provider, on to none */
+	old = request_connection(f, DAT_TIMEOUT_INFINITE);
 	dt_ok(dat_cr_handoff(old.cr, reserved));
 	old.cr = expect_handed(f, f->listener.evd, &old).cr_handle;
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
@@ -222,7 +222,7 @@ static void cr_handoff__between_points_with_eps__old_released_new_there(void **s
 	data = expect_handed(f, f->listener.evd, &old);
 	assert_null(conn_cr_query(data.cr_handle).local_ep_handle);
 	conn_stays_quiet(&f->b);
-	assert_false(conn_recv_is_idle(f->b.ep)); /* the Receive stayed (EP-STATE-70) */
+	assert_false(conn_recv_is_idle(f->b.ep)); /* the Receive is still posted (EP-STATE-70) */
 	conn_no_events(&f->a);
 	dt_ok(dat_cr_accept(data.cr_handle, f->b.ep, 0, NULL));
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
@@ -233,7 +233,7 @@ static void cr_handoff__between_points_with_eps__old_released_new_there(void **s
 static void cr_handoff__to_its_own_qualifier__new_request(void **state)
 {
 	struct conn_fixture *f = *state;
-	struct request old = ask(f, DAT_TIMEOUT_INFINITE);
+	struct request old = request_connection(f, DAT_TIMEOUT_INFINITE);
 
 	for (unsigned int i = 0; i < 3; i++) {
 		DAT_CR_ARRIVAL_EVENT_DATA data;
@@ -262,12 +262,12 @@ static void check_refused(struct conn_fixture *f, const struct request *request,
 }
 
 /* CR-HANDOFF-08 */
-static void cr_handoff__no_room_or_nobody_there__request_untouched(void **state)
+static void cr_handoff__no_room_or_no_listener__request_unchanged(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_EVD_HANDLE full =
 		dt_evd_create(&f->ia, 1, DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG);
-	const struct request request = ask(f, DAT_TIMEOUT_INFINITE);
+	const struct request request = request_connection(f, DAT_TIMEOUT_INFINITE);
 	const DAT_CONN_QUAL reserved = dt_unused_qual();
 	DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
 	DAT_CONN_QUAL qual;
@@ -313,9 +313,9 @@ int main(void)
 		conn_test(cr_handoff__to_an_rsp__new_request_has_its_ep),
 		conn_test(cr_handoff__qualifiers_alike_in_one_half__arrives_at_the_one_named),
 		conn_test(cr_handoff__rsps_alike_in_the_low_half__arrives_at_the_one_named),
-		conn_test(cr_handoff__between_points_with_eps__old_released_new_there),
+		conn_test(cr_handoff__between_points_with_eps__old_released_new_reserved),
 		conn_test(cr_handoff__to_its_own_qualifier__new_request),
-		conn_test(cr_handoff__no_room_or_nobody_there__request_untouched),
+		conn_test(cr_handoff__no_room_or_no_listener__request_unchanged),
 		conn_test(cr_handoff__bad_handle__invalid_handle),
 	};
 

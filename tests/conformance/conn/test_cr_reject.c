@@ -4,7 +4,7 @@
 
 #include "conn_util.h"
 
-static DAT_CR_HANDLE ask(struct conn_fixture *f)
+static DAT_CR_HANDLE request_connection(struct conn_fixture *f)
 {
 	dt_connect(&f->ia, f->a.ep, f->listener.qual);
 	return dt_request(&f->listener);
@@ -13,12 +13,12 @@ static DAT_CR_HANDLE ask(struct conn_fixture *f)
 /* --- reject --- */
 
 /* CR-REJECT-01 CR-REJECT-02 CR-REJECT-03 CR-REJECT-06 CR-REJECT-08 */
-static void cr_reject__consumer_psp__asker_told_request_gone(void **state)
+static void cr_reject__consumer_psp__active_side_notified_request_gone(void **state)
 {
 	struct conn_fixture *f = *state;
 
 	for (unsigned int i = 0; i < 3; i++) {
-		const DAT_CR_HANDLE cr = ask(f);
+		const DAT_CR_HANDLE cr = request_connection(f);
 		DAT_CR_PARAM param;
 
 		dt_ok(dat_cr_reject(cr));
@@ -97,8 +97,8 @@ static void cr_query__each_field_and_again__same_values(void **state)
 	}
 }
 
-/* CR-QUERY-06: another request's data do not disturb these */
-static void cr_query__other_requests_come__memory_stays(void **state)
+/* CR-QUERY-06: the data of other requests do not overwrite these */
+static void cr_query__other_requests_arrive__data_unchanged(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct conn_args args = conn_args_of(f);
@@ -127,7 +127,7 @@ static void cr_query__bad_argument__invalid_parameter(void **state)
 {
 	static const unsigned int masks[] = {0x20, 0x3f, 0x80000000};
 	struct conn_fixture *f = *state;
-	const DAT_CR_HANDLE cr = ask(f);
+	const DAT_CR_HANDLE cr = request_connection(f);
 	DAT_CR_PARAM param;
 
 	for (size_t i = 0; i < COUNT_OF(masks); i++)
@@ -155,22 +155,22 @@ static void cr_query__bad_handle__invalid_handle(void **state)
 	conn_refuses_handles(query, NULL, f->listener.psp, conn_freed_cr(f), DAT_INVALID_HANDLE_CR);
 }
 
-struct asker {
+struct reader {
 	pthread_t thread;
 	DAT_CR_HANDLE cr;
 	DAT_PORT_QUAL port;
-	unsigned int strange;
+	unsigned int mismatches;
 };
 
 static void *query_often(void *arg)
 {
-	struct asker *asker = arg;
+	struct reader *reader = arg;
 
 	for (unsigned int i = 0; i < 2000; i++) {
 		DAT_CR_PARAM param;
 
-		dt_ok(dat_cr_query(asker->cr, DAT_CR_FIELD_ALL, &param));
-		asker->strange += param.remote_port_qual != asker->port;
+		dt_ok(dat_cr_query(reader->cr, DAT_CR_FIELD_ALL, &param));
+		reader->mismatches += param.remote_port_qual != reader->port;
 	}
 	return NULL;
 }
@@ -179,28 +179,28 @@ static void *query_often(void *arg)
 static void cr_query__from_threads__same_values(void **state)
 {
 	struct conn_fixture *f = *state;
-	const DAT_CR_HANDLE cr = ask(f);
-	struct asker askers[4];
+	const DAT_CR_HANDLE cr = request_connection(f);
+	struct reader readers[4];
 
-	for (size_t i = 0; i < COUNT_OF(askers); i++) {
-		askers[i] =
-			(struct asker){.cr = cr, .port = conn_ep_query(f->a.ep).local_port_qual};
-		assert_int_equal(pthread_create(&askers[i].thread, NULL, query_often, &askers[i]),
+	for (size_t i = 0; i < COUNT_OF(readers); i++) {
+		readers[i] =
+			(struct reader){.cr = cr, .port = conn_ep_query(f->a.ep).local_port_qual};
+		assert_int_equal(pthread_create(&readers[i].thread, NULL, query_often, &readers[i]),
 				 0);
 	}
-	for (size_t i = 0; i < COUNT_OF(askers); i++) {
-		assert_int_equal(pthread_join(askers[i].thread, NULL), 0);
-		assert_int_equal(askers[i].strange, 0);
+	for (size_t i = 0; i < COUNT_OF(readers); i++) {
+		assert_int_equal(pthread_join(readers[i].thread, NULL), 0);
+		assert_int_equal(readers[i].mismatches, 0);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		conn_test(cr_reject__consumer_psp__asker_told_request_gone),
+		conn_test(cr_reject__consumer_psp__active_side_notified_request_gone),
 		conn_test(cr_reject__bad_handle__invalid_handle),
 		conn_test(cr_query__each_field_and_again__same_values),
-		conn_test(cr_query__other_requests_come__memory_stays),
+		conn_test(cr_query__other_requests_arrive__data_unchanged),
 		conn_test(cr_query__bad_argument__invalid_parameter),
 		conn_test(cr_query__bad_handle__invalid_handle),
 		conn_test(cr_query__from_threads__same_values),

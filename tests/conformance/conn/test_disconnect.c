@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_ep_disconnect: arguments, the states in which it is refused or does nothing, the abort of a
- * set-up, what each side sees. Order and fate of posted operations: test_disconnect_work.c.
+ * dat_ep_disconnect: arguments, the states in which it is refused or has no effect, the abort of a
+ * set-up, and the events at each side. Posted operations are in test_disconnect_work.c.
  */
 #include "conn_remote.h"
 
@@ -125,7 +125,7 @@ static void ep_disconnect__disconnected__success_without_event(void **state)
 /* --- a connection --- */
 
 /* EP-DISC-01 EP-DISC-06 EP-DISC-07 EP-DISC-32 CONN-EVT-32 COMPAT-15 EP-STATE-52 */
-static void ep_disconnect__either_side_and_flag__both_told_once(void **state)
+static void ep_disconnect__either_side_and_flag__both_notified_once(void **state)
 {
 	struct conn_fixture *f = *state;
 
@@ -207,7 +207,7 @@ static void ep_disconnect__active_pending__aborts(void **state)
 	conn_transfer(f, &f->a, &f->b);
 }
 
-/* EP-DISC-28: before the request can have arrived anywhere */
+/* EP-DISC-28: before the request can have reached a listener */
 static void ep_disconnect__right_after_connect__one_event(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -221,7 +221,7 @@ static void ep_disconnect__right_after_connect__one_event(void **state)
 	conn_stays_quiet(&f->a);
 }
 
-/* The other side asks and is stopped, b accepts: stays COMPLETION_PENDING. */
+/* The other side requests a connection and is stopped, b accepts: stays COMPLETION_PENDING. */
 static void accept_from_stopped(struct remote_fixture *r)
 {
 	struct conn_fixture *f = r->f;
@@ -264,7 +264,7 @@ static void ep_disconnect__completion_pending__aborts(void **state)
 }
 
 /* EP-FREE-18 EP-FREE-06 CONN-EVT-26 */
-static void ep_free__completion_pending__active_side_told(void **state)
+static void ep_free__completion_pending__active_side_notified(void **state)
 {
 	struct remote_fixture *r = *state;
 	struct conn_fixture *f = r->f;
@@ -303,9 +303,9 @@ static void ep_connect__completion_pending__invalid_state(void **state)
 	remote_expect(&r->peer, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* --- a peer that does not take part --- */
+/* --- a peer that does not respond --- */
 
-/* EP-DISC-08 EP-DISC-40: the best of three, on a machine that may be busy */
+/* EP-DISC-08 EP-DISC-40: the fastest of three, as the machine may be busy */
 static void ep_disconnect__peer_stopped__abrupt_ends_within_1_s(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -336,7 +336,7 @@ static void ep_disconnect__peer_stopped__abrupt_ends_within_1_s(void **state)
 	assert_true(best <= 1000000);
 }
 
-/* EP-DISC-08 EP-DISC-41: graceful returns at once too, and then waits as long as it takes */
+/* EP-DISC-08 EP-DISC-41: a graceful disconnect returns at once too, then waits without limit */
 static void ep_disconnect__peer_stopped__graceful_waits(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -386,13 +386,13 @@ int main(void)
 		conn_test(ep_disconnect__nothing_to_end__invalid_state),
 		conn_test(ep_disconnect__tentative__invalid_state),
 		conn_test(ep_disconnect__disconnected__success_without_event),
-		conn_test(ep_disconnect__either_side_and_flag__both_told_once),
+		conn_test(ep_disconnect__either_side_and_flag__both_notified_once),
 		conn_test(ep_disconnect__both_sides__one_event_each),
 		conn_test(ep_disconnect__no_recv_and_request_evd__event),
 		conn_test(ep_disconnect__active_pending__aborts),
 		conn_test(ep_disconnect__right_after_connect__one_event),
 		remote_test(ep_disconnect__completion_pending__aborts),
-		remote_test(ep_free__completion_pending__active_side_told),
+		remote_test(ep_free__completion_pending__active_side_notified),
 		remote_test(ep_connect__completion_pending__invalid_state),
 		remote_test(ep_disconnect__peer_stopped__abrupt_ends_within_1_s),
 		remote_test(ep_disconnect__peer_stopped__graceful_waits),

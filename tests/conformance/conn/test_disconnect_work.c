@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * dat_ep_disconnect with operations posted: what completes, how, and in which order relative to the
- * DISCONNECTED event; the graceful variant with a peer that takes its time.
+ * DISCONNECTED event; graceful disconnects from a slow peer.
  */
 #include "conn_util.h"
 
 #define OPS 8
 
-/* All EVDs of the endpoint are this one. */
+/* All streams of the endpoint use this EVD. */
 static void make_with_one_evd(struct conn_fixture *f, struct dt_ep *ep_out)
 {
 	ep_out->recv = dt_evd_create(
@@ -18,13 +18,13 @@ static void make_with_one_evd(struct conn_fixture *f, struct dt_ep *ep_out)
 			    &ep_out->ep));
 }
 
-/* Counts what comes for OPS operations posted in order, cookies from `first`. */
+/* Counts the completions of OPS operations posted in order, with cookies from `first`. */
 struct tally {
 	uint64_t next;
 	unsigned int succeeded, failed;
 };
 
-/* In posting order, and no success behind a failure. */
+/* They arrive in posting order, and none succeeds after a failure. */
 static void tally_add(struct tally *tally, const DAT_EVENT *event)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;
@@ -45,7 +45,7 @@ static void tally_evd(struct tally *tally, DAT_EVD_HANDLE evd, unsigned int coun
 	for (unsigned int i = 0; i < count; i++) {
 		DAT_EVENT event;
 
-		dt_ok(dat_evd_dequeue(evd, &event)); /* there before the DISCONNECTED event was */
+		dt_ok(dat_evd_dequeue(evd, &event)); /* queued before the DISCONNECTED event */
 		tally_add(tally, &event);
 	}
 	dt_no_event(evd);
@@ -88,7 +88,7 @@ static void ep_disconnect__abrupt_with_work__each_completes_once(void **state)
 		assert_true(sent.succeeded <= willing);
 		dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 		tally_evd(&received, f->b.recv, willing);
-		/* a Send succeeds only when its message was received (DTO-52) */
+		/* a Send succeeds only after its message was received (DTO-52) */
 		assert_true(received.succeeded >= sent.succeeded);
 		tally_evd(&theirs, f->b.request, 0);
 		conn_stays_quiet(&f->a);
@@ -98,7 +98,7 @@ static void ep_disconnect__abrupt_with_work__each_completes_once(void **state)
 	}
 }
 
-/* EP-DISC-10: what had not started is flushed, with that very status */
+/* EP-DISC-10: requests that had not started are flushed with that status */
 static void ep_disconnect__abrupt_not_started__flushed(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -214,7 +214,7 @@ static void ep_disconnect__graceful_twice__no_effect(void **state)
 }
 
 /* EP-STATE-40 EP-DISC-41 */
-static void ep_disconnect__peer_too_while_graceful__one_event(void **state)
+static void ep_disconnect__peer_disconnects_while_graceful__one_event(void **state)
 {
 	static const DAT_CLOSE_FLAGS flags[] = {DAT_CLOSE_ABRUPT_FLAG, DAT_CLOSE_GRACEFUL_FLAG};
 	struct conn_fixture *f = *state;
@@ -236,7 +236,7 @@ static void ep_disconnect__peer_too_while_graceful__one_event(void **state)
 	}
 }
 
-/* EP-DISC-13: RDMA too is carried out before the end */
+/* EP-DISC-13: RDMA is carried out before the end too */
 static void ep_disconnect__graceful_with_rdma__data_there(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -266,7 +266,7 @@ static void ep_disconnect__graceful_with_rdma__data_there(void **state)
 	}
 }
 
-/* EP-DISC-16: the messages are received before the disconnect is told */
+/* EP-DISC-16: the messages are received before the disconnect is reported */
 static void ep_disconnect__graceful_after_sends__messages_come_first(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -333,7 +333,7 @@ int main(void)
 		conn_test(ep_post__disconnect_pending__requests_refused),
 		conn_test(ep_disconnect__abrupt_while_graceful__ends_now),
 		conn_test(ep_disconnect__graceful_twice__no_effect),
-		conn_test(ep_disconnect__peer_too_while_graceful__one_event),
+		conn_test(ep_disconnect__peer_disconnects_while_graceful__one_event),
 		conn_test(ep_disconnect__graceful_with_rdma__data_there),
 		conn_test(ep_disconnect__graceful_after_sends__messages_come_first),
 		conn_test(ep_disconnect__one_evd_for_all__disconnected_is_last),

@@ -1,33 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_psp_create and dat_psp_create_any: what both promise about the public service point they make
- * (most tests run for both), and their refusals. Provider-made endpoints: test_psp_provider.c.
+ * dat_psp_create and dat_psp_create_any: requirements on the public service points that both create
+ * (most tests run for both). Their refusals are in test_psp_refused.c, endpoints made by the
+ * provider in test_psp_provider.c.
  */
 #include <pthread.h>
 
 #include "conn_remote.h"
+#include "psp_creators.h"
 
-/* --- the two calls behind one face --- */
-
-static DAT_RETURN create_given(struct conn_fixture *f, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
-			       DAT_CONN_QUAL *qual_out, DAT_PSP_HANDLE *psp_out)
-{
-	*qual_out = dt_unused_qual();
-	return dat_psp_create(f->ia.ia, *qual_out, evd, flags, psp_out);
-}
-
-static DAT_RETURN create_any(struct conn_fixture *f, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
-			     DAT_CONN_QUAL *qual_out, DAT_PSP_HANDLE *psp_out)
-{
-	return dat_psp_create_any(f->ia.ia, qual_out, evd, flags, psp_out);
-}
-
-typedef DAT_RETURN (*create_fn)(struct conn_fixture *f, DAT_EVD_HANDLE evd, DAT_PSP_FLAGS flags,
-				DAT_CONN_QUAL *qual_out, DAT_PSP_HANDLE *psp_out);
-
-static const create_fn creators[] = {create_given, create_any};
-
-/* --- what it does --- */
+/* --- requests --- */
 
 /* PSP-CREATE-01 PSP-CREATE-02 PSP-CREATE-07 PSP-CREATE-22 PSP-CRANY-01 PSP-CRANY-15 PSP-CRANY-16
  * CONN-EVT-11 CONN-EVT-12 CONN-EVT-13 CONN-EVT-15 CONN-EVT-16 CONN-EVT-01 */
@@ -62,7 +44,7 @@ static void psp_create__then_connect__request_on_its_evd(void **state)
 
 #define MANY 12
 
-/* A PSP with MANY requests waiting; CRs in the order of eps. */
+/* Leaves MANY requests to a PSP waiting; returns their CRs in the order of eps. */
 static void open_requests(struct conn_fixture *f, DAT_CONN_QUAL qual, DAT_EVD_HANDLE evd,
 			  struct dt_ep *eps, DAT_CR_HANDLE *crs)
 {
@@ -99,7 +81,7 @@ static void psp__many_requests__answered_in_any_order(void **state)
 
 		dt_ok(creators[way](f, evd, DAT_PSP_CONSUMER_FLAG, &qual, &psp));
 		open_requests(f, qual, evd, eps, crs);
-		/* the last first; every third is accepted */
+		/* from the last to the first; every third is accepted */
 		for (size_t i = MANY; i-- > 0;) {
 			if (i % 3) {
 				dt_ok(dat_cr_reject(crs[i]));
@@ -137,7 +119,7 @@ static void psp__evd_full__further_requests_refused(void **state)
 		if (i >= 2)
 			conn_expect_failure(&eps[i], DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 	}
-	dt_no_event(f->ia.async); /* this is no overflow */
+	dt_no_event(f->ia.async); /* no overflow is reported */
 	for (size_t i = 0; i < 2; i++) {
 		dt_ok(dat_cr_reject(conn_request(evd)));
 		conn_expect_failure(&eps[i], DAT_CONNECTION_EVENT_PEER_REJECTED);
@@ -170,7 +152,7 @@ static void psp__evd_shared_with_connection_events__both_arrive(void **state)
 }
 
 /* PSP-CREATE-24 PSP-FREE-07 PSP-CRANY-15 */
-static void psp__lives__its_evd_is_in_use(void **state)
+static void psp__exists__evd_in_use(void **state)
 {
 	struct conn_fixture *f = *state;
 
@@ -225,7 +207,7 @@ static void psp_create__qualifier_in_use__refused(void **state)
 	dt_fails(remote_ask(&r->peer, REMOTE_TRY_LISTEN, f->listener.qual, 0).ret,
 		 DAT_CONN_QUAL_IN_USE);
 	dt_fails(remote_ask(&r->peer, REMOTE_TRY_LISTEN, reserved, 0).ret, DAT_CONN_QUAL_IN_USE);
-	/* the refusals harmed none of them */
+	/* the refused calls changed none of them */
 	dt_ok(dat_rsp_free(rsp));
 	conn_link(f, &f->a, &f->b);
 	conn_transfer(f, &f->a, &f->b);
@@ -284,7 +266,7 @@ static bool is_among(DAT_CONN_QUAL qual, const DAT_CONN_QUAL *quals, size_t coun
 	return false;
 }
 
-/* Listens on a port that was free a moment ago, as one who chose it himself. */
+/* Listens on a port that was free a moment ago, as a consumer that chose it itself. */
 static DAT_CONN_QUAL take_port(struct conn_fixture *f)
 {
 	DAT_CONN_QUAL qual;
@@ -296,16 +278,16 @@ static DAT_CONN_QUAL take_port(struct conn_fixture *f)
 					 &psp));
 		dt_ok(dat_psp_free(psp));
 		ret = dat_psp_create(f->ia.ia, qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp);
-	} while (DAT_GET_TYPE(ret) == DAT_CONN_QUAL_IN_USE); /* another process was faster */
+	} while (DAT_GET_TYPE(ret) == DAT_CONN_QUAL_IN_USE); /* another process took it */
 	dt_ok(ret);
 	return qual;
 }
 
 /*
- * PSP-CRANY-02: what a consumer took by number is not handed out. So many are taken, and so often
- * is one asked for, that a Provider which picks at random certainly meets one that is taken.
+ * PSP-CRANY-02: a number that a consumer has chosen is not handed out. Enough numbers are in use,
+ * and there are enough calls, that a provider which picks at random would return one of them.
  */
-static void psp_create_any__numbers_taken__another_one(void **state)
+static void psp_create_any__numbers_in_use__another_number(void **state)
 {
 	struct conn_fixture *f = *state;
 	DAT_CONN_QUAL taken[300];
@@ -322,140 +304,6 @@ static void psp_create_any__numbers_taken__another_one(void **state)
 		assert_false(is_among(qual, taken, COUNT_OF(taken)));
 		dt_ok(dat_psp_free(psp));
 	}
-}
-
-/* --- refusals --- */
-
-/* PSP-CREATE-14 PSP-CREATE-20 PSP-CRANY-07 PSP-CRANY-08 PSP-CRANY-09 */
-static void psp_create__bad_parameter__invalid_parameter(void **state)
-{
-	static const int bad_flags[] = {0x02, 0x03, 0x100, -1};
-	struct conn_fixture *f = *state;
-	const DAT_CONN_QUAL free_qual = dt_unused_qual();
-	DAT_CONN_QUAL qual;
-	DAT_PSP_HANDLE psp;
-
-	for (size_t i = 0; i < COUNT_OF(bad_flags); i++)
-		for (size_t way = 0; way < COUNT_OF(creators); way++)
-			dt_fails_with(creators[way](f, f->listener.evd, (DAT_PSP_FLAGS)bad_flags[i],
-						    &qual, &psp),
-				      DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
-	dt_fails_with(
-		dat_psp_create(f->ia.ia, free_qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, NULL),
-		DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
-	dt_fails_with(
-		dat_psp_create_any(f->ia.ia, NULL, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp),
-		DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	dt_fails_with(
-		dat_psp_create_any(f->ia.ia, &qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, NULL),
-		DAT_INVALID_PARAMETER, DAT_INVALID_ARG5);
-	/* nobody was left listening */
-	dt_ok(dat_psp_create(f->ia.ia, free_qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp));
-}
-
-struct call_of {
-	struct conn_fixture *f;
-	create_fn create;
-};
-
-static DAT_RETURN create_with_evd(DAT_HANDLE handle, void *arg)
-{
-	struct call_of *call = arg;
-	DAT_CONN_QUAL qual;
-	DAT_PSP_HANDLE psp;
-
-	return call->create(call->f, handle, DAT_PSP_CONSUMER_FLAG, &qual, &psp);
-}
-
-static DAT_RETURN create_with_ia(DAT_HANDLE handle, void *arg)
-{
-	struct call_of *call = arg;
-	DAT_CONN_QUAL qual = 5;
-	DAT_PSP_HANDLE psp;
-
-	if (call->create == create_any)
-		return dat_psp_create_any(handle, &qual, call->f->listener.evd,
-					  DAT_PSP_CONSUMER_FLAG, &psp);
-	return dat_psp_create(handle, qual, call->f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp);
-}
-
-/* PSP-CREATE-17 PSP-CREATE-18 PSP-CREATE-19 PSP-CRANY-11 PSP-CRANY-12 GEN-17 */
-static void psp_create__bad_handle__invalid_handle(void **state)
-{
-	struct conn_fixture *f = *state;
-	const DAT_EVD_HANDLE wrong_kind =
-		dt_evd_create(&f->ia, 4,
-			      DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG | DAT_EVD_SOFTWARE_FLAG |
-				      DAT_EVD_RMR_BIND_FLAG | DAT_EVD_ASYNC_FLAG);
-	const DAT_EVD_HANDLE freed = conn_freed_evd(&f->ia);
-	struct dt_ia other;
-	DAT_EVD_HANDLE foreign;
-	DAT_IA_HANDLE closed;
-
-	dt_ia_open(&other);
-	closed = other.ia;
-	dt_ia_close(&other);
-	dt_ia_open(&other);
-	foreign = dt_evd_create(&other, 4, DAT_EVD_CR_FLAG);
-	for (size_t way = 0; way < COUNT_OF(creators); way++) {
-		struct call_of call = {.f = f, .create = creators[way]};
-
-		conn_refuses_handles(create_with_evd, &call, f->a.ep, freed,
-				     DAT_INVALID_HANDLE_EVD_CR);
-		dt_fails_with(create_with_evd(wrong_kind, &call), DAT_INVALID_HANDLE,
-			      DAT_INVALID_HANDLE_EVD_CR);
-		dt_fails_with(create_with_evd(foreign, &call), DAT_INVALID_HANDLE,
-			      DAT_INVALID_HANDLE_EVD_CR);
-		conn_refuses_handles(create_with_ia, &call, f->a.ep, closed, DAT_INVALID_HANDLE_IA);
-	}
-	dt_ok(dat_evd_free(wrong_kind)); /* no refused call left a tie */
-	dt_ia_abort(&other);
-}
-
-/* EP-CREATE-75 EP-CREATE-83: requests do not go together with solicited completions */
-static void psp_create__evd_has_solicited_stream__invalid_parameter(void **state)
-{
-	struct conn_fixture *f = *state;
-	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 8, DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG);
-	DAT_CONN_QUAL qual;
-	DAT_PSP_HANDLE psp;
-	DAT_RSP_HANDLE rsp;
-	DAT_EP_HANDLE ep;
-	DAT_EP_ATTR attr;
-
-	dt_ep_attr(&f->ia, &attr);
-	attr.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
-	attr.max_request_dtos = 0;
-	dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, evd, DAT_HANDLE_NULL, f->b.conn, &attr, &ep));
-	for (size_t way = 0; way < COUNT_OF(creators); way++)
-		dt_fails_with(creators[way](f, evd, DAT_PSP_CONSUMER_FLAG, &qual, &psp),
-			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	qual = dt_unused_qual();
-	dt_fails_with(dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG4);
-	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
-	dt_ok(dat_ep_free(ep));
-	dt_ok(dat_psp_create(f->ia.ia, qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
-}
-
-/* PSP-CREATE-21 PSP-CRANY-13 */
-static void psp_create__no_descriptors__insufficient_resources(void **state)
-{
-	struct conn_fixture *f = *state;
-	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 4, DAT_EVD_CR_FLAG);
-	const DAT_CONN_QUAL qual = dt_unused_qual();
-	struct rlimit limit = conn_descriptors_take();
-	DAT_CONN_QUAL any;
-	DAT_PSP_HANDLE psp;
-	const DAT_RETURN given = dat_psp_create(f->ia.ia, qual, evd, DAT_PSP_CONSUMER_FLAG, &psp);
-	const DAT_RETURN chosen =
-		dat_psp_create_any(f->ia.ia, &any, evd, DAT_PSP_CONSUMER_FLAG, &psp);
-
-	conn_descriptors_give(&limit);
-	dt_fails_with(given, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
-	dt_fails_with(chosen, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_DEVICE);
-	dt_ok(dat_evd_free(evd)); /* no tie is left */
-	dt_ok(dat_psp_create(f->ia.ia, qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG, &psp));
 }
 
 /* --- threads --- */
@@ -489,20 +337,19 @@ static void *create_many(void *arg)
 /* PSP-CREATE-26 PSP-CRANY-17 */
 static void psp_create__from_many_threads__all_different(void **state)
 {
-	static struct creator creators_of[THREADS];
+	static struct creator workers[THREADS];
 	struct conn_fixture *f = *state;
 	bool seen[65536] = {false};
 
 	for (size_t i = 0; i < THREADS; i++) {
-		creators_of[i].f = f;
-		assert_int_equal(
-			pthread_create(&creators_of[i].thread, NULL, create_many, &creators_of[i]),
-			0);
+		workers[i].f = f;
+		assert_int_equal(pthread_create(&workers[i].thread, NULL, create_many, &workers[i]),
+				 0);
 	}
 	for (size_t i = 0; i < THREADS; i++)
-		assert_int_equal(pthread_join(creators_of[i].thread, NULL), 0);
+		assert_int_equal(pthread_join(workers[i].thread, NULL), 0);
 	for (size_t i = 0; i < THREADS * PER_THREAD; i++) {
-		const DAT_CONN_QUAL qual = creators_of[i / PER_THREAD].quals[i % PER_THREAD];
+		const DAT_CONN_QUAL qual = workers[i / PER_THREAD].quals[i % PER_THREAD];
 
 		assert_true(qual < 65536);
 		assert_false(seen[qual]);
@@ -533,7 +380,7 @@ static void *contend(void *arg)
 }
 
 /* PSP-CREATE-26 PSP-CREATE-16 */
-static void psp_create__same_qualifier_from_threads__one_gets_it(void **state)
+static void psp_create__same_qualifier_from_threads__one_succeeds(void **state)
 {
 	struct conn_fixture *f = *state;
 
@@ -563,17 +410,13 @@ int main(void)
 		conn_test(psp__many_requests__answered_in_any_order),
 		conn_test(psp__evd_full__further_requests_refused),
 		conn_test(psp__evd_shared_with_connection_events__both_arrive),
-		conn_test(psp__lives__its_evd_is_in_use),
+		conn_test(psp__exists__evd_in_use),
 		remote_test(psp_create__qualifier_in_use__refused),
 		remote_test(psp_create__of_a_killed_process__free_at_once),
 		remote_test(psp_create_any__qualifiers__small_and_unique),
-		conn_test(psp_create_any__numbers_taken__another_one),
-		conn_test(psp_create__bad_parameter__invalid_parameter),
-		conn_test(psp_create__bad_handle__invalid_handle),
-		conn_test(psp_create__evd_has_solicited_stream__invalid_parameter),
-		conn_test(psp_create__no_descriptors__insufficient_resources),
+		conn_test(psp_create_any__numbers_in_use__another_number),
 		conn_test(psp_create__from_many_threads__all_different),
-		conn_test(psp_create__same_qualifier_from_threads__one_gets_it),
+		conn_test(psp_create__same_qualifier_from_threads__one_succeeds),
 	};
 
 	return cmocka_run_group_tests_name("psp_create", tests, NULL, NULL);

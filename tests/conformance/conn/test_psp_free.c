@@ -76,7 +76,9 @@ static void psp_free__requests_open__still_answerable(void **state)
 		dt_ep_create(&f->ia, f->ia.pz, NULL, &late);
 		dt_connect(&f->ia, f->a.ep, qual);
 		port = conn_ep_query(f->a.ep).local_port_qual;
-		/* a second EP shows that the first one's event is queued when the PSP is freed */
+		/*
+		 * a second EP shows that the event of the first one is queued when the PSP is freed
+		 */
 		event = conn_request_event(f->listener.evd);
 		dt_connect(&f->ia, late.ep, qual);
 		dt_ok(dat_cr_reject(dt_request(&f->listener)));
@@ -98,7 +100,7 @@ static void psp_free__requests_open__still_answerable(void **state)
 	}
 }
 
-/* PSP-FREE-03 PSP-FREE-04: whatever way the race goes, both sides agree */
+/* PSP-FREE-03 PSP-FREE-04: whatever the result of the race, both sides agree */
 static void psp_free__request_under_way__event_or_refusal(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -130,7 +132,7 @@ static void psp_free__request_under_way__event_or_refusal(void **state)
 }
 
 /* PSP-FREE-05 */
-static void psp_free__connections_made_through_it__live_on(void **state)
+static void psp_free__connections_made_through_it__stay_connected(void **state)
 {
 	struct conn_fixture *f = *state;
 
@@ -142,7 +144,7 @@ static void psp_free__connections_made_through_it__live_on(void **state)
 }
 
 /* COMPAT-16 */
-static void frees__work_left_over__succeed(void **state)
+static void free_calls__work_outstanding__succeed(void **state)
 {
 	struct conn_fixture *f = *state;
 
@@ -153,7 +155,7 @@ static void frees__work_left_over__succeed(void **state)
 	conn_post_send(f->a.ep, &f->buf, CONN_A_SENDS_AT, 3);
 	dt_expect_dto(f->b.recv, f->b.ep, 1, DAT_DTO_SUCCESS, CONN_BUF_LEN);
 	dt_ok(dat_ep_disconnect(f->a.ep, DAT_CLOSE_ABRUPT_FLAG));
-	/* at once: the events of Send, flushes and disconnect are there or still to come */
+	/* at once: the events of the Send, the flushes and the disconnect may still arrive */
 	dt_ok(dat_lmr_free(f->buf.lmr));
 	f->buf.lmr = DAT_HANDLE_NULL;
 	dt_ep_free(&f->a);
@@ -327,8 +329,8 @@ int main(void)
 		conn_test(psp_free__listening__qualifier_and_evd_free),
 		conn_test(psp_free__requests_open__still_answerable),
 		conn_test(psp_free__request_under_way__event_or_refusal),
-		conn_test(psp_free__connections_made_through_it__live_on),
-		conn_test(frees__work_left_over__succeed),
+		conn_test(psp_free__connections_made_through_it__stay_connected),
+		conn_test(free_calls__work_outstanding__succeed),
 		conn_test(psp_free__while_another_thread_creates__no_crash),
 		conn_test(psp_query__all_and_each_field__as_created),
 		conn_test(psp_query__bad_argument__invalid_parameter),

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Service points with DAT_PSP_PROVIDER_FLAG: the endpoint that comes with each request. */
+/*
+ * Service points with DAT_PSP_PROVIDER_FLAG: the endpoint that the provider creates for each
+ * request.
+ */
 #include <stdlib.h>
 
 #include "conn_util.h"
@@ -8,7 +11,7 @@ struct offer {
 	DAT_CONN_QUAL qual;
 	DAT_PSP_HANDLE psp;
 	DAT_CR_HANDLE cr;
-	struct dt_ep ep; /* the offered one; its EVDs are the fixture's b's */
+	struct dt_ep ep; /* offered with the request; its EVDs are those of the fixture's b */
 };
 
 static void listen_with_ep(struct conn_fixture *f, struct offer *offer)
@@ -52,13 +55,13 @@ static void accept_offer(struct conn_fixture *f, struct offer *offer)
 }
 
 /* PSP-CREATE-13 PSP-CREATE-12 PSP-CRANY-10 */
-static void psp_create__flags__as_ep_creator_says(void **state)
+static void psp_create__flags__as_ep_creator_reports(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct offer offer;
 
 	assert_int_equal(f->ia.provider.ep_creator, DAT_PSP_CREATES_EP_IFASKED);
-	listen_with_ep(f, &offer); /* the fixture has one of the other kind */
+	listen_with_ep(f, &offer); /* the fixture has a service point of the other kind */
 }
 
 /* PSP-CREATE-08 PSP-CREATE-09 CR-QUERY-05 EP-STATE-28 */
@@ -90,7 +93,7 @@ static void psp_provider__configured_and_accepted__connects(void **state)
 	struct offer offer;
 	DAT_EP_ATTR attr;
 
-	/* once for an ordinary requester, once for one with large queues */
+	/* once for an ordinary active side, once for one with large queues */
 	dt_ep_attr(&f->ia, &attr);
 	attr.max_recv_dtos = 100;
 	attr.max_request_dtos = 100;
@@ -111,7 +114,7 @@ static void psp_provider__configured_and_accepted__connects(void **state)
 }
 
 /* PSP-CREATE-11 EP-MODIFY-53 CR-ACCEPT-23 */
-static void psp_provider__changed_before_accept__changes_hold(void **state)
+static void psp_provider__changed_before_accept__changes_kept(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct offer offer;
@@ -142,7 +145,7 @@ static void psp_provider__changed_before_accept__changes_hold(void **state)
 }
 
 /* CR-REJECT-05 EP-FREE-15 EP-STATE-30 EP-STATE-71 EP-FREE-12 */
-static void cr_reject__provider_ep__gone(void **state)
+static void cr_reject__provider_ep__freed(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct offer offer;
@@ -215,7 +218,7 @@ static void psp_free__offer_open__ep_stays(void **state)
 	}
 }
 
-/* IA-CLOSE-06: an offer nobody answered does not hold a close up */
+/* IA-CLOSE-06: an unanswered offer does not delay a close */
 static void ia_close__offer_open__graceful_close_works(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -233,9 +236,11 @@ static void ia_close__offer_open__graceful_close_works(void **state)
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 
-/* PSP-CREATE-06 PSP-CREATE-27: no room for the event; the endpoint that was made for it is gone too
+/*
+ * PSP-CREATE-06 PSP-CREATE-27: there is no room for the event; the endpoint created for it is freed
+ * too
  */
-static void psp_provider__evd_full__refused_and_nothing_left(void **state)
+static void psp_provider__evd_full__refused_and_no_endpoint_left(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct dt_listener listener = {0};
@@ -259,8 +264,8 @@ static void psp_provider__evd_full__refused_and_nothing_left(void **state)
 	dt_ia_close(&other); /* refused if an endpoint were left */
 }
 
-/* PSP-CREATE-27 EP-CREATE-69: the adapter has no endpoint left */
-static void psp_provider__no_endpoint_left__refused_until_there_is(void **state)
+/* PSP-CREATE-27 EP-CREATE-69: no endpoint of the adapter is left */
+static void psp_provider__no_endpoint_left__refused_until_one_is_free(void **state)
 {
 	struct conn_fixture *f = *state;
 	DAT_EP_HANDLE *eps = calloc((size_t)f->ia.attr.max_eps + 1, sizeof(eps[0]));
@@ -290,16 +295,16 @@ static void psp_provider__no_endpoint_left__refused_until_there_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		conn_test(psp_create__flags__as_ep_creator_says),
+		conn_test(psp_create__flags__as_ep_creator_reports),
 		conn_test(psp_provider__request__tentative_unconfigured_ep),
 		conn_test(psp_provider__configured_and_accepted__connects),
-		conn_test(psp_provider__changed_before_accept__changes_hold),
-		conn_test(cr_reject__provider_ep__gone),
+		conn_test(psp_provider__changed_before_accept__changes_kept),
+		conn_test(cr_reject__provider_ep__freed),
 		conn_test(cr_accept__provider_ep_not_configured__refused_then_works),
 		conn_test(psp_free__offer_open__ep_stays),
 		conn_test(ia_close__offer_open__graceful_close_works),
-		conn_test(psp_provider__evd_full__refused_and_nothing_left),
-		conn_test(psp_provider__no_endpoint_left__refused_until_there_is),
+		conn_test(psp_provider__evd_full__refused_and_no_endpoint_left),
+		conn_test(psp_provider__no_endpoint_left__refused_until_one_is_free),
 	};
 
 	return cmocka_run_group_tests_name("psp_provider", tests, NULL, NULL);

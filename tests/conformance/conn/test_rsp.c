@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_rsp_create, dat_rsp_free and dat_rsp_query. */
-#include <pthread.h>
+/*
+ * dat_rsp_create, and the requests that arrive at an RSP. dat_rsp_free and dat_rsp_query are in
+ * test_rsp_free.c.
+ */
+#include "reserved.h"
 
-#include "conn_util.h"
-
-struct reserved {
-	DAT_CONN_QUAL qual;
-	DAT_RSP_HANDLE rsp;
-};
-
-static struct reserved reserve(struct conn_fixture *f, DAT_EP_HANDLE ep)
-{
-	struct reserved reserved = {.qual = dt_unused_qual()};
-
-	dt_ok(dat_rsp_create(f->ia.ia, reserved.qual, ep, f->listener.evd, &reserved.rsp));
-	assert_non_null(reserved.rsp);
-	return reserved;
-}
-
-static DAT_CR_HANDLE ask(struct conn_fixture *f, const struct reserved *reserved)
-{
-	dt_connect(&f->ia, f->a.ep, reserved->qual);
-	return dt_request(&f->listener);
-}
-
-/* --- what it does --- */
+/* --- requests --- */
 
 /* RSP-CREATE-01 RSP-CREATE-02 RSP-CREATE-04 RSP-CREATE-05 RSP-CREATE-06 RSP-CREATE-08 CONN-EVT-11
  * CONN-EVT-14 CONN-EVT-16 CR-ACCEPT-04 CR-QUERY-05 EP-STATE-23 EP-STATE-25 EP-STATE-26 */
@@ -54,11 +35,11 @@ static void rsp_create__request_accepted__reserved_ep_connected(void **state)
 }
 
 /* RSP-CREATE-03 RSP-CREATE-22 RSP-CREATE-23 */
-static void rsp__request_came__spent_and_qualifier_free(void **state)
+static void rsp__request_arrived__used_up_and_qualifier_free(void **state)
 {
 	struct conn_fixture *f = *state;
 	const struct reserved reserved = reserve(f, f->b.ep);
-	const DAT_CR_HANDLE cr = ask(f, &reserved);
+	const DAT_CR_HANDLE cr = request_connection(f, &reserved);
 	struct dt_ep c;
 	DAT_RSP_PARAM param;
 	DAT_RSP_HANDLE next;
@@ -71,7 +52,7 @@ static void rsp__request_came__spent_and_qualifier_free(void **state)
 	dt_no_event(f->listener.evd);
 	dt_ok(dat_rsp_query(reserved.rsp, DAT_RSP_FIELD_ALL, &param));
 	assert_true(param.conn_qual == reserved.qual);
-	/* the qualifier can be used by others, although the old point still exists */
+	/* the qualifier can be used by others although the old RSP still exists */
 	dt_ok(dat_psp_create(f->ia.ia, reserved.qual, f->listener.evd, DAT_PSP_CONSUMER_FLAG,
 			     &psp));
 	dt_connect(&f->ia, c.ep, reserved.qual);
@@ -80,7 +61,7 @@ static void rsp__request_came__spent_and_qualifier_free(void **state)
 	dt_ok(dat_psp_free(psp));
 	dt_ok(dat_ep_reset(c.ep));
 	dt_ok(dat_rsp_create(f->ia.ia, reserved.qual, c.ep, f->listener.evd, &next));
-	/* freeing the spent one does not end the new one */
+	/* freeing the used-up RSP does not end the new one */
 	dt_ok(dat_rsp_free(reserved.rsp));
 	assert_int_equal(dt_ep_state(c.ep), DAT_EP_STATE_RESERVED);
 	dt_ok(dat_cr_reject(cr));
@@ -98,7 +79,7 @@ static void cr_accept__rsp_request_with_another_ep__refused(void **state)
 {
 	struct conn_fixture *f = *state;
 	const struct reserved reserved = reserve(f, f->b.ep);
-	const DAT_CR_HANDLE cr = ask(f, &reserved);
+	const DAT_CR_HANDLE cr = request_connection(f, &reserved);
 	struct dt_ep c;
 
 	dt_ep_create(&f->ia, f->ia.pz, NULL, &c);
@@ -122,16 +103,16 @@ static void cr_reject__rsp_request__ep_unconnected_again(void **state)
 	struct reserved again;
 
 	conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 7);
-	dt_ok(dat_cr_reject(ask(f, &reserved)));
+	dt_ok(dat_cr_reject(request_connection(f, &reserved)));
 	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
 	conn_stays_quiet(&f->b);
 	assert_false(conn_recv_is_idle(f->b.ep));
 	dt_ok(dat_rsp_free(reserved.rsp));
 	dt_ok(dat_ep_reset(f->a.ep));
-	/* it can be reserved, rejected, connected */
+	/* the endpoint can be reserved, rejected and connected */
 	again = reserve(f, f->b.ep);
-	dt_ok(dat_cr_reject(ask(f, &again)));
+	dt_ok(dat_cr_reject(request_connection(f, &again)));
 	dt_ok(dat_rsp_free(again.rsp));
 	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
 	dt_ok(dat_ep_reset(f->a.ep));
@@ -145,7 +126,7 @@ static void rsp_create__no_ep__provider_supplies_one(void **state)
 {
 	struct conn_fixture *f = *state;
 	const struct reserved reserved = reserve(f, DAT_HANDLE_NULL);
-	const DAT_CR_HANDLE cr = ask(f, &reserved);
+	const DAT_CR_HANDLE cr = request_connection(f, &reserved);
 	struct dt_ep offered = f->b;
 	DAT_EP_PARAM param = {
 		.pz_handle = f->ia.pz,
@@ -173,29 +154,29 @@ static void rsp_create__no_ep__provider_supplies_one(void **state)
 static void rsp_create__several_on_one_evd__each_its_own_ep(void **state)
 {
 	struct conn_fixture *f = *state;
-	struct dt_ep eps[4], askers[4];
+	struct dt_ep eps[4], active[4];
 	struct reserved points[4];
 
 	for (size_t i = 0; i < COUNT_OF(eps); i++) {
 		dt_ep_create(&f->ia, f->ia.pz, NULL, &eps[i]);
-		dt_ep_create(&f->ia, f->ia.pz, NULL, &askers[i]);
+		dt_ep_create(&f->ia, f->ia.pz, NULL, &active[i]);
 		points[i] = reserve(f, eps[i].ep);
 	}
 	for (size_t i = COUNT_OF(eps); i-- > 0;) {
 		DAT_CR_HANDLE cr;
 
-		dt_connect(&f->ia, askers[i].ep, points[i].qual);
+		dt_connect(&f->ia, active[i].ep, points[i].qual);
 		cr = dt_request(&f->listener);
 		assert_ptr_equal(conn_cr_query(cr).local_ep_handle, eps[i].ep);
 		dt_ok(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL));
 		dt_expect_conn(eps[i].conn, eps[i].ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-		dt_expect_conn(askers[i].conn, askers[i].ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-		conn_transfer(f, &askers[i], &eps[i]);
+		dt_expect_conn(active[i].conn, active[i].ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+		conn_transfer(f, &active[i], &eps[i]);
 		dt_ok(dat_rsp_free(points[i].rsp));
 	}
 }
 
-/* RSP-CREATE-20 CR-ACCEPT-10 CR-ACCEPT-18: EVD set while reserved or pending */
+/* RSP-CREATE-20 CR-ACCEPT-10 CR-ACCEPT-18: the EVD is set while reserved or pending */
 static void rsp_create__ep_without_connect_evd__can_be_set_later(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -211,7 +192,7 @@ static void rsp_create__ep_without_connect_evd__can_be_set_later(void **state)
 		reserved = reserve(f, bare.ep);
 		if (!is_late)
 			dt_ok(dat_ep_modify(bare.ep, DAT_EP_FIELD_CONNECT_EVD_HANDLE, &param));
-		cr = ask(f, &reserved);
+		cr = request_connection(f, &reserved);
 		if (is_late) {
 			dt_fails_with(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL),
 				      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EP);
@@ -229,7 +210,7 @@ static void rsp_create__ep_without_connect_evd__can_be_set_later(void **state)
 	}
 }
 
-/* RSP-CREATE-20 CR-ACCEPT-10: without zone only a release is left */
+/* RSP-CREATE-20 CR-ACCEPT-10: without a zone the endpoint can only be released */
 static void rsp_create__ep_without_zone__can_only_be_released(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -242,7 +223,7 @@ static void rsp_create__ep_without_zone__can_only_be_released(void **state)
 	reserved = reserve(f, bare.ep);
 	dt_fails_with(dat_ep_modify(bare.ep, DAT_EP_FIELD_PZ_HANDLE, &param), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_EP_RESERVED);
-	cr = ask(f, &reserved);
+	cr = request_connection(f, &reserved);
 	dt_fails_with(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL), DAT_INVALID_HANDLE,
 		      DAT_INVALID_HANDLE_EP);
 	dt_ok(dat_cr_reject(cr));
@@ -252,7 +233,7 @@ static void rsp_create__ep_without_zone__can_only_be_released(void **state)
 }
 
 /* RSP-CREATE-21 RSP-FREE-08 */
-static void rsp__lives__its_evd_is_in_use(void **state)
+static void rsp__exists__evd_in_use(void **state)
 {
 	struct conn_fixture *f = *state;
 	const DAT_EVD_HANDLE evd = dt_evd_create(&f->ia, 4, DAT_EVD_CR_FLAG);
@@ -295,7 +276,7 @@ static void rsp__evd_full__request_refused_and_still_listening(void **state)
 	dt_ok(dat_rsp_free(rsp));
 }
 
-/* EP-STATE-82 EVD-FREE-12: nobody can answer any more */
+/* EP-STATE-82 EVD-FREE-12: nobody can answer the request */
 static void evd_free__holds_the_request_of_an_rsp__ep_released(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -314,7 +295,7 @@ static void evd_free__holds_the_request_of_an_rsp__ep_released(void **state)
 	conn_stays_quiet(&f->b);
 }
 
-/* --- refusals of the creation --- */
+/* --- refused creation --- */
 
 static DAT_RETURN create_with_ia(DAT_HANDLE handle, void *arg)
 {
@@ -390,7 +371,7 @@ static void rsp_create__ep_not_unconnected__invalid_state(void **state)
 
 	check_refused(f, other, f->b.ep,
 		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_RESERVED));
-	cr = ask(f, &reserved);
+	cr = request_connection(f, &reserved);
 	check_refused(f, other, f->b.ep,
 		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_PASSCONNPENDING));
 	check_refused(f, other, f->a.ep,
@@ -406,7 +387,7 @@ static void rsp_create__ep_not_unconnected__invalid_state(void **state)
 	conn_await_state(f->a.ep, DAT_EP_STATE_DISCONNECTED);
 	check_refused(f, other, f->a.ep,
 		      DT_ERROR(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_DISCONNECTED));
-	/* the refused calls left nobody listening there */
+	/* the refused calls left no listener */
 	dt_ok(dat_ep_reset(f->a.ep));
 	dt_drain(f->a.conn);
 	dt_connect(&f->ia, f->a.ep, other);
@@ -451,267 +432,24 @@ static void rsp_create__no_descriptors__insufficient_resources(void **state)
 	dt_ok(dat_rsp_free(rsp));
 }
 
-/* --- free --- */
-
-static DAT_RETURN free_rsp(DAT_HANDLE handle, void *arg)
-{
-	(void)arg;
-	return dat_rsp_free(handle);
-}
-
-static DAT_RSP_HANDLE freed_rsp(struct conn_fixture *f)
-{
-	const struct reserved reserved = reserve(f, f->b.ep);
-
-	dt_ok(dat_rsp_free(reserved.rsp));
-	return reserved.rsp;
-}
-
-/* RSP-FREE-01 RSP-FREE-10 */
-static void rsp_free__bad_handle__invalid_handle(void **state)
-{
-	struct conn_fixture *f = *state;
-
-	conn_refuses_handles(free_rsp, NULL, f->b.ep, freed_rsp(f), DAT_INVALID_HANDLE_RSP);
-	dt_fails_with(dat_rsp_free(f->listener.psp), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP);
-	conn_link(f, &f->a, &f->b);
-}
-
-/* RSP-FREE-02 RSP-FREE-03 RSP-FREE-07 RSP-FREE-09 EP-STATE-24 EP-STATE-69 EP-FREE-10 EP-FREE-13 */
-static void rsp_free__no_request_yet__ep_back(void **state)
-{
-	struct conn_fixture *f = *state;
-	struct reserved reserved = reserve(f, f->b.ep);
-
-	conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, 7);
-	dt_fails_with(dat_ep_free(f->b.ep), DAT_INVALID_STATE, DAT_INVALID_STATE_EP_RESERVED);
-	dt_ok(dat_rsp_free(reserved.rsp));
-	assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
-	dt_connect(&f->ia, f->a.ep, reserved.qual);
-	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-	dt_ok(dat_ep_reset(f->a.ep));
-	dt_ok(dat_rsp_create(f->ia.ia, reserved.qual, f->b.ep, f->listener.evd, &reserved.rsp));
-	dt_ok(dat_rsp_free(reserved.rsp));
-	conn_stays_quiet(&f->b);
-	assert_false(conn_recv_is_idle(f->b.ep));
-	conn_link(f, &f->b, &f->a);
-	conn_post_send(f->a.ep, &f->buf, CONN_A_SENDS_AT, 1);
-	dt_expect_dto(f->b.recv, f->b.ep, 7, DAT_DTO_SUCCESS, CONN_BUF_LEN);
-	dt_expect_dto(f->a.request, f->a.ep, 1, DAT_DTO_SUCCESS, DT_ANY_LEN);
-	dt_ep_free(&f->b);
-}
-
-/* RSP-FREE-04 RSP-FREE-06 */
-static void rsp_free__at_each_later_step__nothing_harmed(void **state)
-{
-	enum { REQUESTED, ACCEPTED, TRANSFERRED, REJECTED, STEPS };
-	struct conn_fixture *f = *state;
-
-	for (int step = 0; step < STEPS; step++) {
-		const struct reserved reserved = reserve(f, f->b.ep);
-		const DAT_CR_HANDLE cr = ask(f, &reserved);
-
-		if (step == REJECTED) {
-			dt_ok(dat_cr_reject(cr));
-			dt_ok(dat_rsp_free(reserved.rsp));
-			conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
-			assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
-			continue;
-		}
-		if (step == REQUESTED)
-			dt_ok(dat_rsp_free(reserved.rsp));
-		assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
-		assert_ptr_equal(conn_cr_query(cr).local_ep_handle, f->b.ep);
-		dt_ok(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL));
-		if (step == ACCEPTED)
-			dt_ok(dat_rsp_free(reserved.rsp));
-		dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-		dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-		conn_transfer(f, &f->a, &f->b);
-		if (step == TRANSFERRED)
-			dt_ok(dat_rsp_free(reserved.rsp));
-		conn_transfer(f, &f->a, &f->b);
-		dt_ok(dat_ep_disconnect(f->a.ep, DAT_CLOSE_ABRUPT_FLAG));
-		dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-		dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-		dt_ok(dat_ep_reset(f->a.ep));
-		dt_ok(dat_ep_reset(f->b.ep));
-	}
-}
-
-/* RSP-FREE-05 RSP-FREE-06 */
-static void rsp_free__request_under_way__event_or_refusal(void **state)
-{
-	struct conn_fixture *f = *state;
-
-	for (unsigned int i = 0; i < 100; i++) {
-		const struct reserved reserved = reserve(f, f->b.ep);
-		DAT_EVENT event;
-
-		dt_connect(&f->ia, f->a.ep, reserved.qual);
-		if (i & 1)
-			usleep(i * 20); /* from before its arrival to long after */
-		dt_ok(dat_rsp_free(reserved.rsp));
-		if (dat_evd_dequeue(f->listener.evd, &event) == DAT_SUCCESS) {
-			assert_int_equal(dt_ep_state(f->b.ep),
-					 DAT_EP_STATE_PASSIVE_CONNECTION_PENDING);
-			dt_ok(dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle));
-			conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_PEER_REJECTED);
-		} else {
-			assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
-			conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-		}
-		assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_UNCONNECTED);
-		dt_no_event(f->listener.evd);
-		dt_ok(dat_ep_reset(f->a.ep));
-	}
-}
-
-/* --- query --- */
-
-static DAT_RSP_PARAM query(DAT_RSP_HANDLE rsp, DAT_RSP_PARAM_MASK mask)
-{
-	DAT_RSP_PARAM param;
-
-	memset(&param, 0x5a, sizeof(param));
-	dt_ok(dat_rsp_query(rsp, mask, &param));
-	return param;
-}
-
-/* RSP-QUERY-01 RSP-CREATE-22 */
-static void rsp_query__before_and_after_the_request__as_created(void **state)
-{
-	struct conn_fixture *f = *state;
-	const struct reserved reserved = reserve(f, f->b.ep);
-
-	for (int is_spent = 0; is_spent < 2; is_spent++) {
-		const DAT_RSP_PARAM param = query(reserved.rsp, DAT_RSP_FIELD_ALL);
-
-		assert_ptr_equal(param.ia_handle, f->ia.ia);
-		assert_true(param.conn_qual == reserved.qual);
-		assert_ptr_equal(param.evd_handle, f->listener.evd);
-		assert_ptr_equal(param.ep_handle, f->b.ep);
-		if (!is_spent)
-			dt_ok(dat_cr_accept(ask(f, &reserved), DAT_HANDLE_NULL, 0, NULL));
-	}
-	assert_ptr_equal(query(reserved.rsp, DAT_RSP_FIELD_IA_HANDLE).ia_handle, f->ia.ia);
-	assert_true(query(reserved.rsp, DAT_RSP_FIELD_CONN_QUAL).conn_qual == reserved.qual);
-	assert_ptr_equal(query(reserved.rsp, DAT_RSP_FIELD_EVD_HANDLE).evd_handle, f->listener.evd);
-	assert_ptr_equal(query(reserved.rsp, DAT_RSP_FIELD_EP_HANDLE).ep_handle, f->b.ep);
-	query(reserved.rsp, (DAT_RSP_PARAM_MASK)0);
-	dt_ok(dat_rsp_free(reserved.rsp));
-}
-
-/* RSP-QUERY-03 RSP-QUERY-04 */
-static void rsp_query__bad_argument__invalid_parameter(void **state)
-{
-	static const unsigned int masks[] = {0x10, 0x1f, 0x80000000};
-	struct conn_fixture *f = *state;
-	const struct reserved reserved = reserve(f, f->b.ep);
-	DAT_RSP_PARAM param;
-
-	for (size_t i = 0; i < COUNT_OF(masks); i++)
-		dt_fails_with(dat_rsp_query(reserved.rsp, (DAT_RSP_PARAM_MASK)masks[i], &param),
-			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
-	dt_fails_with(dat_rsp_query(reserved.rsp, DAT_RSP_FIELD_ALL, NULL), DAT_INVALID_PARAMETER,
-		      DAT_INVALID_ARG3);
-	dt_ok(dat_rsp_free(reserved.rsp));
-}
-
-static DAT_RETURN query_rsp(DAT_HANDLE handle, void *arg)
-{
-	DAT_RSP_PARAM param;
-
-	(void)arg;
-	return dat_rsp_query(handle, DAT_RSP_FIELD_ALL, &param);
-}
-
-/* RSP-QUERY-05 */
-static void rsp_query__bad_handle__invalid_handle(void **state)
-{
-	struct conn_fixture *f = *state;
-
-	conn_refuses_handles(query_rsp, NULL, f->listener.evd, freed_rsp(f),
-			     DAT_INVALID_HANDLE_RSP);
-	dt_fails_with(query_rsp(f->listener.psp, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RSP);
-}
-
-/* --- threads --- */
-
-struct creator {
-	pthread_t thread;
-	struct conn_fixture *f;
-	struct dt_ep ep;
-	const struct reserved *shared;
-	unsigned int strange;
-};
-
-static void *create_query_free(void *arg)
-{
-	struct creator *creator = arg;
-	const DAT_CONN_QUAL qual = ((DAT_CONN_QUAL)getpid() << 35) + (uintptr_t)creator;
-
-	for (unsigned int i = 0; i < 50; i++) {
-		DAT_RSP_HANDLE rsp;
-
-		dt_ok(dat_rsp_create(creator->f->ia.ia, qual, creator->ep.ep,
-				     creator->f->listener.evd, &rsp));
-		if (query(rsp, DAT_RSP_FIELD_ALL).conn_qual != qual ||
-		    query(creator->shared->rsp, DAT_RSP_FIELD_ALL).conn_qual !=
-			    creator->shared->qual)
-			creator->strange++;
-		dt_ok(dat_rsp_free(rsp));
-	}
-	return NULL;
-}
-
-/* RSP-CREATE-24 RSP-QUERY-06 */
-static void rsp_create__from_many_threads__works(void **state)
-{
-	struct conn_fixture *f = *state;
-	const struct reserved shared = reserve(f, f->b.ep);
-	struct creator creators[4];
-
-	for (size_t i = 0; i < COUNT_OF(creators); i++) {
-		creators[i] = (struct creator){.f = f, .shared = &shared};
-		dt_ep_create(&f->ia, f->ia.pz, NULL, &creators[i].ep);
-		assert_int_equal(
-			pthread_create(&creators[i].thread, NULL, create_query_free, &creators[i]),
-			0);
-	}
-	for (size_t i = 0; i < COUNT_OF(creators); i++) {
-		assert_int_equal(pthread_join(creators[i].thread, NULL), 0);
-		assert_int_equal(creators[i].strange, 0);
-	}
-	dt_ok(dat_rsp_free(shared.rsp));
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		conn_test(rsp_create__request_accepted__reserved_ep_connected),
-		conn_test(rsp__request_came__spent_and_qualifier_free),
+		conn_test(rsp__request_arrived__used_up_and_qualifier_free),
 		conn_test(cr_accept__rsp_request_with_another_ep__refused),
 		conn_test(cr_reject__rsp_request__ep_unconnected_again),
 		conn_test(rsp_create__no_ep__provider_supplies_one),
 		conn_test(rsp_create__several_on_one_evd__each_its_own_ep),
 		conn_test(rsp_create__ep_without_connect_evd__can_be_set_later),
 		conn_test(rsp_create__ep_without_zone__can_only_be_released),
-		conn_test(rsp__lives__its_evd_is_in_use),
+		conn_test(rsp__exists__evd_in_use),
 		conn_test(rsp__evd_full__request_refused_and_still_listening),
 		conn_test(evd_free__holds_the_request_of_an_rsp__ep_released),
 		conn_test(rsp_create__bad_handle__invalid_handle),
 		conn_test(rsp_create__ep_not_unconnected__invalid_state),
 		conn_test(rsp_create__bad_parameter__refused),
 		conn_test(rsp_create__no_descriptors__insufficient_resources),
-		conn_test(rsp_free__bad_handle__invalid_handle),
-		conn_test(rsp_free__no_request_yet__ep_back),
-		conn_test(rsp_free__at_each_later_step__nothing_harmed),
-		conn_test(rsp_free__request_under_way__event_or_refusal),
-		conn_test(rsp_query__before_and_after_the_request__as_created),
-		conn_test(rsp_query__bad_argument__invalid_parameter),
-		conn_test(rsp_query__bad_handle__invalid_handle),
-		conn_test(rsp_create__from_many_threads__works),
 	};
 
 	return cmocka_run_group_tests_name("rsp", tests, NULL, NULL);

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * How long time-outs are: never shorter than asked for, and about as long. A busy machine can make
- * any single one late, so that only the best of several says how long the library waits; an early
- * one is wrong each time.
+ * How long time-outs last: never shorter than requested, and not much longer. On a busy machine any
+ * single one may be late, so the fastest of several is measured; one that is early is always wrong.
  */
 #include "cno_util.h"
 #include "conn_util.h"
 
 #define SHORT_US 60000u
 #define TRIES 12
-#define LATE_US(us) ((us) + (us) / 10 * 3) /* 1.3 times */
+#define LATE_US(us) ((us) + (us) / 10 * 3) /* that is, 1.3 times */
 
-/* Whether the best of several is on time; none may be early. */
+/* Checks whether the fastest of several is on time; none may be early. */
 static void check_time(void (*wait)(void *arg, DAT_TIMEOUT us), void *arg, DAT_TIMEOUT us)
 {
 	uint64_t best = UINT64_MAX;
@@ -47,7 +46,7 @@ static void wait_on_cno(void *cno, DAT_TIMEOUT us)
 	assert_int_equal(dat_cno_wait(cno, us, &evd), DAT_QUEUE_EMPTY);
 }
 
-/* With nothing connected, and with a connection that something may come from. */
+/* With no connection, and with a connection that may cause events. */
 static void check_evd_and_cno(void)
 {
 	void *state;
@@ -69,7 +68,7 @@ static void check_evd_and_cno(void)
 }
 
 /* EVD-WAIT-05 CNO-WAIT-08: a thread that sleeps at once */
-static void evd_wait_and_cno_wait__asleep__time_is_what_was_asked_for(void **state)
+static void evd_wait_and_cno_wait__asleep__time_as_requested(void **state)
 {
 	(void)state;
 	setenv("DAT_SPIN_US", "0", 1);
@@ -77,8 +76,8 @@ static void evd_wait_and_cno_wait__asleep__time_is_what_was_asked_for(void **sta
 	unsetenv("DAT_SPIN_US");
 }
 
-/* The same with the spin that is the default, and with one that is longer than the time-out */
-static void evd_wait_and_cno_wait__spinning__time_is_what_was_asked_for(void **state)
+/* with the default spin time, and with one longer than the time-out */
+static void evd_wait_and_cno_wait__spinning__time_as_requested(void **state)
 {
 	(void)state;
 	check_evd_and_cno();
@@ -87,7 +86,7 @@ static void evd_wait_and_cno_wait__spinning__time_is_what_was_asked_for(void **s
 	unsetenv("DAT_SPIN_US");
 }
 
-/* An attempt that nobody answers. */
+/* Starts an attempt that nobody answers. */
 static void connect_in_vain(void *arg, DAT_TIMEOUT us)
 {
 	struct conn_fixture *f = arg;
@@ -98,7 +97,7 @@ static void connect_in_vain(void *arg, DAT_TIMEOUT us)
 }
 
 /* EP-CONNECT-12 EP-CONNECT-14 */
-static void ep_connect__not_answered__time_is_what_was_asked_for(void **state)
+static void ep_connect__not_answered__time_as_requested(void **state)
 {
 	check_time(connect_in_vain, *state, CONN_SHORT_US);
 }
@@ -106,9 +105,9 @@ static void ep_connect__not_answered__time_is_what_was_asked_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(evd_wait_and_cno_wait__asleep__time_is_what_was_asked_for),
-		cmocka_unit_test(evd_wait_and_cno_wait__spinning__time_is_what_was_asked_for),
-		conn_test(ep_connect__not_answered__time_is_what_was_asked_for),
+		cmocka_unit_test(evd_wait_and_cno_wait__asleep__time_as_requested),
+		cmocka_unit_test(evd_wait_and_cno_wait__spinning__time_as_requested),
+		conn_test(ep_connect__not_answered__time_as_requested),
 	};
 
 	return cmocka_run_group_tests_name("timeouts", tests, NULL, NULL);
