@@ -1153,7 +1153,7 @@ extern DAT_RETURN dat_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS clo
  *   DAT_INVALID_STATE:
  *     the endpoint is neither connected nor disconnected; the subtype is its state
  *   DAT_INSUFFICIENT_RESOURCES:
- *     the queue is full until a completion is dequeued, or the endpoint has no EVD for it
+ *     max_request_dtos are outstanding, binds included, or the endpoint has no request EVD
  * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_send.
  */
 extern DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -1179,7 +1179,7 @@ extern DAT_RETURN dat_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
  *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_WRITE: a region of another protection zone
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_WRITE: no live region, or without local write
  *   DAT_INSUFFICIENT_RESOURCES:
- *     the queue is full until a completion is dequeued, or the endpoint has no EVD for it
+ *     max_recv_dtos are outstanding, or the endpoint has no receive EVD
  * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_recv.
  */
 extern DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
@@ -1209,7 +1209,7 @@ extern DAT_RETURN dat_ep_post_recv(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segmen
  *   DAT_INVALID_STATE:
  *     the endpoint is neither connected nor disconnected; the subtype is its state
  *   DAT_INSUFFICIENT_RESOURCES:
- *     the queue is full until a completion is dequeued, or the endpoint has no EVD for it
+ *     max_request_dtos are outstanding, binds included, or the endpoint has no request EVD
  *   DAT_LENGTH_ERROR: the local buffer is smaller than the remote one
  *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_CREDITS: the connection does not allow RDMA Reads
  * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_rdma_read.
@@ -1242,7 +1242,7 @@ extern DAT_RETURN dat_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_s
  *   DAT_INVALID_STATE:
  *     the endpoint is neither connected nor disconnected; the subtype is its state
  *   DAT_INSUFFICIENT_RESOURCES:
- *     the queue is full until a completion is dequeued, or the endpoint has no EVD for it
+ *     max_request_dtos are outstanding, binds included, or the endpoint has no request EVD
  *   DAT_LENGTH_ERROR: the remote buffer is smaller than the data; nothing is written
  * Thread safe. Does not block. Specification: transfers.md, dat_ep_post_rdma_write.
  */
@@ -1741,7 +1741,7 @@ extern DAT_RETURN dat_srq_free(DAT_SRQ_HANDLE srq_handle);
  *   DAT_PROTECTION_VIOLATION / DAT_PROTECTION_WRITE:
  *     the region is not in the protection zone of the SRQ
  *   DAT_PRIVILEGES_VIOLATION / DAT_PRIVILEGES_WRITE: no live region, or without local write
- *   DAT_INSUFFICIENT_RESOURCES: the queue is full
+ *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_SRQ: max_recv_dtos buffers are outstanding
  * Thread safe. Does not block. Specification: srq.md, dat_srq_post_recv.
  */
 extern DAT_RETURN dat_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,

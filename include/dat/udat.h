@@ -220,15 +220,15 @@ struct dat_provider_attr {
 /*
  * Register memory.
  *
- * Keep the memory mapped until dat_lmr_free. If it is unmapped or truncated earlier, RDMA of a
- * peer ends with success or DAT_DTO_ERR_REMOTE_ACCESS, without a signal if the peer or the kernel
- * copies. A post, a dequeue or a wait of this process may copy to or from the memory and then
- * faults as any access does: on the soft adapters these calls place received messages and RDMA
- * through a ring. A handler of the signal may map the memory again and return; leaving the call by
- * a jump is undefined. Threads of the library never fault: the transfer then ends with
+ * Keep the memory mapped until dat_lmr_free. What happens otherwise depends on who copies. If the
+ * peer or the kernel copies, RDMA of a peer ends with success or DAT_DTO_ERR_REMOTE_ACCESS, and no
+ * signal is raised. On the soft adapters a post, a dequeue or a wait of this process copies to and
+ * from the memory too, for example to place a message or RDMA through a ring, and faults as any
+ * access does. A handler of the signal may map the memory again and return; leaving the call by a
+ * jump is undefined. Threads of the library never fault: the transfer then ends with
  * DAT_DTO_ERR_LOCAL_PROTECTION, an RDMA with DAT_DTO_ERR_REMOTE_ACCESS.
- * The same applies to memory that is registered for writing but not writable: the soft adapters
- * accept it, and transfers that would write to it fail; a device refuses it.
+ * The same applies to writing to memory that is registered for it but is not writable. The soft
+ * adapters register such memory; a device refuses it.
  * Received bytes become visible in order: when the last byte of a message or of an RDMA Write is
  * visible, so are all others.
  *
@@ -255,7 +255,7 @@ struct dat_provider_attr {
  *     a type that is not defined; NULL, a NULL cookie, or memory that is not completely mapped or,
  *     for a device that writes to it, not writable; 0; a privilege that is not defined; NULL
  *   DAT_INVALID_STATE: DAT_MEM_TYPE_SHARED_VIRTUAL, and the memory is not shared
- *   DAT_MODEL_NOT_SUPPORTED: a memory type that the provider lacks
+ *   DAT_MODEL_NOT_SUPPORTED: no such memory type, or a device refuses read-only shared memory
  *   DAT_INSUFFICIENT_RESOURCES:
  *     memory or device objects are exhausted, or a limit of the adapter is reached
  *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_MEMORY_REGION:
@@ -272,7 +272,7 @@ extern DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 /* ---- calls: event dispatchers ---- */
 
 /*
- * Create an event dispatcher: a queue of events of one or more kinds.
+ * Create an EVD (event dispatcher): a queue of events of one or more kinds.
  *
  * ia_handle [in]       the instance
  * evd_min_qlen [in]    minimum number of events, from 1 to max_evd_qlen

@@ -53,17 +53,17 @@ static const char *const cancellation_words[] = {
 
 static const struct setting settings_table[] = {
 	{FIELD(copy), .initial = CORE_COPY_AUTO, .words = copy_words,
-	 .help = "how RDMA on one host moves its bytes"},
+	 .help = "copy path of RDMA on one host"},
 	{FIELD(peer_timeout_ms), .initial = 5000, .min = 1, .max = 600000, .unit = "ms",
-	 .help = "longest wait for a peer that is stopped in the middle of a copy"},
+	 .help = "longest wait for a peer that is stopped during a copy"},
 	{FIELD(setup_timeout_ms), .initial = 30000, .min = 1, .max = 600000, .unit = "ms",
-	 .help = "longest life of a connection set-up in which the peer says nothing"},
+	 .help = "longest time that a connection set-up waits for a silent peer"},
 	{FIELD(rnr_timeout_ms), .initial = 0, .min = 0, .max = 600000, .unit = "ms",
-	 .help = "how long a message waits for a Receive; 0: for ever"},
+	 .help = "how long a message waits for a Receive; 0: no limit"},
 	{FIELD(rmr_bind), .initial = CORE_RMR_AUTO, .words = rmr_words,
-	 .help = "what a bind makes on an RDMA device"},
+	 .help = "what a bind of an RMR makes on an RDMA device"},
 	{FIELD(cancellation), .initial = CORE_CANCELLATION_AUTO, .words = cancellation_words,
-	 .help = "whether posts and polls on an RDMA device meet a pthread_cancel"},
+	 .help = "whether a thread may be cancelled in a post or a dequeue on an RDMA device"},
 	{FIELD(spin_us), .initial = 20, .min = 0, .max = 1000000, .unit = "us",
 	 .help = "how long a waiting call polls before it sleeps"},
 };
