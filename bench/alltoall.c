@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * All to all: some processes of this host, each connected with each, exchange messages in rounds as
- * an MPI library would, over the public API only.
+ * All to all: several processes of this host, each connected to each, exchange messages in rounds
+ * as an MPI library would. Uses the public API only.
  *
  *   alltoall [-p PROCESSES] [-s] [-c] [-a ADAPTER] SIZE ROUNDS
  *
- *   -p  how many processes (default 8, at most 16)
+ *   -p  number of processes (default 8, at most 16)
  *   -s  buffers in sealed memory files, which peers may map; else private memory
- *   -c  verify every byte; the figures then contain that
+ *   -c  verify every byte; the times then include this
  *   -a  interface adapter (default soft-lo)
  *
- * A round is ALL_BURST messages of up to ALL_EAGER_MAX bytes from each process to each, or one
- * larger one in fragments that are registered for it. Prints one JSON object. Processes share out
- * the processors that the program may use. What does not end in ALL_LIMIT_S is ended. Exit status
- * as for the tools.
+ * In a round each process sends each other ALL_BURST messages of up to ALL_EAGER_MAX bytes, or one
+ * larger message in fragments that are registered for it. Prints one JSON object. The processes are
+ * distributed over the processors that the program may use. They are killed after ALL_LIMIT_S
+ * seconds. Exit status as for the tools.
  */
 #include "alltoall.h"
 
@@ -37,13 +37,13 @@
 #define ALL_SIZE_LIMIT (UINT64_C(16) << 20)
 #define ALL_ROUNDS_LIMIT 10000000u
 
-/* In memory that all processes share: where they listen, and when they began and ended. */
+/* In memory that all processes share: their qualifiers, and when they began and ended. */
 struct all_board {
 	_Atomic uint64_t qualifier[ALL_PROCESSES_MAX];
 	uint64_t start_ns[ALL_PROCESSES_MAX];
 	uint64_t end_ns[ALL_PROCESSES_MAX];
 	uint64_t wrong[ALL_PROCESSES_MAX];
-	atomic_uint arrived; /* at barriers so far, all together */
+	atomic_uint arrived; /* arrivals at barriers so far, of all processes */
 };
 
 struct all_options {
@@ -55,7 +55,7 @@ struct all_options {
 	bool is_checked;
 };
 
-/* Private data of both directions: who it is, and where the other may write. */
+/* Private data of both directions: the rank of the sender, and its box for the receiver. */
 struct all_hello {
 	uint32_t magic;
 	uint32_t rank;
@@ -66,7 +66,7 @@ struct all_hello {
 
 /* --- one process --- */
 
-/* All processes come here before any goes on; `step` counts from 1. */
+/* Returns when all processes have arrived; `step` counts from 1. */
 static void all_barrier(const struct all *all, struct all_board *board, unsigned step)
 {
 	atomic_fetch_add(&board->arrived, 1);
@@ -118,7 +118,7 @@ static struct all_hello all_hello_to(const struct all *all, unsigned rank)
 				  .rmr_context = all->in.rmr_context};
 }
 
-/* Whose private data they are, noted where to write to it: its rank, or -EPROTO. */
+/* Stores the box of the peer that sent this private data. Returns its rank, or -EPROTO. */
 static int all_hello_read(struct all *all, const struct session_private *data)
 {
 	struct all_hello hello;
@@ -159,7 +159,7 @@ static int all_accept(struct all *all)
 	rank = all_hello_read(all, &data);
 	if (rank < 0) {
 		dat_cr_reject(request);
-		return 0; /* a stranger: not counted, see all_mesh() */
+		return 0; /* not one of our processes: not counted, see all_mesh() */
 	}
 	hello = all_hello_to(all, (unsigned)rank);
 	rc = session_accept(&all->session, request, all->peers[rank].endpoint, &hello,
@@ -167,7 +167,7 @@ static int all_accept(struct all *all)
 	return rc == 0 ? 1 : rc;
 }
 
-/* Connects to all of lower rank, then accepts all of higher rank: so nobody waits in a circle. */
+/* Connects to all of lower rank, then accepts all of higher rank, so that none deadlock. */
 static int all_mesh(struct all *all, struct all_board *board)
 {
 	DAT_CONN_QUAL qualifier = 0;
@@ -210,14 +210,14 @@ static int all_run(struct all *all, struct all_board *board, const char *adapter
 		board->end_ns[all->rank] = tool_now_ns();
 		board->wrong[all->rank] = all->wrong;
 	}
-	/* who fails is seen by the parent, which ends those that wait here */
+	/* when a process fails, the parent kills those that wait here */
 	if (rc == 0)
 		all_barrier(all, board, 3);
 	session_close(&all->session);
 	return rc;
 }
 
-/* On one of the processors that the program may use, in turn. */
+/* Binds each process to one of the processors that the program may use, in turn. */
 static void all_bind(unsigned rank)
 {
 	cpu_set_t may, own;
@@ -258,7 +258,7 @@ static _Noreturn void all_process(const struct all_options *options, struct all_
 
 /* --- the parent --- */
 
-/* Waits for all; when one fails the others are ended. */
+/* Waits for all; when one fails, kills the others. */
 static int all_wait(pid_t *pids, unsigned started, bool is_failed)
 {
 	for (unsigned left = started; left > 0; left--) {
@@ -271,7 +271,7 @@ static int all_wait(pid_t *pids, unsigned started, bool is_failed)
 		ended = wait(&status);
 		if (ended < 0)
 			return -errno;
-		/* its number may be another's from now on */
+		/* its process number may be used again from now on */
 		for (unsigned i = 0; i < started; i++)
 			if (pids[i] == ended)
 				pids[i] = 0;
@@ -371,7 +371,7 @@ int main(int argc, char **argv)
 		      stderr);
 		return TOOL_EXIT_USAGE;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a comparison that is stopped leaves nothing behind */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* no process remains if bench/compare is killed */
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	if (board == MAP_FAILED) {

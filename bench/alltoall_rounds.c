@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The rounds of alltoall. A round is over for a process when all messages of its peers are there
- * and all its own requests are complete.
+ * The rounds of alltoall. A round ends for a process when all messages of its peers have arrived
+ * and all its own requests have completed.
  *
- * Small messages are RDMA Writes into slots of the peer, who polls the last byte of each. Two
- * rounds have slots, and that is enough without any credits: a peer whose message of round n - 1 is
- * here has taken ours of round n - 2, of which round n uses the slots.
+ * Small messages are RDMA Writes into slots of the peer, which polls the last byte of each. There
+ * are slots for two rounds, and no credits are needed: when a peer's message of round n - 1 has
+ * arrived, the peer has taken ours of round n - 2, whose slots round n uses again.
  *
- * A large message goes in fragments, as MPI libraries do it. The receiver registers a fragment and
- * grants it by a note; the sender registers its side, writes, and when that is complete (COMPAT-03)
- * frees its side and reports it; the receiver frees. Each pair has one fragment under way each way.
+ * A large message is sent in fragments, as MPI libraries do. The receiver registers a fragment and
+ * grants it by a note. The sender registers its buffer and writes. When the Write has completed
+ * (COMPAT-03), it frees its registration and reports that by a note, and the receiver frees its
+ * own. Each pair has one fragment under way in each direction.
  */
 #include "alltoall.h"
 
@@ -20,10 +21,10 @@
 #include "common.h"
 #include "perf_pattern.h"
 
-#define ALL_IDLE_PASSES 64u /* before others that share the processor may go on */
+#define ALL_IDLE_PASSES 64u /* before it yields to others that share the processor */
 
 enum all_request {
-	ALL_GRANT, /* the notes: as they lie in the box */
+	ALL_GRANT, /* the notes, in their order in the box */
 	ALL_REPORT,
 	ALL_SMALL,
 	ALL_WRITE,
@@ -39,7 +40,7 @@ static unsigned all_rank_of(const struct all *all, const struct all_peer *peer)
 	return (unsigned)(peer - all->peers);
 }
 
-/* Tells the data of one message from those of all others. */
+/* A number that differs between all messages; their data are derived from it. */
 static uint64_t all_pattern(const struct all *all, uint64_t number, unsigned from, unsigned to)
 {
 	return (number * all->processes + from) * all->processes + to;
@@ -68,7 +69,7 @@ static int all_post(struct all *all, struct all_peer *peer, DAT_LMR_TRIPLET from
 	return 0;
 }
 
-/* From our box for the peer to the same place of its box for us. */
+/* Writes from our box for the peer to the same offset of its box for us. */
 static int all_post_box(struct all *all, struct all_peer *peer, uint64_t offset, uint64_t len,
 			enum all_request request, bool is_signalled)
 {
@@ -110,7 +111,7 @@ static int all_free(DAT_LMR_HANDLE *lmr)
 	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_lmr_free", code);
 }
 
-/* The fragment is at the peer: frees our side and reports it. */
+/* The fragment was placed: frees our registration and reports that to the peer. */
 static int all_report(struct all *all, struct all_peer *peer)
 {
 	struct all_note note = {.flag = all_flag(peer->reported++)};
@@ -119,7 +120,7 @@ static int all_report(struct all *all, struct all_peer *peer)
 	return rc == 0 ? all_post_note(all, peer, ALL_REPORT, &note) : rc;
 }
 
-/* Takes one completion: 1, 0 when there is none, or a failure. */
+/* Dequeues one completion: 1, 0 when there is none, or a negative errno. */
 static int all_complete(struct all *all)
 {
 	DAT_DTO_COMPLETION_EVENT_DATA *data;
@@ -178,7 +179,7 @@ static int all_send_small(struct all *all, struct all_peer *peer, uint64_t numbe
 	return rc;
 }
 
-/* Whether anything came. */
+/* Returns whether a message has arrived. */
 static bool all_take_small(struct all *all, struct all_peer *peer, uint64_t number)
 {
 	unsigned before = peer->received;
@@ -205,7 +206,7 @@ static uint32_t all_fragments(const struct all *all)
 	return (uint32_t)((all->size + ALL_FRAGMENT - 1) / ALL_FRAGMENT);
 }
 
-/* Where fragment number `count` is in its message, and how long it is. */
+/* The offset of fragment number `count` in its message, and its length. */
 static uint64_t all_fragment(const struct all *all, uint32_t count, uint64_t *len_out)
 {
 	uint64_t offset = (uint64_t)(count % all_fragments(all)) * ALL_FRAGMENT;
@@ -262,7 +263,7 @@ static bool all_has_note(const struct all_peer *peer, enum all_request note, uin
 	return perf_last_is(data + sizeof(struct all_note) - 1, all_flag(number));
 }
 
-/* One step of each direction, `last` fragments being the end of the round: 1 moved, 0 not. */
+/* One step in each direction; the round ends after `last` fragments. 1: something was done. */
 static int all_step_large(struct all *all, struct all_peer *peer, uint32_t last)
 {
 	bool has_moved = false;
@@ -313,7 +314,7 @@ static bool all_is_over(const struct all *all, const struct all_peer *peer, uint
 	return peer->arrived == last && peer->reported == last;
 }
 
-/* One look at all peers: 1 when something moved, 0 when not; or a failure. */
+/* Serves each peer once: 1 when something was done, 0 when not, or a negative errno. */
 static int all_pass(struct all *all, uint64_t number, uint32_t last, bool *is_over_out)
 {
 	int has_moved = all_complete(all);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The hot paths in one process, for counting instructions: two endpoints of one adapter, so that
- * one thread's looks drive both, are connected, and one kind of operation is made COUNT times.
+ * The data path in one process, for counting instructions: connects two endpoints of one adapter,
+ * so that the polls of one thread drive both, and makes COUNT operations of one kind.
  *
  *   paths TEST COUNT [ADAPTER]
  *
- *   send    post a Send of 8 bytes, take its Receive, post the next Receive, take the completion
- *   write   post an RDMA Write of 8 bytes into a sealed memory file, take its completion
- *   poll    look at an empty event dispatcher
+ *   send    post a Send of 8 bytes, dequeue its Receive, post the next, dequeue its completion
+ *   write   post an RDMA Write of 8 bytes into a sealed memory file, dequeue its completion
+ *   poll    poll an empty EVD
  *
- * Set-up costs the same whatever COUNT is, so that the instructions of one operation are
- * (total(2 * COUNT) - total(COUNT)) / COUNT; bench/compare does that with callgrind. Prints how
- * many looks found nothing, which should be none but in `poll`.
+ * The cost of the set-up does not depend on COUNT, so one operation takes (total(2 * COUNT) -
+ * total(COUNT)) / COUNT instructions; bench/compare runs this under callgrind. Prints the number of
+ * polls that found nothing, which should be 0 except in `poll`.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +27,7 @@
 #define PATHS_RECVS 4u
 #define PATHS_EVD_LEN 64
 #define PATHS_TIMEOUT_MS 60000u
-/* enough for the adapter to have found its way of copying */
+/* enough for the adapter to have chosen its copy path */
 #define PATHS_WARM_UP 2000u
 #define PATHS_PAUSE_EACH 64u /* operations of the warm-up */
 
@@ -42,7 +42,7 @@ struct paths {
 	uint64_t empty_looks;
 };
 
-/* The next completion, by polling. */
+/* Polls for the next completion. */
 static int paths_take(struct paths *paths, DAT_EVD_HANDLE evd)
 {
 	DAT_DTO_COMPLETION_EVENT_DATA *data;
@@ -95,7 +95,7 @@ static int paths_poll(struct paths *paths)
 
 /* --- set-up --- */
 
-/* The second end: the same adapter, other event dispatchers. */
+/* The second endpoint: the same adapter, its own EVDs. */
 static int paths_second(struct paths *paths)
 {
 	DAT_EVD_HANDLE *const evds[] = {&paths->to.recv_evd, &paths->to.request_evd};
@@ -177,7 +177,7 @@ static int paths_run(struct paths *paths, int (*operation)(struct paths *), uint
 
 	for (unsigned i = 0; i < PATHS_WARM_UP && rc == 0; i++) {
 		rc = operation(paths);
-		/* valgrind runs one thread at a time: the provider's own has its turn meanwhile */
+		/* valgrind runs one thread at a time: lets the service thread run */
 		if (i % PATHS_PAUSE_EACH == 0)
 			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Runs one measurement: dat_perf, ucx_perftest, fi_pingpong or raw, both sides bound to a processor.
+"""Runs one measurement: dat_perf, ucx_perftest, fi_pingpong or raw, each side bound to a processor.
 
-Every command that was run is kept, environment included, so that it can be repeated by hand.
+Records every command with its environment, so that it can be repeated by hand.
 """
 import contextlib
 import json
@@ -18,18 +18,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Failed(Exception):
-    """A measurement did not come about; the text says why."""
+    """A measurement failed; the text is the reason."""
 
 
 def free_port():
-    """A TCP port that nobody has. Another program might take it until it is used: then one run fails."""
+    """An unused TCP port. If another program takes it before it is used, one run fails."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def is_listened_to(port):
-    """Does somebody listen on that port? Looked up, not tried: the servers take one client only."""
+    """Does a process listen on that port? Does not connect: the servers accept one client only."""
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(OSError), open(f"/proc/net/{name}", encoding="ascii") as table:
             for line in list(table)[1:]:
@@ -40,7 +40,7 @@ def is_listened_to(port):
 
 
 class Machine:
-    """The build folder, the two processors, and what was run."""
+    """The build folder, the two processors, and the commands that were run."""
 
     def __init__(self, folder, cpus):
         self.folder = os.path.abspath(folder)
@@ -50,7 +50,7 @@ class Machine:
         self.library_path = ":".join(path + [os.environ.get("LD_LIBRARY_PATH", "")]).rstrip(":")
 
     def note(self, env, *commands):
-        """Keeps commands, those of a pair joined, with this run's port or qualifier replaced."""
+        """Records commands, those of a pair joined, with the port or qualifier replaced."""
         env = {name: value for name, value in env.items() if name != "LD_LIBRARY_PATH"}
         words = [f"{name}={value}" for name, value in env.items()]
         text = "  |  ".join(" ".join(words + [shlex.quote(word) for word in command])
@@ -61,7 +61,7 @@ class Machine:
 
     @contextlib.contextmanager
     def started(self, command, env):
-        """A server; it must end by itself when the block is left without an exception."""
+        """A server, which must end by itself if the block ends without an exception."""
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True, env={**os.environ, **env})
         try:
@@ -88,11 +88,11 @@ class Machine:
     # ---- ours ----
 
     def refusing(self):
-        """What goes before a command that is to run as if the kernel were older: bench/refuse.c."""
+        """The prefix that makes a command run as on an older kernel: bench/refuse.c."""
         return [f"{self.folder}/bench/refuse"]
 
     def dat_perf(self, *options, env=None, before=()):
-        """The rows of one run. before: what goes before the client's command"""
+        """The rows of one run. before: the prefix of the client's command"""
         tool = f"{self.folder}/tools/dat_perf"
         env = {"LD_LIBRARY_PATH": self.library_path, **(env or {})}
         server = [tool, "--server", "--once", "--cpu", self.server_cpu]
@@ -112,7 +112,7 @@ class Machine:
         self.note(env, command)
         return json.loads(self.output(command, env))
 
-    # ---- what the machine can do ----
+    # ---- the machine ----
 
     def raw(self, test, size, count, before=()):
         command = [*before, f"{self.folder}/bench/raw", test, str(size), str(count), self.server_cpu,
@@ -137,14 +137,14 @@ class Machine:
             lines = self.output(client, env).splitlines()
         for line in reversed(lines):
             fields = line.split()
-            # the name of the test is left out with -f
+            # with -f the name of the test is not printed
             if len(fields) == 8 and fields[0].isdigit():
                 names = ("count", "p50", "avg", "overall", "mb_avg", "mb_per_s", "rate_avg", "per_s")
                 return dict(zip(names, map(float, fields)))
         raise Failed(f"ucx_perftest -t {test}: no figures in {lines}")
 
     def libfabric(self, size, count):
-        """One way of a message in microseconds, as fi_pingpong over shared memory has it on average."""
+        """The average one-way time of a message in us, by fi_pingpong over shared memory."""
         port = free_port()
         server = ["taskset", "-c", self.server_cpu, "fi_pingpong", "-p", "shm", "-e", "rdm",
                   "-I", str(count), "-S", str(size), "-B", str(port)]
@@ -171,19 +171,19 @@ class Machine:
     # ---- instructions ----
 
     def instructions(self, path, count):
-        """Instructions of one operation of bench/paths, and the share of looks that found nothing."""
+        """Instructions of one operation of bench/paths, and the polls of each that found nothing."""
         return self.counted(["bench/paths", path], {"LD_LIBRARY_PATH": self.library_path}, count)
 
     def verbs_instructions(self, way, test, count):
-        """The same of bench/verbs/verbs_cost."""
+        """The same for bench/verbs/verbs_cost."""
         env = {"LD_LIBRARY_PATH": f"{self.folder}/bench/verbs:{self.library_path}",
                "DAT_OVERRIDE": f"{HERE}/verbs/dat.conf"}
         return self.counted(["bench/verbs/verbs_cost", way, test], env, count)
 
     def counted(self, program, env, count):
-        """What a program of this folder takes that is told how many operations to make."""
+        """Figures of one operation; the last argument of the program is the number of operations."""
         totals = []
-        # the least of three: how long a thread waits for its turn while a run is set up is chance
+        # the least of three: the time that threads wait for each other in the set-up is random
         for number in (count,) * 3 + (2 * count,) * 3:
             command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
                        f"{self.folder}/{program[0]}", *program[1:], str(number)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Plots as SVG, with nothing but the standard library."""
+"""Plots as SVG, with the standard library only."""
 import math
 from xml.sax.saxutils import escape
 
@@ -46,13 +46,13 @@ class Picture:
 
 
 def decades(low, high):
-    """The powers of ten that hold both numbers between them."""
+    """The powers of ten from the one below `low` to the one above `high`."""
     first = math.floor(math.log10(low))
     return list(range(first, max(math.ceil(math.log10(high)), first + 1) + 1))
 
 
 def lines(path, title, unit, series):
-    """One line per name over sizes, both axes logarithmic. series: {name: {size: value}}"""
+    """A line for each name over sizes, both axes logarithmic. series: {name: {size: value}}"""
     series = {name: points for name, points in series.items() if points}
     values = [value for points in series.values() for value in points.values() if value > 0]
     sizes = sorted({size for points in series.values() for size in points})
@@ -89,9 +89,9 @@ def lines(path, title, unit, series):
 
 
 def rounds(path, title, rows):
-    """A strip of dots per row, one per round. rows: (name, [goodness of a round], goodness)
+    """A strip for each row, a dot for each round. rows: (name, [goodness of a round], goodness)
 
-    Goodness 1 is the goal; more is better, whatever the direction of the figure.
+    Goodness 1 is the goal and more is better, also for figures of which less is better.
     """
     rows = [(name, values, whole) for name, values, whole in rows if values and whole]
     if not rows:
@@ -109,7 +109,7 @@ def rounds(path, title, rows):
         picture.line(x_of(2 ** power), TOP, x_of(2 ** power), height - BOTTOM + 6)
         picture.text(x_of(2 ** power), height - BOTTOM + 22, f"{2.0 ** power:g}", "middle")
     picture.line(x_of(1), TOP, x_of(1), height - BOTTOM + 6, "#333", 2)
-    picture.text((left + width) / 2, height - 8, "times as good as the goal asks", "middle")
+    picture.text((left + width) / 2, height - 8, "result relative to the goal (more is better)", "middle")
     for number, (name, values, whole) in enumerate(rows):
         y = TOP + step * (number + 0.5)
         colour = COLOURS[2] if whole >= 1 else COLOURS[1]

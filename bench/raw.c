@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the machine itself can do, for bench/compare: the figures that no library can beat.
+ * What the machine itself can do, for bench/compare: no library can be faster.
  *
  *   raw TEST SIZE COUNT SERVER-CPU CLIENT-CPU
  *
  *   line      a cache line in shared memory passed between two processes (SIZE is ignored)
  *   memcpy    copies of SIZE bytes from one memory file to another, in one process
- *   writev    8 bytes by process_vm_writev into the private memory of the peer, which watches it
+ *   writev    8 bytes by process_vm_writev into the private memory of the peer, which polls it
  *   eventfd   the peer sleeps in read() of an eventfd
  *   futex     the peer sleeps in futex() on a word in shared memory
- *   syscall   the system call that does least, in one process (SIZE is ignored)
+ *   syscall   the cheapest system call, in one process (SIZE is ignored)
  *
  * Prints one JSON object: microseconds of one way (half a round trip) or of one call, or megabytes
- * per second. A tenth of COUNT goes before as a warm-up. Times are taken as dat_perf takes them,
- * round by round.
+ * per second, after a warm-up of a tenth of COUNT. Each round is timed, as in dat_perf.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,7 +37,7 @@
 
 #define RAW_LINE 64
 #define RAW_SIDES 2
-#define RAW_BATCH 64 /* system calls between two looks at the clock */
+#define RAW_BATCH 64 /* system calls between two readings of the clock */
 
 /* One word per side, which the other side writes. */
 struct raw_word {
@@ -50,8 +49,8 @@ struct raw {
 	unsigned side; /* 0 leads */
 	uint64_t size;
 	uint64_t count;
-	struct raw_word *shared; /* those of the test, then those that say who is there */
-	struct raw_word *own;	 /* at one address in both processes, but memory of each */
+	struct raw_word *shared; /* those of the test, then those of the start */
+	struct raw_word *own;	 /* private memory, at the same address in both processes */
 	int events[RAW_SIDES];
 	pid_t peer;
 	struct stats stats;
@@ -191,7 +190,7 @@ static void raw_rounds(struct raw *raw, const struct raw_test *test, uint32_t fi
 	}
 }
 
-/* `parts`: how many of what is reported each measured time holds. */
+/* `parts`: the number of reported operations in each measured time. */
 static void print_times(const char *name, const struct stats *stats, unsigned parts)
 {
 	double us = perf_clock_period_ns() / 1000.0 / parts;
@@ -203,7 +202,7 @@ static void print_times(const char *name, const struct stats *stats, unsigned pa
 	       (double)stats_percentile(stats, 990) * us);
 }
 
-/* Two processes, of which the second ends when the first does. */
+/* Forks; the child ends when its parent does. */
 static int raw_ping_pong(struct raw *raw, const struct raw_test *test, const unsigned long cpus[2])
 {
 	uint64_t warm_up = raw->count / 10;
@@ -216,7 +215,7 @@ static int raw_ping_pong(struct raw *raw, const struct raw_test *test, const uns
 	raw->events[1] = eventfd(0, EFD_CLOEXEC);
 	if (raw->own == MAP_FAILED || raw->events[0] < 0 || raw->events[1] < 0)
 		fail("mmap or eventfd");
-	/* each may write into the other, whichever is the parent */
+	/* each may write to the other's memory, whichever is the parent */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	raw->peer = fork();
 	if (raw->peer < 0)
@@ -228,9 +227,9 @@ static int raw_ping_pong(struct raw *raw, const struct raw_test *test, const uns
 		raw->peer = first;
 	}
 	bind_to(cpus[!raw->side]);
-	/* a page of one's own: the first round must not copy it */
+	/* a page of its own, which the first round need not copy */
 	atomic_store(&raw->own->value, 0);
-	/* nobody begins before both are there */
+	/* neither begins before both have started */
 	atomic_store(&raw->shared[RAW_SIDES + !raw->side].value, 1);
 	while (!atomic_load(&raw->shared[RAW_SIDES + raw->side].value))
 		continue;
@@ -254,7 +253,7 @@ static int raw_memcpy(struct raw *raw)
 		if (i == raw->count / 10)
 			start = tool_now_ns();
 		memcpy(to, from, raw->size);
-		/* the copy may not be left out */
+		/* keeps the compiler from removing the copy */
 		__asm__ volatile("" : : "r"(to) : "memory");
 	}
 	elapsed = tool_now_ns() - start;
@@ -289,7 +288,7 @@ int main(int argc, char **argv)
 	unsigned long cpus[2];
 
 	tool_name = "raw";
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a comparison that is stopped leaves nothing behind */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* no process remains if bench/compare is killed */
 	if (argc != 6 || tool_parse_number(argv[2], &raw.size) != 0 ||
 	    tool_parse_number(argv[3], &raw.count) != 0 || raw.size == 0 || raw.count == 0 ||
 	    raw.count > UINT32_MAX / 2) {

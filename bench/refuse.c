@@ -5,8 +5,8 @@
  *
  *   refuse PROGRAM [ARGUMENT...]
  *
- * The filter makes each system call a little slower, so what is compared runs behind it on both
- * sides.
+ * The filter makes each system call a little slower, so both sides of a comparison must
+ * run under it.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -34,7 +34,7 @@
 
 #define REFUSE_LOAD(member)                                                                        \
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, member))
-/* Goes on behind the next `skip` instructions unless what was loaded is `value`. */
+/* Skips the next `skip` instructions unless the loaded value is `value`. */
 #define REFUSE_UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(value), 0, skip)
 
 static int refuse_query(void)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Soak: connects, transfers and disconnects over and over between two processes, then compares
- * what each of them holds with what it held after a warm-up: descriptors, mappings, names in
- * /dev/shm, heap and resident memory. Whatever grows with the number of connections fails.
+ * Soak test: connects, transfers and disconnects repeatedly between two processes. Then compares
+ * the resources of each with those after a warm-up: descriptors, mappings, names in /dev/shm, heap
+ * and resident memory. The test fails if any of them grows with the number of connections.
  *
  *   soak [COUNT [ADAPTER]]
  *
- * The program starts itself again as the server, over a pipe on which the server says where it
- * listens and, at each checkpoint, what it holds. Exit status as for the tools.
+ * The program starts itself again as the server. Through a pipe the server reports its qualifier
+ * and, at each checkpoint, its resources. Exit status as for the tools.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,12 +28,12 @@
 #define SOAK_LEN 4096u
 #define SOAK_TIMEOUT_MS 20000u
 
-/* What may differ: freed blocks that the allocator kept, and pages touched for the first time. */
+/* Tolerated growth: freed blocks that the allocator kept, and pages touched for the first time. */
 #define SOAK_HEAP_SLACK (64 * 1024)
 #define SOAK_RSS_SLACK (2048 * 1024)
 #define SOAK_MAPPING_SLACK 2
 
-/* A sanitizer keeps freed memory and maps shadows of it: its leak check judges there, not we. */
+/* A sanitizer keeps freed memory and maps shadows of it; its own leak check is used there. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SOAK_IS_SANITIZED true
@@ -49,7 +49,7 @@
 struct soak_figures {
 	int64_t descriptors;
 	int64_t mappings;
-	int64_t shared_names; /* in /dev/shm, of everybody */
+	int64_t shared_names; /* in /dev/shm, of all processes */
 	int64_t heap_bytes;
 	int64_t rss_bytes;
 };
@@ -112,19 +112,19 @@ static void soak_count(struct soak_figures *figures_out)
 }
 
 /*
- * The library's own thread may still be closing the last connection after dat_ep_free: waits until
- * there are no more descriptors than `usual` (0: any number), but not for long.
+ * The service thread may still be closing the last connection after dat_ep_free. So this waits a
+ * short time until there are no more than `expected` descriptors (0: any number).
  */
-static void soak_measure(int64_t usual, struct soak_figures *figures_out)
+static void soak_measure(int64_t expected, struct soak_figures *figures_out)
 {
 	const uint64_t give_up = tool_now_ns() + (uint64_t)SOAK_TIMEOUT_MS * 1000000u;
 
-	while (usual && soak_entries("/proc/self/fd") > usual && tool_now_ns() < give_up)
+	while (expected && soak_entries("/proc/self/fd") > expected && tool_now_ns() < give_up)
 		sched_yield();
 	soak_count(figures_out);
 }
 
-/* One connection from the accepting side. */
+/* One connection, on the accepting side. */
 static int soak_serve(struct soak *soak)
 {
 	struct session *session = &soak->session;
@@ -157,7 +157,7 @@ static int soak_serve(struct soak *soak)
 	return rc;
 }
 
-/* Write, read back, Send, Receive; the bytes must have come round. */
+/* RDMA Write, RDMA Read, Send, Receive; the received bytes must be those that were sent. */
 static int soak_transfer(struct soak *soak, DAT_EP_HANDLE endpoint, DAT_RMR_TRIPLET *remote,
 			 uint64_t index)
 {
@@ -245,11 +245,11 @@ static bool soak_compare(const char *side, const struct soak_figures *before,
 	return has_grown;
 }
 
-static int64_t soak_figures_send(FILE *out, int64_t usual)
+static int64_t soak_figures_send(FILE *out, int64_t expected)
 {
 	struct soak_figures figures;
 
-	soak_measure(usual, &figures);
+	soak_measure(expected, &figures);
 	fprintf(out, "%" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 "\n",
 		figures.descriptors, figures.mappings, figures.shared_names, figures.heap_bytes,
 		figures.rss_bytes);
@@ -270,7 +270,7 @@ static int soak_figures_receive(FILE *in, struct soak_figures *figures_out)
 static int soak_server(struct soak *soak)
 {
 	DAT_PSP_HANDLE psp;
-	int64_t usual = 0;
+	int64_t expected = 0;
 	int rc = session_listen(&soak->session, &soak->qualifier, &psp);
 
 	if (rc != 0)
@@ -280,14 +280,14 @@ static int soak_server(struct soak *soak)
 	for (uint64_t i = 0; i < soak->warm_up + soak->count && rc == 0; i++) {
 		rc = soak_serve(soak);
 		if (i + 1 == soak->warm_up)
-			usual = soak_figures_send(soak->reports, 0);
+			expected = soak_figures_send(soak->reports, 0);
 	}
 	if (rc == 0)
-		soak_figures_send(soak->reports, usual);
+		soak_figures_send(soak->reports, expected);
 	return rc;
 }
 
-/* The same program again, its reports on a pipe; it ends when this process does. */
+/* Starts this program again with its reports on a pipe; it ends when this process does. */
 static int soak_server_start(struct soak *soak, const char *adapter)
 {
 	char count[32], fd[16], path[] = "/proc/self/exe";
