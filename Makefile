@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# For people. The build itself is Meson's (meson.build); each target here is one command for a
-# machine on which nothing but git and make is installed (Debian 12): it installs what it needs,
-# builds, and runs.
+# Shortcuts for common tasks; Meson does the build (meson.build). Each target works on a machine with
+# only git and make installed (Debian 12): it installs what it needs, builds, and runs.
 #
 #   make demo      two processes over the default adapter, every byte verified, a table of latencies
 #   make check     the whole test suite
 #   make check-rdma  the suite on software RDMA devices, in a virtual machine
-#   make bench     OpenDAT against UCX, libfabric and the machine's limits; a soak of connections
-#   make bench-rdma  OpenDAT against perftest on software RDMA devices, in a virtual machine
-#   make coverage  which lines of the core and the software RNIC the suite reaches (HTML)
+#   make bench     compares with UCX, libfabric and the machine's limits; a soak test of connections
+#   make bench-rdma  compares with perftest on software RDMA devices, in a virtual machine
+#   make coverage  which lines of src/core and src/soft the suite executes (HTML)
 #   make install   install under PREFIX (default /usr/local; DESTDIR is honoured)
 BUILD   ?= build
 PREFIX  ?= /usr/local
