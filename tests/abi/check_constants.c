@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Values that the specification names, asserted at compile time. check_abi.py checks these and all
- * others against the facts; this file says the few that requirements speak of in so many words.
+ * others against the facts; this file asserts those that requirements name.
  */
 #include <dat/udat.h>
 

@@ -5,7 +5,7 @@
     check_headers.py --include DIR --lib libdat.so.1 --cc CC --cxx CXX
 
 GEN-01: <dat/udat.h> alone declares everything. GEN-02: -ldat resolves every function that the
-headers declare. GEN-31: the headers serve C++ programs, too.
+headers declare. GEN-31: C++ programs can include the headers.
 """
 
 import argparse
@@ -21,7 +21,7 @@ CXX_STANDARDS = ["c++98", "c++11", "c++17"]
 # Before C99 and C++11 long long and commas at the end of enumerations are extensions.
 OLD_WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wundef", "-Werror"]
 
-# What GEN-01 promises of one include; types that only a provider needs are in dat_registry.h.
+# What one include declares (GEN-01). Types that only a provider needs are in dat_registry.h.
 USE_OF_EVERYTHING = """
 #include <dat/udat.h>
 static DAT_IA_ATTR ia_attr;

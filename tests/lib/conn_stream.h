@@ -16,7 +16,7 @@ struct conn_stream {
 	bool has_failed;
 };
 
-/* Takes what has completed: in posting order, and nothing succeeds behind a failure. */
+/* Dequeues completions, which must be in posting order, with no success after a failure. */
 void conn_stream_reap(struct conn_stream *stream);
 /* Keeps CONN_STREAM_DEPTH transfers under way, until one has failed. */
 void conn_stream_step(struct conn_stream *stream);

@@ -94,7 +94,7 @@ struct conn_snapshot {
 };
 
 struct conn_snapshot conn_snapshot(DAT_EP_HANDLE ep);
-/* State, idle flags and configuration are what they were; no event is queued. */
+/* State, idle flags and configuration are unchanged; no event is queued. */
 void conn_check_unchanged(struct dt_ep *ep, const struct conn_snapshot *before);
 /*
  * The call must refuse NULL, a value that was never issued, an object of another type and this

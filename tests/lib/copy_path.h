@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Checks which copy path the bytes of a program took. The provider takes another path in silence
- * where the one that DAT_COPY names does not serve; a program that runs for one copy path must fail
+ * Checks which copy path the bytes of a program took. The provider silently takes another path if
+ * the one that DAT_COPY names is not possible; a program that runs for one copy path must fail
  * then. The check needs the test build of the soft provider (counters.c) and the environment
  * variable OPENDAT_TEST_BYTES, which says how the program moves bytes:
  *
  *   mapped    through the copy path; with DAT_COPY=map at least one RDMA uses a mapping
- *   brief     through the copy path, but too briefly for a mapping to serve in time
+ *   brief     through the copy path, but too briefly for a mapping to be made in time
  *   refused   RDMA for the copy path, but all of it is refused
  *   small     only in Sends of less than 1 KiB, which take the ring on every copy path
  *   none      not at all

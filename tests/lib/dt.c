@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The test harness, part one: checks of return codes, the adapter, memory and event dispatchers.
+ * The test harness, part one: checks of return codes, the adapter, memory and EVDs.
  * A failing check in the main thread ends the test as cmocka does; in any other thread it aborts
  * the program, because cmocka's jump back to the test may not leave a thread's own stack.
  */
@@ -47,8 +47,7 @@ const char *__tsan_default_suppressions(void)
 	return "race:copy_if_file\nrace:vm_call\nrace:wait_cancelled\n";
 }
 
-/* Tests of that name, or pattern, are left out: where something cannot carry them out (with-fake).
- */
+/* Skips the tests whose names match this pattern, which with-fake cannot run. */
 __attribute__((constructor)) static void dt_leave_out(void)
 {
 	const char *pattern = getenv("OPENDAT_TEST_WITHOUT");
@@ -345,7 +344,7 @@ DAT_DTO_COOKIE dt_cookie(uint64_t value)
 	return (DAT_DTO_COOKIE){.as_64 = value};
 }
 
-/* --- event dispatchers --- */
+/* --- EVDs --- */
 
 DAT_EVD_HANDLE dt_evd_create(struct dt_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags)
 {

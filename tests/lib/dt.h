@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The test harness: what every conformance and system test needs around the public API. All
- * functions assert (cmocka) that what they do succeeds, so that a test's own lines are about its
- * requirement only. Waits are bounded by DT_WAIT_US; nothing sleeps to synchronise.
+ * functions assert (cmocka) that they succeed, so that the code of a test is about its requirement
+ * only. Waits are bounded by DT_WAIT_US; nothing sleeps to synchronise.
  *
  * The adapter is soft-lo, or what DAT_TEST_ADAPTER names. Buffers come from a sealed memory file
  * when DAT_COPY is "map" (so that the mapped copy path is taken), else from private memory.
@@ -53,8 +53,8 @@
 /* A handle value that no provider ever issued (aligned, but no address of anything). */
 #define DT_NEVER_A_HANDLE ((DAT_HANDLE)(uintptr_t)0x7f0000000040)
 
-#define DT_WAIT_US 20000000u /* longest wait for something that must come */
-#define DT_QUIET_US 20000u   /* how long an EVD is watched for an event that must not come */
+#define DT_WAIT_US 20000000u /* longest wait for an event that must arrive */
+#define DT_QUIET_US 20000u   /* how long an EVD is watched for an event that must not arrive */
 
 /* --- return codes --- */
 
@@ -123,14 +123,14 @@ void dt_buf_free(struct dt_buf *buf);
 void dt_lmr_create(struct dt_ia *ia, DAT_PZ_HANDLE pz, void *p, size_t len, DAT_MEM_PRIV_FLAGS priv,
 		   struct dt_buf *buf_out);
 void dt_fill(void *p, size_t len, uint32_t seed);		 /* a pattern of that seed */
-void dt_check_pattern(const void *p, size_t len, uint32_t seed); /* asserts it */
+void dt_check_pattern(const void *p, size_t len, uint32_t seed); /* asserts that pattern */
 void dt_check_bytes(const void *p, size_t len, unsigned char value);
 
 DAT_LMR_TRIPLET dt_seg(const struct dt_buf *buf, size_t offset, size_t len);
 DAT_RMR_TRIPLET dt_rseg(const struct dt_buf *buf, size_t offset, size_t len);
 DAT_DTO_COOKIE dt_cookie(uint64_t value);
 
-/* --- event dispatchers --- */
+/* --- EVDs --- */
 
 DAT_EVD_HANDLE dt_evd_create(struct dt_ia *ia, DAT_COUNT qlen, DAT_EVD_FLAGS flags);
 /* The next event, waiting up to DT_WAIT_US (dat_evd_wait; falls back to polling when refused). */
@@ -163,8 +163,8 @@ struct dt_listener {
 	DAT_CONN_QUAL qual;
 };
 /*
- * A qualifier that nobody uses and nobody else chooses, also after it was given back: a port that
- * the kernel has chosen once may be another test's in the next moment.
+ * A qualifier that no process uses or will choose, even after its release: a port that the kernel
+ * has chosen once may be given to another test at any time.
  */
 DAT_CONN_QUAL dt_unused_qual(void);
 void dt_listen(struct dt_ia *ia, struct dt_listener *listener_out);
@@ -199,7 +199,7 @@ void dt_ep_link(struct dt_ia *ia, struct dt_ep *a, struct dt_ep *b);
  * A child process that runs fn(peer, arg) with a fresh libdat state, and a channel of fixed-size
  * messages. A failing assertion in the child makes dt_peer_join() fail in the parent. The child is
  * killed when the parent dies. Start it before the parent opens an adapter: the thread sanitizer
- * does not survive threads of the child beside those it remembers of the parent.
+ * fails if a child creates threads after a fork of a process with threads.
  */
 struct dt_peer {
 	pid_t pid; /* of the child; 0 in the child */

@@ -52,7 +52,7 @@ DT_UNORDERED void far_spin(const unsigned char *byte, unsigned char value)
 			print_error("byte is 0x%02x, 0x%02x never came\n", *byte, value);
 			fail();
 		}
-		sched_yield(); /* there may be fewer processors than spinners */
+		sched_yield(); /* there may be fewer processors than threads that spin */
 	}
 }
 

@@ -62,7 +62,7 @@ void expect_quiet(struct dt_ep *ep);
 void rig_disconnect(struct rig *rig, DAT_CLOSE_FLAGS flags);
 /* The connection works: one message, one RDMA Write, one RDMA Read, and no other event. */
 void rig_works(struct rig *rig);
-/* Whether this byte is no more what the rig filled it with. For dt_until. */
+/* Has this byte changed since the rig filled it? For dt_until. */
 DT_UNORDERED bool dto_is_written(void *byte);
 
 /* --- any kind of DTO --- */
@@ -72,7 +72,7 @@ enum dto_kind { DTO_SEND, DTO_RECV, DTO_READ, DTO_WRITE };
 
 bool dto_is_source(enum dto_kind kind);
 DAT_EVD_HANDLE dto_evd(const struct dt_ep *ep, enum dto_kind kind);
-/* `remote` and its absence matter for RDMA only. */
+/* `remote` is used by RDMA only, and may be NULL. */
 DAT_RETURN dto_post(enum dto_kind kind, DAT_EP_HANDLE ep, DAT_COUNT n, DAT_LMR_TRIPLET *iov,
 		    uint64_t cookie, const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
 /* One byte: from (or to) x[0], RDMA to (or from) y[0]. */

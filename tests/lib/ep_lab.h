@@ -12,13 +12,13 @@ struct ep_lab {
 	struct dt_ia ia;
 	struct dt_buf buf; /* 64 KiB, all privileges, the adapter's zone */
 	struct dt_ep ep;   /* under test; TENTATIVE: its EVDs are made but not attached */
-	struct dt_ep peer; /* the other end, or the one that asked */
+	struct dt_ep peer; /* the other end, or the one that requested the connection */
 	DAT_EVD_HANDLE sp_evd;
 	DAT_CONN_QUAL qual;
 	DAT_PSP_HANDLE psp;
 	DAT_RSP_HANDLE rsp;
 	DAT_CR_HANDLE cr;	/* PASSIVE, TENTATIVE: of ep; ACTIVE: the one that ep waits for */
-	struct dt_peer process; /* COMPLETION: the stopped process that asked */
+	struct dt_peer process; /* COMPLETION: the stopped process that requested the connection */
 };
 
 #define EP_STATES 9

@@ -143,7 +143,7 @@ DAT_CONN_QUAL ep_reserve(struct dt_ia *ia, DAT_EP_HANDLE ep, DAT_EVD_HANDLE evd,
 		DAT_RETURN ret = dat_rsp_create(ia->ia, qual, ep, evd, rsp);
 
 		if (DAT_GET_TYPE(ret) == DAT_CONN_QUAL_IN_USE)
-			continue; /* somebody else was faster */
+			continue; /* another process took it */
 		dt_ok(ret);
 		return qual;
 	}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Helpers of the endpoint tests: short posts, queries, and qualifiers on which nobody listens. */
+/* Helpers of the endpoint tests: short posts, queries, and qualifiers without a listener. */
 #ifndef TESTS_EP_UTIL_H
 #define TESTS_EP_UTIL_H
 
@@ -36,7 +36,7 @@ bool ep_is_disconnected(void *arg);
 
 /* --- service points --- */
 
-/* A qualifier on which nobody listens. */
+/* A qualifier without a listener. */
 DAT_CONN_QUAL ep_free_qual(struct dt_ia *ia);
 /* Reserves the endpoint on a qualifier that was free a moment ago; returns the qualifier. */
 DAT_CONN_QUAL ep_reserve(struct dt_ia *ia, DAT_EP_HANDLE ep, DAT_EVD_HANDLE evd,

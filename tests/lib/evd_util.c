@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Helpers of the tests of event dispatchers; see the header. */
+/* Helpers of the tests of EVDs; see the header. */
 #include "evd_util.h"
 
 /* --- fixture: an adapter, and the tests' own EVD --- */

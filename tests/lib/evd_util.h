@@ -68,7 +68,7 @@ struct evd_waiter {
 	bool is_cancelled;
 };
 
-/* The present size is refused while somebody waits, and changes nothing else (EVD-RESIZE). */
+/* The present size is refused while a thread waits, and changes nothing else (EVD-RESIZE). */
 bool evd_is_waited(DAT_EVD_HANDLE evd);
 /* Starts the thread and does not wait until it is blocked. */
 void evd_waiter_launch(struct evd_waiter *waiter, DAT_EVD_HANDLE evd, DAT_TIMEOUT timeout,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Fuzz target: the reader of dat.conf. Beyond not crashing, it must go on after any line: the
- * same text with a good line behind it has one entry more.
+ * Fuzz target: the reader of dat.conf. Besides not crashing, it must continue after any line: the
+ * same text with a valid line appended has one entry more.
  */
 #include "registry/conf.h"
 
@@ -18,7 +18,7 @@ struct tally {
 
 static void line_check(struct tally *tally, unsigned int line)
 {
-	/* Each line is told once at most, in order. */
+	/* Each line is reported at most once, in order. */
 	if (line <= tally->last_line)
 		abort();
 	tally->last_line = line;
@@ -33,7 +33,7 @@ static int entry_take(void *context, const struct registry_conf_entry *entry)
 	if (strlen(entry->name) > REGISTRY_CONF_NAME_MAX || entry->name[0] == '\0' ||
 	    entry->library[0] == '\0' || entry->provider_version[0] == '\0')
 		abort();
-	/* Read every byte of what else was promised. */
+	/* Reads every byte of the other results. */
 	if (strlen(entry->instance_data) + strlen(entry->platform_data) == SIZE_MAX)
 		abort();
 	return 0;
