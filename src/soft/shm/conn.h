@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The structure of a connection to an endpoint on the same host: its socket, its shared segment,
- * its rings, and how far each stream of work has come. engine/engine.h says who guards what,
- * state.h has the accessors. The folders beside this file:
+ * its rings, and the progress of each stream of work. engine/engine.h describes the locks, state.h
+ * has the accessors. The folders next to this file:
  *
  *   engine/    the engine of an instance, its service thread, and the threads that poll it
  *   connect/   service points, set-up, the end of a connection, its socket

@@ -125,8 +125,8 @@ static void dispatch_locked(struct shm_conn *conn, struct core_ep *ep, struct sh
 }
 
 /*
- * Takes one packet. False if nothing more is expected from this connection now; after a WAKE that
- * is usual, and epoll reports it if there is more.
+ * Takes one packet. False if no further packet is expected now, as after most WAKE packets. If one
+ * arrives all the same, epoll reports it.
  */
 static bool one_packet(struct shm_conn *conn)
 {

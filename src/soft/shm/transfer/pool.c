@@ -80,7 +80,7 @@ void shm_pool_put(struct shm_engine *engine, struct shm_pool *pool)
 
 /*
  * Is that pool for, or of, the process at the other end? Processes of another PID namespace have no
- * number, so they cannot be told apart.
+ * number, so they cannot be distinguished.
  */
 static bool is_same_process(const struct shm_pool *pool, const struct shm_conn *conn)
 {
