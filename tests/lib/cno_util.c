@@ -75,7 +75,7 @@ static void *cno_waiter_run(void *arg)
 	return NULL;
 }
 
-/* Does the kernel say that the thread sleeps? */
+/* Does the thread sleep, according to the kernel? */
 static bool cno_thread_sleeps(int tid)
 {
 	char path[64], text[256];
@@ -94,7 +94,7 @@ static bool cno_thread_sleeps(int tid)
 	return state && state[1] == ' ' && state[2] == 'S';
 }
 
-/* Sleeps for good: it was seen asleep several times in a row, long after any lock was released. */
+/* Is the thread blocked, or done? Several samples exclude a short wait for a lock. */
 static bool cno_waiter_is_settled(void *arg)
 {
 	struct cno_waiter *waiter = arg;

@@ -53,7 +53,7 @@ static void remote_self_big(struct remote_self *self, struct remote_msg *msg)
 	msg->b = self->big.rkey;
 }
 
-/* The grandchild outlives this process; whoever asked for it ends it. It runs when this returns. */
+/* The grandchild outlives this process; the test must kill it. It runs when this returns. */
 static void remote_self_fork(struct remote_msg *msg)
 {
 	char byte = 0;
@@ -303,9 +303,9 @@ static bool remote_has_let_go(void *arg)
 }
 
 /*
- * Is it the program that it becomes by exec, and has that begun to sleep? Its descriptors are
- * closed one after the other on the way there, that of the channel perhaps long before the last
- * one.
+ * Has the process executed its new program, and does that program sleep? The end of the channel
+ * does not show it: exec closes the descriptors one by one, the channel perhaps long before the
+ * last one.
  */
 static bool remote_is_asleep(void *arg)
 {

@@ -100,7 +100,7 @@ static uint64_t count_others(const char *path)
 	return noted->map + noted->cma + noted->ring + noted->pulled + noted->pieces;
 }
 
-/* Requests that took that path. Before a region is mapped, the kernel copies in its place. */
+/* Requests that took that path. Until a region is mapped, the kernel copies instead. */
 static uint64_t count_own(const char *path, const char *bytes)
 {
 	if (strcmp(path, "ring") == 0)

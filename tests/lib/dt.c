@@ -23,9 +23,9 @@
 #define DT_ASYNC_QLEN 16
 
 /*
- * For the thread sanitizer: a peer process is a fork of the test, and makes threads of its own; and
- * a handle's cell with its lock is used again for an object of another kind, which has another
- * place in the order of locks.
+ * For the thread sanitizer. A peer process is a fork of the test and creates threads. A cell and
+ * its lock are used again for objects of other kinds, whose locks have other ranks, so its
+ * detection of deadlocks would report false ones.
  */
 __attribute__((visibility("default"))) const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
@@ -34,11 +34,11 @@ const char *__tsan_default_options(void)
 }
 
 /*
- * Reports of the thread sanitizer that are no races:
- * - the provider looks for the file behind a buffer among the open descriptors, and the consumer
- *   closes one meanwhile, which is then only not found;
- * - the target of an RDMA Write reads its memory after a notice of the writer that the
- *   sanitizer cannot see: another process, or another mapping;
+ * False reports of the thread sanitizer:
+ * - the provider searches the open descriptors for the file of a buffer, and the consumer closes a
+ *   descriptor at that time, which does no harm: it is not found;
+ * - the target of an RDMA Write reads its memory after a notification that the sanitizer cannot
+ *   see, because it comes from another process or through another mapping;
  * - a thread was cancelled in sem_wait and then took a lock.
  */
 __attribute__((weak, visibility("default"))) const char *__tsan_default_suppressions(void);

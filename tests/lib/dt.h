@@ -199,7 +199,7 @@ void dt_ep_link(struct dt_ia *ia, struct dt_ep *a, struct dt_ep *b);
  * A child process that runs fn(peer, arg) with a fresh libdat state, and a channel of fixed-size
  * messages. A failing assertion in the child makes dt_peer_join() fail in the parent. The child is
  * killed when the parent dies. Start it before the parent opens an adapter: the thread sanitizer
- * fails if a child creates threads after a fork of a process with threads.
+ * may crash if the child of a process that has threads creates threads.
  */
 struct dt_peer {
 	pid_t pid; /* of the child; 0 in the child */

@@ -148,12 +148,12 @@ void dt_connect(struct dt_ia *ia, DAT_EP_HANDLE ep, DAT_CONN_QUAL qual)
 
 /*
  * How the present connection of each endpoint ended. A device may report DISCONNECTED in
- * place of BROKEN to the side that sees no error, and to that one only (CONN-EVT-40): where a
- * completion showed the error the event is BROKEN, in whatever order a test reads the two.
+ * place of BROKEN only to the side that sees no error (CONN-EVT-40). If a completion showed the
+ * error, the event is BROKEN, in whatever order a test reads the two.
  */
 enum {
 	END_SHOWN = 1,	 /* a completion showed an error */
-	END_EXCUSED = 2, /* DISCONNECTED was taken for BROKEN */
+	END_EXCUSED = 2, /* DISCONNECTED was accepted in place of BROKEN */
 };
 
 #define ENDS 256u
@@ -163,10 +163,10 @@ static struct {
 	struct {
 		DAT_EP_HANDLE ep;
 		unsigned flags;
-	} of[ENDS]; /* by handle; of two that meet, the later one is remembered */
+	} of[ENDS]; /* indexed by handle; a collision replaces the older entry */
 } ends = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Forgets what is not in `keep`, adds `more`; returns all there is now. */
+/* Clears the flags that are not in `keep`, sets those in `more`; returns the result. */
 static unsigned end_note(DAT_EP_HANDLE ep, unsigned keep, unsigned more)
 {
 	const size_t i = (uintptr_t)ep / 128 % ENDS;

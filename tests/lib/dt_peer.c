@@ -24,7 +24,7 @@ static void dt_peer_run(struct dt_peer *peer, void (*fn)(struct dt_peer *peer, v
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
-		_exit(1); /* it died before the line above */
+		_exit(1); /* the parent died before prctl */
 	for (size_t i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		signal(crashes[i],
 		       SIG_DFL); /* cmocka's handlers would jump into the parent's test */
@@ -63,7 +63,7 @@ void dt_peer_send(struct dt_peer *peer, const void *data, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			print_error("the other process has gone (%d)\n", errno);
+			print_error("the other process has ended (%d)\n", errno);
 			fail();
 		}
 		p += n;
@@ -91,7 +91,7 @@ void dt_peer_recv(struct dt_peer *peer, void *data, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			print_error("the other process has gone\n");
+			print_error("the other process has ended\n");
 			fail();
 		}
 		p += n;

@@ -49,7 +49,7 @@ DT_UNORDERED void far_spin(const unsigned char *byte, unsigned char value)
 		if (i % 256)
 			continue;
 		if (dt_now_us() > end) {
-			print_error("byte is 0x%02x, 0x%02x never came\n", *byte, value);
+			print_error("byte is 0x%02x, 0x%02x did not arrive\n", *byte, value);
 			fail();
 		}
 		sched_yield(); /* there may be fewer processors than threads that spin */
