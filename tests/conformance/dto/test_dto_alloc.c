@@ -148,5 +148,7 @@ int main(void)
 		bench_test(srq_post_recv__steady_state__allocates_nothing),
 	};
 
+	if (!CAN_COUNT) /* all tests are skipped, so no bytes move (copy_path.h) */
+		unsetenv("OPENDAT_TEST_BYTES");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
