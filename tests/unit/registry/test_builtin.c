@@ -264,7 +264,7 @@ static void registry_list__provider_not_installed__nothing(void **state)
 	child_run(not_installed);
 }
 
-/* ---- RDMA devices ---- */
+/* --- RDMA devices --- */
 
 static void path_make(const char *root, const char *path, const char *text)
 {

@@ -7,7 +7,7 @@
 
 struct mock mock;
 
-/* ---- the arguments of the provider ---- */
+/* --- the arguments of the provider --- */
 
 static void open_plain(void)
 {
@@ -131,7 +131,7 @@ static void ia_open__ro_aware_prefix__removed(void **state)
 	child_run(open_ro_aware);
 }
 
-/* ---- which entry ---- */
+/* --- which entry --- */
 
 static void open_unmatched(void)
 {
@@ -295,7 +295,7 @@ static void ia_open__library_registers_itself__opens(void **state)
 	child_run(open_constructor);
 }
 
-/* ---- arguments and failures ---- */
+/* --- arguments and failures --- */
 
 static void open_bad_arguments(void)
 {
