@@ -74,7 +74,7 @@ static inline void conf_set(const char *text)
 	must(setenv("DAT_OVERRIDE", path, 1) == 0);
 }
 
-/* As conf_set; the text is a format whose %s are all this library's path. */
+/* As conf_set; each %s in the text is replaced with the path of this library. */
 static inline void conf_set_library(const char *format, const char *library)
 {
 	char *text = calloc(1, strlen(format) + 16 * (strlen(library) + 1));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A provider library of a third party, for tests of the registry. It does nothing but count and
- * record; its memory, `mock`, is in the test program, so that it outlives the library. Built
- * several times: with other macros it is another library (see meson.build).
+ * A provider library of a third party, for tests of the registry. It only counts and records. Its
+ * memory, `mock`, is in the test program, so that it outlives the library. meson.build builds
+ * several variants of it with different macros.
  */
 #ifndef TESTS_REGISTRY_MOCK_H
 #define TESTS_REGISTRY_MOCK_H

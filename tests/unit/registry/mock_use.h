@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Opening and closing adapters of the mock providers, in few words.
+ * Opening and closing adapters of the mock providers.
  */
 #ifndef TESTS_REGISTRY_MOCK_USE_H
 #define TESTS_REGISTRY_MOCK_USE_H

@@ -74,7 +74,7 @@ static void netdev_add(const char *name, bool is_up, const char *address)
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	must(fd >= 0);
-	/* A bridge is the one interface that every kernel in use here can make. */
+	/* Every kernel in use can create a bridge. */
 	if (ioctl(fd, SIOCBRADDBR, name) != 0)
 		_exit(CHILD_SKIP);
 	memset(&request, 0, sizeof(request));
@@ -194,7 +194,7 @@ static void other_versions_only(void)
 	must(open_as("soft-lo", DAT_FALSE) == DAT_SUCCESS);
 }
 
-/* CONF-41: a file with lines of another version only. */
+/* CONF-41: A file that has only lines of another version. */
 static void registry_list__file_of_2_0_lines__soft_lo(void **state)
 {
 	(void)state;
@@ -210,7 +210,7 @@ static void beside_a_file(void)
 	must(count == 1);
 	must(strcmp(blocks[0].ia_name, "soft-up0") == 0);
 	must(open_as("soft-lo", DAT_FALSE) == DAT_SUCCESS);
-	/* The name that the file defines is the file's, under its thread safety alone. */
+	/* A name that the file defines has only the thread safety of the file. */
 	must(open_as("soft-up0", DAT_TRUE) == DAT_SUCCESS);
 	must(strcmp(mock.instance_data, "mine") == 0);
 	must(open_as("soft-up0", DAT_FALSE) ==

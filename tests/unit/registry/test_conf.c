@@ -95,7 +95,7 @@ static void seen_free(struct seen *seen)
 
 #define REST "threadsafe default lib.so v \"\" \"\"\n"
 
-/* One line alone: an entry, nothing, or skipped. */
+/* Parses one line: an entry, nothing, or skipped. */
 enum line_kind { LINE_ENTRY, LINE_NOTHING, LINE_SKIPPED };
 
 static enum line_kind kind_get(const char *text)
@@ -110,7 +110,7 @@ static enum line_kind kind_get(const char *text)
 	return kind;
 }
 
-/* Field 7 of a line, as it arrives. */
+/* Field 7 of a line as the parser returns it. */
 static void instance_must_be(const char *field, const char *value)
 {
 	char text[256];
@@ -258,7 +258,7 @@ static void conf_parse__api_version__major_and_minor(void **state)
 	seen_free(seen);
 }
 
-/* CONF-19: skipped, and no mistake. */
+/* CONF-19: Skipped without a diagnostic. */
 static void conf_parse__kernel_entry__ignored(void **state)
 {
 	(void)state;
@@ -323,8 +323,8 @@ static void conf_parse__platform_data__any_text(void **state)
 			 LINE_ENTRY);
 }
 
-/* CONF-29 CONF-30: bad lines are reported by number and reason, all good ones are found. */
-static void conf_parse__bad_lines__skipped_and_told(void **state)
+/* CONF-29 CONF-30: Bad lines are reported with number and reason; all good ones are found. */
+static void conf_parse__bad_lines__skipped_and_reported(void **state)
 {
 	static const char text[] = "a u1.2 threadsafe default l v i\n" /* seven fields */
 				   "b u1.2 threadsafe default l v i p\n"
@@ -377,7 +377,7 @@ static void conf_parse__carriage_return__is_part_of_the_newline(void **state)
 	seen_free(seen);
 }
 
-/* CONF-38: fields but the first have no limit. */
+/* CONF-38: Only the first field has a length limit. */
 static void conf_parse__long_fields__arrive_whole(void **state)
 {
 	enum { LEN = 10000 };
@@ -430,7 +430,7 @@ int main(void)
 		cmocka_unit_test(conf_parse__flags__exact_words_only),
 		cmocka_unit_test(conf_parse__provider_version__any_text),
 		cmocka_unit_test(conf_parse__platform_data__any_text),
-		cmocka_unit_test(conf_parse__bad_lines__skipped_and_told),
+		cmocka_unit_test(conf_parse__bad_lines__skipped_and_reported),
 		cmocka_unit_test(conf_parse__nul_byte__skipped),
 		cmocka_unit_test(conf_parse__carriage_return__is_part_of_the_newline),
 		cmocka_unit_test(conf_parse__long_fields__arrive_whole),

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Every entry point reaches its own slot of the provider table, with its arguments in their order
- * and the adapter's handle translated, and hands the slot's result back.
+ * Every entry point calls its slot of the provider table with its arguments in order and the
+ * adapter's handle translated, and returns the slot's result.
  */
 #include "mock_open.h"
 
 struct mock mock;
 
-#define RESULT ((DAT_RETURN)0x8006002au) /* what slots return, to see that it comes back */
+#define RESULT ((DAT_RETURN)0x8006002au) /* the result of every slot */
 
 /*
- * Call an entry point with patterns as arguments. What the slot gets must be the same bytes; of
- * an adapter's handle, the provider's.
+ * Call an entry point with patterns as arguments. The slot must receive the same bytes; for an
+ * adapter's handle, the provider's.
  */
 static unsigned char next_pattern;
 

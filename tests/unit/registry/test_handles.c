@@ -14,7 +14,7 @@ struct mock mock;
 /* The entry point that old binaries use. No public header declares it. */
 DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE *ia_handle_p);
 
-/* One call per type of object, and what it refuses. All have one more argument at most. */
+/* One call per type of object, and the code with which it refuses. */
 static DAT_RETURN call_ia(DAT_HANDLE handle)
 {
 	DAT_PZ_HANDLE pz;
@@ -105,7 +105,7 @@ static void must_be_refused_everywhere(DAT_HANDLE handle)
 
 static void no_handles(void)
 {
-	/* Before anything is opened, and with a foreign provider loaded, too. */
+	/* Before any open, and with a foreign provider loaded. */
 	must_be_refused_everywhere(DAT_HANDLE_NULL);
 	must_be_refused_everywhere((DAT_HANDLE)1);
 	mock_open("MOCK_FOREIGN");
@@ -138,14 +138,14 @@ static void ia_as_object(void)
 		ret = calls[i].call(ia);
 		must(ret == (DAT_CLASS_ERROR | DAT_INVALID_HANDLE | calls[i].subtype));
 	}
-	/* And the other way round; the provider's own pointer is no handle of a consumer. */
+	/* The provider's own pointer is not a handle of the consumer. */
 	must_fail(call_ia(&object), DAT_INVALID_HANDLE);
 	must_fail(call_ia(mock.ia), DAT_INVALID_HANDLE);
 	must_fail(dat_ia_close(evd, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
 	must(mock.calls == 0);
 }
 
-/* GEN-15: the registry's share, the adapter's handle. */
+/* GEN-15: The part of the registry: the adapter's handle. */
 static void every_type__ia_handle__invalid_handle(void **state)
 {
 	(void)state;
@@ -157,7 +157,7 @@ static void garbage_with_our_provider(void)
 	void *heap = calloc(1, 4096), *nothing;
 
 	mock_open("MOCK_OURS");
-	/* A live cell passes, an address inside one does not, nor does a cell never used. */
+	/* A live cell is accepted. An address inside one and an unused cell are not. */
 	mock.result = DAT_SUCCESS;
 	must(dat_evd_free(evd) == DAT_SUCCESS);
 	must_be_refused_everywhere((char *)evd + 8);
@@ -251,7 +251,7 @@ static void must_be_refused(DAT_HANDLE handle)
 	must(mock.calls == 0);
 }
 
-/* Handles of a cell, and what lies around them. */
+/* The handle of a cell, and the values around it. */
 static void check_around(DAT_EVD_HANDLE cell)
 {
 	const size_t size = sizeof(struct mock_object);
@@ -292,7 +292,7 @@ static void two_libraries(void)
 	mock.result = DAT_SUCCESS;
 	must(dat_ia_open((DAT_NAME_PTR) "one", 8, &first, &ia) == DAT_SUCCESS);
 	must(dat_ia_open((DAT_NAME_PTR) "two", 8, &second, &ia) == DAT_SUCCESS);
-	/* that of the library opened last is seen first */
+	/* the library opened last is checked first */
 	check_around(second);
 	check_around(first);
 	check_around(second);
@@ -300,7 +300,7 @@ static void two_libraries(void)
 	check_bounds(library_get("MOCK_OURTWO"));
 }
 
-/* GEN-14 GEN-33: one of the arenas is compared with first, and the other is not forgotten. */
+/* GEN-14 GEN-33: Both arenas are checked, in either order. */
 static void fast_calls__two_libraries_of_ours__handles_of_both(void **state)
 {
 	(void)state;
@@ -314,7 +314,7 @@ static void handles_after_close(void)
 
 	mock_open("MOCK_FOREIGN");
 	must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);
-	/* It was the last instance: even the code of the table is unmapped. */
+	/* It was the last instance: the library of the table is unmapped. */
 	must_be_refused_everywhere(evd);
 	must_be_refused_everywhere(ia);
 	mock_open("MOCK_FOREIGN");
@@ -340,7 +340,7 @@ static void handles_after_close_ours(void)
 	stale = mock.ia;
 	must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);
 	must(strcmp(mock.notes, "LIOCF") == 0);
-	/* The cell is free, and still there to be looked at. */
+	/* The cell is free and still mapped. */
 	must_be_refused_everywhere(stale);
 }
 

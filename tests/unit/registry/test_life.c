@@ -85,7 +85,7 @@ static void second_name(void)
 	must(open_simply("extra", &second) == DAT_SUCCESS);
 	must(strcmp(mock.opened_name, "extra") == 0);
 	close_must(first);
-	/* The name that nothing but its library's memory stands for still works. */
+	/* The name that the library registered still works. */
 	must(dat_pz_create(second, NULL) == DAT_SUCCESS);
 	close_must(second);
 	must(open_simply("extra", &second) == DAT_SUCCESS);
@@ -135,7 +135,7 @@ static void init_by_hand(void)
 	init(&info, "");
 	must(open_as("mine", 1, 2, DAT_TRUE, &ia) == DAT_SUCCESS);
 	close_must(ia);
-	/* Not the registry's initialisation, so not its to finish. */
+	/* The registry did not initialise the library, so it does not finish it. */
 	must(strcmp(mock.notes, "LIOC") == 0);
 	must(open_as("mine", 1, 2, DAT_TRUE, &ia) == DAT_SUCCESS);
 }
@@ -266,7 +266,7 @@ static void numbers(void)
 	must_fail(dat_pz_create(stale, NULL), DAT_INVALID_HANDLE);
 }
 
-/* GEN-16: of adapters' handles. */
+/* GEN-16: For adapters' handles. */
 static void ia_open__a_thousand_times__old_number_is_not_reissued(void **state)
 {
 	(void)state;
@@ -312,7 +312,7 @@ static void ia_close__from_inside_a_graceful_close__invalid_handle(void **state)
 	child_run(close_from_graceful);
 }
 
-/* IA-CLOSE-27: as far as adapters' handles go. */
+/* IA-CLOSE-27: For adapters' handles. */
 static void ia_close__used_from_inside_an_abrupt_close__invalid_handle(void **state)
 {
 	(void)state;

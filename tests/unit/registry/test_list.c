@@ -50,7 +50,7 @@ static void list_three(void)
 	must(is_block(&blocks[1], "b", 0, DAT_FALSE));
 	must(is_block(&blocks[2], "c", 2, DAT_FALSE));
 	must(is_untouched(&blocks[3]));
-	/* Exactly as many; slots beyond them are not looked at. */
+	/* Exactly as many. Slots after them are not read. */
 	slots[3] = (DAT_PROVIDER_INFO *)(uintptr_t)8;
 	must(dat_registry_list_providers(4, &count, slots) == DAT_SUCCESS);
 	must(list(3) == DAT_SUCCESS && count == 3);

@@ -13,7 +13,7 @@
 #include <dat/dat_registry.h>
 #include <dat/udat.h>
 
-static int fail_at; /* the allocation from now on that fails; 0: none */
+static int fail_at; /* the number of the next allocation that fails; 0: none */
 
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
@@ -46,7 +46,7 @@ static const DAT_PROVIDER provider;
 static const DAT_PROVIDER_INFO info = {
 	.ia_name = "full", .dapl_version_major = 1, .dapl_version_minor = 2};
 
-/* REG-ADD-09: nothing is registered, and the next attempt is the first one. */
+/* REG-ADD-09: Nothing is registered, and the next attempt succeeds. */
 static void registry_add__no_memory__insufficient_resources(void **state)
 {
 	DAT_RETURN ret;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_ia_openv as far as the registry decides: which entry serves a request, which library, and
- * the arguments of the provider.
+ * dat_ia_openv in the registry: the choice of entry and library, and the arguments of the provider.
  */
 #include "mock_use.h"
 
@@ -49,7 +48,7 @@ static void open_with_data(void)
 }
 
 /* PROV-INIT-07 */
-static void ia_open__seventh_field_given_or_empty__told_to_the_provider(void **state)
+static void ia_open__seventh_field_given_or_empty__passed_to_the_provider(void **state)
 {
 	(void)state;
 	child_run(open_with_data);
@@ -117,7 +116,7 @@ static void open_ro_aware(void)
 	must(open_simply("mock", &ia) == DAT_SUCCESS);
 	must(strcmp(mock.opened_name, "mock") == 0);
 	must_fail(open_simply("RO_AWARE_", &ia), DAT_PROVIDER_NOT_FOUND);
-	/* The limit is on the name as given. */
+	/* The limit applies to the name as given. */
 	memset(name, 'n', sizeof(name));
 	memcpy(name, "RO_AWARE_", 9);
 	name[256] = '\0';
@@ -172,7 +171,7 @@ static void open_minor(void)
 	must(open_as("mock", 1, 5, DAT_FALSE, &ia) == DAT_SUCCESS);
 	must(mock.init_info.dapl_version_minor == 5);
 	must(open_as("mock", 1, 1, DAT_FALSE, &ia) == DAT_SUCCESS);
-	must(mock.inits == 2); /* 1.2 again, which is there already */
+	must(mock.inits == 2); /* 1.2 again, which is registered already */
 	must(open_as("mock", 1, 0, DAT_FALSE, &ia) == DAT_SUCCESS);
 	must(mock.init_info.dapl_version_minor == 0);
 	must_fail(open_as("mock", 1, 6, DAT_FALSE, &ia), DAT_PROVIDER_NOT_FOUND);
@@ -381,7 +380,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ia_open__first__loads_and_initialises),
-		cmocka_unit_test(ia_open__seventh_field_given_or_empty__told_to_the_provider),
+		cmocka_unit_test(ia_open__seventh_field_given_or_empty__passed_to_the_provider),
 		cmocka_unit_test(ia_open__twice__one_init_and_one_fini),
 		cmocka_unit_test(ia_open__async_evd_values__reach_the_provider),
 		cmocka_unit_test(ia_open__ro_aware_prefix__removed),

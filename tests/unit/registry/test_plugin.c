@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A program that does not know libdat loads a plugin that does, and lets it go while an adapter is
- * open. This program is therefore not linked with libdat.
+ * A program that is not linked with libdat loads a plugin that is, and unloads it while an adapter
+ * is open.
  */
 #include "child.h"
 #include "mock.h"
@@ -32,7 +32,7 @@ static void unload_and_load(void)
 			 library_get("MOCK_PROVIDER"));
 	must(plugin_use(&plugin, &first) == DAT_SUCCESS);
 	must(dlclose(plugin) == 0);
-	/* Remaining fork handlers would run in unmapped code here. */
+	/* Remaining fork handlers would run unmapped code here. */
 	pid = fork();
 	if (pid == 0)
 		exit(0);

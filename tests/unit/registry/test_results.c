@@ -83,13 +83,13 @@ static void async_events(void)
 		must(event_handle_seen(DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, mock.ia, is_wait) ==
 		     ia);
 		must(event_handle_seen(DAT_ASYNC_ERROR_EP_BROKEN, &object, is_wait) == &object);
-		/* Data of other events is the consumer's, whatever bits it has. */
+		/* The data of other events stays unchanged. */
 		must(event_handle_seen(DAT_DTO_COMPLETION_EVENT, mock.ia, is_wait) == mock.ia);
 		must(event_handle_seen(DAT_SOFTWARE_EVENT, mock.ia, is_wait) == mock.ia);
 	}
 }
 
-/* GEN-24: the handle in an asynchronous event, too, is one that the consumer can use. */
+/* GEN-24: The handle in an asynchronous event is the consumer's, too. */
 static void async_event__of_an_ia__names_the_consumers_handle(void **state)
 {
 	(void)state;

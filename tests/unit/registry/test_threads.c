@@ -148,7 +148,7 @@ static void forked(void)
 		must(open_simply("mock", &other) == DAT_SUCCESS);
 		must(other != ia);
 		must(dat_pz_create(other, NULL) == DAT_SUCCESS);
-		/* The parent's instance does not count here. */
+		/* The parent's instance is not counted here. */
 		close_must(other);
 		must(mock.finis == 1);
 		_exit(0);
@@ -159,7 +159,7 @@ static void forked(void)
 	close_must(ia);
 }
 
-/* GEN-35: as far as adapters' handles go. */
+/* GEN-35: For adapters' handles. */
 static void fork__instance_open__child_is_refused_it_and_opens_another(void **state)
 {
 	(void)state;
@@ -217,7 +217,7 @@ static void fork_while_loading(void)
 	if (pid == 0) {
 		DAT_IA_HANDLE ia;
 
-		/* The thread that was initialising the library is not here. */
+		/* The thread that initialised the library does not exist here. */
 		mock.in_init = NULL;
 		must(open_simply("mock", &ia) == DAT_SUCCESS);
 		_exit(0);
@@ -230,7 +230,7 @@ static void fork_while_loading(void)
 	must_fail(open_simply("other", &(DAT_IA_HANDLE){0}), DAT_PROVIDER_NOT_FOUND);
 }
 
-/* GEN-35: a child can open instances whatever the parent's threads were at. */
+/* GEN-35: A child can open instances whatever the parent's threads did. */
 static void fork__another_thread_in_init__child_opens(void **state)
 {
 	(void)state;
@@ -246,7 +246,7 @@ static void fork_inside_init(void)
 	must(open_simply("mock", &ia) == DAT_SUCCESS);
 }
 
-static void fork__from_inside_init__both_go_on(void **state)
+static void fork__from_inside_init__both_continue(void **state)
 {
 	(void)state;
 	child_run(fork_inside_init);
@@ -300,7 +300,7 @@ static void talking(void)
 }
 
 /* GEN-30: a skipped line is reported with file, line and reason if enabled. */
-static void registry__debug_variable__tells_skipped_lines(void **state)
+static void registry__debug_variable__reports_skipped_lines(void **state)
 {
 	(void)state;
 	child_run(talking);
@@ -314,9 +314,9 @@ int main(void)
 		cmocka_unit_test(ia_open__parallel_with_closes__no_residue),
 		cmocka_unit_test(fork__instance_open__child_is_refused_it_and_opens_another),
 		cmocka_unit_test(fork__another_thread_in_init__child_opens),
-		cmocka_unit_test(fork__from_inside_init__both_go_on),
+		cmocka_unit_test(fork__from_inside_init__both_continue),
 		cmocka_unit_test(registry__no_debug_variable__silent),
-		cmocka_unit_test(registry__debug_variable__tells_skipped_lines),
+		cmocka_unit_test(registry__debug_variable__reports_skipped_lines),
 	};
 
 	return cmocka_run_group_tests_name("registry threads", tests, NULL, NULL);
