@@ -48,7 +48,7 @@ static inline void *map_file(int fd, size_t size)
 	return p;
 }
 
-/* False: it has hung up on us already. */
+/* Returns false if the other side has closed the connection. */
 static inline bool hostile_send(const struct hostile *h, const void *bytes, size_t len,
 				const int *fds, size_t count)
 {
@@ -106,7 +106,7 @@ static inline void hostile_dial(struct hostile *h, const struct sockaddr_in *add
 		0);
 }
 
-/* Asks as an endpoint of ours would that says this of itself. */
+/* Sends a connection request with these properties of the active side. */
 static inline void hostile_ask_as(struct hostile *h, const struct sockaddr_in *address,
 				  DAT_CONN_QUAL qual, const struct shm_wire_side *side)
 {
@@ -139,7 +139,7 @@ static inline void hostile_ask(struct hostile *h, const struct sockaddr_in *addr
 	hostile_ask_as(h, address, qual, &side);
 }
 
-/* The next packet of that type; others are passed over. */
+/* Receives packets until one has that type. */
 static inline void hostile_await(const struct hostile *h, enum shm_wire_type type,
 				 union shm_wire *packet_out)
 {
@@ -185,7 +185,7 @@ static inline void hostile_close(struct hostile *h)
 	munmap(h->table, SOFT_KEY_MAX * sizeof(struct soft_key_entry));
 }
 
-/* Two of ours still find each other, at once (the best of three: the machine may be busy). */
+/* Two endpoints can connect without delay (the best of three tries: the machine may be busy). */
 static inline void check_others_work(struct conn_fixture *f)
 {
 	uint64_t best = UINT64_MAX;

@@ -39,7 +39,7 @@ static inline int teardown(void **state)
 	return conn_teardown(&f);
 }
 
-/* On one host nobody can mistake a death for a farewell (EP-STATE-44). */
+/* On one host a death is never reported as a disconnect (EP-STATE-44). */
 static inline void check_end_of_connection(DAT_EVENT_NUMBER number)
 {
 	if (strcmp(dt_adapter(), "soft-lo") != 0 && number == DAT_CONNECTION_EVENT_DISCONNECTED)
@@ -47,7 +47,7 @@ static inline void check_end_of_connection(DAT_EVENT_NUMBER number)
 	assert_int_equal(number, DAT_CONNECTION_EVENT_BROKEN);
 }
 
-/* Whatever b went through: reset, connected to the next process from either side, data pass. */
+/* Resets b, connects it to the next process and transfers data both ways. */
 static inline void check_next_one(struct fixture *x)
 {
 	struct conn_fixture *f = x->f;

@@ -143,7 +143,7 @@ static void connect__thousands_between_processes__nothing_left(void **state)
 	dt_buf_free(&far.local);
 }
 
-/* Failing attempts of every kind leave nothing either. */
+/* Failed attempts of every kind leave nothing behind. */
 static void cycle_failing(void *arg, unsigned int i)
 {
 	struct conn_fixture *f = arg;

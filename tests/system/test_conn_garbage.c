@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Strangers at the local socket of a listener (an abstract SOCK_SEQPACKET address made of adapter
- * address and qualifier), and a stranger that listens where a peer is expected. They raise no
- * request, hold up nobody and leave nothing.
+ * Unrelated programs that connect to the local socket of a listener (an abstract SOCK_SEQPACKET
+ * address made of adapter address and qualifier), or that listen in place of a peer. They raise no
+ * request, block no other connection and leave nothing behind.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -117,7 +117,7 @@ static void listener__silent_strangers__real_ones_at_once(void **state)
 	check_silent(*state, fds, STRANGERS);
 }
 
-/* CONN-GEN-09: more than anybody would keep */
+/* CONN-GEN-09: More connections than a listener keeps. */
 static void listener__very_many_silent_strangers__real_ones_at_once(void **state)
 {
 	static int fds[700];
@@ -163,7 +163,7 @@ static void listener__silent_stranger__dropped_at_the_limit(void **state)
 	check_real_ones_work(f);
 }
 
-/* CONN-GEN-09 CR-ACCEPT-22: the limit is for strangers; a request may wait for its consumer */
+/* CONN-GEN-09 CR-ACCEPT-22: The limit does not apply to a request that waits for its consumer. */
 static void listener__request_waits_longer_than_the_limit__accepted(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -182,9 +182,9 @@ static void listener__request_waits_longer_than_the_limit__accepted(void **state
 	conn_transfer(f, &f->a, &f->b);
 }
 
-/* --- nonsense --- */
+/* --- garbage --- */
 
-/* Reproducible noise. */
+/* Reproducible random numbers. */
 static uint32_t noise(void)
 {
 	static uint32_t x = 2463534242u;
@@ -214,11 +214,11 @@ static void stranger_send(int fd, const void *data, size_t len, const int *fds, 
 		msg.msg_control = &control;
 		msg.msg_controllen = CMSG_SPACE(fd_count * sizeof(int));
 	}
-	/* it may have hung up on us already */
+	/* the listener may have closed the connection */
 	sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* The head of our packets, so that more than the first check is met. */
+/* A valid packet head, so that the checks after it are reached. */
 static void put_head(unsigned char *data, uint16_t type)
 {
 	const uint32_t magic = 0x4d48534f;
@@ -277,7 +277,7 @@ static void listener__nonsense__ignored(void **state)
 	dt_until(has_descriptors, &before);
 }
 
-/* CONN-GEN-09: strangers come and go all the time while real ones connect */
+/* CONN-GEN-09: Other programs connect and close all the time while endpoints connect. */
 static void talk_until_killed(struct dt_peer *peer, void *arg)
 {
 	struct conn_fixture *f = arg;
@@ -303,7 +303,7 @@ static void listener__nonsense_all_the_time__real_ones_at_once(void **state)
 	check_real_ones_work(f);
 }
 
-/* --- a stranger where a peer should be --- */
+/* --- another program in place of a peer --- */
 
 static int stranger_listen(struct conn_fixture *f, DAT_CONN_QUAL qual)
 {
@@ -334,10 +334,10 @@ static void ep_connect__listener_answers_nonsense__non_peer_rejected(void **stat
 		assert_int_not_equal(fd, -1);
 		memset(data, (int)i, sizeof(data));
 		if (i & 1)
-			put_head(data, (uint16_t)(4 + i % 9)); /* nothing that belongs here */
+			put_head(data, (uint16_t)(4 + i % 9)); /* an unexpected packet */
 		if (i % 5)
 			stranger_send(fd, data, 1 + i * 6, NULL, 0);
-		close(fd); /* and sometimes that is all */
+		close(fd); /* sometimes it is the only one */
 		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		conn_expect_flushes(&f->a, 1, 1);
 		dt_ok(dat_ep_reset(f->a.ep));
@@ -362,7 +362,7 @@ static void ep_connect__listener_says_nothing__timed_out(void **state)
 	conn_stays_quiet(&f->a);
 }
 
-/* EP-CONNECT-13 EP-CONNECT-20: a listener with a full queue, then none any more */
+/* EP-CONNECT-13 EP-CONNECT-20: A listener with a full queue, then no listener. */
 static void ep_connect__queue_of_the_listener_full__retried_until_it_goes(void **state)
 {
 	struct conn_fixture *f = *state;

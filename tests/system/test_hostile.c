@@ -13,7 +13,7 @@
 #include "soft/shm/wire.h"
 #include "hostile.h"
 
-/* Puts one inline Send into an unused ring; tells nobody. */
+/* Puts one inline Send into an unused ring, without a notification. */
 static void hostile_put_send(struct hostile *h, uint32_t len)
 {
 	struct shm_entry entry = {
@@ -32,7 +32,7 @@ static void hostile_put_send(struct hostile *h, uint32_t len)
 
 /* --- packets --- */
 
-/* Makes a descriptor that tells of events on the EVD: who waits on it drives nothing. */
+/* Makes a descriptor for the events of the EVD. Waiting on it does not drive the transport. */
 static DAT_CNO_HANDLE cno_of(struct conn_fixture *f, DAT_EVD_HANDLE evd, int *fd_out)
 {
 	DAT_CNO_HANDLE cno;
@@ -43,7 +43,7 @@ static DAT_CNO_HANDLE cno_of(struct conn_fixture *f, DAT_EVD_HANDLE evd, int *fd
 	return cno;
 }
 
-/* A full socket takes no WAKE, so whatever it is full of wakes as well */
+/* A WAKE does not fit into a full socket, so every packet wakes. */
 static void cno_fd__any_packet_instead_of_wake__readable(void **state)
 {
 	static const enum shm_wire_type types[] = {SHM_WIRE_KEY_GONE, SHM_WIRE_MAP_ASK,
@@ -70,7 +70,7 @@ static void cno_fd__any_packet_instead_of_wake__readable(void **state)
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_BROKEN);
 }
 
-/* A socket whose last close() takes very long. */
+/* A socket whose last close() takes long. */
 static int lingering_socket(void)
 {
 	const struct linger linger = {1, 1000};
@@ -94,7 +94,7 @@ static int lingering_socket(void)
 	return fd;
 }
 
-/* The copy that is under way is the last one. */
+/* Sends sockets whose last copy is the one in the packet. */
 static void send_lingering(const struct hostile *h, size_t count)
 {
 	static const struct linger at_once;
@@ -111,8 +111,8 @@ static void send_lingering(const struct hostile *h, size_t count)
 	}
 }
 
-/* CONN-GEN-09: few and many in one packet, some of them read and some not */
-static void listener__descriptors_that_linger__nobody_waits(void **state)
+/* CONN-GEN-09: Few and many in one packet; the second packet may stay unread. */
+static void listener__descriptors_that_linger__nothing_blocked(void **state)
 {
 	struct conn_fixture *f = *state;
 	struct hostile h;
@@ -126,7 +126,7 @@ static void listener__descriptors_that_linger__nobody_waits(void **state)
 	check_others_work(f);
 }
 
-/* EP-FREE-29: nor where they lie unread in a socket that is closed */
+/* EP-FREE-29: The descriptors are unread when the socket is closed. */
 static void ep_free__unread_descriptors_linger__does_not_wait(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -136,14 +136,14 @@ static void ep_free__unread_descriptors_linger__does_not_wait(void **state)
 
 	hostile_ask(&h, own_address(f), f->listener.qual);
 	cr = dt_request(&f->listener);
-	send_lingering(&h, 1); /* while the consumer thinks, nobody reads */
+	send_lingering(&h, 1); /* unread while the request is unanswered */
 	dt_ok(dat_cr_reject(cr));
 	assert_true(dt_now_us() - start < DT_WAIT_US);
 	hostile_close(&h);
 	check_others_work(f);
 }
 
-/* --- no descriptors left --- */
+/* --- descriptors exhausted --- */
 
 static void post_write(struct conn_fixture *f, uint32_t key, const void *to, uint64_t cookie)
 {
@@ -156,8 +156,7 @@ static void post_write(struct conn_fixture *f, uint32_t key, const void *to, uin
 	dt_expect_dto(f->a.request, f->a.ep, cookie, DAT_DTO_SUCCESS, 64);
 }
 
-/* the shortage of one process is no error of the connection; memory that cannot be
- * mapped is reached otherwise */
+/* Without a descriptor the connection stays, and the copy takes another path than the mapping. */
 static void rdma_write__no_descriptor_for_the_mapping__done_otherwise(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -182,7 +181,7 @@ static void rdma_write__no_descriptor_for_the_mapping__done_otherwise(void **sta
 	none.rlim_cur = 0;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	hostile_send(&h, &give, sizeof(give), &file, 1);
-	/* behind it in the socket: when this has come, that was dealt with */
+	/* sent after it: when this has arrived, the other was handled */
 	conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, 7);
 	hostile_put_send(&h, 64);
 	hostile_word(&h, SHM_WIRE_WAKE, 0);
@@ -252,7 +251,7 @@ static bool has_descriptors(void *arg)
 	return count_descriptors() <= *(unsigned int *)arg;
 }
 
-/* CONN-GEN-09: nothing is left of any of them, and nobody else notices */
+/* CONN-GEN-09: Nothing remains of the connections, and others are not affected. */
 static void connection__noise_in_segment_and_socket__ends_alone(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -268,9 +267,9 @@ static void connection__noise_in_segment_and_socket__ends_alone(void **state)
 		conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, i);
 		conn_post_send(f->a.ep, &f->buf, CONN_A_SENDS_AT, i);
 		make_noise(&h);
-		atomic_store(&h.mine->announce, 0); /* its time-out is another test's */
+		atomic_store(&h.mine->announce, 0); /* test_hostile_pins.c tests its time-out */
 		hostile_close(&h);
-		do { /* whichever way it ended */
+		do { /* until the final event of the connection */
 			event = dt_event(f->a.conn);
 		} while (dt_ep_state(f->a.ep) != DAT_EP_STATE_DISCONNECTED);
 		assert_true(event.event_number == DAT_CONNECTION_EVENT_BROKEN ||
@@ -287,7 +286,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		conn_test(cno_fd__any_packet_instead_of_wake__readable),
-		conn_test(listener__descriptors_that_linger__nobody_waits),
+		conn_test(listener__descriptors_that_linger__nothing_blocked),
 		conn_test(ep_free__unread_descriptors_linger__does_not_wait),
 		conn_test(connection__noise_in_segment_and_socket__ends_alone),
 		cmocka_unit_test_setup_teardown(

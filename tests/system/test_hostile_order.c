@@ -9,7 +9,7 @@
 #include "soft/shm/wire.h"
 #include "hostile.h"
 
-/* The same for a peer whose memory nobody can reach by a system call. */
+/* Connects as a peer whose memory cannot be reached by system calls. */
 static void far_connect(struct hostile *h, struct conn_fixture *f, uint32_t read_in)
 {
 	const struct shm_wire_side side = {.port = 1,
@@ -24,10 +24,10 @@ static void far_connect(struct hostile *h, struct conn_fixture *f, uint32_t read
 
 #define FAR_KEY 5u
 #define FAR_LEN 64u
-#define FAR_AT 0x5000000u /* an address of the peer where it has nothing */
+#define FAR_AT 0x5000000u /* an unmapped address of the peer */
 #define FAR_READS 4u
 
-/* How many RDMA Reads it was asked for; there is nothing else in the ring. */
+/* The number of RDMA Reads in the ring, which has no other entries. */
 static uint32_t reads_asked(const struct hostile *h)
 {
 	const struct shm_entry *entries = (const void *)h->segment->request[SHM_PASSIVE];
@@ -39,7 +39,7 @@ static uint32_t reads_asked(const struct hostile *h)
 	return count;
 }
 
-/* Answers the RDMA Read of that number. */
+/* Answers the RDMA Read with that number. */
 static void answer_read(const struct hostile *h, uint32_t number)
 {
 	const uint32_t at = number * (SHM_ENTRY_ALIGN + FAR_LEN);
@@ -66,7 +66,7 @@ static void post_far(struct conn_fixture *f, bool is_read, uint64_t target, uint
 		dt_ok(dat_ep_post_rdma_write(f->a.ep, 1, &local, dt_cookie(cookie), &remote, 0));
 }
 
-/* One connection on which `limit` of FAR_READS may be in flight. */
+/* A connection on which at most `limit` of FAR_READS Reads are in flight at a time. */
 static void check_reads(struct conn_fixture *f, uint32_t out, uint32_t in, uint32_t limit)
 {
 	DAT_EP_PARAM param;
@@ -82,7 +82,7 @@ static void check_reads(struct conn_fixture *f, uint32_t out, uint32_t in, uint3
 		const uint32_t asked = i + limit < FAR_READS ? i + limit : FAR_READS;
 		const uint64_t end = dt_now_us() + DT_WAIT_US;
 
-		/* the service thread may be about to ask, with the endpoint locked */
+		/* the service thread may be about to send it, with the endpoint locked */
 		while (reads_asked(&h) < asked && dt_now_us() < end)
 			dt_no_event(f->a.request);
 		for (unsigned int polls = 0; polls < 20; polls++)
@@ -98,7 +98,7 @@ static void check_reads(struct conn_fixture *f, uint32_t out, uint32_t in, uint3
 	dt_ok(dat_ep_reset(f->a.ep));
 }
 
-/* DTO-108 EP-RDMAR-37: never more than the smaller of the two numbers */
+/* DTO-108 EP-RDMAR-37: The smaller of the two numbers is the limit. */
 static void rdma_read__more_than_one_side_takes__the_rest_waits(void **state)
 {
 	for (uint32_t limit = 1; limit <= FAR_READS; limit++) {
@@ -107,7 +107,7 @@ static void rdma_read__more_than_one_side_takes__the_rest_waits(void **state)
 	}
 }
 
-/* The memory behind FAR_KEY, which the peer gives away when it is asked for it. */
+/* Makes the memory of FAR_KEY, which the peer shares on request. */
 static void *far_memory(struct hostile *h, int *file_out)
 {
 	unsigned char *memory;
@@ -132,7 +132,7 @@ static void far_give(struct hostile *h, const void *memory, int file)
 	assert_true(hostile_send(h, &give, sizeof(give), &file, 1));
 }
 
-/* It has read all packets up to now: it has answered the last one, which asks for no key of its. */
+/* Waits until all packets were read: the last one asks for an invalid key and is answered. */
 static void far_settle(struct hostile *h)
 {
 	union shm_wire packet;
@@ -142,8 +142,7 @@ static void far_settle(struct hostile *h)
 }
 
 /*
- * A Write that had to go through the ring is not placed yet, while the memory of its target has
- * become one that we write and read ourselves.
+ * Posts a Write that goes through the ring, and has its target mapped before the Write is placed.
  */
 static void *far_begin_write(struct hostile *h, struct conn_fixture *f)
 {
@@ -162,7 +161,7 @@ static void *far_begin_write(struct hostile *h, struct conn_fixture *f)
 	return memory;
 }
 
-/* The peer places it, and says so. */
+/* The peer places the Write and reports it. */
 static void far_end_write(struct hostile *h, struct conn_fixture *f, void *memory)
 {
 	for (unsigned int polls = 0; polls < 50; polls++)
@@ -175,7 +174,7 @@ static void far_end_write(struct hostile *h, struct conn_fixture *f, void *memor
 	dt_expect_dto(f->a.request, f->a.ep, 1, DAT_DTO_SUCCESS, FAR_LEN);
 }
 
-/* It is written without the peer's help by now. */
+/* The memory is written through the mapping now. */
 static void far_check_mapped(struct hostile *h, struct conn_fixture *f, unsigned char *memory)
 {
 	post_far(f, false, (uintptr_t)memory + FAR_LEN, 2);
@@ -186,7 +185,7 @@ static void far_check_mapped(struct hostile *h, struct conn_fixture *f, unsigned
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_BROKEN);
 }
 
-/* DTO-40: the later of two Writes to the same bytes wins */
+/* DTO-40: The later of two Writes to the same bytes wins. */
 static void rdma_write__memory_mapped_behind_a_ring_write__not_overtaken(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -199,7 +198,7 @@ static void rdma_write__memory_mapped_behind_a_ring_write__not_overtaken(void **
 	far_check_mapped(&h, f, memory);
 }
 
-/* DTO-41: an RDMA Read behind a Write returns what that wrote */
+/* DTO-41: An RDMA Read after a Write returns the written bytes. */
 static void rdma_read__memory_mapped_behind_a_ring_write__not_overtaken(void **state)
 {
 	struct conn_fixture *f = *state;

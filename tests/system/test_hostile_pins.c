@@ -12,7 +12,7 @@
 
 #define OTHER_USER 65534
 
-/* LMR-FREE-21: one time-out, however many peers do not let go */
+/* LMR-FREE-21: One time-out for any number of peers. */
 static void lmr_free__many_peers_hold_the_key__one_time_out(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -69,7 +69,7 @@ struct other_user {
 	uint32_t key;
 };
 
-/* Announces the key as another user, and stays. */
+/* Announces the key as another user, until it is killed. */
 static void announce_as_other_user(struct dt_peer *peer, void *arg)
 {
 	struct other_user what;
@@ -86,7 +86,7 @@ static void announce_as_other_user(struct dt_peer *peer, void *arg)
 		pause();
 }
 
-/* EP-FREE-29 LMR-FREE-21: who cannot copy is not waited for, whatever it announces */
+/* EP-FREE-29 LMR-FREE-21: A peer that cannot copy is not waited for. */
 static void ep_free__other_user_announces__does_not_wait(void **state)
 {
 	struct other_user what;
@@ -99,7 +99,7 @@ static void ep_free__other_user_announces__does_not_wait(void **state)
 	if (geteuid() != 0)
 		skip();
 	dt_peer_start(&peer, announce_as_other_user, NULL);
-	conn_setup(&fixture); /* with the usual time-out of 5 s */
+	conn_setup(&fixture); /* with the default time-out of 5 s */
 	f = fixture;
 	what = (struct other_user){*own_address(f), f->listener.qual, f->buf.rkey};
 	dt_peer_send(&peer, &what, sizeof(what));
@@ -115,7 +115,7 @@ static void ep_free__other_user_announces__does_not_wait(void **state)
 	conn_teardown(&fixture);
 }
 
-/* Listens as root, serves as another user. */
+/* Listens as root and serves as another user. */
 static void serve_as_other_user(struct dt_peer *peer, void *arg)
 {
 	struct conn_fixture *f;
@@ -136,7 +136,7 @@ static void serve_as_other_user(struct dt_peer *peer, void *arg)
 		pause();
 }
 
-/* EP-CONNECT-18: the sides do not agree whether they are one user; both take the rings */
+/* EP-CONNECT-18: The sides disagree on whether they are one user. Both use the rings. */
 static void ep_connect__listener_has_changed_its_user__established(void **state)
 {
 	struct conn_fixture *f;

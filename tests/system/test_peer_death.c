@@ -8,7 +8,7 @@
 
 #define IN_TIME_US 5000000u
 
-/* --- ways to go --- */
+/* --- ways to die --- */
 
 enum way { BY_KILL, BY_EXIT, BY_EXIT_NOW, BY_EXEC, WAYS };
 
@@ -25,9 +25,9 @@ static void victim_goes(struct fixture *x, enum way way)
 		remote_go(&x->victim, ops[way]);
 }
 
-/* --- what the survivor sees --- */
+/* --- the survivor --- */
 
-/* One event in time, the state that belongs to it, nothing after it. Returns its number. */
+/* Takes the one event, which arrives in time, and checks the state. Returns its number. */
 static DAT_EVENT_NUMBER take_end(struct dt_ep *ep, uint64_t since)
 {
 	const DAT_EVENT event = dt_event(ep->conn);
@@ -41,7 +41,7 @@ static DAT_EVENT_NUMBER take_end(struct dt_ep *ep, uint64_t since)
 
 /* --- steps of a set-up --- */
 
-/* The request waits here; the victim goes; then it is answered. */
+/* The victim dies while its request waits; then the request is answered. */
 static void request_waits(struct fixture *x, enum way way, bool is_accept)
 {
 	struct conn_fixture *f = x->f;
@@ -74,7 +74,7 @@ static void step_request_then_reject(struct fixture *x, enum way way)
 	request_waits(x, way, false);
 }
 
-/* Accepted, but the victim cannot say that it is ready. */
+/* The request is accepted, but the victim cannot complete the connection. */
 static void step_completion_pending(struct fixture *x, enum way way)
 {
 	struct conn_fixture *f = x->f;
@@ -94,7 +94,7 @@ static void step_completion_pending(struct fixture *x, enum way way)
 	conn_expect_flushes(&f->b, 1, 1);
 }
 
-/* The victim listens; it has not even looked at the request, or it has. */
+/* The victim listens and dies before or after it has read the request. */
 static void victim_is_asked(struct fixture *x, enum way way, bool has_looked)
 {
 	struct conn_fixture *f = x->f;
@@ -149,7 +149,7 @@ static void step_idle_active_with_receives(struct fixture *x, enum way way)
 	expect_broken_with_flushes(x, way, 5);
 }
 
-/* Sends that no Receive takes: none can have succeeded. */
+/* Sends without a Receive at the victim fail. */
 static void step_sends_wait(struct fixture *x, enum way way)
 {
 	struct conn_fixture *f = x->f;
@@ -170,7 +170,7 @@ static void step_sends_wait(struct fixture *x, enum way way)
 	dt_no_event(f->b.request);
 }
 
-/* The victim sent before it went: what was complete is received, or lost, but never twice. */
+/* The victim dies after its Sends: each message arrives once at most. */
 static void step_victim_had_sent(struct fixture *x, enum way way)
 {
 	struct conn_fixture *f = x->f;
@@ -186,7 +186,7 @@ static void step_victim_had_sent(struct fixture *x, enum way way)
 		conn_post_recv(f->b.ep, &f->buf, CONN_B_RECEIVES_AT, i);
 	dt_connect(&f->ia, f->b.ep, dt_unused_qual());
 	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-	/* nothing of the old connection came to the new attempt */
+	/* the old connection does not affect the new attempt */
 	for (uint64_t i = 1; i <= 6; i++) {
 		const DAT_EVENT event = dt_event(f->b.recv);
 
@@ -196,7 +196,7 @@ static void step_victim_had_sent(struct fixture *x, enum way way)
 	}
 }
 
-/* The survivor disconnects gracefully and cannot finish. */
+/* The survivor's graceful disconnect cannot finish. */
 static void step_survivor_disconnecting(struct fixture *x, enum way way)
 {
 	struct conn_fixture *f = x->f;
@@ -214,7 +214,7 @@ static void step_survivor_disconnecting(struct fixture *x, enum way way)
 	conn_no_events(&f->b);
 }
 
-/* The victim was disconnecting gracefully and had not finished. */
+/* The victim dies during its graceful disconnect. */
 static void step_victim_disconnecting(struct fixture *x, enum way way)
 {
 	struct conn_fixture *f = x->f;
@@ -229,7 +229,7 @@ static void step_victim_disconnecting(struct fixture *x, enum way way)
 	expect_broken_with_flushes(x, way, 0);
 }
 
-/* --- the tests: every step, every way --- */
+/* --- each step with each way to die --- */
 
 struct step {
 	const char *name;
@@ -256,7 +256,7 @@ static void run_steps(const struct step *steps, size_t count)
 
 /* COMPAT-19 CONN-EVT-26 CONN-EVT-28 CR-ACCEPT-19 CR-ACCEPT-20 CR-ACCEPT-21 CR-REJECT-07
  * EP-CONNECT-22 EP-STATE-48 */
-static void peer_dies__during_set_up__survivor_told_and_sound(void **state)
+static void peer_dies__during_set_up__survivor_notified_and_usable(void **state)
 {
 	static const struct step steps[] = {
 		{.name = "request waits, then accept", .run = step_request_then_accept},
@@ -274,7 +274,7 @@ static void peer_dies__during_set_up__survivor_told_and_sound(void **state)
 
 /* COMPAT-19 CONN-EVT-39 EP-STATE-44 EP-STATE-52 EP-STATE-72 EP-STATE-73 EP-STATE-74 EP-STATE-80
  * EP-DISC-36 EP-DISC-41 IA-CLOSE-28 */
-static void peer_dies__when_connected__survivor_told_and_sound(void **state)
+static void peer_dies__when_connected__survivor_notified_and_usable(void **state)
 {
 	static const struct step steps[] = {
 		{.name = "idle, passive", .run = step_idle_passive},
@@ -290,7 +290,7 @@ static void peer_dies__when_connected__survivor_told_and_sound(void **state)
 }
 
 /* GEN-34 CONN-EVT-39: a sleeping child of the dead process does not keep the connection alive */
-static void peer_dies__its_child_lives_on__survivor_told(void **state)
+static void peer_dies__its_child_survives__survivor_notified(void **state)
 {
 	struct fixture *x = *state;
 	pid_t grandchild;
@@ -305,10 +305,10 @@ static void peer_dies__its_child_lives_on__survivor_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peer_dies__during_set_up__survivor_told_and_sound),
-		cmocka_unit_test(peer_dies__when_connected__survivor_told_and_sound),
-		cmocka_unit_test_setup_teardown(peer_dies__its_child_lives_on__survivor_told, setup,
-						teardown),
+		cmocka_unit_test(peer_dies__during_set_up__survivor_notified_and_usable),
+		cmocka_unit_test(peer_dies__when_connected__survivor_notified_and_usable),
+		cmocka_unit_test_setup_teardown(peer_dies__its_child_survives__survivor_notified,
+						setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("peer_death", tests, NULL, NULL);

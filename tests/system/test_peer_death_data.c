@@ -27,7 +27,7 @@ static void *kill_later(void *arg)
 	return NULL;
 }
 
-/* Dies at another moment each round. */
+/* Kills the victim at a different time in each round. */
 static void killer_start(struct killer *killer, const struct dt_peer *victim, unsigned int round)
 {
 	*killer = (struct killer){.pid = victim->pid, .delay = 500 + round * 1300};
@@ -92,7 +92,7 @@ static void survivor_transfers_often(enum conn_stream_kind kind, size_t len, boo
 }
 
 /* COMPAT-19 CONN-EVT-39 EP-STATE-53 EP-STATE-74 GEN-36 */
-static void peer_dies__survivor_sends__all_come_back(void **state)
+static void peer_dies__survivor_sends__all_complete(void **state)
 {
 	(void)state;
 	survivor_transfers_often(CONN_STREAM_SEND, CONN_BUF_LEN, true);
@@ -101,7 +101,7 @@ static void peer_dies__survivor_sends__all_come_back(void **state)
 }
 
 /* COMPAT-19 CONN-EVT-39 EP-STATE-53 EP-STATE-74 */
-static void peer_dies__survivor_writes__all_come_back(void **state)
+static void peer_dies__survivor_writes__all_complete(void **state)
 {
 	(void)state;
 	survivor_transfers_often(CONN_STREAM_WRITE, 64, true);
@@ -109,7 +109,7 @@ static void peer_dies__survivor_writes__all_come_back(void **state)
 }
 
 /* COMPAT-19 CONN-EVT-39 EP-STATE-53 EP-STATE-74 */
-static void peer_dies__survivor_reads__all_come_back(void **state)
+static void peer_dies__survivor_reads__all_complete(void **state)
 {
 	(void)state;
 	survivor_transfers_often(CONN_STREAM_READ, 64, true);
@@ -128,7 +128,7 @@ static void receive_until_broken(struct fixture *x, const struct dt_buf *into, u
 	DAT_EVENT event;
 
 	while (!has_ended) {
-		/* looked at first: what is on the recv EVD then, is all (EP-STATE-53) */
+		/* checked first: the recv EVD is complete after the event (EP-STATE-53) */
 		has_ended = dat_evd_dequeue(x->f->b.conn, &event) == DAT_SUCCESS;
 		if (has_ended)
 			check_end_of_connection(event.event_number);
@@ -179,7 +179,7 @@ static void victim_transfers(enum conn_stream_kind kind, size_t len, unsigned in
 }
 
 /* COMPAT-19 CONN-EVT-39 EP-STATE-53 EP-STATE-74 */
-static void peer_dies__while_it_transfers__receives_come_back(void **state)
+static void peer_dies__while_it_transfers__receives_complete(void **state)
 {
 	(void)state;
 	for (int kind = 0; kind < CONN_STREAM_KINDS; kind++) {
@@ -193,10 +193,10 @@ static void peer_dies__while_it_transfers__receives_come_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(peer_dies__survivor_sends__all_come_back),
-		cmocka_unit_test(peer_dies__survivor_writes__all_come_back),
-		cmocka_unit_test(peer_dies__survivor_reads__all_come_back),
-		cmocka_unit_test(peer_dies__while_it_transfers__receives_come_back),
+		cmocka_unit_test(peer_dies__survivor_sends__all_complete),
+		cmocka_unit_test(peer_dies__survivor_writes__all_complete),
+		cmocka_unit_test(peer_dies__survivor_reads__all_complete),
+		cmocka_unit_test(peer_dies__while_it_transfers__receives_complete),
 	};
 
 	return cmocka_run_group_tests_name("peer_death_data", tests, NULL, NULL);

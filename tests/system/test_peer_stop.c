@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The other process is stopped (as by a debugger), not dead: what must not wait for it does not,
- * what may wait has its limit, and when it goes on everything goes on.
+ * The other process is stopped, as by a debugger. Calls do not wait for it, or wait with a limit,
+ * and when it continues the connections work.
  */
 #include "conn_remote.h"
 
@@ -31,7 +31,7 @@ static void ep_connect__peer_stopped__timed_out(void **state)
 	assert_true(dt_now_us() - start >= args.timeout);
 	conn_expect_flushes(&f->a, 1, 1);
 	dt_peer_continue(&r->peer);
-	/* it now finds the request of somebody who has left, or none; the next one works */
+	/* it finds a stale request or none; the next one works */
 	dt_ok(dat_ep_reset(f->a.ep));
 	conn_stays_quiet(&f->a);
 	remote_do(&r->peer, REMOTE_CONNECT, f->listener.qual, DAT_TIMEOUT_INFINITE);
@@ -40,7 +40,7 @@ static void ep_connect__peer_stopped__timed_out(void **state)
 	remote_expect(&r->peer, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* EP-CONNECT-16: without a limit it waits until the peer goes on */
+/* EP-CONNECT-16: Without a limit it waits until the peer continues. */
 static void ep_connect__peer_stopped__infinite_waits(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -59,8 +59,8 @@ static void ep_connect__peer_stopped__infinite_waits(void **state)
 	remote_expect(&r->peer, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* EP-CONNECT-17 CONN-EVT-28 CONN-EVT-57: the acceptor slept through the time-out */
-static void cr_accept__asker_timed_out_meanwhile__told(void **state)
+/* EP-CONNECT-17 CONN-EVT-28 CONN-EVT-57: The acceptor was stopped during the time-out. */
+static void cr_accept__peer_timed_out_meanwhile__reported(void **state)
 {
 	struct remote_fixture *r = *state;
 	struct conn_fixture *f = r->f;
@@ -112,7 +112,7 @@ static void cr_accept__asker_stopped__completion_pending_has_a_limit(void **stat
 	assert_true(dt_now_us() - start >= LIMIT_US);
 	conn_expect_flushes(&f->b, 1, 1);
 	dt_peer_continue(&r->peer);
-	/* no side stays connected alone */
+	/* neither side stays connected alone */
 	if (remote_do(&r->peer, REMOTE_EVENT, 0, 0) == DAT_CONNECTION_EVENT_ESTABLISHED)
 		remote_do(&r->peer, REMOTE_EVENT, 0, 0);
 	assert_int_equal(remote_do(&r->peer, REMOTE_STATE, 0, 0), DAT_EP_STATE_DISCONNECTED);
@@ -120,7 +120,7 @@ static void cr_accept__asker_stopped__completion_pending_has_a_limit(void **stat
 }
 
 /* EP-DISC-08 EP-DISC-40 EP-STATE-73: idle, with Sends that wait, and with a stream under way */
-static void ep_disconnect__peer_stopped__told_within_1_s(void **state)
+static void ep_disconnect__peer_stopped__reported_within_1_s(void **state)
 {
 	struct remote_fixture *r = *state;
 	struct conn_fixture *f = r->f;
@@ -208,7 +208,7 @@ static void ep_free__peer_stopped_in_set_up__does_not_wait(void **state)
 	assert_true(best <= AT_ONCE_US);
 }
 
-/* The other side goes on; these bytes are ours alone. */
+/* The peer continues; the freed memory must not change. */
 static void check_not_written(struct remote_fixture *r, const struct dt_buf *local)
 {
 	memset(local->p, 0xee, local->len);
@@ -217,9 +217,8 @@ static void check_not_written(struct remote_fixture *r, const struct dt_buf *loc
 	dt_check_bytes(local->p, local->len, 0xee);
 }
 
-/* EP-DISC-40 EP-FREE-29 EP-FREE-23: stopped anywhere, perhaps in the middle of a copy into this
- * memory; then the peer time-out is the limit, and whether it finishes that piece is no longer up
- * to us */
+/* EP-DISC-40 EP-FREE-29 EP-FREE-23: The peer is stopped at any point, perhaps in a copy into
+ * this memory. Then the peer time-out is the limit, and the peer may finish that piece later. */
 static void ep_disconnect__peer_stopped_in_a_stream__ends(void **state)
 {
 	static const size_t lens[] = {CONN_BUF_LEN, 1u << 20};
@@ -258,7 +257,7 @@ static void ep_disconnect__peer_stopped_in_a_stream__ends(void **state)
 	dt_buf_free(&local);
 }
 
-/* IA-CLOSE-13: neither does the close wait */
+/* IA-CLOSE-13: The close does not wait either. */
 static void ia_close__peer_stopped__does_not_wait(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -294,11 +293,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		remote_test(ep_connect__peer_stopped__timed_out),
 		remote_test(ep_connect__peer_stopped__infinite_waits),
-		remote_test(cr_accept__asker_timed_out_meanwhile__told),
+		remote_test(cr_accept__peer_timed_out_meanwhile__reported),
 		cmocka_unit_test_setup_teardown(
 			cr_accept__asker_stopped__completion_pending_has_a_limit, short_limit_setup,
 			short_limit_teardown),
-		remote_test(ep_disconnect__peer_stopped__told_within_1_s),
+		remote_test(ep_disconnect__peer_stopped__reported_within_1_s),
 		remote_test(ep_free__peer_stopped__does_not_wait),
 		remote_test(ep_free__peer_stopped_in_set_up__does_not_wait),
 		cmocka_unit_test_setup_teardown(ep_disconnect__peer_stopped_in_a_stream__ends,

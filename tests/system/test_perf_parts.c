@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What dat_perf's figures rest on: the histogram behind the percentiles, the verification of data,
- * and the private data by which the sides agree.
+ * Parts of dat_perf: the histogram of the percentiles, the verification of data, and the private
+ * data with which the sides agree on a test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -222,7 +222,7 @@ static void perf_plan_is_good__one_number_out_of_range__false(void **state)
 	bad[8].threads = 0;
 	bad[9].threads = bad[9].endpoints + 1;
 	bad[10].idle = PERF_IDLE_LIMIT + 1;
-	/* each number is allowed, but not the memory that they ask for together */
+	/* each number is valid, but the memory they need together is too large */
 	bad[11].size_max = PERF_SIZE_LIMIT;
 	assert_true(perf_plan_is_good(&good_plan));
 	for (unsigned i = 0; i < 12; i++)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The verification in dat_ping itself: a table of good results means something only if a wrong
- * byte, wherever it is, is found.
+ * The verification in dat_ping: it detects a wrong byte at any position.
  */
 #include <setjmp.h>
 #include <stdarg.h>

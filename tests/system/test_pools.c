@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Two processes with several connections that all move large messages. With DAT_COPY=ring these
- * share one memory for each direction: no byte is wrong, and none of them waits for another that is
- * held up, ends, or goes with its process. The other ways of copying keep the same promises.
+ * Two processes with several connections that all move large messages. With DAT_COPY=ring the
+ * connections share one pool for each direction: no byte is wrong, and no connection waits for
+ * another one that is blocked, ends, or dies with its process. The other copy paths must pass the
+ * same tests.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +15,7 @@
 #include "dto_util.h"
 
 #define LINES 4u
-#define MESSAGE                                                                                    \
-	300007u /* bytes: more than the pieces of a ring; no border of one is one of a segment */
+#define MESSAGE 300007u /* bytes: more than one piece; segments do not end where pieces do */
 #define ROUNDS (DT_SLOW ? 2u : 12u)
 
 struct team_info {
@@ -23,7 +23,7 @@ struct team_info {
 	DAT_RMR_TRIPLET in, out;
 };
 
-/* One of the two processes: what it sends lies in `out`, what it gets comes to `in`. */
+/* One of the two processes. It sends from `out` and receives into `in`. */
 struct team {
 	struct dt_ia ia;
 	struct dt_listener listener; /* the child's */
@@ -136,7 +136,7 @@ static uint32_t seed_of(uint32_t round, uint32_t i, bool is_child)
 	return 1 + round * 2 * LINES + i * 2 + is_child;
 }
 
-/* Every line sends one message and gets one, all at once. */
+/* Every line sends and receives one message at the same time. */
 static void exchange(struct team *team, struct dt_peer *peer, uint32_t first, uint32_t round,
 		     bool is_child)
 {
@@ -176,7 +176,7 @@ static void order_lines(struct team *team)
 		dt_ep_state(team->line[i].ep);
 }
 
-/* RDMA both ways on all lines, of which each end writes and reads at the other. */
+/* Each end of each line writes to and reads from the other. */
 static void rdma_exchange(struct team *team, struct dt_peer *peer, uint32_t round, bool is_child)
 {
 	memset(team->in.p, RIG_FILL, LINES * MESSAGE);
@@ -240,9 +240,9 @@ static void transfers__all_lines_at_once__every_byte_is_right(void **state)
 	dt_peer_join(&peer);
 }
 
-/* --- held up --- */
+/* --- blocked lines --- */
 
-#define HELD 2u /* lines whose messages find no Receive; together they could have all pieces */
+#define HELD 2u /* lines whose messages find no Receive; together they could use all pieces */
 
 static void held_up_child(struct dt_peer *peer, void *arg)
 {
@@ -251,10 +251,10 @@ static void held_up_child(struct dt_peer *peer, void *arg)
 	(void)arg;
 	team_open(team, peer, true);
 	dt_fill(team->out.p, MESSAGE, 77);
-	dt_peer_sync(peer); /* messages wait here, and where they come from */
+	dt_peer_sync(peer); /* messages wait at this side and at the sender */
 	for (uint32_t round = 0; round < ROUNDS; round++)
 		exchange(team, peer, HELD, round, true);
-	/* what waits here holds up nothing that is asked from here */
+	/* waiting messages do not block requests of this side */
 	for (uint32_t i = 0; i < HELD; i++) {
 		const DAT_LMR_TRIPLET seg = dt_seg(&team->in, (size_t)i * MESSAGE, MESSAGE);
 
@@ -272,7 +272,7 @@ static void held_up_child(struct dt_peer *peer, void *arg)
 }
 
 /* DTO-104 DTO-105 DTO-117 */
-static void transfers__no_receive_on_some_lines__others_go_on(void **state)
+static void transfers__no_receive_on_some_lines__others_continue(void **state)
 {
 	struct team *team = &the_team;
 	struct dt_peer peer;
@@ -317,10 +317,9 @@ static void ending_child(struct dt_peer *peer, void *arg)
 }
 
 /*
- * DTO-105 EP-DISC-09: what was on its way on a line that ends is no other line's loss, however
- * often.
+ * DTO-105 EP-DISC-09: Messages under way on a line that ends do not reduce the pool of the others.
  */
-static void disconnect__large_messages_under_way__other_lines_go_on(void **state)
+static void disconnect__large_messages_under_way__other_lines_continue(void **state)
 {
 	struct team *team = &the_team;
 	struct dt_peer peer;
@@ -342,14 +341,14 @@ static void disconnect__large_messages_under_way__other_lines_go_on(void **state
 		send_part(team, 0, 500 + round);
 		expect_sent(&team->line[0], 500 + round, MESSAGE);
 	}
-	/* a pool whose pieces are lost is left, not kept beside the new one for each line */
+	/* a pool that lost its pieces is released, not kept for each line */
 	assert_true(count_pools("rw-s") <= 2);
 	dt_peer_sync(&peer);
 	team_close(team);
 	dt_peer_join(&peer);
 }
 
-/* --- a process that goes --- */
+/* --- a process that dies --- */
 
 static void dying_child(struct dt_peer *peer, void *arg)
 {
@@ -376,7 +375,7 @@ static void dying_child(struct dt_peer *peer, void *arg)
 	}
 }
 
-/* The line is broken, and whatever was posted there has come back. */
+/* The line is broken, and all its requests have completed. */
 static void expect_dead(struct dt_ep *line, unsigned posted)
 {
 	dt_expect_conn(line->conn, line->ep, DAT_CONNECTION_EVENT_BROKEN);
@@ -386,7 +385,7 @@ static void expect_dead(struct dt_ep *line, unsigned posted)
 }
 
 /* EP-STATE-44 DTO-105: the lines of another process are not affected */
-static void process_killed__large_transfers_both_ways__others_go_on(void **state)
+static void process_killed__large_transfers_both_ways__others_continue(void **state)
 {
 	static struct team victims;
 	struct team *team = &the_team;
@@ -421,9 +420,9 @@ static void process_killed__large_transfers_both_ways__others_go_on(void **state
 	dt_peer_join(&peer);
 }
 
-/* --- no descriptor left --- */
+/* --- descriptors exhausted --- */
 
-/* The process can have no more descriptors from now on. */
+/* From now on the process can open no descriptor. */
 static void use_up_descriptors(void)
 {
 	struct rlimit limit = {256, 256};
@@ -447,7 +446,7 @@ static void exhausted_child(struct dt_peer *peer, void *arg)
 	team_close(team);
 }
 
-/* EP-SEND-02 DTO-50: neither side needs a descriptor to move bytes, not even that of a pool */
+/* EP-SEND-02 DTO-50: Neither side needs a descriptor to move bytes or to use a pool. */
 static void transfers__no_descriptor_left__every_byte_is_right(void **state)
 {
 	struct team *team = &the_team;
@@ -468,9 +467,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(transfers__all_lines_at_once__every_byte_is_right),
-		cmocka_unit_test(transfers__no_receive_on_some_lines__others_go_on),
-		cmocka_unit_test(disconnect__large_messages_under_way__other_lines_go_on),
-		cmocka_unit_test(process_killed__large_transfers_both_ways__others_go_on),
+		cmocka_unit_test(transfers__no_receive_on_some_lines__others_continue),
+		cmocka_unit_test(disconnect__large_messages_under_way__other_lines_continue),
+		cmocka_unit_test(process_killed__large_transfers_both_ways__others_continue),
 		cmocka_unit_test(transfers__no_descriptor_left__every_byte_is_right),
 	};
 

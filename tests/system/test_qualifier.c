@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Connection qualifiers between processes: one owner at a time, and free the moment it is gone. */
+/* Connection qualifiers between processes: one owner at a time, and free as soon as the owner
+ * has ended. */
 #include "conn_remote.h"
 
 /* PSP-CREATE-16 PSP-FREE-06 COMPAT-05 */
@@ -29,7 +30,7 @@ static void psp_create__held_by_another_process__until_it_frees(void **state)
 	}
 }
 
-/* PSP-CREATE-28: whatever the way it goes; requests that it never took do not matter either */
+/* PSP-CREATE-28: However the owner ends, and with requests that it never took. */
 static void psp_create__owner_gone__free_at_once(void **state)
 {
 	static const enum remote_op ways[] = {REMOTE_END, REMOTE_EXIT, REMOTE_EXIT_NOW, REMOTE_EXEC,
@@ -63,7 +64,7 @@ static void psp_create__owner_gone__free_at_once(void **state)
 	}
 }
 
-/* PSP-CREATE-28 GEN-34: a child of the dead owner holds nothing */
+/* PSP-CREATE-28 GEN-34: A child of the dead owner does not keep the qualifier. */
 static void psp_create__child_of_the_dead_owner_lives__free_at_once(void **state)
 {
 	struct remote_fixture *r = *state;

@@ -52,7 +52,7 @@ def dat_ping__json__figures_of_each_size():
 
 
 # EP-CONNECT-20
-def dat_ping__nobody_listens__says_so_at_once():
+def dat_ping__no_listener__reported_at_once():
     with ping_server("--once") as (server, qualifier):
         ping(qualifier, "--op", "send", "--size", "1", "--count", "1")
         equal(server.wait(WAIT_S), 0)
@@ -286,7 +286,7 @@ def dat_perf__interrupted__ends_with_130():
         equal(server.wait(WAIT_S), 0)
 
 
-def dat_perf__nobody_listens__says_so_at_once():
+def dat_perf__no_listener__reported_at_once():
     with perf_server("--once") as (server, qualifier):
         perf_json(qualifier, "--test", "read-lat", "--size", "1", "--count", "1")
         equal(server.wait(WAIT_S), 0)
@@ -350,7 +350,7 @@ def dat_info__verbose__every_attribute_named():
 
 
 # CONF-29 CONF-30
-def dat_info__bad_lines__told_with_file_line_and_reason():
+def dat_info__bad_lines__reported_with_file_line_and_reason():
     text = ("first u1.2 threadsafe default /nowhere/lib.so v1 \"\" \"\"\n"
             "short u1.2 threadsafe\n"
             "# comment\n"
@@ -381,7 +381,7 @@ def dat_info__registry_file_missing__names_it():
 
 
 # GEN-30
-def dat_info__misspelt_variable__told_once_to_who_asks():
+def dat_info__misspelt_variable__reported_once_on_request():
     status, out, err = run(DAT_INFO, "--device", ADAPTER,
                            env={"DAT_COPPY": "cma", "DAT_DBG_TYPE": "1"})
     equal(status, 0, out + err)

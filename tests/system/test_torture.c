@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Eight threads create, connect, transfer, query, disconnect and free objects of all kinds at
- * random, partly each other's: whatever races, calls succeed, fail with the code of their
- * situation, or find an invalid handle, and no byte is wrong. Runs for TORTURE_SECONDS (default 4);
- * the seed is printed.
+ * random, also those of other threads. Calls succeed, fail with the expected code, or report an
+ * invalid handle, and no byte is wrong. Runs for TORTURE_SECONDS (default 4); prints the seed.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,7 +13,7 @@
 #include "dt.h"
 
 #define THREADS 8
-#define POOL 64	     /* handles that every thread looks at */
+#define POOL 64	     /* handles that all threads use */
 #define MESSAGE 6000 /* bytes: more than one ring entry, so that several paths are taken */
 #define ROUNDS 4     /* transfers per connection */
 
@@ -112,7 +111,7 @@ static void free_handle(DAT_HANDLE handle)
 	}
 }
 
-/* Puts a new object into the pool, and frees what was there. */
+/* Puts a new object into the pool and frees the old one. */
 static void offer(struct thread *thread, DAT_HANDLE handle)
 {
 	DAT_HANDLE old = atomic_exchange(&pool[chance(thread, POOL)], handle);
@@ -234,7 +233,7 @@ static void make_small(struct thread *thread)
 	offer(thread, handle);
 }
 
-/* --- a connection of one's own --- */
+/* --- a thread's own connection --- */
 
 struct session {
 	DAT_EVD_HANDLE evd; /* everything of both endpoints */
@@ -340,7 +339,7 @@ static void session_transfer(struct thread *thread, struct session *session)
 	session_check(thread, thread->memory + MESSAGE, len, value);
 }
 
-/* Ends it in one of several ways; what is left over is freed by the next user of its place. */
+/* Ends it in one of several ways. The next user of its place frees what remains. */
 static void session_close(struct thread *thread, struct session *session)
 {
 	switch (chance(thread, 4)) {
