@@ -21,8 +21,8 @@ static inline void close_ok(DAT_IA_HANDLE ia)
 }
 
 /*
- * Makes an asynchronous event: in DISCONNECTED each posted Receive is flushed at once, and the
- * second one finds an EVD of one place full. Returns that EVD; `ep` is to be freed by dt_ep_free.
+ * Causes an asynchronous event: in DISCONNECTED a posted Receive is flushed at once, and the second
+ * one overflows an EVD of length 1. Returns that EVD. The caller frees `ep` with dt_ep_free.
  */
 static inline DAT_EVD_HANDLE overflow(struct dt_ia *ia, struct dt_ep *ep)
 {

@@ -87,7 +87,7 @@ static void post__vector_overwritten_after_return__no_effect(void **state)
 	dt_buf_create(&pair->ia, pair->ia.pz, &from, len, DAT_MEM_PRIV_ALL_FLAG);
 	dt_buf_create(&pair->ia, pair->ia.pz, &to, len, DAT_MEM_PRIV_ALL_FLAG);
 	dt_fill(from.p, len, 41);
-	/* The Send waits for its Receive, with its vector gone. */
+	/* The Send waits for its Receive after its vector was overwritten. */
 	seg = dt_seg(&from, 0, len);
 	dt_ok(dat_ep_post_send(pair->a.ep, 1, &seg, dt_cookie(1), 0));
 	memset(&seg, 0xff, sizeof(seg));

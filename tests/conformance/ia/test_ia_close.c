@@ -40,7 +40,7 @@ static void ia_close__only_its_own_evd_left__success(void **state)
 	}
 }
 
-/* One object at a time, in the order of their making; each blocks alone or with those it needs. */
+/* One object at a time, with the objects that it needs. */
 /* IA-CLOSE-04 IA-CLOSE-05 EP-GEN-12 COMPAT-17 */
 static void ia_close__graceful_with_an_object_of_each_kind__invalid_state(void **state)
 {
@@ -82,7 +82,7 @@ static void ia_close__graceful_with_an_object_of_each_kind__invalid_state(void *
 	assert_int_equal(dt_ep_state(ep), DAT_EP_STATE_UNCONNECTED);
 	dt_ok(dat_ep_free(ep));
 	evd = dt_evd_create(&ia, 4, DAT_EVD_CR_FLAG);
-	refuse_graceful(ia.ia); /* an event dispatcher alone */
+	refuse_graceful(ia.ia); /* an EVD alone */
 	dt_no_event(evd);
 	dt_ok(dat_psp_create_any(ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
 	refuse_graceful(ia.ia);
@@ -97,7 +97,7 @@ static void ia_close__graceful_with_an_object_of_each_kind__invalid_state(void *
 }
 
 /* IA-CLOSE-05 COMPAT-17 */
-static void ia_close__graceful_refused__everything_works_on(void **state)
+static void ia_close__graceful_refused__everything_works(void **state)
 {
 	struct world world;
 	struct dt_pair pair;
@@ -176,7 +176,7 @@ static void ia_close__borrower_of_an_evd__evd_and_its_waiters_stay(void **state)
 		dt_ok(dat_pz_free(borrower.pz));
 		dt_ok(dat_ia_close(borrower.ia, flags[i]));
 		dt_ok(world_query(DAT_HANDLE_TYPE_EVD, owner.async));
-		nanosleep(&pause, NULL); /* time for a wake-up that must not come */
+		nanosleep(&pause, NULL); /* time for a wake-up, which would be wrong */
 		assert_true(is_waited_on(owner.async));
 	}
 	dt_ia_abort(&owner);
@@ -201,7 +201,7 @@ static void ia_close__graceful_while_its_evd_is_borrowed__invalid_state(void **s
 }
 
 /* IA-CLOSE-24 */
-static void ia_close__abrupt_while_its_evd_is_borrowed__borrower_works_on(void **state)
+static void ia_close__abrupt_while_its_evd_is_borrowed__borrower_works(void **state)
 {
 	DAT_EVD_HANDLE async = DAT_EVD_OUT_OF_SCOPE;
 	struct dt_ia owner, borrower;
@@ -218,7 +218,7 @@ static void ia_close__abrupt_while_its_evd_is_borrowed__borrower_works_on(void *
 	dt_ep_create(&borrower, borrower.pz, NULL, &a);
 	dt_ep_create(&borrower, borrower.pz, NULL, &b);
 	dt_ep_link(&borrower, &a, &b);
-	/* More flushed Receives than their EVD holds: an asynchronous event without a place. */
+	/* More flushed Receives than their EVD holds, and no asynchronous EVD for the overflow. */
 	dt_buf_create(&borrower, borrower.pz, &buf, 64, CONF_LOCAL);
 	dt_ok(dat_evd_resize(b.recv, 1));
 	for (int i = 0; i < 4; i++)
@@ -317,11 +317,11 @@ int main(void)
 		cmocka_unit_test(close_flags__of_the_header__values),
 		cmocka_unit_test(ia_close__only_its_own_evd_left__success),
 		cmocka_unit_test(ia_close__graceful_with_an_object_of_each_kind__invalid_state),
-		cmocka_unit_test(ia_close__graceful_refused__everything_works_on),
+		cmocka_unit_test(ia_close__graceful_refused__everything_works),
 		cmocka_unit_test(ia_close__graceful_with_an_unanswered_request__destroys_it),
 		cmocka_unit_test(ia_close__borrower_of_an_evd__evd_and_its_waiters_stay),
 		cmocka_unit_test(ia_close__graceful_while_its_evd_is_borrowed__invalid_state),
-		cmocka_unit_test(ia_close__abrupt_while_its_evd_is_borrowed__borrower_works_on),
+		cmocka_unit_test(ia_close__abrupt_while_its_evd_is_borrowed__borrower_works),
 		cmocka_unit_test(ia_close__no_instance__invalid_handle),
 		cmocka_unit_test(ia_close__undefined_flags__invalid_parameter),
 		cmocka_unit_test(ia_close__same_instance_in_parallel__closed_once),

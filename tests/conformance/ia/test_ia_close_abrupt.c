@@ -42,7 +42,7 @@ static void ia_close__abrupt_with_everything__destroys_all(void **state)
 }
 
 /* IA-CLOSE-12 CONN-EVT-33 */
-static void ia_close__abrupt_with_connections__peers_are_told(void **state)
+static void ia_close__abrupt_with_connections__peers_notified(void **state)
 {
 	struct dt_ia passive, active;
 	struct dt_listener listener;
@@ -128,7 +128,7 @@ static void ia_close__abrupt_with_a_cno_waiter__woken_without_evd(void **state)
 		assert_int_equal(pthread_create(&waiter.thread, NULL, wait_on_cno, &waiter), 0);
 		dt_until(has_started, &waiter);
 		if (round)
-			nanosleep(&pause, NULL); /* mostly inside the call; both are right */
+			nanosleep(&pause, NULL); /* mostly inside the call; both orders are valid */
 		dt_ia_abort(&ia);
 		assert_int_equal(pthread_join(waiter.thread, NULL), 0);
 		if (DAT_GET_TYPE(waiter.ret) != DAT_INVALID_HANDLE)
@@ -144,7 +144,7 @@ struct agent {
 	atomic_int calls, with_evd, odd;
 };
 
-/* An agent that does what agents do: takes events and arms itself again. */
+/* An agent that takes events and arms itself again. */
 static void on_notification(DAT_PVOID instance_data, DAT_EVD_HANDLE evd)
 {
 	struct agent *agent = instance_data;
@@ -234,7 +234,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ia_close__abrupt_with_everything__destroys_all),
-		cmocka_unit_test(ia_close__abrupt_with_connections__peers_are_told),
+		cmocka_unit_test(ia_close__abrupt_with_connections__peers_notified),
 		cmocka_unit_test(ia_close__abrupt_with_waiters__each_aborts),
 		cmocka_unit_test(ia_close__abrupt_with_a_cno_waiter__woken_without_evd),
 		cmocka_unit_test(ia_close__abrupt_with_an_agent__called_once_before_the_return),

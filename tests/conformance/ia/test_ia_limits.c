@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Limits: each one that dat_ia_query reports can be reached, and is one. What the limit leaves over
- * works on, and what is freed can be made again.
+ * Limits: each one that dat_ia_query reports can be reached and not exceeded. Existing objects keep
+ * working, and a freed object can be created again.
  */
 #include "conf.h"
 
@@ -52,7 +52,7 @@ static DAT_RETURN make_lmr(struct dt_ia *ia, DAT_HANDLE *handle_out)
 			      DAT_MEM_PRIV_ALL_FLAG, handle_out, NULL, NULL, NULL, NULL);
 }
 
-/* Makes objects until the limit refuses one; `there` of them exist already. */
+/* Creates objects until the limit refuses one; `there` of them exist already. */
 static void check_limit(struct dt_ia *ia, DAT_COUNT max, DAT_COUNT there, make_fn make,
 			unmake_fn unmake)
 {
@@ -129,7 +129,7 @@ static void evd_create__max_evd_qlen__is_the_longest(void **state)
 			      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
 }
 
-/* One endpoint with these attributes; the limits of the adapter decide. */
+/* Creates an endpoint with these attributes, which the adapter's limits may refuse. */
 static DAT_RETURN try_attr(struct dt_ia *ia, const DAT_EP_ATTR *attr)
 {
 	const DAT_EVD_HANDLE evd = dt_evd_create(ia, 16, DAT_EVD_DTO_FLAG);

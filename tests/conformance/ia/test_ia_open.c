@@ -28,9 +28,8 @@ static unsigned long address_space_kib(void)
 }
 
 /*
- * IA-OPEN-01: of the instances after the first, which reserves the handles of all. A program may
- * run under a limit of its address space. First in this file: later a thread may get the stack of
- * one that has ended.
+ * IA-OPEN-01: Instances after the first, which reserves the handles of all. A program may limit its
+ * address space. This test runs first: later a thread may reuse the stack of one that has ended.
  */
 static void ia_open__another_instance__little_address_space(void **state)
 {
@@ -175,14 +174,14 @@ static void ia_open__descriptors_run_out__insufficient_resources(void **state)
 	int failures = 0;
 
 	(void)state;
-	/* Whatever stays open after the first use is open then. */
+	/* Descriptors that stay open after the first use are open now. */
 	async = DAT_HANDLE_NULL;
 	dt_ok(try_open(dt_adapter(), 8, &async, &ia));
 	close_ok(ia);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	const int before = count_descriptors();
 
-	/* One descriptor more each time, until it is enough. */
+	/* One more descriptor in each round, until the call succeeds. */
 	for (few = limit; ret != DAT_SUCCESS && failures < 100; failures++) {
 		few.rlim_cur = (rlim_t)(before + failures);
 		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);

@@ -175,7 +175,7 @@ static void ia_open__consumers_evd_passed_in__gets_the_events(void **state)
 	dt_no_event(mine);
 	dt_ep_free(&ep);
 	dt_ia_close(&second);
-	/* Now one of another instance: not there. */
+	/* An event of the other instance does not arrive there. */
 	expect_overflow(borrower.async, overflow(&borrower, &ep));
 	dt_stays_empty(mine);
 	dt_no_event(owner.async);
@@ -226,7 +226,7 @@ static void ia_open__no_asynchronous_evd__invalid_handle(void **state)
 	dt_ia_close(&ia);
 }
 
-/* Another adapter of the registry that opens, if there is one. */
+/* Opens another adapter of the registry, if there is one. */
 static bool open_another(struct dt_ia *ia)
 {
 	static DAT_PROVIDER_INFO info[8];
@@ -274,7 +274,7 @@ static void ia_open__evd_exists_elsewhere__out_of_scope(void **state)
 		assert_ptr_equal(async, DAT_EVD_OUT_OF_SCOPE);
 		dt_ok(dat_ia_query(ia.ia, &queried, DAT_IA_FIELD_ALL, &ia.attr, 0, NULL));
 		assert_ptr_equal(queried, DAT_EVD_OUT_OF_SCOPE);
-		/* An asynchronous event has nowhere to go, and does no harm. */
+		/* An asynchronous event without an EVD is dropped. */
 		dt_ok(dat_pz_create(ia.ia, &ia.pz));
 		overflow(&ia, &ep);
 		dt_ep_free(&ep);

@@ -127,7 +127,7 @@ static void check_guards(const unsigned char *before, const unsigned char *after
 	dt_check_bytes(after, 64, (unsigned char)poison);
 }
 
-/* Text ends at its NUL; what is behind it may be anything. */
+/* Text is compared up to its NUL. */
 static bool is_same(const struct field *field, const void *a, const void *b)
 {
 	const char *x = (const char *)a + field->offset;

@@ -45,7 +45,7 @@ static struct usage measure(void)
 	return usage;
 }
 
-/* The kernel lists a thread a little longer than its joiner waits. */
+/* The kernel may still list a thread that was joined. */
 static bool has_threads(void *arg)
 {
 	return count_entries("/proc/self/task") <= *(int *)arg;
@@ -54,7 +54,7 @@ static bool has_threads(void *arg)
 /* IA-CLOSE-20 GEN-16 IA-OPEN-43 */
 static void ia_close__thousand_cycles__nothing_remains(void **state)
 {
-	const uint64_t end = dt_now_us() + 4000000; /* a slow machine makes fewer */
+	const uint64_t end = dt_now_us() + 4000000; /* fewer on a slow machine */
 	DAT_IA_HANDLE first = DAT_HANDLE_NULL;
 	struct usage before = {0}, after;
 	struct dt_ia ia;
@@ -115,7 +115,7 @@ static void call_ourselves(struct dt_peer *peer, void *arg)
 {
 	(void)peer;
 	setenv("ASAN_OPTIONS", "detect_leaks=0", 1); /* the instance is open at the end */
-	unsetenv("OPENDAT_TEST_BYTES");		     /* and its copies are not counted */
+	unsetenv("OPENDAT_TEST_BYTES");		     /* and does not count its copies */
 	execl(self, self, (char *)arg, (char *)NULL);
 	_exit(4);
 }

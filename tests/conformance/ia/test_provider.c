@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The provider library's own entries, as a program that loads it by itself meets them. */
+/* The entry points of the provider library, called by a program that loads it itself. */
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ struct library {
 	DAT_PROVIDER_FINI_FUNC fini;
 };
 
-/* A function pointer out of dlsym, in the one way that C allows. */
+/* Converts a pointer of dlsym to a function pointer as C allows. */
 static void *entry(struct library *library, const char *name)
 {
 	void *address = dlsym(library->handle, name);
@@ -59,8 +59,8 @@ static DAT_RETURN open_name(const char *name, DAT_IA_HANDLE *ia)
 	return dat_ia_open((DAT_NAME_PTR)(uintptr_t)name, 8, &async, ia);
 }
 
-/* PROV-INIT-01 PROV-FINI-01 PROV-INIT-08 PROV-INIT-09 PROV-INIT-12: the name it is told, no other
- */
+/* PROV-INIT-01 PROV-FINI-01 PROV-INIT-08 PROV-INIT-09 PROV-INIT-12: It registers the given name
+ * and no other. */
 static void provider_init__by_the_program__registers_that_name(void **state)
 {
 	struct library *library = *state;
@@ -78,8 +78,8 @@ static void provider_init__by_the_program__registers_that_name(void **state)
 	library->fini(&info);
 }
 
-/* PROV-FINI-06 PROV-FINI-08 REG-REMOVE-09: it removes the name's registration from inside the call
- */
+/* PROV-FINI-06 PROV-FINI-08 REG-REMOVE-09: It removes the registration of the name during the
+ * call. */
 static void provider_fini__one_of_two_names__only_that_one_is_gone(void **state)
 {
 	struct library *library = *state;
@@ -94,13 +94,13 @@ static void provider_fini__one_of_two_names__only_that_one_is_gone(void **state)
 	dt_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 	library->fini(&second);
 	dt_fails_with(open_name("own1", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
-	library->init(&first, "lo"); /* and may come back */
+	library->init(&first, "lo"); /* it can be registered again */
 	dt_ok(open_name("own0", &ia));
 	dt_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 	library->fini(&first);
 }
 
-/* PROV-INIT-10: the name was taken already; what it could not register it does not leave behind */
+/* PROV-INIT-10: The name is registered already; the failed call leaves nothing behind. */
 static void provider_init__name_taken__leaves_nothing(void **state)
 {
 	struct library *library = *state;
@@ -120,7 +120,7 @@ static void provider_init__name_taken__leaves_nothing(void **state)
 	dt_ia_close(&adapter);
 }
 
-/* Instance data that makes no sense: the name is known, opening it fails and harms nothing. */
+/* Invalid instance data: the name is registered, and opening it fails without side effects. */
 static void provider_init__bad_instance_data__open_fails(void **state)
 {
 	static const char *const bad[] = {"",	   "no-such-device",	    "lo copy=fast",
