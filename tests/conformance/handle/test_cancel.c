@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Threads that are cancelled somewhere inside ordinary calls: nothing stays locked, and what they
- * worked on can be used and freed by others.
+ * Threads that are cancelled anywhere inside calls: no lock stays held, and other threads can use
+ * and free the objects.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -19,7 +19,7 @@ struct victim {
 	atomic_uint calls;
 };
 
-/* Not inlined, so that nothing of the frame that is cancelled is still marked by a sanitizer. */
+/* Not inlined, so that a sanitizer does not keep marks of the cancelled frame. */
 __attribute__((noinline)) static void transfer_step(struct victim *victim)
 {
 	DAT_LMR_TRIPLET segment = dt_seg(victim->from, 0, 100);
@@ -29,7 +29,7 @@ __attribute__((noinline)) static void transfer_step(struct victim *victim)
 	(void)dat_ep_post_rdma_write(victim->pair->a.ep, 1, &segment, dt_cookie(1), &remote,
 				     DAT_COMPLETION_SUPPRESS_FLAG);
 	segment = dt_seg(victim->to, 0, 100);
-	/* full when the events wait to be taken; and iWARP lets no message wait for a Receive */
+	/* full while events are queued; and over iWARP no message may wait for a Receive */
 	if (dat_ep_post_recv(victim->pair->b.ep, 1, &segment, dt_cookie(2),
 			     DAT_COMPLETION_DEFAULT_FLAG) == DAT_SUCCESS) {
 		segment = dt_seg(victim->from, 0, 100);
@@ -40,8 +40,7 @@ __attribute__((noinline)) static void transfer_step(struct victim *victim)
 	(void)dat_evd_dequeue(victim->pair->b.recv, &event);
 }
 
-/* Whatever a cancelled thread made and could not tell anybody stays with the adapter, which is
- * closed. */
+/* Objects that a cancelled thread created are freed when the adapter is closed. */
 __attribute__((noinline)) static void object_step(struct victim *victim)
 {
 	DAT_REGION_DESCRIPTION region = {.for_va = victim->from->p};

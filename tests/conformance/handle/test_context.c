@@ -154,7 +154,7 @@ static void *set_and_get(void *arg)
 	struct world *world = arg;
 	DAT_CONTEXT context = {.as_64 = 0};
 
-	/* Both halves of what any thread sets are equal: a torn value would show. */
+	/* Both halves of each value are equal, so a torn value is detected. */
 	for (uint64_t i = 1; i < 2000; i++) {
 		for (size_t j = 0; j < WORLD_COUNT; j++) {
 			context.as_64 = i << 32 | i;

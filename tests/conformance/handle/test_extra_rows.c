@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Single requirements that belong to no larger group: what prototypes promise, that every call is
- * there, the life of request handles, contexts of shared receive queues, memory that the system has
- * paged out.
+ * Single requirements without a group of their own: prototypes, the presence of every call, the
+ * life of request handles, contexts of shared receive queues, and paged-out memory.
  */
 #include "conn_util.h"
 #include "world.h"
@@ -21,7 +20,7 @@
 static void psp_create_any__garbage_in_the_qualifier__is_an_output(void **state)
 {
 	struct conn_fixture *f = *state;
-	DAT_CONN_QUAL qual = f->listener.qual; /* as an input it would be refused: in use */
+	DAT_CONN_QUAL qual = f->listener.qual; /* it would be refused as an input: in use */
 	DAT_PSP_HANDLE psp;
 
 	assert_true(IS_OF_TYPE(&dat_psp_create_any,
@@ -44,7 +43,7 @@ static void provider_entries__of_the_header__return_nothing(void **state)
 			       void (*)(const DAT_PROVIDER_INFO *, const char *)));
 }
 
-/* --- every call is there --- */
+/* --- every call exists --- */
 
 static void check_implemented(DAT_RETURN ret, const char *name)
 {
@@ -56,7 +55,7 @@ static void check_implemented(DAT_RETURN ret, const char *name)
 
 #define implemented(call) check_implemented((call), #call)
 
-/* What the table of the world does not have. */
+/* Calls that the table of the world lacks. */
 static void call_the_rest(struct world *w)
 {
 	const DAT_REGION_DESCRIPTION region = {.for_va = w->buf.p};
@@ -95,8 +94,8 @@ static void call_the_rest(struct world *w)
 				   DAT_MEM_PRIV_ALL_FLAG, &made, NULL, NULL, NULL, NULL));
 }
 
-/* GEN-12: made on the object that it is for, each call that is harmless and then each that is not,
- * the close of the instance last. */
+/* GEN-12: Calls each function on its object: first those that only read, then those that change,
+ * and the close of the instance last. */
 static void each_call__on_its_object__is_implemented(void **state)
 {
 	struct world *w = calloc(1, sizeof(*w));
@@ -116,7 +115,7 @@ static void each_call__on_its_object__is_implemented(void **state)
 
 /* --- request handles --- */
 
-/* CONN-EVT-17: two at once are two; each lives until the call that succeeds. */
+/* CONN-EVT-17: Two requests have two handles; each lives until a call on it succeeds. */
 static void cr_arrival__two_requests__handles_live_until_answered(void **state)
 {
 	struct conn_fixture *f = *state;
@@ -132,13 +131,13 @@ static void cr_arrival__two_requests__handles_live_until_answered(void **state)
 			 conn_ep_query(f->a.ep).local_port_qual);
 	assert_int_equal(conn_cr_query(second).remote_port_qual,
 			 conn_ep_query(f->b.ep).local_port_qual);
-	/* calls that fail leave it alone */
+	/* a failed call does not end it */
 	dt_fails_with(dat_cr_accept(first, f->b.ep, 0, NULL), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_EP_ACTCONNPENDING);
 	dt_fails_with(dat_cr_handoff(first, dt_unused_qual()), DAT_INVALID_PARAMETER,
 		      DAT_INVALID_ARG2);
 	(void)conn_cr_query(first);
-	/* so does the answer to another one */
+	/* nor does the answer to the other one */
 	dt_ok(dat_cr_reject(second));
 	dt_fails_with(dat_cr_query(second, DAT_CR_FIELD_ALL, &param), DAT_INVALID_HANDLE,
 		      DAT_INVALID_HANDLE_CR);
@@ -182,7 +181,7 @@ static void consumer_context__of_a_shared_receive_queue__kept(void **state)
 
 #define FILE_LEN (1u << 20)
 
-/* Memory of a file, which the system can page out whenever it wants. */
+/* Memory of a file, which the system can page out at any time. */
 static unsigned char *file_memory(void)
 {
 	char name[] = "/tmp/opendat-test-XXXXXX";
@@ -202,7 +201,7 @@ static void page_out(unsigned char *p)
 {
 	assert_int_equal(msync(p, FILE_LEN, MS_SYNC), 0);
 #ifdef MADV_PAGEOUT
-	(void)madvise(p, FILE_LEN, MADV_PAGEOUT); /* a wish */
+	(void)madvise(p, FILE_LEN, MADV_PAGEOUT); /* advice that the kernel may ignore */
 #endif
 }
 
@@ -242,11 +241,11 @@ static void lmr_create__memory_paged_out_later__data_correct(void **state)
 
 /* --- the registry --- */
 
-static bool is_privileged; /* as the C library finds it at the start of the process */
+static bool is_privileged; /* AT_SECURE, which the C library reads at the start */
 
 __attribute__((visibility("default"))) char *secure_getenv(const char *name);
 
-/* In place of the C library's, for libdat as well. */
+/* Replaces the function of the C library, for libdat as well. */
 char *secure_getenv(const char *name)
 {
 	return is_privileged ? NULL : getenv(name);
@@ -276,7 +275,7 @@ static void open_mine(struct dt_peer *peer, void *arg)
 	dt_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
-/* CONF-05: the same file is read for anybody else. */
+/* CONF-05: Other users read the same file. */
 static void dat_override__raised_privileges__ignored(void **state)
 {
 	static const char line[] =
@@ -300,7 +299,7 @@ static void dat_override__raised_privileges__ignored(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* first: its children must find a registry that has read nothing yet */
+		/* first: its children need a registry that has read no file yet */
 		cmocka_unit_test(dat_override__raised_privileges__ignored),
 		cmocka_unit_test(provider_entries__of_the_header__return_nothing),
 		cmocka_unit_test(each_call__on_its_object__is_implemented),

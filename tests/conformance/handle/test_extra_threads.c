@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Calls that the pages declare unsafe, made on one object by several threads at the same moment:
- * exactly one of them has the effect, the others find the object gone or in its next state, and
- * everybody else sees one call (GEN-26).
+ * Several threads call a function that the manual declares unsafe on one object: exactly one call
+ * has the effect, and the others find the object freed or in its next state (GEN-26).
  */
 #include "conf.h"
 #include "conn_util.h"
@@ -16,7 +15,7 @@ struct crowd {
 	DAT_EP_HANDLE eps[CONF_THREADS]; /* accepts: one each */
 	DAT_CONN_QUAL qual;
 	DAT_RETURN (*fn)(struct crowd *crowd, int number);
-	DAT_RETURN loser; /* what the others get */
+	DAT_RETURN loser; /* the result of the others */
 	_Atomic int number;
 	_Atomic int won;
 	_Atomic int winner;
@@ -143,7 +142,7 @@ static DAT_RETURN accept_with_own(struct crowd *crowd, int number)
 	return dat_cr_accept(crowd->handle, crowd->eps[number], 0, NULL);
 }
 
-/* CR-ACCEPT-29 GEN-26: the endpoints of the others are as before. */
+/* CR-ACCEPT-29 GEN-26: The endpoints of the others are unchanged. */
 static void cr_accept__by_several_threads__accepted_once(void **state)
 {
 	struct conn_fixture *f = *state;

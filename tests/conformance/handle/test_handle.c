@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Handles: types, and every way in which a value can fail to be the handle that a call wants. None
- * of them may crash, and none may touch a live object.
+ * Handles: types, and values that are not the expected handle. A wrong value must not crash a call
+ * or change a live object.
  */
 #include "world.h"
 
@@ -170,7 +170,7 @@ static void psp_create_and_accept__objects_of_another_instance__invalid_handle(v
 	world_check_alive(world);
 }
 
-/* --- values that never were handles --- */
+/* --- values that are no handles --- */
 
 /* GEN-33 */
 static void each_call__small_integer__invalid_handle(void **state)
@@ -200,7 +200,7 @@ static void each_call__value_beside_a_live_handle__invalid_handle(void **state)
 	static const int offsets[] = {1, 2, 3, 4, 7, 8, 16, 64, -1, -4, -8};
 	struct world *world = *state;
 
-	for (size_t i = 1; i < WORLD_COUNT; i++) /* not beside the IA's integer */
+	for (size_t i = 1; i < WORLD_COUNT; i++) /* not next to the integer of the IA */
 		for (size_t j = 0; j < COUNT_OF(offsets); j++)
 			world_check_dead((char *)world->object[i].handle + offsets[j]);
 	world_check_alive(world);
@@ -247,7 +247,7 @@ static void each_call__any_bit_pattern__invalid_handle(void **state)
 	free(on_heap);
 }
 
-/* --- what a handle leads to --- */
+/* --- the provider of a handle --- */
 
 /* GEN-29 */
 static void each_object__first_word__provider_table(void **state)
@@ -269,8 +269,7 @@ static void each_object__first_word__provider_table(void **state)
 	}
 	DAT_PZ_PARAM param;
 
-	/* The IA handle in the answer is the provider's own; libdat turns it into the consumer's.
-	 */
+	/* The provider returns its own IA handle; libdat translates it to the consumer's. */
 	dt_ok(first->pz_query_func(world->ia.pz, DAT_PZ_FIELD_ALL, &param));
 }
 

@@ -51,7 +51,7 @@ static void each_call__instance_closed_abruptly__invalid_handle(void **state)
 	dt_mem_free(gone.buf.p, gone.buf.mapped);
 }
 
-/* Makes an object of the kind, and gives its handle. */
+/* Creates an object of that type and returns its handle. */
 static DAT_HANDLE make(struct world *world, DAT_HANDLE_TYPE type)
 {
 	DAT_SRQ_ATTR srq_attr = {1, 1, DAT_SRQ_LW_DEFAULT};
@@ -152,7 +152,7 @@ static bool is_usual(DAT_RETURN ret)
 	       DAT_GET_TYPE(ret) == DAT_INVALID_HANDLE;
 }
 
-/* Calls on objects that another thread frees at this moment. */
+/* Calls on objects that another thread frees at the same time. */
 static void *use_them(void *arg)
 {
 	static const DAT_HANDLE_TYPE queried[] = {DAT_HANDLE_TYPE_PZ, DAT_HANDLE_TYPE_LMR,

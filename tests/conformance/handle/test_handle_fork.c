@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Fork: the parent goes on undisturbed, the child cannot use what it inherited and can open anew.
- * Traffic runs between this process and a peer of its own all the while.
+ * Fork: the parent is not affected; the child cannot use inherited handles and can open an adapter.
+ * Meanwhile messages run between this process and a peer.
  */
 #include "world.h"
 
@@ -19,8 +19,8 @@
 /* --- a peer that echoes --- */
 
 /*
- * Sends back what it gets until the connection ends. The next message follows upon the answer: its
- * Receive is there before, because iWARP lets no message wait for one (DTO-104).
+ * Echoes messages until the connection ends. The Receive for the next message is posted before the
+ * answer is sent, because over iWARP no message may wait for one (DTO-104).
  */
 static void echo(struct dt_peer *peer, void *arg)
 {
@@ -181,7 +181,7 @@ static void open_and_work(struct dt_peer *peer, void *arg)
 		dt_check_pattern(buf.p + LEN / 2, LEN / 2, (uint32_t)i);
 		conf_send(&pair, dt_seg(&buf, 0, 64), dt_seg(&buf, 64, 64));
 	}
-	/* What was inherited is refused beside live objects of this process, too. */
+	/* Inherited handles are refused while this process has live objects, too. */
 	refuse_all(peer, heritage);
 	dt_peer_sync(peer);
 	dt_buf_free(&buf);
@@ -196,7 +196,7 @@ static void fork__child_opens_anew__works_beside_the_parent(void **state)
 	struct dt_peer child;
 
 	if (DT_TSAN)
-		skip(); /* it cannot make threads after a fork beside other threads */
+		skip(); /* it cannot create threads after a fork of a threaded process */
 	world_open(&world);
 	dt_peer_start(&child, open_and_work, &heritage);
 	check_traffic(heritage.line);
@@ -218,7 +218,7 @@ static pid_t fork_and_end(enum end end)
 	if (child)
 		return child;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	/* A leak checker at exit would judge the parent's memory without its threads. */
+	/* A leak checker would report the parent's memory, whose threads do not exist here. */
 	setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
 	switch (end) {
 	case END_EXEC:
@@ -326,7 +326,7 @@ static void leave_a_child(struct dt_peer *peer, void *arg)
 
 	assert_int_not_equal(child, -1);
 	if (child == 0) {
-		alarm(60); /* should the test die before it kills us */
+		alarm(60); /* in case the test dies before it kills this process */
 		for (;;)
 			pause();
 	}
@@ -353,7 +353,7 @@ static void fork__parent_killed_while_its_child_lives__peer_sees_the_end(void **
 	const uint64_t died = dt_now_us();
 	const DAT_EVENT event = dt_event(ep.conn);
 
-	assert_int_equal(kill(child, SIGKILL), 0); /* it lived until now */
+	assert_int_equal(kill(child, SIGKILL), 0); /* it was alive until now */
 	assert_true(event.event_number == DAT_CONNECTION_EVENT_BROKEN ||
 		    event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED);
 	assert_true(dt_now_us() - died < 5000000u);

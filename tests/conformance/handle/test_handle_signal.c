@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Signals and clocks: threads of the library take no signal, the consumer's handlers are its own,
- * no SIGPIPE is ever raised, and time limits do not follow the system time.
+ * Signals and clocks: threads of the library take no signal, the library changes no handler of the
+ * consumer, raises no SIGPIPE, and its time limits do not depend on the system time.
  */
 #include "conf.h"
 
@@ -24,8 +24,8 @@ static atomic_bool jumping;
 
 #if !DT_SLOW
 /*
- * Stands in for the C library's function in this program and all libraries: the system time is
- * another day at each call. A wait that computes its end from it ends at once, or never.
+ * Replaces the function of the C library in this program and all libraries: the system time jumps
+ * by days at each call. A wait that depended on it would end at once or never.
  */
 __attribute__((visibility("default"))) int clock_gettime(clockid_t id, struct timespec *now)
 {
@@ -49,7 +49,7 @@ static void evd_wait__system_time_jumps__waits_as_long_as_asked(void **state)
 
 	(void)state;
 	if (DT_SLOW)
-		skip(); /* they stand in for the same function */
+		skip(); /* they replace the same function */
 	dt_ia_open(&ia);
 	evd = dt_evd_create(&ia, 4, DAT_EVD_DTO_FLAG);
 	atomic_store(&jumping, true);
@@ -93,7 +93,7 @@ static bool is_listed(const struct threads *threads, pid_t tid)
 	return false;
 }
 
-/* The blocked signals of a thread; all of them once it has ended meanwhile. */
+/* The blocked signals of a thread; all if the thread has ended. */
 static uint64_t blocked_signals(pid_t tid)
 {
 	unsigned long long mask = UINT64_MAX;
@@ -111,7 +111,7 @@ static uint64_t blocked_signals(pid_t tid)
 	return mask;
 }
 
-/* All but those that cannot be blocked, and the two that the C library keeps for itself. */
+/* All signals but those that cannot be blocked and the two that the C library reserves. */
 static uint64_t blockable_signals(void)
 {
 	uint64_t mask = 0;
@@ -244,7 +244,8 @@ static void alarm_flood__under_traffic__handled_by_consumer_threads_only(void **
 	handle(SIGALRM, on_alarm, &old);
 	set_timer(1000);
 	while (dt_now_us() < end || atomic_load(&alarms) < 10) {
-		/* With the consumer's only thread unwilling, a thread of ours would be taken. */
+		/* The consumer's only thread blocks the signal, so a thread of the library would
+		 * take it. */
 		sigset_t block;
 
 		run_traffic(&pair, &buf, 1);
@@ -288,7 +289,7 @@ static void write_until_killed(struct dt_peer *peer, void *arg)
 	}
 }
 
-/* Sends until the connection is over; every send ends. */
+/* Sends until the connection ends; every Send completes. */
 static void send_into_the_void(struct dt_peer *peer, struct dt_ep *ep, struct dt_buf *buf)
 {
 	DAT_LMR_TRIPLET seg = dt_seg(buf, 0, LEN);
