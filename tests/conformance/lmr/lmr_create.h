@@ -58,7 +58,7 @@ static inline DAT_RETURN create(struct dt_ia *ia, DAT_MEM_TYPE type, void *p, DA
 			      NULL, NULL, NULL);
 }
 
-/* By the plain system call, so that sanitizers do not prepare shadow memory for all of it. */
+/* Calls the kernel directly, so that sanitizers do not allocate shadow memory for the range. */
 static inline void *map_huge(size_t len, int prot, int flags, int fd)
 {
 	return (void *)syscall(SYS_mmap, NULL, len, prot, flags, fd, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * dat_lmr_free within one process: what is refused, what ends with the region and what goes on.
- * The same with other processes that write at full speed is in test_lmr_revoke.c.
+ * dat_lmr_free within one process: refusals, what ends with the region and what keeps working.
+ * test_lmr_revoke.c tests it while other processes write.
  */
 #include "conf.h"
 
@@ -202,7 +202,7 @@ static void lmr_free__remote_key_used_afterwards__refused_and_broken(void **stat
 
 		create(pair, &target, DAT_MEM_PRIV_ALL_FLAG);
 		dt_fill(local.p, PAGE, 1);
-		/* The key has been in use, so that whatever caches it is warm. */
+		/* The key was used before, so that caches have it. */
 		conf_write(pair, dt_seg(&local, 0, PAGE), dt_rseg(&target, 0, PAGE));
 		revoke(&target);
 		dt_check_pattern(target.p, PAGE, 1);
@@ -246,7 +246,7 @@ static void lmr_free__posted_receive__ends_with_local_protection(void **state)
 	dt_buf_free(&source);
 }
 
-/* A Send that no Receive waits for, whose region is freed, and then the Receive. */
+/* A Send without a Receive, whose region is freed before the Receive is posted. */
 static void send_then_revoke(struct dt_pair *pair, size_t len)
 {
 	struct dt_buf source, sink;
@@ -254,7 +254,7 @@ static void send_then_revoke(struct dt_pair *pair, size_t len)
 
 	dt_buf_create(&pair->ia, pair->ia.pz, &source, len, CONF_LOCAL);
 	dt_buf_create(&pair->ia, pair->ia.pz, &sink, len, DAT_MEM_PRIV_ALL_FLAG);
-	/* the way that such a length takes is known then */
+	/* the copy path for this length is chosen now */
 	conf_write(pair, dt_seg(&source, 0, len), dt_rseg(&sink, 0, len));
 	dt_fill(source.p, len, 1);
 	dt_ok(conf_post_send(pair, dt_seg(&source, 0, len), 8));
@@ -281,11 +281,11 @@ static void lmr_free__posted_send__moves_nothing_afterwards(void **state)
 {
 	send_then_revoke(*state, 16);
 	send_then_revoke(*state, PAGE);
-	send_then_revoke(*state, 50000); /* all of it may be on its way */
+	send_then_revoke(*state, 50000); /* all of it may be under way */
 	send_then_revoke(*state, 1u << 20);
 }
 
-/* --- what goes on --- */
+/* --- what keeps working --- */
 
 /* LMR-FREE-14 */
 static void lmr_free__other_region_over_the_same_memory__works(void **state)

@@ -19,12 +19,12 @@
 #define PAGES 4u
 #define FILLED 0x5a
 
-/* The memory, and what the handler of its faults has seen. */
+/* The memory, and the counters of its fault handler. */
 static struct {
 	unsigned char *memory;
 	pthread_t consumer;
 	volatile sig_atomic_t faults;
-	volatile sig_atomic_t foreign; /* raised in a thread that is not the test's */
+	volatile sig_atomic_t foreign; /* in a thread other than the test's */
 } gone;
 
 /* Maps the memory again, empty, and returns to the access. */
@@ -44,7 +44,7 @@ static void repair(int number, siginfo_t *info, void *context)
 	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* What munmap() does, but nothing else of this process comes to lie there meanwhile. */
+/* Unmaps the memory and reserves its addresses. */
 static void unmap(void)
 {
 	assert_ptr_equal(mmap(gone.memory, PAGES * PAGE, PROT_NONE,
@@ -52,7 +52,7 @@ static void unmap(void)
 			 gone.memory);
 }
 
-/* A file of no length in place of the memory: an access raises SIGBUS. */
+/* Replaces the memory with an empty file: an access raises SIGBUS. */
 static void truncate_file(void)
 {
 	const int fd = memfd_create("gone", MFD_CLOEXEC);
@@ -116,7 +116,7 @@ static bool is_ring(void)
 	return copy && strcmp(copy, "ring") == 0;
 }
 
-/* The operation ends in one way or the other. */
+/* The operation completes, with or without success. */
 static void expect_end(struct dt_pair *pair, DAT_EVD_HANDLE evd, uint64_t cookie)
 {
 	const DAT_EVENT event = dt_event(evd);
@@ -173,7 +173,7 @@ static void post_rdma__target_truncated_meanwhile__ends_without_harm(void **stat
 	check_rdma(*state, truncate_file);
 }
 
-/* The next completion, taken by polling: the waiting calls may leave the work to another thread. */
+/* Polls for the next completion: a wait may leave the work to another thread. */
 static DAT_DTO_COMPLETION_STATUS poll_for(DAT_EVD_HANDLE evd, uint64_t cookie)
 {
 	DAT_EVENT event;
@@ -185,7 +185,7 @@ static DAT_DTO_COMPLETION_STATUS poll_for(DAT_EVD_HANDLE evd, uint64_t cookie)
 	return event.event_data.dto_completion_event_data.status;
 }
 
-/* Did a thread of the consumer place it? A thread of the library may come first. */
+/* Did a thread of the consumer place it? A thread of the library may be faster. */
 static bool is_placed_by_consumer(struct fixture *fixture, void (*vanish)(void), DAT_VLEN len)
 {
 	struct dt_pair *pair = &fixture->pair;
@@ -236,7 +236,7 @@ static void evd_dequeue__receive_truncated_meanwhile__faults_there(void **state)
 	check_receive(*state, truncate_file, PAGE);
 }
 
-/* Registers the memory, which cannot be written to, to be; false: that is refused at once. */
+/* Registers read-only memory for writing. Returns false if that is refused at once. */
 static bool is_registered_read_only(struct fixture *fixture)
 {
 	const DAT_REGION_DESCRIPTION region = {.for_va = gone.memory};
@@ -255,7 +255,7 @@ static bool is_registered_read_only(struct fixture *fixture)
 	return false;
 }
 
-/* Each Write ends with an error, unless our own thread has placed it and faulted. */
+/* Each Write fails, unless a thread of this process placed it and faulted. */
 static void check_read_only(struct fixture *fixture)
 {
 	struct dt_pair *pair = &fixture->pair;
@@ -291,7 +291,7 @@ static void post_rdma_write__target_read_only__error_status(void **state)
 	check_read_only(*state);
 }
 
-/* LMR-CREATE-23: of a file that a peer could write to if it were given that as it is */
+/* LMR-CREATE-23: Memory of a file that is writable, through a read-only mapping. */
 static void post_rdma_write__file_mapped_read_only__error_status(void **state)
 {
 	const int fd = memfd_create("gone", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -304,7 +304,7 @@ static void post_rdma_write__file_mapped_read_only__error_status(void **state)
 	close(fd);
 }
 
-/* Nobody is inside a call when the message comes: a thread of the library places it. */
+/* No thread is inside a call when the message arrives: a thread of the library places it. */
 static void check_in_library_thread(struct fixture *fixture, void (*vanish)(void), DAT_VLEN len)
 {
 	struct dt_pair *pair = &fixture->pair;

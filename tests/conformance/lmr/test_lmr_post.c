@@ -5,7 +5,7 @@
  */
 #include "lmr_use.h"
 
-/* Posts with `local` as the local buffer; the remote side is always good. */
+/* Posts with `local` as the local buffer; the remote buffer is always valid. */
 static DAT_RETURN post_source(struct dt_pair *pair, int kind, DAT_LMR_TRIPLET local,
 			      const struct dt_buf *remote)
 {
@@ -38,7 +38,7 @@ static void post__segment_outside_its_region__invalid_parameter(void **state)
 	unsigned char *p = dt_mem_alloc(3 * PAGE);
 	struct dt_buf buf, remote;
 
-	/* The bytes around the region are there, but not part of it. */
+	/* The bytes around the region are mapped, but not part of it. */
 	dt_lmr_create(&pair->ia, pair->ia.pz, p + 11, PAGE, DAT_MEM_PRIV_ALL_FLAG, &buf);
 	create(pair, &remote, DAT_MEM_PRIV_ALL_FLAG);
 	const uintptr_t start = (uintptr_t)buf.p;

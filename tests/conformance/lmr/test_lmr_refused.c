@@ -29,7 +29,7 @@ static void lmr_create__above_max_block_size__insufficient_resources(void **stat
 
 	assert_true(max > 0);
 	if (max > (1ull << 47))
-		skip(); /* no process has more address space than one region may cover */
+		skip(); /* one region may cover the whole address space */
 	void *p = map_huge(max + PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1);
 
 	if (p == MAP_FAILED)
@@ -230,7 +230,7 @@ static void lmr_create__objects_of_another_instance__invalid_handle(void **state
 				     &lmr, NULL, NULL, NULL, NULL),
 		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 	dt_buf_free(&theirs);
-	dt_ia_close(&other); /* nothing of ours counts there */
+	dt_ia_close(&other); /* the refused calls left no user of its objects */
 	dt_mem_free(p, PAGE);
 }
 
@@ -261,7 +261,8 @@ static void lmr_create__two_faults__handle_before_parameter_before_state(void **
 	dt_fails_with(dat_lmr_create(ia->ia, DAT_MEM_TYPE_VIRTUAL, region, 0, DAT_HANDLE_NULL,
 				     (DAT_MEM_PRIV_FLAGS)0x40, NULL, NULL, NULL, NULL, NULL),
 		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ);
-	/* Private memory is a wrong state (LMR-CREATE-16), the privilege a wrong parameter. */
+	/* Private memory is an invalid state (LMR-CREATE-16); the privilege is an invalid
+	 * parameter. */
 	dt_fails_with(
 		create(ia, DAT_MEM_TYPE_SHARED_VIRTUAL, p, PAGE, (DAT_MEM_PRIV_FLAGS)0x40, &lmr),
 		DAT_INVALID_PARAMETER, DAT_INVALID_ARG6);

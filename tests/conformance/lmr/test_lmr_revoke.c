@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The end of a registration while other processes write through it at full speed: once the call has
- * returned no byte changes any more. Four processes write for ever; the test takes the region away
- * by a free, by an abrupt close, by removing the memory, or while a writer is stopped.
+ * The end of a registration while four other processes write through it: after the call has
+ * returned no byte changes. The registration ends by a free, by an abrupt close, by removing the
+ * memory, or while a writer is stopped.
  */
 #include "conf.h"
 
@@ -15,17 +15,17 @@
 #define ROUNDS 4
 #define SMALL_ROUNDS 25
 #define SHARE (256u * 1024)	 /* bytes that each writer owns of the target */
-#define SMALL_SHARE 64u		 /* as small as it takes to be written without a fence */
-#define BIG_SHARE (1024u * 1024) /* so large that a writer is often stopped in the middle of it */
+#define SMALL_SHARE 64u		 /* small enough for a copy without a fence */
+#define BIG_SHARE (1024u * 1024) /* a writer is often stopped in the middle of it */
 #define PEER_TIMEOUT_MS 300
 
-/* What a writer is told at the start of a round; qual 0 ends it. */
+/* The order for a writer at the start of a round; qual 0 ends the writer. */
 struct order {
 	DAT_CONN_QUAL qual;
 	DAT_RMR_TRIPLET target;
 };
 
-/* What it reports at the end of a round. */
+/* The report of a writer at the end of a round. */
 struct report {
 	DAT_DTO_COMPLETION_STATUS first_error;
 	DAT_EVENT_NUMBER conn_event;
@@ -43,7 +43,7 @@ static void post_one(struct dt_ep *ep, struct dt_buf *source, uint64_t sequence,
 				     DAT_COMPLETION_DEFAULT_FLAG));
 }
 
-/* Writes, each time other bytes, until something fails. */
+/* Writes different bytes each time until a Write fails. */
 static DAT_DTO_COMPLETION_STATUS write_for_ever(struct dt_ep *ep, struct dt_buf source[DEPTH],
 						const DAT_RMR_TRIPLET *target)
 {
@@ -131,7 +131,7 @@ static void stop(struct target *target)
 	free(target->snapshot);
 }
 
-/* Bytes that others write at this moment; a race by design, which is all right for single bytes. */
+/* Reads a byte while other processes write it. A race, and harmless for single bytes. */
 __attribute__((no_sanitize("thread"), noinline)) static unsigned char peek(const unsigned char *p)
 {
 	return *(const volatile unsigned char *)p;
@@ -149,7 +149,7 @@ static bool has_changed(void *arg)
 	return peek(watch->p) != watch->seen;
 }
 
-/* Every writer is at work: the last byte of its share changes, and then changes again. */
+/* Waits until every writer writes: the last byte of its share has changed twice. */
 static void wait_for_traffic(struct target *target)
 {
 	for (size_t i = 0; i < target->writers; i++) {
@@ -162,7 +162,7 @@ static void wait_for_traffic(struct target *target)
 	}
 }
 
-/* Opens, registers `memory`, and lets all writers loose on it. */
+/* Opens an instance, registers `memory` and starts all writers. */
 static void let_loose(struct target *target, void *memory)
 {
 	struct dt_listener listener;
@@ -277,7 +277,7 @@ static void ia_close__four_processes_writing__no_byte_changes_afterwards(void **
 	dt_mem_free(memory, WRITERS * SHARE);
 }
 
-/* The region is freed at last, which ends every writer that the lack of memory did not end. */
+/* Freeing the region ends every writer that still runs. */
 static void end_after_loss(struct target *target)
 {
 	dt_ok(dat_lmr_free(target->buf.lmr));
@@ -289,7 +289,7 @@ static void end_after_loss(struct target *target)
 }
 
 /* LMR-USE-14 */
-static void munmap__four_processes_writing__nobody_is_harmed(void **state)
+static void munmap__four_processes_writing__others_unaffected(void **state)
 {
 	const size_t len = WRITERS * SHARE;
 	struct target target;
@@ -300,7 +300,7 @@ static void munmap__four_processes_writing__nobody_is_harmed(void **state)
 		unsigned char *memory = dt_mem_alloc(len);
 
 		let_loose(&target, memory);
-		/* As munmap(), but nothing else of this process can come to lie there. */
+		/* Unmaps the memory and reserves its addresses. */
 		assert_ptr_equal(mmap(memory, len, PROT_NONE,
 				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
 				      0),
@@ -312,7 +312,7 @@ static void munmap__four_processes_writing__nobody_is_harmed(void **state)
 }
 
 /* LMR-USE-14 */
-static void ftruncate__four_processes_writing__nobody_is_harmed(void **state)
+static void ftruncate__four_processes_writing__others_unaffected(void **state)
 {
 	const size_t len = WRITERS * SHARE;
 	struct target target;
@@ -366,7 +366,7 @@ static bool has_called(void *arg)
 	return atomic_load(&bystander->calls) > 0;
 }
 
-/* Takes the region away with the writer stopped, which lasts until the time-out at most. */
+/* Ends the region while the writer is stopped. That takes at most the time-out. */
 static void revoke_from_stopped(struct target *target, DAT_RETURN (*revoke)(struct target *target))
 {
 	const uint64_t before = dt_now_us();
@@ -379,7 +379,7 @@ static void revoke_from_stopped(struct target *target, DAT_RETURN (*revoke)(stru
 	assert_true(took_us < PEER_TIMEOUT_MS * 1000 + 5000000u);
 }
 
-/* Lets the writer go on, which must fail. Nothing that it does then reaches the memory. */
+/* Continues the writer, whose Write must fail without a change of the memory. */
 static void continue_in_vain(struct target *target)
 {
 	check_snapshot(target);
@@ -418,7 +418,7 @@ static DAT_RETURN free_beside_a_bystander(struct target *target)
 	return ret;
 }
 
-/* From the next open on: a stopped peer shall not hold up a test for the default 5 s. */
+/* applies from the next open: the default of 5 s would make the tests slow */
 static int shorten_time_out(void **state)
 {
 	(void)state;
@@ -474,8 +474,8 @@ int main(void)
 		cmocka_unit_test(
 			lmr_free__four_processes_writing_little__no_byte_changes_afterwards),
 		cmocka_unit_test(ia_close__four_processes_writing__no_byte_changes_afterwards),
-		cmocka_unit_test(munmap__four_processes_writing__nobody_is_harmed),
-		cmocka_unit_test(ftruncate__four_processes_writing__nobody_is_harmed),
+		cmocka_unit_test(munmap__four_processes_writing__others_unaffected),
+		cmocka_unit_test(ftruncate__four_processes_writing__others_unaffected),
 		cmocka_unit_test_setup_teardown(
 			lmr_free__writer_stopped_in_a_write__returns_in_time, shorten_time_out,
 			restore_time_out),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The memory types of dat_lmr_create that are not plain: a region made from another region, and
- * shared memory with its cookie.
+ * The other memory types of dat_lmr_create: a region made from another region, and shared memory
+ * with its cookie.
  */
 #include "conf.h"
 
@@ -86,7 +86,7 @@ static void lmr_create__from_lmr_in_another_zone__each_serves_its_own(void **sta
 		      DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);
 	conf_write(pair, dt_seg(&copy, 0, PAGE), dt_rseg(&target, 0, PAGE));
 	dt_check_pattern(target.p, PAGE, 5);
-	/* From the outside too: the copy's key is good, then the source's is not. */
+	/* For the peer too: the key of the copy works, and the key of the source no longer. */
 	dt_fill(target.p, PAGE, 6);
 	conf_write(pair, dt_seg(&target, 0, PAGE), dt_rseg(&copy, 0, PAGE));
 	dt_check_pattern(source.p, PAGE, 6);
@@ -300,7 +300,7 @@ static void lmr_create__cookies_alike_up_to_the_last_byte__kept_apart(void **sta
 	struct dt_buf buf[4];
 
 	for (size_t i = 0; i < 4; i++) {
-		/* The second pair has a zero at the start, and differs behind it only. */
+		/* The second pair starts with a zero byte and differs only after it. */
 		memset(cookies[i], i < 2 ? 0x5a : 0, DAT_LMR_COOKIE_SIZE);
 		cookies[i][DAT_LMR_COOKIE_SIZE - 1] = (char)('a' + i);
 		dt_ok(share(&pair->ia, p, PAGE, cookies[i], &buf[i]));

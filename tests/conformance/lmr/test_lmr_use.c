@@ -68,7 +68,7 @@ static void post_rdma__one_remote_privilege__its_use_works(void **state)
 
 /* --- refusals at the target --- */
 
-/* Write and read through `to`, which must not be possible; the memory stays as it is. */
+/* A Write and a Read through `to` must fail and leave the memory unchanged. */
 static void check_write_refused(struct dt_pair *pair, struct dt_buf *local, DAT_RMR_TRIPLET to,
 				const struct dt_buf *target)
 {
@@ -221,11 +221,11 @@ static void lmr_create__so_virtual__moves_data(void **state)
 
 struct watch {
 	const unsigned char *p;
-	atomic_int seen; /* the last round that was complete when its last byte showed */
+	atomic_int seen; /* the last round that was complete when its last byte had arrived */
 	atomic_int torn;
 };
 
-/* A consumer that looks at its memory only; the sanitizer would rightly call that a race. */
+/* A consumer that polls its memory. The thread sanitizer reports that as a race. */
 __attribute__((no_sanitize("thread"))) static void *watch_last_byte(void *arg)
 {
 	struct watch *watch = arg;
