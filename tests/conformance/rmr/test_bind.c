@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What a bind does: its event, its context, the access that it grants and the one that it ends, and
- * the use that it makes of the region.
+ * Binds: the event, the context, the access that a bind grants and ends, and the use of the region.
  */
 #include "bind_util.h"
 
@@ -45,7 +44,7 @@ static void rmr_bind__same_and_empty_cookies__an_event_for_each(void **state)
 	dt_stays_empty(rig->b.request);
 }
 
-/* RMR-BIND-25 RMR-BIND-26 RMR-BIND-24: with garbage beside the length 0, and no place for it */
+/* RMR-BIND-25 RMR-BIND-26 RMR-BIND-24: With garbage in the other fields, and no output pointer. */
 static void rmr_bind__length_0__unbind_with_its_event(void **state)
 {
 	struct rig *rig = *state;
@@ -70,7 +69,7 @@ static void rmr_bind__length_0__unbind_with_its_event(void **state)
 
 #define REBINDS 300
 
-/* RMR-BIND-08: nor does one of the last contexts come back soon */
+/* RMR-BIND-08: None of the last contexts is issued again soon. */
 static void rmr_bind__again_and_again__another_context_each_time(void **state)
 {
 	struct rig *rig = *state;
@@ -88,7 +87,7 @@ static void rmr_bind__again_and_again__another_context_each_time(void **state)
 	}
 }
 
-/* RMR-BIND-10 RMR-BIND-27 RMR-BIND-23 DTO-99: after enough use that a faster path was found */
+/* RMR-BIND-10 RMR-BIND-27 RMR-BIND-23 DTO-99: After enough use that the memory is mapped. */
 static void rmr_bind__bound_again__old_context_refused(void **state)
 {
 	struct rig *rig = *state;
@@ -135,7 +134,7 @@ static void rmr_bind__one_byte_outside__remote_access(void **state)
 
 		peer_check(rig, y_seg(rig, context, from, to - from), false, false);
 	}
-	peer_locked_out(rig, context ^ 1u << 31); /* some other number */
+	peer_locked_out(rig, context ^ 1u << 31); /* an invalid context */
 }
 
 /* RMR-BIND-15 RMR-BIND-16 RMR-BIND-17 RMR-BIND-18 DTO-88 DTO-92 */
@@ -199,7 +198,7 @@ static void rmr_bind__region_with_fewer_privileges__local_ones_decide(void **sta
 
 /* --- the zone, the endpoint --- */
 
-/* RMR-CREATE-03 PZ-CREATE-04 DTO-93: a window of one zone, an endpoint of another */
+/* RMR-CREATE-03 PZ-CREATE-04 DTO-93: A window of one zone and an endpoint of another. */
 static void rmr_bind__peer_of_another_zone__remote_access(void **state)
 {
 	struct rig *rig = *state;
@@ -220,7 +219,7 @@ static void rmr_bind__peer_of_another_zone__remote_access(void **state)
 	peer_check(&other, y_seg(rig, context, 0, 64), true, true);
 }
 
-/* RMR-BIND-53: bound over one connection, used over another, which is then the only one */
+/* RMR-BIND-53: Bound over one connection, and used over another, which is then the only one. */
 static void rmr_bind__endpoint_disconnected_and_freed__context_still_good(void **state)
 {
 	struct rig *rig = *state;
@@ -319,7 +318,7 @@ static void lmr_free__window_bound__refused_until_it_is_bound_elsewhere(void **s
 	dt_ok(dat_lmr_free(next.lmr));
 }
 
-/* RMR-FREE-02 RMR-FREE-03 LMR-FREE-04: no event either */
+/* RMR-FREE-02 RMR-FREE-03 LMR-FREE-04: No event. */
 static void lmr_free__bound_window_freed__succeeds(void **state)
 {
 	struct rig *rig = *state;
@@ -384,7 +383,7 @@ static void rmr_free__bound__context_refused(void **state)
 	}
 }
 
-/* RMR-FREE-12 RMR-FREE-06: the binding before it ends; the one that waits never comes */
+/* RMR-FREE-12 RMR-FREE-06: The earlier binding ends; the one that waits never takes effect. */
 static void rmr_free__bind_waiting__no_harm(void **state)
 {
 	struct rig *rig = *state;

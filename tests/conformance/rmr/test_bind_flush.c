@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Binds that do not happen: what is flushed leaves the window and the regions as they were. And the
- * other ends: graceful disconnect, reset, dat_ep_free, dat_ia_close.
+ * Binds that are not carried out: a flushed bind leaves the window and the regions unchanged. Also
+ * binds at a graceful disconnect, reset, dat_ep_free and dat_ia_close.
  */
 #include "bind_util.h"
 
@@ -25,7 +25,7 @@ static struct scene scene_make(struct rig *rig)
 	return scene;
 }
 
-/* A bind to the other region that will not come to pass; its context. */
+/* Posts a bind to the other region that is not carried out. Returns its context. */
 static DAT_RMR_CONTEXT scene_rebind(struct scene *scene, uint64_t cookie,
 				    DAT_COMPLETION_FLAGS flags)
 {
@@ -33,7 +33,8 @@ static DAT_RMR_CONTEXT scene_rebind(struct scene *scene, uint64_t cookie,
 			 cookie, flags);
 }
 
-/* As it was: the query, the use of both regions, and the old context on a new connection. */
+/* Checks that nothing has changed: the query, the use of both regions, and the old context on a
+ * new connection. */
 static void scene_unchanged(struct scene *scene, DAT_RMR_CONTEXT never)
 {
 	struct rig *rig = scene->rig;
@@ -71,7 +72,7 @@ static void rmr_bind__disconnected__flushed_without_effect(void **state)
 	scene_unchanged(&scene, never);
 }
 
-/* Binds behind a message that nobody takes; then the connection ends. */
+/* Binds after a Send without a Receive; then the connection ends. */
 static void flush_waiting(struct rig *rig, void (*end)(struct rig *rig))
 {
 	struct scene scene = scene_make(rig);
@@ -156,7 +157,7 @@ static void rmr_bind__behind_a_failure__flushed_without_effect(void **state)
 
 /* --- graceful, reset --- */
 
-/* EP-DISC-13: the binds that were posted before are carried out */
+/* EP-DISC-13: Earlier binds are carried out. */
 static void ep_disconnect__graceful_with_binds_waiting__they_succeed(void **state)
 {
 	struct rig *rig = *state;
@@ -205,7 +206,7 @@ static void rmr_bind__posted_when_disconnected__marks_the_end(void **state)
 	}
 }
 
-/* EP-RESET-08: what the EVD has at the return is all */
+/* EP-RESET-08: After the return the EVD gets no more events. */
 static void ep_reset__binds_flushed__no_event_is_added(void **state)
 {
 	struct rig *rig = *state;
@@ -230,7 +231,7 @@ static void ep_reset__binds_flushed__no_event_is_added(void **state)
 
 /* --- the endpoint, the instance --- */
 
-/* RMR-BIND-39 RMR-BIND-53: the binds that waited use their region no more */
+/* RMR-BIND-39 RMR-BIND-53: The binds that waited no longer use their region. */
 static void ep_free__binds_waiting__window_as_it_was(void **state)
 {
 	struct rig *rig = *state;
@@ -253,7 +254,7 @@ static void ep_free__binds_waiting__window_as_it_was(void **state)
 	peer_locked_out(rig, never);
 }
 
-/* IA-CLOSE-07 IA-CLOSE-08: bound windows, binds that wait, events that nobody took */
+/* IA-CLOSE-07 IA-CLOSE-08: Bound windows, waiting binds and queued events. */
 static void ia_close__abrupt_with_windows__all_gone(void **state)
 {
 	struct rig *rig = *state;
@@ -305,7 +306,7 @@ static void rmr_completion__status__values(void **state)
 	assert_int_equal(DAT_RMR_BIND_FAILURE, 1);
 }
 
-/* RMR-BIND-07: what became of the binds before is not told of the next one. */
+/* RMR-BIND-07: The result of earlier binds does not affect the next one. */
 static void rmr_bind__after_flushed_ones__success(void **state)
 {
 	struct rig *rig = *state;

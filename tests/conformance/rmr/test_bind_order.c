@@ -51,7 +51,7 @@ static void ep_get_status__bind_outstanding__request_not_idle(void **state)
 	}
 }
 
-/* RMR-BIND-52 DTO-37 EP-CREATE-11: all four kinds, held back, then let go */
+/* RMR-BIND-52 DTO-37 EP-CREATE-11: All four kinds, first blocked, then released. */
 static void rmr_bind__among_other_requests__events_in_posting_order(void **state)
 {
 	struct rig *rig = *state;
@@ -86,7 +86,7 @@ static void rmr_bind__among_other_requests__events_in_posting_order(void **state
 	}
 }
 
-/* RMR-BIND-12 RMR-BIND-13 DTO-44: the context goes out in the next Send and is used at once */
+/* RMR-BIND-12 RMR-BIND-13 DTO-44: The next Send carries the context, which is used at once. */
 static void rmr_bind__context_sent_behind_it__good_at_the_peer(void **state)
 {
 	struct rig *rig = *state;
@@ -268,7 +268,7 @@ static void rmr_bind__unsignalled__waiter_sleeps(void **state)
 	link_unsignalled(rig);
 	rmr = rmr_create(rig);
 	(void)bind_post(&rig->b, rmr, range, BIND_REMOTE, 1, DAT_COMPLETION_UNSIGNALLED_FLAG);
-	const DAT_EVENT event = dt_event_poll(rig->b.request); /* it is queued all the same */
+	const DAT_EVENT event = dt_event_poll(rig->b.request); /* it is still queued */
 
 	bind_check_event(&event, rmr, 1, DAT_DTO_SUCCESS);
 	dto_waiter_start(&waiter, rig->b.request, 1);
@@ -314,7 +314,7 @@ static bool cno_fires(DAT_CNO_HANDLE cno, DAT_TIMEOUT timeout_us, DAT_EVD_HANDLE
 	return true;
 }
 
-/* RMR-BIND-41 RMR-BIND-44: a notification object behind the EVD */
+/* RMR-BIND-41 RMR-BIND-44: An EVD with a CNO. */
 static void rmr_bind__cno_behind_the_evd__fires_for_signalled_ones(void **state)
 {
 	struct rig *rig = *state;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Binds that dat_rmr_bind refuses: wrong handles, parameters, zones, states, and a full queue.
- * Whatever is refused changes nothing.
+ * Binds that dat_rmr_bind refuses: wrong handles, parameters, zones, states, and a full queue. A
+ * refused bind changes nothing.
  */
 #include "bind_util.h"
 #include "conf.h"
 #include "ep_lab.h"
 
-/* A bind of which single arguments are made wrong. */
+/* A valid bind; tests change single arguments of it. */
 struct bind_call {
 	DAT_RMR_HANDLE rmr;
 	DAT_LMR_TRIPLET range;
@@ -33,7 +33,7 @@ static DAT_RETURN make(const struct bind_call *call, DAT_RMR_CONTEXT *context)
 			    call->has_no_context ? NULL : context);
 }
 
-/* The bound window that must stay as it is, whatever is refused. */
+/* The bound window, which no refused bind may change. */
 struct witness {
 	struct rig *rig;
 	DAT_RMR_HANDLE rmr;
@@ -63,7 +63,7 @@ static void refused(struct witness *witness, const struct bind_call *call, DAT_R
 	rmr_check_bound(witness->rmr, &witness->range, BIND_REMOTE, witness->context);
 }
 
-/* All that was refused left nothing behind. */
+/* Checks that the refused binds left nothing behind. */
 static void witness_end(struct witness *witness)
 {
 	struct rig *rig = witness->rig;
@@ -93,7 +93,7 @@ static void rmr_bind__wrong_handles__invalid_handle(void **state)
 		call = good_call(rig, witness.rmr);
 		call.rmr = wrong;
 		refused(&witness, &call, DT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR));
-		call.has_no_range = true; /* handles are looked at first */
+		call.has_no_range = true; /* handles are checked first */
 		refused(&witness, &call, DT_ERROR(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_RMR));
 		if (wrong == rig->b.ep)
 			continue;
@@ -176,7 +176,7 @@ static void rmr_bind__undefined_privilege__invalid_parameter(void **state)
 	witness_end(&witness);
 }
 
-/* RMR-BIND-48 RMR-BIND-45: SOLICITED_WAIT is not for binds; UNSIGNALLED was not asked for */
+/* RMR-BIND-48 RMR-BIND-45: SOLICITED_WAIT is invalid for binds; UNSIGNALLED was not requested. */
 static void rmr_bind__wrong_flag__invalid_parameter(void **state)
 {
 	struct rig *rig = *state;
@@ -364,7 +364,7 @@ static void rmr_bind__queue_full__insufficient_resources(void **state)
 	rig_works(rig);
 }
 
-/* RMR-BIND-51 EP-CREATE-18: the endpoint itself is good for everything else */
+/* RMR-BIND-51 EP-CREATE-18: The endpoint works for all other requests. */
 static void rmr_bind__request_evd_not_for_binds__invalid_state(void **state)
 {
 	struct rig *rig = *state;
@@ -433,7 +433,7 @@ static void rmr_bind__every_state__connected_and_disconnected_only(void **state)
 		ep_lab_no_events(lab);
 		assert_int_equal(dt_ep_state(lab->ep.ep), ep_states[i]);
 		dt_ok(dat_rmr_free(rmr));
-		dt_ok(dat_lmr_free(lab->buf.lmr)); /* used by nothing that was refused */
+		dt_ok(dat_lmr_free(lab->buf.lmr)); /* no refused bind uses it */
 		ep_lab_close(lab);
 	}
 }

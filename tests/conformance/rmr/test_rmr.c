@@ -63,7 +63,7 @@ static void rmr_create__no_zone__invalid_handle(void **state)
 		      DAT_INVALID_HANDLE_PZ);
 }
 
-/* RMR-CREATE-08 GEN-20: the zone does not count a window that was not made */
+/* RMR-CREATE-08 GEN-20: A failed create does not count as a user of the zone. */
 static void rmr_create__no_place_for_the_handle__invalid_parameter(void **state)
 {
 	struct rig *rig = *state;
@@ -118,7 +118,7 @@ static void rmr_create__several_threads__all_succeed(void **state)
 
 	dt_ok(dat_pz_create(rig->ia.ia, &pz));
 	conf_parallel(live_and_die, pz);
-	dt_ok(dat_pz_free(pz)); /* and none is counted twice or not at all */
+	dt_ok(dat_pz_free(pz)); /* each window is counted once */
 }
 
 /* --- the zone --- */
@@ -133,14 +133,15 @@ static void pz_free__unbound_window__invalid_state(void **state)
 	dt_ok(dat_pz_create(rig->ia.ia, &pz));
 	dt_ok(dat_rmr_create(pz, &first));
 	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
-	dt_ok(dat_rmr_create(pz, &second)); /* the zone is still good */
+	dt_ok(dat_rmr_create(pz, &second)); /* the zone still works */
 	dt_ok(dat_rmr_free(first));
 	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	dt_ok(dat_rmr_free(second));
 	dt_ok(dat_pz_free(pz));
 }
 
-/* RMR-CREATE-04 PZ-FREE-04 RMR-FREE-02 RMR-FREE-04: with all else of the zone gone */
+/* RMR-CREATE-04 PZ-FREE-04 RMR-FREE-02 RMR-FREE-04: After all other objects of the zone were
+ * freed. */
 static void pz_free__bound_window__invalid_state(void **state)
 {
 	struct rig *rig = *state;
@@ -164,7 +165,7 @@ static void pz_free__bound_window__invalid_state(void **state)
 /* --- query --- */
 
 /* RMR-QUERY-03 RMR-QUERY-04 RMR-QUERY-05 RMR-QUERY-10 RMR-QUERY-14 RMR-QUERY-08 RMR-QUERY-09 */
-static void rmr_query__bound_and_unbound_in_turn__tells_the_last_binding(void **state)
+static void rmr_query__bound_and_unbound_in_turn__reports_the_last_binding(void **state)
 {
 	static const DAT_MEM_PRIV_FLAGS privs[] = {0x00, 0x02, 0x20, 0x22, 0x33, 0x01, 0x10};
 	struct rig *rig = *state;
@@ -307,7 +308,7 @@ static void consumer_context__window__kept(void **state)
 
 struct stress {
 	struct rig *rig;
-	_Atomic(DAT_RMR_HANDLE) rmr; /* replaced by whoever frees it */
+	_Atomic(DAT_RMR_HANDLE) rmr; /* replaced by the thread that frees it */
 	atomic_int number;
 };
 
@@ -348,8 +349,8 @@ static void *use_one_window(void *arg)
 	return NULL;
 }
 
-/* Takes events until no bind is outstanding: a single look may find nothing while another thread of
- * the provider has them in its hands. */
+/* Takes events until no bind is outstanding. A single poll may find nothing while another thread
+ * of the provider processes them. */
 static void drain_until_idle(const struct dt_ep *ep)
 {
 	DAT_BOOLEAN is_idle = DAT_FALSE;
@@ -371,7 +372,7 @@ static void rmr__used_and_freed_by_several_threads__no_harm(void **state)
 	atomic_init(&stress.rmr, rmr_create(rig));
 	conf_parallel(use_one_window, &stress);
 	dt_ok(dat_rmr_free(atomic_load(&stress.rmr)));
-	/* nothing is left that uses the region: whatever was bound or waiting is gone */
+	/* no window or bind uses the region any more */
 	dt_lmr_create(&rig->ia, rig->ia.pz, rig->y.p, RIG_LEN, DAT_MEM_PRIV_ALL_FLAG, &region);
 	drain_until_idle(&rig->a);
 	drain_until_idle(&rig->b);
@@ -405,7 +406,7 @@ static bool has_begun(void *arg)
 	return atomic_load(&((struct closing *)arg)->has_begun);
 }
 
-/* GEN-26 IA-CLOSE-25 IA-CLOSE-07: windows are made while the instance goes */
+/* GEN-26 IA-CLOSE-25 IA-CLOSE-07: Windows are created while the instance is closed. */
 static void ia_close__windows_being_made__no_harm(void **state)
 {
 	(void)state;
@@ -436,7 +437,7 @@ int main(void)
 		rig_test_bare(rmr_create__several_threads__all_succeed),
 		rig_test_bare(pz_free__unbound_window__invalid_state),
 		rig_test_bare(pz_free__bound_window__invalid_state),
-		rig_test(rmr_query__bound_and_unbound_in_turn__tells_the_last_binding),
+		rig_test(rmr_query__bound_and_unbound_in_turn__reports_the_last_binding),
 		rig_test(rmr_query__mask__only_defined_bits),
 		rig_test_bare(rmr_query__nowhere_to_put_it__invalid_parameter),
 		rig_test_bare(rmr_query__no_window__invalid_handle),
