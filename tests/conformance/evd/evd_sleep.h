@@ -14,9 +14,9 @@
 #define SIZE 8
 
 enum order {
-	SEND,	     /* one message */
-	SEND_LATER,  /* the same after about that many microseconds: how */
-	SEND_ANSWER, /* for each that comes, until `how` of them have come */
+	SEND,	     /* send one message */
+	SEND_LATER,  /* the same after about `how` microseconds */
+	SEND_ANSWER, /* answer each message, until `how` of them have arrived */
 	END,
 };
 
@@ -104,7 +104,7 @@ struct stage {
 	struct dt_ep ep;
 	struct dt_buf buf;
 	uint64_t received, sent;
-	_Atomic uint64_t completed; /* requests of which another thread has taken the completion */
+	_Atomic uint64_t completed; /* requests whose completion another thread has taken */
 };
 
 static inline int open_stage(void **state)
@@ -151,7 +151,7 @@ static inline int close_stage(void **state)
 	return 0;
 }
 
-/* The message whose turn it is. */
+/* Checks the next message in order. */
 static inline void check_message(struct stage *s, const DAT_EVENT *event)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event->event_data.dto_completion_event_data;

@@ -113,7 +113,7 @@ static void evd__direct_waiter_blocked__cno_quiet_whatever_the_state(void **stat
 		evd_take_range(evd, 2, 2);
 	}
 	dt_ok(dat_evd_enable(evd));
-	evd_post(evd, 1); /* nobody waits any more */
+	evd_post(evd, 1); /* no thread waits any more */
 	cno_expect(cno, evd);
 }
 
@@ -134,7 +134,7 @@ static void *post_each(void *arg)
 	return NULL;
 }
 
-/* EVD-STREAM-23: seen from another thread, right after each wake-up */
+/* EVD-STREAM-23: Another thread sees it right after each wake-up. */
 static void cno_wait__wakes_up__event_is_queued(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -223,7 +223,7 @@ static void evd_enable__twice_or_without_cno__success(void **state)
 	}
 }
 
-/* EVD-DISABLE-06: a trigger from before is told at most once, and its event is queued */
+/* EVD-DISABLE-06: An earlier trigger is reported at most once, and its event is queued. */
 static void evd_disable__trigger_pending__at_most_once(void **state)
 {
 	struct evd_fixture *f = *state;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_evd_create: queue length, flags, refusals, and what a new event dispatcher looks like. */
+/* dat_evd_create: queue length, flags, refusals, and the state of a new EVD. */
 #include "evd_util.h"
 
 static const DAT_EVD_FLAGS one_flag[] = {
@@ -34,7 +34,7 @@ static void evd_create__no_cno__empty_enabled_waitable(void **state)
 	dt_fails(dat_evd_dequeue(evd, &event), DAT_QUEUE_EMPTY);
 	evd_check_state(evd, DAT_EVD_STATE_ENABLED | DAT_EVD_STATE_WAITABLE);
 	assert_ptr_equal(evd_query(evd).cno_handle, DAT_HANDLE_NULL);
-	/* nothing feeds it */
+	/* no event stream feeds it */
 	dt_ok(dat_evd_free(evd));
 }
 
@@ -125,7 +125,7 @@ static void evd_create__length_above_the_limit__insufficient_resources(void **st
 	DAT_EVD_HANDLE evd = f->evd;
 
 	if (f->ia.attr.max_evd_qlen == INT32_MAX)
-		skip(); /* nothing is above it */
+		skip(); /* no length exceeds it */
 	dt_fails_with(dat_evd_create(f->ia.ia, f->ia.attr.max_evd_qlen + 1, DAT_HANDLE_NULL,
 				     DAT_EVD_DTO_FLAG, &evd),
 		      DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEVD);
@@ -141,7 +141,7 @@ static void evd_create__more_than_max_evds__insufficient_resources(void **state)
 	DAT_COUNT count = 0;
 
 	if (f->ia.attr.max_evds > 100000)
-		skip(); /* the machine's memory, not the adapter, would be what is tested */
+		skip(); /* this would test the machine's memory, not the adapter */
 	while (count <= f->ia.attr.max_evds && ret == DAT_SUCCESS) {
 		evd = f->evd;
 		ret = dat_evd_create(f->ia.ia, 1, DAT_HANDLE_NULL, DAT_EVD_DTO_FLAG, &evd);
@@ -203,7 +203,7 @@ static void refused_by_ep_create(struct evd_fixture *f, DAT_EVD_HANDLE recv, DAT
 		      DAT_INVALID_HANDLE, subtype);
 }
 
-/* EVD-CREATE-05: the flag that a stream needs is the only one missing */
+/* EVD-CREATE-05: Only the flag that a stream needs is missing. */
 static void evd_create__flag_missing__stream_refused(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -228,13 +228,14 @@ static void evd_create__flag_missing__stream_refused(void **state)
 	dt_ok(dat_psp_free(psp));
 	dt_fails_with(dat_rsp_create(f->ia.ia, qual, ep, no_cr, &rsp), DAT_INVALID_HANDLE,
 		      DAT_INVALID_HANDLE_EVD_CR);
-	/* no tie was left behind by the refused calls */
+	/* the refused calls left no reference */
 	dt_ok(dat_evd_free(no_dto));
 	dt_ok(dat_evd_free(no_conn));
 	dt_ok(dat_evd_free(no_cr));
 }
 
-/* EVD-CREATE-25 EVD-STREAM-30: an overflow is told to the instance's own asynchronous EVD only */
+/* EVD-CREATE-25 EVD-STREAM-30: An overflow is reported to the instance's own asynchronous EVD
+ * only. */
 static void evd_create__async_flag__no_async_events_by_itself(void **state)
 {
 	struct evd_fixture *f = *state;

@@ -12,7 +12,7 @@ static void evd_dequeue__several_events__in_posting_order(void **state)
 	dt_no_event(f->evd);
 }
 
-/* EVD-STREAM-01 EVD-STREAM-02: no gap, round the ring many times and never empty */
+/* EVD-STREAM-01 EVD-STREAM-02: No gap while the ring wraps many times and is never empty. */
 static void evd_dequeue__long_sequence__no_gap(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -33,7 +33,7 @@ static void evd_dequeue__empty__queue_empty_at_once(void **state)
 	uint64_t start = dt_now_us();
 	DAT_EVENT event;
 
-	/* raw comparison: shipped consumers do it */
+	/* compares the raw code, as existing consumers do */
 	assert_int_equal(dat_evd_dequeue(f->evd, &event), DAT_QUEUE_EMPTY);
 	assert_int_equal(DAT_QUEUE_EMPTY, 0x000d0000);
 	assert_true(dt_now_us() - start < DT_WAIT_US / 2);
@@ -61,7 +61,8 @@ static void evd_dequeue__unwaitable__works(void **state)
 	dt_no_event(f->evd);
 }
 
-/* EVD-DEQUEUE-04 EVD-DEQUEUE-05 EVD-WAIT-17: refused though an event is queued, which stays */
+/* EVD-DEQUEUE-04 EVD-DEQUEUE-05 EVD-WAIT-17: Refused although an event is queued. The event
+ * stays. */
 static void evd_dequeue__waiter_blocked__invalid_state_and_nothing_removed(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -119,7 +120,7 @@ static void evd_dequeue__bad_handle__invalid_handle(void **state)
 	}
 }
 
-/* EVD-DEQUEUE-12: nothing is removed by the refused call */
+/* EVD-DEQUEUE-12: A refused call removes nothing. */
 static void evd_dequeue__null_event__invalid_parameter(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -129,8 +130,8 @@ static void evd_dequeue__null_event__invalid_parameter(void **state)
 	evd_take(f->evd, 1);
 }
 
-/* EVD-DEQUEUE-13 EVD-STREAM-07 EVD-STREAM-08: nothing behind the structure is written, and the
- * result does not depend on what was in it */
+/* EVD-DEQUEUE-13 EVD-STREAM-07 EVD-STREAM-08: Nothing after the structure is written, and the
+ * result does not depend on its old content. */
 static void evd_dequeue__poisoned_structure__same_event(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -152,7 +153,7 @@ static void evd_dequeue__poisoned_structure__same_event(void **state)
 	}
 }
 
-/* EVD-POST-SE-02: any pointer value, never followed */
+/* EVD-POST-SE-02: Any pointer value; it is never dereferenced. */
 static void evd_post_se__odd_pointers__delivered_unchanged(void **state)
 {
 	static const uintptr_t values[] = {0, 1, UINTPTR_MAX, (uintptr_t)1 << 63};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_evd_free: who keeps an EVD in use, and what becomes of queued events. */
+/* dat_evd_free: which objects keep an EVD in use, and what happens to queued events. */
 #include "evd_util.h"
 
 /* EVD-FREE-01 EVD-FREE-02 EVD-FREE-11 */
@@ -62,7 +62,8 @@ static void evd_free__refused__events_still_flow(void **state)
 	dt_expect_dto(recv, ep, 2, DAT_DTO_ERR_FLUSHED, DT_ANY_LEN);
 }
 
-/* EVD-FREE-03 EVD-FREE-07: with two feeders the first that goes does not release it */
+/* EVD-FREE-03 EVD-FREE-07: Two endpoints feed the EVD: freeing the first one does not release
+ * it. */
 static void evd_free__two_endpoints__in_use_until_the_last_is_gone(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -104,7 +105,7 @@ static DAT_RSP_HANDLE reserve(struct dt_ia *ia, DAT_EP_HANDLE ep, DAT_EVD_HANDLE
 		dt_unlisten(&listener);
 		ret = dat_rsp_create(ia->ia, *qual, ep, evd, &rsp);
 		if (DAT_GET_TYPE(ret) == DAT_CONN_QUAL_IN_USE)
-			continue; /* somebody else was faster */
+			continue; /* another process was faster */
 		dt_ok(ret);
 		return rsp;
 	}
@@ -128,7 +129,7 @@ static void evd_free__rsp_feeds_it__invalid_state_until_it_is_gone(void **state)
 	dt_ok(dat_evd_free(evd));
 }
 
-/* EVD-FREE-04 EVD-FREE-05: and its events still come */
+/* EVD-FREE-04 EVD-FREE-05: Its events still arrive. */
 static void evd_free__asynchronous_evd__invalid_state(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -142,7 +143,8 @@ static void evd_free__asynchronous_evd__invalid_state(void **state)
 	assert_int_equal(dt_event(f->ia.async).event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
 }
 
-/* EVD-FREE-06: an EVD that an endpoint once fed is freed; its other streams go on */
+/* EVD-FREE-06: An EVD that the endpoint no longer feeds can be freed; the endpoint's other
+ * streams continue. */
 static void evd_free__replaced_evd__other_streams_work(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -178,7 +180,7 @@ static bool request_is_queued(void *arg)
 	       nmore == 1;
 }
 
-/* EVD-FREE-12 EP-STATE-82: nobody can answer the request any more */
+/* EVD-FREE-12 EP-STATE-82: No call can answer the request any more. */
 static void evd_free__request_of_psp_queued__requester_refused(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -200,13 +202,13 @@ static void evd_free__request_of_psp_queued__requester_refused(void **state)
 		dt_expect_conn(ep.conn, ep.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		dt_ep_free(&ep);
 	}
-	/* a Provider-made endpoint is gone too */
+	/* an endpoint made by the provider is freed, too */
 	dt_ok(dat_evd_free(f->evd));
 	dt_ia_close(&f->ia);
 	f->is_open = false;
 }
 
-/* EVD-FREE-12 EP-STATE-82: the reserved endpoint comes back */
+/* EVD-FREE-12 EP-STATE-82: The reserved endpoint becomes free again. */
 static void evd_free__request_of_rsp_queued__endpoint_unconnected(void **state)
 {
 	struct evd_fixture *f = *state;

@@ -65,7 +65,7 @@ static void *post_on_demand(void *arg)
 	return NULL;
 }
 
-/* EVD-MODIFY-CNO-03 EVD-MODIFY-CNO-05 EVD-MODIFY-CNO-16: the event comes during the call */
+/* EVD-MODIFY-CNO-03 EVD-MODIFY-CNO-05 EVD-MODIFY-CNO-16: The event arrives during the call. */
 static void evd_modify_cno__event_meanwhile__old_or_new_is_notified(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -96,7 +96,8 @@ static void evd_modify_cno__event_meanwhile__old_or_new_is_notified(void **state
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* EVD-MODIFY-CNO-05 CNO-WAIT-27: what is left with the old CNO is told once, or not after a free */
+/* EVD-MODIFY-CNO-05 CNO-WAIT-27: What remains with the old CNO is reported once, or not at all
+ * after a free. */
 static void evd_modify_cno__trigger_pending__stays_until_named_or_freed(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -149,7 +150,7 @@ static void evd_modify_cno__disabled_around__only_the_new_is_notified(void **sta
 	cno_is_quiet(new);
 }
 
-/* EVD-MODIFY-CNO-09: one user still, and a trigger that is pending stays */
+/* EVD-MODIFY-CNO-09: Still one user, and a pending trigger stays. */
 static void evd_modify_cno__the_same__nothing_changes(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -208,7 +209,7 @@ static void evd_modify_cno__asynchronous_evd__its_events_notify(void **state)
 	dt_ok(dat_cno_free(cno));
 }
 
-/* EVD-MODIFY-CNO-12: not even when the last dispatcher leaves */
+/* EVD-MODIFY-CNO-12: Not even when the last EVD is removed. */
 static void evd_modify_cno__waiters_of_the_old__keep_waiting(void **state)
 {
 	struct evd_fixture *f = *state;

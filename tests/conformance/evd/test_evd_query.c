@@ -100,9 +100,9 @@ static void evd_query__waiter_blocked__works(void **state)
 	dt_ok(evd_waiter_join(&waiter));
 }
 
-/* EVD-QUERY-03 EVD-QUERY-04 EVD-ENABLE-02 EVD-ENABLE-03 EVD-ENABLE-06 EVD-DISABLE-02
- * EVD-DISABLE-03 EVD-SET-UNWAITABLE-03 EVD-SET-UNWAITABLE-07 EVD-CLEAR-UNWAITABLE-02
- * EVD-CLEAR-UNWAITABLE-05 EVD-CLEAR-UNWAITABLE-03: all four states, each call once and again */
+/* EVD-QUERY-03 EVD-QUERY-04 EVD-ENABLE-02 EVD-ENABLE-03 EVD-ENABLE-06 EVD-DISABLE-02 EVD-
+ * DISABLE-03 EVD-SET-UNWAITABLE-03 EVD-SET-UNWAITABLE-07 EVD-CLEAR-UNWAITABLE-02 EVD-CLEAR-
+ * UNWAITABLE-05 EVD-CLEAR-UNWAITABLE-03: All four states, with each call made twice. */
 static void evd_state__every_change_twice__only_its_own_half(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -189,7 +189,7 @@ static void *toggle(void *arg)
 	return NULL;
 }
 
-/* Events flow one by one, in order, while other threads change the state of the EVD. */
+/* Events arrive in order while other threads change the state of the EVD. */
 static void flow_while_toggling(struct evd_fixture *f, DAT_RETURN (*off)(DAT_EVD_HANDLE evd),
 				DAT_RETURN (*on)(DAT_EVD_HANDLE evd))
 {
@@ -225,7 +225,7 @@ static void evd_set_unwaitable__parallel_with_clear__events_flow(void **state)
 	flow_while_toggling(*state, dat_evd_set_unwaitable, dat_evd_clear_unwaitable);
 }
 
-/* EVD-MODIFY-CNO-04: there was none, and there is none */
+/* EVD-MODIFY-CNO-04: There was no CNO, and there is none now. */
 static void evd_modify_cno__null__no_cno(void **state)
 {
 	struct evd_fixture *f = *state;

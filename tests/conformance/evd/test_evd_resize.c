@@ -77,7 +77,7 @@ static void evd_resize__size_out_of_range__invalid_parameter(void **state)
 	check_length(f->evd, 1, 3, EVD_QLEN);
 }
 
-/* EVD-RESIZE-09: the limit itself is no error */
+/* EVD-RESIZE-09: The limit itself is accepted. */
 static void evd_resize__limit__accepted(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -162,8 +162,8 @@ static void *post_all(void *arg)
 	return NULL;
 }
 
-/* EVD-RESIZE-04 EVD-RESIZE-15: two threads that spin can take long on a busy machine, so that only
- * the next event has a time to come in */
+/* EVD-RESIZE-04 EVD-RESIZE-15: On a busy machine two spinning threads can take long, so only the
+ * next event has a time limit. */
 static void evd_resize__posts_at_the_same_time__nothing_lost(void **state)
 {
 	struct evd_fixture *f = *state;

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
-#define INTERRUPT_US 3000000u /* within which a signal must have ended a wait */
+#define INTERRUPT_US 3000000u /* a signal must end a wait within this time */
 
-/* A thread that waits for what does not come. */
+/* A thread that waits for an event that does not arrive. */
 struct sleeper {
 	DAT_EVD_HANDLE evd;
 	pthread_t thread;
@@ -35,7 +35,7 @@ static void *sleeper_run(void *arg)
 	return NULL;
 }
 
-/* It owns the EVD, and the kernel says that it sleeps. */
+/* The thread owns the EVD, and the kernel reports it as sleeping. */
 static bool sleeper_is_asleep(void *arg)
 {
 	struct sleeper *sleeper = arg;
@@ -66,8 +66,8 @@ static void sleeper_start(struct sleeper *sleeper, DAT_EVD_HANDLE evd)
 }
 
 /*
- * A signal ends its sleep. It is sent again only if the thread is found asleep after it: the first
- * may have come before the sleep, for a lock, say.
+ * Interrupts the sleep with a signal. Repeats it only if the thread sleeps afterwards: the first
+ * signal may have arrived before the sleep.
  */
 static bool sleeper_is_interrupted(void *arg)
 {
@@ -89,7 +89,7 @@ static void sleeper_interrupt(struct sleeper *sleeper)
 		is_interrupted = sleeper_is_interrupted(sleeper);
 		sched_yield();
 	} while (!is_interrupted && dt_now_us() < end);
-	if (!is_interrupted) /* or the program would not end */
+	if (!is_interrupted) /* else the program would not end */
 		dt_ok(dat_evd_set_unwaitable(sleeper->evd));
 	assert_int_equal(pthread_join(sleeper->thread, NULL), 0);
 	assert_true(is_interrupted);
@@ -98,8 +98,8 @@ static void sleeper_interrupt(struct sleeper *sleeper)
 }
 
 /*
- * EVD-WAIT-24: on an EVD of a connection, with nothing under way. Of two such threads at most one
- * sleeps where the peer wakes it; each is interrupted, in either order.
+ * EVD-WAIT-24: An EVD of an idle connection. At most one of two such threads sleeps where the peer
+ * wakes it. Both are interrupted, in either order.
  */
 static void evd_wait__signal_while_asleep_on_a_connection__interrupted(void **state)
 {
@@ -120,14 +120,14 @@ static void evd_wait__signal_while_asleep_on_a_connection__interrupted(void **st
 		sleeper_interrupt(i % 4 == 2 ? &second : &first);
 		sleeper_interrupt(i % 4 == 2 ? &first : &second);
 	}
-	/* all goes on */
+	/* the connection works */
 	order(s, SEND_LATER, 0);
 	wait_event(s->ep.recv, &event);
 	check_message(s, &event);
 	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
 }
 
-/* EVD-WAIT-24: on an EVD that no connection has to do with */
+/* EVD-WAIT-24: An EVD without a connection. */
 static void evd_wait__signal_while_asleep_without_connection__interrupted(void **state)
 {
 	struct sigaction action = {.sa_handler = on_signal}, old;

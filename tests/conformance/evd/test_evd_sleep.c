@@ -14,7 +14,7 @@
 
 #define ROUNDS 1500
 
-/* A thread that waits for one message; joined: what it got. */
+/* A thread that waits for one message, and its result. */
 struct waiter {
 	struct stage *s;
 	DAT_EVENT event;
@@ -51,7 +51,7 @@ static void evd_wait__message_each_time__never_left_asleep(void **state)
 	}
 }
 
-/* EVD-WAIT-37 EVD-WAIT-10: the time is over at about the moment at which the message comes */
+/* EVD-WAIT-37 EVD-WAIT-10: The time-out expires at about the time at which the message arrives. */
 static void evd_wait__message_races_the_time_out__not_lost(void **state)
 {
 	struct stage *s = *state;
@@ -71,7 +71,7 @@ static void evd_wait__message_races_the_time_out__not_lost(void **state)
 	}
 }
 
-/* Lets it wait, with a message under way; returns at about the moment at which that comes. */
+/* Starts the waiter with a message under way. Returns at about the time at which that arrives. */
 static pthread_t begin_race(struct waiter *waiter, uint32_t round)
 {
 	pthread_t thread;
@@ -82,7 +82,7 @@ static pthread_t begin_race(struct waiter *waiter, uint32_t round)
 	return thread;
 }
 
-/* It is joined: it has the message, or was told `other` and the message is there for the next. */
+/* Joins the waiter. It has the message, or has returned `other` and the message is still queued. */
 static void end_race(struct waiter *waiter, DAT_RETURN other)
 {
 	if (waiter->ret != DAT_SUCCESS) {
@@ -144,7 +144,7 @@ static void evd_wait__message_races_a_signal__not_lost(void **state)
 	assert_int_equal(sigaction(SIGUSR1, &old, NULL), 0);
 }
 
-/* EVD-WAIT-20 EVD-WAIT-19: by another thread of this process, while messages come */
+/* EVD-WAIT-20 EVD-WAIT-19: By another thread of this process while messages arrive. */
 static void evd_set_unwaitable__message_races_it__released_and_not_lost(void **state)
 {
 	struct stage *s = *state;
@@ -173,7 +173,7 @@ static void *wait_for_requests(void *arg)
 	return NULL;
 }
 
-/* EVD-WAIT-37: one connection, two queues, two threads that sleep */
+/* EVD-WAIT-37: One connection, two EVDs and two sleeping threads. */
 static void evd_wait__two_threads_of_one_connection__both_are_woken(void **state)
 {
 	struct stage *s = *state;
@@ -186,7 +186,7 @@ static void evd_wait__two_threads_of_one_connection__both_are_woken(void **state
 		send_one(&s->ep, &s->buf, s->sent++);
 		wait_event(s->ep.recv, &event);
 		check_message(s, &event);
-		/* or its queue overflows when that thread does not run for long */
+		/* else its queue overflows if that thread does not run for long */
 		while (s->sent - atomic_load(&s->completed) > DEPTH)
 			sched_yield();
 	}

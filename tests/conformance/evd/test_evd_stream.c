@@ -85,7 +85,7 @@ static void evd__provider_event_on_full_queue__overflow_event(void **state)
 	dt_no_event(f->ia.async);
 	take_flushed(&o, 1, 3);
 	dt_no_event(o.recv);
-	/* and it goes on as before */
+	/* and it continues as before */
 	evd_flush(o.ep, 5);
 	take_flushed(&o, 5, 1);
 }
@@ -128,7 +128,7 @@ static void evd__losses_on_two_evds__one_event_each(void **state)
 	dt_no_event(f->ia.async);
 }
 
-/* EVD-STREAM-27: neither the loss is told, nor the event that was queued before harmed */
+/* EVD-STREAM-27: The loss is not reported, and the queued event stays. */
 static void evd__asynchronous_evd_full__dropped_silently(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -146,7 +146,7 @@ static void evd__asynchronous_evd_full__dropped_silently(void **state)
 	expect_overflow(f->ia.async, b.recv);
 }
 
-/* EVD-STREAM-24: a connection event that finds no room; the state changes all the same */
+/* EVD-STREAM-24: A connection event that finds no room. The state still changes. */
 static void evd__connection_event_on_full_queue__overflow_event(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -171,7 +171,7 @@ static void evd__connection_event_on_full_queue__overflow_event(void **state)
 	dt_no_event(conn);
 }
 
-/* EVD-STREAM-24: a connection request is refused instead */
+/* EVD-STREAM-24: A connection request is refused. */
 static void evd__connection_request_on_full_queue__no_overflow(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -269,7 +269,7 @@ static void connection_request__answered__object_gone(void **state)
 			      DAT_INVALID_HANDLE_CR);
 		dt_fails_with(dat_cr_reject(cr), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CR);
 	}
-	/* what was handed off came again, with all of its data */
+	/* the request that was handed off arrived again with its data */
 	dt_ok(dat_cr_query(dt_request(&listener), DAT_CR_FIELD_ALL, &param));
 	assert_int_equal(param.private_data_size, 1);
 	assert_memory_equal(param.private_data, "x", 1);
@@ -332,7 +332,7 @@ static void private_data__every_size__complete_and_lasting(void **state)
 	exchange(&f->ia, &listener, f->ia.provider.max_private_data_size);
 }
 
-/* EVD-STREAM-18: a duplicated connection's request carries its own */
+/* EVD-STREAM-18: The request of a duplicated connection carries its own data. */
 static void private_data__dup_connect__complete(void **state)
 {
 	struct evd_fixture *f = *state;

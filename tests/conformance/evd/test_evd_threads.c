@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Many threads on one event dispatcher: each event reaches exactly one of them, none is lost. */
+/* Many threads on one EVD: each event reaches exactly one of them, and none is lost. */
 #include "evd_util.h"
 
 #define TAKERS 4
@@ -17,7 +17,7 @@ struct crowd {
 	_Atomic unsigned int failures, disorder;
 };
 
-/* Takes at most one event; false when a call answered what it must not. */
+/* Takes at most one event. Returns false if a call returned a wrong code. */
 static bool take_one(struct crowd *crowd)
 {
 	DAT_EVENT event;
@@ -128,7 +128,7 @@ static void evd_wait__threads_take_turns__in_order(void **state)
 
 struct producer {
 	DAT_EVD_HANDLE evd;
-	DAT_EP_HANDLE ep; /* its flushes are the provider's events */
+	DAT_EP_HANDLE ep; /* its flushes are events of the provider */
 	DAT_RETURN ret;
 };
 
@@ -226,8 +226,8 @@ static void *meddle(void *arg)
 	return NULL;
 }
 
-/* EVD-FREE-14 EVD-FREE-08 EVD-QUERY-12 EVD-RESIZE-15 EVD-POST-SE-16: calls that race with a free
- * act before it or are refused */
+/* EVD-FREE-14 EVD-FREE-08 EVD-QUERY-12 EVD-RESIZE-15 EVD-POST-SE-16: Calls that race with a free
+ * take effect before it or are refused. */
 static void evd_free__other_threads_use_it__before_it_or_invalid_handle(void **state)
 {
 	struct evd_fixture *f = *state;

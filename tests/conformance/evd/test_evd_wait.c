@@ -61,7 +61,7 @@ static void evd_wait__below_threshold__timeout_and_nothing_removed(void **state)
 	}
 }
 
-/* EVD-WAIT-05: microseconds, neither cut nor taken for another unit */
+/* EVD-WAIT-05: The limit is in microseconds. */
 static void evd_wait__nothing_comes__limit_is_in_microseconds(void **state)
 {
 	static const DAT_TIMEOUT limits[] = {999, 1999, 10500, 120000};
@@ -78,7 +78,7 @@ static void evd_wait__nothing_comes__limit_is_in_microseconds(void **state)
 	}
 }
 
-/* EVD-WAIT-09 EVD-WAIT-01: an infinite wait outlasts a while and ends with its event */
+/* EVD-WAIT-09 EVD-WAIT-01: An infinite wait ends only with its event. */
 static void evd_wait__infinite__ends_with_the_event(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -92,7 +92,8 @@ static void evd_wait__infinite__ends_with_the_event(void **state)
 	assert_int_equal(waiter.nmore, 0);
 }
 
-/* EVD-WAIT-32: also the values that look negative; one less than infinite still waits */
+/* EVD-WAIT-32: Also values that are negative as signed numbers. One less than infinite waits,
+ * too. */
 static void evd_wait__any_timeout__accepted(void **state)
 {
 	static const DAT_TIMEOUT limits[] = {
@@ -115,7 +116,7 @@ static void evd_wait__any_timeout__accepted(void **state)
 	}
 }
 
-/* EVD-WAIT-10: events that do not reach the threshold keep coming; the limit holds all the same */
+/* EVD-WAIT-10: Events below the threshold do not extend the limit. */
 static void evd_wait__events_trickle__limit_covers_the_whole_call(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -152,7 +153,7 @@ static void evd_wait__threshold_out_of_range__invalid_parameter(void **state)
 	evd_take(f->evd, 1);
 }
 
-/* EVD-WAIT-12: the limit is the length the queue has now */
+/* EVD-WAIT-12: The limit is the current length of the queue. */
 static void evd_wait__threshold_after_resize__new_length_counts(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -167,7 +168,7 @@ static void evd_wait__threshold_after_resize__new_length_counts(void **state)
 	dt_fails_with(wait_now(f->evd, 3, &event, &nmore), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 }
 
-/* EVD-WAIT-16: and the refused call takes neither an event nor the ownership */
+/* EVD-WAIT-16: A refused call takes neither an event nor the ownership. */
 static void evd_wait__second_waiter__invalid_state(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -188,7 +189,7 @@ static void evd_wait__second_waiter__invalid_state(void **state)
 	evd_take(f->evd, 2);
 }
 
-/* EVD-WAIT-19: after a time-out, a success and a refusal the EVD is free again */
+/* EVD-WAIT-19: After a time-out, a success and a refusal the EVD has no owner. */
 static void evd_wait__call_returned__next_dequeue_and_wait_accepted(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -224,14 +225,14 @@ static void evd_wait__unwaitable__invalid_state_even_with_events(void **state)
 		      DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
 	dt_fails_with(wait_now(f->evd, 1, &event, &nmore), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_EVD_UNWAITABLE);
-	/* a wrong argument is told first */
+	/* a wrong argument is reported first */
 	dt_fails_with(wait_now(f->evd, 0, &event, &nmore), DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	dt_fails_with(dat_evd_wait(f->evd, 0, 1, NULL, &nmore), DAT_INVALID_PARAMETER,
 		      DAT_INVALID_ARG4);
 	evd_take(f->evd, 1);
 }
 
-/* EVD-WAIT-31 EVD-DISABLE-05: blocked before and after the EVD is disabled */
+/* EVD-WAIT-31 EVD-DISABLE-05: The thread waits before or after the EVD is disabled. */
 static void evd_wait__disabled__works_the_same(void **state)
 {
 	struct evd_fixture *f = *state;

@@ -63,7 +63,7 @@ static void evd_wait__consumer_controlled_stream__threshold_must_be_one(void **s
 	}
 }
 
-/* EVD-WAIT-13: the rule ends with the endpoint */
+/* EVD-WAIT-13: The rule ends with the endpoint. */
 static void evd_wait__controlled_stream_gone__any_threshold(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -138,7 +138,7 @@ static void evd_wait__unsignalled_requests_beside_receives__each_by_its_flags(vo
 	assert_int_equal(waiter.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
 	assert_int_equal(waiter.nmore, 1);
 	dt_expect_dto(mixed.evd, mixed.ep, 3, DAT_DTO_SUCCESS, 0);
-	/* one that asks wakes */
+	/* a signalled one wakes */
 	memset(&waiter, 0, sizeof(waiter));
 	evd_waiter_start(&waiter, mixed.evd, DAT_TIMEOUT_INFINITE, 1);
 	mixed_send(&mixed, 4, DAT_COMPLETION_DEFAULT_FLAG);
@@ -223,7 +223,7 @@ static void evd_wait__threshold_flag_or_default__third_completion_releases(void 
 	}
 }
 
-/* A Send of a that a Receive of b waits for; returns when b has it. */
+/* Sends from a to a Receive of b. Returns when b has received it. */
 static void send_one(struct dt_pair *pair, uint64_t cookie, DAT_COMPLETION_FLAGS flags)
 {
 	dt_ok(dat_ep_post_recv(pair->b.ep, 0, NULL, dt_cookie(0), DAT_COMPLETION_DEFAULT_FLAG));
@@ -363,12 +363,12 @@ static void arrived_unseen(bool is_disabled)
 
 		dt_ok(dat_ep_post_recv(pair.a.ep, 1, &to, dt_cookie(i),
 				       DAT_COMPLETION_UNSIGNALLED_FLAG));
-		/* a process that polls is not woken for what comes next */
+		/* a polling process is not woken for the next message */
 		for (unsigned polls = 0; polls < UNSEEN_POLLS; polls++)
 			dt_no_event(pair.a.recv);
 		dt_ok(dat_ep_post_send(pair.b.ep, 1, &from, dt_cookie(i),
 				       DAT_COMPLETION_DEFAULT_FLAG));
-		if (dt_is_verbs()) /* only then it is there for sure */
+		if (dt_is_verbs()) /* only now it has arrived for sure */
 			dt_expect_dto(pair.b.request, pair.b.ep, i, DAT_DTO_SUCCESS, 8);
 		ret = dat_evd_wait(pair.a.recv, i % 8 ? 0 : 1000, 1, &event, &nmore);
 		if (ret == DAT_SUCCESS) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What else ends a dat_evd_wait: unwaitable, free, abrupt close, signals, cancellation; races. */
+/* Other ways in which a dat_evd_wait ends: unwaitable, free, abrupt close, signals,
+ * cancellation; and races of them. */
 #include <signal.h>
 
 #include "evd_util.h"
@@ -78,7 +79,7 @@ static void handle_signal(int flags)
 	atomic_store(&signals, 0);
 }
 
-/* One signal may come before the thread sleeps and pass unnoticed: more follow. */
+/* Sends more than one signal: the first may arrive before the thread sleeps. */
 static void signal_until_done(struct evd_waiter *waiter)
 {
 	uint64_t end = dt_now_us() + DT_WAIT_US;
@@ -109,7 +110,7 @@ static void evd_wait__signal_handled__interrupted_and_nothing_removed(void **sta
 	}
 }
 
-/* EVD-WAIT-25: the time that has passed is not given back */
+/* EVD-WAIT-25: A signal does not restart the time limit. */
 static void evd_wait__signals_with_restart__interrupted_or_on_time(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -129,7 +130,7 @@ static void evd_wait__signals_with_restart__interrupted_or_on_time(void **state)
 
 /* --- cancellation --- */
 
-/* EVD-WAIT-39: afterwards the EVD has no owner, no lock is held and every event is there */
+/* EVD-WAIT-39: Afterwards the EVD has no owner, no lock is held, and all events are queued. */
 static void cancel_blocked(struct evd_fixture *f, int cancel_type)
 {
 	struct evd_waiter waiter = {.cancel_type = cancel_type};
@@ -166,7 +167,7 @@ static void evd_wait__cancelled_asynchronously__gives_up_the_evd(void **state)
 	cancel_blocked(*state, DT_CANCEL_ANYWHERE);
 }
 
-/* EVD-WAIT-39: the cancellation meets the call at any point of it; no event reaches threshold */
+/* EVD-WAIT-39: The thread is cancelled at any point of the call. The threshold is not reached. */
 static void cancel_anywhere(struct evd_fixture *f, int cancel_type)
 {
 	struct evd_waiter waiter = {.cancel_type = cancel_type};
@@ -196,8 +197,8 @@ static void evd_wait__asynchronous_cancel_at_any_time__no_lock_left(void **state
 	cancel_anywhere(*state, DT_CANCEL_ANYWHERE);
 }
 
-/* EVD-WAIT-39: the event that would satisfy the call comes with the cancellation: either the call
- * returned it, or the thread was cancelled and it is still there */
+/* EVD-WAIT-39: An event that satisfies the call arrives with the cancellation: either the call
+ * returns it, or it stays queued. */
 static void evd_wait__cancel_races_with_event__event_never_lost(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -217,7 +218,7 @@ static void evd_wait__cancel_races_with_event__event_never_lost(void **state)
 	}
 }
 
-/* EVD-WAIT-37: posts meet the waiter between its check and its sleep */
+/* EVD-WAIT-37: Events are posted between the waiter's check and its sleep. */
 static void evd_wait__threshold_reached_while_falling_asleep__returns(void **state)
 {
 	struct evd_fixture *f = *state;
