@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Agents of notification objects: when they are called, with what, and what they may do. */
+/* Agents of CNOs: when they are called, their arguments, and the calls that they may make. */
 #include <signal.h>
 
 #include "cno_util.h"
@@ -26,7 +26,7 @@ static void agent__trigger__called_once_and_detached(void **state)
 	assert_int_equal(atomic_load(&agent.calls), 1);
 }
 
-/* CNO-MODIFY-AGENT-01 CNO-MODIFY-AGENT-06: not for what happened before */
+/* CNO-MODIFY-AGENT-01 CNO-MODIFY-AGENT-06: not for earlier events */
 static void cno_modify_agent__none_before__next_trigger_calls_it(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -38,7 +38,7 @@ static void cno_modify_agent__none_before__next_trigger_calls_it(void **state)
 	assert_ptr_equal(cno_query(agent.cno).agent.instance_data, &agent);
 	cno_agent_fence(&f->ia);
 	assert_int_equal(atomic_load(&agent.calls), 0);
-	cno_expect(agent.cno, evd[0]); /* nor for what a wait collects */
+	cno_expect(agent.cno, evd[0]); /* nor for a trigger that a wait takes */
 	cno_agent_fence(&f->ia);
 	assert_int_equal(atomic_load(&agent.calls), 0);
 	evd_post(evd[1], 1);
@@ -72,7 +72,7 @@ static void cno_modify_agent__null__never_called(void **state)
 	DAT_CNO_HANDLE cno = cno_agent_create(&f->ia, &agent);
 	DAT_EVD_HANDLE evd = cno_evd(&f->ia, cno);
 
-	for (int i = 0; i < 2; i++) { /* twice: it is not there the second time */
+	for (int i = 0; i < 2; i++) { /* twice: the second time there is none */
 		dt_ok(dat_cno_modify_agent(cno, DAT_OS_WAIT_PROXY_AGENT_NULL));
 		assert_true(cno_query(cno).agent.proxy_agent_func == NULL);
 	}
@@ -82,8 +82,8 @@ static void cno_modify_agent__null__never_called(void **state)
 	assert_int_equal(atomic_load(&agent.calls), 0);
 }
 
-/* CNO-MODIFY-AGENT-04: beside a thread that waits, and beside the kept trigger */
-static void agent__thread_waits_too__both_are_told(void **state)
+/* CNO-MODIFY-AGENT-04: With a waiting thread, and with a kept trigger. */
+static void agent__thread_waits_too__both_notified(void **state)
 {
 	struct evd_fixture *f = *state;
 	struct cno_agent agent = {0};
@@ -103,7 +103,7 @@ static void agent__thread_waits_too__both_are_told(void **state)
 	evd_take_range(evd, 1, 2);
 }
 
-/* CNO-MODIFY-AGENT-05: nobody ever waits, and nobody takes the events */
+/* CNO-MODIFY-AGENT-05: No thread waits or takes the events. */
 static void agent__armed_again__called_again(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -121,7 +121,8 @@ static void agent__armed_again__called_again(void **state)
 	cno_agent_disarm(&agent);
 }
 
-/* CNO-WAIT-12 CNO-WAIT-13 EVD-STREAM-22: what does not notify the CNO calls no agent either */
+/* CNO-WAIT-12 CNO-WAIT-13 EVD-STREAM-22: Events that do not notify the CNO do not call the
+ * agent. */
 static void agent__disabled_or_waited_on__not_called(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -141,7 +142,7 @@ static void agent__disabled_or_waited_on__not_called(void **state)
 	cno_agent_called(&agent, 1, evd[1]);
 }
 
-/* CNO-WAIT-15 CNO-WAIT-16 EVD-FREE-10: and not when a dispatcher only leaves */
+/* CNO-WAIT-15 CNO-WAIT-16 EVD-FREE-10: Not when an EVD is removed without an event. */
 static void agent__last_evd_freed__called_with_the_null_handle(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -166,7 +167,7 @@ static void agent__last_evd_freed__called_with_the_null_handle(void **state)
 	cno_agent_called(&agent, 2, evd[0]);
 }
 
-/* --- what an agent may do --- */
+/* --- calls from inside an agent --- */
 
 static void rearm_and_dequeue(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 {
@@ -411,7 +412,7 @@ static void free_itself(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 		      DAT_INVALID_HANDLE_CNO);
 }
 
-/* CNO-CREATE-15: the very objects that made it run; later agents run as before */
+/* CNO-CREATE-15: The objects that triggered the agent. Later agents run as before. */
 static void agent__frees_its_evd_and_cno__success(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -426,7 +427,7 @@ static void agent__frees_its_evd_and_cno__success(void **state)
 	cno_agent_fence(&f->ia);
 }
 
-/* CNO-FREE-06: not even one that was triggered already begins after the free */
+/* CNO-FREE-06: Not even an agent that was triggered already starts after the free. */
 static void cno_free__agent_triggered__not_called_afterwards(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -456,7 +457,7 @@ int main(void)
 		evd_test(cno_modify_agent__none_before__next_trigger_calls_it),
 		evd_test(cno_modify_agent__one_before__only_the_new_is_called),
 		evd_test(cno_modify_agent__null__never_called),
-		evd_test(agent__thread_waits_too__both_are_told),
+		evd_test(agent__thread_waits_too__both_notified),
 		evd_test(agent__armed_again__called_again),
 		evd_test(agent__disabled_or_waited_on__not_called),
 		evd_test(agent__last_evd_freed__called_with_the_null_handle),

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What an abrupt close does to those who wait on CNOs and to agents; closing from inside one. */
+/* An abrupt close with threads that wait on CNOs and with agents, and a close from inside an
+ * agent. */
 #include "cno_util.h"
 
-/* IA-CLOSE-10 CNO-WAIT-17: with dispatchers, without, with a limit and without */
+/* IA-CLOSE-10 CNO-WAIT-17: With and without EVDs, with and without a time limit. */
 static void ia_close__threads_wait_on_cnos__get_the_null_handle(void **state)
 {
 	(void)state;
@@ -25,7 +26,7 @@ static void ia_close__threads_wait_on_cnos__get_the_null_handle(void **state)
 	}
 }
 
-/* IA-CLOSE-10 CNO-WAIT-17: the close meets the call at any point of it */
+/* IA-CLOSE-10 CNO-WAIT-17: The close happens at any point of the call. */
 static void ia_close__while_threads_begin_to_wait__all_return(void **state)
 {
 	(void)state;
@@ -52,7 +53,7 @@ static void ia_close__while_threads_begin_to_wait__all_return(void **state)
 	}
 }
 
-/* IA-CLOSE-11 CNO-WAIT-18: each that is armed, and no other; once */
+/* IA-CLOSE-11 CNO-WAIT-18: Each armed agent is called once, and no other. */
 static void ia_close__agents_armed__called_with_the_null_handle(void **state)
 {
 	struct cno_agent lonely = {0}, user = {0}, removed = {0}, used = {0};
@@ -124,7 +125,7 @@ static void open_closing(struct dt_ia *ia, struct closing *closing, DAT_CNO_HAND
 			    &closing->ep));
 }
 
-/* IA-CLOSE-27 IA-CLOSE-11: agents of CNOs with and without a dispatcher */
+/* IA-CLOSE-27 IA-CLOSE-11: Agents of CNOs with and without an EVD. */
 static void ia_close__agents_use_the_instance__refused_and_waited_for(void **state)
 {
 	(void)state;
@@ -175,7 +176,7 @@ static void *post_until_closed(void *arg)
 	return NULL;
 }
 
-/* IA-CLOSE-27 IA-CLOSE-11: the close comes while events call the agent all the time */
+/* IA-CLOSE-27 IA-CLOSE-11: The close happens while events keep calling the agent. */
 static void ia_close__agent_rearms_under_load__nothing_called_afterwards(void **state)
 {
 	(void)state;
@@ -208,7 +209,7 @@ static void close_the_instance(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 	struct closing *closing = agent->arg;
 	DAT_EVENT event;
 
-	cno_agent_arm(agent); /* not called for its own close all the same */
+	cno_agent_arm(agent); /* its own close does not call it */
 	dt_ok(dat_ia_close(closing->ia, DAT_CLOSE_ABRUPT_FLAG));
 	dt_fails(dat_evd_dequeue(evd, &event), DAT_INVALID_HANDLE);
 	dt_fails_with(dat_cno_free(agent->cno), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
@@ -273,7 +274,7 @@ static void ia_close__graceful_from_inside_an_agent__as_elsewhere(void **state)
 		      DAT_INVALID_HANDLE_IA);
 }
 
-/* --- the free of a CNO meets its agent --- */
+/* --- a CNO freed while its agent runs --- */
 
 static atomic_bool is_freeing;
 
@@ -292,7 +293,7 @@ static void close_while_freed(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 	dt_ok(dat_ia_close(closing->ia, DAT_CLOSE_ABRUPT_FLAG));
 }
 
-/* CNO-CREATE-15 CNO-FREE-09: neither waits for the other */
+/* CNO-CREATE-15 CNO-FREE-09: Neither waits for the other. */
 static void cno_free__its_agent_closes_the_instance__both_return(void **state)
 {
 	(void)state;

@@ -22,7 +22,7 @@ struct transfer {
 	struct dt_buf a, b;
 };
 
-#define PIECE 3000u /* larger than what goes inline */
+#define PIECE 3000u /* larger than an inline Send */
 
 static void transfer_open(struct transfer *t)
 {
@@ -127,7 +127,7 @@ static void free_endpoint(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 }
 
 /* EP-GEN-13: the completion's endpoint, connected, is freed */
-static void agent__frees_the_connected_endpoint__peer_is_told(void **state)
+static void agent__frees_the_connected_endpoint__peer_notified(void **state)
 {
 	struct dt_pair pair;
 	struct cno_agent agent = {.body = free_endpoint, .arg = &pair.b.ep};
@@ -189,7 +189,7 @@ static void serve(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 		serve_request(agent->arg, event.event_data.cr_arrival_event_data.cr_handle);
 }
 
-/* EP-GEN-13: every call on the request and the service point that made the agent run */
+/* EP-GEN-13: Every call on the request and the service point that triggered the agent. */
 static void agent__answers_requests__as_elsewhere(void **state)
 {
 	struct dt_listener listener, other;
@@ -286,7 +286,8 @@ static bool life_is_over(void *arg)
 	return atomic_load(&((struct life *)arg)->is_over);
 }
 
-/* EP-GEN-13: connect, disconnect, reset, modify, free and more on the endpoint that made it run */
+/* EP-GEN-13: Connect, disconnect, reset, modify, free and more on the endpoint that triggered
+ * the agent. */
 static void agent__drives_an_endpoint__as_elsewhere(void **state)
 {
 	struct dt_listener listener;
@@ -322,7 +323,7 @@ static void agent__drives_an_endpoint__as_elsewhere(void **state)
 	dt_ia_close(&ia);
 }
 
-/* --- making and freeing --- */
+/* --- create and free --- */
 
 static void call_points(struct dt_ia *ia, DAT_EVD_HANDLE evd)
 {
@@ -430,7 +431,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(agent__posts_each_kind__all_complete),
 		cmocka_unit_test(agent__answers_messages__all_complete),
-		cmocka_unit_test(agent__frees_the_connected_endpoint__peer_is_told),
+		cmocka_unit_test(agent__frees_the_connected_endpoint__peer_notified),
 		cmocka_unit_test(agent__answers_requests__as_elsewhere),
 		cmocka_unit_test(agent__drives_an_endpoint__as_elsewhere),
 		cmocka_unit_test(agent__makes_points_and_queues__as_elsewhere),

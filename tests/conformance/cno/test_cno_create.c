@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Notification objects: making, asking, freeing, and what these calls refuse. */
+/* CNOs: create, query, free, and the refusals of these calls. */
 #include <sys/resource.h>
 
 #include "cno_util.h"
@@ -44,7 +44,7 @@ static void wait_proxy_agent__of_the_header__layout(void **state)
 	assert_true(none.proxy_agent_func == NULL);
 }
 
-/* CNO-CREATE-09 CNO-MODIFY-AGENT-07: nothing is made, or changed */
+/* CNO-CREATE-09 CNO-MODIFY-AGENT-07: Nothing is created or changed. */
 static void agent__data_without_function__invalid_parameter(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -54,7 +54,7 @@ static void agent__data_without_function__invalid_parameter(void **state)
 
 	dt_fails_with(dat_cno_create(f->ia.ia, bad, &cno), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	dt_ok(dat_evd_free(f->evd));
-	dt_ia_close(&f->ia); /* graceful: refused if a CNO had been made */
+	dt_ia_close(&f->ia); /* graceful: it would be refused if a CNO existed */
 	dt_ia_open(&f->ia);
 	dt_ok(dat_cno_create(f->ia.ia, good, &cno));
 	dt_fails_with(dat_cno_modify_agent(cno, bad), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
@@ -101,7 +101,7 @@ static void *create_and_free(void *arg)
 	return NULL;
 }
 
-/* CNO-CREATE-14: the first agents of an instance are made at the same time too */
+/* CNO-CREATE-14: The first agents of an instance are created at the same time. */
 static void cno_create__many_threads__all_succeed(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -116,11 +116,11 @@ static void cno_create__many_threads__all_succeed(void **state)
 	dt_ok(dat_evd_free(f->evd));
 }
 
-/* --- no memory --- */
+/* --- out of memory --- */
 
 #define CNO_MANY 200000
 
-/* No more address space than there is in use. */
+/* Limits the address space to what is in use. */
 static void limit_memory(bool is_limited)
 {
 	static rlim_t before;
@@ -158,7 +158,7 @@ static void create_without_memory(struct dt_peer *peer, void *arg)
 	dt_ok(dat_cno_create(ia.ia, agent, &cno[count++]));
 	while (count--)
 		dt_ok(dat_cno_free(cno[count]));
-	dt_ia_close(&ia); /* graceful: nothing half-made is left */
+	dt_ia_close(&ia); /* graceful: no partly created object remains */
 }
 
 /* CNO-CREATE-12 */
@@ -287,7 +287,7 @@ static void refuse_free(DAT_CNO_HANDLE cno)
 	dt_fails_with(dat_cno_free(cno), DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE);
 }
 
-/* CNO-FREE-02 CNO-FREE-04: each of several users counts, however it came to refer to the CNO */
+/* CNO-FREE-02 CNO-FREE-04: Each of several users counts, however it was attached to the CNO. */
 static void cno_free__dispatchers_refer_to_it__invalid_state(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -323,7 +323,7 @@ static void cno_free__thread_blocked__invalid_state_until_released(void **state)
 	dt_ok(dat_cno_free(cno));
 }
 
-/* CNO-FREE-06: the trigger of a dispatcher that went elsewhere, and an agent armed since */
+/* CNO-FREE-06: The trigger of an EVD that was moved to another CNO, and an agent set after it. */
 static void cno_free__trigger_and_agent_left__success_without_call(void **state)
 {
 	struct evd_fixture *f = *state;
@@ -346,8 +346,7 @@ static void cno_free__trigger_and_agent_left__success_without_call(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* first: a stack that an ended thread leaves behind would serve the agents' thread
-		 */
+		/* first: the agents' thread could reuse the stack of an ended thread */
 		cmocka_unit_test(cno_create__no_memory__insufficient_resources),
 		evd_test(cno_create__no_agent__quiet_object_without_users),
 		evd_test(wait_proxy_agent__of_the_header__layout),

@@ -94,7 +94,7 @@ static void take_dto(DAT_EVD_HANDLE evd, uint64_t cookie)
 	assert_int_equal(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
 }
 
-/* DTO-18: the CNO is not triggered either, and by the next ordinary one it is */
+/* DTO-18: The CNO is not triggered; the next signalled completion triggers it. */
 static void cno_wait__unsignalled_completion__not_notified(void **state)
 {
 	struct dt_pair pair;

@@ -83,7 +83,7 @@ static void cno_fd__triggers_kept__readable_until_taken(void **state)
 	assert_true(is_readable(fixture->fd, 0));
 }
 
-/* A trigger that vanishes with its dispatcher, or that a waiter gets, leaves nothing to read. */
+/* After a trigger ended with its EVD or was taken by a waiter, the descriptor is not readable. */
 static void cno_fd__trigger_dropped__not_readable(void **state)
 {
 	struct fixture *fixture = *state;
@@ -130,7 +130,7 @@ static void cno_fd__bad_arguments__refused(void **state)
 	assert_int_equal(fd, 7);
 }
 
-/* Events that nobody polls for make it readable: a message for a sleeping process. */
+/* A message for a sleeping process makes it readable without a poll. */
 static void cno_fd__message_arrives__readable(void **state)
 {
 	struct fixture *fixture = *state;

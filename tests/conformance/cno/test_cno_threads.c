@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* CNOs under load: no notification is lost, and calls from many threads do no harm. */
+/* CNOs under load: no notification is lost, and many threads can call at the same time. */
 #include "cno_util.h"
 
 #define PING_PONGS (DT_SLOW ? 10000 : 50000) /* of two posts and two waits */
@@ -51,7 +51,7 @@ static void cno_wait__post_and_wait_in_turn__none_lost(void **state)
 	assert_null(failed);
 }
 
-/* --- several dispatchers on one CNO --- */
+/* --- several EVDs on one CNO --- */
 
 #define EVDS 5
 #define EACH 20000
@@ -85,13 +85,13 @@ static void *post_at_random(void *arg)
 		conf_try(ret);
 		atomic_fetch_add(&stress->posted[which], 1);
 		i++;
-		if (random >> 28 == 0) /* let the others fall asleep now and then */
+		if (random >> 28 == 0) /* so that the others fall asleep at times */
 			usleep(1);
 	}
 	return NULL;
 }
 
-/* Empties the one that was named, and waits again. */
+/* Empties the reported EVD and waits again. */
 static void *take_what_is_named(void *arg)
 {
 	struct stress *stress = arg;
@@ -182,8 +182,8 @@ static bool is_fine(DAT_RETURN ret)
 	return ret == DAT_SUCCESS || DAT_GET_TYPE(ret) == DAT_INVALID_HANDLE;
 }
 
-/* What every thread does with the one CNO and the one dispatcher; `which` counts up. Late in the
- * round nobody holds the free up any longer. */
+/* One call on the shared CNO and EVD; `which` counts up. Late in the round no call delays the
+ * free. */
 static const char *use_cno(struct crowd *crowd, int which)
 {
 	const bool is_late = which >= 3 * crowd->rounds;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* dat_cno_wait: what it names, when it gives up, and what else releases it. */
+/* dat_cno_wait: the reported EVD, time-outs, and other ways in which it returns. */
 #include <signal.h>
 
 #include "cno_util.h"
@@ -65,7 +65,7 @@ static void cno_wait__several_triggered__one_wait_each_in_order(void **state)
 	for (uintptr_t i = 0; i < COUNT_OF(posts); i++)
 		evd_post(f.evd[posts[i]], i);
 	cno_expect(f.cno, f.evd[2]);
-	evd_post(f.evd[2], 9); /* triggers anew: behind those that triggered before */
+	evd_post(f.evd[2], 9); /* triggers again, after those that triggered before */
 	cno_expect(f.cno, f.evd[0]);
 	cno_expect(f.cno, f.evd[1]);
 	cno_expect(f.cno, f.evd[2]);
@@ -77,7 +77,7 @@ static void cno_wait__several_triggered__one_wait_each_in_order(void **state)
 	cno_is_quiet(f.cno);
 }
 
-/* CNO-WAIT-04 CNO-WAIT-27: the order of the others survives */
+/* CNO-WAIT-04 CNO-WAIT-27: The order of the others stays. */
 static void cno_wait__triggered_evd_freed__never_named(void **state)
 {
 	for (int gone = 0; gone < 3; gone++) {
@@ -129,7 +129,7 @@ static void cno_wait__nothing_comes__queue_empty_on_time(void **state)
 	}
 }
 
-/* CNO-WAIT-10 CNO-WAIT-22: with a trigger kept, and for those that end soon without */
+/* CNO-WAIT-10 CNO-WAIT-22: With a kept trigger, and short limits without one. */
 static void cno_wait__any_timeout__valid(void **state)
 {
 	static const DAT_TIMEOUT timeouts[] = {0,	   1,	       999,	   4294967,
@@ -156,7 +156,7 @@ static void cno_wait__any_timeout__valid(void **state)
 	}
 }
 
-/* --- dispatchers that do not notify --- */
+/* --- EVDs that do not notify --- */
 
 /* CNO-WAIT-12 CNO-WAIT-13 */
 static void cno_wait__disabled_or_waited_on__not_released(void **state)
@@ -179,7 +179,7 @@ static void cno_wait__disabled_or_waited_on__not_released(void **state)
 	cno_is_quiet(f.cno);
 }
 
-/* --- the last dispatcher goes --- */
+/* --- the last EVD is removed --- */
 
 /* CNO-WAIT-14 CNO-WAIT-16 EVD-FREE-10 EVD-FREE-09 */
 static void evd_free__last_of_the_cno__waiters_get_the_null_handle(void **state)
@@ -197,7 +197,7 @@ static void evd_free__last_of_the_cno__waiters_get_the_null_handle(void **state)
 		dt_ok(dat_evd_free(f.evd[2]));
 		cno_waiter_gets(&waiter[0], DAT_HANDLE_NULL);
 		cno_waiter_gets(&waiter[1], DAT_HANDLE_NULL);
-		cno_is_quiet(f.cno); /* who waits later is not told */
+		cno_is_quiet(f.cno); /* a later wait is not notified */
 		for (int i = 0; i < 3; i++)
 			f.evd[i] = cno_evd(f.ia, f.cno);
 		evd_post(f.evd[0], 1);
@@ -277,13 +277,13 @@ static void cno_wait__signal_handled__interrupted_call(void **state)
 		}
 		dt_fails(cno_waiter_join(&waiter), DAT_INTERRUPTED_CALL);
 		assert_true(atomic_load(&signals) > 0);
-		evd_post(f.evd[0], 1); /* nobody waits any more: it is kept */
+		evd_post(f.evd[0], 1); /* no thread waits: the trigger is kept */
 		cno_expect(f.cno, f.evd[0]);
 		evd_take(f.evd[0], 1);
 	}
 }
 
-/* CNO-WAIT-21: both at once: the call returned the notification, or it is still there */
+/* CNO-WAIT-21: Both at the same time: the call returns the notification, or it is kept. */
 static void cno_wait__signal_and_event__notification_never_lost(void **state)
 {
 	struct fixture f = open_three(state);
@@ -312,7 +312,7 @@ static void cno_wait__signal_and_event__notification_never_lost(void **state)
 
 static const int cancel_types[] = {PTHREAD_CANCEL_DEFERRED, DT_CANCEL_ANYWHERE};
 
-/* CNO-WAIT-28: the CNO has no waiter then, and works */
+/* CNO-WAIT-28: Afterwards the CNO has no waiter and works. */
 static void cno_wait__cancelled__leaves_no_trace(void **state)
 {
 	struct evd_fixture *base = *state;
@@ -333,7 +333,7 @@ static void cno_wait__cancelled__leaves_no_trace(void **state)
 	}
 }
 
-/* CNO-WAIT-28: the cancellation meets the call at any point of it */
+/* CNO-WAIT-28: The thread is cancelled at any point of the call. */
 static void cno_wait__cancelled_at_any_time__no_lock_left(void **state)
 {
 	struct evd_fixture *base = *state;
@@ -352,8 +352,8 @@ static void cno_wait__cancelled_at_any_time__no_lock_left(void **state)
 }
 
 /*
- * CNO-WAIT-28 CNO-WAIT-06 CNO-MODIFY-AGENT-06: a notification comes with the cancellation: either
- * the call returned it or it is still there, first in the order; no agent hears of it twice.
+ * CNO-WAIT-28 CNO-WAIT-06 CNO-MODIFY-AGENT-06: A notification arrives with the cancellation: either
+ * the call returns it, or it is kept as the first one. No agent is called twice for it.
  */
 static void cno_wait__cancel_races_with_event__notification_never_lost(void **state)
 {
@@ -384,7 +384,7 @@ static void cno_wait__cancel_races_with_event__notification_never_lost(void **st
 	assert_int_equal(atomic_load(&agent.calls), 0);
 }
 
-/* CNO-WAIT-28: what a cancelled thread was given goes to another that waits */
+/* CNO-WAIT-28: The notification of a cancelled thread goes to another waiter. */
 static void cno_wait__cancelled_beside_another__the_other_is_released(void **state)
 {
 	struct fixture f = open_three(state);
