@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Protection zones: creation, use by other objects, release and query. What a zone permits and
- * forbids in transfers is tested with the memory regions (test_lmr_use.c).
+ * Protection zones: creation, use by other objects, release and query. test_lmr_use.c and
+ * test_lmr_post.c test zones in transfers.
  */
 #include "conf.h"
 
@@ -92,7 +92,7 @@ static void *create_query_free(void *arg)
 		conf_try(dat_pz_query(pz[i], DAT_PZ_FIELD_ALL, &param));
 		if (param.ia_handle != ia->ia)
 			return (void *)(uintptr_t) "another IA";
-		/* A zone that two threads got would be freed twice. */
+		/* If two threads got the same zone, it would be freed twice. */
 		conf_try(dat_pz_free(pz[i]));
 	}
 	return NULL;
