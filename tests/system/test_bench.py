@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The programs of bench/ at tiny counts: that each measurement comes about, not what comes out."""
+"""The programs of bench/ at tiny counts: each measurement must run; results are not checked."""
 import errno
 import json
 import os
@@ -16,7 +16,7 @@ COMPARE = str(SOURCE / "bench" / "compare")
 ALLTOALL = str(BUILD / "bench" / "alltoall")
 RAW = str(BUILD / "bench" / "raw")
 REFUSE = str(BUILD / "bench" / "refuse")
-# asks the kernel about the mapping at address 0, where none is: errno as the exit status
+# queries the unmapped address 0; the exit status is errno
 QUERY = """
 import array, fcntl, sys
 query = array.array("Q", [104] + [0] * 12)
@@ -34,7 +34,7 @@ def children_of(pid):
 
 
 def quick(*options):
-    """(report, stdout, stderr) of a trial with nothing in it that may be missing here."""
+    """(report, stdout, stderr) of a trial that needs no optional program."""
     if len(os.sched_getaffinity(0)) < 2:
         raise Skip("two processors are needed")
     with tempfile.TemporaryDirectory() as folder:
@@ -54,7 +54,7 @@ def compare__quick__every_measurement_of_ours_comes_about():
     assert len(report["rows"]) > 40, out
     for row in report["rows"]:
         assert row["ours"] is not None and row["ours"] >= 0, row
-        # what is compared with this library or with the machine itself needs nothing installed
+        # these comparisons need no other library
         if row["goal"] and "UCX" not in row["peer"] and "libfabric" not in row["peer"]:
             assert row["is_met"] is not None, row
     for name, rounds in report["samples"].items():
@@ -116,7 +116,7 @@ def raw__every_test__figures():
 
 
 def refuse__query_of_a_mapping__as_an_old_kernel_answers():
-    # ENOENT: the kernel looked; ENOTTY: it does not know the question, or is not let know
+    # ENOENT: the kernel supports the query; ENOTTY: it does not, or a sandbox forbids it
     free = run(sys.executable, "-c", QUERY)[0]
     assert free in (errno.ENOENT, errno.ENOTTY), free
     equal(run(REFUSE, sys.executable, "-c", QUERY)[0], errno.ENOTTY)

@@ -150,7 +150,7 @@ static void cycle_failing(void *arg, unsigned int i)
 	DAT_CR_HANDLE cr;
 
 	switch (i % 4) {
-	case 0: /* nobody listens */
+	case 0: /* no listener */
 		dt_connect(&f->ia, f->a.ep, ~f->listener.qual);
 		dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		break;

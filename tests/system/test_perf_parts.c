@@ -61,7 +61,7 @@ static void stats_percentile__one_value_of_any_size__that_value(void **state)
 	}
 }
 
-/* Buckets follow one another without a gap, and are as narrow as stats.h says. */
+/* Buckets are adjacent, and as narrow as stats.h promises. */
 static void stats_bucket__ascending_values__ascending_and_narrow(void **state)
 {
 	unsigned last = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The tools, the example and the soak as people start them: output, exit status, no leftovers."""
+"""The tools, the example and the soak as programs: output, exit status, nothing left behind."""
 import csv
 import json
 import os
@@ -65,7 +65,7 @@ def dat_ping__server_dies__client_fails_with_reason():
     with ping_server() as (server, qualifier):
         with started(DAT_PING, "--adapter", ADAPTER, "--qual", qualifier, "--op", "send",
                      "--size", "64", "--count", "50000000") as client:
-            # the head of the table is printed once the connection stands
+            # the head of the table is printed when the connection is established
             contains(client.stdout.readline(), "adapter")
             server.kill()
             equal(client.wait(WAIT_S), 3)
@@ -79,7 +79,7 @@ def dat_ping__interrupted__ends_with_130():
             contains(client.stdout.readline(), "adapter")
             client.send_signal(signal.SIGINT)
             equal(client.wait(WAIT_S), 130)
-        # the server goes on
+        # the server keeps running
         equal(ping(qualifier, "--op", "read", "--size", "5", "--count", "2")[0], 0)
         equal(server.poll(), None)
 
@@ -144,7 +144,7 @@ def dat_perf__all_tests__figures_that_fit_together():
 
 def dat_perf__check__every_way_of_transfer_verified():
     with perf_server() as (server, qualifier):
-        # waiting where nothing is said against it: whoever polls needs a processor of its own
+        # waiting is the default: polling needs a processor for each process
         for options in ((), ("--buffer", "shared"), ("--endpoints", "3", "--signal", "2", "--wait"),
                         ("--endpoints", "3", "--threads", "2", "--wait"),
                         ("--window", "1", "--wait")):
@@ -253,7 +253,7 @@ def dat_perf__server_dies__client_fails_with_reason():
         with perf_server() as (server, qualifier):
             with started(DAT_PERF, "--adapter", ADAPTER, "--qual", qualifier, "--test", test,
                          "--size", "64", "--count", "50000000000") as client:
-                # the head is printed once the connections stand
+                # the head is printed when the connections are established
                 contains(client.stdout.readline(), "adapter")
                 server.kill()
                 equal(client.wait(WAIT_S), 3, test)
@@ -280,7 +280,7 @@ def dat_perf__interrupted__ends_with_130():
                 contains(client.stdout.readline(), "adapter")
                 client.send_signal(signal.SIGINT)
                 equal(client.wait(WAIT_S), 130)
-        # the server goes on, and ends when it is told to
+        # the server keeps running until it is stopped
         perf_json(qualifier, "--test", "send-lat", "--size", "8", "--count", "2")
         server.send_signal(signal.SIGTERM)
         equal(server.wait(WAIT_S), 0)
@@ -399,7 +399,7 @@ def dat_info__sample_file__at_most_8_adapters():
     equal(found["skipped"], [])
     names = [adapter["name"] for adapter in found["adapters"]]
     assert "soft-lo" in names, names
-    # both thread safeties of a name are entries of their own
+    # each thread safety of a name is a separate entry
     assert 2 * len(names) <= 8, names
 
 

@@ -19,7 +19,7 @@ BUILD = pathlib.Path(os.environ["OPENDAT_BUILD"])
 SOURCE = pathlib.Path(os.environ["OPENDAT_SOURCE"])
 ADAPTER = os.environ.get("DAT_TEST_ADAPTER", "soft-lo")
 
-# sanitizers and loaded machines are slow; nothing is waited for that long when all is well
+# long enough for sanitizers and loaded machines; passing tests take far less
 WAIT_S = 120
 
 DAT_PING = str(BUILD / "tools" / "dat_ping")
@@ -30,7 +30,7 @@ SOAK = str(BUILD / "bench" / "soak")
 
 
 def is_sanitized():
-    """Is this a build with a sanitizer, whose memory is in all figures?"""
+    """Is this a build with a sanitizer, which uses more memory?"""
     program = pathlib.Path(DAT_PERF).read_bytes()
     return b"__asan_init" in program or b"__tsan_init" in program
 
@@ -87,7 +87,7 @@ def perf(qualifier, *options):
 
 @contextlib.contextmanager
 def registry_file(text):
-    """The environment in which a registry file with that text rules."""
+    """An environment with a registry file of that text."""
     with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
         file.write(text)
         file.flush()
@@ -124,7 +124,7 @@ def main(tests):
             print(f"[       OK ] {name}", flush=True)
         except Skip as why:
             print(f"{why}\n[  SKIPPED ] {name}", flush=True)
-        except Exception:  # the runner's job: whatever it was, report it and go on
+        except Exception:  # report any failure and continue with the next test
             failed += 1
             traceback.print_exc(file=sys.stdout)
             print(f"[  FAILED  ] {name}", flush=True)

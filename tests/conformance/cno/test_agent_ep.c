@@ -236,7 +236,7 @@ struct life {
 	atomic_bool is_over;
 };
 
-static void live_established(struct life *life)
+static void on_established(struct life *life)
 {
 	DAT_BOOLEAN is_idle;
 	DAT_EP_STATE ep_state;
@@ -248,7 +248,7 @@ static void live_established(struct life *life)
 								  : DAT_CLOSE_ABRUPT_FLAG));
 }
 
-static void live_disconnected(struct life *life)
+static void on_disconnected(struct life *life)
 {
 	DAT_EP_PARAM param;
 
@@ -266,7 +266,7 @@ static void live_disconnected(struct life *life)
 			     DAT_CONNECT_DEFAULT_FLAG));
 }
 
-static void live(struct cno_agent *agent, DAT_EVD_HANDLE evd)
+static void on_conn_event(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 {
 	struct life *life = agent->arg;
 	DAT_EVENT event;
@@ -275,13 +275,13 @@ static void live(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 	while (dat_evd_dequeue(evd, &event) == DAT_SUCCESS) {
 		cno_check(event.event_data.connect_event_data.ep_handle == life->ep);
 		if (event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
-			live_established(life);
+			on_established(life);
 		else
-			live_disconnected(life);
+			on_disconnected(life);
 	}
 }
 
-static bool life_is_over(void *arg)
+static bool is_finished(void *arg)
 {
 	return atomic_load(&((struct life *)arg)->is_over);
 }
@@ -294,7 +294,7 @@ static void agent__drives_an_endpoint__as_elsewhere(void **state)
 	struct dt_ep active, passive;
 	struct dt_ia ia;
 	struct life life = {.ia = &ia};
-	struct cno_agent agent = {.body = live, .arg = &life};
+	struct cno_agent agent = {.body = on_conn_event, .arg = &life};
 
 	(void)state;
 	dt_ia_open(&ia);
@@ -311,7 +311,7 @@ static void agent__drives_an_endpoint__as_elsewhere(void **state)
 		dt_expect_conn(passive.conn, passive.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 		dt_ok(dat_ep_reset(passive.ep));
 	}
-	dt_until(life_is_over, &life);
+	dt_until(is_finished, &life);
 	cno_agent_fence(&ia);
 	cno_agent_disarm(&agent);
 	dt_ok(dat_evd_free(active.conn));

@@ -90,7 +90,7 @@ static void evd_free__psp_feeds_it__invalid_state_until_it_is_gone(void **state)
 	dt_ok(dat_evd_free(listener.evd));
 }
 
-/* A qualifier on which nobody listens, and an RSP on it. */
+/* An RSP on an unused qualifier. */
 static DAT_RSP_HANDLE reserve(struct dt_ia *ia, DAT_EP_HANDLE ep, DAT_EVD_HANDLE evd,
 			      DAT_CONN_QUAL *qual)
 {

@@ -314,7 +314,7 @@ static void evd_wait__unsolicited_receive__waits_for_a_solicited_one(void **stat
 	dt_pair_close(&pair);
 }
 
-/* EVD-WAIT-29 DTO-22 DTO-74: a failure notifies whatever its flags are */
+/* EVD-WAIT-29 DTO-22 DTO-74: A failure notifies with any flags. */
 static void evd_wait__unsignalled_receive_flushed__released(void **state)
 {
 	struct evd_fixture *f = *state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The attributes that dat_ia_query reports and that are not limits: the provider behaves as they
- * say. Limits are in test_ia_limits.c.
+ * The attributes of dat_ia_query that are not limits: the provider behaves as they state.
+ * test_ia_limits.c tests limits.
  */
 #include "conf.h"
 

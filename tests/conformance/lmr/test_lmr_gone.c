@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Memory that the consumer unmaps or truncates while it is registered, or that was never writable
- * (LMR-USE-14, LMR-CREATE-23): RDMA of a peer ends and raises no signal where the initiator or the
- * kernel copies; a thread of the consumer inside a call may fault like at any use of its own, and
- * goes on when a handler has mapped the memory again; a thread of the library never faults.
+ * (LMR-USE-14, LMR-CREATE-23). RDMA of a peer completes and raises no signal where the initiator or
+ * the kernel copies. A thread of the consumer may fault inside a call, and continues after a
+ * handler has mapped the memory again. A thread of the library never faults.
  */
 #include "conf.h"
 

@@ -163,7 +163,7 @@ static void wait_for_traffic(struct target *target)
 }
 
 /* Opens an instance, registers `memory` and starts all writers. */
-static void let_loose(struct target *target, void *memory)
+static void start_writers(struct target *target, void *memory)
 {
 	struct dt_listener listener;
 	struct order order;
@@ -195,7 +195,7 @@ static void check_snapshot(struct target *target)
 	assert_memory_equal(target->snapshot, target->buf.p, target->writers * target->share);
 }
 
-static struct report hear(struct target *target, size_t i)
+static struct report await_report(struct target *target, size_t i)
 {
 	struct report report;
 
@@ -219,11 +219,11 @@ static void check_freed_under_traffic(size_t share, int rounds)
 
 	start(&target, WRITERS, share);
 	for (int round = 0; round < rounds; round++) {
-		let_loose(&target, memory);
+		start_writers(&target, memory);
 		dt_ok(dat_lmr_free(target.buf.lmr));
 		take_snapshot(&target);
 		for (size_t i = 0; i < WRITERS; i++) {
-			const struct report report = hear(&target, i);
+			const struct report report = await_report(&target, i);
 
 			assert_int_equal(report.first_error, DAT_DTO_ERR_REMOTE_ACCESS);
 			assert_int_equal(report.conn_event, DAT_CONNECTION_EVENT_BROKEN);
@@ -260,11 +260,11 @@ static void ia_close__four_processes_writing__no_byte_changes_afterwards(void **
 	(void)state;
 	start(&target, WRITERS, SHARE);
 	for (int round = 0; round < ROUNDS; round++) {
-		let_loose(&target, memory);
+		start_writers(&target, memory);
 		dt_ia_abort(&target.ia);
 		take_snapshot(&target);
 		for (size_t i = 0; i < WRITERS; i++) {
-			const struct report report = hear(&target, i);
+			const struct report report = await_report(&target, i);
 
 			assert_true(report.conn_event == DAT_CONNECTION_EVENT_BROKEN ||
 				    report.conn_event == DAT_CONNECTION_EVENT_DISCONNECTED);
@@ -282,7 +282,7 @@ static void end_after_loss(struct target *target)
 {
 	dt_ok(dat_lmr_free(target->buf.lmr));
 	for (size_t i = 0; i < target->writers; i++) {
-		assert_int_not_equal(hear(target, i).first_error, DAT_DTO_SUCCESS);
+		assert_int_not_equal(await_report(target, i).first_error, DAT_DTO_SUCCESS);
 		dt_expect_conn(target->ep[i].conn, target->ep[i].ep, DAT_CONNECTION_EVENT_BROKEN);
 	}
 	close_target(target);
@@ -299,7 +299,7 @@ static void munmap__four_processes_writing__others_unaffected(void **state)
 	for (int round = 0; round < 2; round++) {
 		unsigned char *memory = dt_mem_alloc(len);
 
-		let_loose(&target, memory);
+		start_writers(&target, memory);
 		/* Unmaps the memory and reserves its addresses. */
 		assert_ptr_equal(mmap(memory, len, PROT_NONE,
 				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
@@ -326,7 +326,7 @@ static void ftruncate__four_processes_writing__others_unaffected(void **state)
 		unsigned char *memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 		assert_ptr_not_equal(memory, MAP_FAILED);
-		let_loose(&target, memory);
+		start_writers(&target, memory);
 		assert_int_equal(ftruncate(fd, 0), 0);
 		end_after_loss(&target);
 		assert_int_equal(munmap(memory, len) | close(fd), 0);
@@ -384,7 +384,7 @@ static void continue_in_vain(struct target *target)
 {
 	check_snapshot(target);
 	dt_peer_continue(&target->peer[0]);
-	assert_int_not_equal(hear(target, 0).first_error, DAT_DTO_SUCCESS);
+	assert_int_not_equal(await_report(target, 0).first_error, DAT_DTO_SUCCESS);
 	check_snapshot(target);
 }
 
@@ -440,7 +440,7 @@ static void lmr_free__writer_stopped_in_a_write__returns_in_time(void **state)
 	(void)state;
 	start(&target, 1, BIG_SHARE);
 	for (int round = 0; round < ROUNDS; round++) {
-		let_loose(&target, memory);
+		start_writers(&target, memory);
 		revoke_from_stopped(&target, free_beside_a_bystander);
 		continue_in_vain(&target);
 		dt_expect_conn(target.ep[0].conn, target.ep[0].ep, DAT_CONNECTION_EVENT_BROKEN);
@@ -459,7 +459,7 @@ static void ia_close__writer_stopped_in_a_write__returns_in_time(void **state)
 	(void)state;
 	start(&target, 1, BIG_SHARE);
 	for (int round = 0; round < ROUNDS; round++) {
-		let_loose(&target, memory);
+		start_writers(&target, memory);
 		revoke_from_stopped(&target, close_instance);
 		continue_in_vain(&target);
 	}

@@ -156,8 +156,8 @@ static void rmr_bind__privileges__as_granted(void **state)
 	}
 }
 
-/* RMR-BIND-20 RMR-BIND-21 RMR-BIND-22 LMR-CREATE-39 LMR-CREATE-45: of two regions at one place the
- * context tells which */
+/* RMR-BIND-20 RMR-BIND-21 RMR-BIND-22 LMR-CREATE-39 LMR-CREATE-45: The context selects one of
+ * two regions over the same memory. */
 static void rmr_bind__region_with_fewer_privileges__local_ones_decide(void **state)
 {
 	struct rig *rig = *state;

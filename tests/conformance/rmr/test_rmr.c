@@ -284,7 +284,8 @@ static void rmr_free__used_again__invalid_handle(void **state)
 	rig_works(rig);
 }
 
-/* CTX-GET-02 CTX-GET-04 CTX-SET-05 CTX-SET-01: a window's own context, whatever is bound */
+/* CTX-GET-02 CTX-GET-04 CTX-SET-05 CTX-SET-01: A window has a consumer context of its own, bound
+ * or not. */
 static void consumer_context__window__kept(void **state)
 {
 	struct rig *rig = *state;

@@ -31,7 +31,8 @@ static struct {
 	volatile sig_atomic_t count;
 } held;
 
-/* The copy has reached the locked page. Reports that, and continues when the owner says so. */
+/* The copy has reached the locked page. Reports that, and waits for the owner before it
+ * continues. */
 static inline void on_fault(int number)
 {
 	char byte = 'h';

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Each test of the registry runs in a process of its own, because dat.conf is read once per
- * process. The test is a function that says what must hold with `must`; the first thing that does
- * not hold ends the child, and the cmocka test that started it fails.
+ * process. The test is a function that checks conditions with `must`. The first failed condition
+ * ends the child, and the cmocka test that started it fails.
  */
 #ifndef TESTS_REGISTRY_CHILD_H
 #define TESTS_REGISTRY_CHILD_H
