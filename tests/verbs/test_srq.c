@@ -147,6 +147,37 @@ static void ep_set_watermark__infinite_with_srq__accepted(void **state)
 	rig_expect_dto(&rig.b, 1, DAT_DTO_SUCCESS);
 }
 
+/* EP-WMARK-19 EP-MODIFY-02 EP-CRSRQ-30: the attributes are refused as the call is */
+static void ep_modify__high_watermark_with_srq__model_not_supported(void **state)
+{
+	const DAT_EP_PARAM_MASK soft = DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW;
+	const DAT_EP_PARAM_MASK hard = DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS;
+	DAT_EP_PARAM param, after;
+	DAT_EP_HANDLE ep;
+
+	(void)state;
+	assert_int_equal(create_ep(rig.pz, DAT_HW_DEFAULT, DAT_HW_DEFAULT, &ep), DAT_SUCCESS);
+	assert_int_equal(core_ep_query(ep, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
+	param.ep_attr.srq_soft_hw = 4;
+	assert_int_equal(core_ep_modify(ep, soft, &param), NOT_SUPPORTED);
+	assert_int_equal(core_ep_modify(ep, soft | hard, &param), NOT_SUPPORTED);
+	assert_int_equal(core_ep_modify(ep, hard, &param), DAT_SUCCESS); /* is not selected */
+	param.ep_attr.srq_soft_hw = DAT_HW_DEFAULT;
+	param.ep_attr.max_recv_dtos = 4;
+	assert_int_equal(core_ep_modify(ep, hard, &param), NOT_SUPPORTED);
+	assert_int_equal(core_ep_modify(ep, soft | hard, &param), NOT_SUPPORTED);
+	assert_int_equal(core_ep_modify(ep, soft, &param), DAT_SUCCESS);
+	assert_int_equal(core_ep_query(ep, DAT_EP_FIELD_ALL, &after), DAT_SUCCESS);
+	assert_int_equal(after.ep_attr.srq_soft_hw, DAT_HW_DEFAULT);
+	assert_int_equal(after.ep_attr.max_recv_dtos, DAT_HW_DEFAULT);
+	param.ep_attr.srq_soft_hw = -2;
+	assert_int_equal(core_ep_modify(ep, soft, &param), BAD_ARG(3));
+	param.ep_attr.srq_soft_hw = 0;
+	param.ep_attr.max_recv_dtos = 0;
+	assert_int_equal(core_ep_modify(ep, soft | hard, &param), DAT_SUCCESS);
+	assert_int_equal(core_ep_free(ep), DAT_SUCCESS);
+}
+
 /* EP-RECVQ-12 EP-RECVQ-14: idle, with buffers posted, and with buffers taken */
 static void ep_recv_query__with_srq__unknown(void **state)
 {
@@ -200,6 +231,7 @@ int main(void)
 		SRQ_TEST(ep_create_with_srq__high_watermark__model_not_supported),
 		SRQ_TEST(ep_set_watermark__with_srq__model_not_supported),
 		SRQ_TEST(ep_set_watermark__infinite_with_srq__accepted),
+		SRQ_TEST(ep_modify__high_watermark_with_srq__model_not_supported),
 		SRQ_TEST(ep_recv_query__with_srq__unknown),
 		cmocka_unit_test(srq__device_has_none__model_not_supported),
 	};

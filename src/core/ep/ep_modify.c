@@ -13,6 +13,7 @@
 #include "core/ep/ep_state.h"
 #include "core/ep/ep_stream.h"
 #include "core/mem/pz.h"
+#include "core/srq/srq.h"
 
 #define MODIFY_NEVER                                                                               \
 	(DAT_EP_FIELD_IA_HANDLE | DAT_EP_FIELD_EP_STATE | DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR |      \
@@ -89,6 +90,15 @@ static void change_init(struct ep_change *change, const struct core_ep *ep, DAT_
 	change_take_attr(mask, &param->ep_attr, &change->attr);
 }
 
+/* Does the change set a high watermark? */
+static bool change_has_watermark(const struct ep_change *change)
+{
+	return ((change->mask & DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW) &&
+		watermark(change->attr.srq_soft_hw) != DAT_WATERMARK_INFINITE) ||
+	       ((change->mask & DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS) &&
+		watermark(change->attr.max_recv_dtos) != DAT_WATERMARK_INFINITE);
+}
+
 static DAT_RETURN change_check_values(const struct ep_change *change, const struct core_ep *ep)
 {
 	uint64_t posted = ep->recv.tail - ep->recv.head;
@@ -100,6 +110,9 @@ static DAT_RETURN change_check_values(const struct ep_change *change, const stru
 	if (ret != DAT_SUCCESS)
 		return core_bad_arg(3); /* EP-MODIFY-42: also for an unsupported QoS */
 	if (ep->srq) {
+		/* EP-WMARK-19: the device does not report how many buffers an endpoint holds */
+		if (ep->srq->transport && change_has_watermark(change))
+			return core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 		return core_ep_attr_check_requests(&change->attr,
 						   change->args.request_evd != DAT_HANDLE_NULL, 3);
 	} else if (!ep->is_provider_made) {
