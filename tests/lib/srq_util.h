@@ -38,6 +38,19 @@ DAT_RETURN srq_post_empty(DAT_SRQ_HANDLE srq, uint64_t cookie);
 
 /* --- endpoints --- */
 
+/*
+ * Does the adapter show which buffers of an SRQ an endpoint holds? If not, it has no high
+ * watermarks (EP-WMARK-21), and dat_ep_recv_query returns DAT_VALUE_UNKNOWN (EP-RECVQ-14).
+ */
+bool srq_shows_held(const struct dt_ia *ia);
+/* May an endpoint and its SRQ have different zones (EP-CRSRQ-17)? */
+bool srq_takes_other_zones(const struct dt_ia *ia);
+/* The endpoint holds that many buffers, or dat_ep_recv_query returns DAT_VALUE_UNKNOWN twice. */
+void srq_expect_held(const struct dt_ia *ia, DAT_EP_HANDLE ep, DAT_COUNT count);
+/* EP-CRSRQ-18: an endpoint of that zone is refused. */
+void srq_refuses_zone(struct dt_ia *ia, DAT_PZ_HANDLE pz, DAT_SRQ_HANDLE srq,
+		      const DAT_EP_ATTR *attr);
+
 /* Makes three EVDs and an endpoint of the SRQ. */
 void srq_ep_make(struct dt_ia *ia, DAT_PZ_HANDLE pz, DAT_SRQ_HANDLE srq, const DAT_EP_ATTR *attr,
 		 struct dt_ep *ep_out);
@@ -83,14 +96,16 @@ struct catch
 {
 	struct bench *bench;
 	struct dt_buf from, to;
+	size_t len; /* of the message: CATCH_LEN, or what the adapter can send */
 	unsigned pair;
 };
 
 void catch_begin(struct catch *c, struct bench *bench, unsigned pair);
 void catch_end(struct catch *c);
 /*
- * Sends a large message into the only buffer (cookie 77) of the SRQ; true when the endpoint was
- * seen to hold it, with none of it completed. Try again otherwise.
+ * Sends a large message into the only buffer (cookie 77) of the SRQ. Returns true if the endpoint
+ * held the buffer, and the message was not complete. Try again otherwise. A device that does not
+ * show what an endpoint holds shows its first byte.
  */
 bool catch_try(struct catch *c);
 /* The message was already placed: dequeues its completions. */

@@ -226,12 +226,30 @@ static void ep_create_with_srq__null_pointers__invalid_parameter(void **state)
 
 /* --- attributes --- */
 
+static DAT_COUNT at_most(DAT_COUNT value, DAT_COUNT limit)
+{
+	return value < limit ? value : limit;
+}
+
+/* The high watermarks among the attributes are refused. */
+static void check_refused(struct bench *bench, const DAT_EP_ATTR *attr)
+{
+	struct call call = call_of(bench);
+
+	call.attr = *attr;
+	dt_fails(try(&call), DAT_MODEL_NOT_SUPPORTED);
+	dt_ok(dat_evd_free(call.recv));
+	dt_ok(dat_evd_free(call.request));
+	dt_ok(dat_evd_free(call.conn));
+}
+
 /* EP-CRSRQ-19 EP-CRSRQ-20 EP-CRSRQ-21 EP-CRSRQ-22 EP-CRSRQ-23 EP-CRSRQ-24 EP-CRSRQ-25 EP-CRSRQ-27
- * EP-CRSRQ-43: before and after connecting */
+ * EP-CRSRQ-31 EP-CRSRQ-43: before and after connecting */
 static void ep_create_with_srq__attributes__as_requested(void **state)
 {
 	struct bench *bench = *state;
-	const DAT_EP_ATTR want = {
+	const DAT_IA_ATTR *limit = &bench->ia.attr;
+	DAT_EP_ATTR want = {
 		.service_type = DAT_SERVICE_TYPE_RC,
 		.max_message_size = 12345,
 		.max_rdma_size = 23456,
@@ -241,14 +259,20 @@ static void ep_create_with_srq__attributes__as_requested(void **state)
 		.max_recv_dtos = 17,
 		.max_request_dtos = 13,
 		.max_recv_iov = 3,
-		.max_request_iov = 5,
+		.max_request_iov = at_most(5, limit->max_iov_segments_per_dto),
 		.max_rdma_read_in = 3,
 		.max_rdma_read_out = 2,
 		.srq_soft_hw = 7,
-		.max_rdma_read_iov = 2,
-		.max_rdma_write_iov = 3,
+		.max_rdma_read_iov = at_most(2, limit->max_iov_segments_per_rdma_read),
+		.max_rdma_write_iov = at_most(3, limit->max_iov_segments_per_rdma_write),
 	};
 
+	if (!srq_shows_held(&bench->ia)) { /* EP-CRSRQ-31 */
+		check_refused(bench, &want);
+		want.srq_soft_hw = DAT_HW_DEFAULT;
+		check_refused(bench, &want);
+		want.max_recv_dtos = DAT_HW_DEFAULT;
+	}
 	bench->attr = want;
 	srq_ep_make(&bench->ia, bench->ia.pz, bench->srq, &bench->attr, &bench->to[0]);
 	memset(&bench->attr, 0xff, sizeof(bench->attr)); /* not looked at again */
@@ -315,7 +339,7 @@ static void ep_create_with_srq__any_max_recv_iov__ignored(void **state)
 	}
 }
 
-/* EP-CRSRQ-28 EP-CRSRQ-29 EP-CRSRQ-32 */
+/* EP-CRSRQ-28 EP-CRSRQ-29 EP-CRSRQ-31 EP-CRSRQ-32 */
 static void ep_create_with_srq__impossible_attribute__invalid_parameter(void **state)
 {
 	struct bench *bench = *state;
@@ -363,7 +387,10 @@ static void ep_create_with_srq__impossible_attribute__invalid_parameter(void **s
 	dt_fails_with(try(&call), DAT_INVALID_PARAMETER, DAT_INVALID_ARG7);
 	call = good;
 	call.attr.max_recv_dtos = limit->max_dto_per_ep + 1; /* is a watermark */
-	dt_ok(try(&call));
+	if (srq_shows_held(&bench->ia))
+		dt_ok(try(&call));
+	else
+		dt_fails(try(&call), DAT_MODEL_NOT_SUPPORTED);
 	call_end(bench, &call);
 }
 

@@ -47,10 +47,13 @@ static void srq_create__plain__empty_and_operational(void **state)
 static void ia_query__srq_attributes__all_supported(void **state)
 {
 	struct bench *bench = *state;
+	/* a device does not show which buffers an endpoint holds, and has one zone for both */
+	const DAT_COUNT watermarks = dt_is_verbs() ? 0x001 : 0x111;
+	const DAT_BOOLEAN differ = dt_is_verbs() ? DAT_FALSE : DAT_TRUE;
 
 	assert_int_equal(bench->ia.provider.srq_supported, DAT_TRUE);
-	assert_int_equal(bench->ia.provider.srq_watermarks_supported, 0x111);
-	assert_int_equal(bench->ia.provider.srq_ep_pz_difference_supported, DAT_TRUE);
+	assert_int_equal(bench->ia.provider.srq_watermarks_supported, watermarks);
+	assert_int_equal(bench->ia.provider.srq_ep_pz_difference_supported, differ);
 	assert_int_equal(bench->ia.provider.srq_info_supported, 0x11);
 	assert_int_equal(bench->ia.provider.ep_recv_info_supported, 0x11);
 }
