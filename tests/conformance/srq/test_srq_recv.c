@@ -291,25 +291,31 @@ static void srq_post_recv__bad_array__invalid_parameter(void **state)
 	refused_end(bench);
 }
 
-/* SRQ-RECV-38 SRQ-CREATE-05 LMR-USE-03 DTO-85 EP-CRSRQ-16: the zone of the SRQ, not of its EPs */
+/* SRQ-RECV-38 SRQ-CREATE-05 LMR-USE-03 DTO-85 EP-CRSRQ-16 EP-CRSRQ-18: the zone of the SRQ, not of
+ * its EPs */
 static void srq_post_recv__region_of_another_zone__protection_violation(void **state)
 {
 	struct bench *bench = *state;
 	struct dt_buf other;
-	DAT_PZ_HANDLE pz;
+	DAT_PZ_HANDLE pz, ep_pz;
 	DAT_LMR_TRIPLET seg;
 
 	dt_ok(dat_pz_create(bench->ia.ia, &pz));
+	ep_pz = srq_takes_other_zones(&bench->ia) ? pz : bench->ia.pz;
 	dt_buf_create(&bench->ia, pz, &other, 4096, DAT_MEM_PRIV_ALL_FLAG);
+	if (!srq_takes_other_zones(&bench->ia))
+		srq_refuses_zone(&bench->ia, pz, bench->srq, &bench->attr);
 	dt_ep_create(&bench->ia, bench->ia.pz, &bench->from_attr, &bench->from[0]);
-	srq_ep_make(&bench->ia, pz, bench->srq, &bench->attr, &bench->to[0]);
+	srq_ep_make(&bench->ia, ep_pz, bench->srq, &bench->attr, &bench->to[0]);
 	dt_ep_link(&bench->ia, &bench->from[0], &bench->to[0]);
 	bench_give(bench, 500);
 	seg = dt_seg(&other, 0, 8);
 	refused(bench, DT_ERROR(DAT_PROTECTION_VIOLATION, DAT_PROTECTION_WRITE), 1, &seg);
 	/* and the EP's own requests follow the EP's zone */
-	dt_ok(dat_ep_post_send(bench->to[0].ep, 1, &seg, dt_cookie(1), 0));
-	seg = dt_seg(&bench->y, 0, 8);
+	if (ep_pz == pz) {
+		dt_ok(dat_ep_post_send(bench->to[0].ep, 1, &seg, dt_cookie(1), 0));
+		seg = dt_seg(&bench->y, 0, 8);
+	}
 	dt_fails_with(dat_ep_post_send(bench->to[0].ep, 1, &seg, dt_cookie(1), 0),
 		      DAT_PROTECTION_VIOLATION, DAT_PROTECTION_READ);
 	refused_end(bench);
