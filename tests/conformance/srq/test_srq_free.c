@@ -62,6 +62,9 @@ static void srq_free__endpoint_in_each_state__refused_without_effect(void **stat
 	struct ep_lab *lab = *state;
 
 	for (size_t i = 0; i < EP_STATES; i++) {
+		/* over iWARP, a stopped peer does not delay the connection */
+		const bool may_advance =
+			dt_is_iwarp() && ep_states[i] == DAT_EP_STATE_COMPLETION_PENDING;
 		DAT_SRQ_HANDLE srq;
 
 		if (!ep_lasts(ep_states[i]))
@@ -74,12 +77,14 @@ static void srq_free__endpoint_in_each_state__refused_without_effect(void **stat
 		lab_use_srq(lab, srq);
 		dt_ok(srq_post_empty(srq, 1));
 		ep_lab_drive(lab, ep_states[i]);
-		assert_int_equal(dt_ep_state(lab->ep.ep), ep_states[i]);
+		if (!may_advance)
+			assert_int_equal(dt_ep_state(lab->ep.ep), ep_states[i]);
 		dt_fails_with(dat_srq_free(srq), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 		srq_counts(srq, 2, 2);
 		assert_true(ep_is_recv_idle(lab->ep.ep));
 		srq_expect_held(&lab->ia, lab->ep.ep, 0);
-		assert_int_equal(dt_ep_state(lab->ep.ep), ep_states[i]);
+		if (!may_advance)
+			assert_int_equal(dt_ep_state(lab->ep.ep), ep_states[i]);
 		dt_no_event(lab->ep.recv);
 		ep_lab_close(lab);
 	}

@@ -64,19 +64,16 @@ static bool holds_nothing(void *ep)
 	return held == 0 && span == 0;
 }
 
-/* SRQ-USE-02 SRQ-USE-03 SRQ-QUERY-06 EP-STATUS-09 EP-RECVQ-03 EP-RECVQ-04 */
+/* SRQ-USE-02 SRQ-USE-03 SRQ-QUERY-06 EP-STATUS-09 EP-RECVQ-03 EP-RECVQ-04 EP-RECVQ-14 */
 static void srq__connected_but_idle__nothing_taken(void **state)
 {
 	struct bench *bench = *state;
-	DAT_COUNT held = 5, span = 5;
 
 	bench_add(bench, 4);
 	bench_give_many(bench, 0, 8);
 	srq_counts(bench->srq, 8, 8);
 	for (unsigned i = 0; i < 4; i++) {
-		dt_ok(dat_ep_recv_query(bench->to[i].ep, &held, &span));
-		assert_int_equal(held, 0);
-		assert_int_equal(span, 0);
+		srq_expect_held(&bench->ia, bench->to[i].ep, 0);
 		assert_true(ep_is_recv_idle(bench->to[i].ep));
 	}
 	for (DAT_COUNT i = 0; i < 4; i++) {
@@ -84,16 +81,14 @@ static void srq__connected_but_idle__nothing_taken(void **state)
 		srq_until(bench->srq, 7 - i);
 		srq_counts(bench->srq, 7 - i, 8);
 		/* completed: the endpoint holds it no more, although nothing was dequeued */
-		dt_until(holds_nothing, bench->to[i].ep);
+		if (srq_shows_held(&bench->ia))
+			dt_until(holds_nothing, bench->to[i].ep);
 		srq_counts(bench->srq, 7 - i, 8);
 	}
 	for (unsigned i = 0; i < 4; i++)
 		bench_hear(bench, i, i);
-	for (unsigned i = 0; i < 4; i++) {
-		dt_ok(dat_ep_recv_query(bench->to[i].ep, &held, &span));
-		assert_int_equal(held, 0);
-		assert_int_equal(span, 0);
-	}
+	for (unsigned i = 0; i < 4; i++)
+		srq_expect_held(&bench->ia, bench->to[i].ep, 0);
 	srq_counts(bench->srq, 4, 4);
 }
 
@@ -160,7 +155,7 @@ static void srq__fewer_buffers_than_endpoints__works(void **state)
 	srq_counts(bench->srq, 0, 0);
 }
 
-/* SRQ-USE-13 EP-CRSRQ-17 EP-CRSRQ-16 */
+/* SRQ-USE-13 EP-CRSRQ-17 EP-CRSRQ-16 EP-CRSRQ-18: as the attribute says */
 static void srq__endpoints_of_different_zones__share_it(void **state)
 {
 	struct bench *bench = *state;
@@ -168,10 +163,20 @@ static void srq__endpoints_of_different_zones__share_it(void **state)
 
 	for (unsigned i = 0; i < 3; i++) {
 		dt_ok(dat_pz_create(bench->ia.ia, &pz[i]));
+		if (!srq_takes_other_zones(&bench->ia)) {
+			srq_refuses_zone(&bench->ia, pz[i], bench->srq, &bench->attr);
+			dt_ok(dat_pz_free(pz[i]));
+			continue;
+		}
 		dt_ep_create(&bench->ia, bench->ia.pz, &bench->from_attr, &bench->from[i]);
 		srq_ep_make(&bench->ia, pz[i], bench->srq, &bench->attr, &bench->to[i]);
 		dt_ep_link(&bench->ia, &bench->from[i], &bench->to[i]);
 		bench->pairs++;
+	}
+	if (!srq_takes_other_zones(&bench->ia)) {
+		bench_add(bench, 1); /* the SRQ's own */
+		bench_works(bench);
+		return;
 	}
 	bench_works(bench);
 	/* a long one too, which is placed piece by piece */
@@ -230,14 +235,18 @@ static void srq__reset_and_connected_again__same_queue(void **state)
 	bench_works(bench);
 }
 
-/* Catches an endpoint with a buffer that it holds, until `look` has seen what it looks for. */
+/*
+ * Catches an endpoint with a buffer that it holds, until `look` has seen what it looks for. A
+ * device that does not show what an endpoint holds may have completed the message each time.
+ */
 static void check_caught(struct bench *bench, bool (*look)(struct catch *c))
 {
+	const bool shows_held = srq_shows_held(&bench->ia);
 	struct catch c;
 
 	bench_add(bench, 1);
 	catch_begin(&c, bench, 0);
-	for (int tries = 0; tries < CATCH_TRIES; tries++) {
+	for (int tries = 0; tries < (shows_held ? CATCH_TRIES : 5); tries++) {
 		if (!catch_try(&c)) {
 			catch_missed(&c);
 		} else if (look(&c)) {
@@ -245,8 +254,11 @@ static void check_caught(struct bench *bench, bool (*look)(struct catch *c))
 			return;
 		}
 	}
-	print_error("never seen in progress\n");
-	fail();
+	if (shows_held) {
+		print_error("never seen in progress\n");
+		fail();
+	}
+	catch_end(&c);
 }
 
 /* The endpoint is DISCONNECTED: 77 has completed, one way or the other. */
@@ -311,6 +323,12 @@ static bool look_closely(struct catch *c)
 	DAT_COUNT held = 0, span = 0;
 	DAT_BOOLEAN idle = DAT_TRUE;
 
+	if (!srq_shows_held(&bench->ia)) {
+		assert_int_equal(srq_look(bench->srq).outstanding_dto_count, 1);
+		catch_missed(c);
+		srq_counts(bench->srq, 0, 0);
+		return true;
+	}
 	dt_ok(dat_ep_get_status(bench->to[0].ep, NULL, &idle, NULL));
 	dt_ok(dat_ep_recv_query(bench->to[0].ep, &held, &span));
 	srq_counts(bench->srq, 0, 1);
@@ -337,7 +355,7 @@ static bool free_it(struct catch *c)
 	dt_ok(dat_ep_free(bench->to[0].ep));
 	dt_expect_conn(bench->from[0].conn, bench->from[0].ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 	if (srq_look(bench->srq).outstanding_dto_count) { /* it completed just before */
-		expect_received(&bench->to[0], 77, CATCH_LEN);
+		expect_received(&bench->to[0], 77, c->len);
 		srq_counts(bench->srq, 0, 0);
 		dt_ok(dat_ep_reset(bench->from[0].ep));
 		dt_drain(bench->from[0].request);
@@ -411,6 +429,18 @@ static unsigned next_served(struct bench *bench)
 	return 0;
 }
 
+/* The device decides which endpoint is next: the quiet one comes before the flood ends. */
+static void check_served_at_all(struct bench *bench, unsigned quiet, unsigned flood)
+{
+	bool is_served = false;
+
+	for (unsigned n = 0; n < flood && !is_served; n++) {
+		bench_give(bench, n);
+		is_served = next_served(bench) == quiet;
+	}
+	assert_true(is_served);
+}
+
 /* SRQ-USE-09: buffers one at a time; the quiet one is served within as many as there are EPs */
 static void srq__others_flood__quiet_one_served_within_n(void **state)
 {
@@ -421,6 +451,11 @@ static void srq__others_flood__quiet_one_served_within_n(void **state)
 	for (unsigned i = 0; i < SRQ_PAIRS; i++)
 		for (uint64_t n = 0; n < 100 && i != quiet; n++)
 			bench_say(bench, i, n);
+	if (!srq_shows_held(&bench->ia)) {
+		bench_say(bench, quiet, 0);
+		check_served_at_all(bench, quiet, (SRQ_PAIRS - 1) * 100);
+		return;
+	}
 	for (unsigned round = 0; round < 10; round++) {
 		bool is_served = false;
 
@@ -452,6 +487,10 @@ static void srq__others_flood_later__quiet_one_served_within_n(void **state)
 		for (uint64_t n = 0; n < 30 && i != quiet; n++)
 			bench_say(bench, i, n);
 	dt_stays_empty(bench->to[quiet].recv);
+	if (!srq_shows_held(&bench->ia)) {
+		check_served_at_all(bench, quiet, (SRQ_PAIRS - 1) * 30);
+		return;
+	}
 	for (unsigned n = 0; n < SRQ_PAIRS; n++) {
 		bench_give(bench, n);
 		served += next_served(bench) == quiet;
