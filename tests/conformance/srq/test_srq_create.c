@@ -267,7 +267,9 @@ static void srq_create__several__independent(void **state)
 	bench->srq = second;
 	bench_add(bench, 1);
 	bench_give(bench, 20); /* to the second */
-	bench_say(bench, 0, 111);
+	/* DTO-104: over iWARP the message cannot wait */
+	if (!dt_is_iwarp())
+		bench_say(bench, 0, 111);
 	bench_say(bench, 1, 222);
 	assert_true(bench_hear(bench, 1, 222) == 20);
 	dt_stays_empty(bench->to[0].recv); /* nothing on the first */
@@ -275,6 +277,8 @@ static void srq_create__several__independent(void **state)
 	srq_counts(second, 0, 0);
 	bench->srq = first;
 	bench_give(bench, 10);
+	if (dt_is_iwarp())
+		bench_say(bench, 0, 111);
 	assert_true(bench_hear(bench, 0, 111) == 10);
 	srq_counts(second, 0, 0);
 }

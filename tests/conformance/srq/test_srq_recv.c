@@ -32,18 +32,20 @@ static void srq_post_recv__message_of_any_endpoint__completes_there(void **state
 	}
 }
 
-/* SRQ-RECV-03: a message more than there are buffers waits */
+/* SRQ-RECV-03 DTO-104: a message more than there are buffers waits, except over iWARP */
 static void srq_post_recv__more_messages__one_per_buffer(void **state)
 {
 	struct bench *bench = *state;
 
 	bench_add(bench, 1);
 	bench_give_many(bench, 0, 2);
-	for (uint64_t i = 0; i < 3; i++)
+	for (uint64_t i = 0; i < (dt_is_iwarp() ? 2 : 3); i++)
 		bench_say(bench, 0, 70 + i);
 	assert_true(bench_hear(bench, 0, 70) != bench_hear(bench, 0, 71));
 	dt_stays_empty(bench->to[0].recv);
 	bench_give(bench, 9);
+	if (dt_is_iwarp())
+		bench_say(bench, 0, 72);
 	assert_true(bench_hear(bench, 0, 72) == 9);
 }
 
