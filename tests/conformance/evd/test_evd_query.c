@@ -100,9 +100,11 @@ static void evd_query__waiter_blocked__works(void **state)
 	dt_ok(evd_waiter_join(&waiter));
 }
 
-/* EVD-QUERY-03 EVD-QUERY-04 EVD-ENABLE-02 EVD-ENABLE-03 EVD-ENABLE-06 EVD-DISABLE-02 EVD-
- * DISABLE-03 EVD-SET-UNWAITABLE-03 EVD-SET-UNWAITABLE-07 EVD-CLEAR-UNWAITABLE-02 EVD-CLEAR-
- * UNWAITABLE-05 EVD-CLEAR-UNWAITABLE-03: All four states, with each call made twice. */
+/*
+ * EVD-QUERY-03 EVD-QUERY-04 EVD-ENABLE-02 EVD-ENABLE-03 EVD-ENABLE-06 EVD-DISABLE-02
+ * EVD-DISABLE-03 EVD-SET-UNWAITABLE-03 EVD-SET-UNWAITABLE-07 EVD-CLEAR-UNWAITABLE-02
+ * EVD-CLEAR-UNWAITABLE-05 EVD-CLEAR-UNWAITABLE-03: all four states, with each call made twice.
+ */
 static void evd_state__every_change_twice__only_its_own_half(void **state)
 {
 	struct evd_fixture *f = *state;
