@@ -219,6 +219,8 @@ static void check_receive(struct fixture *fixture, void (*vanish)(void), DAT_VLE
 	for (int attempt = 0; attempt < 100; attempt++)
 		if (is_placed_by_consumer(fixture, vanish, len) || !is_soft())
 			return;
+	if (DT_TSAN)
+		skip(); /* too few polls in a millisecond: the service thread keeps the work */
 	fail_msg("no message was placed by the thread that polls");
 }
 
