@@ -135,7 +135,6 @@ struct shm_conn {
 	uint32_t done;		 /* messages and ring writes that are carried out; */
 	uint32_t reported;	 /* of these, reported by an entry or by the word, */
 	uint32_t stored;	 /* and by the word */
-	uint32_t suppressed;	 /* done, not reported, and no completion of it is due */
 	bool is_report_urgent;	 /* a large one is among them: the peer waits for its memory */
 	bool is_response_wanted; /* the response ring was full */
 	uint8_t fast_polls;	 /* in a row (transfer/fast.c) */
@@ -154,7 +153,7 @@ struct shm_conn {
 	bool can_skip_fence;  /* the kernel can run fences for us (core/base/fence.h) */
 	uint32_t taken;	      /* entries taken since it was armed last; stops at a limit */
 	uint32_t woken;	      /* the value of the peer's `armed` that a WAKE has answered */
-	bool is_wake_pending; /* sending the WAKE failed, or can wait: try again */
+	bool is_wake_pending; /* sending the WAKE failed: try again */
 	_Atomic bool
 		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
 

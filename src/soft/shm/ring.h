@@ -42,8 +42,7 @@ enum shm_entry_flag {
 	SHM_FLAG_FIRST = 1,
 	SHM_FLAG_LAST = 2,
 	SHM_FLAG_SOLICITED = 4,
-	SHM_FLAG_SUPPRESSED = 16, /* the sender waits for no completion (progress.c) */
-	SHM_FLAG_PIECE = 8,	  /* the payload is a struct shm_piece, which names the bytes */
+	SHM_FLAG_PIECE = 8, /* the payload is a struct shm_piece, which names the bytes */
 };
 
 struct shm_entry {

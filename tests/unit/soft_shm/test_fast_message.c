@@ -25,8 +25,6 @@ static void message__small__in_its_receive(void **state)
 		memset(lab->memory, UNTOUCHED, LAB_MEMORY);
 		if (i & 1)
 			entry.flags |= SHM_FLAG_SOLICITED;
-		if (i & 2)
-			entry.flags |= SHM_FLAG_SUPPRESSED;
 		/* with room to spare, and with none */
 		assert_true(lab_post_receive(lab, 100, i % 3 ? 5000 : lengths[i]));
 		peer_sends(lab, entry, i);

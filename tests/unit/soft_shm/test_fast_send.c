@@ -44,27 +44,6 @@ static void send__small__one_whole_entry_at_once(void **state)
 	assert_int_equal(counted(lab, SHM_COUNT_SEND_INLINE), 9);
 }
 
-/* The receiver may then report it late. */
-static void send__completion_suppressed__entry_says_so(void **state)
-{
-	struct lab *lab = *state;
-	struct shm_entry entry;
-
-	fill(lab->memory, 8, 0);
-	post_send(lab, 0, 8, DAT_COMPLETION_SUPPRESS_FLAG);
-	entry = expect_entry(8, 0);
-	assert_int_equal(entry.flags & SHM_FLAG_SUPPRESSED, SHM_FLAG_SUPPRESSED);
-	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
-	entry = expect_entry(8, 0);
-	assert_int_equal(entry.flags & SHM_FLAG_SUPPRESSED, 0);
-	assert_int_equal(lab->fast_posts, 2);
-	core_handle_set_slow(&lab->cell, CORE_EP_SLOW_CONN);
-	post_send(lab, 0, 8, DAT_COMPLETION_SUPPRESS_FLAG);
-	entry = expect_entry(8, 0);
-	assert_int_equal(entry.flags & SHM_FLAG_SUPPRESSED, SHM_FLAG_SUPPRESSED);
-	assert_int_equal(lab->fast_posts, 2);
-}
-
 static void send__peer_sleeps__wakes_it(void **state)
 {
 	struct lab *lab = *state;
@@ -438,7 +417,6 @@ int main(void)
 #define RING_TEST(f) cmocka_unit_test_setup_teardown(f, setup_ring, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(send__small__one_whole_entry_at_once),
-		TEST(send__completion_suppressed__entry_says_so),
 		TEST(send__peer_sleeps__wakes_it),
 		TEST(send__connection_was_quiet__polled_again),
 		cmocka_unit_test(send__longer_than_an_entry__by_the_slow_path),

@@ -106,79 +106,6 @@ static void publish__done_for_a_sleeping_peer__wakes_it(void **state)
 	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
 }
 
-/*
- * A message whose completion is suppressed is reported at once, but the report alone does not wake
- * the peer: an answer is likely to follow. Without one, the next pass wakes it.
- */
-static void publish__no_completion_is_due__wakes_the_peer_later(void **state)
-{
-	struct lab *lab = *state;
-	struct shm_entry entry = lab_send_entry(2);
-	union shm_wire wire;
-
-	entry.flags |= SHM_FLAG_SUPPRESSED;
-	atomic_store(&lab->peer->armed, 1);
-	assert_true(lab_post_receive(lab, 0, 10));
-	ask(lab, entry, "hi");
-	assert_int_equal(atomic_load(&lab->conn->mine->done), 1);
-	assert_int_equal(packet(lab, &wire), 0);
-	assert_int_not_equal(atomic_load(&lab->conn->deadline_ns), 0);
-	assert_true(shm_conn_arm(lab->conn)); /* that keeps nobody awake */
-	lab_pass(lab);
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
-	/* the answer wakes the peer, so the report needs no packet of its own */
-	atomic_store(&lab->peer->armed, 3);
-	assert_true(lab_post_receive(lab, 0, 10));
-	ask(lab, entry, "hi");
-	assert_int_equal(packet(lab, &wire), 0);
-	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
-	lab_pass(lab);
-	assert_int_equal(packet(lab, &wire), 0);
-	/* the sender waits for the next one */
-	atomic_store(&lab->peer->armed, 5);
-	assert_true(lab_post_receive(lab, 0, 10));
-	ask(lab, lab_send_entry(2), "hi");
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
-}
-
-/* An entry has reported the message whose completion is suppressed; the next one is due. */
-static void publish__reported_by_an_entry__next_wakes_at_once(void **state)
-{
-	struct lab *lab = *state;
-	struct shm_entry entry = lab_send_entry(2);
-	union shm_wire wire;
-
-	shm_conn_disarm(lab->conn);
-	lab_pass(lab);
-	entry.flags |= SHM_FLAG_SUPPRESSED;
-	assert_true(lab_post_receive(lab, 0, 10));
-	ask(lab, entry, "hi");
-	assert_int_equal(atomic_load(&lab->conn->mine->done), 0); /* waits for an entry */
-	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_true(shm_conn_arm(lab->conn));
-	assert_int_equal(packet(lab, &wire), 0);
-	atomic_store(&lab->peer->armed, 1);
-	assert_true(lab_post_receive(lab, 0, 10));
-	ask(lab, lab_send_entry(2), "hi");
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
-}
-
-/* A graceful disconnect waits for every request, whatever its flags. */
-static void publish__peer_drains__woken_at_once(void **state)
-{
-	struct lab *lab = *state;
-	struct shm_entry entry = lab_send_entry(2);
-	union shm_wire wire;
-
-	entry.flags |= SHM_FLAG_SUPPRESSED;
-	atomic_store(&lab->peer->waits, SHM_WAITS_DRAIN);
-	atomic_store(&lab->peer->armed, 1);
-	assert_true(lab_post_receive(lab, 0, 10));
-	ask(lab, entry, "hi");
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
-}
-
 static void arm__work_since_the_last_poll__stays_awake(void **state)
 {
 	struct lab *lab = *state;
@@ -316,9 +243,6 @@ int main(void)
 		RING(publish__peer_sleeps__one_packet_per_number),
 		RING(publish__peer_has_polled_for_long__no_packet_until_it_ends_that),
 		RING(publish__done_for_a_sleeping_peer__wakes_it),
-		RING(publish__no_completion_is_due__wakes_the_peer_later),
-		RING(publish__reported_by_an_entry__next_wakes_at_once),
-		RING(publish__peer_drains__woken_at_once),
 		RING(pass__many_messages_polled__says_so_until_it_sleeps),
 		RING(pass__many_acknowledgements_polled__says_so),
 		RING(arm__work_since_the_last_poll__stays_awake),

@@ -85,8 +85,6 @@ CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct cor
 	core_unpin(&ep->cached_source.lmr->pinned);
 	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		entry.flags |= SHM_FLAG_SOLICITED;
-	if (req->flags & DAT_COMPLETION_SUPPRESS_FLAG)
-		entry.flags |= SHM_FLAG_SUPPRESSED;
 	shm_conn_report_done(conn, &entry);
 	shm_producer_put(&conn->request_out, &entry);
 	conn->sent++;
@@ -208,8 +206,7 @@ CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 	    shm_consumer_peek(&conn->request_in, &entry, &payload) <= 0)
 		return false;
 	if (entry.type != SHM_ENTRY_SEND || entry.length != entry.payload || !entry.payload ||
-	    (entry.flags & ~(SHM_FLAG_SOLICITED | SHM_FLAG_SUPPRESSED)) !=
-		    (SHM_FLAG_FIRST | SHM_FLAG_LAST) ||
+	    (entry.flags & ~SHM_FLAG_SOLICITED) != (SHM_FLAG_FIRST | SHM_FLAG_LAST) ||
 	    !core_recv_is_posted(ep) || !take_acks(conn, ep, entry.done, dequeue) ||
 	    !place_message(ep, payload, entry.payload) ||
 	    !core_recv_done_fast(ep->cell, ep, entry.payload, dequeue))

@@ -36,9 +36,8 @@
 #define DRAIN_PASSES 256u
 #define PASSES_MAX 16u /* of one connection in a row */
 #define WAKE_RETRY_NS 10000000u
-#define POLLED_AFTER 512u      /* entries without a sleep; a fence by the kernel takes some 20 us */
-#define WAKE_DELAY_NS 2000000u /* of a report that nobody waits for */
-#define UNREPORTED_MAX 8u      /* messages done that may wait for a report */
+#define POLLED_AFTER 512u /* entries without a sleep; a fence by the kernel takes some 20 us */
+#define UNREPORTED_MAX 8u /* messages done that may wait for a report */
 #define DONE_LAG_MAX 0x40000000u /* entries done that the word does not report yet */
 
 bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
@@ -169,7 +168,6 @@ static bool publish_done(struct shm_conn *conn, bool is_lazy)
 	if (reported == conn->done || (is_lazy && may_wait(conn)))
 		return false;
 	conn->reported = conn->done;
-	conn->suppressed = 0;
 	conn->stored = conn->done;
 	conn->is_report_urgent = false;
 	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, false);
@@ -179,23 +177,12 @@ static bool publish_done(struct shm_conn *conn, bool is_lazy)
 	return true;
 }
 
-/*
- * Does nobody wait for what is to be reported? Then the peer is not woken for the report alone: the
- * consumer is likely to answer soon, and its message wakes the peer.
- */
-static bool can_wake_later(const struct shm_conn *conn)
-{
-	return conn->done - conn->reported == conn->suppressed && !conn->is_report_urgent &&
-	       !(conn->peer_waits & SHM_WAITS_DRAIN);
-}
-
 void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 {
 	struct shm_side *mine = conn->mine;
 	uint32_t waits = (conn->arrival.is_blocked ? SHM_WAITS_RECEIVE : 0) |
 			 (conn->is_draining ? SHM_WAITS_DRAIN : 0);
-	bool can_wait = can_wake_later(conn);
-	bool has_changed = false, is_reported;
+	bool has_changed = false;
 
 	has_changed |= shm_producer_publish(&conn->request_out);
 	has_changed |= shm_producer_publish(&conn->response_out);
@@ -203,19 +190,14 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 	has_changed |= shm_consumer_release(&conn->response_in);
 	has_changed |= conn->bulk.is_space_returned;
 	conn->bulk.is_space_returned = false;
-	is_reported = publish_done(conn, is_lazy);
-	has_changed |= is_reported && !can_wait;
+	has_changed |= publish_done(conn, is_lazy);
 	if (atomic_load_explicit(&mine->waits, memory_order_relaxed) != waits) {
 		/* release, behind `done`: what this side waits for is not included in it */
 		atomic_store_explicit(&mine->waits, waits, memory_order_release);
 		has_changed = true;
 	}
-	if (has_changed || conn->is_wake_pending) {
+	if (has_changed || conn->is_wake_pending)
 		shm_conn_wake(conn);
-	} else if (is_reported) {
-		conn->is_wake_pending = true;
-		shm_conn_lower_deadline(conn, shm_now_ns() + WAKE_DELAY_NS);
-	}
 }
 
 /*

@@ -56,7 +56,6 @@ static inline void shm_conn_report_done(struct shm_conn *conn, struct shm_entry 
 {
 	entry->done = conn->done;
 	conn->reported = conn->done;
-	conn->suppressed = 0;
 	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, false);
 }
 

@@ -88,7 +88,6 @@ static enum rx_step begin_message(struct shm_conn *conn, struct core_ep *ep,
 	arrival->is_begun = true;
 	arrival->is_pull = false;
 	arrival->is_solicited = entry->flags & SHM_FLAG_SOLICITED;
-	arrival->is_suppressed = entry->flags & SHM_FLAG_SUPPRESSED;
 	return RX_TAKEN;
 }
 
@@ -98,7 +97,6 @@ static enum rx_step end_message(struct shm_conn *conn, struct core_ep *ep)
 
 	arrival->is_begun = false;
 	conn->done++;
-	conn->suppressed += arrival->is_suppressed;
 	conn->is_report_urgent |= arrival->length > SHM_REQUEST_PAYLOAD;
 	core_recv_done(ep, DAT_DTO_SUCCESS, arrival->length, arrival->is_solicited);
 	return RX_TAKEN;

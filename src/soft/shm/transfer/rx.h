@@ -22,7 +22,6 @@ struct shm_arrival {
 	bool is_pull;	 /* we fetch its bytes from `sources` */
 	bool is_blocked; /* no Receive: waits for post_recv */
 	bool is_solicited;
-	bool is_suppressed; /* the sender waits for no completion of it */
 	uint32_t source_count;
 	uint64_t length;
 	uint64_t offset;

@@ -109,8 +109,6 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 			entry.flags |= SHM_FLAG_LAST;
 		if (is_send && (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 			entry.flags |= SHM_FLAG_SOLICITED;
-		if (is_send && (req->flags & DAT_COMPLETION_SUPPRESS_FLAG))
-			entry.flags |= SHM_FLAG_SUPPRESSED;
 		shm_room_commit(conn, &conn->request_out, &conn->bulk.requests, &entry, &room);
 		req->transport.word[0] |= SHM_REQ_RING_BEGUN;
 		*offset += room.bytes;
