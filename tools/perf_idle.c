@@ -222,11 +222,15 @@ int perf_usage_adapter(const struct perf_peer *peer, uint64_t *bytes_out)
 	return rc;
 }
 
+/*
+ * Without the pages of files: the share of them that counts for this process changes whenever
+ * another process that uses the same libraries begins or ends.
+ */
 int perf_usage_memory(struct perf_usage *usage_out)
 {
 	static const char path[] = "/proc/self/smaps_rollup";
 	FILE *file = fopen(path, "r");
-	unsigned long long pss = 0, shmem = 0;
+	unsigned long long value, private = 0, shmem = 0;
 	char line[256];
 
 	if (!file) {
@@ -234,13 +238,14 @@ int perf_usage_memory(struct perf_usage *usage_out)
 		return -EIO;
 	}
 	while (fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "Pss: %llu kB", &pss) == 1)
-			continue;
-		if (sscanf(line, "Pss_Shmem: %llu kB", &shmem) == 1)
-			continue;
+		if (sscanf(line, "Pss_Anon: %llu kB", &value) == 1)
+			private = value;
+		else if (sscanf(line, "Pss_Shmem: %llu kB", &value) == 1)
+			shmem = value;
 	}
 	fclose(file);
-	*usage_out = (struct perf_usage){.pss_bytes = pss * 1024, .shmem_bytes = shmem * 1024};
+	*usage_out = (struct perf_usage){.pss_bytes = (private + shmem) * 1024,
+					 .shmem_bytes = shmem * 1024};
 	return perf_usage_space(&usage_out->space_bytes);
 }
 

@@ -14,7 +14,7 @@ struct stats;
 
 /* The memory of one side. */
 struct perf_usage {
-	uint64_t pss_bytes;   /* proportional set size */
+	uint64_t pss_bytes;   /* proportional set size without the pages of files */
 	uint64_t shmem_bytes; /* the part of it in shared memory */
 	uint64_t space_bytes; /* address space */
 };
