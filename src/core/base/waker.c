@@ -22,13 +22,27 @@ void core_waker_fini(struct core_waker *waker)
 	sem_destroy(&waker->sem);
 }
 
+static long futex(_Atomic uint32_t *bell, int op, uint32_t value, const struct timespec *until)
+{
+	return syscall(SYS_futex, bell, op, value, until, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+/* Wakes all sleepers. */
+static void bell_ring(_Atomic uint32_t *bell)
+{
+	/* release: pairs with the load of the bell in sleep_begin; a thread that loads the new
+	 * value sees the work that the ring announces, else it could sleep on that value */
+	atomic_fetch_add_explicit(bell, 1, memory_order_release);
+	futex(bell, FUTEX_WAKE, INT_MAX, NULL);
+}
+
 void core_waker_wake_locked(struct core_waker *waker)
 {
 	if (!waker->is_asleep)
 		return;
 	waker->is_asleep = false;
 	if (waker->bell)
-		core_bell_ring(waker->bell);
+		bell_ring(waker->bell);
 	else
 		sem_post(&waker->sem);
 }
@@ -40,22 +54,9 @@ void core_waker_reset_locked(struct core_waker *waker)
 	waker->is_asleep = false;
 }
 
-static long futex(_Atomic uint32_t *bell, int op, uint32_t value, const struct timespec *until)
-{
-	return syscall(SYS_futex, bell, op, value, until, NULL, FUTEX_BITSET_MATCH_ANY);
-}
-
-void core_bell_ring(_Atomic uint32_t *bell)
-{
-	/* release: pairs with the load of the bell in sleep_begin; a thread that loads the new
-	 * value sees the work that the ring announces, else it could sleep on that value */
-	atomic_fetch_add_explicit(bell, 1, memory_order_release);
-	futex(bell, FUTEX_WAKE, INT_MAX, NULL);
-}
-
 bool core_bell_wake(_Atomic uint32_t *bell)
 {
-	/* release: as in core_bell_ring */
+	/* release: as in bell_ring */
 	atomic_fetch_add_explicit(bell, 1, memory_order_release);
 	return futex(bell, FUTEX_WAKE, 1, NULL) > 0;
 }

@@ -34,9 +34,7 @@ void core_waker_wake_locked(struct core_waker *waker);
 /* Called by the waiter once it is awake: discards a wake-up that arrived too late. */
 void core_waker_reset_locked(struct core_waker *waker);
 
-/* Bells are in memory that processes share. Wakes all sleepers. */
-void core_bell_ring(_Atomic uint32_t *bell);
-/* The same, but wakes at most one sleeper. True: there was one. */
+/* Bells are in memory that processes share. Wakes at most one sleeper. True: there was one. */
 bool core_bell_wake(_Atomic uint32_t *bell);
 /* Sleeps while the bell has the value `seen`, at most until `end_ns` (CLOCK_MONOTONIC). Returns 0,
  * EINTR or ETIMEDOUT. */

@@ -22,9 +22,6 @@
 #define MODIFY_NAMED                                                                               \
 	(DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR | DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR |  \
 	 DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR | DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR)
-#define MODIFY_EVDS                                                                                \
-	(DAT_EP_FIELD_RECV_EVD_HANDLE | DAT_EP_FIELD_REQUEST_EVD_HANDLE |                          \
-	 DAT_EP_FIELD_CONNECT_EVD_HANDLE)
 
 /* The watermark that an attribute sets. EP-CRSRQ-30: 0 also means no watermark. */
 static DAT_COUNT watermark(DAT_COUNT attribute)

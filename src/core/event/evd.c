@@ -34,8 +34,6 @@ static uint32_t evd_ring_size(DAT_COUNT qlen)
 
 static bool evd_init(struct core_evd *evd, DAT_COUNT qlen)
 {
-	pthread_condattr_t attr;
-
 	evd->capacity = (uint32_t)qlen;
 	evd->mask = evd_ring_size(qlen) - 1;
 	evd->ring = calloc((size_t)evd->mask + 1, sizeof(*evd->ring));
@@ -44,9 +42,7 @@ static bool evd_init(struct core_evd *evd, DAT_COUNT qlen)
 	evd->is_enabled = true;
 	evd->is_waitable = true;
 	core_waker_init(&evd->waker);
-	pthread_condattr_init(&attr);
-	pthread_cond_init(&evd->idle, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&evd->idle, NULL);
 	return true;
 }
 
