@@ -123,8 +123,9 @@ struct transport_ops {
 	/*
 	 * Listens on *qual. If it is 0, chooses a free one in 1024..65535 that is unique on the
 	 * host, and stores it. Requests are reported by core_sp_request(sp, ...), possibly before
-	 * this call returns. May block briefly. -EADDRINUSE: another listener has the qualifier;
-	 * -EADDRNOTAVAIL: none is free (0 only).
+	 * this call returns. The SP is locked, so it may not wait for anyone. -EADDRINUSE: another
+	 * listener has the qualifier; -EADDRNOTAVAIL: none is free (0 only); -EBUSY: one may be
+	 * free soon, and the core calls again for at most half a second.
 	 */
 	int (*listen)(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual,
 		      void **listener_out);

@@ -6,8 +6,10 @@
  */
 #include "core/conn/sp.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
@@ -15,7 +17,17 @@
 #include "core/conn/cr.h"
 #include "core/ep/ep_state.h"
 
-static DAT_RETURN sp_listen(struct core_sp *sp, bool is_any)
+#define LISTEN_NS UINT64_C(500000000) /* how long a qualifier may be busy */
+
+static uint64_t sp_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int sp_try_listen(struct core_sp *sp)
 {
 	struct core_ia *ia = sp->ia;
 	int rc;
@@ -23,6 +35,20 @@ static DAT_RETURN sp_listen(struct core_sp *sp, bool is_any)
 	core_lock_acquire(&sp->cell->lock); /* requests have to wait until conn_qual is set */
 	rc = ia->ops->listen(ia, core_handle_ref(sp->cell), &sp->conn_qual, &sp->listener);
 	core_lock_release(&sp->cell->lock);
+	return rc;
+}
+
+static DAT_RETURN sp_listen(struct core_sp *sp, bool is_any)
+{
+	uint64_t end = sp_now_ns() + LISTEN_NS;
+	int rc = sp_try_listen(sp);
+
+	while (rc == -EBUSY && sp_now_ns() < end) {
+		poll(NULL, 0, 1); /* unlocked */
+		rc = sp_try_listen(sp);
+	}
+	if (rc == -EBUSY)
+		rc = is_any ? -EADDRNOTAVAIL : -EADDRINUSE;
 	if (rc == -EADDRNOTAVAIL && is_any)
 		return core_error(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
 	return core_status_from_errno(rc);

@@ -27,11 +27,10 @@
 #include "soft/shm/segment.h"
 #include "soft/shm/state.h"
 
-#define SILENT_MAX 256u	  /* arriving connections without a request, per listener */
-#define ACCEPT_MAX 64u	  /* per event, so that other sockets get their turn */
-#define CHOOSE_MAX 65536u /* ports to try for a qualifier of ours */
+#define SILENT_MAX 256u /* arriving connections without a request, per listener */
+#define ACCEPT_MAX 64u	/* per event, so that other sockets get their turn */
+#define CHOOSE_MAX 64u	/* ports to try per call for a qualifier of ours */
 #define FIRST_FREE_PORT 1024u
-#define STALE_NAME_MS 200u /* how long a name without a listener may be in use */
 
 struct shm_listener {
 	struct shm_engine *engine;
@@ -122,10 +121,7 @@ static int try_listen(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 	return fd;
 }
 
-/*
- * Does the name belong to a destroyed service point whose socket still exists in a child for a
- * moment?
- */
+/* Is the name in use by a socket that does not listen? */
 static bool is_stale_name(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 {
 	struct sockaddr_un name;
@@ -143,20 +139,14 @@ static bool is_stale_name(const union core_sockaddr *address, DAT_CONN_QUAL qual
 }
 
 /*
- * The same, but retries: between fork and exec of system() or popen() a child has copies of our
- * sockets, and PSP-FREE-06 must hold then, too.
+ * The same for a qualifier of the consumer. Between fork and exec of system() or popen() a child
+ * has copies of our sockets, and PSP-FREE-06 must hold then, too: -EBUSY for such a name.
  */
 static int listen_on(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 {
-	unsigned tries;
 	int fd = try_listen(address, qual);
 
-	for (tries = 0; fd == -EADDRINUSE && tries < STALE_NAME_MS && is_stale_name(address, qual);
-	     tries++) {
-		poll(NULL, 0, 1);
-		fd = try_listen(address, qual);
-	}
-	return fd;
+	return fd == -EADDRINUSE && is_stale_name(address, qual) ? -EBUSY : fd;
 }
 
 /* Binds a free TCP port; returns its number, or -errno. */
@@ -180,7 +170,10 @@ static int hold_port(int *fd_out)
 	return ntohs(any.sin_port);
 }
 
-/* Chooses a qualifier: a TCP port that is free on the host and whose local name is free as well. */
+/*
+ * Chooses a qualifier: a TCP port that is free on the host and whose local name is free as well.
+ * Anyone may have bound the names of many ports. So one call tries a few: -EBUSY.
+ */
 static int choose_qual(struct shm_listener *listener, const union core_sockaddr *address)
 {
 	unsigned tries;
@@ -192,7 +185,7 @@ static int choose_qual(struct shm_listener *listener, const union core_sockaddr 
 
 		if (port < 0)
 			return port;
-		fd = port >= (int)FIRST_FREE_PORT ? listen_on(address, (DAT_CONN_QUAL)port)
+		fd = port >= (int)FIRST_FREE_PORT ? try_listen(address, (DAT_CONN_QUAL)port)
 						  : -EADDRINUSE;
 		if (fd >= 0) {
 			listener->qual = (DAT_CONN_QUAL)port;
@@ -203,7 +196,7 @@ static int choose_qual(struct shm_listener *listener, const union core_sockaddr 
 		if (fd != -EADDRINUSE)
 			return fd;
 	}
-	return -EADDRNOTAVAIL;
+	return -EBUSY;
 }
 
 static struct shm_listener *new_listener(struct shm_engine *engine, struct core_ref sp)

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Names of connection qualifiers that a stranger has bound without listening on them. They must not
+ * delay the creation of a service point by more than a second, however many there are.
+ */
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "dt.h"
+
+#define FIRST_PORT 40000u
+#define PORTS 64u		    /* all that the kernel chooses from in the private network */
+#define FREE_PORT (FIRST_PORT + 41) /* odd: the kernel keeps even ports for connect(2) */
+#define LIMIT_US (DT_SLOW ? 3000000u : 1000000u)
+
+/* A network of its own, in which the kernel chooses ports only from a short range. */
+static bool enter_network(void)
+{
+	struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	FILE *range;
+	int fd;
+
+	if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
+		return false;
+	range = fopen("/proc/sys/net/ipv4/ip_local_port_range", "w");
+	if (!range)
+		return false;
+	fprintf(range, "%u %u\n", FIRST_PORT, FIRST_PORT + PORTS - 1);
+	if (fclose(range) != 0)
+		return false;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	assert_int_not_equal(fd, -1);
+	assert_int_equal(ioctl(fd, SIOCSIFFLAGS, &lo), 0);
+	close(fd);
+	return true;
+}
+
+static int squat(const struct dt_ia *ia, DAT_CONN_QUAL qual)
+{
+	const struct sockaddr_in *own = (const struct sockaddr_in *)ia->attr.ia_address_ptr;
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	char text[INET_ADDRSTRLEN];
+	int len;
+
+	assert_int_not_equal(fd, -1);
+	inet_ntop(AF_INET, &own->sin_addr, text, sizeof(text));
+	len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "opendat.1/%s/%llx", text,
+		       (unsigned long long)qual);
+	assert_int_equal(
+		bind(fd, (struct sockaddr *)&name,
+		     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)),
+		0);
+	return fd;
+}
+
+static void create_among_squatters(struct dt_peer *peer, void *arg)
+{
+	const bool is_private = enter_network();
+	DAT_CONN_QUAL qual = 0;
+	int fds[PORTS];
+	struct dt_ia ia;
+	DAT_EVD_HANDLE evd;
+	DAT_PSP_HANDLE psp;
+	uint64_t start;
+
+	(void)arg;
+	dt_peer_send(peer, &is_private, sizeof(is_private));
+	if (!is_private)
+		return;
+	dt_ia_open(&ia);
+	evd = dt_evd_create(&ia, 4, DAT_EVD_CR_FLAG);
+	for (unsigned int i = 0; i < PORTS; i++)
+		fds[i] = squat(&ia, FIRST_PORT + i);
+
+	start = dt_now_us();
+	dt_fails(dat_psp_create_any(ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp),
+		 DAT_CONN_QUAL_UNAVAILABLE);
+	assert_true(dt_now_us() - start < LIMIT_US);
+
+	start = dt_now_us();
+	dt_fails(dat_psp_create(ia.ia, FIRST_PORT, evd, DAT_PSP_CONSUMER_FLAG, &psp),
+		 DAT_CONN_QUAL_IN_USE);
+	assert_true(dt_now_us() - start < LIMIT_US);
+
+	close(fds[FREE_PORT - FIRST_PORT]);
+	start = dt_now_us();
+	dt_ok(dat_psp_create_any(ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
+	assert_true(dt_now_us() - start < LIMIT_US);
+	assert_true(qual == FREE_PORT);
+	dt_ok(dat_psp_free(psp));
+	dt_ok(dat_evd_free(evd));
+	dt_ia_close(&ia);
+}
+
+/* PSP-CRANY-02 PSP-CREATE-16 */
+static void psp_create__names_bound_by_a_stranger__bounded(void **state)
+{
+	struct dt_peer peer;
+	bool is_private;
+
+	(void)state;
+	dt_peer_start(&peer, create_among_squatters, NULL);
+	dt_peer_recv(&peer, &is_private, sizeof(is_private));
+	dt_peer_join(&peer);
+	if (!is_private)
+		skip(); /* may not make a network namespace */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(psp_create__names_bound_by_a_stranger__bounded),
+	};
+
+	return cmocka_run_group_tests_name("qualifier_squat", tests, NULL, NULL);
+}
