@@ -7,10 +7,15 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "core/base/cancel.h"
+#include "core/base/log.h"
 #include "core/base/slab.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -114,6 +119,29 @@ void soft_fd_close(int fd)
 	pthread_mutex_unlock(&fds_lock);
 }
 
+/*
+ * ftruncate without SIGXFSZ, which the kernel sends to a thread that exceeds RLIMIT_FSIZE and which
+ * ends the program by default: the signal is blocked, and taken if it was not pending before.
+ */
+static int set_size(int fd, size_t size)
+{
+	const struct timespec at_once = {0};
+	int rc, state = core_cancel_off(); /* sigtimedwait is a cancellation point */
+	sigset_t xfsz, pending, old;
+
+	sigemptyset(&xfsz);
+	sigaddset(&xfsz, SIGXFSZ);
+	sigemptyset(&pending);
+	sigpending(&pending);
+	pthread_sigmask(SIG_BLOCK, &xfsz, &old);
+	rc = ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+	if (rc == -EFBIG && !sigismember(&pending, SIGXFSZ))
+		(void)sigtimedwait(&xfsz, NULL, &at_once);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	core_cancel_restore(state);
+	return rc;
+}
+
 int soft_fd_memfd(const char *name, size_t size)
 {
 	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -126,9 +154,12 @@ int soft_fd_memfd(const char *name, size_t size)
 	fd = soft_fd_end(fd);
 	if (fd < 0)
 		return fd;
-	if (ftruncate(fd, (off_t)size) == 0)
+	rc = set_size(fd, size);
+	if (rc == 0)
 		return fd;
-	rc = -errno;
+	if (rc == -EFBIG)
+		core_log(CORE_LOG_ERROR, "%s: a memory file of %zu bytes exceeds RLIMIT_FSIZE",
+			 name, size);
 	soft_fd_close(fd);
 	return rc;
 }

@@ -32,7 +32,10 @@ int soft_fd_add(int fd);
  */
 void soft_fd_close(int fd);
 
-/* Creates a listed memory file of that size, which can be sealed; -errno. */
+/*
+ * Creates a listed memory file of that size, which can be sealed; -errno. -EFBIG: the size exceeds
+ * RLIMIT_FSIZE.
+ */
 int soft_fd_memfd(const char *name, size_t size);
 
 #endif

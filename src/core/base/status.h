@@ -52,6 +52,7 @@ static inline DAT_RETURN core_status_from_errno(int error)
 	case ENOSPC:
 	case ENOBUFS:
 	case EAGAIN:
+	case EFBIG: /* RLIMIT_FSIZE, which also limits memory files */
 		return core_no_resources(DAT_RESOURCE_MEMORY);
 	default:
 		return core_error(DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);

@@ -201,6 +201,30 @@ static void ia_open__descriptors_run_out__insufficient_resources(void **state)
 	assert_int_equal(count_descriptors(), before);
 }
 
+/* IA-OPEN-33 GEN-20: RLIMIT_FSIZE limits memory files, too; its signal would end the program. */
+static void ia_open__small_files_only__insufficient_resources(void **state)
+{
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	struct rlimit limit, small;
+	DAT_IA_HANDLE ia;
+	DAT_RETURN ret;
+
+	(void)state;
+	if (dt_is_verbs())
+		skip();
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	small = limit;
+	small.rlim_cur = 1 << 20;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	ret = try_open(dt_adapter(), 8, &async, &ia);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+
+	async = DAT_HANDLE_NULL;
+	dt_ok(try_open(dt_adapter(), 8, &async, &ia));
+	close_ok(ia);
+}
+
 /* IA-OPEN-43 */
 static void ia_open__events_never_taken__closes_without_residue(void **state)
 {
@@ -248,6 +272,7 @@ int main(void)
 		cmocka_unit_test(ia_open__null_pointers__invalid_parameter),
 		cmocka_unit_test(ia_open__ordering_prefix__optional_and_removed),
 		cmocka_unit_test(ia_open__descriptors_run_out__insufficient_resources),
+		cmocka_unit_test(ia_open__small_files_only__insufficient_resources),
 		cmocka_unit_test(ia_open__events_never_taken__closes_without_residue),
 		cmocka_unit_test(ia_open__in_parallel__each_gets_its_own),
 	};

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * A limit on the size of files (RLIMIT_FSIZE) that becomes lower while an adapter is open. It
+ * applies to memory files, too. The kernel sends SIGXFSZ to a thread that exceeds it; the library
+ * must not let that happen.
+ */
+#include <stdio.h>
+#include <sys/resource.h>
+
+#include "conn_util.h"
+
+#define TINY 4096	/* no connection has room in such a file */
+#define SMALL 65536	/* a connection has, a pool of the ring path has not */
+#define LENGTH 1000003u /* takes many pieces of a pool */
+
+static struct rlimit limit_set(rlim_t bytes)
+{
+	struct rlimit old, small;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	small = old;
+	small.rlim_cur = bytes;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	return old;
+}
+
+/* EP-CONNECT-42 CR-ACCEPT-28: whichever side makes the shared memory. */
+static void ep_connect__tiny_files_only__insufficient_resources(void **state)
+{
+	struct conn_fixture *f = *state;
+	const struct conn_args args = conn_args_of(f);
+	const struct rlimit old = limit_set(TINY);
+	DAT_RETURN ret = conn_try(f->a.ep, &args);
+
+	if (ret == DAT_SUCCESS)
+		ret = dat_cr_accept(dt_request(&f->listener), f->b.ep, 0, NULL);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+}
+
+/* Large transfers need no file of their own. */
+static void rdma_write__small_files_only__arrives(void **state)
+{
+	struct conn_fixture *f = *state;
+	struct dt_buf from, to;
+	DAT_LMR_TRIPLET local;
+	DAT_RMR_TRIPLET remote;
+	struct rlimit old;
+
+	dt_buf_create(&f->ia, f->ia.pz, &from, LENGTH, DAT_MEM_PRIV_ALL_FLAG);
+	dt_buf_create(&f->ia, f->ia.pz, &to, LENGTH, DAT_MEM_PRIV_ALL_FLAG);
+	dt_fill(from.p, LENGTH, 7);
+	local = dt_seg(&from, 0, LENGTH);
+	remote = dt_rseg(&to, 0, LENGTH);
+	old = limit_set(SMALL);
+	conn_link(f, &f->a, &f->b);
+	dt_ok(dat_ep_post_rdma_write(f->a.ep, 1, &local, dt_cookie(1), &remote,
+				     DAT_COMPLETION_DEFAULT_FLAG));
+	dt_expect_dto(f->a.request, f->a.ep, 1, DAT_DTO_SUCCESS, LENGTH);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	dt_check_pattern(to.p, LENGTH, 7);
+	dt_buf_free(&from);
+	dt_buf_free(&to);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		conn_test(ep_connect__tiny_files_only__insufficient_resources),
+		conn_test(rdma_write__small_files_only__arrives),
+	};
+
+	return cmocka_run_group_tests_name("file_limit", tests, NULL, NULL);
+}
