@@ -11,6 +11,7 @@
 
 #include "core/base/cancel.h"
 #include "core/base/instance.h"
+#include "core/base/log.h"
 #include "core/event/evd.h"
 
 /* --- consumers that sleep outside the library --- */
@@ -35,20 +36,26 @@ void core_cno_request_arm(struct core_cno *cno)
 
 /* --- the queue of triggers --- */
 
-/* Makes the descriptor readable. The write never blocks, because the counter is at most 1. */
-static void cno_fd_set_locked(const struct core_cno *cno)
+/* The consumer has closed the descriptor: its number may belong to another file soon. */
+static void cno_fd_forget_locked(struct core_cno *cno)
 {
+	core_log(CORE_LOG_ERROR, "notification descriptor %d: closed by the program", cno->fd);
+	cno->fd = -1;
+}
+
+/* Makes the descriptor readable. The write never blocks, because the counter is at most 1. */
+static void cno_fd_set_locked(struct core_cno *cno)
+{
+	int state, saved = errno;
 	uint64_t one = 1;
-	ssize_t written;
-	int state;
 
 	if (cno->fd < 0)
 		return;
 	state = core_cancel_off();
-	written = write(cno->fd, &one, sizeof(one));
+	if (write(cno->fd, &one, sizeof(one)) < 0 && errno == EBADF)
+		cno_fd_forget_locked(cno);
 	core_cancel_restore(state);
-	assert(written >= 0);
-	(void)written;
+	errno = saved;
 }
 
 static void cno_fd_clear_locked(struct core_cno *cno)
@@ -62,7 +69,8 @@ static void cno_fd_clear_locked(struct core_cno *cno)
 	state = core_cancel_off();
 	taken = read(cno->fd, &value, sizeof(value));
 	/* EAGAIN: it was not readable, because the trigger went straight to a waiter */
-	assert(taken >= 0 || errno == EAGAIN);
+	if (taken < 0 && errno == EBADF)
+		cno_fd_forget_locked(cno);
 	core_cancel_restore(state);
 	errno = saved;
 	if (taken > 0)

@@ -2,6 +2,7 @@
 /* The descriptor of a notification object (dat/opendat.h), an extension for poll loops. */
 #include <fcntl.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <dat/opendat.h>
 
@@ -149,6 +150,24 @@ static void cno_fd__message_arrives__readable(void **state)
 	assert_int_equal(event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
 }
 
+/* A program that closes the descriptor loses its notifications, and nothing else. */
+static void cno_fd__closed_by_the_consumer__triggers_are_kept(void **state)
+{
+	struct fixture *fixture = *state;
+	int fd;
+
+	close(fixture->fd);
+	post(fixture->a);
+	assert_ptr_equal(take(fixture), fixture->a);
+	dt_ok(dat_opendat_cno_fd(fixture->cno, &fd)); /* a new one */
+	post(fixture->b);
+	assert_true(is_readable(fd, 0));
+	close(fd);
+	assert_ptr_equal(take(fixture), fixture->b);
+	dt_ok(dat_opendat_cno_fd(fixture->cno, &fd));
+	assert_false(is_readable(fd, 0));
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -158,6 +177,7 @@ int main(void)
 		T(cno_fd__asked_again__the_same),
 		T(cno_fd__bad_arguments__refused),
 		T(cno_fd__message_arrives__readable),
+		T(cno_fd__closed_by_the_consumer__triggers_are_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
