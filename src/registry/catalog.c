@@ -274,7 +274,7 @@ static struct catalog *catalog_build(void)
 		ret = registry_conf_parse(file.text, file.len, &ops, &report);
 	} else if (ret != -ENOMEM) {
 		registry_log(REGISTRY_LOG_CONF, "%s: cannot be read: %s", file.path,
-			     strerror(-ret));
+			     ret == -ESPIPE ? "not a regular file" : strerror(-ret));
 		built->is_missing = true;
 		ret = 0;
 	}

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -240,7 +241,26 @@ static int text_grow(char **text, size_t *room)
 	return 0;
 }
 
-/* Reads to the end of the file without using its size: it may be a pipe or still grow. */
+/*
+ * Opens a regular file, or a device such as /dev/null. -ESPIPE for all else: to open or to read a
+ * FIFO could block for ever.
+ */
+static int file_open(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat info;
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = fstat(fd, &info) ? -errno : -ESPIPE;
+	if (ret == -ESPIPE && (S_ISREG(info.st_mode) || S_ISCHR(info.st_mode)))
+		return fd;
+	close(fd);
+	return ret;
+}
+
+/* Reads to the end of the file without using its size: it may still grow. */
 static int file_read(const char *path, struct registry_conf_file *file_out)
 {
 	size_t room = 0, len = 0;
@@ -249,9 +269,9 @@ static int file_read(const char *path, struct registry_conf_file *file_out)
 	int fd, ret = 0;
 
 	file_out->path = path;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	fd = file_open(path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	for (;;) {
 		if (len == room)
 			ret = text_grow(&text, &room);

@@ -346,6 +346,39 @@ static void registry_list__rdma_device__its_verbs_adapter(void **state)
 	child_run(verbs_adapters);
 }
 
+static void fifo_at(const char *path, bool has_writer)
+{
+	int fd;
+
+	alarm(20); /* a failure would block */
+	must(mkfifo(path, 0600) == 0);
+	fd = has_writer ? open(path, O_RDWR | O_CLOEXEC) : -1; /* it never writes */
+	must(has_writer == (fd >= 0));
+	must(setenv("DAT_OVERRIDE", path, 1) == 0);
+	must_fail(list(8), DAT_INTERNAL_ERROR);
+	must_fail(open_as("soft-lo", DAT_FALSE), DAT_PROVIDER_NOT_FOUND);
+}
+
+static void override_fifo(void)
+{
+	host_enter();
+	fifo_at("/etc/fifo", false);
+}
+
+static void override_silent_fifo(void)
+{
+	host_enter();
+	fifo_at("/etc/fifo", true);
+}
+
+/* CONF-04: what is no regular file cannot be read, and does not block. */
+static void registry_list__fifo_as_override__missing(void **state)
+{
+	(void)state;
+	child_run(override_fifo);
+	child_run(override_silent_fifo);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -356,6 +389,7 @@ int main(void)
 		cmocka_unit_test(registry_list__file_of_2_0_lines__soft_lo),
 		cmocka_unit_test(ia_open__builtin_beside_a_file__opens_unlisted),
 		cmocka_unit_test(registry_list__empty_override__no_builtins),
+		cmocka_unit_test(registry_list__fifo_as_override__missing),
 		cmocka_unit_test(registry_list__provider_not_installed__nothing),
 		cmocka_unit_test(builtin_rdma_netdevs__devices_of_each_kind__their_interfaces),
 		cmocka_unit_test(registry_list__rdma_device__its_verbs_adapter),
