@@ -43,6 +43,7 @@ static struct {
 } arena = {.lock = CORE_LOCK_INIT};
 
 static pthread_once_t arena_once = PTHREAD_ONCE_INIT;
+static bool arena_has_fork_handlers; /* set once, by arena_listen_to_forks */
 
 /*
  * Takes the mutex even if the lock is biased to this thread. Otherwise another thread could hold
@@ -71,7 +72,14 @@ static void arena_fork_child(void)
 	core_lock_release(&arena.lock); /* arena_fork_prepare took it */
 }
 
-static void arena_create(void)
+static void arena_listen_to_forks(void)
+{
+	arena_has_fork_handlers =
+		!pthread_atfork(arena_fork_prepare, arena_fork_parent, arena_fork_child);
+}
+
+/* A failure is not final: the next allocation tries again. */
+static void arena_create_locked(void)
 {
 	uint32_t cells = ARENA_CELLS_MAX;
 	void *base = MAP_FAILED;
@@ -84,8 +92,7 @@ static void arena_create(void)
 	}
 	if (base == MAP_FAILED)
 		return;
-	if (madvise(base, size, MADV_WIPEONFORK) || /* GEN-35 */
-	    pthread_atfork(arena_fork_prepare, arena_fork_parent, arena_fork_child)) {
+	if (madvise(base, size, MADV_WIPEONFORK)) { /* GEN-35 */
 		munmap(base, size);
 		return;
 	}
@@ -124,8 +131,12 @@ struct core_handle *core_handle_alloc(const DAT_PROVIDER *provider, struct core_
 {
 	struct core_handle *cell;
 
-	pthread_once(&arena_once, arena_create);
+	pthread_once(&arena_once, arena_listen_to_forks);
+	if (!arena_has_fork_handlers)
+		return NULL;
 	core_lock_acquire(&arena.lock);
+	if (!arena.cells)
+		arena_create_locked();
 	cell = arena_alloc_locked();
 	core_lock_release(&arena.lock);
 	if (!cell)

@@ -3,6 +3,7 @@
 #include "core/base/slab.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +18,7 @@ struct free_object {
 /* A leaf lock: its holder calls only mmap. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool has_fork_handler; /* set once, by slab_init */
 /* guarded by `lock` */
 /* indexed by size / CORE_SLAB_ALIGN */
 static struct free_object *free_objects[OBJECT_MAX / CORE_SLAB_ALIGN + 1];
@@ -34,7 +36,7 @@ static void slab_in_child(void)
 
 static void slab_init(void)
 {
-	pthread_atfork(NULL, NULL, slab_in_child);
+	has_fork_handler = !pthread_atfork(NULL, NULL, slab_in_child);
 }
 
 static size_t round_up(size_t size)
@@ -73,6 +75,8 @@ static void *take(size_t size)
 	struct free_object *object;
 
 	pthread_once(&once, slab_init);
+	if (!has_fork_handler) /* the lists of a child could be inconsistent */
+		return NULL;
 	pthread_mutex_lock(&lock);
 	object = *list;
 	if (object)
