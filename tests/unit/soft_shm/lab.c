@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The lab of lab.h: its construction, and what the peer does in it. */
+/* The lab of lab.h: its construction, and the calls of our side. */
 #include "lab.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -266,81 +265,6 @@ void lab_close(struct lab *lab)
 	lab_current = NULL;
 }
 
-/* --- pools --- */
-
-int lab_pool_file(size_t size, int seals)
-{
-	int fd = memfd_create("peer-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	LAB_MUST(fd >= 0 && ftruncate(fd, (off_t)size) == 0);
-	LAB_MUST(!seals || fcntl(fd, F_ADD_SEALS, seals) == 0);
-	return fd;
-}
-
-void lab_peer_gives_pool(struct lab *lab)
-{
-	/* created once: fuzzers open thousands of labs in a second */
-	static uint8_t *memory;
-	static int fd;
-	union shm_wire wire;
-
-	if (!memory) {
-		fd = lab_pool_file(SHM_POOL_SIZE, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-		memory = mmap(NULL, SHM_POOL_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		LAB_MUST(memory != MAP_FAILED);
-	}
-	lab->peer_pool = memory;
-	shm_wire_prepare(&wire, SHM_WIRE_POOL_GIVE);
-	wire.pool.number = 0x77;
-	memset(wire.pool.secret, 'p', sizeof(wire.pool.secret));
-	shm_pool_given(lab->conn, &wire.pool, fd);
-	LAB_MUST(lab_peer_packet(lab, &wire) == SHM_WIRE_POOL_HAVE);
-	LAB_MUST(wire.pool.number == 0x77 && wire.pool.secret[SHM_TOKEN_SIZE - 1] == 'p');
-}
-
-enum shm_wire_type lab_peer_packet(struct lab *lab, union shm_wire *wire_out)
-{
-	struct iovec iov = {wire_out, sizeof(*wire_out)};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(SHM_WIRE_FDS_MAX * sizeof(int))];
-	} control;
-	struct msghdr message = {.msg_iov = &iov,
-				 .msg_iovlen = 1,
-				 .msg_control = &control,
-				 .msg_controllen = sizeof(control)};
-	const struct cmsghdr *header;
-	int fd = -1;
-
-	if (recvmsg(lab->peer_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
-		return 0;
-	header = CMSG_FIRSTHDR(&message);
-	if (header)
-		memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-	LAB_MUST((fd >= 0) == (wire_out->head.type == SHM_WIRE_POOL_GIVE));
-	if (wire_out->head.type == SHM_WIRE_POOL_NAME || fd >= 0)
-		lab->offer = wire_out->pool;
-	if (fd >= 0) {
-		if (lab->our_pool)
-			munmap((void *)(uintptr_t)lab->our_pool, SHM_POOL_SIZE);
-		lab->our_pool = mmap(NULL, SHM_POOL_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-		LAB_MUST(lab->our_pool != MAP_FAILED);
-		/* the peer must not be able to write there */
-		LAB_MUST(mmap(NULL, SHM_POOL_SIZE, PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
-		LAB_MUST(write(fd, "x", 1) < 0 && ftruncate(fd, 0) < 0);
-		close(fd);
-	}
-	return (enum shm_wire_type)wire_out->head.type;
-}
-
-void lab_peer_takes_pool(struct lab *lab)
-{
-	struct shm_wire_pool have = lab->offer;
-
-	have.head.type = SHM_WIRE_POOL_HAVE;
-	shm_pool_answered(lab->conn, &have);
-}
-
 void lab_take_event(struct lab *lab, const DAT_EVENT *event)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
@@ -486,16 +410,4 @@ bool lab_post(struct lab *lab, enum core_op op, uint32_t offset, uint32_t len, u
 	}
 	lab_take_events(lab);
 	return true;
-}
-
-bool lab_peer_entry(struct shm_producer *ring, struct shm_entry *entry, const void *payload)
-{
-	uint8_t *room;
-
-	if (shm_producer_reserve(ring, entry->payload, &room) != 1)
-		return false;
-	if (payload)
-		memcpy(room, payload, entry->payload);
-	shm_producer_commit(ring, entry);
-	return shm_producer_publish(ring);
 }
