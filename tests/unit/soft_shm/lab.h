@@ -140,8 +140,8 @@ static inline struct shm_entry lab_send_entry(uint32_t payload)
 /* The peer sends its pool, and we map it. */
 void lab_peer_gives_pool(struct lab *lab);
 /*
- * The type of the next packet to the peer, or 0. One that contains our pool is kept in `offer`, and
- * the pool is mapped.
+ * The type of the next packet to the peer, which must be valid, or 0. One that contains our pool is
+ * kept in `offer`, and the pool is mapped.
  */
 enum shm_wire_type lab_peer_packet(struct lab *lab, union shm_wire *wire_out);
 /* The peer answers `offer`, with the secret if it got it. */

@@ -40,9 +40,21 @@ void lab_peer_gives_pool(struct lab *lab)
 	LAB_MUST(wire.pool.number == 0x77 && wire.pool.secret[SHM_TOKEN_SIZE - 1] == 'p');
 }
 
+/* Maps our pool as the peer would, and checks that the peer cannot write there. */
+static void map_our_pool(struct lab *lab, int fd)
+{
+	if (lab->our_pool)
+		munmap((void *)(uintptr_t)lab->our_pool, SHM_POOL_SIZE);
+	lab->our_pool = mmap(NULL, SHM_POOL_SIZE, PROT_READ, MAP_SHARED, fd, 0);
+	LAB_MUST(lab->our_pool != MAP_FAILED);
+	LAB_MUST(mmap(NULL, SHM_POOL_SIZE, PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
+	LAB_MUST(write(fd, "x", 1) < 0 && ftruncate(fd, 0) < 0);
+}
+
 enum shm_wire_type lab_peer_packet(struct lab *lab, union shm_wire *wire_out)
 {
-	struct iovec iov = {wire_out, sizeof(*wire_out)};
+	uint8_t bytes[sizeof(*wire_out)];
+	struct iovec iov = {bytes, sizeof(bytes)};
 	union {
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(SHM_WIRE_FDS_MAX * sizeof(int))];
@@ -52,24 +64,20 @@ enum shm_wire_type lab_peer_packet(struct lab *lab, union shm_wire *wire_out)
 				 .msg_control = &control,
 				 .msg_controllen = sizeof(control)};
 	const struct cmsghdr *header;
+	const ssize_t size = recvmsg(lab->peer_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	int fd = -1;
 
-	if (recvmsg(lab->peer_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
+	if (size <= 0)
 		return 0;
 	header = CMSG_FIRSTHDR(&message);
 	if (header)
 		memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+	LAB_MUST(shm_wire_decode(bytes, (size_t)size, fd >= 0, wire_out) == 0);
 	LAB_MUST((fd >= 0) == (wire_out->head.type == SHM_WIRE_POOL_GIVE));
 	if (wire_out->head.type == SHM_WIRE_POOL_NAME || fd >= 0)
 		lab->offer = wire_out->pool;
 	if (fd >= 0) {
-		if (lab->our_pool)
-			munmap((void *)(uintptr_t)lab->our_pool, SHM_POOL_SIZE);
-		lab->our_pool = mmap(NULL, SHM_POOL_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-		LAB_MUST(lab->our_pool != MAP_FAILED);
-		/* the peer must not be able to write there */
-		LAB_MUST(mmap(NULL, SHM_POOL_SIZE, PROT_WRITE, MAP_SHARED, fd, 0) == MAP_FAILED);
-		LAB_MUST(write(fd, "x", 1) < 0 && ftruncate(fd, 0) < 0);
+		map_our_pool(lab, fd);
 		close(fd);
 	}
 	return (enum shm_wire_type)wire_out->head.type;

@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "slow.h"
@@ -108,18 +107,6 @@ static void write__peer_has_revoked__touches_nothing(void **state)
 	assert_int_equal(atomic_load(&lab->conn->mine->announce), 0);
 }
 
-/* The next packet that our side sent; 0: none. */
-static unsigned packet(struct lab *lab, union shm_wire *wire)
-{
-	uint8_t bytes[sizeof(*wire)];
-	ssize_t size = recv(lab->peer_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-	if (size <= 0)
-		return 0;
-	assert_int_equal(shm_wire_decode(bytes, (size_t)size, 0, wire), 0);
-	return wire->head.type;
-}
-
 static uint64_t counted(struct lab *lab, enum shm_counter counter)
 {
 	return shm_engine_count(&lab->engine, counter);
@@ -141,12 +128,12 @@ static void write__memory_file_given__mapped_and_checked_by_key(void **state)
 			 0);
 	/* through the ring until the answer arrives, and one question only */
 	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 4, key, give.address));
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_MAP_ASK);
+	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_MAP_ASK);
 	assert_int_equal(wire.word.word, key);
 	atomic_store(&lab->peer->done, 1);
 	lab_pass(lab);
 	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 4, key, give.address));
-	assert_int_equal(packet(lab, &wire), 0);
+	assert_int_equal(lab_peer_packet(lab, &wire), 0);
 	atomic_store(&lab->peer->done, 2);
 	lab_pass(lab);
 	assert_int_equal(counted(lab, SHM_COUNT_RING), 2);
@@ -193,7 +180,7 @@ static void message__from_mapped_memory__fetched_by_the_mapping(void **state)
 	entry.key = lab->peer_rkey;
 	assert_true(lab_post_receive(lab, 0, 2000));
 	ask(lab, entry, lab->peer_memory);
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_MAP_ASK);
+	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_MAP_ASK);
 	assert_int_equal(wire.word.word, lab->peer_rkey);
 
 	/* different bytes from those in peer_memory, to see from where they are copied */

@@ -2,7 +2,6 @@
 /* Sleeping and waking: when a connection asks for a packet, and when it sends one to its peer. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "slow.h"
 #include "soft/shm/engine/active.h"
@@ -10,32 +9,21 @@
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/wire.h"
 
-static unsigned packet(struct lab *lab, union shm_wire *wire)
-{
-	uint8_t bytes[sizeof(*wire)];
-	ssize_t size = recv(lab->peer_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-
-	if (size <= 0)
-		return 0;
-	assert_int_equal(shm_wire_decode(bytes, (size_t)size, 0, wire), 0);
-	return wire->head.type;
-}
-
 static void publish__peer_sleeps__one_packet_per_number(void **state)
 {
 	struct lab *lab = *state;
 	union shm_wire wire;
 
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_int_equal(packet(lab, &wire), 0); /* awake */
+	assert_int_equal(lab_peer_packet(lab, &wire), 0); /* awake */
 	atomic_store(&lab->peer->armed, 1);
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_WAKE);
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_int_equal(packet(lab, &wire), 0); /* one WAKE is on the way */
-	atomic_store(&lab->peer->armed, 3);	 /* the peer woke and went to sleep again */
+	assert_int_equal(lab_peer_packet(lab, &wire), 0); /* one WAKE is on the way */
+	atomic_store(&lab->peer->armed, 3); /* the peer woke and went to sleep again */
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_WAKE);
 }
 
 /* A peer that sets is_polled gets no packet; one that clears it does. */
@@ -48,16 +36,16 @@ static void publish__peer_has_polled_for_long__no_packet_until_it_ends_that(void
 	atomic_store(&lab->peer->is_polled, 1);
 	atomic_store(&lab->peer->armed, 1); /* which no honest peer does at that time */
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_int_equal(packet(lab, &wire), 0);
+	assert_int_equal(lab_peer_packet(lab, &wire), 0);
 	atomic_store(&lab->peer->is_polled, 0);
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_WAKE);
 	/* where the kernel cannot run fences for us, we always read `armed` */
 	lab->conn->can_skip_fence = false;
 	atomic_store(&lab->peer->is_polled, 1);
 	atomic_store(&lab->peer->armed, 3);
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_WAKE);
 }
 
 /* Takes one message while a thread polls. */
@@ -99,11 +87,11 @@ static void publish__done_for_a_sleeping_peer__wakes_it(void **state)
 
 	atomic_store(&lab->peer->armed, 1);
 	ask(lab, lab_send_entry(2), "hi");
-	assert_int_equal(packet(lab, &wire),
+	assert_int_equal(lab_peer_packet(lab, &wire),
 			 SHM_WIRE_WAKE); /* that it waits for a Receive is published, too */
 	atomic_store(&lab->peer->armed, 3);
 	assert_true(lab_post_receive(lab, 0, 10));
-	assert_int_equal(packet(lab, &wire), SHM_WIRE_WAKE);
+	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_WAKE);
 }
 
 static void arm__work_since_the_last_poll__stays_awake(void **state)
