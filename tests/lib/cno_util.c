@@ -60,6 +60,13 @@ void cno_stays_quiet(DAT_CNO_HANDLE cno)
 	cno_empty_for(cno, DT_QUIET_US);
 }
 
+void cno_send(struct dt_pair *pair, uint64_t cookie, DAT_COMPLETION_FLAGS flags)
+{
+	dt_ok(dat_ep_post_recv(pair->b.ep, 0, NULL, dt_cookie(cookie),
+			       DAT_COMPLETION_DEFAULT_FLAG));
+	dt_ok(dat_ep_post_send(pair->a.ep, 0, NULL, dt_cookie(cookie), flags));
+}
+
 /* --- a blocked thread --- */
 
 static void *cno_waiter_run(void *arg)

@@ -41,6 +41,9 @@ void cno_is_quiet(DAT_CNO_HANDLE cno);
 /* None comes for a while. */
 void cno_stays_quiet(DAT_CNO_HANDLE cno);
 
+/* Sends an empty message from a of the pair to b; both the Receive and the Send have the cookie. */
+void cno_send(struct dt_pair *pair, uint64_t cookie, DAT_COMPLETION_FLAGS flags);
+
 /* --- a blocked thread --- */
 
 struct cno_waiter {

@@ -171,6 +171,21 @@ void dt_ia_abort(struct dt_ia *ia)
 	memset(ia, 0, sizeof(*ia));
 }
 
+int dt_ia_setup(void **state)
+{
+	static struct dt_ia ia;
+
+	dt_ia_open(&ia);
+	*state = &ia;
+	return 0;
+}
+
+int dt_ia_teardown(void **state)
+{
+	dt_ia_close(*state);
+	return 0;
+}
+
 /* --- memory --- */
 
 /* The files behind shared buffers stay open while the buffers live, as in most programs that

@@ -101,6 +101,10 @@ bool dt_is_iwarp(void);
 void dt_ia_open(struct dt_ia *ia);  /* opens, queries, makes one protection zone */
 void dt_ia_close(struct dt_ia *ia); /* frees the zone, closes gracefully (must succeed) */
 void dt_ia_abort(struct dt_ia *ia); /* closes abruptly */
+int dt_ia_setup(void **state);
+int dt_ia_teardown(void **state);
+/* A test whose state is an open struct dt_ia. */
+#define dt_ia_test(f) cmocka_unit_test_setup_teardown(f, dt_ia_setup, dt_ia_teardown)
 
 /* --- memory --- */
 
@@ -190,6 +194,10 @@ void dt_pair_open(struct dt_pair *pair); /* default attributes */
 /* attributes and zone per side; NULL: defaults, the adapter's zone */
 void dt_pair_open_with(struct dt_pair *pair, const DAT_EP_ATTR *a, const DAT_EP_ATTR *b);
 void dt_pair_close(struct dt_pair *pair); /* disconnects, frees, closes gracefully */
+int dt_pair_setup(void **state);
+int dt_pair_teardown(void **state);
+/* A test whose state is an open struct dt_pair. */
+#define dt_pair_test(f) cmocka_unit_test_setup_teardown(f, dt_pair_setup, dt_pair_teardown)
 /* Connects two unconnected endpoints of one instance (own listener). */
 void dt_ep_link(struct dt_ia *ia, struct dt_ep *a, struct dt_ep *b);
 

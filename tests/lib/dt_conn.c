@@ -295,3 +295,18 @@ void dt_pair_close(struct dt_pair *pair)
 	dt_ep_free(&pair->b);
 	dt_ia_close(&pair->ia);
 }
+
+int dt_pair_setup(void **state)
+{
+	static struct dt_pair pair;
+
+	dt_pair_open(&pair);
+	*state = &pair;
+	return 0;
+}
+
+int dt_pair_teardown(void **state)
+{
+	dt_pair_close(*state);
+	return 0;
+}

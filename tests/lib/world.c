@@ -55,6 +55,21 @@ void world_close(struct world *world)
 	dt_ia_close(&world->ia);
 }
 
+int world_setup(void **state)
+{
+	static struct world world;
+
+	world_open(&world);
+	*state = &world;
+	return 0;
+}
+
+int world_teardown(void **state)
+{
+	world_close(*state);
+	return 0;
+}
+
 /* --- one handle, one call --- */
 
 /* Of a call on an object of that type; no row states one for EVDs, where any will do. */

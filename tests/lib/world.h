@@ -33,6 +33,10 @@ struct world {
 
 void world_open(struct world *world);
 void world_close(struct world *world);
+int world_setup(void **state);
+int world_teardown(void **state);
+/* A test whose state is an open struct world. */
+#define world_test(f) cmocka_unit_test_setup_teardown(f, world_setup, world_teardown)
 
 /* --- calls --- */
 

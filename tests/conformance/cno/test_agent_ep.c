@@ -7,14 +7,6 @@
 
 #define QUAL_BASE (UINT64_C(1) << 59)
 
-/* --- which events notify --- */
-
-static void send_with(struct dt_pair *pair, uint64_t cookie, DAT_COMPLETION_FLAGS flags)
-{
-	dt_ok(ep_recv_empty(pair->b.ep, cookie));
-	dt_ok(dat_ep_post_send(pair->a.ep, 0, NULL, dt_cookie(cookie), flags));
-}
-
 /* --- transfers from inside an agent --- */
 
 struct transfer {
@@ -135,7 +127,7 @@ static void agent__frees_the_connected_endpoint__peer_notified(void **state)
 	(void)state;
 	dt_pair_open(&pair);
 	dt_ok(dat_evd_modify_cno(pair.b.recv, cno_agent_create(&pair.ia, &agent)));
-	send_with(&pair, 1, DAT_COMPLETION_DEFAULT_FLAG);
+	cno_send(&pair, 1, DAT_COMPLETION_DEFAULT_FLAG);
 	cno_agent_called(&agent, 1, pair.b.recv);
 	dt_expect_dto(pair.a.request, pair.a.ep, 1, DAT_DTO_SUCCESS, 0);
 	dt_expect_conn(pair.a.conn, pair.a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);

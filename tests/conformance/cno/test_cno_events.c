@@ -78,12 +78,6 @@ static void open_pair(struct dt_pair *pair, DAT_COMPLETION_FLAGS request, DAT_CO
 	dt_pair_open_with(pair, &a, &b);
 }
 
-static void send_with(struct dt_pair *pair, uint64_t cookie, DAT_COMPLETION_FLAGS flags)
-{
-	dt_ok(ep_recv_empty(pair->b.ep, cookie));
-	dt_ok(dat_ep_post_send(pair->a.ep, 0, NULL, dt_cookie(cookie), flags));
-}
-
 /* Takes a completion without becoming a direct waiter. */
 static void take_dto(DAT_EVD_HANDLE evd, uint64_t cookie)
 {
@@ -94,27 +88,36 @@ static void take_dto(DAT_EVD_HANDLE evd, uint64_t cookie)
 	assert_int_equal(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
 }
 
+/* Messages of which only every second triggers the CNO of `watched`. */
+static void check_every_second_notifies(struct dt_pair *pair, DAT_EVD_HANDLE watched,
+					DAT_EVD_HANDLE other, DAT_COMPLETION_FLAGS silent,
+					DAT_COMPLETION_FLAGS notifying)
+{
+	const DAT_CNO_HANDLE cno = notify(&pair->ia, watched);
+
+	for (uint64_t i = 0; i < 3; i++) {
+		cno_send(pair, 10 + i, silent);
+		take_dto(other, 10 + i);
+		cno_stays_quiet(cno);
+		cno_send(pair, 20 + i, notifying);
+		cno_expect(cno, watched);
+		take_dto(watched, 10 + i);
+		take_dto(watched, 20 + i);
+		take_dto(other, 20 + i);
+		cno_is_quiet(cno);
+	}
+	notify_no_more(cno, watched);
+}
+
 /* DTO-18: The CNO is not triggered; the next signalled completion triggers it. */
 static void cno_wait__unsignalled_completion__not_notified(void **state)
 {
 	struct dt_pair pair;
-	DAT_CNO_HANDLE cno;
 
 	(void)state;
 	open_pair(&pair, DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_COMPLETION_DEFAULT_FLAG);
-	cno = notify(&pair.ia, pair.a.request);
-	for (uint64_t i = 0; i < 3; i++) {
-		send_with(&pair, 10 + i, DAT_COMPLETION_UNSIGNALLED_FLAG);
-		take_dto(pair.b.recv, 10 + i);
-		cno_stays_quiet(cno);
-		send_with(&pair, 20 + i, DAT_COMPLETION_DEFAULT_FLAG);
-		cno_expect(cno, pair.a.request);
-		take_dto(pair.a.request, 10 + i);
-		take_dto(pair.a.request, 20 + i);
-		take_dto(pair.b.recv, 20 + i);
-		cno_is_quiet(cno);
-	}
-	notify_no_more(cno, pair.a.request);
+	check_every_second_notifies(&pair, pair.a.request, pair.b.recv,
+				    DAT_COMPLETION_UNSIGNALLED_FLAG, DAT_COMPLETION_DEFAULT_FLAG);
 	dt_pair_close(&pair);
 }
 
@@ -122,23 +125,11 @@ static void cno_wait__unsignalled_completion__not_notified(void **state)
 static void cno_wait__solicited_wait__only_solicited_notify(void **state)
 {
 	struct dt_pair pair;
-	DAT_CNO_HANDLE cno;
 
 	(void)state;
 	open_pair(&pair, DAT_COMPLETION_DEFAULT_FLAG, DAT_COMPLETION_SOLICITED_WAIT_FLAG);
-	cno = notify(&pair.ia, pair.b.recv);
-	for (uint64_t i = 0; i < 3; i++) {
-		send_with(&pair, 10 + i, DAT_COMPLETION_DEFAULT_FLAG);
-		take_dto(pair.a.request, 10 + i);
-		cno_stays_quiet(cno);
-		send_with(&pair, 20 + i, DAT_COMPLETION_SOLICITED_WAIT_FLAG);
-		cno_expect(cno, pair.b.recv);
-		take_dto(pair.b.recv, 10 + i);
-		take_dto(pair.b.recv, 20 + i);
-		take_dto(pair.a.request, 20 + i);
-		cno_is_quiet(cno);
-	}
-	notify_no_more(cno, pair.b.recv);
+	check_every_second_notifies(&pair, pair.b.recv, pair.a.request, DAT_COMPLETION_DEFAULT_FLAG,
+				    DAT_COMPLETION_SOLICITED_WAIT_FLAG);
 	dt_pair_close(&pair);
 }
 

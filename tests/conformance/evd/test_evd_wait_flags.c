@@ -24,6 +24,16 @@ static void pair_open(struct dt_pair *pair, DAT_COMPLETION_FLAGS recv, DAT_COMPL
 	dt_pair_open_with(pair, &attr, NULL);
 }
 
+/* The waiter was released with the completion of that cookie; nmore others were queued. */
+static void expect_released(struct evd_waiter *waiter, uint64_t cookie, DAT_COUNT nmore)
+{
+	dt_ok(evd_waiter_join(waiter));
+	assert_int_equal(waiter->event.event_number, DAT_DTO_COMPLETION_EVENT);
+	assert_int_equal(waiter->event.event_data.dto_completion_event_data.user_cookie.as_64,
+			 cookie);
+	assert_int_equal(waiter->nmore, nmore);
+}
+
 static void check_threshold(DAT_EVD_HANDLE evd, bool is_controlled)
 {
 	const DAT_RETURN expected =
@@ -134,9 +144,7 @@ static void evd_wait__unsignalled_requests_beside_receives__each_by_its_flags(vo
 	mixed_send(&mixed, 2, DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_SUPPRESS_FLAG);
 	evd_waiter_stays(&waiter);
 	mixed_recv(&mixed, 3, DAT_COMPLETION_DEFAULT_FLAG);
-	dt_ok(evd_waiter_join(&waiter));
-	assert_int_equal(waiter.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
-	assert_int_equal(waiter.nmore, 1);
+	expect_released(&waiter, 1, 1);
 	dt_expect_dto(mixed.evd, mixed.ep, 3, DAT_DTO_SUCCESS, 0);
 	/* a signalled one wakes */
 	memset(&waiter, 0, sizeof(waiter));
@@ -158,9 +166,7 @@ static void evd_wait__unsignalled_receives_beside_requests__each_by_its_flags(vo
 	mixed_recv(&mixed, 1, DAT_COMPLETION_UNSIGNALLED_FLAG);
 	evd_waiter_stays(&waiter);
 	mixed_send(&mixed, 2, DAT_COMPLETION_DEFAULT_FLAG);
-	dt_ok(evd_waiter_join(&waiter));
-	assert_int_equal(waiter.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
-	assert_int_equal(waiter.nmore, 1);
+	expect_released(&waiter, 1, 1);
 	dt_expect_dto(mixed.evd, mixed.ep, 2, DAT_DTO_SUCCESS, 0);
 	dt_no_event(mixed.evd);
 }
@@ -215,11 +221,7 @@ static void evd_wait__threshold_flag_or_default__third_completion_releases(void 
 		evd_flush(ep, 2);
 		evd_waiter_stays(&waiter);
 		evd_flush(ep, 3);
-		dt_ok(evd_waiter_join(&waiter));
-		assert_int_equal(waiter.event.event_number, DAT_DTO_COMPLETION_EVENT);
-		assert_int_equal(
-			waiter.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
-		assert_int_equal(waiter.nmore, 2);
+		expect_released(&waiter, 1, 2);
 	}
 }
 
@@ -268,9 +270,7 @@ static void evd_wait__notifying_after_unsignalled__released_with_the_first(void 
 	send_one(&pair, 1, DAT_COMPLETION_UNSIGNALLED_FLAG);
 	evd_waiter_stays(&waiter);
 	send_one(&pair, 2, DAT_COMPLETION_DEFAULT_FLAG);
-	dt_ok(evd_waiter_join(&waiter));
-	assert_int_equal(waiter.event.event_data.dto_completion_event_data.user_cookie.as_64, 1);
-	assert_int_equal(waiter.nmore, 1);
+	expect_released(&waiter, 1, 1);
 	dt_expect_dto(pair.a.request, pair.a.ep, 2, DAT_DTO_SUCCESS, 0);
 	dt_pair_close(&pair);
 }

@@ -2,21 +2,6 @@
 /* The consumer context that each object carries. */
 #include "world.h"
 
-static int setup(void **state)
-{
-	static struct world world;
-
-	world_open(&world);
-	*state = &world;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	world_close(*state);
-	return 0;
-}
-
 static uint64_t get(DAT_HANDLE handle)
 {
 	DAT_CONTEXT context = {.as_64 = 0x1234567890abcdefull};
@@ -175,16 +160,15 @@ static void consumer_context__in_parallel__never_torn(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(get_consumer_context__new_object__zero),
-		T(get_consumer_context__cell_of_a_dead_object_with_one__zero),
-		T(set_consumer_context__any_pattern__read_back),
-		T(set_consumer_context__null__cleared),
-		T(set_consumer_context__several_objects__independent),
-		T(consumer_context__no_object__invalid_handle),
-		T(get_consumer_context__null_pointer__invalid_parameter),
-		T(consumer_context__in_parallel__never_torn),
+		world_test(get_consumer_context__new_object__zero),
+		world_test(get_consumer_context__cell_of_a_dead_object_with_one__zero),
+		world_test(set_consumer_context__any_pattern__read_back),
+		world_test(set_consumer_context__null__cleared),
+		world_test(set_consumer_context__several_objects__independent),
+		world_test(consumer_context__no_object__invalid_handle),
+		world_test(get_consumer_context__null_pointer__invalid_parameter),
+		world_test(consumer_context__in_parallel__never_torn),
 	};
 
 	return cmocka_run_group_tests_name("context", tests, NULL, NULL);

@@ -10,21 +10,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-static int setup(void **state)
-{
-	static struct world world;
-
-	world_open(&world);
-	*state = &world;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	world_close(*state);
-	return 0;
-}
-
 /* --- types --- */
 
 /* HANDLE-TYPE-01 HANDLE-TYPE-02 HANDLE-TYPE-03 HANDLE-TYPE-04 HANDLE-TYPE-05 HANDLE-TYPE-06
@@ -363,22 +348,21 @@ static void each_call__good_and_refused__prints_nothing(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(handle_constants__of_the_header__values),
-		T(get_handle_type__each_object__its_type),
-		T(get_handle_type__null_pointer__invalid_parameter),
-		T(get_handle_type__in_parallel__same_answer),
-		T(each_call__null_handle__invalid_handle),
-		T(each_call__handle_of_another_type__invalid_handle),
-		T(ep_create__objects_of_another_instance__invalid_handle),
-		T(psp_create_and_accept__objects_of_another_instance__invalid_handle),
-		T(each_call__small_integer__invalid_handle),
-		T(each_call__value_beside_a_live_handle__invalid_handle),
-		T(each_call__any_bit_pattern__invalid_handle),
-		T(each_object__first_word__provider_table),
-		T(each_call__null_output__invalid_parameter),
-		T(return_code__success_and_empty_queue__bare_values),
+		world_test(get_handle_type__each_object__its_type),
+		world_test(get_handle_type__null_pointer__invalid_parameter),
+		world_test(get_handle_type__in_parallel__same_answer),
+		world_test(each_call__null_handle__invalid_handle),
+		world_test(each_call__handle_of_another_type__invalid_handle),
+		world_test(ep_create__objects_of_another_instance__invalid_handle),
+		world_test(psp_create_and_accept__objects_of_another_instance__invalid_handle),
+		world_test(each_call__small_integer__invalid_handle),
+		world_test(each_call__value_beside_a_live_handle__invalid_handle),
+		world_test(each_call__any_bit_pattern__invalid_handle),
+		world_test(each_object__first_word__provider_table),
+		world_test(each_call__null_output__invalid_parameter),
+		world_test(return_code__success_and_empty_queue__bare_values),
 		cmocka_unit_test(each_call__good_and_refused__prints_nothing),
 	};
 

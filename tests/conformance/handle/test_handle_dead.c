@@ -7,21 +7,6 @@
 
 #define CREATIONS 1000 /* during which a dead handle is not reissued */
 
-static int setup(void **state)
-{
-	static struct world world;
-
-	world_open(&world);
-	*state = &world;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	world_close(*state);
-	return 0;
-}
-
 /* --- handles of dead objects --- */
 
 /* GEN-16 EP-GEN-03 COMPAT-18 IA-CLOSE-21 */
@@ -205,13 +190,12 @@ static void each_call__races_with_the_free__acts_or_is_refused(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(each_call__objects_freed_and_instance_closed__invalid_handle),
-		T(each_call__instance_closed_abruptly__invalid_handle),
-		T(create__thousand_times_after_a_free__handle_not_reissued),
-		T(create__many_that_live__none_has_a_dead_handle),
-		T(each_call__races_with_the_free__acts_or_is_refused),
+		world_test(each_call__objects_freed_and_instance_closed__invalid_handle),
+		world_test(each_call__instance_closed_abruptly__invalid_handle),
+		world_test(create__thousand_times_after_a_free__handle_not_reissued),
+		world_test(create__many_that_live__none_has_a_dead_handle),
+		world_test(each_call__races_with_the_free__acts_or_is_refused),
 	};
 
 	return cmocka_run_group_tests_name("handle dead", tests, NULL, NULL);

@@ -7,36 +7,6 @@
 
 #include <netinet/in.h>
 
-static int setup(void **state)
-{
-	static struct dt_ia ia;
-
-	dt_ia_open(&ia);
-	*state = &ia;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	dt_ia_close(*state);
-	return 0;
-}
-
-static int setup_pair(void **state)
-{
-	static struct dt_pair pair;
-
-	dt_pair_open(&pair);
-	*state = &pair;
-	return 0;
-}
-
-static int teardown_pair(void **state)
-{
-	dt_pair_close(*state);
-	return 0;
-}
-
 /* --- the address --- */
 
 static socklen_t address_length(const DAT_SOCK_ADDR *address)
@@ -228,15 +198,13 @@ static void psp_create__both_creators_of_endpoints__as_reported(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(ia_query__address__connects_and_stays),
-		cmocka_unit_test_setup_teardown(post__vector_overwritten_after_return__no_effect,
-						setup_pair, teardown_pair),
-		T(ep_connect__each_listed_quality_of_service__success),
-		T(ep_post_send__each_listed_completion_flag__works),
-		T(ep_connect__most_private_data__arrives_both_ways),
-		T(psp_create__both_creators_of_endpoints__as_reported),
+		dt_ia_test(ia_query__address__connects_and_stays),
+		dt_pair_test(post__vector_overwritten_after_return__no_effect),
+		dt_ia_test(ep_connect__each_listed_quality_of_service__success),
+		dt_ia_test(ep_post_send__each_listed_completion_flag__works),
+		dt_ia_test(ep_connect__most_private_data__arrives_both_ways),
+		dt_ia_test(psp_create__both_creators_of_endpoints__as_reported),
 	};
 
 	return cmocka_run_group_tests_name("ia attr", tests, NULL, NULL);

@@ -7,21 +7,6 @@
 
 #include <stdlib.h>
 
-static int setup(void **state)
-{
-	static struct dt_ia ia;
-
-	dt_ia_open(&ia);
-	*state = &ia;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	dt_ia_close(*state);
-	return 0;
-}
-
 /* --- numbers of objects --- */
 
 typedef DAT_RETURN (*make_fn)(struct dt_ia *ia, DAT_HANDLE *handle_out);
@@ -278,19 +263,18 @@ static void ia_query__other_limits__positive(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(pz_create__beyond_max_pzs__insufficient_resources),
-		T(evd_create__beyond_max_evds__insufficient_resources),
-		T(ep_create__beyond_max_eps__insufficient_resources),
-		T(lmr_create__beyond_max_lmrs__insufficient_resources),
-		T(evd_create__max_evd_qlen__is_the_longest),
-		T(ep_create__counts_at_the_limit__accepted_and_no_more),
-		T(ep_create__sizes_at_the_limit__accepted_and_no_more),
-		T(ep_post_recv__max_dto_per_ep__that_many_and_no_more),
-		T(post__longest_vectors__data_arrives),
-		T(ia_query__highest_addresses__cover_the_process),
-		T(ia_query__other_limits__positive),
+		dt_ia_test(pz_create__beyond_max_pzs__insufficient_resources),
+		dt_ia_test(evd_create__beyond_max_evds__insufficient_resources),
+		dt_ia_test(ep_create__beyond_max_eps__insufficient_resources),
+		dt_ia_test(lmr_create__beyond_max_lmrs__insufficient_resources),
+		dt_ia_test(evd_create__max_evd_qlen__is_the_longest),
+		dt_ia_test(ep_create__counts_at_the_limit__accepted_and_no_more),
+		dt_ia_test(ep_create__sizes_at_the_limit__accepted_and_no_more),
+		dt_ia_test(ep_post_recv__max_dto_per_ep__that_many_and_no_more),
+		dt_ia_test(post__longest_vectors__data_arrives),
+		dt_ia_test(ia_query__highest_addresses__cover_the_process),
+		dt_ia_test(ia_query__other_limits__positive),
 	};
 
 	return cmocka_run_group_tests_name("ia limits", tests, NULL, NULL);

@@ -7,21 +7,6 @@
 #include <stddef.h>
 #include <netinet/in.h>
 
-static int setup(void **state)
-{
-	static struct dt_ia ia;
-
-	dt_ia_open(&ia);
-	*state = &ia;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	dt_ia_close(*state);
-	return 0;
-}
-
 /* --- fields --- */
 
 struct field {
@@ -400,19 +385,18 @@ static void ia_query__stream_merging__every_pair(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(ia_query__each_field__written_and_stable),
-		T(ia_query__second_instance__same_attributes),
-		T(ia_query__counts__not_negative),
-		T(ia_query__nothing_wanted__success),
-		T(ia_query__mask_or_pointer_wrong__invalid_parameter),
-		T(ia_query__no_instance__invalid_handle),
-		T(ia_query__in_parallel__same_answer),
-		T(ia_query__names_and_versions__as_promised),
-		T(ia_query__provider_attributes__as_promised),
-		T(ia_query__is_thread_safe__as_listed),
-		T(ia_query__stream_merging__every_pair),
+		dt_ia_test(ia_query__each_field__written_and_stable),
+		dt_ia_test(ia_query__second_instance__same_attributes),
+		dt_ia_test(ia_query__counts__not_negative),
+		dt_ia_test(ia_query__nothing_wanted__success),
+		dt_ia_test(ia_query__mask_or_pointer_wrong__invalid_parameter),
+		dt_ia_test(ia_query__no_instance__invalid_handle),
+		dt_ia_test(ia_query__in_parallel__same_answer),
+		dt_ia_test(ia_query__names_and_versions__as_promised),
+		dt_ia_test(ia_query__provider_attributes__as_promised),
+		dt_ia_test(ia_query__is_thread_safe__as_listed),
+		dt_ia_test(ia_query__stream_merging__every_pair),
 	};
 
 	return cmocka_run_group_tests_name("ia query", tests, NULL, NULL);

@@ -16,21 +16,6 @@
 static const DAT_MEM_TYPE range_types[] = {DAT_MEM_TYPE_VIRTUAL, DAT_MEM_TYPE_SO_VIRTUAL,
 					   DAT_MEM_TYPE_SHARED_VIRTUAL};
 
-static inline int setup(void **state)
-{
-	static struct dt_ia ia;
-
-	dt_ia_open(&ia);
-	*state = &ia;
-	return 0;
-}
-
-static inline int teardown(void **state)
-{
-	dt_ia_close(*state);
-	return 0;
-}
-
 static inline void *map_shared(size_t len)
 {
 	void *p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

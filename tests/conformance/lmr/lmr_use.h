@@ -9,21 +9,6 @@
 
 #define PAGE 4096u
 
-static inline int setup(void **state)
-{
-	static struct dt_pair pair;
-
-	dt_pair_open(&pair);
-	*state = &pair;
-	return 0;
-}
-
-static inline int teardown(void **state)
-{
-	dt_pair_close(*state);
-	return 0;
-}
-
 static inline void create(struct dt_pair *pair, struct dt_buf *buf, unsigned priv)
 {
 	dt_buf_create(&pair->ia, pair->ia.pz, buf, PAGE, (DAT_MEM_PRIV_FLAGS)priv);

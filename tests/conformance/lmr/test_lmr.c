@@ -248,16 +248,15 @@ static void lmr_create__in_parallel__all_distinct(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lmr_constants__of_the_header__values),
-		T(lmr_create__any_start_and_length__exact_range),
-		T(lmr_create__each_privilege_set__remote_key_when_asked_for),
-		T(lmr_create__same_memory_many_times__distinct_keys),
-		T(lmr_create__unwanted_outputs__may_be_null),
-		T(lmr_create__and_free__content_unchanged),
-		T(lmr_create__untouched_gigabyte__not_faulted_in),
-		T(lmr_create__in_parallel__all_distinct),
+		dt_ia_test(lmr_create__any_start_and_length__exact_range),
+		dt_ia_test(lmr_create__each_privilege_set__remote_key_when_asked_for),
+		dt_ia_test(lmr_create__same_memory_many_times__distinct_keys),
+		dt_ia_test(lmr_create__unwanted_outputs__may_be_null),
+		dt_ia_test(lmr_create__and_free__content_unchanged),
+		dt_ia_test(lmr_create__untouched_gigabyte__not_faulted_in),
+		dt_ia_test(lmr_create__in_parallel__all_distinct),
 	};
 
 	return cmocka_run_group_tests_name("lmr", tests, NULL, NULL);

@@ -11,21 +11,6 @@
 #define PAGE 4096u
 #define CYCLES 1000
 
-static int setup(void **state)
-{
-	static struct dt_pair pair;
-
-	dt_pair_open(&pair);
-	*state = &pair;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	dt_pair_close(*state);
-	return 0;
-}
-
 static void create(struct dt_pair *pair, struct dt_buf *buf, unsigned priv)
 {
 	dt_buf_create(&pair->ia, pair->ia.pz, buf, PAGE, (DAT_MEM_PRIV_FLAGS)priv);
@@ -405,20 +390,19 @@ static void lmr_free__same_region_in_parallel__freed_once(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(lmr_free__used_afterwards__invalid_handle),
-		T(lmr_free__no_region__invalid_handle),
-		T(lmr_free__window_bound__invalid_state_until_it_is_not),
-		T(rmr_bind__over_a_region_with_remote_key__key_stays_good),
-		T(lmr_free__local_key_used_afterwards__privileges_violation),
-		T(lmr_free__remote_key_used_afterwards__refused_and_broken),
-		T(lmr_free__posted_receive__ends_with_local_protection),
-		T(lmr_free__posted_send__moves_nothing_afterwards),
-		T(lmr_free__other_region_over_the_same_memory__works),
-		T(lmr_free__memory_locked_by_the_consumer__stays_locked),
-		T(lmr_free__create_again__keys_not_reissued_at_once),
-		T(lmr_free__same_region_in_parallel__freed_once),
+		dt_pair_test(lmr_free__used_afterwards__invalid_handle),
+		dt_pair_test(lmr_free__no_region__invalid_handle),
+		dt_pair_test(lmr_free__window_bound__invalid_state_until_it_is_not),
+		dt_pair_test(rmr_bind__over_a_region_with_remote_key__key_stays_good),
+		dt_pair_test(lmr_free__local_key_used_afterwards__privileges_violation),
+		dt_pair_test(lmr_free__remote_key_used_afterwards__refused_and_broken),
+		dt_pair_test(lmr_free__posted_receive__ends_with_local_protection),
+		dt_pair_test(lmr_free__posted_send__moves_nothing_afterwards),
+		dt_pair_test(lmr_free__other_region_over_the_same_memory__works),
+		dt_pair_test(lmr_free__memory_locked_by_the_consumer__stays_locked),
+		dt_pair_test(lmr_free__create_again__keys_not_reissued_at_once),
+		dt_pair_test(lmr_free__same_region_in_parallel__freed_once),
 	};
 
 	return cmocka_run_group_tests_name("lmr free", tests, NULL, NULL);

@@ -239,15 +239,14 @@ static void post__several_segments__joined_in_vector_order(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(post__segment_outside_its_region__invalid_parameter),
-		T(post__region_of_another_zone__protection_violation),
-		T(post__source_without_local_read__privileges_violation),
-		T(post__sink_without_local_write__privileges_violation),
-		T(post__context_of_no_region__privileges_violation),
-		T(post_rdma__more_local_than_remote__length_error),
-		T(post__several_segments__joined_in_vector_order),
+		dt_pair_test(post__segment_outside_its_region__invalid_parameter),
+		dt_pair_test(post__region_of_another_zone__protection_violation),
+		dt_pair_test(post__source_without_local_read__privileges_violation),
+		dt_pair_test(post__sink_without_local_write__privileges_violation),
+		dt_pair_test(post__context_of_no_region__privileges_violation),
+		dt_pair_test(post_rdma__more_local_than_remote__length_error),
+		dt_pair_test(post__several_segments__joined_in_vector_order),
 	};
 
 	return cmocka_run_group_tests_name("lmr post", tests, NULL, NULL);

@@ -7,21 +7,6 @@
 
 #define PAGE 4096u
 
-static int setup(void **state)
-{
-	static struct dt_pair pair;
-
-	dt_pair_open(&pair);
-	*state = &pair;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	dt_pair_close(*state);
-	return 0;
-}
-
 /* --- query --- */
 
 /* Asks for one field at a time and for all, from a poisoned structure. */
@@ -307,17 +292,16 @@ static void lmr_sync__in_parallel_with_create_and_free__success(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(lmr_query__each_field__as_created),
-		T(lmr_query__region_made_from_a_region__length_of_the_source),
-		T(lmr_query__mask_or_pointer_wrong__invalid_parameter),
-		T(lmr_sync__ranges_of_several_regions_and_zones__no_effect),
-		T(lmr_sync__around_rdma__data_is_the_newest),
-		T(lmr_sync__no_ia__invalid_handle),
-		T(lmr_sync__bad_segment__invalid_parameter),
-		T(lmr_sync__nothing_to_do__success),
-		T(lmr_sync__in_parallel_with_create_and_free__success),
+		dt_pair_test(lmr_query__each_field__as_created),
+		dt_pair_test(lmr_query__region_made_from_a_region__length_of_the_source),
+		dt_pair_test(lmr_query__mask_or_pointer_wrong__invalid_parameter),
+		dt_pair_test(lmr_sync__ranges_of_several_regions_and_zones__no_effect),
+		dt_pair_test(lmr_sync__around_rdma__data_is_the_newest),
+		dt_pair_test(lmr_sync__no_ia__invalid_handle),
+		dt_pair_test(lmr_sync__bad_segment__invalid_parameter),
+		dt_pair_test(lmr_sync__nothing_to_do__success),
+		dt_pair_test(lmr_sync__in_parallel_with_create_and_free__success),
 	};
 
 	return cmocka_run_group_tests_name("lmr query", tests, NULL, NULL);

@@ -272,20 +272,19 @@ static void lmr_create__two_faults__handle_before_parameter_before_state(void **
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(lmr_create__length_zero__invalid_parameter),
-		T(lmr_create__above_max_block_size__insufficient_resources),
-		T(lmr_create__null_or_wrapping_range__invalid_parameter),
-		T(lmr_create__range_with_a_hole__invalid_parameter),
-		T(lmr_create__read_only_memory__refused_at_once_or_not_at_all),
-		T(lmr_create__shared_read_only_memory__may_be_read),
-		T(lmr_create__memory_type__only_the_four),
-		T(lmr_create__undefined_privilege__invalid_parameter),
-		T(lmr_create__no_ia_or_zone__invalid_handle),
-		T(lmr_create__objects_of_another_instance__invalid_handle),
-		T(lmr_create__null_handle_pointer__invalid_parameter),
-		T(lmr_create__two_faults__handle_before_parameter_before_state),
+		dt_ia_test(lmr_create__length_zero__invalid_parameter),
+		dt_ia_test(lmr_create__above_max_block_size__insufficient_resources),
+		dt_ia_test(lmr_create__null_or_wrapping_range__invalid_parameter),
+		dt_ia_test(lmr_create__range_with_a_hole__invalid_parameter),
+		dt_ia_test(lmr_create__read_only_memory__refused_at_once_or_not_at_all),
+		dt_ia_test(lmr_create__shared_read_only_memory__may_be_read),
+		dt_ia_test(lmr_create__memory_type__only_the_four),
+		dt_ia_test(lmr_create__undefined_privilege__invalid_parameter),
+		dt_ia_test(lmr_create__no_ia_or_zone__invalid_handle),
+		dt_ia_test(lmr_create__objects_of_another_instance__invalid_handle),
+		dt_ia_test(lmr_create__null_handle_pointer__invalid_parameter),
+		dt_ia_test(lmr_create__two_faults__handle_before_parameter_before_state),
 	};
 
 	return cmocka_run_group_tests_name("lmr refused", tests, NULL, NULL);

@@ -14,21 +14,6 @@
 
 #define PAGE 4096u
 
-static int setup(void **state)
-{
-	static struct dt_pair pair;
-
-	dt_pair_open(&pair);
-	*state = &pair;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	dt_pair_close(*state);
-	return 0;
-}
-
 /* --- a region made from a region --- */
 
 static DAT_RETURN copy_region(struct dt_ia *ia, DAT_LMR_HANDLE source, DAT_VLEN length,
@@ -419,20 +404,19 @@ static void lmr_create__same_shared_memory_in_two_processes__both_move_data(void
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(lmr_create__from_lmr__same_range_whatever_the_length),
-		T(lmr_create__from_lmr_in_another_zone__each_serves_its_own),
-		T(lmr_create__from_lmr_with_other_privileges__each_has_its_own),
-		T(lmr_create__from_lmr__lifetimes_are_separate),
-		T(lmr_create__from_no_lmr__invalid_handle),
-		T(lmr_create__from_lmr_with_bad_arguments__invalid_parameter),
-		T(lmr_create__shared_memory_of_each_kind__moves_data),
-		T(lmr_create__cookie_at_a_page_border__forty_bytes_are_read),
-		T(lmr_create__cookies_alike_up_to_the_last_byte__kept_apart),
-		T(lmr_create__cookie_changed_afterwards__the_copy_counts),
-		T(lmr_create__private_memory_as_shared__invalid_state),
-		T(lmr_create__null_cookie__invalid_parameter),
+		dt_pair_test(lmr_create__from_lmr__same_range_whatever_the_length),
+		dt_pair_test(lmr_create__from_lmr_in_another_zone__each_serves_its_own),
+		dt_pair_test(lmr_create__from_lmr_with_other_privileges__each_has_its_own),
+		dt_pair_test(lmr_create__from_lmr__lifetimes_are_separate),
+		dt_pair_test(lmr_create__from_no_lmr__invalid_handle),
+		dt_pair_test(lmr_create__from_lmr_with_bad_arguments__invalid_parameter),
+		dt_pair_test(lmr_create__shared_memory_of_each_kind__moves_data),
+		dt_pair_test(lmr_create__cookie_at_a_page_border__forty_bytes_are_read),
+		dt_pair_test(lmr_create__cookies_alike_up_to_the_last_byte__kept_apart),
+		dt_pair_test(lmr_create__cookie_changed_afterwards__the_copy_counts),
+		dt_pair_test(lmr_create__private_memory_as_shared__invalid_state),
+		dt_pair_test(lmr_create__null_cookie__invalid_parameter),
 		cmocka_unit_test(lmr_create__same_shared_memory_in_two_processes__both_move_data),
 	};
 

@@ -380,18 +380,17 @@ static void lmr_context__other_threads_and_processes__good_in_this_process_only(
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(post__one_local_privilege__its_uses_work),
-		T(post_rdma__one_remote_privilege__its_use_works),
-		T(post_rdma__without_the_remote_privilege__refused_and_broken),
-		T(post_rdma__context_of_another_zone__refused_and_broken),
-		T(post_rdma__outside_the_range_or_wrong_context__refused_and_broken),
-		T(lmr_create__heap_stack_static_and_file_memory__moves_data),
-		T(lmr_create__so_virtual__moves_data),
-		T(post_rdma_write__target_polls_its_last_byte__all_others_are_there),
-		T(lmr_create__overlapping_regions__work_on_their_own),
-		T(lmr_create__keys_after_disconnect_and_free__still_good),
+		dt_pair_test(post__one_local_privilege__its_uses_work),
+		dt_pair_test(post_rdma__one_remote_privilege__its_use_works),
+		dt_pair_test(post_rdma__without_the_remote_privilege__refused_and_broken),
+		dt_pair_test(post_rdma__context_of_another_zone__refused_and_broken),
+		dt_pair_test(post_rdma__outside_the_range_or_wrong_context__refused_and_broken),
+		dt_pair_test(lmr_create__heap_stack_static_and_file_memory__moves_data),
+		dt_pair_test(lmr_create__so_virtual__moves_data),
+		dt_pair_test(post_rdma_write__target_polls_its_last_byte__all_others_are_there),
+		dt_pair_test(lmr_create__overlapping_regions__work_on_their_own),
+		dt_pair_test(lmr_create__keys_after_disconnect_and_free__still_good),
 		cmocka_unit_test(
 			lmr_context__other_threads_and_processes__good_in_this_process_only),
 	};

@@ -7,21 +7,6 @@
 
 #define PZ_MANY 200
 
-static int setup(void **state)
-{
-	static struct dt_ia ia;
-
-	dt_ia_open(&ia);
-	*state = &ia;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	dt_ia_close(*state);
-	return 0;
-}
-
 static void check_alive(struct dt_ia *ia, DAT_PZ_HANDLE pz)
 {
 	DAT_PZ_PARAM param;
@@ -297,22 +282,21 @@ static void pz_query__in_parallel__same_answer(void **state)
 
 int main(void)
 {
-#define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(pz_create__several__distinct_zones),
-		T(pz_create__no_ia__invalid_handle),
-		T(pz_create__null_out__invalid_parameter),
-		T(pz_create__in_parallel__all_distinct),
-		T(pz_free__same_zone_in_parallel__freed_once),
-		T(pz_free__zone_of_an_endpoint__invalid_state),
-		T(pz_free__zone_of_a_region__invalid_state),
-		T(pz_free__zone_of_a_window__invalid_state),
-		T(pz_free__used_afterwards__invalid_handle),
-		T(pz_free__no_zone__invalid_handle),
-		T(pz_query__ia_handle__owner),
-		T(pz_query__masks__only_defined_bits),
-		T(pz_query__null_param__invalid_parameter),
-		T(pz_query__in_parallel__same_answer),
+		dt_ia_test(pz_create__several__distinct_zones),
+		dt_ia_test(pz_create__no_ia__invalid_handle),
+		dt_ia_test(pz_create__null_out__invalid_parameter),
+		dt_ia_test(pz_create__in_parallel__all_distinct),
+		dt_ia_test(pz_free__same_zone_in_parallel__freed_once),
+		dt_ia_test(pz_free__zone_of_an_endpoint__invalid_state),
+		dt_ia_test(pz_free__zone_of_a_region__invalid_state),
+		dt_ia_test(pz_free__zone_of_a_window__invalid_state),
+		dt_ia_test(pz_free__used_afterwards__invalid_handle),
+		dt_ia_test(pz_free__no_zone__invalid_handle),
+		dt_ia_test(pz_query__ia_handle__owner),
+		dt_ia_test(pz_query__masks__only_defined_bits),
+		dt_ia_test(pz_query__null_param__invalid_parameter),
+		dt_ia_test(pz_query__in_parallel__same_answer),
 	};
 
 	return cmocka_run_group_tests_name("pz", tests, NULL, NULL);
