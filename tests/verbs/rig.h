@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "core/base/calls.h"
+#include "core/base/status.h"
 #include "fake.h"
 
 #define RIG_LEN 65536u

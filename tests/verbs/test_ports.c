@@ -55,9 +55,8 @@ static void ia_query__two_ports__an_adapter_each(void **state)
 	check_port(rig.ia, 1, "fake0 port 1");
 	check_port(second, 2, "fake0 port 2");
 	assert_int_equal(core_pz_create(second, &pz), DAT_SUCCESS);
-	assert_int_equal(DAT_GET_TYPE(core_ep_create(rig.ia, pz, rig.a.dto, rig.a.dto, rig.a.conn,
-						     NULL, &ep)),
-			 DAT_INVALID_HANDLE);
+	assert_int_equal(core_ep_create(rig.ia, pz, rig.a.dto, rig.a.dto, rig.a.conn, NULL, &ep),
+			 core_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_PZ));
 	assert_int_equal(core_ia_close(second, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
 	rig_close(&rig);
 }

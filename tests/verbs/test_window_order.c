@@ -110,7 +110,8 @@ static void lmr_free__window_bound_elsewhere__after_the_event(void **state)
 	expect_bind(1, DAT_RMR_BIND_SUCCESS);
 	hold_up();
 	(void)bind_range(HALF, 64, 2);
-	assert_int_equal(DAT_GET_TYPE(core_lmr_free(lmr)), DAT_INVALID_STATE);
+	assert_int_equal(core_lmr_free(lmr),
+			 core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE));
 	release_waiting();
 	expect_bind(2, DAT_RMR_BIND_SUCCESS);
 	before = fake_live();

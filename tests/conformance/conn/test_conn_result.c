@@ -342,7 +342,7 @@ static void ep_connect__no_such_host__unreachable(void **state)
 	conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, 41);
 	ret = conn_try(f->a.ep, &args);
 	if (ret != DAT_SUCCESS) {
-		dt_fails(ret, DAT_INVALID_ADDRESS);
+		dt_fails_with(ret, DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNREACHABLE);
 		assert_int_equal(dt_ep_state(f->a.ep), DAT_EP_STATE_UNCONNECTED);
 		conn_stays_quiet(&f->a);
 		return;

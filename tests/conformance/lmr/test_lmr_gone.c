@@ -253,7 +253,7 @@ static bool is_registered_read_only(struct fixture *fixture)
 			     NULL, NULL);
 	if (ret == DAT_SUCCESS)
 		return true;
-	dt_fails(ret, DAT_INVALID_PARAMETER);
+	dt_fails_with(ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	return false;
 }
 

@@ -56,8 +56,9 @@ static void lmr_create__null_or_wrapping_range__invalid_parameter(void **state)
 				     CONF_LOCAL, &lmr),
 			      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 		if (UINT64_MAX - (uintptr_t)p < ia->attr.max_lmr_block_size)
-			dt_fails(create(ia, range_types[t], p, UINT64_MAX - 5, CONF_LOCAL, &lmr),
-				 DAT_INVALID_PARAMETER);
+			dt_fails_with(
+				create(ia, range_types[t], p, UINT64_MAX - 5, CONF_LOCAL, &lmr),
+				DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	}
 	munmap(p, PAGE);
 }
@@ -95,7 +96,7 @@ static void ok_or_refused(DAT_RETURN ret, const DAT_LMR_HANDLE *lmr)
 	if (ret == DAT_SUCCESS)
 		dt_ok(dat_lmr_free(*lmr));
 	else
-		dt_fails(ret, DAT_INVALID_PARAMETER);
+		dt_fails_with(ret, DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 }
 
 /* LMR-CREATE-23: refused here, or when it is used (test_lmr_gone.c) */

@@ -127,7 +127,8 @@ static void rmr_bind__copy_under_way__event_waits_for_it(void **state)
 		start_end(stage, way);
 		dt_stays_empty(stage->rig.b.request);
 		make_other_calls(stage);
-		dt_fails(dat_lmr_free(stage->old.lmr), DAT_INVALID_STATE);
+		dt_fails_with(dat_lmr_free(stage->old.lmr), DAT_INVALID_STATE,
+			      DAT_INVALID_STATE_LMR_IN_USE);
 		release_writer(stage);
 		expect_bind(&stage->rig.b, stage->rmr, 7, DAT_DTO_SUCCESS);
 		dt_check_bytes(stage->rig.y.p, HELD_LEN, 3); /* the copy is complete */
@@ -206,7 +207,8 @@ static void rmr_bind__flushed_while_it_waits_for_a_copy__no_effect(void **state)
 		expect_bind(&stage->rig.b, stage->rmr, 7, DAT_DTO_ERR_FLUSHED);
 		rmr_check_bound(stage->rmr, &range, BIND_REMOTE, stage->context);
 		dt_ok(dat_lmr_free(stage->next.lmr));
-		dt_fails(dat_lmr_free(stage->old.lmr), DAT_INVALID_STATE);
+		dt_fails_with(dat_lmr_free(stage->old.lmr), DAT_INVALID_STATE,
+			      DAT_INVALID_STATE_LMR_IN_USE);
 		release_writer(stage);
 		assert_int_equal(await_status(stage), DAT_DTO_SUCCESS);
 		send_order(stage, WRITE_ONCE);

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "core/base/calls.h"
+#include "core/base/status.h"
 #include "core/ep/ep.h"
 #include "core/transport.h"
 

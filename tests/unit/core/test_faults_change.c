@@ -111,8 +111,10 @@ static void ep_modify__no_memory_for_longer_queues__unchanged(void **state)
 	changed_ep = mock_ep(&ia);
 	assert_int_equal(core_ep_post_recv(changed_ep, 0, NULL, user, 0), DAT_SUCCESS);
 	faults_each_unchanged(grow_ep, ep_is_as_before);
-	assert_int_equal(mock_code(core_evd_free(ia.evd)), DAT_INVALID_STATE);
-	assert_int_equal(mock_code(core_pz_free(ia.pz)), DAT_INVALID_STATE);
+	assert_int_equal(core_evd_free(ia.evd),
+			 core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_IN_USE));
+	assert_int_equal(core_pz_free(ia.pz),
+			 core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE));
 	assert_int_equal(core_ep_free(changed_ep), DAT_SUCCESS);
 	assert_int_equal(core_evd_free(ia.evd), DAT_SUCCESS);
 	assert_int_equal(core_pz_free(ia.pz), DAT_SUCCESS);
@@ -311,8 +313,8 @@ static void rmr_bind__transport_without_windows__model_not_supported(void **stat
 	assert_int_equal(faults.live, before);
 	assert_null(mock.req);
 	mock_no_event(ia.evd);
-	assert_int_equal(mock_code(core_rmr_query(made, DAT_RMR_FIELD_LMR_TRIPLET, &param)),
-			 DAT_INVALID_PARAMETER);
+	assert_int_equal(core_rmr_query(made, DAT_RMR_FIELD_LMR_TRIPLET, &param),
+			 core_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
 	assert_int_equal(core_lmr_free(lmr), DAT_SUCCESS);
 	assert_int_equal(core_rmr_free(made), DAT_SUCCESS);
 }

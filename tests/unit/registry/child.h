@@ -34,13 +34,9 @@
 		}                                                                                  \
 	} while (0)
 
-/* The call fails with this type, and with the class bit set. */
-#define must_fail(call, type)                                                                      \
-	do {                                                                                       \
-		DAT_RETURN result = (call);                                                        \
-		must(DAT_GET_TYPE(result) == (DAT_UINT32)(type));                                  \
-		must((result & DAT_CLASS_ERROR) != 0);                                             \
-	} while (0)
+/* The call fails with exactly this type and subtype (GEN-09). */
+#define must_fail(call, type, subtype)                                                             \
+	must((call) == (DAT_CLASS_ERROR | (DAT_RETURN)(type) | (DAT_RETURN)(subtype)))
 
 static inline void child_run(void (*body)(void))
 {

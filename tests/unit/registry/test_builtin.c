@@ -142,11 +142,13 @@ static void interfaces(void)
 	must(strcmp(blocks[1].ia_name, "soft-up0") == 0);
 	must(open_as("soft-up0", DAT_FALSE) == DAT_SUCCESS);
 	must(strcmp(mock.instance_data, "up0") == 0);
-	must_fail(open_as("soft-down0", DAT_FALSE), DAT_PROVIDER_NOT_FOUND);
-	must_fail(open_as("soft-bare0", DAT_FALSE), DAT_PROVIDER_NOT_FOUND);
-	must_fail(open_as("soft-none", DAT_FALSE), DAT_PROVIDER_NOT_FOUND);
-	must_fail(open_as("soft-", DAT_FALSE), DAT_PROVIDER_NOT_FOUND);
-	must_fail(open_as("verbs-up0", DAT_FALSE), DAT_PROVIDER_NOT_FOUND);
+	must_fail(open_as("soft-down0", DAT_FALSE), DAT_PROVIDER_NOT_FOUND,
+		  DAT_NAME_NOT_REGISTERED);
+	must_fail(open_as("soft-bare0", DAT_FALSE), DAT_PROVIDER_NOT_FOUND,
+		  DAT_NAME_NOT_REGISTERED);
+	must_fail(open_as("soft-none", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	must_fail(open_as("soft-", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+	must_fail(open_as("verbs-up0", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 }
 
 /* CONF-41 */
@@ -229,7 +231,7 @@ static void override_empty(void)
 	must(setenv("DAT_OVERRIDE", "/dev/null", 1) == 0);
 	must(list(8) == DAT_SUCCESS);
 	must(count == 0);
-	must_fail(open_as("soft-lo", DAT_FALSE), DAT_PROVIDER_NOT_FOUND);
+	must_fail(open_as("soft-lo", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 }
 
 /* CONF-44 */
@@ -253,7 +255,7 @@ static int not_installed_child(void)
 	host_enter();
 	must(list(8) == DAT_SUCCESS);
 	must(count == 0);
-	must_fail(open_as("soft-lo", DAT_FALSE), DAT_PROVIDER_NOT_FOUND);
+	must_fail(open_as("soft-lo", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	return 0;
 }
 
@@ -355,8 +357,9 @@ static void fifo_at(const char *path, bool has_writer)
 	fd = has_writer ? open(path, O_RDWR | O_CLOEXEC) : -1; /* it never writes */
 	must(has_writer == (fd >= 0));
 	must(setenv("DAT_OVERRIDE", path, 1) == 0);
-	must_fail(list(8), DAT_INTERNAL_ERROR);
-	must_fail(open_as("soft-lo", DAT_FALSE), DAT_PROVIDER_NOT_FOUND);
+	must_fail(list(8), DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	must_fail(open_as("soft-lo", DAT_FALSE), DAT_PROVIDER_NOT_FOUND,
+		  DAT_NAME_NOT_REGISTERED);
 }
 
 static void override_fifo(void)

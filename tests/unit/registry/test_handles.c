@@ -139,9 +139,10 @@ static void ia_as_object(void)
 		must(ret == (DAT_CLASS_ERROR | DAT_INVALID_HANDLE | calls[i].subtype));
 	}
 	/* The provider's own pointer is not a handle of the consumer. */
-	must_fail(call_ia(&object), DAT_INVALID_HANDLE);
-	must_fail(call_ia(mock.ia), DAT_INVALID_HANDLE);
-	must_fail(dat_ia_close(evd, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
+	must_fail(call_ia(&object), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	must_fail(call_ia(mock.ia), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	must_fail(dat_ia_close(evd, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+		  DAT_INVALID_HANDLE_IA);
 	must(mock.calls == 0);
 }
 
@@ -322,7 +323,8 @@ static void handles_after_close(void)
 	first_ia = ia;
 	must(first_ia != DAT_HANDLE_NULL && first_evd != DAT_HANDLE_NULL);
 	must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);
-	must_fail(dat_ia_close(first_ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
+	must_fail(dat_ia_close(first_ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+		  DAT_INVALID_HANDLE_IA);
 }
 
 /* COMPAT-18 */

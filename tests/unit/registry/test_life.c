@@ -183,7 +183,8 @@ static void open_in_init(void)
 	is_inside = true;
 	/* A provider on top of another one: both may use the registry from here. */
 	must(open_simply("b", &ia) == DAT_SUCCESS);
-	must_fail(dat_registry_list_providers(0, &count, NULL), DAT_INVALID_PARAMETER);
+	must_fail(dat_registry_list_providers(0, &count, NULL), DAT_INVALID_PARAMETER,
+		  DAT_INVALID_ARG1);
 	must(count == 2);
 }
 
@@ -209,7 +210,8 @@ static void close_bad(void)
 	DAT_IA_HANDLE ia;
 
 	single_conf();
-	must_fail(dat_ia_close(DAT_HANDLE_NULL, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
+	must_fail(dat_ia_close(DAT_HANDLE_NULL, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+		  DAT_INVALID_HANDLE_IA);
 	must(open_simply("mock", &ia) == DAT_SUCCESS);
 	must(dat_ia_close(ia, (DAT_CLOSE_FLAGS)2) ==
 	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG2));
@@ -263,7 +265,7 @@ static void numbers(void)
 		must(ia != stale);
 		close_must(ia);
 	}
-	must_fail(dat_pz_create(stale, NULL), DAT_INVALID_HANDLE);
+	must_fail(dat_pz_create(stale, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 }
 
 /* GEN-16: For adapters' handles. */
@@ -277,9 +279,11 @@ static DAT_IA_HANDLE closing_ia;
 
 static void close_again(void)
 {
-	must_fail(dat_ia_close(closing_ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
-	must_fail(dat_ia_close(closing_ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_HANDLE);
-	must_fail(dat_pz_create(closing_ia, NULL), DAT_INVALID_HANDLE);
+	must_fail(dat_ia_close(closing_ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+		  DAT_INVALID_HANDLE_IA);
+	must_fail(dat_ia_close(closing_ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_HANDLE,
+		  DAT_INVALID_HANDLE_IA);
+	must_fail(dat_pz_create(closing_ia, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 }
 
 static void close_from_agent(void)
@@ -293,8 +297,10 @@ static void close_from_agent(void)
 
 static void close_gracefully_again(void)
 {
-	must_fail(dat_ia_close(closing_ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_HANDLE);
-	must_fail(dat_ia_close(closing_ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
+	must_fail(dat_ia_close(closing_ia, DAT_CLOSE_GRACEFUL_FLAG), DAT_INVALID_HANDLE,
+		  DAT_INVALID_HANDLE_IA);
+	must_fail(dat_ia_close(closing_ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+		  DAT_INVALID_HANDLE_IA);
 }
 
 static void close_from_graceful(void)

@@ -67,7 +67,7 @@ static void registry_list__three_entries__as_in_the_file(void **state)
 static void list_short(void)
 {
 	foreign_conf(THREE);
-	must_fail(list(2), DAT_INVALID_PARAMETER);
+	must_fail(list(2), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	must(count == 3);
 	must(is_block(&blocks[0], "a", 2, DAT_TRUE));
 	must(is_block(&blocks[1], "b", 0, DAT_FALSE));
@@ -85,13 +85,15 @@ static void list_bad(void)
 {
 	foreign_conf(THREE);
 	count = -1;
-	must_fail(dat_registry_list_providers(ROOM, &count, NULL), DAT_INVALID_PARAMETER);
+	must_fail(dat_registry_list_providers(ROOM, &count, NULL), DAT_INVALID_PARAMETER,
+		  DAT_INVALID_ARG3);
 	must(count == 3);
-	must_fail(list(0), DAT_INVALID_PARAMETER);
+	must_fail(list(0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	must(count == 3);
-	must_fail(list(-1), DAT_INVALID_PARAMETER);
+	must_fail(list(-1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	must(count == 3);
-	must_fail(dat_registry_list_providers(ROOM, NULL, slots), DAT_INVALID_PARAMETER);
+	must_fail(dat_registry_list_providers(ROOM, NULL, slots), DAT_INVALID_PARAMETER,
+		  DAT_INVALID_ARG2);
 	slots[1] = NULL;
 	must(dat_registry_list_providers(ROOM, &count, slots) ==
 	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG3));
@@ -107,8 +109,8 @@ static void registry_list__bad_arguments__invalid_parameter(void **state)
 static void list_missing(void)
 {
 	must(setenv("DAT_OVERRIDE", "/nonexistent/dat.conf", 1) == 0);
-	must_fail(list(ROOM), DAT_INTERNAL_ERROR);
-	must_fail(open_simply("soft-lo"), DAT_PROVIDER_NOT_FOUND);
+	must_fail(list(ROOM), DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
+	must_fail(open_simply("soft-lo"), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 }
 
 /* REG-LIST-13 CONF-04 */
@@ -123,7 +125,7 @@ static void list_empty(void)
 	conf_set("# nothing\n");
 	must(list(1) == DAT_SUCCESS);
 	must(count == 0);
-	must_fail(list(0), DAT_INVALID_PARAMETER);
+	must_fail(list(0), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 	must(count == 0);
 }
 
@@ -330,7 +332,7 @@ static void override_file(void)
 	file_write("/etc/dat.conf", "linux");
 	foreign_conf(THREE);
 	must(list(ROOM) == DAT_SUCCESS && count == 3);
-	must_fail(open_simply("linux"), DAT_PROVIDER_NOT_FOUND);
+	must_fail(open_simply("linux"), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 }
 
 /* CONF-03 */

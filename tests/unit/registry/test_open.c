@@ -68,7 +68,7 @@ static void open_twice(void)
 	must(strcmp(mock.notes, "LIOOC") == 0);
 	must(is_loaded("MOCK_FOREIGN"));
 	must(dat_pz_create(second, NULL) == DAT_SUCCESS);
-	must_fail(dat_pz_create(first, NULL), DAT_INVALID_HANDLE);
+	must_fail(dat_pz_create(first, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	close_must(second);
 	must(strcmp(mock.notes, "LIOOCCFU") == 0);
 	must(memcmp(&mock.fini_info, &mock.init_info, sizeof(mock.fini_info)) == 0);
@@ -115,12 +115,12 @@ static void open_ro_aware(void)
 	must(strcmp(mock.opened_name, "mock") == 0);
 	must(open_simply("mock", &ia) == DAT_SUCCESS);
 	must(strcmp(mock.opened_name, "mock") == 0);
-	must_fail(open_simply("RO_AWARE_", &ia), DAT_PROVIDER_NOT_FOUND);
+	must_fail(open_simply("RO_AWARE_", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	/* The limit applies to the name as given. */
 	memset(name, 'n', sizeof(name));
 	memcpy(name, "RO_AWARE_", 9);
 	name[256] = '\0';
-	must_fail(open_simply(name, &ia), DAT_INVALID_PARAMETER);
+	must_fail(open_simply(name, &ia), DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
 }
 
 /* IA-OPEN-39 IA-OPEN-42 */
@@ -174,7 +174,8 @@ static void open_minor(void)
 	must(mock.inits == 2); /* 1.2 again, which is registered already */
 	must(open_as("mock", 1, 0, DAT_FALSE, &ia) == DAT_SUCCESS);
 	must(mock.init_info.dapl_version_minor == 0);
-	must_fail(open_as("mock", 1, 6, DAT_FALSE, &ia), DAT_PROVIDER_NOT_FOUND);
+	must_fail(open_as("mock", 1, 6, DAT_FALSE, &ia), DAT_PROVIDER_NOT_FOUND,
+		  DAT_MINOR_NOT_FOUND);
 }
 
 /* IA-OPEN-28 CONF-33 */
@@ -208,7 +209,7 @@ static void open_nondefault(void)
 	DAT_IA_HANDLE ia;
 
 	foreign_conf("mock u1.2 nonthreadsafe nondefault %s v \"\" \"\"\n");
-	must_fail(open_simply("mock", &ia), DAT_PROVIDER_NOT_FOUND);
+	must_fail(open_simply("mock", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	must(mock.notes[0] == '\0');
 }
 
@@ -232,7 +233,7 @@ static void open_fallback(void)
 	must(strcmp(mock.instance_data, "3") == 0);
 	must(mock.inits == 1);
 	close_must(ia);
-	must_fail(open_simply("other", &ia), DAT_PROVIDER_NOT_FOUND);
+	must_fail(open_simply("other", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 }
 
 /* CONF-31 CONF-37: libm has no dat_provider_init. */
@@ -311,7 +312,7 @@ static void open_bad_arguments(void)
 	must(dat_ia_open(name, 8, &evd, &ia) ==
 	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG1));
 	name[255] = '\0';
-	must_fail(dat_ia_open(name, 8, &evd, &ia), DAT_PROVIDER_NOT_FOUND);
+	must_fail(dat_ia_open(name, 8, &evd, &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	must(dat_ia_open((DAT_NAME_PTR) "mock", 8, NULL, &ia) ==
 	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG3));
 	must(dat_ia_open((DAT_NAME_PTR) "mock", 8, &evd, NULL) ==

@@ -31,7 +31,7 @@ static void add_and_open(void)
 	must(strcmp(mock.opened_name, "mine") == 0);
 	must_fail(dat_ia_openv((DAT_NAME_PTR) "mine", 8, &(DAT_EVD_HANDLE){0}, &(DAT_IA_HANDLE){0},
 			       2, 0, DAT_FALSE),
-		  DAT_PROVIDER_NOT_FOUND);
+		  DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
 }
 
 /* REG-ADD-01 REG-ADD-05 REG-ADD-10 REG-LIST-18 IA-OPEN-37 */
@@ -88,9 +88,11 @@ static void add_bad(void)
 	must(dat_registry_add_provider(provider, NULL) ==
 	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG2));
 	info.ia_name[0] = '\0';
-	must_fail(dat_registry_add_provider(provider, &info), DAT_INVALID_PARAMETER);
+	must_fail(dat_registry_add_provider(provider, &info), DAT_INVALID_PARAMETER,
+		  DAT_INVALID_ARG2);
 	memset(info.ia_name, 'n', sizeof(info.ia_name));
-	must_fail(dat_registry_add_provider(provider, &info), DAT_INVALID_PARAMETER);
+	must_fail(dat_registry_add_provider(provider, &info), DAT_INVALID_PARAMETER,
+		  DAT_INVALID_ARG2);
 	info.ia_name[255] = '\0';
 	must(dat_registry_add_provider(provider, &info) == DAT_SUCCESS);
 	must(open_simply(info.ia_name) == DAT_SUCCESS);
@@ -108,13 +110,15 @@ static void remove_and_add(void)
 	const DAT_PROVIDER *provider = provider_get();
 	DAT_PROVIDER copy = *provider;
 
-	must_fail(dat_registry_remove_provider(provider, &mine), DAT_INVALID_PARAMETER);
+	must_fail(dat_registry_remove_provider(provider, &mine), DAT_INVALID_PARAMETER,
+		  DAT_INVALID_ARG2);
 	must(dat_registry_add_provider(provider, &mine) == DAT_SUCCESS);
 	must(dat_registry_remove_provider(NULL, &mine) ==
 	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG1));
 	must(dat_registry_remove_provider(provider, NULL) ==
 	     (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG2));
-	must_fail(dat_registry_remove_provider(&copy, &mine), DAT_INVALID_PARAMETER);
+	must_fail(dat_registry_remove_provider(&copy, &mine), DAT_INVALID_PARAMETER,
+		  DAT_INVALID_ARG1);
 	must(open_simply("mine") == DAT_SUCCESS);
 }
 
@@ -133,10 +137,11 @@ static void remove_after_close(void)
 
 	must(dat_registry_add_provider(provider, &mine) == DAT_SUCCESS);
 	must(dat_ia_openv((DAT_NAME_PTR) "mine", 8, &evd, &ia, 1, 2, DAT_FALSE) == DAT_SUCCESS);
-	must_fail(dat_registry_remove_provider(provider, &mine), DAT_PROVIDER_IN_USE);
+	must_fail(dat_registry_remove_provider(provider, &mine), DAT_PROVIDER_IN_USE,
+		  DAT_NO_SUBTYPE);
 	must(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG) == DAT_SUCCESS);
 	must(dat_registry_remove_provider(provider, &mine) == DAT_SUCCESS);
-	must_fail(open_simply("mine"), DAT_PROVIDER_NOT_FOUND);
+	must_fail(open_simply("mine"), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	must(dat_registry_add_provider(provider, &mine) == DAT_SUCCESS);
 	must(open_simply("mine") == DAT_SUCCESS);
 }

@@ -127,8 +127,9 @@ static void old_translation(void)
 	must(handle == mock.ia);
 	must(dats_get_ia_handle(0, &handle) ==
 	     (DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_IA));
-	must_fail(dats_get_ia_handle(0x10000, &handle), DAT_INVALID_HANDLE);
-	must_fail(dats_get_ia_handle((unsigned long)(uintptr_t)ia, NULL), DAT_INVALID_PARAMETER);
+	must_fail(dats_get_ia_handle(0x10000, &handle), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+	must_fail(dats_get_ia_handle((unsigned long)(uintptr_t)ia, NULL), DAT_INVALID_PARAMETER,
+		  DAT_INVALID_ARG2);
 }
 
 static void get_ia_handle__consumers_handle__providers_handle(void **state)

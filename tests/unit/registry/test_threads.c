@@ -143,8 +143,9 @@ static void forked(void)
 	pid = fork();
 	must(pid >= 0);
 	if (pid == 0) {
-		must_fail(dat_pz_create(ia, NULL), DAT_INVALID_HANDLE);
-		must_fail(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE);
+		must_fail(dat_pz_create(ia, NULL), DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+		must_fail(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG), DAT_INVALID_HANDLE,
+			  DAT_INVALID_HANDLE_IA);
 		must(open_simply("mock", &other) == DAT_SUCCESS);
 		must(other != ia);
 		must(dat_pz_create(other, NULL) == DAT_SUCCESS);
@@ -176,7 +177,8 @@ static void fork_in_init(void)
 		/* Only this thread is left; it still owns the serializer. */
 		DAT_IA_HANDLE ia;
 
-		must_fail(open_simply("other", &ia), DAT_PROVIDER_NOT_FOUND);
+		must_fail(open_simply("other", &ia), DAT_PROVIDER_NOT_FOUND,
+			  DAT_NAME_NOT_REGISTERED);
 		_exit(0);
 	}
 	must(waitpid(pid, &status, 0) == pid);
@@ -227,7 +229,8 @@ static void fork_while_loading(void)
 	pthread_barrier_wait(&fork_done);
 	pthread_join(thread, NULL);
 	mock.in_init = fork_in_init;
-	must_fail(open_simply("other", &(DAT_IA_HANDLE){0}), DAT_PROVIDER_NOT_FOUND);
+	must_fail(open_simply("other", &(DAT_IA_HANDLE){0}), DAT_PROVIDER_NOT_FOUND,
+		  DAT_NAME_NOT_REGISTERED);
 }
 
 /* GEN-35: A child can open instances whatever the parent's threads did. */
