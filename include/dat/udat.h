@@ -303,6 +303,7 @@ extern DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no CNO of the instance; nothing is changed
+ *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_MEMORY: nothing is changed
  * Thread safe. Does not block. Specification: events.md, dat_evd_modify_cno.
  */
 extern DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle);

@@ -141,16 +141,11 @@ static void trigger_replace(struct core_cno *cno, struct core_trigger *from,
 		cno->last = to;
 }
 
-static struct core_trigger *trigger_new_detached(struct core_evd *evd)
+static void trigger_init_detached(struct core_trigger *detached, struct core_evd *evd)
 {
-	struct core_trigger *detached = calloc(1, sizeof(*detached));
-
-	if (!detached)
-		return NULL;
 	detached->evd = evd->cell;
 	detached->is_detached = true;
 	evd->has_detached_triggers = true;
-	return detached;
 }
 
 DAT_EVD_HANDLE core_cno_pop_trigger_locked(struct core_cno *cno)
@@ -222,17 +217,22 @@ void core_cno_enter(struct core_cno *cno, struct core_evd *evd)
 	core_lock_release(&cno->cell->lock);
 }
 
-void core_cno_leave(struct core_cno *cno, struct core_evd *evd)
+struct core_trigger *core_cno_new_trigger(void)
+{
+	return calloc(1, sizeof(struct core_trigger));
+}
+
+void core_cno_leave(struct core_cno *cno, struct core_evd *evd, struct core_trigger *spare)
 {
 	struct core_handle *cell = cno->cell;
-	struct core_trigger *detached;
 
 	core_lock_acquire(&cell->lock);
-	detached = evd->trigger.is_queued ? trigger_new_detached(evd) : NULL;
-	if (detached)
-		trigger_replace(cno, &evd->trigger, detached);
-	else /* not queued; or no memory: the trigger is lost, but not the events of the EVD */
-		trigger_remove(cno, &evd->trigger);
+	if (evd->trigger.is_queued) {
+		trigger_init_detached(spare, evd);
+		trigger_replace(cno, &evd->trigger, spare);
+	} else {
+		free(spare);
+	}
 	cno->users--;
 	core_lock_release(&cell->lock);
 }
@@ -301,16 +301,37 @@ void core_cno_trigger(struct core_cno *cno, struct core_evd *evd)
 	core_lock_release(&cno->cell->lock);
 }
 
+/* The EVD uses another CNO by now. False: no memory for a trigger in this one's queue. */
+static bool cno_return_detached_locked(struct core_cno *cno, struct core_evd *evd)
+{
+	struct core_trigger *later = trigger_find_detached(cno, evd->cell);
+	struct core_trigger *trigger = core_cno_new_trigger();
+
+	if (!trigger)
+		return later;
+	if (later)
+		trigger_remove(cno, later);
+	trigger_init_detached(trigger, evd);
+	cno_queue_trigger_locked(cno, trigger, true);
+	return true;
+}
+
 void core_cno_return_trigger(struct core_cno *cno, struct core_evd *evd)
 {
-	struct core_trigger *trigger, *later;
+	bool is_kept = true;
 
+	/*
+	 * if it has triggered again since, it keeps the earlier place; no agent is called: that was
+	 * done at the first trigger
+	 */
 	core_lock_acquire(&cno->cell->lock);
-	trigger = evd->cno == cno ? &evd->trigger : trigger_new_detached(evd);
-	later = evd->cno == cno ? &evd->trigger : trigger_find_detached(cno, evd->cell);
-	if (later && trigger) /* it has triggered again since: it keeps the earlier place */
-		trigger_remove(cno, later);
-	if (trigger) /* no agent is called: that was done at the first trigger */
-		cno_queue_trigger_locked(cno, trigger, true);
+	if (evd->cno == cno) {
+		trigger_remove(cno, &evd->trigger);
+		cno_queue_trigger_locked(cno, &evd->trigger, true);
+	} else {
+		is_kept = cno_return_detached_locked(cno, evd);
+	}
 	core_lock_release(&cno->cell->lock);
+	if (!is_kept && evd->cno) /* EVD-MODIFY-CNO-03: either CNO may be notified */
+		core_cno_trigger(evd->cno, evd);
 }

@@ -255,6 +255,22 @@ DAT_RETURN core_evd_clear_unwaitable(DAT_EVD_HANDLE evd_handle)
 	return evd_set_switches(evd_handle, NULL, &(const bool){true});
 }
 
+static DAT_RETURN evd_change_cno_locked(struct core_evd *evd, struct core_cno *cno)
+{
+	struct core_trigger *spare = NULL;
+
+	if (evd->cno) {
+		spare = core_cno_new_trigger();
+		if (!spare)
+			return core_no_resources(DAT_RESOURCE_MEMORY);
+		core_cno_leave(evd->cno, evd, spare);
+	}
+	if (cno)
+		core_cno_enter(cno, evd);
+	evd_set_cno_locked(evd, cno);
+	return DAT_SUCCESS;
+}
+
 DAT_RETURN core_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle)
 {
 	CORE_NO_CANCELLATION;
@@ -272,11 +288,9 @@ DAT_RETURN core_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_han
 	if (ret == DAT_SUCCESS && cno && cno == evd->cno) {
 		core_cno_disuse(cno); /* EVD-MODIFY-CNO-09: a queued trigger stays, too */
 	} else if (ret == DAT_SUCCESS) {
-		if (evd->cno)
-			core_cno_leave(evd->cno, evd);
-		if (cno)
-			core_cno_enter(cno, evd);
-		evd_set_cno_locked(evd, cno);
+		ret = evd_change_cno_locked(evd, cno);
+		if (ret != DAT_SUCCESS && cno)
+			core_cno_disuse(cno);
 	}
 	core_handle_unlock(evd->cell);
 	return ret;

@@ -413,6 +413,57 @@ static void cno_fd__no_descriptors__insufficient_resources(void **state)
 	undo_cno();
 }
 
+/* --- triggers --- */
+
+static DAT_CNO_HANDLE cno_made(void)
+{
+	DAT_CNO_HANDLE cno;
+
+	assert_int_equal(core_cno_create(ia.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno), DAT_SUCCESS);
+	return cno;
+}
+
+static void expect_trigger(DAT_CNO_HANDLE cno)
+{
+	DAT_EVD_HANDLE evd;
+
+	assert_int_equal(core_cno_wait(cno, 0, &evd), DAT_SUCCESS);
+	assert_ptr_equal(evd, ia.evd);
+}
+
+/* EVD-MODIFY-CNO-03 EVD-MODIFY-CNO-05 GEN-20: the trigger stays, and so does the CNO. */
+static void evd_modify_cno__no_memory__unchanged(void **state)
+{
+	DAT_CNO_HANDLE old = cno_made(), new = cno_made();
+	DAT_EVD_PARAM param;
+
+	(void)state;
+	assert_int_equal(core_evd_modify_cno(ia.evd, old), DAT_SUCCESS);
+	post_numbers(1, 1);
+	faults.allocation = 1;
+	assert_int_equal(mock_code(core_evd_modify_cno(ia.evd, new)), DAT_INSUFFICIENT_RESOURCES);
+	assert_int_equal(core_evd_query(ia.evd, DAT_EVD_FIELD_ALL, &param), DAT_SUCCESS);
+	assert_ptr_equal(param.cno_handle, old);
+	assert_int_equal(core_cno_free(new), DAT_SUCCESS);
+	expect_trigger(old);
+}
+
+/* EVD-MODIFY-CNO-03: the EVD has moved, and the thread that had its trigger was cancelled. */
+static void cno_return_trigger__no_memory__the_new_cno_triggers(void **state)
+{
+	DAT_CNO_HANDLE old = cno_made(), new = cno_made();
+	struct core_evd *evd;
+
+	(void)state;
+	assert_int_equal(core_evd_modify_cno(ia.evd, new), DAT_SUCCESS);
+	evd = core_handle_lock(ia.evd, DAT_HANDLE_TYPE_EVD);
+	faults.allocation = 1;
+	core_cno_return_trigger(((struct core_handle *)old)->object, evd);
+	core_handle_unlock(ia.evd);
+	assert_int_equal(faults.allocation, 0);
+	expect_trigger(new);
+}
+
 int main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -429,6 +480,8 @@ int main(void)
 		T(cno_create__no_resources__nothing_left),
 		T(cno_modify_agent__no_resources__unchanged),
 		T(cno_fd__no_descriptors__insufficient_resources),
+		T(evd_modify_cno__no_memory__unchanged),
+		T(cno_return_trigger__no_memory__the_new_cno_triggers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
