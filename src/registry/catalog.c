@@ -272,7 +272,7 @@ static struct catalog *catalog_build(void)
 		registry_log(REGISTRY_LOG_CONF, "registry file: %s",
 			     file.path ? file.path : "none");
 		ret = registry_conf_parse(file.text, file.len, &ops, &report);
-	} else if (ret != -ENOMEM) {
+	} else if (!registry_conf_is_shortage(ret)) {
 		registry_log(REGISTRY_LOG_CONF, "%s: cannot be read: %s", file.path,
 			     ret == -ESPIPE ? "not a regular file" : strerror(-ret));
 		built->is_missing = true;

@@ -201,6 +201,11 @@ static const char *line_check(const struct line *line, struct registry_conf_entr
 	return NULL;
 }
 
+bool registry_conf_is_shortage(int error)
+{
+	return error == -ENOMEM || error == -EMFILE || error == -ENFILE;
+}
+
 int registry_conf_load(struct registry_conf_file *file_out)
 {
 	/* A set-user-ID program must not load a library that the user chooses (CONF-05). */
@@ -213,7 +218,7 @@ int registry_conf_load(struct registry_conf_file *file_out)
 		return file_read(override, file_out);
 	for (i = 0; i < sizeof(default_paths) / sizeof(default_paths[0]); i++) {
 		ret = file_read(default_paths[i], file_out);
-		if (ret == 0 || ret == -ENOMEM)
+		if (ret == 0 || registry_conf_is_shortage(ret))
 			return ret;
 	}
 	file_out->path = NULL;

@@ -53,9 +53,11 @@ struct registry_conf_file {
 /*
  * Reads the file that DAT_OVERRIDE names, or the first default file that can be read. If there is
  * no default file, this succeeds without text. Returns -errno if the file of DAT_OVERRIDE cannot be
- * read, and -ENOMEM if memory is exhausted.
+ * read, or if a shortage prevents that a file is read.
  */
 int registry_conf_load(struct registry_conf_file *file_out);
+/* Memory or descriptors are exhausted: the file may be readable later. */
+bool registry_conf_is_shortage(int error);
 void registry_conf_unload(struct registry_conf_file *file);
 
 #endif

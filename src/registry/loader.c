@@ -10,6 +10,7 @@
 #include "sync.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <string.h>
 
 /* How much of a request a candidate matches. The best match decides the error code. */
@@ -28,7 +29,7 @@ struct choice {
 };
 
 static struct registry_registration *user_add(const DAT_PROVIDER_INFO *key);
-static void entry_load(struct registry_entry *entry);
+static int entry_load(struct registry_entry *entry);
 static void entry_retire(struct registry_entry *entry);
 
 /* ---- choice of an entry ---- */
@@ -74,6 +75,16 @@ static DAT_RETURN choice_result(enum match match)
 	}
 }
 
+/* An adapter that was not found for lack of memory or descriptors may well exist. */
+static DAT_RETURN not_found(int error)
+{
+	if (error == ENOMEM)
+		return registry_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	if (error == EMFILE || error == ENFILE)
+		return registry_error(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE);
+	return registry_error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+}
+
 /*
  * Entries of the file come first, so that a registration does not hide the entry whose library
  * made it. A built-in entry comes last: it serves requests that nothing else serves.
@@ -91,7 +102,10 @@ static DAT_RETURN entry_choose(const struct registry_request *request, struct ch
 	for (; registration; registration = registration->next)
 		candidate_compare(&choice, request, &registration->key, NULL);
 	registry_unlock();
+	errno = 0;
 	entry = registry_catalog_builtin_get(request->name);
+	if (!entry && choice.match == MATCH_NONE)
+		return not_found(errno);
 	if (entry)
 		candidate_compare(&choice, request, &entry->info, entry);
 	if (entry && !choice.entry && registry_key_is_equal(&choice.key, &entry->info))
@@ -107,6 +121,7 @@ DAT_RETURN registry_use_get(const struct registry_request *request, struct regis
 	struct choice choice = {.match = MATCH_NONE};
 	struct registry_use use = {.entry = NULL};
 	DAT_RETURN ret;
+	int error = 0;
 
 	ret = registry_catalog_load();
 	if (ret == DAT_SUCCESS)
@@ -119,13 +134,13 @@ DAT_RETURN registry_use_get(const struct registry_request *request, struct regis
 		registry_serializer_enter();
 		use.registration = user_add(&choice.key);
 		if (!use.registration) {
-			entry_load(use.entry);
+			error = entry_load(use.entry);
 			use.registration = user_add(&choice.key);
 		}
 		registry_serializer_exit();
 	}
 	if (!use.registration)
-		return registry_error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+		return not_found(error);
 	use.library = registry_handle_library_get(use.registration->provider);
 	*use_out = use;
 	return DAT_SUCCESS;
@@ -175,9 +190,14 @@ static bool is_registered(const DAT_PROVIDER_INFO *key)
 	return found;
 }
 
-/* Runs dat_provider_init of the loaded library. A library without it may register itself. */
-static bool entry_init(struct registry_entry *entry)
+/*
+ * Runs dat_provider_init of the loaded library. A library without it may register itself. 0: the
+ * adapter is registered. Otherwise the errno that it left, because it returns nothing.
+ */
+static int entry_init(struct registry_entry *entry)
 {
+	int error = ENOENT;
+
 	union {
 		void *address;
 		DAT_PROVIDER_INIT_FUNC init;
@@ -187,15 +207,18 @@ static bool entry_init(struct registry_entry *entry)
 	symbol.address = dlsym(entry->handle, DAT_PROVIDER_FINI_FUNC_STR);
 	entry->fini = symbol.address ? symbol.fini : NULL;
 	symbol.address = dlsym(entry->handle, DAT_PROVIDER_INIT_FUNC_STR);
-	if (symbol.address)
+	if (symbol.address) {
+		errno = 0;
 		symbol.init(&entry->info, entry->loaded->instance_data);
-	else
+		if (errno)
+			error = errno;
+	} else
 		registry_log(REGISTRY_LOG_LOAD, "%s: no %s in %s", entry->info.ia_name,
 			     DAT_PROVIDER_INIT_FUNC_STR, entry->loaded->path);
 	entry->is_initialised = is_registered(&entry->info);
 	registry_log(REGISTRY_LOG_LOAD, "%s: %s %s", entry->info.ia_name, entry->loaded->path,
 		     entry->is_initialised ? "initialised" : "did not register the adapter");
-	return entry->is_initialised;
+	return entry->is_initialised ? 0 : error;
 }
 
 /* Does another entry keep the library of the registration loaded? */
@@ -241,33 +264,40 @@ static void entry_unload(struct registry_entry *entry)
 	entry->fini = NULL;
 }
 
-static void entry_load(struct registry_entry *entry)
+/* 0: the adapter is registered. Otherwise the errno of the last library tried. */
+static int entry_load(struct registry_entry *entry)
 {
 	const struct registry_library *library;
+	int error = ENOENT;
 
 	/* Still loaded, because the provider removed its registration itself (PROV-INIT-05). */
 	if (entry->handle) {
-		if (entry_init(entry))
-			return;
+		error = entry_init(entry);
+		if (!error)
+			return 0;
 		entry_unload(entry);
 		if (entry->handle)
-			return;
+			return error;
 	}
 	for (library = entry->libraries; library; library = library->next) {
+		errno = 0;
 		entry->handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
 		if (!entry->handle) {
+			error = errno;
 			registry_log(REGISTRY_LOG_LOAD, "%s: cannot load: %s", entry->info.ia_name,
 				     dlerror());
 			continue;
 		}
 		entry->base = registry_handle_library_base(entry->handle);
 		entry->loaded = library;
-		if (entry_init(entry))
-			return;
+		error = entry_init(entry);
+		if (!error)
+			return 0;
 		entry_unload(entry);
 		if (entry->handle)
-			return;
+			return error;
 	}
+	return error;
 }
 
 /* Ends the provider after its last instance, unless another one was opened meanwhile. */
