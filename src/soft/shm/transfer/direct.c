@@ -254,12 +254,13 @@ static int direct_piece(struct shm_conn *conn, const struct core_req *req, struc
 		rc = copy_cma(conn, target + offset, pins, len, is_write);
 	else
 		rc = -ENOLINK;
-	if (rc == -EPERM) {
-		/* the kernel refuses now (or the peer is dying): use the ring from now on */
+	if (rc == -EPERM || rc == -ESRCH) {
+		/*
+		 * the kernel refuses now, or the peer is dying, or only its main thread has ended:
+		 * use the ring from now on
+		 */
 		conn->remote.has_cma = false;
 		rc = -ENOLINK;
-	} else if (rc == -ESRCH) {
-		rc = -EAGAIN; /* it is dead; the socket will end in a moment */
 	} else if (rc == -ENOMEM) {
 		rc = -ENOLINK;
 	}
