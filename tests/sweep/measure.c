@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-2-Clause
+#include "sweep.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static long count_entries(const char *path)
+{
+	DIR *dir = opendir(path);
+	long count = 0;
+
+	if (!dir)
+		return -1;
+	for (struct dirent *entry; (entry = readdir(dir));)
+		count += entry->d_name[0] != '.';
+	closedir(dir);
+	return count;
+}
+
+/*
+ * KiB of the mappings that are anonymous or files in memory, without the heap and the stack of the
+ * C library. Their number depends on which of them the kernel has merged.
+ */
+static long mapped_kib(void)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	unsigned long start, end;
+	char line[512];
+	long sum = 0;
+
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file)) {
+		if ((strchr(line, '/') && !strstr(line, "/memfd:")) || strchr(line, '['))
+			continue;
+		if (sscanf(line, "%lx-%lx", &start, &end) == 2)
+			sum += (long)((end - start) / 1024);
+	}
+	fclose(file);
+	return sum;
+}
+
+/* A thread that was joined may be listed for a moment. */
+static long count_threads(void)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	long count = 0;
+
+	for (int i = 0; i < 1000; i++) {
+		count = count_entries("/proc/self/task");
+		if (count == 1)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	return count;
+}
+
+void measure_take(struct sweep_measure *measure_out)
+{
+	measure_out->threads = count_threads();
+	measure_out->blocks = alloc_blocks();
+	measure_out->descriptors = count_entries("/proc/self/fd");
+	measure_out->mapped_kib = mapped_kib();
+}
