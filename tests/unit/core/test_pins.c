@@ -32,6 +32,7 @@
 #define COLD (32u * 1024 * 1024)
 #define LINES 8u
 #define PINS (2 * CORE_PINS_MAX)
+#define YIELDS 500u
 
 struct stage {
 	struct core_mem *mem;
@@ -229,6 +230,10 @@ static void *pin_many(void *unused)
 		sched_yield();
 	}
 	for (i = 0; i < PINS; i++) {
+		/* a revoker that does not wait for the last pin gets the time to return */
+		for (unsigned j = 0;
+		     i == PINS - 1 && j < YIELDS && !atomic_load(&stage->is_revoked); j++)
+			sched_yield();
 		if (atomic_load(&stage->is_revoked))
 			atomic_fetch_add(&stage->violations, 1);
 		core_mem_put(stage->lmr);

@@ -32,6 +32,9 @@ static void expect_path(enum kind kind, DAT_COUNT segments, DAT_LMR_TRIPLET iov,
 		assert_true((kind == RECEIVE
 				     ? recv_at(posted(kind) - 1 - ep->recv.head)->cookie.as_64
 				     : mock.req->cookie.as_64) == cookie.as_64);
+	/* EP-RECV-16 DTO-80: the length that a message is compared with */
+	if (is_fast && kind == RECEIVE)
+		assert_true(recv_at(posted(kind) - 1 - ep->recv.head)->len == iov.segment_length);
 	if (ret == DAT_SUCCESS)
 		complete_all();
 	mock.takes_fast = false;
@@ -93,6 +96,35 @@ static void post__longer_than_allowed__not_on_the_fast_path(void **state)
 	expect_path(WRITE, 1, segment(key, 0, 24), 0, false);
 	expect_path(WRITE, 1, segment(key, 0, 25), 0, false);
 	expect_path(RECEIVE, 1, segment(key, 0, 25), 0, true);
+}
+
+/* EP-RDMAW-35 EP-RDMAW-36 LMR-USE-08 */
+static void post__target_too_short__length_error(void **state)
+{
+	DAT_LMR_TRIPLET iov = segment(key, 0, 8);
+	DAT_RMR_TRIPLET remote = {.rmr_context = 5};
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+
+	(void)state;
+	if (!mock_own(handle))
+		skip();
+	remember_region(WRITE);
+	complete_all();
+	mock.takes_fast = true;
+	for (DAT_VLEN length = 7; length <= 9; length++) {
+		bool fits = length >= iov.segment_length;
+		unsigned int before = fast_calls();
+		uint64_t tail = ep->req.tail;
+
+		remote.segment_length = length;
+		assert_int_equal(core_ep_post_rdma_write(handle, 1, &iov, cookie, &remote,
+							 DAT_COMPLETION_DEFAULT_FLAG),
+				 fits ? DAT_SUCCESS : error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE));
+		assert_int_equal(fast_calls(), before + fits);
+		assert_true(ep->req.tail == tail + fits);
+	}
+	complete_all();
+	mock.takes_fast = false;
 }
 
 /* DTO-111 */
@@ -187,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		T(post__each_parameter__fast_only_if_all_are_supported),
 		T(post__longer_than_allowed__not_on_the_fast_path),
+		T(post__target_too_short__length_error),
 		T(post__queue_full__not_on_the_fast_path),
 		T(post__region_gone_or_of_another_zone__not_on_the_fast_path),
 		T(post__transport_declines__slow_path_slot_called),
