@@ -84,6 +84,11 @@ static void psp_provider__request__tentative_unconfigured_ep(void **state)
 	assert_null(param.request_evd_handle);
 	assert_null(param.connect_evd_handle);
 	assert_true(param.remote_port_qual == conn_cr_query(offer.cr).remote_port_qual);
+	/* EP-RECV-30: it has room for Receives, but no EVD yet */
+	assert_true(param.ep_attr.max_recv_dtos > 0);
+	dt_fails_with(
+		dat_ep_post_recv(offer.ep.ep, 0, NULL, dt_cookie(1), DAT_COMPLETION_DEFAULT_FLAG),
+		DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_TEP);
 }
 
 /* PSP-CREATE-10 CR-ACCEPT-04 EP-STATE-29 CR-ACCEPT-02 */

@@ -96,6 +96,21 @@ static void ia_close__graceful_with_an_object_of_each_kind__invalid_state(void *
 	dt_ok(dat_ia_close(ia.ia, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
+/* IA-CLOSE-04: every EVD counts if the open has made none */
+static void ia_close__graceful_with_an_evd_and_no_own_one__invalid_state(void **state)
+{
+	struct dt_ia ia = {.pz = DAT_HANDLE_NULL};
+	DAT_EVD_HANDLE async = DAT_EVD_ASYNC_EXISTS, evd;
+
+	(void)state;
+	dt_ok(dat_ia_open((DAT_NAME_PTR)(uintptr_t)dt_adapter(), 8, &async, &ia.ia));
+	evd = dt_evd_create(&ia, 4, DAT_EVD_CR_FLAG);
+	refuse_graceful(ia.ia);
+	dt_no_event(evd);
+	dt_ok(dat_evd_free(evd));
+	dt_ok(dat_ia_close(ia.ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
 /* IA-CLOSE-05 COMPAT-17 */
 static void ia_close__graceful_refused__everything_works(void **state)
 {
@@ -317,6 +332,7 @@ int main(void)
 		cmocka_unit_test(close_flags__of_the_header__values),
 		cmocka_unit_test(ia_close__only_its_own_evd_left__success),
 		cmocka_unit_test(ia_close__graceful_with_an_object_of_each_kind__invalid_state),
+		cmocka_unit_test(ia_close__graceful_with_an_evd_and_no_own_one__invalid_state),
 		cmocka_unit_test(ia_close__graceful_refused__everything_works),
 		cmocka_unit_test(ia_close__graceful_with_an_unanswered_request__destroys_it),
 		cmocka_unit_test(ia_close__borrower_of_an_evd__evd_and_its_waiters_stay),
