@@ -200,6 +200,55 @@ static void ep_recv_query__with_srq__unknown(void **state)
 	assert_int_equal(span, 1);
 }
 
+/* SRQ-RESIZE-01 SRQ-RESIZE-02 SRQ-RECV-02: the device's queue does not grow, the rest waits here */
+static void srq_resize__more_than_the_device_holds__all_receive(void **state)
+{
+	(void)state;
+	connect_to_srq();
+	assert_int_equal(core_srq_resize(srq, 12), DAT_SUCCESS);
+	for (uint64_t i = 0; i < 12; i++)
+		post_buffer(i);
+	for (uint64_t i = 0; i < 12; i++) {
+		assert_int_equal(rig_send(&rig, &rig.a, 8, 20 + i, 0), DAT_SUCCESS);
+		rig_expect_dto(&rig.b, i, DAT_DTO_SUCCESS);
+		rig_expect_dto(&rig.a, 20 + i, DAT_DTO_SUCCESS);
+	}
+}
+
+static DAT_SRQ_PARAM srq_param(void)
+{
+	DAT_SRQ_PARAM param;
+
+	assert_int_equal(core_srq_query(srq, DAT_SRQ_FIELD_ALL, &param), DAT_SUCCESS);
+	return param;
+}
+
+/* SRQ-LW-02 SRQ-LW-04 SRQ-LW-06 */
+static void srq_set_lw__messages_arrive__one_event_below_it(void **state)
+{
+	DAT_EVENT event;
+
+	(void)state;
+	connect_to_srq();
+	for (uint64_t i = 0; i < 4; i++)
+		post_buffer(i);
+	assert_int_equal(core_srq_set_lw(srq, 3), DAT_SUCCESS);
+	for (uint64_t i = 0; i < 3; i++) {
+		rig_no_event(rig.async);
+		assert_int_equal(rig_send(&rig, &rig.a, 8, 20 + i, 0), DAT_SUCCESS);
+		rig_expect_dto(&rig.b, i, DAT_DTO_SUCCESS);
+		assert_int_equal(srq_param().available_dto_count, 3 - (int)i);
+		if (i != 1)
+			continue;
+		event = rig_event(rig.async);
+		assert_int_equal(event.event_number, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR);
+		assert_ptr_equal(event.event_data.asynch_error_event_data.dat_handle, srq);
+		assert_int_equal(event.event_data.asynch_error_event_data.reason,
+				 DAT_SRQ_LOW_WATERMARK_EVENT);
+	}
+	rig_no_event(rig.async);
+}
+
 /*
  * SRQ-GEN-02 EP-CRSRQ-46 SRQ-CREATE-23: a device without shared receive queues. No handle can name
  * one, so any is given.
@@ -233,6 +282,8 @@ int main(void)
 		SRQ_TEST(ep_set_watermark__infinite_with_srq__accepted),
 		SRQ_TEST(ep_modify__high_watermark_with_srq__model_not_supported),
 		SRQ_TEST(ep_recv_query__with_srq__unknown),
+		SRQ_TEST(srq_resize__more_than_the_device_holds__all_receive),
+		SRQ_TEST(srq_set_lw__messages_arrive__one_event_below_it),
 		cmocka_unit_test(srq__device_has_none__model_not_supported),
 	};
 
