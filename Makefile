@@ -9,13 +9,14 @@
 #   make bench     compares with UCX, libfabric and the machine's limits; a soak test of connections
 #   make bench-rdma  compares with perftest on software RDMA devices, in a virtual machine
 #   make sweep     every allocation and system call of a scenario fails once; a few minutes
+#   make mutants   breaks one line of the source at a time: the tests must notice (some 20 minutes)
 #   make coverage  which lines of src/core and src/soft the suite executes (HTML)
 #   make install   install under PREFIX (default /usr/local; DESTDIR is honoured)
 BUILD   ?= build
 PREFIX  ?= /usr/local
 export BUILD PREFIX
 
-.PHONY: all demo check check-rdma bench bench-rdma install format sweep coverage clean
+.PHONY: all demo check check-rdma bench bench-rdma install format sweep mutants coverage clean
 all:
 	@scripts/install-deps build
 	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true --prefix=$(PREFIX) -Dtests=false
@@ -56,6 +57,10 @@ sweep:
 	@scripts/install-deps check
 	@scripts/build $(BUILD)
 	@tests/clean-env env LD_LIBRARY_PATH=$(BUILD)/src/registry:$(BUILD)/src/soft $(BUILD)/tests/sweep/sweep
+
+mutants:
+	@scripts/install-deps check
+	@scripts/mutants --jobs 2
 
 coverage:
 	@scripts/install-deps ci
