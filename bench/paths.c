@@ -39,7 +39,7 @@ struct paths {
 	struct session_buffer source;
 	struct session_buffer target;
 	DAT_RMR_TRIPLET remote;
-	uint64_t empty_looks;
+	uint64_t empty_polls;
 };
 
 /* Polls for the next completion. */
@@ -54,7 +54,7 @@ static int paths_take(struct paths *paths, DAT_EVD_HANDLE evd)
 			return tool_call_failed("dat_evd_dequeue", code);
 		if (tool_is_stopped)
 			return -EINTR;
-		paths->empty_looks++;
+		paths->empty_polls++;
 	}
 	data = &event.event_data.dto_completion_event_data;
 	if (event.event_number == DAT_DTO_COMPLETION_EVENT && data->status == DAT_DTO_SUCCESS)
@@ -89,7 +89,7 @@ static int paths_poll(struct paths *paths)
 	DAT_EVENT event;
 	DAT_RETURN code = dat_evd_dequeue(paths->to.recv_evd, &event);
 
-	paths->empty_looks++;
+	paths->empty_polls++;
 	return DAT_GET_TYPE(code) == DAT_QUEUE_EMPTY ? 0 : -EPROTO;
 }
 
@@ -181,7 +181,7 @@ static int paths_run(struct paths *paths, int (*operation)(struct paths *), uint
 		if (i % PATHS_PAUSE_EACH == 0)
 			nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	}
-	paths->empty_looks = 0;
+	paths->empty_polls = 0;
 	for (uint64_t i = 0; i < count && rc == 0; i++)
 		rc = operation(paths);
 	return rc;
@@ -211,8 +211,8 @@ int main(int argc, char **argv)
 	if (rc == 0)
 		rc = paths_run(&paths, operation, count);
 	if (rc == 0)
-		printf("{\"test\": \"%s\", \"count\": %" PRIu64 ", \"empty_looks\": %" PRIu64 "}\n",
-		       argv[1], count, paths.empty_looks);
+		printf("{\"test\": \"%s\", \"count\": %" PRIu64 ", \"empty_polls\": %" PRIu64 "}\n",
+		       argv[1], count, paths.empty_polls);
 	session_close(&paths.from);
 	session_buffer_destroy(&paths.source);
 	session_buffer_destroy(&paths.target);

@@ -189,13 +189,13 @@ class Machine:
                        f"{self.folder}/{program[0]}", *program[1:], str(number)]
             text = self.output(command, env)
             found = re.search(r"Collected\s*:\s*(\d+)", text)
-            empty = re.search(r'"empty_looks": (\d+)', text)
+            empty = re.search(r'"empty_polls": (\d+)', text)
             if not found or not empty:
                 raise Failed(f"callgrind: no figures in {text}")
             totals.append(int(found.group(1)))
         self.note(env, command)
         return {"instructions": (min(totals[3:]) - min(totals[:3])) / count,
-                "empty_looks": int(empty.group(1)) / (2 * count)}
+                "empty_polls": int(empty.group(1)) / (2 * count)}
 
 
 def has(program):

@@ -38,7 +38,7 @@ enum cost_test {
 	COST_RECV,
 };
 
-static uint64_t cost_empty_looks;
+static uint64_t cost_empty_polls;
 
 /* --- by rdma-core --- */
 
@@ -55,7 +55,7 @@ static int direct_take(struct direct *direct, uint64_t cookie)
 	int found;
 
 	while ((found = ibv_poll_cq(direct->cq, 1, &wc)) == 0)
-		cost_empty_looks++;
+		cost_empty_polls++;
 	if (found == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == cookie)
 		return 0;
 	tool_complain("transfer failed: status %d", (int)wc.status);
@@ -110,7 +110,7 @@ static int direct_run(enum cost_test test, uint64_t count)
 	direct.mr = ibv_reg_mr(pd, direct.data, sizeof(direct.data), IBV_ACCESS_LOCAL_WRITE);
 	for (uint64_t i = 0; i < COST_WARM_UP + count && rc == 0; i++) {
 		if (i == COST_WARM_UP)
-			cost_empty_looks = 0;
+			cost_empty_polls = 0;
 		rc = test == COST_RECV ? direct_recv(&direct, i) : direct_request(&direct, test, i);
 	}
 	ibv_dereg_mr(direct.mr);
@@ -139,7 +139,7 @@ static int dat_take(DAT_EVD_HANDLE evd, uint64_t cookie)
 	while ((code = dat_evd_dequeue(evd, &event)) != DAT_SUCCESS) {
 		if (DAT_GET_TYPE(code) != DAT_QUEUE_EMPTY)
 			return tool_call_failed("dat_evd_dequeue", code);
-		cost_empty_looks++;
+		cost_empty_polls++;
 	}
 	data = &event.event_data.dto_completion_event_data;
 	if (data->status == DAT_DTO_SUCCESS && data->user_cookie.as_64 == cookie)
@@ -234,7 +234,7 @@ static int dat_run(enum cost_test test, uint64_t count)
 
 	for (uint64_t i = 0; i < COST_WARM_UP + count && rc == 0; i++) {
 		if (i == COST_WARM_UP)
-			cost_empty_looks = 0;
+			cost_empty_polls = 0;
 		rc = dat_operation(&dat, test, i);
 	}
 	session_close(&dat.session);
@@ -269,7 +269,7 @@ int main(int argc, char **argv)
 		      : dat_run((enum cost_test)test, count);
 	if (rc == 0)
 		printf("{\"way\": \"%s\", \"test\": \"%s\", \"count\": %" PRIu64
-		       ", \"empty_looks\": %" PRIu64 "}\n",
-		       argv[1], argv[2], count, cost_empty_looks);
+		       ", \"empty_polls\": %" PRIu64 "}\n",
+		       argv[1], argv[2], count, cost_empty_polls);
 	return rc == 0 ? TOOL_EXIT_OK : TOOL_EXIT_FAILED;
 }
