@@ -11,7 +11,7 @@ __attribute__((cold)) static void async_event_translate(DAT_EVENT *event)
 	DAT_HANDLE *handle = &event->event_data.asynch_error_event_data.dat_handle;
 	DAT_IA_HANDLE consumer = registry_ia_consumer_handle(*handle);
 
-	/* The event may carry the handle of another object, which consumers know as it is. */
+	/* Only handles of instances are translated; the event may carry one of another object. */
 	if (consumer)
 		*handle = consumer;
 }

@@ -267,9 +267,9 @@ static void answered(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 }
 
 /*
- * A reject without header is sent by a foreign consumer, by a kernel that cleans up after a
- * listener or a process that is gone, or because no one listens. The first two look alike. When the
- * request is repeated, only the consumer rejects it again.
+ * A reject without header comes from a consumer of another library, from a kernel that cleans up
+ * after a closed listener or a dead process, or because nothing listens. The first two cannot be
+ * distinguished, so the request is repeated: only a consumer rejects it again.
  */
 static void rejected_without_header(struct vrb_conn *conn, struct core_ep *ep, int status)
 {

@@ -8,8 +8,8 @@
  * completion.c) keep the same counters. The fast path changes nothing before it declines, and the
  * slow path continues from there.
  *
- * No post and no poll of such a device makes a system call, so cancellation stays as it is
- * (post.c).
+ * No post and no poll of such a device makes a system call, so the fast path does not disable
+ * cancellation (post.c).
  */
 #include <stdatomic.h>
 #include <string.h>

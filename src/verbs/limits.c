@@ -222,7 +222,8 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	ia->provider_attr.srq_supported = device.orig_attr.max_srq ? DAT_TRUE : DAT_FALSE;
 	/* only the low one: a device does not show which buffers an endpoint holds */
 	ia->provider_attr.srq_watermarks_supported = 0x001;
-	/* some devices look up a Receive's memory in the domain of the queue pair */
+	/* some devices check the memory of a Receive against the protection domain of the queue
+	 * pair */
 	ia->provider_attr.srq_ep_pz_difference_supported = DAT_FALSE;
 	return 0;
 }

@@ -27,7 +27,7 @@ struct rig {
 
 void rig_begin(struct rig *rig);
 void rig_link(struct rig *rig);
-/* Ends whatever is left; ordinary operation must have raised no asynchronous event. */
+/* Ends all connections that are left; ordinary operation must have raised no asynchronous event. */
 void rig_end(struct rig *rig);
 
 extern struct rig rig_of_test; /* the state of every test of a rig */

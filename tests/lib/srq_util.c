@@ -13,7 +13,7 @@ DAT_SRQ_HANDLE srq_make(struct dt_ia *ia, DAT_COUNT dtos, DAT_COUNT iov)
 	return srq;
 }
 
-DAT_SRQ_PARAM srq_look(DAT_SRQ_HANDLE srq)
+DAT_SRQ_PARAM srq_query(DAT_SRQ_HANDLE srq)
 {
 	DAT_SRQ_PARAM param;
 
@@ -24,7 +24,7 @@ DAT_SRQ_PARAM srq_look(DAT_SRQ_HANDLE srq)
 
 void srq_counts(DAT_SRQ_HANDLE srq, DAT_COUNT available, DAT_COUNT outstanding)
 {
-	const DAT_SRQ_PARAM param = srq_look(srq);
+	const DAT_SRQ_PARAM param = srq_query(srq);
 
 	if (param.available_dto_count != available || param.outstanding_dto_count != outstanding)
 		print_error("available %d, outstanding %d\n", (int)param.available_dto_count,
@@ -42,7 +42,7 @@ static bool srq_is_down_to(void *arg)
 {
 	const struct srq_goal *goal = arg;
 
-	return srq_look(goal->srq).available_dto_count <= goal->available;
+	return srq_query(goal->srq).available_dto_count <= goal->available;
 }
 
 void srq_until(DAT_SRQ_HANDLE srq, DAT_COUNT available)
@@ -184,9 +184,9 @@ void bench_give_many(struct bench *bench, uint64_t first, unsigned count)
 		bench_give(bench, first + i);
 }
 
-void bench_say(struct bench *bench, unsigned pair, uint64_t number)
+void bench_send(struct bench *bench, unsigned pair, uint64_t number)
 {
-	const size_t at = (bench->said++ % SRQ_SLOTS) * SRQ_SLOT;
+	const size_t at = (bench->sent++ % SRQ_SLOTS) * SRQ_SLOT;
 
 	memcpy(bench->x.p + at, &number, sizeof(number));
 	post_send(&bench->from[pair], dt_seg(&bench->x, at, sizeof(number)), number,
@@ -212,7 +212,7 @@ uint64_t bench_check_event(const DAT_EVENT *event, DAT_EP_HANDLE ep)
 	return data->user_cookie.as_64;
 }
 
-uint64_t bench_hear(struct bench *bench, unsigned pair, uint64_t number)
+uint64_t bench_receive(struct bench *bench, unsigned pair, uint64_t number)
 {
 	const DAT_EVENT event = dt_event(bench->to[pair].recv);
 	const uint64_t cookie = bench_check_event(&event, bench->to[pair].ep);
@@ -227,8 +227,8 @@ void bench_works(struct bench *bench)
 		if (dt_ep_state(bench->to[i].ep) != DAT_EP_STATE_CONNECTED)
 			continue;
 		bench_give(bench, 900);
-		bench_say(bench, i, 0xc0ffee00u + i);
-		bench_hear(bench, i, 0xc0ffee00u + i);
+		bench_send(bench, i, 0xc0ffee00u + i);
+		bench_receive(bench, i, 0xc0ffee00u + i);
 	}
 }
 
@@ -261,7 +261,7 @@ static bool catch_is_taken(void *arg)
 {
 	struct catch *c = arg;
 
-	return srq_look(c->bench->srq).available_dto_count == 0;
+	return srq_query(c->bench->srq).available_dto_count == 0;
 }
 
 static bool catch_has_begun(void *arg)

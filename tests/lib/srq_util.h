@@ -22,14 +22,14 @@ struct bench {
 	struct dt_buf x, y;    /* sent from, received into */
 	struct dt_ep from[SRQ_PAIRS], to[SRQ_PAIRS];
 	unsigned pairs;
-	unsigned said;	/* messages so far: the next one's slot of x */
+	unsigned sent;	/* messages so far: the next one's slot of x */
 	bool has_async; /* asynchronous events may be left */
 };
 
 /* --- queues --- */
 
 DAT_SRQ_HANDLE srq_make(struct dt_ia *ia, DAT_COUNT dtos, DAT_COUNT iov);
-DAT_SRQ_PARAM srq_look(DAT_SRQ_HANDLE srq);
+DAT_SRQ_PARAM srq_query(DAT_SRQ_HANDLE srq);
 void srq_counts(DAT_SRQ_HANDLE srq, DAT_COUNT available, DAT_COUNT outstanding);
 /* Endpoints take buffers until that many are left. */
 void srq_until(DAT_SRQ_HANDLE srq, DAT_COUNT available);
@@ -73,12 +73,12 @@ DAT_LMR_TRIPLET bench_slot(struct bench *bench, uint64_t number);
 void bench_give(struct bench *bench, uint64_t number);
 void bench_give_many(struct bench *bench, uint64_t first, unsigned count);
 /* Sends the number to the SRQ's endpoint of that pair. */
-void bench_say(struct bench *bench, unsigned pair, uint64_t number);
+void bench_send(struct bench *bench, unsigned pair, uint64_t number);
 uint64_t bench_read(struct bench *bench, uint64_t cookie);
 /* The completion of a message of eight bytes; returns which buffer it is in. */
 uint64_t bench_check_event(const DAT_EVENT *event, DAT_EP_HANDLE ep);
 /* The next message of that pair, which must be this number; returns which buffer it is in. */
-uint64_t bench_hear(struct bench *bench, unsigned pair, uint64_t number);
+uint64_t bench_receive(struct bench *bench, unsigned pair, uint64_t number);
 /* Sends one message over each connected pair, with the buffer of cookie 900. */
 void bench_works(struct bench *bench);
 /* Disconnects a pair and takes both events. */

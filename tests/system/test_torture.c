@@ -22,7 +22,7 @@ static DAT_PZ_HANDLE pz;
 static DAT_IA_ATTR attr;
 static _Atomic(DAT_HANDLE) pool[POOL];
 static atomic_bool is_over;
-static atomic_ulong sessions, frees, looks;
+static atomic_ulong sessions, frees, foreign_calls;
 static unsigned long seed;
 
 struct thread {
@@ -121,7 +121,7 @@ static void offer(struct thread *thread, DAT_HANDLE handle)
 }
 
 /* Any call that fits any handle, live, stale, or of the wrong type. */
-static void look(struct thread *thread)
+static void call_any(struct thread *thread)
 {
 	DAT_HANDLE handle = atomic_load(&pool[chance(thread, POOL)]);
 	DAT_EVENT event = {.event_number = DAT_SOFTWARE_EVENT};
@@ -134,7 +134,7 @@ static void look(struct thread *thread)
 	DAT_CONTEXT context;
 	DAT_COUNT more;
 
-	atomic_fetch_add(&looks, 1);
+	atomic_fetch_add(&foreign_calls, 1);
 	switch (chance(thread, 12)) {
 	case 0:
 		MAY(dat_ep_get_status(handle, &state, NULL, NULL));
@@ -393,7 +393,7 @@ static void *thread_run(void *arg)
 			make_small(thread);
 			break;
 		default:
-			look(thread);
+			call_any(thread);
 			break;
 		}
 	}
@@ -445,7 +445,7 @@ static void all_calls__eight_threads_at_random__no_harm(void **state)
 	for (int i = 0; i < THREADS; i++)
 		dt_mem_free(threads[i].memory, 2 * MESSAGE);
 	print_message("%lu connections, %lu foreign frees, %lu foreign calls\n",
-		      atomic_load(&sessions), atomic_load(&frees), atomic_load(&looks));
+		      atomic_load(&sessions), atomic_load(&frees), atomic_load(&foreign_calls));
 	assert_true(atomic_load(&sessions) > 0);
 }
 

@@ -25,7 +25,7 @@
 void fake_fail_at(unsigned call);
 /* The next call of that name fails. */
 void fake_fail_next(const char *call);
-/* The error that the next call fails with; 0: its usual one. */
+/* The error that the next call fails with; 0: the default of that call. */
 void fake_fail_with(int error);
 /* The name of the call that has failed since; NULL: none. */
 const char *fake_failed(void);

@@ -62,7 +62,7 @@ static void rmr_bind__device_and_setting__window_or_registration(void **state)
 	fake_windows(true, false);
 }
 
-/* RMR-BIND-55: a library without windows, whatever its device reports */
+/* RMR-BIND-55: a library without windows, even if its device reports them */
 static void ia_open__no_window_can_be_made__registration(void **state)
 {
 	rig.qual = 0;
@@ -202,7 +202,7 @@ static void rmr_bind__a_call_fails__other_means(void **state)
 	}
 }
 
-/* RMR-FREE-02 RMR-FREE-06 RMR-FREE-03: whatever the RMR was bound by */
+/* RMR-FREE-02 RMR-FREE-06 RMR-FREE-03: with each way to bind the RMR */
 static void rmr_free__bound_by_either__context_refused(void **state)
 {
 	for (int i = 0; i < 2; i++) {

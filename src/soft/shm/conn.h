@@ -117,7 +117,7 @@ struct shm_conn {
 	/* our requests */
 	struct shm_producer request_out;
 	struct shm_consumer response_in;
-	uint64_t tx_next;     /* sequence of the first request not wholly handed out */
+	uint64_t tx_next;     /* sequence of the first request not yet started completely */
 	uint64_t tx_ack;      /* no request before it waits for `done` */
 	uint64_t tx_data;     /* no request before it waits for data */
 	uint32_t sent;	      /* messages and ring writes handed out; see `acked` */

@@ -280,8 +280,8 @@ static void agent__triggered_while_it_runs__called_after_it_returned(void **stat
 static void use_stack(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 {
 	volatile unsigned char room[1 << 20];
-	pthread_attr_t mine, usual;
-	size_t my_size, usual_size;
+	pthread_attr_t mine, defaults;
+	size_t my_size, default_size;
 
 	(void)evd;
 	(void)agent;
@@ -290,11 +290,11 @@ static void use_stack(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 	cno_check(room[512] == 0);
 	cno_check(!pthread_getattr_np(pthread_self(), &mine));
 	cno_check(!pthread_attr_getstacksize(&mine, &my_size));
-	cno_check(!pthread_attr_init(&usual));
-	cno_check(!pthread_attr_getstacksize(&usual, &usual_size));
-	cno_check(my_size >= usual_size);
+	cno_check(!pthread_attr_init(&defaults));
+	cno_check(!pthread_attr_getstacksize(&defaults, &default_size));
+	cno_check(my_size >= default_size);
 	pthread_attr_destroy(&mine);
-	pthread_attr_destroy(&usual);
+	pthread_attr_destroy(&defaults);
 }
 
 /* CNO-CREATE-17 */

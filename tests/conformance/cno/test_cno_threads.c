@@ -105,7 +105,7 @@ static void *take_what_is_named(void *arg)
 		if (ret == DAT_QUEUE_EMPTY) {
 			for (which = 0; which < EVDS; which++)
 				if (dat_evd_dequeue(stress->evd[which], &event) != DAT_QUEUE_EMPTY)
-					return "an event nobody was told of";
+					return "an event without a notification";
 			continue;
 		}
 		conf_try(ret);

@@ -172,7 +172,7 @@ static void refused_service_point_freed(struct conn_fixture *f)
 	dt_listen(&f->ia, &f->listener);
 }
 
-/* The event of the request is lost with its EVD: nobody can answer the request. */
+/* The event of the request is lost with its EVD, so the request cannot be answered. */
 static void refused_evd_freed(struct conn_fixture *f)
 {
 	dt_connect(&f->ia, f->a.ep, f->listener.qual);

@@ -100,7 +100,7 @@ static void psp_free__requests_open__still_answerable(void **state)
 	}
 }
 
-/* PSP-FREE-03 PSP-FREE-04: whatever the result of the race, both sides agree */
+/* PSP-FREE-03 PSP-FREE-04: both sides agree on the result of the race */
 static void psp_free__request_under_way__event_or_refusal(void **state)
 {
 	struct conn_fixture *f = *state;

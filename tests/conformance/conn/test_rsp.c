@@ -276,7 +276,7 @@ static void rsp__evd_full__request_refused_and_still_listening(void **state)
 	dt_ok(dat_rsp_free(rsp));
 }
 
-/* EP-STATE-82 EVD-FREE-12: nobody can answer the request */
+/* EP-STATE-82 EVD-FREE-12: the request cannot be answered */
 static void evd_free__holds_the_request_of_an_rsp__ep_released(void **state)
 {
 	struct conn_fixture *f = *state;

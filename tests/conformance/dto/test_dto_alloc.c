@@ -128,12 +128,12 @@ static void srq_post_recv__steady_state__allocates_nothing(void **state)
 		if (i == 100)
 			allocations = 0;
 		for (unsigned pair = 0; pair < 2 && i % 2; pair++)
-			bench_say(bench, pair, (uint64_t)i);
+			bench_send(bench, pair, (uint64_t)i);
 		bench_give_many(bench, 0, 2);
 		for (unsigned pair = 0; pair < 2 && i % 2 == 0; pair++)
-			bench_say(bench, pair, (uint64_t)i);
+			bench_send(bench, pair, (uint64_t)i);
 		for (unsigned pair = 0; pair < 2; pair++)
-			bench_hear(bench, pair, (uint64_t)i);
+			bench_receive(bench, pair, (uint64_t)i);
 	}
 	for (int i = 0; i < 16; i++)
 		dt_ok(srq_post_empty(bench->srq, 1));

@@ -179,7 +179,7 @@ static void dat_srq_post_recv__message_taken__cookie_unchanged(void **state)
 		const uint64_t cookie = new_cookie();
 
 		dt_ok(srq_post(bench->srq, bench_slot(bench, round), cookie));
-		bench_say(bench, round % 2, round);
+		bench_send(bench, round % 2, round);
 		/* polling another EVD drives it: its completion is queued before it is taken */
 		for (unsigned i = 0; round % 4 < 2 && i < 20; i++)
 			dt_no_event(bench->to[round % 2].request);
@@ -196,7 +196,7 @@ static void dat_srq_post_recv__message_waits__cookie_unchanged(void **state)
 	for (unsigned round = 0; round < 20; round++) {
 		const uint64_t cookie = new_cookie();
 
-		bench_say(bench, 0, round);
+		bench_send(bench, 0, round);
 		dt_no_event(bench->to[0].recv);
 		dt_ok(srq_post(bench->srq, bench_slot(bench, round), cookie));
 		expect_cookie(bench->to[0].recv, round % 2 ? WAY_DEQUEUE : WAY_WAIT, cookie);

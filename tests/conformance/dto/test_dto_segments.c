@@ -215,7 +215,7 @@ static void post__empty_segments_of_garbage__ignored(void **state)
 	dt_check_bytes(rig->y.p + 15, 85, RIG_FILL);
 }
 
-/* EP-RDMAW-05: memory after the array is not read, whatever the kind */
+/* EP-RDMAW-05: no kind of request reads memory after the array */
 static void post__garbage_after_the_array__ignored(void **state)
 {
 	struct rig *rig = *state;

@@ -198,7 +198,7 @@ static void post_send__completion_taken__buffer_is_free(void **state)
 	}
 }
 
-/* DTO-52: a completed Send is received whatever the sender does next */
+/* DTO-52: a completed Send is received even if the sender disconnects */
 static void post_send__completed_then_sender_disconnects__received(void **state)
 {
 	struct rig *rig = *state;

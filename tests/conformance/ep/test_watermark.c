@@ -270,23 +270,23 @@ static void ep_set_watermark__soft_with_srq__event_when_a_buffer_is_taken(void *
 	ep = bench->to[0].ep;
 	bench_give_many(bench, 0, 10);
 	dt_ok(dat_ep_set_watermark(ep, 1, DAT_WATERMARK_INFINITE));
-	bench_say(bench, 0, 1);
-	bench_hear(bench, 0, 1); /* it held one */
+	bench_send(bench, 0, 1);
+	bench_receive(bench, 0, 1); /* it held one */
 	dt_no_event(bench->ia.async);
 	dt_ok(dat_ep_set_watermark(ep, 0, DAT_WATERMARK_INFINITE));
 	dt_no_event(bench->ia.async); /* buffers on the SRQ do not count */
-	bench_say(bench, 1, 2);
-	bench_hear(bench, 1, 2); /* nor those of another endpoint */
+	bench_send(bench, 1, 2);
+	bench_receive(bench, 1, 2); /* nor those of another endpoint */
 	dt_no_event(bench->ia.async);
-	bench_say(bench, 0, 3);
-	bench_hear(bench, 0, 3);
+	bench_send(bench, 0, 3);
+	bench_receive(bench, 0, 3);
 	expect_soft(bench->ia.async, ep);
-	bench_say(bench, 0, 4);
-	bench_hear(bench, 0, 4);
+	bench_send(bench, 0, 4);
+	bench_receive(bench, 0, 4);
 	dt_no_event(bench->ia.async);
 	dt_ok(dat_ep_set_watermark(ep, 0, DAT_WATERMARK_INFINITE));
-	bench_say(bench, 0, 5);
-	bench_hear(bench, 0, 5);
+	bench_send(bench, 0, 5);
+	bench_receive(bench, 0, 5);
 	expect_soft(bench->ia.async, ep);
 }
 
@@ -294,7 +294,7 @@ static void ep_set_watermark__soft_with_srq__event_when_a_buffer_is_taken(void *
 static void check_breaks(struct bench *bench)
 {
 	bench_give_many(bench, 0, 2);
-	bench_say(bench, 0, 1);
+	bench_send(bench, 0, 1);
 	expect_ended(&bench->to[0], DAT_CONNECTION_EVENT_BROKEN);
 	dt_expect_conn(bench->from[0].conn, bench->from[0].ep, DAT_CONNECTION_EVENT_BROKEN);
 	srq_counts(bench->srq, 1, 2);
@@ -320,8 +320,8 @@ static void ep_set_watermark__hard_with_srq__broken_when_a_buffer_is_taken(void 
 	dt_ok(dat_ep_set_watermark(bench->to[0].ep, DAT_WATERMARK_INFINITE, 1));
 	assert_int_equal(ep_query(bench->to[0].ep).ep_attr.max_recv_dtos, 1);
 	bench_give(bench, 0);
-	bench_say(bench, 0, 1);
-	bench_hear(bench, 0, 1);
+	bench_send(bench, 0, 1);
+	bench_receive(bench, 0, 1);
 	dt_ok(dat_ep_set_watermark(bench->to[0].ep, DAT_WATERMARK_INFINITE, 0));
 	dt_stays_empty(bench->to[0].conn);
 	check_breaks(bench);
@@ -338,7 +338,7 @@ static void ep_set_watermark__hard_with_srq_message_waits__broken_by_the_post(vo
 		return;
 	}
 	dt_ok(dat_ep_set_watermark(bench->to[0].ep, DAT_WATERMARK_INFINITE, 0));
-	bench_say(bench, 0, 1);
+	bench_send(bench, 0, 1);
 	dt_stays_empty(bench->to[0].conn);
 	bench_give(bench, 1);
 	expect_ended(&bench->to[0], DAT_CONNECTION_EVENT_BROKEN);
@@ -414,8 +414,8 @@ static void ep_modify__soft_watermark_of_an_srq_endpoint__as_if_set(void **state
 	dt_ep_link(&bench->ia, &bench->from[0], to);
 	bench->pairs = 1;
 	bench_give_many(bench, 0, 3);
-	bench_say(bench, 0, 1);
-	bench_hear(bench, 0, 1);
+	bench_send(bench, 0, 1);
+	bench_receive(bench, 0, 1);
 	expect_soft(bench->ia.async, to->ep);
 	dt_fails_with(dat_ep_modify(to->ep, DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW, &param),
 		      DAT_INVALID_STATE, DAT_INVALID_STATE_EP_CONNECTED); /* connected */

@@ -114,8 +114,8 @@ static void race_cancel(struct stage *s, int type, DAT_COUNT threshold)
 }
 
 /*
- * EVD-WAIT-39. Where a thread can be cancelled anywhere, that may be behind the call, with the
- * message in its hands: there it wants two, and does not get them.
+ * EVD-WAIT-39. A thread that can be cancelled anywhere may be cancelled after the call has taken
+ * the message. There the call waits for two messages, so that it cannot return with one.
  */
 static void evd_wait__message_races_a_cancel__not_lost(void **state)
 {

@@ -199,12 +199,12 @@ static void dispositions__open_transfer_close__unchanged(void **state)
 
 /* --- a flood --- */
 
-static atomic_uint alarms, strays, pipes;
+static atomic_uint alarms, foreign_alarms, pipes;
 
 static void on_alarm(int number)
 {
 	(void)number;
-	atomic_fetch_add(syscall(SYS_gettid) == getpid() ? &alarms : &strays, 1);
+	atomic_fetch_add(syscall(SYS_gettid) == getpid() ? &alarms : &foreign_alarms, 1);
 }
 
 static void on_pipe(int number)
@@ -258,7 +258,7 @@ static void alarm_flood__under_traffic__handled_by_consumer_threads_only(void **
 	}
 	set_timer(0);
 	assert_int_equal(sigaction(SIGALRM, &old, NULL), 0);
-	assert_int_equal(atomic_load(&strays), 0);
+	assert_int_equal(atomic_load(&foreign_alarms), 0);
 	dt_buf_free(&buf);
 	dt_pair_close(&pair);
 }

@@ -275,7 +275,7 @@ static void ep_create_with_srq__attributes__as_requested(void **state)
 	}
 	bench->attr = want;
 	srq_ep_make(&bench->ia, bench->ia.pz, bench->srq, &bench->attr, &bench->to[0]);
-	memset(&bench->attr, 0xff, sizeof(bench->attr)); /* not looked at again */
+	memset(&bench->attr, 0xff, sizeof(bench->attr)); /* not read again */
 	for (int i = 0; i < 2; i++) {
 		const DAT_EP_ATTR got = ep_query(bench->to[0].ep).ep_attr;
 
@@ -334,8 +334,8 @@ static void ep_create_with_srq__any_max_recv_iov__ignored(void **state)
 		for (size_t j = 0; j < 4; j++)
 			iov[j] = dt_seg(&bench->y, 2 * j, 2);
 		dt_ok(dat_srq_post_recv(bench->srq, 4, iov, dt_cookie(0)));
-		bench_say(bench, i, 0x1122334455667788u);
-		bench_hear(bench, i, 0x1122334455667788u);
+		bench_send(bench, i, 0x1122334455667788u);
+		bench_receive(bench, i, 0x1122334455667788u);
 	}
 }
 

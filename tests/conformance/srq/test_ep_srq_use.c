@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Endpoints with an SRQ at work: set-up, requests, reset, and what can be changed of them. */
+/* Endpoints with an SRQ: set-up, requests, reset, and changes of attributes. */
 #include "ep_util.h"
 #include "srq_util.h"
 
@@ -211,7 +211,7 @@ static void ep_free__srq_endpoint_connected__srq_unused(void **state)
 
 	bench_add(bench, 2);
 	bench_give(bench, 0);
-	bench_say(bench, 0, 1);
+	bench_send(bench, 0, 1);
 	srq_until(bench->srq, 0);
 	for (int i = 0; i < 2; i++) {
 		dt_fails_with(dat_srq_free(bench->srq), DAT_INVALID_STATE,

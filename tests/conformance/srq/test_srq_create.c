@@ -20,7 +20,7 @@ static DAT_RETURN create(struct dt_ia *ia, DAT_COUNT dtos, DAT_COUNT iov, DAT_CO
 static void srq_create__plain__empty_and_operational(void **state)
 {
 	struct bench *bench = *state;
-	DAT_SRQ_PARAM param = srq_look(bench->srq);
+	DAT_SRQ_PARAM param = srq_query(bench->srq);
 	DAT_CONTEXT context = {.as_64 = 5};
 	DAT_HANDLE_TYPE type;
 
@@ -76,7 +76,7 @@ static void srq_create__any_size__holds_what_the_query_says(void **state)
 
 	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		const DAT_SRQ_HANDLE srq = srq_make(&bench->ia, sizes[i][0], sizes[i][1]);
-		const DAT_SRQ_PARAM param = srq_look(srq);
+		const DAT_SRQ_PARAM param = srq_query(srq);
 		DAT_LMR_TRIPLET iov[64];
 
 		assert_true(param.max_recv_dtos >= sizes[i][0]);
@@ -220,9 +220,9 @@ static void srq_create__attributes_overwritten__nothing_changes(void **state)
 	dt_ok(dat_srq_create(bench->ia.ia, bench->ia.pz, &attr, &srq));
 	assert_int_equal(attr.max_recv_dtos, 4);
 	assert_int_equal(attr.max_recv_iov, 2);
-	before = srq_look(srq);
+	before = srq_query(srq);
 	memset(&attr, 0xff, sizeof(attr));
-	after = srq_look(srq);
+	after = srq_query(srq);
 	assert_int_equal(after.max_recv_dtos, before.max_recv_dtos);
 	assert_int_equal(after.max_recv_iov, before.max_recv_iov);
 	assert_int_equal(after.low_watermark, 0);
@@ -245,7 +245,7 @@ static void pz_free__zone_of_an_srq__invalid_state(void **state)
 	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
 	dt_ok(dat_srq_free(first));
 	dt_fails_with(dat_pz_free(pz), DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
-	assert_ptr_equal(srq_look(second).pz_handle, pz);
+	assert_ptr_equal(srq_query(second).pz_handle, pz);
 	dt_ok(dat_srq_free(second));
 	/* refused calls leave it unused */
 	attr.max_recv_dtos = 0;
@@ -269,17 +269,17 @@ static void srq_create__several__independent(void **state)
 	bench_give(bench, 20); /* to the second */
 	/* DTO-104: over iWARP the message cannot wait */
 	if (!dt_is_iwarp())
-		bench_say(bench, 0, 111);
-	bench_say(bench, 1, 222);
-	assert_true(bench_hear(bench, 1, 222) == 20);
+		bench_send(bench, 0, 111);
+	bench_send(bench, 1, 222);
+	assert_true(bench_receive(bench, 1, 222) == 20);
 	dt_stays_empty(bench->to[0].recv); /* nothing on the first */
 	srq_counts(first, 0, 0);
 	srq_counts(second, 0, 0);
 	bench->srq = first;
 	bench_give(bench, 10);
 	if (dt_is_iwarp())
-		bench_say(bench, 0, 111);
-	assert_true(bench_hear(bench, 0, 111) == 10);
+		bench_send(bench, 0, 111);
+	assert_true(bench_receive(bench, 0, 111) == 10);
 	srq_counts(second, 0, 0);
 }
 

@@ -24,18 +24,18 @@ static void srq__empty__message_waits_in_order(void **state)
 	bench_works(bench);
 }
 
-/* SRQ-USE-09: each has one message and comes to its turn, whoever asked first */
+/* SRQ-USE-09: each endpoint has one message and gets one buffer */
 static void srq__all_wait__each_served_once(void **state)
 {
 	struct bench *bench = *state;
 
 	bench_add(bench, SRQ_PAIRS);
 	for (unsigned i = 0; i < SRQ_PAIRS; i++)
-		bench_say(bench, i, i);
+		bench_send(bench, i, i);
 	dt_stays_empty(bench->to[0].recv);
 	bench_give_many(bench, 0, SRQ_PAIRS);
 	for (unsigned i = 0; i < SRQ_PAIRS; i++)
-		bench_hear(bench, i, i);
+		bench_receive(bench, i, i);
 	srq_counts(bench->srq, 0, 0);
 }
 
@@ -77,16 +77,16 @@ static void srq__others_flood__quiet_one_served_within_n(void **state)
 	bench_add(bench, SRQ_PAIRS);
 	for (unsigned i = 0; i < SRQ_PAIRS; i++)
 		for (uint64_t n = 0; n < 100 && i != quiet; n++)
-			bench_say(bench, i, n);
+			bench_send(bench, i, n);
 	if (!srq_shows_held(&bench->ia)) {
-		bench_say(bench, quiet, 0);
+		bench_send(bench, quiet, 0);
 		check_served_at_all(bench, quiet, (SRQ_PAIRS - 1) * 100);
 		return;
 	}
 	for (unsigned round = 0; round < 10; round++) {
 		bool is_served = false;
 
-		bench_say(bench, quiet, round);
+		bench_send(bench, quiet, round);
 		/* it is in line when its message has arrived */
 		dt_stays_empty(bench->to[quiet].recv);
 		for (unsigned n = 0; n < SRQ_PAIRS; n++) {
@@ -108,11 +108,11 @@ static void srq__others_flood_later__quiet_one_served_within_n(void **state)
 	unsigned served = 0;
 
 	bench_add(bench, SRQ_PAIRS);
-	bench_say(bench, quiet, 0);
+	bench_send(bench, quiet, 0);
 	dt_stays_empty(bench->to[quiet].recv); /* in line */
 	for (unsigned i = 0; i < SRQ_PAIRS; i++)
 		for (uint64_t n = 0; n < 30 && i != quiet; n++)
-			bench_say(bench, i, n);
+			bench_send(bench, i, n);
 	dt_stays_empty(bench->to[quiet].recv);
 	if (!srq_shows_held(&bench->ia)) {
 		check_served_at_all(bench, quiet, (SRQ_PAIRS - 1) * 30);
@@ -138,7 +138,7 @@ static void srq__waiting_endpoint_goes__next_served(void **state)
 
 	bench_add(bench, 6);
 	for (unsigned i = 0; i < 6; i++) {
-		bench_say(bench, i, i);
+		bench_send(bench, i, i);
 		dt_stays_empty(bench->to[i].recv); /* in line in this order */
 	}
 	bench_cut(bench, 0);
@@ -146,7 +146,7 @@ static void srq__waiting_endpoint_goes__next_served(void **state)
 	dt_ok(dat_ep_disconnect(bench->to[4].ep, DAT_CLOSE_ABRUPT_FLAG));
 	bench_give_many(bench, 0, 3);
 	for (unsigned i = 1; i < 6; i += 2)
-		bench_hear(bench, i, i);
+		bench_receive(bench, i, i);
 	srq_counts(bench->srq, 0, 0);
 	dt_no_event(bench->to[0].recv);
 	dt_no_event(bench->to[2].recv);
@@ -160,7 +160,7 @@ static void srq__message_waits__other_connections_work(void **state)
 	struct dt_ep c, d;
 
 	bench_add(bench, 1);
-	bench_say(bench, 0, 1);
+	bench_send(bench, 0, 1);
 	dt_stays_empty(bench->to[0].recv);
 	dt_ep_create(&bench->ia, bench->ia.pz, NULL, &c);
 	dt_ep_create(&bench->ia, bench->ia.pz, NULL, &d);

@@ -11,7 +11,7 @@ static void add_with(struct bench *bench, DAT_COMPLETION_FLAGS flags)
 	bench_add(bench, 1);
 }
 
-static void say_solicited(struct bench *bench, uint64_t cookie)
+static void send_solicited(struct bench *bench, uint64_t cookie)
 {
 	post_send(&bench->from[0], dt_seg(&bench->x, 0, 8), cookie,
 		  DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG);
@@ -29,9 +29,9 @@ static void check_each_wakes(struct bench *bench, DAT_COMPLETION_FLAGS flags)
 		bench_give(bench, i);
 		dto_waiter_start(&waiter, bench->to[0].recv, 1);
 		if (i == 1)
-			say_solicited(bench, i);
+			send_solicited(bench, i);
 		else
-			bench_say(bench, 0, i);
+			bench_send(bench, 0, i);
 		dto_waiter_wakes(&waiter, i, 0);
 	}
 }
@@ -88,15 +88,15 @@ static void evd_wait__solicited_endpoint__the_send_decides(void **state)
 	for (uint64_t i = 0; i < 3; i++)
 		bench_give(bench, 6);
 	dto_waiter_start(&waiter, bench->to[0].recv, 1);
-	bench_say(bench, 0, 1);
-	bench_say(bench, 0, 2);
+	bench_send(bench, 0, 1);
+	bench_send(bench, 0, 2);
 	srq_until(bench->srq, 1);
 	dto_waiter_sleeps(&waiter);
-	say_solicited(bench, 3);
+	send_solicited(bench, 3);
 	dto_waiter_wakes(&waiter, 6, 2);
 }
 
-/* SRQ-RECV-16: an unsuccessful one is always told */
+/* SRQ-RECV-16: an unsuccessful one always notifies */
 static void evd_wait__solicited_endpoint_and_failure__wakes(void **state)
 {
 	struct bench *bench = *state;
@@ -105,7 +105,7 @@ static void evd_wait__solicited_endpoint_and_failure__wakes(void **state)
 	add_with(bench, DAT_COMPLETION_SOLICITED_WAIT_FLAG);
 	dt_ok(srq_post_empty(bench->srq, 6));
 	dto_waiter_start(&waiter, bench->to[0].recv, 1);
-	bench_say(bench, 0, 1); /* does not fit */
+	bench_send(bench, 0, 1); /* does not fit */
 	assert_int_equal(pthread_join(waiter.thread, NULL), 0);
 	dt_ok(waiter.ret);
 	assert_int_equal(waiter.event.event_data.dto_completion_event_data.status,
@@ -123,13 +123,13 @@ static void evd_wait__endpoints_with_different_flags__each_by_its_own(void **sta
 	bench_give_many(bench, 0, 2);
 	for (int i = 0; i < 2; i++)
 		dto_waiter_start(&waiter[i], bench->to[i].recv, 1);
-	bench_say(bench, 0, 1);
+	bench_send(bench, 0, 1);
 	srq_until(bench->srq, 1);
-	bench_say(bench, 1, 2);
+	bench_send(bench, 1, 2);
 	dto_waiter_wakes(&waiter[1], 1, 0);
 	dto_waiter_sleeps(&waiter[0]);
 	bench_give(bench, 2);
-	say_solicited(bench, 3);
+	send_solicited(bench, 3);
 	dto_waiter_wakes(&waiter[0], 0, 1);
 }
 

@@ -100,8 +100,8 @@ static void srq_free__after_the_last_endpoint__success(void **state)
 	dt_ep_free(&bench->to[0]);
 	dt_fails_with(dat_srq_free(bench->srq), DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
 	bench_give(bench, 5);
-	bench_say(bench, 1, 6);
-	bench_hear(bench, 1, 6);
+	bench_send(bench, 1, 6);
+	bench_receive(bench, 1, 6);
 	dt_ep_free(&bench->to[1]);
 	dt_ok(dat_srq_free(bench->srq));
 }
@@ -136,8 +136,8 @@ static void srq_free__completions_queued__stay(void **state)
 	bench_add(bench, 1);
 	ep = bench->to[0].ep;
 	bench_give_many(bench, 0, 3);
-	bench_say(bench, 0, 50);
-	bench_say(bench, 0, 51);
+	bench_send(bench, 0, 50);
+	bench_send(bench, 0, 51);
 	srq_until(bench->srq, 1);
 	dt_ok(dat_ep_free(ep));
 	dt_ok(dat_srq_free(bench->srq));
@@ -157,7 +157,7 @@ static void evd_dequeue__srq_gone__harmless(void **state)
 
 	bench_add(bench, 1);
 	bench_give(bench, 0);
-	bench_say(bench, 0, 50);
+	bench_send(bench, 0, 50);
 	srq_until(bench->srq, 0);
 	dt_ok(dat_ep_free(bench->to[0].ep));
 	dt_ok(dat_srq_free(bench->srq));
@@ -178,7 +178,7 @@ static void evd_free__completions_of_an_srq__entries_free_again(void **state)
 	bench_add(bench, 1);
 	bench_give_many(bench, 0, 16);
 	for (uint64_t i = 0; i < 4; i++)
-		bench_say(bench, 0, i);
+		bench_send(bench, 0, i);
 	srq_until(bench->srq, 12);
 	srq_counts(bench->srq, 12, 16);
 	dt_ok(dat_ep_free(bench->to[0].ep));
@@ -217,7 +217,7 @@ static void ia_close__abrupt_with_srqs_in_use__handles_invalid(void **state)
 	dt_ok(srq_post_empty(second, 1));
 	bench_give_many(bench, 0, 2);
 	for (unsigned i = 0; i < 4; i++)
-		bench_say(bench, i, i);
+		bench_send(bench, i, i);
 	srq_until(srq, 0);
 	dt_ia_abort(&bench->ia);
 	dt_mem_free(bench->x.p, bench->x.mapped);

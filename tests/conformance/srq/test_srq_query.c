@@ -12,14 +12,14 @@ static void srq_query__life_of_a_buffer__counts_of_the_specification(void **stat
 	bench->srq = srq_make(&bench->ia, 10, 1);
 	bench_add(bench, 1);
 	bench_give_many(bench, 0, 3);
-	assert_int_equal(srq_look(bench->srq).max_recv_dtos, 10);
+	assert_int_equal(srq_query(bench->srq).max_recv_dtos, 10);
 	srq_counts(bench->srq, 3, 3);
-	bench_say(bench, 0, 1);
+	bench_send(bench, 0, 1);
 	srq_until(bench->srq, 2);
 	srq_counts(bench->srq, 2, 3);
-	bench_hear(bench, 0, 1);
+	bench_receive(bench, 0, 1);
 	srq_counts(bench->srq, 2, 2);
-	assert_int_equal(srq_look(bench->srq).max_recv_dtos, 10);
+	assert_int_equal(srq_query(bench->srq).max_recv_dtos, 10);
 }
 
 /* SRQ-QUERY-10: taken by dat_evd_wait, and by the overflow of a dispatcher */
@@ -33,7 +33,7 @@ static void srq_query__events_lost_or_waited_for__entries_free(void **state)
 	bench_add(bench, 1);
 	to = &bench->to[0];
 	bench_give(bench, 0);
-	bench_say(bench, 0, 1);
+	bench_send(bench, 0, 1);
 	srq_until(bench->srq, 0);
 	dt_ok(dat_evd_wait(to->recv, DT_WAIT_US, 1, &event, &more));
 	srq_counts(bench->srq, 0, 0);
@@ -41,14 +41,14 @@ static void srq_query__events_lost_or_waited_for__entries_free(void **state)
 	bench->has_async = true; /* DAT_ASYNC_ERROR_EVD_OVERFLOW */
 	bench_give_many(bench, 0, 3);
 	for (uint64_t i = 0; i < 2; i++)
-		bench_say(bench, 0, i);
+		bench_send(bench, 0, i);
 	/* when this one is sent, the events of all three have been queued or lost */
 	post_send(&bench->from[0], dt_seg(&bench->x, 0, 8), 2, DAT_COMPLETION_DEFAULT_FLAG);
 	expect_sent(&bench->from[0], 2, 8);
 	srq_until(bench->srq, 0);
 	event = dt_event(bench->ia.async);
 	assert_int_equal(event.event_number, DAT_ASYNC_ERROR_EVD_OVERFLOW);
-	bench_hear(bench, 0, 0);
+	bench_receive(bench, 0, 0);
 	dt_no_event(to->recv);
 	srq_counts(bench->srq, 0, 0);
 }
@@ -57,7 +57,7 @@ static void srq_query__events_lost_or_waited_for__entries_free(void **state)
 static void srq_query__each_mask__fields_filled(void **state)
 {
 	struct bench *bench = *state;
-	const DAT_SRQ_PARAM all = srq_look(bench->srq);
+	const DAT_SRQ_PARAM all = srq_query(bench->srq);
 
 	for (int mask = 0; mask <= DAT_SRQ_FIELD_ALL; mask++) {
 		DAT_SRQ_PARAM param;
@@ -79,7 +79,7 @@ static void srq_query__each_mask__fields_filled(void **state)
 		SAME(DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT, outstanding_dto_count);
 #undef SAME
 	}
-	/* we can tell both counts, as the attribute says (SRQ-QUERY-13) */
+	/* both counts are known, as the attribute says (SRQ-QUERY-13) */
 	assert_int_not_equal(all.available_dto_count, DAT_VALUE_UNKNOWN);
 	assert_int_not_equal(all.outstanding_dto_count, DAT_VALUE_UNKNOWN);
 }
@@ -107,7 +107,7 @@ static void srq_query__low_watermark__last_value(void **state)
 	bench->has_async = true;
 	for (size_t i = 0; i < COUNT_OF(values); i++) {
 		dt_ok(dat_srq_set_lw(bench->srq, values[i]));
-		assert_int_equal(srq_look(bench->srq).low_watermark, values[i]);
+		assert_int_equal(srq_query(bench->srq).low_watermark, values[i]);
 	}
 }
 
@@ -115,11 +115,11 @@ static void srq_query__low_watermark__last_value(void **state)
 
 static void resize_refused(struct bench *bench, DAT_COUNT size, DAT_RETURN code)
 {
-	const DAT_SRQ_PARAM before = srq_look(bench->srq);
+	const DAT_SRQ_PARAM before = srq_query(bench->srq);
 	DAT_SRQ_PARAM after;
 
 	dt_returns(dat_srq_resize(bench->srq, size), code);
-	after = srq_look(bench->srq);
+	after = srq_query(bench->srq);
 	assert_int_equal(after.max_recv_dtos, before.max_recv_dtos);
 	assert_int_equal(after.low_watermark, before.low_watermark);
 	srq_counts(bench->srq, before.available_dto_count, before.outstanding_dto_count);
@@ -135,20 +135,20 @@ static void srq_resize__grow_with_buffers__all_used(void **state)
 	/* not at the start of the ring */
 	for (uint64_t i = 0; i < 11; i++) {
 		bench_give(bench, 0);
-		bench_say(bench, 0, i);
-		bench_hear(bench, 0, i);
+		bench_send(bench, 0, i);
+		bench_receive(bench, 0, i);
 	}
 	bench_give_many(bench, 0, 16);
 	dt_ok(dat_srq_resize(bench->srq, 40));
-	assert_true(srq_look(bench->srq).max_recv_dtos >= 40);
+	assert_true(srq_query(bench->srq).max_recv_dtos >= 40);
 	srq_counts(bench->srq, 16, 16);
 	bench_give_many(bench, 16, 24);
-	for (DAT_COUNT i = 40; i < srq_look(bench->srq).max_recv_dtos; i++)
+	for (DAT_COUNT i = 40; i < srq_query(bench->srq).max_recv_dtos; i++)
 		bench_give(bench, (uint64_t)i);
 	dt_fails_with(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
 	for (uint64_t i = 0; i < 40; i++) {
-		bench_say(bench, i % 2, i);
-		seen |= 1ull << bench_hear(bench, i % 2, i);
+		bench_send(bench, i % 2, i);
+		seen |= 1ull << bench_receive(bench, i % 2, i);
 	}
 	assert_true(seen == (1ull << 40) - 1);
 }
@@ -161,15 +161,15 @@ static void srq_resize__below_outstanding__invalid_state(void **state)
 	bench_add(bench, 1);
 	bench_give_many(bench, 0, 6);
 	resize_refused(bench, 5, DT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE));
-	bench_say(bench, 0, 1);
-	bench_say(bench, 0, 2);
+	bench_send(bench, 0, 1);
+	bench_send(bench, 0, 2);
 	srq_until(bench->srq, 4);
 	resize_refused(bench, 5, DT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE));
-	bench_hear(bench, 0, 1);
+	bench_receive(bench, 0, 1);
 	resize_refused(bench, 4, DT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE));
 	dt_ok(dat_srq_resize(bench->srq, 5));
 	srq_counts(bench->srq, 4, 5);
-	bench_hear(bench, 0, 2);
+	bench_receive(bench, 0, 2);
 	bench_works(bench);
 }
 
@@ -211,16 +211,16 @@ static void srq_resize__about_the_low_watermark__only_below_refused(void **state
 	dt_ok(dat_srq_set_lw(bench->srq, 8));
 	dt_no_event(bench->ia.async);
 	bench_add(bench, 1);
-	bench_say(bench, 0, 1);
-	bench_hear(bench, 0, 1);
+	bench_send(bench, 0, 1);
+	bench_receive(bench, 0, 1);
 	dt_event(bench->ia.async); /* passed */
 	resize_refused(bench, 7, DT_ERROR(DAT_INVALID_STATE, DAT_NO_SUBTYPE));
 	dt_ok(dat_srq_resize(bench->srq, 8));
-	assert_int_equal(srq_look(bench->srq).low_watermark, 8);
+	assert_int_equal(srq_query(bench->srq).low_watermark, 8);
 	dt_ok(dat_srq_resize(bench->srq, 20));
-	assert_int_equal(srq_look(bench->srq).low_watermark, 8);
-	bench_say(bench, 0, 2);
-	bench_hear(bench, 0, 2);
+	assert_int_equal(srq_query(bench->srq).low_watermark, 8);
+	bench_send(bench, 0, 2);
+	bench_receive(bench, 0, 2);
 	dt_no_event(bench->ia.async); /* and not armed by that */
 }
 
@@ -236,8 +236,8 @@ static void srq_resize__armed__event_as_before(void **state)
 	dt_ok(dat_srq_resize(bench->srq, 30));
 	dt_ok(dat_srq_resize(bench->srq, 4));
 	dt_no_event(bench->ia.async);
-	bench_say(bench, 0, 1);
-	bench_hear(bench, 0, 1);
+	bench_send(bench, 0, 1);
+	bench_receive(bench, 0, 1);
 	event = dt_event(bench->ia.async);
 	assert_ptr_equal(event.event_data.asynch_error_event_data.dat_handle, bench->srq);
 }
@@ -250,11 +250,11 @@ static void srq_resize__shrink_or_same__between_request_and_old(void **state)
 
 	bench_give(bench, 1);
 	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-		const DAT_COUNT old = srq_look(bench->srq).max_recv_dtos;
+		const DAT_COUNT old = srq_query(bench->srq).max_recv_dtos;
 		DAT_COUNT now;
 
 		dt_ok(dat_srq_resize(bench->srq, sizes[i]));
-		now = srq_look(bench->srq).max_recv_dtos;
+		now = srq_query(bench->srq).max_recv_dtos;
 		assert_true(now >= sizes[i] && now <= old);
 		if (sizes[i] == old)
 			assert_int_equal(now, old);
@@ -283,7 +283,7 @@ static void srq_resize__impossible_size__invalid_parameter(void **state)
 	bench_give(bench, 1);
 	resize_refused(bench, 0, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
 	dt_ok(dat_srq_resize(bench->srq, max));
-	assert_int_equal(srq_look(bench->srq).max_recv_dtos, max);
+	assert_int_equal(srq_query(bench->srq).max_recv_dtos, max);
 }
 
 /* SRQ-RESIZE-01 SRQ-RESIZE-02: segments of the buffers are kept too */
@@ -300,11 +300,11 @@ static void srq_resize__buffers_of_several_segments__kept(void **state)
 		memset(iov, 0, sizeof(iov));
 	}
 	dt_ok(dat_srq_resize(bench->srq, 100));
-	assert_int_equal(srq_look(bench->srq).max_recv_iov, 4);
+	assert_int_equal(srq_query(bench->srq).max_recv_iov, 4);
 	dt_ok(dat_srq_resize(bench->srq, 5));
 	for (uint64_t i = 0; i < 5; i++) {
-		bench_say(bench, 0, 0x0102030405060708u + i);
-		bench_hear(bench, 0, 0x0102030405060708u + i);
+		bench_send(bench, 0, 0x0102030405060708u + i);
+		bench_receive(bench, 0, 0x0102030405060708u + i);
 	}
 }
 

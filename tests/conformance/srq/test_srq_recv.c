@@ -21,8 +21,8 @@ static void srq_post_recv__message_of_any_endpoint__completes_there(void **state
 	dt_ok(post_fn(bench->srq, 1, &seg, dt_cookie(3))); /* no endpoint yet */
 	bench_add(bench, 3);
 	for (unsigned i = 3; i-- > 0;) {
-		bench_say(bench, i, 100 + i);
-		assert_true(bench_hear(bench, i, 100 + i) == 3);
+		bench_send(bench, i, 100 + i);
+		assert_true(bench_receive(bench, i, 100 + i) == 3);
 		for (unsigned j = 0; j < 3; j++)
 			dt_no_event(bench->to[j].recv);
 		dt_check_bytes(bench->y.p + 3u * SRQ_SLOT + 8, SRQ_SLOT - 8, RIG_FILL);
@@ -40,13 +40,13 @@ static void srq_post_recv__more_messages__one_per_buffer(void **state)
 	bench_add(bench, 1);
 	bench_give_many(bench, 0, 2);
 	for (uint64_t i = 0; i < (dt_is_iwarp() ? 2 : 3); i++)
-		bench_say(bench, 0, 70 + i);
-	assert_true(bench_hear(bench, 0, 70) != bench_hear(bench, 0, 71));
+		bench_send(bench, 0, 70 + i);
+	assert_true(bench_receive(bench, 0, 70) != bench_receive(bench, 0, 71));
 	dt_stays_empty(bench->to[0].recv);
 	bench_give(bench, 9);
 	if (dt_is_iwarp())
-		bench_say(bench, 0, 72);
-	assert_true(bench_hear(bench, 0, 72) == 9);
+		bench_send(bench, 0, 72);
+	assert_true(bench_receive(bench, 0, 72) == 9);
 }
 
 /* SRQ-RECV-04 SRQ-RECV-05 SRQ-RECV-08 */
@@ -132,7 +132,7 @@ static void srq_post_recv__array__not_changed_and_not_looked_at_again(void **sta
 	dt_ok(dat_srq_post_recv(bench->srq, 2, iov, dt_cookie(1)));
 	assert_memory_equal(iov, copy, sizeof(copy));
 	memset(iov, 0xff, sizeof(iov));
-	bench_say(bench, 0, 0x1122334455667788u);
+	bench_send(bench, 0, 0x1122334455667788u);
 	expect_received(&bench->to[0], 1, 8);
 	assert_memory_equal(bench->y.p, bench->x.p, 4);
 	assert_memory_equal(bench->y.p + 100, bench->x.p + 4, 4);
@@ -166,11 +166,11 @@ static void srq_post_recv__many_messages__in_order_per_connection(void **state)
 	for (unsigned round = 0; round < 40; round++) {
 		bench_give_many(bench, round * 12u, 12);
 		for (unsigned i = 0; i < 12; i++) /* uneven, interleaved */
-			bench_say(bench, i % 4 % 3, (uint64_t)round << 8 | i);
+			bench_send(bench, i % 4 % 3, (uint64_t)round << 8 | i);
 		for (unsigned pair = 0; pair < 3; pair++)
 			for (unsigned i = 0; i < 12; i++)
 				if (i % 4 % 3 == pair)
-					bench_hear(bench, pair, (uint64_t)round << 8 | i);
+					bench_receive(bench, pair, (uint64_t)round << 8 | i);
 	}
 	srq_counts(bench->srq, 0, 0);
 }
@@ -194,7 +194,7 @@ static void srq_post_recv__any_state__success(void **state)
 	bench_cut(bench, 0);
 	dt_ok(srq_post_empty(bench->srq, 1));
 	srq_counts(bench->srq, 4, 4);
-	assert_int_equal(srq_look(bench->srq).srq_state, DAT_SRQ_STATE_OPERATIONAL);
+	assert_int_equal(srq_query(bench->srq).srq_state, DAT_SRQ_STATE_OPERATIONAL);
 	dt_no_event(ep.recv);
 	dt_no_event(bench->to[0].recv);
 }
@@ -205,7 +205,7 @@ static void srq_post_recv__any_state__success(void **state)
 static void srq_post_recv__outstanding_at_the_limit__insufficient_resources(void **state)
 {
 	struct bench *bench = *state;
-	const DAT_COUNT max = srq_look(bench->srq).max_recv_dtos;
+	const DAT_COUNT max = srq_query(bench->srq).max_recv_dtos;
 
 	bench_add(bench, 1);
 	bench_give_many(bench, 0, (unsigned)max);
@@ -213,16 +213,16 @@ static void srq_post_recv__outstanding_at_the_limit__insufficient_resources(void
 		dt_fails_with(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES,
 			      DAT_RESOURCE_SRQ);
 	srq_counts(bench->srq, max, max);
-	bench_say(bench, 0, 1);
-	bench_say(bench, 0, 2);
+	bench_send(bench, 0, 1);
+	bench_send(bench, 0, 2);
 	srq_until(bench->srq, max - 2);
 	/* completed, but not dequeued */
 	dt_fails_with(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
 	srq_counts(bench->srq, max - 2, max);
-	bench_hear(bench, 0, 1);
+	bench_receive(bench, 0, 1);
 	bench_give(bench, 100);
 	dt_fails_with(srq_post_empty(bench->srq, 1), DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_SRQ);
-	bench_hear(bench, 0, 2);
+	bench_receive(bench, 0, 2);
 	bench_give(bench, 101);
 	srq_counts(bench->srq, max, max);
 }
@@ -257,9 +257,9 @@ static void refused(struct bench *bench, DAT_RETURN code, DAT_COUNT n, DAT_LMR_T
 /* The one good buffer is used, no other. */
 static void refused_end(struct bench *bench)
 {
-	bench_say(bench, 0, 8);
-	assert_true(bench_hear(bench, 0, 8) == 500);
-	bench_say(bench, 0, 9);
+	bench_send(bench, 0, 8);
+	assert_true(bench_receive(bench, 0, 8) == 500);
+	bench_send(bench, 0, 9);
 	dt_stays_empty(bench->to[0].recv);
 }
 
@@ -277,7 +277,7 @@ static void srq_post_recv__bad_array__invalid_parameter(void **state)
 	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2), -1, iov);
 	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2), INT32_MIN, iov);
 	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2),
-		srq_look(bench->srq).max_recv_iov + 1, iov);
+		srq_query(bench->srq).max_recv_iov + 1, iov);
 	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2), INT32_MAX, iov);
 	iov[1] = dt_seg(&bench->y, RIG_LEN - 8, 9);
 	refused(bench, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3), 2, iov);
@@ -347,11 +347,11 @@ static void srq_post_recv__context_or_privileges__privileges_violation(void **st
 		&seg); /* the region is gone */
 	dt_lmr_create(&bench->ia, bench->ia.pz, bench->y.p, 4096, DAT_MEM_PRIV_LOCAL_WRITE_FLAG,
 		      &buf);
-	bench_say(bench, 0, 8);
-	assert_true(bench_hear(bench, 0, 8) == 500);
+	bench_send(bench, 0, 8);
+	assert_true(bench_receive(bench, 0, 8) == 500);
 	dt_ok(srq_post(bench->srq, dt_seg(&buf, 0, 64), 0));
-	bench_say(bench, 0, 9);
-	assert_true(bench_hear(bench, 0, 9) == 0);
+	bench_send(bench, 0, 9);
+	assert_true(bench_receive(bench, 0, 9) == 0);
 }
 
 /* --- buffers that do not fit --- */
@@ -370,7 +370,7 @@ static void srq_post_recv__message_too_long__breaks_that_endpoint_only(void **st
 	expect_ended(&bench->from[1], DAT_CONNECTION_EVENT_BROKEN);
 	dt_check_bytes(bench->y.p + 16, 64, RIG_FILL);
 	srq_counts(bench->srq, 0, 0);
-	assert_int_equal(srq_look(bench->srq).srq_state, DAT_SRQ_STATE_OPERATIONAL);
+	assert_int_equal(srq_query(bench->srq).srq_state, DAT_SRQ_STATE_OPERATIONAL);
 	bench_works(bench);
 	dt_no_event(bench->to[1].recv);
 }

@@ -46,7 +46,7 @@ static void put_slot(struct traffic *t, uint64_t slot)
 	pthread_mutex_unlock(&t->lock);
 }
 
-/* SRQ-RECV-46: posts whatever is free. */
+/* SRQ-RECV-46: posts all free buffers. */
 static void *post_run(void *arg)
 {
 	struct traffic *t = arg;
@@ -198,10 +198,10 @@ static void srq_resize__under_traffic__none_lost(void **state)
 	traffic_run(*state, resize);
 }
 
-static void look_at_all(struct traffic *t, unsigned round)
+static void query_all(struct traffic *t, unsigned round)
 {
 	const struct dt_ep *to = &t->bench->to[round % PAIRS];
-	const DAT_SRQ_PARAM param = srq_look(t->bench->srq);
+	const DAT_SRQ_PARAM param = srq_query(t->bench->srq);
 	const bool shows_held = srq_shows_held(&t->bench->ia);
 	DAT_COUNT held, span;
 	DAT_RETURN ret;
@@ -226,7 +226,7 @@ static void look_at_all(struct traffic *t, unsigned round)
  * EP-RECVQ-19 */
 static void srq_query_and_watermarks__under_traffic__consistent(void **state)
 {
-	traffic_run(*state, look_at_all);
+	traffic_run(*state, query_all);
 }
 
 /* --- connections come and go --- */
@@ -283,7 +283,8 @@ static unsigned receive_rest(struct bench *bench, unsigned victim)
 	return sum;
 }
 
-/* SRQ-USE-05 SRQ-USE-07 SRQ-USE-09 SRQ-USE-10 SRQ-USE-12: no buffer vanishes, nobody is stuck */
+/* SRQ-USE-05 SRQ-USE-07 SRQ-USE-09 SRQ-USE-10 SRQ-USE-12: no buffer is lost, no endpoint waits for
+ * ever */
 static void srq__connections_end_while_served__every_buffer_accounted_for(void **state)
 {
 	struct bench *bench = *state;

@@ -8,7 +8,7 @@
 
 /* --- taking --- */
 
-/* SRQ-USE-01: buffers of an unconnected endpoint stay, whatever becomes of its attempts */
+/* SRQ-USE-01: an unconnected endpoint takes no buffer, also if its attempt fails */
 static void srq__attempt_fails__buffers_stay(void **state)
 {
 	struct bench *bench = *state;
@@ -45,8 +45,8 @@ static void srq__endpoint_disconnecting__still_takes(void **state)
 	dt_ok(dat_ep_disconnect(bench->to[0].ep, DAT_CLOSE_GRACEFUL_FLAG));
 	assert_int_equal(dt_ep_state(bench->to[0].ep), DAT_EP_STATE_DISCONNECT_PENDING);
 	bench_give_many(bench, 0, 2);
-	bench_say(bench, 0, 5);
-	bench_hear(bench, 0, 5);
+	bench_send(bench, 0, 5);
+	bench_receive(bench, 0, 5);
 	srq_counts(bench->srq, 1, 1);
 	assert_int_equal(dt_ep_state(bench->to[0].ep), DAT_EP_STATE_DISCONNECT_PENDING);
 	dt_ok(ep_recv_empty(bench->from[0].ep, 2));
@@ -77,7 +77,7 @@ static void srq__connected_but_idle__nothing_taken(void **state)
 		assert_true(ep_is_recv_idle(bench->to[i].ep));
 	}
 	for (DAT_COUNT i = 0; i < 4; i++) {
-		bench_say(bench, (unsigned)i, (uint64_t)i);
+		bench_send(bench, (unsigned)i, (uint64_t)i);
 		srq_until(bench->srq, 7 - i);
 		srq_counts(bench->srq, 7 - i, 8);
 		/* completed: the endpoint holds it no more, although nothing was dequeued */
@@ -86,7 +86,7 @@ static void srq__connected_but_idle__nothing_taken(void **state)
 		srq_counts(bench->srq, 7 - i, 8);
 	}
 	for (unsigned i = 0; i < 4; i++)
-		bench_hear(bench, i, i);
+		bench_receive(bench, i, i);
 	for (unsigned i = 0; i < 4; i++)
 		srq_expect_held(&bench->ia, bench->to[i].ep, 0);
 	srq_counts(bench->srq, 4, 4);
@@ -127,7 +127,7 @@ static void srq__endpoints_with_one_recv_evd__events_name_their_own(void **state
 	}
 	bench_give_many(bench, 0, 12);
 	for (uint64_t i = 0; i < 12; i++)
-		bench_say(bench, i % 3, i / 3 * 100 + i % 3);
+		bench_send(bench, i % 3, i / 3 * 100 + i % 3);
 	for (int i = 0; i < 12; i++) {
 		const DAT_EVENT event = dt_event(evd);
 		const DAT_EP_HANDLE ep = event.event_data.dto_completion_event_data.ep_handle;
@@ -149,8 +149,8 @@ static void srq__fewer_buffers_than_endpoints__works(void **state)
 	bench_add(bench, SRQ_PAIRS);
 	for (uint64_t round = 0; round < 20; round++) {
 		bench_give(bench, round);
-		bench_say(bench, round % SRQ_PAIRS, round);
-		assert_true(bench_hear(bench, round % SRQ_PAIRS, round) == round);
+		bench_send(bench, round % SRQ_PAIRS, round);
+		assert_true(bench_receive(bench, round % SRQ_PAIRS, round) == round);
 	}
 	srq_counts(bench->srq, 0, 0);
 }
@@ -213,8 +213,8 @@ static void srq__connections_end__its_buffers_stay(void **state)
 	srq_counts(bench->srq, 5, 5);
 	dt_no_event(bench->to[0].recv);
 	dt_no_event(bench->to[1].recv);
-	bench_say(bench, 2, 7);
-	bench_hear(bench, 2, 7);
+	bench_send(bench, 2, 7);
+	bench_receive(bench, 2, 7);
 	srq_counts(bench->srq, 4, 4);
 }
 
@@ -230,16 +230,16 @@ static void srq__reset_and_connected_again__same_queue(void **state)
 		dt_ok(dat_ep_reset(bench->to[0].ep));
 		dt_ok(dat_ep_reset(bench->from[0].ep));
 		assert_ptr_equal(ep_query(bench->to[0].ep).srq_handle, bench->srq);
-		dt_ep_link(&bench->ia, &bench->to[0], &bench->from[0]); /* the other way round */
+		dt_ep_link(&bench->ia, &bench->to[0], &bench->from[0]); /* in the other direction */
 	}
 	bench_works(bench);
 }
 
 /*
- * Catches an endpoint with a buffer that it holds, until `look` has seen what it looks for. A
- * device that does not show what an endpoint holds may have completed the message each time.
+ * Calls `check` while the endpoint holds a buffer, until it returns true. On a device that does not
+ * show what an endpoint holds, the message may have completed each time.
  */
-static void check_caught(struct bench *bench, bool (*look)(struct catch *c))
+static void check_caught(struct bench *bench, bool (*check)(struct catch *c))
 {
 	const bool shows_held = srq_shows_held(&bench->ia);
 	struct catch c;
@@ -249,7 +249,7 @@ static void check_caught(struct bench *bench, bool (*look)(struct catch *c))
 	for (int tries = 0; tries < (shows_held ? CATCH_TRIES : 5); tries++) {
 		if (!catch_try(&c)) {
 			catch_missed(&c);
-		} else if (look(&c)) {
+		} else if (check(&c)) {
 			catch_end(&c);
 			return;
 		}
@@ -261,7 +261,7 @@ static void check_caught(struct bench *bench, bool (*look)(struct catch *c))
 	catch_end(&c);
 }
 
-/* The endpoint is DISCONNECTED: 77 has completed, one way or the other. */
+/* The endpoint is DISCONNECTED, and the Receive of cookie 77 has completed or is flushed. */
 static bool check_ended(struct catch *c)
 {
 	struct bench *bench = c->bench;
@@ -317,14 +317,14 @@ static void srq__peer_disconnects_while_receiving__buffer_flushed(void **state)
 	check_caught(*state, end_there);
 }
 
-static bool look_closely(struct catch *c)
+static bool check_held(struct catch *c)
 {
 	struct bench *bench = c->bench;
 	DAT_COUNT held = 0, span = 0;
 	DAT_BOOLEAN idle = DAT_TRUE;
 
 	if (!srq_shows_held(&bench->ia)) {
-		assert_int_equal(srq_look(bench->srq).outstanding_dto_count, 1);
+		assert_int_equal(srq_query(bench->srq).outstanding_dto_count, 1);
 		catch_missed(c);
 		srq_counts(bench->srq, 0, 0);
 		return true;
@@ -345,7 +345,7 @@ static bool look_closely(struct catch *c)
 /* SRQ-QUERY-11 EP-STATUS-09 EP-RECVQ-03 EP-RECVQ-06 EP-RECVQ-15 */
 static void srq__receiving__held_and_outstanding(void **state)
 {
-	check_caught(*state, look_closely);
+	check_caught(*state, check_held);
 }
 
 static bool free_it(struct catch *c)
@@ -354,7 +354,7 @@ static bool free_it(struct catch *c)
 
 	dt_ok(dat_ep_free(bench->to[0].ep));
 	dt_expect_conn(bench->from[0].conn, bench->from[0].ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	if (srq_look(bench->srq).outstanding_dto_count) { /* it completed just before */
+	if (srq_query(bench->srq).outstanding_dto_count) { /* it completed just before */
 		expect_received(&bench->to[0], 77, c->len);
 		srq_counts(bench->srq, 0, 0);
 		dt_ok(dat_ep_reset(bench->from[0].ep));

@@ -20,7 +20,7 @@ static void expect_low(struct bench *bench, DAT_SRQ_HANDLE srq)
 /* An endpoint takes one buffer. */
 static void take(struct bench *bench)
 {
-	bench_say(bench, 0, bench->said);
+	bench_send(bench, 0, bench->sent);
 	dt_event(bench->to[0].recv);
 }
 
@@ -32,7 +32,7 @@ static void srq_set_lw__buffers_taken__one_event_when_below(void **state)
 	bench_add(bench, 1);
 	bench_give_many(bench, 0, 6);
 	dt_ok(dat_srq_set_lw(bench->srq, 4));
-	assert_int_equal(srq_look(bench->srq).low_watermark, 4);
+	assert_int_equal(srq_query(bench->srq).low_watermark, 4);
 	dt_no_event(bench->ia.async);
 	take(bench);
 	dt_no_event(bench->ia.async);
@@ -77,7 +77,7 @@ static void srq_set_lw__set_again__armed_again(void **state)
 static void srq_set_lw__already_below__event_during_the_call(void **state)
 {
 	struct bench *bench = *state;
-	const DAT_COUNT max = srq_look(bench->srq).max_recv_dtos;
+	const DAT_COUNT max = srq_query(bench->srq).max_recv_dtos;
 	DAT_EVENT event;
 
 	dt_ok(dat_srq_set_lw(bench->srq, 1));
@@ -85,7 +85,7 @@ static void srq_set_lw__already_below__event_during_the_call(void **state)
 	assert_ptr_equal(event.event_data.asynch_error_event_data.dat_handle, bench->srq);
 	bench_give_many(bench, 0, (unsigned)max);
 	dt_ok(dat_srq_set_lw(bench->srq, max));
-	assert_int_equal(srq_look(bench->srq).low_watermark, max);
+	assert_int_equal(srq_query(bench->srq).low_watermark, max);
 	dt_no_event(bench->ia.async);
 	bench_add(bench, 1);
 	take(bench);
@@ -131,7 +131,7 @@ static void srq_set_lw__default__never_an_event(void **state)
 static void srq_set_lw__impossible_value__invalid_parameter(void **state)
 {
 	struct bench *bench = *state;
-	const DAT_COUNT max = srq_look(bench->srq).max_recv_dtos;
+	const DAT_COUNT max = srq_query(bench->srq).max_recv_dtos;
 
 	bench_give_many(bench, 0, 2);
 	dt_ok(dat_srq_set_lw(bench->srq, 2));
@@ -141,7 +141,7 @@ static void srq_set_lw__impossible_value__invalid_parameter(void **state)
 	dt_fails_with(dat_srq_set_lw(bench->srq, -1), DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
 	dt_fails_with(dat_srq_set_lw(bench->srq, INT32_MIN), DAT_INVALID_PARAMETER,
 		      DAT_INVALID_ARG2);
-	assert_int_equal(srq_look(bench->srq).low_watermark, 2);
+	assert_int_equal(srq_query(bench->srq).low_watermark, 2);
 	dt_no_event(bench->ia.async);
 	bench_add(bench, 1);
 	take(bench);
@@ -179,17 +179,17 @@ static void srq_set_lw__refilled_at_each_event__traffic_continues(void **state)
 	for (uint64_t i = 0; i < 200; i++) {
 		DAT_EVENT event;
 
-		bench_say(bench, i % 2, i);
-		bench_hear(bench, i % 2, i);
+		bench_send(bench, i % 2, i);
+		bench_receive(bench, i % 2, i);
 		if (dat_evd_dequeue(bench->ia.async, &event) != DAT_SUCCESS)
 			continue;
-		assert_int_equal(srq_look(bench->srq).available_dto_count, 2);
+		assert_int_equal(srq_query(bench->srq).available_dto_count, 2);
 		bench_give_many(bench, given, 6);
 		given += 6;
 		dt_ok(dat_srq_set_lw(bench->srq, 3));
 	}
 	assert_true(given > 190);
-	assert_int_equal(srq_look(bench->srq).srq_state, DAT_SRQ_STATE_OPERATIONAL);
+	assert_int_equal(srq_query(bench->srq).srq_state, DAT_SRQ_STATE_OPERATIONAL);
 }
 
 /* SRQ-LW-02: an entry stays occupied until it is dequeued, but no endpoint can take it */
@@ -200,8 +200,8 @@ static void srq_set_lw__completions_not_dequeued__available_counts(void **state)
 	bench_add(bench, 1);
 	bench_give_many(bench, 0, 2);
 	dt_ok(dat_srq_set_lw(bench->srq, 1));
-	bench_say(bench, 0, 1);
-	bench_say(bench, 0, 2);
+	bench_send(bench, 0, 1);
+	bench_send(bench, 0, 2);
 	srq_until(bench->srq, 0);
 	srq_counts(bench->srq, 0, 2);
 	expect_low(bench, bench->srq);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Packets of a hostile peer. Whatever decodes must be exactly what was sent and within its limits;
- * in the middle of a set-up, any packet leads to a connection or to the end of the attempt; packets
- * about pools arrive on a connection. The first byte chooses how many descriptors come with the
- * packet, of what kind, and when it arrives.
+ * Packets of a hostile peer. A packet that is accepted must be exactly what was sent and within its
+ * limits; in the middle of a set-up, any packet leads to a connection or to the end of the attempt;
+ * packets about pools arrive on a connection. The first byte chooses how many descriptors come with
+ * the packet, of what kind, and when it arrives.
  */
 #include <assert.h>
 #include <fcntl.h>
@@ -42,7 +42,8 @@ static void in_set_up(const union shm_wire *wire, enum shm_state state, unsigned
 }
 
 /*
- * About pools: whatever it contains, the connection continues, and releases its pools at its end.
+ * Packets about pools: with any content the connection continues, and releases its pools at its
+ * end.
  */
 static void on_connection(const union shm_wire *wire, unsigned choice)
 {

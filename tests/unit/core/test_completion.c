@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Completions are reported in posting order, in whatever order a transport finishes requests. */
+/* Completions are reported in posting order, also if a transport finishes requests in another
+ * order. */
 #include "mock.h"
 
 struct fixture {

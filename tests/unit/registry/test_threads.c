@@ -233,7 +233,7 @@ static void fork_while_loading(void)
 		  DAT_NAME_NOT_REGISTERED);
 }
 
-/* GEN-35: A child can open instances whatever the parent's threads did. */
+/* GEN-35: A child can open instances while threads of the parent hold locks. */
 static void fork__another_thread_in_init__child_opens(void **state)
 {
 	(void)state;

@@ -114,7 +114,7 @@ static void arm__work_since_the_last_poll__stays_awake(void **state)
 
 /* The endpoint releases its connection between the poll and its lock. */
 /*
- * The request ring is full, and the peer has taken responses that no pass has a reason to look at:
+ * The request ring is full, and the peer has taken responses that no pass has a reason to read:
  * nothing is to be done, and an idle process uses no CPU.
  */
 static void arm__one_ring_full_and_the_other_taken__sleeps(void **state)

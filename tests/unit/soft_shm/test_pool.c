@@ -144,7 +144,7 @@ static void answer__pool_has_not_arrived_yet__asked_again_later(void **state)
 	line_close(&second);
 }
 
-/* Processes are told apart by the kernel's number and by the engine's token. */
+/* The process ID and the token of the engine identify the owner of a pool. */
 static void offer__other_process_or_engine__pool_of_its_own(void **state)
 {
 	static const struct {

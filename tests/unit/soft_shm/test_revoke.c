@@ -29,7 +29,7 @@
 
 #define ROUNDS 8000u
 #define USES 10u /* of each key at least */
-#define LOOKS 200u
+#define READS 200u
 #define COLD (32u * 1024 * 1024)
 #define LINES 8u
 #define ENOUGH 1000u /* announcements after which a connection goes without fences, if it may */
@@ -331,7 +331,7 @@ static void *copy(void *unused)
 		}
 		delay_stores(&seed);
 		if (!announce(is_mapped ? &stage->map : NULL, key)) {
-			for (unsigned i = 0; i < LOOKS; i++)
+			for (unsigned i = 0; i < READS; i++)
 				/* relaxed: the announcement keeps the key live */
 				if (!atomic_load_explicit(&stage->is_live, memory_order_relaxed))
 					atomic_fetch_add(&stage->violations, 1);

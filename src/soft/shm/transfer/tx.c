@@ -20,7 +20,7 @@
 #define BIND_RETRY_NS 1000000u
 
 enum tx_step {
-	TX_STARTED, /* wholly handed out, or finished: continue with the next one */
+	TX_STARTED, /* all of it is started, or it is finished: continue with the next one */
 	TX_WAIT,    /* waits; a later event continues it */
 	TX_MORE,    /* the budget is used up */
 	TX_CLOSED,  /* it failed, and so did the connection */

@@ -20,7 +20,7 @@ struct shm_conn;
 /* The state of a request: core_req.transport.word[0]; word[1] is the bytes already moved. */
 enum shm_req_state {
 	SHM_REQ_NEW,
-	SHM_REQ_WAIT_DONE, /* wholly in the ring; the peer's `done` completes it */
+	SHM_REQ_WAIT_DONE, /* all of it is in the ring; the peer's `done` completes it */
 	SHM_REQ_WAIT_DATA, /* an RDMA Read through the ring */
 	SHM_REQ_FINISHED,
 };
