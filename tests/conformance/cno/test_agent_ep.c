@@ -4,6 +4,7 @@
  */
 #include "cno_util.h"
 #include "ep_util.h"
+#include "srq_util.h"
 
 #define QUAL_BASE (UINT64_C(1) << 59)
 
@@ -346,10 +347,7 @@ static void call_queues(struct dt_ia *ia, DAT_EVD_HANDLE evd)
 	DAT_EP_HANDLE ep;
 	DAT_COUNT count;
 
-	dt_ep_attr(ia, &ep_attr);
-	ep_attr.max_recv_dtos = 8;
-	ep_attr.max_recv_iov = 1;
-	ep_attr.srq_soft_hw = DAT_HW_DEFAULT;
+	srq_ep_attr(ia, &ep_attr); /* no watermarks: a device refuses them (EP-CRSRQ-31) */
 	dt_ok(dat_srq_create(ia->ia, ia->pz, &attr, &srq));
 	dt_ok(dat_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
 	dt_ok(dat_srq_resize(srq, 16));
@@ -357,7 +355,10 @@ static void call_queues(struct dt_ia *ia, DAT_EVD_HANDLE evd)
 	dt_ok(dat_srq_post_recv(srq, 0, NULL, dt_cookie(1)));
 	dt_ok(dat_ep_create_with_srq(ia->ia, ia->pz, evd, evd, evd, srq, &ep_attr, &ep));
 	dt_ok(dat_ep_recv_query(ep, &count, &count));
-	dt_ok(dat_ep_set_watermark(ep, 2, DAT_HW_DEFAULT));
+	/* EP-WMARK-19: a device has no high watermarks */
+	dt_returns(dat_ep_set_watermark(ep, 2, DAT_HW_DEFAULT),
+		   srq_shows_held(ia) ? DAT_SUCCESS
+				      : DT_ERROR(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
 	dt_ok(dat_ep_free(ep));
 	dt_ok(dat_srq_free(srq));
 }
@@ -368,7 +369,7 @@ static void call_makers(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 	call_queues(agent->arg, evd);
 }
 
-/* EP-GEN-13 CNO-CREATE-15: service points and shared receive queues */
+/* EP-GEN-13 CNO-CREATE-15 EP-WMARK-19: service points and shared receive queues */
 static void agent__makes_points_and_queues__as_elsewhere(void **state)
 {
 	struct dt_ia ia;
