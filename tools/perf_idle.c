@@ -239,9 +239,8 @@ int perf_usage_memory(struct perf_usage *usage_out)
 	}
 	while (fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "Pss_Anon: %llu kB", &value) == 1)
-			private = value;
-		else if (sscanf(line, "Pss_Shmem: %llu kB", &value) == 1)
-			shmem = value;
+		private = value;
+		else if (sscanf(line, "Pss_Shmem: %llu kB", &value) == 1) shmem = value;
 	}
 	fclose(file);
 	*usage_out = (struct perf_usage){.pss_bytes = (private + shmem) * 1024,

@@ -358,8 +358,7 @@ static void fifo_at(const char *path, bool has_writer)
 	must(has_writer == (fd >= 0));
 	must(setenv("DAT_OVERRIDE", path, 1) == 0);
 	must_fail(list(8), DAT_INTERNAL_ERROR, DAT_NO_SUBTYPE);
-	must_fail(open_as("soft-lo", DAT_FALSE), DAT_PROVIDER_NOT_FOUND,
-		  DAT_NAME_NOT_REGISTERED);
+	must_fail(open_as("soft-lo", DAT_FALSE), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 }
 
 static void override_fifo(void)
