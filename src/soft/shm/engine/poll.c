@@ -18,8 +18,10 @@ struct candidate {
 	/* valid only while its endpoint is locked and owns it; else only an address to compare */
 	struct shm_conn *conn;
 	struct core_ref ep;
-	bool is_idle;	/* no work for very many polls */
-	bool is_stream; /* it had work at the previous poll, too */
+	uint32_t at;	  /* its place on the list */
+	bool is_its_turn; /* it was not checked out of turn */
+	bool is_idle;	  /* no work for very many polls */
+	bool is_stream;	  /* it had work at the previous poll, too */
 };
 
 /*
@@ -34,18 +36,19 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 	core_lock_acquire(&engine->lock);
 	while (*checks && !is_found && shm_active_count(engine)) {
 		struct shm_conn *conn = shm_active_likely_locked(engine);
-		bool is_its_turn = !conn;
 
-		if (is_its_turn)
+		candidate->is_its_turn = !conn;
+		if (!conn)
 			conn = shm_active_next_locked(engine);
 		--*checks;
 		candidate->is_idle = !shm_conn_has_work(conn);
 		candidate->is_stream = !conn->idle_polls;
 		if (!candidate->is_idle)
 			conn->idle_polls = 0;
-		else if (!is_its_turn || ++conn->idle_polls < SHM_IDLE_POLLS)
+		else if (!candidate->is_its_turn || ++conn->idle_polls < SHM_IDLE_POLLS)
 			continue;
-		engine->likely_next = shm_active_at(conn) + 1;
+		candidate->at = shm_active_at(conn);
+		engine->likely_next = candidate->at + 1;
 		candidate->conn = conn;
 		candidate->ep = shm_conn_ep(conn);
 		is_found = true;
@@ -144,6 +147,19 @@ CORE_INLINE bool drive_fast(const struct candidate *candidate, struct core_deque
 	return is_done;
 }
 
+/*
+ * The slow path begins with the connection that the fast path has declined. Else it could use up
+ * its checks on the others, and the next poll would find and decline the same one again, for ever.
+ */
+static void repeat_turn(struct shm_engine *engine, const struct candidate *candidate)
+{
+	if (!candidate->is_its_turn)
+		return;
+	core_lock_acquire(&engine->lock);
+	engine->active_next = candidate->at;
+	core_lock_release(&engine->lock);
+}
+
 enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event)
 {
 	struct core_dequeue dequeue = {.cell = cell, .event = event};
@@ -152,9 +168,14 @@ enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell
 
 	count_poll(engine);
 	checks = checks_due(engine);
-	while (checks && !dequeue.is_filled && next_candidate(engine, &checks, &candidate))
-		if (!drive_fast(&candidate, &dequeue) && !dequeue.is_filled)
-			return TRANSPORT_POLL_SLOW;
+	while (checks && !dequeue.is_filled && next_candidate(engine, &checks, &candidate)) {
+		if (drive_fast(&candidate, &dequeue))
+			continue;
+		if (dequeue.is_filled)
+			break;
+		repeat_turn(engine, &candidate);
+		return TRANSPORT_POLL_SLOW;
+	}
 	return dequeue.is_filled ? TRANSPORT_POLL_FOUND : TRANSPORT_POLL_EMPTY;
 }
 

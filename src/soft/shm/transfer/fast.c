@@ -259,6 +259,7 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 	conn->fast_polls++;
 	return true;
 decline:
-	conn->fast_polls = 0;
+	/* no pass follows if the caller has its event: then polls go on counting */
+	conn->fast_polls = dequeue->is_filled ? (uint8_t)(conn->fast_polls + 1) : 0;
 	return false;
 }

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Polls of a consumer among many active connections: one whose work needs the slow path gets it in
+ * its turn, however many others are active and wherever the polls begin. The others have no work.
+ */
+#include "../soft/peer.h"
+#include "fast.h"
+#include "soft/shm/connect/ep.h"
+#include "soft/shm/engine/active.h"
+
+#define OTHERS 150u
+#define POLLS 8u /* in which a connection has its turn, even if one in four is out of turn */
+
+static struct shm_conn *others[OTHERS];
+static struct shm_side silent; /* the words of a peer that does nothing */
+
+static int open_crowd(void **state)
+{
+	struct lab *lab = open_lab(false);
+
+	for (unsigned i = 0; i < OTHERS; i++) {
+		assert_int_equal(shm_conn_create(&lab->engine, -1, SHM_PASSIVE, &others[i]), 0);
+		assert_int_equal(
+			shm_engine_add(&lab->engine, SHM_SLOT_CONN, others[i], &others[i]->id), 0);
+		others[i]->theirs = &silent;
+		others[i]->watch = SHM_WATCH_BLOCKED; /* has no ring to check */
+	}
+	*state = lab;
+	return 0;
+}
+
+static void set_active(struct lab *lab, unsigned from, unsigned to, bool is_active)
+{
+	for (unsigned i = from; i < to; i++)
+		if (is_active)
+			shm_engine_activate(&lab->engine, others[i]);
+		else
+			shm_engine_deactivate(&lab->engine, others[i]);
+}
+
+static int close_crowd(void **state)
+{
+	struct lab *lab = *state;
+
+	set_active(lab, 0, OTHERS, false);
+	for (unsigned i = 0; i < OTHERS; i++) {
+		others[i]->theirs = NULL;
+		shm_conn_put(others[i]);
+	}
+	close_lab(lab);
+	return 0;
+}
+
+/* A dequeue, as the core makes one. */
+static void dequeue_nothing(struct lab *lab)
+{
+	enum transport_poll found;
+	DAT_EVENT event;
+
+	assert_non_null(core_handle_enter_fast(&lab->recv_evd.cell, DAT_HANDLE_TYPE_EVD));
+	found = shm_poll(&lab->engine, &lab->recv_evd.cell, &event);
+	core_lock_leave(&lab->recv_evd.cell.lock);
+	assert_int_not_equal(found, TRANSPORT_POLL_FOUND);
+	if (found == TRANSPORT_POLL_SLOW)
+		(void)shm_engine_progress(&lab->engine);
+}
+
+/*
+ * A message without a Receive needs the slow path, which notes that it waits. `before` others and
+ * `behind` others are active; `gaps` places are empty.
+ */
+static void check_served(struct lab *lab, unsigned before, unsigned behind, unsigned gaps,
+			 unsigned polls)
+{
+	const unsigned end = before + gaps + behind;
+
+	set_active(lab, 0, before + gaps, true);
+	shm_engine_activate(&lab->engine, lab->conn);
+	set_active(lab, before + gaps, end, true);
+	set_active(lab, before, before + gaps, false);
+	for (unsigned i = 0; i < polls; i++) /* the turns begin elsewhere */
+		dequeue_nothing(lab);
+	peer_sends(lab, lab_send_entry(8), 0);
+	for (unsigned i = 0; i < POLLS && !lab->conn->arrival.is_blocked; i++)
+		dequeue_nothing(lab);
+	assert_true(lab->conn->arrival.is_blocked);
+	/* takes the message, and is ready for the next one */
+	assert_true(lab_post_receive(lab, 0, 8));
+	shm_ep_post_recv(&lab->ep);
+	lab_take_events(lab);
+	assert_false(lab->conn->arrival.is_blocked);
+	shm_engine_deactivate(&lab->engine, lab->conn);
+	set_active(lab, 0, end, false);
+}
+
+/* EVD-DEQUEUE-01 SRQ-USE-09: more places than connections, so that some polls are out of turn */
+static void dequeue__slow_work_among_gaps__served_in_its_turn(void **state)
+{
+	struct lab *lab = *state;
+
+	for (unsigned before = 0; before < 14; before++)
+		for (unsigned behind = 0; before + behind < 14; behind++)
+			for (unsigned polls = 0; polls < 8; polls++)
+				check_served(lab, before, behind, 16, polls);
+}
+
+/* The same with more connections than one poll checks. */
+static void dequeue__slow_work_among_many__served_in_its_turn(void **state)
+{
+	struct lab *lab = *state;
+
+	for (unsigned before = 0; before < 140; before += 7)
+		for (unsigned behind = 0; before + behind < 140; behind += 5)
+			for (unsigned polls = 0; polls < 4; polls++)
+				check_served(lab, before, behind, 0, polls);
+}
+
+int main(void)
+{
+#define CROWD(test) cmocka_unit_test_setup_teardown(test, open_crowd, close_crowd)
+	const struct CMUnitTest tests[] = {
+		CROWD(dequeue__slow_work_among_gaps__served_in_its_turn),
+		CROWD(dequeue__slow_work_among_many__served_in_its_turn),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
