@@ -278,13 +278,21 @@ static void ask_at_once(void)
 
 static void peer__asks_at_once__accepted(void **state)
 {
+	bool is_kept_here = false;
+
 	(void)state;
-	peer_is_here(&quick);
-	when_watched = ask_at_once;
-	ok(core_ep_disconnect(stage.b, DAT_CLOSE_ABRUPT_FLAG));
-	assert_null(when_watched);
-	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
-	ok(core_ep_reset(stage.b));
+	while (!is_kept_here) {
+		peer_is_here(&quick);
+		when_watched = ask_at_once;
+		ok(core_ep_disconnect(stage.b, DAT_CLOSE_ABRUPT_FLAG));
+		is_kept_here = !when_watched;
+		when_watched = NULL;
+		expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+		ok(core_ep_reset(stage.b));
+		/* the service thread still used the connection, and has kept its socket */
+		if (!is_kept_here)
+			peer_close(&quick);
+	}
 	ok(core_cr_accept(stage.cr, stage.b, 0, NULL));
 	assert_int_equal(peer_receive(&quick), SHM_WIRE_ACCEPT_KEPT);
 	peer_close(&quick);
