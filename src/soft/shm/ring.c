@@ -226,7 +226,7 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		if (stamp != SHM_STAMP(index))
 			return 0;
 		SHM_TSAN_ACQUIRE();
-		memcpy(entry_out, at, sizeof(*entry_out));
+		shm_read_once(entry_out, at, sizeof(*entry_out));
 		if (!shm_entry_is_valid(ring, entry_out))
 			return -EPROTO;
 		if (entry_out->type != SHM_ENTRY_FILLER) {

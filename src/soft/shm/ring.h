@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "soft/shm/segment.h"
 
@@ -166,6 +167,22 @@ static inline uint8_t *shm_producer_at_once(const struct shm_producer *ring, uin
 uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload);
 /* Completes that entry and makes it visible. */
 void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry);
+
+/*
+ * Copies bytes that the peer may change meanwhile. Each is loaded once, so that what is checked is
+ * what is used. `from` is aligned to 8 bytes, and `size` a multiple of 8.
+ */
+static inline void shm_read_once(void *to, const void *from, size_t size)
+{
+	const uint64_t *words = from;
+
+	for (size_t i = 0; i < size / sizeof(*words); i++) {
+		/* relaxed atomic: the compiler may repeat the loads of memcpy, but not this one */
+		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+
+		memcpy((uint8_t *)to + i * sizeof(word), &word, sizeof(word));
+	}
+}
 
 void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t size,
 		       uint32_t payload_max, _Atomic uint32_t *consumed_word);

@@ -217,7 +217,7 @@ int shm_bytes_find(const struct shm_conn *conn, const struct shm_entry *entry,
 		return 0;
 	if (entry->payload != sizeof(piece) || !conn->bulk.in)
 		return -EPROTO;
-	memcpy(&piece, payload, sizeof(piece));
+	shm_read_once(&piece, payload, sizeof(piece));
 	if (piece.index >= SHM_PIECES || !piece.bytes || piece.bytes > SHM_PIECE)
 		return -EPROTO;
 	*bytes = (struct shm_bytes){conn->bulk.in->memory + (size_t)piece.index * SHM_PIECE,

@@ -7,7 +7,6 @@
 #include "soft/shm/transfer/rx.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "core/transport.h"
 #include "core/mem/pz.h"
@@ -171,7 +170,7 @@ static bool copy_sources(struct shm_arrival *arrival, const struct shm_entry *en
 
 	if (!count || count > SHM_IOV_MAX || entry->payload % sizeof(struct shm_source))
 		return false;
-	memcpy(arrival->sources, payload, entry->payload);
+	shm_read_once(arrival->sources, payload, entry->payload);
 	for (i = 0; i < count; i++) {
 		uint64_t length = arrival->sources[i].length;
 
