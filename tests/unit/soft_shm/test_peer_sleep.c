@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "slow.h"
+#include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/progress.h"
@@ -161,6 +162,29 @@ static void arm__responses_full_and_requests_taken__sleeps(void **state)
 	assert_true(shm_conn_has_work(lab->conn));
 }
 
+/*
+ * The wake-up packet does not fit into the socket: it is sent again later, and a deadline that
+ * comes before that stays where it is.
+ */
+static void wake__socket_full__earlier_deadline_stays(void **state)
+{
+	const uint64_t second = 1000000000, now = shm_now_ns();
+	struct lab *lab = *state;
+	struct shm_conn *conn = lab->conn;
+
+	while (!shm_conn_send_word(conn, SHM_WIRE_KEY_GONE, 0))
+		continue;
+	atomic_store(&lab->peer->armed, 1);
+	shm_conn_set_deadline(conn, now + 3600 * second);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 8, 0, 0));
+	assert_true(conn->is_wake_pending);
+	assert_true(atomic_load(&conn->deadline_ns) < now + 1800 * second);
+	shm_conn_set_deadline(conn, now + 1);
+	assert_true(lab_post(lab, CORE_OP_SEND, 0, 8, 0, 0));
+	assert_true(conn->is_wake_pending);
+	assert_int_equal(atomic_load(&conn->deadline_ns), now + 1);
+}
+
 static void release_conn(struct lab *lab)
 {
 	((struct shm_ep *)lab->ep.transport)->conn = NULL;
@@ -236,6 +260,7 @@ int main(void)
 		RING(arm__work_since_the_last_poll__stays_awake),
 		RING(arm__one_ring_full_and_the_other_taken__sleeps),
 		RING(arm__responses_full_and_requests_taken__sleeps),
+		RING(wake__socket_full__earlier_deadline_stays),
 		RING(poll__endpoint_has_released_it__connection_leaves_the_list),
 		RING(disarm__each_time__number_changes),
 	};

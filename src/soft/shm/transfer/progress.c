@@ -123,7 +123,7 @@ void shm_conn_wake_if_armed(struct shm_conn *conn)
 		 * the kernel lacks memory, or the socket is full of other packets; if the peer is
 		 * gone, the end of the socket shows it
 		 */
-		shm_conn_set_deadline(conn, shm_now_ns() + WAKE_RETRY_NS);
+		shm_conn_lower_deadline(conn, shm_now_ns() + WAKE_RETRY_NS);
 		return;
 	}
 	conn->woken = armed;
