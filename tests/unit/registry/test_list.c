@@ -310,6 +310,33 @@ static void registry_list__no_override__etc_dat_conf(void **state)
 	child_run(default_file);
 }
 
+/* The folder of the build's own configuration becomes private, too. */
+static void copy_enter(void)
+{
+	if (strcmp(REGISTRY_SYSCONFDIR, "/etc") == 0)
+		_exit(CHILD_SKIP); /* the copy is the default file */
+	etc_enter();
+	if (mount("tmpfs", REGISTRY_SYSCONFDIR, "tmpfs", 0, NULL) != 0)
+		_exit(CHILD_SKIP);
+}
+
+static void copy_of_file(void)
+{
+	copy_enter();
+	file_write("/etc/dat.conf", "linux");
+	file_write(REGISTRY_SYSCONFDIR "/dat.conf", "copy");
+	must(list(ROOM) == DAT_SUCCESS && count == 1);
+	must(is_block(&blocks[0], "copy", 2, DAT_FALSE));
+	must(open_simply("copy") == DAT_SUCCESS);
+}
+
+/* CONF-01: the copy in the folder that was chosen when libdat was built */
+static void registry_list__no_override__copy_of_the_build_first(void **state)
+{
+	(void)state;
+	child_run(copy_of_file);
+}
+
 static void solaris_file(void)
 {
 	etc_enter();
@@ -356,6 +383,7 @@ int main(void)
 		cmocka_unit_test(registry_list__file_changed__still_the_first),
 		cmocka_unit_test(registry_list__parallel_first_calls__all_see_the_file),
 		cmocka_unit_test(registry_list__no_override__etc_dat_conf),
+		cmocka_unit_test(registry_list__no_override__copy_of_the_build_first),
 		cmocka_unit_test(registry_list__no_etc_dat_conf__solaris_place),
 		cmocka_unit_test(registry_list__override__only_its_entries),
 	};
