@@ -3,8 +3,8 @@
  * Cancellation of threads (GEN-26). Most system calls are cancellation points. A thread that is
  * cancelled in one would leave a lock held or an object half destroyed. So each call in
  * CORE_CONTROL_CALLS begins with CORE_NO_CANCELLATION, and a request to cancel takes effect after
- * the call. That costs as much as the rest of a post, so the calls of the data path and the two
- * that wait disable cancellation only around system calls, with core_cancel_off and
+ * the call. Disabling cancellation costs as much as the rest of a post. So the calls of the data
+ * path and the two calls that wait disable it only around system calls, with core_cancel_off and
  * core_cancel_restore. All of these nest.
  */
 #ifndef CORE_CANCEL_H

@@ -44,8 +44,9 @@ bool core_fence_is_supported(enum core_fence_scope scope)
 {
 	pthread_once(&once, fence_register);
 	/*
-	 * relaxed: nothing is ordered by this flag. A thread that still acts on an old true has
-	 * announced its light fences, so core_fence_heavy is called for it, and sleeps.
+	 * relaxed: this flag orders nothing. A thread that still acts on an old `true` has
+	 * announced its light fences. So the other side calls core_fence_heavy, which sleeps if
+	 * membarrier fails.
 	 */
 	return atomic_load_explicit(&is_supported[scope], memory_order_relaxed);
 }
@@ -57,7 +58,7 @@ void core_fence_heavy(enum core_fence_scope scope)
 
 	if (membarrier(barrier_commands[scope]))
 		return;
-	/* it fails when this process never called core_fence_is_supported, or in a sandbox */
+	/* fails if this process never called core_fence_is_supported, or if a sandbox forbids it */
 	if (membarrier(register_commands[scope]) && membarrier(barrier_commands[scope]))
 		return;
 	atomic_store_explicit(&is_supported[scope], false, memory_order_relaxed);

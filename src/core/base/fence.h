@@ -31,8 +31,7 @@
 
 enum core_fence_scope {
 	CORE_FENCE_PROCESS, /* the other threads of this process */
-	CORE_FENCE_HOST, /* and the threads of processes that called core_fence_is_supported() too
-			  */
+	CORE_FENCE_HOST,    /* and the threads of other processes that are registered, too */
 };
 
 /*

@@ -17,7 +17,7 @@ union core_sockaddr {
 /* The address length for system calls. The address is AF_INET or AF_INET6. */
 socklen_t core_address_size(const union core_sockaddr *address);
 
-/* Can no peer have this address? It is multicast, unspecified or the limited broadcast address. */
+/* Is the address multicast, unspecified or the limited broadcast address? No peer can have one. */
 bool core_address_is_unusable(const union core_sockaddr *address);
 
 /* The preferred address of an interface that is up: IPv4, else global IPv6, else link-local IPv6.

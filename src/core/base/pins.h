@@ -6,7 +6,7 @@
  * stores the pin, then loads the key; the revoker clears the key, then loads the pins. Both need a
  * full fence in between.
  *
- * A region that is pinned often switches to light pins, without that fence. Revoking it then costs
+ * After many pins a region switches to light pins, without that fence. Revoking it then costs
  * a membarrier system call (fence.h), which is expensive. So a region that is used a few times and
  * freed costs neither side a system call. The thread that took a pin must remove it.
  */

@@ -82,11 +82,11 @@ struct transport_ops {
 	/*
 	 * Registers address/length/priv/pz of the LMR. Sets lmr->transport and lmr->rkey. The rkey
 	 * is not 0 and not that of another live region, and a stale rkey is not reused soon. Peers
-	 * must be able to use the region when the call returns. priv contains local bits too: a
-	 * transport whose peers fetch large Sends themselves checks LOCAL_READ there. The range is
-	 * mapped. If priv requires write access and the memory is not writable, this call fails
-	 * with -EFAULT or the access fails later (LMR-CREATE-23). -ENOMEM, -ENOSPC. On the soft
-	 * transports the cost does not depend on the length (LMR-CREATE-63).
+	 * must be able to use the region when the call returns. priv also contains the local bits:
+	 * if peers fetch large Sends themselves, the transport checks LOCAL_READ for them. The
+	 * range is mapped. If priv requires write access and the memory is not writable, this call
+	 * fails with -EFAULT or the access fails later (LMR-CREATE-23). -ENOMEM, -ENOSPC. On the
+	 * soft transports the cost does not depend on the length (LMR-CREATE-63).
 	 */
 	int (*lmr_create)(struct core_ia *ia, struct core_lmr *lmr);
 	/*
@@ -123,7 +123,7 @@ struct transport_ops {
 	/*
 	 * Listens on *qual. If it is 0, chooses a free one in 1024..65535 that is unique on the
 	 * host, and stores it. Requests are reported by core_sp_request(sp, ...), possibly before
-	 * this call returns. The SP is locked, so it may not wait for anyone. -EADDRINUSE: another
+	 * this call returns. The SP is locked, so this call must not wait. -EADDRINUSE: another
 	 * listener has the qualifier; -EADDRNOTAVAIL: none is free (0 only); -EBUSY: one may be
 	 * free soon, and the core calls again for at most half a second.
 	 */
@@ -176,8 +176,8 @@ struct transport_ops {
 	 * the completion reports errors. Allocates nothing. Copies at most 1 MiB inside the call.
 	 */
 	void (*post_request)(struct core_ep *ep, struct core_req *req);
-	/* EP locked, any state but DISCONNECTED. A Receive was appended to ep->recv; or a message
-	 * of the endpoint waits for a buffer, and its SRQ has one now. */
+	/* EP locked, any state but DISCONNECTED. Called after a Receive was appended to ep->recv,
+	 * and when the SRQ has a buffer for a message of the endpoint that waits for one. */
 	void (*post_recv)(struct core_ep *ep);
 	/*
 	 * EP locked, state CONNECTED or DISCONNECT_PENDING. Breaks the connection as an error does.
@@ -191,8 +191,9 @@ struct transport_ops {
 	/* --- shared receive queues: stubs below if the core distributes the buffers --- */
 
 	/*
-	 * Creates the device's queue for the SRQ and sets srq->transport. Or leaves that NULL, and
-	 * the core hands out the buffers one by one (core_recv_next). -ENOMEM, -EOPNOTSUPP.
+	 * Creates the device's queue for the SRQ and sets srq->transport. A transport that leaves
+	 * it NULL has the core hand out the buffers one by one (core_recv_next). -ENOMEM,
+	 * -EOPNOTSUPP.
 	 */
 	int (*srq_create)(struct core_srq *srq);
 	/* No endpoint uses it any more. No lock held. */
