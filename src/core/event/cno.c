@@ -100,7 +100,7 @@ DAT_RETURN core_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AG
 		return core_bad_handle(DAT_INVALID_HANDLE_CNO);
 	ref = core_handle_ref(cno->cell);
 	ia = cno->ia;
-	cno->busy++; /* keeps the instance while agent_prepare runs without this lock */
+	cno->busy++; /* keeps CNO and instance while agent_prepare runs unlocked */
 	core_handle_unlock(ref.cell);
 	ret = agent_is_valid(&agent) ? agent_prepare(ia, &agent, cno_handle, &call)
 				     : core_bad_arg(2);

@@ -42,11 +42,13 @@ struct core_cno {
 	struct core_trigger *last;
 	struct core_cno_waiter *waiters; /* the longest waiting thread first */
 	int fd; /* eventfd, readable while the queue is not empty; -1: not created yet */
-	/* the descriptor or an agent notifies the consumer, which will sleep outside the library
-	 * once it has found the EVDs empty: the next dequeue from an empty EVD must then arm the
-	 * transport. Atomic, because it is used without the lock, too */
+	/*
+	 * the descriptor or an agent notifies the consumer, which sleeps outside the library once
+	 * it has found its EVDs empty. So the next dequeue from an empty EVD must arm the
+	 * transport. Atomic, because threads also use it without the lock
+	 */
 	_Atomic bool has_arm_request;
-	_Atomic bool is_sleeper; /* counted in ia->sleepers; used without the lock, too */
+	_Atomic bool is_sleeper; /* counted in ia->sleepers; atomic for the same reason */
 	uint32_t users;		 /* EVDs that use it */
 	uint32_t busy;		 /* threads that use the CNO without its lock */
 	bool is_dying;
@@ -55,10 +57,10 @@ struct core_cno {
 };
 
 /*
- * Called when a dequeue finds an EVD of the CNO empty. cno may be NULL. True: the consumer is
- * notified by a descriptor or an agent and may sleep after this dequeue, so the caller must arm the
- * transport. Clears the request: a consumer that keeps polling and takes no triggers pays for this
- * once only.
+ * Called when a dequeue finds an EVD of the CNO empty. cno may be NULL. True: a descriptor or an
+ * agent notifies the consumer, which may sleep after this dequeue, so the caller must arm the
+ * transport. Clears the request, so that a consumer that keeps polling and takes no triggers pays
+ * for this only once.
  */
 static inline bool core_cno_take_arm_request(struct core_cno *cno)
 {

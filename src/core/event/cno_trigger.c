@@ -301,7 +301,8 @@ void core_cno_trigger(struct core_cno *cno, struct core_evd *evd)
 	core_lock_release(&cno->cell->lock);
 }
 
-/* The EVD uses another CNO by now. False: no memory for a trigger in this one's queue. */
+/* Requeues the trigger of an EVD that uses another CNO by now. False: no memory for a trigger in
+ * the queue of this CNO. */
 static bool cno_return_detached_locked(struct core_cno *cno, struct core_evd *evd)
 {
 	struct core_trigger *later = trigger_find_detached(cno, evd->cell);
@@ -320,10 +321,8 @@ void core_cno_return_trigger(struct core_cno *cno, struct core_evd *evd)
 {
 	bool is_kept = true;
 
-	/*
-	 * if it has triggered again since, it keeps the earlier place; no agent is called: that was
-	 * done at the first trigger
-	 */
+	/* an EVD that has triggered again meanwhile keeps the earlier place in the queue. No agent
+	 * is called, because the first trigger has called it */
 	core_lock_acquire(&cno->cell->lock);
 	if (evd->cno == cno) {
 		trigger_remove(cno, &evd->trigger);

@@ -40,7 +40,7 @@ struct core_event {
 enum core_release {
 	CORE_RELEASE_NONE,
 	CORE_RELEASE_EVENT,	 /* a notifying event reached the threshold */
-	CORE_RELEASE_UNWAITABLE, /* dat_evd_set_unwaitable; holds even if cleared since */
+	CORE_RELEASE_UNWAITABLE, /* dat_evd_set_unwaitable; a later clear changes nothing */
 };
 
 struct core_evd {
@@ -67,7 +67,7 @@ struct core_evd {
 	struct core_waker waker;
 
 	struct core_trigger trigger; /* guarded by the lock of `cno` */
-	bool has_detached_triggers;  /* other CNOs may have some of this EVD in their queues */
+	bool has_detached_triggers;  /* CNOs that it used before may have queued triggers of it */
 
 	uint32_t busy;	     /* threads that use the EVD without its lock */
 	pthread_cond_t idle; /* busy fell to 0 while dying */
@@ -126,7 +126,8 @@ __attribute__((noinline)) DAT_RETURN core_evd_take_queued(struct core_evd *evd, 
 __attribute__((noinline, cold)) DAT_RETURN core_evd_dequeue_slow(DAT_EVD_HANDLE handle,
 								 DAT_EVENT *event);
 
-/* Bracket work on an EVD without its lock: it is not freed in between. */
+/* A thread calls these before and after it uses the EVD without its lock. The EVD is not freed in
+ * between. */
 void core_evd_busy_locked(struct core_evd *evd);
 void core_evd_idle_locked(struct core_evd *evd);
 

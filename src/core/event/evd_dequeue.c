@@ -18,7 +18,7 @@ __attribute__((cold)) static void event_translate_ia(DAT_HANDLE *handle)
 	struct core_handle *cell = *handle;
 	DAT_IA_HANDLE consumer;
 
-	/* no lock is needed: if the IA is closed meanwhile, both handles are invalid */
+	/* no lock is needed: if the IA is closed meanwhile, neither handle is valid */
 	if (!core_handle_is_cell(cell) || atomic_load(&cell->tag) != CORE_TAG(DAT_HANDLE_TYPE_IA))
 		return;
 	consumer = atomic_load(&cell->consumer);
@@ -78,8 +78,8 @@ void core_evd_idle_locked(struct core_evd *evd)
 
 /*
  * A consumer that is notified by an agent or a descriptor dequeues until the EVD is empty and then
- * sleeps outside the library. The transport cannot tell that from polling, so it is armed here.
- * False: not armed, because there was new work each time.
+ * sleeps outside the library. The transport cannot distinguish that from polling, so the last
+ * dequeue arms it. False: not armed, because there was new work each time.
  */
 __attribute__((noinline)) static bool evd_drive_and_arm(struct core_ia *ia)
 {

@@ -14,7 +14,8 @@
 #include "core/event/evd.h"
 #include "core/event/wait.h"
 
-/* A waiter finds these events by polling. Other threads post all others, such as connections. */
+/* A waiter finds events of these streams by polling. Other threads post all other events, such as
+ * those of connections. */
 #define EVD_COMPLETION_FLAGS (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
 
 static bool wait_is_over(void *arg)

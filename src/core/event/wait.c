@@ -22,10 +22,10 @@ static uint64_t wait_now_ns(void)
 }
 
 /*
- * Called after the type was changed from asynchronous to deferred. glibc (2.36) cancels by a signal
- * that may arrive later, and then acts on it in any system call that is a cancellation point, even
- * while cancellation is disabled. A cancellation point waits for the pending signal before it
- * returns. So this makes one, while the thread may still be cancelled.
+ * Called after the type was changed from asynchronous to deferred. glibc (2.36) cancels a thread by
+ * a signal. A signal that arrives late takes effect in the next system call that is a cancellation
+ * point, even while cancellation is disabled. A cancellation point waits for the pending signal
+ * before it returns. So this function calls one while cancellation is still enabled.
  */
 static void await_cancel_signal(void)
 {
@@ -87,8 +87,8 @@ static void wait_cancelled_on_sem(void *arg)
 /* Sleeps until woken, interrupted or timed out. Returns 0 or errno. Lock not held. */
 static int wait_on_sem(struct core_wait *wait)
 {
-	/* always with a timeout: one call for both cases, and one that the sanitizers allow to be
-	 * cancelled */
+	/* always with a timeout: the same call serves both cases, and a thread can be cancelled in
+	 * it under the sanitizers too */
 	uint64_t end_ns = wait_end_ns(wait);
 	struct timespec until = {(time_t)(end_ns / 1000000000u), (long)(end_ns % 1000000000u)};
 	int rc;
