@@ -19,7 +19,8 @@
 	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
 #define BIND_REMOTE (DAT_MEM_PRIV_REMOTE_READ_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 
-/* Counts a use of the region, which dat_lmr_free respects. False: it is being freed. */
+/* Counts the binding as a use of the region: dat_lmr_free refuses a region in use. False: the
+ * region is being freed. */
 static bool binding_hold_lmr(struct core_binding *binding, struct core_lmr *lmr)
 {
 	struct core_lmr *live = core_handle_lock(lmr->cell, DAT_HANDLE_TYPE_LMR);

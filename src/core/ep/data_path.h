@@ -40,7 +40,7 @@
  * Copies a consumer's segment word by word. The consumer may have stored it just before the call; a
  * wider load could not be forwarded from those stores and would stall until they have left the
  * store buffer. `volatile` prevents the compiler from merging the accesses. Atomic accesses would
- * do that, too, but around them the compiler reloads values that it has in registers.
+ * do that, too, but they make the compiler reload values that it already has in registers.
  */
 CORE_INLINE void data_copy_local(DAT_LMR_TRIPLET *to, const volatile DAT_LMR_TRIPLET *from)
 {

@@ -33,7 +33,7 @@ struct core_req {
 	flags; /* as posted; the transport implements BARRIER_FENCE and SOLICITED_WAIT */
 	DAT_LMR_TRIPLET *iov;	/* our copy, without empty segments */
 	DAT_VLEN len;		/* bytes to move */
-	DAT_RMR_TRIPLET remote; /* RDMA only; the length may not be set */
+	DAT_RMR_TRIPLET remote; /* RDMA only; the fast path does not set the length */
 	DAT_DTO_COOKIE cookie;
 	struct core_binding *binding; /* binds: until the bind is executed; others: undefined */
 	struct core_ref bound_rmr;    /* binds only: the window */
@@ -88,7 +88,7 @@ struct core_ep {
 	DAT_EP_STATE state;
 	bool is_breaking; /* a request failed: no later one may succeed (DTO-48) */
 	struct core_pz *pz;
-	/* the regions of the segments posted last, checked for its zone */
+	/* the regions of the last segments that were posted; each was checked for its zone */
 	struct core_mem_cache cached_source;
 	struct core_mem_cache cached_target;
 	struct core_evd *recv_evd;

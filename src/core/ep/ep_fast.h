@@ -65,7 +65,7 @@ CORE_INLINE bool core_req_done_fast(struct core_handle *cell, struct core_ep *ep
 	return true;
 }
 
-/* Has the endpoint a Receive of its own? Always false if it uses an SRQ. */
+/* Does the endpoint have a posted Receive of its own? Always false if it uses an SRQ. */
 CORE_INLINE bool core_recv_is_posted(const struct core_ep *ep)
 {
 	return ep->recv.head != ep->recv.tail;

@@ -165,10 +165,8 @@ static DAT_RETURN change_swap_streams(const struct ep_change *change, struct cor
 	return core_bad_arg(3); /* EP-MODIFY-43: the handles are part of a parameter */
 }
 
-/*
- * Sets only the watermarks that the mask selects. dat_ep_set_watermark may have set the other
- * one to 0. Its attribute cannot express that, because 0 means none there.
- */
+/* Sets only the watermarks that the mask selects. dat_ep_set_watermark may have set the other one
+ * to 0. Its attribute cannot express that, because there 0 means no watermark. */
 static void change_set_watermarks(DAT_EP_PARAM_MASK mask, struct core_ep *ep)
 {
 	if (!ep->srq)

@@ -11,7 +11,7 @@
  * empty it when the result of that check may change.
  */
 struct core_mem_cache {
-	struct core_lmr *lmr; /* never unmapped; the slot may hold another region by now */
+	struct core_lmr *lmr; /* a slot, never unmapped; it may hold another region by now */
 	DAT_VADDR address;    /* of the region, or of the cached part of it */
 	DAT_VLEN length;      /* 0: the cache is empty */
 	DAT_VLEN most;	      /* for the owner of the cache: its limit on the length of a segment */
@@ -54,7 +54,7 @@ CORE_INLINE bool core_mem_cache_hit(const struct core_mem_cache *known,
 {
 	DAT_VLEN last; /* the offset of the last byte */
 
-	/* one comparison: the key is that of the region, and the region is still live */
+	/* one comparison checks that the key is the region's and that the region is live */
 	if (!core_is_same_64(&known->lmr->name, known->use | segment->lmr_context))
 		return false;
 	/* unsigned arithmetic rejects an empty segment and an address below the region: both wrap

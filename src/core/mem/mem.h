@@ -56,7 +56,7 @@ struct core_lmr {
 	DAT_REGION_DESCRIPTION description;
 	unsigned char cookie[DAT_LMR_COOKIE_SIZE];
 	DAT_RMR_CONTEXT rmr_context; /* rkey, or 0 without remote privileges */
-	_Atomic uint32_t bound;	     /* RMRs bound to it */
+	_Atomic uint32_t bound;	     /* RMRs bound to it; incremented with that lock held */
 	/* guarded by the table's lock */
 	uint32_t index;
 	uint32_t generation;
