@@ -17,7 +17,7 @@
 #include "core/conn/cr.h"
 #include "core/ep/ep_state.h"
 
-#define LISTEN_NS UINT64_C(500000000) /* how long a qualifier may be busy */
+#define LISTEN_NS UINT64_C(500000000) /* how long to wait for a busy qualifier */
 
 static uint64_t sp_now_ns(void)
 {
@@ -32,7 +32,7 @@ static int sp_try_listen(struct core_sp *sp)
 	struct core_ia *ia = sp->ia;
 	int rc;
 
-	core_lock_acquire(&sp->cell->lock); /* requests have to wait until conn_qual is set */
+	core_lock_acquire(&sp->cell->lock); /* a request waits until conn_qual is set */
 	rc = ia->ops->listen(ia, core_handle_ref(sp->cell), &sp->conn_qual, &sp->listener);
 	core_lock_release(&sp->cell->lock);
 	return rc;
@@ -126,7 +126,7 @@ void core_sp_destroy(struct core_sp *sp)
 	struct core_ia *ia = sp->ia;
 
 	core_lock_acquire(&cell->lock);
-	if (sp->is_rsp && sp->listener) /* got no request: the endpoint is still RESERVED */
+	if (sp->is_rsp && sp->listener) /* no request has arrived: the endpoint is still RESERVED */
 		sp_unreserve(sp);
 	sp_stop_locked(sp);
 	core_lock_release(&cell->lock);
@@ -270,7 +270,8 @@ int core_sp_request(struct core_ref ref, const struct transport_request *request
 	return is_taken ? 0 : -ECONNREFUSED;
 }
 
-/* A reference to a service point with that qualifier: it cannot be locked while the list is. */
+/* A reference to a service point with that qualifier. It is not locked, because the lock of the
+ * list has the larger rank. */
 static struct core_ref sp_find(struct core_ia *ia, DAT_HANDLE_TYPE type, DAT_CONN_QUAL qual)
 {
 	struct core_ref ref = {NULL, 0};

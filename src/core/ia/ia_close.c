@@ -158,8 +158,8 @@ static void close_cno(void *object)
 
 /*
  * Starts to end the connections of all endpoints before the first endpoint is destroyed. Destroying
- * one may wait for a peer that is stopped in the middle of a copy, up to the peer time-out. This
- * way the time-outs run in parallel (IA-CLOSE-13).
+ * an endpoint may wait, up to the peer time-out, for a peer that is stopped in the middle of a
+ * copy. Started together, these time-outs run in parallel (IA-CLOSE-13).
  */
 static void ia_detach_eps(struct core_ia *ia)
 {

@@ -96,7 +96,7 @@ void core_srq_serve(struct core_ref srq);
 void core_srq_serve_all(struct core_ia *ia);
 /* Frees an entry whose completion was dequeued or discarded. No lock above rank 3 held. */
 void core_srq_return(struct core_ref ref);
-/* The same, for a caller that keeps the SRQ alive. */
+/* The same for a caller that keeps the SRQ alive. */
 void core_srq_return_one(struct core_srq *srq);
 /* Raises the low watermark event if it is due. SRQ locked. */
 void core_srq_check_watermark_locked(struct core_srq *srq);

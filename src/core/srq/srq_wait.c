@@ -91,7 +91,7 @@ void core_srq_serve_all(struct core_ia *ia)
 	struct core_ref ref;
 	uint32_t removed;
 
-	do { /* repeat if an SRQ was freed meanwhile: the next one may have been skipped */
+	do { /* repeats if an SRQ was freed meanwhile, because the next one may have been skipped */
 		removed = core_ia_removed(ia, DAT_HANDLE_TYPE_SRQ);
 		for (uint32_t i = 0; core_ia_nth(ia, DAT_HANDLE_TYPE_SRQ, i, &ref); i++)
 			core_srq_serve(ref);
@@ -124,6 +124,6 @@ void core_srq_cancel_wait(struct core_srq *srq, struct core_srq_user *user)
 	is_next_entitled = user->is_waiting && core_srq_available_locked(srq);
 	srq_remove_waiter_locked(srq, user);
 	core_lock_release(&srq->cell->lock);
-	if (is_next_entitled) /* the next endpoint may take the buffer, but cannot be locked here */
+	if (is_next_entitled) /* no endpoint can be locked here, so ops->kick serves the next one */
 		srq->ia->ops->kick(srq->ia);
 }
