@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The passive side's answer to a request, and what happens to it then. */
+/* The passive side answers a request, and handles the events until the connection is established or
+ * has failed. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -74,7 +75,8 @@ int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 		core_log(CORE_LOG_CONN, "accept: error %d", -rc);
 		conn->failure = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
 	}
-	/* a thread that learned meanwhile that the peer is gone did not find the endpoint */
+	/* a thread that saw the peer go before the connection was attached found no endpoint, so
+	 * the deadline reports that */
 	vrb_conn_set_deadline(conn, rc || atomic_load(&conn->is_peer_gone) ? 0 : conn->give_up_ns);
 	return 0;
 }

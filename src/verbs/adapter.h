@@ -75,14 +75,14 @@ struct vrb_adapter {
 	_Atomic bool is_dead;	 /* the device has failed or was removed */
 	_Atomic bool is_stopping;
 	_Atomic bool is_woken_up;
-	_Atomic uint32_t blocked;	/* connections whose bind waits for another endpoint's */
-	_Atomic bool is_serving;	/* core_srq_serve_all is to be called */
+	_Atomic uint32_t blocked; /* connections whose bind waits for a bind of another endpoint */
+	_Atomic bool is_serving;  /* the service thread has to call core_srq_serve_all */
 	_Atomic uint32_t device_events; /* unhandled events of the device: 1 << type */
 	_Atomic uint64_t deadline_ns;	/* no connection has an earlier deadline */
 
 	pthread_mutex_t lock;  /* guards the rest; a leaf */
 	pthread_cond_t reaped; /* `reapers` has become 0 */
-	uint32_t reapers;      /* threads that destroy attempts librdmacm does not yet release */
+	uint32_t reapers;      /* threads that wait until librdmacm releases a failed attempt */
 	struct vrb_slot *slots;
 	/*
 	 * For each slot the cell of the connection's endpoint, read without the lock by threads

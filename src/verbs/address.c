@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Addresses: of the device that an adapter's name means, and of peers. */
+/* The address of an adapter's device, and the check of a peer's address. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -70,9 +70,8 @@ static bool netdev_of_rdma(const char *device, uint32_t port, char *netdev_out, 
 	return line_read(path, gid, sizeof(gid)) && netdev_by_gid(gid, netdev_out, size);
 }
 
-/*
- * The kernel refuses to connect a plain datagram socket to such an address. Nothing is sent here.
- */
+/* Is it a broadcast address? The kernel refuses to connect a plain datagram socket to one. This
+ * sends nothing. */
 static bool is_broadcast(const union core_sockaddr *address)
 {
 	union core_sockaddr copy = *address;

@@ -24,8 +24,9 @@ static bool bind_is_ready(const struct core_req *req)
 }
 
 /*
- * The work request of a bind may lie in front of the requests that the bind follows. So the bind,
- * which is the oldest request, ends at least where everything is done already.
+ * Stores the position at which the bind ends. Its work request may precede those of requests that
+ * the bind itself follows. The bind is the oldest request, so it ends no earlier than everything
+ * that is known to be done.
  */
 void vrb_bind_note_end(const struct vrb_conn *conn, const struct core_ep *ep, struct core_req *req,
 		       uint64_t end)
@@ -35,7 +36,7 @@ void vrb_bind_note_end(const struct vrb_conn *conn, const struct core_ep *ep, st
 	vrb_note_extra(req, (end > done ? end : done) - (req->sequence + 1));
 }
 
-/* Runs the bind that is the oldest request, after something about it may have changed. */
+/* Runs the bind that is the oldest request, after something that it depends on may have changed. */
 static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
 {
 	struct core_req *req = core_req_at(&ep->req, ep->req.head);
@@ -44,7 +45,7 @@ static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
 
 	vrb_follow_head(conn, ep, before);
 	vrb_window_set_blocked(conn, result == CORE_BIND_BLOCKED);
-	/* in case no thread polls */
+	/* the bind continues even if no thread polls */
 	if (result == CORE_BIND_BLOCKED && conn->state == VRB_ESTABLISHED)
 		vrb_conn_set_deadline(conn, vrb_now_ns() + VRB_NS_PER_MS);
 	if (result != CORE_BIND_DONE && conn->retiring)
@@ -63,13 +64,13 @@ bool vrb_bind_begin(struct vrb_conn *conn, struct core_ep *ep, struct core_req *
 	enum core_bind result;
 
 	if (req->sequence != ep->req.head)
-		return false; /* the requests in front of it are not done yet */
+		return false; /* earlier requests are not done yet */
 	vrb_bind_note_end(conn, ep, req, vrb_bind_end(req));
 	result = bind_run(conn, ep);
 	if (result == CORE_BIND_BLOCKED)
 		return false;
 	conn->is_binding = result == CORE_BIND_ORDERED;
 	conn->post_next++;
-	conn->extra--; /* the bind of the window was counted when it was posted */
+	conn->extra--; /* the work request was counted when it was posted */
 	return true;
 }

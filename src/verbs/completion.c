@@ -15,8 +15,8 @@
 #include "verbs/work.h"
 
 /*
- * Completes the unsignalled requests in front of a position, where everything is done. Signalled
- * ones wait for their own completions: an iWARP device may finish a Read later than a request
+ * Completes the unsignalled requests before a position. Everything there is done. Signalled
+ * requests wait for their own completions: an iWARP device may finish a Read later than a request
  * behind it.
  */
 static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t position)
@@ -33,7 +33,7 @@ static void reap_before(struct vrb_conn *conn, struct core_ep *ep, uint64_t posi
 	}
 }
 
-/* The sequence of a request, from its low half. */
+/* The sequence of the request whose low half is in the ID of its work request. */
 static uint64_t sequence_of(const struct core_ep *ep, uint64_t wr_id)
 {
 	return ep->req.head + (uint32_t)((uint32_t)wr_id - (uint32_t)ep->req.head);
@@ -51,7 +51,7 @@ static void note_seen(struct vrb_conn *conn, uint64_t position)
 		conn->sq_seen = position;
 }
 
-/* The request that has completed. */
+/* Returns the request of a completion, and counts the completion. */
 static struct core_req *request_of(struct vrb_conn *conn, struct core_ep *ep,
 				   const struct ibv_wc *wc)
 {
@@ -63,7 +63,7 @@ static struct core_req *request_of(struct vrb_conn *conn, struct core_ep *ep,
 	return req;
 }
 
-/* Something has left the send queue: posts what was waiting for it. */
+/* Work requests have left the send queue: continues what waited for that. */
 static void send_queue_advanced(struct vrb_conn *conn, struct core_ep *ep)
 {
 	vrb_bind_continue(conn, ep);
@@ -97,10 +97,8 @@ static void send_completed(struct vrb_conn *conn, struct core_ep *ep, const stru
 	send_queue_advanced(conn, ep);
 }
 
-/*
- * The second work request of a bind, which unbinds the old window, is over. If it has failed, the
- * window is destroyed instead (vrb_rmr_key_revoke).
- */
+/* The second work request of a bind has completed. It unbinds the old window. If it has failed,
+ * vrb_rmr_key_revoke destroys the window instead. */
 static void unbind_completed(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc)
 {
 	bool is_good = wc->status == IBV_WC_SUCCESS;
@@ -144,7 +142,8 @@ static void send_failed(struct vrb_conn *conn, struct core_ep *ep, const struct 
 		conn->why = DAT_CONNECTION_EVENT_BROKEN;
 }
 
-/* A foreign peer's Sends do not show whether a notification is wanted: each of them notifies. */
+/* Does the message notify? The Sends of a foreign peer and the completions of iWARP do not show
+ * whether the sender asked for it, so all of those notify. */
 static bool is_solicited(const struct vrb_conn *conn, const struct ibv_wc *wc)
 {
 	if (!conn->is_opendat || conn->adapter->is_iwarp)
@@ -169,7 +168,7 @@ static void recv_completed(struct vrb_conn *conn, struct core_ep *ep, const stru
 	conn->confirm_retries = 0;
 	wqe = core_recv_next(ep);
 	if (!wqe) {
-		conn->recv_extra -= !ep->srq; /* it was vrb_post_last_recv's */
+		conn->recv_extra -= !ep->srq; /* the Receive of vrb_post_last_recv */
 		return;
 	}
 	if (vrb_is_message(wc)) {
@@ -186,8 +185,9 @@ static void recv_completed(struct vrb_conn *conn, struct core_ep *ep, const stru
 }
 
 /*
- * The completion of a message that arrived before the connection was established is kept; one after
- * its end is dropped. False: the completion belongs to the connection.
+ * Keeps the completion of a message that arrived before the connection was established, and drops
+ * any other that comes before or after the connection. False: the completion belongs to the
+ * connection.
  */
 static bool is_outside_connection(struct vrb_conn *conn, struct core_ep *ep,
 				  const struct ibv_wc *wc)
@@ -217,7 +217,7 @@ void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_
 		vrb_confirm_received(conn, ep, wc);
 		return;
 	}
-	/* the first message has overtaken the confirmation: CR-ACCEPT-24 */
+	/* the first message may overtake the confirmation (CR-ACCEPT-24) */
 	if (conn->state == VRB_ACCEPTED && wc->status == IBV_WC_SUCCESS)
 		vrb_conn_established(conn, ep);
 	if (is_outside_connection(conn, ep, wc))

@@ -12,10 +12,10 @@
 
 /* Handles one completion. EP locked. */
 void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
-/* Handles those that were kept until the connection was established. EP locked. */
+/* Handles the completions that were kept until the connection was established. EP locked. */
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep);
 
-/* What DAT calls the status of a completion. */
+/* The DAT status of a completion. */
 DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);
 /* The status of a failed request, and of a failed Receive. EP locked. */
 DAT_DTO_COMPLETION_STATUS vrb_request_status(struct core_ep *ep, const struct core_req *req,

@@ -50,15 +50,15 @@ struct vrb_conn {
 	bool is_lingering; /* ended; the identifier stays until the port is up */
 	struct vrb_conn *qpn_next;
 	bool has_qpn;
-	bool is_reported; /* the request was reported to the consumer, */
-	bool is_answered; /* who has accepted or rejected it */
+	bool is_reported; /* the request was reported to the consumer */
+	bool is_answered; /* the consumer has accepted or rejected it */
 
 	/* the endpoint's lock; without an endpoint only the service thread uses them */
 	enum vrb_state state;
 	struct rdma_cm_id *id;
 	_Atomic bool is_peer_gone; /* the active side has given up (VRB_REQUESTED) */
 	DAT_EVENT_NUMBER failure;  /* the set-up failed: reported at the deadline; 0: it did not */
-	uint64_t give_up_ns;	   /* a set-up times out, or a flush (is_flushed) is a break */
+	uint64_t give_up_ns; /* when a set-up times out, or a flush becomes a break (is_flushed) */
 	struct ibv_qp *qp;
 	uint8_t scratch;    /* siw: target of the RDMA Reads that verify Writes (post.c) */
 	uint8_t pipe_posts; /* siw: posts until SIGPIPE's action is read again (iwarp.c) */
@@ -66,12 +66,12 @@ struct vrb_conn {
 	bool is_receiving; /* Receives can be posted to the queue pair */
 	struct vrb_cq *cq;
 	uint32_t cq_entries;
-	bool is_opendat; /* the peer is an OpenDAT */
-	uint8_t read_in; /* RDMA Reads at a time: served, and started */
-	uint8_t read_out;
+	bool is_opendat;  /* the peer is an OpenDAT */
+	uint8_t read_in;  /* concurrent RDMA Reads that this side serves */
+	uint8_t read_out; /* and that it starts */
 	uint8_t peer_read_in;
 	uint8_t peer_read_out;
-	struct vrb_wire_accept answer; /* the passive side's, on both sides */
+	struct vrb_wire_accept answer; /* the answer of the passive side; both sides have it */
 	bool is_unconfirmed;	 /* iWARP, passive side: the first Receive is the provider's */
 	uint8_t confirm_retries; /* iWARP, active side: retries of the confirmation left */
 
@@ -80,9 +80,9 @@ struct vrb_conn {
 	struct vrb_wire_request request;
 	unsigned port_index;	     /* which port of the qualifier: vrb_wire_port */
 	bool is_continued;	     /* the peer has the first part of the private data */
-	bool was_refused;	     /* by a peer without header, */
-	unsigned refused_port_index; /* last at that port */
-	bool had_timeout;	     /* a port did not answer, since all were last tried */
+	bool was_refused;	     /* a peer rejected the request without a header */
+	unsigned refused_port_index; /* the port of the last such reject */
+	bool had_timeout;	     /* a port did not answer in the current round */
 
 	/* fast path (fast.c): work requests whose constant fields are filled once */
 	struct ibv_send_wr fast_send_wr;
@@ -96,8 +96,8 @@ struct vrb_conn {
 	/* the send queue, in work requests; work.h defines positions */
 	uint32_t sq_size;
 	uint64_t post_next;   /* sequence of the next request to post */
-	uint64_t extra;	      /* work requests posted beyond one for each request, */
-	uint64_t extra_done;  /* and those of them in front of the first that may not be done */
+	uint64_t extra;	      /* work requests posted beyond one for each request */
+	uint64_t extra_done;  /* the part of `extra` before the first one that may not be done */
 	uint64_t sq_seen;     /* last position whose completion the slow path has seen */
 	uint32_t unsignalled; /* unsignalled requests that are posted and not known to be done */
 	uint32_t binds_out;   /* binds of windows that are posted and not completed */
@@ -105,8 +105,8 @@ struct vrb_conn {
 	uint64_t marker_posted;	     /* the position behind the marker */
 	uint64_t marker_next;	     /* the marker completes the requests before this one */
 	bool is_binding;	     /* the oldest request is a bind that has begun */
-	_Atomic bool is_blocked;     /* it waits for a bind of another endpoint */
-	struct vrb_window *retiring; /* the window that its second work request unbinds */
+	_Atomic bool is_blocked;     /* that bind waits for one of another endpoint */
+	struct vrb_window *retiring; /* the window that the bind's second work request unbinds */
 	uint64_t retire_end;	     /* the position behind that work request */
 	uint32_t reads_now;	     /* siw: RDMA Reads posted and not done, verifying ones too */
 
@@ -159,9 +159,9 @@ void vrb_conn_leave(struct core_ep *ep);
 void vrb_update_slow_reasons(struct core_ep *ep);
 /* Makes it the endpoint's connection, with the caller's reference. EP locked. */
 void vrb_conn_attach(struct vrb_conn *conn, struct core_ep *ep);
-/* Separates the two: neither is found by way of the other any more. EP locked. */
+/* Detaches it from the endpoint: neither refers to the other any more. EP locked. */
 void vrb_conn_detach(struct vrb_conn *conn, struct core_ep *ep);
-/* vrb_setup_due is called for it at that time; 0: at once. */
+/* Has the service thread call vrb_setup_due for it at that time; 0: at once. */
 void vrb_conn_set_deadline(struct vrb_conn *conn, uint64_t when_ns);
 /* Returns a connection that is due, with a reference, or NULL. */
 struct vrb_conn *vrb_conn_next_due(struct vrb_adapter *adapter, uint64_t now_ns);
@@ -178,8 +178,8 @@ void vrb_conn_destroy(struct vrb_conn *conn);
 void vrb_conn_end_lingering(struct vrb_adapter *adapter);
 /* Starts to end an established connection. EP locked. */
 void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER why);
-/* The device flushes the queue pair, or accepts nothing more, and we did not cause it. EP locked.
- */
+/* Handles a flush that this side did not cause: the device flushes the queue pair, or accepts
+ * nothing more. EP locked. */
 void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep);
 /* Ends a closing connection when its queues are empty, or is_forced. EP locked. */
 void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced);

@@ -84,7 +84,8 @@ static void take_part(const struct vrb_conn *conn, struct vrb_wire_request *part
 	}
 }
 
-/* Sends the request. One with a first part needs no queue pair, because it is always rejected. */
+/* Sends the request. A request with the first part of the private data needs no queue pair, because
+ * it is always rejected. */
 static int attempt_request(struct vrb_conn *conn, struct core_ep *ep)
 {
 	bool is_iwarp = conn->adapter->is_iwarp;
@@ -126,7 +127,7 @@ static DAT_EVENT_NUMBER failure_of(int error)
 	}
 }
 
-/* Starts another request, to the port that is set. EP locked. */
+/* Starts another request, to the current port. EP locked. */
 static void attempt_restart(struct vrb_conn *conn, struct core_ep *ep)
 {
 	int rc = conn->is_receiving ? vrb_qp_renew(conn, ep) : 0;
@@ -142,10 +143,8 @@ static unsigned first_port_index(DAT_CONN_QUAL qual)
 	return vrb_wire_port(qual, 0) ? 0 : 1;
 }
 
-/*
- * The qualifier is not served at this port. If another port has not answered at all, all of them
- * are tried again.
- */
+/* Tries the next port, because this one does not serve the qualifier. If some port has not answered
+ * at all, all ports are tried again. */
 static void attempt_next_port(struct vrb_conn *conn, struct core_ep *ep)
 {
 	conn->port_index++;
@@ -163,9 +162,9 @@ static void attempt_next_port(struct vrb_conn *conn, struct core_ep *ep)
 }
 
 /*
- * The connection manager has timed out, but not the consumer (EP-CONNECT-25). Over iWARP the
- * qualifier's port may belong to another kind of server, which does not answer. There the other
- * ports are tried too before the attempt starts again.
+ * The connection manager has timed out earlier than the consumer's timeout (EP-CONNECT-25), so the
+ * attempt goes on. Over iWARP the port may belong to another kind of server, which does not answer,
+ * so the next port is tried. Otherwise the request is repeated.
  */
 static void attempt_timed_out(struct vrb_conn *conn, struct core_ep *ep)
 {
@@ -232,7 +231,7 @@ int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN
 
 /* --- answers --- */
 
-/* False: it is invalid. */
+/* Reads the answer of the passive side. False: it is invalid. */
 static bool take_answer(struct vrb_conn *conn, const struct vrb_cm_event *event)
 {
 	int rc = vrb_wire_get_accept(event->data, event->size, &conn->answer);
@@ -288,8 +287,8 @@ static void rejected_without_header(struct vrb_conn *conn, struct core_ep *ep, i
 		conn->was_refused = true;
 		conn->refused_port_index = conn->port_index;
 		attempt_restart(conn, ep);
-		/* the port may belong to another kind of server, which closes streams too */
 	} else if (is_iwarp) {
+		/* the port may belong to another kind of server, which closes streams too */
 		attempt_next_port(conn, ep);
 	} else {
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
@@ -331,7 +330,7 @@ static void resolved(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 	else
 		rc = attempt_request(conn, ep);
 	if (rc == -ECONNREFUSED && conn->adapter->is_iwarp)
-		rejected_without_header(conn, ep, rc); /* siw waits for TCP within the call */
+		rejected_without_header(conn, ep, rc); /* siw connects TCP within the call */
 	else if (rc)
 		vrb_conn_fail(conn, ep, failure_of(rc));
 }

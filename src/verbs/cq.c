@@ -25,8 +25,8 @@
 
 #define CQ_ENTRIES 8192u
 #define CQ_ENTRIES_SIW 32768u /* 1 MB: see vrb_cq_create */
-/* completions of one call at most, so that other queues get their turn */
-#define POLL_MOST 256
+/* most completions that one call takes, so that other queues get their turn */
+#define POLL_MAX 256
 
 /* --- making --- */
 
@@ -198,7 +198,7 @@ static struct core_ep *ep_enter_by_key(struct vrb_adapter *adapter, uint32_t key
 	return NULL;
 }
 
-/* How many completions from the first on have its key. */
+/* The number of completions at the start that have the same key. */
 static int count_same_key(const struct ibv_wc *wc, int count)
 {
 	int i = 1;
@@ -208,7 +208,9 @@ static int count_same_key(const struct ibv_wc *wc, int count)
 	return i;
 }
 
-/* Dispatches the first completion and those behind it with the same key. Returns how many. */
+/*
+ * Dispatches the first completion and those directly after it with the same key. Returns how many.
+ */
 static int dispatch(struct vrb_adapter *adapter, const struct ibv_wc *wc, int count)
 {
 	uint32_t key = vrb_work_key(wc);
@@ -255,14 +257,14 @@ static int cq_poll(struct vrb_adapter *adapter, struct vrb_cq *cq)
 	do {
 		count = vrb_cq_fill(cq);
 		found += dispatch_kept(adapter, cq);
-	} while (count == VRB_POLL_BATCH && found < POLL_MOST);
+	} while (count == VRB_POLL_BATCH && found < POLL_MAX);
 	vrb_cq_disown(cq);
 	return found;
 }
 
 void vrb_cq_disown_qp(struct vrb_cq *cq, uint32_t qp_num)
 {
-	/* the owner is dispatching them right now, and may be waiting for a lock that we hold */
+	/* the owner is dispatching completions and may wait for a lock that we hold */
 	if (!vrb_cq_own(cq))
 		return;
 	for (int i = 0; i < cq->kept_count; i++)
@@ -318,9 +320,9 @@ int vrb_cq_arm(struct vrb_adapter *adapter)
 		if (ibv_req_notify_cq(cq->cq, 0))
 			core_log(CORE_LOG_ERROR, "completion queue: no wake-up: %m");
 	/*
-	 * A completion that came before the request may have caused no wake-up, and one that a
-	 * thread has polled and kept causes none. If another thread owns a queue it may have polled
-	 * before the request: then the caller has to try again.
+	 * Polls once more, because a completion from before the request may cause no wake-up, and a
+	 * completion that a thread has polled and kept causes none. Another thread that owns a
+	 * queue may have polled before the request; then the caller has to try again.
 	 */
 	return vrb_cq_progress(adapter) ? 1 : 0;
 }

@@ -20,7 +20,7 @@
 /* Exists until the instance is closed. */
 struct vrb_cq {
 	_Atomic bool is_owned;	 /* by the thread that polls it */
-	_Atomic bool has_polled; /* a consumer thread has, since the service thread last checked */
+	_Atomic bool has_polled; /* a consumer thread has polled it since the last check */
 	/* set at creation */
 	struct ibv_cq *cq;
 	struct vrb_adapter *adapter;
@@ -76,7 +76,8 @@ bool vrb_cq_was_polled(struct vrb_adapter *adapter);
  * were dispatched; -EBUSY: none were, and another thread owns one of the queues. Cancellation is
  * off. */
 int vrb_cq_progress(struct vrb_adapter *adapter);
-/* A queue pair is about to be destroyed: its kept completions of SRQ buffers lose its number. */
+/* Removes the number of a queue pair, which is about to be destroyed, from the kept completions of
+ * SRQ buffers. */
 void vrb_cq_disown_qp(struct vrb_cq *cq, uint32_t qp_num);
 /* Requests a wake-up by the next completion, then polls once more. > 0: call it again. */
 int vrb_cq_arm(struct vrb_adapter *adapter);

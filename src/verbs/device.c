@@ -139,9 +139,8 @@ static void qp_event(struct vrb_conn *conn, enum ibv_event_type type)
 		if (conn->state == VRB_ACCEPTED)
 			(void)rdma_notify(conn->id, type);
 	} else if (conn->adapter->is_siw && type != IBV_EVENT_QP_ACCESS_ERR) {
-		/*
-		 * it could not send: the peer may have closed the stream in good order (status.c)
-		 */
+		/* the device could not send: the peer may have closed the stream in order
+		 * (status.c) */
 		vrb_conn_flushed(conn, ep);
 	} else {
 		conn->has_failed = true;

@@ -13,7 +13,7 @@
 
 /* The address of the device with that name, that netdev, or that address. */
 int vrb_address_of_device(const char *device, uint32_t port, union core_sockaddr *address_out);
-/* Can a peer have that address? */
+/* Returns 0 if a peer can have that address, else a negative errno. */
 int vrb_address_check(const union core_sockaddr *address);
 
 int vrb_device_open(struct vrb_adapter *adapter);

@@ -2,13 +2,13 @@
 /*
  * The fast path. It posts a Send, an RDMA Write or a Receive with one segment, from the same region
  * as the one before, as one signalled work request. It takes a successful completion of the oldest
- * request or of the oldest Receive. An endpoint takes it while it has no slow reason
+ * request or of the oldest Receive. An endpoint uses it while it has no slow reason
  * (vrb_update_slow_reasons): it is connected, its send queue holds only signalled requests that
  * complete in order, and all its Receives are posted. The fast path and the slow path (post.c,
- * completion.c) keep the same counters. The fast path changes nothing before it declines, and the
- * slow path continues from there.
+ * completion.c) keep the same counters. A fast path that declines has changed nothing, and the slow
+ * path handles the call.
  *
- * No post and no poll of such a device makes a system call, so the fast path does not disable
+ * With such a device no post and no poll makes a system call, so the fast path does not disable
  * cancellation (post.c).
  */
 #include <stdatomic.h>
@@ -131,10 +131,8 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 
 /* --- completions --- */
 
-/*
- * Is it a successful completion of the oldest request? No other can complete: needs_slow_queue() in
- * conn.c.
- */
+/* Is it a successful completion of the oldest request? No other request can complete now, see
+ * needs_slow_queue() in conn.c. */
 CORE_INLINE bool is_request_done(const struct core_ep *ep, const struct vrb_conn *conn,
 				 const struct ibv_wc *wc)
 {
@@ -151,8 +149,9 @@ CORE_INLINE bool is_recv_done(const struct core_ep *ep, const struct vrb_conn *c
 }
 
 /*
- * Takes a completion that does not go straight to the caller, who has locked the EVD `locked`: it
- * goes into a queue, or to the slow path. The caller has locked the endpoint; this unlocks it.
+ * Delivers a completion that does not go directly to the caller: to the queue of its EVD, or to the
+ * slow path. The caller has locked the EVD `locked` and the endpoint. This function unlocks the
+ * endpoint.
  */
 __attribute__((noinline)) static bool take_queued(struct core_handle *cell, const struct ibv_wc *wc,
 						  struct core_handle *locked)
@@ -186,7 +185,7 @@ CORE_INLINE bool take_completion(const struct vrb_cq *cq, const struct ibv_wc *w
 	ep = core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP);
 	if (__builtin_expect(!ep, false))
 		return false;
-	conn = vrb_conn_of(ep); /* there is one, or there would be a slow reason */
+	conn = vrb_conn_of(ep); /* not NULL: an endpoint without one has a slow reason */
 	if (__builtin_expect(conn->cq != cq, false)) {
 		core_lock_leave(&cell->lock);
 		return false;
@@ -233,16 +232,14 @@ static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_E
 	enum transport_poll found;
 	struct vrb_cq *cq;
 
-	/*
-	 * a sleeping thread must not wait for what is kept here; one that goes to sleep later polls
-	 * first
-	 */
+	/* a sleeping thread must not wait for completions that this poll would keep. A thread that
+	 * goes to sleep later polls first */
 	if (__builtin_expect(!core_ia_can_poll_fast(ia), false))
 		return TRANSPORT_POLL_SLOW;
 	/* acquire: see cq_first in cq.c */
 	cq = atomic_load_explicit(&vrb_adapter_of(ia)->fast_cq, memory_order_acquire);
 	vrb_note_activity(&cq->has_polled);
-	/* the owner dispatches what there is as soon as this EVD is unlocked */
+	/* the owner dispatches its completions as soon as this EVD is unlocked */
 	if (__builtin_expect(!vrb_cq_own(cq), false))
 		return TRANSPORT_POLL_EMPTY;
 	found = take_next(cq, &dequeue);

@@ -26,14 +26,14 @@
 #include "verbs/work.h"
 
 /*
- * siw does not read what arrives between the answer and the end of its set-up until more arrives.
- * So the active side sends a Write of length 0 after each of these pauses, until the peer has sent
- * something.
+ * siw does not read what arrives between its answer and the end of its set-up until more bytes
+ * arrive. So the active side sends a Write of length 0 after each of these pauses, until the peer
+ * has sent something.
  */
 static const uint32_t pauses_ms[] = {10, 100, 1000};
 #define PAUSES (sizeof(pauses_ms) / sizeof(pauses_ms[0]))
 
-#define PIPE_LOOK_AFTER 64u /* posts until the action of SIGPIPE is read again */
+#define PIPE_CHECK_AFTER 64u /* posts until the action of SIGPIPE is read again */
 
 /* Is a SIGPIPE pending that the consumer has blocked? Then it belongs to the consumer. */
 static bool has_pipe_waiting(const sigset_t *blocked)
@@ -57,13 +57,12 @@ static bool is_pipe_ignored(struct vrb_conn *conn)
 	}
 	if (!sigaction(SIGPIPE, NULL, &now) && now.sa_handler == SIG_IGN)
 		return true;
-	conn->pipe_posts = PIPE_LOOK_AFTER;
+	conn->pipe_posts = PIPE_CHECK_AFTER;
 	return false;
 }
 
-/*
- * siw sends within the call. If the peer has closed the stream, that raises SIGPIPE in the thread.
- */
+/* siw sends within the call. A send to a peer that has closed the stream raises SIGPIPE in the
+ * thread, so the signal is blocked and discarded. */
 int vrb_siw_post(struct vrb_conn *conn, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	const struct timespec at_once = {0};
@@ -117,11 +116,11 @@ void vrb_confirm_received(struct vrb_conn *conn, struct core_ep *ep, const struc
 	if (wc->status == IBV_WC_SUCCESS) {
 		conn->is_unconfirmed = false;
 		vrb_conn_established(conn, ep);
-		/*
-		 * the active side is gone; reported only after the call that posted this Receive
-		 * has returned
-		 */
 	} else {
+		/*
+		 * The active side is gone. The service thread reports it, after the call that
+		 * posted this Receive has returned.
+		 */
 		conn->failure = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
 		vrb_conn_set_deadline(conn, 0);
 	}
@@ -138,7 +137,7 @@ void vrb_confirm_retry(struct vrb_conn *conn, struct core_ep *ep)
 {
 	if (!conn->confirm_retries)
 		return;
-	if (!conn->has_marker) /* otherwise it is still on its way, with something behind it */
+	if (!conn->has_marker) /* otherwise the last one has not completed yet */
 		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
 	if (--conn->confirm_retries)
 		vrb_conn_set_deadline(conn,

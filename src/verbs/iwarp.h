@@ -21,7 +21,9 @@ int vrb_confirm_expect(struct vrb_conn *conn);
 void vrb_confirm_received(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 /* Active side: sends the confirmation. */
 void vrb_confirm(struct vrb_conn *conn, struct core_ep *ep);
-/* Active side: sends something behind it, since siw may overlook it. Called when due. */
+/*
+ * Active side: sends an empty Write after it, because siw may overlook it. Called at the deadline.
+ */
 void vrb_confirm_retry(struct vrb_conn *conn, struct core_ep *ep);
 
 #endif

@@ -29,8 +29,8 @@
 #include "verbs/wire.h"
 
 #define BACKLOG 512
-#define PARTS 64u	 /* first parts of private data that wait for the rest */
-#define CHOOSE_MOST 1024 /* ports that are tried to find a free qualifier */
+#define PARTS 64u	/* first parts of private data that wait for the rest */
+#define CHOOSE_MAX 1024 /* ports that are tried to find a free qualifier */
 
 /* The first part of an attempt's private data. Used by the service thread only. */
 struct part {
@@ -120,7 +120,7 @@ static int listen_on(struct vrb_listener *listener, uint16_t port)
 	return rc;
 }
 
-/* The port is in use or reserved, or needs a privilege: another port is tried. */
+/* Is the port in use, reserved or privileged, so that another one has to be tried? */
 static bool is_port_unavailable(int rc)
 {
 	return rc == -EADDRINUSE || rc == -EACCES || rc == -EADDRNOTAVAIL || rc == -EPERM;
@@ -150,7 +150,7 @@ static int listen_given(struct vrb_listener *listener)
  */
 static int listen_any(struct vrb_listener *listener)
 {
-	for (int i = 0; i < CHOOSE_MOST; i++) {
+	for (int i = 0; i < CHOOSE_MAX; i++) {
 		int rc = listen_on(listener, 0);
 
 		if (rc)
@@ -335,9 +335,9 @@ static bool is_same_request(const struct vrb_conn *a, const struct vrb_conn *b)
 }
 
 /*
- * The active side starts again when its connection manager times out, and the consumer here may not
- * have answered yet. Then the request that was reported continues with the new identifier, and no
- * second one is reported. True: done, and `conn` is destroyed.
+ * An active side whose connection manager times out repeats its request. If the consumer here has
+ * not answered the first request, that one continues with the identifier of the second, which is
+ * not reported. True: done, and `conn` is destroyed.
  */
 static bool take_over(struct vrb_conn *conn)
 {

@@ -20,7 +20,8 @@
 
 static int device_error(void)
 {
-	/* the core has checked that the memory exists: the device asks for more (docs/verbs.md) */
+	/* the core has checked that the memory is mapped, so the device requires more
+	 * (docs/verbs.md) */
 	if (errno == EFAULT)
 		return -EOPNOTSUPP;
 	return errno ? -errno : -ENOMEM;

@@ -52,7 +52,8 @@ int vrb_mr_create(struct core_pz *pz, DAT_VADDR address, DAT_VLEN length, DAT_ME
 		  struct ibv_mr **mr_out);
 void vrb_mr_destroy(struct ibv_mr *mr);
 
-/* Devices count in 31 bits. A Receive may be larger than any message: then it is cut. */
+/* The length of a segment for the device, which counts in 31 bits. A Receive may be larger than any
+ * message; then its length is reduced. */
 static inline uint32_t vrb_length(DAT_VLEN length)
 {
 	return length < VRB_SEGMENT_MAX ? (uint32_t)length : VRB_SEGMENT_MAX;

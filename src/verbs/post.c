@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The slow path of requests. Requests are posted in order, as long as the device's send queue has
- * room and no bind is in the way. While a completion is due anyway, a suppressed request is posted
- * unsignalled. When none is due any more and unsignalled requests are left, a marker (an RDMA Write
- * of length 0) is posted: its completion shows that they are done.
+ * room and no bind is in the way. A suppressed request is posted unsignalled if a signalled work
+ * request is outstanding and the queue is less than half full. When no signalled one is outstanding
+ * and unsignalled requests are left, a marker (an RDMA Write of length 0) is posted: its completion
+ * shows that they are done.
  *
  * On some devices a post or a poll makes a system call, which may be a cancellation point. The
- * entry points of the data path and of the polls (cq.c) switch cancellation off.
+ * entry points of the data path and of the polls (cq.c) disable cancellation.
  */
 #include "verbs/post.h"
 
@@ -47,7 +48,7 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 void vrb_send_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
 {
 	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
-	/* no completion follows for what was posted: it counts as seen */
+	/* no completion will follow for these work requests, so they count as seen */
 	conn->sq_seen = vrb_sq_posted(conn);
 	vrb_conn_flushed(conn, ep);
 }
@@ -67,7 +68,7 @@ static bool batch_send(struct vrb_conn *conn, struct core_ep *ep, struct batch *
 	return !rc;
 }
 
-/* iWARP does not acknowledge a Write. Is a verifying RDMA Read posted behind this one? */
+/* Is an RDMA Read posted after this Write to verify it? iWARP does not acknowledge a Write. */
 static bool needs_verification(const struct vrb_conn *conn, const struct core_req *req)
 {
 	return conn->adapter->is_iwarp && req->op == CORE_OP_RDMA_WRITE && req->len &&
@@ -85,14 +86,15 @@ static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req 
 	uint32_t flags = is_signalled ? IBV_SEND_SIGNALED : 0;
 
 	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && !conn->adapter->is_siw)
-		flags |= IBV_SEND_FENCE; /* siw: waits_for_reads holds it back */
+		flags |= IBV_SEND_FENCE; /* siw: waits_for_reads delays it */
 	if (req->flags && req->op == CORE_OP_SEND &&
 	    (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG))
 		flags |= IBV_SEND_SOLICITED;
 	/*
-	 * A post copies inline data, but a fenced request must carry what the RDMA Reads in front
-	 * of it bring (DTO-30). The provider counts those on siw only, and consumers rarely fence
-	 * without one, so no fenced request is inline.
+	 * A post copies inline data at once, but a fenced request must send what the RDMA Reads
+	 * before it fetch (DTO-30). So no fenced request is inline. The provider counts Reads on
+	 * siw only, and consumers rarely fence without one, so a test for outstanding Reads would
+	 * gain little.
 	 */
 	if (req->op != CORE_OP_RDMA_READ && req->len &&
 	    !(req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) &&
@@ -126,10 +128,10 @@ static void set_opcode(const struct vrb_conn *conn, const struct core_req *req,
 }
 
 /*
- * Adds an RDMA Read of length 0 behind a Write. iWARP answers the Read but not the Write, so the
+ * Adds an RDMA Read of length 0 after a Write. iWARP answers the Read but not the Write, so the
  * Read's completion shows that the Write was placed (COMPAT-41). siw breaks the connection if a
- * Read of length 0 has to wait. There the Read fetches the first byte that was written, which siw
- * allows whatever the privileges are (docs/verbs.md).
+ * Read of length 0 has to wait. So on siw the Read fetches the first byte that was written, which
+ * siw allows whatever the privileges are (docs/verbs.md).
  */
 static void add_verification(struct vrb_conn *conn, const struct core_req *req, struct batch *batch)
 {
@@ -152,9 +154,9 @@ static void add_verification(struct vrb_conn *conn, const struct core_req *req, 
 }
 
 /*
- * Will any work request in the send queue complete? Every posted request that is not done will,
- * unless it is unsignalled. A request that is done can be in the queue only behind a signalled one
- * that is not.
+ * Is a signalled work request outstanding? Every posted request that is not done will complete,
+ * unless it is unsignalled. The send queue holds a done request only behind a signalled one that is
+ * not done.
  */
 static bool is_completion_due(const struct vrb_conn *conn, const struct core_ep *ep)
 {
@@ -181,7 +183,8 @@ static void note_posted(struct vrb_conn *conn, struct core_req *req, bool is_sig
 	vrb_note_unsignalled(req, !is_signalled);
 }
 
-/* False: a local segment's region is gone, and nothing was posted. */
+/* Adds the work requests of a request. False: the region of a local segment is gone, and nothing
+ * was added. */
 static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
 			struct batch *batch)
 {
@@ -198,7 +201,7 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 	}
 	wr->num_sge = (int)req->segments;
 	if (is_read && !req->segments && conn->adapter->is_iwarp) {
-		/* iWARP libraries want a segment, even an empty one */
+		/* iWARP libraries require a segment, even an empty one */
 		memset(wr->sg_list, 0, sizeof(*wr->sg_list));
 		wr->num_sge = 1;
 	}
@@ -245,10 +248,10 @@ static bool has_room(const struct vrb_conn *conn, const struct core_ep *ep,
 }
 
 /*
- * siw stops its whole send queue at a request that has to wait for RDMA Reads, and its answers to
- * the peer's Reads with it. Two sides that do so wait for each other for ever. It also breaks the
- * connection at a Read that is fenced (docs/verbs.md). So the provider itself holds such requests
- * back.
+ * Must the request wait for RDMA Reads? siw stops its whole send queue at such a request, and with
+ * it its answers to the peer's Reads. Two sides that do so wait for each other for ever. siw also
+ * breaks the connection at a Read that is fenced (docs/verbs.md). So the provider itself delays
+ * such requests.
  */
 static bool waits_for_reads(const struct vrb_conn *conn, const struct core_req *req)
 {
@@ -266,10 +269,8 @@ void vrb_post_needed_marker(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
 }
 
-/*
- * A local segment of the next request is invalid. The requests in front of it are posted first: if
- * they fail, that is reported first.
- */
+/* A local segment of the next request is invalid. The requests before it are posted first, because
+ * their failures must be reported first. */
 static void fail_request(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
 			 struct batch *batch)
 {
@@ -318,7 +319,7 @@ void vrb_post_request(struct core_ep *ep, struct core_req *req)
 	struct vrb_conn *conn = vrb_conn_of(ep);
 	int state;
 
-	(void)req; /* the requests that wait in front of it are posted too */
+	(void)req; /* requests that wait before it are posted, too */
 	if (!conn)
 		return;
 	vrb_note_activity(&conn->adapter->has_posted);

@@ -23,12 +23,10 @@ void vrb_fast_prepare(struct vrb_conn *conn);
 
 /* --- requests --- */
 
-/* Posts the requests that wait, as far as there is room. */
+/* Posts the requests that wait, as long as there is room. */
 void vrb_post_requests(struct vrb_conn *conn, struct core_ep *ep);
-/*
- * Posts a signalled work request of length 0. Its completion shows that everything in front of it
- * is done. It occupies one entry of the send queue.
- */
+/* Posts a signalled work request of length 0. Its completion shows that everything before it is
+ * done. It occupies one entry of the send queue. */
 void vrb_post_marker(struct vrb_conn *conn, struct core_ep *ep, enum ibv_wr_opcode opcode);
 /* Posts a marker if unsignalled requests have no signalled work request behind them. */
 void vrb_post_needed_marker(struct vrb_conn *conn, struct core_ep *ep);
@@ -36,23 +34,25 @@ void vrb_post_needed_marker(struct vrb_conn *conn, struct core_ep *ep);
 void vrb_send_refused(struct vrb_conn *conn, struct core_ep *ep, int rc);
 /* Does the request start an RDMA Read, its own or a verifying one? */
 bool vrb_starts_read(const struct vrb_conn *conn, const struct core_req *req);
-/* Completes a request to the core, and follows the head of the endpoint's queue. */
+/* Completes a request, then updates extra_done. */
 void vrb_req_done(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
 		  DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len);
 /* Updates extra_done if the head of the endpoint's queue, which was `before`, has moved. */
 void vrb_follow_head(struct vrb_conn *conn, struct core_ep *ep, uint64_t before);
-/* Frees the entry of a completed marker when everything in front of it is done too. */
+/* Frees the entry of a completed marker when everything before it is done too. */
 void vrb_free_marker(struct vrb_conn *conn, const struct core_ep *ep);
 
 /* --- binds --- */
 
-/* The next request to post is a bind. False: it waits, and so do the requests behind it. */
+/* Starts the bind that is the next request to post. False: it waits, and so do the requests behind
+ * it. */
 bool vrb_bind_begin(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req);
 /* Continues the bind that has begun, if there is one. */
 void vrb_bind_continue(struct vrb_conn *conn, struct core_ep *ep);
-/* The position behind the bind's own work request, which the call has posted. 0: it has none. */
+/* The position behind the bind's work request, which dat_rmr_bind has posted. 0: it has none. */
 uint64_t vrb_bind_end(const struct core_req *req);
-/* Notes in the bind that it ends at that position, or where everything is done already. */
+/* Stores in the bind the position where it ends: `end`, or where everything is done if that is
+ * later. */
 void vrb_bind_note_end(const struct vrb_conn *conn, const struct core_ep *ep, struct core_req *req,
 		       uint64_t end);
 

@@ -31,7 +31,7 @@ static uint32_t at_least(uint32_t value, uint32_t least)
 	return value > least ? value : least;
 }
 
-/* When a bind has its turn it unbinds another window. One of them is under way at a time. */
+/* Entries for unbinding: the bind that has its turn unbinds another window, one at a time. */
 static uint32_t retire_entries(const struct vrb_adapter *adapter)
 {
 	return adapter->has_windows ? 1 : 0;
@@ -144,7 +144,7 @@ void vrb_qp_destroy(struct vrb_conn *conn)
 	if (rc)
 		core_log(CORE_LOG_ERROR, "queue pair: not freed: error %d", rc);
 	conn->qp = NULL;
-	vrb_window_retired(conn, false); /* its bind ends, whatever became of it */
+	vrb_window_retired(conn, false); /* the unbinding is over, successful or not */
 	vrb_window_set_blocked(conn, false);
 	if (conn->scratch_mr && ibv_dereg_mr(conn->scratch_mr))
 		core_log(CORE_LOG_ERROR, "memory region: not freed: %m");
@@ -236,7 +236,7 @@ void vrb_qp_to_error(struct vrb_conn *conn)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	/* a failure does no harm: the queue pair is destroyed soon */
+	/* a failure does not matter: the queue pair is destroyed soon */
 	(void)ibv_modify_qp(conn->qp, &attr, IBV_QP_STATE);
 }
 

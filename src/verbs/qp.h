@@ -12,15 +12,15 @@
 #define VRB_RETRY_COUNT 7
 #define VRB_RNR_FOR_EVER 7
 
-/* Makes one for the attributes of the endpoint. EP locked. */
+/* Makes a queue pair for the attributes of the endpoint. EP locked. */
 int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep);
-/* Replaces it, with a new key, after a failed request. EP locked. */
+/* Replaces the queue pair, with a new key, after a failed request. EP locked. */
 int vrb_qp_renew(struct vrb_conn *conn, struct core_ep *ep);
-/* Destroys it, if there is one, and what belongs to it. */
+/* Destroys the queue pair, if there is one, and what belongs to it. */
 void vrb_qp_destroy(struct vrb_conn *conn);
-/* To the state INIT; posts the endpoint's Receives. EP locked. */
+/* Moves it to the state INIT and posts the endpoint's Receives. EP locked. */
 int vrb_qp_to_init(struct vrb_conn *conn, struct core_ep *ep);
-/* To RTR, then to RTS. */
+/* Moves it to RTR, then to RTS. */
 int vrb_qp_to_send(struct vrb_conn *conn, uint32_t read_in, uint32_t read_out);
 void vrb_qp_to_error(struct vrb_conn *conn);
 /* Is the queue pair in the error state, or has the device reported an error? */

@@ -35,8 +35,8 @@
 #include "verbs/table.h"
 
 #define TICK_MS 1	 /* the first interval between two checks of a consumer that polls */
-#define TICK_MOST_MS 32u /* the longest; each is twice the one before */
-#define CM_MOST 64	 /* events in a row, so that completions get their turn */
+#define TICK_MAX_MS 32u	 /* the longest; each is twice the one before */
+#define CM_EVENTS_MAX 64 /* events in a row, so that completions get their turn */
 
 enum source {
 	SOURCE_WAKE,
@@ -75,10 +75,8 @@ static void take_wake(struct vrb_adapter *adapter)
 	ssize_t size = read(adapter->wake_fd, &count, sizeof(count));
 
 	(void)size; /* EAGAIN: there was no wake-up */
-	/*
-	 * after the read, which would otherwise consume a wake-up that comes in between, and before
-	 * the work is checked for which the thread was woken
-	 */
+	/* cleared after the read, which would otherwise consume a wake-up that comes in between,
+	 * and before this thread checks for the work that it was woken for */
 	atomic_store(&adapter->is_woken_up, false);
 }
 
@@ -179,7 +177,7 @@ static void take_wakeups(struct vrb_adapter *adapter)
 		ibv_ack_cq_events(cq, 1);
 }
 
-/* No thread has polled since the last check. */
+/* Arms the queues, because no thread has polled since the last check. */
 static void arm(struct vrb_adapter *adapter, struct watch *watch)
 {
 	watch->is_armed = !vrb_cq_arm(adapter);
@@ -187,9 +185,9 @@ static void arm(struct vrb_adapter *adapter, struct watch *watch)
 }
 
 /*
- * A thread polls or posts. One that only posts finds its completions when its queue is full and not
- * before, so they are taken here. A thread that sleeps must not wait for completions that another
- * thread finds, so those are taken too.
+ * Called while a consumer thread polls or posts. A thread that only posts polls only when its queue
+ * is full, so this polls in its place. A thread that sleeps must not wait until another consumer
+ * thread polls, so this polls for it, too.
  */
 static void watch_consumer(struct vrb_adapter *adapter, struct watch *watch, bool has_polled,
 			   bool is_over)
@@ -200,13 +198,13 @@ static void watch_consumer(struct vrb_adapter *adapter, struct watch *watch, boo
 		(void)vrb_cq_progress(adapter);
 	if (has_sleepers)
 		watch->pause_ms = TICK_MS;
-	else if (is_over && watch->pause_ms < TICK_MOST_MS)
+	else if (is_over && watch->pause_ms < TICK_MAX_MS)
 		watch->pause_ms *= 2;
 }
 
 /*
- * Does what no other thread does. Afterwards the queues are armed, or another thread polls, or the
- * next check is due after a tick. is_over: the interval has ended without any event.
+ * Takes completions unless another thread does. Afterwards the queues are armed, another thread
+ * polls, or the next check is due after a tick. is_over: the interval has ended without any event.
  */
 static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, bool is_woken,
 			      bool is_over)
@@ -221,8 +219,9 @@ static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, 
 		/* the waiter that polled last may be asleep by now */
 		(void)vrb_cq_progress(adapter);
 		/*
-		 * A consumer thread that takes what was just dispatched has not polled, and would
-		 * not poll if each completion woke this thread again. It gets one tick to do so.
+		 * A consumer thread takes what was just dispatched without polling. If each
+		 * completion woke this thread again, the consumer would never have to poll. So the
+		 * consumer gets one tick to do so.
 		 */
 		if (!atomic_load_explicit(&adapter->ia->sleepers, memory_order_relaxed))
 			return;
@@ -245,7 +244,7 @@ static void serve_due(struct vrb_adapter *adapter)
 
 	if (now < atomic_load(&adapter->deadline_ns))
 		return;
-	/* a completion that has arrived counts, before a connection is ended */
+	/* takes completions that have arrived before a deadline ends their connection */
 	(void)vrb_cq_progress(adapter);
 	while ((conn = vrb_conn_next_due(adapter, now))) {
 		ep = vrb_conn_enter(conn);
@@ -281,7 +280,7 @@ static bool serve_source(struct vrb_adapter *adapter, enum source source)
 		take_wake(adapter);
 		break;
 	case SOURCE_CM:
-		for (int i = 0; i < CM_MOST && cm_event(adapter); i++)
+		for (int i = 0; i < CM_EVENTS_MAX && cm_event(adapter); i++)
 			;
 		break;
 	case SOURCE_DEVICE:

@@ -58,9 +58,8 @@ static void event_locked(struct vrb_conn *conn, struct core_ep *ep,
 		vrb_passive_event(conn, ep, event);
 		break;
 	case VRB_ESTABLISHED:
-		/*
-		 * a reject: the passive side was destroyed before it knew that we are established
-		 */
+		/* a reject may come, too, if the passive side was destroyed before it saw that we
+		 * are established */
 		if (event->type != RDMA_CM_EVENT_DISCONNECTED &&
 		    event->type != RDMA_CM_EVENT_REJECTED)
 			break;
@@ -74,7 +73,8 @@ static void event_locked(struct vrb_conn *conn, struct core_ep *ep,
 	}
 }
 
-/* An event of a request that the consumer has not answered: accepting it will fail. */
+/* An event of a request that the consumer has not answered. If the peer is gone, accepting it will
+ * fail. */
 static void request_event(struct vrb_conn *conn, const struct vrb_cm_event *event)
 {
 	switch (event->type) {
@@ -97,7 +97,7 @@ void vrb_setup_event(struct vrb_conn *conn, const struct vrb_cm_event *event)
 	core_log(CORE_LOG_CONN, "connection %u: %s, status %d", conn->key,
 		 rdma_event_str(event->type), event->status);
 	if (event->type == RDMA_CM_EVENT_DISCONNECTED)
-		/* an earlier event of the device may explain it */
+		/* an earlier event of the device may explain the end */
 		vrb_device_read_events(conn->adapter);
 	request_event(conn, event);
 	ep = vrb_conn_enter(conn);
@@ -139,8 +139,8 @@ static void due_established(struct vrb_conn *conn, struct core_ep *ep, uint64_t 
 	if (is_dead || is_timed_out || conn->has_failed) {
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 		vrb_conn_try_finish(conn, ep, is_dead);
-		/* due for another reason, which the flush has made obsolete */
 	} else if (conn->is_flushed) {
+		/* the deadline was set for another reason, which the flush has made obsolete */
 		vrb_conn_set_deadline(conn, conn->give_up_ns);
 	} else {
 		vrb_confirm_retry(conn, ep);

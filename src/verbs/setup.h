@@ -16,7 +16,8 @@
 #include "verbs/conn.h"
 
 #define VRB_PRIVATE_ROOM                                                                           \
-	255u /* bytes of private data that a connection manager hands over at most */
+	255u /* maximum bytes of private data that a connection manager delivers                   \
+	      */
 
 /* A copy of an event of librdmacm. */
 struct vrb_cm_event {
@@ -35,7 +36,7 @@ static inline uint8_t vrb_at_most(uint32_t value, uint32_t most)
 	return (uint8_t)(value < most ? value : most);
 }
 
-/* iWARP connection managers want room for one RDMA Read at least. */
+/* iWARP connection managers require room for at least one RDMA Read. */
 static inline uint8_t vrb_at_least_one(uint8_t value, bool is_needed)
 {
 	return is_needed && !value ? 1 : value;
@@ -53,7 +54,7 @@ void vrb_reject(void *request, enum transport_reject why);
 
 /* Handles an event of the connection. No lock held. */
 void vrb_setup_event(struct vrb_conn *conn, const struct vrb_cm_event *event);
-/* Its deadline has passed. EP locked. */
+/* Handles a deadline that has passed. EP locked. */
 void vrb_setup_due(struct vrb_conn *conn, struct core_ep *ep, uint64_t now_ns);
 /* Reports to the core that the connection is established. EP locked. */
 void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep);

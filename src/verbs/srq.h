@@ -28,7 +28,7 @@ void vrb_srq_destroy(struct core_srq *srq);
 int vrb_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe);
 /* Is it the key of a live SRQ? */
 bool vrb_srq_by_key(struct vrb_adapter *adapter, uint32_t key, struct core_ref *ref_out);
-/* The device has taken one buffer. */
+/* The device has consumed one buffer: its queue has room again. */
 void vrb_srq_taken(struct core_ref ref);
 
 #endif

@@ -84,9 +84,8 @@ DAT_DTO_COMPLETION_STATUS vrb_request_status(struct core_ep *ep, const struct co
 }
 
 /*
- * siw fails a request like this when TCP accepts nothing more, because the peer has closed the
- * stream and the connection manager has not reported it yet. A moment later the same request would
- * be flushed.
+ * When the peer has closed the stream and the connection manager has not reported it yet, TCP
+ * accepts nothing more and siw fails the request. A moment later siw would flush the same request.
  */
 bool vrb_is_flush(struct vrb_conn *conn, struct core_ep *ep, const struct core_req *req,
 		  enum ibv_wc_status status)

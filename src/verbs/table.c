@@ -9,7 +9,7 @@
 #include "core/base/handle.h"
 #include "verbs/conn.h"
 
-#define SLOTS_MOST (VRB_KEY_INDEX_MASK + 1)
+#define SLOTS_MAX (VRB_KEY_INDEX_MASK + 1)
 
 /* Never live: a thread that locks it finds no endpoint. */
 static struct core_handle no_endpoint = {.lock = CORE_LOCK_INIT};
@@ -24,8 +24,8 @@ void vrb_slot_set_cell_locked(struct vrb_adapter *adapter, uint32_t key, struct 
 int vrb_slots_create(struct vrb_adapter *adapter)
 {
 	/* calloc: pages that are never used take no memory */
-	adapter->slots = calloc(SLOTS_MOST, sizeof(*adapter->slots));
-	adapter->ep_cells = calloc(SLOTS_MOST, sizeof(*adapter->ep_cells));
+	adapter->slots = calloc(SLOTS_MAX, sizeof(*adapter->slots));
+	adapter->ep_cells = calloc(SLOTS_MAX, sizeof(*adapter->ep_cells));
 	return adapter->slots && adapter->ep_cells ? 0 : -ENOMEM;
 }
 
@@ -36,7 +36,7 @@ int vrb_slot_take(struct vrb_adapter *adapter, struct vrb_peer *object, uint32_t
 	int rc = -ENOMEM;
 
 	pthread_mutex_lock(&adapter->lock);
-	if (adapter->slot_free || adapter->slot_count < SLOTS_MOST) {
+	if (adapter->slot_free || adapter->slot_count < SLOTS_MAX) {
 		index = adapter->slot_free ? adapter->slot_free - 1 : adapter->slot_count++;
 		slot = &adapter->slots[index];
 		if (adapter->slot_free)

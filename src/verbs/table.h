@@ -28,7 +28,7 @@ struct vrb_peer {
 };
 
 struct vrb_slot {
-	uint32_t generation;	 /* how often it was taken */
+	uint32_t generation;	 /* how often the slot was taken */
 	uint32_t next_free;	 /* index + 1; 0: none */
 	struct vrb_peer *object; /* NULL while free */
 };
@@ -42,7 +42,7 @@ void vrb_slot_set_cell_locked(struct vrb_adapter *adapter, uint32_t key, struct 
 /* Connections by the number of their queue pair. */
 void vrb_qpn_add(struct vrb_conn *conn);
 void vrb_qpn_remove(struct vrb_conn *conn);
-/* Takes a reference; NULL: there is none. */
+/* The connection of that queue pair, with a reference; NULL: there is none. */
 struct vrb_conn *vrb_qpn_find(struct vrb_adapter *adapter, uint32_t qp_num);
 
 #endif

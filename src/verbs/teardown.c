@@ -23,25 +23,29 @@
 
 #define DRAIN_NS (300 * VRB_NS_PER_MS)
 #define DRAIN_SRQ_NS (2 * VRB_NS_PER_MS)
-#define SILENT_NS (500 * VRB_NS_PER_MS) /* a flush that the connection manager does not explain */
+#define SILENT_NS                                                                                  \
+	(500 * VRB_NS_PER_MS) /* how long the connection manager may take to explain a flush */
 
 static void notify_peer(struct vrb_conn *conn)
 {
 	if (!conn->is_peer_notified)
-		(void)rdma_disconnect(conn->id); /* fails if the peer was first, or is gone */
+		(void)rdma_disconnect(
+			conn->id); /* fails if the peer disconnected first or is gone */
 	conn->is_peer_notified = true;
 }
 
 /*
- * While the port is down a message to the peer is lost. Worse, rxe's management queue pair, which
- * serves all connections, receives nothing any more after a send that failed (docs/verbs.md).
+ * Can a message reach the peers? While the port is down it would be lost. Also, after a send that
+ * failed, rxe's management queue pair, which serves all connections, receives nothing any more
+ * (docs/verbs.md).
  */
 static bool can_notify_peers(struct vrb_adapter *adapter)
 {
 	return adapter->is_iwarp || atomic_load(&adapter->is_dead) || vrb_device_is_up(adapter);
 }
 
-/* Releases everything. Over iWARP this may take long (conn_release_later). */
+/* Releases identifier, queue pair and the list's reference. Over iWARP this may take long
+ * (conn_release_later). */
 static void conn_release(struct vrb_conn *conn)
 {
 	if (conn->id && conn->state == VRB_CLOSING)
@@ -169,10 +173,11 @@ static bool is_seen(const struct vrb_conn *conn, const struct core_ep *ep)
 	return conn->sq_seen == posted || vrb_sq_done(conn, ep) == posted;
 }
 
-/* When to end without all completions. */
+/* The time at which the connection ends even if completions are missing. */
 static uint64_t drain_deadline(const struct vrb_conn *conn, const struct core_ep *ep)
 {
-	/* what an endpoint has taken out of an SRQ is not counted; it completes within this time */
+	/* the provider does not count the SRQ buffers of an endpoint; they complete within this
+	 * time */
 	return vrb_now_ns() + (ep->srq && is_seen(conn, ep) ? DRAIN_SRQ_NS : DRAIN_NS);
 }
 
@@ -196,9 +201,9 @@ void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER 
 	if (!conn->adapter->is_iwarp || why == DAT_CONNECTION_EVENT_BROKEN)
 		vrb_qp_to_error(conn);
 	/*
-	 * A device may report an error before it has answered the peer with it. It has answered
-	 * when it has flushed the queue, so only then the disconnect is sent. iWARP sends both in
-	 * its stream, in order.
+	 * A device may report an error before it has sent its answer to the peer. It has sent the
+	 * answer when it has flushed the queue, so the disconnect is sent only then. iWARP sends
+	 * both in its stream, in order.
 	 */
 	if (conn->adapter->is_iwarp ||
 	    (why != DAT_CONNECTION_EVENT_BROKEN && can_notify_peers(conn->adapter)))

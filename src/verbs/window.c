@@ -25,20 +25,20 @@
 #include "verbs/post.h"
 #include "verbs/work.h"
 
-#define BINDS_MOST 100u /* of one window; binding and unbinding take one key each */
+#define BINDS_MAX 100u /* of one window; binding and unbinding take one key each */
 
 enum window_state {
 	WINDOW_NEW,	 /* its bind is under way */
 	WINDOW_LIVE,	 /* bound */
 	WINDOW_RETIRING, /* the work request that unbinds it is under way */
 	WINDOW_STALE,	 /* unbound */
-	WINDOW_LOST,	 /* a work request was dropped: it may be bound or not, and is destroyed */
+	WINDOW_LOST,	 /* a work request was dropped: bound or not, it is destroyed */
 };
 
 struct vrb_window {
-	struct ibv_mr *mr;     /* a registration, until it is revoked; or */
-	struct ibv_mw *mw;     /* a window, until it is destroyed, */
-	struct ibv_mr *region; /* and the region that it is bound to */
+	struct ibv_mr *mr;     /* a registration, until it is revoked; NULL: a window */
+	struct ibv_mw *mw;     /* a window, until it is destroyed; NULL: a registration */
+	struct ibv_mr *region; /* the region that the window is bound to */
 	struct vrb_pz *pz;
 	struct vrb_window *next; /* in the zone's list */
 	uint64_t end;		 /* the position behind its bind (work.h) */
@@ -46,7 +46,7 @@ struct vrb_window {
 	_Atomic enum window_state state; /* of a window */
 };
 
-/* --- which of the two --- */
+/* --- window or registration --- */
 
 /*
  * rxe checks a window's privileges, but the bounds of its region instead of its own. A peer could
@@ -169,7 +169,7 @@ static bool can_bind_window(const struct vrb_conn *conn, const struct core_ep *e
 	       vrb_lmr_takes_windows(conn->adapter, window->lmr) && vrb_has_room(conn, ep, 1);
 }
 
-/* NULL: the range has to be registered. */
+/* Binds a window by a work request. NULL: the range has to be registered. */
 static struct vrb_window *bind_window(struct vrb_conn *conn, const struct core_ep *ep,
 				      const struct transport_window *wanted)
 {
@@ -235,7 +235,7 @@ bool vrb_rmr_key_retire(struct core_ep *ep, void *key)
 	    conn->state != VRB_ESTABLISHED)
 		return false;
 	bind.wr_id = vrb_work_id(VRB_WORK_MARKER, conn->key, VRB_MARKER_RETIRED);
-	/* then the window is destroyed, which takes longer */
+	/* after a failure the window is destroyed, which takes longer */
 	if (ibv_bind_mw(conn->qp, window->mw, &bind))
 		return false;
 	conn->extra++;
@@ -332,8 +332,9 @@ int vrb_rmr_key_create(struct core_ep *ep, const struct transport_window *wanted
 }
 
 /*
- * The key is valid from the start, since it is reported only after the bind was posted. The core
- * does not restore a key that was revoked, and an unbind that has begun is not taken back.
+ * Nothing to do. The key is valid from the start, because it is reported only after the bind was
+ * posted. The core does not restore a key that was revoked, and an unbind that has begun is not
+ * taken back.
  */
 void vrb_rmr_key_activate(struct core_ia *ia, void *key)
 {
@@ -368,7 +369,7 @@ void vrb_rmr_key_destroy(struct core_ia *ia, void *key)
 	struct vrb_window *window = key;
 
 	(void)vrb_rmr_key_revoke(ia, key);
-	if (window->mw && window->binds < BINDS_MOST) {
+	if (window->mw && window->binds < BINDS_MAX) {
 		window_give_back(vrb_adapter_of(ia), window);
 		return;
 	}

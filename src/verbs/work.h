@@ -93,7 +93,7 @@ CORE_INLINE bool vrb_is_message(const struct ibv_wc *wc)
 
 _Static_assert(sizeof(((struct core_req *)0)->transport) >= 2 * sizeof(uint64_t), "room for both");
 
-/* The value of `extra` behind the request. */
+/* Stores the value of `extra` after the request. */
 CORE_INLINE void vrb_note_extra(struct core_req *req, uint64_t extra)
 {
 	req->transport.word[0] = extra;
@@ -104,7 +104,7 @@ CORE_INLINE uint64_t vrb_noted_extra(const struct core_req *req)
 	return req->transport.word[0];
 }
 
-/* Was it posted unsignalled? Only suppressed requests need this value, and they have it. */
+/* Stores whether the request was posted unsignalled. Read for suppressed requests only. */
 static inline void vrb_note_unsignalled(struct core_req *req, bool is_unsignalled)
 {
 	req->transport.word[1] = is_unsignalled;
@@ -117,25 +117,25 @@ static inline bool vrb_is_unsignalled(const struct core_req *req)
 
 /* --- positions --- */
 
-/* Behind a posted request, or a bind that has had its turn. */
+/* The position behind a posted request, or behind a bind that has had its turn. */
 static inline uint64_t vrb_end(const struct core_req *req)
 {
 	return req->sequence + 1 + vrb_noted_extra(req);
 }
 
-/* Behind everything that was posted. */
+/* The position behind everything that was posted. */
 static inline uint64_t vrb_sq_posted(const struct vrb_conn *conn)
 {
 	return conn->post_next + conn->extra;
 }
 
-/* Everything in front of it is known to be complete, and its entries are free. */
+/* The position before which everything is known to be complete and all entries are free. */
 static inline uint64_t vrb_sq_done(const struct vrb_conn *conn, const struct core_ep *ep)
 {
 	return ep->req.head + conn->extra_done;
 }
 
-/* Has the send queue so many free entries? One more is reserved for a marker. */
+/* Does the send queue have that many free entries? One more is reserved for a marker. */
 static inline bool vrb_has_room(const struct vrb_conn *conn, const struct core_ep *ep,
 				uint32_t places)
 {
