@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * The calls that take a handle of any type. The handle of an instance, a small integer, is
- * translated to the provider's; any other is checked as in the calls of its own type.
- */
+/* The calls that take a handle of any type. The handle of an instance, a small integer, is
+ * translated to the provider's handle. Any other handle is checked as in the calls of its type. */
 #include "forward.h"
 
 DAT_RETURN dat_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE *handle_type)

@@ -329,7 +329,7 @@ static void device_visit(const char *sysfs, const char *path, const char *name,
 	device_netdevs_add(sysfs, path, netdevs, count, max);
 }
 
-/* Adds an interface whose hardware is also an RDMA device, such as IPoIB. */
+/* Adds an interface whose hardware device is an RDMA device, too, such as IPoIB. */
 static void netdev_visit(const char *sysfs, const char *path, const char *name,
 			 char netdevs[][IFNAMSIZ], int *count, int max)
 {

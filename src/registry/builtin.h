@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The adapters that need no dat.conf (CONF-41): soft-lo, soft-<netdev> for each network interface
- * that is up and has an address, and verbs-<netdev> for each RDMA device. Each requires that its
- * provider library is installed. Nothing is cached, because interfaces change.
+ * that is up and has an address, and verbs-<netdev> for each RDMA device. An adapter exists only if
+ * its provider library is installed. Nothing is cached, because interfaces change.
  */
 #ifndef REGISTRY_BUILTIN_H
 #define REGISTRY_BUILTIN_H

@@ -23,7 +23,7 @@ struct catalog {
 	struct registry_entry *first;
 	struct registry_entry **end; /* the next entry is linked here */
 	int usable_count;
-	bool has_builtins; /* DAT_OVERRIDE does not replace them (CONF-44) */
+	bool has_builtins; /* the built-in adapters exist: DAT_OVERRIDE is not set (CONF-44) */
 	bool is_missing;   /* DAT_OVERRIDE names a file that cannot be read (CONF-04) */
 };
 

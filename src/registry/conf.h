@@ -2,8 +2,8 @@
 /*
  * Finds and parses dat.conf, the static registry file. This part needs nothing else of the
  * registry, so that tools and fuzzers can link it alone. An entry is one line of eight fields. The
- * OpenFabrics and the Solaris form differ only in the provider version, whose text is not checked.
- * A malformed line is skipped and reported; parsing continues after it.
+ * OpenFabrics form and the Solaris form differ only in the provider version, whose text is not
+ * checked. A malformed line is skipped and reported; parsing continues after it.
  */
 #ifndef REGISTRY_CONF_H
 #define REGISTRY_CONF_H
@@ -53,10 +53,10 @@ struct registry_conf_file {
 /*
  * Reads the file that DAT_OVERRIDE names, or the first default file that can be read. If there is
  * no default file, this succeeds without text. Returns -errno if the file of DAT_OVERRIDE cannot be
- * read, or if a shortage prevents that a file is read.
+ * read, or if a lack of memory or descriptors prevents reading a file.
  */
 int registry_conf_load(struct registry_conf_file *file_out);
-/* Memory or descriptors are exhausted: the file may be readable later. */
+/* Is it the error of exhausted memory or descriptors? Then the file may be readable later. */
 bool registry_conf_is_shortage(int error);
 void registry_conf_unload(struct registry_conf_file *file);
 

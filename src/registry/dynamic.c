@@ -2,7 +2,7 @@
 /*
  * The calls of providers: dat_registry_add_provider and dat_registry_remove_provider. Both may be
  * called at any time, even in dat_provider_init and in the constructor of a library. So they take
- * the registry's lock only, and inspect the provider's library before they take it.
+ * only the registry's lock, and inspect the provider's library before they take it.
  */
 #include "dynamic.h"
 #include "log.h"

@@ -207,8 +207,9 @@ static struct instance *instance_find_locked(DAT_IA_HANDLE ia_handle)
 
 /*
  * Claims the instance for closing. Returns NULL if it is closed or about to be. The provider may
- * refuse a graceful close of another thread, so this waits for its result. An abrupt close always
- * succeeds; it is not waited for, because it may call an agent that calls this (IA-CLOSE-27).
+ * refuse a graceful close that another thread has begun, so this waits for its result. An abrupt
+ * close always succeeds. This does not wait for one, because it may call an agent that calls this
+ * function (IA-CLOSE-27).
  */
 static struct instance *instance_claim(DAT_IA_HANDLE ia_handle, enum closing closing)
 {

@@ -75,7 +75,8 @@ static DAT_RETURN choice_result(enum match match)
 	}
 }
 
-/* An adapter that was not found for lack of memory or descriptors may well exist. */
+/* The error for an adapter that was not found. After a lack of memory or descriptors it reports
+ * that lack, because the adapter may exist. */
 static DAT_RETURN not_found(int error)
 {
 	if (error == ENOMEM)
@@ -85,10 +86,8 @@ static DAT_RETURN not_found(int error)
 	return registry_error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 }
 
-/*
- * Entries of the file come first, so that a registration does not hide the entry whose library
- * made it. A built-in entry comes last: it serves requests that nothing else serves.
- */
+/* Entries of the file come first. Otherwise a registration would hide the entry whose library made
+ * it. A built-in entry comes last: it serves requests that nothing else serves. */
 static DAT_RETURN entry_choose(const struct registry_request *request, struct choice *choice_out)
 {
 	struct choice choice = {.match = MATCH_NONE};
@@ -190,10 +189,8 @@ static bool is_registered(const DAT_PROVIDER_INFO *key)
 	return found;
 }
 
-/*
- * Runs dat_provider_init of the loaded library. A library without it may register itself. 0: the
- * adapter is registered. Otherwise the errno that it left, because it returns nothing.
- */
+/* Runs dat_provider_init of the loaded library. A library without it may register itself. 0: the
+ * adapter is registered. Otherwise the errno that the function left, because it returns nothing. */
 static int entry_init(struct registry_entry *entry)
 {
 	int error = ENOENT;

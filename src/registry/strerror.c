@@ -8,7 +8,7 @@
 #define TYPE_SHIFT 16
 #define NAMED(value, shift) [(value) >> (shift)] = #value
 
-/* The type fields of DAT_NOT_IMPLEMENTED in the three values it has had (GEN-11). */
+/* DAT_NOT_IMPLEMENTED has had three values; these are their type fields (GEN-11). */
 #define NOT_IMPLEMENTED_OPENFABRICS 0x3fff0000u
 #define NOT_IMPLEMENTED_SOLARIS 0x0fff0000u
 

@@ -96,10 +96,8 @@ static void fork_parent(void)
 	registry_unlock();
 }
 
-/*
- * A child has none of the parent's instances (GEN-35) and none of its other threads, which includes
- * the threads that waited on the condition variable.
- */
+/* A child has none of the parent's instances (GEN-35). It has none of the parent's other threads
+ * either, including those that waited on the condition variable. */
 static void fork_child(void)
 {
 	pthread_cond_init(&changed, NULL);
