@@ -167,7 +167,8 @@ static int all_accept(struct all *all)
 	return rc == 0 ? 1 : rc;
 }
 
-/* Connects to all of lower rank, then accepts all of higher rank, so that none deadlock. */
+/* Connects to all processes of lower rank, then accepts all of higher rank, so that no two wait for
+ * each other. */
 static int all_mesh(struct all *all, struct all_board *board)
 {
 	DAT_CONN_QUAL qualifier = 0;

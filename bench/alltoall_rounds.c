@@ -231,7 +231,7 @@ static int all_grant(struct all *all, struct all_peer *peer)
 	return all_post_note(all, peer, ALL_GRANT, &note);
 }
 
-PERF_LOOKS static struct all_note all_granted(const struct all_peer *peer)
+PERF_NO_TSAN static struct all_note all_granted(const struct all_peer *peer)
 {
 	return *(const struct all_note *)(peer->in + ALL_GRANT * ALL_NOTE_ROOM);
 }

@@ -56,7 +56,7 @@ struct perf_test_info {
 	enum perf_kind kind;
 	bool is_halved;	   /* measures round trips, prints half of their time */
 	bool is_one_sided; /* the server posts nothing during the run */
-	bool is_apart;	   /* part of neither `lat` nor `bw` */
+	bool is_apart;	   /* not one of the tests that `lat` and `bw` select */
 };
 
 extern const struct perf_test_info perf_tests[PERF_TESTS];

@@ -18,7 +18,7 @@
 #define PERF_TRIAL_S 0.25
 #define PERF_TRIAL_COUNT 4u
 #define PERF_SLEEP_US 1000000u
-/* before the measurement: work left from connecting and freeing would count as idle time */
+/* pause before the measurement: work left from connecting and freeing would count as idle time */
 #define PERF_SETTLE_US 100000u
 
 struct perf_client {
@@ -160,7 +160,7 @@ static int client_find_count(struct perf_client *client, struct perf_run *run)
 			return rc;
 		if (elapsed >= trial || probe.count > PERF_COUNT_LIMIT / 8)
 			break;
-		/* the first trials are the slowest, so the count would grow too fast */
+		/* the first trials are the slowest; they alone would make the count too large */
 		probe.count *= elapsed > trial / 8 ? 2 : 8;
 	}
 	run->count = (uint64_t)((double)probe.count * wanted / elapsed);

@@ -222,10 +222,8 @@ int perf_usage_adapter(const struct perf_peer *peer, uint64_t *bytes_out)
 	return rc;
 }
 
-/*
- * Without the pages of files: the share of them that counts for this process changes whenever
- * another process that uses the same libraries begins or ends.
- */
+/* Leaves out the pages of files: the share of them that counts for this process changes whenever
+ * another process that uses the same libraries begins or ends. */
 int perf_usage_memory(struct perf_usage *usage_out)
 {
 	static const char path[] = "/proc/self/smaps_rollup";

@@ -73,7 +73,7 @@ static inline int latency_recv(struct perf_worker *worker, uint64_t size,
 	return 0;
 }
 
-/* Called after the answer has arrived, so the completion of the Send is due. */
+/* Takes the completion of the Send, which must come soon, because the answer has arrived. */
 static inline int latency_send_finish(struct perf_worker *worker, DAT_COMPLETION_FLAGS flags)
 {
 	DAT_EVENT event;
@@ -235,7 +235,9 @@ static inline int latency_poll_send(struct perf_worker *worker, struct perf_endp
 	return perf_post_send(worker, endpoint, endpoint->out, size, endpoint->index, flags);
 }
 
-/* When the byte has arrived the event is due: one of the next few polls finds it. */
+/*
+ * Takes the event of the message whose last byte has arrived: one of the next few polls finds it.
+ */
 static inline int latency_poll_recv(struct perf_worker *worker, struct perf_endpoint *endpoint,
 				    uint64_t size, unsigned char flag)
 {

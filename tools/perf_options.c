@@ -161,7 +161,7 @@ static int parse_seconds(const char *text, double *seconds_out)
 	*seconds_out = strtod(text, &end);
 	if (end == text || *end != '\0')
 		return -1;
-	/* in this form it refuses NaN too */
+	/* this form of the comparison also refuses NaN */
 	return *seconds_out >= 0.001 && *seconds_out <= 3600 ? 0 : -1;
 }
 

@@ -27,7 +27,7 @@ void perf_pattern_fill(unsigned char *data, uint64_t size, uint64_t number)
 }
 
 /* Calls no function, because the sanitizer would check it. */
-PERF_LOOKS bool perf_pattern_is(const unsigned char *data, uint64_t size, uint64_t number)
+PERF_NO_TSAN bool perf_pattern_is(const unsigned char *data, uint64_t size, uint64_t number)
 {
 	uint64_t at;
 

@@ -14,18 +14,19 @@
  * do (COMPAT-02, COMPAT-46). The thread sanitizer would report a race.
  */
 #if defined(__SANITIZE_THREAD__)
-#define PERF_LOOKS __attribute__((no_sanitize_thread))
+#define PERF_NO_TSAN __attribute__((no_sanitize_thread))
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-#define PERF_LOOKS __attribute__((no_sanitize("thread")))
+#define PERF_NO_TSAN __attribute__((no_sanitize("thread")))
 #endif
 #endif
-#ifndef PERF_LOOKS
-#define PERF_LOOKS
+#ifndef PERF_NO_TSAN
+#define PERF_NO_TSAN
 #endif
 
 /* Has the last byte of a transfer arrived, and so all of it? */
-PERF_LOOKS static inline bool perf_last_is(const volatile unsigned char *last, unsigned char value)
+PERF_NO_TSAN static inline bool perf_last_is(const volatile unsigned char *last,
+					     unsigned char value)
 {
 	if (*last != value)
 		return false;

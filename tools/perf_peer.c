@@ -31,7 +31,8 @@ int perf_peer_open(struct perf_peer *peer, const struct perf_options *options)
 	rc = perf_usage_space(&peer->space_before);
 	if (rc != 0)
 		return rc;
-	/* waiting for set-up and control messages must not take processor time from measurements */
+	/* waits instead of polling: set-up and control messages must not take processor time from
+	 * measurements */
 	return session_open(&peer->session, options->adapter, false, options->timeout_ms);
 }
 
@@ -127,7 +128,7 @@ static int perf_control_take(struct perf_peer *peer, struct perf_control *wire_o
 int perf_control_receive(struct perf_peer *peer, uint32_t type, struct perf_control *control_out)
 {
 	struct perf_control wire;
-	/* a request may arrive at any time, an answer is due */
+	/* a request may arrive at any time; an answer must arrive within the time limit */
 	int rc = perf_control_take(peer, &wire, type == 0 ? 0 : peer->session.timeout_ms);
 
 	if (rc != 0)

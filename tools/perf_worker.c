@@ -262,7 +262,7 @@ static void *perf_thread_main(void *arg)
 	worker->checked_ns = 0;
 	worker->checked_progress = 0;
 	atomic_store_explicit(&worker->progress, 0, memory_order_relaxed);
-	/* only the leader measures, so the other side need not separate the warm-up */
+	/* only the leader measures, so the other side makes the warm-up part of the run */
 	if (run->is_leader)
 		rc = perf_worker_loop(worker, run, run->warm_up);
 	stats_reset(&worker->stats);

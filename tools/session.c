@@ -135,7 +135,7 @@ int session_buffer_create_shared(struct session *session, size_t len,
 		return -ENOMEM;
 	}
 	*buffer_out = (struct session_buffer){.data = data, .len = len, .fd = fd};
-	/* allocate the pages now, not during a transfer */
+	/* writes to the pages now, so that no transfer has to allocate them */
 	memset(data, 0, len);
 	return session_buffer_register(session, buffer_out);
 }

@@ -48,7 +48,8 @@ void stats_reset(struct stats *stats);
 /* Adds all values of `other`. */
 void stats_merge(struct stats *stats, const struct stats *other);
 double stats_average(const struct stats *stats);
-/* Nearest rank: the smallest value that `permille` of all values do not exceed. 0 when empty. */
+/* The nearest-rank percentile: the smallest value that `permille` thousandths of all values do not
+ * exceed. 0 when empty. */
 uint64_t stats_percentile(const struct stats *stats, unsigned permille);
 
 #endif

@@ -13,9 +13,9 @@
  *   write   an RDMA Write of 8 bytes
  *   recv    a Receive, which a message fills at once
  *
- * Set-up costs the same whatever COUNT is: (total(2 * COUNT) - total(COUNT)) / COUNT is the cost of
- * one operation. bench/verbs-cost does that with callgrind. Prints how many polls found nothing,
- * which should be none.
+ * The cost of the set-up does not depend on COUNT, so one operation takes (total(2 * COUNT) -
+ * total(COUNT)) / COUNT instructions; bench/verbs-cost runs this under callgrind. Prints the number
+ * of polls that found nothing, which should be 0.
  */
 #include <errno.h>
 #include <inttypes.h>

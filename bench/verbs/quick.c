@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A device that costs next to nothing: on the stand-in for rdma-core (tests/verbs) whatever is
- * posted has succeeded at once, and nothing is moved. What is measured over it is the cost of the
- * calls above it. Like a real one it takes a lock that spins around each call.
+ * A device that costs next to nothing, on the stand-in for rdma-core (tests/verbs). Whatever is
+ * posted succeeds at once, and no bytes move. So a measurement over it shows the cost of the calls
+ * above it. Like a real device it takes a spinlock around each call.
  */
 #include <sched.h>
 #include <stdatomic.h>
@@ -81,5 +81,5 @@ static void quick_take(struct ibv_context_ops *ops)
 __attribute__((constructor)) static void quick_install(void)
 {
 	fake_other_ops = quick_take;
-	fake_vendor = 0x0002c9; /* whose library makes no system call here */
+	fake_vendor = 0x0002c9; /* a vendor whose library makes no system call here */
 }
