@@ -92,10 +92,8 @@ bool cno_agent_has_returned(void *arg);
 void cno_agent_disarm(struct cno_agent *agent);
 /* Waits until the agent was called that many times, the last time with that EVD, and returned. */
 void cno_agent_called(struct cno_agent *agent, int calls, DAT_EVD_HANDLE evd);
-/*
- * Returns when all agents of the instance that were due have been called. Triggers an agent of its
- * own, waits for that call and 2 ms more.
- */
+/* Returns when all agents that the instance had to call have been called. Triggers an agent of its
+ * own, waits for that call and 2 ms more. */
 void cno_agent_fence(struct dt_ia *ia);
 /* Runs the body once inside an agent, with a CNO and an EVD of its own. */
 void cno_agent_do(struct dt_ia *ia, void (*body)(struct cno_agent *agent, DAT_EVD_HANDLE evd),

@@ -304,8 +304,8 @@ static bool remote_has_let_go(void *arg)
 
 /*
  * Has the process executed its new program, and does that program sleep? The end of the channel
- * does not show it: exec closes the descriptors one by one, the channel perhaps long before the
- * last one.
+ * does not show it: exec closes the descriptors one by one, and may close the channel long before
+ * the last one.
  */
 static bool remote_is_asleep(void *arg)
 {

@@ -50,7 +50,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A handle value that no provider ever issued (aligned, but no address of anything). */
+/* A handle value that no provider ever issued: aligned, but not the address of an object. */
 #define DT_NEVER_A_HANDLE ((DAT_HANDLE)(uintptr_t)0x7f0000000040)
 
 #define DT_WAIT_US 20000000u /* longest wait for an event that must arrive */

@@ -54,7 +54,7 @@ static void ep_lab_tentative(struct ep_lab *lab)
 	dt_connect(&lab->ia, lab->peer.ep, lab->qual);
 	lab->cr = ep_next_request(lab->sp_evd);
 	dt_ok(dat_cr_query(lab->cr, DAT_CR_FIELD_ALL, &param));
-	/* the endpoint that ep was is not needed, its EVDs are */
+	/* the endpoint in ep is not needed, but its EVDs are */
 	recv = lab->ep.recv;
 	request = lab->ep.request;
 	conn = lab->ep.conn;

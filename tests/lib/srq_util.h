@@ -104,8 +104,8 @@ void catch_begin(struct catch *c, struct bench *bench, unsigned pair);
 void catch_end(struct catch *c);
 /*
  * Sends a large message into the only buffer (cookie 77) of the SRQ. Returns true if the endpoint
- * held the buffer, and the message was not complete. Try again otherwise. A device that does not
- * show what an endpoint holds shows its first byte.
+ * held the buffer while the message was not complete. Try again otherwise. On a device that does
+ * not report what an endpoint holds, this checks the first byte of the buffer.
  */
 bool catch_try(struct catch *c);
 /* The message was already placed: dequeues its completions. */

@@ -148,7 +148,7 @@ static int run_one(char **arg)
 	return result == SWEEP_FAILED || result == SWEEP_BROKEN;
 }
 
-/* With one arena and no mappings of malloc, what a process holds does not depend on luck. */
+/* With one arena and no mappings of malloc, every run of a process holds the same amount. */
 static void restart_with_plain_malloc(char **argv)
 {
 	if (getenv("GLIBC_TUNABLES"))

@@ -36,7 +36,7 @@ struct sweep_shared {
 	atomic_bool is_fired_in_loader; /* a failure was there */
 	atomic_int listener;		/* the filter's descriptor, + 1 */
 	atomic_bool is_supervised;	/* by the driver */
-	bool is_again;			/* the run after the faulty one */
+	bool is_again;			/* the run after the one with the fault */
 	atomic_int line;		/* of the step that runs */
 	const char *_Atomic function;	/* where that is; the same address in driver and child */
 	int error;			/* of the point; the driver */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Names of connection qualifiers that a stranger has bound without listening on them. They must not
- * delay the creation of a service point by more than a second, however many there are.
+ * Names of connection qualifiers that an unrelated program has bound without listening on them.
+ * They must not delay the creation of a service point by more than a second, however many there
+ * are.
  */
 #include <arpa/inet.h>
 #include <net/if.h>

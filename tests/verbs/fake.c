@@ -194,7 +194,7 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 		   struct _compat_ibv_port_attr *port_attr)
 {
 	struct ibv_port_attr attr = {.state = IBV_PORT_ACTIVE,
-				     .max_msg_sz = FAKE_MESSAGE_MOST >> port_num,
+				     .max_msg_sz = FAKE_MESSAGE_MAX >> port_num,
 				     .link_layer = IBV_LINK_LAYER_ETHERNET};
 
 	(void)context;

@@ -19,7 +19,7 @@
 #include <rdma/rdma_cma.h>
 
 /* Size of the largest message: of port 1 half of this, of port 2 a quarter. */
-#define FAKE_MESSAGE_MOST (1u << 31)
+#define FAKE_MESSAGE_MAX (1u << 31)
 
 /* 0: none. */
 void fake_fail_at(unsigned call);

@@ -267,8 +267,8 @@ void small(DAT_EP_ATTR *attr)
 {
 	attr->max_request_dtos = ROOM;
 	attr->max_recv_dtos = ROOM;
-	attr->max_message_size = MESSAGE_MOST;
-	attr->max_rdma_size = RDMA_MOST;
+	attr->max_message_size = MESSAGE_MAX;
+	attr->max_rdma_size = RDMA_MAX;
 }
 
 void open_rig(void)

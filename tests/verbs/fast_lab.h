@@ -25,8 +25,8 @@
 #define ROOM 5u	 /* requests of a, and Receives; the rings have 8 slots */
 #define SLOTS 8u /* of either */
 #define POLLS 64
-#define MESSAGE_MOST 8192u
-#define RDMA_MOST 16384u
+#define MESSAGE_MAX 8192u
+#define RDMA_MAX 16384u
 #define CALLS(handle) (*(const DAT_PROVIDER *const *)(handle))
 
 extern struct rig rig;
@@ -54,12 +54,12 @@ struct vrb_conn *conn_of(const struct rig_ep *ep);
 /* The slow reasons of an endpoint or an EVD, and whether there is none. */
 uint16_t slow(DAT_HANDLE handle);
 bool is_fast(DAT_HANDLE handle);
-/* Locks it until this thread owns the lock. Not after a thread that has ended owned it. */
+/* Takes the lock of the object until it is biased to this thread. Fails if its owner has ended. */
 void own(DAT_HANDLE handle);
 void own_all(void);
 /* The endpoint takes the slow path from now on, as on a device whose posts make system calls. */
 void go_slow(const struct rig_ep *ep);
-/* Completions that were polled and not dispatched. */
+/* The number of completions that were polled and not dispatched. */
 int kept(void);
 
 /* --- calls, as consumers make them --- */
@@ -87,10 +87,10 @@ void check_event(const DAT_EVENT *event, DAT_EVD_HANDLE evd, DAT_EP_HANDLE ep, u
 		 DAT_DTO_COMPLETION_STATUS status, DAT_VLEN len);
 void expect_on(DAT_EVD_HANDLE evd, const struct rig_ep *ep, uint64_t cookie, DAT_VLEN len);
 void expect(const struct rig_ep *ep, uint64_t cookie, DAT_VLEN len);
-/* The first dequeue returns it, without the EVD's ring. */
+/* Expects the completion from the first dequeue, without the EVD's ring. */
 void expect_at_once(const struct rig_ep *ep, uint64_t cookie, DAT_VLEN len);
 void expect_none(DAT_EVD_HANDLE evd);
-/* Within RIG_WAIT_US. */
+/* Expects the completion within RIG_WAIT_US. */
 void expect_flushed(const struct rig_ep *ep, uint64_t cookie);
 
 /* --- begin and end --- */
@@ -98,18 +98,18 @@ void expect_flushed(const struct rig_ep *ep, uint64_t cookie);
 /* Replaces an endpoint by one with other attributes or EVDs; before it is connected. */
 void remake(struct rig_ep *ep, DAT_EVD_HANDLE recv, DAT_EVD_HANDLE request,
 	    void (*change)(DAT_EP_ATTR *attr));
-/* The attributes of a after setup: ROOM, MESSAGE_MOST, RDMA_MOST. */
+/* The attributes of a after setup: ROOM, MESSAGE_MAX, RDMA_MAX. */
 void small(DAT_EP_ATTR *attr);
 /* Opens without connecting, and holds no thread; calls of the device are counted from settle on. */
 void open_rig(void);
 void join(void);
 /* Holds the provider's thread; both endpoints have posted one request of each kind. */
 void settle(void);
-/* The same, with EVDs of their own for Receives. */
+/* The same, with separate EVDs for Receives. */
 void settle_on(DAT_EVD_HANDLE a_recv, DAT_EVD_HANDLE b_recv);
 void let_go(void);
 
-/* All of this: both endpoints are connected, and on the fast path. */
+/* Opens, connects both endpoints, and puts them on the fast path. */
 int setup(void **state);
 int teardown(void **state);
 /* As consumers run: the provider's own thread is not held, and no calls are counted. */
@@ -143,7 +143,7 @@ DAT_RETURN write_flags(DAT_COMPLETION_FLAGS flags);
 DAT_RETURN post_two(int call);
 DAT_RETURN post_other(int call);
 DAT_RETURN post_bind(int arg);
-/* Takes all events. Returns how many there were. */
+/* Takes all events and returns their number. */
 unsigned drain(DAT_EVD_HANDLE evd);
 
 #endif

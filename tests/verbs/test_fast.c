@@ -51,7 +51,7 @@ static void check_request(uint64_t sequence, size_t offset, uint32_t len, enum i
 static void post__plain__work_request_exact(void **state)
 {
 	uint32_t most = conn_of(&rig.a)->adapter->limits.inline_max;
-	const uint32_t lens[] = {1, most - 1, most, most + 1, 4096, MESSAGE_MOST};
+	const uint32_t lens[] = {1, most - 1, most, most + 1, 4096, MESSAGE_MAX};
 
 	(void)state;
 	assert_in_range(most, 8, 256);
@@ -67,7 +67,7 @@ static void post__plain__work_request_exact(void **state)
 		assert_int_equal(device.send.wr.rdma.rkey, rig.rkey);
 		expect_at_once(&rig.a, i, lens[i]);
 		assert_memory_equal(rig.memory, rig.memory + HALF + i, lens[i]);
-		assert_int_equal(recv_len(&rig.b, MESSAGE_MOST, 7), DAT_SUCCESS);
+		assert_int_equal(recv_len(&rig.b, MESSAGE_MAX, 7), DAT_SUCCESS);
 		assert_int_equal(send_iov(&rig.a, 1, &seg, i, 0), DAT_SUCCESS);
 		check_request(sequence + 1, i, lens[i], IBV_WR_SEND);
 		expect(&rig.b, 7, lens[i]);
@@ -163,7 +163,8 @@ static void post__queue_full__refused_until_a_completion_is_taken(void **state)
 	}
 }
 
-/* A dequeue of another EVD finds them, one by one and several at once; the entries become free. */
+/* A dequeue of another EVD finds the completions, one by one and several at once; the entries
+ * become free. */
 static void evd_dequeue__of_another_evd__found_and_kept(void **state)
 {
 	(void)state;

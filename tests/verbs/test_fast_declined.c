@@ -143,13 +143,12 @@ static DAT_RETURN post_larger_than_region(int call)
 
 static DAT_RETURN post_longest(int call)
 {
-	return post_seg(call, rig.lkey, (uintptr_t)rig.memory, call ? RDMA_MOST : MESSAGE_MOST);
+	return post_seg(call, rig.lkey, (uintptr_t)rig.memory, call ? RDMA_MAX : MESSAGE_MAX);
 }
 
 static DAT_RETURN post_too_long(int call)
 {
-	return post_seg(call, rig.lkey, (uintptr_t)rig.memory,
-			(call ? RDMA_MOST : MESSAGE_MOST) + 1);
+	return post_seg(call, rig.lkey, (uintptr_t)rig.memory, (call ? RDMA_MAX : MESSAGE_MAX) + 1);
 }
 
 /* is_slow: it sets a slow reason. events: how many events it causes. */
@@ -293,7 +292,7 @@ static void run(struct outcome *outcome, const struct odd_call *call, bool with_
 	outcome->rets[1] = write_len(&rig.a, 40, 205);
 	outcome->rets[2] = recv_len(&rig.a, 66, 103);
 	for (uint64_t i = 0; i < 5; i++)
-		assert_int_equal(recv_len(&rig.b, MESSAGE_MOST, 301 + i), DAT_SUCCESS);
+		assert_int_equal(recv_len(&rig.b, MESSAGE_MAX, 301 + i), DAT_SUCCESS);
 	take_both(outcome);
 	for (uint64_t i = 0; i < 3; i++)
 		assert_int_equal(send_len(&rig.b, i == 2 ? 0 : 5, 401 + i), DAT_SUCCESS);

@@ -72,7 +72,7 @@ static void post__fast_path_refused_by_the_device__broken_once(void **state)
 	}
 }
 
-/* The same for a Receive: those that the device has are waited for. */
+/* The same for a Receive. The end waits for the Receives that the device holds. */
 static void post_recv__refused_by_the_device__broken_once(void **state)
 {
 	(void)state;
@@ -92,7 +92,7 @@ static void post_recv__refused_by_the_device__broken_once(void **state)
 	again();
 }
 
-/* DTO-48 DTO-65: of the oldest request, or of one behind it */
+/* DTO-48 DTO-65: the oldest request fails, or one behind it */
 static void completion__error__reported_and_the_rest_flushed(void **state)
 {
 	(void)state;
@@ -234,7 +234,7 @@ static void completion__of_a_later_request_first__in_order(void **state)
 	}
 }
 
-/* A completion of a former connection that had the same slot in the table. */
+/* A completion of an earlier connection that had the same slot in the table is ignored. */
 static void completion__of_an_old_connection__ignored(void **state)
 {
 	struct core_ep *ep = inner(&rig.a);

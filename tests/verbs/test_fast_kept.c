@@ -100,7 +100,7 @@ static void evd_dequeue__several_endpoints_in_one_batch__each_its_own(void **sta
 	}
 }
 
-/* The endpoint has a slow reason: the slow path takes the kept ones, then the rest. */
+/* The endpoint has a slow reason: the slow path takes the kept completions, then the others. */
 static void evd_dequeue__reason_while_kept__slow_path_takes_them(void **state)
 {
 	(void)state;
@@ -129,7 +129,7 @@ static void evd_dequeue__queue_owned_by_another__kept_stay(void **state)
 	expect_range(10, 1, 3);
 }
 
-/* Nothing is kept while a thread sleeps, which may be waiting for it. */
+/* No completion is kept while a thread sleeps, because the thread may be waiting for it. */
 static void evd_dequeue__a_thread_sleeps__none_is_kept(void **state)
 {
 	struct core_ia *ia = ((struct core_evd *)cell(rig.a.dto)->object)->ia;
@@ -196,7 +196,7 @@ static void evd__overflow_by_kept__reported_once(void **state)
 	teardown(state);
 }
 
-/* Arming dispatches them, and has to be repeated; then there is nothing. */
+/* Arming dispatches the kept completions and has to be repeated; then there are none. */
 static void arm__kept__there_is_something(void **state)
 {
 	struct vrb_adapter *adapter = conn_of(&rig.a)->adapter;
@@ -232,7 +232,7 @@ static void service_thread__no_thread_polls__dispatches_them(void **state)
 	expect_range(10, 1, 4);
 }
 
-/* A waiter takes them before it sleeps. */
+/* A waiter takes the kept completions before it sleeps. */
 static void evd_wait__kept__at_once(void **state)
 {
 	DAT_EVENT event;

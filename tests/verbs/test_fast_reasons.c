@@ -5,7 +5,8 @@
  */
 #include "fast_lab.h"
 
-/* The reason is cleared when all suppressed requests are done, and with a new connection. */
+/* A suppressed request sets the reason. It is cleared when all of them are done, and by a new
+ * connection. */
 static void slow_reasons__suppressed__until_it_is_done(void **state)
 {
 	unsigned posts;

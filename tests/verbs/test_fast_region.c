@@ -129,7 +129,7 @@ static void post__regions_of_their_own__each_with_its_key_and_end(void **state)
 					 core_mem_slot(mem, little)->local_keys[0]);
 			expect(&rig.a, ODD_COOKIE, call == 2 ? 8 : 64);
 			assert_true(is_fast(rig.a.ep));
-			for (DAT_VLEN len = 65; len < MESSAGE_MOST; len *= 2)
+			for (DAT_VLEN len = 65; len < MESSAGE_MAX; len *= 2)
 				assert_int_equal(post_seg(call, little, (uintptr_t)rig.memory, len),
 						 DAT_CLASS_ERROR | BAD_ARG(3));
 			assert_int_equal(post_seg(call, little, (uintptr_t)rig.memory + 1, 64),

@@ -62,7 +62,7 @@ static bool try_connect(void)
 	       b.event_number == DAT_CONNECTION_EVENT_ESTABLISHED;
 }
 
-/* Sends 64 bytes from a to b; true when both completions say so. */
+/* Sends 64 bytes from a to b. True if both completions report success. */
 static bool try_transfer(void)
 {
 	DAT_DTO_COMPLETION_STATUS sent, got;

@@ -109,10 +109,8 @@ static void connect__consumer_takes_its_time__asked_again(void **state)
 	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/*
- * A device may overlook the message until more arrives: Writes of length 0 follow while the peer
- * has sent nothing.
- */
+/* A device may overlook the confirmation until more bytes arrive: Writes of length 0 follow until
+ * the peer has sent something. */
 static void connect__peer_silent__a_few_writes_behind(void **state)
 {
 	unsigned before;

@@ -35,8 +35,8 @@ static void check_port(DAT_IA_HANDLE ia, uint8_t port, const char *device)
 	assert_int_equal(core_ia_query(ia, NULL, DAT_IA_ALL, &attr, 0, NULL), DAT_SUCCESS);
 	address = (const struct sockaddr_in *)(const void *)attr.ia_address_ptr;
 	assert_int_equal(ntohl(address->sin_addr.s_addr), INADDR_LOOPBACK - 1 + port);
-	assert_int_equal(attr.max_message_size, FAKE_MESSAGE_MOST >> port);
-	assert_int_equal(attr.max_rdma_size, FAKE_MESSAGE_MOST >> port);
+	assert_int_equal(attr.max_message_size, FAKE_MESSAGE_MAX >> port);
+	assert_int_equal(attr.max_rdma_size, FAKE_MESSAGE_MAX >> port);
 	assert_string_equal(attr.transport_attr[0].name, "device");
 	assert_string_equal(attr.transport_attr[0].value, device);
 }

@@ -26,8 +26,8 @@ void expect_bind(uint64_t cookie, DAT_RMR_BIND_COMPLETION_STATUS status);
 /* Binds it and takes the event. */
 DAT_RMR_CONTEXT bound(size_t offset, size_t len);
 void unbound(void);
-/* a writes 8 bytes there with that context. A refusal breaks the connection, which is made again.
- */
+/* a writes 8 bytes there with that context. If the Write is refused, the connection breaks and is
+ * made again. */
 void check_write(DAT_RMR_CONTEXT context, size_t offset, bool is_good);
 
 #endif

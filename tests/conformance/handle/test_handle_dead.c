@@ -128,7 +128,7 @@ struct race {
 	struct world *world;
 	_Atomic(DAT_HANDLE) handle[COUNT_OF(made)];
 	atomic_int rounds;
-	atomic_int odd;
+	atomic_int unexpected;
 };
 
 static bool is_usual(DAT_RETURN ret)
@@ -155,10 +155,10 @@ static void *use_them(void *arg)
 			    !is_usual(dat_get_consumer_context(h, &context)) ||
 			    !is_usual(dat_evd_dequeue(h, &event)) ||
 			    !is_usual(dat_ep_get_status(h, NULL, NULL, NULL)))
-				atomic_fetch_add(&race->odd, 1);
+				atomic_fetch_add(&race->unexpected, 1);
 			for (size_t i = 0; i < COUNT_OF(queried); i++)
 				if (!is_usual(world_query(queried[i], h)))
-					atomic_fetch_add(&race->odd, 1);
+					atomic_fetch_add(&race->unexpected, 1);
 		}
 	}
 	return NULL;
@@ -184,7 +184,7 @@ static void each_call__races_with_the_free__acts_or_is_refused(void **state)
 		assert_int_equal(pthread_join(thread[i], NULL), 0);
 	for (size_t t = 0; t < COUNT_OF(made); t++)
 		unmake(made[t], atomic_load(&race.handle[t]));
-	assert_int_equal(race.odd, 0);
+	assert_int_equal(race.unexpected, 0);
 	world_check_alive(race.world);
 }
 

@@ -40,8 +40,7 @@ static void ia_close__only_its_own_evd_left__success(void **state)
 	}
 }
 
-/* One object at a time, with the objects that it needs. */
-/* IA-CLOSE-04 IA-CLOSE-05 EP-GEN-12 COMPAT-17 */
+/* IA-CLOSE-04 IA-CLOSE-05 EP-GEN-12 COMPAT-17: one object at a time, with those that it needs */
 static void ia_close__graceful_with_an_object_of_each_kind__invalid_state(void **state)
 {
 	DAT_EVD_HANDLE async = DAT_HANDLE_NULL, evd;
@@ -295,7 +294,7 @@ static void ia_close__undefined_flags__invalid_parameter(void **state)
 
 struct one_ia {
 	DAT_IA_HANDLE ia;
-	atomic_int closed, odd;
+	atomic_int closed, unexpected;
 };
 
 static void *close_it(void *arg)
@@ -306,7 +305,7 @@ static void *close_it(void *arg)
 	if (ret == DAT_SUCCESS)
 		atomic_fetch_add(&one->closed, 1);
 	else if (DAT_GET_TYPE(ret) != DAT_INVALID_HANDLE)
-		atomic_fetch_add(&one->odd, 1);
+		atomic_fetch_add(&one->unexpected, 1);
 	return NULL;
 }
 
@@ -322,7 +321,7 @@ static void ia_close__same_instance_in_parallel__closed_once(void **state)
 		one.ia = ia.ia;
 		conf_parallel(close_it, &one);
 		assert_int_equal(one.closed, 1);
-		assert_int_equal(one.odd, 0);
+		assert_int_equal(one.unexpected, 0);
 	}
 }
 

@@ -141,7 +141,7 @@ static void ia_close__abrupt_with_a_cno_waiter__woken_without_evd(void **state)
 struct agent {
 	DAT_CNO_HANDLE cno;
 	DAT_EVD_HANDLE evd;
-	atomic_int calls, with_evd, odd;
+	atomic_int calls, with_evd, unexpected;
 };
 
 /* An agent that takes events and arms itself again. */
@@ -156,7 +156,7 @@ static void on_notification(DAT_PVOID instance_data, DAT_EVD_HANDLE evd)
 		atomic_fetch_add(&agent->with_evd, 1);
 	if (DAT_GET_TYPE(dat_evd_dequeue(agent->evd, &event)) != DAT_INVALID_HANDLE ||
 	    DAT_GET_TYPE(dat_cno_modify_agent(agent->cno, again)) != DAT_INVALID_HANDLE)
-		atomic_fetch_add(&agent->odd, 1);
+		atomic_fetch_add(&agent->unexpected, 1);
 }
 
 /* IA-CLOSE-11 IA-CLOSE-27 */
@@ -173,7 +173,7 @@ static void ia_close__abrupt_with_an_agent__called_once_before_the_return(void *
 	dt_ia_abort(&ia);
 	assert_int_equal(atomic_load(&agent.calls), 1);
 	assert_int_equal(atomic_load(&agent.with_evd), 0);
-	assert_int_equal(atomic_load(&agent.odd), 0);
+	assert_int_equal(atomic_load(&agent.unexpected), 0);
 }
 
 /* --- a peer that is stopped --- */

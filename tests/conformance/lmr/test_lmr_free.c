@@ -351,7 +351,7 @@ static void lmr_free__create_again__keys_not_reissued_at_once(void **state)
 struct one_region {
 	DAT_LMR_HANDLE lmr;
 	atomic_int freed;
-	atomic_int odd;
+	atomic_int unexpected;
 };
 
 static void *query_and_free(void *arg)
@@ -361,12 +361,12 @@ static void *query_and_free(void *arg)
 	DAT_RETURN ret = dat_lmr_query(region->lmr, DAT_LMR_FIELD_ALL, &param);
 
 	if (ret != DAT_SUCCESS && DAT_GET_TYPE(ret) != DAT_INVALID_HANDLE)
-		atomic_fetch_add(&region->odd, 1);
+		atomic_fetch_add(&region->unexpected, 1);
 	ret = dat_lmr_free(region->lmr);
 	if (ret == DAT_SUCCESS)
 		atomic_fetch_add(&region->freed, 1);
 	else if (DAT_GET_TYPE(ret) != DAT_INVALID_HANDLE)
-		atomic_fetch_add(&region->odd, 1);
+		atomic_fetch_add(&region->unexpected, 1);
 	return NULL;
 }
 
@@ -383,7 +383,7 @@ static void lmr_free__same_region_in_parallel__freed_once(void **state)
 		region.lmr = buf.lmr;
 		conf_parallel(query_and_free, &region);
 		assert_int_equal(region.freed, 1);
-		assert_int_equal(region.odd, 0);
+		assert_int_equal(region.unexpected, 0);
 		forget(&buf);
 	}
 }

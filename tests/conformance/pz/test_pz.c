@@ -92,7 +92,7 @@ static void pz_create__in_parallel__all_distinct(void **state)
 struct one_zone {
 	DAT_PZ_HANDLE pz;
 	atomic_int freed;
-	atomic_int odd;
+	atomic_int unexpected;
 };
 
 static void *free_it(void *arg)
@@ -103,7 +103,7 @@ static void *free_it(void *arg)
 	if (ret == DAT_SUCCESS)
 		atomic_fetch_add(&zone->freed, 1);
 	else if (DAT_GET_TYPE(ret) != DAT_INVALID_HANDLE)
-		atomic_fetch_add(&zone->odd, 1);
+		atomic_fetch_add(&zone->unexpected, 1);
 	return NULL;
 }
 
@@ -118,7 +118,7 @@ static void pz_free__same_zone_in_parallel__freed_once(void **state)
 		dt_ok(dat_pz_create(ia->ia, &zone.pz));
 		conf_parallel(free_it, &zone);
 		assert_int_equal(zone.freed, 1);
-		assert_int_equal(zone.odd, 0);
+		assert_int_equal(zone.unexpected, 0);
 	}
 }
 

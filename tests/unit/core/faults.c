@@ -16,7 +16,7 @@
 
 #include "core/base/slab.h"
 
-#define ALLOCATIONS_MOST 100 /* more than any call makes */
+#define ALLOCATIONS_MAX 100 /* more than any call makes */
 
 struct faults faults;
 
@@ -129,9 +129,9 @@ void faults_each(DAT_RETURN (*make)(void), void (*undo)(void))
 	int before = faults.live;
 	int n = 1;
 
-	while (fails(make, n) && n < ALLOCATIONS_MOST)
+	while (fails(make, n) && n < ALLOCATIONS_MAX)
 		n++;
-	assert_true(n > 1 && n < ALLOCATIONS_MOST);
+	assert_true(n > 1 && n < ALLOCATIONS_MAX);
 	undo();
 	assert_int_equal(faults.live, before);
 }
@@ -140,9 +140,9 @@ void faults_each_unchanged(DAT_RETURN (*change)(void), void (*check)(void))
 {
 	int n = 1;
 
-	while (fails(change, n) && n < ALLOCATIONS_MOST) {
+	while (fails(change, n) && n < ALLOCATIONS_MAX) {
 		check();
 		n++;
 	}
-	assert_true(n > 1 && n < ALLOCATIONS_MOST);
+	assert_true(n > 1 && n < ALLOCATIONS_MAX);
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The mock provider library, see mock.h. Macros select variants of it:
- * MOCK_ARENA: a library of OpenDAT, whose handles lie in an arena;
- * MOCK_CONSTRUCTOR: it has no dat_provider_init and registers the name "mock-self" when it is
- * loaded.
+ * The mock provider library, see mock.h. Macros select variants of it. MOCK_ARENA: a library of
+ * OpenDAT, whose handles are in an arena. MOCK_CONSTRUCTOR: a library without dat_provider_init
+ * that registers the name "mock-self" when it is loaded.
  */
 #include "mock.h"
 #include "mock_slots.h"

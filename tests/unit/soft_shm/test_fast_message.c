@@ -244,7 +244,7 @@ static void message__no_receive__waits(void **state)
 	assert_int_equal(atomic_load(&lab->conn->mine->waits), 0);
 }
 
-/* --- lies --- */
+/* --- invalid entries --- */
 
 static void entry__against_the_rules__connection_breaks(void **state)
 {

@@ -113,7 +113,6 @@ static void arm__work_since_the_last_poll__stays_awake(void **state)
 	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
 }
 
-/* The endpoint releases its connection between the poll and its lock. */
 /*
  * The request ring is full, and the peer has taken responses that no pass has a reason to read:
  * nothing is to be done, and an idle process uses no CPU.
@@ -185,6 +184,7 @@ static void wake__socket_full__earlier_deadline_stays(void **state)
 	assert_int_equal(atomic_load(&conn->deadline_ns), now + 1);
 }
 
+/* The endpoint releases its connection between the poll and its lock. */
 static void release_conn(struct lab *lab)
 {
 	((struct shm_ep *)lab->ep.transport)->conn = NULL;

@@ -250,10 +250,8 @@ static void give__again_and_again__the_last_one_counts(void **state)
 	lab->engine.pool_count = 0;
 }
 
-/*
- * A process that has learnt the number of another one's pool must not have its bytes placed for it,
- * nor learn the secret.
- */
+/* A process that knows the number of another one's pool must not get that process's bytes placed in
+ * its own memory, nor the secret. */
 static void name__pool_of_another_process__denied(void **state)
 {
 	struct lab *lab = *state;

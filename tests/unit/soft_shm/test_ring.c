@@ -68,7 +68,6 @@ static void reserve__ring_full__refused_until_space_is_released(void **state)
 	assert_int_equal(put(rig, 0, 0), 0);
 }
 
-/* Bytes of an earlier lap, or of a payload, are not taken for an entry. */
 /*
  * The side that creates the segment can put any index there before the other side starts from it.
  */
@@ -102,6 +101,7 @@ static void init__index_within_an_entry_unit__stays_inside_the_ring(void **state
 	free(ring);
 }
 
+/* Bytes of an earlier lap, or of a payload, are not taken for an entry. */
 static void peek__old_bytes_that_look_like_an_entry__not_seen(void **state)
 {
 	struct rig *rig = *state;
@@ -140,7 +140,7 @@ static void reserve__empty_ring__largest_entry_fits_everywhere(void **state)
 	}
 }
 
-/* --- lies of the consumer --- */
+/* --- a consumer that breaks the rules --- */
 
 static void reserve__consumed_ahead_of_produced__protocol_error(void **state)
 {
@@ -175,7 +175,7 @@ static void reserve__consumed_within_an_entry_unit__protocol_error(void **state)
 	assert_int_equal(put(rig, 1, PAYLOAD), -EPROTO);
 }
 
-/* --- lies of the producer --- */
+/* --- a producer that breaks the rules --- */
 
 /* One forged header where the next entry is expected. */
 static int peek_forged(struct rig *rig, struct shm_entry entry)

@@ -63,7 +63,7 @@ static void expect_descriptors(int count)
 	assert_int_equal(open_descriptors(), count);
 }
 
-/* ... and ends the connection. */
+/* The same, and ends the connection. */
 static void peer_has_been_here(struct peer *peer)
 {
 	peer_is_here(peer);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/*
- * Requests of the peer that the specification refuses, and entries and words that no honest peer
- * writes: the connection breaks, and nothing else changes.
- */
+/* Requests of the peer that the specification refuses, and entries and words that only a peer that
+ * breaks the rules writes: the connection breaks, and nothing else changes. */
 #include "slow.h"
 #include "soft/key.h"
 
@@ -109,7 +107,7 @@ static void message__source_freed__protection_error_there(void **state)
 	shm_conn_put(lab->conn);
 }
 
-/* --- nonsense --- */
+/* --- invalid entries and words --- */
 
 static void entry__against_the_rules__connection_breaks(void **state)
 {
