@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Copies by the kernel (process_vm_readv, process_vm_writev), which report a bad address instead of
- * raising a signal, also for memory of our own; and the copy by the CPU that keeps the order in
- * which a peer sees the bytes. Where order matters, the range is cut before its last word: the
- * kernel copies each element of the remote vector after the one before it, while within one element
- * its string instructions may store in any order. A cut costs a third of a microsecond.
+ * Copies by the kernel, and the copy by the CPU that keeps the order in which a peer sees the
+ * bytes. The kernel's copies (process_vm_readv, process_vm_writev) report a bad address instead of
+ * raising a signal, also for memory of our own. Where order matters, the range is cut before its
+ * last word: the kernel copies each element of the remote vector after the one before it, while
+ * within one element its string instructions may store in any order. A cut costs a third of a
+ * microsecond.
  */
 #include "soft/copy.h"
 
@@ -29,10 +30,8 @@ enum direction {
 	TO_REMOTE,
 };
 
-/*
- * One copy by the kernel between a vector of ours and a range of a process (which may be ours,
- * too).
- */
+/* One copy by the kernel between our vector and an address range of a process, which may be our
+ * own. */
 struct vm_copy {
 	soft_gate *gate; /* of the target; NULL: none */
 	enum direction direction;

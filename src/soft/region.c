@@ -281,10 +281,8 @@ static int find_descriptor(const struct soft_region_line *line)
 	return found;
 }
 
-/*
- * If the consumer has closed the file, opens it through the mapping, where the kernel allows that
- * (privileged).
- */
+/* Opens the file through its mapping, for a consumer that has closed it. The kernel allows that to
+ * privileged processes only. */
 static int open_mapping(const struct soft_region_line *line)
 {
 	static const char prefix[] = "/memfd:";
@@ -294,7 +292,7 @@ static int open_mapping(const struct soft_region_line *line)
 
 	snprintf(path, sizeof(path), "/proc/self/map_files/%llx-%llx",
 		 (unsigned long long)line->start, (unsigned long long)line->end);
-	/* opening anything else, for example a device, might have effects */
+	/* opening anything else, for example a device, could have side effects */
 	if (readlink(path, target, sizeof(target)) < (ssize_t)strlen(prefix) ||
 	    memcmp(target, prefix, strlen(prefix)) != 0)
 		return -1;

@@ -150,7 +150,7 @@ static void soft_sleep_end(struct core_ia *ia, struct core_sleep *sleep)
 static int soft_pz_create(struct core_ia *ia, struct core_pz *pz)
 {
 	(void)ia;
-	pz->transport = NULL; /* the transport uses only its number */
+	pz->transport = NULL; /* the transport uses only the id of the zone */
 	return 0;
 }
 

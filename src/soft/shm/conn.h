@@ -77,7 +77,7 @@ struct shm_conn {
 	uint16_t idle_polls;   /* engine lock */
 	_Atomic bool has_more; /* a pass ended because its budget was used up */
 
-	_Atomic uint32_t seen_request_space; /* hints likewise, read less often */
+	_Atomic uint32_t seen_request_space; /* also hints, read less often */
 	_Atomic uint32_t seen_response_space;
 	struct shm_engine *engine;
 	_Atomic uint32_t refs;
@@ -126,15 +126,15 @@ struct shm_conn {
 	uint32_t peer_waits;  /* enum shm_waits of the peer, as last read */
 	bool is_space_wanted; /* the request ring was full */
 	bool is_draining;     /* graceful disconnect */
-	bool is_failing;      /* a request has failed; those before it finish first, */
-	uint64_t failing_ns;  /* but not later than this */
+	bool is_failing;      /* a request has failed; earlier ones may still finish */
+	uint64_t failing_ns;  /* time at which the connection breaks anyway */
 
 	/* the peer's requests */
 	bool is_head_blocked; /* the entry at the head waits for something other than the peer */
 	struct shm_producer response_out;
-	uint32_t done;		 /* messages and ring writes that are carried out; */
-	uint32_t reported;	 /* of these, reported by an entry or by the word, */
-	uint32_t stored;	 /* and by the word */
+	uint32_t done;		 /* messages and ring writes that are carried out */
+	uint32_t reported;	 /* those of `done` that an entry or the word has reported */
+	uint32_t stored;	 /* those of `done` that the word has reported */
 	bool is_report_urgent;	 /* a large one is among them: the peer waits for its memory */
 	bool is_response_wanted; /* the response ring was full */
 	uint8_t fast_polls;	 /* in a row (transfer/fast.c) */
@@ -158,7 +158,7 @@ struct shm_conn {
 		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
 
 	/* end */
-	DAT_EVENT_NUMBER end; /* what core_ep_ended gets */
+	DAT_EVENT_NUMBER end; /* the event number for core_ep_ended */
 	uint64_t force_ns;    /* CLOSING: no longer waits for the peer after this time */
 	bool is_peer_gone;    /* end of file: the peer accesses nothing any more */
 	bool has_peer_closed; /* its CLOSE arrived */
@@ -180,7 +180,8 @@ struct shm_conn {
 	bool is_peer_idle;	    /* active: IDLE arrived; written by the reader of the socket */
 	struct shm_conn *next_kept; /* engine lock */
 
-	/* a dead key that the peer is still copying through, and since when (engine lock) */
+	/* a dead key that the peer was still copying through when it was checked last, and since
+	 * when (engine lock) */
 	uint32_t stalled_key;
 	uint64_t stalled_since_ns;
 

@@ -4,10 +4,10 @@
  * are compared by unsigned difference. An entry is a header of 32 bytes and its payload, padded to
  * 32 bytes. It never wraps: a filler takes the rest of the ring when an entry does not fit there.
  *
- * The header itself shows that the entry is present, so a small message is one cache line and the
- * consumer polls no other: its stamp contains the index at which it stands, which differs from that
- * of every earlier lap. The place behind the last entry has stamp 0, written before that entry was
- * published, so that payload of an earlier lap is never taken for a header. That place is never
+ * The stamp in the header shows that the entry is present. So a small message is one cache line,
+ * and the consumer polls no other. The stamp contains the index of the entry, which differs from
+ * that of every earlier lap. The place behind the last entry has stamp 0, written before that entry
+ * was published, so that payload of an earlier lap is never taken for a header. That place is never
  * used for anything else. Several entries are published at once by the stamp of the first.
  *
  * Space is given back in batches, at the latest when a quarter of the ring is taken. So the
@@ -130,7 +130,7 @@ static inline void shm_consumer_advance(struct shm_consumer *ring, uint32_t size
 /* The largest entry with that payload. */
 #define SHM_ENTRY_MAX(payload) (SHM_ENTRY_ALIGN + (payload))
 
-/* Is this an entry that an honest producer can have put where the consumer stands? */
+/* Can a producer that follows the rules have put this entry where the consumer stands? */
 static inline bool shm_entry_is_valid(const struct shm_consumer *ring,
 				      const struct shm_entry *entry)
 {
@@ -187,7 +187,8 @@ static inline void shm_read_once(void *to, const void *from, size_t size)
 void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t size,
 		       uint32_t payload_max, _Atomic uint32_t *consumed_word);
 
-/* Is there an entry? Needs no lock: only for the owner it is more than a hint. */
+/* Is there an entry? Needs no lock. The answer is certain for the owner, and a hint for other
+ * threads. */
 static inline bool shm_consumer_has_entry(const struct shm_consumer *ring)
 {
 	uint32_t index = shm_consumer_index(ring);

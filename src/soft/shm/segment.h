@@ -69,10 +69,8 @@ struct shm_side {
 
 	/* odd: this side sleeps. Each odd value is answered by one packet that wakes it */
 	alignas(SHM_LINE) _Atomic uint32_t armed;
-	/*
-	 * not 0: `armed` is even, and before this side changes it, it has the kernel run a fence on
-	 * the other, which may therefore omit its own (core/base/fence.h)
-	 */
+	/* not 0: `armed` is even, and this side has the kernel run a fence on the other side before
+	 * it changes `armed`. So the other side may omit its own fence (core/base/fence.h) */
 	_Atomic uint32_t is_polled;
 	/* not 0: the other side must not access this side's memory any more */
 	_Atomic uint32_t revoked;
@@ -87,7 +85,8 @@ struct shm_side {
 
 	/* the key of the other side's memory that this side is copying from or to, else 0 */
 	alignas(SHM_LINE) _Atomic uint32_t announce;
-	/* not 0: this side executes no fence behind that; the other side has the kernel run one */
+	/* not 0: this side executes no fence after an announcement; the other side has the kernel
+	 * run one */
 	_Atomic uint32_t is_unfenced;
 };
 

@@ -30,7 +30,7 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 
 	if (shm_conn_state(conn) >= SHM_CLOSING)
 		return;
-	/* what was done for the peer is reported before the end is (DTO-52) */
+	/* reports what was done for the peer before the end is reported (DTO-52) */
 	if (shm_conn_state(conn) == SHM_ESTABLISHED)
 		shm_conn_flush(conn, false);
 	core_log(CORE_LOG_CONN, "connection %llu with process %d ends with event 0x%x%s",

@@ -59,13 +59,13 @@ void shm_ep_disconnect(struct core_ep *ep, bool is_graceful)
 	if (is_graceful && shm_conn_state(conn) == SHM_ESTABLISHED)
 		shm_conn_pass(conn, ep);
 	if (is_graceful && shm_conn_state(conn) >= SHM_CLOSING) {
-		/* the pass has found an end of another kind, which is reported */
+		/* the pass has found that the connection ended in another way, and reports that */
 	} else if (is_graceful && ep->req.head != ep->req.tail) {
 		conn->is_draining = true;
 		shm_conn_pass(conn, ep);
 	} else {
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
-		/* also if it was closing already: this event replaces any other */
+		/* also if the connection was closing already: this event replaces any other */
 		conn->end = DAT_CONNECTION_EVENT_DISCONNECTED;
 		shm_conn_finish(conn, ep);
 	}

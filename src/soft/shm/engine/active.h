@@ -10,7 +10,7 @@
 
 /* A connection whose polls found nothing that often is armed and removed from the list. */
 #define SHM_IDLE_POLLS 20000u
-/* From more connections than this on, some polls check a likely one out of turn. */
+/* With more connections than this, some polls check a likely one out of turn. */
 #define SHM_LIKELY_AFTER 16u
 
 /* relaxed: the lock guards it, and without the lock it is a hint */
@@ -24,7 +24,7 @@ static inline uint32_t shm_active_at(const struct shm_conn *conn)
 	return atomic_load_explicit(&conn->active_at, memory_order_relaxed);
 }
 
-/* The one whose turn it is; the list is not empty. */
+/* The connection whose turn it is; the list is not empty. */
 CORE_INLINE struct shm_conn *shm_active_next_locked(struct shm_engine *engine)
 {
 	uint32_t at = engine->active_next;
@@ -40,8 +40,9 @@ CORE_INLINE struct shm_conn *shm_active_next_locked(struct shm_engine *engine)
 }
 
 /*
- * In a long list, one poll in four is out of turn: of the connection that was posted to last, which
- * may answer, or of the one behind that which had work last. NULL: this poll is in turn.
+ * In a long list, one poll in four checks a connection out of turn: the one that was posted to
+ * last, which may get an answer, or the one after the connection that last had work. NULL: this
+ * poll is in turn.
  */
 CORE_INLINE struct shm_conn *shm_active_likely_locked(struct shm_engine *engine)
 {
@@ -57,9 +58,9 @@ CORE_INLINE struct shm_conn *shm_active_likely_locked(struct shm_engine *engine)
 void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn);
 void shm_engine_deactivate(struct shm_engine *engine, struct shm_conn *conn);
 /*
- * Removes the connection at that address, which may have been freed, if it is still on the list and
- * belongs to that endpoint. If the endpoint lives the caller has locked it, so that no other
- * connection of it can have come to the same address.
+ * Removes the connection at that address if it is still on the list and belongs to that endpoint.
+ * The connection may have been freed. The caller has locked the endpoint if it still exists, so no
+ * other connection of that endpoint can have come to the same address.
  */
 void shm_engine_deactivate_stale(struct shm_engine *engine, const struct shm_conn *address,
 				 struct core_ref owner);

@@ -25,8 +25,9 @@ struct shm_driven {
 
 /*
  * `polls` is the total until `now`. A window that is closed late must have had enough polls for
- * each part of its length. The polling thread may share its processor with the caller: so its polls
- * of a moment ago count, or the caller would take over its work and its processor time.
+ * each part of its length. Polls of a moment ago still count, because the polling thread may share
+ * its processor with the caller. Otherwise the caller would take over its work and its processor
+ * time.
  */
 static inline bool shm_is_driven(struct shm_driven *driven, uint64_t polls, uint64_t now)
 {

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The engine of one adapter instance: its connections, its service points, its service thread.
- * This folder holds what drives connections; the connections themselves are in connect/ and
- * transfer/.
+ * The engine of one adapter instance: its connections, its service points, its service thread. This
+ * folder holds what drives connections; the connections themselves are in connect/ and transfer/.
  *
- * Who guards what. The data of a connection that belongs to an endpoint are guarded by that
- * endpoint's lock; an arriving connection that the core does not know yet belongs to the service
- * thread. The engine's own lock guards the tables and lists below and is a leaf (rank 9): nothing
- * is called with it held. Connections and listeners are found by numbers in one table, so an epoll
- * event or a list entry of a destroyed object finds nothing.
+ * Locks. The lock of an endpoint guards the data of its connection. An arriving connection that the
+ * core does not know yet belongs to the service thread. The engine's own lock guards the tables and
+ * lists below and is a leaf (rank 9): nothing is called with it held. Connections and listeners are
+ * found by numbers in one table, so an epoll event or a list entry of a destroyed object finds
+ * nothing.
  *
- * Who moves bytes. Every established connection is either armed (the peer sends one packet when it
- * publishes something, which wakes the service thread) or disarmed and on the list of active
- * connections (threads that poll check it, and the service thread checks each millisecond that they
- * do). docs/shm.md describes the whole protocol.
+ * Progress. Every established connection is either armed or disarmed. If it is armed, the peer
+ * sends one packet when it publishes something, which wakes the service thread. If it is disarmed,
+ * it is on the list of active connections: threads that poll check it, and the service thread
+ * checks each millisecond that they do. docs/shm.md describes the whole protocol.
  */
 #ifndef SHM_ENGINE_H
 #define SHM_ENGINE_H
@@ -32,7 +31,7 @@ struct shm_conn;
 struct shm_listener;
 struct shm_pool;
 
-/* How often each way of moving bytes was taken; for tests and people. */
+/* How often each way of moving bytes was taken; for tests and diagnostics. */
 enum shm_counter {
 	SHM_COUNT_MAP,	       /* RDMA by memory that is mapped here */
 	SHM_COUNT_CMA,	       /* RDMA by process_vm_readv and process_vm_writev */
@@ -62,7 +61,7 @@ struct shm_slot {
 
 struct shm_engine {
 	/* constant after creation */
-	struct core_ia *ia; /* not to be followed once `is_stopping` */
+	struct core_ia *ia; /* must not be dereferenced once `is_stopping` is set */
 	struct soft_adapter *adapter;
 	int epoll_fd;
 	int kick_fd;
@@ -80,7 +79,7 @@ struct shm_engine {
 	_Atomic uint64_t armed_last;   /* number of the connection that was armed last; a hint */
 	_Atomic bool is_unattended;    /* the last poller has armed everything and sleeps */
 	_Atomic uint32_t active_count; /* written with the engine locked; else a hint */
-	_Atomic uint32_t posted_at;    /* place of the one that was posted to last; a hint */
+	_Atomic uint32_t posted_at;    /* index of the connection posted to last; a hint */
 	_Atomic uint32_t given_count;  /* memory files that peers got and whose key lives */
 	_Atomic int32_t disarmed;      /* connections that are not armed */
 	_Atomic uint64_t counters[SHM_COUNT_END]; /* of connections that are destroyed */
@@ -96,7 +95,7 @@ struct shm_engine {
 	uint32_t active_end;
 	uint32_t active_next;	     /* whose turn it is */
 	uint32_t checked;	     /* connections that polls have checked */
-	uint32_t likely_next;	     /* the place behind the one that had work last */
+	uint32_t likely_next;	     /* the index after the connection that last had work */
 	struct shm_conn *kept_first; /* of the active side, with a reference each (keep.h) */
 	struct shm_pool *pools;	     /* ours and those of peers (pool.h) */
 	uint32_t pool_count;

@@ -95,9 +95,9 @@ static void established_packet(struct shm_conn *conn, struct core_ep *ep, struct
 		return;
 	}
 	/*
-	 * After any packet: the peer sends no WAKE into a socket that is full of other packets.
-	 * After a WAKE nothing is left to do, because shm_service_conn has made a pass, unless the
-	 * connection was armed since.
+	 * After any packet: the peer sends no WAKE into a socket that is full of other packets. A
+	 * WAKE itself needs no pass, because shm_service_conn has made one, unless the connection
+	 * was armed meanwhile.
 	 */
 	if (packet->wire.head.type != SHM_WIRE_WAKE ||
 	    !atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed))

@@ -70,9 +70,9 @@ CORE_INLINE uint32_t checks_due(struct shm_engine *engine)
 CORE_INLINE void count_poll(struct shm_engine *engine)
 {
 	/*
-	 * also counted while all connections are armed, so that the service thread leaves a
-	 * connection that wakes up to the poller. relaxed, and lost counts do not matter: the
-	 * service thread only compares totals
+	 * counted while all connections are armed, too: when one is woken, the service thread
+	 * leaves it to the thread that polls. relaxed, and lost counts do not matter: the service
+	 * thread only compares totals
 	 */
 	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
 
@@ -199,10 +199,8 @@ int shm_engine_arm(struct shm_engine *engine)
 		}
 		shm_conn_put(conn);
 	}
-	/*
-	 * otherwise a connection that the service thread disarms for us would wait until its next
-	 * tick. A hint: a thread that still polls resets it
-	 */
+	/* shows that no thread polls; otherwise a connection that the service thread disarms would
+	 * wait until the next tick. A hint: a thread that still polls resets it */
 	if (!busy)
 		atomic_store(&engine->is_unattended, true);
 	return busy;

@@ -72,7 +72,7 @@ int shm_tx_acknowledge(struct shm_conn *conn, struct core_ep *ep, uint32_t done)
 	uint32_t count = done - shm_conn_acked(conn);
 	uint32_t i;
 
-	/* entries and the word both report it, and may overtake each other */
+	/* both the entries and the word report the count, and may overtake each other */
 	if ((int32_t)count <= 0)
 		return 0;
 	if (count > conn->sent - shm_conn_acked(conn))

@@ -164,10 +164,11 @@ bool shm_is_peer_alive(struct shm_conn *conn)
 {
 	uint64_t now = shm_now_ns();
 
-	/* before each piece: after an exec the number belongs to another program at once */
+	/* checked before each piece: after an exec the number belongs to another program */
 	if (soft_view_is_orphan(conn->remote.view))
 		return false;
-	/* without that mark: the kernel reuses a number only long after the socket has ended */
+	/* without that mark a recent check is enough: the kernel reuses a number only long after
+	 * the socket has ended */
 	if (now - conn->remote.alive_ns < ALIVE_NS)
 		return true;
 	if (conn->is_peer_gone || shm_conn_has_hung_up(conn))

@@ -160,7 +160,7 @@ CORE_INLINE bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t d
 {
 	uint32_t acked = shm_conn_acked(conn);
 
-	/* an entry and the word both report it, and may overtake each other */
+	/* both the entries and the word report the count, and may overtake each other */
 	while ((int32_t)(done - acked) > 0) {
 		struct core_req *req = core_req_at(&ep->req, ep->req.head);
 

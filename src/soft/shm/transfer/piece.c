@@ -48,10 +48,8 @@ int shm_pool_reclaim(struct shm_conn *conn)
 	return rc < 0 ? rc : reclaim(conn, &conn->response_out, &conn->bulk.responses);
 }
 
-/*
- * Returns the pieces that the ring holds when the connection is destroyed. is_safe: the peer reads
- * them no more.
- */
+/* Returns the pieces that the ring holds when the connection is destroyed. is_safe: the peer does
+ * not read them any more. */
 static void return_loans(struct shm_conn *conn, struct shm_loans *loans, bool is_safe)
 {
 	struct shm_pool *pool = conn->bulk.out;
@@ -236,7 +234,7 @@ void shm_bytes_release(struct shm_conn *conn, struct shm_consumer *ring,
 
 /* --- packets --- */
 
-/* Answers that this side has the pool, or not (zeros). */
+/* Answers whether this side has the pool: with its secret, or with zeros. */
 static void answer_pool(struct shm_conn *conn, const struct shm_wire_pool *wire,
 			const struct shm_pool *pool)
 {

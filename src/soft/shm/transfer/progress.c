@@ -200,16 +200,17 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 		shm_conn_wake(conn);
 }
 
-/*
- * Each part of a pass may move something. Else a stream in one direction would stop the other one.
- */
+/* Gives each part of a pass a minimum. Otherwise a stream in one direction would stop the other
+ * one. */
 static void raise_to_least(uint64_t *budget)
 {
 	if (*budget < SHM_BUDGET_MIN)
 		*budget = SHM_BUDGET_MIN;
 }
 
-/* The parts in order; a part may end the connection. Adds what was done to *handled; -EPROTO. */
+/*
+ * Runs the parts in order; a part may end the connection. Adds what was done to *handled; -EPROTO.
+ */
 static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *handled, bool is_final)
 {
 	uint64_t budget = SHM_BUDGET;

@@ -60,7 +60,7 @@ static enum rx_step wait_for_receive(struct shm_conn *conn)
 	}
 	if (now - arrival->blocked_ns >= limit_ns)
 		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_RECEIVER_NOT_READY);
-	/* each time: other deadlines of the connection may have fired meanwhile */
+	/* set each time, because other deadlines of the connection may have fired meanwhile */
 	shm_conn_lower_deadline(conn, arrival->blocked_ns + limit_ns);
 	return RX_WAIT;
 }
