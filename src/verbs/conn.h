@@ -36,11 +36,11 @@ struct vrb_conn {
 	struct vrb_peer peer; /* first */
 	_Atomic uint32_t refs;
 	struct vrb_adapter *adapter;
-	uint32_t key;	     /* of its slot in the table */
+	uint32_t key;	     /* of its slot in the table; changed with the endpoint locked */
 	bool has_fast_path;  /* vrb_has_fast_path */
 	uint64_t inline_max; /* the adapter's limit */
 
-	/* adapter->lock */
+	/* guarded by adapter->lock */
 	bool has_ep;
 	struct core_ref ep;
 	uint64_t deadline_ns; /* VRB_NEVER: none */
@@ -50,10 +50,13 @@ struct vrb_conn {
 	bool is_lingering; /* ended; the identifier stays until the port is up */
 	struct vrb_conn *qpn_next;
 	bool has_qpn;
-	bool is_reported; /* the request was reported to the consumer */
-	bool is_answered; /* the consumer has accepted or rejected it */
+	bool is_reported; /* the request was reported to the consumer; service thread only */
+	bool is_answered; /* the consumer has accepted or rejected the request */
 
-	/* the endpoint's lock; without an endpoint only the service thread uses them */
+	/*
+	 * guarded by the endpoint's lock; without an endpoint only the service thread uses them.
+	 * That thread replaces `id` of an unanswered request with adapter->lock held (listen.c)
+	 */
 	enum vrb_state state;
 	struct rdma_cm_id *id;
 	_Atomic bool is_peer_gone; /* the active side has given up (VRB_REQUESTED) */

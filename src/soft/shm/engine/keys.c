@@ -77,8 +77,8 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 	uint64_t since_ns;
 
 	core_lock_acquire(&engine->lock);
-	/* the record is old: it is about an earlier key of this number, or our own threads did not
-	 * run */
+	/* an old record does not count: it is about an earlier key of this number, or our own
+	 * threads did not run */
 	if (conn->stalled_key != key || now - conn->stalled_since_ns > 2 * limit_ns) {
 		conn->stalled_key = key;
 		conn->stalled_since_ns = now;
