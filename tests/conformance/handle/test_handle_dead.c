@@ -131,7 +131,7 @@ struct race {
 	atomic_int unexpected;
 };
 
-static bool is_usual(DAT_RETURN ret)
+static bool is_expected(DAT_RETURN ret)
 {
 	return ret == DAT_SUCCESS || ret == DAT_QUEUE_EMPTY ||
 	       DAT_GET_TYPE(ret) == DAT_INVALID_HANDLE;
@@ -151,13 +151,13 @@ static void *use_them(void *arg)
 		for (size_t t = 0; t < COUNT_OF(made); t++) {
 			const DAT_HANDLE h = atomic_load(&race->handle[t]);
 
-			if (!is_usual(dat_get_handle_type(h, &type)) ||
-			    !is_usual(dat_get_consumer_context(h, &context)) ||
-			    !is_usual(dat_evd_dequeue(h, &event)) ||
-			    !is_usual(dat_ep_get_status(h, NULL, NULL, NULL)))
+			if (!is_expected(dat_get_handle_type(h, &type)) ||
+			    !is_expected(dat_get_consumer_context(h, &context)) ||
+			    !is_expected(dat_evd_dequeue(h, &event)) ||
+			    !is_expected(dat_ep_get_status(h, NULL, NULL, NULL)))
 				atomic_fetch_add(&race->unexpected, 1);
 			for (size_t i = 0; i < COUNT_OF(queried); i++)
-				if (!is_usual(world_query(queried[i], h)))
+				if (!is_expected(world_query(queried[i], h)))
 					atomic_fetch_add(&race->unexpected, 1);
 		}
 	}

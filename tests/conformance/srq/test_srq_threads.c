@@ -341,7 +341,7 @@ static bool is_unsupported(const struct bench *bench, DAT_RETURN ret)
 	return !srq_shows_held(&bench->ia) && DAT_GET_TYPE(ret) == DAT_MODEL_NOT_SUPPORTED;
 }
 
-static bool is_usual(DAT_RETURN ret)
+static bool is_expected(DAT_RETURN ret)
 {
 	const DAT_RETURN type = DAT_GET_TYPE(ret);
 
@@ -365,20 +365,20 @@ static void *race_run(void *arg)
 		const DAT_EP_HANDLE ep = race->ep;
 
 		for (int i = 0; i < 3; i++) {
-			is_good &= is_usual(srq_post_empty(srq, 1));
-			is_good &= is_usual(dat_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
-			is_good &= is_usual(dat_srq_resize(srq, 8 + i));
-			is_good &= is_usual(dat_srq_set_lw(srq, 0));
+			is_good &= is_expected(srq_post_empty(srq, 1));
+			is_good &= is_expected(dat_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
+			is_good &= is_expected(dat_srq_resize(srq, 8 + i));
+			is_good &= is_expected(dat_srq_set_lw(srq, 0));
 			ret = dat_ep_set_watermark(ep, 1, 1);
-			is_good &= is_usual(ret) || is_unsupported(race->bench, ret);
-			is_good &= is_usual(dat_ep_recv_query(ep, &held, &span));
+			is_good &= is_expected(ret) || is_unsupported(race->bench, ret);
+			is_good &= is_expected(dat_ep_recv_query(ep, &held, &span));
 			if (i)
-				is_good &= is_usual(dat_ep_free(ep));
+				is_good &= is_expected(dat_ep_free(ep));
 			if (dat_srq_free(srq) == DAT_SUCCESS)
 				race->freed++;
 		}
 		if (!is_good)
-			return (void *)(uintptr_t) "an unusual result";
+			return (void *)(uintptr_t) "an unexpected result";
 		pthread_barrier_wait(&race->start);
 	}
 	return NULL;
