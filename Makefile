@@ -10,13 +10,14 @@
 #   make bench-rdma  compares with perftest on software RDMA devices, in a virtual machine
 #   make sweep     every allocation and system call of a scenario fails once; a few minutes
 #   make mutants   breaks one line of the source at a time: the tests must notice (some 20 minutes)
+#   make models    searches all executions of models of the lock-free protocols (models/)
 #   make coverage  which lines of src/core and src/soft the suite executes (HTML)
 #   make install   install under PREFIX (default /usr/local; DESTDIR is honoured)
 BUILD   ?= build
 PREFIX  ?= /usr/local
 export BUILD PREFIX
 
-.PHONY: all demo check check-rdma bench bench-rdma install format sweep mutants coverage clean
+.PHONY: all demo check check-rdma bench bench-rdma install format sweep mutants models coverage clean
 all:
 	@scripts/install-deps build
 	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true --prefix=$(PREFIX) -Dtests=false
@@ -61,6 +62,10 @@ sweep:
 mutants:
 	@scripts/install-deps check
 	@scripts/mutants --jobs 2
+
+models:
+	@scripts/install-deps models
+	@models/run
 
 coverage:
 	@scripts/install-deps ci

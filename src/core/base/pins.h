@@ -9,6 +9,8 @@
  * After many pins a region switches to light pins, without that fence. Revoking it then costs
  * a membarrier system call (fence.h), which is expensive. So a region that is used a few times and
  * freed costs neither side a system call. The thread that took a pin must remove it.
+ *
+ * models/pins.pml models these functions, core_mem_pin and core_mem_revoke.
  */
 #ifndef CORE_PINS_H
 #define CORE_PINS_H

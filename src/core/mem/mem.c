@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The table of registered memory (mem.h). */
+/* The table of registered memory (mem.h). models/pins.pml models core_mem_revoke(). */
 #include "core/mem/cache.h"
 #include "core/mem/mem.h"
 
