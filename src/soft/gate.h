@@ -9,6 +9,8 @@
  *
  * Without restartable sequences (a C library or a kernel that lacks them, valgrind, a machine other
  * than x86-64 and aarch64) the gate is checked once before the copy.
+ *
+ * models/close.pml models the restart.
  */
 #ifndef SOFT_GATE_H
 #define SOFT_GATE_H

@@ -103,8 +103,8 @@ void soft_keys_release(struct soft_keys *keys, uint32_t key);
 
 /*
  * Marks a key whose memory a peer is about to get, so that the peer may announce copies without a
- * fence (shm/transfer/direct.c); a full fence follows. False: the key is not in use.
- * soft_keys_release() removes the mark.
+ * fence (shm/transfer/direct.c, models/keys.pml); a full fence follows. False: the key is not in
+ * use. The next use of the entry begins without the mark.
  */
 bool soft_keys_give(struct soft_keys *keys, uint32_t key);
 /*

@@ -3,6 +3,7 @@
  * The end of a connection or of an attempt. It has two steps: shm_conn_close revokes the peer's
  * access to our memory and notifies the peer; shm_conn_finish waits, without blocking, until a copy
  * of the peer that is under way has ended, and only then reports the end to the core.
+ * models/close.pml models both and the copies.
  */
 #include "soft/shm/connect/close.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Waiting for the copies of peers: a key is dead only when no peer copies through it any more.
+ * models/keys.pml models this and the copies.
  */
 #include "soft/shm/engine/engine.h"
 

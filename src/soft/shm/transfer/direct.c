@@ -124,7 +124,7 @@ int shm_scatter(const struct shm_pins *pins, const uint8_t *from)
 	return 0;
 }
 
-/* --- announcing --- */
+/* --- announcing (models/keys.pml, models/close.pml) --- */
 
 /* Omits the fences from now on. The owner must see `is_unfenced` before the next announcement. */
 static void omit_fences(struct shm_conn *conn)

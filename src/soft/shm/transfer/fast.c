@@ -100,7 +100,10 @@ CORE_INLINE int write_mapped(struct shm_conn *conn, const struct core_req *req, 
 {
 	int rc;
 
-	/* as shm_announce without a fence; the copy itself checks the gate */
+	/*
+	 * as shm_announce without a fence; the copy itself checks the gate (models/keys.pml,
+	 * models/close.pml)
+	 */
 	atomic_store_explicit(&conn->mine->announce, req->remote.rmr_context, memory_order_relaxed);
 	core_fence_light(true);
 	rc = soft_key_check(soft_view_entries(conn->remote.view), req->remote.rmr_context,

@@ -146,7 +146,7 @@ static bool is_own_key_live(struct shm_conn *conn, uint32_t key, uint64_t *addre
 /*
  * Sends the file. The key is marked first and checked then. So a thread that frees the key either
  * sees the mark, and expects copies without a fence; or we see that the key is dead, and the peer
- * gets nothing.
+ * gets nothing. models/keys.pml models this.
  */
 static bool send_file(struct shm_conn *conn, const union shm_wire *wire, int fd)
 {
