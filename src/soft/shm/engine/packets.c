@@ -180,7 +180,7 @@ static struct core_ep *enter_established(struct shm_conn *conn)
  * The socket of a connection is readable. Most often it holds a WAKE for entries in the rings. The
  * rings are served first, because the peer may be waiting, then the packet is read. If no thread
  * polls here, the connection is armed again at once, so that a packet and not a tick causes the
- * next wake-up.
+ * next wake-up. models/wake.pml models this.
  */
 void shm_service_conn(struct shm_service *service, struct shm_conn *conn)
 {

@@ -14,6 +14,8 @@
  * The fence is the most expensive part of a small message, because it waits until all stores before
  * it have reached the lines that the peer holds. A side that goes to sleep first clears `is_polled`
  * and has the kernel run a fence on every processor where a peer may run.
+ *
+ * models/wake.pml models publishing, arming and the reader of packets.
  */
 #include "soft/shm/transfer/progress.h"
 
