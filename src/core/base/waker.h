@@ -2,7 +2,7 @@
 /*
  * What a waiting thread sleeps on: a semaphore, or a futex word of the transport (a bell). A peer
  * can ring the bell itself, so that its message reaches the waiter without a third thread
- * (transport_ops.h, sleep_begin).
+ * (transport_ops.h, sleep_begin). models/bell.pml models bells.
  */
 #ifndef CORE_WAKER_H
 #define CORE_WAKER_H

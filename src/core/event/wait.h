@@ -4,6 +4,7 @@
  * dat_cno_wait. The waiter first drives the transport itself for a short while. Then it arms the
  * transport, whose own thread takes over, and sleeps (waker.h). A signal handler ends the sleep.
  * The sleep is a cancellation point; everywhere else in the call cancellation must be disabled.
+ * models/bell.pml models one step of the wait.
  */
 #ifndef CORE_WAIT_H
 #define CORE_WAIT_H

@@ -8,7 +8,7 @@
  * No wake-up is lost: the peer omits the packet only if the kernel says that ringing has woken a
  * thread. So a thread that has slept, for whatever reason it woke up, serves the connection as the
  * reader of a packet does. Whether the bell has changed does not matter: it may have been rung
- * before the sleep.
+ * before the sleep. models/bell.pml models this.
  */
 #include "soft/shm/engine/sleep.h"
 
