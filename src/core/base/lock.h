@@ -27,6 +27,8 @@
  * must not happen while the lock is biased to another thread, which writes `inside` too. Therefore
  * no other thread becomes the owner until the former one has taken the mutex once: by then its
  * store is done.
+ *
+ * models/lock.pml models the bias.
  */
 #ifndef CORE_LOCK_H
 #define CORE_LOCK_H
