@@ -379,6 +379,7 @@ void core_ep_offer(struct core_ref ref)
 
 	if (!ep)
 		return;
+	ep->srq_user.has_asked = false;
 	ep->ia->ops->post_recv(ep);
 	core_srq_end_offer(ep->srq, &ep->srq_user);
 	core_ep_leave(ep);

@@ -21,6 +21,7 @@ struct core_srq_user {
 	/* guarded by the endpoint's lock */
 	struct core_wqe taken; /* the buffer taken for the current message */
 	bool has_taken;
+	bool has_asked; /* core_srq_take was called since an offer began */
 	/* the wait list: guarded by the SRQ's lock */
 	struct core_srq_user *next;
 	bool is_waiting;
@@ -84,9 +85,9 @@ bool core_srq_take(struct core_srq *srq, struct core_srq_user *user);
  */
 void core_srq_cancel_wait(struct core_srq *srq, struct core_srq_user *user);
 /*
- * Ends an offer. An endpoint that did not call core_srq_take(), because its connection is ending,
- * is removed from the wait list, where it would keep the buffer from the endpoints after it. EP
- * locked.
+ * Ends an offer. An endpoint that did not call core_srq_take() since user->has_asked was cleared,
+ * because its connection is ending, is removed from the wait list, where it would keep the buffer
+ * from the endpoints after it. EP locked.
  */
 void core_srq_end_offer(struct core_srq *srq, struct core_srq_user *user);
 /* Offers the available buffers to the waiting endpoints. No lock held. */

@@ -66,6 +66,9 @@ static struct core_ref srq_offer_next_locked(struct core_srq *srq)
 
 void core_srq_end_offer(struct core_srq *srq, struct core_srq_user *user)
 {
+	/* it waits again: is_offered may belong to the next offer, of another thread */
+	if (user->has_asked)
+		return;
 	core_lock_acquire(&srq->cell->lock);
 	if (user->is_offered)
 		srq_remove_waiter_locked(srq, user);
@@ -102,6 +105,7 @@ bool core_srq_take(struct core_srq *srq, struct core_srq_user *user)
 {
 	bool is_entitled;
 
+	user->has_asked = true;
 	core_lock_acquire(&srq->cell->lock);
 	is_entitled = srq_place_locked(srq, user) < core_srq_available_locked(srq);
 	if (is_entitled) {

@@ -6,6 +6,9 @@
  */
 #include "mock.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #define EPS 4u
 
 static struct mock_ia ia;
@@ -16,6 +19,7 @@ static unsigned int offered[16], offers; /* endpoints, in the order of the offer
 static bool is_rival[EPS];		 /* tries to take the buffers offered to others */
 static bool has_rival_won;		 /* a rival got a buffer that was offered to another one */
 static DAT_EP_HANDLE leaving;		 /* disconnects when it is offered a buffer */
+static DAT_EP_HANDLE idle;		 /* takes no buffer that it is offered */
 
 static void make_srq(void)
 {
@@ -60,6 +64,7 @@ static int setup(void **state)
 	offers = 0;
 	has_rival_won = false;
 	leaving = DAT_HANDLE_NULL;
+	idle = DAT_HANDLE_NULL;
 	memset(is_rival, 0, sizeof(is_rival));
 	return 0;
 }
@@ -112,7 +117,7 @@ static void on_offer(struct core_ep *ep)
 	}
 	if (index < EPS && handles[index] == leaving)
 		core_ep_ended(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	else
+	else if (index >= EPS || handles[index] != idle)
 		take_locked(ep);
 }
 
@@ -247,6 +252,82 @@ static void srq__a_waiter_disconnects_without_offer__others_keep_their_order(voi
 	assert_int_equal(mock.kicks, 0);
 }
 
+/* SRQ-USE-09: as an endpoint whose connection is ending */
+static void srq__first_waiter_takes_nothing__next_served(void **state)
+{
+	(void)state;
+	assert_false(take(0));
+	assert_false(take(1));
+	mock.on_post_recv = on_offer;
+	idle = handles[0];
+	post_buffer(7);
+	assert_int_equal(offers, 2);
+	expect_received(1, 7);
+	mock_no_event(ia.evd);
+}
+
+static void *post_next(void *cookie)
+{
+	static DAT_RETURN ret;
+
+	ret = core_srq_post_recv(srq, 0, NULL, *(DAT_DTO_COOKIE *)cookie);
+	return &ret;
+}
+
+static bool is_offered(unsigned int i)
+{
+	struct core_lock *lock = &eps[i]->srq->cell->lock;
+	bool is_offered;
+
+	core_lock_acquire(lock);
+	is_offered = eps[i]->srq_user.is_offered;
+	core_lock_release(lock);
+	return is_offered;
+}
+
+static DAT_DTO_COOKIE next_cookie = {.as_64 = 2};
+static pthread_t next_poster;
+static bool was_taken, was_taken_again, has_later_taken;
+
+/*
+ * The first offer: the endpoint takes the buffer, waits again, and another one begins to wait. Then
+ * another thread posts a buffer and offers it to the first endpoint, before this offer ends.
+ */
+static void on_overlapping_offer(struct core_ep *ep)
+{
+	if (offers++) {
+		take_locked(ep);
+		return;
+	}
+	was_taken = take_locked(ep);
+	was_taken_again = take_locked(ep);
+	has_later_taken = take(1);
+	pthread_create(&next_poster, NULL, post_next, &next_cookie);
+	while (!is_offered(0))
+		sched_yield();
+}
+
+/* SRQ-USE-09 */
+static void srq__next_offer_before_the_end_of_an_offer__order_kept(void **state)
+{
+	void *ret;
+
+	(void)state;
+	assert_false(take(0));
+	mock.on_post_recv = on_overlapping_offer;
+	post_buffer(1);
+	assert_int_equal(pthread_join(next_poster, &ret), 0);
+	assert_int_equal(*(DAT_RETURN *)ret, DAT_SUCCESS);
+	assert_true(was_taken);
+	assert_false(was_taken_again);
+	assert_false(has_later_taken);
+	expect_received(0, 1);
+	expect_received(0, 2);
+	post_buffer(3);
+	expect_received(1, 3);
+	mock_no_event(ia.evd);
+}
+
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -256,6 +337,8 @@ int main(void)
 		T(srq__served_endpoint_waits_again__last),
 		T(srq__first_waiter_disconnects_during_an_offer__next_served),
 		T(srq__a_waiter_disconnects_without_offer__others_keep_their_order),
+		T(srq__first_waiter_takes_nothing__next_served),
+		T(srq__next_offer_before_the_end_of_an_offer__order_kept),
 	};
 
 	return cmocka_run_group_tests_name("core srq wait", tests, NULL, NULL);
