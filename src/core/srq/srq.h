@@ -5,7 +5,7 @@
  * each of the first n waiting endpoints may take one; an endpoint that does not wait may take one
  * only if fewer than n wait. So no endpoint starves (SRQ-USE-09). A queue entry stays occupied
  * until the completion of its Receive is dequeued. The lock of the SRQ's cell (rank 4) guards all
- * members.
+ * members. models/srq.pml models the wait list.
  */
 #ifndef CORE_SRQ_H
 #define CORE_SRQ_H
