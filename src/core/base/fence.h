@@ -11,6 +11,9 @@
  * The frequent side uses light fences only after core_fence_is_supported() returned true and after
  * it has announced them; a full fence follows the announcement. The rare side reads the
  * announcement after its own full fence, and calls core_fence_heavy() if it is set.
+ *
+ * models/ has models of the protocols that use these fences, with store buffers (models/memory.pml)
+ * and in the C11 memory model (models/litmus/protocols.py).
  */
 #ifndef CORE_FENCE_H
 #define CORE_FENCE_H

@@ -4,7 +4,8 @@
  * table. It consists of a slot index and a generation, so that a stale key does not find a new
  * region. Lookups take no lock. A user that accesses the memory pins the slot (pins.h), then loads
  * its key; dat_lmr_free clears the key, then waits for the pins. A user that needs only the
- * attributes reads the key before and after them. Slots are not freed while the instance exists.
+ * attributes reads the key before and after them (models/litmus/protocols.py has the orders of
+ * both). Slots are not freed while the instance exists.
  *
  * A key does not identify a region forever: it repeats after 16,384 uses of its slot. So a slot
  * also has a 64-bit name: its key, and a 32-bit count of the changes of the key. Each use of the

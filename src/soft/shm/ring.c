@@ -2,6 +2,7 @@
 /*
  * The ring of ring.h. The producer writes entries, then the stamp of the first (release); the
  * consumer reads the stamp (acquire), then the entry; and the other way round for space.
+ * models/litmus/protocols.py has these orders.
  */
 #include "soft/shm/ring.h"
 
