@@ -153,14 +153,14 @@ def synchronizes(events, sb, rf, rmw):
             todo.pop()
     fences = {i for i, e in enumerate(events) if e.kind == "F"}
     for w, readers in reach.items():
-        froms = {a for a, b in sb if b == w and a in fences}
+        sources_of = {a for a, b in sb if b == w and a in fences}
         if events[w].order in RELEASE:
-            froms.add(w)
+            sources_of.add(w)
         for r in readers:
-            tos = {b for a, b in sb if a == r and b in fences}
+            targets = {b for a, b in sb if a == r and b in fences}
             if events[r].order in ACQUIRE:
-                tos.add(r)
-            yield from itertools.product(froms, tos)
+                targets.add(r)
+            yield from itertools.product(sources_of, targets)
 
 
 def is_allowed(events, sb, rf, mo, heavy):
