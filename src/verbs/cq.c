@@ -289,6 +289,15 @@ int vrb_cq_progress(struct vrb_adapter *adapter)
 	return !found && is_busy ? -EBUSY : found;
 }
 
+bool vrb_cq_poll_each(struct vrb_adapter *adapter)
+{
+	bool is_busy = false;
+
+	for (struct vrb_cq *cq = cq_first(adapter); cq; cq = atomic_load(&cq->next))
+		is_busy |= cq_poll(adapter, cq) < 0;
+	return !is_busy;
+}
+
 int vrb_progress(struct core_ia *ia)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(ia);

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -34,9 +35,10 @@
 #include "verbs/setup.h"
 #include "verbs/table.h"
 
-#define TICK_MS 1	 /* the first interval between two checks of a consumer that polls */
-#define TICK_MAX_MS 32u	 /* the longest; each is twice the one before */
-#define CM_EVENTS_MAX 64 /* events in a row, so that completions get their turn */
+#define TICK_MS 1	  /* the first interval between two checks of a consumer that polls */
+#define TICK_MAX_MS 32u	  /* the longest; each is twice the one before */
+#define ARRIVED_TRIES 100 /* to poll each queue at a time when no other thread does */
+#define CM_EVENTS_MAX 64  /* events in a row, so that completions get their turn */
 
 enum source {
 	SOURCE_WAKE,
@@ -50,6 +52,7 @@ enum source {
 struct watch {
 	uint32_t pause_ms; /* until the next check */
 	bool is_armed;	   /* the device wakes the thread */
+	bool is_late;	   /* deadlines have passed that could not be served */
 };
 
 uint64_t vrb_now_ns(void)
@@ -236,16 +239,31 @@ static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, 
 
 /* --- deadlines --- */
 
-static void serve_due(struct vrb_adapter *adapter)
+/*
+ * Takes the completions that have arrived. False: another thread has taken some from a queue and
+ * not dispatched them yet.
+ */
+static bool take_arrived(struct vrb_adapter *adapter)
+{
+	for (int i = 0; i < ARRIVED_TRIES; i++) {
+		if (vrb_cq_poll_each(adapter))
+			return true;
+		sched_yield();
+	}
+	return false;
+}
+
+/* False: deadlines have passed, but completions have to be dispatched first (SRQ-USE-05). */
+static bool serve_due(struct vrb_adapter *adapter)
 {
 	uint64_t now = vrb_now_ns();
 	struct vrb_conn *conn;
 	struct core_ep *ep;
 
 	if (now < atomic_load(&adapter->deadline_ns))
-		return;
-	/* takes completions that have arrived before a deadline ends their connection */
-	(void)vrb_cq_progress(adapter);
+		return true;
+	if (!take_arrived(adapter))
+		return false;
 	while ((conn = vrb_conn_next_due(adapter, now))) {
 		ep = vrb_conn_enter(conn);
 		if (ep) {
@@ -254,6 +272,7 @@ static void serve_due(struct vrb_adapter *adapter)
 		}
 		vrb_conn_put(conn);
 	}
+	return true;
 }
 
 static int wait_ms(const struct vrb_adapter *adapter, const struct watch *watch)
@@ -266,7 +285,7 @@ static int wait_ms(const struct vrb_adapter *adapter, const struct watch *watch)
 		return watch->is_armed ? -1 : (int)most;
 	now = vrb_now_ns();
 	if (deadline <= now)
-		return 0;
+		return watch->is_late ? TICK_MS : 0;
 	ms = (deadline - now + VRB_NS_PER_MS - 1) / VRB_NS_PER_MS;
 	return ms > most ? (int)most : (int)ms;
 }
@@ -311,7 +330,7 @@ static void *service_run(void *argument)
 		vrb_device_handle_events(adapter);
 		if (atomic_exchange(&adapter->is_serving, false))
 			core_srq_serve_all(adapter->ia);
-		serve_due(adapter);
+		watch.is_late = !serve_due(adapter);
 		watch_completions(adapter, &watch, is_woken, count == 0);
 	}
 	vrb_adapter_put(adapter);

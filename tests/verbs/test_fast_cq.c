@@ -183,6 +183,38 @@ static void srq__receives_between_requests__both_reported(void **state)
 	teardown(state);
 }
 
+/*
+ * SRQ-USE-05: the thread that owns the queue stalls before it dispatches the completion of a buffer
+ * of the SRQ. The end of the connection waits for it.
+ */
+static void srq__owner_of_the_queue_stalls__end_waits_for_the_completion(void **state)
+{
+	const struct timespec pause = {.tv_nsec = 1000000};
+	DAT_SRQ_HANDLE srq;
+	DAT_EVENT event;
+	struct vrb_cq *cq;
+
+	(void)state;
+	open_rig();
+	srq = make_with_srq(&rig.a);
+	join();
+	cq = conn_of(&rig.a)->cq;
+	while (!vrb_cq_own(cq))
+		sched_yield();
+	srq_recv(srq, 55);
+	assert_int_equal(send_len(&rig.b, 9, 300), DAT_SUCCESS); /* placed into the buffer */
+	assert_int_equal(core_ep_disconnect(rig.a.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	for (int i = 0; i < 50; i++) { /* much longer than the end waits for completions */
+		expect_none(rig.a.conn);
+		nanosleep(&pause, NULL);
+	}
+	vrb_cq_disown(cq);
+	assert_int_equal(rig_event(rig.a.conn).event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+	assert_true(take(rig.a.dto, &event));
+	assert_int_equal(event.event_data.dto_completion_event_data.user_cookie.as_64, 55);
+	teardown(state);
+}
+
 /* --- threads --- */
 
 #define THREAD_ROUNDS 20000u
@@ -257,6 +289,7 @@ int main(void)
 			cq_reserve__first_queue_is_being_polled__does_not_wait, setup_at_work,
 			teardown_at_work),
 		cmocka_unit_test(srq__receives_between_requests__both_reported),
+		cmocka_unit_test(srq__owner_of_the_queue_stalls__end_waits_for_the_completion),
 		RIG_TEST(threads__one_posts_one_dequeues__each_completion_once),
 	};
 
