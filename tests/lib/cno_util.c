@@ -76,7 +76,9 @@ static void *cno_waiter_run(void *arg)
 
 	pthread_setcanceltype(waiter->cancel_type, &old);
 	atomic_store(&waiter->tid, (int)syscall(SYS_gettid));
+	pthread_cleanup_push(dt_stack_left, NULL);
 	waiter->ret = dat_cno_wait(waiter->cno, waiter->timeout, &waiter->evd);
+	pthread_cleanup_pop(0);
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old);
 	atomic_store(&waiter->is_done, true);
 	return NULL;

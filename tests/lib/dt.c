@@ -436,6 +436,29 @@ void dt_drain(DAT_EVD_HANDLE evd)
 	dt_check_fails(ret, DAT_QUEUE_EMPTY, "dat_evd_dequeue", __FILE__, __LINE__);
 }
 
+/* --- threads --- */
+
+#if defined(__SANITIZE_ADDRESS__) || DT_HAS(address_sanitizer)
+#define STACK_LEFT 65536 /* bytes, more than the functions had that the thread was in */
+
+void __asan_handle_no_return(void);
+void __asan_unpoison_memory_region(void const volatile *address, size_t size);
+
+void dt_stack_left(void *unused)
+{
+	uint8_t *here = __builtin_frame_address(0);
+
+	(void)unused;
+	__asan_unpoison_memory_region(here - STACK_LEFT, STACK_LEFT);
+	__asan_handle_no_return(); /* the functions above this one */
+}
+#else
+void dt_stack_left(void *unused)
+{
+	(void)unused;
+}
+#endif
+
 /* --- time --- */
 
 uint64_t dt_now_us(void)

@@ -48,6 +48,13 @@
 #define DT_UNORDERED __attribute__((no_sanitize_thread))
 #endif
 
+/*
+ * For the function of a thread that is cancelled: pthread_cleanup_push(dt_stack_left, NULL). The
+ * address sanitizer does not see that the thread leaves its functions, and would take the end of
+ * the thread for an access to their variables.
+ */
+void dt_stack_left(void *unused);
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A handle value that no provider ever issued: aligned, but not the address of an object. */

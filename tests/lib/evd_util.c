@@ -121,8 +121,10 @@ static void *evd_waiter_run(void *arg)
 	int old;
 
 	pthread_setcanceltype(waiter->cancel_type, &old);
+	pthread_cleanup_push(dt_stack_left, NULL);
 	waiter->ret = dat_evd_wait(waiter->evd, waiter->timeout, waiter->threshold, &waiter->event,
 				   &waiter->nmore);
+	pthread_cleanup_pop(0);
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old);
 	atomic_store(&waiter->is_done, true);
 	return NULL;

@@ -29,9 +29,11 @@ static void *waiter_run(void *arg)
 	DAT_COUNT more;
 
 	pthread_setcanceltype(waiter->cancel_type, NULL);
+	pthread_cleanup_push(dt_stack_left, NULL);
 	waiter->ret =
 		dat_evd_wait(waiter->s->ep.recv, DT_WAIT_US,
 			     waiter->threshold ? waiter->threshold : 1, &waiter->event, &more);
+	pthread_cleanup_pop(0);
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
 	return waiter;
 }
