@@ -2,14 +2,23 @@
 /*
  * The list of descriptors that a forked child closes. It is a bitmap by descriptor number: adding
  * and removing is cheap with thousands of connections, and the child may do nothing but close(2).
+ *
+ * No lock is held while a file is closed, because that can block: the last close of a socket closes
+ * the descriptors in its queue, too. A lock would pass that on to every fork of the process. But a
+ * fork between the removal from the list and the close must not leave an open copy in the child. So
+ * dup3(2) first replaces the file by the placeholder, an event descriptor, whose close never
+ * blocks. The number is listed all the time, and in the child it stands for the file or for the
+ * placeholder.
  */
 #include "soft/fds.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,8 +35,11 @@
 
 static pthread_once_t fds_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t fds_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t *fds_words;   /* guarded by fds_lock */
-static size_t fds_word_count; /* guarded by fds_lock */
+/* guarded by fds_lock */
+static uint64_t *fds_words;
+static size_t fds_word_count;
+static size_t fds_count;	 /* listed descriptors */
+static int fds_placeholder = -1; /* open while any is listed */
 
 static void fds_prepare(void)
 {
@@ -49,6 +61,10 @@ static void fds_child(void)
 			close((int)(i * WORD_BITS + bit));
 		}
 	}
+	if (fds_placeholder >= 0)
+		close(fds_placeholder);
+	fds_placeholder = -1;
+	fds_count = 0;
 	pthread_mutex_unlock(&fds_lock);
 }
 
@@ -57,24 +73,59 @@ static void fds_init(void)
 	pthread_atfork(fds_prepare, fds_parent, fds_child);
 }
 
-static int fds_add_locked(int fd)
+/* Makes room for that number. */
+static int grow_locked(size_t index)
+{
+	size_t count = index + 1 > 2 * fds_word_count ? index + 1 : 2 * fds_word_count;
+	uint64_t *words;
+
+	if (index < fds_word_count)
+		return 0;
+	words = core_slab_alloc(count * sizeof(*words));
+	if (!words)
+		return -ENOMEM;
+	for (size_t i = 0; i < fds_word_count; i++)
+		words[i] = fds_words[i];
+	core_slab_free(fds_words, fds_word_count * sizeof(*words));
+	fds_words = words;
+	fds_word_count = count;
+	return 0;
+}
+
+static uint64_t bit_of(int fd)
+{
+	return UINT64_C(1) << ((size_t)fd % WORD_BITS);
+}
+
+static bool is_listed_locked(int fd)
 {
 	size_t index = (size_t)fd / WORD_BITS;
 
-	if (index >= fds_word_count) {
-		size_t count = index + 1 > 2 * fds_word_count ? index + 1 : 2 * fds_word_count;
-		uint64_t *words = core_slab_alloc(count * sizeof(*words));
+	return fd >= 0 && index < fds_word_count && (fds_words[index] & bit_of(fd));
+}
 
-		if (!words)
-			return -ENOMEM;
-		for (size_t i = 0; i < fds_word_count; i++)
-			words[i] = fds_words[i];
-		core_slab_free(fds_words, fds_word_count * sizeof(*words));
-		fds_words = words;
-		fds_word_count = count;
-	}
-	fds_words[index] |= UINT64_C(1) << ((size_t)fd % WORD_BITS);
+static int fds_add_locked(int fd)
+{
+	int rc = grow_locked((size_t)fd / WORD_BITS);
+
+	if (rc)
+		return rc;
+	if (fds_placeholder < 0)
+		fds_placeholder = eventfd(0, EFD_CLOEXEC);
+	if (fds_placeholder < 0)
+		return -errno;
+	fds_count += !is_listed_locked(fd);
+	fds_words[(size_t)fd / WORD_BITS] |= bit_of(fd);
 	return 0;
+}
+
+static void fds_remove_locked(int fd)
+{
+	fds_words[(size_t)fd / WORD_BITS] &= ~bit_of(fd);
+	if (--fds_count)
+		return;
+	close(fds_placeholder);
+	fds_placeholder = -1;
 }
 
 void soft_fd_begin(void)
@@ -105,18 +156,24 @@ int soft_fd_add(int fd)
 
 void soft_fd_close(int fd)
 {
-	size_t index = (size_t)fd / WORD_BITS;
-	uint64_t bit = UINT64_C(1) << ((size_t)fd % WORD_BITS);
+	bool is_replaced;
+	int placeholder;
 
-	if (fd < 0)
-		return;
 	pthread_mutex_lock(&fds_lock);
-	if (index < fds_word_count && (fds_words[index] & bit)) {
-		fds_words[index] &= ~bit;
-		/* under the lock: a fork in between would leave an open copy in the child */
-		close(fd);
-	}
+	placeholder = is_listed_locked(fd) ? fds_placeholder : -1;
 	pthread_mutex_unlock(&fds_lock);
+	if (placeholder < 0)
+		return;
+	/* it stays open: a descriptor is listed */
+	is_replaced = dup3(placeholder, fd, O_CLOEXEC) >= 0;
+	pthread_mutex_lock(&fds_lock);
+	fds_remove_locked(fd);
+	if (is_replaced)
+		close(fd); /* the placeholder's copy, which must not be left in a child */
+	pthread_mutex_unlock(&fds_lock);
+	/* the number is above a limit that was lowered: here a fork can leave a copy */
+	if (!is_replaced)
+		close(fd);
 }
 
 /*

@@ -22,13 +22,12 @@
 void soft_fd_begin(void);
 int soft_fd_end(int fd);
 
-/*
- * Lists a descriptor that exists already: 0, or -ENOMEM (then it is still open and the caller's).
- */
+/* Lists a descriptor that exists already: 0, or -errno (then it is still open and the caller's). */
 int soft_fd_add(int fd);
 /*
- * Closes a listed descriptor and removes it from the list, in one step as seen by fork. Ignores one
- * that is not listed (-1; or any in a forked child, where another file may have its number).
+ * Closes a listed descriptor and removes it from the list, in one step as seen by fork. If the file
+ * takes long to close, only the caller waits. Ignores a descriptor that is not listed (-1; or any
+ * in a forked child, where another file may have its number).
  */
 void soft_fd_close(int fd);
 

@@ -45,6 +45,7 @@ const struct sweep_call sweep_calls[] = {
 	 .errnos = {EINTR, EIO},
 	 .leaks_descriptors = true,
 	 .leaks_mappings = true},
+	CALL(dup3, EBADF),
 	CALL(newfstatat, ENOMEM),
 	CALL(getdents64, ENOMEM),
 	CALL(memfd_create, EMFILE, ENOMEM, EINVAL),

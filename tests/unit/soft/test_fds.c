@@ -7,10 +7,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "peer.h"
 
@@ -26,6 +28,17 @@ static bool is_ended(int fd)
 	char byte;
 
 	return poll(&poll_fd, 1, PEER_LIMIT_S * 1000) == 1 && recv(fd, &byte, 1, 0) == 0;
+}
+
+#define WATCHED 256
+
+static int count_open(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < WATCHED; fd++)
+		count += is_open(fd);
+	return count;
 }
 
 struct pair {
@@ -113,18 +126,17 @@ static void fd_end__failed_call__its_errno(void **state)
 
 static int all_closed_body(int channel, void *argument)
 {
-	const int *fds = argument;
+	const int *before = argument;
 
-	(void)channel;
-	for (int i = 0; i < 200; i++)
-		PEER_CHECK(!is_open(fds[i]));
+	PEER_CHECK(is_open(channel));
+	PEER_CHECK(count_open() == *before + 1);
 	return 0;
 }
 
 static void fd_add__many__all_closed_in_the_child(void **state)
 {
 	struct peer child;
-	int fds[200];
+	int fds[200], before = count_open();
 
 	(void)state;
 	for (int i = 0; i < 200; i++) {
@@ -132,12 +144,13 @@ static void fd_add__many__all_closed_in_the_child(void **state)
 		assert_true(fds[i] >= 0);
 		assert_int_equal(soft_fd_add(fds[i]), 0);
 	}
-	child = peer_start(all_closed_body, fds);
+	child = peer_start(all_closed_body, &before);
 	peer_finish(&child);
 	for (int i = 0; i < 200; i++) {
 		assert_true(is_open(fds[i]));
 		soft_fd_close(fds[i]);
 	}
+	assert_int_equal(count_open(), before);
 }
 
 static void fd_memfd__made__sealable_and_of_that_size(void **state)
@@ -174,8 +187,6 @@ static void *churn(void *argument)
 	return NULL;
 }
 
-#define WATCHED 64
-
 /* The child must not have inherited any descriptor of the other threads. */
 static int no_leak_body(int channel, void *argument)
 {
@@ -208,6 +219,90 @@ static void fd_begin__fork_at_any_time__nothing_inherited(void **state)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
+/* --- a file that takes long to close --- */
+
+#define LINGER_S 10
+
+static struct {
+	int fd;
+	atomic_bool is_closed;
+} slow;
+
+/*
+ * A TCP socket with unsent bytes whose last close waits until *other_out is closed, but not longer
+ * than the lingering time.
+ */
+static int lingering_socket(int *other_out)
+{
+	const struct linger linger = {1, LINGER_S};
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	static const char bytes[65536];
+	socklen_t len = sizeof(any);
+
+	assert_true(server >= 0 && fd >= 0);
+	assert_int_equal(bind(server, (struct sockaddr *)&any, sizeof(any)), 0);
+	assert_int_equal(listen(server, 1), 0);
+	assert_int_equal(getsockname(server, (struct sockaddr *)&any, &len), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+	*other_out = accept4(server, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(*other_out >= 0);
+	close(server);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		continue;
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	return fd;
+}
+
+static void *close_slow(void *argument)
+{
+	(void)argument;
+	soft_fd_close(slow.fd);
+	atomic_store(&slow.is_closed, true);
+	return NULL;
+}
+
+static bool is_socket(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+static int slow_closed_body(int channel, void *argument)
+{
+	(void)channel;
+	(void)argument;
+	PEER_CHECK(!is_open(slow.fd));
+	return 0;
+}
+
+/* GEN-34: the close is under way while the process forks and lists another descriptor */
+static void fd_close__takes_long__no_other_thread_waits(void **state)
+{
+	struct peer child;
+	pthread_t thread;
+	int other, fd;
+
+	(void)state;
+	slow.fd = lingering_socket(&other);
+	assert_int_equal(soft_fd_add(slow.fd), 0);
+	assert_int_equal(pthread_create(&thread, NULL, close_slow, NULL), 0);
+	for (unsigned int polls = 0; is_socket(slow.fd); polls++)
+		peer_pause(polls);
+	child = peer_start(slow_closed_body, NULL);
+	peer_finish(&child);
+	soft_fd_begin();
+	fd = soft_fd_end(open("/dev/null", O_RDONLY | O_CLOEXEC));
+	assert_int_not_equal(fd, slow.fd);
+	soft_fd_close(fd);
+	assert_false(atomic_load(&slow.is_closed));
+	close(other);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_false(is_open(slow.fd));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +312,7 @@ int main(void)
 		cmocka_unit_test(fd_add__many__all_closed_in_the_child),
 		cmocka_unit_test(fd_memfd__made__sealable_and_of_that_size),
 		cmocka_unit_test(fd_begin__fork_at_any_time__nothing_inherited),
+		cmocka_unit_test(fd_close__takes_long__no_other_thread_waits),
 	};
 
 	return cmocka_run_group_tests_name("soft fds", tests, NULL, NULL);
