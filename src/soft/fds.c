@@ -176,6 +176,18 @@ void soft_fd_close(int fd)
 		close(fd);
 }
 
+bool soft_fd_remove(int fd)
+{
+	bool is_listed;
+
+	pthread_mutex_lock(&fds_lock);
+	is_listed = is_listed_locked(fd);
+	if (is_listed)
+		fds_remove_locked(fd);
+	pthread_mutex_unlock(&fds_lock);
+	return is_listed;
+}
+
 /*
  * ftruncate without SIGXFSZ, which the kernel sends to a thread that exceeds RLIMIT_FSIZE and which
  * ends the program by default: the signal is blocked, and taken if it was not pending before.

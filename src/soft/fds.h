@@ -8,6 +8,7 @@
 #ifndef SOFT_FDS_H
 #define SOFT_FDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -30,6 +31,9 @@ int soft_fd_add(int fd);
  * in a forked child, where another file may have its number).
  */
 void soft_fd_close(int fd);
+
+/* Removes a descriptor from the list; the caller closes it. False: it is not listed. */
+bool soft_fd_remove(int fd);
 
 /*
  * Creates a listed memory file of that size, which can be sealed; -errno. -EFBIG: the size exceeds

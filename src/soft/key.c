@@ -416,7 +416,8 @@ int soft_view_get(int fd, struct soft_view **view_out)
 	struct stat st;
 	int rc = 0;
 
-	if (fstat(fd, &st))
+	/* seals first: they are those of memory files, and fstat of another file could block */
+	if (fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st))
 		return -EINVAL;
 	pthread_once(&views_once, views_init);
 	pthread_mutex_lock(&views_lock);

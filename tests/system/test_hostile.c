@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * A hostile peer sends garbage packets, garbage in the segment and file descriptors that linger.
- * It can break its own connection. All other connections and all calls must keep working.
+ * A hostile peer sends garbage packets and garbage in the segment. It can break its own connection.
+ * All other connections and all calls must keep working.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -68,79 +68,6 @@ static void cno_fd__any_packet_instead_of_wake__readable(void **state)
 	}
 	hostile_close(&h);
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_BROKEN);
-}
-
-/* A socket whose last close() takes long. */
-static int lingering_socket(void)
-{
-	const struct linger linger = {1, 1000};
-	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	static char bytes[65536];
-	socklen_t len = sizeof(any);
-	int server, fd;
-
-	server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(server >= 0 && fd >= 0);
-	assert_int_equal(bind(server, (struct sockaddr *)&any, sizeof(any)), 0);
-	assert_int_equal(listen(server, 1), 0);
-	assert_int_equal(getsockname(server, (struct sockaddr *)&any, &len), 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&any, sizeof(any)), 0);
-	assert_int_not_equal(accept4(server, NULL, NULL, SOCK_CLOEXEC), -1); /* left open */
-	close(server);
-	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-		;
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
-	return fd;
-}
-
-/* Sends sockets whose last copy is the one in the packet. */
-static void send_lingering(const struct hostile *h, size_t count)
-{
-	static const struct linger at_once;
-	int fds[20];
-	bool is_sent;
-
-	for (size_t i = 0; i < count; i++)
-		fds[i] = lingering_socket();
-	is_sent = hostile_send(h, "nonsense", 8, fds, count);
-	for (size_t i = 0; i < count; i++) {
-		if (!is_sent)
-			setsockopt(fds[i], SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-		close(fds[i]);
-	}
-}
-
-/* CONN-GEN-09: Few and many in one packet; the second packet may stay unread. */
-static void listener__descriptors_that_linger__nothing_blocked(void **state)
-{
-	struct conn_fixture *f = *state;
-	struct hostile h;
-
-	for (size_t count = 1; count <= 20; count += 19) {
-		hostile_dial(&h, own_address(f), f->listener.qual);
-		send_lingering(&h, count);
-		send_lingering(&h, 1);
-		close(h.fd);
-	}
-	check_others_work(f);
-}
-
-/* EP-FREE-29: The descriptors are unread when the socket is closed. */
-static void ep_free__unread_descriptors_linger__does_not_wait(void **state)
-{
-	struct conn_fixture *f = *state;
-	const uint64_t start = dt_now_us();
-	struct hostile h;
-	DAT_CR_HANDLE cr;
-
-	hostile_ask(&h, own_address(f), f->listener.qual);
-	cr = dt_request(&f->listener);
-	send_lingering(&h, 1); /* unread while the request is unanswered */
-	dt_ok(dat_cr_reject(cr));
-	assert_true(dt_now_us() - start < DT_WAIT_US);
-	hostile_close(&h);
-	check_others_work(f);
 }
 
 /* --- descriptors exhausted --- */
@@ -286,8 +213,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		conn_test(cno_fd__any_packet_instead_of_wake__readable),
-		conn_test(listener__descriptors_that_linger__nothing_blocked),
-		conn_test(ep_free__unread_descriptors_linger__does_not_wait),
 		conn_test(connection__noise_in_segment_and_socket__ends_alone),
 		cmocka_unit_test_setup_teardown(
 			rdma_write__no_descriptor_for_the_mapping__done_otherwise, map_setup,

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 
 #include "core/base/cancel.h"
@@ -88,12 +87,7 @@ static void conn_destroy(struct shm_conn *conn)
 	shm_map_drop_all(conn);
 	shm_pool_release(conn);
 	shm_keep_conn(conn);
-	if (conn->fd >= 0) {
-		/* also ends the connection while a child that is about to exec holds a copy */
-		shutdown(conn->fd, SHUT_RDWR);
-		shm_conn_discard(conn);
-		soft_fd_close(conn->fd);
-	}
+	shm_conn_close_socket(conn);
 	soft_fd_close(conn->segment_fd);
 	if (conn->remote.view)
 		soft_view_put(conn->remote.view);

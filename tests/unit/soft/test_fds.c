@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "peer.h"
+#include "lingering.h"
 
 static bool is_open(int fd)
 {
@@ -228,33 +228,6 @@ static struct {
 	atomic_bool is_closed;
 } slow;
 
-/*
- * A TCP socket with unsent bytes whose last close waits until *other_out is closed, but not longer
- * than the lingering time.
- */
-static int lingering_socket(int *other_out)
-{
-	const struct linger linger = {1, LINGER_S};
-	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	static const char bytes[65536];
-	socklen_t len = sizeof(any);
-
-	assert_true(server >= 0 && fd >= 0);
-	assert_int_equal(bind(server, (struct sockaddr *)&any, sizeof(any)), 0);
-	assert_int_equal(listen(server, 1), 0);
-	assert_int_equal(getsockname(server, (struct sockaddr *)&any, &len), 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&any, sizeof(any)), 0);
-	*other_out = accept4(server, NULL, NULL, SOCK_CLOEXEC);
-	assert_true(*other_out >= 0);
-	close(server);
-	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-		continue;
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
-	return fd;
-}
-
 static void *close_slow(void *argument)
 {
 	(void)argument;
@@ -281,12 +254,14 @@ static int slow_closed_body(int channel, void *argument)
 /* GEN-34: the close is under way while the process forks and lists another descriptor */
 static void fd_close__takes_long__no_other_thread_waits(void **state)
 {
+	struct lingering lingering;
 	struct peer child;
 	pthread_t thread;
-	int other, fd;
+	int fd;
 
 	(void)state;
-	slow.fd = lingering_socket(&other);
+	lingering_open(&lingering, LINGER_S);
+	slow.fd = lingering.fd;
 	assert_int_equal(soft_fd_add(slow.fd), 0);
 	assert_int_equal(pthread_create(&thread, NULL, close_slow, NULL), 0);
 	for (unsigned int polls = 0; is_socket(slow.fd); polls++)
@@ -298,7 +273,7 @@ static void fd_close__takes_long__no_other_thread_waits(void **state)
 	assert_int_not_equal(fd, slow.fd);
 	soft_fd_close(fd);
 	assert_false(atomic_load(&slow.is_closed));
-	close(other);
+	lingering_release(&lingering);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_false(is_open(slow.fd));
 }

@@ -19,6 +19,7 @@
 
 #include "core/base/slab.h"
 #include "core/transport.h"
+#include "soft/closer.h"
 #include "soft/fds.h"
 #include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/setup.h"
@@ -38,7 +39,7 @@ struct shm_listener {
 	uint64_t id;
 	struct core_ref sp;
 	DAT_CONN_QUAL qual;
-	pthread_mutex_t lock; /* leaf; guards the descriptors */
+	pthread_mutex_t lock; /* leaf; guards fd */
 	int fd;
 	int port_fd; /* holds the port that is the qualifier; -1: the consumer chose */
 	/* guarded by the engine's lock */
@@ -247,22 +248,65 @@ err:
 	return rc;
 }
 
+static int accept_next(int fd)
+{
+	soft_fd_begin();
+	return soft_fd_end(accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
+static bool is_shortage(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM;
+}
+
+static void drop_kept(struct shm_engine *engine)
+{
+	shm_keep_expire(engine, UINT64_MAX);
+	shm_keep_drop_listener(engine, NULL);
+}
+
+/*
+ * Closes a listening socket. That closes the callers in its backlog, too, and what they have sent.
+ * So they are taken out first, unless descriptors or memory are short. The name must be free when
+ * this returns (PSP-FREE-06).
+ */
+static void close_listening(struct shm_engine *engine, int fd)
+{
+	int caller;
+
+	shutdown(fd, SHUT_RDWR); /* refuses callers even if a child has a copy */
+	do {
+		caller = accept_next(fd);
+		if (is_shortage(caller)) {
+			drop_kept(engine);
+			caller = accept_next(fd);
+		}
+		if (caller >= 0)
+			shm_socket_close(caller);
+	} while (caller >= 0 || caller == -EINTR || caller == -ECONNABORTED);
+	if (caller == -EINVAL || caller == -EAGAIN) /* none is left */
+		soft_fd_close(fd);
+	else
+		soft_closer_close_listed(fd);
+}
+
 void shm_unlisten(struct shm_engine *engine, void *object)
 {
 	struct shm_listener *listener = object;
+	int fd;
 
 	if (listener->id)
 		shm_engine_remove(engine, listener->id);
 	pthread_mutex_lock(&listener->lock);
-	if (listener->fd >= 0) {
-		epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, listener->fd, NULL);
-		shutdown(listener->fd, SHUT_RDWR); /* refuses callers even if a child has a copy */
-		soft_fd_close(listener->fd);
-	}
-	soft_fd_close(listener->port_fd);
+	fd = listener->fd;
+	if (fd >= 0)
+		epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	listener->fd = -1;
-	listener->port_fd = -1;
 	pthread_mutex_unlock(&listener->lock);
+	if (fd >= 0)
+		close_listening(engine, fd);
+	soft_fd_close(listener->port_fd);
+	listener->port_fd = -1;
 	/* refuses peers that have connected but sent no request, and those on kept sockets */
 	shm_keep_drop_listener(engine, listener);
 	shm_listener_put(listener);
@@ -310,7 +354,7 @@ static void accept_caller(struct shm_listener *listener, int fd)
 	struct shm_conn *conn;
 
 	if (shm_conn_create(engine, fd, SHM_PASSIVE, &conn) < 0) {
-		soft_fd_close(fd);
+		shm_socket_close(fd);
 		return;
 	}
 	shm_conn_set_state(conn, SHM_ARRIVING);
@@ -337,15 +381,11 @@ void shm_listener_event(struct shm_listener *listener)
 		int fd = -EBADF;
 
 		pthread_mutex_lock(&listener->lock);
-		if (listener->fd >= 0) {
-			soft_fd_begin();
-			fd = soft_fd_end(
-				accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
-		}
+		if (listener->fd >= 0)
+			fd = accept_next(listener->fd);
 		pthread_mutex_unlock(&listener->lock);
-		if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM) {
-			shm_keep_expire(listener->engine, UINT64_MAX);
-			shm_keep_drop_listener(listener->engine, NULL);
+		if (is_shortage(fd)) {
+			drop_kept(listener->engine);
 			/*
 			 * the caller stays in the backlog; do not spin while descriptors are short
 			 */

@@ -12,23 +12,22 @@
 #include <unistd.h>
 
 #include "core/base/cancel.h"
+#include "soft/closer.h"
+#include "soft/fds.h"
 #include "soft/shm/conn.h"
 #include "soft/shm/wire.h"
 
 #define PACKETS_MAX 16u /* read in a row */
+#define LEFT_MAX 256u	/* taken from a socket before it is closed */
 
 /* --- packets in --- */
 
-/* SO_LINGER of a hostile peer's socket could make its last close block: not here. */
 void shm_packet_close_fds(struct shm_packet *packet)
 {
-	static const struct linger at_once;
-
 	while (packet->fd_count) {
 		int fd = packet->fds[--packet->fd_count];
 
-		setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-		close(fd);
+		soft_closer_close_passed(fd, packet->is_peer_trusted);
 	}
 }
 
@@ -90,6 +89,7 @@ int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
 	int rc;
 
 	packet->fd_count = 0;
+	packet->is_peer_trusted = conn->remote.is_same_user;
 	do {
 		message.msg_controllen = sizeof(control);
 		size = recvmsg(conn->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -119,16 +119,6 @@ int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
 	if (rc < 0)
 		shm_packet_close_fds(packet);
 	return rc < 0 ? rc : 1;
-}
-
-void shm_conn_discard(struct shm_conn *conn)
-{
-	struct shm_packet packet;
-	int rc;
-
-	/* ends: nothing is added to a socket that is shut down */
-	while ((rc = shm_packet_receive(conn, &packet)) == 1 || rc == -EPROTO)
-		shm_packet_close_fds(&packet);
 }
 
 int shm_conn_read_idle(struct shm_conn *conn)
@@ -191,6 +181,102 @@ int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t 
 }
 
 /* --- the socket --- */
+
+/*
+ * The size of the next packet, which stays in the socket, or -errno. Without a buffer for control
+ * messages the kernel only tells that there are any: no descriptor is received.
+ */
+static ssize_t peek(int fd, bool *has_control_out)
+{
+	char byte;
+	struct iovec iov = {&byte, 1};
+	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t size = recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
+
+	*has_control_out = size >= 0 && (message.msg_flags & MSG_CTRUNC);
+	return size < 0 ? -errno : size;
+}
+
+/* Zero bytes were read: was that the end? An empty packet brings the sender's name if asked for. */
+static bool is_at_end(int fd)
+{
+	const int on = 1, off = 0;
+	bool is_packet;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 || peek(fd, &is_packet))
+		return false;
+	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
+	return !is_packet;
+}
+
+/*
+ * Takes what is left in a socket that was shut down, up to the first packet with descriptors. True:
+ * nothing is left.
+ */
+static bool is_emptied(int fd)
+{
+	unsigned i, resets = 0;
+
+	for (i = 0; i < LEFT_MAX; i++) {
+		bool has_control;
+		ssize_t size = peek(fd, &has_control);
+		char byte;
+
+		if (size == -EINTR || (size == -ECONNRESET && !resets++)) /* reported once */
+			continue;
+		if (size < 0)
+			return size != -ENOMEM;
+		if (has_control)
+			return false;
+		if (size == 0 && is_at_end(fd))
+			return true;
+		(void)recv(fd, &byte, 1, MSG_DONTWAIT);
+	}
+	return false;
+}
+
+/*
+ * Takes what a peer of our user has left in the socket. Such a peer may have sent memory files, as
+ * the protocol demands, which need no thread to be closed.
+ */
+static void discard_left(struct shm_conn *conn)
+{
+	struct shm_packet packet;
+	unsigned i;
+
+	for (i = 0; i < LEFT_MAX; i++) {
+		int rc = shm_packet_receive(conn, &packet);
+
+		if (rc != 1 && rc != -EPROTO)
+			return;
+		shm_packet_close_fds(&packet);
+	}
+}
+
+void shm_conn_close_socket(struct shm_conn *conn)
+{
+	if (conn->fd < 0)
+		return;
+	/* nothing is added to a socket that is shut down */
+	shutdown(conn->fd, SHUT_RDWR);
+	if (conn->remote.is_same_user)
+		discard_left(conn);
+	shm_socket_close(conn->fd);
+	conn->fd = -1;
+}
+
+void shm_socket_close(int fd)
+{
+	int state = core_cancel_off();
+
+	/* also ends the connection while a child that is about to exec holds a copy */
+	shutdown(fd, SHUT_RDWR);
+	if (is_emptied(fd))
+		soft_fd_close(fd);
+	else
+		soft_closer_close_listed(fd);
+	core_cancel_restore(state);
+}
 
 int shm_conn_epoll_add(struct shm_conn *conn)
 {

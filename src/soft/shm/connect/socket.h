@@ -19,11 +19,12 @@ struct shm_packet {
 	union shm_wire wire;
 	int fds[SHM_PACKET_FDS];
 	unsigned fd_count;
+	bool is_peer_trusted; /* same user */
 };
 
 /* Receives one packet without waiting: 1, 0 at the end of the socket, -EAGAIN, -EPROTO. */
 int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet);
-/* Closes the descriptors that are left in the packet. */
+/* Closes the descriptors that are left in the packet; never blocks. */
 void shm_packet_close_fds(struct shm_packet *packet);
 
 /* Sends one packet without waiting, with descriptors; 0 or -errno. */
@@ -32,10 +33,12 @@ int shm_conn_send(struct shm_conn *conn, const union shm_wire *wire, const int *
 int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t word);
 
 /*
- * Receives what is left in a socket that was shut down. If close(2) of the socket had to close the
- * descriptors in it, it could block on one that a hostile peer sent.
+ * Shuts down and closes a listed socket that a peer is connected to; never blocks. If descriptors
+ * are left in the socket, its close closes them, too, which another thread does (soft/closer.h).
  */
-void shm_conn_discard(struct shm_conn *conn);
+void shm_socket_close(int fd);
+/* The same for the socket of a connection, if it still has it. */
+void shm_conn_close_socket(struct shm_conn *conn);
 /* Reads up to the peer's IDLE: 1, 0 if it has not arrived, -EPROTO (or the end of the socket). */
 int shm_conn_read_idle(struct shm_conn *conn);
 

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Threads that close what peers have passed: with files whose close blocks, and with many. */
+#include "soft/closer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "peer.h"
+#include "lingering.h"
+#include "soft/fds.h"
+
+#define LINGER_S 10
+#define MB 1048576
+
+/* --- which thread closes, and threads that cannot be created --- */
+
+static _Atomic int watched = -1;
+static pthread_t watched_by; /* set before watched is cleared */
+static _Atomic int creations_that_fail;
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+int __wrap_close(int fd)
+{
+	if (fd == atomic_load(&watched)) {
+		watched_by = pthread_self();
+		atomic_store(&watched, -1);
+	}
+	return __real_close(fd);
+}
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			  void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			  void *argument);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+			  void *argument)
+{
+	if (atomic_load(&creations_that_fail) > 0) {
+		atomic_fetch_sub(&creations_that_fail, 1);
+		return EAGAIN;
+	}
+	return __real_pthread_create(thread, attr, run, argument);
+}
+
+/* Is it closed by the calling thread? Returns when it is closed. */
+static bool is_closed_here(int fd, bool is_peer_trusted)
+{
+	atomic_store(&watched, fd);
+	soft_closer_close_passed(fd, is_peer_trusted);
+	for (unsigned int polls = 0; atomic_load(&watched) >= 0; polls++)
+		peer_pause(polls);
+	return pthread_equal(watched_by, pthread_self());
+}
+
+/* One end of a pipe; *end_out sees when the other end is closed. */
+static int make_pipe(int *end_out)
+{
+	int ends[2];
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	*end_out = ends[0];
+	return ends[1];
+}
+
+/* Waits, for a limited time, until the other end is closed. */
+static void await_end(int end)
+{
+	struct pollfd poll_fd = {.fd = end};
+
+	assert_int_equal(poll(&poll_fd, 1, PEER_LIMIT_S * 1000), 1);
+	assert_true(poll_fd.revents & POLLHUP);
+	close(end);
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* --- */
+
+/* GEN-34 CONN-GEN-09: neither the caller nor other descriptors nor a fork waits for it */
+static void close__blocks__nothing_waits(void **state)
+{
+	struct lingering slow[3];
+	int ends[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		lingering_open_nested(&slow[i], LINGER_S);
+		if (i)
+			soft_closer_close(slow[i].fd);
+		else
+			assert_false(is_closed_here(slow[i].fd, true));
+		soft_closer_close(make_pipe(&ends[i]));
+	}
+	for (int i = 0; i < 3; i++)
+		await_end(ends[i]);
+	for (int i = 0; i < 3; i++) { /* the closes still block: the connections are open */
+		struct pollfd other = {.fd = slow[i].other};
+
+		assert_int_equal(poll(&other, 1, 0), 0);
+		lingering_release(&slow[i]);
+	}
+}
+
+static void close__many__all_closed(void **state)
+{
+	int ends[200];
+
+	(void)state;
+	for (int i = 0; i < 200; i++)
+		soft_closer_close(make_pipe(&ends[i]));
+	for (int i = 0; i < 200; i++)
+		await_end(ends[i]);
+	soft_closer_close(-1);
+}
+
+static void close__no_thread__closed_with_the_next_one(void **state)
+{
+	int ends[3];
+
+	(void)state;
+	atomic_store(&creations_that_fail, 2);
+	for (int i = 0; i < 2; i++) {
+		soft_closer_close(make_pipe(&ends[i]));
+		assert_int_equal(poll(&(struct pollfd){.fd = ends[i]}, 1, 0), 0);
+	}
+	soft_closer_close(make_pipe(&ends[2]));
+	for (int i = 0; i < 3; i++)
+		await_end(ends[i]);
+}
+
+static void close_listed__listed__removed_and_closed(void **state)
+{
+	int end, fd = make_pipe(&end);
+
+	(void)state;
+	assert_int_equal(soft_fd_add(fd), 0);
+	soft_closer_close_listed(fd);
+	await_end(end);
+	fd = make_pipe(&end);
+	soft_closer_close_listed(fd); /* not listed */
+	soft_closer_close_listed(-1);
+	assert_true(is_open(fd));
+	close(fd);
+	close(end);
+}
+
+static int memory_file(size_t size, unsigned int seals)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, seals), 0);
+	return fd;
+}
+
+static void close_passed__memory_file__closed_at_once(void **state)
+{
+	(void)state;
+	assert_true(is_closed_here(memory_file(4096, F_SEAL_GROW), false));
+	assert_true(is_closed_here(memory_file(16 * MB, F_SEAL_GROW), false));
+	assert_true(is_closed_here(memory_file(4096, 0), true));
+	assert_true(is_closed_here(memory_file(16 * MB + 1, 0), true));
+}
+
+/* A stranger's memory file may be large, now or when it is closed. */
+static void close_passed__anything_else__closed_by_another_thread(void **state)
+{
+	int end, fd;
+
+	(void)state;
+	assert_false(is_closed_here(memory_file(4096, 0), false));
+	assert_false(is_closed_here(memory_file(16 * MB + 1, F_SEAL_GROW), false));
+	fd = memory_file(4096, 0);
+	/* pages behind its end */
+	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 16 * MB + 4096), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_GROW), 0);
+	assert_false(is_closed_here(fd, false));
+	assert_false(is_closed_here(open("/dev/null", O_RDONLY | O_CLOEXEC), true));
+	assert_false(is_closed_here(make_pipe(&end), true));
+	close(end);
+}
+
+static int child_body(int channel, void *argument)
+{
+	struct pollfd poll_fd;
+	int ends[2];
+
+	(void)channel;
+	(void)argument;
+	PEER_CHECK(pipe2(ends, O_CLOEXEC) == 0);
+	soft_closer_close(ends[1]);
+	poll_fd = (struct pollfd){.fd = ends[0]};
+	PEER_CHECK(poll(&poll_fd, 1, PEER_LIMIT_S * 1000) == 1);
+	return 0;
+}
+
+/* GEN-34: all threads of the parent are blocked; the child has its own */
+static void close__in_a_child__closed(void **state)
+{
+	struct lingering slow[10];
+	struct peer child;
+
+	(void)state;
+#ifdef __SANITIZE_THREAD__
+	skip(); /* it supports no thread in the child of a process with threads */
+#endif
+	for (int i = 0; i < 10; i++) {
+		lingering_open_nested(&slow[i], LINGER_S);
+		soft_closer_close(slow[i].fd);
+	}
+	child = peer_start(child_body, NULL);
+	peer_finish(&child);
+	for (int i = 0; i < 10; i++)
+		lingering_release(&slow[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(close__blocks__nothing_waits),
+		cmocka_unit_test(close__many__all_closed),
+		cmocka_unit_test(close__no_thread__closed_with_the_next_one),
+		cmocka_unit_test(close_listed__listed__removed_and_closed),
+		cmocka_unit_test(close_passed__memory_file__closed_at_once),
+		cmocka_unit_test(close_passed__anything_else__closed_by_another_thread),
+		cmocka_unit_test(close__in_a_child__closed),
+	};
+
+	return cmocka_run_group_tests_name("soft closer", tests, NULL, NULL);
+}
