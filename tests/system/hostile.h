@@ -22,7 +22,8 @@
 
 struct hostile {
 	int fd;
-	struct shm_segment *segment;
+	int table_fd;
+	struct shm_segment *segment; /* NULL until it is accepted */
 	struct shm_side *mine;
 	struct soft_key_entry *table;
 	uint32_t produced; /* where the next entry goes */
@@ -116,17 +117,14 @@ static inline void hostile_ask_as(struct hostile *h, const struct sockaddr_in *a
 		.side = *side,
 		.family = AF_INET,
 	};
-	int fds[2] = {sealed_file(sizeof(struct shm_segment)), sealed_file(table_size)};
 
 	hostile_dial(h, address, qual);
-	h->segment = map_file(fds[0], sizeof(*h->segment));
-	h->table = map_file(fds[1], table_size);
-	h->mine = &h->segment->side[SHM_ACTIVE];
+	h->segment = NULL;
+	h->table_fd = sealed_file(table_size);
+	h->table = map_file(h->table_fd, table_size);
 	put_head(&packet.head, SHM_WIRE_REQUEST);
 	memcpy(packet.address, &address->sin_addr, sizeof(address->sin_addr));
-	hostile_send(h, &packet, offsetof(struct shm_wire_request, private_data), fds, 2);
-	close(fds[0]);
-	close(fds[1]);
+	hostile_send(h, &packet, offsetof(struct shm_wire_request, private_data), NULL, 0);
 }
 
 static inline void hostile_ask(struct hostile *h, const struct sockaddr_in *address,
@@ -151,12 +149,44 @@ static inline void hostile_await(const struct hostile *h, enum shm_wire_type typ
 	} while (packet_out->head.type != type);
 }
 
-static inline void hostile_ready(const struct hostile *h)
+/* Takes the answer with the segment. */
+static inline void hostile_take_answer(struct hostile *h)
 {
 	union shm_wire answer;
+	struct iovec iov = {.iov_base = &answer, .iov_len = sizeof(answer)};
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(SHM_WIRE_FDS_MAX * sizeof(int))];
+	} control;
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
+	struct pollfd input = {.fd = h->fd, .events = POLLIN};
+	int fds[SHM_WIRE_FDS_MAX];
+	size_t size;
 
-	hostile_await(h, SHM_WIRE_ACCEPT, &answer);
-	hostile_word(h, SHM_WIRE_READY, 0);
+	assert_int_equal(poll(&input, 1, DT_WAIT_US / 1000), 1);
+	assert_true(recvmsg(h->fd, &msg, MSG_CMSG_CLOEXEC) > 0);
+	assert_int_equal(answer.head.type, SHM_WIRE_ACCEPT);
+	assert_non_null(CMSG_FIRSTHDR(&msg));
+	size = CMSG_FIRSTHDR(&msg)->cmsg_len - CMSG_LEN(0);
+	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&msg)), size);
+	h->segment = map_file(fds[0], sizeof(*h->segment));
+	h->mine = &h->segment->side[SHM_ACTIVE];
+	for (size_t i = 0; i < size / sizeof(int); i++)
+		close(fds[i]);
+}
+
+static inline void hostile_ready(struct hostile *h)
+{
+	struct shm_wire_word packet = {.word = 0};
+
+	hostile_take_answer(h);
+	put_head(&packet.head, SHM_WIRE_READY);
+	/* the kernel refuses the key table of another user */
+	if (!hostile_send(h, &packet, sizeof(packet), &h->table_fd, 1))
+		assert_true(hostile_send(h, &packet, sizeof(packet), NULL, 0));
 }
 
 static inline const struct sockaddr_in *own_address(struct conn_fixture *f)
@@ -181,7 +211,9 @@ static inline void hostile_connect(struct hostile *h, struct conn_fixture *f, st
 static inline void hostile_close(struct hostile *h)
 {
 	close(h->fd);
-	munmap(h->segment, sizeof(*h->segment));
+	close(h->table_fd);
+	if (h->segment)
+		munmap(h->segment, sizeof(*h->segment));
 	munmap(h->table, SOFT_KEY_MAX * sizeof(struct soft_key_entry));
 }
 

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/un.h>
 
+#include "soft/shm/wire.h"
 #include "conn_remote.h"
 
 #define STRANGERS 100
@@ -221,8 +222,8 @@ static void stranger_send(int fd, const void *data, size_t len, const int *fds, 
 /* A valid packet head, so that the checks after it are reached. */
 static void put_head(unsigned char *data, uint16_t type)
 {
-	const uint32_t magic = 0x4d48534f;
-	const uint16_t version = 1;
+	const uint32_t magic = SHM_WIRE_MAGIC;
+	const uint16_t version = SHM_WIRE_VERSION;
 
 	memcpy(data, &magic, sizeof(magic));
 	memcpy(data + 4, &version, sizeof(version));

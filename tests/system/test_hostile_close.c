@@ -9,6 +9,7 @@
 
 #include "hostile.h"
 #include "lingering.h"
+#include "old_kernel.h"
 
 #define LINGER_S 12
 #define AT_ONCE_US 4000000u
@@ -260,6 +261,10 @@ int main(void)
 		conn_test(ia_close__slow_descriptors__does_not_wait),
 	};
 
+	int failed;
+
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	return cmocka_run_group_tests_name("hostile close", tests, NULL, NULL);
+	failed = cmocka_run_group_tests_name("hostile close", tests, NULL, NULL);
+	old_kernel_make();
+	return failed + cmocka_run_group_tests_name("hostile close, old kernel", tests, NULL, NULL);
 }

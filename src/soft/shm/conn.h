@@ -90,8 +90,9 @@ struct shm_conn {
 	_Atomic bool is_in_epoll;
 	struct core_ref ep_ref;
 
-	struct shm_segment *segment;
+	struct shm_segment *segment; /* NULL until the request is accepted */
 	struct shm_side *mine;
+	_Atomic bool has_segment; /* release after `mine`, `theirs` and `remote` are set */
 	struct shm_remote remote;
 
 	/* set-up */
@@ -99,16 +100,18 @@ struct shm_conn {
 	bool is_silent;		       /* on the listener's list (engine lock) */
 	struct shm_conn *next_silent;  /* engine lock */
 	struct shm_conn *prev_silent;
-	union shm_wire *request; /* CALLING, or kept and REQUESTED: the request packet */
+	/* CALLING, or kept and REQUESTED: the request packet; ACCEPTED: the answer, until sent */
+	union shm_wire *request;
+	bool is_refusing; /* the kernel refuses descriptors that the peer sends */
 	socklen_t peer_name_len;
 	void *peer_name;	       /* active: struct sockaddr_un of the service point */
 	uint64_t give_up_ns;	       /* set-up fails at this time */
-	uint64_t retry_ns;	       /* CALLING: when to try again */
+	uint64_t retry_ns;	       /* CALLING, ACCEPTED: when to try again */
 	DAT_EVENT_NUMBER failure;      /* the service thread reports it; 0: none */
 	uint32_t peer_read_in;	       /* concurrent RDMA Reads that the peer serves, */
 	uint32_t peer_read_out;	       /* that it wants to issue, */
 	uint32_t read_limit;	       /* and that we may have in flight through the ring */
-	int segment_fd;		       /* CALLING: to be sent with the request; else -1 */
+	int segment_fd;		       /* ACCEPTED: to be sent with the answer; else -1 */
 	uint64_t port;		       /* local port qualifier */
 	_Atomic uint64_t deadline_ns;  /* when the service thread serves it; 0: never */
 	bool is_pending;	       /* on the engine's list (engine lock) */

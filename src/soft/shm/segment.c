@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The shared segment of a connection: created by the active side, checked and mapped by the passive
+ * The shared segment of a connection: created by the passive side, checked and mapped by the active
  * side.
  */
 #include "soft/shm/segment.h"
@@ -49,6 +49,7 @@ static int map_segment(struct shm_conn *conn, int fd)
 	}
 	conn->segment = memory;
 	shm_conn_make_rings(conn);
+	shm_conn_set_has_segment(conn);
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The memory that the two sides of a connection on one host share. The active side creates it,
- * seals it against any change of size, and passes it with the request. Each side writes its own
+ * The memory that the two sides of a connection on one host share. The passive side creates it,
+ * seals it against any change of size, and passes it when it accepts. Each side writes its own
  * `struct shm_side` and its own two rings, and reads the other's. Everything that the other side
  * writes is untrusted: it is read once, checked against our own limits, and only the copy is used.
  */
@@ -116,7 +116,7 @@ static_assert(offsetof(struct shm_side, armed) == 2 * SHM_LINE, "no padding insi
 static_assert(offsetof(struct shm_side, announce) == 3 * SHM_LINE, "no padding inside");
 static_assert(offsetof(struct shm_segment, request) == SHM_PAGE, "the words have their page");
 static_assert(sizeof(struct shm_segment) == SHM_PAGE + 2 * (SHM_REQUEST_RING + SHM_RESPONSE_RING),
-	      "exact size, checked by the passive side");
+	      "exact size, checked by the active side");
 static_assert(sizeof(struct shm_segment) <= 56 * 1024, "the budget of a connection");
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "words are shared between processes");
 

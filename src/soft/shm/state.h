@@ -46,13 +46,24 @@ static inline void shm_conn_watch_bit(struct shm_conn *conn, enum shm_watch bit,
 	atomic_store_explicit(&conn->watch, watch, memory_order_relaxed);
 }
 
+/* May `mine` and `theirs` be used, also without the lock? */
+static inline bool shm_conn_has_segment(const struct shm_conn *conn)
+{
+	return atomic_load_explicit(&conn->has_segment, memory_order_acquire);
+}
+
+static inline void shm_conn_set_has_segment(struct shm_conn *conn)
+{
+	atomic_store_explicit(&conn->has_segment, true, memory_order_release);
+}
+
 /*
  * The key of ours that the peer is copying through, else 0. A process of another user cannot copy,
  * whatever it writes there, and nobody waits for it.
  */
 static inline uint32_t shm_conn_announced(const struct shm_conn *conn)
 {
-	if (!conn->remote.is_same_user)
+	if (!shm_conn_has_segment(conn) || !conn->remote.is_same_user)
 		return 0;
 	/* acquire: the copy is over when the announcement is withdrawn */
 	return atomic_load_explicit(&conn->theirs->announce, memory_order_acquire);
@@ -67,7 +78,7 @@ void shm_conn_get(struct shm_conn *conn);
 bool shm_conn_get_unless_dead(struct shm_conn *conn);
 void shm_conn_put(struct shm_conn *conn);
 
-/* Maps a new segment (active side), or that of the active side, and initialises the rings. */
+/* Maps a new segment (passive side), or that of the passive side, and initialises the rings. */
 int shm_conn_make_segment(struct shm_conn *conn, int *fd_out);
 int shm_conn_map_segment(struct shm_conn *conn, int fd);
 /* Initialises the rings. The segment may hold anything that a hostile peer wrote into it. */

@@ -17,27 +17,29 @@ enum wire_check {
 };
 
 static const struct {
-	uint8_t fds;
+	uint8_t fds_min;
+	uint8_t fds_max;
 	uint8_t check;
 	uint16_t size; /* without private data */
 } wire_types[SHM_WIRE_TYPE_END] = {
-	[SHM_WIRE_REQUEST] = {2, CHECK_REQUEST, offsetof(struct shm_wire_request, private_data)},
-	[SHM_WIRE_ACCEPT] = {1, CHECK_ACCEPT, offsetof(struct shm_wire_accept, private_data)},
-	[SHM_WIRE_REJECT] = {0, CHECK_REJECT, sizeof(struct shm_wire_word)},
-	[SHM_WIRE_READY] = {0, CHECK_NONE, sizeof(struct shm_wire_word)},
-	[SHM_WIRE_CLOSE] = {0, CHECK_CLOSE, sizeof(struct shm_wire_word)},
-	[SHM_WIRE_WAKE] = {0, CHECK_NONE, sizeof(struct shm_wire_head)},
-	[SHM_WIRE_MAP_ASK] = {0, CHECK_KEY, sizeof(struct shm_wire_word)},
-	[SHM_WIRE_MAP_GIVE] = {1, CHECK_GIVE, sizeof(struct shm_wire_give)},
-	[SHM_WIRE_MAP_REFUSE] = {0, CHECK_KEY, sizeof(struct shm_wire_word)},
-	[SHM_WIRE_KEY_GONE] = {0, CHECK_KEY, sizeof(struct shm_wire_word)},
-	[SHM_WIRE_POOL_NAME] = {0, CHECK_NONE, sizeof(struct shm_wire_pool)},
-	[SHM_WIRE_POOL_GIVE] = {1, CHECK_NONE, sizeof(struct shm_wire_pool)},
-	[SHM_WIRE_POOL_HAVE] = {0, CHECK_NONE, sizeof(struct shm_wire_pool)},
-	[SHM_WIRE_IDLE] = {0, CHECK_NONE, sizeof(struct shm_wire_word)},
-	[SHM_WIRE_REQUEST_KEPT] = {0, CHECK_REQUEST,
+	[SHM_WIRE_REQUEST] = {0, 0, CHECK_REQUEST, offsetof(struct shm_wire_request, private_data)},
+	[SHM_WIRE_ACCEPT] = {1, 2, CHECK_ACCEPT, offsetof(struct shm_wire_accept, private_data)},
+	[SHM_WIRE_REJECT] = {0, 0, CHECK_REJECT, sizeof(struct shm_wire_word)},
+	[SHM_WIRE_READY] = {0, 1, CHECK_NONE, sizeof(struct shm_wire_word)},
+	[SHM_WIRE_CLOSE] = {0, 0, CHECK_CLOSE, sizeof(struct shm_wire_word)},
+	[SHM_WIRE_WAKE] = {0, 0, CHECK_NONE, sizeof(struct shm_wire_head)},
+	[SHM_WIRE_MAP_ASK] = {0, 0, CHECK_KEY, sizeof(struct shm_wire_word)},
+	[SHM_WIRE_MAP_GIVE] = {1, 1, CHECK_GIVE, sizeof(struct shm_wire_give)},
+	[SHM_WIRE_MAP_REFUSE] = {0, 0, CHECK_KEY, sizeof(struct shm_wire_word)},
+	[SHM_WIRE_KEY_GONE] = {0, 0, CHECK_KEY, sizeof(struct shm_wire_word)},
+	[SHM_WIRE_POOL_NAME] = {0, 0, CHECK_NONE, sizeof(struct shm_wire_pool)},
+	[SHM_WIRE_POOL_GIVE] = {1, 1, CHECK_NONE, sizeof(struct shm_wire_pool)},
+	[SHM_WIRE_POOL_HAVE] = {0, 0, CHECK_NONE, sizeof(struct shm_wire_pool)},
+	[SHM_WIRE_IDLE] = {0, 0, CHECK_NONE, sizeof(struct shm_wire_word)},
+	[SHM_WIRE_REQUEST_KEPT] = {0, 0, CHECK_REQUEST,
 				   offsetof(struct shm_wire_request, private_data)},
-	[SHM_WIRE_ACCEPT_KEPT] = {0, CHECK_ACCEPT, offsetof(struct shm_wire_accept, private_data)},
+	[SHM_WIRE_ACCEPT_KEPT] = {0, 0, CHECK_ACCEPT,
+				  offsetof(struct shm_wire_accept, private_data)},
 };
 
 void shm_wire_prepare(union shm_wire *wire, enum shm_wire_type type)
@@ -108,7 +110,8 @@ int shm_wire_decode(const void *bytes, size_t size, unsigned fd_count, union shm
 	    wire_out->head.type == 0 || wire_out->head.type >= SHM_WIRE_TYPE_END)
 		return -EPROTO;
 	fixed = wire_types[wire_out->head.type].size;
-	if (size < fixed || fd_count != wire_types[wire_out->head.type].fds ||
+	if (size < fixed || fd_count < wire_types[wire_out->head.type].fds_min ||
+	    fd_count > wire_types[wire_out->head.type].fds_max ||
 	    private_size(wire_out) > SHM_PRIVATE_MAX || size != fixed + private_size(wire_out))
 		return -EPROTO;
 	return check_fields(wire_out);

@@ -12,16 +12,16 @@
 #include <stdint.h>
 
 #define SHM_WIRE_MAGIC 0x4d48534fu /* "OSHM" */
-#define SHM_WIRE_VERSION 4u
+#define SHM_WIRE_VERSION 5u
 #define SHM_PRIVATE_MAX 512u
 #define SHM_TOKEN_SIZE 16u
 #define SHM_WIRE_FDS_MAX 2u
 
 enum shm_wire_type {
-	SHM_WIRE_REQUEST = 1, /* active side; descriptors: segment, key table */
-	SHM_WIRE_ACCEPT,      /* passive side; descriptor: key table */
+	SHM_WIRE_REQUEST = 1, /* active side */
+	SHM_WIRE_ACCEPT,      /* passive side; descriptors: segment; key table, for our own user */
 	SHM_WIRE_REJECT,      /* passive side */
-	SHM_WIRE_READY,	      /* active side: the connection is established */
+	SHM_WIRE_READY,	      /* active side: established; descriptor: key table, likewise */
 	SHM_WIRE_CLOSE,	      /* either side: the connection has ended */
 	SHM_WIRE_WAKE,	      /* there are entries for a side that sleeps */
 	SHM_WIRE_MAP_ASK,     /* may I map the memory behind this key? */
@@ -33,8 +33,8 @@ enum shm_wire_type {
 	SHM_WIRE_POOL_HAVE,   /* answer to both: with the secret that came with it, or zeros */
 	/* on the socket and segment of an earlier connection (keep.h): */
 	SHM_WIRE_IDLE,	       /* passive side: it has stopped using them, they can be used again */
-	SHM_WIRE_REQUEST_KEPT, /* REQUEST and */
-	SHM_WIRE_ACCEPT_KEPT,  /* ACCEPT without descriptors */
+	SHM_WIRE_REQUEST_KEPT, /* REQUEST, */
+	SHM_WIRE_ACCEPT_KEPT,  /* and ACCEPT without descriptors */
 	SHM_WIRE_TYPE_END,
 };
 

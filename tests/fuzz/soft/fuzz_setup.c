@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "lab.h"
@@ -25,14 +26,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void in_set_up(const union shm_wire *wire, enum shm_state state, unsigned fd_choice)
 {
 	struct lab *lab = lab_open(CORE_COPY_AUTO, false);
-	/* a key table, or something else */
-	int fd = fd_choice & 1 ? soft_keys_fd(lab->peer_keys) : lab->peer_fd;
-	const int fds[SHM_WIRE_FDS_MAX] = {fd, fd};
 	struct shm_conn *conn = lab->conn;
+	/* a segment and a key table, or something else */
+	const int fds[SHM_WIRE_FDS_MAX] = {
+		fd_choice & 1 ? conn->segment_fd : lab->peer_fd,
+		fd_choice & 2	? soft_keys_fd(lab->peer_keys)
+		: fd_choice & 4 ? lab->peer_fd
+				: -1,
+	};
 
-	/* the lab gives it a table of the peer; here the packet brings it */
+	/* the lab gives it a segment and a table of the peer; here the packet brings them */
 	soft_view_put(conn->remote.view);
 	conn->remote.view = NULL;
+	munmap(conn->segment, sizeof(*conn->segment));
+	conn->segment = NULL;
+	atomic_store(&conn->has_segment, false);
 	shm_conn_set_state(conn, state);
 	shm_conn_get(conn);
 	if (shm_setup_answer(conn, &lab->ep, wire, fds) < 0)

@@ -45,6 +45,21 @@ static void answer__peer_has_it_not__ring_only_and_no_other_offer(void **state)
 	assert_true(lab_is_open(lab));
 }
 
+/* The key table is missing: the peer is not of our user, and takes no descriptors. */
+static void offer__another_user__ring_only(void **state)
+{
+	struct lab *lab = *state;
+	struct line line = lab_line(lab);
+	union shm_wire wire;
+
+	soft_view_put(lab->conn->remote.view);
+	lab->conn->remote.view = NULL;
+	assert_int_equal(send_whole(lab, &line, LARGE, 1), 0);
+	assert_int_equal(lab_peer_packet(lab, &wire), 0);
+	assert_int_equal(lab->engine.pool_count, 0);
+	assert_true(lab_is_open(lab));
+}
+
 /* Answers that were not requested are ignored, whatever they are. */
 static void answer__unasked_or_of_another_pool__nothing_changes(void **state)
 {
@@ -281,6 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		test(send__first_large_one__pool_offered_and_ring_used_until_it_is_known),
 		test(answer__peer_has_it_not__ring_only_and_no_other_offer),
+		test(offer__another_user__ring_only),
 		test(answer__unasked_or_of_another_pool__nothing_changes),
 		test(offer__second_connection_to_the_process__shares_the_pool),
 		test(answer__wrong_secret_for_a_pool_that_is_in_use__another_pool_is_given),

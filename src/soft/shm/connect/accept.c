@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/base/slab.h"
 #include "core/transport.h"
 #include "soft/fds.h"
 #include "soft/shm/connect/keep.h"
@@ -36,22 +37,11 @@ static void request_address(const struct shm_wire_request *request, union core_s
 	}
 }
 
-/* Takes the descriptors of the first request on a socket. */
-static int learn_peer(struct shm_conn *conn, const struct shm_wire_request *wire, const int *fds)
-{
-	int rc = shm_conn_map_segment(conn, fds[0]);
-
-	if (rc < 0)
-		return rc;
-	shm_conn_identify(conn);
-	return shm_setup_learn_process(conn, &wire->side, fds[1]);
-}
-
 /*
  * Offers a valid request to the core. 0: the connection belongs to the core now. -EAGAIN: the peer
  * has to request on another socket.
  */
-static int offer_request(struct shm_conn *conn, const struct shm_wire_request *wire, const int *fds)
+static int offer_request(struct shm_conn *conn, const struct shm_wire_request *wire)
 {
 	struct core_ref sp = shm_listener_sp(conn->listener);
 	struct transport_request request = {
@@ -67,9 +57,13 @@ static int offer_request(struct shm_conn *conn, const struct shm_wire_request *w
 
 	if (wire->qual != shm_listener_qual(conn->listener))
 		return -ECONNREFUSED;
-	rc = conn->is_kept ? shm_keep_resume(conn) : learn_peer(conn, wire, fds);
+	rc = conn->is_kept ? shm_keep_resume(conn) : 0;
 	if (rc < 0)
 		return rc;
+	if (!conn->is_kept) {
+		shm_conn_identify(conn);
+		shm_setup_learn_process(conn, &wire->side);
+	}
 	shm_setup_learn_endpoint(conn, &wire->side);
 	request_address(wire, &request.remote_address);
 	/* from here on the consumer may take any time */
@@ -80,10 +74,10 @@ static int offer_request(struct shm_conn *conn, const struct shm_wire_request *w
 	return core_sp_request(sp, &request);
 }
 
-void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire, const int *fds)
+void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire)
 {
 	if (wire && wire->head.type == (conn->is_kept ? SHM_WIRE_REQUEST_KEPT : SHM_WIRE_REQUEST)) {
-		int rc = offer_request(conn, &wire->request, fds);
+		int rc = offer_request(conn, &wire->request);
 
 		if (!rc)
 			return;
@@ -96,40 +90,81 @@ void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire, const 
 	shm_setup_drop_silent(conn);
 }
 
+/* Makes room by dropping kept connections if descriptors or memory are exhausted. */
+static int make_segment(struct shm_conn *conn)
+{
+	int rc = shm_conn_make_segment(conn, &conn->segment_fd);
+
+	if (rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM)
+		return rc;
+	shm_keep_expire(conn->engine, UINT64_MAX);
+	return shm_conn_make_segment(conn, &conn->segment_fd);
+}
+
+/* What an accept needs that can fail; an attempt that has failed can be repeated. */
+static int prepare_accept(struct shm_conn *conn)
+{
+	int rc = conn->segment ? 0 : make_segment(conn);
+
+	if (rc < 0)
+		return rc;
+	if (!conn->request)
+		conn->request = core_slab_alloc(sizeof(*conn->request));
+	if (!conn->request)
+		return -ENOMEM;
+	/* the peer is of our user: it sends its key table, and memory files later */
+	if (!conn->is_kept && conn->remote.is_same_user && shm_socket_refuse_fds(conn->fd, false))
+		conn->is_refusing = false;
+	return 0;
+}
+
+void shm_setup_send_accept(struct shm_conn *conn)
+{
+	int fds[SHM_WIRE_FDS_MAX] = {conn->segment_fd, shm_setup_keys_fd(conn)};
+	unsigned count = conn->is_kept ? 0 : fds[1] >= 0 ? 2 : 1;
+	int rc = shm_conn_send(conn, conn->request, fds, count);
+
+	if (rc == -ETOOMANYREFS || rc == -ENOBUFS) {
+		conn->retry_ns = shm_now_ns() + SHM_RETRY_NS;
+		shm_conn_set_deadline(conn, conn->retry_ns);
+		return;
+	}
+	soft_fd_close(conn->segment_fd);
+	conn->segment_fd = -1;
+	core_slab_free(conn->request, sizeof(*conn->request));
+	conn->request = NULL;
+	if (rc < 0)
+		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+	else
+		shm_conn_set_deadline(conn, conn->give_up_ns);
+}
+
 int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param)
 {
 	struct shm_conn *conn = request;
 	struct shm_ep *mine = ep->transport;
-	int empty_fd = -1, keys_fd = -1, rc;
-	union shm_wire wire;
+	int rc = prepare_accept(conn);
+	union shm_wire *wire = conn->request;
 
-	if (!conn->is_kept) {
-		keys_fd = shm_setup_keys_fd(conn, &empty_fd);
-		if (keys_fd < 0)
-			return keys_fd;
-	}
-	shm_wire_prepare(&wire, conn->is_kept ? SHM_WIRE_ACCEPT_KEPT : SHM_WIRE_ACCEPT);
-	wire.accept.private_size = param->private_data_size;
-	memcpy(wire.accept.private_data, param->private_data ? param->private_data : "",
+	if (rc < 0)
+		return rc;
+	shm_wire_prepare(wire, conn->is_kept ? SHM_WIRE_ACCEPT_KEPT : SHM_WIRE_ACCEPT);
+	wire->accept.private_size = param->private_data_size;
+	memcpy(wire->accept.private_data, param->private_data ? param->private_data : "",
 	       param->private_data_size);
-	shm_setup_fill_side(conn, ep, param, &wire.accept.side);
+	shm_setup_fill_side(conn, ep, param, &wire->accept.side);
 	shm_conn_attach(conn, ep);
 	/* the service thread waits for the endpoint's lock, which the caller holds */
 	rc = shm_conn_epoll_add(conn);
 	if (rc < 0) {
 		mine->conn = NULL;
 		atomic_store(&conn->has_ep, false);
-		goto out;
+		return rc;
 	}
 	conn->give_up_ns = shm_now_ns() + conn->engine->settings.setup_timeout_ms * 1000000u;
 	shm_conn_set_state(conn, SHM_ACCEPTED);
-	if (shm_conn_send(conn, &wire, &keys_fd, keys_fd >= 0) < 0)
-		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
-	else
-		shm_conn_set_deadline(conn, conn->give_up_ns);
-out:
-	soft_fd_close(empty_fd);
-	return rc;
+	shm_setup_send_accept(conn);
+	return 0;
 }
 
 void shm_reject(void *request, enum transport_reject why)

@@ -23,6 +23,20 @@ static bool is_end(DAT_EVENT_NUMBER number)
 	return number == DAT_CONNECTION_EVENT_DISCONNECTED || number == DAT_CONNECTION_EVENT_BROKEN;
 }
 
+static void revoke(struct shm_conn *conn)
+{
+	/*
+	 * sequentially consistent: the peer stores its announcement, then reads `revoked`; we store
+	 * `revoked`, then read the announcement: one of us sees the other's store
+	 */
+	atomic_store(&conn->mine->revoked, 1);
+	/* release: all that was taken is copied out; pairs with shm_pool_release of the peer */
+	atomic_store_explicit(&conn->mine->is_over, 1, memory_order_release);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (shm_conn_is_peer_unfenced(conn))
+		core_fence_heavy(CORE_FENCE_HOST);
+}
+
 void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 {
 	struct shm_engine *engine = conn->engine;
@@ -42,16 +56,8 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 		core_handle_set_slow(shm_conn_ep(conn).cell, CORE_EP_SLOW_CONN);
 	conn->end = end;
 	conn->force_ns = shm_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
-	/*
-	 * sequentially consistent: the peer stores its announcement, then reads `revoked`; we store
-	 * `revoked`, then read the announcement: one of us sees the other's store
-	 */
-	atomic_store(&conn->mine->revoked, 1);
-	/* release: all that was taken is copied out; pairs with shm_pool_release of the peer */
-	atomic_store_explicit(&conn->mine->is_over, 1, memory_order_release);
-	atomic_thread_fence(memory_order_seq_cst);
-	if (shm_conn_is_peer_unfenced(conn))
-		core_fence_heavy(CORE_FENCE_HOST);
+	if (shm_conn_has_segment(conn))
+		revoke(conn);
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
 		atomic_fetch_sub(&engine->disarmed, 1);
 	shm_engine_deactivate(engine, conn);
@@ -62,7 +68,7 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 
 bool shm_conn_is_peer_unfenced(const struct shm_conn *conn)
 {
-	return conn->remote.is_same_user && conn->theirs &&
+	return shm_conn_has_segment(conn) && conn->remote.is_same_user &&
 	       atomic_load_explicit(&conn->theirs->is_unfenced, memory_order_relaxed);
 }
 

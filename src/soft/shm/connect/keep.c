@@ -42,6 +42,7 @@ static struct shm_conn *make_successor(struct shm_conn *conn)
 	successor->is_kept = true;
 	successor->is_peer_idle = conn->is_peer_idle;
 	successor->segment = conn->segment;
+	successor->is_refusing = conn->is_refusing;
 	successor->request_out = conn->request_out; /* both sides' indexes, for clear_ring */
 	successor->response_out = conn->response_out;
 	successor->remote = conn->remote;
@@ -130,6 +131,7 @@ int shm_keep_resume(struct shm_conn *conn)
 	clear_ring(&conn->request_out);
 	clear_ring(&conn->response_out);
 	shm_conn_make_rings(conn);
+	shm_conn_set_has_segment(conn);
 	return 0;
 }
 
@@ -208,6 +210,7 @@ static bool prepare_kept(struct shm_conn *conn)
 	clear_ring(&conn->request_out);
 	clear_ring(&conn->response_out);
 	shm_conn_make_rings(conn);
+	shm_conn_set_has_segment(conn);
 	return true;
 }
 

@@ -41,7 +41,8 @@ struct shm_listener {
 	DAT_CONN_QUAL qual;
 	pthread_mutex_t lock; /* leaf; guards fd */
 	int fd;
-	int port_fd; /* holds the port that is the qualifier; -1: the consumer chose */
+	bool is_refusing; /* the kernel refuses descriptors that callers send */
+	int port_fd;	  /* holds the port that is the qualifier; -1: the consumer chose */
 	/* guarded by the engine's lock */
 	struct shm_conn *silent_first;
 	struct shm_conn *silent_last;
@@ -104,7 +105,8 @@ DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener)
 }
 
 /* Creates a listening socket of that name; -errno. */
-static int try_listen(const union core_sockaddr *address, DAT_CONN_QUAL qual)
+static int try_listen(struct shm_listener *listener, const union core_sockaddr *address,
+		      DAT_CONN_QUAL qual)
 {
 	struct sockaddr_un name;
 	socklen_t len = shm_listen_name(address, qual, &name);
@@ -114,6 +116,8 @@ static int try_listen(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return fd;
+	/* callers send none with their requests, and strangers shall not either */
+	listener->is_refusing = shm_socket_refuse_fds(fd, true);
 	if (bind(fd, (struct sockaddr *)&name, len) < 0 || listen(fd, SOMAXCONN) < 0) {
 		rc = -errno;
 		soft_fd_close(fd);
@@ -143,9 +147,10 @@ static bool is_stale_name(const union core_sockaddr *address, DAT_CONN_QUAL qual
  * The same for a qualifier of the consumer. Between fork and exec of system() or popen() a child
  * has copies of our sockets, and PSP-FREE-06 must hold then, too: -EBUSY for such a name.
  */
-static int listen_on(const union core_sockaddr *address, DAT_CONN_QUAL qual)
+static int listen_on(struct shm_listener *listener, const union core_sockaddr *address,
+		     DAT_CONN_QUAL qual)
 {
-	int fd = try_listen(address, qual);
+	int fd = try_listen(listener, address, qual);
 
 	return fd == -EADDRINUSE && is_stale_name(address, qual) ? -EBUSY : fd;
 }
@@ -186,8 +191,9 @@ static int choose_qual(struct shm_listener *listener, const union core_sockaddr 
 
 		if (port < 0)
 			return port;
-		fd = port >= (int)FIRST_FREE_PORT ? try_listen(address, (DAT_CONN_QUAL)port)
-						  : -EADDRINUSE;
+		fd = port >= (int)FIRST_FREE_PORT
+			     ? try_listen(listener, address, (DAT_CONN_QUAL)port)
+			     : -EADDRINUSE;
 		if (fd >= 0) {
 			listener->qual = (DAT_CONN_QUAL)port;
 			listener->port_fd = port_fd;
@@ -227,7 +233,7 @@ int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qua
 	if (!listener)
 		return -ENOMEM;
 	listener->qual = *qual;
-	rc = *qual ? listen_on(address, *qual) : choose_qual(listener, address);
+	rc = *qual ? listen_on(listener, address, *qual) : choose_qual(listener, address);
 	if (rc < 0)
 		goto err;
 	listener->fd = rc;
@@ -267,14 +273,18 @@ static void drop_kept(struct shm_engine *engine)
 
 /*
  * Closes a listening socket. That closes the callers in its backlog, too, and what they have sent.
- * So they are taken out first, unless descriptors or memory are short. The name must be free when
- * this returns (PSP-FREE-06).
+ * So they are taken out first, if they can send descriptors and unless descriptors or memory are
+ * short. The name must be free when this returns (PSP-FREE-06).
  */
-static void close_listening(struct shm_engine *engine, int fd)
+static void close_listening(struct shm_engine *engine, int fd, bool is_refusing)
 {
 	int caller;
 
 	shutdown(fd, SHUT_RDWR); /* refuses callers even if a child has a copy */
+	if (is_refusing) {
+		soft_fd_close(fd);
+		return;
+	}
 	do {
 		caller = accept_next(fd);
 		if (is_shortage(caller)) {
@@ -304,7 +314,7 @@ void shm_unlisten(struct shm_engine *engine, void *object)
 	listener->fd = -1;
 	pthread_mutex_unlock(&listener->lock);
 	if (fd >= 0)
-		close_listening(engine, fd);
+		close_listening(engine, fd, listener->is_refusing);
 	soft_fd_close(listener->port_fd);
 	listener->port_fd = -1;
 	/* refuses peers that have connected but sent no request, and those on kept sockets */
@@ -360,6 +370,7 @@ static void accept_caller(struct shm_listener *listener, int fd)
 	shm_conn_set_state(conn, SHM_ARRIVING);
 	shm_listener_get(listener);
 	conn->listener = listener;
+	conn->is_refusing = listener->is_refusing;
 	append_silent(listener, conn);
 	if (shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id) < 0 ||
 	    shm_conn_epoll_add(conn) < 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The active side of a set-up: it creates the socket and the segment, or takes kept ones, and sends
- * the request.
+ * The active side of a set-up: it creates the socket, or takes a kept one, and sends the request.
+ * The answer brings the segment.
  */
 #include "soft/shm/connect/setup.h"
 
@@ -18,11 +18,8 @@
 #include "soft/shm/connect/listen.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/engine.h"
-#include "soft/shm/segment.h"
 #include "soft/shm/state.h"
 #include "soft/shm/wire.h"
-
-#define RETRY_NS 2000000u
 
 static void fill_request(struct shm_conn *conn, struct core_ep *ep, DAT_CONN_QUAL qual,
 			 const struct transport_conn_param *param, union shm_wire *wire)
@@ -53,12 +50,10 @@ static uint64_t earlier(uint64_t a, uint64_t b)
 static void connect_failed(struct shm_conn *conn, int error)
 {
 	switch (error) {
-	case -EAGAIN:	    /* the listener's backlog is full */
-	case -ETOOMANYREFS: /* too many descriptors are in flight */
+	case -EAGAIN: /* the listener's backlog is full */
 	case -ENOBUFS:
-	case -EMFILE:
 	case -EINTR: /* none of these errors fails a request */
-		conn->retry_ns = shm_now_ns() + RETRY_NS;
+		conn->retry_ns = shm_now_ns() + SHM_RETRY_NS;
 		shm_conn_set_deadline(conn, earlier(conn->retry_ns, conn->give_up_ns));
 		break;
 	default:
@@ -75,8 +70,7 @@ static void wait_for_answer(struct shm_conn *conn)
 /* Tries to connect to the listener and to send the request; EP locked. */
 static void connect_listener(struct shm_conn *conn)
 {
-	int fds[SHM_WIRE_FDS_MAX] = {conn->segment_fd, -1};
-	int empty_fd, rc;
+	int rc;
 
 	/* EISCONN: an earlier attempt connected, but could not send */
 	if (connect(conn->fd, conn->peer_name, conn->peer_name_len) < 0 && errno != EISCONN) {
@@ -84,9 +78,7 @@ static void connect_listener(struct shm_conn *conn)
 		return;
 	}
 	shm_conn_identify(conn);
-	fds[1] = shm_setup_keys_fd(conn, &empty_fd);
-	rc = fds[1] < 0 ? fds[1] : shm_conn_send(conn, conn->request, fds, SHM_WIRE_FDS_MAX);
-	soft_fd_close(empty_fd);
+	rc = shm_conn_send(conn, conn->request, NULL, 0);
 	if (rc < 0) {
 		connect_failed(conn, rc);
 		return;
@@ -95,8 +87,6 @@ static void connect_listener(struct shm_conn *conn)
 		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		return;
 	}
-	soft_fd_close(conn->segment_fd);
-	conn->segment_fd = -1;
 	core_slab_free(conn->request, sizeof(*conn->request));
 	conn->request = NULL;
 	wait_for_answer(conn);
@@ -125,9 +115,6 @@ static int try_create_active(struct shm_engine *engine, const struct sockaddr_un
 		soft_fd_close(fd);
 		return rc;
 	}
-	rc = shm_conn_make_segment(conn, &conn->segment_fd);
-	if (rc < 0)
-		goto err;
 	rc = -ENOMEM;
 	conn->request = core_slab_alloc(sizeof(*conn->request));
 	conn->peer_name = core_slab_alloc(sizeof(*name));
@@ -220,6 +207,43 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 	return 0;
 }
 
+/* Takes the descriptors of the first answer on a socket, the segment and the key table, or -1. */
+static int learn_peer(struct shm_conn *conn, const struct shm_wire_side *side, const int *fds)
+{
+	int rc = shm_setup_take_table(conn, fds[1]);
+
+	if (rc < 0)
+		return rc;
+	/*
+	 * no table: the peer takes us for another user, for example because it has changed its user
+	 * after it began to listen; rings only then, for both
+	 */
+	if (!conn->remote.view) {
+		conn->remote.is_same_user = false;
+		(void)shm_socket_refuse_fds(conn->fd, true);
+	}
+	shm_setup_learn_process(conn, side);
+	return shm_conn_map_segment(conn, fds[0]);
+}
+
+/* Says that the connection is established, with our key table if the peer has sent its own. */
+static int send_ready(struct shm_conn *conn)
+{
+	const int keys_fd = shm_setup_keys_fd(conn);
+	union shm_wire wire;
+	int rc;
+
+	shm_wire_prepare(&wire, SHM_WIRE_READY);
+	wire.word.word = conn->remote.has_pull ? SHM_ABLE_PULL : 0;
+	rc = shm_conn_send(conn, &wire, &keys_fd, keys_fd >= 0 && !conn->is_kept);
+	if (rc != -ETOOMANYREFS)
+		return rc;
+	/* too many descriptors are in flight: the peer uses the rings, and fetches nothing from us
+	 */
+	conn->remote.is_pulling = false;
+	return shm_conn_send(conn, &wire, NULL, 0);
+}
+
 int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
 		       const int *fds)
 {
@@ -234,7 +258,7 @@ int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, const union sh
 
 	if (conn->is_kept != (accept->head.type == SHM_WIRE_ACCEPT_KEPT))
 		return -EPROTO;
-	rc = conn->is_kept ? 0 : shm_setup_learn_process(conn, &accept->side, fds[0]);
+	rc = conn->is_kept ? 0 : learn_peer(conn, &accept->side, fds);
 	if (rc < 0)
 		return rc;
 	shm_setup_learn_endpoint(conn, &accept->side);
@@ -242,7 +266,7 @@ int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, const union sh
 	conn->request = NULL;
 	conn->remote.is_pulling =
 		conn->remote.is_same_user && (accept->side.ability & SHM_ABLE_PULL);
-	rc = shm_conn_send_word(conn, SHM_WIRE_READY, conn->remote.has_pull ? SHM_ABLE_PULL : 0);
+	rc = send_ready(conn);
 	if (rc < 0)
 		return rc;
 	shm_setup_established(conn, ep, &peer);

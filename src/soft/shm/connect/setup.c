@@ -5,7 +5,6 @@
 #include "soft/shm/connect/setup.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,7 +12,6 @@
 #include "core/transport.h"
 #include "core/mem/pz.h"
 #include "soft/copy.h"
-#include "soft/fds.h"
 #include "soft/key.h"
 #include "soft/shm/connect/close.h"
 #include "soft/shm/engine/active.h"
@@ -51,53 +49,49 @@ void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
 	side->ability = conn->remote.has_pull ? SHM_ABLE_PULL : 0;
 }
 
-int shm_setup_keys_fd(struct shm_conn *conn, int *close_out)
+int shm_setup_keys_fd(const struct shm_conn *conn)
 {
-	int fd;
-
-	*close_out = -1;
-	if (conn->remote.is_same_user)
-		return soft_keys_fd(conn->engine->adapter->keys);
-	soft_fd_begin();
-	fd = soft_fd_end(open("/dev/null", O_RDONLY | O_CLOEXEC));
-	*close_out = fd;
-	return fd;
+	return conn->remote.is_same_user ? soft_keys_fd(conn->engine->adapter->keys) : -1;
 }
 
-int shm_setup_learn_process(struct shm_conn *conn, const struct shm_wire_side *side, int keys_fd)
+void shm_setup_learn_process(struct shm_conn *conn, const struct shm_wire_side *side)
 {
 	struct shm_remote *remote = &conn->remote;
-	uint64_t copy = conn->engine->settings.copy;
-	int rc;
 
 	memcpy(remote->token, side->token, sizeof(remote->token));
-	if (!remote->is_same_user)
-		return 0; /* rings only: the peer sent no table (shm_setup_keys_fd) */
-	rc = soft_view_get(keys_fd, &remote->view);
-	if (rc == -EINVAL) {
-		/*
-		 * no table: the peer takes us for another user, for example if one of us changed
-		 * its user after it began to listen; rings only then, for both
-		 */
-		remote->is_same_user = false;
-		return 0;
-	}
-	if (rc < 0 || copy == CORE_COPY_RING)
-		return rc;
+	if (!remote->is_same_user || conn->engine->settings.copy == CORE_COPY_RING)
+		return;
 	remote->has_cma = soft_copy_probe(remote->pid, side->token_address, side->token);
 	remote->has_pull = remote->has_cma;
-	return 0;
+}
+
+int shm_setup_take_table(struct shm_conn *conn, int keys_fd)
+{
+	struct shm_remote *remote = &conn->remote;
+	int rc = 0;
+
+	if (remote->is_same_user)
+		rc = keys_fd < 0 ? -EINVAL : soft_view_get(keys_fd, &remote->view);
+	if (remote->view)
+		return 0;
+	remote->has_cma = false;
+	remote->has_pull = false;
+	return rc == -EINVAL ? 0 : rc;
 }
 
 void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side *side)
 {
+	conn->remote.pz = side->pz;
+	conn->peer_read_in = side->read_in;
+	conn->peer_read_out = side->read_out;
+	conn->remote.alive_ns = shm_now_ns();
+}
+
+static void make_maps(struct shm_conn *conn)
+{
 	struct shm_remote *remote = &conn->remote;
 	uint64_t copy = conn->engine->settings.copy;
 
-	remote->pz = side->pz;
-	conn->peer_read_in = side->read_in;
-	conn->peer_read_out = side->read_out;
-	remote->alive_ns = shm_now_ns();
 	if (remote->view && (copy == CORE_COPY_AUTO || copy == CORE_COPY_MAP))
 		remote->maps =
 			core_slab_alloc(SHM_MAPS * sizeof(*remote->maps)); /* NULL: no mapping */
@@ -107,6 +101,7 @@ void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
 			   const struct transport_conn_param *peer)
 {
 	conn->was_established = true;
+	make_maps(conn);
 	shm_conn_set_deadline(conn, 0);
 	if (conn->read_limit > conn->peer_read_in)
 		conn->read_limit = conn->peer_read_in;
@@ -133,8 +128,12 @@ int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_
 	const struct transport_conn_param peer = {.read_in = conn->peer_read_in,
 						  .read_out = conn->peer_read_out};
 	enum shm_state state = shm_conn_state(conn);
+	int rc;
 
-	if (wire->head.type == SHM_WIRE_READY && state == SHM_ACCEPTED) {
+	if (wire->head.type == SHM_WIRE_READY && state == SHM_ACCEPTED && !conn->request) {
+		rc = conn->is_kept ? 0 : shm_setup_take_table(conn, fds[0]);
+		if (rc < 0)
+			return rc;
 		conn->remote.is_pulling =
 			conn->remote.is_same_user && (wire->word.word & SHM_ABLE_PULL);
 		shm_setup_established(conn, ep, &peer);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Set-up of a connection on one host: REQUEST (with the segment and the key table), ACCEPT (with
- * the key table) or REJECT, then READY. No descriptors are sent where an earlier connection has
- * left them (keep.h). The consumer's calls only send; the service thread reports results and
- * failures. A peer that sends no request in time, or an invalid one, is dropped.
+ * Set-up of a connection on one host: REQUEST, ACCEPT (with the segment and the key table) or
+ * REJECT, then READY (with the key table). Only processes of one user exchange key tables. So a
+ * service point takes no descriptor from a caller that was not accepted, or is of another user. No
+ * descriptors are sent where an earlier connection has left them (keep.h). The consumer's calls
+ * only send; the service thread reports results and failures. A peer that sends no request in time,
+ * or an invalid one, is dropped.
  */
 #ifndef SHM_SETUP_H
 #define SHM_SETUP_H
@@ -12,6 +14,8 @@
 
 #include "soft/shm/conn.h"
 #include "soft/shm/wire.h"
+
+#define SHM_RETRY_NS 2000000u /* until a packet that could not be sent is tried again */
 
 /* --- transport slots --- */
 
@@ -24,14 +28,19 @@ void shm_reject(void *request, enum transport_reject why);
 /* --- in the service thread; descriptors stay the caller's --- */
 
 /* ARRIVING: a packet, or the end of the socket (wire NULL). */
-void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire, const int *fds);
-/* REQUESTED, ACCEPTED: the answer; EP locked. -errno: the set-up cannot continue. */
+void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire);
+/*
+ * REQUESTED, ACCEPTED: the answer; EP locked. -errno: the set-up cannot continue. There are
+ * SHM_WIRE_FDS_MAX descriptors, -1 for those that did not come.
+ */
 int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
 		     const int *fds);
 /* CALLING: tries again if it is time; EP locked. */
 void shm_setup_retry(struct shm_conn *conn, uint64_t now);
 /* ARRIVING: drops the connection. */
 void shm_setup_drop_silent(struct shm_conn *conn);
+/* ACCEPTED: sends the answer, or has it sent later; EP locked. */
+void shm_setup_send_accept(struct shm_conn *conn);
 /* REQUESTED on a kept socket that the peer refused: requests on a new one; EP locked. */
 void shm_setup_restart(struct shm_conn *conn, struct core_ep *ep);
 
@@ -42,12 +51,13 @@ void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
 			 const struct transport_conn_param *param, struct shm_wire_side *side);
 /*
  * The descriptor of our key table. The table says where our memory is, which other users must not
- * learn: they get an empty descriptor in its place. The caller closes *close_out if it is set.
- * Returns -errno on failure.
+ * learn: -1 for them.
  */
-int shm_setup_keys_fd(struct shm_conn *conn, int *close_out);
-/* Maps the peer's key table and checks whether we can read and write the peer's memory. */
-int shm_setup_learn_process(struct shm_conn *conn, const struct shm_wire_side *side, int keys_fd);
+int shm_setup_keys_fd(const struct shm_conn *conn);
+/* Checks whether we can read and write the peer's memory; for both sides before they answer. */
+void shm_setup_learn_process(struct shm_conn *conn, const struct shm_wire_side *side);
+/* Maps the peer's key table (-1: none came). Without it everything goes through the rings. */
+int shm_setup_take_table(struct shm_conn *conn, int keys_fd);
 /* Stores what the peer says about its endpoint. */
 void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side *side);
 /* The connection is established. */

@@ -14,8 +14,18 @@
 #include "core/base/cancel.h"
 #include "soft/closer.h"
 #include "soft/fds.h"
-#include "soft/shm/conn.h"
+#include "soft/shm/state.h"
 #include "soft/shm/wire.h"
+
+#ifndef SO_PASSRIGHTS
+#if defined(__sparc__)
+#define SO_PASSRIGHTS 0x005c
+#elif defined(__hppa__)
+#define SO_PASSRIGHTS 0x4051
+#else
+#define SO_PASSRIGHTS 83
+#endif
+#endif
 
 #define PACKETS_MAX 16u /* read in a row */
 #define LEFT_MAX 256u	/* taken from a socket before it is closed */
@@ -45,6 +55,8 @@ static void take_fds(struct msghdr *message, struct shm_packet *packet)
 		memcpy(packet->fds + packet->fd_count, CMSG_DATA(header), count * sizeof(int));
 		packet->fd_count += (unsigned)count;
 	}
+	for (unsigned i = packet->fd_count; i < SHM_WIRE_FDS_MAX; i++)
+		packet->fds[i] = -1;
 }
 
 /*
@@ -70,6 +82,37 @@ static int decode_stripped(const void *bytes, size_t size, struct shm_packet *pa
 	}
 }
 
+/*
+ * The size of the next packet, which stays in the socket, or -errno. Without a buffer for control
+ * messages the kernel only tells that there are any: no descriptor is received.
+ */
+static ssize_t peek(int fd, bool *has_control_out)
+{
+	char byte;
+	struct iovec iov = {&byte, 1};
+	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t size = recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
+
+	*has_control_out = size >= 0 && (message.msg_flags & MSG_CTRUNC);
+	return size < 0 ? -errno : size;
+}
+
+/* Descriptors are for our own user. One is not: the segment, which the active side asks for. */
+static bool is_to_send_fds(const struct shm_conn *conn)
+{
+	return conn->remote.is_same_user || (conn->self == SHM_ACTIVE && !conn->is_kept &&
+					     shm_conn_state(conn) == SHM_REQUESTED);
+}
+
+/* Are there descriptors in the next packet that must not be there? */
+static bool is_next_refused(const struct shm_conn *conn)
+{
+	bool has_control;
+
+	return !conn->is_refusing && !is_to_send_fds(conn) && peek(conn->fd, &has_control) >= 0 &&
+	       has_control;
+}
+
 int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
 {
 	uint8_t bytes[sizeof(union shm_wire) + 1]; /* one more byte, to detect longer packets */
@@ -90,6 +133,8 @@ int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
 
 	packet->fd_count = 0;
 	packet->is_peer_trusted = conn->remote.is_same_user;
+	if (is_next_refused(conn))
+		return -EPROTO;
 	do {
 		message.msg_controllen = sizeof(control);
 		size = recvmsg(conn->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -182,19 +227,11 @@ int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t 
 
 /* --- the socket --- */
 
-/*
- * The size of the next packet, which stays in the socket, or -errno. Without a buffer for control
- * messages the kernel only tells that there are any: no descriptor is received.
- */
-static ssize_t peek(int fd, bool *has_control_out)
+bool shm_socket_refuse_fds(int fd, bool is_refusing)
 {
-	char byte;
-	struct iovec iov = {&byte, 1};
-	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-	ssize_t size = recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
+	const int is_passing = !is_refusing;
 
-	*has_control_out = size >= 0 && (message.msg_flags & MSG_CTRUNC);
-	return size < 0 ? -errno : size;
+	return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &is_passing, sizeof(is_passing)) == 0;
 }
 
 /* Zero bytes were read: was that the end? An empty packet brings the sender's name if asked for. */

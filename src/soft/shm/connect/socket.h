@@ -17,12 +17,15 @@
 /* A packet that was received and checked. */
 struct shm_packet {
 	union shm_wire wire;
-	int fds[SHM_PACKET_FDS];
+	int fds[SHM_PACKET_FDS]; /* of the first SHM_WIRE_FDS_MAX, -1 is one that did not come */
 	unsigned fd_count;
 	bool is_peer_trusted; /* same user */
 };
 
-/* Receives one packet without waiting: 1, 0 at the end of the socket, -EAGAIN, -EPROTO. */
+/*
+ * Receives one packet without waiting: 1, 0 at the end of the socket, -EAGAIN, -EPROTO. A packet
+ * with descriptors of a peer that is not to send any stays in the socket: -EPROTO.
+ */
 int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet);
 /* Closes the descriptors that are left in the packet; never blocks. */
 void shm_packet_close_fds(struct shm_packet *packet);
@@ -41,6 +44,12 @@ void shm_socket_close(int fd);
 void shm_conn_close_socket(struct shm_conn *conn);
 /* Reads up to the peer's IDLE: 1, 0 if it has not arrived, -EPROTO (or the end of the socket). */
 int shm_conn_read_idle(struct shm_conn *conn);
+
+/*
+ * Has the kernel refuse descriptors that the peer sends, or pass them on again. A listening socket
+ * passes that on to the sockets that it accepts. False: kernels before 6.16 cannot.
+ */
+bool shm_socket_refuse_fds(int fd, bool is_refusing);
 
 /* Adds the socket to the epoll set of the service thread, or removes it. */
 int shm_conn_epoll_add(struct shm_conn *conn);

@@ -30,6 +30,8 @@ static void serve_locked(struct shm_conn *conn, struct core_ep *ep, uint64_t now
 	case SHM_ACCEPTED:
 		if (now >= conn->give_up_ns)
 			shm_service_give_up(conn, ep);
+		else if (conn->request && now >= conn->retry_ns)
+			shm_setup_send_accept(conn);
 		break;
 	case SHM_ESTABLISHED:
 		if (atomic_load(&conn->is_distrusted))

@@ -23,7 +23,7 @@ static bool is_answered(const struct shm_conn *conn)
 {
 	enum shm_state state = shm_conn_state(conn);
 
-	return state != SHM_ARRIVING && state != SHM_CALLING;
+	return shm_conn_has_segment(conn) && state != SHM_ARRIVING && state != SHM_CALLING;
 }
 
 static bool is_copying_through(const struct shm_conn *conn, uint64_t key)

@@ -137,7 +137,7 @@ static bool one_packet(struct shm_conn *conn)
 	if (rc == -EAGAIN)
 		return false;
 	if (shm_conn_state(conn) == SHM_ARRIVING) {
-		shm_setup_arrived(conn, rc > 0 ? &packet.wire : NULL, packet.fds);
+		shm_setup_arrived(conn, rc > 0 ? &packet.wire : NULL);
 		shm_packet_close_fds(&packet);
 		return false;
 	}

@@ -91,11 +91,16 @@ void shm_pool_release(struct shm_conn *conn)
 static void offer_pool(struct shm_conn *conn)
 {
 	struct shm_bulk *bulk = &conn->bulk;
-	/* a post can call this: see cancel.h */
-	int cancel = core_cancel_off();
+	int cancel;
 	union shm_wire wire;
 	int fd = -1;
 
+	/* processes of different users exchange no descriptors after the set-up */
+	if (!conn->remote.view) {
+		bulk->state = SHM_BULK_REFUSED;
+		return;
+	}
+	cancel = core_cancel_off(); /* a post can call this: see cancel.h */
 	/* first a pool that other connections use; if the peer does not know it, a new one */
 	if (bulk->state == SHM_BULK_NONE)
 		bulk->out = shm_pool_find_ours(conn);

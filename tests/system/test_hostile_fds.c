@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Descriptors that a peer has no right to send: before it is accepted, or as another user. Kernels
+ * from 6.16 on refuse them when asked. On others the socket is closed without receiving them, which
+ * is tested here, too: a seccomp filter makes that kernel.
+ */
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "hostile.h"
+#include "old_kernel.h"
+
+#define OTHER_USER 65534
+
+static bool is_old_kernel; /* or one that we have made so */
+
+/* --- a descriptor that somebody has received is noticed --- */
+
+/* Is a copy of the file open here? */
+static bool is_received(const struct stat *file)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+	bool is_found = false;
+
+	assert_non_null(dir);
+	while ((entry = readdir(dir)) != NULL) {
+		struct stat st;
+
+		if (entry->d_name[0] != '.' && fstat(atoi(entry->d_name), &st) == 0 &&
+		    st.st_dev == file->st_dev && st.st_ino == file->st_ino)
+			is_found = true;
+	}
+	closedir(dir);
+	return is_found;
+}
+
+static bool is_hung_up(void *arg)
+{
+	const struct hostile *h = arg;
+	struct pollfd input = {.fd = h->fd};
+
+	return poll(&input, 1, 0) == 1 && (input.revents & POLLHUP);
+}
+
+/*
+ * Sends a packet with a descriptor. Either the kernel refuses it and a packet without one is taken,
+ * or the other side closes the socket.
+ */
+static void send_one(struct hostile *h)
+{
+	struct stat file;
+	int fd = memfd_create("hostile", MFD_CLOEXEC);
+
+	assert_int_not_equal(fd, -1);
+	assert_int_equal(fstat(fd, &file), 0);
+	if (hostile_send(h, "nonsense", 8, &fd, 1)) {
+		assert_true(is_old_kernel);
+		close(fd);
+		dt_until(is_hung_up, h);
+		assert_false(is_received(&file));
+		return;
+	}
+	assert_false(is_old_kernel);
+	close(fd);
+}
+
+/* CONN-GEN-09 */
+static void listener__caller_sends_a_descriptor__refused(void **state)
+{
+	struct conn_fixture *f = *state;
+	struct hostile h;
+
+	hostile_dial(&h, own_address(f), f->listener.qual);
+	send_one(&h);
+	close(h.fd);
+	check_others_work(f);
+}
+
+/* CONN-GEN-09: until the consumer has decided */
+static void listener__descriptor_after_the_request__refused(void **state)
+{
+	struct conn_fixture *f = *state;
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct hostile h;
+	DAT_CR_HANDLE cr;
+
+	hostile_ask(&h, own_address(f), f->listener.qual);
+	cr = dt_request(&f->listener);
+	assert_int_equal(hostile_send(&h, "nonsense", 8, &fd, 1), is_old_kernel);
+	dt_ok(dat_cr_reject(cr));
+	dt_until(is_hung_up, &h);
+	hostile_close(&h);
+	close(fd);
+	check_others_work(f);
+}
+
+/* CR-ACCEPT-01: a peer of our user may send its key table, and memory files later */
+static void cr_accept__same_user__takes_descriptors(void **state)
+{
+	struct conn_fixture *f = *state;
+	int fd = sealed_file(4096);
+	struct shm_wire_give give = {.key = 5, .length = 4096};
+	struct hostile h;
+
+	hostile_connect(&h, f, &f->a);
+	put_head(&give.head, SHM_WIRE_MAP_GIVE);
+	assert_true(hostile_send(&h, &give, sizeof(give), &fd, 1));
+	hostile_word(&h, SHM_WIRE_CLOSE, SHM_WHY_DISCONNECT);
+	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	hostile_close(&h);
+	close(fd);
+}
+
+struct call {
+	struct sockaddr_in address;
+	DAT_CONN_QUAL qual;
+};
+
+static void call_as_other_user(struct dt_peer *peer, void *arg)
+{
+	struct call call;
+	struct hostile h;
+
+	(void)arg;
+	dt_peer_recv(peer, &call, sizeof(call));
+	assert_int_equal(setresgid(OTHER_USER, OTHER_USER, OTHER_USER), 0);
+	assert_int_equal(setresuid(OTHER_USER, OTHER_USER, OTHER_USER), 0);
+	hostile_ask(&h, &call.address, call.qual);
+	hostile_take_answer(&h);
+	hostile_word(&h, SHM_WIRE_READY, 0);
+	dt_peer_sync(peer);
+	send_one(&h);
+	dt_peer_sync(peer);
+	hostile_close(&h);
+}
+
+/* CR-ACCEPT-01 CONN-GEN-09: it is accepted, and may send nothing of that kind */
+static void cr_accept__other_user__refused(void **state)
+{
+	struct conn_fixture *f;
+	struct dt_peer peer;
+	struct call call;
+	void *fixture;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	dt_peer_start(&peer, call_as_other_user, NULL);
+	conn_setup(&fixture);
+	f = fixture;
+	call = (struct call){.address = *own_address(f), .qual = f->listener.qual};
+	dt_peer_send(&peer, &call, sizeof(call));
+	dt_ok(dat_cr_accept(dt_request(&f->listener), f->a.ep, 0, NULL));
+	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	dt_peer_sync(&peer);
+	if (is_old_kernel)
+		dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_BROKEN);
+	dt_peer_sync(&peer);
+	dt_peer_join(&peer);
+	if (!is_old_kernel)
+		dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_BROKEN);
+	conn_teardown(&fixture);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		conn_test(listener__caller_sends_a_descriptor__refused),
+		conn_test(listener__descriptor_after_the_request__refused),
+		conn_test(cr_accept__same_user__takes_descriptors),
+		cmocka_unit_test(cr_accept__other_user__refused),
+	};
+	int failed = 0;
+
+	is_old_kernel = old_kernel_is();
+	if (!is_old_kernel) {
+		failed = cmocka_run_group_tests_name("this kernel", tests, NULL, NULL);
+		old_kernel_make();
+		is_old_kernel = true;
+	}
+	return failed + cmocka_run_group_tests_name("old kernel", tests, NULL, NULL);
+}
