@@ -27,6 +27,7 @@ struct hostile {
 	struct shm_side *mine;
 	struct soft_key_entry *table;
 	uint32_t produced; /* where the next entry goes */
+	union shm_wire answer;
 };
 
 static uint8_t token[SHM_TOKEN_SIZE] = "so it can read";
@@ -89,22 +90,30 @@ static inline void hostile_word(const struct hostile *h, enum shm_wire_type type
 		     0);
 }
 
-static inline void hostile_dial(struct hostile *h, const struct sockaddr_in *address,
-				DAT_CONN_QUAL qual)
+/* The local name of a service point; returns its length. */
+static inline socklen_t hostile_name(const struct sockaddr_in *address, DAT_CONN_QUAL qual,
+				     struct sockaddr_un *name_out)
 {
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	char text[INET_ADDRSTRLEN];
 	int len;
 
+	memset(name_out, 0, sizeof(*name_out));
+	name_out->sun_family = AF_UNIX;
+	inet_ntop(AF_INET, &address->sin_addr, text, sizeof(text));
+	len = snprintf(name_out->sun_path + 1, sizeof(name_out->sun_path) - 1, "opendat.1/%s/%llx",
+		       text, (unsigned long long)qual);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+}
+
+static inline void hostile_dial(struct hostile *h, const struct sockaddr_in *address,
+				DAT_CONN_QUAL qual)
+{
+	struct sockaddr_un name;
+	socklen_t len = hostile_name(address, qual, &name);
+
 	h->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	assert_int_not_equal(h->fd, -1);
-	inet_ntop(AF_INET, &address->sin_addr, text, sizeof(text));
-	len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "opendat.1/%s/%llx", text,
-		       (unsigned long long)qual);
-	assert_int_equal(
-		connect(h->fd, (struct sockaddr *)&name,
-			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)),
-		0);
+	assert_int_equal(connect(h->fd, (struct sockaddr *)&name, len), 0);
 }
 
 /* Sends a connection request with these properties of the active side. */
@@ -152,8 +161,7 @@ static inline void hostile_await(const struct hostile *h, enum shm_wire_type typ
 /* Takes the answer with the segment. */
 static inline void hostile_take_answer(struct hostile *h)
 {
-	union shm_wire answer;
-	struct iovec iov = {.iov_base = &answer, .iov_len = sizeof(answer)};
+	struct iovec iov = {.iov_base = &h->answer, .iov_len = sizeof(h->answer)};
 	union {
 		struct cmsghdr header;
 		char space[CMSG_SPACE(SHM_WIRE_FDS_MAX * sizeof(int))];
@@ -168,7 +176,7 @@ static inline void hostile_take_answer(struct hostile *h)
 
 	assert_int_equal(poll(&input, 1, DT_WAIT_US / 1000), 1);
 	assert_true(recvmsg(h->fd, &msg, MSG_CMSG_CLOEXEC) > 0);
-	assert_int_equal(answer.head.type, SHM_WIRE_ACCEPT);
+	assert_int_equal(h->answer.head.type, SHM_WIRE_ACCEPT);
 	assert_non_null(CMSG_FIRSTHDR(&msg));
 	size = CMSG_FIRSTHDR(&msg)->cmsg_len - CMSG_LEN(0);
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&msg)), size);

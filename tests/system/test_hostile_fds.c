@@ -104,6 +104,7 @@ static void cr_accept__same_user__takes_descriptors(void **state)
 	struct hostile h;
 
 	hostile_connect(&h, f, &f->a);
+	assert_int_not_equal(h.answer.accept.side.token_address, 0);
 	put_head(&give.head, SHM_WIRE_MAP_GIVE);
 	assert_true(hostile_send(&h, &give, sizeof(give), &fd, 1));
 	hostile_word(&h, SHM_WIRE_CLOSE, SHM_WHY_DISCONNECT);
@@ -128,6 +129,8 @@ static void call_as_other_user(struct dt_peer *peer, void *arg)
 	assert_int_equal(setresuid(OTHER_USER, OTHER_USER, OTHER_USER), 0);
 	hostile_ask(&h, &call.address, call.qual);
 	hostile_take_answer(&h);
+	/* not even an address of the process */
+	assert_int_equal(h.answer.accept.side.token_address, 0);
 	hostile_word(&h, SHM_WIRE_READY, 0);
 	dt_peer_sync(peer);
 	send_one(&h);
@@ -163,6 +166,54 @@ static void cr_accept__other_user__refused(void **state)
 	conn_teardown(&fixture);
 }
 
+/* Listens as another user for one request. */
+static void listen_as_other_user(struct dt_peer *peer, void *arg)
+{
+	const DAT_CONN_QUAL qual = UINT64_C(1) << 62 | (DAT_CONN_QUAL)getpid();
+	struct shm_wire_request packet;
+	struct sockaddr_in address;
+	struct sockaddr_un name;
+	socklen_t len;
+	int server, fd;
+
+	(void)arg;
+	assert_int_equal(setresuid(OTHER_USER, OTHER_USER, OTHER_USER), 0);
+	dt_peer_recv(peer, &address, sizeof(address));
+	server = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	len = hostile_name(&address, qual, &name);
+	assert_int_equal(bind(server, (struct sockaddr *)&name, len), 0);
+	assert_int_equal(listen(server, 8), 0);
+	dt_peer_send(peer, &qual, sizeof(qual));
+	fd = accept4(server, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(recv(fd, &packet, sizeof(packet), 0) >= (ssize_t)sizeof(packet.head));
+	assert_int_equal(packet.head.type, SHM_WIRE_REQUEST);
+	assert_int_equal(packet.side.token_address, 0);
+	close(fd);
+	close(server);
+}
+
+/* EP-CONNECT-22 CONN-GEN-09: a listener of another user learns no address of the process */
+static void ep_connect__listener_of_another_user__learns_no_address(void **state)
+{
+	struct conn_fixture *f;
+	struct dt_peer peer;
+	DAT_CONN_QUAL qual;
+	void *fixture;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	dt_peer_start(&peer, listen_as_other_user, NULL);
+	conn_setup(&fixture);
+	f = fixture;
+	dt_peer_send(&peer, own_address(f), sizeof(*own_address(f)));
+	dt_peer_recv(&peer, &qual, sizeof(qual));
+	dt_connect(&f->ia, f->a.ep, qual);
+	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	dt_peer_join(&peer);
+	conn_teardown(&fixture);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +221,7 @@ int main(void)
 		conn_test(listener__descriptor_after_the_request__refused),
 		conn_test(cr_accept__same_user__takes_descriptors),
 		cmocka_unit_test(cr_accept__other_user__refused),
+		cmocka_unit_test(ep_connect__listener_of_another_user__learns_no_address),
 	};
 	int failed = 0;
 

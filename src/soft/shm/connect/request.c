@@ -78,6 +78,8 @@ static void connect_listener(struct shm_conn *conn)
 		return;
 	}
 	shm_conn_identify(conn);
+	/* it was not known before who listens */
+	conn->request->request.side.token_address = shm_setup_token_address(conn);
 	rc = shm_conn_send(conn, conn->request, NULL, 0);
 	if (rc < 0) {
 		connect_failed(conn, rc);

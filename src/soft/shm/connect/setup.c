@@ -31,6 +31,11 @@ static uint64_t new_port(void)
 	       atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 }
 
+uint64_t shm_setup_token_address(const struct shm_conn *conn)
+{
+	return conn->remote.is_same_user ? (uintptr_t)conn->engine->token : 0;
+}
+
 void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
 			 const struct transport_conn_param *param, struct shm_wire_side *side)
 {
@@ -41,7 +46,7 @@ void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
 	conn->read_limit = param->read_out;
 	ep->local_port = conn->port;
 	side->port = conn->port;
-	side->token_address = (uintptr_t)engine->token;
+	side->token_address = shm_setup_token_address(conn);
 	memcpy(side->token, engine->token, sizeof(side->token));
 	side->read_in = param->read_in;
 	side->read_out = param->read_out;

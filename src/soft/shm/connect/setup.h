@@ -50,6 +50,11 @@ void shm_setup_restart(struct shm_conn *conn, struct core_ep *ep);
 void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
 			 const struct transport_conn_param *param, struct shm_wire_side *side);
 /*
+ * Where our token is, for a process that may read it. Other users must not learn an address of this
+ * process: 0 for them.
+ */
+uint64_t shm_setup_token_address(const struct shm_conn *conn);
+/*
  * The descriptor of our key table. The table says where our memory is, which other users must not
  * learn: -1 for them.
  */

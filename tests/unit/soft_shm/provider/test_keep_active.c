@@ -30,6 +30,8 @@ static void peer_accept(struct peer *peer, int listener)
 	peer->fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	assert_true(peer->fd >= 0);
 	assert_int_equal(peer_receive(peer), SHM_WIRE_REQUEST);
+	/* the peer is of our user: it may try to read our memory */
+	assert_int_not_equal(peer->wire.request.side.token_address, 0);
 }
 
 /* A segment as the passive side makes it. */
