@@ -16,6 +16,7 @@
 #include "soft/key.h"
 #include "soft/shm/connect/close.h"
 #include "soft/shm/connect/setup.h"
+#include "soft/shm/connect/socket.h"
 #include "soft/shm/state.h"
 #include "soft/shm/transfer/piece.h"
 #include "soft/shm/transfer/pool.h"
@@ -27,14 +28,13 @@ static void in_set_up(const union shm_wire *wire, enum shm_state state, unsigned
 {
 	struct lab *lab = lab_open(CORE_COPY_AUTO, false);
 	struct shm_conn *conn = lab->conn;
-	/* a segment and a key table, or something else */
-	const int fds[SHM_WIRE_FDS_MAX] = {
-		fd_choice & 1 ? conn->segment_fd : lab->peer_fd,
-		fd_choice & 2	? soft_keys_fd(lab->peer_keys)
-		: fd_choice & 4 ? lab->peer_fd
-				: -1,
-	};
+	struct shm_packet packet = {.wire = *wire, .fd_count = SHM_WIRE_FDS_MAX};
 
+	/* a segment and a key table, or something else */
+	packet.fds[0] = dup(fd_choice & 1 ? conn->segment_fd : lab->peer_fd);
+	packet.fds[1] = fd_choice & 2	? dup(soft_keys_fd(lab->peer_keys))
+			: fd_choice & 4 ? dup(lab->peer_fd)
+					: -1;
 	/* the lab gives it a segment and a table of the peer; here the packet brings them */
 	soft_view_put(conn->remote.view);
 	conn->remote.view = NULL;
@@ -43,8 +43,9 @@ static void in_set_up(const union shm_wire *wire, enum shm_state state, unsigned
 	atomic_store(&conn->has_segment, false);
 	shm_conn_set_state(conn, state);
 	shm_conn_get(conn);
-	if (shm_setup_answer(conn, &lab->ep, wire, fds) < 0)
+	if (shm_setup_answer(conn, &lab->ep, &packet) < 0)
 		shm_conn_fail_setup(conn, &lab->ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+	shm_packet_close_fds(&packet);
 	shm_conn_put(conn);
 	lab_close(lab);
 }

@@ -246,10 +246,9 @@ static int send_ready(struct shm_conn *conn)
 	return shm_conn_send(conn, &wire, NULL, 0);
 }
 
-int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
-		       const int *fds)
+int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet)
 {
-	const struct shm_wire_accept *accept = &wire->accept;
+	const struct shm_wire_accept *accept = &packet->wire.accept;
 	const struct transport_conn_param peer = {
 		.read_in = accept->side.read_in,
 		.read_out = accept->side.read_out,
@@ -260,9 +259,10 @@ int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, const union sh
 
 	if (conn->is_kept != (accept->head.type == SHM_WIRE_ACCEPT_KEPT))
 		return -EPROTO;
-	rc = conn->is_kept ? 0 : learn_peer(conn, &accept->side, fds);
+	rc = conn->is_kept ? 0 : learn_peer(conn, &accept->side, packet->fds);
 	if (rc < 0)
 		return rc;
+	shm_packet_close_fds(packet);
 	shm_setup_learn_endpoint(conn, &accept->side);
 	core_slab_free(conn->request, sizeof(*conn->request)); /* the request is not sent again */
 	conn->request = NULL;

@@ -14,6 +14,7 @@
 #include "soft/copy.h"
 #include "soft/key.h"
 #include "soft/shm/connect/close.h"
+#include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/segment.h"
@@ -127,18 +128,19 @@ void shm_setup_fail_later(struct shm_conn *conn, DAT_EVENT_NUMBER number)
 	shm_conn_serve_later(conn);
 }
 
-int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
-		     const int *fds)
+int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet)
 {
+	const union shm_wire *wire = &packet->wire;
 	const struct transport_conn_param peer = {.read_in = conn->peer_read_in,
 						  .read_out = conn->peer_read_out};
 	enum shm_state state = shm_conn_state(conn);
 	int rc;
 
 	if (wire->head.type == SHM_WIRE_READY && state == SHM_ACCEPTED && !conn->request) {
-		rc = conn->is_kept ? 0 : shm_setup_take_table(conn, fds[0]);
+		rc = conn->is_kept ? 0 : shm_setup_take_table(conn, packet->fds[0]);
 		if (rc < 0)
 			return rc;
+		shm_packet_close_fds(packet);
 		conn->remote.is_pulling =
 			conn->remote.is_same_user && (wire->word.word & SHM_ABLE_PULL);
 		shm_setup_established(conn, ep, &peer);
@@ -147,7 +149,7 @@ int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_
 	if (state != SHM_REQUESTED)
 		return -EPROTO;
 	if (wire->head.type == SHM_WIRE_ACCEPT || wire->head.type == SHM_WIRE_ACCEPT_KEPT)
-		return shm_setup_accepted(conn, ep, wire, fds);
+		return shm_setup_accepted(conn, ep, packet);
 	if (wire->head.type != SHM_WIRE_REJECT ||
 	    (wire->word.word == SHM_WHY_KEPT && !conn->is_kept))
 		return -EPROTO;

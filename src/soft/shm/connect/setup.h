@@ -17,6 +17,8 @@
 
 #define SHM_RETRY_NS 2000000u /* until a packet that could not be sent is tried again */
 
+struct shm_packet;
+
 /* --- transport slots --- */
 
 int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_sockaddr *address,
@@ -30,11 +32,10 @@ void shm_reject(void *request, enum transport_reject why);
 /* ARRIVING: a packet, or the end of the socket (wire NULL). */
 void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire);
 /*
- * REQUESTED, ACCEPTED: the answer; EP locked. -errno: the set-up cannot continue. There are
- * SHM_WIRE_FDS_MAX descriptors, -1 for those that did not come.
+ * REQUESTED, ACCEPTED: the answer; EP locked. -errno: the set-up cannot continue. The descriptors
+ * of the packet are closed before the connection is reported.
  */
-int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
-		     const int *fds);
+int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet);
 /* CALLING: tries again if it is time; EP locked. */
 void shm_setup_retry(struct shm_conn *conn, uint64_t now);
 /* ARRIVING: drops the connection. */
@@ -71,7 +72,6 @@ void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
 /* Has the service thread report that the set-up failed. */
 void shm_setup_fail_later(struct shm_conn *conn, DAT_EVENT_NUMBER number);
 /* REQUESTED: an ACCEPT arrived. */
-int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, const union shm_wire *wire,
-		       const int *fds);
+int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet);
 
 #endif

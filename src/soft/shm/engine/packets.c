@@ -110,7 +110,7 @@ static void dispatch_locked(struct shm_conn *conn, struct core_ep *ep, struct sh
 	case SHM_REQUESTED:
 	case SHM_ACCEPTED:
 		/* CLOSE and other packets may come instead of an answer */
-		if (shm_setup_answer(conn, ep, &packet->wire, packet->fds) < 0)
+		if (shm_setup_answer(conn, ep, packet) < 0)
 			shm_service_give_up(conn, ep);
 		break;
 	case SHM_ESTABLISHED:
