@@ -304,12 +304,13 @@ static int open_mapping(const struct soft_region_line *line)
 	return fd;
 }
 
-/* Memory that is read-only for the consumer must be read-only for its peer. */
-static int make_read_only(int fd)
+int soft_region_read_only(int fd)
 {
 	char path[40];
 	int read_only;
 
+	if (!is_read_write(fd))
+		return fd;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	read_only = open(path, O_RDONLY | O_CLOEXEC);
 	close(fd);
@@ -327,8 +328,9 @@ int soft_region_find(uint64_t address, uint64_t length, int *fd_out, uint64_t *o
 	fd = find_descriptor(&scan.first);
 	if (fd < 0)
 		fd = open_mapping(&scan.first);
-	if (fd >= 0 && !scan.is_writable && is_read_write(fd))
-		fd = make_read_only(fd);
+	/* memory that is read-only for the consumer must be read-only for its peer */
+	if (fd >= 0 && !scan.is_writable)
+		fd = soft_region_read_only(fd);
 	if (fd < 0)
 		return -ENOENT;
 	*fd_out = fd;

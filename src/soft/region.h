@@ -21,6 +21,12 @@
  */
 int soft_region_find(uint64_t address, uint64_t length, int *fd_out, uint64_t *offset_out);
 
+/*
+ * Returns a read-only descriptor of the same file in place of `fd`, which it closes if that is not
+ * one already; -1 on failure.
+ */
+int soft_region_read_only(int fd);
+
 /* Initiator: a mapped part of the file of a peer. */
 struct soft_region {
 	uint8_t *base; /* the byte at `offset` of the file */

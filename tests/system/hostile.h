@@ -158,8 +158,8 @@ static inline void hostile_await(const struct hostile *h, enum shm_wire_type typ
 	} while (packet_out->head.type != type);
 }
 
-/* Takes the answer with the segment. */
-static inline void hostile_take_answer(struct hostile *h)
+/* Receives one packet into `answer`, and its descriptors; returns how many came. */
+static inline size_t hostile_receive(struct hostile *h, int fds[SHM_WIRE_FDS_MAX])
 {
 	struct iovec iov = {.iov_base = &h->answer, .iov_len = sizeof(h->answer)};
 	union {
@@ -171,19 +171,29 @@ static inline void hostile_take_answer(struct hostile *h)
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
 	struct pollfd input = {.fd = h->fd, .events = POLLIN};
-	int fds[SHM_WIRE_FDS_MAX];
 	size_t size;
 
 	assert_int_equal(poll(&input, 1, DT_WAIT_US / 1000), 1);
 	assert_true(recvmsg(h->fd, &msg, MSG_CMSG_CLOEXEC) > 0);
-	assert_int_equal(h->answer.head.type, SHM_WIRE_ACCEPT);
-	assert_non_null(CMSG_FIRSTHDR(&msg));
+	if (!CMSG_FIRSTHDR(&msg))
+		return 0;
 	size = CMSG_FIRSTHDR(&msg)->cmsg_len - CMSG_LEN(0);
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&msg)), size);
+	return size / sizeof(int);
+}
+
+/* Takes the answer with the segment. */
+static inline void hostile_take_answer(struct hostile *h)
+{
+	int fds[SHM_WIRE_FDS_MAX];
+	size_t count = hostile_receive(h, fds);
+
+	assert_int_equal(h->answer.head.type, SHM_WIRE_ACCEPT);
+	assert_true(count > 0);
 	h->segment = map_file(fds[0], sizeof(*h->segment));
 	h->mine = &h->segment->side[SHM_ACTIVE];
-	for (size_t i = 0; i < size / sizeof(int); i++)
-		close(fds[i]);
+	while (count)
+		close(fds[--count]);
 }
 
 static inline void hostile_ready(struct hostile *h)

@@ -113,6 +113,54 @@ static void cr_accept__same_user__takes_descriptors(void **state)
 	close(fd);
 }
 
+/* Asks for the memory behind a key; returns a descriptor of its file, -1 if that is refused. */
+static int ask_for_memory(struct hostile *h, uint32_t key)
+{
+	int fds[SHM_WIRE_FDS_MAX];
+	size_t count;
+
+	hostile_word(h, SHM_WIRE_MAP_ASK, key);
+	do {
+		count = hostile_receive(h, fds);
+	} while (h->answer.head.type == SHM_WIRE_WAKE);
+	if (h->answer.head.type == SHM_WIRE_MAP_GIVE) {
+		assert_int_equal(count, 1);
+		return fds[0];
+	}
+	assert_int_equal(h->answer.head.type, SHM_WIRE_MAP_REFUSE);
+	assert_int_equal(count, 0);
+	return -1;
+}
+
+/* LMR-USE-06 LMR-USE-07: a peer gets memory with the rights of the key */
+static void map_ask__key__memory_with_its_rights(void **state)
+{
+	struct conn_fixture *f = *state;
+	DAT_PZ_HANDLE other_zone;
+	struct dt_buf fixed, other;
+	struct hostile h;
+	int fd;
+
+	if (!getenv("DAT_COPY") || strcmp(getenv("DAT_COPY"), "map") != 0)
+		skip(); /* the memory is in no file */
+	dt_ok(dat_pz_create(f->ia.ia, &other_zone));
+	dt_buf_create(&f->ia, f->ia.pz, &fixed, 4096, DAT_MEM_PRIV_REMOTE_READ_FLAG);
+	dt_buf_create(&f->ia, other_zone, &other, 4096, DAT_MEM_PRIV_ALL_FLAG);
+	hostile_connect(&h, f, &f->a);
+	fd = ask_for_memory(&h, f->buf.rkey);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDWR);
+	close(fd);
+	fd = ask_for_memory(&h, fixed.rkey);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	close(fd);
+	assert_int_equal(ask_for_memory(&h, other.rkey), -1);
+	hostile_close(&h);
+	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_BROKEN);
+	dt_buf_free(&fixed);
+	dt_buf_free(&other);
+	dt_ok(dat_pz_free(other_zone));
+}
+
 struct call {
 	struct sockaddr_in address;
 	DAT_CONN_QUAL qual;
@@ -220,6 +268,7 @@ int main(void)
 		conn_test(listener__caller_sends_a_descriptor__refused),
 		conn_test(listener__descriptor_after_the_request__refused),
 		conn_test(cr_accept__same_user__takes_descriptors),
+		conn_test(map_ask__key__memory_with_its_rights),
 		cmocka_unit_test(cr_accept__other_user__refused),
 		cmocka_unit_test(ep_connect__listener_of_another_user__learns_no_address),
 	};

@@ -113,6 +113,7 @@ struct shm_conn {
 	uint32_t read_limit;	       /* and that we may have in flight through the ring */
 	int segment_fd;		       /* ACCEPTED: to be sent with the answer; else -1 */
 	uint64_t port;		       /* local port qualifier */
+	uint32_t pz;		       /* zone of our endpoint: the peer may use keys of it */
 	_Atomic uint64_t deadline_ns;  /* when the service thread serves it; 0: never */
 	bool is_pending;	       /* on the engine's list (engine lock) */
 	struct shm_conn *next_pending; /* engine lock */

@@ -150,6 +150,7 @@ static void make_conn(struct lab *lab, bool has_cma)
 	conn->segment_fd = segment_fd;
 	LAB_MUST(shm_engine_add(&lab->engine, SHM_SLOT_CONN, conn, &conn->id) == 0);
 	LAB_MUST(soft_view_get(soft_keys_fd(lab->peer_keys), &conn->remote.view) == 0);
+	conn->pz = lab->pz.id;
 	conn->remote.pz = 9;
 	conn->remote.pid = getpid();
 	conn->remote.is_same_user = true;

@@ -51,7 +51,8 @@ void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
 	memcpy(side->token, engine->token, sizeof(side->token));
 	side->read_in = param->read_in;
 	side->read_out = param->read_out;
-	side->pz = ep->pz->id;
+	conn->pz = ep->pz->id;
+	side->pz = conn->pz;
 	side->ability = conn->remote.has_pull ? SHM_ABLE_PULL : 0;
 }
 

@@ -124,23 +124,41 @@ static void forget_given(struct shm_conn *conn, uint32_t key)
 	core_lock_release(&conn->engine->lock);
 }
 
-static bool is_own_key_live(struct shm_conn *conn, uint32_t key, uint64_t *address_out,
-			    uint64_t *length_out)
+/* What a key of ours grants. */
+struct grant {
+	uint64_t address;
+	uint64_t length;
+	uint32_t rights;
+};
+
+/* Is the key live, and does it grant the peer anything? */
+static bool find_grant(struct shm_conn *conn, uint32_t key, struct grant *grant_out)
 {
 	const struct soft_key_entry *entry =
 		&soft_keys_entries(conn->engine->adapter->keys)[soft_key_index(key)];
 	/* cast, because atomic loads of older compilers refuse const */
 	_Atomic uint32_t *live = (_Atomic uint32_t *)(uintptr_t)&entry->key;
-	uint32_t rights;
+	uint32_t zone;
 
 	/* acquire throughout, and the key is read again last: so all fields belong to this key */
 	if (atomic_load_explicit(live, memory_order_acquire) != key)
 		return false;
-	rights = __atomic_load_n(&entry->rights, __ATOMIC_ACQUIRE);
-	*address_out = __atomic_load_n(&entry->address, __ATOMIC_ACQUIRE);
-	*length_out = __atomic_load_n(&entry->length, __ATOMIC_ACQUIRE);
-	return atomic_load_explicit(live, memory_order_relaxed) == key &&
-	       (rights & (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE));
+	zone = __atomic_load_n(&entry->pz, __ATOMIC_ACQUIRE);
+	grant_out->rights = __atomic_load_n(&entry->rights, __ATOMIC_ACQUIRE);
+	grant_out->address = __atomic_load_n(&entry->address, __ATOMIC_ACQUIRE);
+	grant_out->length = __atomic_load_n(&entry->length, __ATOMIC_ACQUIRE);
+	return atomic_load_explicit(live, memory_order_relaxed) == key && zone == conn->pz &&
+	       (grant_out->rights & (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE));
+}
+
+/* The file behind the memory, with no more rights than the key has; -1: it cannot be mapped. */
+static int open_granted(const struct grant *grant, uint64_t *offset_out)
+{
+	int fd;
+
+	if (!grant->length || soft_region_find(grant->address, grant->length, &fd, offset_out) < 0)
+		return -1;
+	return grant->rights & SOFT_RIGHT_REMOTE_WRITE ? fd : soft_region_read_only(fd);
 }
 
 /*
@@ -151,12 +169,11 @@ static bool is_own_key_live(struct shm_conn *conn, uint32_t key, uint64_t *addre
 static bool send_file(struct shm_conn *conn, const union shm_wire *wire, int fd)
 {
 	uint32_t key = wire->give.key;
-	uint64_t address, length;
+	struct grant grant;
 
 	if (!remember_given(conn, key))
 		return false;
-	if (soft_keys_give(conn->engine->adapter->keys, key) &&
-	    is_own_key_live(conn, key, &address, &length))
+	if (soft_keys_give(conn->engine->adapter->keys, key) && find_grant(conn, key, &grant))
 		return shm_conn_send(conn, wire, &fd, 1) >= 0;
 	forget_given(conn, key);
 	return false;
@@ -165,17 +182,19 @@ static bool send_file(struct shm_conn *conn, const union shm_wire *wire, int fd)
 void shm_map_asked(struct shm_conn *conn, uint32_t key)
 {
 	union shm_wire wire;
-	int fd;
+	struct grant grant;
+	int fd = -1;
 
 	shm_wire_prepare(&wire, SHM_WIRE_MAP_GIVE);
-	wire.give.key = key;
-	if (!conn->remote.is_same_user ||
-	    !is_own_key_live(conn, key, &wire.give.address, &wire.give.length) ||
-	    !wire.give.length ||
-	    soft_region_find(wire.give.address, wire.give.length, &fd, &wire.give.offset) < 0) {
+	if (conn->remote.is_same_user && find_grant(conn, key, &grant))
+		fd = open_granted(&grant, &wire.give.offset);
+	if (fd < 0) {
 		shm_conn_send_word(conn, SHM_WIRE_MAP_REFUSE, key);
 		return;
 	}
+	wire.give.key = key;
+	wire.give.address = grant.address;
+	wire.give.length = grant.length;
 	if (!send_file(conn, &wire, fd))
 		shm_conn_send_word(conn, SHM_WIRE_MAP_REFUSE, key);
 	close(fd);
