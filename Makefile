@@ -9,6 +9,7 @@
 #   make bench     compares with UCX, libfabric and the machine's limits; a soak test of connections
 #   make bench-rdma  compares with perftest on software RDMA devices, in a virtual machine
 #   make sweep     every allocation and system call of a scenario fails once; a few minutes
+#   make stops     kills and stops a peer at every step of a scenario; some ten minutes
 #   make mutants   breaks one line of the source at a time: the tests must notice (some 20 minutes)
 #   make models    searches all executions of models of the lock-free protocols (models/)
 #   make coverage  which lines of src/core and src/soft the suite executes (HTML)
@@ -17,7 +18,8 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 export BUILD PREFIX
 
-.PHONY: all demo check check-rdma bench bench-rdma install format sweep mutants models coverage clean
+.PHONY: all demo check check-rdma bench bench-rdma install format sweep stops mutants models coverage \
+	clean
 all:
 	@scripts/install-deps build
 	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true --prefix=$(PREFIX) -Dtests=false
@@ -58,6 +60,11 @@ sweep:
 	@scripts/install-deps check
 	@scripts/build $(BUILD)
 	@tests/clean-env env LD_LIBRARY_PATH=$(BUILD)/src/registry:$(BUILD)/src/soft $(BUILD)/tests/sweep/sweep
+
+stops:
+	@scripts/install-deps check
+	@scripts/build $(BUILD)
+	@tests/clean-env env LD_LIBRARY_PATH=$(BUILD)/src/registry:$(BUILD)/src/soft $(BUILD)/tests/stops/stops
 
 mutants:
 	@scripts/install-deps check
