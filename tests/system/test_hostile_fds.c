@@ -5,6 +5,7 @@
  * is tested here, too: a seccomp filter makes that kernel.
  */
 #include <dirent.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #include "hostile.h"
@@ -154,6 +155,9 @@ static void map_ask__key__memory_with_its_rights(void **state)
 	assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
 	close(fd);
 	assert_int_equal(ask_for_memory(&h, other.rkey), -1);
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 0), 0); /* after the peer was accepted */
+	assert_int_equal(ask_for_memory(&h, f->buf.rkey), -1);
+	assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
 	hostile_close(&h);
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_BROKEN);
 	dt_buf_free(&fixed);
@@ -262,6 +266,60 @@ static void ep_connect__listener_of_another_user__learns_no_address(void **state
 	conn_teardown(&fixture);
 }
 
+struct as {
+	uid_t user;
+	int is_dumpable;
+};
+
+/* Both sides are in this process; it is not trusted. */
+static void connect_both_as(struct dt_peer *peer, void *arg)
+{
+	const struct as *as = arg;
+	int fds[SHM_WIRE_FDS_MAX];
+	struct conn_fixture *f;
+	struct hostile h;
+	void *fixture;
+
+	(void)peer;
+	assert_int_equal(setresuid(as->user, as->user, as->user), 0);
+	assert_int_equal(prctl(PR_SET_DUMPABLE, as->is_dumpable), 0); /* setresuid clears it */
+	conn_setup(&fixture);
+	f = fixture;
+	hostile_ask(&h, own_address(f), f->listener.qual);
+	dt_ok(dat_cr_accept(dt_request(&f->listener), f->a.ep, 0, NULL));
+	assert_int_equal(hostile_receive(&h, fds), 1); /* the segment, and no key table */
+	assert_int_equal(h.answer.head.type, SHM_WIRE_ACCEPT);
+	assert_int_equal(h.answer.accept.side.token_address, 0);
+	close(fds[0]);
+	hostile_close(&h);
+	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+	conn_teardown(&fixture);
+}
+
+/* CR-ACCEPT-01: users that a user namespace does not map all look like this one */
+static void cr_accept__both_have_the_overflow_user__not_trusted(void **state)
+{
+	struct as overflow = {OTHER_USER, 1};
+	struct dt_peer peer;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	dt_peer_start(&peer, connect_both_as, &overflow);
+	dt_peer_join(&peer);
+}
+
+/* CR-ACCEPT-01: a process that the kernel protects from others of its user */
+static void cr_accept__process_is_not_dumpable__shares_nothing(void **state)
+{
+	struct as protected = {geteuid(), 0};
+	struct dt_peer peer;
+
+	(void)state;
+	dt_peer_start(&peer, connect_both_as, &protected);
+	dt_peer_join(&peer);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +329,8 @@ int main(void)
 		conn_test(map_ask__key__memory_with_its_rights),
 		cmocka_unit_test(cr_accept__other_user__refused),
 		cmocka_unit_test(ep_connect__listener_of_another_user__learns_no_address),
+		cmocka_unit_test(cr_accept__both_have_the_overflow_user__not_trusted),
+		cmocka_unit_test(cr_accept__process_is_not_dumpable__shares_nothing),
 	};
 	int failed = 0;
 

@@ -5,9 +5,12 @@
 #include "soft/shm/connect/socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -28,7 +31,8 @@
 #endif
 
 #define PACKETS_MAX 16u /* read in a row */
-#define LEFT_MAX 256u	/* taken from a socket before it is closed */
+#define DEFAULT_OVERFLOW_UID 65534u
+#define LEFT_MAX 256u /* taken from a socket before it is closed */
 
 /* --- packets in --- */
 
@@ -346,6 +350,35 @@ bool shm_conn_has_hung_up(const struct shm_conn *conn)
 	return has_hung_up;
 }
 
+/*
+ * The user that the kernel reports in place of each user that is not mapped in our user namespace.
+ * So two processes that have it may be of different users.
+ */
+static uid_t overflow_uid(void)
+{
+	static _Atomic uint32_t known; /* 0: not read yet */
+	uint32_t uid = atomic_load_explicit(&known, memory_order_relaxed);
+	char text[16] = "";
+	int fd;
+
+	if (uid)
+		return (uid_t)uid;
+	fd = open("/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC);
+	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
+		uid = (uint32_t)strtoul(text, NULL, 10);
+	if (fd >= 0)
+		close(fd);
+	if (!uid)
+		uid = DEFAULT_OVERFLOW_UID;
+	atomic_store_explicit(&known, uid, memory_order_relaxed);
+	return (uid_t)uid;
+}
+
+bool shm_process_is_protected(void)
+{
+	return prctl(PR_GET_DUMPABLE) != 1;
+}
+
 void shm_conn_identify(struct shm_conn *conn)
 {
 	struct ucred peer;
@@ -357,5 +390,6 @@ void shm_conn_identify(struct shm_conn *conn)
 	if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return;
 	conn->remote.pid = peer.pid; /* 0: in another PID namespace */
-	conn->remote.is_same_user = peer.pid > 0 && peer.uid == conn->remote.own_uid;
+	conn->remote.is_same_user = peer.pid > 0 && peer.uid == conn->remote.own_uid &&
+				    peer.uid != overflow_uid() && !shm_process_is_protected();
 }

@@ -58,6 +58,11 @@ void shm_conn_epoll_remove(struct shm_conn *conn);
 /* Has the peer's end of the socket been closed? The kernel does so after the last copy of a process
  * that dies. */
 bool shm_conn_has_hung_up(const struct shm_conn *conn);
+/*
+ * Does the kernel keep other processes of the user from the memory of this one (PR_SET_DUMPABLE)?
+ * Then it shares no memory with them either.
+ */
+bool shm_process_is_protected(void);
 /* Asks the kernel who is at the other end; fills remote.pid and remote.is_same_user. */
 void shm_conn_identify(struct shm_conn *conn);
 

@@ -186,7 +186,8 @@ void shm_map_asked(struct shm_conn *conn, uint32_t key)
 	int fd = -1;
 
 	shm_wire_prepare(&wire, SHM_WIRE_MAP_GIVE);
-	if (conn->remote.is_same_user && find_grant(conn, key, &grant))
+	if (conn->remote.is_same_user && !shm_process_is_protected() &&
+	    find_grant(conn, key, &grant))
 		fd = open_granted(&grant, &wire.give.offset);
 	if (fd < 0) {
 		shm_conn_send_word(conn, SHM_WIRE_MAP_REFUSE, key);
