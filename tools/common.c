@@ -25,6 +25,13 @@ void tool_catch_signals(void)
 	/* no SA_RESTART: a waiting call returns; SA_RESETHAND: a second Ctrl-C ends the process */
 	struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND};
 
+#ifdef __SANITIZE_THREAD__
+	/*
+	 * The runtime of gcc 12 loses a signal that arrives during the first blocking call of a
+	 * thread. So the thread makes that call before it can be interrupted.
+	 */
+	nanosleep(&(struct timespec){0}, NULL);
+#endif
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	/* write() reports a broken pipe; this also saves system calls on siw (docs/verbs.md) */

@@ -261,7 +261,7 @@ void soft_keys_invalidate(struct soft_keys *keys, uint32_t key)
 	assert_taken(keys, key);
 	atomic_store_explicit(&keys->entries[soft_key_index(key)].key, 0, memory_order_seq_cst);
 	/* the announcements, read next, must not be older than the store */
-	soft_fence();
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 void soft_keys_release(struct soft_keys *keys, uint32_t key)
@@ -293,7 +293,7 @@ bool soft_keys_give(struct soft_keys *keys, uint32_t key)
 		atomic_store(&slot->is_given, true);
 	pthread_mutex_unlock(&keys->lock);
 	/* the key, read next, must not be older than the mark: pairs with soft_keys_invalidate */
-	soft_fence();
+	atomic_thread_fence(memory_order_seq_cst);
 	return is_taken;
 }
 

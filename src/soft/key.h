@@ -45,21 +45,6 @@ static inline uint32_t soft_key_index(uint32_t key)
 	return key & (SOFT_KEY_MAX - 1);
 }
 
-/*
- * A full fence, for the handshake between announcements and keys. The thread sanitizer of gcc does
- * not support fences (and warns); there a read-modify-write orders the accesses.
- */
-static inline void soft_fence(void)
-{
-#ifdef __SANITIZE_THREAD__
-	static _Atomic uint32_t word;
-
-	atomic_fetch_add_explicit(&word, 1, memory_order_seq_cst);
-#else
-	atomic_thread_fence(memory_order_seq_cst);
-#endif
-}
-
 struct soft_keys; /* the owner's table */
 
 /*

@@ -56,6 +56,16 @@ DT_UNORDERED void far_spin(const unsigned char *byte, unsigned char value)
 	}
 }
 
+DT_UNORDERED void far_check(const unsigned char *bytes, size_t len, unsigned char value)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (__atomic_load_n(bytes + i, __ATOMIC_RELAXED) == value)
+			continue;
+		print_error("byte %zu of %zu is not 0x%02x\n", i, len, value);
+		fail();
+	}
+}
+
 void far_order(struct far_end *far)
 {
 	if (DT_SLOW)

@@ -27,6 +27,8 @@ struct far_info far_connect(struct rig *rig, struct dt_peer *peer);
 DAT_RMR_TRIPLET far_seg(const struct far_info *info, size_t offset, size_t len);
 /* Spins on one byte, without any call into the library, until it has that value. */
 DT_UNORDERED void far_spin(const unsigned char *byte, unsigned char value);
+/* dt_check_bytes for memory that is polled without a call into the library since it was written. */
+DT_UNORDERED void far_check(const unsigned char *bytes, size_t len, unsigned char value);
 /* For the thread sanitizer: orders this thread with those of the library. */
 void far_order(struct far_end *far);
 

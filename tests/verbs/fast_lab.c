@@ -92,7 +92,7 @@ void own(DAT_HANDLE handle)
 		assert_in_range(times++, 0, 1u << 22);
 		core_lock_acquire(lock);
 		core_lock_release(lock);
-	} while (CORE_LOCK_HAS_BIAS && core_fence_is_supported(CORE_FENCE_PROCESS) &&
+	} while (core_fence_is_supported(CORE_FENCE_PROCESS) &&
 		 !core_lock_is_biased_to(lock, core_lock_self()));
 }
 

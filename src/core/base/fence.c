@@ -34,8 +34,7 @@ static void fence_register(void)
 {
 	for (int scope = 0; scope < 2; scope++) {
 		/* relaxed: see core_fence_is_supported */
-		atomic_store_explicit(&is_supported[scope],
-				      !CORE_UNDER_TSAN && membarrier(register_commands[scope]),
+		atomic_store_explicit(&is_supported[scope], membarrier(register_commands[scope]),
 				      memory_order_relaxed);
 	}
 }

@@ -12,6 +12,12 @@
  * it has announced them; a full fence follows the announcement. The rare side reads the
  * announcement after its own full fence, and calls core_fence_heavy() if it is set.
  *
+ * The thread sanitizer runs the same code. It takes no order from fences, light, full or heavy, and
+ * needs none: a fence only ensures that one of the two sides sees the other's word and gives way.
+ * What one side did before that is passed to the other by a release store and an acquire load of
+ * such a word (`inside` of a lock, the place of a pin, an announcement). If a fence fails to keep
+ * the two sides apart, their accesses are unordered, and the sanitizer reports them.
+ *
  * models/ has models of the protocols that use these fences, with store buffers (models/memory.pml)
  * and in the C11 memory model (models/litmus/protocols.py).
  */
@@ -21,17 +27,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#if defined(__SANITIZE_THREAD__)
-#define CORE_UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CORE_UNDER_TSAN 1
-#endif
-#endif
-#ifndef CORE_UNDER_TSAN
-#define CORE_UNDER_TSAN 0
-#endif
-
 enum core_fence_scope {
 	CORE_FENCE_PROCESS, /* the other threads of this process */
 	CORE_FENCE_HOST,    /* and the threads of other processes that are registered, too */
@@ -39,8 +34,7 @@ enum core_fence_scope {
 
 /*
  * May the frequent side use light fences? The first call registers the process with the kernel;
- * later calls return the cached answer. Always false under the thread sanitizer, which does not
- * model membarrier.
+ * later calls return the cached answer.
  */
 bool core_fence_is_supported(enum core_fence_scope scope);
 

@@ -2,8 +2,8 @@
 /*
  * The arena of handle cells: one reserved address range, all of it readable. Untouched pages use no
  * memory. Cells are allocated in address order. Freed cells go to a FIFO and are reused only when
- * more than ARENA_QUARANTINE cells are free or the range is exhausted, so that a stale handle value
- * is not reissued soon (GEN-16).
+ * more than CORE_CELL_QUARANTINE cells are free or the range is exhausted, so that a stale handle
+ * value is not reissued soon (GEN-16).
  */
 #include "core/base/handle.h"
 
@@ -11,21 +11,6 @@
 
 #define ARENA_CELLS_MAX (1u << 21)
 #define ARENA_CELLS_MIN (1u << 14)
-/*
- * The thread sanitizer identifies a lock by its address and never forgets it. A cell that is reused
- * for a type of another rank would be reported as a lock-order cycle. Under it the quarantine is so
- * long that cells are practically never reused.
- */
-#if defined(__SANITIZE_THREAD__)
-#define ARENA_QUARANTINE (1u << 20)
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define ARENA_QUARANTINE (1u << 20)
-#endif
-#endif
-#ifndef ARENA_QUARANTINE
-#define ARENA_QUARANTINE 1024u
-#endif
 
 struct opendat_handle_arena opendat_handle_arena = {OPENDAT_HANDLE_ARENA_MAGIC, CORE_CELL_SIZE, 0,
 						    0};
@@ -111,7 +96,7 @@ static struct core_handle *arena_alloc_locked(void)
 	struct core_handle *cell = arena.free_first;
 	bool has_unused = arena.next_unused < arena.cells;
 
-	if (cell && (arena.free_count > ARENA_QUARANTINE || !has_unused)) {
+	if (cell && (arena.free_count > CORE_CELL_QUARANTINE || !has_unused)) {
 		arena.free_first = cell->next;
 		if (!arena.free_first)
 			arena.free_last = NULL;

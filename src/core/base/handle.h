@@ -26,6 +26,22 @@ struct core_ia;
 
 #define CORE_CELL_SIZE (1u << OPENDAT_CELL_SHIFT)
 
+/*
+ * Freed cells that wait before one is reused. The thread sanitizer identifies a lock by its address
+ * and never forgets its place in the order of locks. A cell that is reused for a type of another
+ * rank would be reported as a cycle. So under it cells are practically never reused.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define CORE_CELL_QUARANTINE (1u << 20)
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CORE_CELL_QUARANTINE (1u << 20)
+#endif
+#endif
+#ifndef CORE_CELL_QUARANTINE
+#define CORE_CELL_QUARANTINE 1024u
+#endif
+
 /* Tags of live cells: handle type + 1. A free or dead cell has tag 0. */
 #define CORE_TAG(type) ((uint8_t)((uint32_t)(type) + 1u))
 /* Set in the tag of an object that dat_ia_close is about to destroy: all other calls reject it. */

@@ -114,14 +114,6 @@ void core_lock_acquire_shared(struct core_lock *lock)
 	lock_consider_bias(lock, core_lock_self());
 }
 
-bool core_lock_try_shared(struct core_lock *lock)
-{
-	if (pthread_mutex_trylock(&lock->mutex))
-		return false;
-	lock_unbias(lock);
-	return true;
-}
-
 void core_lock_release_shared(struct core_lock *lock)
 {
 	/* if the lock was just biased to this thread, it enters without the mutex from now on */

@@ -42,9 +42,6 @@
 #include "core/base/fence.h"
 #include "core/base/same.h"
 
-/* The thread sanitizer does not model membarrier. Under it a lock is only its mutex. */
-#define CORE_LOCK_HAS_BIAS (!CORE_UNDER_TSAN)
-
 struct core_lock {
 	_Atomic uint64_t owner;	 /* the thread that may enter without the mutex, 0: none. Set and
 				  * cleared relaxed, with the mutex held */
@@ -72,7 +69,6 @@ void core_lock_destroy(struct core_lock *lock);
 /* The slow paths, which take the mutex. */
 void core_lock_acquire_shared(struct core_lock *lock);
 void core_lock_release_shared(struct core_lock *lock);
-bool core_lock_try_shared(struct core_lock *lock);
 /* Waits on the condition variable. The lock is held at the call and at return, and released in
  * between. Wakes up spuriously. */
 void core_lock_wait(struct core_lock *lock, pthread_cond_t *cond);
@@ -103,7 +99,6 @@ CORE_INLINE bool core_lock_is_biased_to(const struct core_lock *lock, uintptr_t 
 /* Enters a lock that is biased to this thread. False: it is not, nothing is held. */
 CORE_INLINE bool core_lock_enter(struct core_lock *lock)
 {
-#if CORE_LOCK_HAS_BIAS
 	uintptr_t self = core_lock_self();
 
 	/* only this thread biases a lock to itself, so true may become false but not the reverse */
@@ -119,8 +114,6 @@ CORE_INLINE bool core_lock_enter(struct core_lock *lock)
 			return true;
 		atomic_store_explicit(&lock->inside, 0, memory_order_relaxed);
 	}
-#endif
-	(void)lock;
 	return false;
 }
 
@@ -130,27 +123,18 @@ CORE_INLINE void core_lock_acquire(struct core_lock *lock)
 		core_lock_acquire_shared(lock);
 }
 
-/* Tries to take the lock; any other lock may be held. False: the lock is not biased to this thread,
- * or, under the thread sanitizer, it is held. */
+/* Tries to take the lock; any other lock may be held. False: it is not biased to this thread. */
 CORE_INLINE bool core_lock_try(struct core_lock *lock)
 {
-#if CORE_LOCK_HAS_BIAS
 	return core_lock_enter(lock);
-#else
-	return core_lock_try_shared(lock);
-#endif
 }
 
 /* Releases a lock that core_lock_enter or core_lock_try took, if core_lock_wait was not called
  * since. */
 CORE_INLINE void core_lock_leave(struct core_lock *lock)
 {
-#if CORE_LOCK_HAS_BIAS
 	/* release: as in core_lock_release */
 	atomic_store_explicit(&lock->inside, 0, memory_order_release);
-#else
-	core_lock_release_shared(lock);
-#endif
 }
 
 CORE_INLINE void core_lock_release(struct core_lock *lock)

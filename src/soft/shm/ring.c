@@ -12,7 +12,7 @@
 #include "soft/shm/segment.h"
 
 #ifdef SHM_HAS_TSAN
-char shm_tsan_order;
+uint64_t shm_tsan_orders[SHM_TSAN_ORDERS];
 #endif
 
 #define AHEAD 256u /* bytes: how far ahead of the producer a line is prefetched for writing */
@@ -157,7 +157,7 @@ void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
 
 	ring->published = ring->produced;
 	/* release: as in shm_producer_publish */
-	SHM_TSAN_RELEASE();
+	SHM_TSAN_RELEASE(SHM_STAMP(index));
 	__atomic_store_n(&words[0], first_word(entry, SHM_STAMP(index)), __ATOMIC_RELEASE);
 	fetch_for_writing(entry_at(ring, ring->produced + AHEAD));
 	if (entry->payload >= 1024) {
@@ -194,7 +194,7 @@ bool shm_producer_publish(struct shm_producer *ring)
 	/*
 	 * release: pairs with the acquire in shm_consumer_peek; else entries are read half written
 	 */
-	SHM_TSAN_RELEASE();
+	SHM_TSAN_RELEASE(SHM_STAMP(index));
 	__atomic_store_n((uint32_t *)(void *)entry_at(ring, index), SHM_STAMP(index),
 			 __ATOMIC_RELEASE);
 	return true;
@@ -226,7 +226,7 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 
 		if (stamp != SHM_STAMP(index))
 			return 0;
-		SHM_TSAN_ACQUIRE();
+		SHM_TSAN_ACQUIRE(stamp);
 		shm_read_once(entry_out, at, sizeof(*entry_out));
 		if (!shm_entry_is_valid(ring, entry_out))
 			return -EPROTO;

@@ -221,7 +221,7 @@ static inline bool shm_consumer_peek_fast(const struct shm_consumer *ring,
 	first = __atomic_load_n(&words[0], __ATOMIC_ACQUIRE);
 	if ((uint32_t)first != SHM_STAMP(shm_consumer_index(ring)))
 		return false;
-	SHM_TSAN_ACQUIRE();
+	SHM_TSAN_ACQUIRE((uint32_t)first);
 	second = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
 	entry_out->type = (uint8_t)(first >> 32);
 	entry_out->flags = (uint8_t)(first >> 40);

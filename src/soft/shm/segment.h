@@ -17,7 +17,8 @@
 /*
  * If both sides are in one process, each reaches a word of the segment by its own address. The
  * thread sanitizer tracks order by address, so it does not see that a load on one side reads the
- * store of the other. These macros report that order by one object for all connections.
+ * store of the other. These macros report that order by an object that the stored value selects, so
+ * that few connections share one.
  */
 #if defined(__SANITIZE_THREAD__)
 #define SHM_HAS_TSAN 1
@@ -29,12 +30,14 @@
 #ifdef SHM_HAS_TSAN
 void __tsan_acquire(void *object);
 void __tsan_release(void *object);
-extern char shm_tsan_order;
-#define SHM_TSAN_ACQUIRE() __tsan_acquire(&shm_tsan_order)
-#define SHM_TSAN_RELEASE() __tsan_release(&shm_tsan_order)
+#define SHM_TSAN_ORDERS 4096u
+extern uint64_t shm_tsan_orders[SHM_TSAN_ORDERS];
+#define SHM_TSAN_ORDER(value) (&shm_tsan_orders[(value) % SHM_TSAN_ORDERS])
+#define SHM_TSAN_ACQUIRE(value) __tsan_acquire(SHM_TSAN_ORDER(value))
+#define SHM_TSAN_RELEASE(value) __tsan_release(SHM_TSAN_ORDER(value))
 #else
-#define SHM_TSAN_ACQUIRE() ((void)0)
-#define SHM_TSAN_RELEASE() ((void)0)
+#define SHM_TSAN_ACQUIRE(value) ((void)0)
+#define SHM_TSAN_RELEASE(value) ((void)0)
 #endif
 
 #define SHM_LINE 64

@@ -276,11 +276,13 @@ static void ia_close__graceful_from_inside_an_agent__as_elsewhere(void **state)
 
 /* --- a CNO freed while its agent runs --- */
 
-static atomic_bool is_freeing;
-
-static bool is_set(void *arg)
+static bool cno_is_being_freed(void *arg)
 {
-	return atomic_load((atomic_bool *)arg);
+	const struct cno_agent *agent = arg;
+	DAT_CNO_PARAM param;
+
+	return DAT_GET_TYPE(dat_cno_query(agent->cno, DAT_CNO_FIELD_ALL, &param)) ==
+	       DAT_INVALID_HANDLE;
 }
 
 static void close_while_freed(struct cno_agent *agent, DAT_EVD_HANDLE evd)
@@ -288,8 +290,7 @@ static void close_while_freed(struct cno_agent *agent, DAT_EVD_HANDLE evd)
 	struct closing *closing = agent->arg;
 
 	(void)evd;
-	dt_until(is_set, &is_freeing);
-	usleep(2000);
+	dt_until(cno_is_being_freed, agent); /* a close before that would refuse the free */
 	dt_ok(dat_ia_close(closing->ia, DAT_CLOSE_ABRUPT_FLAG));
 }
 
@@ -305,12 +306,10 @@ static void cno_free__its_agent_closes_the_instance__both_return(void **state)
 		dt_ia_open(&ia);
 		closing.ia = ia.ia;
 		closing.evd = cno_evd(&ia, cno_agent_create(&ia, &agent));
-		atomic_store(&is_freeing, false);
 		evd_post(closing.evd, 1);
 		dt_ok(dat_evd_modify_cno(closing.evd, DAT_HANDLE_NULL));
 		while (!atomic_load(&agent.calls))
 			sched_yield();
-		atomic_store(&is_freeing, true);
 		dt_ok(dat_cno_free(agent.cno));
 		cno_agent_called(&agent, 1, closing.evd);
 	}

@@ -32,9 +32,9 @@ static void polling_target(struct dt_peer *peer, void *arg)
 	dt_peer_sync(peer);
 	/* no call into the library from here on */
 	far_spin(far.buf.p + PART - 1, 0x11);
-	dt_check_bytes(far.buf.p, PART, 0x11);
+	far_check(far.buf.p, PART, 0x11);
 	far_spin(far.buf.p + 3 * PART - 1, 0x22);
-	dt_check_bytes(far.buf.p + 2 * PART, PART, 0x22);
+	far_check(far.buf.p + 2 * PART, PART, 0x22);
 	far_spin(far.buf.p + 3 * PART, 0x33);
 	expect_received(&far.ep, 1, PART);
 	dt_peer_sync(peer);
@@ -278,6 +278,7 @@ static void notified_child(struct dt_peer *peer, void *arg)
 		far_order(&far);
 		dt_check_bytes(far.buf.p, PART, (unsigned char)(round + 1));
 		far_order(&far);
+		dt_peer_sync(peer);
 	}
 	dt_peer_sync(peer);
 	dt_ia_abort(&far.ia);
@@ -308,6 +309,7 @@ static void rdma_write__completed__visible_to_notified_process(void **state)
 		expect_sent(&first, 2, PART);
 		post_send(&rig->a, dt_seg(&rig->x, 0, 8), 3, 0);
 		expect_sent(&rig->a, 3, 8);
+		dt_peer_sync(&peer); /* the child has checked it */
 	}
 	dt_peer_sync(&peer);
 	dt_peer_join(&peer);

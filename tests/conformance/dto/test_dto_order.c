@@ -211,7 +211,7 @@ static void evd_dequeue__many_streams__each_in_order(void **state)
 	}
 	for (uint64_t n = 0; n < 20; n++)
 		for (int i = 0; i < SHARED_EPS; i++)
-			post_recv(&ep[i], dt_seg(&rig->y, 0, 64), n);
+			post_recv(&ep[i], dt_seg(&rig->y, 64 * (size_t)i, 64), n);
 	for (uint64_t n = 0; n < 20; n++)
 		for (int i = 0; i < SHARED_EPS; i++)
 			post_send(&ep[i], dt_seg(&rig->x, 0, n), 1000 + n, 0);

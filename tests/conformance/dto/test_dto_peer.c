@@ -31,6 +31,7 @@ static void stopped_child(struct dt_peer *peer, void *arg)
 	dt_peer_sync(peer);
 	for (uint64_t i = 0; i < 4; i++)
 		expect_received(&far.ep, i, i * 1000);
+	far_order(&far);
 	dt_check_pattern(far.buf.p, STOPPED_LEN, RIG_SEED);
 	dt_peer_sync(peer);
 	dt_ia_abort(&far.ia);

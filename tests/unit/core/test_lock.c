@@ -29,7 +29,7 @@ struct guarded {
 	volatile uint64_t second;
 	pthread_barrier_t start;
 	volatile uint64_t torn; /* how often they differed */
-	volatile bool is_set;
+	_Atomic bool is_set;
 };
 
 static int setup(void **state)
@@ -83,8 +83,6 @@ static void lock__one_thread__biased_to_it(void **state)
 {
 	struct guarded *guarded = *state;
 
-	if (!CORE_LOCK_HAS_BIAS)
-		skip();
 	assert_true(atomic_load(&guarded->lock.owner) == 0);
 	take_repeatedly(guarded);
 	if (!atomic_load(&guarded->lock.owner))
@@ -136,8 +134,6 @@ static void lock__revoked_often__stays_a_mutex(void **state)
 	struct guarded *guarded = *state;
 	unsigned int round;
 
-	if (!CORE_LOCK_HAS_BIAS)
-		skip();
 	guarded->lock.lost_ms = (uint16_t)loss_ms;
 	for (round = 0; round < 4; round++) {
 		take_repeatedly(guarded);
@@ -167,8 +163,6 @@ static void lock__revoked__not_biased_before_the_owner_took_the_mutex(void **sta
 	struct guarded *guarded = *state;
 	uintptr_t owner;
 
-	if (!CORE_LOCK_HAS_BIAS)
-		skip();
 	take_repeatedly(guarded);
 	owner = atomic_load(&guarded->lock.owner);
 	if (!owner)
@@ -189,8 +183,6 @@ static void lock__revoked_rarely__biased_again(void **state)
 {
 	struct guarded *guarded = *state;
 
-	if (!CORE_LOCK_HAS_BIAS)
-		skip();
 	take_repeatedly(guarded);
 	if (!atomic_load(&guarded->lock.owner))
 		skip(); /* a kernel or a sandbox without membarrier */
@@ -253,8 +245,6 @@ static void lock__revoked_from_a_busy_owner__nothing_lost(void **state)
 	struct guarded *guarded = *state;
 	pthread_t thread;
 
-	if (!CORE_LOCK_HAS_BIAS)
-		skip();
 	assert_int_equal(pthread_create(&thread, NULL, take_until_set, guarded), 0);
 	for (unsigned int round = 0; round < 20000; round++) {
 		unsigned int tries;

@@ -95,7 +95,7 @@ int shm_tx_read_done(struct shm_conn *conn, struct core_ep *ep)
 	/* acquire: pairs with the release in publish_done of the peer */
 	uint32_t done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
 
-	SHM_TSAN_ACQUIRE();
+	SHM_TSAN_ACQUIRE(done);
 	return shm_tx_acknowledge(conn, ep, done);
 }
 

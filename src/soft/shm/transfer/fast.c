@@ -242,7 +242,7 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 		goto decline;
 	/* acquire: pairs with the release in publish_done of the peer */
 	done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
-	SHM_TSAN_ACQUIRE();
+	SHM_TSAN_ACQUIRE(done);
 	if (!has_entry && (int32_t)(done - acked) <= 0) {
 		/* either reports are pending, or a pass has to check for rare work */
 		if (conn->reported == conn->done)

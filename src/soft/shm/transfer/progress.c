@@ -174,7 +174,7 @@ static bool publish_done(struct shm_conn *conn, bool is_lazy)
 	conn->is_report_urgent = false;
 	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, false);
 	/* release: pairs with the acquire in shm_tx_read_done; the messages are placed before */
-	SHM_TSAN_RELEASE();
+	SHM_TSAN_RELEASE(conn->done);
 	atomic_store_explicit(&conn->mine->done, conn->done, memory_order_release);
 	return true;
 }
