@@ -12,14 +12,15 @@
 #   make stops     kills and stops a peer at every step of a scenario; some ten minutes
 #   make mutants   breaks one line of the source at a time: the tests must notice (some 20 minutes)
 #   make models    searches all executions of models of the lock-free protocols (models/)
+#   make docs      the manual pages as HTML, with an index
 #   make coverage  which lines of src/core and src/soft the suite executes (HTML)
 #   make install   install under PREFIX (default /usr/local; DESTDIR is honoured)
 BUILD   ?= build
 PREFIX  ?= /usr/local
 export BUILD PREFIX
 
-.PHONY: all demo check check-rdma bench bench-rdma install format sweep stops mutants models coverage \
-	clean
+.PHONY: all demo check check-rdma bench bench-rdma install format sweep stops mutants models docs \
+	coverage clean
 all:
 	@scripts/install-deps build
 	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true --prefix=$(PREFIX) -Dtests=false
@@ -73,6 +74,11 @@ mutants:
 models:
 	@scripts/install-deps models
 	@models/run
+
+docs:
+	@scripts/install-deps docs
+	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true -Dtests=false
+	@ninja -C $(BUILD)-release --quiet man-html
 
 coverage:
 	@scripts/install-deps ci

@@ -13,9 +13,9 @@ The comment before each call has this form; anything else is an error with file 
      *
      * Returns DAT_SUCCESS, or
      *   TYPE: when
-     *   TYPE / SUBTYPE: when,
+     *   TYPE / SUBTYPE, SUBTYPE: when,
      *     continuation lines are indented by four columns
-     *   TYPE / SUBTYPE1, 2, _SUFFIX: when the one; the other; and the third, or one text for all
+     *   DAT_INVALID_PARAMETER, name: what is wrong with it; the subtype is DAT_INVALID_ARGn
      * Thread safe. Whether it blocks. Specification: chapter.md, section.
      */
     extern DAT_RETURN dat_object_verb(DAT_OBJECT_HANDLE name);
@@ -30,7 +30,7 @@ import re
 
 SECTION = re.compile(r"/\* ---- (?:calls: )?(.*) ---- \*/")
 PARAMETER = re.compile(r"((\w+) \[(in|out|inout)\] +)(\S.*)")
-CODE = re.compile(r"  (DAT_\w+)(?: / ([\w, ]+))?:(?: (\S.*))?")
+CODE = re.compile(r"  (DAT_\w+)(?:(?: / ([\w, ]+))|(?:, ([\w, ]+)))?:(?: (\S.*))?")
 END = re.compile(r"(?:Thread safe|Calls are serialized)\.")
 WHOLE_END = re.compile(r"(?P<safety>.*?\.) (?:Specification: (?P<chapter>\w+\.md), (?P<section>\w+)"
                        r"|No part of the specification)\.")
@@ -131,7 +131,7 @@ def declaration(lines, at):
 
 def is_of_call(comment):
     return (FUNCTION.fullmatch(comment.declaration) is not None or
-            any(PARAMETER.fullmatch(line) or line.startswith("Returns ") or "Specification:" in line
+            any(PARAMETER.fullmatch(line) or line.startswith("Returns ") or END.match(line)
                 for line in comment.lines))
 
 
@@ -162,10 +162,11 @@ def call_of(comment, codes_known):
     if not end:
         raise comment.fault(len(comment.lines) - 1, "no 'Thread safe. ... Specification: chapter.md, "
                             "section.' at the end")
+    parameters = parameters_of(comment, parts["parameters"])
     call = Call(name="", path=comment.path, line=comment.line, group=comment.group,
                 paragraphs=paragraphs_of(line for _, line in parts["text"]),
-                parameters=parameters_of(comment, parts["parameters"]),
-                codes=codes_of(comment, parts["codes"], codes_known), **end.groupdict(default=""))
+                parameters=parameters,
+                codes=codes_of(comment, parts["codes"], parameters, codes_known), **end.groupdict(default=""))
     if not call.paragraphs or not call.title.endswith("."):
         raise comment.fault(0, "no title sentence")
     if len(call.title) > MOST_TITLE:
@@ -206,51 +207,50 @@ def parameters_of(comment, lines):
     return found
 
 
-def codes_of(comment, lines, codes_known):
+def codes_of(comment, lines, parameters, codes_known):
     """The codes, one entry for each text."""
     if lines and lines[0][1] != "Returns DAT_SUCCESS, or":
         raise comment.fault(lines[0][0], "not 'Returns DAT_SUCCESS, or'")
-    raw = []
+    found = []
     for offset, line in lines[1:]:
         match = CODE.fullmatch(line)
         if match:
-            raw.append((offset, match.group(1), subtypes_of(*match.groups()[:2]), [match.group(3) or ""]))
-        elif not raw or not re.match(r"    \S", line):
+            kind, subtypes, arguments, text = match.groups(default="")
+            code = Code(kind, listed(subtypes), text)
+            code.subtypes += [argument_code(comment, offset, name, parameters)
+                              for name in listed(arguments)]
+            check_code(comment, offset, code, codes_known)
+            found.append((offset, code))
+        elif not found or not re.match(r"    \S", line):
             raise comment.fault(offset, "neither a return code nor the continuation of one")
         else:
-            raw[-1][3].append(line.strip())
-    if lines and not raw:
+            found[-1][1].text = f"{found[-1][1].text} {line.strip()}".strip()
+    if lines and not found:
         raise comment.fault(lines[0][0], "no return code follows")
-    found = []
-    for offset, kind, subtypes, text in raw:
-        unknown = ({kind} - codes_known["type"]) | (set(subtypes) - codes_known["subtype"])
-        if unknown:
-            raise comment.fault(offset, f"no such return code: {', '.join(sorted(unknown))}")
-        found += texts_of(comment, offset, kind, subtypes, " ".join(text).strip())
-    return found
+    for offset, code in found:
+        if not code.text or code.text.endswith("."):
+            raise comment.fault(offset, "no text, or a full stop at its end")
+    return [code for _, code in found]
 
 
-def subtypes_of(kind, listed):
-    """The names in full: '2' and '_SUFFIX' stand for parts of the name before."""
-    names = []
-    for item in (listed or "").replace(" ", "").split(","):
-        if item.startswith("_"):
-            item = kind + item
-        elif item.isdigit() and names:
-            item = names[-1].rstrip("0123456789") + item
-        names.append(item)
-    return [name for name in names if name]
+def listed(names):
+    return [name for name in names.replace(" ", "").split(",") if name]
 
 
-def texts_of(comment, offset, kind, subtypes, text):
-    if not text or text.endswith("."):
-        raise comment.fault(offset, "no text, or a full stop at its end")
-    texts = text.split("; ") if len(subtypes) > 1 else [text]
-    if len(texts) == 1:
-        return [Code(kind, subtypes, text)]
-    if len(texts) != len(subtypes):
-        raise comment.fault(offset, f"{len(texts)} texts for {len(subtypes)} subtypes")
-    return [Code(kind, [subtype], each) for subtype, each in zip(subtypes, texts)]
+def argument_code(comment, offset, name, parameters):
+    """The subtype for a parameter."""
+    known = [parameter.name for parameter in parameters]
+    if name not in known:
+        raise comment.fault(offset, f"there is no parameter {name}")
+    return f"DAT_INVALID_ARG{known.index(name) + 1}"
+
+
+def check_code(comment, offset, code, codes_known):
+    unknown = ({code.type} - codes_known["type"]) | (set(code.subtypes) - codes_known["subtype"])
+    if unknown:
+        raise comment.fault(offset, f"no such return code: {', '.join(sorted(unknown))}")
+    if re.search(r"DAT_INVALID_ARG\d", comment.lines[offset]):
+        raise comment.fault(offset, "a parameter by its number, not its name")
 
 
 def declare(comment, call):

@@ -1,54 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Generate the manual pages of section 3, one per call and opendat(3), from the public headers.
+"""Generate the manual pages of section 3 from the public headers.
 
     make_man3.py --exports LIBDAT.MAP --spec DIR (--list | --output DIR) HEADER...
 
-Fails, with file and line, if a comment does not have the form of call_comments.py, if an exported
-call has no comment, if a call with a comment is not exported, and if a comment names a chapter or a
-section that the specification lacks.
+There is one page per call, one per type or group of constants, an alias of it per constant, and
+opendat(3). Fails, with file and line, if a comment does not have the form of call_comments.py or
+type_comments.py, if a name in the headers is on no page, if a call with a comment is not exported, and
+if a comment names a chapter or a section that the specification lacks.
 """
 import argparse
 import pathlib
 import re
 import sys
-import textwrap
 
 sys.dont_write_bytecode = True  # a build writes nothing into the source
 import call_comments
+import call_pages
+import type_comments
+import type_pages
 from call_comments import Malformed
+from page_text import Names
 
-# Related calls that are not neighbours by the kind of object.
-RELATED = [
-    ("dat_ep_connect", "dat_psp_create", "dat_rsp_create", "dat_cr_accept"),
-    ("dat_evd_dequeue", "dat_evd_wait", "dat_cno_wait", "dat_opendat_cno_fd"),
-    ("dat_ep_post_recv", "dat_srq_post_recv"),
-    ("dat_ep_create_with_srq", "dat_srq_create"),
-    ("dat_ia_open", "dat_ia_query", "dat_registry_list_providers"),
-    ("dat_registry_add_provider", "dat_registry_remove_provider", "dat_provider_init",
-     "dat_provider_fini"),
-]
-# The call that makes the object of an argument.
-MAKERS = {
-    "DAT_IA_HANDLE": ["dat_ia_open"], "DAT_EP_HANDLE": ["dat_ep_create"],
-    "DAT_EVD_HANDLE": ["dat_evd_create"], "DAT_CNO_HANDLE": ["dat_cno_create"],
-    "DAT_PZ_HANDLE": ["dat_pz_create"], "DAT_RMR_HANDLE": ["dat_rmr_create"],
-    "DAT_LMR_HANDLE": ["dat_lmr_create"], "DAT_LMR_TRIPLET *": ["dat_lmr_create"],
-    "DAT_PSP_HANDLE": ["dat_psp_create"], "DAT_RSP_HANDLE": ["dat_rsp_create"],
-    "DAT_SRQ_HANDLE": ["dat_srq_create"], "DAT_CR_HANDLE": ["dat_evd_dequeue"],
-    # the calls that return the completion
-    "DAT_DTO_COOKIE": ["dat_evd_dequeue", "dat_evd_wait"],
-    "DAT_RMR_COOKIE": ["dat_evd_dequeue", "dat_evd_wait"],
-}
-WIDTH = 80
-MOST_PROTOTYPE = 72  # columns that a terminal of 80 leaves
-SPEC_HEADING = re.compile(r"^## (dat_\w+)$", re.M)
+CALL_HEADING = re.compile(r"^## (dat_\w+)$", re.M)
+HEADING = re.compile(r"^##+ (?:Chapter: )?(.+)$", re.M)
 EXPORTED = re.compile(r"\t(dat_\w+);")
-COMPILE = r""".PP
-.B cc
-.I program.c
-.B $(pkg\-config \-\-cflags \-\-libs opendat)"""
-
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
 
 # ---- the calls ----
 
@@ -93,7 +70,7 @@ def check_section(call, spec):
     chapter = spec / call.chapter
     if not chapter.is_file():
         raise Malformed(call.path, call.line, f"{call.name}: no chapter {call.chapter}")
-    if call.section not in SPEC_HEADING.findall(chapter.read_text(encoding="utf-8")):
+    if call.section not in CALL_HEADING.findall(chapter.read_text(encoding="utf-8")):
         raise Malformed(call.path, call.line, f"{call.name}: {call.chapter} has no section {call.section}")
 
 
@@ -110,188 +87,56 @@ def check_exports(calls, exports):
             raise Malformed(call.path, call.line, f"{call.name} is not exported by {exports}")
 
 
-# ---- text ----
+# ---- the types ----
 
-def escaped(text):
-    """Plain text for the middle of a line."""
-    text = text.replace("\\", r"\e")
-    return re.sub(r"(?<![\w)])-", r"\\-", text)
-
-
-def marked(text, call, calls):
-    """Text with references to the pages of calls, bold constants and italic parameters."""
-    names = {parameter.name for parameter in call.parameters} if call else set()
-
-    def mark(match):
-        word = match.group()
-        if call and word == call.name:
-            return rf"\fB{word}\fR"
-        if word in calls:
-            return rf"\fB{word}\fR(3)"
-        if word.startswith(("DAT_", "RO_AWARE_")):
-            return rf"\fB{word}\fR"
-        # a parameter of one plain word may be that word
-        return rf"\fI{word}\fR" if word in names and "_" in word else word
-
-    return re.sub(r"\b[A-Za-z]\w*_\w*", mark, escaped(text))
+def read_types(headers, calls, spec):
+    """{name: page}, with every name of the headers on one page."""
+    found, sources = type_comments.Found(), {}
+    for path in headers:
+        sources[path] = path.read_text(encoding="utf-8")
+        found.add(type_comments.read(str(path), sources[path]))
+    pages = type_comments.complete(found, calls)
+    for page in pages.values():
+        check_type_section(page, spec)
+    covered = {name for page in pages.values() for name in page.names() + page.direct}
+    covered |= {item.name for page in pages.values() for item in page.items + page.also}
+    for path, source in sources.items():
+        check_names(path, source, covered | set(found.of_calls) | set(calls) | type_comments.NOT_OURS)
+    return pages, found.of_calls
 
 
-def filled(text, call, calls):
-    """Lines of a page. Each sentence begins a line; no line looks like a request."""
-    lines = []
-    for sentence in call_comments.sentences(text):
-        lines += textwrap.wrap(marked(sentence, call, calls), WIDTH, break_long_words=False,
-                               break_on_hyphens=False)
-    return [r"\&" + line if line[0] in ".'" else line for line in lines]
+def check_type_section(page, spec):
+    chapter = spec / page.chapter
+    if page.chapter and (not chapter.is_file() or page.section not in HEADING.findall(
+            chapter.read_text(encoding="utf-8"))):
+        raise Malformed(page.path, page.line, f"{page.name}: no section '{page.section}' in {chapter}")
 
 
-def paragraphs(texts, call, calls):
-    lines = []
-    for text in texts:
-        lines += [".PP"] * bool(lines) + filled(text, call, calls)
-    return lines
+def check_names(path, source, covered):
+    """Every name that a program can use is on a page."""
+    code = COMMENT.sub(lambda comment: "\n" * comment.group().count("\n"), source)
+    for number, line in enumerate(code.splitlines(), 1):
+        names = re.findall(r"\bDAT_\w+", re.sub(r'".*?"', "", line))
+        names += re.findall(r"^#define ([A-Za-z]\w*)", line)
+        for name in names:
+            if name not in covered:
+                raise Malformed(path, number, f"{name} is on no page")
 
 
-# ---- sections of a page ----
+def pages_of(names, rules, of_calls):
+    """{file name without .3: text}"""
+    pages = {"opendat": call_pages.overview(names, rules)}
+    pages.update((name, call_pages.page_of(call, names)) for name, call in names.calls.items())
+    aliases = {name: f"dat_{type_comments.SLOT.fullmatch(name).group(1).lower()}"
+               for name in of_calls}
+    for page in names.types.values():
+        pages[page.name] = type_pages.page_of(page, names)
+        aliases.update((name, page.name) for name in page.names() if name.startswith("DAT_"))
+    for name, page in aliases.items():
+        if name != page:
+            pages[name] = f".so man3/{page}.3\n"
+    return pages
 
-def head(name, source):
-    return [r'.\" SPDX-License-Identifier: BSD-2-Clause',
-            rf'.\" Generated by man/make_man3.py from {source}; edit that.',
-            f'.TH {name.upper()} 3 "" "OpenDAT" "uDAPL 1.2"', ".nh", ".ad l", ".SH NAME"]
-
-
-def one_line(call):
-    """The title without its capital and its full stop."""
-    title = call.title[:-1]
-    return title if title[:2].isupper() else title[0].lower() + title[1:]
-
-
-def include_of(call):
-    name = pathlib.Path(call.path).name
-    return "dat/udat.h" if name in ("dat.h", "udat.h") else f"dat/{name}"
-
-
-def synopsis(call):
-    """The prototype, one parameter per line, aligned to the bracket or, if too wide, indented."""
-    begin = f"{call.returns} {call.name}("
-    types = [parameter.type + ("" if parameter.type.endswith("*") else " ")
-             for parameter in call.parameters]
-    widest = max(len(kind + parameter.name) for kind, parameter in zip(types, call.parameters)) + 2
-    indent = " " * len(begin)
-    lines = [".nf", f".B #include <{include_of(call)}>", ".PP"]
-    if len(begin) + widest > MOST_PROTOTYPE:
-        lines.append(f'.B "{begin}"')
-        begin = indent = " " * 8
-    for at, (kind, parameter) in enumerate(zip(types, call.parameters)):
-        close = ");" if at == len(types) - 1 else ","
-        lines.append(f'.BI "{indent if at else begin}{kind}" {parameter.name} {close}')
-    return lines + [".fi", COMPILE]
-
-
-def parameters(call, calls):
-    lines = []
-    for parameter in call.parameters:
-        lines += [".TP", f'.IR {parameter.name} " [{parameter.direction}]"']
-        lines += filled(parameter.text, call, calls)
-    return lines
-
-
-def return_value(call):
-    if not call.codes:
-        return ["None."]
-    return [r"\fBDAT_SUCCESS\fR, or one of the codes below: a type and, after the slash, a subtype.",
-            r"\fBDAT_GET_TYPE\fR() and \fBDAT_GET_SUBTYPE\fR() extract them from the code.",
-            "A call that fails changes nothing, unless this page says otherwise."]
-
-
-def errors(call, calls):
-    lines = []
-    for code in call.codes:
-        tag = ".TP"
-        for subtype in code.subtypes or [None]:
-            lines += [tag, error_tag(call, code.type, subtype)]
-            tag = ".TQ"
-        lines += filled(code.text, call, calls)
-    return lines + [".PP", r"Any call may return \fBDAT_INTERNAL_ERROR\fR if the provider "
-                    "detects an internal error."]
-
-
-def error_tag(call, kind, subtype):
-    if not subtype:
-        return f".B {kind}"
-    argument = call_comments.argument_of(call, subtype)
-    return (f'.BR "{kind} / {subtype}" " (\\fI{argument}\\fR)"' if argument else
-            f'.B "{kind} / {subtype}"')
-
-
-def specification(call):
-    if not call.chapter:
-        return ["None. This is an extension of OpenDAT."]
-    return [rf"Section \fB{call.section}\fR of", rf".I docs/spec/{call.chapter}",
-            "in the source of OpenDAT."]
-
-
-def neighbours(call, calls):
-    """The calls for the same kind of object, those in the comment, and those that make the handles."""
-    names = {other.name for other in calls.values()
-             if other.group == call.group and other.chapter in (call.chapter, "")}
-    text = " ".join(call.paragraphs + [one.text for one in call.parameters + call.codes])
-    names |= {word for word in re.findall(r"\bdat_\w+", text) if word in calls}
-    for parameter in call.parameters:
-        kind = parameter.type.removeprefix("const ")
-        if parameter.direction != "out":
-            names |= set(MAKERS.get(kind, []))
-    for related in RELATED:
-        names |= set(related) if call.name in related else set()
-    names |= {"dat_strerror"} if call.codes else set()
-    return names - {call.name}
-
-
-def see_also(names):
-    pages = [f"{name} (3)" for name in sorted(names)] + ["opendat (3)", "opendat (7)"]
-    return [f".BR {page}," for page in pages[:-1]] + [f".BR {pages[-1]}"]
-
-
-def page_of(call, calls):
-    sections = [
-        ("", head(call.name, f"include/{pathlib.Path('dat') / pathlib.Path(call.path).name}")
-         + [rf"{call.name} \- {escaped(one_line(call))}"]),
-        ("SYNOPSIS", synopsis(call)),
-        ("DESCRIPTION", paragraphs(call.paragraphs, call, calls)),
-        ("PARAMETERS", parameters(call, calls)),
-        ("RETURN VALUE", return_value(call)),
-        ("ERRORS", errors(call, calls) if call.codes else []),
-        ("THREAD SAFETY", filled(call.safety, call, calls)),
-        ("SPECIFICATION", specification(call)),
-        ("SEE ALSO", see_also(neighbours(call, calls))),
-    ]
-    return joined(sections)
-
-
-def joined(sections):
-    lines = []
-    for title, text in sections:
-        lines += ([f".SH {title}"] if title else []) + text if text else []
-    return "\n".join(lines) + "\n"
-
-
-def overview(calls, rules):
-    """opendat(3): the rules for all calls, and a list of them."""
-    groups = {}
-    for call in calls.values():
-        groups.setdefault(call.group, []).append(call)
-    listed = []
-    for group in sorted(groups):
-        listed.append(f".SS {group.capitalize()}")
-        for call in sorted(groups[group], key=lambda call: call.name):
-            listed += [".TP", f".BR {call.name} (3)", *filled(one_line(call), None, calls)]
-    return joined([
-        ("", head("opendat", "the headers in include/dat") + [r"opendat \- the calls of uDAPL 1.2"]),
-        ("SYNOPSIS", [".B #include <dat/udat.h>", COMPILE]),
-        ("DESCRIPTION", paragraphs(rules, None, calls)),
-        ("CALLS", listed),
-        ("SEE ALSO", [".BR dat_ia_open (3),", ".BR dat_strerror (3),", ".BR opendat (7)"]),
-    ])
 
 
 def main():
@@ -304,11 +149,11 @@ def main():
     args = parser.parse_args()
     try:
         calls, rules = read_calls(args.headers, args.exports, args.spec)
+        types, of_calls = read_types(args.headers, calls, args.spec)
     except Malformed as fault:
         print(fault, file=sys.stderr)
         return 1
-    pages = {"opendat": overview(calls, rules)}
-    pages.update((name, page_of(call, calls)) for name, call in calls.items())
+    pages = pages_of(Names(calls, types), rules, of_calls)
     if args.list:
         print("\n".join(f"{name}.3" for name in sorted(pages)))
     if args.output:

@@ -17,7 +17,10 @@ extern "C" {
 
 typedef struct dat_provider DAT_PROVIDER;
 
-/* The provider table of a handle, which is the first word of the object. */
+/*
+ * The provider table of an object, which is the first word of the object. The handle is one of a
+ * provider. A handle that dat_ia_open returned does not point to an object.
+ */
 #ifndef DAT_HANDLE_TO_PROVIDER
 #define DAT_HANDLE_TO_PROVIDER(handle) (*(DAT_PROVIDER **)(handle))
 #endif

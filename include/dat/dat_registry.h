@@ -19,10 +19,11 @@ extern "C" {
 
 /* ---- calls: providers ---- */
 
-#define DAT_PROVIDER_INIT_FUNC_NAME dat_provider_init
-#define DAT_PROVIDER_FINI_FUNC_NAME dat_provider_fini
-#define DAT_PROVIDER_INIT_FUNC_STR "dat_provider_init"
-#define DAT_PROVIDER_FINI_FUNC_STR "dat_provider_fini"
+/* The names of the two functions that a provider library exports. */
+#define DAT_PROVIDER_INIT_FUNC_NAME dat_provider_init  /* as an identifier */
+#define DAT_PROVIDER_FINI_FUNC_NAME dat_provider_fini  /* as an identifier */
+#define DAT_PROVIDER_INIT_FUNC_STR "dat_provider_init" /* as a string */
+#define DAT_PROVIDER_FINI_FUNC_STR "dat_provider_fini" /* as a string */
 
 /*
  * Register the adapter of a registry entry. A provider library exports this function; the
@@ -56,8 +57,8 @@ typedef void (*DAT_PROVIDER_FINI_FUNC)(const DAT_PROVIDER_INFO *provider_info);
  * provider_info [in]    name, version and thread safety; copied
  *
  * Returns DAT_SUCCESS, or
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2:
- *     NULL; NULL, or a name that is empty or not terminated
+ *   DAT_INVALID_PARAMETER, provider: NULL
+ *   DAT_INVALID_PARAMETER, provider_info: NULL, or a name that is empty or not terminated
  *   DAT_PROVIDER_ALREADY_REGISTERED: a registration with the same provider_info exists
  *   DAT_INSUFFICIENT_RESOURCES: memory is exhausted
  * Thread safe. Does not block. Specification: registry.md, dat_registry_add_provider.
@@ -72,8 +73,8 @@ extern DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER *provider,
  * provider_info [in]    the registered name, version and thread safety
  *
  * Returns DAT_SUCCESS, or
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2:
- *     NULL or another table; NULL, or no such registration
+ *   DAT_INVALID_PARAMETER, provider: NULL or another table
+ *   DAT_INVALID_PARAMETER, provider_info: NULL, or no such registration
  *   DAT_PROVIDER_IN_USE: an instance is open
  * Thread safe. Does not block. Specification: registry.md, dat_registry_remove_provider.
  */

@@ -27,7 +27,7 @@ extern "C" {
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no live CNO
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: NULL
+ *   DAT_INVALID_PARAMETER, fd: NULL
  *   DAT_MODEL_NOT_SUPPORTED: the provider is not one of OpenDAT's
  *   DAT_INSUFFICIENT_RESOURCES: no descriptor is available
  * Thread safe. Does not block. No part of the specification.

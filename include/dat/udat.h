@@ -9,188 +9,85 @@
 #include <dat/udat_config.h>
 #include <dat/dat_platform_specific.h>
 
-/* dat.h uses these types. */
+/* ---- types that dat.h uses ---- */
 
-/* The meaning of a region description, see dat_lmr_create. */
+/*
+ * Kinds of memory to register: the meaning of DAT_REGION_DESCRIPTION in dat_lmr_create. The
+ * providers of OpenDAT have all of them.
+ *
+ * Specification: memory.md, dat_lmr_create.
+ */
 typedef enum dat_mem_type {
-	DAT_MEM_TYPE_VIRTUAL = 0,	 /* for_va */
-	DAT_MEM_TYPE_LMR = 1,		 /* for_lmr_handle */
-	DAT_MEM_TYPE_SHARED_VIRTUAL = 2, /* for_shared_memory */
-	DAT_MEM_TYPE_SO_VIRTUAL = 3,	 /* for_va; with strict ordering (Solaris) */
+	/* memory of this process, whose start is for_va: the ordinary case */
+	DAT_MEM_TYPE_VIRTUAL = 0,
+	/* the memory of the region for_lmr_handle once more, with a protection zone and privileges
+	 * of its own; the length is ignored */
+	DAT_MEM_TYPE_LMR = 1,
+	/* memory that processes share, for_shared_memory: its start in this process, and the cookie
+	 * by which all of them name it */
+	DAT_MEM_TYPE_SHARED_VIRTUAL = 2,
+	/* as DAT_MEM_TYPE_VIRTUAL, with strict ordering, which OpenDAT always has; for sources
+	 * written for Solaris */
+	DAT_MEM_TYPE_SO_VIRTUAL = 3,
 } DAT_MEM_TYPE;
 
-/* The type of the object of a handle, see dat_get_handle_type. */
+/* Types of objects, see dat_get_handle_type. */
 typedef enum dat_handle_type {
-	DAT_HANDLE_TYPE_CR = 0,
-	DAT_HANDLE_TYPE_EP = 1,
-	DAT_HANDLE_TYPE_EVD = 2,
-	DAT_HANDLE_TYPE_IA = 3,
-	DAT_HANDLE_TYPE_LMR = 4,
-	DAT_HANDLE_TYPE_PSP = 5,
-	DAT_HANDLE_TYPE_PZ = 6,
-	DAT_HANDLE_TYPE_RMR = 7,
-	DAT_HANDLE_TYPE_RSP = 8,
-	DAT_HANDLE_TYPE_CNO = 9,
-	DAT_HANDLE_TYPE_SRQ = 10,
+	DAT_HANDLE_TYPE_CR = 0,	  /* connection request */
+	DAT_HANDLE_TYPE_EP = 1,	  /* endpoint */
+	DAT_HANDLE_TYPE_EVD = 2,  /* event dispatcher */
+	DAT_HANDLE_TYPE_IA = 3,	  /* instance of an interface adapter */
+	DAT_HANDLE_TYPE_LMR = 4,  /* local memory region */
+	DAT_HANDLE_TYPE_PSP = 5,  /* public service point */
+	DAT_HANDLE_TYPE_PZ = 6,	  /* protection zone */
+	DAT_HANDLE_TYPE_RMR = 7,  /* remote memory region */
+	DAT_HANDLE_TYPE_RSP = 8,  /* reserved service point */
+	DAT_HANDLE_TYPE_CNO = 9,  /* consumer notification object */
+	DAT_HANDLE_TYPE_SRQ = 10, /* shared receive queue */
 } DAT_HANDLE_TYPE;
 
-/* State of an EVD: one of the first two, one of the next two, and one configuration. */
+/*
+ * The state of an EVD, a sum of bits, see dat_evd_query. It has one of DAT_EVD_STATE_ENABLED and
+ * DAT_EVD_STATE_DISABLED, and one of DAT_EVD_STATE_WAITABLE and DAT_EVD_STATE_UNWAITABLE. A new EVD
+ * is enabled and waitable. Test the lower four bits only: other providers may set a configuration
+ * too.
+ *
+ * Specification: events.md, dat_evd_query.
+ */
 typedef enum dat_evd_state {
-	DAT_EVD_STATE_ENABLED = 0x01,
-	DAT_EVD_STATE_DISABLED = 0x02,
-	DAT_EVD_STATE_WAITABLE = 0x04,
-	DAT_EVD_STATE_UNWAITABLE = 0x08,
-	DAT_EVD_STATE_CONFIG_NOTIFY = 0x10,    /* a stream is unsignalled */
-	DAT_EVD_STATE_CONFIG_SOLICITED = 0x20, /* a stream is solicited only */
-	DAT_EVD_STATE_CONFIG_THRESHOLD = 0x30, /* thresholds may be used */
+	DAT_EVD_STATE_ENABLED = 0x01,	 /* events notify the CNO, see dat_evd_enable */
+	DAT_EVD_STATE_DISABLED = 0x02,	 /* events do not notify the CNO, see dat_evd_disable */
+	DAT_EVD_STATE_WAITABLE = 0x04,	 /* dat_evd_wait is allowed, see dat_evd_clear_unwaitable */
+	DAT_EVD_STATE_UNWAITABLE = 0x08, /* dat_evd_wait fails, see dat_evd_set_unwaitable */
+	/* configuration: an endpoint uses DAT_COMPLETION_UNSIGNALLED_FLAG; not set by OpenDAT */
+	DAT_EVD_STATE_CONFIG_NOTIFY = 0x10,
+	/* configuration: an endpoint uses DAT_COMPLETION_SOLICITED_WAIT_FLAG; not set by OpenDAT */
+	DAT_EVD_STATE_CONFIG_SOLICITED = 0x20,
+	/* configuration: thresholds above 1 may be used; not set by OpenDAT */
+	DAT_EVD_STATE_CONFIG_THRESHOLD = 0x30,
 } DAT_EVD_STATE;
 
-/* Selects the members of DAT_EVD_PARAM that a query fills. */
+/* Selects the members of DAT_EVD_PARAM that dat_evd_query fills. */
 typedef enum dat_evd_param_mask {
 	DAT_EVD_FIELD_IA_HANDLE = 0x01,
 	DAT_EVD_FIELD_EVD_QLEN = 0x02,
 	DAT_EVD_FIELD_EVD_STATE = 0x04,
-	DAT_EVD_FIELD_CNO = 0x08,
+	DAT_EVD_FIELD_CNO = 0x08, /* cno_handle */
 	DAT_EVD_FIELD_EVD_FLAGS = 0x10,
 	DAT_EVD_FIELD_ALL = 0x1f,
 } DAT_EVD_PARAM_MASK;
 
-typedef DAT_UINT64 DAT_PROVIDER_ATTR_MASK;
+/* Selects the members of DAT_PROVIDER_ATTR that dat_ia_query fills. */
+typedef DAT_UINT64 DAT_PROVIDER_ATTR_MASK; /* the sum of bits */
 
-#include <dat/dat.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-typedef DAT_HANDLE DAT_CNO_HANDLE;
-
-/* Values of an asynchronous EVD handle that are not handles of an EVD of this process. */
-#define DAT_EVD_ASYNC_EXISTS ((DAT_EVD_HANDLE)0x1)
-#define DAT_EVD_OUT_OF_SCOPE ((DAT_EVD_HANDLE)0x2)
-
-/* The name of a shared memory region, which the consumers that share it choose. */
-#define DAT_LMR_COOKIE_SIZE 40
-typedef char (*DAT_LMR_COOKIE)[DAT_LMR_COOKIE_SIZE];
-
-/* A function that a CNO calls when it is notified. */
-typedef void (*DAT_AGENT_FUNC)(DAT_PVOID instance_data, DAT_EVD_HANDLE evd_handle);
-
-/* An agent and its argument. */
-typedef struct dat_os_wait_proxy_agent {
-	DAT_PVOID instance_data;
-	DAT_AGENT_FUNC proxy_agent_func;
-} DAT_OS_WAIT_PROXY_AGENT;
-
-/* No agent. */
-#ifdef __cplusplus
-#define DAT_OS_WAIT_PROXY_AGENT_NULL (DAT_OS_WAIT_PROXY_AGENT())
-#else
-#define DAT_OS_WAIT_PROXY_AGENT_NULL                                                               \
-	((DAT_OS_WAIT_PROXY_AGENT){(DAT_PVOID)NULL, (DAT_AGENT_FUNC)NULL})
-#endif
-
-/* Shared memory to register: its local address and its common name. */
-typedef struct dat_shared_memory {
-	DAT_PVOID virtual_address;
-	DAT_LMR_COOKIE shared_memory_id;
-} DAT_SHARED_MEMORY;
-
-/* Memory to register, by DAT_MEM_TYPE. */
-typedef union dat_region_description {
-	DAT_PVOID for_va;
-	DAT_LMR_HANDLE for_lmr_handle;
-	DAT_SHARED_MEMORY for_shared_memory;
-} DAT_REGION_DESCRIPTION;
-
-/* Parameters of a memory region, see dat_lmr_query. */
-struct dat_lmr_param {
-	DAT_IA_HANDLE ia_handle;
-	DAT_MEM_TYPE mem_type;
-	DAT_REGION_DESCRIPTION region_desc;
-	DAT_VLEN length; /* bytes */
-	DAT_PZ_HANDLE pz_handle;
-	DAT_MEM_PRIV_FLAGS mem_priv;
-	DAT_LMR_CONTEXT lmr_context;
-	DAT_RMR_CONTEXT rmr_context;
-	DAT_VLEN registered_size; /* bytes */
-	DAT_VADDR registered_address;
-};
-
-/* Parameters of an EVD, see dat_evd_query. */
-struct dat_evd_param {
-	DAT_IA_HANDLE ia_handle;
-	DAT_COUNT evd_qlen; /* events */
-	DAT_EVD_STATE evd_state;
-	DAT_CNO_HANDLE cno_handle;
-	DAT_EVD_FLAGS evd_flags;
-};
-
-/* Parameters of a CNO, see dat_cno_query. */
-typedef struct dat_cno_param {
-	DAT_IA_HANDLE ia_handle;
-	DAT_OS_WAIT_PROXY_AGENT agent;
-} DAT_CNO_PARAM;
-
-/* Selects the members of DAT_CNO_PARAM that a query fills. */
-typedef enum dat_cno_param_mask {
-	DAT_CNO_FIELD_IA_HANDLE = 0x01,
-	DAT_CNO_FIELD_AGENT = 0x02,
-	DAT_CNO_FIELD_ALL = 0x03,
-} DAT_CNO_PARAM_MASK;
-
-/* Whether endpoints of several processes may share a protection zone. */
-typedef enum dat_pz_support {
-	DAT_PZ_UNIQUE = 0,
-	DAT_PZ_SHAREABLE = 1,
-} DAT_PZ_SUPPORT;
-
-/* Attributes of a provider, see dat_ia_query. The memory belongs to the caller. */
-struct dat_provider_attr {
-	char provider_name[DAT_NAME_MAX_LENGTH];
-	DAT_UINT32 provider_version_major;
-	DAT_UINT32 provider_version_minor;
-	DAT_UINT32 dapl_version_major;
-	DAT_UINT32 dapl_version_minor;
-	DAT_MEM_TYPE lmr_mem_types_supported; /* union */
-	DAT_IOV_OWNERSHIP iov_ownership_on_return;
-	DAT_QOS dat_qos_supported;			 /* union */
-	DAT_COMPLETION_FLAGS completion_flags_supported; /* union */
-	DAT_BOOLEAN is_thread_safe;
-	DAT_COUNT max_private_data_size; /* bytes */
-	DAT_BOOLEAN supports_multipath;
-	DAT_EP_CREATOR_FOR_PSP ep_creator;
-	DAT_PZ_SUPPORT pz_support;
-	DAT_UINT32 optimal_buffer_alignment; /* bytes */
-
-	/*
-	 * The kinds of events that may share an EVD. Rows and columns: software, connection
-	 * request, DTO, connection, bind, asynchronous.
-	 */
-#ifdef __cplusplus
-	DAT_BOOLEAN evd_stream_merging_supported[6][6]; /* no const: C++ could not construct it */
-#else
-	const DAT_BOOLEAN evd_stream_merging_supported[6][6];
-#endif
-	DAT_BOOLEAN srq_supported;
-	DAT_COUNT srq_watermarks_supported;
-	DAT_BOOLEAN srq_ep_pz_difference_supported;
-	DAT_COUNT srq_info_supported;
-	DAT_COUNT ep_recv_info_supported;
-	DAT_BOOLEAN lmr_sync_req;
-	DAT_BOOLEAN dto_async_return_guaranteed;
-	DAT_BOOLEAN rdma_write_for_rdma_read_req;
-	DAT_COUNT num_provider_specific_attr;
-	DAT_NAMED_ATTR *provider_specific_attr;
-};
-
-/* Selects the members of DAT_PROVIDER_ATTR that a query fills: bits of DAT_PROVIDER_ATTR_MASK. */
 #define DAT_PROVIDER_FIELD_PROVIDER_NAME UINT64_C(0x0000001)
 #define DAT_PROVIDER_FIELD_PROVIDER_VERSION_MAJOR UINT64_C(0x0000002)
 #define DAT_PROVIDER_FIELD_PROVIDER_VERSION_MINOR UINT64_C(0x0000004)
 #define DAT_PROVIDER_FIELD_DAPL_VERSION_MAJOR UINT64_C(0x0000008)
 #define DAT_PROVIDER_FIELD_DAPL_VERSION_MINOR UINT64_C(0x0000010)
+/* lmr_mem_types_supported */
 #define DAT_PROVIDER_FIELD_LMR_MEM_TYPE_SUPPORTED UINT64_C(0x0000020)
+/* iov_ownership_on_return */
 #define DAT_PROVIDER_FIELD_IOV_OWNERSHIP UINT64_C(0x0000040)
 #define DAT_PROVIDER_FIELD_DAT_QOS_SUPPORTED UINT64_C(0x0000080)
 #define DAT_PROVIDER_FIELD_COMPLETION_FLAGS_SUPPORTED UINT64_C(0x0000100)
@@ -215,6 +112,189 @@ struct dat_provider_attr {
 #define DAT_PROVIDER_FIELD_ALL UINT64_C(0x3ffffff)
 #define DAT_PROVIDER_FIELD_NONE UINT64_C(0x0000000)
 
+#include <dat/dat.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- types of user-level consumers ---- */
+
+/*
+ * The handle of a CNO, a consumer notification object. With it a thread waits for several EVDs. See
+ * DAT_HANDLE for the rules of handles.
+ */
+typedef DAT_HANDLE DAT_CNO_HANDLE;
+
+/*
+ * Values of an asynchronous EVD handle that are not handles of an EVD.
+ *
+ * Specification: registry.md, dat_ia_open.
+ */
+#define DAT_EVD_ASYNC_EXISTS ((DAT_EVD_HANDLE)0x1) /* passed to dat_ia_open: use no EVD */
+#define DAT_EVD_OUT_OF_SCOPE ((DAT_EVD_HANDLE)0x2) /* returned then, also by dat_ia_query */
+
+/*
+ * The name of shared memory, which the processes that share it choose. It is a pointer to
+ * DAT_LMR_COOKIE_SIZE bytes, which dat_lmr_create copies. The bytes may have any value.
+ */
+#define DAT_LMR_COOKIE_SIZE 40			     /* the number of bytes */
+typedef char (*DAT_LMR_COOKIE)[DAT_LMR_COOKIE_SIZE]; /* the type */
+
+/*
+ * A function that a CNO calls when it is notified, see dat_cno_create.
+ *
+ * It is called once with its instance data and the EVD that notified, or with DAT_HANDLE_NULL if
+ * the last EVD was freed or the instance was closed. After the call the CNO has no agent;
+ * dat_cno_modify_agent sets it again, also in the function itself. Any thread may call it, of the
+ * program or of the library. It may make every call except a wait that blocks. Calls of one CNO's
+ * agent never overlap.
+ *
+ * Specification: events.md, dat_cno_create.
+ */
+typedef void (*DAT_AGENT_FUNC)(DAT_PVOID instance_data, DAT_EVD_HANDLE evd_handle);
+
+/* An agent of a CNO: a function and its argument, see dat_cno_create. */
+typedef struct dat_os_wait_proxy_agent {
+	DAT_PVOID instance_data; /* passed to the function; NULL if there is no function */
+	/* called at the next notification; NULL for no agent */
+	DAT_AGENT_FUNC proxy_agent_func;
+} DAT_OS_WAIT_PROXY_AGENT;
+#ifdef __cplusplus
+#define DAT_OS_WAIT_PROXY_AGENT_NULL (DAT_OS_WAIT_PROXY_AGENT())
+#else
+/* no agent */
+#define DAT_OS_WAIT_PROXY_AGENT_NULL                                                               \
+	((DAT_OS_WAIT_PROXY_AGENT){(DAT_PVOID)NULL, (DAT_AGENT_FUNC)NULL})
+#endif
+
+/* Shared memory to register: its local address and its common name. */
+typedef struct dat_shared_memory {
+	DAT_PVOID virtual_address;	 /* where it begins in this process */
+	DAT_LMR_COOKIE shared_memory_id; /* its name, not NULL */
+} DAT_SHARED_MEMORY;
+
+/* Memory to register, an argument of dat_lmr_create. DAT_MEM_TYPE selects the member. */
+typedef union dat_region_description {
+	DAT_PVOID for_va; /* the start, for DAT_MEM_TYPE_VIRTUAL and DAT_MEM_TYPE_SO_VIRTUAL */
+	DAT_LMR_HANDLE for_lmr_handle;	     /* a region, for DAT_MEM_TYPE_LMR */
+	DAT_SHARED_MEMORY for_shared_memory; /* for DAT_MEM_TYPE_SHARED_VIRTUAL */
+} DAT_REGION_DESCRIPTION;
+
+/*
+ * Parameters of a memory region, see dat_lmr_query.
+ *
+ * Specification: memory.md, dat_lmr_query.
+ */
+struct dat_lmr_param {
+	DAT_IA_HANDLE ia_handle; /* the instance */
+	DAT_MEM_TYPE mem_type;	 /* the kind of memory that was asked for */
+	/* the memory that was asked for. A cookie in it is a copy, valid while the region exists */
+	DAT_REGION_DESCRIPTION region_desc;
+	/* bytes asked for; of a copy of a region, the length of that region */
+	DAT_VLEN length;
+	DAT_PZ_HANDLE pz_handle;      /* the protection zone */
+	DAT_MEM_PRIV_FLAGS mem_priv;  /* the permitted uses */
+	DAT_LMR_CONTEXT lmr_context;  /* the key for local triplets */
+	DAT_RMR_CONTEXT rmr_context;  /* the key for peers; 0 without a remote privilege */
+	DAT_VLEN registered_size;     /* bytes registered, at least length */
+	DAT_VADDR registered_address; /* the first registered address */
+};
+
+/*
+ * Parameters of an EVD, see dat_evd_query.
+ *
+ * Specification: events.md, dat_evd_query.
+ */
+struct dat_evd_param {
+	DAT_IA_HANDLE ia_handle;   /* the instance */
+	DAT_COUNT evd_qlen;	   /* events that the queue can hold */
+	DAT_EVD_STATE evd_state;   /* enabled or not, waitable or not */
+	DAT_CNO_HANDLE cno_handle; /* the CNO that it notifies, or DAT_HANDLE_NULL */
+	DAT_EVD_FLAGS evd_flags;   /* the kinds of events that it accepts */
+};
+
+/* Parameters of a CNO, see dat_cno_query. */
+typedef struct dat_cno_param {
+	DAT_IA_HANDLE ia_handle;       /* the instance */
+	DAT_OS_WAIT_PROXY_AGENT agent; /* DAT_OS_WAIT_PROXY_AGENT_NULL if none is set */
+} DAT_CNO_PARAM;
+
+/* Selects the members of DAT_CNO_PARAM that dat_cno_query fills. */
+typedef enum dat_cno_param_mask {
+	DAT_CNO_FIELD_IA_HANDLE = 0x01,
+	DAT_CNO_FIELD_AGENT = 0x02,
+	DAT_CNO_FIELD_ALL = 0x03,
+} DAT_CNO_PARAM_MASK;
+
+/* Whether several instances may share a protection zone. */
+typedef enum dat_pz_support {
+	DAT_PZ_UNIQUE = 0,    /* no; the value with the providers of OpenDAT */
+	DAT_PZ_SHAREABLE = 1, /* yes */
+} DAT_PZ_SUPPORT;
+
+/*
+ * Attributes of a provider, see dat_ia_query. They never change while the instance is open. The
+ * memory of the structure belongs to the caller. The values that are given here are those of the
+ * providers of OpenDAT; dat_info(1) shows them for each adapter.
+ *
+ * Specification: registry.md, dat_ia_query.
+ */
+struct dat_provider_attr {
+	char provider_name[DAT_NAME_MAX_LENGTH]; /* "OpenDAT" */
+	DAT_UINT32 provider_version_major;	 /* version of the provider */
+	DAT_UINT32 provider_version_minor;	 /* version of the provider */
+	DAT_UINT32 dapl_version_major;		 /* version of the API: 1 */
+	DAT_UINT32 dapl_version_minor;		 /* version of the API: 2 */
+	/* the values of DAT_MEM_TYPE, combined by or: 3, which stands for all */
+	DAT_MEM_TYPE lmr_mem_types_supported;
+	DAT_IOV_OWNERSHIP iov_ownership_on_return; /* DAT_IOV_CONSUMER */
+	DAT_QOS dat_qos_supported;		   /* combined by or: DAT_QOS_BEST_EFFORT */
+	/* the flags that posts can use, combined by or: DAT_COMPLETION_SUPPRESS_FLAG,
+	 * DAT_COMPLETION_SOLICITED_WAIT_FLAG, DAT_COMPLETION_UNSIGNALLED_FLAG and
+	 * DAT_COMPLETION_BARRIER_FENCE_FLAG */
+	DAT_COMPLETION_FLAGS completion_flags_supported;
+	/* as the adapter was opened; the providers of OpenDAT are thread safe in any case */
+	DAT_BOOLEAN is_thread_safe;
+	/* bytes of private data: 512 on soft adapters, 64 on RDMA devices */
+	DAT_COUNT max_private_data_size;
+	DAT_BOOLEAN supports_multipath;	   /* DAT_FALSE */
+	DAT_EP_CREATOR_FOR_PSP ep_creator; /* DAT_PSP_CREATES_EP_IFASKED */
+	DAT_PZ_SUPPORT pz_support;	   /* DAT_PZ_UNIQUE */
+	/* the alignment in bytes at which buffers are fastest: DAT_OPTIMAL_ALIGNMENT */
+	DAT_UINT32 optimal_buffer_alignment;
+	/* which kinds of events may share an EVD: all. Rows and columns are software, connection
+	 * request, DTO, connection, bind, asynchronous. For one exception see dat_ep_create */
+#ifdef __cplusplus
+	DAT_BOOLEAN evd_stream_merging_supported[6][6]; /* no const: C++ could not construct it */
+#else
+	const DAT_BOOLEAN evd_stream_merging_supported[6][6];
+#endif
+	/* shared receive queues: DAT_TRUE, except on RDMA devices without them */
+	DAT_BOOLEAN srq_supported;
+	/* watermarks, a sum: 0x001 low, 0x010 soft high, 0x100 hard high. It is 0x111, and 0x001 on
+	 * RDMA devices, where the high watermarks serve endpoints without a shared receive queue */
+	DAT_COUNT srq_watermarks_supported;
+	/* an endpoint may be in another protection zone than its shared receive queue: DAT_TRUE;
+	 * DAT_FALSE on RDMA devices */
+	DAT_BOOLEAN srq_ep_pz_difference_supported;
+	/* what dat_srq_query knows, a sum: 0x01 available_dto_count, 0x10 outstanding_dto_count. It
+	 * is 0x11 */
+	DAT_COUNT srq_info_supported;
+	/* what dat_ep_recv_query knows, a sum: 0x01 nbufs_allocated, 0x10 bufs_alloc_span. It is
+	 * 0x11. With a shared receive queue of an RDMA device both are DAT_VALUE_UNKNOWN */
+	DAT_COUNT ep_recv_info_supported;
+	/* dat_lmr_sync_rdma_read and dat_lmr_sync_rdma_write are required: DAT_FALSE */
+	DAT_BOOLEAN lmr_sync_req;
+	/* all errors of posts are reported by completions: DAT_FALSE, since a post refuses what it
+	 * can see */
+	DAT_BOOLEAN dto_async_return_guaranteed;
+	/* the local buffer of an RDMA Read needs DAT_MEM_PRIV_REMOTE_WRITE_FLAG: DAT_FALSE */
+	DAT_BOOLEAN rdma_write_for_rdma_read_req;
+	DAT_COUNT num_provider_specific_attr;	/* number of provider_specific_attr: 0 */
+	DAT_NAMED_ATTR *provider_specific_attr; /* attributes of the provider */
+};
+
 /* ---- calls: local memory regions ---- */
 
 /*
@@ -226,7 +306,7 @@ struct dat_provider_attr {
  * from the memory too, for example to place a message or RDMA through a ring, and faults as any
  * access does. A handler of the signal may map the memory again and return; leaving the call by a
  * jump is undefined. Threads of the library never fault: the transfer then ends with
- * DAT_DTO_ERR_LOCAL_PROTECTION, an RDMA with DAT_DTO_ERR_REMOTE_ACCESS.
+ * DAT_DTO_ERR_LOCAL_PROTECTION, an RDMA of a peer with DAT_DTO_ERR_REMOTE_ACCESS.
  * The same applies to writing to memory that is registered for it but is not writable. The soft
  * adapters register such memory; a device refuses it.
  * Received bytes become visible in order: when the last byte of a message or of an RDMA Write is
@@ -249,11 +329,16 @@ struct dat_provider_attr {
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
- *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_LMR:
- *     no such object of the instance
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3, 4, 6, 7:
- *     a type that is not defined; NULL, a NULL cookie, or memory that is not completely mapped or,
- *     for a device that writes to it, not writable; 0; a privilege that is not defined; NULL
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_PZ: no protection zone of the instance
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_LMR:
+ *     DAT_MEM_TYPE_LMR, and for_lmr_handle is no region of the instance
+ *   DAT_INVALID_PARAMETER, mem_type: a type that is not defined
+ *   DAT_INVALID_PARAMETER, region_description:
+ *     NULL, a NULL cookie, or memory that is not completely mapped or, for a device that writes to
+ *     it, not writable
+ *   DAT_INVALID_PARAMETER, length: 0
+ *   DAT_INVALID_PARAMETER, privileges: a privilege that is not defined
+ *   DAT_INVALID_PARAMETER, lmr_handle: NULL
  *   DAT_INVALID_STATE: DAT_MEM_TYPE_SHARED_VIRTUAL, and the memory is not shared
  *   DAT_MODEL_NOT_SUPPORTED: no such memory type, or a device refuses read-only shared memory
  *   DAT_INSUFFICIENT_RESOURCES:
@@ -284,8 +369,9 @@ extern DAT_RETURN dat_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no CNO of the instance
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 4, 5:
- *     not positive; no flag, or one that is not defined; NULL
+ *   DAT_INVALID_PARAMETER, evd_min_qlen: not positive
+ *   DAT_INVALID_PARAMETER, evd_flags: no flag, or one that is not defined
+ *   DAT_INVALID_PARAMETER, evd_handle: NULL
  *   DAT_INSUFFICIENT_RESOURCES: memory or EVDs are exhausted
  *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_TEVD: longer than max_evd_qlen
  * Thread safe. Does not block. Specification: events.md, dat_evd_create.
@@ -320,7 +406,8 @@ extern DAT_RETURN dat_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE c
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open adapter
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2, 3: instance data without a function; NULL
+ *   DAT_INVALID_PARAMETER, agent: instance data without a function
+ *   DAT_INVALID_PARAMETER, cno_handle: NULL
  *   DAT_INSUFFICIENT_RESOURCES:
  *     memory or device objects are exhausted, or a limit of the adapter is reached
  * Thread safe. Does not block. Specification: events.md, dat_cno_create.
@@ -336,7 +423,7 @@ extern DAT_RETURN dat_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGEN
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no live CNO
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: instance data without a function
+ *   DAT_INVALID_PARAMETER, agent: instance data without a function
  * Thread safe. Does not block. Specification: events.md, dat_cno_modify_agent.
  */
 extern DAT_RETURN dat_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AGENT agent);
@@ -350,8 +437,8 @@ extern DAT_RETURN dat_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PR
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no live CNO
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG2: a bit that is not defined
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
+ *   DAT_INVALID_PARAMETER, cno_param_mask: a bit that is not defined
+ *   DAT_INVALID_PARAMETER, cno_param: NULL
  * Thread safe. Does not block. Specification: events.md, dat_cno_query.
  */
 extern DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK cno_param_mask,
@@ -364,8 +451,7 @@ extern DAT_RETURN dat_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK cn
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no live CNO
- *   DAT_INVALID_STATE / DAT_INVALID_STATE_CNO_IN_USE:
- *     an EVD refers to it, or a thread waits on it
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_CNO_IN_USE: an EVD refers to it, or a thread waits on it
  * Thread safe. Does not block. Specification: events.md, dat_cno_free.
  */
 extern DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno_handle);
@@ -381,7 +467,7 @@ extern DAT_RETURN dat_cno_free(DAT_CNO_HANDLE cno_handle);
  * Returns DAT_SUCCESS, or
  *   DAT_QUEUE_EMPTY: the time has expired; without a class bit, as in dat_evd_dequeue
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_CNO: no live CNO
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3: NULL
+ *   DAT_INVALID_PARAMETER, evd_handle: NULL
  *   DAT_INTERRUPTED_CALL: a signal was handled; no notification is consumed
  * Thread safe. Blocks up to the time-out; a cancellation point. Specification: events.md,
  * dat_cno_wait.
@@ -415,9 +501,11 @@ extern DAT_RETURN dat_evd_enable(DAT_EVD_HANDLE evd_handle);
  * Returns DAT_SUCCESS, or
  *   DAT_TIMEOUT_EXPIRED: too few events arrived in time; none is taken
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live EVD
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG3, 4, 5: out of range; NULL; NULL
- *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_WAITER, DAT_INVALID_STATE_EVD_UNWAITABLE:
- *     another thread waits; the EVD is or becomes unwaitable
+ *   DAT_INVALID_PARAMETER, threshold: not positive, or more than the length of the queue
+ *   DAT_INVALID_PARAMETER, event: NULL
+ *   DAT_INVALID_PARAMETER, n_more_events: NULL
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_WAITER: another thread waits
+ *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_UNWAITABLE: the EVD is or becomes unwaitable
  *   DAT_INVALID_STATE / DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD:
  *     a threshold above 1, and a stream of the EVD is unsignalled or solicited only
  *   DAT_ABORT: the EVD or its instance was destroyed during the wait

@@ -61,12 +61,19 @@ typedef DAT_RETURN (*DAT_EVD_SET_UNWAITABLE_FUNC)(DAT_EVD_HANDLE evd_handle);
 typedef DAT_RETURN (*DAT_EVD_CLEAR_UNWAITABLE_FUNC)(DAT_EVD_HANDLE evd_handle);
 
 /*
- * The provider table: one function per call. All slots are set. The function of an unsupported call
- * returns an error.
+ * The provider table: one function per call.
+ *
+ * A provider fills one table per adapter and registers it with dat_registry_add_provider. The first
+ * word of each object of a provider points to the table of its adapter, and libdat makes its calls
+ * through it. All slots are set: the function of an unsupported call returns an error. The
+ * functions take and return handles of the provider. Only those of an IA differ from what the
+ * consumer sees. The layout is that of DAT 1.2 and never changes.
  */
 struct dat_provider {
-	const char *device_name;
-	DAT_PVOID extension;
+	const char *device_name; /* the name of the adapter */
+	DAT_PVOID extension; /* for the provider; libdat uses it with providers of OpenDAT only */
+	/* dat_ia_open: the first four parameters of dat_ia_openv, since the registry has selected
+	 * the adapter already */
 	DAT_IA_OPEN_FUNC ia_open_func;
 	DAT_IA_QUERY_FUNC ia_query_func;
 	DAT_IA_CLOSE_FUNC ia_close_func;

@@ -7,8 +7,12 @@ import sys
 import tempfile
 
 import call_comments
+import call_pages
 import make_man3
+import type_comments
+import type_pages
 from call_comments import Code, Malformed
+from page_text import Names
 from testing import SOURCE, contains, equal, main, run
 
 # Line 1 opens the comment, so that its first text stands in line 2.
@@ -24,9 +28,9 @@ COMMENT = """\
  *
  * Returns DAT_SUCCESS, or
  *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live thing
- *   DAT_INVALID_PARAMETER / DAT_INVALID_ARG1, 2:
- *     negative;
- *     NULL
+ *   DAT_INVALID_PARAMETER, thing_handle:
+ *     negative
+ *   DAT_INVALID_PARAMETER, result: NULL
  *   DAT_QUEUE_EMPTY: none
  * Thread safe. Does not block. Specification: events.md, dat_evd_wait.
  */
@@ -80,8 +84,9 @@ def comment__in_its_form__all_parts_read():
 
 
 def codes__one_text_for_several__kept_together():
-    call, = calls_of(changed(("DAT_INVALID_HANDLE1: no", "DAT_INVALID_HANDLE_PZ, _EP: no"),
-                             ("     negative;\n *     NULL", "     wrong")))
+    call, = calls_of(changed(
+        ("DAT_INVALID_HANDLE1: no", "DAT_INVALID_HANDLE_PZ, DAT_INVALID_HANDLE_EP: no"),
+        ("PARAMETER, thing_handle:", "PARAMETER, thing_handle, result:")))
     equal([code.subtypes for code in call.codes[:2]],
           [["DAT_INVALID_HANDLE_PZ", "DAT_INVALID_HANDLE_EP"],
            ["DAT_INVALID_ARG1", "DAT_INVALID_ARG2"]])
@@ -128,8 +133,11 @@ def title__missing_or_too_long__refused():
 
 
 def parameters__not_those_declared__refused():
-    refused(changed(("thing_handle [in]", "other_handle [in]")), "a.h:2", "thing_handle, result")
-    refused(changed((" * result [out]         what came of it\n", "")), "a.h:2", "result")
+    refused(changed(("thing_handle [in]", "other_handle [in]"),
+                    ("PARAMETER, thing_handle", "PARAMETER, other_handle")), "a.h:2",
+            "thing_handle, result")
+    refused(changed((" * result [out]         what came of it\n", ""),
+                    ("PARAMETER, result", "PARAMETER, thing_handle")), "a.h:2", "result")
 
 
 def parameters__out_of_form__refused():
@@ -152,9 +160,9 @@ def codes__unknown__refused():
     refused(changed(("HANDLE1", "HANDLE11")), "a.h:11", "DAT_INVALID_HANDLE11")
 
 
-def codes__texts_and_subtypes_differ__refused():
-    refused(changed(("NULL", "NULL; and more")), "a.h:12", "3 texts for 2 subtypes")
-    refused(changed(("ARG1, 2", "ARG1, 3")), "a.h:2", "no such parameter")
+def codes__of_no_parameter_or_by_number__refused():
+    refused(changed(("PARAMETER, result", "PARAMETER, other")), "a.h:14", "no parameter other")
+    refused(changed(("PARAMETER, result", "PARAMETER / DAT_INVALID_ARG2")), "a.h:14", "by its number")
 
 
 def codes__missing__refused():
@@ -169,13 +177,138 @@ def end__missing_or_in_another_form__refused():
     refused(changed(("events.md, ", "events.md ")), "a.h:16", "Specification")
 
 
+# ---- types and constants ----
+
+TYPES = """\
+/* The provider table. */
+struct dat_provider {
+	const char *device_name; /* a name */
+};
+typedef struct dat_provider DAT_PROVIDER;
+
+/*
+ * Colours. There are two.
+ *
+ * Specification: events.md, Event streams and delivery.
+ */
+typedef enum dat_colour {
+	DAT_RED = 0, /* like blood */
+	/* like the sky,
+	 * see dat_do_thing */
+	DAT_BLUE = 0x01,
+} DAT_COLOUR;
+#define DAT_BOTH (DAT_RED | DAT_BLUE) /* a mixture */
+
+/* Names of earlier versions. */
+#define DAT_AZURE DAT_BLUE
+
+/* A thing, as it is. */
+typedef struct dat_thing_param {
+	DAT_COLOUR colour; /* its colour */
+	int sizes[2];	   /* from
+			    * the smallest */
+} DAT_THING_PARAM;
+
+/* Selects the members of DAT_THING_PARAM. */
+typedef int DAT_THING_MASK; /* a sum */
+#define DAT_THING_FIELD_COLOUR 1
+#define DAT_THING_FIELD_SIZE 2 /* sizes */
+#define DAT_THING_FIELD_ALL 3
+
+/* ---- slots ---- */
+
+typedef DAT_RETURN (*DAT_DO_THING_FUNC)(DAT_HANDLE thing_handle,
+					int *result);
+#define DAT_DO_THING(thing, result) \\
+	(DAT_HANDLE_TO_PROVIDER(thing)->do_thing_func((thing), (result)))
+"""
+
+
+def types_of(*pairs):
+    text = TYPES
+    for before, after in pairs:
+        contains(text, before)
+        text = text.replace(before, after)
+    call, = calls_of(COMMENT)
+    return type_comments.complete(type_comments.read("a.h", text), {call.name: call})
+
+
+def type_refused(place, why, *pairs):
+    try:
+        types_of(*pairs)
+    except Malformed as fault:
+        contains(str(fault), f"{place}: ")
+        contains(str(fault), why)
+        return
+    raise AssertionError("not refused")
+
+
+def types__in_their_form__all_parts_read():
+    pages = types_of()
+    equal(sorted(pages), ["DAT_COLOUR", "DAT_PROVIDER", "DAT_THING_MASK", "DAT_THING_PARAM"])
+    colour = pages["DAT_COLOUR"]
+    equal((colour.kind, colour.title, colour.chapter, colour.section),
+          ("enum", "Colours.", "events.md", "Event streams and delivery"))
+    equal([(item.name, item.value, item.text) for item in colour.items],
+          [("DAT_RED", "0", "like blood"), ("DAT_BLUE", "0x01", "like the sky, see dat_do_thing"),
+           ("DAT_BOTH", "(DAT_RED | DAT_BLUE)", "a mixture")])
+    equal(colour.names(), ["DAT_COLOUR", "DAT_RED", "DAT_BLUE", "DAT_BOTH", "DAT_AZURE"])
+    equal([(item.name, item.type, item.suffix, item.text) for item in pages["DAT_THING_PARAM"].items],
+          [("colour", "DAT_COLOUR", "", "its colour"), ("sizes", "int", "[2]", "from the smallest")])
+    equal([item.text for item in pages["DAT_THING_MASK"].items],
+          ["a sum", "colour", "sizes", "every member"])
+    equal((pages["DAT_PROVIDER"].slots, pages["DAT_PROVIDER"].direct),
+          (["DAT_DO_THING_FUNC"], ["DAT_DO_THING"]))
+
+
+def types__without_text_or_comment__refused():
+    type_refused("a.h:13", "DAT_RED has no text", (" /* like blood */", ""))
+    type_refused("a.h:25", "colour has no text", (" /* its colour */", ""))
+    type_refused("a.h:33", "no member size", (" /* sizes */", ""))
+    type_refused("a.h:13", "full stop", ("blood */", "blood. */"))
+    type_refused("a.h:7", "a comment of its own",
+                 (TYPES[TYPES.index("/*\n * Colours"):TYPES.index("typedef enum")], ""))
+    type_refused("a.h:23", "no title", ("as it is. */", "as it is */"))
+
+
+def types__of_what_is_not_there__refused():
+    type_refused("a.h:21", "no page has DAT_GREEN", ("DAT_AZURE DAT_BLUE", "DAT_AZURE DAT_GREEN"))
+    type_refused("a.h:1", "no call dat_other", ("DAT_DO_THING_FUNC", "DAT_OTHER_FUNC"))
+
+
+def types__name_on_no_page__refused():
+    for text, name in (("#define DAT_NEW 1\n", "DAT_NEW"), ("extern DAT_OLD x;\n", "DAT_OLD")):
+        try:
+            make_man3.check_names("a.h", "/* DAT_SAID */\n" + text, {"DAT_RED"})
+        except Malformed as fault:
+            equal(str(fault), f"a.h:2: {name} is on no page")
+        else:
+            raise AssertionError("not refused")
+
+
+def type_page__written():
+    call, = calls_of(COMMENT)
+    names = Names({call.name: call}, types_of())
+    page = type_pages.page_of(names.types["DAT_COLOUR"], names)
+    contains(page, "\nDAT_COLOUR \\- colours\n")
+    contains(page, '\n.BR DAT_BLUE " = 0x01"\nLike the sky, see \\fBdat_do_thing\\fR(3).\n')
+    contains(page, "\n.B DAT_AZURE\nis \\fBDAT_BLUE\\fR.\n")
+    contains(page, "\n.BR DAT_THING_PARAM (3),\n")
+    page = type_pages.page_of(names.types["DAT_THING_PARAM"], names)
+    contains(page, '\n.BI "    int " sizes [2];\n')
+    contains(page, "\n.I sizes\nFrom the smallest.\n")
+    pages = make_man3.pages_of(names, ["A rule."], [])
+    equal(pages["DAT_AZURE"], ".so man3/DAT_COLOUR.3\n")
+    contains(pages["opendat"], "\n.BR DAT_COLOUR (3)\ncolours\n")
+
+
 # ---- what is written ----
 
 def page__special_characters__escaped():
     text = changed(("There is", r"A \n, -v and it's .so:"), ("A second", "'A second' and DAT_ALL of"),
-                   ("negative", ".begins with a dot"))
+                   ("     negative", "     .begins with a dot"))
     call, = calls_of(text)
-    page = make_man3.page_of(call, {call.name: call})
+    page = call_pages.page_of(call, Names({call.name: call}, {}))
     contains(page, r"A \en, \-v and it's .so:")
     contains(page, "\n\\&'A second' and \\fBDAT_ALL\\fR of")
     contains(page, "\n\\&.begins with a dot")
@@ -184,9 +317,9 @@ def page__special_characters__escaped():
 def page__names__refer_to_pages_and_parameters():
     call, = calls_of(changed(("There is", "See dat_other of thing_handle:")))
     other, = calls_of(changed(("dat_do_thing", "dat_other")))
-    page = make_man3.page_of(call, {call.name: call, other.name: other})
+    page = call_pages.page_of(call, Names({call.name: call, other.name: other}, {}))
     contains(page, r"See \fBdat_other\fR(3) of \fIthing_handle\fR:")
-    contains(page, 'DAT_INVALID_ARG2" " (\\fIresult\\fR)"\nNULL\n')
+    contains(page, 'DAT_INVALID_ARG2" " (\\fIresult\\fR)"\nNULL.\n')
     contains(page, "\n.BR dat_other (3),\n")
     contains(page, "\ndat_do_thing \\- do a thing\n")
 
@@ -212,7 +345,8 @@ def program__our_headers__writes_what_it_lists():
         status, out, err = make(headers, exports, "--list", "--output", folder)
         equal(status, 0, err)
         equal(sorted(out.split()), sorted(page.name for page in pathlib.Path(folder).iterdir()))
-    for page in ("opendat.3", "dat_ia_open.3", "dat_strerror.3", "dat_opendat_cno_fd.3"):
+    for page in ("opendat.3", "dat_ia_open.3", "dat_strerror.3", "dat_opendat_cno_fd.3",
+                 "DAT_EVENT.3", "DAT_DTO_ERR_REMOTE_ACCESS.3"):
         contains(out.split(), page)
 
 
