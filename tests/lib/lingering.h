@@ -41,8 +41,11 @@ static inline void lingering_open(struct lingering *lingering, int seconds)
 	lingering->fd = fd;
 }
 
-/* A local socket in whose queue such a socket is; SO_LINGER of the local socket has no effect. */
-static inline void lingering_open_nested(struct lingering *lingering, int seconds)
+/*
+ * A local socket in whose queue such a socket is; SO_LINGER of the local socket has no effect. Its
+ * other end, *sender_out, hangs up (POLLHUP) just before the close blocks.
+ */
+static inline void lingering_open_watched(struct lingering *lingering, int seconds, int *sender_out)
 {
 	struct iovec iov = {(char[]){"x"}, 1};
 	union {
@@ -63,9 +66,18 @@ static inline void lingering_open_nested(struct lingering *lingering, int second
 	control.header.cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(&control.header), &lingering->fd, sizeof(int));
 	assert_int_equal(sendmsg(pair[0], &message, 0), 1);
-	close(pair[0]);
 	close(lingering->fd);
 	lingering->fd = pair[1];
+	*sender_out = pair[0];
+}
+
+/* The same with the other end closed. */
+static inline void lingering_open_nested(struct lingering *lingering, int seconds)
+{
+	int sender;
+
+	lingering_open_watched(lingering, seconds, &sender);
+	close(sender);
 }
 
 /* Ends a close that blocks; a later one does not block. */

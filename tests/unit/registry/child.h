@@ -7,6 +7,7 @@
 #ifndef TESTS_REGISTRY_CHILD_H
 #define TESTS_REGISTRY_CHILD_H
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -37,6 +38,15 @@
 /* The call fails with exactly this type and subtype (GEN-09). */
 #define must_fail(call, type, subtype)                                                             \
 	must((call) == (DAT_CLASS_ERROR | (DAT_RETURN)(type) | (DAT_RETURN)(subtype)))
+
+/* An emulator may be unable to execute a program of the machine that it emulates. */
+static inline void child_exec_failed(void)
+{
+	int error = errno;
+
+	fprintf(stderr, "the test's own program cannot be executed: %s\n", strerror(error));
+	_exit(error == ENOEXEC ? CHILD_SKIP : 1);
+}
 
 static inline void child_run(void (*body)(void))
 {

@@ -247,7 +247,7 @@ static void not_installed(void)
 	setenv("LD_LIBRARY_PATH", library_get("LIBDAT_DIR"), 1);
 	setenv("NOT_INSTALLED", "1", 1);
 	execl("/proc/self/exe", "test-registry-builtin", (char *)NULL);
-	_exit(1);
+	child_exec_failed();
 }
 
 static int not_installed_child(void)

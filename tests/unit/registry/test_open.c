@@ -256,7 +256,7 @@ static void open_by_search(void)
 	setenv("LD_LIBRARY_PATH", command, 1);
 	setenv("OPEN_BY_SEARCH", slash + 1, 1);
 	execl("/proc/self/exe", "test-registry-open", (char *)NULL);
-	_exit(1);
+	child_exec_failed();
 }
 
 static int open_by_search_child(const char *library)

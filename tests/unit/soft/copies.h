@@ -111,6 +111,8 @@ static inline int refuse_process_vm(void)
 	};
 	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
 
+	if (!ability_vm_calls())
+		return 0; /* it refuses already */
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return -1;
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);

@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#include "../../lib/ability.h"
+
 #define PEER_LIMIT_S 30
 
 struct peer {

@@ -75,15 +75,16 @@ static void copy__every_alignment_and_length__exact(void **state)
 	check_alignments(copy_safe);
 	check_alignments(soft_copy_safe_unordered);
 	check_alignments(copy_tail_last);
-	check_alignments(copy_to_self);
-	check_alignments(copy_from_self);
-	check_alignments(copy_to_segments);
-	check_alignments(copy_to_short_segments);
 	check_alignments(copy_ordered);
 	check_alignments(soft_copy_to_consumer);
 	check_alignments(soft_copy_from_consumer);
 	check_alignments(place_by_library);
 	check_alignments(fetch_by_library);
+	ABILITY_NEED_VM_CALLS();
+	check_alignments(copy_to_self);
+	check_alignments(copy_from_self);
+	check_alignments(copy_to_segments);
+	check_alignments(copy_to_short_segments);
 }
 
 static void check_faults(copy_fn copy)
@@ -121,6 +122,7 @@ static void copy__memory_gone__efault(void **state)
 	(void)state;
 	check_faults(copy_safe);
 	check_faults(soft_copy_safe_unordered);
+	ABILITY_NEED_VM_CALLS();
 	check_faults(copy_to_self);
 	check_faults(copy_from_self);
 }
@@ -260,6 +262,7 @@ static void copy_process__second_process__scatter_and_gather(void **state)
 	struct peer peer;
 
 	(void)state;
+	ABILITY_NEED_VM_CALLS();
 	peer = peer_start(remote_body, &remote);
 	assert_int_equal(peer_await(peer.channel), 0);
 
@@ -307,11 +310,13 @@ static int exit_body(int channel, void *argument)
 
 static void copy_process__process_gone__esrch(void **state)
 {
-	struct peer peer = peer_start(exit_body, NULL);
 	uint8_t bytes[16] = {0};
 	struct iovec iov = {bytes, sizeof(bytes)};
+	struct peer peer;
 
 	(void)state;
+	ABILITY_NEED_VM_CALLS();
+	peer = peer_start(exit_body, NULL);
 	peer_finish(&peer);
 	assert_int_equal(soft_copy_to_process(&open_gate, peer.pid, (uintptr_t)bytes, &iov, 1, 16),
 			 -ESRCH);

@@ -82,12 +82,15 @@ static void copy__last_byte_polled__rest_is_complete(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		check_order(copy_tail_last, cases[i][0], cases[i][1]);
+		check_order(soft_copy_to_consumer, cases[i][0], cases[i][1]);
+	}
+	ABILITY_NEED_VM_CALLS();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		check_order(copy_safe, cases[i][0], cases[i][1]);
 		check_order(copy_to_self, cases[i][0], cases[i][1]);
 		check_order(copy_from_self, cases[i][0], cases[i][1]);
 		check_order(copy_to_segments, cases[i][0], cases[i][1]);
 		check_order(copy_to_short_segments, cases[i][0], cases[i][1]);
-		check_order(soft_copy_to_consumer, cases[i][0], cases[i][1]);
 		check_order(place_by_library, cases[i][0], cases[i][1]);
 	}
 }
@@ -100,6 +103,8 @@ static void copy__one_of_the_last_bytes_polled__those_before_are_complete(void *
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++) {
+		if (copies[i] == copy_from_self)
+			ABILITY_NEED_VM_CALLS();
 		check_order_at(copies[i], 0, 256, 248);
 		check_order_at(copies[i], 3, 61, 53);
 		check_order_at(copies[i], 5, 100, 97);
@@ -198,9 +203,10 @@ static void copy__front_of_target_gone__last_bytes_untouched(void **state)
 	(void)state;
 	map_two_pages();
 	assert_true(are_fronts_first(copy_safe));
-	assert_true(are_fronts_first(copy_to_self));
 	peer = peer_start(fronts_without_process_vm, NULL);
 	peer_finish(&peer);
+	ABILITY_NEED_VM_CALLS();
+	assert_true(are_fronts_first(copy_to_self));
 	munmap(two_pages, 2 * page);
 }
 
@@ -361,12 +367,13 @@ static void copy__any_length__last_word_of_the_target_by_itself(void **state)
 	struct peer peer;
 
 	(void)state;
+	peer = peer_start(pieces_without_process_vm, NULL);
+	peer_finish(&peer);
+	ABILITY_NEED_VM_CALLS();
 	for (size_t offset = 0; offset < 9; offset++) {
 		for (size_t len = 1; len < 100; len++)
 			assert_true(is_cut_right(offset, len));
 	}
-	peer = peer_start(pieces_without_process_vm, NULL);
-	peer_finish(&peer);
 }
 
 int main(void)

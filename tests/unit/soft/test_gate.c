@@ -110,6 +110,7 @@ static void gate_vm__both_directions__as_the_call(void **state)
 	ssize_t n = 0;
 
 	(void)state;
+	ABILITY_NEED_VM_CALLS();
 	assert_true(soft_gate_vm(&board->gate, true, getpid(), &local, 1, &remote, 1, &n));
 	assert_int_equal(n, sizeof(here));
 	assert_string_equal(there, "here it is");

@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../lib/ability.h"
 #include "soft/key.h"
 
 enum end { END_EXEC, END_EXIT, END_KILL, END_NONE };
@@ -91,6 +92,7 @@ static void check_end(enum end end)
 	char byte = 0;
 	pid_t pid;
 
+	ABILITY_NEED(ability_robust_list(), "no robust futexes");
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	pid = fork();
 	assert_int_not_equal(pid, -1);

@@ -347,6 +347,7 @@ static void map__fork__not_inherited(void **state)
 	struct peer peer;
 
 	(void)state;
+	ABILITY_NEED(ability_dontfork(), "MADV_DONTFORK has no effect");
 	assert_int_equal(soft_region_map(file, 0, page, true, &region), 0);
 	peer = peer_start(fork_body, region.map);
 	peer_finish(&peer);

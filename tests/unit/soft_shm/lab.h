@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../lib/ability.h"
 #include "core/event/evd.h"
 #include "core/mem/pz.h"
 #include "soft/shm/conn.h"

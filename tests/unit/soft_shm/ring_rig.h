@@ -21,7 +21,7 @@
 
 struct rig {
 	_Atomic uint32_t consumed;
-	uint8_t bytes[SIZE];
+	alignas(SHM_LINE) uint8_t bytes[SIZE];
 	struct shm_producer out;
 	struct shm_consumer in;
 };
@@ -29,11 +29,12 @@ struct rig {
 /* Both indexes start just below the wrap-around of 32 bits. */
 static inline int setup(void **state)
 {
-	struct rig *rig = calloc(1, sizeof(*rig));
+	struct rig *rig = aligned_alloc(SHM_LINE, sizeof(*rig));
 	const uint32_t start =
 		UINT32_MAX - 95; /* the fourth entry of the smallest size crosses zero */
 
 	assert_non_null(rig);
+	memset(rig, 0, sizeof(*rig));
 	atomic_init(&rig->consumed, start);
 	shm_producer_init(&rig->out, rig->bytes, SIZE, &rig->consumed);
 	shm_consumer_init(&rig->in, rig->bytes, SIZE, PAYLOAD, &rig->consumed);

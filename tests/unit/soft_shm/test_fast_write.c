@@ -57,6 +57,7 @@ static void write__257_bytes__by_the_slow_path(void **state)
 {
 	struct lab *lab = *state;
 
+	ABILITY_NEED_VM_CALLS();
 	fill(lab->memory, 257, 3);
 	post_write(lab, 256, lab->peer_rkey, 0);
 	assert_int_equal(lab->fast_posts, 1);

@@ -252,6 +252,7 @@ static void message__fetched__placed_from_two_sources(void **state)
 		{.key = lab->peer_rkey, .address = (uintptr_t)lab->peer_memory + 7000, .length = 1},
 	};
 
+	ABILITY_NEED_VM_CALLS();
 	memset(lab->peer_memory, 'p', 6000);
 	lab->peer_memory[7000] = 'q';
 	assert_true(lab_post_receive(lab, 1, 8000));

@@ -77,7 +77,7 @@ static void init__index_within_an_entry_unit__stays_inside_the_ring(void **state
 		_Atomic uint32_t consumed;
 		alignas(SHM_LINE) uint8_t bytes[SIZE];
 		uint8_t guard[2 * PAYLOAD];
-	} *ring = calloc(1, sizeof(*ring));
+	} *ring = aligned_alloc(SHM_LINE, sizeof(*ring));
 	struct shm_entry entry = {.type = SHM_ENTRY_DATA, .payload = PAYLOAD};
 	struct shm_producer out;
 	struct shm_consumer in;
@@ -86,6 +86,7 @@ static void init__index_within_an_entry_unit__stays_inside_the_ring(void **state
 
 	(void)state;
 	assert_non_null(ring);
+	memset(ring, 0, sizeof(*ring));
 	atomic_init(&ring->consumed, SIZE - 1);
 	shm_consumer_init(&in, ring->bytes, SIZE, PAYLOAD, &ring->consumed);
 	assert_int_equal(in.consumed % SHM_ENTRY_ALIGN, 0);
