@@ -11,19 +11,19 @@
 #include "core/base/settings.h"
 #include "core/transport.h"
 #include "core/ep/ep.h"
+#include "shared/cm.h"
 #include "verbs/adapter.h"
 #include "verbs/conn.h"
 #include "verbs/iwarp.h"
 #include "verbs/qp.h"
 #include "verbs/service.h"
 #include "verbs/setup.h"
-#include "verbs/wire.h"
 
 static int accept_now(struct vrb_conn *conn, struct core_ep *ep)
 {
 	bool is_iwarp = conn->adapter->is_iwarp;
 	struct rdma_conn_param param;
-	uint8_t bytes[VRB_WIRE_MAX];
+	uint8_t bytes[CM_MAX];
 	int rc;
 
 	rc = vrb_qp_to_init(conn, ep);
@@ -34,7 +34,7 @@ static int accept_now(struct vrb_conn *conn, struct core_ep *ep)
 	memset(&param, 0, sizeof(param));
 	param.private_data = bytes;
 	if (conn->is_opendat) {
-		param.private_data_len = (uint8_t)vrb_wire_put_accept(&conn->answer, bytes);
+		param.private_data_len = (uint8_t)cm_put_accept(&conn->answer, bytes);
 	} else {
 		memcpy(bytes, conn->answer.data, conn->answer.size);
 		param.private_data_len = conn->answer.size;

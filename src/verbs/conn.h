@@ -16,9 +16,9 @@
 
 #include "core/ep/ep.h"
 #include "core/base/instance.h"
+#include "shared/cm.h"
 #include "verbs/adapter.h"
 #include "verbs/table.h"
-#include "verbs/wire.h"
 
 struct vrb_window;
 
@@ -74,14 +74,14 @@ struct vrb_conn {
 	uint8_t read_out; /* and that it starts */
 	uint8_t peer_read_in;
 	uint8_t peer_read_out;
-	struct vrb_wire_accept answer; /* the answer of the passive side; both sides have it */
+	struct cm_accept answer; /* the answer of the passive side; both sides have it */
 	bool is_unconfirmed;	 /* iWARP, passive side: the first Receive is the provider's */
 	uint8_t confirm_retries; /* iWARP, active side: retries of the confirmation left */
 
 	/* active side */
 	union core_sockaddr address;
-	struct vrb_wire_request request;
-	unsigned port_index;	     /* which port of the qualifier: vrb_wire_port */
+	struct cm_request request;
+	unsigned port_index;	     /* which port of the qualifier: cm_port */
 	bool is_continued;	     /* the peer has the first part of the private data */
 	bool was_refused;	     /* a peer rejected the request without a header */
 	unsigned refused_port_index; /* the port of the last such reject */

@@ -16,13 +16,13 @@
 #include "core/base/log.h"
 #include "core/transport.h"
 #include "core/ep/ep.h"
+#include "shared/cm.h"
 #include "verbs/adapter.h"
 #include "verbs/conn.h"
 #include "verbs/device.h"
 #include "verbs/qp.h"
 #include "verbs/service.h"
 #include "verbs/setup.h"
-#include "verbs/wire.h"
 
 #define RESOLVE_MS 5000
 
@@ -58,7 +58,7 @@ static int attempt_start(struct vrb_conn *conn)
 		return -errno;
 	}
 	set_port(&from, 0);
-	set_port(&conn->address, vrb_wire_port(conn->request.qual, conn->port_index));
+	set_port(&conn->address, cm_port(conn->request.qual, conn->port_index));
 	if (rdma_bind_addr(conn->id, &from.sa) ||
 	    rdma_resolve_addr(conn->id, NULL, &conn->address.sa, RESOLVE_MS))
 		return -errno;
@@ -66,20 +66,20 @@ static int attempt_start(struct vrb_conn *conn)
 }
 
 /* Takes the part of the private data that goes into this request. */
-static void take_part(const struct vrb_conn *conn, struct vrb_wire_request *part)
+static void take_part(const struct vrb_conn *conn, struct cm_request *part)
 {
-	size_t first = conn->adapter->limits.request_room - VRB_REQUEST_HEAD;
+	size_t first = conn->adapter->limits.request_room - CM_REQUEST_HEAD;
 
 	*part = conn->request;
 	part->data_size = part->size;
 	if (part->size <= first)
 		return;
 	if (conn->is_continued) {
-		part->flags = VRB_WIRE_CONTINUED;
+		part->flags = CM_CONTINUED;
 		part->data_size = (uint8_t)(part->size - first);
 		memcpy(part->data, conn->request.data + first, part->data_size);
 	} else {
-		part->flags = VRB_WIRE_MORE;
+		part->flags = CM_MORE;
 		part->data_size = (uint8_t)first;
 	}
 }
@@ -90,19 +90,19 @@ static int attempt_request(struct vrb_conn *conn, struct core_ep *ep)
 {
 	bool is_iwarp = conn->adapter->is_iwarp;
 	struct rdma_conn_param param;
-	struct vrb_wire_request part;
-	uint8_t bytes[VRB_WIRE_MAX];
+	struct cm_request part;
+	uint8_t bytes[CM_MAX];
 	int rc;
 
 	take_part(conn, &part);
-	if (!(part.flags & VRB_WIRE_MORE) && !conn->is_receiving) {
+	if (!(part.flags & CM_MORE) && !conn->is_receiving) {
 		rc = vrb_qp_to_init(conn, ep);
 		if (rc)
 			return rc;
 	}
 	memset(&param, 0, sizeof(param));
 	param.private_data = bytes;
-	param.private_data_len = (uint8_t)vrb_wire_put_request(&part, bytes);
+	param.private_data_len = (uint8_t)cm_put_request(&part, bytes);
 	param.responder_resources = vrb_at_least_one(conn->read_in, is_iwarp);
 	param.initiator_depth = vrb_at_least_one(conn->read_out, is_iwarp);
 	param.retry_count = VRB_RETRY_COUNT;
@@ -140,7 +140,7 @@ static void attempt_restart(struct vrb_conn *conn, struct core_ep *ep)
 
 static unsigned first_port_index(DAT_CONN_QUAL qual)
 {
-	return vrb_wire_port(qual, 0) ? 0 : 1;
+	return cm_port(qual, 0) ? 0 : 1;
 }
 
 /* Tries the next port, because this one does not serve the qualifier. If some port has not answered
@@ -148,12 +148,12 @@ static unsigned first_port_index(DAT_CONN_QUAL qual)
 static void attempt_next_port(struct vrb_conn *conn, struct core_ep *ep)
 {
 	conn->port_index++;
-	if (conn->port_index == VRB_PORTS && conn->had_timeout) {
+	if (conn->port_index == CM_PORTS && conn->had_timeout) {
 		conn->had_timeout = false;
 		conn->port_index = first_port_index(conn->request.qual);
 	}
 	conn->is_continued = false;
-	if (conn->port_index < VRB_PORTS)
+	if (conn->port_index < CM_PORTS)
 		attempt_restart(conn, ep);
 	else
 		vrb_conn_fail(conn, ep,
@@ -180,7 +180,7 @@ static void attempt_timed_out(struct vrb_conn *conn, struct core_ep *ep)
 static void fill_request(struct vrb_conn *conn, DAT_CONN_QUAL qual,
 			 const struct transport_conn_param *param)
 {
-	struct vrb_wire_request *request = &conn->request;
+	struct cm_request *request = &conn->request;
 	const struct vrb_limits *limits = &conn->adapter->limits;
 
 	conn->read_in = vrb_at_most(param->read_in, limits->reads_in);
@@ -234,14 +234,14 @@ int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN
 /* Reads the answer of the passive side. False: it is invalid. */
 static bool take_answer(struct vrb_conn *conn, const struct vrb_cm_event *event)
 {
-	int rc = vrb_wire_get_accept(event->data, event->size, &conn->answer);
+	int rc = cm_get_accept(event->data, event->size, &conn->answer);
 
 	conn->is_opendat = rc > 0;
 	if (rc > 0) {
 		conn->peer_read_in = conn->answer.read_in;
 	} else if (!rc) {
 		conn->peer_read_in = event->param.responder_resources;
-		conn->answer.size = vrb_at_most(event->size, VRB_PRIVATE_MAX);
+		conn->answer.size = vrb_at_most(event->size, CM_PRIVATE_MAX);
 		memcpy(conn->answer.data, event->data, conn->answer.size);
 	}
 	return rc >= 0;
@@ -297,17 +297,17 @@ static void rejected_without_header(struct vrb_conn *conn, struct core_ep *ep, i
 
 static void rejected(struct vrb_conn *conn, struct core_ep *ep, const struct vrb_cm_event *event)
 {
-	switch (vrb_wire_get_reject(event->data, event->size)) {
-	case VRB_REASON_CONSUMER:
+	switch (cm_get_reject(event->data, event->size)) {
+	case CM_REASON_CONSUMER:
 		vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
 		return;
-	case VRB_REASON_MORE:
+	case CM_REASON_MORE:
 		if (conn->is_continued)
 			break;
 		conn->is_continued = true;
 		attempt_restart(conn, ep);
 		return;
-	case VRB_REASON_NOT_HERE:
+	case CM_REASON_NOT_HERE:
 		attempt_next_port(conn, ep);
 		return;
 	case 0:

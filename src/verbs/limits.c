@@ -6,11 +6,11 @@
 
 #include "core/base/settings.h"
 #include "core/mem/mem.h"
+#include "shared/cm.h"
 #include "verbs/adapter.h"
 #include "verbs/device.h"
 #include "verbs/table.h"
 #include "verbs/window.h"
-#include "verbs/wire.h"
 
 /* Bytes of private data that the connection managers carry in a request and in an answer. */
 #define REQUEST_ROOM_IB 56u
@@ -218,7 +218,7 @@ int vrb_device_limits(struct vrb_adapter *adapter)
 	fill_counts(ia, &device.orig_attr);
 	fill_names(ia, &device.orig_attr);
 	fill_named(adapter, &device.orig_attr, &port);
-	ia->provider_attr.max_private_data_size = VRB_PRIVATE_MAX;
+	ia->provider_attr.max_private_data_size = CM_PRIVATE_MAX;
 	ia->provider_attr.srq_supported = device.orig_attr.max_srq ? DAT_TRUE : DAT_FALSE;
 	/* only the low one: a device does not show which buffers an endpoint holds */
 	ia->provider_attr.srq_watermarks_supported = 0x001;

@@ -22,11 +22,11 @@
 
 #include "core/base/log.h"
 #include "core/transport.h"
+#include "shared/cm.h"
 #include "verbs/adapter.h"
 #include "verbs/conn.h"
 #include "verbs/setup.h"
 #include "verbs/table.h"
-#include "verbs/wire.h"
 
 #define BACKLOG 512
 #define PARTS 64u	/* first parts of private data that wait for the rest */
@@ -38,7 +38,7 @@ struct part {
 	uint32_t nonce;
 	union core_sockaddr from;
 	uint8_t size;
-	uint8_t data[VRB_PRIVATE_MAX];
+	uint8_t data[CM_PRIVATE_MAX];
 };
 
 struct vrb_listener {
@@ -133,8 +133,8 @@ static int listen_given(struct vrb_listener *listener)
 	listener->claim_fd = claim_qualifier(&listener->adapter->ia->address, listener->qual);
 	if (listener->claim_fd < 0)
 		return listener->claim_fd;
-	for (unsigned index = 0; index < VRB_PORTS && is_port_unavailable(rc); index++) {
-		uint16_t port = vrb_wire_port(listener->qual, index);
+	for (unsigned index = 0; index < CM_PORTS && is_port_unavailable(rc); index++) {
+		uint16_t port = cm_port(listener->qual, index);
 
 		if (port)
 			rc = listen_on(listener, port);
@@ -207,10 +207,10 @@ void vrb_unlisten(struct core_ia *ia, void *object)
 
 /* --- requests --- */
 
-static void refuse_request(struct vrb_conn *conn, enum vrb_reason reason)
+static void refuse_request(struct vrb_conn *conn, enum cm_reason reason)
 {
-	uint8_t bytes[VRB_REJECT_SIZE];
-	size_t size = vrb_wire_put_reject(reason, bytes);
+	uint8_t bytes[CM_REJECT_SIZE];
+	size_t size = cm_put_reject(reason, bytes);
 
 	/* a foreign peer gets no header; this fails if the peer has given up */
 	(void)rdma_reject(conn->id, conn->is_opendat ? bytes : NULL,
@@ -228,8 +228,8 @@ void vrb_request_answered(struct vrb_conn *conn)
 void vrb_reject(void *request, enum transport_reject why)
 {
 	vrb_request_answered(request);
-	refuse_request(request, why == TRANSPORT_REJECT_CONSUMER ? VRB_REASON_CONSUMER
-								 : VRB_REASON_PROVIDER);
+	refuse_request(request,
+		       why == TRANSPORT_REJECT_CONSUMER ? CM_REASON_CONSUMER : CM_REASON_PROVIDER);
 }
 
 static bool is_same_host(const union core_sockaddr *a, const union core_sockaddr *b)
@@ -249,7 +249,7 @@ static void peer_address(union core_sockaddr *to, struct rdma_cm_id *id)
 	memcpy(to, from, from->sa_family == AF_INET6 ? sizeof(to->in6) : sizeof(to->in));
 }
 
-static void part_keep(struct vrb_listener *listener, const struct vrb_wire_request *request,
+static void part_keep(struct vrb_listener *listener, const struct cm_request *request,
 		      const union core_sockaddr *from)
 {
 	struct part *part = &listener->parts[listener->next_part++ % PARTS];
@@ -262,7 +262,7 @@ static void part_keep(struct vrb_listener *listener, const struct vrb_wire_reque
 }
 
 /* Puts the first part in front of the rest. False: it is not stored, or not any more. */
-static bool part_join(struct vrb_listener *listener, struct vrb_wire_request *request,
+static bool part_join(struct vrb_listener *listener, struct cm_request *request,
 		      const union core_sockaddr *from)
 {
 	for (unsigned i = 0; i < PARTS; i++) {
@@ -284,14 +284,13 @@ static bool part_join(struct vrb_listener *listener, struct vrb_wire_request *re
 /* A request without header: the connection manager has its parameters. */
 static void read_foreign_request(struct vrb_conn *conn, const struct vrb_cm_event *event)
 {
-	struct vrb_wire_request *request = &conn->request;
+	struct cm_request *request = &conn->request;
 
 	request->qual = ntohs(rdma_get_src_port(conn->id));
 	request->port = ntohs(rdma_get_dst_port(conn->id));
 	request->read_in = event->param.initiator_depth;
 	request->read_out = event->param.responder_resources;
-	request->data_size =
-		(uint8_t)(event->size < VRB_PRIVATE_MAX ? event->size : VRB_PRIVATE_MAX);
+	request->data_size = (uint8_t)(event->size < CM_PRIVATE_MAX ? event->size : CM_PRIVATE_MAX);
 	memcpy(request->data, event->data, request->data_size);
 }
 
@@ -299,23 +298,23 @@ static void read_foreign_request(struct vrb_conn *conn, const struct vrb_cm_even
 static unsigned take_request(struct vrb_listener *listener, struct vrb_conn *conn,
 			     const struct vrb_cm_event *event, const union core_sockaddr *from)
 {
-	struct vrb_wire_request *request = &conn->request;
-	int rc = vrb_wire_get_request(event->data, event->size,
-				      listener->adapter->limits.request_room, request);
+	struct cm_request *request = &conn->request;
+	int rc = cm_get_request(event->data, event->size, listener->adapter->limits.request_room,
+				request);
 
 	conn->is_opendat = rc != 0;
 	if (rc < 0)
-		return VRB_REASON_PROVIDER;
+		return CM_REASON_PROVIDER;
 	if (!rc)
 		read_foreign_request(conn, event);
 	if (request->qual != listener->qual)
-		return VRB_REASON_NOT_HERE;
-	if (rc && (request->flags & VRB_WIRE_MORE)) {
+		return CM_REASON_NOT_HERE;
+	if (rc && (request->flags & CM_MORE)) {
 		part_keep(listener, request, from);
-		return VRB_REASON_MORE;
+		return CM_REASON_MORE;
 	}
-	if (rc && (request->flags & VRB_WIRE_CONTINUED) && !part_join(listener, request, from))
-		return VRB_REASON_PROVIDER;
+	if (rc && (request->flags & CM_CONTINUED) && !part_join(listener, request, from))
+		return CM_REASON_PROVIDER;
 	conn->peer_read_in = request->read_in;
 	conn->peer_read_out = request->read_out;
 	return 0;
@@ -385,8 +384,8 @@ void vrb_listener_event(struct vrb_listener *listener, const struct vrb_cm_event
 		request.param.private_data = conn->request.data;
 		request.param.private_data_size = conn->request.data_size;
 		if (core_sp_request(listener->sp, &request))
-			reason = VRB_REASON_PROVIDER;
+			reason = CM_REASON_PROVIDER;
 	}
 	if (reason)
-		refuse_request(conn, (enum vrb_reason)reason);
+		refuse_request(conn, (enum cm_reason)reason);
 }

@@ -18,7 +18,7 @@
 #include <rdma/rdma_verbs.h>
 
 #include "ping.h"
-#include "verbs/wire.h"
+#include "shared/cm.h"
 
 #define SIZE 64u
 #define ROOM 4096u
@@ -183,11 +183,11 @@ static void connect_to(const char *address, const char *port)
 /* The hello behind the header that an OpenDAT adapter puts in front. */
 static uint64_t take_hello(const struct rdma_cm_event *event)
 {
-	struct vrb_wire_request request;
+	struct cm_request request;
 	struct ping_hello hello;
 
-	MUST(vrb_wire_get_request(event->param.conn.private_data,
-				  event->param.conn.private_data_len, 256, &request) == 1);
+	MUST(cm_get_request(event->param.conn.private_data, event->param.conn.private_data_len, 256,
+			    &request) == 1);
 	MUST(request.size == sizeof(hello) && request.data_size == sizeof(hello));
 	memcpy(&hello, request.data, sizeof(hello));
 	MUST(be32toh(hello.magic) == PING_MAGIC);
