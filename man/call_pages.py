@@ -10,7 +10,7 @@ from page_text import COMPILE, escaped, filled, head, joined, one_line, paragrap
 RELATED = [
     ("dat_ep_connect", "dat_psp_create", "dat_rsp_create", "dat_cr_accept"),
     ("dat_evd_dequeue", "dat_evd_wait", "dat_cno_wait", "dat_opendat_cno_fd"),
-    ("dat_cr_query", "dat_cr_accept", "dat_ep_query"),
+    ("dat_cr_query", "dat_cr_accept", "dat_ep_query", "dat_opendat_peer"),
     ("dat_ep_post_recv", "dat_srq_post_recv"),
     ("dat_ep_create_with_srq", "dat_srq_create"),
     ("dat_ia_open", "dat_ia_query", "dat_registry_list_providers"),

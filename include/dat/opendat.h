@@ -34,6 +34,55 @@ extern "C" {
  */
 extern DAT_RETURN dat_opendat_cno_fd(DAT_CNO_HANDLE cno_handle, int *fd);
 
+/* ---- types: peers ---- */
+
+/* What is known of a peer. */
+typedef enum dat_opendat_peer_flags {
+	/* uid and gid are known. Without PROVEN they are those that the process had as its
+	 * effective ones when it requested the connection, or when it began to listen */
+	DAT_OPENDAT_PEER_USER = 0x1,
+	/* pid is known; it is not for a process of another PID namespace */
+	DAT_OPENDAT_PEER_PROCESS = 0x2,
+	/* the process had no other user and group than uid and gid, in any way, during the call */
+	DAT_OPENDAT_PEER_PROVEN = 0x4
+} DAT_OPENDAT_PEER_FLAGS;
+
+/* Later versions may add members at the end. */
+typedef struct dat_opendat_peer_param {
+	DAT_UINT32 size;  /* set by the caller to sizeof(DAT_OPENDAT_PEER) */
+	DAT_UINT32 flags; /* DAT_OPENDAT_PEER_FLAGS */
+	DAT_UINT32 uid;	  /* all bits set if it is not known */
+	DAT_UINT32 gid;	  /* all bits set if it is not known */
+	DAT_UINT32 pid;	  /* 0 if it is not known */
+} DAT_OPENDAT_PEER;
+
+/* ---- calls: peers ---- */
+
+/*
+ * Tell which process is at the other end of a connection or of a connection request.
+ *
+ * The kernel names the process that requested the connection, or that listens. A process can change
+ * its user after that. So for a decision about access check for DAT_OPENDAT_PEER_PROVEN: the
+ * process still exists, it has itself sent the packets of the set-up, and its real, effective,
+ * saved and file system IDs of the user are all uid, those of the group gid. This cannot be proven
+ * if /proc hides the process, and not for the user that stands for users that are not mapped in a
+ * user namespace.
+ *
+ * handle [in]        the endpoint, or the connection request
+ * peer [inout]       the process: its uid, gid and pid, and flags that say which of them are known:
+ *                    DAT_OPENDAT_PEER_USER, _PROCESS, _PROVEN. Set peer->size to
+ *                    sizeof(DAT_OPENDAT_PEER) before the call
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE1: no live endpoint or connection request
+ *   DAT_INVALID_PARAMETER, peer: NULL, or peer->size is too small
+ *   DAT_INVALID_STATE: the endpoint is not connected; the subtype is its state
+ *   DAT_MODEL_NOT_SUPPORTED: an RDMA device, which knows no processes; or the provider is not one
+ *     of this version of OpenDAT
+ * Thread safe. Does not block. No part of the specification.
+ */
+extern DAT_RETURN dat_opendat_peer(DAT_HANDLE handle, DAT_OPENDAT_PEER *peer);
+
 #ifdef __cplusplus
 }
 #endif

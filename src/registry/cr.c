@@ -25,3 +25,16 @@ DAT_RETURN dat_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 {
 	return REGISTRY_FORWARD(cr_handoff, DAT_INVALID_HANDLE_CR, cr_handle, handoff);
 }
+
+DAT_RETURN dat_opendat_peer(DAT_HANDLE handle, DAT_OPENDAT_PEER *peer)
+{
+	const DAT_PROVIDER *provider = registry_handle_provider(handle);
+	const struct opendat_extension *extension;
+
+	if (!provider)
+		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+	extension = registry_handle_extension(handle, provider);
+	if (!extension || extension->size < sizeof(*extension))
+		return registry_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	return extension->peer_func(handle, peer);
+}

@@ -86,7 +86,7 @@ const struct opendat_extension *registry_handle_extension(DAT_HANDLE handle,
 	const struct opendat_extension *extension = provider->extension;
 
 	if (!arena_of(handle) || !extension || extension->magic != OPENDAT_EXTENSION_MAGIC ||
-	    extension->size < sizeof(*extension))
+	    extension->size < OPENDAT_EXTENSION_FIRST)
 		return NULL;
 	return extension;
 }

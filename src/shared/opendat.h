@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <dat/udat.h>
+#include <dat/opendat.h>
 
 /* ---- handles ---- */
 
@@ -55,7 +55,11 @@ struct opendat_extension {
 	DAT_RETURN (*cno_fd_func)(DAT_CNO_HANDLE cno_handle, int *fd);
 	/* Gives the provider the consumer's handle of an instance, for asynchronous events. */
 	void (*ia_name_func)(DAT_IA_HANDLE ia_handle, DAT_IA_HANDLE consumer_handle);
+	/* Not in the first version, whose size is OPENDAT_EXTENSION_FIRST. */
+	DAT_RETURN (*peer_func)(DAT_HANDLE handle, DAT_OPENDAT_PEER *peer);
 };
+
+#define OPENDAT_EXTENSION_FIRST offsetof(struct opendat_extension, peer_func)
 
 /* ---- events ---- */
 

@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/transport_stubs.h"
 #include "core/ep/ep_fast.h"
 #include "core/mem/pz.h"
 #include "soft/address.h"
 #include "soft/key.h"
+#include "soft/endpoint.h"
+#include "soft/pins.h"
 #include "soft/shm/connect/ep.h"
 #include "soft/shm/connect/listen.h"
 #include "soft/shm/connect/setup.h"
@@ -33,11 +36,6 @@
 
 #define SOFT_READS 64 /* RDMA Reads of one endpoint at once, each way */
 
-static struct soft_adapter *adapter_of(struct core_ia *ia)
-{
-	return ia->transport;
-}
-
 /* --- adapter --- */
 
 static void fill_limits(struct core_ia *ia)
@@ -56,7 +54,7 @@ static void fill_limits(struct core_ia *ia)
 	attr->max_rdma_read_per_ep_out = SOFT_READS;
 	attr->max_evds = 16384;
 	attr->max_evd_qlen = 1048576;
-	attr->max_iov_segments_per_dto = SHM_IOV_MAX;
+	attr->max_iov_segments_per_dto = SOFT_IOV_MAX;
 	attr->max_lmrs = 65536;
 	attr->max_lmr_block_size = UINT64_C(1) << 46;
 	attr->max_lmr_virtual_address = UINT64_MAX;
@@ -68,8 +66,8 @@ static void fill_limits(struct core_ia *ia)
 	attr->max_srqs = 1024;
 	attr->max_ep_per_srq = 16384;
 	attr->max_recv_per_srq = 32768;
-	attr->max_iov_segments_per_rdma_read = SHM_IOV_MAX;
-	attr->max_iov_segments_per_rdma_write = SHM_IOV_MAX;
+	attr->max_iov_segments_per_rdma_read = SOFT_IOV_MAX;
+	attr->max_iov_segments_per_rdma_write = SOFT_IOV_MAX;
 	attr->max_rdma_read_in = SOFT_READS * attr->max_eps;
 	attr->max_rdma_read_out = SOFT_READS * attr->max_eps;
 	attr->max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
@@ -116,7 +114,7 @@ err_adapter:
 
 static void soft_ia_close(struct core_ia *ia)
 {
-	struct soft_adapter *adapter = adapter_of(ia);
+	struct soft_adapter *adapter = soft_adapter_of(ia);
 
 	shm_engine_close(adapter->shm);
 	soft_keys_destroy(adapter->keys);
@@ -126,17 +124,17 @@ static void soft_ia_close(struct core_ia *ia)
 
 static int soft_progress(struct core_ia *ia)
 {
-	return shm_engine_progress(adapter_of(ia)->shm);
+	return shm_engine_progress(soft_adapter_of(ia)->shm);
 }
 
 static int soft_arm(struct core_ia *ia)
 {
-	return shm_engine_arm(adapter_of(ia)->shm);
+	return shm_engine_arm(soft_adapter_of(ia)->shm);
 }
 
 static void soft_sleep_begin(struct core_ia *ia, struct core_sleep *sleep)
 {
-	shm_sleep_begin(adapter_of(ia)->shm, sleep);
+	shm_sleep_begin(soft_adapter_of(ia)->shm, sleep);
 }
 
 static void soft_sleep_end(struct core_ia *ia, struct core_sleep *sleep)
@@ -171,13 +169,13 @@ static int soft_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 	/* local write includes local read: LMR-CREATE-39 */
 	if (lmr->priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
 		rights |= SOFT_RIGHT_PULL;
-	return soft_keys_add(adapter_of(ia)->keys, lmr->address, lmr->length, rights, lmr->pz->id,
-			     &lmr->rkey);
+	return soft_keys_add(soft_adapter_of(ia)->keys, lmr->address, lmr->length, rights,
+			     lmr->pz->id, &lmr->rkey);
 }
 
 static void soft_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
 {
-	struct soft_adapter *adapter = adapter_of(ia);
+	struct soft_adapter *adapter = soft_adapter_of(ia);
 
 	soft_keys_invalidate(adapter->keys, lmr->rkey);
 	shm_engine_wait_key(adapter->shm, lmr->rkey);
@@ -207,8 +205,8 @@ static int soft_rmr_key_create(struct core_ep *ep, const struct transport_window
 		rights |= SOFT_RIGHT_REMOTE_READ;
 	if (window->priv & DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
 		rights |= SOFT_RIGHT_REMOTE_WRITE;
-	rc = soft_keys_reserve(adapter_of(ep->ia)->keys, window->address, window->length, rights,
-			       window->lmr->pz->id, rkey_out);
+	rc = soft_keys_reserve(soft_adapter_of(ep->ia)->keys, window->address, window->length,
+			       rights, window->lmr->pz->id, rkey_out);
 	if (!rc)
 		*key_out = key_pack(*rkey_out);
 	return rc;
@@ -216,18 +214,21 @@ static int soft_rmr_key_create(struct core_ep *ep, const struct transport_window
 
 static void soft_rmr_key_activate(struct core_ia *ia, void *key)
 {
-	soft_keys_activate(adapter_of(ia)->keys, key_unpack(key));
+	soft_keys_activate(soft_adapter_of(ia)->keys, key_unpack(key));
 }
 
 static bool soft_rmr_key_revoke(struct core_ia *ia, void *key)
 {
-	soft_keys_invalidate(adapter_of(ia)->keys, key_unpack(key));
-	return !shm_engine_is_key_in_use(adapter_of(ia)->shm, key_unpack(key));
+	struct soft_adapter *adapter = soft_adapter_of(ia);
+	uint32_t number = key_unpack(key);
+
+	soft_keys_invalidate(adapter->keys, number);
+	return !shm_engine_is_key_in_use(adapter->shm, number);
 }
 
 static void soft_rmr_key_destroy(struct core_ia *ia, void *key)
 {
-	struct soft_adapter *adapter = adapter_of(ia);
+	struct soft_adapter *adapter = soft_adapter_of(ia);
 	uint32_t number = key_unpack(key);
 
 	shm_map_key_dead(adapter->shm, number);
@@ -236,26 +237,45 @@ static void soft_rmr_key_destroy(struct core_ia *ia, void *key)
 
 /* --- service points and connections: by the engine --- */
 
+static int soft_ep_create(struct core_ep *ep)
+{
+	ep->transport = calloc(1, sizeof(struct shm_ep));
+	return ep->transport ? 0 : -ENOMEM;
+}
+
+static void soft_ep_destroy(struct core_ep *ep)
+{
+	shm_ep_destroy(ep);
+	free(ep->transport);
+	ep->transport = NULL;
+}
+
 static int soft_listen(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual,
 		       void **listener_out)
 {
-	return shm_listen(adapter_of(ia)->shm, sp, qual, listener_out);
+	return shm_listen(soft_adapter_of(ia)->shm, sp, qual, listener_out);
 }
 
 static void soft_unlisten(struct core_ia *ia, void *listener)
 {
-	shm_unlisten(adapter_of(ia)->shm, listener);
+	shm_unlisten(soft_adapter_of(ia)->shm, listener);
 }
 
 static int soft_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
 			DAT_TIMEOUT timeout_us, const struct transport_conn_param *param)
 {
-	return shm_connect(adapter_of(ep->ia)->shm, ep, address, qual, timeout_us, param);
+	return shm_connect(soft_adapter_of(ep->ia)->shm, ep, address, qual, timeout_us, param);
+}
+
+static void soft_reset(struct core_ep *ep)
+{
+	/* the connection was released before its end was reported */
+	(void)ep;
 }
 
 static void soft_kick(struct core_ia *ia)
 {
-	shm_engine_serve_srqs(adapter_of(ia)->shm);
+	shm_engine_serve_srqs(soft_adapter_of(ia)->shm);
 }
 
 /* --- the fast path: by the engine, too --- */
@@ -289,7 +309,7 @@ static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_E
 {
 	const struct core_evd *evd = cell->object;
 
-	return shm_poll(adapter_of(evd->ia)->shm, cell, event);
+	return shm_poll(soft_adapter_of(evd->ia)->shm, cell, event);
 }
 
 #include "core/ep/data_path.h"
@@ -309,9 +329,9 @@ static const struct transport_ops soft_ops = {
 	.lmr_create = soft_lmr_create,
 	.lmr_destroy = soft_lmr_destroy,
 
-	.ep_create = shm_ep_create,
+	.ep_create = soft_ep_create,
 	.ep_detach = shm_ep_detach,
-	.ep_destroy = shm_ep_destroy,
+	.ep_destroy = soft_ep_destroy,
 
 	.listen = soft_listen,
 	.unlisten = soft_unlisten,
@@ -320,7 +340,8 @@ static const struct transport_ops soft_ops = {
 	.accept = shm_accept,
 	.reject = shm_reject,
 	.disconnect = shm_ep_disconnect,
-	.reset = shm_ep_reset,
+	.reset = soft_reset,
+	.peer = shm_ep_peer,
 
 	.post_request = shm_ep_post_request,
 	.post_recv = shm_ep_post_recv,
@@ -338,6 +359,17 @@ static const struct transport_ops soft_ops = {
 };
 
 const struct transport_ops *const transport_this = &soft_ops;
+
+uint64_t soft_polls(const struct soft_adapter *adapter)
+{
+	/* relaxed: only totals are compared */
+	return atomic_load_explicit(&adapter->shm->polls, memory_order_relaxed);
+}
+
+bool soft_is_unattended(const struct soft_adapter *adapter)
+{
+	return atomic_load(&adapter->shm->is_unattended);
+}
 
 void soft_counters(const struct core_ia *ia, uint64_t *counters_out)
 {

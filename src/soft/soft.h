@@ -15,6 +15,16 @@ struct soft_adapter {
 	struct shm_engine *shm;
 };
 
+static inline struct soft_adapter *soft_adapter_of(const struct core_ia *ia)
+{
+	return ia->transport;
+}
+
+/* Polls by threads of the consumer so far. */
+uint64_t soft_polls(const struct soft_adapter *adapter);
+/* Has the last thread that polled armed the engine, and sleeps? */
+bool soft_is_unattended(const struct soft_adapter *adapter);
+
 /* Copies the counters of the engine (enum shm_counter, all of them); for tests. */
 void soft_counters(const struct core_ia *ia, uint64_t *counters_out);
 

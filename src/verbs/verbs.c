@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "core/base/log.h"
+#include "core/base/transport_stubs.h"
 #include "core/transport.h"
 #include "core/ep/ep.h"
 #include "verbs/adapter.h"
@@ -42,6 +44,11 @@ static int vrb_ia_open(struct core_ia *ia)
 	struct vrb_adapter *adapter;
 	int rc;
 
+	if (ia->settings.peers == CORE_PEERS_USER) {
+		core_log(CORE_LOG_ERROR, "%s: peers=user: a device does not know users",
+			 ia->device);
+		return -EOPNOTSUPP;
+	}
 	rc = vrb_address_of_device(ia->device, ia->port, &ia->address);
 	if (rc)
 		return rc;
@@ -204,6 +211,7 @@ static const struct transport_ops vrb_ops = {
 	.reject = vrb_reject,
 	.disconnect = vrb_disconnect,
 	.reset = vrb_reset,
+	.peer = transport_no_peer,
 
 	.post_request = vrb_post_request,
 	.post_recv = vrb_post_recv,

@@ -3,6 +3,9 @@
  * header. */
 #include "conn_remote.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 /* --- the other side --- */
 
 struct remote_self {
@@ -61,7 +64,7 @@ static void remote_self_fork(struct remote_msg *msg)
 	pid_t pid;
 
 	assert_int_equal(pipe(fds), 0);
-	pid = fork();
+	pid = msg->b ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
 	assert_int_not_equal(pid, -1);
 	if (!pid) {
 		if (write(fds[1], &byte, 1) != 1)
@@ -199,7 +202,12 @@ static void remote_self_run(struct dt_peer *peer, void *arg)
 	struct remote_msg msg;
 	void *state;
 
-	(void)arg;
+	if (arg) {
+		const uid_t user = *(const uid_t *)arg;
+
+		assert_int_equal(setresgid(user, user, user), 0);
+		assert_int_equal(setresuid(user, user, user), 0);
+	}
 	conn_setup(&state);
 	self.f = state;
 	for (;;) {
@@ -248,6 +256,11 @@ void remote_expect(struct dt_peer *peer, DAT_EVENT_NUMBER number)
 void remote_start(struct dt_peer *peer)
 {
 	dt_peer_start(peer, remote_self_run, NULL);
+}
+
+void remote_start_as(struct dt_peer *peer, uid_t user)
+{
+	dt_peer_start(peer, remote_self_run, &user);
 }
 
 int remote_setup(void **state)

@@ -36,7 +36,8 @@ enum remote_op {
 	REMOTE_BIG,	   /* makes a buffer of a bytes. Reply a: address, b: key */
 	REMOTE_STREAM,	   /* replies, then transfers until it is killed; a: address there,
 			    * b: key there and, in the high half, enum conn_stream_kind */
-	REMOTE_FORK,	   /* makes a child that only sleeps. Reply a: its process number */
+	REMOTE_FORK,	   /* makes a child that only sleeps; b: by a raw clone, which runs no fork
+			    * handlers. Reply a: its process number */
 	REMOTE_QUIET,	   /* nothing arrives on any EVD */
 	/* requests that end the process; they have no reply */
 	REMOTE_END,	 /* frees and closes everything, exits */
@@ -64,6 +65,8 @@ uint64_t remote_do(struct dt_peer *peer, enum remote_op op, uint64_t a, uint64_t
 void remote_connect(struct dt_peer *peer, DAT_CONN_QUAL qual);
 void remote_expect(struct dt_peer *peer, DAT_EVENT_NUMBER number);
 void remote_start(struct dt_peer *peer);
+/* The same as another user and group. */
+void remote_start_as(struct dt_peer *peer, uid_t user);
 /* Starts the other process before this one opens its adapter, so that it inherits nothing. */
 int remote_setup(void **state);
 int remote_teardown(void **state);

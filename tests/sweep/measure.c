@@ -2,9 +2,12 @@
 #include "sweep.h"
 
 #include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#define STACKS_LIMIT (64u * 1024u * 1024u) /* more than glibc keeps */
 
 static long count_entries(const char *path)
 {
@@ -42,13 +45,13 @@ static long mapped_kib(void)
 	return sum;
 }
 
-/* A thread that was joined may be listed for a moment. */
+/* A thread that was joined, or that ends by itself, may be listed for a while. */
 static long count_threads(void)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	long count = 0;
 
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < 5000; i++) {
 		count = count_entries("/proc/self/task");
 		if (count == 1)
 			break;
@@ -57,9 +60,32 @@ static long count_threads(void)
 	return count;
 }
 
+static void *thread_end(void *unused)
+{
+	return unused;
+}
+
+/*
+ * The C library keeps the stacks of ended threads, with a block of malloc each. Their number
+ * depends on how many threads ran at the same time. glibc releases all of them when the stack of a
+ * thread that ends exceeds its limit of 40 MiB.
+ */
+static void release_stacks(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACKS_LIMIT);
+	if (pthread_create(&thread, &attr, thread_end, NULL) == 0)
+		pthread_join(thread, NULL);
+	pthread_attr_destroy(&attr);
+}
+
 void measure_take(struct sweep_measure *measure_out)
 {
 	measure_out->threads = count_threads();
+	release_stacks();
 	measure_out->blocks = alloc_blocks();
 	measure_out->descriptors = count_entries("/proc/self/fd");
 	measure_out->mapped_kib = mapped_kib();

@@ -27,6 +27,7 @@ struct hostile {
 	struct shm_side *mine;
 	struct soft_key_entry *table;
 	uint32_t produced; /* where the next entry goes */
+	size_t answer_fds; /* that came with ACCEPT */
 	union shm_wire answer;
 };
 
@@ -190,6 +191,7 @@ static inline void hostile_take_answer(struct hostile *h)
 
 	assert_int_equal(h->answer.head.type, SHM_WIRE_ACCEPT);
 	assert_true(count > 0);
+	h->answer_fds = count;
 	h->segment = map_file(fds[0], sizeof(*h->segment));
 	h->mine = &h->segment->side[SHM_ACTIVE];
 	while (count)
@@ -198,13 +200,20 @@ static inline void hostile_take_answer(struct hostile *h)
 
 static inline void hostile_ready(struct hostile *h)
 {
-	struct shm_wire_word packet = {.word = 0};
+	struct shm_wire_word packet = {.word = SHM_ABLE_TRUST};
 
 	hostile_take_answer(h);
 	put_head(&packet.head, SHM_WIRE_READY);
 	/* the kernel refuses the key table of another user */
 	if (!hostile_send(h, &packet, sizeof(packet), &h->table_fd, 1))
 		assert_true(hostile_send(h, &packet, sizeof(packet), NULL, 0));
+}
+
+static inline bool is_ring(void)
+{
+	const char *copy = getenv("DAT_COPY");
+
+	return copy && strcmp(copy, "ring") == 0;
 }
 
 static inline const struct sockaddr_in *own_address(struct conn_fixture *f)

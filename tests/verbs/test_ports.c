@@ -3,6 +3,7 @@
 #include "rig.h"
 
 #include <netinet/in.h>
+#include <stdlib.h>
 
 #include <dat/dat_registry.h>
 
@@ -61,10 +62,21 @@ static void ia_query__two_ports__an_adapter_each(void **state)
 	rig_close(&rig);
 }
 
+/* IA-OPEN-34: a device cannot tell users, and does not let pass what it cannot tell */
+static void ia_open__peers_of_one_user_only__not_supported(void **state)
+{
+	(void)state;
+	assert_int_equal(setenv("DAT_PEERS", "user", 1), 0);
+	assert_int_equal(rig_open(&rig), core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE));
+	assert_ptr_equal(rig.ia, DAT_HANDLE_NULL);
+	assert_int_equal(unsetenv("DAT_PEERS"), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ia_query__two_ports__an_adapter_each),
+		cmocka_unit_test(ia_open__peers_of_one_user_only__not_supported),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,12 @@ static const char *const copy_words[] = {
 	NULL,
 };
 
+static const char *const peers_words[] = {
+	[CORE_PEERS_ANY] = "any",
+	[CORE_PEERS_USER] = "user",
+	NULL,
+};
+
 static const char *const rmr_words[] = {
 	[CORE_RMR_AUTO] = "auto",
 	[CORE_RMR_WINDOW] = "window",
@@ -54,6 +60,8 @@ static const char *const cancellation_words[] = {
 static const struct setting settings_table[] = {
 	{FIELD(copy), .initial = CORE_COPY_AUTO, .words = copy_words,
 	 .help = "copy path of RDMA on one host"},
+	{FIELD(peers), .initial = CORE_PEERS_ANY, .words = peers_words,
+	 .help = "who may connect on one host: any process, or those of the same user"},
 	{FIELD(peer_timeout_ms), .initial = 5000, .min = 1, .max = 600000, .unit = "ms",
 	 .help = "longest wait for a peer that is stopped during a copy"},
 	{FIELD(setup_timeout_ms), .initial = 30000, .min = 1, .max = 600000, .unit = "ms",

@@ -18,6 +18,12 @@ enum core_copy_path {
 	CORE_COPY_RING, /* through the connection's ring; the target's engine copies them */
 };
 
+/* Whom a service point and an endpoint accept as a peer. */
+enum core_peers {
+	CORE_PEERS_ANY,
+	CORE_PEERS_USER, /* only processes that have proven to be of our user */
+};
+
 /* How an RMR is bound on RDMA devices. */
 enum core_rmr_bind {
 	CORE_RMR_AUTO, /* a memory window if the device supports a suitable type and enforces it */
@@ -33,6 +39,7 @@ enum core_cancellation {
 
 struct core_settings {
 	uint64_t copy;		   /* enum core_copy_path */
+	uint64_t peers;		   /* enum core_peers */
 	uint64_t peer_timeout_ms;  /* longest wait for a peer that is stopped during a copy */
 	uint64_t setup_timeout_ms; /* limit of a connection set-up if the peer does not answer */
 	uint64_t rnr_timeout_ms;   /* longest time a message waits for a Receive; 0: no limit */

@@ -166,6 +166,12 @@ struct transport_ops {
 	void (*disconnect)(struct core_ep *ep, bool is_graceful);
 	/* EP locked, state DISCONNECTED. Frees the old connection. The EP may connect at once. */
 	void (*reset)(struct core_ep *ep);
+	/*
+	 * Which process is at the other end of a connection (EP locked, state CONNECTED or
+	 * DISCONNECT_PENDING), or of a request (ep NULL, CR locked)? Fills every member. May read
+	 * files of the system. -ENOTCONN: the connection has just ended; -EOPNOTSUPP (stub below).
+	 */
+	int (*peer)(struct core_ep *ep, void *request, struct transport_peer *peer_out);
 
 	/* --- data --- */
 
@@ -188,7 +194,8 @@ struct transport_ops {
 	 * held. */
 	void (*kick)(struct core_ia *ia);
 
-	/* --- shared receive queues: stubs below if the core distributes the buffers --- */
+	/* --- shared receive queues: stubs (transport_stubs.h) if the core distributes the buffers
+	 * --- */
 
 	/*
 	 * Creates the device's queue for the SRQ and sets srq->transport. A transport that leaves
@@ -205,7 +212,7 @@ struct transport_ops {
 	 */
 	int (*srq_post)(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe);
 
-	/* --- memory windows: stubs below if the transport has none --- */
+	/* --- memory windows: stubs (transport_stubs.h) if the transport has none --- */
 
 	/*
 	 * Keys of memory windows. None of these slots blocks; locks of rank 3 and 6 may be held. A
@@ -231,19 +238,6 @@ struct transport_ops {
 	bool (*rmr_key_revoke)(struct core_ia *ia, void *key);
 	void (*rmr_key_destroy)(struct core_ia *ia, void *key);
 };
-
-/* Stubs for slots that a transport does not implement. They return -EOPNOTSUPP or do nothing. */
-void transport_no_sleep_begin(struct core_ia *ia, struct core_sleep *sleep);
-void transport_no_sleep_end(struct core_ia *ia, struct core_sleep *sleep);
-bool transport_no_rmr_key_retire(struct core_ep *ep, void *key);
-int transport_no_rmr_key_create(struct core_ep *ep, const struct transport_window *window,
-				void **key_out, uint32_t *rkey_out);
-void transport_no_rmr_key(struct core_ia *ia, void *key);
-bool transport_no_rmr_key_revoke(struct core_ia *ia, void *key);
-
-int transport_no_srq_create(struct core_srq *srq);
-void transport_no_srq_destroy(struct core_srq *srq);
-int transport_no_srq_post(struct core_srq *srq, uint32_t index, const struct core_wqe *wqe);
 
 /* Defined once in each provider library: its transport. */
 extern const struct transport_ops *const transport_this;

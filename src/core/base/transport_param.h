@@ -37,6 +37,14 @@ struct transport_window {
 	DAT_COMPLETION_FLAGS flags; /* of the bind; a transport honors BARRIER_FENCE */
 };
 
+/* The process at the other end, as in DAT_OPENDAT_PEER. */
+struct transport_peer {
+	uint32_t flags;
+	uint32_t uid;
+	uint32_t gid;
+	uint32_t pid;
+};
+
 enum transport_reject {
 	TRANSPORT_REJECT_CONSUMER, /* dat_cr_reject: PEER_REJECTED at the other side */
 	TRANSPORT_REJECT_PROVIDER, /* any other reason: NON_PEER_REJECTED there */

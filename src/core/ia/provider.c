@@ -9,6 +9,7 @@
 
 #include "core/base/calls.h"
 #include "core/base/transport_ops.h"
+#include "core/conn/peer.h"
 #include "core/event/cno.h"
 #include "core/ia/ia.h"
 #include "shared/opendat.h"
@@ -18,6 +19,7 @@ static const struct opendat_extension provider_extension = {
 	.size = sizeof(struct opendat_extension),
 	.cno_fd_func = core_cno_fd,
 	.ia_name_func = core_ia_set_consumer_handle,
+	.peer_func = core_peer,
 };
 
 #define SLOT(name) .name##_func = core_##name,

@@ -17,6 +17,7 @@
 #include "soft/key.h"
 #include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/process.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/segment.h"
@@ -91,6 +92,7 @@ static void conn_destroy(struct shm_conn *conn)
 	soft_fd_close(conn->segment_fd);
 	if (conn->remote.view)
 		soft_view_put(conn->remote.view);
+	shm_process_put(engine, conn->remote.process);
 	if (conn->segment)
 		munmap(conn->segment, sizeof(*conn->segment));
 	if (conn->listener)

@@ -19,6 +19,7 @@
 #include <sys/types.h>
 
 #include "core/transport.h"
+#include "soft/endpoint.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/ring.h"
 #include "soft/shm/segment.h"
@@ -28,6 +29,7 @@
 #include "soft/shm/wire.h"
 
 struct shm_listener;
+struct shm_process;
 struct soft_view;
 
 enum shm_state {
@@ -55,9 +57,14 @@ struct shm_remote {
 	struct soft_view *view;	       /* the peer's keys */
 	uint32_t pz;		       /* zone of the peer's endpoint */
 	uint8_t token[SHM_TOKEN_SIZE]; /* of the peer's engine, as the peer claims */
-	pid_t pid;
-	uid_t own_uid; /* our user at the time when the kernel identified the peer */
-	bool is_same_user;
+	uint64_t token_address;
+	struct shm_process *_Atomic process; /* with a reference, or NULL */
+	struct ucred peer;		     /* when it called connect or listen */
+	struct ucred sender;	  /* of REQUEST or ACCEPT, by the kernel; pid 0: unknown */
+	pid_t pid;		  /* of `peer`; 0: unknown here */
+	uid_t own_uid;		  /* our user at the time when the kernel identified the peer */
+	bool is_proven;		  /* it is of our user (connect/identity.h) */
+	_Atomic bool is_trusted;  /* it is, and has direct access */
 	bool has_cma;		  /* we may read and write the peer's memory by pid */
 	bool has_pull;		  /* we offered to fetch the peer's large Sends */
 	bool is_pulling;	  /* the peer offered to fetch our large Sends */
@@ -194,11 +201,5 @@ struct shm_conn {
 	_Atomic uint32_t given[SHM_MAPS];
 };
 static_assert(offsetof(struct shm_conn, has_more) < SHM_LINE, "one poll, one line");
-
-/* The transport's side of an endpoint (core_ep.transport). */
-struct shm_ep {
-	struct shm_conn *conn; /* with a reference; NULL: not connected */
-	bool is_detached;
-};
 
 #endif

@@ -57,13 +57,19 @@ static inline void shm_conn_set_has_segment(struct shm_conn *conn)
 	atomic_store_explicit(&conn->has_segment, true, memory_order_release);
 }
 
+/* Do the two sides access each other's memory, where that is possible? */
+static inline bool shm_conn_is_direct(const struct shm_conn *conn)
+{
+	return conn->remote.is_trusted && conn->engine->settings.copy != CORE_COPY_RING;
+}
+
 /*
  * The key of ours that the peer is copying through, else 0. A process of another user cannot copy,
  * whatever it writes there, and nobody waits for it.
  */
 static inline uint32_t shm_conn_announced(const struct shm_conn *conn)
 {
-	if (!shm_conn_has_segment(conn) || !conn->remote.is_same_user)
+	if (!shm_conn_has_segment(conn) || !conn->remote.is_trusted)
 		return 0;
 	/* acquire: the copy is over when the announcement is withdrawn */
 	return atomic_load_explicit(&conn->theirs->announce, memory_order_acquire);

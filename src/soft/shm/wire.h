@@ -12,14 +12,14 @@
 #include <stdint.h>
 
 #define SHM_WIRE_MAGIC 0x4d48534fu /* "OSHM" */
-#define SHM_WIRE_VERSION 5u
+#define SHM_WIRE_VERSION 6u
 #define SHM_PRIVATE_MAX 512u
 #define SHM_TOKEN_SIZE 16u
 #define SHM_WIRE_FDS_MAX 2u
 
 enum shm_wire_type {
 	SHM_WIRE_REQUEST = 1, /* active side */
-	SHM_WIRE_ACCEPT,      /* passive side; descriptors: segment; key table, for our own user */
+	SHM_WIRE_ACCEPT,      /* passive side; descriptors: segment; key table, if it trusts */
 	SHM_WIRE_REJECT,      /* passive side */
 	SHM_WIRE_READY,	      /* active side: established; descriptor: key table, likewise */
 	SHM_WIRE_CLOSE,	      /* either side: the connection has ended */
@@ -47,7 +47,8 @@ enum shm_wire_why {
 };
 
 enum shm_wire_ability {
-	SHM_ABLE_PULL = 1, /* the sender of this bit can fetch large Sends from the other side */
+	SHM_ABLE_PULL = 1,  /* the sender of this bit can fetch large Sends from the other side */
+	SHM_ABLE_TRUST = 2, /* it trusts the other side, and takes its descriptors */
 };
 
 struct shm_wire_head {
@@ -59,7 +60,7 @@ struct shm_wire_head {
 /* What each side says about itself. */
 struct shm_wire_side {
 	uint64_t port;		/* local port qualifier of the endpoint */
-	uint64_t token_address; /* where the token is in the sender's memory; 0 for other users */
+	uint64_t token_address; /* where the token is in the sender's memory; 0: not told */
 	uint8_t token[SHM_TOKEN_SIZE];
 	uint32_t read_in;
 	uint32_t read_out;

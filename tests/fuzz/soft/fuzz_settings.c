@@ -16,6 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_values(const struct core_settings *settings)
 {
 	assert(settings->copy <= CORE_COPY_RING);
+	assert(settings->peers <= CORE_PEERS_USER);
 	assert(settings->peer_timeout_ms >= 1 && settings->peer_timeout_ms <= 600000);
 	assert(settings->setup_timeout_ms >= 1 && settings->setup_timeout_ms <= 600000);
 	assert(settings->rnr_timeout_ms <= 600000);

@@ -15,6 +15,7 @@
 #include "lab.h"
 #include "soft/key.h"
 #include "soft/shm/connect/close.h"
+#include "soft/shm/connect/identity.h"
 #include "soft/shm/connect/setup.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/state.h"
@@ -36,8 +37,11 @@ static void in_set_up(const union shm_wire *wire, enum shm_state state, unsigned
 			: fd_choice & 4 ? dup(lab->peer_fd)
 					: -1;
 	/* the lab gives it a segment and a table of the peer; here the packet brings them */
-	soft_view_put(conn->remote.view);
-	conn->remote.view = NULL;
+	shm_identify(conn);
+	if (fd_choice & 8)
+		packet.sender = conn->remote.peer;
+	conn->remote.sender = conn->remote.peer;
+	shm_identity_prove(conn, &conn->remote.sender);
 	munmap(conn->segment, sizeof(*conn->segment));
 	conn->segment = NULL;
 	atomic_store(&conn->has_segment, false);

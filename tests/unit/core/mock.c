@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "core/base/transport_stubs.h"
 #include "core/ep/ep_fast.h"
 #include "core/event/evd.h"
 
@@ -274,6 +275,7 @@ static const struct transport_ops mock_ops = {
 	.reject = mock_reject,
 	.disconnect = mock_disconnect,
 	.reset = mock_ep_nothing,
+	.peer = transport_no_peer,
 	.post_request = mock_post_request,
 	.post_recv = mock_post_recv,
 	.abort = mock_abort,

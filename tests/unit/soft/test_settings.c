@@ -16,8 +16,9 @@
 #include <cmocka.h>
 
 static const char *const variables[] = {
-	"DAT_COPY",	"DAT_PEER_TIMEOUT_MS", "DAT_SETUP_TIMEOUT_MS", "DAT_RNR_TIMEOUT_MS",
-	"DAT_RMR_BIND", "DAT_CANCELLATION",    "DAT_SPIN_US"};
+	"DAT_COPY",		"DAT_PEERS",	      "DAT_PEER_TIMEOUT_MS",
+	"DAT_SETUP_TIMEOUT_MS", "DAT_RNR_TIMEOUT_MS", "DAT_RMR_BIND",
+	"DAT_CANCELLATION",	"DAT_SPIN_US"};
 
 static int clear_environment(void **state)
 {
@@ -64,6 +65,7 @@ static void parse__device_alone__defaults(void **state)
 
 	(void)state;
 	assert_int_equal(settings.copy, CORE_COPY_AUTO);
+	assert_int_equal(settings.peers, CORE_PEERS_ANY);
 	assert_int_equal(settings.peer_timeout_ms, 5000);
 	assert_int_equal(settings.setup_timeout_ms, 30000);
 	assert_int_equal(settings.rnr_timeout_ms, 0);
@@ -107,6 +109,8 @@ static void parse__settings__applied(void **state)
 	assert_int_equal(settings.rnr_timeout_ms, 7);
 	assert_int_equal(accept("lo copy=map", "lo").copy, CORE_COPY_MAP);
 	assert_int_equal(accept("lo copy=auto", "lo").copy, CORE_COPY_AUTO);
+	assert_int_equal(accept("lo peers=user", "lo").peers, CORE_PEERS_USER);
+	assert_int_equal(accept("lo peers=any", "lo").peers, CORE_PEERS_ANY);
 	assert_int_equal(accept("lo rmr_bind=window", "lo").rmr_bind, CORE_RMR_WINDOW);
 	assert_int_equal(accept("lo rmr_bind=registration", "lo").rmr_bind, CORE_RMR_REGISTRATION);
 	assert_int_equal(accept("lo cancellation=never", "lo").cancellation,

@@ -9,14 +9,14 @@
 
 #include <cmocka.h>
 
-#include "soft/shm/engine/driven.h"
+#include "soft/driven.h"
 
 #define US 1000u
 #define MS 1000000u
 
 /* The state of a service thread, and the polls so far. */
 struct scene {
-	struct shm_driven driven;
+	struct soft_driven driven;
 	uint64_t polls;
 	uint64_t now;
 };
@@ -26,7 +26,7 @@ static bool check_after(struct scene *scene, uint64_t polls, uint64_t ns)
 {
 	scene->polls += polls;
 	scene->now += ns;
-	return shm_is_driven(&scene->driven, scene->polls, scene->now);
+	return soft_is_driven(&scene->driven, scene->polls, scene->now);
 }
 
 /* The first check only begins a window. */
@@ -75,7 +75,7 @@ static void driven__polls_all_the_time__is_driven(void **state)
 
 		for (uint64_t us = 0; us < 20000; us += gaps[i])
 			assert_true(check_after(&scene, gaps[i], gaps[i] * US) ||
-				    us + gaps[i] < SHM_DRIVEN_POLLS);
+				    us + gaps[i] < SOFT_DRIVEN_POLLS);
 	}
 }
 

@@ -79,6 +79,7 @@ static void write__by_the_kernel__checked_in_the_table_of_the_peer(void **state)
 {
 	struct lab *lab = *state;
 
+	ABILITY_NEED_VM_CALLS();
 	memset(lab->memory, 'w', 100);
 	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 100, lab->peer_rkey,
 			     (uintptr_t)lab->peer_memory));
@@ -90,6 +91,40 @@ static void write__by_the_kernel__checked_in_the_table_of_the_peer(void **state)
 			     (uintptr_t)lab->peer_memory + LAB_MEMORY - 99));
 	assert_int_equal(lab->done_status, DAT_DTO_ERR_REMOTE_ACCESS);
 	assert_int_equal(lab->peer_memory[LAB_MEMORY - 1], 0xa5);
+	assert_false(lab_is_open(lab));
+	lab->end = BROKEN;
+}
+
+/* LMR-USE-14: the request names our own memory if that is what cannot be accessed. */
+static void write__own_memory_gone__local_protection(void **state)
+{
+	struct lab *lab = *state;
+	const size_t page = 4096;
+	uint8_t *gone = (uint8_t *)(((uintptr_t)lab->memory + page - 1) & ~(page - 1)) + page;
+	const size_t before = (size_t)(gone - lab->memory) - 10;
+
+	ABILITY_NEED_VM_CALLS();
+	assert_int_equal(mprotect(gone, page, PROT_NONE), 0);
+	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, before, 100, lab->peer_rkey,
+			     (uintptr_t)lab->peer_memory));
+	assert_int_equal(mprotect(gone, page, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(lab->done_status, DAT_DTO_ERR_LOCAL_PROTECTION);
+	assert_false(lab_is_open(lab));
+	lab->end = BROKEN;
+}
+
+/* The memory of the peer cannot be accessed, although its table lists it. */
+static void write__memory_of_the_peer_gone__remote_access(void **state)
+{
+	struct lab *lab = *state;
+	const size_t page = 4096;
+	uint8_t *gone = (uint8_t *)(((uintptr_t)lab->peer_memory + page - 1) & ~(page - 1));
+
+	ABILITY_NEED_VM_CALLS();
+	assert_int_equal(mprotect(gone, page, PROT_NONE), 0);
+	assert_true(lab_post(lab, CORE_OP_RDMA_WRITE, 0, 100, lab->peer_rkey, (uintptr_t)gone));
+	assert_int_equal(mprotect(gone, page, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(lab->done_status, DAT_DTO_ERR_REMOTE_ACCESS);
 	assert_false(lab_is_open(lab));
 	lab->end = BROKEN;
 }
@@ -277,6 +312,8 @@ int main(void)
 		RING(fenced_send__read_in_flight__waits_for_its_data),
 		RING(send__ring_full__goes_on_when_there_is_space),
 		CMA(write__by_the_kernel__checked_in_the_table_of_the_peer),
+		CMA(write__own_memory_gone__local_protection),
+		CMA(write__memory_of_the_peer_gone__remote_access),
 		CMA(write__peer_has_revoked__touches_nothing),
 		cmocka_unit_test_setup_teardown(write__memory_file_given__mapped_and_checked_by_key,
 						setup_map, teardown),

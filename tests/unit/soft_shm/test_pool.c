@@ -52,8 +52,7 @@ static void offer__another_user__ring_only(void **state)
 	struct line line = lab_line(lab);
 	union shm_wire wire;
 
-	soft_view_put(lab->conn->remote.view);
-	lab->conn->remote.view = NULL;
+	lab->conn->remote.is_trusted = false;
 	assert_int_equal(send_whole(lab, &line, LARGE, 1), 0);
 	assert_int_equal(lab_peer_packet(lab, &wire), 0);
 	assert_int_equal(lab->engine.pool_count, 0);
@@ -156,6 +155,32 @@ static void answer__pool_has_not_arrived_yet__asked_again_later(void **state)
 	answer(lab, second.conn, true);
 	assert_int_equal(second.conn->bulk.state, SHM_BULK_READY);
 	assert_int_equal(lab->engine.pool_count, 1);
+	line_close(&second);
+}
+
+/* ... even if the other connection learns that it has arrived before the old answer comes. */
+static void answer__pool_arrives_after_the_question__asked_again_later(void **state)
+{
+	struct lab *lab = *state;
+	struct line first = lab_line(lab), second;
+	struct shm_wire_pool given;
+
+	assert_int_equal(put(&first, 0), -1);
+	assert_int_equal(next_offer(lab), SHM_WIRE_POOL_GIVE);
+	given = lab->offer;
+	line_open(lab, &second);
+	assert_int_equal(put(&second, 0), -1);
+	assert_int_equal(next_offer(lab), SHM_WIRE_POOL_NAME);
+	lab->offer = given;
+	answer(lab, first.conn, true);
+	answer(lab, second.conn, false);
+	assert_int_equal(lab->engine.pool_count, 1);
+	assert_int_equal(second.conn->bulk.state, SHM_BULK_NONE);
+	assert_int_equal(put(&second, 0), -1);
+	assert_int_equal(next_offer(lab), SHM_WIRE_POOL_NAME);
+	lab->offer = given;
+	answer(lab, second.conn, true);
+	assert_ptr_equal(second.conn->bulk.out, first.conn->bulk.out);
 	line_close(&second);
 }
 
@@ -301,6 +326,7 @@ int main(void)
 		test(offer__second_connection_to_the_process__shares_the_pool),
 		test(answer__wrong_secret_for_a_pool_that_is_in_use__another_pool_is_given),
 		test(answer__pool_has_not_arrived_yet__asked_again_later),
+		test(answer__pool_arrives_after_the_question__asked_again_later),
 		test(offer__other_process_or_engine__pool_of_its_own),
 		test(offer__too_many_pools__ring_only),
 		test(offer__thread_is_cancelled__post_is_finished),

@@ -10,6 +10,7 @@
 #include "core/base/slab.h"
 #include "core/transport.h"
 #include "soft/fds.h"
+#include "soft/shm/connect/identity.h"
 #include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/listen.h"
 #include "soft/shm/connect/socket.h"
@@ -37,12 +38,24 @@ static void request_address(const struct shm_wire_request *request, union core_s
 	}
 }
 
+/* The first request on a socket. -ECONNREFUSED: the setting `peers` forbids the peer. */
+static int meet(struct shm_conn *conn, const struct shm_packet *packet)
+{
+	shm_identify(conn);
+	conn->remote.sender = packet->sender;
+	shm_setup_learn_process(conn, &packet->wire.request.side);
+	if (conn->engine->settings.peers == CORE_PEERS_USER)
+		shm_identity_prove(conn, &conn->remote.sender);
+	return shm_identity_is_barred(conn) ? -ECONNREFUSED : 0;
+}
+
 /*
  * Offers a valid request to the core. 0: the connection belongs to the core now. -EAGAIN: the peer
  * has to request on another socket.
  */
-static int offer_request(struct shm_conn *conn, const struct shm_wire_request *wire)
+static int offer_request(struct shm_conn *conn, const struct shm_packet *packet)
 {
+	const struct shm_wire_request *wire = &packet->wire.request;
 	struct core_ref sp = shm_listener_sp(conn->listener);
 	struct transport_request request = {
 		.remote_port = wire->side.port,
@@ -57,13 +70,9 @@ static int offer_request(struct shm_conn *conn, const struct shm_wire_request *w
 
 	if (wire->qual != shm_listener_qual(conn->listener))
 		return -ECONNREFUSED;
-	rc = conn->is_kept ? shm_keep_resume(conn) : 0;
+	rc = conn->is_kept ? shm_keep_resume(conn, &packet->sender) : meet(conn, packet);
 	if (rc < 0)
 		return rc;
-	if (!conn->is_kept) {
-		shm_conn_identify(conn);
-		shm_setup_learn_process(conn, &wire->side);
-	}
 	shm_setup_learn_endpoint(conn, &wire->side);
 	request_address(wire, &request.remote_address);
 	/* from here on the consumer may take any time */
@@ -74,17 +83,19 @@ static int offer_request(struct shm_conn *conn, const struct shm_wire_request *w
 	return core_sp_request(sp, &request);
 }
 
-void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire)
+void shm_setup_arrived(struct shm_conn *conn, const struct shm_packet *packet)
 {
-	if (wire && wire->head.type == (conn->is_kept ? SHM_WIRE_REQUEST_KEPT : SHM_WIRE_REQUEST)) {
-		int rc = offer_request(conn, &wire->request);
+	uint16_t type = conn->is_kept ? SHM_WIRE_REQUEST_KEPT : SHM_WIRE_REQUEST;
+
+	if (packet && packet->wire.head.type == type) {
+		int rc = offer_request(conn, packet);
 
 		if (!rc)
 			return;
 		shm_conn_send_word(conn, SHM_WIRE_REJECT,
 				   conn->is_kept && rc == -EAGAIN ? SHM_WHY_KEPT
 								  : SHM_WHY_PROVIDER);
-	} else if (wire && conn->is_kept) {
+	} else if (packet && conn->is_kept) {
 		return; /* a late packet of the earlier connection */
 	}
 	shm_setup_drop_silent(conn);
@@ -112,8 +123,13 @@ static int prepare_accept(struct shm_conn *conn)
 		conn->request = core_slab_alloc(sizeof(*conn->request));
 	if (!conn->request)
 		return -ENOMEM;
+	/* the consumer may have taken any time: who is it now? */
+	if (!conn->is_kept) {
+		shm_identity_prove(conn, &conn->remote.sender);
+		shm_setup_probe_process(conn);
+	}
 	/* the peer is of our user: it sends its key table, and memory files later */
-	if (!conn->is_kept && conn->remote.is_same_user && shm_socket_refuse_fds(conn->fd, false))
+	if (!conn->is_kept && conn->remote.is_trusted && shm_socket_refuse_fds(conn->fd, false))
 		conn->is_refusing = false;
 	return 0;
 }
@@ -163,7 +179,10 @@ int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 	}
 	conn->give_up_ns = shm_now_ns() + conn->engine->settings.setup_timeout_ms * 1000000u;
 	shm_conn_set_state(conn, SHM_ACCEPTED);
-	shm_setup_send_accept(conn);
+	if (shm_identity_is_barred(conn)) /* it has changed its user since the request */
+		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+	else
+		shm_setup_send_accept(conn);
 	return 0;
 }
 

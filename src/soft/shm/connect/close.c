@@ -68,7 +68,7 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 
 bool shm_conn_is_peer_unfenced(const struct shm_conn *conn)
 {
-	return shm_conn_has_segment(conn) && conn->remote.is_same_user &&
+	return shm_conn_has_segment(conn) && conn->remote.is_trusted &&
 	       atomic_load_explicit(&conn->theirs->is_unfenced, memory_order_relaxed);
 }
 

@@ -2,22 +2,14 @@
 /* The endpoint slots of the transport table. */
 #include "soft/shm/connect/ep.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "core/transport.h"
 #include "soft/shm/connect/close.h"
+#include "soft/shm/connect/identity.h"
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/rx.h"
 #include "soft/shm/transfer/tx.h"
-
-int shm_ep_create(struct core_ep *ep)
-{
-	ep->transport = calloc(1, sizeof(struct shm_ep));
-	return ep->transport ? 0 : -ENOMEM;
-}
 
 void shm_ep_detach(struct core_ep *ep)
 {
@@ -43,8 +35,6 @@ void shm_ep_destroy(struct core_ep *ep)
 			shm_wait_copies(conn, shm_conn_is_peer_copying, 0, conn->force_ns);
 		shm_conn_drop(conn, ep);
 	}
-	free(mine);
-	ep->transport = NULL;
 }
 
 void shm_ep_disconnect(struct core_ep *ep, bool is_graceful)
@@ -72,10 +62,15 @@ void shm_ep_disconnect(struct core_ep *ep, bool is_graceful)
 	shm_conn_put(conn);
 }
 
-void shm_ep_reset(struct core_ep *ep)
+int shm_ep_peer(struct core_ep *ep, void *request, struct transport_peer *peer_out)
 {
-	/* the connection was released before its end was reported */
-	(void)ep;
+	const struct shm_ep *mine = ep ? ep->transport : NULL;
+	const struct shm_conn *conn = ep ? mine->conn : request;
+
+	if (!conn)
+		return -ENOTCONN;
+	shm_identity_tell(conn, peer_out);
+	return 0;
 }
 
 /* After a call that must not call the core about the end: the service thread reports it. */

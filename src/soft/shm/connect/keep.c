@@ -8,7 +8,9 @@
 
 #include "core/base/slab.h"
 #include "core/transport.h"
+#include "soft/shm/connect/identity.h"
 #include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/process.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/ring.h"
@@ -53,6 +55,7 @@ static struct shm_conn *make_successor(struct shm_conn *conn)
 	conn->fd = -1;
 	conn->segment = NULL;
 	conn->remote.view = NULL;
+	conn->remote.process = NULL;
 	conn->listener = NULL;
 	conn->peer_name = NULL;
 	return successor;
@@ -123,10 +126,10 @@ void shm_keep_drop_listener(struct shm_engine *engine, const struct shm_listener
 	}
 }
 
-int shm_keep_resume(struct shm_conn *conn)
+int shm_keep_resume(struct shm_conn *conn, const struct ucred *sender)
 {
 	if (!shm_keep_claim(conn) || !shm_listener_is_open(conn->listener) ||
-	    !is_same_user_still(conn))
+	    !is_same_user_still(conn) || !shm_identity_is_same(conn, sender))
 		return -EAGAIN;
 	clear_ring(&conn->request_out);
 	clear_ring(&conn->response_out);
@@ -202,6 +205,9 @@ static bool prepare_kept(struct shm_conn *conn)
 	conn->request = core_slab_alloc(sizeof(*conn->request));
 	if (!conn->request || !is_same_user_still(conn) ||
 	    shm_engine_add(conn->engine, SHM_SLOT_CONN, conn, &conn->id) < 0)
+		return false;
+	/* after it was added: shm_process_event has not found it before */
+	if (conn->remote.process && atomic_load(&conn->remote.process->has_ended))
 		return false;
 	conn->give_up_ns = UINT64_MAX;
 	conn->is_peer_idle = false;

@@ -7,7 +7,7 @@
  * segment either. So `revoked` is never reset while a copy is under way. A side that breaks this
  * rule harms only its own connection.
  *
- * The passive side refuses a request on a kept socket if the service point or the user of its
+ * The passive side refuses a request on a kept socket if the service point, or the user of a
  * process has changed; the active side then uses a new socket.
  */
 #ifndef SHM_KEEP_H
@@ -29,7 +29,7 @@ struct shm_conn *shm_keep_take(struct shm_engine *engine, const struct sockaddr_
 			       socklen_t name_len);
 /* Passive side: a request arrived; prepares the segment. -EAGAIN: the peer has to ask again on a
  * new socket. */
-int shm_keep_resume(struct shm_conn *conn);
+int shm_keep_resume(struct shm_conn *conn, const struct ucred *sender);
 /* Passive side: stops waiting for a request; false: another thread has stopped it already. */
 bool shm_keep_claim(struct shm_conn *conn);
 /* Passive side: ends those of a service point that is destroyed (NULL: all). */

@@ -118,6 +118,7 @@ static int try_listen(struct shm_listener *listener, const union core_sockaddr *
 		return fd;
 	/* callers send none with their requests, and strangers shall not either */
 	listener->is_refusing = shm_socket_refuse_fds(fd, true);
+	(void)shm_socket_name_senders(fd);
 	if (bind(fd, (struct sockaddr *)&name, len) < 0 || listen(fd, SOMAXCONN) < 0) {
 		rc = -errno;
 		soft_fd_close(fd);

@@ -14,6 +14,7 @@
 #include "core/transport.h"
 #include "soft/address.h"
 #include "soft/fds.h"
+#include "soft/shm/connect/identity.h"
 #include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/listen.h"
 #include "soft/shm/connect/socket.h"
@@ -77,7 +78,13 @@ static void connect_listener(struct shm_conn *conn)
 		connect_failed(conn, -errno);
 		return;
 	}
-	shm_conn_identify(conn);
+	shm_identify(conn);
+	(void)shm_socket_name_senders(conn->fd);
+	shm_identity_prove(conn, NULL);
+	if (shm_identity_is_barred(conn)) {
+		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
+		return;
+	}
 	/* it was not known before who listens */
 	conn->request->request.side.token_address = shm_setup_token_address(conn);
 	rc = shm_conn_send(conn, conn->request, NULL, 0);
@@ -210,22 +217,19 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 }
 
 /* Takes the descriptors of the first answer on a socket, the segment and the key table, or -1. */
-static int learn_peer(struct shm_conn *conn, const struct shm_wire_side *side, const int *fds)
+static int learn_peer(struct shm_conn *conn, const struct shm_packet *packet)
 {
-	int rc = shm_setup_take_table(conn, fds[1]);
+	int rc;
 
+	shm_identity_prove(conn, &packet->sender);
+	if (shm_identity_is_barred(conn))
+		return -EPROTO;
+	rc = shm_setup_take_trust(conn, packet->wire.accept.side.ability, packet->fds[1]);
 	if (rc < 0)
 		return rc;
-	/*
-	 * no table: the peer takes us for another user, for example because it has changed its user
-	 * after it began to listen; rings only then, for both
-	 */
-	if (!conn->remote.view) {
-		conn->remote.is_same_user = false;
-		(void)shm_socket_refuse_fds(conn->fd, true);
-	}
-	shm_setup_learn_process(conn, side);
-	return shm_conn_map_segment(conn, fds[0]);
+	shm_setup_learn_process(conn, &packet->wire.accept.side);
+	shm_setup_probe_process(conn);
+	return shm_conn_map_segment(conn, packet->fds[0]);
 }
 
 /* Says that the connection is established, with our key table if the peer has sent its own. */
@@ -236,7 +240,7 @@ static int send_ready(struct shm_conn *conn)
 	int rc;
 
 	shm_wire_prepare(&wire, SHM_WIRE_READY);
-	wire.word.word = conn->remote.has_pull ? SHM_ABLE_PULL : 0;
+	wire.word.word = shm_setup_ability(conn);
 	rc = shm_conn_send(conn, &wire, &keys_fd, keys_fd >= 0 && !conn->is_kept);
 	if (rc != -ETOOMANYREFS)
 		return rc;
@@ -259,15 +263,17 @@ int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, struct shm_pac
 
 	if (conn->is_kept != (accept->head.type == SHM_WIRE_ACCEPT_KEPT))
 		return -EPROTO;
-	rc = conn->is_kept ? 0 : learn_peer(conn, &accept->side, packet->fds);
+	if (!conn->is_kept)
+		rc = learn_peer(conn, packet);
+	else
+		rc = shm_identity_is_same(conn, &packet->sender) ? 0 : -EPROTO;
 	if (rc < 0)
 		return rc;
 	shm_packet_close_fds(packet);
 	shm_setup_learn_endpoint(conn, &accept->side);
 	core_slab_free(conn->request, sizeof(*conn->request)); /* the request is not sent again */
 	conn->request = NULL;
-	conn->remote.is_pulling =
-		conn->remote.is_same_user && (accept->side.ability & SHM_ABLE_PULL);
+	conn->remote.is_pulling = conn->remote.is_trusted && (accept->side.ability & SHM_ABLE_PULL);
 	rc = send_ready(conn);
 	if (rc < 0)
 		return rc;

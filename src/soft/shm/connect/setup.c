@@ -14,6 +14,7 @@
 #include "soft/copy.h"
 #include "soft/key.h"
 #include "soft/shm/connect/close.h"
+#include "soft/shm/connect/identity.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
@@ -34,7 +35,8 @@ static uint64_t new_port(void)
 
 uint64_t shm_setup_token_address(const struct shm_conn *conn)
 {
-	return conn->remote.is_same_user ? (uintptr_t)conn->engine->token : 0;
+	/* a kept socket needs none, and its peer may have changed its user since */
+	return shm_conn_is_direct(conn) && !conn->is_kept ? (uintptr_t)conn->engine->token : 0;
 }
 
 void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
@@ -53,32 +55,49 @@ void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
 	side->read_out = param->read_out;
 	conn->pz = ep->pz->id;
 	side->pz = conn->pz;
-	side->ability = conn->remote.has_pull ? SHM_ABLE_PULL : 0;
+	side->ability = shm_setup_ability(conn);
 }
 
 int shm_setup_keys_fd(const struct shm_conn *conn)
 {
-	return conn->remote.is_same_user ? soft_keys_fd(conn->engine->adapter->keys) : -1;
+	return shm_conn_is_direct(conn) ? soft_keys_fd(conn->engine->adapter->keys) : -1;
 }
 
 void shm_setup_learn_process(struct shm_conn *conn, const struct shm_wire_side *side)
 {
+	memcpy(conn->remote.token, side->token, sizeof(conn->remote.token));
+	conn->remote.token_address = side->token_address;
+}
+
+void shm_setup_probe_process(struct shm_conn *conn)
+{
 	struct shm_remote *remote = &conn->remote;
 
-	memcpy(remote->token, side->token, sizeof(remote->token));
-	if (!remote->is_same_user || conn->engine->settings.copy == CORE_COPY_RING)
+	if (!shm_conn_is_direct(conn))
 		return;
-	remote->has_cma = soft_copy_probe(remote->pid, side->token_address, side->token);
+	remote->has_cma = soft_copy_probe(remote->pid, remote->token_address, remote->token);
 	remote->has_pull = remote->has_cma;
 }
 
-int shm_setup_take_table(struct shm_conn *conn, int keys_fd)
+uint32_t shm_setup_ability(const struct shm_conn *conn)
+{
+	const struct shm_remote *remote = &conn->remote;
+
+	return (remote->is_trusted ? SHM_ABLE_TRUST : 0) | (remote->has_pull ? SHM_ABLE_PULL : 0);
+}
+
+int shm_setup_take_trust(struct shm_conn *conn, uint32_t ability, int keys_fd)
 {
 	struct shm_remote *remote = &conn->remote;
-	int rc = 0;
+	int rc = -EINVAL;
 
-	if (remote->is_same_user)
-		rc = keys_fd < 0 ? -EINVAL : soft_view_get(keys_fd, &remote->view);
+	if (!remote->is_trusted || !(ability & SHM_ABLE_TRUST)) {
+		shm_identity_distrust(conn);
+		conn->is_refusing = shm_socket_refuse_fds(conn->fd, true);
+		return 0;
+	}
+	if (shm_conn_is_direct(conn) && keys_fd >= 0)
+		rc = soft_view_get(keys_fd, &remote->view);
 	if (remote->view)
 		return 0;
 	remote->has_cma = false;
@@ -129,6 +148,16 @@ void shm_setup_fail_later(struct shm_conn *conn, DAT_EVENT_NUMBER number)
 	shm_conn_serve_later(conn);
 }
 
+/* Takes the key table that came with the first READY on a socket. */
+static int take_ready(struct shm_conn *conn, struct shm_packet *packet)
+{
+	bool is_same = shm_identity_is_same(conn, &packet->sender);
+
+	if (conn->is_kept)
+		return is_same || !conn->remote.is_trusted ? 0 : -EPROTO;
+	return shm_setup_take_trust(conn, is_same ? packet->wire.word.word : 0, packet->fds[0]);
+}
+
 int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet)
 {
 	const union shm_wire *wire = &packet->wire;
@@ -138,12 +167,12 @@ int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, struct shm_packe
 	int rc;
 
 	if (wire->head.type == SHM_WIRE_READY && state == SHM_ACCEPTED && !conn->request) {
-		rc = conn->is_kept ? 0 : shm_setup_take_table(conn, packet->fds[0]);
+		rc = take_ready(conn, packet);
 		if (rc < 0)
 			return rc;
 		shm_packet_close_fds(packet);
 		conn->remote.is_pulling =
-			conn->remote.is_same_user && (wire->word.word & SHM_ABLE_PULL);
+			conn->remote.is_trusted && (wire->word.word & SHM_ABLE_PULL);
 		shm_setup_established(conn, ep, &peer);
 		return 0;
 	}

@@ -29,8 +29,8 @@ void shm_reject(void *request, enum transport_reject why);
 
 /* --- in the service thread; descriptors stay the caller's --- */
 
-/* ARRIVING: a packet, or the end of the socket (wire NULL). */
-void shm_setup_arrived(struct shm_conn *conn, const union shm_wire *wire);
+/* ARRIVING: a packet, or the end of the socket (NULL). */
+void shm_setup_arrived(struct shm_conn *conn, const struct shm_packet *packet);
 /*
  * REQUESTED, ACCEPTED: the answer; EP locked. -errno: the set-up cannot continue. The descriptors
  * of the packet are closed before the connection is reported.
@@ -60,10 +60,17 @@ uint64_t shm_setup_token_address(const struct shm_conn *conn);
  * learn: -1 for them.
  */
 int shm_setup_keys_fd(const struct shm_conn *conn);
-/* Checks whether we can read and write the peer's memory; for both sides before they answer. */
+/* Stores what the peer says about its process. */
 void shm_setup_learn_process(struct shm_conn *conn, const struct shm_wire_side *side);
-/* Maps the peer's key table (-1: none came). Without it everything goes through the rings. */
-int shm_setup_take_table(struct shm_conn *conn, int keys_fd);
+/* Checks whether we can read and write the peer's memory; for both sides before they answer. */
+void shm_setup_probe_process(struct shm_conn *conn);
+/* What we tell the peer: enum shm_wire_ability. */
+uint32_t shm_setup_ability(const struct shm_conn *conn);
+/*
+ * Trust is mutual: takes what the peer says about it, and maps its key table (-1: none came).
+ * Without a table everything goes through the rings.
+ */
+int shm_setup_take_trust(struct shm_conn *conn, uint32_t ability, int keys_fd);
 /* Stores what the peer says about its endpoint. */
 void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side *side);
 /* The connection is established. */

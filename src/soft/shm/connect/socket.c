@@ -5,18 +5,16 @@
 #include "soft/shm/connect/socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/base/cancel.h"
 #include "soft/closer.h"
 #include "soft/fds.h"
+#include "soft/shm/connect/identity.h"
 #include "soft/shm/state.h"
 #include "soft/shm/wire.h"
 
@@ -31,8 +29,21 @@
 #endif
 
 #define PACKETS_MAX 16u /* read in a row */
-#define DEFAULT_OVERFLOW_UID 65534u
-#define LEFT_MAX 256u /* taken from a socket before it is closed */
+#define LEFT_MAX 256u	/* taken from a socket before it is closed */
+
+bool shm_socket_refuse_fds(int fd, bool is_refusing)
+{
+	const int is_passing = !is_refusing;
+
+	return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &is_passing, sizeof(is_passing)) == 0;
+}
+
+bool shm_socket_name_senders(int fd)
+{
+	const int is_naming = 1;
+
+	return setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &is_naming, sizeof(is_naming)) == 0;
+}
 
 /* --- packets in --- */
 
@@ -45,13 +56,17 @@ void shm_packet_close_fds(struct shm_packet *packet)
 	}
 }
 
-static void take_fds(struct msghdr *message, struct shm_packet *packet)
+/* Takes the descriptors and the credentials that came with the packet. */
+static void take_control(struct msghdr *message, struct shm_packet *packet)
 {
 	struct cmsghdr *header;
 
 	for (header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
 		size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
+		if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_CREDENTIALS &&
+		    header->cmsg_len == CMSG_LEN(sizeof(packet->sender)))
+			memcpy(&packet->sender, CMSG_DATA(header), sizeof(packet->sender));
 		if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
 			continue;
 		if (count > SHM_PACKET_FDS - packet->fd_count)
@@ -86,35 +101,58 @@ static int decode_stripped(const void *bytes, size_t size, struct shm_packet *pa
 	}
 }
 
+/* What a look at the next packet shows. */
+struct glance {
+	bool has_fds;
+	bool has_sender;
+};
+
 /*
- * The size of the next packet, which stays in the socket, or -errno. Without a buffer for control
- * messages the kernel only tells that there are any: no descriptor is received.
+ * The size of the next packet, which stays in the socket, or -errno. The buffer for control
+ * messages is filled by the credentials, which come first. So the kernel only tells that there are
+ * descriptors: none is received.
  */
-static ssize_t peek(int fd, bool *has_control_out)
+static ssize_t peek(int fd, struct glance *glance_out)
 {
 	char byte;
 	struct iovec iov = {&byte, 1};
-	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-	ssize_t size = recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(struct ucred))];
+	} control;
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t size;
 
-	*has_control_out = size >= 0 && (message.msg_flags & MSG_CTRUNC);
+	*glance_out = (struct glance){.has_fds = true}; /* unless it is known better */
+	if (!shm_socket_name_senders(fd))
+		return -ENOBUFS;
+	size = recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
+	glance_out->has_fds = size >= 0 && (message.msg_flags & MSG_CTRUNC);
+	glance_out->has_sender = size >= 0 && CMSG_FIRSTHDR(&message);
 	return size < 0 ? -errno : size;
 }
 
 /* Descriptors are for our own user. One is not: the segment, which the active side asks for. */
 static bool is_to_send_fds(const struct shm_conn *conn)
 {
-	return conn->remote.is_same_user || (conn->self == SHM_ACTIVE && !conn->is_kept &&
-					     shm_conn_state(conn) == SHM_REQUESTED);
+	return conn->remote.is_trusted || (conn->self == SHM_ACTIVE && !conn->is_kept &&
+					   shm_conn_state(conn) == SHM_REQUESTED);
 }
 
 /* Are there descriptors in the next packet that must not be there? */
 static bool is_next_refused(const struct shm_conn *conn)
 {
-	bool has_control;
+	struct glance glance;
 
-	return !conn->is_refusing && !is_to_send_fds(conn) && peek(conn->fd, &has_control) >= 0 &&
-	       has_control;
+	if (conn->is_refusing || is_to_send_fds(conn))
+		return false;
+	(void)peek(conn->fd, &glance);
+	return glance.has_fds;
 }
 
 int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
@@ -123,7 +161,8 @@ int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
 	struct iovec iov = {bytes, sizeof(bytes)};
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(SHM_PACKET_FDS * sizeof(int))];
+		char bytes[CMSG_SPACE(sizeof(struct ucred)) +
+			   CMSG_SPACE(SHM_PACKET_FDS * sizeof(int))];
 	} control;
 	struct msghdr message = {
 		.msg_iov = &iov,
@@ -136,7 +175,8 @@ int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
 	int rc;
 
 	packet->fd_count = 0;
-	packet->is_peer_trusted = conn->remote.is_same_user;
+	packet->sender = (struct ucred){.pid = 0};
+	packet->is_peer_trusted = conn->remote.is_trusted;
 	if (is_next_refused(conn))
 		return -EPROTO;
 	do {
@@ -151,7 +191,7 @@ int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
 		 (size == 0 && !message.msg_controllen && !ends++));
 	if (size < 0)
 		return errno == EAGAIN ? -EAGAIN : 0;
-	take_fds(&message, packet);
+	take_control(&message, packet);
 	if (size == 0) {
 		/*
 		 * an empty packet of a hostile peer looks like the end, but can bring descriptors
@@ -181,7 +221,8 @@ int shm_conn_read_idle(struct shm_conn *conn)
 
 		if (rc <= 0)
 			return rc == -EAGAIN ? 0 : -EPROTO;
-		conn->is_peer_idle = packet.wire.head.type == SHM_WIRE_IDLE;
+		conn->is_peer_idle = packet.wire.head.type == SHM_WIRE_IDLE &&
+				     shm_identity_is_same(conn, &packet.sender);
 		shm_packet_close_fds(&packet);
 	}
 	return conn->is_peer_idle ? 1 : -EPROTO;
@@ -231,23 +272,12 @@ int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t 
 
 /* --- the socket --- */
 
-bool shm_socket_refuse_fds(int fd, bool is_refusing)
-{
-	const int is_passing = !is_refusing;
-
-	return setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &is_passing, sizeof(is_passing)) == 0;
-}
-
-/* Zero bytes were read: was that the end? An empty packet brings the sender's name if asked for. */
+/* Zero bytes were read: was that the end? An empty packet brings its sender. */
 static bool is_at_end(int fd)
 {
-	const int on = 1, off = 0;
-	bool is_packet;
+	struct glance glance;
 
-	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 || peek(fd, &is_packet))
-		return false;
-	setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
-	return !is_packet;
+	return peek(fd, &glance) == 0 && !glance.has_sender;
 }
 
 /*
@@ -259,15 +289,15 @@ static bool is_emptied(int fd)
 	unsigned i, resets = 0;
 
 	for (i = 0; i < LEFT_MAX; i++) {
-		bool has_control;
-		ssize_t size = peek(fd, &has_control);
+		struct glance glance;
+		ssize_t size = peek(fd, &glance);
 		char byte;
 
 		if (size == -EINTR || (size == -ECONNRESET && !resets++)) /* reported once */
 			continue;
 		if (size < 0)
 			return size != -ENOMEM;
-		if (has_control)
+		if (glance.has_fds)
 			return false;
 		if (size == 0 && is_at_end(fd))
 			return true;
@@ -300,7 +330,7 @@ void shm_conn_close_socket(struct shm_conn *conn)
 		return;
 	/* nothing is added to a socket that is shut down */
 	shutdown(conn->fd, SHUT_RDWR);
-	if (conn->remote.is_same_user)
+	if (conn->remote.is_trusted)
 		discard_left(conn);
 	shm_socket_close(conn->fd);
 	conn->fd = -1;
@@ -348,48 +378,4 @@ bool shm_conn_has_hung_up(const struct shm_conn *conn)
 
 	core_cancel_restore(state);
 	return has_hung_up;
-}
-
-/*
- * The user that the kernel reports in place of each user that is not mapped in our user namespace.
- * So two processes that have it may be of different users.
- */
-static uid_t overflow_uid(void)
-{
-	static _Atomic uint32_t known; /* 0: not read yet */
-	uint32_t uid = atomic_load_explicit(&known, memory_order_relaxed);
-	char text[16] = "";
-	int fd;
-
-	if (uid)
-		return (uid_t)uid;
-	fd = open("/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
-		uid = (uint32_t)strtoul(text, NULL, 10);
-	if (fd >= 0)
-		close(fd);
-	if (!uid)
-		uid = DEFAULT_OVERFLOW_UID;
-	atomic_store_explicit(&known, uid, memory_order_relaxed);
-	return (uid_t)uid;
-}
-
-bool shm_process_is_protected(void)
-{
-	return prctl(PR_GET_DUMPABLE) != 1;
-}
-
-void shm_conn_identify(struct shm_conn *conn)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	conn->remote.pid = 0;
-	conn->remote.own_uid = geteuid();
-	conn->remote.is_same_user = false;
-	if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return;
-	conn->remote.pid = peer.pid; /* 0: in another PID namespace */
-	conn->remote.is_same_user = peer.pid > 0 && peer.uid == conn->remote.own_uid &&
-				    peer.uid != overflow_uid() && !shm_process_is_protected();
 }

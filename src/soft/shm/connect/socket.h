@@ -19,7 +19,8 @@ struct shm_packet {
 	union shm_wire wire;
 	int fds[SHM_PACKET_FDS]; /* of the first SHM_WIRE_FDS_MAX, -1 is one that did not come */
 	unsigned fd_count;
-	bool is_peer_trusted; /* same user */
+	struct ucred sender; /* by the kernel; pid 0: it came without credentials */
+	bool is_peer_trusted;
 };
 
 /*
@@ -50,6 +51,11 @@ int shm_conn_read_idle(struct shm_conn *conn);
  * passes that on to the sockets that it accepts. False: kernels before 6.16 cannot.
  */
 bool shm_socket_refuse_fds(int fd, bool is_refusing);
+/*
+ * Has the kernel say who sent each packet. A listening socket passes that on, too. False: not
+ * possible, so that no peer can prove who it is.
+ */
+bool shm_socket_name_senders(int fd);
 
 /* Adds the socket to the epoll set of the service thread, or removes it. */
 int shm_conn_epoll_add(struct shm_conn *conn);
@@ -58,12 +64,4 @@ void shm_conn_epoll_remove(struct shm_conn *conn);
 /* Has the peer's end of the socket been closed? The kernel does so after the last copy of a process
  * that dies. */
 bool shm_conn_has_hung_up(const struct shm_conn *conn);
-/*
- * Does the kernel keep other processes of the user from the memory of this one (PR_SET_DUMPABLE)?
- * Then it shares no memory with them either.
- */
-bool shm_process_is_protected(void);
-/* Asks the kernel who is at the other end; fills remote.pid and remote.is_same_user. */
-void shm_conn_identify(struct shm_conn *conn);
-
 #endif

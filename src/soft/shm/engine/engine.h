@@ -5,9 +5,9 @@
  *
  * Locks. The lock of an endpoint guards the data of its connection. An arriving connection that the
  * core does not know yet belongs to the service thread. The engine's own lock guards the tables and
- * lists below and is a leaf (rank 9): nothing is called with it held. Connections and listeners are
- * found by numbers in one table, so an epoll event or a list entry of a destroyed object finds
- * nothing.
+ * lists below and is a leaf (rank 9): nothing is called with it held. Connections, listeners and
+ * processes of peers are found by numbers in one table, so an epoll event or a list entry of a
+ * destroyed object finds nothing.
  *
  * Progress. Every established connection is either armed or disarmed. If it is armed, the peer
  * sends one packet when it publishes something, which wakes the service thread. If it is disarmed,
@@ -30,6 +30,7 @@
 struct shm_conn;
 struct shm_listener;
 struct shm_pool;
+struct shm_process;
 
 /* How often each way of moving bytes was taken; for tests and diagnostics. */
 enum shm_counter {
@@ -47,6 +48,7 @@ enum shm_slot_kind {
 	SHM_SLOT_FREE,
 	SHM_SLOT_CONN,
 	SHM_SLOT_LISTENER,
+	SHM_SLOT_PROCESS,
 };
 
 struct shm_slot {
@@ -93,11 +95,12 @@ struct shm_engine {
 	uint32_t free_last;
 	struct shm_conn **active; /* in the order of their turns, with gaps; as long as `slots` */
 	uint32_t active_end;
-	uint32_t active_next;	     /* whose turn it is */
-	uint32_t checked;	     /* connections that polls have checked */
-	uint32_t likely_next;	     /* the index after the connection that last had work */
-	struct shm_conn *kept_first; /* of the active side, with a reference each (keep.h) */
-	struct shm_pool *pools;	     /* ours and those of peers (pool.h) */
+	uint32_t active_next;	       /* whose turn it is */
+	uint32_t checked;	       /* connections that polls have checked */
+	uint32_t likely_next;	       /* the index after the connection that last had work */
+	struct shm_conn *kept_first;   /* of the active side, with a reference each (keep.h) */
+	struct shm_process *processes; /* at the other ends (connect/process.h) */
+	struct shm_pool *pools;	       /* ours and those of peers (pool.h) */
 	uint32_t pool_count;
 	/* connections that the service thread shall serve, with a reference each; also read without
 	 * the lock, as a hint */
@@ -121,7 +124,7 @@ void shm_engine_lower_deadline(struct shm_engine *engine, uint64_t deadline_ns);
 
 uint64_t shm_now_ns(void);
 
-/* --- table.c: connections and listeners by number --- */
+/* --- table.c: connections, listeners and processes of peers by number --- */
 
 /* The engine is destroyed. */
 void shm_engine_free_slots(struct shm_engine *engine);

@@ -9,6 +9,7 @@
 
 #include "core/transport.h"
 #include "soft/shm/connect/close.h"
+#include "soft/shm/connect/identity.h"
 #include "soft/shm/connect/setup.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/transfer/map.h"
@@ -104,6 +105,17 @@ static void established_packet(struct shm_conn *conn, struct core_ep *ep, struct
 		serve_published(conn, ep);
 }
 
+/* The peer may have given up its user after the set-up. */
+static void answer_ask(struct shm_conn *conn, const struct shm_packet *packet)
+{
+	uint32_t key = packet->wire.word.word;
+
+	if (shm_identity_is_same(conn, &packet->sender))
+		shm_map_asked(conn, key);
+	else
+		shm_conn_send_word(conn, SHM_WIRE_MAP_REFUSE, key);
+}
+
 static void dispatch_locked(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet)
 {
 	switch (shm_conn_state(conn)) {
@@ -137,15 +149,15 @@ static bool one_packet(struct shm_conn *conn)
 	if (rc == -EAGAIN)
 		return false;
 	if (shm_conn_state(conn) == SHM_ARRIVING) {
-		shm_setup_arrived(conn, rc > 0 ? &packet.wire : NULL);
+		shm_setup_arrived(conn, rc > 0 ? &packet : NULL);
 		shm_packet_close_fds(&packet);
 		return false;
 	}
 	if (rc > 0 && packet.wire.head.type == SHM_WIRE_IDLE)
-		conn->is_peer_idle = true;
+		conn->is_peer_idle = shm_identity_is_same(conn, &packet.sender);
 	/* needs no lock, and is slow */
 	if (rc > 0 && packet.wire.head.type == SHM_WIRE_MAP_ASK)
-		shm_map_asked(conn, packet.wire.word.word);
+		answer_ask(conn, &packet);
 	if (rc == 0)
 		shm_conn_epoll_remove(conn);
 	ep = shm_conn_enter(conn);

@@ -12,9 +12,10 @@
 #include "soft/key.h"
 #include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/process.h"
 #include "soft/shm/connect/setup.h"
 #include "soft/shm/engine/active.h"
-#include "soft/shm/engine/driven.h"
+#include "soft/driven.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/progress.h"
 
@@ -26,7 +27,7 @@ bool shm_service_is_driven(struct shm_service *service)
 	struct shm_engine *engine = service->engine;
 	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
 
-	return shm_is_driven(&service->driven, polls, shm_now_ns()) &&
+	return soft_is_driven(&service->driven, polls, shm_now_ns()) &&
 	       !atomic_load(&engine->is_unattended);
 }
 
@@ -41,6 +42,11 @@ static void service_event(struct shm_service *service, uint64_t id)
 	if (kind == SHM_SLOT_LISTENER) {
 		shm_listener_event(object);
 		shm_listener_put(object);
+		return;
+	}
+	if (kind == SHM_SLOT_PROCESS) {
+		shm_process_event(engine, object);
+		shm_process_put(engine, object);
 		return;
 	}
 	shm_service_conn(service, object);

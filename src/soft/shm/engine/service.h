@@ -9,14 +9,14 @@
 
 #include <stdbool.h>
 
-#include "soft/shm/engine/driven.h"
+#include "soft/driven.h"
 #include "soft/shm/engine/engine.h"
 
 struct shm_conn;
 
 struct shm_service {
 	struct shm_engine *engine;
-	struct shm_driven driven;
+	struct soft_driven driven;
 };
 
 /* --- service.c --- */

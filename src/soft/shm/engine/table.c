@@ -10,6 +10,7 @@
 #include "core/base/slab.h"
 #include "core/transport.h"
 #include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/process.h"
 #include "soft/shm/state.h"
 
 #define FIRST_SLOTS 64u
@@ -113,6 +114,8 @@ void *shm_engine_find(struct shm_engine *engine, uint64_t id, enum shm_slot_kind
 	if (slot && slot->kind == SHM_SLOT_LISTENER) {
 		object = slot->object;
 		shm_listener_get(object);
+	} else if (slot && slot->kind == SHM_SLOT_PROCESS) {
+		object = shm_process_get_unless_dead(slot->object);
 	} else if (slot && shm_conn_get_unless_dead(slot->object)) {
 		object = slot->object;
 	}

@@ -104,7 +104,7 @@ static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm
 		     const struct shm_bytes *bytes)
 {
 	struct core_req *req = oldest(conn, ep, &conn->tx_data, SHM_REQ_WAIT_DATA);
-	struct shm_pins pins;
+	struct soft_pins pins;
 	uint64_t *offset;
 	int rc;
 
@@ -116,10 +116,10 @@ static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm
 		fail_now(conn, ep, req, DAT_DTO_ERR_BAD_RESPONSE);
 		return 1;
 	}
-	rc = shm_pin(ep, req->iov, req->segments, *offset, bytes->count, CORE_MEM_TARGET, &pins);
+	rc = soft_pin(ep, req->iov, req->segments, *offset, bytes->count, CORE_MEM_TARGET, &pins);
 	if (!rc) {
-		rc = shm_scatter(&pins, bytes->at);
-		shm_unpin(&pins);
+		rc = soft_scatter(&pins, bytes->at);
+		soft_unpin(&pins);
 	}
 	if (rc < 0) {
 		fail_now(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);

@@ -7,7 +7,6 @@
 
 #include "core/base/fence.h"
 #include "core/transport.h"
-#include "core/mem/pz.h"
 #include "soft/copy.h"
 #include "soft/gate.h"
 #include "soft/key.h"
@@ -21,108 +20,6 @@
 #define UNFENCED_AFTER 64u
 /* how long we trust that the peer's process number still belongs to the peer */
 #define ALIVE_NS 100000000u
-
-/* --- memory of the consumer --- */
-
-/* What to pin, beside the range. */
-struct pin_what {
-	const DAT_LMR_TRIPLET *list;
-	uint32_t segments;
-	enum core_mem_use use;
-	const struct core_pz *pz;
-};
-
-static int pin_range(struct core_ep *ep, const struct pin_what *what, uint64_t offset, uint64_t len,
-		     struct shm_pins *pins)
-{
-	uint32_t i;
-
-	pins->count = 0;
-	for (i = 0; i < what->segments && len; i++) {
-		const DAT_LMR_TRIPLET *whole = &what->list[i];
-		DAT_LMR_TRIPLET part;
-		struct core_lmr *lmr;
-
-		if (offset >= whole->segment_length) {
-			offset -= whole->segment_length;
-			continue;
-		}
-		/*
-		 * member by member: a copy of the struct would wait for the stores that have just
-		 * written it, see data_copy_local
-		 */
-		part.lmr_context = whole->lmr_context;
-		part.virtual_address = whole->virtual_address + offset;
-		part.segment_length = whole->segment_length - offset;
-		offset = 0;
-		if (part.segment_length > len)
-			part.segment_length = len;
-		len -= part.segment_length;
-		lmr = pins->count < SHM_IOV_MAX
-			      ? core_mem_get(ep->ia->mem, &part, what->pz, what->use)
-			      : NULL;
-		if (!lmr) {
-			shm_unpin(pins);
-			return -EACCES;
-		}
-		pins->lmr[pins->count] = lmr;
-		pins->iov[pins->count].iov_base = (void *)(uintptr_t)part.virtual_address;
-		pins->iov[pins->count].iov_len = part.segment_length;
-		pins->count++;
-	}
-	return 0;
-}
-
-int shm_pin(struct core_ep *ep, const DAT_LMR_TRIPLET *list, uint32_t segments, uint64_t offset,
-	    uint64_t len, enum core_mem_use use, struct shm_pins *pins)
-{
-	const struct pin_what what = {list, segments, use, ep->pz};
-
-	return pin_range(ep, &what, offset, len, pins);
-}
-
-int shm_pin_receive(struct core_ep *ep, const struct core_wqe *receive, uint64_t offset,
-		    uint64_t len, struct shm_pins *pins)
-{
-	const struct pin_what what = {receive->iov, receive->segments, CORE_MEM_TARGET,
-				      core_recv_pz(ep)};
-
-	return pin_range(ep, &what, offset, len, pins);
-}
-
-void shm_unpin(struct shm_pins *pins)
-{
-	while (pins->count)
-		core_mem_put(pins->lmr[--pins->count]);
-}
-
-int shm_gather(uint8_t *to, const struct shm_pins *pins)
-{
-	uint32_t i;
-
-	for (i = 0; i < pins->count; i++) {
-		const struct iovec *iov = &pins->iov[i];
-
-		if (soft_copy_from_consumer(to, iov->iov_base, iov->iov_len) < 0)
-			return -EFAULT;
-		to += iov->iov_len;
-	}
-	return 0;
-}
-
-int shm_scatter(const struct shm_pins *pins, const uint8_t *from)
-{
-	uint32_t i;
-
-	for (i = 0; i < pins->count; i++) {
-		const struct iovec *iov = &pins->iov[i];
-
-		if (soft_copy_to_consumer(iov->iov_base, from, iov->iov_len) < 0)
-			return -EFAULT;
-		from += iov->iov_len;
-	}
-	return 0;
-}
 
 /* --- announcing (models/keys.pml, models/close.pml) --- */
 
@@ -199,7 +96,7 @@ enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
 }
 
 /* Between pinned segments and the mapped memory of the peer. */
-static int copy_mapped(struct shm_conn *conn, uint8_t *memory, const struct shm_pins *pins,
+static int copy_mapped(struct shm_conn *conn, uint8_t *memory, const struct soft_pins *pins,
 		       bool is_write)
 {
 	soft_gate *gate = &conn->theirs->revoked;
@@ -222,7 +119,7 @@ static int copy_mapped(struct shm_conn *conn, uint8_t *memory, const struct shm_
 	return 0;
 }
 
-static int copy_cma(struct shm_conn *conn, uint64_t address, const struct shm_pins *pins,
+static int copy_cma(struct shm_conn *conn, uint64_t address, const struct soft_pins *pins,
 		    uint64_t len, bool is_write)
 {
 	if (!shm_is_peer_alive(conn))
@@ -235,7 +132,7 @@ static int copy_cma(struct shm_conn *conn, uint64_t address, const struct shm_pi
 
 /* Copies one announced piece of an RDMA request: 0, or -errno as shm_direct_run. */
 static int direct_piece(struct shm_conn *conn, const struct core_req *req, struct shm_map *map,
-			const struct shm_pins *pins, uint64_t offset, uint64_t len)
+			const struct soft_pins *pins, uint64_t offset, uint64_t len)
 {
 	bool is_write = req->op == CORE_OP_RDMA_WRITE;
 	uint64_t target = req->remote.target_address;
@@ -270,6 +167,23 @@ out:
 	return rc;
 }
 
+/* Does our own memory explain why a copy failed? The kernel does not say whose memory it was. */
+static bool is_ours_gone(const struct soft_pins *pins)
+{
+	uint32_t i;
+
+	for (i = 0; i < pins->count; i++) {
+		uintptr_t at = (uintptr_t)pins->iov[i].iov_base;
+		uintptr_t end = at + pins->iov[i].iov_len;
+		uint8_t byte;
+
+		for (; at < end; at = (at | (SHM_PAGE - 1)) + 1)
+			if (soft_copy_safe_unordered(&byte, (const void *)at, 1) == -EFAULT)
+				return true;
+	}
+	return false;
+}
+
 int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
 		   struct shm_map *map, uint64_t *budget)
 {
@@ -279,7 +193,7 @@ int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *r
 
 	while (*offset < req->len) {
 		uint64_t len = req->len - *offset;
-		struct shm_pins pins;
+		struct soft_pins pins;
 		int rc;
 
 		if (!*budget)
@@ -288,12 +202,12 @@ int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *r
 			len = piece;
 		if (len > *budget)
 			len = *budget;
-		if (shm_pin(ep, req->iov, req->segments, *offset, len, use, &pins) < 0)
+		if (soft_pin(ep, req->iov, req->segments, *offset, len, use, &pins) < 0)
 			return -EFAULT;
 		rc = direct_piece(conn, req, map, &pins, *offset, len);
-		shm_unpin(&pins);
-		if (rc == -EFAULT)
-			return -EACCES; /* the kernel does not say whose memory it is */
+		if (rc == -EFAULT && !is_ours_gone(&pins))
+			rc = -EACCES;
+		soft_unpin(&pins);
 		if (rc < 0)
 			return rc;
 		*offset += len;

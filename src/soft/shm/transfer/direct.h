@@ -14,6 +14,7 @@
 
 #include "core/transport.h"
 #include "soft/key.h"
+#include "soft/pins.h"
 #include "soft/shm/transfer/rx.h"
 
 struct shm_conn;
@@ -23,25 +24,6 @@ struct shm_map;
 #define SHM_CMA_PIECE (256u * 1024u)
 #define SHM_PULL_PIECE (1024u * 1024u) /* of a Send that is fetched: 80 us on a machine of 2024 */
 #define SHM_MAP_SEND 1024u /* Sends of that length are fetched if their memory is mapped */
-
-/* --- pins --- */
-
-/* Segments of the consumer's memory, pinned for one piece of copying. */
-struct shm_pins {
-	uint32_t count;
-	struct core_lmr *lmr[SHM_IOV_MAX];
-	struct iovec iov[SHM_IOV_MAX];
-};
-/* Pins bytes [offset, offset+len) of the list. -EACCES: a region is not valid any more. */
-int shm_pin(struct core_ep *ep, const DAT_LMR_TRIPLET *list, uint32_t segments, uint64_t offset,
-	    uint64_t len, enum core_mem_use use, struct shm_pins *pins);
-/* The same for the Receive at the head, whose zone may be that of an SRQ. */
-int shm_pin_receive(struct core_ep *ep, const struct core_wqe *receive, uint64_t offset,
-		    uint64_t len, struct shm_pins *pins);
-void shm_unpin(struct shm_pins *pins);
-/* Copies between pinned segments of the consumer and memory of ours (copy.h). */
-int shm_gather(uint8_t *to, const struct shm_pins *pins);
-int shm_scatter(const struct shm_pins *pins, const uint8_t *from);
 
 /* --- announcements --- */
 

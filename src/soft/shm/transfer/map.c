@@ -9,6 +9,7 @@
 #include "core/transport.h"
 #include "soft/key.h"
 #include "soft/region.h"
+#include "soft/shm/connect/identity.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/state.h"
@@ -186,7 +187,7 @@ void shm_map_asked(struct shm_conn *conn, uint32_t key)
 	int fd = -1;
 
 	shm_wire_prepare(&wire, SHM_WIRE_MAP_GIVE);
-	if (conn->remote.is_same_user && !shm_process_is_protected() &&
+	if (shm_conn_is_direct(conn) && !shm_process_is_protected() &&
 	    find_grant(conn, key, &grant))
 		fd = open_granted(&grant, &wire.give.offset);
 	if (fd < 0) {

@@ -95,8 +95,8 @@ static void offer_pool(struct shm_conn *conn)
 	union shm_wire wire;
 	int fd = -1;
 
-	/* processes of different users exchange no descriptors after the set-up */
-	if (!conn->remote.view) {
+	/* only processes that trust each other exchange descriptors after the set-up */
+	if (!conn->remote.is_trusted) {
 		bulk->state = SHM_BULK_REFUSED;
 		return;
 	}
@@ -104,6 +104,7 @@ static void offer_pool(struct shm_conn *conn)
 	/* first a pool that other connections use; if the peer does not know it, a new one */
 	if (bulk->state == SHM_BULK_NONE)
 		bulk->out = shm_pool_find_ours(conn);
+	bulk->was_verified = bulk->out && shm_pool_is_verified(conn->engine, bulk->out);
 	shm_wire_prepare(&wire, bulk->out ? SHM_WIRE_POOL_NAME : SHM_WIRE_POOL_GIVE);
 	bulk->state = bulk->out ? SHM_BULK_NAMED : SHM_BULK_GIVEN;
 	if (!bulk->out) {
@@ -276,13 +277,12 @@ void shm_pool_given(struct shm_conn *conn, const struct shm_wire_pool *wire, int
 static void offer_denied(struct shm_conn *conn)
 {
 	struct shm_bulk *bulk = &conn->bulk;
-	bool is_in_use = shm_pool_is_verified(conn->engine, bulk->out);
 
 	shm_pool_put(conn->engine, bulk->out);
 	bulk->out = NULL;
 	if (bulk->state == SHM_BULK_GIVEN)
 		bulk->state = SHM_BULK_REFUSED;
-	else if (is_in_use)
+	else if (bulk->was_verified)
 		offer_pool(conn);
 	else /* the packet that sends it may be on the way: ask again with the next large piece */
 		bulk->state = SHM_BULK_NONE;

@@ -51,6 +51,7 @@ struct shm_bulk {
 		SHM_BULK_READY,	  /* the peer has it */
 		SHM_BULK_REFUSED, /* there is none for this connection */
 	} state;
+	bool was_verified;    /* another connection had verified `out` before it was named */
 	struct shm_pool *out; /* ours */
 	struct shm_pool *in;  /* the peer's */
 	struct shm_loans requests;

@@ -110,20 +110,20 @@ static enum rx_step fail_receive(struct shm_conn *conn, struct core_ep *ep)
 
 /* Pins the part of the Receive that the next len bytes of the message fill. */
 static int pin_receive(struct shm_conn *conn, struct core_ep *ep, uint64_t len,
-		       struct shm_pins *pins)
+		       struct soft_pins *pins)
 {
 	const struct core_wqe *receive = core_recv_next(ep);
 
 	if (!receive)
 		return -EACCES;
-	return shm_pin_receive(ep, receive, conn->arrival.offset, len, pins);
+	return soft_pin_receive(ep, receive, conn->arrival.offset, len, pins);
 }
 
 static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 			      const struct shm_entry *entry, const struct shm_bytes *bytes)
 {
 	struct shm_arrival *arrival = &conn->arrival;
-	struct shm_pins pins;
+	struct soft_pins pins;
 	enum rx_step step;
 	int rc;
 
@@ -148,8 +148,8 @@ static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 	if (bytes->count) {
 		rc = pin_receive(conn, ep, bytes->count, &pins);
 		if (!rc) {
-			rc = shm_scatter(&pins, bytes->at);
-			shm_unpin(&pins);
+			rc = soft_scatter(&pins, bytes->at);
+			soft_unpin(&pins);
 		}
 		if (rc < 0)
 			return fail_receive(conn, ep);
@@ -168,7 +168,7 @@ static bool copy_sources(struct shm_arrival *arrival, const struct shm_entry *en
 	uint64_t left = entry->length;
 	uint32_t i;
 
-	if (!count || count > SHM_IOV_MAX || entry->payload % sizeof(struct shm_source))
+	if (!count || count > SOFT_IOV_MAX || entry->payload % sizeof(struct shm_source))
 		return false;
 	shm_read_once(arrival->sources, payload, entry->payload);
 	for (i = 0; i < count; i++) {
@@ -184,13 +184,13 @@ static bool copy_sources(struct shm_arrival *arrival, const struct shm_entry *en
 
 /* Copies from a mapping of the peer's memory if there is one, else by the kernel. */
 static int fetch_source(struct shm_conn *conn, const struct shm_map *map,
-			const struct shm_source *source, uint64_t skip, const struct shm_pins *pins,
-			uint64_t len)
+			const struct shm_source *source, uint64_t skip,
+			const struct soft_pins *pins, uint64_t len)
 {
 	const uint8_t *memory = map ? shm_map_at(map, source->address, source->length) : NULL;
 
 	if (memory) /* our memory may be unmapped, a mapping of theirs cannot */
-		return shm_scatter(pins, memory + skip) < 0 ? -ENOENT : 0;
+		return soft_scatter(pins, memory + skip) < 0 ? -ENOENT : 0;
 	if (!shm_is_peer_alive(conn))
 		return -EAGAIN;
 	return soft_copy_from_process(conn->remote.pid, source->address + skip, pins->iov,
@@ -207,7 +207,7 @@ static int pull_piece(struct shm_conn *conn, struct core_ep *ep, uint64_t *budge
 	const struct shm_source *source = arrival->sources;
 	uint64_t skip = arrival->offset;
 	const struct shm_map *map;
-	struct shm_pins pins;
+	struct soft_pins pins;
 	uint64_t len;
 	int rc;
 
@@ -225,7 +225,7 @@ static int pull_piece(struct shm_conn *conn, struct core_ep *ep, uint64_t *budge
 	if (!rc)
 		rc = fetch_source(conn, map, source, skip, &pins, len);
 	shm_announce_end(conn);
-	shm_unpin(&pins);
+	soft_unpin(&pins);
 	if (rc)
 		return rc;
 	arrival->offset += len;

@@ -9,12 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "soft/pins.h"
 #include "soft/shm/ring.h"
 
 struct core_ep;
 struct shm_conn;
-
-#define SHM_IOV_MAX 32u /* segments of one request or Receive */
 
 /* A message that arrives. */
 struct shm_arrival {
@@ -26,7 +25,7 @@ struct shm_arrival {
 	uint64_t length;
 	uint64_t offset;
 	uint64_t blocked_ns; /* since when, if there is a time limit */
-	struct shm_source sources[SHM_IOV_MAX];
+	struct shm_source sources[SOFT_IOV_MAX];
 };
 
 /* An RDMA Write of the peer through the ring, or an RDMA Read that we answer. */

@@ -58,10 +58,10 @@ static bool fill(struct core_ep *ep, struct core_req *req, const struct shm_room
 		 struct shm_entry *entry)
 {
 	uint64_t offset = req->transport.word[1];
-	struct shm_pins pins;
+	struct soft_pins pins;
 	int rc;
 
-	if (shm_pin(ep, req->iov, req->segments, offset, room->bytes, CORE_MEM_SOURCE, &pins) < 0)
+	if (soft_pin(ep, req->iov, req->segments, offset, room->bytes, CORE_MEM_SOURCE, &pins) < 0)
 		return false;
 	if (req->op == CORE_OP_RDMA_WRITE) {
 		entry->key = req->remote.rmr_context;
@@ -70,8 +70,8 @@ static bool fill(struct core_ep *ep, struct core_req *req, const struct shm_room
 		/* the key, so that the peer may ask for a mapping */
 		entry->key = pins.lmr[0]->rkey;
 	}
-	rc = shm_gather(room->to, &pins);
-	shm_unpin(&pins);
+	rc = soft_gather(room->to, &pins);
+	soft_unpin(&pins);
 	return rc >= 0;
 }
 
@@ -123,7 +123,7 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 /* Puts a Send that the receiver fetches: the entry lists where its bytes are. */
 static enum tx_step put_sources(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
 {
-	struct shm_source sources[SHM_IOV_MAX];
+	struct shm_source sources[SOFT_IOV_MAX];
 	struct shm_entry entry = {
 		.type = SHM_ENTRY_PULL,
 		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
@@ -167,7 +167,7 @@ bool shm_is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const stru
 	struct core_lmr *lmr;
 	bool is_mapped;
 
-	if (!conn->remote.is_pulling || req->segments > SHM_IOV_MAX)
+	if (!conn->remote.is_pulling || req->segments > SOFT_IOV_MAX)
 		return false;
 	if (req->len > SHM_REQUEST_PAYLOAD)
 		return true;

@@ -47,8 +47,7 @@ int fault_live(void)
 	return atomic_load(&live);
 }
 
-/* Returns whether this call fails now, and sets errno. */
-static bool fails(const char *call)
+bool fault_hits(const char *call)
 {
 	bool is_caller;
 
@@ -70,7 +69,7 @@ static bool fails(const char *call)
 	type __wrap_##name parameters;                                                             \
 	type __wrap_##name parameters                                                              \
 	{                                                                                          \
-		return fails(#name) ? (failure) : __real_##name arguments;                         \
+		return fault_hits(#name) ? (failure) : __real_##name arguments;                    \
 	}
 
 WRAP(int, socket, (int domain, int type, int protocol), (domain, type, protocol), -1)
@@ -116,7 +115,7 @@ ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 {
-	if (!atomic_load(&is_armed) || !is_close_next(fd) || !fails("recvmsg"))
+	if (!atomic_load(&is_armed) || !is_close_next(fd) || !fault_hits("recvmsg"))
 		return __real_recvmsg(fd, message, flags);
 	message->msg_controllen = 0;
 	message->msg_flags = 0;
@@ -128,7 +127,7 @@ int __real_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
 int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
 {
-	if (op == EPOLL_CTL_ADD && fails("epoll_ctl"))
+	if (op == EPOLL_CTL_ADD && fault_hits("epoll_ctl"))
 		return -1;
 	return __real_epoll_ctl(epoll_fd, op, fd, event);
 }
@@ -158,17 +157,17 @@ static void *counted(void *p)
 
 void *__wrap_malloc(size_t size)
 {
-	return fails("malloc") ? NULL : counted(__real_malloc(size));
+	return fault_hits("malloc") ? NULL : counted(__real_malloc(size));
 }
 
 void *__wrap_calloc(size_t count, size_t size)
 {
-	return fails("calloc") ? NULL : counted(__real_calloc(count, size));
+	return fault_hits("calloc") ? NULL : counted(__real_calloc(count, size));
 }
 
 void *__wrap_realloc(void *p, size_t size)
 {
-	if (fails("realloc"))
+	if (fault_hits("realloc"))
 		return NULL;
 	return p ? __real_realloc(p, size) : counted(__real_realloc(p, size));
 }
@@ -182,7 +181,7 @@ void __wrap_free(void *p)
 
 void *__wrap_core_slab_alloc(size_t size)
 {
-	return fails("core_slab_alloc") ? NULL : counted(__real_core_slab_alloc(size));
+	return fault_hits("core_slab_alloc") ? NULL : counted(__real_core_slab_alloc(size));
 }
 
 /* ... which may free it by the call above. */

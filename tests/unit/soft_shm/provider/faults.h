@@ -18,6 +18,8 @@ enum fault_thread {
 void fault_arm(const char *call, int nth, int error, enum fault_thread thread);
 /* Disarms; returns whether a call has failed. */
 bool fault_disarm(void);
+/* For replacements in other files: does this call fail now? Then errno is set. */
+bool fault_hits(const char *call);
 /* Number of allocations that are not freed. */
 int fault_live(void);
 

@@ -169,7 +169,7 @@ static inline void peer_is_here(struct peer *peer)
 	accept_request();
 	assert_int_equal(peer_receive(peer), SHM_WIRE_ACCEPT);
 	peer_map(peer);
-	peer_word(peer, SHM_WIRE_READY, 0);
+	peer_word(peer, SHM_WIRE_READY, SHM_ABLE_TRUST);
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/uio.h>
 
+#include "../../../lib/ability.h"
 #include "faults_scene.h"
 #include "faults_stage.h"
 #include "soft/shm/engine/engine.h"
@@ -47,6 +48,7 @@ static void send__fetching_is_refused_after_the_set_up__both_break(void **state)
 	int done = 0, failed = 0;
 
 	(void)state;
+	ABILITY_NEED_VM_CALLS();
 	stage_connected();
 	from = half(0);
 	to = half(1);
@@ -93,14 +95,6 @@ static void count_paths(uint64_t *counters_out)
 	soft_counters(((struct core_handle *)stage.ia)->object, counters_out);
 }
 
-static bool kernel_copies(void)
-{
-	char from[2] = "a", to[2] = "b";
-	struct iovec local = {to, 2}, remote = {from, 2};
-
-	return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 2;
-}
-
 /* The setting decides which copy path the bytes take. */
 static void rdma__copy_path_set__takes_that_path(void **state)
 {
@@ -118,7 +112,7 @@ static void rdma__copy_path_set__takes_that_path(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(paths); i++) {
-		if (paths[i].taken == SHM_COUNT_CMA && !kernel_copies())
+		if (paths[i].taken == SHM_COUNT_CMA && !ability_vm_calls())
 			continue;
 		assert_int_equal(setenv("DAT_COPY", paths[i].setting, 1), 0);
 		stage_connected();

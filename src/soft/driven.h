@@ -5,18 +5,18 @@
  * then, for example after it has seen the last byte of a message in its memory, does not: the next
  * message would wait for a tick (COMPAT-46). So the number of polls within a time window decides.
  */
-#ifndef SHM_DRIVEN_H
-#define SHM_DRIVEN_H
+#ifndef SOFT_DRIVEN_H
+#define SOFT_DRIVEN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SHM_DRIVEN_POLLS 512u	   /* in a window; a thread that polls in a loop makes thousands */
-#define SHM_DRIVEN_WINDOW 1000000u /* nanoseconds */
-#define SHM_DRIVEN_AFTER 2000000u  /* a window with enough polls counts for so long */
+#define SOFT_DRIVEN_POLLS 512u	    /* in a window; a thread that polls in a loop makes thousands */
+#define SOFT_DRIVEN_WINDOW 1000000u /* nanoseconds */
+#define SOFT_DRIVEN_AFTER 2000000u  /* a window with enough polls counts for so long */
 
 /* Used by the service thread only. */
-struct shm_driven {
+struct soft_driven {
 	uint64_t polls; /* total of polls when the window began, and */
 	uint64_t since; /* when it began */
 	uint64_t last;	/* when a window last had enough polls */
@@ -29,22 +29,22 @@ struct shm_driven {
  * its processor with the caller. Otherwise the caller would take over its work and its processor
  * time.
  */
-static inline bool shm_is_driven(struct shm_driven *driven, uint64_t polls, uint64_t now)
+static inline bool soft_is_driven(struct soft_driven *driven, uint64_t polls, uint64_t now)
 {
 	uint64_t count = polls - driven->polls;
 	uint64_t time = now - driven->since;
-	bool is_many =
-		count >= SHM_DRIVEN_POLLS && count >= time / (SHM_DRIVEN_WINDOW / SHM_DRIVEN_POLLS);
+	bool is_many = count >= SOFT_DRIVEN_POLLS &&
+		       count >= time / (SOFT_DRIVEN_WINDOW / SOFT_DRIVEN_POLLS);
 
 	if (is_many) {
 		driven->last = now;
 		driven->is_any = true;
 	}
-	if (is_many || time >= SHM_DRIVEN_WINDOW) {
+	if (is_many || time >= SOFT_DRIVEN_WINDOW) {
 		driven->polls = polls;
 		driven->since = now;
 	}
-	return driven->is_any && now - driven->last < SHM_DRIVEN_AFTER;
+	return driven->is_any && now - driven->last < SOFT_DRIVEN_AFTER;
 }
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Stubs for the slots that a transport does not implement. */
-#include "core/base/transport_ops.h"
+/* Stubs for the slots that a transport does not implement (transport_stubs.h). */
+#include "core/base/transport_stubs.h"
 
 #include <errno.h>
 
@@ -44,6 +44,14 @@ bool transport_no_rmr_key_revoke(struct core_ia *ia, void *key)
 	(void)ia;
 	(void)key;
 	return true;
+}
+
+int transport_no_peer(struct core_ep *ep, void *request, struct transport_peer *peer_out)
+{
+	(void)ep;
+	(void)request;
+	(void)peer_out;
+	return -EOPNOTSUPP;
 }
 
 int transport_no_srq_create(struct core_srq *srq)
