@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The transport table of the software RNIC: adapters and memory here, connections in the engine
- * (today one: shm/, for peers on the same host).
+ * The transport table of the software RNIC: adapters and memory here, connections in two engines,
+ * shm/ and iwarp/ (path.h).
  */
 #include "soft/soft.h"
 
@@ -10,16 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/log.h"
 #include "core/base/transport_stubs.h"
 #include "core/ep/ep_fast.h"
 #include "core/mem/pz.h"
+#include "shared/cm.h"
 #include "soft/address.h"
+#include "soft/iwarp/engine/engine.h"
 #include "soft/key.h"
-#include "soft/endpoint.h"
+#include "soft/path.h"
 #include "soft/pins.h"
-#include "soft/shm/connect/ep.h"
-#include "soft/shm/connect/listen.h"
-#include "soft/shm/connect/setup.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/engine/sleep.h"
 #include "soft/shm/transfer/fast.h"
@@ -37,6 +37,13 @@
 #define SOFT_READS 64 /* RDMA Reads of one endpoint at once, each way */
 
 /* --- adapter --- */
+
+/* The setting, as dat_ia_query tells it. The structures of DAT 1.2 have no const. */
+static const DAT_NAMED_ATTR transport_attr[] = {
+	[CORE_TRANSPORT_AUTO] = {"transport", "auto"},
+	[CORE_TRANSPORT_SHM] = {"transport", "shm"},
+	[CORE_TRANSPORT_TCP] = {"transport", "tcp"},
+};
 
 static void fill_limits(struct core_ia *ia)
 {
@@ -72,8 +79,8 @@ static void fill_limits(struct core_ia *ia)
 	attr->max_rdma_read_out = SOFT_READS * attr->max_eps;
 	attr->max_rdma_read_per_ep_in_guaranteed = DAT_TRUE;
 	attr->max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
-	attr->num_transport_attr = 0;
-	attr->transport_attr = NULL;
+	attr->num_transport_attr = 1;
+	attr->transport_attr = (DAT_NAMED_ATTR *)&transport_attr[ia->settings.transport];
 
 	ia->objects[DAT_HANDLE_TYPE_EP].max = (uint32_t)attr->max_eps;
 	ia->objects[DAT_HANDLE_TYPE_EVD].max = (uint32_t)attr->max_evds;
@@ -81,7 +88,11 @@ static void fill_limits(struct core_ia *ia)
 	ia->objects[DAT_HANDLE_TYPE_LMR].max = (uint32_t)attr->max_lmrs;
 	ia->objects[DAT_HANDLE_TYPE_RMR].max = (uint32_t)attr->max_rmrs;
 	ia->objects[DAT_HANDLE_TYPE_SRQ].max = (uint32_t)attr->max_srqs;
-	ia->provider_attr.max_private_data_size = SHM_PRIVATE_MAX;
+	/* what either path can carry */
+	ia->provider_attr.max_private_data_size =
+		ia->settings.transport == CORE_TRANSPORT_SHM ? SHM_PRIVATE_MAX : CM_PRIVATE_MAX;
+	if (ia->settings.transport != CORE_TRANSPORT_SHM)
+		attr->max_message_size = UINT32_MAX; /* RDMAP-19 */
 }
 
 static int soft_ia_open(struct core_ia *ia)
@@ -89,6 +100,11 @@ static int soft_ia_open(struct core_ia *ia)
 	struct soft_adapter *adapter;
 	int rc;
 
+	if (ia->settings.peers == CORE_PEERS_USER && ia->settings.transport != CORE_TRANSPORT_SHM) {
+		core_log(CORE_LOG_ERROR, "%s: peers=user: the users of other hosts are not known",
+			 ia->device);
+		return -EOPNOTSUPP;
+	}
 	rc = soft_address_of_device(ia->device, &ia->address);
 	if (rc < 0)
 		return rc;
@@ -102,9 +118,14 @@ static int soft_ia_open(struct core_ia *ia)
 	rc = shm_engine_create(adapter, &adapter->shm);
 	if (rc < 0)
 		goto err_keys;
+	rc = iw_engine_create(adapter, &adapter->tcp);
+	if (rc < 0)
+		goto err_shm;
 	fill_limits(ia);
 	ia->transport = adapter;
 	return 0;
+err_shm:
+	shm_engine_close(adapter->shm);
 err_keys:
 	soft_keys_destroy(adapter->keys);
 err_adapter:
@@ -116,6 +137,7 @@ static void soft_ia_close(struct core_ia *ia)
 {
 	struct soft_adapter *adapter = soft_adapter_of(ia);
 
+	iw_engine_close(adapter->tcp);
 	shm_engine_close(adapter->shm);
 	soft_keys_destroy(adapter->keys);
 	free(adapter);
@@ -124,12 +146,18 @@ static void soft_ia_close(struct core_ia *ia)
 
 static int soft_progress(struct core_ia *ia)
 {
-	return shm_engine_progress(soft_adapter_of(ia)->shm);
+	struct soft_adapter *adapter = soft_adapter_of(ia);
+	int handled = shm_engine_progress(adapter->shm);
+
+	return handled + iw_engine_progress(adapter->tcp);
 }
 
 static int soft_arm(struct core_ia *ia)
 {
-	return shm_engine_arm(soft_adapter_of(ia)->shm);
+	struct soft_adapter *adapter = soft_adapter_of(ia);
+
+	iw_engine_arm(adapter->tcp);
+	return shm_engine_arm(adapter->shm);
 }
 
 static void soft_sleep_begin(struct core_ia *ia, struct core_sleep *sleep)
@@ -178,6 +206,7 @@ static void soft_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
 	struct soft_adapter *adapter = soft_adapter_of(ia);
 
 	soft_keys_invalidate(adapter->keys, lmr->rkey);
+	iw_engine_wait_key(adapter->tcp, lmr->rkey);
 	shm_engine_wait_key(adapter->shm, lmr->rkey);
 	shm_map_key_dead(adapter->shm, lmr->rkey);
 	soft_keys_release(adapter->keys, lmr->rkey);
@@ -223,7 +252,8 @@ static bool soft_rmr_key_revoke(struct core_ia *ia, void *key)
 	uint32_t number = key_unpack(key);
 
 	soft_keys_invalidate(adapter->keys, number);
-	return !shm_engine_is_key_in_use(adapter->shm, number);
+	return !iw_engine_is_key_in_use(adapter->tcp, number) &&
+	       !shm_engine_is_key_in_use(adapter->shm, number);
 }
 
 static void soft_rmr_key_destroy(struct core_ia *ia, void *key)
@@ -233,44 +263,6 @@ static void soft_rmr_key_destroy(struct core_ia *ia, void *key)
 
 	shm_map_key_dead(adapter->shm, number);
 	soft_keys_release(adapter->keys, number);
-}
-
-/* --- service points and connections: by the engine --- */
-
-static int soft_ep_create(struct core_ep *ep)
-{
-	ep->transport = calloc(1, sizeof(struct shm_ep));
-	return ep->transport ? 0 : -ENOMEM;
-}
-
-static void soft_ep_destroy(struct core_ep *ep)
-{
-	shm_ep_destroy(ep);
-	free(ep->transport);
-	ep->transport = NULL;
-}
-
-static int soft_listen(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual,
-		       void **listener_out)
-{
-	return shm_listen(soft_adapter_of(ia)->shm, sp, qual, listener_out);
-}
-
-static void soft_unlisten(struct core_ia *ia, void *listener)
-{
-	shm_unlisten(soft_adapter_of(ia)->shm, listener);
-}
-
-static int soft_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
-			DAT_TIMEOUT timeout_us, const struct transport_conn_param *param)
-{
-	return shm_connect(soft_adapter_of(ep->ia)->shm, ep, address, qual, timeout_us, param);
-}
-
-static void soft_reset(struct core_ep *ep)
-{
-	/* the connection was released before its end was reported */
-	(void)ep;
 }
 
 static void soft_kick(struct core_ia *ia)
@@ -309,7 +301,14 @@ static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_E
 {
 	const struct core_evd *evd = cell->object;
 
-	return shm_poll(soft_adapter_of(evd->ia)->shm, cell, event);
+	enum transport_poll found = shm_poll(soft_adapter_of(evd->ia)->shm, cell, event);
+
+	/* connections over TCP are polled on the slow path; a hint */
+	if (found == TRANSPORT_POLL_EMPTY &&
+	    __builtin_expect(atomic_load_explicit(&evd->ia->refuses_polls, memory_order_relaxed),
+			     0))
+		return TRANSPORT_POLL_SLOW;
+	return found;
 }
 
 #include "core/ep/data_path.h"
@@ -330,23 +329,23 @@ static const struct transport_ops soft_ops = {
 	.lmr_destroy = soft_lmr_destroy,
 
 	.ep_create = soft_ep_create,
-	.ep_detach = shm_ep_detach,
+	.ep_detach = soft_ep_detach,
 	.ep_destroy = soft_ep_destroy,
 
 	.listen = soft_listen,
 	.unlisten = soft_unlisten,
 
 	.connect = soft_connect,
-	.accept = shm_accept,
-	.reject = shm_reject,
-	.disconnect = shm_ep_disconnect,
+	.accept = soft_accept,
+	.reject = soft_reject,
+	.disconnect = soft_disconnect,
 	.reset = soft_reset,
-	.peer = shm_ep_peer,
+	.peer = soft_peer,
 
-	.post_request = shm_ep_post_request,
-	.post_recv = shm_ep_post_recv,
+	.post_request = soft_post_request,
+	.post_recv = soft_post_recv,
 
-	.abort = shm_ep_abort,
+	.abort = soft_abort,
 	.kick = soft_kick,
 	.srq_create = transport_no_srq_create,
 	.srq_destroy = transport_no_srq_destroy,

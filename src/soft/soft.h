@@ -6,6 +6,7 @@
 #include "core/base/instance.h"
 #include "soft/key.h"
 
+struct iw_engine;
 struct shm_engine;
 
 /* core_ia.transport */
@@ -13,6 +14,7 @@ struct soft_adapter {
 	struct core_ia *ia;
 	struct soft_keys *keys;
 	struct shm_engine *shm;
+	struct iw_engine *tcp;
 };
 
 static inline struct soft_adapter *soft_adapter_of(const struct core_ia *ia)
@@ -20,9 +22,9 @@ static inline struct soft_adapter *soft_adapter_of(const struct core_ia *ia)
 	return ia->transport;
 }
 
-/* Polls by threads of the consumer so far. */
+/* Polls by threads of the consumer so far, in either engine. */
 uint64_t soft_polls(const struct soft_adapter *adapter);
-/* Has the last thread that polled armed the engine, and sleeps? */
+/* Has the last thread that polled armed the engines, and sleeps? */
 bool soft_is_unattended(const struct soft_adapter *adapter);
 
 /* Copies the counters of the engine (enum shm_counter, all of them); for tests. */

@@ -143,7 +143,8 @@ void dt_ia_open(struct dt_ia *ia)
 			  &ia->ia));
 	dt_ok(dat_ia_query(ia->ia, NULL, DAT_IA_FIELD_ALL, &ia->attr, DAT_PROVIDER_FIELD_ALL,
 			   &ia->provider));
-	has_iwarp_link = dt_is_verbs() && has_attr(&ia->attr, "link", "iWARP");
+	has_iwarp_link =
+		has_attr(&ia->attr, "link", "iWARP") || has_attr(&ia->attr, "transport", "tcp");
 	dt_ok(dat_pz_create(ia->ia, &ia->pz));
 }
 

@@ -36,6 +36,13 @@ static const char *const copy_words[] = {
 	NULL,
 };
 
+static const char *const transport_words[] = {
+	[CORE_TRANSPORT_AUTO] = "auto",
+	[CORE_TRANSPORT_SHM] = "shm",
+	[CORE_TRANSPORT_TCP] = "tcp",
+	NULL,
+};
+
 static const char *const peers_words[] = {
 	[CORE_PEERS_ANY] = "any",
 	[CORE_PEERS_USER] = "user",
@@ -58,6 +65,8 @@ static const char *const cancellation_words[] = {
 #define FIELD(name) .key = #name, .offset = offsetof(struct core_settings, name)
 
 static const struct setting settings_table[] = {
+	{FIELD(transport), .initial = CORE_TRANSPORT_SHM, .words = transport_words,
+	 .help = "how the software adapters reach a peer"},
 	{FIELD(copy), .initial = CORE_COPY_AUTO, .words = copy_words,
 	 .help = "copy path of RDMA on one host"},
 	{FIELD(peers), .initial = CORE_PEERS_ANY, .words = peers_words,

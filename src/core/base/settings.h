@@ -31,6 +31,13 @@ enum core_rmr_bind {
 	CORE_RMR_REGISTRATION, /* a memory registration of the range */
 };
 
+/* Between which peers the software provider uses shared memory. */
+enum core_transport {
+	CORE_TRANSPORT_AUTO, /* shared memory on this host, TCP to others */
+	CORE_TRANSPORT_SHM,  /* shared memory only; peers elsewhere are unreachable */
+	CORE_TRANSPORT_TCP,  /* TCP only */
+};
+
 /* Must posts and dequeues be safe against pthread_cancel? */
 enum core_cancellation {
 	CORE_CANCELLATION_AUTO,	 /* yes: cancellation is disabled around possible system calls */
@@ -38,6 +45,7 @@ enum core_cancellation {
 };
 
 struct core_settings {
+	uint64_t transport;	   /* enum core_transport */
 	uint64_t copy;		   /* enum core_copy_path */
 	uint64_t peers;		   /* enum core_peers */
 	uint64_t peer_timeout_ms;  /* longest wait for a peer that is stopped during a copy */

@@ -109,11 +109,12 @@ static bool is_soft(void)
 }
 
 /* Does RDMA go through the ring, so that the target places it? */
+/* Does the target place the bytes of an RDMA Write itself? */
 static bool is_ring(void)
 {
 	const char *copy = getenv("DAT_COPY");
 
-	return copy && strcmp(copy, "ring") == 0;
+	return dt_is_iwarp() || (copy && strcmp(copy, "ring") == 0);
 }
 
 /* The operation completes, with or without success. */

@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 static const char *const variables[] = {
-	"DAT_COPY",		"DAT_PEERS",	      "DAT_PEER_TIMEOUT_MS",
-	"DAT_SETUP_TIMEOUT_MS", "DAT_RNR_TIMEOUT_MS", "DAT_RMR_BIND",
-	"DAT_CANCELLATION",	"DAT_SPIN_US"};
+	"DAT_TRANSPORT",	"DAT_COPY",	      "DAT_PEERS",    "DAT_PEER_TIMEOUT_MS",
+	"DAT_SETUP_TIMEOUT_MS", "DAT_RNR_TIMEOUT_MS", "DAT_RMR_BIND", "DAT_CANCELLATION",
+	"DAT_SPIN_US"};
 
 static int clear_environment(void **state)
 {
@@ -108,6 +108,9 @@ static void parse__settings__applied(void **state)
 	assert_int_equal(settings.setup_timeout_ms, 1);
 	assert_int_equal(settings.rnr_timeout_ms, 7);
 	assert_int_equal(accept("lo copy=map", "lo").copy, CORE_COPY_MAP);
+	assert_int_equal(accept("lo", "lo").transport, CORE_TRANSPORT_SHM);
+	assert_int_equal(accept("lo transport=tcp", "lo").transport, CORE_TRANSPORT_TCP);
+	assert_int_equal(accept("lo transport=auto", "lo").transport, CORE_TRANSPORT_AUTO);
 	assert_int_equal(accept("lo copy=auto", "lo").copy, CORE_COPY_AUTO);
 	assert_int_equal(accept("lo peers=user", "lo").peers, CORE_PEERS_USER);
 	assert_int_equal(accept("lo peers=any", "lo").peers, CORE_PEERS_ANY);
@@ -142,6 +145,7 @@ static void parse__bad_word__refused_and_named(void **state)
 	refuse("lo =ring", "\"=ring\"");
 	refuse("lo cop=ring", "no such setting");
 	refuse("lo copy_=ring", "no such setting");
+	refuse("lo transport=udp", "transport: \"udp\" is not auto, shm or tcp");
 	refuse("lo copy=", "copy: \"\" is not auto, map, cma or ring");
 	refuse("lo rmr_bind=mw", "rmr_bind: \"mw\" is not auto, window or registration");
 	refuse("lo copy=rings", "copy: \"rings\" is not auto, map, cma or ring");

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The structure of a connection over TCP, its life, and accessors. The folders next to this file:
+ *
+ *   wire/      frames and headers as functions of bytes; knows no socket
+ *   engine/    the engine of an instance, its service thread, and the threads that poll it
+ *   connect/   service points, set-up, the end of a connection
+ *   transfer/  sending requests, receiving segments, placing their bytes
+ *
+ * Who may access a connection: before it has an endpoint, the service thread alone (ARRIVING), or
+ * the owner of the connection request (OFFERED). From iw_conn_attach to iw_conn_drop, whoever has
+ * locked the endpoint. After that the service thread alone (LINGERING). Only the service thread
+ * removes a socket from epoll and closes it. Fields that are marked otherwise are exempt.
+ */
+#ifndef IWARP_CONN_H
+#define IWARP_CONN_H
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/transport.h"
+#include "soft/iwarp/engine/engine.h"
+#include "soft/iwarp/transfer/stream.h"
+
+struct iw_listener;
+struct iw_setup;
+
+enum iw_state {
+	IW_CONNECTING,	/* active: TCP connects, or waits for another try */
+	IW_REQUESTED,	/* active: waits for the reply */
+	IW_ARRIVING,	/* passive: waits for the request */
+	IW_OFFERED,	/* passive: the core has it, as a connection request */
+	IW_ACCEPTED,	/* passive: sends the reply; waits for the first FPDU if that is agreed */
+	IW_ESTABLISHED, /* data flow */
+	IW_CLOSING,	/* ends: the end has still to be reported to the core */
+	IW_LINGERING,	/* released: sends what was begun, then waits for the peer's end */
+};
+
+struct iw_conn {
+	struct iw_watch watch; /* first: what epoll reports */
+	struct iw_engine *engine;
+	_Atomic uint32_t refs;
+	_Atomic uint32_t state; /* written by those who may access it; read by any */
+	int fd;
+	uint32_t events; /* what epoll waits for on the socket */
+	bool is_in_epoll;
+	struct core_ref ep_ref;
+	_Atomic bool has_ep;	      /* release after ep_ref is set */
+	_Atomic uint64_t deadline_ns; /* when the service thread serves it; 0: never */
+
+	/* what the set-up has agreed */
+	bool is_active;	  /* we are the initiator */
+	bool is_own_peer; /* the peer is another OpenDAT over TCP: large FPDUs, answered proofs */
+	bool has_crc;
+	uint8_t rtr;		/* enum iw_rtr: the form that was agreed */
+	uint32_t ird;		/* Read Requests of the peer that we serve at a time */
+	uint32_t ord;		/* Read Requests that we may have in flight, proofs included */
+	uint32_t read_max;	/* of these, RDMA Reads of the consumer (DTO-108) */
+	struct iw_setup *setup; /* until it is established; connect/setup.h */
+	struct iw_listener *listener; /* passive: where it arrived, with a reference */
+
+	struct iw_stream stream; /* transfer/ */
+
+	DAT_EVENT_NUMBER end; /* CLOSING: the event number for the core */
+	bool is_draining;     /* graceful disconnect: ends when all requests are done */
+	bool is_lost;	      /* TCP has failed: nothing can be sent any more */
+	bool is_reset;	      /* and not because the peer had ended its direction before */
+	bool has_more;	      /* the budget has ended the last pass */
+	bool is_hung_up;      /* epoll has reported an error or the end of both directions */
+	bool has_fin_sent;
+	bool has_fin_come;   /* LINGERING: the peer may still read what we have sent */
+	uint64_t give_up_ns; /* set-up: fails then. LINGERING: the socket is closed then */
+
+	/* engine lock */
+	struct iw_conn *next; /* of the engine's list of all */
+	struct iw_conn *prev;
+	bool is_pending; /* on the list of iw_conn_serve_later */
+	struct iw_conn *next_pending;
+	struct iw_conn *next_gone; /* service thread only, also the next */
+	uint32_t gone;		   /* references to drop at the end of the batch of events */
+	bool is_polled;		   /* on the list of those that polling threads drive */
+	struct iw_conn *next_polled;
+	struct iw_conn *prev_polled;
+	uint32_t idle_polls;
+
+	/* a key of our own table that is in use for the peer; 0: none. Written with the endpoint
+	 * locked, read by dat_lmr_free */
+	_Atomic uint32_t announced;
+};
+
+static inline enum iw_state iw_conn_state(const struct iw_conn *conn)
+{
+	/* acquire: pairs with the release in iw_conn_set_state */
+	return (enum iw_state)atomic_load_explicit(&conn->state, memory_order_acquire);
+}
+
+static inline void iw_conn_set_state(struct iw_conn *conn, enum iw_state state)
+{
+	atomic_store_explicit(&conn->state, (uint32_t)state, memory_order_release);
+}
+
+/* A call for the socket has failed with that error. The kernel tells it once: after a reset the
+ * next call finds the end of the stream, as behind a FIN. EPIPE alone comes after a FIN, too. */
+static inline void iw_conn_lose(struct iw_conn *conn, int error)
+{
+	conn->is_lost = true;
+	if (error != -EPIPE)
+		conn->is_reset = true;
+}
+
+/* --- conn.c: the object --- */
+
+/* A connection with one reference, around a socket (or -1), which it owns on success. */
+int iw_conn_create(struct iw_engine *engine, int fd, struct iw_conn **conn_out);
+void iw_conn_get(struct iw_conn *conn);
+bool iw_conn_get_unless_dead(struct iw_conn *conn);
+void iw_conn_put(struct iw_conn *conn);
+
+/*
+ * Has epoll report those events (EPOLLIN, EPOLLOUT) of the socket; 0: errors only. The first call
+ * adds the socket, with a reference: 0 or -errno.
+ */
+int iw_conn_watch(struct iw_conn *conn, uint32_t events);
+/* Service thread only: removes the socket from epoll; more calls do nothing. */
+void iw_conn_unwatch(struct iw_conn *conn);
+/* Service thread only: the same, and closes it. */
+void iw_conn_close_socket(struct iw_conn *conn);
+
+/* --- conn.c: its endpoint --- */
+
+/* Gives the connection to the endpoint (locked), together with the caller's reference. */
+void iw_conn_attach(struct iw_conn *conn, struct core_ep *ep);
+/* Locks the endpoint of the connection; NULL if the endpoint has released it. */
+struct core_ep *iw_conn_enter(struct iw_conn *conn);
+/* Takes the connection from the endpoint (locked); the reference is the caller's. */
+void iw_conn_detach(struct iw_conn *conn, struct core_ep *ep);
+/*
+ * Releases the endpoint's connection, in any state (connect/close.c). The service thread takes it
+ * over: it sends the rest of what was begun, half-closes the socket, and closes it when the peer
+ * has done the same. EP locked.
+ */
+void iw_conn_drop(struct iw_conn *conn, struct core_ep *ep);
+/* The connection of an endpoint (locked), or NULL. */
+struct iw_conn *iw_conn_of(const struct core_ep *ep);
+
+/* --- conn.c: attention of the service thread --- */
+
+/* Has the service thread serve the connection soon. Any lock may be held but the engine's. */
+void iw_conn_serve_later(struct iw_conn *conn);
+/* Sets the time at which the service thread serves the connection; 0: never. */
+void iw_conn_set_deadline(struct iw_conn *conn, uint64_t deadline_ns);
+/* The same, unless an earlier time is set. */
+void iw_conn_lower_deadline(struct iw_conn *conn, uint64_t deadline_ns);
+
+/* --- connect/close.c: the end --- */
+
+/*
+ * Ends the connection: nothing more is begun or delivered, and the consumer is told that event
+ * (DISCONNECTED, BROKEN) by iw_conn_finish. EP locked.
+ */
+void iw_conn_close(struct iw_conn *conn, DAT_EVENT_NUMBER end);
+/* Reports the end of a connection that is CLOSING, and releases it. EP locked. */
+void iw_conn_finish(struct iw_conn *conn, struct core_ep *ep);
+
+#endif

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What a connection needs until it is established, and what the files of this folder share: the
+ * exchange of frames (setup.c), the places of a qualifier (place.c), the request and its reply on
+ * the active side (request.c), the same on the passive side (accept.c), service points (listen.c).
+ */
+#ifndef IWARP_ATTEMPT_H
+#define IWARP_ATTEMPT_H
+
+#include <assert.h>
+
+#include "core/transport.h"
+#include "shared/cm.h"
+#include "soft/iwarp/conn.h"
+#include "soft/iwarp/wire/mpa.h"
+
+#define IW_NEVER UINT64_MAX
+#define IW_NS_PER_MS UINT64_C(1000000)
+/* RDMA Reads that are sent to a peer at a time if the set-up tells no number (MPA-44) */
+#define IW_UNKNOWN_READS 1u
+
+/* One of the TCP ports at which the listener of a qualifier may be (IWCM-05, IWCM-07). */
+struct iw_place {
+	/*
+	 * An unanswered socket, while another place is tried; else -1. It is not in epoll. It stays
+	 * open because its listener may wait for a consumer that takes long to accept.
+	 */
+	int fd;
+	enum iw_place_state {
+		IW_PLACE_UNTRIED,
+		IW_PLACE_TRIED, /* it is the current one, or has a socket */
+		IW_PLACE_OVER,	/* it does not serve the qualifier */
+	} state;
+	uint8_t revision;  /* of the request that it gets: 2, or 1 (MPA-45) */
+	bool is_requested; /* the request was sent on `fd` */
+};
+
+struct iw_active {
+	union core_sockaddr address; /* of the peer, without port */
+	struct cm_request request;
+	uint32_t read_in; /* of the endpoint */
+	uint32_t read_out;
+	struct iw_place places[CM_PORTS];
+	unsigned index;		/* of the current place, whose socket the connection has */
+	uint64_t place_end_ns;	/* when the next place is tried */
+	uint64_t answer_end_ns; /* when a reply that has begun must be there */
+	int error;		/* of the first socket: the service thread handles it */
+};
+
+struct iw_passive {
+	struct iw_mpa request; /* without its private data */
+	bool has_header;       /* the peer is an OpenDAT; then also: */
+	uint8_t flags;
+	uint32_t nonce;
+	union core_sockaddr from; /* without port */
+	uint32_t peer_reads;	  /* RDMA Reads that the peer serves at a time */
+	bool has_failed;	  /* the service thread reports it */
+	/* ARRIVING: listener's list of those without a whole request (service thread). OFFERED: its
+	 * list of unanswered requests (listener's lock) */
+	struct iw_conn *next;
+	struct iw_conn *prev;
+	bool is_listed;
+};
+
+struct iw_setup {
+	uint8_t frame[IW_MPA_FRAME_MAX]; /* that is sent, or then received */
+	uint16_t size;			 /* bytes of it */
+	uint16_t sent;
+	bool is_sending;
+	union {
+		struct iw_active active;
+		struct iw_passive passive;
+	};
+};
+static_assert(sizeof(struct iw_setup) <= 1024, "a silent peer takes little memory (IWCM-39)");
+
+/* --- setup.c --- */
+
+int iw_setup_create(struct iw_conn *conn);
+int iw_setup_socket_options(int fd, const struct core_settings *settings);
+
+/* Begins to send the frame. */
+void iw_setup_put(struct iw_setup *setup, const struct iw_mpa *mpa);
+/* Sends what is left of the frame. 1: all is sent; 0: the socket is full; or -errno. */
+int iw_setup_send(struct iw_conn *conn);
+/*
+ * Reads a frame and nothing behind it. 1: it is there, and its private data is in the frame buffer;
+ * 0: more has to come; -ENODATA: the peer has ended its direction; -EPROTO, -EMSGSIZE: iw_mpa_get;
+ * or another -errno of TCP.
+ */
+int iw_setup_receive(struct iw_conn *conn, bool is_reply, struct iw_mpa *mpa_out);
+/* Is there anything behind the frame? 0: no; 1: bytes; -ENODATA: the end; or another -errno. */
+int iw_setup_peek(const struct iw_conn *conn);
+
+/* Releases the endpoint, then reports the failure. EP locked; service thread. */
+void iw_setup_fail(struct iw_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number);
+/* Reports the connection. False: that has ended it again. EP locked; service thread. */
+bool iw_setup_report(struct iw_conn *conn, struct core_ep *ep,
+		     const struct transport_conn_param *peer);
+/* Service thread: drops a connection without endpoint. */
+void iw_setup_drop(struct iw_conn *conn);
+
+/* Our side's C bit (MPA-23). */
+static inline bool iw_wants_crc(const struct iw_engine *engine)
+{
+	(void)engine;
+	return false;
+}
+
+static inline uint32_t iw_min(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* An RDMA Read count of the endpoint as frames carry it (MPA-39, MPA-40). */
+static inline uint16_t iw_depth(uint32_t count)
+{
+	return (uint16_t)(count < IW_MPA_DEPTH_MAX ? count + 1 : IW_MPA_DEPTH_MAX);
+}
+
+/* The same as the header carries it (IWCM-11). */
+static inline uint8_t iw_count(uint32_t count)
+{
+	return (uint8_t)iw_min(count, UINT8_MAX);
+}
+
+void iw_set_port(union core_sockaddr *address, uint16_t port);
+uint16_t iw_get_port(const union core_sockaddr *address);
+
+/* --- place.c; EP locked, service thread but for the first --- */
+
+/* Opens the first place. 0, or -errno: no attempt is made (shortage). */
+int iw_place_first(struct iw_conn *conn, struct core_ep *ep);
+/* The current place has failed with that error of TCP, or does not serve the qualifier (0). */
+void iw_place_failed(struct iw_conn *conn, struct core_ep *ep, int error);
+/* Makes another request to the current place, on a new socket and with revision 1. */
+void iw_place_again(struct iw_conn *conn, struct core_ep *ep);
+/* Has the current place connected? 1: yes; 0: not yet; or -errno. */
+int iw_place_connected(const struct iw_conn *conn);
+/* Looks at the time and at the other sockets; goes on with another place if that is due. */
+void iw_place_due(struct iw_conn *conn, struct core_ep *ep, uint64_t now_ns);
+void iw_place_close_all(struct iw_setup *setup);
+
+static inline struct iw_place *iw_place_of(struct iw_setup *setup)
+{
+	return &setup->active.places[setup->active.index];
+}
+
+/* --- request.c, accept.c; EP locked, service thread --- */
+
+void iw_request_event(struct iw_conn *conn, struct core_ep *ep);
+void iw_request_due(struct iw_conn *conn, struct core_ep *ep, uint64_t now_ns);
+void iw_accepted_event(struct iw_conn *conn, struct core_ep *ep);
+void iw_accepted_due(struct iw_conn *conn, struct core_ep *ep, uint64_t now_ns);
+/* No lock held. */
+void iw_arriving_event(struct iw_conn *conn);
+
+/* --- listen.c --- */
+
+struct core_ref iw_listener_sp(const struct iw_listener *listener);
+DAT_CONN_QUAL iw_listener_qual(const struct iw_listener *listener);
+uint16_t iw_listener_port(const struct iw_listener *listener);
+/* Service thread: the connection is dropped, or has sent its request. */
+void iw_listener_remove_silent(struct iw_conn *conn);
+/* Unanswered requests: added by the service thread, removed by any. */
+void iw_listener_add_offered(struct iw_conn *conn);
+void iw_listener_remove_offered(struct iw_conn *conn);
+/*
+ * Service thread: if that request is a repetition of one that the consumer has not answered, that
+ * one continues with this socket. True: done.
+ */
+bool iw_listener_take_over(struct iw_conn *conn);
+/* Service thread: the deadline of a listener, which is that of its `timer`. */
+void iw_listener_due(struct iw_listener *listener);
+
+#endif

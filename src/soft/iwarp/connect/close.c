@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The end of a connection over TCP (close.h). */
+#include "soft/iwarp/connect/close.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "core/base/log.h"
+#include "core/transport.h"
+#include "soft/iwarp/transfer/frame.h"
+#include "soft/iwarp/transfer/pass.h"
+
+#define DISCARD_MAX (1024u * 1024u) /* bytes in one go */
+
+void iw_conn_close(struct iw_conn *conn, DAT_EVENT_NUMBER end)
+{
+	if (iw_conn_state(conn) >= IW_CLOSING)
+		return;
+	core_log(CORE_LOG_CONN, "TCP connection on descriptor %d ends with event 0x%x%s", conn->fd,
+		 (unsigned int)end, conn->is_lost ? ", TCP has failed" : "");
+	iw_conn_set_state(conn, IW_CLOSING);
+	conn->end = end;
+}
+
+void iw_conn_finish(struct iw_conn *conn, struct core_ep *ep)
+{
+	DAT_EVENT_NUMBER number = conn->end;
+
+	if (iw_conn_state(conn) != IW_CLOSING)
+		return;
+	iw_conn_drop(conn, ep);
+	core_ep_ended(ep, number);
+}
+
+void iw_conn_drop(struct iw_conn *conn, struct core_ep *ep)
+{
+	iw_engine_remove_polled(conn->engine, conn);
+	if (iw_conn_state(conn) < IW_ESTABLISHED && conn->is_active &&
+	    conn->stream.tx.error == IW_NO_ERROR)
+		conn->is_lost = true; /* there is nobody to say goodbye to */
+	iw_frame_detach(conn, ep);
+	iw_conn_detach(conn, ep);
+	iw_conn_linger(conn);
+}
+
+void iw_conn_linger(struct iw_conn *conn)
+{
+	conn->give_up_ns = iw_now_ns() + conn->engine->settings.peer_timeout_ms * UINT64_C(1000000);
+	atomic_store(&conn->deadline_ns, 0);
+	iw_conn_set_state(conn, IW_LINGERING);
+	iw_conn_serve_later(conn);
+	iw_conn_put(conn);
+}
+
+/* --- service thread --- */
+
+/* Reads and discards what has come, up to the peer's end. */
+static void discard(struct iw_conn *conn)
+{
+	uint64_t left = DISCARD_MAX;
+
+	while (left) {
+		/* MSG_TRUNC: the kernel discards the bytes */
+		ssize_t count = recv(conn->fd, NULL, left, MSG_TRUNC | MSG_DONTWAIT);
+
+		if (count < 0 && errno != EAGAIN && errno != EINTR)
+			iw_conn_lose(conn, -errno);
+		conn->has_fin_come = !count;
+		if (count <= 0)
+			return;
+		left -= (uint64_t)count < left ? (uint64_t)count : left;
+	}
+}
+
+static void reset(struct iw_conn *conn)
+{
+	struct linger now = {.l_onoff = 1, .l_linger = 0};
+
+	(void)setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	iw_conn_close_socket(conn);
+}
+
+/* Has the peer's kernel acknowledged all that was sent? */
+static bool is_acknowledged(const struct iw_conn *conn)
+{
+	int left;
+
+	return ioctl(conn->fd, SIOCOUTQ, &left) < 0 || !left;
+}
+
+void iw_linger(struct iw_conn *conn)
+{
+	bool is_sent;
+
+	if (conn->fd < 0)
+		return;
+	if (conn->is_lost || iw_now_ns() >= conn->give_up_ns) {
+		reset(conn);
+		return;
+	}
+	is_sent = iw_frame_flush_rest(conn);
+	if (conn->is_lost) {
+		reset(conn);
+		return;
+	}
+	if (is_sent && !conn->has_fin_sent) {
+		(void)shutdown(conn->fd, SHUT_WR);
+		conn->has_fin_sent = true;
+	}
+	if (!conn->has_fin_come)
+		discard(conn);
+	if (conn->is_lost) {
+		reset(conn);
+		return;
+	}
+	/* the adapter closes: the peer's end need not be waited for, which may be stopped */
+	if (is_sent && (conn->has_fin_come ||
+			(atomic_load(&conn->engine->is_stopping) && is_acknowledged(conn))))
+		iw_conn_close_socket(conn);
+	else if (iw_conn_watch(conn,
+			       (conn->has_fin_come ? 0 : EPOLLIN) | (is_sent ? 0 : EPOLLOUT)) < 0)
+		iw_conn_close_socket(conn);
+	else
+		iw_conn_set_deadline(conn, conn->give_up_ns);
+}
+
+void iw_linger_all(struct iw_engine *engine)
+{
+	struct iw_conn *conn;
+
+	core_lock_acquire(&engine->lock);
+	for (conn = engine->first; conn; conn = conn->next)
+		if (iw_conn_state(conn) == IW_LINGERING)
+			atomic_store(&conn->deadline_ns, 1);
+	core_lock_release(&engine->lock);
+	atomic_store(&engine->deadline_ns, 1);
+}
+
+/* Some connection that still has a socket, with a reference. */
+static struct iw_conn *any_open(struct iw_engine *engine)
+{
+	struct iw_conn *conn;
+
+	core_lock_acquire(&engine->lock);
+	for (conn = engine->first; conn; conn = conn->next)
+		if (conn->fd >= 0 && iw_conn_get_unless_dead(conn))
+			break;
+	core_lock_release(&engine->lock);
+	return conn;
+}
+
+void iw_linger_end_all(struct iw_engine *engine)
+{
+	struct iw_conn *conn;
+
+	while ((conn = any_open(engine)) != NULL) {
+		/* the peer does not take the rest: it must not wait for it */
+		reset(conn);
+		iw_conn_put(conn);
+	}
+}

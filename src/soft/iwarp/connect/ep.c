@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The endpoint slots of the transport table (ep.h). */
+#include "soft/iwarp/connect/ep.h"
+
+#include "core/transport.h"
+#include "soft/iwarp/transfer/answer.h"
+#include "soft/iwarp/transfer/pass.h"
+#include "soft/iwarp/transfer/segment.h"
+
+void iw_ep_detach(struct iw_conn *conn, struct core_ep *ep)
+{
+	iw_conn_drop(conn, ep);
+}
+
+static void end_now(struct iw_conn *conn, struct core_ep *ep)
+{
+	/* also if the connection was closing already: this event replaces any other */
+	iw_conn_drop(conn, ep);
+	core_ep_ended(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+void iw_ep_disconnect(struct iw_conn *conn, struct core_ep *ep, bool is_graceful)
+{
+	if (!is_graceful || iw_conn_state(conn) < IW_ESTABLISHED) {
+		end_now(conn, ep);
+		return;
+	}
+	/* takes what has arrived before the peer learns of the disconnect */
+	conn->is_draining = true;
+	(void)iw_pass(conn, ep);
+}
+
+void iw_ep_post_request(struct iw_conn *conn, struct core_ep *ep)
+{
+	if (iw_conn_state(conn) == IW_ESTABLISHED)
+		iw_pass_requests(conn, ep);
+}
+
+void iw_ep_post_recv(struct iw_conn *conn, struct core_ep *ep)
+{
+	if (iw_conn_state(conn) == IW_ESTABLISHED &&
+	    (iw_message_is_waiting(conn) || conn->stream.rx.is_blocked))
+		iw_pass_receives(conn, ep);
+}
+
+void iw_ep_abort(struct iw_conn *conn)
+{
+	if (iw_conn_state(conn) != IW_ESTABLISHED)
+		return;
+	iw_answer_error(conn, IW_ERROR(0, 0, 0), NULL); /* TERM-15 */
+	iw_conn_serve_later(conn);
+}

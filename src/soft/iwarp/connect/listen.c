@@ -1,0 +1,476 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Listening. A service point claims its qualifier by an abstract local socket whose name has the
+ * adapter's address and all 64 bits, so that a qualifier is used once on a host and is free again
+ * when the process dies. Its TCP port is the qualifier itself or, if that is not available, one of
+ * a short sequence (cm_port). The header of a request has the qualifier; without a header it is the
+ * port.
+ *
+ * Events of epoll point to the listener. So it must live until the batch of events is handled in
+ * which it is closed. A connection object without socket, its `timer`, holds the last reference:
+ * the service thread drops it behind such a batch. It also carries the listener's deadline.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "core/base/log.h"
+#include "core/base/slab.h"
+#include "soft/address.h"
+#include "soft/fds.h"
+#include "soft/iwarp/connect/attempt.h"
+#include "soft/iwarp/connect/setup.h"
+
+#define SILENT_MAX 256u /* connections without a whole request, per listener (IWCM-39) */
+#define ACCEPT_MAX 64u	/* per event, so that other sockets get their turn */
+#define CHOOSE_MAX 64u	/* ports to try per call for a qualifier of ours */
+#define CLAIM_BACKLOG 1 /* nobody connects but to see that there is a listener */
+#define PAUSE_NS (100 * IW_NS_PER_MS)
+
+struct conn_list {
+	struct iw_conn *first;
+	struct iw_conn *last;
+	uint32_t count;
+};
+
+struct iw_listener {
+	struct iw_watch watch; /* first */
+	struct iw_engine *engine;
+	_Atomic uint32_t refs;
+	struct core_ref sp;
+	DAT_CONN_QUAL qual;
+	uint16_t port;
+	int claim_fd;
+	struct iw_conn *timer; /* its reference belongs to the service thread; NULL: never listened
+				*/
+	struct conn_list silent; /* service thread only */
+	pthread_mutex_t lock;	 /* leaf, but taken before the engine's; guards the rest */
+	int fd;
+	bool is_closed;
+	bool is_paused; /* descriptors are short */
+	struct conn_list offered;
+};
+
+static void listener_get(struct iw_listener *listener)
+{
+	/* relaxed: the caller holds a reference */
+	atomic_fetch_add_explicit(&listener->refs, 1, memory_order_relaxed);
+}
+
+void iw_listener_put(struct iw_listener *listener)
+{
+	if (atomic_fetch_sub_explicit(&listener->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	pthread_mutex_destroy(&listener->lock);
+	iw_engine_put(listener->engine);
+	core_slab_free(listener, sizeof(*listener));
+}
+
+struct core_ref iw_listener_sp(const struct iw_listener *listener)
+{
+	return listener->sp;
+}
+
+DAT_CONN_QUAL iw_listener_qual(const struct iw_listener *listener)
+{
+	return listener->qual;
+}
+
+uint16_t iw_listener_port(const struct iw_listener *listener)
+{
+	return listener->port;
+}
+
+/* --- lists of connections --- */
+
+static void list_append(struct conn_list *list, struct iw_conn *conn)
+{
+	struct iw_passive *passive = &conn->setup->passive;
+
+	passive->is_listed = true;
+	passive->next = NULL;
+	passive->prev = list->last;
+	if (list->last)
+		list->last->setup->passive.next = conn;
+	else
+		list->first = conn;
+	list->last = conn;
+	list->count++;
+}
+
+static void list_remove(struct conn_list *list, struct iw_conn *conn)
+{
+	struct iw_passive *passive = &conn->setup->passive;
+
+	if (!passive->is_listed)
+		return;
+	passive->is_listed = false;
+	if (passive->prev)
+		passive->prev->setup->passive.next = passive->next;
+	else
+		list->first = passive->next;
+	if (passive->next)
+		passive->next->setup->passive.prev = passive->prev;
+	else
+		list->last = passive->prev;
+	list->count--;
+}
+
+void iw_listener_remove_silent(struct iw_conn *conn)
+{
+	if (conn->setup)
+		list_remove(&conn->listener->silent, conn);
+}
+
+void iw_listener_add_offered(struct iw_conn *conn)
+{
+	struct iw_listener *listener = conn->listener;
+
+	pthread_mutex_lock(&listener->lock);
+	list_append(&listener->offered, conn);
+	pthread_mutex_unlock(&listener->lock);
+}
+
+void iw_listener_remove_offered(struct iw_conn *conn)
+{
+	struct iw_listener *listener = conn->listener;
+
+	pthread_mutex_lock(&listener->lock);
+	list_remove(&listener->offered, conn);
+	pthread_mutex_unlock(&listener->lock);
+}
+
+/* --- the claim of a qualifier --- */
+
+static socklen_t claim_name(const union core_sockaddr *address, DAT_CONN_QUAL qual,
+			    struct sockaddr_un *name)
+{
+	char text[INET6_ADDRSTRLEN] = "";
+	int len;
+
+	if (address->sa.sa_family == AF_INET)
+		inet_ntop(AF_INET, &address->in.sin_addr, text, sizeof(text));
+	else
+		inet_ntop(AF_INET6, &address->in6.sin6_addr, text, sizeof(text));
+	memset(name, 0, sizeof(*name));
+	name->sun_family = AF_UNIX;
+	/* a zero in front makes the name abstract; the one at the end is not part of it */
+	len = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "opendat.tcp.1/%s/%" PRIx64,
+		       text, (uint64_t)qual);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+}
+
+static int local_socket(void)
+{
+	soft_fd_begin();
+	return soft_fd_end(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+/* Is the name bound to a socket that does not listen any more? A child between fork and exec has
+ * copies of our sockets, and the qualifier must be free nevertheless (PSP-FREE-06). */
+static bool is_stale(const struct sockaddr_un *name, socklen_t size)
+{
+	int fd = local_socket();
+	bool is_refused;
+
+	if (fd < 0)
+		return false;
+	is_refused = connect(fd, (const struct sockaddr *)name, size) < 0 && errno == ECONNREFUSED;
+	soft_fd_close(fd);
+	return is_refused;
+}
+
+/* Returns a socket, or -EADDRINUSE, -EBUSY (transport_ops.listen) or another error. */
+static int claim_qualifier(const union core_sockaddr *address, DAT_CONN_QUAL qual)
+{
+	struct sockaddr_un name;
+	socklen_t size = claim_name(address, qual, &name);
+	int fd = local_socket();
+	int rc = 0;
+
+	if (fd < 0)
+		return fd;
+	if (bind(fd, (struct sockaddr *)&name, size) < 0 || listen(fd, CLAIM_BACKLOG) < 0)
+		rc = -errno;
+	if (!rc)
+		return fd;
+	soft_fd_close(fd);
+	return rc == -EADDRINUSE && is_stale(&name, size) ? -EBUSY : rc;
+}
+
+static void close_listening(int fd)
+{
+	if (fd >= 0)
+		(void)shutdown(fd, SHUT_RDWR); /* also if a child has a copy */
+	soft_fd_close(fd);
+}
+
+/* --- the TCP port --- */
+
+/* Listens on a port of the adapter's address (IWCM-09); 0: any. Sets listener->port. */
+static int listen_on(struct iw_listener *listener, uint16_t port)
+{
+	union core_sockaddr address = listener->engine->ia->address;
+	socklen_t size = core_address_size(&address);
+	const int yes = 1;
+	int fd, rc;
+
+	soft_fd_begin();
+	fd = soft_fd_end(
+		socket(address.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return fd;
+	iw_set_port(&address, port);
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0 ||
+	    bind(fd, &address.sa, size) < 0 || listen(fd, SOMAXCONN) < 0 ||
+	    getsockname(fd, &address.sa, &size) < 0) {
+		rc = -errno;
+		soft_fd_close(fd);
+		return rc;
+	}
+	listener->fd = fd;
+	listener->port = iw_get_port(&address);
+	return 0;
+}
+
+/* Is the port in use, reserved or privileged, so that another one has to be tried? */
+static bool is_port_unavailable(int rc)
+{
+	return rc == -EADDRINUSE || rc == -EACCES || rc == -EADDRNOTAVAIL || rc == -EPERM;
+}
+
+static int listen_given(struct iw_listener *listener)
+{
+	int rc = -EADDRINUSE;
+
+	listener->claim_fd = claim_qualifier(&listener->engine->ia->address, listener->qual);
+	if (listener->claim_fd < 0)
+		return listener->claim_fd;
+	for (unsigned i = 0; i < CM_PORTS && is_port_unavailable(rc); i++) {
+		uint16_t port = cm_port(listener->qual, i);
+
+		if (port)
+			rc = listen_on(listener, port);
+	}
+	return is_port_unavailable(rc) ? -ENOSPC : rc;
+}
+
+/*
+ * Uses a port that the kernel chooses. Its number may be the qualifier of a service point that
+ * listens on another port.
+ */
+static int listen_any(struct iw_listener *listener)
+{
+	for (unsigned i = 0; i < CHOOSE_MAX; i++) {
+		int rc = listen_on(listener, 0);
+
+		if (rc)
+			return is_port_unavailable(rc) ? -EADDRNOTAVAIL : rc;
+		listener->qual = listener->port;
+		listener->claim_fd =
+			claim_qualifier(&listener->engine->ia->address, listener->qual);
+		if (listener->claim_fd >= 0)
+			return 0;
+		close_listening(listener->fd);
+		listener->fd = -1;
+		if (listener->claim_fd != -EADDRINUSE && listener->claim_fd != -EBUSY)
+			return listener->claim_fd;
+	}
+	return -EBUSY;
+}
+
+/* --- transport slots --- */
+
+static struct iw_listener *new_listener(struct iw_engine *engine, struct core_ref sp)
+{
+	struct iw_listener *listener = core_slab_alloc(sizeof(*listener));
+
+	if (!listener)
+		return NULL;
+	listener->watch.kind = IW_KIND_LISTENER;
+	listener->engine = engine;
+	iw_engine_get(engine);
+	atomic_init(&listener->refs, 1);
+	pthread_mutex_init(&listener->lock, NULL);
+	listener->sp = sp;
+	listener->fd = -1;
+	listener->claim_fd = -1;
+	return listener;
+}
+
+static int make_timer(struct iw_listener *listener)
+{
+	int rc = iw_conn_create(listener->engine, -1, &listener->timer);
+
+	if (rc < 0)
+		return rc;
+	listener_get(listener);
+	listener->timer->listener = listener;
+	iw_conn_set_state(listener->timer, IW_ARRIVING);
+	return 0;
+}
+
+int iw_listen(struct iw_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,
+	      struct iw_listener **listener_out)
+{
+	struct iw_listener *listener = new_listener(engine, sp);
+	int rc;
+
+	if (!listener)
+		return -ENOMEM;
+	listener->qual = *qual;
+	rc = *qual ? listen_given(listener) : listen_any(listener);
+	if (!rc)
+		rc = make_timer(listener);
+	/* requests may be reported from here on; the core handles them when the SP is unlocked */
+	if (!rc)
+		rc = iw_engine_watch(engine, listener->fd, &listener->watch, EPOLLIN);
+	if (rc < 0) {
+		iw_unlisten(engine, listener);
+		return rc;
+	}
+	*qual = listener->qual;
+	*listener_out = listener;
+	return 0;
+}
+
+void iw_unlisten(struct iw_engine *engine, struct iw_listener *listener)
+{
+	struct iw_conn *timer = listener->timer;
+
+	if (timer)
+		iw_conn_get(timer);
+	pthread_mutex_lock(&listener->lock);
+	listener->is_closed = true;
+	if (timer)
+		(void)epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, listener->fd, NULL);
+	close_listening(listener->fd);
+	listener->fd = -1;
+	pthread_mutex_unlock(&listener->lock);
+	close_listening(listener->claim_fd);
+	listener->claim_fd = -1;
+	if (timer) {
+		iw_conn_serve_later(timer);
+		iw_conn_put(timer);
+	}
+	iw_listener_put(listener);
+}
+
+/* --- service thread --- */
+
+static bool is_shortage(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOBUFS;
+}
+
+/* Takes a connection; -errno. */
+static int accept_next(struct iw_listener *listener)
+{
+	int fd = -EBADF;
+
+	pthread_mutex_lock(&listener->lock);
+	if (listener->fd >= 0) {
+		soft_fd_begin();
+		fd = soft_fd_end(accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
+	}
+	/* IWCM-40: the connections stay in the backlog until there are descriptors again */
+	if (is_shortage(fd) &&
+	    !iw_engine_watch(listener->engine, listener->fd, &listener->watch, 0))
+		listener->is_paused = true;
+	pthread_mutex_unlock(&listener->lock);
+	if (is_shortage(fd))
+		iw_conn_set_deadline(listener->timer, iw_now_ns() + PAUSE_NS);
+	return fd;
+}
+
+static void take_caller(struct iw_listener *listener, int fd)
+{
+	struct iw_engine *engine = listener->engine;
+	struct iw_conn *conn;
+
+	if (iw_conn_create(engine, fd, &conn) < 0) {
+		soft_fd_close(fd);
+		return;
+	}
+	listener_get(listener);
+	conn->listener = listener;
+	iw_conn_set_state(conn, IW_ARRIVING);
+	if (iw_setup_create(conn) < 0 || iw_setup_socket_options(fd, &engine->settings) < 0 ||
+	    iw_conn_watch(conn, EPOLLIN) < 0) {
+		iw_setup_drop(conn);
+		return;
+	}
+	list_append(&listener->silent, conn);
+	conn->give_up_ns = iw_now_ns() + engine->settings.setup_timeout_ms * IW_NS_PER_MS;
+	iw_conn_set_deadline(conn, conn->give_up_ns);
+	/* the one that has been silent longest makes room */
+	if (listener->silent.count > SILENT_MAX)
+		iw_setup_drop(listener->silent.first);
+}
+
+void iw_listener_event(struct iw_listener *listener)
+{
+	for (unsigned i = 0; i < ACCEPT_MAX; i++) {
+		int fd = accept_next(listener);
+
+		if (fd < 0)
+			return;
+		take_caller(listener, fd);
+	}
+}
+
+void iw_listener_due(struct iw_listener *listener)
+{
+	bool is_closed;
+
+	pthread_mutex_lock(&listener->lock);
+	is_closed = listener->is_closed;
+	if (!is_closed && listener->is_paused)
+		listener->is_paused = iw_engine_watch(listener->engine, listener->fd,
+						      &listener->watch, EPOLLIN) < 0;
+	pthread_mutex_unlock(&listener->lock);
+	if (!is_closed) {
+		if (listener->is_paused)
+			iw_conn_set_deadline(listener->timer, iw_now_ns() + PAUSE_NS);
+		return;
+	}
+	while (listener->silent.first)
+		iw_setup_drop(listener->silent.first);
+	iw_setup_drop(listener->timer);
+}
+
+static bool is_repetition(const struct iw_passive *first, const struct iw_passive *second)
+{
+	return first->has_header && first->nonce == second->nonce &&
+	       soft_address_is_same(&first->from, &second->from);
+}
+
+bool iw_listener_take_over(struct iw_conn *conn)
+{
+	struct iw_listener *listener = conn->listener;
+	struct iw_passive *passive = &conn->setup->passive;
+	struct iw_conn *first;
+
+	iw_conn_unwatch(conn);
+	pthread_mutex_lock(&listener->lock);
+	for (first = listener->offered.first; first; first = first->setup->passive.next)
+		if (is_repetition(&first->setup->passive, passive))
+			break;
+	if (first) {
+		int fd = first->fd;
+
+		first->fd = conn->fd;
+		conn->fd = fd;
+		/* the second try may have another revision */
+		first->setup->passive.request = passive->request;
+	}
+	pthread_mutex_unlock(&listener->lock);
+	return first != NULL;
+}

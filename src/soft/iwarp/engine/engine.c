@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The engine object: its life, its service thread, and how others wake that thread. */
+#include "soft/iwarp/engine/engine.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "core/base/cancel.h"
+#include "core/base/slab.h"
+#include "soft/fds.h"
+#include "soft/iwarp/conn.h"
+#include "soft/iwarp/transfer/stream.h"
+#include "soft/soft.h"
+
+#define STACK_SIZE (256u * 1024u) /* of the service thread, which needs less than 64 KiB */
+#define BUFFERS_KEPT 16u
+
+uint64_t iw_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int iw_engine_create(struct soft_adapter *adapter, struct iw_engine **engine_out)
+{
+	struct iw_engine *engine = core_slab_alloc(sizeof(*engine));
+
+	if (!engine)
+		return -ENOMEM;
+	engine->ia = adapter->ia;
+	engine->adapter = adapter;
+	engine->settings = adapter->ia->settings;
+	engine->kick_watch.kind = IW_KIND_KICK;
+	engine->epoll_fd = -1;
+	engine->kick_fd = -1;
+	atomic_init(&engine->refs, 1);
+	atomic_init(&engine->deadline_ns, UINT64_MAX);
+	core_lock_init(&engine->lock);
+	pthread_mutex_init(&engine->start_lock, NULL);
+	*engine_out = engine;
+	return 0;
+}
+
+/* --- the service thread --- */
+
+/* As in the engine of shared memory: a small stack, unless thread-local variables need more. */
+static int create_thread(struct iw_engine *engine)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	int rc;
+
+	/* GEN-36: signals belong to the consumer; the thread inherits the full mask */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	rc = pthread_create(&engine->thread, &attr, iw_service_run, engine);
+	if (rc == EINVAL)
+		rc = pthread_create(&engine->thread, NULL, iw_service_run, engine);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return -rc;
+}
+
+static void close_fds(struct iw_engine *engine)
+{
+	soft_fd_close(engine->kick_fd);
+	soft_fd_close(engine->epoll_fd);
+	engine->kick_fd = -1;
+	engine->epoll_fd = -1;
+}
+
+static int open_fds(struct iw_engine *engine)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &engine->kick_watch};
+
+	soft_fd_begin();
+	engine->epoll_fd = soft_fd_end(epoll_create1(EPOLL_CLOEXEC));
+	if (engine->epoll_fd < 0)
+		return engine->epoll_fd;
+	soft_fd_begin();
+	engine->kick_fd = soft_fd_end(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (engine->kick_fd < 0)
+		return engine->kick_fd;
+	if (epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->kick_fd, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+static int start_locked(struct iw_engine *engine)
+{
+	int rc = open_fds(engine);
+
+	if (rc < 0) {
+		close_fds(engine);
+		return rc;
+	}
+	iw_engine_get(engine); /* the thread's */
+	rc = create_thread(engine);
+	if (rc < 0) {
+		iw_engine_put(engine);
+		close_fds(engine);
+		return rc;
+	}
+	atomic_store(&engine->is_started, true);
+	return 0;
+}
+
+int iw_engine_start(struct iw_engine *engine)
+{
+	int rc = 0;
+
+	if (atomic_load(&engine->is_started))
+		return 0;
+	pthread_mutex_lock(&engine->start_lock);
+	if (!atomic_load(&engine->is_started))
+		rc = start_locked(engine);
+	pthread_mutex_unlock(&engine->start_lock);
+	return rc;
+}
+
+static void write_kick(struct iw_engine *engine)
+{
+	uint64_t one = 1;
+	int state = core_cancel_off();
+	ssize_t written = write(engine->kick_fd, &one, sizeof(one));
+
+	(void)written; /* a full counter (EAGAIN) wakes the thread as well */
+	core_cancel_restore(state);
+}
+
+void iw_engine_kick(struct iw_engine *engine)
+{
+	/* sequentially consistent: the caller has stored its request before; see service_kicked */
+	if (!atomic_exchange(&engine->is_kicked, true))
+		write_kick(engine);
+}
+
+void iw_engine_close(struct iw_engine *engine)
+{
+	atomic_store(&engine->is_stopping, true);
+	if (atomic_load(&engine->is_started)) {
+		write_kick(engine);
+		if (pthread_equal(engine->thread, pthread_self()))
+			pthread_detach(engine->thread);
+		else
+			pthread_join(engine->thread, NULL);
+	}
+	iw_engine_put(engine);
+}
+
+void iw_engine_get(struct iw_engine *engine)
+{
+	/* relaxed: the caller holds a reference already */
+	atomic_fetch_add_explicit(&engine->refs, 1, memory_order_relaxed);
+}
+
+void iw_engine_put(struct iw_engine *engine)
+{
+	/* acq_rel: the thread that destroys it sees what all others did */
+	if (atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	close_fds(engine);
+	while (engine->buffers) {
+		uint8_t *buffer = engine->buffers;
+
+		memcpy(&engine->buffers, buffer, sizeof(engine->buffers));
+		munmap(buffer, IW_BUFFER_SIZE);
+	}
+	pthread_mutex_destroy(&engine->start_lock);
+	core_lock_destroy(&engine->lock);
+	core_slab_free(engine, sizeof(*engine));
+}
+
+int iw_engine_watch(struct iw_engine *engine, int fd, struct iw_watch *watch, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.ptr = watch};
+
+	if (!epoll_ctl(engine->epoll_fd, EPOLL_CTL_MOD, fd, &event))
+		return 0;
+	if (errno == ENOENT && !epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+		return 0;
+	return -errno;
+}
+
+void iw_engine_lower_deadline(struct iw_engine *engine, uint64_t deadline_ns)
+{
+	uint64_t old = atomic_load(&engine->deadline_ns);
+
+	while (deadline_ns < old) {
+		if (atomic_compare_exchange_weak(&engine->deadline_ns, &old, deadline_ns)) {
+			iw_engine_kick(engine);
+			return;
+		}
+	}
+}
+
+/* --- references that events of the current batch may use --- */
+
+void iw_engine_put_later(struct iw_engine *engine, struct iw_conn *conn)
+{
+	if (!conn->gone++) {
+		conn->next_gone = engine->gone_first;
+		engine->gone_first = conn;
+	}
+}
+
+void iw_engine_put_gone(struct iw_engine *engine)
+{
+	struct iw_conn *conn;
+
+	while ((conn = engine->gone_first) != NULL) {
+		uint32_t count = conn->gone;
+
+		engine->gone_first = conn->next_gone;
+		conn->gone = 0;
+		while (count--)
+			iw_conn_put(conn);
+	}
+}
+
+/* --- buffers --- */
+
+/* Takes a kept one; its first word is the pointer to the next. */
+static uint8_t *take_kept(struct iw_engine *engine)
+{
+	uint8_t *buffer;
+
+	core_lock_acquire(&engine->lock);
+	buffer = engine->buffers;
+	if (buffer) {
+		memcpy(&engine->buffers, buffer, sizeof(engine->buffers));
+		engine->buffer_count--;
+	}
+	core_lock_release(&engine->lock);
+	return buffer;
+}
+
+uint8_t *iw_buffer_get(struct iw_engine *engine)
+{
+	uint8_t *buffer = take_kept(engine);
+
+	if (buffer)
+		return buffer;
+	buffer = mmap(NULL, IW_BUFFER_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		      0);
+	return buffer == MAP_FAILED ? NULL : buffer;
+}
+
+void iw_buffer_put(struct iw_engine *engine, uint8_t *buffer)
+{
+	bool is_kept;
+
+	if (!buffer)
+		return;
+	core_lock_acquire(&engine->lock);
+	is_kept = engine->buffer_count < BUFFERS_KEPT;
+	if (is_kept) {
+		memcpy(buffer, &engine->buffers, sizeof(engine->buffers));
+		engine->buffers = buffer;
+		engine->buffer_count++;
+	}
+	core_lock_release(&engine->lock);
+	if (!is_kept)
+		munmap(buffer, IW_BUFFER_SIZE);
+}

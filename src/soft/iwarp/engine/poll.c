@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Polls by threads of the consumer: the connections that they drive in place of epoll. */
+#include <sys/epoll.h>
+
+#include "core/transport.h"
+#include "soft/iwarp/conn.h"
+#include "soft/iwarp/engine/engine.h"
+#include "soft/iwarp/transfer/pass.h"
+
+#define PASSES_MAX 16u	  /* connections that one poll drives */
+#define IDLE_POLLS 20000u /* a connection without work for so many polls is armed */
+
+static void remove_locked(struct iw_engine *engine, struct iw_conn *conn)
+{
+	if (conn->next_polled == conn) {
+		engine->polled_first = NULL;
+	} else {
+		conn->next_polled->prev_polled = conn->prev_polled;
+		conn->prev_polled->next_polled = conn->next_polled;
+		if (engine->polled_first == conn)
+			engine->polled_first = conn->next_polled;
+	}
+	conn->is_polled = false;
+	if (atomic_fetch_sub(&engine->polled_count, 1) == 1)
+		core_ia_set_slow_poll(engine->ia, false);
+}
+
+void iw_engine_add_polled(struct iw_engine *engine, struct iw_conn *conn)
+{
+	struct iw_conn *first;
+
+	if (conn->is_polled || iw_conn_watch(conn, 0) < 0)
+		return;
+	iw_conn_get(conn);
+	conn->idle_polls = 0;
+	core_lock_acquire(&engine->lock);
+	first = engine->polled_first;
+	if (first) {
+		conn->next_polled = first;
+		conn->prev_polled = first->prev_polled;
+		first->prev_polled->next_polled = conn;
+		first->prev_polled = conn;
+	} else {
+		conn->next_polled = conn;
+		conn->prev_polled = conn;
+		engine->polled_first = conn;
+	}
+	conn->is_polled = true;
+	atomic_fetch_add(&engine->polled_count, 1);
+	core_ia_set_slow_poll(engine->ia, true);
+	core_lock_release(&engine->lock);
+}
+
+void iw_engine_remove_polled(struct iw_engine *engine, struct iw_conn *conn)
+{
+	bool was_polled;
+
+	core_lock_acquire(&engine->lock);
+	was_polled = conn->is_polled;
+	if (was_polled)
+		remove_locked(engine, conn);
+	core_lock_release(&engine->lock);
+	if (was_polled)
+		iw_conn_put(conn);
+}
+
+/* The connection whose turn it is, with a reference; NULL: there is none. */
+static struct iw_conn *next_polled(struct iw_engine *engine)
+{
+	struct iw_conn *conn;
+
+	core_lock_acquire(&engine->lock);
+	conn = engine->polled_first;
+	if (conn) {
+		engine->polled_first = conn->next_polled;
+		iw_conn_get(conn);
+	}
+	core_lock_release(&engine->lock);
+	return conn;
+}
+
+/* Has epoll wait for it again. EP locked. */
+static void arm(struct iw_engine *engine, struct iw_conn *conn)
+{
+	iw_engine_remove_polled(engine, conn);
+	if (iw_conn_state(conn) != IW_ESTABLISHED)
+		return;
+	iw_pass_watch(conn);
+	/* epoll does not report what was read already */
+	if (conn->has_more)
+		iw_conn_serve_later(conn);
+}
+
+static int drive(struct iw_engine *engine, struct iw_conn *conn)
+{
+	struct core_ep *ep = iw_conn_enter(conn);
+	int handled = 0;
+
+	if (!ep) {
+		iw_engine_remove_polled(engine, conn);
+		return 0;
+	}
+	if (iw_conn_state(conn) == IW_ESTABLISHED)
+		handled = iw_pass(conn, ep);
+	if (handled)
+		conn->idle_polls = 0;
+	else if (conn->is_polled && ++conn->idle_polls >= IDLE_POLLS)
+		arm(engine, conn);
+	core_ep_leave(ep);
+	return handled;
+}
+
+/* The caller keeps the instance alive: it holds an EVD or a CNO of it. */
+int iw_engine_progress(struct iw_engine *engine)
+{
+	uint32_t count = atomic_load_explicit(&engine->polled_count, memory_order_relaxed);
+	int handled = 0;
+
+	if (count > PASSES_MAX)
+		count = PASSES_MAX;
+	for (; count; count--) {
+		struct iw_conn *conn = next_polled(engine);
+
+		if (!conn)
+			break;
+		handled += drive(engine, conn);
+		iw_conn_put(conn);
+	}
+	return handled;
+}
+
+void iw_engine_arm(struct iw_engine *engine)
+{
+	struct iw_conn *conn;
+
+	while ((conn = next_polled(engine)) != NULL) {
+		struct core_ep *ep = iw_conn_enter(conn);
+
+		if (ep) {
+			arm(engine, conn);
+			core_ep_leave(ep);
+		} else {
+			iw_engine_remove_polled(engine, conn);
+		}
+		iw_conn_put(conn);
+	}
+}

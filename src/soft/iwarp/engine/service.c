@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The loop of the service thread. It accepts connections, drives set-ups, connections that no
+ * thread polls and those that have ended, and keeps their deadlines.
+ */
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "core/transport.h"
+#include "soft/copy.h"
+#include "soft/driven.h"
+#include "soft/iwarp/conn.h"
+#include "soft/iwarp/connect/close.h"
+#include "soft/iwarp/connect/setup.h"
+#include "soft/iwarp/engine/engine.h"
+#include "soft/iwarp/transfer/pass.h"
+#include "soft/soft.h"
+
+#define NS_PER_MS 1000000u
+#define DUE_MAX 64u
+#define STOP_TICK_US 500u
+#define STOP_NS 1000000000u /* longest time that the end of an adapter waits for peers */
+
+struct service {
+	struct iw_engine *engine;
+	struct soft_driven driven;
+};
+
+static bool is_driven(struct service *service)
+{
+	uint64_t polls = soft_polls(service->engine->adapter);
+
+	return soft_is_driven(&service->driven, polls, iw_now_ns()) &&
+	       !soft_is_unattended(service->engine->adapter);
+}
+
+static void service_kicked(struct iw_engine *engine)
+{
+	uint64_t count;
+	ssize_t size = read(engine->kick_fd, &count, sizeof(count));
+
+	(void)size; /* EAGAIN: another read took it */
+	/* after the read, and before the requests are checked: see iw_engine_kick */
+	atomic_store(&engine->is_kicked, false);
+}
+
+/* --- one connection --- */
+
+static void serve_data(struct service *service, struct iw_conn *conn, uint32_t events)
+{
+	struct core_ep *ep = iw_conn_enter(conn);
+
+	if (!ep)
+		return;
+	if (events & (EPOLLERR | EPOLLHUP))
+		conn->is_hung_up = true;
+	if ((events & EPOLLRDHUP) && conn->stream.rx.is_blocked)
+		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+	if (iw_conn_state(conn) == IW_CLOSING)
+		iw_conn_finish(conn, ep);
+	else if (!conn->is_hung_up && !conn->is_polled && events && is_driven(service))
+		iw_engine_add_polled(service->engine, conn);
+	else
+		iw_pass(conn, ep);
+	core_ep_leave(ep);
+}
+
+static void serve(struct service *service, struct iw_conn *conn, uint32_t events)
+{
+	switch (iw_conn_state(conn)) {
+	case IW_CONNECTING:
+	case IW_REQUESTED:
+	case IW_ARRIVING:
+	case IW_OFFERED:
+	case IW_ACCEPTED:
+		if (events)
+			iw_setup_event(conn, events);
+		else
+			iw_setup_due(conn, iw_now_ns());
+		break;
+	case IW_ESTABLISHED:
+	case IW_CLOSING:
+		serve_data(service, conn, events);
+		break;
+	case IW_LINGERING:
+		iw_linger(conn);
+		break;
+	}
+}
+
+/* --- deadlines and requests of other threads --- */
+
+/* Takes the first of a list that was detached from the engine, which may add it again from now on.
+ */
+static struct iw_conn *next_pending(struct iw_engine *engine, struct iw_conn **first)
+{
+	struct iw_conn *conn = *first;
+
+	if (!conn)
+		return NULL;
+	core_lock_acquire(&engine->lock);
+	*first = conn->next_pending;
+	conn->is_pending = false;
+	core_lock_release(&engine->lock);
+	return conn;
+}
+
+/* Each once: one that goes on without end must not keep the thread from the others (IWCM-46). */
+static void serve_pending(struct service *service)
+{
+	struct iw_engine *engine = service->engine;
+	struct iw_conn *first, *conn;
+
+	core_lock_acquire(&engine->lock);
+	first = engine->pending_first;
+	engine->pending_first = NULL;
+	core_lock_release(&engine->lock);
+	while ((conn = next_pending(engine, &first)) != NULL) {
+		serve(service, conn, 0);
+		iw_conn_put(conn);
+	}
+}
+
+/* Up to DUE_MAX connections whose deadline has passed, with a reference each. */
+static unsigned find_due(struct iw_engine *engine, uint64_t now, struct iw_conn *due[DUE_MAX])
+{
+	unsigned count = 0;
+	struct iw_conn *conn;
+
+	core_lock_acquire(&engine->lock);
+	for (conn = engine->first; conn && count < DUE_MAX; conn = conn->next) {
+		uint64_t deadline = atomic_load(&conn->deadline_ns);
+
+		if (!deadline || deadline > now || !iw_conn_get_unless_dead(conn))
+			continue;
+		/* it fires once; a deadline that another thread has set meanwhile stays */
+		atomic_compare_exchange_strong(&conn->deadline_ns, &deadline, 0);
+		due[count++] = conn;
+	}
+	core_lock_release(&engine->lock);
+	return count;
+}
+
+/* Computes the earliest deadline of all again. */
+static void update_deadline(struct iw_engine *engine)
+{
+	uint64_t earliest = UINT64_MAX;
+	struct iw_conn *conn;
+
+	core_lock_acquire(&engine->lock);
+	for (conn = engine->first; conn; conn = conn->next) {
+		uint64_t deadline = atomic_load(&conn->deadline_ns);
+
+		if (deadline && deadline < earliest)
+			earliest = deadline;
+	}
+	core_lock_release(&engine->lock);
+	if (earliest != UINT64_MAX)
+		iw_engine_lower_deadline(engine, earliest);
+}
+
+static void serve_deadlines(struct service *service)
+{
+	struct iw_engine *engine = service->engine;
+	uint64_t now = iw_now_ns();
+	struct iw_conn *due[DUE_MAX];
+	unsigned count, i;
+
+	if (now < atomic_load(&engine->deadline_ns))
+		return;
+	/* before the scan: a thread that sets a deadline stores it in the connection first */
+	atomic_store(&engine->deadline_ns, UINT64_MAX);
+	do {
+		count = find_due(engine, now, due);
+		for (i = 0; i < count; i++) {
+			serve(service, due[i], 0);
+			iw_conn_put(due[i]);
+		}
+	} while (count == DUE_MAX);
+	update_deadline(engine);
+}
+
+/* --- the loop --- */
+
+static int service_timeout(struct service *service)
+{
+	struct iw_engine *engine = service->engine;
+	uint64_t deadline = atomic_load(&engine->deadline_ns);
+	uint64_t now, wait_ms;
+
+	/* polled connections: is there still a thread that polls? */
+	if (atomic_load(&engine->polled_count))
+		return 1;
+	if (deadline == UINT64_MAX)
+		return -1;
+	now = iw_now_ns();
+	if (deadline <= now)
+		return 0;
+	wait_ms = (deadline - now + NS_PER_MS - 1) / NS_PER_MS;
+	return wait_ms > 60000 ? 60000 : (int)wait_ms;
+}
+
+static void serve_events(struct service *service)
+{
+	struct iw_engine *engine = service->engine;
+	struct epoll_event events[IW_EVENTS];
+	int count = epoll_wait(engine->epoll_fd, events, IW_EVENTS, service_timeout(service));
+	int i;
+
+	for (i = 0; i < count; i++) {
+		struct iw_watch *watch = events[i].data.ptr;
+
+		switch (watch->kind) {
+		case IW_KIND_KICK:
+			service_kicked(engine);
+			break;
+		case IW_KIND_LISTENER:
+			iw_listener_event((struct iw_listener *)watch);
+			break;
+		case IW_KIND_CONN:
+			serve(service, (struct iw_conn *)watch, events[i].events);
+			break;
+		}
+	}
+	serve_pending(service);
+	serve_deadlines(service);
+	iw_engine_put_gone(engine);
+	if (atomic_load(&engine->polled_count) && !is_driven(service))
+		iw_engine_arm(engine);
+}
+
+static bool is_any_left(struct iw_engine *engine)
+{
+	bool is_any;
+
+	core_lock_acquire(&engine->lock);
+	is_any = engine->first != NULL;
+	core_lock_release(&engine->lock);
+	return is_any;
+}
+
+void *iw_service_run(void *argument)
+{
+	struct iw_engine *engine = argument;
+	struct service service = {.engine = engine};
+	uint64_t limit;
+
+	soft_is_library_thread = true;
+	while (!atomic_load(&engine->is_stopping))
+		serve_events(&service);
+	/* bytes that peers have not taken yet are lost when their socket is closed with unread data
+	 */
+	iw_setup_drop_all(engine);
+	iw_engine_put_gone(engine);
+	limit = iw_now_ns() + STOP_NS;
+	while (is_any_left(engine) && iw_now_ns() < limit) {
+		iw_linger_all(engine);
+		serve_events(&service);
+		if (is_any_left(engine))
+			usleep(STOP_TICK_US);
+	}
+	iw_linger_end_all(engine);
+	iw_engine_put_gone(engine);
+	iw_engine_put(engine);
+	return NULL;
+}

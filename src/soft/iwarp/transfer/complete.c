@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * What completes requests (tx.h): TCP has taken the bytes of a Send (DTO-116); the peer has proven
+ * that a Write is placed (COMPAT-41); the Response to a Read is placed.
+ */
+#include "core/transport.h"
+#include "soft/iwarp/conn.h"
+#include "soft/iwarp/transfer/tx.h"
+
+bool iw_has_proofs(const struct iw_conn *conn)
+{
+	return conn->is_own_peer || conn->ord > 0;
+}
+
+static void finish(struct core_ep *ep, struct core_req *req)
+{
+	req->transport.word[0] = IW_REQ_FINISHED;
+	core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+}
+
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	for (tx->unsent = later(tx->unsent, ep->req.head); tx->unsent < tx->next; tx->unsent++) {
+		struct core_req *req = core_req_at(&ep->req, tx->unsent);
+
+		if (req->transport.word[0] != IW_REQ_WAIT_SENT)
+			continue; /* Reads and binds wait for something else */
+		if (tx->sent < req->transport.word[1])
+			return;
+		if (req->op == CORE_OP_RDMA_WRITE && iw_has_proofs(conn) &&
+		    !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) && req->sequence >= tx->proven)
+			req->transport.word[0] = IW_REQ_WAIT_PROOF;
+		else
+			finish(ep, req);
+	}
+}
+
+void iw_complete_proven(struct iw_conn *conn, struct core_ep *ep, uint64_t end)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	uint64_t sequence;
+
+	/* a peer cannot prove what was not asked for */
+	if (end > tx->next)
+		end = tx->next;
+	for (sequence = later(tx->proven, ep->req.head); sequence < end; sequence++) {
+		struct core_req *req = core_req_at(&ep->req, sequence);
+
+		if (req->transport.word[0] == IW_REQ_WAIT_PROOF)
+			finish(ep, req);
+	}
+	tx->proven = later(tx->proven, end);
+}
+
+void iw_complete_read(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	const struct iw_read read = tx->read[tx->read_first];
+	struct core_req *req;
+
+	tx->read_first = (tx->read_first + 1) % IW_READS;
+	tx->read_count--;
+	if (read.kind == IW_READ_RTR)
+		return;
+	iw_complete_proven(conn, ep, read.sequence);
+	if (read.kind == IW_READ_PROOF)
+		return;
+	tx->consumer_reads--;
+	req = core_req_at(&ep->req, read.sequence);
+	if (read.offset + read.size == req->len)
+		finish(ep, req);
+}
+
+/* --- failures --- */
+
+void iw_complete_lost(struct iw_conn *conn, struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	tx->is_over = true;
+	/* the rest is flushed, and all of it if a Read has failed already */
+	if (ep->req.head < ep->req.tail && !ep->is_breaking)
+		core_req_done(ep, core_req_at(&ep->req, ep->req.head), status, 0);
+}
+
+/* The status that the request gets which a Terminate names. */
+static DAT_DTO_COMPLETION_STATUS status_of(const struct iw_terminate *terminate)
+{
+	iw_error error = terminate->error;
+	bool is_access = (error & 0xff00) == IW_ERROR(0, 1, 0) ||
+			 ((error & 0xff00) == IW_ERROR(1, 1, 0) && (error & 255) <= 3);
+
+	if (error == IW_ERROR(0, 1, 9))
+		return DAT_DTO_ERR_REMOTE_RESPONDER;
+	if (is_access)
+		return DAT_DTO_ERR_REMOTE_ACCESS;
+	if (error == IW_ERROR(1, 2, 2))
+		return !terminate->has_segment || terminate->segment.queue == IW_QUEUE_SEND
+			       ? DAT_DTO_ERR_RECEIVER_NOT_READY
+			       : DAT_DTO_ERR_REMOTE_RESPONDER;
+	return error >> 12 == 2 ? DAT_DTO_ERR_TRANSPORT : DAT_DTO_ERR_REMOTE_RESPONDER;
+}
+
+/* Does a segment of a message of that length begin at that offset? */
+static bool is_within(uint64_t offset, uint64_t len)
+{
+	return offset < len || !offset;
+}
+
+/* Is it the request whose segment the Terminate names? `msn`: of the request, if it is a Send. */
+static bool is_named(const struct iw_conn *conn, const struct core_req *req,
+		     const struct iw_terminate *terminate, uint32_t msn)
+{
+	const struct iw_tx *tx = &conn->stream.tx;
+	const struct iw_ddp *segment = &terminate->segment;
+	uint32_t i;
+
+	switch (req->op) {
+	case CORE_OP_SEND:
+		return !segment->is_tagged && segment->queue == IW_QUEUE_SEND &&
+		       segment->msn == msn;
+	case CORE_OP_RDMA_WRITE:
+		return segment->is_tagged && segment->stag == req->remote.rmr_context &&
+		       is_within(segment->offset - req->remote.target_address, req->len);
+	case CORE_OP_RDMA_READ:
+		if (!terminate->has_request)
+			return false;
+		for (i = 0; i < tx->read_count; i++) {
+			const struct iw_read *read = &tx->read[(tx->read_first + i) % IW_READS];
+
+			if (read->kind == IW_READ_CONSUMER && read->sequence == req->sequence &&
+			    read->stag == terminate->request.sink_stag)
+				return true;
+		}
+		return false;
+	default:
+		return false;
+	}
+}
+
+/* The request that the Terminate names; NULL: none that is outstanding. */
+static struct core_req *find_named(struct iw_conn *conn, struct core_ep *ep,
+				   const struct iw_terminate *terminate)
+{
+	const struct iw_tx *tx = &conn->stream.tx;
+	bool has_begun = (tx->is_in_request || tx->offset) && tx->next < ep->req.tail;
+	uint32_t msn = tx->msn[IW_QUEUE_SEND];
+	uint64_t sequence;
+
+	if (!terminate->has_segment)
+		return NULL;
+	for (sequence = ep->req.head; sequence < tx->next; sequence++)
+		msn -= core_req_at(&ep->req, sequence)->op == CORE_OP_SEND;
+	/* of Writes to the same place the peer has refused the first, and what is before it has
+	 * succeeded: a later one must not be taken for it */
+	for (sequence = ep->req.head; sequence < tx->next + has_begun; sequence++) {
+		struct core_req *req = core_req_at(&ep->req, sequence);
+
+		if (!req->is_done && is_named(conn, req, terminate, msn))
+			return req;
+		msn += req->op == CORE_OP_SEND;
+	}
+	return NULL;
+}
+
+/* Completes what the Terminate shows to be carried out: all before the named request (TERM-11). */
+static void complete_before(struct core_ep *ep, uint64_t end)
+{
+	uint64_t sequence;
+
+	for (sequence = ep->req.head; sequence < end; sequence++) {
+		struct core_req *req = core_req_at(&ep->req, sequence);
+		uint64_t state = req->transport.word[0];
+
+		if (state == IW_REQ_WAIT_PROOF || state == IW_REQ_WAIT_SENT)
+			finish(ep, req);
+	}
+}
+
+void iw_complete_terminated(struct iw_conn *conn, struct core_ep *ep,
+			    const struct iw_terminate *terminate)
+{
+	struct core_req *req = find_named(conn, ep, terminate);
+
+	conn->stream.tx.is_over = true;
+	if (req)
+		complete_before(ep, req->sequence);
+	else if (ep->req.head < ep->req.tail)
+		req = core_req_at(&ep->req, ep->req.head);
+	if (req)
+		core_req_done(ep, req, status_of(terminate), 0);
+	iw_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+}

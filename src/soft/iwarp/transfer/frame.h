@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * Building FPDUs, and giving them to TCP. Small payloads are copied behind their header, so that
+ * one system call sends many. Large ones go to TCP straight from the consumer's memory.
+ */
+#ifndef IWARP_FRAME_H
+#define IWARP_FRAME_H
+
+#include "soft/iwarp/conn.h"
+#include "soft/pins.h"
+
+#define IW_SEND_IOV (SOFT_IOV_MAX + 2u) /* what waits, payload, tail */
+#define IW_DIRECT_MIN 8192u		/* payloads from that size on are not copied */
+/* What a frame without payload needs at most: a Read Request, or a Terminate. */
+#define IW_FRAME_SMALL 96u
+
+/* Is there room for an FPDU with that much payload behind what waits to be sent? */
+bool iw_frame_has_room(struct iw_conn *conn, uint32_t payload);
+/* How much payload fits into one segment with a header of that size, by the rules for this peer. */
+uint32_t iw_frame_most(const struct iw_conn *conn, uint32_t head);
+
+/*
+ * Writes length and header of an FPDU, and returns where its payload goes; iw_frame_end() completes
+ * it. There is room.
+ */
+uint8_t *iw_frame_begin(struct iw_conn *conn, const struct iw_ddp *ddp, uint32_t payload);
+void iw_frame_end(struct iw_conn *conn, const struct iw_ddp *ddp, uint32_t payload);
+/* Both, for an FPDU without payload. */
+void iw_frame_put_empty(struct iw_conn *conn, const struct iw_ddp *ddp);
+/* Both, for a payload that is `len` bytes of a request, from that offset on; nothing else can be
+ * queued before iw_flush has sent all of it. 0 or -EFAULT: the memory is not valid any more. */
+int iw_frame_direct(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req,
+		    const struct iw_ddp *ddp, uint64_t offset, uint32_t len);
+
+/*
+ * Gives TCP what waits. Sets is_blocked if TCP has no room, is_lost if it has failed. -EFAULT: the
+ * memory of request direct.sequence is not valid any more; the FPDU cannot be finished. EP locked.
+ */
+int iw_flush(struct iw_conn *conn, struct core_ep *ep);
+
+/* The endpoint goes: copies what an unfinished FPDU still needs of the consumer's memory. */
+void iw_frame_detach(struct iw_conn *conn, struct core_ep *ep);
+/* Service thread, LINGERING: sends what is left. True: all of it is sent. */
+bool iw_frame_flush_rest(struct iw_conn *conn);
+
+#endif

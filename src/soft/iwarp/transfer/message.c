@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The order of messages in queue 0, and messages that wait for a Receive. Their segments are kept
+ * in the spill space, so that what follows them in the stream (RDMA Writes, Read Responses,
+ * Terminate) is not held up (DTO-117). When the space is full the socket is not read, and the TCP
+ * window closes (DDP-17).
+ */
+#include <string.h>
+
+#include "core/transport.h"
+#include "soft/iwarp/transfer/answer.h"
+#include "soft/iwarp/transfer/segment.h"
+
+iw_error iw_message_check(const struct iw_conn *conn, const struct iw_segment *segment)
+{
+	const struct iw_rx *rx = &conn->stream.rx;
+	const struct iw_ddp *ddp = &segment->ddp;
+
+	if (ddp->msn != rx->msn[IW_QUEUE_SEND])
+		return IW_ERROR(1, 2, 3);
+	if (rx->arrival.is_begun && ddp->opcode != rx->arrival.opcode)
+		return IW_ERROR(0, 2, 6);
+	if (ddp->mo != (rx->arrival.is_begun ? rx->arrival.offset : 0))
+		return IW_ERROR(1, 2, 4);
+	if (segment->size > UINT32_MAX - ddp->mo)
+		return IW_ERROR(1, 2, 5);
+	return IW_NO_ERROR;
+}
+
+void iw_message_advance(struct iw_conn *conn, const struct iw_segment *segment)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	struct iw_arrival *arrival = &rx->arrival;
+
+	if (segment->ddp.is_last) {
+		arrival->is_begun = false;
+		rx->msn[IW_QUEUE_SEND]++;
+		return;
+	}
+	arrival->is_begun = true;
+	arrival->opcode = segment->ddp.opcode;
+	arrival->offset = segment->ddp.mo + segment->size;
+}
+
+bool iw_message_is_waiting(const struct iw_conn *conn)
+{
+	return iw_buffer_count(&conn->stream.rx.spill) != 0;
+}
+
+/* What a segment takes in the spill space: its description, then its payload. */
+static uint32_t record_size(const struct iw_segment *segment)
+{
+	return ((uint32_t)sizeof(*segment) + segment->size + 7u) & ~7u;
+}
+
+/* Makes room for a record; false: the space is full, or there is no memory for it. */
+static bool make_room(struct iw_conn *conn, uint32_t size)
+{
+	struct iw_buffer *spill = &conn->stream.rx.spill;
+
+	if (!spill->data) {
+		spill->data = iw_buffer_get(conn->engine);
+		spill->size = spill->data ? IW_BUFFER_SIZE : 0;
+	}
+	if (size > spill->size - iw_buffer_count(spill))
+		return false;
+	if (size > spill->size - spill->end) {
+		memmove(spill->data, spill->data + spill->start, iw_buffer_count(spill));
+		spill->end -= spill->start;
+		spill->start = 0;
+	}
+	return true;
+}
+
+/* Starts the limit of DTO-106, if there is one. */
+static void start_waiting(struct iw_conn *conn)
+{
+	uint64_t limit_ns = conn->engine->settings.rnr_timeout_ms * UINT64_C(1000000);
+	struct iw_rx *rx = &conn->stream.rx;
+
+	if (rx->is_waiting)
+		return;
+	rx->is_waiting = true;
+	if (!limit_ns)
+		return;
+	rx->waiting_ns = iw_now_ns() + limit_ns;
+	iw_conn_lower_deadline(conn, rx->waiting_ns);
+}
+
+enum iw_take iw_message_keep(struct iw_conn *conn, const struct iw_segment *segment,
+			     const uint8_t *payload)
+{
+	struct iw_buffer *spill = &conn->stream.rx.spill;
+	uint32_t size = record_size(segment);
+
+	start_waiting(conn);
+	if (!make_room(conn, size)) {
+		conn->stream.rx.is_blocked = true;
+		return IW_WAIT;
+	}
+	memcpy(spill->data + spill->end, segment, sizeof(*segment));
+	memcpy(spill->data + spill->end + sizeof(*segment), payload, segment->size);
+	spill->end += size;
+	return IW_TAKEN;
+}
+
+/* Is the time over that a message may wait? */
+static bool is_too_late(struct iw_conn *conn)
+{
+	const struct iw_rx *rx = &conn->stream.rx;
+
+	if (!rx->waiting_ns)
+		return false;
+	if (iw_now_ns() >= rx->waiting_ns)
+		return true;
+	iw_conn_lower_deadline(conn, rx->waiting_ns);
+	return false;
+}
+
+static enum iw_take deliver_one(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_buffer *spill = &conn->stream.rx.spill;
+	struct iw_segment segment;
+	enum iw_take take;
+
+	memcpy(&segment, spill->data + spill->start, sizeof(segment));
+	take = iw_segment_take(conn, ep, &segment, spill->data + spill->start + sizeof(segment));
+	if (take == IW_WAIT)
+		start_waiting(conn);
+	if (take == IW_WAIT && is_too_late(conn)) {
+		iw_answer_error(conn, IW_ERROR(1, 2, 2), &segment.offender);
+		return IW_ENDED;
+	}
+	if (take == IW_TAKEN)
+		spill->start += record_size(&segment);
+	return take;
+}
+
+int iw_message_deliver(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	int handled = 0;
+
+	if (!iw_message_is_waiting(conn))
+		rx->is_blocked = false; /* there was no memory for the spill space */
+	while (iw_message_is_waiting(conn) && iw_conn_state(conn) == IW_ESTABLISHED) {
+		if (deliver_one(conn, ep) != IW_TAKEN)
+			return handled;
+		handled++;
+		/* the next one has its own time */
+		rx->is_waiting = false;
+		rx->waiting_ns = 0;
+		rx->is_blocked = false;
+	}
+	if (handled && !iw_message_is_waiting(conn)) {
+		rx->spill.start = rx->spill.end = 0;
+		iw_buffer_put(conn->engine, rx->spill.data);
+		rx->spill.data = NULL;
+		rx->spill.size = 0;
+	}
+	return handled;
+}

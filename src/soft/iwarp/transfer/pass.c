@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Running the two streams of a connection in turn (pass.h). */
+#include "soft/iwarp/transfer/pass.h"
+
+#include <sys/epoll.h>
+
+#include "core/base/cancel.h"
+#include "core/transport.h"
+#include "soft/iwarp/connect/setup.h"
+#include "soft/iwarp/transfer/rx.h"
+#include "soft/iwarp/transfer/segment.h"
+#include "soft/iwarp/transfer/tx.h"
+
+#define BUDGET (1024u * 1024u)	   /* bytes of one pass */
+#define BUDGET_LEAST (64u * 1024u) /* of either direction */
+
+void iw_pass_watch(struct iw_conn *conn)
+{
+	const struct iw_stream *stream = &conn->stream;
+
+	if (conn->is_polled)
+		return;
+	/* a socket that is not read shows the peer's disconnect all the same */
+	if (iw_conn_watch(conn, (stream->rx.is_blocked ? EPOLLRDHUP : EPOLLIN) |
+					(stream->tx.is_blocked ? EPOLLOUT : 0)) < 0)
+		iw_conn_lower_deadline(conn, iw_now_ns() + 10000000u);
+}
+
+/* What the parts of a pass have found, in the order of its weight. */
+static void judge_pass(struct iw_conn *conn, struct core_ep *ep)
+{
+	if (iw_conn_state(conn) != IW_ESTABLISHED)
+		return;
+	if (conn->is_lost) {
+		iw_segment_fail_filling(conn, ep, DAT_DTO_ERR_TRANSPORT);
+		iw_complete_lost(conn, ep, DAT_DTO_ERR_TRANSPORT);
+		iw_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+	} else if (conn->is_draining && ep->req.head == ep->req.tail) {
+		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+	}
+}
+
+/* The service thread goes on where the budget has ended a pass of a connection that is armed. */
+static void go_on_later(struct iw_conn *conn, uint64_t rx_budget, uint64_t tx_budget)
+{
+	if (rx_budget && tx_budget)
+		return;
+	conn->has_more = true;
+	if (!conn->is_polled)
+		iw_conn_serve_later(conn);
+}
+
+/* Nothing but a valid FPDU makes the connection established (TERM-32). */
+static void finish_accepted(struct iw_conn *conn, struct core_ep *ep)
+{
+	if (!conn->is_lost && iw_conn_state(conn) == IW_ACCEPTED) {
+		iw_pass_watch(conn);
+		return;
+	}
+	iw_conn_set_state(conn, IW_ACCEPTED);
+	iw_setup_failed(conn, ep);
+}
+
+static int run(struct iw_conn *conn, struct core_ep *ep)
+{
+	uint64_t rx_budget = BUDGET, tx_budget = BUDGET;
+	bool was_accepted = iw_conn_state(conn) == IW_ACCEPTED;
+	int handled = iw_rx_run(conn, ep, &rx_budget);
+
+	conn->has_more = false;
+	if (iw_conn_of(ep) != conn)
+		return handled + 1;
+	if (conn->is_hung_up && rx_budget)
+		conn->is_lost = true; /* all that could be read was */
+	if (was_accepted && !conn->stream.rx.is_any) {
+		finish_accepted(conn, ep);
+		return handled;
+	}
+	if (iw_conn_state(conn) == IW_ESTABLISHED)
+		handled += iw_tx_run(conn, ep, &tx_budget);
+	judge_pass(conn, ep);
+	if (iw_conn_state(conn) == IW_CLOSING) {
+		iw_conn_finish(conn, ep);
+		return handled + 1;
+	}
+	iw_pass_watch(conn);
+	go_on_later(conn, rx_budget, tx_budget);
+	return handled;
+}
+
+int iw_pass(struct iw_conn *conn, struct core_ep *ep)
+{
+	int state = core_cancel_off();
+	int handled = 0;
+
+	iw_conn_get(conn);
+	if (iw_conn_state(conn) == IW_CLOSING)
+		iw_conn_finish(conn, ep);
+	else if (iw_conn_state(conn) == IW_ACCEPTED || iw_conn_state(conn) == IW_ESTABLISHED)
+		handled = run(conn, ep);
+	iw_conn_put(conn);
+	core_cancel_restore(state);
+	return handled;
+}
+
+/* After a call of the consumer, which must not report the end of the connection itself. */
+static void after_post(struct iw_conn *conn, uint64_t rx_budget, uint64_t tx_budget)
+{
+	if (iw_conn_state(conn) == IW_CLOSING || conn->is_lost)
+		iw_conn_serve_later(conn);
+	else
+		iw_pass_watch(conn);
+	go_on_later(conn, rx_budget, tx_budget);
+}
+
+void iw_pass_requests(struct iw_conn *conn, struct core_ep *ep)
+{
+	int state = core_cancel_off();
+	uint64_t budget = BUDGET;
+
+	(void)iw_tx_run(conn, ep, &budget);
+	after_post(conn, BUDGET, budget);
+	core_cancel_restore(state);
+}
+
+void iw_pass_receives(struct iw_conn *conn, struct core_ep *ep)
+{
+	int state = core_cancel_off();
+	uint64_t rx_budget = BUDGET_LEAST, tx_budget = BUDGET;
+
+	(void)iw_rx_run(conn, ep, &rx_budget);
+	/* what has come may be what a request waits for, or wants an answer */
+	if (iw_conn_state(conn) == IW_ESTABLISHED)
+		(void)iw_tx_run(conn, ep, &tx_budget);
+	after_post(conn, rx_budget, tx_budget);
+	core_cancel_restore(state);
+}

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The bytes that arrive become FPDUs, and these are carried out (rx.h). With the CRC on, an FPDU is
+ * carried out when all of it is there and its CRC is good (MPA-52). Without it the payload of a
+ * large one is placed as it comes, straight from the socket.
+ */
+#include "soft/iwarp/transfer/rx.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "core/transport.h"
+#include "shared/bytes.h"
+#include "soft/iwarp/connect/setup.h"
+#include "soft/iwarp/transfer/answer.h"
+#include "soft/iwarp/transfer/frame.h"
+#include "soft/iwarp/transfer/segment.h"
+#include "soft/iwarp/transfer/tx.h"
+#include "soft/iwarp/wire/crc.h"
+#include "soft/iwarp/wire/mpa.h"
+
+#define FPDU_COST 512u /* of the budget, so that the smallest FPDUs end a pass, too (IWCM-46) */
+
+enum rx_step {
+	RX_TAKEN, /* something was carried out: go on */
+	RX_NEED,  /* more bytes are needed */
+	RX_WAIT,  /* a message waits for a Receive, and there is no space to keep it */
+	RX_ENDED, /* the connection ends */
+};
+
+/* --- bytes of the socket --- */
+
+/* Makes room at the end of the buffer. */
+static void compact(struct iw_buffer *in)
+{
+	if (in->start == in->end) {
+		in->start = in->end = 0;
+	} else if (in->end == in->size) {
+		memmove(in->data, in->data + in->start, iw_buffer_count(in));
+		in->end -= in->start;
+		in->start = 0;
+	}
+}
+
+static ssize_t receive(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	struct iw_buffer *in = &rx->in;
+	ssize_t count;
+
+	if (rx->is_open && !iw_buffer_count(in) && rx->segment.placed < rx->segment.size)
+		return iw_segment_receive(conn, ep, &rx->segment);
+	compact(in);
+	count = recv(conn->fd, in->data + in->end, in->size - in->end, MSG_DONTWAIT);
+	if (count > 0)
+		in->end += (uint32_t)count;
+	return count < 0 ? -errno : count;
+}
+
+/* The peer has ended its direction of the stream. */
+static void end_of_stream(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+
+	if (iw_conn_state(conn) == IW_ACCEPTED) {
+		conn->is_lost = true; /* iw_pass reports that the set-up has failed */
+		return;
+	}
+	if (conn->is_reset || rx->is_open || iw_buffer_count(&rx->in)) {
+		/* IWCM-31: within an FPDU */
+		iw_segment_fail_filling(conn, ep, DAT_DTO_ERR_TRANSPORT);
+		iw_complete_lost(conn, ep, DAT_DTO_ERR_TRANSPORT);
+		iw_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+		return;
+	}
+	iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
+/* --- one FPDU --- */
+
+static enum rx_step fail(struct iw_conn *conn, iw_error error, const struct iw_offender *offender)
+{
+	iw_answer_error(conn, error, offender);
+	return RX_ENDED;
+}
+
+/* TERM-30 */
+static enum rx_step fail_crc(struct iw_conn *conn, struct core_ep *ep)
+{
+	iw_segment_fail_filling(conn, ep, DAT_DTO_ERR_TRANSPORT);
+	return fail(conn, IW_ERROR(2, 0, 2), NULL);
+}
+
+/* Is the CRC of an FPDU of that size good, or is there none? */
+static bool is_crc_good(const struct iw_conn *conn, const uint8_t *at, uint32_t size)
+{
+	const uint32_t body = size - IW_FPDU_CRC;
+
+	return !conn->has_crc || iw_crc32c(0, at, body) == iw_crc_get(at + body);
+}
+
+/* A valid FPDU has come. The first one makes the connection established (MPA-37). */
+static void note_fpdu(struct iw_conn *conn, struct core_ep *ep)
+{
+	conn->stream.rx.is_any = true;
+	conn->stream.tx.may_send = true;
+	if (iw_conn_state(conn) == IW_ACCEPTED)
+		iw_setup_first_fpdu(conn, ep);
+}
+
+/* DDP-13 comes before the rules about the Read Request itself. */
+static iw_error check_read_request(const struct iw_rx *rx, const struct iw_segment *segment)
+{
+	if (segment->ddp.msn != rx->msn[IW_QUEUE_READ])
+		return IW_ERROR(1, 2, 3);
+	return iw_read_request_check(&segment->ddp, segment->offender.ulpdu);
+}
+
+static enum rx_step take_read_request(struct iw_conn *conn, struct core_ep *ep,
+				      struct iw_segment *segment, const uint8_t *payload)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	iw_error error = check_read_request(rx, segment);
+	struct iw_read_request request;
+
+	if (error == IW_NO_ERROR) {
+		memcpy(segment->offender.request, payload, IW_READ_REQUEST_SIZE);
+		segment->offender.has_request = true;
+		iw_read_request_get(payload, &request);
+		error = iw_answer_take_request(conn, ep, &request, &segment->offender);
+	}
+	if (error != IW_NO_ERROR)
+		return fail(conn, error, &segment->offender);
+	rx->msn[IW_QUEUE_READ]++;
+	return RX_TAKEN;
+}
+
+static enum rx_step take_terminate(struct iw_conn *conn, struct core_ep *ep,
+				   const struct iw_segment *segment, const uint8_t *payload)
+{
+	const struct iw_ddp *ddp = &segment->ddp;
+	struct iw_terminate terminate;
+
+	if (!iw_terminate_get(payload, segment->size, &terminate) || ddp->msn != 1 || ddp->mo ||
+	    !ddp->is_last || !iw_error_is_known(terminate.error)) /* TERM-13 */
+		terminate = (struct iw_terminate){.error = IW_ERROR(0, 0, 0)};
+	iw_complete_terminated(conn, ep, &terminate);
+	return RX_ENDED;
+}
+
+/* A question or an answer between two of ours (tx.h). */
+static bool take_special(struct iw_conn *conn, struct core_ep *ep, const struct iw_segment *segment)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	if (!conn->is_own_peer || segment->ddp.opcode != IW_OP_WRITE || segment->size)
+		return false;
+	if (segment->ddp.stag == IW_STAG_ASK) {
+		tx->is_answer_due = true;
+		tx->answer = segment->ddp.offset;
+	} else if (segment->ddp.stag == IW_STAG_ANSWER) {
+		iw_complete_proven(conn, ep, segment->ddp.offset);
+	}
+	return true;
+}
+
+static enum rx_step step_of(enum iw_take take)
+{
+	return take == IW_TAKEN ? RX_TAKEN : take == IW_WAIT ? RX_WAIT : RX_ENDED;
+}
+
+/* MPA-35: the form B of the ready-to-receive message takes no Receive. */
+static bool is_rtr_send(const struct iw_conn *conn, const struct iw_segment *segment, bool is_first)
+{
+	return is_first && !conn->is_active && conn->rtr == IW_RTR_SEND && !segment->size &&
+	       segment->ddp.is_last;
+}
+
+static enum rx_step take_send(struct iw_conn *conn, struct core_ep *ep, struct iw_segment *segment,
+			      const uint8_t *payload, bool is_first)
+{
+	iw_error error = iw_message_check(conn, segment);
+	enum rx_step step = RX_WAIT;
+
+	if (error != IW_NO_ERROR) {
+		iw_segment_fail_receive(conn, ep, DAT_DTO_ERR_BAD_RESPONSE);
+		return fail(conn, error, &segment->offender);
+	}
+	if (is_rtr_send(conn, segment, is_first))
+		step = RX_TAKEN;
+	else if (!iw_message_is_waiting(conn))
+		step = step_of(iw_segment_take(conn, ep, segment, payload));
+	if (step == RX_WAIT)
+		step = step_of(iw_message_keep(conn, segment, payload));
+	if (step == RX_TAKEN)
+		iw_message_advance(conn, segment);
+	return step;
+}
+
+/* Carries out an FPDU that is all there. */
+static enum rx_step take_whole(struct iw_conn *conn, struct core_ep *ep, struct iw_segment *segment,
+			       const uint8_t *payload)
+{
+	bool is_first = !conn->stream.rx.is_any;
+
+	if (segment->ddp.opcode == IW_OP_TERMINATE) {
+		if (iw_conn_state(conn) == IW_ACCEPTED) {
+			conn->is_lost = true; /* TERM-32 */
+			return RX_ENDED;
+		}
+		return take_terminate(conn, ep, segment, payload);
+	}
+	note_fpdu(conn, ep);
+	if (iw_conn_state(conn) != IW_ESTABLISHED)
+		return RX_ENDED;
+	if (segment->ddp.opcode == IW_OP_READ_REQUEST)
+		return take_read_request(conn, ep, segment, payload);
+	if (segment->ddp.is_tagged && take_special(conn, ep, segment))
+		return RX_TAKEN;
+	if (segment->ddp.is_tagged)
+		return step_of(iw_segment_take(conn, ep, segment, payload));
+	return take_send(conn, ep, segment, payload, is_first);
+}
+
+/* May the payload be placed as it comes? If so, begins that. */
+static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
+				 const struct iw_segment *segment, uint32_t head)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	enum iw_take take;
+
+	if (segment->size < IW_DIRECT_MIN || segment->ddp.opcode == IW_OP_READ_REQUEST ||
+	    segment->ddp.opcode == IW_OP_TERMINATE || iw_conn_state(conn) != IW_ESTABLISHED)
+		return RX_NEED;
+	if (!segment->ddp.is_tagged &&
+	    (iw_message_is_waiting(conn) || iw_message_check(conn, segment) != IW_NO_ERROR ||
+	     !core_recv_next(ep)))
+		return RX_NEED; /* it is judged, or kept, when all of it is there */
+	take = iw_segment_begin(conn, ep, segment);
+	if (take != IW_TAKEN)
+		return step_of(take);
+	if (!segment->ddp.is_tagged)
+		iw_message_advance(conn, segment);
+	rx->segment = *segment;
+	rx->is_open = true;
+	rx->tail_left = iw_fpdu_pad(head + segment->size) + IW_FPDU_CRC;
+	rx->in.start += IW_FPDU_HEAD + head;
+	return RX_TAKEN;
+}
+
+/* Continues the segment whose payload is placed as it comes. */
+static enum rx_step continue_segment(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	struct iw_segment *segment = &rx->segment;
+	uint32_t count = iw_buffer_count(&rx->in);
+	uint32_t left = segment->size - segment->placed;
+	uint32_t part = count < left ? count : left;
+
+	if (iw_segment_put(conn, ep, segment, rx->in.data + rx->in.start, part) != IW_TAKEN)
+		return RX_ENDED;
+	rx->in.start += part;
+	count -= part;
+	if (part < left)
+		return RX_NEED;
+	part = count < rx->tail_left ? count : rx->tail_left;
+	rx->in.start += part;
+	rx->tail_left -= part;
+	if (rx->tail_left)
+		return RX_NEED;
+	rx->is_open = false;
+	note_fpdu(conn, ep);
+	return step_of(iw_segment_end(conn, ep, segment));
+}
+
+/* MPA-35, MPA-60: an FPDU without ULPDU. */
+static enum rx_step take_empty(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	uint32_t size = iw_fpdu_size(0);
+	const uint8_t *at = rx->in.data + rx->in.start;
+
+	if (rx->is_any || conn->is_active || conn->rtr != IW_RTR_SEND)
+		return fail(conn, IW_ERROR(1, 0, 0), NULL);
+	if (iw_buffer_count(&rx->in) < size)
+		return RX_NEED;
+	if (!is_crc_good(conn, at, size))
+		return fail_crc(conn, ep);
+	rx->in.start += size;
+	note_fpdu(conn, ep);
+	return RX_TAKEN;
+}
+
+/* Is enough there to judge the header? With the CRC on that is the whole FPDU. */
+static bool is_header_there(const struct iw_conn *conn, const uint8_t *at, uint32_t count)
+{
+	uint32_t ulpdu = be_get16(at);
+
+	if (conn->has_crc)
+		return count >= iw_fpdu_size(ulpdu);
+	if (count <= IW_FPDU_HEAD)
+		return false;
+	return ulpdu < iw_ddp_head_size(at[2]) || count >= IW_FPDU_HEAD + iw_ddp_head_size(at[2]);
+}
+
+static enum rx_step next_fpdu(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	const uint8_t *at = rx->in.data + rx->in.start;
+	uint32_t count = iw_buffer_count(&rx->in);
+	uint32_t ulpdu = count < IW_FPDU_HEAD ? 0 : be_get16(at);
+	uint32_t size = iw_fpdu_size(ulpdu);
+	struct iw_segment segment = {.offender.ulpdu = (uint16_t)ulpdu};
+	uint32_t head;
+	iw_error error;
+	enum rx_step step;
+
+	if (count < IW_FPDU_HEAD)
+		return RX_NEED;
+	if (!ulpdu)
+		return take_empty(conn, ep);
+	if (!is_header_there(conn, at, count))
+		return RX_NEED;
+	if (!is_crc_good(conn, at, size))
+		return fail_crc(conn, ep);
+	error = iw_ddp_get(at + IW_FPDU_HEAD, ulpdu, &segment.ddp);
+	head = iw_ddp_head_size(at[2]);
+	if (ulpdu >= head)
+		memcpy(segment.offender.head, at + IW_FPDU_HEAD, head);
+	if (error == IW_ERROR(0, 2, 6)) /* TERM-21 */
+		iw_segment_fail_receive(conn, ep, DAT_DTO_ERR_BAD_RESPONSE);
+	if (error != IW_NO_ERROR)
+		return fail(conn, error, &segment.offender);
+	segment.size = ulpdu - head;
+	if (count < size)
+		return open_segment(conn, ep, &segment, head);
+	step = take_whole(conn, ep, &segment, at + IW_FPDU_HEAD + head);
+	if (step == RX_TAKEN)
+		rx->in.start += size;
+	return step;
+}
+
+/* --- all of them --- */
+
+static bool is_running(const struct iw_conn *conn)
+{
+	enum iw_state state = iw_conn_state(conn);
+
+	return state == IW_ACCEPTED || state == IW_ESTABLISHED;
+}
+
+/* Reads the socket. False: there is nothing, or the stream has ended. */
+static bool read_more(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	ssize_t count = receive(conn, ep);
+
+	if (count > 0) {
+		*budget -= (uint64_t)count < *budget ? (uint64_t)count : *budget;
+		return true;
+	}
+	if (!count)
+		end_of_stream(conn, ep);
+	else if (count == -EINTR)
+		return true;
+	else if (count != -EAGAIN && count != -ENOMEM && count != -EPROTO)
+		iw_conn_lose(conn, (int)count);
+	return false;
+}
+
+int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	int handled = 0;
+
+	if (rx->is_blocked || iw_message_is_waiting(conn))
+		handled = iw_message_deliver(conn, ep);
+	if (rx->is_blocked)
+		return handled;
+	while (*budget && is_running(conn)) {
+		enum rx_step step = rx->is_open ? continue_segment(conn, ep) : next_fpdu(conn, ep);
+
+		if (step == RX_TAKEN) {
+			*budget -= FPDU_COST < *budget ? FPDU_COST : *budget;
+			handled++;
+		} else if (step != RX_NEED) {
+			return handled + 1;
+		} else if (!read_more(conn, ep, budget)) {
+			return handled;
+		}
+	}
+	return handled;
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The bytes that arrive become FPDUs, and these are carried out (rx.c). */
+#ifndef IWARP_RX_H
+#define IWARP_RX_H
+
+#include "soft/iwarp/conn.h"
+
+/*
+ * Reads the socket and carries out what has come, up to the budget (bytes): > 0 there was work, or
+ * 0. May end the connection (state CLOSING, or the endpoint has released it). EP locked.
+ */
+int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget);
+
+#endif

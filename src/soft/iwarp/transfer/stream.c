@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Beginning and end of the streams of a connection. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "core/transport.h"
+#include "soft/iwarp/conn.h"
+#include "soft/iwarp/transfer/frame.h"
+#include "soft/iwarp/transfer/pass.h"
+#include "soft/iwarp/transfer/tx.h"
+
+#define EMSS_LEAST 536u
+
+/* MPA-55 to -58 */
+static uint32_t mulpdu_of(const struct iw_conn *conn)
+{
+	int emss = 0;
+	socklen_t size = sizeof(emss);
+
+	if (conn->is_own_peer)
+		return IW_ULPDU_MAX;
+	if (getsockopt(conn->fd, IPPROTO_TCP, TCP_MAXSEG, &emss, &size) < 0 ||
+	    emss < (int)EMSS_LEAST)
+		emss = EMSS_LEAST;
+	return iw_fpdu_mulpdu((uint32_t)emss);
+}
+
+void iw_stream_update_mulpdu(struct iw_conn *conn)
+{
+	if (!conn->is_own_peer)
+		conn->stream.tx.mulpdu = mulpdu_of(conn);
+}
+
+int iw_stream_begin(struct iw_conn *conn)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	struct iw_rx *rx = &conn->stream.rx;
+	uint8_t *data = rx->in.data ? rx->in.data : iw_buffer_get(conn->engine);
+	unsigned queue;
+
+	if (!data)
+		return -ENOMEM;
+	rx->in = (struct iw_buffer){.data = data, .size = IW_RX_SIZE};
+	tx->out = (struct iw_buffer){.data = data + IW_RX_SIZE, .size = IW_TX_SIZE};
+	for (queue = 0; queue < IW_QUEUES; queue++)
+		tx->msn[queue] = rx->msn[queue] = 1;
+	tx->mulpdu = mulpdu_of(conn);
+	tx->error = IW_NO_ERROR;
+	tx->may_send = conn->is_active;
+	/* any value will do: a Response is compared with what is in flight */
+	if (getrandom(&tx->stag, sizeof(tx->stag), GRND_NONBLOCK) < 0)
+		tx->stag = (uint32_t)iw_now_ns();
+	return 0;
+}
+
+void iw_stream_start(struct iw_conn *conn, const struct core_ep *ep)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	/* the sequence goes on from one connection of the endpoint to the next */
+	tx->next = tx->unsent = ep->req.tail;
+	tx->wants_proof = tx->asked = tx->proven = ep->req.tail;
+}
+
+void iw_stream_free(struct iw_conn *conn)
+{
+	struct iw_stream *stream = &conn->stream;
+
+	iw_buffer_put(conn->engine, stream->rx.in.data);
+	iw_buffer_put(conn->engine, stream->rx.spill.data);
+	stream->rx.in.data = NULL;
+	stream->rx.spill.data = NULL;
+}
+
+void iw_stream_send_rtr(struct iw_conn *conn, enum iw_rtr form)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	struct iw_ddp ddp = {.is_last = true};
+
+	switch (form) {
+	case IW_RTR_NONE:
+		return;
+	case IW_RTR_READ:
+		iw_tx_put_empty_read(conn, iw_tx_add_read(tx, IW_READ_RTR, 0));
+		return;
+	case IW_RTR_WRITE:
+		ddp.is_tagged = true;
+		ddp.opcode = IW_OP_WRITE;
+		ddp.stag = IW_STAG_RTR;
+		break;
+	case IW_RTR_SEND:
+		ddp.opcode = IW_OP_SEND;
+		ddp.queue = IW_QUEUE_SEND;
+		ddp.msn = tx->msn[IW_QUEUE_SEND]++;
+		break;
+	}
+	iw_frame_put_empty(conn, &ddp);
+}
+
+void iw_stream_send_error(struct iw_conn *conn, iw_error error)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	if (!tx->out.data && iw_stream_begin(conn) < 0)
+		return;
+	memset(&tx->offender, 0, sizeof(tx->offender));
+	tx->error = error;
+	tx->is_over = true;
+}

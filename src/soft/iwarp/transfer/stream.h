@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The state of the two byte streams of an established connection; the endpoint's lock guards it.
+ * After iw_conn_drop it belongs to the service thread.
+ *
+ *   stream.c    beginning, buffers
+ *   frame.c     building FPDUs, giving bytes to TCP
+ *   tx.c        requests of the consumer become messages
+ *   answer.c    what the peer is owed: Read Responses, proofs of placement, a Terminate
+ *   complete.c  requests that are done, by what TCP has taken or the peer has answered
+ *   rx.c        bytes become FPDUs
+ *   segment.c   payloads are placed: of Sends, RDMA Writes, Read Responses
+ *   message.c   Sends of the peer, and those that wait for a Receive
+ *   pass.c      both streams in turn
+ */
+#ifndef IWARP_STREAM_H
+#define IWARP_STREAM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "soft/iwarp/wire/ddp.h"
+#include "soft/iwarp/wire/mpa.h"
+#include "soft/iwarp/wire/terminate.h"
+
+struct iw_engine;
+
+#define IW_READS 66u /* Read Requests in flight each way: those of an endpoint, proof and RTR */
+
+/* --- buffers: from the system, kept by the engine for the next connection --- */
+
+#define IW_RX_SIZE (80u * 1024u) /* one FPDU of any length, and a part of the next */
+#define IW_TX_SIZE (48u * 1024u)
+#define IW_BUFFER_SIZE (IW_RX_SIZE + IW_TX_SIZE)
+
+/* Bytes [start, end) of `data` wait. */
+struct iw_buffer {
+	uint8_t *data;
+	uint32_t size;
+	uint32_t start;
+	uint32_t end;
+};
+
+static inline uint32_t iw_buffer_count(const struct iw_buffer *buffer)
+{
+	return buffer->end - buffer->start;
+}
+
+/* NULL: no memory. */
+uint8_t *iw_buffer_get(struct iw_engine *engine);
+void iw_buffer_put(struct iw_engine *engine, uint8_t *data);
+
+/* --- sending --- */
+
+/* What a request waits for: core_req.transport.word[0]. word[1] depends on it. */
+enum iw_req_state {
+	IW_REQ_NEW,	   /* not completely queued yet */
+	IW_REQ_WAIT_SENT,  /* word[1]: the position in the stream behind its last byte */
+	IW_REQ_WAIT_PROOF, /* RDMA Write: until the peer proves that it is placed */
+	IW_REQ_WAIT_DATA,  /* RDMA Read; word[1]: bytes that have come */
+	IW_REQ_FINISHED,
+};
+
+/* A Read Request of ours that is in flight. */
+struct iw_read {
+	enum iw_read_kind { IW_READ_CONSUMER, IW_READ_PROOF, IW_READ_RTR } kind;
+	uint32_t stag;
+	uint32_t size;
+	uint64_t sequence; /* consumer: of the request. Proof: it proves all before this one */
+	uint64_t offset;   /* consumer: in the request */
+	uint32_t taken;	   /* bytes of the response that have come */
+};
+
+/* A Read Request of the peer that waits for its response. */
+struct iw_served {
+	struct iw_read_request request;
+	uint32_t offset; /* bytes of the response that are queued */
+	struct iw_offender offender;
+};
+
+struct iw_tx {
+	struct iw_buffer out; /* whole FPDUs, or the beginning of one */
+	/* behind `out`: payload that goes to TCP straight from the consumer's memory */
+	struct iw_direct {
+		bool is_active;
+		uint64_t sequence; /* of the request */
+		uint64_t offset;   /* in it, of the next byte */
+		uint32_t left;
+		uint8_t tail[8]; /* pad and CRC */
+		uint32_t tail_size;
+		uint32_t tail_sent;
+	} direct;
+	uint64_t queued;	 /* bytes of the stream that were put above */
+	uint64_t sent;		 /* bytes that TCP has taken */
+	uint32_t msn[IW_QUEUES]; /* of the next message */
+	uint32_t mulpdu;
+	bool is_blocked;	     /* TCP takes nothing now */
+	bool may_send;		     /* MPA-18 */
+	bool is_over;		     /* nothing more is queued: the connection ends */
+	iw_error error;		     /* of the Terminate that ends the stream; IW_NO_ERROR: none */
+	struct iw_offender offender; /* what it names */
+	bool is_in_request;  /* request `next` has begun, and its message has to be finished */
+	bool is_in_response; /* likewise the oldest Read that we serve */
+	uint64_t next;	     /* sequence of the first request that is not completely queued */
+	uint64_t offset;     /* bytes of it that are queued */
+	uint64_t unsent;     /* no request before it waits for its bytes to be sent */
+	/* Read Requests in flight, oldest first */
+	struct iw_read read[IW_READS];
+	uint32_t read_first;
+	uint32_t read_count;
+	uint32_t consumer_reads; /* of these, RDMA Reads of the consumer */
+	uint32_t stag;		 /* of the sink of the newest one */
+	bool is_response_next;	 /* requests and responses take turns */
+	/* proofs of placement (COMPAT-41) */
+	uint64_t wants_proof; /* requests before it wait for a proof */
+	uint64_t asked;	      /* requests before it are covered by a proof that was asked for */
+	uint64_t proven;      /* requests before it are proven */
+	/* owed to the peer */
+	bool is_answer_due;
+	uint64_t answer;
+	struct iw_served served[IW_READS];
+	uint32_t served_first;
+	uint32_t served_count;
+};
+
+/* --- receiving --- */
+
+/* A segment that is being received. */
+struct iw_segment {
+	struct iw_ddp ddp;
+	uint32_t size;	 /* of its payload */
+	uint32_t placed; /* bytes of it that are placed */
+	struct iw_offender offender;
+};
+
+/* The message that arrives in queue 0. */
+struct iw_arrival {
+	bool is_begun; /* its first segment has come, its last has not */
+	uint8_t opcode;
+	uint32_t offset; /* bytes that have come */
+};
+
+/* The Receive that is being filled. */
+struct iw_filling {
+	bool is_begun;
+	uint64_t offset;
+};
+
+struct iw_rx {
+	struct iw_buffer in;
+	struct iw_buffer spill; /* segments of messages that wait for a Receive */
+	bool is_open;		/* the payload of `segment` is placed in pieces */
+	struct iw_segment segment;
+	uint32_t tail_left;	 /* pad and CRC behind it */
+	uint32_t msn[IW_QUEUES]; /* expected */
+	struct iw_arrival arrival;
+	struct iw_filling filling;
+	bool is_any;	     /* a valid FPDU has come */
+	bool is_blocked;     /* a message waits for a Receive and the spill space is full */
+	bool is_waiting;     /* a message waits for a Receive */
+	uint64_t waiting_ns; /* until when, if there is a time limit; else 0 */
+};
+
+struct iw_stream {
+	struct iw_tx tx;
+	struct iw_rx rx;
+};
+
+#endif

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Requests of the consumer become messages (tx.h). */
+#include "soft/iwarp/transfer/tx.h"
+
+#include <errno.h>
+
+#include "core/transport.h"
+#include "soft/iwarp/transfer/answer.h"
+#include "soft/iwarp/transfer/frame.h"
+#include "soft/iwarp/transfer/pass.h"
+#include "soft/key.h"
+#include "soft/pins.h"
+
+#define READ_MAX (1u << 30) /* bytes of one Read Request */
+#define BIND_RETRY_NS 1000000u
+
+enum tx_step {
+	TX_QUEUED, /* a part was queued: go on */
+	TX_WAIT,   /* nothing can be queued now; a later event goes on */
+	TX_FULL,   /* there is no room before TCP has taken some */
+	TX_FAILED, /* the request failed, and so did the connection */
+};
+
+void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
+		DAT_DTO_COMPLETION_STATUS status)
+{
+	core_req_done(ep, req, status, 0);
+	iw_answer_error(conn, IW_ERROR(0, 0, 0), NULL); /* TERM-15 */
+}
+
+/* --- Sends and RDMA Writes --- */
+
+/* A Write of length 0 may name anything; for a peer of ours it must not be a question or an answer.
+ */
+static uint32_t stag_of(const struct iw_conn *conn, const struct core_req *req)
+{
+	uint32_t stag = req->remote.rmr_context;
+
+	if (conn->is_own_peer && !req->len && (stag == IW_STAG_ASK || stag == IW_STAG_ANSWER))
+		return IW_STAG_RTR;
+	return stag;
+}
+
+static struct iw_ddp request_header(const struct iw_conn *conn, const struct core_req *req)
+{
+	const struct iw_tx *tx = &conn->stream.tx;
+	struct iw_ddp ddp = {.is_tagged = req->op == CORE_OP_RDMA_WRITE};
+
+	if (ddp.is_tagged) {
+		ddp.opcode = IW_OP_WRITE;
+		ddp.stag = stag_of(conn, req);
+		ddp.offset = req->remote.target_address + tx->offset;
+		return ddp;
+	}
+	ddp.opcode =
+		req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG ? IW_OP_SEND_SOLICITED : IW_OP_SEND;
+	ddp.queue = IW_QUEUE_SEND;
+	ddp.msn = tx->msn[IW_QUEUE_SEND];
+	ddp.mo = (uint32_t)tx->offset;
+	return ddp;
+}
+
+/* Copies a payload behind its header; -EFAULT. */
+static int put_copied(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req,
+		      const struct iw_ddp *ddp, uint32_t len)
+{
+	uint64_t offset = conn->stream.tx.offset;
+	uint8_t *to = iw_frame_begin(conn, ddp, len);
+	struct soft_pins pins;
+	int rc = 0;
+
+	if (len) {
+		if (soft_pin(ep, req->iov, req->segments, offset, len, CORE_MEM_SOURCE, &pins) < 0)
+			return -EFAULT;
+		rc = soft_gather(to, &pins);
+		soft_unpin(&pins);
+	}
+	if (!rc)
+		iw_frame_end(conn, ddp, len);
+	return rc;
+}
+
+/* The message is completely queued. */
+static void end_message(struct iw_tx *tx, struct core_req *req)
+{
+	req->transport.word[0] = IW_REQ_WAIT_SENT;
+	req->transport.word[1] = tx->queued;
+	if (req->op == CORE_OP_SEND)
+		tx->msn[IW_QUEUE_SEND]++;
+	else if (!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG))
+		tx->wants_proof = req->sequence + 1;
+	tx->is_in_request = false;
+	tx->offset = 0;
+	tx->next++;
+}
+
+/* Queues the next segment of a Send or RDMA Write. */
+static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
+				uint64_t *budget)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	struct iw_ddp ddp = request_header(conn, req);
+	uint32_t most = iw_frame_most(conn, iw_ddp_size(&ddp));
+	uint64_t left = req->len - tx->offset;
+	uint32_t len = left < most ? (uint32_t)left : most;
+	int rc;
+
+	if (!iw_frame_has_room(conn, len >= IW_DIRECT_MIN ? 0 : len))
+		return TX_FULL;
+	ddp.is_last = len == left;
+	rc = len >= IW_DIRECT_MIN ? iw_frame_direct(conn, ep, req, &ddp, tx->offset, len)
+				  : put_copied(conn, ep, req, &ddp, len);
+	if (rc < 0) {
+		iw_tx_fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
+		return TX_FAILED;
+	}
+	tx->is_in_request = true;
+	tx->offset += len;
+	*budget -= len < *budget ? len : *budget;
+	if (ddp.is_last)
+		end_message(tx, req);
+	return TX_QUEUED;
+}
+
+/* --- RDMA Reads --- */
+
+bool iw_tx_can_read(const struct iw_conn *conn)
+{
+	return conn->stream.tx.read_count < conn->ord;
+}
+
+/*
+ * A sink STag that the peer cannot guess from earlier ones is not needed: a Response is taken for
+ * the oldest Read only, and only where that Read stands. It must not be a key of ours, which would
+ * let the peer write there: no key has the index 0.
+ */
+static uint32_t next_stag(uint32_t stag)
+{
+	stag = (stag & ~(SOFT_KEY_MAX - 1)) + SOFT_KEY_MAX;
+	return stag ? stag : SOFT_KEY_MAX;
+}
+
+struct iw_read *iw_tx_add_read(struct iw_tx *tx, enum iw_read_kind kind, uint64_t sequence)
+{
+	uint32_t at = (tx->read_first + tx->read_count++) % IW_READS;
+	struct iw_read *read = &tx->read[at];
+
+	tx->stag = next_stag(tx->stag);
+	*read = (struct iw_read){.kind = kind, .stag = tx->stag, .sequence = sequence};
+	return read;
+}
+
+static void put_read_request(struct iw_conn *conn, const struct iw_read_request *request)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	const struct iw_ddp ddp = {.is_last = true,
+				   .opcode = IW_OP_READ_REQUEST,
+				   .queue = IW_QUEUE_READ,
+				   .msn = tx->msn[IW_QUEUE_READ]++};
+
+	iw_read_request_put(request, iw_frame_begin(conn, &ddp, IW_READ_REQUEST_SIZE));
+	iw_frame_end(conn, &ddp, IW_READ_REQUEST_SIZE);
+}
+
+void iw_tx_put_empty_read(struct iw_conn *conn, const struct iw_read *read)
+{
+	const struct iw_read_request request = {.sink_stag = read->stag};
+
+	put_read_request(conn, &request);
+}
+
+static enum tx_step put_read(struct iw_conn *conn, struct core_req *req)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	uint64_t left = req->len - tx->offset;
+	struct iw_read_request request;
+	struct iw_read *read;
+
+	if (tx->consumer_reads >= conn->read_max || !iw_tx_can_read(conn))
+		return TX_WAIT;
+	if (!iw_frame_has_room(conn, IW_READ_REQUEST_SIZE))
+		return TX_FULL;
+	read = iw_tx_add_read(tx, IW_READ_CONSUMER, req->sequence);
+	read->offset = tx->offset;
+	read->size = left < READ_MAX ? (uint32_t)left : READ_MAX;
+	tx->consumer_reads++;
+	request = (struct iw_read_request){
+		.sink_stag = read->stag,
+		.sink_offset = 0,
+		.size = read->size,
+		.source_stag = req->remote.rmr_context,
+		.source_offset = req->remote.target_address + tx->offset,
+	};
+	put_read_request(conn, &request);
+	req->transport.word[0] = IW_REQ_WAIT_DATA;
+	tx->offset += read->size;
+	if (tx->offset < req->len)
+		return TX_QUEUED;
+	/* its Response proves all Writes before it */
+	tx->asked = req->sequence;
+	tx->offset = 0;
+	tx->next++;
+	return TX_QUEUED;
+}
+
+/* --- any request --- */
+
+static enum tx_step run_bind(struct iw_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	if (req->sequence != ep->req.head)
+		return TX_WAIT; /* for the end of an earlier request, which causes a pass */
+	req->transport.word[0] = IW_REQ_FINISHED;
+	if (core_bind_run(ep, req, true) == CORE_BIND_DONE) {
+		conn->stream.tx.next++;
+		return TX_QUEUED;
+	}
+	/* a thread places bytes through the old key, which ends by itself */
+	iw_conn_lower_deadline(conn, iw_now_ns() + BIND_RETRY_NS);
+	return TX_WAIT;
+}
+
+static enum tx_step put_request(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	struct core_req *req;
+
+	if (tx->next >= ep->req.tail)
+		return TX_WAIT;
+	req = core_req_at(&ep->req, tx->next);
+	/* DTO-30 */
+	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && tx->consumer_reads)
+		return TX_WAIT;
+	switch (req->op) {
+	case CORE_OP_SEND:
+	case CORE_OP_RDMA_WRITE:
+		return put_segment(conn, ep, req, budget);
+	case CORE_OP_RDMA_READ:
+		return put_read(conn, req);
+	case CORE_OP_BIND:
+		return run_bind(conn, ep, req);
+	}
+	return TX_WAIT;
+}
+
+/* Asks for a proof if completions wait for one and none is under way (RDMAP-33, RDMAP-34). */
+static enum tx_step put_question(struct iw_conn *conn)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	struct iw_ddp ddp = {.is_tagged = true,
+			     .is_last = true,
+			     .opcode = IW_OP_WRITE,
+			     .stag = IW_STAG_ASK,
+			     .offset = tx->next};
+
+	if (tx->wants_proof <= tx->asked || tx->asked > tx->proven || !iw_has_proofs(conn))
+		return TX_WAIT;
+	if (!conn->is_own_peer && !iw_tx_can_read(conn))
+		return TX_WAIT;
+	if (!iw_frame_has_room(conn, IW_READ_REQUEST_SIZE))
+		return TX_FULL;
+	if (conn->is_own_peer) {
+		iw_frame_put_empty(conn, &ddp);
+	} else {
+		iw_tx_put_empty_read(conn, iw_tx_add_read(tx, IW_READ_PROOF, tx->next));
+	}
+	tx->asked = tx->next;
+	return TX_QUEUED;
+}
+
+/* Queues the next thing: messages are not interleaved (DDP-10), and take turns. */
+static enum tx_step put_next(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	enum tx_step step = TX_WAIT;
+	int rc;
+
+	if (!tx->is_in_request && (tx->is_in_response || tx->is_response_next)) {
+		rc = iw_answer_put(conn, ep, budget);
+		if (rc < 0)
+			return rc == -EAGAIN ? TX_FULL : TX_FAILED;
+		tx->is_response_next = tx->is_in_response;
+		if (rc)
+			return TX_QUEUED;
+	}
+	step = put_request(conn, ep, budget);
+	tx->is_response_next = !tx->is_in_request;
+	if (step != TX_WAIT || tx->is_in_request)
+		return step;
+	/* before the answers, of which there may always be one more */
+	step = put_question(conn);
+	if (step != TX_WAIT)
+		return step;
+	rc = iw_answer_put(conn, ep, budget);
+	if (rc)
+		return rc > 0 ? TX_QUEUED : rc == -EAGAIN ? TX_FULL : TX_FAILED;
+	return TX_WAIT;
+}
+
+/* Sends what is queued; false: it stops here. */
+static bool flush(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	if (iw_flush(conn, ep) < 0) {
+		uint64_t sequence = tx->direct.sequence;
+
+		/* the FPDU that has begun cannot be finished */
+		conn->is_lost = true;
+		if (sequence >= ep->req.head && sequence < ep->req.tail)
+			iw_tx_fail(conn, ep, core_req_at(&ep->req, sequence),
+				   DAT_DTO_ERR_LOCAL_PROTECTION);
+		else
+			iw_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+		return false;
+	}
+	iw_complete_sent(conn, ep);
+	return !tx->is_blocked && !conn->is_lost;
+}
+
+int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	uint64_t head;
+	int handled = 0;
+
+	if (tx->is_blocked && !flush(conn, ep))
+		return 0;
+	if (tx->next < ep->req.tail || tx->served_count)
+		iw_stream_update_mulpdu(conn);
+	while (tx->may_send && !tx->is_over && !conn->is_lost) {
+		enum tx_step step = *budget ? put_next(conn, ep, budget) : TX_WAIT;
+
+		if (step == TX_QUEUED && !tx->direct.is_active) {
+			handled++;
+			continue;
+		}
+		if (step == TX_FAILED)
+			return handled + 1;
+		head = ep->req.head;
+		if (!flush(conn, ep))
+			break;
+		/* a bind waits until the requests before it have completed */
+		if (step == TX_WAIT && ep->req.head == head)
+			break;
+		handled++;
+	}
+	return handled;
+}

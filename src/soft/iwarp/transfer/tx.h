@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Requests of the consumer become messages (tx.c), and what completes them (complete.c). */
+#ifndef IWARP_TX_H
+#define IWARP_TX_H
+
+#include "soft/iwarp/conn.h"
+
+/* Zero-length RDMA Writes with these STags are a question and its answer between two engines of
+ * OpenDAT: the TO of the question comes back when all that came before it is placed. */
+#define IW_STAG_RTR 1u
+#define IW_STAG_ASK 2u
+#define IW_STAG_ANSWER 3u
+
+/* --- tx.c --- */
+
+/*
+ * Queues and sends what can be sent, up to the budget (bytes): > 0 there was work, or 0. A request
+ * that fails here breaks the connection (state CLOSING).
+ */
+int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget);
+/* A request of ours fails: its status, then the end of the connection. */
+void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
+		DAT_DTO_COMPLETION_STATUS status);
+/* Remembers a Read Request that was queued; there is room for it. */
+struct iw_read *iw_tx_add_read(struct iw_tx *tx, enum iw_read_kind kind, uint64_t sequence);
+/* Is a Read Request more allowed? */
+bool iw_tx_can_read(const struct iw_conn *conn);
+/* Queues a Read Request that brings no bytes. */
+void iw_tx_put_empty_read(struct iw_conn *conn, const struct iw_read *read);
+
+/* --- complete.c --- */
+
+/* Completes requests whose last byte TCP has taken. */
+void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep);
+/* The peer has proven that all requests before that sequence are carried out. */
+void iw_complete_proven(struct iw_conn *conn, struct core_ep *ep, uint64_t end);
+/* The oldest Read in flight has its last byte. */
+void iw_complete_read(struct iw_conn *conn, struct core_ep *ep);
+/* A Terminate has come. */
+void iw_complete_terminated(struct iw_conn *conn, struct core_ep *ep,
+			    const struct iw_terminate *terminate);
+/* TCP has failed: the first request outstanding gets that status. */
+void iw_complete_lost(struct iw_conn *conn, struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status);
+/* Are Writes of this connection proven at all? */
+bool iw_has_proofs(const struct iw_conn *conn);
+
+#endif

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Limits: the time that a message waits, the work for one connection, buffers of a shared queue. */
+#include "flow_stage.h"
+
+#include <pthread.h>
+
+/* --- the time that a message waits --- */
+
+static int open_impatient(void **state)
+{
+	static bool is_provided;
+
+	(void)state;
+	if (!is_provided)
+		add_adapter("impatient", "127.0.0.1 transport=tcp rnr_timeout_ms=200");
+	is_provided = true;
+	(void)open_adapter("impatient");
+	register_region();
+	return 0;
+}
+
+/* DDP-16 DTO-106 TERM-27 */
+static void limit__no_receive_in_time__terminate(void **state)
+{
+	uint64_t begin;
+	struct taken taken;
+
+	(void)state;
+	be_called(0);
+	/* a Receive in time: the next message has its own time */
+	peer_send("first", 5);
+	post_recv_at(0, 5);
+	expect_dto(0, DAT_DTO_SUCCESS, 5);
+	begin = now_ms();
+	peer_send("second", 6);
+	peer_send("third", 5);
+	expect(DAT_CONNECTION_EVENT_BROKEN);
+	assert_true(now_ms() - begin >= 200);
+	expect_terminate(IW_ERROR(1, 2, 2), &taken);
+	/* it names the second one */
+	assert_int_equal(taken.payload[2], 0xc0);
+	assert_int_equal(be_get32(taken.payload + 4 + 2 + 10), 2);
+	end_flow();
+}
+
+/* --- the work for one connection --- */
+
+static struct {
+	int fd;
+	_Atomic bool is_over;
+	uint8_t bytes[3200 * 20]; /* FPDUs of 20 bytes */
+} flood;
+
+static void *put_without_end(void *argument)
+{
+	while (!flood.is_over)
+		if (send(flood.fd, flood.bytes, sizeof(flood.bytes), MSG_NOSIGNAL) <= 0)
+			break;
+	return argument;
+}
+
+#define ROUNDS 50u
+
+/* IWCM-46: the smallest FPDUs without end on one connection, Sends on another */
+static void flood__another_connection__goes_on(void **state)
+{
+	const struct iw_ddp ddp = {.is_tagged = true, .opcode = IW_OP_WRITE, .is_last = true};
+	pthread_t thread;
+	struct fpdu fpdu;
+
+	(void)state;
+	be_called(0);
+	make_fpdu(&fpdu, &ddp, NULL, 0);
+	/* a send that is cut goes on in the middle of an FPDU: their size divides that of a piece
+	 */
+	for (size_t at = 0; at + fpdu.size <= sizeof(flood.bytes); at += fpdu.size)
+		memcpy(flood.bytes + at, fpdu.bytes, fpdu.size);
+	flood.fd = flow.fd;
+	flood.is_over = false;
+	assert_int_equal(pthread_create(&thread, NULL, put_without_end, NULL), 0);
+	be_calling_with(0, 4, 4);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		post_recv_at(0, 4);
+		peer_send("ping", 4);
+		expect_dto(0, DAT_DTO_SUCCESS, 4);
+	}
+	hang_up();
+	flood.is_over = true;
+	assert_int_equal(shutdown(flood.fd, SHUT_RDWR), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	close(flood.fd);
+	flow.ep = stage.b;
+	(void)next_of(stage.evd);
+	ok(core_ep_reset(stage.b));
+}
+
+/* --- a shared receive queue --- */
+
+static uint32_t available(DAT_SRQ_HANDLE srq)
+{
+	DAT_SRQ_PARAM param;
+
+	ok(core_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
+	return (uint32_t)param.available_dto_count;
+}
+
+/* IWCM-43: headers that are not whole, or not valid, take no buffer */
+static void srq__unfinished_segments__take_no_buffer(void **state)
+{
+	static const uint8_t bytes[20000];
+	DAT_SRQ_ATTR attr = {
+		.max_recv_dtos = 4, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT};
+	DAT_LMR_TRIPLET segment = segment_at(0, sizeof(bytes));
+	DAT_DTO_COOKIE cookie = {.as_64 = 0};
+	DAT_EP_HANDLE plain = stage.b;
+	DAT_SRQ_HANDLE srq;
+	DAT_EP_PARAM param;
+	struct fpdu fpdu;
+	struct iw_ddp ddp;
+
+	(void)state;
+	ok(core_ep_query(plain, DAT_EP_FIELD_ALL, &param));
+	ok(core_srq_create(stage.ia, stage.pz, &attr, &srq));
+	ok(core_srq_post_recv(srq, 1, &segment, cookie));
+	ok(core_ep_create_with_srq(stage.ia, stage.pz, stage.evd, stage.evd, stage.evd, srq,
+				   &param.ep_attr, &stage.b));
+	for (unsigned is_bad = 0; is_bad < 2; is_bad++) {
+		be_called(0);
+		ddp = send_header(0, true);
+		ddp.msn += is_bad;
+		make_fpdu(&fpdu, &ddp, bytes, sizeof(bytes));
+		/* an invalid one may be judged before all of it is there */
+		put(flow.fd, fpdu.bytes, is_bad ? 1000 : 19);
+		expect_served();
+		assert_int_equal(available(srq), 1);
+		close(flow.fd);
+		(void)next_of(stage.evd);
+		ok(core_ep_reset(flow.ep));
+	}
+	be_called(0);
+	peer_send("good", 4);
+	expect_dto(0, DAT_DTO_SUCCESS, 4);
+	/* one that waits is served when a buffer comes */
+	peer_send("waits", 5);
+	expect_served();
+	expect_quiet(stage.evd);
+	ok(core_srq_post_recv(srq, 1, &segment, cookie));
+	expect_dto(0, DAT_DTO_SUCCESS, 5);
+	hang_up();
+	ok(core_ep_free(stage.b));
+	stage.b = plain;
+	ok(core_srq_free(srq));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_flow, close_stage)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(limit__no_receive_in_time__terminate,
+						open_impatient, close_stage),
+		TEST(flood__another_connection__goes_on),
+		TEST(srq__unfinished_segments__take_no_buffer),
+	};
+
+	return cmocka_run_group_tests(tests, provide, NULL);
+}

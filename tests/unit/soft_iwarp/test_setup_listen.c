@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Service points: the ports at which a qualifier is served, and peers that stay silent. */
+#include "setup_peer.h"
+#include "setup_stage.h"
+
+#include <sys/resource.h>
+
+/* --- ports --- */
+
+/* A request for that qualifier is offered to the consumer at that port. */
+static void expect_offered(uint16_t port, DAT_CONN_QUAL qual)
+{
+	const struct cm_request request = {.qual = qual};
+	uint8_t bytes[CM_MAX];
+	struct frame frame = make_frame(REQUEST, 0, 1, bytes, cm_put_request(&request, bytes));
+	int fd = dial(port);
+
+	put_frame(fd, &frame);
+	take_request();
+	ok(core_cr_reject(stage.cr));
+	get_frame(fd, REPLY);
+	expect_closed(fd);
+}
+
+/* Can that port be listened at by another program? */
+static bool is_free(uint16_t port)
+{
+	struct sockaddr_in address = loopback(port);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int yes = 1;
+	bool is_bound;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)), 0);
+	is_bound = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+	close(fd);
+	return is_bound;
+}
+
+/* IWCM-05 CONN-GEN-10 PSP-FREE-06 */
+static void psp_create__port_free_or_not__own_number_or_derived_port(void **state)
+{
+	const DAT_CONN_QUAL wide = (DAT_CONN_QUAL)getpid() << 32 | 5;
+	uint16_t port;
+	int alien = listen_at(0, &port);
+	DAT_PSP_HANDLE psp;
+
+	(void)state;
+	/* of an ordinary server */
+	psp = listen_for(port);
+	assert_false(is_free(cm_port(port, 1)));
+	expect_offered(cm_port(port, 1), port);
+	ok(core_psp_free(psp));
+	assert_true(is_free(cm_port(port, 1)));
+	/* free */
+	close(alien);
+	psp = listen_for(port);
+	assert_false(is_free(port));
+	assert_true(is_free(cm_port(port, 1)));
+	expect_offered(port, port);
+	ok(core_psp_free(psp));
+	assert_true(is_free(port));
+	/* above 65535 */
+	psp = listen_for(wide);
+	assert_false(is_free(cm_port(wide, 1)));
+	expect_offered(cm_port(wide, 1), wide);
+	ok(core_psp_free(psp));
+}
+
+/* IWCM-09 PSP-CREATE-16 */
+static void psp_create__twice__in_use_and_only_at_the_address(void **state)
+{
+	struct sockaddr_in address = loopback((uint16_t)stage.qual);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	DAT_PSP_HANDLE psp;
+
+	(void)state;
+	assert_int_equal(DAT_GET_TYPE(core_psp_create(stage.ia, stage.qual, stage.request_evd,
+						      DAT_PSP_CONSUMER_FLAG, &psp)),
+			 DAT_CONN_QUAL_IN_USE);
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	close(fd);
+}
+
+/* IWCM-18 MPA-11 */
+static void request__without_header_at_a_derived_port__refused(void **state)
+{
+	uint16_t port;
+	int alien = listen_at(0, &port);
+	DAT_PSP_HANDLE psp = listen_for(port);
+	struct frame frame = make_frame(REQUEST, 0, 1, "hello", 5);
+	int fd = dial(cm_port(port, 1));
+
+	(void)state;
+	put_frame(fd, &frame);
+	frame = get_frame(fd, REPLY);
+	assert_int_equal(frame.head[16], FLAG_R);
+	assert_int_equal(frame_size(&frame), IW_MPA_HEAD);
+	expect_closed(fd);
+	expect_quiet(stage.request_evd);
+	ok(core_psp_free(psp));
+	close(alien);
+}
+
+/* --- silent peers --- */
+
+/* IWCM-39 CONN-GEN-09 */
+static void listener__many_silent_peers__oldest_make_room(void **state)
+{
+	enum { COUNT = 300, KEPT = 256 };
+	struct frame frame = make_frame(REQUEST, 0, 1, "first", 5);
+	int fds[COUNT], fd;
+
+	(void)state;
+	for (int i = 0; i < COUNT; i++) {
+		fds[i] = dial(stage.qual);
+		if (i % 2)
+			put(fds[i], "MPA", 3);
+	}
+	fd = dial(stage.qual);
+	put_frame(fd, &frame);
+	assert_int_equal(take_request().private_data_size, 5);
+	for (int i = 0; i < COUNT - KEPT + 1; i++)
+		expect_closed(fds[i]);
+	for (int i = COUNT - KEPT + 1; i < COUNT; i++) {
+		expect_silence(fds[i]);
+		close(fds[i]);
+	}
+	ok(core_cr_reject(stage.cr));
+	close(fd);
+}
+
+/* IWCM-25 CONN-GEN-09 */
+static void listener__a_byte_now_and_then__closed_after_the_setup_timeout(void **state)
+{
+	struct frame frame = make_frame(REQUEST, 0, 1, NULL, 0);
+	uint64_t begin = now_ms();
+	int fd = dial(stage.qual);
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	size_t sent = 0;
+
+	(void)state;
+	while (sent < IW_MPA_HEAD - 1 && !poll(&ready, 1, (int)HASTY_MS / 4))
+		put(fd, (uint8_t *)&frame + sent++, 1);
+	assert_true(sent < IW_MPA_HEAD - 1);
+	assert_true(now_ms() - begin >= HASTY_MS);
+	expect_closed(fd);
+}
+
+static uint64_t used_ms(void)
+{
+	struct rusage used;
+
+	assert_int_equal(getrusage(RUSAGE_SELF, &used), 0);
+	return (uint64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 +
+	       (uint64_t)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+}
+
+/* IWCM-40 */
+static void listener__no_descriptors__idle_and_works_again(void **state)
+{
+	struct frame frame = make_frame(REQUEST, 0, 1, "first", 5);
+	struct sockaddr_in address = loopback((uint16_t)stage.qual);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct rlimit limit, low;
+	uint64_t used;
+
+	(void)state;
+	expect_served(); /* nothing is opened or closed from now on */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	low = limit;
+	low.rlim_cur = (rlim_t)dup(fd);
+	close((int)low.rlim_cur);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	put_frame(fd, &frame);
+	used = used_ms();
+	assert_int_equal(poll(NULL, 0, 400), 0);
+	assert_true(used_ms() - used < 100);
+	expect_quiet(stage.request_evd);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(take_request().private_data_size, 5);
+	ok(core_cr_reject(stage.cr));
+	close(fd);
+}
+
+/* Silent peers are dropped with the service point. */
+static void psp_free__silent_peers__closed(void **state)
+{
+	int fd = dial(stage.qual);
+
+	(void)state;
+	expect_served();
+	ok(core_psp_free(stage.psp));
+	expect_closed(fd);
+}
+
+int main(void)
+{
+#define one(name) cmocka_unit_test_setup_teardown(name, open_stage, close_stage)
+#define hasty(name) cmocka_unit_test_setup_teardown(name, open_hasty, close_stage)
+	const struct CMUnitTest tests[] = {
+		one(psp_create__port_free_or_not__own_number_or_derived_port),
+		one(psp_create__twice__in_use_and_only_at_the_address),
+		one(request__without_header_at_a_derived_port__refused),
+		one(listener__many_silent_peers__oldest_make_room),
+		hasty(listener__a_byte_now_and_then__closed_after_the_setup_timeout),
+		one(listener__no_descriptors__idle_and_works_again),
+		one(psp_free__silent_peers__closed),
+	};
+
+	return cmocka_run_group_tests_name("setup_listen", tests, provide, NULL);
+}
