@@ -353,7 +353,7 @@ static void evd__one_for_everything_with_binds__serves_all(void **state)
 	for (int i = 0; i < 2; i++) {
 		*eps[i] = (struct dt_ep){.recv = evd, .request = evd, .conn = evd};
 		dt_ok(dat_ep_create(rig->ia.ia, rig->ia.pz, evd, evd, evd, NULL, &eps[i]->ep));
-		post_recv(eps[i], dt_seg(&rig->y, 100, 8), 1);
+		post_recv(eps[i], dt_seg(&rig->y, 100 + 8 * (size_t)i, 8), 1);
 	}
 	dt_ok(dat_psp_create_any(rig->ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
 	dt_connect(&rig->ia, rig->a.ep, qual);
