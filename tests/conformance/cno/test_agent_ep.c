@@ -205,6 +205,8 @@ static void agent__answers_requests__as_elsewhere(void **state)
 			dt_ok(dat_cr_reject(dt_request(&other)));
 		dt_expect_conn(active.conn, active.ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
 		dt_ok(dat_ep_reset(active.ep));
+		/* a request that comes while the agent runs may be answered by the same call */
+		cno_agent_called(&agent, i + 1, listener.evd);
 	}
 	dt_connect(&ia, active.ep, listener.qual);
 	dt_expect_conn(active.conn, active.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
