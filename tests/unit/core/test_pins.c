@@ -194,7 +194,7 @@ static void revoke__used_often__one_barrier(void **state)
 
 	(void)state;
 	if (!core_fence_is_supported(CORE_FENCE_PROCESS))
-		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
+		skip(); /* a kernel or a sandbox without membarrier */
 	barriers = 0;
 	use_times(CORE_PINS_LIGHT_AFTER);
 	core_mem_revoke(stage->mem, slot);

@@ -63,7 +63,7 @@ static void pass__many_messages_polled__says_so_until_it_sleeps(void **state)
 	unsigned taken;
 
 	if (!core_fence_is_supported(CORE_FENCE_HOST))
-		skip(); /* a kernel or a sandbox without membarrier, or the thread sanitizer */
+		skip(); /* a kernel or a sandbox without membarrier */
 	for (unsigned round = 0; round < 2; round++) {
 		shm_conn_disarm(lab->conn);
 		for (taken = 0; !atomic_load(&lab->conn->mine->is_polled); taken++) {
