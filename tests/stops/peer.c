@@ -364,6 +364,7 @@ void stops_run(const struct stops_scenario *scenario, bool is_victim)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setenv("DAT_COPY", scenario->copy, 1);
+	setenv("DAT_TRANSPORT", scenario->transport, 1);
 	setenv("DAT_PEER_TIMEOUT_MS", STOPS_PEER_TIMEOUT_MS, 1);
 	while (is_victim && !stops->is_watched)
 		usleep(100);

@@ -4,6 +4,7 @@
  *
  *   stops                                    every moment
  *   stops --share K                          every K-th
+ *   stops --only SCENARIO                    those of one scenario
  *   stops SCENARIO kill|stop call N          one moment, as a failure prints it
  *   stops SCENARIO kill|stop mark M STEPS
  */
@@ -26,9 +27,10 @@
 #define STEPS_STRIDE 37u
 
 static const struct stops_scenario scenarios[] = {
-	{"map-active", "map", true},   {"map-passive", "map", false},
-	{"cma-active", "cma", true},   {"cma-passive", "cma", false},
-	{"ring-active", "ring", true}, {"ring-passive", "ring", false},
+	{"map-active", "map", "shm", true},   {"map-passive", "map", "shm", false},
+	{"cma-active", "cma", "shm", true},   {"cma-passive", "cma", "shm", false},
+	{"ring-active", "ring", "shm", true}, {"ring-passive", "ring", "shm", false},
+	{"tcp-active", "auto", "tcp", true},  {"tcp-passive", "auto", "tcp", false},
 };
 
 static unsigned moments, failures, share = 1;
@@ -178,24 +180,38 @@ static void run_one(int argc, char **argv)
 			run(&scenarios[i], &moment);
 }
 
+static void run_all(int argc, char **argv)
+{
+	const char *only = NULL;
+
+	for (int i = 1; i + 1 < argc; i += 2) {
+		if (strcmp(argv[i], "--share") == 0)
+			share = (unsigned)strtoul(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--only") == 0)
+			only = argv[i + 1];
+	}
+	if (share == 0)
+		share = 1;
+	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+		if (only && strcmp(only, scenarios[i].name) != 0)
+			continue;
+		for (int is_kill = 0; is_kill <= 1; is_kill++) {
+			run_calls(&scenarios[i], is_kill);
+			run_marks(&scenarios[i], is_kill);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	stops = mmap(NULL, sizeof(*stops), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	if (stops == MAP_FAILED)
 		return 1;
-	if (argc == 3 && strcmp(argv[1], "--share") == 0)
-		share = (unsigned)strtoul(argv[2], NULL, 10);
-	if (argc > 4) {
+	if (argc > 4 && argv[1][0] != '-')
 		run_one(argc, argv);
-	} else {
-		for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
-			for (int is_kill = 0; is_kill <= 1; is_kill++) {
-				run_calls(&scenarios[i], is_kill);
-				run_marks(&scenarios[i], is_kill);
-			}
-		}
-	}
+	else
+		run_all(argc, argv);
 	printf("%u moments, %u failures\n", moments, failures);
 	return failures || !moments;
 }

@@ -41,7 +41,7 @@ extern struct stops_shared *stops;
 
 struct stops_scenario {
 	const char *name;
-	const char *copy; /* the setting of that name */
+	const char *copy, *transport; /* the settings of these names */
 	bool is_victim_active;
 };
 

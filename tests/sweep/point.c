@@ -99,6 +99,14 @@ static enum sweep_result child_judge(pid_t child, bool has_ended, int status)
 	return sweep->message[0] ? SWEEP_FAILED : SWEEP_PASSED;
 }
 
+/* Does the error, if it persists, look like a peer that does not read, or does not write? */
+static bool is_stall(const struct sweep_point *point)
+{
+	if (point->error == ENOMEM)
+		return point->call->number == SYS_recvfrom; /* of TCP, which tries again */
+	return point->error == EAGAIN || point->error == ENOBUFS || point->error == EPIPE;
+}
+
 static enum sweep_result point_try(const struct sweep_point *point)
 {
 	bool has_ended;
@@ -107,9 +115,7 @@ static enum sweep_result point_try(const struct sweep_point *point)
 
 	memset(sweep, 0, sizeof(*sweep));
 	sweep->error = point->n ? point->error : 0;
-	/* a peer that does not read, or does not write */
-	sweep->is_stall = point->is_always && (point->error == EAGAIN || point->error == ENOBUFS ||
-					       point->error == EPIPE);
+	sweep->is_stall = point->is_always && is_stall(point);
 	fflush(NULL);
 	child = fork();
 	if (child == 0)

@@ -13,12 +13,22 @@
 #define END_US 10000000u	   /* longest wait for the end of a connection */
 
 const struct sweep_scenario sweep_scenarios[] = {
-	{"open", "map", SWEEP_OPEN, false},	  {"conf", "map", SWEEP_OPEN, false, true},
-	{"objects", "map", SWEEP_OBJECTS, false}, {"connect", "map", SWEEP_CONNECT, false},
-	{"map", "map", SWEEP_TRANSFER, false},	  {"cma", "cma", SWEEP_TRANSFER, false},
-	{"ring", "ring", SWEEP_TRANSFER, false},  {"end", "map", SWEEP_END, false},
-	{"reopen", "map", SWEEP_OPEN, true},	  {"reconnect", "ring", SWEEP_CONNECT, true},
-	{"end-ring", "ring", SWEEP_END, true},
+	{"open", "map", "shm", SWEEP_OPEN, false},
+	{"conf", "map", "shm", SWEEP_OPEN, false, true},
+	{"objects", "map", "shm", SWEEP_OBJECTS, false},
+	{"connect", "map", "shm", SWEEP_CONNECT, false},
+	{"map", "map", "shm", SWEEP_TRANSFER, false},
+	{"cma", "cma", "shm", SWEEP_TRANSFER, false},
+	{"ring", "ring", "shm", SWEEP_TRANSFER, false},
+	{"end", "map", "shm", SWEEP_END, false},
+	{"reopen", "map", "shm", SWEEP_OPEN, true},
+	{"reconnect", "ring", "shm", SWEEP_CONNECT, true},
+	{"end-ring", "ring", "shm", SWEEP_END, true},
+	{"tcp-open", "auto", "tcp", SWEEP_OPEN, false},
+	{"tcp-connect", "auto", "tcp", SWEEP_CONNECT, false},
+	{"tcp", "auto", "tcp", SWEEP_TRANSFER, false},
+	{"tcp-end", "auto", "tcp", SWEEP_END, false},
+	{"tcp-reconnect", "auto", "tcp", SWEEP_CONNECT, true},
 };
 const unsigned sweep_scenario_count = sizeof(sweep_scenarios) / sizeof(sweep_scenarios[0]);
 

@@ -36,6 +36,7 @@ static void conf_prepare(void)
 void scenario_environment(const struct sweep_scenario *scenario)
 {
 	setenv("DAT_COPY", scenario->copy, 1);
+	setenv("DAT_TRANSPORT", scenario->transport, 1);
 	if (scenario->has_conf)
 		setenv("DAT_OVERRIDE", conf_path, 1);
 }

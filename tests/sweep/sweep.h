@@ -78,7 +78,8 @@ enum sweep_phase { SWEEP_OPEN, SWEEP_OBJECTS, SWEEP_CONNECT, SWEEP_TRANSFER, SWE
 
 struct sweep_scenario {
 	const char *name;
-	const char *copy; /* DAT_COPY */
+	const char *copy;      /* DAT_COPY */
+	const char *transport; /* DAT_TRANSPORT */
 	enum sweep_phase phase;
 	bool is_warm;  /* the process has run it once before */
 	bool has_conf; /* a registry file defines the adapter */

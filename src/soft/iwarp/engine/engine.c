@@ -132,9 +132,12 @@ static void write_kick(struct iw_engine *engine)
 {
 	uint64_t one = 1;
 	int state = core_cancel_off();
-	ssize_t written = write(engine->kick_fd, &one, sizeof(one));
+	ssize_t written;
 
-	(void)written; /* a full counter (EAGAIN) wakes the thread as well */
+	do
+		written = write(engine->kick_fd, &one, sizeof(one));
+	while (written < 0 && errno == EINTR);
+	/* a full counter (EAGAIN) wakes the thread as well */
 	core_cancel_restore(state);
 }
 
