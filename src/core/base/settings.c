@@ -49,6 +49,19 @@ static const char *const peers_words[] = {
 	NULL,
 };
 
+static const char *const crc_words[] = {
+	[CORE_CRC_OFF] = "off",
+	[CORE_CRC_ON] = "on",
+	NULL,
+};
+
+static const char *const proof_words[] = {
+	[CORE_PROOF_ON] = "on",
+	[CORE_PROOF_BYTE] = "byte",
+	[CORE_PROOF_OFF] = "off",
+	NULL,
+};
+
 static const char *const rmr_words[] = {
 	[CORE_RMR_AUTO] = "auto",
 	[CORE_RMR_WINDOW] = "window",
@@ -77,6 +90,12 @@ static const struct setting settings_table[] = {
 	 .help = "longest time that a connection set-up waits for a silent peer"},
 	{FIELD(rnr_timeout_ms), .initial = 0, .min = 0, .max = 600000, .unit = "ms",
 	 .help = "how long a message waits for a Receive; 0: no limit"},
+	{FIELD(link_timeout_ms), .initial = 25000, .min = 2000, .max = 600000, .unit = "ms",
+	 .help = "how long a connection over TCP waits for a peer that does not answer"},
+	{FIELD(crc), .initial = CORE_CRC_OFF, .words = crc_words,
+	 .help = "whether to ask a peer over TCP for the CRC of each frame"},
+	{FIELD(write_proof), .initial = CORE_PROOF_ON, .words = proof_words,
+	 .help = "how a peer over TCP proves that an RDMA Write is placed"},
 	{FIELD(rmr_bind), .initial = CORE_RMR_AUTO, .words = rmr_words,
 	 .help = "what a bind of an RMR makes on an RDMA device"},
 	{FIELD(cancellation), .initial = CORE_CANCELLATION_AUTO, .words = cancellation_words,

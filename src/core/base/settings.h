@@ -38,6 +38,19 @@ enum core_transport {
 	CORE_TRANSPORT_TCP,  /* TCP only */
 };
 
+/* Does a connection over TCP use the CRC of MPA? It does if either side wants it. */
+enum core_crc {
+	CORE_CRC_OFF,
+	CORE_CRC_ON,
+};
+
+/* How the peer of a connection over TCP proves that an RDMA Write is placed. */
+enum core_write_proof {
+	CORE_PROOF_ON,	 /* OpenDAT: an answer of its engine; others: an RDMA Read of length 0 */
+	CORE_PROOF_BYTE, /* others: an RDMA Read of the first byte of the newest Write */
+	CORE_PROOF_OFF,	 /* not at all: a Write completes as a Send does */
+};
+
 /* Must posts and dequeues be safe against pthread_cancel? */
 enum core_cancellation {
 	CORE_CANCELLATION_AUTO,	 /* yes: cancellation is disabled around possible system calls */
@@ -51,6 +64,9 @@ struct core_settings {
 	uint64_t peer_timeout_ms;  /* longest wait for a peer that is stopped during a copy */
 	uint64_t setup_timeout_ms; /* limit of a connection set-up if the peer does not answer */
 	uint64_t rnr_timeout_ms;   /* longest time a message waits for a Receive; 0: no limit */
+	uint64_t link_timeout_ms;  /* how long a connection over TCP waits for a silent peer */
+	uint64_t crc;		   /* enum core_crc */
+	uint64_t write_proof;	   /* enum core_write_proof */
 	uint64_t rmr_bind;	   /* enum core_rmr_bind */
 	uint64_t cancellation;	   /* enum core_cancellation */
 	uint64_t spin_us;	   /* time that a waiting call polls before it sleeps */

@@ -62,6 +62,10 @@ struct iw_conn {
 	struct iw_listener *listener; /* passive: where it arrived, with a reference */
 
 	struct iw_stream stream; /* transfer/ */
+	struct iw_alive {
+		uint64_t look_ns;  /* when we look at the peer's answers again; 0: all answered */
+		uint64_t since_ns; /* of the look that found the peer silent, or before that one */
+	} alive;
 
 	DAT_EVENT_NUMBER end; /* CLOSING: the event number for the core */
 	bool is_draining;     /* graceful disconnect: ends when all requests are done */

@@ -15,10 +15,18 @@
 
 #include <cmocka.h>
 
-static const char *const variables[] = {
-	"DAT_TRANSPORT",	"DAT_COPY",	      "DAT_PEERS",    "DAT_PEER_TIMEOUT_MS",
-	"DAT_SETUP_TIMEOUT_MS", "DAT_RNR_TIMEOUT_MS", "DAT_RMR_BIND", "DAT_CANCELLATION",
-	"DAT_SPIN_US"};
+static const char *const variables[] = {"DAT_TRANSPORT",
+					"DAT_COPY",
+					"DAT_PEERS",
+					"DAT_PEER_TIMEOUT_MS",
+					"DAT_SETUP_TIMEOUT_MS",
+					"DAT_RNR_TIMEOUT_MS",
+					"DAT_RMR_BIND",
+					"DAT_CANCELLATION",
+					"DAT_LINK_TIMEOUT_MS",
+					"DAT_CRC",
+					"DAT_WRITE_PROOF",
+					"DAT_SPIN_US"};
 
 static int clear_environment(void **state)
 {
@@ -69,6 +77,9 @@ static void parse__device_alone__defaults(void **state)
 	assert_int_equal(settings.peer_timeout_ms, 5000);
 	assert_int_equal(settings.setup_timeout_ms, 30000);
 	assert_int_equal(settings.rnr_timeout_ms, 0);
+	assert_int_equal(settings.link_timeout_ms, 25000); /* IWCM-34 */
+	assert_int_equal(settings.crc, CORE_CRC_OFF);
+	assert_int_equal(settings.write_proof, CORE_PROOF_ON);
 	assert_int_equal(settings.rmr_bind, CORE_RMR_AUTO);
 	assert_int_equal(settings.cancellation, CORE_CANCELLATION_AUTO);
 	assert_int_equal(settings.spin_us, 20);
@@ -114,6 +125,12 @@ static void parse__settings__applied(void **state)
 	assert_int_equal(accept("lo copy=auto", "lo").copy, CORE_COPY_AUTO);
 	assert_int_equal(accept("lo peers=user", "lo").peers, CORE_PEERS_USER);
 	assert_int_equal(accept("lo peers=any", "lo").peers, CORE_PEERS_ANY);
+	assert_int_equal(accept("lo link_timeout_ms=2000", "lo").link_timeout_ms, 2000);
+	assert_int_equal(accept("lo crc=on", "lo").crc, CORE_CRC_ON);
+	assert_int_equal(accept("lo crc=off", "lo").crc, CORE_CRC_OFF);
+	assert_int_equal(accept("lo write_proof=on", "lo").write_proof, CORE_PROOF_ON);
+	assert_int_equal(accept("lo write_proof=byte", "lo").write_proof, CORE_PROOF_BYTE);
+	assert_int_equal(accept("lo write_proof=off", "lo").write_proof, CORE_PROOF_OFF);
 	assert_int_equal(accept("lo rmr_bind=window", "lo").rmr_bind, CORE_RMR_WINDOW);
 	assert_int_equal(accept("lo rmr_bind=registration", "lo").rmr_bind, CORE_RMR_REGISTRATION);
 	assert_int_equal(accept("lo cancellation=never", "lo").cancellation,
@@ -147,6 +164,9 @@ static void parse__bad_word__refused_and_named(void **state)
 	refuse("lo copy_=ring", "no such setting");
 	refuse("lo transport=udp", "transport: \"udp\" is not auto, shm or tcp");
 	refuse("lo copy=", "copy: \"\" is not auto, map, cma or ring");
+	refuse("lo link_timeout_ms=1999", "not a number from 2000 to 600000 (ms)");
+	refuse("lo crc=1", "crc: \"1\" is not off or on");
+	refuse("lo write_proof=read", "write_proof: \"read\" is not on, byte or off");
 	refuse("lo rmr_bind=mw", "rmr_bind: \"mw\" is not auto, window or registration");
 	refuse("lo copy=rings", "copy: \"rings\" is not auto, map, cma or ring");
 	refuse("lo copy=rin", "copy: \"rin\"");

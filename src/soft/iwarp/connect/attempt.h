@@ -103,8 +103,7 @@ void iw_setup_drop(struct iw_conn *conn);
 /* Our side's C bit (MPA-23). */
 static inline bool iw_wants_crc(const struct iw_engine *engine)
 {
-	(void)engine;
-	return false;
+	return engine->settings.crc == CORE_CRC_ON;
 }
 
 static inline uint32_t iw_min(uint32_t a, uint32_t b)

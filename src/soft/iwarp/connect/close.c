@@ -3,13 +3,12 @@
 #include "soft/iwarp/connect/close.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "core/base/log.h"
 #include "core/transport.h"
+#include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/pass.h"
 
@@ -83,14 +82,6 @@ static void reset(struct iw_conn *conn)
 	iw_conn_close_socket(conn);
 }
 
-/* Has the peer's kernel acknowledged all that was sent? */
-static bool is_acknowledged(const struct iw_conn *conn)
-{
-	int left;
-
-	return ioctl(conn->fd, SIOCOUTQ, &left) < 0 || !left;
-}
-
 void iw_linger(struct iw_conn *conn)
 {
 	bool is_sent;
@@ -117,8 +108,8 @@ void iw_linger(struct iw_conn *conn)
 		return;
 	}
 	/* the adapter closes: the peer's end need not be waited for, which may be stopped */
-	if (is_sent && (conn->has_fin_come ||
-			(atomic_load(&conn->engine->is_stopping) && is_acknowledged(conn))))
+	if (is_sent && (conn->has_fin_come || (atomic_load(&conn->engine->is_stopping) &&
+					       iw_alive_is_all_answered(conn))))
 		iw_conn_close_socket(conn);
 	else if (iw_conn_watch(conn,
 			       (conn->has_fin_come ? 0 : EPOLLIN) | (is_sent ? 0 : EPOLLOUT)) < 0)

@@ -11,12 +11,9 @@
 #include "core/base/log.h"
 #include "core/base/slab.h"
 #include "soft/iwarp/connect/attempt.h"
+#include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/pass.h"
-
-/* A peer of an idle connection that is gone is noticed after 10 + 3 * 5 = 25 s (IWCM-34). */
-#define IDLE_S 10
-#define PROBE_S 5
-#define PROBES 3
+#include "soft/iwarp/transfer/tx.h"
 
 int iw_setup_create(struct iw_conn *conn)
 {
@@ -39,26 +36,13 @@ void iw_setup_free(struct iw_conn *conn)
 	conn->setup = NULL;
 }
 
-/*
- * TCP_USER_TIMEOUT is left out on purpose: Linux applies it to a closed window, too, although the
- * peer answers every probe, and such a peer must be waited for (IWCM-35).
- */
 int iw_setup_socket_options(int fd, const struct core_settings *settings)
 {
-	static const struct {
-		int level, name, value;
-	} options[] = {
-		{IPPROTO_TCP, TCP_NODELAY, 1},	       {IPPROTO_TCP, TCP_KEEPIDLE, IDLE_S},
-		{IPPROTO_TCP, TCP_KEEPINTVL, PROBE_S}, {IPPROTO_TCP, TCP_KEEPCNT, PROBES},
-		{SOL_SOCKET, SO_KEEPALIVE, 1},
-	};
+	const int yes = 1;
 
-	(void)settings;
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		if (setsockopt(fd, options[i].level, options[i].name, &options[i].value,
-			       sizeof(options[i].value)) < 0)
-			return -errno;
-	return 0;
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) < 0)
+		return -errno;
+	return iw_alive_set_options(fd, settings);
 }
 
 void iw_set_port(union core_sockaddr *address, uint16_t port)
@@ -169,9 +153,11 @@ void iw_setup_fail(struct iw_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER nu
 bool iw_setup_report(struct iw_conn *conn, struct core_ep *ep,
 		     const struct transport_conn_param *peer)
 {
-	core_log(CORE_LOG_CONN, "connection over TCP: peer %s, CRC %s, RDMA Reads %u in, %u out",
+	core_log(CORE_LOG_CONN,
+		 "connection over TCP: peer %s, CRC %s, RDMA Reads %u in, %u out, RDMA Writes %s",
 		 conn->is_own_peer ? "OpenDAT" : "other", conn->has_crc ? "on" : "off",
-		 (unsigned int)conn->ird, (unsigned int)conn->ord);
+		 (unsigned int)conn->ird, (unsigned int)conn->ord,
+		 iw_has_proofs(conn) ? "proven" : "not proven"); /* RDMAP-38 */
 	iw_conn_set_deadline(conn, 0);
 	iw_conn_set_state(conn, IW_ESTABLISHED);
 	iw_stream_start(conn, ep);

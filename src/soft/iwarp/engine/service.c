@@ -13,6 +13,7 @@
 #include "soft/iwarp/connect/close.h"
 #include "soft/iwarp/connect/setup.h"
 #include "soft/iwarp/engine/engine.h"
+#include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/pass.h"
 #include "soft/soft.h"
 
@@ -56,6 +57,8 @@ static void serve_data(struct service *service, struct iw_conn *conn, uint32_t e
 		conn->is_hung_up = true;
 	if ((events & EPOLLRDHUP) && conn->stream.rx.is_blocked)
 		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+	if (!events)
+		iw_alive_due(conn);
 	if (iw_conn_state(conn) == IW_CLOSING)
 		iw_conn_finish(conn, ep);
 	else if (!conn->is_hung_up && !conn->is_polled && events && is_driven(service))

@@ -9,7 +9,8 @@
 
 bool iw_has_proofs(const struct iw_conn *conn)
 {
-	return conn->is_own_peer || conn->ord > 0;
+	return conn->engine->settings.write_proof != CORE_PROOF_OFF &&
+	       (conn->is_own_peer || conn->ord > 0);
 }
 
 static void finish(struct core_ep *ep, struct core_req *req)

@@ -9,6 +9,7 @@
 #include "core/transport.h"
 #include "shared/bytes.h"
 #include "soft/copy.h"
+#include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/wire/crc.h"
 #include "soft/pins.h"
 
@@ -221,6 +222,8 @@ static int judge_send(struct iw_conn *conn, int rc)
 int iw_flush(struct iw_conn *conn, struct core_ep *ep)
 {
 	conn->stream.tx.is_blocked = false;
+	if (has_unsent(&conn->stream.tx))
+		iw_alive_sent(conn);
 	while (has_unsent(&conn->stream.tx) && !conn->is_lost) {
 		int rc = send_all(conn, ep);
 

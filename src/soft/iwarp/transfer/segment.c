@@ -163,6 +163,13 @@ static void target_end(struct iw_conn *conn, struct target *target)
 		soft_unpin(&target->pins);
 }
 
+/* Is it the byte that proves a Write (RDMAP-36)? Nobody wants its value. */
+static bool is_proof(struct iw_conn *conn, const struct iw_segment *segment)
+{
+	return segment->ddp.opcode == IW_OP_READ_RESPONSE &&
+	       oldest_read(conn)->kind != IW_READ_CONSUMER;
+}
+
 static void advance(struct iw_conn *conn, struct iw_segment *segment, uint32_t count)
 {
 	segment->placed += count;
@@ -188,6 +195,10 @@ enum iw_take iw_segment_put(struct iw_conn *conn, struct core_ep *ep, struct iw_
 
 	if (!count)
 		return IW_TAKEN;
+	if (is_proof(conn, segment)) {
+		advance(conn, segment, count);
+		return IW_TAKEN;
+	}
 	error = target_begin(conn, ep, segment, count, &target);
 	if (error == IW_NO_ERROR && target.has_key)
 		rc = soft_copy_to_consumer(target.pins.iov[0].iov_base, bytes, count);

@@ -115,6 +115,8 @@ struct iw_tx {
 	uint64_t wants_proof; /* requests before it wait for a proof */
 	uint64_t asked;	      /* requests before it are covered by a proof that was asked for */
 	uint64_t proven;      /* requests before it are proven */
+	uint32_t proof_stag;  /* of the newest Write that has bytes; 0: there was none */
+	uint64_t proof_offset;
 	/* owed to the peer */
 	bool is_answer_due;
 	uint64_t answer;

@@ -89,6 +89,10 @@ static void end_message(struct iw_tx *tx, struct core_req *req)
 		tx->msn[IW_QUEUE_SEND]++;
 	else if (!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG))
 		tx->wants_proof = req->sequence + 1;
+	if (req->op == CORE_OP_RDMA_WRITE && req->len) {
+		tx->proof_stag = req->remote.rmr_context;
+		tx->proof_offset = req->remote.target_address;
+	}
 	tx->is_in_request = false;
 	tx->offset = 0;
 	tx->next++;
@@ -166,6 +170,21 @@ void iw_tx_put_empty_read(struct iw_conn *conn, const struct iw_read *read)
 {
 	const struct iw_read_request request = {.sink_stag = read->stag};
 
+	put_read_request(conn, &request);
+}
+
+/* A proof of a foreign peer: no bytes, or one that the Write has written (RDMAP-36). */
+static void put_proof(struct iw_conn *conn)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	struct iw_read *read = iw_tx_add_read(tx, IW_READ_PROOF, tx->next);
+	struct iw_read_request request = {.sink_stag = read->stag};
+
+	if (conn->engine->settings.write_proof == CORE_PROOF_BYTE && tx->proof_stag) {
+		read->size = request.size = 1;
+		request.source_stag = tx->proof_stag;
+		request.source_offset = tx->proof_offset;
+	}
 	put_read_request(conn, &request);
 }
 
@@ -258,11 +277,10 @@ static enum tx_step put_question(struct iw_conn *conn)
 		return TX_WAIT;
 	if (!iw_frame_has_room(conn, IW_READ_REQUEST_SIZE))
 		return TX_FULL;
-	if (conn->is_own_peer) {
+	if (conn->is_own_peer)
 		iw_frame_put_empty(conn, &ddp);
-	} else {
-		iw_tx_put_empty_read(conn, iw_tx_add_read(tx, IW_READ_PROOF, tx->next));
-	}
+	else
+		put_proof(conn);
 	tx->asked = tx->next;
 	return TX_QUEUED;
 }

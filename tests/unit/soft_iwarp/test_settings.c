@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The settings of connections over TCP: the CRC, the proof of a Write, the limit for a silence. */
+#include "flow_stage.h"
+
+#include <netinet/tcp.h>
+
+#include "core/base/settings.h"
+#include "soft/iwarp/transfer/alive.h"
+
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44
+#endif
+
+#define STAG 7u
+#define HASTY_LINK_MS 2000u
+
+static int provide_settings(void **state)
+{
+	(void)state;
+	add_adapter("crc", "127.0.0.1 transport=tcp crc=on");
+	add_adapter("byte", "127.0.0.1 transport=tcp write_proof=byte");
+	add_adapter("unproven", "127.0.0.1 transport=tcp write_proof=off");
+	add_adapter("short", "127.0.0.1 transport=tcp link_timeout_ms=2000");
+	return 0;
+}
+
+static int open_flow_of(const char *name)
+{
+	(void)open_adapter(name);
+	register_region();
+	return 0;
+}
+
+static int open_crc(void **state)
+{
+	(void)state;
+	return open_flow_of("crc");
+}
+
+static int open_byte(void **state)
+{
+	(void)state;
+	return open_flow_of("byte");
+}
+
+static int open_unproven(void **state)
+{
+	(void)state;
+	return open_flow_of("unproven");
+}
+
+static int open_short(void **state)
+{
+	(void)state;
+	return open_flow_of("short");
+}
+
+/* --- the CRC --- */
+
+/* MPA-23 MPA-24: asked for in the request, and used though the reply does not ask for it */
+static void crc_on__request_has_c__both_directions_use_it(void **state)
+{
+	struct frame frame;
+	struct taken taken;
+	uint16_t port;
+	int listener = listen_at(0, &port);
+	int fd;
+
+	(void)state;
+	connect_with(port, WAIT_US, NULL, 0);
+	fd = answer_call(listener);
+	close(listener);
+	frame = get_frame(fd, REQUEST);
+	assert_int_equal(frame.head[16] & FLAG_C, FLAG_C);
+	frame = make_enhanced(REPLY, 0, WORDS(WORD_A | WORD_C, 4, 4), NULL, 0);
+	put_frame(fd, &frame);
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	begin_flow(fd, stage.a, true); /* get_fpdu checks each CRC */
+	get_fpdu(&taken);
+	post_send_at(0, 10, 0);
+	get_fpdu(&taken);
+	assert_int_equal(taken.size, 10);
+	expect_dto(0, DAT_DTO_SUCCESS, 10);
+	post_recv_at(100, 10);
+	peer_send("abc", 3);
+	expect_dto(100, DAT_DTO_SUCCESS, 3);
+	hang_up();
+}
+
+/* MPA-23 MPA-24: the responder asks for it in its reply */
+static void crc_on__reply_has_c__both_directions_use_it(void **state)
+{
+	struct frame frame = make_frame(REQUEST, 0, 1, NULL, 0);
+	int fd = dial(stage.qual);
+	struct taken taken;
+
+	(void)state;
+	put_frame(fd, &frame);
+	take_request();
+	accept_with(NULL, 0);
+	frame = get_frame(fd, REPLY);
+	assert_int_equal(frame.head[16] & FLAG_C, FLAG_C);
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	begin_flow(fd, stage.b, true);
+	post_recv_at(100, 10);
+	peer_send("abc", 3);
+	expect_dto(100, DAT_DTO_SUCCESS, 3);
+	post_send_at(0, 10, 0);
+	get_fpdu(&taken);
+	expect_dto(0, DAT_DTO_SUCCESS, 10);
+	hang_up();
+}
+
+/* --- the proof of a Write --- */
+
+/* RDMAP-36: the first byte of the newest Write that has bytes; nobody else gets it */
+static void proof_byte__foreign_peer__reads_the_first_byte(void **state)
+{
+	struct iw_read_request request;
+	struct taken taken;
+
+	(void)state;
+	be_calling_with(0, 4, 4);
+	get_fpdu(&taken);
+	post_write_at(0, 0, STAG, 1000, 0);
+	get_fpdu(&taken);
+	request = get_read_request();
+	assert_int_equal(request.size, 0);
+	peer_respond(request.sink_stag, request.sink_offset, NULL, 0, true);
+	expect_dto(0, DAT_DTO_SUCCESS, 0);
+	post_write_at(100, 10, STAG, 2000, 0);
+	get_fpdu(&taken);
+	request = get_read_request();
+	assert_int_equal(request.size, 1);
+	assert_int_equal(request.source_stag, STAG);
+	assert_int_equal(request.source_offset, 2000);
+	expect_quiet(stage.evd);
+	peer_respond(request.sink_stag, request.sink_offset, "x", 1, true);
+	expect_dto(100, DAT_DTO_SUCCESS, 10);
+	expect_untouched(flow.region, REGION);
+	hang_up();
+}
+
+/* RDMAP-24 RDMAP-36: no more than that byte is taken */
+static void proof_byte__two_bytes_come__breaks(void **state)
+{
+	struct iw_read_request request;
+	struct taken taken;
+
+	(void)state;
+	be_calling_with(0, 4, 4);
+	get_fpdu(&taken);
+	post_write_at(100, 10, STAG, 2000, 0);
+	get_fpdu(&taken);
+	request = get_read_request();
+	peer_respond(request.sink_stag, request.sink_offset, "xy", 2, true);
+	expect_terminate(IW_ERROR(1, 1, 1), NULL);
+	expect_dto(100, DAT_DTO_ERR_FLUSHED, 0);
+	expect(DAT_CONNECTION_EVENT_BROKEN);
+	end_flow();
+}
+
+/* RDMAP-36: a Write completes as a Send does, and nothing is asked */
+static void proof_off__foreign_peer__completes_when_sent(void **state)
+{
+	struct taken taken;
+
+	(void)state;
+	be_calling_with(0, 4, 4);
+	get_fpdu(&taken);
+	post_write_at(0, 10, STAG, 0, 0);
+	expect_dto(0, DAT_DTO_SUCCESS, 10);
+	get_fpdu(&taken);
+	expect_served();
+	expect_silence(flow.fd);
+	hang_up();
+}
+
+/* RDMAP-36 RDMAP-37: likewise between two of ours; a question of the peer is answered */
+static void proof_off__own_peer__completes_when_sent(void **state)
+{
+	struct taken taken;
+
+	(void)state;
+	be_called_by_own(0);
+	put(flow.fd, rtr_write, sizeof(rtr_write));
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	post_write_at(0, 10, STAG, 0, 0);
+	expect_dto(0, DAT_DTO_SUCCESS, 10);
+	get_fpdu(&taken);
+	expect_served();
+	expect_silence(flow.fd);
+	peer_write(2, 99, NULL, 0);
+	get_fpdu(&taken);
+	assert_int_equal(taken.ddp.stag, 3);
+	assert_int_equal(taken.ddp.offset, 99);
+	hang_up();
+}
+
+/* --- the limit for a silence --- */
+
+static int option(int fd, int name)
+{
+	int value = -1;
+	socklen_t size = sizeof(value);
+
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, name, &value, &size), 0);
+	return value;
+}
+
+/* IWCM-34: an idle connection is given up after exactly the limit, in whole seconds */
+static void keepalive__any_limit__sum_of_the_probes(void **state)
+{
+	static const uint32_t limits_s[] = {2, 3, 4, 5, 7, 10, 25, 60, 600};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(limits_s); i++) {
+		struct core_settings settings = {.link_timeout_ms = limits_s[i] * 1000u};
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		int on = 0, sum, value;
+		socklen_t size = sizeof(on);
+
+		assert_int_equal(iw_alive_set_options(fd, &settings), 0);
+		assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, &size), 0);
+		assert_int_equal(on, 1);
+		sum = option(fd, TCP_KEEPIDLE) +
+		      option(fd, TCP_KEEPINTVL) * option(fd, TCP_KEEPCNT);
+		assert_true(sum <= (int)limits_s[i] && sum > (int)limits_s[i] * 3 / 4);
+		assert_int_equal(option(fd, TCP_USER_TIMEOUT), 0); /* IWCM-35 */
+		size = sizeof(value);
+		if (!getsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &value, &size))
+			assert_true(value == 1000 || value <= (int)limits_s[i] * 125 + 10);
+		close(fd);
+	}
+}
+
+/* DDP-17 IWCM-35: a peer that takes nothing, but whose kernel answers, is waited for */
+static void peer_takes_nothing__longer_than_the_limit__not_broken(void **state)
+{
+	const uint64_t end = now_ms() + 3 * HASTY_LINK_MS;
+	static uint8_t bytes[REGION];
+	unsigned posted = 0;
+
+	(void)state;
+	be_calling_with(0, 4, 4);
+	get(flow.fd, bytes, 20); /* RTR */
+	make_pattern(flow.region, REGION);
+	/* until TCP takes no more: then the last one stays outstanding */
+	for (;;) {
+		DAT_EVENT event;
+		DAT_COUNT more;
+
+		post_send_at(0, REGION, 0);
+		posted++;
+		if (core_evd_wait(stage.evd, 1000000, 1, &event, &more) != DAT_SUCCESS)
+			break;
+		assert_int_equal(event.event_data.dto_completion_event_data.status,
+				 DAT_DTO_SUCCESS);
+	}
+	while (now_ms() < end) {
+		DAT_EVENT event;
+		DAT_COUNT more;
+
+		if (core_evd_wait(stage.evd, 100000, 1, &event, &more) == DAT_SUCCESS)
+			fail_msg("event 0x%x", event.event_number);
+	}
+	for (; posted; posted--) {
+		struct taken taken;
+		size_t size = 0;
+
+		do {
+			get_fpdu(&taken);
+			memcpy(bytes + size, taken.payload, taken.size);
+			size += taken.size;
+		} while (!taken.ddp.is_last);
+		assert_int_equal(size, REGION);
+		expect_pattern(bytes, REGION);
+	}
+	expect_dto(0, DAT_DTO_SUCCESS, REGION);
+	hang_up();
+}
+
+#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, close_stage)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(crc_on__request_has_c__both_directions_use_it, open_crc),
+		TEST(crc_on__reply_has_c__both_directions_use_it, open_crc),
+		TEST(proof_byte__foreign_peer__reads_the_first_byte, open_byte),
+		TEST(proof_byte__two_bytes_come__breaks, open_byte),
+		TEST(proof_off__foreign_peer__completes_when_sent, open_unproven),
+		TEST(proof_off__own_peer__completes_when_sent, open_unproven),
+		cmocka_unit_test(keepalive__any_limit__sum_of_the_probes),
+		TEST(peer_takes_nothing__longer_than_the_limit__not_broken, open_short),
+	};
+
+	return cmocka_run_group_tests(tests, provide_settings, NULL);
+}
