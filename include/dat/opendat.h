@@ -44,7 +44,10 @@ typedef enum dat_opendat_peer_flags {
 	/* pid is known; it is not for a process of another PID namespace */
 	DAT_OPENDAT_PEER_PROCESS = 0x2,
 	/* the process had no other user and group than uid and gid, in any way, during the call */
-	DAT_OPENDAT_PEER_PROVEN = 0x4
+	DAT_OPENDAT_PEER_PROVEN = 0x4,
+	/* the connection goes over TCP, so that the peer may be on another host; nothing else is
+	 * known of it. Without this flag it goes over shared memory */
+	DAT_OPENDAT_PEER_TCP = 0x8
 } DAT_OPENDAT_PEER_FLAGS;
 
 /* Later versions may add members at the end. */
@@ -61,6 +64,8 @@ typedef struct dat_opendat_peer_param {
 /*
  * Tell which process is at the other end of a connection or of a connection request.
  *
+ * This also tells which path the connection takes: shared memory, or TCP.
+ *
  * The kernel names the process that requested the connection, or that listens. A process can change
  * its user after that. So for a decision about access check for DAT_OPENDAT_PEER_PROVEN: the
  * process still exists, it has itself sent the packets of the set-up, and its real, effective,
@@ -70,7 +75,7 @@ typedef struct dat_opendat_peer_param {
  *
  * handle [in]        the endpoint, or the connection request
  * peer [inout]       the process: its uid, gid and pid, and flags that say which of them are known:
- *                    DAT_OPENDAT_PEER_USER, _PROCESS, _PROVEN. Set peer->size to
+ *                    DAT_OPENDAT_PEER_USER, _PROCESS, _PROVEN, _TCP. Set peer->size to
  *                    sizeof(DAT_OPENDAT_PEER) before the call
  *
  * Returns DAT_SUCCESS, or

@@ -75,6 +75,13 @@ bool soft_address_is_same(const union core_sockaddr *a, const union core_sockadd
 	       a->in6.sin6_scope_id == b->in6.sin6_scope_id;
 }
 
+bool soft_address_is_loopback(const union core_sockaddr *address)
+{
+	if (address->sa.sa_family == AF_INET)
+		return ntohl(address->in.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&address->in6.sin6_addr);
+}
+
 int soft_address_find(const union core_sockaddr *address)
 {
 	int rc;

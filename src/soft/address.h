@@ -14,6 +14,9 @@ int soft_address_of_device(const char *device, union core_sockaddr *address_out)
 /* Are they equal apart from their ports? */
 bool soft_address_is_same(const union core_sockaddr *a, const union core_sockaddr *b);
 
+/* Is it a loopback address, which no other host and no other network namespace can reach? */
+bool soft_address_is_loopback(const union core_sockaddr *address);
+
 /*
  * Where is that address? 0: on this host; -EHOSTUNREACH: elsewhere; -EAFNOSUPPORT; -EADDRNOTAVAIL:
  * no endpoint can have it (broadcast, multicast, unspecified). Ignores the port.

@@ -3,7 +3,11 @@
 #include "soft/path.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include <dat/opendat.h>
 
 #include "core/base/slab.h"
 #include "soft/address.h"
@@ -129,6 +133,23 @@ static bool is_over_tcp(const struct core_ia *ia, const union core_sockaddr *add
 	}
 }
 
+/* A link-local address without a scope is one of the adapter's link (IWCM-56). */
+static union core_sockaddr with_scope(const struct core_ia *ia, const union core_sockaddr *address)
+{
+	union core_sockaddr copy;
+
+	memset(&copy, 0, sizeof(copy));
+	if (address->sa.sa_family != AF_INET6) {
+		copy.in = address->in;
+		return copy;
+	}
+	copy.in6 = address->in6;
+	if (IN6_IS_ADDR_LINKLOCAL(&copy.in6.sin6_addr) && !copy.in6.sin6_scope_id &&
+	    ia->address.sa.sa_family == AF_INET6)
+		copy.in6.sin6_scope_id = ia->address.in6.sin6_scope_id;
+	return copy;
+}
+
 static int connect_tcp(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
 		       DAT_TIMEOUT timeout_us, const struct transport_conn_param *param)
 {
@@ -144,9 +165,11 @@ static int connect_tcp(struct core_ep *ep, const union core_sockaddr *address, D
 int soft_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
 		 DAT_TIMEOUT timeout_us, const struct transport_conn_param *param)
 {
-	if (is_over_tcp(ep->ia, address))
-		return connect_tcp(ep, address, qual, timeout_us, param);
-	return shm_connect(soft_adapter_of(ep->ia)->shm, ep, address, qual, timeout_us, param);
+	const union core_sockaddr scoped = with_scope(ep->ia, address);
+
+	if (is_over_tcp(ep->ia, &scoped))
+		return connect_tcp(ep, &scoped, qual, timeout_us, param);
+	return shm_connect(soft_adapter_of(ep->ia)->shm, ep, &scoped, qual, timeout_us, param);
 }
 
 /* The connection of a request over TCP, or NULL. */
@@ -190,14 +213,17 @@ void soft_reset(struct core_ep *ep)
 	(void)ep;
 }
 
-/* A peer over TCP is not known to the kernel: it may be on another host. */
+/* IWCM-04: a peer over TCP may be on another host; nothing else is known of it. */
 int soft_peer(struct core_ep *ep, void *request, struct transport_peer *peer_out)
 {
 	const struct soft_ep *mine = ep ? ep->transport : NULL;
 
 	if (ep ? mine->tcp != NULL : tcp_request(request) != NULL)
-		return -EOPNOTSUPP;
-	return shm_ep_peer(ep, request, peer_out);
+		*peer_out = (struct transport_peer){
+			.flags = DAT_OPENDAT_PEER_TCP, .uid = UINT32_MAX, .gid = UINT32_MAX};
+	else
+		return shm_ep_peer(ep, request, peer_out);
+	return 0;
 }
 
 /* --- data --- */

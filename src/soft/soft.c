@@ -38,7 +38,8 @@
 
 /* --- adapter --- */
 
-/* The setting, as dat_ia_query tells it. The structures of DAT 1.2 have no const. */
+/* What choose_transport has made of the setting, as dat_ia_query tells it. The structures of
+ * DAT 1.2 have no const. */
 static const DAT_NAMED_ATTR transport_attr[] = {
 	[CORE_TRANSPORT_AUTO] = {"transport", "auto"},
 	[CORE_TRANSPORT_SHM] = {"transport", "shm"},
@@ -95,12 +96,23 @@ static void fill_limits(struct core_ia *ia)
 		attr->max_message_size = UINT32_MAX; /* RDMAP-19 */
 }
 
+/*
+ * What "auto" means for this adapter. Nobody elsewhere can reach a loopback address, and nobody
+ * elsewhere can prove to be of our user: then nothing listens on TCP.
+ */
+static void choose_transport(struct core_ia *ia)
+{
+	if (ia->settings.transport == CORE_TRANSPORT_AUTO &&
+	    (ia->settings.peers == CORE_PEERS_USER || soft_address_is_loopback(&ia->address)))
+		ia->settings.transport = CORE_TRANSPORT_SHM;
+}
+
 static int soft_ia_open(struct core_ia *ia)
 {
 	struct soft_adapter *adapter;
 	int rc;
 
-	if (ia->settings.peers == CORE_PEERS_USER && ia->settings.transport != CORE_TRANSPORT_SHM) {
+	if (ia->settings.peers == CORE_PEERS_USER && ia->settings.transport == CORE_TRANSPORT_TCP) {
 		core_log(CORE_LOG_ERROR, "%s: peers=user: the users of other hosts are not known",
 			 ia->device);
 		return -EOPNOTSUPP;
@@ -108,6 +120,7 @@ static int soft_ia_open(struct core_ia *ia)
 	rc = soft_address_of_device(ia->device, &ia->address);
 	if (rc < 0)
 		return rc;
+	choose_transport(ia);
 	adapter = calloc(1, sizeof(*adapter));
 	if (!adapter)
 		return -ENOMEM;

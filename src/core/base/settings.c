@@ -78,7 +78,7 @@ static const char *const cancellation_words[] = {
 #define FIELD(name) .key = #name, .offset = offsetof(struct core_settings, name)
 
 static const struct setting settings_table[] = {
-	{FIELD(transport), .initial = CORE_TRANSPORT_SHM, .words = transport_words,
+	{FIELD(transport), .initial = CORE_TRANSPORT_AUTO, .words = transport_words,
 	 .help = "how the software adapters reach a peer"},
 	{FIELD(copy), .initial = CORE_COPY_AUTO, .words = copy_words,
 	 .help = "copy path of RDMA on one host"},

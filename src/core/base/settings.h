@@ -33,7 +33,7 @@ enum core_rmr_bind {
 
 /* Between which peers the software provider uses shared memory. */
 enum core_transport {
-	CORE_TRANSPORT_AUTO, /* shared memory on this host, TCP to others */
+	CORE_TRANSPORT_AUTO, /* shared memory on this host, TCP to others; see soft_ia_open */
 	CORE_TRANSPORT_SHM,  /* shared memory only; peers elsewhere are unreachable */
 	CORE_TRANSPORT_TCP,  /* TCP only */
 };

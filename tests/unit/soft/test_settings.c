@@ -119,7 +119,8 @@ static void parse__settings__applied(void **state)
 	assert_int_equal(settings.setup_timeout_ms, 1);
 	assert_int_equal(settings.rnr_timeout_ms, 7);
 	assert_int_equal(accept("lo copy=map", "lo").copy, CORE_COPY_MAP);
-	assert_int_equal(accept("lo", "lo").transport, CORE_TRANSPORT_SHM);
+	assert_int_equal(accept("lo", "lo").transport, CORE_TRANSPORT_AUTO);
+	assert_int_equal(accept("lo transport=shm", "lo").transport, CORE_TRANSPORT_SHM);
 	assert_int_equal(accept("lo transport=tcp", "lo").transport, CORE_TRANSPORT_TCP);
 	assert_int_equal(accept("lo transport=auto", "lo").transport, CORE_TRANSPORT_AUTO);
 	assert_int_equal(accept("lo copy=auto", "lo").copy, CORE_COPY_AUTO);
