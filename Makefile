@@ -3,7 +3,7 @@
 # Shortcuts for common tasks; Meson does the build (meson.build). Each target works on a machine with
 # only git and make installed (Debian 12): it installs what it needs, builds, and runs.
 #
-#   make demo      two processes over the default adapter, every byte verified, a table of latencies
+#   make demo      two processes on one host, then on two, every byte verified, tables of latencies
 #   make check     the whole test suite
 #   make check-rdma  the suite on software RDMA devices, in a virtual machine
 #   make bench     compares with UCX, libfabric and the machine's limits; a soak test of connections
