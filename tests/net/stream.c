@@ -17,6 +17,15 @@ struct greeting {
 	uint64_t key;
 };
 
+uint32_t stream_random(uint32_t seed, uint64_t number)
+{
+	uint64_t x = ((uint64_t)seed << 32) + number + UINT64_C(0x9e3779b97f4a7c15);
+
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	return (uint32_t)(x >> 32);
+}
+
 static size_t part(unsigned index)
 {
 	return (size_t)index * STREAM_MOST;
@@ -33,6 +42,8 @@ static size_t length(const struct stream *stream)
 	static const size_t lengths[] = {1,    64,    1447,  4096,	  8191,	      8192,
 					 8193, 65516, 65517, STREAM_MOST, 100 * 1024, 3};
 
+	if (stream->is_random)
+		return 1 + stream_random(stream->seed, stream->round) % STREAM_MOST;
 	return lengths[(stream->round + stream->seed) % COUNT_OF(lengths)];
 }
 
@@ -124,31 +135,56 @@ static DAT_RMR_TRIPLET remote_part(const struct stream *stream, unsigned index, 
 	return remote;
 }
 
-static bool write_and_read(struct stream *stream, size_t len)
+static bool do_write(struct stream *stream, size_t len)
 {
 	DAT_LMR_TRIPLET local = dt_seg(&stream->buf, part(PART_LOCAL), len);
 	DAT_RMR_TRIPLET target = remote_part(stream, PART_WRITTEN, len);
-	DAT_RMR_TRIPLET source = remote_part(stream, PART_READ, len);
-	unsigned char *p = stream->buf.p + part(PART_LOCAL);
 
-	dt_fill(p, len, pattern(stream, stream->round, PATTERN_WRITE));
+	dt_fill(stream->buf.p + part(PART_LOCAL), len,
+		pattern(stream, stream->round, PATTERN_WRITE));
 	dt_ok(dat_ep_post_rdma_write(stream->ep.ep, 1, &local, dt_cookie(COOKIE_RDMA), &target,
 				     DAT_COMPLETION_DEFAULT_FLAG));
-	if (!finish(stream->ep.request, COOKIE_RDMA, len))
-		return false;
+	return finish(stream->ep.request, COOKIE_RDMA, len);
+}
+
+static bool do_read(struct stream *stream, size_t len)
+{
+	DAT_LMR_TRIPLET local = dt_seg(&stream->buf, part(PART_LOCAL), len);
+	DAT_RMR_TRIPLET source = remote_part(stream, PART_READ, len);
+
 	dt_ok(dat_ep_post_rdma_read(stream->ep.ep, 1, &local, dt_cookie(COOKIE_RDMA), &source,
 				    DAT_COMPLETION_DEFAULT_FLAG));
 	if (!finish(stream->ep.request, COOKIE_RDMA, len))
 		return false;
-	dt_check_pattern(p, len, pattern(stream, stream->round, PATTERN_READ));
+	dt_check_pattern(stream->buf.p + part(PART_LOCAL), len,
+			 pattern(stream, stream->round, PATTERN_READ));
 	return true;
+}
+
+/* A round has a Send each way, and as a rule a Write and a Read. */
+static bool has_operation(const struct stream *stream, unsigned what)
+{
+	return !stream->is_random || stream_random(stream->seed + what, stream->round) % 4 != 0;
+}
+
+void stream_leave_work(struct stream *stream)
+{
+	DAT_LMR_TRIPLET local = dt_seg(&stream->buf, part(PART_OUT), STREAM_MOST);
+	DAT_RMR_TRIPLET target = remote_part(stream, PART_WRITTEN, STREAM_MOST);
+
+	dt_ok(dat_ep_post_rdma_write(stream->ep.ep, 1, &local, dt_cookie(COOKIE_RDMA), &target,
+				     DAT_COMPLETION_DEFAULT_FLAG));
+	dt_ok(dat_ep_post_send(stream->ep.ep, 1, &local, dt_cookie(COOKIE_SEND),
+			       DAT_COMPLETION_DEFAULT_FLAG));
 }
 
 bool stream_lead(struct stream *stream)
 {
 	const size_t len = length(stream);
 
-	if (!write_and_read(stream, len))
+	if (has_operation(stream, PATTERN_WRITE) && !do_write(stream, len))
+		return false;
+	if (has_operation(stream, PATTERN_READ) && !do_read(stream, len))
 		return false;
 	dt_fill(stream->buf.p + part(PART_OUT), len, pattern(stream, stream->round, PATTERN_SEND));
 	if (!send_part(stream, len) || !finish(stream->ep.recv, COOKIE_RECV, len))
@@ -169,8 +205,9 @@ bool stream_follow(struct stream *stream)
 		return false;
 	dt_check_pattern(stream->buf.p + part(PART_IN), len,
 			 pattern(stream, stream->round, PATTERN_SEND));
-	dt_check_pattern(stream->buf.p + part(PART_WRITTEN), len,
-			 pattern(stream, stream->round, PATTERN_WRITE));
+	if (has_operation(stream, PATTERN_WRITE))
+		dt_check_pattern(stream->buf.p + part(PART_WRITTEN), len,
+				 pattern(stream, stream->round, PATTERN_WRITE));
 	post_recv(stream);
 	stream->round++;
 	dt_fill(stream->buf.p + part(PART_READ), length(stream),

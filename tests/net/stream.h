@@ -17,11 +17,17 @@ struct stream {
 	DAT_RMR_TRIPLET remote; /* the peer's buffer */
 	uint32_t seed;		/* differs between connections */
 	uint64_t round;
+	bool is_random; /* lengths and operations follow from the seed and the round */
 };
+
+/* A number that follows from both. */
+uint32_t stream_random(uint32_t seed, uint64_t number);
 
 /* An endpoint and its buffer; both sides use the same seed. */
 void stream_create(struct stream *stream, struct dt_ia *ia, uint32_t seed);
 void stream_free(struct stream *stream);
+/* Starts a Write and a Send of all that the buffer has, and does not wait for them. */
+void stream_leave_work(struct stream *stream);
 void stream_connect(struct stream *stream, const struct sockaddr_storage *address,
 		    DAT_CONN_QUAL qual);
 void stream_accept(struct stream *stream, DAT_CR_HANDLE cr);
