@@ -368,9 +368,19 @@ static bool read_more(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget
 	return false;
 }
 
+/*
+ * Has the last read emptied the socket? It has if it did not fill the buffer, and a second system
+ * call would find nothing. After a hang-up the end has to be seen.
+ */
+static bool is_socket_dry(const struct iw_conn *conn)
+{
+	return conn->stream.rx.in.end < conn->stream.rx.in.size && !conn->is_hung_up;
+}
+
 int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	struct iw_rx *rx = &conn->stream.rx;
+	bool is_dry = false;
 	int handled = 0;
 
 	if (rx->is_blocked || iw_message_is_waiting(conn))
@@ -385,8 +395,10 @@ int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 			handled++;
 		} else if (step != RX_NEED) {
 			return handled + 1;
-		} else if (!read_more(conn, ep, budget)) {
+		} else if (is_dry || !read_more(conn, ep, budget)) {
 			return handled;
+		} else {
+			is_dry = is_socket_dry(conn);
 		}
 	}
 	return handled;
