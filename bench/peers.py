@@ -127,6 +127,8 @@ class Machine:
         """The figures of the last line that ucx_perftest prints."""
         port = free_port()
         env = {"UCX_TLS": transports}
+        if transports == "tcp":
+            env["UCX_NET_DEVICES"] = "lo"
         server = ["taskset", "-c", self.server_cpu, "ucx_perftest", "-f", "-p", str(port)]
         client = ["taskset", "-c", self.client_cpu, "ucx_perftest", "127.0.0.1", "-f",
                   "-t", test, "-s", str(size), "-n", str(count), "-w", str(max(count // 10, 1)),
@@ -143,13 +145,12 @@ class Machine:
                 return dict(zip(names, map(float, fields)))
         raise Failed(f"ucx_perftest -t {test}: no figures in {lines}")
 
-    def libfabric(self, size, count):
-        """The average one-way time of a message in us, by fi_pingpong over shared memory."""
+    def libfabric(self, size, count, provider="shm", kind="rdm"):
+        """The average one-way time of a message in us, by fi_pingpong."""
         port = free_port()
-        server = ["taskset", "-c", self.server_cpu, "fi_pingpong", "-p", "shm", "-e", "rdm",
-                  "-I", str(count), "-S", str(size), "-B", str(port)]
-        client = ["taskset", "-c", self.client_cpu, "fi_pingpong", "-p", "shm", "-e", "rdm",
-                  "-I", str(count), "-S", str(size), "-P", str(port), "127.0.0.1"]
+        common = ["fi_pingpong", "-p", provider, "-e", kind, "-I", str(count), "-S", str(size)]
+        server = ["taskset", "-c", self.server_cpu, *common, "-B", str(port)]
+        client = ["taskset", "-c", self.client_cpu, *common, "-P", str(port), "127.0.0.1"]
         self.note({}, server[:-1] + ["PORT"], client[:-2] + ["PORT", "127.0.0.1"])
         with self.started(server, {}) as process:
             self.wait_for_port(process, port)

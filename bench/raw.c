@@ -10,6 +10,8 @@
  *   eventfd   the peer sleeps in read() of an eventfd
  *   futex     the peer sleeps in futex() on a word in shared memory
  *   syscall   the cheapest system call, in one process (SIZE is ignored)
+ *   tcp       messages of SIZE bytes over TCP on the loopback interface; both processes poll
+ *   stream    SIZE bytes in each call of send and recv, in one direction, otherwise the same
  *
  * Prints one JSON object: microseconds of one way (half a round trip) or of one call, or megabytes
  * per second, after a warm-up of a tenth of COUNT. Each round is timed, as in dat_perf.
@@ -19,7 +21,6 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,28 +34,9 @@
 
 #include "common.h"
 #include "perf_clock.h"
-#include "stats.h"
+#include "raw.h"
 
-#define RAW_LINE 64
-#define RAW_SIDES 2
 #define RAW_BATCH 64 /* system calls between two readings of the clock */
-
-/* One word per side, which the other side writes. */
-struct raw_word {
-	_Alignas(2 * RAW_LINE) _Atomic uint32_t value;
-	char pad[2 * RAW_LINE - sizeof(uint32_t)];
-};
-
-struct raw {
-	unsigned side; /* 0 leads */
-	uint64_t size;
-	uint64_t count;
-	struct raw_word *shared; /* those of the test, then those of the start */
-	struct raw_word *own;	 /* private memory, at the same address in both processes */
-	int events[RAW_SIDES];
-	pid_t peer;
-	struct stats stats;
-};
 
 /* How a test signals number `value` to the peer, and how it waits for that of the peer. */
 struct raw_test {
@@ -63,7 +45,7 @@ struct raw_test {
 	void (*wait)(struct raw *raw, uint32_t value);
 };
 
-static void fail(const char *what)
+_Noreturn void raw_fail(const char *what)
 {
 	tool_complain("%s: %s", what, strerror(errno));
 	exit(TOOL_EXIT_FAILED);
@@ -76,7 +58,7 @@ static void bind_to(unsigned long cpu)
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
 	if (sched_setaffinity(0, sizeof(set), &set) != 0)
-		fail("sched_setaffinity");
+		raw_fail("sched_setaffinity");
 }
 
 static void *map_shared(size_t len)
@@ -85,10 +67,10 @@ static void *map_shared(size_t len)
 	int fd = memfd_create("raw", MFD_CLOEXEC);
 
 	if (fd < 0 || ftruncate(fd, (off_t)len) != 0)
-		fail("memfd_create");
+		raw_fail("memfd_create");
 	memory = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
-		fail("mmap");
+		raw_fail("mmap");
 	memset(memory, 0, len);
 	close(fd);
 	return memory;
@@ -114,7 +96,7 @@ static void writev_signal(struct raw *raw, uint32_t value)
 	struct iovec remote = {.iov_base = raw->own, .iov_len = sizeof(bytes)};
 
 	if (process_vm_writev(raw->peer, &local, 1, &remote, 1, 0) != (ssize_t)sizeof(bytes))
-		fail("process_vm_writev");
+		raw_fail("process_vm_writev");
 }
 
 static void writev_wait(struct raw *raw, uint32_t value)
@@ -127,7 +109,7 @@ static void eventfd_signal(struct raw *raw, uint32_t value)
 {
 	(void)value;
 	if (eventfd_write(raw->events[!raw->side], 1) != 0)
-		fail("eventfd_write");
+		raw_fail("eventfd_write");
 }
 
 static void eventfd_wait(struct raw *raw, uint32_t value)
@@ -136,7 +118,7 @@ static void eventfd_wait(struct raw *raw, uint32_t value)
 
 	(void)value;
 	if (eventfd_read(raw->events[raw->side], &number) != 0)
-		fail("eventfd_read");
+		raw_fail("eventfd_read");
 }
 
 static long futex(_Atomic uint32_t *word, int operation, uint32_t value)
@@ -162,10 +144,9 @@ static void futex_wait(struct raw *raw, uint32_t value)
 }
 
 static const struct raw_test raw_tests[] = {
-	{"line", line_signal, line_wait},
-	{"writev", writev_signal, writev_wait},
-	{"eventfd", eventfd_signal, eventfd_wait},
-	{"futex", futex_signal, futex_wait},
+	{"line", line_signal, line_wait},	   {"writev", writev_signal, writev_wait},
+	{"eventfd", eventfd_signal, eventfd_wait}, {"futex", futex_signal, futex_wait},
+	{"tcp", raw_tcp_signal, raw_tcp_wait},
 };
 
 /* --- running them --- */
@@ -202,24 +183,30 @@ static void print_times(const char *name, const struct stats *stats, unsigned pa
 	       (double)stats_percentile(stats, 990) * us);
 }
 
-/* Forks; the child ends when its parent does. */
-static int raw_ping_pong(struct raw *raw, const struct raw_test *test, const unsigned long cpus[2])
+/* What both processes use, made before the fork. */
+static void make_shared(struct raw *raw)
 {
-	uint64_t warm_up = raw->count / 10;
-	pid_t first = getpid();
-	int status = 0;
-
 	raw->shared = map_shared(sizeof(struct raw_word) * 2 * RAW_SIDES);
 	raw->own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	raw->bytes = calloc(1, raw->size);
 	raw->events[0] = eventfd(0, EFD_CLOEXEC);
 	raw->events[1] = eventfd(0, EFD_CLOEXEC);
-	if (raw->own == MAP_FAILED || raw->events[0] < 0 || raw->events[1] < 0)
-		fail("mmap or eventfd");
+	if (raw->own == MAP_FAILED || !raw->bytes || raw->events[0] < 0 || raw->events[1] < 0)
+		raw_fail("mmap, calloc or eventfd");
+	raw_tcp_connect(raw);
+}
+
+/* Forks; the child, which is side 1, ends when its parent does. Returns on both sides. */
+static void raw_start(struct raw *raw, const unsigned long cpus[2])
+{
+	pid_t first = getpid();
+
+	make_shared(raw);
 	/* each may write to the other's memory, whichever is the parent */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	raw->peer = fork();
 	if (raw->peer < 0)
-		fail("fork");
+		raw_fail("fork");
 	if (raw->peer == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -233,21 +220,63 @@ static int raw_ping_pong(struct raw *raw, const struct raw_test *test, const uns
 	atomic_store(&raw->shared[RAW_SIDES + !raw->side].value, 1);
 	while (!atomic_load(&raw->shared[RAW_SIDES + raw->side].value))
 		continue;
+}
+
+/* Waits for the end of side 1: has it succeeded? */
+static bool raw_has_ended(const struct raw *raw)
+{
+	int status = 0;
+
+	return waitpid(raw->peer, &status, 0) == raw->peer && status == 0;
+}
+
+static int raw_ping_pong(struct raw *raw, const struct raw_test *test)
+{
+	uint64_t warm_up = raw->count / 10;
+
 	raw_rounds(raw, test, 1, warm_up);
 	stats_reset(&raw->stats);
 	raw_rounds(raw, test, 1 + (uint32_t)warm_up, raw->count);
 	if (raw->side == 1)
 		_exit(0);
-	waitpid(raw->peer, &status, 0);
+	if (!raw_has_ended(raw))
+		return TOOL_EXIT_FAILED;
 	print_times(test->name, &raw->stats, 2);
-	return status == 0 ? TOOL_EXIT_OK : TOOL_EXIT_FAILED;
+	return TOOL_EXIT_OK;
+}
+
+/* Copies or transfers of `size` bytes. */
+static void print_bandwidth(const char *name, const struct raw *raw, uint64_t elapsed_ns)
+{
+	printf("{\"test\": \"%s\", \"count\": %" PRIu64 ", \"bytes\": %" PRIu64
+	       ", \"mb_per_s\": %.3f}\n",
+	       name, raw->count, raw->size,
+	       (double)raw->size * (double)raw->count * 1e3 / (double)elapsed_ns);
+}
+
+/* The receiver leads, since only its end of the time is certain. */
+static int raw_stream(struct raw *raw)
+{
+	uint64_t warm_up = raw->count / 10;
+	uint64_t elapsed;
+
+	if (raw->side == 1) {
+		raw_tcp_send_stream(raw, warm_up + raw->count);
+		_exit(0);
+	}
+	(void)raw_tcp_receive_stream(raw, warm_up);
+	elapsed = raw_tcp_receive_stream(raw, raw->count);
+	if (!raw_has_ended(raw))
+		return TOOL_EXIT_FAILED;
+	print_bandwidth("stream", raw, elapsed);
+	return TOOL_EXIT_OK;
 }
 
 static int raw_memcpy(struct raw *raw)
 {
 	unsigned char *from = map_shared(raw->size);
 	unsigned char *to = map_shared(raw->size);
-	uint64_t start = 0, elapsed;
+	uint64_t start = 0;
 
 	for (uint64_t i = 0; i < raw->count / 10 + raw->count; i++) {
 		if (i == raw->count / 10)
@@ -256,11 +285,7 @@ static int raw_memcpy(struct raw *raw)
 		/* keeps the compiler from removing the copy */
 		__asm__ volatile("" : : "r"(to) : "memory");
 	}
-	elapsed = tool_now_ns() - start;
-	printf("{\"test\": \"memcpy\", \"count\": %" PRIu64 ", \"bytes\": %" PRIu64
-	       ", \"mb_per_s\": %.3f}\n",
-	       raw->count, raw->size,
-	       (double)raw->size * (double)raw->count * 1e3 / (double)elapsed);
+	print_bandwidth("memcpy", raw, tool_now_ns() - start);
 	return TOOL_EXIT_OK;
 }
 
@@ -302,9 +327,16 @@ int main(int argc, char **argv)
 		bind_to(cpus[1]);
 		return strcmp(argv[1], "memcpy") == 0 ? raw_memcpy(&raw) : raw_syscall(&raw);
 	}
-	for (size_t i = 0; i < sizeof(raw_tests) / sizeof(raw_tests[0]); i++)
-		if (strcmp(argv[1], raw_tests[i].name) == 0)
-			return raw_ping_pong(&raw, &raw_tests[i], cpus);
+	if (strcmp(argv[1], "stream") == 0) {
+		raw_start(&raw, cpus);
+		return raw_stream(&raw);
+	}
+	for (size_t i = 0; i < sizeof(raw_tests) / sizeof(raw_tests[0]); i++) {
+		if (strcmp(argv[1], raw_tests[i].name) == 0) {
+			raw_start(&raw, cpus);
+			return raw_ping_pong(&raw, &raw_tests[i]);
+		}
+	}
 	tool_complain("%s: no such test", argv[1]);
 	return TOOL_EXIT_USAGE;
 }

@@ -109,10 +109,11 @@ def alltoall__bad_usage__status_2():
 
 def raw__every_test__figures():
     cpus = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2]]
-    for test in ("line", "memcpy", "writev", "eventfd", "futex", "syscall"):
+    bandwidths = ("memcpy", "stream")
+    for test in ("line", "writev", "eventfd", "futex", "syscall", "tcp", *bandwidths):
         status, out, err = run(RAW, test, "8", "20", cpus[0], cpus[-1])
         equal(status, 0, err)
-        assert json.loads(out)["mb_per_s" if test == "memcpy" else "p50"] > 0, out
+        assert json.loads(out)["mb_per_s" if test in bandwidths else "p50"] > 0, out
 
 
 def refuse__query_of_a_mapping__as_an_old_kernel_answers():
