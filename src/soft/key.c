@@ -13,23 +13,21 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/base/slab.h"
 #include "soft/fds.h"
+#include "soft/generation.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
 #define TABLE_SIZE (SOFT_KEY_MAX * sizeof(struct soft_key_entry))
-#define GENERATION_BITS (32u - SOFT_KEY_INDEX_BITS)
-#define GENERATION_MASK ((1u << GENERATION_BITS) - 1)
+_Static_assert(SOFT_KEY_INDEX_BITS + SOFT_GENERATION_BITS == 32, "a key is both");
 
 enum slot_state {
 	SLOT_UNUSED, /* never used */
@@ -40,6 +38,7 @@ enum slot_state {
 struct key_slot {
 	uint32_t next;	       /* in the free list; 0: last */
 	uint16_t generation;   /* of the current or last key */
+	uint16_t use;	       /* number of that key among those of the index */
 	uint8_t state;	       /* enum slot_state */
 	_Atomic bool is_given; /* see soft_keys_give; read without the lock */
 };
@@ -48,7 +47,7 @@ struct soft_keys {
 	/* set at creation */
 	struct soft_key_entry *entries;
 	int fd;
-	uint64_t seed;
+	struct soft_secret secret;
 	/* rank 9 (a leaf); guards what follows. Only the user of a key writes its entry. */
 	pthread_mutex_t lock;
 	struct key_slot *slots; /* zero pages until used */
@@ -70,27 +69,6 @@ struct soft_view {
 static pthread_once_t views_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t views_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
 static struct soft_view *views;				       /* guarded by views_lock */
-
-static uint64_t random_seed(void)
-{
-	struct timespec now;
-	uint64_t seed;
-
-	if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) == (ssize_t)sizeof(seed))
-		return seed;
-	/* generations protect against mistakes, not against attacks: any varying value is enough */
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000007u ^ (uint64_t)now.tv_nsec ^
-	       (uint64_t)getpid() << 40;
-}
-
-static uint16_t first_generation(uint64_t seed, uint32_t index)
-{
-	uint64_t x = (seed + index) * UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 32) * UINT64_C(0xd6e8feb86659fd93);
-	return (uint16_t)(x >> 48 & GENERATION_MASK);
-}
 
 /* --- the owner's table --- */
 
@@ -131,7 +109,7 @@ int soft_keys_create(struct soft_keys **keys_out)
 	if (rc)
 		goto close_fd;
 	pthread_mutex_init(&keys->lock, NULL);
-	keys->seed = random_seed();
+	soft_secret_init(&keys->secret);
 	keys->fresh = 1;
 	*keys_out = keys;
 	return 0;
@@ -195,10 +173,8 @@ static uint32_t take_key(struct soft_keys *keys)
 	if (index) {
 		struct key_slot *slot = &keys->slots[index];
 
-		if (slot->state == SLOT_UNUSED)
-			slot->generation = first_generation(keys->seed, index);
-		else
-			slot->generation = (slot->generation + 1) & GENERATION_MASK;
+		slot->use++;
+		slot->generation = soft_generation(&keys->secret, index, slot->use);
 		slot->state = SLOT_TAKEN;
 		/* relaxed: it is set under the lock, and read only by the user of this key */
 		atomic_store_explicit(&slot->is_given, false, memory_order_relaxed);
