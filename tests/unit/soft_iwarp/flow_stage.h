@@ -24,6 +24,7 @@
 static struct flow {
 	int fd; /* the peer's socket */
 	bool has_crc;
+	bool has_rtr; /* it was read by get_fpdu() */
 	DAT_EP_HANDLE ep;
 	uint8_t bytes[GUARD + REGION + GUARD];
 	uint8_t *region;
@@ -100,6 +101,7 @@ static inline void begin_flow(int fd, DAT_EP_HANDLE ep, bool has_crc)
 	flow.fd = fd;
 	flow.ep = ep;
 	flow.has_crc = has_crc;
+	flow.has_rtr = false;
 	for (unsigned i = 0; i < 3; i++)
 		flow.msn[i] = 1;
 	fill_memory();
@@ -156,7 +158,10 @@ static inline void be_called_by_own(uint8_t flags)
 	begin_flow(fd, stage.b, flags & FLAG_C);
 }
 
-/* The peer is a foreign responder, without the peer-to-peer model, with those depths. */
+/* The peer sends something, so that the RTR is not repeated from now on (IWCM-52). */
+static inline void speak(void);
+
+/* The peer is a foreign responder, with those depths. */
 static inline void be_calling_with(uint8_t flags, uint32_t ird, uint32_t ord)
 {
 	uint16_t port;
@@ -172,6 +177,7 @@ static inline void be_calling_with(uint8_t flags, uint32_t ird, uint32_t ord)
 	put_frame(fd, &frame);
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 	begin_flow(fd, stage.a, flags & FLAG_C);
+	speak();
 }
 
 static inline void post_recv_at(size_t offset, size_t size)
@@ -293,6 +299,12 @@ static inline void peer_write(uint32_t stag, uint64_t offset, const void *payloa
 	put_segment(&ddp, payload, size);
 }
 
+static inline void speak(void)
+{
+	peer_write(0, 0, NULL, 0);
+	expect_served();
+}
+
 static inline void peer_respond(uint32_t stag, uint64_t offset, const void *payload, size_t size,
 				bool is_last)
 {
@@ -337,7 +349,7 @@ struct taken {
 };
 
 /* Reads one FPDU, and checks what each must be. */
-static inline void get_fpdu(struct taken *taken)
+static inline void get_any_fpdu(struct taken *taken)
 {
 	uint8_t length[2], tail[7];
 	size_t pad;
@@ -363,6 +375,20 @@ static inline void get_fpdu(struct taken *taken)
 	taken->head = iw_ddp_head_size(taken->bytes[0]);
 	taken->payload = taken->bytes + taken->head;
 	taken->size = taken->ulpdu - taken->head;
+}
+
+/* The same, but leaves out repetitions of the RTR, which depend on the time (IWCM-52). */
+static inline void get_fpdu(struct taken *taken)
+{
+	bool is_rtr;
+
+	for (;;) {
+		get_any_fpdu(taken);
+		is_rtr = taken->ddp.opcode == IW_OP_WRITE && taken->ddp.stag == 1 && !taken->size;
+		if (!is_rtr || !flow.has_rtr || flow.ep != stage.a)
+			break;
+	}
+	flow.has_rtr |= is_rtr;
 }
 
 /* A Read Request of the library. */

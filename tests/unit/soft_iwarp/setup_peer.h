@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -23,6 +24,14 @@
 
 /* --- the peer's socket --- */
 
+/* Each call of put() sends at once, also while earlier bytes are not acknowledged. */
+static inline void send_at_once(int fd)
+{
+	int yes = 1;
+
+	assert_int_equal(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)), 0);
+}
+
 static inline int dial(DAT_CONN_QUAL port)
 {
 	struct sockaddr_in address = loopback((uint16_t)port);
@@ -30,6 +39,7 @@ static inline int dial(DAT_CONN_QUAL port)
 
 	assert_true(fd >= 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	send_at_once(fd);
 	return fd;
 }
 
@@ -58,6 +68,7 @@ static inline int answer_call(int listener)
 	assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	assert_true(fd >= 0);
+	send_at_once(fd);
 	return fd;
 }
 
@@ -182,6 +193,16 @@ static inline struct frame get_frame(int fd, const char *key)
 
 /* An RDMA Write of length 0, which is form C of the RTR: STag 1, TO 0. */
 static const uint8_t rtr_write[20] = {0, 14, 0xc1, 0x40, 0, 0, 0, 1};
+
+/* Reads the RTR, its repetitions (IWCM-52), and the first 20 bytes of what follows. */
+static inline void get_rtr(int fd, uint8_t bytes[20])
+{
+	get(fd, bytes, sizeof(rtr_write));
+	assert_memory_equal(bytes, rtr_write, sizeof(rtr_write));
+	do
+		get(fd, bytes, 20);
+	while (!memcmp(bytes, rtr_write, sizeof(rtr_write)));
+}
 
 /* Waits until the service thread has done what was there to do before. */
 static inline void expect_served(void)

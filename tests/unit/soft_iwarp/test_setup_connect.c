@@ -129,9 +129,8 @@ static void reply__in_single_bytes__established_and_rtr_first(void **state)
 	assert_int_equal(data.private_data_size, 5);
 	assert_memory_equal(data.private_data, "reply", 5);
 	ok(core_ep_post_send(stage.a, 1, &source, cookie, DAT_COMPLETION_DEFAULT_FLAG));
-	get(fd, bytes, sizeof(rtr_write));
-	assert_memory_equal(bytes, rtr_write, sizeof(rtr_write));
-	get(fd, bytes, 28);
+	get_rtr(fd, bytes);
+	get(fd, bytes + 20, 8);
 	assert_int_equal(bytes[1], 22);
 	close(fd);
 }
@@ -408,9 +407,8 @@ static void reply__wants_confirmation__send_of_length_0_behind_the_rtr(void **st
 	frame = make_enhanced(REPLY, 0, WORDS(WORD_A | WORD_C, 9, 9), bytes, size);
 	put_frame(fd, &frame);
 	assert_int_equal(expect(DAT_CONNECTION_EVENT_ESTABLISHED).private_data_size, 2);
-	get(fd, bytes, 20);
-	assert_memory_equal(bytes, rtr_write, 20);
-	get(fd, bytes, 24);
+	get_rtr(fd, bytes);
+	get(fd, bytes + 20, 4);
 	assert_int_equal(bytes[1], 18);
 	assert_int_equal(bytes[3], 0x43);
 	close(fd);

@@ -170,6 +170,7 @@ static void be_calling_small(uint8_t flags)
 	put_frame(fd, &frame);
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 	begin_flow(fd, stage.a, flags & FLAG_C);
+	speak();
 	get_fpdu(&rtr);
 }
 

@@ -250,8 +250,11 @@ static void established(struct iw_conn *conn, struct core_ep *ep, const struct i
 	}
 	if (!iw_setup_report(conn, ep, peer))
 		return;
-	if (form)
+	if (form) {
 		iw_stream_send_rtr(conn, form);
+		if (!conn->is_own_peer)
+			iw_stream_begin_repeats(conn);
+	}
 	if (accept->wants_confirmation) /* IWCM-15 */
 		iw_stream_send_rtr(conn, IW_RTR_SEND);
 	iw_pass(conn, ep);

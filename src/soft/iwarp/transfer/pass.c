@@ -76,8 +76,10 @@ static int run(struct iw_conn *conn, struct core_ep *ep)
 		finish_accepted(conn, ep);
 		return handled;
 	}
-	if (iw_conn_state(conn) == IW_ESTABLISHED)
+	if (iw_conn_state(conn) == IW_ESTABLISHED) {
+		iw_stream_repeat_rtr(conn);
 		handled += iw_tx_run(conn, ep, &tx_budget);
+	}
 	judge_pass(conn, ep);
 	if (iw_conn_state(conn) == IW_CLOSING) {
 		iw_conn_finish(conn, ep);

@@ -20,6 +20,13 @@ void iw_stream_free(struct iw_conn *conn);
 
 /* Queues the ready-to-receive message of that form, in front of all others. */
 void iw_stream_send_rtr(struct iw_conn *conn, enum iw_rtr form);
+/*
+ * A responder that is not known to take the RTR gets an empty RDMA Write now and then until it has
+ * sent something: siw overlooks what comes before it has handed the socket to its queue pair, until
+ * more comes (IWCM-52). The second function does what is due.
+ */
+void iw_stream_begin_repeats(struct iw_conn *conn);
+void iw_stream_repeat_rtr(struct iw_conn *conn);
 /* Queues a Terminate without headers; nothing is sent behind it. */
 void iw_stream_send_error(struct iw_conn *conn, iw_error error);
 

@@ -20,7 +20,8 @@
 #include "soft/iwarp/wire/crc.h"
 #include "soft/iwarp/wire/mpa.h"
 
-#define FPDU_COST 512u /* of the budget, so that the smallest FPDUs end a pass, too (IWCM-46) */
+#define PIECES_MIN 4096u /* payloads from that size on are placed as they come */
+#define FPDU_COST 512u	 /* of the budget, so that the smallest FPDUs end a pass, too (IWCM-46) */
 
 enum rx_step {
 	RX_TAKEN, /* something was carried out: go on */
@@ -230,7 +231,7 @@ static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 	struct iw_rx *rx = &conn->stream.rx;
 	enum iw_take take;
 
-	if (segment->size < IW_DIRECT_MIN || segment->ddp.opcode == IW_OP_READ_REQUEST ||
+	if (segment->size < PIECES_MIN || segment->ddp.opcode == IW_OP_READ_REQUEST ||
 	    segment->ddp.opcode == IW_OP_TERMINATE || iw_conn_state(conn) != IW_ESTABLISHED)
 		return RX_NEED;
 	if (!segment->ddp.is_tagged &&

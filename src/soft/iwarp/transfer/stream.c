@@ -101,6 +101,45 @@ void iw_stream_send_rtr(struct iw_conn *conn, enum iw_rtr form)
 	iw_frame_put_empty(conn, &ddp);
 }
 
+/* --- the RTR again --- */
+
+static const uint64_t repeat_ms[] = {10, 100, 1000}; /* after the RTR */
+#define REPEATS (sizeof(repeat_ms) / sizeof(repeat_ms[0]))
+
+static void set_repeat(struct iw_conn *conn)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	tx->repeat_ns = tx->repeats < REPEATS ? tx->rtr_ns + repeat_ms[tx->repeats] * 1000000u : 0;
+	if (tx->repeat_ns)
+		iw_conn_lower_deadline(conn, tx->repeat_ns);
+}
+
+void iw_stream_begin_repeats(struct iw_conn *conn)
+{
+	conn->stream.tx.rtr_ns = iw_now_ns();
+	set_repeat(conn);
+}
+
+void iw_stream_repeat_rtr(struct iw_conn *conn)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	if (!tx->repeat_ns)
+		return;
+	if (conn->stream.rx.is_any) {
+		tx->repeat_ns = 0;
+		return;
+	}
+	if (iw_now_ns() >= tx->repeat_ns) {
+		/* bytes that still have to be sent do the same */
+		if (!tx->is_in_request && !tx->is_in_response && iw_frame_has_room(conn, 0))
+			iw_stream_send_rtr(conn, IW_RTR_WRITE);
+		tx->repeats++;
+	}
+	set_repeat(conn);
+}
+
 void iw_stream_send_error(struct iw_conn *conn, iw_error error)
 {
 	struct iw_tx *tx = &conn->stream.tx;

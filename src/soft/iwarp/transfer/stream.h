@@ -96,6 +96,9 @@ struct iw_tx {
 	uint32_t mulpdu;
 	bool is_blocked;	     /* TCP takes nothing now */
 	bool may_send;		     /* MPA-18 */
+	uint8_t repeats;	     /* of the RTR (IWCM-52) */
+	uint64_t repeat_ns;	     /* when the next one is due; 0: none */
+	uint64_t rtr_ns;	     /* when the RTR was sent */
 	bool is_over;		     /* nothing more is queued: the connection ends */
 	iw_error error;		     /* of the Terminate that ends the stream; IW_NO_ERROR: none */
 	struct iw_offender offender; /* what it names */

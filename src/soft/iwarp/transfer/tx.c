@@ -11,7 +11,6 @@
 #include "soft/key.h"
 #include "soft/pins.h"
 
-#define READ_MAX (1u << 30) /* bytes of one Read Request */
 #define BIND_RETRY_NS 1000000u
 
 enum tx_step {
@@ -80,8 +79,8 @@ static int put_copied(struct iw_conn *conn, struct core_ep *ep, const struct cor
 	return rc;
 }
 
-/* The message is completely queued. */
-static void end_message(struct iw_tx *tx, struct core_req *req)
+/* The request is completely queued. */
+static void end_request(struct iw_tx *tx, struct core_req *req)
 {
 	req->transport.word[0] = IW_REQ_WAIT_SENT;
 	req->transport.word[1] = tx->queued;
@@ -93,9 +92,17 @@ static void end_message(struct iw_tx *tx, struct core_req *req)
 		tx->proof_stag = req->remote.rmr_context;
 		tx->proof_offset = req->remote.target_address;
 	}
-	tx->is_in_request = false;
 	tx->offset = 0;
 	tx->next++;
+}
+
+/* How much of the message that is under way is left. */
+static uint64_t message_left(const struct iw_tx *tx, const struct core_req *req)
+{
+	uint64_t left = req->len - tx->offset;
+	uint64_t most = IW_RDMA_MAX - tx->offset % IW_RDMA_MAX;
+
+	return req->op == CORE_OP_SEND || left < most ? left : most;
 }
 
 /* Queues the next segment of a Send or RDMA Write. */
@@ -105,7 +112,7 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 	struct iw_tx *tx = &conn->stream.tx;
 	struct iw_ddp ddp = request_header(conn, req);
 	uint32_t most = iw_frame_most(conn, iw_ddp_size(&ddp));
-	uint64_t left = req->len - tx->offset;
+	uint64_t left = message_left(tx, req);
 	uint32_t len = left < most ? (uint32_t)left : most;
 	int rc;
 
@@ -118,11 +125,11 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 		iw_tx_fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
 		return TX_FAILED;
 	}
-	tx->is_in_request = true;
+	tx->is_in_request = !ddp.is_last;
 	tx->offset += len;
 	*budget -= len < *budget ? len : *budget;
-	if (ddp.is_last)
-		end_message(tx, req);
+	if (tx->offset == req->len)
+		end_request(tx, req);
 	return TX_QUEUED;
 }
 
@@ -201,7 +208,7 @@ static enum tx_step put_read(struct iw_conn *conn, struct core_req *req)
 		return TX_FULL;
 	read = iw_tx_add_read(tx, IW_READ_CONSUMER, req->sequence);
 	read->offset = tx->offset;
-	read->size = left < READ_MAX ? (uint32_t)left : READ_MAX;
+	read->size = left < IW_RDMA_MAX ? (uint32_t)left : IW_RDMA_MAX;
 	tx->consumer_reads++;
 	request = (struct iw_read_request){
 		.sink_stag = read->stag,

@@ -11,6 +11,12 @@
 #define IW_STAG_ASK 2u
 #define IW_STAG_ANSWER 3u
 
+/* Bytes of one RDMA Write or Read Request; a longer request becomes several (RDMAP-19). Tests lower
+ * it. */
+#ifndef IW_RDMA_MAX
+#define IW_RDMA_MAX (1u << 30)
+#endif
+
 /* --- tx.c --- */
 
 /*
