@@ -60,7 +60,7 @@ static bool make_room(struct iw_conn *conn, uint32_t size)
 
 	if (!spill->data) {
 		spill->data = iw_buffer_get(conn->engine);
-		spill->size = spill->data ? IW_BUFFER_SIZE : 0;
+		spill->size = spill->data ? IW_SPILL_SIZE : 0;
 	}
 	if (size > spill->size - iw_buffer_count(spill))
 		return false;

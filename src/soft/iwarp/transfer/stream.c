@@ -40,12 +40,16 @@ int iw_stream_begin(struct iw_conn *conn)
 	struct iw_tx *tx = &conn->stream.tx;
 	struct iw_rx *rx = &conn->stream.rx;
 	uint8_t *data = rx->in.data ? rx->in.data : iw_buffer_get(conn->engine);
+	struct iw_lists *lists;
 	unsigned queue;
 
 	if (!data)
 		return -ENOMEM;
 	rx->in = (struct iw_buffer){.data = data, .size = IW_RX_SIZE};
 	tx->out = (struct iw_buffer){.data = data + IW_RX_SIZE, .size = IW_TX_SIZE};
+	lists = (struct iw_lists *)(void *)(data + IW_SPILL_SIZE);
+	tx->read = lists->read;
+	tx->served = lists->served;
 	for (queue = 0; queue < IW_QUEUES; queue++)
 		tx->msn[queue] = rx->msn[queue] = 1;
 	tx->mulpdu = mulpdu_of(conn);

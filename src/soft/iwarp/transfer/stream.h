@@ -31,7 +31,9 @@ struct iw_engine;
 
 #define IW_RX_SIZE (80u * 1024u) /* one FPDU of any length, and a part of the next */
 #define IW_TX_SIZE (48u * 1024u)
-#define IW_BUFFER_SIZE (IW_RX_SIZE + IW_TX_SIZE)
+#define IW_SPILL_SIZE (IW_RX_SIZE + IW_TX_SIZE)
+#define IW_LISTS_SIZE (12u * 1024u) /* struct iw_lists */
+#define IW_BUFFER_SIZE (IW_SPILL_SIZE + IW_LISTS_SIZE)
 
 /* Bytes [start, end) of `data` wait. */
 struct iw_buffer {
@@ -78,6 +80,13 @@ struct iw_served {
 	struct iw_offender offender;
 };
 
+/* Behind the bytes in the buffer, so that a connection that is being set up is small (IWCM-39). */
+struct iw_lists {
+	struct iw_read read[IW_READS];
+	struct iw_served served[IW_READS];
+};
+_Static_assert(sizeof(struct iw_lists) <= IW_LISTS_SIZE, "there is room for the lists");
+
 struct iw_tx {
 	struct iw_buffer out; /* whole FPDUs, or the beginning of one */
 	/* behind `out`: payload that goes to TCP straight from the consumer's memory */
@@ -108,7 +117,7 @@ struct iw_tx {
 	uint64_t offset;     /* bytes of it that are queued */
 	uint64_t unsent;     /* no request before it waits for its bytes to be sent */
 	/* Read Requests in flight, oldest first */
-	struct iw_read read[IW_READS];
+	struct iw_read *read;
 	uint32_t read_first;
 	uint32_t read_count;
 	uint32_t consumer_reads; /* of these, RDMA Reads of the consumer */
@@ -123,7 +132,7 @@ struct iw_tx {
 	/* owed to the peer */
 	bool is_answer_due;
 	uint64_t answer;
-	struct iw_served served[IW_READS];
+	struct iw_served *served;
 	uint32_t served_first;
 	uint32_t served_count;
 };
