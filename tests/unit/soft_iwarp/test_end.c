@@ -262,6 +262,67 @@ static void disconnect__peer_goes_on_sending__no_reset(void **state)
 	end_flow();
 }
 
+/* --- a Terminate that TCP does not take --- */
+
+#define SHORT_MS 500u /* peer_timeout_ms of the adapter "short" */
+
+static int open_short(void **state)
+{
+	static bool is_provided;
+
+	(void)state;
+	if (!is_provided)
+		add_adapter("short", "127.0.0.1 transport=tcp peer_timeout_ms=500");
+	is_provided = true;
+	(void)open_adapter("short");
+	register_region();
+	return 0;
+}
+
+/* The peer reads nothing, until TCP takes no more; the number of Sends that have not completed. */
+static unsigned fill_window(void)
+{
+	unsigned outstanding = 0;
+	DAT_RETURN ret = DAT_SUCCESS;
+
+	while (DAT_GET_TYPE(ret) != DAT_TIMEOUT_EXPIRED) {
+		DAT_EVENT event;
+		DAT_COUNT left;
+
+		post_send_at(0, 200000, 0);
+		outstanding++;
+		ret = core_evd_wait(stage.evd, QUIET_US, 1, &event, &left);
+		outstanding -= ret == DAT_SUCCESS;
+	}
+	return outstanding;
+}
+
+/* TERM-07: BROKEN at once, and a reset in place of the Terminate when the time is over */
+static void terminate__window_closed__reset_after_the_limit(void **state)
+{
+	struct pollfd gone = {.events = POLLRDHUP};
+	struct taken taken;
+	unsigned outstanding;
+	uint64_t begin;
+
+	(void)state;
+	be_calling_with(0, 4, 4);
+	get_fpdu(&taken);
+	outstanding = fill_window();
+	assert_true(outstanding > 0);
+	begin = now_ms();
+	peer_write(0x1234, 0, "x", 1); /* no such STag */
+	while (outstanding--)
+		expect_dto(0, DAT_DTO_ERR_FLUSHED, 0);
+	expect(DAT_CONNECTION_EVENT_BROKEN);
+	assert_true(now_ms() - begin < SHORT_MS);
+	gone.fd = flow.fd;
+	assert_int_equal(poll(&gone, 1, WAIT_MS), 1);
+	assert_true(gone.revents & POLLERR); /* ECONNRESET */
+	assert_true(now_ms() - begin >= SHORT_MS);
+	end_flow();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_flow, close_stage)
 
 int main(void)
@@ -274,6 +335,8 @@ int main(void)
 		TEST(disconnect__graceful__queue_is_finished_first),
 		TEST(disconnect__abrupt__fpdu_under_way_is_finished),
 		TEST(disconnect__peer_goes_on_sending__no_reset),
+		cmocka_unit_test_setup_teardown(terminate__window_closed__reset_after_the_limit,
+						open_short, close_stage),
 	};
 
 	return cmocka_run_group_tests(tests, provide, NULL);

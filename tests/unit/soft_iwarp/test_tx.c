@@ -295,6 +295,83 @@ static void send__behind_a_read__waits_with_a_fence_only(void **state)
 	hang_up();
 }
 
+/* --- completions --- */
+
+/* RDMAP-32 DTO-09: a Send that has completed needs the buffer no longer, also if nobody reads it */
+static void send__completed__buffer_may_change(void **state)
+{
+	static const size_t sizes[] = {100, 8191, 8192, 60000};
+	struct taken taken;
+
+	(void)state;
+	for (int has_crc = 0; has_crc < 2; has_crc++) {
+		be_calling(has_crc ? FLAG_C : 0);
+		for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+			size_t size = 0;
+
+			make_pattern(flow.region, sizes[i]);
+			post_send_at(0, sizes[i], 0);
+			expect_dto(0, DAT_DTO_SUCCESS, sizes[i]);
+			memset(flow.region, 0xee, REGION);
+			do {
+				get_fpdu(&taken);
+				for (size_t k = 0; k < taken.size; k++)
+					assert_int_equal(taken.payload[k], pattern(size + k));
+				size += taken.size;
+			} while (!taken.ddp.is_last);
+			assert_int_equal(size, sizes[i]);
+		}
+		fill_memory();
+		hang_up();
+	}
+}
+
+#define ROUNDS 40u
+#define TIMER_US 20000u /* half of the shortest delay of an acknowledgement */
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* The shortest time of a Write between the two endpoints. */
+static uint64_t time_writes(size_t size)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint64_t begin = now_us();
+
+		post_write_at(0, size, flow.rkey, address_of(flow.region + REGION / 2), 0);
+		expect_dto(0, DAT_DTO_SUCCESS, size);
+		if (now_us() - begin < best)
+			best = now_us() - begin;
+	}
+	return best;
+}
+
+/* RDMAP-40: with the proof, and in both ways of sending */
+static void write__completion__waits_for_no_timer(void **state)
+{
+	static const size_t sizes[] = {8, 9000, 100000};
+
+	(void)state;
+	connect_with(stage.qual, WAIT_US, NULL, 0);
+	take_request();
+	accept_with(NULL, 0);
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	begin_flow(-1, stage.a, false);
+	for (size_t i = 0; i < COUNT_OF(sizes); i++)
+		assert_true(time_writes(sizes[i]) < TIMER_US);
+	ok(core_ep_disconnect(stage.a, DAT_CLOSE_ABRUPT_FLAG));
+	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_flow, close_stage)
 
 int main(void)
@@ -307,6 +384,8 @@ int main(void)
 		TEST(request__several_segments__one_message),
 		TEST(reads__more_than_the_depth__as_many_in_flight),
 		TEST(send__behind_a_read__waits_with_a_fence_only),
+		TEST(send__completed__buffer_may_change),
+		TEST(write__completion__waits_for_no_timer),
 	};
 
 	return cmocka_run_group_tests(tests, provide, NULL);
