@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Any bytes on an established connection over TCP. The first byte chooses the role, the CRC and
- * what is posted. Then come pieces: a byte that says how to send it, a length of two bytes, and the
- * bytes. A piece is sent as it is or as a ULPDU, in an FPDU with a good CRC, with the STag of the
- * region and an offset in it or a little outside, or with the MSN that is expected. Whatever comes:
- * no byte outside of the region changes, all that was posted completes, and the connection ends
- * when the peer ends it.
+ * Any bytes from the peer of a connection over TCP (IWCM-38). The first byte chooses the role, the
+ * CRC, the state in which the bytes arrive, and what is posted. Then come pieces: a byte that says
+ * how to send it, a length of two bytes, and the bytes. A piece is sent as it is or as a ULPDU, in
+ * an FPDU with a good CRC, with the STag of the region and an offset in it or a little outside, or
+ * with the MSN that is expected. Whatever comes: no byte outside of the region changes, all that
+ * was posted completes, and the connection ends when the peer ends it.
  */
 #include <assert.h>
 
@@ -13,10 +13,42 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum choice { CRC = 1, OWN_PEER = 2, CALLING = 4, RECEIVES = 8, READS = 16, SENDS = 32 };
-enum piece { FPDU = 1, GOOD_KEY = 2, GOOD_MSN = 4, READ_THERE = 8 };
+enum choice {
+	CRC = 1,
+	OWN_PEER = 2,
+	CALLING = 4, /* the library is the initiator; the peer is a foreign one */
+	RECEIVES = 8,
+	READS = 16,
+	SENDS = 32,
+	ACCEPTED = 64,	/* the bytes come in place of the ready-to-receive message */
+	DRAINING = 128, /* the library has begun a graceful disconnect */
+};
+enum piece {
+	FPDU = 1,
+	GOOD_KEY = 2,
+	GOOD_MSN = 4,
+	READ_THERE = 8,
+	POST = 16, /* a Receive is posted before it */
+};
 
 #define POSTED 3u
+#define MORE_POSTED 16u
+
+static unsigned posted; /* completions to expect */
+
+/* A foreign initiator with the peer-to-peer model, which has not sent its RTR. */
+static void be_called_in_accepted(uint8_t flags)
+{
+	struct frame frame =
+		make_enhanced(REQUEST, flags, WORDS(WORD_A | WORD_B | WORD_C, 4, 4), NULL, 0);
+	int fd = dial(stage.qual);
+
+	put_frame(fd, &frame);
+	take_request();
+	accept_with(NULL, 0);
+	frame = get_frame(fd, REPLY);
+	begin_flow(fd, stage.b, flags & FLAG_C);
+}
 
 static void connect_as(unsigned choice)
 {
@@ -24,6 +56,8 @@ static void connect_as(unsigned choice)
 
 	if (choice & CALLING) {
 		be_calling_with(flags, 4, 4);
+	} else if (choice & ACCEPTED) {
+		be_called_in_accepted(flags);
 	} else if (choice & OWN_PEER) {
 		be_called_by_own(0);
 		put(flow.fd, rtr_write, sizeof(rtr_write));
@@ -33,21 +67,24 @@ static void connect_as(unsigned choice)
 	}
 }
 
-/* Returns the number of completions to expect. */
-static unsigned post_some(unsigned choice)
+static void post_some(unsigned choice)
 {
-	unsigned posted = 0;
+	bool is_accepted = state_of(flow.ep) != DAT_EP_STATE_CONNECTED;
 
 	for (size_t i = 0; i < POSTED; i++) {
 		if (choice & RECEIVES)
 			post_recv_at(i * 30000, i * 12000 + 5);
+		posted += !!(choice & RECEIVES);
+		if (is_accepted)
+			continue; /* no requests yet */
 		if (choice & READS)
 			post_read_at(100000 + i * 30000, i * 12000 + 5, 7, 0, 0);
 		if (choice & SENDS)
 			post_write_at(0, i * 12000, 7, 0, 0);
-		posted += !!(choice & RECEIVES) + !!(choice & READS) + !!(choice & SENDS);
+		posted += !!(choice & READS) + !!(choice & SENDS);
 	}
-	return posted;
+	if ((choice & DRAINING) && !is_accepted)
+		ok(core_ep_disconnect(flow.ep, DAT_CLOSE_GRACEFUL_FLAG));
 }
 
 /* The part of the ULPDU that a peer could not guess. */
@@ -92,6 +129,17 @@ static void send_piece(const uint8_t *bytes, size_t size, unsigned how)
 	(void)send(flow.fd, fpdu.bytes, fpdu.size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* It is flushed if the connection has ended already. */
+static void post_late(void)
+{
+	DAT_LMR_TRIPLET segment = segment_at(posted * 1000, 900);
+	DAT_DTO_COOKIE cookie = {.as_64 = 0};
+
+	if (core_ep_post_recv(flow.ep, 1, &segment, cookie, DAT_COMPLETION_DEFAULT_FLAG) ==
+	    DAT_SUCCESS)
+		posted++;
+}
+
 static void send_all(const uint8_t *data, size_t size)
 {
 	while (size >= 3) {
@@ -102,14 +150,23 @@ static void send_all(const uint8_t *data, size_t size)
 		size -= 3;
 		if (part > size)
 			part = size;
+		if ((how & POST) && posted < MORE_POSTED)
+			post_late();
 		send_piece(data, part, how);
 		data += part;
 		size -= part;
 	}
 }
 
+static bool is_end(DAT_EVENT_NUMBER number)
+{
+	return number == DAT_CONNECTION_EVENT_DISCONNECTED ||
+	       number == DAT_CONNECTION_EVENT_BROKEN ||
+	       number == DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
+}
+
 /* The connection ends, and everything with it. */
-static void expect_the_end(unsigned posted)
+static void expect_the_end(void)
 {
 	unsigned ends = 0;
 
@@ -119,9 +176,8 @@ static void expect_the_end(unsigned posted)
 		if (event.event_number == DAT_DTO_COMPLETION_EVENT) {
 			assert(posted);
 			posted--;
-		} else {
-			assert(event.event_number == DAT_CONNECTION_EVENT_DISCONNECTED ||
-			       event.event_number == DAT_CONNECTION_EVENT_BROKEN);
+		} else if (event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED) {
+			assert(is_end(event.event_number));
 			assert(!ends++);
 		}
 	}
@@ -130,7 +186,6 @@ static void expect_the_end(unsigned posted)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static bool is_provided;
-	unsigned posted;
 
 	if (!size)
 		return 0;
@@ -138,11 +193,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		(void)provide(NULL);
 	is_provided = true;
 	(void)open_flow(NULL);
+	posted = 0;
 	connect_as(data[0]);
-	posted = post_some(data[0]);
+	post_some(data[0]);
 	send_all(data + 1, size - 1);
 	(void)shutdown(flow.fd, SHUT_WR);
-	expect_the_end(posted);
+	expect_the_end();
 	end_flow();
 	(void)close_stage(NULL);
 	return 0;
