@@ -38,6 +38,13 @@ void tool_catch_signals(void)
 	signal(SIGPIPE, SIG_IGN);
 }
 
+void tool_drop_output(void)
+{
+	fflush(stdout);
+	if (!freopen("/dev/null", "w", stdout))
+		abort();
+}
+
 void tool_complain(const char *format, ...)
 {
 	va_list args;

@@ -31,6 +31,9 @@ extern const char *tool_name;
 extern volatile sig_atomic_t tool_is_stopped;
 void tool_catch_signals(void);
 
+/* Discards what is printed on stdout from now on, for --quiet. */
+void tool_drop_output(void);
+
 /* Prints "name: text" on stderr. */
 void tool_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

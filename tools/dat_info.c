@@ -1,27 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_info lists the interface adapters, with the source and the attributes of each. */
 #include <dlfcn.h>
-#include <getopt.h>
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common.h"
 #include "info.h"
-
-static const char info_usage[] =
-	"usage: dat_info [-v | -l | -j] [-d NAME]\n"
-	"\n"
-	"Lists the interface adapters of this host.\n"
-	"\n"
-	"  -v, --verbose        all attributes of each adapter and its provider\n"
-	"  -l, --list           names only\n"
-	"  -j, --json           everything, as JSON\n"
-	"  -d, --device NAME    this adapter only, even if it is not listed\n"
-	"  -h, --help           this text\n"
-	"\n"
-	"Exit status: 0 all adapters can be opened, 1 at least one cannot, 2 usage error,\n"
-	"3 there is no adapter, or the file that DAT_OVERRIDE names cannot be read.\n";
+#include "options.h"
 
 enum info_format {
 	INFO_SHORT,
@@ -280,6 +266,20 @@ static int info_result(const struct info_list *list, const struct info_sources *
 	return result;
 }
 
+static void info_print(enum info_format format, const struct info_list *list,
+		       const struct info_sources *sources)
+{
+	if (format == INFO_SHORT && list->count > 0)
+		info_print_short(list, sources);
+	else if (format == INFO_VERBOSE)
+		info_print_verbose(list, sources);
+	else if (format == INFO_JSON)
+		info_print_json(list, sources);
+	for (size_t i = 0; format == INFO_NAMES && i < list->count; i++)
+		printf("%s\n", list->adapters[i].name);
+	fflush(stdout);
+}
+
 static int info_run(enum info_format format, const char *only)
 {
 	struct info_list list = {.adapters = NULL};
@@ -288,19 +288,9 @@ static int info_run(enum info_format format, const char *only)
 
 	if (info_sources_read(&sources) != 0 || info_list_make(&list, only) != 0)
 		goto out;
-	for (size_t i = 0; i < list.count; i++) {
-		if (format == INFO_NAMES)
-			printf("%s\n", list.adapters[i].name);
-		else
-			info_adapter_fill(&list.adapters[i], &sources);
-	}
-	if (format == INFO_SHORT && list.count > 0)
-		info_print_short(&list, &sources);
-	else if (format == INFO_VERBOSE)
-		info_print_verbose(&list, &sources);
-	else if (format == INFO_JSON)
-		info_print_json(&list, &sources);
-	fflush(stdout);
+	for (size_t i = 0; format != INFO_NAMES && i < list.count; i++)
+		info_adapter_fill(&list.adapters[i], &sources);
+	info_print(format, &list, &sources);
 	result = info_result(&list, &sources);
 	for (size_t i = 0; i < list.count; i++)
 		info_adapter_close(&list.adapters[i]);
@@ -310,43 +300,62 @@ out:
 	return result;
 }
 
+/* --- the command line --- */
+
+static const struct tool_option info_table[] = {
+	{'v', "verbose", .help = "all attributes of each adapter and its provider"},
+	{'l', "list", .help = "names only"},
+	{'j', "json", .help = "everything, as JSON"},
+	{'a', "adapter", "NAME", "@adapter", .help = "this adapter only, even if it is not listed"},
+	TOOL_OPTIONS_COMMON,
+};
+
+struct info_options {
+	enum info_format format;
+	const char *only;
+};
+
+static int info_parse_option(int letter, const char *value, void *context)
+{
+	struct info_options *options = context;
+
+	switch (letter) {
+	case 'v':
+		options->format = INFO_VERBOSE;
+		return 0;
+	case 'l':
+		options->format = INFO_NAMES;
+		return 0;
+	case 'j':
+		options->format = INFO_JSON;
+		return 0;
+	default: /* 'a' */
+		options->only = value;
+		return 0;
+	}
+}
+
+static const struct tool_command info_command = {
+	.usage = "usage: dat_info [-v | -l | -j] [-q] [-a NAME]\n"
+		 "\n"
+		 "Lists the interface adapters of this host.\n",
+	.status = "Exit status: 0 all adapters can be opened, 1 at least one cannot, 2 usage "
+		  "error,\n"
+		  "3 there is no adapter, or the file that DAT_OVERRIDE names cannot be read.\n",
+	.options = info_table,
+	.option = info_parse_option,
+};
+
 int main(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{"verbose", no_argument, NULL, 'v'},	  {"list", no_argument, NULL, 'l'},
-		{"json", no_argument, NULL, 'j'},	  {"help", no_argument, NULL, 'h'},
-		{"device", required_argument, NULL, 'd'}, {NULL, 0, NULL, 0},
-	};
-	enum info_format format = INFO_SHORT;
-	const char *only = NULL;
-	int option;
+	struct info_options options = {.format = INFO_SHORT};
 
 	tool_name = "dat_info";
-	while ((option = getopt_long(argc, argv, "vljd:h", longs, NULL)) != -1) {
-		switch (option) {
-		case 'v':
-			format = INFO_VERBOSE;
-			break;
-		case 'l':
-			format = INFO_NAMES;
-			break;
-		case 'j':
-			format = INFO_JSON;
-			break;
-		case 'd':
-			only = optarg;
-			break;
-		case 'h':
-			fputs(info_usage, stdout);
-			return TOOL_EXIT_OK;
-		default:
-			fputs(info_usage, stderr);
-			return TOOL_EXIT_USAGE;
-		}
-	}
-	if (optind < argc) {
-		fputs(info_usage, stderr);
+	if (tool_options_parse(&info_command, argc, argv, &options) != 0) {
+		tool_options_hint();
 		return TOOL_EXIT_USAGE;
 	}
-	return info_run(format, only);
+	if (tool_is_quiet)
+		tool_drop_output();
+	return info_run(options.format, options.only);
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common.h"
+#include "options.h"
 #include "perf.h"
 #include "perf_clock.h"
 
@@ -88,10 +89,12 @@ int main(int argc, char **argv)
 			tool_complain("--cpu %s: %s", options.cpus, strerror(-rc));
 	}
 	if (rc != 0) {
-		fputs("try `dat_perf --help`\n", stderr);
+		tool_options_hint();
 		return TOOL_EXIT_USAGE;
 	}
 	perf_clock_start();
+	if (tool_is_quiet && !options.is_server)
+		tool_drop_output();
 	tool_catch_signals();
 	return options.is_server ? perf_server_run(&options) : perf_client_run(&options);
 }

@@ -3,34 +3,32 @@
  * dat_ping measures and verifies Send/Receive, RDMA Write and RDMA Read between two processes. It
  * uses the public API only. This file is its command line; ping.h describes the protocol.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common.h"
+#include "options.h"
 #include "ping.h"
 
-static const char ping_usage[] =
-	"usage: dat_ping -s [OPTION...]                     serve\n"
-	"       dat_ping [-c] [OPTION...] -q N [ADDRESS]    connect to a server\n"
-	"\n"
-	"  -s, --server           wait for clients; prints the qualifier it listens on\n"
-	"  -c, --client           connect (default); ADDRESS is a number or a host name,\n"
-	"                         default: the adapter's own address\n"
-	"  -a, --adapter NAME     interface adapter (default soft-lo; `dat_info -l` lists them)\n"
-	"  -q, --qual N           connection qualifier (server: default chosen by the provider)\n"
-	"  -o, --op OP            send, write, read or all (default all)\n"
-	"  -S, --size N|MIN:MAX   bytes; a range goes in powers of four (default 1:4m)\n"
-	"  -n, --count N          transfers per size (default 1000, fewer for large sizes)\n"
-	"  -p, --poll             poll event queues instead of waiting for events\n"
-	"  -1, --once             server: serve one client, then exit\n"
-	"  -t, --timeout SECONDS  give up when the peer is silent for this long (default 10)\n"
-	"  -j, --json             results as JSON\n"
-	"  -h, --help             this text\n"
-	"\n"
-	"Exit status: 0 all verified, 1 wrong data, 2 usage error, 3 a call or connection failed,\n"
-	"130 stopped by a signal.\n";
+static const struct tool_option ping_table[] = {
+	{'s', "server", .help = "wait for clients; prints the qualifier it listens on"},
+	{'c', "client",
+	 .help = "connect (default); ADDRESS is a number or a host name,\n"
+		 "default: the adapter's own address"},
+	{'a', "adapter", "NAME", "@adapter",
+	 .help = "interface adapter (default soft-lo; `dat_info -l` lists them)"},
+	{'Q', "qual", "N", .help = "connection qualifier (server: default chosen by the provider)"},
+	{'o', "op", "OP", "send write read all", .help = "the operation (default all)"},
+	{'S', "size", "N|MIN:MAX", .help = "bytes; a range goes in powers of four (default 1:4m)"},
+	{'n', "count", "N", .help = "transfers per size (default 1000, fewer for large sizes)"},
+	{'p', "poll", .help = "poll event queues instead of waiting for events"},
+	{'1', "once", .help = "server: serve one client, then exit"},
+	{'t', "timeout", "SECONDS",
+	 .help = "give up when the peer is silent for this long (default 10)"},
+	{'j', "json", .help = "results as JSON"},
+	TOOL_OPTIONS_COMMON,
+};
 
 static int ping_parse_size(const char *text, struct ping_options *options)
 {
@@ -68,8 +66,9 @@ static int ping_parse_op(const char *text, struct ping_options *options)
 }
 
 /* One option: 0, or -1 for a bad value. */
-static int ping_parse_option(int option, const char *value, struct ping_options *options)
+static int ping_parse_option(int option, const char *value, void *context)
 {
+	struct ping_options *options = context;
 	uint64_t number;
 
 	switch (option) {
@@ -82,7 +81,7 @@ static int ping_parse_option(int option, const char *value, struct ping_options 
 	case 'a':
 		options->adapter = value;
 		return 0;
-	case 'q':
+	case 'Q':
 		return tool_parse_number(value, &options->qualifier);
 	case 'o':
 		return ping_parse_op(value, options);
@@ -109,41 +108,33 @@ static int ping_parse_option(int option, const char *value, struct ping_options 
 	}
 }
 
+static int ping_parse_host(const char *host, void *context)
+{
+	struct ping_options *options = context;
+
+	options->host = host;
+	return 0;
+}
+
+static const struct tool_command ping_command = {
+	.usage = "usage: dat_ping -s [OPTION...]                     serve\n"
+		 "       dat_ping [-c] [OPTION...] -Q N [ADDRESS]    connect to a server\n",
+	.status =
+		"Exit status: 0 all verified, 1 wrong data, 2 usage error, 3 a call or connection "
+		"failed,\n130 stopped by a signal.\n",
+	.options = ping_table,
+	.argument = "@host",
+	.argument_limit = 1,
+	.option = ping_parse_option,
+	.take = ping_parse_host,
+};
+
 static int ping_parse(int argc, char **argv, struct ping_options *options)
 {
-	static const struct option longs[] = {
-		{"server", no_argument, NULL, 's'},
-		{"client", no_argument, NULL, 'c'},
-		{"adapter", required_argument, NULL, 'a'},
-		{"qual", required_argument, NULL, 'q'},
-		{"op", required_argument, NULL, 'o'},
-		{"size", required_argument, NULL, 'S'},
-		{"count", required_argument, NULL, 'n'},
-		{"poll", no_argument, NULL, 'p'},
-		{"once", no_argument, NULL, '1'},
-		{"timeout", required_argument, NULL, 't'},
-		{"json", no_argument, NULL, 'j'},
-		{"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0},
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "sca:q:o:S:n:p1t:jh", longs, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(ping_usage, stdout);
-			exit(TOOL_EXIT_OK);
-		}
-		if (option == '?')
-			return -1;
-		if (ping_parse_option(option, optarg, options) != 0) {
-			tool_complain("-%c %s: invalid value", option, optarg ? optarg : "");
-			return -1;
-		}
-	}
-	if (optind < argc && !options->is_server)
-		options->host = argv[optind++];
-	if (optind < argc) {
-		tool_complain("%s: too many arguments", argv[optind]);
+	if (tool_options_parse(&ping_command, argc, argv, options) != 0)
+		return -1;
+	if (options->is_server && options->host) {
+		tool_complain("%s: a server has no argument", options->host);
 		return -1;
 	}
 	if (!options->is_server && options->qualifier == 0) {
@@ -165,9 +156,11 @@ int main(int argc, char **argv)
 
 	tool_name = "dat_ping";
 	if (ping_parse(argc, argv, &options) != 0) {
-		fputs("try `dat_ping --help`\n", stderr);
+		tool_options_hint();
 		return TOOL_EXIT_USAGE;
 	}
+	if (tool_is_quiet && !options.is_server)
+		tool_drop_output();
 	tool_catch_signals();
 	return options.is_server ? ping_server_run(&options) : ping_client_run(&options);
 }

@@ -1,78 +1,65 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The command line of dat_perf. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common.h"
+#include "options.h"
 #include "perf.h"
 #include "perf_idle.h"
 
 #define PERF_IDLE_DEFAULT 1000u
 #define PERF_WARM_UP_SHARE 10u
 
-static const char perf_usage[] =
-	"usage: dat_perf -s [OPTION...]                     serve\n"
-	"       dat_perf [-c] [OPTION...] -q N [ADDRESS]    connect to a server and measure\n"
-	"\n"
-	"  -s, --server           wait for clients; prints the qualifier it listens on\n"
-	"  -c, --client           connect (default); ADDRESS is a number or a host name,\n"
-	"                         default: the adapter's own address\n"
-	"  -a, --adapter NAME     interface adapter (default soft-lo; `dat_info -l` lists them)\n"
-	"  -q, --qual N           connection qualifier (server: default chosen by the provider)\n"
-	"  -1, --once             server: serve one client, then exit\n"
-	"  -C, --cpu LIST         run on these processors only: 0 or 0,2 or 0-3\n"
-	"  -t, --timeout SECONDS  give up when the peer is silent for this long (default 10)\n"
-	"  -h, --help             this text\n"
-	"\n"
-	"Options of the client, which sends them to the server:\n"
-	"  -T, --test LIST        some of send-lat write-lat write-comp-lat read-lat, wake-lat\n"
-	"                         poll-lat, reg reg-kept reg-free, send-bw write-bw read-bw,\n"
-	"                         connect, memory, cpu-idle, space; or lat (the first four),\n"
-	"                         bw (the three names in -bw), all (default lat,bw)\n"
-	"  -M, --memory           the test memory alone: bytes per connected endpoint\n"
-	"  -I, --cpu-idle         the test cpu-idle alone: processor time of idle endpoints\n"
-	"  -S, --size LIST        bytes, each N or MIN:MAX, a range in powers of two\n"
-	"                         (default 8,4k,1m; at most 64m)\n"
-	"  -n, --count N          transfers (round trips, connections) per endpoint and size\n"
-	"  -d, --duration SECONDS instead of a count (default 0.5)\n"
-	"  -u, --warmup N         transfers before the measurement (default 1000, or a tenth\n"
-	"                         of the count if that is less)\n"
-	"  -w, --window N         requests in flight per endpoint (default 64)\n"
-	"  -g, --signal N         signal one request in N (default 1, at most the\n"
-	"                         window)\n"
-	"  -e, --endpoints N      busy connections (default 1)\n"
-	"  -x, --threads N        threads, each with its own event queues (default 1)\n"
-	"  -i, --idle N           idle connections in addition (default 0; for memory\n"
-	"                         and cpu-idle 1000)\n"
-	"  -W, --wait             wait for events instead of polling the event queues\n"
-	"  -p, --target KIND      what the target of RDMA does: poll its event queue,\n"
-	"                         or sleep: call nothing (default)\n"
-	"  -b, --buffer KIND      private, or shared: in a sealed memory file (default private)\n"
-	"  -m, --mappings N       additional mappings in the client's process (default 0)\n"
-	"  -v, --check            verify data; the times then include it\n"
-	"  -j, --json             results as JSON\n"
-	"  -k, --csv              results as comma separated values\n"
-	"\n"
-	"Exit status: 0 done, 1 wrong data, 2 usage error, 3 a call or connection failed,\n"
-	"130 stopped by a signal.\n";
-
-static const struct option perf_longs[] = {
-	{"server", no_argument, NULL, 's'},	   {"client", no_argument, NULL, 'c'},
-	{"adapter", required_argument, NULL, 'a'}, {"qual", required_argument, NULL, 'q'},
-	{"once", no_argument, NULL, '1'},	   {"cpu", required_argument, NULL, 'C'},
-	{"timeout", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
-	{"test", required_argument, NULL, 'T'},	   {"memory", no_argument, NULL, 'M'},
-	{"cpu-idle", no_argument, NULL, 'I'},	   {"size", required_argument, NULL, 'S'},
-	{"count", required_argument, NULL, 'n'},   {"duration", required_argument, NULL, 'd'},
-	{"warmup", required_argument, NULL, 'u'},  {"window", required_argument, NULL, 'w'},
-	{"signal", required_argument, NULL, 'g'},  {"endpoints", required_argument, NULL, 'e'},
-	{"threads", required_argument, NULL, 'x'}, {"idle", required_argument, NULL, 'i'},
-	{"wait", no_argument, NULL, 'W'},	   {"target", required_argument, NULL, 'p'},
-	{"check", no_argument, NULL, 'v'},	   {"buffer", required_argument, NULL, 'b'},
-	{"json", no_argument, NULL, 'j'},	   {"mappings", required_argument, NULL, 'm'},
-	{"csv", no_argument, NULL, 'k'},	   {NULL, 0, NULL, 0},
+static const struct tool_option perf_table[] = {
+	{'s', "server", .help = "wait for clients; prints the qualifier it listens on"},
+	{'c', "client",
+	 .help = "connect (default); ADDRESS is a number or a host name,\n"
+		 "default: the adapter's own address"},
+	{'a', "adapter", "NAME", "@adapter",
+	 .help = "interface adapter (default soft-lo; `dat_info -l` lists them)"},
+	{'Q', "qual", "N", .help = "connection qualifier (server: default chosen by the provider)"},
+	{'1', "once", .help = "server: serve one client, then exit"},
+	{'C', "cpu", "LIST", .help = "run on these processors only: 0 or 0,2 or 0-3"},
+	{'t', "timeout", "SECONDS",
+	 .help = "give up when the peer is silent for this long (default 10)"},
+	{'T', "test", "LIST",
+	 "lat bw all send-lat write-lat write-comp-lat read-lat wake-lat poll-lat reg reg-kept "
+	 "reg-free send-bw write-bw read-bw connect memory cpu-idle space",
+	 .help = "some of send-lat write-lat write-comp-lat read-lat, wake-lat\n"
+		 "poll-lat, reg reg-kept reg-free, send-bw write-bw read-bw,\n"
+		 "connect, memory, cpu-idle, space; or lat (the first four),\n"
+		 "bw (the three names in -bw), all (default lat,bw)",
+	 .heading = "Options of the client, which sends them to the server:"},
+	{'M', "memory", .help = "the test memory alone: bytes per connected endpoint"},
+	{'I', "cpu-idle", .help = "the test cpu-idle alone: processor time of idle endpoints"},
+	{'S', "size", "LIST",
+	 .help = "bytes, each N or MIN:MAX, a range in powers of two\n"
+		 "(default 8,4k,1m; at most 64m)"},
+	{'n', "count", "N", .help = "transfers (round trips, connections) per endpoint and size"},
+	{'d', "duration", "SECONDS", .help = "instead of a count (default 0.5)"},
+	{'u', "warmup", "N",
+	 .help = "transfers before the measurement (default 1000, or a tenth\n"
+		 "of the count if that is less)"},
+	{'w', "window", "N", .help = "requests in flight per endpoint (default 64)"},
+	{'g', "signal", "N", .help = "signal one request in N (default 1, at most the window)"},
+	{'e', "endpoints", "N", .help = "busy connections (default 1)"},
+	{'x', "threads", "N", .help = "threads, each with its own event queues (default 1)"},
+	{'i', "idle", "N",
+	 .help = "idle connections in addition (default 0; for memory\n"
+		 "and cpu-idle 1000)"},
+	{'W', "wait", .help = "wait for events instead of polling the event queues"},
+	{'p', "target", "KIND", "poll sleep",
+	 .help = "what the target of RDMA does: poll its event queue,\n"
+		 "or sleep: call nothing (default)"},
+	{'b', "buffer", "KIND", "private shared",
+	 .help = "private, or shared: in a sealed memory file (default private)"},
+	{'m', "mappings", "N", .help = "additional mappings in the client's process (default 0)"},
+	{'v', "check", .help = "verify data; the times then include it"},
+	{'j', "json", .help = "results as JSON"},
+	{'k', "csv", .help = "results as comma separated values"},
+	TOOL_OPTIONS_COMMON,
 };
 
 /* Calls `parse` for each part between commas. */
@@ -242,8 +229,9 @@ static int parse_client_option(int option, const char *value, struct perf_option
 }
 
 /* Any option: 0, or -1 for a bad value. */
-static int parse_option(int option, const char *value, struct perf_options *options)
+static int parse_option(int option, const char *value, void *context)
 {
+	struct perf_options *options = context;
 	uint32_t seconds;
 
 	switch (option) {
@@ -256,7 +244,7 @@ static int parse_option(int option, const char *value, struct perf_options *opti
 	case 'a':
 		options->adapter = value;
 		return 0;
-	case 'q':
+	case 'Q':
 		return tool_parse_number(value, &options->qualifier);
 	case '1':
 		options->is_once = true;
@@ -317,10 +305,30 @@ static int finish_client(struct perf_options *options)
 	return 0;
 }
 
+static int parse_host(const char *host, void *context)
+{
+	struct perf_options *options = context;
+
+	options->host = host;
+	return 0;
+}
+
+static const struct tool_command perf_command = {
+	.usage = "usage: dat_perf -s [OPTION...]                     serve\n"
+		 "       dat_perf [-c] [OPTION...] -Q N [ADDRESS]    connect to a server and "
+		 "measure\n",
+	.status =
+		"Exit status: 0 done, 1 wrong data, 2 usage error, 3 a call or connection failed,\n"
+		"130 stopped by a signal.\n",
+	.options = perf_table,
+	.argument = "@host",
+	.argument_limit = 1,
+	.option = parse_option,
+	.take = parse_host,
+};
+
 int perf_options_parse(int argc, char **argv, struct perf_options *options)
 {
-	int option;
-
 	*options = (struct perf_options){
 		.adapter = "soft-lo",
 		.timeout_ms = 10000,
@@ -328,23 +336,10 @@ int perf_options_parse(int argc, char **argv, struct perf_options *options)
 		.warm_up = 1000,
 		.plan = {.window = 64, .signal = 1, .endpoints = 1, .threads = 1},
 	};
-	while ((option = getopt_long(argc, argv, "sca:q:1C:t:hT:MIS:n:d:u:w:g:e:x:i:Wp:b:vm:jk",
-				     perf_longs, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(perf_usage, stdout);
-			exit(TOOL_EXIT_OK);
-		}
-		if (option == '?')
-			return -1;
-		if (parse_option(option, optarg, options) != 0) {
-			tool_complain("-%c %s: invalid value", option, optarg ? optarg : "");
-			return -1;
-		}
-	}
-	if (optind < argc && !options->is_server)
-		options->host = argv[optind++];
-	if (optind < argc) {
-		tool_complain("%s: too many arguments", argv[optind]);
+	if (tool_options_parse(&perf_command, argc, argv, options) != 0)
+		return -1;
+	if (options->is_server && options->host) {
+		tool_complain("%s: a server has no argument", options->host);
 		return -1;
 	}
 	return options->is_server ? 0 : finish_client(options);

@@ -321,7 +321,7 @@ def dat_perf__bad_usage__status_2():
 # ---- dat_info ----
 
 def dat_info__adapter__address_and_library():
-    status, out, err = run(DAT_INFO, "--device", ADAPTER)
+    status, out, err = run(DAT_INFO, "--adapter", ADAPTER)
     equal(status, 0, err)
     contains(out, ADAPTER)
     contains(out, "libdat-soft.so.1")
@@ -329,7 +329,7 @@ def dat_info__adapter__address_and_library():
 
 # IA-QUERY-12 IA-QUERY-39 IA-QUERY-40 IA-QUERY-53
 def dat_info__json__attributes_of_the_adapter():
-    status, out, err = run(DAT_INFO, "--json", "--device", ADAPTER)
+    status, out, err = run(DAT_INFO, "--json", "--adapter", ADAPTER)
     equal(status, 0, err)
     adapter, = json.loads(out)["adapters"]
     equal(adapter["name"], ADAPTER)
@@ -342,7 +342,7 @@ def dat_info__json__attributes_of_the_adapter():
 
 
 def dat_info__verbose__every_attribute_named():
-    status, out, err = run(DAT_INFO, "--verbose", "--device", ADAPTER)
+    status, out, err = run(DAT_INFO, "--verbose", "--adapter", ADAPTER)
     equal(status, 0, err)
     for name in ("max_message_size", "ia_address_ptr", "completion_flags_supported", "srq_supported",
                  "max_rdma_read_per_ep_in", "evd_stream_merging_supported"):
@@ -382,11 +382,11 @@ def dat_info__registry_file_missing__names_it():
 
 # GEN-30
 def dat_info__misspelt_variable__reported_once_on_request():
-    status, out, err = run(DAT_INFO, "--device", ADAPTER,
+    status, out, err = run(DAT_INFO, "--adapter", ADAPTER,
                            env={"DAT_COPPY": "cma", "DAT_DBG_TYPE": "1"})
     equal(status, 0, out + err)
     equal((out + err).count("DAT_COPPY: no setting has that name"), 1, err)
-    status, out, err = run(DAT_INFO, "--device", ADAPTER, env={"DAT_COPPY": "cma"})
+    status, out, err = run(DAT_INFO, "--adapter", ADAPTER, env={"DAT_COPPY": "cma"})
     equal(status, 0, out + err)
     equal((out + err).count("DAT_COPPY"), 0, err)
 

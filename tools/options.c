@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Parses command lines and prints help by the table of options.h. */
+#include "options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common.h"
+
+#define OPTIONS_MAX 64u
+#define LIST_OPTIONS 1 /* the value of --list-options, which no letter has */
+
+bool tool_is_quiet;
+
+/* The table in the form of getopt_long(). */
+struct options_getopt {
+	struct option longs[OPTIONS_MAX];
+	char shorts[2 * OPTIONS_MAX];
+};
+
+static void options_getopt(const struct tool_option *option, struct options_getopt *out)
+{
+	char *letter = out->shorts;
+	unsigned count = 0;
+
+	memset(out, 0, sizeof(*out));
+	for (; option->letter; option++) {
+		if (count + 2 >= OPTIONS_MAX)
+			abort();
+		out->longs[count++] =
+			(struct option){.name = option->name,
+					.has_arg = option->value ? required_argument : no_argument,
+					.val = option->letter};
+		*letter++ = option->letter;
+		if (option->value)
+			*letter++ = ':';
+	}
+	out->longs[count] = (struct option){.name = "list-options", .val = LIST_OPTIONS};
+}
+
+/* The help of an option; what follows a line break stands below its first line. */
+static void options_help_text(const char *help, int column)
+{
+	for (; *help; help++) {
+		putchar(*help);
+		if (*help == '\n')
+			printf("%*s", column, "");
+	}
+	putchar('\n');
+}
+
+static void options_help(const struct tool_command *command)
+{
+	int width = 0;
+
+	for (const struct tool_option *option = command->options; option->letter; option++) {
+		int len = (int)strlen(option->name);
+
+		if (option->value)
+			len += 1 + (int)strlen(option->value);
+		width = len > width ? len : width;
+	}
+	printf("%s\n", command->usage);
+	for (const struct tool_option *option = command->options; option->letter; option++) {
+		const char *value = option->value ? option->value : "";
+		int left = width - (int)strlen(option->name) - (option->value ? 1 : 0);
+
+		if (option->heading)
+			printf("\n%s\n", option->heading);
+		printf("  -%c, --%s%s%-*s  ", option->letter, option->name,
+		       option->value ? " " : "", left, value);
+		options_help_text(option->help, width + 10);
+	}
+	printf("\n%s", command->status);
+}
+
+/*
+ * For scripts/make-completion: a line for each option with its letter, name, placeholder, words and
+ * the first line of its help, and one for the argument, if any. Tabulators separate them.
+ */
+static void options_list(const struct tool_command *command)
+{
+	for (const struct tool_option *option = command->options; option->letter; option++)
+		printf("%c\t%s\t%s\t%s\t%.*s\n", option->letter, option->name,
+		       option->value ? option->value : "", option->words ? option->words : "",
+		       (int)strcspn(option->help, "\n"), option->help);
+	if (command->take)
+		printf("-\t\t\t%s\t\n", command->argument);
+}
+
+static const char *options_name(const struct tool_option *option, int letter)
+{
+	while (option->letter && option->letter != letter)
+		option++;
+	return option->name ? option->name : "?";
+}
+
+/* 0, or -1 after a message. */
+static int options_take(const struct tool_command *command, int letter, void *context)
+{
+	switch (letter) {
+	case LIST_OPTIONS:
+		options_list(command);
+		exit(TOOL_EXIT_OK);
+	case 'h':
+		options_help(command);
+		exit(TOOL_EXIT_OK);
+	case 'V':
+		printf("%s (OpenDAT) %s\n", tool_name, OPENDAT_VERSION);
+		exit(TOOL_EXIT_OK);
+	case 'q':
+		tool_is_quiet = true;
+		return 0;
+	case '?':
+		return -1;
+	default:
+		break;
+	}
+	if (command->option(letter, optarg, context) == 0)
+		return 0;
+	tool_complain("--%s%s%s: invalid value", options_name(command->options, letter),
+		      optarg ? " " : "", optarg ? optarg : "");
+	return -1;
+}
+
+int tool_options_parse(const struct tool_command *command, int argc, char **argv, void *context)
+{
+	struct options_getopt table;
+	int letter;
+
+	options_getopt(command->options, &table);
+	optind = 0; /* the command line may be another one than last time */
+	while ((letter = getopt_long(argc, argv, table.shorts, table.longs, NULL)) != -1)
+		if (options_take(command, letter, context) != 0)
+			return -1;
+	for (int count = 0; optind < argc; optind++, count++) {
+		if (!command->take || count >= command->argument_limit) {
+			tool_complain("%s: too many arguments", argv[optind]);
+			return -1;
+		}
+		if (command->take(argv[optind], context) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+void tool_options_hint(void)
+{
+	fprintf(stderr, "try `%s --help`\n", tool_name);
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * The command line of a tool, described by one table. Parsing, --help and the shell completion
+ * follow from the table, and a test compares the manual page with it. These mean the same in every
+ * tool: -a --adapter, -q --quiet, -j --json, -V --version, -h --help.
+ */
+#ifndef TOOLS_OPTIONS_H
+#define TOOLS_OPTIONS_H
+
+#include <stdbool.h>
+
+struct tool_option {
+	char letter;
+	const char *name;
+	const char *value; /* the placeholder of its value; NULL: none */
+	/*
+	 * What the shell offers for the value: words, separated by spaces, or @adapter, @file or
+	 * @host. NULL: nothing.
+	 */
+	const char *words;
+	/* The text of --help; a line break continues it in the same column. */
+	const char *help;
+	/* A line before the option in --help. NULL: none. */
+	const char *heading;
+};
+
+/* --quiet, --version and --help. The last entries of every table. */
+#define TOOL_OPTIONS_COMMON                                                                        \
+	{.letter = 'q', .name = "quiet", .help = "print errors only"},                             \
+		{.letter = 'V', .name = "version", .help = "the version of this program"},         \
+		{.letter = 'h', .name = "help", .help = "this text"},                              \
+	{                                                                                          \
+		.letter = '\0'                                                                     \
+	}
+
+struct tool_command {
+	const char *usage;		   /* the lines above the options in --help */
+	const char *status;		   /* the lines below them */
+	const struct tool_option *options; /* the last one has no letter */
+	const char *argument;		   /* what the shell offers for an argument, as `words` */
+	int argument_limit;
+	/* Takes an option that is not common: 0, or -1 for a bad value. */
+	int (*option)(int letter, const char *value, void *context);
+	/* Takes an argument. NULL: there is none. */
+	int (*take)(const char *argument, void *context);
+};
+
+/* --quiet was given: only errors are printed. */
+extern bool tool_is_quiet;
+
+/*
+ * Parses the command line of main(). Ends the process after --help and --version. -1: it is wrong,
+ * and a message was printed.
+ */
+int tool_options_parse(const struct tool_command *command, int argc, char **argv, void *context);
+
+/* Prints where the usage of this tool is described. */
+void tool_options_hint(void);
+
+#endif
