@@ -10,8 +10,9 @@
 
 #include "common.h"
 #include "options.h"
-#include "perf.h"
+#include "perf_client.h"
 #include "perf_clock.h"
+#include "perf_output.h"
 
 const struct perf_test_info perf_tests[PERF_TESTS] = {
 	[PERF_SEND_LAT] = {.name = "send-lat", .kind = PERF_LATENCY, .is_halved = true},
@@ -76,6 +77,26 @@ static int perf_bind(const char *cpus)
 	return sched_setaffinity(0, sizeof(set), &set) == 0 ? 0 : -errno;
 }
 
+/* The first Ctrl-C ends a run without an end, and its result is printed. The second ends at once.
+ */
+static void perf_end(int number)
+{
+	perf_is_enough = 1;
+	signal(number, SIG_DFL);
+}
+
+static int perf_run_client(const struct perf_options *options)
+{
+	int result;
+
+	if (options->plot && perf_plot_open(options->plot) != 0)
+		return TOOL_EXIT_FAILED;
+	result = options->batch ? perf_batch_run(options) : perf_client_run(options);
+	if (options->plot && perf_plot_close() != 0 && result == TOOL_EXIT_OK)
+		result = TOOL_EXIT_FAILED;
+	return result;
+}
+
 int main(int argc, char **argv)
 {
 	struct perf_options options;
@@ -96,5 +117,9 @@ int main(int argc, char **argv)
 	if (tool_is_quiet && !options.is_server)
 		tool_drop_output();
 	tool_catch_signals();
-	return options.is_server ? perf_server_run(&options) : perf_client_run(&options);
+	if (options.is_infinite)
+		signal(SIGINT, perf_end);
+	if (options.is_server)
+		return perf_server_run(&options);
+	return perf_run_client(&options);
 }

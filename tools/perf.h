@@ -3,6 +3,7 @@
 #ifndef TOOLS_PERF_H
 #define TOOLS_PERF_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,14 +14,15 @@
 #include "stats.h"
 
 #define PERF_SIZE_LIMIT (UINT64_C(64) << 20)
+#define PERF_DURATION_MIN_NS UINT64_C(1000000)
 #define PERF_COUNT_LIMIT UINT64_C(1000000000000)
+#define PERF_STOP_LIMIT (2 * PERF_COUNT_LIMIT) /* warm-up and run */
 #define PERF_WINDOW_LIMIT 8192u
 #define PERF_ENDPOINTS_LIMIT 4096u
 #define PERF_THREADS_LIMIT 256u
 #define PERF_IDLE_LIMIT 16000u
 #define PERF_MAPPINGS_LIMIT 1000000u
 #define PERF_BYTES_LIMIT (UINT64_C(4) << 30) /* of all buffers of one side */
-#define PERF_SIZES_MAX 64u
 
 enum perf_test {
 	PERF_SEND_LAT,
@@ -80,33 +82,7 @@ struct perf_plan {
 	bool is_shared;	 /* buffers in a sealed memory file */
 	bool is_checked;
 	bool is_target_polling; /* the target of RDMA polls an EVD */
-};
-
-enum perf_format {
-	PERF_TEXT,
-	PERF_JSON,
-	PERF_CSV,
-};
-
-struct perf_options {
-	const char *adapter;
-	const char *host; /* client; NULL: the adapter's own address */
-	const char *cpus; /* NULL: not bound */
-	uint64_t qualifier;
-	uint32_t timeout_ms;
-	bool is_server;
-	bool is_once;
-	enum perf_format format;
-	bool is_test[PERF_TESTS];
-	uint64_t sizes[PERF_SIZES_MAX];
-	unsigned size_count;
-	uint64_t count; /* per endpoint; 0: derived from the duration */
-	double duration_s;
-	uint64_t warm_up;
-	bool has_warm_up;  /* given, not the default */
-	uint32_t idle;	   /* during transfers; plan.idle is the maximum over all tests */
-	uint32_t mappings; /* additional ones in the client's process */
-	struct perf_plan plan;
+	bool is_bidirectional;	/* the bandwidth tests */
 };
 
 /* --- one side --- */
@@ -120,8 +96,10 @@ struct perf_endpoint {
 	/* Receives since the connection was made; the slot is this modulo in_slots */
 	uint64_t recv_posted;
 	uint64_t recv_done;
-	uint64_t sent;	  /* number of the next Send's pattern; recv_done at the peer */
-	uint64_t written; /* number of the next Write's pattern, on both sides */
+	uint64_t sent;		 /* number of the next Send's pattern; recv_done at the peer */
+	uint64_t written;	 /* number of the next Write's pattern */
+	uint64_t target_written; /* the same of the peer's Writes */
+	uint64_t fragments;	 /* the same in the tests of registration, on both sides */
 	/* of this run */
 	uint64_t posted;
 	uint64_t retired;
@@ -129,8 +107,9 @@ struct perf_endpoint {
 };
 
 /*
- * A thread with its own EVDs and endpoints. While it runs, no other thread accesses any member but
- * `progress`.
+ * A thread with its own EVDs and endpoints. While it runs, the thread of the control connection
+ * reads `progress` and members that a run does not change, and writes `limit` and `peer_done`; the
+ * worker does not use the latter. No other thread accesses any member but `progress`.
  */
 struct perf_worker {
 	struct session session; /* the peer's, with the worker's own EVDs */
@@ -143,30 +122,52 @@ struct perf_worker {
 	uint64_t slot_len;
 	uint32_t out_slots;
 	uint32_t in_slots;
-	bool is_waiting; /* in this run */
+	bool is_waiting;      /* in this run */
+	bool is_message_rate; /* in this run: progress counts the messages of all endpoints */
+	bool is_following;    /* in this run: it ends by `limit` */
 	uint64_t wrong;
+	uint64_t deadline_ticks;   /* our own transfers end then; UINT64_MAX: by their count */
+	uint64_t done;		   /* our own transfers per endpoint, with the warm-up */
+	uint64_t counted;	   /* without it */
+	uint64_t peer_done;	   /* those of the peer */
+	struct perf_peer *control; /* polled for STOP; NULL: it is not */
+	_Atomic uint64_t limit;	   /* of progress: the peer has stopped there */
 	uint64_t start_ticks;
 	uint64_t end_ticks;
 	/* of perf_spin_check() */
 	uint64_t checked_progress;
 	uint64_t checked_ns;
 	struct stats stats;
-	_Alignas(64) _Atomic uint64_t progress; /* rounds or completions */
+	_Alignas(64) _Atomic uint64_t progress; /* complete rounds, or completions */
 };
 
 struct perf_run {
 	enum perf_test test;
 	uint64_t size;
-	uint64_t count;
+	uint64_t count; /* 0: by the clock */
 	uint64_t warm_up;
-	bool is_leader; /* the client */
+	uint64_t duration_ns; /* UINT64_MAX: until perf_is_enough */
+	bool is_leader;	      /* the client */
 };
+
+/* Do both sides transfer at their own pace? */
+static inline bool perf_is_mutual(const struct perf_plan *plan, const struct perf_run *run)
+{
+	return plan->is_bidirectional && perf_tests[run->test].kind == PERF_BANDWIDTH;
+}
+
+/* Does the server only answer what the client does, until STOP? */
+static inline bool perf_is_following(const struct perf_plan *plan, const struct perf_run *run)
+{
+	return !run->is_leader && run->count == 0 && !perf_is_mutual(plan, run);
+}
 
 struct perf_peer {
 	struct session session;	    /* with the control connection's EVDs */
 	DAT_EVD_HANDLE connect_evd; /* of all other connections */
 	DAT_EP_HANDLE control;
 	struct session_buffer control_buffer; /* two Receives, one Send */
+	uint32_t stops;			      /* workers of the client that have ended this run */
 	uint64_t space_before;		      /* address space, before the adapter was opened */
 	struct perf_plan plan;
 	struct perf_worker *workers; /* plan.threads of them */
@@ -180,26 +181,8 @@ struct perf_server_address {
 	DAT_CONN_QUAL qualifier;
 };
 
-/* The figures of one test. */
-struct perf_result {
-	enum perf_test test;
-	uint64_t size;
-	uint64_t count; /* over all endpoints */
-	uint64_t wrong;
-	double elapsed_s;
-	const struct stats *stats; /* in ticks; NULL: none */
-	double client;		   /* bytes per endpoint, or us of processor time per s */
-	double server;
-	double client_shared;
-	double server_shared;
-	double client_space; /* per endpoint */
-	double server_space;
-};
-
-/* perf_options.c */
-int perf_options_parse(int argc, char **argv, struct perf_options *options);
-
 /* perf_peer.c: the adapter and the control connection of either side. */
+struct perf_options;
 int perf_peer_open(struct perf_peer *peer, const struct perf_options *options);
 void perf_peer_close(struct perf_peer *peer);
 /* Frees everything of one client; the adapter stays open. */
@@ -215,6 +198,8 @@ int perf_request_take(struct perf_peer *peer, enum perf_role role, DAT_CR_HANDLE
 		      struct perf_hello *hello_out);
 /* Client: sends a request and overwrites it with the answer. */
 int perf_control_ask(struct perf_peer *peer, struct perf_control *control);
+/* Server: takes the next STOP, if there is one or after waiting for it, and answers it. */
+int perf_stop_take(struct perf_peer *peer, bool is_waiting);
 
 /* perf_worker.c: workers with their endpoints and buffers. */
 int perf_workers_create(struct perf_peer *peer);
@@ -229,22 +214,14 @@ int perf_workers_run(struct perf_peer *peer, const struct perf_run *run);
 /* Server: verifies the memory that one-sided operations have written. */
 void perf_workers_verify(struct perf_peer *peer, const struct perf_run *run);
 
-/* perf_latency.c, perf_register.c, perf_bandwidth.c: the timed loops. */
+/* Set by the user: a run without an end is over. */
+extern volatile sig_atomic_t perf_is_enough;
+
+/* perf_latency.c, perf_register.c, perf_bandwidth.c: the timed loops. They add to worker->done. */
 int perf_latency_run(struct perf_worker *worker, const struct perf_run *run, uint64_t count);
 int perf_register_run(struct perf_worker *worker, const struct perf_run *run, uint64_t count);
 int perf_bandwidth_run(struct perf_worker *worker, const struct perf_run *run, uint64_t count);
 
-/* perf_output.c */
-void perf_output_begin(const struct perf_options *options, const struct perf_peer *peer);
-void perf_output_result(const struct perf_options *options, const struct perf_result *result);
-void perf_output_end(const struct perf_options *options, uint64_t wrong, bool is_complete);
-
-/* perf_progress.c: the progress of a long run, on a terminal. */
-struct perf_progress;
-struct perf_progress *perf_progress_start(struct perf_peer *peer, const struct perf_run *run);
-void perf_progress_stop(struct perf_progress *progress);
-
-int perf_client_run(const struct perf_options *options);
 int perf_server_run(const struct perf_options *options);
 
 #endif

@@ -12,22 +12,13 @@
 #include "common.h"
 #include "perf.h"
 #include "perf_clock.h"
+#include "perf_client.h"
 #include "perf_idle.h"
+#include "perf_output.h"
 
-/* Trial runs that find the count take a quarter of the duration, but at most this long. */
-#define PERF_TRIAL_S 0.25
-#define PERF_TRIAL_COUNT 4u
 #define PERF_SLEEP_US 1000000u
 /* pause before the measurement: work left from connecting and freeing would count as idle time */
 #define PERF_SETTLE_US 100000u
-
-struct perf_client {
-	const struct perf_options *options;
-	struct perf_peer peer;
-	struct perf_server_address server;
-	struct stats stats; /* of all workers */
-	uint64_t wrong;
-};
 
 static int client_connect_control(struct perf_client *client)
 {
@@ -90,140 +81,22 @@ static int client_connect(struct perf_client *client)
 	return rc;
 }
 
-/* Opens (count > 0) or closes all idle connections on both sides. */
-static int client_idle(struct perf_client *client, uint32_t count)
-{
-	struct perf_control control = {.type = PERF_CONTROL_IDLE, .count = count};
-	int rc = perf_control_ask(&client->peer, &control);
-
-	if (rc == 0 && count > 0)
-		return perf_idle_connect(&client->peer, &client->server, count);
-	perf_idle_close(&client->peer);
-	return rc;
-}
-
-/* --- transfers --- */
-
-/* One run of both sides. The figures are in the workers. */
-static int client_run(struct perf_client *client, const struct perf_run *run, double *elapsed_s_out)
-{
-	struct perf_peer *peer = &client->peer;
-	struct perf_control control = {.type = PERF_CONTROL_RUN,
-				       .test = run->test,
-				       .size = run->size,
-				       .count = run->count,
-				       .warm_up = run->warm_up};
-	struct perf_progress *progress;
-	uint64_t start = UINT64_MAX, end = 0;
-	int rc = perf_workers_prepare(peer, run);
-
-	if (rc == 0)
-		rc = perf_control_ask(peer, &control);
-	if (rc != 0)
-		return rc;
-	progress = perf_progress_start(peer, run);
-	rc = perf_workers_run(peer, run);
-	perf_progress_stop(progress);
-	control = (struct perf_control){.type = PERF_CONTROL_END};
-	if (rc == 0)
-		rc = perf_control_ask(peer, &control);
-	if (rc != 0)
-		return rc;
-	client->wrong += control.values[0];
-	stats_reset(&client->stats);
-	for (uint32_t i = 0; i < peer->plan.threads; i++) {
-		struct perf_worker *worker = &peer->workers[i];
-
-		client->wrong += worker->wrong;
-		stats_merge(&client->stats, &worker->stats);
-		start = worker->start_ticks < start ? worker->start_ticks : start;
-		end = worker->end_ticks > end ? worker->end_ticks : end;
-	}
-	*elapsed_s_out = (double)(end - start) * perf_clock_period_ns() / 1e9;
-	return 0;
-}
-
-/* Finds how many transfers take the given time, by trial runs of increasing count. */
-static int client_find_count(struct perf_client *client, struct perf_run *run)
-{
-	double wanted = client->options->duration_s;
-	double trial = wanted / 4 < PERF_TRIAL_S ? wanted / 4 : PERF_TRIAL_S;
-	struct perf_run probe = *run;
-	double elapsed = 0;
-	int rc;
-
-	probe.warm_up = 0;
-	probe.count = PERF_TRIAL_COUNT;
-	for (;;) {
-		rc = client_run(client, &probe, &elapsed);
-		if (rc != 0)
-			return rc;
-		if (elapsed >= trial || probe.count > PERF_COUNT_LIMIT / 8)
-			break;
-		/* the first trials are the slowest; they alone would make the count too large */
-		probe.count *= elapsed > trial / 8 ? 2 : 8;
-	}
-	run->count = (uint64_t)((double)probe.count * wanted / elapsed);
-	if (run->count == 0)
-		run->count = 1;
-	if (run->count > PERF_COUNT_LIMIT)
-		run->count = PERF_COUNT_LIMIT;
-	return 0;
-}
-
-static int client_transfer(struct perf_client *client, enum perf_test test, uint64_t size)
-{
-	const struct perf_options *options = client->options;
-	struct perf_run run = {.test = test,
-			       .size = size,
-			       .count = options->count,
-			       .warm_up = options->warm_up,
-			       .is_leader = true};
-	struct perf_result result = {.test = test, .size = size};
-	uint64_t before = client->wrong;
-	int rc = 0;
-
-	if (run.count == 0)
-		rc = client_find_count(client, &run);
-	if (rc == 0)
-		rc = client_run(client, &run, &result.elapsed_s);
-	if (rc != 0)
-		return rc;
-	result.count = run.count * client->peer.plan.endpoints;
-	result.wrong = client->wrong - before;
-	if (perf_tests[test].kind == PERF_LATENCY)
-		result.stats = &client->stats;
-	perf_output_result(options, &result);
-	return 0;
-}
-
-static int client_transfers(struct perf_client *client, enum perf_test test)
-{
-	const struct perf_options *options = client->options;
-	int rc = 0;
-
-	if (options->idle > 0)
-		rc = client_idle(client, options->idle);
-	for (unsigned i = 0; i < options->size_count && rc == 0; i++)
-		rc = client_transfer(client, test, options->sizes[i]);
-	if (options->idle > 0 && rc == 0)
-		rc = client_idle(client, 0);
-	return rc;
-}
-
 /* --- connections --- */
 
-static int client_cycles_run(struct perf_client *client, uint64_t count, double *elapsed_s_out)
+/* Connects by count, or without one for that time. */
+static int client_cycles_run(struct perf_client *client, uint64_t count, double duration_s,
+			     double *elapsed_s_out)
 {
-	struct perf_control control = {.type = PERF_CONTROL_CYCLES, .count = count};
-	uint64_t start;
+	struct perf_control control = {.type = PERF_CONTROL_CYCLES};
+	uint64_t start, end;
 	int rc = perf_control_ask(&client->peer, &control);
 
 	if (rc != 0)
 		return rc;
 	stats_reset(&client->stats);
 	start = perf_clock_ticks();
-	rc = perf_cycles_connect(&client->peer, &client->server, count, &client->stats);
+	end = start + (uint64_t)(duration_s * 1e9 / perf_clock_period_ns());
+	rc = perf_cycles_connect(&client->peer, &client->server, count, end, &client->stats);
 	*elapsed_s_out = (double)(perf_clock_ticks() - start) * perf_clock_period_ns() / 1e9;
 	return rc;
 }
@@ -231,22 +104,24 @@ static int client_cycles_run(struct perf_client *client, uint64_t count, double 
 static int client_cycles(struct perf_client *client)
 {
 	const struct perf_options *options = client->options;
-	struct perf_result result = {.test = PERF_CONNECT, .count = options->count};
+	struct perf_result result = {.test = PERF_CONNECT};
 	uint64_t warm_up = options->warm_up < 20 ? options->warm_up : 20;
+	struct perf_cpu cpu;
 	int rc = 0;
 
-	if (warm_up > 0 || options->count == 0) {
-		rc = client_cycles_run(client, warm_up + 1, &result.elapsed_s);
-		if (options->count == 0)
-			result.count = (uint64_t)(options->duration_s / result.elapsed_s *
-						  (double)(warm_up + 1)) +
-				       1;
-	}
+	if (warm_up > 0)
+		rc = client_cycles_run(client, warm_up, 0, &result.elapsed_s);
+	perf_cpu_start(&cpu);
 	if (rc == 0)
-		rc = client_cycles_run(client, result.count, &result.elapsed_s);
+		rc = client_cycles_run(client, options->count, options->duration_s,
+				       &result.elapsed_s);
+	perf_cpu_stop(&cpu);
 	if (rc != 0)
 		return rc;
+	result.count = client->stats.count;
 	result.stats = &client->stats;
+	result.client_cpu = (double)perf_cpu_permyriad(&cpu) / 100;
+	result.server_cpu = -1;
 	perf_output_result(options, &result);
 	return 0;
 }
@@ -296,11 +171,11 @@ static int client_memory(struct perf_client *client)
 	if (rc == 0)
 		rc = client_usage(client, &ours, &theirs);
 	if (rc == 0)
-		rc = client_idle(client, count);
+		rc = perf_client_idle(client, count);
 	if (rc == 0)
 		rc = client_usage(client, &ours_after, &theirs_after);
 	if (rc == 0)
-		rc = client_idle(client, 0);
+		rc = perf_client_idle(client, 0);
 	if (rc != 0)
 		return rc;
 	result.client = client_growth(ours.pss_bytes, ours_after.pss_bytes, count);
@@ -336,14 +211,14 @@ static int client_space(struct perf_client *client)
 static int client_cpu_idle(struct perf_client *client)
 {
 	struct perf_result result = {.test = PERF_CPU_IDLE, .count = client->peer.plan.idle};
-	int rc = client_idle(client, client->peer.plan.idle);
+	int rc = perf_client_idle(client, client->peer.plan.idle);
 
 	if (rc == 0)
 		rc = client_sleep(client, PERF_SETTLE_US, &result);
 	if (rc == 0)
 		rc = client_sleep(client, PERF_SLEEP_US, &result);
 	if (rc == 0)
-		rc = client_idle(client, 0);
+		rc = perf_client_idle(client, 0);
 	if (rc != 0)
 		return rc;
 	perf_output_result(client->options, &result);
@@ -360,7 +235,7 @@ static int client_tests(struct perf_client *client)
 		switch (perf_tests[test].kind) {
 		case PERF_LATENCY:
 		case PERF_BANDWIDTH:
-			rc = client_transfers(client, (enum perf_test)test);
+			rc = perf_client_transfers(client, (enum perf_test)test);
 			break;
 		case PERF_CYCLE:
 			rc = client_cycles(client);

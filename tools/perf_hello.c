@@ -11,7 +11,8 @@ void perf_hello_plan(struct perf_hello *hello_out, const struct perf_plan *plan)
 	uint32_t flags = (plan->is_waiting ? PERF_FLAG_WAITING : 0u) |
 			 (plan->is_shared ? PERF_FLAG_SHARED : 0u) |
 			 (plan->is_checked ? PERF_FLAG_CHECKED : 0u) |
-			 (plan->is_target_polling ? PERF_FLAG_TARGET_POLLS : 0u);
+			 (plan->is_target_polling ? PERF_FLAG_TARGET_POLLS : 0u) |
+			 (plan->is_bidirectional ? PERF_FLAG_BIDIRECTIONAL : 0u);
 
 	*hello_out = (struct perf_hello){
 		.magic = htobe32(PERF_MAGIC),
@@ -88,6 +89,7 @@ void perf_plan_read(const struct perf_hello *hello, struct perf_plan *plan_out)
 		.is_shared = hello->plan.flags & PERF_FLAG_SHARED,
 		.is_checked = hello->plan.flags & PERF_FLAG_CHECKED,
 		.is_target_polling = hello->plan.flags & PERF_FLAG_TARGET_POLLS,
+		.is_bidirectional = hello->plan.flags & PERF_FLAG_BIDIRECTIONAL,
 	};
 }
 
@@ -103,6 +105,9 @@ bool perf_plan_is_good(const struct perf_plan *plan)
 	if (plan->endpoints == 0 || plan->endpoints > PERF_ENDPOINTS_LIMIT || plan->threads == 0 ||
 	    plan->threads > PERF_THREADS_LIMIT || plan->threads > plan->endpoints ||
 	    plan->idle > PERF_IDLE_LIMIT)
+		return false;
+	/* a bidirectional run polls two queues */
+	if (plan->is_bidirectional && plan->is_waiting)
 		return false;
 	return plan->size_max * slots <= PERF_BYTES_LIMIT / plan->endpoints;
 }

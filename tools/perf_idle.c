@@ -37,11 +37,11 @@ int perf_idle_prepare(struct perf_peer *peer)
 }
 
 /* Accepts the next connection request on its own endpoint. */
-static int perf_accept_one(struct perf_peer *peer, enum perf_role role, DAT_EP_HANDLE *endpoint)
+static int perf_accept_one(struct perf_peer *peer, enum perf_role role, DAT_EP_HANDLE *endpoint,
+			   struct perf_hello *hello_out)
 {
-	struct perf_hello hello;
 	DAT_CR_HANDLE request;
-	int rc = perf_request_take(peer, role, &request, &hello);
+	int rc = perf_request_take(peer, role, &request, hello_out);
 
 	if (rc != 0)
 		return rc;
@@ -56,10 +56,12 @@ static int perf_accept_one(struct perf_peer *peer, enum perf_role role, DAT_EP_H
 
 int perf_idle_accept(struct perf_peer *peer, uint32_t count)
 {
+	struct perf_hello unused;
 	int rc = 0;
 
 	while (rc == 0 && peer->idle_count < count)
-		rc = perf_accept_one(peer, PERF_ROLE_IDLE, &peer->idle[peer->idle_count++]);
+		rc = perf_accept_one(peer, PERF_ROLE_IDLE, &peer->idle[peer->idle_count++],
+				     &unused);
 	return rc;
 }
 
@@ -121,13 +123,14 @@ static int perf_cycle_reset(DAT_EP_HANDLE endpoint)
 	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_ep_reset", code);
 }
 
-int perf_cycles_accept(struct perf_peer *peer, uint64_t count)
+int perf_cycles_accept(struct perf_peer *peer)
 {
 	DAT_EP_HANDLE endpoint = DAT_HANDLE_NULL;
+	struct perf_hello hello = {.index = 0};
 	int rc = 0;
 
-	for (uint64_t i = 0; i < count && rc == 0; i++) {
-		rc = perf_accept_one(peer, PERF_ROLE_CYCLE, &endpoint);
+	while (rc == 0 && hello.index == 0) {
+		rc = perf_accept_one(peer, PERF_ROLE_CYCLE, &endpoint, &hello);
 		if (rc == 0)
 			rc = session_disconnect(&peer->idle_session, endpoint, false);
 		if (rc == 0)
@@ -139,22 +142,24 @@ int perf_cycles_accept(struct perf_peer *peer, uint64_t count)
 }
 
 int perf_cycles_connect(struct perf_peer *peer, const struct perf_server_address *server,
-			uint64_t count, struct stats *stats)
+			uint64_t count, uint64_t end_ticks, struct stats *stats)
 {
 	struct session *session = &peer->idle_session;
 	struct sockaddr_storage address = server->address;
 	struct perf_hello hello;
 	DAT_EP_HANDLE endpoint;
+	bool is_last = false;
 	uint64_t since;
 	int rc = session_endpoint_create(session, &endpoint);
 
 	if (rc != 0)
 		return rc;
-	perf_hello_target(&hello, PERF_ROLE_CYCLE, peer, 0, 0, 0);
 	since = perf_clock_ticks();
-	for (uint64_t i = 0; i < count && rc == 0; i++) {
+	for (uint64_t i = 1; rc == 0 && !is_last; i++) {
 		uint64_t now;
 
+		is_last = count != 0 ? i == count : since >= end_ticks || perf_is_enough;
+		perf_hello_target(&hello, PERF_ROLE_CYCLE, peer, is_last, 0, 0);
 		rc = session_connect(session, endpoint, (struct sockaddr *)&address,
 				     server->qualifier, &hello, sizeof(hello), NULL);
 		if (rc == 0)
@@ -272,6 +277,25 @@ static uint64_t usage_cpu_us(void)
 	getrusage(RUSAGE_SELF, &usage);
 	return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
 	       (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+void perf_cpu_start(struct perf_cpu *cpu_out)
+{
+	cpu_out->used_us = usage_cpu_us();
+	cpu_out->elapsed_ns = tool_now_ns();
+}
+
+void perf_cpu_stop(struct perf_cpu *cpu)
+{
+	cpu->used_us = usage_cpu_us() - cpu->used_us;
+	cpu->elapsed_ns = tool_now_ns() - cpu->elapsed_ns;
+}
+
+uint64_t perf_cpu_permyriad(const struct perf_cpu *cpu)
+{
+	if (cpu->elapsed_ns == 0)
+		return 0;
+	return (uint64_t)((double)cpu->used_us * 1e7 / (double)cpu->elapsed_ns);
 }
 
 uint64_t perf_usage_sleep(uint64_t sleep_us)

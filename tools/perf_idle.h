@@ -25,15 +25,32 @@ int perf_idle_accept(struct perf_peer *peer, uint32_t count);
 int perf_idle_connect(struct perf_peer *peer, const struct perf_server_address *server,
 		      uint32_t count);
 void perf_idle_close(struct perf_peer *peer);
-int perf_cycles_accept(struct perf_peer *peer, uint64_t count);
+/* Server: accepts connections until the one that the client marks as the last. */
+int perf_cycles_accept(struct perf_peer *peer);
+/*
+ * Client: connects `count` times, or without a count until the clock has passed `end_ticks`. Adds
+ * the times to `stats`.
+ */
 int perf_cycles_connect(struct perf_peer *peer, const struct perf_server_address *server,
-			uint64_t count, struct stats *stats);
+			uint64_t count, uint64_t end_ticks, struct stats *stats);
 int perf_usage_memory(struct perf_usage *usage_out);
 int perf_usage_space(uint64_t *bytes_out);
 /* Address space added since the adapter was opened, without the arena of handles. */
 int perf_usage_adapter(const struct perf_peer *peer, uint64_t *bytes_out);
 /* Makes mappings that the library does not use. They exist until the process ends. */
 int perf_mappings_make(uint32_t count);
+
+/* The processor time (user and system) of this process during a part of its life. */
+struct perf_cpu {
+	uint64_t used_us;
+	uint64_t elapsed_ns;
+};
+
+void perf_cpu_start(struct perf_cpu *cpu_out);
+void perf_cpu_stop(struct perf_cpu *cpu);
+/* In hundredths of a percent of one processor. */
+uint64_t perf_cpu_permyriad(const struct perf_cpu *cpu);
+
 /* Sleeps, and returns the processor time that the process used meanwhile. */
 uint64_t perf_usage_sleep(uint64_t sleep_us);
 

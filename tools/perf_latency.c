@@ -86,12 +86,13 @@ static inline int latency_send_finish(struct perf_worker *worker, DAT_COMPLETION
 static int latency_send_lead(struct perf_worker *worker, uint64_t size, uint64_t count)
 {
 	struct latency_timer timer = latency_start();
+	uint64_t i;
 	int rc;
 
-	for (uint64_t i = 0; i < count; i++) {
+	for (i = 0; i < count && !perf_is_over(worker, timer.end); i++) {
 		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
 			struct perf_endpoint *endpoint = &worker->endpoints[e];
-			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, i + 1 == count);
+			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, false);
 
 			rc = latency_send(worker, endpoint, size, flags);
 			latency_record(worker, &timer);
@@ -106,9 +107,10 @@ static int latency_send_lead(struct perf_worker *worker, uint64_t size, uint64_t
 				return rc;
 			timer.end = perf_clock_ticks();
 		}
-		perf_advance(worker, i);
+		perf_advance(worker, i + 1);
 	}
 	latency_record(worker, &timer);
+	worker->done += i;
 	return 0;
 }
 
@@ -119,7 +121,7 @@ static int latency_send_follow(struct perf_worker *worker, uint64_t size, uint64
 	for (uint64_t i = 0; i < count; i++) {
 		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
 			struct perf_endpoint *endpoint = &worker->endpoints[e];
-			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, i + 1 == count);
+			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, false);
 
 			rc = latency_recv(worker, size, endpoint);
 			if (rc == 0)
@@ -131,7 +133,7 @@ static int latency_send_follow(struct perf_worker *worker, uint64_t size, uint64
 			if (rc != 0)
 				return rc;
 		}
-		perf_advance(worker, i);
+		perf_advance(worker, i + 1);
 	}
 	return 0;
 }
@@ -177,12 +179,13 @@ static int latency_written(struct perf_worker *worker, struct perf_endpoint *end
 static int latency_write_lead(struct perf_worker *worker, uint64_t size, uint64_t count)
 {
 	struct latency_timer timer = latency_start();
+	uint64_t i;
 	int rc;
 
-	for (uint64_t i = 0; i < count; i++) {
+	for (i = 0; i < count && !perf_is_over(worker, timer.end); i++) {
 		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
 			struct perf_endpoint *endpoint = &worker->endpoints[e];
-			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, i + 1 == count);
+			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, false);
 			unsigned char flag = latency_flag(endpoint);
 
 			rc = latency_write(worker, endpoint, size, flag, flags);
@@ -195,9 +198,10 @@ static int latency_write_lead(struct perf_worker *worker, uint64_t size, uint64_
 				return rc;
 			timer.end = perf_clock_ticks();
 		}
-		perf_advance(worker, i);
+		perf_advance(worker, i + 1);
 	}
 	latency_record(worker, &timer);
+	worker->done += i;
 	return 0;
 }
 
@@ -208,7 +212,7 @@ static int latency_write_follow(struct perf_worker *worker, uint64_t size, uint6
 	for (uint64_t i = 0; i < count; i++) {
 		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
 			struct perf_endpoint *endpoint = &worker->endpoints[e];
-			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, i + 1 == count);
+			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, false);
 			unsigned char flag = latency_flag(endpoint);
 
 			rc = latency_written(worker, endpoint, size, flag);
@@ -219,7 +223,7 @@ static int latency_write_follow(struct perf_worker *worker, uint64_t size, uint6
 			if (rc != 0)
 				return rc;
 		}
-		perf_advance(worker, i);
+		perf_advance(worker, i + 1);
 	}
 	return 0;
 }
@@ -261,12 +265,13 @@ static inline int latency_poll_recv(struct perf_worker *worker, struct perf_endp
 static int latency_poll(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
 {
 	struct latency_timer timer = latency_start();
+	uint64_t i;
 	int rc = 0;
 
-	for (uint64_t i = 0; i < count; i++) {
+	for (i = 0; i < count && !perf_is_over(worker, timer.end); i++) {
 		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
 			struct perf_endpoint *endpoint = &worker->endpoints[e];
-			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, i + 1 == count);
+			DAT_COMPLETION_FLAGS flags = perf_signal(worker, endpoint, false);
 			unsigned char flag = latency_flag(endpoint);
 
 			if (run->is_leader) {
@@ -283,12 +288,13 @@ static int latency_poll(struct perf_worker *worker, const struct perf_run *run, 
 				return rc;
 			timer.end = perf_clock_ticks();
 		}
-		perf_advance(worker, i);
+		perf_advance(worker, i + 1);
 		if (tool_is_stopped)
 			return -EINTR;
 	}
 	if (run->is_leader)
 		latency_record(worker, &timer);
+	worker->done += i;
 	return 0;
 }
 
@@ -299,9 +305,10 @@ static int latency_rdma(struct perf_worker *worker, const struct perf_run *run, 
 	bool is_read = run->test == PERF_READ_LAT;
 	struct latency_timer timer = latency_start();
 	DAT_EVENT event;
+	uint64_t i;
 	int rc;
 
-	for (uint64_t i = 0; i < count; i++) {
+	for (i = 0; i < count && !perf_is_over(worker, timer.end); i++) {
 		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
 			struct perf_endpoint *endpoint = &worker->endpoints[e];
 			uint64_t number = is_read ? i : endpoint->written++;
@@ -321,10 +328,11 @@ static int latency_rdma(struct perf_worker *worker, const struct perf_run *run, 
 			timer.end = perf_clock_ticks();
 			latency_record(worker, &timer);
 		}
-		perf_advance(worker, i);
+		perf_advance(worker, i + 1);
 		if (tool_is_stopped)
 			return -EINTR;
 	}
+	worker->done += i;
 	return 0;
 }
 

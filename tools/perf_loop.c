@@ -6,6 +6,10 @@
 
 /* A wait is cut into slices, so that a signal just before it is noticed. */
 #define PERF_SLICE_US 500000u
+/* The same while a message on another queue may end the run. */
+#define PERF_FOLLOW_SLICE_US 10000u
+
+volatile sig_atomic_t perf_is_enough;
 
 int perf_call_failed(const char *call, DAT_RETURN code)
 {
@@ -37,6 +41,14 @@ int perf_spin_check(struct perf_worker *worker)
 
 	if (tool_is_stopped)
 		return -EINTR;
+	if (worker->control) {
+		int rc = perf_stop_take(worker->control, false);
+
+		if (rc != 0)
+			return rc;
+	}
+	if (progress >= atomic_load_explicit(&worker->limit, memory_order_relaxed))
+		return PERF_OVER;
 	for (uint32_t i = 0; i < worker->endpoint_count; i++) {
 		DAT_RETURN code =
 			dat_ep_get_status(worker->endpoints[i].handle, &state, NULL, NULL);
@@ -58,10 +70,11 @@ int perf_spin_check(struct perf_worker *worker)
 
 int perf_take_waiting(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_EVENT *event_out)
 {
+	DAT_TIMEOUT slice_us = worker->is_following ? PERF_FOLLOW_SLICE_US : PERF_SLICE_US;
 	DAT_COUNT more;
 
 	for (;;) {
-		DAT_RETURN code = dat_evd_wait(evd, PERF_SLICE_US, 1, event_out, &more);
+		DAT_RETURN code = dat_evd_wait(evd, slice_us, 1, event_out, &more);
 		int rc;
 
 		if (code == DAT_SUCCESS)

@@ -17,7 +17,10 @@
 #define PERF_COOKIE_SHIFT 44u
 #define PERF_COOKIE_MASK ((UINT64_C(1) << PERF_COOKIE_SHIFT) - 1)
 
-/* Called while polling. 0: continue; -EINTR: stopped; -ETIMEDOUT; -ENOTCONN. */
+/* A loop returns this when the peer has stopped: no error. */
+#define PERF_OVER 1
+
+/* Called while polling. 0: continue; PERF_OVER; -EINTR: stopped; -ETIMEDOUT; -ENOTCONN. */
 int perf_spin_check(struct perf_worker *worker);
 /* Blocks until the next event; otherwise as perf_take(). */
 int perf_take_waiting(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_EVENT *event_out);
@@ -38,6 +41,15 @@ static inline void perf_pause(void)
 #elif defined(__aarch64__)
 	__asm__ volatile("yield");
 #endif
+}
+
+/* 0: a successful completion. */
+static inline int perf_event_check(const DAT_EVENT *event)
+{
+	if (event->event_number != DAT_DTO_COMPLETION_EVENT ||
+	    event->event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS)
+		return perf_event_is_bad(event);
+	return 0;
 }
 
 /* Takes the next event, which must be a successful completion. */
@@ -65,10 +77,7 @@ static inline int perf_take(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_
 				return rc;
 		}
 	}
-	if (event_out->event_number != DAT_DTO_COMPLETION_EVENT ||
-	    event_out->event_data.dto_completion_event_data.status != DAT_DTO_SUCCESS)
-		return perf_event_is_bad(event_out);
-	return 0;
+	return perf_event_check(event_out);
 }
 
 /*
@@ -167,7 +176,10 @@ static inline int perf_post_rdma(struct perf_worker *worker, struct perf_endpoin
 	return perf_post_rdma_at(worker, endpoint, data, remote, is_read, cookie, flags);
 }
 
-/* Signals one request in plan->signal, and the last one. */
+/*
+ * Signals one request in plan->signal, and the last one. Requests that were not signalled at the
+ * end of a run count for the next one.
+ */
 static inline DAT_COMPLETION_FLAGS perf_signal(const struct perf_worker *worker,
 					       struct perf_endpoint *endpoint, bool is_last)
 {
@@ -175,6 +187,12 @@ static inline DAT_COMPLETION_FLAGS perf_signal(const struct perf_worker *worker,
 		return DAT_COMPLETION_SUPPRESS_FLAG;
 	endpoint->unsignalled = 0;
 	return DAT_COMPLETION_DEFAULT_FLAG;
+}
+
+/* Is the time over? Only for the side that decides, with a reading of perf_clock_ticks(). */
+static inline bool perf_is_over(const struct perf_worker *worker, uint64_t ticks)
+{
+	return ticks >= worker->deadline_ticks || perf_is_enough;
 }
 
 static inline void perf_advance(struct perf_worker *worker, uint64_t progress)

@@ -6,11 +6,12 @@
 
 #include "common.h"
 #include "options.h"
-#include "perf.h"
+#include "perf_options.h"
 #include "perf_idle.h"
 
 #define PERF_IDLE_DEFAULT 1000u
 #define PERF_WARM_UP_SHARE 10u
+#define PERF_WORDS_MAX 64 /* of a line of a batch */
 
 static const struct tool_option perf_table[] = {
 	{'s', "server", .help = "wait for clients; prints the qualifier it listens on"},
@@ -38,10 +39,11 @@ static const struct tool_option perf_table[] = {
 	 .help = "bytes, each N or MIN:MAX, a range in powers of two\n"
 		 "(default 8,4k,1m; at most 64m)"},
 	{'n', "count", "N", .help = "transfers (round trips, connections) per endpoint and size"},
-	{'d', "duration", "SECONDS", .help = "instead of a count (default 0.5)"},
+	{'d', "duration", "SECONDS", .help = "by the clock instead of a count (default 0.5)"},
+	{'l', "infinite", .help = "one test of one size until Ctrl-C; a line every second"},
 	{'u', "warmup", "N",
 	 .help = "transfers before the measurement (default 1000, or a tenth\n"
-		 "of the count if that is less)"},
+		 "of the count or a quarter of the duration if that is less)"},
 	{'w', "window", "N", .help = "requests in flight per endpoint (default 64)"},
 	{'g', "signal", "N", .help = "signal one request in N (default 1, at most the window)"},
 	{'e', "endpoints", "N", .help = "busy connections (default 1)"},
@@ -50,6 +52,7 @@ static const struct tool_option perf_table[] = {
 	 .help = "idle connections in addition (default 0; for memory\n"
 		 "and cpu-idle 1000)"},
 	{'W', "wait", .help = "wait for events instead of polling the event queues"},
+	{'B', "bidirectional", .help = "bandwidth in both directions at the same time"},
 	{'p', "target", "KIND", "poll sleep",
 	 .help = "what the target of RDMA does: poll its event queue,\n"
 		 "or sleep: call nothing (default)"},
@@ -59,6 +62,10 @@ static const struct tool_option perf_table[] = {
 	{'v', "check", .help = "verify data; the times then include it"},
 	{'j', "json", .help = "results as JSON"},
 	{'k', "csv", .help = "results as comma separated values"},
+	{'H', "histogram", .help = "how often which time was measured"},
+	{'P', "plot", "FILE", "@file", .help = "the results over the size as a picture (SVG)"},
+	{'f', "batch", "FILE", "@file",
+	 .help = "one run for each line of FILE, which has options of the client"},
 	TOOL_OPTIONS_COMMON,
 };
 
@@ -187,6 +194,9 @@ static int parse_plan_option(int option, const char *value, struct perf_options 
 		return parse_target(value, plan);
 	case 'b':
 		return parse_buffer(value, plan);
+	case 'B':
+		plan->is_bidirectional = true;
+		return 0;
 	case 'v':
 		plan->is_checked = true;
 		return 0;
@@ -222,6 +232,18 @@ static int parse_client_option(int option, const char *value, struct perf_option
 		return 0;
 	case 'k':
 		options->format = PERF_CSV;
+		return 0;
+	case 'l':
+		options->is_infinite = true;
+		return 0;
+	case 'H':
+		options->is_histogram = true;
+		return 0;
+	case 'P':
+		options->plot = value;
+		return 0;
+	case 'f':
+		options->batch = value;
 		return 0;
 	default:
 		return parse_plan_option(option, value, options);
@@ -262,18 +284,31 @@ static int parse_option(int option, const char *value, void *context)
 	}
 }
 
-/* Sets defaults that depend on other options, and checks combinations. */
-static int finish_client(struct perf_options *options)
+/* The number of selected tests, and one of them. */
+static unsigned selected_tests(const struct perf_options *options, enum perf_test *test_out)
+{
+	unsigned count = 0;
+
+	for (int test = 0; test < PERF_TESTS; test++) {
+		if (!options->is_test[test])
+			continue;
+		count++;
+		*test_out = (enum perf_test)test;
+	}
+	return count;
+}
+
+/* Sets defaults that depend on other options. */
+static void finish_defaults(struct perf_options *options)
 {
 	struct perf_plan *plan = &options->plan;
-	bool has_test = false;
+	enum perf_test unused;
 
-	for (int test = 0; test < PERF_TESTS; test++)
-		has_test |= options->is_test[test];
-	if (!has_test)
+	if (selected_tests(options, &unused) == 0)
 		parse_list("lat,bw", options, parse_test);
 	if (options->size_count == 0)
 		parse_list("8,4k,1m", options, parse_size);
+	plan->size_max = 0;
 	for (unsigned i = 0; i < options->size_count; i++)
 		if (options->sizes[i] > plan->size_max)
 			plan->size_max = options->sizes[i];
@@ -287,22 +322,55 @@ static int finish_client(struct perf_options *options)
 	plan->idle = options->idle;
 	if (plan->idle == 0 && (options->is_test[PERF_MEMORY] || options->is_test[PERF_CPU_IDLE]))
 		plan->idle = PERF_IDLE_DEFAULT;
-	if (options->qualifier == 0) {
-		tool_complain("a client needs --qual, the number that the server prints");
-		return -1;
-	}
-	if (plan->signal > plan->window) {
-		tool_complain("--signal must not exceed --window, or no request would complete");
-		return -1;
-	}
 	if (plan->threads > plan->endpoints)
 		plan->endpoints = plan->threads;
-	if (!perf_plan_is_good(plan)) {
-		tool_complain("the buffers exceed 4 GiB: use a smaller --size, --endpoints or "
-			      "(for --check) --window");
-		return -1;
-	}
-	return 0;
+}
+
+/* A run without an end has one table of intervals. */
+static const char *finish_infinite(const struct perf_options *options)
+{
+	enum perf_test test = PERF_SEND_LAT;
+
+	if (selected_tests(options, &test) != 1 || options->size_count != 1)
+		return "--infinite needs one --test and one --size";
+	if (perf_tests[test].kind > PERF_BANDWIDTH)
+		return "--infinite is for tests of latency and bandwidth";
+	if (options->count != 0)
+		return "--infinite and --count exclude each other";
+	if (options->plan.is_bidirectional)
+		return "--infinite and --bidirectional exclude each other";
+	if (options->format == PERF_CSV)
+		return "--infinite and --csv exclude each other";
+	return NULL;
+}
+
+/* The first combination of options that is wrong, or NULL. */
+static const char *finish_check(const struct perf_options *options)
+{
+	const struct perf_plan *plan = &options->plan;
+
+	if (options->qualifier == 0)
+		return "a client needs --qual, the number that the server prints";
+	if (plan->signal > plan->window)
+		return "--signal must not exceed --window, or no request would complete";
+	if (plan->is_bidirectional && plan->is_waiting)
+		return "--bidirectional polls two queues, so --wait cannot be used";
+	if (!perf_plan_is_good(plan))
+		return "the buffers exceed 4 GiB: use a smaller --size, --endpoints or (for "
+		       "--check) --window";
+	return options->is_infinite ? finish_infinite(options) : NULL;
+}
+
+/* Sets defaults that depend on other options, and checks combinations. */
+static int finish_client(struct perf_options *options)
+{
+	const char *fault;
+
+	finish_defaults(options);
+	fault = finish_check(options);
+	if (fault)
+		tool_complain("%s", fault);
+	return fault ? -1 : 0;
 }
 
 static int parse_host(const char *host, void *context)
@@ -342,5 +410,63 @@ int perf_options_parse(int argc, char **argv, struct perf_options *options)
 		tool_complain("%s: a server has no argument", options->host);
 		return -1;
 	}
-	return options->is_server ? 0 : finish_client(options);
+	if (options->is_server)
+		return 0;
+	/* the lines of a batch are complete only with their own options */
+	return options->batch ? 0 : finish_client(options);
+}
+
+/* Splits a line at spaces. Returns the number of words, which is at most `max`, or -1. */
+static int split_words(char *line, char **words, int max)
+{
+	char *rest = line;
+	int count = 0;
+	char *word;
+
+	while ((word = strsep(&rest, " \t\n"))) {
+		if (*word == '\0')
+			continue;
+		if (*word == '#')
+			break;
+		if (count == max)
+			return -1;
+		words[count++] = word;
+	}
+	return count;
+}
+
+/* Options that concern the whole process, or that have no place in a run of a batch. */
+static bool is_of_run(const struct perf_options *options, const struct perf_options *command)
+{
+	return !options->is_server && !options->is_once && options->cpus == command->cpus &&
+	       options->format == command->format && options->plot == command->plot &&
+	       options->batch == command->batch && options->mappings == command->mappings &&
+	       !options->is_infinite;
+}
+
+int perf_options_parse_line(char *line, const char *where, const struct perf_options *command,
+			    struct perf_options *options)
+{
+	char *words[PERF_WORDS_MAX + 2];
+	const char *name = tool_name;
+	int count = split_words(line, words + 1, PERF_WORDS_MAX);
+	int rc = -1;
+
+	*options = *command;
+	if (count == 0)
+		return 0;
+	/* messages begin with the place of the fault */
+	tool_name = where;
+	words[0] = (char *)(uintptr_t)where;
+	words[(count < 0 ? 0 : count) + 1] = NULL;
+	if (count < 0)
+		tool_complain("more than %d words", PERF_WORDS_MAX);
+	else if (tool_options_parse(&perf_command, count + 1, words, options) == 0) {
+		if (is_of_run(options, command))
+			rc = finish_client(options);
+		else
+			tool_complain("only options of a single run can be in a batch");
+	}
+	tool_name = name;
+	return rc == 0 ? 1 : rc;
 }

@@ -7,6 +7,8 @@
 
 #include "common.h"
 #include "perf.h"
+#include "perf_clock.h"
+#include "perf_options.h"
 #include "perf_idle.h"
 
 #define PERF_CONTROL_ROOM 64u
@@ -106,6 +108,16 @@ int perf_control_send(struct perf_peer *peer, const struct perf_control *control
 	return session_complete(&peer->session, peer->session.request_evd, NULL, NULL);
 }
 
+/* Copies a received message, and posts its Receive again. */
+static int perf_control_copy(struct perf_peer *peer, uint64_t cookie, size_t len,
+			     struct perf_control *wire_out)
+{
+	memset(wire_out, 0, sizeof(*wire_out));
+	memcpy(wire_out, peer->control_buffer.data + cookie * PERF_CONTROL_ROOM,
+	       len < sizeof(*wire_out) ? len : sizeof(*wire_out));
+	return perf_control_repost(peer, cookie);
+}
+
 /* Takes one message. -ENOTCONN: the peer has ended the connection. */
 static int perf_control_take(struct perf_peer *peer, struct perf_control *wire_out,
 			     uint32_t timeout_ms)
@@ -117,22 +129,30 @@ static int perf_control_take(struct perf_peer *peer, struct perf_control *wire_o
 
 	session.timeout_ms = timeout_ms;
 	rc = session_complete(&session, session.recv_evd, &cookie, &len);
-	if (rc != 0)
-		return rc;
-	memset(wire_out, 0, sizeof(*wire_out));
-	memcpy(wire_out, peer->control_buffer.data + cookie * PERF_CONTROL_ROOM,
-	       len < sizeof(*wire_out) ? len : sizeof(*wire_out));
-	return perf_control_repost(peer, cookie);
+	return rc == 0 ? perf_control_copy(peer, cookie, len, wire_out) : rc;
 }
 
-int perf_control_receive(struct perf_peer *peer, uint32_t type, struct perf_control *control_out)
+/* Takes one message if there is one: 1, otherwise 0. */
+static int perf_control_poll(struct perf_peer *peer, struct perf_control *wire_out)
 {
-	struct perf_control wire;
-	/* a request may arrive at any time; an answer must arrive within the time limit */
-	int rc = perf_control_take(peer, &wire, type == 0 ? 0 : peer->session.timeout_ms);
+	DAT_EVENT event;
+	uint64_t cookie;
+	size_t len;
+	int rc;
 
-	if (rc != 0)
-		return rc;
+	if (dat_evd_dequeue(peer->session.recv_evd, &event) != DAT_SUCCESS)
+		return 0;
+	rc = session_completion(&event, &cookie, &len);
+	if (rc == 0)
+		rc = perf_control_copy(peer, cookie, len, wire_out);
+	return rc == 0 ? 1 : rc;
+}
+
+static int perf_control_read(const struct perf_control *message, uint32_t type,
+			     struct perf_control *control_out)
+{
+	const struct perf_control wire = *message;
+
 	*control_out = (struct perf_control){
 		.magic = be32toh(wire.magic),
 		.type = be32toh(wire.type),
@@ -150,6 +170,15 @@ int perf_control_receive(struct perf_peer *peer, uint32_t type, struct perf_cont
 	return 0;
 }
 
+int perf_control_receive(struct perf_peer *peer, uint32_t type, struct perf_control *control_out)
+{
+	struct perf_control wire;
+	/* a request may arrive at any time; an answer must arrive within the time limit */
+	int rc = perf_control_take(peer, &wire, type == 0 ? 0 : peer->session.timeout_ms);
+
+	return rc == 0 ? perf_control_read(&wire, type, control_out) : rc;
+}
+
 int perf_control_ask(struct perf_peer *peer, struct perf_control *control)
 {
 	int rc = perf_control_send(peer, control);
@@ -157,6 +186,44 @@ int perf_control_ask(struct perf_peer *peer, struct perf_control *control)
 	if (rc != 0)
 		return rc;
 	return perf_control_receive(peer, PERF_CONTROL_ANSWER, control);
+}
+
+/* The peer's STOP for one worker. A second one for it is invalid. */
+static int perf_stop_serve(struct perf_peer *peer, const struct perf_control *stop)
+{
+	struct perf_control answer = {.type = PERF_CONTROL_ANSWER};
+	struct perf_worker *worker =
+		stop->test < peer->plan.threads ? &peer->workers[stop->test] : NULL;
+	uint64_t scale;
+
+	if (!worker || stop->count > PERF_STOP_LIMIT ||
+	    atomic_load_explicit(&worker->limit, memory_order_relaxed) != UINT64_MAX) {
+		tool_complain("the client ended a worker that does not run");
+		return -EPROTO;
+	}
+	peer->stops++;
+	worker->peer_done = stop->count;
+	scale = worker->is_message_rate ? worker->endpoint_count : 1;
+	atomic_store_explicit(&worker->limit, stop->count * scale, memory_order_relaxed);
+	/* a worker that follows still runs, and has no transfers of its own */
+	if (!worker->is_following) {
+		answer.values[0] = worker->done;
+		answer.values[1] = worker->counted;
+		answer.values[2] = (uint64_t)((double)(worker->end_ticks - worker->start_ticks) *
+					      perf_clock_period_ns());
+	}
+	return perf_control_send(peer, &answer);
+}
+
+int perf_stop_take(struct perf_peer *peer, bool is_waiting)
+{
+	struct perf_control wire, stop;
+	int rc = is_waiting ? perf_control_take(peer, &wire, 0) : perf_control_poll(peer, &wire);
+
+	if (rc < 0 || (rc == 0 && !is_waiting))
+		return rc;
+	rc = perf_control_read(&wire, PERF_CONTROL_STOP, &stop);
+	return rc == 0 ? perf_stop_serve(peer, &stop) : rc;
 }
 
 int perf_request_take(struct perf_peer *peer, enum perf_role role, DAT_CR_HANDLE *request_out,

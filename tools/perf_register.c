@@ -70,7 +70,7 @@ static inline int register_exchange(struct perf_worker *worker, struct perf_endp
 static inline int register_round(struct perf_worker *worker, struct perf_endpoint *endpoint,
 				 const struct perf_run *run)
 {
-	unsigned char *data = register_target(worker, endpoint, endpoint->written);
+	unsigned char *data = register_target(worker, endpoint, endpoint->fragments);
 	DAT_RMR_CONTEXT context = worker->in.rmr_context;
 	DAT_LMR_HANDLE lmr = DAT_HANDLE_NULL;
 	int rc = 0, freed = 0;
@@ -82,9 +82,9 @@ static inline int register_round(struct perf_worker *worker, struct perf_endpoin
 	if (lmr)
 		freed = register_free(lmr);
 	if (rc == 0 && worker->plan->is_checked &&
-	    !perf_pattern_is(data, run->size, endpoint->written))
+	    !perf_pattern_is(data, run->size, endpoint->fragments))
 		worker->wrong++;
-	endpoint->written++;
+	endpoint->fragments++;
 	return rc == 0 ? freed : rc;
 }
 
@@ -102,8 +102,9 @@ static inline int register_alone(struct perf_worker *worker, struct perf_endpoin
 static int register_lead(struct perf_worker *worker, const struct perf_run *run, uint64_t count)
 {
 	uint64_t since = perf_clock_ticks();
+	uint64_t i;
 
-	for (uint64_t i = 0; i < count; i++) {
+	for (i = 0; i < count && !perf_is_over(worker, since); i++) {
 		for (uint32_t e = 0; e < worker->endpoint_count; e++) {
 			struct perf_endpoint *endpoint = &worker->endpoints[e];
 			int rc = run->test == PERF_REG_FREE ? register_alone(worker, endpoint, run)
@@ -115,10 +116,11 @@ static int register_lead(struct perf_worker *worker, const struct perf_run *run,
 			stats_add(&worker->stats, now - since);
 			since = now;
 		}
-		perf_advance(worker, i);
+		perf_advance(worker, i + 1);
 		if (tool_is_stopped)
 			return -EINTR;
 	}
+	worker->done += i;
 	return 0;
 }
 
@@ -141,8 +143,8 @@ static inline int register_write(struct perf_worker *worker, struct perf_endpoin
 	remote.target_address = be64toh(fragment.address);
 	remote.rmr_context = be32toh(fragment.rmr_context);
 	if (worker->plan->is_checked)
-		perf_pattern_fill(endpoint->out, run->size, endpoint->written);
-	endpoint->written++;
+		perf_pattern_fill(endpoint->out, run->size, endpoint->fragments);
+	endpoint->fragments++;
 	rc = perf_post_rdma_at(worker, endpoint, endpoint->out, remote, false, endpoint->index,
 			       DAT_COMPLETION_SUPPRESS_FLAG);
 	endpoint->sent++;
@@ -163,7 +165,7 @@ static int register_follow(struct perf_worker *worker, const struct perf_run *ru
 			if (rc != 0)
 				return rc;
 		}
-		perf_advance(worker, i);
+		perf_advance(worker, i + 1);
 	}
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include "common.h"
 #include "perf.h"
 #include "perf_idle.h"
+#include "perf_options.h"
 
 #define PERF_SLEEP_LIMIT_US 600000000u
 
@@ -67,21 +68,27 @@ static int server_run(struct perf_server *server, const struct perf_control *beg
 	struct perf_run run = {.test = (enum perf_test)begin->test,
 			       .size = begin->size,
 			       .count = begin->count,
-			       .warm_up = begin->warm_up};
+			       .warm_up = begin->warm_up,
+			       .duration_ns = begin->values[0]};
 	struct perf_control control;
+	struct perf_cpu cpu;
 	uint64_t wrong = 0;
 	int rc = perf_workers_prepare(peer, &run);
 
 	if (rc == 0)
 		rc = server_answer(server, 0, 0);
-	if (rc == 0 && !perf_tests[run.test].is_one_sided)
+	perf_cpu_start(&cpu);
+	if (rc == 0 && (!perf_tests[run.test].is_one_sided || perf_is_mutual(&peer->plan, &run)))
 		rc = perf_workers_run(peer, &run);
 	/* polling for the end of the test also drives the library, see --target */
 	peer->session.is_polling =
 		perf_tests[run.test].is_one_sided && peer->plan.is_target_polling;
+	while (rc == 0 && peer->stops < peer->plan.threads)
+		rc = perf_stop_take(peer, true);
+	peer->session.is_polling = false;
+	perf_cpu_stop(&cpu);
 	if (rc == 0)
 		rc = perf_control_receive(peer, 0, &control);
-	peer->session.is_polling = false;
 	if (rc != 0)
 		return rc;
 	if (control.type != PERF_CONTROL_END) {
@@ -91,7 +98,7 @@ static int server_run(struct perf_server *server, const struct perf_control *beg
 	perf_workers_verify(peer, &run);
 	for (uint32_t i = 0; i < peer->plan.threads; i++)
 		wrong += peer->workers[i].wrong;
-	return server_answer(server, wrong, 0);
+	return server_answer(server, wrong, perf_cpu_permyriad(&cpu));
 }
 
 static int server_idle(struct perf_server *server, uint64_t count)
@@ -124,6 +131,8 @@ static bool server_run_is_good(const struct perf_server *server, const struct pe
 	if (perf_is_fragment((enum perf_test)control->test) &&
 	    server->peer.plan.size_max < sizeof(struct perf_fragment))
 		return false;
+	if (control->count == 0 && control->values[0] < PERF_DURATION_MIN_NS)
+		return false;
 	return control->count <= PERF_COUNT_LIMIT && control->warm_up <= PERF_COUNT_LIMIT;
 }
 
@@ -143,10 +152,8 @@ static int server_dispatch(struct perf_server *server, const struct perf_control
 			return server_idle(server, control->count);
 		break;
 	case PERF_CONTROL_CYCLES:
-		if (control->count > PERF_COUNT_LIMIT)
-			break;
 		rc = server_answer(server, 0, 0);
-		return rc == 0 ? perf_cycles_accept(&server->peer, control->count) : rc;
+		return rc == 0 ? perf_cycles_accept(&server->peer) : rc;
 	case PERF_CONTROL_USAGE:
 		rc = perf_usage_memory(&usage);
 		return rc == 0 ? server_usage(server, &usage) : rc;

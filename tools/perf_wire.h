@@ -7,8 +7,14 @@
  * and size the client sends
  *
  *   RUN       -> the server posts its Receives -> ANSWER
- *   (both sides transfer warm_up + count times per endpoint)
- *   END       -> ANSWER with the number of wrong transfers that the server found
+ *   (both sides transfer warm_up + count times per endpoint; without a count the client decides
+ *   when it is over)
+ *   STOP      for each worker, with the number of its transfers per endpoint -> ANSWER with the
+ *             number of the server's own transfers and their time, if the run is bidirectional
+ *   END       -> ANSWER with the number of wrong transfers that the server found, and the processor
+ *             time that it used
+ *
+ * In a bidirectional run of Sends each side ends its own Sends by an empty message.
  *
  * IDLE and CYCLES announce connection requests; USAGE and SLEEP ask for figures. In the tests reg
  * and reg-kept the client sends the server the target of each Write, a struct perf_fragment, over
@@ -23,7 +29,7 @@
 #include "session.h"
 
 #define PERF_MAGIC 0x44505246u /* "DPRF" */
-#define PERF_VERSION 2u
+#define PERF_VERSION 3u
 
 struct perf_peer;
 struct perf_plan;
@@ -41,6 +47,7 @@ enum perf_flag {
 	PERF_FLAG_SHARED = 2,
 	PERF_FLAG_CHECKED = 4,
 	PERF_FLAG_TARGET_POLLS = 8,
+	PERF_FLAG_BIDIRECTIONAL = 16,
 };
 
 /* Private data of a request: the plan on the control connection, a target on the others. */
@@ -48,7 +55,7 @@ struct perf_hello {
 	uint32_t magic;
 	uint32_t version;
 	uint32_t role;
-	uint32_t index; /* of the endpoint */
+	uint32_t index; /* of the endpoint; of a cycle: 1 for the last one */
 	uint64_t nonce;
 	union {
 		struct {
@@ -80,10 +87,11 @@ enum perf_control_type {
 	PERF_CONTROL_RUN = 1,
 	PERF_CONTROL_END = 2,
 	PERF_CONTROL_IDLE = 3,	 /* count connections follow; 0: close them all */
-	PERF_CONTROL_CYCLES = 4, /* count connections follow; the client ends each */
+	PERF_CONTROL_CYCLES = 4, /* connections follow; the client ends each */
 	PERF_CONTROL_USAGE = 5,	 /* answer: struct perf_usage of the server */
 	PERF_CONTROL_SLEEP = 6,	 /* two answers: at once; after count us the processor time used */
 	PERF_CONTROL_ANSWER = 7,
+	PERF_CONTROL_STOP = 8, /* worker `test` has made count transfers per endpoint */
 };
 
 struct perf_control {
@@ -92,9 +100,9 @@ struct perf_control {
 	uint32_t test;
 	uint32_t reserved;
 	uint64_t size;
-	uint64_t count;	  /* per endpoint */
-	uint64_t warm_up; /* per endpoint */
-	uint64_t values[3];
+	uint64_t count;	    /* per endpoint; 0: until STOP, or for the duration */
+	uint64_t warm_up;   /* per endpoint */
+	uint64_t values[3]; /* RUN: the duration in ns */
 };
 
 /* The target of the peer's Write: a message of the tests reg and reg-kept. */

@@ -14,6 +14,9 @@
 #include "perf_loop.h"
 #include "perf_pattern.h"
 
+/* Without a count the warm-up takes at most this part of the duration. */
+#define PERF_WARM_UP_PART 4u
+
 /* More Receives than the window, so that the peer never waits for one to be reposted. */
 static uint32_t perf_recvs_max(const struct perf_plan *plan)
 {
@@ -60,7 +63,9 @@ static int perf_endpoint_create(struct perf_worker *worker, struct perf_endpoint
 	dat_ep_free(endpoint->handle);
 	endpoint->handle = DAT_HANDLE_NULL;
 	param.ep_attr.max_recv_dtos = (DAT_COUNT)perf_recvs_max(worker->plan);
-	param.ep_attr.max_request_dtos = (DAT_COUNT)worker->plan->window + 1;
+	/* Sends of the last run that were not signalled may still have their places */
+	param.ep_attr.max_request_dtos =
+		(DAT_COUNT)(worker->plan->window + worker->plan->signal) + 1;
 	code = dat_ep_create(session->ia, session->pz, session->recv_evd, session->request_evd,
 			     session->connect_evd, &param.ep_attr, &endpoint->handle);
 	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_ep_create", code);
@@ -90,7 +95,7 @@ static int perf_worker_create(struct perf_peer *peer, struct perf_worker *worker
 	worker->endpoint_count = share;
 	rc = perf_evd_create(worker, recvs * share, &worker->session.recv_evd);
 	if (rc == 0)
-		rc = perf_evd_create(worker, (uint64_t)(plan->window + 1) * share,
+		rc = perf_evd_create(worker, (uint64_t)(plan->window + 2) * share,
 				     &worker->session.request_evd);
 	if (rc == 0)
 		rc = perf_buffer_create(worker, out_len * share, &worker->out);
@@ -158,7 +163,8 @@ struct perf_endpoint *perf_endpoint_at(struct perf_peer *peer, uint32_t index,
 	return &worker->endpoints[index / peer->plan.threads];
 }
 
-static int perf_worker_prepare(struct perf_worker *worker, const struct perf_run *run)
+static int perf_worker_prepare(struct perf_peer *peer, struct perf_worker *worker,
+			       const struct perf_run *run)
 {
 	bool is_message = run->test == PERF_SEND_LAT || run->test == PERF_WAKE_LAT ||
 			  run->test == PERF_POLL_LAT || run->test == PERF_SEND_BW ||
@@ -167,13 +173,20 @@ static int perf_worker_prepare(struct perf_worker *worker, const struct perf_run
 		run->test == PERF_SEND_BW ? perf_recvs_max(worker->plan) : PERF_LATENCY_RECVS;
 
 	worker->wrong = 0;
+	worker->done = 0;
+	worker->counted = 0;
+	worker->peer_done = 0;
+	worker->is_message_rate = perf_tests[run->test].kind == PERF_BANDWIDTH;
+	worker->is_following = perf_is_following(worker->plan, run);
+	/* its only worker runs in the thread that owns the control connection */
+	worker->control = worker->is_following && peer->plan.threads == 1 ? peer : NULL;
+	atomic_store_explicit(&worker->limit, UINT64_MAX, memory_order_relaxed);
 	worker->is_waiting = worker->plan->is_waiting || run->test == PERF_WAKE_LAT;
 	for (uint32_t i = 0; i < worker->endpoint_count; i++) {
 		struct perf_endpoint *endpoint = &worker->endpoints[i];
 
 		endpoint->posted = 0;
 		endpoint->retired = 0;
-		endpoint->unsignalled = 0;
 		while (is_message && endpoint->recv_posted - endpoint->recv_done < recvs) {
 			int rc = perf_post_recv(worker, endpoint);
 
@@ -187,7 +200,8 @@ static int perf_worker_prepare(struct perf_worker *worker, const struct perf_run
 			*perf_flag_at(endpoint->in + slot * worker->slot_len, run->size) = 0;
 		for (uint32_t slot = 0; run->test == PERF_READ_LAT || run->test == PERF_READ_BW;
 		     slot++) {
-			if (run->is_leader || !worker->plan->is_checked || slot == worker->in_slots)
+			if ((run->is_leader && !perf_is_mutual(worker->plan, run)) ||
+			    !worker->plan->is_checked || slot == worker->in_slots)
 				break;
 			perf_pattern_fill(endpoint->in + slot * worker->slot_len, run->size, slot);
 		}
@@ -199,8 +213,9 @@ int perf_workers_prepare(struct perf_peer *peer, const struct perf_run *run)
 {
 	int rc = 0;
 
+	peer->stops = 0;
 	for (uint32_t i = 0; i < peer->plan.threads && rc == 0; i++)
-		rc = perf_worker_prepare(&peer->workers[i], run);
+		rc = perf_worker_prepare(peer, &peer->workers[i], run);
 	return rc;
 }
 
@@ -211,15 +226,15 @@ static bool perf_run_writes_memory(const struct perf_run *run)
 
 void perf_workers_verify(struct perf_peer *peer, const struct perf_run *run)
 {
-	uint64_t count = run->warm_up + run->count;
-
 	if (!peer->plan.is_checked || !perf_run_writes_memory(run))
 		return;
 	for (uint32_t i = 0; i < peer->plan.endpoints; i++) {
 		struct perf_worker *worker;
 		struct perf_endpoint *endpoint = perf_endpoint_at(peer, i, &worker);
-		uint64_t end = endpoint->written + count;
-		uint64_t slots = count < worker->in_slots ? count : worker->in_slots;
+		uint64_t start = endpoint->target_written;
+		uint64_t end = start + worker->peer_done;
+		uint64_t slots =
+			worker->peer_done < worker->in_slots ? worker->peer_done : worker->in_slots;
 
 		/* the last Write into each slot */
 		for (uint64_t number = end - slots; number < end; number++)
@@ -227,7 +242,7 @@ void perf_workers_verify(struct perf_peer *peer, const struct perf_run *run)
 						     number % worker->in_slots * worker->slot_len,
 					     run->size, number))
 				worker->wrong++;
-		endpoint->written = end;
+		endpoint->target_written = end;
 	}
 }
 
@@ -252,28 +267,58 @@ static int perf_worker_loop(struct perf_worker *worker, const struct perf_run *r
 	return perf_bandwidth_run(worker, run, count);
 }
 
+/* Sets the end of the next loop, which starts now. */
+static void perf_worker_limit(struct perf_worker *worker, const struct perf_run *run,
+			      uint64_t duration_ns)
+{
+	bool is_timed = run->count == 0 && duration_ns != UINT64_MAX && !worker->is_following;
+
+	worker->start_ticks = perf_clock_ticks();
+	worker->deadline_ticks = UINT64_MAX;
+	if (is_timed)
+		worker->deadline_ticks = worker->start_ticks +
+					 (uint64_t)((double)duration_ns / perf_clock_period_ns());
+}
+
+/* The loop that is measured. */
+static int perf_worker_measure(struct perf_worker *worker, const struct perf_run *run,
+			       bool is_deciding)
+{
+	uint64_t count = is_deciding ? run->count : run->warm_up + run->count;
+	int rc;
+
+	perf_worker_limit(worker, run, run->duration_ns);
+	worker->end_ticks = 0;
+	rc = perf_worker_loop(worker, run, run->count == 0 ? UINT64_MAX : count);
+	if (worker->end_ticks == 0)
+		worker->end_ticks = perf_clock_ticks();
+	return rc;
+}
+
 static void *perf_thread_main(void *arg)
 {
 	struct perf_thread *thread = arg;
 	struct perf_worker *worker = thread->worker;
 	const struct perf_run *run = thread->run;
+	bool is_deciding = run->is_leader || perf_is_mutual(worker->plan, run);
 	int rc = 0;
 
 	worker->checked_ns = 0;
 	worker->checked_progress = 0;
 	atomic_store_explicit(&worker->progress, 0, memory_order_relaxed);
-	/* only the leader measures, so the other side makes the warm-up part of the run */
-	if (run->is_leader)
+	/* only a side that decides measures, so the other one makes the warm-up part of the run */
+	if (is_deciding) {
+		perf_worker_limit(worker, run, run->duration_ns / PERF_WARM_UP_PART);
 		rc = perf_worker_loop(worker, run, run->warm_up);
+	}
+	worker->counted = worker->done;
 	stats_reset(&worker->stats);
 	if (thread->barrier)
 		pthread_barrier_wait(thread->barrier);
-	worker->start_ticks = perf_clock_ticks();
 	if (rc == 0)
-		rc = perf_worker_loop(worker, run,
-				      run->is_leader ? run->count : run->warm_up + run->count);
-	worker->end_ticks = perf_clock_ticks();
-	thread->rc = rc;
+		rc = perf_worker_measure(worker, run, is_deciding);
+	worker->counted = worker->done - worker->counted;
+	thread->rc = rc == PERF_OVER ? 0 : rc;
 	return NULL;
 }
 
@@ -299,6 +344,9 @@ static int perf_threads_run(struct perf_peer *peer, struct perf_thread *threads,
 		tool_complain("cannot start %u threads", count);
 		exit(TOOL_EXIT_FAILED);
 	}
+	/* the workers follow until this thread, which owns the control connection, tells them */
+	while (rc == 0 && peer->workers[0].is_following && peer->stops < count)
+		rc = perf_stop_take(peer, true);
 	for (uint32_t i = 0; i < count; i++) {
 		pthread_join(threads[i].id, NULL);
 		if (rc == 0)

@@ -371,21 +371,25 @@ int session_post_rdma(struct session_buffer *buffer, size_t len, DAT_EP_HANDLE e
 int session_complete(struct session *session, DAT_EVD_HANDLE evd, uint64_t *cookie_out,
 		     size_t *len_out)
 {
-	DAT_DTO_COMPLETION_EVENT_DATA *data;
 	DAT_EVENT event;
 	int rc = session_wait(session, evd, session->timeout_ms, &event);
 
 	if (rc == -ETIMEDOUT)
 		tool_complain("no completion in %u ms", session->timeout_ms);
-	if (rc != 0)
-		return rc;
-	data = &event.event_data.dto_completion_event_data;
-	if (event.event_number == DAT_DTO_COMPLETION_EVENT && data->status == DAT_DTO_ERR_FLUSHED)
+	return rc == 0 ? session_completion(&event, cookie_out, len_out) : rc;
+}
+
+int session_completion(const DAT_EVENT *event, uint64_t *cookie_out, size_t *len_out)
+{
+	const DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
+	bool is_completion = event->event_number == DAT_DTO_COMPLETION_EVENT;
+
+	if (is_completion && data->status == DAT_DTO_ERR_FLUSHED)
 		return -ENOTCONN;
-	if (event.event_number != DAT_DTO_COMPLETION_EVENT || data->status != DAT_DTO_SUCCESS) {
-		tool_complain("transfer failed: %s", event.event_number == DAT_DTO_COMPLETION_EVENT
-							     ? tool_dto_status_text(data->status)
-							     : tool_event_text(event.event_number));
+	if (!is_completion || data->status != DAT_DTO_SUCCESS) {
+		tool_complain("transfer failed: %s",
+			      is_completion ? tool_dto_status_text(data->status)
+					    : tool_event_text(event->event_number));
 		return -ECONNRESET;
 	}
 	if (cookie_out)

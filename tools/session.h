@@ -97,5 +97,7 @@ int session_post_rdma(struct session_buffer *buffer, size_t len, DAT_EP_HANDLE e
  */
 int session_complete(struct session *session, DAT_EVD_HANDLE evd, uint64_t *cookie_out,
 		     size_t *len_out);
+/* The same for an event that was taken. */
+int session_completion(const DAT_EVENT *event, uint64_t *cookie_out, size_t *len_out);
 
 #endif

@@ -27,15 +27,22 @@ double stats_average(const struct stats *stats)
 	return stats->count ? (double)stats->sum / (double)stats->count : 0;
 }
 
+static unsigned stats_shift(unsigned bucket)
+{
+	return bucket < 2u << STATS_FRACTION_BITS ? 0 : (bucket >> STATS_FRACTION_BITS) - 1;
+}
+
+uint64_t stats_first(unsigned bucket)
+{
+	unsigned shift = stats_shift(bucket);
+
+	return (uint64_t)(bucket - (shift << STATS_FRACTION_BITS)) << shift;
+}
+
 /* The mean of the values that a bucket counts. */
 static uint64_t stats_middle(unsigned bucket)
 {
-	unsigned shift = 0;
-
-	if (bucket >= 2u << STATS_FRACTION_BITS)
-		shift = (bucket >> STATS_FRACTION_BITS) - 1;
-	return ((uint64_t)(bucket - (shift << STATS_FRACTION_BITS)) << shift) +
-	       ((UINT64_C(1) << shift) >> 1);
+	return stats_first(bucket) + ((UINT64_C(1) << stats_shift(bucket)) >> 1);
 }
 
 uint64_t stats_percentile(const struct stats *stats, unsigned permille)

@@ -44,6 +44,8 @@ static inline void stats_add(struct stats *stats, uint64_t value)
 	stats->buckets[stats_bucket(value)]++;
 }
 
+/* The smallest value that a bucket counts. */
+uint64_t stats_first(unsigned bucket);
 void stats_reset(struct stats *stats);
 /* Adds all values of `other`. */
 void stats_merge(struct stats *stats, const struct stats *other);

@@ -153,6 +153,17 @@ static void perf_pattern_fill__any_size__no_byte_beyond(void **state)
 	}
 }
 
+/* The bounds that a histogram prints are those of the buckets. */
+static void stats_first__every_bucket__its_smallest_value(void **state)
+{
+	(void)state;
+	for (unsigned bucket = 0; bucket < STATS_BUCKETS; bucket++) {
+		assert_int_equal(stats_bucket(stats_first(bucket)), bucket);
+		if (bucket > 0)
+			assert_int_equal(stats_bucket(stats_first(bucket) - 1), bucket - 1);
+	}
+}
+
 /* --- private data --- */
 
 static const struct perf_plan good_plan = {.nonce = 77,
@@ -187,7 +198,26 @@ static void perf_hello__sent_and_read__the_same_plan(void **state)
 	assert_int_equal(plan.threads, good_plan.threads);
 	assert_int_equal(plan.idle, good_plan.idle);
 	assert_true(plan.is_waiting && plan.is_checked && plan.is_target_polling);
-	assert_false(plan.is_shared);
+	assert_false(plan.is_shared || plan.is_bidirectional);
+}
+
+static void perf_hello__bidirectional__only_with_polling(void **state)
+{
+	struct session_private data = {.len = sizeof(struct perf_hello)};
+	struct perf_plan both = good_plan, plan;
+	struct perf_hello wire, hello;
+
+	(void)state;
+	both.is_waiting = false;
+	both.is_bidirectional = true;
+	perf_hello_plan(&wire, &both);
+	memcpy(data.data, &wire, sizeof(wire));
+	assert_int_equal(perf_hello_read(&data, &hello), 0);
+	perf_plan_read(&hello, &plan);
+	assert_true(plan.is_bidirectional);
+	assert_true(perf_plan_is_good(&plan));
+	plan.is_waiting = true;
+	assert_false(perf_plan_is_good(&plan));
 }
 
 static void perf_hello_read__short_or_foreign__refused(void **state)
@@ -238,10 +268,12 @@ int main(void)
 		cmocka_unit_test(stats_bucket__ascending_values__ascending_and_narrow),
 		cmocka_unit_test(stats_percentile__large_values__right_to_two_permille),
 		cmocka_unit_test(stats_merge__two_halves__as_if_added_to_one),
+		cmocka_unit_test(stats_first__every_bucket__its_smallest_value),
 		cmocka_unit_test(perf_pattern__one_bit_changed__found),
 		cmocka_unit_test(perf_pattern__another_number_or_place__found),
 		cmocka_unit_test(perf_pattern_fill__any_size__no_byte_beyond),
 		cmocka_unit_test(perf_hello__sent_and_read__the_same_plan),
+		cmocka_unit_test(perf_hello__bidirectional__only_with_polling),
 		cmocka_unit_test(perf_hello_read__short_or_foreign__refused),
 		cmocka_unit_test(perf_plan_is_good__one_number_out_of_range__false),
 	};

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The options of dat_perf, from its command line and from the lines of a batch file. */
+#ifndef TOOLS_PERF_OPTIONS_H
+#define TOOLS_PERF_OPTIONS_H
+
+#include "perf.h"
+
+#define PERF_SIZES_MAX 64u
+
+enum perf_format {
+	PERF_TEXT,
+	PERF_JSON,
+	PERF_CSV,
+};
+
+struct perf_options {
+	const char *adapter;
+	const char *host; /* client; NULL: the adapter's own address */
+	const char *cpus; /* NULL: not bound */
+	uint64_t qualifier;
+	uint32_t timeout_ms;
+	bool is_server;
+	bool is_once;
+	bool is_infinite; /* until the user ends it */
+	bool is_histogram;
+	const char *batch; /* a file with options; NULL: none */
+	const char *plot;  /* the file for the picture; NULL: none */
+	enum perf_format format;
+	bool is_test[PERF_TESTS];
+	uint64_t sizes[PERF_SIZES_MAX];
+	unsigned size_count;
+	uint64_t count; /* per endpoint; 0: by the duration */
+	double duration_s;
+	uint64_t warm_up;
+	bool has_warm_up;  /* given, not the default */
+	uint32_t idle;	   /* during transfers; plan.idle is the maximum over all tests */
+	uint32_t mappings; /* additional ones in the client's process */
+	struct perf_plan plan;
+};
+
+int perf_options_parse(int argc, char **argv, struct perf_options *options);
+/*
+ * The options of a line of a batch file, in addition to those of the command line. `where` begins
+ * messages. The options point into `line`, which is changed. 1: a run; 0: an empty line; -1: wrong,
+ * and a message was printed.
+ */
+int perf_options_parse_line(char *line, const char *where, const struct perf_options *command,
+			    struct perf_options *options);
+
+#endif
