@@ -129,8 +129,18 @@ static void info_adapter_fill(struct info_adapter *adapter, const struct info_so
 			break;
 		}
 	}
+	info_log_begin();
 	info_adapter_open(adapter);
+	info_log_end(adapter);
 	info_library_find(adapter);
+	info_why(adapter, sources);
+}
+
+static void info_adapter_end(struct info_adapter *adapter)
+{
+	info_adapter_close(adapter);
+	info_texts_free(&adapter->reasons);
+	info_texts_free(&adapter->advice);
 }
 
 static const char *info_safety_text(const struct info_adapter *adapter)
@@ -196,6 +206,17 @@ static void info_print_verbose(const struct info_list *list, const struct info_s
 		       sources->file.path, sources->other_version_count, sources->nondefault_count);
 }
 
+static void info_print_texts_json(const char *name, const struct info_texts *texts)
+{
+	printf(", \"%s\": [", name);
+	for (unsigned i = 0; i < texts->count; i++) {
+		if (i > 0)
+			printf(", ");
+		tool_json_string(stdout, texts->texts[i]);
+	}
+	printf("]");
+}
+
 static void info_print_adapter_json(const struct info_adapter *adapter,
 				    const struct info_sources *sources)
 {
@@ -218,6 +239,8 @@ static void info_print_adapter_json(const struct info_adapter *adapter,
 	} else {
 		printf("\"error\": ");
 		tool_json_string(stdout, tool_return_text(adapter->open_code, text, sizeof(text)));
+		info_print_texts_json("reasons", &adapter->reasons);
+		info_print_texts_json("advice", &adapter->advice);
 	}
 	printf("}");
 }
@@ -253,6 +276,10 @@ static int info_result(const struct info_list *list, const struct info_sources *
 			continue;
 		tool_complain("%s: dat_ia_open: %s", adapter->name,
 			      tool_return_text(adapter->open_code, text, sizeof(text)));
+		for (unsigned j = 0; j < adapter->reasons.count; j++)
+			fprintf(stderr, "  why: %s\n", adapter->reasons.texts[j]);
+		for (unsigned j = 0; j < adapter->advice.count; j++)
+			fprintf(stderr, "  what to do: %s\n", adapter->advice.texts[j]);
 		result = 1;
 	}
 	for (const struct info_skipped *line = sources->skipped; line; line = line->next)
@@ -293,7 +320,7 @@ static int info_run(enum info_format format, const char *only)
 	info_print(format, &list, &sources);
 	result = info_result(&list, &sources);
 	for (size_t i = 0; i < list.count; i++)
-		info_adapter_close(&list.adapters[i]);
+		info_adapter_end(&list.adapters[i]);
 out:
 	free(list.adapters);
 	info_sources_free(&sources);
@@ -357,5 +384,6 @@ int main(int argc, char **argv)
 	}
 	if (tool_is_quiet)
 		tool_drop_output();
+	info_log_enable();
 	return info_run(options.format, options.only);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The parts of dat_info: the sources of adapters (info_source.c), the attributes of an open adapter
- * (info_attr.c), and the listings (dat_info.c).
+ * (info_attr.c), why one does not open (info_log.c, info_why.c), and the listings (dat_info.c).
  */
 #ifndef TOOLS_INFO_H
 #define TOOLS_INFO_H
@@ -39,6 +39,13 @@ struct info_sources {
 	unsigned nondefault_count;
 };
 
+#define INFO_TEXTS_MAX 16u
+
+struct info_texts {
+	char *texts[INFO_TEXTS_MAX];
+	unsigned count;
+};
+
 /* An adapter and everything that is printed about it. */
 struct info_adapter {
 	char name[DAT_NAME_MAX_LENGTH];
@@ -47,7 +54,9 @@ struct info_adapter {
 	const struct info_line *line; /* the first line that defines it; NULL: built in */
 	char library[512];	      /* the path that was loaded, or the name to load */
 	DAT_RETURN open_code;
-	DAT_IA_HANDLE ia; /* open while the attributes are shown */
+	struct info_texts reasons; /* why it does not open */
+	struct info_texts advice;  /* what to do about it */
+	DAT_IA_HANDLE ia;	   /* open while the attributes are shown */
 	DAT_IA_ATTR ia_attr;
 	DAT_PROVIDER_ATTR *provider_attr; /* NULL: the adapter cannot be opened */
 };
@@ -61,6 +70,18 @@ const char *info_source_text(const struct info_sources *sources, const struct in
 /* Opens the adapter and queries its attributes. The result is in open_code. */
 void info_adapter_open(struct info_adapter *adapter);
 void info_adapter_close(struct info_adapter *adapter);
+
+/* info_log.c: what the libraries log while an adapter is opened becomes its reasons. */
+void info_log_enable(void);
+void info_log_begin(void);
+void info_log_end(struct info_adapter *adapter);
+
+/* info_why.c: adds reasons and advice to an adapter that does not open. */
+void info_why(struct info_adapter *adapter, const struct info_sources *sources);
+/* Adds a text that is not there yet. */
+void info_text_add(struct info_texts *texts, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void info_texts_free(struct info_texts *texts);
 
 void info_attr_print(const struct info_adapter *adapter);
 /* Prints the members `"ia": {...}, "provider": {...}` of a JSON object. */

@@ -50,8 +50,9 @@ int session_open(struct session *session, const char *adapter, bool is_polling, 
 		session->ia = DAT_HANDLE_NULL;
 		tool_complain("cannot open adapter %s: dat_ia_open: %s", adapter,
 			      tool_return_text(code, text, sizeof(text)));
-		if (DAT_GET_TYPE(code) == DAT_PROVIDER_NOT_FOUND)
-			tool_complain("`dat_info` lists the available adapters");
+		tool_complain("`dat_info --adapter %s` says why and what to do, `dat_info` lists "
+			      "the adapters",
+			      adapter);
 		return -EIO;
 	}
 	code = dat_pz_create(session->ia, &session->pz);
