@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common.h"
+#include "refused.h"
 
 #define SESSION_EVD_LEN 64
 /* A wait is cut into slices, so that a signal just before it is noticed. */
@@ -223,45 +224,43 @@ int session_endpoint_create(struct session *session, DAT_EP_HANDLE *endpoint_out
 	return code == DAT_SUCCESS ? 0 : tool_call_failed("dat_ep_create", code);
 }
 
-/* Waits until the connection is established or has failed. */
-static int session_established(struct session *session, struct session_private *answer_out)
+static void session_answer(const DAT_EVENT *event, struct session_private *answer_out)
 {
-	DAT_CONNECTION_EVENT_DATA *data;
-	DAT_EVENT event;
-	int rc = session_wait(session, session->connect_evd, session->timeout_ms, &event);
+	const DAT_CONNECTION_EVENT_DATA *data = &event->event_data.connect_event_data;
 
-	if (rc == -ETIMEDOUT)
-		tool_complain("no answer to the connection request in %u ms", session->timeout_ms);
-	if (rc != 0)
-		return rc;
-	if (event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED) {
-		tool_complain("cannot connect: %s", tool_event_text(event.event_number));
-		return -ECONNREFUSED;
+	answer_out->len = 0;
+	if (data->private_data_size > 0 &&
+	    (size_t)data->private_data_size <= sizeof(answer_out->data)) {
+		answer_out->len = (size_t)data->private_data_size;
+		memcpy(answer_out->data, data->private_data, answer_out->len);
 	}
-	data = &event.event_data.connect_event_data;
-	if (answer_out) {
-		answer_out->len = 0;
-		if (data->private_data_size > 0 &&
-		    (size_t)data->private_data_size <= sizeof(answer_out->data)) {
-			answer_out->len = (size_t)data->private_data_size;
-			memcpy(answer_out->data, data->private_data, answer_out->len);
-		}
-	}
-	return 0;
 }
 
 int session_connect(struct session *session, DAT_EP_HANDLE endpoint, struct sockaddr *address,
 		    DAT_CONN_QUAL qualifier, const void *private_data, size_t private_len,
 		    struct session_private *answer_out)
 {
+	DAT_EVENT event;
 	DAT_RETURN code;
+	int rc;
 
 	code = dat_ep_connect(endpoint, address, qualifier, session->timeout_ms * 1000u,
 			      (DAT_COUNT)private_len, (DAT_PVOID)(uintptr_t)private_data,
 			      DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
 	if (code != DAT_SUCCESS)
-		return tool_call_failed("dat_ep_connect", code);
-	return session_established(session, answer_out);
+		return refused_call("dat_ep_connect", code);
+	rc = session_wait(session, session->connect_evd, session->timeout_ms, &event);
+	if (rc == -ETIMEDOUT)
+		refused_silence(address, qualifier, session->timeout_ms);
+	if (rc != 0)
+		return rc;
+	if (event.event_number != DAT_CONNECTION_EVENT_ESTABLISHED) {
+		refused_event(address, qualifier, event.event_number);
+		return -ECONNREFUSED;
+	}
+	if (answer_out)
+		session_answer(&event, answer_out);
+	return 0;
 }
 
 int session_request_wait(struct session *session, uint32_t timeout_ms, DAT_CR_HANDLE *request_out,
@@ -293,10 +292,22 @@ int session_accept(struct session *session, DAT_CR_HANDLE request, DAT_EP_HANDLE
 {
 	DAT_RETURN code = dat_cr_accept(request, endpoint, (DAT_COUNT)private_len,
 					(DAT_PVOID)(uintptr_t)private_data);
+	DAT_EVENT event;
+	int rc;
 
-	if (code != DAT_SUCCESS)
-		return tool_call_failed("dat_cr_accept", code);
-	return session_established(session, NULL);
+	if (code != DAT_SUCCESS) {
+		rc = refused_call("dat_cr_accept", code);
+		/* or the client would wait for an answer */
+		dat_cr_reject(request);
+		return rc;
+	}
+	rc = session_wait(session, session->connect_evd, session->timeout_ms, &event);
+	if (rc == -ETIMEDOUT)
+		tool_complain("the accepted connection was not made in %u ms", session->timeout_ms);
+	if (rc != 0 || event.event_number == DAT_CONNECTION_EVENT_ESTABLISHED)
+		return rc;
+	tool_complain("cannot accept: %s", tool_event_text(event.event_number));
+	return -ECONNREFUSED;
 }
 
 int session_disconnect(struct session *session, DAT_EP_HANDLE endpoint, bool is_ours)

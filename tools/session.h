@@ -75,6 +75,7 @@ int session_connect(struct session *session, DAT_EP_HANDLE endpoint, struct sock
  */
 int session_request_wait(struct session *session, uint32_t timeout_ms, DAT_CR_HANDLE *request_out,
 			 struct session_private *hello_out);
+/* A request that cannot be accepted is rejected. */
 int session_accept(struct session *session, DAT_CR_HANDLE request, DAT_EP_HANDLE endpoint,
 		   const void *private_data, size_t private_len);
 
