@@ -4,9 +4,11 @@
  * as installed when its file is next to libdat.so.1 or on the dynamic loader's search path.
  */
 #include "builtin.h"
+#include "log.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
 #include <link.h>
@@ -115,6 +117,26 @@ bool registry_builtin_find(const char *name, struct registry_builtin *builtin_ou
 	if (strncmp(name, VERBS_PREFIX, strlen(VERBS_PREFIX)) == 0)
 		return verbs_find(name + strlen(VERBS_PREFIX), builtin_out);
 	return false;
+}
+
+void registry_builtin_explain(const char *name)
+{
+	bool is_soft = strncmp(name, SOFT_PREFIX, strlen(SOFT_PREFIX)) == 0;
+	const char *prefix = is_soft ? SOFT_PREFIX : VERBS_PREFIX;
+	const char *netdev = name + strlen(prefix);
+	char library[PATH_MAX];
+
+	if (!registry_log_has(REGISTRY_LOG_ERROR) || strncmp(name, prefix, strlen(prefix)) != 0)
+		return;
+	if (!library_find(is_soft ? SOFT_LIBRARY : VERBS_LIBRARY, library))
+		registry_log(REGISTRY_LOG_ERROR, "%s: %s is not installed", name,
+			     is_soft ? SOFT_LIBRARY : VERBS_LIBRARY);
+	else if (if_nametoindex(netdev) == 0)
+		registry_log(REGISTRY_LOG_ERROR, "%s: interface %s: %s", name, netdev,
+			     strerror(errno));
+	else
+		registry_log(REGISTRY_LOG_ERROR, "%s: interface %s %s", name, netdev,
+			     is_soft ? "is down or has no address" : "has no RDMA device");
 }
 
 /* ---- installed libraries ---- */

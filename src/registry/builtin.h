@@ -27,6 +27,10 @@ int registry_builtin_list(struct registry_builtin list_out[REGISTRY_BUILTIN_LIST
 
 bool registry_builtin_find(const char *name, struct registry_builtin *builtin_out);
 
+/* Logs why registry_builtin_find has not found the adapter, if the name is one of a built-in one.
+ */
+void registry_builtin_explain(const char *name);
+
 /*
  * Stores the names of the network interfaces of RDMA devices, as found in the sysfs at the given
  * root, and returns their number: at most max, each once. Tests pass a root of their own.

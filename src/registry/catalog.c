@@ -9,6 +9,7 @@
 #include "conf.h"
 #include "dynamic.h"
 #include "log.h"
+#include "refuse.h"
 #include "sync.h"
 
 #include <errno.h>
@@ -116,7 +117,8 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entri
 	DAT_RETURN ret;
 
 	if (!entries_returned)
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		return registry_bad_arg("dat_registry_list_providers", 2, "entries_returned",
+					"NULL");
 	*entries_returned = 0;
 	ret = registry_catalog_load();
 	if (ret != DAT_SUCCESS)
@@ -133,16 +135,20 @@ DAT_RETURN dat_registry_list_providers(DAT_COUNT max_to_return, DAT_COUNT *entri
 	*entries_returned = count;
 	filled = max_to_return < count ? max_to_return : count;
 	if (max_to_return <= 0)
-		ret = registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+		ret = registry_bad_arg("dat_registry_list_providers", 1, "max_to_return",
+				       "%d is not positive", (int)max_to_return);
 	else if (!dat_provider_list || has_null_slot(dat_provider_list, filled))
-		ret = registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+		ret = registry_bad_arg("dat_registry_list_providers", 3, "dat_provider_list",
+				       "NULL, or one of its first %d pointers is", filled);
 	else if (shown)
 		for (i = 0; i < filled; i++)
 			builtin_info_set(dat_provider_list[i], shown[i].name);
 	else
 		entries_copy(dat_provider_list, filled);
 	if (ret == DAT_SUCCESS && filled < count)
-		ret = registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+		ret = registry_bad_arg("dat_registry_list_providers", 1, "max_to_return",
+				       "%d is less than the %d adapters", (int)max_to_return,
+				       count);
 	free(shown);
 	return ret;
 }
@@ -273,8 +279,8 @@ static struct catalog *catalog_build(void)
 			     file.path ? file.path : "none");
 		ret = registry_conf_parse(file.text, file.len, &ops, &report);
 	} else if (!registry_conf_is_shortage(ret)) {
-		registry_log(REGISTRY_LOG_CONF, "%s: cannot be read: %s", file.path,
-			     ret == -ESPIPE ? "not a regular file" : strerror(-ret));
+		registry_log(REGISTRY_LOG_CONF | REGISTRY_LOG_ERROR, "%s: cannot be read: %s",
+			     file.path, ret == -ESPIPE ? "not a regular file" : strerror(-ret));
 		built->is_missing = true;
 		ret = 0;
 	}

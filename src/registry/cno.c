@@ -49,7 +49,8 @@ DAT_RETURN dat_opendat_cno_fd(DAT_CNO_HANDLE cno_handle, int *fd)
 	const struct opendat_extension *extension;
 
 	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_CNO);
+		return registry_bad_handle("dat_opendat_cno_fd", "cno_handle", cno_handle,
+					   DAT_INVALID_HANDLE_CNO);
 	extension = registry_handle_extension(cno_handle, provider);
 	if (!extension)
 		return registry_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);

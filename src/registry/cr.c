@@ -32,7 +32,8 @@ DAT_RETURN dat_opendat_peer(DAT_HANDLE handle, DAT_OPENDAT_PEER *peer)
 	const struct opendat_extension *extension;
 
 	if (!provider)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);
+		return registry_bad_handle("dat_opendat_peer", "handle", handle,
+					   DAT_INVALID_HANDLE1);
 	extension = registry_handle_extension(handle, provider);
 	if (!extension || extension->size < sizeof(*extension))
 		return registry_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);

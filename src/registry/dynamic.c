@@ -6,6 +6,7 @@
  */
 #include "dynamic.h"
 #include "log.h"
+#include "refuse.h"
 #include "sync.h"
 
 #include <stdlib.h>
@@ -26,9 +27,10 @@ DAT_RETURN dat_registry_add_provider(const DAT_PROVIDER *provider,
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!provider)
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+		return registry_bad_arg("dat_registry_add_provider", 1, "provider", "NULL");
 	if (!provider_info || !name_is_valid(provider_info))
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		return registry_bad_arg("dat_registry_add_provider", 2, "provider_info",
+					"NULL, or its ia_name is empty or not terminated");
 	registration = calloc(1, sizeof(*registration));
 	if (!registration)
 		return registry_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
@@ -63,15 +65,20 @@ DAT_RETURN dat_registry_remove_provider(const DAT_PROVIDER *provider,
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!provider)
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+		return registry_bad_arg("dat_registry_remove_provider", 1, "provider", "NULL");
 	if (!provider_info || !name_is_valid(provider_info))
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		return registry_bad_arg("dat_registry_remove_provider", 2, "provider_info",
+					"NULL, or its ia_name is empty or not terminated");
 	registry_lock();
 	registration = registry_dynamic_find_locked(provider_info);
 	if (!registration)
-		ret = registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		ret = registry_bad_arg("dat_registry_remove_provider", 2, "provider_info",
+				       "%s is not registered with this version and thread safety",
+				       provider_info->ia_name);
 	else if (registration->provider != provider)
-		ret = registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+		ret = registry_bad_arg("dat_registry_remove_provider", 1, "provider",
+				       "%s is registered with another table",
+				       provider_info->ia_name);
 	else if (registration->users != 0)
 		ret = registry_error(DAT_PROVIDER_IN_USE, DAT_NO_SUBTYPE);
 	else

@@ -8,6 +8,7 @@
 #define REGISTRY_FORWARD_H
 
 #include "ia.h"
+#include "refuse.h"
 
 /* Takes the handle of an object. `subtype` is that of the error for an invalid handle. */
 #define REGISTRY_FORWARD(call, subtype, handle, ...)                                               \
@@ -15,7 +16,7 @@
 		const DAT_PROVIDER *provider_ = registry_handle_provider(handle);                  \
                                                                                                    \
 		provider_ ? provider_->call##_func(handle, ##__VA_ARGS__)                          \
-			  : registry_error(DAT_INVALID_HANDLE, subtype);                           \
+			  : registry_bad_handle("dat_" #call, #handle, handle, subtype);           \
 	})
 
 /* Takes the consumer's handle of an instance, and passes on the provider's. */
@@ -25,7 +26,8 @@
 		DAT_IA_HANDLE ia_ = registry_ia_handle(ia_handle, &provider_);                     \
                                                                                                    \
 		ia_ ? provider_->call##_func(ia_, __VA_ARGS__)                                     \
-		    : registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);                   \
+		    : registry_bad_handle("dat_" #call, #ia_handle, ia_handle,                     \
+					  DAT_INVALID_HANDLE_IA);                                  \
 	})
 
 /* Takes a handle of any type. */
@@ -35,7 +37,7 @@
 		DAT_HANDLE handle_ = registry_any_handle(handle, &provider_);                      \
                                                                                                    \
 		handle_ ? provider_->call##_func(handle_, __VA_ARGS__)                             \
-			: registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE1);                 \
+			: registry_bad_handle("dat_" #call, #handle, handle, DAT_INVALID_HANDLE1); \
 	})
 
 /*
@@ -48,7 +50,7 @@
 		const DAT_PROVIDER *provider = registry_handle_provider(handle);                   \
                                                                                                    \
 		if (!provider)                                                                     \
-			return registry_error(DAT_INVALID_HANDLE, subtype);                        \
+			return registry_bad_handle("dat_" #call, #handle, handle, subtype);        \
 		return provider->call##_func arguments;                                            \
 	}                                                                                          \
                                                                                                    \

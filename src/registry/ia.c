@@ -61,8 +61,8 @@ DAT_RETURN dat_ia_openv(const DAT_NAME_PTR provider, DAT_COUNT asynch_evd_min_ql
 		ret = instance_open(&request, asynch_evd_min_qlen, asynch_evd_handle, ia_handle);
 	}
 	if (ret != DAT_SUCCESS && provider)
-		registry_log(REGISTRY_LOG_IA, "%.*s: not opened: 0x%08x", DAT_NAME_MAX_LENGTH,
-			     provider, (unsigned int)ret);
+		registry_log(REGISTRY_LOG_IA | REGISTRY_LOG_ERROR, "%.*s: not opened: %s",
+			     DAT_NAME_MAX_LENGTH, provider, registry_code_text(ret).text);
 	return ret;
 }
 
@@ -70,12 +70,15 @@ static DAT_RETURN request_check(const char *name, DAT_EVD_HANDLE *async_evd_hand
 				DAT_IA_HANDLE *ia_handle)
 {
 	/* The length includes the prefix. */
-	if (!name || strnlen(name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+	if (!name)
+		return registry_bad_arg("dat_ia_openv", 1, "provider", "NULL");
+	if (strnlen(name, DAT_NAME_MAX_LENGTH) == DAT_NAME_MAX_LENGTH)
+		return registry_bad_arg("dat_ia_openv", 1, "provider", "longer than %d characters",
+					DAT_NAME_MAX_LENGTH - 1);
 	if (!async_evd_handle)
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+		return registry_bad_arg("dat_ia_openv", 3, "asynch_evd_handle", "NULL");
 	if (!ia_handle)
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG4);
+		return registry_bad_arg("dat_ia_openv", 4, "ia_handle", "NULL");
 	return DAT_SUCCESS;
 }
 
@@ -251,17 +254,22 @@ DAT_RETURN dat_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS close_flags)
 	DAT_RETURN ret;
 
 	if (!registry_ia_handle(ia_handle, &provider))
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+		return registry_bad_handle("dat_ia_close", "ia_handle", ia_handle,
+					   DAT_INVALID_HANDLE_IA);
 	if (close_flags != DAT_CLOSE_ABRUPT_FLAG && close_flags != DAT_CLOSE_GRACEFUL_FLAG)
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		return registry_bad_arg(
+			"dat_ia_close", 2, "close_flags",
+			"0x%x is neither DAT_CLOSE_GRACEFUL_FLAG nor DAT_CLOSE_ABRUPT_FLAG",
+			(unsigned int)close_flags);
 	instance =
 		instance_claim(ia_handle, close_flags == DAT_CLOSE_GRACEFUL_FLAG ? CLOSING_GRACEFUL
 										 : CLOSING_ABRUPT);
 	if (!instance)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+		return registry_bad_handle("dat_ia_close", "ia_handle", ia_handle,
+					   DAT_INVALID_HANDLE_IA);
 	ret = provider->ia_close_func(instance->handle, close_flags);
-	registry_log(REGISTRY_LOG_IA, "instance %u: close: 0x%08x", instance->number,
-		     (unsigned int)ret);
+	registry_log(REGISTRY_LOG_IA, "ia %u: close: %s", instance->number,
+		     registry_code_text(ret).text);
 	if (ret != DAT_SUCCESS) {
 		instance_unclaim(instance);
 		return ret;
@@ -288,9 +296,10 @@ DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE *ia_handle_p)
 	DAT_IA_HANDLE ia = registry_ia_handle((DAT_IA_HANDLE)handle, &provider);
 
 	if (!ia)
-		return registry_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
+		return registry_bad_handle("dats_get_ia_handle", "handle", (DAT_HANDLE)handle,
+					   DAT_INVALID_HANDLE_IA);
 	if (!ia_handle_p)
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		return registry_bad_arg("dats_get_ia_handle", 2, "ia_handle_p", "NULL");
 	*ia_handle_p = ia;
 	return DAT_SUCCESS;
 }

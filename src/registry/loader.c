@@ -5,6 +5,7 @@
  * registry's lock is held only while a list is read or changed.
  */
 #include "loader.h"
+#include "builtin.h"
 #include "handle.h"
 #include "log.h"
 #include "sync.h"
@@ -58,8 +59,18 @@ static void candidate_compare(struct choice *choice, const struct registry_reque
 	}
 }
 
-static DAT_RETURN choice_result(enum match match)
+static DAT_RETURN choice_result(const struct registry_request *request, enum match match)
 {
+	static const char *const causes[] = {
+		[MATCH_NONE] = "no line of dat.conf, registration or built-in has this name",
+		[MATCH_NAME] = "dat.conf has it for other major versions of the API only",
+		[MATCH_MAJOR] = "dat.conf has it for the other thread safety only",
+		[MATCH_THREAD_SAFETY] =
+			"dat.conf has it for smaller minor versions of the API only",
+	};
+
+	if (match != MATCH_ALL)
+		registry_log(REGISTRY_LOG_ERROR, "%s: %s", request->name, causes[match]);
 	switch (match) {
 	case MATCH_NAME:
 		return registry_error(DAT_PROVIDER_NOT_FOUND, DAT_MAJOR_NOT_FOUND);
@@ -103,14 +114,19 @@ static DAT_RETURN entry_choose(const struct registry_request *request, struct ch
 	registry_unlock();
 	errno = 0;
 	entry = registry_catalog_builtin_get(request->name);
-	if (!entry && choice.match == MATCH_NONE)
-		return not_found(errno);
+	if (!entry && choice.match == MATCH_NONE) {
+		int error = errno;
+
+		(void)choice_result(request, MATCH_NONE);
+		registry_builtin_explain(request->name);
+		return not_found(error);
+	}
 	if (entry)
 		candidate_compare(&choice, request, &entry->info, entry);
 	if (entry && !choice.entry && registry_key_is_equal(&choice.key, &entry->info))
 		choice.entry = entry;
 	*choice_out = choice;
-	return choice_result(choice.match);
+	return choice_result(request, choice.match);
 }
 
 /* ---- use ---- */
@@ -189,6 +205,24 @@ static bool is_registered(const DAT_PROVIDER_INFO *key)
 	return found;
 }
 
+/* A provider of another project, whose file name begins with this, needs its own registry. */
+#define FOREIGN_PREFIX "libdapl"
+
+static void load_failed(const struct registry_entry *entry, const struct registry_library *library)
+{
+	const char *name = strrchr(library->path, '/');
+
+	registry_log(REGISTRY_LOG_LOAD | REGISTRY_LOG_ERROR, "%s: cannot load: %s",
+		     entry->info.ia_name, dlerror());
+	name = name ? name + 1 : library->path;
+	if (strncmp(name, FOREIGN_PREFIX, strlen(FOREIGN_PREFIX)) == 0)
+		registry_log(REGISTRY_LOG_ERROR,
+			     "%s: if %s is not installed, write libdat-verbs.so.1 (an RDMA device) "
+			     "or libdat-soft.so.1 (an interface) and opendat.0.1 in its line of "
+			     "dat.conf",
+			     entry->info.ia_name, library->path);
+}
+
 /* Runs dat_provider_init of the loaded library. A library without it may register itself. 0: the
  * adapter is registered. Otherwise the errno that the function left, because it returns nothing. */
 static int entry_init(struct registry_entry *entry)
@@ -210,10 +244,12 @@ static int entry_init(struct registry_entry *entry)
 		if (errno)
 			error = errno;
 	} else
-		registry_log(REGISTRY_LOG_LOAD, "%s: no %s in %s", entry->info.ia_name,
-			     DAT_PROVIDER_INIT_FUNC_STR, entry->loaded->path);
+		registry_log(REGISTRY_LOG_LOAD | REGISTRY_LOG_ERROR, "%s: no %s in %s",
+			     entry->info.ia_name, DAT_PROVIDER_INIT_FUNC_STR, entry->loaded->path);
 	entry->is_initialised = is_registered(&entry->info);
-	registry_log(REGISTRY_LOG_LOAD, "%s: %s %s", entry->info.ia_name, entry->loaded->path,
+	registry_log(entry->is_initialised ? REGISTRY_LOG_LOAD
+					   : REGISTRY_LOG_LOAD | REGISTRY_LOG_ERROR,
+		     "%s: %s %s", entry->info.ia_name, entry->loaded->path,
 		     entry->is_initialised ? "initialised" : "did not register the adapter");
 	return entry->is_initialised ? 0 : error;
 }
@@ -281,8 +317,7 @@ static int entry_load(struct registry_entry *entry)
 		entry->handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
 		if (!entry->handle) {
 			error = errno;
-			registry_log(REGISTRY_LOG_LOAD, "%s: cannot load: %s", entry->info.ia_name,
-				     dlerror());
+			load_failed(entry, library);
 			continue;
 		}
 		entry->base = registry_handle_library_base(entry->handle);

@@ -6,14 +6,20 @@
 #ifndef REGISTRY_LOG_H
 #define REGISTRY_LOG_H
 
+#include <stdbool.h>
+
 enum registry_log_kind {
-	REGISTRY_LOG_ERROR = 0x1, /* the cause of a failure that its return code does not give */
+	REGISTRY_LOG_ERROR = 0x1, /* causes of failures, refused arguments */
 	REGISTRY_LOG_CONF = 0x2,  /* the dat.conf that was read, and lines that were skipped */
 	REGISTRY_LOG_LOAD = 0x4,  /* libraries loaded, initialised, finished */
 	REGISTRY_LOG_IA = 0x8,	  /* registrations; instances opened and closed */
 };
 
-__attribute__((format(printf, 2, 3))) void registry_log(enum registry_log_kind kind,
-							const char *format, ...);
+/* Is one of the kinds selected? */
+bool registry_log_has(unsigned int kinds);
+
+/* `kinds`: a sum; the line is written if one of them is selected. */
+__attribute__((cold, format(printf, 2, 3))) void registry_log(unsigned int kinds,
+							      const char *format, ...);
 
 #endif

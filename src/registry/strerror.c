@@ -3,7 +3,7 @@
  * dat_strerror: the names of types and subtypes. The texts are the names of the enumerators,
  * because consumers compare them.
  */
-#include "api.h"
+#include "refuse.h"
 
 #define TYPE_SHIFT 16
 #define NAMED(value, shift) [(value) >> (shift)] = #value
@@ -166,8 +166,9 @@ DAT_RETURN dat_strerror(DAT_RETURN return_value, const char **major_message,
 	if (minor_message)
 		*minor_message = subtype ? subtype : "unknown minor error";
 	if (!type || !subtype)
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG1);
+		return registry_bad_arg("dat_strerror", 1, "return_value",
+					"0x%08x is no return code", (unsigned int)return_value);
 	if (!major_message)
-		return registry_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2);
+		return registry_bad_arg("dat_strerror", 2, "major_message", "NULL");
 	return DAT_SUCCESS;
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/base/log.h"
 #include "core/base/netaddr.h"
 #include "soft/fds.h"
 
@@ -105,5 +106,8 @@ int soft_address_of_device(const char *device, union core_sockaddr *address_out)
 		address_out->sa.sa_family = AF_INET6;
 	else
 		return core_address_of_netdev(device, address_out);
-	return soft_address_find(address_out) == 0 ? 0 : -ENODEV;
+	if (soft_address_find(address_out) == 0)
+		return 0;
+	core_log(CORE_LOG_ERROR, "address %s: no interface of this host has it", device);
+	return -ENODEV;
 }

@@ -56,6 +56,15 @@ static void fork_watch(void)
 
 /* --- opening --- */
 
+/* Logs which call failed, with errno, and returns what dat_ia_open reports. */
+static int open_failed(const struct vrb_adapter *adapter, const char *call)
+{
+	int error = errno;
+
+	core_log(CORE_LOG_ERROR, "%s: %s: %s", adapter->ia->device, call, strerror(error));
+	return error == ENOMEM || error == EMFILE ? -error : -ENODEV;
+}
+
 int vrb_device_open(struct vrb_adapter *adapter)
 {
 	union core_sockaddr address = adapter->ia->address;
@@ -64,21 +73,27 @@ int vrb_device_open(struct vrb_adapter *adapter)
 	pthread_once(&fork_once, fork_watch);
 	adapter->channel = rdma_create_event_channel();
 	if (!adapter->channel)
-		return errno == ENOMEM || errno == EMFILE ? -errno : -ENODEV;
+		return open_failed(adapter, "rdma_create_event_channel");
 	if (rdma_create_id(adapter->channel, &adapter->anchor, NULL, RDMA_PS_TCP)) {
 		adapter->anchor = NULL;
-		rc = errno == ENOMEM ? -ENOMEM : -ENODEV;
+		rc = open_failed(adapter, "rdma_create_id");
 		goto fail;
 	}
-	rc = rdma_bind_addr(adapter->anchor, &address.sa) ? -ENODEV : 0;
-	if (!rc && !adapter->anchor->verbs)
-		rc = -ENODEV; /* the address belongs to no single device */
-	if (rc)
+	if (rdma_bind_addr(adapter->anchor, &address.sa)) {
+		(void)open_failed(adapter, "rdma_bind_addr");
+		rc = -ENODEV;
 		goto fail;
+	}
+	if (!adapter->anchor->verbs) {
+		core_log(CORE_LOG_ERROR, "%s: the address belongs to no single RDMA device",
+			 adapter->ia->device);
+		rc = -ENODEV;
+		goto fail;
+	}
 	errno = 0;
 	adapter->context = ibv_open_device(adapter->anchor->verbs->device);
 	if (!adapter->context) {
-		rc = errno == ENOMEM || errno == EMFILE ? -errno : -ENODEV;
+		rc = open_failed(adapter, "ibv_open_device");
 		goto fail;
 	}
 	adapter->is_iwarp = adapter->context->device->transport_type == IBV_TRANSPORT_IWARP;

@@ -13,6 +13,7 @@
 
 #include "core/base/log.h"
 #include "core/transport.h"
+#include "shared/names.h"
 #include "core/ep/ep.h"
 #include "verbs/adapter.h"
 #include "verbs/conn.h"
@@ -190,8 +191,10 @@ void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER 
 {
 	if (conn->state != VRB_ESTABLISHED)
 		return;
-	core_log(CORE_LOG_CONN, "queue pair %u: ends: %s", conn->qp->qp_num,
-		 why == DAT_CONNECTION_EVENT_BROKEN ? "broken" : "disconnected");
+	core_log(why == DAT_CONNECTION_EVENT_BROKEN ? CORE_LOG_CONN | CORE_LOG_ERROR
+						    : CORE_LOG_CONN,
+		 "%s: queue pair %u ends: %s", core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text,
+		 conn->qp->qp_num, opendat_event_name(why));
 	conn->state = VRB_CLOSING;
 	conn->why = why;
 	/*

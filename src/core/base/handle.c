@@ -7,7 +7,10 @@
  */
 #include "core/base/handle.h"
 
+#include <stdio.h>
 #include <sys/mman.h>
+
+#include "shared/names.h"
 
 #define ARENA_CELLS_MAX (1u << 21)
 #define ARENA_CELLS_MIN (1u << 14)
@@ -234,4 +237,26 @@ void *core_handle_lock_ref(struct core_ref ref, DAT_HANDLE_TYPE type)
 		return object;
 	core_lock_release(&ref.cell->lock);
 	return NULL;
+}
+
+struct core_name core_object_name(const struct core_handle *cell, DAT_HANDLE_TYPE type)
+{
+	uintptr_t offset = (uintptr_t)cell - atomic_load(&core_cells.base);
+	unsigned int number = (unsigned int)(offset / CORE_CELL_SIZE) + 1;
+	struct core_name name;
+
+	if (type == DAT_HANDLE_TYPE_IA && atomic_load(&cell->consumer))
+		number = (unsigned int)(uintptr_t)atomic_load(&cell->consumer);
+	snprintf(name.text, sizeof(name.text), "%s %u", opendat_object_name(type), number);
+	return name;
+}
+
+struct core_name core_handle_name(DAT_HANDLE handle)
+{
+	struct core_handle *cell = (struct core_handle *)handle;
+	uint16_t tag = core_handle_is_cell(handle) ? atomic_load(&cell->tag) : 0;
+
+	/* no lock is needed: the object may be freed at any time after */
+	tag &= (uint16_t)~CORE_TAG_DOOMED;
+	return tag ? core_object_name(cell, (DAT_HANDLE_TYPE)(tag - 1)) : (struct core_name){""};
 }

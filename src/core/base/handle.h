@@ -188,6 +188,20 @@ CORE_INLINE void *core_handle_enter_fast(DAT_HANDLE handle, DAT_HANDLE_TYPE type
 	return object;
 }
 
+/*
+ * An object as messages name it: its type and its number, for example "ep 3". The number is that of
+ * its cell, counted from 1; no other live object of the process has it, whatever its type. An
+ * instance is named by the handle that the consumer has.
+ */
+struct core_name {
+	char text[16];
+};
+
+/* The name of the object with that handle; empty: no live one. */
+struct core_name core_handle_name(DAT_HANDLE handle);
+/* The name of an object that may be dead already. */
+struct core_name core_object_name(const struct core_handle *cell, DAT_HANDLE_TYPE type);
+
 /* Sets and clears slow_reasons. The cell is locked, or not yet published. */
 CORE_INLINE void core_handle_set_slow(struct core_handle *cell, uint16_t reasons)
 {

@@ -2,7 +2,9 @@
 /* Adapter instances: entering and leaving, and the lists of their objects. */
 #include "core/base/instance.h"
 
+#include "core/base/log.h"
 #include "core/base/status.h"
+#include "shared/names.h"
 
 struct core_ia *core_ia_enter(DAT_IA_HANDLE handle)
 {
@@ -42,8 +44,12 @@ DAT_RETURN core_ia_add(struct core_ia *ia, struct core_handle *cell, DAT_HANDLE_
 
 	core_lock_acquire(&ia->cell->lock);
 	if (ia->is_closing) {
-		ret = core_bad_handle(DAT_INVALID_HANDLE_IA);
+		ret = core_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_IA);
 	} else if (list->max && list->count >= list->max) {
+		core_log(CORE_LOG_ERROR,
+			 "%s: the limit of %u objects of the type \"%s\" is reached",
+			 core_object_name(ia->cell, DAT_HANDLE_TYPE_IA).text, list->max,
+			 opendat_object_name(type));
 		ret = core_no_resources(DAT_NO_SUBTYPE);
 	} else {
 		cell->prev = NULL;

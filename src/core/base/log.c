@@ -1,48 +1,44 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Diagnostics, selected by DAT_DBG_TYPE and DAT_DBG_DEST. Each line is one write. */
+/* Diagnostics, selected by DAT_DBG_TYPE and DAT_DBG_DEST. */
 #include "core/base/log.h"
 
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <syslog.h>
-#include <unistd.h>
 
 #include "core/base/cancel.h"
+#include "shared/log_line.h"
+
+static pthread_once_t log_once = PTHREAD_ONCE_INIT;
 
 /* Set once, by log_init. */
 static unsigned long log_kinds;
-static unsigned long log_dest = 1;
+static unsigned long log_destinations;
 
 static void log_init(void)
 {
-	const char *kinds = secure_getenv("DAT_DBG_TYPE");
-	const char *dest = secure_getenv("DAT_DBG_DEST");
+	log_kinds = opendat_log_variable("DAT_DBG_TYPE", 0);
+	log_destinations = opendat_log_variable("DAT_DBG_DEST", OPENDAT_LOG_STDERR);
+}
 
-	if (kinds)
-		log_kinds = strtoul(kinds, NULL, 0);
-	if (dest)
-		log_dest = strtoul(dest, NULL, 0);
+bool core_log_has(unsigned int kinds)
+{
+	pthread_once(&log_once, log_init);
+	return log_kinds & kinds;
 }
 
 void core_log(unsigned int kinds, const char *format, ...)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	char text[512];
 	va_list list;
 	int state;
 
-	pthread_once(&once, log_init);
-	if (!(log_kinds & kinds))
+	if (!core_log_has(kinds))
 		return;
 	va_start(list, format);
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
 	state = core_cancel_off();
-	if (log_dest & 1)
-		dprintf(STDERR_FILENO, "opendat[%d]: %s\n", (int)getpid(), text);
-	if (log_dest & 2)
-		syslog(LOG_USER | LOG_INFO, "opendat[%d]: %s", (int)getpid(), text);
+	opendat_log_line("opendat", log_destinations, text);
 	core_cancel_restore(state);
 }

@@ -7,12 +7,18 @@
 #ifndef CORE_LOG_H
 #define CORE_LOG_H
 
+#include <stdbool.h>
+
 enum core_log_kind {
-	CORE_LOG_ERROR = 0x1,	/* causes of failures that a return code does not express */
+	CORE_LOG_ERROR = 0x1,	/* causes of failures, refused arguments, broken connections */
 	CORE_LOG_CONN = 0x10,	/* connections set up, ended and lost */
 	CORE_LOG_MEMORY = 0x20, /* waits for peers, mappings, copy paths */
 };
 
-__attribute__((format(printf, 2, 3))) void core_log(unsigned int kinds, const char *format, ...);
+/* Is one of the kinds logged? For text that costs something to compose. */
+bool core_log_has(unsigned int kinds);
+
+__attribute__((cold, format(printf, 2, 3))) void core_log(unsigned int kinds, const char *format,
+							  ...);
 
 #endif

@@ -5,12 +5,32 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <inttypes.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
+
+#include "core/base/log.h"
 
 socklen_t core_address_size(const union core_sockaddr *address)
 {
 	return address->sa.sa_family == AF_INET ? sizeof(address->in) : sizeof(address->in6);
+}
+
+struct core_address_text core_address_text(const union core_sockaddr *address, uint64_t port)
+{
+	char number[INET6_ADDRSTRLEN] = "?";
+	struct core_address_text text;
+
+	if (address->sa.sa_family == AF_INET6) {
+		(void)inet_ntop(AF_INET6, &address->in6.sin6_addr, number, sizeof(number));
+		snprintf(text.text, sizeof(text.text), "[%s]:%" PRIu64, number, port);
+		return text;
+	}
+	if (address->sa.sa_family == AF_INET)
+		(void)inet_ntop(AF_INET, &address->in.sin_addr, number, sizeof(number));
+	snprintf(text.text, sizeof(text.text), "%s:%" PRIu64, number, port);
+	return text;
 }
 
 bool core_address_is_unusable(const union core_sockaddr *address)
@@ -34,6 +54,16 @@ static int rank(const struct sockaddr *address)
 	return IN6_IS_ADDR_LINKLOCAL(&((const struct sockaddr_in6 *)address)->sin6_addr) ? 1 : 2;
 }
 
+static void explain_missing(const char *netdev)
+{
+	if (!core_log_has(CORE_LOG_ERROR))
+		return;
+	if (!if_nametoindex(netdev))
+		core_log(CORE_LOG_ERROR, "interface %s: %s", netdev, strerror(errno));
+	else
+		core_log(CORE_LOG_ERROR, "interface %s: is down or has no address", netdev);
+}
+
 int core_address_of_netdev(const char *name, union core_sockaddr *address_out)
 {
 	struct ifaddrs *list, *entry;
@@ -51,5 +81,7 @@ int core_address_of_netdev(const char *name, union core_sockaddr *address_out)
 		       best == 3 ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
 	}
 	freeifaddrs(list);
+	if (!best)
+		explain_missing(name);
 	return best ? 0 : -ENODEV;
 }

@@ -5,6 +5,7 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
 
 union core_sockaddr {
@@ -16,6 +17,13 @@ union core_sockaddr {
 
 /* The address length for system calls. The address is AF_INET or AF_INET6. */
 socklen_t core_address_size(const union core_sockaddr *address);
+
+/* An address for messages: "192.0.2.1:4000", "[2001:db8::1]:4000". */
+struct core_address_text {
+	char text[INET6_ADDRSTRLEN + 24];
+};
+
+struct core_address_text core_address_text(const union core_sockaddr *address, uint64_t port);
 
 /* Is the address multicast, unspecified or the limited broadcast address? No peer can have one. */
 bool core_address_is_unusable(const union core_sockaddr *address);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Return codes: the only place that composes them, and the only translation from errno. */
+/* Return codes: how they are composed, and the only translation from errno. Refused arguments are
+ * in refuse.h. */
 #ifndef CORE_STATUS_H
 #define CORE_STATUS_H
 
@@ -7,20 +8,11 @@
 
 #include <dat/udat.h>
 
+#include "core/base/refuse.h"
+
 static inline DAT_RETURN core_error(DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subtype)
 {
 	return (DAT_RETURN)DAT_CLASS_ERROR | (DAT_RETURN)type | (DAT_RETURN)subtype;
-}
-
-static inline DAT_RETURN core_bad_handle(DAT_RETURN_SUBTYPE subtype)
-{
-	return core_error(DAT_INVALID_HANDLE, subtype);
-}
-
-/* `arg`: the number of the parameter, from 1. */
-static inline DAT_RETURN core_bad_arg(unsigned int arg)
-{
-	return core_error(DAT_INVALID_PARAMETER, (DAT_RETURN_SUBTYPE)(DAT_INVALID_ARG1 + arg - 1));
 }
 
 static inline DAT_RETURN core_no_resources(DAT_RETURN_SUBTYPE subtype)

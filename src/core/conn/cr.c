@@ -2,6 +2,7 @@
 /* Connection requests: dat_cr_query, dat_cr_accept, dat_cr_reject, dat_cr_handoff. */
 #include "core/conn/cr.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,7 +111,8 @@ DAT_RETURN core_cr_reject(DAT_CR_HANDLE cr_handle)
 	struct core_cr *cr = core_handle_lock(cr_handle, DAT_HANDLE_TYPE_CR);
 
 	if (!cr)
-		return core_bad_handle(DAT_INVALID_HANDLE_CR);
+		return core_bad_handle(CORE_ARG(cr_reject, 1, cr_handle), DAT_INVALID_HANDLE_CR,
+				       cr_handle);
 	core_cr_refuse_locked(cr, TRANSPORT_REJECT_CONSUMER);
 	return DAT_SUCCESS;
 }
@@ -122,11 +124,12 @@ DAT_RETURN core_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK mask, DAT_CR
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!cr)
-		return core_bad_handle(DAT_INVALID_HANDLE_CR);
+		return core_bad_handle(CORE_ARG(cr_query, 1, cr_handle), DAT_INVALID_HANDLE_CR,
+				       cr_handle);
 	if (mask & ~DAT_CR_FIELD_ALL) {
-		ret = core_bad_arg(2);
+		ret = core_bad_bits(CORE_ARG(cr_query, 2, cr_param_mask), mask, DAT_CR_FIELD_ALL);
 	} else if (!param) {
-		ret = core_bad_arg(3);
+		ret = core_bad_null(CORE_ARG(cr_query, 3, cr_param));
 	} else {
 		param->remote_ia_address_ptr = (DAT_IA_ADDRESS_PTR)&cr->remote_address.sa;
 		param->remote_port_qual = cr->remote_port;
@@ -140,6 +143,11 @@ DAT_RETURN core_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK mask, DAT_CR
 
 /* --- accept --- */
 
+static DAT_RETURN accept_bad_ep(DAT_EP_HANDLE handle)
+{
+	return core_bad_handle(CORE_ARG(cr_accept, 2, ep_handle), DAT_INVALID_HANDLE_EP, handle);
+}
+
 /* Finds the endpoint to connect and locks it. */
 static DAT_RETURN accept_find_ep(struct core_cr *cr, DAT_EP_HANDLE ep_handle,
 				 struct core_ep **ep_out)
@@ -148,16 +156,16 @@ static DAT_RETURN accept_find_ep(struct core_cr *cr, DAT_EP_HANDLE ep_handle,
 	struct core_ep *ep;
 
 	if (has_own != (ep_handle == DAT_HANDLE_NULL)) /* CR-ACCEPT-05, -06 */
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return accept_bad_ep(ep_handle);
 	ep = has_own ? core_ep_enter(cr->ep) : core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return accept_bad_ep(ep_handle);
 	if (ep->ia == cr->ia) {
 		*ep_out = ep;
 		return DAT_SUCCESS;
 	}
 	core_ep_leave(ep);
-	return core_bad_handle(DAT_INVALID_HANDLE_EP);
+	return accept_bad_ep(ep_handle);
 }
 
 static DAT_RETURN accept_check(const struct core_cr *cr, const struct core_ep *ep, DAT_COUNT size,
@@ -166,14 +174,15 @@ static DAT_RETURN accept_check(const struct core_cr *cr, const struct core_ep *e
 	bool has_own = cr->ep_handle != DAT_HANDLE_NULL;
 
 	if (!ep->pz || !ep->connect_evd)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return accept_bad_ep(ep->cell);
 	if (size < 0 || size > cr->ia->provider_attr.max_private_data_size)
-		return core_bad_arg(3);
+		return core_bad_range(CORE_ARG(cr_accept, 3, private_data_size), size, 0,
+				      cr->ia->provider_attr.max_private_data_size);
 	if (size && !private_data)
-		return core_bad_arg(4);
+		return core_bad_null(CORE_ARG(cr_accept, 4, private_data));
 	if (core_ep_check_call(ep, has_own ? CORE_CALL_ACCEPT_OWN : CORE_CALL_ACCEPT_NAMED) !=
 	    CORE_EP_OK)
-		return core_ep_bad_state(ep->state);
+		return core_ep_bad_state(ep);
 	return DAT_SUCCESS;
 }
 
@@ -213,7 +222,8 @@ DAT_RETURN core_cr_accept(DAT_CR_HANDLE cr_handle, DAT_EP_HANDLE ep_handle,
 	DAT_RETURN ret;
 
 	if (!cr)
-		return core_bad_handle(DAT_INVALID_HANDLE_CR);
+		return core_bad_handle(CORE_ARG(cr_accept, 1, cr_handle), DAT_INVALID_HANDLE_CR,
+				       cr_handle);
 	ret = accept_find_ep(cr, ep_handle, &ep);
 	if (ret == DAT_SUCCESS) {
 		ret = accept_check(cr, ep, private_data_size, private_data);
@@ -242,12 +252,14 @@ DAT_RETURN core_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	bool is_taken = false;
 
 	if (!cr)
-		return core_bad_handle(DAT_INVALID_HANDLE_CR);
+		return core_bad_handle(CORE_ARG(cr_handoff, 1, cr_handle), DAT_INVALID_HANDLE_CR,
+				       cr_handle);
 	ref = core_handle_ref(cr->cell);
 	ia = core_ia_enter(cr->ia->cell);
 	core_handle_unlock(cr->cell); /* the lock of the service point has to be taken first */
 	if (!ia)
-		return core_bad_handle(DAT_INVALID_HANDLE_CR);
+		return core_bad_handle(CORE_ARG(cr_handoff, 1, cr_handle), DAT_INVALID_HANDLE_CR,
+				       cr_handle);
 	sp = core_sp_lock_by_qual(ia, handoff);
 	cr = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_CR);
 	if (cr && sp) {
@@ -274,6 +286,11 @@ DAT_RETURN core_cr_handoff(DAT_CR_HANDLE cr_handle, DAT_CONN_QUAL handoff)
 	}
 	core_ia_leave(ia);
 	if (!cr)
-		return core_bad_handle(DAT_INVALID_HANDLE_CR);
-	return is_taken ? DAT_SUCCESS : core_bad_arg(2);
+		return core_bad_handle(CORE_ARG(cr_handoff, 1, cr_handle), DAT_INVALID_HANDLE_CR,
+				       cr_handle);
+	if (!is_taken)
+		return core_bad_arg(
+			CORE_ARG(cr_handoff, 2, handoff),
+			"no service point of the instance takes requests for 0x%" PRIx64, handoff);
+	return DAT_SUCCESS;
 }

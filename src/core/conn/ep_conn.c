@@ -7,12 +7,14 @@
 
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/conn/conn.h"
 #include "core/ep/ep.h"
 #include "core/ep/ep_state.h"
 #include "core/event/evd.h"
+#include "shared/names.h"
 
 /* --- connect --- */
 
@@ -25,24 +27,40 @@ struct conn_args {
 	DAT_CONNECT_FLAGS flags;
 };
 
-/* The numbers of these parameters in the call, for errors. */
-struct conn_positions {
-	unsigned int timeout, size, data;
+/* These parameters of the call, for errors. */
+struct conn_names {
+	struct core_arg timeout, size, data, qos;
 };
 
+#define CONN_NAMES(call, first)                                                                    \
+	{                                                                                          \
+		CORE_ARG_INIT(call, first, timeout),                                               \
+			CORE_ARG_INIT(call, first + 1, private_data_size),                         \
+			CORE_ARG_INIT(call, first + 2, private_data),                              \
+			CORE_ARG_INIT(call, first + 3, quality_of_service)                         \
+	}
+
 static DAT_RETURN conn_check_common(const struct core_ia *ia, const struct conn_args *args,
-				    const struct conn_positions *at, DAT_QOS qos)
+				    const struct conn_names *names, DAT_QOS qos)
 {
 	if (!args->timeout_us)
-		return core_bad_arg(at->timeout);
+		return core_bad_arg(&names->timeout, "0");
 	if (args->private_data_size < 0 ||
 	    args->private_data_size > ia->provider_attr.max_private_data_size)
-		return core_bad_arg(at->size);
+		return core_bad_range(&names->size, args->private_data_size, 0,
+				      ia->provider_attr.max_private_data_size);
 	if (args->private_data_size && !args->private_data)
-		return core_bad_arg(at->data);
+		return core_bad_null(&names->data);
 	if (qos != DAT_QOS_BEST_EFFORT)
-		return core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+		return core_unsupported(&names->qos, "not DAT_QOS_BEST_EFFORT");
 	return DAT_SUCCESS;
+}
+
+static DAT_RETURN conn_bad_family(unsigned int family)
+{
+	(void)core_bad_arg(CORE_ARG(ep_connect, 2, remote_ia_address),
+			   "address family %u is neither AF_INET nor AF_INET6", family);
+	return core_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
 }
 
 /* Copies a socket address. Accepts the families that the transports support. */
@@ -54,8 +72,15 @@ static DAT_RETURN conn_copy_address(const struct sockaddr *from, union core_sock
 	else if (from->sa_family == AF_INET6)
 		memcpy(&to->in6, from, sizeof(to->in6));
 	else
-		return core_error(DAT_INVALID_ADDRESS, DAT_INVALID_ADDRESS_UNSUPPORTED);
+		return conn_bad_family(from->sa_family);
 	return DAT_SUCCESS;
+}
+
+static DAT_RETURN conn_not_ready(const struct core_ep *ep, const char *missing, DAT_RETURN ret)
+{
+	core_log(CORE_LOG_ERROR, "%s: cannot connect: the endpoint has no %s",
+		 core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text, missing);
+	return ret;
 }
 
 static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *args)
@@ -71,11 +96,13 @@ static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *
 	int rc;
 
 	if (core_ep_check_call(ep, CORE_CALL_CONNECT) != CORE_EP_OK)
-		return core_ep_bad_state(ep->state);
+		return core_ep_bad_state(ep);
 	if (!ep->connect_evd)
-		return core_bad_handle(DAT_INVALID_HANDLE_EVD_CONN);
+		return conn_not_ready(ep, "connect_evd_handle",
+				      core_error(DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_EVD_CONN));
 	if (!ep->pz)
-		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY);
+		return conn_not_ready(ep, "pz_handle",
+				      core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY));
 	(void)core_ep_move(ep, CORE_EP_CONNECT);
 	rc = ep->ia->ops->connect(ep, &args->address, args->qual, args->timeout_us, &param);
 	ret = core_status_from_errno(rc);
@@ -97,7 +124,7 @@ DAT_RETURN core_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia
 			   DAT_QOS quality_of_service, DAT_CONNECT_FLAGS connect_flags)
 {
 	CORE_NO_CANCELLATION;
-	static const struct conn_positions at = {4, 5, 6};
+	static const struct conn_names names = CONN_NAMES(ep_connect, 4);
 	struct conn_args args = {.qual = remote_conn_qual,
 				 .timeout_us = timeout,
 				 .private_data_size = private_data_size,
@@ -107,15 +134,18 @@ DAT_RETURN core_ep_connect(DAT_EP_HANDLE ep_handle, DAT_IA_ADDRESS_PTR remote_ia
 	DAT_RETURN ret;
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(ep_connect, 1, ep_handle), DAT_INVALID_HANDLE_EP,
+				       ep_handle);
 	if (!remote_ia_address)
-		ret = core_bad_arg(2);
+		ret = core_bad_null(CORE_ARG(ep_connect, 2, remote_ia_address));
 	else if (connect_flags & ~DAT_CONNECT_MULTIPATH_FLAG)
-		ret = core_bad_arg(8);
+		ret = core_bad_bits(CORE_ARG(ep_connect, 8, connect_flags), connect_flags,
+				    DAT_CONNECT_MULTIPATH_FLAG);
 	else
-		ret = conn_check_common(ep->ia, &args, &at, quality_of_service);
+		ret = conn_check_common(ep->ia, &args, &names, quality_of_service);
 	if (ret == DAT_SUCCESS && connect_flags && !ep->ia->provider_attr.supports_multipath)
-		ret = core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+		ret = core_unsupported(CORE_ARG(ep_connect, 8, connect_flags),
+				       "the adapter has no multipath");
 	if (ret == DAT_SUCCESS)
 		ret = conn_copy_address((const struct sockaddr *)remote_ia_address, &args.address);
 	if (ret == DAT_SUCCESS)
@@ -132,10 +162,11 @@ static DAT_RETURN conn_read_source(DAT_EP_HANDLE handle, const struct core_ia **
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!source)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(ep_dup_connect, 2, ep_dup_handle),
+				       DAT_INVALID_HANDLE_EP, handle);
 	*ia_out = source->ia;
 	if (core_ep_check_call(source, CORE_CALL_DUP_SOURCE) != CORE_EP_OK)
-		ret = core_ep_bad_state(source->state);
+		ret = core_ep_bad_state(source);
 	args->address = source->remote_address;
 	args->qual = source->remote_port;
 	args->flags = source->connect_flags;
@@ -148,7 +179,7 @@ DAT_RETURN core_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_han
 			       const DAT_PVOID private_data, DAT_QOS quality_of_service)
 {
 	CORE_NO_CANCELLATION;
-	static const struct conn_positions at = {3, 4, 5};
+	static const struct conn_names names = CONN_NAMES(ep_dup_connect, 3);
 	struct conn_args args = {.timeout_us = timeout,
 				 .private_data_size = private_data_size,
 				 .private_data = private_data};
@@ -158,11 +189,15 @@ DAT_RETURN core_ep_dup_connect(DAT_EP_HANDLE ep_handle, DAT_EP_HANDLE ep_dup_han
 	DAT_RETURN ret;
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	if (!source_ia || source_ia != ep->ia)
-		ret = core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(ep_dup_connect, 1, ep_handle),
+				       DAT_INVALID_HANDLE_EP, ep_handle);
+	if (!source_ia)
+		ret = source_ret;
+	else if (source_ia != ep->ia)
+		ret = core_bad_handle(CORE_ARG(ep_dup_connect, 2, ep_dup_handle),
+				      DAT_INVALID_HANDLE_EP, ep_dup_handle);
 	else
-		ret = conn_check_common(ep->ia, &args, &at, quality_of_service);
+		ret = conn_check_common(ep->ia, &args, &names, quality_of_service);
 	if (ret == DAT_SUCCESS)
 		ret = source_ret;
 	if (ret == DAT_SUCCESS)
@@ -192,13 +227,17 @@ DAT_RETURN core_ep_disconnect(DAT_EP_HANDLE ep_handle, DAT_CLOSE_FLAGS close_fla
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(ep_disconnect, 1, ep_handle), DAT_INVALID_HANDLE_EP,
+				       ep_handle);
 	verdict = core_ep_check_call(ep, is_graceful ? CORE_CALL_DISCONNECT_GRACEFUL
 						     : CORE_CALL_DISCONNECT_ABRUPT);
 	if (!is_graceful && close_flags != DAT_CLOSE_ABRUPT_FLAG)
-		ret = core_bad_arg(2);
+		ret = core_bad_arg(
+			CORE_ARG(ep_disconnect, 2, close_flags),
+			"0x%x is neither DAT_CLOSE_GRACEFUL_FLAG nor DAT_CLOSE_ABRUPT_FLAG",
+			(unsigned int)close_flags);
 	else if (verdict == CORE_EP_NO)
-		ret = core_ep_bad_state(ep->state);
+		ret = core_ep_bad_state(ep);
 	else if (verdict == CORE_EP_OK)
 		conn_disconnect_locked(ep, is_graceful);
 	core_handle_unlock(ep->cell);
@@ -213,10 +252,11 @@ DAT_RETURN core_ep_reset(DAT_EP_HANDLE ep_handle)
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(ep_reset, 1, ep_handle), DAT_INVALID_HANDLE_EP,
+				       ep_handle);
 	verdict = core_ep_check_call(ep, CORE_CALL_RESET);
 	if (verdict == CORE_EP_NO) {
-		ret = core_ep_bad_state(ep->state);
+		ret = core_ep_bad_state(ep);
 	} else if (verdict == CORE_EP_OK) {
 		ep->ia->ops->reset(ep);
 		ep->is_breaking = false; /* before core_ep_move(), which updates slow_reasons */
@@ -277,14 +317,28 @@ static enum core_ep_change conn_failure(DAT_EVENT_NUMBER number)
 	}
 }
 
+/* Logs the end of a connection or of an attempt: with whom, and how. */
+static void conn_log_end(const struct core_ep *ep, unsigned int kinds, const char *what,
+			 DAT_EVENT_NUMBER number)
+{
+	core_log(kinds, "%s: %s %s: %s", core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text, what,
+		 core_address_text(&ep->remote_address, ep->remote_port).text,
+		 opendat_event_name(number));
+}
+
 void core_ep_connect_failed(struct core_ep *ep, DAT_EVENT_NUMBER number)
 {
+	conn_log_end(ep, CORE_LOG_CONN | CORE_LOG_ERROR, "no connection with", number);
 	core_ep_flush(ep);
 	conn_raise(ep, core_ep_move(ep, conn_failure(number)), 0);
 }
 
 void core_ep_ended(struct core_ep *ep, DAT_EVENT_NUMBER number)
 {
+	conn_log_end(ep,
+		     number == DAT_CONNECTION_EVENT_BROKEN ? CORE_LOG_CONN | CORE_LOG_ERROR
+							   : CORE_LOG_CONN,
+		     "end of the connection with", number);
 	core_ep_flush(ep);
 	conn_raise(ep,
 		   core_ep_move(ep, number == DAT_CONNECTION_EVENT_BROKEN ? CORE_EP_BREAK

@@ -16,9 +16,9 @@ static DAT_RETURN peer_of_ep(struct core_ep *ep, struct transport_peer *peer)
 	int rc;
 
 	if (ep->state != DAT_EP_STATE_CONNECTED && ep->state != DAT_EP_STATE_DISCONNECT_PENDING)
-		return core_ep_bad_state(ep->state);
+		return core_ep_bad_state(ep);
 	rc = ep->ia->ops->peer(ep, NULL, peer);
-	return rc == -ENOTCONN ? core_ep_bad_state(ep->state) : core_status_from_errno(rc);
+	return rc == -ENOTCONN ? core_ep_bad_state(ep) : core_status_from_errno(rc);
 }
 
 DAT_RETURN core_peer(DAT_HANDLE handle, DAT_OPENDAT_PEER *peer)
@@ -30,11 +30,16 @@ DAT_RETURN core_peer(DAT_HANDLE handle, DAT_OPENDAT_PEER *peer)
 	DAT_RETURN ret;
 
 	if (!cell)
-		return core_bad_handle(DAT_INVALID_HANDLE1);
+		return core_bad_handle(CORE_ARG(opendat_peer, 1, handle), DAT_INVALID_HANDLE1,
+				       handle);
 	if (type != DAT_HANDLE_TYPE_EP && type != DAT_HANDLE_TYPE_CR) {
-		ret = core_bad_handle(DAT_INVALID_HANDLE1);
-	} else if (!peer || peer->size < sizeof(*peer)) {
-		ret = core_bad_arg(2);
+		ret = core_bad_handle(CORE_ARG(opendat_peer, 1, handle), DAT_INVALID_HANDLE1,
+				      handle);
+	} else if (!peer) {
+		ret = core_bad_null(CORE_ARG(opendat_peer, 2, peer));
+	} else if (peer->size < sizeof(*peer)) {
+		ret = core_bad_arg(CORE_ARG(opendat_peer, 2, peer), "size %u is less than %zu",
+				   peer->size, sizeof(*peer));
 	} else if (type == DAT_HANDLE_TYPE_EP) {
 		ret = peer_of_ep(cell->object, &found);
 	} else {

@@ -17,12 +17,14 @@ static DAT_RETURN rsp_reserve(struct core_ia *ia, DAT_EP_HANDLE ep_handle, struc
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(rsp_create, 3, ep_handle), DAT_INVALID_HANDLE_EP,
+				       ep_handle);
 	*ref_out = core_handle_ref(ep->cell);
 	if (ep->ia != ia)
-		ret = core_bad_handle(DAT_INVALID_HANDLE_EP);
+		ret = core_bad_handle(CORE_ARG(rsp_create, 3, ep_handle), DAT_INVALID_HANDLE_EP,
+				      ep_handle);
 	else if (core_ep_check_call(ep, CORE_CALL_RESERVE) != CORE_EP_OK)
-		ret = core_ep_bad_state(ep->state);
+		ret = core_ep_bad_state(ep);
 	else
 		(void)core_ep_move(ep, CORE_EP_RESERVE);
 	core_ep_leave(ep);
@@ -49,20 +51,25 @@ static DAT_RETURN rsp_check(struct core_ia *ia, DAT_CONN_QUAL qual, DAT_EP_HANDL
 	if (ep_handle != DAT_HANDLE_NULL) {
 		ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 		if (!ep)
-			return core_bad_handle(DAT_INVALID_HANDLE_EP);
+			return core_bad_handle(CORE_ARG(rsp_create, 3, ep_handle),
+					       DAT_INVALID_HANDLE_EP, ep_handle);
 		core_ep_leave(ep);
 	}
 	if (!core_evd_suits(evd_handle, ia, DAT_EVD_CR_FLAG))
-		return core_bad_handle(DAT_INVALID_HANDLE_EVD_CR);
+		return core_bad_handle(CORE_ARG(rsp_create, 4, evd_handle),
+				       DAT_INVALID_HANDLE_EVD_CR, evd_handle);
 	if (!qual)
-		return core_bad_arg(2);
-	return rsp_handle ? DAT_SUCCESS : core_bad_arg(5);
+		return core_bad_arg(CORE_ARG(rsp_create, 2, conn_qual), "0");
+	return rsp_handle ? DAT_SUCCESS : core_bad_null(CORE_ARG(rsp_create, 5, rsp_handle));
 }
 
 static DAT_RETURN rsp_new(struct core_ia *ia, DAT_CONN_QUAL qual, DAT_EP_HANDLE ep_handle,
 			  DAT_EVD_HANDLE evd_handle, struct core_sp **sp_out)
 {
-	struct core_sp_args args = {.qual = qual, .is_rsp = true, .ep_handle = ep_handle};
+	struct core_sp_args args = {.evd_name = CORE_ARG(rsp_create, 4, evd_handle),
+				    .qual = qual,
+				    .is_rsp = true,
+				    .ep_handle = ep_handle};
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (ep_handle != DAT_HANDLE_NULL)
@@ -85,7 +92,8 @@ DAT_RETURN core_rsp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qual,
 	DAT_RETURN ret;
 
 	if (!ia)
-		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+		return core_bad_handle(CORE_ARG(rsp_create, 1, ia_handle), DAT_INVALID_HANDLE_IA,
+				       ia_handle);
 	ret = rsp_check(ia, conn_qual, ep_handle, evd_handle, rsp_handle);
 	if (ret == DAT_SUCCESS)
 		ret = rsp_new(ia, conn_qual, ep_handle, evd_handle, &sp);
@@ -99,7 +107,8 @@ DAT_RETURN core_rsp_free(DAT_RSP_HANDLE rsp_handle)
 {
 	CORE_NO_CANCELLATION;
 
-	return core_sp_free(rsp_handle, DAT_HANDLE_TYPE_RSP, DAT_INVALID_HANDLE_RSP);
+	return core_sp_free(CORE_ARG(rsp_free, 1, rsp_handle), rsp_handle, DAT_HANDLE_TYPE_RSP,
+			    DAT_INVALID_HANDLE_RSP);
 }
 
 DAT_RETURN core_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK mask, DAT_RSP_PARAM *param)
@@ -109,11 +118,13 @@ DAT_RETURN core_rsp_query(DAT_RSP_HANDLE rsp_handle, DAT_RSP_PARAM_MASK mask, DA
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!sp)
-		return core_bad_handle(DAT_INVALID_HANDLE_RSP);
+		return core_bad_handle(CORE_ARG(rsp_query, 1, rsp_handle), DAT_INVALID_HANDLE_RSP,
+				       rsp_handle);
 	if (mask & ~DAT_RSP_FIELD_ALL) {
-		ret = core_bad_arg(2);
+		ret = core_bad_bits(CORE_ARG(rsp_query, 2, rsp_param_mask), mask,
+				    DAT_RSP_FIELD_ALL);
 	} else if (!param) {
-		ret = core_bad_arg(3);
+		ret = core_bad_null(CORE_ARG(rsp_query, 3, rsp_param));
 	} else {
 		param->ia_handle = sp->ia->cell;
 		param->conn_qual = sp->conn_qual;

@@ -54,10 +54,25 @@ static DAT_RETURN sp_listen(struct core_sp *sp, bool is_any)
 	return core_status_from_errno(rc);
 }
 
+static DAT_RETURN sp_attach(struct core_sp *sp, const struct core_arg *name, DAT_EVD_HANDLE handle)
+{
+	switch (core_evd_attach(handle, sp->ia, DAT_EVD_CR_FLAG, CORE_STREAM_PLAIN, &sp->evd)) {
+	case CORE_EVD_UNFIT:
+		return core_bad_handle(name, DAT_INVALID_HANDLE_EVD_CR, handle);
+	case CORE_EVD_CONFLICT:
+		return core_bad_arg(name,
+				    "%s receives events that need "
+				    "DAT_COMPLETION_SOLICITED_WAIT_FLAG",
+				    core_handle_name(handle).text);
+	case CORE_EVD_FITS:
+	default:
+		return DAT_SUCCESS;
+	}
+}
+
 DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
 		       const struct core_sp_args *args, struct core_sp **sp_out)
 {
-	DAT_RETURN bad = core_bad_handle(DAT_INVALID_HANDLE_EVD_CR);
 	struct core_sp *sp = calloc(1, sizeof(*sp));
 	DAT_RETURN ret = core_no_resources(DAT_RESOURCE_MEMORY);
 
@@ -69,8 +84,7 @@ DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
 	sp->is_rsp = args->is_rsp;
 	sp->ep_handle = args->ep_handle;
 	sp->ep = args->ep;
-	ret = core_evd_attach(evd_handle, ia, DAT_EVD_CR_FLAG, CORE_STREAM_PLAIN, bad,
-			      args->is_rsp ? 4 : 3, &sp->evd);
+	ret = sp_attach(sp, args->evd_name, evd_handle);
 	if (ret != DAT_SUCCESS)
 		goto free_sp;
 	ret = core_no_resources(DAT_RESOURCE_MEMORY);
@@ -136,12 +150,13 @@ void core_sp_destroy(struct core_sp *sp)
 	core_handle_release(cell);
 }
 
-DAT_RETURN core_sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE subtype)
+DAT_RETURN core_sp_free(const struct core_arg *name, DAT_HANDLE handle, DAT_HANDLE_TYPE type,
+			DAT_RETURN_SUBTYPE subtype)
 {
 	struct core_sp *sp = core_handle_lock(handle, type);
 
 	if (!sp)
-		return core_bad_handle(subtype);
+		return core_bad_handle(name, subtype, handle);
 	core_handle_kill_locked(sp->cell);
 	core_handle_unlock(sp->cell);
 	core_sp_destroy(sp);

@@ -25,6 +25,7 @@ struct core_sp {
 
 /* The arguments of a new service point. is_any: choose a free qualifier. */
 struct core_sp_args {
+	const struct core_arg *evd_name; /* the parameter that has the EVD */
 	DAT_CONN_QUAL qual;
 	bool is_any;
 	DAT_PSP_FLAGS flags;
@@ -38,7 +39,8 @@ DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
 /* Destroys a service point whose handle is dead. */
 void core_sp_destroy(struct core_sp *sp);
 /* The common part of dat_psp_free and dat_rsp_free. */
-DAT_RETURN core_sp_free(DAT_HANDLE handle, DAT_HANDLE_TYPE type, DAT_RETURN_SUBTYPE subtype);
+DAT_RETURN core_sp_free(const struct core_arg *name, DAT_HANDLE handle, DAT_HANDLE_TYPE type,
+			DAT_RETURN_SUBTYPE subtype);
 /* Locks the service point of the instance that listens on that qualifier. NULL: there is none. */
 struct core_sp *core_sp_lock_by_qual(struct core_ia *ia, DAT_CONN_QUAL qual);
 /* Makes a CR for the request and queues its event. Returns false, without effect, if it cannot. */

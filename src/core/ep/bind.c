@@ -2,6 +2,7 @@
 /* dat_rmr_bind, and how a bind takes effect (bind.h, mem/rmr.h). */
 #include "core/ep/bind.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "core/base/calls.h"
@@ -47,6 +48,15 @@ static DAT_RETURN binding_check_priv(const struct core_lmr *lmr, DAT_MEM_PRIV_FL
 	return DAT_SUCCESS;
 }
 
+CORE_COLD static DAT_RETURN binding_no_region(const DAT_LMR_TRIPLET *triplet)
+{
+	return core_bad_arg(CORE_ARG(rmr_bind, 2, lmr_triplet),
+			    "0x%" PRIx64 " and %" PRIu64
+			    " bytes are not inside a live region of lmr_context 0x%x",
+			    triplet->virtual_address, triplet->segment_length,
+			    triplet->lmr_context);
+}
+
 /* Sets the region of the binding. The region is pinned. */
 static DAT_RETURN binding_set_lmr(const struct core_ep *ep, struct core_binding *binding,
 				  struct core_lmr *lmr, const struct core_pz *pz)
@@ -58,7 +68,7 @@ static DAT_RETURN binding_set_lmr(const struct core_ep *ep, struct core_binding 
 	ret = binding_check_priv(lmr, binding->priv);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	return binding_hold_lmr(binding, lmr) ? DAT_SUCCESS : core_bad_arg(2);
+	return binding_hold_lmr(binding, lmr) ? DAT_SUCCESS : binding_no_region(&binding->triplet);
 }
 
 static DAT_RETURN binding_init(struct core_ep *ep, struct core_binding *binding,
@@ -72,7 +82,7 @@ static DAT_RETURN binding_init(struct core_ep *ep, struct core_binding *binding,
 				    : core_error(DAT_PROTECTION_VIOLATION, DAT_NO_SUBTYPE);
 	lmr = core_mem_get_registered(ep->ia->mem, &binding->triplet);
 	if (!lmr)
-		return core_bad_arg(2); /* RMR-BIND-31, -32 */
+		return binding_no_region(&binding->triplet); /* RMR-BIND-31, -32 */
 	ret = binding_set_lmr(ep, binding, lmr, pz);
 	core_mem_put(lmr);
 	return ret;
@@ -91,23 +101,27 @@ struct bind_args {
 static DAT_RETURN bind_check(const struct core_ep *ep, const struct bind_args *args)
 {
 	if (!args->triplet)
-		return core_bad_arg(2);
+		return core_bad_null(CORE_ARG(rmr_bind, 2, lmr_triplet));
 	if (args->priv & ~DAT_MEM_PRIV_ALL_FLAG)
-		return core_bad_arg(3);
+		return core_bad_bits(CORE_ARG(rmr_bind, 3, mem_priv), args->priv,
+				     DAT_MEM_PRIV_ALL_FLAG);
 	if (args->flags & ~BIND_FLAGS)
-		return core_bad_arg(6);
+		return core_bad_bits(CORE_ARG(rmr_bind, 6, completion_flags), args->flags,
+				     BIND_FLAGS);
 	if ((args->flags & DAT_COMPLETION_UNSIGNALLED_FLAG) &&
 	    !(ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG))
-		return core_bad_arg(6);
+		return core_bad_arg(CORE_ARG(rmr_bind, 6, completion_flags),
+				    "DAT_COMPLETION_UNSIGNALLED_FLAG, which "
+				    "request_completion_flags of the endpoint lacks");
 	if (!args->context && args->triplet->segment_length)
-		return core_bad_arg(7);
+		return core_bad_null(CORE_ARG(rmr_bind, 7, context));
 	return DAT_SUCCESS;
 }
 
 static DAT_RETURN bind_check_state(const struct core_ep *ep)
 {
 	if (core_ep_check_call(ep, CORE_CALL_POST_REQUEST) == CORE_EP_NO)
-		return core_ep_bad_state(ep->state);
+		return core_ep_bad_state(ep);
 	if (ep->request_evd && !(ep->request_evd->flags & DAT_EVD_RMR_BIND_FLAG))
 		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_EVD_REQUEST);
 	if (ep->req.tail - ep->req.head >= ep->req.capacity)
@@ -201,9 +215,11 @@ DAT_RETURN core_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_t
 		core_handle_unlock(rmr->cell);
 	}
 	if (!rmr || (ep && ep->ia != ia))
-		ret = core_bad_handle(DAT_INVALID_HANDLE_RMR);
+		ret = core_bad_handle(CORE_ARG(rmr_bind, 1, rmr_handle), DAT_INVALID_HANDLE_RMR,
+				      rmr_handle);
 	else if (!ep)
-		ret = core_bad_handle(DAT_INVALID_HANDLE_EP);
+		ret = core_bad_handle(CORE_ARG(rmr_bind, 4, ep_handle), DAT_INVALID_HANDLE_EP,
+				      ep_handle);
 	else
 		ret = bind_locked(ep, ref, pz, &args, context);
 	if (ep)

@@ -5,6 +5,7 @@
  * queue, and only then takes a slot. A refused post changes nothing. In the disconnected state an
  * accepted post is flushed at once.
  */
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/calls.h"
@@ -29,9 +30,57 @@ struct dto_post {
 	enum core_mem_use use;
 	DAT_COUNT iov_max;	/* segments allowed; requests: set by dto_limits() */
 	DAT_VLEN len_max;	/* bytes allowed; set by dto_limits() */
+	const char *call;	/* for messages */
 	unsigned int flags_arg; /* number of the parameter completion_flags */
 	DAT_VLEN len;		/* out: bytes in the local segments */
 };
+
+CORE_COLD static DAT_RETURN dto_bad_flags(const struct dto_post *post, DAT_COMPLETION_FLAGS allowed)
+{
+	const struct core_arg arg = {post->call, "completion_flags", post->flags_arg};
+
+	return core_bad_bits(&arg, post->flags, allowed);
+}
+
+CORE_COLD static DAT_RETURN dto_bad_count(const struct dto_post *post)
+{
+	const struct core_arg arg = {post->call, "num_segments", 2};
+
+	return core_bad_range(&arg, post->segments, 0, post->iov_max);
+}
+
+CORE_COLD static DAT_RETURN dto_bad_segments(const struct dto_post *post, const char *why)
+{
+	const struct core_arg arg = {post->call, "local_iov", 3};
+
+	return core_bad_arg(&arg, "%s", why);
+}
+
+CORE_COLD static DAT_RETURN dto_too_long(const struct dto_post *post, const char *name,
+					 unsigned int number, DAT_VLEN len)
+{
+	const struct core_arg arg = {post->call, name, number};
+
+	return core_bad_arg(&arg, "%" PRIu64 " bytes exceed the limit of %" PRIu64, len,
+			    post->len_max);
+}
+
+/* DAT_LENGTH_ERROR: the two sides of an RDMA operation do not match. */
+CORE_COLD static DAT_RETURN dto_mismatch(const struct dto_post *post)
+{
+	const struct core_arg arg = {post->call, "remote_iov", 5};
+
+	(void)core_bad_arg(&arg, "segment_length %" PRIu64 " does not suit %" PRIu64 " local bytes",
+			   post->remote->segment_length, post->len);
+	return core_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+}
+
+CORE_COLD static DAT_RETURN dto_bad_ep(const struct dto_post *post, DAT_EP_HANDLE handle)
+{
+	const struct core_arg arg = {post->call, "ep_handle", 1};
+
+	return core_bad_handle(&arg, DAT_INVALID_HANDLE_EP, handle);
+}
 
 static DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dto_post *post)
 {
@@ -39,31 +88,28 @@ static DAT_RETURN dto_check_flags(const struct core_ep *ep, const struct dto_pos
 		DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
 		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
-	if (post->flags & ~all)
-		return core_bad_arg(post->flags_arg);
-	if ((post->flags & DAT_COMPLETION_UNSIGNALLED_FLAG) &&
-	    !(ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG))
-		return core_bad_arg(post->flags_arg);
-	return DAT_SUCCESS;
+	if (!(ep->attr.request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG))
+		all &= ~(DAT_COMPLETION_FLAGS)DAT_COMPLETION_UNSIGNALLED_FLAG;
+	return post->flags & ~all ? dto_bad_flags(post, all) : DAT_SUCCESS;
 }
 
 /* Checks any number of segments. */
-static DAT_RETURN dto_check_iov(struct core_ep *ep, const DAT_LMR_TRIPLET *iov, DAT_COUNT count,
-				enum core_mem_use use, DAT_VLEN *len_out)
+static DAT_RETURN dto_check_iov(struct core_ep *ep, struct dto_post *post)
 {
+	const DAT_LMR_TRIPLET *iov = post->iov;
 	DAT_VLEN len = 0;
 
-	for (DAT_COUNT i = 0; i < count; i++) {
-		DAT_RETURN ret = core_mem_check(ep->ia->mem, &iov[i], ep->pz, use);
+	for (DAT_COUNT i = 0; i < post->segments; i++) {
+		DAT_RETURN ret = core_mem_check(ep->ia->mem, &iov[i], ep->pz, post->use);
 
 		if (ret != DAT_SUCCESS)
 			return ret;
 		/* each segment fits the address space, but their sum could wrap */
 		if (iov[i].segment_length > UINT64_MAX - len)
-			return core_bad_arg(3);
+			return dto_bad_segments(post, "the sum of the lengths exceeds 64 bits");
 		len += iov[i].segment_length;
 	}
-	*len_out = len;
+	post->len = len;
 	return DAT_SUCCESS;
 }
 
@@ -89,11 +135,11 @@ static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
 	DAT_RETURN ret;
 
 	if (post->segments < 0 || post->segments > post->iov_max)
-		return core_bad_arg(2);
+		return dto_bad_count(post);
 	if (post->segments && !post->iov)
-		return core_bad_arg(3);
+		return dto_bad_segments(post, "NULL");
 	if (post->segments != 1)
-		return dto_check_iov(ep, post->iov, post->segments, post->use, &post->len);
+		return dto_check_iov(ep, post);
 	post->len = post->iov->segment_length;
 	ret = core_mem_check(ep->ia->mem, post->iov, ep->pz, post->use);
 	if (ret == DAT_SUCCESS && post->len)
@@ -105,13 +151,15 @@ static DAT_RETURN dto_check_lengths(const struct dto_post *post)
 {
 	if (post->op == CORE_OP_RDMA_READ) {
 		if (post->remote->segment_length > post->len)
-			return core_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
-		return post->remote->segment_length > post->len_max ? core_bad_arg(5) : DAT_SUCCESS;
+			return dto_mismatch(post);
+		if (post->remote->segment_length > post->len_max)
+			return dto_too_long(post, "remote_iov", 5, post->remote->segment_length);
+		return DAT_SUCCESS;
 	}
 	if (post->len > post->len_max)
-		return core_bad_arg(3);
+		return dto_too_long(post, "local_iov", 3, post->len);
 	if (post->op == CORE_OP_RDMA_WRITE && post->remote->segment_length < post->len)
-		return core_error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE);
+		return dto_mismatch(post);
 	return DAT_SUCCESS;
 }
 
@@ -169,7 +217,7 @@ static DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (verdict == CORE_EP_NO)
-		return core_ep_bad_state(ep->state);
+		return core_ep_bad_state(ep);
 	ret = dto_check_room(ep, post);
 	if (ret != DAT_SUCCESS)
 		return ret;
@@ -208,16 +256,18 @@ static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 	DAT_RETURN ret;
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return dto_bad_ep(post, handle);
 	if (post->op != CORE_OP_SEND && !post->remote) {
+		const struct core_arg arg = {post->call, "remote_iov", 5};
+
 		core_handle_unlock(ep->cell);
-		return core_bad_arg(5);
+		return core_bad_null(&arg);
 	}
 	while ((ret = dto_post_locked(ep, post)) == full && !has_progressed) {
 		has_progressed = true;
 		ep = dto_progress(ep);
 		if (!ep)
-			return core_bad_handle(DAT_INVALID_HANDLE_EP);
+			return dto_bad_ep(post, handle);
 	}
 	core_handle_unlock(ep->cell);
 	return ret;
@@ -233,6 +283,7 @@ DAT_RETURN core_ep_post_send_slow(DAT_EP_HANDLE handle, DAT_COUNT segments,
 						   .cookie = cookie,
 						   .flags = flags,
 						   .use = CORE_MEM_SOURCE,
+						   .call = "dat_ep_post_send",
 						   .flags_arg = 5});
 }
 
@@ -248,6 +299,7 @@ DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segment
 						      .flags = completion_flags,
 						      .remote = remote_iov,
 						      .use = CORE_MEM_TARGET,
+						      .call = "dat_ep_post_rdma_read",
 						      .flags_arg = 6});
 }
 
@@ -262,6 +314,7 @@ DAT_RETURN core_ep_post_rdma_write_slow(DAT_EP_HANDLE handle, DAT_COUNT segments
 						   .flags = flags,
 						   .remote = remote,
 						   .use = CORE_MEM_SOURCE,
+						   .call = "dat_ep_post_rdma_write",
 						   .flags_arg = 6});
 }
 
@@ -269,11 +322,21 @@ DAT_RETURN core_ep_post_rdma_write_slow(DAT_EP_HANDLE handle, DAT_COUNT segments
 
 static DAT_RETURN recv_check(struct core_ep *ep, struct dto_post *post)
 {
-	if (post->flags & ~DAT_COMPLETION_UNSIGNALLED_FLAG)
-		return core_bad_arg(5);
-	if (post->flags && ep->attr.recv_completion_flags != DAT_COMPLETION_UNSIGNALLED_FLAG)
-		return core_bad_arg(5);
+	DAT_COMPLETION_FLAGS all = ep->attr.recv_completion_flags == DAT_COMPLETION_UNSIGNALLED_FLAG
+					   ? DAT_COMPLETION_UNSIGNALLED_FLAG
+					   : DAT_COMPLETION_DEFAULT_FLAG;
+
+	if (post->flags & ~all)
+		return dto_bad_flags(post, all);
 	return dto_check_segments(ep, post);
+}
+
+CORE_COLD static DAT_RETURN recv_has_srq(const struct core_ep *ep)
+{
+	return core_bad_arg(CORE_ARG(ep_post_recv, 1, ep_handle),
+			    "%s receives into the buffers of its SRQ: post them by "
+			    "dat_srq_post_recv",
+			    core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text);
 }
 
 /* EP locked at entry, not at return. */
@@ -281,7 +344,7 @@ static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 {
 	struct core_recv_queue *queue = &ep->recv;
 	struct core_wqe *wqe;
-	DAT_RETURN ret = ep->srq ? core_bad_arg(1) /* EP-CRSRQ-04 */ : recv_check(ep, post);
+	DAT_RETURN ret = ep->srq ? recv_has_srq(ep) /* EP-CRSRQ-04 */ : recv_check(ep, post);
 
 	if (ret == DAT_SUCCESS && (!ep->recv_evd || queue->tail - queue->head >= queue->capacity))
 		ret = core_no_resources(DAT_RESOURCE_TEP);
@@ -307,8 +370,11 @@ DAT_RETURN core_ep_post_recv_slow(DAT_EP_HANDLE handle, DAT_COUNT segments,
 	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
-	return recv_post(ep, &(struct dto_post){.segments = segments,
+		return core_bad_handle(CORE_ARG(ep_post_recv, 1, ep_handle), DAT_INVALID_HANDLE_EP,
+				       handle);
+	return recv_post(ep, &(struct dto_post){.call = "dat_ep_post_recv",
+						.flags_arg = 5,
+						.segments = segments,
 						.iov = iov,
 						.cookie = cookie,
 						.flags = flags,

@@ -15,95 +15,50 @@
 #include "core/mem/pz.h"
 #include "core/srq/srq.h"
 
-/* --- streams into EVDs --- */
-
-enum core_stream core_ep_recv_stream(const DAT_EP_ATTR *attr)
-{
-	if (attr->recv_completion_flags == DAT_COMPLETION_UNSIGNALLED_FLAG)
-		return CORE_STREAM_UNSIGNALLED;
-	if (attr->recv_completion_flags == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
-		return CORE_STREAM_SOLICITED;
-	return CORE_STREAM_PLAIN;
-}
-
-enum core_stream core_ep_request_stream(const DAT_EP_ATTR *attr)
-{
-	return attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG
-		       ? CORE_STREAM_UNSIGNALLED
-		       : CORE_STREAM_PLAIN;
-}
-
-void core_ep_streams_detach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr)
-{
-	if (streams->recv)
-		core_evd_detach(streams->recv, core_ep_recv_stream(attr));
-	if (streams->request)
-		core_evd_detach(streams->request, core_ep_request_stream(attr));
-	if (streams->connect)
-		core_evd_detach(streams->connect, CORE_STREAM_PLAIN);
-}
-
-void core_ep_streams_reattach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr)
-{
-	if (streams->recv)
-		core_evd_reattach(streams->recv, core_ep_recv_stream(attr));
-	if (streams->request)
-		core_evd_reattach(streams->request, core_ep_request_stream(attr));
-	if (streams->connect)
-		core_evd_reattach(streams->connect, CORE_STREAM_PLAIN);
-}
-
-DAT_RETURN core_ep_streams_attach(struct core_ia *ia, const struct core_ep_args *args,
-				  const DAT_EP_ATTR *attr, struct core_ep_streams *streams)
-{
-	unsigned int arg = args->attr_arg;
-	DAT_RETURN ret = DAT_SUCCESS;
-
-	memset(streams, 0, sizeof(*streams));
-	if (args->recv_evd != DAT_HANDLE_NULL)
-		ret = core_evd_attach(
-			args->recv_evd, ia, DAT_EVD_DTO_FLAG, core_ep_recv_stream(attr),
-			core_bad_handle(DAT_INVALID_HANDLE_EVD_RECV), arg, &streams->recv);
-	if (ret == DAT_SUCCESS && args->request_evd != DAT_HANDLE_NULL)
-		ret = core_evd_attach(
-			args->request_evd, ia, DAT_EVD_DTO_FLAG, core_ep_request_stream(attr),
-			core_bad_handle(DAT_INVALID_HANDLE_EVD_REQUEST), arg, &streams->request);
-	if (ret == DAT_SUCCESS && args->connect_evd != DAT_HANDLE_NULL)
-		ret = core_evd_attach(
-			args->connect_evd, ia, DAT_EVD_CONNECTION_FLAG, CORE_STREAM_PLAIN,
-			core_bad_handle(DAT_INVALID_HANDLE_EVD_CONN), arg, &streams->connect);
-	if (ret != DAT_SUCCESS) {
-		core_ep_streams_detach(streams, attr);
-		memset(streams, 0, sizeof(*streams));
-	}
-	return ret;
-}
-
 /* --- creation --- */
 
-static DAT_RETURN ep_take_attr(struct core_ia *ia, const struct core_ep_args *args,
-			       DAT_EP_ATTR *attr_out)
+static bool ep_has_recv(const struct core_ep_args *args)
 {
-	bool has_recv = args->recv_evd != DAT_HANDLE_NULL || args->is_provider_made;
-	bool has_request = args->request_evd != DAT_HANDLE_NULL || args->is_provider_made;
-	DAT_RETURN ret;
+	return args->recv_evd != DAT_HANDLE_NULL || args->is_provider_made;
+}
 
+static bool ep_has_request(const struct core_ep_args *args)
+{
+	return args->request_evd != DAT_HANDLE_NULL || args->is_provider_made;
+}
+
+/* The attributes that the endpoint gets if ep_check_args() accepts them. */
+static void ep_take_attr(struct core_ia *ia, const struct core_ep_args *args, DAT_EP_ATTR *attr_out)
+{
 	if (!args->attr) {
-		core_ep_attr_defaults(ia, has_recv, has_request, attr_out);
-		return DAT_SUCCESS;
+		core_ep_attr_defaults(ia, ep_has_recv(args), ep_has_request(args), attr_out);
+		return;
 	}
 	*attr_out = *args->attr;
-	ret = core_ep_attr_check(ia, attr_out, args->has_srq, args->attr_arg);
-	if (ret == DAT_SUCCESS && args->has_srq)
-		ret = core_ep_attr_check_requests(attr_out, has_request, args->attr_arg);
-	else if (ret == DAT_SUCCESS)
-		ret = core_ep_attr_check_pairs(attr_out, has_recv, has_request, args->attr_arg);
 	core_ep_attr_fill(ia, attr_out);
 	if (!args->has_srq)
 		attr_out->srq_soft_hw = DAT_HW_DEFAULT; /* EP-CREATE-81 */
 	attr_out->ep_transport_specific = NULL;
 	attr_out->ep_provider_specific = NULL;
-	return ret;
+}
+
+static DAT_RETURN ep_check_args(struct core_ia *ia, const struct core_ep_args *args)
+{
+	const struct core_arg *name = args->names ? &args->names->attr : NULL;
+	DAT_RETURN ret;
+
+	if (args->needs_attr && !args->attr)
+		return core_bad_null(name);
+	if (args->has_no_result)
+		return core_bad_null(&args->names->result);
+	if (!args->attr)
+		return DAT_SUCCESS;
+	ret = core_ep_attr_check(ia, args->attr, args->has_srq, name);
+	if (ret != DAT_SUCCESS)
+		return ret;
+	if (args->has_srq)
+		return core_ep_attr_check_requests(args->attr, ep_has_request(args), name);
+	return core_ep_attr_check_pairs(args->attr, ep_has_recv(args), ep_has_request(args), name);
 }
 
 static void ep_delete(struct core_ep *ep)
@@ -206,13 +161,14 @@ static DAT_RETURN ep_use(struct core_ia *ia, const struct core_ep_args *args,
 	if (args->pz != DAT_HANDLE_NULL) {
 		uses->pz = core_pz_use(args->pz, ia);
 		if (!uses->pz)
-			return core_bad_handle(DAT_INVALID_HANDLE_PZ);
+			return core_bad_handle(&args->names->pz, DAT_INVALID_HANDLE_PZ, args->pz);
 	}
 	if (args->has_srq)
 		ret = core_srq_use(args->srq, ia, &uses->srq);
 	if (ret == DAT_SUCCESS && uses->srq && uses->pz && uses->srq->pz != uses->pz &&
 	    !ia->provider_attr.srq_ep_pz_difference_supported)
-		ret = core_bad_arg(2); /* EP-CRSRQ-18 */
+		ret = core_bad_arg(&args->names->pz, "%s is not that of the SRQ",
+				   core_handle_name(args->pz).text); /* EP-CRSRQ-18 */
 	if (ret == DAT_SUCCESS)
 		ret = core_ep_streams_attach(ia, args, attr, &uses->streams);
 	if (ret != DAT_SUCCESS)
@@ -225,15 +181,13 @@ DAT_RETURN core_ep_new(struct core_ia *ia, const struct core_ep_args *args, stru
 	struct ep_uses uses;
 	struct core_ep *ep;
 	DAT_EP_ATTR attr;
-	DAT_RETURN ret, attr_ret;
+	DAT_RETURN ret;
 
-	attr_ret = ep_take_attr(ia, args, &attr);
-	if (args->bad_pointer)
-		attr_ret = args->bad_pointer;
+	ep_take_attr(ia, args, &attr);
 	ret = ep_use(ia, args, &attr, &uses);
 	if (ret != DAT_SUCCESS)
 		return ret;
-	ret = attr_ret; /* GEN-19: handles are checked before parameters */
+	ret = ep_check_args(ia, args); /* GEN-19: handles are checked before parameters */
 	if (ret != DAT_SUCCESS)
 		goto unuse;
 	ret = core_no_resources(DAT_RESOURCE_MEMORY);
@@ -258,6 +212,13 @@ unuse:
 	return ret;
 }
 
+static DAT_RETURN ep_bad_ia(const char *call, DAT_IA_HANDLE handle)
+{
+	const struct core_arg arg = {call, "ia_handle", 1};
+
+	return core_bad_handle(&arg, DAT_INVALID_HANDLE_IA, handle);
+}
+
 static DAT_RETURN ep_create(DAT_IA_HANDLE ia_handle, const struct core_ep_args *args,
 			    DAT_EP_HANDLE *ep_handle)
 {
@@ -266,7 +227,7 @@ static DAT_RETURN ep_create(DAT_IA_HANDLE ia_handle, const struct core_ep_args *
 	DAT_RETURN ret;
 
 	if (!ia)
-		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+		return ep_bad_ia(args->names->attr.call, ia_handle);
 	if (args->has_srq && !ia->provider_attr.srq_supported) /* EP-CRSRQ-46 */
 		ret = core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	else
@@ -277,6 +238,16 @@ static DAT_RETURN ep_create(DAT_IA_HANDLE ia_handle, const struct core_ep_args *
 	return ret;
 }
 
+#define EP_CREATE_NAMES(call, attr_number, result_number)                                          \
+	{                                                                                          \
+		.pz = CORE_ARG_INIT(call, 2, pz_handle),                                           \
+		.recv_evd = CORE_ARG_INIT(call, 3, recv_evd_handle),                               \
+		.request_evd = CORE_ARG_INIT(call, 4, request_evd_handle),                         \
+		.connect_evd = CORE_ARG_INIT(call, 5, connect_evd_handle),                         \
+		.attr = CORE_ARG_INIT(call, attr_number, ep_attributes),                           \
+		.result = CORE_ARG_INIT(call, result_number, ep_handle),                           \
+	}
+
 DAT_RETURN core_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 				   DAT_EVD_HANDLE recv_evd_handle,
 				   DAT_EVD_HANDLE request_evd_handle,
@@ -284,6 +255,7 @@ DAT_RETURN core_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_han
 				   const DAT_EP_ATTR *ep_attributes, DAT_EP_HANDLE *ep_handle)
 {
 	CORE_NO_CANCELLATION;
+	static const struct core_ep_names names = EP_CREATE_NAMES(ep_create_with_srq, 7, 8);
 	const struct core_ep_args args = {.pz = pz_handle,
 					  .recv_evd = recv_evd_handle,
 					  .request_evd = request_evd_handle,
@@ -291,10 +263,9 @@ DAT_RETURN core_ep_create_with_srq(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_han
 					  .srq = srq_handle,
 					  .has_srq = true,
 					  .attr = ep_attributes,
-					  .attr_arg = 7,
-					  .bad_pointer = !ep_attributes ? core_bad_arg(7)
-							 : !ep_handle	? core_bad_arg(8)
-									: DAT_SUCCESS};
+					  .needs_attr = true,
+					  .has_no_result = !ep_handle,
+					  .names = &names};
 
 	return ep_create(ia_handle, &args, ep_handle);
 }
@@ -305,13 +276,14 @@ DAT_RETURN core_ep_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle,
 			  DAT_EP_HANDLE *ep_handle)
 {
 	CORE_NO_CANCELLATION;
+	static const struct core_ep_names names = EP_CREATE_NAMES(ep_create, 6, 7);
 	const struct core_ep_args args = {.pz = pz_handle,
 					  .recv_evd = recv_evd_handle,
 					  .request_evd = request_evd_handle,
 					  .connect_evd = connect_evd_handle,
 					  .attr = ep_attributes,
-					  .attr_arg = 6,
-					  .bad_pointer = ep_handle ? DAT_SUCCESS : core_bad_arg(7)};
+					  .has_no_result = !ep_handle,
+					  .names = &names};
 
 	return ep_create(ia_handle, &args, ep_handle);
 }
@@ -351,9 +323,10 @@ DAT_RETURN core_ep_free(DAT_EP_HANDLE ep_handle)
 	DAT_RETURN ret;
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(ep_free, 1, ep_handle), DAT_INVALID_HANDLE_EP,
+				       ep_handle);
 	if (core_ep_check_call(ep, CORE_CALL_FREE) != CORE_EP_OK) {
-		ret = core_ep_bad_state(ep->state);
+		ret = core_ep_bad_state(ep);
 		core_handle_unlock(ep->cell);
 		return ret;
 	}
@@ -412,9 +385,10 @@ DAT_RETURN core_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP
 
 	(void)mask;
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(ep_query, 1, ep_handle), DAT_INVALID_HANDLE_EP,
+				       ep_handle);
 	if (!param)
-		ret = core_bad_arg(3);
+		ret = core_bad_null(CORE_ARG(ep_query, 3, ep_param));
 	else
 		ep_fill_param(ep, param);
 	core_handle_unlock(ep->cell);
@@ -428,7 +402,8 @@ DAT_RETURN core_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state,
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(ep_get_status, 1, ep_handle), DAT_INVALID_HANDLE_EP,
+				       ep_handle);
 	if (ep_state)
 		*ep_state = ep->state;
 	if (recv_idle)
@@ -448,7 +423,8 @@ DAT_RETURN core_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocate
 	DAT_COUNT held;
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(ep_recv_query, 1, ep_handle), DAT_INVALID_HANDLE_EP,
+				       ep_handle);
 	held = (DAT_COUNT)core_ep_recv_count(ep);
 	if (ep->srq && ep->srq->transport)
 		held = DAT_VALUE_UNKNOWN; /* EP-RECVQ-14: the device does not report it */

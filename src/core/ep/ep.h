@@ -11,6 +11,7 @@
 
 #include "core/base/handle.h"
 #include "core/base/instance.h"
+#include "core/base/refuse.h"
 #include "core/mem/cache.h"
 #include "core/srq/recv_queue.h"
 #include "core/srq/srq.h"
@@ -116,6 +117,11 @@ struct core_ep {
 	void *transport; /* the transport's object, from ep_create to ep_destroy */
 };
 
+/* The parameters that have these values. */
+struct core_ep_names {
+	struct core_arg pz, recv_evd, request_evd, connect_evd, attr, result;
+};
+
 struct core_ep_args {
 	DAT_PZ_HANDLE pz; /* handles may be DAT_HANDLE_NULL */
 	DAT_EVD_HANDLE recv_evd;
@@ -125,8 +131,9 @@ struct core_ep_args {
 	bool has_srq;
 	const DAT_EP_ATTR *attr; /* NULL: the defaults */
 	bool is_provider_made;	 /* for a connection request: starts TENTATIVE_CONNECTION_PENDING */
-	unsigned int attr_arg;	 /* number of the parameter that has the attributes */
-	DAT_RETURN bad_pointer;	 /* error for a NULL pointer; reported after bad handles (GEN-19) */
+	bool needs_attr;	 /* NULL is refused */
+	bool has_no_result;	 /* the consumer gave no place for the handle */
+	const struct core_ep_names *names; /* of the parameters; NULL if is_provider_made */
 };
 
 /* Creates an endpoint. Its handle is valid at return. */
@@ -141,15 +148,16 @@ void core_ep_leave(struct core_ep *ep);
 /* Notifies a waiting endpoint that its SRQ has a buffer (hooks.h). No lock held. */
 void core_ep_offer(struct core_ref ref);
 
-/* Attributes (ep_attr.c). `arg` is the number of the parameter that errors name. */
+/* Attributes (ep_attr.c). `arg` is the parameter that errors name. */
 void core_ep_attr_defaults(struct core_ia *ia, bool has_recv, bool has_request,
 			   DAT_EP_ATTR *attr_out);
 void core_ep_attr_fill(struct core_ia *ia, DAT_EP_ATTR *attr);
 DAT_RETURN core_ep_attr_check(struct core_ia *ia, const DAT_EP_ATTR *attr, bool has_srq,
-			      unsigned int arg);
-DAT_RETURN core_ep_attr_check_requests(const DAT_EP_ATTR *attr, bool has_request, unsigned int arg);
+			      const struct core_arg *arg);
+DAT_RETURN core_ep_attr_check_requests(const DAT_EP_ATTR *attr, bool has_request,
+				       const struct core_arg *arg);
 DAT_RETURN core_ep_attr_check_pairs(const DAT_EP_ATTR *attr, bool has_recv, bool has_request,
-				    unsigned int arg);
+				    const struct core_arg *arg);
 
 /* Sizes the queues as the attributes say and keeps posted Receives (ep_queue.c). */
 DAT_RETURN core_ep_size_queues(struct core_ep *ep, const DAT_EP_ATTR *attr);

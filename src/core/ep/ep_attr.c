@@ -2,6 +2,7 @@
 /* Endpoint attributes: defaults, and the checks that dat_ep_create and dat_ep_modify share. */
 #include "core/ep/ep.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/status.h"
@@ -56,72 +57,117 @@ void core_ep_attr_fill(struct core_ia *ia, DAT_EP_ATTR *attr)
 			at_most(ATTR_IOV, limit->max_iov_segments_per_rdma_write);
 }
 
-static bool attr_counts_fit(const DAT_IA_ATTR *limit, const DAT_EP_ATTR *attr, bool has_srq)
+static DAT_RETURN attr_check_counts(const DAT_IA_ATTR *limit, const DAT_EP_ATTR *attr, bool has_srq,
+				    const struct core_arg *arg)
 {
+#define COUNT(member, min, limit)                                                                  \
+	{                                                                                          \
+		attr->member, min, limit, #member                                                  \
+	}
 	const struct {
-		DAT_COUNT value;
-		DAT_COUNT max;
+		DAT_COUNT value, min, max;
+		const char *name;
 	} counts[] = {
-		/* EP-CRSRQ-26: with an SRQ, max_recv_dtos is a watermark */
-		{has_srq ? 0 : attr->max_recv_dtos, limit->max_dto_per_ep},
-		{attr->max_request_dtos, limit->max_dto_per_ep},
-		{has_srq ? 0 : attr->max_recv_iov, limit->max_iov_segments_per_dto},
-		{attr->max_request_iov, limit->max_iov_segments_per_dto},
-		{attr->max_rdma_read_in, limit->max_rdma_read_per_ep_in},
-		{attr->max_rdma_read_out, limit->max_rdma_read_per_ep_out},
-		{attr->max_rdma_read_iov, limit->max_iov_segments_per_rdma_read},
-		{attr->max_rdma_write_iov, limit->max_iov_segments_per_rdma_write},
+		COUNT(max_request_dtos, 0, limit->max_dto_per_ep),
+		COUNT(max_request_iov, 1, limit->max_iov_segments_per_dto),
+		COUNT(max_rdma_read_in, 0, limit->max_rdma_read_per_ep_in),
+		COUNT(max_rdma_read_out, 0, limit->max_rdma_read_per_ep_out),
+		COUNT(max_rdma_read_iov, 0, limit->max_iov_segments_per_rdma_read),
+		COUNT(max_rdma_write_iov, 0, limit->max_iov_segments_per_rdma_write),
 		/* no named attribute is supported */
-		{attr->ep_transport_specific_count, 0},
-		{attr->ep_provider_specific_count, 0},
+		COUNT(ep_transport_specific_count, 0, 0),
+		COUNT(ep_provider_specific_count, 0, 0),
+		/* the last two: EP-CRSRQ-26: with an SRQ, max_recv_dtos is a watermark */
+		COUNT(max_recv_dtos, 0, limit->max_dto_per_ep),
+		COUNT(max_recv_iov, 0, limit->max_iov_segments_per_dto),
 	};
+#undef COUNT
+	size_t checked = sizeof(counts) / sizeof(counts[0]) - (has_srq ? 2 : 0);
 
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-		if (counts[i].value < 0 || counts[i].value > counts[i].max)
-			return false;
-	return attr->max_request_iov > 0 && attr->max_message_size <= limit->max_message_size &&
-	       attr->max_rdma_size <= limit->max_rdma_size;
+	for (size_t i = 0; i < checked; i++)
+		if (counts[i].value < counts[i].min || counts[i].value > counts[i].max)
+			return core_bad_arg(arg, "%s %d is not from %d to %d", counts[i].name,
+					    (int)counts[i].value, (int)counts[i].min,
+					    (int)counts[i].max);
+	return DAT_SUCCESS;
 }
 
-static bool attr_flags_are_good(const DAT_EP_ATTR *attr)
+static DAT_RETURN attr_check_sizes(const DAT_IA_ATTR *limit, const DAT_EP_ATTR *attr,
+				   const struct core_arg *arg)
+{
+	if (attr->max_message_size > limit->max_message_size)
+		return core_bad_arg(arg, "max_message_size %" PRIu64 " exceeds %" PRIu64,
+				    attr->max_message_size, limit->max_message_size);
+	if (attr->max_rdma_size > limit->max_rdma_size)
+		return core_bad_arg(arg, "max_rdma_size %" PRIu64 " exceeds %" PRIu64,
+				    attr->max_rdma_size, limit->max_rdma_size);
+	return DAT_SUCCESS;
+}
+
+static DAT_RETURN attr_check_flags(const DAT_EP_ATTR *attr, const struct core_arg *arg)
 {
 	DAT_COMPLETION_FLAGS recv = attr->recv_completion_flags;
 	DAT_COMPLETION_FLAGS request = attr->request_completion_flags;
 
 	if (recv != DAT_COMPLETION_DEFAULT_FLAG && recv != DAT_COMPLETION_UNSIGNALLED_FLAG &&
 	    recv != DAT_COMPLETION_SOLICITED_WAIT_FLAG && recv != DAT_COMPLETION_EVD_THRESHOLD_FLAG)
-		return false;
+		return core_bad_arg(arg,
+				    "recv_completion_flags 0x%x are not one of the flags for it",
+				    (unsigned int)recv);
 	request &= ~(DAT_COMPLETION_FLAGS)ATTR_REQUEST_FREE;
-	return request == DAT_COMPLETION_DEFAULT_FLAG ||
-	       request == DAT_COMPLETION_UNSIGNALLED_FLAG ||
-	       request == DAT_COMPLETION_EVD_THRESHOLD_FLAG;
-}
-
-DAT_RETURN core_ep_attr_check(struct core_ia *ia, const DAT_EP_ATTR *attr, bool has_srq,
-			      unsigned int arg)
-{
-	if (attr->service_type != DAT_SERVICE_TYPE_RC || (attr->qos & ~ATTR_QOS_ALL))
-		return core_bad_arg(arg);
-	if (has_srq && (attr->max_recv_dtos < DAT_HW_DEFAULT || attr->srq_soft_hw < DAT_HW_DEFAULT))
-		return core_bad_arg(arg);
-	if (!attr_counts_fit(&ia->attr, attr, has_srq) || !attr_flags_are_good(attr))
-		return core_bad_arg(arg);
-	if (attr->qos != DAT_QOS_BEST_EFFORT)
-		return core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	if (request != DAT_COMPLETION_DEFAULT_FLAG && request != DAT_COMPLETION_UNSIGNALLED_FLAG &&
+	    request != DAT_COMPLETION_EVD_THRESHOLD_FLAG)
+		return core_bad_arg(arg,
+				    "request_completion_flags 0x%x are not one of the flags for it",
+				    (unsigned int)attr->request_completion_flags);
 	return DAT_SUCCESS;
 }
 
-DAT_RETURN core_ep_attr_check_requests(const DAT_EP_ATTR *attr, bool has_request, unsigned int arg)
+static DAT_RETURN attr_check_kind(const DAT_EP_ATTR *attr, bool has_srq, const struct core_arg *arg)
 {
-	return has_request == (attr->max_request_dtos > 0) ? DAT_SUCCESS : core_bad_arg(arg);
+	if (attr->service_type != DAT_SERVICE_TYPE_RC)
+		return core_bad_arg(arg, "service_type %d is not DAT_SERVICE_TYPE_RC",
+				    (int)attr->service_type);
+	if (attr->qos & ~ATTR_QOS_ALL)
+		return core_bad_arg(arg, "qos 0x%x is no DAT_QOS", (unsigned int)attr->qos);
+	if (has_srq && (attr->max_recv_dtos < DAT_HW_DEFAULT || attr->srq_soft_hw < DAT_HW_DEFAULT))
+		return core_bad_arg(arg, "max_recv_dtos %d or srq_soft_hw %d is negative",
+				    (int)attr->max_recv_dtos, (int)attr->srq_soft_hw);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN core_ep_attr_check(struct core_ia *ia, const DAT_EP_ATTR *attr, bool has_srq,
+			      const struct core_arg *arg)
+{
+	DAT_RETURN ret = attr_check_kind(attr, has_srq, arg);
+
+	if (ret == DAT_SUCCESS)
+		ret = attr_check_counts(&ia->attr, attr, has_srq, arg);
+	if (ret == DAT_SUCCESS)
+		ret = attr_check_sizes(&ia->attr, attr, arg);
+	if (ret == DAT_SUCCESS)
+		ret = attr_check_flags(attr, arg);
+	if (ret == DAT_SUCCESS && attr->qos != DAT_QOS_BEST_EFFORT)
+		ret = core_unsupported(arg, "qos is not DAT_QOS_BEST_EFFORT");
+	return ret;
+}
+
+DAT_RETURN core_ep_attr_check_requests(const DAT_EP_ATTR *attr, bool has_request,
+				       const struct core_arg *arg)
+{
+	if (has_request == (attr->max_request_dtos > 0))
+		return DAT_SUCCESS;
+	return core_bad_arg(arg, "max_request_dtos is %d, %s an EVD for requests",
+			    (int)attr->max_request_dtos, has_request ? "with" : "without");
 }
 
 DAT_RETURN core_ep_attr_check_pairs(const DAT_EP_ATTR *attr, bool has_recv, bool has_request,
-				    unsigned int arg)
+				    const struct core_arg *arg)
 {
 	if (has_recv != (attr->max_recv_dtos > 0))
-		return core_bad_arg(arg);
+		return core_bad_arg(arg, "max_recv_dtos is %d, %s an EVD for receives",
+				    (int)attr->max_recv_dtos, has_recv ? "with" : "without");
 	if (has_recv && !attr->max_recv_iov)
-		return core_bad_arg(arg);
+		return core_bad_arg(arg, "max_recv_iov is 0, with an EVD for receives");
 	return core_ep_attr_check_requests(attr, has_request, arg);
 }

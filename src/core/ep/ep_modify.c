@@ -63,6 +63,19 @@ static void change_take_attr(DAT_EP_PARAM_MASK mask, const DAT_EP_ATTR *from, DA
 #undef TAKE
 }
 
+#define MEMBER(member)                                                                             \
+	{                                                                                          \
+		"dat_ep_modify", "ep_param: " #member, 3                                           \
+	}
+
+static const struct core_ep_names modify_names = {
+	.pz = MEMBER(pz_handle),
+	.recv_evd = MEMBER(recv_evd_handle),
+	.request_evd = MEMBER(request_evd_handle),
+	.connect_evd = MEMBER(connect_evd_handle),
+	.attr = CORE_ARG_INIT(ep_modify, 3, ep_param),
+};
+
 static void change_init(struct ep_change *change, const struct core_ep *ep, DAT_EP_PARAM_MASK mask,
 			const DAT_EP_PARAM *param)
 {
@@ -70,7 +83,7 @@ static void change_init(struct ep_change *change, const struct core_ep *ep, DAT_
 
 	memset(change, 0, sizeof(*change));
 	change->mask = mask;
-	args->attr_arg = 3;
+	args->names = &modify_names;
 	args->pz = ep->pz ? ep->pz->cell : DAT_HANDLE_NULL;
 	args->recv_evd = ep->recv_evd ? ep->recv_evd->cell : DAT_HANDLE_NULL;
 	args->request_evd = ep->request_evd ? ep->request_evd->cell : DAT_HANDLE_NULL;
@@ -102,24 +115,32 @@ static DAT_RETURN change_check_values(const struct ep_change *change, const stru
 	DAT_RETURN ret;
 
 	if ((change->mask & DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW) && !ep->srq)
-		return core_bad_arg(3); /* EP-MODIFY-35 */
-	ret = core_ep_attr_check(ep->ia, &change->attr, ep->srq, 3);
+		return core_bad_arg(&modify_names.attr,
+				    "srq_soft_hw of an endpoint without an SRQ"); /* EP-MODIFY-35 */
+	ret = core_ep_attr_check(ep->ia, &change->attr, ep->srq, &modify_names.attr);
 	if (ret != DAT_SUCCESS)
-		return core_bad_arg(3); /* EP-MODIFY-42: also for an unsupported QoS */
+		return core_error(DAT_INVALID_PARAMETER,
+				  DAT_INVALID_ARG3); /* EP-MODIFY-42: also for an unsupported QoS */
 	if (ep->srq) {
 		/* EP-WMARK-19: the device does not report how many buffers an endpoint holds */
 		if (ep->srq->transport && change_has_watermark(change))
-			return core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+			return core_unsupported(&modify_names.attr,
+						"the device has no high watermarks");
 		return core_ep_attr_check_requests(&change->attr,
-						   change->args.request_evd != DAT_HANDLE_NULL, 3);
+						   change->args.request_evd != DAT_HANDLE_NULL,
+						   &modify_names.attr);
 	} else if (!ep->is_provider_made) {
-		ret = core_ep_attr_check_pairs(&change->attr,
-					       change->args.recv_evd != DAT_HANDLE_NULL,
-					       change->args.request_evd != DAT_HANDLE_NULL, 3);
+		ret = core_ep_attr_check_pairs(
+			&change->attr, change->args.recv_evd != DAT_HANDLE_NULL,
+			change->args.request_evd != DAT_HANDLE_NULL, &modify_names.attr);
 		if (ret != DAT_SUCCESS)
 			return ret;
 	}
-	return (uint64_t)change->attr.max_recv_dtos < posted ? core_bad_arg(3) : DAT_SUCCESS;
+	if ((uint64_t)change->attr.max_recv_dtos < posted)
+		return core_bad_arg(&modify_names.attr,
+				    "max_recv_dtos %d is less than the %u that are posted",
+				    (int)change->attr.max_recv_dtos, (unsigned int)posted);
+	return DAT_SUCCESS;
 }
 
 static DAT_RETURN change_check_state(const struct ep_change *change, const struct core_ep *ep)
@@ -134,7 +155,7 @@ static DAT_RETURN change_check_state(const struct ep_change *change, const struc
 	is_bad = is_bad || ((mask & ~(DAT_EP_PARAM_MASK)(DAT_EP_FIELD_PZ_HANDLE | MODIFY_NAMED)) &&
 			    core_ep_check_call(ep, CORE_CALL_MODIFY) != CORE_EP_OK);
 	if (is_bad)
-		return core_ep_bad_state(ep->state);
+		return core_ep_bad_state(ep);
 	if ((mask & DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS) && ep->recv.head != ep->recv.tail)
 		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_EVD_RECV);
 	return DAT_SUCCESS;
@@ -162,7 +183,8 @@ static DAT_RETURN change_swap_streams(const struct ep_change *change, struct cor
 	if (ret == DAT_SUCCESS)
 		return ret;
 	core_ep_streams_reattach(&before, &ep->attr);
-	return core_bad_arg(3); /* EP-MODIFY-43: the handles are part of a parameter */
+	return core_error(DAT_INVALID_PARAMETER,
+			  DAT_INVALID_ARG3); /* EP-MODIFY-43: the handles are part of a parameter */
 }
 
 /* Sets only the watermarks that the mask selects. dat_ep_set_watermark may have set the other one
@@ -187,7 +209,7 @@ static DAT_RETURN change_apply(const struct ep_change *change, struct core_ep *e
 	if (change->args.pz != DAT_HANDLE_NULL) {
 		pz = core_pz_use(change->args.pz, ep->ia);
 		if (!pz)
-			return core_bad_arg(3);
+			return core_bad_arg(&modify_names.pz, "no live zone of the instance");
 	}
 	ret = change_swap_streams(change, ep, &streams);
 	if (ret != DAT_SUCCESS)
@@ -228,11 +250,13 @@ DAT_RETURN core_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask,
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(ep_modify, 1, ep_handle), DAT_INVALID_HANDLE_EP,
+				       ep_handle);
 	if ((mask & ~DAT_EP_FIELD_ALL) || (mask & MODIFY_NEVER))
-		ret = core_bad_arg(2);
+		ret = core_bad_bits(CORE_ARG(ep_modify, 2, ep_param_mask), mask,
+				    DAT_EP_FIELD_ALL & ~MODIFY_NEVER);
 	else if (mask && !param)
-		ret = core_bad_arg(3);
+		ret = core_bad_null(&modify_names.attr);
 	else if (mask) {
 		change_init(&change, ep, mask, param);
 		core_ep_attr_fill(ep->ia, &change.attr);

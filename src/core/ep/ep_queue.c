@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/log.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/ep/bind.h"
@@ -15,6 +16,7 @@
 #include "core/ep/ep_fast.h"
 #include "core/event/evd.h"
 #include "core/srq/srq.h"
+#include "shared/names.h"
 
 static const struct core_ref no_srq;
 
@@ -121,6 +123,21 @@ static void ep_break(struct core_ep *ep)
 	core_ep_update_slow_reasons(ep);
 }
 
+/* The first failure explains why the connection ends. */
+CORE_COLD static void req_log_failed(const struct core_ep *ep, const struct core_req *req)
+{
+	static const char *const kinds[] = {
+		[CORE_OP_SEND] = "Send",
+		[CORE_OP_RDMA_READ] = "RDMA Read",
+		[CORE_OP_RDMA_WRITE] = "RDMA Write",
+		[CORE_OP_BIND] = "bind",
+	};
+
+	core_log(CORE_LOG_ERROR, "%s: %s failed: %s",
+		 core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text, kinds[req->op],
+		 opendat_dto_status_name(req->status));
+}
+
 /* Raises the completions of done requests in posting order, up to the first that is not done. */
 static void req_raise_done(struct core_ep *ep)
 {
@@ -133,8 +150,11 @@ static void req_raise_done(struct core_ep *ep)
 			return;
 		if (ep->is_breaking && req->status == DAT_DTO_SUCCESS)
 			req->status = DAT_DTO_ERR_FLUSHED; /* DTO-48 */
-		if (req->status != DAT_DTO_SUCCESS)
+		if (req->status != DAT_DTO_SUCCESS) {
+			if (!ep->is_breaking)
+				req_log_failed(ep, req);
 			ep_break(ep);
+		}
 		if (req->op == CORE_OP_BIND && req->binding) /* RMR-BIND-39: it was flushed */
 			core_bind_drop(ep, req);
 		req->is_done = false;
@@ -234,6 +254,10 @@ void core_recv_done(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status, DAT_VL
 		ep->srq ? &ep->srq_user.taken : &ep->recv.slots[ep->recv.head & ep->recv.mask];
 
 	assert(core_ep_recv_count(ep));
+	if (status != DAT_DTO_SUCCESS && status != DAT_DTO_ERR_FLUSHED)
+		core_log(CORE_LOG_ERROR, "%s: Receive failed: %s",
+			 core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text,
+			 opendat_dto_status_name(status));
 	recv_raise(ep, wqe->cookie, status, len,
 		   status != DAT_DTO_SUCCESS || recv_is_notifying(ep, wqe, is_solicited));
 }

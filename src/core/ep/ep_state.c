@@ -4,7 +4,9 @@
 
 #include <stdio.h>
 
+#include "core/base/log.h"
 #include "core/base/status.h"
+#include "shared/names.h"
 
 #define STATES (DAT_EP_STATE_COMPLETION_PENDING + 1)
 #define BIT(state) (1u << DAT_EP_STATE_##state)
@@ -117,9 +119,12 @@ enum core_ep_verdict core_ep_check_call(const struct core_ep *ep, enum core_ep_c
 	}
 }
 
-DAT_RETURN core_ep_bad_state(DAT_EP_STATE state)
+DAT_RETURN core_ep_bad_state(const struct core_ep *ep)
 {
-	return core_error(DAT_INVALID_STATE, state_subtypes[state]);
+	core_log(CORE_LOG_ERROR, "%s: the call is not possible in the state %s",
+		 core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text,
+		 opendat_ep_state_name(ep->state));
+	return core_error(DAT_INVALID_STATE, state_subtypes[ep->state]);
 }
 
 static const struct transition *transition_find(DAT_EP_STATE from, enum core_ep_change change)

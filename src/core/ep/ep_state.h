@@ -59,7 +59,7 @@ enum core_ep_verdict {
 /* Whether the call is legal in the current state. EP locked. */
 enum core_ep_verdict core_ep_check_call(const struct core_ep *ep, enum core_ep_call call);
 /* DAT_INVALID_STATE with the subtype of the state (EP-STATE-67). */
-DAT_RETURN core_ep_bad_state(DAT_EP_STATE state);
+CORE_COLD DAT_RETURN core_ep_bad_state(const struct core_ep *ep);
 /* Sets the state of a new endpoint. */
 void core_ep_start(struct core_ep *ep);
 /* Makes the transition. Returns the number of the event to raise, or 0 for none. EP locked. */

@@ -44,16 +44,22 @@ DAT_RETURN core_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wa
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!ep)
-		return core_bad_handle(DAT_INVALID_HANDLE_EP);
+		return core_bad_handle(CORE_ARG(ep_set_watermark, 1, ep_handle),
+				       DAT_INVALID_HANDLE_EP, ep_handle);
 	if (soft_high_watermark < DAT_WATERMARK_INFINITE) {
-		ret = core_bad_arg(2);
+		ret = core_bad_arg(CORE_ARG(ep_set_watermark, 2, soft_high_watermark),
+				   "%d is negative and not DAT_WATERMARK_INFINITE",
+				   (int)soft_high_watermark);
 	} else if (hard_high_watermark < DAT_WATERMARK_INFINITE) {
-		ret = core_bad_arg(3);
+		ret = core_bad_arg(CORE_ARG(ep_set_watermark, 3, hard_high_watermark),
+				   "%d is negative and not DAT_WATERMARK_INFINITE",
+				   (int)hard_high_watermark);
 	} else if (ep->srq && ep->srq->transport &&
 		   (soft_high_watermark != DAT_WATERMARK_INFINITE ||
 		    hard_high_watermark != DAT_WATERMARK_INFINITE)) {
 		/* EP-WMARK-19: the device does not report how many buffers an endpoint holds */
-		ret = core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+		ret = core_unsupported(CORE_ARG(ep_set_watermark, 2, soft_high_watermark),
+				       "the device has no high watermarks");
 	} else {
 		core_ep_set_soft_watermark(ep, soft_high_watermark);
 		ep->hard_watermark = hard_high_watermark;

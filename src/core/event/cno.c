@@ -74,11 +74,13 @@ DAT_RETURN core_cno_create(DAT_IA_HANDLE ia_handle, DAT_OS_WAIT_PROXY_AGENT agen
 	DAT_RETURN ret;
 
 	if (!ia)
-		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+		return core_bad_handle(CORE_ARG(cno_create, 1, ia_handle), DAT_INVALID_HANDLE_IA,
+				       ia_handle);
 	if (!agent_is_valid(&agent))
-		ret = core_bad_arg(2);
+		ret = core_bad_arg(CORE_ARG(cno_create, 2, agent),
+				   "instance_data without proxy_agent_func");
 	else if (!cno_handle)
-		ret = core_bad_arg(3);
+		ret = core_bad_null(CORE_ARG(cno_create, 3, cno_handle));
 	else
 		ret = cno_new(ia, &agent, &cno);
 	if (ret == DAT_SUCCESS)
@@ -91,25 +93,28 @@ DAT_RETURN core_cno_modify_agent(DAT_CNO_HANDLE cno_handle, DAT_OS_WAIT_PROXY_AG
 {
 	CORE_NO_CANCELLATION;
 	struct core_cno *cno = core_handle_lock(cno_handle, DAT_HANDLE_TYPE_CNO);
-	struct core_agent_call *call, *old;
+	struct core_agent_call *call = NULL, *old;
 	struct core_ref ref;
 	struct core_ia *ia;
 	DAT_RETURN ret;
 
 	if (!cno)
-		return core_bad_handle(DAT_INVALID_HANDLE_CNO);
+		return core_bad_handle(CORE_ARG(cno_modify_agent, 1, cno_handle),
+				       DAT_INVALID_HANDLE_CNO, cno_handle);
 	ref = core_handle_ref(cno->cell);
 	ia = cno->ia;
 	cno->busy++; /* keeps CNO and instance while agent_prepare runs unlocked */
 	core_handle_unlock(ref.cell);
 	ret = agent_is_valid(&agent) ? agent_prepare(ia, &agent, cno_handle, &call)
-				     : core_bad_arg(2);
+				     : core_bad_arg(CORE_ARG(cno_modify_agent, 2, agent),
+						    "instance_data without proxy_agent_func");
 	core_lock_acquire(&ref.cell->lock);
 	if (!--cno->busy && cno->is_dying)
 		pthread_cond_signal(&cno->idle);
 	if (ret == DAT_SUCCESS && cno->is_dying) {
 		free(call);
-		ret = core_bad_handle(DAT_INVALID_HANDLE_CNO);
+		ret = core_bad_handle(CORE_ARG(cno_modify_agent, 1, cno_handle),
+				      DAT_INVALID_HANDLE_CNO, cno_handle);
 	} else if (ret == DAT_SUCCESS) {
 		old = cno->agent;
 		cno->agent = call;
@@ -128,11 +133,13 @@ DAT_RETURN core_cno_query(DAT_CNO_HANDLE cno_handle, DAT_CNO_PARAM_MASK mask, DA
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!cno)
-		return core_bad_handle(DAT_INVALID_HANDLE_CNO);
+		return core_bad_handle(CORE_ARG(cno_query, 1, cno_handle), DAT_INVALID_HANDLE_CNO,
+				       cno_handle);
 	if (mask & ~(DAT_CNO_PARAM_MASK)DAT_CNO_FIELD_ALL) {
-		ret = core_bad_arg(2);
+		ret = core_bad_bits(CORE_ARG(cno_query, 2, cno_param_mask), mask,
+				    DAT_CNO_FIELD_ALL);
 	} else if (!param) {
-		ret = core_bad_arg(3);
+		ret = core_bad_null(CORE_ARG(cno_query, 3, cno_param));
 	} else {
 		param->ia_handle = cno->ia->cell;
 		param->agent = cno->agent ? cno->agent->agent : DAT_OS_WAIT_PROXY_AGENT_NULL;
@@ -147,9 +154,10 @@ DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd)
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!cno)
-		return core_bad_handle(DAT_INVALID_HANDLE_CNO);
+		return core_bad_handle(CORE_ARG(opendat_cno_fd, 1, cno_handle),
+				       DAT_INVALID_HANDLE_CNO, handle);
 	if (!fd) {
-		ret = core_bad_arg(2);
+		ret = core_bad_null(CORE_ARG(opendat_cno_fd, 2, fd));
 	} else {
 		if (cno->fd < 0)
 			cno->fd = eventfd(cno->first ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -208,7 +216,8 @@ DAT_RETURN core_cno_free(DAT_CNO_HANDLE cno_handle)
 	struct core_ia *ia;
 
 	if (!cno)
-		return core_bad_handle(DAT_INVALID_HANDLE_CNO);
+		return core_bad_handle(CORE_ARG(cno_free, 1, cno_handle), DAT_INVALID_HANDLE_CNO,
+				       cno_handle);
 	if (cno->users || cno->waiters) {
 		core_handle_unlock(cno->cell);
 		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_CNO_IN_USE);

@@ -101,6 +101,11 @@ static bool cno_poll_locked(struct core_cno *cno)
 	return !cno->is_dying;
 }
 
+CORE_COLD static DAT_RETURN cno_bad_handle(DAT_CNO_HANDLE handle)
+{
+	return core_bad_handle(CORE_ARG(cno_wait, 1, cno_handle), DAT_INVALID_HANDLE_CNO, handle);
+}
+
 static DAT_RETURN cno_wait_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
 				  DAT_EVD_HANDLE *evd_out)
 {
@@ -109,7 +114,7 @@ static DAT_RETURN cno_wait_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
 
 	*evd_out = DAT_HANDLE_NULL;
 	if (!cno->first && !cno_poll_locked(cno)) /* CNO-WAIT-17, GEN-26 */
-		return cno->is_freed ? core_bad_handle(DAT_INVALID_HANDLE_CNO) : DAT_SUCCESS;
+		return cno->is_freed ? cno_bad_handle(cno->cell) : DAT_SUCCESS;
 	if (cno->first) { /* then no thread waits, see cno_queue_trigger_locked */
 		*evd_out = core_cno_pop_trigger_locked(cno);
 		return DAT_SUCCESS;
@@ -124,17 +129,20 @@ static DAT_RETURN cno_wait_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
 
 DAT_RETURN core_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD_HANDLE *evd_handle)
 {
-	DAT_RETURN ret = core_bad_handle(DAT_INVALID_HANDLE_CNO);
 	struct core_handle *cell;
 	struct core_cno *cno;
 	struct core_wait_cancel old;
+	DAT_RETURN ret;
 
 	core_wait_cancel_off(&old);
 	cno = core_handle_lock(cno_handle, DAT_HANDLE_TYPE_CNO);
 	if (cno) {
 		cell = cno->cell;
-		ret = evd_handle ? cno_wait_locked(cno, timeout, evd_handle) : core_bad_arg(3);
+		ret = evd_handle ? cno_wait_locked(cno, timeout, evd_handle)
+				 : core_bad_null(CORE_ARG(cno_wait, 3, evd_handle));
 		core_handle_unlock(cell);
+	} else {
+		ret = cno_bad_handle(cno_handle);
 	}
 	core_wait_cancel_restore(&old);
 	return ret;

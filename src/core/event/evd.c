@@ -86,6 +86,12 @@ fini:
 	return ret;
 }
 
+static DAT_RETURN evd_too_long(DAT_COUNT qlen, DAT_COUNT max)
+{
+	(void)core_bad_range(CORE_ARG(evd_create, 2, evd_min_qlen), qlen, 1, max);
+	return core_no_resources(DAT_RESOURCE_TEVD);
+}
+
 static DAT_RETURN evd_create_on(struct core_ia *ia, DAT_COUNT qlen, DAT_CNO_HANDLE cno_handle,
 				DAT_EVD_FLAGS flags, const DAT_EVD_HANDLE *handle,
 				struct core_evd **evd_out)
@@ -96,16 +102,20 @@ static DAT_RETURN evd_create_on(struct core_ia *ia, DAT_COUNT qlen, DAT_CNO_HAND
 	if (cno_handle != DAT_HANDLE_NULL) {
 		cno = core_cno_use(cno_handle, ia);
 		if (!cno)
-			return core_bad_handle(DAT_INVALID_HANDLE_CNO);
+			return core_bad_handle(CORE_ARG(evd_create, 3, cno_handle),
+					       DAT_INVALID_HANDLE_CNO, cno_handle);
 	}
 	if (qlen <= 0)
-		ret = core_bad_arg(2);
-	else if (!flags || (flags & ~EVD_FLAGS_ALL))
-		ret = core_bad_arg(4);
+		ret = core_bad_arg(CORE_ARG(evd_create, 2, evd_min_qlen), "%d is not positive",
+				   (int)qlen);
+	else if (!flags)
+		ret = core_bad_arg(CORE_ARG(evd_create, 4, evd_flags), "0x0 has no flag");
+	else if (flags & ~EVD_FLAGS_ALL)
+		ret = core_bad_bits(CORE_ARG(evd_create, 4, evd_flags), flags, EVD_FLAGS_ALL);
 	else if (!handle)
-		ret = core_bad_arg(5);
+		ret = core_bad_null(CORE_ARG(evd_create, 5, evd_handle));
 	else if (qlen > ia->attr.max_evd_qlen)
-		ret = core_no_resources(DAT_RESOURCE_TEVD);
+		ret = evd_too_long(qlen, ia->attr.max_evd_qlen);
 	else
 		ret = core_evd_new(ia, qlen, flags, cno, evd_out);
 	if (ret != DAT_SUCCESS && cno)
@@ -118,11 +128,14 @@ DAT_RETURN core_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT qlen, DAT_CNO_HAND
 {
 	CORE_NO_CANCELLATION;
 	struct core_ia *ia = core_ia_enter(ia_handle);
-	DAT_RETURN ret = core_bad_handle(DAT_INVALID_HANDLE_IA);
 	struct core_evd *evd = NULL;
+	DAT_RETURN ret;
 
 	if (ia)
 		ret = evd_create_on(ia, qlen, cno_handle, flags, evd_handle, &evd);
+	else
+		ret = core_bad_handle(CORE_ARG(evd_create, 1, ia_handle), DAT_INVALID_HANDLE_IA,
+				      ia_handle);
 	if (evd_handle)
 		*evd_handle = ret == DAT_SUCCESS ? evd->cell : DAT_HANDLE_NULL;
 	if (ia)
@@ -169,7 +182,8 @@ DAT_RETURN core_evd_free(DAT_EVD_HANDLE evd_handle)
 	struct core_evd *evd = core_handle_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
 
 	if (!evd)
-		return core_bad_handle(DAT_NO_SUBTYPE);
+		return core_bad_handle(CORE_ARG(evd_free, 1, evd_handle), DAT_NO_SUBTYPE,
+				       evd_handle);
 	for (int i = 0; i < CORE_STREAM_KINDS; i++) {
 		if (evd->users[i]) {
 			core_handle_unlock(evd->cell);
@@ -189,11 +203,13 @@ DAT_RETURN core_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK mask, DA
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!evd)
-		return core_bad_handle(DAT_NO_SUBTYPE);
+		return core_bad_handle(CORE_ARG(evd_query, 1, evd_handle), DAT_NO_SUBTYPE,
+				       evd_handle);
 	if (mask & ~DAT_EVD_FIELD_ALL) {
-		ret = core_bad_arg(2);
+		ret = core_bad_bits(CORE_ARG(evd_query, 2, evd_param_mask), mask,
+				    DAT_EVD_FIELD_ALL);
 	} else if (!param) {
-		ret = core_bad_arg(3);
+		ret = core_bad_null(CORE_ARG(evd_query, 3, evd_param));
 	} else {
 		param->ia_handle = evd->ia->cell;
 		param->evd_qlen = (DAT_COUNT)evd->capacity;
@@ -207,13 +223,14 @@ DAT_RETURN core_evd_query(DAT_EVD_HANDLE evd_handle, DAT_EVD_PARAM_MASK mask, DA
 	return ret;
 }
 
-static DAT_RETURN evd_set_switches(DAT_EVD_HANDLE evd_handle, const bool *is_enabled,
-				   const bool *is_waitable)
+static DAT_RETURN evd_set_switches(const char *call, DAT_EVD_HANDLE evd_handle,
+				   const bool *is_enabled, const bool *is_waitable)
 {
+	const struct core_arg arg = {call, "evd_handle", 1};
 	struct core_evd *evd = core_handle_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
 
 	if (!evd)
-		return core_bad_handle(DAT_NO_SUBTYPE);
+		return core_bad_handle(&arg, DAT_NO_SUBTYPE, evd_handle);
 	if (is_enabled)
 		evd->is_enabled = *is_enabled;
 	if (is_waitable) {
@@ -231,28 +248,28 @@ DAT_RETURN core_evd_enable(DAT_EVD_HANDLE evd_handle)
 {
 	CORE_NO_CANCELLATION;
 
-	return evd_set_switches(evd_handle, &(const bool){true}, NULL);
+	return evd_set_switches("dat_evd_enable", evd_handle, &(const bool){true}, NULL);
 }
 
 DAT_RETURN core_evd_disable(DAT_EVD_HANDLE evd_handle)
 {
 	CORE_NO_CANCELLATION;
 
-	return evd_set_switches(evd_handle, &(const bool){false}, NULL);
+	return evd_set_switches("dat_evd_disable", evd_handle, &(const bool){false}, NULL);
 }
 
 DAT_RETURN core_evd_set_unwaitable(DAT_EVD_HANDLE evd_handle)
 {
 	CORE_NO_CANCELLATION;
 
-	return evd_set_switches(evd_handle, NULL, &(const bool){false});
+	return evd_set_switches("dat_evd_set_unwaitable", evd_handle, NULL, &(const bool){false});
 }
 
 DAT_RETURN core_evd_clear_unwaitable(DAT_EVD_HANDLE evd_handle)
 {
 	CORE_NO_CANCELLATION;
 
-	return evd_set_switches(evd_handle, NULL, &(const bool){true});
+	return evd_set_switches("dat_evd_clear_unwaitable", evd_handle, NULL, &(const bool){true});
 }
 
 static DAT_RETURN evd_change_cno_locked(struct core_evd *evd, struct core_cno *cno)
@@ -279,11 +296,13 @@ DAT_RETURN core_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_han
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!evd)
-		return core_bad_handle(DAT_NO_SUBTYPE);
+		return core_bad_handle(CORE_ARG(evd_modify_cno, 1, evd_handle), DAT_NO_SUBTYPE,
+				       evd_handle);
 	if (cno_handle != DAT_HANDLE_NULL) {
 		cno = core_cno_use(cno_handle, evd->ia);
 		if (!cno)
-			ret = core_bad_handle(DAT_INVALID_HANDLE_CNO);
+			ret = core_bad_handle(CORE_ARG(evd_modify_cno, 2, cno_handle),
+					      DAT_INVALID_HANDLE_CNO, cno_handle);
 	}
 	if (ret == DAT_SUCCESS && cno && cno == evd->cno) {
 		core_cno_disuse(cno); /* EVD-MODIFY-CNO-09: a queued trigger stays, too */
@@ -327,9 +346,11 @@ DAT_RETURN core_evd_resize(DAT_EVD_HANDLE evd_handle, DAT_COUNT qlen)
 	DAT_RETURN ret;
 
 	if (!evd)
-		return core_bad_handle(DAT_NO_SUBTYPE);
+		return core_bad_handle(CORE_ARG(evd_resize, 1, evd_handle), DAT_NO_SUBTYPE,
+				       evd_handle);
 	if (qlen <= 0 || qlen > evd->ia->attr.max_evd_qlen)
-		ret = core_bad_arg(2);
+		ret = core_bad_range(CORE_ARG(evd_resize, 2, evd_min_qlen), qlen, 1,
+				     evd->ia->attr.max_evd_qlen);
 	else
 		ret = evd_resize_locked(evd, qlen);
 	core_handle_unlock(evd->cell);

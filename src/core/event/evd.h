@@ -83,14 +83,15 @@ void core_evd_destroy(struct core_evd *evd);
 
 /* Is it a live EVD of the instance with all the flags of `need`? */
 bool core_evd_suits(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need);
-/*
- * Attaches a stream to the EVD. Fails with `bad` if the handle is not a live EVD of the instance
- * with all the flags of `need`, and with DAT_INVALID_PARAMETER for argument `arg` if its other
- * streams are incompatible.
- */
-DAT_RETURN core_evd_attach(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
-			   enum core_stream stream, DAT_RETURN bad, unsigned int arg,
-			   struct core_evd **evd_out);
+enum core_evd_fit {
+	CORE_EVD_FITS,
+	CORE_EVD_UNFIT,	   /* the handle is not a live EVD of the instance with the needed flags */
+	CORE_EVD_CONFLICT, /* its other streams are incompatible */
+};
+
+/* Attaches a stream to the EVD, which must have all the flags of `need`. */
+enum core_evd_fit core_evd_attach(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
+				  enum core_stream stream, struct core_evd **evd_out);
 void core_evd_reattach(struct core_evd *evd, enum core_stream stream);
 void core_evd_detach(struct core_evd *evd, enum core_stream stream);
 

@@ -129,6 +129,11 @@ DAT_RETURN core_evd_take_queued(struct core_evd *evd, DAT_EVENT *event)
 	return DAT_SUCCESS;
 }
 
+CORE_COLD static DAT_RETURN evd_bad_handle(DAT_EVD_HANDLE handle)
+{
+	return core_bad_handle(CORE_ARG(evd_dequeue, 1, evd_handle), DAT_NO_SUBTYPE, handle);
+}
+
 DAT_RETURN core_evd_dequeue_slow(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 {
 	struct core_evd *evd = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EVD);
@@ -136,13 +141,13 @@ DAT_RETURN core_evd_dequeue_slow(DAT_EVD_HANDLE handle, DAT_EVENT *event)
 	DAT_RETURN ret;
 
 	if (!evd)
-		return core_bad_handle(DAT_NO_SUBTYPE);
+		return evd_bad_handle(handle);
 	cell = evd->cell;
 	if (!event)
-		ret = core_bad_arg(2);
+		ret = core_bad_null(CORE_ARG(evd_dequeue, 2, event));
 	else if (!core_evd_count_locked(evd) && !evd->has_waiter && !core_evd_drive_locked(evd))
-		ret = core_bad_handle(DAT_NO_SUBTYPE); /* freed meanwhile */
-	else if (evd->has_waiter) /* it may have started while the lock was released */
+		ret = evd_bad_handle(handle); /* freed meanwhile */
+	else if (evd->has_waiter)	      /* it may have started while the lock was released */
 		ret = core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
 	else if (!core_evd_count_locked(evd))
 		ret = (DAT_RETURN)DAT_QUEUE_EMPTY; /* bare: GEN-07 */

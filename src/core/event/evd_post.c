@@ -106,12 +106,19 @@ DAT_RETURN core_evd_post_se(DAT_EVD_HANDLE evd_handle, const DAT_EVENT *event)
 	DAT_EVENT copy;
 
 	if (!evd)
-		return core_bad_handle(DAT_NO_SUBTYPE);
+		return core_bad_handle(CORE_ARG(evd_post_se, 1, evd_handle), DAT_NO_SUBTYPE,
+				       evd_handle);
 	cell = evd->cell;
-	if (!event || event->event_number != DAT_SOFTWARE_EVENT) {
-		ret = core_bad_arg(2);
+	if (!event) {
+		ret = core_bad_null(CORE_ARG(evd_post_se, 2, event));
+	} else if (event->event_number != DAT_SOFTWARE_EVENT) {
+		ret = core_bad_arg(CORE_ARG(evd_post_se, 2, event),
+				   "event_number 0x%x is not DAT_SOFTWARE_EVENT",
+				   (unsigned int)event->event_number);
 	} else if (!(evd->flags & DAT_EVD_SOFTWARE_FLAG)) {
-		ret = core_bad_arg(1);
+		ret = core_bad_arg(CORE_ARG(evd_post_se, 1, evd_handle),
+				   "%s was created without DAT_EVD_SOFTWARE_FLAG",
+				   core_handle_name(cell).text);
 	} else if (core_evd_count_locked(evd) >= evd->capacity) {
 		ret = core_error(DAT_QUEUE_FULL, DAT_NO_SUBTYPE);
 	} else {

@@ -26,27 +26,26 @@ bool core_evd_suits(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS nee
 	return is_good;
 }
 
-DAT_RETURN core_evd_attach(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
-			   enum core_stream stream, DAT_RETURN bad, unsigned int arg,
-			   struct core_evd **evd_out)
+enum core_evd_fit core_evd_attach(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
+				  enum core_stream stream, struct core_evd **evd_out)
 {
 	struct core_evd *evd = core_handle_lock(handle, DAT_HANDLE_TYPE_EVD);
-	DAT_RETURN ret = DAT_SUCCESS;
+	enum core_evd_fit fit = CORE_EVD_FITS;
 	struct core_handle *cell;
 
 	if (!evd)
-		return bad;
+		return CORE_EVD_UNFIT;
 	cell = evd->cell;
 	if (evd->ia != ia || (evd->flags & need) != need)
-		ret = bad;
+		fit = CORE_EVD_UNFIT;
 	else if (!evd_stream_is_compatible(evd, stream))
-		ret = core_bad_arg(arg);
+		fit = CORE_EVD_CONFLICT;
 	else
 		evd->users[stream]++;
 	core_handle_unlock(cell);
-	if (ret == DAT_SUCCESS)
+	if (fit == CORE_EVD_FITS)
 		*evd_out = evd;
-	return ret;
+	return fit;
 }
 
 void core_evd_reattach(struct core_evd *evd, enum core_stream stream)
@@ -64,6 +63,8 @@ void core_evd_detach(struct core_evd *evd, enum core_stream stream)
 	core_lock_release(&evd->cell->lock);
 }
 
+static const struct core_arg async_evd = CORE_ARG_INIT(ia_openv, 3, asynch_evd_handle);
+
 DAT_RETURN core_evd_borrow(DAT_EVD_HANDLE handle, struct core_ia *ia)
 {
 	struct core_evd *evd = core_handle_lock(handle, DAT_HANDLE_TYPE_EVD);
@@ -71,13 +72,16 @@ DAT_RETURN core_evd_borrow(DAT_EVD_HANDLE handle, struct core_ia *ia)
 	struct core_handle *cell;
 
 	if (!evd)
-		return core_bad_handle(DAT_INVALID_HANDLE_EVD_ASYNC);
+		return core_bad_handle(&async_evd, DAT_INVALID_HANDLE_EVD_ASYNC, handle);
 	cell = evd->cell;
 	if (!(evd->flags & DAT_EVD_ASYNC_FLAG) ||
 	    strcmp(evd->ia->adapter->info.ia_name, ia->adapter->info.ia_name)) {
-		ret = core_bad_handle(DAT_INVALID_HANDLE_EVD_ASYNC);
+		ret = core_bad_handle(&async_evd, DAT_INVALID_HANDLE_EVD_ASYNC, handle);
 	} else if (!evd_stream_is_compatible(evd, CORE_STREAM_PLAIN)) {
-		ret = core_bad_arg(3);
+		ret = core_bad_arg(
+			&async_evd,
+			"%s receives events that need DAT_COMPLETION_SOLICITED_WAIT_FLAG",
+			core_handle_name(cell).text);
 	} else {
 		evd->users[CORE_STREAM_PLAIN]++;
 		ia->async_evd = handle;

@@ -79,11 +79,12 @@ static DAT_RETURN wait_check_locked(const struct core_evd *evd, DAT_COUNT thresh
 				    const DAT_EVENT *event, const DAT_COUNT *nmore)
 {
 	if (threshold <= 0 || (uint32_t)threshold > evd->capacity)
-		return core_bad_arg(3);
+		return core_bad_range(CORE_ARG(evd_wait, 3, threshold), threshold, 1,
+				      evd->capacity);
 	if (!event)
-		return core_bad_arg(4);
+		return core_bad_null(CORE_ARG(evd_wait, 4, event));
 	if (!nmore)
-		return core_bad_arg(5);
+		return core_bad_null(CORE_ARG(evd_wait, 5, n_more_events));
 	if (!evd->is_waitable)
 		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
 	if (evd->has_waiter)
@@ -126,11 +127,11 @@ static DAT_RETURN wait_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us, DAT_
 DAT_RETURN core_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COUNT threshold,
 			 DAT_EVENT *event, DAT_COUNT *nmore)
 {
-	DAT_RETURN ret = core_bad_handle(DAT_NO_SUBTYPE);
 	struct core_ref srq = {NULL, 0};
 	struct core_evd *evd;
 	struct core_handle *cell;
 	struct core_wait_cancel old;
+	DAT_RETURN ret;
 
 	core_wait_cancel_off(&old);
 	evd = core_handle_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
@@ -138,6 +139,9 @@ DAT_RETURN core_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COU
 		cell = evd->cell;
 		ret = wait_locked(evd, timeout, threshold, event, nmore, &srq);
 		core_handle_unlock(cell);
+	} else {
+		ret = core_bad_handle(CORE_ARG(evd_wait, 1, evd_handle), DAT_NO_SUBTYPE,
+				      evd_handle);
 	}
 	if (srq.cell)
 		core_hooks.srq_return(srq);

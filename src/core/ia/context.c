@@ -10,10 +10,11 @@ DAT_RETURN core_get_handle_type(DAT_HANDLE dat_handle, DAT_HANDLE_TYPE *handle_t
 	struct core_handle *cell = core_handle_lock_any(dat_handle, &type);
 
 	if (!cell)
-		return core_bad_handle(DAT_INVALID_HANDLE1);
+		return core_bad_handle(CORE_ARG(get_handle_type, 1, dat_handle),
+				       DAT_INVALID_HANDLE1, dat_handle);
 	core_handle_unlock(cell);
 	if (!handle_type)
-		return core_bad_arg(2);
+		return core_bad_null(CORE_ARG(get_handle_type, 2, handle_type));
 	*handle_type = type;
 	return DAT_SUCCESS;
 }
@@ -25,11 +26,12 @@ DAT_RETURN core_get_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT *context
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!cell)
-		return core_bad_handle(DAT_INVALID_HANDLE1);
+		return core_bad_handle(CORE_ARG(get_consumer_context, 1, dat_handle),
+				       DAT_INVALID_HANDLE1, dat_handle);
 	if (context)
 		*context = cell->context;
 	else
-		ret = core_bad_arg(2);
+		ret = core_bad_null(CORE_ARG(get_consumer_context, 2, context));
 	core_handle_unlock(cell);
 	return ret;
 }
@@ -40,7 +42,8 @@ DAT_RETURN core_set_consumer_context(DAT_HANDLE dat_handle, DAT_CONTEXT context)
 	struct core_handle *cell = core_handle_lock_any(dat_handle, &type);
 
 	if (!cell)
-		return core_bad_handle(DAT_INVALID_HANDLE1);
+		return core_bad_handle(CORE_ARG(set_consumer_context, 1, dat_handle),
+				       DAT_INVALID_HANDLE1, dat_handle);
 	cell->context = context;
 	core_handle_unlock(cell);
 	return DAT_SUCCESS;

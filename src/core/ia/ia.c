@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
@@ -105,6 +106,12 @@ void core_ia_delete(struct core_ia *ia)
 	free(ia);
 }
 
+static DAT_RETURN ia_queue_too_long(DAT_COUNT qlen, DAT_COUNT max)
+{
+	(void)core_bad_range(CORE_ARG(ia_openv, 2, asynch_evd_min_qlen), qlen, 1, max);
+	return core_no_resources(DAT_RESOURCE_TEVD);
+}
+
 /* Creates the asynchronous EVD, or shares that of another instance, or uses none. */
 static DAT_RETURN ia_take_async_evd(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE handle)
 {
@@ -118,7 +125,7 @@ static DAT_RETURN ia_take_async_evd(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_
 	if (handle != DAT_HANDLE_NULL)
 		return core_evd_borrow(handle, ia);
 	if (qlen > ia->attr.max_evd_qlen)
-		return core_no_resources(DAT_RESOURCE_TEVD);
+		return ia_queue_too_long(qlen, ia->attr.max_evd_qlen);
 	ret = core_evd_new(ia, qlen, DAT_EVD_ASYNC_FLAG, NULL, &evd);
 	if (ret != DAT_SUCCESS)
 		return ret;
@@ -129,10 +136,27 @@ static DAT_RETURN ia_take_async_evd(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_
 	return DAT_SUCCESS;
 }
 
+/* Logs why the transport did not open the device. */
+static void ia_explain(const struct core_ia *ia, int error)
+{
+	struct rlimit limit = {0};
+
+	if (!core_log_has(CORE_LOG_ERROR))
+		return;
+	core_log(CORE_LOG_ERROR, "adapter %s, device %s: cannot be opened: %s",
+		 ia->adapter->info.ia_name, ia->device, strerror(error));
+	if (error == EMFILE && !getrlimit(RLIMIT_NOFILE, &limit))
+		core_log(CORE_LOG_ERROR, "adapter %s: the limit is %llu descriptors (ulimit -n)",
+			 ia->adapter->info.ia_name, (unsigned long long)limit.rlim_cur);
+}
+
 static DAT_RETURN ia_start(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE async_evd)
 {
-	DAT_RETURN ret = core_status_from_errno(ia->ops->ia_open(ia));
+	int rc = ia->ops->ia_open(ia);
+	DAT_RETURN ret = core_status_from_errno(rc);
 
+	if (rc)
+		ia_explain(ia, -rc);
 	if (ret != DAT_SUCCESS) {
 		core_ia_delete(ia);
 		return ret;
@@ -159,9 +183,11 @@ static DAT_RETURN ia_open(const char *name, DAT_BOOLEAN is_thread_safe, DAT_COUN
 	if (!adapter)
 		return core_error(DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
 	if (*async_evd == DAT_EVD_OUT_OF_SCOPE) {
-		ret = core_bad_handle(DAT_INVALID_HANDLE_EVD_ASYNC);
+		ret = core_bad_handle(CORE_ARG(ia_openv, 3, asynch_evd_handle),
+				      DAT_INVALID_HANDLE_EVD_ASYNC, *async_evd);
 	} else if (*async_evd == DAT_HANDLE_NULL && qlen <= 0) {
-		ret = core_bad_arg(2);
+		ret = core_bad_arg(CORE_ARG(ia_openv, 2, asynch_evd_min_qlen), "%d is not positive",
+				   (int)qlen);
 	} else {
 		ia = ia_new(adapter, instance_data);
 		ret = ia ? ia_start(ia, qlen, *async_evd) : core_no_resources(DAT_RESOURCE_DEVICE);
@@ -179,11 +205,11 @@ static DAT_RETURN ia_open_entry(const DAT_NAME_PTR name, DAT_BOOLEAN is_thread_s
 	DAT_RETURN ret;
 
 	if (!name)
-		ret = core_bad_arg(1);
+		ret = core_bad_null(CORE_ARG(ia_openv, 1, provider));
 	else if (!async_evd)
-		ret = core_bad_arg(3);
+		ret = core_bad_null(CORE_ARG(ia_openv, 3, asynch_evd_handle));
 	else if (!ia_handle)
-		return core_bad_arg(4);
+		return core_bad_null(CORE_ARG(ia_openv, 4, ia_handle));
 	else
 		ret = ia_open(name, is_thread_safe, qlen, async_evd, &ia);
 	if (ia_handle)
@@ -234,15 +260,17 @@ DAT_RETURN core_ia_query(DAT_IA_HANDLE ia_handle, DAT_EVD_HANDLE *async_evd_hand
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!ia)
-		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+		return core_bad_handle(CORE_ARG(ia_query, 1, ia_handle), DAT_INVALID_HANDLE_IA,
+				       ia_handle);
 	if (ia_mask & ~DAT_IA_FIELD_ALL)
-		ret = core_bad_arg(3);
+		ret = core_bad_bits(CORE_ARG(ia_query, 3, ia_attr_mask), ia_mask, DAT_IA_FIELD_ALL);
 	else if (ia_mask && !ia_attr)
-		ret = core_bad_arg(4);
+		ret = core_bad_null(CORE_ARG(ia_query, 4, ia_attr));
 	else if (provider_mask & ~DAT_PROVIDER_FIELD_ALL)
-		ret = core_bad_arg(5);
+		ret = core_bad_bits(CORE_ARG(ia_query, 5, provider_attr_mask), provider_mask,
+				    DAT_PROVIDER_FIELD_ALL);
 	else if (provider_mask && !provider_attr)
-		ret = core_bad_arg(6);
+		ret = core_bad_null(CORE_ARG(ia_query, 6, provider_attr));
 	if (ret == DAT_SUCCESS) {
 		if (async_evd_handle)
 			*async_evd_handle = ia_async_handle(ia);

@@ -214,14 +214,19 @@ DAT_RETURN core_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS flags)
 	bool is_refused = false;
 
 	if (!ia)
-		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+		return core_bad_handle(CORE_ARG(ia_close, 1, ia_handle), DAT_INVALID_HANDLE_IA,
+				       ia_handle);
 	if (!is_graceful && flags != DAT_CLOSE_ABRUPT_FLAG) {
 		core_handle_unlock(ia->cell);
-		return core_bad_arg(2);
+		return core_bad_arg(
+			CORE_ARG(ia_close, 2, close_flags),
+			"0x%x is neither DAT_CLOSE_GRACEFUL_FLAG nor DAT_CLOSE_ABRUPT_FLAG",
+			(unsigned int)flags);
 	}
 	if (ia->is_closing) { /* another thread is closing it */
 		core_handle_unlock(ia->cell);
-		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+		return core_bad_handle(CORE_ARG(ia_close, 1, ia_handle), DAT_INVALID_HANDLE_IA,
+				       ia_handle);
 	}
 	if (is_graceful)
 		is_refused = ia_is_in_use_locked(ia);

@@ -2,6 +2,7 @@
 /* Local memory regions: dat_lmr_create, dat_lmr_free, dat_lmr_query, dat_lmr_sync_*. */
 #include "core/mem/lmr.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/base/calls.h"
@@ -24,6 +25,13 @@ struct lmr_args {
 	struct core_pz *pz;
 };
 
+static const struct core_arg lmr_region = CORE_ARG_INIT(lmr_create, 3, region_description);
+
+static DAT_RETURN lmr_bad_source(DAT_LMR_HANDLE handle)
+{
+	return core_bad_handle(&lmr_region, DAT_INVALID_HANDLE_LMR, handle);
+}
+
 /* DAT_MEM_TYPE_LMR: takes the range of the source region. */
 static DAT_RETURN lmr_from_source(struct core_ia *ia, struct lmr_args *args)
 {
@@ -32,12 +40,24 @@ static DAT_RETURN lmr_from_source(struct core_ia *ia, struct lmr_args *args)
 	struct core_handle *cell;
 
 	if (!source)
-		return core_bad_handle(DAT_INVALID_HANDLE_LMR);
+		return lmr_bad_source(args->description.for_lmr_handle);
 	cell = source->cell;
 	args->address = source->address;
 	args->length = source->length;
 	core_handle_unlock(cell);
-	return cell->ia == ia ? DAT_SUCCESS : core_bad_handle(DAT_INVALID_HANDLE_LMR);
+	return cell->ia == ia ? DAT_SUCCESS : lmr_bad_source(cell);
+}
+
+static DAT_RETURN lmr_too_long(DAT_VLEN length, DAT_VLEN max)
+{
+	(void)core_bad_range(CORE_ARG(lmr_create, 4, length), (int64_t)length, 1, (int64_t)max);
+	return core_no_resources(DAT_RESOURCE_MEMORY_REGION);
+}
+
+static DAT_RETURN lmr_not_shared(const void *start)
+{
+	(void)core_bad_arg(&lmr_region, "%p: not mapped as shared memory", start);
+	return core_error(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
 }
 
 /* All other types: checks the range of the address space. */
@@ -49,17 +69,21 @@ static DAT_RETURN lmr_from_range(struct core_ia *ia, struct lmr_args *args)
 
 	args->address = (DAT_VADDR)(uintptr_t)start;
 	if (is_shared && !args->description.for_shared_memory.shared_memory_id)
-		return core_bad_arg(3);
+		return core_bad_arg(&lmr_region, "shared_memory_id: NULL");
 	if (!start || args->length > UINT64_MAX - args->address)
-		return core_bad_arg(3);
+		return core_bad_arg(&lmr_region,
+				    "%p and %" PRIu64 " bytes: NULL, or beyond the address space",
+				    start, args->length);
 	if (!args->length)
-		return core_bad_arg(4);
+		return core_bad_arg(CORE_ARG(lmr_create, 4, length), "0");
 	if (args->length > ia->attr.max_lmr_block_size)
-		return core_no_resources(DAT_RESOURCE_MEMORY_REGION);
+		return lmr_too_long(args->length, ia->attr.max_lmr_block_size);
 	if (!core_range_is_mapped(start, args->length))
-		return core_bad_arg(3);
+		return core_bad_arg(&lmr_region,
+				    "%p and %" PRIu64 " bytes: not all of it is mapped", start,
+				    args->length);
 	if (is_shared && !core_range_is_shared(start, args->length))
-		return core_error(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
+		return lmr_not_shared(start);
 	return DAT_SUCCESS;
 }
 
@@ -91,7 +115,13 @@ static DAT_RETURN lmr_new(struct core_ia *ia, const struct lmr_args *args,
 	if (!lmr->cell)
 		goto free_slot;
 	rc = ia->ops->lmr_create(ia, lmr);
-	ret = rc == -EFAULT ? core_bad_arg(3) : core_status_from_errno(rc);
+	ret = rc == -EFAULT
+		      ? core_bad_arg(
+				&lmr_region,
+				"0x%" PRIx64 " and %" PRIu64
+				" bytes: the memory cannot be accessed as the privileges require",
+				args->address, args->length)
+		      : core_status_from_errno(rc);
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
 	lmr->rmr_context = args->priv & LMR_REMOTE ? lmr->rkey : 0;
@@ -115,11 +145,13 @@ free_slot:
 static DAT_RETURN lmr_check(struct core_ia *ia, struct lmr_args *args, const DAT_LMR_HANDLE *handle)
 {
 	if (args->mem_type > DAT_MEM_TYPE_SO_VIRTUAL)
-		return core_bad_arg(2);
+		return core_bad_arg(CORE_ARG(lmr_create, 2, mem_type), "%u is no DAT_MEM_TYPE",
+				    (unsigned int)args->mem_type);
 	if (args->priv & ~DAT_MEM_PRIV_ALL_FLAG)
-		return core_bad_arg(6);
+		return core_bad_bits(CORE_ARG(lmr_create, 6, privileges), args->priv,
+				     DAT_MEM_PRIV_ALL_FLAG);
 	if (!handle)
-		return core_bad_arg(7);
+		return core_bad_null(CORE_ARG(lmr_create, 7, lmr_handle));
 	return args->mem_type == DAT_MEM_TYPE_LMR ? lmr_from_source(ia, args)
 						  : lmr_from_range(ia, args);
 }
@@ -131,7 +163,8 @@ static DAT_RETURN lmr_create_on(struct core_ia *ia, struct lmr_args *args, DAT_P
 
 	args->pz = core_pz_use(pz_handle, ia);
 	if (!args->pz)
-		return core_bad_handle(DAT_INVALID_HANDLE_PZ);
+		return core_bad_handle(CORE_ARG(lmr_create, 5, pz_handle), DAT_INVALID_HANDLE_PZ,
+				       pz_handle);
 	ret = lmr_check(ia, args, handle);
 	if (ret == DAT_SUCCESS)
 		ret = lmr_new(ia, args, lmr_out);
@@ -157,7 +190,8 @@ DAT_RETURN core_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 	DAT_RETURN ret;
 
 	if (!ia)
-		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+		return core_bad_handle(CORE_ARG(lmr_create, 1, ia_handle), DAT_INVALID_HANDLE_IA,
+				       ia_handle);
 	ret = lmr_create_on(ia, &args, pz_handle, lmr_handle, &lmr);
 	if (ret == DAT_SUCCESS) {
 		*lmr_handle = lmr->cell;
@@ -196,7 +230,8 @@ DAT_RETURN core_lmr_free(DAT_LMR_HANDLE lmr_handle)
 	struct core_lmr *lmr = core_handle_lock(lmr_handle, DAT_HANDLE_TYPE_LMR);
 
 	if (!lmr)
-		return core_bad_handle(DAT_INVALID_HANDLE_LMR);
+		return core_bad_handle(CORE_ARG(lmr_free, 1, lmr_handle), DAT_INVALID_HANDLE_LMR,
+				       lmr_handle);
 	if (atomic_load(&lmr->bound)) {
 		core_handle_unlock(lmr->cell);
 		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_LMR_IN_USE);
@@ -213,12 +248,14 @@ DAT_RETURN core_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK mask, DA
 	struct core_handle *cell;
 
 	if (!lmr)
-		return core_bad_handle(DAT_INVALID_HANDLE_LMR);
+		return core_bad_handle(CORE_ARG(lmr_query, 1, lmr_handle), DAT_INVALID_HANDLE_LMR,
+				       lmr_handle);
 	cell = lmr->cell;
 	if (mask & ~DAT_LMR_FIELD_ALL) {
-		ret = core_bad_arg(2);
+		ret = core_bad_bits(CORE_ARG(lmr_query, 2, lmr_param_mask), mask,
+				    DAT_LMR_FIELD_ALL);
 	} else if (!param) {
-		ret = core_bad_arg(3);
+		ret = core_bad_null(CORE_ARG(lmr_query, 3, lmr_param));
 	} else {
 		param->ia_handle = cell->ia->cell;
 		param->mem_type = lmr->mem_type;
@@ -236,18 +273,22 @@ DAT_RETURN core_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK mask, DA
 }
 
 /* For both directions. Caches are coherent, so a full fence and the checks are enough. */
-static DAT_RETURN lmr_sync(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *segments, DAT_VLEN count)
+static DAT_RETURN lmr_sync(const char *call, DAT_IA_HANDLE ia_handle,
+			   const DAT_LMR_TRIPLET *segments, DAT_VLEN count)
 {
+	const struct core_arg ia_arg = {call, "ia_handle", 1},
+			      segments_arg = {call, "local_segments", 2};
 	struct core_ia *ia = core_ia_enter(ia_handle);
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!ia)
-		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+		return core_bad_handle(&ia_arg, DAT_INVALID_HANDLE_IA, ia_handle);
 	if (count && !segments)
-		ret = core_bad_arg(2);
+		ret = core_bad_null(&segments_arg);
 	for (DAT_VLEN i = 0; ret == DAT_SUCCESS && i < count; i++)
 		if (!core_mem_is_registered(ia->mem, &segments[i]))
-			ret = core_bad_arg(2);
+			ret = core_bad_arg(&segments_arg,
+					   "segment %" PRIu64 " is not inside a region", i);
 	/* sequentially consistent: orders the caller's accesses with those of peers, which other
 	 * threads, processes or the device make */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -260,7 +301,7 @@ DAT_RETURN core_lmr_sync_rdma_read(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLE
 {
 	CORE_NO_CANCELLATION;
 
-	return lmr_sync(ia_handle, local_segments, num_segments);
+	return lmr_sync("dat_lmr_sync_rdma_read", ia_handle, local_segments, num_segments);
 }
 
 DAT_RETURN core_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPLET *local_segments,
@@ -268,5 +309,5 @@ DAT_RETURN core_lmr_sync_rdma_write(DAT_IA_HANDLE ia_handle, const DAT_LMR_TRIPL
 {
 	CORE_NO_CANCELLATION;
 
-	return lmr_sync(ia_handle, local_segments, num_segments);
+	return lmr_sync("dat_lmr_sync_rdma_write", ia_handle, local_segments, num_segments);
 }

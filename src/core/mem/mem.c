@@ -3,6 +3,7 @@
 #include "core/mem/cache.h"
 #include "core/mem/mem.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -150,6 +151,27 @@ void core_mem_cache_shrink(struct core_mem_cache *known, DAT_VADDR address, DAT_
 	known->length = most;
 }
 
+/* All posting calls have the segments in this parameter. */
+static const struct core_arg mem_segment = {"a post", "local_iov", 3};
+
+CORE_COLD static DAT_RETURN mem_outside(const struct core_mem_attr *attr,
+					const DAT_LMR_TRIPLET *segment)
+{
+	return core_bad_arg(&mem_segment,
+			    "0x%" PRIx64 " and %" PRIu64
+			    " bytes are not inside the region of lmr_context 0x%x, 0x%" PRIx64
+			    " and %" PRIu64 " bytes",
+			    segment->virtual_address, segment->segment_length, segment->lmr_context,
+			    attr->address, attr->length);
+}
+
+CORE_COLD static DAT_RETURN mem_violation(const DAT_LMR_TRIPLET *segment, const char *why,
+					  DAT_RETURN_TYPE type, DAT_RETURN_SUBTYPE subtype)
+{
+	(void)core_bad_arg(&mem_segment, "lmr_context 0x%x %s", segment->lmr_context, why);
+	return core_error(type, subtype);
+}
+
 DAT_RETURN core_mem_check_slow(struct core_mem *mem, const DAT_LMR_TRIPLET *segment,
 			       const struct core_pz *pz, enum core_mem_use use)
 {
@@ -159,16 +181,20 @@ DAT_RETURN core_mem_check_slow(struct core_mem *mem, const DAT_LMR_TRIPLET *segm
 	if (!segment->segment_length)
 		return DAT_SUCCESS;
 	if (!core_mem_read_attr(mem, segment->lmr_context, &attr))
-		return core_error(DAT_PRIVILEGES_VIOLATION,
-				  is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
+		return mem_violation(segment, "is that of no live region", DAT_PRIVILEGES_VIOLATION,
+				     is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
 	if (!core_mem_is_inside(attr.address, attr.length, segment))
-		return core_bad_arg(3);
+		return mem_outside(&attr, segment);
 	if (pz && attr.pz != pz)
-		return core_error(DAT_PROTECTION_VIOLATION,
-				  is_source ? DAT_PROTECTION_READ : DAT_PROTECTION_WRITE);
+		return mem_violation(segment, "is of another protection zone than the endpoint",
+				     DAT_PROTECTION_VIOLATION,
+				     is_source ? DAT_PROTECTION_READ : DAT_PROTECTION_WRITE);
 	if (!core_mem_is_allowed(attr.priv, use))
-		return core_error(DAT_PRIVILEGES_VIOLATION,
-				  is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
+		return mem_violation(segment,
+				     is_source ? "lacks DAT_MEM_PRIV_LOCAL_READ_FLAG"
+					       : "lacks DAT_MEM_PRIV_LOCAL_WRITE_FLAG",
+				     DAT_PRIVILEGES_VIOLATION,
+				     is_source ? DAT_PRIVILEGES_READ : DAT_PRIVILEGES_WRITE);
 	return DAT_SUCCESS;
 }
 

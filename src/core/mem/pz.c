@@ -56,8 +56,9 @@ DAT_RETURN core_pz_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE *pz_handle)
 	DAT_RETURN ret;
 
 	if (!ia)
-		return core_bad_handle(DAT_INVALID_HANDLE_IA);
-	ret = pz_handle ? pz_new(ia, &pz) : core_bad_arg(2);
+		return core_bad_handle(CORE_ARG(pz_create, 1, ia_handle), DAT_INVALID_HANDLE_IA,
+				       ia_handle);
+	ret = pz_handle ? pz_new(ia, &pz) : core_bad_null(CORE_ARG(pz_create, 2, pz_handle));
 	if (ret == DAT_SUCCESS)
 		*pz_handle = pz->cell;
 	core_ia_leave(ia);
@@ -82,7 +83,8 @@ DAT_RETURN core_pz_free(DAT_PZ_HANDLE pz_handle)
 	struct core_pz *pz = core_handle_lock(pz_handle, DAT_HANDLE_TYPE_PZ);
 
 	if (!pz)
-		return core_bad_handle(DAT_INVALID_HANDLE_PZ);
+		return core_bad_handle(CORE_ARG(pz_free, 1, pz_handle), DAT_INVALID_HANDLE_PZ,
+				       pz_handle);
 	if (pz->users) {
 		core_handle_unlock(pz->cell);
 		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_PZ_IN_USE);
@@ -98,11 +100,12 @@ DAT_RETURN core_pz_query(DAT_PZ_HANDLE pz_handle, DAT_PZ_PARAM_MASK mask, DAT_PZ
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!pz)
-		return core_bad_handle(DAT_INVALID_HANDLE_PZ);
+		return core_bad_handle(CORE_ARG(pz_query, 1, pz_handle), DAT_INVALID_HANDLE_PZ,
+				       pz_handle);
 	if (mask & ~DAT_PZ_FIELD_ALL)
-		ret = core_bad_arg(2);
+		ret = core_bad_bits(CORE_ARG(pz_query, 2, pz_param_mask), mask, DAT_PZ_FIELD_ALL);
 	else if (!param)
-		ret = core_bad_arg(3);
+		ret = core_bad_null(CORE_ARG(pz_query, 3, pz_param));
 	else
 		param->ia_handle = pz->ia->cell;
 	core_handle_unlock(pz->cell);

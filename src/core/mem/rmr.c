@@ -58,12 +58,16 @@ DAT_RETURN core_rmr_create(DAT_PZ_HANDLE pz_handle, DAT_RMR_HANDLE *rmr_handle)
 	CORE_NO_CANCELLATION;
 	struct core_ia *ia = rmr_enter_ia(pz_handle);
 	struct core_pz *pz = ia ? core_pz_use(pz_handle, ia) : NULL;
-	DAT_RETURN ret = core_bad_handle(DAT_INVALID_HANDLE_PZ);
 	struct core_rmr *rmr = NULL;
+	DAT_RETURN ret;
 
-	if (!pz)
+	if (!pz) {
+		ret = core_bad_handle(CORE_ARG(rmr_create, 1, pz_handle), DAT_INVALID_HANDLE_PZ,
+				      pz_handle);
 		goto leave;
-	ret = rmr_handle ? rmr_new(ia, pz, &rmr) : core_bad_arg(2);
+	}
+	ret = rmr_handle ? rmr_new(ia, pz, &rmr)
+			 : core_bad_null(CORE_ARG(rmr_create, 2, rmr_handle));
 	if (ret == DAT_SUCCESS)
 		*rmr_handle = rmr->cell;
 	else
@@ -81,11 +85,17 @@ DAT_RETURN core_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK mask, DA
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!rmr)
-		return core_bad_handle(DAT_INVALID_HANDLE_RMR);
-	if ((mask & ~DAT_RMR_FIELD_ALL) || ((mask & DAT_RMR_FIELD_LMR_TRIPLET) && !rmr->current)) {
-		ret = core_bad_arg(2); /* RMR-QUERY-08 */
+		return core_bad_handle(CORE_ARG(rmr_query, 1, rmr_handle), DAT_INVALID_HANDLE_RMR,
+				       rmr_handle);
+	if (mask & ~DAT_RMR_FIELD_ALL) {
+		ret = core_bad_bits(CORE_ARG(rmr_query, 2, rmr_param_mask), mask,
+				    DAT_RMR_FIELD_ALL);
+	} else if ((mask & DAT_RMR_FIELD_LMR_TRIPLET) && !rmr->current) {
+		ret = core_bad_arg(
+			CORE_ARG(rmr_query, 2, rmr_param_mask),
+			"DAT_RMR_FIELD_LMR_TRIPLET, but nothing is bound"); /* RMR-QUERY-08 */
 	} else if (!param) {
-		ret = core_bad_arg(3);
+		ret = core_bad_null(CORE_ARG(rmr_query, 3, rmr_param));
 	} else {
 		param->ia_handle = rmr->ia->cell;
 		param->pz_handle = rmr->pz->cell;
@@ -153,7 +163,8 @@ DAT_RETURN core_rmr_free(DAT_RMR_HANDLE rmr_handle)
 	struct core_rmr *rmr = core_handle_lock(rmr_handle, DAT_HANDLE_TYPE_RMR);
 
 	if (!rmr)
-		return core_bad_handle(DAT_INVALID_HANDLE_RMR);
+		return core_bad_handle(CORE_ARG(rmr_free, 1, rmr_handle), DAT_INVALID_HANDLE_RMR,
+				       rmr_handle);
 	core_rmr_destroy_locked(rmr);
 	return DAT_SUCCESS;
 }

@@ -15,18 +15,27 @@
 
 /* --- creation --- */
 
+static const struct core_arg srq_recv_dtos = {"dat_srq_create", "srq_attr: max_recv_dtos", 3};
+static const struct core_arg srq_recv_iov = {"dat_srq_create", "srq_attr: max_recv_iov", 3};
+
 static DAT_RETURN srq_check_attr(const struct core_ia *ia, const DAT_SRQ_ATTR *attr,
 				 const DAT_SRQ_HANDLE *handle)
 {
 	if (!attr)
-		return core_bad_arg(3);
+		return core_bad_null(CORE_ARG(srq_create, 3, srq_attr));
 	if (!handle)
-		return core_bad_arg(4);
+		return core_bad_null(CORE_ARG(srq_create, 4, srq_handle));
 	if (attr->max_recv_dtos <= 0 || attr->max_recv_dtos > ia->attr.max_recv_per_srq)
-		return core_bad_arg(3);
+		return core_bad_range(&srq_recv_dtos, attr->max_recv_dtos, 1,
+				      ia->attr.max_recv_per_srq);
 	if (attr->max_recv_iov <= 0 || attr->max_recv_iov > ia->attr.max_iov_segments_per_dto)
-		return core_bad_arg(3);
-	return attr->low_watermark == DAT_SRQ_LW_DEFAULT ? DAT_SUCCESS : core_bad_arg(3);
+		return core_bad_range(&srq_recv_iov, attr->max_recv_iov, 1,
+				      ia->attr.max_iov_segments_per_dto);
+	return attr->low_watermark == DAT_SRQ_LW_DEFAULT
+		       ? DAT_SUCCESS
+		       : core_bad_arg(CORE_ARG(srq_create, 3, srq_attr),
+				      "low_watermark %d is not DAT_SRQ_LW_DEFAULT",
+				      (int)attr->low_watermark);
 }
 
 static DAT_RETURN srq_new(struct core_ia *ia, struct core_pz *pz, const DAT_SRQ_ATTR *attr,
@@ -80,7 +89,8 @@ DAT_RETURN core_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT
 	DAT_RETURN ret;
 
 	if (!ia)
-		return core_bad_handle(DAT_INVALID_HANDLE_IA);
+		return core_bad_handle(CORE_ARG(srq_create, 1, ia_handle), DAT_INVALID_HANDLE_IA,
+				       ia_handle);
 	if (!ia->provider_attr.srq_supported) { /* SRQ-GEN-02 */
 		core_ia_leave(ia);
 		return core_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
@@ -88,7 +98,8 @@ DAT_RETURN core_srq_create(DAT_IA_HANDLE ia_handle, DAT_PZ_HANDLE pz_handle, DAT
 	pz = core_pz_use(pz_handle, ia);
 	if (!pz) {
 		core_ia_leave(ia);
-		return core_bad_handle(DAT_INVALID_HANDLE_PZ);
+		return core_bad_handle(CORE_ARG(srq_create, 2, pz_handle), DAT_INVALID_HANDLE_PZ,
+				       pz_handle);
 	}
 	ret = srq_check_attr(ia, srq_attr, srq_handle);
 	if (ret == DAT_SUCCESS)
@@ -123,7 +134,8 @@ DAT_RETURN core_srq_free(DAT_SRQ_HANDLE srq_handle)
 	struct core_srq *srq = core_handle_lock(srq_handle, DAT_HANDLE_TYPE_SRQ);
 
 	if (!srq)
-		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+		return core_bad_handle(CORE_ARG(srq_free, 1, srq_handle), DAT_INVALID_HANDLE_SRQ,
+				       srq_handle);
 	if (srq->users) {
 		core_handle_unlock(srq->cell);
 		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_SRQ_IN_USE);
@@ -141,10 +153,12 @@ DAT_RETURN core_srq_use(DAT_SRQ_HANDLE handle, struct core_ia *ia, struct core_s
 	struct core_handle *cell;
 
 	if (!srq)
-		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+		return core_bad_handle(CORE_ARG(ep_create_with_srq, 6, srq_handle),
+				       DAT_INVALID_HANDLE_SRQ, handle);
 	cell = srq->cell;
 	if (srq->ia != ia)
-		ret = core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+		ret = core_bad_handle(CORE_ARG(ep_create_with_srq, 6, srq_handle),
+				      DAT_INVALID_HANDLE_SRQ, handle);
 	else if (srq->users >= (uint32_t)ia->attr.max_ep_per_srq)
 		ret = core_no_resources(DAT_RESOURCE_SRQ);
 	else
@@ -208,15 +222,17 @@ static DAT_RETURN srq_check_segments(struct core_srq *srq, DAT_COUNT count,
 
 	*len_out = 0;
 	if (count < 0 || (uint32_t)count > srq->iov_max)
-		return core_bad_arg(2);
+		return core_bad_range(CORE_ARG(srq_post_recv, 2, num_segments), count, 0,
+				      srq->iov_max);
 	if (count && !iov)
-		return core_bad_arg(3);
+		return core_bad_null(CORE_ARG(srq_post_recv, 3, local_iov));
 	for (DAT_COUNT i = 0; i < count; i++) {
 		ret = core_mem_check(srq->ia->mem, &iov[i], srq->pz, CORE_MEM_TARGET);
 		if (ret != DAT_SUCCESS)
 			return ret;
 		if (iov[i].segment_length > UINT64_MAX - *len_out)
-			return core_bad_arg(3);
+			return core_bad_arg(CORE_ARG(srq_post_recv, 3, local_iov),
+					    "the sum of the lengths exceeds 64 bits");
 		*len_out += iov[i].segment_length;
 	}
 	return DAT_SUCCESS;
@@ -259,7 +275,8 @@ DAT_RETURN core_srq_post_recv(DAT_SRQ_HANDLE srq_handle, DAT_COUNT num_segments,
 	DAT_RETURN ret;
 
 	if (!srq)
-		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+		return core_bad_handle(CORE_ARG(srq_post_recv, 1, srq_handle),
+				       DAT_INVALID_HANDLE_SRQ, srq_handle);
 	ref = core_handle_ref(srq->cell);
 	ret = srq_post_locked(srq, num_segments, local_iov, user_cookie);
 	has_waiting = srq->waiting;
@@ -278,11 +295,13 @@ DAT_RETURN core_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK mask, DA
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!srq)
-		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+		return core_bad_handle(CORE_ARG(srq_query, 1, srq_handle), DAT_INVALID_HANDLE_SRQ,
+				       srq_handle);
 	if (mask & ~DAT_SRQ_FIELD_ALL) {
-		ret = core_bad_arg(2);
+		ret = core_bad_bits(CORE_ARG(srq_query, 2, srq_param_mask), mask,
+				    DAT_SRQ_FIELD_ALL);
 	} else if (!param) {
-		ret = core_bad_arg(3);
+		ret = core_bad_null(CORE_ARG(srq_query, 3, srq_param));
 	} else {
 		param->ia_handle = srq->ia->cell;
 		param->srq_state = DAT_SRQ_STATE_OPERATIONAL;
@@ -302,7 +321,8 @@ static DAT_RETURN srq_resize_locked(struct core_srq *srq, DAT_COUNT size)
 	struct core_recv_queue queue;
 
 	if (size <= 0 || size > srq->ia->attr.max_recv_per_srq)
-		return core_bad_arg(2);
+		return core_bad_range(CORE_ARG(srq_resize, 2, srq_max_recv_dto), size, 1,
+				      srq->ia->attr.max_recv_per_srq);
 	if ((uint32_t)size < srq->outstanding || size < srq->low_watermark)
 		return core_error(DAT_INVALID_STATE, DAT_NO_SUBTYPE);
 	if ((uint32_t)size == srq->queue.capacity)
@@ -328,7 +348,8 @@ DAT_RETURN core_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_recv_dto
 	DAT_RETURN ret;
 
 	if (!srq)
-		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+		return core_bad_handle(CORE_ARG(srq_resize, 1, srq_handle), DAT_INVALID_HANDLE_SRQ,
+				       srq_handle);
 	ret = srq_resize_locked(srq, srq_max_recv_dto);
 	core_handle_unlock(srq->cell);
 	return ret;
@@ -341,9 +362,11 @@ DAT_RETURN core_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_watermark)
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!srq)
-		return core_bad_handle(DAT_INVALID_HANDLE_SRQ);
+		return core_bad_handle(CORE_ARG(srq_set_lw, 1, srq_handle), DAT_INVALID_HANDLE_SRQ,
+				       srq_handle);
 	if (low_watermark < 0 || (uint32_t)low_watermark > srq->queue.capacity) {
-		ret = core_bad_arg(2);
+		ret = core_bad_range(CORE_ARG(srq_set_lw, 2, low_watermark), low_watermark, 0,
+				     srq->queue.capacity);
 	} else {
 		srq->low_watermark = low_watermark;
 		srq->is_armed = low_watermark != DAT_SRQ_LW_DEFAULT;

@@ -8,6 +8,7 @@
 
 #include "core/base/log.h"
 #include "core/transport.h"
+#include "shared/names.h"
 #include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/pass.h"
@@ -18,8 +19,10 @@ void iw_conn_close(struct iw_conn *conn, DAT_EVENT_NUMBER end)
 {
 	if (iw_conn_state(conn) >= IW_CLOSING)
 		return;
-	core_log(CORE_LOG_CONN, "TCP connection on descriptor %d ends with event 0x%x%s", conn->fd,
-		 (unsigned int)end, conn->is_lost ? ", TCP has failed" : "");
+	core_log(end == DAT_CONNECTION_EVENT_BROKEN ? CORE_LOG_CONN | CORE_LOG_ERROR
+						    : CORE_LOG_CONN,
+		 "TCP connection on descriptor %d ends: %s%s", conn->fd, opendat_event_name(end),
+		 conn->is_lost ? ", TCP has failed" : "");
 	iw_conn_set_state(conn, IW_CLOSING);
 	conn->end = end;
 }

@@ -10,6 +10,7 @@
 
 #include "core/base/log.h"
 #include "core/base/slab.h"
+#include "shared/names.h"
 #include "soft/iwarp/connect/attempt.h"
 #include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/pass.h"
@@ -144,7 +145,7 @@ int iw_setup_peek(const struct iw_conn *conn)
 
 void iw_setup_fail(struct iw_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER number)
 {
-	core_log(CORE_LOG_CONN, "set-up over TCP ends with event 0x%x", (unsigned int)number);
+	core_log(CORE_LOG_CONN, "set-up over TCP ends: %s", opendat_event_name(number));
 	iw_conn_set_deadline(conn, 0);
 	iw_conn_drop(conn, ep);
 	core_ep_connect_failed(ep, number);

@@ -14,6 +14,7 @@
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/progress.h"
+#include "shared/names.h"
 #include "soft/shm/wire.h"
 
 #define RECHECK_NS 1000000u
@@ -48,9 +49,11 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 	/* reports what was done for the peer before the end is reported (DTO-52) */
 	if (shm_conn_state(conn) == SHM_ESTABLISHED)
 		shm_conn_flush(conn, false);
-	core_log(CORE_LOG_CONN, "connection %llu with process %d ends with event 0x%x%s",
-		 (unsigned long long)conn->id, (int)conn->remote.pid, (unsigned int)end,
-		 conn->is_peer_gone ? ", the peer has gone" : "");
+	core_log(end == DAT_CONNECTION_EVENT_BROKEN ? CORE_LOG_CONN | CORE_LOG_ERROR
+						    : CORE_LOG_CONN,
+		 "connection %llu with process %d ends: %s%s", (unsigned long long)conn->id,
+		 (int)conn->remote.pid, opendat_event_name(end),
+		 conn->is_peer_gone ? ", the process has died or closed its socket" : "");
 	shm_conn_set_state(conn, SHM_CLOSING);
 	if (shm_conn_ep(conn).cell)
 		core_handle_set_slow(shm_conn_ep(conn).cell, CORE_EP_SLOW_CONN);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The streams of an endpoint into EVDs (ep_stream.h). */
+#include "core/ep/ep_stream.h"
+
+#include <string.h>
+
+enum core_stream core_ep_recv_stream(const DAT_EP_ATTR *attr)
+{
+	if (attr->recv_completion_flags == DAT_COMPLETION_UNSIGNALLED_FLAG)
+		return CORE_STREAM_UNSIGNALLED;
+	if (attr->recv_completion_flags == DAT_COMPLETION_SOLICITED_WAIT_FLAG)
+		return CORE_STREAM_SOLICITED;
+	return CORE_STREAM_PLAIN;
+}
+
+enum core_stream core_ep_request_stream(const DAT_EP_ATTR *attr)
+{
+	return attr->request_completion_flags & DAT_COMPLETION_UNSIGNALLED_FLAG
+		       ? CORE_STREAM_UNSIGNALLED
+		       : CORE_STREAM_PLAIN;
+}
+
+void core_ep_streams_detach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr)
+{
+	if (streams->recv)
+		core_evd_detach(streams->recv, core_ep_recv_stream(attr));
+	if (streams->request)
+		core_evd_detach(streams->request, core_ep_request_stream(attr));
+	if (streams->connect)
+		core_evd_detach(streams->connect, CORE_STREAM_PLAIN);
+}
+
+void core_ep_streams_reattach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr)
+{
+	if (streams->recv)
+		core_evd_reattach(streams->recv, core_ep_recv_stream(attr));
+	if (streams->request)
+		core_evd_reattach(streams->request, core_ep_request_stream(attr));
+	if (streams->connect)
+		core_evd_reattach(streams->connect, CORE_STREAM_PLAIN);
+}
+
+/* One stream and the errors for it. */
+struct ep_stream {
+	DAT_EVD_HANDLE handle;
+	DAT_EVD_FLAGS need;
+	enum core_stream kind;
+	DAT_RETURN_SUBTYPE subtype;
+	const struct core_arg *name;
+};
+
+static DAT_RETURN stream_attach(struct core_ia *ia, const struct ep_stream *stream,
+				const struct core_arg *attr, struct core_evd **evd_out)
+{
+	enum core_evd_fit fit;
+
+	if (stream->handle == DAT_HANDLE_NULL)
+		return DAT_SUCCESS;
+	fit = core_evd_attach(stream->handle, ia, stream->need, stream->kind, evd_out);
+	if (fit == CORE_EVD_UNFIT)
+		return core_bad_handle(stream->name, stream->subtype, stream->handle);
+	if (fit == CORE_EVD_CONFLICT)
+		return core_bad_arg(attr,
+				    "%s cannot mix completions with and without "
+				    "DAT_COMPLETION_SOLICITED_WAIT_FLAG",
+				    core_handle_name(stream->handle).text);
+	return DAT_SUCCESS;
+}
+
+DAT_RETURN core_ep_streams_attach(struct core_ia *ia, const struct core_ep_args *args,
+				  const DAT_EP_ATTR *attr, struct core_ep_streams *streams)
+{
+	static const struct core_ep_names none;
+	const struct core_ep_names *names = args->names ? args->names : &none;
+	const struct ep_stream recv = {args->recv_evd, DAT_EVD_DTO_FLAG, core_ep_recv_stream(attr),
+				       DAT_INVALID_HANDLE_EVD_RECV, &names->recv_evd};
+	const struct ep_stream request = {args->request_evd, DAT_EVD_DTO_FLAG,
+					  core_ep_request_stream(attr),
+					  DAT_INVALID_HANDLE_EVD_REQUEST, &names->request_evd};
+	const struct ep_stream connect = {args->connect_evd, DAT_EVD_CONNECTION_FLAG,
+					  CORE_STREAM_PLAIN, DAT_INVALID_HANDLE_EVD_CONN,
+					  &names->connect_evd};
+	DAT_RETURN ret;
+
+	memset(streams, 0, sizeof(*streams));
+	ret = stream_attach(ia, &recv, &names->attr, &streams->recv);
+	if (ret == DAT_SUCCESS)
+		ret = stream_attach(ia, &request, &names->attr, &streams->request);
+	if (ret == DAT_SUCCESS)
+		ret = stream_attach(ia, &connect, &names->attr, &streams->connect);
+	if (ret != DAT_SUCCESS) {
+		core_ep_streams_detach(streams, attr);
+		memset(streams, 0, sizeof(*streams));
+	}
+	return ret;
+}
