@@ -34,7 +34,7 @@ CODE = re.compile(r"  (DAT_\w+)(?:(?: / ([\w, ]+))|(?:, ([\w, ]+)))?:(?: (\S.*))
 END = re.compile(r"(?:Thread safe|Calls are serialized)\.")
 WHOLE_END = re.compile(r"(?P<safety>.*?\.) (?:Specification: (?P<chapter>\w+\.md), (?P<section>\w+)"
                        r"|No part of the specification)\.")
-FUNCTION = re.compile(r"extern (DAT_RETURN) (\w+)\((.*)\);")
+FUNCTION = re.compile(r"extern (DAT_RETURN |const char \*)(\w+)\((.*)\);")
 TYPE = re.compile(r"typedef (\w+) \(\*\w+\)\((.*)\);")
 MACRO = re.compile(r"#define (\w+)\(([\w, ]*)\) (\w+)\(.*\)")
 DECLARED = re.compile(r"(.*\W)(\w+)")
@@ -267,6 +267,7 @@ def declare(comment, call):
         raise comment.fault(len(comment.lines) + 1, "neither a function nor a macro is declared here")
     call.returns, call.name, arguments = function.groups() if function else (
         kind.group(1), call.section, kind.group(2))
+    call.returns = call.returns.strip()
     if not call.name.startswith("dat_"):
         raise comment.fault(0, f"{call.name or 'a type'}: not the name of a call")
     declared = [DECLARED.fullmatch(argument).groups() for argument in arguments.split(", ")]

@@ -45,7 +45,7 @@ def include_of(call):
 
 def synopsis(call):
     """The prototype, one parameter per line, aligned to the bracket or, if too wide, indented."""
-    begin = f"{call.returns} {call.name}("
+    begin = f"{call.returns}{'' if call.returns.endswith('*') else ' '}{call.name}("
     types = [parameter.type + ("" if parameter.type.endswith("*") else " ")
              for parameter in call.parameters]
     widest = max(len(kind + parameter.name) for kind, parameter in zip(types, call.parameters)) + 2
@@ -70,7 +70,7 @@ def parameters(call, names):
 
 def return_value(call):
     if not call.codes:
-        return ["None."]
+        return ["The name, a constant text." if call.returns == "const char *" else "None."]
     return [r"\fBDAT_SUCCESS\fR, or one of the codes below: a type and, after the slash, a subtype.",
             r"\fBDAT_GET_TYPE\fR() and \fBDAT_GET_SUBTYPE\fR() extract them, see \fBDAT_RETURN\fR(3).",
             "A call that fails changes nothing, unless this page says otherwise."]

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <dat/opendat.h>
+
 const char *tool_name = "tool";
 volatile sig_atomic_t tool_is_stopped;
 
@@ -113,29 +115,14 @@ const char *tool_event_text(DAT_EVENT_NUMBER number)
 	case DAT_SOFTWARE_EVENT:
 		return "software event";
 	}
-	return "unknown event";
+	return dat_opendat_event_name(number);
 }
 
 const char *tool_dto_status_text(DAT_DTO_COMPLETION_STATUS status)
 {
-	static const char *const texts[] = {
-		[DAT_DTO_SUCCESS] = "DAT_DTO_SUCCESS",
-		[DAT_DTO_ERR_FLUSHED] = "DAT_DTO_ERR_FLUSHED (the connection ended)",
-		[DAT_DTO_ERR_LOCAL_LENGTH] = "DAT_DTO_ERR_LOCAL_LENGTH",
-		[DAT_DTO_ERR_LOCAL_EP] = "DAT_DTO_ERR_LOCAL_EP",
-		[DAT_DTO_ERR_LOCAL_PROTECTION] = "DAT_DTO_ERR_LOCAL_PROTECTION",
-		[DAT_DTO_ERR_BAD_RESPONSE] = "DAT_DTO_ERR_BAD_RESPONSE",
-		[DAT_DTO_ERR_REMOTE_ACCESS] = "DAT_DTO_ERR_REMOTE_ACCESS",
-		[DAT_DTO_ERR_REMOTE_RESPONDER] = "DAT_DTO_ERR_REMOTE_RESPONDER",
-		[DAT_DTO_ERR_TRANSPORT] = "DAT_DTO_ERR_TRANSPORT",
-		[DAT_DTO_ERR_RECEIVER_NOT_READY] = "DAT_DTO_ERR_RECEIVER_NOT_READY",
-		[DAT_DTO_ERR_PARTIAL_PACKET] = "DAT_DTO_ERR_PARTIAL_PACKET",
-		[DAT_RMR_OPERATION_FAILED] = "DAT_RMR_OPERATION_FAILED",
-	};
-
-	if ((unsigned)status >= sizeof(texts) / sizeof(texts[0]))
-		return "unknown status";
-	return texts[status];
+	if (status == DAT_DTO_ERR_FLUSHED)
+		return "DAT_DTO_ERR_FLUSHED (the connection ended)";
+	return dat_opendat_dto_status_name(status);
 }
 
 const char *tool_address_text(const struct sockaddr *address, char *text, size_t size)

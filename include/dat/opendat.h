@@ -34,6 +34,119 @@ extern "C" {
  */
 extern DAT_RETURN dat_opendat_cno_fd(DAT_CNO_HANDLE cno_handle, int *fd);
 
+/* ---- calls: endpoints ---- */
+
+/*
+ * Fill in the attributes that an endpoint gets by default.
+ *
+ * Change what the program needs and pass the result to dat_ep_create. The values are those that
+ * dat_ep_create uses if it gets no attributes and an EVD for receives and for requests; without
+ * such an EVD set max_recv_dtos or max_request_dtos to 0.
+ *
+ * ia_handle [in]     the instance
+ * ep_attr [out]      the attributes; all members are set
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_HANDLE / DAT_INVALID_HANDLE_IA: no open instance
+ *   DAT_INVALID_PARAMETER, ep_attr: NULL
+ *   DAT_MODEL_NOT_SUPPORTED: the provider is not one of this version of OpenDAT
+ * Thread safe. Does not block. No part of the specification.
+ */
+extern DAT_RETURN dat_opendat_ep_attr_default(DAT_IA_HANDLE ia_handle, DAT_EP_ATTR *ep_attr);
+
+/* ---- types: memory ---- */
+
+/* How dat_opendat_mem_alloc allocates; a sum. */
+typedef enum dat_opendat_mem_flags {
+	DAT_OPENDAT_MEM_DEFAULT = 0, /* ordinary pages */
+	/* huge pages of the system's default size, which must be reserved
+	   (/proc/sys/vm/nr_hugepages) */
+	DAT_OPENDAT_MEM_HUGE = 0x1
+} DAT_OPENDAT_MEM_FLAGS;
+
+/* ---- calls: memory ---- */
+
+/*
+ * Allocate memory on which all copy paths of the soft adapters are fast.
+ *
+ * It is a memory file that is mapped shared and sealed against a change of its size. So a peer of
+ * the same user can map it and read or write it without a system call; see opendat(7). The memory
+ * is zeroed and begins at a page. Register it by dat_lmr_create with DAT_MEM_TYPE_VIRTUAL, and free
+ * the region before the memory. It is also useful on RDMA devices, where huge pages save entries in
+ * the tables of the device. A child after fork shares it with its parent.
+ *
+ * length [in]        bytes; they are rounded up to whole pages
+ * flags [in]         DAT_OPENDAT_MEM_DEFAULT or DAT_OPENDAT_MEM_HUGE
+ * memory [out]       the address
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_PARAMETER, length: 0, or more than the address space has
+ *   DAT_INVALID_PARAMETER, flags: a bit that is not defined
+ *   DAT_INVALID_PARAMETER, memory: NULL
+ *   DAT_INSUFFICIENT_RESOURCES / DAT_RESOURCE_MEMORY: no memory, no descriptor, not enough huge
+ *     pages, or more than RLIMIT_FSIZE
+ * Thread safe. Does not block. No part of the specification.
+ */
+extern DAT_RETURN dat_opendat_mem_alloc(DAT_VLEN length, DAT_OPENDAT_MEM_FLAGS flags,
+					DAT_PVOID *memory);
+
+/*
+ * Free memory of dat_opendat_mem_alloc.
+ *
+ * memory [in]        the address that dat_opendat_mem_alloc returned
+ *
+ * Returns DAT_SUCCESS, or
+ *   DAT_INVALID_PARAMETER, memory: no address that dat_opendat_mem_alloc returned, or freed already
+ * Thread safe. Does not block. No part of the specification.
+ */
+extern DAT_RETURN dat_opendat_mem_free(DAT_PVOID memory);
+
+/* ---- calls: names ---- */
+
+/*
+ * Return the name of an event, such as "DAT_CONNECTION_EVENT_BROKEN".
+ *
+ * The text is constant. A number that is no event has the name "unknown".
+ *
+ * event_number [in]  the number
+ *
+ * Thread safe. Does not block. No part of the specification.
+ */
+extern const char *dat_opendat_event_name(DAT_EVENT_NUMBER event_number);
+
+/*
+ * Return the name of a completion status, such as "DAT_DTO_ERR_REMOTE_ACCESS".
+ *
+ * The text is constant. A value that is no status has the name "unknown".
+ *
+ * status [in]        the status of a data transfer or of a bind
+ *
+ * Thread safe. Does not block. No part of the specification.
+ */
+extern const char *dat_opendat_dto_status_name(DAT_DTO_COMPLETION_STATUS status);
+
+/*
+ * Return the name of the state of an endpoint, such as "DAT_EP_STATE_CONNECTED".
+ *
+ * The text is constant. A value that is no state has the name "unknown".
+ *
+ * ep_state [in]      the state
+ *
+ * Thread safe. Does not block. No part of the specification.
+ */
+extern const char *dat_opendat_ep_state_name(DAT_EP_STATE ep_state);
+
+/*
+ * Return the name of the state of an SRQ, such as "DAT_SRQ_STATE_ERROR".
+ *
+ * The text is constant. A value that is no state has the name "unknown".
+ *
+ * srq_state [in]     the state
+ *
+ * Thread safe. Does not block. No part of the specification.
+ */
+extern const char *dat_opendat_srq_state_name(DAT_SRQ_STATE srq_state);
+
 /* ---- types: peers ---- */
 
 /* What is known of a peer. */

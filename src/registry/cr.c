@@ -35,7 +35,7 @@ DAT_RETURN dat_opendat_peer(DAT_HANDLE handle, DAT_OPENDAT_PEER *peer)
 		return registry_bad_handle("dat_opendat_peer", "handle", handle,
 					   DAT_INVALID_HANDLE1);
 	extension = registry_handle_extension(handle, provider);
-	if (!extension || extension->size < sizeof(*extension))
+	if (!extension || !OPENDAT_EXTENSION_HAS(extension, peer_func))
 		return registry_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
 	return extension->peer_func(handle, peer);
 }

@@ -118,3 +118,18 @@ DAT_RETURN dat_ep_free(DAT_EP_HANDLE ep_handle)
 {
 	return REGISTRY_FORWARD(ep_free, DAT_INVALID_HANDLE_EP, ep_handle);
 }
+
+DAT_RETURN dat_opendat_ep_attr_default(DAT_IA_HANDLE ia_handle, DAT_EP_ATTR *ep_attr)
+{
+	const DAT_PROVIDER *provider;
+	const struct opendat_extension *extension;
+	DAT_IA_HANDLE ia = registry_ia_handle(ia_handle, &provider);
+
+	if (!ia)
+		return registry_bad_handle("dat_opendat_ep_attr_default", "ia_handle", ia_handle,
+					   DAT_INVALID_HANDLE_IA);
+	extension = registry_handle_extension(ia, provider);
+	if (!extension || !OPENDAT_EXTENSION_HAS(extension, ep_attr_default_func))
+		return registry_error(DAT_MODEL_NOT_SUPPORTED, DAT_NO_SUBTYPE);
+	return extension->ep_attr_default_func(ia, ep_attr);
+}

@@ -57,9 +57,14 @@ struct opendat_extension {
 	void (*ia_name_func)(DAT_IA_HANDLE ia_handle, DAT_IA_HANDLE consumer_handle);
 	/* Not in the first version, whose size is OPENDAT_EXTENSION_FIRST. */
 	DAT_RETURN (*peer_func)(DAT_HANDLE handle, DAT_OPENDAT_PEER *peer);
+	DAT_RETURN (*ep_attr_default_func)(DAT_IA_HANDLE ia_handle, DAT_EP_ATTR *ep_attr);
 };
 
 #define OPENDAT_EXTENSION_FIRST offsetof(struct opendat_extension, peer_func)
+/* Is the member in the version that the provider has? */
+#define OPENDAT_EXTENSION_HAS(extension, member)                                                   \
+	((extension)->size >=                                                                      \
+	 offsetof(struct opendat_extension, member) + sizeof((extension)->member))
 
 /* ---- events ---- */
 

@@ -17,6 +17,9 @@ import call_comments
 # Refused in other ways than by a call with soft adapters in one process.
 ELSEWHERE = {
     ("dat_ep_create_with_srq", "pz_handle"),   # where srq_ep_pz_difference_supported is false
+    ("dat_opendat_mem_alloc", "length"), ("dat_opendat_mem_alloc", "flags"),
+    ("dat_opendat_mem_alloc", "memory"), ("dat_opendat_mem_free", "memory"),   # test_mem_alloc.c
+    ("dat_opendat_ep_attr_default", "ep_attr"),   # test_ep_attr_default.c
 }
 
 

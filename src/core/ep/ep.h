@@ -151,6 +151,8 @@ void core_ep_offer(struct core_ref ref);
 /* Attributes (ep_attr.c). `arg` is the parameter that errors name. */
 void core_ep_attr_defaults(struct core_ia *ia, bool has_recv, bool has_request,
 			   DAT_EP_ATTR *attr_out);
+/* dat_opendat_ep_attr_default */
+DAT_RETURN core_ep_attr_default(DAT_IA_HANDLE ia_handle, DAT_EP_ATTR *ep_attr);
 void core_ep_attr_fill(struct core_ia *ia, DAT_EP_ATTR *attr);
 DAT_RETURN core_ep_attr_check(struct core_ia *ia, const DAT_EP_ATTR *attr, bool has_srq,
 			      const struct core_arg *arg);

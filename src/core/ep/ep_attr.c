@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "core/base/cancel.h"
 #include "core/base/status.h"
 
 #define ATTR_DTOS 16 /* defaults: EP-CREATE-31 */
@@ -170,4 +171,18 @@ DAT_RETURN core_ep_attr_check_pairs(const DAT_EP_ATTR *attr, bool has_recv, bool
 	if (has_recv && !attr->max_recv_iov)
 		return core_bad_arg(arg, "max_recv_iov is 0, with an EVD for receives");
 	return core_ep_attr_check_requests(attr, has_request, arg);
+}
+
+DAT_RETURN core_ep_attr_default(DAT_IA_HANDLE ia_handle, DAT_EP_ATTR *ep_attr)
+{
+	CORE_NO_CANCELLATION;
+	struct core_ia *ia = core_ia_enter(ia_handle);
+
+	if (!ia)
+		return core_bad_handle(CORE_ARG(opendat_ep_attr_default, 1, ia_handle),
+				       DAT_INVALID_HANDLE_IA, ia_handle);
+	if (ep_attr)
+		core_ep_attr_defaults(ia, true, true, ep_attr);
+	core_ia_leave(ia);
+	return ep_attr ? DAT_SUCCESS : core_bad_null(CORE_ARG(opendat_ep_attr_default, 2, ep_attr));
 }

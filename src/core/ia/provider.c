@@ -10,6 +10,7 @@
 #include "core/base/calls.h"
 #include "core/base/transport_ops.h"
 #include "core/conn/peer.h"
+#include "core/ep/ep.h"
 #include "core/event/cno.h"
 #include "core/ia/ia.h"
 #include "shared/opendat.h"
@@ -20,6 +21,7 @@ static const struct opendat_extension provider_extension = {
 	.cno_fd_func = core_cno_fd,
 	.ia_name_func = core_ia_set_consumer_handle,
 	.peer_func = core_peer,
+	.ep_attr_default_func = core_ep_attr_default,
 };
 
 #define SLOT(name) .name##_func = core_##name,
