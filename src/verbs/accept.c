@@ -72,7 +72,7 @@ int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 	vrb_conn_attach(conn, ep);
 	rc = atomic_load(&conn->is_peer_gone) ? -ECONNRESET : accept_now(conn, ep);
 	if (rc) {
-		core_log(CORE_LOG_CONN, "accept: error %d", -rc);
+		core_log(CORE_LOG_CONN, "accept: %s", strerror(-rc));
 		conn->failure = DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR;
 	}
 	/* a thread that saw the peer go before the connection was attached found no endpoint, so

@@ -261,7 +261,7 @@ static void answered(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 		vrb_conn_established(conn, ep);
 		return;
 	}
-	core_log(CORE_LOG_CONN, "connect: answer not usable: error %d", -rc);
+	core_log(CORE_LOG_CONN, "connect: answer not usable: %s", strerror(-rc));
 	vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 

@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <time.h>
 
 #include "core/base/log.h"
@@ -103,7 +104,8 @@ int vrb_confirm_expect(struct vrb_conn *conn)
 	rc = ibv_post_recv(conn->qp, &wr, &bad);
 	if (!rc)
 		return 0;
-	core_log(CORE_LOG_CONN, "queue pair %u: Receive refused: error %d", conn->qp->qp_num, rc);
+	core_log(CORE_LOG_CONN, "queue pair %u: Receive refused: %s", conn->qp->qp_num,
+		 strerror(rc));
 	conn->recv_extra--;
 	conn->is_unconfirmed = false;
 	return -rc;

@@ -92,7 +92,7 @@ void vrb_mr_destroy(struct ibv_mr *mr)
 	int rc = ibv_dereg_mr(mr);
 
 	if (rc)
-		core_log(CORE_LOG_ERROR, "memory region: not freed: error %d", rc);
+		core_log(CORE_LOG_ERROR, "memory region: not freed: %s", strerror(rc));
 }
 
 /*

@@ -47,7 +47,7 @@ static struct ibv_send_wr *batch_add(struct batch *batch)
 
 void vrb_send_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
 {
-	core_log(CORE_LOG_CONN, "queue pair %u: post refused: error %d", conn->qp->qp_num, rc);
+	core_log(CORE_LOG_CONN, "queue pair %u: post refused: %s", conn->qp->qp_num, strerror(rc));
 	/* no completion will follow for these work requests, so they count as seen */
 	conn->sq_seen = vrb_sq_posted(conn);
 	vrb_conn_flushed(conn, ep);

@@ -142,7 +142,7 @@ void vrb_qp_destroy(struct vrb_conn *conn)
 	vrb_cq_disown_qp(conn->cq, conn->qp->qp_num);
 	rc = ibv_destroy_qp(conn->qp);
 	if (rc)
-		core_log(CORE_LOG_ERROR, "queue pair: not freed: error %d", rc);
+		core_log(CORE_LOG_ERROR, "queue pair: not freed: %s", strerror(rc));
 	conn->qp = NULL;
 	vrb_window_retired(conn, false); /* the unbinding is over, successful or not */
 	vrb_window_set_blocked(conn, false);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The slow path of Receives: those of the endpoint are posted in order. */
+#include <string.h>
+
 #include "core/base/cancel.h"
 #include "core/base/log.h"
 #include "core/ep/ep.h"
@@ -13,7 +15,8 @@
 
 void vrb_recv_refused(struct vrb_conn *conn, struct core_ep *ep, int rc)
 {
-	core_log(CORE_LOG_CONN, "queue pair %u: Receive refused: error %d", conn->qp->qp_num, rc);
+	core_log(CORE_LOG_CONN, "queue pair %u: Receive refused: %s", conn->qp->qp_num,
+		 strerror(rc));
 	if (conn->state == VRB_ESTABLISHED)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 }

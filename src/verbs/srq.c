@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/cancel.h"
 #include "core/base/handle.h"
@@ -78,7 +79,7 @@ static int post_buffer(struct core_srq *srq, uint32_t index, const struct core_w
 	wr.num_sge = vrb_recv_segments(srq->ia, wqe, sge);
 	rc = ibv_post_srq_recv(side->srq, &wr, &bad);
 	if (rc) {
-		core_log(CORE_LOG_ERROR, "shared receive queue: post refused: error %d", rc);
+		core_log(CORE_LOG_ERROR, "shared receive queue: post refused: %s", strerror(rc));
 		return -rc;
 	}
 	side->posted++;

@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/log.h"
 #include "core/base/settings.h"
@@ -108,7 +109,7 @@ static void window_destroy(struct vrb_window *window)
 	int rc = ibv_dealloc_mw(window->mw);
 
 	if (rc)
-		core_log(CORE_LOG_ERROR, "memory window: not freed: error %d", rc);
+		core_log(CORE_LOG_ERROR, "memory window: not freed: %s", strerror(rc));
 	window->mw = NULL;
 }
 
@@ -190,8 +191,8 @@ static struct vrb_window *bind_window(struct vrb_conn *conn, const struct core_e
 		bind.send_flags |= IBV_SEND_FENCE;
 	rc = ibv_bind_mw(conn->qp, window->mw, &bind);
 	if (rc) { /* for example, the range is too long for a window */
-		core_log(CORE_LOG_CONN, "queue pair %u: bind refused: error %d", conn->qp->qp_num,
-			 rc);
+		core_log(CORE_LOG_CONN, "queue pair %u: bind refused: %s", conn->qp->qp_num,
+			 strerror(rc));
 		window_give_back(conn->adapter, window);
 		return NULL;
 	}

@@ -287,6 +287,21 @@ static void get__segment_without_length__not_named(void **state)
 	assert_false(got.has_request);
 }
 
+/* Each code of the registry has a name of its own, except 0xff, which is "unspecified" there. */
+static void error_text__each_code__named(void **state)
+{
+	(void)state;
+	assert_string_equal(iw_error_text(IW_ERROR(1, 2, 5)),
+			    "DDP: message too long for its buffer");
+	assert_string_equal(iw_error_text(IW_ERROR(2, 0, 6)), "MPA: insufficient IRD");
+	for (unsigned int error = 0; error < 0x4000; error++) {
+		bool is_named = strcmp(iw_error_text((iw_error)error), "unspecified") != 0;
+
+		assert_int_equal(is_named,
+				 iw_error_is_known((iw_error)error) && (error & 0xff) != 0xff);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,6 +313,7 @@ int main(void)
 		cmocka_unit_test(get__wrong_size__malformed),
 		cmocka_unit_test(get__foreign_headers__malformed),
 		cmocka_unit_test(get__segment_without_length__not_named),
+		cmocka_unit_test(error_text__each_code__named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -275,8 +276,8 @@ void iw_place_failed(struct iw_conn *conn, struct core_ep *ep, int error)
 	 */
 	if (error == -ETIMEDOUT && iw_conn_state(conn) == IW_CONNECTING)
 		iw_place_of(conn->setup)->state = IW_PLACE_UNTRIED;
-	core_log(CORE_LOG_CONN, "connect: TCP port %u does not serve the qualifier: error %d",
-		 cm_port(active->request.qual, active->index), -error);
+	core_log(CORE_LOG_CONN, "connect: TCP port %u does not serve the qualifier: %s",
+		 cm_port(active->request.qual, active->index), strerror(-error));
 	iw_conn_close_socket(conn);
 	iw_place_of(conn->setup)->revision = 2;
 	if (number)

@@ -172,7 +172,8 @@ static void rejected(struct iw_conn *conn, struct core_ep *ep, const struct iw_m
 /* Sends a Terminate; the service thread closes the connection when it is gone. */
 static void terminate(struct iw_conn *conn, struct core_ep *ep, iw_error error)
 {
-	core_log(CORE_LOG_CONN, "connect: reply not usable: Terminate 0x%04x", error);
+	core_log(CORE_LOG_CONN, "connect: reply not usable: Terminate: %s (0x%04x)",
+		 iw_error_text(error), (unsigned int)error);
 	if (!iw_stream_begin(conn)) {
 		/* a connection that is not lost ends in order */
 		iw_conn_set_state(conn, IW_CLOSING);

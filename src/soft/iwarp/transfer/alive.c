@@ -137,8 +137,9 @@ void iw_alive_due(struct iw_conn *conn)
 	}
 	if (!getsockopt(conn->fd, IPPROTO_TCP, TCP_INFO, &info, &size) &&
 	    is_gone(conn, &info, now)) {
-		core_log(CORE_LOG_CONN, "TCP connection on descriptor %d: no answer for %u ms",
-			 conn->fd, (unsigned int)((now - alive->since_ns) / NS_PER_MS));
+		core_log(CORE_LOG_CONN | CORE_LOG_ERROR,
+			 "TCP connection on descriptor %d: no answer for %u ms", conn->fd,
+			 (unsigned int)((now - alive->since_ns) / NS_PER_MS));
 		iw_conn_lose(conn, -ETIMEDOUT);
 		return;
 	}

@@ -86,8 +86,8 @@ void iw_answer_error(struct iw_conn *conn, iw_error error, const struct iw_offen
 	if (iw_conn_state(conn) >= IW_CLOSING)
 		return;
 	core_log(CORE_LOG_CONN | CORE_LOG_ERROR,
-		 "TCP connection on descriptor %d ends with Terminate %x/%x/%02x", conn->fd,
-		 error >> 12, error >> 8 & 15, error & 255);
+		 "TCP connection on descriptor %d ends with a Terminate: %s (0x%04x)", conn->fd,
+		 iw_error_text(error), (unsigned int)error);
 	tx->error = error;
 	tx->offender = offender ? *offender : none;
 	tx->is_over = true;

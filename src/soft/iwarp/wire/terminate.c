@@ -96,6 +96,51 @@ uint32_t iw_terminate_put(iw_error error, const struct iw_offender *offender,
 
 /* --- receiving --- */
 
+const char *iw_error_text(iw_error error)
+{
+	static const struct {
+		iw_error error;
+		const char *text;
+	} texts[] = {
+		{IW_ERROR(0, 0, 0), "RDMAP: local catastrophic error"},
+		{IW_ERROR(0, 1, 0), "RDMAP: invalid STag"},
+		{IW_ERROR(0, 1, 1), "RDMAP: base or bounds violation"},
+		{IW_ERROR(0, 1, 2), "RDMAP: access rights violation"},
+		{IW_ERROR(0, 1, 3), "RDMAP: STag of another stream"},
+		{IW_ERROR(0, 1, 4), "RDMAP: tagged offset wraps"},
+		{IW_ERROR(0, 1, 9), "RDMAP: STag cannot be invalidated"},
+		{IW_ERROR(0, 2, 5), "RDMAP: invalid version"},
+		{IW_ERROR(0, 2, 6), "RDMAP: unexpected operation"},
+		{IW_ERROR(0, 2, 7), "RDMAP: catastrophic error of the stream"},
+		{IW_ERROR(0, 2, 8), "RDMAP: catastrophic error of the device"},
+		{IW_ERROR(0, 2, 9), "RDMAP: STag cannot be invalidated"},
+		{IW_ERROR(1, 0, 0), "DDP: local catastrophic error"},
+		{IW_ERROR(1, 1, 0), "DDP: invalid STag"},
+		{IW_ERROR(1, 1, 1), "DDP: base or bounds violation"},
+		{IW_ERROR(1, 1, 2), "DDP: STag of another stream"},
+		{IW_ERROR(1, 1, 3), "DDP: tagged offset wraps"},
+		{IW_ERROR(1, 1, 4), "DDP: invalid version of a tagged segment"},
+		{IW_ERROR(1, 2, 1), "DDP: invalid queue number"},
+		{IW_ERROR(1, 2, 2), "DDP: no buffer"},
+		{IW_ERROR(1, 2, 3), "DDP: message sequence number out of range"},
+		{IW_ERROR(1, 2, 4), "DDP: invalid message offset"},
+		{IW_ERROR(1, 2, 5), "DDP: message too long for its buffer"},
+		{IW_ERROR(1, 2, 6), "DDP: invalid version of an untagged segment"},
+		{IW_ERROR(2, 0, 1), "MPA: TCP connection lost"},
+		{IW_ERROR(2, 0, 2), "MPA: CRC error"},
+		{IW_ERROR(2, 0, 3), "MPA: marker and length do not match"},
+		{IW_ERROR(2, 0, 4), "MPA: invalid request or reply"},
+		{IW_ERROR(2, 0, 5), "MPA: local catastrophic error"},
+		{IW_ERROR(2, 0, 6), "MPA: insufficient IRD"},
+		{IW_ERROR(2, 0, 7), "MPA: no matching RTR option"},
+	};
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (texts[i].error == error)
+			return texts[i].text;
+	return "unspecified";
+}
+
 bool iw_error_is_known(iw_error error)
 {
 	unsigned code = code_of(error);

@@ -26,6 +26,9 @@ uint32_t iw_terminate_put(iw_error error, const struct iw_offender *offender,
 /* Is the error one of the registry of RFC 6580? */
 bool iw_error_is_known(iw_error error);
 
+/* Its name in the RFCs; "unspecified" for a code that they do not have. */
+const char *iw_error_text(iw_error error);
+
 /* What a received Terminate says. */
 struct iw_terminate {
 	iw_error error;
