@@ -192,8 +192,10 @@ static void why_no_name(struct info_adapter *adapter, const struct info_sources 
 					is_soft ? "libdat-soft.so.1" : "libdat-verbs.so.1"))
 			why_interface(adapter, strchr(adapter->name, '-') + 1, is_verbs);
 	} else {
-		info_text_add(&adapter->reasons,
-			      "no line of dat.conf and no built-in adapter has this name");
+		/* the library says so, too, unless the user has chosen what it logs */
+		if (adapter->reasons.count == 0)
+			info_text_add(&adapter->reasons,
+				      "no line of dat.conf and no built-in adapter has this name");
 		info_text_add(&adapter->advice,
 			      "choose one of those that `dat_info --list` prints, or add a line to "
 			      "dat.conf");

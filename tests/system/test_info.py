@@ -107,8 +107,12 @@ def override_without_the_adapter__the_file():
 
 def unknown_name__where_the_names_are():
     reasons, advice = explained("no-such-adapter")
-    contains(reasons, "no built-in adapter has this name")
+    contains(reasons, "has this name")
+    equal(len(reasons.splitlines()), 1)
     contains(advice, "dat_info --list")
+    status, _, err = run(DAT_INFO, "--adapter", "no-such-adapter", env={"DAT_DBG_TYPE": "0"})
+    equal(status, 1)
+    contains(err, "why: no line of dat.conf and no built-in adapter has this name")
 
 
 def log_of_the_user__goes_to_stderr_as_requested():
