@@ -150,7 +150,7 @@ static bool is_idle(const struct run *run, enum side side)
 static bool link_ends(struct run *run)
 {
 	const DAT_TIMEOUT timeout =
-		sweep->is_stall && run->has_fault ? STALLED_CONNECT_US : CONNECT_US;
+		sweep->is_stall && sweep->is_armed ? STALLED_CONNECT_US : CONNECT_US;
 	const struct end *a = &run->ends[A], *b = &run->ends[B];
 	DAT_CONN_QUAL qual = 0;
 	DAT_HANDLE psp = DAT_HANDLE_NULL;
