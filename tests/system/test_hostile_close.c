@@ -4,6 +4,8 @@
  * sockets linger. No call, no fork and no other connection waits for them. The kernel may refuse
  * such packets; then nothing is there that could block.
  */
+#include <dirent.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -19,82 +21,98 @@
 
 static struct lingering slow[2 * MANY];
 static size_t slow_count;
-static pid_t senders[MANY];
-static size_t sender_count;
 static struct rlimit limit; /* of descriptors */
 
-/* Calls the listener itself if the peer has no socket. */
-static void send_in_child(struct conn_fixture *f, struct hostile *h, const struct lingering *mine,
-			  size_t count, int channel)
+/* Is each thread of the process stopped? */
+static bool is_stopped(pid_t pid)
 {
+	char path[64], text[512], state = 'T';
+	const struct dirent *entry;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	while (tasks && state == 'T' && (entry = readdir(tasks)) != NULL) {
+		FILE *file;
+
+		snprintf(text, sizeof(text), "%s/%s/stat", path, entry->d_name);
+		file = entry->d_name[0] == '.' ? NULL : fopen(text, "re");
+		if (!file)
+			continue;
+		/* the name of a program of ours has no spaces */
+		if (fscanf(file, "%*d %*s %c", &state) != 1)
+			state = '?';
+		fclose(file);
+	}
+	if (tasks)
+		closedir(tasks);
+	return state == 'T';
+}
+
+/*
+ * Calls the listener itself if the peer has no socket. The other side is stopped meanwhile: if it
+ * took the packet at once, the last copies would be those of this process.
+ */
+static void send_in_child(struct conn_fixture *f, struct hostile *h, const struct lingering *mine,
+			  size_t count, int ready)
+{
+	const pid_t parent = getppid();
 	int fds[SLOW_MAX];
-	char byte = 0;
+	bool is_sent;
+	char byte;
 
 	for (size_t i = 0; i < slow_count; i++)
 		close(slow[i].other);
 	for (size_t i = 0; i < count; i++)
 		fds[i] = mine[i].fd;
-	if (recv(channel, &byte, 1, 0) == 1 && setrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		if (h->fd < 0)
-			hostile_dial(h, own_address(f), f->listener.qual);
-		(void)hostile_send(h, "nonsense", 8, fds, count);
-		(void)send(channel, &byte, 1, MSG_NOSIGNAL);
-	}
-	/* before the end: the sockets of a process that ends do not linger */
-	for (size_t i = 0; i < count; i++)
+	if (read(ready, &byte, 1) != 1 || setrlimit(RLIMIT_NOFILE, &limit) || kill(parent, SIGSTOP))
+		_exit(1);
+	while (!is_stopped(parent))
+		sched_yield();
+	if (h->fd < 0)
+		hostile_dial(h, own_address(f), f->listener.qual);
+	is_sent = hostile_send(h, "nonsense", 8, fds, count);
+	/* if the kernel has refused them, the end closes them: such sockets do not linger */
+	for (size_t i = 0; i < count && is_sent; i++)
 		close(fds[i]);
+	kill(parent, SIGCONT);
 	_exit(0);
 }
 
-/*
- * Sends such descriptors and returns when the last copy of each is the one in the packet. If the
- * other side was quick, the last one is the child's, and the child waits.
- */
+/* Sends such descriptors; the last copy of each is the one in the packet. */
 static void send_slow(struct conn_fixture *f, struct hostile *h, size_t count)
 {
 	const struct rlimit none = {.rlim_max = limit.rlim_max};
 	struct lingering *mine = &slow[slow_count];
-	int channel[2];
-	char byte = 0;
+	int status, ready[2];
 	pid_t child;
 
 	assert_true(count <= SLOW_MAX && slow_count + count <= COUNT_OF(slow));
-	assert_true(sender_count < COUNT_OF(senders));
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel), 0);
 	for (size_t i = 0; i < count; i++)
 		lingering_open_nested(&mine[i], LINGER_S);
 	slow_count += count;
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	if (h->fd < 0) /* so that the call stays in the backlog */
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	child = fork();
 	assert_int_not_equal(child, -1);
 	if (!child)
-		send_in_child(f, h, mine, count, channel[1]);
+		send_in_child(f, h, mine, count, ready[0]);
 	for (size_t i = 0; i < count; i++)
 		close(mine[i].fd);
-	if (h->fd < 0) /* so that the call stays in the backlog */
-		assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-	assert_int_equal(send(channel[0], &byte, 1, MSG_NOSIGNAL), 1);
-	assert_int_equal(recv(channel[0], &byte, 1, 0), 1);
-	close(channel[0]);
-	close(channel[1]);
-	for (unsigned int polls = 0; polls < 100; polls++) {
-		if (waitpid(child, NULL, WNOHANG) == child)
-			return;
-		usleep(1000);
-	}
-	senders[sender_count++] = child;
+	assert_int_equal(write(ready[1], "", 1), 1);
+	close(ready[0]);
+	close(ready[1]);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 }
 
 /* Ends the closes that block. */
 static void release_slow(void)
 {
-	int status;
-
 	for (size_t i = 0; i < slow_count; i++)
 		lingering_release(&slow[i]);
-	for (size_t i = 0; i < sender_count; i++)
-		assert_int_equal(waitpid(senders[i], &status, 0), senders[i]);
 	slow_count = 0;
-	sender_count = 0;
 }
 
 static void check_fork(void)

@@ -17,24 +17,64 @@ static bool is_old_kernel; /* or one that we have made so */
 
 /* --- a descriptor that somebody has received is noticed --- */
 
-/* Is a copy of the file open here? */
-static bool is_received(const struct stat *file)
+/* A file with a lock of this process, which the process loses when it closes any descriptor of it:
+ * also one that was received. */
+struct marked {
+	int fd;
+	int other; /* of the same file, opened for itself: it sees the lock */
+};
+
+static void marked_open(struct marked *marked)
+{
+	struct flock lock = {.l_type = F_WRLCK};
+	char path[64];
+
+	marked->fd = memfd_create("hostile", MFD_CLOEXEC);
+	assert_int_not_equal(marked->fd, -1);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", marked->fd);
+	marked->other = open(path, O_RDWR | O_CLOEXEC);
+	assert_int_not_equal(marked->other, -1);
+	assert_int_equal(fcntl(marked->fd, F_SETLK, &lock), 0);
+}
+
+static void marked_close(struct marked *marked)
+{
+	close(marked->fd);
+	close(marked->other);
+}
+
+/* Is a copy of it open here? */
+static bool is_open_here(const struct marked *marked)
 {
 	DIR *dir = opendir("/proc/self/fd");
 	struct dirent *entry;
 	bool is_found = false;
+	struct stat file;
 
 	assert_non_null(dir);
+	assert_int_equal(fstat(marked->fd, &file), 0);
 	while ((entry = readdir(dir)) != NULL) {
+		const int fd = atoi(entry->d_name);
 		struct stat st;
 
 		/* by its name: the thread sanitizer knows descriptors, and who made them */
-		if (entry->d_name[0] != '.' && fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 &&
-		    st.st_dev == file->st_dev && st.st_ino == file->st_ino)
+		if (entry->d_name[0] != '.' && fd != marked->fd && fd != marked->other &&
+		    fstatat(dirfd(dir), entry->d_name, &st, 0) == 0 && st.st_dev == file.st_dev &&
+		    st.st_ino == file.st_ino)
 			is_found = true;
 	}
 	closedir(dir);
 	return is_found;
+}
+
+static bool is_received(const struct marked *marked)
+{
+	struct flock lock = {.l_type = F_WRLCK};
+
+	if (is_open_here(marked))
+		return true;
+	assert_int_equal(fcntl(marked->other, F_OFD_GETLK, &lock), 0);
+	return lock.l_type == F_UNLCK; /* it was closed again */
 }
 
 static bool is_hung_up(void *arg)
@@ -51,20 +91,16 @@ static bool is_hung_up(void *arg)
  */
 static void send_one(struct hostile *h)
 {
-	struct stat file;
-	int fd = memfd_create("hostile", MFD_CLOEXEC);
+	struct marked marked;
+	bool is_sent;
 
-	assert_int_not_equal(fd, -1);
-	assert_int_equal(fstat(fd, &file), 0);
-	if (hostile_send(h, "nonsense", 8, &fd, 1)) {
-		assert_true(is_old_kernel);
-		close(fd);
+	marked_open(&marked);
+	is_sent = hostile_send(h, "nonsense", 8, &marked.fd, 1);
+	assert_int_equal(is_sent, is_old_kernel);
+	if (is_sent)
 		dt_until(is_hung_up, h);
-		assert_false(is_received(&file));
-		return;
-	}
-	assert_false(is_old_kernel);
-	close(fd);
+	assert_false(is_received(&marked));
+	marked_close(&marked);
 }
 
 /* CONN-GEN-09 */
@@ -83,17 +119,19 @@ static void listener__caller_sends_a_descriptor__refused(void **state)
 static void listener__descriptor_after_the_request__refused(void **state)
 {
 	struct conn_fixture *f = *state;
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct marked marked;
 	struct hostile h;
 	DAT_CR_HANDLE cr;
 
+	marked_open(&marked);
 	hostile_ask(&h, own_address(f), f->listener.qual);
 	cr = dt_request(&f->listener);
-	assert_int_equal(hostile_send(&h, "nonsense", 8, &fd, 1), is_old_kernel);
+	assert_int_equal(hostile_send(&h, "nonsense", 8, &marked.fd, 1), is_old_kernel);
 	dt_ok(dat_cr_reject(cr));
 	dt_until(is_hung_up, &h);
+	assert_false(is_received(&marked));
 	hostile_close(&h);
-	close(fd);
+	marked_close(&marked);
 	check_others_work(f);
 }
 
