@@ -140,6 +140,7 @@ static void check_last_send_waits(struct dt_ep *ep)
 	assert_int_equal(is_idle, DAT_FALSE);
 }
 
+/* GEN-38 */
 static void connected__nothing_posted__idle(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -157,6 +158,7 @@ static void connected__nothing_posted__idle(void **state)
 	check_idle();
 }
 
+/* GEN-38 */
 static void send__no_receive__idle(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -167,6 +169,7 @@ static void send__no_receive__idle(void **state)
 	check_idle();
 }
 
+/* GEN-38 */
 static void sends__flow_controlled_and_draining__idle(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -190,6 +193,7 @@ static void sends__flow_controlled_and_draining__idle(void **state)
 	dt_buf_free(&large);
 }
 
+/* GEN-38 */
 static void request__not_answered__idle(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -205,6 +209,7 @@ static void request__not_answered__idle(void **state)
 
 /* --- a peer that is stopped --- */
 
+/* GEN-38 */
 static void connect__listener_stopped__idle(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -215,6 +220,7 @@ static void connect__listener_stopped__idle(void **state)
 	check_idle();
 }
 
+/* GEN-38 */
 static void accepted__asker_stopped__idle(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -227,6 +233,7 @@ static void accepted__asker_stopped__idle(void **state)
 	check_idle();
 }
 
+/* GEN-38 */
 static void connected__peer_stopped__idle_and_after_the_end(void **state)
 {
 	struct remote_fixture *r = *state;
@@ -244,11 +251,25 @@ static void connected__peer_stopped__idle_and_after_the_end(void **state)
 	dt_buf_free(&large);
 }
 
+/* GEN-38 */
+static void disconnected__peer_stopped__idle(void **state)
+{
+	struct remote_fixture *r = *state;
+
+	remote_link_passive(r);
+	dt_peer_stop(&r->peer);
+	dt_ok(dat_ep_disconnect(r->f->b.ep, DAT_CLOSE_ABRUPT_FLAG));
+	dt_expect_conn(r->f->b.conn, r->f->b.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	check_idle();
+}
+
 /* --- both transports --- */
 
 static int setup(void **state, const char *transport)
 {
 	setenv("DAT_TRANSPORT", transport, 1);
+	/* longer than check_idle waits: the state must be idle, not its end */
+	setenv("DAT_PEER_TIMEOUT_MS", "60000", 1);
 	before.count = 0;
 	read_threads(&before);
 	return remote_setup(state);
@@ -267,6 +288,7 @@ static int setup_tcp(void **state)
 static int teardown(void **state)
 {
 	unsetenv("DAT_TRANSPORT");
+	unsetenv("DAT_PEER_TIMEOUT_MS");
 	return remote_teardown(state);
 }
 
@@ -288,6 +310,7 @@ int main(void)
 		SHM(connect__listener_stopped__idle),
 		SHM(accepted__asker_stopped__idle),
 		SHM(connected__peer_stopped__idle_and_after_the_end),
+		SHM(disconnected__peer_stopped__idle),
 		TCP(connected__nothing_posted__idle),
 		TCP(send__no_receive__idle),
 		TCP(sends__flow_controlled_and_draining__idle),
@@ -295,6 +318,7 @@ int main(void)
 		TCP(connect__listener_stopped__idle),
 		TCP(accepted__asker_stopped__idle),
 		TCP(connected__peer_stopped__idle_and_after_the_end),
+		TCP(disconnected__peer_stopped__idle),
 	};
 
 	return cmocka_run_group_tests_name("idle", tests, NULL, NULL);
