@@ -6,13 +6,14 @@ import re
 from testing import DAT_INFO, DAT_PING, contains, equal, main, registry_file, run
 
 SOFT = "libdat-soft.so.1"
+USAGE = 2  # exit status: an option that does not exist
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z (?:libdat|opendat)\[\d+\]: "
 
 
 def failed_open(name, env):
     """The lines of the log of a failed open, without their stamps."""
-    status, _, err = run(DAT_INFO, "--device", name, env={"DAT_DBG_TYPE": "1", **env})
-    assert status != 0, err
+    status, _, err = run(DAT_INFO, "--adapter", name, env={"DAT_DBG_TYPE": "1", **env})
+    assert status not in (0, USAGE), err
     stamped = [line for line in err.splitlines() if "dat[" in line]
     for line in stamped:
         assert re.match(STAMP, line), line
@@ -30,7 +31,8 @@ def open_line(library, data, env=None):
 def log__open_without_variable__silent():
     line = f'a u1.2 threadsafe default {SOFT} opendat.0.1 "absent0" ""\n'
     with registry_file(line) as (_, override):
-        _, _, err = run(DAT_INFO, "--device", "a", env=override)
+        status, _, err = run(DAT_INFO, "--adapter", "a", env=override)
+    assert status not in (0, USAGE), err
     equal([text for text in err.splitlines() if "dat[" in text], [], err)
 
 
@@ -77,7 +79,7 @@ def log__no_descriptor_left__limit_named():
         shell = ("sh", "-c", f'ulimit -n {limit}; exec "$0" "$@"', DAT_INFO)
         line = f'a u1.2 threadsafe default {SOFT} opendat.0.1 "lo" ""\n'
         with registry_file(line) as (_, override):
-            _, _, err = run(*shell, "--device", "a", env={"DAT_DBG_TYPE": "1", **override})
+            _, _, err = run(*shell, "--adapter", "a", env={"DAT_DBG_TYPE": "1", **override})
         if "cannot be opened: Too many open files" in err:
             contains(err, f"the limit is {limit} descriptors")
             return
