@@ -75,7 +75,8 @@ class Machine:
                 process.communicate()
 
     @staticmethod
-    def output(command, env):
+    def run(command, env):
+        """The output and the messages of a program, which must succeed."""
         try:
             done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                   timeout=LIMIT_S, env={**os.environ, **env}, check=False)
@@ -83,7 +84,10 @@ class Machine:
             raise Failed(str(error)) from error
         if done.returncode != 0:
             raise Failed(f"{shlex.join(command)}: status {done.returncode}: {done.stderr.strip()}")
-        return done.stdout + done.stderr
+        return done.stdout, done.stderr
+
+    def output(self, command, env):
+        return self.run(command, env)[0]
 
     # ---- ours ----
 
@@ -188,7 +192,7 @@ class Machine:
         for number in (count,) * 3 + (2 * count,) * 3:
             command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
                        f"{self.folder}/{program[0]}", *program[1:], str(number)]
-            text = self.output(command, env)
+            text = "".join(self.run(command, env))
             found = re.search(r"Collected\s*:\s*(\d+)", text)
             empty = re.search(r'"empty_polls": (\d+)', text)
             if not found or not empty:
