@@ -78,6 +78,7 @@ static void *closer_run(void *unused)
 	struct closing *closing;
 
 	(void)unused;
+	(void)pthread_setname_np(pthread_self(), "dat-closer");
 	while ((closing = take_oldest()) != NULL) {
 		int fd = closing->fd;
 

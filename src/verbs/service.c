@@ -318,6 +318,7 @@ static void *service_run(void *argument)
 	struct epoll_event events[SOURCES];
 	struct watch watch = {.pause_ms = TICK_MS};
 
+	(void)pthread_setname_np(pthread_self(), "dat-verbs");
 	while (!atomic_load(&adapter->is_stopping)) {
 		int count =
 			epoll_wait(adapter->epoll_fd, events, SOURCES, wait_ms(adapter, &watch));

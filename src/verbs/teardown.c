@@ -104,6 +104,7 @@ static void *reaper_run(void *argument)
 	struct vrb_conn *conn = argument;
 	struct vrb_adapter *adapter = conn->adapter;
 
+	(void)pthread_setname_np(pthread_self(), "dat-reaper");
 	vrb_adapter_get(adapter);
 	conn_release(conn);
 	pthread_mutex_lock(&adapter->lock);

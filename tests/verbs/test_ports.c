@@ -2,8 +2,11 @@
 /* A device with two ports: each is an adapter of its own. */
 #include "rig.h"
 
+#include <dirent.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <dat/dat_registry.h>
 
@@ -72,11 +75,45 @@ static void ia_open__peers_of_one_user_only__not_supported(void **state)
 	assert_int_equal(unsetenv("DAT_PEERS"), 0);
 }
 
+/* Does a thread of this process have that name? A thread takes it when it begins to run. */
+static bool has_thread(const char *name)
+{
+	char path[64], found[32];
+	DIR *folder = opendir("/proc/self/task");
+	struct dirent *entry;
+	bool has = false;
+
+	while (folder && !has && (entry = readdir(folder))) {
+		FILE *comm;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm", entry->d_name);
+		comm = fopen(path, "re");
+		has = comm && fgets(found, sizeof(found), comm) &&
+		      !strncmp(found, name, strlen(name));
+		if (comm)
+			fclose(comm);
+	}
+	closedir(folder);
+	return has;
+}
+
+static void ia_open__service_thread__has_a_name(void **state)
+{
+	(void)state;
+	assert_int_equal(rig_open(&rig), DAT_SUCCESS);
+	for (unsigned int tries = 0; !has_thread("dat-verbs"); tries++) {
+		assert_true(tries < 20000);
+		usleep(1000);
+	}
+	rig_close(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ia_query__two_ports__an_adapter_each),
 		cmocka_unit_test(ia_open__peers_of_one_user_only__not_supported),
+		cmocka_unit_test(ia_open__service_thread__has_a_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

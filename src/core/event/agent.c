@@ -56,6 +56,7 @@ static void *agents_thread(void *arg)
 	struct core_agents *agents = arg;
 	bool is_orphan;
 
+	(void)pthread_setname_np(pthread_self(), "dat-agent");
 	pthread_mutex_lock(&agents->lock);
 	for (;;) {
 		if (agents->is_orphan || (agents->is_stopping && !agents->first))

@@ -19,7 +19,9 @@
 /* --- which thread closes, and threads that cannot be created --- */
 
 static _Atomic int watched = -1;
-static pthread_t watched_by; /* set before watched is cleared */
+/* set before watched is cleared */
+static pthread_t watched_by;
+static char watched_name[16];
 static _Atomic int creations_that_fail;
 
 int __real_close(int fd);
@@ -28,6 +30,7 @@ int __wrap_close(int fd)
 {
 	if (fd == atomic_load(&watched)) {
 		watched_by = pthread_self();
+		(void)pthread_getname_np(watched_by, watched_name, sizeof(watched_name));
 		atomic_store(&watched, -1);
 	}
 	return __real_close(fd);
@@ -178,6 +181,7 @@ static void close_passed__anything_else__closed_by_another_thread(void **state)
 
 	(void)state;
 	assert_false(is_closed_here(memory_file(4096, 0), false));
+	assert_string_equal(watched_name, "dat-closer");
 	assert_false(is_closed_here(memory_file(16 * MB + 1, F_SEAL_GROW), false));
 	fd = memory_file(4096, 0);
 	/* pages behind its end */

@@ -148,6 +148,7 @@ void *shm_service_run(void *argument)
 	struct epoll_event events[EVENTS];
 	struct soft_guard guard;
 
+	(void)pthread_setname_np(pthread_self(), "dat-shm");
 	soft_is_library_thread = true;
 	soft_guard_begin(&guard, engine->adapter->keys);
 	while (!atomic_load(&engine->is_stopping)) {

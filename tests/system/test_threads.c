@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The names of the threads of the library, as top(1), gdb and perf show them. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cno_util.h"
+
+#define THREADS_MAX 64
+
+struct names {
+	char name[THREADS_MAX][16];
+	unsigned int count;
+};
+
+/* The number of the newest thread that is not the library's: the runtime of a sanitizer has one. */
+static int newest_before;
+
+/* The names of all threads of the library. A thread that ends meanwhile is left out. */
+static struct names names_read(void)
+{
+	struct names names = {.count = 0};
+	DIR *folder = opendir("/proc/self/task");
+	struct dirent *entry;
+
+	assert_non_null(folder);
+	while ((entry = readdir(folder))) {
+		char path[320];
+		ssize_t len;
+		int fd;
+
+		if (atoi(entry->d_name) <= newest_before)
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		assert_true(names.count < THREADS_MAX);
+		len = read(fd, names.name[names.count], 16);
+		close(fd);
+		if (len > 0)
+			names.name[names.count++][len - 1] = '\0';
+	}
+	closedir(folder);
+	return names;
+}
+
+static bool has_name(const struct names *names, const char *name)
+{
+	for (unsigned int i = 0; i < names->count; i++)
+		if (!strcmp(names->name[i], name))
+			return true;
+	return false;
+}
+
+/* A thread takes its name when it begins to run, which may be later than the call that made it. */
+static bool all_are_named(void *unused)
+{
+	struct names names = names_read();
+
+	(void)unused;
+	for (unsigned int i = 0; i < names.count; i++)
+		if (strncmp(names.name[i], "dat-", 4) != 0)
+			return false;
+	return names.count > 0;
+}
+
+static bool agent_is_named(void *unused)
+{
+	struct names names = names_read();
+
+	(void)unused;
+	return has_name(&names, "dat-agent");
+}
+
+static void ia_open__threads__have_names(void **state)
+{
+	struct dt_listener listener;
+	struct dt_ia ia;
+
+	(void)state;
+	dt_ia_open(&ia);
+	dt_listen(&ia, &listener); /* over TCP: starts the thread */
+	dt_until(all_are_named, NULL);
+	dt_ia_abort(&ia);
+}
+
+static void agent__first__thread_has_a_name(void **state)
+{
+	struct cno_agent agent = {.body = NULL};
+	struct dt_ia ia;
+
+	(void)state;
+	dt_ia_open(&ia);
+	(void)cno_agent_create(&ia, &agent);
+	cno_agent_arm(&agent);
+	dt_until(agent_is_named, NULL);
+	dt_until(all_are_named, NULL);
+	cno_agent_disarm(&agent);
+	dt_ia_abort(&ia);
+}
+
+static void transport_tcp__both_engines__have_names(void **state)
+{
+	struct dt_listener listener;
+	struct dt_ia ia;
+	struct names names;
+
+	(void)state;
+	if (strncmp(dt_adapter(), "soft-", 5) != 0)
+		skip();
+	assert_int_equal(setenv("DAT_TRANSPORT", "tcp", 1), 0);
+	dt_ia_open(&ia);
+	dt_listen(&ia, &listener);
+	dt_until(all_are_named, NULL);
+	names = names_read();
+	assert_true(has_name(&names, "dat-shm"));
+	assert_true(has_name(&names, "dat-tcp"));
+	dt_ia_abort(&ia);
+	unsetenv("DAT_TRANSPORT");
+}
+
+/* Runs before the library makes a thread. */
+static int find_newest(void **state)
+{
+	DIR *folder = opendir("/proc/self/task");
+	struct dirent *entry;
+
+	(void)state;
+	assert_non_null(folder);
+	while ((entry = readdir(folder)))
+		if (atoi(entry->d_name) > newest_before)
+			newest_before = atoi(entry->d_name);
+	closedir(folder);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ia_open__threads__have_names),
+		cmocka_unit_test(agent__first__thread_has_a_name),
+		cmocka_unit_test(transport_tcp__both_engines__have_names),
+	};
+
+	return cmocka_run_group_tests(tests, find_newest, NULL);
+}
