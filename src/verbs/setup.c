@@ -27,6 +27,7 @@ void vrb_conn_established(struct vrb_conn *conn, struct core_ep *ep)
 
 	conn->state = VRB_ESTABLISHED;
 	vrb_conn_set_deadline(conn, VRB_NEVER);
+	core_ep_set_path(ep, OPENDAT_PATH_VERBS);
 	core_ep_established(ep, &peer);
 	if (conn->answer.wants_confirmation && !is_passive)
 		vrb_confirm(conn, ep);

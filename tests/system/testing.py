@@ -25,6 +25,7 @@ WAIT_S = 120
 DAT_PING = str(BUILD / "tools" / "dat_ping")
 DAT_PERF = str(BUILD / "tools" / "dat_perf")
 DAT_INFO = str(BUILD / "tools" / "dat_info")
+DAT_STAT = str(BUILD / "tools" / "dat_stat")
 HELLO_DAT = str(BUILD / "examples" / "hello_dat")
 SOAK = str(BUILD / "bench" / "soak")
 

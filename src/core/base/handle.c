@@ -23,8 +23,7 @@ struct core_cells core_cells;
 /* All guarded by the lock; rank 9. */
 static struct {
 	struct core_lock lock;
-	uint32_t cells;	      /* cells in the range */
-	uint32_t next_unused; /* index of the first cell that was never allocated */
+	uint32_t cells; /* cells in the range */
 	uint32_t free_count;
 	struct core_handle *free_first; /* the oldest of the free cells */
 	struct core_handle *free_last;
@@ -97,7 +96,7 @@ static void arena_create_locked(void)
 static struct core_handle *arena_alloc_locked(void)
 {
 	struct core_handle *cell = arena.free_first;
-	bool has_unused = arena.next_unused < arena.cells;
+	bool has_unused = core_cells.used < arena.cells;
 
 	if (cell && (arena.free_count > CORE_CELL_QUARANTINE || !has_unused)) {
 		arena.free_first = cell->next;
@@ -109,7 +108,7 @@ static struct core_handle *arena_alloc_locked(void)
 	if (!has_unused)
 		return NULL;
 	cell = (struct core_handle *)(opendat_handle_arena.base +
-				      (size_t)arena.next_unused++ * CORE_CELL_SIZE);
+				      (size_t)core_cells.used++ * CORE_CELL_SIZE);
 	core_lock_init(&cell->lock);
 	return cell;
 }

@@ -110,6 +110,8 @@ __attribute__((visibility("protected"))) extern struct opendat_handle_arena open
 struct core_cells {
 	_Atomic uintptr_t cells;
 	_Atomic uintptr_t base;
+	uint32_t used; /* cells that were ever allocated, the first ones of the range (arena lock)
+			*/
 };
 
 __attribute__((visibility("hidden"))) extern struct core_cells core_cells;

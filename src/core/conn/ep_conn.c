@@ -262,6 +262,7 @@ DAT_RETURN core_ep_reset(DAT_EP_HANDLE ep_handle)
 		ep->is_breaking = false; /* before core_ep_move(), which updates slow_reasons */
 		ep->private_data_size = 0;
 		ep->local_port = 0;
+		core_ep_set_path(ep, OPENDAT_PATH_NONE);
 		(void)core_ep_move(ep, CORE_EP_RESET);
 	}
 	core_handle_unlock(ep->cell);
@@ -297,6 +298,7 @@ void core_ep_established(struct core_ep *ep, const struct transport_conn_param *
 	ep->private_data_size = (DAT_COUNT)size;
 	ep->peer_read_in = peer->read_in;
 	ep->is_breaking = false;
+	ep->counts.connections++;
 	conn_raise(ep, core_ep_move(ep, CORE_EP_ESTABLISH), (DAT_COUNT)size);
 	(void)core_ep_check_watermarks(ep); /* EP-WMARK-10 */
 }

@@ -152,6 +152,7 @@ static void bind_post(struct core_ep *ep, const struct bind_args *args,
 {
 	struct core_req *req = core_req_take(ep, CORE_OP_BIND, args->flags);
 
+	core_req_count(ep, CORE_OP_BIND, 0);
 	core_req_clear_transport(req);
 	req->len = 0;
 	req->segments = 0;

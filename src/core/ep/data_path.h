@@ -106,6 +106,7 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 	post.segment.lmr_context = ep->cached_source.key; /* same value; frees a register */
 	post.number = ep->req.tail;
 	req = core_req_take(ep, op, flags);
+	core_req_count(ep, op, post.segment.segment_length);
 	req->len = post.segment.segment_length;
 	req->segments = 1;
 	data_put_local(req->iov, &post.segment);

@@ -182,6 +182,7 @@ static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post 
 
 	core_req_clear_transport(req);
 	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
+	core_req_count(ep, post->op, req->len);
 	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
 	if (post->remote)
 		req->remote = *post->remote;

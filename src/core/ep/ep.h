@@ -15,6 +15,7 @@
 #include "core/mem/cache.h"
 #include "core/srq/recv_queue.h"
 #include "core/srq/srq.h"
+#include "shared/stat.h"
 
 struct core_evd;
 struct core_pz;
@@ -26,6 +27,7 @@ enum core_op {
 	CORE_OP_RDMA_READ,
 	CORE_OP_BIND,
 };
+#define CORE_OPS (CORE_OP_BIND + 1)
 
 /* One posted request. A transport may change `transport` and nothing else. */
 struct core_req {
@@ -59,6 +61,24 @@ struct core_req_queue {
 	uint64_t head;	   /* sequence of the oldest outstanding request */
 	uint64_t tail;	   /* sequence of the next request to be posted */
 	uint32_t done;	   /* requests with is_done */
+};
+
+/*
+ * What dat_stat shows beside the counters of the queues. A counter never decreases while the
+ * endpoint exists. The fast path adds one instruction to a post, and one to a Receive.
+ */
+struct core_ep_counts {
+	uint64_t bytes[CORE_OPS];  /* of the posted requests, by operation */
+	uint64_t recv_bytes;	   /* of the messages received */
+	uint64_t posted[CORE_OPS]; /* requests, by operation; Sends are not counted here: all other
+				    * requests of the queue are Sends */
+	uint64_t srq_recvs;	   /* messages received in buffers of the SRQ */
+	uint64_t failed;	   /* requests and Receives that completed with an error, */
+	uint64_t flushed;	   /* and those that were flushed, which is not an error */
+	uint64_t wakeups;	   /* times that the transport woke a sleeping peer */
+	uint64_t connections;	   /* times that it was connected */
+	/* what the queues had counted when dat_ep_modify replaced them */
+	uint64_t old_requests, old_recvs;
 };
 
 /*
@@ -102,9 +122,11 @@ struct core_ep {
 	bool is_soft_armed;
 	DAT_EP_ATTR attr;
 	struct core_req_queue req;
+	struct core_ep_counts counts;
 	struct core_recv_queue recv;
 
 	/* the connection */
+	uint8_t path; /* enum opendat_stat_path; the transport sets it (core_ep_set_path) */
 	DAT_PORT_QUAL local_port;
 	union core_sockaddr remote_address;
 	DAT_PORT_QUAL remote_port;
@@ -184,6 +206,20 @@ static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_
 /* Updates the core's bits of slow_reasons. To be called after each change of a member that they
  * depend on. EP locked, or not yet published. */
 void core_ep_update_slow_reasons(struct core_ep *ep);
+
+/* The transport has chosen how the bytes of the connection move, for dat_stat. EP locked. */
+CORE_INLINE void core_ep_set_path(struct core_ep *ep, enum opendat_stat_path path)
+{
+	ep->path = (uint8_t)path;
+}
+
+/* Counts a request that was posted. EP locked. */
+CORE_INLINE void core_req_count(struct core_ep *ep, enum core_op op, DAT_VLEN len)
+{
+	ep->counts.bytes[op] += len;
+	if (op != CORE_OP_SEND)
+		ep->counts.posted[op]++;
+}
 
 /* Takes the next slot of the request queue, which has room. The caller sets the other members. EP
  * locked. */

@@ -88,6 +88,7 @@ CORE_INLINE bool core_recv_done_fast(struct core_handle *cell, struct core_ep *e
 {
 	if (!core_ep_deliver_dto(cell, ep->recv_evd, dequeue, core_recv_oldest(ep)->cookie, len))
 		return false;
+	ep->counts.recv_bytes += len;
 	ep->recv.head++;
 	return true;
 }

@@ -77,6 +77,8 @@ DAT_RETURN core_ep_size_queues(struct core_ep *ep, const DAT_EP_ATTR *attr)
 	}
 	if (posted)
 		core_recv_queue_move(&recv, &ep->recv);
+	ep->counts.old_requests += ep->req.tail;
+	ep->counts.old_recvs += ep->recv.head;
 	core_ep_free_queues(ep);
 	ep->req = req;
 	ep->recv = recv;
@@ -138,6 +140,14 @@ CORE_COLD static void req_log_failed(const struct core_ep *ep, const struct core
 		 opendat_dto_status_name(req->status));
 }
 
+static void count_failure(struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status)
+{
+	if (status == DAT_DTO_ERR_FLUSHED)
+		ep->counts.flushed++;
+	else
+		ep->counts.failed++;
+}
+
 /* Raises the completions of done requests in posting order, up to the first that is not done. */
 static void req_raise_done(struct core_ep *ep)
 {
@@ -151,6 +161,7 @@ static void req_raise_done(struct core_ep *ep)
 		if (ep->is_breaking && req->status == DAT_DTO_SUCCESS)
 			req->status = DAT_DTO_ERR_FLUSHED; /* DTO-48 */
 		if (req->status != DAT_DTO_SUCCESS) {
+			count_failure(ep, req->status);
 			if (!ep->is_breaking)
 				req_log_failed(ep, req);
 			ep_break(ep);
@@ -226,9 +237,14 @@ static void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie, DAT_DTO_COMPLE
 {
 	struct core_ref srq = no_srq;
 
+	if (status == DAT_DTO_SUCCESS)
+		ep->counts.recv_bytes += len;
+	else
+		count_failure(ep, status);
 	if (!ep->srq) {
 		ep->recv.head++;
 	} else {
+		ep->counts.srq_recvs++;
 		ep->srq_user.has_taken = false;
 		srq = core_handle_ref(ep->srq->cell);
 	}

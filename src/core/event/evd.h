@@ -64,6 +64,7 @@ struct core_evd {
 	bool has_waiter;
 	enum core_release release; /* why it has to return */
 	DAT_COUNT threshold;
+	uint64_t wakeups; /* of waiters so far, for dat_stat */
 	struct core_waker waker;
 
 	struct core_trigger trigger; /* guarded by the lock of `cno` */

@@ -23,6 +23,7 @@ void core_evd_notify_locked(struct core_evd *evd)
 	if (evd->release || core_evd_count_locked(evd) < (uint32_t)evd->threshold)
 		return;
 	evd->release = CORE_RELEASE_EVENT;
+	evd->wakeups++;
 	/* with the lock held: once released, the waiter may free the EVD */
 	core_waker_wake_locked(&evd->waker);
 }

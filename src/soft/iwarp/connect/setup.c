@@ -162,6 +162,7 @@ bool iw_setup_report(struct iw_conn *conn, struct core_ep *ep,
 	iw_conn_set_deadline(conn, 0);
 	iw_conn_set_state(conn, IW_ESTABLISHED);
 	iw_stream_start(conn, ep);
+	core_ep_set_path(ep, OPENDAT_PATH_TCP);
 	core_ep_established(ep, peer);
 	iw_setup_free(conn); /* `peer` may have pointed into it */
 	/* a watermark may have broken the connection */

@@ -135,6 +135,7 @@ void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
 	conn->tx_ack = ep->req.tail;
 	conn->tx_data = ep->req.tail;
 	shm_conn_set_state(conn, SHM_ESTABLISHED);
+	core_ep_set_path(ep, OPENDAT_PATH_RING);
 	core_ep_established(ep, peer);
 	if (shm_conn_state(conn) != SHM_ESTABLISHED)
 		return; /* a watermark has broken it: the service thread reports the end */

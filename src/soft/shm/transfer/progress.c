@@ -107,6 +107,19 @@ void shm_conn_update_reasons(struct shm_conn *conn, struct core_ep *ep)
 	core_handle_put_slow(ep->cell, CORE_EP_SLOW_TRANSPORT, reasons);
 }
 
+/* For dat_stat. EP locked. */
+static void count_wakeup(const struct shm_conn *conn)
+{
+	struct core_handle *cell = shm_conn_ep(conn).cell;
+	struct core_ep *ep;
+
+	/* later the endpoint may be gone */
+	if (!cell || shm_conn_state(conn) != SHM_ESTABLISHED)
+		return;
+	ep = cell->object;
+	ep->counts.wakeups++;
+}
+
 void shm_conn_wake_if_armed(struct shm_conn *conn)
 {
 	uint32_t armed;
@@ -130,6 +143,7 @@ void shm_conn_wake_if_armed(struct shm_conn *conn)
 	}
 	conn->woken = armed;
 	shm_count(conn, SHM_COUNT_WAKE);
+	count_wakeup(conn);
 }
 
 /*

@@ -225,6 +225,7 @@ static enum tx_step start_rdma_ring(struct shm_conn *conn, struct core_ep *ep, s
 {
 	enum tx_step step;
 
+	core_ep_set_path(ep, OPENDAT_PATH_RING);
 	if (req->op == CORE_OP_RDMA_READ)
 		return put_read(conn, req);
 	step = put_pieces(conn, ep, req, budget);
@@ -254,6 +255,7 @@ static enum tx_step start_rdma(struct shm_conn *conn, struct core_ep *ep, struct
 	switch (rc) {
 	case 1:
 		shm_count(conn, map ? SHM_COUNT_MAP : SHM_COUNT_CMA);
+		core_ep_set_path(ep, map ? OPENDAT_PATH_MAP : OPENDAT_PATH_CMA);
 		shm_tx_finish(ep, req, DAT_DTO_SUCCESS);
 		return TX_STARTED;
 	case 0:
