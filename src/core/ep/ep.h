@@ -12,6 +12,7 @@
 #include "core/base/handle.h"
 #include "core/base/instance.h"
 #include "core/base/refuse.h"
+#include "core/ep/ep_counts.h"
 #include "core/mem/cache.h"
 #include "core/srq/recv_queue.h"
 #include "core/srq/srq.h"
@@ -20,14 +21,6 @@
 struct core_evd;
 struct core_pz;
 struct core_binding;
-
-enum core_op {
-	CORE_OP_SEND,
-	CORE_OP_RDMA_WRITE,
-	CORE_OP_RDMA_READ,
-	CORE_OP_BIND,
-};
-#define CORE_OPS (CORE_OP_BIND + 1)
 
 /* One posted request. A transport may change `transport` and nothing else. */
 struct core_req {
@@ -61,24 +54,6 @@ struct core_req_queue {
 	uint64_t head;	   /* sequence of the oldest outstanding request */
 	uint64_t tail;	   /* sequence of the next request to be posted */
 	uint32_t done;	   /* requests with is_done */
-};
-
-/*
- * What dat_stat shows beside the counters of the queues. A counter never decreases while the
- * endpoint exists. The fast path adds one instruction to a post, and one to a Receive.
- */
-struct core_ep_counts {
-	uint64_t bytes[CORE_OPS];  /* of the posted requests, by operation */
-	uint64_t recv_bytes;	   /* of the messages received */
-	uint64_t posted[CORE_OPS]; /* requests, by operation; Sends are not counted here: all other
-				    * requests of the queue are Sends */
-	uint64_t srq_recvs;	   /* messages received in buffers of the SRQ */
-	uint64_t failed;	   /* requests and Receives that completed with an error, */
-	uint64_t flushed;	   /* and those that were flushed, which is not an error */
-	uint64_t wakeups;	   /* times that the transport woke a sleeping peer */
-	uint64_t connections;	   /* times that it was connected */
-	/* what the queues had counted when dat_ep_modify replaced them */
-	uint64_t old_requests, old_recvs;
 };
 
 /*

@@ -2,8 +2,8 @@
 /*
  * Every parameter that a call can refuse with DAT_INVALID_PARAMETER: REFUSED(call, number of the
  * parameter, its name, the end of the line that the log must have, the call). In the calls, `w` is
- * the open world and `s` are the variables of test_refused_log.c. check_refused.py compares the list
- * with the comments in the headers.
+ * the open world and `s` are the variables of test_refused_log.c. check_refused.py compares the
+ * list with the comments in the headers.
  */
 #define BITS "0xffffffff has bits other than 0x"
 #define BIG "2147483647 is not from "

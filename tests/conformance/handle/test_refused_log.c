@@ -19,7 +19,7 @@
 static struct {
 	struct dt_ep idle, with_srq;
 	DAT_EVD_HANDLE
-		solicited; /* takes receives of an endpoint with DAT_COMPLETION_SOLICITED_... */
+	solicited; /* takes receives of an endpoint with DAT_COMPLETION_SOLICITED_... */
 	DAT_EVD_HANDLE evd, none;
 	DAT_IA_HANDLE ia;
 	DAT_EP_HANDLE ep;

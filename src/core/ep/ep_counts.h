@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The operations of an endpoint, and what is counted of each (ep.h). */
+#ifndef CORE_EP_COUNTS_H
+#define CORE_EP_COUNTS_H
+
+#include <stdint.h>
+
+enum core_op {
+	CORE_OP_SEND,
+	CORE_OP_RDMA_WRITE,
+	CORE_OP_RDMA_READ,
+	CORE_OP_BIND,
+};
+#define CORE_OPS (CORE_OP_BIND + 1)
+
+/*
+ * What dat_stat shows beside the counters of the queues. A counter never decreases while the
+ * endpoint exists. The fast path adds one instruction to a post, and one to a Receive.
+ */
+struct core_ep_counts {
+	uint64_t bytes[CORE_OPS];  /* of the posted requests, by operation */
+	uint64_t recv_bytes;	   /* of the messages received */
+	uint64_t posted[CORE_OPS]; /* requests, by operation; Sends are not counted here: all other
+				    * requests of the queue are Sends */
+	uint64_t srq_recvs;	   /* messages received in buffers of the SRQ */
+	uint64_t failed;	   /* requests and Receives that completed with an error, */
+	uint64_t flushed;	   /* and those that were flushed, which is not an error */
+	uint64_t wakeups;	   /* times that the transport woke a sleeping peer */
+	uint64_t connections;	   /* times that it was connected */
+	/* what the queues had counted when dat_ep_modify replaced them */
+	uint64_t old_requests, old_recvs;
+};
+
+#endif
