@@ -55,6 +55,12 @@ static const char *const crc_words[] = {
 	NULL,
 };
 
+static const char *const header_words[] = {
+	[CORE_HEADER_ON] = "on",
+	[CORE_HEADER_OFF] = "off",
+	NULL,
+};
+
 static const char *const proof_words[] = {
 	[CORE_PROOF_ON] = "on",
 	[CORE_PROOF_BYTE] = "byte",
@@ -94,6 +100,8 @@ static const struct setting settings_table[] = {
 	 .help = "how long a connection over TCP waits for a peer that does not answer"},
 	{FIELD(crc), .initial = CORE_CRC_OFF, .words = crc_words,
 	 .help = "whether to ask a peer over TCP for the CRC of each frame"},
+	{FIELD(header), .initial = CORE_HEADER_ON, .words = header_words,
+	 .help = "whether requests over TCP carry OpenDAT's header before the private data"},
 	{FIELD(write_proof), .initial = CORE_PROOF_ON, .words = proof_words,
 	 .help = "how a peer over TCP proves that an RDMA Write is placed"},
 	{FIELD(rmr_bind), .initial = CORE_RMR_AUTO, .words = rmr_words,

@@ -44,6 +44,12 @@ enum core_crc {
 	CORE_CRC_ON,
 };
 
+/* Does a request over TCP carry our header in front of the consumer's private data? */
+enum core_header {
+	CORE_HEADER_ON,
+	CORE_HEADER_OFF, /* for listeners of others, which read their private data */
+};
+
 /* How the peer of a connection over TCP proves that an RDMA Write is placed. */
 enum core_write_proof {
 	CORE_PROOF_ON,	 /* OpenDAT: an answer of its engine; others: an RDMA Read of length 0 */
@@ -66,6 +72,7 @@ struct core_settings {
 	uint64_t rnr_timeout_ms;   /* longest time a message waits for a Receive; 0: no limit */
 	uint64_t link_timeout_ms;  /* how long a connection over TCP waits for a silent peer */
 	uint64_t crc;		   /* enum core_crc */
+	uint64_t header;	   /* enum core_header */
 	uint64_t write_proof;	   /* enum core_write_proof */
 	uint64_t rmr_bind;	   /* enum core_rmr_bind */
 	uint64_t cancellation;	   /* enum core_cancellation */

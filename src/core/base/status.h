@@ -26,6 +26,8 @@ static inline DAT_RETURN core_status_from_errno(int error)
 	switch (-error) {
 	case 0:
 		return DAT_SUCCESS;
+	case EDOM: /* of connect: the qualifier, parameter 3 of dat_ep_connect */
+		return core_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 	case EADDRINUSE:
 		return core_error(DAT_CONN_QUAL_IN_USE, DAT_NO_SUBTYPE);
 	case EADDRNOTAVAIL:

@@ -140,8 +140,8 @@ struct transport_ops {
 	 * the port in the address is ignored. Sets ep->local_port (not 0). Exactly one of
 	 * core_ep_established and core_ep_connect_failed reports the result, also when the timeout
 	 * (microseconds; DAT_TIMEOUT_INFINITE: none) expires. Never calls up from inside the call.
-	 * -EAFNOSUPPORT (unknown family), -EADDRNOTAVAIL (broadcast, multicast): no attempt is
-	 * made.
+	 * No attempt is made for -EAFNOSUPPORT (unknown family), -EADDRNOTAVAIL (broadcast,
+	 * multicast), and -EDOM (a qualifier that cannot be asked for).
 	 */
 	int (*connect)(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
 		       DAT_TIMEOUT timeout_us, const struct transport_conn_param *param);

@@ -25,6 +25,7 @@ static const char *const variables[] = {"DAT_TRANSPORT",
 					"DAT_CANCELLATION",
 					"DAT_LINK_TIMEOUT_MS",
 					"DAT_CRC",
+					"DAT_HEADER",
 					"DAT_WRITE_PROOF",
 					"DAT_SPIN_US"};
 
@@ -79,6 +80,7 @@ static void parse__device_alone__defaults(void **state)
 	assert_int_equal(settings.rnr_timeout_ms, 0);
 	assert_int_equal(settings.link_timeout_ms, 25000); /* IWCM-34 */
 	assert_int_equal(settings.crc, CORE_CRC_OFF);
+	assert_int_equal(settings.header, CORE_HEADER_ON);
 	assert_int_equal(settings.write_proof, CORE_PROOF_ON);
 	assert_int_equal(settings.rmr_bind, CORE_RMR_AUTO);
 	assert_int_equal(settings.cancellation, CORE_CANCELLATION_AUTO);
@@ -129,6 +131,8 @@ static void parse__settings__applied(void **state)
 	assert_int_equal(accept("lo link_timeout_ms=2000", "lo").link_timeout_ms, 2000);
 	assert_int_equal(accept("lo crc=on", "lo").crc, CORE_CRC_ON);
 	assert_int_equal(accept("lo crc=off", "lo").crc, CORE_CRC_OFF);
+	assert_int_equal(accept("lo header=off", "lo").header, CORE_HEADER_OFF);
+	assert_int_equal(accept("lo header=on", "lo").header, CORE_HEADER_ON);
 	assert_int_equal(accept("lo write_proof=on", "lo").write_proof, CORE_PROOF_ON);
 	assert_int_equal(accept("lo write_proof=byte", "lo").write_proof, CORE_PROOF_BYTE);
 	assert_int_equal(accept("lo write_proof=off", "lo").write_proof, CORE_PROOF_OFF);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The settings of connections over TCP: the CRC, the proof of a Write, the limit for a silence. */
+/* The settings of connections over TCP: the CRC, the header, the proof of a Write, the limit for a
+ * silence. */
 #include "flow_stage.h"
 
 #include <netinet/tcp.h>
 
 #include "core/base/settings.h"
+#include "core/base/status.h"
 #include "soft/iwarp/transfer/alive.h"
 
 #ifndef TCP_RTO_MAX_MS
@@ -18,6 +20,7 @@ static int provide_settings(void **state)
 {
 	(void)state;
 	add_adapter("crc", "127.0.0.1 transport=tcp crc=on");
+	add_adapter("plain", "127.0.0.1 transport=tcp header=off");
 	add_adapter("byte", "127.0.0.1 transport=tcp write_proof=byte");
 	add_adapter("unproven", "127.0.0.1 transport=tcp write_proof=off");
 	add_adapter("short", "127.0.0.1 transport=tcp link_timeout_ms=2000");
@@ -35,6 +38,12 @@ static int open_crc(void **state)
 {
 	(void)state;
 	return open_flow_of("crc");
+}
+
+static int open_plain(void **state)
+{
+	(void)state;
+	return open_flow_of("plain");
 }
 
 static int open_byte(void **state)
@@ -109,6 +118,42 @@ static void crc_on__reply_has_c__both_directions_use_it(void **state)
 	get_fpdu(&taken);
 	expect_dto(0, DAT_DTO_SUCCESS, 10);
 	hang_up();
+}
+
+/* --- the header --- */
+
+/* IWCM-20: the listener gets the consumer's bytes, and nothing in front of them */
+static void header_off__request__private_data_alone(void **state)
+{
+	struct frame frame;
+	uint16_t port;
+	int listener = listen_at(0, &port);
+	int fd;
+
+	(void)state;
+	connect_with(port, WAIT_US, "hello", 5);
+	fd = answer_call(listener);
+	close(listener);
+	frame = get_frame(fd, REQUEST);
+	/* the words of the enhanced set-up come first */
+	assert_int_equal(frame_size(&frame), IW_MPA_HEAD + 4 + 5);
+	assert_memory_equal(frame.data + 4, "hello", 5);
+	frame = make_enhanced(REPLY, 0, WORDS(WORD_A | WORD_C, 4, 4), "world", 5);
+	put_frame(fd, &frame);
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	begin_flow(fd, stage.a, false);
+	hang_up();
+}
+
+/* IWCM-20: a listener is found by its port alone, and is not looked for at any other */
+static void header_off__qualifier_is_no_port__invalid_parameter(void **state)
+{
+	struct sockaddr_in address = loopback(0);
+
+	(void)state;
+	assert_int_equal(core_ep_connect(stage.a, (DAT_IA_ADDRESS_PTR)&address, 65536, WAIT_US, 0,
+					 NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
+			 core_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3));
 }
 
 /* --- the proof of a Write --- */
@@ -287,6 +332,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(crc_on__request_has_c__both_directions_use_it, open_crc),
 		TEST(crc_on__reply_has_c__both_directions_use_it, open_crc),
+		TEST(header_off__request__private_data_alone, open_plain),
+		TEST(header_off__qualifier_is_no_port__invalid_parameter, open_plain),
 		TEST(proof_byte__foreign_peer__reads_the_first_byte, open_byte),
 		TEST(proof_byte__two_bytes_come__breaks, open_byte),
 		TEST(proof_off__foreign_peer__completes_when_sent, open_unproven),

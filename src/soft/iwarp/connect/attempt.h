@@ -102,6 +102,12 @@ bool iw_setup_report(struct iw_conn *conn, struct core_ep *ep,
 void iw_setup_drop(struct iw_conn *conn);
 
 /* Our side's C bit (MPA-23). */
+/* IWCM-20: without our header a listener is found by its port alone. */
+static inline bool iw_has_header(const struct iw_engine *engine)
+{
+	return engine->settings.header == CORE_HEADER_ON;
+}
+
 static inline bool iw_wants_crc(const struct iw_engine *engine)
 {
 	return engine->settings.crc == CORE_CRC_ON;

@@ -308,7 +308,7 @@ int iw_place_first(struct iw_conn *conn, struct core_ep *ep)
 
 	for (unsigned i = 0; i < CM_PORTS; i++) {
 		active->places[i].revision = 2;
-		if (!cm_port(active->request.qual, i))
+		if (!cm_port(active->request.qual, i) || (i && !iw_has_header(conn->engine)))
 			active->places[i].state = IW_PLACE_OVER;
 	}
 	active->index = active->places[0].state == IW_PLACE_OVER ? 1 : 0;

@@ -4,6 +4,7 @@
  * starts to connect; the service thread does the rest, and reports the result.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <net/if.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -75,6 +76,16 @@ static void fill(struct iw_active *active, DAT_CONN_QUAL qual,
 		request->nonce = (uint32_t)iw_now_ns();
 }
 
+/* Is the qualifier the TCP port itself? */
+static bool is_port(DAT_CONN_QUAL qual)
+{
+	if (qual && qual == cm_port(qual, 0))
+		return true;
+	core_log(CORE_LOG_ERROR,
+		 "connect: header=off: remote_conn_qual %" PRIu64 " is not a TCP port", qual);
+	return false;
+}
+
 int iw_connect(struct iw_engine *engine, struct core_ep *ep, const union core_sockaddr *address,
 	       DAT_CONN_QUAL qual, DAT_TIMEOUT timeout_us, const struct transport_conn_param *param)
 {
@@ -84,6 +95,8 @@ int iw_connect(struct iw_engine *engine, struct core_ep *ep, const union core_so
 
 	if (param->private_data_size > CM_PRIVATE_MAX)
 		return -EINVAL;
+	if (!iw_has_header(engine) && !is_port(qual))
+		return -EDOM;
 	rc = iw_conn_create(engine, -1, &conn);
 	if (rc < 0)
 		return rc;
@@ -116,6 +129,17 @@ err:
 	return rc;
 }
 
+/* Returns the size of the private data. */
+static uint16_t put_private(struct iw_conn *conn, uint8_t bytes[CM_MAX])
+{
+	const struct cm_request *request = &conn->setup->active.request;
+
+	if (iw_has_header(conn->engine))
+		return (uint16_t)cm_put_request(request, bytes);
+	memcpy(bytes, request->data, request->data_size);
+	return request->data_size;
+}
+
 static void put_request(struct iw_conn *conn)
 {
 	struct iw_setup *setup = conn->setup;
@@ -125,7 +149,7 @@ static void put_request(struct iw_conn *conn)
 		.has_crc = iw_wants_crc(conn->engine),
 		.revision = iw_place_of(setup)->revision,
 		.private_data = bytes,
-		.private_size = (uint16_t)cm_put_request(&active->request, bytes),
+		.private_size = put_private(conn, bytes),
 	};
 
 	if (mpa.revision == 2) {
