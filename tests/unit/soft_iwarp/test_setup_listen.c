@@ -3,6 +3,7 @@
 #include "setup_peer.h"
 #include "setup_stage.h"
 
+#include <stdatomic.h>
 #include <sys/resource.h>
 
 /* --- ports --- */
@@ -105,11 +106,57 @@ static void request__without_header_at_a_derived_port__refused(void **state)
 
 /* --- silent peers --- */
 
+#define SILENT_MS 100u /* nobody is dropped before */
+
+/* The library's clock; not 0: it stands still at that time. */
+static _Atomic uint64_t frozen_ns;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	uint64_t now = clock == CLOCK_MONOTONIC ? atomic_load(&frozen_ns) : 0;
+
+	if (!now)
+		return __real_clock_gettime(clock, time);
+	time->tv_sec = (time_t)(now / 1000000000u);
+	time->tv_nsec = (long)(now % 1000000000u);
+	return 0;
+}
+
+/* IWCM-39: the requests come later than all connections, but within the time that they have. */
+static void listener__many_late_requests__nobody_dropped(void **state)
+{
+	enum { COUNT = 300 };
+	struct frame frame = make_frame(REQUEST, 0, 1, "late", 4);
+	int fds[COUNT];
+
+	(void)state;
+	atomic_store(&frozen_ns, now_ms() * 1000000);
+	for (int i = 0; i < COUNT; i++)
+		fds[i] = dial(stage.qual);
+	for (int i = 0; i < COUNT; i++) {
+		put_frame(fds[i], &frame);
+		assert_int_equal(take_request().private_data_size, 4);
+		ok(core_cr_reject(stage.cr));
+		get_frame(fds[i], REPLY);
+		close(fds[i]);
+	}
+}
+
+static int go_on(void **state)
+{
+	atomic_store(&frozen_ns, 0);
+	return close_stage(state);
+}
+
 /* IWCM-39 CONN-GEN-09 */
 static void listener__many_silent_peers__oldest_make_room(void **state)
 {
 	enum { COUNT = 300, KEPT = 256 };
 	struct frame frame = make_frame(REQUEST, 0, 1, "first", 5);
+	uint64_t begin = now_ms();
 	int fds[COUNT], fd;
 
 	(void)state;
@@ -121,6 +168,7 @@ static void listener__many_silent_peers__oldest_make_room(void **state)
 	fd = dial(stage.qual);
 	put_frame(fd, &frame);
 	assert_int_equal(take_request().private_data_size, 5);
+	assert_true(now_ms() - begin >= SILENT_MS);
 	for (int i = 0; i < COUNT - KEPT + 1; i++)
 		expect_closed(fds[i]);
 	for (int i = COUNT - KEPT + 1; i < COUNT; i++) {
@@ -204,6 +252,8 @@ int main(void)
 		one(psp_create__port_free_or_not__own_number_or_derived_port),
 		one(psp_create__twice__in_use_and_only_at_the_address),
 		one(request__without_header_at_a_derived_port__refused),
+		cmocka_unit_test_setup_teardown(listener__many_late_requests__nobody_dropped,
+						open_stage, go_on),
 		one(listener__many_silent_peers__oldest_make_room),
 		hasty(listener__a_byte_now_and_then__closed_after_the_setup_timeout),
 		one(listener__no_descriptors__idle_and_works_again),

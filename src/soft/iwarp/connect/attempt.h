@@ -2,7 +2,8 @@
 /*
  * What a connection needs until it is established, and what the files of this folder share: the
  * exchange of frames (setup.c), the places of a qualifier (place.c), the request and its reply on
- * the active side (request.c), the same on the passive side (accept.c), service points (listen.c).
+ * the active side (request.c), the same on the passive side (accept.c), service points (listen.c,
+ * claim.c).
  */
 #ifndef IWARP_ATTEMPT_H
 #define IWARP_ATTEMPT_H
@@ -55,6 +56,7 @@ struct iw_passive {
 	union core_sockaddr from; /* without port */
 	uint32_t peer_reads;	  /* RDMA Reads that the peer serves at a time */
 	bool has_failed;	  /* the service thread reports it */
+	uint64_t since_ns;	  /* when the connection was taken */
 	/* ARRIVING: listener's list of those without a whole request (service thread). OFFERED: its
 	 * list of unanswered requests (listener's lock) */
 	struct iw_conn *next;
@@ -132,6 +134,11 @@ static inline uint8_t iw_count(uint32_t count)
 
 void iw_set_port(union core_sockaddr *address, uint16_t port);
 uint16_t iw_get_port(const union core_sockaddr *address);
+
+/* --- claim.c --- */
+
+/* Returns a socket, or -EADDRINUSE, -EBUSY (transport_ops.listen) or another error. */
+int iw_claim(const union core_sockaddr *address, DAT_CONN_QUAL qual);
 
 /* --- place.c; EP locked, service thread but for the first --- */
 

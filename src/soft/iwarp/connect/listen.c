@@ -1,27 +1,18 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Listening. A service point claims its qualifier by an abstract local socket whose name has the
- * adapter's address and all 64 bits, so that a qualifier is used once on a host and is free again
- * when the process dies. Its TCP port is the qualifier itself or, if that is not available, one of
- * a short sequence (cm_port). The header of a request has the qualifier; without a header it is the
- * port.
+ * Listening. A service point claims its qualifier (claim.c). Its TCP port is the qualifier itself
+ * or, if that is not available, one of a short sequence (cm_port). The header of a request has the
+ * qualifier; without a header it is the port.
  *
  * Events of epoll point to the listener. So it must live until the batch of events is handled in
  * which it is closed. A connection object without socket, its `timer`, holds the last reference:
  * the service thread drops it behind such a batch. It also carries the listener's deadline.
  */
-#include <arpa/inet.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
-#include "core/base/log.h"
 #include "core/base/slab.h"
 #include "soft/address.h"
 #include "soft/fds.h"
@@ -31,8 +22,9 @@
 #define SILENT_MAX 256u /* connections without a whole request, per listener (IWCM-39) */
 #define ACCEPT_MAX 64u	/* per event, so that other sockets get their turn */
 #define CHOOSE_MAX 64u	/* ports to try per call for a qualifier of ours */
-#define CLAIM_BACKLOG 1 /* nobody connects but to see that there is a listener */
 #define PAUSE_NS (100 * IW_NS_PER_MS)
+/* a request may come later than its connection: nobody is dropped before that time */
+#define SILENT_NS (100 * IW_NS_PER_MS)
 
 struct conn_list {
 	struct iw_conn *first;
@@ -54,7 +46,7 @@ struct iw_listener {
 	pthread_mutex_t lock;	 /* leaf, but taken before the engine's; guards the rest */
 	int fd;
 	bool is_closed;
-	bool is_paused; /* descriptors are short */
+	bool is_paused; /* descriptors are short, or the list of silent connections is full */
 	struct conn_list offered;
 };
 
@@ -86,6 +78,32 @@ DAT_CONN_QUAL iw_listener_qual(const struct iw_listener *listener)
 uint16_t iw_listener_port(const struct iw_listener *listener)
 {
 	return listener->port;
+}
+
+/* --- pauses: the connections stay in the backlog --- */
+
+static void pause_accept(struct iw_listener *listener, uint64_t end_ns)
+{
+	pthread_mutex_lock(&listener->lock);
+	if (listener->fd >= 0 &&
+	    !iw_engine_watch(listener->engine, listener->fd, &listener->watch, 0))
+		listener->is_paused = true;
+	pthread_mutex_unlock(&listener->lock);
+	iw_conn_set_deadline(listener->timer, end_ns);
+}
+
+/* False: it is closed, or still paused. */
+static bool resume_accept(struct iw_listener *listener)
+{
+	bool is_open;
+
+	pthread_mutex_lock(&listener->lock);
+	if (listener->is_paused && !listener->is_closed)
+		listener->is_paused = iw_engine_watch(listener->engine, listener->fd,
+						      &listener->watch, EPOLLIN) < 0;
+	is_open = !listener->is_closed && !listener->is_paused;
+	pthread_mutex_unlock(&listener->lock);
+	return is_open;
 }
 
 /* --- lists of connections --- */
@@ -125,8 +143,10 @@ static void list_remove(struct conn_list *list, struct iw_conn *conn)
 
 void iw_listener_remove_silent(struct iw_conn *conn)
 {
-	if (conn->setup)
-		list_remove(&conn->listener->silent, conn);
+	if (!conn->setup || !conn->setup->passive.is_listed)
+		return;
+	list_remove(&conn->listener->silent, conn);
+	(void)resume_accept(conn->listener);
 }
 
 void iw_listener_add_offered(struct iw_conn *conn)
@@ -145,64 +165,6 @@ void iw_listener_remove_offered(struct iw_conn *conn)
 	pthread_mutex_lock(&listener->lock);
 	list_remove(&listener->offered, conn);
 	pthread_mutex_unlock(&listener->lock);
-}
-
-/* --- the claim of a qualifier --- */
-
-static socklen_t claim_name(const union core_sockaddr *address, DAT_CONN_QUAL qual,
-			    struct sockaddr_un *name)
-{
-	char text[INET6_ADDRSTRLEN] = "";
-	int len;
-
-	if (address->sa.sa_family == AF_INET)
-		inet_ntop(AF_INET, &address->in.sin_addr, text, sizeof(text));
-	else
-		inet_ntop(AF_INET6, &address->in6.sin6_addr, text, sizeof(text));
-	memset(name, 0, sizeof(*name));
-	name->sun_family = AF_UNIX;
-	/* a zero in front makes the name abstract; the one at the end is not part of it */
-	len = snprintf(name->sun_path + 1, sizeof(name->sun_path) - 1, "opendat.tcp.1/%s/%" PRIx64,
-		       text, (uint64_t)qual);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
-}
-
-static int local_socket(void)
-{
-	soft_fd_begin();
-	return soft_fd_end(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
-/* Is the name bound to a socket that does not listen any more? A child between fork and exec has
- * copies of our sockets, and the qualifier must be free nevertheless (PSP-FREE-06). */
-static bool is_stale(const struct sockaddr_un *name, socklen_t size)
-{
-	int fd = local_socket();
-	bool is_refused;
-
-	if (fd < 0)
-		return false;
-	is_refused = connect(fd, (const struct sockaddr *)name, size) < 0 && errno == ECONNREFUSED;
-	soft_fd_close(fd);
-	return is_refused;
-}
-
-/* Returns a socket, or -EADDRINUSE, -EBUSY (transport_ops.listen) or another error. */
-static int claim_qualifier(const union core_sockaddr *address, DAT_CONN_QUAL qual)
-{
-	struct sockaddr_un name;
-	socklen_t size = claim_name(address, qual, &name);
-	int fd = local_socket();
-	int rc = 0;
-
-	if (fd < 0)
-		return fd;
-	if (bind(fd, (struct sockaddr *)&name, size) < 0 || listen(fd, CLAIM_BACKLOG) < 0)
-		rc = -errno;
-	if (!rc)
-		return fd;
-	soft_fd_close(fd);
-	return rc == -EADDRINUSE && is_stale(&name, size) ? -EBUSY : rc;
 }
 
 static void close_listening(int fd)
@@ -250,7 +212,7 @@ static int listen_given(struct iw_listener *listener)
 {
 	int rc = -EADDRINUSE;
 
-	listener->claim_fd = claim_qualifier(&listener->engine->ia->address, listener->qual);
+	listener->claim_fd = iw_claim(&listener->engine->ia->address, listener->qual);
 	if (listener->claim_fd < 0)
 		return listener->claim_fd;
 	for (unsigned i = 0; i < CM_PORTS && is_port_unavailable(rc); i++) {
@@ -274,8 +236,7 @@ static int listen_any(struct iw_listener *listener)
 		if (rc)
 			return is_port_unavailable(rc) ? -EADDRNOTAVAIL : rc;
 		listener->qual = listener->port;
-		listener->claim_fd =
-			claim_qualifier(&listener->engine->ia->address, listener->qual);
+		listener->claim_fd = iw_claim(&listener->engine->ia->address, listener->qual);
 		if (listener->claim_fd >= 0)
 			return 0;
 		close_listening(listener->fd);
@@ -380,13 +341,9 @@ static int accept_next(struct iw_listener *listener)
 		soft_fd_begin();
 		fd = soft_fd_end(accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	}
-	/* IWCM-40: the connections stay in the backlog until there are descriptors again */
-	if (is_shortage(fd) &&
-	    !iw_engine_watch(listener->engine, listener->fd, &listener->watch, 0))
-		listener->is_paused = true;
 	pthread_mutex_unlock(&listener->lock);
-	if (is_shortage(fd))
-		iw_conn_set_deadline(listener->timer, iw_now_ns() + PAUSE_NS);
+	if (is_shortage(fd)) /* IWCM-40 */
+		pause_accept(listener, iw_now_ns() + PAUSE_NS);
 	return fd;
 }
 
@@ -408,20 +365,40 @@ static void take_caller(struct iw_listener *listener, int fd)
 		return;
 	}
 	list_append(&listener->silent, conn);
-	conn->give_up_ns = iw_now_ns() + engine->settings.setup_timeout_ms * IW_NS_PER_MS;
+	conn->setup->passive.since_ns = iw_now_ns();
+	conn->give_up_ns =
+		conn->setup->passive.since_ns + engine->settings.setup_timeout_ms * IW_NS_PER_MS;
 	iw_conn_set_deadline(conn, conn->give_up_ns);
-	/* the one that has been silent longest makes room */
-	if (listener->silent.count > SILENT_MAX)
-		iw_setup_drop(listener->silent.first);
+}
+
+/* Has the list of silent connections room, or has the oldest been silent for long enough? If not,
+ * no connection is taken until then. */
+static bool has_room(struct iw_listener *listener)
+{
+	uint64_t end_ns;
+
+	if (listener->silent.count < SILENT_MAX)
+		return true;
+	end_ns = listener->silent.first->setup->passive.since_ns + SILENT_NS;
+	if (iw_now_ns() >= end_ns)
+		return true;
+	pause_accept(listener, end_ns);
+	return false;
 }
 
 void iw_listener_event(struct iw_listener *listener)
 {
 	for (unsigned i = 0; i < ACCEPT_MAX; i++) {
-		int fd = accept_next(listener);
+		int fd;
 
+		if (!has_room(listener))
+			return;
+		fd = accept_next(listener);
 		if (fd < 0)
 			return;
+		/* the one that has been silent longest makes room */
+		if (listener->silent.count >= SILENT_MAX)
+			iw_setup_drop(listener->silent.first);
 		take_caller(listener, fd);
 	}
 }
@@ -432,12 +409,9 @@ void iw_listener_due(struct iw_listener *listener)
 
 	pthread_mutex_lock(&listener->lock);
 	is_closed = listener->is_closed;
-	if (!is_closed && listener->is_paused)
-		listener->is_paused = iw_engine_watch(listener->engine, listener->fd,
-						      &listener->watch, EPOLLIN) < 0;
 	pthread_mutex_unlock(&listener->lock);
 	if (!is_closed) {
-		if (listener->is_paused)
+		if (!resume_accept(listener))
 			iw_conn_set_deadline(listener->timer, iw_now_ns() + PAUSE_NS);
 		return;
 	}
