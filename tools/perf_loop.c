@@ -41,7 +41,9 @@ int perf_spin_check(struct perf_worker *worker)
 
 	if (tool_is_stopped)
 		return -EINTR;
-	if (worker->control) {
+	/* what comes after STOP is not for the worker, which may still have transfers to take */
+	if (worker->control &&
+	    atomic_load_explicit(&worker->limit, memory_order_relaxed) == UINT64_MAX) {
 		int rc = perf_stop_take(worker->control, false);
 
 		if (rc != 0)
