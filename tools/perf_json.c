@@ -42,12 +42,12 @@ static void json_timed(const struct perf_options *options, const struct perf_res
 	if (kind != PERF_CYCLE)
 		printf(", \"bytes\": %" PRIu64 ", \"mb_per_s\": %.3f, \"wrong\": %" PRIu64,
 		       result->size, perf_result_mb_per_s(result), result->wrong);
-	printf(", \"per_s\": %.3f, \"elapsed_s\": %.6f, \"client_cpu_percent\": %.2f",
+	printf(", \"per_s\": %.3f, \"elapsed_s\": %.9f, \"client_cpu_percent\": %.2f",
 	       perf_result_rate(result), result->elapsed_s, result->client_cpu);
 	if (result->server_cpu >= 0)
 		printf(", \"server_cpu_percent\": %.2f", result->server_cpu);
 	if (options->plan.is_bidirectional && kind == PERF_BANDWIDTH)
-		printf(", \"reverse_count\": %" PRIu64 ", \"reverse_elapsed_s\": %.6f",
+		printf(", \"reverse_count\": %" PRIu64 ", \"reverse_elapsed_s\": %.9f",
 		       result->reverse_count, result->reverse_s);
 	if (result->stats)
 		json_times(result);
@@ -83,7 +83,7 @@ void perf_json_interval(const struct perf_interval *interval, bool is_first)
 {
 	double rate = (double)interval->count / interval->elapsed_s;
 
-	printf("%s\n  {\"at_s\": %.6f, \"elapsed_s\": %.6f, \"count\": %" PRIu64
+	printf("%s\n  {\"at_s\": %.6f, \"elapsed_s\": %.9f, \"count\": %" PRIu64
 	       ", \"per_s\": %.3f, \"mb_per_s\": %.3f}",
 	       is_first ? "" : ",", interval->at_s, interval->elapsed_s, interval->count, rate,
 	       rate * (double)interval->size / 1e6);

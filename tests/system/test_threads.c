@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The names of the threads of the library, as top(1), gdb and perf show them. */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,20 @@ struct names {
 
 /* The number of the newest thread that is not the library's: the runtime of a sanitizer has one. */
 static int newest_before;
+
+/*
+ * The thread sanitizer starts a thread of its own with the first of the program, so that it may be
+ * newer than `newest_before`. It has the name of the program, as a thread without a name would.
+ */
+static bool is_of_runtime(const char *name)
+{
+#ifdef __SANITIZE_THREAD__
+	return strncmp(name, program_invocation_short_name, 15) == 0;
+#else
+	(void)name;
+	return false;
+#endif
+}
 
 /* The names of all threads of the library. A thread that ends meanwhile is left out. */
 static struct names names_read(void)
@@ -40,8 +55,11 @@ static struct names names_read(void)
 		assert_true(names.count < THREADS_MAX);
 		len = read(fd, names.name[names.count], 16);
 		close(fd);
-		if (len > 0)
-			names.name[names.count++][len - 1] = '\0';
+		if (len <= 0)
+			continue;
+		names.name[names.count][len - 1] = '\0';
+		if (!is_of_runtime(names.name[names.count]))
+			names.count++;
 	}
 	closedir(folder);
 	return names;
