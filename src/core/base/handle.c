@@ -238,10 +238,16 @@ void *core_handle_lock_ref(struct core_ref ref, DAT_HANDLE_TYPE type)
 	return NULL;
 }
 
-struct core_name core_object_name(const struct core_handle *cell, DAT_HANDLE_TYPE type)
+unsigned int core_handle_number(const struct core_handle *cell)
 {
 	uintptr_t offset = (uintptr_t)cell - atomic_load(&core_cells.base);
-	unsigned int number = (unsigned int)(offset / CORE_CELL_SIZE) + 1;
+
+	return (unsigned int)(offset / CORE_CELL_SIZE) + 1;
+}
+
+struct core_name core_object_name(const struct core_handle *cell, DAT_HANDLE_TYPE type)
+{
+	unsigned int number = core_handle_number(cell);
 	struct core_name name;
 
 	if (type == DAT_HANDLE_TYPE_IA && atomic_load(&cell->consumer))

@@ -199,6 +199,8 @@ struct core_name {
 	char text[16];
 };
 
+/* The number of an object that may be dead already. */
+unsigned int core_handle_number(const struct core_handle *cell);
 /* The name of the object with that handle; empty: no live one. */
 struct core_name core_handle_name(DAT_HANDLE handle);
 /* The name of an object that may be dead already. */

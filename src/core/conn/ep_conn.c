@@ -8,6 +8,7 @@
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
 #include "core/base/log.h"
+#include "core/base/probe.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/conn/conn.h"
@@ -104,6 +105,7 @@ static DAT_RETURN conn_start_locked(struct core_ep *ep, const struct conn_args *
 		return conn_not_ready(ep, "pz_handle",
 				      core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_NOTREADY));
 	(void)core_ep_move(ep, CORE_EP_CONNECT);
+	CORE_PROBE3(connect, ep->cell, core_handle_number(ep->cell), args->qual);
 	rc = ep->ia->ops->connect(ep, &args->address, args->qual, args->timeout_us, &param);
 	ret = core_status_from_errno(rc);
 	if (ret != DAT_SUCCESS) {
@@ -299,6 +301,7 @@ void core_ep_established(struct core_ep *ep, const struct transport_conn_param *
 	ep->peer_read_in = peer->read_in;
 	ep->is_breaking = false;
 	ep->counts.connections++;
+	CORE_PROBE2(established, ep->cell, core_handle_number(ep->cell));
 	conn_raise(ep, core_ep_move(ep, CORE_EP_ESTABLISH), (DAT_COUNT)size);
 	(void)core_ep_check_watermarks(ep); /* EP-WMARK-10 */
 }
@@ -330,6 +333,7 @@ static void conn_log_end(const struct core_ep *ep, unsigned int kinds, const cha
 
 void core_ep_connect_failed(struct core_ep *ep, DAT_EVENT_NUMBER number)
 {
+	CORE_PROBE3(connect_failed, ep->cell, core_handle_number(ep->cell), number);
 	conn_log_end(ep, CORE_LOG_CONN | CORE_LOG_ERROR, "no connection with", number);
 	core_ep_flush(ep);
 	conn_raise(ep, core_ep_move(ep, conn_failure(number)), 0);
@@ -337,6 +341,7 @@ void core_ep_connect_failed(struct core_ep *ep, DAT_EVENT_NUMBER number)
 
 void core_ep_ended(struct core_ep *ep, DAT_EVENT_NUMBER number)
 {
+	CORE_PROBE3(ended, ep->cell, core_handle_number(ep->cell), number);
 	conn_log_end(ep,
 		     number == DAT_CONNECTION_EVENT_BROKEN ? CORE_LOG_CONN | CORE_LOG_ERROR
 							   : CORE_LOG_CONN,

@@ -7,6 +7,7 @@
 
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
+#include "core/base/probe.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/ep/complete.h"
@@ -159,6 +160,7 @@ static void bind_post(struct core_ep *ep, const struct bind_args *args,
 	req->cookie = args->cookie;
 	req->binding = binding;
 	req->bound_rmr = binding->rmr;
+	CORE_PROBE4(request_post, ep->cell, req->op, req->cookie.as_64, req->len);
 	if (core_ep_check_call(ep, CORE_CALL_POST_REQUEST) == CORE_EP_FLUSH)
 		core_req_done(ep, req, DAT_DTO_ERR_FLUSHED, 0);
 	else

@@ -33,6 +33,7 @@
 #define CORE_DATA_PATH_H
 
 #include "core/base/calls.h"
+#include "core/base/probe.h"
 #include "core/base/transport_ops.h"
 #include "core/ep/ep_fast.h"
 
@@ -115,6 +116,7 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 		data_copy_remote(&post.remote, target);
 		data_put_remote(&req->remote, &post.remote);
 	}
+	CORE_PROBE4(request_post, cell, op, req->cookie.as_64, req->len);
 	if (__builtin_expect(!transport_post_fast(cell, ep, req, &post), false)) {
 		core_req_clear_transport(req);
 		transport_this->post_request(cell->object, req);
@@ -191,6 +193,7 @@ CORE_INLINE bool data_recv(struct core_handle *cell, const DAT_LMR_TRIPLET *iov,
 	wqe->cookie = cookie;
 	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
 	data_put_local(wqe->iov, &post.segment);
+	CORE_PROBE3(recv_post, cell, wqe->cookie.as_64, wqe->len);
 	if (__builtin_expect(!transport_recv_fast(cell, ep, &post), false))
 		transport_this->post_recv(cell->object);
 	return true;

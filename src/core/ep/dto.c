@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/probe.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/ep/complete.h"
@@ -187,6 +188,7 @@ static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post 
 	if (post->remote)
 		req->remote = *post->remote;
 	req->cookie = post->cookie;
+	CORE_PROBE4(request_post, ep->cell, req->op, req->cookie.as_64, req->len);
 	return req;
 }
 
@@ -355,6 +357,7 @@ static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 		wqe->len = post->len;
 		wqe->cookie = post->cookie;
 		wqe->flags = post->flags;
+		CORE_PROBE3(recv_post, ep->cell, wqe->cookie.as_64, wqe->len);
 		if (core_ep_check_call(ep, CORE_CALL_POST_RECV) == CORE_EP_FLUSH)
 			core_recv_done(ep, DAT_DTO_ERR_FLUSHED, 0, false);
 		else if (core_ep_check_watermarks(ep))

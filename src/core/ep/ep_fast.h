@@ -12,6 +12,7 @@
 #ifndef CORE_EP_FAST_H
 #define CORE_EP_FAST_H
 
+#include "core/base/probe.h"
 #include "core/ep/ep.h"
 #include "core/event/evd.h"
 
@@ -60,6 +61,7 @@ CORE_INLINE bool core_req_done_fast(struct core_handle *cell, struct core_ep *ep
 	if (!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) &&
 	    !core_ep_deliver_dto(cell, ep->request_evd, dequeue, req->cookie, req->len))
 		return false;
+	CORE_PROBE4(request_done, cell, req->cookie.as_64, req->len, DAT_DTO_SUCCESS);
 	/* DTO-114: the slot is free before the endpoint is unlocked and can be posted to */
 	ep->req.head++;
 	return true;
@@ -86,8 +88,11 @@ CORE_INLINE bool core_recv_is_direct(const struct core_ep *ep, const struct core
 CORE_INLINE bool core_recv_done_fast(struct core_handle *cell, struct core_ep *ep, DAT_VLEN len,
 				     struct core_dequeue *dequeue)
 {
-	if (!core_ep_deliver_dto(cell, ep->recv_evd, dequeue, core_recv_oldest(ep)->cookie, len))
+	DAT_DTO_COOKIE cookie = core_recv_oldest(ep)->cookie;
+
+	if (!core_ep_deliver_dto(cell, ep->recv_evd, dequeue, cookie, len))
 		return false;
+	CORE_PROBE4(recv_done, cell, cookie.as_64, len, DAT_DTO_SUCCESS);
 	ep->counts.recv_bytes += len;
 	ep->recv.head++;
 	return true;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/log.h"
+#include "core/base/probe.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/ep/bind.h"
@@ -171,6 +172,7 @@ static void req_raise_done(struct core_ep *ep)
 		req->is_done = false;
 		queue->done--;
 		queue->head++; /* DTO-114: free the slot before the event is visible */
+		CORE_PROBE4(request_done, ep->cell, req->cookie.as_64, req->done_len, req->status);
 		req_raise(ep, req, req->status, req->done_len);
 	}
 }
@@ -237,6 +239,7 @@ static void recv_raise(struct core_ep *ep, DAT_DTO_COOKIE cookie, DAT_DTO_COMPLE
 {
 	struct core_ref srq = no_srq;
 
+	CORE_PROBE4(recv_done, ep->cell, cookie.as_64, len, status);
 	if (status == DAT_DTO_SUCCESS)
 		ep->counts.recv_bytes += len;
 	else

@@ -8,6 +8,7 @@
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
 #include "core/base/instance.h"
+#include "core/base/probe.h"
 #include "core/base/range.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
@@ -194,6 +195,8 @@ DAT_RETURN core_lmr_create(DAT_IA_HANDLE ia_handle, DAT_MEM_TYPE mem_type,
 				       ia_handle);
 	ret = lmr_create_on(ia, &args, pz_handle, lmr_handle, &lmr);
 	if (ret == DAT_SUCCESS) {
+		CORE_PROBE4(lmr_create, lmr->cell, core_handle_number(lmr->cell), lmr->address,
+			    lmr->length);
 		*lmr_handle = lmr->cell;
 		if (lmr_context)
 			*lmr_context = lmr->key;
@@ -214,6 +217,7 @@ void core_lmr_destroy_locked(struct core_lmr *lmr)
 	struct core_ia *ia = cell->ia;
 	struct core_pz *pz = lmr->pz;
 
+	CORE_PROBE4(lmr_free, cell, core_handle_number(cell), lmr->address, lmr->length);
 	core_handle_kill_locked(cell);
 	core_handle_unlock(cell);
 	core_mem_revoke(ia->mem, lmr);

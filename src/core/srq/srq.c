@@ -7,6 +7,7 @@
 
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
+#include "core/base/probe.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/event/async.h"
@@ -258,6 +259,7 @@ static DAT_RETURN srq_post_locked(struct core_srq *srq, DAT_COUNT count, const D
 	wqe->len = len;
 	wqe->cookie = cookie;
 	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
+	CORE_PROBE3(srq_post, srq->cell, cookie.as_64, len);
 	if (srq->transport)
 		core_srq_device_add(srq, index);
 	else
