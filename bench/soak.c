@@ -92,6 +92,16 @@ static int64_t soak_lines(const char *path)
 	return count;
 }
 
+/* 0 where the C library does not say. */
+static int64_t soak_heap(void)
+{
+#ifdef HAVE_MALLINFO2
+	return (int64_t)mallinfo2().uordblks;
+#else
+	return 0;
+#endif
+}
+
 static void soak_count(struct soak_figures *figures_out)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
@@ -106,7 +116,7 @@ static void soak_count(struct soak_figures *figures_out)
 		.descriptors = soak_entries("/proc/self/fd"),
 		.mappings = soak_lines("/proc/self/maps"),
 		.shared_names = soak_entries("/dev/shm"),
-		.heap_bytes = (int64_t)mallinfo2().uordblks,
+		.heap_bytes = soak_heap(),
 		.rss_bytes = (int64_t)resident * sysconf(_SC_PAGESIZE),
 	};
 }

@@ -153,6 +153,7 @@ static bool library_is_in(const char *directory, size_t len, const char *library
 }
 
 /* Searches the directories that the dynamic loader searches for a dependency of libdat.so.1. */
+#ifdef RTLD_DI_SERINFO
 static bool library_search(const char *self, const char *library, char path_out[PATH_MAX])
 {
 	void *handle = dlopen(self, RTLD_LAZY | RTLD_NOLOAD);
@@ -180,6 +181,23 @@ close_handle:
 	dlclose(handle);
 	return is_found;
 }
+#else
+/* The C library does not list them (musl): only those of the environment are known. */
+static bool library_search(const char *self, const char *library, char path_out[PATH_MAX])
+{
+	const char *directory = secure_getenv("LD_LIBRARY_PATH");
+	size_t len;
+
+	(void)self;
+	while (directory && *directory) {
+		len = strcspn(directory, ":\n");
+		if (len > 0 && library_is_in(directory, len, library, path_out))
+			return true;
+		directory += len + (directory[len] != '\0');
+	}
+	return false;
+}
+#endif
 
 static bool library_find(const char *library, char path_out[PATH_MAX])
 {

@@ -25,12 +25,13 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "core/base/tls.h"
 #include "soft/gate.h"
 
 #define SOFT_COPY_IOV_MAX 64
 
 /* Set in the threads of the library itself: they must not fault on memory of the consumer. */
-extern __thread bool soft_is_library_thread __attribute__((tls_model("initial-exec")));
+extern __thread bool soft_is_library_thread CORE_TLS_FAST;
 
 /* Within this process; src or dst (or both) may be memory of the consumer that is unmapped. */
 int soft_copy_safe(soft_gate *gate, void *dst, const void *src, size_t len);

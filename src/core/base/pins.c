@@ -8,7 +8,7 @@
 
 #define SPINS 100u
 
-__thread struct core_pins core_pins_own __attribute__((tls_model("initial-exec")));
+__thread struct core_pins core_pins_own CORE_TLS_FAST;
 
 /*
  * Guards the list of sets. A leaf lock: no thread blocks while it holds it. The exception is a

@@ -21,6 +21,7 @@
 
 #include "core/base/fence.h"
 #include "core/base/lock.h"
+#include "core/base/tls.h"
 
 #define CORE_PINS_MAX 16u	  /* in the set of a thread; further pins go to `others` */
 #define CORE_PINS_LIGHT_AFTER 64u /* pins with a fence, after which pins are light */
@@ -43,7 +44,7 @@ struct core_pins {
 	struct core_pins *next;
 };
 
-extern __thread struct core_pins core_pins_own __attribute__((tls_model("initial-exec")));
+extern __thread struct core_pins core_pins_own CORE_TLS_FAST;
 
 /* Resets the count of pins. Call before the region's key becomes live. */
 void core_pins_begin(struct core_pinned *region);

@@ -76,6 +76,30 @@ static void wait_remove_sleeper(const struct core_wait *wait)
 
 /* --- on the semaphore --- */
 
+#ifndef HAVE_SEM_CLOCKWAIT
+/*
+ * For musl. sem_timedwait uses the wall clock, so a step of that clock while a thread waits changes
+ * the length of its wait.
+ */
+static int sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *until)
+{
+	struct timespec now, end;
+
+	clock_gettime(clock, &now);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += until->tv_sec - now.tv_sec;
+	end.tv_nsec += until->tv_nsec - now.tv_nsec;
+	if (end.tv_nsec >= 1000000000) {
+		end.tv_sec++;
+		end.tv_nsec -= 1000000000;
+	} else if (end.tv_nsec < 0) {
+		end.tv_sec--;
+		end.tv_nsec += 1000000000;
+	}
+	return sem_timedwait(sem, &end);
+}
+#endif
+
 static void wait_cancelled_on_sem(void *arg)
 {
 	struct core_wait *wait = arg;
