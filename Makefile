@@ -15,12 +15,13 @@
 #   make docs      the manual pages as HTML, with an index
 #   make coverage  which lines of src/core and src/soft the suite executes (HTML)
 #   make install   install under PREFIX (default /usr/local; DESTDIR is honoured)
+#   make uninstall  removes what the last `make install` has installed
 BUILD   ?= build
 PREFIX  ?= /usr/local
 export BUILD PREFIX
 
-.PHONY: all demo check check-rdma bench bench-rdma install format sweep stops mutants models docs \
-	coverage clean
+.PHONY: all demo check check-rdma bench bench-rdma install uninstall format sweep stops mutants \
+	models docs coverage clean
 all:
 	@scripts/install-deps build
 	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true --prefix=$(PREFIX) -Dtests=false
@@ -50,9 +51,14 @@ bench-rdma:
 	@NINJA_QUIET=1 scripts/build $(BUILD)-release --buildtype=release -Db_lto=true -Dtests=false
 	@bench/compare-rdma $(BUILD)-release
 
-install: all
-	meson install -C $(BUILD)-release
+# no install-deps: an installation does not change the packages of the system
+install:
+	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true --prefix=$(PREFIX) -Dtests=false
+	meson install -C $(BUILD)-release --no-rebuild
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+
+uninstall:
+	@ninja -C $(BUILD)-release uninstall
 
 format:
 	git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i
