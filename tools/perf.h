@@ -100,6 +100,7 @@ struct perf_endpoint {
 	uint64_t written;	 /* number of the next Write's pattern */
 	uint64_t target_written; /* the same of the peer's Writes */
 	uint64_t fragments;	 /* the same in the tests of registration, on both sides */
+	uint32_t ends;		 /* received, and not yet counted by an exchange */
 	/* of this run */
 	uint64_t posted;
 	uint64_t retired;

@@ -215,8 +215,8 @@ static int bandwidth_send_end(struct perf_worker *worker, struct perf_endpoint *
 /* How far an exchange is. */
 struct bandwidth_exchange {
 	struct bandwidth_lead lead;
-	uint32_t sent_ends; /* complete ones */
-	uint32_t received_ends;
+	uint32_t sent_ends;	/* complete ones */
+	uint32_t received_ends; /* endpoints whose peer has sent all of its messages */
 };
 
 /* One completion of our own Sends. */
@@ -243,18 +243,41 @@ static int exchange_received(struct perf_worker *worker, const struct perf_run *
 			     struct bandwidth_exchange *exchange, const DAT_EVENT *event)
 {
 	const DAT_DTO_COMPLETION_EVENT_DATA *data = &event->event_data.dto_completion_event_data;
+	struct perf_endpoint *endpoint = &worker->endpoints[data->user_cookie.as_64];
 
 	if (data->transfered_length != 0)
 		return bandwidth_receive(worker, run, event);
-	exchange->received_ends++;
-	worker->endpoints[data->user_cookie.as_64].recv_done++;
-	return perf_post_recv(worker, &worker->endpoints[data->user_cookie.as_64]);
+	if (endpoint->ends++ == 0)
+		exchange->received_ends++;
+	endpoint->recv_done++;
+	return perf_post_recv(worker, endpoint);
+}
+
+/*
+ * The peer goes on to the next exchange when it has all of our messages, while we may still wait
+ * for a completion, or for the end on another endpoint. So ends are counted for each endpoint, and
+ * an early one is kept for the next exchange.
+ */
+static uint32_t exchange_early_ends(const struct perf_worker *worker)
+{
+	uint32_t count = 0;
+
+	for (uint32_t e = 0; e < worker->endpoint_count; e++)
+		count += worker->endpoints[e].ends > 0;
+	return count;
+}
+
+static void exchange_take_ends(struct perf_worker *worker)
+{
+	for (uint32_t e = 0; e < worker->endpoint_count; e++)
+		worker->endpoints[e].ends--;
 }
 
 static int bandwidth_exchange(struct perf_worker *worker, const struct perf_run *run,
 			      uint64_t count)
 {
-	struct bandwidth_exchange exchange = {.lead = bandwidth_start(worker, count)};
+	struct bandwidth_exchange exchange = {.lead = bandwidth_start(worker, count),
+					      .received_ends = exchange_early_ends(worker)};
 	int rc = bandwidth_fill_all(worker, run, count);
 	unsigned spins = 0;
 	DAT_EVENT event;
@@ -279,6 +302,8 @@ static int bandwidth_exchange(struct perf_worker *worker, const struct perf_run 
 		if (!has_event && ++spins % PERF_SPINS_PER_CHECK == 0)
 			rc = perf_spin_check(worker);
 	}
+	if (rc == 0)
+		exchange_take_ends(worker);
 	worker->done += exchange.lead.limit;
 	return rc;
 }
