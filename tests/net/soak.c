@@ -155,20 +155,21 @@ static void soak(const struct net_host *host)
 	struct lane lanes[LANES];
 	uint64_t quals[NET_MAX];
 	struct dt_ia ia;
-	unsigned before;
+	unsigned before = 0;
 
 	memset(lanes, 0, sizeof(lanes));
 	dt_ia_open(&ia);
 	for (unsigned i = 0; i < LANES; i++) {
 		if (host->index == FOLLOWER)
 			dt_listen(&ia, &lanes[i].listener);
+		/* before the exchange after which the leader connects */
+		before = count_descriptors();
 		net_exchange(host, lanes[i].listener.qual, quals);
 		lanes[i].host = host;
 		lanes[i].ia = &ia;
 		lanes[i].qual = quals[FOLLOWER];
 		lanes[i].seed = first_seed + i;
 	}
-	before = count_descriptors();
 	for (unsigned i = 0; i < LANES; i++)
 		assert_int_equal(pthread_create(&lanes[i].thread, NULL, run_lane, &lanes[i]), 0);
 	for (unsigned i = 0; i < LANES; i++)
