@@ -161,8 +161,8 @@ void iw_conn_lower_deadline(struct iw_conn *conn, uint64_t deadline_ns);
 /* --- connect/close.c: the end --- */
 
 /*
- * Ends the connection: nothing more is begun or delivered, and the consumer is told that event
- * (DISCONNECTED, BROKEN) by iw_conn_finish. EP locked.
+ * Ends the connection: nothing more is begun or delivered, and that event is reported to the
+ * consumer (DISCONNECTED, BROKEN) by iw_conn_finish. EP locked.
  */
 void iw_conn_close(struct iw_conn *conn, DAT_EVENT_NUMBER end);
 /* Reports the end of a connection that is CLOSING, and releases it. EP locked. */

@@ -60,7 +60,7 @@ struct shm_wire_head {
 /* What each side says about itself. */
 struct shm_wire_side {
 	uint64_t port;		/* local port qualifier of the endpoint */
-	uint64_t token_address; /* where the token is in the sender's memory; 0: not told */
+	uint64_t token_address; /* where the token is in the sender's memory; 0: not given */
 	uint8_t token[SHM_TOKEN_SIZE];
 	uint32_t read_in;
 	uint32_t read_out;

@@ -272,7 +272,7 @@ void iw_place_failed(struct iw_conn *conn, struct core_ep *ep, int error)
 
 	/*
 	 * IWCM-24: the kernel's limit for TCP, not the consumer's, so the place is tried again. Not
-	 * once it has the request: a second one might be told to the consumer there (IWCM-26)
+	 * once it has the request: the consumer there might see a second one (IWCM-26)
 	 */
 	if (error == -ETIMEDOUT && iw_conn_state(conn) == IW_CONNECTING)
 		iw_place_of(conn->setup)->state = IW_PLACE_UNTRIED;

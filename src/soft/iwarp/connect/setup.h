@@ -33,7 +33,7 @@ void iw_setup_drop_all(struct iw_engine *engine);
 /* --- called by the transfer --- */
 
 /*
- * ACCEPTED: the first valid FPDU has come. The connection becomes ESTABLISHED, and the core is told
+ * ACCEPTED: the first valid FPDU has come. The connection becomes ESTABLISHED, and the core learns
  * so. EP locked.
  */
 void iw_setup_first_fpdu(struct iw_conn *conn, struct core_ep *ep);
