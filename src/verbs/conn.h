@@ -86,6 +86,7 @@ struct vrb_conn {
 	bool was_refused;	     /* a peer rejected the request without a header */
 	unsigned refused_port_index; /* the port of the last such reject */
 	bool had_timeout;	     /* a port did not answer in the current round */
+	uint8_t local_ports;	     /* iWARP: requests made anew because TCP uses the local port */
 
 	/* fast path (fast.c): work requests whose constant fields are filled once */
 	struct ibv_send_wr fast_send_wr;

@@ -25,6 +25,8 @@
 #include "verbs/setup.h"
 
 #define RESOLVE_MS 5000
+#define LOCAL_PORTS_MAX 200 /* local ports that are tried while TCP uses them for something else   \
+			     */
 
 /* Reasons for a reject, which InfiniBand defines and the event reports as its status. */
 #define REJECT_NO_LISTENER 8
@@ -319,6 +321,18 @@ static void rejected(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 	vrb_conn_fail(conn, ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 }
 
+/*
+ * The connection manager chose a local port that is free among its own. TCP may use it all the
+ * same, for a socket of this host or for a stream in TIME_WAIT. Then an iWARP device cannot connect
+ * from it, and the attempt goes on from another port.
+ */
+static bool is_local_port_taken(struct vrb_conn *conn, int error)
+{
+	if (!conn->adapter->is_iwarp || (error != -EADDRINUSE && error != -EADDRNOTAVAIL))
+		return false;
+	return conn->local_ports++ < LOCAL_PORTS_MAX;
+}
+
 static void resolved(struct vrb_conn *conn, struct core_ep *ep, const struct vrb_cm_event *event)
 {
 	int rc;
@@ -331,6 +345,8 @@ static void resolved(struct vrb_conn *conn, struct core_ep *ep, const struct vrb
 		rc = attempt_request(conn, ep);
 	if (rc == -ECONNREFUSED && conn->adapter->is_iwarp)
 		rejected_without_header(conn, ep, rc); /* siw connects TCP within the call */
+	else if (conn->state == VRB_CONNECTING && is_local_port_taken(conn, rc))
+		attempt_restart(conn, ep);
 	else if (rc)
 		vrb_conn_fail(conn, ep, failure_of(rc));
 }
