@@ -25,8 +25,7 @@
 #include "verbs/setup.h"
 
 #define RESOLVE_MS 5000
-#define LOCAL_PORTS_MAX 200 /* local ports that are tried while TCP uses them for something else   \
-			     */
+#define LOCAL_PORTS_MAX 200 /* local ports tried because TCP uses the one before */
 
 /* Reasons for a reject, which InfiniBand defines and the event reports as its status. */
 #define REJECT_NO_LISTENER 8

@@ -12,6 +12,7 @@
 #include "soft/iwarp/connect/setup.h"
 #include "soft/iwarp/transfer/pass.h"
 #include "soft/endpoint.h"
+#include "soft/refs.h"
 
 int iw_conn_create(struct iw_engine *engine, int fd, struct iw_conn **conn_out)
 {
@@ -43,14 +44,7 @@ void iw_conn_get(struct iw_conn *conn)
 
 bool iw_conn_get_unless_dead(struct iw_conn *conn)
 {
-	uint32_t refs = atomic_load_explicit(&conn->refs, memory_order_relaxed);
-
-	while (refs)
-		if (atomic_compare_exchange_weak_explicit(&conn->refs, &refs, refs + 1,
-							  memory_order_relaxed,
-							  memory_order_relaxed))
-			return true;
-	return false;
+	return soft_get_unless_dead(&conn->refs);
 }
 
 static void conn_destroy(struct iw_conn *conn)
@@ -90,7 +84,7 @@ int iw_conn_watch(struct iw_conn *conn, uint32_t events)
 
 	if (conn->is_in_epoll && conn->events == events)
 		return 0;
-	if (epoll_ctl(conn->engine->epoll_fd, op, conn->fd, &event) < 0)
+	if (epoll_ctl(conn->engine->service.epoll_fd, op, conn->fd, &event) < 0)
 		return -errno;
 	if (!conn->is_in_epoll)
 		iw_conn_get(conn); /* until iw_conn_unwatch: events refer to the connection */
@@ -103,7 +97,7 @@ void iw_conn_unwatch(struct iw_conn *conn)
 {
 	if (!conn->is_in_epoll)
 		return;
-	(void)epoll_ctl(conn->engine->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+	(void)epoll_ctl(conn->engine->service.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
 	conn->is_in_epoll = false;
 	/* this batch of events may still name it */
 	iw_engine_put_later(conn->engine, conn);

@@ -15,6 +15,7 @@
 #include "core/transport.h"
 #include "soft/fds.h"
 #include "soft/key.h"
+#include "soft/refs.h"
 #include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/listen.h"
 #include "soft/shm/connect/process.h"
@@ -52,14 +53,7 @@ void shm_conn_get(struct shm_conn *conn)
 
 bool shm_conn_get_unless_dead(struct shm_conn *conn)
 {
-	uint32_t refs = atomic_load_explicit(&conn->refs, memory_order_relaxed);
-
-	while (refs)
-		if (atomic_compare_exchange_weak_explicit(&conn->refs, &refs, refs + 1,
-							  memory_order_relaxed,
-							  memory_order_relaxed))
-			return true;
-	return false;
+	return soft_get_unless_dead(&conn->refs);
 }
 
 /* The engine keeps the counts of destroyed connections. */

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -133,9 +131,8 @@ static void make_engine(struct lab *lab)
 	atomic_init(&engine->refs, 1000); /* never freed: it is part of the lab */
 	atomic_init(&engine->deadline_ns, UINT64_MAX);
 	core_lock_init(&engine->lock);
-	engine->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	engine->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	LAB_MUST(engine->epoll_fd >= 0 && engine->kick_fd >= 0);
+	soft_thread_init(&engine->service);
+	LAB_MUST(!soft_thread_open(&engine->service, (epoll_data_t){.u64 = SHM_ID_KICK}));
 }
 
 static void make_conn(struct lab *lab, bool has_cma)
@@ -254,8 +251,7 @@ void lab_close(struct lab *lab)
 	if (lab->our_pool)
 		munmap((void *)(uintptr_t)lab->our_pool, SHM_POOL_SIZE);
 	close(lab->peer_fd);
-	close(lab->engine.epoll_fd);
-	close(lab->engine.kick_fd);
+	soft_thread_close(&lab->engine.service);
 	core_slab_free(lab->engine.slots, lab->engine.slot_count * sizeof(*lab->engine.slots));
 	core_slab_free(lab->engine.active, lab->engine.slot_count * sizeof(*lab->engine.active));
 	core_lock_destroy(&lab->engine.lock);

@@ -311,7 +311,7 @@ void iw_unlisten(struct iw_engine *engine, struct iw_listener *listener)
 	pthread_mutex_lock(&listener->lock);
 	listener->is_closed = true;
 	if (timer)
-		(void)epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, listener->fd, NULL);
+		(void)epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_DEL, listener->fd, NULL);
 	close_listening(listener->fd);
 	listener->fd = -1;
 	pthread_mutex_unlock(&listener->lock);

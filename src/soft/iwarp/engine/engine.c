@@ -3,22 +3,16 @@
 #include "soft/iwarp/engine/engine.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "core/base/cancel.h"
 #include "core/base/slab.h"
-#include "soft/fds.h"
 #include "soft/iwarp/conn.h"
 #include "soft/iwarp/transfer/stream.h"
 #include "soft/soft.h"
 
-#define STACK_SIZE (256u * 1024u) /* of the service thread, which needs less than 64 KiB */
 #define BUFFERS_KEPT 16u
 
 uint64_t iw_now_ns(void)
@@ -39,8 +33,7 @@ int iw_engine_create(struct soft_adapter *adapter, struct iw_engine **engine_out
 	engine->adapter = adapter;
 	engine->settings = adapter->ia->settings;
 	engine->kick_watch.kind = IW_KIND_KICK;
-	engine->epoll_fd = -1;
-	engine->kick_fd = -1;
+	soft_thread_init(&engine->service);
 	atomic_init(&engine->refs, 1);
 	atomic_init(&engine->deadline_ns, UINT64_MAX);
 	core_lock_init(&engine->lock);
@@ -51,64 +44,19 @@ int iw_engine_create(struct soft_adapter *adapter, struct iw_engine **engine_out
 
 /* --- the service thread --- */
 
-/* As in the engine of shared memory: a small stack, unless thread-local variables need more. */
-static int create_thread(struct iw_engine *engine)
-{
-	sigset_t all, old;
-	pthread_attr_t attr;
-	int rc;
-
-	/* GEN-36: signals belong to the consumer; the thread inherits the full mask */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	rc = pthread_create(&engine->thread, &attr, iw_service_run, engine);
-	if (rc == EINVAL)
-		rc = pthread_create(&engine->thread, NULL, iw_service_run, engine);
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -rc;
-}
-
-static void close_fds(struct iw_engine *engine)
-{
-	soft_fd_close(engine->kick_fd);
-	soft_fd_close(engine->epoll_fd);
-	engine->kick_fd = -1;
-	engine->epoll_fd = -1;
-}
-
-static int open_fds(struct iw_engine *engine)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = &engine->kick_watch};
-
-	soft_fd_begin();
-	engine->epoll_fd = soft_fd_end(epoll_create1(EPOLL_CLOEXEC));
-	if (engine->epoll_fd < 0)
-		return engine->epoll_fd;
-	soft_fd_begin();
-	engine->kick_fd = soft_fd_end(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-	if (engine->kick_fd < 0)
-		return engine->kick_fd;
-	if (epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, engine->kick_fd, &event) < 0)
-		return -errno;
-	return 0;
-}
-
 static int start_locked(struct iw_engine *engine)
 {
-	int rc = open_fds(engine);
+	int rc = soft_thread_open(&engine->service, (epoll_data_t){.ptr = &engine->kick_watch});
 
 	if (rc < 0) {
-		close_fds(engine);
+		soft_thread_close(&engine->service);
 		return rc;
 	}
 	iw_engine_get(engine); /* the thread's */
-	rc = create_thread(engine);
+	rc = soft_thread_start(&engine->service, iw_service_run, engine);
 	if (rc < 0) {
 		iw_engine_put(engine);
-		close_fds(engine);
+		soft_thread_close(&engine->service);
 		return rc;
 	}
 	atomic_store(&engine->is_started, true);
@@ -128,36 +76,16 @@ int iw_engine_start(struct iw_engine *engine)
 	return rc;
 }
 
-static void write_kick(struct iw_engine *engine)
-{
-	uint64_t one = 1;
-	int state = core_cancel_off();
-	ssize_t written;
-
-	do
-		written = write(engine->kick_fd, &one, sizeof(one));
-	while (written < 0 && errno == EINTR);
-	/* a full counter (EAGAIN) wakes the thread as well */
-	core_cancel_restore(state);
-}
-
 void iw_engine_kick(struct iw_engine *engine)
 {
-	/* sequentially consistent: the caller has stored its request before; see service_kicked */
-	if (!atomic_exchange(&engine->is_kicked, true))
-		write_kick(engine);
+	soft_thread_kick(&engine->service);
 }
 
 void iw_engine_close(struct iw_engine *engine)
 {
 	atomic_store(&engine->is_stopping, true);
-	if (atomic_load(&engine->is_started)) {
-		write_kick(engine);
-		if (pthread_equal(engine->thread, pthread_self()))
-			pthread_detach(engine->thread);
-		else
-			pthread_join(engine->thread, NULL);
-	}
+	if (atomic_load(&engine->is_started))
+		soft_thread_stop(&engine->service);
 	iw_engine_put(engine);
 }
 
@@ -172,7 +100,7 @@ void iw_engine_put(struct iw_engine *engine)
 	/* acq_rel: the thread that destroys it sees what all others did */
 	if (atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	close_fds(engine);
+	soft_thread_close(&engine->service);
 	while (engine->buffers) {
 		uint8_t *buffer = engine->buffers;
 
@@ -188,9 +116,9 @@ int iw_engine_watch(struct iw_engine *engine, int fd, struct iw_watch *watch, ui
 {
 	struct epoll_event event = {.events = events, .data.ptr = watch};
 
-	if (!epoll_ctl(engine->epoll_fd, EPOLL_CTL_MOD, fd, &event))
+	if (!epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_MOD, fd, &event))
 		return 0;
-	if (errno == ENOENT && !epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, fd, &event))
+	if (errno == ENOENT && !epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_ADD, fd, &event))
 		return 0;
 	return -errno;
 }

@@ -21,6 +21,7 @@
 
 #include "core/base/instance.h"
 #include "core/base/lock.h"
+#include "soft/thread.h"
 
 struct core_ep;
 struct iw_conn;
@@ -40,15 +41,12 @@ struct iw_engine {
 	struct core_settings settings;
 	/* constant once is_started is set */
 	struct iw_watch kick_watch;
-	int epoll_fd;
-	int kick_fd;
-	pthread_t thread;
+	struct soft_thread service;
 	pthread_mutex_t start_lock; /* held while the thread is started */
 
 	_Atomic uint32_t refs; /* adapter, thread, connections, listeners */
 	_Atomic bool is_started;
 	_Atomic bool is_stopping;
-	_Atomic bool is_kicked;
 	_Atomic uint64_t deadline_ns; /* earliest deadline of any connection; UINT64_MAX: none */
 	_Atomic uint32_t polled_count;
 

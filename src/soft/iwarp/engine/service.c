@@ -35,16 +35,6 @@ static bool is_driven(struct service *service)
 	       !soft_is_unattended(service->engine->adapter);
 }
 
-static void service_kicked(struct iw_engine *engine)
-{
-	uint64_t count;
-	ssize_t size = read(engine->kick_fd, &count, sizeof(count));
-
-	(void)size; /* EAGAIN: another read took it */
-	/* after the read, and before the requests are checked: see iw_engine_kick */
-	atomic_store(&engine->is_kicked, false);
-}
-
 /* --- one connection --- */
 
 static void serve_data(struct service *service, struct iw_conn *conn, uint32_t events)
@@ -207,7 +197,8 @@ static void serve_events(struct service *service)
 {
 	struct iw_engine *engine = service->engine;
 	struct epoll_event events[IW_EVENTS];
-	int count = epoll_wait(engine->epoll_fd, events, IW_EVENTS, service_timeout(service));
+	int count =
+		epoll_wait(engine->service.epoll_fd, events, IW_EVENTS, service_timeout(service));
 	int i;
 
 	for (i = 0; i < count; i++) {
@@ -215,7 +206,7 @@ static void serve_events(struct service *service)
 
 		switch (watch->kind) {
 		case IW_KIND_KICK:
-			service_kicked(engine);
+			soft_thread_kicked(&engine->service);
 			break;
 		case IW_KIND_LISTENER:
 			iw_listener_event((struct iw_listener *)watch);

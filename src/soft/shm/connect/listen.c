@@ -243,7 +243,7 @@ int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qua
 		goto err;
 	event.data.u64 = listener->id;
 	/* requests may be reported from here on */
-	if (epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, listener->fd, &event) < 0) {
+	if (epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_ADD, listener->fd, &event) < 0) {
 		rc = -errno;
 		goto err;
 	}
@@ -311,7 +311,7 @@ void shm_unlisten(struct shm_engine *engine, void *object)
 	pthread_mutex_lock(&listener->lock);
 	fd = listener->fd;
 	if (fd >= 0)
-		epoll_ctl(engine->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+		epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	listener->fd = -1;
 	pthread_mutex_unlock(&listener->lock);
 	if (fd >= 0)

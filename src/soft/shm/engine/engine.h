@@ -25,6 +25,7 @@
 #include "core/transport.h"
 #include "core/event/evd.h"
 #include "soft/soft.h"
+#include "soft/thread.h"
 #include "soft/shm/wire.h"
 
 struct shm_conn;
@@ -65,16 +66,13 @@ struct shm_engine {
 	/* constant after creation */
 	struct core_ia *ia; /* must not be dereferenced once `is_stopping` is set */
 	struct soft_adapter *adapter;
-	int epoll_fd;
-	int kick_fd;
 	struct core_settings settings;
 	uint8_t token[SHM_TOKEN_SIZE]; /* a peer that can read it can read this process */
-	pthread_t thread;
+	struct soft_thread service;
 
 	_Atomic uint32_t refs;	       /* adapter, thread, connections */
 	_Atomic bool is_stopping;      /* ia_close was called */
 	_Atomic bool is_serving;       /* core_srq_serve_all was requested */
-	_Atomic bool is_kicked;	       /* the event descriptor is set already */
 	_Atomic bool has_more;	       /* a pass ended because its budget was used up */
 	_Atomic uint64_t deadline_ns;  /* earliest deadline of any connection; UINT64_MAX: none */
 	_Atomic uint64_t polls;	       /* polls by threads of the consumer */

@@ -5,7 +5,6 @@
 #include "soft/shm/engine/service.h"
 
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "core/transport.h"
 #include "soft/copy.h"
@@ -51,20 +50,6 @@ static void service_event(struct shm_service *service, uint64_t id)
 	}
 	shm_service_conn(service, object);
 	shm_conn_put(object);
-}
-
-static void service_kicked(struct shm_engine *engine)
-{
-	uint64_t count;
-	ssize_t size = read(engine->kick_fd, &count, sizeof(count));
-
-	(void)size; /* EAGAIN: another read took it */
-	/*
-	 * Cleared after the read. If it were cleared before, the read could swallow the write of a
-	 * thread that kicks in between, and that thread's mark would keep all others from writing.
-	 * Sequentially consistent, and before the requests are checked: see shm_engine_kick.
-	 */
-	atomic_store(&engine->is_kicked, false);
 }
 
 /* No thread polls: arms every connection that has no work. */
@@ -152,12 +137,13 @@ void *shm_service_run(void *argument)
 	soft_is_library_thread = true;
 	soft_guard_begin(&guard, engine->adapter->keys);
 	while (!atomic_load(&engine->is_stopping)) {
-		int count = epoll_wait(engine->epoll_fd, events, EVENTS, service_timeout(&service));
+		int count = epoll_wait(engine->service.epoll_fd, events, EVENTS,
+				       service_timeout(&service));
 		int i;
 
 		for (i = 0; i < count && !atomic_load(&engine->is_stopping); i++) {
 			if (events[i].data.u64 == SHM_ID_KICK)
-				service_kicked(engine);
+				soft_thread_kicked(&engine->service);
 			else
 				service_event(&service, events[i].data.u64);
 		}

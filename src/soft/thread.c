@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* See thread.h. */
+#include "soft/thread.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "core/base/cancel.h"
+#include "soft/fds.h"
+
+#define STACK_SIZE (256u * 1024u) /* a service thread needs less than 64 KiB */
+
+void soft_thread_init(struct soft_thread *thread)
+{
+	thread->epoll_fd = -1;
+	thread->kick_fd = -1;
+	atomic_init(&thread->is_kicked, false);
+}
+
+int soft_thread_open(struct soft_thread *thread, epoll_data_t kick)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data = kick};
+
+	soft_fd_begin();
+	thread->epoll_fd = soft_fd_end(epoll_create1(EPOLL_CLOEXEC));
+	if (thread->epoll_fd < 0)
+		return thread->epoll_fd;
+	soft_fd_begin();
+	thread->kick_fd = soft_fd_end(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	if (thread->kick_fd < 0)
+		return thread->kick_fd;
+	if (epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, thread->kick_fd, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+/*
+ * A stack of the default size takes 8 MiB of address space, and agents of the consumer do not run
+ * on this one. The stack also holds the thread-local variables, whose size depends on the program:
+ * if they do not fit (EINVAL), the system chooses the size.
+ */
+static int create(struct soft_thread *thread, void *(*run)(void *), void *argument)
+{
+	pthread_attr_t attr;
+	int rc;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	rc = pthread_create(&thread->thread, &attr, run, argument);
+	if (rc == EINVAL)
+		rc = pthread_create(&thread->thread, NULL, run, argument);
+	pthread_attr_destroy(&attr);
+	return -rc;
+}
+
+int soft_thread_start(struct soft_thread *thread, void *(*run)(void *), void *argument)
+{
+	sigset_t all, old;
+	int rc;
+
+	/* GEN-36: signals belong to the consumer; the thread inherits the full mask */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	rc = create(thread, run, argument);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return rc;
+}
+
+static void write_kick(struct soft_thread *thread)
+{
+	uint64_t one = 1;
+	int state = core_cancel_off();
+	ssize_t written;
+
+	do
+		written = write(thread->kick_fd, &one, sizeof(one));
+	while (written < 0 && errno == EINTR);
+	/* a full counter (EAGAIN) wakes the thread as well */
+	core_cancel_restore(state);
+}
+
+void soft_thread_kick(struct soft_thread *thread)
+{
+	/* sequentially consistent: the caller has stored its request; see soft_thread_kicked */
+	if (!atomic_exchange(&thread->is_kicked, true))
+		write_kick(thread);
+}
+
+void soft_thread_kicked(struct soft_thread *thread)
+{
+	uint64_t count;
+	ssize_t size = read(thread->kick_fd, &count, sizeof(count));
+
+	(void)size; /* EAGAIN: another read took it */
+	/*
+	 * Cleared after the read. If it were cleared before, the read could swallow the write of a
+	 * thread that kicks in between, and that thread's mark would keep all others from writing.
+	 * Sequentially consistent, and before the requests are checked: see soft_thread_kick.
+	 */
+	atomic_store(&thread->is_kicked, false);
+}
+
+void soft_thread_stop(struct soft_thread *thread)
+{
+	write_kick(thread);
+	if (pthread_equal(thread->thread, pthread_self()))
+		pthread_detach(thread->thread);
+	else
+		pthread_join(thread->thread, NULL);
+}
+
+void soft_thread_close(struct soft_thread *thread)
+{
+	soft_fd_close(thread->kick_fd);
+	soft_fd_close(thread->epoll_fd);
+	thread->kick_fd = -1;
+	thread->epoll_fd = -1;
+}

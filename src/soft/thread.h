@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The service thread of an engine: the descriptors that it waits on, and how others wake it. */
+#ifndef SOFT_THREAD_H
+#define SOFT_THREAD_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+struct soft_thread {
+	/* constant from soft_thread_open to soft_thread_close */
+	int epoll_fd;
+	int kick_fd; /* an event descriptor */
+	pthread_t thread;
+	_Atomic bool is_kicked; /* the event descriptor is set already */
+};
+
+void soft_thread_init(struct soft_thread *thread);
+
+/* Opens both descriptors. epoll reports `kick` when the thread is woken. 0, or -errno. */
+int soft_thread_open(struct soft_thread *thread, epoll_data_t kick);
+
+/* Starts the thread: 0, or -errno. */
+int soft_thread_start(struct soft_thread *thread, void *(*run)(void *), void *argument);
+
+/*
+ * Wakes the thread, which then checks for requests. The caller has stored its request before. If
+ * the thread has been woken and has not checked yet, this costs one atomic exchange.
+ */
+void soft_thread_kick(struct soft_thread *thread);
+
+/* Called by the thread when epoll reports `kick`, before it checks for requests. */
+void soft_thread_kicked(struct soft_thread *thread);
+
+/* Wakes the thread for the last time and waits for its end, unless the caller is that thread. */
+void soft_thread_stop(struct soft_thread *thread);
+
+/* Closes the descriptors that are open. */
+void soft_thread_close(struct soft_thread *thread);
+
+#endif
