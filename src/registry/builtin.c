@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Finds the adapters that need no configuration. Nothing is loaded here: a provider library counts
- * as installed when its file is next to libdat.so.1 or on the dynamic loader's search path.
+ * as installed when it is linked into the program, or its file is next to libdat.so.1 or on the
+ * dynamic loader's search path.
  */
 #include "builtin.h"
+#include "linked.h"
 #include "log.h"
 
 #include <dirent.h>
@@ -204,6 +206,10 @@ static bool library_find(const char *library, char path_out[PATH_MAX])
 	const char *slash;
 	Dl_info self;
 
+	if (registry_linked_find(library)) {
+		snprintf(path_out, PATH_MAX, "%s", library);
+		return true;
+	}
 	if (!dladdr(&library_anchor, &self) || !self.dli_fname)
 		return false;
 	slash = strrchr(self.dli_fname, '/');

@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+struct opendat_linked;
+
 /* A library that can serve an entry. Constant once listed. */
 struct registry_library {
 	char *path;
@@ -26,8 +28,10 @@ struct registry_entry {
 
 	/* Guarded by the serializer. */
 	void *handle;			       /* of the loaded library, or NULL */
-	const void *base;		       /* load address of that library */
+	const struct opendat_linked *linked;   /* the provider in the program, or NULL */
+	const void *base;		       /* as registry_origin.base */
 	const struct registry_library *loaded; /* the library behind the handle */
+	DAT_PROVIDER_INIT_FUNC init;	       /* NULL: the library has none */
 	DAT_PROVIDER_FINI_FUNC fini;
 	bool is_initialised; /* dat_provider_init has run, dat_provider_fini has not */
 };

@@ -5,6 +5,7 @@
  * that stale handles can always be refused (IA-CLOSE-21).
  */
 #include "handle.h"
+#include "linked.h"
 #include "sync.h"
 
 #include <dlfcn.h>
@@ -30,7 +31,7 @@ void *registry_handle_library_get(const DAT_PROVIDER *provider)
 {
 	Dl_info place;
 
-	if (!provider_place_get(provider, &place))
+	if (registry_linked_of(provider) || !provider_place_get(provider, &place))
 		return NULL;
 	return dlopen(place.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
@@ -121,11 +122,16 @@ const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
 
 int registry_handle_learn(const DAT_PROVIDER *provider, struct registry_origin *origin_out)
 {
+	const struct opendat_linked *linked = registry_linked_of(provider);
 	const struct opendat_handle_arena *arena = NULL;
 	void *library;
 	Dl_info place;
 	int ret = 0;
 
+	if (linked) {
+		*origin_out = (struct registry_origin){.base = linked};
+		return arena_publish(linked->arena);
+	}
 	*origin_out = (struct registry_origin){.is_foreign = true};
 	if (!provider_place_get(provider, &place))
 		return 0;

@@ -39,7 +39,7 @@ extern struct registry_handle_space registry_handle_space;
 
 /* The library that a provider's code is in. */
 struct registry_origin {
-	const void *base; /* its load address; NULL: unknown */
+	const void *base; /* its load address, or the linked provider; NULL: unknown */
 	bool is_foreign;  /* it has no arena */
 };
 

@@ -7,6 +7,7 @@
 #include "loader.h"
 #include "builtin.h"
 #include "handle.h"
+#include "linked.h"
 #include "log.h"
 #include "sync.h"
 
@@ -223,24 +224,53 @@ static void load_failed(const struct registry_entry *entry, const struct registr
 			     entry->info.ia_name, library->path);
 }
 
+/* Is the provider of the entry in memory? */
+static bool is_loaded(const struct registry_entry *entry)
+{
+	return entry->handle || entry->linked;
+}
+
+/* Loads the library, unless its provider is linked into the program. Returns 0 or an errno. */
+static int library_open(struct registry_entry *entry, const struct registry_library *library)
+{
+	union {
+		void *address;
+		DAT_PROVIDER_INIT_FUNC init;
+		DAT_PROVIDER_FINI_FUNC fini;
+	} init, fini;
+
+	entry->linked = registry_linked_find(library->path);
+	if (entry->linked) {
+		entry->base = entry->linked;
+		entry->init = entry->linked->init;
+		entry->fini = entry->linked->fini;
+		return 0;
+	}
+	errno = 0;
+	entry->handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
+	if (!entry->handle) {
+		int error = errno;
+
+		load_failed(entry, library);
+		return error ? error : ENOENT;
+	}
+	entry->base = registry_handle_library_base(entry->handle);
+	init.address = dlsym(entry->handle, DAT_PROVIDER_INIT_FUNC_STR);
+	fini.address = dlsym(entry->handle, DAT_PROVIDER_FINI_FUNC_STR);
+	entry->init = init.address ? init.init : NULL;
+	entry->fini = fini.address ? fini.fini : NULL;
+	return 0;
+}
+
 /* Runs dat_provider_init of the loaded library. A library without it may register itself. 0: the
  * adapter is registered. Otherwise the errno that the function left, because it returns nothing. */
 static int entry_init(struct registry_entry *entry)
 {
 	int error = ENOENT;
 
-	union {
-		void *address;
-		DAT_PROVIDER_INIT_FUNC init;
-		DAT_PROVIDER_FINI_FUNC fini;
-	} symbol;
-
-	symbol.address = dlsym(entry->handle, DAT_PROVIDER_FINI_FUNC_STR);
-	entry->fini = symbol.address ? symbol.fini : NULL;
-	symbol.address = dlsym(entry->handle, DAT_PROVIDER_INIT_FUNC_STR);
-	if (symbol.address) {
+	if (entry->init) {
 		errno = 0;
-		symbol.init(&entry->info, entry->loaded->instance_data);
+		entry->init(&entry->info, entry->loaded->instance_data);
 		if (errno)
 			error = errno;
 	} else
@@ -261,7 +291,7 @@ static bool is_kept_by_other_entry(const struct registry_registration *registrat
 	const struct registry_entry *other;
 
 	for (other = registry_catalog_first(); other; other = other->next)
-		if (other != entry && other->handle && other->is_initialised &&
+		if (other != entry && is_loaded(other) && other->is_initialised &&
 		    registry_key_is_equal(&other->info, &registration->key))
 			return true;
 	return false;
@@ -289,11 +319,15 @@ static void entry_unload(struct registry_entry *entry)
 {
 	if (library_is_needed(entry))
 		return;
-	dlclose(entry->handle);
-	registry_log(REGISTRY_LOG_LOAD, "%s: %s unloaded", entry->info.ia_name,
-		     entry->loaded->path);
+	if (entry->handle) {
+		dlclose(entry->handle);
+		registry_log(REGISTRY_LOG_LOAD, "%s: %s unloaded", entry->info.ia_name,
+			     entry->loaded->path);
+	}
 	entry->handle = NULL;
+	entry->linked = NULL;
 	entry->loaded = NULL;
+	entry->init = NULL;
 	entry->fini = NULL;
 }
 
@@ -304,29 +338,24 @@ static int entry_load(struct registry_entry *entry)
 	int error = ENOENT;
 
 	/* Still loaded, because the provider removed its registration itself (PROV-INIT-05). */
-	if (entry->handle) {
+	if (is_loaded(entry)) {
 		error = entry_init(entry);
 		if (!error)
 			return 0;
 		entry_unload(entry);
-		if (entry->handle)
+		if (is_loaded(entry))
 			return error;
 	}
 	for (library = entry->libraries; library; library = library->next) {
-		errno = 0;
-		entry->handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
-		if (!entry->handle) {
-			error = errno;
-			load_failed(entry, library);
+		error = library_open(entry, library);
+		if (error)
 			continue;
-		}
-		entry->base = registry_handle_library_base(entry->handle);
 		entry->loaded = library;
 		error = entry_init(entry);
 		if (!error)
 			return 0;
 		entry_unload(entry);
-		if (entry->handle)
+		if (is_loaded(entry))
 			return error;
 	}
 	return error;

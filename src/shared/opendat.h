@@ -66,6 +66,21 @@ struct opendat_extension {
 	((extension)->size >=                                                                      \
 	 offsetof(struct opendat_extension, member) + sizeof((extension)->member))
 
+/* ---- providers that are linked into the program ---- */
+
+/* A static provider library has one of these, and a constructor that gives it to libdat. */
+struct opendat_linked {
+	const char *library; /* file name of the shared library that it replaces */
+	void (*init)(const DAT_PROVIDER_INFO *info, const char *instance_data);
+	void (*fini)(const DAT_PROVIDER_INFO *info);
+	const struct opendat_handle_arena *arena;
+	const struct opendat_extension *extension; /* its provider tables point to it */
+	const struct opendat_linked *next;	   /* libdat's */
+};
+
+/* Only in a static libdat. Called by constructors, so before any thread of the program runs. */
+void opendat_link_provider(struct opendat_linked *linked);
+
 /* ---- events ---- */
 
 /* Asynchronous errors have the event numbers of this range; no other event does. */

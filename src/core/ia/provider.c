@@ -15,7 +15,7 @@
 #include "core/ia/ia.h"
 #include "shared/opendat.h"
 
-static const struct opendat_extension provider_extension = {
+const struct opendat_extension core_provider_extension = {
 	.magic = OPENDAT_EXTENSION_MAGIC,
 	.size = sizeof(struct opendat_extension),
 	.cno_fd_func = core_cno_fd,
@@ -76,7 +76,7 @@ static struct core_adapter *adapter_make_locked(const DAT_PROVIDER_INFO *info)
 	adapter->info = *info;
 	adapter->ops = transport_this;
 	adapter->provider = provider_template;
-	adapter->provider.extension = (DAT_PVOID)(uintptr_t)&provider_extension;
+	adapter->provider.extension = (DAT_PVOID)(uintptr_t)&core_provider_extension;
 	adapter->provider.device_name = adapter->info.ia_name;
 	/* ia_open_func gets only the name, so it depends on the thread safety */
 	adapter->provider.ia_open_func =
