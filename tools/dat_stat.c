@@ -1,121 +1,94 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_stat shows the state of running processes that use OpenDAT. It reads them from outside. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "common.h"
 #include "live.h"
-
-static const char stat_usage[] =
-	"usage: dat_stat [-j | -m] [-p PID] [-a NAME] [-w [SECONDS]]\n"
-	"\n"
-	"Shows the adapters of running processes, with their endpoints, queues and counters.\n"
-	"Without -p, lists the processes of this user (as root: of all users).\n"
-	"\n"
-	"  -p, --pid PID            this process\n"
-	"  -a, --adapter NAME       this adapter only\n"
-	"  -w, --watch[=SECONDS]    again and again (default: each second)\n"
-	"  -j, --json               everything, as JSON\n"
-	"  -m, --openmetrics        everything, as OpenMetrics text\n"
-	"  -h, --help               this text\n"
-	"  -V, --version            the version\n"
-	"\n"
-	"Exit status: 0 shown, 2 usage error, 3 a process cannot be read, or -p names one without\n"
-	"such an adapter, 130 interrupted.\n";
-
-enum stat_format {
-	STAT_TEXT,
-	STAT_JSON,
-	STAT_METRICS,
-};
+#include "options.h"
 
 struct stat_options {
-	enum stat_format format;
+	bool is_json;
+	bool is_metrics;
 	pid_t pid; /* 0: all */
 	const char *adapter;
 	double watch_s; /* 0: once */
 };
 
-static int parse_pid(const char *text, pid_t *pid_out)
+/* --- the command line --- */
+
+static const struct tool_option stat_table[] = {
+	{'p', "pid", "PID", .help = "this process"},
+	{'a', "adapter", "NAME", "@adapter", .help = "this adapter only"},
+	{'w', "watch", "[SECONDS]", .help = "again and again (default: each second)"},
+	{'j', "json", .help = "everything, as JSON"},
+	{'m', "openmetrics", .help = "everything, as OpenMetrics text"},
+	TOOL_OPTIONS_COMMON,
+};
+
+static int stat_parse_pid(const char *text, pid_t *pid_out)
 {
 	uint64_t number = 0;
 
-	if (tool_parse_number(text, &number) || !number || number > INT32_MAX) {
-		tool_complain("--pid: \"%s\" is not the number of a process", text);
-		return -EINVAL;
-	}
+	if (tool_parse_number(text, &number) || !number || number > INT32_MAX)
+		return -1;
 	*pid_out = (pid_t)number;
 	return 0;
 }
 
-static int parse_seconds(const char *text, double *seconds_out)
+static int stat_parse_seconds(const char *text, double *seconds_out)
 {
 	char *end = NULL;
 	double seconds = text ? strtod(text, &end) : 1;
 
-	if (text && (end == text || *end || !(seconds >= 0.01 && seconds <= 86400))) {
-		tool_complain("--watch: \"%s\" is not a time from 0.01 to 86400 s", text);
-		return -EINVAL;
-	}
+	if (text && (end == text || *end || !(seconds >= 0.01 && seconds <= 86400)))
+		return -1;
 	*seconds_out = seconds;
 	return 0;
 }
 
-/* Takes one option. -1: a message was printed; 1: the program is done. */
-static int take_option(int option, struct stat_options *options)
+/* One option: 0, or -1 for a bad value. */
+static int stat_parse_option(int letter, const char *value, void *context)
 {
-	switch (option) {
+	struct stat_options *options = context;
+
+	switch (letter) {
 	case 'p':
-		return parse_pid(optarg, &options->pid) ? -1 : 0;
+		return stat_parse_pid(value, &options->pid);
 	case 'a':
-		options->adapter = optarg;
+		options->adapter = value;
 		return 0;
 	case 'w':
-		return parse_seconds(optarg, &options->watch_s) ? -1 : 0;
+		return stat_parse_seconds(value, &options->watch_s);
 	case 'j':
-	case 'm':
-		if (options->format != STAT_TEXT) {
-			tool_complain("--json and --openmetrics exclude each other");
-			return -1;
-		}
-		options->format = option == 'j' ? STAT_JSON : STAT_METRICS;
+		options->is_json = true;
 		return 0;
-	case 'h':
-		fputs(stat_usage, stdout);
-		return 1;
-	case 'V':
-		puts("dat_stat (OpenDAT) " TOOL_RELEASE);
-		return 1;
-	default:
-		fputs(stat_usage, stderr);
-		return -1;
+	default: /* 'm' */
+		options->is_metrics = true;
+		return 0;
 	}
 }
 
-static int parse(int argc, char **argv, struct stat_options *options)
+static const struct tool_command stat_command = {
+	.usage = "usage: dat_stat [-j | -m] [-q] [-p PID] [-a NAME] [-w [SECONDS]]\n"
+		 "\n"
+		 "Shows the adapters of running processes, with their endpoints, queues and "
+		 "counters.\n"
+		 "Without -p, lists the processes of this user (as root: of all users).\n",
+	.status = "Exit status: 0 shown, 2 usage error, 3 a process cannot be read, or -p names "
+		  "one without\n"
+		  "such an adapter, 130 interrupted.\n",
+	.options = stat_table,
+	.option = stat_parse_option,
+};
+
+static int stat_parse(int argc, char **argv, struct stat_options *options)
 {
-	static const struct option longs[] = {
-		{"pid", required_argument, NULL, 'p'},	 {"adapter", required_argument, NULL, 'a'},
-		{"watch", optional_argument, NULL, 'w'}, {"json", no_argument, NULL, 'j'},
-		{"openmetrics", no_argument, NULL, 'm'}, {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},	 {NULL, 0, NULL, 0},
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "p:a:w::jmhV", longs, NULL)) != -1) {
-		int done = take_option(option, options);
-
-		if (done)
-			return done;
-	}
-	/* "--watch 5": the value of an option that may have none is a word of its own */
-	if (optind == argc - 1 && options->watch_s > 0)
-		return parse_seconds(argv[optind], &options->watch_s) ? -1 : 0;
-	if (optind < argc) {
-		fputs(stat_usage, stderr);
+	if (tool_options_parse(&stat_command, argc, argv, options) != 0)
+		return -1;
+	if (options->is_json && options->is_metrics) {
+		tool_complain("--json and --openmetrics exclude each other");
 		return -1;
 	}
 	return 0;
@@ -171,20 +144,14 @@ static int list_read(const struct stat_options *options, struct live_list *list)
 static void list_print(const struct stat_options *options, const struct live_list *list,
 		       const struct live_list *before)
 {
-	switch (options->format) {
-	case STAT_JSON:
+	if (options->is_json)
 		live_print_json(stdout, list);
-		break;
-	case STAT_METRICS:
+	else if (options->is_metrics)
 		live_print_metrics(stdout, list);
-		break;
-	default:
-		if (!options->pid)
-			live_print_list(list);
-		else if (list->count)
-			live_print_text(list->processes[0],
-					before->count ? before->processes[0] : NULL);
-	}
+	else if (!options->pid)
+		live_print_list(list);
+	else if (list->count)
+		live_print_text(list->processes[0], before->count ? before->processes[0] : NULL);
 	fflush(stdout);
 }
 
@@ -218,14 +185,17 @@ static void pause_s(double seconds)
 
 int main(int argc, char **argv)
 {
-	struct stat_options options = {.format = STAT_TEXT};
+	struct stat_options options = {.pid = 0};
 	struct live_list before = {.processes = NULL};
 	int status;
 
 	tool_name = "dat_stat";
-	status = parse(argc, argv, &options);
-	if (status)
-		return status > 0 ? TOOL_EXIT_OK : TOOL_EXIT_USAGE;
+	if (stat_parse(argc, argv, &options) != 0) {
+		tool_options_hint();
+		return TOOL_EXIT_USAGE;
+	}
+	if (tool_is_quiet)
+		tool_drop_output();
 	tool_catch_signals();
 	do {
 		status = look(&options, &before);

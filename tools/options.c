@@ -17,8 +17,20 @@ bool tool_is_quiet;
 /* The table in the form of getopt_long(). */
 struct options_getopt {
 	struct option longs[OPTIONS_MAX];
-	char shorts[2 * OPTIONS_MAX];
+	char shorts[3 * OPTIONS_MAX];
 };
+
+static bool options_is_optional(const struct tool_option *option)
+{
+	return option->value && option->value[0] == '[';
+}
+
+static int options_has_arg(const struct tool_option *option)
+{
+	if (!option->value)
+		return no_argument;
+	return options_is_optional(option) ? optional_argument : required_argument;
+}
 
 static void options_getopt(const struct tool_option *option, struct options_getopt *out)
 {
@@ -29,12 +41,13 @@ static void options_getopt(const struct tool_option *option, struct options_geto
 	for (; option->letter; option++) {
 		if (count + 2 >= OPTIONS_MAX)
 			abort();
-		out->longs[count++] =
-			(struct option){.name = option->name,
-					.has_arg = option->value ? required_argument : no_argument,
-					.val = option->letter};
+		out->longs[count++] = (struct option){.name = option->name,
+						      .has_arg = options_has_arg(option),
+						      .val = option->letter};
 		*letter++ = option->letter;
 		if (option->value)
+			*letter++ = ':';
+		if (options_is_optional(option))
 			*letter++ = ':';
 	}
 	out->longs[count] = (struct option){.name = "list-options", .val = LIST_OPTIONS};
@@ -90,16 +103,28 @@ static void options_list(const struct tool_command *command)
 		printf("-\t\t\t%s\t\n", command->argument);
 }
 
-static const char *options_name(const struct tool_option *option, int letter)
+/* The option that has the letter. */
+static const struct tool_option *options_find(const struct tool_option *option, int letter)
 {
 	while (option->letter && option->letter != letter)
 		option++;
-	return option->name ? option->name : "?";
+	return option;
+}
+
+/* The value of an option: getopt_long() takes the next word only if there has to be a value. */
+static const char *options_value(const struct tool_option *option, char **argv)
+{
+	if (!optarg && options_is_optional(option) && argv[optind] && argv[optind][0] != '-')
+		return argv[optind++];
+	return optarg;
 }
 
 /* 0, or -1 after a message. */
-static int options_take(const struct tool_command *command, int letter, void *context)
+static int options_take(const struct tool_command *command, int letter, char **argv, void *context)
 {
+	const struct tool_option *option = options_find(command->options, letter);
+	const char *value;
+
 	switch (letter) {
 	case LIST_OPTIONS:
 		options_list(command);
@@ -118,10 +143,12 @@ static int options_take(const struct tool_command *command, int letter, void *co
 	default:
 		break;
 	}
-	if (command->option(letter, optarg, context) == 0)
+
+	value = options_value(option, argv);
+	if (command->option(letter, value, context) == 0)
 		return 0;
-	tool_complain("--%s%s%s: invalid value", options_name(command->options, letter),
-		      optarg ? " " : "", optarg ? optarg : "");
+	tool_complain("--%s%s%s: invalid value", option->name, value ? " " : "",
+		      value ? value : "");
 	return -1;
 }
 
@@ -133,7 +160,7 @@ int tool_options_parse(const struct tool_command *command, int argc, char **argv
 	options_getopt(command->options, &table);
 	optind = 0; /* the command line may be another one than last time */
 	while ((letter = getopt_long(argc, argv, table.shorts, table.longs, NULL)) != -1)
-		if (options_take(command, letter, context) != 0)
+		if (options_take(command, letter, argv, context) != 0)
 			return -1;
 	for (int count = 0; optind < argc; optind++, count++) {
 		if (!command->take || count >= command->argument_limit) {

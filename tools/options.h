@@ -12,7 +12,11 @@
 struct tool_option {
 	char letter;
 	const char *name;
-	const char *value; /* the placeholder of its value; NULL: none */
+	/*
+	 * The placeholder of its value; NULL: none. "[SECONDS]": it may be left out, and a word
+	 * that follows and is no option is the value.
+	 */
+	const char *value;
 	/*
 	 * What the shell offers for the value: words, separated by spaces, or @adapter, @file or
 	 * @host. NULL: nothing.
@@ -39,7 +43,10 @@ struct tool_command {
 	const struct tool_option *options; /* the last one has no letter */
 	const char *argument;		   /* what the shell offers for an argument, as `words` */
 	int argument_limit;
-	/* Takes an option that is not common: 0, or -1 for a bad value. */
+	/*
+	 * Takes an option that is not common: 0, or -1 for a bad value. `value` is NULL if the
+	 * option has none, or it was left out.
+	 */
 	int (*option)(int letter, const char *value, void *context);
 	/* Takes an argument. NULL: there is none. */
 	int (*take)(const char *argument, void *context);

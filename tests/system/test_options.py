@@ -5,20 +5,22 @@ import re
 import shutil
 import subprocess
 
-from testing import (ADAPTER, BUILD, DAT_INFO, DAT_PERF, DAT_PING, SOURCE, Skip, contains, equal,
-                     main, perf_server, ping_server, run)
+from testing import (ADAPTER, BUILD, DAT_INFO, DAT_PERF, DAT_PING, DAT_STAT, SOURCE, Skip, contains,
+                     equal, main, perf_server, ping_server, run)
 
-TOOLS = {"dat_info": DAT_INFO, "dat_perf": DAT_PERF, "dat_ping": DAT_PING}
+TOOLS = {"dat_info": DAT_INFO, "dat_perf": DAT_PERF, "dat_ping": DAT_PING,
+         "dat_stat": DAT_STAT}
 COMMON = {("a", "adapter"), ("q", "quiet"), ("j", "json"), ("V", "version"), ("h", "help")}
 
 
-def table(tool):
-    """The options of a tool: {(letter, name): takes a value}."""
+def table(tool, is_needed=False):
+    """The options of a tool: {(letter, name): takes a value}, or needs one."""
     status, out, err = run(TOOLS[tool], "--list-options")
     equal(status, 0, err)
     lines = [line.split("\t") for line in out.splitlines()]
     equal({len(line) for line in lines}, {5}, out)
-    return {(line[0], line[1]): bool(line[2]) for line in lines if line[0] != "-"}
+    return {(line[0], line[1]): bool(line[2]) and not (is_needed and line[2][0] == "[")
+            for line in lines if line[0] != "-"}
 
 
 def completion(name):
@@ -70,7 +72,8 @@ def every_tool__completion__offers_the_table():
         found = re.findall(r"\{-(\S)\+?,--([\w-]+)(=?)\}", completion(f"_{tool}"))
         equal({(letter, name): bool(value) for letter, name, value in found}, options, tool)
         found = re.findall(r"-s (\S) -l ([\w-]+)( -x| -r)?", completion(f"{tool}.fish"))
-        equal({(letter, name): bool(value) for letter, name, value in found}, options, tool)
+        equal({(letter, name): bool(value) for letter, name, value in found},
+              table(tool, is_needed=True), tool)
 
 
 def bash__values__adapters_words_and_lists():
@@ -81,6 +84,7 @@ def bash__values__adapters_words_and_lists():
     equal(bash_completes("dat_perf", "--test", "send-lat,write-b"), ["send-lat,write-bw"])
     equal(bash_completes("dat_perf", "--window", ""), [])
     equal(bash_completes("dat_info", "--qu"), ["--quiet"])
+    equal(bash_completes("dat_stat", "-p", "1", "--watch", "--js"), ["--json"])
 
 
 def check_syntax(shell, name_of):
@@ -124,6 +128,15 @@ def every_tool__wrong_command_line__status_2_and_a_hint():
             status, out, err = run(program, *options)
             equal((status, out), (2, ""), options)
             contains(err, f"try `{tool} --help`")
+
+
+def every_tool__bad_value__named_with_its_option():
+    for tool, option, value in (("dat_stat", "--pid", "x"), ("dat_stat", "--watch", "soon"),
+                                ("dat_stat", "--watch", "0"), ("dat_ping", "--op", "dance"),
+                                ("dat_perf", "--window", "0")):
+        status, _, err = run(TOOLS[tool], option, value)
+        equal(status, 2)
+        contains(err, f"{tool}: {option} {value}: invalid value")
 
 
 def dat_info__quiet__status_only():
