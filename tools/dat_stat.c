@@ -149,9 +149,10 @@ static void list_print(const struct stat_options *options, const struct live_lis
 	else if (options->is_metrics)
 		live_print_metrics(stdout, list);
 	else if (!options->pid)
-		live_print_list(list);
+		live_print_list(stdout, list);
 	else if (list->count)
-		live_print_text(list->processes[0], before->count ? before->processes[0] : NULL);
+		live_print_text(stdout, list->processes[0],
+				before->count ? before->processes[0] : NULL);
 	fflush(stdout);
 }
 

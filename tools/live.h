@@ -108,6 +108,8 @@ struct live_library {
 
 /* The provider libraries that a process has loaded. Returns their number or -errno. */
 int live_libraries(pid_t pid, struct live_library found[LIVE_LIBRARIES]);
+/* Those of one /proc/PID/maps. Returns their number. */
+int live_libraries_parse(FILE *maps, struct live_library found[LIVE_LIBRARIES]);
 /* The name of a process, without control characters. */
 void live_process_name(pid_t pid, char *name, size_t size);
 /* Processes of this user that have loaded a provider library; as root: of all users. */
@@ -142,8 +144,9 @@ struct live_list {
 };
 
 /* `before`: the previous state, for rates; NULL: show totals. */
-void live_print_text(const struct live_process *process, const struct live_process *before);
-void live_print_list(const struct live_list *list);
+void live_print_text(FILE *out, const struct live_process *process,
+		     const struct live_process *before);
+void live_print_list(FILE *out, const struct live_list *list);
 void live_print_json(FILE *out, const struct live_list *list);
 void live_print_metrics(FILE *out, const struct live_list *list);
 

@@ -53,18 +53,12 @@ static bool parse_line(const char *line, struct live_library *library)
 	return true;
 }
 
-int live_libraries(pid_t pid, struct live_library found[LIVE_LIBRARIES])
+int live_libraries_parse(FILE *maps, struct live_library found[LIVE_LIBRARIES])
 {
 	bool is_start = true;
 	char text[4352]; /* longer than a path */
 	int count = 0;
-	char path[64];
-	FILE *maps;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	maps = fopen(path, "re");
-	if (!maps)
-		return errno == ENOENT ? -ESRCH : -errno;
 	while (count < LIVE_LIBRARIES && fgets(text, sizeof(text), maps)) {
 		bool was_start = is_start;
 
@@ -72,6 +66,20 @@ int live_libraries(pid_t pid, struct live_library found[LIVE_LIBRARIES])
 		if (was_start && parse_line(text, &found[count]))
 			count++;
 	}
+	return count;
+}
+
+int live_libraries(pid_t pid, struct live_library found[LIVE_LIBRARIES])
+{
+	char path[64];
+	FILE *maps;
+	int count;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return errno == ENOENT ? -ESRCH : -errno;
+	count = live_libraries_parse(maps, found);
 	fclose(maps);
 	return count;
 }

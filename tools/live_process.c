@@ -58,13 +58,13 @@ uint64_t live_bytes(const struct live_object *ep, enum live_op op)
 uint64_t live_outstanding(const struct live_object *object, enum opendat_stat_number head,
 			  enum opendat_stat_number tail, enum opendat_stat_number room)
 {
-	int64_t count = (int64_t)(live_value(object, tail) - live_value(object, head));
-	int64_t most = (int64_t)live_value(object, room);
+	uint64_t count = live_value(object, tail) - live_value(object, head);
+	uint64_t most = live_value(object, room);
 
 	/* the two ends were read one after another */
-	if (count < 0)
+	if (count > INT64_MAX)
 		return 0;
-	return (uint64_t)(count < most ? count : most);
+	return count < most ? count : most;
 }
 
 uint64_t live_srq_available(const struct live_object *srq)

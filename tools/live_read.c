@@ -9,6 +9,7 @@
 #include "live.h"
 
 #define CHUNK_BYTES 65536u
+#define CELL_MAX 4096u	 /* bytes of a cell */
 #define SPAN_MAX 0x4000u /* bytes of an object up to its last member that is read */
 
 #define KIND_OF(kind, name) OPENDAT_STAT_##kind,
@@ -79,27 +80,30 @@ static enum opendat_stat_kind kind_of_type(unsigned int type)
 
 /* --- the table --- */
 
-/* Reads the table; members that the library does not have get the size 0. */
+/*
+ * Reads the table; members that the library does not have get the size 0. The process may store
+ * to the table at any time, so the part that is checked here is not read again.
+ */
 static int read_table(struct reader *reader)
 {
 	struct opendat_stat *table = &reader->table;
 	uint64_t address = live_table(reader->memory, reader->library->base);
-	size_t known = offsetof(struct opendat_stat, members);
+	size_t head = offsetof(struct opendat_stat, members);
+	size_t len;
 	int rc;
 
 	if (!address)
 		return -ENOENT; /* a version that has none, or another file with such a name */
-	rc = read_at(reader, address, table, known);
+	rc = read_at(reader, address, table, head);
 	if (rc)
 		return rc;
-	if (table->magic != OPENDAT_STAT_MAGIC || table->size < known || table->cell_size < 32 ||
-	    table->cell_size > 4096)
+	if (table->magic != OPENDAT_STAT_MAGIC || table->size < head || table->cell_size < 32 ||
+	    table->cell_size > CELL_MAX)
 		return -EPROTO;
-	if (table->size < sizeof(*table))
-		known = table->size;
-	else
-		known = sizeof(*table);
-	return read_at(reader, address, table, known);
+	len = table->size - head;
+	if (len > sizeof(table->members))
+		len = sizeof(table->members);
+	return read_at(reader, address + head, table->members, len);
 }
 
 /* Checks the layout, and finds how much of each object is to be read. */
@@ -112,7 +116,9 @@ static int check_layout(struct reader *reader)
 
 		if (end > SPAN_MAX)
 			return -EPROTO;
-		if (member->size && end > *span)
+		if (!member->size)
+			member->offset = 0;
+		else if (end > *span)
 			*span = end;
 	}
 	return reader->span[OPENDAT_STAT_CELL] > reader->table.cell_size ? -EPROTO : 0;
@@ -195,7 +201,7 @@ static void fill_object(const struct reader *reader, enum opendat_stat_kind kind
 /* Is the object still that of the cell, after it was read? */
 static bool is_unchanged(struct reader *reader, uint64_t cell_at, const unsigned char *cell)
 {
-	unsigned char now[4096];
+	unsigned char now[CELL_MAX];
 
 	return !read_at(reader, cell_at, now, reader->span[OPENDAT_STAT_CELL]) &&
 	       number_at(reader, now, OPENDAT_STAT_CELL_TAG) ==
