@@ -96,6 +96,7 @@ uint64_t live_outstanding(const struct live_object *object, enum opendat_stat_nu
 			  enum opendat_stat_number tail, enum opendat_stat_number room);
 const char *live_state_name(uint64_t state);
 const char *live_path_name(uint64_t path);
+/* NULL: there is no such type. */
 const char *live_type_name(unsigned int type);
 uint64_t live_srq_available(const struct live_object *srq);
 

@@ -9,6 +9,7 @@
 
 #include "common.h"
 #include "live.h"
+#include "shared/names.h"
 
 /* --- meaning --- */
 
@@ -105,16 +106,7 @@ const char *live_path_name(uint64_t path)
 
 const char *live_type_name(unsigned int type)
 {
-	static const char *const names[LIVE_TYPES] = {
-		[DAT_HANDLE_TYPE_CR] = "cr",   [DAT_HANDLE_TYPE_EP] = "ep",
-		[DAT_HANDLE_TYPE_EVD] = "evd", [DAT_HANDLE_TYPE_IA] = "ia",
-		[DAT_HANDLE_TYPE_LMR] = "lmr", [DAT_HANDLE_TYPE_PSP] = "psp",
-		[DAT_HANDLE_TYPE_PZ] = "pz",   [DAT_HANDLE_TYPE_RMR] = "rmr",
-		[DAT_HANDLE_TYPE_RSP] = "rsp", [DAT_HANDLE_TYPE_CNO] = "cno",
-		[DAT_HANDLE_TYPE_SRQ] = "srq",
-	};
-
-	return type < LIVE_TYPES ? names[type] : NULL;
+	return type <= DAT_HANDLE_TYPE_SRQ ? opendat_object_name((DAT_HANDLE_TYPE)type) : NULL;
 }
 
 /* --- collecting --- */

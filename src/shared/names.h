@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The names of events, statuses and states, as the public headers write them. libdat exports them
- * (dat/opendat.h); the provider libraries log them. A value without a name has the text "unknown".
+ * (dat/opendat.h); the provider libraries log them; dat_stat shows types of objects. A value
+ * without a name has the text "unknown".
  */
 #ifndef SHARED_NAMES_H
 #define SHARED_NAMES_H

@@ -179,23 +179,6 @@ void core_ep_restore_state(struct core_ep *ep, DAT_EP_STATE before)
 	core_ep_update_slow_reasons(ep);
 }
 
-static const char *state_name(DAT_EP_STATE state)
-{
-	static const char *const names[STATES] = {
-		[DAT_EP_STATE_UNCONNECTED] = "UNCONNECTED",
-		[DAT_EP_STATE_RESERVED] = "RESERVED",
-		[DAT_EP_STATE_PASSIVE_CONNECTION_PENDING] = "PASSIVE_CONNECTION_PENDING",
-		[DAT_EP_STATE_ACTIVE_CONNECTION_PENDING] = "ACTIVE_CONNECTION_PENDING",
-		[DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING] = "TENTATIVE_CONNECTION_PENDING",
-		[DAT_EP_STATE_CONNECTED] = "CONNECTED",
-		[DAT_EP_STATE_DISCONNECT_PENDING] = "DISCONNECT_PENDING",
-		[DAT_EP_STATE_DISCONNECTED] = "DISCONNECTED",
-		[DAT_EP_STATE_COMPLETION_PENDING] = "COMPLETION_PENDING",
-	};
-
-	return names[state] ? names[state] : "?";
-}
-
 size_t core_ep_state_print(char *text, size_t size)
 {
 	size_t used = 0;
@@ -204,10 +187,11 @@ size_t core_ep_state_print(char *text, size_t size)
 		for (unsigned int from = 0; from < STATES; from++) {
 			if (!(transitions[i].from & (1u << from)) || used >= size)
 				continue;
-			used += (size_t)snprintf(
-				text + used, size - used, "%s: %s -> %s 0x%05x\n",
-				transitions[i].name, state_name((DAT_EP_STATE)from),
-				state_name(transitions[i].to), (unsigned int)transitions[i].event);
+			used += (size_t)snprintf(text + used, size - used, "%s: %s -> %s 0x%05x\n",
+						 transitions[i].name,
+						 opendat_ep_state_name((DAT_EP_STATE)from),
+						 opendat_ep_state_name(transitions[i].to),
+						 (unsigned int)transitions[i].event);
 		}
 	}
 	for (size_t i = 0; i < CORE_CALLS && used < size; i++)

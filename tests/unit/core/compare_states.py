@@ -60,7 +60,7 @@ def found(text):
     """Returns the same of the code, as print_states prints it."""
     transitions, matrix = set(), {}
     for line in text.splitlines():
-        m = re.match(r"\S+: (\S+) -> (\S+) 0x([0-9a-f]+)$", line)
+        m = re.match(r"\S+: DAT_EP_STATE_(\S+) -> DAT_EP_STATE_(\S+) 0x([0-9a-f]+)$", line)
         if m:
             transitions.add((m[1], m[2], int(m[3], 16)))
         else:
