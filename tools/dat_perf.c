@@ -114,12 +114,12 @@ int main(int argc, char **argv)
 		return TOOL_EXIT_USAGE;
 	}
 	perf_clock_start();
-	if (tool_is_quiet && !options.is_server)
+	if (tool_is_quiet && !options.side.is_server)
 		tool_drop_output();
 	tool_catch_signals();
 	if (options.is_infinite)
 		signal(SIGINT, perf_end);
-	if (options.is_server)
+	if (options.side.is_server)
 		return perf_server_run(&options);
 	return perf_run_client(&options);
 }

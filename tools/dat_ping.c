@@ -12,20 +12,11 @@
 #include "ping.h"
 
 static const struct tool_option ping_table[] = {
-	{'s', "server", .help = "wait for clients; prints the qualifier it listens on"},
-	{'c', "client",
-	 .help = "connect (default); ADDRESS is a number or a host name,\n"
-		 "default: the adapter's own address"},
-	{'a', "adapter", "NAME", "@adapter",
-	 .help = "interface adapter (default soft-lo; `dat_info -l` lists them)"},
-	{'Q', "qual", "N", .help = "connection qualifier (server: default chosen by the provider)"},
+	TOOL_OPTIONS_SIDE,
 	{'o', "op", "OP", "send write read all", .help = "the operation (default all)"},
 	{'S', "size", "N|MIN:MAX", .help = "bytes; a range goes in powers of four (default 1:4m)"},
 	{'n', "count", "N", .help = "transfers per size (default 1000, fewer for large sizes)"},
 	{'p', "poll", .help = "poll event queues instead of waiting for events"},
-	{'1', "once", .help = "server: serve one client, then exit"},
-	{'t', "timeout", "SECONDS",
-	 .help = "give up when the peer is silent for this long (default 10)"},
 	{'j', "json", .help = "results as JSON"},
 	TOOL_OPTIONS_COMMON,
 };
@@ -69,20 +60,8 @@ static int ping_parse_op(const char *text, struct ping_options *options)
 static int ping_parse_option(int option, const char *value, void *context)
 {
 	struct ping_options *options = context;
-	uint64_t number;
 
 	switch (option) {
-	case 's':
-		options->is_server = true;
-		return 0;
-	case 'c':
-		options->is_server = false;
-		return 0;
-	case 'a':
-		options->adapter = value;
-		return 0;
-	case 'Q':
-		return tool_parse_number(value, &options->qualifier);
 	case 'o':
 		return ping_parse_op(value, options);
 	case 'S':
@@ -94,26 +73,12 @@ static int ping_parse_option(int option, const char *value, void *context)
 	case 'p':
 		options->is_polling = true;
 		return 0;
-	case '1':
-		options->is_once = true;
-		return 0;
-	case 't':
-		if (tool_parse_number(value, &number) != 0 || number == 0 || number > 4000)
-			return -1;
-		options->timeout_ms = (uint32_t)number * 1000;
-		return 0;
-	default: /* 'j' */
+	case 'j':
 		options->is_json = true;
 		return 0;
+	default:
+		return tool_side_option(option, value, &options->side);
 	}
-}
-
-static int ping_parse_host(const char *host, void *context)
-{
-	struct ping_options *options = context;
-
-	options->host = host;
-	return 0;
 }
 
 static const struct tool_command ping_command = {
@@ -126,31 +91,22 @@ static const struct tool_command ping_command = {
 	.argument = "@host",
 	.argument_limit = 1,
 	.option = ping_parse_option,
-	.take = ping_parse_host,
+	.take = tool_side_host,
 };
 
 static int ping_parse(int argc, char **argv, struct ping_options *options)
 {
 	if (tool_options_parse(&ping_command, argc, argv, options) != 0)
 		return -1;
-	if (options->is_server && options->host) {
-		tool_complain("%s: a server has no argument", options->host);
-		return -1;
-	}
-	if (!options->is_server && options->qualifier == 0) {
-		tool_complain("a client needs --qual, the number that the server prints");
-		return -1;
-	}
-	return 0;
+	return tool_side_check(&options->side);
 }
 
 int main(int argc, char **argv)
 {
 	struct ping_options options = {
-		.adapter = "soft-lo",
+		.side = TOOL_SIDE_DEFAULT,
 		.size_min = 1,
 		.size_max = UINT64_C(4) << 20,
-		.timeout_ms = 10000,
 		.is_op = {true, true, true},
 	};
 
@@ -159,8 +115,8 @@ int main(int argc, char **argv)
 		tool_options_hint();
 		return TOOL_EXIT_USAGE;
 	}
-	if (tool_is_quiet && !options.is_server)
+	if (tool_is_quiet && !options.side.is_server)
 		tool_drop_output();
 	tool_catch_signals();
-	return options.is_server ? ping_server_run(&options) : ping_client_run(&options);
+	return options.side.is_server ? ping_server_run(&options) : ping_client_run(&options);
 }

@@ -65,9 +65,9 @@ static int client_connect(struct perf_client *client)
 	int rc = 0;
 
 	client->server = (struct perf_server_address){.address = peer->session.address,
-						      .qualifier = client->options->qualifier};
-	if (client->options->host)
-		rc = tool_resolve(client->options->host, &client->server.address);
+						      .qualifier = client->options->side.qualifier};
+	if (client->options->side.host)
+		rc = tool_resolve(client->options->side.host, &client->server.address);
 	if (rc == 0)
 		rc = perf_workers_create(peer);
 	if (rc == 0)

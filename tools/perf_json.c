@@ -12,7 +12,7 @@ void perf_json_begin(const struct perf_options *options, const struct perf_peer 
 
 	tool_address_text((const struct sockaddr *)&peer->session.address, text, sizeof(text));
 	printf("{\"adapter\": ");
-	tool_json_string(stdout, options->adapter);
+	tool_json_string(stdout, options->side.adapter);
 	printf(", \"address\": \"%s\", \"path\": \"%s\", ", text, perf_path_text(peer));
 	perf_about_print_json(peer);
 	printf(",\n\"mode\": \"%s\", \"target\": \"%s\", \"buffer\": \"%s\", \"endpoints\": %u"

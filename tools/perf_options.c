@@ -14,17 +14,8 @@
 #define PERF_WORDS_MAX 64 /* of a line of a batch */
 
 static const struct tool_option perf_table[] = {
-	{'s', "server", .help = "wait for clients; prints the qualifier it listens on"},
-	{'c', "client",
-	 .help = "connect (default); ADDRESS is a number or a host name,\n"
-		 "default: the adapter's own address"},
-	{'a', "adapter", "NAME", "@adapter",
-	 .help = "interface adapter (default soft-lo; `dat_info -l` lists them)"},
-	{'Q', "qual", "N", .help = "connection qualifier (server: default chosen by the provider)"},
-	{'1', "once", .help = "server: serve one client, then exit"},
+	TOOL_OPTIONS_SIDE,
 	{'C', "cpu", "LIST", .help = "run on these processors only: 0 or 0,2 or 0-3"},
-	{'t', "timeout", "SECONDS",
-	 .help = "give up when the peer is silent for this long (default 10)"},
 	{'T', "test", "LIST",
 	 "lat bw all send-lat write-lat write-comp-lat read-lat wake-lat poll-lat reg reg-kept "
 	 "reg-free send-bw write-bw read-bw connect memory cpu-idle space",
@@ -254,34 +245,14 @@ static int parse_client_option(int option, const char *value, struct perf_option
 static int parse_option(int option, const char *value, void *context)
 {
 	struct perf_options *options = context;
-	uint32_t seconds;
+	int rc = tool_side_option(option, value, &options->side);
 
-	switch (option) {
-	case 's':
-		options->is_server = true;
-		return 0;
-	case 'c':
-		options->is_server = false;
-		return 0;
-	case 'a':
-		options->adapter = value;
-		return 0;
-	case 'Q':
-		return tool_parse_number(value, &options->qualifier);
-	case '1':
-		options->is_once = true;
-		return 0;
-	case 'C':
-		options->cpus = value;
-		return 0;
-	case 't':
-		if (parse_limited(value, 1, 4000, &seconds) != 0)
-			return -1;
-		options->timeout_ms = seconds * 1000;
-		return 0;
-	default:
+	if (rc <= 0)
+		return rc;
+	if (option != 'C')
 		return parse_client_option(option, value, options);
-	}
+	options->cpus = value;
+	return 0;
 }
 
 /* The number of selected tests, and one of them. */
@@ -349,8 +320,6 @@ static const char *finish_check(const struct perf_options *options)
 {
 	const struct perf_plan *plan = &options->plan;
 
-	if (options->qualifier == 0)
-		return "a client needs --qual, the number that the server prints";
 	if (plan->signal > plan->window)
 		return "--signal must not exceed --window, or no request would complete";
 	if (plan->is_bidirectional && plan->is_waiting)
@@ -366,19 +335,13 @@ static int finish_client(struct perf_options *options)
 {
 	const char *fault;
 
+	if (tool_side_check(&options->side) != 0)
+		return -1;
 	finish_defaults(options);
 	fault = finish_check(options);
 	if (fault)
 		tool_complain("%s", fault);
 	return fault ? -1 : 0;
-}
-
-static int parse_host(const char *host, void *context)
-{
-	struct perf_options *options = context;
-
-	options->host = host;
-	return 0;
 }
 
 static const struct tool_command perf_command = {
@@ -392,26 +355,21 @@ static const struct tool_command perf_command = {
 	.argument = "@host",
 	.argument_limit = 1,
 	.option = parse_option,
-	.take = parse_host,
+	.take = tool_side_host,
 };
 
 int perf_options_parse(int argc, char **argv, struct perf_options *options)
 {
 	*options = (struct perf_options){
-		.adapter = "soft-lo",
-		.timeout_ms = 10000,
+		.side = TOOL_SIDE_DEFAULT,
 		.duration_s = 0.5,
 		.warm_up = 1000,
 		.plan = {.window = 64, .signal = 1, .endpoints = 1, .threads = 1},
 	};
 	if (tool_options_parse(&perf_command, argc, argv, options) != 0)
 		return -1;
-	if (options->is_server && options->host) {
-		tool_complain("%s: a server has no argument", options->host);
-		return -1;
-	}
-	if (options->is_server)
-		return 0;
+	if (options->side.is_server)
+		return tool_side_check(&options->side);
 	/* the lines of a batch are complete only with their own options */
 	return options->batch ? 0 : finish_client(options);
 }
@@ -438,10 +396,10 @@ static int split_words(char *line, char **words, int max)
 /* Options that concern the whole process, or that have no place in a run of a batch. */
 static bool is_of_run(const struct perf_options *options, const struct perf_options *command)
 {
-	return !options->is_server && !options->is_once && options->cpus == command->cpus &&
-	       options->format == command->format && options->plot == command->plot &&
-	       options->batch == command->batch && options->mappings == command->mappings &&
-	       !options->is_infinite;
+	return !options->side.is_server && !options->side.is_once &&
+	       options->cpus == command->cpus && options->format == command->format &&
+	       options->plot == command->plot && options->batch == command->batch &&
+	       options->mappings == command->mappings && !options->is_infinite;
 }
 
 int perf_options_parse_line(char *line, const char *where, const struct perf_options *command,

@@ -4,6 +4,7 @@
 #define TOOLS_PERF_OPTIONS_H
 
 #include "perf.h"
+#include "side.h"
 
 #define PERF_SIZES_MAX 64u
 
@@ -14,14 +15,9 @@ enum perf_format {
 };
 
 struct perf_options {
-	const char *adapter;
-	const char *host; /* client; NULL: the adapter's own address */
-	const char *cpus; /* NULL: not bound */
-	uint64_t qualifier;
-	uint32_t timeout_ms;
-	bool is_server;
-	bool is_once;
-	bool is_infinite; /* until the user ends it */
+	struct tool_side side; /* the first member, see tool_side_host() */
+	const char *cpus;      /* NULL: not bound */
+	bool is_infinite;      /* until the user ends it */
 	bool is_histogram;
 	const char *batch; /* a file with options; NULL: none */
 	const char *plot;  /* the file for the picture; NULL: none */

@@ -96,7 +96,7 @@ static void output_text_begin(const struct perf_options *options, const struct p
 	tool_address_text((const struct sockaddr *)&peer->session.address, text, sizeof(text));
 	printf("adapter %s, address %s, path %s, %s%s, %s buffers, %u endpoint%s, %u thread%s, "
 	       "window %u, one completion in %u%s%s\n",
-	       options->adapter, text, perf_path_text(peer),
+	       options->side.adapter, text, perf_path_text(peer),
 	       plan->is_waiting ? "waiting" : "polling",
 	       plan->is_target_polling ? ", target polling" : "", perf_buffer_text(plan),
 	       plan->endpoints, plan->endpoints == 1 ? "" : "s", plan->threads,

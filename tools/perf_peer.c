@@ -35,7 +35,7 @@ int perf_peer_open(struct perf_peer *peer, const struct perf_options *options)
 		return rc;
 	/* waits instead of polling: set-up and control messages must not take processor time from
 	 * measurements */
-	return session_open(&peer->session, options->adapter, false, options->timeout_ms);
+	return session_open(&peer->session, options->side.adapter, false, options->side.timeout_ms);
 }
 
 void perf_peer_close(struct perf_peer *peer)

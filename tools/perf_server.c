@@ -4,7 +4,6 @@
  * checks every number from a client against the limits and the plan.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 
 #include "common.h"
@@ -233,24 +232,6 @@ static int server_plan(struct perf_server *server, const struct session_private 
 	return -EPROTO;
 }
 
-static int server_listen(struct perf_server *server, DAT_PSP_HANDLE *psp_out)
-{
-	DAT_CONN_QUAL qualifier = server->options->qualifier;
-	struct session *session = &server->peer.session;
-	char address[64];
-	int rc = session_listen(session, &qualifier, psp_out);
-
-	if (rc != 0)
-		return rc;
-	/* scripts parse this line */
-	printf("dat_perf: listening adapter=%s address=%s qualifier=%" PRIu64 "\n",
-	       server->options->adapter,
-	       tool_address_text((struct sockaddr *)&session->address, address, sizeof(address)),
-	       qualifier);
-	fflush(stdout);
-	return 0;
-}
-
 int perf_server_run(const struct perf_options *options)
 {
 	struct perf_server server = {.options = options};
@@ -263,12 +244,12 @@ int perf_server_run(const struct perf_options *options)
 
 	if (rc != 0)
 		return TOOL_EXIT_FAILED;
-	rc = server_listen(&server, &psp);
+	rc = tool_side_listen(&options->side, session, &psp);
 	if (rc != 0) {
 		perf_peer_close(&server.peer);
 		return TOOL_EXIT_FAILED;
 	}
-	while (!tool_is_stopped && (!options->is_once || server.served == 0)) {
+	while (!tool_is_stopped && (!options->side.is_once || server.served == 0)) {
 		rc = session_request_wait(session, 0, &request, &hello);
 		if (rc != 0)
 			break;
@@ -276,7 +257,7 @@ int perf_server_run(const struct perf_options *options)
 			continue;
 		rc = server_serve(&server, request);
 		/* a failed client does not end the server, but is the result of --once */
-		if (rc != 0 && rc != -EINTR && options->is_once)
+		if (rc != 0 && rc != -EINTR && options->side.is_once)
 			result = TOOL_EXIT_FAILED;
 	}
 	if (rc == -EIO)

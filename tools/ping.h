@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "session.h"
+#include "side.h"
 
 #define PING_MAGIC 0x44504e47u /* "DPNG" */
 #define PING_VERSION 1u
@@ -81,17 +82,12 @@ struct ping_transfer {
 };
 
 struct ping_options {
-	const char *adapter;
-	const char *host; /* client; NULL: the adapter's own address */
-	uint64_t qualifier;
+	struct tool_side side; /* the first member, see tool_side_host() */
 	uint64_t size_min;
 	uint64_t size_max;
 	uint64_t count; /* 0: depends on the size */
-	uint32_t timeout_ms;
 	bool is_op[PING_OPS];
-	bool is_server;
 	bool is_polling;
-	bool is_once;
 	bool is_json;
 };
 

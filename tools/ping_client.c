@@ -61,8 +61,8 @@ static int ping_client_connect(struct ping_client *client)
 	struct ping_hello hello;
 	int rc;
 
-	if (options->host) {
-		rc = tool_resolve(options->host, &address);
+	if (options->side.host) {
+		rc = tool_resolve(options->side.host, &address);
 		if (rc != 0)
 			return rc;
 	}
@@ -78,7 +78,7 @@ static int ping_client_connect(struct ping_client *client)
 	if (rc != 0)
 		return rc;
 	rc = session_connect(session, client->peer.endpoint, (struct sockaddr *)&address,
-			     options->qualifier, &hello, sizeof(hello), &answer);
+			     options->side.qualifier, &hello, sizeof(hello), &answer);
 	if (rc != 0)
 		return rc;
 	return ping_client_welcome(client, &answer);
@@ -186,15 +186,16 @@ static void ping_client_print_head(struct ping_client *client)
 	tool_address_text((struct sockaddr *)&client->peer.session.address, text, sizeof(text));
 	if (options->is_json) {
 		printf("{\"adapter\": ");
-		tool_json_string(stdout, options->adapter);
+		tool_json_string(stdout, options->side.adapter);
 		printf(", \"address\": \"%s\", \"qualifier\": %" PRIu64
 		       ", \"mode\": \"%s\", \"unit\": \"us\", \"results\": [",
-		       text, options->qualifier, options->is_polling ? "poll" : "wait");
+		       text, options->side.qualifier, options->is_polling ? "poll" : "wait");
 		fflush(stdout);
 		return;
 	}
 	printf("adapter %s, address %s, %s; times in us; send: half of the round trip\n",
-	       options->adapter, text, options->is_polling ? "polling" : "waiting in dat_evd_wait");
+	       options->side.adapter, text,
+	       options->is_polling ? "polling" : "waiting in dat_evd_wait");
 	printf("%-5s %9s %7s %10s %10s %10s %10s %10s %10s %10s\n", "op", "bytes", "count", "min",
 	       "avg", "p50", "p99", "p99.9", "max", "MB/s");
 	fflush(stdout);
@@ -293,7 +294,8 @@ int ping_client_run(const struct ping_options *options)
 {
 	struct ping_client client = {.options = options};
 	struct session *session = &client.peer.session;
-	int rc = session_open(session, options->adapter, options->is_polling, options->timeout_ms);
+	int rc = session_open(session, options->side.adapter, options->is_polling,
+			      options->side.timeout_ms);
 
 	if (rc != 0)
 		return TOOL_EXIT_FAILED;

@@ -199,24 +199,6 @@ out:
 	return rc;
 }
 
-static int ping_server_listen(struct ping_server *server, DAT_PSP_HANDLE *psp_out)
-{
-	DAT_CONN_QUAL qualifier = server->options->qualifier;
-	char address[64];
-	int rc = session_listen(&server->peer.session, &qualifier, psp_out);
-
-	if (rc != 0)
-		return rc;
-	/* scripts parse this line */
-	printf("dat_ping: listening adapter=%s address=%s qualifier=%" PRIu64 "\n",
-	       server->options->adapter,
-	       tool_address_text((struct sockaddr *)&server->peer.session.address, address,
-				 sizeof(address)),
-	       qualifier);
-	fflush(stdout);
-	return 0;
-}
-
 int ping_server_run(const struct ping_options *options)
 {
 	struct ping_server server = {.options = options};
@@ -225,16 +207,17 @@ int ping_server_run(const struct ping_options *options)
 	DAT_CR_HANDLE request;
 	DAT_PSP_HANDLE psp;
 	int result = TOOL_EXIT_OK;
-	int rc = session_open(session, options->adapter, options->is_polling, options->timeout_ms);
+	int rc = session_open(session, options->side.adapter, options->is_polling,
+			      options->side.timeout_ms);
 
 	if (rc != 0)
 		return TOOL_EXIT_FAILED;
-	rc = ping_server_listen(&server, &psp);
+	rc = tool_side_listen(&options->side, session, &psp);
 	if (rc != 0) {
 		session_close(session);
 		return TOOL_EXIT_FAILED;
 	}
-	while (!tool_is_stopped && (!options->is_once || server.served == 0)) {
+	while (!tool_is_stopped && (!options->side.is_once || server.served == 0)) {
 		rc = session_request_wait(session, 0, &request, &hello);
 		if (rc != 0)
 			break;
@@ -244,7 +227,7 @@ int ping_server_run(const struct ping_options *options)
 		}
 		rc = ping_server_serve(&server, request);
 		/* a failed client does not end the server, but is the result of --once */
-		if (rc != 0 && rc != -EINTR && options->is_once)
+		if (rc != 0 && rc != -EINTR && options->side.is_once)
 			result = TOOL_EXIT_FAILED;
 	}
 	if (rc == -EIO)
