@@ -6,8 +6,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "../soft_shm/provider/faults_scene.h"
-#include "../soft_shm/provider/faults_stage.h"
+#include "../soft_shm/provider/faults_set_up.h"
 
 #define WRAP(type, name, parameters, arguments)                                                    \
 	type __real_##name parameters;                                                             \
@@ -23,31 +22,6 @@ WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t
      (fd, level, name, value, size))
 WRAP(int, getpeername, (int fd, struct sockaddr *address, socklen_t *size), (fd, address, size))
 
-static void play_all(const struct scene *scene, const struct fault *faults, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		int nth = 1;
-
-		while (play(scene, &faults[i], nth))
-			assert_true(++nth < NTH_MAX);
-	}
-}
-
-static DAT_RETURN listen_any(void)
-{
-	return core_psp_create_any(stage.ia, &stage.qual, stage.evd, DAT_PSP_CONSUMER_FLAG,
-				   &stage.psp);
-}
-
-static void connects_later(bool is_done)
-{
-	if (!is_done)
-		ok(listen_any());
-	stage_endpoints();
-	ok(connect_a());
-	assert_true(attempt_ends());
-}
-
 /* PSP-CRANY-13 IWCM-37 */
 static void psp_create__a_system_call_fails__nothing_left(void **state)
 {
@@ -57,24 +31,9 @@ static void psp_create__a_system_call_fails__nothing_left(void **state)
 		{"getsockname", ENOBUFS},    {"epoll_create1", EMFILE},	 {"epoll_ctl", ENOSPC},
 		{"eventfd", EMFILE},	     {"pthread_create", EAGAIN},
 	};
-	static const struct scene scene = {stage_open, listen_any, connects_later, FAULT_CALLER};
 
 	(void)state;
-	play_all(&scene, faults, COUNT(faults));
-}
-
-static void attempt_works_later(bool is_done)
-{
-	DAT_EP_STATE state;
-
-	if (is_done) {
-		(void)attempt_ends();
-		return;
-	}
-	ok(core_ep_get_status(stage.a.ep, &state, NULL, NULL));
-	assert_int_equal(state, DAT_EP_STATE_UNCONNECTED);
-	ok(connect_a());
-	assert_true(attempt_ends());
+	play_all(&scene_listen, faults, COUNT(faults));
 }
 
 static const struct fault call_faults[] = {
@@ -103,41 +62,15 @@ static const struct fault call_faults[] = {
 /* EP-CONNECT-22 EP-CONNECT-42 EP-CONNECT-43 IWCM-37 */
 static void ep_connect__a_system_call_fails__reported_once(void **state)
 {
-	static const struct scene scene = {stage_listen, connect_a, attempt_works_later,
-					   FAULT_CALLER};
-
 	(void)state;
-	play_all(&scene, call_faults, COUNT(call_faults));
-}
-
-static void accept_works_later(bool is_done)
-{
-	DAT_EP_STATE state;
-
-	if (is_done) {
-		(void)attempt_ends();
-		return;
-	}
-	ok(core_ep_get_status(stage.b.ep, &state, NULL, NULL));
-	assert_int_equal(state, DAT_EP_STATE_UNCONNECTED);
-	ok(accept_b());
-	assert_true(attempt_ends());
+	play_all(&scene_connect, call_faults, COUNT(call_faults));
 }
 
 /* CR-ACCEPT-28 IWCM-37 */
 static void cr_accept__a_system_call_fails__reported_once(void **state)
 {
-	static const struct scene scene = {stage_request, accept_b, accept_works_later,
-					   FAULT_CALLER};
-
 	(void)state;
-	play_all(&scene, call_faults, COUNT(call_faults));
-}
-
-static void attempt_ends_somehow(bool is_done)
-{
-	assert_true(is_done);
-	(void)attempt_ends();
+	play_all(&scene_accept, call_faults, COUNT(call_faults));
 }
 
 /* EP-CONNECT-22 IWCM-37 */
@@ -167,11 +100,9 @@ static void attempt__a_system_call_of_the_service_fails__ends(void **state)
 		{"sendmsg", EPIPE},
 		{"sendmsg", EAGAIN},
 	};
-	static const struct scene scene = {stage_listen, connect_a, attempt_ends_somehow,
-					   FAULT_OTHERS};
 
 	(void)state;
-	play_some(&scene, faults, COUNT(faults), 6);
+	play_some(&scene_service, faults, COUNT(faults), 6);
 }
 
 /* IWCM-24 EP-CONNECT-25: the kernel gives up before the consumer does */

@@ -175,13 +175,8 @@ static inline void peer_is_here(struct peer *peer)
 
 static inline int provide(void **state)
 {
-	DAT_PROVIDER_INFO info = {.ia_name = "keep",
-				  .dapl_version_major = 1,
-				  .dapl_version_minor = 2,
-				  .is_thread_safe = DAT_TRUE};
-
 	(void)state;
-	dat_provider_init(&info, "127.0.0.1");
+	add_adapter("keep", "127.0.0.1");
 	return 0;
 }
 

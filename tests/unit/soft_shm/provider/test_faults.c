@@ -6,18 +6,7 @@
 #include <errno.h>
 #include <sys/uio.h>
 
-#include "faults_scene.h"
-#include "faults_stage.h"
-
-static void play_all(const struct scene *scene, const struct fault *faults, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		int nth = 1;
-
-		while (play(scene, &faults[i], nth))
-			assert_true(++nth < NTH_MAX);
-	}
-}
+#include "faults_set_up.h"
 
 static const struct fault create_faults[] = {
 	{"core_slab_alloc", ENOMEM}, {"malloc", ENOMEM},	 {"calloc", ENOMEM},
@@ -57,29 +46,11 @@ static void ia_open__a_system_call_fails__nothing_left(void **state)
 	play_all(&scene, create_faults, COUNT(create_faults));
 }
 
-static DAT_RETURN listen_any(void)
-{
-	return core_psp_create_any(stage.ia, &stage.qual, stage.evd, DAT_PSP_CONSUMER_FLAG,
-				   &stage.psp);
-}
-
-/* The EVD is not in use by a service point that was not created; a connection works afterwards. */
-static void connects_later(bool is_done)
-{
-	if (!is_done)
-		ok(listen_any());
-	stage_endpoints();
-	ok(connect_a());
-	assert_true(attempt_ends());
-}
-
 /* PSP-CRANY-13 GEN-20 */
 static void psp_create_any__a_system_call_fails__nothing_left(void **state)
 {
-	static const struct scene scene = {stage_open, listen_any, connects_later, FAULT_CALLER};
-
 	(void)state;
-	play_all(&scene, create_faults, COUNT(create_faults));
+	play_all(&scene_listen, create_faults, COUNT(create_faults));
 }
 
 static void knows_a_qualifier(void)
@@ -112,23 +83,6 @@ static void psp_create__a_system_call_fails__nothing_left(void **state)
 	play_all(&scene, create_faults, COUNT(create_faults));
 }
 
-static void attempt_works_later(bool is_done)
-{
-	DAT_EVENT event;
-	DAT_EP_STATE state;
-
-	if (is_done) {
-		(void)attempt_ends(); /* reported by the call or by the event: not by both, and not
-					 by neither */
-		return;
-	}
-	ok(core_ep_get_status(stage.a.ep, &state, NULL, NULL));
-	assert_int_equal(state, DAT_EP_STATE_UNCONNECTED);
-	assert_int_equal(core_evd_dequeue(stage.evd, &event), DAT_QUEUE_EMPTY);
-	ok(connect_a());
-	assert_true(attempt_ends());
-}
-
 static const struct fault set_up_faults[] = {
 	{"core_slab_alloc", ENOMEM}, {"malloc", ENOMEM},    {"calloc", ENOMEM},
 	{"socket", EMFILE},	     {"bind", ENOMEM},	    {"mmap64", ENOMEM},
@@ -141,11 +95,8 @@ static const struct fault set_up_faults[] = {
 /* EP-CONNECT-42 EP-CONNECT-43 EP-CONNECT-22 */
 static void ep_connect__a_system_call_fails__reported_once(void **state)
 {
-	static const struct scene scene = {stage_listen, connect_a, attempt_works_later,
-					   FAULT_CALLER};
-
 	(void)state;
-	play_all(&scene, set_up_faults, COUNT(set_up_faults));
+	play_all(&scene_connect, set_up_faults, COUNT(set_up_faults));
 }
 
 /* A connection between the two has ended: its socket is kept for the next. */
@@ -189,34 +140,11 @@ static void ep_connect__own_address__system_is_not_asked(void **state)
 	stage_close();
 }
 
-static void accept_works_later(bool is_done)
-{
-	DAT_EP_STATE state;
-
-	if (is_done) {
-		(void)attempt_ends();
-		return;
-	}
-	ok(core_ep_get_status(stage.b.ep, &state, NULL, NULL));
-	assert_int_equal(state, DAT_EP_STATE_UNCONNECTED);
-	ok(accept_b());
-	assert_true(attempt_ends());
-}
-
 /* CR-ACCEPT-28 */
 static void cr_accept__a_system_call_fails__reported_once(void **state)
 {
-	static const struct scene scene = {stage_request, accept_b, accept_works_later,
-					   FAULT_CALLER};
-
 	(void)state;
-	play_all(&scene, set_up_faults, COUNT(set_up_faults));
-}
-
-static void attempt_ends_somehow(bool is_done)
-{
-	assert_true(is_done);
-	(void)attempt_ends();
+	play_all(&scene_accept, set_up_faults, COUNT(set_up_faults));
 }
 
 /* EP-CONNECT-22 CONN-EVT-07: the service thread meets the fault: the attempt ends, or succeeds. */
@@ -228,11 +156,9 @@ static void attempt__a_system_call_of_the_service_fails__ends(void **state)
 		{"madvise", EAGAIN},	     {"getsockopt", EINVAL},	  {"sendmsg", EPIPE},
 		{"epoll_ctl", ENOSPC},	     {"process_vm_readv", EPERM},
 	};
-	static const struct scene scene = {stage_listen, connect_a, attempt_ends_somehow,
-					   FAULT_OTHERS};
 
 	(void)state;
-	play_some(&scene, faults, COUNT(faults), 4);
+	play_some(&scene_service, faults, COUNT(faults), 4);
 }
 
 static void attempt_again__a_system_call_of_the_service_fails__ends(void **state)
