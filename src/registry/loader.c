@@ -331,6 +331,16 @@ static void entry_unload(struct registry_entry *entry)
 	entry->fini = NULL;
 }
 
+/* Initialises the provider in the library of the entry, or unloads the library. 0 or an errno. */
+static int entry_start(struct registry_entry *entry)
+{
+	int error = entry_init(entry);
+
+	if (error)
+		entry_unload(entry);
+	return error;
+}
+
 /* 0: the adapter is registered. Otherwise the errno of the last library tried. */
 static int entry_load(struct registry_entry *entry)
 {
@@ -339,10 +349,7 @@ static int entry_load(struct registry_entry *entry)
 
 	/* Still loaded, because the provider removed its registration itself (PROV-INIT-05). */
 	if (is_loaded(entry)) {
-		error = entry_init(entry);
-		if (!error)
-			return 0;
-		entry_unload(entry);
+		error = entry_start(entry);
 		if (is_loaded(entry))
 			return error;
 	}
@@ -351,10 +358,7 @@ static int entry_load(struct registry_entry *entry)
 		if (error)
 			continue;
 		entry->loaded = library;
-		error = entry_init(entry);
-		if (!error)
-			return 0;
-		entry_unload(entry);
+		error = entry_start(entry);
 		if (is_loaded(entry))
 			return error;
 	}

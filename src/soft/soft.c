@@ -82,13 +82,6 @@ static void fill_limits(struct core_ia *ia)
 	attr->max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
 	attr->num_transport_attr = 1;
 	attr->transport_attr = (DAT_NAMED_ATTR *)&transport_attr[ia->settings.transport];
-
-	ia->objects[DAT_HANDLE_TYPE_EP].max = (uint32_t)attr->max_eps;
-	ia->objects[DAT_HANDLE_TYPE_EVD].max = (uint32_t)attr->max_evds;
-	ia->objects[DAT_HANDLE_TYPE_PZ].max = (uint32_t)attr->max_pzs;
-	ia->objects[DAT_HANDLE_TYPE_LMR].max = (uint32_t)attr->max_lmrs;
-	ia->objects[DAT_HANDLE_TYPE_RMR].max = (uint32_t)attr->max_rmrs;
-	ia->objects[DAT_HANDLE_TYPE_SRQ].max = (uint32_t)attr->max_srqs;
 	/* what either path can carry */
 	ia->provider_attr.max_private_data_size =
 		ia->settings.transport == CORE_TRANSPORT_SHM ? SHM_PRIVATE_MAX : CM_PRIVATE_MAX;

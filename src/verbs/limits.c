@@ -146,12 +146,6 @@ static void fill_counts(struct core_ia *ia, const struct ibv_device_attr *device
 		(DAT_COUNT)at_most((uint64_t)device->max_srq_wr, (uint32_t)device->max_cqe / 2);
 	attr->max_rdma_read_in = device->max_res_rd_atom;
 	attr->max_rdma_read_out = device->max_res_rd_atom;
-	ia->objects[DAT_HANDLE_TYPE_EP].max = (uint32_t)attr->max_eps;
-	ia->objects[DAT_HANDLE_TYPE_EVD].max = (uint32_t)attr->max_evds;
-	ia->objects[DAT_HANDLE_TYPE_PZ].max = (uint32_t)attr->max_pzs;
-	ia->objects[DAT_HANDLE_TYPE_LMR].max = (uint32_t)attr->max_lmrs;
-	ia->objects[DAT_HANDLE_TYPE_RMR].max = (uint32_t)attr->max_rmrs;
-	ia->objects[DAT_HANDLE_TYPE_SRQ].max = (uint32_t)attr->max_srqs;
 }
 
 static void fill_names(struct core_ia *ia, const struct ibv_device_attr *device)

@@ -150,6 +150,18 @@ static void ia_explain(const struct core_ia *ia, int error)
 			 ia->adapter->info.ia_name, (unsigned long long)limit.rlim_cur);
 }
 
+static void ia_limit_objects(struct core_ia *ia)
+{
+	const DAT_IA_ATTR *attr = &ia->attr;
+
+	ia->objects[DAT_HANDLE_TYPE_EP].max = (uint32_t)attr->max_eps;
+	ia->objects[DAT_HANDLE_TYPE_EVD].max = (uint32_t)attr->max_evds;
+	ia->objects[DAT_HANDLE_TYPE_PZ].max = (uint32_t)attr->max_pzs;
+	ia->objects[DAT_HANDLE_TYPE_LMR].max = (uint32_t)attr->max_lmrs;
+	ia->objects[DAT_HANDLE_TYPE_RMR].max = (uint32_t)attr->max_rmrs;
+	ia->objects[DAT_HANDLE_TYPE_SRQ].max = (uint32_t)attr->max_srqs;
+}
+
 static DAT_RETURN ia_start(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE async_evd)
 {
 	int rc = ia->ops->ia_open(ia);
@@ -161,6 +173,7 @@ static DAT_RETURN ia_start(struct core_ia *ia, DAT_COUNT qlen, DAT_EVD_HANDLE as
 		core_ia_delete(ia);
 		return ret;
 	}
+	ia_limit_objects(ia);
 	ret = ia_take_async_evd(ia, qlen, async_evd);
 	if (ret != DAT_SUCCESS) {
 		ia->ops->ia_close(ia);

@@ -38,8 +38,7 @@ static int mock_ia_open(struct core_ia *ia)
 	ia->attr.max_srqs = MOCK_OBJECTS;
 	ia->attr.max_ep_per_srq = MOCK_OBJECTS;
 	ia->attr.max_recv_per_srq = max;
-	ia->objects[DAT_HANDLE_TYPE_SRQ].max = MOCK_OBJECTS;
-	ia->objects[DAT_HANDLE_TYPE_RMR].max = MOCK_OBJECTS;
+	ia->attr.max_rmrs = MOCK_OBJECTS;
 	ia->provider_attr.max_private_data_size = 64;
 	return 0;
 }
