@@ -110,6 +110,23 @@ void iw_conn_close_socket(struct iw_conn *conn)
 	conn->fd = -1;
 }
 
+/* --- the kernel lacks memory --- */
+
+bool iw_conn_note_shortage(struct iw_conn *conn, int error)
+{
+	if (error != -ENOMEM && error != -ENOBUFS)
+		return false;
+	conn->retry_ns = iw_now_ns() + IW_RETRY_NS;
+	return true;
+}
+
+bool iw_conn_is_short(struct iw_conn *conn)
+{
+	if (conn->retry_ns && iw_now_ns() >= conn->retry_ns)
+		conn->retry_ns = 0;
+	return conn->retry_ns != 0;
+}
+
 /* --- endpoint --- */
 
 struct iw_conn *iw_conn_of(const struct core_ep *ep)

@@ -72,6 +72,7 @@ struct iw_conn {
 	bool is_lost;	      /* TCP has failed: nothing can be sent any more */
 	bool is_reset;	      /* and not because the peer had ended its direction before */
 	bool has_more;	      /* the budget has ended the last pass */
+	uint64_t retry_ns;    /* the kernel lacked memory: no call for the socket before; 0: none */
 	bool is_hung_up;      /* epoll has reported an error or the end of both directions */
 	bool has_fin_sent;
 	bool has_fin_come;   /* LINGERING: the peer may still read what we have sent */
@@ -131,6 +132,20 @@ int iw_conn_watch(struct iw_conn *conn, uint32_t events);
 void iw_conn_unwatch(struct iw_conn *conn);
 /* Service thread only: the same, and closes it. */
 void iw_conn_close_socket(struct iw_conn *conn);
+
+/* --- conn.c: the kernel lacks memory --- */
+
+#define IW_RETRY_NS 10000000u
+
+/* Does the error of a call for the socket mean that? If so, no more calls for 10 ms. */
+bool iw_conn_note_shortage(struct iw_conn *conn, int error);
+/*
+ * Is it too early for the next try? If so, the caller sets a deadline at `retry_ns`. epoll must not
+ * wait for what the socket has ready, which it would report again and again. It reports a hang-up
+ * all the same, but only once.
+ */
+#define IW_EVENTS_SHORT EPOLLONESHOT
+bool iw_conn_is_short(struct iw_conn *conn);
 
 /* --- conn.c: its endpoint --- */
 

@@ -326,6 +326,14 @@ void iw_accepted_event(struct iw_conn *conn, struct core_ep *ep)
 		replied(conn, ep);
 }
 
+/* A deadline before the end of the set-up: the kernel lacked memory for the first FPDU. */
+static void still_accepted(struct iw_conn *conn, struct core_ep *ep)
+{
+	iw_conn_set_deadline(conn, conn->give_up_ns);
+	if (!conn->setup->is_sending)
+		iw_pass(conn, ep);
+}
+
 void iw_accepted_due(struct iw_conn *conn, struct core_ep *ep, uint64_t now)
 {
 	const struct iw_setup *setup = conn->setup;
@@ -335,5 +343,5 @@ void iw_accepted_due(struct iw_conn *conn, struct core_ep *ep, uint64_t now)
 	else if (!setup->is_sending && !setup->passive.request.is_peer_to_peer)
 		replied(conn, ep);
 	else
-		iw_conn_set_deadline(conn, conn->give_up_ns);
+		still_accepted(conn, ep);
 }

@@ -68,7 +68,8 @@ static void discard(struct iw_conn *conn)
 		/* MSG_TRUNC: the kernel discards the bytes */
 		ssize_t count = recv(conn->fd, NULL, left, MSG_TRUNC | MSG_DONTWAIT);
 
-		if (count < 0 && errno != EAGAIN && errno != EINTR)
+		if (count < 0 && errno != EAGAIN && errno != EINTR &&
+		    !iw_conn_note_shortage(conn, -errno))
 			iw_conn_lose(conn, -errno);
 		conn->has_fin_come = !count;
 		if (count <= 0)
@@ -85,6 +86,19 @@ static void reset(struct iw_conn *conn)
 	iw_conn_close_socket(conn);
 }
 
+/* Has the connection served again when one of these events comes, or when it is time. */
+static void watch_linger(struct iw_conn *conn, uint32_t events)
+{
+	bool is_short = iw_conn_is_short(conn);
+
+	if (iw_conn_watch(conn, is_short ? IW_EVENTS_SHORT : events) < 0)
+		iw_conn_close_socket(conn);
+	else
+		iw_conn_set_deadline(conn, is_short && conn->retry_ns < conn->give_up_ns
+						   ? conn->retry_ns
+						   : conn->give_up_ns);
+}
+
 void iw_linger(struct iw_conn *conn)
 {
 	bool is_sent;
@@ -93,6 +107,10 @@ void iw_linger(struct iw_conn *conn)
 		return;
 	if (conn->is_lost || iw_now_ns() >= conn->give_up_ns) {
 		reset(conn);
+		return;
+	}
+	if (iw_conn_is_short(conn)) {
+		watch_linger(conn, 0);
 		return;
 	}
 	is_sent = iw_frame_flush_rest(conn);
@@ -114,11 +132,8 @@ void iw_linger(struct iw_conn *conn)
 	if (is_sent && (conn->has_fin_come || (atomic_load(&conn->engine->is_stopping) &&
 					       iw_alive_is_all_answered(conn))))
 		iw_conn_close_socket(conn);
-	else if (iw_conn_watch(conn,
-			       (conn->has_fin_come ? 0 : EPOLLIN) | (is_sent ? 0 : EPOLLOUT)) < 0)
-		iw_conn_close_socket(conn);
 	else
-		iw_conn_set_deadline(conn, conn->give_up_ns);
+		watch_linger(conn, (conn->has_fin_come ? 0 : EPOLLIN) | (is_sent ? 0 : EPOLLOUT));
 }
 
 void iw_linger_all(struct iw_engine *engine)

@@ -211,8 +211,7 @@ static int judge_send(struct iw_conn *conn, int rc)
 		return 0;
 	if (rc == -EFAULT)
 		return rc;
-	/* the kernel lacks memory, as a rule for a moment: the same as a full socket */
-	if (rc == -EAGAIN || rc == -ENOBUFS || rc == -ENOMEM)
+	if (rc == -EAGAIN || iw_conn_note_shortage(conn, rc))
 		conn->stream.tx.is_blocked = true;
 	else
 		iw_conn_lose(conn, rc);
@@ -221,10 +220,12 @@ static int judge_send(struct iw_conn *conn, int rc)
 
 int iw_flush(struct iw_conn *conn, struct core_ep *ep)
 {
-	conn->stream.tx.is_blocked = false;
-	if (has_unsent(&conn->stream.tx))
+	struct iw_tx *tx = &conn->stream.tx;
+
+	tx->is_blocked = iw_conn_is_short(conn);
+	if (has_unsent(tx))
 		iw_alive_sent(conn);
-	while (has_unsent(&conn->stream.tx) && !conn->is_lost) {
+	while (has_unsent(tx) && !tx->is_blocked && !conn->is_lost) {
 		int rc = send_all(conn, ep);
 
 		if (rc < 0)

@@ -14,16 +14,25 @@
 #define BUDGET (1024u * 1024u)	   /* bytes of one pass */
 #define BUDGET_LEAST (64u * 1024u) /* of either direction */
 
-void iw_pass_watch(struct iw_conn *conn)
+static uint32_t events_of(struct iw_conn *conn)
 {
 	const struct iw_stream *stream = &conn->stream;
 
+	if (iw_conn_is_short(conn))
+		return IW_EVENTS_SHORT;
+	/* a socket that is not read shows the peer's disconnect all the same */
+	return (stream->rx.is_blocked ? EPOLLRDHUP : EPOLLIN) |
+	       (stream->tx.is_blocked ? EPOLLOUT : 0);
+}
+
+void iw_pass_watch(struct iw_conn *conn)
+{
 	if (conn->is_polled)
 		return;
-	/* a socket that is not read shows the peer's disconnect all the same */
-	if (iw_conn_watch(conn, (stream->rx.is_blocked ? EPOLLRDHUP : EPOLLIN) |
-					(stream->tx.is_blocked ? EPOLLOUT : 0)) < 0)
-		iw_conn_lower_deadline(conn, iw_now_ns() + 10000000u);
+	if (iw_conn_watch(conn, events_of(conn)) < 0)
+		iw_conn_lower_deadline(conn, iw_now_ns() + IW_RETRY_NS);
+	if (conn->retry_ns)
+		iw_conn_lower_deadline(conn, conn->retry_ns);
 }
 
 /* What the parts of a pass have found, in the order of its weight. */

@@ -351,11 +351,14 @@ static bool is_running(const struct iw_conn *conn)
 	return state == IW_ACCEPTED || state == IW_ESTABLISHED;
 }
 
-/* Reads the socket. False: there is nothing, or the stream has ended. */
+/* Reads the socket. False: there is nothing, the kernel lacks memory, or the stream has ended. */
 static bool read_more(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
-	ssize_t count = receive(conn, ep);
+	ssize_t count;
 
+	if (iw_conn_is_short(conn))
+		return false;
+	count = receive(conn, ep);
 	if (count > 0) {
 		*budget -= (uint64_t)count < *budget ? (uint64_t)count : *budget;
 		return true;
@@ -364,7 +367,7 @@ static bool read_more(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget
 		end_of_stream(conn, ep);
 	else if (count == -EINTR)
 		return true;
-	else if (count != -EAGAIN && count != -ENOMEM && count != -EPROTO)
+	else if (count != -EAGAIN && count != -EPROTO && !iw_conn_note_shortage(conn, (int)count))
 		iw_conn_lose(conn, (int)count);
 	return false;
 }
