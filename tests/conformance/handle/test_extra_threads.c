@@ -6,6 +6,8 @@
 #include "conf.h"
 #include "conn_util.h"
 
+#include <sched.h>
+
 #define ROUNDS (DT_SLOW ? 20 : 100)
 
 /* One call by each of CONF_THREADS threads. */
@@ -225,31 +227,96 @@ static void ep_dup_connect__by_several_threads__one_attempt(void **state)
 	}
 }
 
+struct ending {
+	DAT_EP_HANDLE ep;
+	_Atomic int number;
+	_Atomic int calls;
+};
+
+/* The first call ends the connection; in the states after that all others succeed, too. */
 static void *disconnect_it(void *arg)
 {
-	struct dt_ep *ep = arg;
-	const DAT_RETURN ret = dat_ep_disconnect(ep->ep, DAT_CLOSE_ABRUPT_FLAG);
+	struct ending *ending = arg;
+	const bool is_graceful = atomic_fetch_add(&ending->number, 1) % 2;
 
-	return ret == DAT_SUCCESS || DAT_GET_TYPE(ret) == DAT_INVALID_STATE
-		       ? NULL
-		       : (void *)(uintptr_t)dt_strerror(ret);
+	conf_try(dat_ep_disconnect(ending->ep,
+				   is_graceful ? DAT_CLOSE_GRACEFUL_FLAG : DAT_CLOSE_ABRUPT_FLAG));
+	return NULL;
 }
 
-/* EP-DISC-38 GEN-26 */
+/* EP-DISC-38 EP-DISC-18 EP-DISC-19 EP-DISC-23 GEN-26 */
 static void ep_disconnect__by_several_threads__one_end(void **state)
 {
 	struct conn_fixture *f = *state;
+	struct ending ending;
 
 	for (int i = 0; i < ROUNDS; i++) {
 		conn_link(f, &f->a, &f->b);
 		conn_post_recv(f->a.ep, &f->buf, CONN_A_RECEIVES_AT, 5);
-		conf_parallel(disconnect_it, &f->a);
+		ending.ep = f->a.ep;
+		atomic_store(&ending.number, 0);
+		conf_parallel(disconnect_it, &ending);
 		dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 		dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 		conn_expect_flushes(&f->a, 5, 1);
 		conn_no_events(&f->a);
 		conn_no_events(&f->b);
 		dt_ok(dat_ep_reset(f->a.ep));
+		dt_ok(dat_ep_reset(f->b.ep));
+	}
+}
+
+/* One thread frees the endpoint when another one has disconnected it, or is about to. */
+static void *disconnect_until_freed(void *arg)
+{
+	struct ending *ending = arg;
+	DAT_RETURN ret;
+
+	if (atomic_fetch_add(&ending->number, 1) == 0) {
+		while (!atomic_load(&ending->calls))
+			sched_yield();
+		conf_try(dat_ep_free(ending->ep));
+		return NULL;
+	}
+	do {
+		atomic_fetch_add(&ending->calls, 1);
+		ret = dat_ep_disconnect(ending->ep, DAT_CLOSE_ABRUPT_FLAG);
+	} while (ret == DAT_SUCCESS);
+	if (ret == (DAT_CLASS_ERROR | (DAT_RETURN)DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP))
+		return NULL;
+	return (void *)(uintptr_t)dt_strerror(ret);
+}
+
+/* Events of the freed endpoint: one end at most. */
+static void check_end_of_freed(const struct dt_ep *ep)
+{
+	DAT_EVENT event;
+
+	if (dat_evd_dequeue(ep->conn, &event) == DAT_SUCCESS)
+		assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_DISCONNECTED);
+	dt_no_event(ep->conn);
+	dt_drain(ep->recv);
+	dt_no_event(ep->request);
+}
+
+/* EP-DISC-38 EP-DISC-04 GEN-26 */
+static void ep_disconnect__freed_meanwhile__one_end_at_the_peer(void **state)
+{
+	struct conn_fixture *f = *state;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct ending ending = {.calls = 0};
+		struct dt_ep freed = f->a; /* the same EVDs */
+
+		dt_ok(dat_ep_create(f->ia.ia, f->ia.pz, freed.recv, freed.request, freed.conn, NULL,
+				    &freed.ep));
+		conn_link(f, &freed, &f->b);
+		conn_post_recv(freed.ep, &f->buf, CONN_A_RECEIVES_AT, 5);
+		ending.ep = freed.ep;
+		conf_parallel(disconnect_until_freed, &ending);
+		dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+		conn_no_events(&f->b);
+		check_end_of_freed(&freed);
 		dt_ok(dat_ep_reset(f->b.ep));
 	}
 }
@@ -265,6 +332,7 @@ int main(void)
 		conn_test(ep_connect__by_several_threads__one_attempt),
 		conn_test(ep_dup_connect__by_several_threads__one_attempt),
 		conn_test(ep_disconnect__by_several_threads__one_end),
+		conn_test(ep_disconnect__freed_meanwhile__one_end_at_the_peer),
 	};
 
 	return cmocka_run_group_tests_name("extra_threads", tests, NULL, NULL);

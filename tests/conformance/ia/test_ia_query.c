@@ -4,6 +4,7 @@
  */
 #include "conf.h"
 
+#include <sched.h>
 #include <stddef.h>
 #include <netinet/in.h>
 
@@ -267,27 +268,119 @@ static void ia_query__no_instance__invalid_handle(void **state)
 			      DAT_INVALID_HANDLE_IA);
 }
 
-static void *query_often(void *arg)
+/* --- threads --- */
+
+#define QUERIES (DT_SLOW ? 10000 : 200000)
+
+struct queried {
+	struct dt_ia ia; /* the answers of a query that was alone */
+	_Atomic int number;
+	_Atomic int queries;
+};
+
+static bool is_same_all(const struct field *fields, size_t count, const void *a, const void *b)
 {
-	struct dt_ia *ia = arg;
+	for (size_t i = 0; i < count; i++)
+		if (!is_same(&fields[i], a, b))
+			return false;
+	return true;
+}
 
-	for (int i = 0; i < 500; i++) {
-		DAT_IA_ATTR attr;
-		DAT_PROVIDER_ATTR provider;
+/* Queries everything; the text says what is wrong in an answer. */
+static DAT_RETURN query_all(struct queried *queried, const char **wrong_out)
+{
+	const struct dt_ia *ia = &queried->ia;
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	union guarded got, provider;
+	DAT_RETURN ret;
 
-		conf_try(dat_ia_query(ia->ia, NULL, DAT_IA_FIELD_ALL, &attr, DAT_PROVIDER_FIELD_ALL,
-				      &provider));
-		if (attr.max_eps != ia->attr.max_eps ||
-		    provider.max_private_data_size != ia->provider.max_private_data_size)
-			return (void *)(uintptr_t) "other attributes";
+	memset(&got, 0x5a, sizeof(got));
+	memset(&provider, 0x5a, sizeof(provider));
+	ret = dat_ia_query(ia->ia, &async, DAT_IA_FIELD_ALL, &got.ia.attr, DAT_PROVIDER_FIELD_ALL,
+			   &provider.provider.attr);
+	atomic_fetch_add(&queried->queries, 1);
+	*wrong_out = NULL;
+	if (ret != DAT_SUCCESS)
+		*wrong_out = dt_strerror(ret);
+	else if (async != ia->async)
+		*wrong_out = "another asynchronous EVD";
+	else if (!is_same_all(ia_fields, COUNT_OF(ia_fields), &got.ia.attr, &ia->attr))
+		*wrong_out = "other attributes of the adapter";
+	else if (!is_same_all(provider_fields, COUNT_OF(provider_fields), &provider.provider.attr,
+			      &ia->provider))
+		*wrong_out = "other attributes of the provider";
+	return ret;
+}
+
+/* Other instances come and go. */
+static void *open_others(void)
+{
+	for (int i = 0; i < 20; i++) {
+		DAT_EVD_HANDLE evd = DAT_HANDLE_NULL;
+		DAT_IA_HANDLE ia;
+
+		conf_try(dat_ia_open((DAT_NAME_PTR)(uintptr_t)dt_adapter(), 8, &evd, &ia));
+		conf_try(dat_ia_close(ia, DAT_CLOSE_ABRUPT_FLAG));
 	}
 	return NULL;
 }
 
-/* IA-QUERY-58 */
+/* One thread opens other instances, and the others query. */
+static void *query_often(void *arg)
+{
+	struct queried *queried = arg;
+	const char *wrong = NULL;
+
+	if (atomic_fetch_add(&queried->number, 1) == 0)
+		return open_others();
+	for (int i = 0; i < QUERIES && !wrong; i++)
+		(void)query_all(queried, &wrong);
+	return (void *)(uintptr_t)wrong;
+}
+
+/* IA-QUERY-58 IA-QUERY-10 */
 static void ia_query__in_parallel__same_answer(void **state)
 {
-	conf_parallel(query_often, *state);
+	const struct dt_ia *ia = *state;
+	static struct queried queried;
+
+	memcpy((void *)&queried.ia, ia, sizeof(*ia)); /* a member is declared const */
+	conf_parallel(query_often, &queried);
+}
+
+/* One thread closes the instance when the others have begun. */
+static void *query_until_closed(void *arg)
+{
+	struct queried *queried = arg;
+	const char *wrong;
+	DAT_RETURN ret;
+
+	if (atomic_fetch_add(&queried->number, 1) == 0) {
+		while (atomic_load(&queried->queries) < CONF_THREADS)
+			sched_yield();
+		conf_try(dat_ia_close(queried->ia.ia, DAT_CLOSE_ABRUPT_FLAG));
+		return NULL;
+	}
+	do
+		ret = query_all(queried, &wrong);
+	while (!wrong);
+	if (ret == (DAT_CLASS_ERROR | (DAT_RETURN)DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_IA))
+		return NULL;
+	return (void *)(uintptr_t)wrong;
+}
+
+/* IA-QUERY-58 IA-QUERY-09 GEN-26 */
+static void ia_query__closed_meanwhile__right_or_refused(void **state)
+{
+	static struct queried queried;
+
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		dt_ia_open(&queried.ia);
+		atomic_store(&queried.number, 0);
+		atomic_store(&queried.queries, 0);
+		conf_parallel(query_until_closed, &queried);
+	}
 }
 
 /* --- values --- */
@@ -393,6 +486,7 @@ int main(void)
 		dt_ia_test(ia_query__mask_or_pointer_wrong__invalid_parameter),
 		dt_ia_test(ia_query__no_instance__invalid_handle),
 		dt_ia_test(ia_query__in_parallel__same_answer),
+		cmocka_unit_test(ia_query__closed_meanwhile__right_or_refused),
 		dt_ia_test(ia_query__names_and_versions__as_promised),
 		dt_ia_test(ia_query__provider_attributes__as_promised),
 		dt_ia_test(ia_query__is_thread_safe__as_listed),

@@ -132,6 +132,76 @@ static void ia_open__parallel_with_closes__no_residue(void **state)
 	child_run(parallel_open_close);
 }
 
+/* --- different names --- */
+
+#define ROUNDS 100
+
+DAT_RETURN dats_get_ia_handle(unsigned long handle, DAT_IA_HANDLE *ia_handle_p);
+
+static const struct {
+	const char *name, *library;
+} adapters[] = {{"a", "MOCK_FOREIGN"}, {"b", "MOCK_FOREIGN"}, {"c", "MOCK_SECOND"}};
+
+static void adapters_conf(void)
+{
+	char text[3 * 600];
+	size_t len = 0;
+
+	for (size_t i = 0; i < sizeof(adapters) / sizeof(adapters[0]); i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+					"%s u1.2 nonthreadsafe default %s mock.1 \"\" \"\"\n",
+					adapters[i].name, library_get(adapters[i].library));
+	must(len < sizeof(text));
+	conf_set(text);
+}
+
+/* The instance is of that library: its table is there. */
+static void library_must(DAT_IA_HANDLE ia, const char *library)
+{
+	DAT_IA_HANDLE handle;
+	Dl_info info;
+
+	must(dats_get_ia_handle((unsigned long)(uintptr_t)ia, &handle) == DAT_SUCCESS);
+	must(dladdr(((const struct mock_object *)handle)->provider, &info) != 0);
+	must(strcmp(info.dli_fname, library_get(library)) == 0);
+}
+
+static void *thread_open_names(void *index)
+{
+	uintptr_t i = (uintptr_t)index;
+
+	pthread_barrier_wait(&barrier);
+	for (int round = 0; round < ROUNDS; round++) {
+		size_t which = (i + (size_t)round) % (sizeof(adapters) / sizeof(adapters[0]));
+		DAT_IA_HANDLE ia, again;
+
+		must(open_simply(adapters[which].name, &ia) == DAT_SUCCESS);
+		must(open_simply(adapters[which].name, &again) == DAT_SUCCESS);
+		must(ia != again);
+		library_must(ia, adapters[which].library);
+		library_must(again, adapters[which].library);
+		close_must(ia);
+		library_must(again, adapters[which].library);
+		close_must(again);
+	}
+	return NULL;
+}
+
+static void parallel_names(void)
+{
+	adapters_conf();
+	threads_run(thread_open_names);
+	must(mock.inits == mock.finis);
+	must(!is_loaded("MOCK_FOREIGN") && !is_loaded("MOCK_SECOND"));
+}
+
+/* IA-OPEN-44: different names, two of them of one library, and each name by several threads */
+static void ia_open__parallel_names__each_of_its_library(void **state)
+{
+	(void)state;
+	child_run(parallel_names);
+}
+
 static void forked(void)
 {
 	DAT_IA_HANDLE ia, other;
@@ -315,6 +385,7 @@ int main(void)
 		cmocka_unit_test(ia_open__parallel_first_opens__one_init),
 		cmocka_unit_test(ia_close__parallel__one_acts),
 		cmocka_unit_test(ia_open__parallel_with_closes__no_residue),
+		cmocka_unit_test(ia_open__parallel_names__each_of_its_library),
 		cmocka_unit_test(fork__instance_open__child_is_refused_it_and_opens_another),
 		cmocka_unit_test(fork__another_thread_in_init__child_opens),
 		cmocka_unit_test(fork__from_inside_init__both_continue),
