@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <dat/udat.h>
+
 #include "live.h"
 
 #define BASE 0x10000u
@@ -112,6 +114,17 @@ static bool image_make(struct image *image, bool has_frame, const uint8_t *data,
 
 /* --- the result --- */
 
+/* No more entries than the two ends of the queue say, nor than it has room for. */
+static void check_queue(const struct live_object *evd)
+{
+	uint64_t count = live_outstanding(evd, OPENDAT_STAT_EVD_HEAD, OPENDAT_STAT_EVD_TAIL,
+					  OPENDAT_STAT_EVD_ROOM);
+
+	assert(count <= live_value(evd, OPENDAT_STAT_EVD_ROOM));
+	assert(count <=
+	       live_value(evd, OPENDAT_STAT_EVD_TAIL) - live_value(evd, OPENDAT_STAT_EVD_HEAD));
+}
+
 static void check_process(const struct live_process *process)
 {
 	uint32_t counted = 0;
@@ -124,6 +137,8 @@ static void check_process(const struct live_process *process)
 		assert(object->instance_index < process->instance_count);
 		assert(object->instance == process->instances[object->instance_index].address);
 		assert(i == 0 || object[-1].address <= object->address);
+		if (object->type == DAT_HANDLE_TYPE_EVD)
+			check_queue(object);
 	}
 	for (uint32_t i = 0; i < process->instance_count; i++)
 		for (unsigned int type = 0; type < LIVE_TYPES; type++)
