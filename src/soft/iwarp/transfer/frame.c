@@ -20,7 +20,7 @@ bool iw_frame_has_room(struct iw_conn *conn, uint32_t payload)
 	struct iw_buffer *out = &conn->stream.tx.out;
 	uint32_t need = payload + IW_FRAME_SMALL;
 
-	if (conn->stream.tx.direct.is_active)
+	if (iw_frame_is_direct(conn))
 		return false;
 	if (out->start == out->end)
 		out->start = out->end = 0;
@@ -92,50 +92,145 @@ static int crc_of_pins(const struct soft_pins *pins, uint32_t *crc)
 	return 0;
 }
 
-/* Pad and CRC behind a payload that is not copied. */
-static int put_tail(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req,
-		    const struct iw_ddp *ddp, uint64_t offset, uint32_t len)
+/* Continues a CRC over a payload that is not copied; -EFAULT. */
+static int crc_of_payload(struct core_ep *ep, const struct core_req *req, uint64_t offset,
+			  uint32_t len, uint32_t *crc)
 {
-	struct iw_direct *direct = &conn->stream.tx.direct;
-	const uint8_t *at = conn->stream.tx.out.data + conn->stream.tx.out.end;
-	uint32_t pad = iw_fpdu_pad(iw_ddp_size(ddp) + len);
 	struct soft_pins pins;
-	uint32_t crc;
 	int rc;
 
-	memset(direct->tail, 0, sizeof(direct->tail));
-	direct->tail_size = pad + IW_FPDU_CRC;
-	if (!conn->has_crc)
-		return 0;
-	crc = iw_crc32c(0, at, IW_FPDU_HEAD + iw_ddp_size(ddp));
 	if (soft_pin(ep, req->iov, req->segments, offset, len, CORE_MEM_SOURCE, &pins) < 0)
 		return -EFAULT;
-	rc = crc_of_pins(&pins, &crc);
+	rc = crc_of_pins(&pins, crc);
 	soft_unpin(&pins);
-	crc = iw_crc32c(crc, direct->tail, pad);
-	iw_crc_put(crc, direct->tail + pad);
 	return rc;
+}
+
+bool iw_frame_can_append(const struct iw_conn *conn, const struct core_req *req)
+{
+	const struct iw_direct *direct = &conn->stream.tx.direct;
+
+	return iw_frame_is_direct(conn) && direct->sequence == req->sequence &&
+	       direct->count < IW_FRAMES;
 }
 
 int iw_frame_direct(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req,
 		    const struct iw_ddp *ddp, uint64_t offset, uint32_t len)
 {
 	struct iw_tx *tx = &conn->stream.tx;
+	struct iw_direct *direct = &tx->direct;
+	struct iw_frame *frame = &direct->frame[direct->count];
+	uint32_t ulpdu = iw_ddp_size(ddp) + len;
+	uint32_t pad = iw_fpdu_pad(ulpdu);
+	uint32_t crc;
 
-	(void)iw_frame_begin(conn, ddp, len);
-	if (put_tail(conn, ep, req, ddp, offset, len) < 0)
-		return -EFAULT;
-	tx->out.end += IW_FPDU_HEAD + iw_ddp_size(ddp);
-	tx->direct.is_active = true;
-	tx->direct.sequence = req->sequence;
-	tx->direct.offset = offset;
-	tx->direct.left = len;
-	tx->direct.tail_sent = 0;
-	tx->queued += IW_FPDU_HEAD + iw_ddp_size(ddp) + len + tx->direct.tail_size;
+	*frame = (struct iw_frame){
+		.len = len,
+		.head_size = (uint8_t)(IW_FPDU_HEAD + iw_ddp_size(ddp)),
+		.tail_size = (uint8_t)(pad + IW_FPDU_CRC),
+	};
+	be_put16(frame->head, (uint16_t)ulpdu);
+	(void)iw_ddp_put(ddp, frame->head + IW_FPDU_HEAD);
+	if (conn->has_crc) {
+		crc = iw_crc32c(0, frame->head, frame->head_size);
+		if (crc_of_payload(ep, req, offset, len, &crc) < 0)
+			return -EFAULT;
+		iw_crc_put(iw_crc32c(crc, frame->tail, pad), frame->tail + pad);
+	}
+	if (!direct->count++) {
+		direct->sequence = req->sequence;
+		direct->offset = offset;
+	}
+	tx->queued += iw_fpdu_size(ulpdu);
 	return 0;
 }
 
 /* --- sending --- */
+
+/* Parts of the stream that one system call sends. */
+struct gather {
+	struct iovec iov[IW_SEND_IOV];
+	size_t count;
+	struct soft_pins pins; /* payloads, one after the other */
+	uint32_t pin;	       /* where the next payload begins */
+	size_t at;
+};
+
+static void gather_add(struct gather *gather, const uint8_t *bytes, size_t size)
+{
+	if (size)
+		gather->iov[gather->count++] = (struct iovec){(void *)(uintptr_t)bytes, size};
+}
+
+/* Adds the next `left` bytes of the payloads. */
+static void gather_payload(struct gather *gather, size_t left)
+{
+	while (left) {
+		const struct iovec *from = &gather->pins.iov[gather->pin];
+		size_t part = from->iov_len - gather->at;
+
+		if (part > left)
+			part = left;
+		gather_add(gather, (const uint8_t *)from->iov_base + gather->at, part);
+		left -= part;
+		gather->at += part;
+		if (gather->at == from->iov_len) {
+			gather->at = 0;
+			gather->pin++;
+		}
+	}
+}
+
+/* What is left of an FPDU of which TCP has taken so much already. */
+struct frame_left {
+	uint32_t head;
+	uint32_t payload;
+	uint32_t tail;
+};
+
+/* Takes up to `*done` bytes off a size. */
+static uint32_t take_off(uint32_t size, uint32_t *done)
+{
+	uint32_t part = size < *done ? size : *done;
+
+	*done -= part;
+	return size - part;
+}
+
+static struct frame_left left_of(const struct iw_frame *frame, uint32_t done)
+{
+	struct frame_left left;
+
+	left.head = take_off(frame->head_size, &done);
+	left.payload = take_off(frame->len, &done);
+	left.tail = take_off(frame->tail_size, &done);
+	return left;
+}
+
+static uint32_t frame_size(const struct iw_frame *frame)
+{
+	return frame->head_size + frame->len + frame->tail_size;
+}
+
+/* Pins what `frames` FPDUs, from the first on, still need of the consumer's memory: 0 or -EFAULT.
+ */
+static int pin_payloads(struct iw_conn *conn, struct core_ep *ep, uint32_t frames,
+			struct soft_pins *pins)
+{
+	const struct iw_direct *direct = &conn->stream.tx.direct;
+	const struct core_req *req = core_req_at(&ep->req, direct->sequence);
+	const struct iw_frame *frame = &direct->frame[direct->first];
+	uint32_t left = left_of(frame, direct->done).payload;
+	uint64_t offset = direct->offset + frame->len - left;
+	uint64_t len = left;
+	uint32_t i;
+
+	for (i = 1; i < frames; i++)
+		len += frame[i].len;
+	if (soft_pin(ep, req->iov, req->segments, offset, len, CORE_MEM_SOURCE, pins) < 0)
+		return -EFAULT;
+	return 0;
+}
 
 /* Takes `count` bytes that TCP has accepted off what waits. */
 static void took(struct iw_tx *tx, size_t count)
@@ -147,14 +242,17 @@ static void took(struct iw_tx *tx, size_t count)
 	if (part > count)
 		part = count;
 	tx->out.start += (uint32_t)part;
-	count -= part;
-	part = direct->left < count ? direct->left : count;
-	direct->left -= (uint32_t)part;
-	direct->offset += part;
-	count -= part;
-	direct->tail_sent += (uint32_t)count;
-	if (direct->is_active && !direct->left && direct->tail_sent == direct->tail_size)
-		direct->is_active = false;
+	direct->done += (uint32_t)(count - part);
+	while (direct->first < direct->count) {
+		const struct iw_frame *frame = &direct->frame[direct->first];
+
+		if (direct->done < frame_size(frame))
+			return;
+		direct->done -= frame_size(frame);
+		direct->offset += frame->len;
+		direct->first++;
+	}
+	direct->first = direct->count = 0;
 }
 
 /* One call of sendmsg: 0, or -errno. */
@@ -169,39 +267,45 @@ static int send_some(struct iw_conn *conn, struct iovec *iov, size_t count)
 	return 0;
 }
 
-/* Sends `out`, and the payload behind it. */
+/* Adds the FPDUs that are not copied; their payload is pinned. */
+static void gather_frames(const struct iw_direct *direct, struct gather *gather)
+{
+	uint32_t done = direct->done;
+	uint32_t i;
+
+	for (i = direct->first; i < direct->count; i++) {
+		const struct iw_frame *frame = &direct->frame[i];
+		struct frame_left left = left_of(frame, done);
+
+		gather_add(gather, frame->head + frame->head_size - left.head, left.head);
+		gather_payload(gather, left.payload);
+		gather_add(gather, frame->tail + frame->tail_size - left.tail, left.tail);
+		done = 0;
+	}
+}
+
+/* Sends `out`, and the FPDUs behind it. */
 static int send_all(struct iw_conn *conn, struct core_ep *ep)
 {
 	struct iw_tx *tx = &conn->stream.tx;
-	struct iw_direct *direct = &tx->direct;
-	struct iovec iov[IW_SEND_IOV];
-	struct soft_pins pins = {.count = 0};
-	size_t count = 0;
-	uint32_t i;
+	struct gather gather;
 	int rc;
 
-	if (iw_buffer_count(&tx->out))
-		iov[count++] =
-			(struct iovec){tx->out.data + tx->out.start, iw_buffer_count(&tx->out)};
-	if (direct->is_active) {
-		const struct core_req *req = core_req_at(&ep->req, direct->sequence);
-
-		if (direct->left && soft_pin(ep, req->iov, req->segments, direct->offset,
-					     direct->left, CORE_MEM_SOURCE, &pins) < 0)
+	gather.count = gather.pin = gather.at = gather.pins.count = 0;
+	gather_add(&gather, tx->out.data + tx->out.start, iw_buffer_count(&tx->out));
+	if (iw_frame_is_direct(conn)) {
+		if (pin_payloads(conn, ep, tx->direct.count - tx->direct.first, &gather.pins) < 0)
 			return -EFAULT;
-		for (i = 0; i < pins.count; i++)
-			iov[count++] = pins.iov[i];
-		iov[count++] = (struct iovec){direct->tail + direct->tail_sent,
-					      direct->tail_size - direct->tail_sent};
+		gather_frames(&tx->direct, &gather);
 	}
-	rc = send_some(conn, iov, count);
-	soft_unpin(&pins);
+	rc = send_some(conn, gather.iov, gather.count);
+	soft_unpin(&gather.pins);
 	return rc;
 }
 
-static bool has_unsent(const struct iw_tx *tx)
+static bool has_unsent(const struct iw_conn *conn)
 {
-	return iw_buffer_count(&tx->out) || tx->direct.is_active;
+	return iw_buffer_count(&conn->stream.tx.out) || iw_frame_is_direct(conn);
 }
 
 /* What the result of a system call on the socket means: 0 try again, 1 stop, -EFAULT. */
@@ -223,9 +327,9 @@ int iw_flush(struct iw_conn *conn, struct core_ep *ep)
 	struct iw_tx *tx = &conn->stream.tx;
 
 	tx->is_blocked = iw_conn_is_short(conn);
-	if (has_unsent(tx))
+	if (has_unsent(conn))
 		iw_alive_sent(conn);
-	while (has_unsent(tx) && !tx->is_blocked && !conn->is_lost) {
+	while (has_unsent(conn) && !tx->is_blocked && !conn->is_lost) {
 		int rc = send_all(conn, ep);
 
 		if (rc < 0)
@@ -253,22 +357,25 @@ static void append_terminate(struct iw_conn *conn, struct iw_buffer *rest)
 	*rest = tx->out;
 }
 
-/* Copies what the FPDU under way still needs of the consumer's memory behind `rest`. */
+/*
+ * Copies what the FPDU that has begun still needs behind `rest`. Those behind it are not sent:
+ * their request has not completed.
+ */
 static void copy_direct(struct iw_conn *conn, struct core_ep *ep, struct iw_buffer *rest)
 {
 	struct iw_direct *direct = &conn->stream.tx.direct;
-	const struct core_req *req = core_req_at(&ep->req, direct->sequence);
-	uint32_t tail = direct->tail_size - direct->tail_sent;
-	struct soft_pins pins = {.count = 0};
+	const struct iw_frame *frame = &direct->frame[direct->first];
+	struct frame_left left = left_of(frame, direct->done);
+	struct soft_pins pins;
 
-	direct->is_active = false;
-	if (direct->left && (soft_pin(ep, req->iov, req->segments, direct->offset, direct->left,
-				      CORE_MEM_SOURCE, &pins) < 0 ||
-			     soft_gather(rest->data, &pins) < 0))
+	direct->count = direct->first;
+	memcpy(rest->data, frame->head + frame->head_size - left.head, left.head);
+	if (pin_payloads(conn, ep, 1, &pins) < 0 || soft_gather(rest->data + left.head, &pins) < 0)
 		conn->is_lost = true; /* the FPDU cannot be finished */
 	soft_unpin(&pins);
-	memcpy(rest->data + direct->left, direct->tail + direct->tail_sent, tail);
-	rest->end = direct->left + tail;
+	rest->end = left.head + left.payload;
+	memcpy(rest->data + rest->end, frame->tail + frame->tail_size - left.tail, left.tail);
+	rest->end += left.tail;
 }
 
 void iw_frame_detach(struct iw_conn *conn, struct core_ep *ep)
@@ -278,7 +385,7 @@ void iw_frame_detach(struct iw_conn *conn, struct core_ep *ep)
 	struct iw_buffer out = stream->tx.out;
 
 	rest->start = rest->end = 0;
-	if (stream->tx.direct.is_active)
+	if (iw_frame_is_direct(conn) && stream->tx.direct.done)
 		copy_direct(conn, ep, rest);
 	if (stream->tx.error != IW_NO_ERROR && rest->data)
 		append_terminate(conn, rest);

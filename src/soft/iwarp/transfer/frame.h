@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Building FPDUs, and giving them to TCP. Small payloads are copied behind their header, so that
- * one system call sends many. Large ones go to TCP straight from the consumer's memory.
+ * one system call sends many. Large ones go to TCP straight from the consumer's memory, and
+ * one system call sends many of these, too: a call for each would wake the peer for each.
  */
 #ifndef IWARP_FRAME_H
 #define IWARP_FRAME_H
@@ -9,8 +10,9 @@
 #include "soft/iwarp/conn.h"
 #include "soft/pins.h"
 
-#define IW_SEND_IOV (SOFT_IOV_MAX + 2u) /* what waits, payload, tail */
-#define IW_DIRECT_MIN 8192u		/* payloads from that size on are not copied */
+/* What waits; of each FPDU head, payload and tail; segments of the payloads. */
+#define IW_SEND_IOV (1u + 3u * IW_FRAMES + SOFT_IOV_MAX)
+#define IW_DIRECT_MIN 8192u /* payloads from that size on are not copied */
 /* What a frame without payload needs at most: a Read Request, or a Terminate. */
 #define IW_FRAME_SMALL 96u
 
@@ -27,8 +29,16 @@ uint8_t *iw_frame_begin(struct iw_conn *conn, const struct iw_ddp *ddp, uint32_t
 void iw_frame_end(struct iw_conn *conn, const struct iw_ddp *ddp, uint32_t payload);
 /* Both, for an FPDU without payload. */
 void iw_frame_put_empty(struct iw_conn *conn, const struct iw_ddp *ddp);
-/* Both, for a payload that is `len` bytes of a request, from that offset on; nothing else can be
- * queued before iw_flush has sent all of it. 0 or -EFAULT: the memory is not valid any more. */
+/* Do FPDUs wait whose payload is not copied? */
+static inline bool iw_frame_is_direct(const struct iw_conn *conn)
+{
+	return conn->stream.tx.direct.first < conn->stream.tx.direct.count;
+}
+/* May more FPDUs of that request follow them? */
+bool iw_frame_can_append(const struct iw_conn *conn, const struct core_req *req);
+/* Queues an FPDU whose payload is the next `len` bytes of a request, from that offset on, without
+ * copying it. There is room for it, or it can be appended; nothing else can be queued before
+ * iw_flush has sent all of it. 0 or -EFAULT: the memory is not valid any more. */
 int iw_frame_direct(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req,
 		    const struct iw_ddp *ddp, uint64_t offset, uint32_t len);
 

@@ -50,6 +50,7 @@ int iw_stream_begin(struct iw_conn *conn)
 	lists = (struct iw_lists *)(void *)(data + IW_SPILL_SIZE);
 	tx->read = lists->read;
 	tx->served = lists->served;
+	tx->direct.frame = lists->frame;
 	for (queue = 0; queue < IW_QUEUES; queue++)
 		tx->msn[queue] = rx->msn[queue] = 1;
 	tx->mulpdu = mulpdu_of(conn);

@@ -80,24 +80,36 @@ struct iw_served {
 	struct iw_offender offender;
 };
 
+#define IW_FRAMES 17u /* FPDUs of the largest size in 1 MiB, and the rest */
+
+/* What surrounds a payload that is not copied. */
+struct iw_frame {
+	uint32_t len; /* of the payload */
+	uint8_t head_size;
+	uint8_t tail_size;
+	uint8_t head[IW_FPDU_HEAD + IW_UNTAGGED_HEAD];
+	uint8_t tail[3 + IW_FPDU_CRC]; /* pad and CRC */
+};
+
 /* Behind the bytes in the buffer, so that a connection that is being set up is small (IWCM-39). */
 struct iw_lists {
 	struct iw_read read[IW_READS];
 	struct iw_served served[IW_READS];
+	struct iw_frame frame[IW_FRAMES];
 };
 _Static_assert(sizeof(struct iw_lists) <= IW_LISTS_SIZE, "there is room for the lists");
 
 struct iw_tx {
-	struct iw_buffer out; /* whole FPDUs, or the beginning of one */
-	/* behind `out`: payload that goes to TCP straight from the consumer's memory */
+	struct iw_buffer out; /* whole FPDUs */
+	/* behind `out`: FPDUs of one request, whose payload goes to TCP straight from the
+	 * consumer's memory */
 	struct iw_direct {
-		bool is_active;
+		struct iw_frame *frame; /* of struct iw_lists */
+		uint32_t count;
+		uint32_t first;	   /* the first that TCP has not taken all of; `count`: none */
+		uint32_t done;	   /* bytes of it that TCP has taken */
 		uint64_t sequence; /* of the request */
-		uint64_t offset;   /* in it, of the next byte */
-		uint32_t left;
-		uint8_t tail[8]; /* pad and CRC */
-		uint32_t tail_size;
-		uint32_t tail_sent;
+		uint64_t offset;   /* in it, of the payload of the first */
 	} direct;
 	uint64_t queued;	 /* bytes of the stream that were put above */
 	uint64_t sent;		 /* bytes that TCP has taken */

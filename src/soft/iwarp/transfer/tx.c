@@ -114,13 +114,15 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 	uint32_t most = iw_frame_most(conn, iw_ddp_size(&ddp));
 	uint64_t left = message_left(tx, req);
 	uint32_t len = left < most ? (uint32_t)left : most;
+	bool is_more = iw_frame_can_append(conn, req);
+	bool is_direct = is_more || len >= IW_DIRECT_MIN;
 	int rc;
 
-	if (!iw_frame_has_room(conn, len >= IW_DIRECT_MIN ? 0 : len))
+	if (!is_more && !iw_frame_has_room(conn, is_direct ? 0 : len))
 		return TX_FULL;
 	ddp.is_last = len == left;
-	rc = len >= IW_DIRECT_MIN ? iw_frame_direct(conn, ep, req, &ddp, tx->offset, len)
-				  : put_copied(conn, ep, req, &ddp, len);
+	rc = is_direct ? iw_frame_direct(conn, ep, req, &ddp, tx->offset, len)
+		       : put_copied(conn, ep, req, &ddp, len);
 	if (rc < 0) {
 		iw_tx_fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
 		return TX_FAILED;
@@ -355,7 +357,7 @@ int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 	while (tx->may_send && !tx->is_over && !conn->is_lost) {
 		enum tx_step step = *budget ? put_next(conn, ep, budget) : TX_WAIT;
 
-		if (step == TX_QUEUED && !tx->direct.is_active) {
+		if (step == TX_QUEUED) {
 			handled++;
 			continue;
 		}
