@@ -16,6 +16,7 @@
 
 #define HANG_MS 60000
 #define EXIT_IMPOSSIBLE 77
+#define TRIES_MAX 1000 /* of a call while the system lacks memory: every 10 ms in ten seconds */
 
 /* --- the child --- */
 
@@ -107,6 +108,13 @@ static bool is_stall(const struct sweep_point *point)
 	return point->error == EAGAIN || point->error == ENOBUFS || point->error == EPIPE;
 }
 
+/* The kernel lacks memory all the time: a call that is tried again must leave a pause. */
+static bool is_tried_too_often(const struct sweep_point *point)
+{
+	return sweep->is_stall && (point->error == ENOMEM || point->error == ENOBUFS) &&
+	       sweep->fired > TRIES_MAX;
+}
+
 static enum sweep_result point_try(const struct sweep_point *point)
 {
 	bool has_ended;
@@ -164,6 +172,9 @@ enum sweep_result point_run(const struct sweep_point *point)
 		return result;
 	if (!sweep->fired)
 		return SWEEP_NOT_REACHED;
+	if (is_tried_too_often(point))
+		snprintf(sweep->message, sizeof(sweep->message), "tried %u times, without a pause",
+			 (unsigned)sweep->fired);
 	if (measure->threads > reference.threads)
 		complain("threads", measure->threads, reference.threads);
 	if (measure->descriptors > reference.descriptors && !point->call->leaks_descriptors)
