@@ -224,11 +224,12 @@ static int learn_peer(struct shm_conn *conn, const struct shm_packet *packet)
 	shm_identity_prove(conn, &packet->sender);
 	if (shm_identity_is_barred(conn))
 		return -EPROTO;
+	shm_setup_learn_process(conn, &packet->wire.accept.side);
+	shm_setup_probe_process(conn);
+	/* after the probe: without a key table that can be read there is no direct access */
 	rc = shm_setup_take_trust(conn, packet->wire.accept.side.ability, packet->fds[1]);
 	if (rc < 0)
 		return rc;
-	shm_setup_learn_process(conn, &packet->wire.accept.side);
-	shm_setup_probe_process(conn);
 	return shm_conn_map_segment(conn, packet->fds[0]);
 }
 

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/statfs.h>
 #include <sys/uio.h>
 
 #include "../../../lib/ability.h"
@@ -15,6 +16,14 @@
 static void bytes_move_later(bool is_done)
 {
 	assert_true(is_done);
+	move_bytes();
+}
+
+static void attempt_moves_bytes(bool is_done)
+{
+	assert_true(is_done);
+	assert_true(attempt_ends());
+	stage_memory();
 	move_bytes();
 }
 
@@ -35,6 +44,24 @@ static void rdma__a_way_of_copying_fails__bytes_arrive(void **state)
 	(void)state;
 	play_some(&by_caller, copy_faults, COUNT(copy_faults), 3);
 	play_some(&by_service, copy_faults, COUNT(copy_faults), 3);
+}
+
+int __real_fstatfs64(int fd, struct statfs *info);
+int __wrap_fstatfs64(int fd, struct statfs *info);
+int __wrap_fstatfs64(int fd, struct statfs *info)
+{
+	return fault_hits("fstatfs64") ? -1 : __real_fstatfs64(fd, info);
+}
+
+/* A key table that cannot be checked gives no direct access, to either side. */
+static void connect__key_table_refused__bytes_arrive(void **state)
+{
+	static const struct fault faults[] = {{"fstatfs64", ENOMEM}};
+	static const struct scene scene = {stage_request, accept_b, attempt_moves_bytes,
+					   FAULT_OTHERS};
+
+	(void)state;
+	play_some(&scene, faults, COUNT(faults), 3);
 }
 
 /*
@@ -162,6 +189,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rdma__a_way_of_copying_fails__bytes_arrive),
+		cmocka_unit_test(connect__key_table_refused__bytes_arrive),
 		cmocka_unit_test(send__fetching_is_refused_after_the_set_up__both_break),
 		cmocka_unit_test(
 			disconnect__socket_seems_to_end_before_the_last_packet__disconnected),
