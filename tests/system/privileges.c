@@ -27,18 +27,11 @@
 #include <cmocka.h>
 #include <dat/udat.h>
 
+#include "../lib/must.h"
+
 #define NOBODY 65534u
 #define SECONDS_MAX 60
 #define EXIT_SKIP 77 /* this system ignores the bit, or has no private mounts */
-
-#define must(condition)                                                                            \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__,          \
-				#condition);                                                       \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
 
 /* --- the copy --- */
 

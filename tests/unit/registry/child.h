@@ -23,17 +23,10 @@
 #include <cmocka.h>
 #include <dat/udat.h>
 
+#include "../../lib/must.h"
+
 #define CHILD_SECONDS_MAX 60
 #define CHILD_SKIP 77
-
-#define must(condition)                                                                            \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__,          \
-				#condition);                                                       \
-			_exit(1);                                                                  \
-		}                                                                                  \
-	} while (0)
 
 /* The call fails with exactly this type and subtype (GEN-09). */
 #define must_fail(call, type, subtype)                                                             \

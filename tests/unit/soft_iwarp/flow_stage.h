@@ -446,4 +446,17 @@ static inline int open_flow(void **state)
 	return 0;
 }
 
+/* The same on an adapter with other settings. A test program has at most one such adapter. */
+static inline int open_flow_with(const char *name, const char *device)
+{
+	static bool is_provided;
+
+	if (!is_provided)
+		add_adapter(name, device);
+	is_provided = true;
+	(void)open_adapter(name);
+	register_region();
+	return 0;
+}
+
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* FPDUs whose payload is not copied: many in one system call, of which TCP takes only a part. */
 #include "flow_stage.h"
+#include "forced_mss.h"
 
-#include <netinet/tcp.h>
 #include <stdatomic.h>
 
 /* --- what TCP takes --- */
@@ -12,7 +12,6 @@
 static _Atomic size_t cut;   /* the next sendmsg takes so many bytes, if it has more; NO_CUT: all */
 static _Atomic bool is_held; /* those behind it take nothing */
 static _Atomic size_t largest; /* bytes that one sendmsg was given */
-static _Atomic int forced_mss; /* 0: that of the socket */
 
 ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
@@ -58,19 +57,6 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 		return -1;
 	}
 	return __real_sendmsg(fd, message, flags);
-}
-
-int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *size);
-int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size);
-
-int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size)
-{
-	int mss = atomic_load(&forced_mss);
-	int rc = __real_getsockopt(fd, level, name, value, size);
-
-	if (!rc && level == IPPROTO_TCP && name == TCP_MAXSEG && mss)
-		memcpy(value, &mss, sizeof(mss));
-	return rc;
 }
 
 static int open_uncut(void **state)

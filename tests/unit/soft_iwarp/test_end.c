@@ -268,15 +268,8 @@ static void disconnect__peer_goes_on_sending__no_reset(void **state)
 
 static int open_short(void **state)
 {
-	static bool is_provided;
-
 	(void)state;
-	if (!is_provided)
-		add_adapter("short", "127.0.0.1 transport=tcp peer_timeout_ms=500");
-	is_provided = true;
-	(void)open_adapter("short");
-	register_region();
-	return 0;
+	return open_flow_with("short", "127.0.0.1 transport=tcp peer_timeout_ms=500");
 }
 
 /* The peer reads nothing, until TCP takes no more; the number of Sends that have not completed. */

@@ -7,15 +7,8 @@
 /* The adapter's own limit for a peer that is silent after its end is short here. */
 static int open_hostile(void **state)
 {
-	static bool is_provided;
-
 	(void)state;
-	if (!is_provided)
-		add_adapter("hostile", "127.0.0.1 transport=tcp setup_timeout_ms=400");
-	is_provided = true;
-	(void)open_adapter("hostile");
-	register_region();
-	return 0;
+	return open_flow_with("hostile", "127.0.0.1 transport=tcp setup_timeout_ms=400");
 }
 
 static size_t resident_kb(void)

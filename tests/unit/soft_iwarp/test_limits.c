@@ -8,15 +8,8 @@
 
 static int open_impatient(void **state)
 {
-	static bool is_provided;
-
 	(void)state;
-	if (!is_provided)
-		add_adapter("impatient", "127.0.0.1 transport=tcp rnr_timeout_ms=200");
-	is_provided = true;
-	(void)open_adapter("impatient");
-	register_region();
-	return 0;
+	return open_flow_with("impatient", "127.0.0.1 transport=tcp rnr_timeout_ms=200");
 }
 
 /* DDP-16 DTO-106 TERM-27 */

@@ -22,15 +22,8 @@
  * so when expect_served() returns. */
 static int open_sleepy(void **state)
 {
-	static bool is_provided;
-
 	(void)state;
-	if (!is_provided)
-		add_adapter("sleepy", "127.0.0.1 transport=tcp spin_us=0");
-	is_provided = true;
-	(void)open_adapter("sleepy");
-	register_region();
-	return 0;
+	return open_flow_with("sleepy", "127.0.0.1 transport=tcp spin_us=0");
 }
 
 /* --- straight from the socket --- */

@@ -1,28 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* How requests are cut into messages and segments, their numbers, and what else is in a frame. */
 #include "flow_stage.h"
+#include "forced_mss.h"
 
-#include <netinet/tcp.h>
 #include <stdatomic.h>
 
 #include "soft/iwarp/conn.h"
-
-/* --- the segment size of TCP --- */
-
-static _Atomic int forced_mss; /* 0: that of the socket */
-
-int __real_getsockopt(int fd, int level, int name, void *value, socklen_t *size);
-int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size);
-
-int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size)
-{
-	int mss = atomic_load(&forced_mss);
-	int rc = __real_getsockopt(fd, level, name, value, size);
-
-	if (!rc && level == IPPROTO_TCP && name == TCP_MAXSEG && mss)
-		memcpy(value, &mss, sizeof(mss));
-	return rc;
-}
 
 /* Takes Sends until the socket is empty for a while; FPDUs never become longer. */
 static void take_sends(unsigned count, size_t size, uint32_t old_most, uint32_t new_most)

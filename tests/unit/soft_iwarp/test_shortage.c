@@ -110,15 +110,8 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
 /* Waiting calls do not poll here, so that the service thread makes all later tries. */
 static int open_sleepy(void **state)
 {
-	static bool is_provided;
-
 	(void)state;
-	if (!is_provided)
-		add_adapter("sleepy", "127.0.0.1 transport=tcp spin_us=0");
-	is_provided = true;
-	(void)open_adapter("sleepy");
-	register_region();
-	return 0;
+	return open_flow_with("sleepy", "127.0.0.1 transport=tcp spin_us=0");
 }
 
 /* --- receiving --- */

@@ -40,8 +40,8 @@ struct iw_terminate {
 
 /*
  * Parses the payload, in the order of the RFC or of siw on little-endian hosts (TERM-14). False: it
- * is malformed (too short, too long, with a header that is none of ours); the connection breaks all
- * the same. `error` is set as far as it is there, else IW_NO_ERROR.
+ * is malformed (too short, too long, with a header that is none of ours); the connection breaks in
+ * both cases. `error` is set if the payload is long enough to contain it, else to IW_NO_ERROR.
  */
 bool iw_terminate_get(const uint8_t *bytes, uint32_t size, struct iw_terminate *out);
 
