@@ -7,6 +7,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/settings.h"
 #include "core/transport.h"
@@ -67,7 +68,7 @@ int vrb_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 	conn->answer.size = (uint8_t)param->private_data_size;
 	if (param->private_data_size)
 		memcpy(conn->answer.data, param->private_data, param->private_data_size);
-	conn->give_up_ns = vrb_now_ns() + adapter->ia->settings.setup_timeout_ms * VRB_NS_PER_MS;
+	conn->give_up_ns = core_now_ns() + adapter->ia->settings.setup_timeout_ms * VRB_NS_PER_MS;
 	conn->state = VRB_ACCEPTED;
 	vrb_conn_attach(conn, ep);
 	rc = atomic_load(&conn->is_peer_gone) ? -ECONNRESET : accept_now(conn, ep);

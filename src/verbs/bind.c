@@ -3,6 +3,7 @@
  * Binds in the request queue. The call that posts a bind has already posted the work request that
  * binds its window, or needed none (window.c). The bind has its turn when it is the oldest request.
  */
+#include "core/base/clock.h"
 #include "core/transport.h"
 #include "core/ep/ep.h"
 #include "core/mem/rmr.h"
@@ -47,7 +48,7 @@ static enum core_bind bind_run(struct vrb_conn *conn, struct core_ep *ep)
 	vrb_window_set_blocked(conn, result == CORE_BIND_BLOCKED);
 	/* the bind continues even if no thread polls */
 	if (result == CORE_BIND_BLOCKED && conn->state == VRB_ESTABLISHED)
-		vrb_conn_set_deadline(conn, vrb_now_ns() + VRB_NS_PER_MS);
+		vrb_conn_set_deadline(conn, core_now_ns() + VRB_NS_PER_MS);
 	if (result != CORE_BIND_DONE && conn->retiring)
 		vrb_bind_note_end(conn, ep, req, conn->retire_end);
 	return result;

@@ -13,6 +13,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/transport.h"
 #include "core/ep/ep.h"
@@ -193,7 +194,7 @@ static void fill_request(struct vrb_conn *conn, DAT_CONN_QUAL qual,
 	if (param->private_data_size)
 		memcpy(request->data, param->private_data, param->private_data_size);
 	if (getrandom(&request->nonce, sizeof(request->nonce), GRND_NONBLOCK) < 0)
-		request->nonce = (uint32_t)vrb_now_ns() ^ conn->key;
+		request->nonce = (uint32_t)core_now_ns() ^ conn->key;
 }
 
 int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN_QUAL qual,
@@ -219,7 +220,7 @@ int vrb_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CONN
 		return rc;
 	}
 	if (timeout_us != DAT_TIMEOUT_INFINITE)
-		conn->give_up_ns = vrb_now_ns() + (uint64_t)timeout_us * 1000;
+		conn->give_up_ns = core_now_ns() + (uint64_t)timeout_us * 1000;
 	vrb_conn_attach(conn, ep);
 	rc = attempt_start(conn);
 	if (rc)

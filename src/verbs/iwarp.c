@@ -19,6 +19,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "verbs/adapter.h"
 #include "verbs/post.h"
@@ -132,7 +133,7 @@ void vrb_confirm(struct vrb_conn *conn, struct core_ep *ep)
 {
 	vrb_post_marker(conn, ep, IBV_WR_SEND);
 	conn->confirm_retries = PAUSES;
-	vrb_conn_set_deadline(conn, vrb_now_ns() + pauses_ms[0] * VRB_NS_PER_MS);
+	vrb_conn_set_deadline(conn, core_now_ns() + pauses_ms[0] * VRB_NS_PER_MS);
 }
 
 void vrb_confirm_retry(struct vrb_conn *conn, struct core_ep *ep)
@@ -143,6 +144,6 @@ void vrb_confirm_retry(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_post_marker(conn, ep, IBV_WR_RDMA_WRITE);
 	if (--conn->confirm_retries)
 		vrb_conn_set_deadline(conn,
-				      vrb_now_ns() + pauses_ms[PAUSES - conn->confirm_retries] *
-							     VRB_NS_PER_MS);
+				      core_now_ns() + pauses_ms[PAUSES - conn->confirm_retries] *
+							      VRB_NS_PER_MS);
 }

@@ -21,11 +21,11 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <rdma/rdma_cma.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/transport.h"
 #include "core/ep/ep.h"
@@ -54,14 +54,6 @@ struct watch {
 	bool is_armed;	   /* the device wakes the thread */
 	bool is_late;	   /* deadlines have passed that could not be served */
 };
-
-uint64_t vrb_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 void vrb_service_wake(struct vrb_adapter *adapter)
 {
@@ -256,7 +248,7 @@ static bool take_arrived(struct vrb_adapter *adapter)
 /* False: deadlines have passed, but completions have to be dispatched first (SRQ-USE-05). */
 static bool serve_due(struct vrb_adapter *adapter)
 {
-	uint64_t now = vrb_now_ns();
+	uint64_t now = core_now_ns();
 	struct vrb_conn *conn;
 	struct core_ep *ep;
 
@@ -283,7 +275,7 @@ static int wait_ms(const struct vrb_adapter *adapter, const struct watch *watch)
 
 	if (deadline == VRB_NEVER)
 		return watch->is_armed ? -1 : (int)most;
-	now = vrb_now_ns();
+	now = core_now_ns();
 	if (deadline <= now)
 		return watch->is_late ? TICK_MS : 0;
 	ms = (deadline - now + VRB_NS_PER_MS - 1) / VRB_NS_PER_MS;

@@ -12,6 +12,4 @@ void vrb_service_stop(struct vrb_adapter *adapter);
 /* Wakes the thread. */
 void vrb_service_wake(struct vrb_adapter *adapter);
 
-uint64_t vrb_now_ns(void);
-
 #endif

@@ -11,6 +11,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/transport.h"
 #include "shared/names.h"
@@ -180,7 +181,7 @@ static uint64_t drain_deadline(const struct vrb_conn *conn, const struct core_ep
 {
 	/* the provider does not count the SRQ buffers of an endpoint; they complete within this
 	 * time */
-	return vrb_now_ns() + (ep->srq && is_seen(conn, ep) ? DRAIN_SRQ_NS : DRAIN_NS);
+	return core_now_ns() + (ep->srq && is_seen(conn, ep) ? DRAIN_SRQ_NS : DRAIN_NS);
 }
 
 static bool is_drained(const struct vrb_conn *conn, const struct core_ep *ep)
@@ -227,7 +228,7 @@ void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep)
 	if (conn->is_flushed)
 		return;
 	conn->is_flushed = true;
-	conn->give_up_ns = vrb_now_ns() + SILENT_NS;
+	conn->give_up_ns = core_now_ns() + SILENT_NS;
 	vrb_conn_set_deadline(conn, conn->give_up_ns);
 }
 

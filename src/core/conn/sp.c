@@ -9,8 +9,8 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/base/transport_ops.h"
 #include "core/conn/conn.h"
@@ -18,14 +18,6 @@
 #include "core/ep/ep_state.h"
 
 #define LISTEN_NS UINT64_C(500000000) /* how long to wait for a busy qualifier */
-
-static uint64_t sp_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static int sp_try_listen(struct core_sp *sp)
 {
@@ -40,10 +32,10 @@ static int sp_try_listen(struct core_sp *sp)
 
 static DAT_RETURN sp_listen(struct core_sp *sp, bool is_any)
 {
-	uint64_t end = sp_now_ns() + LISTEN_NS;
+	uint64_t end = core_now_ns() + LISTEN_NS;
 	int rc = sp_try_listen(sp);
 
-	while (rc == -EBUSY && sp_now_ns() < end) {
+	while (rc == -EBUSY && core_now_ns() < end) {
 		poll(NULL, 0, 1); /* unlocked */
 		rc = sp_try_listen(sp);
 	}

@@ -7,19 +7,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/instance.h"
 #include "core/base/transport_ops.h"
 
 #define CANCEL_SLICE_NS 100000000u		       /* largest delay of a cancellation */
 #define WAIT_NO_LIMIT_NS UINT64_C(4000000000000000000) /* 126 years after boot */
-
-static uint64_t wait_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /*
  * Called after the type was changed from asynchronous to deferred. glibc (2.36) cancels a thread by
@@ -54,7 +47,7 @@ void core_wait_cancel_restore(const struct core_wait_cancel *old)
 
 void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us)
 {
-	uint64_t now = wait_now_ns();
+	uint64_t now = core_now_ns();
 
 	wait->has_deadline = timeout_us != DAT_TIMEOUT_INFINITE;
 	wait->deadline_ns = now + (uint64_t)timeout_us * 1000u;
@@ -161,7 +154,7 @@ static void wait_cancelled_on_bell(void *arg)
  */
 static int bell_wait_cancellable(struct core_sleep *sleep, uint64_t end_ns)
 {
-	uint64_t slice_ns = wait_now_ns() + CANCEL_SLICE_NS;
+	uint64_t slice_ns = core_now_ns() + CANCEL_SLICE_NS;
 	int rc;
 
 	pthread_testcancel();
@@ -206,7 +199,7 @@ static bool wait_poll(struct core_wait *wait)
 
 	if (ia->ops->progress(ia) > 0)
 		return false;
-	if (wait_now_ns() < wait->spin_end_ns)
+	if (core_now_ns() < wait->spin_end_ns)
 		return false;
 	atomic_fetch_add(&ia->sleepers, 1);
 	if (ia->ops->arm(ia) <= 0)
@@ -225,7 +218,7 @@ static void wait_step_locked(struct core_wait *wait)
 		wait_begin(wait);
 	core_lock_acquire(wait->lock);
 	if (!wait->is_over(wait->arg)) {
-		if (wait->has_deadline && wait_now_ns() >= wait->deadline_ns)
+		if (wait->has_deadline && core_now_ns() >= wait->deadline_ns)
 			wait->is_expired = true;
 		else if (may_sleep)
 			wait_sleep_locked(wait);

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "core/base/clock.h"
 #include "core/base/slab.h"
 #include "core/transport.h"
 #include "soft/fds.h"
@@ -116,13 +117,13 @@ bool iw_conn_note_shortage(struct iw_conn *conn, int error)
 {
 	if (error != -ENOMEM && error != -ENOBUFS)
 		return false;
-	conn->retry_ns = iw_now_ns() + IW_RETRY_NS;
+	conn->retry_ns = core_now_ns() + IW_RETRY_NS;
 	return true;
 }
 
 bool iw_conn_is_short(struct iw_conn *conn)
 {
-	if (conn->retry_ns && iw_now_ns() >= conn->retry_ns)
+	if (conn->retry_ns && core_now_ns() >= conn->retry_ns)
 		conn->retry_ns = 0;
 	return conn->retry_ns != 0;
 }

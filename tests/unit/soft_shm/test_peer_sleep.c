@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "slow.h"
+#include "core/base/clock.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
@@ -167,7 +168,7 @@ static void arm__responses_full_and_requests_taken__sleeps(void **state)
  */
 static void wake__socket_full__earlier_deadline_stays(void **state)
 {
-	const uint64_t second = 1000000000, now = shm_now_ns();
+	const uint64_t second = 1000000000, now = core_now_ns();
 	struct lab *lab = *state;
 	struct shm_conn *conn = lab->conn;
 

@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/fence.h"
 #include "lab.h"
 #include "soft/fds.h"
@@ -361,7 +362,7 @@ static void wait_key__peer_copies__does_not_afterwards(void **state)
 	stage->lab->engine.settings.peer_timeout_ms =
 		60000; /* a long time: the peer may not run for a while */
 	assert_int_equal(pthread_create(&peer, NULL, copy, NULL), 0);
-	end_ns = shm_now_ns() + ROUNDS_NS;
+	end_ns = core_now_ns() + ROUNDS_NS;
 	for (unsigned round = 0; round < ROUNDS; round++) {
 		uint32_t key = add(stage->lab->memory);
 
@@ -379,7 +380,7 @@ static void wait_key__peer_copies__does_not_afterwards(void **state)
 		revoke_key(key);
 		atomic_store(&stage->is_live, false);
 		soft_keys_release(keys, key);
-		if (round >= ROUNDS_LEAST && shm_now_ns() > end_ns)
+		if (round >= ROUNDS_LEAST && core_now_ns() > end_ns)
 			break;
 	}
 	atomic_store(&stage->is_over, true);

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "soft/iwarp/connect/attempt.h"
 #include "soft/iwarp/connect/close.h"
@@ -264,7 +265,7 @@ int iw_accept(struct iw_conn *conn, struct core_ep *ep, const struct transport_c
 		return rc;
 	}
 	put_reply(conn, &reply, param);
-	conn->give_up_ns = iw_now_ns() + conn->engine->settings.setup_timeout_ms * IW_NS_PER_MS;
+	conn->give_up_ns = core_now_ns() + conn->engine->settings.setup_timeout_ms * IW_NS_PER_MS;
 	iw_conn_attach(conn, ep);
 	iw_conn_set_state(conn, IW_ACCEPTED);
 	rc = iw_setup_peek(conn);

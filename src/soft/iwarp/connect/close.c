@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/transport.h"
 #include "shared/names.h"
@@ -50,7 +51,8 @@ void iw_conn_drop(struct iw_conn *conn, struct core_ep *ep)
 
 void iw_conn_linger(struct iw_conn *conn)
 {
-	conn->give_up_ns = iw_now_ns() + conn->engine->settings.peer_timeout_ms * UINT64_C(1000000);
+	conn->give_up_ns =
+		core_now_ns() + conn->engine->settings.peer_timeout_ms * UINT64_C(1000000);
 	atomic_store(&conn->deadline_ns, 0);
 	iw_conn_set_state(conn, IW_LINGERING);
 	iw_conn_serve_later(conn);
@@ -105,7 +107,7 @@ void iw_linger(struct iw_conn *conn)
 
 	if (conn->fd < 0)
 		return;
-	if (conn->is_lost || iw_now_ns() >= conn->give_up_ns) {
+	if (conn->is_lost || core_now_ns() >= conn->give_up_ns) {
 		reset(conn);
 		return;
 	}

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "core/base/clock.h"
 #include "core/base/slab.h"
 #include "soft/address.h"
 #include "soft/fds.h"
@@ -343,7 +344,7 @@ static int accept_next(struct iw_listener *listener)
 	}
 	pthread_mutex_unlock(&listener->lock);
 	if (is_shortage(fd)) /* IWCM-40 */
-		pause_accept(listener, iw_now_ns() + PAUSE_NS);
+		pause_accept(listener, core_now_ns() + PAUSE_NS);
 	return fd;
 }
 
@@ -365,7 +366,7 @@ static void take_caller(struct iw_listener *listener, int fd)
 		return;
 	}
 	list_append(&listener->silent, conn);
-	conn->setup->passive.since_ns = iw_now_ns();
+	conn->setup->passive.since_ns = core_now_ns();
 	conn->give_up_ns =
 		conn->setup->passive.since_ns + engine->settings.setup_timeout_ms * IW_NS_PER_MS;
 	iw_conn_set_deadline(conn, conn->give_up_ns);
@@ -380,7 +381,7 @@ static bool has_room(struct iw_listener *listener)
 	if (listener->silent.count < SILENT_MAX)
 		return true;
 	end_ns = listener->silent.first->setup->passive.since_ns + SILENT_NS;
-	if (iw_now_ns() >= end_ns)
+	if (core_now_ns() >= end_ns)
 		return true;
 	pause_accept(listener, end_ns);
 	return false;
@@ -412,7 +413,7 @@ void iw_listener_due(struct iw_listener *listener)
 	pthread_mutex_unlock(&listener->lock);
 	if (!is_closed) {
 		if (!resume_accept(listener))
-			iw_conn_set_deadline(listener->timer, iw_now_ns() + PAUSE_NS);
+			iw_conn_set_deadline(listener->timer, core_now_ns() + PAUSE_NS);
 		return;
 	}
 	while (listener->silent.first)

@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "soft/fds.h"
 #include "soft/iwarp/connect/attempt.h"
@@ -149,7 +150,7 @@ static void set_share(struct iw_conn *conn)
 {
 	struct iw_active *active = &conn->setup->active;
 	unsigned left = count_untried(active);
-	uint64_t now = iw_now_ns();
+	uint64_t now = core_now_ns();
 	uint64_t share = SHARE_NS;
 
 	active->place_end_ns = IW_NEVER;
@@ -168,7 +169,7 @@ static void set_deadline(struct iw_conn *conn)
 		earlier(conn->give_up_ns, earlier(active->place_end_ns, active->answer_end_ns));
 
 	if (find_silent(active) < CM_PORTS)
-		when = earlier(when, iw_now_ns() + LOOK_NS);
+		when = earlier(when, core_now_ns() + LOOK_NS);
 	iw_conn_set_deadline(conn, when == IW_NEVER ? 0 : when);
 }
 

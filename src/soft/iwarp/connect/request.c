@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 #include "soft/iwarp/connect/attempt.h"
 #include "soft/iwarp/connect/setup.h"
@@ -73,7 +74,7 @@ static void fill(struct iw_active *active, DAT_CONN_QUAL qual,
 	if (param->private_data_size)
 		memcpy(request->data, param->private_data, param->private_data_size);
 	if (getrandom(&request->nonce, sizeof(request->nonce), GRND_NONBLOCK) < 0)
-		request->nonce = (uint32_t)iw_now_ns();
+		request->nonce = (uint32_t)core_now_ns();
 }
 
 /* Is the qualifier the TCP port itself? */
@@ -110,7 +111,7 @@ int iw_connect(struct iw_engine *engine, struct core_ep *ep, const union core_so
 		goto err;
 	fill(active, qual, param);
 	if (timeout_us != DAT_TIMEOUT_INFINITE)
-		conn->give_up_ns = iw_now_ns() + (uint64_t)timeout_us * 1000;
+		conn->give_up_ns = core_now_ns() + (uint64_t)timeout_us * 1000;
 	/* the service thread waits for the endpoint's lock, which the caller holds */
 	iw_conn_attach(conn, ep);
 	rc = iw_place_first(conn, ep);
@@ -371,7 +372,7 @@ static void reply_event(struct iw_conn *conn, struct core_ep *ep)
 		answered(conn, ep, &mpa);
 	} else if (!before && setup->size) { /* IWCM-25 */
 		setup->active.answer_end_ns =
-			iw_now_ns() + conn->engine->settings.setup_timeout_ms * IW_NS_PER_MS;
+			core_now_ns() + conn->engine->settings.setup_timeout_ms * IW_NS_PER_MS;
 		iw_conn_lower_deadline(conn, setup->active.answer_end_ns);
 	}
 }

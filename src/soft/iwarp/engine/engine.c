@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "core/base/slab.h"
 #include "soft/iwarp/conn.h"
@@ -14,14 +13,6 @@
 #include "soft/soft.h"
 
 #define BUFFERS_KEPT 16u
-
-uint64_t iw_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 int iw_engine_create(struct soft_adapter *adapter, struct iw_engine **engine_out)
 {

@@ -81,8 +81,6 @@ void iw_engine_put_gone(struct iw_engine *engine);
 /* The loop of the service thread (service.c). */
 void *iw_service_run(void *argument);
 
-uint64_t iw_now_ns(void);
-
 /* --- poll.c --- */
 
 int iw_engine_progress(struct iw_engine *engine);

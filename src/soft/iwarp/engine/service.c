@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/copy.h"
 #include "soft/driven.h"
@@ -31,7 +32,7 @@ static bool is_driven(struct service *service)
 {
 	uint64_t polls = soft_polls(service->engine->adapter);
 
-	return soft_is_driven(&service->driven, polls, iw_now_ns()) &&
+	return soft_is_driven(&service->driven, polls, core_now_ns()) &&
 	       !soft_is_unattended(service->engine->adapter);
 }
 
@@ -69,7 +70,7 @@ static void serve(struct service *service, struct iw_conn *conn, uint32_t events
 		if (events)
 			iw_setup_event(conn, events);
 		else
-			iw_setup_due(conn, iw_now_ns());
+			iw_setup_due(conn, core_now_ns());
 		break;
 	case IW_ESTABLISHED:
 	case IW_CLOSING:
@@ -155,7 +156,7 @@ static void update_deadline(struct iw_engine *engine)
 static void serve_deadlines(struct service *service)
 {
 	struct iw_engine *engine = service->engine;
-	uint64_t now = iw_now_ns();
+	uint64_t now = core_now_ns();
 	struct iw_conn *due[DUE_MAX];
 	unsigned count, i;
 
@@ -186,7 +187,7 @@ static int service_timeout(struct service *service)
 		return 1;
 	if (deadline == UINT64_MAX)
 		return -1;
-	now = iw_now_ns();
+	now = core_now_ns();
 	if (deadline <= now)
 		return 0;
 	wait_ms = (deadline - now + NS_PER_MS - 1) / NS_PER_MS;
@@ -247,8 +248,8 @@ void *iw_service_run(void *argument)
 	 */
 	iw_setup_drop_all(engine);
 	iw_engine_put_gone(engine);
-	limit = iw_now_ns() + STOP_NS;
-	while (is_any_left(engine) && iw_now_ns() < limit) {
+	limit = core_now_ns() + STOP_NS;
+	while (is_any_left(engine) && core_now_ns() < limit) {
 		iw_linger_all(engine);
 		serve_events(&service);
 		if (is_any_left(engine))

@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "core/base/clock.h"
 #include "core/base/log.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -73,7 +74,7 @@ static void set_look(struct iw_conn *conn, uint64_t now)
 
 void iw_alive_begin(struct iw_conn *conn)
 {
-	uint64_t now = iw_now_ns();
+	uint64_t now = core_now_ns();
 
 	conn->alive.since_ns = now;
 	set_look(conn, now);
@@ -123,7 +124,7 @@ void iw_alive_due(struct iw_conn *conn)
 	struct iw_alive *alive = &conn->alive;
 	struct tcp_info info = {.tcpi_state = 0};
 	socklen_t size = sizeof(info);
-	uint64_t now = iw_now_ns();
+	uint64_t now = core_now_ns();
 
 	if (!alive->look_ns)
 		return;

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/iwarp/transfer/answer.h"
 #include "soft/iwarp/transfer/segment.h"
@@ -83,7 +84,7 @@ static void start_waiting(struct iw_conn *conn)
 	rx->is_waiting = true;
 	if (!limit_ns)
 		return;
-	rx->waiting_ns = iw_now_ns() + limit_ns;
+	rx->waiting_ns = core_now_ns() + limit_ns;
 	iw_conn_lower_deadline(conn, rx->waiting_ns);
 }
 
@@ -111,7 +112,7 @@ static bool is_too_late(struct iw_conn *conn)
 
 	if (!rx->waiting_ns)
 		return false;
-	if (iw_now_ns() >= rx->waiting_ns)
+	if (core_now_ns() >= rx->waiting_ns)
 		return true;
 	iw_conn_lower_deadline(conn, rx->waiting_ns);
 	return false;

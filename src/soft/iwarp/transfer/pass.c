@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 
 #include "core/base/cancel.h"
+#include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/iwarp/connect/setup.h"
 #include "soft/iwarp/transfer/rx.h"
@@ -30,7 +31,7 @@ void iw_pass_watch(struct iw_conn *conn)
 	if (conn->is_polled)
 		return;
 	if (iw_conn_watch(conn, events_of(conn)) < 0)
-		iw_conn_lower_deadline(conn, iw_now_ns() + IW_RETRY_NS);
+		iw_conn_lower_deadline(conn, core_now_ns() + IW_RETRY_NS);
 	if (conn->retry_ns)
 		iw_conn_lower_deadline(conn, conn->retry_ns);
 }

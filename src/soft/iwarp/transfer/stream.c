@@ -7,6 +7,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/iwarp/conn.h"
 #include "soft/iwarp/transfer/frame.h"
@@ -58,7 +59,7 @@ int iw_stream_begin(struct iw_conn *conn)
 	tx->may_send = conn->is_active;
 	/* any value will do: a Response is compared with what is in flight */
 	if (getrandom(&tx->stag, sizeof(tx->stag), GRND_NONBLOCK) < 0)
-		tx->stag = (uint32_t)iw_now_ns();
+		tx->stag = (uint32_t)core_now_ns();
 	return 0;
 }
 
@@ -122,7 +123,7 @@ static void set_repeat(struct iw_conn *conn)
 
 void iw_stream_begin_repeats(struct iw_conn *conn)
 {
-	conn->stream.tx.rtr_ns = iw_now_ns();
+	conn->stream.tx.rtr_ns = core_now_ns();
 	set_repeat(conn);
 }
 
@@ -136,7 +137,7 @@ void iw_stream_repeat_rtr(struct iw_conn *conn)
 		tx->repeat_ns = 0;
 		return;
 	}
-	if (iw_now_ns() >= tx->repeat_ns) {
+	if (core_now_ns() >= tx->repeat_ns) {
 		/* bytes that still have to be sent do the same */
 		if (!tx->is_in_request && !tx->is_in_response && iw_frame_has_room(conn, 0))
 			iw_stream_send_rtr(conn, IW_RTR_WRITE);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/iwarp/transfer/answer.h"
 #include "soft/iwarp/transfer/frame.h"
@@ -243,7 +244,7 @@ static enum tx_step run_bind(struct iw_conn *conn, struct core_ep *ep, struct co
 		return TX_QUEUED;
 	}
 	/* a thread places bytes through the old key, which ends by itself */
-	iw_conn_lower_deadline(conn, iw_now_ns() + BIND_RETRY_NS);
+	iw_conn_lower_deadline(conn, core_now_ns() + BIND_RETRY_NS);
 	return TX_WAIT;
 }
 

@@ -2,6 +2,7 @@
 /*
  * The passive side of a set-up: a request arrives, the core decides.
  */
+#include "core/base/clock.h"
 #include "soft/shm/connect/setup.h"
 
 #include <errno.h>
@@ -141,7 +142,7 @@ void shm_setup_send_accept(struct shm_conn *conn)
 	int rc = shm_conn_send(conn, conn->request, fds, count);
 
 	if (rc == -ETOOMANYREFS || rc == -ENOBUFS) {
-		conn->retry_ns = shm_now_ns() + SHM_RETRY_NS;
+		conn->retry_ns = core_now_ns() + SHM_RETRY_NS;
 		shm_conn_set_deadline(conn, conn->retry_ns);
 		return;
 	}
@@ -177,7 +178,7 @@ int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 		atomic_store(&conn->has_ep, false);
 		return rc;
 	}
-	conn->give_up_ns = shm_now_ns() + conn->engine->settings.setup_timeout_ms * 1000000u;
+	conn->give_up_ns = core_now_ns() + conn->engine->settings.setup_timeout_ms * 1000000u;
 	shm_conn_set_state(conn, SHM_ACCEPTED);
 	if (shm_identity_is_barred(conn)) /* it has changed its user since the request */
 		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);

@@ -7,6 +7,7 @@
  */
 #include "soft/shm/connect/close.h"
 
+#include "core/base/clock.h"
 #include "core/base/fence.h"
 #include "core/base/log.h"
 #include "core/transport.h"
@@ -58,7 +59,7 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 	if (shm_conn_ep(conn).cell)
 		core_handle_set_slow(shm_conn_ep(conn).cell, CORE_EP_SLOW_CONN);
 	conn->end = end;
-	conn->force_ns = shm_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
+	conn->force_ns = core_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
 	if (shm_conn_has_segment(conn))
 		revoke(conn);
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
@@ -89,7 +90,7 @@ void shm_conn_finish(struct shm_conn *conn, struct core_ep *ep)
 		return;
 	if (!conn->is_peer_gone && !atomic_load(&conn->is_distrusted) &&
 	    shm_conn_is_peer_copying(conn, 0)) {
-		now = shm_now_ns();
+		now = core_now_ns();
 		if (now < conn->force_ns) {
 			shm_conn_set_deadline(conn, now + RECHECK_NS);
 			return;

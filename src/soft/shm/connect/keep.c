@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/slab.h"
 #include "core/transport.h"
 #include "soft/shm/connect/identity.h"
@@ -88,7 +89,7 @@ static void keep_passive(struct shm_conn *successor)
 	struct shm_engine *engine = successor->engine;
 
 	atomic_store(&successor->is_offered, true);
-	successor->give_up_ns = shm_now_ns() + OFFER_NS;
+	successor->give_up_ns = core_now_ns() + OFFER_NS;
 	shm_conn_set_state(successor, SHM_ARRIVING);
 	/* added to epoll last: from then on the service thread may drop it */
 	if (atomic_fetch_add_explicit(&engine->kept_count, 1, memory_order_relaxed) >=
@@ -192,7 +193,7 @@ void shm_keep_expire(struct shm_engine *engine, uint64_t now)
 static void keep_active(struct shm_conn *successor)
 {
 	struct shm_engine *engine = successor->engine;
-	uint64_t until_ns = shm_now_ns() + KEEP_NS;
+	uint64_t until_ns = core_now_ns() + KEEP_NS;
 
 	successor->give_up_ns = until_ns;
 	append_kept(engine, successor);

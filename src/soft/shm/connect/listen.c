@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "core/base/clock.h"
 #include "core/base/slab.h"
 #include "core/transport.h"
 #include "soft/closer.h"
@@ -378,7 +379,7 @@ static void accept_caller(struct shm_listener *listener, int fd)
 		shm_setup_drop_silent(conn);
 		return;
 	}
-	conn->give_up_ns = shm_now_ns() + engine->settings.setup_timeout_ms * 1000000u;
+	conn->give_up_ns = core_now_ns() + engine->settings.setup_timeout_ms * 1000000u;
 	shm_conn_set_deadline(conn, conn->give_up_ns);
 	/* CONN-GEN-09: the connection that has been silent longest makes room */
 	if (listener->silent_count > SILENT_MAX)

@@ -3,6 +3,7 @@
  * The active side of a set-up: it creates the socket, or takes a kept one, and sends the request.
  * The answer brings the segment.
  */
+#include "core/base/clock.h"
 #include "soft/shm/connect/setup.h"
 
 #include <errno.h>
@@ -54,7 +55,7 @@ static void connect_failed(struct shm_conn *conn, int error)
 	case -EAGAIN: /* the listener's backlog is full */
 	case -ENOBUFS:
 	case -EINTR: /* none of these errors fails a request */
-		conn->retry_ns = shm_now_ns() + SHM_RETRY_NS;
+		conn->retry_ns = core_now_ns() + SHM_RETRY_NS;
 		shm_conn_set_deadline(conn, earlier(conn->retry_ns, conn->give_up_ns));
 		break;
 	default:
@@ -206,7 +207,7 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 	if (rc < 0)
 		return rc;
 	if (timeout_us != DAT_TIMEOUT_INFINITE)
-		conn->give_up_ns = shm_now_ns() + (uint64_t)timeout_us * 1000;
+		conn->give_up_ns = core_now_ns() + (uint64_t)timeout_us * 1000;
 	fill_request(conn, ep, qual, param, conn->request);
 	shm_conn_attach(conn, ep);
 	if (where < 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
 #include "core/base/slab.h"
 #include "core/transport.h"
 #include "core/mem/pz.h"
@@ -110,7 +111,7 @@ void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side 
 	conn->remote.pz = side->pz;
 	conn->peer_read_in = side->read_in;
 	conn->peer_read_out = side->read_out;
-	conn->remote.alive_ns = shm_now_ns();
+	conn->remote.alive_ns = core_now_ns();
 }
 
 static void make_maps(struct shm_conn *conn)

@@ -2,6 +2,7 @@
 /*
  * Connections whose deadline has passed, and connections that ask for the service thread.
  */
+#include "core/base/clock.h"
 #include "soft/shm/engine/service.h"
 
 #include "core/transport.h"
@@ -71,7 +72,7 @@ static bool is_due(const struct shm_conn *conn, uint64_t now)
 
 void shm_service_deadlines(struct shm_engine *engine)
 {
-	uint64_t now = shm_now_ns();
+	uint64_t now = core_now_ns();
 	struct shm_conn *conn;
 	uint32_t index = 0;
 
@@ -100,7 +101,7 @@ void shm_service_pending(struct shm_engine *engine)
 	struct shm_conn *conn;
 
 	while ((conn = shm_engine_next_pending(engine)) != NULL) {
-		serve(conn, shm_now_ns());
+		serve(conn, core_now_ns());
 		shm_conn_put(conn);
 	}
 }

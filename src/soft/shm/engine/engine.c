@@ -6,20 +6,11 @@
 
 #include <errno.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "core/base/slab.h"
 #include "core/transport.h"
 #include "soft/shm/engine/service.h"
 #include "soft/soft.h"
-
-uint64_t shm_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static int start_thread(struct shm_engine *engine)
 {

@@ -117,10 +117,8 @@ void shm_engine_put(struct shm_engine *engine);
 void shm_engine_kick(struct shm_engine *engine);
 /* Has the service thread call core_srq_serve_all. */
 void shm_engine_serve_srqs(struct shm_engine *engine);
-/* Has the service thread check the deadlines at that time (shm_now_ns) or earlier. */
+/* Has the service thread check the deadlines at that time (core_now_ns) or earlier. */
 void shm_engine_lower_deadline(struct shm_engine *engine, uint64_t deadline_ns);
-
-uint64_t shm_now_ns(void);
 
 /* --- table.c: connections, listeners and processes of peers by number --- */
 

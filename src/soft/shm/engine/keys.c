@@ -3,6 +3,7 @@
  * Waiting for the copies of peers: a key is dead only when no peer copies through it any more.
  * models/keys.pml models this and the copies.
  */
+#include "core/base/clock.h"
 #include "soft/shm/engine/engine.h"
 
 #include <time.h>
@@ -58,7 +59,7 @@ bool shm_wait_copies(struct shm_conn *conn, bool (*is_copying)(const struct shm_
 		/* the kernel closes the socket of a dead peer after its last copy */
 		if (shm_conn_has_hung_up(conn))
 			return true;
-		if (shm_now_ns() >= limit_ns)
+		if (core_now_ns() >= limit_ns)
 			return false;
 		nanosleep(&pause, NULL);
 	}
@@ -74,7 +75,7 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 {
 	struct shm_engine *engine = conn->engine;
 	uint64_t limit_ns = engine->settings.peer_timeout_ms * 1000000u;
-	uint64_t now = shm_now_ns();
+	uint64_t now = core_now_ns();
 	uint64_t since_ns;
 
 	core_lock_acquire(&engine->lock);
@@ -138,7 +139,7 @@ bool shm_engine_is_key_in_use(struct shm_engine *engine, uint32_t key)
 void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
 {
 	/* one limit for all peers, however many are copying */
-	uint64_t limit_ns = shm_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
+	uint64_t limit_ns = core_now_ns() + engine->settings.peer_timeout_ms * 1000000u;
 	struct shm_conn *conn;
 	uint32_t index = 0;
 

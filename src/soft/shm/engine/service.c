@@ -6,6 +6,7 @@
 
 #include <sys/epoll.h>
 
+#include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/copy.h"
 #include "soft/key.h"
@@ -26,7 +27,7 @@ bool shm_service_is_driven(struct shm_service *service)
 	struct shm_engine *engine = service->engine;
 	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
 
-	return soft_is_driven(&service->driven, polls, shm_now_ns()) &&
+	return soft_is_driven(&service->driven, polls, core_now_ns()) &&
 	       !atomic_load(&engine->is_unattended);
 }
 
@@ -100,7 +101,7 @@ static int service_timeout(struct shm_service *service)
 		return 1;
 	if (deadline == UINT64_MAX)
 		return -1;
-	now = shm_now_ns();
+	now = core_now_ns();
 	if (deadline <= now)
 		return 0;
 	wait_ms = (deadline - now + NS_PER_MS - 1) / NS_PER_MS;

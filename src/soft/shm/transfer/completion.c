@@ -2,6 +2,7 @@
 /*
  * Our own requests: acknowledgements, the data of RDMA Reads, and failures (tx.h).
  */
+#include "core/base/clock.h"
 #include "soft/shm/transfer/tx.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ void shm_tx_fail(struct shm_conn *conn, struct core_ep *ep, struct core_req *req
 		return;
 	}
 	conn->is_failing = true;
-	conn->failing_ns = shm_now_ns() + FAILING_NS;
+	conn->failing_ns = core_now_ns() + FAILING_NS;
 	shm_conn_lower_deadline(conn, conn->failing_ns);
 }
 

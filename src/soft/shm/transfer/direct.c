@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/base/fence.h"
 #include "core/transport.h"
 #include "soft/copy.h"
@@ -59,7 +60,7 @@ void shm_announce_end(struct shm_conn *conn)
 
 bool shm_is_peer_alive(struct shm_conn *conn)
 {
-	uint64_t now = shm_now_ns();
+	uint64_t now = core_now_ns();
 
 	/* checked before each piece: after an exec the number belongs to another program */
 	if (soft_view_is_orphan(conn->remote.view))

@@ -21,6 +21,7 @@
 
 #include <errno.h>
 
+#include "core/base/clock.h"
 #include "core/base/fence.h"
 #include "core/transport.h"
 #include "soft/shm/connect/close.h"
@@ -138,7 +139,7 @@ void shm_conn_wake_if_armed(struct shm_conn *conn)
 		 * the kernel lacks memory, or the socket is full of other packets; if the peer is
 		 * gone, the end of the socket shows it
 		 */
-		shm_conn_lower_deadline(conn, shm_now_ns() + WAKE_RETRY_NS);
+		shm_conn_lower_deadline(conn, core_now_ns() + WAKE_RETRY_NS);
 		return;
 	}
 	conn->woken = armed;
@@ -283,7 +284,7 @@ static bool is_failed(struct shm_conn *conn)
 	if (!conn->is_failing)
 		return false;
 	if ((shm_conn_acked(conn) == conn->sent && !conn->reads) ||
-	    (conn->peer_waits & SHM_WAITS_RECEIVE) || shm_now_ns() >= conn->failing_ns)
+	    (conn->peer_waits & SHM_WAITS_RECEIVE) || core_now_ns() >= conn->failing_ns)
 		return true;
 	shm_conn_lower_deadline(conn, conn->failing_ns);
 	return false;

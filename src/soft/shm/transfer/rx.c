@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "core/base/clock.h"
 #include "core/transport.h"
 #include "core/mem/pz.h"
 #include "soft/copy.h"
@@ -53,7 +54,7 @@ static enum rx_step wait_for_receive(struct shm_conn *conn)
 		arrival->is_blocked = true;
 		return RX_WAIT;
 	}
-	now = shm_now_ns();
+	now = core_now_ns();
 	if (!arrival->is_blocked) {
 		arrival->is_blocked = true;
 		arrival->blocked_ns = now;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/ring.h"
@@ -292,7 +293,7 @@ static enum tx_step start_request(struct shm_conn *conn, struct core_ep *ep, str
 		if (core_bind_run(ep, req, true) == CORE_BIND_DONE)
 			return TX_STARTED;
 		/* a peer is in the middle of a copy through the old key, which ends by itself */
-		shm_conn_lower_deadline(conn, shm_now_ns() + BIND_RETRY_NS);
+		shm_conn_lower_deadline(conn, core_now_ns() + BIND_RETRY_NS);
 		return TX_WAIT;
 	}
 	return TX_BROKEN;

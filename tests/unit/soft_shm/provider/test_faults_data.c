@@ -10,6 +10,7 @@
 #include "../../../lib/ability.h"
 #include "faults_scene.h"
 #include "faults_stage.h"
+#include "core/base/clock.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/soft.h"
 
@@ -143,11 +144,11 @@ static void rdma__copy_path_set__takes_that_path(void **state)
 			continue;
 		assert_int_equal(setenv("DAT_COPY", paths[i].setting, 1), 0);
 		stage_connected();
-		end = shm_now_ns() + WAIT_US * UINT64_C(1000);
+		end = core_now_ns() + WAIT_US * UINT64_C(1000);
 		do { /* memory is mapped some time after the first use */
 			move_bytes();
 			count_paths(counters);
-		} while (!counters[paths[i].taken] && shm_now_ns() < end);
+		} while (!counters[paths[i].taken] && core_now_ns() < end);
 		stage_close();
 		assert_true(counters[paths[i].taken] > 0);
 		assert_int_equal(counters[paths[i].not_taken[0]], 0);
