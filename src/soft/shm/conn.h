@@ -195,6 +195,7 @@ struct shm_conn {
 	 * when (engine lock) */
 	uint32_t stalled_key;
 	uint64_t stalled_since_ns;
+	uint64_t gate_closed_ns; /* when the gate was closed because of that; 0: it was not */
 
 	/* keys of ours whose memory file the peer got (engine lock; also read without, as a hint)
 	 */

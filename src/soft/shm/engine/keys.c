@@ -17,7 +17,11 @@
 #include "soft/shm/state.h"
 
 #define SPINS 200u
-#define PIECE_NS 1000000 /* longer than one piece of a copy into our memory takes */
+/*
+ * Longer than one piece of a copy into our memory takes. That is microseconds of processor time,
+ * but a virtual processor may be interrupted by its host, which the peer's kernel does not notice.
+ */
+#define PIECE_NS 20000000u
 
 /* Can the peer have announced a copy in this state? */
 static bool is_answered(const struct shm_conn *conn)
@@ -66,6 +70,19 @@ bool shm_wait_copies(struct shm_conn *conn, bool (*is_copying)(const struct shm_
 	return true;
 }
 
+/* A peer that runs at this moment finishes its piece. All others store nothing from now on. */
+static void close_gate(struct shm_conn *conn)
+{
+	struct shm_engine *engine = conn->engine;
+
+	atomic_store(&conn->mine->revoked, 1);
+	/* each processor answers: a virtual one that its host has stopped runs again */
+	core_fence_heavy(CORE_FENCE_HOST);
+	core_lock_acquire(&engine->lock);
+	conn->gate_closed_ns = core_now_ns();
+	core_lock_release(&engine->lock);
+}
+
 /*
  * LMR-FREE-21 for a caller that must not block: true if the peer is dead, or has been in the middle
  * of a copy through this key for longer than the time-out. The service thread then ends the
@@ -76,7 +93,7 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 	struct shm_engine *engine = conn->engine;
 	uint64_t limit_ns = engine->settings.peer_timeout_ms * 1000000u;
 	uint64_t now = core_now_ns();
-	uint64_t since_ns;
+	uint64_t since_ns, closed_ns;
 
 	core_lock_acquire(&engine->lock);
 	/* an old record does not count: it is about an earlier key of this number, or our own
@@ -84,19 +101,22 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 	if (conn->stalled_key != key || now - conn->stalled_since_ns > 2 * limit_ns) {
 		conn->stalled_key = key;
 		conn->stalled_since_ns = now;
+		conn->gate_closed_ns = 0;
 	}
 	since_ns = conn->stalled_since_ns;
+	closed_ns = conn->gate_closed_ns;
 	core_lock_release(&engine->lock);
 	/* the kernel closes the socket of a dead peer after its last copy */
 	if (shm_conn_has_hung_up(conn))
 		return true;
 	if (now - since_ns < limit_ns)
 		return false;
-	/*
-	 * revoke first, so that the peer does not copy when it continues. The next call trusts
-	 * this, because a peer that runs at this moment finishes its piece
-	 */
-	if (!atomic_exchange(&conn->mine->revoked, 1))
+	/* revoke first, so that the peer does not copy when it continues */
+	if (!closed_ns) {
+		close_gate(conn);
+		return false;
+	}
+	if (now - closed_ns < PIECE_NS)
 		return false;
 	atomic_store(&conn->is_distrusted, true);
 	shm_conn_serve_later(conn);
@@ -163,7 +183,7 @@ void shm_engine_wait_key(struct shm_engine *engine, uint32_t key)
 				shm_conn_finish(conn, ep);
 				core_ep_leave(ep);
 			}
-			/* its gate is closed; if it runs at this moment, it finishes its piece */
+			close_gate(conn);
 			nanosleep(&(struct timespec){.tv_nsec = PIECE_NS}, NULL);
 		}
 		shm_conn_put(conn);
