@@ -6,7 +6,9 @@
 #include "soft/gate.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,6 +17,7 @@
 
 #define SPAN 65536u
 #define STOPS 100
+#define RUNNING "running\n" /* /proc/PID/syscall of a process that is not stopped */
 /* each stop takes some time slices of both processes, which are long on a busy machine */
 #define STORM_LIMIT_S 300
 
@@ -181,6 +184,27 @@ static void await_change(_Atomic uint32_t *word, uint32_t seen)
 		sched_yield();
 }
 
+/*
+ * waitpid reports a process that is about to stop and has not left its processor yet. If it is
+ * continued at this moment, its kernel does not notice that the sequence was interrupted. Reading
+ * this file waits until the process has left its processor.
+ */
+static void await_off_processor(pid_t pid)
+{
+	char path[64], text[16];
+	ssize_t size;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/syscall", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	do
+		size = pread(fd, text, sizeof(text), 0);
+	while (size == sizeof(RUNNING) - 1 && !memcmp(text, RUNNING, sizeof(RUNNING) - 1));
+	assert_true(size > 0);
+	close(fd);
+}
+
 static void stop_and_close_again_and_again(copy_fn copy)
 {
 	struct storm storm = {make_board(), copy};
@@ -195,6 +219,7 @@ static void stop_and_close_again_and_again(copy_fn copy)
 		assert_int_equal(kill(peer.pid, SIGSTOP), 0);
 		assert_int_equal(waitpid(peer.pid, &status, WUNTRACED), peer.pid);
 		assert_true(WIFSTOPPED(status));
+		await_off_processor(peer.pid);
 		atomic_store(&board->gate, 1);
 		memcpy(snapshot, board->target, SPAN);
 		const uint32_t turned_away = atomic_load(&board->turned_away);
