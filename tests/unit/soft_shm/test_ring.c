@@ -236,7 +236,7 @@ static void peek__filler_upon_filler__protocol_error(void **state)
 
 /* --- two threads --- */
 
-#define MESSAGES 200000u
+#define MESSAGES 50000u
 
 static void *produce(void *arg)
 {
