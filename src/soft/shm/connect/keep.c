@@ -31,6 +31,7 @@ static bool is_worth_keeping(const struct shm_conn *conn)
 	return conn->was_established && conn->is_end_agreed &&
 	       conn->end == DAT_CONNECTION_EVENT_DISCONNECTED && !conn->is_peer_gone &&
 	       !atomic_load(&conn->is_distrusted) &&
+	       conn->remote.sender.pid > 0 && /* else its next packet proves nothing */
 	       (conn->listener ? shm_listener_is_open(conn->listener) : conn->peer_name != NULL) &&
 	       !atomic_load(&conn->engine->is_stopping);
 }
