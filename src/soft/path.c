@@ -119,20 +119,6 @@ void soft_unlisten(struct core_ia *ia, void *object)
 
 /* --- connections --- */
 
-/* IWCM-01: an address of this host and network namespace goes over shared memory. */
-static bool is_over_tcp(const struct core_ia *ia, const union core_sockaddr *address)
-{
-	switch (transport_of(ia)) {
-	case CORE_TRANSPORT_SHM:
-		return false;
-	case CORE_TRANSPORT_TCP:
-		return true;
-	default:
-		return !soft_address_is_same(address, &ia->address) &&
-		       soft_address_find(address) == -EHOSTUNREACH;
-	}
-}
-
 /* A link-local address without a scope is one of the adapter's link (IWCM-56). */
 static union core_sockaddr with_scope(const struct core_ia *ia, const union core_sockaddr *address)
 {
@@ -166,10 +152,15 @@ int soft_connect(struct core_ep *ep, const union core_sockaddr *address, DAT_CON
 		 DAT_TIMEOUT timeout_us, const struct transport_conn_param *param)
 {
 	const union core_sockaddr scoped = with_scope(ep->ia, address);
+	int rc = -EHOSTUNREACH;
 
-	if (is_over_tcp(ep->ia, &scoped))
-		return connect_tcp(ep, &scoped, qual, timeout_us, param);
-	return shm_connect(soft_adapter_of(ep->ia)->shm, ep, &scoped, qual, timeout_us, param);
+	/* IWCM-01 IWCM-60: peers that are found on this host, by address or in the directory */
+	if (transport_of(ep->ia) != CORE_TRANSPORT_TCP)
+		rc = shm_connect(soft_adapter_of(ep->ia)->shm, ep, &scoped, qual, timeout_us,
+				 param);
+	if (rc == -EHOSTUNREACH)
+		rc = connect_tcp(ep, &scoped, qual, timeout_us, param);
+	return rc;
 }
 
 /* The connection of a request over TCP, or NULL. */

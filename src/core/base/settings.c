@@ -19,12 +19,13 @@
 
 struct setting {
 	const char *key;
-	size_t offset; /* of its uint64_t in struct core_settings */
+	size_t offset; /* of its uint64_t, or its text, in struct core_settings */
 	uint64_t initial;
 	uint64_t min;
 	uint64_t max;
-	const char *unit;	  /* NULL: the value is one of `words` */
+	const char *unit;	  /* of a number */
 	const char *const *words; /* words[value] is its name; ends with NULL */
+	bool is_path;		  /* neither: an absolute path of less than CORE_SOCKET_DIR_MAX */
 	const char *help;
 };
 
@@ -110,12 +111,15 @@ static const struct setting settings_table[] = {
 	 .help = "whether a thread may be cancelled in a post or a dequeue on an RDMA device"},
 	{FIELD(spin_us), .initial = 20, .min = 0, .max = 1000000, .unit = "us",
 	 .help = "how long a waiting call polls before it sleeps"},
+	{FIELD(socket_dir), .is_path = true,
+	 .help = "a directory in which service points are found by other containers of this host"},
 };
 
 #define SETTING_COUNT (sizeof(settings_table) / sizeof(settings_table[0]))
 
-_Static_assert(SETTING_COUNT * sizeof(uint64_t) == sizeof(struct core_settings),
-	       "every setting is in the table");
+_Static_assert((SETTING_COUNT - 1) * sizeof(uint64_t) + CORE_SOCKET_DIR_MAX ==
+		       sizeof(struct core_settings),
+	       "every setting is in the table, and one is a path");
 
 /* One word of the instance data; not null-terminated. */
 struct word {
@@ -199,12 +203,30 @@ static void list_words(const char *const *words, char *text, size_t size)
 	}
 }
 
+static int set_path(struct core_settings *values, const struct setting *setting, const char *name,
+		    struct word word)
+{
+	char *path = (char *)values + setting->offset;
+
+	if (!word.len || word.text[0] != '/')
+		return refuse("%s: \"%.*s\" is not an absolute path", name, shown_len(word),
+			      word.text);
+	if (word.len >= CORE_SOCKET_DIR_MAX)
+		return refuse("%s: \"%.*s...\" is longer than %d characters", name, shown_len(word),
+			      word.text, CORE_SOCKET_DIR_MAX - 1);
+	memcpy(path, word.text, word.len);
+	path[word.len] = '\0';
+	return 0;
+}
+
 /* Sets one value. `name` is for the message: the key or the environment variable. */
 static int set_value(struct core_settings *values, const struct setting *setting, const char *name,
 		     struct word word)
 {
 	uint64_t value;
 
+	if (setting->is_path)
+		return set_path(values, setting, name, word);
 	if (setting->words) {
 		char list[96];
 
@@ -357,7 +379,9 @@ int core_settings_parse(const char *instance_data, char device_out[CORE_DEVICE_M
 	int rc;
 
 	for (size_t i = 0; i < SETTING_COUNT; i++)
-		*setting_value(&reader.values, &settings_table[i]) = settings_table[i].initial;
+		if (!settings_table[i].is_path)
+			*setting_value(&reader.values, &settings_table[i]) =
+				settings_table[i].initial;
 	rc = read_words(&reader, instance_data ? instance_data : "");
 	if (rc == 0 && !reader.device.text)
 		rc = refuse("no device is named (a network interface or an address)");
@@ -396,7 +420,10 @@ size_t core_settings_describe(char *text, size_t size)
 		char initial[32];
 
 		variable_name(setting, variable);
-		if (setting->words) {
+		if (setting->is_path) {
+			snprintf(range, sizeof(range), "an absolute path");
+			snprintf(initial, sizeof(initial), "none");
+		} else if (setting->words) {
 			list_words(setting->words, range, sizeof(range));
 			snprintf(initial, sizeof(initial), "%s", setting->words[setting->initial]);
 		} else {

@@ -63,6 +63,8 @@ enum core_cancellation {
 	CORE_CANCELLATION_NEVER, /* no: the program cancels no thread in these calls */
 };
 
+#define CORE_SOCKET_DIR_MAX 256 /* including the terminating null */
+
 struct core_settings {
 	uint64_t transport;	   /* enum core_transport */
 	uint64_t copy;		   /* enum core_copy_path */
@@ -77,6 +79,7 @@ struct core_settings {
 	uint64_t rmr_bind;	   /* enum core_rmr_bind */
 	uint64_t cancellation;	   /* enum core_cancellation */
 	uint64_t spin_us;	   /* time that a waiting call polls before it sleeps */
+	char socket_dir[CORE_SOCKET_DIR_MAX]; /* where containers of one host meet; "": nowhere */
 };
 
 #define CORE_DEVICE_MAX 64

@@ -22,6 +22,8 @@ static void check_values(const struct core_settings *settings)
 	assert(settings->rnr_timeout_ms <= 600000);
 	assert(settings->rmr_bind <= CORE_RMR_REGISTRATION);
 	assert(settings->spin_us <= 1000000);
+	assert(memchr(settings->socket_dir, '\0', sizeof(settings->socket_dir)));
+	assert(!settings->socket_dir[0] || settings->socket_dir[0] == '/');
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

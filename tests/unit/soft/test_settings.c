@@ -27,7 +27,8 @@ static const char *const variables[] = {"DAT_TRANSPORT",
 					"DAT_CRC",
 					"DAT_HEADER",
 					"DAT_WRITE_PROOF",
-					"DAT_SPIN_US"};
+					"DAT_SPIN_US",
+					"DAT_SOCKET_DIR"};
 
 static int clear_environment(void **state)
 {
@@ -85,6 +86,30 @@ static void parse__device_alone__defaults(void **state)
 	assert_int_equal(settings.rmr_bind, CORE_RMR_AUTO);
 	assert_int_equal(settings.cancellation, CORE_CANCELLATION_AUTO);
 	assert_int_equal(settings.spin_us, 20);
+	assert_string_equal(settings.socket_dir, "");
+}
+
+/* IWCM-62: as long as the structure has room for it */
+static void parse__socket_dir__absolute_path(void **state)
+{
+	char text[CORE_SOCKET_DIR_MAX + 32] = "lo socket_dir=";
+	char *path = text + strlen(text);
+
+	(void)state;
+	assert_string_equal(accept("lo socket_dir=/run/dat spin_us=1", "lo").socket_dir,
+			    "/run/dat");
+	refuse("lo socket_dir=", "socket_dir: \"\" is not an absolute path");
+	refuse("lo socket_dir=run/dat", "socket_dir: \"run/dat\" is not an absolute path");
+	refuse("lo socket_dir=/a socket_dir=/b", "socket_dir is given twice");
+	memset(path, '/', CORE_SOCKET_DIR_MAX);
+	path[CORE_SOCKET_DIR_MAX] = '\0';
+	refuse(text, "longer than 255 characters");
+	path[CORE_SOCKET_DIR_MAX - 1] = '\0';
+	assert_string_equal(accept(text, "lo").socket_dir, path);
+	setenv("DAT_SOCKET_DIR", "/run/of environment", 1);
+	assert_string_equal(accept(text, "lo").socket_dir, "/run/of environment");
+	setenv("DAT_SOCKET_DIR", "run", 1);
+	refuse("lo", "DAT_SOCKET_DIR: \"run\" is not an absolute path");
 }
 
 static void parse__forms_of_device__accepted(void **state)
@@ -327,6 +352,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(settings_port__as_named__or_none),
 		cmocka_unit_test_setup(parse__device_alone__defaults, clear_environment),
+		cmocka_unit_test_setup_teardown(parse__socket_dir__absolute_path, clear_environment,
+						clear_environment),
 		cmocka_unit_test_setup(parse__forms_of_device__accepted, clear_environment),
 		cmocka_unit_test_setup(parse__settings__applied, clear_environment),
 		cmocka_unit_test_setup(parse__no_device__refused, clear_environment),

@@ -2,17 +2,15 @@
 /*
  * Listening on a connection qualifier: an abstract local socket whose name consists of the
  * adapter's address and the whole qualifier, so that different qualifiers never collide
- * (CONN-GEN-08) and the kernel frees the name when the process dies. A qualifier that we choose is
- * a TCP port that we hold, which makes it unique on the host.
+ * (CONN-GEN-08) and the kernel frees the name when the process dies. With the setting socket_dir
+ * there is a second socket, with a name in that directory (dir.h), for callers in other network
+ * namespaces. A qualifier that we choose is a TCP port that we hold, which makes it unique on the
+ * host.
  */
 #include "soft/shm/connect/listen.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -22,7 +20,9 @@
 #include "core/transport.h"
 #include "soft/closer.h"
 #include "soft/fds.h"
+#include "soft/shm/connect/dir.h"
 #include "soft/shm/connect/keep.h"
+#include "soft/shm/connect/name.h"
 #include "soft/shm/connect/setup.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/engine.h"
@@ -40,8 +40,10 @@ struct shm_listener {
 	uint64_t id;
 	struct core_ref sp;
 	DAT_CONN_QUAL qual;
-	pthread_mutex_t lock; /* leaf; guards fd */
+	pthread_mutex_t lock; /* leaf; guards fd and file_fd */
 	int fd;
+	int file_fd; /* the second socket; -1: none */
+	struct shm_dir_file file;
 	bool is_refusing; /* the kernel refuses descriptors that callers send */
 	int port_fd;	  /* holds the port that is the qualifier; -1: the consumer chose */
 	/* guarded by the engine's lock */
@@ -49,26 +51,6 @@ struct shm_listener {
 	struct shm_conn *silent_last;
 	uint32_t silent_count;
 };
-
-socklen_t shm_listen_name(const union core_sockaddr *address, DAT_CONN_QUAL qual,
-			  struct sockaddr_un *name_out)
-{
-	char text[INET6_ADDRSTRLEN] = "";
-	int len;
-
-	if (address->sa.sa_family == AF_INET)
-		inet_ntop(AF_INET, &address->in.sin_addr, text, sizeof(text));
-	else if (IN6_IS_ADDR_V4MAPPED(&address->in6.sin6_addr))
-		inet_ntop(AF_INET, &address->in6.sin6_addr.s6_addr[12], text, sizeof(text));
-	else
-		inet_ntop(AF_INET6, &address->in6.sin6_addr, text, sizeof(text));
-	memset(name_out, 0, sizeof(*name_out));
-	name_out->sun_family = AF_UNIX;
-	/* a leading zero makes the name abstract; the terminating one is not part of it */
-	len = snprintf(name_out->sun_path + 1, sizeof(name_out->sun_path) - 1,
-		       "opendat.1/%s/%" PRIx64, text, (uint64_t)qual);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
-}
 
 void shm_listener_get(struct shm_listener *listener)
 {
@@ -105,166 +87,12 @@ DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener)
 	return listener->qual;
 }
 
-/* Creates a listening socket of that name; -errno. */
-static int try_listen(struct shm_listener *listener, const union core_sockaddr *address,
-		      DAT_CONN_QUAL qual)
-{
-	struct sockaddr_un name;
-	socklen_t len = shm_listen_name(address, qual, &name);
-	int fd, rc;
-
-	soft_fd_begin();
-	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-	if (fd < 0)
-		return fd;
-	/* callers send none with their requests, and strangers shall not either */
-	listener->is_refusing = shm_socket_refuse_fds(fd, true);
-	(void)shm_socket_name_senders(fd);
-	if (bind(fd, (struct sockaddr *)&name, len) < 0 || listen(fd, SOMAXCONN) < 0) {
-		rc = -errno;
-		soft_fd_close(fd);
-		return rc;
-	}
-	return fd;
-}
-
-/* Is the name in use by a socket that does not listen? */
-static bool is_stale_name(const union core_sockaddr *address, DAT_CONN_QUAL qual)
-{
-	struct sockaddr_un name;
-	socklen_t len = shm_listen_name(address, qual, &name);
-	bool is_refused;
-	int fd;
-
-	soft_fd_begin();
-	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-	if (fd < 0)
-		return false;
-	is_refused = connect(fd, (struct sockaddr *)&name, len) < 0 && errno == ECONNREFUSED;
-	soft_fd_close(fd);
-	return is_refused;
-}
-
-/*
- * The same for a qualifier of the consumer. Between fork and exec of system() or popen() a child
- * has copies of our sockets, and PSP-FREE-06 must hold then, too: -EBUSY for such a name.
- */
-static int listen_on(struct shm_listener *listener, const union core_sockaddr *address,
-		     DAT_CONN_QUAL qual)
-{
-	int fd = try_listen(listener, address, qual);
-
-	return fd == -EADDRINUSE && is_stale_name(address, qual) ? -EBUSY : fd;
-}
-
-/* Binds a free TCP port; returns its number, or -errno. */
-static int hold_port(int *fd_out)
-{
-	struct sockaddr_in any = {.sin_family = AF_INET};
-	socklen_t len = sizeof(any);
-	int fd, rc;
-
-	soft_fd_begin();
-	fd = soft_fd_end(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-	if (fd < 0)
-		return fd;
-	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&any, &len) < 0) {
-		rc = errno == EADDRINUSE ? -EADDRNOTAVAIL : -errno;
-		soft_fd_close(fd);
-		return rc;
-	}
-	*fd_out = fd;
-	return ntohs(any.sin_port);
-}
-
-/*
- * Chooses a qualifier: a TCP port that is free on the host and whose local name is free as well.
- * Anyone may have bound the names of many ports. So one call tries a few: -EBUSY.
- */
-static int choose_qual(struct shm_listener *listener, const union core_sockaddr *address)
-{
-	unsigned tries;
-
-	for (tries = 0; tries < CHOOSE_MAX; tries++) {
-		int port_fd = -1;
-		int port = hold_port(&port_fd);
-		int fd;
-
-		if (port < 0)
-			return port;
-		fd = port >= (int)FIRST_FREE_PORT
-			     ? try_listen(listener, address, (DAT_CONN_QUAL)port)
-			     : -EADDRINUSE;
-		if (fd >= 0) {
-			listener->qual = (DAT_CONN_QUAL)port;
-			listener->port_fd = port_fd;
-			return fd;
-		}
-		soft_fd_close(port_fd);
-		if (fd != -EADDRINUSE)
-			return fd;
-	}
-	return -EBUSY;
-}
-
-static struct shm_listener *new_listener(struct shm_engine *engine, struct core_ref sp)
-{
-	struct shm_listener *listener = core_slab_alloc(sizeof(*listener));
-
-	if (!listener)
-		return NULL;
-	listener->engine = engine;
-	shm_engine_get(engine);
-	atomic_init(&listener->refs, 1);
-	pthread_mutex_init(&listener->lock, NULL);
-	listener->sp = sp;
-	listener->fd = -1;
-	listener->port_fd = -1;
-	return listener;
-}
-
-int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,
-	       void **listener_out)
-{
-	const union core_sockaddr *address = &engine->ia->address;
-	struct shm_listener *listener = new_listener(engine, sp);
-	struct epoll_event event = {.events = EPOLLIN};
-	int rc;
-
-	if (!listener)
-		return -ENOMEM;
-	listener->qual = *qual;
-	rc = *qual ? listen_on(listener, address, *qual) : choose_qual(listener, address);
-	if (rc < 0)
-		goto err;
-	listener->fd = rc;
-	rc = shm_engine_add(engine, SHM_SLOT_LISTENER, listener, &listener->id);
-	if (rc < 0)
-		goto err;
-	event.data.u64 = listener->id;
-	/* requests may be reported from here on */
-	if (epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_ADD, listener->fd, &event) < 0) {
-		rc = -errno;
-		goto err;
-	}
-	*qual = listener->qual;
-	*listener_out = listener;
-	return 0;
-err:
-	shm_unlisten(engine, listener);
-	return rc;
-}
+/* --- closing --- */
 
 static int accept_next(int fd)
 {
 	soft_fd_begin();
 	return soft_fd_end(accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
-}
-
-static bool is_shortage(int rc)
-{
-	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM;
 }
 
 static void drop_kept(struct shm_engine *engine)
@@ -289,7 +117,7 @@ static void close_listening(struct shm_engine *engine, int fd, bool is_refusing)
 	}
 	do {
 		caller = accept_next(fd);
-		if (is_shortage(caller)) {
+		if (shm_is_shortage(caller)) {
 			drop_kept(engine);
 			caller = accept_next(fd);
 		}
@@ -302,21 +130,243 @@ static void close_listening(struct shm_engine *engine, int fd, bool is_refusing)
 		soft_closer_close_listed(fd);
 }
 
+/* Takes a socket from the listener, so that the service thread leaves it alone. */
+static int take_socket(struct shm_listener *listener, int *place)
+{
+	int fd;
+
+	pthread_mutex_lock(&listener->lock);
+	fd = *place;
+	if (fd >= 0)
+		epoll_ctl(listener->engine->service.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	*place = -1;
+	pthread_mutex_unlock(&listener->lock);
+	return fd;
+}
+
+static void close_sockets(struct shm_listener *listener)
+{
+	struct shm_engine *engine = listener->engine;
+	int fd = take_socket(listener, &listener->fd);
+	int file_fd = take_socket(listener, &listener->file_fd);
+
+	/* first: who finds the other name free must find this one free, too */
+	if (file_fd >= 0) {
+		shm_dir_remove(engine->dir, &listener->file);
+		close_listening(engine, file_fd, listener->is_refusing);
+	}
+	if (fd >= 0)
+		close_listening(engine, fd, listener->is_refusing);
+}
+
+/* --- listening --- */
+
+/* A socket that has no name yet; -errno. */
+static int new_socket(struct shm_listener *listener)
+{
+	int fd;
+
+	soft_fd_begin();
+	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return fd;
+	/* callers send none with their requests, and strangers shall not either */
+	listener->is_refusing = shm_socket_refuse_fds(fd, true);
+	(void)shm_socket_name_senders(fd);
+	return fd;
+}
+
+/* Creates a listening socket of the abstract name; -errno. */
+static int listen_abstract(struct shm_listener *listener, const union core_sockaddr *address,
+			   DAT_CONN_QUAL qual)
+{
+	struct sockaddr_un name;
+	socklen_t len = shm_name_abstract(address, qual, &name);
+	int fd = new_socket(listener);
+	int rc;
+
+	if (fd < 0)
+		return fd;
+	if (bind(fd, (struct sockaddr *)&name, len) < 0 || listen(fd, SOMAXCONN) < 0) {
+		rc = -errno;
+		soft_fd_close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+/* Is the name in use by a socket that does not listen? */
+static bool is_stale_name(const union core_sockaddr *address, DAT_CONN_QUAL qual)
+{
+	struct sockaddr_un name;
+	socklen_t len = shm_name_abstract(address, qual, &name);
+	bool is_refused;
+	int fd;
+
+	soft_fd_begin();
+	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return false;
+	is_refused = connect(fd, (struct sockaddr *)&name, len) < 0 && errno == ECONNREFUSED;
+	soft_fd_close(fd);
+	return is_refused;
+}
+
+/* Creates the one with a name in the directory, if there is a directory; -errno. */
+static int listen_in_dir(struct shm_listener *listener, const union core_sockaddr *address,
+			 DAT_CONN_QUAL qual)
+{
+	const struct shm_dir *dir = listener->engine->dir;
+	struct sockaddr_un name;
+	int fd, rc;
+
+	if (!dir)
+		return 0;
+	fd = new_socket(listener);
+	if (fd < 0)
+		return fd;
+	shm_name_file(address, qual, &name);
+	rc = shm_dir_listen(dir, fd, name.sun_path, &listener->file);
+	if (rc < 0)
+		close_listening(listener->engine, fd, listener->is_refusing); /* it may listen */
+	else
+		listener->file_fd = fd;
+	return rc;
+}
+
+/*
+ * Listens on a qualifier; -errno. Between fork and exec of system() or popen() a child has copies
+ * of our sockets, and PSP-FREE-06 must hold then, too: -EBUSY for such a name.
+ */
+static int listen_on(struct shm_listener *listener, const union core_sockaddr *address,
+		     DAT_CONN_QUAL qual)
+{
+	int rc = listen_abstract(listener, address, qual);
+
+	if (rc == -EADDRINUSE && is_stale_name(address, qual))
+		return -EBUSY;
+	if (rc < 0)
+		return rc;
+	listener->fd = rc;
+	rc = listen_in_dir(listener, address, qual);
+	if (rc < 0)
+		close_sockets(listener);
+	return rc;
+}
+
+/* Binds a free TCP port; returns its number, or -errno. */
+static int hold_port(int *fd_out)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET};
+	socklen_t len = sizeof(any);
+	int fd, rc;
+
+	soft_fd_begin();
+	fd = soft_fd_end(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return fd;
+	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&any, &len) < 0) {
+		rc = errno == EADDRINUSE ? -EADDRNOTAVAIL : -errno;
+		soft_fd_close(fd);
+		return rc;
+	}
+	*fd_out = fd;
+	return ntohs(any.sin_port);
+}
+
+/*
+ * Chooses a qualifier: a TCP port that is free on the host and whose local names are free as well.
+ * Anyone may have bound the names of many ports. So one call tries a few: -EBUSY.
+ */
+static int choose_qual(struct shm_listener *listener, const union core_sockaddr *address)
+{
+	unsigned tries;
+
+	for (tries = 0; tries < CHOOSE_MAX; tries++) {
+		int port_fd = -1;
+		int port = hold_port(&port_fd);
+		int rc;
+
+		if (port < 0)
+			return port;
+		rc = port >= (int)FIRST_FREE_PORT
+			     ? listen_on(listener, address, (DAT_CONN_QUAL)port)
+			     : -EADDRINUSE;
+		if (rc == 0) {
+			listener->qual = (DAT_CONN_QUAL)port;
+			listener->port_fd = port_fd;
+			return 0;
+		}
+		soft_fd_close(port_fd);
+		if (rc != -EADDRINUSE && rc != -EBUSY)
+			return rc;
+	}
+	return -EBUSY;
+}
+
+static struct shm_listener *new_listener(struct shm_engine *engine, struct core_ref sp)
+{
+	struct shm_listener *listener = core_slab_alloc(sizeof(*listener));
+
+	if (!listener)
+		return NULL;
+	listener->engine = engine;
+	shm_engine_get(engine);
+	atomic_init(&listener->refs, 1);
+	pthread_mutex_init(&listener->lock, NULL);
+	listener->sp = sp;
+	listener->fd = -1;
+	listener->file_fd = -1;
+	listener->port_fd = -1;
+	return listener;
+}
+
+static int watch(const struct shm_listener *listener, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.u64 = listener->id};
+	int epoll_fd = listener->engine->service.epoll_fd;
+
+	return fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+}
+
+int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,
+	       void **listener_out)
+{
+	const union core_sockaddr *address = &engine->ia->address;
+	struct shm_listener *listener = new_listener(engine, sp);
+	int rc;
+
+	if (!listener)
+		return -ENOMEM;
+	listener->qual = *qual;
+	rc = *qual ? listen_on(listener, address, *qual) : choose_qual(listener, address);
+	if (rc < 0)
+		goto err;
+	rc = shm_engine_add(engine, SHM_SLOT_LISTENER, listener, &listener->id);
+	if (rc < 0)
+		goto err;
+	/* requests may be reported from here on */
+	rc = watch(listener, listener->fd);
+	if (rc == 0)
+		rc = watch(listener, listener->file_fd);
+	if (rc < 0)
+		goto err;
+	*qual = listener->qual;
+	*listener_out = listener;
+	return 0;
+err:
+	shm_unlisten(engine, listener);
+	return rc;
+}
+
 void shm_unlisten(struct shm_engine *engine, void *object)
 {
 	struct shm_listener *listener = object;
-	int fd;
 
 	if (listener->id)
 		shm_engine_remove(engine, listener->id);
-	pthread_mutex_lock(&listener->lock);
-	fd = listener->fd;
-	if (fd >= 0)
-		epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-	listener->fd = -1;
-	pthread_mutex_unlock(&listener->lock);
-	if (fd >= 0)
-		close_listening(engine, fd, listener->is_refusing);
+	close_sockets(listener);
 	soft_fd_close(listener->port_fd);
 	listener->port_fd = -1;
 	/* refuses peers that have connected but sent no request, and those on kept sockets */
@@ -386,7 +436,8 @@ static void accept_caller(struct shm_listener *listener, int fd)
 		shm_setup_drop_silent(listener->silent_first);
 }
 
-void shm_listener_event(struct shm_listener *listener)
+/* False: descriptors are short. */
+static bool accept_callers(struct shm_listener *listener, const int *place)
 {
 	unsigned i;
 
@@ -394,19 +445,26 @@ void shm_listener_event(struct shm_listener *listener)
 		int fd = -EBADF;
 
 		pthread_mutex_lock(&listener->lock);
-		if (listener->fd >= 0)
-			fd = accept_next(listener->fd);
+		if (*place >= 0)
+			fd = accept_next(*place);
 		pthread_mutex_unlock(&listener->lock);
-		if (is_shortage(fd)) {
+		if (shm_is_shortage(fd)) {
 			drop_kept(listener->engine);
 			/*
 			 * the caller stays in the backlog; do not spin while descriptors are short
 			 */
 			poll(NULL, 0, 1);
-			return;
+			return false;
 		}
 		if (fd < 0)
-			return;
+			return true;
 		accept_caller(listener, fd);
 	}
+	return true;
+}
+
+void shm_listener_event(struct shm_listener *listener)
+{
+	if (accept_callers(listener, &listener->fd))
+		accept_callers(listener, &listener->file_fd);
 }

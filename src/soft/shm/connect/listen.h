@@ -4,14 +4,12 @@
 #define SHM_LISTEN_H
 
 #include <stdbool.h>
-#include <sys/socket.h>
 
 #include "core/transport.h"
 
 struct shm_conn;
 struct shm_engine;
 struct shm_listener;
-struct sockaddr_un;
 
 int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,
 	       void **listener_out);
@@ -27,9 +25,5 @@ bool shm_listener_is_open(struct shm_listener *listener);
 void shm_listener_remove_silent(struct shm_conn *conn);
 void shm_listener_get(struct shm_listener *listener);
 void shm_listener_put(struct shm_listener *listener);
-
-/* The abstract local address of a service; returns its length. */
-socklen_t shm_listen_name(const union core_sockaddr *address, DAT_CONN_QUAL qual,
-			  struct sockaddr_un *name_out);
 
 #endif

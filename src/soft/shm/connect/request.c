@@ -11,13 +11,15 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "core/base/log.h"
 #include "core/base/slab.h"
 #include "core/transport.h"
 #include "soft/address.h"
 #include "soft/fds.h"
+#include "soft/shm/connect/dir.h"
 #include "soft/shm/connect/identity.h"
 #include "soft/shm/connect/keep.h"
-#include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/name.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/state.h"
@@ -69,14 +71,24 @@ static void wait_for_answer(struct shm_conn *conn)
 	shm_conn_set_deadline(conn, conn->give_up_ns == UINT64_MAX ? 0 : conn->give_up_ns);
 }
 
+/* Connects to the service point; -errno. */
+static int connect_socket(struct shm_conn *conn)
+{
+	const struct sockaddr_un *name = conn->peer_name;
+
+	if (name->sun_path[0])
+		return shm_dir_connect(conn->engine->dir, conn->fd, name->sun_path);
+	return connect(conn->fd, conn->peer_name, conn->peer_name_len) < 0 ? -errno : 0;
+}
+
 /* Tries to connect to the listener and to send the request; EP locked. */
 static void connect_listener(struct shm_conn *conn)
 {
-	int rc;
+	int rc = connect_socket(conn);
 
-	/* EISCONN: an earlier attempt connected, but could not send */
-	if (connect(conn->fd, conn->peer_name, conn->peer_name_len) < 0 && errno != EISCONN) {
-		connect_failed(conn, -errno);
+	/* an earlier attempt connected, but could not send; or call_in_dir did */
+	if (rc < 0 && rc != -EISCONN) {
+		connect_failed(conn, rc);
 		return;
 	}
 	shm_identify(conn);
@@ -148,7 +160,7 @@ static int create_active(struct shm_engine *engine, const struct sockaddr_un *na
 {
 	int rc = try_create_active(engine, name, name_len, conn_out);
 
-	if (rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM)
+	if (!shm_is_shortage(rc))
 		return rc;
 	shm_keep_expire(engine, UINT64_MAX);
 	return try_create_active(engine, name, name_len, conn_out);
@@ -187,6 +199,38 @@ static void send_request(struct shm_conn *conn, struct core_ep *ep)
 		wait_for_answer(conn);
 }
 
+/* A kept connection to a service point, or a new one. */
+static int take_or_create(struct shm_engine *engine, const struct sockaddr_un *name,
+			  socklen_t name_len, struct shm_conn **conn_out)
+{
+	*conn_out = shm_keep_take(engine, name, name_len);
+	return *conn_out ? 0 : create_active(engine, name, name_len, conn_out);
+}
+
+/*
+ * A connection to a service point of another network namespace that has a name in the directory.
+ * -EHOSTUNREACH: nobody listens there, which only an attempt to connect shows.
+ */
+static int call_in_dir(struct shm_engine *engine, const union core_sockaddr *address,
+		       DAT_CONN_QUAL qual, struct shm_conn **conn_out)
+{
+	struct sockaddr_un name;
+	int rc;
+
+	if (!engine->dir || !shm_dir_can_name(address))
+		return -EHOSTUNREACH;
+	shm_name_file(address, qual, &name);
+	rc = take_or_create(engine, &name, sizeof(name), conn_out);
+	if (rc < 0 || (*conn_out)->is_kept)
+		return rc;
+	rc = connect_socket(*conn_out);
+	if (rc == 0 || rc == -EAGAIN) /* -EAGAIN: its backlog is full */
+		return 0;
+	core_log(CORE_LOG_CONN, "socket_dir: %s: %s", name.sun_path, strerror(-rc));
+	shm_conn_put(*conn_out);
+	return shm_is_shortage(rc) ? rc : -EHOSTUNREACH;
+}
+
 int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_sockaddr *address,
 		DAT_CONN_QUAL qual, DAT_TIMEOUT timeout_us,
 		const struct transport_conn_param *param)
@@ -194,6 +238,7 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 	struct shm_conn *conn;
 	struct sockaddr_un name;
 	socklen_t name_len;
+	bool is_nowhere;
 	int where = 0, rc;
 
 	/* most peers have our own address; asking the system takes two sockets */
@@ -201,16 +246,19 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 		where = soft_address_find(address);
 	if (where < 0 && where != -EHOSTUNREACH)
 		return where;
-	name_len = shm_listen_name(address, qual, &name);
-	conn = where < 0 ? NULL : shm_keep_take(engine, &name, name_len);
-	rc = conn ? 0 : create_active(engine, &name, name_len, &conn);
+	name_len = shm_name_abstract(address, qual, &name);
+	rc = where < 0 ? call_in_dir(engine, address, qual, &conn)
+		       : take_or_create(engine, &name, name_len, &conn);
+	is_nowhere = rc == -EHOSTUNREACH && engine->settings.transport == CORE_TRANSPORT_SHM;
+	if (is_nowhere)
+		rc = create_active(engine, &name, name_len, &conn);
 	if (rc < 0)
 		return rc;
 	if (timeout_us != DAT_TIMEOUT_INFINITE)
 		conn->give_up_ns = core_now_ns() + (uint64_t)timeout_us * 1000;
 	fill_request(conn, ep, qual, param, conn->request);
 	shm_conn_attach(conn, ep);
-	if (where < 0)
+	if (is_nowhere)
 		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
 	else
 		send_request(conn, ep);

@@ -21,6 +21,7 @@ struct shm_packet;
 
 /* --- transport slots --- */
 
+/* -EHOSTUNREACH: the peer is not found on this host, and there is another path to it. */
 int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_sockaddr *address,
 		DAT_CONN_QUAL qual, DAT_TIMEOUT timeout_us,
 		const struct transport_conn_param *param);

@@ -6,6 +6,7 @@
 #ifndef SHM_SOCKET_H
 #define SHM_SOCKET_H
 
+#include <errno.h>
 #include <stdbool.h>
 
 #include "soft/shm/conn.h"
@@ -13,6 +14,12 @@
 
 /* The most descriptors that the kernel passes with one packet, so that it never drops any. */
 #define SHM_PACKET_FDS 253u
+
+/* Did a call fail because descriptors or memory are short? Kept connections then give way. */
+static inline bool shm_is_shortage(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
+}
 
 /* A packet that was received and checked. */
 struct shm_packet {

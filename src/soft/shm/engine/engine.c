@@ -9,6 +9,7 @@
 
 #include "core/base/slab.h"
 #include "core/transport.h"
+#include "soft/shm/connect/dir.h"
 #include "soft/shm/engine/service.h"
 #include "soft/soft.h"
 
@@ -22,6 +23,22 @@ static int start_thread(struct shm_engine *engine)
 	rc = soft_thread_start(&engine->service, shm_service_run, engine);
 	if (rc < 0)
 		shm_engine_put(engine);
+	return rc;
+}
+
+/* A directory that cannot be used is an error, also where it would not be used. */
+static int open_dir(struct shm_engine *engine)
+{
+	const struct core_settings *settings = &engine->settings;
+	int rc;
+
+	if (!settings->socket_dir[0])
+		return 0;
+	rc = shm_dir_open(settings->socket_dir, settings->peers == CORE_PEERS_USER, &engine->dir);
+	if (rc == 0 && !shm_dir_can_name(&engine->ia->address)) {
+		shm_dir_close(engine->dir);
+		engine->dir = NULL;
+	}
 	return rc;
 }
 
@@ -43,6 +60,9 @@ int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_o
 		rc = -EIO;
 		goto err;
 	}
+	rc = open_dir(engine);
+	if (rc < 0)
+		goto err;
 	rc = start_thread(engine);
 	if (rc < 0)
 		goto err;
@@ -64,6 +84,7 @@ void shm_engine_put(struct shm_engine *engine)
 	if (atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	soft_thread_close(&engine->service);
+	shm_dir_close(engine->dir);
 	core_lock_destroy(&engine->lock);
 	shm_engine_free_slots(engine);
 	core_slab_free(engine, sizeof(*engine));

@@ -29,6 +29,7 @@
 #include "soft/shm/wire.h"
 
 struct shm_conn;
+struct shm_dir;
 struct shm_listener;
 struct shm_pool;
 struct shm_process;
@@ -67,6 +68,7 @@ struct shm_engine {
 	struct core_ia *ia; /* must not be dereferenced once `is_stopping` is set */
 	struct soft_adapter *adapter;
 	struct core_settings settings;
+	struct shm_dir *dir; /* where other containers look for us (connect/dir.h); NULL: nowhere */
 	uint8_t token[SHM_TOKEN_SIZE]; /* a peer that can read it can read this process */
 	struct soft_thread service;
 

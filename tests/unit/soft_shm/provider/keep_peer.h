@@ -21,7 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "soft/shm/connect/listen.h"
+#include "soft/shm/connect/name.h"
 #include "soft/shm/segment.h"
 #include "soft/shm/wire.h"
 
@@ -39,7 +39,7 @@ static inline socklen_t service_name(DAT_CONN_QUAL qual, struct sockaddr_un *nam
 	const union core_sockaddr address = {
 		.in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}};
 
-	return shm_listen_name(&address, qual, name);
+	return shm_name_abstract(&address, qual, name);
 }
 
 /* False: the kernel refuses the descriptors. */
