@@ -79,8 +79,12 @@ static inline DAT_EVENT next_of(DAT_EVD_HANDLE evd)
 {
 	DAT_EVENT event;
 	DAT_COUNT more;
+	DAT_RETURN ret;
 
-	ok(core_evd_wait(evd, WAIT_US, 1, &event, &more));
+	do /* libFuzzer's timer may interrupt it */
+		ret = core_evd_wait(evd, WAIT_US, 1, &event, &more);
+	while (DAT_GET_TYPE(ret) == DAT_INTERRUPTED_CALL);
+	ok(ret);
 	return event;
 }
 

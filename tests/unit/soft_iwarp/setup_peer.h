@@ -24,6 +24,19 @@
 
 /* --- the peer's socket --- */
 
+/* A signal may interrupt each wait, for example that of libFuzzer's timer. */
+
+static inline void expect_ready(int fd, short events)
+{
+	struct pollfd ready = {.fd = fd, .events = events};
+	int count;
+
+	do
+		count = poll(&ready, 1, WAIT_MS);
+	while (count < 0 && errno == EINTR);
+	assert_int_equal(count, 1);
+}
+
 /* Each call of put() sends at once, also while earlier bytes are not acknowledged. */
 static inline void send_at_once(int fd)
 {
@@ -38,7 +51,10 @@ static inline int dial(DAT_CONN_QUAL port)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
-	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+		assert_int_equal(errno, EINTR); /* then the kernel goes on */
+		expect_ready(fd, POLLOUT);
+	}
 	send_at_once(fd);
 	return fd;
 }
@@ -62,10 +78,9 @@ static inline int listen_at(uint16_t port, uint16_t *port_out)
 
 static inline int answer_call(int listener)
 {
-	struct pollfd ready = {.fd = listener, .events = POLLIN};
 	int fd;
 
-	assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
+	expect_ready(listener, POLLIN);
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	assert_true(fd >= 0);
 	send_at_once(fd);
@@ -81,21 +96,27 @@ static inline void put(int fd, const void *bytes, size_t size)
 static inline void get(int fd, void *bytes, size_t size)
 {
 	struct timeval wait = {.tv_sec = WAIT_MS / 1000};
+	uint8_t *at = bytes;
+	ssize_t count;
 
-	if (!size)
-		return;
 	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait)), 0);
-	assert_int_equal(recv(fd, bytes, size, MSG_WAITALL), size);
+	while (size) {
+		count = recv(fd, at, size, MSG_WAITALL);
+		if (count < 0 && errno == EINTR)
+			continue;
+		assert_true(count > 0);
+		at += count;
+		size -= (size_t)count;
+	}
 }
 
 /* The library ends TCP, and has sent nothing more. */
 static inline void expect_end(int fd)
 {
-	struct pollfd ready = {.fd = fd, .events = POLLIN};
 	uint8_t byte;
 	ssize_t count;
 
-	assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
+	expect_ready(fd, POLLIN);
 	count = recv(fd, &byte, 1, MSG_DONTWAIT);
 	assert_true(count == 0 || (count < 0 && errno == ECONNRESET));
 }
