@@ -69,25 +69,23 @@ void iw_frame_put_empty(struct iw_conn *conn, const struct iw_ddp *ddp)
 	iw_frame_end(conn, ddp, 0);
 }
 
-/* Continues a CRC over pinned memory of the consumer; -EFAULT. */
-static int crc_of_pins(const struct soft_pins *pins, uint32_t *crc)
+/* Continues a CRC over memory of the consumer, which may have been unmapped: 0 or -EFAULT. */
+static int crc_of_consumer(const uint8_t *at, size_t left, uint32_t *crc)
 {
 	uint8_t piece[CRC_PIECE];
-	uint32_t i;
 
-	for (i = 0; i < pins->count; i++) {
-		const uint8_t *at = pins->iov[i].iov_base;
-		size_t left = pins->iov[i].iov_len;
+	if (!soft_is_library_thread) {
+		*crc = iw_crc32c(*crc, at, left);
+		return 0;
+	}
+	while (left) {
+		size_t part = left < sizeof(piece) ? left : sizeof(piece);
 
-		while (left) {
-			size_t part = left < sizeof(piece) ? left : sizeof(piece);
-
-			if (soft_copy_from_consumer(piece, at, part) < 0)
-				return -EFAULT;
-			*crc = iw_crc32c(*crc, piece, part);
-			at += part;
-			left -= part;
-		}
+		if (soft_copy_from_consumer(piece, at, part) < 0)
+			return -EFAULT;
+		*crc = iw_crc32c(*crc, piece, part);
+		at += part;
+		left -= part;
 	}
 	return 0;
 }
@@ -97,11 +95,13 @@ static int crc_of_payload(struct core_ep *ep, const struct core_req *req, uint64
 			  uint32_t len, uint32_t *crc)
 {
 	struct soft_pins pins;
-	int rc;
+	int rc = 0;
+	uint32_t i;
 
 	if (soft_pin(ep, req->iov, req->segments, offset, len, CORE_MEM_SOURCE, &pins) < 0)
 		return -EFAULT;
-	rc = crc_of_pins(&pins, crc);
+	for (i = 0; i < pins.count && !rc; i++)
+		rc = crc_of_consumer(pins.iov[i].iov_base, pins.iov[i].iov_len, crc);
 	soft_unpin(&pins);
 	return rc;
 }

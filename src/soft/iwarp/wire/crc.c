@@ -75,6 +75,7 @@ static uint32_t by_table(uint32_t state, const uint8_t *bytes, size_t size)
 /* --- by the processor's instruction --- */
 
 #ifdef __x86_64__
+#define CACHE_LINE 64u
 #define CRC_TARGET __attribute__((target("sse4.2,pclmul")))
 
 /*
@@ -82,6 +83,8 @@ static uint32_t by_table(uint32_t state, const uint8_t *bytes, size_t size)
  * on at a time, and their states joined.
  */
 #define BLOCK 480u /* three are most of an FPDU in a segment of 1448 bytes */
+/* How far ahead to prefetch: the processor does not foresee three blocks that move on together. */
+#define AHEAD (2 * 3 * BLOCK)
 /* x^(8 * size - 33) modulo the polynomial, reflected: moves a state over that many zero bytes. */
 #define OVER_ONE_BLOCK 0xb3e32c28
 #define OVER_TWO_BLOCKS 0x3771e98f
@@ -104,6 +107,8 @@ static uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t size
 		uint64_t second = 0;
 		uint64_t third = 0;
 
+		for (uint32_t i = 0; i < 3 * BLOCK; i += CACHE_LINE)
+			__builtin_prefetch((const void *)((uintptr_t)bytes + AHEAD + i));
 		for (uint32_t i = 0; i < BLOCK; i += 8) {
 			first = _mm_crc32_u64(first, load(bytes + i));
 			second = _mm_crc32_u64(second, load(bytes + BLOCK + i));
