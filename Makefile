@@ -37,7 +37,7 @@ check:
 	@scripts/check $(BUILD)
 
 check-rdma:
-	@scripts/install-deps check
+	@scripts/install-deps rdma
 	@scripts/build $(BUILD)
 	@scripts/check-rdma $(BUILD)
 
