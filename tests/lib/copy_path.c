@@ -68,6 +68,18 @@ void copy_path_note(DAT_HANDLE handle)
 	noted->pieces += counts.pieces;
 }
 
+bool copy_path_awaits_mapping(DAT_HANDLE handle)
+{
+	const char *path = getenv("DAT_COPY");
+	counters_fn counters = noted ? find_counters() : NULL;
+	struct copy_path_counts counts;
+
+	if (!counters || !path || strcmp(path, "map") != 0)
+		return false;
+	counters(handle, &counts);
+	return !counts.map;
+}
+
 /* --- the check --- */
 
 /* A ptrace restriction or a seccomp filter may forbid it. */

@@ -17,6 +17,7 @@
 #ifndef TESTS_COPY_PATH_H
 #define TESTS_COPY_PATH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <dat/udat.h>
@@ -32,6 +33,10 @@ void opendat_test_counters(DAT_HANDLE handle, struct copy_path_counts *counts_ou
 
 /* Adds the counts of an instance that is about to be closed; any object that it owns will do. */
 void copy_path_note(DAT_HANDLE handle);
+
+/* With DAT_COPY=map, memory is mapped some time after its first use: does the instance wait for the
+ * first mapping still? */
+bool copy_path_awaits_mapping(DAT_HANDLE handle);
 
 /* The tests that move the bytes are skipped: nothing is checked. */
 void copy_path_skip(void);

@@ -3,6 +3,9 @@
  * dat_ep_post_rdma_write: it changes its target and nothing else. Refusals are in
  * test_dto_refused.c, protection in test_dto_protect.c, order in test_dto_order.c.
  */
+#include <time.h>
+
+#include "copy_path.h"
 #include "dto_util.h"
 
 /* EP-RDMAW-01: the exported function has this prototype */
@@ -210,6 +213,24 @@ static void post_rdma__overlapping__bytes_outside_are_right(void **state)
 	expect_quiet(&rig->b);
 }
 
+/* DTO-04, by the kernel first, then with the memory mapped; copy_path.h checks that it was */
+static void post_rdma_write__again_and_again__placed_each_time(void **state)
+{
+	const time_t give_up = time(NULL) + 20;
+	struct rig *rig = *state;
+	uint64_t round = 0;
+
+	do {
+		rig->x.p[round % 1000] ^= 0x55;
+		post_write(&rig->a, dt_seg(&rig->x, 0, 1000), dt_rseg(&rig->y, 101, 1000), round,
+			   0);
+		expect_sent(&rig->a, round++, 1000);
+		assert_memory_equal(rig->y.p + 101, rig->x.p, 1000);
+	} while (copy_path_awaits_mapping(rig->a.ep) && time(NULL) < give_up);
+	dt_check_bytes(rig->y.p, 101, RIG_FILL);
+	dt_check_bytes(rig->y.p + 1101, RIG_LEN - 1101, RIG_FILL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -224,6 +245,7 @@ int main(void)
 		rig_test(post_rdma_write__no_further_call__carried_out),
 		rig_test(post_rdma__within_one_buffer__moves_data),
 		rig_test(post_rdma__overlapping__bytes_outside_are_right),
+		rig_test(post_rdma_write__again_and_again__placed_each_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
