@@ -29,17 +29,11 @@ static void with_port(const union core_sockaddr *address, uint16_t port,
 	}
 }
 
-static int datagram_socket(int family)
-{
-	soft_fd_begin();
-	return soft_fd_end(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-}
-
 /* Tries to bind a socket to it: 0 or -errno. */
 static int try_bind(const union core_sockaddr *address)
 {
 	union core_sockaddr copy;
-	int fd = datagram_socket(address->sa.sa_family);
+	int fd = soft_fd_socket(address->sa.sa_family, SOCK_DGRAM);
 	int rc;
 
 	if (fd < 0)
@@ -54,7 +48,7 @@ static int try_bind(const union core_sockaddr *address)
 static bool is_broadcast(const union core_sockaddr *address)
 {
 	union core_sockaddr copy;
-	int fd = datagram_socket(address->sa.sa_family);
+	int fd = soft_fd_socket(address->sa.sa_family, SOCK_DGRAM);
 	bool is_refused;
 
 	if (fd < 0)

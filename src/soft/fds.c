@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -142,6 +143,12 @@ int soft_fd_end(int fd)
 		close(fd);
 	pthread_mutex_unlock(&fds_lock);
 	return rc ? rc : fd;
+}
+
+int soft_fd_socket(int domain, int type)
+{
+	soft_fd_begin();
+	return soft_fd_end(socket(domain, type | SOCK_CLOEXEC, 0));
 }
 
 int soft_fd_add(int fd)

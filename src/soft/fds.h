@@ -15,13 +15,15 @@
  * Creates a descriptor so that no fork happens between its creation and its entry in the list:
  *
  *	soft_fd_begin();
- *	fd = soft_fd_end(socket(...));
+ *	fd = soft_fd_end(accept4(...));
  *
  * The call between the two must not block. soft_fd_end() takes the result of that call (-1: errno
  * is set) and returns the descriptor, or -errno; it closes the descriptor if it cannot be listed.
  */
 void soft_fd_begin(void);
 int soft_fd_end(int fd);
+/* The same for a socket, which an exec closes; the type may contain SOCK_NONBLOCK. */
+int soft_fd_socket(int domain, int type);
 
 /* Lists a descriptor that exists already: 0, or -errno (then it is still open and the caller's). */
 int soft_fd_add(int fd);

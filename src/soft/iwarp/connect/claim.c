@@ -35,17 +35,11 @@ static socklen_t claim_name(const union core_sockaddr *address, DAT_CONN_QUAL qu
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 }
 
-static int local_socket(void)
-{
-	soft_fd_begin();
-	return soft_fd_end(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-}
-
 /* Is the name bound to a socket that does not listen any more? A child between fork and exec has
  * copies of our sockets, and the qualifier must be free nevertheless (PSP-FREE-06). */
 static bool is_stale(const struct sockaddr_un *name, socklen_t size)
 {
-	int fd = local_socket();
+	int fd = soft_fd_socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK);
 	bool is_refused;
 
 	if (fd < 0)
@@ -59,7 +53,7 @@ int iw_claim(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 {
 	struct sockaddr_un name;
 	socklen_t size = claim_name(address, qual, &name);
-	int fd = local_socket();
+	int fd = soft_fd_socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK);
 	int rc = 0;
 
 	if (fd < 0)

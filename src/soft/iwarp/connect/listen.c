@@ -183,11 +183,9 @@ static int listen_on(struct iw_listener *listener, uint16_t port)
 	union core_sockaddr address = listener->engine->ia->address;
 	socklen_t size = core_address_size(&address);
 	const int yes = 1;
-	int fd, rc;
+	int fd = soft_fd_socket(address.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK);
+	int rc;
 
-	soft_fd_begin();
-	fd = soft_fd_end(
-		socket(address.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return fd;
 	iw_set_port(&address, port);

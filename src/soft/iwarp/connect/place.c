@@ -64,11 +64,9 @@ static int start_connect(struct iw_conn *conn, const struct core_ep *ep, int fd)
 static int open_socket(struct iw_conn *conn, const struct core_ep *ep)
 {
 	struct iw_place *place = iw_place_of(conn->setup);
-	int fd, rc;
+	int fd = soft_fd_socket(ep->ia->address.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK);
+	int rc;
 
-	soft_fd_begin();
-	fd = soft_fd_end(socket(ep->ia->address.sa.sa_family,
-				SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return fd;
 	rc = start_connect(conn, ep, fd);

@@ -146,10 +146,8 @@ static bool is_dead(const struct shm_dir *dir, const char *name)
 {
 	const struct shm_dir any = {.fd = dir->fd};
 	bool is_refused;
-	int fd;
+	int fd = soft_fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK);
 
-	soft_fd_begin();
-	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return false;
 	is_refused = shm_dir_connect(&any, fd, name) == -ECONNREFUSED;

@@ -164,10 +164,8 @@ static void close_sockets(struct shm_listener *listener)
 /* A socket that has no name yet; -errno. */
 static int new_socket(struct shm_listener *listener)
 {
-	int fd;
+	int fd = soft_fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK);
 
-	soft_fd_begin();
-	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return fd;
 	/* callers send none with their requests, and strangers shall not either */
@@ -201,10 +199,8 @@ static bool is_stale_name(const union core_sockaddr *address, DAT_CONN_QUAL qual
 	struct sockaddr_un name;
 	socklen_t len = shm_name_abstract(address, qual, &name);
 	bool is_refused;
-	int fd;
+	int fd = soft_fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK);
 
-	soft_fd_begin();
-	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return false;
 	is_refused = connect(fd, (struct sockaddr *)&name, len) < 0 && errno == ECONNREFUSED;
@@ -259,10 +255,9 @@ static int hold_port(int *fd_out)
 {
 	struct sockaddr_in any = {.sin_family = AF_INET};
 	socklen_t len = sizeof(any);
-	int fd, rc;
+	int fd = soft_fd_socket(AF_INET, SOCK_STREAM);
+	int rc;
 
-	soft_fd_begin();
-	fd = soft_fd_end(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return fd;
 	if (bind(fd, (struct sockaddr *)&any, sizeof(any)) < 0 ||

@@ -126,10 +126,9 @@ static int try_create_active(struct shm_engine *engine, const struct sockaddr_un
 			     socklen_t name_len, struct shm_conn **conn_out)
 {
 	struct shm_conn *conn;
-	int fd, rc;
+	int fd = soft_fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK);
+	int rc;
 
-	soft_fd_begin();
-	fd = soft_fd_end(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return fd;
 	rc = shm_conn_create(engine, fd, SHM_ACTIVE, &conn);
