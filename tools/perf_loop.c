@@ -79,8 +79,9 @@ int perf_take_waiting(struct perf_worker *worker, DAT_EVD_HANDLE evd, DAT_EVENT 
 		DAT_RETURN code = dat_evd_wait(evd, slice_us, 1, event_out, &more);
 		int rc;
 
+		/* a signal may arrive between two waits that both find an event */
 		if (code == DAT_SUCCESS)
-			return 0;
+			return tool_is_stopped ? -EINTR : 0;
 		if (DAT_GET_TYPE(code) != DAT_TIMEOUT_EXPIRED &&
 		    DAT_GET_TYPE(code) != DAT_INTERRUPTED_CALL)
 			return perf_call_failed("dat_evd_wait", code);
