@@ -36,6 +36,25 @@ int __wrap_close(int fd)
 	return __real_close(fd);
 }
 
+/* threads that are to run, and have not ended */
+static _Atomic unsigned int threads;
+
+struct thread_start {
+	void *(*run)(void *);
+	void *argument;
+};
+
+static void *run_counted(void *argument)
+{
+	struct thread_start start = *(struct thread_start *)argument;
+	void *result;
+
+	free(argument);
+	result = start.run(start.argument);
+	atomic_fetch_sub(&threads, 1);
+	return result;
+}
+
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 			  void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
@@ -43,11 +62,29 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
 			  void *argument)
 {
+	struct thread_start *start;
+	int rc;
+
 	if (atomic_load(&creations_that_fail) > 0) {
 		atomic_fetch_sub(&creations_that_fail, 1);
 		return EAGAIN;
 	}
-	return __real_pthread_create(thread, attr, run, argument);
+	start = malloc(sizeof(*start));
+	assert_non_null(start);
+	*start = (struct thread_start){.run = run, .argument = argument};
+	atomic_fetch_add(&threads, 1);
+	rc = __real_pthread_create(thread, attr, run_counted, start);
+	if (rc) {
+		atomic_fetch_sub(&threads, 1);
+		free(start);
+	}
+	return rc;
+}
+
+static void await_no_threads(void)
+{
+	for (unsigned int polls = 0; atomic_load(&threads); polls++)
+		peer_pause(polls);
 }
 
 /* Is it closed by the calling thread? Returns when it is closed. */
@@ -129,6 +166,7 @@ static void close__no_thread__closed_with_the_next_one(void **state)
 	int ends[3];
 
 	(void)state;
+	await_no_threads(); /* one that is about to end would close them */
 	atomic_store(&creations_that_fail, 2);
 	for (int i = 0; i < 2; i++) {
 		soft_closer_close(make_pipe(&ends[i]));
