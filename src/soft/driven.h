@@ -11,12 +11,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SOFT_DRIVEN_POLLS 512u	    /* in a window; a thread that polls in a loop makes thousands */
 #define SOFT_DRIVEN_WINDOW 1000000u /* nanoseconds */
 #define SOFT_DRIVEN_AFTER 2000000u  /* a window with enough polls counts for so long */
 
 /* Used by the service thread only. */
 struct soft_driven {
+	uint32_t least; /* constant: polls that a window needs */
 	uint64_t polls; /* total of polls when the window began, and */
 	uint64_t since; /* when it began */
 	uint64_t last;	/* when a window last had enough polls */
@@ -33,8 +33,8 @@ static inline bool soft_is_driven(struct soft_driven *driven, uint64_t polls, ui
 {
 	uint64_t count = polls - driven->polls;
 	uint64_t time = now - driven->since;
-	bool is_many = count >= SOFT_DRIVEN_POLLS &&
-		       count >= time / (SOFT_DRIVEN_WINDOW / SOFT_DRIVEN_POLLS);
+	bool is_many =
+		count >= driven->least && count >= time / (SOFT_DRIVEN_WINDOW / driven->least);
 
 	if (is_many) {
 		driven->last = now;

@@ -18,14 +18,6 @@
 
 #define LARGE 60000u
 
-/* Waiting calls do not poll here, so that the service thread alone reads the socket, and has done
- * so when expect_served() returns. */
-static int open_sleepy(void **state)
-{
-	(void)state;
-	return open_flow_with("sleepy", "127.0.0.1 transport=tcp spin_us=0");
-}
-
 /* --- straight from the socket --- */
 
 static _Atomic size_t received_there; /* bytes that recvmsg has put into the region */

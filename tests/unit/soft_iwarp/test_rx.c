@@ -471,7 +471,7 @@ static void fpdu__never_finished__disconnect_is_at_once(void **state)
 	}
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_flow, close_stage)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_sleepy, close_stage)
 
 int main(void)
 {

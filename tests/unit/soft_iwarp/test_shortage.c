@@ -107,13 +107,6 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
 	return __real_epoll_wait(fd, events, most, timeout);
 }
 
-/* Waiting calls do not poll here, so that the service thread makes all later tries. */
-static int open_sleepy(void **state)
-{
-	(void)state;
-	return open_flow_with("sleepy", "127.0.0.1 transport=tcp spin_us=0");
-}
-
 /* --- receiving --- */
 
 /* IWCM-37 GEN-38 */

@@ -372,7 +372,7 @@ static void write__completion__waits_for_no_timer(void **state)
 	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_flow, close_stage)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_sleepy, close_stage)
 
 int main(void)
 {

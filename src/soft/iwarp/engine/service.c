@@ -21,25 +21,69 @@
 #define NS_PER_MS 1000000u
 #define DUE_MAX 64u
 #define STOP_TICK_US 500u
-#define STOP_NS 1000000000u /* longest time that the end of an adapter waits for peers */
+#define STOP_NS 1000000000u	  /* longest time that the end of an adapter waits for peers */
+#define MANY_POLLS 512u		  /* in a millisecond: made by nothing but a loop */
+#define SOME_POLLS 16u		  /* a loop on a slow processor, or over many sockets */
+#define WATCH_NS 100000		  /* for so long polls are counted while a message waits */
+#define WATCH_POLLS 2u		  /* so many must come */
+#define WATCH_PAUSE_NS 100000000u /* after a failure */
 
 struct service {
 	struct iw_engine *engine;
-	struct soft_driven driven;
+	struct soft_driven many;
+	struct soft_driven some;
+	uint64_t watch_ns; /* the earliest time to watch the polls again */
 };
 
-static bool is_driven(struct service *service)
-{
-	uint64_t polls = soft_polls(service->engine->adapter);
+/* --- does a thread of the consumer poll? --- */
 
-	return soft_is_driven(&service->driven, polls, core_now_ns()) &&
-	       !soft_is_unattended(service->engine->adapter);
+/* Were there enough polls for that? */
+static bool has_polls(struct service *service, struct soft_driven *driven)
+{
+	struct iw_engine *engine = service->engine;
+	uint64_t polls = soft_polls(engine->adapter) +
+			 atomic_load_explicit(&engine->long_polls, memory_order_relaxed);
+
+	return soft_is_driven(driven, polls, core_now_ns()) && !soft_is_unattended(engine->adapter);
+}
+
+/*
+ * Does a thread poll while a message waits? On a slow processor a loop makes as few polls as a
+ * thread that polls its memory for the end of a message makes on a fast one, until the completion
+ * is reported. But the latter calls nothing before the message has been placed.
+ */
+static bool has_polls_now(struct service *service)
+{
+	const struct soft_adapter *adapter = service->engine->adapter;
+	const struct timespec pause = {.tv_nsec = WATCH_NS};
+	uint64_t polls = soft_polls(adapter);
+
+	if (core_now_ns() < service->watch_ns)
+		return false;
+	clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	if (soft_polls(adapter) - polls >= WATCH_POLLS && !soft_is_unattended(adapter))
+		return true;
+	service->watch_ns = core_now_ns() + WATCH_PAUSE_NS;
+	return false;
+}
+
+/* A connection has events. Is it left to a thread that polls? */
+static bool is_left_to_pollers(struct service *service)
+{
+	bool has_many = has_polls(service, &service->many);
+	bool has_some = has_polls(service, &service->some);
+
+	if (has_many || !has_some)
+		return has_many;
+	return atomic_load(&service->engine->polled_count) || has_polls_now(service);
 }
 
 /* --- one connection --- */
 
 static void serve_data(struct service *service, struct iw_conn *conn, uint32_t events)
 {
+	/* asked with the endpoint unlocked, because it may take a while */
+	bool is_left = events && is_left_to_pollers(service);
 	struct core_ep *ep = iw_conn_enter(conn);
 
 	if (!ep)
@@ -52,7 +96,7 @@ static void serve_data(struct service *service, struct iw_conn *conn, uint32_t e
 		iw_alive_due(conn);
 	if (iw_conn_state(conn) == IW_CLOSING)
 		iw_conn_finish(conn, ep);
-	else if (!conn->is_hung_up && !conn->is_polled && events && is_driven(service))
+	else if (!conn->is_hung_up && !conn->is_polled && is_left)
 		iw_engine_add_polled(service->engine, conn);
 	else
 		iw_pass(conn, ep);
@@ -220,7 +264,7 @@ static void serve_events(struct service *service)
 	serve_pending(service);
 	serve_deadlines(service);
 	iw_engine_put_gone(engine);
-	if (atomic_load(&engine->polled_count) && !is_driven(service))
+	if (atomic_load(&engine->polled_count) && !has_polls(service, &service->some))
 		iw_engine_arm(engine);
 }
 
@@ -237,7 +281,8 @@ static bool is_any_left(struct iw_engine *engine)
 void *iw_service_run(void *argument)
 {
 	struct iw_engine *engine = argument;
-	struct service service = {.engine = engine};
+	struct service service = {
+		.engine = engine, .many.least = MANY_POLLS, .some.least = SOME_POLLS};
 	uint64_t limit;
 
 	(void)pthread_setname_np(pthread_self(), "dat-tcp");

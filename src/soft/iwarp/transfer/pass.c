@@ -78,6 +78,7 @@ static int run(struct iw_conn *conn, struct core_ep *ep)
 	int handled = iw_rx_run(conn, ep, &rx_budget);
 
 	conn->has_more = false;
+	conn->moved = (uint32_t)(BUDGET - rx_budget);
 	if (iw_conn_of(ep) != conn)
 		return handled + 1;
 	if (conn->is_hung_up && rx_budget)
@@ -89,6 +90,7 @@ static int run(struct iw_conn *conn, struct core_ep *ep)
 	if (iw_conn_state(conn) == IW_ESTABLISHED) {
 		iw_stream_repeat_rtr(conn);
 		handled += iw_tx_run(conn, ep, &tx_budget);
+		conn->moved += (uint32_t)(BUDGET - tx_budget);
 	}
 	judge_pass(conn, ep);
 	if (iw_conn_state(conn) == IW_CLOSING) {

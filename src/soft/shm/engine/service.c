@@ -20,6 +20,7 @@
 #include "soft/shm/transfer/progress.h"
 
 #define EVENTS 64
+#define DRIVEN_POLLS 512u /* in a millisecond; a thread that polls in a loop makes thousands */
 #define NS_PER_MS 1000000u
 
 bool shm_service_is_driven(struct shm_service *service)
@@ -129,7 +130,7 @@ static void drop_arriving(struct shm_engine *engine)
 
 void *shm_service_run(void *argument)
 {
-	struct shm_service service = {.engine = argument};
+	struct shm_service service = {.engine = argument, .driven.least = DRIVEN_POLLS};
 	struct shm_engine *engine = argument;
 	struct epoll_event events[EVENTS];
 	struct soft_guard guard;

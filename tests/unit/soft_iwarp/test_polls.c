@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Which thread drives a connection: the service thread, or one of the consumer that polls. */
+#include "flow_stage.h"
+
+#include "core/base/clock.h"
+#include "core/transport.h"
+#include "soft/iwarp/engine/engine.h"
+#include "soft/soft.h"
+
+#define POLL_NS 25000u /* from one poll to the next, as on a slow processor */
+#define POLLS 100u
+#define LIMIT_NS UINT64_C(20000000000)
+
+static bool is_polled(void)
+{
+	const struct core_ep *ep = ((struct core_handle *)flow.ep)->object;
+
+	return atomic_load(&soft_adapter_of(ep->ia)->tcp->polled_count) != 0;
+}
+
+static void poll_slowly(void)
+{
+	for (unsigned i = 0; i < POLLS; i++) {
+		uint64_t end = core_now_ns() + POLL_NS;
+
+		expect_quiet(stage.evd);
+		while (core_now_ns() < end)
+			;
+	}
+}
+
+/* The peer sends empty RDMA Writes until the connection is left to this thread. */
+static void take_over(void)
+{
+	uint64_t end = core_now_ns() + LIMIT_NS;
+
+	be_called(0);
+	while (!is_polled() && core_now_ns() < end) {
+		peer_write(0, 0, NULL, 0);
+		poll_slowly();
+	}
+	assert_true(is_polled());
+}
+
+/* Waits for the last byte of the region, without a call. Was the connection left to this thread? */
+static bool wait_for_byte(uint8_t value)
+{
+	const volatile uint8_t *last = flow.region + REGION - 1;
+	uint64_t end = core_now_ns() + LIMIT_NS;
+	bool was_polled = false;
+
+	while (*last != value && core_now_ns() < end)
+		was_polled |= is_polled();
+	assert_int_equal(*last, value);
+	return was_polled;
+}
+
+static void send_byte(uint8_t value)
+{
+	post_recv_at(REGION - 1, 1);
+	peer_send(&value, 1);
+}
+
+static void polls__slow_loop__drives_the_connection(void **state)
+{
+	(void)state;
+	take_over();
+	send_byte(1);
+	expect_dto(REGION - 1, DAT_DTO_SUCCESS, 1);
+	hang_up();
+}
+
+/* COMPAT-46 */
+static void polls__loop_ends__service_thread_places(void **state)
+{
+	(void)state;
+	take_over();
+	send_byte(2);
+	(void)wait_for_byte(2);
+	expect_dto(REGION - 1, DAT_DTO_SUCCESS, 1);
+	hang_up();
+}
+
+/* COMPAT-46: polls come before the message and after it, not while it waits to be placed */
+static void polls__thread_that_polls_its_memory__never_left_to_it(void **state)
+{
+	(void)state;
+	be_called(0);
+	for (uint8_t round = 1; round < 5; round++) {
+		poll_slowly();
+		send_byte(round);
+		assert_false(wait_for_byte(round));
+		expect_dto(REGION - 1, DAT_DTO_SUCCESS, 1);
+	}
+	hang_up();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(polls__slow_loop__drives_the_connection,
+						open_sleepy, close_stage),
+		cmocka_unit_test_setup_teardown(polls__loop_ends__service_thread_places,
+						open_sleepy, close_stage),
+		cmocka_unit_test_setup_teardown(
+			polls__thread_that_polls_its_memory__never_left_to_it, open_sleepy,
+			close_stage),
+	};
+
+	return cmocka_run_group_tests_name("iwarp polls", tests, provide, NULL);
+}
