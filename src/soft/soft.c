@@ -20,6 +20,7 @@
 #include "soft/key.h"
 #include "soft/path.h"
 #include "soft/pins.h"
+#include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/engine/sleep.h"
 #include "soft/shm/transfer/fast.h"
@@ -306,15 +307,14 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
 {
 	const struct core_evd *evd = cell->object;
-
-	enum transport_poll found = shm_poll(soft_adapter_of(evd->ia)->shm, cell, event);
-
+	struct shm_engine *engine = soft_adapter_of(evd->ia)->shm;
+	enum transport_poll found = TRANSPORT_POLL_EMPTY;
 	/* connections over TCP are polled on the slow path; a hint */
-	if (found == TRANSPORT_POLL_EMPTY &&
-	    __builtin_expect(atomic_load_explicit(&evd->ia->refuses_polls, memory_order_relaxed),
-			     0))
-		return TRANSPORT_POLL_SLOW;
-	return found;
+	bool is_slow = atomic_load_explicit(&evd->ia->refuses_polls, memory_order_relaxed);
+
+	if (shm_active_count(engine) || !is_slow)
+		found = shm_poll(engine, cell, event);
+	return found == TRANSPORT_POLL_EMPTY && is_slow ? TRANSPORT_POLL_SLOW : found;
 }
 
 #include "core/ep/data_path.h"

@@ -153,6 +153,7 @@ void iw_conn_detach(struct iw_conn *conn, struct core_ep *ep)
 
 	mine->tcp = NULL;
 	atomic_store_explicit(&conn->has_ep, false, memory_order_release);
+	core_handle_set_slow(ep->cell, CORE_EP_SLOW_CONN);
 }
 
 struct core_ep *iw_conn_enter(struct iw_conn *conn)

@@ -172,7 +172,7 @@ static int put_response(struct iw_conn *conn, struct core_ep *ep, uint64_t *budg
 
 /* --- all of it --- */
 
-int iw_answer_put(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
+static int put_answer(struct iw_conn *conn)
 {
 	struct iw_tx *tx = &conn->stream.tx;
 	const struct iw_ddp ddp = {.is_tagged = true,
@@ -181,12 +181,18 @@ int iw_answer_put(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 				   .stag = IW_STAG_ANSWER,
 				   .offset = tx->answer};
 
-	if (tx->is_answer_due && !tx->is_in_response) {
-		if (!iw_frame_has_room(conn, 0))
-			return -EAGAIN;
-		iw_frame_put_empty(conn, &ddp);
-		tx->is_answer_due = false;
-		return 1;
-	}
+	if (!iw_frame_has_room(conn, 0))
+		return -EAGAIN;
+	iw_frame_put_empty(conn, &ddp);
+	tx->is_answer_due = false;
+	return 1;
+}
+
+int iw_answer_put(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	if (tx->is_answer_due && !tx->is_in_response)
+		return put_answer(conn);
 	return tx->served_count ? put_response(conn, ep, budget) : 0;
 }

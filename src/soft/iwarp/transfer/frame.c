@@ -303,11 +303,6 @@ static int send_all(struct iw_conn *conn, struct core_ep *ep)
 	return rc;
 }
 
-static bool has_unsent(const struct iw_conn *conn)
-{
-	return iw_buffer_count(&conn->stream.tx.out) || iw_frame_is_direct(conn);
-}
-
 /* What the result of a system call on the socket means: 0 try again, 1 stop, -EFAULT. */
 static int judge_send(struct iw_conn *conn, int rc)
 {
@@ -327,9 +322,9 @@ int iw_flush(struct iw_conn *conn, struct core_ep *ep)
 	struct iw_tx *tx = &conn->stream.tx;
 
 	tx->is_blocked = iw_conn_is_short(conn);
-	if (has_unsent(conn))
+	if (iw_frame_has_unsent(conn))
 		iw_alive_sent(conn);
-	while (has_unsent(conn) && !tx->is_blocked && !conn->is_lost) {
+	while (iw_frame_has_unsent(conn) && !tx->is_blocked && !conn->is_lost) {
 		int rc = send_all(conn, ep);
 
 		if (rc < 0)

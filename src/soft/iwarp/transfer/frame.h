@@ -34,6 +34,11 @@ static inline bool iw_frame_is_direct(const struct iw_conn *conn)
 {
 	return conn->stream.tx.direct.first < conn->stream.tx.direct.count;
 }
+/* Does anything wait for TCP? */
+static inline bool iw_frame_has_unsent(const struct iw_conn *conn)
+{
+	return iw_buffer_count(&conn->stream.tx.out) || iw_frame_is_direct(conn);
+}
 /* May more FPDUs of that request follow them? */
 bool iw_frame_can_append(const struct iw_conn *conn, const struct core_req *req);
 /* Queues an FPDU whose payload is the next `len` bytes of a request, from that offset on, without

@@ -71,11 +71,35 @@ static void finish_accepted(struct iw_conn *conn, struct core_ep *ep)
 	iw_setup_failed(conn, ep);
 }
 
+/*
+ * The fast path posts Receives without asking the transport, and requests by a call of
+ * post_request.
+ */
+static void update_reasons(struct iw_conn *conn, struct core_ep *ep)
+{
+	uint16_t reasons = 0;
+
+	if (iw_conn_state(conn) != IW_ESTABLISHED)
+		reasons |= CORE_EP_SLOW_CONN;
+	if (conn->stream.rx.is_blocked || iw_message_is_waiting(conn))
+		reasons |= CORE_EP_SLOW_RECV;
+	core_handle_put_slow(ep->cell, CORE_EP_SLOW_TRANSPORT, reasons);
+}
+
+static int receive(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	int handled = iw_rx_run(conn, ep, budget);
+
+	if (iw_conn_of(ep) == conn)
+		update_reasons(conn, ep);
+	return handled;
+}
+
 static int run(struct iw_conn *conn, struct core_ep *ep)
 {
 	uint64_t rx_budget = BUDGET, tx_budget = BUDGET;
 	bool was_accepted = iw_conn_state(conn) == IW_ACCEPTED;
-	int handled = iw_rx_run(conn, ep, &rx_budget);
+	int handled = receive(conn, ep, &rx_budget);
 
 	conn->has_more = false;
 	conn->moved = (uint32_t)(BUDGET - rx_budget);
@@ -142,7 +166,7 @@ void iw_pass_receives(struct iw_conn *conn, struct core_ep *ep)
 	int state = core_cancel_off();
 	uint64_t rx_budget = BUDGET_LEAST, tx_budget = BUDGET;
 
-	(void)iw_rx_run(conn, ep, &rx_budget);
+	(void)receive(conn, ep, &rx_budget);
 	/* what has come may be what a request waits for, or wants an answer */
 	if (iw_conn_state(conn) == IW_ESTABLISHED)
 		(void)iw_tx_run(conn, ep, &tx_budget);

@@ -271,15 +271,21 @@ static enum tx_step put_request(struct iw_conn *conn, struct core_ep *ep, uint64
 	return TX_WAIT;
 }
 
+static void put_ask(struct iw_conn *conn)
+{
+	const struct iw_ddp ddp = {.is_tagged = true,
+				   .is_last = true,
+				   .opcode = IW_OP_WRITE,
+				   .stag = IW_STAG_ASK,
+				   .offset = conn->stream.tx.next};
+
+	iw_frame_put_empty(conn, &ddp);
+}
+
 /* Asks for a proof if completions wait for one and none is under way (RDMAP-33, RDMAP-34). */
 static enum tx_step put_question(struct iw_conn *conn)
 {
 	struct iw_tx *tx = &conn->stream.tx;
-	struct iw_ddp ddp = {.is_tagged = true,
-			     .is_last = true,
-			     .opcode = IW_OP_WRITE,
-			     .stag = IW_STAG_ASK,
-			     .offset = tx->next};
 
 	if (tx->wants_proof <= tx->asked || tx->asked > tx->proven || !iw_has_proofs(conn))
 		return TX_WAIT;
@@ -288,11 +294,18 @@ static enum tx_step put_question(struct iw_conn *conn)
 	if (!iw_frame_has_room(conn, IW_READ_REQUEST_SIZE))
 		return TX_FULL;
 	if (conn->is_own_peer)
-		iw_frame_put_empty(conn, &ddp);
+		put_ask(conn);
 	else
 		put_proof(conn);
 	tx->asked = tx->next;
 	return TX_QUEUED;
+}
+
+/* Has put_next nothing to queue? */
+static bool is_idle(const struct iw_tx *tx, const struct core_ep *ep)
+{
+	return tx->next >= ep->req.tail && tx->wants_proof <= tx->asked && !tx->is_answer_due &&
+	       !tx->served_count;
 }
 
 /* Queues the next thing: messages are not interleaved (DDP-10), and take turns. */
@@ -353,10 +366,15 @@ int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 
 	if (tx->is_blocked && !flush(conn, ep))
 		return 0;
+	if (is_idle(tx, ep) && !iw_frame_has_unsent(conn))
+		return 0;
 	if (tx->next < ep->req.tail || tx->served_count)
 		iw_stream_update_mulpdu(conn);
 	while (tx->may_send && !tx->is_over && !conn->is_lost) {
-		enum tx_step step = *budget ? put_next(conn, ep, budget) : TX_WAIT;
+		enum tx_step step = TX_WAIT;
+
+		if (*budget && !is_idle(tx, ep))
+			step = put_next(conn, ep, budget);
 
 		if (step == TX_QUEUED) {
 			handled++;
@@ -368,7 +386,7 @@ int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 		if (!flush(conn, ep))
 			break;
 		/* a bind waits until the requests before it have completed */
-		if (step == TX_WAIT && ep->req.head == head)
+		if (step == TX_WAIT && (ep->req.head == head || tx->next >= ep->req.tail))
 			break;
 		handled++;
 	}

@@ -146,6 +146,8 @@ bool shm_post_fast(struct core_ep *ep, struct core_req *req)
 {
 	struct shm_conn *conn = conn_of(ep);
 
+	if (__builtin_expect(!conn, false))
+		return false; /* over TCP */
 	/* DTO-30: a fenced request waits for RDMA Reads through the ring */
 	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && conn->reads)
 		return false;
