@@ -23,8 +23,8 @@
 #define STOP_TICK_US 500u
 #define STOP_NS 1000000000u	  /* longest time that the end of an adapter waits for peers */
 #define MANY_POLLS 512u		  /* in a millisecond: made by nothing but a loop */
-#define SOME_POLLS 16u		  /* a loop on a slow processor, or over many sockets */
-#define WATCH_NS 100000		  /* for so long polls are counted while a message waits */
+#define SOME_POLLS 4u		  /* a loop on a slow processor, or over many sockets */
+#define WATCH_NS 250000		  /* for so long polls are counted while a message waits */
 #define WATCH_POLLS 2u		  /* so many must come */
 #define WATCH_PAUSE_NS 100000000u /* after a failure */
 
