@@ -18,6 +18,7 @@ static inline int provide(void **state)
 	(void)state;
 	add_adapter("tcp", "127.0.0.1 transport=tcp");
 	add_adapter("six", "::1 transport=tcp");
+	add_adapter("sleepy", "127.0.0.1 transport=tcp spin_us=0 link_timeout_ms=600000");
 	add_adapter("hasty", "127.0.0.1 transport=tcp setup_timeout_ms=400");
 	return 0;
 }

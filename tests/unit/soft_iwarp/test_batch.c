@@ -63,7 +63,7 @@ static int open_uncut(void **state)
 {
 	atomic_store(&cut, NO_CUT);
 	atomic_store(&is_held, false);
-	return open_flow(state);
+	return open_sleepy(state);
 }
 
 /* --- three FPDUs, from three segments of memory --- */

@@ -204,6 +204,32 @@ static void disconnect__graceful__queue_is_finished_first(void **state)
 	end_flow();
 }
 
+/* IWCM-27: the Response that the disconnect waits for is behind messages that wait for a Receive */
+static void disconnect__graceful__ends_behind_messages_that_wait(void **state)
+{
+	static uint8_t bytes[60000];
+	struct iw_read_request request;
+
+	(void)state;
+	be_called_with(0, 4, 4);
+	peer_write(0, 0, NULL, 0);
+	post_read_at(0, 4, 7, 4096, 0);
+	request = get_read_request();
+	ok(core_ep_disconnect(flow.ep, DAT_CLOSE_GRACEFUL_FLAG));
+	for (unsigned i = 0; i < 3; i++)
+		peer_send(bytes, sizeof(bytes));
+	peer_respond(request.sink_stag, 0, bytes, 4, true);
+	expect_served();
+	expect_quiet(stage.evd);
+	/* the space has room for the third message, and the socket is read */
+	post_recv_at(1000, sizeof(bytes));
+	expect_dto(1000, DAT_DTO_SUCCESS, sizeof(bytes));
+	expect_dto(0, DAT_DTO_SUCCESS, 4);
+	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+	expect_end(flow.fd);
+	end_flow();
+}
+
 /* IWCM-28 MPA-59: abrupt, in the middle of large FPDUs that the peer reads later */
 static void disconnect__abrupt__fpdu_under_way_is_finished(void **state)
 {
@@ -316,7 +342,7 @@ static void terminate__window_closed__reset_after_the_limit(void **state)
 	end_flow();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_flow, close_stage)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_sleepy, close_stage)
 
 int main(void)
 {
@@ -326,6 +352,7 @@ int main(void)
 		TEST(fin__bytes_that_tcp_has_not_taken__sent_all_the_same),
 		TEST(fin__at_every_byte__disconnect_between_fpdus_only),
 		TEST(disconnect__graceful__queue_is_finished_first),
+		TEST(disconnect__graceful__ends_behind_messages_that_wait),
 		TEST(disconnect__abrupt__fpdu_under_way_is_finished),
 		TEST(disconnect__peer_goes_on_sending__no_reset),
 		cmocka_unit_test_setup_teardown(terminate__window_closed__reset_after_the_limit,

@@ -145,7 +145,7 @@ static void srq__unfinished_segments__take_no_buffer(void **state)
 	ok(core_srq_free(srq));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_flow, close_stage)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_sleepy, close_stage)
 
 int main(void)
 {

@@ -203,7 +203,7 @@ static void send__own_peer__fpdus_of_nearly_64_kib(void **state)
 	hang_up();
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_flow, close_stage)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_sleepy, close_stage)
 
 int main(void)
 {

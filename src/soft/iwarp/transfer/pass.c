@@ -36,6 +36,12 @@ void iw_pass_watch(struct iw_conn *conn)
 		iw_conn_lower_deadline(conn, conn->retry_ns);
 }
 
+/* Has the last request before a graceful disconnect completed? */
+static bool is_drained(const struct iw_conn *conn, const struct core_ep *ep)
+{
+	return conn->is_draining && ep->req.head == ep->req.tail;
+}
+
 /* What the parts of a pass have found, in the order of its weight. */
 static void judge_pass(struct iw_conn *conn, struct core_ep *ep)
 {
@@ -45,7 +51,7 @@ static void judge_pass(struct iw_conn *conn, struct core_ep *ep)
 		iw_segment_fail_filling(conn, ep, DAT_DTO_ERR_TRANSPORT);
 		iw_complete_lost(conn, ep, DAT_DTO_ERR_TRANSPORT);
 		iw_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
-	} else if (conn->is_draining && ep->req.head == ep->req.tail) {
+	} else if (is_drained(conn, ep)) {
 		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
 	}
 }
@@ -142,9 +148,10 @@ int iw_pass(struct iw_conn *conn, struct core_ep *ep)
 }
 
 /* After a call of the consumer, which must not report the end of the connection itself. */
-static void after_post(struct iw_conn *conn, uint64_t rx_budget, uint64_t tx_budget)
+static void after_post(struct iw_conn *conn, const struct core_ep *ep, uint64_t rx_budget,
+		       uint64_t tx_budget)
 {
-	if (iw_conn_state(conn) == IW_CLOSING || conn->is_lost)
+	if (iw_conn_state(conn) == IW_CLOSING || conn->is_lost || is_drained(conn, ep))
 		iw_conn_serve_later(conn);
 	else
 		iw_pass_watch(conn);
@@ -157,7 +164,7 @@ void iw_pass_requests(struct iw_conn *conn, struct core_ep *ep)
 	uint64_t budget = BUDGET;
 
 	(void)iw_tx_run(conn, ep, &budget);
-	after_post(conn, BUDGET, budget);
+	after_post(conn, ep, BUDGET, budget);
 	core_cancel_restore(state);
 }
 
@@ -170,6 +177,6 @@ void iw_pass_receives(struct iw_conn *conn, struct core_ep *ep)
 	/* what has come may be what a request waits for, or wants an answer */
 	if (iw_conn_state(conn) == IW_ESTABLISHED)
 		(void)iw_tx_run(conn, ep, &tx_budget);
-	after_post(conn, rx_budget, tx_budget);
+	after_post(conn, ep, rx_budget, tx_budget);
 	core_cancel_restore(state);
 }
