@@ -31,7 +31,8 @@ struct soft_driven {
  */
 static inline bool soft_is_driven(struct soft_driven *driven, uint64_t polls, uint64_t now)
 {
-	uint64_t count = polls - driven->polls;
+	/* concurrent polls may step the total back */
+	uint64_t count = polls > driven->polls ? polls - driven->polls : 0;
 	uint64_t time = now - driven->since;
 	bool is_many =
 		count >= driven->least && count >= time / (SOFT_DRIVEN_WINDOW / driven->least);

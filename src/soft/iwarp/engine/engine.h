@@ -49,7 +49,7 @@ struct iw_engine {
 	_Atomic bool is_stopping;
 	_Atomic uint64_t deadline_ns; /* earliest deadline of any connection; UINT64_MAX: none */
 	_Atomic uint32_t polled_count;
-	_Atomic uint64_t long_polls; /* added to soft_polls() for polls that moved many bytes */
+	_Atomic uint64_t passes; /* of threads that poll; one more for each 4 KiB moved */
 
 	struct core_lock lock;	       /* leaf; guards the rest */
 	struct iw_conn *first;	       /* all connections */

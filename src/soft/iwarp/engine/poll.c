@@ -9,7 +9,7 @@
 
 #define PASSES_MAX 16u	  /* connections that one poll drives */
 #define IDLE_POLLS 20000u /* a connection without work for so many polls is armed */
-#define MOVED_POLL 4096u  /* to move so many bytes takes about as long as a poll */
+#define MOVED_PASS 4096u  /* to move so many bytes takes about as long as a pass */
 
 static void remove_locked(struct iw_engine *engine, struct iw_conn *conn)
 {
@@ -92,12 +92,10 @@ static void arm(struct iw_engine *engine, struct iw_conn *conn)
 		iw_conn_serve_later(conn);
 }
 
-/* A poll that moves many bytes counts for as many as could be made meanwhile. */
-static void count_long_poll(struct iw_engine *engine, uint32_t moved)
+/* A pass that moves many bytes counts for as many as could be made meanwhile. */
+static void count_pass(struct iw_engine *engine, uint32_t moved)
 {
-	if (moved >= MOVED_POLL)
-		atomic_fetch_add_explicit(&engine->long_polls, moved / MOVED_POLL,
-					  memory_order_relaxed);
+	atomic_fetch_add_explicit(&engine->passes, 1 + moved / MOVED_PASS, memory_order_relaxed);
 }
 
 static int drive(struct iw_engine *engine, struct iw_conn *conn)
@@ -111,7 +109,7 @@ static int drive(struct iw_engine *engine, struct iw_conn *conn)
 	}
 	if (iw_conn_state(conn) == IW_ESTABLISHED) {
 		handled = iw_pass(conn, ep);
-		count_long_poll(engine, conn->moved);
+		count_pass(engine, conn->moved);
 	}
 	if (handled)
 		conn->idle_polls = 0;

@@ -21,61 +21,105 @@
 #define NS_PER_MS 1000000u
 #define DUE_MAX 64u
 #define STOP_TICK_US 500u
-#define STOP_NS 1000000000u	  /* longest time that the end of an adapter waits for peers */
-#define MANY_POLLS 512u		  /* in a millisecond: made by nothing but a loop */
-#define SOME_POLLS 4u		  /* a loop on a slow processor, or over many sockets */
-#define WATCH_NS 250000		  /* for so long polls are counted while a message waits */
-#define WATCH_POLLS 2u		  /* so many must come */
-#define WATCH_PAUSE_NS 100000000u /* after a failure */
+#define STOP_NS 1000000000u	 /* longest time that the end of an adapter waits for peers */
+#define DRIVEN_PASSES 4u	 /* over each polled connection, in a millisecond */
+#define WATCH_NS 250000u	 /* for so long polls are counted while a message waits */
+#define WATCH_SPIN_NS 3000u	 /* the first part of it, without sleeping */
+#define WATCH_SLICE_NS 25000	 /* the others */
+#define WATCH_POLLS 2		 /* so many must come */
+#define PAUSE_LEAST_NS 10000000u /* after a failure, twice as long after each further one */
+#define PAUSE_MOST_NS 100000000u
+#define TOO_SHORT_NS 4000000u /* polls that end so soon are a failure, too */
 
 struct service {
 	struct iw_engine *engine;
-	struct soft_driven many;
-	struct soft_driven some;
-	uint64_t watch_ns; /* the earliest time to watch the polls again */
+	struct soft_driven driven; /* by passes of threads that poll; while any is polled */
+	uint64_t since_ns;	   /* when a thread that polls got the first connection */
+	uint64_t seen_polls;	   /* at the last event */
+	uint64_t watch_ns;	   /* the earliest time to watch the polls again */
+	uint64_t pause_ns;
 };
 
 /* --- does a thread of the consumer poll? --- */
 
-/* Were there enough polls for that? */
-static bool has_polls(struct service *service, struct soft_driven *driven)
+static void note_failure(struct service *service)
 {
-	struct iw_engine *engine = service->engine;
-	uint64_t polls = soft_polls(engine->adapter) +
-			 atomic_load_explicit(&engine->long_polls, memory_order_relaxed);
+	service->watch_ns = core_now_ns() + service->pause_ns;
+	if (service->pause_ns < PAUSE_MOST_NS)
+		service->pause_ns *= 2;
+}
 
-	return soft_is_driven(driven, polls, core_now_ns()) && !soft_is_unattended(engine->adapter);
+/* Gives the polling thread time to poll, though it may share its processor with this one. */
+static void watch_pause(uint64_t begin)
+{
+	const struct timespec slice = {.tv_nsec = WATCH_SLICE_NS};
+
+	if (core_now_ns() - begin >= WATCH_SPIN_NS)
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &slice, NULL);
 }
 
 /*
- * Does a thread poll while a message waits? On a slow processor a loop makes as few polls as a
- * thread that polls its memory for the end of a message makes on a fast one, until the completion
- * is reported. But the latter calls nothing before the message has been placed.
+ * Does a thread poll while a message waits in its socket? A thread that polls its memory for the
+ * end of a message calls nothing before the message has been placed (COMPAT-46).
  */
-static bool has_polls_now(struct service *service)
+static bool watch_polls(struct service *service)
 {
 	const struct soft_adapter *adapter = service->engine->adapter;
-	const struct timespec pause = {.tv_nsec = WATCH_NS};
 	uint64_t polls = soft_polls(adapter);
+	uint64_t begin = core_now_ns();
 
-	if (core_now_ns() < service->watch_ns)
+	if (begin < service->watch_ns || polls == service->seen_polls)
 		return false;
-	clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-	if (soft_polls(adapter) - polls >= WATCH_POLLS && !soft_is_unattended(adapter))
-		return true;
-	service->watch_ns = core_now_ns() + WATCH_PAUSE_NS;
+	service->seen_polls = polls;
+	for (;;) {
+		if (soft_is_unattended(adapter))
+			return false;
+		/* concurrent polls may step the total back */
+		if ((int64_t)(soft_polls(adapter) - polls) >= WATCH_POLLS)
+			return true;
+		if (core_now_ns() - begin >= WATCH_NS)
+			break;
+		watch_pause(begin);
+	}
+	note_failure(service);
 	return false;
 }
 
 /* A connection has events. Is it left to a thread that polls? */
 static bool is_left_to_pollers(struct service *service)
 {
-	bool has_many = has_polls(service, &service->many);
-	bool has_some = has_polls(service, &service->some);
+	struct iw_engine *engine = service->engine;
+	uint64_t now;
 
-	if (has_many || !has_some)
-		return has_many;
-	return atomic_load(&service->engine->polled_count) || has_polls_now(service);
+	if (atomic_load(&engine->polled_count))
+		return true;
+	if (!watch_polls(service))
+		return false;
+	now = core_now_ns();
+	service->since_ns = now;
+	service->driven = (struct soft_driven){
+		.polls = atomic_load(&engine->passes), .since = now, .last = now, .is_any = true};
+	return true;
+}
+
+/* Takes the polled connections back if no thread polls them any more. */
+static void check_pollers(struct service *service)
+{
+	struct iw_engine *engine = service->engine;
+	uint64_t now = core_now_ns();
+	uint32_t count = atomic_load(&engine->polled_count);
+
+	if (!count)
+		return;
+	service->driven.least = DRIVEN_PASSES * count;
+	if (soft_is_driven(&service->driven, atomic_load(&engine->passes), now)) {
+		if (now - service->since_ns >= TOO_SHORT_NS)
+			service->pause_ns = PAUSE_LEAST_NS;
+		return;
+	}
+	if (now - service->since_ns < TOO_SHORT_NS)
+		note_failure(service);
+	iw_engine_arm(engine);
 }
 
 /* --- one connection --- */
@@ -83,7 +127,7 @@ static bool is_left_to_pollers(struct service *service)
 static void serve_data(struct service *service, struct iw_conn *conn, uint32_t events)
 {
 	/* asked with the endpoint unlocked, because it may take a while */
-	bool is_left = events && is_left_to_pollers(service);
+	bool is_left = events && !(events & (EPOLLERR | EPOLLHUP)) && is_left_to_pollers(service);
 	struct core_ep *ep = iw_conn_enter(conn);
 
 	if (!ep)
@@ -264,8 +308,7 @@ static void serve_events(struct service *service)
 	serve_pending(service);
 	serve_deadlines(service);
 	iw_engine_put_gone(engine);
-	if (atomic_load(&engine->polled_count) && !has_polls(service, &service->some))
-		iw_engine_arm(engine);
+	check_pollers(service);
 }
 
 static bool is_any_left(struct iw_engine *engine)
@@ -281,8 +324,7 @@ static bool is_any_left(struct iw_engine *engine)
 void *iw_service_run(void *argument)
 {
 	struct iw_engine *engine = argument;
-	struct service service = {
-		.engine = engine, .many.least = MANY_POLLS, .some.least = SOME_POLLS};
+	struct service service = {.engine = engine, .pause_ns = PAUSE_LEAST_NS};
 	uint64_t limit;
 
 	(void)pthread_setname_np(pthread_self(), "dat-tcp");
