@@ -71,6 +71,18 @@ static inline void expect_pattern(const uint8_t *from, size_t size)
 			fail_msg("byte %zu is wrong", i);
 }
 
+#if defined(__clang__)
+#define UNORDERED __attribute__((no_sanitize("thread"), noinline))
+#else
+#define UNORDERED __attribute__((no_sanitize_thread, noinline))
+#endif
+
+/* A byte that the library may be about to place, as a consumer polls it. */
+static UNORDERED __attribute__((unused)) uint8_t peek(const uint8_t *at)
+{
+	return *(const volatile uint8_t *)at;
+}
+
 static inline void register_region(void)
 {
 	DAT_REGION_DESCRIPTION region;

@@ -212,7 +212,7 @@ static void disconnect__graceful__ends_behind_messages_that_wait(void **state)
 
 	(void)state;
 	be_called_with(0, 4, 4);
-	peer_write(0, 0, NULL, 0);
+	peer_write(0, 0, "", 0);
 	post_read_at(0, 4, 7, 4096, 0);
 	request = get_read_request();
 	ok(core_ep_disconnect(flow.ep, DAT_CLOSE_GRACEFUL_FLAG));

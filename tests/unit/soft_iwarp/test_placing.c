@@ -4,12 +4,6 @@
 
 #include <stdatomic.h>
 
-#if defined(__clang__)
-#define UNORDERED __attribute__((no_sanitize("thread"), noinline))
-#else
-#define UNORDERED __attribute__((no_sanitize_thread, noinline))
-#endif
-
 #ifdef __SANITIZE_THREAD__
 #define HAS_TSAN true
 #else
@@ -151,11 +145,6 @@ static void crc__not_there_yet__nothing_is_placed(void **state)
 
 #define SEGMENT 1400u
 #define TOTAL (40u * SEGMENT)
-
-static UNORDERED uint8_t peek(const uint8_t *at)
-{
-	return *(const volatile uint8_t *)at;
-}
 
 /* The Write as segments for a network of 1,500 bytes, in one piece. */
 static size_t make_segments(uint8_t *to, const uint8_t *bytes)

@@ -37,7 +37,7 @@ static void take_over(void)
 
 	be_called(0);
 	while (!is_taken && core_now_ns() < end) {
-		peer_write(0, 0, NULL, 0);
+		peer_write(0, 0, "", 0);
 		poll_slowly();
 		is_taken = is_polled();
 	}
@@ -47,13 +47,13 @@ static void take_over(void)
 /* Waits for the last byte of the region, without a call. Was the connection left to this thread? */
 static bool wait_for_byte(uint8_t value)
 {
-	const volatile uint8_t *last = flow.region + REGION - 1;
+	const uint8_t *last = flow.region + REGION - 1;
 	uint64_t end = core_now_ns() + LIMIT_NS;
 	bool was_polled = false;
 
-	while (*last != value && core_now_ns() < end)
+	while (peek(last) != value && core_now_ns() < end)
 		was_polled |= is_polled();
-	assert_int_equal(*last, value);
+	assert_int_equal(peek(last), value);
 	return was_polled;
 }
 

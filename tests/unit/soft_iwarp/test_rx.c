@@ -369,7 +369,7 @@ static void receive__messages_wait__posted_on_the_slow_path(void **state)
 {
 	(void)state;
 	be_called(0);
-	peer_write(0, 0, NULL, 0);
+	peer_write(0, 0, "", 0);
 	expect_served();
 	assert_int_equal(slow_reasons(), 0);
 	peer_send("first", 5);
