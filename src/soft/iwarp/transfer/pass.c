@@ -92,7 +92,7 @@ static void update_reasons(struct iw_conn *conn, struct core_ep *ep)
 	core_handle_put_slow(ep->cell, CORE_EP_SLOW_TRANSPORT, reasons);
 }
 
-static int receive(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
+static int run_receiver(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	int handled = iw_rx_run(conn, ep, budget);
 
@@ -105,7 +105,7 @@ static int run(struct iw_conn *conn, struct core_ep *ep)
 {
 	uint64_t rx_budget = BUDGET, tx_budget = BUDGET;
 	bool was_accepted = iw_conn_state(conn) == IW_ACCEPTED;
-	int handled = receive(conn, ep, &rx_budget);
+	int handled = run_receiver(conn, ep, &rx_budget);
 
 	conn->has_more = false;
 	conn->moved = (uint32_t)(BUDGET - rx_budget);
@@ -173,7 +173,7 @@ void iw_pass_receives(struct iw_conn *conn, struct core_ep *ep)
 	int state = core_cancel_off();
 	uint64_t rx_budget = BUDGET_LEAST, tx_budget = BUDGET;
 
-	(void)receive(conn, ep, &rx_budget);
+	(void)run_receiver(conn, ep, &rx_budget);
 	/* what has come may be what a request waits for, or wants an answer */
 	if (iw_conn_state(conn) == IW_ESTABLISHED)
 		(void)iw_tx_run(conn, ep, &tx_budget);
