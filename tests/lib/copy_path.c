@@ -12,7 +12,10 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define MAPPING_S 20 /* the longest wait for the first mapping */
 
 /* In memory that the program shares with the processes that it forks. */
 static struct {
@@ -70,14 +73,17 @@ void copy_path_note(DAT_HANDLE handle)
 
 bool copy_path_awaits_mapping(DAT_HANDLE handle)
 {
+	static time_t give_up;
 	const char *path = getenv("DAT_COPY");
 	counters_fn counters = noted ? find_counters() : NULL;
 	struct copy_path_counts counts;
 
 	if (!counters || !path || strcmp(path, "map") != 0)
 		return false;
+	if (!give_up)
+		give_up = time(NULL) + MAPPING_S;
 	counters(handle, &counts);
-	return !counts.map;
+	return !counts.map && time(NULL) < give_up;
 }
 
 /* --- the check --- */

@@ -35,7 +35,7 @@ void opendat_test_counters(DAT_HANDLE handle, struct copy_path_counts *counts_ou
 void copy_path_note(DAT_HANDLE handle);
 
 /* With DAT_COPY=map, memory is mapped some time after its first use: does the instance wait for the
- * first mapping still? */
+ * first mapping still? No after 20 seconds. */
 bool copy_path_awaits_mapping(DAT_HANDLE handle);
 
 /* The tests that move the bytes are skipped: nothing is checked. */
