@@ -16,7 +16,7 @@
 
 /* Used by the service thread only. */
 struct soft_driven {
-	uint32_t least; /* constant: polls that a window needs */
+	uint32_t least; /* polls that a window needs; the caller may change it between two calls */
 	uint64_t polls; /* total of polls when the window began, and */
 	uint64_t since; /* when it began */
 	uint64_t last;	/* when a window last had enough polls */

@@ -35,7 +35,7 @@ struct service {
 	struct iw_engine *engine;
 	struct soft_driven driven; /* by passes of threads that poll; while any is polled */
 	uint64_t since_ns;	   /* when a thread that polls got the first connection */
-	uint64_t seen_polls;	   /* at the last event */
+	uint64_t seen_polls;	   /* when they were last watched */
 	uint64_t watch_ns;	   /* the earliest time to watch the polls again */
 	uint64_t pause_ns;
 };
@@ -106,11 +106,12 @@ static bool is_left_to_pollers(struct service *service)
 static void check_pollers(struct service *service)
 {
 	struct iw_engine *engine = service->engine;
-	uint64_t now = core_now_ns();
 	uint32_t count = atomic_load(&engine->polled_count);
+	uint64_t now;
 
 	if (!count)
 		return;
+	now = core_now_ns();
 	service->driven.least = DRIVEN_PASSES * count;
 	if (soft_is_driven(&service->driven, atomic_load(&engine->passes), now)) {
 		if (now - service->since_ns >= TOO_SHORT_NS)
