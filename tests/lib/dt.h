@@ -207,6 +207,12 @@ int dt_pair_teardown(void **state);
 #define dt_pair_test(f) cmocka_unit_test_setup_teardown(f, dt_pair_setup, dt_pair_teardown)
 /* Connects two unconnected endpoints of one instance (own listener). */
 void dt_ep_link(struct dt_ia *ia, struct dt_ep *a, struct dt_ep *b);
+/*
+ * With DAT_COPY=map: reads `from` to `to`, one byte each, until the region of `from` is mapped, and
+ * restores the byte. So the RDMA after it uses the mapping, however busy the machine is. Else
+ * nothing. The limit is that of copy_path_awaits_mapping.
+ */
+void dt_map(const struct dt_ep *ep, DAT_LMR_TRIPLET to, DAT_RMR_TRIPLET from);
 
 /* --- a second process --- */
 

@@ -11,6 +11,8 @@
 
 #include <inttypes.h>
 
+#include "copy_path.h"
+
 #define DT_EVD_QLEN 256
 #define DT_EVD_SPARE 16
 #define DT_LISTEN_QLEN 64
@@ -258,6 +260,19 @@ void dt_ep_link(struct dt_ia *ia, struct dt_ep *a, struct dt_ep *b)
 	dt_expect_conn(a->conn, a->ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 	dt_expect_conn(b->conn, b->ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 	dt_unlisten(&listener);
+}
+
+void dt_map(const struct dt_ep *ep, DAT_LMR_TRIPLET to, DAT_RMR_TRIPLET from)
+{
+	unsigned char *byte = (unsigned char *)(uintptr_t)to.virtual_address;
+	const unsigned char before = *byte;
+
+	to.segment_length = from.segment_length = 1;
+	while (copy_path_awaits_mapping(ep->ep)) {
+		dt_ok(dat_ep_post_rdma_read(ep->ep, 1, &to, dt_cookie(0), &from, 0));
+		dt_expect_dto(ep->request, ep->ep, 0, DAT_DTO_SUCCESS, 1);
+	}
+	*byte = before;
 }
 
 void dt_pair_open_with(struct dt_pair *pair, const DAT_EP_ATTR *a, const DAT_EP_ATTR *b)

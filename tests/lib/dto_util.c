@@ -37,6 +37,7 @@ int rig_setup(void **state)
 {
 	rig_begin(&rig_of_test);
 	rig_link(&rig_of_test);
+	dt_map(&rig_of_test.a, dt_seg(&rig_of_test.x, 0, 1), dt_rseg(&rig_of_test.y, 0, 1));
 	*state = &rig_of_test;
 	return 0;
 }

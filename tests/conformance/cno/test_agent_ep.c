@@ -88,6 +88,7 @@ static void agent__answers_messages__all_complete(void **state)
 
 	(void)state;
 	transfer_open(&t);
+	dt_map(&t.pair.b, dt_seg(&t.b, 0, 1), dt_rseg(&t.a, 0, 1));
 	dt_ok(ep_recv(t.pair.b.ep, &t.b, 0, PIECE, 100));
 	dt_ok(dat_evd_modify_cno(t.pair.b.recv, cno_agent_create(&t.pair.ia, &agent)));
 	for (uint32_t i = 0; i < 50; i++) {

@@ -231,6 +231,7 @@ static void rdma_write__target_watches_last_byte__rest_is_complete(void **state)
 	dt_peer_start(&peer, watching_child, NULL);
 	rig_begin(rig);
 	info = far_connect(rig, &peer);
+	dt_map(&rig->a, dt_seg(&rig->y, 0, 1), far_seg(&info, 0, 1));
 	dt_buf_create(&rig->ia, rig->ia.pz, &from, LAST_MAX, DAT_MEM_PRIV_LOCAL_READ_FLAG);
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	stay_on(1);
@@ -297,6 +298,7 @@ static void rdma_write__completed__visible_to_notified_process(void **state)
 	rig_begin(rig);
 	info = far_connect(rig, &peer);
 	first = rig->a;
+	dt_map(&first, dt_seg(&rig->y, 0, 1), far_seg(&info, 0, 1));
 	far_connect(rig, &peer);
 	for (unsigned round = 0; round < DONE_ROUNDS; round++) {
 		memset(rig->x.p, (int)round, PART);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Several threads post to one endpoint: each post completes once, in the order of its thread. */
-#include "copy_path.h"
 #include "dto_util.h"
 
 #define POSTERS 4
@@ -90,22 +89,12 @@ static void *rdma_poster_run(void *arg)
 	return NULL;
 }
 
-/* Writes the byte of dto_post_byte until its region is mapped, so that the threads find it so. */
-static void write_until_mapped(struct rig *rig)
-{
-	do {
-		dt_ok(dto_post_byte(rig, DTO_WRITE, 1, 0));
-		dt_expect_dto(rig->a.request, rig->a.ep, 1, DAT_DTO_SUCCESS, DT_ANY_LEN);
-	} while (copy_path_awaits_mapping(rig->a.ep));
-}
-
 /* EP-RDMAR-41 EP-RDMAW-48 DTO-122 GEN-26 */
 static void post_rdma__several_threads__each_completes_once_in_order(void **state)
 {
 	struct rig *rig = *state;
 	struct poster posters[POSTERS];
 
-	write_until_mapped(rig);
 	for (uint64_t i = 0; i < POSTERS; i++) {
 		posters[i] = (struct poster){.rig = rig, .id = i};
 		assert_int_equal(

@@ -124,6 +124,7 @@ static uint64_t blockable_signals(void)
 
 static void run_traffic(struct dt_pair *pair, struct dt_buf *buf, int rounds)
 {
+	dt_map(&pair->a, dt_seg(buf, 0, 1), dt_rseg(buf, LEN / 2, 1));
 	for (int i = 0; i < rounds; i++) {
 		conf_write(pair, dt_seg(buf, 0, LEN / 2), dt_rseg(buf, LEN / 2, LEN / 2));
 		conf_send(pair, dt_seg(buf, 0, 64), dt_seg(buf, 64, 64));

@@ -260,6 +260,7 @@ static void post_rdma_write__target_polls_its_last_byte__all_others_are_there(vo
 
 	dt_buf_create(&pair->ia, pair->ia.pz, &from, WATCH_LEN, CONF_LOCAL);
 	dt_buf_create(&pair->ia, pair->ia.pz, &to, WATCH_LEN, DAT_MEM_PRIV_ALL_FLAG);
+	dt_map(&pair->a, dt_seg(&from, 0, 1), dt_rseg(&to, 0, 1));
 	watch.p = to.p;
 	assert_int_equal(pthread_create(&thread, NULL, watch_last_byte, &watch), 0);
 	for (int round = 1; round <= WATCH_ROUNDS; round++) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_opendat_mem_alloc and dat_opendat_mem_free (dat/opendat.h), an extension. */
-#include "copy_path.h"
-#include "dt.h"
+#include "conf.h"
 
 #include <dat/opendat.h>
 #include <stdio.h>
@@ -20,21 +19,10 @@ static int descriptors(void)
 	return count;
 }
 
-static void write_one(struct dt_pair *pair, const struct dt_buf *from, const struct dt_buf *to,
-		      uint64_t cookie)
-{
-	DAT_LMR_TRIPLET local = dt_seg(from, 0, from->len);
-	const DAT_RMR_TRIPLET remote = dt_rseg(to, 0, to->len);
-
-	dt_ok(dat_ep_post_rdma_write(pair->a.ep, 1, &local, dt_cookie(cookie), &remote, 0));
-	dt_expect_dto(pair->a.request, pair->a.ep, cookie, DAT_DTO_SUCCESS, from->len);
-}
-
 /* With DAT_COPY=map the program fails unless the target was mapped (copy_path.h). */
 static void mem_alloc__target_of_rdma__mapped_by_the_peer(void **state)
 {
 	struct dt_pair *pair = *state;
-	DAT_UINT64 cookie = 0;
 	DAT_PVOID memory[2];
 	struct dt_buf buf[2];
 
@@ -46,9 +34,8 @@ static void mem_alloc__target_of_rdma__mapped_by_the_peer(void **state)
 			      &buf[i]);
 	}
 	dt_fill(memory[0], LEN, 7);
-	do
-		write_one(pair, &buf[0], &buf[1], ++cookie);
-	while (copy_path_awaits_mapping(pair->a.ep));
+	dt_map(&pair->a, dt_seg(&buf[0], 0, 1), dt_rseg(&buf[1], 0, 1));
+	conf_write(pair, dt_seg(&buf[0], 0, LEN), dt_rseg(&buf[1], 0, LEN));
 	dt_check_pattern(memory[1], LEN, 7);
 	for (int i = 0; i < 2; i++) {
 		dt_ok(dat_lmr_free(buf[i].lmr));
