@@ -102,41 +102,192 @@ static void payload__large__read_into_the_target(void **state)
 
 /* --- not before the CRC --- */
 
+#define UNVERIFIED 16384u /* from that size on MPA-52 allows it for some */
+
+/* What the peer sends; the Receive is at the begin of the region. */
+static struct iw_ddp header_of(uint8_t opcode, bool is_last)
+{
+	if (opcode == IW_OP_SEND)
+		return (struct iw_ddp){.opcode = opcode, .is_last = is_last, .msn = 1};
+	return (struct iw_ddp){.is_tagged = true,
+			       .is_last = is_last,
+			       .opcode = opcode,
+			       .stag = flow.rkey,
+			       .offset = address_of(flow.region)};
+}
+
+/* Sends all but the last byte of the FPDU, then that. */
+static void put_but_last(const struct fpdu *fpdu)
+{
+	put(flow.fd, fpdu->bytes, fpdu->size - 1);
+	expect_served();
+}
+
+static void put_last(const struct fpdu *fpdu)
+{
+	put(flow.fd, fpdu->bytes + fpdu->size - 1, 1);
+}
+
 /* MPA-52: with the CRC nothing is placed before it was verified, also of the largest FPDU */
 static void crc__not_there_yet__nothing_is_placed(void **state)
 {
-	static const uint32_t sizes[] = {100, 4096, 20000, 65535 - IW_TAGGED_HEAD};
+	static const struct {
+		uint8_t opcode;
+		bool is_last;
+		uint32_t size;
+	} segments[] = {
+		{IW_OP_WRITE, true, 100},
+		{IW_OP_WRITE, true, 4096},
+		{IW_OP_WRITE, true, 20000},
+		{IW_OP_WRITE, true, 65535 - IW_TAGGED_HEAD},
+		{IW_OP_WRITE, false, 65535 - IW_TAGGED_HEAD},
+		{IW_OP_SEND, true, 65535 - IW_UNTAGGED_HEAD},
+		{IW_OP_SEND, false, UNVERIFIED - 1},
+	};
 	static uint8_t bytes[65535];
+	struct iw_ddp ddp;
 	struct fpdu fpdu;
 
 	(void)state;
 	make_pattern(bytes, sizeof(bytes));
-	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-		be_called(FLAG_C);
-		for (unsigned is_bad = 0; is_bad < 2; is_bad++) {
-			const struct iw_ddp ddp = {.is_tagged = true,
-						   .is_last = true,
-						   .opcode = IW_OP_WRITE,
-						   .stag = flow.rkey,
-						   .offset = address_of(flow.region)};
+	for (size_t i = 0; i < 2 * COUNT_OF(segments); i++) {
+		const size_t which = i / 2, size = segments[which].size;
+		const bool is_bad = i % 2, is_send = segments[which].opcode == IW_OP_SEND;
 
-			fill_memory();
-			make_fpdu(&fpdu, &ddp, bytes, sizes[i]);
-			put(flow.fd, fpdu.bytes, fpdu.size - 1);
-			expect_served();
-			expect_untouched(flow.region, REGION);
-			fpdu.bytes[fpdu.size - 1] ^= (uint8_t)is_bad;
-			put(flow.fd, fpdu.bytes + fpdu.size - 1, 1);
-			if (is_bad)
-				break;
-			post_recv_at(REGION, 0);
-			peer_send(NULL, 0);
-			expect_dto(REGION, DAT_DTO_SUCCESS, 0);
-			expect_pattern(flow.region, sizes[i]);
-		}
-		expect(DAT_CONNECTION_EVENT_BROKEN);
+		be_called(FLAG_C);
+		if (is_send)
+			post_recv_at(0, REGION);
+		ddp = header_of(segments[which].opcode, segments[which].is_last);
+		make_fpdu(&fpdu, &ddp, bytes, size);
+		put_but_last(&fpdu);
 		expect_untouched(flow.region, REGION);
+		fpdu.bytes[fpdu.size - 1] ^= (uint8_t)is_bad;
+		put_last(&fpdu);
+		if (is_bad) {
+			if (is_send)
+				expect_dto(0, DAT_DTO_ERR_FLUSHED, 0);
+			expect(DAT_CONNECTION_EVENT_BROKEN);
+			expect_untouched(flow.region, REGION);
+			expect_terminate(IW_ERROR(2, 0, 2), NULL);
+			end_flow();
+			continue;
+		}
+		expect_served();
+		expect_pattern(flow.region, size);
+		if (is_send) {
+			ddp = send_header((uint32_t)size, true);
+			if (!segments[which].is_last)
+				put_segment(&ddp, NULL, 0);
+			expect_dto(0, DAT_DTO_SUCCESS, size);
+		}
+		hang_up();
+	}
+}
+
+/* MPA-52 MPA-51 TERM-30 DDP-28: a large segment that is not the last of its message is placed, but
+ * not reported, before its CRC is there */
+static void crc__behind_a_large_segment__judged_all_the_same(void **state)
+{
+	static uint8_t bytes[LARGE + 8];
+	struct taken taken;
+	struct fpdu fpdu;
+
+	(void)state;
+	make_pattern(bytes, sizeof(bytes));
+	for (unsigned i = 0; i < 4; i++) {
+		const bool is_bad = i & 1, is_read = i & 2;
+		struct iw_ddp ddp;
+
+		be_calling_with(FLAG_C, 4, 4);
+		get_fpdu(&taken);
+		if (is_read) {
+			post_read_at(0, LARGE + 8, 7, 0, 0);
+			get_fpdu(&taken);
+			ddp = header_of(IW_OP_READ_RESPONSE, false);
+			ddp.stag = be_get32(taken.payload);
+			ddp.offset = be_get64(taken.payload + 4);
+		} else {
+			post_recv_at(0, LARGE + 8);
+			ddp = header_of(IW_OP_SEND, false);
+		}
+		make_fpdu(&fpdu, &ddp, bytes, LARGE);
+		fpdu.bytes[fpdu.size - 1] ^= (uint8_t)is_bad;
+		/* a part of it in one read, with the header, the rest straight from the socket */
+		put(flow.fd, fpdu.bytes, 1000);
+		expect_served();
+		put(flow.fd, fpdu.bytes + 1000, fpdu.size - 1001);
+		expect_served();
+		expect_pattern(flow.region, LARGE);
+		expect_untouched(flow.region + LARGE, REGION - LARGE);
+		expect_quiet(stage.evd);
+		put_last(&fpdu);
+		if (is_bad) {
+			expect_dto(0, DAT_DTO_ERR_TRANSPORT, 0);
+			expect(DAT_CONNECTION_EVENT_BROKEN);
+			expect_terminate(IW_ERROR(2, 0, 2), NULL);
+			end_flow();
+			continue;
+		}
+		if (is_read) {
+			peer_respond(ddp.stag, ddp.offset + LARGE, bytes + LARGE, 8, true);
+		} else {
+			ddp = send_header(LARGE, true);
+			put_segment(&ddp, bytes + LARGE, 8);
+		}
+		expect_dto(0, DAT_DTO_SUCCESS, LARGE + 8);
+		expect_pattern(flow.region, LARGE + 8);
+		hang_up();
+	}
+}
+
+/* The Receive or the Read is flushed, or was being filled. */
+static void expect_failed(void)
+{
+	DAT_EVENT event = next_of(stage.evd);
+	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
+
+	assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
+	assert_true(dto->status == DAT_DTO_ERR_FLUSHED || dto->status == DAT_DTO_ERR_TRANSPORT);
+}
+
+/* MPA-52 MPA-51: whatever is damaged in its header, only the memory that it fills may change, and
+ * the error is that of the CRC */
+static void crc__header_of_a_large_segment_damaged__memory_around_is_untouched(void **state)
+{
+	static uint8_t bytes[UNVERIFIED];
+	const size_t receive = 1000, room = UNVERIFIED + 8;
+	struct taken taken;
+	struct fpdu fpdu;
+	struct iw_ddp ddp;
+
+	(void)state;
+	for (unsigned bit = 0; bit < 8 * (IW_UNTAGGED_HEAD + IW_TAGGED_HEAD); bit++) {
+		const bool is_read = bit >= 8 * IW_UNTAGGED_HEAD;
+		const unsigned at = is_read ? bit - 8 * IW_UNTAGGED_HEAD : bit;
+
+		be_calling_with(FLAG_C, 4, 4);
+		get_fpdu(&taken);
+		if (is_read) {
+			post_read_at(receive, room, 7, 0, 0);
+			get_fpdu(&taken);
+			ddp = header_of(IW_OP_READ_RESPONSE, false);
+			ddp.stag = be_get32(taken.payload);
+			ddp.offset = be_get64(taken.payload + 4);
+		} else {
+			post_recv_at(receive, room);
+			ddp = header_of(IW_OP_SEND, false);
+		}
+		make_fpdu(&fpdu, &ddp, bytes, UNVERIFIED);
+		fpdu.bytes[2 + at / 8] ^= (uint8_t)(1u << at % 8);
+		put_but_last(&fpdu);
+		expect_untouched(flow.region, receive);
+		expect_untouched(flow.region + receive + UNVERIFIED, REGION - receive - UNVERIFIED);
+		put_last(&fpdu);
+		expect_failed();
+		expect(DAT_CONNECTION_EVENT_BROKEN);
 		expect_terminate(IW_ERROR(2, 0, 2), NULL);
+		expect_untouched(flow.region, receive);
+		expect_untouched(flow.region + receive + UNVERIFIED, REGION - receive - UNVERIFIED);
 		end_flow();
 	}
 }
@@ -257,6 +408,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(payload__large__read_into_the_target),
 		TEST(crc__not_there_yet__nothing_is_placed),
+		TEST(crc__behind_a_large_segment__judged_all_the_same),
+		TEST(crc__header_of_a_large_segment_damaged__memory_around_is_untouched),
 		TEST(write__many_segments__visible_in_order),
 		TEST(send__each_opcode__notifies_if_solicited),
 	};

@@ -10,10 +10,9 @@
 #include "shared/bytes.h"
 #include "soft/copy.h"
 #include "soft/iwarp/transfer/alive.h"
+#include "soft/iwarp/transfer/checksum.h"
 #include "soft/iwarp/wire/crc.h"
 #include "soft/pins.h"
-
-#define CRC_PIECE 4096u
 
 bool iw_frame_has_room(struct iw_conn *conn, uint32_t payload)
 {
@@ -69,39 +68,16 @@ void iw_frame_put_empty(struct iw_conn *conn, const struct iw_ddp *ddp)
 	iw_frame_end(conn, ddp, 0);
 }
 
-/* Continues a CRC over memory of the consumer, which may have been unmapped: 0 or -EFAULT. */
-static int crc_of_consumer(const uint8_t *at, size_t left, uint32_t *crc)
-{
-	uint8_t piece[CRC_PIECE];
-
-	if (!soft_is_library_thread) {
-		*crc = iw_crc32c(*crc, at, left);
-		return 0;
-	}
-	while (left) {
-		size_t part = left < sizeof(piece) ? left : sizeof(piece);
-
-		if (soft_copy_from_consumer(piece, at, part) < 0)
-			return -EFAULT;
-		*crc = iw_crc32c(*crc, piece, part);
-		at += part;
-		left -= part;
-	}
-	return 0;
-}
-
 /* Continues a CRC over a payload that is not copied; -EFAULT. */
 static int crc_of_payload(struct core_ep *ep, const struct core_req *req, uint64_t offset,
 			  uint32_t len, uint32_t *crc)
 {
 	struct soft_pins pins;
-	int rc = 0;
-	uint32_t i;
+	int rc;
 
 	if (soft_pin(ep, req->iov, req->segments, offset, len, CORE_MEM_SOURCE, &pins) < 0)
 		return -EFAULT;
-	for (i = 0; i < pins.count && !rc; i++)
-		rc = crc_of_consumer(pins.iov[i].iov_base, pins.iov[i].iov_len, crc);
+	rc = iw_checksum_pins(&pins, len, crc);
 	soft_unpin(&pins);
 	return rc;
 }

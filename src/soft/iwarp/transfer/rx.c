@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The bytes that arrive become FPDUs, and these are carried out (rx.h). With the CRC on, an FPDU is
- * carried out when all of it is there and its CRC is good (MPA-52). Without it the payload of a
- * large one is placed as it comes, straight from the socket.
+ * The bytes that arrive become FPDUs, and these are carried out (rx.h) when all of an FPDU is there
+ * and its CRC is good. The payload of a large one is placed as it comes, straight from the socket:
+ * with the CRC on only one from CRC_PIECES_MIN on that continues where a Receive or an RDMA Read of
+ * ours stands, and whose message goes on behind it (MPA-52). So nobody may look at its bytes yet.
  */
 #include "soft/iwarp/transfer/rx.h"
 
@@ -20,8 +21,9 @@
 #include "soft/iwarp/wire/crc.h"
 #include "soft/iwarp/wire/mpa.h"
 
-#define PIECES_MIN 4096u /* payloads from that size on are placed as they come */
-#define FPDU_COST 512u	 /* of the budget, so that the smallest FPDUs end a pass, too (IWCM-46) */
+#define PIECES_MIN 4096u      /* payloads from that size on are placed as they come */
+#define CRC_PIECES_MIN 16384u /* the same if their CRC comes behind them */
+#define FPDU_COST 512u /* of the budget, so that the smallest FPDUs end a pass, too (IWCM-46) */
 
 enum rx_step {
 	RX_TAKEN, /* something was carried out: go on */
@@ -224,6 +226,14 @@ static enum rx_step take_whole(struct iw_conn *conn, struct core_ep *ep, struct 
 	return take_send(conn, ep, segment, payload, is_first);
 }
 
+/* May the payload be placed before its CRC is there? */
+static bool may_be_unverified(struct iw_conn *conn, struct core_ep *ep,
+			      const struct iw_segment *segment)
+{
+	return segment->size >= CRC_PIECES_MIN && !segment->ddp.is_last &&
+	       segment->ddp.opcode != IW_OP_WRITE && iw_segment_fits(conn, ep, segment);
+}
+
 /* May the payload be placed as it comes? If so, begins that. */
 static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 				 const struct iw_segment *segment, uint32_t head)
@@ -238,6 +248,8 @@ static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 	    (iw_message_is_waiting(conn) || iw_message_check(conn, segment) != IW_NO_ERROR ||
 	     !core_recv_next(ep)))
 		return RX_NEED; /* it is judged, or kept, when all of it is there */
+	if (conn->has_crc && !may_be_unverified(conn, ep, segment))
+		return RX_NEED;
 	take = iw_segment_begin(conn, ep, segment);
 	if (take != IW_TAKEN)
 		return step_of(take);
@@ -245,9 +257,19 @@ static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 		iw_message_advance(conn, segment);
 	rx->segment = *segment;
 	rx->is_open = true;
-	rx->tail_left = iw_fpdu_pad(head + segment->size) + IW_FPDU_CRC;
+	rx->tail = iw_fpdu_pad(head + segment->size) + IW_FPDU_CRC;
+	rx->crc = iw_crc32c(0, rx->in.data + rx->in.start, IW_FPDU_HEAD + head);
 	rx->in.start += IW_FPDU_HEAD + head;
 	return RX_TAKEN;
+}
+
+/* Is the CRC good of the FPDU whose payload was placed as it came, or is there none? */
+static bool is_tail_good(const struct iw_conn *conn, const uint8_t *tail)
+{
+	const struct iw_rx *rx = &conn->stream.rx;
+	const uint32_t pad = rx->tail - IW_FPDU_CRC;
+
+	return !conn->has_crc || iw_crc32c(rx->crc, tail, pad) == iw_crc_get(tail + pad);
 }
 
 /* Continues the segment whose payload is placed as it comes. */
@@ -255,21 +277,21 @@ static enum rx_step continue_segment(struct iw_conn *conn, struct core_ep *ep)
 {
 	struct iw_rx *rx = &conn->stream.rx;
 	struct iw_segment *segment = &rx->segment;
+	const uint8_t *at = rx->in.data + rx->in.start;
 	uint32_t count = iw_buffer_count(&rx->in);
 	uint32_t left = segment->size - segment->placed;
 	uint32_t part = count < left ? count : left;
 
-	if (iw_segment_put(conn, ep, segment, rx->in.data + rx->in.start, part) != IW_TAKEN)
+	if (iw_segment_put(conn, ep, segment, at, part) != IW_TAKEN)
 		return RX_ENDED;
+	if (conn->has_crc)
+		rx->crc = iw_crc32c(rx->crc, at, part);
 	rx->in.start += part;
-	count -= part;
-	if (part < left)
+	if (count - part < rx->tail)
 		return RX_NEED;
-	part = count < rx->tail_left ? count : rx->tail_left;
-	rx->in.start += part;
-	rx->tail_left -= part;
-	if (rx->tail_left)
-		return RX_NEED;
+	if (!is_tail_good(conn, at + part))
+		return fail_crc(conn, ep);
+	rx->in.start += rx->tail;
 	rx->is_open = false;
 	note_fpdu(conn, ep);
 	return step_of(iw_segment_end(conn, ep, segment));
@@ -293,13 +315,11 @@ static enum rx_step take_empty(struct iw_conn *conn, struct core_ep *ep)
 	return RX_TAKEN;
 }
 
-/* Is enough there to judge the header? With the CRC on that is the whole FPDU. */
-static bool is_header_there(const struct iw_conn *conn, const uint8_t *at, uint32_t count)
+/* Is enough there to judge the header? */
+static bool is_header_there(const uint8_t *at, uint32_t count)
 {
 	uint32_t ulpdu = be_get16(at);
 
-	if (conn->has_crc)
-		return count >= iw_fpdu_size(ulpdu);
 	if (count <= IW_FPDU_HEAD)
 		return false;
 	return ulpdu < iw_ddp_head_size(at[2]) || count >= IW_FPDU_HEAD + iw_ddp_head_size(at[2]);
@@ -321,12 +341,14 @@ static enum rx_step next_fpdu(struct iw_conn *conn, struct core_ep *ep)
 		return RX_NEED;
 	if (!ulpdu)
 		return take_empty(conn, ep);
-	if (!is_header_there(conn, at, count))
+	if (!is_header_there(at, count))
 		return RX_NEED;
-	if (!is_crc_good(conn, at, size))
+	if (count >= size && !is_crc_good(conn, at, size))
 		return fail_crc(conn, ep);
 	error = iw_ddp_get(at + IW_FPDU_HEAD, ulpdu, &segment.ddp);
 	head = iw_ddp_head_size(at[2]);
+	if (error != IW_NO_ERROR && conn->has_crc && count < size)
+		return RX_NEED; /* the CRC is judged first */
 	if (ulpdu >= head)
 		memcpy(segment.offender.head, at + IW_FPDU_HEAD, head);
 	if (error == IW_ERROR(0, 2, 6)) /* TERM-21 */

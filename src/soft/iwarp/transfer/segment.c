@@ -11,6 +11,7 @@
 #include "core/transport.h"
 #include "soft/copy.h"
 #include "soft/iwarp/transfer/answer.h"
+#include "soft/iwarp/transfer/checksum.h"
 #include "soft/iwarp/transfer/tx.h"
 #include "soft/key.h"
 #include "soft/soft.h"
@@ -89,6 +90,23 @@ static iw_error check_response(struct iw_conn *conn, const struct iw_segment *se
 	return IW_NO_ERROR;
 }
 
+/* DTO-79: the Receive may be shorter than the message. */
+static bool fits_receive(const struct iw_conn *conn, const struct core_wqe *receive,
+			 const struct iw_segment *segment)
+{
+	const struct iw_filling *filling = &conn->stream.rx.filling;
+
+	/* neither value can wrap */
+	return segment->size <= receive->len - (filling->is_begun ? filling->offset : 0);
+}
+
+bool iw_segment_fits(struct iw_conn *conn, struct core_ep *ep, const struct iw_segment *segment)
+{
+	if (is_send(segment))
+		return fits_receive(conn, core_recv_next(ep), segment);
+	return check_response(conn, segment) == IW_NO_ERROR;
+}
+
 static enum iw_take begin_send(struct iw_conn *conn, struct core_ep *ep,
 			       const struct iw_segment *segment)
 {
@@ -99,8 +117,7 @@ static enum iw_take begin_send(struct iw_conn *conn, struct core_ep *ep,
 		return IW_WAIT;
 	if (!filling->is_begun)
 		*filling = (struct iw_filling){.is_begun = true};
-	/* DTO-79; neither value can wrap */
-	if (segment->size > receive->len - filling->offset)
+	if (!fits_receive(conn, receive, segment))
 		return refuse(conn, ep, segment, IW_ERROR(1, 2, 5), DAT_DTO_ERR_LOCAL_LENGTH);
 	return IW_TAKEN;
 }
@@ -250,6 +267,9 @@ ssize_t iw_segment_receive(struct iw_conn *conn, struct core_ep *ep, struct iw_s
 	in->start = in->end = 0;
 	iov[message.msg_iovlen++] = (struct iovec){in->data, in->size};
 	count = receive_message(conn->fd, &message);
+	direct = count < (ssize_t)left ? (uint32_t)(count < 0 ? 0 : count) : left;
+	if (conn->has_crc && iw_checksum_pins(&target.pins, direct, &conn->stream.rx.crc) < 0)
+		count = -EFAULT;
 	target_end(conn, &target);
 	if (count == -EFAULT) {
 		(void)refuse_target(conn, ep, segment, IW_ERROR(1, 0, 0));
@@ -257,7 +277,6 @@ ssize_t iw_segment_receive(struct iw_conn *conn, struct core_ep *ep, struct iw_s
 	}
 	if (count <= 0)
 		return count;
-	direct = (size_t)count < left ? (uint32_t)count : left;
 	in->end = (uint32_t)count - direct;
 	advance(conn, segment, direct);
 	return count;

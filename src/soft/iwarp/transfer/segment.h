@@ -16,14 +16,17 @@ enum iw_take {
 	IW_ENDED, /* refused: the connection ends */
 };
 
+/* Would iw_segment_begin take this segment of a Send, which has a Receive, or Read Response? */
+bool iw_segment_fits(struct iw_conn *conn, struct core_ep *ep, const struct iw_segment *segment);
 /* Checks that the segment may be placed, and finds the Receive of a Send. */
 enum iw_take iw_segment_begin(struct iw_conn *conn, struct core_ep *ep,
 			      const struct iw_segment *segment);
 /* Places the next bytes of it. */
 enum iw_take iw_segment_put(struct iw_conn *conn, struct core_ep *ep, struct iw_segment *segment,
 			    const uint8_t *bytes, uint32_t count);
-/* The same straight from the socket; what follows goes to `in`, which is empty. Returns the number
- * of bytes that came, 0 for the end of the stream, or -errno; -EPROTO: the connection ends. */
+/* The same straight from the socket; what follows goes to `in`, which is empty. Continues the CRC.
+ * Returns the number of bytes that came, 0 for the end of the stream, or -errno; -EPROTO: the
+ * connection ends. */
 ssize_t iw_segment_receive(struct iw_conn *conn, struct core_ep *ep, struct iw_segment *segment);
 /* All of it is placed, and its CRC is good: completes what it completes. */
 enum iw_take iw_segment_end(struct iw_conn *conn, struct core_ep *ep,

@@ -5,6 +5,7 @@
  *
  *   stream.c    beginning, buffers
  *   frame.c     building FPDUs, giving bytes to TCP
+ *   checksum.c  the CRC over memory of the consumer
  *   tx.c        requests of the consumer become messages
  *   answer.c    what the peer is owed: Read Responses, proofs of placement, a Terminate
  *   complete.c  requests that are done, by what TCP has taken or the peer has answered
@@ -177,7 +178,8 @@ struct iw_rx {
 	struct iw_buffer spill; /* segments of messages that wait for a Receive */
 	bool is_open;		/* the payload of `segment` is placed in pieces */
 	struct iw_segment segment;
-	uint32_t tail_left;	 /* pad and CRC behind it */
+	uint32_t tail;		 /* bytes of pad and CRC behind it */
+	uint32_t crc;		 /* of the bytes of its FPDU that have come */
 	uint32_t msn[IW_QUEUES]; /* expected */
 	struct iw_arrival arrival;
 	struct iw_filling filling;

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The CRC over memory of the consumer (checksum.h). */
+#include "soft/iwarp/transfer/checksum.h"
+
+#include <errno.h>
+
+#include "soft/copy.h"
+#include "soft/iwarp/wire/crc.h"
+
+#define PIECE 4096u
+
+/* A thread of the consumer computes it in place; a thread of the library, which must not fault, has
+ * the kernel copy the bytes. */
+static int checksum(const uint8_t *at, size_t left, uint32_t *crc)
+{
+	uint8_t piece[PIECE];
+
+	if (!soft_is_library_thread) {
+		*crc = iw_crc32c(*crc, at, left);
+		return 0;
+	}
+	while (left) {
+		size_t part = left < sizeof(piece) ? left : sizeof(piece);
+
+		if (soft_copy_from_consumer(piece, at, part) < 0)
+			return -EFAULT;
+		*crc = iw_crc32c(*crc, piece, part);
+		at += part;
+		left -= part;
+	}
+	return 0;
+}
+
+int iw_checksum_pins(const struct soft_pins *pins, size_t len, uint32_t *crc)
+{
+	int rc = 0;
+	uint32_t i;
+
+	for (i = 0; len && !rc; i++) {
+		size_t part = pins->iov[i].iov_len < len ? pins->iov[i].iov_len : len;
+
+		rc = checksum(pins->iov[i].iov_base, part, crc);
+		len -= part;
+	}
+	return rc;
+}
