@@ -117,8 +117,8 @@ static bool is_moment(pid_t victim, pid_t tid, int status, const struct stops_mo
 	return false;
 }
 
-/* Waits for any thread of the victim. False: the victim has ended. */
-static bool next_stop(pid_t victim, pid_t *tid_out, int *status_out)
+/* Waits until a thread of the victim stops or ends. False: the victim has ended. */
+static bool next_change(pid_t victim, pid_t *tid_out, int *status_out)
 {
 	for (;;) {
 		/* the survivor is left alone: it is in another process group */
@@ -128,19 +128,26 @@ static bool next_stop(pid_t victim, pid_t *tid_out, int *status_out)
 			continue;
 		if (tid < 0)
 			return false;
+		*tid_out = tid;
 		if (WIFSTOPPED(*status_out)) {
 			thread_of(tid)->is_stopped = true;
-			*tid_out = tid;
 			return true;
 		}
 		forget(tid);
-		if (tid == victim) {
-			if (WIFSIGNALED(*status_out))
-				snprintf(stops->message, sizeof(stops->message),
-					 "victim: signal %d", WTERMSIG(*status_out));
-			return false;
-		}
+		if (tid == victim && WIFSIGNALED(*status_out))
+			snprintf(stops->message, sizeof(stops->message), "victim: signal %d",
+				 WTERMSIG(*status_out));
+		return tid != victim;
 	}
+}
+
+/* Waits until one stops. False: the victim has ended. */
+static bool next_stop(pid_t victim, pid_t *tid_out, int *status_out)
+{
+	while (next_change(victim, tid_out, status_out))
+		if (WIFSTOPPED(*status_out))
+			return true;
+	return false;
 }
 
 /* Stops the threads that still run. */
@@ -157,7 +164,8 @@ static void stop_others(pid_t victim)
 			i++;
 			continue;
 		}
-		if (!next_stop(victim, &tid, &status))
+		/* one that was about to end will not stop */
+		if (!next_change(victim, &tid, &status))
 			return;
 		i = 0;
 	}
