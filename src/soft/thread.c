@@ -10,7 +10,7 @@
 #include "core/base/cancel.h"
 #include "soft/fds.h"
 
-#define STACK_SIZE (256u * 1024u) /* a service thread needs less than 64 KiB */
+#define STACK_SIZE (256u * 1024u) /* a service thread needs less than 96 KiB */
 
 void soft_thread_init(struct soft_thread *thread)
 {

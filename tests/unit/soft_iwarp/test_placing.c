@@ -142,7 +142,7 @@ static void crc__not_there_yet__nothing_is_placed(void **state)
 		{IW_OP_WRITE, true, 65535 - IW_TAGGED_HEAD},
 		{IW_OP_WRITE, false, 65535 - IW_TAGGED_HEAD},
 		{IW_OP_SEND, true, 65535 - IW_UNTAGGED_HEAD},
-		{IW_OP_SEND, false, UNVERIFIED - 1},
+		{IW_OP_SEND, false, 65535 - IW_UNTAGGED_HEAD},
 	};
 	static uint8_t bytes[65535];
 	struct iw_ddp ddp;
@@ -184,112 +184,332 @@ static void crc__not_there_yet__nothing_is_placed(void **state)
 	}
 }
 
-/* MPA-52 MPA-51 TERM-30 DDP-28: a large segment that is not the last of its message is placed, but
- * not reported, before its CRC is there */
-static void crc__behind_a_large_segment__judged_all_the_same(void **state)
+/*
+ * A message of three segments from the peer: FIRST bytes, the middle, LAST bytes. It is a Send, or
+ * the Response to an RDMA Read.
+ */
+#define FIRST 100u
+#define LAST 8u
+
+struct message {
+	bool is_read;
+	uint32_t middle; /* bytes of it */
+	struct iw_ddp ddp;
+	uint8_t bytes[FIRST + LARGE + LAST];
+};
+
+/* A connection with a Receive or an RDMA Read of these segments, of which the first one has come.
+ */
+static void begin_message(struct message *message, bool is_read, uint32_t middle,
+			  DAT_LMR_TRIPLET *segments, DAT_COUNT count)
 {
-	static uint8_t bytes[LARGE + 8];
+	const DAT_DTO_COOKIE cookie = {.as_64 = 0};
 	struct taken taken;
 	struct fpdu fpdu;
 
-	(void)state;
-	make_pattern(bytes, sizeof(bytes));
-	for (unsigned i = 0; i < 4; i++) {
-		const bool is_bad = i & 1, is_read = i & 2;
-		struct iw_ddp ddp;
+	be_calling_with(FLAG_C, 4, 4);
+	get_fpdu(&taken);
+	message->is_read = is_read;
+	message->middle = middle;
+	make_pattern(message->bytes, sizeof(message->bytes));
+	if (is_read) {
+		DAT_RMR_TRIPLET remote = {.rmr_context = 7};
 
-		be_calling_with(FLAG_C, 4, 4);
+		for (DAT_COUNT i = 0; i < count; i++)
+			remote.segment_length += segments[i].segment_length;
+		ok(core_ep_post_rdma_read(flow.ep, count, segments, cookie, &remote,
+					  DAT_COMPLETION_DEFAULT_FLAG));
 		get_fpdu(&taken);
-		if (is_read) {
-			post_read_at(0, LARGE + 8, 7, 0, 0);
-			get_fpdu(&taken);
-			ddp = header_of(IW_OP_READ_RESPONSE, false);
-			ddp.stag = be_get32(taken.payload);
-			ddp.offset = be_get64(taken.payload + 4);
-		} else {
-			post_recv_at(0, LARGE + 8);
-			ddp = header_of(IW_OP_SEND, false);
-		}
-		make_fpdu(&fpdu, &ddp, bytes, LARGE);
+		message->ddp = header_of(IW_OP_READ_RESPONSE, false);
+		message->ddp.stag = be_get32(taken.payload);
+		message->ddp.offset = be_get64(taken.payload + 4);
+	} else {
+		ok(core_ep_post_recv(flow.ep, count, segments, cookie,
+				     DAT_COMPLETION_DEFAULT_FLAG));
+		message->ddp = header_of(IW_OP_SEND, false);
+	}
+	make_fpdu(&fpdu, &message->ddp, message->bytes, FIRST);
+	put_fpdu(&fpdu);
+	expect_served();
+	message->ddp.offset += FIRST;
+	message->ddp.mo = is_read ? 0 : FIRST;
+}
+
+/* The same with one segment of memory, which has room for the message and no more. */
+static void begin_message_at(struct message *message, bool is_read, uint32_t middle, size_t at)
+{
+	DAT_LMR_TRIPLET segment = segment_at(at, FIRST + middle + LAST);
+
+	begin_message(message, is_read, middle, &segment, 1);
+}
+
+static void make_middle(const struct message *message, struct fpdu *fpdu)
+{
+	make_fpdu(fpdu, &message->ddp, message->bytes + FIRST, message->middle);
+}
+
+static void end_message(struct message *message)
+{
+	message->ddp.is_last = true;
+	message->ddp.offset += message->middle;
+	message->ddp.mo += message->is_read ? 0 : message->middle;
+	put_segment(&message->ddp, message->bytes + FIRST + message->middle, LAST);
+	expect_dto(0, DAT_DTO_SUCCESS, FIRST + message->middle + LAST);
+	hang_up();
+}
+
+/* After a bad CRC in the middle (TERM-30). */
+static void expect_bad_crc(void)
+{
+	expect_dto(0, DAT_DTO_ERR_TRANSPORT, 0);
+	expect(DAT_CONNECTION_EVENT_BROKEN);
+	expect_terminate(IW_ERROR(2, 0, 2), NULL);
+}
+
+/* MPA-52 MPA-51 TERM-30 DDP-28: the large middle of a message is placed, but not reported, before
+ * its CRC is there */
+static void crc__behind_the_middle_of_a_message__judged_all_the_same(void **state)
+{
+	static struct message message;
+	struct fpdu fpdu;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		const bool is_bad = i & 1;
+
+		begin_message_at(&message, i & 2, LARGE, 0);
+		make_middle(&message, &fpdu);
 		fpdu.bytes[fpdu.size - 1] ^= (uint8_t)is_bad;
 		/* a part of it in one read, with the header, the rest straight from the socket */
 		put(flow.fd, fpdu.bytes, 1000);
 		expect_served();
 		put(flow.fd, fpdu.bytes + 1000, fpdu.size - 1001);
 		expect_served();
-		expect_pattern(flow.region, LARGE);
-		expect_untouched(flow.region + LARGE, REGION - LARGE);
+		expect_pattern(flow.region, FIRST + LARGE);
+		expect_untouched(flow.region + FIRST + LARGE, REGION - FIRST - LARGE);
 		expect_quiet(stage.evd);
 		put_last(&fpdu);
 		if (is_bad) {
+			expect_bad_crc();
+			end_flow();
+		} else {
+			end_message(&message);
+			expect_untouched(flow.region + FIRST + LARGE + LAST, LARGE);
+		}
+	}
+}
+
+/* MPA-49: pads of all lengths, and the end of the FPDU byte by byte; or it never comes */
+static void crc__behind_the_middle__comes_in_pieces(void **state)
+{
+	static struct message message;
+	struct fpdu fpdu;
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * 4 * 9; i++) {
+		const bool is_cut = i & 1;
+		const size_t pieces = 1 + i / 2 % 9;
+
+		begin_message_at(&message, false, LARGE - i / 2 / 9, 0);
+		make_middle(&message, &fpdu);
+		put(flow.fd, fpdu.bytes, 1000);
+		expect_served();
+		put(flow.fd, fpdu.bytes + 1000, fpdu.size - 1000 - pieces);
+		expect_served();
+		if (is_cut) {
+			assert_int_equal(shutdown(flow.fd, SHUT_WR), 0);
 			expect_dto(0, DAT_DTO_ERR_TRANSPORT, 0);
 			expect(DAT_CONNECTION_EVENT_BROKEN);
-			expect_terminate(IW_ERROR(2, 0, 2), NULL);
 			end_flow();
 			continue;
 		}
-		if (is_read) {
-			peer_respond(ddp.stag, ddp.offset + LARGE, bytes + LARGE, 8, true);
-		} else {
-			ddp = send_header(LARGE, true);
-			put_segment(&ddp, bytes + LARGE, 8);
+		for (size_t at = fpdu.size - pieces; at < fpdu.size; at++) {
+			put(flow.fd, fpdu.bytes + at, 1);
+			expect_served();
 		}
-		expect_dto(0, DAT_DTO_SUCCESS, LARGE + 8);
-		expect_pattern(flow.region, LARGE + 8);
+		end_message(&message);
+	}
+}
+
+/* MPA-52 MPA-51: whatever is damaged in its header, only the memory that follows may change, and
+ * the error is that of the CRC */
+static void crc__header_of_the_middle_damaged__memory_around_is_untouched(void **state)
+{
+	const size_t at = 1000, end = at + FIRST + UNVERIFIED;
+	static struct message message;
+	struct fpdu fpdu;
+
+	(void)state;
+	for (unsigned bit = 0; bit < 8 * (IW_UNTAGGED_HEAD + IW_TAGGED_HEAD); bit++) {
+		const bool is_read = bit >= 8 * IW_UNTAGGED_HEAD;
+		const unsigned flip = is_read ? bit - 8 * IW_UNTAGGED_HEAD : bit;
+
+		begin_message_at(&message, is_read, UNVERIFIED, at);
+		make_middle(&message, &fpdu);
+		fpdu.bytes[2 + flip / 8] ^= (uint8_t)(1u << flip % 8);
+		put_but_last(&fpdu);
+		expect_quiet(stage.evd);
+		put_last(&fpdu);
+		expect_bad_crc();
+		expect_untouched(flow.region, at);
+		expect_pattern(flow.region + at, FIRST);
+		expect_untouched(flow.region + end, REGION - end);
+		end_flow();
+	}
+}
+
+/*
+ * MPA-52 COMPAT-46: no other segment of a message is: a small one, the last, one up to the end of
+ * the Receive, whose last byte somebody may poll.
+ */
+static void crc__behind_another_segment__nothing_is_placed(void **state)
+{
+	static const struct {
+		uint32_t size, room;
+		bool is_last;
+	} segments[] = {
+		{UNVERIFIED - 1, UNVERIFIED, false},
+		{UNVERIFIED, UNVERIFIED, false},
+		{UNVERIFIED, 2 * UNVERIFIED, true},
+	};
+	static struct message message;
+	struct fpdu fpdu;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(segments); i++) {
+		const uint32_t size = segments[i].size;
+		DAT_LMR_TRIPLET segment = segment_at(0, FIRST + segments[i].room);
+
+		begin_message(&message, false, size, &segment, 1);
+		message.ddp.is_last = segments[i].is_last;
+		make_middle(&message, &fpdu);
+		put_but_last(&fpdu);
+		expect_untouched(flow.region + FIRST, UNVERIFIED);
+		put_last(&fpdu);
+		expect_served();
+		expect_pattern(flow.region, FIRST + size);
+		message.ddp = send_header(FIRST + size, true);
+		if (!segments[i].is_last)
+			put_segment(&message.ddp, NULL, 0);
+		expect_dto(0, DAT_DTO_SUCCESS, FIRST + size);
 		hang_up();
 	}
 }
 
-/* The Receive or the Read is flushed, or was being filled. */
-static void expect_failed(void)
+/* MPA-52: nor is the first segment of a Read Response */
+static void crc__behind_the_begin_of_a_response__nothing_is_placed(void **state)
 {
-	DAT_EVENT event = next_of(stage.evd);
-	const DAT_DTO_COMPLETION_EVENT_DATA *dto = &event.event_data.dto_completion_event_data;
-
-	assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
-	assert_true(dto->status == DAT_DTO_ERR_FLUSHED || dto->status == DAT_DTO_ERR_TRANSPORT);
-}
-
-/* MPA-52 MPA-51: whatever is damaged in its header, only the memory that it fills may change, and
- * the error is that of the CRC */
-static void crc__header_of_a_large_segment_damaged__memory_around_is_untouched(void **state)
-{
-	static uint8_t bytes[UNVERIFIED];
-	const size_t receive = 1000, room = UNVERIFIED + 8;
+	static uint8_t bytes[LARGE + LAST];
 	struct taken taken;
 	struct fpdu fpdu;
 	struct iw_ddp ddp;
 
 	(void)state;
-	for (unsigned bit = 0; bit < 8 * (IW_UNTAGGED_HEAD + IW_TAGGED_HEAD); bit++) {
-		const bool is_read = bit >= 8 * IW_UNTAGGED_HEAD;
-		const unsigned at = is_read ? bit - 8 * IW_UNTAGGED_HEAD : bit;
+	make_pattern(bytes, sizeof(bytes));
+	be_calling_with(FLAG_C, 4, 4);
+	get_fpdu(&taken);
+	post_read_at(0, sizeof(bytes), 7, 0, 0);
+	get_fpdu(&taken);
+	ddp = header_of(IW_OP_READ_RESPONSE, false);
+	ddp.stag = be_get32(taken.payload);
+	ddp.offset = be_get64(taken.payload + 4);
+	make_fpdu(&fpdu, &ddp, bytes, LARGE);
+	put_but_last(&fpdu);
+	expect_untouched(flow.region, sizeof(bytes));
+	put_last(&fpdu);
+	peer_respond(ddp.stag, ddp.offset + LARGE, bytes + LARGE, LAST, true);
+	expect_dto(0, DAT_DTO_SUCCESS, sizeof(bytes));
+	expect_pattern(flow.region, sizeof(bytes));
+	hang_up();
+}
 
-		be_calling_with(FLAG_C, 4, 4);
-		get_fpdu(&taken);
-		if (is_read) {
-			post_read_at(receive, room, 7, 0, 0);
-			get_fpdu(&taken);
-			ddp = header_of(IW_OP_READ_RESPONSE, false);
-			ddp.stag = be_get32(taken.payload);
-			ddp.offset = be_get64(taken.payload + 4);
-		} else {
-			post_recv_at(receive, room);
-			ddp = header_of(IW_OP_SEND, false);
-		}
-		make_fpdu(&fpdu, &ddp, bytes, UNVERIFIED);
-		fpdu.bytes[2 + at / 8] ^= (uint8_t)(1u << at % 8);
+/* COMPAT-14: the later bytes win where segments of a Receive or of an RDMA Read overlap */
+static void crc__segments_overlap__still_right(void **state)
+{
+	DAT_LMR_TRIPLET segments[] = {segment_at(0, 40000),
+				      segment_at(0, FIRST + LARGE + LAST - 40000)};
+	static struct message message;
+	struct fpdu fpdu;
+
+	(void)state;
+	for (unsigned is_read = 0; is_read < 2; is_read++) {
+		begin_message(&message, is_read, LARGE, segments, 2);
+		make_middle(&message, &fpdu);
+		put(flow.fd, fpdu.bytes, 1000);
+		expect_served();
+		put(flow.fd, fpdu.bytes + 1000, fpdu.size - 1000);
+		end_message(&message);
+		assert_memory_equal(flow.region, message.bytes + 40000,
+				    FIRST + LARGE + LAST - 40000);
+	}
+}
+
+/* MPA-51: the memory is not registered any more; the CRC is judged first */
+static void crc__bad_and_the_region_freed__crc_error(void **state)
+{
+	DAT_REGION_DESCRIPTION region = {.for_va = flow.region};
+	DAT_LMR_TRIPLET segment = segment_at(0, FIRST + LARGE + LAST);
+	static struct message message;
+	DAT_RMR_CONTEXT rkey;
+	DAT_LMR_HANDLE lmr;
+	struct fpdu fpdu;
+
+	(void)state;
+	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, REGION, stage.pz,
+			   DAT_MEM_PRIV_ALL_FLAG, &lmr, &segment.lmr_context, &rkey, NULL, NULL));
+	begin_message(&message, false, LARGE, &segment, 1);
+	ok(core_lmr_free(lmr));
+	make_middle(&message, &fpdu);
+	fpdu.bytes[fpdu.size - 1] ^= 1;
+	put_but_last(&fpdu);
+	put_last(&fpdu);
+	expect_bad_crc();
+	end_flow();
+}
+
+/* MPA-51 IWCM-43: a segment without its CRC takes no buffer of an SRQ, and a bad one none at all */
+static void crc__begin_of_a_message__takes_no_shared_receive(void **state)
+{
+	static const struct {
+		uint32_t size;
+		bool is_last;
+	} segments[] = {{5000, true}, {LARGE, true}, {LARGE, false}};
+	DAT_SRQ_ATTR attr = {
+		.max_recv_dtos = 4, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT};
+	DAT_LMR_TRIPLET memory = segment_at(0, LARGE);
+	const DAT_DTO_COOKIE cookie = {.as_64 = 0};
+	DAT_EP_HANDLE plain = stage.b;
+	static uint8_t bytes[LARGE];
+	DAT_SRQ_PARAM srq_param;
+	DAT_EP_PARAM param;
+	DAT_SRQ_HANDLE srq;
+	struct fpdu fpdu;
+	struct iw_ddp ddp;
+
+	(void)state;
+	ok(core_ep_query(plain, DAT_EP_FIELD_ALL, &param));
+	ok(core_srq_create(stage.ia, stage.pz, &attr, &srq));
+	ok(core_srq_post_recv(srq, 1, &memory, cookie));
+	ok(core_ep_create_with_srq(stage.ia, stage.pz, stage.evd, stage.evd, stage.evd, srq,
+				   &param.ep_attr, &stage.b));
+	for (size_t i = 0; i < COUNT_OF(segments); i++) {
+		be_called(FLAG_C);
+		ddp = header_of(IW_OP_SEND, segments[i].is_last);
+		make_fpdu(&fpdu, &ddp, bytes, segments[i].size);
+		fpdu.bytes[fpdu.size - 1] ^= 1;
 		put_but_last(&fpdu);
-		expect_untouched(flow.region, receive);
-		expect_untouched(flow.region + receive + UNVERIFIED, REGION - receive - UNVERIFIED);
+		ok(core_srq_query(srq, DAT_SRQ_FIELD_ALL, &srq_param));
+		assert_int_equal(srq_param.available_dto_count, 1);
 		put_last(&fpdu);
-		expect_failed();
 		expect(DAT_CONNECTION_EVENT_BROKEN);
 		expect_terminate(IW_ERROR(2, 0, 2), NULL);
-		expect_untouched(flow.region, receive);
-		expect_untouched(flow.region + receive + UNVERIFIED, REGION - receive - UNVERIFIED);
 		end_flow();
+		ok(core_srq_query(srq, DAT_SRQ_FIELD_ALL, &srq_param));
+		assert_int_equal(srq_param.available_dto_count, 1);
 	}
+	ok(core_ep_free(stage.b));
+	stage.b = plain;
+	ok(core_srq_free(srq));
 }
 
 /* --- in order --- */
@@ -408,8 +628,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(payload__large__read_into_the_target),
 		TEST(crc__not_there_yet__nothing_is_placed),
-		TEST(crc__behind_a_large_segment__judged_all_the_same),
-		TEST(crc__header_of_a_large_segment_damaged__memory_around_is_untouched),
+		TEST(crc__behind_the_middle_of_a_message__judged_all_the_same),
+		TEST(crc__behind_the_middle__comes_in_pieces),
+		TEST(crc__header_of_the_middle_damaged__memory_around_is_untouched),
+		TEST(crc__behind_another_segment__nothing_is_placed),
+		TEST(crc__behind_the_begin_of_a_response__nothing_is_placed),
+		TEST(crc__segments_overlap__still_right),
+		TEST(crc__bad_and_the_region_freed__crc_error),
+		TEST(crc__begin_of_a_message__takes_no_shared_receive),
 		TEST(write__many_segments__visible_in_order),
 		TEST(send__each_opcode__notifies_if_solicited),
 	};

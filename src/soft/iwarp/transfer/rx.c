@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The bytes that arrive become FPDUs, and these are carried out (rx.h) when all of an FPDU is there
- * and its CRC is good. The payload of a large one is placed as it comes, straight from the socket:
- * with the CRC on only one from CRC_PIECES_MIN on that continues where a Receive or an RDMA Read of
- * ours stands, and whose message goes on behind it (MPA-52). So nobody may look at its bytes yet.
+ * The bytes that arrive become FPDUs, and these are carried out (rx.h). Most are carried out when
+ * all of the FPDU is there and its CRC is good. The payload of a large one is placed as it comes,
+ * straight from the socket. With the CRC on only a middle FPDU of a Send or a Read Response is:
+ * whatever is wrong with its header, it can change nothing but bytes of the Receive, or of the sink
+ * of the RDMA Read, that follow those which have come, and not the last of them (MPA-52).
  */
 #include "soft/iwarp/transfer/rx.h"
 
@@ -231,7 +232,7 @@ static bool may_be_unverified(struct iw_conn *conn, struct core_ep *ep,
 			      const struct iw_segment *segment)
 {
 	return segment->size >= CRC_PIECES_MIN && !segment->ddp.is_last &&
-	       segment->ddp.opcode != IW_OP_WRITE && iw_segment_fits(conn, ep, segment);
+	       iw_segment_continues(conn, ep, segment);
 }
 
 /* May the payload be placed as it comes? If so, begins that. */
@@ -244,12 +245,12 @@ static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 	if (segment->size < PIECES_MIN || segment->ddp.opcode == IW_OP_READ_REQUEST ||
 	    segment->ddp.opcode == IW_OP_TERMINATE || iw_conn_state(conn) != IW_ESTABLISHED)
 		return RX_NEED;
+	if (conn->has_crc && !may_be_unverified(conn, ep, segment))
+		return RX_NEED;
 	if (!segment->ddp.is_tagged &&
 	    (iw_message_is_waiting(conn) || iw_message_check(conn, segment) != IW_NO_ERROR ||
 	     !core_recv_next(ep)))
 		return RX_NEED; /* it is judged, or kept, when all of it is there */
-	if (conn->has_crc && !may_be_unverified(conn, ep, segment))
-		return RX_NEED;
 	take = iw_segment_begin(conn, ep, segment);
 	if (take != IW_TAKEN)
 		return step_of(take);

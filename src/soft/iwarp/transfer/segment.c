@@ -90,23 +90,6 @@ static iw_error check_response(struct iw_conn *conn, const struct iw_segment *se
 	return IW_NO_ERROR;
 }
 
-/* DTO-79: the Receive may be shorter than the message. */
-static bool fits_receive(const struct iw_conn *conn, const struct core_wqe *receive,
-			 const struct iw_segment *segment)
-{
-	const struct iw_filling *filling = &conn->stream.rx.filling;
-
-	/* neither value can wrap */
-	return segment->size <= receive->len - (filling->is_begun ? filling->offset : 0);
-}
-
-bool iw_segment_fits(struct iw_conn *conn, struct core_ep *ep, const struct iw_segment *segment)
-{
-	if (is_send(segment))
-		return fits_receive(conn, core_recv_next(ep), segment);
-	return check_response(conn, segment) == IW_NO_ERROR;
-}
-
 static enum iw_take begin_send(struct iw_conn *conn, struct core_ep *ep,
 			       const struct iw_segment *segment)
 {
@@ -117,7 +100,8 @@ static enum iw_take begin_send(struct iw_conn *conn, struct core_ep *ep,
 		return IW_WAIT;
 	if (!filling->is_begun)
 		*filling = (struct iw_filling){.is_begun = true};
-	if (!fits_receive(conn, receive, segment))
+	/* DTO-79; neither value can wrap */
+	if (segment->size > receive->len - filling->offset)
 		return refuse(conn, ep, segment, IW_ERROR(1, 2, 5), DAT_DTO_ERR_LOCAL_LENGTH);
 	return IW_TAKEN;
 }
@@ -178,6 +162,38 @@ static void target_end(struct iw_conn *conn, struct target *target)
 		iw_key_end(conn);
 	else
 		soft_unpin(&target->pins);
+}
+
+/* The last byte of a Receive is not that of such a segment: a consumer may poll it (COMPAT-46). */
+static bool continues_send(const struct iw_conn *conn, struct core_ep *ep,
+			   const struct iw_segment *segment)
+{
+	const struct iw_filling *filling = &conn->stream.rx.filling;
+
+	return filling->is_begun && segment->size < core_recv_next(ep)->len - filling->offset;
+}
+
+static bool continues_response(struct iw_conn *conn, const struct iw_segment *segment)
+{
+	return check_response(conn, segment) == IW_NO_ERROR && oldest_read(conn)->taken;
+}
+
+bool iw_segment_continues(struct iw_conn *conn, struct core_ep *ep,
+			  const struct iw_segment *segment)
+{
+	struct target target;
+	bool continues, is_one_piece;
+
+	if (segment->ddp.opcode == IW_OP_READ_RESPONSE)
+		continues = continues_response(conn, segment);
+	else
+		continues = is_send(segment) && continues_send(conn, ep, segment);
+	if (!continues)
+		return false;
+	is_one_piece = target_begin(conn, ep, segment, segment->size, &target) == IW_NO_ERROR &&
+		       target.pins.count == 1;
+	target_end(conn, &target);
+	return is_one_piece;
 }
 
 /* Is it the byte that proves a Write (RDMAP-36)? Nobody wants its value. */

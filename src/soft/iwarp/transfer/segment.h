@@ -16,8 +16,13 @@ enum iw_take {
 	IW_ENDED, /* refused: the connection ends */
 };
 
-/* Would iw_segment_begin take this segment of a Send, which has a Receive, or Read Response? */
-bool iw_segment_fits(struct iw_conn *conn, struct core_ep *ep, const struct iw_segment *segment);
+/*
+ * Does the segment continue a Send or a Read Response, in one piece of memory, and leave room for
+ * another segment? Then bytes of it may be placed before its CRC is there, and nothing else
+ * changes.
+ */
+bool iw_segment_continues(struct iw_conn *conn, struct core_ep *ep,
+			  const struct iw_segment *segment);
 /* Checks that the segment may be placed, and finds the Receive of a Send. */
 enum iw_take iw_segment_begin(struct iw_conn *conn, struct core_ep *ep,
 			      const struct iw_segment *segment);
