@@ -4,7 +4,8 @@
  * its first instruction (label 1) and of the instruction behind its last (2): a thread that is
  * interrupted in between continues at the abort handler (4), which starts again (0). The last
  * instruction commits: it is the last store, or the system call itself, which the kernel finishes
- * before a thread can stop. Label 3 is the descriptor, 5 the exit.
+ * before a signal can stop the thread (a tracer can stop it at the begin of the call). Label 3 is
+ * the descriptor, 5 the exit.
  */
 #include "soft/gate.h"
 

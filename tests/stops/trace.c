@@ -26,6 +26,7 @@ static unsigned thread_count;
 /* How far the victim has come. */
 static struct progress {
 	unsigned calls, marks;
+	pid_t copier;	  /* the thread whose copy between processes is the moment, or 0 */
 	bool is_stepping; /* the main thread is behind its mark */
 	unsigned steps;
 } progress;
@@ -58,6 +59,31 @@ static bool is_mark(const struct __ptrace_syscall_info *info)
 	return info->entry.nr == SYS_getpgid && (int)info->entry.args[0] == MARK_ARGUMENT;
 }
 
+/*
+ * Only a tracer can stop a thread at the begin of such a call, between the check of the gate and
+ * the copy (gate.h). A signal stops it before the check or behind the call.
+ */
+static bool is_copy_between_processes(const struct __ptrace_syscall_info *info)
+{
+	return info->entry.nr == SYS_process_vm_writev || info->entry.nr == SYS_process_vm_readv;
+}
+
+/* A thread begins a system call. True: this is the moment. */
+static bool is_moment_of_entry(pid_t tid, const struct __ptrace_syscall_info *info,
+			       const struct stops_moment *moment)
+{
+	if (is_mark(info)) {
+		progress.marks++;
+		return false;
+	}
+	if (++progress.calls != moment->call)
+		return false;
+	if (moment->is_kill || !is_copy_between_processes(info))
+		return true;
+	progress.copier = tid;
+	return false;
+}
+
 /* A thread is at a system call. True: this is the moment. */
 static bool is_moment_of_call(pid_t victim, pid_t tid, const struct stops_moment *moment)
 {
@@ -65,12 +91,10 @@ static bool is_moment_of_call(pid_t victim, pid_t tid, const struct stops_moment
 
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, tid, sizeof(info), &info) <= 0)
 		return false;
-	if (info.op == PTRACE_SYSCALL_INFO_ENTRY && is_mark(&info)) {
-		progress.marks++;
-		return false;
-	}
 	if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
-		return ++progress.calls == moment->call;
+		return is_moment_of_entry(tid, &info, moment);
+	if (progress.copier == tid)
+		return true;
 	if (tid == victim && moment->mark && progress.marks == moment->mark &&
 	    !progress.is_stepping) {
 		progress.is_stepping = true; /* it leaves the mark */
