@@ -6,6 +6,8 @@
 
 #include <dat/dat_registry.h>
 
+#define REQUEST_LOOK_US 5000u
+
 /* Defined in core/ia/provider.c, and called by a registry only. */
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data);
 
@@ -86,14 +88,28 @@ DAT_CR_HANDLE rig_request(struct rig *rig)
 	return event.event_data.cr_arrival_event_data.cr_handle;
 }
 
+/* Waits for the request, or for the end of the attempt, which then gets an event with the reason.
+ */
+static DAT_RETURN wait_request(struct rig *rig, DAT_EVENT *event_out)
+{
+	DAT_EP_STATE state = DAT_EP_STATE_ACTIVE_CONNECTION_PENDING;
+	DAT_COUNT more;
+
+	while (state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING) {
+		STEP(core_ep_get_status(rig->a.ep, &state, NULL, NULL));
+		if (core_evd_wait(rig->requests, REQUEST_LOOK_US, 1, event_out, &more) ==
+		    DAT_SUCCESS)
+			return DAT_SUCCESS;
+	}
+	return (DAT_RETURN)DAT_QUEUE_EMPTY;
+}
+
 DAT_RETURN rig_connect(struct rig *rig, const void *private_data, DAT_COUNT size)
 {
 	DAT_EVENT event;
-	DAT_COUNT more;
 
 	STEP(rig_ask(rig, RIG_WAIT_US / 2, private_data, size));
-	if (core_evd_wait(rig->requests, RIG_REQUEST_US, 1, &event, &more) != DAT_SUCCESS)
-		return (DAT_RETURN)DAT_QUEUE_EMPTY; /* a gets an event with the reason */
+	STEP(wait_request(rig, &event));
 	if (event.event_number != DAT_CONNECTION_REQUEST_EVENT)
 		return (DAT_RETURN)DAT_QUEUE_EMPTY;
 	return core_cr_accept(event.event_data.cr_arrival_event_data.cr_handle, rig->b.ep, size,

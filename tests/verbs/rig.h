@@ -21,7 +21,6 @@
 
 #define RIG_LEN 65536u
 #define RIG_WAIT_US 5000000u
-#define RIG_REQUEST_US 500000u /* to wait for a request, which a failed attempt does not cause */
 
 struct rig_ep {
 	DAT_EP_HANDLE ep;
