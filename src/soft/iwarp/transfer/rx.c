@@ -259,7 +259,8 @@ static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 	rx->segment = *segment;
 	rx->is_open = true;
 	rx->tail = iw_fpdu_pad(head + segment->size) + IW_FPDU_CRC;
-	rx->crc = iw_crc32c(0, rx->in.data + rx->in.start, IW_FPDU_HEAD + head);
+	if (conn->has_crc)
+		rx->crc = iw_crc32c(0, rx->in.data + rx->in.start, IW_FPDU_HEAD + head);
 	rx->in.start += IW_FPDU_HEAD + head;
 	return RX_TAKEN;
 }
