@@ -434,6 +434,52 @@ static inline void expect_terminate(iw_error error, struct taken *taken)
 	expect_end(flow.fd);
 }
 
+/* --- a shared receive queue --- */
+
+static struct shared {
+	DAT_SRQ_HANDLE srq;
+	DAT_EP_HANDLE plain;
+} shared;
+
+/* Until end_shared(), b is an endpoint of an SRQ. */
+static inline void begin_shared(void)
+{
+	DAT_SRQ_ATTR attr = {
+		.max_recv_dtos = 4, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT};
+	DAT_EP_PARAM param;
+
+	shared.plain = stage.b;
+	ok(core_ep_query(shared.plain, DAT_EP_FIELD_ALL, &param));
+	ok(core_srq_create(stage.ia, stage.pz, &attr, &shared.srq));
+	ok(core_ep_create_with_srq(stage.ia, stage.pz, stage.evd, stage.evd, stage.evd, shared.srq,
+				   &param.ep_attr, &stage.b));
+}
+
+static inline void end_shared(void)
+{
+	ok(core_ep_free(stage.b));
+	stage.b = shared.plain;
+	ok(core_srq_free(shared.srq));
+}
+
+/* A buffer at the begin of the region; the cookie is 0. */
+static inline void post_shared(size_t size)
+{
+	DAT_LMR_TRIPLET segment = segment_at(0, size);
+
+	ok(core_srq_post_recv(shared.srq, 1, &segment, (DAT_DTO_COOKIE){.as_64 = 0}));
+}
+
+static inline void expect_available(uint32_t count)
+{
+	DAT_SRQ_PARAM param;
+
+	ok(core_srq_query(shared.srq, DAT_SRQ_FIELD_ALL, &param));
+	assert_int_equal(param.available_dto_count, count);
+}
+
+/* --- the end --- */
+
 /* The end of a test's connection: after its last event. */
 static inline void end_flow(void)
 {

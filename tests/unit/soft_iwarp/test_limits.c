@@ -89,34 +89,16 @@ static void flood__another_connection__goes_on(void **state)
 
 /* --- a shared receive queue --- */
 
-static uint32_t available(DAT_SRQ_HANDLE srq)
-{
-	DAT_SRQ_PARAM param;
-
-	ok(core_srq_query(srq, DAT_SRQ_FIELD_ALL, &param));
-	return (uint32_t)param.available_dto_count;
-}
-
 /* IWCM-43: headers that are not whole, or not valid, take no buffer */
 static void srq__unfinished_segments__take_no_buffer(void **state)
 {
 	static const uint8_t bytes[20000];
-	DAT_SRQ_ATTR attr = {
-		.max_recv_dtos = 4, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT};
-	DAT_LMR_TRIPLET segment = segment_at(0, sizeof(bytes));
-	DAT_DTO_COOKIE cookie = {.as_64 = 0};
-	DAT_EP_HANDLE plain = stage.b;
-	DAT_SRQ_HANDLE srq;
-	DAT_EP_PARAM param;
 	struct fpdu fpdu;
 	struct iw_ddp ddp;
 
 	(void)state;
-	ok(core_ep_query(plain, DAT_EP_FIELD_ALL, &param));
-	ok(core_srq_create(stage.ia, stage.pz, &attr, &srq));
-	ok(core_srq_post_recv(srq, 1, &segment, cookie));
-	ok(core_ep_create_with_srq(stage.ia, stage.pz, stage.evd, stage.evd, stage.evd, srq,
-				   &param.ep_attr, &stage.b));
+	begin_shared();
+	post_shared(sizeof(bytes));
 	for (unsigned is_bad = 0; is_bad < 2; is_bad++) {
 		be_called(0);
 		ddp = send_header(0, true);
@@ -125,7 +107,7 @@ static void srq__unfinished_segments__take_no_buffer(void **state)
 		/* an invalid one may be judged before all of it is there */
 		put(flow.fd, fpdu.bytes, is_bad ? 1000 : 19);
 		expect_served();
-		assert_int_equal(available(srq), 1);
+		expect_available(1);
 		close(flow.fd);
 		(void)next_of(stage.evd);
 		ok(core_ep_reset(flow.ep));
@@ -137,12 +119,10 @@ static void srq__unfinished_segments__take_no_buffer(void **state)
 	peer_send("waits", 5);
 	expect_served();
 	expect_quiet(stage.evd);
-	ok(core_srq_post_recv(srq, 1, &segment, cookie));
+	post_shared(sizeof(bytes));
 	expect_dto(0, DAT_DTO_SUCCESS, 5);
 	hang_up();
-	ok(core_ep_free(stage.b));
-	stage.b = plain;
-	ok(core_srq_free(srq));
+	end_shared();
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_sleepy, close_stage)

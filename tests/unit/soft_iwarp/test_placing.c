@@ -116,6 +116,18 @@ static struct iw_ddp header_of(uint8_t opcode, bool is_last)
 			       .offset = address_of(flow.region)};
 }
 
+/* The header of the first segment of the Response to the Read Request that the library sends. */
+static struct iw_ddp take_response_header(void)
+{
+	struct iw_ddp ddp = header_of(IW_OP_READ_RESPONSE, false);
+	struct taken taken;
+
+	get_fpdu(&taken);
+	ddp.stag = be_get32(taken.payload);
+	ddp.offset = be_get64(taken.payload + 4);
+	return ddp;
+}
+
 /* Sends all but the last byte of the FPDU, then that. */
 static void put_but_last(const struct fpdu *fpdu)
 {
@@ -222,10 +234,7 @@ static void begin_message(struct message *message, bool is_read, uint32_t middle
 			remote.segment_length += segments[i].segment_length;
 		ok(core_ep_post_rdma_read(flow.ep, count, segments, cookie, &remote,
 					  DAT_COMPLETION_DEFAULT_FLAG));
-		get_fpdu(&taken);
-		message->ddp = header_of(IW_OP_READ_RESPONSE, false);
-		message->ddp.stag = be_get32(taken.payload);
-		message->ddp.offset = be_get64(taken.payload + 4);
+		message->ddp = take_response_header();
 	} else {
 		ok(core_ep_post_recv(flow.ep, count, segments, cookie,
 				     DAT_COMPLETION_DEFAULT_FLAG));
@@ -412,10 +421,7 @@ static void crc__behind_the_begin_of_a_response__nothing_is_placed(void **state)
 	be_calling_with(FLAG_C, 4, 4);
 	get_fpdu(&taken);
 	post_read_at(0, sizeof(bytes), 7, 0, 0);
-	get_fpdu(&taken);
-	ddp = header_of(IW_OP_READ_RESPONSE, false);
-	ddp.stag = be_get32(taken.payload);
-	ddp.offset = be_get64(taken.payload + 4);
+	ddp = take_response_header();
 	make_fpdu(&fpdu, &ddp, bytes, LARGE);
 	put_but_last(&fpdu);
 	expect_untouched(flow.region, sizeof(bytes));
@@ -477,42 +483,27 @@ static void crc__begin_of_a_message__takes_no_shared_receive(void **state)
 		uint32_t size;
 		bool is_last;
 	} segments[] = {{5000, true}, {LARGE, true}, {LARGE, false}};
-	DAT_SRQ_ATTR attr = {
-		.max_recv_dtos = 4, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT};
-	DAT_LMR_TRIPLET memory = segment_at(0, LARGE);
-	const DAT_DTO_COOKIE cookie = {.as_64 = 0};
-	DAT_EP_HANDLE plain = stage.b;
 	static uint8_t bytes[LARGE];
-	DAT_SRQ_PARAM srq_param;
-	DAT_EP_PARAM param;
-	DAT_SRQ_HANDLE srq;
 	struct fpdu fpdu;
 	struct iw_ddp ddp;
 
 	(void)state;
-	ok(core_ep_query(plain, DAT_EP_FIELD_ALL, &param));
-	ok(core_srq_create(stage.ia, stage.pz, &attr, &srq));
-	ok(core_srq_post_recv(srq, 1, &memory, cookie));
-	ok(core_ep_create_with_srq(stage.ia, stage.pz, stage.evd, stage.evd, stage.evd, srq,
-				   &param.ep_attr, &stage.b));
+	begin_shared();
+	post_shared(LARGE);
 	for (size_t i = 0; i < COUNT_OF(segments); i++) {
 		be_called(FLAG_C);
 		ddp = header_of(IW_OP_SEND, segments[i].is_last);
 		make_fpdu(&fpdu, &ddp, bytes, segments[i].size);
 		fpdu.bytes[fpdu.size - 1] ^= 1;
 		put_but_last(&fpdu);
-		ok(core_srq_query(srq, DAT_SRQ_FIELD_ALL, &srq_param));
-		assert_int_equal(srq_param.available_dto_count, 1);
+		expect_available(1);
 		put_last(&fpdu);
 		expect(DAT_CONNECTION_EVENT_BROKEN);
 		expect_terminate(IW_ERROR(2, 0, 2), NULL);
 		end_flow();
-		ok(core_srq_query(srq, DAT_SRQ_FIELD_ALL, &srq_param));
-		assert_int_equal(srq_param.available_dto_count, 1);
+		expect_available(1);
 	}
-	ok(core_ep_free(stage.b));
-	stage.b = plain;
-	ok(core_srq_free(srq));
+	end_shared();
 }
 
 /* --- in order --- */
