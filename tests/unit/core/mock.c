@@ -133,11 +133,11 @@ static void mock_ep_destroy(struct core_ep *ep)
 static int mock_listen(struct core_ia *ia, struct core_ref sp, DAT_CONN_QUAL *qual, void **listener)
 {
 	(void)ia;
+	mock.sp = sp;
 	if (mock_result("listen"))
 		return mock.error;
 	if (!*qual)
 		*qual = 2000;
-	mock.sp = sp;
 	mock.listeners++;
 	*listener = &mock;
 	if (mock.on_listen)
