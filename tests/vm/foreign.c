@@ -2,6 +2,7 @@
 #include "foreign.h"
 
 #include <arpa/inet.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -32,6 +33,22 @@ void foreign_close(struct foreign *foreign)
 
 /* --- the child --- */
 
+/*
+ * siw answers a Read Request in a thread of its own. If the program's last post has not returned
+ * from the kernel yet, siw takes that thread for the program: its copy from the program's memory
+ * fails (EFAULT, seen with Linux 6.1), and siw ends the connection without a Terminate. That cannot
+ * happen if both run on the same processor, the first one (run-in-vm).
+ */
+static void share_processor_of_siw(void)
+{
+	cpu_set_t first;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	if (sched_setaffinity(0, sizeof(first), &first) < 0)
+		perror("sched_setaffinity");
+}
+
 void foreign_start(struct foreign *foreign, const char *const *arguments)
 {
 	fflush(NULL);
@@ -41,6 +58,7 @@ void foreign_start(struct foreign *foreign, const char *const *arguments)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	dup2(STDERR_FILENO, STDOUT_FILENO);
+	share_processor_of_siw();
 	execvp(arguments[0], (char *const *)(uintptr_t)arguments);
 	perror(arguments[0]);
 	_exit(127);
