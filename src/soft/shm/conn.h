@@ -146,7 +146,7 @@ struct shm_conn {
 	uint32_t done;		 /* messages and ring writes that are carried out */
 	uint32_t reported;	 /* those of `done` that an entry or the word has reported */
 	uint32_t stored;	 /* those of `done` that the word has reported */
-	bool is_report_urgent;	 /* a large one is among them: the peer waits for its memory */
+	bool is_report_urgent;	 /* a large message or a ring Write is among them */
 	bool is_response_wanted; /* the response ring was full */
 	uint8_t fast_polls;	 /* in a row (transfer/fast.c) */
 	struct shm_arrival arrival;

@@ -232,6 +232,13 @@ static inline bool shm_consumer_peek_fast(const struct shm_consumer *ring,
 	*payload_out = at + SHM_ENTRY_ALIGN;
 	return entry_out->type != SHM_ENTRY_FILLER && shm_entry_is_valid(ring, entry_out);
 }
+/* The member `address`, which shm_consumer_peek_fast omits. */
+static inline uint64_t shm_entry_address(const uint8_t *payload)
+{
+	const uint64_t *words = (const void *)(payload - SHM_ENTRY_ALIGN);
+
+	return __atomic_load_n(&words[2], __ATOMIC_RELAXED);
+}
 /* Takes that entry. */
 static inline void shm_consumer_take(struct shm_consumer *ring, uint32_t payload)
 {

@@ -77,15 +77,19 @@ bool shm_is_peer_alive(struct shm_conn *conn)
 
 /* --- RDMA --- */
 
+bool shm_path_is_ring(const struct shm_conn *conn)
+{
+	return conn->engine->settings.copy == CORE_COPY_RING ||
+	       !(conn->remote.has_cma || conn->remote.maps);
+}
+
 enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
 			      struct shm_map **map_out)
 {
-	uint64_t copy = conn->engine->settings.copy;
-
 	*map_out = NULL;
-	if (copy == CORE_COPY_RING)
+	if (shm_path_is_ring(conn))
 		return SHM_PATH_RING;
-	if (copy != CORE_COPY_CMA && conn->remote.maps) {
+	if (conn->engine->settings.copy != CORE_COPY_CMA && conn->remote.maps) {
 		struct shm_map *map = shm_map_find(conn, req->remote.rmr_context);
 
 		if (map && (map->is_writable || req->op == CORE_OP_RDMA_READ)) {

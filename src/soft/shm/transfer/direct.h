@@ -45,6 +45,8 @@ enum shm_path {
 	SHM_PATH_CMA,
 	SHM_PATH_RING,
 };
+/* Does every RDMA request of the connection take the ring? */
+bool shm_path_is_ring(const struct shm_conn *conn);
 enum shm_path shm_path_choose(struct shm_conn *conn, const struct core_req *req,
 			      struct shm_map **map_out);
 /*

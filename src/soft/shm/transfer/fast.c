@@ -23,10 +23,10 @@
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/tx.h"
 
-#define FAST_WRITE 256u /* longest RDMA Write */
+#define FAST_WRITE 256u /* longest RDMA Write into mapped memory */
 /*
- * So many polls in a row check for messages and acknowledgements only; then a pass checks for
- * everything else.
+ * So many polls in a row check for messages, Writes and acknowledgements only; then a pass checks
+ * for everything else.
  */
 #define FAST_POLLS 64u
 
@@ -61,6 +61,29 @@ CORE_INLINE bool pin_source(struct core_ep *ep, const DAT_LMR_TRIPLET *segment)
 
 /* --- posts --- */
 
+/* Puts a Send, or an RDMA Write through the ring, into one entry. */
+CORE_INLINE bool put_entry_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+				struct shm_entry *entry)
+{
+	uint8_t *payload = shm_producer_at_once(&conn->request_out, entry->payload);
+
+	if (!payload)
+		payload = shm_producer_make_room(&conn->request_out, entry->payload);
+	if (!payload || !pin_source(ep, req->iov))
+		return false;
+	if (entry->type == SHM_ENTRY_SEND && entry->payload >= SHM_MAP_SEND)
+		entry->key = ep->cached_source.lmr->rkey; /* the peer may ask for a mapping */
+	copy_source(payload, (const void *)(uintptr_t)req->iov->virtual_address, entry->payload);
+	core_unpin(&ep->cached_source.lmr->pinned);
+	shm_conn_report_done(conn, entry);
+	shm_producer_put(&conn->request_out, entry);
+	conn->sent++;
+	req->transport.word[0] = SHM_REQ_WAIT_DONE;
+	shm_conn_wake(conn);
+	shm_engine_activate(conn->engine, conn);
+	return true;
+}
+
 CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
 {
 	struct shm_entry entry = {
@@ -69,29 +92,35 @@ CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct cor
 		.payload = (uint16_t)req->len,
 		.length = req->len,
 	};
-	uint8_t *payload;
 
 	if (req->len >= SHM_MAP_SEND &&
 	    (req->len > SHM_REQUEST_PAYLOAD || shm_is_worth_fetching(conn, ep, req)))
 		return false;
-	payload = shm_producer_at_once(&conn->request_out, entry.payload);
-	if (!payload)
-		payload = shm_producer_make_room(&conn->request_out, entry.payload);
-	if (!payload || !pin_source(ep, req->iov))
-		return false;
-	if (req->len >= SHM_MAP_SEND) /* the peer may ask for a mapping of it */
-		entry.key = ep->cached_source.lmr->rkey;
-	copy_source(payload, (const void *)(uintptr_t)req->iov->virtual_address, entry.payload);
-	core_unpin(&ep->cached_source.lmr->pinned);
 	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		entry.flags |= SHM_FLAG_SOLICITED;
-	shm_conn_report_done(conn, &entry);
-	shm_producer_put(&conn->request_out, &entry);
-	conn->sent++;
-	req->transport.word[0] = SHM_REQ_WAIT_DONE;
+	if (!put_entry_fast(conn, ep, req, &entry))
+		return false;
 	shm_count(conn, SHM_COUNT_SEND_INLINE);
-	shm_conn_wake(conn);
-	shm_engine_activate(conn->engine, conn);
+	return true;
+}
+
+/* An RDMA Write, if all RDMA of the connection goes through the ring. */
+CORE_INLINE bool put_write(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	struct shm_entry entry = {
+		.type = SHM_ENTRY_WRITE,
+		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+		.payload = (uint16_t)req->len,
+		.key = req->remote.rmr_context,
+		.address = req->remote.target_address,
+		.length = req->len,
+	};
+
+	if (req->len > SHM_REQUEST_PAYLOAD || !put_entry_fast(conn, ep, req, &entry))
+		return false;
+	conn->ring_writes++;
+	core_ep_set_path(ep, OPENDAT_PATH_RING);
+	shm_count(conn, SHM_COUNT_RING);
 	return true;
 }
 
@@ -123,7 +152,9 @@ CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	uint8_t *to;
 	int rc;
 
-	if (!conn->is_unfenced || conn->ring_writes || req->len > FAST_WRITE || !map ||
+	if (!map)
+		return shm_path_is_ring(conn) && put_write(conn, ep, req);
+	if (!conn->is_unfenced || conn->ring_writes || req->len > FAST_WRITE ||
 	    map->key != req->remote.rmr_context || !map->is_writable)
 		return false;
 	to = shm_map_at(map, req->remote.target_address, req->len);
@@ -200,9 +231,40 @@ CORE_INLINE bool place_message(struct core_ep *ep, const uint8_t *payload, uint3
 	return is_valid;
 }
 
-/* Takes the entry at the head of the ring, if it is a whole message and a Receive is posted. */
 CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
+			      const struct shm_entry *entry, const uint8_t *payload,
 			      struct core_dequeue *dequeue)
+{
+	if (!core_recv_is_posted(ep) || !place_message(ep, payload, entry->payload) ||
+	    !core_recv_done_fast(ep->cell, ep, entry->payload, dequeue))
+		return false;
+	/*
+	 * counts the use of that memory: after enough uses it is mapped, and messages from it are
+	 * fetched
+	 */
+	if (entry->payload >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
+		(void)shm_map_find(conn, entry->key);
+	return true;
+}
+
+CORE_INLINE bool take_write_fast(struct shm_conn *conn, struct core_ep *ep,
+				 const struct shm_entry *entry, const uint8_t *payload)
+{
+	const struct shm_inbound write = {
+		.key = entry->key,
+		.address = shm_entry_address(payload),
+		.length = entry->length,
+	};
+
+	if (shm_rx_place(conn, ep, &write, payload, entry->payload) < 0)
+		return false;
+	conn->is_report_urgent = true;
+	return true;
+}
+
+/* Takes the entry at the head of the ring: a whole message that has a Receive, or a whole Write. */
+CORE_INLINE bool take_entry_fast(struct shm_conn *conn, struct core_ep *ep,
+				 struct core_dequeue *dequeue)
 {
 	const uint8_t *payload;
 	struct shm_entry entry;
@@ -210,18 +272,14 @@ CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 	if (!shm_consumer_peek_fast(&conn->request_in, &entry, &payload) &&
 	    shm_consumer_peek(&conn->request_in, &entry, &payload) <= 0)
 		return false;
-	if (entry.type != SHM_ENTRY_SEND || entry.length != entry.payload || !entry.payload ||
+	if (entry.length != entry.payload || !entry.payload ||
 	    (entry.flags & ~SHM_FLAG_SOLICITED) != (SHM_FLAG_FIRST | SHM_FLAG_LAST) ||
-	    !core_recv_is_posted(ep) || !take_acks(conn, ep, entry.done, dequeue) ||
-	    !place_message(ep, payload, entry.payload) ||
-	    !core_recv_done_fast(ep->cell, ep, entry.payload, dequeue))
+	    !take_acks(conn, ep, entry.done, dequeue))
 		return false;
-	/*
-	 * counts the use of that memory: after enough uses it is mapped, and messages from it are
-	 * fetched
-	 */
-	if (entry.payload >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
-		(void)shm_map_find(conn, entry.key);
+	if (entry.type == SHM_ENTRY_SEND
+		    ? !take_message(conn, ep, &entry, payload, dequeue)
+		    : entry.type != SHM_ENTRY_WRITE || !take_write_fast(conn, ep, &entry, payload))
+		return false;
 	shm_consumer_take(&conn->request_in, entry.payload);
 	conn->done++;
 	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, true);
@@ -254,7 +312,7 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 	if (!take_acks(conn, ep, done, dequeue))
 		goto decline;
 	while (has_entry) {
-		if (!take_message(conn, ep, dequeue))
+		if (!take_entry_fast(conn, ep, dequeue))
 			goto decline;
 		has_entry = ++messages < most && shm_consumer_has_entry(&conn->request_in);
 	}

@@ -278,7 +278,7 @@ static enum rx_step take_pull(struct shm_conn *conn, struct core_ep *ep,
 /* --- RDMA through the ring --- */
 
 /* Checks a key of ours for the peer, and delays dat_lmr_free until announce_own_key_end. */
-static int announce_own_key(struct shm_conn *conn, struct core_ep *ep, uint32_t key,
+static int announce_own_key(struct shm_conn *conn, const struct core_ep *ep, uint32_t key,
 			    enum soft_right right, uint64_t address, uint64_t length)
 {
 	atomic_store_explicit(&conn->local_announce, key, memory_order_relaxed);
@@ -294,11 +294,24 @@ static void announce_own_key_end(struct shm_conn *conn)
 	atomic_store_explicit(&conn->local_announce, 0, memory_order_release);
 }
 
+int shm_rx_place(struct shm_conn *conn, const struct core_ep *ep, const struct shm_inbound *write,
+		 const uint8_t *from, uint32_t count)
+{
+	/* checks the whole range, so that a refused request changes no byte (DTO-94) */
+	int rc = announce_own_key(conn, ep, write->key, SOFT_RIGHT_REMOTE_WRITE, write->address,
+				  write->length);
+
+	if (!rc)
+		rc = soft_copy_to_consumer((void *)(uintptr_t)(write->address + write->offset),
+					   from, count);
+	announce_own_key_end(conn);
+	return rc;
+}
+
 static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
 			       const struct shm_entry *entry, const struct shm_bytes *bytes)
 {
 	struct shm_inbound *write = &conn->write;
-	int rc;
 
 	if (!!(entry->flags & SHM_FLAG_FIRST) == write->is_begun || !bytes->count)
 		return RX_BROKEN;
@@ -312,14 +325,7 @@ static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
 	if (bytes->count > write->length - write->offset || entry->key != write->key ||
 	    (write->offset + bytes->count == write->length) != !!(entry->flags & SHM_FLAG_LAST))
 		return RX_BROKEN;
-	/* checks the whole range, so that a refused request changes no byte (DTO-94) */
-	rc = announce_own_key(conn, ep, write->key, SOFT_RIGHT_REMOTE_WRITE, write->address,
-			      write->length);
-	if (!rc)
-		rc = soft_copy_to_consumer((void *)(uintptr_t)(write->address + write->offset),
-					   bytes->at, bytes->count);
-	announce_own_key_end(conn);
-	if (rc < 0)
+	if (shm_rx_place(conn, ep, write, bytes->at, bytes->count) < 0)
 		return refuse(conn, SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_ACCESS);
 	write->offset += bytes->count;
 	if (entry->flags & SHM_FLAG_LAST) {

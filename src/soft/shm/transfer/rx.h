@@ -40,4 +40,11 @@ struct shm_inbound {
 /* Carries out the entries of the request ring: > 0 work was done, 0, or -EPROTO. EP locked. */
 int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
 
+/*
+ * Places bytes of an RDMA Write through the ring, at its offset, if its key is valid for all of it:
+ * 0, or -errno. EP locked.
+ */
+int shm_rx_place(struct shm_conn *conn, const struct core_ep *ep, const struct shm_inbound *write,
+		 const uint8_t *from, uint32_t count);
+
 #endif
