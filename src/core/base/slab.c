@@ -10,6 +10,7 @@
 
 #define BLOCK_SIZE (64u * 1024u)
 #define OBJECT_MAX 4096u /* larger objects get a mapping of their own */
+#define RESTS 4u	 /* blocks that objects are taken from at a time */
 
 struct free_object {
 	struct free_object *next;
@@ -22,8 +23,10 @@ static bool has_fork_handler; /* set once, by slab_init */
 /* guarded by `lock` */
 /* indexed by size / CORE_SLAB_ALIGN */
 static struct free_object *free_objects[OBJECT_MAX / CORE_SLAB_ALIGN + 1];
-static unsigned char *rest; /* the unused part of the newest block */
-static size_t rest_size;
+static struct rest {
+	unsigned char *at;
+	size_t size;
+} rests[RESTS]; /* the unused parts of blocks */
 
 /* Another thread may have held the lock at the fork, so the lists may be inconsistent. The child
  * abandons the free memory. */
@@ -31,7 +34,7 @@ static void slab_in_child(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	memset(free_objects, 0, sizeof(free_objects));
-	rest_size = 0;
+	memset(rests, 0, sizeof(rests));
 }
 
 static void slab_init(void)
@@ -51,21 +54,37 @@ static void *map(size_t size)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-/* If the rest of the block is too small, it is abandoned. */
+/* The smallest rest of at least that size, or NULL. */
+static struct rest *find_rest_locked(size_t size)
+{
+	struct rest *found = NULL;
+	unsigned i;
+
+	for (i = 0; i < RESTS; i++)
+		if (rests[i].size >= size && (!found || rests[i].size < found->size))
+			found = &rests[i];
+	return found;
+}
+
+/*
+ * If no rest is large enough, a new block takes the place of the smallest one, which is abandoned.
+ * Small objects use up the rests, so that little is.
+ */
 static void *slab_carve_locked(size_t size)
 {
+	struct rest *rest = find_rest_locked(size);
 	unsigned char *p;
 
-	if (rest_size < size) {
+	if (!rest) {
 		p = map(BLOCK_SIZE);
 		if (!p)
 			return NULL;
-		rest = p;
-		rest_size = BLOCK_SIZE;
+		rest = find_rest_locked(0);
+		*rest = (struct rest){.at = p, .size = BLOCK_SIZE};
 	}
-	p = rest;
-	rest += size;
-	rest_size -= size;
+	p = rest->at;
+	rest->at += size;
+	rest->size -= size;
 	return p;
 }
 

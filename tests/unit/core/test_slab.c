@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -21,6 +22,7 @@
 #define LIVE 64u
 #define ROUNDS 20000u
 #define FORKS 500u
+#define PAIRS 6000u
 
 static const size_t sizes[] = {1, 63, 64, 65, 1000, 1408, 4096, 4097, 65536, 200000};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
@@ -151,9 +153,45 @@ static void alloc__in_a_child_of_a_busy_process__works(void **state)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
+/* The address space of the process. */
+static size_t space(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long pages;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%lu", &pages), 1);
+	fclose(file);
+	return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Small objects go where a large one did not fit, so that blocks are used up. */
+static void alloc__small_and_large__little_space_wasted(void **state)
+{
+	static void *small[PAIRS], *large[PAIRS];
+	size_t before;
+
+	(void)state;
+	if (CORE_SLAB_USES_MALLOC)
+		skip();
+	before = space();
+	for (unsigned i = 0; i < PAIRS; i++) {
+		large[i] = core_slab_alloc(4096);
+		small[i] = core_slab_alloc(64);
+	}
+	/* if the end of each block stayed unused, it would be 5 % more */
+	assert_true(space() - before < PAIRS * (4096 + 64) * 102 / 100);
+	for (unsigned i = 0; i < PAIRS; i++) {
+		core_slab_free(large[i], 4096);
+		core_slab_free(small[i], 64);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* first: later it would get objects that the others have freed */
+		cmocka_unit_test(alloc__small_and_large__little_space_wasted),
 		cmocka_unit_test(alloc__any_size__zeroed_and_aligned),
 		cmocka_unit_test(alloc__many_at_once__disjoint),
 		cmocka_unit_test(alloc__several_threads__objects_are_disjoint),
