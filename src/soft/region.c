@@ -344,14 +344,22 @@ int soft_region_find(uint64_t address, uint64_t length, int *fd_out, uint64_t *o
  * The alignment of a mapping of the file. Huge pages are reserved by the mapping, so an access
  * fails only if the owner punches holes into its own registered memory while none are left.
  */
-static uint64_t mapping_unit(int fd)
+static uint32_t mapping_unit(int fd)
 {
 	struct statfs fs;
 	long page = sysconf(_SC_PAGESIZE);
 
 	if (fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC && fs.f_bsize > page)
-		return (uint64_t)fs.f_bsize;
-	return (uint64_t)page;
+		return (uint32_t)fs.f_bsize;
+	return (uint32_t)page;
+}
+
+/* The length of a mapping that contains these bytes. */
+static uint64_t mapping_size(uint64_t start, uint64_t length, uint32_t unit)
+{
+	uint64_t size = start % unit + length;
+
+	return size + (unit - size % unit) % unit;
 }
 
 int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,
@@ -359,7 +367,8 @@ int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,
 {
 	int prot = is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
 	struct stat st;
-	uint64_t unit, start, size;
+	uint64_t start, size;
+	uint32_t unit;
 	void *map;
 
 	if (!is_sealed(fd) || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size < 0)
@@ -369,8 +378,7 @@ int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,
 		return -EINVAL;
 	unit = mapping_unit(fd);
 	start = offset - offset % unit;
-	size = offset - start + length;
-	size += (unit - size % unit) % unit;
+	size = mapping_size(offset, length, unit);
 	map = mmap(NULL, size, prot, MAP_SHARED, fd, (off_t)start);
 	if (map == MAP_FAILED)
 		return errno == EACCES || errno == EPERM ? -EACCES : -ENOMEM;
@@ -380,14 +388,16 @@ int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,
 	}
 	region_out->base = (uint8_t *)map + (offset - start);
 	region_out->length = length;
-	region_out->map = map;
-	region_out->map_length = size;
+	region_out->unit = unit;
 	return 0;
 }
 
 void soft_region_unmap(struct soft_region *region)
 {
-	if (region->map)
-		munmap(region->map, region->map_length);
+	uintptr_t base = (uintptr_t)region->base;
+
+	if (region->unit)
+		munmap(region->base - base % region->unit,
+		       mapping_size(base, region->length, region->unit));
 	memset(region, 0, sizeof(*region));
 }

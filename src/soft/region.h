@@ -31,8 +31,7 @@ int soft_region_read_only(int fd);
 struct soft_region {
 	uint8_t *base; /* the byte at `offset` of the file */
 	uint64_t length;
-	void *map; /* the mapping, whole pages */
-	size_t map_length;
+	uint32_t unit; /* the mapping consists of whole pages of that size; 0: there is none */
 };
 
 /*

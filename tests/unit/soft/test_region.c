@@ -82,7 +82,7 @@ static void find__sealed_file__descriptor_and_offset(void **state)
 	strcpy((char *)region.base, "world");
 	assert_string_equal((char *)map + 100, "world");
 	soft_region_unmap(&region);
-	assert_null(region.map);
+	assert_null(region.base);
 	soft_region_unmap(&region);
 
 	assert_int_equal(find(map, 4 * page, &fd, &offset), 0);
@@ -277,7 +277,7 @@ static void map__huge_pages__aligned(void **state)
 	assert_int_equal(soft_region_map(fd, offset, 5000, true, &region), 0);
 	region.base[4999] = 42;
 	assert_int_equal(map[huge - 10 + 4999], 42);
-	assert_int_equal(region.map_length, 2 * huge);
+	assert_int_equal(region.unit, huge);
 	soft_region_unmap(&region);
 	close(fd);
 	munmap(map, 2 * huge);
@@ -349,7 +349,7 @@ static void map__fork__not_inherited(void **state)
 	(void)state;
 	ABILITY_NEED(ability_dontfork(), "MADV_DONTFORK has no effect");
 	assert_int_equal(soft_region_map(file, 0, page, true, &region), 0);
-	peer = peer_start(fork_body, region.map);
+	peer = peer_start(fork_body, region.base);
 	peer_finish(&peer);
 	soft_region_unmap(&region);
 	close(file);
