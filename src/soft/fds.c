@@ -151,6 +151,18 @@ int soft_fd_socket(int domain, int type)
 	return soft_fd_end(socket(domain, type | SOCK_CLOEXEC, 0));
 }
 
+bool soft_fd_is_stale(int type, const struct sockaddr_un *name, socklen_t size)
+{
+	int fd = soft_fd_socket(AF_UNIX, type | SOCK_NONBLOCK);
+	bool is_refused;
+
+	if (fd < 0)
+		return false;
+	is_refused = connect(fd, (const struct sockaddr *)name, size) < 0 && errno == ECONNREFUSED;
+	soft_fd_close(fd);
+	return is_refused;
+}
+
 int soft_fd_add(int fd)
 {
 	int rc;

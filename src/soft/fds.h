@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 /*
  * Creates a descriptor so that no fork happens between its creation and its entry in the list:
@@ -24,6 +26,13 @@ void soft_fd_begin(void);
 int soft_fd_end(int fd);
 /* The same for a socket, which an exec closes; the type may contain SOCK_NONBLOCK. */
 int soft_fd_socket(int domain, int type);
+
+/*
+ * Is the name in use by a local socket of that type which does not listen? Between fork and exec a
+ * child has copies of our sockets, also of those that we have closed, and their names must be free
+ * nevertheless (PSP-FREE-06).
+ */
+bool soft_fd_is_stale(int type, const struct sockaddr_un *name, socklen_t size);
 
 /* Lists a descriptor that exists already: 0, or -errno (then it is still open and the caller's). */
 int soft_fd_add(int fd);

@@ -35,20 +35,6 @@ static socklen_t claim_name(const union core_sockaddr *address, DAT_CONN_QUAL qu
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
 }
 
-/* Is the name bound to a socket that does not listen any more? A child between fork and exec has
- * copies of our sockets, and the qualifier must be free nevertheless (PSP-FREE-06). */
-static bool is_stale(const struct sockaddr_un *name, socklen_t size)
-{
-	int fd = soft_fd_socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK);
-	bool is_refused;
-
-	if (fd < 0)
-		return false;
-	is_refused = connect(fd, (const struct sockaddr *)name, size) < 0 && errno == ECONNREFUSED;
-	soft_fd_close(fd);
-	return is_refused;
-}
-
 int iw_claim(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 {
 	struct sockaddr_un name;
@@ -63,5 +49,5 @@ int iw_claim(const union core_sockaddr *address, DAT_CONN_QUAL qual)
 	if (!rc)
 		return fd;
 	soft_fd_close(fd);
-	return rc == -EADDRINUSE && is_stale(&name, size) ? -EBUSY : rc;
+	return rc == -EADDRINUSE && soft_fd_is_stale(SOCK_STREAM, &name, size) ? -EBUSY : rc;
 }

@@ -174,7 +174,7 @@ static int new_socket(struct shm_listener *listener)
 	return fd;
 }
 
-/* Creates a listening socket of the abstract name; -errno. */
+/* Creates a listening socket of the abstract name; -errno, or -EBUSY: the name may soon be free. */
 static int listen_abstract(struct shm_listener *listener, const union core_sockaddr *address,
 			   DAT_CONN_QUAL qual)
 {
@@ -185,27 +185,13 @@ static int listen_abstract(struct shm_listener *listener, const union core_socka
 
 	if (fd < 0)
 		return fd;
-	if (bind(fd, (struct sockaddr *)&name, len) < 0 || listen(fd, SOMAXCONN) < 0) {
-		rc = -errno;
-		soft_fd_close(fd);
-		return rc;
-	}
-	return fd;
-}
-
-/* Is the name in use by a socket that does not listen? */
-static bool is_stale_name(const union core_sockaddr *address, DAT_CONN_QUAL qual)
-{
-	struct sockaddr_un name;
-	socklen_t len = shm_name_abstract(address, qual, &name);
-	bool is_refused;
-	int fd = soft_fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK);
-
-	if (fd < 0)
-		return false;
-	is_refused = connect(fd, (struct sockaddr *)&name, len) < 0 && errno == ECONNREFUSED;
+	if (!bind(fd, (struct sockaddr *)&name, len) && !listen(fd, SOMAXCONN))
+		return fd;
+	rc = -errno;
 	soft_fd_close(fd);
-	return is_refused;
+	if (rc == -EADDRINUSE && soft_fd_is_stale(SOCK_SEQPACKET, &name, len))
+		rc = -EBUSY;
+	return rc;
 }
 
 /* Creates the one with a name in the directory, if there is a directory; -errno. */
@@ -230,17 +216,12 @@ static int listen_in_dir(struct shm_listener *listener, const union core_sockadd
 	return rc;
 }
 
-/*
- * Listens on a qualifier; -errno. Between fork and exec of system() or popen() a child has copies
- * of our sockets, and PSP-FREE-06 must hold then, too: -EBUSY for such a name.
- */
+/* Listens on a qualifier; -errno. -EBUSY: its name may soon be free. */
 static int listen_on(struct shm_listener *listener, const union core_sockaddr *address,
 		     DAT_CONN_QUAL qual)
 {
 	int rc = listen_abstract(listener, address, qual);
 
-	if (rc == -EADDRINUSE && is_stale_name(address, qual))
-		return -EBUSY;
 	if (rc < 0)
 		return rc;
 	listener->fd = rc;
