@@ -91,7 +91,7 @@ static DAT_RETURN choice_result(const struct registry_request *request, enum mat
  * that lack, because the adapter may exist. */
 static DAT_RETURN not_found(int error)
 {
-	if (error == ENOMEM)
+	if (error == ENOMEM || error == ENOBUFS)
 		return registry_error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 	if (error == EMFILE || error == ENFILE)
 		return registry_error(DAT_INSUFFICIENT_RESOURCES, DAT_NO_SUBTYPE);

@@ -4,12 +4,13 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define STACKS_LIMIT (64u * 1024u * 1024u) /* more than glibc keeps */
 
-static long count_entries(const char *path)
+long measure_entries(const char *path)
 {
 	DIR *dir = opendir(path);
 	long count = 0;
@@ -17,7 +18,7 @@ static long count_entries(const char *path)
 	if (!dir)
 		return -1;
 	for (struct dirent *entry; (entry = readdir(dir));)
-		count += entry->d_name[0] != '.';
+		count += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
 	closedir(dir);
 	return count;
 }
@@ -52,7 +53,7 @@ static long count_threads(void)
 	long count = 0;
 
 	for (int i = 0; i < 5000; i++) {
-		count = count_entries("/proc/self/task");
+		count = measure_entries("/proc/self/task");
 		if (count == 1)
 			break;
 		nanosleep(&pause, NULL);
@@ -84,9 +85,12 @@ static void release_stacks(void)
 
 void measure_take(struct sweep_measure *measure_out)
 {
+	const char *dir = getenv("DAT_SOCKET_DIR");
+
 	measure_out->threads = count_threads();
 	release_stacks();
 	measure_out->blocks = alloc_blocks();
-	measure_out->descriptors = count_entries("/proc/self/fd");
+	measure_out->descriptors = measure_entries("/proc/self/fd");
 	measure_out->mapped_kib = mapped_kib();
+	measure_out->files = dir ? measure_entries(dir) : 0;
 }

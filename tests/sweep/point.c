@@ -122,6 +122,7 @@ static enum sweep_result point_try(const struct sweep_point *point)
 	pid_t child;
 
 	memset(sweep, 0, sizeof(*sweep));
+	scenario_clean();
 	sweep->error = point->n ? point->error : 0;
 	sweep->is_stall = point->is_always && is_stall(point);
 	fflush(NULL);
@@ -181,6 +182,8 @@ enum sweep_result point_run(const struct sweep_point *point)
 		complain("descriptors", measure->descriptors, reference.descriptors);
 	if (measure->mapped_kib > reference.mapped_kib && !point->call->leaks_mappings)
 		complain("KiB mapped", measure->mapped_kib, reference.mapped_kib);
+	if (measure->files > reference.files && !point->call->leaks_files)
+		complain("files in the directory", measure->files, reference.files);
 	if (measure->blocks > reference.blocks)
 		complain("blocks of malloc", measure->blocks, reference.blocks);
 	return sweep->message[0] ? SWEEP_FAILED : SWEEP_PASSED;

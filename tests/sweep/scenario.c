@@ -29,6 +29,10 @@ const struct sweep_scenario sweep_scenarios[] = {
 	{"tcp", "auto", "tcp", SWEEP_TRANSFER, false},
 	{"tcp-end", "auto", "tcp", SWEEP_END, false},
 	{"tcp-reconnect", "auto", "tcp", SWEEP_CONNECT, true},
+	/* last: the driver enters another network for them */
+	{"dir-open", "map", "shm", SWEEP_OPEN, false, .has_dir = true},
+	{"dir-connect", "map", "shm", SWEEP_CONNECT, false, .has_dir = true},
+	{"dir-end", "map", "shm", SWEEP_END, false, .has_dir = true},
 };
 const unsigned sweep_scenario_count = sizeof(sweep_scenarios) / sizeof(sweep_scenarios[0]);
 
@@ -41,7 +45,8 @@ static void phase_begin(const struct run *run, enum sweep_phase phase)
 
 static bool open_ia(struct run *run)
 {
-	char name[] = "soft-lo";
+	char plain[] = "soft-lo", other[] = "soft-" SWEEP_NETDEV;
+	char *name = run->scenario->has_dir ? other : plain;
 
 	if (!STEP(dat_ia_open(name, 8, &run->async, &run->ia))) {
 		run->ia = DAT_HANDLE_NULL;

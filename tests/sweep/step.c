@@ -1,61 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The steps of a scenario, and what the consumer prepares for them; see the header. */
+/* The steps of a scenario; see the header. */
 #include "step.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 #define EVENT_US 10000000u /* longest wait for an event */
 #define STALL_US 600000u   /* the same if the fault may look like a stopped peer */
 
 struct sweep_shared *sweep;
-unsigned char *step_memory[SIDES];
-
-/* --- a registry file --- */
-
-static const char conf_text[] =
-	"soft-lo u1.2 threadsafe default libdat-soft.so.1 opendat.1 \"lo\" \"\"\n"
-	"soft-lo u1.2 nonthreadsafe default libdat-soft.so.1 opendat.1 \"lo\" \"\"\n";
-static char conf_path[40];
-
-static void conf_prepare(void)
-{
-	int fd = memfd_create("dat.conf", MFD_CLOEXEC);
-
-	if (fd < 0 || write(fd, conf_text, strlen(conf_text)) != (ssize_t)strlen(conf_text))
-		abort();
-	snprintf(conf_path, sizeof(conf_path), "/proc/self/fd/%d", fd);
-}
-
-void scenario_environment(const struct sweep_scenario *scenario)
-{
-	setenv("DAT_COPY", scenario->copy, 1);
-	setenv("DAT_TRANSPORT", scenario->transport, 1);
-	if (scenario->has_conf)
-		setenv("DAT_OVERRIDE", conf_path, 1);
-}
-
-void scenario_prepare(void)
-{
-	conf_prepare();
-	for (int side = A; side < SIDES; side++) {
-		int fd = memfd_create("sweep", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-		if (fd < 0 || ftruncate(fd, SWEEP_LEN) ||
-		    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW))
-			abort();
-		step_memory[side] =
-			mmap(NULL, SWEEP_LEN, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		if (step_memory[side] == MAP_FAILED)
-			abort();
-	}
-}
 
 /* --- checks --- */
 
@@ -71,8 +25,15 @@ void step_wrong(const char *what, DAT_RETURN ret)
 		 what, (unsigned)ret, major, minor);
 }
 
+/* No shortage, but the kernel does not list its interfaces, so that only "lo" is known. */
+static bool hides_interfaces(void)
+{
+	return sweep->error == EAGAIN || sweep->error == EPIPE || sweep->error == ECONNRESET ||
+	       sweep->error == EADDRINUSE;
+}
+
 /* May the call fail so? */
-static bool is_right(DAT_RETURN ret)
+static bool is_right(const struct run *run, DAT_RETURN ret)
 {
 	if ((ret & DAT_CLASS_ERROR) == 0)
 		return false;
@@ -80,7 +41,7 @@ static bool is_right(DAT_RETURN ret)
 	case DAT_INSUFFICIENT_RESOURCES:
 		return true;
 	case DAT_PROVIDER_NOT_FOUND:
-		return sweep->is_fired_in_loader;
+		return sweep->is_fired_in_loader || (run->scenario->has_dir && hides_interfaces());
 	case DAT_INTERNAL_ERROR: /* no shortage, but a system call that should not fail */
 		return sweep->error == EIO || sweep->error == EPERM || sweep->error == EBUSY ||
 		       sweep->error == EINVAL || sweep->error == ENOSYS ||
@@ -105,7 +66,7 @@ bool step_check(const struct run *run, DAT_RETURN ret, const char *call)
 {
 	if (ret == DAT_SUCCESS)
 		return true;
-	if (!run->has_fault || !sweep->fired || !is_right(ret))
+	if (!run->has_fault || !sweep->fired || !is_right(run, ret))
 		step_wrong(call, ret);
 	return false;
 }

@@ -105,6 +105,12 @@ static void walk_all(const char *only)
 		const struct sweep_scenario *scenario = &sweep_scenarios[i];
 		unsigned before = points;
 
+		if (only && strncmp(only, scenario->name, strlen(scenario->name)) != 0)
+			continue;
+		if (!scenario_is_possible(scenario)) {
+			printf("%s: skipped, no network namespace\n", scenario->name);
+			continue;
+		}
 		for (unsigned j = 0; j < sweep_call_count; j++)
 			if (is_chosen(only, scenario->name, sweep_calls[j].name))
 				walk_call(scenario, &sweep_calls[j]);
@@ -150,6 +156,8 @@ static int run_one(char **arg)
 		fprintf(stderr, "sweep: no such point\n");
 		return 2;
 	}
+	if (!scenario_is_possible(point.scenario))
+		return EXIT_SKIP;
 	result = point_run(&point);
 	give_up_if_impossible(result);
 	if (result == SWEEP_FAILED || result == SWEEP_BROKEN)
@@ -168,6 +176,16 @@ static void restart_with_plain_malloc(char **argv)
 	execv("/proc/self/exe", argv);
 }
 
+static int usage(const char *argument)
+{
+	fprintf(stderr,
+		"sweep: %s: unknown\n"
+		"usage: sweep [--share K] [--only SCENARIO[/CALL]]\n"
+		"       sweep SCENARIO CALL ERRNO N once|always\n",
+		argument);
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	const char *only = NULL;
@@ -180,11 +198,13 @@ int main(int argc, char **argv)
 	scenario_prepare();
 	if (argc == 6)
 		return run_one(argv + 1);
-	for (int i = 1; i + 1 < argc; i += 2) {
-		if (strcmp(argv[i], "--share") == 0)
+	for (int i = 1; i < argc; i += 2) {
+		if (i + 1 < argc && strcmp(argv[i], "--share") == 0)
 			share = (unsigned)strtoul(argv[i + 1], NULL, 10);
-		else if (strcmp(argv[i], "--only") == 0)
+		else if (i + 1 < argc && strcmp(argv[i], "--only") == 0)
 			only = argv[i + 1];
+		else
+			return usage(argv[i]);
 	}
 	if (share == 0)
 		share = 1;

@@ -10,6 +10,7 @@
  *   syscalls.c  the system calls and their errnos; a seccomp filter passes them to the driver
  *   scenario.c  the calls of the public API, with transfer.c
  *   step.c      what each of them may return under a fault
+ *   world.c     what they find: settings, a registry file, a directory, a network, memory
  *   measure.c   descriptors, mappings, threads and memory of a process
  *   point.c     runs one point
  */
@@ -24,7 +25,7 @@
 
 /* What a process holds after the last adapter is closed. */
 struct sweep_measure {
-	long descriptors, threads, mapped_kib, blocks;
+	long descriptors, threads, mapped_kib, blocks, files;
 };
 
 /* In memory that driver and child share. Written by the child unless a comment says otherwise. */
@@ -57,6 +58,7 @@ struct sweep_call {
 	uint64_t operation;
 	bool leaks_descriptors; /* the failure is the leak: close */
 	bool leaks_mappings;	/* the same: munmap */
+	bool leaks_files;	/* the same: unlinkat */
 };
 
 extern const struct sweep_call sweep_calls[];
@@ -71,7 +73,9 @@ struct sweep_point {
 	bool is_always;
 };
 
-/* --- scenario.c --- */
+/* --- scenario.c, world.c --- */
+
+#define SWEEP_NETDEV "veth0" /* in the network of the scenarios with a directory */
 
 /* The part of the scenario during which faults are injected. */
 enum sweep_phase { SWEEP_OPEN, SWEEP_OBJECTS, SWEEP_CONNECT, SWEEP_TRANSFER, SWEEP_END };
@@ -83,13 +87,21 @@ struct sweep_scenario {
 	enum sweep_phase phase;
 	bool is_warm;  /* the process has run it once before */
 	bool has_conf; /* a registry file defines the adapter */
+	bool has_dir;  /* names in a directory, in a network of its own */
 };
 
 extern const struct sweep_scenario sweep_scenarios[];
 extern const unsigned sweep_scenario_count;
 
 void scenario_prepare(void); /* makes the memory of the consumer and the registry file */
-void scenario_environment(const struct sweep_scenario *scenario);
+/* Removes what a child has left. */
+void scenario_clean(void);
+/*
+ * In the driver: false if the scenario needs a network namespace, which this process may not make.
+ * Else the driver enters it, and stays there.
+ */
+bool scenario_is_possible(const struct sweep_scenario *scenario);
+void scenario_environment(const struct sweep_scenario *scenario); /* in the child */
 /* Writes to sweep->message if a step returned what it must not return. */
 void scenario_run(const struct sweep_scenario *scenario, bool has_fault);
 
@@ -111,13 +123,21 @@ const char *syscalls_errno_name(int error);
 
 /* --- measure.c --- */
 
+/* The number of entries, without "." and "..". */
+long measure_entries(const char *path);
 void measure_take(struct sweep_measure *measure_out);
 
 /* --- point.c --- */
 
-enum sweep_result { SWEEP_PASSED, SWEEP_NOT_REACHED, SWEEP_FAILED, SWEEP_BROKEN, SWEEP_IMPOSSIBLE };
+enum sweep_result {
+	SWEEP_PASSED,
+	SWEEP_NOT_REACHED,
+	SWEEP_FAILED,
+	SWEEP_BROKEN,	  /* even without a fault */
+	SWEEP_IMPOSSIBLE, /* no fault can be injected */
+};
 
-/* Fails with a message in sweep->message. SWEEP_BROKEN: even without a fault. */
+/* Fails with a message in sweep->message. */
 enum sweep_result point_run(const struct sweep_point *point);
 
 #endif

@@ -201,7 +201,7 @@ static int listen_unknown(const struct shm_dir *dir, int fd, struct shm_dir_file
 	int len;
 
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-		return -EBUSY;
+		return errno == EINTR ? -EBUSY : -errno;
 	snprintf(file_out->name, sizeof(file_out->name), ".opendat-%016" PRIx64, number);
 	len = snprintf(address.sun_path, sizeof(address.sun_path), PROC_FD "/%s", dir->fd,
 		       file_out->name);
