@@ -196,6 +196,8 @@ struct task {
 	struct live_process *process;
 	const char *adapter;
 	int rc;
+	pthread_t thread;
+	struct task *next; /* of `blocked` */
 };
 
 static int read_process(void *context, uint64_t address, void *to, size_t len)
@@ -235,17 +237,46 @@ static void *task_run(void *argument)
 	return NULL;
 }
 
-/* Runs the task. If it does not end in time, it is abandoned, with its memory. */
-static int task_do(struct task *task)
+static void task_free(struct task *task)
+{
+	live_process_free(task->process);
+	free(task);
+}
+
+/* Tasks that have not ended in time. The main thread's. */
+static struct task *blocked;
+
+/* Runs the task. False: it has not ended in time, and still uses its memory. */
+static bool task_do(struct task *task)
 {
 	struct timespec until;
-	pthread_t thread;
 
-	if (pthread_create(&thread, NULL, task_run, task))
-		return -EAGAIN;
+	task->rc = -EAGAIN;
+	if (pthread_create(&task->thread, NULL, task_run, task))
+		return true;
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += LIVE_WAIT_S;
-	return pthread_timedjoin_np(thread, NULL, &until) ? -ETIMEDOUT : task->rc;
+	if (!pthread_timedjoin_np(task->thread, NULL, &until))
+		return true;
+	task->next = blocked;
+	blocked = task;
+	return false;
+}
+
+/* Is an earlier read of that process still blocked? */
+static bool is_blocked(pid_t pid)
+{
+	struct task **link = &blocked, *task;
+
+	while ((task = *link) && task->process->pid != pid)
+		link = &task->next;
+	if (!task)
+		return false;
+	if (pthread_tryjoin_np(task->thread, NULL))
+		return true;
+	*link = task->next;
+	task_free(task);
+	return false;
 }
 
 void live_complain(pid_t pid, int rc)
@@ -279,22 +310,25 @@ void live_complain(pid_t pid, int rc)
 
 int live_process_read(pid_t pid, const char *adapter, struct live_process **process_out)
 {
-	struct live_process *process = calloc(1, sizeof(*process));
-	struct task *task = calloc(1, sizeof(*task));
+	struct task *task;
 	int rc;
 
-	if (!process || !task)
+	if (is_blocked(pid))
+		return -ETIMEDOUT;
+	task = calloc(1, sizeof(*task));
+	if (task)
+		task->process = calloc(1, sizeof(*task->process));
+	if (!task || !task->process)
 		abort();
-	process->pid = pid;
-	*task = (struct task){.process = process, .adapter = adapter};
-	rc = task_do(task);
-	if (rc == -ETIMEDOUT)
-		return rc; /* the thread still uses both */
-	free(task);
-	if (rc) {
-		live_process_free(process);
-		return rc;
+	task->process->pid = pid;
+	task->adapter = adapter;
+	if (!task_do(task))
+		return -ETIMEDOUT;
+	rc = task->rc;
+	if (rc == 0) {
+		*process_out = task->process;
+		task->process = NULL;
 	}
-	*process_out = process;
-	return 0;
+	task_free(task);
+	return rc;
 }

@@ -306,5 +306,19 @@ def dat_stat__memory_that_blocks__given_up():
         contains(err, "could not be read within")
 
 
+def dat_stat__watch_memory_that_blocks__no_thread_for_each_look():
+    looks = 6
+    with liar(hang_action) as pid:
+        if not pid:
+            raise Skip("userfaultfd is not permitted here")
+        with started(DAT_STAT, "-j", "-w0.05") as watcher:
+            for _ in range(looks):
+                watcher.stdout.readline()
+            threads = len(os.listdir(f"/proc/{watcher.pid}/task"))
+            # one waits for this process, and perhaps one each for others of the machine
+            assert threads < looks, threads
+            watcher.kill()
+
+
 if __name__ == "__main__":
     main(list(globals().items()))
