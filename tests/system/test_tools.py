@@ -138,8 +138,9 @@ def dat_perf__all_tests__figures_that_fit_together():
     equal((memory["count"], idle["count"]), (40, 40))
     for side in ("client", "server"):
         assert memory[f"{side}_bytes"] > 0 and memory[f"{side}_space_bytes"] > 0, memory
-    # more than the library's text, less than if the library's thread had an arena of malloc
-    assert 1 << 17 < space["client_bytes"] < (1 << 28 if is_sanitized() else 32 << 20), space
+    # More than the library's text, less than if the library's thread had an arena of malloc (64
+    # MiB). The key table of the server (16 MiB) may still be mapped.
+    assert 1 << 17 < space["client_bytes"] < (1 << 28 if is_sanitized() else 56 << 20), space
 
 
 def dat_perf__check__every_way_of_transfer_verified():
