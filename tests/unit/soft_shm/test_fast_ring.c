@@ -103,10 +103,11 @@ static void write__ring_full__by_the_slow_path_later(void **state)
 /* The kernel can copy: the Write does not wait for the peer. */
 static void write__kernel_copies_allowed__not_through_the_ring(void **state)
 {
-	struct lab *lab = open_without_map(true);
+	struct lab *lab;
 
 	(void)state;
 	ABILITY_NEED_VM_CALLS();
+	lab = open_without_map(true);
 	fill(lab->memory, 8, 1);
 	post_write(lab, 8, lab->peer_rkey, 0);
 	assert_int_equal(counted(lab, SHM_COUNT_CMA), 1);
