@@ -276,10 +276,18 @@ CORE_INLINE bool take_entry_fast(struct shm_conn *conn, struct core_ep *ep,
 	    (entry.flags & ~SHM_FLAG_SOLICITED) != (SHM_FLAG_FIRST | SHM_FLAG_LAST) ||
 	    !take_acks(conn, ep, entry.done, dequeue))
 		return false;
-	if (entry.type == SHM_ENTRY_SEND
-		    ? !take_message(conn, ep, &entry, payload, dequeue)
-		    : entry.type != SHM_ENTRY_WRITE || !take_write_fast(conn, ep, &entry, payload))
+	switch (entry.type) {
+	case SHM_ENTRY_SEND:
+		if (!take_message(conn, ep, &entry, payload, dequeue))
+			return false;
+		break;
+	case SHM_ENTRY_WRITE:
+		if (!take_write_fast(conn, ep, &entry, payload))
+			return false;
+		break;
+	default:
 		return false;
+	}
 	shm_consumer_take(&conn->request_in, entry.payload);
 	conn->done++;
 	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, true);
