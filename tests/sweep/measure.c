@@ -10,7 +10,7 @@
 
 #define STACKS_LIMIT (64u * 1024u * 1024u) /* more than glibc keeps */
 
-long measure_entries(const char *path)
+static long count_entries(const char *path)
 {
 	DIR *dir = opendir(path);
 	long count = 0;
@@ -53,7 +53,7 @@ static long count_threads(void)
 	long count = 0;
 
 	for (int i = 0; i < 5000; i++) {
-		count = measure_entries("/proc/self/task");
+		count = count_entries("/proc/self/task");
 		if (count == 1)
 			break;
 		nanosleep(&pause, NULL);
@@ -90,7 +90,7 @@ void measure_take(struct sweep_measure *measure_out)
 	measure_out->threads = count_threads();
 	release_stacks();
 	measure_out->blocks = alloc_blocks();
-	measure_out->descriptors = measure_entries("/proc/self/fd");
+	measure_out->descriptors = count_entries("/proc/self/fd");
 	measure_out->mapped_kib = mapped_kib();
-	measure_out->files = dir ? measure_entries(dir) : 0;
+	measure_out->files = dir ? count_entries(dir) : 0;
 }

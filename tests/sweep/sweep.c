@@ -99,21 +99,28 @@ static bool is_chosen(const char *only, const char *scenario, const char *call)
 	return !only || strcmp(only, scenario) == 0 || strcmp(only, name) == 0;
 }
 
+static bool can_run(const struct sweep_scenario *scenario)
+{
+	bool is_possible = scenario_is_possible(scenario);
+
+	if (!is_possible)
+		printf("%s: skipped, no network namespace\n", scenario->name);
+	return is_possible;
+}
+
 static void walk_all(const char *only)
 {
 	for (unsigned i = 0; i < sweep_scenario_count; i++) {
 		const struct sweep_scenario *scenario = &sweep_scenarios[i];
 		unsigned before = points;
 
-		if (only && strncmp(only, scenario->name, strlen(scenario->name)) != 0)
-			continue;
-		if (!scenario_is_possible(scenario)) {
-			printf("%s: skipped, no network namespace\n", scenario->name);
-			continue;
+		for (unsigned j = 0; j < sweep_call_count; j++) {
+			if (!is_chosen(only, scenario->name, sweep_calls[j].name))
+				continue;
+			if (!can_run(scenario))
+				break;
+			walk_call(scenario, &sweep_calls[j]);
 		}
-		for (unsigned j = 0; j < sweep_call_count; j++)
-			if (is_chosen(only, scenario->name, sweep_calls[j].name))
-				walk_call(scenario, &sweep_calls[j]);
 		if (points != before)
 			printf("%s: %u points\n", scenario->name, points - before);
 		fflush(stdout);
@@ -156,7 +163,7 @@ static int run_one(char **arg)
 		fprintf(stderr, "sweep: no such point\n");
 		return 2;
 	}
-	if (!scenario_is_possible(point.scenario))
+	if (!can_run(point.scenario))
 		return EXIT_SKIP;
 	result = point_run(&point);
 	give_up_if_impossible(result);

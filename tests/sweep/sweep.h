@@ -123,8 +123,6 @@ const char *syscalls_errno_name(int error);
 
 /* --- measure.c --- */
 
-/* The number of entries, without "." and "..". */
-long measure_entries(const char *path);
 void measure_take(struct sweep_measure *measure_out);
 
 /* --- point.c --- */

@@ -32,11 +32,10 @@ static void conf_prepare(void)
 /* --- a directory and a network --- */
 
 static char dir_path[] = "/tmp/opendat-sweep-XXXXXX";
-static bool has_dir;
 
 void scenario_clean(void)
 {
-	DIR *dir = has_dir ? opendir(dir_path) : NULL;
+	DIR *dir = opendir(dir_path);
 	struct dirent *entry;
 
 	if (!dir)
@@ -56,7 +55,6 @@ static void dir_prepare(void)
 {
 	if (!mkdtemp(dir_path))
 		abort();
-	has_dir = true;
 	atexit(remove_dir);
 }
 
