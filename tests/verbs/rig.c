@@ -202,6 +202,17 @@ DAT_RETURN rig_recv(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t coo
 				 DAT_COMPLETION_DEFAULT_FLAG);
 }
 
+void rig_answer(struct rig *rig)
+{
+	const uint64_t recv = 1, message = 2; /* cookies */
+
+	assert_int_equal(rig_recv(rig, &rig->a, 8, recv), DAT_SUCCESS);
+	assert_int_equal(rig_send(rig, &rig->b, 8, message, DAT_COMPLETION_DEFAULT_FLAG),
+			 DAT_SUCCESS);
+	rig_expect_dto(&rig->a, recv, DAT_DTO_SUCCESS);
+	rig_expect_dto(&rig->b, message, DAT_DTO_SUCCESS);
+}
+
 DAT_RETURN rig_write(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie,
 		     DAT_COMPLETION_FLAGS flags)
 {

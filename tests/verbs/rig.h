@@ -74,6 +74,8 @@ DAT_LMR_TRIPLET rig_seg(struct rig *rig, size_t offset, size_t len);
 DAT_RETURN rig_send(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie,
 		    DAT_COMPLETION_FLAGS flags);
 DAT_RETURN rig_recv(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie);
+/* Sends a message from b to a. Over iWARP, this ends the empty Writes of a (verbs/iwarp.c). */
+void rig_answer(struct rig *rig);
 DAT_RETURN rig_write(struct rig *rig, struct rig_ep *ep, size_t len, uint64_t cookie,
 		     DAT_COMPLETION_FLAGS flags);
 /* RDMA Read between two offsets of the memory. */
