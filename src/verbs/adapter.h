@@ -80,9 +80,10 @@ struct vrb_adapter {
 	_Atomic uint32_t device_events; /* unhandled events of the device: 1 << type */
 	_Atomic uint64_t deadline_ns;	/* no connection has an earlier deadline */
 
-	pthread_mutex_t lock;  /* guards the rest; a leaf */
-	pthread_cond_t reaped; /* `reapers` has become 0 */
-	uint32_t reapers;      /* threads that wait until librdmacm releases a failed attempt */
+	pthread_mutex_t lock;	 /* guards the rest; a leaf */
+	pthread_cond_t reaped;	 /* `reapers` has become 0 */
+	pthread_cond_t left_srq; /* vrb_conn.has_left_srq of a connection was set */
+	uint32_t reapers;	 /* threads that wait until librdmacm releases a failed attempt */
 	struct vrb_slot *slots;
 	/*
 	 * For each slot the cell of the connection's endpoint, read without the lock by threads

@@ -129,6 +129,9 @@ struct vrb_conn {
 	bool is_graceful;
 	bool is_flushed; /* the device flushes, for a reason not known yet */
 	bool has_failed; /* the device has reported an error */
+	/* the device has completed all SRQ buffers that the queue pair held; set with
+	 * adapter->lock held */
+	_Atomic bool has_left_srq;
 	bool is_peer_notified;
 	DAT_EVENT_NUMBER why;
 };
@@ -185,6 +188,15 @@ void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER 
 /* Handles a flush that this side did not cause: the device flushes the queue pair, or accepts
  * nothing more. EP locked. */
 void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep);
+/* The device reports that the queue pair, in the error state, holds no buffer of its SRQ. */
+void vrb_conn_left_srq(struct vrb_conn *conn);
+/*
+ * Waits until the queue pair of a closing connection holds no buffer of its SRQ, and dispatches the
+ * completions. Destroying the queue pair earlier would lose them, and the SRQ would count their
+ * buffers for ever (EP-FREE-26). siw completes the buffers when it destroys the queue pair. No lock
+ * held.
+ */
+void vrb_conn_wait_left_srq(struct vrb_conn *conn);
 /* Ends a closing connection when its queues are empty, or is_forced. EP locked. */
 void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced);
 

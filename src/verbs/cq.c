@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "core/base/cancel.h"
@@ -27,6 +28,7 @@
 #define CQ_ENTRIES_SIW 32768u /* 1 MB: see vrb_cq_create */
 /* most completions that one call takes, so that other queues get their turn */
 #define POLL_MAX 256
+#define ARRIVED_TRIES 100 /* to poll each queue at a time when no other thread does */
 
 /* --- making --- */
 
@@ -289,13 +291,24 @@ int vrb_cq_progress(struct vrb_adapter *adapter)
 	return !found && is_busy ? -EBUSY : found;
 }
 
-bool vrb_cq_poll_each(struct vrb_adapter *adapter)
+/* False: another thread owns one of the queues. */
+static bool poll_each(struct vrb_adapter *adapter)
 {
 	bool is_busy = false;
 
 	for (struct vrb_cq *cq = cq_first(adapter); cq; cq = atomic_load(&cq->next))
 		is_busy |= cq_poll(adapter, cq) < 0;
 	return !is_busy;
+}
+
+bool vrb_cq_take_arrived(struct vrb_adapter *adapter)
+{
+	for (int i = 0; i < ARRIVED_TRIES; i++) {
+		if (poll_each(adapter))
+			return true;
+		sched_yield();
+	}
+	return false;
 }
 
 int vrb_progress(struct core_ia *ia)

@@ -76,8 +76,11 @@ bool vrb_cq_was_polled(struct vrb_adapter *adapter);
  * were dispatched; -EBUSY: none were, and another thread owns one of the queues. Cancellation is
  * off. */
 int vrb_cq_progress(struct vrb_adapter *adapter);
-/* The same. False: another thread owns one of the queues, and may still have completions of it. */
-bool vrb_cq_poll_each(struct vrb_adapter *adapter);
+/*
+ * Takes the completions that have arrived. False: another thread has taken some from a queue and
+ * not dispatched them yet.
+ */
+bool vrb_cq_take_arrived(struct vrb_adapter *adapter);
 /* Removes the number of a queue pair, which is about to be destroyed, from the kept completions of
  * SRQ buffers. */
 void vrb_cq_disown_qp(struct vrb_cq *cq, uint32_t qp_num);

@@ -145,8 +145,13 @@ bool vrb_device_is_up(struct vrb_adapter *adapter)
 /* Handles an event of one queue pair. The caller holds a reference to the connection. */
 static void qp_event(struct vrb_conn *conn, enum ibv_event_type type)
 {
-	struct core_ep *ep = vrb_conn_enter(conn);
+	struct core_ep *ep;
 
+	if (type == IBV_EVENT_QP_LAST_WQE_REACHED) {
+		vrb_conn_left_srq(conn);
+		return;
+	}
+	ep = vrb_conn_enter(conn);
 	if (!ep)
 		return;
 	core_log(CORE_LOG_CONN, "connection %u: %s", conn->key, ibv_event_type_str(type));
@@ -176,6 +181,7 @@ static bool is_qp_event(enum ibv_event_type type)
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
 	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		return true;
 	default:
 		return false;

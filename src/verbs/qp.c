@@ -102,6 +102,7 @@ int vrb_qp_create(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_cq_release(adapter, conn->cq, entries);
 		return rc == -EINVAL ? -ENOMEM : rc;
 	}
+	atomic_store(&conn->has_left_srq, false);
 	if (ep->srq)
 		vrb_qpn_add(conn);
 	conn->post_next = ep->req.tail;

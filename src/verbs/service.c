@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -35,10 +34,9 @@
 #include "verbs/setup.h"
 #include "verbs/table.h"
 
-#define TICK_MS 1	  /* the first interval between two checks of a consumer that polls */
-#define TICK_MAX_MS 32u	  /* the longest; each is twice the one before */
-#define ARRIVED_TRIES 100 /* to poll each queue at a time when no other thread does */
-#define CM_EVENTS_MAX 64  /* events in a row, so that completions get their turn */
+#define TICK_MS 1	 /* the first interval between two checks of a consumer that polls */
+#define TICK_MAX_MS 32u	 /* the longest; each is twice the one before */
+#define CM_EVENTS_MAX 64 /* events in a row, so that completions get their turn */
 
 enum source {
 	SOURCE_WAKE,
@@ -231,20 +229,6 @@ static void watch_completions(struct vrb_adapter *adapter, struct watch *watch, 
 
 /* --- deadlines --- */
 
-/*
- * Takes the completions that have arrived. False: another thread has taken some from a queue and
- * not dispatched them yet.
- */
-static bool take_arrived(struct vrb_adapter *adapter)
-{
-	for (int i = 0; i < ARRIVED_TRIES; i++) {
-		if (vrb_cq_poll_each(adapter))
-			return true;
-		sched_yield();
-	}
-	return false;
-}
-
 /* False: deadlines have passed, but completions have to be dispatched first (SRQ-USE-05). */
 static bool serve_due(struct vrb_adapter *adapter)
 {
@@ -254,7 +238,7 @@ static bool serve_due(struct vrb_adapter *adapter)
 
 	if (now < atomic_load(&adapter->deadline_ns))
 		return true;
-	if (!take_arrived(adapter))
+	if (!vrb_cq_take_arrived(adapter))
 		return false;
 	while ((conn = vrb_conn_next_due(adapter, now))) {
 		ep = vrb_conn_enter(conn);

@@ -18,13 +18,18 @@
 #include "core/ep/ep.h"
 #include "verbs/adapter.h"
 #include "verbs/conn.h"
+#include "verbs/cq.h"
 #include "verbs/device.h"
 #include "verbs/qp.h"
 #include "verbs/service.h"
 #include "verbs/work.h"
 
 #define DRAIN_NS (300 * VRB_NS_PER_MS)
-#define DRAIN_SRQ_NS (2 * VRB_NS_PER_MS)
+/*
+ * How long a device may take to complete the SRQ buffers that the queue pair holds. A device that
+ * reports when it has done so needs no such limit; rxe and siw of Linux 6.1 do not report it.
+ */
+#define DRAIN_SRQ_NS (100 * VRB_NS_PER_MS)
 #define SILENT_NS                                                                                  \
 	(500 * VRB_NS_PER_MS) /* how long the connection manager may take to explain a flush */
 
@@ -165,6 +170,41 @@ void vrb_conn_destroy(struct vrb_conn *conn)
 		conn_release(conn);
 }
 
+/* --- buffers of an SRQ --- */
+
+void vrb_conn_left_srq(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	struct core_ep *ep;
+
+	pthread_mutex_lock(&adapter->lock);
+	atomic_store(&conn->has_left_srq, true);
+	pthread_cond_broadcast(&adapter->left_srq);
+	pthread_mutex_unlock(&adapter->lock);
+	ep = vrb_conn_enter(conn);
+	if (!ep)
+		return;
+	vrb_conn_try_finish(conn, ep, false);
+	vrb_conn_leave(ep);
+}
+
+void vrb_conn_wait_left_srq(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	const uint64_t end_ns = core_now_ns() + DRAIN_SRQ_NS;
+	const struct timespec until = {(time_t)(end_ns / 1000000000u),
+				       (long)(end_ns % 1000000000u)};
+	int rc = 0;
+
+	if (conn->state != VRB_CLOSING || adapter->is_siw || atomic_load(&adapter->is_dead))
+		return;
+	pthread_mutex_lock(&adapter->lock);
+	while (!atomic_load(&conn->has_left_srq) && !rc)
+		rc = pthread_cond_timedwait(&adapter->left_srq, &adapter->lock, &until);
+	pthread_mutex_unlock(&adapter->lock);
+	(void)vrb_cq_take_arrived(adapter);
+}
+
 /* --- established connections --- */
 
 /* Was a completion seen for everything in the send queue, successful or not? */
@@ -176,12 +216,18 @@ static bool is_seen(const struct vrb_conn *conn, const struct core_ep *ep)
 	return conn->sq_seen == posted || vrb_sq_done(conn, ep) == posted;
 }
 
-/* The time at which the connection ends even if completions are missing. */
+/*
+ * The time at which the connection ends even if completions are missing. The provider does not know
+ * which SRQ buffers a queue pair holds. Once the device has reported that it holds none, their
+ * completions are in the queue, which is polled before the deadline is served.
+ */
 static uint64_t drain_deadline(const struct vrb_conn *conn, const struct core_ep *ep)
 {
-	/* the provider does not count the SRQ buffers of an endpoint; they complete within this
-	 * time */
-	return core_now_ns() + (ep->srq && is_seen(conn, ep) ? DRAIN_SRQ_NS : DRAIN_NS);
+	uint64_t wait = DRAIN_NS;
+
+	if (ep->srq && is_seen(conn, ep))
+		wait = atomic_load(&conn->has_left_srq) ? 0 : DRAIN_SRQ_NS;
+	return core_now_ns() + wait;
 }
 
 static bool is_drained(const struct vrb_conn *conn, const struct core_ep *ep)

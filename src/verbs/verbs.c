@@ -32,11 +32,24 @@ void vrb_adapter_put(struct vrb_adapter *adapter)
 {
 	if (atomic_fetch_sub_explicit(&adapter->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	pthread_cond_destroy(&adapter->left_srq);
 	pthread_cond_destroy(&adapter->reaped);
 	pthread_mutex_destroy(&adapter->lock);
 	free(adapter->slots);
 	free((void *)adapter->ep_cells);
 	free(adapter);
+}
+
+static void locks_init(struct vrb_adapter *adapter)
+{
+	pthread_condattr_t monotonic;
+
+	pthread_mutex_init(&adapter->lock, NULL);
+	pthread_cond_init(&adapter->reaped, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&adapter->left_srq, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 }
 
 static int vrb_ia_open(struct core_ia *ia)
@@ -58,8 +71,7 @@ static int vrb_ia_open(struct core_ia *ia)
 	adapter->ia = ia;
 	atomic_init(&adapter->refs, 1);
 	atomic_init(&adapter->deadline_ns, VRB_NEVER);
-	pthread_mutex_init(&adapter->lock, NULL);
-	pthread_cond_init(&adapter->reaped, NULL);
+	locks_init(adapter);
 	rc = vrb_slots_create(adapter);
 	if (rc)
 		goto put_adapter;
@@ -136,6 +148,9 @@ static void vrb_ep_destroy(struct core_ep *ep)
 {
 	struct vrb_ep *side = ep->transport;
 
+	/* while the instance is being closed, nobody asks for the counts of the SRQ */
+	if (side->dying && ep->srq && !atomic_load(&ep->ia->is_closing))
+		vrb_conn_wait_left_srq(side->dying);
 	if (side->dying)
 		vrb_conn_destroy(side->dying);
 	ep->transport = NULL;

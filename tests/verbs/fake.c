@@ -355,6 +355,8 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 		asyncs = first->next;
 		*event = first->event;
 		free(first);
+		if (event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
+			fake_flush_held((struct fake_qp *)event->element.qp);
 	}
 	pthread_mutex_unlock(&fake_lock);
 	errno = EAGAIN;
@@ -366,7 +368,8 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 	pthread_mutex_lock(&fake_lock);
 	if (event->event_type == IBV_EVENT_QP_FATAL || event->event_type == IBV_EVENT_COMM_EST ||
 	    event->event_type == IBV_EVENT_QP_REQ_ERR ||
-	    event->event_type == IBV_EVENT_QP_ACCESS_ERR)
+	    event->event_type == IBV_EVENT_QP_ACCESS_ERR ||
+	    event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
 		((struct fake_qp *)event->element.qp)->events--;
 	pthread_mutex_unlock(&fake_lock);
 }

@@ -72,6 +72,14 @@ void fake_unbind_status(enum ibv_wc_status status);
 void fake_windows(bool has_windows, bool is_rxe);
 /* The device has shared receive queues, as it does by default. Before it is opened. */
 void fake_srqs(bool has_srqs);
+/*
+ * The oldest queue pair with an SRQ takes a buffer, as it does for the first packet of a message.
+ * When the queue pair gets into the error state, the device flushes the buffer late: when it
+ * reports that it has done so.
+ */
+void fake_take_buffer(void);
+/* The device does not report that, and flushes the buffer at once. */
+void fake_silent_srqs(bool is_silent);
 /* Windows that exist; windows that are bound; work requests that have bound or unbound one. */
 unsigned fake_mws(void);
 unsigned fake_bound(void);

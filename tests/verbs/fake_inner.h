@@ -83,7 +83,8 @@ struct fake_qp {
 	uint32_t reads_most; /* RDMA Reads that it starts at a time; 0: any number */
 	struct fake_work *sends;
 	struct fake_work *recvs;
-	unsigned events; /* of the device, not acknowledged */
+	struct fake_work *held; /* the buffer of the SRQ that a message is being placed in */
+	unsigned events;	/* of the device, not acknowledged */
 	struct fake_qp *next;
 };
 
@@ -131,6 +132,8 @@ void fake_work_free(struct fake_work *work);
 void fake_complete(struct fake_qp *qp, struct ibv_cq *cq, struct fake_work *work,
 		   enum ibv_wc_status status, uint32_t len, bool has_imm);
 void fake_drop_events(struct fake_qp *qp);
+/* Flushes the SRQ buffer that the queue pair holds, if any. */
+void fake_flush_held(struct fake_qp *qp);
 
 /* fake_mw.c: memory windows; all with the lock held. */
 void fake_mw_ops(struct ibv_context_ops *ops);

@@ -128,6 +128,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv_qp)
 	fake_count(-1);
 	work_drop_all(&qp->sends);
 	work_drop_all(&qp->recvs);
+	work_drop_all(&qp->held);
 	pthread_mutex_unlock(&fake_lock);
 	free(qp);
 	return 0;
@@ -247,6 +248,18 @@ bool fake_bind_is_queued(const struct fake_mw *mw)
 			if (work->bind && work->bind->mw == mw)
 				return true;
 	return false;
+}
+
+void fake_take_buffer(void)
+{
+	struct fake_qp *qp;
+
+	pthread_mutex_lock(&fake_lock);
+	for (qp = fake_qps; !qp->qp.srq; qp = qp->next)
+		;
+	qp->held = fake_work_take(&((struct fake_srq *)qp->qp.srq)->recvs);
+	qp->held->next = NULL;
+	pthread_mutex_unlock(&fake_lock);
 }
 
 static void serve_senders(const struct ibv_srq *srq, uint32_t number)

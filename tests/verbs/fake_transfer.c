@@ -10,6 +10,7 @@
 enum ibv_wc_status fake_next_status;
 static bool next_is_write;    /* fake_write_next */
 static bool is_holding_reads; /* fake_hold_reads */
+static bool is_silent_srq;    /* fake_silent_srqs */
 
 void fake_status(enum ibv_wc_status status)
 {
@@ -61,6 +62,21 @@ void fake_complete(struct fake_qp *qp, struct ibv_cq *cq, struct fake_work *work
 	fake_work_free(work);
 }
 
+void fake_silent_srqs(bool is_silent)
+{
+	pthread_mutex_lock(&fake_lock);
+	is_silent_srq = is_silent;
+	pthread_mutex_unlock(&fake_lock);
+}
+
+void fake_flush_held(struct fake_qp *qp)
+{
+	struct fake_work *held = fake_work_take(&qp->held);
+
+	if (held)
+		fake_complete(qp, qp->qp.recv_cq, held, IBV_WC_WR_FLUSH_ERR, 0, false);
+}
+
 void fake_qp_error(struct fake_qp *qp)
 {
 	struct fake_work *work;
@@ -72,6 +88,10 @@ void fake_qp_error(struct fake_qp *qp)
 		fake_complete(qp, qp->qp.send_cq, work, IBV_WC_WR_FLUSH_ERR, 0, false);
 	while ((work = fake_work_take(&qp->recvs)))
 		fake_complete(qp, qp->qp.recv_cq, work, IBV_WC_WR_FLUSH_ERR, 0, false);
+	if (is_silent_srq)
+		fake_flush_held(qp);
+	else if (qp->qp.srq)
+		fake_async_locked(IBV_EVENT_QP_LAST_WQE_REACHED, &qp->qp);
 }
 
 /* The same where the kernel lacks the call, as in emulators. */

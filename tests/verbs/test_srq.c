@@ -249,6 +249,53 @@ static void srq_set_lw__messages_arrive__one_event_below_it(void **state)
 	rig_no_event(rig.async);
 }
 
+static void receive_into_srq(void)
+{
+	connect_to_srq();
+	post_buffer(1);
+	fake_take_buffer();
+	assert_int_equal(srq_param().outstanding_dto_count, 1);
+}
+
+/* EP-FREE-26 EP-FREE-20: the device flushes the buffer after the call has begun */
+static void ep_free__while_receiving__buffer_consumed(void **state)
+{
+	(void)state;
+	receive_into_srq();
+	assert_int_equal(core_ep_free(rig.b.ep), DAT_SUCCESS);
+	assert_int_equal(srq_param().available_dto_count, 0);
+	assert_int_equal(srq_param().outstanding_dto_count, 0);
+	rig_no_event(rig.b.dto);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	assert_int_equal(core_srq_free(srq), DAT_SUCCESS);
+}
+
+/* EP-FREE-26: the device does not report when it has flushed the last buffer */
+static void ep_free__while_receiving_device_silent__buffer_consumed(void **state)
+{
+	fake_silent_srqs(true);
+	ep_free__while_receiving__buffer_consumed(state);
+	fake_silent_srqs(false);
+}
+
+/* SRQ-USE-05 EP-STATE-78: the flush is there before the end is */
+static void disconnect__while_receiving__buffer_flushed(void **state)
+{
+	(void)state;
+	receive_into_srq();
+	assert_int_equal(core_ep_disconnect(rig.b.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_dto(&rig.b, 1, DAT_DTO_ERR_FLUSHED);
+	assert_int_equal(srq_param().outstanding_dto_count, 0);
+}
+
+static void disconnect__while_receiving_device_silent__buffer_flushed(void **state)
+{
+	fake_silent_srqs(true);
+	disconnect__while_receiving__buffer_flushed(state);
+	fake_silent_srqs(false);
+}
+
 /*
  * SRQ-GEN-02 EP-CRSRQ-46 SRQ-CREATE-23: a device without shared receive queues. No handle can name
  * one, so any is given.
@@ -284,6 +331,10 @@ int main(void)
 		SRQ_TEST(ep_recv_query__with_srq__unknown),
 		SRQ_TEST(srq_resize__more_than_the_device_holds__all_receive),
 		SRQ_TEST(srq_set_lw__messages_arrive__one_event_below_it),
+		SRQ_TEST(ep_free__while_receiving__buffer_consumed),
+		SRQ_TEST(ep_free__while_receiving_device_silent__buffer_consumed),
+		SRQ_TEST(disconnect__while_receiving__buffer_flushed),
+		SRQ_TEST(disconnect__while_receiving_device_silent__buffer_flushed),
 		cmocka_unit_test(srq__device_has_none__model_not_supported),
 	};
 

@@ -60,8 +60,8 @@ struct core_ia {
 
 	/* guarded by the cell's lock */
 	struct core_object_list objects[CORE_TYPE_COUNT];
-	uint32_t tentative_eps; /* endpoints that the provider made for unanswered requests */
-	bool is_closing;
+	uint32_t tentative_eps;	    /* endpoints that the provider made for unanswered requests */
+	_Atomic bool is_closing;    /* transports read it without the lock */
 	uint32_t active_calls;	    /* calls that use the instance without holding its lock */
 	pthread_cond_t idle;	    /* active_calls fell to 0 while closing */
 	struct core_agents *agents; /* made when the first agent is set, then constant */
