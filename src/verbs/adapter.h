@@ -94,6 +94,7 @@ struct vrb_adapter {
 	struct core_handle *_Atomic *ep_cells;
 	uint32_t slot_count; /* slots that were ever used */
 	uint32_t slot_free;
+	struct vrb_orphan *orphans;		  /* orphan.c */
 	struct vrb_conn *first;			  /* all connections */
 	struct vrb_conn *by_qpn[VRB_QPN_BUCKETS]; /* those of endpoints with an SRQ */
 	struct vrb_adapter *next; /* all instances of the process; device.c has the lock */

@@ -11,6 +11,7 @@
 #include "verbs/iwarp.h"
 #include "verbs/post.h"
 #include "verbs/setup.h"
+#include "verbs/srq.h"
 #include "verbs/window.h"
 #include "verbs/work.h"
 
@@ -243,4 +244,14 @@ void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep)
 	conn->early_count = 0;
 	for (uint32_t i = 0; i < count; i++)
 		vrb_completion(conn, ep, &conn->early[i]);
+}
+
+void vrb_completions_drop_early(struct vrb_conn *conn)
+{
+	struct core_ref srq;
+
+	for (uint32_t i = 0; i < conn->early_count; i++)
+		if (vrb_srq_by_key(conn->adapter, vrb_work_key(&conn->early[i]), &srq))
+			core_srq_discard(srq, (uint32_t)conn->early[i].wr_id);
+	conn->early_count = 0;
 }

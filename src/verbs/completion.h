@@ -14,6 +14,8 @@
 void vrb_completion(struct vrb_conn *conn, struct core_ep *ep, const struct ibv_wc *wc);
 /* Handles the completions that were kept until the connection was established. EP locked. */
 void vrb_completions_early(struct vrb_conn *conn, struct core_ep *ep);
+/* Drops them: the connection was not established. Their buffers of an SRQ count as consumed. */
+void vrb_completions_drop_early(struct vrb_conn *conn);
 
 /* The DAT status of a completion. */
 DAT_DTO_COMPLETION_STATUS vrb_status(enum ibv_wc_status status);

@@ -179,8 +179,11 @@ void vrb_conn_all_due(struct vrb_adapter *adapter);
 
 /* Waits for the threads that destroy attempts; before the instance is closed. */
 void vrb_conn_wait_reapers(struct vrb_adapter *adapter);
-/* Destroys identifier and queue pair, and drops the owner's reference. */
+/* Destroys identifier and queue pair, and drops the owner's reference. What takes long is left to
+ * another thread. */
 void vrb_conn_destroy(struct vrb_conn *conn);
+/* The same for an endpoint that is freed: waits until no buffer of an SRQ is held. No lock held. */
+void vrb_conn_destroy_freed(struct vrb_conn *conn);
 /* Destroys the identifiers that were kept while the port was down. */
 void vrb_conn_end_lingering(struct vrb_adapter *adapter);
 /* Starts to end an established connection. EP locked. */
@@ -190,13 +193,6 @@ void vrb_conn_close(struct vrb_conn *conn, struct core_ep *ep, DAT_EVENT_NUMBER 
 void vrb_conn_flushed(struct vrb_conn *conn, struct core_ep *ep);
 /* The device reports that the queue pair, in the error state, holds no buffer of its SRQ. */
 void vrb_conn_left_srq(struct vrb_conn *conn);
-/*
- * Waits until the queue pair of a closing connection holds no buffer of its SRQ, and dispatches the
- * completions. Destroying the queue pair earlier would lose them, and the SRQ would count their
- * buffers for ever (EP-FREE-26). siw completes the buffers when it destroys the queue pair. No lock
- * held.
- */
-void vrb_conn_wait_left_srq(struct vrb_conn *conn);
 /* Ends a closing connection when its queues are empty, or is_forced. EP locked. */
 void vrb_conn_try_finish(struct vrb_conn *conn, struct core_ep *ep, bool is_forced);
 

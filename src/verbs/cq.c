@@ -291,13 +291,26 @@ int vrb_cq_progress(struct vrb_adapter *adapter)
 	return !found && is_busy ? -EBUSY : found;
 }
 
-/* False: another thread owns one of the queues. */
+/* Polls until the queue was empty, or has returned as many as it holds. False: another thread owns
+ * it. */
+static bool cq_poll_all(struct vrb_adapter *adapter, struct vrb_cq *cq)
+{
+	uint32_t found = 0;
+	int count;
+
+	do {
+		count = cq_poll(adapter, cq);
+		found += count > 0 ? (uint32_t)count : 0;
+	} while (count >= POLL_MAX && found < cq->capacity);
+	return count >= 0;
+}
+
 static bool poll_each(struct vrb_adapter *adapter)
 {
 	bool is_busy = false;
 
 	for (struct vrb_cq *cq = cq_first(adapter); cq; cq = atomic_load(&cq->next))
-		is_busy |= cq_poll(adapter, cq) < 0;
+		is_busy |= !cq_poll_all(adapter, cq);
 	return !is_busy;
 }
 

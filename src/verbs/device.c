@@ -18,6 +18,7 @@
 #include "core/event/async.h"
 #include "core/base/instance.h"
 #include "verbs/conn.h"
+#include "verbs/srq.h"
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER; /* a leaf */
 static struct vrb_adapter *list_first;
@@ -195,6 +196,7 @@ void vrb_device_read_events(struct vrb_adapter *adapter)
 
 	while (!ibv_get_async_event(adapter->context, &event)) {
 		enum ibv_event_type type = event.event_type;
+		struct core_ref srq = {NULL, 0};
 
 		conn = NULL;
 		if (is_qp_event(type)) {
@@ -202,11 +204,15 @@ void vrb_device_read_events(struct vrb_adapter *adapter)
 			conn = event.element.qp->qp_context;
 			if (conn)
 				vrb_conn_get(conn);
+		} else if (type == IBV_EVENT_SRQ_ERR) {
+			srq = ((const struct vrb_srq *)event.element.srq->srq_context)->ref;
 		}
 		ibv_ack_async_event(&event);
 		if (conn) {
 			qp_event(conn, type);
 			vrb_conn_put(conn);
+		} else if (srq.cell) {
+			core_srq_failed(srq);
 		} else if (type < 32) {
 			atomic_fetch_or(&adapter->device_events, 1u << type);
 		}

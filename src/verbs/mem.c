@@ -16,6 +16,7 @@
 #include "core/ep/ep.h"
 #include "core/mem/mem.h"
 #include "core/mem/pz.h"
+#include "verbs/orphan.h"
 #include "verbs/window.h"
 
 static int device_error(void)
@@ -53,10 +54,8 @@ void vrb_pz_destroy(struct core_ia *ia, struct core_pz *pz)
 {
 	struct vrb_pz *side = pz->transport;
 
-	(void)ia;
 	vrb_windows_free(side);
-	if (ibv_dealloc_pd(side->pd))
-		core_log(CORE_LOG_ERROR, "protection domain: not freed: %m");
+	vrb_pd_free(vrb_adapter_of(ia), side->pd);
 	free(side);
 }
 

@@ -16,6 +16,7 @@
 #include "core/base/settings.h"
 #include "core/ep/ep.h"
 #include "verbs/adapter.h"
+#include "verbs/completion.h"
 #include "verbs/cq.h"
 #include "verbs/iwarp.h"
 #include "verbs/mem.h"
@@ -139,6 +140,7 @@ void vrb_qp_destroy(struct vrb_conn *conn)
 
 	if (!conn->qp)
 		return;
+	vrb_completions_drop_early(conn);
 	vrb_qpn_remove(conn);
 	vrb_cq_disown_qp(conn->cq, conn->qp->qp_num);
 	rc = ibv_destroy_qp(conn->qp);

@@ -16,6 +16,7 @@
 #include "core/base/log.h"
 #include "core/ep/ep.h"
 #include "verbs/mem.h"
+#include "verbs/orphan.h"
 #include "verbs/table.h"
 #include "verbs/work.h"
 
@@ -36,6 +37,7 @@ int vrb_srq_create(struct core_srq *srq)
 	side->peer.kind = VRB_KIND_SRQ;
 	side->ref = core_handle_ref(srq->cell);
 	side->size = srq->queue.capacity;
+	init.srq_context = side;
 	errno = 0;
 	side->srq = ibv_create_srq(vrb_pd(srq->pz), &init);
 	rc = side->srq ? vrb_slot_take(adapter, &side->peer, &side->key)
@@ -58,8 +60,7 @@ void vrb_srq_destroy(struct core_srq *srq)
 	pthread_mutex_lock(&adapter->lock);
 	vrb_slot_free_locked(adapter, side->key);
 	pthread_mutex_unlock(&adapter->lock);
-	if (ibv_destroy_srq(side->srq))
-		core_log(CORE_LOG_ERROR, "shared receive queue: not freed: %m");
+	vrb_srq_free(adapter, side->srq);
 	srq->transport = NULL;
 	free(side);
 }

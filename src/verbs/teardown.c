@@ -20,16 +20,19 @@
 #include "verbs/conn.h"
 #include "verbs/cq.h"
 #include "verbs/device.h"
+#include "verbs/orphan.h"
 #include "verbs/qp.h"
 #include "verbs/service.h"
 #include "verbs/work.h"
 
 #define DRAIN_NS (300 * VRB_NS_PER_MS)
 /*
- * How long a device may take to complete the SRQ buffers that the queue pair holds. A device that
- * reports when it has done so needs no such limit; rxe and siw of Linux 6.1 do not report it.
+ * How long a device may take to complete the SRQ buffers that the queue pair holds, and how long
+ * after it has reported that it holds none. Some devices never report it (rxe and siw of Linux
+ * 6.1), and one reports it early (bnxt_re).
  */
 #define DRAIN_SRQ_NS (100 * VRB_NS_PER_MS)
+#define DRAIN_LEFT_NS (2 * VRB_NS_PER_MS)
 #define SILENT_NS                                                                                  \
 	(500 * VRB_NS_PER_MS) /* how long the connection manager may take to explain a flush */
 
@@ -103,7 +106,80 @@ static void conn_linger(struct vrb_conn *conn)
 		vrb_conn_end_lingering(adapter);
 }
 
-/* --- attempts over iWARP --- */
+/* Releases it, or leaves the identifier until the port is up. */
+static void conn_end(struct vrb_conn *conn)
+{
+	if (conn->state == VRB_CLOSING && !can_notify_peers(conn->adapter))
+		conn_linger(conn);
+	else
+		conn_release(conn);
+}
+
+/* --- buffers of an SRQ --- */
+
+/* Takes the completions that have arrived, also those that another thread is dispatching. */
+static void take_arrived(struct vrb_adapter *adapter)
+{
+	const struct timespec pause = {0, 20000};
+	const uint64_t end_ns = core_now_ns() + DRAIN_NS;
+
+	while (!vrb_cq_take_arrived(adapter) && core_now_ns() < end_ns)
+		(void)nanosleep(&pause, NULL);
+}
+
+/* Waits until the queue pair, in the error state, holds no buffer of its SRQ. */
+static void wait_left_srq(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	const uint64_t end_ns = core_now_ns() + DRAIN_SRQ_NS;
+	const struct timespec until = {(time_t)(end_ns / 1000000000u),
+				       (long)(end_ns % 1000000000u)};
+	const struct timespec left = {0, DRAIN_LEFT_NS};
+	int rc = 0;
+
+	pthread_mutex_lock(&adapter->lock);
+	while (!atomic_load(&conn->has_left_srq) && !rc)
+		rc = pthread_cond_timedwait(&adapter->left_srq, &adapter->lock, &until);
+	pthread_mutex_unlock(&adapter->lock);
+	if (!rc)
+		(void)nanosleep(&left, NULL);
+}
+
+/*
+ * Releases a connection whose queue pair may hold buffers of its SRQ. Completions that are lost
+ * with the queue pair would leave their buffers counted in the SRQ for ever (EP-FREE-26). siw
+ * completes the buffers when it destroys the queue pair.
+ */
+static void conn_release_from_srq(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+
+	if (conn->state == VRB_ACCEPTED)
+		vrb_qp_to_error(conn);
+	if (!adapter->is_siw && !atomic_load(&adapter->is_dead))
+		wait_left_srq(conn);
+	take_arrived(adapter);
+	conn_end(conn);
+	take_arrived(adapter);
+}
+
+void vrb_conn_left_srq(struct vrb_conn *conn)
+{
+	struct vrb_adapter *adapter = conn->adapter;
+	struct core_ep *ep;
+
+	pthread_mutex_lock(&adapter->lock);
+	atomic_store(&conn->has_left_srq, true);
+	pthread_cond_broadcast(&adapter->left_srq);
+	pthread_mutex_unlock(&adapter->lock);
+	ep = vrb_conn_enter(conn);
+	if (!ep)
+		return;
+	vrb_conn_try_finish(conn, ep, false);
+	vrb_conn_leave(ep);
+}
+
+/* --- connections that take long to release --- */
 
 static void *reaper_run(void *argument)
 {
@@ -112,7 +188,11 @@ static void *reaper_run(void *argument)
 
 	(void)pthread_setname_np(pthread_self(), "dat-reaper");
 	vrb_adapter_get(adapter);
-	conn_release(conn);
+	if (conn->state == VRB_ACCEPTED)
+		conn_release_from_srq(conn);
+	else
+		conn_release(conn);
+	vrb_orphans_free(adapter);
 	pthread_mutex_lock(&adapter->lock);
 	if (!--adapter->reapers)
 		pthread_cond_broadcast(&adapter->reaped);
@@ -123,8 +203,9 @@ static void *reaper_run(void *argument)
 
 /*
  * The kernel's iWARP connection manager does not destroy an identifier before the peer has answered
- * its request or the manager has timed out. A thread waits for that. The queue pair is in the error
- * state and cannot be connected any more. False: no thread could be made.
+ * its request or the manager has timed out. An accepted connection that fails may hold buffers of
+ * an SRQ. A thread waits for that. The queue pair is in the error state and cannot be connected any
+ * more. False: no thread could be made.
  */
 static bool conn_release_later(struct vrb_conn *conn)
 {
@@ -159,50 +240,28 @@ void vrb_conn_wait_reapers(struct vrb_adapter *adapter)
 	pthread_mutex_unlock(&adapter->lock);
 }
 
+static bool has_srq(const struct vrb_conn *conn)
+{
+	return conn->qp && conn->qp->srq;
+}
+
 void vrb_conn_destroy(struct vrb_conn *conn)
 {
-	if (conn->adapter->is_iwarp && conn->state == VRB_CONNECTING && conn->id && conn->qp &&
-	    conn_release_later(conn))
-		return;
-	if (conn->state == VRB_CLOSING && !can_notify_peers(conn->adapter))
-		conn_linger(conn);
+	bool is_slow = conn->state == VRB_ACCEPTED
+			       ? has_srq(conn)
+			       : conn->adapter->is_iwarp && conn->state == VRB_CONNECTING &&
+					 conn->id && conn->qp;
+
+	if (!is_slow || !conn_release_later(conn))
+		conn_end(conn);
+}
+
+void vrb_conn_destroy_freed(struct vrb_conn *conn)
+{
+	if (has_srq(conn) && (conn->state == VRB_CLOSING || conn->state == VRB_ACCEPTED))
+		conn_release_from_srq(conn);
 	else
-		conn_release(conn);
-}
-
-/* --- buffers of an SRQ --- */
-
-void vrb_conn_left_srq(struct vrb_conn *conn)
-{
-	struct vrb_adapter *adapter = conn->adapter;
-	struct core_ep *ep;
-
-	pthread_mutex_lock(&adapter->lock);
-	atomic_store(&conn->has_left_srq, true);
-	pthread_cond_broadcast(&adapter->left_srq);
-	pthread_mutex_unlock(&adapter->lock);
-	ep = vrb_conn_enter(conn);
-	if (!ep)
-		return;
-	vrb_conn_try_finish(conn, ep, false);
-	vrb_conn_leave(ep);
-}
-
-void vrb_conn_wait_left_srq(struct vrb_conn *conn)
-{
-	struct vrb_adapter *adapter = conn->adapter;
-	const uint64_t end_ns = core_now_ns() + DRAIN_SRQ_NS;
-	const struct timespec until = {(time_t)(end_ns / 1000000000u),
-				       (long)(end_ns % 1000000000u)};
-	int rc = 0;
-
-	if (conn->state != VRB_CLOSING || adapter->is_siw || atomic_load(&adapter->is_dead))
-		return;
-	pthread_mutex_lock(&adapter->lock);
-	while (!atomic_load(&conn->has_left_srq) && !rc)
-		rc = pthread_cond_timedwait(&adapter->left_srq, &adapter->lock, &until);
-	pthread_mutex_unlock(&adapter->lock);
-	(void)vrb_cq_take_arrived(adapter);
+		vrb_conn_destroy(conn);
 }
 
 /* --- established connections --- */
@@ -218,15 +277,15 @@ static bool is_seen(const struct vrb_conn *conn, const struct core_ep *ep)
 
 /*
  * The time at which the connection ends even if completions are missing. The provider does not know
- * which SRQ buffers a queue pair holds. Once the device has reported that it holds none, their
- * completions are in the queue, which is polled before the deadline is served.
+ * which SRQ buffers a queue pair holds. Their completions are in the queue soon after the device
+ * has reported that it holds none. The queue is polled before the deadline is served.
  */
 static uint64_t drain_deadline(const struct vrb_conn *conn, const struct core_ep *ep)
 {
 	uint64_t wait = DRAIN_NS;
 
 	if (ep->srq && is_seen(conn, ep))
-		wait = atomic_load(&conn->has_left_srq) ? 0 : DRAIN_SRQ_NS;
+		wait = atomic_load(&conn->has_left_srq) ? DRAIN_LEFT_NS : DRAIN_SRQ_NS;
 	return core_now_ns() + wait;
 }
 

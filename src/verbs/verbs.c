@@ -17,6 +17,7 @@
 #include "verbs/service.h"
 #include "verbs/setup.h"
 #include "verbs/srq.h"
+#include "verbs/orphan.h"
 #include "verbs/table.h"
 #include "verbs/window.h"
 
@@ -106,6 +107,7 @@ static void vrb_ia_close(struct core_ia *ia)
 
 	/* these wait for events that the service thread takes */
 	vrb_conn_wait_reapers(adapter);
+	vrb_orphans_free(adapter);
 	vrb_conn_end_lingering(adapter);
 	vrb_service_stop(adapter);
 	vrb_cq_destroy_all(adapter);
@@ -148,11 +150,11 @@ static void vrb_ep_destroy(struct core_ep *ep)
 {
 	struct vrb_ep *side = ep->transport;
 
-	/* while the instance is being closed, nobody asks for the counts of the SRQ */
-	if (side->dying && ep->srq && !atomic_load(&ep->ia->is_closing))
-		vrb_conn_wait_left_srq(side->dying);
-	if (side->dying)
+	/* while the instance is being closed, nobody asks for the counts of an SRQ */
+	if (side->dying && atomic_load(&ep->ia->is_closing))
 		vrb_conn_destroy(side->dying);
+	else if (side->dying)
+		vrb_conn_destroy_freed(side->dying);
 	ep->transport = NULL;
 }
 

@@ -297,19 +297,32 @@ int ibv_close_device(struct ibv_context *context)
 
 /* --- events of the device --- */
 
-void fake_async_locked(enum ibv_event_type type, struct ibv_qp *qp)
+static void async_add(const struct ibv_async_event *event)
 {
-	struct fake_async_event *event = calloc(1, sizeof(*event));
+	struct fake_async_event *added = calloc(1, sizeof(*added));
 	struct fake_async_event **link = &asyncs;
 
-	event->event.event_type = type;
-	event->event.element.qp = qp;
+	added->event = *event;
 	while (*link)
 		link = &(*link)->next;
-	*link = event;
+	*link = added;
+	fake_signal(fake_context.async_fd);
+}
+
+void fake_async_locked(enum ibv_event_type type, struct ibv_qp *qp)
+{
+	const struct ibv_async_event event = {.event_type = type, .element.qp = qp};
+
+	async_add(&event);
 	if (qp)
 		((struct fake_qp *)qp)->events++;
-	fake_signal(fake_context.async_fd);
+}
+
+void fake_async_of_srq_locked(struct ibv_srq *srq)
+{
+	const struct ibv_async_event event = {.event_type = IBV_EVENT_SRQ_ERR, .element.srq = srq};
+
+	async_add(&event);
 }
 
 void fake_async(enum ibv_event_type type, struct ibv_qp *qp)

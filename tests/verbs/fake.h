@@ -80,6 +80,10 @@ void fake_srqs(bool has_srqs);
 void fake_take_buffer(void);
 /* The device does not report that, and flushes the buffer at once. */
 void fake_silent_srqs(bool is_silent);
+/* The same queue pair takes buffers for messages of length 8, which arrive at once. */
+void fake_fill_buffers(unsigned count);
+/* The device reports that the SRQ of that queue pair has failed. */
+void fake_fail_srq(void);
 /* Windows that exist; windows that are bound; work requests that have bound or unbound one. */
 unsigned fake_mws(void);
 unsigned fake_bound(void);
@@ -89,6 +93,7 @@ struct ibv_qp *fake_qp(void);
 unsigned fake_posts(void);     /* work requests posted to send queues so far */
 unsigned fake_doorbells(void); /* calls that posted them */
 unsigned fake_fences(void);    /* work requests posted with a fence so far */
+unsigned fake_inlines(void);   /* and those posted with their data */
 /*
  * RDMA Reads start but move no data until they are released. Requests without fence are carried out
  * behind them, and complete after them. A fenced request waits, and so do those behind it.

@@ -77,6 +77,18 @@ void fake_cq_add(struct ibv_cq *ibv_cq, const struct ibv_wc *wc)
 	((struct fake_channel *)cq->cq.channel)->cq = cq;
 }
 
+void fake_cq_clean(struct ibv_cq *ibv_cq, uint32_t qp_num)
+{
+	struct fake_cq *cq = (struct fake_cq *)ibv_cq;
+	const uint64_t size = (uint64_t)cq->cq.cqe;
+	uint64_t kept = cq->head;
+
+	for (uint64_t i = cq->head; i != cq->tail; i++)
+		if (cq->wc[i % size].qp_num != qp_num)
+			cq->wc[kept++ % size] = cq->wc[i % size];
+	cq->tail = kept;
+}
+
 int fake_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc)
 {
 	struct fake_cq *cq = (struct fake_cq *)ibv_cq;

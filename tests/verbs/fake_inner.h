@@ -111,6 +111,7 @@ struct fake_qp *fake_qp_by_number(uint32_t number);
 void fake_qp_error(struct fake_qp *qp);
 void fake_progress(struct fake_qp *qp);
 void fake_async_locked(enum ibv_event_type type, struct ibv_qp *qp);
+void fake_async_of_srq_locked(struct ibv_srq *srq);
 void fake_signal(int fd);
 void fake_unsignal(int fd);
 bool fake_is_iwarp(void);
@@ -122,6 +123,8 @@ bool fake_sges_are_good(const struct fake_qp *qp, const struct ibv_sge *sge, uin
 			int access);
 uint64_t fake_sges_len(const struct ibv_sge *sge, uint32_t count);
 void fake_cq_add(struct ibv_cq *ibv_cq, const struct ibv_wc *wc);
+/* Removes the completions of a queue pair. */
+void fake_cq_clean(struct ibv_cq *ibv_cq, uint32_t qp_num);
 int fake_poll_cq(struct ibv_cq *ibv_cq, int count, struct ibv_wc *wc);
 int fake_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 int fake_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
@@ -132,6 +135,8 @@ void fake_work_free(struct fake_work *work);
 void fake_complete(struct fake_qp *qp, struct ibv_cq *cq, struct fake_work *work,
 		   enum ibv_wc_status status, uint32_t len, bool has_imm);
 void fake_drop_events(struct fake_qp *qp);
+/* Does a queue pair use the protection domain? */
+bool fake_pd_is_used(const struct ibv_pd *pd);
 /* Flushes the SRQ buffer that the queue pair holds, if any. */
 void fake_flush_held(struct fake_qp *qp);
 

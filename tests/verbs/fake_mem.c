@@ -27,7 +27,7 @@ int ibv_dealloc_pd(struct ibv_pd *pd)
 	bool is_used;
 
 	pthread_mutex_lock(&fake_lock);
-	is_used = fake_mw_is_in(pd);
+	is_used = fake_mw_is_in(pd) || fake_pd_is_used(pd);
 	if (!is_used)
 		fake_count(-1);
 	pthread_mutex_unlock(&fake_lock);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 struct fake_qp *fake_qps;
-static unsigned posts, doorbells, fences;
+static unsigned posts, doorbells, fences, inlines;
 
 static _Atomic bool is_raising_pipe;
 
@@ -32,6 +32,11 @@ unsigned fake_doorbells(void)
 unsigned fake_fences(void)
 {
 	return fake_read_count(&fences);
+}
+
+unsigned fake_inlines(void)
+{
+	return fake_read_count(&inlines);
 }
 
 /* --- queue pairs --- */
@@ -129,6 +134,8 @@ int ibv_destroy_qp(struct ibv_qp *ibv_qp)
 	work_drop_all(&qp->sends);
 	work_drop_all(&qp->recvs);
 	work_drop_all(&qp->held);
+	if (qp->qp.srq) /* as libmlx5 */
+		fake_cq_clean(qp->qp.recv_cq, qp->qp.qp_num);
 	pthread_mutex_unlock(&fake_lock);
 	free(qp);
 	return 0;
@@ -190,6 +197,7 @@ int fake_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 
 		posts++;
 		fences += (wr->send_flags & IBV_SEND_FENCE) != 0;
+		inlines += (wr->send_flags & IBV_SEND_INLINE) != 0;
 		work->flags = (int)wr->send_flags;
 		work->opcode = wr->opcode;
 		work->imm = wr->imm_data;
@@ -250,15 +258,46 @@ bool fake_bind_is_queued(const struct fake_mw *mw)
 	return false;
 }
 
+static struct fake_qp *qp_of_srq(void)
+{
+	struct fake_qp *qp = fake_qps;
+
+	while (!qp->qp.srq)
+		qp = qp->next;
+	return qp;
+}
+
+static struct fake_work *buffer_take(struct fake_qp *qp)
+{
+	return fake_work_take(&((struct fake_srq *)qp->qp.srq)->recvs);
+}
+
 void fake_take_buffer(void)
 {
 	struct fake_qp *qp;
 
 	pthread_mutex_lock(&fake_lock);
-	for (qp = fake_qps; !qp->qp.srq; qp = qp->next)
-		;
-	qp->held = fake_work_take(&((struct fake_srq *)qp->qp.srq)->recvs);
+	qp = qp_of_srq();
+	qp->held = buffer_take(qp);
 	qp->held->next = NULL;
+	pthread_mutex_unlock(&fake_lock);
+}
+
+void fake_fill_buffers(unsigned count)
+{
+	struct fake_qp *qp;
+
+	pthread_mutex_lock(&fake_lock);
+	qp = qp_of_srq();
+	while (count--)
+		fake_complete(qp, qp->qp.recv_cq, buffer_take(qp), IBV_WC_SUCCESS, 8, false);
+	pthread_mutex_unlock(&fake_lock);
+}
+
+void fake_fail_srq(void)
+{
+	pthread_mutex_lock(&fake_lock);
+	fake_async_of_srq_locked(qp_of_srq()->qp.srq);
 	pthread_mutex_unlock(&fake_lock);
 }
 
@@ -327,10 +366,10 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 {
 	struct fake_srq *srq = NULL;
 
-	(void)init;
 	pthread_mutex_lock(&fake_lock);
 	if (!fake_fails(__func__, ENOMEM)) {
 		srq = calloc(1, sizeof(*srq));
+		srq->srq.srq_context = init->srq_context;
 		srq->srq.context = pd->context;
 		srq->srq.pd = pd;
 		fake_count(1);
@@ -339,12 +378,37 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 	return srq ? &srq->srq : NULL;
 }
 
+bool fake_pd_is_used(const struct ibv_pd *pd)
+{
+	const struct fake_qp *qp = fake_qps;
+
+	while (qp && qp->qp.pd != pd)
+		qp = qp->next;
+	return qp;
+}
+
+static bool srq_is_used(const struct ibv_srq *srq)
+{
+	const struct fake_qp *qp = fake_qps;
+
+	while (qp && qp->qp.srq != srq)
+		qp = qp->next;
+	return qp;
+}
+
 int ibv_destroy_srq(struct ibv_srq *srq)
 {
+	bool is_used;
+
 	pthread_mutex_lock(&fake_lock);
-	fake_count(-1);
-	work_drop_all(&((struct fake_srq *)srq)->recvs);
+	is_used = srq_is_used(srq);
+	if (!is_used) {
+		fake_count(-1);
+		work_drop_all(&((struct fake_srq *)srq)->recvs);
+	}
 	pthread_mutex_unlock(&fake_lock);
+	if (is_used)
+		return EBUSY;
 	free(srq);
 	return 0;
 }

@@ -332,6 +332,108 @@ static void post_send__empty_srq__broken(void **state)
 	}
 }
 
+/* EP-RDMAW-08: a Write of length 0 accesses nothing, and no Read verifies it */
+static void post_rdma_write__zero_length__not_verified(void **state)
+{
+	DAT_RMR_TRIPLET nowhere = {.rmr_context = 0xdeadbeef};
+	unsigned posts;
+
+	(void)state;
+	rig_answer(&rig);
+	posts = fake_posts();
+	assert_int_equal(core_ep_post_rdma_write(rig.a.ep, 0, NULL, (DAT_DTO_COOKIE){.as_64 = 1},
+						 &nowhere, DAT_COMPLETION_DEFAULT_FLAG),
+			 DAT_SUCCESS);
+	rig_expect_dto(&rig.a, 1, DAT_DTO_SUCCESS);
+	assert_int_equal(fake_posts(), posts + 1);
+	rig_no_event(rig.a.conn);
+}
+
+/* LMR-CREATE-58: the second registration, for the targets of RDMA Reads, fails */
+static void lmr_create__sink_refused__nothing_left(void **state)
+{
+	DAT_REGION_DESCRIPTION region = {.for_va = rig.memory};
+	DAT_LMR_CONTEXT lkey;
+	DAT_RMR_CONTEXT rkey;
+	DAT_LMR_HANDLE lmr;
+
+	(void)state;
+	fake_hold(true);
+	fake_fail_at(2);
+	assert_int_equal(core_lmr_create(rig.ia, DAT_MEM_TYPE_VIRTUAL, region, 64, rig.pz,
+					 DAT_MEM_PRIV_LOCAL_WRITE_FLAG, &lmr, &lkey, &rkey, NULL,
+					 NULL),
+			 DAT_CLASS_ERROR | DAT_INSUFFICIENT_RESOURCES | DAT_RESOURCE_MEMORY);
+	assert_string_equal(fake_failed(), "ibv_reg_mr");
+	fake_hold(false); /* close_rig checks that nothing is left */
+}
+
+/* The active side has an SRQ, and a message arrives before the answer of the passive side. */
+static DAT_SRQ_HANDLE receive_while_connecting(void)
+{
+	DAT_SRQ_ATTR attr = {
+		.max_recv_dtos = 8, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT};
+	DAT_LMR_TRIPLET seg = rig_seg(&rig, RIG_LEN / 2, 64);
+	DAT_EP_PARAM param;
+	DAT_SRQ_HANDLE srq;
+	DAT_CR_HANDLE cr;
+
+	rig_part(&rig);
+	rig_reset(&rig);
+	assert_int_equal(core_srq_create(rig.ia, rig.pz, &attr, &srq), DAT_SUCCESS);
+	assert_int_equal(core_srq_post_recv(srq, 1, &seg, (DAT_DTO_COOKIE){.as_64 = 2}),
+			 DAT_SUCCESS);
+	assert_int_equal(core_ep_query(rig.a.ep, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
+	param.ep_attr.max_recv_dtos = DAT_HW_DEFAULT;
+	assert_int_equal(core_ep_free(rig.a.ep), DAT_SUCCESS);
+	assert_int_equal(core_ep_create_with_srq(rig.ia, rig.pz, rig.a.dto, rig.a.dto, rig.a.conn,
+						 srq, &param.ep_attr, &rig.a.ep),
+			 DAT_SUCCESS);
+	assert_int_equal(rig_ask(&rig, RIG_WAIT_US, NULL, 0), DAT_SUCCESS);
+	cr = rig_request(&rig);
+	fake_hold(true);
+	assert_int_equal(core_cr_accept(cr, rig.b.ep, 0, NULL), DAT_SUCCESS);
+	fake_fill_buffers(1);
+	rig_no_event(rig.a.dto);
+	return srq;
+}
+
+static DAT_COUNT outstanding(DAT_SRQ_HANDLE srq)
+{
+	DAT_SRQ_PARAM param;
+
+	assert_int_equal(core_srq_query(srq, DAT_SRQ_FIELD_ALL, &param), DAT_SUCCESS);
+	return param.outstanding_dto_count;
+}
+
+/* SRQ-RECV-34 SRQ-USE-02 */
+static void srq__message_before_established__delivered_after(void **state)
+{
+	DAT_SRQ_HANDLE srq;
+
+	(void)state;
+	srq = receive_while_connecting();
+	assert_int_equal(outstanding(srq), 1);
+	fake_hold(false);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+	rig_expect_dto(&rig.a, 2, DAT_DTO_SUCCESS);
+	assert_int_equal(outstanding(srq), 0);
+}
+
+/* SRQ-RECV-34 EP-FREE-26: the buffer of a message that is never delivered is consumed */
+static void ep_free__message_before_established__buffer_consumed(void **state)
+{
+	DAT_SRQ_HANDLE srq;
+
+	(void)state;
+	srq = receive_while_connecting();
+	assert_int_equal(core_ep_free(rig.a.ep), DAT_SUCCESS);
+	fake_hold(false); /* another thread destroys the identifier, which waits for its events */
+	for (int ms = 0; ms < 5000 && outstanding(srq); ms++)
+		usleep(1000);
+	assert_int_equal(outstanding(srq), 0);
+}
+
 static int open_siw(void **state)
 {
 	fake_be_vendor(0x626d74);
@@ -366,6 +468,11 @@ int main(void)
 		SIW_TEST(post_rdma_write__read_behind_it_not_answered__not_complete),
 		IWARP_TEST(post_rdma_write__no_reads_allowed__completes_when_answered),
 		SIW_TEST(post_rdma_write__no_reads_allowed__completes_when_answered),
+		IWARP_TEST(post_rdma_write__zero_length__not_verified),
+		SIW_TEST(post_rdma_write__zero_length__not_verified),
+		IWARP_TEST(lmr_create__sink_refused__nothing_left),
+		IWARP_TEST(srq__message_before_established__delivered_after),
+		IWARP_TEST(ep_free__message_before_established__buffer_consumed),
 	};
 
 	fake_be_iwarp(true);

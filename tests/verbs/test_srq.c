@@ -6,22 +6,29 @@
  */
 #include "rig.h"
 
+#include <unistd.h>
+
 #define BAD_ARG(number) (DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG##number)
 #define NOT_SUPPORTED (DAT_CLASS_ERROR | DAT_MODEL_NOT_SUPPORTED)
 
 static struct rig rig;
 static DAT_SRQ_HANDLE srq;
 
-static int srq_setup(void **state)
+static void make_srq(DAT_COUNT size)
 {
 	DAT_SRQ_ATTR attr = {
-		.max_recv_dtos = 8, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT};
+		.max_recv_dtos = size, .max_recv_iov = 1, .low_watermark = DAT_SRQ_LW_DEFAULT};
 
+	assert_int_equal(core_srq_create(rig.ia, rig.pz, &attr, &srq), DAT_SUCCESS);
+}
+
+static int srq_setup(void **state)
+{
 	(void)state;
 	rig.qual = 0;
 	assert_int_equal(rig_open(&rig), DAT_SUCCESS);
 	assert_int_equal(rig_make(&rig), DAT_SUCCESS);
-	assert_int_equal(core_srq_create(rig.ia, rig.pz, &attr, &srq), DAT_SUCCESS);
+	make_srq(8);
 	return 0;
 }
 
@@ -44,14 +51,20 @@ static DAT_RETURN create_ep(DAT_PZ_HANDLE pz, DAT_COUNT soft, DAT_COUNT hard, DA
 				       &param.ep_attr, ep);
 }
 
-/* Connects a to an endpoint with the SRQ, which takes the place of b. */
-static void connect_to_srq(void)
+/* An endpoint with the SRQ takes the place of b. */
+static void replace_b(void)
 {
 	DAT_EP_HANDLE ep;
 
 	assert_int_equal(create_ep(rig.pz, DAT_HW_DEFAULT, DAT_HW_DEFAULT, &ep), DAT_SUCCESS);
 	assert_int_equal(core_ep_free(rig.b.ep), DAT_SUCCESS);
 	rig.b.ep = ep;
+}
+
+/* Connects a to an endpoint with the SRQ. */
+static void connect_to_srq(void)
+{
+	replace_b();
 	assert_int_equal(rig_connect(&rig, NULL, 0), DAT_SUCCESS);
 	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
 	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
@@ -296,6 +309,117 @@ static void disconnect__while_receiving_device_silent__buffer_flushed(void **sta
 	fake_silent_srqs(false);
 }
 
+/* EP-FREE-26: more completions wait than one poll takes; the device drops them with the queue pair
+ */
+static void ep_free__many_completions_wait__buffers_consumed(void **state)
+{
+	(void)state;
+	assert_int_equal(core_srq_free(srq), DAT_SUCCESS);
+	make_srq(400);
+	connect_to_srq();
+	for (uint64_t i = 0; i < 400; i++)
+		post_buffer(i);
+	fake_hold(true); /* the service thread takes no completions */
+	fake_fill_buffers(400);
+	assert_int_equal(core_ep_free(rig.b.ep), DAT_SUCCESS);
+	assert_int_equal(srq_param().outstanding_dto_count, 0);
+	fake_hold(false);
+}
+
+/* The connection is accepted and not established, and a message is arriving. */
+static void receive_before_established(void)
+{
+	DAT_CR_HANDLE cr;
+
+	replace_b();
+	post_buffer(1);
+	assert_int_equal(rig_ask(&rig, RIG_WAIT_US, NULL, 0), DAT_SUCCESS);
+	cr = rig_request(&rig);
+	fake_hold(true);
+	assert_int_equal(core_cr_accept(cr, rig.b.ep, 0, NULL), DAT_SUCCESS);
+	fake_take_buffer();
+}
+
+/* EP-FREE-26 */
+static void ep_free__accepted_and_receiving__buffer_consumed(void **state)
+{
+	(void)state;
+	fake_silent_srqs(true);
+	receive_before_established();
+	assert_int_equal(core_ep_free(rig.b.ep), DAT_SUCCESS);
+	assert_int_equal(srq_param().outstanding_dto_count, 0);
+	fake_hold(false);
+	fake_silent_srqs(false);
+}
+
+/* The buffer is consumed a little later. */
+static void ep_disconnect__accepted_and_receiving__buffer_consumed(void **state)
+{
+	(void)state;
+	fake_silent_srqs(true);
+	receive_before_established();
+	assert_int_equal(core_ep_disconnect(rig.b.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	for (int ms = 0; ms < 5000 && srq_param().outstanding_dto_count; ms++)
+		usleep(1000);
+	assert_int_equal(srq_param().outstanding_dto_count, 0);
+	assert_int_equal(core_ep_free(rig.b.ep), DAT_SUCCESS);
+	assert_int_equal(core_srq_free(srq), DAT_SUCCESS);
+	fake_hold(false);
+	fake_silent_srqs(false);
+}
+
+/* SRQ-FREE-01: the device refuses to free the SRQ until the queue pair is gone */
+static void srq_free__queue_pair_still_there__freed_later(void **state)
+{
+	(void)state;
+	receive_before_established();
+	assert_int_equal(core_ep_disconnect(rig.b.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	assert_int_equal(core_ep_free(rig.b.ep), DAT_SUCCESS);
+	assert_int_equal(core_srq_free(srq), DAT_SUCCESS);
+	fake_hold(false); /* rig_close checks that nothing is left */
+}
+
+/* SRQ-USE-07 SRQ-RECV-02: a buffer that waited gets the place of one that was dropped */
+static void ep_free__while_receiving__next_buffer_posted(void **state)
+{
+	(void)state;
+	assert_int_equal(core_srq_free(srq), DAT_SUCCESS);
+	make_srq(1);
+	assert_int_equal(core_srq_resize(srq, 2), DAT_SUCCESS);
+	receive_into_srq();
+	post_buffer(2);
+	replace_b();
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	assert_int_equal(core_ep_reset(rig.a.ep), DAT_SUCCESS);
+	assert_int_equal(rig_connect(&rig, NULL, 0), DAT_SUCCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
+	assert_int_equal(rig_send(&rig, &rig.a, 8, 3, 0), DAT_SUCCESS);
+	rig_expect_dto(&rig.b, 2, DAT_DTO_SUCCESS);
+	rig_expect_dto(&rig.a, 3, DAT_DTO_SUCCESS);
+}
+
+/* SRQ-USE-15 SRQ-RECV-30: the state and one event; buffers are still accepted */
+static void srq__device_reports_an_error__state_and_event(void **state)
+{
+	DAT_EVENT event;
+
+	(void)state;
+	connect_to_srq();
+	assert_int_equal(srq_param().srq_state, DAT_SRQ_STATE_OPERATIONAL);
+	fake_fail_srq();
+	fake_fail_srq();
+	event = rig_event(rig.async);
+	assert_int_equal(event.event_number, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR);
+	assert_ptr_equal(event.event_data.asynch_error_event_data.dat_handle, srq);
+	assert_int_equal(event.event_data.asynch_error_event_data.reason, DAT_SRQ_OTHER_ERROR);
+	assert_int_equal(srq_param().srq_state, DAT_SRQ_STATE_ERROR);
+	post_buffer(1);
+	fake_hold(true); /* the second report was handled before */
+	fake_hold(false);
+	rig_no_event(rig.async);
+}
+
 /*
  * SRQ-GEN-02 EP-CRSRQ-46 SRQ-CREATE-23: a device without shared receive queues. No handle can name
  * one, so any is given.
@@ -335,6 +459,12 @@ int main(void)
 		SRQ_TEST(ep_free__while_receiving_device_silent__buffer_consumed),
 		SRQ_TEST(disconnect__while_receiving__buffer_flushed),
 		SRQ_TEST(disconnect__while_receiving_device_silent__buffer_flushed),
+		SRQ_TEST(ep_free__many_completions_wait__buffers_consumed),
+		SRQ_TEST(ep_free__accepted_and_receiving__buffer_consumed),
+		SRQ_TEST(ep_disconnect__accepted_and_receiving__buffer_consumed),
+		SRQ_TEST(srq_free__queue_pair_still_there__freed_later),
+		SRQ_TEST(ep_free__while_receiving__next_buffer_posted),
+		SRQ_TEST(srq__device_reports_an_error__state_and_event),
 		cmocka_unit_test(srq__device_has_none__model_not_supported),
 	};
 

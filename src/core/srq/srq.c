@@ -187,6 +187,20 @@ void core_srq_check_watermark_locked(struct core_srq *srq)
 			    DAT_SRQ_LOW_WATERMARK_EVENT);
 }
 
+/* SRQ-USE-15 */
+void core_srq_failed(struct core_ref ref)
+{
+	struct core_srq *srq = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_SRQ);
+
+	if (!srq)
+		return;
+	if (!srq->has_failed)
+		core_ia_async_event(srq->ia, DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR, srq->cell,
+				    DAT_SRQ_OTHER_ERROR);
+	srq->has_failed = true;
+	core_handle_unlock(ref.cell);
+}
+
 void core_srq_copy_buffer_locked(struct core_srq_user *user, const struct core_wqe *wqe)
 {
 	DAT_LMR_TRIPLET *iov = user->taken.iov;
@@ -306,7 +320,8 @@ DAT_RETURN core_srq_query(DAT_SRQ_HANDLE srq_handle, DAT_SRQ_PARAM_MASK mask, DA
 		ret = core_bad_null(CORE_ARG(srq_query, 3, srq_param));
 	} else {
 		param->ia_handle = srq->ia->cell;
-		param->srq_state = DAT_SRQ_STATE_OPERATIONAL;
+		param->srq_state =
+			srq->has_failed ? DAT_SRQ_STATE_ERROR : DAT_SRQ_STATE_OPERATIONAL;
 		param->pz_handle = srq->pz->cell;
 		param->max_recv_dtos = (DAT_COUNT)srq->queue.capacity;
 		param->max_recv_iov = (DAT_COUNT)srq->iov_max;

@@ -50,6 +50,7 @@ struct core_srq {
 	void *transport;  /* the device's queue; NULL: the core assigns the buffers */
 
 	struct core_recv_queue queue; /* the available buffers */
+	bool has_failed;	      /* DAT_SRQ_STATE_ERROR */
 	uint32_t outstanding;	      /* buffers available, taken, or completed but not dequeued */
 	DAT_COUNT low_watermark;
 	bool is_armed;	/* the low watermark is set and its event was not raised yet */
@@ -99,6 +100,8 @@ void core_srq_serve_all(struct core_ia *ia);
 void core_srq_return(struct core_ref ref);
 /* The same for a caller that keeps the SRQ alive. */
 void core_srq_return_one(struct core_srq *srq);
+/* The device has reported that it serves the SRQ no longer: raises the event. No lock held. */
+void core_srq_failed(struct core_ref ref);
 /* Raises the low watermark event if it is due. SRQ locked. */
 void core_srq_check_watermark_locked(struct core_srq *srq);
 
