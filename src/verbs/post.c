@@ -81,7 +81,7 @@ bool vrb_starts_read(const struct vrb_conn *conn, const struct core_req *req)
 }
 
 static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req *req,
-			     bool is_signalled)
+			     bool is_signalled, bool is_own)
 {
 	uint32_t flags = is_signalled ? IBV_SEND_SIGNALED : 0;
 
@@ -94,9 +94,10 @@ static uint32_t device_flags(const struct vrb_conn *conn, const struct core_req 
 	 * A post copies inline data at once, but a fenced request must send what the RDMA Reads
 	 * before it fetch (DTO-30). So no fenced request is inline. The provider counts Reads on
 	 * siw only, and consumers rarely fence without one, so a test for outstanding Reads would
-	 * gain little.
+	 * gain little. Nor is a request inline that had to wait: the consumer may free its region
+	 * meanwhile. The device checks the key of the region, a copy does not.
 	 */
-	if (req->op != CORE_OP_RDMA_READ && req->len &&
+	if (is_own && req->op != CORE_OP_RDMA_READ && req->len &&
 	    !(req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) &&
 	    req->len <= conn->adapter->limits.inline_max)
 		flags |= IBV_SEND_INLINE;
@@ -183,10 +184,12 @@ static void note_posted(struct vrb_conn *conn, struct core_req *req, bool is_sig
 	vrb_note_unsignalled(req, !is_signalled);
 }
 
-/* Adds the work requests of a request. False: the region of a local segment is gone, and nothing
- * was added. */
+/*
+ * Adds the work requests of a request. is_own: the call that posts the request is under way. False:
+ * the region of a local segment is gone, and nothing was added.
+ */
 static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_req *req,
-			struct batch *batch)
+			bool is_own, struct batch *batch)
 {
 	bool is_read = req->op == CORE_OP_RDMA_READ;
 	bool has_verification = needs_verification(conn, req);
@@ -207,7 +210,7 @@ static bool add_request(struct vrb_conn *conn, struct core_ep *ep, struct core_r
 	}
 	wr->wr_id = vrb_work_id(has_verification ? VRB_WORK_PART : VRB_WORK_REQUEST, conn->key,
 				req->sequence);
-	wr->send_flags = device_flags(conn, req, is_signalled && !has_verification);
+	wr->send_flags = device_flags(conn, req, is_signalled && !has_verification, is_own);
 	set_opcode(conn, req, wr);
 	if (has_verification)
 		add_verification(conn, req, batch);
@@ -283,7 +286,8 @@ static void fail_request(struct vrb_conn *conn, struct core_ep *ep, struct core_
 	vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_BROKEN);
 }
 
-void vrb_post_requests(struct vrb_conn *conn, struct core_ep *ep)
+/* own: the request whose call is under way, or NULL. */
+static void post_requests(struct vrb_conn *conn, struct core_ep *ep, const struct core_req *own)
 {
 	struct batch batch;
 
@@ -304,7 +308,7 @@ void vrb_post_requests(struct vrb_conn *conn, struct core_ep *ep)
 			break;
 		if (batch.count > BATCH - 2 && !batch_send(conn, ep, &batch))
 			return;
-		if (!add_request(conn, ep, req, &batch)) {
+		if (!add_request(conn, ep, req, req == own, &batch)) {
 			fail_request(conn, ep, req, &batch);
 			return;
 		}
@@ -314,17 +318,21 @@ void vrb_post_requests(struct vrb_conn *conn, struct core_ep *ep)
 		vrb_conn_close(conn, ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 }
 
+void vrb_post_requests(struct vrb_conn *conn, struct core_ep *ep)
+{
+	post_requests(conn, ep, NULL);
+}
+
 void vrb_post_request(struct core_ep *ep, struct core_req *req)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
 	int state;
 
-	(void)req; /* requests that wait before it are posted, too */
 	if (!conn)
 		return;
 	vrb_note_activity(&conn->adapter->has_posted);
 	state = core_cancel_off();
-	vrb_post_requests(conn, ep);
+	post_requests(conn, ep, req); /* and those that wait before it */
 	vrb_update_slow_reasons(ep);
 	core_cancel_restore(state);
 }

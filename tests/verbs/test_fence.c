@@ -195,6 +195,81 @@ static void expect_bound(const struct rig_ep *ep)
 	assert_int_equal(event.event_data.rmr_completion_event_data.status, DAT_RMR_BIND_SUCCESS);
 }
 
+/* A Send of 8 bytes from that region waits behind a bind, which waits for a message. */
+static void send_behind_bind(DAT_RMR_HANDLE rmr, DAT_LMR_CONTEXT lkey, unsigned char *from)
+{
+	DAT_LMR_TRIPLET seg = {
+		.lmr_context = lkey, .virtual_address = (uintptr_t)from, .segment_length = 8};
+
+	fill(8);
+	assert_int_equal(rig_recv(&rig, &rig.b, 8, RECV), DAT_SUCCESS);
+	assert_int_equal(rig_recv(&rig, &rig.b, 8, RECV), DAT_SUCCESS);
+	fake_hold(true);
+	assert_int_equal(rig_send(&rig, &rig.a, 8, MESSAGE, 0), DAT_SUCCESS);
+	bind_at(&rig.a, rmr, 0);
+	assert_int_equal(core_ep_post_send(rig.a.ep, 1, &seg, (DAT_DTO_COOKIE){.as_64 = FENCED}, 0),
+			 DAT_SUCCESS);
+}
+
+static void finish_behind_bind(DAT_DTO_COMPLETION_STATUS status)
+{
+	rig_expect_dto(&rig.a, MESSAGE, DAT_DTO_SUCCESS);
+	expect_bound(&rig.a);
+	fake_hold(false);
+	rig_expect_dto(&rig.a, FENCED, status);
+	rig_expect_dto(&rig.b, RECV, DAT_DTO_SUCCESS);
+}
+
+static unsigned char own[64] = {7, 7, 7, 7, 7, 7, 7, 7};
+
+static DAT_LMR_HANDLE make_own(DAT_LMR_CONTEXT *lkey)
+{
+	DAT_REGION_DESCRIPTION region = {.for_va = own};
+	DAT_RMR_CONTEXT rkey;
+	DAT_LMR_HANDLE lmr;
+
+	assert_int_equal(core_lmr_create(rig.ia, DAT_MEM_TYPE_VIRTUAL, region, sizeof(own), rig.pz,
+					 DAT_MEM_PRIV_LOCAL_READ_FLAG, &lmr, lkey, &rkey, NULL,
+					 NULL),
+			 DAT_SUCCESS);
+	return lmr;
+}
+
+/* LMR-FREE-06 LMR-FREE-17 DTO-96: the region of a request that waits in the provider is freed */
+static void lmr_free__send_waits_behind_bind__local_protection(void **state)
+{
+	DAT_LMR_CONTEXT lkey;
+	DAT_RMR_HANDLE rmr;
+	DAT_LMR_HANDLE lmr;
+
+	(void)state;
+	assert_int_equal(core_rmr_create(rig.pz, &rmr), DAT_SUCCESS);
+	lmr = make_own(&lkey);
+	send_behind_bind(rmr, lkey, own);
+	assert_int_equal(core_lmr_free(lmr), DAT_SUCCESS);
+	finish_behind_bind(DAT_DTO_ERR_LOCAL_PROTECTION);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_BROKEN);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_dto(&rig.b, RECV, DAT_DTO_ERR_FLUSHED);
+}
+
+/* LMR-FREE-06: the device checks the region of such a request, so its data are not inline */
+static void post_send__waits_behind_bind__not_inline(void **state)
+{
+	const unsigned before = fake_inlines();
+	DAT_LMR_CONTEXT lkey;
+	DAT_RMR_HANDLE rmr;
+
+	(void)state;
+	assert_int_equal(core_rmr_create(rig.pz, &rmr), DAT_SUCCESS);
+	(void)make_own(&lkey);
+	send_behind_bind(rmr, lkey, own);
+	finish_behind_bind(DAT_DTO_SUCCESS);
+	rig_expect_dto(&rig.b, RECV, DAT_DTO_SUCCESS);
+	check_bytes(HALF, 8, 7);
+	assert_int_equal(fake_inlines() - before, 1); /* the message */
+}
+
 /*
  * DTO-30: a bind waits for the message in front of it, both other requests wait for the bind, and
  * one call of the device posts them. Only this thread polls between the message and the bind.
@@ -411,6 +486,8 @@ static void post_rdma_write__siw_no_reads_allowed__one_verified_in_flight(void *
 		joined(post_rdma_write__fenced_behind_read__writes_what_it_read),                  \
 		joined(post_rdma_read__fenced_behind_read__starts_after_it),                       \
 		joined(post__fenced_and_read_wait_for_bind__carries_what_it_read),                 \
+		joined(lmr_free__send_waits_behind_bind__local_protection),                        \
+		joined(post_send__waits_behind_bind__not_inline),                                  \
 		joined(post_send__not_fenced__overtakes_read),                                     \
 		joined(post_send__fenced_behind_read__others_go_on),                               \
 		bare(post_rdma_read__peer_serves_fewer__never_more_in_flight),                     \
