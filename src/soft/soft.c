@@ -115,6 +115,7 @@ static int soft_ia_open(struct core_ia *ia)
 	if (rc < 0)
 		return rc;
 	choose_transport(ia);
+	fill_limits(ia);
 	adapter = calloc(1, sizeof(*adapter));
 	if (!adapter)
 		return -ENOMEM;
@@ -128,7 +129,6 @@ static int soft_ia_open(struct core_ia *ia)
 	rc = iw_engine_create(adapter, &adapter->tcp);
 	if (rc < 0)
 		goto err_shm;
-	fill_limits(ia);
 	ia->transport = adapter;
 	return 0;
 err_shm:

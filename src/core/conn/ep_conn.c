@@ -289,14 +289,28 @@ static void conn_raise(struct core_ep *ep, DAT_EVENT_NUMBER number, DAT_COUNT si
 	core_evd_post(ep->connect_evd, &event, true);
 }
 
+/* Keeps the acceptor's private data for the endpoint; returns their size. */
+static uint32_t conn_keep_private(struct core_ep *ep, const struct transport_conn_param *peer)
+{
+	uint32_t size = peer->private_data_size;
+	uint32_t limit = (uint32_t)ep->ia->provider_attr.max_private_data_size;
+
+	/* a defect of the transport, which has to refuse them: none is better than a part */
+	if (size > limit) {
+		core_log(CORE_LOG_ERROR, "%s: %u bytes of private data dropped, the limit is %u",
+			 core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text, size, limit);
+		return 0;
+	}
+	if (size)
+		memcpy(ep->private_data, peer->private_data, size);
+	return size;
+}
+
 void core_ep_established(struct core_ep *ep, const struct transport_conn_param *peer)
 {
 	bool is_active = ep->state == DAT_EP_STATE_ACTIVE_CONNECTION_PENDING;
-	uint32_t size = is_active ? peer->private_data_size : 0;
+	uint32_t size = is_active ? conn_keep_private(ep, peer) : 0;
 
-	assert(size <= (uint32_t)ep->ia->provider_attr.max_private_data_size);
-	if (size)
-		memcpy(ep->private_data, peer->private_data, size);
 	ep->private_data_size = (DAT_COUNT)size;
 	ep->peer_read_in = peer->read_in;
 	ep->is_breaking = false;

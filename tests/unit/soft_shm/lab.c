@@ -128,6 +128,7 @@ static void make_engine(struct lab *lab)
 	engine->ia = &lab->ia;
 	engine->adapter = &lab->adapter;
 	engine->settings = lab->ia.settings;
+	engine->private_max = LAB_PRIVATE_MAX;
 	atomic_init(&engine->refs, 1000); /* never freed: it is part of the lab */
 	atomic_init(&engine->deadline_ns, UINT64_MAX);
 	core_lock_init(&engine->lock);

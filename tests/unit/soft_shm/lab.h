@@ -29,6 +29,7 @@
 #define LAB_GUARD 4096u /* on either side of the memory, must never change */
 #define LAB_RECEIVES 8u
 #define LAB_REQUESTS 8u
+#define LAB_PRIVATE_MAX 64u
 #define LAB_EVENTS 64u /* more than one pass completes */
 /* Distinguishes events of Receives from those of requests. */
 #define LAB_RECEIVE_COOKIE (1ull << 63)

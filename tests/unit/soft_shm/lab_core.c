@@ -77,7 +77,7 @@ void core_ep_leave(struct core_ep *ep)
 
 void core_ep_established(struct core_ep *ep, const struct transport_conn_param *peer)
 {
-	(void)peer;
+	LAB_MUST(peer->private_data_size <= LAB_PRIVATE_MAX);
 	ep->state = DAT_EP_STATE_CONNECTED;
 }
 

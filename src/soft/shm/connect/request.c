@@ -312,6 +312,8 @@ int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, struct shm_pac
 
 	if (conn->is_kept != (accept->head.type == SHM_WIRE_ACCEPT_KEPT))
 		return -EPROTO;
+	if (!shm_setup_takes_private(conn, accept->private_size))
+		return -EPROTO;
 	if (!conn->is_kept)
 		rc = learn_peer(conn, packet);
 	else

@@ -52,6 +52,7 @@ int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_o
 	engine->ia = adapter->ia;
 	engine->adapter = adapter;
 	engine->settings = adapter->ia->settings;
+	engine->private_max = (uint32_t)adapter->ia->provider_attr.max_private_data_size;
 	soft_thread_init(&engine->service);
 	atomic_init(&engine->refs, 1);
 	atomic_init(&engine->deadline_ns, UINT64_MAX);

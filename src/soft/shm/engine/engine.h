@@ -68,6 +68,7 @@ struct shm_engine {
 	struct core_ia *ia; /* must not be dereferenced once `is_stopping` is set */
 	struct soft_adapter *adapter;
 	struct core_settings settings;
+	uint32_t private_max; /* longest private data of the adapter */
 	struct shm_dir *dir; /* where other containers look for us (connect/dir.h); NULL: nowhere */
 	uint8_t token[SHM_TOKEN_SIZE]; /* a peer that can read it can read this process */
 	struct soft_thread service;
