@@ -104,19 +104,30 @@ void shm_ep_post_request(struct core_ep *ep, struct core_req *req)
 		shm_engine_activate(conn->engine, conn);
 }
 
+/* Does something of ours wait for the end of an earlier request, which a pass would notice? */
+static bool is_pass_awaited(const struct shm_conn *conn, const struct core_ep *ep)
+{
+	return conn->tx_next != ep->req.tail || conn->is_draining || conn->is_failing;
+}
+
 void shm_ep_post_recv(struct core_ep *ep)
 {
 	struct shm_ep *mine = ep->transport;
 	struct shm_conn *conn = mine->conn;
 	uint64_t budget = SHM_BUDGET;
+	uint32_t acked;
 	int rc;
 
 	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED || !conn->arrival.is_blocked)
 		return;
+	acked = shm_conn_acked(conn);
 	rc = shm_rx_run(conn, ep, &budget);
 	if (rc < 0)
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
 	after_post(conn, ep);
+	/* the messages brought acknowledgements, and nothing else may cause a pass any more */
+	if (shm_conn_acked(conn) != acked && is_pass_awaited(conn, ep))
+		shm_conn_serve_later(conn);
 }
 
 void shm_ep_abort(struct core_ep *ep)
