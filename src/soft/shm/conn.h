@@ -176,6 +176,7 @@ struct shm_conn {
 	bool was_established;
 	bool is_end_agreed;	    /* both sides know that the connection has ended */
 	_Atomic bool is_distrusted; /* the wait for its announcement timed out */
+	_Atomic bool is_shut;	    /* its gate was closed during such a wait: it has to end */
 
 	_Atomic uint64_t counters[SHM_COUNT_END]; /* written with the endpoint locked */
 

@@ -25,6 +25,7 @@
 #include "lab.h"
 #include "soft/fds.h"
 #include "soft/key.h"
+#include "soft/shm/engine/service.h"
 #include "soft/shm/state.h"
 #include "soft/shm/transfer/direct.h"
 
@@ -215,6 +216,55 @@ static void is_key_in_use__given__barrier_if_a_peer_passes_no_fence(void **state
 	atomic_store(&stage->lab->peer->is_unfenced, 0);
 }
 
+/* --- a peer that is stopped in the middle of a copy --- */
+
+/* A dead key that the peer still announces. */
+static uint32_t stalled_key(void)
+{
+	uint32_t key = add(stage->lab->memory);
+
+	atomic_store(&stage->lab->peer->announce, key);
+	soft_keys_invalidate(stage->lab->adapter.keys, key);
+	return key;
+}
+
+static bool is_gate_closed(void)
+{
+	return atomic_load(&stage->lab->conn->segment->side[SHM_PASSIVE].revoked) != 0;
+}
+
+/* RMR-FREE-14 LMR-FREE-21: it cannot use the connection any more, so the connection ends. */
+static void is_key_in_use__peer_continues_behind_the_closed_gate__connection_ends(void **state)
+{
+	struct lab *lab = stage->lab;
+	uint32_t key = stalled_key();
+
+	(void)state;
+	lab->engine.settings.peer_timeout_ms = 0;
+	assert_true(shm_engine_is_key_in_use(&lab->engine, key));
+	assert_true(is_gate_closed());
+	atomic_store(&lab->peer->announce, 0);
+	assert_false(shm_engine_is_key_in_use(&lab->engine, key));
+	soft_keys_release(lab->adapter.keys, key);
+	shm_service_pending(&lab->engine);
+	assert_int_equal(lab->end, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+/* RMR-FREE-14 LMR-FREE-21: the bind waits for a while behind the gate, not for the peer. */
+static void is_key_in_use__peer_stays_stopped__connection_ends(void **state)
+{
+	struct lab *lab = stage->lab;
+	uint32_t key = stalled_key();
+
+	(void)state;
+	while (shm_engine_is_key_in_use(&lab->engine, key))
+		sched_yield();
+	assert_true(is_gate_closed());
+	soft_keys_release(lab->adapter.keys, key);
+	shm_service_pending(&lab->engine);
+	assert_int_equal(lab->end, DAT_CONNECTION_EVENT_BROKEN);
+}
+
 /* --- the peer --- */
 
 static int announce(const struct shm_map *map, uint32_t key)
@@ -397,6 +447,8 @@ int main(void)
 		TEST(wait_key__not_given__no_barrier),
 		TEST(wait_key__given__barrier_if_a_peer_passes_no_fence),
 		TEST(is_key_in_use__given__barrier_if_a_peer_passes_no_fence),
+		TEST(is_key_in_use__peer_continues_behind_the_closed_gate__connection_ends),
+		TEST(is_key_in_use__peer_stays_stopped__connection_ends),
 		TEST(announce__mapped_memory_often__says_that_it_passes_no_fence),
 		TEST(announce__memory_not_mapped__never_goes_without),
 		TEST(map_asked__memory_of_a_sealed_file__given_and_marked),

@@ -20,6 +20,11 @@ static void serve_locked(struct shm_conn *conn, struct core_ep *ep, uint64_t now
 		shm_conn_fail_setup(conn, ep, conn->failure);
 		return;
 	}
+	/* LMR-FREE-21 RMR-FREE-14: it was in the middle of a copy for too long */
+	if (atomic_load(&conn->is_shut) || atomic_load(&conn->is_distrusted)) {
+		shm_service_give_up(conn, ep);
+		return;
+	}
 	switch (state) {
 	case SHM_CALLING:
 	case SHM_REQUESTED:
@@ -35,10 +40,7 @@ static void serve_locked(struct shm_conn *conn, struct core_ep *ep, uint64_t now
 			shm_setup_send_accept(conn);
 		break;
 	case SHM_ESTABLISHED:
-		if (atomic_load(&conn->is_distrusted))
-			shm_service_give_up(conn, ep);
-		else
-			shm_conn_pass(conn, ep);
+		shm_conn_pass(conn, ep);
 		break;
 	default:
 		shm_conn_finish(conn, ep);

@@ -75,6 +75,8 @@ static void close_gate(struct shm_conn *conn)
 {
 	struct shm_engine *engine = conn->engine;
 
+	/* first: who sees it closed can also see why, and ends the connection */
+	atomic_store(&conn->is_shut, true);
 	atomic_store(&conn->mine->revoked, 1);
 	/* each processor answers: a virtual one that its host has stopped runs again */
 	core_fence_heavy(CORE_FENCE_HOST);
@@ -85,8 +87,8 @@ static void close_gate(struct shm_conn *conn)
 
 /*
  * LMR-FREE-21 for a caller that must not block: true if the peer is dead, or has been in the middle
- * of a copy through this key for longer than the time-out. The service thread then ends the
- * connection.
+ * of a copy through this key for longer than the time-out. The service thread ends the connection,
+ * also if the peer continues before it is overdue: behind a closed gate it can do nothing more.
  */
 static bool is_overdue(struct shm_conn *conn, uint32_t key)
 {
@@ -114,6 +116,7 @@ static bool is_overdue(struct shm_conn *conn, uint32_t key)
 	/* revoke first, so that the peer does not copy when it continues */
 	if (!closed_ns) {
 		close_gate(conn);
+		shm_conn_serve_later(conn);
 		return false;
 	}
 	if (now - closed_ns < PIECE_NS)
