@@ -178,6 +178,7 @@ void shm_setup_restart(struct shm_conn *conn, struct core_ep *ep)
 	next->give_up_ns = conn->give_up_ns;
 	next->port = conn->port;
 	next->read_limit = conn->read_limit;
+	next->pz = conn->pz;
 	shm_conn_set_deadline(conn, 0);
 	shm_conn_drop(conn, ep);
 	shm_conn_attach(next, ep);

@@ -46,11 +46,12 @@ static int segment_file(void)
 }
 
 /* Without a key table. */
-static void peer_answers(struct peer *peer, enum shm_wire_type type)
+static void peer_answers_with(struct peer *peer, enum shm_wire_type type, uint32_t ability)
 {
 	union shm_wire wire;
 
 	shm_wire_prepare(&wire, type);
+	wire.accept.side.ability = ability;
 	if (type == SHM_WIRE_ACCEPT)
 		peer->segment_fd = segment_file();
 	peer_send(peer, &wire, &peer->segment_fd, type == SHM_WIRE_ACCEPT);
@@ -58,6 +59,11 @@ static void peer_answers(struct peer *peer, enum shm_wire_type type)
 		peer_map(peer);
 	assert_int_equal(peer_receive(peer), SHM_WIRE_READY);
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+static void peer_answers(struct peer *peer, enum shm_wire_type type)
+{
+	peer_answers_with(peer, type, 0);
 }
 
 /* Our endpoint connects to the peer and disconnects. */
@@ -183,6 +189,45 @@ static void connect__kept_socket_refused__requests_again_in_another_segment(void
 	peer_close(&next);
 	expect(DAT_CONNECTION_EVENT_BROKEN);
 	munmap(peer.segment, sizeof(*peer.segment));
+	close(listener);
+}
+
+/* Registers a page of a file that a peer can map. */
+static DAT_RMR_CONTEXT register_file(void)
+{
+	DAT_REGION_DESCRIPTION region;
+	DAT_LMR_CONTEXT lkey;
+	DAT_RMR_CONTEXT rkey;
+	DAT_LMR_HANDLE lmr;
+	int fd = memfd_create("region", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	region.for_va = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(region.for_va, MAP_FAILED);
+	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, 4096, stage.pz,
+			   DAT_MEM_PRIV_ALL_FLAG, &lmr, &lkey, &rkey, NULL, NULL));
+	return rkey; /* the descriptor stays open: it is what the peer gets */
+}
+
+/* PZ-CREATE-04: the new connection knows the zone of the endpoint. */
+static void connect__kept_socket_refused__peer_may_map_our_memory(void **state)
+{
+	int listener = peer_listen(STRANGE_QUAL);
+	struct peer peer, next;
+	DAT_RMR_CONTEXT rkey = register_file();
+
+	(void)state;
+	ask_again(&peer, listener);
+	peer_word(&peer, SHM_WIRE_REJECT, SHM_WHY_KEPT);
+	peer_close(&peer);
+	peer_accept(&next, listener);
+	peer_answers_with(&next, SHM_WIRE_ACCEPT, SHM_ABLE_TRUST);
+	peer_word(&next, SHM_WIRE_MAP_ASK, rkey);
+	assert_int_equal(peer_receive(&next), SHM_WIRE_MAP_GIVE);
+	peer_close(&next);
+	expect(DAT_CONNECTION_EVENT_BROKEN);
 	close(listener);
 }
 
@@ -332,6 +377,7 @@ int main(void)
 		TEST(connect__peer_answers_by_the_end__rejected),
 		TEST(connect__first_request_refused_as_kept__rejected),
 		TEST(connect__kept_socket_refused__requests_again_in_another_segment),
+		TEST(connect__kept_socket_refused__peer_may_map_our_memory),
 		TEST(connect__no_descriptor_left__what_is_kept_makes_room),
 		TEST(peer__asks_at_once__accepted),
 		TEST(connect__peer_brings_descriptors_with_a_kept_answer__rejected),
