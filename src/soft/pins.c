@@ -6,6 +6,8 @@
 
 #include "soft/copy.h"
 
+#define SOFT_PAGE 4096u /* or a part of one */
+
 /* What to pin, beside the range. */
 struct pin_what {
 	const DAT_LMR_TRIPLET *list;
@@ -104,4 +106,28 @@ int soft_scatter(const struct soft_pins *pins, const uint8_t *from)
 		from += iov->iov_len;
 	}
 	return 0;
+}
+
+/* A page that is written to is copied onto itself. */
+static bool is_page_gone(uintptr_t at, enum core_mem_use use)
+{
+	uint8_t byte;
+	void *to = use == CORE_MEM_TARGET ? (void *)at : &byte;
+
+	return soft_copy_safe_unordered(to, (const void *)at, 1) == -EFAULT;
+}
+
+bool soft_is_gone(const struct soft_pins *pins, enum core_mem_use use)
+{
+	uint32_t i;
+
+	for (i = 0; i < pins->count; i++) {
+		uintptr_t at = (uintptr_t)pins->iov[i].iov_base;
+		uintptr_t end = at + pins->iov[i].iov_len;
+
+		for (; at < end; at = (at | (SOFT_PAGE - 1)) + 1)
+			if (is_page_gone(at, use))
+				return true;
+	}
+	return false;
 }

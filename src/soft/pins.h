@@ -6,6 +6,7 @@
 #ifndef SOFT_PINS_H
 #define SOFT_PINS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
@@ -28,5 +29,11 @@ void soft_unpin(struct soft_pins *pins);
 /* Copies between pinned segments of the consumer and memory of ours (copy.h). */
 int soft_gather(uint8_t *to, const struct soft_pins *pins);
 int soft_scatter(const struct soft_pins *pins, const uint8_t *from);
+
+/*
+ * Can a page of it not be accessed in that way any more? After a copy that has failed: the kernel
+ * does not say whose memory it was.
+ */
+bool soft_is_gone(const struct soft_pins *pins, enum core_mem_use use);
 
 #endif

@@ -17,6 +17,7 @@
 
 #define PAGE 4096u
 #define PAGES 4u
+#define LARGE (3 * PAGE) /* a Send that the receiver may fetch */
 #define FILLED 0x5a
 
 /* The memory, and the counters of its fault handler. */
@@ -75,8 +76,9 @@ static int setup(void **state)
 	static struct fixture fixture;
 
 	dt_pair_open(&fixture.pair);
-	dt_buf_create(&fixture.pair.ia, fixture.pair.ia.pz, &fixture.local, PAGE, CONF_LOCAL);
-	memset(fixture.local.p, FILLED, PAGE);
+	dt_buf_create(&fixture.pair.ia, fixture.pair.ia.pz, &fixture.local, PAGES * PAGE,
+		      CONF_LOCAL);
+	memset(fixture.local.p, FILLED, PAGES * PAGE);
 	gone.memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			   -1, 0);
 	assert_ptr_not_equal(gone.memory, MAP_FAILED);
@@ -343,6 +345,7 @@ static void receive__unmapped_and_nobody_polls__local_protection(void **state)
 {
 	check_in_library_thread(*state, unmap, 8);
 	check_in_library_thread(*state, unmap, PAGE);
+	check_in_library_thread(*state, unmap, LARGE);
 }
 
 static void protect(void)
@@ -360,6 +363,7 @@ static void receive__read_only__local_protection_or_faults_there(void **state)
 		return;
 	check_in_library_thread(fixture, protect, 8);
 	check_in_library_thread(fixture, protect, PAGE);
+	check_in_library_thread(fixture, protect, LARGE);
 	check_receive(fixture, protect, 8);
 	check_receive(fixture, protect, PAGE);
 }

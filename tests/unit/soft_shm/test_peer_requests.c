@@ -114,6 +114,24 @@ static void write__own_memory_gone__local_protection(void **state)
 	lab->end = BROKEN;
 }
 
+/* LMR-USE-14: the same for memory that can be read and not written. */
+static void read__own_memory_read_only__local_protection(void **state)
+{
+	struct lab *lab = *state;
+	const size_t page = 4096;
+	uint8_t *gone = (uint8_t *)(((uintptr_t)lab->memory + page - 1) & ~(page - 1)) + page;
+	const size_t before = (size_t)(gone - lab->memory) - 10;
+
+	ABILITY_NEED_VM_CALLS();
+	assert_int_equal(mprotect(gone, page, PROT_READ), 0);
+	assert_true(lab_post(lab, CORE_OP_RDMA_READ, before, 100, lab->peer_rkey,
+			     (uintptr_t)lab->peer_memory));
+	assert_int_equal(mprotect(gone, page, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(lab->done_status, DAT_DTO_ERR_LOCAL_PROTECTION);
+	assert_false(lab_is_open(lab));
+	lab->end = BROKEN;
+}
+
 /* The memory of the peer cannot be accessed, although its table lists it. */
 static void write__memory_of_the_peer_gone__remote_access(void **state)
 {
@@ -249,6 +267,34 @@ static void message__from_mapped_memory__fetched_by_the_mapping(void **state)
 	close(fd);
 }
 
+/* LMR-USE-14: the sender is not to blame if the kernel cannot write into our Receive. */
+static void message__receive_gone_when_it_is_fetched__local_protection_here(void **state)
+{
+	struct lab *lab = *state;
+	const size_t page = 4096;
+	uint8_t *gone = (uint8_t *)(((uintptr_t)lab->memory + page - 1) & ~(page - 1)) + page;
+	struct shm_source source = {
+		.key = lab->peer_rkey, .address = (uintptr_t)lab->peer_memory, .length = 3 * page};
+
+	ABILITY_NEED_VM_CALLS();
+	hold(lab);
+	lab->conn->remote.has_pull = true;
+	assert_true(lab_post_receive(lab, 0, 3 * page));
+	assert_int_equal(mprotect(gone, page, PROT_READ), 0);
+	ask(lab,
+	    (struct shm_entry){.type = SHM_ENTRY_PULL,
+			       .flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+			       .payload = sizeof(source),
+			       .length = 3 * page},
+	    &source);
+	assert_int_equal(mprotect(gone, page, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(lab->received, 1);
+	assert_int_equal(lab->receive_status, DAT_DTO_ERR_LOCAL_PROTECTION);
+	assert_int_equal(failed(lab), SHM_FAILED(SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_RESPONDER));
+	assert_int_equal(lab->end, BROKEN);
+	shm_conn_put(lab->conn);
+}
+
 /* Our own longer Sends are not copied into the ring if the peer has mapped their memory. */
 static void send__memory_given_to_the_peer__named_and_not_copied(void **state)
 {
@@ -314,6 +360,8 @@ int main(void)
 		RING(send__ring_full__goes_on_when_there_is_space),
 		CMA(write__by_the_kernel__checked_in_the_table_of_the_peer),
 		CMA(write__own_memory_gone__local_protection),
+		CMA(read__own_memory_read_only__local_protection),
+		CMA(message__receive_gone_when_it_is_fetched__local_protection_here),
 		CMA(write__memory_of_the_peer_gone__remote_access),
 		CMA(write__peer_has_revoked__touches_nothing),
 		cmocka_unit_test_setup_teardown(write__memory_file_given__mapped_and_checked_by_key,

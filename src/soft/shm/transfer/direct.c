@@ -172,23 +172,6 @@ out:
 	return rc;
 }
 
-/* Does our own memory explain why a copy failed? The kernel does not say whose memory it was. */
-static bool is_ours_gone(const struct soft_pins *pins)
-{
-	uint32_t i;
-
-	for (i = 0; i < pins->count; i++) {
-		uintptr_t at = (uintptr_t)pins->iov[i].iov_base;
-		uintptr_t end = at + pins->iov[i].iov_len;
-		uint8_t byte;
-
-		for (; at < end; at = (at | (SHM_PAGE - 1)) + 1)
-			if (soft_copy_safe_unordered(&byte, (const void *)at, 1) == -EFAULT)
-				return true;
-	}
-	return false;
-}
-
 int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
 		   struct shm_map *map, uint64_t *budget)
 {
@@ -210,7 +193,7 @@ int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *r
 		if (soft_pin(ep, req->iov, req->segments, *offset, len, use, &pins) < 0)
 			return -EFAULT;
 		rc = direct_piece(conn, req, map, &pins, *offset, len);
-		if (rc == -EFAULT && !is_ours_gone(&pins))
+		if (rc == -EFAULT && !soft_is_gone(&pins, use))
 			rc = -EACCES;
 		soft_unpin(&pins);
 		if (rc < 0)

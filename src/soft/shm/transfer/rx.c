@@ -189,13 +189,15 @@ static int fetch_source(struct shm_conn *conn, const struct shm_map *map,
 			const struct soft_pins *pins, uint64_t len)
 {
 	const uint8_t *memory = map ? shm_map_at(map, source->address, source->length) : NULL;
+	int rc;
 
 	if (memory) /* our memory may be unmapped, a mapping of theirs cannot */
 		return soft_scatter(pins, memory + skip) < 0 ? -ENOENT : 0;
 	if (!shm_is_peer_alive(conn))
 		return -EAGAIN;
-	return soft_copy_from_process(conn->remote.pid, source->address + skip, pins->iov,
-				      (int)pins->count, len);
+	rc = soft_copy_from_process(conn->remote.pid, source->address + skip, pins->iov,
+				    (int)pins->count, len);
+	return rc == -EFAULT && soft_is_gone(pins, CORE_MEM_TARGET) ? -ENOENT : rc;
 }
 
 /*
