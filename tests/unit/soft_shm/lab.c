@@ -53,6 +53,7 @@ static void make_memory_table(struct lab *lab)
 	lab->lmr->address = (uintptr_t)lab->memory;
 	lab->lmr->length = LAB_MEMORY;
 	lab->lmr->pz = &lab->pz;
+	lab->lmr->priv = DAT_MEM_PRIV_ALL_FLAG;
 	atomic_store(&lab->lmr->key, LAB_LOCAL_KEY);
 	atomic_store(&lab->mem.chunks[0], lab->regions);
 	lab->ia.mem = &lab->mem;

@@ -161,12 +161,12 @@ struct core_lmr *core_mem_get(struct core_mem *mem, const DAT_LMR_TRIPLET *segme
 {
 	struct core_lmr *lmr;
 
-	(void)use;
 	lab_current->lookups++;
 	lmr = core_mem_pin(mem, segment->lmr_context);
 	if (!lmr)
 		return NULL;
-	if (lmr->pz == pz && core_mem_is_inside(lmr->address, lmr->length, segment))
+	if (lmr->pz == pz && core_mem_is_inside(lmr->address, lmr->length, segment) &&
+	    core_mem_is_allowed(lmr->priv, use))
 		return lmr;
 	core_mem_put(lmr);
 	return NULL;

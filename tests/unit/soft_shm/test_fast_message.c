@@ -244,6 +244,36 @@ static void message__no_receive__waits(void **state)
 	assert_int_equal(atomic_load(&lab->conn->mine->waits), 0);
 }
 
+static void expect_not_placed(struct lab *lab)
+{
+	peer_sends(lab, lab_send_entry(8), 1);
+	lab_pass(lab);
+	assert_int_equal(lab->received, 1);
+	assert_int_equal(lab->receive_status, DAT_DTO_ERR_LOCAL_PROTECTION);
+	assert_int_equal(lab->end, BROKEN);
+	expect_untouched(lab->memory, 64);
+}
+
+/* LMR-FREE-06: the key of a freed region may come to another one, which is somewhere else. */
+static void message__key_of_its_receive_names_another_region__untouched(void **state)
+{
+	struct lab *lab = *state;
+
+	assert_true(lab_post_receive(lab, 0, 8));
+	lab->lmr->address += 4;
+	expect_not_placed(lab);
+}
+
+/* LMR-FREE-06 LMR-USE-05: or to one that may not be written. */
+static void message__key_of_its_receive_names_a_region_to_read__untouched(void **state)
+{
+	struct lab *lab = *state;
+
+	assert_true(lab_post_receive(lab, 0, 8));
+	lab->lmr->priv = DAT_MEM_PRIV_LOCAL_READ_FLAG;
+	expect_not_placed(lab);
+}
+
 /* --- invalid entries --- */
 
 static void entry__against_the_rules__connection_breaks(void **state)
@@ -442,6 +472,8 @@ int main(void)
 		TEST(message__receives_used_up__waits_and_touches_nothing),
 		TEST(message__receive_of_two_segments__in_both),
 		TEST(message__no_receive__waits),
+		TEST(message__key_of_its_receive_names_another_region__untouched),
+		TEST(message__key_of_its_receive_names_a_region_to_read__untouched),
 		cmocka_unit_test(entry__against_the_rules__connection_breaks),
 		TEST(message__longer_than_its_receive__length_error_and_untouched),
 		TEST(message__payload_past_the_end_of_the_ring__connection_breaks),

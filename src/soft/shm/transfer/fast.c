@@ -223,8 +223,12 @@ CORE_INLINE bool place_message(struct core_ep *ep, const uint8_t *payload, uint3
 	lmr = core_mem_pin(ep->ia->mem, wqe->iov->lmr_context);
 	if (!lmr)
 		return false;
-	/* the endpoint's zone may have changed since the Receive was posted */
-	is_valid = lmr->pz == ep->pz;
+	/*
+	 * as core_mem_get: the endpoint's zone may have changed since the Receive was posted, and
+	 * the key may have come to another region
+	 */
+	is_valid = lmr->pz == ep->pz && core_mem_is_inside(lmr->address, lmr->length, wqe->iov) &&
+		   core_mem_is_allowed(lmr->priv, CORE_MEM_TARGET);
 	if (is_valid)
 		soft_copy_ordered((void *)(uintptr_t)wqe->iov->virtual_address, payload, len);
 	core_unpin(&lmr->pinned);
