@@ -9,18 +9,17 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "core/base/slab.h"
 #include "soft/fds.h"
 #include "soft/generation.h"
+#include "soft/region.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
@@ -337,22 +336,11 @@ static struct soft_view *view_find_locked(const struct stat *st)
 	return NULL;
 }
 
-/*
- * Reading the table must never raise a signal, whatever its owner does. So the file must not be
- * able to shrink, and must not consist of huge pages, which may be exhausted when a hole is read.
- */
+/* Reading the table must never raise a signal, whatever its owner does. */
 static bool is_table(int fd, const struct stat *st)
 {
-	const int wanted = F_SEAL_SHRINK | F_SEAL_GROW;
-	struct statfs fs;
-	int seals;
-
-	if (!S_ISREG(st->st_mode) || st->st_size != (off_t)TABLE_SIZE)
-		return false;
-	if (fstatfs(fd, &fs) || fs.f_type != TMPFS_MAGIC)
-		return false;
-	seals = fcntl(fd, F_GET_SEALS);
-	return seals >= 0 && (seals & wanted) == wanted;
+	return S_ISREG(st->st_mode) && st->st_size == (off_t)TABLE_SIZE &&
+	       soft_region_is_safe(fd, F_SEAL_SHRINK | F_SEAL_GROW);
 }
 
 static int view_map_locked(int fd, const struct stat *st, struct soft_view **view_out)

@@ -213,11 +213,13 @@ static int scan_maps(struct soft_region_scan *scan)
 
 /* --- the descriptor --- */
 
-static bool is_sealed(int fd)
+bool soft_region_is_safe(int fd, int wanted)
 {
 	int seals = fcntl(fd, F_GET_SEALS); /* fails for all but memory files */
+	struct statfs fs;
 
-	return seals >= 0 && (seals & F_SEAL_SHRINK);
+	return seals >= 0 && (seals & wanted) == wanted && fstatfs(fd, &fs) == 0 &&
+	       fs.f_type == TMPFS_MAGIC;
 }
 
 static bool is_file(int fd, const struct soft_region_line *line)
@@ -225,8 +227,9 @@ static bool is_file(int fd, const struct soft_region_line *line)
 	struct stat st;
 
 	/* called for memory files only, so it cannot block on a file server */
-	return is_sealed(fd) && fstat(fd, &st) == 0 && st.st_ino == line->inode &&
-	       major(st.st_dev) == line->major && minor(st.st_dev) == line->minor;
+	return soft_region_is_safe(fd, F_SEAL_SHRINK) && fstat(fd, &st) == 0 &&
+	       st.st_ino == line->inode && major(st.st_dev) == line->major &&
+	       minor(st.st_dev) == line->minor;
 }
 
 /* Duplicates descriptor `number` if it is the file, else -1. */
@@ -340,20 +343,6 @@ int soft_region_find(uint64_t address, uint64_t length, int *fd_out, uint64_t *o
 
 /* --- the initiator --- */
 
-/*
- * The alignment of a mapping of the file. Huge pages are reserved by the mapping, so an access
- * fails only if the owner punches holes into its own registered memory while none are left.
- */
-static uint32_t mapping_unit(int fd)
-{
-	struct statfs fs;
-	long page = sysconf(_SC_PAGESIZE);
-
-	if (fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC && fs.f_bsize > page)
-		return (uint32_t)fs.f_bsize;
-	return (uint32_t)page;
-}
-
 /* The length of a mapping that contains these bytes. */
 static uint64_t mapping_size(uint64_t start, uint64_t length, uint32_t unit)
 {
@@ -371,12 +360,13 @@ int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,
 	uint32_t unit;
 	void *map;
 
-	if (!is_sealed(fd) || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size < 0)
+	if (!soft_region_is_safe(fd, F_SEAL_SHRINK) || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+	    st.st_size < 0)
 		return -EINVAL;
 	/* the file cannot shrink any more */
 	if (length == 0 || offset > (uint64_t)st.st_size || length > (uint64_t)st.st_size - offset)
 		return -EINVAL;
-	unit = mapping_unit(fd);
+	unit = (uint32_t)sysconf(_SC_PAGESIZE);
 	start = offset - offset % unit;
 	size = mapping_size(offset, length, unit);
 	map = mmap(NULL, size, prot, MAP_SHARED, fd, (off_t)start);

@@ -2,8 +2,8 @@
 /*
  * Registered memory that is mapped by a peer, so that copies need no system call. The owner finds
  * the file behind a range of its memory; the initiator maps the same part of that file. Only memory
- * files that are sealed against shrinking qualify: no copy through such a mapping can fault because
- * of what the owner does to the file. Both sides have the same user.
+ * files that are sealed against shrinking qualify, and none of huge pages: no copy through such a
+ * mapping can fault because of what the owner does to the file. Both sides have the same user.
  */
 #ifndef SOFT_REGION_H
 #define SOFT_REGION_H
@@ -11,6 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/*
+ * May the peer's file be mapped: is it a memory file with these seals, F_SEAL_SHRINK among them? A
+ * seal does not forbid the owner to punch a hole. Reading one of a tmpfs allocates a page, but huge
+ * pages may be exhausted, and that raises a signal.
+ */
+bool soft_region_is_safe(int fd, int wanted);
 
 /*
  * Owner: if [address, address+length) of this process is shared, readable memory of one sealed
@@ -31,12 +38,12 @@ int soft_region_read_only(int fd);
 struct soft_region {
 	uint8_t *base; /* the byte at `offset` of the file */
 	uint64_t length;
-	uint32_t unit; /* the mapping consists of whole pages of that size; 0: there is none */
+	uint32_t unit; /* size of a page; 0: there is no mapping */
 };
 
 /*
  * Maps length bytes at offset of the peer's file (untrusted numbers; the caller may close fd
- * afterwards). -EINVAL: not a memory file sealed against shrinking, or the range is outside of it;
+ * afterwards). -EINVAL: not a file that soft_region_is_safe, or the range is outside of it;
  * -EACCES: not writable; -ENOMEM.
  */
 int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,

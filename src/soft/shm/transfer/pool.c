@@ -13,6 +13,7 @@
 #include "core/base/slab.h"
 #include "core/transport.h"
 #include "soft/fds.h"
+#include "soft/region.h"
 #include "soft/shm/conn.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/wire.h"
@@ -180,7 +181,6 @@ err:
 struct shm_pool *shm_pool_map(struct shm_conn *conn, const struct shm_wire_pool *wire, int fd)
 {
 	struct shm_pool *pool = core_slab_alloc(sizeof(*pool));
-	int seals = fcntl(fd, F_GET_SEALS);
 	struct stat info;
 
 	if (!pool)
@@ -188,9 +188,9 @@ struct shm_pool *shm_pool_map(struct shm_conn *conn, const struct shm_wire_pool 
 	pool->number = wire->number;
 	pool->pid = conn->remote.pid;
 	memcpy(pool->secret, wire->secret, sizeof(pool->secret));
-	/* it must be sealed, or the peer could truncate the file under us (SIGBUS) */
-	if (seals >= 0 && (seals & POOL_SEALS) == POOL_SEALS && fstat(fd, &info) == 0 &&
-	    S_ISREG(info.st_mode) && info.st_size == (off_t)SHM_POOL_SIZE)
+	/* else the peer could truncate the file under us, or take its pages away (SIGBUS) */
+	if (soft_region_is_safe(fd, POOL_SEALS) && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) &&
+	    info.st_size == (off_t)SHM_POOL_SIZE)
 		pool->memory = map_pool(fd, PROT_READ, 0);
 	if (pool->memory && pool_list(conn->engine, pool))
 		return pool;
