@@ -189,14 +189,12 @@ static size_t tail_part(uintptr_t at, size_t left)
 
 /* --- within this process --- */
 
-static int pipe_piece(soft_gate *gate, const int fds[2], uintptr_t dst, uintptr_t src, size_t len)
+static int pipe_piece(const int fds[2], uintptr_t dst, uintptr_t src, size_t len)
 {
 	while (len) {
 		ssize_t in = write(fds[1], (const void *)src, len < PIPE_PIECE ? len : PIPE_PIECE);
 		size_t out = 0;
 
-		if (gate && !soft_gate_is_open(gate))
-			return -EAGAIN;
 		if (in < 0 && errno == EINTR)
 			continue;
 		if (in <= 0)
@@ -222,7 +220,7 @@ static int pipe_piece(soft_gate *gate, const int fds[2], uintptr_t dst, uintptr_
  * copy: this is for sandboxes that forbid process_vm_writev, and for memory that the kernel does
  * not let it access (device memory, secret memory); neither justifies two open descriptors.
  */
-static int pipe_copy(soft_gate *gate, uintptr_t dst, uintptr_t src, size_t len)
+static int pipe_copy(uintptr_t dst, uintptr_t src, size_t len)
 {
 	struct vm_copy copy = {
 		.is_ordered = true, .address = dst, .target_end = dst + len, .len = len};
@@ -237,7 +235,7 @@ static int pipe_copy(soft_gate *gate, uintptr_t dst, uintptr_t src, size_t len)
 		return -EPERM;
 	}
 	for (int i = 0; i < cuts && rc == 0; i++) {
-		rc = pipe_piece(gate, fds, (uintptr_t)cut[i].iov_base, src, cut[i].iov_len);
+		rc = pipe_piece(fds, (uintptr_t)cut[i].iov_base, src, cut[i].iov_len);
 		src += cut[i].iov_len;
 	}
 	close(fds[0]);
@@ -286,7 +284,7 @@ static int copy_own(soft_gate *gate, void *dst, const void *src, size_t len, boo
 			       .len = len};
 	struct iovec iov = {dst, len};
 	size_t done = 0;
-	int rc;
+	int rc = -EPERM;
 
 	if (len == 0)
 		return 0;
@@ -298,7 +296,10 @@ static int copy_own(soft_gate *gate, void *dst, const void *src, size_t len, boo
 		if (rc == -EPERM)
 			atomic_store_explicit(&is_refused, true, memory_order_relaxed);
 	}
-	return pipe_copy(gate, (uintptr_t)dst + done, (uintptr_t)src + done, len - done);
+	/* a thread that is stopped between a check of the gate and a read would still store */
+	if (gate)
+		return rc;
+	return pipe_copy((uintptr_t)dst + done, (uintptr_t)src + done, len - done);
 }
 
 int soft_copy_safe(soft_gate *gate, void *dst, const void *src, size_t len)

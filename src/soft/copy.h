@@ -33,7 +33,11 @@
 /* Set in the threads of the library itself: they must not fault on memory of the consumer. */
 extern __thread bool soft_is_library_thread CORE_TLS_FAST;
 
-/* Within this process; src or dst (or both) may be memory of the consumer that is unmapped. */
+/*
+ * Within this process; src or dst (or both) may be memory of the consumer that is unmapped. With a
+ * gate also -EPERM where the kernel forbids process_vm_readv, and -EFAULT for memory that only the
+ * consumer can access (of a device, secret memory).
+ */
 int soft_copy_safe(soft_gate *gate, void *dst, const void *src, size_t len);
 /* The same without the guarantee of order, a little faster: into memory of ours. */
 int soft_copy_safe_unordered(void *dst, const void *src, size_t len);

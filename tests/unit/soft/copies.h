@@ -11,14 +11,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 #include "peer.h"
+#include "sandbox.h"
 #include "soft/copy.h"
 
 #define SPAN 4096u
@@ -96,26 +93,6 @@ static inline int place_by_library(void *dst, const void *src, size_t len)
 	rc = soft_copy_to_consumer(dst, src, len);
 	soft_is_library_thread = false;
 	return rc;
-}
-
-/* --- a kernel that refuses --- */
-
-static inline int refuse_process_vm(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 1, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_writev, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
-
-	if (!ability_vm_calls())
-		return 0; /* it refuses already */
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		return -1;
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 /* --- another process --- */

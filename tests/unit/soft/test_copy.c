@@ -205,6 +205,9 @@ static int sandboxed_body(int channel, void *argument)
 	PEER_CHECK(soft_copy_to_process(&open_gate, getpid(), (uintptr_t)from, &iov, 1, 16) ==
 		   -EPERM);
 	PEER_CHECK(soft_copy_from_process(getpid(), (uintptr_t)from, &iov, 1, 16) == -EPERM);
+	/* LMR-FREE-21: nothing but one system call is stopped as a whole by a closed gate */
+	memset(to, 0, 16);
+	PEER_CHECK(soft_copy_safe(&open_gate, to, from, 16) == -EPERM && !to[0]);
 	PEER_CHECK(!soft_copy_probe(getpid(), (uintptr_t)from, from));
 	free(from);
 	free(to);

@@ -118,7 +118,7 @@ static int copy_mapped(struct shm_conn *conn, uint8_t *memory, const struct soft
 		else
 			rc = soft_copy_gated(gate, memory, iov->iov_base, iov->iov_len);
 		if (rc < 0)
-			return rc == -EAGAIN ? rc : -EFAULT;
+			return rc;
 		memory += iov->iov_len;
 	}
 	return 0;
@@ -193,8 +193,9 @@ int shm_direct_run(struct shm_conn *conn, struct core_ep *ep, struct core_req *r
 		if (soft_pin(ep, req->iov, req->segments, *offset, len, use, &pins) < 0)
 			return -EFAULT;
 		rc = direct_piece(conn, req, map, &pins, *offset, len);
+		/* a mapping is never gone: then the kernel cannot access our memory, but we can */
 		if (rc == -EFAULT && !soft_is_gone(&pins, use))
-			rc = -EACCES;
+			rc = map ? -ENOLINK : -EACCES;
 		soft_unpin(&pins);
 		if (rc < 0)
 			return rc;
