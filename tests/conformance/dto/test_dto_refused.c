@@ -108,6 +108,57 @@ static void post__segment_count_at_limit__moves_all_segments(void **state)
 		assert_memory_equal(rig->x.p + 8192 + 16 * i, rig->x.p + 16 * i, 3);
 }
 
+static DAT_COUNT at_most(DAT_COUNT wanted, DAT_COUNT limit)
+{
+	return wanted < limit ? wanted : limit;
+}
+
+/* A different limit for each kind of request, as far as the adapter allows. */
+static void use_three_limits(struct rig *rig)
+{
+	DAT_EP_ATTR *attr = &rig->attr_a;
+
+	attr->max_request_iov = 2;
+	attr->max_rdma_read_iov = at_most(3, rig->ia.attr.max_iov_segments_per_rdma_read);
+	attr->max_rdma_write_iov = at_most(8, rig->ia.attr.max_iov_segments_per_rdma_write);
+	rig_link(rig);
+}
+
+/* EP-SEND-07 EP-RDMAR-09 EP-RDMAW-10: each kind of request has the limit of its own attribute */
+static void post__limits_differ__each_kind_by_its_own(void **state)
+{
+	struct rig *rig = *state;
+	const DAT_EP_ATTR *attr = &rig->attr_a;
+	DAT_RMR_TRIPLET remote = dt_rseg(&rig->y, 4096, 100);
+	DAT_LMR_TRIPLET iov[9];
+	DAT_COUNT writes;
+
+	use_three_limits(rig);
+	writes = attr->max_rdma_write_iov;
+	for (size_t i = 0; i < COUNT_OF(iov); i++)
+		iov[i] = dt_seg(&rig->x, 16 * i, 3);
+	dto_refused(rig, DTO_SEND, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2), 3, iov, NULL,
+		    0);
+	dto_refused(rig, DTO_WRITE, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2), writes + 1,
+		    iov, &remote, 0);
+	remote.segment_length = 3;
+	dto_refused(rig, DTO_READ, DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2),
+		    attr->max_rdma_read_iov + 1, iov, &remote, 0);
+	check_y_unchanged(rig);
+	post_recv(&rig->b, dt_seg(&rig->y, 0, 100), 1);
+	remote.segment_length = 100;
+	dt_ok(dto_post(DTO_SEND, rig->a.ep, 2, iov, 2, NULL, 0));
+	dt_ok(dto_post(DTO_WRITE, rig->a.ep, writes, iov, 3, &remote, 0));
+	expect_sent(&rig->a, 2, 6);
+	expect_sent(&rig->a, 3, 3 * (DAT_VLEN)writes);
+	expect_received(&rig->b, 1, 6);
+	for (DAT_COUNT i = 0; i < writes; i++)
+		assert_memory_equal(rig->y.p + 4096 + 3 * i, rig->x.p + 16 * i, 3);
+	assert_memory_equal(rig->y.p, rig->y.p + 4096, 6);
+	dt_check_bytes(rig->y.p + 6, 94, RIG_FILL);
+	dt_check_bytes(rig->y.p + 4096 + 3 * writes, 100, RIG_FILL);
+}
+
 /* EP-SEND-09 DTO-81 */
 static void post_send__above_max_message_size__invalid_parameter(void **state)
 {
@@ -328,6 +379,7 @@ int main(void)
 		rig_test(post_rdma__no_remote_triplet__invalid_parameter),
 		rig_test_bare(post__segment_count_out_of_range__invalid_parameter),
 		rig_test_bare(post__segment_count_at_limit__moves_all_segments),
+		rig_test_bare(post__limits_differ__each_kind_by_its_own),
 		rig_test_bare(post_send__above_max_message_size__invalid_parameter),
 		rig_test_bare(post_rdma__above_max_rdma_size_of_the_endpoint__carried_out),
 		rig_test_bare(post_rdma__above_max_rdma_size_of_the_adapter__invalid_parameter),
