@@ -325,20 +325,24 @@ void mock_close(struct mock_ia *ia)
 	assert_int_equal(mock.listeners, 0);
 }
 
-DAT_EP_HANDLE mock_ep(struct mock_ia *ia)
+DAT_EP_HANDLE mock_ep_with(struct mock_ia *ia, const DAT_EP_ATTR *attr)
 {
 	DAT_EP_HANDLE ep;
 
-	assert_int_equal(core_ep_create(ia->ia, ia->pz, ia->evd, ia->evd, ia->evd, NULL, &ep),
+	assert_int_equal(core_ep_create(ia->ia, ia->pz, ia->evd, ia->evd, ia->evd, attr, &ep),
 			 DAT_SUCCESS);
 	return ep;
 }
 
-DAT_EP_HANDLE mock_connected(struct mock_ia *ia)
+DAT_EP_HANDLE mock_ep(struct mock_ia *ia)
+{
+	return mock_ep_with(ia, NULL);
+}
+
+void mock_link(struct mock_ia *ia, DAT_EP_HANDLE ep)
 {
 	const struct transport_conn_param peer = {.read_in = 8, .read_out = 8};
 	struct sockaddr_in address = {.sin_family = AF_INET};
-	DAT_EP_HANDLE ep = mock_ep(ia);
 
 	assert_int_equal(core_ep_connect(ep, (DAT_IA_ADDRESS_PTR)&address, 7, DAT_TIMEOUT_INFINITE,
 					 0, NULL, DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG),
@@ -348,6 +352,13 @@ DAT_EP_HANDLE mock_connected(struct mock_ia *ia)
 	core_handle_clear_slow(mock.ep->cell, CORE_EP_SLOW_TRANSPORT);
 	core_ep_leave(mock.ep);
 	assert_int_equal(mock_event(ia->evd).event_number, DAT_CONNECTION_EVENT_ESTABLISHED);
+}
+
+DAT_EP_HANDLE mock_connected(struct mock_ia *ia)
+{
+	DAT_EP_HANDLE ep = mock_ep(ia);
+
+	mock_link(ia, ep);
 	return ep;
 }
 

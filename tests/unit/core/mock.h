@@ -69,7 +69,10 @@ void mock_open(struct mock_ia *ia);
 void mock_close(struct mock_ia *ia);
 /* An endpoint whose three EVDs are ia->evd. */
 DAT_EP_HANDLE mock_ep(struct mock_ia *ia);
-/* The same, connected and without slow_reasons. */
+DAT_EP_HANDLE mock_ep_with(struct mock_ia *ia, const DAT_EP_ATTR *attr);
+/* Connects it, and takes its slow_reasons of the transport away. */
+void mock_link(struct mock_ia *ia, DAT_EP_HANDLE ep);
+/* An endpoint that is connected, without slow_reasons. */
 DAT_EP_HANDLE mock_connected(struct mock_ia *ia);
 /* Dequeues an event. Fails the test if there is none. */
 DAT_EVENT mock_event(DAT_EVD_HANDLE evd);

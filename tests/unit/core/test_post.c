@@ -76,6 +76,62 @@ static void post__one_segment_then_several_then_none__each_as_posted(void **stat
 	}
 }
 
+#define MANY 8 /* segments of a Write */
+#define WRITES 3
+
+/* Posts Writes of several segments each and compares what the requests keep. */
+static void check_writes_of_many(DAT_EP_HANDLE poster)
+{
+	const DAT_RMR_TRIPLET remote = {.rmr_context = 5, .segment_length = 100};
+	const struct core_req *kept[WRITES];
+	DAT_LMR_TRIPLET iov[WRITES][MANY];
+
+	for (int i = 0; i < WRITES; i++) {
+		DAT_DTO_COOKIE cookie = {.as_64 = (DAT_UINT64)i};
+
+		for (int k = 0; k < MANY; k++)
+			iov[i][k] = segment(key, 100 * i + 10 * k, (DAT_VLEN)k + 1);
+		assert_int_equal(core_ep_post_rdma_write(poster, MANY, iov[i], cookie, &remote, 0),
+				 DAT_SUCCESS);
+		kept[i] = mock.req;
+	}
+	for (int i = 0; i < WRITES; i++) {
+		assert_int_equal(kept[i]->segments, MANY);
+		assert_memory_equal(kept[i]->iov, iov[i], sizeof(iov[i]));
+	}
+}
+
+/* EP-RDMAW-04 EP-RDMAW-10 EP-RDMAW-15: a queue made with that limit */
+static void rdma_write__limit_above_the_others__keeps_all_segments(void **state)
+{
+	DAT_EP_ATTR attr = ep->attr;
+	DAT_EP_HANDLE other;
+
+	(void)state;
+	attr.max_request_iov = attr.max_rdma_read_iov = 1;
+	attr.max_rdma_write_iov = MANY;
+	other = mock_ep_with(&ia, &attr);
+	mock_link(&ia, other);
+	check_writes_of_many(other);
+}
+
+/* EP-RDMAW-04 EP-RDMAW-10 EP-RDMAW-15: a queue whose limit grows, and no other */
+static void rdma_write__limit_raised__keeps_all_segments(void **state)
+{
+	DAT_EP_PARAM param = {.ep_attr = ep->attr};
+	DAT_EP_ATTR *attr = &param.ep_attr;
+	DAT_EP_HANDLE other;
+
+	(void)state;
+	attr->max_request_iov = attr->max_rdma_read_iov = attr->max_rdma_write_iov = 1;
+	other = mock_ep_with(&ia, attr);
+	attr->max_rdma_write_iov = MANY;
+	assert_int_equal(core_ep_modify(other, DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV, &param),
+			 DAT_SUCCESS);
+	mock_link(&ia, other);
+	check_writes_of_many(other);
+}
+
 /* --- other checks --- */
 
 /* EP-SEND-09 EP-RDMAW-11 */
@@ -299,6 +355,8 @@ int main(void)
 		T(post__known_region__request_as_posted),
 		T(post_recv__known_region__receive_as_posted),
 		T(post__one_segment_then_several_then_none__each_as_posted),
+		T(rdma_write__limit_above_the_others__keeps_all_segments),
+		T(rdma_write__limit_raised__keeps_all_segments),
 		T(post__longer_than_allowed__refused),
 		T(rdma__above_max_rdma_size_of_the_endpoint__limit_of_the_adapter_applies),
 		T(rdma_write__above_max_rdma_size_of_the_endpoint__fast),
