@@ -170,13 +170,12 @@ static void post__endless_suppressed__slots_are_reused(void **state)
 
 /* --- unsignalled --- */
 
-/* EP-RDMAW-24 DTO-18 DTO-19 DTO-20 */
-static void post__unsignalled__does_not_wake_waiter(void **state)
+/* Completions of the flag UNSIGNALLED, on endpoints whose attribute has these flags. */
+static void check_unsignalled(struct rig *rig, DAT_COMPLETION_FLAGS attribute)
 {
-	struct rig *rig = *state;
 	struct dto_waiter waiter;
 
-	rig->attr_a.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
+	rig->attr_a.request_completion_flags = attribute;
 	rig_link(rig);
 	for (size_t i = 0; i < COUNT_OF(requests); i++) {
 		dto_waiter_start(&waiter, rig->a.request, 1);
@@ -190,6 +189,21 @@ static void post__unsignalled__does_not_wake_waiter(void **state)
 		expect_sent(&rig->a, 12, 1);
 		dt_no_event(rig->a.request);
 	}
+	dt_ep_free(&rig->a);
+	dt_ep_free(&rig->b);
+}
+
+/* EP-RDMAW-24 EP-RDMAW-25 EP-CREATE-63 DTO-18 DTO-19 DTO-20: other flags may be set beside it */
+static void post__unsignalled__does_not_wake_waiter(void **state)
+{
+	const DAT_COMPLETION_FLAGS with_suppress =
+		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_SUPPRESS_FLAG;
+	struct rig *rig = *state;
+
+	check_unsignalled(rig, DAT_COMPLETION_UNSIGNALLED_FLAG);
+	check_unsignalled(rig, with_suppress);
+	check_unsignalled(rig, with_suppress | DAT_COMPLETION_SOLICITED_WAIT_FLAG |
+				       DAT_COMPLETION_BARRIER_FENCE_FLAG);
 }
 
 /*
@@ -399,6 +413,8 @@ static void evd_wait__threshold_with_controlled_notification__invalid_state(void
 	rig->attr_a.request_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	rig->attr_a.recv_completion_flags = DAT_COMPLETION_UNSIGNALLED_FLAG;
 	rig->attr_b.recv_completion_flags = DAT_COMPLETION_SOLICITED_WAIT_FLAG;
+	rig->attr_b.request_completion_flags =
+		DAT_COMPLETION_UNSIGNALLED_FLAG | DAT_COMPLETION_SUPPRESS_FLAG;
 	rig_link(rig);
 	dt_fails_with(dat_evd_wait(rig->a.request, 0, 2, &event, &nmore), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD);
@@ -406,9 +422,16 @@ static void evd_wait__threshold_with_controlled_notification__invalid_state(void
 		      DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD);
 	dt_fails_with(dat_evd_wait(rig->b.recv, 0, 2, &event, &nmore), DAT_INVALID_STATE,
 		      DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD);
+	dt_fails_with(dat_evd_wait(rig->b.request, 0, 2, &event, &nmore), DAT_INVALID_STATE,
+		      DAT_INVALID_STATE_EVD_CONFIG_THRESHOLD);
 	dt_fails(dat_evd_wait(rig->a.request, 0, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 	dt_fails(dat_evd_wait(rig->a.recv, 0, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 	dt_fails(dat_evd_wait(rig->b.recv, 0, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
+	dt_fails(dat_evd_wait(rig->b.request, 0, 1, &event, &nmore), DAT_TIMEOUT_EXPIRED);
+	dt_ep_free(&rig->a);
+	dt_ep_free(&rig->b);
+	rig->attr_b.request_completion_flags = DAT_COMPLETION_DEFAULT_FLAG;
+	rig_link(rig);
 	dt_fails(dat_evd_wait(rig->b.request, 0, 2, &event, &nmore), DAT_TIMEOUT_EXPIRED);
 }
 
