@@ -5,6 +5,10 @@
  */
 #include "copy_path.h"
 #include "dto_util.h"
+#include "quiet.h"
+
+#define LONG (3u << 20)	 /* more than a post or a poll moves at once */
+#define ASLEEP_US 20000u /* a thread that polls from time to time does so within this time */
 
 /* EP-RDMAW-01: the exported function has this prototype */
 static DAT_RETURN (*const write_call)(DAT_EP_HANDLE, DAT_COUNT, DAT_LMR_TRIPLET *, DAT_DTO_COOKIE,
@@ -172,6 +176,32 @@ static void post_rdma_write__no_further_call__carried_out(void **state)
 	dt_check_bytes(rig->y.p, 20000, 0x42);
 }
 
+/*
+ * EP-RDMAW-17 DTO-10: the call moves a part, and the threads of the library sleep until then; they
+ * carry out the rest
+ */
+static void post_rdma_write__long_and_no_further_call__carried_out(void **state)
+{
+	struct rig *rig = *state;
+	struct dt_buf from, to;
+
+	dt_buf_create(&rig->ia, rig->ia.pz, &from, LONG, DAT_MEM_PRIV_ALL_FLAG);
+	dt_buf_create(&rig->ia, rig->ia.pz, &to, LONG, DAT_MEM_PRIV_ALL_FLAG);
+	post_read(&rig->a, dt_seg(&from, 0, 1), dt_rseg(&to, 0, 1), 1, 0);
+	expect_sent(&rig->a, 1, 1);
+	dt_fill(from.p, LONG, RIG_SEED);
+	memset(to.p, RIG_FILL, LONG);
+	from.p[LONG - 1] = RIG_FILL ^ 1;
+	/* also until a peer that maps on first use has mapped the target */
+	quiet_await(ASLEEP_US);
+	post_write(&rig->a, dt_seg(&from, 0, LONG), dt_rseg(&to, 0, LONG), 1, 0);
+	dt_until(dto_is_written, to.p + LONG - 1);
+	expect_sent(&rig->a, 1, LONG);
+	assert_memory_equal(to.p, from.p, LONG);
+	dt_buf_free(&from);
+	dt_buf_free(&to);
+}
+
 /* DTO-121: source and target in one buffer */
 static void post_rdma__within_one_buffer__moves_data(void **state)
 {
@@ -241,10 +271,12 @@ int main(void)
 		rig_test(post_rdma_write__completed__data_are_there),
 		rig_test(ia_query__optimal_alignment__divides_256),
 		rig_test(post_rdma_write__no_further_call__carried_out),
+		rig_test(post_rdma_write__long_and_no_further_call__carried_out),
 		rig_test(post_rdma__within_one_buffer__moves_data),
 		rig_test(post_rdma__overlapping__bytes_outside_are_right),
 		rig_test_bare(post_rdma_write__again_and_again__placed_each_time),
 	};
 
+	quiet_begin();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
