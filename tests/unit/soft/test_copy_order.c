@@ -226,7 +226,7 @@ static void on_store(int number, siginfo_t *info, void *context)
 }
 
 /* Copies with one of the pages closed, to see in which order they are written. */
-static void check_stores(size_t before, size_t behind, bool is_second_closed)
+static void check_stores(copy_fn copy, size_t before, size_t behind, bool is_second_closed)
 {
 	static uint8_t from[SPAN + ENDS_MAX];
 
@@ -235,7 +235,7 @@ static void check_stores(size_t before, size_t behind, bool is_second_closed)
 	faults = 0;
 	is_in_order = 0;
 	assert_int_equal(mprotect(two_pages + (is_second_closed ? page : 0), page, PROT_READ), 0);
-	assert_int_equal(copy_tail_last(two_pages + target_at, from, target_len), 0);
+	assert_int_equal(copy(two_pages + target_at, from, target_len), 0);
 	assert_int_equal(faults, 1);
 	if (!is_in_order)
 		print_error("%zu bytes, then %zu, %s page closed\n", before, behind,
@@ -244,22 +244,32 @@ static void check_stores(size_t before, size_t behind, bool is_second_closed)
 	assert_memory_equal(two_pages + target_at, from, target_len);
 }
 
-/* EP-RDMAW-44 COMPAT-02: by the processor; a handler checks the memory between two stores */
-static void copy_tail_last__page_of_target_closed__last_bytes_last(void **state)
+static void check_all_stores(copy_fn copy)
 {
+	for (size_t i = 0; i < FRONT_LENS; i++) {
+		for (size_t behind = 1; behind <= ENDS_MAX; behind++)
+			check_stores(copy, front_lens[i], behind, false);
+		/* only the last 8 bytes, or fewer, are in the second page */
+		for (size_t behind = 1; behind <= 8; behind++)
+			check_stores(copy, front_lens[i], behind, true);
+	}
+}
+
+/*
+ * EP-RDMAW-44 EP-RDMAW-45 COMPAT-02 COMPAT-46: by the processor; a handler checks the memory
+ * between two stores
+ */
+static void copy__page_of_target_closed__last_bytes_last(void **state)
+{
+	static const copy_fn copies[] = {copy_tail_last, copy_ordered, soft_copy_to_consumer};
 	struct sigaction action = {.sa_sigaction = on_store, .sa_flags = SA_SIGINFO}, old, old_bus;
 
 	(void)state;
 	map_two_pages();
 	assert_int_equal(sigaction(SIGSEGV, &action, &old), 0);
 	assert_int_equal(sigaction(SIGBUS, &action, &old_bus), 0);
-	for (size_t i = 0; i < FRONT_LENS; i++) {
-		for (size_t behind = 1; behind <= ENDS_MAX; behind++)
-			check_stores(front_lens[i], behind, false);
-		/* only the last 8 bytes, or fewer, are in the second page */
-		for (size_t behind = 1; behind <= 8; behind++)
-			check_stores(front_lens[i], behind, true);
-	}
+	for (size_t i = 0; i < sizeof(copies) / sizeof(copies[0]); i++)
+		check_all_stores(copies[i]);
 	assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
 	assert_int_equal(sigaction(SIGBUS, &old_bus, NULL), 0);
 	munmap(two_pages, 2 * page);
@@ -381,7 +391,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(copy__last_byte_polled__rest_is_complete),
 		cmocka_unit_test(copy__front_of_target_gone__last_bytes_untouched),
-		cmocka_unit_test(copy_tail_last__page_of_target_closed__last_bytes_last),
+		cmocka_unit_test(copy__page_of_target_closed__last_bytes_last),
 		cmocka_unit_test(copy__any_length__last_word_of_the_target_by_itself),
 		cmocka_unit_test(copy__one_of_the_last_bytes_polled__those_before_are_complete),
 	};
