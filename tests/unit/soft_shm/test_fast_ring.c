@@ -3,6 +3,9 @@
  * The fast path of a connection: RDMA Writes through the ring, where neither process can access the
  * memory of the other.
  */
+#include <signal.h>
+#include <sys/mman.h>
+
 #include "fast_entry.h"
 #include "soft/key.h"
 #include "soft/shm/connect/close.h"
@@ -350,6 +353,118 @@ static void peer_write__key_not_good__refused(void **state)
 	}
 }
 
+/* --- as faults show it --- */
+
+#define PAGE 4096u
+#define SEED 3u
+
+/*
+ * A Write whose target is in two pages, of which one is closed, and what the handler has found in
+ * the middle of the copy.
+ */
+static struct closed_page {
+	struct lab *lab;
+	uint8_t *second;	 /* the begin of the second page */
+	uint32_t before, behind; /* bytes of the target in each */
+	volatile sig_atomic_t faults;
+	volatile sig_atomic_t is_in_order;
+	volatile sig_atomic_t is_announced;
+} closed;
+
+/* The part of the target in the first page is complete. */
+static bool is_front_new(void)
+{
+	const uint8_t *target = closed.second - closed.before;
+
+	for (uint32_t i = 0; i < closed.before; i++)
+		if (target[i] != (uint8_t)(i * 31 + SEED * 7 + 1)) /* as fill() */
+			return false;
+	return true;
+}
+
+/* The part in the second page, which belongs to the last 8 bytes, has not changed. */
+static bool is_tail_old(void)
+{
+	for (uint32_t i = 0; i < closed.behind; i++)
+		if (closed.second[i] != UNTOUCHED)
+			return false;
+	return true;
+}
+
+static void on_store(int number, siginfo_t *info, void *context)
+{
+	const uint8_t *address = info->si_addr;
+
+	(void)context;
+	if (address < closed.second - PAGE || address >= closed.second + PAGE || closed.faults++) {
+		signal(number, SIG_DFL); /* another fault */
+		return;
+	}
+	mprotect(closed.second - PAGE, (size_t)PAGE * 2, PROT_READ | PROT_WRITE);
+	closed.is_in_order = address >= closed.second ? is_front_new() : is_tail_old();
+	closed.is_announced = atomic_load(&closed.lab->conn->local_announce) == closed.lab->rkey;
+}
+
+/* The peer writes; the store into the page that is closed tells what was there before. */
+static void check_stores(struct lab *lab, uint32_t before, uint32_t behind, bool is_second_closed)
+{
+	uint8_t *target;
+
+	closed = (struct closed_page){.lab = lab,
+				      .second = lab->memory + (size_t)PAGE * 2,
+				      .before = before,
+				      .behind = behind};
+	target = closed.second - before;
+	memset(lab->memory, UNTOUCHED, LAB_MEMORY);
+	peer_writes(lab, lab->rkey, (uintptr_t)target, before + behind, SEED);
+	assert_int_equal(
+		mprotect(is_second_closed ? closed.second : closed.second - PAGE, PAGE, PROT_READ),
+		0);
+	lab_pass(lab);
+	assert_int_equal(closed.faults, 1);
+	assert_true(closed.is_in_order);
+	assert_true(closed.is_announced);
+	assert_int_equal(atomic_load(&lab->conn->local_announce), 0);
+	expect_bytes(target, before + behind, SEED);
+	expect_untouched(target + before + behind, 64);
+}
+
+static void check_all_stores(struct lab *lab)
+{
+	static const uint32_t fronts[] = {1, 2, 7, 8, 9, 16, 57, 64, 100, 1000};
+
+	for (size_t i = 0; i < sizeof(fronts) / sizeof(fronts[0]); i++) {
+		for (uint32_t behind = 1; behind <= 8; behind++) {
+			check_stores(lab, fronts[i], behind, false);
+			check_stores(lab, fronts[i], behind, true);
+		}
+	}
+}
+
+/*
+ * EP-RDMAW-44 COMPAT-46 DTO-97 LMR-FREE-21: the last bytes become visible last, and while bytes are
+ * stored the key is announced, for which dat_lmr_free waits
+ */
+static void peer_write__page_of_target_closed__ordered_and_announced(void **state)
+{
+	struct sigaction action = {.sa_sigaction = on_store, .sa_flags = SA_SIGINFO}, old, old_bus;
+	struct lab *lab = *state;
+	uint32_t fast_polls;
+
+	ABILITY_NEED(sysconf(_SC_PAGESIZE) == PAGE, "pages are larger than the guard");
+	assert_int_equal(sigaction(SIGSEGV, &action, &old), 0);
+	assert_int_equal(sigaction(SIGBUS, &action, &old_bus), 0);
+	check_all_stores(lab);
+	fast_polls = lab->fast_polls;
+	assert_int_not_equal(fast_polls, 0);
+	core_handle_set_slow(&lab->cell, CORE_EP_SLOW_STATE);
+	check_all_stores(lab);
+	assert_int_equal(lab->fast_polls, fast_polls);
+	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_STATE);
+	assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
+	assert_int_equal(sigaction(SIGBUS, &old_bus, NULL), 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup_without_map, teardown)
@@ -369,6 +484,7 @@ int main(void)
 		cmocka_unit_test(peer_write__within_another_message__connection_broken),
 		cmocka_unit_test(peer_write__odd__nothing_placed),
 		cmocka_unit_test(peer_write__key_not_good__refused),
+		TEST(peer_write__page_of_target_closed__ordered_and_announced),
 	};
 
 	return cmocka_run_group_tests_name("shm fast ring", tests, NULL, NULL);
