@@ -125,15 +125,20 @@ static int teardown(void **state)
 	return 0;
 }
 
-static uint32_t add(const void *memory)
+static uint32_t add_with(const void *memory, uint32_t rights)
 {
 	struct lab *lab = stage->lab;
 	uint32_t key;
 
-	assert_int_equal(soft_keys_add(lab->adapter.keys, (uintptr_t)memory, LAB_MEMORY, ALL,
+	assert_int_equal(soft_keys_add(lab->adapter.keys, (uintptr_t)memory, LAB_MEMORY, rights,
 				       lab->pz.id, &key),
 			 0);
 	return key;
+}
+
+static uint32_t add(const void *memory)
+{
+	return add_with(memory, ALL);
 }
 
 /* As dat_lmr_free does. */
@@ -341,6 +346,21 @@ static void map_asked__memory_that_cannot_be_given__refused_and_not_marked(void 
 	assert_int_equal(packet(), 0);
 }
 
+/* LMR-CREATE-38: the right to fetch a message is none to read all of the region at any time */
+static void map_asked__no_remote_right__refused_and_not_marked(void **state)
+{
+	struct lab *lab = stage->lab;
+	uint32_t key = add_with(stage->file, SOFT_RIGHT_PULL);
+
+	(void)state;
+	shm_map_asked(lab->conn, key);
+	assert_int_equal(packet(), SHM_WIRE_MAP_REFUSE);
+	assert_false(soft_keys_is_given(lab->adapter.keys, key));
+	assert_false(shm_map_is_given(lab->conn, key));
+	end(key);
+	assert_int_equal(packet(), 0);
+}
+
 /* LMR-FREE-07: the thread that frees the key sees the mark, or the peer does not get the memory. */
 static void map_asked__freed_meanwhile__not_given(void **state)
 {
@@ -453,6 +473,7 @@ int main(void)
 		TEST(announce__memory_not_mapped__never_goes_without),
 		TEST(map_asked__memory_of_a_sealed_file__given_and_marked),
 		TEST(map_asked__memory_that_cannot_be_given__refused_and_not_marked),
+		TEST(map_asked__no_remote_right__refused_and_not_marked),
 		TEST(map_asked__freed_meanwhile__not_given),
 		TEST(wait_key__peer_copies__does_not_afterwards),
 	};
