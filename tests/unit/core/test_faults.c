@@ -129,6 +129,26 @@ static void lmr_create__no_memory__nothing_left(void **state)
 	assert_int_equal(core_pz_free(ia.pz), DAT_SUCCESS);
 }
 
+/* LMR-CREATE-58: too many objects is found when the memory is registered already. */
+static void lmr_create__too_many__not_left_registered(void **state)
+{
+	DAT_LMR_HANDLE first;
+
+	(void)state;
+	mock.ia->objects[DAT_HANDLE_TYPE_LMR].max = 1;
+	assert_int_equal(make_lmr(), DAT_SUCCESS);
+	first = made;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(mock_code(make_lmr()), DAT_INSUFFICIENT_RESOURCES);
+		assert_int_equal(mock.registered, 1);
+	}
+	assert_int_equal(core_lmr_free(first), DAT_SUCCESS);
+	assert_int_equal(mock.registered, 0);
+	assert_int_equal(make_lmr(), DAT_SUCCESS);
+	undo_lmr();
+	assert_int_equal(core_pz_free(ia.pz), DAT_SUCCESS);
+}
+
 static DAT_RETURN make_psp(void)
 {
 	return core_psp_create(ia.ia, 77, ia.evd, DAT_PSP_CONSUMER_FLAG, &made);
@@ -302,6 +322,7 @@ int main(void)
 		T(evd_create__no_memory__nothing_left),
 		T(ep_create__no_memory__nothing_left),
 		T(lmr_create__no_memory__nothing_left),
+		T(lmr_create__too_many__not_left_registered),
 		T(psp_create__no_memory__nothing_left),
 		T(psp_create__qualifier_in_use__reported),
 		T(rsp_create__fails__endpoint_stays_unconnected),
