@@ -246,6 +246,31 @@ static void lmr_create__in_parallel__all_distinct(void **state)
 	conf_parallel(register_often, *state);
 }
 
+/*
+ * LMR-CREATE-47: a context of one instance is not likely to be good in another one. All four are
+ * equal in one of 2^42 runs at most.
+ */
+static void lmr_create__first_of_each_instance__contexts_differ(void **state)
+{
+	unsigned char *p = dt_mem_alloc(PAGE);
+	struct dt_buf buf[4];
+	struct dt_ia ia[4];
+	bool is_any_different = false;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(ia); i++) {
+		dt_ia_open(&ia[i]);
+		dt_lmr_create(&ia[i], ia[i].pz, p, PAGE, DAT_MEM_PRIV_ALL_FLAG, &buf[i]);
+		is_any_different |= buf[i].lkey != buf[0].lkey;
+	}
+	assert_true(is_any_different);
+	for (size_t i = 0; i < COUNT_OF(ia); i++) {
+		dt_ok(dat_lmr_free(buf[i].lmr));
+		dt_ia_close(&ia[i]);
+	}
+	dt_mem_free(p, PAGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +282,7 @@ int main(void)
 		dt_ia_test(lmr_create__and_free__content_unchanged),
 		dt_ia_test(lmr_create__untouched_gigabyte__not_faulted_in),
 		dt_ia_test(lmr_create__in_parallel__all_distinct),
+		cmocka_unit_test(lmr_create__first_of_each_instance__contexts_differ),
 	};
 
 	return cmocka_run_group_tests_name("lmr", tests, NULL, NULL);
