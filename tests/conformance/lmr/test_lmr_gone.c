@@ -110,7 +110,6 @@ static bool is_soft(void)
 	return !adapter || strncmp(adapter, "soft", 4) == 0;
 }
 
-/* Does RDMA go through the ring, so that the target places it? */
 /* Does the target place the bytes of an RDMA Write itself? */
 static bool is_ring(void)
 {
@@ -348,6 +347,62 @@ static void receive__unmapped_and_nobody_polls__local_protection(void **state)
 	check_in_library_thread(*state, unmap, LARGE);
 }
 
+typedef DAT_RETURN post_rdma(struct fixture *fixture, DAT_VLEN len);
+
+static DAT_RETURN write_gone(struct fixture *fixture, DAT_VLEN len)
+{
+	return conf_post_write(&fixture->pair, dt_seg(&fixture->local, 0, len),
+			       dt_rseg(&fixture->target, 0, len), 5);
+}
+
+static DAT_RETURN read_gone(struct fixture *fixture, DAT_VLEN len)
+{
+	return conf_post_read(&fixture->pair, dt_seg(&fixture->local, 0, len),
+			      dt_rseg(&fixture->target, 0, len), 5);
+}
+
+/*
+ * No thread is inside a call when the request arrives: where the target moves the bytes, a thread
+ * of the library does so.
+ */
+static void check_rdma_in_library_thread(struct fixture *fixture, post_rdma *post, DAT_VLEN len)
+{
+	struct dt_pair *pair = &fixture->pair;
+	struct pollfd poll_fd = {.events = POLLIN};
+	DAT_DTO_COMPLETION_STATUS status;
+	DAT_CNO_HANDLE cno;
+	DAT_EVENT event;
+
+	dt_ok(dat_cno_create(pair->ia.ia, DAT_OS_WAIT_PROXY_AGENT_NULL, &cno));
+	dt_ok(dat_evd_modify_cno(pair->a.request, cno));
+	dt_ok(dat_opendat_cno_fd(cno, &poll_fd.fd));
+	unmap();
+	dt_ok(post(fixture, len));
+	assert_int_equal(poll(&poll_fd, 1, (int)(DT_WAIT_US / 1000)), 1);
+	dt_ok(dat_evd_dequeue(pair->a.request, &event));
+	status = event.event_data.dto_completion_event_data.status;
+	if (is_soft()) /* TERM-23: iWARP has no better word for it */
+		assert_int_equal(status, dt_is_iwarp() ? DAT_DTO_ERR_REMOTE_RESPONDER
+						       : DAT_DTO_ERR_REMOTE_ACCESS);
+	assert_int_equal(gone.faults, 0);
+	dt_ok(dat_evd_modify_cno(pair->a.request, DAT_HANDLE_NULL));
+	dt_ok(dat_cno_free(cno));
+	if (status == DAT_DTO_SUCCESS)
+		return;
+	conf_expect_broken(pair);
+	conf_relink(pair);
+}
+
+/* LMR-USE-14 GEN-36 TERM-23 */
+static void post_rdma__unmapped_and_nobody_polls__refused(void **state)
+{
+	handle_faults();
+	for (DAT_VLEN len = 8; len <= PAGE; len *= 512) {
+		check_rdma_in_library_thread(*state, write_gone, len);
+		check_rdma_in_library_thread(*state, read_gone, len);
+	}
+}
+
 static void protect(void)
 {
 	assert_int_equal(mprotect(gone.memory, PAGES * PAGE, PROT_READ), 0);
@@ -377,6 +432,7 @@ int main(void)
 		T(evd_dequeue__receive_unmapped_meanwhile__faults_there),
 		T(evd_dequeue__receive_truncated_meanwhile__faults_there),
 		T(receive__unmapped_and_nobody_polls__local_protection),
+		T(post_rdma__unmapped_and_nobody_polls__refused),
 		T(post_rdma_write__target_read_only__error_status),
 		T(post_rdma_write__file_mapped_read_only__error_status),
 		T(receive__read_only__local_protection_or_faults_there),
