@@ -2,7 +2,13 @@
 /* Where bytes are placed, when they may be, in which order, and who learns of them. */
 #include "flow_stage.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "../../lib/ability.h"
+#include "soft/copy.h"
 
 #ifdef __SANITIZE_THREAD__
 #define HAS_TSAN true
@@ -553,6 +559,106 @@ static void write__many_segments__visible_in_order(void **state)
 	hang_up();
 }
 
+static _Atomic bool is_library_deaf; /* its threads find nothing in a socket */
+
+ssize_t __real_recv(int fd, void *buffer, size_t size, int flags);
+ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags);
+
+ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags)
+{
+	if (atomic_load(&is_library_deaf) && soft_is_library_thread) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return __real_recv(fd, buffer, size, flags);
+}
+
+#define PAGE 4096u
+
+/* The target of a Write is in two pages, of which one is closed. */
+static struct closed_page {
+	uint8_t *second;	 /* the begin of the second page */
+	uint32_t before, behind; /* bytes of the target in each */
+	volatile sig_atomic_t faults, is_in_order;
+} closed;
+
+/* The part in the first page is complete. */
+static bool is_front_new(void)
+{
+	for (uint32_t i = 0; i < closed.before; i++)
+		if (closed.second[(int)i - (int)closed.before] != pattern(i))
+			return false;
+	return true;
+}
+
+/* The part in the second page, which belongs to the last 8 bytes, has not changed. */
+static bool is_tail_old(void)
+{
+	for (uint32_t i = 0; i < closed.behind; i++)
+		if (closed.second[i] != FILL)
+			return false;
+	return true;
+}
+
+static void on_store(int number, siginfo_t *info, void *context)
+{
+	const uint8_t *address = info->si_addr;
+
+	(void)context;
+	if (address < closed.second - PAGE || address >= closed.second + PAGE || closed.faults) {
+		signal(number, SIG_DFL); /* another fault */
+		return;
+	}
+	mprotect(closed.second - PAGE, (size_t)2 * PAGE, PROT_READ | PROT_WRITE);
+	closed.is_in_order = address >= closed.second ? is_front_new() : is_tail_old();
+	closed.faults = 1;
+}
+
+/* The store into the page that is closed, by this thread, tells what was there before. */
+static void check_stores(uint32_t before, uint32_t behind, bool is_second_closed)
+{
+	const uint64_t give_up = now_ms() + WAIT_MS;
+	uint8_t bytes[PAGE], *second = flow.region + PAGE;
+
+	second += PAGE - (uintptr_t)second % PAGE;
+	closed = (struct closed_page){.second = second, .before = before, .behind = behind};
+	make_pattern(bytes, sizeof(bytes));
+	fill_memory();
+	assert_int_equal(mprotect(is_second_closed ? second : second - PAGE, PAGE, PROT_READ), 0);
+	peer_write(flow.rkey, address_of(second - before), bytes, before + behind);
+	while (!closed.faults) {
+		assert_true(now_ms() < give_up);
+		expect_quiet(stage.evd);
+	}
+	assert_true(closed.is_in_order);
+	expect_pattern(second - before, before + behind);
+	expect_untouched(second + behind, PAGE);
+}
+
+/* DDP-27 EP-RDMAW-44 COMPAT-46: within one segment, by a thread of the consumer that polls */
+static void write__page_of_target_closed__last_bytes_last(void **state)
+{
+	static const uint32_t fronts[] = {1, 8, 9, 64, 1000}, tails[] = {1, 5, 8};
+	struct sigaction action = {.sa_sigaction = on_store, .sa_flags = SA_SIGINFO}, old, old_bus;
+
+	(void)state;
+	ABILITY_NEED(sysconf(_SC_PAGESIZE) == PAGE, "pages of another size");
+	be_called(0);
+	assert_int_equal(sigaction(SIGSEGV, &action, &old), 0);
+	assert_int_equal(sigaction(SIGBUS, &action, &old_bus), 0);
+	atomic_store(&is_library_deaf, true);
+	for (size_t i = 0; i < COUNT_OF(fronts); i++) {
+		for (size_t k = 0; k < COUNT_OF(tails); k++) {
+			check_stores(fronts[i], tails[k], false);
+			check_stores(fronts[i], tails[k], true);
+		}
+	}
+	atomic_store(&is_library_deaf, false);
+	assert_int_equal(sigaction(SIGSEGV, &old, NULL), 0);
+	assert_int_equal(sigaction(SIGBUS, &old_bus, NULL), 0);
+	hang_up();
+}
+
 /* --- solicited --- */
 
 /* An endpoint whose Receives notify only if the peer wants that; the CNO of its EVD. */
@@ -632,6 +738,7 @@ int main(void)
 		TEST(crc__begin_of_a_message__takes_no_shared_receive),
 		TEST(write__many_segments__visible_in_order),
 		TEST(send__each_opcode__notifies_if_solicited),
+		TEST(write__page_of_target_closed__last_bytes_last),
 	};
 
 	return cmocka_run_group_tests(tests, provide, NULL);
