@@ -89,7 +89,7 @@ static void rtr__another_message__established_and_carried_out(void **state)
 
 /* --- again --- */
 
-/* A responder that chooses C and then is silent; the time of the RTR. */
+/* A responder that chooses C and then is silent; a time that the RTR is not older than. */
 static uint64_t be_calling_a_silent_one(const void *data, size_t size)
 {
 	struct frame frame = make_enhanced(REPLY, 0, WORDS(WORD_A | WORD_C, 4, 4), data, size);
@@ -103,8 +103,8 @@ static uint64_t be_calling_a_silent_one(const void *data, size_t size)
 	fd = answer_call(listener);
 	close(listener);
 	get_frame(fd, REQUEST);
-	put_frame(fd, &frame);
 	begin = now_ms();
+	put_frame(fd, &frame);
 	begin_flow(fd, stage.a, false);
 	get_any_fpdu(&taken);
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
