@@ -21,6 +21,7 @@
 /* --- straight from the socket --- */
 
 static _Atomic size_t received_there; /* bytes that recvmsg has put into the region */
+static _Atomic uint64_t received_end; /* the end of the last of them */
 
 ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags);
@@ -41,8 +42,10 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
 		const struct iovec *iov = &message->msg_iov[i];
 		size_t part = iov->iov_len < left ? iov->iov_len : left;
 
-		if (is_in_region(iov))
+		if (is_in_region(iov)) {
 			atomic_fetch_add(&received_there, part);
+			atomic_store(&received_end, address_of(iov->iov_base) + part);
+		}
 		left -= part;
 	}
 	return count;
@@ -659,6 +662,78 @@ static void write__page_of_target_closed__last_bytes_last(void **state)
 	hang_up();
 }
 
+/*
+ * EP-RDMAW-44 COMPAT-02 COMPAT-46: recvmsg may store the bytes of an element in any order, so that
+ * it must not place the last word of a message together with others. All before it is read there.
+ */
+static void payload__large__last_word_is_placed_apart(void **state)
+{
+	static const uint8_t opcodes[] = {IW_OP_WRITE, IW_OP_SEND, IW_OP_READ_RESPONSE};
+	static uint8_t bytes[LARGE];
+	struct taken taken;
+	struct fpdu fpdu;
+	struct iw_ddp ddp;
+
+	(void)state;
+	if (HAS_TSAN) {
+		print_message("the thread sanitizer hides the call that is watched\n");
+		skip();
+	}
+	make_pattern(bytes, sizeof(bytes));
+	for (size_t i = 0; i < COUNT_OF(opcodes); i++) {
+		be_calling_with(0, 4, 4);
+		get_fpdu(&taken);
+		ddp = header_of(opcodes[i], true);
+		if (opcodes[i] == IW_OP_SEND) {
+			post_recv_at(0, LARGE);
+		} else if (opcodes[i] == IW_OP_READ_RESPONSE) {
+			post_read_at(0, LARGE, 7, 0, 0);
+			ddp = take_response_header();
+			ddp.is_last = true;
+		}
+		make_fpdu(&fpdu, &ddp, bytes, LARGE);
+		put(flow.fd, fpdu.bytes, 100);
+		expect_served();
+		put(flow.fd, fpdu.bytes + 100, fpdu.size - 100);
+		expect_served();
+		assert_int_equal(atomic_load(&received_end), address_of(flow.region + LARGE - 8));
+		for (size_t at = 0; at < LARGE; at++)
+			assert_int_equal(peek(flow.region + at), pattern(at));
+		if (opcodes[i] != IW_OP_WRITE)
+			expect_dto(0, DAT_DTO_SUCCESS, LARGE);
+		hang_up();
+	}
+}
+
+/* EP-RDMAW-44 DDP-27: the last word comes byte by byte, with and without what is before it */
+static void payload__large__last_bytes_come_one_by_one(void **state)
+{
+	static uint8_t bytes[LARGE];
+	struct fpdu fpdu;
+	struct iw_ddp ddp;
+
+	(void)state;
+	make_pattern(bytes, sizeof(bytes));
+	for (size_t pieces = 1; pieces < 20; pieces++) {
+		be_called(0);
+		post_recv_at(0, 0);
+		ddp = header_of(IW_OP_WRITE, true);
+		make_fpdu(&fpdu, &ddp, bytes, LARGE);
+		put(flow.fd, fpdu.bytes, 100);
+		expect_served();
+		put(flow.fd, fpdu.bytes + 100, fpdu.size - 100 - pieces);
+		for (size_t at = fpdu.size - pieces; at < fpdu.size; at++) {
+			expect_served();
+			put(flow.fd, fpdu.bytes + at, 1);
+		}
+		peer_send(NULL, 0);
+		expect_dto(0, DAT_DTO_SUCCESS, 0);
+		expect_pattern(flow.region, LARGE);
+		expect_untouched(flow.region + LARGE, REGION - LARGE);
+		hang_up();
+	}
+}
+
 /* --- solicited --- */
 
 /* An endpoint whose Receives notify only if the peer wants that; the CNO of its EVD. */
@@ -737,6 +812,8 @@ int main(void)
 		TEST(crc__bad_and_the_region_freed__crc_error),
 		TEST(crc__begin_of_a_message__takes_no_shared_receive),
 		TEST(write__many_segments__visible_in_order),
+		TEST(payload__large__last_word_is_placed_apart),
+		TEST(payload__large__last_bytes_come_one_by_one),
 		TEST(send__each_opcode__notifies_if_solicited),
 		TEST(write__page_of_target_closed__last_bytes_last),
 	};

@@ -53,7 +53,7 @@ static ssize_t receive(struct iw_conn *conn, struct core_ep *ep)
 	struct iw_buffer *in = &rx->in;
 	ssize_t count;
 
-	if (rx->is_open && !iw_buffer_count(in) && rx->segment.placed < rx->segment.size)
+	if (rx->is_open && !iw_buffer_count(in) && iw_segment_direct(&rx->segment))
 		return iw_segment_receive(conn, ep, &rx->segment);
 	compact(in);
 	count = recv(conn->fd, in->data + in->end, in->size - in->end, MSG_DONTWAIT);

@@ -16,6 +16,8 @@
 #include "soft/key.h"
 #include "soft/soft.h"
 
+#define LAST_WORD 8u
+
 /* Where the next bytes of a segment go. */
 struct target {
 	struct soft_pins pins; /* Send, Read Response */
@@ -261,14 +263,23 @@ static ssize_t receive_message(int fd, struct msghdr *message)
 	return count < 0 ? -errno : count;
 }
 
+uint32_t iw_segment_direct(const struct iw_segment *segment)
+{
+	uint32_t left = segment->size - segment->placed;
+
+	if (!segment->ddp.is_last)
+		return left;
+	return left > LAST_WORD ? left - LAST_WORD : 0;
+}
+
 ssize_t iw_segment_receive(struct iw_conn *conn, struct core_ep *ep, struct iw_segment *segment)
 {
 	struct iw_buffer *in = &conn->stream.rx.in;
-	uint32_t left = segment->size - segment->placed;
+	uint32_t most = iw_segment_direct(segment);
 	struct iovec iov[SOFT_IOV_MAX + 1];
 	struct msghdr message = {.msg_iov = iov};
 	struct target target;
-	iw_error error = target_begin(conn, ep, segment, left, &target);
+	iw_error error = target_begin(conn, ep, segment, most, &target);
 	ssize_t count;
 	uint32_t i, direct;
 
@@ -283,7 +294,7 @@ ssize_t iw_segment_receive(struct iw_conn *conn, struct core_ep *ep, struct iw_s
 	in->start = in->end = 0;
 	iov[message.msg_iovlen++] = (struct iovec){in->data, in->size};
 	count = receive_message(conn->fd, &message);
-	direct = count < (ssize_t)left ? (uint32_t)(count < 0 ? 0 : count) : left;
+	direct = count < (ssize_t)most ? (uint32_t)(count < 0 ? 0 : count) : most;
 	if (conn->has_crc && iw_checksum_pins(&target.pins, direct, &conn->stream.rx.crc) < 0)
 		count = -EFAULT;
 	target_end(conn, &target);
