@@ -3,7 +3,9 @@
 #include "flow_stage.h"
 #include "forced_mss.h"
 
+#include <semaphore.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 
 /* --- what TCP takes --- */
 
@@ -57,6 +59,36 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 		return -1;
 	}
 	return __real_sendmsg(fd, message, flags);
+}
+
+/* --- the service thread, which the test stops --- */
+
+static _Atomic bool is_stopped;
+static sem_t has_stopped, may_go_on;
+
+int __real_epoll_wait(int fd, struct epoll_event *events, int most, int timeout);
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int timeout);
+
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
+{
+	int count = __real_epoll_wait(fd, events, most, timeout);
+
+	if (atomic_exchange(&is_stopped, false)) {
+		sem_post(&has_stopped);
+		while (sem_wait(&may_go_on) < 0)
+			;
+	}
+	return count;
+}
+
+/* Returns when it does nothing more. There is an event for it. */
+static void stop_service(void)
+{
+	assert_int_equal(sem_init(&has_stopped, 0, 0), 0);
+	assert_int_equal(sem_init(&may_go_on, 0, 0), 0);
+	atomic_store(&is_stopped, true);
+	while (sem_wait(&has_stopped) < 0)
+		;
 }
 
 static int open_uncut(void **state)
@@ -207,6 +239,40 @@ static void batch__disconnected_at_a_border__ends_with_a_whole_fpdu(void **state
 	atomic_store(&forced_mss, 0);
 }
 
+/*
+ * MPA-59 DTO-09 IWCM-45: a thread of the consumer finds a Terminate and completes the request,
+ * whose memory the consumer then uses for something else; the service thread sends the rest later.
+ */
+static void batch__terminated_at_a_border__rest_is_of_that_time(void **state)
+{
+	const uint8_t payload[4] = {0};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * COUNT_OF(borders); i++) {
+		size_t at = borders[i / 2];
+
+		be_calling_large(i % 2 ? FLAG_C : 0);
+		peer_send(NULL, 0);
+		expect_served();
+		atomic_store(&is_held, true);
+		atomic_store(&cut, at);
+		post_batch(0);
+		stop_service(); /* which tries to send without end */
+		peer_terminate(payload, sizeof(payload));
+		post_recv_at(1, 0);
+		expect_dto(1, DAT_DTO_SUCCESS, 0);
+		expect_dto(0, DAT_DTO_ERR_REMOTE_RESPONDER, 0);
+		fill_memory();
+		sem_post(&may_go_on);
+		expect(DAT_CONNECTION_EVENT_BROKEN);
+		take_batch((unsigned)((at + FULL - 1) / FULL));
+		expect_end(flow.fd);
+		atomic_store(&is_held, false);
+		end_flow();
+	}
+	atomic_store(&forced_mss, 0);
+}
+
 /* MPA-18: small FPDUs that wait already go first, in the same call */
 static void batch__behind_small_fpdus__one_call(void **state)
 {
@@ -250,6 +316,7 @@ int main(void)
 		TEST(batch__cut_at_every_byte__same_stream),
 		TEST(batch__blocked_at_a_border__completes_with_the_rest),
 		TEST(batch__disconnected_at_a_border__ends_with_a_whole_fpdu),
+		TEST(batch__terminated_at_a_border__rest_is_of_that_time),
 		TEST(batch__behind_small_fpdus__one_call),
 	};
 

@@ -5,6 +5,7 @@
  */
 #include "core/transport.h"
 #include "soft/iwarp/conn.h"
+#include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/tx.h"
 
 bool iw_has_proofs(const struct iw_conn *conn)
@@ -86,6 +87,7 @@ void iw_complete_lost(struct iw_conn *conn, struct core_ep *ep, DAT_DTO_COMPLETI
 	struct iw_tx *tx = &conn->stream.tx;
 
 	tx->is_over = true;
+	iw_frame_cut(conn, ep);
 	/* the rest is flushed, and all of it if a Read has failed already */
 	if (ep->req.head < ep->req.tail && !ep->is_breaking)
 		core_req_done(ep, core_req_at(&ep->req, ep->req.head), status, 0);
@@ -191,6 +193,7 @@ void iw_complete_terminated(struct iw_conn *conn, struct core_ep *ep,
 	struct core_req *req = find_named(conn, ep, terminate);
 
 	conn->stream.tx.is_over = true;
+	iw_frame_cut(conn, ep);
 	if (req)
 		complete_before(ep, req->sequence);
 	else if (ep->req.head < ep->req.tail)

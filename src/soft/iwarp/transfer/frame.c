@@ -328,18 +328,14 @@ static void append_terminate(struct iw_conn *conn, struct iw_buffer *rest)
 	*rest = tx->out;
 }
 
-/*
- * Copies what the FPDU that has begun still needs behind `rest`. Those behind it are not sent:
- * their request has not completed.
- */
+/* Copies what the FPDU that has begun still needs to `rest`. */
 static void copy_direct(struct iw_conn *conn, struct core_ep *ep, struct iw_buffer *rest)
 {
-	struct iw_direct *direct = &conn->stream.tx.direct;
+	const struct iw_direct *direct = &conn->stream.tx.direct;
 	const struct iw_frame *frame = &direct->frame[direct->first];
 	struct frame_left left = left_of(frame, direct->done);
 	struct soft_pins pins;
 
-	direct->count = direct->first;
 	memcpy(rest->data, frame->head + frame->head_size - left.head, left.head);
 	if (pin_payloads(conn, ep, 1, &pins) < 0 || soft_gather(rest->data + left.head, &pins) < 0)
 		conn->is_lost = true; /* the FPDU cannot be finished */
@@ -349,15 +345,28 @@ static void copy_direct(struct iw_conn *conn, struct core_ep *ep, struct iw_buff
 	rest->end += left.tail;
 }
 
+void iw_frame_cut(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	struct iw_buffer *rest = &conn->stream.rx.in;
+
+	if (tx->is_cut)
+		return;
+	tx->is_cut = true;
+	rest->start = rest->end = 0;
+	if (iw_frame_is_direct(conn) && tx->direct.done && !conn->is_lost)
+		copy_direct(conn, ep, rest);
+	/* those behind it are not sent: their request has not completed */
+	tx->direct.first = tx->direct.count = 0;
+}
+
 void iw_frame_detach(struct iw_conn *conn, struct core_ep *ep)
 {
 	struct iw_stream *stream = &conn->stream;
-	struct iw_buffer *rest = &stream->rx.in; /* nothing is received any more */
+	struct iw_buffer *rest = &stream->rx.in;
 	struct iw_buffer out = stream->tx.out;
 
-	rest->start = rest->end = 0;
-	if (iw_frame_is_direct(conn) && stream->tx.direct.done)
-		copy_direct(conn, ep, rest);
+	iw_frame_cut(conn, ep);
 	if (stream->tx.error != IW_NO_ERROR && rest->data)
 		append_terminate(conn, rest);
 	stream->tx.out = out;

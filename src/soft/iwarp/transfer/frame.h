@@ -49,11 +49,17 @@ int iw_frame_direct(struct iw_conn *conn, struct core_ep *ep, const struct core_
 
 /*
  * Gives TCP what waits. Sets is_blocked if TCP has no room, is_lost if it has failed. -EFAULT: the
- * memory of request direct.sequence is not valid any more; the FPDU cannot be finished. EP locked.
+ * memory of request direct.sequence is not valid any more. EP locked.
  */
 int iw_flush(struct iw_conn *conn, struct core_ep *ep);
 
-/* The endpoint goes: copies what an unfinished FPDU still needs of the consumer's memory. */
+/*
+ * The stream ends behind the FPDU that has begun: copies what that still needs of the consumer's
+ * memory, before its request completes. Nothing more may be received or queued. Sets is_lost if the
+ * memory is not valid any more. More calls do nothing.
+ */
+void iw_frame_cut(struct iw_conn *conn, struct core_ep *ep);
+/* The endpoint goes: cuts the stream, and appends the Terminate, if there is one. */
 void iw_frame_detach(struct iw_conn *conn, struct core_ep *ep);
 /* Service thread, LINGERING: sends what is left. True: all of it is sent. */
 bool iw_frame_flush_rest(struct iw_conn *conn);

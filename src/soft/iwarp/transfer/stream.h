@@ -122,6 +122,7 @@ struct iw_tx {
 	uint64_t repeat_ns;	     /* when the next one is due; 0: none */
 	uint64_t rtr_ns;	     /* when the RTR was sent */
 	bool is_over;		     /* nothing more is queued: the connection ends */
+	bool is_cut;		     /* rx.in has the rest of the FPDU that had begun */
 	iw_error error;		     /* of the Terminate that ends the stream; IW_NO_ERROR: none */
 	struct iw_offender offender; /* what it names */
 	bool is_in_request;  /* request `next` has begun, and its message has to be finished */

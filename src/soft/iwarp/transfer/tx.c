@@ -24,6 +24,7 @@ enum tx_step {
 void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
 		DAT_DTO_COMPLETION_STATUS status)
 {
+	iw_frame_cut(conn, ep);
 	core_req_done(ep, req, status, 0);
 	iw_answer_error(conn, IW_ERROR(0, 0, 0), NULL); /* TERM-15 */
 }
