@@ -273,6 +273,67 @@ static void batch__terminated_at_a_border__rest_is_of_that_time(void **state)
 	atomic_store(&forced_mss, 0);
 }
 
+/* A batch of two segments of memory: the first FPDU, and the rest in another region. */
+static void post_two_regions(DAT_LMR_CONTEXT rest)
+{
+	DAT_LMR_TRIPLET list[2] = {segment_at(0, MOST), segment_at(MOST, SIZE - MOST)};
+	DAT_DTO_COOKIE cookie = {.as_64 = 0};
+
+	list[1].lmr_context = rest;
+	memcpy(flow.region, expected, SIZE);
+	ok(core_ep_post_send(flow.ep, 2, list, cookie, DAT_COMPLETION_DEFAULT_FLAG));
+}
+
+/* Does the FPDU that has begun there still need bytes of the second region? */
+static bool needs_rest(size_t at)
+{
+	size_t payload = at < 2 * FULL ? MOST : REST;
+
+	return at > FULL && at % FULL && at % FULL < HEAD + payload;
+}
+
+/* TERM-09 TERM-15 MPA-59: nothing that was sent is destroyed if the FPDU that has begun, or none,
+ * can be finished; else TCP is reset */
+static void batch__region_freed_at_a_border__terminate_if_possible(void **state)
+{
+	(void)state;
+	/* up to the end of the payload */
+	for (size_t i = 0; borders[i / 2] < 2 * FULL + HEAD + REST; i++) {
+		DAT_REGION_DESCRIPTION region = {.for_va = flow.region};
+		struct pollfd end = {.events = POLLRDHUP};
+		size_t at = borders[i / 2];
+		bool is_lost = needs_rest(at);
+		struct taken taken;
+		DAT_LMR_CONTEXT rest;
+		DAT_LMR_HANDLE lmr;
+
+		be_calling_large(i % 2 ? FLAG_C : 0);
+		ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, REGION, stage.pz,
+				   DAT_MEM_PRIV_ALL_FLAG, &lmr, &rest, NULL, NULL, NULL));
+		post_send_at(40000, 10, 0);
+		expect_dto(40000, DAT_DTO_SUCCESS, 10);
+		atomic_store(&is_held, true);
+		atomic_store(&cut, at);
+		post_two_regions(rest);
+		ok(core_lmr_free(lmr));
+		atomic_store(&is_held, false);
+		expect_dto(0, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
+		expect(DAT_CONNECTION_EVENT_BROKEN);
+		end.fd = flow.fd;
+		assert_int_equal(poll(&end, 1, WAIT_MS), 1);
+		assert_int_equal((end.revents & POLLERR) != 0, is_lost);
+		if (!is_lost) {
+			get_fpdu(&taken);
+			assert_int_equal(taken.size, 10);
+			take_batch((unsigned)((at + FULL - 1) / FULL));
+			expect_terminate(IW_ERROR(0, 0, 0), NULL);
+		}
+		fill_memory();
+		end_flow();
+	}
+	atomic_store(&forced_mss, 0);
+}
+
 /* MPA-18: small FPDUs that wait already go first, in the same call */
 static void batch__behind_small_fpdus__one_call(void **state)
 {
@@ -317,6 +378,7 @@ int main(void)
 		TEST(batch__blocked_at_a_border__completes_with_the_rest),
 		TEST(batch__disconnected_at_a_border__ends_with_a_whole_fpdu),
 		TEST(batch__terminated_at_a_border__rest_is_of_that_time),
+		TEST(batch__region_freed_at_a_border__terminate_if_possible),
 		TEST(batch__behind_small_fpdus__one_call),
 	};
 

@@ -344,15 +344,9 @@ static bool flush(struct iw_conn *conn, struct core_ep *ep)
 	struct iw_tx *tx = &conn->stream.tx;
 
 	if (iw_flush(conn, ep) < 0) {
-		uint64_t sequence = tx->direct.sequence;
-
-		/* the FPDU that has begun cannot be finished */
-		conn->is_lost = true;
-		if (sequence >= ep->req.head && sequence < ep->req.tail)
-			iw_tx_fail(conn, ep, core_req_at(&ep->req, sequence),
-				   DAT_DTO_ERR_LOCAL_PROTECTION);
-		else
-			iw_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+		/* TCP is lost only if an FPDU has begun that cannot be finished: iw_frame_cut */
+		iw_tx_fail(conn, ep, core_req_at(&ep->req, tx->direct.sequence),
+			   DAT_DTO_ERR_LOCAL_PROTECTION);
 		return false;
 	}
 	iw_complete_sent(conn, ep);
