@@ -76,6 +76,25 @@ static void rst__found_by_a_post__broken(void **state)
 	}
 }
 
+/* IWCM-32 DTO-60 EP-STATE-44: also while messages wait for a Receive and the socket is not read */
+static void rst__socket_is_not_read__broken(void **state)
+{
+	static uint8_t bytes[60000];
+
+	(void)state;
+	be_called_with(0, 4, 4);
+	peer_write(0, 0, "", 0);
+	post_read_at(0, 4, 7, 4096, 0);
+	(void)get_read_request();
+	for (unsigned i = 0; i < 3; i++)
+		peer_send(bytes, sizeof(bytes));
+	expect_served();
+	reset_peer();
+	expect_dto(0, DAT_DTO_ERR_TRANSPORT, 0);
+	expect(DAT_CONNECTION_EVENT_BROKEN);
+	end_flow();
+}
+
 /* IWCM-28 MPA-59 TERM-09: the peer ends its direction first, and reads later */
 static void fin__bytes_that_tcp_has_not_taken__sent_all_the_same(void **state)
 {
@@ -349,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(fin__within_a_response__that_read_alone_fails),
 		TEST(rst__found_by_a_post__broken),
+		TEST(rst__socket_is_not_read__broken),
 		TEST(fin__bytes_that_tcp_has_not_taken__sent_all_the_same),
 		TEST(fin__at_every_byte__disconnect_between_fpdus_only),
 		TEST(disconnect__graceful__queue_is_finished_first),

@@ -135,7 +135,8 @@ static void serve_data(struct service *service, struct iw_conn *conn, uint32_t e
 		return;
 	if (events & (EPOLLERR | EPOLLHUP))
 		conn->is_hung_up = true;
-	if ((events & EPOLLRDHUP) && conn->stream.rx.is_blocked)
+	/* a reset shows these events, too */
+	if ((events & EPOLLRDHUP) && !conn->is_hung_up && conn->stream.rx.is_blocked)
 		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
 	if (!events)
 		iw_alive_due(conn);
