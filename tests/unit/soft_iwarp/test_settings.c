@@ -158,7 +158,20 @@ static void header_off__qualifier_is_no_port__invalid_parameter(void **state)
 
 /* --- the proof of a Write --- */
 
-/* RDMAP-36: the first byte of the newest Write that has bytes; nobody else gets it */
+/* RDMAP-36 EP-RDMAW-08 COMPAT-28: a Write of length 0 has no byte; it completes as a Send does */
+static void expect_no_question(void)
+{
+	struct taken taken;
+
+	post_write_at(0, 0, STAG, 1000, 0);
+	expect_dto(0, DAT_DTO_SUCCESS, 0);
+	get_fpdu(&taken);
+	assert_int_equal(taken.ddp.opcode, IW_OP_WRITE);
+	expect_served();
+	expect_silence(flow.fd);
+}
+
+/* RDMAP-36: the first byte of the newest Write; nobody else gets it */
 static void proof_byte__foreign_peer__reads_the_first_byte(void **state)
 {
 	struct iw_read_request request;
@@ -167,12 +180,7 @@ static void proof_byte__foreign_peer__reads_the_first_byte(void **state)
 	(void)state;
 	be_calling_with(0, 4, 4);
 	get_fpdu(&taken);
-	post_write_at(0, 0, STAG, 1000, 0);
-	get_fpdu(&taken);
-	request = get_read_request();
-	assert_int_equal(request.size, 0);
-	peer_respond(request.sink_stag, request.sink_offset, NULL, 0, true);
-	expect_dto(0, DAT_DTO_SUCCESS, 0);
+	expect_no_question();
 	post_write_at(100, 10, STAG, 2000, 0);
 	get_fpdu(&taken);
 	request = get_read_request();
@@ -182,6 +190,7 @@ static void proof_byte__foreign_peer__reads_the_first_byte(void **state)
 	expect_quiet(stage.evd);
 	peer_respond(request.sink_stag, request.sink_offset, "x", 1, true);
 	expect_dto(100, DAT_DTO_SUCCESS, 10);
+	expect_no_question();
 	expect_untouched(flow.region, REGION);
 	hang_up();
 }

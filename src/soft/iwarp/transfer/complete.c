@@ -14,6 +14,16 @@ bool iw_has_proofs(const struct iw_conn *conn)
 	       (conn->is_own_peer || conn->ord > 0);
 }
 
+bool iw_wants_proof(const struct iw_conn *conn, const struct core_req *req)
+{
+	if (req->op != CORE_OP_RDMA_WRITE || (req->flags & DAT_COMPLETION_SUPPRESS_FLAG) ||
+	    !iw_has_proofs(conn))
+		return false;
+	/* it has no byte to be read, and the memory that an older Write went to may be gone */
+	return req->len || conn->is_own_peer ||
+	       conn->engine->settings.write_proof != CORE_PROOF_BYTE;
+}
+
 static void finish(struct core_ep *ep, struct core_req *req)
 {
 	req->transport.word[0] = IW_REQ_FINISHED;
@@ -36,8 +46,7 @@ void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep)
 			continue; /* Reads and binds wait for something else */
 		if (tx->sent < req->transport.word[1])
 			return;
-		if (req->op == CORE_OP_RDMA_WRITE && iw_has_proofs(conn) &&
-		    !(req->flags & DAT_COMPLETION_SUPPRESS_FLAG) && req->sequence >= tx->proven)
+		if (iw_wants_proof(conn, req) && req->sequence >= tx->proven)
 			req->transport.word[0] = IW_REQ_WAIT_PROOF;
 		else
 			finish(ep, req);

@@ -82,13 +82,15 @@ static int put_copied(struct iw_conn *conn, struct core_ep *ep, const struct cor
 }
 
 /* The request is completely queued. */
-static void end_request(struct iw_tx *tx, struct core_req *req)
+static void end_request(struct iw_conn *conn, struct core_req *req)
 {
+	struct iw_tx *tx = &conn->stream.tx;
+
 	req->transport.word[0] = IW_REQ_WAIT_SENT;
 	req->transport.word[1] = tx->queued;
 	if (req->op == CORE_OP_SEND)
 		tx->msn[IW_QUEUE_SEND]++;
-	else if (!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG))
+	else if (iw_wants_proof(conn, req))
 		tx->wants_proof = req->sequence + 1;
 	if (req->op == CORE_OP_RDMA_WRITE && req->len) {
 		tx->proof_stag = req->remote.rmr_context;
@@ -133,7 +135,7 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 	tx->offset += len;
 	*budget -= len < *budget ? len : *budget;
 	if (tx->offset == req->len)
-		end_request(tx, req);
+		end_request(conn, req);
 	return TX_QUEUED;
 }
 

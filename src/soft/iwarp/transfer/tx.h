@@ -49,5 +49,7 @@ void iw_complete_terminated(struct iw_conn *conn, struct core_ep *ep,
 void iw_complete_lost(struct iw_conn *conn, struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status);
 /* Are Writes of this connection proven at all? */
 bool iw_has_proofs(const struct iw_conn *conn);
+/* Does the completion of that request wait for a proof? */
+bool iw_wants_proof(const struct iw_conn *conn, const struct core_req *req);
 
 #endif
