@@ -3,6 +3,20 @@
 #include "flow_stage.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+
+/* --- memory for messages that wait --- */
+
+static _Atomic bool is_short;
+
+struct iw_engine;
+uint8_t *__real_iw_buffer_get(struct iw_engine *engine);
+uint8_t *__wrap_iw_buffer_get(struct iw_engine *engine);
+
+uint8_t *__wrap_iw_buffer_get(struct iw_engine *engine)
+{
+	return atomic_load(&is_short) ? NULL : __real_iw_buffer_get(engine);
+}
 
 /* --- the time that a message waits --- */
 
@@ -33,6 +47,30 @@ static void limit__no_receive_in_time__terminate(void **state)
 	/* it names the second one */
 	assert_int_equal(taken.payload[2], 0xc0);
 	assert_int_equal(be_get32(taken.payload + 4 + 2 + 10), 2);
+	end_flow();
+}
+
+/* DTO-106: likewise if there was no memory to keep the first one, which was left in the stream */
+static void limit__no_memory_for_the_first__next_has_its_own_time(void **state)
+{
+	uint64_t begin;
+
+	(void)state;
+	be_called(0);
+	atomic_store(&is_short, true);
+	peer_send("first", 5);
+	expect_served();
+	atomic_store(&is_short, false);
+	post_recv_at(0, 5);
+	expect_dto(0, DAT_DTO_SUCCESS, 5);
+	/* until the time of the first one would be over */
+	assert_int_equal(poll(NULL, 0, 200), 0);
+	begin = now_ms();
+	peer_send("second", 6);
+	peer_send("third", 5);
+	expect(DAT_CONNECTION_EVENT_BROKEN);
+	assert_true(now_ms() - begin >= 200);
+	expect_terminate(IW_ERROR(1, 2, 2), NULL);
 	end_flow();
 }
 
@@ -132,6 +170,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(limit__no_receive_in_time__terminate,
 						open_impatient, close_stage),
+		cmocka_unit_test_setup_teardown(
+			limit__no_memory_for_the_first__next_has_its_own_time, open_impatient,
+			close_stage),
 		TEST(flood__another_connection__goes_on),
 		TEST(srq__unfinished_segments__take_no_buffer),
 	};

@@ -88,6 +88,12 @@ static void start_waiting(struct iw_conn *conn)
 	iw_conn_lower_deadline(conn, rx->waiting_ns);
 }
 
+void iw_message_end_waiting(struct iw_conn *conn)
+{
+	conn->stream.rx.is_waiting = false;
+	conn->stream.rx.waiting_ns = 0;
+}
+
 enum iw_take iw_message_keep(struct iw_conn *conn, const struct iw_segment *segment,
 			     const uint8_t *payload)
 {
@@ -148,9 +154,7 @@ int iw_message_deliver(struct iw_conn *conn, struct core_ep *ep)
 		if (deliver_one(conn, ep) != IW_TAKEN)
 			return handled;
 		handled++;
-		/* the next one has its own time */
-		rx->is_waiting = false;
-		rx->waiting_ns = 0;
+		iw_message_end_waiting(conn);
 		rx->is_blocked = false;
 	}
 	if (handled && !iw_message_is_waiting(conn)) {

@@ -197,6 +197,8 @@ static enum rx_step take_send(struct iw_conn *conn, struct core_ep *ep, struct i
 		step = step_of(iw_segment_take(conn, ep, segment, payload));
 	if (step == RX_WAIT)
 		step = step_of(iw_message_keep(conn, segment, payload));
+	else if (step == RX_TAKEN)
+		iw_message_end_waiting(conn); /* if there was no memory to keep it before */
 	if (step == RX_TAKEN)
 		iw_message_advance(conn, segment);
 	return step;

@@ -64,6 +64,8 @@ bool iw_message_is_waiting(const struct iw_conn *conn);
 /* Keeps a segment that waits. IW_WAIT: there is no space. */
 enum iw_take iw_message_keep(struct iw_conn *conn, const struct iw_segment *segment,
 			     const uint8_t *payload);
+/* The message that arrives waits no more: the next one has its own time. */
+void iw_message_end_waiting(struct iw_conn *conn);
 /* Delivers what waits and finds a Receive now: > 0 something was delivered. */
 int iw_message_deliver(struct iw_conn *conn, struct core_ep *ep);
 
