@@ -2,6 +2,12 @@
 /* Reads of the peer and answers to ours, and keys that die. */
 #include "flow_stage.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include "soft/iwarp/conn.h"
+
 /* --- the answers to Reads --- */
 
 /* RDMAP-22 RDMAP-23 RDMAP-30 DDP-09 DDP-10: in order, each whole, with what was written before */
@@ -270,6 +276,136 @@ static void response__sink_freed_in_the_middle__local_protection(void **state)
 	end_flow();
 }
 
+/* A second key of the region, or one of other memory. */
+static DAT_LMR_HANDLE register_at(void *at, size_t size, DAT_RMR_CONTEXT *key)
+{
+	DAT_REGION_DESCRIPTION region = {.for_va = at};
+	DAT_LMR_CONTEXT lkey;
+	DAT_LMR_HANDLE lmr;
+
+	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, size, stage.pz,
+			   DAT_MEM_PRIV_ALL_FLAG, &lmr, &lkey, key, NULL, NULL));
+	return lmr;
+}
+
+static struct iw_conn *conn_of_flow(void)
+{
+	return iw_conn_of(((struct core_handle *)flow.ep)->object);
+}
+
+/* The peer reads so many bytes. */
+static void read_all_of(DAT_RMR_CONTEXT key, const void *at, uint32_t size)
+{
+	const struct iw_read_request request = {
+		.sink_stag = 9, .size = size, .source_stag = key, .source_offset = address_of(at)};
+
+	peer_read(&request);
+}
+
+#define READS 4u
+
+/* RDMAP-20 LMR-FREE-07 DTO-98: the region is freed while the peer reads it; TCP has taken a part */
+static void read__region_freed_in_the_middle__nothing_more_is_read(void **state)
+{
+	const int small = 8192;
+	struct taken taken;
+	DAT_RMR_CONTEXT key;
+	DAT_LMR_HANDLE lmr = register_at(flow.region, REGION, &key);
+
+	(void)state;
+	be_called_with(0, 4, READS + 1);
+	make_pattern(flow.region, REGION);
+	/* less than the region fits into the buffers of both ends */
+	assert_int_equal(setsockopt(flow.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	assert_int_equal(
+		setsockopt(conn_of_flow()->fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
+	for (unsigned i = 0; i < READS; i++)
+		read_all_of(key, flow.region, REGION);
+	expect_served();
+	ok(core_lmr_free(lmr));
+	memset(flow.region, 0xee, REGION);
+	for (get_fpdu(&taken); taken.ddp.opcode == IW_OP_READ_RESPONSE; get_fpdu(&taken))
+		for (size_t i = 0; i < taken.size; i++)
+			assert_int_equal(taken.payload[i], pattern(taken.ddp.offset + i));
+	assert_int_equal(taken.ddp.opcode, IW_OP_TERMINATE);
+	assert_int_equal(be_get16(taken.payload), IW_ERROR(0, 1, 0));
+	expect_end(flow.fd);
+	expect(DAT_CONNECTION_EVENT_BROKEN);
+	fill_memory();
+	end_flow();
+}
+
+/* LMR-FREE-21: a key is announced while bytes are read through it; here its own announcement is */
+static void read__of_the_announcement__shows_the_key(void **state)
+{
+	struct taken taken;
+	DAT_RMR_CONTEXT key;
+	DAT_LMR_HANDLE lmr;
+
+	(void)state;
+	be_called_with(0, 4, 4);
+	lmr = register_at(&conn_of_flow()->announced, sizeof(key), &key);
+	read_all_of(key, &conn_of_flow()->announced, sizeof(key));
+	get_fpdu(&taken);
+	assert_int_equal(taken.size, sizeof(key));
+	assert_memory_equal(taken.payload, &key, sizeof(key));
+	ok(core_lmr_free(lmr));
+	hang_up();
+}
+
+/* --- a key that is in use --- */
+
+static struct {
+	DAT_LMR_HANDLE lmr;
+	_Atomic bool is_freed;
+	sem_t has_come; /* to a wait, or to the end */
+} freeing;
+
+static __thread bool is_freeing;
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+
+int __wrap_sched_yield(void)
+{
+	if (is_freeing)
+		sem_post(&freeing.has_come);
+	is_freeing = false;
+	return __real_sched_yield();
+}
+
+static void *free_region(void *argument)
+{
+	is_freeing = true;
+	ok(core_lmr_free(freeing.lmr));
+	atomic_store(&freeing.is_freed, true);
+	sem_post(&freeing.has_come);
+	return argument;
+}
+
+/* LMR-FREE-21: the call waits for the thread that uses the key */
+static void free__key_is_announced__waits(void **state)
+{
+	struct iw_conn *conn;
+	DAT_RMR_CONTEXT key;
+	pthread_t thread;
+
+	(void)state;
+	be_called(0);
+	conn = conn_of_flow();
+	freeing.lmr = register_at(flow.region, REGION, &key);
+	assert_int_equal(sem_init(&freeing.has_come, 0, 0), 0);
+	atomic_store(&conn->announced, key);
+	assert_int_equal(pthread_create(&thread, NULL, free_region, NULL), 0);
+	while (sem_wait(&freeing.has_come) < 0)
+		;
+	assert_false(atomic_load(&freeing.is_freed));
+	atomic_store(&conn->announced, 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(atomic_load(&freeing.is_freed));
+	hang_up();
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_flow, close_stage)
 
 int main(void)
@@ -283,6 +419,9 @@ int main(void)
 		TEST(invalidate__key_that_cannot_be__receive_fails),
 		TEST(write__region_freed_in_the_middle__nothing_more_is_placed),
 		TEST(response__sink_freed_in_the_middle__local_protection),
+		TEST(read__region_freed_in_the_middle__nothing_more_is_read),
+		TEST(read__of_the_announcement__shows_the_key),
+		TEST(free__key_is_announced__waits),
 	};
 
 	return cmocka_run_group_tests(tests, provide, NULL);
