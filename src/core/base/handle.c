@@ -29,6 +29,30 @@ static struct {
 	struct core_handle *free_last;
 } arena = {.lock = CORE_LOCK_INIT};
 
+/*
+ * The thread that holds the lock for a fork. Fork handlers of the consumer run in it and may free
+ * handles.
+ */
+static _Atomic uintptr_t arena_forking;
+
+static bool arena_is_forking(void)
+{
+	/* relaxed: only the forking thread stores its own id, so only it can find it here */
+	return atomic_load_explicit(&arena_forking, memory_order_relaxed) == core_lock_self();
+}
+
+static void arena_lock(void)
+{
+	if (!arena_is_forking())
+		core_lock_acquire(&arena.lock);
+}
+
+static void arena_unlock(void)
+{
+	if (!arena_is_forking())
+		core_lock_release(&arena.lock);
+}
+
 static pthread_once_t arena_once = PTHREAD_ONCE_INIT;
 static bool arena_has_fork_handlers; /* set once, by arena_listen_to_forks */
 
@@ -40,10 +64,12 @@ static bool arena_has_fork_handlers; /* set once, by arena_listen_to_forks */
 static void arena_fork_prepare(void)
 {
 	core_lock_acquire_shared(&arena.lock);
+	atomic_store_explicit(&arena_forking, core_lock_self(), memory_order_relaxed);
 }
 
 static void arena_fork_parent(void)
 {
+	atomic_store_explicit(&arena_forking, 0, memory_order_relaxed);
 	core_lock_release(&arena.lock);
 }
 
@@ -56,7 +82,7 @@ static void arena_fork_child(void)
 	arena.free_first = NULL;
 	arena.free_last = NULL;
 	arena.free_count = 0;
-	core_lock_release(&arena.lock); /* arena_fork_prepare took it */
+	arena_fork_parent(); /* arena_fork_prepare took the lock */
 }
 
 static void arena_listen_to_forks(void)
@@ -121,11 +147,11 @@ struct core_handle *core_handle_alloc(const DAT_PROVIDER *provider, struct core_
 	pthread_once(&arena_once, arena_listen_to_forks);
 	if (!arena_has_fork_handlers)
 		return NULL;
-	core_lock_acquire(&arena.lock);
+	arena_lock();
 	if (!arena.cells)
 		arena_create_locked();
 	cell = arena_alloc_locked();
-	core_lock_release(&arena.lock);
+	arena_unlock();
 	if (!cell)
 		return NULL;
 	core_lock_acquire(&cell->lock); /* a user of a stale handle may hold it */
@@ -181,7 +207,7 @@ void core_handle_release(struct core_handle *cell)
 	atomic_store_explicit(&cell->tag, 0, memory_order_release);
 	cell->object = NULL;
 	core_lock_release(&cell->lock);
-	core_lock_acquire(&arena.lock);
+	arena_lock();
 	cell->next = NULL;
 	if (arena.free_last)
 		arena.free_last->next = cell;
@@ -189,7 +215,7 @@ void core_handle_release(struct core_handle *cell)
 		arena.free_first = cell;
 	arena.free_last = cell;
 	arena.free_count++;
-	core_lock_release(&arena.lock);
+	arena_unlock();
 }
 
 void *core_handle_lock_shared(struct core_handle *cell, DAT_HANDLE_TYPE type)

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -364,6 +365,51 @@ static void fork__parent_killed_while_its_child_lives__peer_sees_the_end(void **
 	dt_ia_close(&ia);
 }
 
+/* --- handlers of the consumer --- */
+
+static struct line *handled;
+static unsigned freed_in_handlers;
+
+/* Frees a region in each handler that runs in the parent. */
+static void free_in_a_handler(void)
+{
+	struct dt_buf *buf;
+
+	if (!handled)
+		return;
+	buf = freed_in_handlers++ ? &handled->in : &handled->out;
+	dt_ok(dat_lmr_free(buf->lmr));
+	buf->lmr = DAT_HANDLE_NULL;
+}
+
+/*
+ * GEN-35 LMR-FREE-01: handlers that were installed before the library's run between them, while the
+ * library holds its locks. A program may free its regions there.
+ */
+static void fork__region_freed_in_a_handler__returns(void **state)
+{
+	struct line *line = *state;
+	int status;
+	pid_t child;
+
+	check_traffic(line);
+	handled = line;
+	alarm(60); /* a failure would hang */
+	child = fork();
+	if (!child)
+		_exit(0);
+	alarm(0);
+	handled = NULL;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_int_equal(freed_in_handlers, 2);
+	dt_buf_free(&line->out);
+	dt_buf_free(&line->in);
+	dt_buf_create(&line->ia, line->ia.pz, &line->out, LEN, CONF_LOCAL);
+	dt_buf_create(&line->ia, line->ia.pz, &line->in, LEN, CONF_LOCAL);
+	check_traffic(line);
+}
+
 int main(void)
 {
 #define T(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -372,9 +418,12 @@ int main(void)
 		T(fork__child_opens_anew__works_beside_the_parent),
 		T(fork__child_ends_in_each_way__parent_undisturbed),
 		T(system__under_traffic__no_data_lost_or_torn),
+		T(fork__region_freed_in_a_handler__returns),
 		cmocka_unit_test(descriptors__of_an_open_instance__close_on_exec),
 		cmocka_unit_test(fork__parent_killed_while_its_child_lives__peer_sees_the_end),
 	};
 
+	if (pthread_atfork(free_in_a_handler, free_in_a_handler, NULL))
+		return 1;
 	return cmocka_run_group_tests_name("handle fork", tests, NULL, NULL);
 }
