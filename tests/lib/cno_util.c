@@ -74,6 +74,8 @@ static void *cno_waiter_run(void *arg)
 	struct cno_waiter *waiter = arg;
 	int old;
 
+	if (waiter->is_protected)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	pthread_setcanceltype(waiter->cancel_type, &old);
 	atomic_store(&waiter->tid, (int)syscall(SYS_gettid));
 	pthread_cleanup_push(dt_stack_left, NULL);

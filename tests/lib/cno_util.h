@@ -49,7 +49,8 @@ void cno_send(struct dt_pair *pair, uint64_t cookie, DAT_COMPLETION_FLAGS flags)
 struct cno_waiter {
 	DAT_CNO_HANDLE cno;
 	DAT_TIMEOUT timeout;
-	int cancel_type; /* PTHREAD_CANCEL_DEFERRED unless changed before the start */
+	int cancel_type;   /* PTHREAD_CANCEL_DEFERRED unless changed before the start */
+	bool is_protected; /* the thread has disabled cancellation */
 	pthread_t thread;
 	atomic_int tid;
 	atomic_bool is_done;

@@ -120,6 +120,8 @@ static void *evd_waiter_run(void *arg)
 	struct evd_waiter *waiter = arg;
 	int old;
 
+	if (waiter->is_protected)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	pthread_setcanceltype(waiter->cancel_type, &old);
 	pthread_cleanup_push(dt_stack_left, NULL);
 	waiter->ret = dat_evd_wait(waiter->evd, waiter->timeout, waiter->threshold, &waiter->event,

@@ -58,7 +58,8 @@ struct evd_waiter {
 	DAT_EVD_HANDLE evd;
 	DAT_TIMEOUT timeout;
 	DAT_COUNT threshold;
-	int cancel_type; /* PTHREAD_CANCEL_DEFERRED unless changed before the start */
+	int cancel_type;   /* PTHREAD_CANCEL_DEFERRED unless changed before the start */
+	bool is_protected; /* the thread has disabled cancellation */
 	pthread_t thread;
 	atomic_bool is_done;
 	/* valid after the join */

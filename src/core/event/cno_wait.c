@@ -64,7 +64,7 @@ static void waiter_append_locked(struct core_cno_waiter *waiter)
 }
 
 /* Blocks until released, interrupted or timed out. Locked. On success waiter->evd is set. */
-static DAT_RETURN cno_block_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
+static DAT_RETURN cno_block_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us, int cancel_state,
 				   struct core_cno_waiter *waiter)
 {
 	struct core_wait wait = {.ia = cno->ia,
@@ -72,7 +72,8 @@ static DAT_RETURN cno_block_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
 				 .waker = &waiter->waker,
 				 .is_over = waiter_is_over,
 				 .cancelled = waiter_cancelled,
-				 .arg = waiter};
+				 .arg = waiter,
+				 .cancel_state = cancel_state};
 
 	waiter_append_locked(waiter);
 	cno->busy++;
@@ -106,7 +107,7 @@ CORE_COLD static DAT_RETURN cno_bad_handle(DAT_CNO_HANDLE handle)
 	return core_bad_handle(CORE_ARG(cno_wait, 1, cno_handle), DAT_INVALID_HANDLE_CNO, handle);
 }
 
-static DAT_RETURN cno_wait_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
+static DAT_RETURN cno_wait_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us, int cancel_state,
 				  DAT_EVD_HANDLE *evd_out)
 {
 	struct core_cno_waiter waiter = {.cno = cno, .evd = DAT_HANDLE_NULL};
@@ -120,7 +121,7 @@ static DAT_RETURN cno_wait_locked(struct core_cno *cno, DAT_TIMEOUT timeout_us,
 		return DAT_SUCCESS;
 	}
 	core_waker_init(&waiter.waker);
-	ret = cno_block_locked(cno, timeout_us, &waiter);
+	ret = cno_block_locked(cno, timeout_us, cancel_state, &waiter);
 	core_waker_fini(&waiter.waker);
 	if (ret == DAT_SUCCESS)
 		*evd_out = waiter.evd;
@@ -138,7 +139,7 @@ DAT_RETURN core_cno_wait(DAT_CNO_HANDLE cno_handle, DAT_TIMEOUT timeout, DAT_EVD
 	cno = core_handle_lock(cno_handle, DAT_HANDLE_TYPE_CNO);
 	if (cno) {
 		cell = cno->cell;
-		ret = evd_handle ? cno_wait_locked(cno, timeout, evd_handle)
+		ret = evd_handle ? cno_wait_locked(cno, timeout, old.state, evd_handle)
 				 : core_bad_null(CORE_ARG(cno_wait, 3, evd_handle));
 		core_handle_unlock(cell);
 	} else {

@@ -46,7 +46,7 @@ static void wait_cancelled(void *arg)
 
 /* Owns the EVD and blocks until released. The lock is held at the call and at return. */
 static DAT_RETURN wait_block_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us,
-				    DAT_COUNT threshold)
+				    DAT_COUNT threshold, int cancel_state)
 {
 	struct core_wait wait = {.ia = evd->ia,
 				 .lock = &evd->cell->lock,
@@ -54,6 +54,7 @@ static DAT_RETURN wait_block_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us
 				 .is_over = wait_is_over,
 				 .cancelled = wait_cancelled,
 				 .arg = evd,
+				 .cancel_state = cancel_state,
 				 .is_event_driven = !(evd->flags & EVD_COMPLETION_FLAGS)};
 
 	core_evd_busy_locked(evd);
@@ -108,7 +109,8 @@ static DAT_RETURN wait_poll_once_locked(struct core_evd *evd)
 }
 
 static DAT_RETURN wait_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us, DAT_COUNT threshold,
-			      DAT_EVENT *event, DAT_COUNT *nmore, struct core_ref *srq_out)
+			      int cancel_state, DAT_EVENT *event, DAT_COUNT *nmore,
+			      struct core_ref *srq_out)
 {
 	DAT_RETURN ret = wait_check_locked(evd, threshold, event, nmore);
 
@@ -117,7 +119,7 @@ static DAT_RETURN wait_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us, DAT_
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (core_evd_count_locked(evd) < (uint32_t)threshold)
-		ret = wait_block_locked(evd, timeout_us, threshold);
+		ret = wait_block_locked(evd, timeout_us, threshold, cancel_state);
 	if (ret == DAT_SUCCESS)
 		*srq_out = core_evd_take_locked(evd, event);
 	*nmore = (DAT_COUNT)core_evd_count_locked(evd);
@@ -137,7 +139,7 @@ DAT_RETURN core_evd_wait(DAT_EVD_HANDLE evd_handle, DAT_TIMEOUT timeout, DAT_COU
 	evd = core_handle_lock(evd_handle, DAT_HANDLE_TYPE_EVD);
 	if (evd) {
 		cell = evd->cell;
-		ret = wait_locked(evd, timeout, threshold, event, nmore, &srq);
+		ret = wait_locked(evd, timeout, threshold, old.state, event, nmore, &srq);
 		core_handle_unlock(cell);
 	} else {
 		ret = core_bad_handle(CORE_ARG(evd_wait, 1, evd_handle), DAT_NO_SUBTYPE,

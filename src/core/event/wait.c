@@ -51,6 +51,7 @@ void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us)
 
 	wait->has_deadline = timeout_us != DAT_TIMEOUT_INFINITE;
 	wait->deadline_ns = now + (uint64_t)timeout_us * 1000u;
+	wait->cancel_test_ns = now + CANCEL_SLICE_NS;
 	/* a thread that waits for another one should not take the processor from it */
 	wait->spin_end_ns = wait->is_event_driven ? now : now + wait->ia->settings.spin_us * 1000u;
 	wait->is_interrupted = false;
@@ -111,7 +112,7 @@ static int wait_on_sem(struct core_wait *wait)
 	int rc;
 
 	pthread_cleanup_push(wait_cancelled_on_sem, wait);
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	pthread_setcancelstate(wait->cancel_state, NULL);
 	rc = sem_clockwait(&wait->waker->sem, CLOCK_MONOTONIC, &until) ? errno : 0;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_cleanup_pop(0);
@@ -167,11 +168,35 @@ static int wait_on_bell(struct core_wait *wait)
 	int rc;
 
 	pthread_cleanup_push(wait_cancelled_on_bell, wait);
-	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	pthread_setcancelstate(wait->cancel_state, NULL);
 	rc = bell_wait_cancellable(&wait->sleep, wait_end_ns(wait));
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	pthread_cleanup_pop(0);
 	return rc;
+}
+
+/* --- awake --- */
+
+static void wait_cancelled_awake(void *arg)
+{
+	struct core_wait *wait = arg;
+
+	wait->cancelled(wait->arg);
+}
+
+/* For a thread that finds work at each poll, or spins, and so does not sleep. Lock not held. */
+static void wait_test_cancel(struct core_wait *wait)
+{
+	uint64_t now = core_now_ns();
+
+	if (now < wait->cancel_test_ns)
+		return;
+	wait->cancel_test_ns = now + CANCEL_SLICE_NS;
+	pthread_cleanup_push(wait_cancelled_awake, wait);
+	pthread_setcancelstate(wait->cancel_state, NULL);
+	pthread_testcancel();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	pthread_cleanup_pop(0);
 }
 
 /* --- the loop --- */
@@ -208,11 +233,14 @@ static bool wait_poll(struct core_wait *wait)
 	return false;
 }
 
-static void wait_step_locked(struct core_wait *wait)
+/* Returns whether the next step has to test for a cancellation. */
+static bool wait_step_locked(struct core_wait *wait, bool has_test)
 {
 	bool may_sleep;
 
 	core_lock_release(wait->lock);
+	if (has_test)
+		wait_test_cancel(wait);
 	may_sleep = wait_poll(wait);
 	if (may_sleep)
 		wait_begin(wait);
@@ -225,15 +253,18 @@ static void wait_step_locked(struct core_wait *wait)
 	}
 	if (may_sleep)
 		wait_remove_sleeper(wait);
-	if (!wait->sleep.bell)
-		return;
-	core_lock_release(wait->lock);
-	wait_end(wait);
-	core_lock_acquire(wait->lock);
+	if (wait->sleep.bell) {
+		core_lock_release(wait->lock);
+		wait_end(wait);
+		core_lock_acquire(wait->lock);
+	}
+	return !may_sleep;
 }
 
 void core_wait_locked(struct core_wait *wait)
 {
+	bool has_test = false;
+
 	while (!wait->is_over(wait->arg) && !wait->is_expired && !wait->is_interrupted)
-		wait_step_locked(wait);
+		has_test = wait_step_locked(wait, has_test);
 }

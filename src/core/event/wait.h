@@ -3,7 +3,8 @@
  * Waiting for a condition that is guarded by a lock: the common part of dat_evd_wait and
  * dat_cno_wait. The waiter first drives the transport itself for a short while. Then it arms the
  * transport, whose own thread takes over, and sleeps (waker.h). A signal handler ends the sleep.
- * The sleep is a cancellation point; everywhere else in the call cancellation must be disabled.
+ * The sleep is a cancellation point, and so is a wait that finds work for long and never sleeps,
+ * unless the consumer had disabled cancellation. Everywhere else in the call it must be disabled.
  * models/bell.pml models one step of the wait.
  */
 #ifndef CORE_WAIT_H
@@ -27,11 +28,13 @@ struct core_wait {
 	bool (*is_over)(void *arg);   /* the condition; called with the lock held */
 	void (*cancelled)(void *arg); /* called when the thread is cancelled; lock not held */
 	void *arg;
+	int cancel_state;     /* of the consumer */
 	bool is_event_driven; /* other threads make the condition true: do not spin */
 	/* internal */
 	bool has_deadline;
 	uint64_t deadline_ns;
 	uint64_t spin_end_ns;
+	uint64_t cancel_test_ns; /* the next test for a cancellation while the thread is awake */
 	struct core_sleep sleep;
 	/* results */
 	bool is_interrupted;

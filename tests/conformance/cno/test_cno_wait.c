@@ -351,6 +351,23 @@ static void cno_wait__cancelled_at_any_time__no_lock_left(void **state)
 	}
 }
 
+/* CNO-WAIT-28: the request stays pending while the consumer has disabled cancellation */
+static void cno_wait__cancellation_disabled__waits_on(void **state)
+{
+	struct fixture f = open_three(state);
+
+	for (int round = 0; round < 30; round++) {
+		struct cno_waiter waiter = {.cancel_type = PTHREAD_CANCEL_DEFERRED,
+					    .is_protected = true};
+
+		cno_waiter_start(&waiter, f.cno, DAT_TIMEOUT_INFINITE);
+		assert_int_equal(pthread_cancel(waiter.thread), 0);
+		evd_post(f.evd[0], 1);
+		cno_waiter_gets(&waiter, f.evd[0]);
+		evd_take(f.evd[0], 1);
+	}
+}
+
 /*
  * CNO-WAIT-28 CNO-WAIT-06 CNO-MODIFY-AGENT-06: A notification arrives with the cancellation: either
  * the call returns it, or it is kept as the first one. No agent is called twice for it.
@@ -424,6 +441,7 @@ int main(void)
 		evd_test(cno_wait__signal_and_event__notification_never_lost),
 		evd_test(cno_wait__cancelled__leaves_no_trace),
 		evd_test(cno_wait__cancelled_at_any_time__no_lock_left),
+		evd_test(cno_wait__cancellation_disabled__waits_on),
 		evd_test(cno_wait__cancel_races_with_event__notification_never_lost),
 		evd_test(cno_wait__cancelled_beside_another__the_other_is_released),
 	};

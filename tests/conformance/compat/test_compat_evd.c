@@ -315,6 +315,41 @@ static void evd_wait__thread_cancelled__evd_usable_and_freeable(void **state)
 	dt_ok(dat_evd_free(rig->b.recv));
 }
 
+static void *protected_run(void *arg)
+{
+	struct cancelled *cancelled = arg;
+	DAT_COUNT nmore;
+	DAT_EVENT event;
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	if (dat_evd_wait(cancelled->evd, DAT_TIMEOUT_INFINITE, 1, &event, &nmore) == DAT_SUCCESS)
+		cancelled->taken++;
+	return NULL;
+}
+
+/* EVD-WAIT-39: a thread that has disabled cancellation waits on for its message */
+static void evd_wait__cancellation_disabled__message_taken(void **state)
+{
+	struct rig *rig = *state;
+
+	for (unsigned round = 0; round < 20; round++) {
+		struct cancelled cancelled = {.evd = rig->a.recv};
+		pthread_t thread;
+		void *result;
+
+		dt_ok(dto_post_byte(rig, DTO_RECV, round, 0));
+		assert_int_equal(pthread_create(&thread, NULL, protected_run, &cancelled), 0);
+		dt_until(evd_has_waiter, rig->a.recv);
+		assert_int_equal(pthread_cancel(thread), 0);
+		post_send(&rig->b, dt_seg(&rig->y, 0, 1), round, 0);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_null(result);
+		assert_int_equal(cancelled.taken, 1);
+		expect_sent(&rig->b, round, 1);
+	}
+}
+
 /*
  * COMPAT-24: the thread is cancelled while events arrive: each event was taken or is still queued
  */
@@ -389,6 +424,7 @@ int main(void)
 		rig_test_bare(evd__as_long_as_the_pipeline__does_not_overflow),
 		rig_test_bare(evd_resize__sixty_four_endpoints_under_load__nothing_lost),
 		rig_test(evd_wait__thread_cancelled__evd_usable_and_freeable),
+		rig_test(evd_wait__cancellation_disabled__message_taken),
 		rig_test(evd_wait__cancelled_under_traffic__no_event_lost),
 		rig_test_bare(evd_post_se__waiter_frees_the_evd__safe),
 	};

@@ -197,6 +197,22 @@ static void evd_wait__asynchronous_cancel_at_any_time__no_lock_left(void **state
 	cancel_anywhere(*state, DT_CANCEL_ANYWHERE);
 }
 
+/* EVD-WAIT-09 EVD-WAIT-39: The request stays pending while the consumer has disabled cancellation.
+ */
+static void evd_wait__cancellation_disabled__waits_on(void **state)
+{
+	struct evd_fixture *f = *state;
+	struct evd_waiter waiter = {.cancel_type = PTHREAD_CANCEL_DEFERRED, .is_protected = true};
+
+	for (uintptr_t round = 0; round < 30; round++) {
+		evd_waiter_start(&waiter, f->evd, DAT_TIMEOUT_INFINITE, 1);
+		assert_int_equal(pthread_cancel(waiter.thread), 0);
+		evd_post(f->evd, round);
+		dt_ok(evd_waiter_join(&waiter));
+		evd_check_soft(&waiter.event, f->evd, round);
+	}
+}
+
 /* EVD-WAIT-39: An event that satisfies the call arrives with the cancellation: either the call
  * returns it, or it stays queued. */
 static void evd_wait__cancel_races_with_event__event_never_lost(void **state)
@@ -249,6 +265,7 @@ int main(void)
 		evd_test(evd_wait__cancelled_asynchronously__gives_up_the_evd),
 		evd_test(evd_wait__deferred_cancel_at_any_time__no_lock_left),
 		evd_test(evd_wait__asynchronous_cancel_at_any_time__no_lock_left),
+		evd_test(evd_wait__cancellation_disabled__waits_on),
 		evd_test(evd_wait__cancel_races_with_event__event_never_lost),
 		evd_test(evd_wait__threshold_reached_while_falling_asleep__returns),
 	};

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include "core/event/evd.h"
 #include "slow_use.h"
@@ -93,6 +94,21 @@ static void evd__thread_waits__slow_until_it_returns(void **state)
 	}
 }
 
+/* EVD-WAIT-39: a waiter that never sleeps, because it spins or finds work at each poll */
+static void evd_wait__never_sleeps__can_be_cancelled(void **state)
+{
+	struct core_ia *inner = core_handle_lock(ia.ia, DAT_HANDLE_TYPE_IA);
+
+	(void)state;
+	inner->settings.spin_us = UINT64_C(3600000000);
+	core_handle_unlock(ia.ia);
+	alarm(60); /* a failure would hang */
+	start_waiter(DAT_TIMEOUT_INFINITE);
+	end_wait(BY_CANCEL);
+	alarm(0);
+	assert_int_equal(reasons(ia.evd), 0);
+}
+
 static DAT_CNO_HANDLE new_cno(void)
 {
 	DAT_OS_WAIT_PROXY_AGENT proxy = {NULL, NULL};
@@ -164,6 +180,7 @@ int main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(evd__thread_waits__slow_until_it_returns),
+		T(evd_wait__never_sleeps__can_be_cancelled),
 		T(evd_modify_cno__set_and_cleared__slow_while_it_has_one),
 		T(evd_create__with_a_cno__slow),
 		T(evd__waiter_and_cno__independent_reasons),
