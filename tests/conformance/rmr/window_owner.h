@@ -143,8 +143,10 @@ static inline bool has_changed(void *arg)
 static inline void start_writing(struct stage *stage)
 {
 	struct watch watch = {.p = stage->rig.y.p + WINDOW - 1};
+	char ready;
 
 	send_order(stage, WRITE_REPEATEDLY);
+	dt_peer_recv(&stage->peer, &ready, 1);
 	for (int change = 0; change < 3; change++) {
 		watch.seen = peek(watch.p);
 		dt_until(has_changed, &watch);

@@ -7,6 +7,7 @@
 #define TESTS_WINDOW_WRITER_H
 
 #include "bind_util.h"
+#include "copy_path.h"
 #include "dto_peer.h"
 
 #include <signal.h>
@@ -54,11 +55,17 @@ static inline DAT_DTO_COMPLETION_STATUS write_once(struct far_end *far, DAT_RMR_
 	return dt_event(far->ep.request).event_data.dto_completion_event_data.status;
 }
 
-static inline DAT_DTO_COMPLETION_STATUS write_repeatedly(struct far_end *far,
-							 DAT_RMR_TRIPLET target)
+/* Sends a byte when the Writes take the copy path of the test, and goes on. */
+static inline DAT_DTO_COMPLETION_STATUS
+write_repeatedly(struct dt_peer *peer, struct far_end *far, DAT_RMR_TRIPLET target)
 {
 	DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS;
+	const char ready = 'r';
 
+	do
+		assert_int_equal(write_once(far, target, 1), DAT_DTO_SUCCESS);
+	while (copy_path_awaits_mapping(far->ep.ep));
+	dt_peer_send(peer, &ready, 1);
 	for (unsigned i = 0; status == DAT_DTO_SUCCESS; i++)
 		status = write_once(far, target, (unsigned char)(i % 251 + 1));
 	return status;
@@ -107,7 +114,7 @@ static inline void writer(struct dt_peer *peer, void *arg)
 		if (order.verb == END)
 			break;
 		if (order.verb == WRITE_REPEATEDLY)
-			status = write_repeatedly(&far, order.target);
+			status = write_repeatedly(peer, &far, order.target);
 		else if (order.verb == WRITE_ONCE)
 			status = write_once(&far, order.target, 0x11);
 		else
