@@ -218,7 +218,8 @@ static bool sp_raise(struct core_sp *sp, const struct core_cr *cr)
 /* Undoes sp_get_ep() and sp_assign_ep(). EP locked at entry, not at return. */
 static void sp_put_ep(struct core_ep *ep, DAT_EP_STATE before)
 {
-	if (ep->is_provider_made) {
+	/* created by sp_get_ep(), not one that was accepted earlier and belongs to the consumer */
+	if (before == DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING) {
 		core_ep_destroy_locked(ep);
 	} else {
 		core_ep_restore_state(ep, before);

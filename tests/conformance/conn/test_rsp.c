@@ -121,13 +121,10 @@ static void cr_reject__rsp_request__ep_unconnected_again(void **state)
 	dt_expect_dto(f->b.recv, f->b.ep, 7, DAT_DTO_SUCCESS, CONN_BUF_LEN);
 }
 
-/* RSP-CREATE-10 CR-ACCEPT-04 CR-QUERY-05 */
-static void rsp_create__no_ep__provider_supplies_one(void **state)
+/* Accepts the request with the endpoint that the provider supplied, which gets the EVDs of b. */
+static struct dt_ep accept_with_supplied(struct conn_fixture *f, DAT_CR_HANDLE cr)
 {
-	struct conn_fixture *f = *state;
-	const struct reserved reserved = reserve(f, DAT_HANDLE_NULL);
-	const DAT_CR_HANDLE cr = request_connection(f, &reserved);
-	struct dt_ep offered = f->b;
+	struct dt_ep supplied = f->b;
 	DAT_EP_PARAM param = {
 		.pz_handle = f->ia.pz,
 		.recv_evd_handle = f->b.recv,
@@ -135,18 +132,28 @@ static void rsp_create__no_ep__provider_supplies_one(void **state)
 		.connect_evd_handle = f->b.conn,
 	};
 
-	offered.ep = conn_cr_query(cr).local_ep_handle;
-	assert_non_null(offered.ep);
-	assert_int_equal(dt_ep_state(offered.ep), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
-	dt_ok(dat_ep_modify(offered.ep,
+	supplied.ep = conn_cr_query(cr).local_ep_handle;
+	assert_non_null(supplied.ep);
+	assert_int_equal(dt_ep_state(supplied.ep), DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING);
+	dt_ok(dat_ep_modify(supplied.ep,
 			    DAT_EP_FIELD_PZ_HANDLE | DAT_EP_FIELD_RECV_EVD_HANDLE |
 				    DAT_EP_FIELD_REQUEST_EVD_HANDLE |
 				    DAT_EP_FIELD_CONNECT_EVD_HANDLE,
 			    &param));
 	dt_ok(dat_cr_accept(cr, DAT_HANDLE_NULL, 0, NULL));
-	dt_expect_conn(offered.conn, offered.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	dt_expect_conn(supplied.conn, supplied.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	conn_transfer(f, &f->a, &offered);
+	return supplied;
+}
+
+/* RSP-CREATE-10 CR-ACCEPT-04 CR-QUERY-05 */
+static void rsp_create__no_ep__provider_supplies_one(void **state)
+{
+	struct conn_fixture *f = *state;
+	const struct reserved reserved = reserve(f, DAT_HANDLE_NULL);
+	struct dt_ep supplied = accept_with_supplied(f, request_connection(f, &reserved));
+
+	conn_transfer(f, &f->a, &supplied);
 	dt_ok(dat_rsp_free(reserved.rsp));
 }
 
@@ -249,10 +256,9 @@ static void rsp__exists__evd_in_use(void **state)
 	dt_ok(dat_evd_free(evd));
 }
 
-/* RSP-CREATE-25 CONN-EVT-56 */
-static void rsp__evd_full__request_refused_and_still_listening(void **state)
+/* The requests of a to an RSP for this endpoint are refused while the EVD of the RSP is full. */
+static void check_evd_full(struct conn_fixture *f, const struct dt_ep *ep)
 {
-	struct conn_fixture *f = *state;
 	const DAT_EVD_HANDLE evd =
 		dt_evd_create(&f->ia, 1, DAT_EVD_CR_FLAG | DAT_EVD_SOFTWARE_FLAG);
 	const DAT_CONN_QUAL qual = dt_unused_qual();
@@ -260,20 +266,45 @@ static void rsp__evd_full__request_refused_and_still_listening(void **state)
 	DAT_RSP_HANDLE rsp;
 
 	dt_ok(dat_evd_post_se(evd, &event));
-	dt_ok(dat_rsp_create(f->ia.ia, qual, f->b.ep, evd, &rsp));
+	dt_ok(dat_rsp_create(f->ia.ia, qual, ep->ep, evd, &rsp));
 	for (unsigned int i = 0; i < 2; i++) {
 		dt_connect(&f->ia, f->a.ep, qual);
 		conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 		dt_ok(dat_ep_reset(f->a.ep));
-		assert_int_equal(dt_ep_state(f->b.ep), DAT_EP_STATE_RESERVED);
+		assert_int_equal(dt_ep_state(ep->ep), DAT_EP_STATE_RESERVED);
 	}
 	dt_no_event(f->ia.async);
 	dt_ok(dat_evd_dequeue(evd, &event));
 	assert_int_equal(event.event_number, DAT_SOFTWARE_EVENT);
 	dt_connect(&f->ia, f->a.ep, qual);
 	dt_ok(dat_cr_accept(conn_request(evd), DAT_HANDLE_NULL, 0, NULL));
-	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	dt_expect_conn(ep->conn, ep->ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 	dt_ok(dat_rsp_free(rsp));
+}
+
+/* RSP-CREATE-25 CONN-EVT-56 */
+static void rsp__evd_full__request_refused_and_still_listening(void **state)
+{
+	struct conn_fixture *f = *state;
+
+	check_evd_full(f, &f->b);
+}
+
+/* RSP-CREATE-25: an endpoint that the provider once supplied for a request and the consumer then
+ * accepted is the consumer's */
+static void rsp__evd_full_and_ep_once_supplied__ep_still_reserved(void **state)
+{
+	struct conn_fixture *f = *state;
+	const struct reserved reserved = reserve(f, DAT_HANDLE_NULL);
+	const struct dt_ep supplied = accept_with_supplied(f, request_connection(f, &reserved));
+
+	dt_ok(dat_rsp_free(reserved.rsp));
+	dt_ok(dat_ep_disconnect(supplied.ep, DAT_CLOSE_ABRUPT_FLAG));
+	dt_expect_conn(supplied.conn, supplied.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	dt_ok(dat_ep_reset(supplied.ep));
+	dt_ok(dat_ep_reset(f->a.ep));
+	check_evd_full(f, &supplied);
 }
 
 /* EP-STATE-82 EVD-FREE-12: the request cannot be answered */
@@ -445,6 +476,7 @@ int main(void)
 		conn_test(rsp_create__ep_without_zone__can_only_be_released),
 		conn_test(rsp__exists__evd_in_use),
 		conn_test(rsp__evd_full__request_refused_and_still_listening),
+		conn_test(rsp__evd_full_and_ep_once_supplied__ep_still_reserved),
 		conn_test(evd_free__holds_the_request_of_an_rsp__ep_released),
 		conn_test(rsp_create__bad_handle__invalid_handle),
 		conn_test(rsp_create__ep_not_unconnected__invalid_state),
