@@ -96,26 +96,19 @@ static DAT_RETURN wait_check_locked(const struct core_evd *evd, DAT_COUNT thresh
 	return DAT_SUCCESS;
 }
 
-/* An event that arrived before the call counts as queued at the call (EVD-WAIT-30). */
-static DAT_RETURN wait_poll_once_locked(struct core_evd *evd)
-{
-	if (!core_evd_drive_locked(evd))
-		return core_error(DAT_ABORT, DAT_NO_SUBTYPE);
-	if (!evd->is_waitable)
-		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_UNWAITABLE);
-	if (evd->has_waiter)
-		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EVD_WAITER);
-	return DAT_SUCCESS;
-}
-
 static DAT_RETURN wait_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us, DAT_COUNT threshold,
 			      int cancel_state, DAT_EVENT *event, DAT_COUNT *nmore,
 			      struct core_ref *srq_out)
 {
 	DAT_RETURN ret = wait_check_locked(evd, threshold, event, nmore);
 
-	if (ret == DAT_SUCCESS && core_evd_count_locked(evd) < (uint32_t)threshold)
-		ret = wait_poll_once_locked(evd);
+	if (ret == DAT_SUCCESS && core_evd_count_locked(evd) < (uint32_t)threshold) {
+		/* EVD-WAIT-30: an event that arrived before the call counts as queued */
+		if (!core_evd_drive_locked(evd))
+			return core_error(DAT_ABORT, DAT_NO_SUBTYPE);
+		/* other threads may have changed the EVD meanwhile */
+		ret = wait_check_locked(evd, threshold, event, nmore);
+	}
 	if (ret != DAT_SUCCESS)
 		return ret;
 	if (core_evd_count_locked(evd) < (uint32_t)threshold)
