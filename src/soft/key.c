@@ -430,3 +430,11 @@ bool soft_view_is_orphan(const struct soft_view *view)
 	/* acquire: later copies are not moved before it */
 	return __atomic_load_n(&view->entries[0].guard, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED;
 }
+
+pid_t soft_view_thread(const struct soft_view *view)
+{
+	/* acquire: pairs with the store in soft_guard_begin */
+	uint32_t word = __atomic_load_n(&view->entries[0].guard, __ATOMIC_ACQUIRE);
+
+	return (pid_t)(word & FUTEX_TID_MASK);
+}

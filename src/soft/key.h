@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SOFT_KEY_INDEX_BITS 18u
 #define SOFT_KEY_MAX (1u << SOFT_KEY_INDEX_BITS)
@@ -109,6 +110,8 @@ void soft_view_put(struct soft_view *view);
 const struct soft_key_entry *soft_view_entries(const struct soft_view *view);
 /* Has the kernel marked the owner as dead? */
 bool soft_view_is_orphan(const struct soft_view *view);
+/* The thread of the owner that holds the guard, as the owner claims; 0: none does. */
+pid_t soft_view_thread(const struct soft_view *view);
 
 /*
  * Is [address, address+length) inside the live region `key`, with that right (or all rights of a

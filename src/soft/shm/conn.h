@@ -62,6 +62,7 @@ struct shm_remote {
 	struct ucred peer;		     /* when it called connect or listen */
 	struct ucred sender;	  /* of REQUEST or ACCEPT, by the kernel; pid 0: unknown */
 	pid_t pid;		  /* of `peer`; 0: unknown here */
+	pid_t thread;		  /* the kernel copies by its number; 0: by `pid` */
 	uid_t own_uid;		  /* our user at the time when the kernel identified the peer */
 	bool is_proven;		  /* it is of our user (connect/identity.h) */
 	_Atomic bool is_trusted;  /* it is, and has direct access */

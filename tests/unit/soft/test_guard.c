@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +86,13 @@ static struct soft_view *view_of(pid_t pid, int number)
 	return view;
 }
 
+/* The guard is held by a thread of the owner that is not its main thread. */
+static void check_thread(pid_t pid, pid_t thread)
+{
+	assert_int_not_equal(thread, pid);
+	assert_int_equal(syscall(SYS_tgkill, pid, thread, 0), 0);
+}
+
 static void check_end(enum end end)
 {
 	struct soft_view *view;
@@ -104,10 +112,14 @@ static void check_end(enum end end)
 	assert_int_equal(read(fds[0], &number, sizeof(number)), sizeof(number));
 	view = view_of(pid, number);
 	assert_false(soft_view_is_orphan(view));
+	if (end != END_NONE)
+		check_thread(pid, soft_view_thread(view));
 	assert_int_equal(write(fds[0], &byte, 1), 1);
 	/* the end of the socket: the mark was set before */
 	assert_int_equal(read(fds[0], &byte, 1), 0);
 	assert_int_equal(soft_view_is_orphan(view), end != END_NONE);
+	if (end != END_NONE)
+		assert_int_equal(soft_view_thread(view), 0);
 	soft_view_put(view);
 	close(fds[0]);
 	kill(pid, SIGKILL);

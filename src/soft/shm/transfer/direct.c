@@ -75,6 +75,51 @@ bool shm_is_peer_alive(struct shm_conn *conn)
 	return true;
 }
 
+/* --- copies by the kernel --- */
+
+static int copy_once(struct shm_conn *conn, uint64_t address, const struct soft_pins *pins,
+		     uint64_t len, bool is_write)
+{
+	pid_t id = conn->remote.thread ? conn->remote.thread : conn->remote.pid;
+
+	if (is_write)
+		return soft_copy_to_process(&conn->theirs->revoked, id, address, pins->iov,
+					    (int)pins->count, len);
+	return soft_copy_from_process(id, address, pins->iov, (int)pins->count, len);
+}
+
+/*
+ * The number of a process is that of its main thread, and the kernel finds no memory by it when
+ * that thread has ended. Takes the number of the thread that holds the guard, which lasts as long
+ * as the engine. False: the kernel finds the peer's memory by no number that we know.
+ */
+static bool find_thread(struct shm_conn *conn)
+{
+	struct shm_remote *remote = &conn->remote;
+	pid_t thread = soft_view_thread(remote->view);
+
+	if (!thread || !soft_copy_probe(thread, remote->token_address, remote->token))
+		return false;
+	remote->thread = thread;
+	return true;
+}
+
+int shm_copy_by_kernel(struct shm_conn *conn, uint64_t address, const struct soft_pins *pins,
+		       uint64_t len, bool is_write)
+{
+	int rc;
+
+	if (!shm_is_peer_alive(conn))
+		return -EAGAIN;
+	rc = copy_once(conn, address, pins, len, is_write);
+	if (rc == -ESRCH && find_thread(conn))
+		rc = copy_once(conn, address, pins, len, is_write);
+	/* the mark of a process that ends is set before its memory is gone */
+	if (rc == -ESRCH && !shm_is_peer_alive(conn))
+		rc = -EAGAIN;
+	return rc;
+}
+
 /* --- RDMA --- */
 
 bool shm_path_is_ring(const struct shm_conn *conn)
@@ -124,17 +169,6 @@ static int copy_mapped(struct shm_conn *conn, uint8_t *memory, const struct soft
 	return 0;
 }
 
-static int copy_cma(struct shm_conn *conn, uint64_t address, const struct soft_pins *pins,
-		    uint64_t len, bool is_write)
-{
-	if (!shm_is_peer_alive(conn))
-		return -EAGAIN;
-	if (is_write)
-		return soft_copy_to_process(&conn->theirs->revoked, conn->remote.pid, address,
-					    pins->iov, (int)pins->count, len);
-	return soft_copy_from_process(conn->remote.pid, address, pins->iov, (int)pins->count, len);
-}
-
 /* Copies one announced piece of an RDMA request: 0, or -errno as shm_direct_run. */
 static int direct_piece(struct shm_conn *conn, const struct core_req *req, struct shm_map *map,
 			const struct soft_pins *pins, uint64_t offset, uint64_t len)
@@ -154,13 +188,13 @@ static int direct_piece(struct shm_conn *conn, const struct core_req *req, struc
 	if (memory)
 		rc = copy_mapped(conn, memory + offset, pins, is_write);
 	else if (conn->remote.has_cma)
-		rc = copy_cma(conn, target + offset, pins, len, is_write);
+		rc = shm_copy_by_kernel(conn, target + offset, pins, len, is_write);
 	else
 		rc = -ENOLINK;
 	if (rc == -EPERM || rc == -ESRCH) {
 		/*
-		 * the kernel refuses now, or the peer is dying, or only its main thread has ended:
-		 * use the ring from now on
+		 * the kernel refuses now, or finds the peer's memory no more, though the peer
+		 * lives: use the ring from now on
 		 */
 		conn->remote.has_cma = false;
 		rc = -ENOLINK;

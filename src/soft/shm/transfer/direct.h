@@ -38,6 +38,13 @@ void shm_announce_end(struct shm_conn *conn);
 /* Does the peer's process number still belong to the peer? */
 bool shm_is_peer_alive(struct shm_conn *conn);
 
+/*
+ * Copies len bytes between pinned segments of ours and the memory of the peer, whose key is
+ * announced: as soft_copy_to_process and soft_copy_from_process, or -EAGAIN: the peer is dead.
+ */
+int shm_copy_by_kernel(struct shm_conn *conn, uint64_t address, const struct soft_pins *pins,
+		       uint64_t len, bool is_write);
+
 /* --- RDMA --- */
 
 enum shm_path {

@@ -193,10 +193,7 @@ static int fetch_source(struct shm_conn *conn, const struct shm_map *map,
 
 	if (memory) /* our memory may be unmapped, a mapping of theirs cannot */
 		return soft_scatter(pins, memory + skip) < 0 ? -ENOENT : 0;
-	if (!shm_is_peer_alive(conn))
-		return -EAGAIN;
-	rc = soft_copy_from_process(conn->remote.pid, source->address + skip, pins->iov,
-				    (int)pins->count, len);
+	rc = shm_copy_by_kernel(conn, source->address + skip, pins, len, false);
 	return rc == -EFAULT && soft_is_gone(pins, CORE_MEM_TARGET) ? -ENOENT : rc;
 }
 
@@ -263,7 +260,6 @@ static enum rx_step take_pull(struct shm_conn *conn, struct core_ep *ep,
 		case 0:
 			break;
 		case -EAGAIN: /* the peer has ended the connection, or is dead */
-		case -ESRCH:
 			return RX_WAIT;
 		case -ENOENT:
 			return fail_receive(conn, ep);
