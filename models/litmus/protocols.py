@@ -41,7 +41,8 @@ def light_pin(mark="sc", see="sc", light=LIGHT, check="sc", heavy=HEAVY):
 
 
 def announce(fence=F, check="acq", dead="sc", owner_fence=F, wait="acq", end="rel"):
-    """shm_announce, shm_announce_end; soft_keys_invalidate, shm_wait_copies; shm_conn_close"""
+    """shm_announce, shm_announce_end; soft_keys_invalidate, soft_keys_end_remote,
+    shm_wait_copies; shm_conn_close"""
     peer = [W("announce", 1, "rlx"), fence, R("key", "key", check),
             If("key", 1, COPY + [W("announce", 0, end)])]
     owner = [W("key", 0, dead), owner_fence, R("announced", "announce", wait),

@@ -86,6 +86,11 @@ void soft_keys_activate(struct soft_keys *keys, uint32_t key);
  */
 void soft_keys_invalidate(struct soft_keys *keys, uint32_t key);
 void soft_keys_release(struct soft_keys *keys, uint32_t key);
+/*
+ * Takes the remote rights from a live key, with the order of soft_keys_invalidate. A key that has
+ * no other right becomes dead. Several threads may do that for one key.
+ */
+void soft_keys_end_remote(struct soft_keys *keys, uint32_t key);
 
 /*
  * Marks a key whose memory a peer is about to get, so that the peer may announce copies without a

@@ -147,6 +147,34 @@ static void keys_reserve__until_activated__dead(void **state)
 	soft_keys_destroy(keys);
 }
 
+/* RDMAP-13 LMR-CREATE-44: a region is still used for messages; a window is good for nothing else.
+ */
+static void keys_end_remote__any_rights__only_pulling_stays(void **state)
+{
+	struct soft_keys *keys = make_keys();
+	const struct soft_key_entry *entries = soft_keys_entries(keys);
+
+	(void)state;
+	for (uint32_t given = 1; given <= ALL; given++) {
+		uint32_t left = given & SOFT_RIGHT_PULL;
+		uint32_t key;
+
+		assert_int_equal(soft_keys_add(keys, BASE, LEN, given, PZ, &key), 0);
+		for (unsigned times = 0; times < 2; times++) {
+			soft_keys_end_remote(keys, key);
+			for (uint32_t right = 1; right <= ALL; right <<= 1)
+				assert_int_equal(soft_key_check(entries, key, right, PZ, BASE, LEN),
+						 right & left ? 0 : -EACCES);
+			assert_int_equal(soft_key_check(entries, key, 0, PZ, BASE, LEN),
+					 left ? 0 : -EACCES);
+		}
+		soft_keys_invalidate(keys, key);
+		soft_keys_release(keys, key);
+		assert_int_equal(soft_key_check(entries, key, left, PZ, BASE, LEN), -EACCES);
+	}
+	soft_keys_destroy(keys);
+}
+
 /* --- reuse --- */
 
 static void keys_add__after_release__index_rests(void **state)
@@ -461,6 +489,7 @@ int main(void)
 		cmocka_unit_test(key_check__rights_and_zone__each_must_match),
 		cmocka_unit_test(key_check__other_numbers__refused),
 		cmocka_unit_test(keys_reserve__until_activated__dead),
+		cmocka_unit_test(keys_end_remote__any_rights__only_pulling_stays),
 		cmocka_unit_test(keys_add__after_release__index_rests),
 		cmocka_unit_test(keys_add__table_full__enospc_and_recovers),
 		cmocka_unit_test(keys_create__several__generations_start_at_random),

@@ -6,7 +6,10 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 
+#include "core/mem/pz.h"
 #include "soft/iwarp/conn.h"
+#include "soft/key.h"
+#include "soft/soft.h"
 
 /* --- the answers to Reads --- */
 
@@ -176,6 +179,45 @@ static void invalidate__key_of_a_region__later_write_refused(void **state)
 		end_flow();
 		ok(core_lmr_free(lmr));
 	}
+}
+
+/* May a peer of this host fetch our messages from the whole region by that key? */
+static bool is_pulled(uint32_t key)
+{
+	const struct core_ia *ia = ((const struct core_handle *)stage.ia)->object;
+	const struct core_pz *pz = ((const struct core_handle *)stage.pz)->object;
+	const struct soft_keys *keys = ((const struct soft_adapter *)ia->transport)->keys;
+
+	return !soft_key_check(soft_keys_entries(keys), key, SOFT_RIGHT_PULL, pz->id,
+			       address_of(flow.region), REGION);
+}
+
+/* RDMAP-13 RDMAP-14 LMR-CREATE-44 DTO-103: remote access ends, and only once; local use goes on */
+static void invalidate__key_of_a_region__messages_from_it_still_fetched(void **state)
+{
+	DAT_REGION_DESCRIPTION region = {.for_va = flow.region};
+	DAT_LMR_CONTEXT lkey;
+	DAT_RMR_CONTEXT rkey;
+	DAT_LMR_HANDLE lmr;
+
+	(void)state;
+	be_called(0);
+	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, REGION, stage.pz,
+			   DAT_MEM_PRIV_ALL_FLAG, &lmr, &lkey, &rkey, NULL, NULL));
+	assert_true(is_pulled(rkey));
+	post_recv_at(0, 4);
+	post_recv_at(100, 4);
+	send_invalidate(rkey, IW_OP_SEND_INVALIDATE);
+	expect_dto(0, DAT_DTO_SUCCESS, 4);
+	assert_true(is_pulled(rkey));
+	send_invalidate(rkey, IW_OP_SEND_INVALIDATE);
+	expect_dto(100, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
+	expect(DAT_CONNECTION_EVENT_BROKEN);
+	expect_terminate(IW_ERROR(0, 2, 9), NULL);
+	assert_true(is_pulled(rkey));
+	end_flow();
+	ok(core_lmr_free(lmr));
+	assert_false(is_pulled(rkey));
 }
 
 /* RDMAP-14 TERM-18 */
@@ -416,6 +458,7 @@ int main(void)
 		TEST(response__no_read_in_flight__refused),
 		TEST(read__peer_writes_to_its_sink__refused),
 		TEST(invalidate__key_of_a_region__later_write_refused),
+		TEST(invalidate__key_of_a_region__messages_from_it_still_fetched),
 		TEST(invalidate__key_that_cannot_be__receive_fails),
 		TEST(write__region_freed_in_the_middle__nothing_more_is_placed),
 		TEST(response__sink_freed_in_the_middle__local_protection),

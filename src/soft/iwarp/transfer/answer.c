@@ -37,7 +37,8 @@ static iw_error explain(const struct soft_key_entry *entries, const struct core_
 
 	/* the entry may change meanwhile, which at worst names another cause */
 	if (!key || atomic_load(&entry->key) != key ||
-	    !(entry->rights & (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE)))
+	    !(__atomic_load_n(&entry->rights, __ATOMIC_RELAXED) &
+	      (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE)))
 		which = 0;
 	else if (entry->pz != ep->pz->id)
 		which = 1;

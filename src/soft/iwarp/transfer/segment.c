@@ -311,7 +311,10 @@ ssize_t iw_segment_receive(struct iw_conn *conn, struct core_ep *ep, struct iw_s
 
 /* --- end --- */
 
-/* RDMAP-13: makes a key of ours dead on behalf of the peer; the region itself stays. */
+/*
+ * RDMAP-13: ends remote access by a key of ours on behalf of the peer. The region itself stays, and
+ * so does its use for our own messages.
+ */
 static bool invalidate(struct iw_conn *conn, const struct core_ep *ep, uint32_t key)
 {
 	struct soft_keys *keys = conn->engine->adapter->keys;
@@ -322,9 +325,10 @@ static bool invalidate(struct iw_conn *conn, const struct core_ep *ep, uint32_t 
 	iw_key_announce(conn, key);
 	is_found =
 		!soft_key_check(soft_keys_entries(keys), key, 0, ep->pz->id, entry->address, 0) &&
-		entry->rights & (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE);
+		__atomic_load_n(&entry->rights, __ATOMIC_RELAXED) &
+			(SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE);
 	if (is_found)
-		soft_keys_invalidate(keys, key);
+		soft_keys_end_remote(keys, key);
 	iw_key_end(conn);
 	return is_found;
 }
