@@ -170,7 +170,7 @@ static DAT_RETURN ep_use(struct core_ia *ia, const struct core_ep_args *args,
 		ret = core_bad_arg(&args->names->pz, "%s is not that of the SRQ",
 				   core_handle_name(args->pz).text); /* EP-CRSRQ-18 */
 	if (ret == DAT_SUCCESS)
-		ret = core_ep_streams_attach(ia, args, attr, &uses->streams);
+		ret = core_ep_streams_attach(ia, args, attr, NULL, &uses->streams);
 	if (ret != DAT_SUCCESS)
 		ep_unuse(uses, attr);
 	return ret;

@@ -171,22 +171,6 @@ static bool change_moves_queues(const struct core_ep *ep, const DAT_EP_ATTR *att
 	       attr->max_rdma_write_iov != ep->attr.max_rdma_write_iov;
 }
 
-/* Attaches the new EVDs in place of the current ones. */
-static DAT_RETURN change_swap_streams(const struct ep_change *change, struct core_ep *ep,
-				      struct core_ep_streams *streams_out)
-{
-	const struct core_ep_streams before = {ep->recv_evd, ep->request_evd, ep->connect_evd};
-	DAT_RETURN ret;
-
-	core_ep_streams_detach(&before, &ep->attr);
-	ret = core_ep_streams_attach(ep->ia, &change->args, &change->attr, streams_out);
-	if (ret == DAT_SUCCESS)
-		return ret;
-	core_ep_streams_reattach(&before, &ep->attr);
-	return core_error(DAT_INVALID_PARAMETER,
-			  DAT_INVALID_ARG3); /* EP-MODIFY-43: the handles are part of a parameter */
-}
-
 /* Sets only the watermarks that the mask selects. dat_ep_set_watermark may have set the other one
  * to 0. Its attribute cannot express that, because there 0 means no watermark. */
 static void change_set_watermarks(DAT_EP_PARAM_MASK mask, struct core_ep *ep)
@@ -199,10 +183,30 @@ static void change_set_watermarks(DAT_EP_PARAM_MASK mask, struct core_ep *ep)
 		ep->hard_watermark = watermark(ep->attr.max_recv_dtos);
 }
 
+/* Replaces the zone, the streams and the attributes of the endpoint. */
+static void change_install(const struct ep_change *change, struct core_ep *ep, struct core_pz *pz,
+			   const struct core_ep_streams *streams)
+{
+	const struct core_ep_streams before = {ep->recv_evd, ep->request_evd, ep->connect_evd};
+
+	core_ep_streams_detach(&before, &ep->attr);
+	if (ep->pz)
+		core_pz_unuse(ep->pz);
+	ep->pz = pz;
+	ep->cached_source = CORE_MEM_CACHE_EMPTY; /* checked for the old zone */
+	ep->cached_target = CORE_MEM_CACHE_EMPTY;
+	ep->recv_evd = streams->recv;
+	ep->request_evd = streams->request;
+	ep->connect_evd = streams->connect;
+	ep->attr = change->attr;
+	core_ep_attr_fill(ep->ia, &ep->attr);
+	change_set_watermarks(change->mask, ep);
+	core_ep_update_slow_reasons(ep);
+}
+
 static DAT_RETURN change_apply(const struct ep_change *change, struct core_ep *ep)
 {
-	struct core_ep_streams streams, before = {ep->recv_evd, ep->request_evd, ep->connect_evd};
-	struct core_pz *old_pz = ep->pz;
+	struct core_ep_streams streams;
 	struct core_pz *pz = NULL;
 	DAT_RETURN ret;
 
@@ -211,30 +215,21 @@ static DAT_RETURN change_apply(const struct ep_change *change, struct core_ep *e
 		if (!pz)
 			return core_bad_arg(&modify_names.pz, "no live zone of the instance");
 	}
-	ret = change_swap_streams(change, ep, &streams);
-	if (ret != DAT_SUCCESS)
+	ret = core_ep_streams_attach(ep->ia, &change->args, &change->attr, ep, &streams);
+	if (ret != DAT_SUCCESS) {
+		/* EP-MODIFY-43: the handles are part of a parameter */
+		ret = core_error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
 		goto unuse_pz;
+	}
 	if (change_moves_queues(ep, &change->attr))
 		ret = core_ep_size_queues(ep, &change->attr);
 	if (ret != DAT_SUCCESS)
-		goto restore_streams;
-	ep->pz = pz;
-	ep->cached_source = CORE_MEM_CACHE_EMPTY; /* checked for the old zone */
-	ep->cached_target = CORE_MEM_CACHE_EMPTY;
-	ep->recv_evd = streams.recv;
-	ep->request_evd = streams.request;
-	ep->connect_evd = streams.connect;
-	ep->attr = change->attr;
-	core_ep_attr_fill(ep->ia, &ep->attr);
-	change_set_watermarks(change->mask, ep);
-	core_ep_update_slow_reasons(ep);
-	if (old_pz)
-		core_pz_unuse(old_pz);
+		goto detach_streams;
+	change_install(change, ep, pz, &streams);
 	return DAT_SUCCESS;
 
-restore_streams:
+detach_streams:
 	core_ep_streams_detach(&streams, &change->attr);
-	core_ep_streams_reattach(&before, &ep->attr);
 unuse_pz:
 	if (pz)
 		core_pz_unuse(pz);

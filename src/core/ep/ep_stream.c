@@ -30,16 +30,6 @@ void core_ep_streams_detach(const struct core_ep_streams *streams, const DAT_EP_
 		core_evd_detach(streams->connect, CORE_STREAM_PLAIN);
 }
 
-void core_ep_streams_reattach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr)
-{
-	if (streams->recv)
-		core_evd_reattach(streams->recv, core_ep_recv_stream(attr));
-	if (streams->request)
-		core_evd_reattach(streams->request, core_ep_request_stream(attr));
-	if (streams->connect)
-		core_evd_reattach(streams->connect, CORE_STREAM_PLAIN);
-}
-
 /* One stream and the errors for it. */
 struct ep_stream {
 	DAT_EVD_HANDLE handle;
@@ -49,14 +39,30 @@ struct ep_stream {
 	const struct core_arg *name;
 };
 
-static DAT_RETURN stream_attach(struct core_ia *ia, const struct ep_stream *stream,
-				const struct core_arg *attr, struct core_evd **evd_out)
+/* Counts the streams of the endpoint into that EVD, by kind. */
+static void ep_count_streams(const struct core_ep *ep, DAT_EVD_HANDLE evd,
+			     uint32_t counts[CORE_STREAM_KINDS])
 {
+	if (ep->recv_evd && ep->recv_evd->cell == evd)
+		counts[core_ep_recv_stream(&ep->attr)]++;
+	if (ep->request_evd && ep->request_evd->cell == evd)
+		counts[core_ep_request_stream(&ep->attr)]++;
+	if (ep->connect_evd && ep->connect_evd->cell == evd)
+		counts[CORE_STREAM_PLAIN]++;
+}
+
+static DAT_RETURN stream_attach(struct core_ia *ia, const struct ep_stream *stream,
+				const struct core_arg *attr, const struct core_ep *old,
+				struct core_evd **evd_out)
+{
+	uint32_t leaving[CORE_STREAM_KINDS] = {0};
 	enum core_evd_fit fit;
 
 	if (stream->handle == DAT_HANDLE_NULL)
 		return DAT_SUCCESS;
-	fit = core_evd_attach(stream->handle, ia, stream->need, stream->kind, evd_out);
+	if (old)
+		ep_count_streams(old, stream->handle, leaving);
+	fit = core_evd_attach_for(stream->handle, ia, stream->need, stream->kind, leaving, evd_out);
 	if (fit == CORE_EVD_UNFIT)
 		return core_bad_handle(stream->name, stream->subtype, stream->handle);
 	if (fit == CORE_EVD_CONFLICT)
@@ -68,7 +74,8 @@ static DAT_RETURN stream_attach(struct core_ia *ia, const struct ep_stream *stre
 }
 
 DAT_RETURN core_ep_streams_attach(struct core_ia *ia, const struct core_ep_args *args,
-				  const DAT_EP_ATTR *attr, struct core_ep_streams *streams)
+				  const DAT_EP_ATTR *attr, const struct core_ep *old,
+				  struct core_ep_streams *streams)
 {
 	static const struct core_ep_names none;
 	const struct core_ep_names *names = args->names ? args->names : &none;
@@ -83,11 +90,11 @@ DAT_RETURN core_ep_streams_attach(struct core_ia *ia, const struct core_ep_args 
 	DAT_RETURN ret;
 
 	memset(streams, 0, sizeof(*streams));
-	ret = stream_attach(ia, &recv, &names->attr, &streams->recv);
+	ret = stream_attach(ia, &recv, &names->attr, old, &streams->recv);
 	if (ret == DAT_SUCCESS)
-		ret = stream_attach(ia, &request, &names->attr, &streams->request);
+		ret = stream_attach(ia, &request, &names->attr, old, &streams->request);
 	if (ret == DAT_SUCCESS)
-		ret = stream_attach(ia, &connect, &names->attr, &streams->connect);
+		ret = stream_attach(ia, &connect, &names->attr, old, &streams->connect);
 	if (ret != DAT_SUCCESS) {
 		core_ep_streams_detach(streams, attr);
 		memset(streams, 0, sizeof(*streams));

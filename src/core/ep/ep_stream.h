@@ -15,10 +15,14 @@ struct core_ep_streams {
 enum core_stream core_ep_recv_stream(const DAT_EP_ATTR *attr);
 enum core_stream core_ep_request_stream(const DAT_EP_ATTR *attr);
 
-/* Checks and attaches the EVDs in args: all of them, or none. */
+/*
+ * Checks and attaches the EVDs in args: all of them, or none. `old`: the endpoint whose streams
+ * they will replace, or NULL. Its EVDs stay attached until the caller detaches them, so that
+ * meanwhile no other thread frees one of them, or attaches what conflicts with them.
+ */
 DAT_RETURN core_ep_streams_attach(struct core_ia *ia, const struct core_ep_args *args,
-				  const DAT_EP_ATTR *attr, struct core_ep_streams *streams_out);
-void core_ep_streams_reattach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr);
+				  const DAT_EP_ATTR *attr, const struct core_ep *old,
+				  struct core_ep_streams *streams_out);
 void core_ep_streams_detach(const struct core_ep_streams *streams, const DAT_EP_ATTR *attr);
 
 #endif

@@ -93,6 +93,14 @@ enum core_evd_fit {
 /* Attaches a stream to the EVD, which must have all the flags of `need`. */
 enum core_evd_fit core_evd_attach(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
 				  enum core_stream stream, struct core_evd **evd_out);
+/*
+ * The same for an endpoint that replaces its streams. `leaving` counts those that it will detach
+ * from the EVD, by kind. They do not conflict with the new one.
+ */
+enum core_evd_fit core_evd_attach_for(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
+				      enum core_stream stream,
+				      const uint32_t leaving[CORE_STREAM_KINDS],
+				      struct core_evd **evd_out);
 void core_evd_reattach(struct core_evd *evd, enum core_stream stream);
 void core_evd_detach(struct core_evd *evd, enum core_stream stream);
 

@@ -7,11 +7,23 @@
 #include "core/base/instance.h"
 #include "core/base/status.h"
 
-static bool evd_stream_is_compatible(const struct core_evd *evd, enum core_stream stream)
+static const uint32_t none_leaving[CORE_STREAM_KINDS];
+
+/* Does the EVD have a stream of that kind, apart from those that leave? */
+static bool evd_has_other(const struct core_evd *evd, enum core_stream kind,
+			  const uint32_t leaving[CORE_STREAM_KINDS])
+{
+	assert(evd->users[kind] >= leaving[kind]);
+	return evd->users[kind] > leaving[kind];
+}
+
+static bool evd_stream_is_compatible(const struct core_evd *evd, enum core_stream stream,
+				     const uint32_t leaving[CORE_STREAM_KINDS])
 {
 	if (stream == CORE_STREAM_SOLICITED)
-		return !evd->users[CORE_STREAM_PLAIN] && !evd->users[CORE_STREAM_UNSIGNALLED];
-	return !evd->users[CORE_STREAM_SOLICITED];
+		return !evd_has_other(evd, CORE_STREAM_PLAIN, leaving) &&
+		       !evd_has_other(evd, CORE_STREAM_UNSIGNALLED, leaving);
+	return !evd_has_other(evd, CORE_STREAM_SOLICITED, leaving);
 }
 
 bool core_evd_suits(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need)
@@ -29,6 +41,14 @@ bool core_evd_suits(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS nee
 enum core_evd_fit core_evd_attach(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
 				  enum core_stream stream, struct core_evd **evd_out)
 {
+	return core_evd_attach_for(handle, ia, need, stream, none_leaving, evd_out);
+}
+
+enum core_evd_fit core_evd_attach_for(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT_EVD_FLAGS need,
+				      enum core_stream stream,
+				      const uint32_t leaving[CORE_STREAM_KINDS],
+				      struct core_evd **evd_out)
+{
 	struct core_evd *evd = core_handle_lock(handle, DAT_HANDLE_TYPE_EVD);
 	enum core_evd_fit fit = CORE_EVD_FITS;
 	struct core_handle *cell;
@@ -38,7 +58,7 @@ enum core_evd_fit core_evd_attach(DAT_EVD_HANDLE handle, struct core_ia *ia, DAT
 	cell = evd->cell;
 	if (evd->ia != ia || (evd->flags & need) != need)
 		fit = CORE_EVD_UNFIT;
-	else if (!evd_stream_is_compatible(evd, stream))
+	else if (!evd_stream_is_compatible(evd, stream, leaving))
 		fit = CORE_EVD_CONFLICT;
 	else
 		evd->users[stream]++;
@@ -77,7 +97,7 @@ DAT_RETURN core_evd_borrow(DAT_EVD_HANDLE handle, struct core_ia *ia)
 	if (!(evd->flags & DAT_EVD_ASYNC_FLAG) ||
 	    strcmp(evd->ia->adapter->info.ia_name, ia->adapter->info.ia_name)) {
 		ret = core_bad_handle(&async_evd, DAT_INVALID_HANDLE_EVD_ASYNC, handle);
-	} else if (!evd_stream_is_compatible(evd, CORE_STREAM_PLAIN)) {
+	} else if (!evd_stream_is_compatible(evd, CORE_STREAM_PLAIN, none_leaving)) {
 		ret = core_bad_arg(
 			&async_evd,
 			"%s receives events that need DAT_COMPLETION_SOLICITED_WAIT_FLAG",
