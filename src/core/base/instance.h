@@ -24,7 +24,7 @@ struct core_adapter {
 	const struct transport_ops *ops;
 	char *instance_data;
 	struct core_adapter *next; /* list of all names, guarded by the adapter lock */
-	bool is_registered;	   /* guarded by the adapter lock */
+	uint32_t registrations;	   /* of several versions; guarded by the adapter lock */
 };
 
 struct core_object_list {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/calls.h"
+#include "core/base/log.h"
 #include "core/base/transport_ops.h"
 #include "core/conn/peer.h"
 #include "core/ep/ep.h"
@@ -93,7 +94,7 @@ struct core_adapter *core_adapter_find(const char *name, DAT_BOOLEAN is_thread_s
 
 	pthread_mutex_lock(&adapter_lock);
 	adapter = adapter_find_locked(name, is_thread_safe);
-	if (adapter && !adapter->is_registered)
+	if (adapter && !adapter->registrations)
 		adapter = NULL;
 	*instance_data_out = adapter ? strdup(adapter->instance_data) : NULL;
 	pthread_mutex_unlock(&adapter_lock);
@@ -104,30 +105,55 @@ __attribute__((visibility("default"))) void dat_provider_init(const DAT_PROVIDER
 							      const char *instance_data);
 __attribute__((visibility("default"))) void dat_provider_fini(const DAT_PROVIDER_INFO *info);
 
+/*
+ * Counts a registration before libdat knows of it, because libdat may open the adapter at once. The
+ * first one sets the instance data. All versions of a name share them, because ia_open_func does
+ * not get the version; so another version with other instance data is refused.
+ */
+static struct core_adapter *adapter_get(const DAT_PROVIDER_INFO *info, const char *instance_data)
+{
+	char *copy = strdup(instance_data);
+	struct core_adapter *adapter;
+	bool is_refused;
+
+	pthread_mutex_lock(&adapter_lock);
+	adapter = copy ? adapter_make_locked(info) : NULL;
+	is_refused = adapter && adapter->registrations &&
+		     strcmp(adapter->instance_data, instance_data) != 0;
+	if (adapter && !adapter->registrations) {
+		free(adapter->instance_data);
+		adapter->instance_data = copy;
+		copy = NULL;
+	}
+	if (adapter && !is_refused)
+		adapter->registrations++;
+	pthread_mutex_unlock(&adapter_lock);
+	free(copy);
+	if (!is_refused)
+		return adapter;
+	core_log(CORE_LOG_ERROR, "adapter %s: registered already, with other instance data than %s",
+		 info->ia_name, instance_data);
+	return NULL;
+}
+
+static void adapter_put(struct core_adapter *adapter)
+{
+	pthread_mutex_lock(&adapter_lock);
+	if (adapter->registrations)
+		adapter->registrations--;
+	pthread_mutex_unlock(&adapter_lock);
+}
+
 void dat_provider_init(const DAT_PROVIDER_INFO *info, const char *instance_data)
 {
 	struct core_adapter *adapter;
-	char *copy;
 
 	if (!info)
 		return;
 	pthread_once(&adapter_once, adapter_setup);
-	copy = strdup(instance_data ? instance_data : "");
-	pthread_mutex_lock(&adapter_lock);
-	adapter = copy ? adapter_make_locked(info) : NULL;
-	if (adapter) {
-		free(adapter->instance_data);
-		adapter->instance_data = copy;
-		adapter->is_registered = true;
-		copy = NULL;
-	}
-	pthread_mutex_unlock(&adapter_lock);
-	free(copy);
-	if (!adapter || dat_registry_add_provider(&adapter->provider, info) == DAT_SUCCESS)
-		return;
-	pthread_mutex_lock(&adapter_lock); /* PROV-INIT-10: a failure leaves nothing behind */
-	adapter->is_registered = false;
-	pthread_mutex_unlock(&adapter_lock);
+	adapter = adapter_get(info, instance_data ? instance_data : "");
+	if (adapter && dat_registry_add_provider(&adapter->provider, info) != DAT_SUCCESS)
+		adapter_put(adapter); /* PROV-INIT-10: a failure leaves nothing behind */
 }
 
 void dat_provider_fini(const DAT_PROVIDER_INFO *info)
@@ -138,9 +164,7 @@ void dat_provider_fini(const DAT_PROVIDER_INFO *info)
 		return;
 	pthread_mutex_lock(&adapter_lock);
 	adapter = adapter_find_locked(info->ia_name, info->is_thread_safe);
-	if (adapter)
-		adapter->is_registered = false;
 	pthread_mutex_unlock(&adapter_lock);
-	if (adapter)
-		(void)dat_registry_remove_provider(&adapter->provider, info);
+	if (adapter && dat_registry_remove_provider(&adapter->provider, info) == DAT_SUCCESS)
+		adapter_put(adapter);
 }

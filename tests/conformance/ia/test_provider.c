@@ -120,6 +120,84 @@ static void provider_init__name_taken__leaves_nothing(void **state)
 	dt_ia_close(&adapter);
 }
 
+/* The name opens, so its instance data are "lo": other data cannot be opened. */
+static void name_opens(const char *name, DAT_UINT32 minor)
+{
+	DAT_EVD_HANDLE async = DAT_HANDLE_NULL;
+	DAT_IA_HANDLE ia;
+
+	dt_ok(dat_ia_openv((DAT_NAME_PTR)(uintptr_t)name, 8, &async, &ia, DAT_VERSION_MAJOR, minor,
+			   DAT_THREADSAFE));
+	dt_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+}
+
+/* PROV-INIT-12 REG-ADD-03 GEN-20: The second call for a name is refused; the first stays. */
+static void provider_init__twice__first_stays(void **state)
+{
+	static const char *const again[] = {"lo", "no-such-device"};
+	struct library *library = *state;
+	DAT_PROVIDER_INFO info = info_of("own0");
+	DAT_IA_HANDLE ia;
+
+	for (size_t i = 0; i < sizeof(again) / sizeof(again[0]); i++) {
+		library->init(&info, "lo");
+		library->init(&info, again[i]);
+		name_opens("own0", DAT_VERSION_MINOR);
+		library->fini(&info);
+		dt_fails_with(open_name("own0", &ia), DAT_PROVIDER_NOT_FOUND,
+			      DAT_NAME_NOT_REGISTERED);
+	}
+}
+
+/* REG-REMOVE-03 GEN-20: The removal is refused while an instance is open; the name still opens. */
+static void provider_fini__instance_open__name_still_opens(void **state)
+{
+	struct library *library = *state;
+	DAT_PROVIDER_INFO info = info_of("own0");
+	DAT_IA_HANDLE ia;
+
+	library->init(&info, "lo");
+	dt_ok(open_name("own0", &ia));
+	library->fini(&info);
+	name_opens("own0", DAT_VERSION_MINOR);
+	dt_ok(dat_ia_close(ia, DAT_CLOSE_GRACEFUL_FLAG));
+	library->fini(&info);
+	dt_fails_with(open_name("own0", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+}
+
+/* CONF-33 PROV-FINI-08: Two versions of a name are registered and removed one by one. */
+static void provider_fini__one_of_two_versions__other_still_opens(void **state)
+{
+	struct library *library = *state;
+	DAT_PROVIDER_INFO new = info_of("own0"), old = info_of("own0");
+	DAT_IA_HANDLE ia;
+
+	old.dapl_version_minor--;
+	library->init(&new, "lo");
+	library->init(&old, "lo");
+	name_opens("own0", old.dapl_version_minor);
+	library->fini(&old);
+	name_opens("own0", new.dapl_version_minor);
+	library->fini(&new);
+	dt_fails_with(open_name("own0", &ia), DAT_PROVIDER_NOT_FOUND, DAT_NAME_NOT_REGISTERED);
+}
+
+/* CONF-27 GEN-20: Another version with other instance data does not change those of the first. */
+static void provider_init__other_version_with_other_data__first_stays(void **state)
+{
+	struct library *library = *state;
+	DAT_PROVIDER_INFO new = info_of("own0"), old = info_of("own0");
+
+	old.dapl_version_minor--;
+	library->init(&new, "lo");
+	library->init(&old, "no-such-device");
+	name_opens("own0", new.dapl_version_minor);
+	name_opens("own0", old.dapl_version_minor); /* a newer minor version serves it */
+	library->fini(&old);
+	name_opens("own0", new.dapl_version_minor);
+	library->fini(&new);
+}
+
 /* Invalid instance data: the name is registered, and opening it fails without side effects. */
 static void provider_init__bad_instance_data__open_fails(void **state)
 {
@@ -161,6 +239,10 @@ int main(void)
 		T(provider_init__by_the_program__registers_that_name),
 		T(provider_fini__one_of_two_names__only_that_one_is_gone),
 		T(provider_init__name_taken__leaves_nothing),
+		T(provider_init__twice__first_stays),
+		T(provider_fini__instance_open__name_still_opens),
+		T(provider_fini__one_of_two_versions__other_still_opens),
+		T(provider_init__other_version_with_other_data__first_stays),
 		T(provider_init__bad_instance_data__open_fails),
 		T(provider_init__forms_of_instance_data__open),
 	};
