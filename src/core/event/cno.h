@@ -49,7 +49,8 @@ struct core_cno {
 	 */
 	_Atomic bool has_arm_request;
 	_Atomic bool is_sleeper; /* counted in ia->sleepers; atomic for the same reason */
-	uint32_t users;		 /* EVDs that use it */
+	uint32_t users;		 /* EVDs that use it, and those that are about to */
+	uint32_t entering;	 /* of these, EVDs that are not attached yet */
 	uint32_t busy;		 /* threads that use the CNO without its lock */
 	bool is_dying;
 	bool is_freed;	     /* by dat_cno_free */
@@ -77,11 +78,12 @@ void core_cno_request_arm(struct core_cno *cno);
 
 /* dat_opendat_cno_fd. */
 DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd);
-/* Counts an EVD that will use the CNO. NULL: the handle is not a live CNO of the instance. */
+/* Counts an EVD that will use the CNO: core_cno_enter or core_cno_disuse follows. NULL: the handle
+ * is not a live CNO of the instance. */
 struct core_cno *core_cno_use(DAT_CNO_HANDLE handle, struct core_ia *ia);
 /* Reverts core_cno_use for an EVD that was not attached after all. */
 void core_cno_disuse(struct core_cno *cno);
-/* Attaches the EVD, which is locked. */
+/* Attaches the EVD, which is locked, or not yet known to the consumer. */
 void core_cno_enter(struct core_cno *cno, struct core_evd *evd);
 /* A trigger for core_cno_leave; NULL: no memory. */
 struct core_trigger *core_cno_new_trigger(void);

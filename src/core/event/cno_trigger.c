@@ -189,10 +189,12 @@ struct core_cno *core_cno_use(DAT_CNO_HANDLE handle, struct core_ia *ia)
 	if (!cno)
 		return NULL;
 	cell = cno->cell;
-	if (cno->ia == ia)
+	if (cno->ia == ia) {
 		cno->users++;
-	else
+		cno->entering++;
+	} else {
 		cno = NULL;
+	}
 	core_handle_unlock(cell);
 	return cno;
 }
@@ -201,6 +203,7 @@ void core_cno_disuse(struct core_cno *cno)
 {
 	core_lock_acquire(&cno->cell->lock);
 	cno->users--;
+	cno->entering--;
 	core_lock_release(&cno->cell->lock);
 }
 
@@ -209,6 +212,7 @@ void core_cno_enter(struct core_cno *cno, struct core_evd *evd)
 	struct core_trigger *detached;
 
 	core_lock_acquire(&cno->cell->lock);
+	cno->entering--;
 	detached = trigger_find_detached(cno, evd->cell);
 	if (detached) { /* it is still queued from before: one trigger per EVD */
 		trigger_replace(cno, detached, &evd->trigger);
@@ -243,7 +247,7 @@ void core_cno_evd_freed(struct core_cno *cno, struct core_evd *evd)
 
 	core_lock_acquire(&cell->lock);
 	trigger_remove(cno, &evd->trigger);
-	if (!--cno->users) {
+	if (--cno->users == cno->entering) { /* no EVD is attached any more */
 		core_cno_release_all_locked(cno);
 		core_cno_call_agent_locked(cno, DAT_HANDLE_NULL);
 	}

@@ -118,7 +118,9 @@ static DAT_RETURN evd_create_on(struct core_ia *ia, DAT_COUNT qlen, DAT_CNO_HAND
 		ret = evd_too_long(qlen, ia->attr.max_evd_qlen);
 	else
 		ret = core_evd_new(ia, qlen, flags, cno, evd_out);
-	if (ret != DAT_SUCCESS && cno)
+	if (cno && ret == DAT_SUCCESS)
+		core_cno_enter(cno, *evd_out);
+	else if (cno)
 		core_cno_disuse(cno);
 	return ret;
 }
