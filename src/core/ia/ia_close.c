@@ -22,30 +22,6 @@
 #include "core/mem/rmr.h"
 #include "core/srq/srq.h"
 
-/* IA-CLOSE-04, -16: are there objects that the consumer has to free first? IA locked. */
-static bool ia_is_in_use_locked(struct core_ia *ia)
-{
-	static const DAT_HANDLE_TYPE types[] = {
-		DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_RMR, DAT_HANDLE_TYPE_PZ,  DAT_HANDLE_TYPE_CNO,
-		DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_SRQ,
-	};
-
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (ia->objects[types[i]].count)
-			return true;
-	if (ia->objects[DAT_HANDLE_TYPE_EP].count > ia->tentative_eps)
-		return true;
-	return ia->objects[DAT_HANDLE_TYPE_EVD].count > (ia->async_is_ours ? 1u : 0u);
-}
-
-/* Refuses new objects and waits for the calls that create one. IA locked. */
-static void ia_quiesce_locked(struct core_ia *ia)
-{
-	ia->is_closing = true;
-	while (ia->active_calls)
-		core_lock_wait(&ia->cell->lock, &ia->idle);
-}
-
 /* Does another instance deliver its asynchronous events to our EVD? */
 static bool ia_async_is_shared(struct core_ia *ia)
 {
@@ -60,6 +36,32 @@ static bool ia_async_is_shared(struct core_ia *ia)
 	is_shared = evd->users[CORE_STREAM_PLAIN] > 1;
 	core_handle_unlock(evd->cell);
 	return is_shared;
+}
+
+/* IA-CLOSE-04, -16: are there objects that the consumer has to free first, or another instance
+ * that uses our EVD? IA locked. */
+static bool ia_is_in_use_locked(struct core_ia *ia)
+{
+	static const DAT_HANDLE_TYPE types[] = {
+		DAT_HANDLE_TYPE_LMR, DAT_HANDLE_TYPE_RMR, DAT_HANDLE_TYPE_PZ,  DAT_HANDLE_TYPE_CNO,
+		DAT_HANDLE_TYPE_PSP, DAT_HANDLE_TYPE_RSP, DAT_HANDLE_TYPE_SRQ,
+	};
+
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (ia->objects[types[i]].count)
+			return true;
+	if (ia->objects[DAT_HANDLE_TYPE_EP].count > ia->tentative_eps)
+		return true;
+	return ia->objects[DAT_HANDLE_TYPE_EVD].count > (ia->async_is_ours ? 1u : 0u) ||
+	       ia_async_is_shared(ia);
+}
+
+/* Refuses new objects and waits for the calls that create one. IA locked. */
+static void ia_quiesce_locked(struct core_ia *ia)
+{
+	ia->is_closing = true;
+	while (ia->active_calls)
+		core_lock_wait(&ia->cell->lock, &ia->idle);
 }
 
 /* IA-CLOSE-27: makes every handle of the instance invalid. */
@@ -232,7 +234,7 @@ DAT_RETURN core_ia_close(DAT_IA_HANDLE ia_handle, DAT_CLOSE_FLAGS flags)
 		is_refused = ia_is_in_use_locked(ia);
 	if (!is_refused) {
 		ia_quiesce_locked(ia);
-		is_refused = is_graceful && (ia_is_in_use_locked(ia) || ia_async_is_shared(ia));
+		is_refused = is_graceful && ia_is_in_use_locked(ia);
 		ia->is_closing = !is_refused;
 	}
 	if (!is_refused)
