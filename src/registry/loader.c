@@ -230,7 +230,11 @@ static bool is_loaded(const struct registry_entry *entry)
 	return entry->handle || entry->linked;
 }
 
-/* Loads the library, unless its provider is linked into the program. Returns 0 or an errno. */
+/*
+ * Loads the library, unless its provider is linked into the program. Returns 0 or an errno. The
+ * member that makes the entry loaded is stored last, as another thread may fork meanwhile: the
+ * child then finds the entry either unloaded or complete (GEN-35).
+ */
 static int library_open(struct registry_entry *entry, const struct registry_library *library)
 {
 	union {
@@ -238,27 +242,31 @@ static int library_open(struct registry_entry *entry, const struct registry_libr
 		DAT_PROVIDER_INIT_FUNC init;
 		DAT_PROVIDER_FINI_FUNC fini;
 	} init, fini;
+	const struct opendat_linked *linked = registry_linked_find(library->path);
+	void *handle;
 
-	entry->linked = registry_linked_find(library->path);
-	if (entry->linked) {
-		entry->base = entry->linked;
-		entry->init = entry->linked->init;
-		entry->fini = entry->linked->fini;
+	entry->loaded = library;
+	if (linked) {
+		entry->base = linked;
+		entry->init = linked->init;
+		entry->fini = linked->fini;
+		__atomic_store_n(&entry->linked, linked, __ATOMIC_RELEASE);
 		return 0;
 	}
 	errno = 0;
-	entry->handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
-	if (!entry->handle) {
+	handle = dlopen(library->path, RTLD_NOW | RTLD_LOCAL);
+	if (!handle) {
 		int error = errno;
 
 		load_failed(entry, library);
 		return error ? error : ENOENT;
 	}
-	entry->base = registry_handle_library_base(entry->handle);
-	init.address = dlsym(entry->handle, DAT_PROVIDER_INIT_FUNC_STR);
-	fini.address = dlsym(entry->handle, DAT_PROVIDER_FINI_FUNC_STR);
+	entry->base = registry_handle_library_base(handle);
+	init.address = dlsym(handle, DAT_PROVIDER_INIT_FUNC_STR);
+	fini.address = dlsym(handle, DAT_PROVIDER_FINI_FUNC_STR);
 	entry->init = init.address ? init.init : NULL;
 	entry->fini = fini.address ? fini.fini : NULL;
+	__atomic_store_n(&entry->handle, handle, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -315,17 +323,20 @@ static bool library_is_needed(const struct registry_entry *entry)
 	return is_needed;
 }
 
+/* In the opposite order: a child must not find the handle of a library that is gone. */
 static void entry_unload(struct registry_entry *entry)
 {
+	void *handle = entry->handle;
+
 	if (library_is_needed(entry))
 		return;
-	if (entry->handle) {
-		dlclose(entry->handle);
+	entry->linked = NULL;
+	entry->handle = NULL;
+	if (handle) {
+		dlclose(handle);
 		registry_log(REGISTRY_LOG_LOAD, "%s: %s unloaded", entry->info.ia_name,
 			     entry->loaded->path);
 	}
-	entry->handle = NULL;
-	entry->linked = NULL;
 	entry->loaded = NULL;
 	entry->init = NULL;
 	entry->fini = NULL;
@@ -357,7 +368,6 @@ static int entry_load(struct registry_entry *entry)
 		error = library_open(entry, library);
 		if (error)
 			continue;
-		entry->loaded = library;
 		error = entry_start(entry);
 		if (is_loaded(entry))
 			return error;

@@ -272,6 +272,66 @@ static void *open_slowly(void *unused)
 	return NULL;
 }
 
+/* libdat calls it as soon as it has loaded a library. */
+static void (*in_dlinfo)(void);
+
+__attribute__((visibility("default"))) int dlinfo(void *handle, int request, void *info)
+{
+	union {
+		void *address;
+		int (*call)(void *handle, int request, void *info);
+	} real = {.address = dlsym(RTLD_NEXT, "dlinfo")};
+
+	if (in_dlinfo)
+		in_dlinfo();
+	return real.call(handle, request, info);
+}
+
+static void wait_in_dlinfo(void)
+{
+	in_dlinfo = NULL;
+	wait_in_init();
+}
+
+static void wait_before_fork(void)
+{
+	pthread_barrier_init(&init_reached, NULL, 2);
+	pthread_barrier_init(&fork_done, NULL, 2);
+}
+
+static void fork_after_dlopen(void)
+{
+	DAT_IA_HANDLE ia;
+	pthread_t thread;
+	int status;
+	pid_t pid;
+
+	single_conf();
+	wait_before_fork();
+	in_dlinfo = wait_in_dlinfo;
+	must(pthread_create(&thread, NULL, open_slowly, NULL) == 0);
+	pthread_barrier_wait(&init_reached);
+	pid = fork();
+	must(pid >= 0);
+	if (pid == 0) {
+		must(open_simply("mock", &ia) == DAT_SUCCESS);
+		must(strcmp(mock.instance_data, "data") == 0);
+		close_must(ia);
+		_exit(0);
+	}
+	must(waitpid(pid, &status, 0) == pid);
+	must(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	pthread_barrier_wait(&fork_done);
+	pthread_join(thread, NULL);
+}
+
+/* GEN-35: The child finds no entry whose library is loaded, but not its functions. */
+static void fork__another_thread_has_just_loaded_the_library__child_opens(void **state)
+{
+	(void)state;
+	child_run(fork_after_dlopen);
+}
+
 static void fork_while_loading(void)
 {
 	pthread_t thread;
@@ -279,8 +339,7 @@ static void fork_while_loading(void)
 	pid_t pid;
 
 	single_conf();
-	pthread_barrier_init(&init_reached, NULL, 2);
-	pthread_barrier_init(&fork_done, NULL, 2);
+	wait_before_fork();
 	mock.in_init = wait_in_init;
 	must(pthread_create(&thread, NULL, open_slowly, NULL) == 0);
 	pthread_barrier_wait(&init_reached);
@@ -388,6 +447,7 @@ int main(void)
 		cmocka_unit_test(ia_open__parallel_names__each_of_its_library),
 		cmocka_unit_test(fork__instance_open__child_is_refused_it_and_opens_another),
 		cmocka_unit_test(fork__another_thread_in_init__child_opens),
+		cmocka_unit_test(fork__another_thread_has_just_loaded_the_library__child_opens),
 		cmocka_unit_test(fork__from_inside_init__both_continue),
 		cmocka_unit_test(registry__no_debug_variable__silent),
 		cmocka_unit_test(registry__debug_variable__reports_skipped_lines),
