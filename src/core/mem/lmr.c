@@ -145,6 +145,11 @@ free_slot:
 
 static DAT_RETURN lmr_check(struct core_ia *ia, struct lmr_args *args, const DAT_LMR_HANDLE *handle)
 {
+	bool has_source = args->mem_type == DAT_MEM_TYPE_LMR;
+	DAT_RETURN ret = has_source ? lmr_from_source(ia, args) : DAT_SUCCESS;
+
+	if (ret != DAT_SUCCESS)
+		return ret; /* GEN-19: handles first */
 	if (args->mem_type > DAT_MEM_TYPE_SO_VIRTUAL)
 		return core_bad_arg(CORE_ARG(lmr_create, 2, mem_type), "%u is no DAT_MEM_TYPE",
 				    (unsigned int)args->mem_type);
@@ -153,8 +158,7 @@ static DAT_RETURN lmr_check(struct core_ia *ia, struct lmr_args *args, const DAT
 				     DAT_MEM_PRIV_ALL_FLAG);
 	if (!handle)
 		return core_bad_null(CORE_ARG(lmr_create, 7, lmr_handle));
-	return args->mem_type == DAT_MEM_TYPE_LMR ? lmr_from_source(ia, args)
-						  : lmr_from_range(ia, args);
+	return has_source ? DAT_SUCCESS : lmr_from_range(ia, args);
 }
 
 static DAT_RETURN lmr_create_on(struct core_ia *ia, struct lmr_args *args, DAT_PZ_HANDLE pz_handle,

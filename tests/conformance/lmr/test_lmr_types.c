@@ -161,6 +161,21 @@ static void lmr_create__from_no_lmr__invalid_handle(void **state)
 		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
 }
 
+/* LMR-CREATE-08 GEN-19 EP-GEN-07: the source is a handle, so it comes before other arguments. */
+static void lmr_create__from_no_lmr_with_bad_arguments__invalid_handle(void **state)
+{
+	struct dt_pair *pair = *state;
+	const DAT_REGION_DESCRIPTION region = {.for_lmr_handle = pair->ia.pz};
+	struct dt_buf copy;
+
+	dt_fails_with(copy_region(&pair->ia, pair->ia.pz, 0, pair->ia.pz, (DAT_MEM_PRIV_FLAGS)0x100,
+				  &copy),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+	dt_fails_with(dat_lmr_create(pair->ia.ia, DAT_MEM_TYPE_LMR, region, 0, pair->ia.pz,
+				     CONF_LOCAL, NULL, NULL, NULL, NULL, NULL),
+		      DAT_INVALID_HANDLE, DAT_INVALID_HANDLE_LMR);
+}
+
 /* LMR-CREATE-36 LMR-CREATE-56 */
 static void lmr_create__from_lmr_with_bad_arguments__invalid_parameter(void **state)
 {
@@ -410,6 +425,7 @@ int main(void)
 		dt_pair_test(lmr_create__from_lmr_with_other_privileges__each_has_its_own),
 		dt_pair_test(lmr_create__from_lmr__lifetimes_are_separate),
 		dt_pair_test(lmr_create__from_no_lmr__invalid_handle),
+		dt_pair_test(lmr_create__from_no_lmr_with_bad_arguments__invalid_handle),
 		dt_pair_test(lmr_create__from_lmr_with_bad_arguments__invalid_parameter),
 		dt_pair_test(lmr_create__shared_memory_of_each_kind__moves_data),
 		dt_pair_test(lmr_create__cookie_at_a_page_border__forty_bytes_are_read),
