@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The file behind registered memory: the owner finds it in /proc/self/maps and among its
+ * The file behind registered memory: the owner finds it in /proc/thread-self/maps and among its
  * descriptors, the initiator maps it. Only a memory file without a name can be sealed against
  * shrinking, so no path is ever opened.
  */
@@ -195,7 +195,7 @@ static int read_line(struct line_reader *reader, char line[LINE_MAX_READ], size_
 
 static int scan_maps(struct soft_region_scan *scan)
 {
-	struct line_reader reader = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+	struct line_reader reader = {.fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC)};
 	char text[LINE_MAX_READ];
 	size_t len = 0;
 
@@ -258,7 +258,7 @@ static bool is_read_write(int fd)
 /* Finds the consumer's own descriptor of the file, a writable one if there is any. -1: none. */
 static int find_descriptor(const struct soft_region_line *line)
 {
-	DIR *dir = opendir("/proc/self/fd");
+	DIR *dir = opendir("/proc/thread-self/fd");
 	struct dirent *entry;
 	int found = -1;
 
@@ -314,7 +314,7 @@ int soft_region_read_only(int fd)
 
 	if (!is_read_write(fd))
 		return fd;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
 	read_only = open(path, O_RDONLY | O_CLOEXEC);
 	close(fd);
 	return read_only;

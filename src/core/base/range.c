@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Queries about mappings. Since Linux 6.11 an ioctl on /proc/self/maps answers them in time that
- * does not depend on the number of mappings. On older kernels the file is parsed. It is opened for
- * each query: a descriptor kept across a fork would show the mappings of the parent.
+ * Queries about mappings. Since Linux 6.11 an ioctl on the file of mappings answers them in time
+ * that does not depend on their number. On older kernels the file is parsed. It is opened for each
+ * query: a descriptor kept across a fork would show the mappings of the parent. It is that of the
+ * calling thread: /proc/self is the main thread, which may have ended and then has no mappings.
  */
 #include "core/base/range.h"
 
@@ -56,12 +57,12 @@ static int range_check_ioctl(int fd, uint64_t start, uint64_t end, uint64_t flag
 	return 1;
 }
 
-/* The same by parsing the file, which it closes. */
+/* The same by parsing the file, which it closes. -1: it cannot be read. */
 static int range_check_maps(int fd, uint64_t start, uint64_t end, uint64_t flags)
 {
 	FILE *maps = fdopen(fd, "r");
 	char line[512];
-	bool is_line_start = true;
+	bool is_line_start = true, is_empty = true;
 
 	if (!maps) {
 		close(fd);
@@ -72,6 +73,7 @@ static int range_check_maps(int fd, uint64_t start, uint64_t end, uint64_t flags
 		char perms[5];
 		bool was_line_start = is_line_start;
 
+		is_empty = false;
 		is_line_start = strchr(line, '\n');
 		if (!was_line_start ||
 		    sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s", &low, &high, perms) != 3)
@@ -84,13 +86,13 @@ static int range_check_maps(int fd, uint64_t start, uint64_t end, uint64_t flags
 		start = high;
 	}
 	fclose(maps);
-	return start >= end;
+	return is_empty ? -1 : start >= end;
 }
 
 static bool range_has(const void *start, uint64_t len, uint64_t flags)
 {
 	uint64_t low = (uint64_t)(uintptr_t)start;
-	int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 	int answer;
 
 	if (fd < 0)

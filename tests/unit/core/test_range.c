@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Queries about mappings: on a kernel with the ioctl, on one where /proc/self/maps must be parsed,
- * and without /proc. The first two give the same answers.
+ * Queries about mappings: on a kernel with the ioctl, on one where the file of mappings must be
+ * parsed, and without /proc. The first two give the same answers.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,9 +16,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../lib/main_ended.h"
 #include "core/base/range.h"
 
-static bool is_old_kernel, has_no_proc, has_no_memory;
+static bool is_old_kernel, has_no_proc, has_no_memory, is_empty;
 static unsigned opened;
 
 int __real_ioctl(int fd, unsigned long request, void *arg);
@@ -48,13 +49,13 @@ static bool is_missing(void)
 int __wrap_open(const char *path, int flags, int mode)
 {
 	opened++;
-	return is_missing() ? -1 : __real_open(path, flags, mode);
+	return is_missing() ? -1 : __real_open(is_empty ? "/dev/null" : path, flags, mode);
 }
 
 int __wrap_open64(const char *path, int flags, int mode)
 {
 	opened++;
-	return is_missing() ? -1 : __real_open64(path, flags, mode);
+	return is_missing() ? -1 : __real_open64(is_empty ? "/dev/null" : path, flags, mode);
 }
 
 FILE *__wrap_fdopen(int fd, const char *mode)
@@ -94,7 +95,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	is_old_kernel = has_no_proc = has_no_memory = false;
+	is_old_kernel = has_no_proc = has_no_memory = is_empty = false;
 	munmap(pages, PAGES * page);
 	return 0;
 }
@@ -164,7 +165,27 @@ static void range__no_answer_available__accepted(void **state)
 	has_no_proc = false;
 	is_old_kernel = has_no_memory = true;
 	assert_true(core_range_is_writable(at(READ_ONLY), page));
+	has_no_memory = false;
+	is_empty = true;
+	assert_true(core_range_is_writable(at(READ_ONLY), page));
 	assert_int_equal(descriptors(), before);
+}
+
+static bool has_answers(void)
+{
+	return core_range_is_shared(at(SHARED), page) && !core_range_is_shared(at(LAST), page) &&
+	       core_range_is_writable(at(PRIVATE), page) &&
+	       !core_range_is_writable(at(READ_ONLY), page);
+}
+
+/* LMR-CREATE-10 LMR-CREATE-11: another thread registers memory after main has called pthread_exit.
+ */
+static void range__main_thread_has_ended__same_answers(void **state)
+{
+	(void)state;
+	assert_true(main_ended_check(has_answers));
+	is_old_kernel = true;
+	assert_true(main_ended_check(has_answers));
 }
 
 int main(void)
@@ -175,6 +196,7 @@ int main(void)
 		T(range__kernel_has_the_ioctl__answers),
 		T(range__maps_must_be_parsed__same_answers),
 		T(range__no_answer_available__accepted),
+		T(range__main_thread_has_ended__same_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

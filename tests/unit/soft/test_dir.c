@@ -22,6 +22,7 @@
 
 #include <cmocka.h>
 
+#include "main_ended.h"
 #include "soft/fds.h"
 #include "soft/shm/connect/name.h"
 
@@ -193,6 +194,27 @@ static void listen__living_name__in_use(void **state)
 	soft_fd_close(fd);
 }
 
+/* A child opens the directory anew, because it does not inherit descriptors of the library. */
+static bool is_served(void)
+{
+	struct shm_dir_file file;
+	int fd = new_socket();
+	bool is_found;
+
+	if (shm_dir_open(folder, false, &dir) != 0 || shm_dir_listen(dir, fd, NAME, &file) != 0)
+		return false;
+	is_found = try_connect(NAME) == 0;
+	shm_dir_remove(dir, &file);
+	return is_found;
+}
+
+/* IWCM-63: the addresses of sockets are those of the calling thread */
+static void listen__main_thread_has_ended__found(void **state)
+{
+	(void)state;
+	assert_true(main_ended_check(is_served));
+}
+
 /* only one process deletes names at a time; a name that is free needs no lock */
 static void listen__directory_locked__busy(void **state)
 {
@@ -347,6 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		folder_test(listen__dead_name__one_of_many_gets_it),
 		folder_test(listen__living_name__in_use),
+		folder_test(listen__main_thread_has_ended__found),
 		folder_test(listen__directory_locked__busy),
 		folder_test(listen__dead_name_of_another_user__stays),
 		folder_test(connect__socket_of_another_user__by_setting),

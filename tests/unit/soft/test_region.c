@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/shm.h>
 
+#include "main_ended.h"
 #include "peer.h"
 #include "soft/region.h"
 
@@ -90,6 +91,27 @@ static void find__sealed_file__descriptor_and_offset(void **state)
 	check_not_found(map, 4 * page + 1);
 	check_not_found(map - 1, 2);
 	munmap(map, 4 * page);
+	close(file);
+}
+
+static uint8_t *sealed_map;
+
+static bool is_sealed_map_found(void)
+{
+	uint64_t offset;
+	int fd;
+
+	return find(sealed_map, page, &fd, &offset) == 0 && soft_region_read_only(fd) >= 0;
+}
+
+static void find__main_thread_has_ended__still_found(void **state)
+{
+	int file = memory_file(page, 0, F_SEAL_SHRINK);
+
+	(void)state;
+	sealed_map = map_file(file, page, PROT_READ | PROT_WRITE, 0);
+	assert_true(main_ended_check(is_sealed_map_found));
+	munmap(sealed_map, page);
 	close(file);
 }
 
@@ -353,6 +375,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(find__sealed_file__descriptor_and_offset),
+		cmocka_unit_test(find__main_thread_has_ended__still_found),
 		cmocka_unit_test(find__split_mapping__still_found),
 		cmocka_unit_test(find__read_only_descriptor__another_is_preferred),
 		cmocka_unit_test(find__file_can_shrink__not_found),

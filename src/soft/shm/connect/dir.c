@@ -2,7 +2,8 @@
 /*
  * Names of sockets in a directory (dir.h). All calls name a file by the descriptor of the
  * directory, so nobody can exchange the directory later. Those that take an address of a socket go
- * through /proc/self/fd, and a long path fits, too.
+ * through /proc/thread-self/fd, and a long path fits, too. /proc/self/fd is empty when the main
+ * thread has ended.
  */
 #include "soft/shm/connect/dir.h"
 
@@ -25,7 +26,7 @@
 #include "soft/address.h"
 #include "soft/fds.h"
 
-#define PROC_FD "/proc/self/fd/%d"
+#define PROC_FD "/proc/thread-self/fd/%d"
 #define SOCKET_MODE 0666 /* all who reach it may call, as with an abstract name */
 
 /* --- the directory --- */
@@ -33,7 +34,7 @@
 /* False: the C library's view of /proc is not that of this process. */
 static bool has_proc(int fd, const struct stat *st)
 {
-	char path[32];
+	char path[40];
 	struct stat same;
 
 	snprintf(path, sizeof(path), PROC_FD, fd);
@@ -48,7 +49,7 @@ static const char *find_fault(int fd, const struct stat *st)
 	if ((st->st_mode & (S_IWGRP | S_IWOTH)) && !(st->st_mode & S_ISVTX))
 		return "others can write to it, and its sticky bit is not set";
 	if (!has_proc(fd, st))
-		return "it is not found in /proc/self/fd; is /proc mounted?";
+		return "it is not found in /proc/thread-self/fd; is /proc mounted?";
 	return NULL;
 }
 
