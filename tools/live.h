@@ -107,8 +107,11 @@ struct live_library {
 	char name[64]; /* the last part of its path */
 };
 
-/* The provider libraries that a process has loaded. Returns their number or -errno. */
-int live_libraries(pid_t pid, struct live_library found[LIVE_LIBRARIES]);
+/* The thread by which the memory of a process can be read: not the main thread if it has ended. */
+pid_t live_thread(pid_t pid);
+/* The provider libraries that the process of a thread has loaded. Returns their number or -errno.
+ */
+int live_libraries(pid_t thread, struct live_library found[LIVE_LIBRARIES]);
 /* Those of one /proc/PID/maps. Returns their number. */
 int live_libraries_parse(FILE *maps, struct live_library found[LIVE_LIBRARIES]);
 /* The name of a process, without control characters. */

@@ -69,13 +69,51 @@ int live_libraries_parse(FILE *maps, struct live_library found[LIVE_LIBRARIES])
 	return count;
 }
 
-int live_libraries(pid_t pid, struct live_library found[LIVE_LIBRARIES])
+static bool has_mappings(pid_t thread)
+{
+	char path[64], c;
+	bool is_read;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)thread);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	is_read = read(fd, &c, 1) == 1;
+	close(fd);
+	return is_read;
+}
+
+pid_t live_thread(pid_t pid)
+{
+	struct dirent *entry;
+	pid_t thread = pid;
+	char path[64];
+	DIR *folder;
+
+	if (has_mappings(pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	folder = opendir(path);
+	if (!folder)
+		return pid;
+	while (thread == pid && (entry = readdir(folder))) {
+		pid_t other = (pid_t)atoi(entry->d_name);
+
+		if (other > 0 && has_mappings(other))
+			thread = other;
+	}
+	closedir(folder);
+	return thread;
+}
+
+int live_libraries(pid_t thread, struct live_library found[LIVE_LIBRARIES])
 {
 	char path[64];
 	FILE *maps;
 	int count;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)thread);
 	maps = fopen(path, "re");
 	if (!maps)
 		return errno == ENOENT ? -ESRCH : -errno;
@@ -95,7 +133,7 @@ static bool is_visible(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
 	if (stat(path, &folder) || (geteuid() && folder.st_uid != geteuid()))
 		return false;
-	return live_libraries(pid, libraries) > 0;
+	return live_libraries(live_thread(pid), libraries) > 0;
 }
 
 static int compare_pids(const void *a, const void *b)

@@ -202,10 +202,10 @@ struct task {
 
 static int read_process(void *context, uint64_t address, void *to, size_t len)
 {
-	const pid_t *pid = context;
+	const pid_t *thread = context;
 	struct iovec local = {.iov_base = to, .iov_len = len};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)address, .iov_len = len};
-	ssize_t got = process_vm_readv(*pid, &local, 1, &remote, 1, 0);
+	ssize_t got = process_vm_readv(*thread, &local, 1, &remote, 1, 0);
 
 	if (got < 0)
 		return -errno;
@@ -216,9 +216,10 @@ static void *task_run(void *argument)
 {
 	struct task *task = argument;
 	struct live_process *process = task->process;
-	const struct live_memory memory = {read_process, &process->pid};
+	pid_t thread = live_thread(process->pid);
+	const struct live_memory memory = {read_process, &thread};
 	struct live_library libraries[LIVE_LIBRARIES];
-	int count = live_libraries(process->pid, libraries);
+	int count = live_libraries(thread, libraries);
 	int failure = count == 0 ? -ENOENT : count;
 
 	live_process_name(process->pid, process->name, sizeof(process->name));

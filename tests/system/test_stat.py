@@ -10,6 +10,7 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -52,6 +53,39 @@ def sends(pid):
 
 
 # ---- what is shown ----
+
+# Opens an adapter in a thread, and ends the main thread.
+WITHOUT_MAIN = """
+import ctypes, sys, threading
+def serve():
+    dat = ctypes.CDLL("libdat.so.1")
+    evd, ia = ctypes.c_void_p(), ctypes.c_void_p()
+    code = dat.dat_ia_openv(sys.argv[1].encode(), 8, ctypes.byref(evd), ctypes.byref(ia), 1, 2, 1)
+    ended.acquire()
+    try:
+        while open("/proc/self/maps").read(1):
+            pass
+    except OSError:
+        pass
+    print(code, flush=True)
+    threading.Event().wait()
+ended = threading.Lock()
+ended.acquire()
+threading.Thread(target=serve).start()
+ended.release()
+ctypes.CDLL(None).syscall(int(sys.argv[2]), 0)
+"""
+SYS_EXIT = {"x86_64": 60}.get(os.uname().machine, 93)
+
+
+def dat_stat__main_thread_has_ended__shown():
+    with started(sys.executable, "-c", WITHOUT_MAIN, ADAPTER, str(SYS_EXIT)) as process:
+        equal(process.stdout.readline(), "0\n")
+        if stat("--pid", str(process.pid))[2].find("permission") >= 0:
+            raise Skip("no permission to read other processes (kernel.yama.ptrace_scope)")
+        equal([adapter["name"] for adapter in state_of(process.pid)], [ADAPTER])
+        contains(stat()[1], str(process.pid))
+
 
 def dat_stat__traffic__counters_grow():
     with traffic() as (_, client):
