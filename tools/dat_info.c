@@ -121,17 +121,46 @@ static void info_library_find(struct info_adapter *adapter)
 	dlclose(handle);
 }
 
-static void info_adapter_fill(struct info_adapter *adapter, const struct info_sources *sources)
+static bool info_is_loaded(const char *library)
 {
-	for (const struct info_line *line = sources->lines; line; line = line->next) {
-		if (strcmp(line->name, adapter->name) == 0) {
+	void *handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+
+	if (handle)
+		dlclose(handle);
+	return handle;
+}
+
+/* Can the line be the one that was opened? libdat tries lines that agree in order (CONF-31). */
+static bool info_line_is_open(const struct info_line *line, const struct info_adapter *adapter)
+{
+	return adapter->provider_attr &&
+	       !line->is_thread_safe == !adapter->provider_attr->is_thread_safe &&
+	       line->version_minor >= DAT_VERSION_MINOR && info_is_loaded(line->library);
+}
+
+/* Finds the line that was opened, or else the first one that defines the adapter. */
+static void info_line_find(struct info_adapter *adapter, const struct info_sources *sources)
+{
+	const struct info_line *line;
+
+	for (line = sources->lines; line; line = line->next) {
+		if (strcmp(line->name, adapter->name) != 0)
+			continue;
+		if (!adapter->line)
 			adapter->line = line;
-			break;
+		if (info_line_is_open(line, adapter)) {
+			adapter->line = line;
+			return;
 		}
 	}
+}
+
+static void info_adapter_fill(struct info_adapter *adapter, const struct info_sources *sources)
+{
 	info_log_begin();
 	info_adapter_open(adapter);
 	info_log_end(adapter);
+	info_line_find(adapter, sources);
 	info_library_find(adapter);
 	info_why(adapter, sources);
 }

@@ -21,6 +21,7 @@ struct info_line {
 	char *name;
 	char *library;
 	char *instance_data;
+	DAT_UINT32 version_minor;
 	bool is_thread_safe;
 };
 
@@ -51,7 +52,7 @@ struct info_adapter {
 	char name[DAT_NAME_MAX_LENGTH];
 	bool is_thread_safe_listed;   /* the registry lists it as thread safe */
 	bool is_unsafe_listed;	      /* the registry lists it as not thread safe */
-	const struct info_line *line; /* the first line that defines it; NULL: built in */
+	const struct info_line *line; /* that was opened, or the first; NULL: built in */
 	char library[512];	      /* the path that was loaded, or the name to load */
 	DAT_RETURN open_code;
 	struct info_texts reasons; /* why it does not open */

@@ -28,6 +28,7 @@ static int info_line_add(void *context, const struct registry_conf_entry *entry)
 	if (!line)
 		return -ENOMEM;
 	line->number = entry->line;
+	line->version_minor = entry->version_minor;
 	line->is_thread_safe = entry->is_thread_safe;
 	line->name = strdup(entry->name);
 	line->library = strdup(entry->library);

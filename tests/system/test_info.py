@@ -128,6 +128,23 @@ def dat_ping__adapter_does_not_open__where_to_look():
     contains(err, "dat_info --adapter soft-nosuch0")
 
 
+def several_lines_of_a_name__the_one_that_was_opened():
+    """CONF-31 CONF-33: the library of the first line is missing, others have other versions."""
+    with registry_file('mine u1.2 threadsafe default /nowhere/libdat-soft.so.1 v1 "none" ""\n'
+                       'mine u1.2 nonthreadsafe default libdat-soft.so.1 v1 "unsafe" ""\n'
+                       'mine u1.1 threadsafe default libdat-soft.so.1 v1 "old" ""\n'
+                       'mine u1.2 threadsafe default libdat-soft.so.1 v1 "lo" ""\n'
+                       'mine u1.2 threadsafe default libdat-soft.so.1 v1 "last" ""\n') as (
+                           name, env):
+        status, out, err = run(DAT_INFO, "--json", "--adapter", "mine", env=env)
+    equal(status, 0, err)
+    found, = json.loads(out)["adapters"]
+    equal(found["source"], f"{name}:4")
+    equal(found["instance_data"], "lo")
+    contains(found["library"], "/libdat-soft.so.1")
+    assert "nowhere" not in found["library"], found["library"]
+
+
 # ---- JSON ----
 
 def members(value):
