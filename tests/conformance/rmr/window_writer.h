@@ -56,8 +56,8 @@ static inline DAT_DTO_COMPLETION_STATUS write_once(struct far_end *far, DAT_RMR_
 }
 
 /* Sends a byte when the Writes take the copy path of the test, and goes on. */
-static inline DAT_DTO_COMPLETION_STATUS
-write_repeatedly(struct dt_peer *peer, struct far_end *far, DAT_RMR_TRIPLET target)
+static inline DAT_DTO_COMPLETION_STATUS write_repeatedly(struct dt_peer *peer, struct far_end *far,
+							 DAT_RMR_TRIPLET target)
 {
 	DAT_DTO_COMPLETION_STATUS status = DAT_DTO_SUCCESS;
 	const char ready = 'r';
