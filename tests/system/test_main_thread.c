@@ -59,6 +59,8 @@ static void *work(void *arg)
 	dt_peer_sync(worker->peer);
 	/* the other side has read the last one once more, and overwritten it */
 	dt_peer_sync(worker->peer);
+	/* the call orders the stores of the library's thread before our loads */
+	assert_int_equal(dt_ep_state(worker->ep.ep), DAT_EP_STATE_CONNECTED);
 	dt_check_pattern(worker->buf.p, LARGE, MESSAGES);
 	_exit(0);
 }

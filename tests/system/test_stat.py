@@ -14,8 +14,8 @@ import sys
 import tempfile
 import time
 
-from testing import ADAPTER, DAT_PING, DAT_STAT, Skip, WAIT_S, contains, equal, main, ping_server, \
-    run, started
+from testing import ADAPTER, DAT_PING, DAT_STAT, Skip, WAIT_S, contains, equal, is_sanitized, \
+    main, ping_server, run, started
 
 
 def stat(*options, env=None):
@@ -79,6 +79,8 @@ SYS_EXIT = {"x86_64": 60}.get(os.uname().machine, 93)
 
 
 def dat_stat__main_thread_has_ended__shown():
+    if is_sanitized():
+        raise Skip("an interpreter without the sanitizer cannot load the library")
     with started(sys.executable, "-c", WITHOUT_MAIN, ADAPTER, str(SYS_EXIT)) as process:
         equal(process.stdout.readline(), "0\n")
         if stat("--pid", str(process.pid))[2].find("permission") >= 0:
