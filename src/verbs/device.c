@@ -175,6 +175,14 @@ static void qp_event(struct vrb_conn *conn, enum ibv_event_type type)
 	vrb_conn_leave(ep);
 }
 
+static void srq_failed(struct vrb_adapter *adapter, uint32_t key)
+{
+	struct core_ref srq;
+
+	if (vrb_srq_by_key(adapter, key, &srq))
+		core_srq_failed(srq);
+}
+
 static bool is_qp_event(enum ibv_event_type type)
 {
 	switch (type) {
@@ -196,7 +204,7 @@ void vrb_device_read_events(struct vrb_adapter *adapter)
 
 	while (!ibv_get_async_event(adapter->context, &event)) {
 		enum ibv_event_type type = event.event_type;
-		struct core_ref srq = {NULL, 0};
+		uint32_t srq_key = 0;
 
 		conn = NULL;
 		if (is_qp_event(type)) {
@@ -205,14 +213,14 @@ void vrb_device_read_events(struct vrb_adapter *adapter)
 			if (conn)
 				vrb_conn_get(conn);
 		} else if (type == IBV_EVENT_SRQ_ERR) {
-			srq = ((const struct vrb_srq *)event.element.srq->srq_context)->ref;
+			srq_key = (uint32_t)(uintptr_t)event.element.srq->srq_context;
 		}
 		ibv_ack_async_event(&event);
 		if (conn) {
 			qp_event(conn, type);
 			vrb_conn_put(conn);
-		} else if (srq.cell) {
-			core_srq_failed(srq);
+		} else if (type == IBV_EVENT_SRQ_ERR) {
+			srq_failed(adapter, srq_key);
 		} else if (type < 32) {
 			atomic_fetch_or(&adapter->device_events, 1u << type);
 		}

@@ -20,6 +20,13 @@
 #include "verbs/table.h"
 #include "verbs/work.h"
 
+static void slot_free(struct vrb_adapter *adapter, const struct vrb_srq *side)
+{
+	pthread_mutex_lock(&adapter->lock);
+	vrb_slot_free_locked(adapter, side->key);
+	pthread_mutex_unlock(&adapter->lock);
+}
+
 int vrb_srq_create(struct core_srq *srq)
 {
 	struct vrb_adapter *adapter = vrb_adapter_of(srq->ia);
@@ -37,19 +44,24 @@ int vrb_srq_create(struct core_srq *srq)
 	side->peer.kind = VRB_KIND_SRQ;
 	side->ref = core_handle_ref(srq->cell);
 	side->size = srq->queue.capacity;
-	init.srq_context = side;
+	rc = vrb_slot_take(adapter, &side->peer, &side->key);
+	if (rc)
+		goto free_side;
+	/* the key: the device may keep the SRQ longer than the core (orphan.h) */
+	init.srq_context = (void *)(uintptr_t)side->key;
 	errno = 0;
 	side->srq = ibv_create_srq(vrb_pd(srq->pz), &init);
-	rc = side->srq ? vrb_slot_take(adapter, &side->peer, &side->key)
-		       : (errno ? -errno : -ENOMEM);
-	if (rc) {
-		if (side->srq)
-			(void)ibv_destroy_srq(side->srq);
-		free(side);
-		return rc == -EINVAL ? -ENOMEM : rc;
+	if (!side->srq) {
+		rc = errno ? -errno : -ENOMEM;
+		goto free_slot;
 	}
 	srq->transport = side;
 	return 0;
+free_slot:
+	slot_free(adapter, side);
+free_side:
+	free(side);
+	return rc == -EINVAL ? -ENOMEM : rc;
 }
 
 void vrb_srq_destroy(struct core_srq *srq)
@@ -57,9 +69,7 @@ void vrb_srq_destroy(struct core_srq *srq)
 	struct vrb_adapter *adapter = vrb_adapter_of(srq->ia);
 	struct vrb_srq *side = srq->transport;
 
-	pthread_mutex_lock(&adapter->lock);
-	vrb_slot_free_locked(adapter, side->key);
-	pthread_mutex_unlock(&adapter->lock);
+	slot_free(adapter, side);
 	vrb_srq_free(adapter, side->srq);
 	srq->transport = NULL;
 	free(side);
