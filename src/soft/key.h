@@ -92,6 +92,13 @@ void soft_keys_release(struct soft_keys *keys, uint32_t key);
  */
 void soft_keys_end_remote(struct soft_keys *keys, uint32_t key);
 
+/* Has the key a remote right? Another thread may take it away (soft_keys_end_remote). */
+static inline bool soft_key_is_remote(const struct soft_key_entry *entry)
+{
+	return __atomic_load_n(&entry->rights, __ATOMIC_RELAXED) &
+	       (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE);
+}
+
 /*
  * Marks a key whose memory a peer is about to get, so that the peer may announce copies without a
  * fence (shm/transfer/direct.c, models/keys.pml); a full fence follows. False: the key is not in

@@ -344,11 +344,11 @@ int soft_region_find(uint64_t address, uint64_t length, int *fd_out, uint64_t *o
 /* --- the initiator --- */
 
 /* The length of a mapping that contains these bytes. */
-static uint64_t mapping_size(uint64_t start, uint64_t length, uint32_t unit)
+static uint64_t mapping_size(uint64_t start, uint64_t length, uint64_t page)
 {
-	uint64_t size = start % unit + length;
+	uint64_t size = start % page + length;
 
-	return size + (unit - size % unit) % unit;
+	return size + (page - size % page) % page;
 }
 
 int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,
@@ -356,8 +356,8 @@ int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,
 {
 	int prot = is_writable ? PROT_READ | PROT_WRITE : PROT_READ;
 	struct stat st;
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t start, size;
-	uint32_t unit;
 	void *map;
 
 	if (!soft_region_is_safe(fd, F_SEAL_SHRINK) || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
@@ -366,9 +366,8 @@ int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,
 	/* the file cannot shrink any more */
 	if (length == 0 || offset > (uint64_t)st.st_size || length > (uint64_t)st.st_size - offset)
 		return -EINVAL;
-	unit = (uint32_t)sysconf(_SC_PAGESIZE);
-	start = offset - offset % unit;
-	size = mapping_size(offset, length, unit);
+	start = offset - offset % page;
+	size = mapping_size(offset, length, page);
 	map = mmap(NULL, size, prot, MAP_SHARED, fd, (off_t)start);
 	if (map == MAP_FAILED)
 		return errno == EACCES || errno == EPERM ? -EACCES : -ENOMEM;
@@ -378,16 +377,15 @@ int soft_region_map(int fd, uint64_t offset, uint64_t length, bool is_writable,
 	}
 	region_out->base = (uint8_t *)map + (offset - start);
 	region_out->length = length;
-	region_out->unit = unit;
 	return 0;
 }
 
 void soft_region_unmap(struct soft_region *region)
 {
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uintptr_t base = (uintptr_t)region->base;
 
-	if (region->unit)
-		munmap(region->base - base % region->unit,
-		       mapping_size(base, region->length, region->unit));
+	if (region->base)
+		munmap(region->base - base % page, mapping_size(base, region->length, page));
 	memset(region, 0, sizeof(*region));
 }

@@ -36,9 +36,8 @@ int soft_region_read_only(int fd);
 
 /* Initiator: a mapped part of the file of a peer. */
 struct soft_region {
-	uint8_t *base; /* the byte at `offset` of the file */
+	uint8_t *base; /* the byte at `offset` of the file; NULL: there is no mapping */
 	uint64_t length;
-	uint32_t unit; /* size of a page; 0: there is no mapping */
 };
 
 /*

@@ -131,9 +131,7 @@ static void take_arrived(struct vrb_adapter *adapter)
 static void wait_left_srq(struct vrb_conn *conn)
 {
 	struct vrb_adapter *adapter = conn->adapter;
-	const uint64_t end_ns = core_now_ns() + DRAIN_SRQ_NS;
-	const struct timespec until = {(time_t)(end_ns / 1000000000u),
-				       (long)(end_ns % 1000000000u)};
+	const struct timespec until = core_timespec(core_now_ns() + DRAIN_SRQ_NS);
 	const struct timespec left = {0, DRAIN_LEFT_NS};
 	int rc = 0;
 

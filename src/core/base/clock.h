@@ -14,4 +14,11 @@ static inline uint64_t core_now_ns(void)
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
+/* A time of this clock, for calls that wait until it. */
+static inline struct timespec core_timespec(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / UINT64_C(1000000000)),
+				 (long)(ns % UINT64_C(1000000000))};
+}
+
 #endif

@@ -35,21 +35,15 @@ static struct {
  */
 static _Atomic uintptr_t arena_forking;
 
-static bool arena_is_forking(void)
-{
-	/* relaxed: only the forking thread stores its own id, so only it can find it here */
-	return atomic_load_explicit(&arena_forking, memory_order_relaxed) == core_lock_self();
-}
-
 static void arena_lock(void)
 {
-	if (!arena_is_forking())
+	if (!core_lock_is_self(&arena_forking))
 		core_lock_acquire(&arena.lock);
 }
 
 static void arena_unlock(void)
 {
-	if (!arena_is_forking())
+	if (!core_lock_is_self(&arena_forking))
 		core_lock_release(&arena.lock);
 }
 

@@ -91,6 +91,12 @@ CORE_INLINE uintptr_t core_lock_self(void)
 #endif
 }
 
+/* Does the word hold the identity of this thread? It does only if this thread has stored it. */
+CORE_INLINE bool core_lock_is_self(const _Atomic uintptr_t *word)
+{
+	return atomic_load_explicit(word, memory_order_relaxed) == core_lock_self();
+}
+
 CORE_INLINE bool core_lock_is_biased_to(const struct core_lock *lock, uintptr_t self)
 {
 	return core_is_same_64(&lock->owner, self);

@@ -24,14 +24,13 @@ static bool is_ready;
 
 static void sets_lock(void)
 {
-	/* relaxed: only the forking thread stores its own id, so only it can find it here */
-	if (atomic_load_explicit(&forking, memory_order_relaxed) != core_lock_self())
+	if (!core_lock_is_self(&forking))
 		pthread_mutex_lock(&lock);
 }
 
 static void sets_unlock(void)
 {
-	if (atomic_load_explicit(&forking, memory_order_relaxed) != core_lock_self())
+	if (!core_lock_is_self(&forking))
 		pthread_mutex_unlock(&lock);
 }
 

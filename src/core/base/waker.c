@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/base/clock.h"
+
 void core_waker_init(struct core_waker *waker)
 {
 	sem_init(&waker->sem, 0, 0);
@@ -63,8 +65,7 @@ bool core_bell_wake(_Atomic uint32_t *bell)
 
 int core_bell_wait(_Atomic uint32_t *bell, uint32_t seen, uint64_t end_ns)
 {
-	const struct timespec until = {(time_t)(end_ns / 1000000000u),
-				       (long)(end_ns % 1000000000u)};
+	const struct timespec until = core_timespec(end_ns);
 
 	/* always with a timeout: without one the kernel restarts the wait after a signal handler
 	 * that was installed with SA_RESTART */

@@ -107,8 +107,7 @@ static int wait_on_sem(struct core_wait *wait)
 {
 	/* always with a timeout: the same call serves both cases, and a thread can be cancelled in
 	 * it under the sanitizers too */
-	uint64_t end_ns = wait_end_ns(wait);
-	struct timespec until = {(time_t)(end_ns / 1000000000u), (long)(end_ns % 1000000000u)};
+	const struct timespec until = core_timespec(wait_end_ns(wait));
 	int rc;
 
 	pthread_cleanup_push(wait_cancelled_on_sem, wait);

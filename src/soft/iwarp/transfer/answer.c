@@ -36,9 +36,7 @@ static iw_error explain(const struct soft_key_entry *entries, const struct core_
 	unsigned which;
 
 	/* the entry may change meanwhile, which at worst names another cause */
-	if (!key || atomic_load(&entry->key) != key ||
-	    !(__atomic_load_n(&entry->rights, __ATOMIC_RELAXED) &
-	      (SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE)))
+	if (!key || atomic_load(&entry->key) != key || !soft_key_is_remote(entry))
 		which = 0;
 	else if (entry->pz != ep->pz->id)
 		which = 1;

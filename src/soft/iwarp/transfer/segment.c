@@ -325,8 +325,7 @@ static bool invalidate(struct iw_conn *conn, const struct core_ep *ep, uint32_t 
 	iw_key_announce(conn, key);
 	is_found =
 		!soft_key_check(soft_keys_entries(keys), key, 0, ep->pz->id, entry->address, 0) &&
-		__atomic_load_n(&entry->rights, __ATOMIC_RELAXED) &
-			(SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE);
+		soft_key_is_remote(entry);
 	if (is_found)
 		soft_keys_end_remote(keys, key);
 	iw_key_end(conn);
