@@ -5,24 +5,7 @@
 #ifndef TESTS_SLOW_USE_H
 #define TESTS_SLOW_USE_H
 
-#include "mock.h"
-
-static struct mock_ia ia;
-
-static inline int setup(void **state)
-{
-	(void)state;
-	mock_open(&ia);
-	return 0;
-}
-
-static inline int teardown(void **state)
-{
-	(void)state;
-	mock.on_poll = NULL;
-	mock_close(&ia);
-	return 0;
-}
+#include "mock_use.h"
 
 static inline unsigned int reasons(DAT_HANDLE handle)
 {

@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* What a transport says about a connection that is established. */
-#include "mock.h"
+#include "mock_use.h"
 
 #include <sys/socket.h>
 
 #include "core/conn/conn.h"
 
 #define LIMIT 64u /* max_private_data_size of the mock */
-
-static struct mock_ia ia;
-
-static int setup(void **state)
-{
-	(void)state;
-	mock_open(&ia);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mock_close(&ia);
-	return 0;
-}
 
 static DAT_CONNECTION_EVENT_DATA establish(const void *private_data, uint32_t size)
 {

@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* dat_evd_wait on an EVD that another thread changes while the wait polls for the first time. */
-#include "mock.h"
+#include "mock_use.h"
 
 #define THRESHOLD 2
 
-static struct mock_ia ia;
 static DAT_COUNT new_qlen;
-
-static int setup(void **state)
-{
-	(void)state;
-	mock_open(&ia);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mock_close(&ia);
-	return 0;
-}
 
 /* progress: the EVD is not locked. */
 static void resize(void)

@@ -2,30 +2,15 @@
 /*
  * Connection requests that arrive before the call that creates the service point has returned.
  */
-#include "mock.h"
+#include "mock_use.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-static struct mock_ia ia;
 static pthread_t requester;
 static struct core_ref listening_sp;
 static _Atomic bool is_requesting;
 static int request_ret;
-
-static int setup(void **state)
-{
-	(void)state;
-	mock_open(&ia);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	mock_close(&ia);
-	return 0;
-}
 
 static void *send_request(void *arg)
 {

@@ -72,10 +72,7 @@ static void payload__large__read_into_the_target(void **state)
 
 	(void)state;
 	/* the engine receives by a bare system call then */
-	if (HAS_TSAN) {
-		print_message("the thread sanitizer hides the call that is watched\n");
-		skip();
-	}
+	ABILITY_NEED(!HAS_TSAN, "the thread sanitizer hides the call that is watched");
 	make_pattern(bytes, sizeof(bytes));
 	be_calling_with(0, 4, 4);
 	get_fpdu(&taken);
@@ -675,10 +672,7 @@ static void payload__large__last_word_is_placed_apart(void **state)
 	struct iw_ddp ddp;
 
 	(void)state;
-	if (HAS_TSAN) {
-		print_message("the thread sanitizer hides the call that is watched\n");
-		skip();
-	}
+	ABILITY_NEED(!HAS_TSAN, "the thread sanitizer hides the call that is watched");
 	make_pattern(bytes, sizeof(bytes));
 	for (size_t i = 0; i < COUNT_OF(opcodes); i++) {
 		be_calling_with(0, 4, 4);
