@@ -297,15 +297,35 @@ int ibv_close_device(struct ibv_context *context)
 
 /* --- events of the device --- */
 
+/* The number of events of the object that the event names, if it is one that counts them. */
+static unsigned *count_of(const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return &((struct fake_qp *)event->element.qp)->events;
+	case IBV_EVENT_SRQ_ERR:
+		return &((struct fake_srq *)event->element.srq)->events;
+	default:
+		return NULL;
+	}
+}
+
 static void async_add(const struct ibv_async_event *event)
 {
 	struct fake_async_event *added = calloc(1, sizeof(*added));
 	struct fake_async_event **link = &asyncs;
+	unsigned *count = count_of(event);
 
 	added->event = *event;
 	while (*link)
 		link = &(*link)->next;
 	*link = added;
+	if (count)
+		(*count)++;
 	fake_signal(fake_context.async_fd);
 }
 
@@ -314,8 +334,6 @@ void fake_async_locked(enum ibv_event_type type, struct ibv_qp *qp)
 	const struct ibv_async_event event = {.event_type = type, .element.qp = qp};
 
 	async_add(&event);
-	if (qp)
-		((struct fake_qp *)qp)->events++;
 }
 
 void fake_async_of_srq_locked(struct ibv_srq *srq)
@@ -378,29 +396,45 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 
 void ibv_ack_async_event(struct ibv_async_event *event)
 {
+	unsigned *count;
+
 	pthread_mutex_lock(&fake_lock);
-	if (event->event_type == IBV_EVENT_QP_FATAL || event->event_type == IBV_EVENT_COMM_EST ||
-	    event->event_type == IBV_EVENT_QP_REQ_ERR ||
-	    event->event_type == IBV_EVENT_QP_ACCESS_ERR ||
-	    event->event_type == IBV_EVENT_QP_LAST_WQE_REACHED)
-		((struct fake_qp *)event->element.qp)->events--;
+	count = count_of(event);
+	if (count)
+		(*count)--;
 	pthread_mutex_unlock(&fake_lock);
 }
 
-/* Events of the queue pair that were not read are dropped with it. */
-void fake_drop_events(struct fake_qp *qp)
+unsigned fake_unread_events(void)
+{
+	unsigned count = 0;
+
+	pthread_mutex_lock(&fake_lock);
+	for (const struct fake_async_event *event = asyncs; event; event = event->next)
+		count++;
+	pthread_mutex_unlock(&fake_lock);
+	return count;
+}
+
+void fake_drop_events(const void *object, const unsigned *events)
 {
 	struct fake_async_event **link = &asyncs;
 
-	while (qp->events && *link) {
+	while (*link) {
 		struct fake_async_event *event = *link;
+		unsigned *count = count_of(&event->event);
 
-		if (event->event.element.qp != &qp->qp) {
+		if (!count || (const void *)event->event.element.qp != object) {
 			link = &event->next;
 			continue;
 		}
 		*link = event->next;
 		free(event);
-		qp->events--;
+		(*count)--;
+	}
+	while (*events) {
+		pthread_mutex_unlock(&fake_lock);
+		usleep(100);
+		pthread_mutex_lock(&fake_lock);
 	}
 }

@@ -84,6 +84,8 @@ void fake_silent_srqs(bool is_silent);
 void fake_fill_buffers(unsigned count);
 /* The device reports that the SRQ of that queue pair has failed. */
 void fake_fail_srq(void);
+/* Events of the device that the provider has not read. */
+unsigned fake_unread_events(void);
 /* Windows that exist; windows that are bound; work requests that have bound or unbound one. */
 unsigned fake_mws(void);
 unsigned fake_bound(void);

@@ -73,6 +73,7 @@ struct fake_channel {
 struct fake_srq {
 	struct ibv_srq srq;
 	struct fake_work *recvs;
+	unsigned events; /* of the device, not acknowledged */
 };
 
 struct fake_qp {
@@ -134,7 +135,11 @@ struct fake_work *fake_work_take(struct fake_work **queue);
 void fake_work_free(struct fake_work *work);
 void fake_complete(struct fake_qp *qp, struct ibv_cq *cq, struct fake_work *work,
 		   enum ibv_wc_status status, uint32_t len, bool has_imm);
-void fake_drop_events(struct fake_qp *qp);
+/*
+ * Before an object is destroyed: drops its events that were not read, and waits until those that
+ * were read are acknowledged. `events` counts both.
+ */
+void fake_drop_events(const void *object, const unsigned *events);
 /* Does a queue pair use the protection domain? */
 bool fake_pd_is_used(const struct ibv_pd *pd);
 /* Flushes the SRQ buffer that the queue pair holds, if any. */

@@ -121,12 +121,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv_qp)
 	struct fake_qp **link = &fake_qps;
 
 	pthread_mutex_lock(&fake_lock);
-	fake_drop_events(qp);
-	while (qp->events) { /* one was read and not acknowledged */
-		pthread_mutex_unlock(&fake_lock);
-		usleep(100);
-		pthread_mutex_lock(&fake_lock);
-	}
+	fake_drop_events(qp, &qp->events);
 	while (*link != qp)
 		link = &(*link)->next;
 	*link = qp->next;
@@ -403,6 +398,7 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 	pthread_mutex_lock(&fake_lock);
 	is_used = srq_is_used(srq);
 	if (!is_used) {
+		fake_drop_events(srq, &((struct fake_srq *)srq)->events);
 		fake_count(-1);
 		work_drop_all(&((struct fake_srq *)srq)->recvs);
 	}

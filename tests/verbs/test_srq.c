@@ -415,7 +415,9 @@ static void srq__device_reports_an_error__state_and_event(void **state)
 	assert_int_equal(event.event_data.asynch_error_event_data.reason, DAT_SRQ_OTHER_ERROR);
 	assert_int_equal(srq_param().srq_state, DAT_SRQ_STATE_ERROR);
 	post_buffer(1);
-	fake_hold(true); /* the second report was handled before */
+	while (fake_unread_events())
+		usleep(1000);
+	fake_hold(true); /* the last that was read, the second report, is handled */
 	fake_hold(false);
 	rig_no_event(rig.async);
 }
