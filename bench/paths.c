@@ -7,6 +7,7 @@
  *
  *   send    post a Send of 8 bytes, dequeue its Receive, post the next, dequeue its completion
  *   write   post an RDMA Write of 8 bytes into a sealed memory file, dequeue its completion
+ *   read    the same with an RDMA Read
  *   poll    poll an empty EVD
  *
  * The cost of the set-up does not depend on COUNT, so one operation takes (total(2 * COUNT) -
@@ -80,6 +81,13 @@ static int paths_write(struct paths *paths)
 {
 	int rc =
 		session_post_rdma(&paths->source, PATHS_LEN, paths->from_ep, &paths->remote, false);
+
+	return rc == 0 ? paths_take(paths, paths->from.request_evd) : rc;
+}
+
+static int paths_read(struct paths *paths)
+{
+	int rc = session_post_rdma(&paths->source, PATHS_LEN, paths->from_ep, &paths->remote, true);
 
 	return rc == 0 ? paths_take(paths, paths->from.request_evd) : rc;
 }
@@ -192,7 +200,10 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*operation)(struct paths *);
-	} tests[] = {{"send", paths_send}, {"write", paths_write}, {"poll", paths_poll}};
+	} tests[] = {{"send", paths_send},
+		     {"write", paths_write},
+		     {"read", paths_read},
+		     {"poll", paths_poll}};
 	struct paths paths = {.from_ep = DAT_HANDLE_NULL};
 	int (*operation)(struct paths *) = NULL;
 	uint64_t count = 0;
@@ -203,7 +214,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], tests[i].name) == 0)
 			operation = tests[i].operation;
 	if (!operation || argc < 3 || argc > 4 || tool_parse_number(argv[2], &count) != 0) {
-		fputs("usage: paths send|write|poll COUNT [ADAPTER]\n", stderr);
+		fputs("usage: paths send|write|read|poll COUNT [ADAPTER]\n", stderr);
 		return TOOL_EXIT_USAGE;
 	}
 	tool_catch_signals();

@@ -90,6 +90,8 @@ static inline bool transport_post_fast(struct core_handle *cell, struct core_ep 
 		post->op == CORE_OP_RDMA_WRITE ? &conn->fast_write_wr : &conn->fast_send_wr;
 	int rc;
 
+	if (post->op == CORE_OP_RDMA_READ)
+		return false; /* the key of its local region is another one (vrb_segments) */
 	set_value(&wr->wr_id, (uint32_t)post->number);
 	if (post->op == CORE_OP_RDMA_WRITE) {
 		wr->wr.rdma.remote_addr = post->remote.target_address;

@@ -10,9 +10,10 @@
  *   static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
  *                                          struct core_req *req,
  *                                          const struct core_fast_post *post)
- *     Starts the newest request: a Send or an RDMA Write of one segment, which was checked and lies
- *     in the region of ep->cached_source. The endpoint is that of the cell. It is locked and has no
- *     slow_reasons (ep.h). Returns false if nothing was done; the core then calls post_request.
+ *     Starts the newest request: a Send, RDMA Write or RDMA Read of one segment, which was checked
+ *     and lies in the region of ep->cached_source (RDMA Read: ep->cached_target). The endpoint is
+ *     that of the cell. It is locked and has no slow_reasons (ep.h). Returns false if nothing was
+ *     done; the core then calls post_request.
  *
  *   static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
  *                                          const struct core_fast_post *post)
@@ -50,7 +51,7 @@ CORE_INLINE void data_copy_local(DAT_LMR_TRIPLET *to, const volatile DAT_LMR_TRI
 	to->segment_length = from->segment_length;
 }
 
-/* The target of an RDMA Write. Its length was checked and is not needed any more. */
+/* The remote side of RDMA. Its length was checked and is not needed any more. */
 CORE_INLINE void data_copy_remote(DAT_RMR_TRIPLET *to, const volatile DAT_RMR_TRIPLET *from)
 {
 	to->rmr_context = from->rmr_context;
@@ -88,23 +89,44 @@ CORE_INLINE bool data_is_full(uint64_t head, uint64_t tail, uint32_t capacity)
 	return (uint32_t)tail - (uint32_t)head >= capacity;
 }
 
-/* Posts a Send or RDMA Write on the locked endpoint. Returns false if it needs the slow path. */
+/*
+ * The checks of an RDMA Read beside those of its segment. The length is that of the remote side;
+ * the rest of the segment is not used.
+ */
+CORE_INLINE bool data_check_read(const struct core_ep *ep, DAT_LMR_TRIPLET *segment,
+				 const volatile DAT_RMR_TRIPLET *remote)
+{
+	DAT_VLEN len = remote->segment_length;
+
+	/* DTO-109, DTO-110 */
+	if (len > segment->segment_length || !ep->attr.max_rdma_read_out || !ep->peer_read_in)
+		return false;
+	segment->segment_length = len;
+	return true;
+}
+
+/* Posts a request on the locked endpoint. Returns false if it needs the slow path. */
 CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const DAT_LMR_TRIPLET *iov,
-			      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *target,
+			      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
 			      DAT_COMPLETION_FLAGS flags)
 {
 	struct core_ep *ep = cell->object;
+	const struct core_mem_cache *region =
+		op == CORE_OP_RDMA_READ ? &ep->cached_target : &ep->cached_source;
 	struct core_fast_post post = {.op = op};
 	struct core_req *req;
 
 	data_copy_local(&post.segment, iov);
-	if (!core_mem_cache_hit(&ep->cached_source, &post.segment) ||
-	    post.segment.segment_length - 1 >= ep->cached_source.most ||
+	if (!core_mem_cache_hit(region, &post.segment) ||
 	    data_is_full(ep->req.head, ep->req.tail, ep->req.capacity))
 		return false;
-	if (op == CORE_OP_RDMA_WRITE && target->segment_length < post.segment.segment_length)
+	if (op == CORE_OP_RDMA_READ && !data_check_read(ep, &post.segment, remote))
 		return false;
-	post.segment.lmr_context = ep->cached_source.key; /* same value; frees a register */
+	if (post.segment.segment_length - 1 >= region->most)
+		return false;
+	if (op == CORE_OP_RDMA_WRITE && remote->segment_length < post.segment.segment_length)
+		return false;
+	post.segment.lmr_context = region->key; /* same value; frees a register */
 	post.number = ep->req.tail;
 	req = core_req_take(ep, op, flags);
 	core_req_count(ep, op, post.segment.segment_length);
@@ -112,8 +134,8 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 	req->segments = 1;
 	data_put_local(req->iov, &post.segment);
 	req->cookie = cookie;
-	if (op == CORE_OP_RDMA_WRITE) {
-		data_copy_remote(&post.remote, target);
+	if (op != CORE_OP_SEND) {
+		data_copy_remote(&post.remote, remote);
 		data_put_remote(&req->remote, &post.remote);
 	}
 	CORE_PROBE4(request_post, cell, op, req->cookie.as_64, req->len);
@@ -148,28 +170,50 @@ DAT_RETURN core_ep_post_send(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 	return core_ep_post_send_slow(ep_handle, 1, local_iov, user_cookie, flags);
 }
 
+typedef DAT_RETURN data_rdma_slow(DAT_EP_HANDLE handle, DAT_COUNT segments,
+				  const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+				  const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags);
+
+CORE_INLINE DAT_RETURN data_rdma(enum core_op op, DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				 DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				 const DAT_RMR_TRIPLET *remote_iov,
+				 DAT_COMPLETION_FLAGS completion_flags)
+{
+	struct core_handle *cell = (struct core_handle *)ep_handle;
+	DAT_COMPLETION_FLAGS flags = TRANSPORT_FAST_FLAGS & completion_flags;
+	data_rdma_slow *slow = op == CORE_OP_RDMA_READ ? core_ep_post_rdma_read_slow
+						       : core_ep_post_rdma_write_slow;
+	bool is_posted;
+
+	if (!data_is_plain(num_segments, completion_flags, TRANSPORT_FAST_FLAGS) || !local_iov ||
+	    !remote_iov)
+		return slow(ep_handle, num_segments, local_iov, user_cookie, remote_iov,
+			    completion_flags);
+	if (core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP)) {
+		is_posted = data_request(cell, op, local_iov, user_cookie, remote_iov, flags);
+		core_lock_leave(&cell->lock);
+		if (is_posted)
+			return DAT_SUCCESS;
+	}
+	return slow(ep_handle, 1, local_iov, user_cookie, remote_iov, flags);
+}
+
 DAT_RETURN core_ep_post_rdma_write(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
 				   DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
 				   const DAT_RMR_TRIPLET *remote_iov,
 				   DAT_COMPLETION_FLAGS completion_flags)
 {
-	struct core_handle *cell = (struct core_handle *)ep_handle;
-	DAT_COMPLETION_FLAGS flags = TRANSPORT_FAST_FLAGS & completion_flags;
-	bool is_posted;
+	return data_rdma(CORE_OP_RDMA_WRITE, ep_handle, num_segments, local_iov, user_cookie,
+			 remote_iov, completion_flags);
+}
 
-	if (!data_is_plain(num_segments, completion_flags, TRANSPORT_FAST_FLAGS) || !local_iov ||
-	    !remote_iov)
-		return core_ep_post_rdma_write_slow(ep_handle, num_segments, local_iov, user_cookie,
-						    remote_iov, completion_flags);
-	if (core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP)) {
-		is_posted = data_request(cell, CORE_OP_RDMA_WRITE, local_iov, user_cookie,
-					 remote_iov, flags);
-		core_lock_leave(&cell->lock);
-		if (is_posted)
-			return DAT_SUCCESS;
-	}
-	return core_ep_post_rdma_write_slow(ep_handle, 1, local_iov, user_cookie, remote_iov,
-					    flags);
+DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
+				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
+				  const DAT_RMR_TRIPLET *remote_iov,
+				  DAT_COMPLETION_FLAGS completion_flags)
+{
+	return data_rdma(CORE_OP_RDMA_READ, ep_handle, num_segments, local_iov, user_cookie,
+			 remote_iov, completion_flags);
 }
 
 /* As data_request(), for a Receive. The queue of an endpoint with an SRQ has capacity 0. */

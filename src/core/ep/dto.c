@@ -118,6 +118,7 @@ static DAT_RETURN dto_check_iov(struct core_ep *ep, struct dto_post *post)
 static void dto_cache_region(struct core_ep *ep, const struct dto_post *post)
 {
 	DAT_VLEN send_max = ep->attr.max_message_size, rdma_max = ep->ia->attr.max_rdma_size;
+	struct core_mem_cache *target = &ep->cached_target;
 	uint32_t key = post->iov->lmr_context;
 
 	if (post->use == CORE_MEM_SOURCE) {
@@ -125,9 +126,9 @@ static void dto_cache_region(struct core_ep *ep, const struct dto_post *post)
 		/* Send and RDMA Write share the limit */
 		ep->cached_source.most = send_max < rdma_max ? send_max : rdma_max;
 	} else {
-		core_mem_cache_fill(ep->ia->mem, key, &ep->cached_target);
-		core_mem_cache_shrink(&ep->cached_target, post->iov->virtual_address,
-				      DTO_FAST_RECV_MAX);
+		core_mem_cache_fill(ep->ia->mem, key, target);
+		core_mem_cache_shrink(target, post->iov->virtual_address, DTO_FAST_RECV_MAX);
+		target->most = rdma_max; /* of an RDMA Read; the range limits a Receive */
 	}
 }
 
@@ -290,20 +291,19 @@ DAT_RETURN core_ep_post_send_slow(DAT_EP_HANDLE handle, DAT_COUNT segments,
 						   .flags_arg = 5});
 }
 
-DAT_RETURN core_ep_post_rdma_read(DAT_EP_HANDLE ep_handle, DAT_COUNT num_segments,
-				  DAT_LMR_TRIPLET *local_iov, DAT_DTO_COOKIE user_cookie,
-				  const DAT_RMR_TRIPLET *remote_iov,
-				  DAT_COMPLETION_FLAGS completion_flags)
+DAT_RETURN core_ep_post_rdma_read_slow(DAT_EP_HANDLE handle, DAT_COUNT segments,
+				       const DAT_LMR_TRIPLET *iov, DAT_DTO_COOKIE cookie,
+				       const DAT_RMR_TRIPLET *remote, DAT_COMPLETION_FLAGS flags)
 {
-	return dto_post(ep_handle, &(struct dto_post){.op = CORE_OP_RDMA_READ,
-						      .segments = num_segments,
-						      .iov = local_iov,
-						      .cookie = user_cookie,
-						      .flags = completion_flags,
-						      .remote = remote_iov,
-						      .use = CORE_MEM_TARGET,
-						      .call = "dat_ep_post_rdma_read",
-						      .flags_arg = 6});
+	return dto_post(handle, &(struct dto_post){.op = CORE_OP_RDMA_READ,
+						   .segments = segments,
+						   .iov = iov,
+						   .cookie = cookie,
+						   .flags = flags,
+						   .remote = remote,
+						   .use = CORE_MEM_TARGET,
+						   .call = "dat_ep_post_rdma_read",
+						   .flags_arg = 6});
 }
 
 DAT_RETURN core_ep_post_rdma_write_slow(DAT_EP_HANDLE handle, DAT_COUNT segments,

@@ -227,6 +227,10 @@ core_ep_post_rdma_write_slow(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT
 			     DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
 			     DAT_COMPLETION_FLAGS flags);
 __attribute__((noinline, cold)) DAT_RETURN
+core_ep_post_rdma_read_slow(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
+			    DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET *remote,
+			    DAT_COMPLETION_FLAGS flags);
+__attribute__((noinline, cold)) DAT_RETURN
 core_ep_post_recv_slow(DAT_EP_HANDLE handle, DAT_COUNT segments, const DAT_LMR_TRIPLET *iov,
 		       DAT_DTO_COOKIE cookie, DAT_COMPLETION_FLAGS flags);
 

@@ -21,7 +21,7 @@ struct core_fast_post {
 	enum core_op op;	 /* requests only */
 	uint64_t number;	 /* sequence number of the request, or of the Receive, from 0 */
 	DAT_LMR_TRIPLET segment; /* the only segment */
-	DAT_RMR_TRIPLET remote;	 /* RDMA Writes only; the length is not set */
+	DAT_RMR_TRIPLET remote;	 /* RDMA only; the length is not set */
 };
 
 /* Delivers a successful completion of the endpoint of that cell to its EVD. */

@@ -156,7 +156,7 @@ void core_ep_update_slow_reasons(struct core_ep *ep)
 	if (!ep->request_evd || (ep->recv.capacity && !ep->recv_evd))
 		reasons |= CORE_EP_SLOW_EVD;
 	if (attr->max_request_iov < 1 || attr->max_rdma_write_iov < 1 ||
-	    (ep->recv.capacity && attr->max_recv_iov < 1))
+	    attr->max_rdma_read_iov < 1 || (ep->recv.capacity && attr->max_recv_iov < 1))
 		reasons |= CORE_EP_SLOW_LIMIT;
 	if (ep->is_soft_armed || ep->hard_watermark != DAT_WATERMARK_INFINITE)
 		reasons |= CORE_EP_SLOW_WATERMARK;

@@ -40,13 +40,14 @@ static inline DAT_LMR_TRIPLET segment(DAT_LMR_CONTEXT context, int64_t offset, D
 enum kind {
 	SEND,
 	WRITE,
+	READ,
 	RECEIVE,
 	KINDS,
 };
 
 static inline struct core_mem_cache *known(enum kind kind)
 {
-	return kind == RECEIVE ? &ep->cached_target : &ep->cached_source;
+	return kind >= READ ? &ep->cached_target : &ep->cached_source;
 }
 
 static inline DAT_RETURN post_flags(enum kind kind, DAT_LMR_TRIPLET *iov,
@@ -61,6 +62,8 @@ static inline DAT_RETURN post_flags(enum kind kind, DAT_LMR_TRIPLET *iov,
 		return core_ep_post_send(handle, 1, iov, cookie, flags);
 	if (kind == WRITE)
 		return core_ep_post_rdma_write(handle, 1, iov, cookie, &remote, flags);
+	if (kind == READ)
+		return core_ep_post_rdma_read(handle, 1, iov, cookie, &remote, flags);
 	return core_ep_post_recv(handle, 1, iov, cookie, flags);
 }
 
@@ -169,7 +172,7 @@ static inline DAT_RETURN error(DAT_RETURN type, DAT_RETURN subtype)
 static inline DAT_RETURN privileges_error(enum kind kind)
 {
 	return error(DAT_PRIVILEGES_VIOLATION,
-		     kind == RECEIVE ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
+		     kind >= READ ? DAT_PRIVILEGES_WRITE : DAT_PRIVILEGES_READ);
 }
 
 static inline int setup(void **state)

@@ -12,21 +12,24 @@ static void post__known_region__request_as_posted(void **state)
 		DAT_COMPLETION_SOLICITED_WAIT_FLAG | DAT_COMPLETION_BARRIER_FENCE_FLAG;
 
 	(void)state;
-	for (enum kind kind = SEND; kind <= WRITE; kind++) {
+	static const enum core_op ops[] = {
+		[SEND] = CORE_OP_SEND, [WRITE] = CORE_OP_RDMA_WRITE, [READ] = CORE_OP_RDMA_READ};
+
+	for (enum kind kind = SEND; kind <= READ; kind++) {
 		DAT_LMR_TRIPLET iov = segment(key, 100, 50);
 
 		remember_region(kind);
 		mock.req = NULL;
 		assert_int_equal(post_flags(kind, &iov, flags), DAT_SUCCESS);
 		assert_non_null(mock.req);
-		assert_int_equal(mock.req->op, kind == SEND ? CORE_OP_SEND : CORE_OP_RDMA_WRITE);
+		assert_int_equal(mock.req->op, ops[kind]);
 		assert_int_equal(mock.req->flags, flags);
 		assert_int_equal(mock.req->segments, 1);
 		assert_int_equal(mock.req->len, 50);
 		assert_memory_equal(mock.req->iov, &iov, sizeof(iov));
 		assert_int_equal(mock.req->cookie.as_64, 99);
 		assert_int_equal(mock.req->sequence, ep->req.tail - 1);
-		if (kind == WRITE) {
+		if (kind != SEND) {
 			assert_int_equal(mock.req->remote.rmr_context, 5);
 			assert_int_equal(mock.req->remote.target_address, 77);
 		}
@@ -189,6 +192,78 @@ static void rdma_write__above_max_rdma_size_of_the_endpoint__fast(void **state)
 	assert_int_equal(mock.fast_posts, before + 1);
 }
 
+/* Posts an RDMA Read of that many remote bytes into a segment of 16. */
+static void expect_read(DAT_VLEN remote_len, DAT_RETURN ret, bool is_fast)
+{
+	DAT_RMR_TRIPLET remote = {.rmr_context = 5, .segment_length = remote_len};
+	DAT_LMR_TRIPLET iov = segment(key, 0, 16);
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+	unsigned int before = mock.fast_posts;
+	uint64_t tail = ep->req.tail;
+
+	mock.req = NULL;
+	assert_int_equal(core_ep_post_rdma_read(handle, 1, &iov, cookie, &remote, 0), ret);
+	assert_true(ep->req.tail == tail + (ret == DAT_SUCCESS));
+	assert_int_equal(mock.fast_posts, before + is_fast);
+	if (ret != DAT_SUCCESS)
+		return;
+	/* EP-RDMAR-02 EP-RDMAR-05: the rest of the segment is not part of the transfer */
+	assert_int_equal(mock.req->len, remote_len);
+	assert_int_equal(mock.req->segments, remote_len ? 1 : 0);
+	if (remote_len)
+		assert_int_equal(mock.req->iov->segment_length, remote_len);
+	complete_all();
+}
+
+/* The fast path looks at the limit of the adapter when it remembers a region. */
+static void limit_rdma(DAT_VLEN most)
+{
+	ep->ia->attr.max_rdma_size = most;
+	*known(READ) = CORE_MEM_CACHE_EMPTY;
+	remember_region(READ);
+	complete_all();
+}
+
+static void rdma_read__each_remote_length__that_many_bytes_or_refused(void **state)
+{
+	(void)state;
+	if (!mock_own(handle))
+		skip();
+	for (unsigned takes = 0; takes < 2; takes++) {
+		mock.takes_fast = takes;
+		limit_rdma(12);
+		expect_read(0, DAT_SUCCESS, false); /* EP-RDMAR-07 */
+		expect_read(1, DAT_SUCCESS, true);
+		expect_read(12, DAT_SUCCESS, true);
+		expect_read(13, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5), false);
+		limit_rdma(64);
+		expect_read(16, DAT_SUCCESS, true);
+		/* EP-RDMAR-04 */
+		expect_read(17, error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE), false);
+		expect_read(UINT64_MAX, error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE), false);
+	}
+	mock.takes_fast = false;
+}
+
+/* DTO-109 DTO-110 */
+static void rdma_read__none_allowed__refused(void **state)
+{
+	const DAT_RETURN refused = error(DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_CREDITS);
+	DAT_COUNT most = ep->attr.max_rdma_read_out;
+	uint32_t peer = ep->peer_read_in;
+
+	(void)state;
+	remember_region(READ);
+	complete_all();
+	ep->attr.max_rdma_read_out = 0;
+	expect_read(8, refused, false);
+	ep->attr.max_rdma_read_out = most;
+	ep->peer_read_in = 0;
+	expect_read(8, refused, false);
+	ep->peer_read_in = peer;
+	expect_read(8, DAT_SUCCESS, true);
+}
+
 static void rdma_write__target_shorter_or_missing__refused(void **state)
 {
 	DAT_RMR_TRIPLET remote = {.rmr_context = 5, .segment_length = 7};
@@ -217,6 +292,7 @@ static void post__no_segment_list_or_none_allowed__refused(void **state)
 	}
 	ep->attr.max_request_iov = 0;
 	ep->attr.max_rdma_write_iov = 0;
+	ep->attr.max_rdma_read_iov = 0;
 	ep->attr.max_recv_iov = 0;
 	core_ep_update_slow_reasons(ep);
 	assert_int_equal(ep->cell->slow_reasons, CORE_EP_SLOW_LIMIT);
@@ -234,7 +310,8 @@ static void post__unsupported_flags__refused(void **state)
 
 	(void)state;
 	for (enum kind kind = 0; kind < KINDS; kind++) {
-		DAT_RETURN arg = kind == WRITE ? DAT_INVALID_ARG6 : DAT_INVALID_ARG5;
+		bool is_rdma = kind == WRITE || kind == READ;
+		DAT_RETURN arg = is_rdma ? DAT_INVALID_ARG6 : DAT_INVALID_ARG5;
 
 		remember_region(kind);
 		for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
@@ -360,6 +437,8 @@ int main(void)
 		T(post__longer_than_allowed__refused),
 		T(rdma__above_max_rdma_size_of_the_endpoint__limit_of_the_adapter_applies),
 		T(rdma_write__above_max_rdma_size_of_the_endpoint__fast),
+		T(rdma_read__each_remote_length__that_many_bytes_or_refused),
+		T(rdma_read__none_allowed__refused),
 		T(rdma_write__target_shorter_or_missing__refused),
 		T(post__no_segment_list_or_none_allowed__refused),
 		T(post__unsupported_flags__refused),

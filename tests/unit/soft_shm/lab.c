@@ -363,6 +363,16 @@ static bool is_known(const struct lab *lab, const struct core_mem_cache *known,
 	return !lab->cell.slow_reasons && core_mem_cache_hit(known, segment);
 }
 
+/* Posts the newest request on the fast path, where that may be entered. */
+static bool post_fast(struct lab *lab, struct core_req *req)
+{
+	const struct core_mem_cache *known =
+		req->op == CORE_OP_RDMA_READ ? &lab->ep.cached_target : &lab->ep.cached_source;
+
+	return req->op != CORE_OP_BIND && is_known(lab, known, req->iov) &&
+	       shm_post_fast(&lab->ep, req);
+}
+
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 {
 	DAT_LMR_TRIPLET segment = segment_of(lab, offset, len);
@@ -402,10 +412,9 @@ bool lab_post(struct lab *lab, enum core_op op, uint32_t offset, uint32_t len, u
 		req->remote = (DAT_RMR_TRIPLET){
 			.rmr_context = key, .target_address = address, .segment_length = req->len};
 	lab->next_flags = DAT_COMPLETION_DEFAULT_FLAG;
-	if ((op == CORE_OP_SEND || op == CORE_OP_RDMA_WRITE) &&
-	    is_known(lab, &lab->ep.cached_source, &segment) && shm_post_fast(&lab->ep, req))
+	if (post_fast(lab, req)) {
 		lab->fast_posts++;
-	else {
+	} else {
 		core_req_clear_transport(req);
 		shm_ep_post_request(&lab->ep, req);
 	}

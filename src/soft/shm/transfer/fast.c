@@ -59,27 +59,40 @@ CORE_INLINE bool pin_source(struct core_ep *ep, const DAT_LMR_TRIPLET *segment)
 	return false;
 }
 
+/* The address of the payload of the next entry. NULL: the ring is full. */
+CORE_INLINE uint8_t *find_room(struct shm_producer *ring, uint32_t payload)
+{
+	uint8_t *at = shm_producer_at_once(ring, payload);
+
+	return at ? at : shm_producer_make_room(ring, payload);
+}
+
+/* Makes that entry visible to the peer. */
+CORE_INLINE void put_entry(struct shm_conn *conn, struct shm_producer *ring,
+			   struct shm_entry *entry)
+{
+	shm_conn_report_done(conn, entry);
+	shm_producer_put(ring, entry);
+	shm_conn_wake(conn);
+}
+
 /* --- posts --- */
 
 /* Puts a Send, or an RDMA Write through the ring, into one entry. */
-CORE_INLINE bool put_entry_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-				struct shm_entry *entry)
+CORE_INLINE bool put_bytes(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+			   struct shm_entry *entry)
 {
-	uint8_t *payload = shm_producer_at_once(&conn->request_out, entry->payload);
+	uint8_t *payload = find_room(&conn->request_out, entry->payload);
 
-	if (!payload)
-		payload = shm_producer_make_room(&conn->request_out, entry->payload);
 	if (!payload || !pin_source(ep, req->iov))
 		return false;
 	if (entry->type == SHM_ENTRY_SEND && entry->payload >= SHM_MAP_SEND)
 		entry->key = ep->cached_source.lmr->rkey; /* the peer may ask for a mapping */
 	copy_source(payload, (const void *)(uintptr_t)req->iov->virtual_address, entry->payload);
 	core_unpin(&ep->cached_source.lmr->pinned);
-	shm_conn_report_done(conn, entry);
-	shm_producer_put(&conn->request_out, entry);
 	conn->sent++;
 	req->transport.word[0] = SHM_REQ_WAIT_DONE;
-	shm_conn_wake(conn);
+	put_entry(conn, &conn->request_out, entry);
 	shm_engine_activate(conn->engine, conn);
 	return true;
 }
@@ -98,7 +111,7 @@ CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct cor
 		return false;
 	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
 		entry.flags |= SHM_FLAG_SOLICITED;
-	if (!put_entry_fast(conn, ep, req, &entry))
+	if (!put_bytes(conn, ep, req, &entry))
 		return false;
 	shm_count(conn, SHM_COUNT_SEND_INLINE);
 	return true;
@@ -116,7 +129,7 @@ CORE_INLINE bool put_write(struct shm_conn *conn, struct core_ep *ep, struct cor
 		.length = req->len,
 	};
 
-	if (req->len > SHM_REQUEST_PAYLOAD || !put_entry_fast(conn, ep, req, &entry))
+	if (req->len > SHM_REQUEST_PAYLOAD || !put_bytes(conn, ep, req, &entry))
 		return false;
 	conn->ring_writes++;
 	core_ep_set_path(ep, OPENDAT_PATH_RING);
@@ -173,6 +186,43 @@ CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	return true;
 }
 
+/* Requests an RDMA Read, if all RDMA of the connection goes through the ring. */
+CORE_INLINE bool read_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	struct shm_entry entry = {
+		.type = SHM_ENTRY_READ,
+		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+		.key = req->remote.rmr_context,
+		.address = req->remote.target_address,
+		.length = req->len,
+	};
+
+	if (!shm_path_is_ring(conn) || conn->reads >= conn->read_limit ||
+	    !find_room(&conn->request_out, 0))
+		return false;
+	conn->reads++;
+	shm_conn_watch_bit(conn, SHM_WATCH_RESPONSES, true);
+	req->transport.word[0] = SHM_REQ_WAIT_DATA;
+	req->transport.word[1] = 0;
+	put_entry(conn, &conn->request_out, &entry);
+	shm_engine_activate(conn->engine, conn);
+	core_ep_set_path(ep, OPENDAT_PATH_RING);
+	shm_count(conn, SHM_COUNT_RING);
+	return true;
+}
+
+CORE_INLINE bool start_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	switch (req->op) {
+	case CORE_OP_SEND:
+		return send_fast(conn, ep, req);
+	case CORE_OP_RDMA_WRITE:
+		return write_fast(conn, ep, req);
+	default:
+		return read_fast(conn, ep, req);
+	}
+}
+
 bool shm_post_fast(struct core_ep *ep, struct core_req *req)
 {
 	struct shm_conn *conn = conn_of(ep);
@@ -182,7 +232,7 @@ bool shm_post_fast(struct core_ep *ep, struct core_req *req)
 	/* DTO-30: a fenced request waits for RDMA Reads through the ring */
 	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && conn->reads)
 		return false;
-	if (req->op == CORE_OP_SEND ? !send_fast(conn, ep, req) : !write_fast(conn, ep, req))
+	if (!start_fast(conn, ep, req))
 		return false;
 	conn->tx_next++;
 	return true;
@@ -211,28 +261,33 @@ CORE_INLINE bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t d
 	return true;
 }
 
+/* Copies bytes to a posted segment that has room for them. False: it is not valid any more. */
+CORE_INLINE bool place_bytes(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
+			     const uint8_t *payload, uint32_t len)
+{
+	struct core_lmr *lmr = core_mem_pin(ep->ia->mem, segment->lmr_context);
+	bool is_valid;
+
+	if (!lmr)
+		return false;
+	/*
+	 * as core_mem_get: the endpoint's zone may have changed since the segment was posted, and
+	 * the key may have come to another region
+	 */
+	is_valid = lmr->pz == ep->pz && core_mem_is_inside(lmr->address, lmr->length, segment) &&
+		   core_mem_is_allowed(lmr->priv, CORE_MEM_TARGET);
+	if (is_valid)
+		soft_copy_ordered((void *)(uintptr_t)segment->virtual_address, payload, len);
+	core_unpin(&lmr->pinned);
+	return is_valid;
+}
+
 /* Copies a message into the oldest Receive. */
 CORE_INLINE bool place_message(struct core_ep *ep, const uint8_t *payload, uint32_t len)
 {
 	const struct core_wqe *wqe = core_recv_oldest(ep);
-	struct core_lmr *lmr;
-	bool is_valid;
 
-	if (wqe->segments != 1 || wqe->len < len)
-		return false;
-	lmr = core_mem_pin(ep->ia->mem, wqe->iov->lmr_context);
-	if (!lmr)
-		return false;
-	/*
-	 * as core_mem_get: the endpoint's zone may have changed since the Receive was posted, and
-	 * the key may have come to another region
-	 */
-	is_valid = lmr->pz == ep->pz && core_mem_is_inside(lmr->address, lmr->length, wqe->iov) &&
-		   core_mem_is_allowed(lmr->priv, CORE_MEM_TARGET);
-	if (is_valid)
-		soft_copy_ordered((void *)(uintptr_t)wqe->iov->virtual_address, payload, len);
-	core_unpin(&lmr->pinned);
-	return is_valid;
+	return wqe->segments == 1 && wqe->len >= len && place_bytes(ep, wqe->iov, payload, len);
 }
 
 CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
@@ -266,19 +321,61 @@ CORE_INLINE bool take_write_fast(struct shm_conn *conn, struct core_ep *ep,
 	return true;
 }
 
-/* Takes the entry at the head of the ring: a whole message that has a Receive, or a whole Write. */
+/* Answers an RDMA Read in one entry. */
+CORE_INLINE bool answer_read(struct shm_conn *conn, struct core_ep *ep,
+			     const struct shm_entry *entry, const uint8_t *payload)
+{
+	const struct shm_inbound read = {
+		.key = entry->key,
+		.address = shm_entry_address(payload),
+		.length = entry->length,
+	};
+	struct shm_entry data = {
+		.type = SHM_ENTRY_DATA,
+		.flags = SHM_FLAG_LAST,
+		.payload = (uint16_t)entry->length,
+	};
+	uint8_t *to;
+
+	if (entry->length - 1 >= SHM_RESPONSE_PAYLOAD)
+		return false;
+	to = find_room(&conn->response_out, data.payload);
+	if (!to || shm_rx_fetch(conn, ep, &read, to, data.payload) < 0)
+		return false;
+	put_entry(conn, &conn->response_out, &data);
+	return true;
+}
+
+/* Looks at the entry at the head of a ring. */
+CORE_INLINE bool peek_entry(struct shm_consumer *ring, struct shm_entry *entry_out,
+			    const uint8_t **payload_out)
+{
+	return shm_consumer_peek_fast(ring, entry_out, payload_out) ||
+	       shm_consumer_peek(ring, entry_out, payload_out) > 0;
+}
+
+/* Is it a whole message or RDMA Write? */
+CORE_INLINE bool is_whole(const struct shm_entry *entry)
+{
+	return entry->length == entry->payload && entry->payload &&
+	       (entry->flags & ~SHM_FLAG_SOLICITED) == (SHM_FLAG_FIRST | SHM_FLAG_LAST);
+}
+
+/*
+ * Takes the entry at the head of the ring: a whole message that has a Receive, a whole Write, or a
+ * Read.
+ */
 CORE_INLINE bool take_entry_fast(struct shm_conn *conn, struct core_ep *ep,
 				 struct core_dequeue *dequeue)
 {
 	const uint8_t *payload;
 	struct shm_entry entry;
+	bool is_read;
 
-	if (!shm_consumer_peek_fast(&conn->request_in, &entry, &payload) &&
-	    shm_consumer_peek(&conn->request_in, &entry, &payload) <= 0)
+	if (!peek_entry(&conn->request_in, &entry, &payload))
 		return false;
-	if (entry.length != entry.payload || !entry.payload ||
-	    (entry.flags & ~SHM_FLAG_SOLICITED) != (SHM_FLAG_FIRST | SHM_FLAG_LAST) ||
-	    !take_acks(conn, ep, entry.done, dequeue))
+	is_read = entry.type == SHM_ENTRY_READ;
+	if ((!is_read && !is_whole(&entry)) || !take_acks(conn, ep, entry.done, dequeue))
 		return false;
 	switch (entry.type) {
 	case SHM_ENTRY_SEND:
@@ -289,12 +386,48 @@ CORE_INLINE bool take_entry_fast(struct shm_conn *conn, struct core_ep *ep,
 		if (!take_write_fast(conn, ep, &entry, payload))
 			return false;
 		break;
+	case SHM_ENTRY_READ:
+		if (!answer_read(conn, ep, &entry, payload))
+			return false;
+		break;
 	default:
 		return false;
 	}
 	shm_consumer_take(&conn->request_in, entry.payload);
+	if (is_read)
+		return true;
 	conn->done++;
 	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, true);
+	return true;
+}
+
+/* --- data of RDMA Reads --- */
+
+CORE_INLINE bool has_data(const struct shm_conn *conn)
+{
+	return conn->reads && shm_consumer_has_entry(&conn->response_in);
+}
+
+/* Takes the data of an RDMA Read that is the oldest request, if it is one entry. */
+CORE_INLINE bool take_data_fast(struct shm_conn *conn, struct core_ep *ep,
+				struct core_dequeue *dequeue)
+{
+	const uint8_t *payload;
+	struct shm_entry entry;
+	struct core_req *req;
+
+	if (!peek_entry(&conn->response_in, &entry, &payload) || entry.type != SHM_ENTRY_DATA ||
+	    entry.flags != SHM_FLAG_LAST || !take_acks(conn, ep, entry.done, dequeue))
+		return false;
+	req = core_req_at(&ep->req, ep->req.head);
+	if (req->transport.word[0] != SHM_REQ_WAIT_DATA || req->transport.word[1] ||
+	    req->segments != 1 || entry.payload != req->len || core_req_is_next_done(ep) ||
+	    !place_bytes(ep, req->iov, payload, entry.payload) ||
+	    !core_req_done_fast(ep->cell, ep, req, dequeue))
+		return false;
+	req->transport.word[0] = SHM_REQ_FINISHED;
+	shm_conn_watch_bit(conn, SHM_WATCH_RESPONSES, --conn->reads > 0);
+	shm_consumer_take(&conn->response_in, entry.payload);
 	return true;
 }
 
@@ -307,6 +440,7 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 		   struct core_dequeue *dequeue)
 {
 	bool has_entry = shm_consumer_has_entry(&conn->request_in);
+	bool has_answer = has_data(conn);
 	uint32_t acked = shm_conn_acked(conn);
 	uint32_t done, messages = 0;
 
@@ -315,7 +449,7 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 	/* acquire: pairs with the release in publish_done of the peer */
 	done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
 	SHM_TSAN_ACQUIRE(done);
-	if (!has_entry && (int32_t)(done - acked) <= 0) {
+	if (!has_entry && !has_answer && (int32_t)(done - acked) <= 0) {
 		/* either reports are pending, or a pass has to check for rare work */
 		if (conn->reported == conn->done)
 			goto decline;
@@ -323,6 +457,11 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 	}
 	if (!take_acks(conn, ep, done, dequeue))
 		goto decline;
+	while (has_answer) {
+		if (!take_data_fast(conn, ep, dequeue))
+			goto decline;
+		has_answer = ++messages < most && has_data(conn);
+	}
 	while (has_entry) {
 		if (!take_entry_fast(conn, ep, dequeue))
 			goto decline;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The fast path of a connection: a Send or an RDMA Write that is one entry of the ring, a small
- * RDMA Write into mapped memory, and acknowledgements. At the receiver: a message of one entry into
- * a Receive of one segment, and an RDMA Write of one entry. The endpoint is entered without
- * slow_reasons (core/ep/data_path.h). A function that returns false has changed nothing that the
- * slow path would not have changed, and the slow path continues from there.
+ * The fast path of a connection: a Send, an RDMA Write or an RDMA Read that is one entry of the
+ * ring, a small RDMA Write into mapped memory, the data of an RDMA Read, and acknowledgements. At
+ * the receiver: a message of one entry into a Receive of one segment, an RDMA Write of one entry,
+ * and an RDMA Read that one entry answers. The endpoint is entered without slow_reasons
+ * (core/ep/data_path.h). A function that returns false has changed nothing that the slow path would
+ * not have changed, and the slow path continues from there.
  */
 #ifndef SHM_FAST_H
 #define SHM_FAST_H

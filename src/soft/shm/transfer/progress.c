@@ -305,8 +305,8 @@ void shm_conn_count_taken(struct shm_conn *conn, int entries)
 
 bool shm_conn_is_flush_due(const struct shm_conn *conn)
 {
-	return shm_consumer_is_due(&conn->request_in) || is_word_needed(conn, true) ||
-	       !may_wait(conn);
+	return shm_consumer_is_due(&conn->request_in) || shm_consumer_is_due(&conn->response_in) ||
+	       is_word_needed(conn, true) || !may_wait(conn);
 }
 
 static int one_pass(struct shm_conn *conn, struct core_ep *ep, bool is_final)

@@ -306,6 +306,19 @@ int shm_rx_place(struct shm_conn *conn, const struct core_ep *ep, const struct s
 	return rc;
 }
 
+int shm_rx_fetch(struct shm_conn *conn, const struct core_ep *ep, const struct shm_inbound *read,
+		 uint8_t *to, uint32_t count)
+{
+	int rc = announce_own_key(conn, ep, read->key, SOFT_RIGHT_REMOTE_READ, read->address,
+				  read->length);
+
+	if (!rc)
+		rc = soft_copy_from_consumer(to, (void *)(uintptr_t)(read->address + read->offset),
+					     count);
+	announce_own_key_end(conn);
+	return rc;
+}
+
 static enum rx_step take_write(struct shm_conn *conn, struct core_ep *ep,
 			       const struct shm_entry *entry, const struct shm_bytes *bytes)
 {
@@ -362,14 +375,7 @@ static enum rx_step take_read(struct shm_conn *conn, struct core_ep *ep,
 		conn->is_response_wanted = rc == 0;
 		if (rc <= 0)
 			return rc < 0 ? RX_BROKEN : RX_WAIT;
-		rc = announce_own_key(conn, ep, read->key, SOFT_RIGHT_REMOTE_READ, read->address,
-				      read->length);
-		if (!rc)
-			rc = soft_copy_from_consumer(
-				room.to, (void *)(uintptr_t)(read->address + read->offset),
-				room.bytes);
-		announce_own_key_end(conn);
-		if (rc < 0) {
+		if (shm_rx_fetch(conn, ep, read, room.to, room.bytes) < 0) {
 			shm_room_cancel(conn, &room);
 			return refuse(conn, SHM_FAILED_READ, DAT_DTO_ERR_REMOTE_ACCESS);
 		}

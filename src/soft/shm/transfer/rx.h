@@ -46,5 +46,8 @@ int shm_rx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
  */
 int shm_rx_place(struct shm_conn *conn, const struct core_ep *ep, const struct shm_inbound *write,
 		 const uint8_t *from, uint32_t count);
+/* The same for an RDMA Read: copies bytes of ours, from its offset on. */
+int shm_rx_fetch(struct shm_conn *conn, const struct core_ep *ep, const struct shm_inbound *read,
+		 uint8_t *to, uint32_t count);
 
 #endif
