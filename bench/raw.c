@@ -188,11 +188,13 @@ static void make_shared(struct raw *raw)
 {
 	raw->shared = map_shared(sizeof(struct raw_word) * 2 * RAW_SIDES);
 	raw->own = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	raw->bytes = calloc(1, raw->size);
+	raw->bytes = malloc(raw->size);
 	raw->events[0] = eventfd(0, EFD_CLOEXEC);
 	raw->events[1] = eventfd(0, EFD_CLOEXEC);
 	if (raw->own == MAP_FAILED || !raw->bytes || raw->events[0] < 0 || raw->events[1] < 0)
-		raw_fail("mmap, calloc or eventfd");
+		raw_fail("mmap, malloc or eventfd");
+	/* memory that was never written is one page of zeroes for the kernel to read */
+	memset(raw->bytes, 'r', raw->size);
 	raw_tcp_connect(raw);
 }
 
