@@ -3,49 +3,57 @@
  * Does a thread of the consumer drive the connections, so that the service thread can leave the
  * work to it? A thread that polls for completions in a loop does. A thread that dequeues now and
  * then, for example after it has seen the last byte of a message in its memory, does not: the next
- * message would wait for a tick (COMPAT-46). So the number of polls within a time window decides.
+ * message would wait for a tick (COMPAT-46). So the time that a group of polls takes decides.
+ *
+ * A thread that polled and has no processor now continues later. Taking over its work would only
+ * take more processor time from it, and each peer would have to wake the service thread for each
+ * message.
  */
 #ifndef SOFT_DRIVEN_H
 #define SOFT_DRIVEN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SOFT_DRIVEN_WINDOW 1000000u /* nanoseconds */
-#define SOFT_DRIVEN_AFTER 2000000u  /* a window with enough polls counts for so long */
+#include "soft/poller.h"
 
-/* Used by the service thread only. */
+#define SOFT_DRIVEN_GROUP 1000000u	 /* nanoseconds that a group of polls may take */
+#define SOFT_DRIVEN_AFTER 2000000u	 /* such a group counts for so long, */
+#define SOFT_DRIVEN_PREEMPTED 100000000u /* and for so long while the thread has no processor */
+
+/* Written by threads that poll. Relaxed, and lost counts do not matter: these are hints. */
 struct soft_driven {
-	uint32_t least; /* polls that a window needs; the caller may change it between two calls */
-	uint64_t polls; /* total of polls when the window began, and */
-	uint64_t since; /* when it began */
-	uint64_t last;	/* when a window last had enough polls */
-	bool is_any;	/* `last` is set */
+	_Atomic uint64_t polls;	   /* by all threads */
+	_Atomic uint64_t group;	   /* `polls` when the group began */
+	_Atomic uint64_t began_ns; /* and the time */
+	_Atomic uint64_t last_ns;  /* when a group last ended in time; 0: never */
+	struct soft_poller poller; /* the thread that ended it */
 };
 
-/*
- * `polls` is the total until `now`. A window that is closed late must have had enough polls for
- * each part of its length. Polls of a moment ago still count, because the polling thread may share
- * its processor with the caller. Otherwise the caller would take over its work and its processor
- * time.
- */
-static inline bool soft_is_driven(struct soft_driven *driven, uint64_t polls, uint64_t now)
-{
-	/* concurrent polls may step the total back */
-	uint64_t count = polls > driven->polls ? polls - driven->polls : 0;
-	uint64_t time = now - driven->since;
-	bool is_many =
-		count >= driven->least && count >= time / (SOFT_DRIVEN_WINDOW / driven->least);
+/* What the service thread has seen of it. */
+struct soft_driven_view {
+	uint64_t last_ns;
+	struct soft_poller_time spent; /* the processor time of the thread then */
+};
 
-	if (is_many) {
-		driven->last = now;
-		driven->is_any = true;
-	}
-	if (is_many || time >= SOFT_DRIVEN_WINDOW) {
-		driven->polls = polls;
-		driven->since = now;
-	}
-	return driven->is_any && now - driven->last < SOFT_DRIVEN_AFTER;
+void soft_driven_end_group(struct soft_driven *driven, uint64_t polls);
+
+/* Counts polls of this thread. A group is `least` polls. */
+static inline void soft_driven_count(struct soft_driven *driven, uint32_t polls, uint32_t least)
+{
+	uint64_t total = atomic_load_explicit(&driven->polls, memory_order_relaxed) + polls;
+
+	atomic_store_explicit(&driven->polls, total, memory_order_relaxed);
+	/* signed: polls of two threads at once may step the total back */
+	if ((int64_t)(total - atomic_load_explicit(&driven->group, memory_order_relaxed)) >=
+	    (int64_t)least)
+		soft_driven_end_group(driven, total);
 }
+
+/* As if a group had just ended in time: expects that a thread is going to poll. */
+void soft_driven_begin(struct soft_driven *driven, uint64_t now);
+
+bool soft_is_driven(const struct soft_driven *driven, struct soft_driven_view *view, uint64_t now);
 
 #endif

@@ -368,7 +368,7 @@ const struct transport_ops *const transport_this = &soft_ops;
 uint64_t soft_polls(const struct soft_adapter *adapter)
 {
 	/* relaxed: only totals are compared */
-	return atomic_load_explicit(&adapter->shm->polls, memory_order_relaxed);
+	return atomic_load_explicit(&adapter->shm->driven.polls, memory_order_relaxed);
 }
 
 bool soft_is_unattended(const struct soft_adapter *adapter)

@@ -374,6 +374,41 @@ static void messages__fewer_receives__rest_waits(void **state)
 	assert_int_equal(lab->cell.slow_reasons, 0);
 }
 
+/* The peer sends so many messages; one poll takes all of them, or a pass of the service thread. */
+static uint64_t polls_counted(struct lab *lab, uint32_t messages, bool is_library)
+{
+	uint64_t before = atomic_load(&lab->engine.driven.polls);
+	uint32_t received = lab->received;
+
+	core_handle_set_slow(&lab->cell, CORE_EP_SLOW_STATE);
+	for (uint32_t i = 0; i < messages; i++) {
+		assert_true(lab_post_receive(lab, 8192, 8));
+		peer_sends(lab, lab_send_entry(8), i);
+	}
+	if (is_library)
+		lab_library_pass(lab);
+	else
+		lab_pass(lab);
+	assert_int_equal(lab->received, received + messages);
+	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_STATE);
+	return atomic_load(&lab->engine.driven.polls) - before;
+}
+
+/*
+ * COMPAT-46: a poll that takes many messages counts for more, because it lasts longer; but not one
+ * that takes a message or two, and none by the service thread.
+ */
+static void poll__takes_several_messages__counts_for_more(void **state)
+{
+	struct lab *lab = *state;
+
+	assert_int_equal(polls_counted(lab, 1, false), 0);
+	assert_int_equal(polls_counted(lab, 3, false), 0);
+	assert_int_equal(polls_counted(lab, 4, false), 1);
+	assert_int_equal(polls_counted(lab, LAB_RECEIVES, false), LAB_RECEIVES / 4);
+	assert_int_equal(polls_counted(lab, LAB_RECEIVES, true), 0);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -392,6 +427,7 @@ int main(void)
 		RING_TEST(send__memory_gone_library_thread__protection_error),
 		cmocka_unit_test(messages__slow_path__each_in_its_receive),
 		TEST(messages__fewer_receives__rest_waits),
+		TEST(poll__takes_several_messages__counts_for_more),
 	};
 
 	return cmocka_run_group_tests_name("shm fast poll", tests, NULL, NULL);

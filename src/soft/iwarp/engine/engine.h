@@ -21,6 +21,7 @@
 
 #include "core/base/instance.h"
 #include "core/base/lock.h"
+#include "soft/driven.h"
 #include "soft/thread.h"
 
 struct core_ep;
@@ -49,7 +50,8 @@ struct iw_engine {
 	_Atomic bool is_stopping;
 	_Atomic uint64_t deadline_ns; /* earliest deadline of any connection; UINT64_MAX: none */
 	_Atomic uint32_t polled_count;
-	_Atomic uint64_t passes; /* of threads that poll; one more for each 4 KiB moved */
+	struct soft_driven
+		driven; /* by passes of threads that poll; one more for each 4 KiB moved */
 
 	struct core_lock lock;	       /* leaf; guards the rest */
 	struct iw_conn *first;	       /* all connections */

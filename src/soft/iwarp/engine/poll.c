@@ -10,6 +10,7 @@
 #define PASSES_MAX 16u	  /* connections that one poll drives */
 #define IDLE_POLLS 20000u /* a connection without work for so many polls is armed */
 #define MOVED_PASS 4096u  /* to move so many bytes takes about as long as a pass */
+#define DRIVEN_PASSES 4u  /* over each polled connection, in a millisecond */
 
 static void remove_locked(struct iw_engine *engine, struct iw_conn *conn)
 {
@@ -95,7 +96,9 @@ static void arm(struct iw_engine *engine, struct iw_conn *conn)
 /* A pass that moves many bytes counts for as many as could be made meanwhile. */
 static void count_pass(struct iw_engine *engine, uint32_t moved)
 {
-	atomic_fetch_add_explicit(&engine->passes, 1 + moved / MOVED_PASS, memory_order_relaxed);
+	uint32_t polled = atomic_load_explicit(&engine->polled_count, memory_order_relaxed);
+
+	soft_driven_count(&engine->driven, 1 + moved / MOVED_PASS, DRIVEN_PASSES * polled);
 }
 
 static int drive(struct iw_engine *engine, struct iw_conn *conn)

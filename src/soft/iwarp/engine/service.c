@@ -22,7 +22,6 @@
 #define DUE_MAX 64u
 #define STOP_TICK_US 500u
 #define STOP_NS 1000000000u	 /* longest time that the end of an adapter waits for peers */
-#define DRIVEN_PASSES 4u	 /* over each polled connection, in a millisecond */
 #define WATCH_NS 250000u	 /* for so long polls are counted while a message waits */
 #define WATCH_SPIN_NS 3000u	 /* the first part of it, without sleeping */
 #define WATCH_SLICE_NS 25000	 /* the others */
@@ -33,10 +32,10 @@
 
 struct service {
 	struct iw_engine *engine;
-	struct soft_driven driven; /* by passes of threads that poll; while any is polled */
-	uint64_t since_ns;	   /* when a thread that polls got the first connection */
-	uint64_t seen_polls;	   /* when they were last watched */
-	uint64_t watch_ns;	   /* the earliest time to watch the polls again */
+	struct soft_driven_view driven;
+	uint64_t since_ns;   /* when a thread that polls got the first connection */
+	uint64_t seen_polls; /* when they were last watched */
+	uint64_t watch_ns;   /* the earliest time to watch the polls again */
 	uint64_t pause_ns;
 };
 
@@ -97,8 +96,7 @@ static bool is_left_to_pollers(struct service *service)
 		return false;
 	now = core_now_ns();
 	service->since_ns = now;
-	service->driven = (struct soft_driven){
-		.polls = atomic_load(&engine->passes), .since = now, .last = now, .is_any = true};
+	soft_driven_begin(&engine->driven, now);
 	return true;
 }
 
@@ -106,14 +104,12 @@ static bool is_left_to_pollers(struct service *service)
 static void check_pollers(struct service *service)
 {
 	struct iw_engine *engine = service->engine;
-	uint32_t count = atomic_load(&engine->polled_count);
 	uint64_t now;
 
-	if (!count)
+	if (!atomic_load(&engine->polled_count))
 		return;
 	now = core_now_ns();
-	service->driven.least = DRIVEN_PASSES * count;
-	if (soft_is_driven(&service->driven, atomic_load(&engine->passes), now)) {
+	if (soft_is_driven(&engine->driven, &service->driven, now)) {
 		if (now - service->since_ns >= TOO_SHORT_NS)
 			service->pause_ns = PAUSE_LEAST_NS;
 		return;

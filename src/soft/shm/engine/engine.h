@@ -24,6 +24,7 @@
 
 #include "core/transport.h"
 #include "core/event/evd.h"
+#include "soft/driven.h"
 #include "soft/soft.h"
 #include "soft/thread.h"
 #include "soft/shm/wire.h"
@@ -63,6 +64,9 @@ struct shm_slot {
 /* The number of the event descriptor in epoll; no slot has it. */
 #define SHM_ID_KICK UINT64_MAX
 
+/* Polls in a millisecond by a thread that polls in a loop: it makes thousands. */
+#define SHM_DRIVEN_POLLS 512u
+
 struct shm_engine {
 	/* constant after creation */
 	struct core_ia *ia; /* must not be dereferenced once `is_stopping` is set */
@@ -78,7 +82,7 @@ struct shm_engine {
 	_Atomic bool is_serving;       /* core_srq_serve_all was requested */
 	_Atomic bool has_more;	       /* a pass ended because its budget was used up */
 	_Atomic uint64_t deadline_ns;  /* earliest deadline of any connection; UINT64_MAX: none */
-	_Atomic uint64_t polls;	       /* polls by threads of the consumer */
+	struct soft_driven driven;     /* by polls of threads of the consumer */
 	_Atomic uint64_t armed_last;   /* number of the connection that was armed last; a hint */
 	_Atomic bool is_unattended;    /* the last poller has armed everything and sleeps */
 	_Atomic uint32_t active_count; /* written with the engine locked; else a hint */

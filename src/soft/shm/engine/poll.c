@@ -71,12 +71,9 @@ CORE_INLINE void count_poll(struct shm_engine *engine)
 {
 	/*
 	 * counted while all connections are armed, too: when one is woken, the service thread
-	 * leaves it to the thread that polls. relaxed, and lost counts do not matter: the service
-	 * thread only compares totals
+	 * leaves it to the thread that polls
 	 */
-	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
-
-	atomic_store_explicit(&engine->polls, polls + 1, memory_order_relaxed);
+	soft_driven_count(&engine->driven, 1, SHM_DRIVEN_POLLS);
 	if (atomic_load_explicit(&engine->is_unattended, memory_order_relaxed))
 		atomic_store_explicit(&engine->is_unattended, false, memory_order_relaxed);
 }

@@ -20,15 +20,13 @@
 #include "soft/shm/transfer/progress.h"
 
 #define EVENTS 64
-#define DRIVEN_POLLS 512u /* in a millisecond; a thread that polls in a loop makes thousands */
 #define NS_PER_MS 1000000u
 
 bool shm_service_is_driven(struct shm_service *service)
 {
 	struct shm_engine *engine = service->engine;
-	uint64_t polls = atomic_load_explicit(&engine->polls, memory_order_relaxed);
 
-	return soft_is_driven(&service->driven, polls, core_now_ns()) &&
+	return soft_is_driven(&engine->driven, &service->driven, core_now_ns()) &&
 	       !atomic_load(&engine->is_unattended);
 }
 
@@ -130,7 +128,7 @@ static void drop_arriving(struct shm_engine *engine)
 
 void *shm_service_run(void *argument)
 {
-	struct shm_service service = {.engine = argument, .driven.least = DRIVEN_POLLS};
+	struct shm_service service = {.engine = argument};
 	struct shm_engine *engine = argument;
 	struct epoll_event events[EVENTS];
 	struct soft_guard guard;

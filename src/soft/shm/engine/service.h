@@ -16,7 +16,7 @@ struct shm_conn;
 
 struct shm_service {
 	struct shm_engine *engine;
-	struct soft_driven driven;
+	struct soft_driven_view driven;
 };
 
 /* --- service.c --- */

@@ -24,6 +24,8 @@
 #include "core/base/clock.h"
 #include "core/base/fence.h"
 #include "core/transport.h"
+#include "soft/copy.h"
+#include "soft/driven.h"
 #include "soft/shm/connect/close.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/active.h"
@@ -40,7 +42,12 @@
 #define PASSES_MAX 16u /* of one connection in a row */
 #define WAKE_RETRY_NS 10000000u
 #define POLLED_AFTER 512u /* entries without a sleep; a fence by the kernel takes some 20 us */
-#define UNREPORTED_MAX 8u /* messages done that may wait for a report */
+/*
+ * A poll that takes many entries lasts longer, and counts for more. Not one that takes a message
+ * and acknowledgements, as after a look at the memory (COMPAT-46).
+ */
+#define ENTRIES_PER_POLL 4
+#define UNREPORTED_MAX 8u	 /* messages done that may wait for a report */
 #define DONE_LAG_MAX 0x40000000u /* entries done that the word does not report yet */
 
 bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
@@ -293,6 +300,9 @@ static bool is_failed(struct shm_conn *conn)
 /* After many entries without a sleep, the peer may omit the fence. */
 void shm_conn_count_taken(struct shm_conn *conn, int entries)
 {
+	if (entries >= ENTRIES_PER_POLL && !soft_is_library_thread)
+		soft_driven_count(&conn->engine->driven, (uint32_t)entries / ENTRIES_PER_POLL,
+				  SHM_DRIVEN_POLLS);
 	/* relaxed: this side is the only writer */
 	if (!entries || atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
 		return;

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * When the service thread leaves the work to a thread of the consumer: to one that polls steadily,
+ * not to one that dequeues now and then. The test sets the clock.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <time.h>
+
+#include "soft/driven.h"
+
+#define US 1000u
+#define MS 1000000u
+#define POLLS 512u
+
+/* What threads that poll and a service thread know, and the time. */
+static struct soft_driven driven;
+static struct soft_driven_view view;
+static uint64_t now;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+	(void)clock;
+	time->tv_sec = (time_t)(now / (UINT64_C(1000) * MS));
+	time->tv_nsec = (long)(now % (UINT64_C(1000) * MS));
+	return 0;
+}
+
+/* What the kernel would tell of the thread that polls: its processor time is that of `spent`. */
+static bool is_preempted;
+static uint64_t spent;
+static unsigned asked;
+
+__thread int32_t soft_poller_self = -1;
+
+void soft_poller_set(struct soft_poller *poller)
+{
+	atomic_store(&poller->id, 7);
+	soft_poller_self = 7;
+}
+
+struct soft_poller_time soft_poller_time(const struct soft_poller *poller)
+{
+	assert_ptr_equal(poller, &driven.poller);
+	return (struct soft_poller_time){.id = atomic_load(&poller->id), .cpu_ns = spent};
+}
+
+bool soft_poller_is_preempted(const struct soft_poller_time *since, uint64_t most_ns)
+{
+	assert_int_equal(since->id, 7);
+	assert_int_equal(since->cpu_ns, spent);
+	assert_int_equal(most_ns, MS);
+	asked++;
+	return is_preempted;
+}
+
+static bool check(void)
+{
+	return soft_is_driven(&driven, &view, now);
+}
+
+/* Makes that many polls in that time, then a check by the service thread. */
+static bool check_after(uint64_t polls, uint64_t ns)
+{
+	uint64_t begin = now;
+
+	for (uint64_t i = 1; i <= polls; i++) {
+		now = begin + ns * i / polls;
+		soft_driven_count(&driven, 1, POLLS);
+	}
+	now = begin + ns;
+	return check();
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	driven = (struct soft_driven){.polls = 0};
+	view = (struct soft_driven_view){.last_ns = 0};
+	now = UINT64_C(5000) * MS;
+	is_preempted = false;
+	spent = 99;
+	asked = 0;
+	soft_poller_self = -1;
+	assert_false(check());
+	return 0;
+}
+
+/* COMPAT-46: a wake-up for each message, and a poll or two after it, however fast they come */
+static void driven__single_dequeues__never(void **state)
+{
+	static const uint64_t gaps[] = {5 * US, 20 * US, 999 * US, MS, 3 * MS, 5000u * US};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++)
+		for (unsigned round = 0; round < 10000; round++)
+			assert_false(check_after(1 + round % 2, gaps[i]));
+}
+
+/* COMPAT-46: many polls within a long time, without a check between them */
+static void driven__rare_polls_for_long__never(void **state)
+{
+	(void)state;
+	assert_false(check_after(100000, UINT64_C(1000) * MS));
+	assert_false(check_after(511, 2 * MS));
+	assert_false(check_after(1, MS));
+}
+
+/* COMPAT-46: the pauses between short bursts count. */
+static void driven__bursts_with_pauses__never(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_false(check_after(100, 10 * US));
+		assert_false(check_after(0, MS));
+	}
+}
+
+/*
+ * A thread that polls each microsecond drives the connections from the first group on, however
+ * often the service thread checks.
+ */
+static void driven__polls_all_the_time__is_driven(void **state)
+{
+	static const uint64_t gaps[] = {1, 10, 100, 1000, 4000};
+
+	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++) {
+		(void)setup(state);
+		for (uint64_t us = 0; us < 20000; us += gaps[i])
+			assert_true(check_after(gaps[i], gaps[i] * US) || us + gaps[i] < 2 * POLLS);
+	}
+	assert_int_equal(asked, 0);
+}
+
+/* The service thread comes late, because it has no processor. */
+static void driven__checked_late__is_driven(void **state)
+{
+	(void)state;
+	assert_true(check_after(50000, 50u * MS));
+	now += 9 * MS; /* neither has one */
+	(void)check_after(5000, MS);
+	assert_true(check());
+}
+
+/* It has no processor for a moment, because others share it. */
+static void driven__pauses_for_a_moment__is_still_driven(void **state)
+{
+	(void)state;
+	assert_true(check_after(50000, MS));
+	assert_true(check_after(0, MS));
+	assert_true(check_after(50000, 3 * MS));
+	assert_int_equal(asked, 0);
+}
+
+/* It has no processor for longer, and the kernel says so. */
+static void driven__has_no_processor__is_still_driven(void **state)
+{
+	(void)state;
+	assert_true(check_after(50000, MS));
+	is_preempted = true;
+	for (unsigned i = 0; i < 90; i++)
+		assert_true(check_after(0, MS));
+	assert_in_range(asked, 88, 90);
+	assert_true(check_after(50000, MS));
+	assert_true(check_after(0, 50u * MS));
+	is_preempted = false;
+	assert_false(check_after(0, MS));
+}
+
+/* COMPAT-46: it is not waited for without a limit. */
+static void driven__has_no_processor_for_long__is_not(void **state)
+{
+	(void)state;
+	is_preempted = true;
+	assert_true(check_after(50000, MS));
+	assert_true(check_after(0, 99u * MS));
+	assert_false(check_after(0, MS));
+	assert_true(check_after(50000, MS));
+}
+
+/* Its processor time is that of the last group, not of an earlier one. */
+static void driven__polls_again__processor_time_is_new(void **state)
+{
+	(void)state;
+	is_preempted = true;
+	assert_true(check_after(50000, MS));
+	spent += MS;
+	assert_true(check_after(50000, MS));
+	assert_true(check_after(0, 5 * MS));
+	assert_int_equal(asked, 1);
+}
+
+/* COMPAT-46: a thread that never polled steadily is none, whether it has a processor or not. */
+static void driven__never_polled__kernel_not_asked(void **state)
+{
+	(void)state;
+	is_preempted = true;
+	for (unsigned i = 0; i < 100; i++)
+		assert_false(check_after(2, MS));
+	assert_int_equal(asked, 0);
+}
+
+/* It stops polling. */
+static void driven__stops_polling__is_not_after_two_ticks(void **state)
+{
+	(void)state;
+	assert_true(check_after(50000, MS));
+	(void)check_after(1, MS);
+	assert_false(check_after(1, MS));
+	assert_false(check_after(1, MS));
+	assert_true(check_after(50000, MS));
+}
+
+/* It is expected to poll, and does or does not. */
+static void begin__then_polls_or_none__driven_for_a_moment_or_longer(void **state)
+{
+	(void)state;
+	soft_driven_begin(&driven, now);
+	assert_true(check());
+	assert_true(check_after(0, MS));
+	assert_true(check_after(5000, 2 * MS));
+	(void)setup(state);
+	soft_driven_begin(&driven, now);
+	assert_true(check_after(0, MS));
+	driven.poller.id = 7;
+	view.spent.id = 7;
+	view.spent.cpu_ns = spent;
+	assert_false(check_after(0, MS));
+}
+
+/* Polls of two threads at once step the total back. */
+static void count__steps_back__no_group_ends(void **state)
+{
+	(void)state;
+	assert_true(check_after(50000, MS));
+	now += 5 * MS;
+	assert_false(check());
+	atomic_store(&driven.polls, atomic_load(&driven.group) - 10);
+	assert_false(check_after(9, US));
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup(f, setup)
+	const struct CMUnitTest tests[] = {
+		TEST(driven__single_dequeues__never),
+		TEST(driven__rare_polls_for_long__never),
+		TEST(driven__bursts_with_pauses__never),
+		TEST(driven__polls_all_the_time__is_driven),
+		TEST(driven__checked_late__is_driven),
+		TEST(driven__pauses_for_a_moment__is_still_driven),
+		TEST(driven__has_no_processor__is_still_driven),
+		TEST(driven__has_no_processor_for_long__is_not),
+		TEST(driven__polls_again__processor_time_is_new),
+		TEST(driven__never_polled__kernel_not_asked),
+		TEST(driven__stops_polling__is_not_after_two_ticks),
+		TEST(begin__then_polls_or_none__driven_for_a_moment_or_longer),
+		TEST(count__steps_back__no_group_ends),
+	};
+
+	return cmocka_run_group_tests_name("soft driven", tests, NULL, NULL);
+}
