@@ -409,6 +409,25 @@ static void poll__takes_several_messages__counts_for_more(void **state)
 	assert_int_equal(polls_counted(lab, LAB_RECEIVES, true), 0);
 }
 
+/* COMPAT-46: nor does one that takes many acknowledgements, of a thread that dequeues rarely. */
+static void poll__takes_acknowledgements__does_not_count_for_more(void **state)
+{
+	struct lab *lab = *state;
+	uint64_t before = atomic_load(&lab->engine.driven.polls);
+
+	for (unsigned slow = 0; slow < 2; slow++) {
+		for (uint32_t i = 0; i < LAB_REQUESTS; i++)
+			post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
+		if (slow)
+			core_handle_set_slow(&lab->cell, CORE_EP_SLOW_STATE);
+		atomic_store(&lab->peer->done, (slow + 1) * LAB_REQUESTS);
+		lab_pass(lab);
+		assert_int_equal(lab->done, (slow + 1) * LAB_REQUESTS);
+	}
+	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_STATE);
+	assert_int_equal(atomic_load(&lab->engine.driven.polls), before);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -428,6 +447,7 @@ int main(void)
 		cmocka_unit_test(messages__slow_path__each_in_its_receive),
 		TEST(messages__fewer_receives__rest_waits),
 		TEST(poll__takes_several_messages__counts_for_more),
+		TEST(poll__takes_acknowledgements__does_not_count_for_more),
 	};
 
 	return cmocka_run_group_tests_name("shm fast poll", tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include "soft/shm/connect/close.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/segment.h"
+#include "soft/shm/transfer/fast.h"
 
 #define TARGET 100u /* offset of the bytes that a Read fetches */
 
@@ -173,6 +174,92 @@ static void reads__many__space_of_their_answers_is_given_back(void **state)
 		expect_bytes(lab->memory + TARGET, SHM_RESPONSE_PAYLOAD, i);
 	}
 	assert_true(lab->fast_polls > 90);
+}
+
+/* A poll in a stream, by a dequeue from the EVD of the requests. */
+static void poll_stream(struct lab *lab)
+{
+	struct core_handle *cell = lab->ep.request_evd->cell;
+	DAT_EVENT event;
+	struct core_dequeue dequeue = {.cell = cell, .event = &event};
+
+	assert_non_null(core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EVD));
+	(void)shm_poll_fast(lab->conn, &lab->ep, SHM_BATCH, &dequeue);
+	core_lock_leave(&cell->lock);
+	if (dequeue.is_filled)
+		lab_take_event(lab, &event);
+	lab_take_events(lab);
+}
+
+/*
+ * The peer has no room for the fourth answer and publishes a filler. It is no work for the poll
+ * that finds it behind the answers, so no pass follows; the space of the answers is given back.
+ */
+static void reads__answers_and_a_filler__space_is_given_back(void **state)
+{
+	struct lab *lab = *state;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		post_read(lab, SHM_RESPONSE_PAYLOAD, 0);
+		peer_answers(lab, SHM_RESPONSE_PAYLOAD, i, 0);
+	}
+	lab_pass(lab);
+	assert_int_equal(lab->done, 1);
+	post_read(lab, SHM_RESPONSE_PAYLOAD, 0);
+	assert_null(shm_producer_make_room(&lab->peer_answers, SHM_RESPONSE_PAYLOAD));
+	poll_stream(lab);
+	assert_int_equal(lab->done, 3);
+	assert_false(shm_conn_has_work(lab->conn));
+	assert_non_null(shm_producer_make_room(&lab->peer_answers, SHM_RESPONSE_PAYLOAD));
+	peer_answers(lab, SHM_RESPONSE_PAYLOAD, 4, 0);
+	lab_pass(lab);
+	assert_int_equal(lab->done, 4);
+	expect_bytes(lab->memory + TARGET, SHM_RESPONSE_PAYLOAD, 4);
+}
+
+/* The same with a Read of the peer and its messages, in the request ring. */
+static void peer_read__message_and_a_filler__space_is_given_back(void **state)
+{
+	struct lab *lab = *state;
+	uint32_t sent = 0, len = SHM_REQUEST_PAYLOAD;
+
+	while (shm_producer_at_once(&lab->peer_out, len) || sent < 3) {
+		assert_true(lab_post_receive(lab, 8192, len));
+		peer_sends(lab, lab_send_entry(len), sent++);
+	}
+	lab_pass(lab);
+	assert_int_equal(lab->received, 1);
+	peer_sends(lab,
+		   (struct shm_entry){.type = SHM_ENTRY_READ,
+				      .flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+				      .key = lab->rkey,
+				      .address = (uintptr_t)lab->memory,
+				      .length = 8},
+		   0);
+	assert_null(shm_producer_make_room(&lab->peer_out, len));
+	poll_stream(lab);
+	assert_int_equal(lab->received, sent);
+	assert_true(shm_consumer_has_entry(&peer_data_in));
+	assert_false(shm_conn_has_work(lab->conn));
+	assert_non_null(shm_producer_make_room(&lab->peer_out, len));
+}
+
+/* A poll for one message takes no second one. */
+static void data__and_a_message__one_in_each_poll(void **state)
+{
+	struct lab *lab = *state;
+
+	assert_true(lab_post_receive(lab, 8192, 8));
+	post_read(lab, 8, 0);
+	peer_answers(lab, 8, 1, 0);
+	peer_sends(lab, lab_send_entry(8), 2);
+	lab_pass(lab);
+	assert_int_equal(lab->done, 1);
+	assert_int_equal(lab->received, 0);
+	lab_pass(lab);
+	assert_int_equal(lab->received, 1);
+	expect_bytes(lab->memory + TARGET, 8, 1);
+	expect_bytes(lab->memory + 8192, 8, 2);
 }
 
 /* In a stream a poll takes all that has arrived. */
@@ -614,6 +701,9 @@ int main(void)
 		TEST(read__two_answers__completes_with_the_second),
 		TEST(read__limit_reached__waits_for_an_earlier_one),
 		TEST(reads__many__space_of_their_answers_is_given_back),
+		TEST(reads__answers_and_a_filler__space_is_given_back),
+		TEST(peer_read__message_and_a_filler__space_is_given_back),
+		TEST(data__and_a_message__one_in_each_poll),
 		TEST(reads__several__all_placed_in_order),
 		TEST(read__ring_full__asked_later),
 		cmocka_unit_test(read__kernel_copies_allowed__not_through_the_ring),

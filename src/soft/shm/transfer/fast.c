@@ -25,8 +25,8 @@
 
 #define FAST_WRITE 256u /* longest RDMA Write into mapped memory */
 /*
- * So many polls in a row check for messages, Writes and acknowledgements only; then a pass checks
- * for everything else.
+ * So many polls in a row check for messages, Writes, Reads, their data and acknowledgements only;
+ * then a pass checks for everything else.
  */
 #define FAST_POLLS 64u
 
@@ -431,6 +431,28 @@ CORE_INLINE bool take_data_fast(struct shm_conn *conn, struct core_ep *ep,
 	return true;
 }
 
+/* Takes acknowledgements, answers and entries; false: something else is there. */
+CORE_INLINE bool take_all(struct shm_conn *conn, struct core_ep *ep, unsigned most, uint32_t done,
+			  struct core_dequeue *dequeue, uint32_t *messages)
+{
+	bool has_entry;
+
+	if (!take_acks(conn, ep, done, dequeue))
+		return false;
+	while (*messages < most && has_data(conn)) {
+		if (!take_data_fast(conn, ep, dequeue))
+			return false;
+		++*messages;
+	}
+	has_entry = *messages < most && shm_consumer_has_entry(&conn->request_in);
+	while (has_entry) {
+		if (!take_entry_fast(conn, ep, dequeue))
+			return false;
+		has_entry = ++*messages < most && shm_consumer_has_entry(&conn->request_in);
+	}
+	return true;
+}
+
 /*
  * A poll for one message returns at once: reading the next entry would wait for its cache line, and
  * an answer that is sent meanwhile would wait behind that. In a stream of messages, those that have
@@ -439,37 +461,31 @@ CORE_INLINE bool take_data_fast(struct shm_conn *conn, struct core_ep *ep,
 bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 		   struct core_dequeue *dequeue)
 {
-	bool has_entry = shm_consumer_has_entry(&conn->request_in);
-	bool has_answer = has_data(conn);
 	uint32_t acked = shm_conn_acked(conn);
 	uint32_t done, messages = 0;
+	bool is_done;
 
 	if (conn->fast_polls == FAST_POLLS)
 		goto decline;
 	/* acquire: pairs with the release in publish_done of the peer */
 	done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
 	SHM_TSAN_ACQUIRE(done);
-	if (!has_entry && !has_answer && (int32_t)(done - acked) <= 0) {
+	if (!shm_consumer_has_entry(&conn->request_in) && !has_data(conn) &&
+	    (int32_t)(done - acked) <= 0) {
 		/* either reports are pending, or a pass has to check for rare work */
 		if (conn->reported == conn->done)
 			goto decline;
 		shm_conn_flush(conn, false);
 	}
-	if (!take_acks(conn, ep, done, dequeue))
-		goto decline;
-	while (has_answer) {
-		if (!take_data_fast(conn, ep, dequeue))
-			goto decline;
-		has_answer = ++messages < most && has_data(conn);
-	}
-	while (has_entry) {
-		if (!take_entry_fast(conn, ep, dequeue))
-			goto decline;
-		has_entry = ++messages < most && shm_consumer_has_entry(&conn->request_in);
-	}
+	is_done = take_all(conn, ep, most, done, dequeue, &messages);
+	/* also if a pass may follow: what was declined may be a filler, which is no work any more
+	 */
 	if (shm_conn_is_flush_due(conn))
 		shm_conn_flush(conn, true);
+	if (!is_done)
+		goto decline;
 	shm_conn_count_taken(conn, (int)(shm_conn_acked(conn) - acked + messages));
+	shm_conn_count_placed(conn, (int)messages);
 	conn->fast_polls++;
 	return true;
 decline:

@@ -262,6 +262,7 @@ static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *handled, bo
 	rc = shm_rx_run(conn, ep, &budget);
 	if (rc < 0 || shm_conn_state(conn) != SHM_ESTABLISHED)
 		return rc;
+	shm_conn_count_placed(conn, rc);
 	*handled += rc;
 	if (is_final)
 		return 0;
@@ -297,12 +298,16 @@ static bool is_failed(struct shm_conn *conn)
 	return false;
 }
 
-/* After many entries without a sleep, the peer may omit the fence. */
-void shm_conn_count_taken(struct shm_conn *conn, int entries)
+void shm_conn_count_placed(struct shm_conn *conn, int entries)
 {
 	if (entries >= ENTRIES_PER_POLL && !soft_is_library_thread)
 		soft_driven_count(&conn->engine->driven, (uint32_t)entries / ENTRIES_PER_POLL,
 				  SHM_DRIVEN_POLLS);
+}
+
+/* After many entries without a sleep, the peer may omit the fence. */
+void shm_conn_count_taken(struct shm_conn *conn, int entries)
+{
 	/* relaxed: this side is the only writer */
 	if (!entries || atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
 		return;

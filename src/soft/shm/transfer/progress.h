@@ -96,6 +96,8 @@ bool shm_conn_arm(struct shm_conn *conn);
  * come first. */
 bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep);
 void shm_conn_disarm(struct shm_conn *conn);
+/* Counts messages and RDMA of the peer that a poll has placed, if they are many (soft/driven.h). */
+void shm_conn_count_placed(struct shm_conn *conn, int entries);
 /* Counts entries that were taken without a sleep between them. */
 void shm_conn_count_taken(struct shm_conn *conn, int entries);
 
