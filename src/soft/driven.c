@@ -7,37 +7,48 @@
 #define GET(word) atomic_load_explicit(&(word), memory_order_relaxed)
 #define SET(word, value) atomic_store_explicit(&(word), value, memory_order_relaxed)
 
-void soft_driven_end_group(struct soft_driven *driven, uint64_t polls)
+static void begin_group(struct soft_driven *driven, uint64_t polls, uint64_t now)
 {
-	uint64_t now = core_now_ns();
-
-	if (now - GET(driven->began_ns) <= SOFT_DRIVEN_GROUP) {
-		soft_poller_note(&driven->poller);
-		SET(driven->last_ns, now);
-	}
 	SET(driven->began_ns, now);
 	SET(driven->group, polls);
+}
+
+/* The group ended in time. Storing the thread costs system calls, so not each time. */
+static void note_thread(struct soft_driven *driven, uint64_t now)
+{
+	SET(driven->last_ns, now);
+	if (now - GET(driven->stored_ns) < SOFT_DRIVEN_GROUP / 4)
+		return;
+	SET(driven->stored_ns, now);
+	soft_poller_store(&driven->poller);
+}
+
+void soft_driven_end_group(struct soft_driven *driven, uint64_t polls, uint32_t least)
+{
+	uint64_t now = core_now_ns();
+	int64_t count = (int64_t)(polls - GET(driven->group)); /* negative: stepped back */
+
+	/* a few polls may count for many, and take as long */
+	if (count > 0 && least &&
+	    now - GET(driven->began_ns) <= SOFT_DRIVEN_GROUP * (uint64_t)count / least)
+		note_thread(driven, now);
+	begin_group(driven, polls, now);
 }
 
 void soft_driven_begin(struct soft_driven *driven, uint64_t now)
 {
 	SET(driven->last_ns, now);
-	SET(driven->began_ns, now);
-	SET(driven->group, GET(driven->polls));
+	SET(driven->stored_ns, 0);
+	soft_poller_clear(&driven->poller);
+	begin_group(driven, GET(driven->polls), now);
 }
 
-bool soft_is_driven(const struct soft_driven *driven, struct soft_driven_view *view, uint64_t now)
+bool soft_is_driven(const struct soft_driven *driven, uint64_t now)
 {
 	uint64_t last = GET(driven->last_ns);
 	uint64_t time = now > last ? now - last : 0; /* `last` may be newer than `now` */
 
-	if (!last)
-		return false;
-	if (last != view->last_ns) {
-		view->last_ns = last;
-		view->spent = soft_poller_time(&driven->poller);
-	}
-	return time < SOFT_DRIVEN_AFTER ||
-	       (time < SOFT_DRIVEN_PREEMPTED &&
-		soft_poller_is_preempted(&view->spent, SOFT_DRIVEN_GROUP));
+	return last && (time < SOFT_DRIVEN_AFTER ||
+			(time < SOFT_DRIVEN_PREEMPTED &&
+			 soft_poller_is_preempted(&driven->poller, SOFT_DRIVEN_GROUP)));
 }

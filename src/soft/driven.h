@@ -22,38 +22,32 @@
 #define SOFT_DRIVEN_AFTER 2000000u	 /* such a group counts for so long, */
 #define SOFT_DRIVEN_PREEMPTED 100000000u /* and for so long while the thread has no processor */
 
-/* Written by threads that poll. Relaxed, and lost counts do not matter: these are hints. */
+/* Written by threads that poll. Relaxed: hints, and polls at the same time may be lost. */
 struct soft_driven {
-	_Atomic uint64_t polls;	   /* by all threads */
-	_Atomic uint64_t group;	   /* `polls` when the group began */
-	_Atomic uint64_t began_ns; /* and the time */
-	_Atomic uint64_t last_ns;  /* when a group last ended in time; 0: never */
-	struct soft_poller poller; /* the thread that ended it */
+	_Atomic uint64_t polls;	    /* by all threads */
+	_Atomic uint64_t group;	    /* `polls` when the group began */
+	_Atomic uint64_t began_ns;  /* and the time */
+	_Atomic uint64_t last_ns;   /* when a group last ended in time; 0: never */
+	_Atomic uint64_t stored_ns; /* when the thread that ended one was last stored */
+	struct soft_poller poller;
 };
 
-/* What the service thread has seen of it. */
-struct soft_driven_view {
-	uint64_t last_ns;
-	struct soft_poller_time spent; /* the processor time of the thread then */
-};
+void soft_driven_end_group(struct soft_driven *driven, uint64_t polls, uint32_t least);
 
-void soft_driven_end_group(struct soft_driven *driven, uint64_t polls);
-
-/* Counts polls of this thread. A group is `least` polls. */
+/* Counts polls of this thread. A group is at least `least` polls, which may change. */
 static inline void soft_driven_count(struct soft_driven *driven, uint32_t polls, uint32_t least)
 {
 	uint64_t total = atomic_load_explicit(&driven->polls, memory_order_relaxed) + polls;
 
 	atomic_store_explicit(&driven->polls, total, memory_order_relaxed);
-	/* signed: polls of two threads at once may step the total back */
-	if ((int64_t)(total - atomic_load_explicit(&driven->group, memory_order_relaxed)) >=
-	    (int64_t)least)
-		soft_driven_end_group(driven, total);
+	/* also when another thread, which had no processor, has stepped the total back */
+	if (total - atomic_load_explicit(&driven->group, memory_order_relaxed) >= least)
+		soft_driven_end_group(driven, total, least);
 }
 
-/* As if a group had just ended in time: expects that a thread is going to poll. */
+/* As if a group had just ended in time: a thread is expected to poll. */
 void soft_driven_begin(struct soft_driven *driven, uint64_t now);
 
-bool soft_is_driven(const struct soft_driven *driven, struct soft_driven_view *view, uint64_t now);
+bool soft_is_driven(const struct soft_driven *driven, uint64_t now);
 
 #endif

@@ -3,7 +3,6 @@
 #include "soft/poller.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -13,35 +12,8 @@
 #define STAT_SIZE 64u /* of the file; the state is behind the number and a short name */
 #define NS_PER_S 1000000000u
 
-__thread int32_t soft_poller_self CORE_TLS_FAST = -1;
-
-/* The thread that calls fork has another number in the child. */
-static void forget_self(void)
+static bool read_cpu_time(clockid_t clock, uint64_t *ns_out)
 {
-	soft_poller_self = -1;
-}
-
-static void poller_watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, forget_self);
-}
-
-void soft_poller_set(struct soft_poller *poller)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	if (soft_poller_self < 0) {
-		pthread_once(&once, poller_watch_forks);
-		soft_poller_self = (int32_t)syscall(SYS_gettid);
-	}
-	atomic_store_explicit(&poller->id, soft_poller_self, memory_order_relaxed);
-}
-
-/* False: there is no such thread in this process. */
-static bool read_cpu_time(int32_t id, uint64_t *ns_out)
-{
-	/* the kernel's name of that clock: the number inverted, per thread (4), scheduler's (2) */
-	clockid_t clock = (clockid_t)(~(uint32_t)id << 3 | 4 | 2);
 	struct timespec time;
 
 	if (clock_gettime(clock, &time))
@@ -50,14 +22,27 @@ static bool read_cpu_time(int32_t id, uint64_t *ns_out)
 	return true;
 }
 
-struct soft_poller_time soft_poller_time(const struct soft_poller *poller)
+void soft_poller_store(struct soft_poller *poller)
 {
-	struct soft_poller_time time = {
-		.id = atomic_load_explicit(&poller->id, memory_order_relaxed)};
+	int32_t id = (int32_t)syscall(SYS_gettid);
+	uint64_t cpu_ns;
 
-	if (time.id <= 0 || !read_cpu_time(time.id, &time.cpu_ns))
-		time.id = 0;
-	return time;
+	if (!read_cpu_time(CLOCK_THREAD_CPUTIME_ID, &cpu_ns))
+		id = 0;
+	else
+		atomic_store_explicit(&poller->cpu_ns, cpu_ns, memory_order_relaxed);
+	atomic_store_explicit(&poller->id, id, memory_order_relaxed);
+}
+
+void soft_poller_clear(struct soft_poller *poller)
+{
+	atomic_store_explicit(&poller->id, 0, memory_order_relaxed);
+}
+
+/* The kernel's name of that clock: the number inverted, per thread (4), the scheduler's (2). */
+static clockid_t clock_of(int32_t id)
+{
+	return (clockid_t)(~(uint32_t)id << 3 | 4 | 2);
 }
 
 /* The state in /proc: "NUMBER (NAME) STATE ..."; NAME may contain parentheses. */
@@ -80,10 +65,12 @@ static bool is_runnable(int32_t id)
 	return end && text + size - end > 2 && end[2] == 'R';
 }
 
-bool soft_poller_is_preempted(const struct soft_poller_time *since, uint64_t most_ns)
+bool soft_poller_is_preempted(const struct soft_poller *poller, uint64_t most_ns)
 {
+	int32_t id = atomic_load_explicit(&poller->id, memory_order_relaxed);
+	uint64_t before = atomic_load_explicit(&poller->cpu_ns, memory_order_relaxed);
 	uint64_t cpu_ns;
 
-	return since->id && read_cpu_time(since->id, &cpu_ns) && cpu_ns - since->cpu_ns < most_ns &&
-	       is_runnable(since->id);
+	return id && read_cpu_time(clock_of(id), &cpu_ns) && cpu_ns - before < most_ns &&
+	       is_runnable(id);
 }

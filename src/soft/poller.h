@@ -12,37 +12,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/base/tls.h"
-
-/* The thread that polled last; zeroed: none. */
+/* Written by the thread that polls. Relaxed: hints, which two threads may mix. */
 struct soft_poller {
-	_Atomic int32_t id; /* the kernel's number of it; relaxed, because it is a hint */
+	_Atomic int32_t id;	 /* the kernel's number of the thread; 0: none */
+	_Atomic uint64_t cpu_ns; /* its processor time when it stored this */
 };
 
-/* Its processor time at a certain moment. */
-struct soft_poller_time {
-	int32_t id; /* 0: unknown */
-	uint64_t cpu_ns;
-};
-
-/* The number of this thread; -1: not asked yet. */
-extern __thread int32_t soft_poller_self CORE_TLS_FAST;
-
-void soft_poller_set(struct soft_poller *poller);
-
-/* Records that this thread polls. */
-static inline void soft_poller_note(struct soft_poller *poller)
-{
-	if (atomic_load_explicit(&poller->id, memory_order_relaxed) != soft_poller_self)
-		soft_poller_set(poller);
-}
-
-struct soft_poller_time soft_poller_time(const struct soft_poller *poller);
+/* Stores the number and the processor time of this thread. Two system calls. */
+void soft_poller_store(struct soft_poller *poller);
+void soft_poller_clear(struct soft_poller *poller);
 
 /*
  * Is that thread runnable, and has it used less than most_ns of processor time since then? False
  * also if the kernel does not tell.
  */
-bool soft_poller_is_preempted(const struct soft_poller_time *since, uint64_t most_ns);
+bool soft_poller_is_preempted(const struct soft_poller *poller, uint64_t most_ns);
 
 #endif

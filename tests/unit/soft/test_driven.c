@@ -19,7 +19,6 @@
 
 /* What threads that poll and a service thread know, and the time. */
 static struct soft_driven driven;
-static struct soft_driven_view view;
 static uint64_t now;
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
@@ -31,37 +30,33 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 	return 0;
 }
 
-/* What the kernel would tell of the thread that polls: its processor time is that of `spent`. */
+/* What the kernel would tell of the thread that polls. */
 static bool is_preempted;
-static uint64_t spent;
-static unsigned asked;
+static unsigned asked, stored;
 
-__thread int32_t soft_poller_self = -1;
-
-void soft_poller_set(struct soft_poller *poller)
-{
-	atomic_store(&poller->id, 7);
-	soft_poller_self = 7;
-}
-
-struct soft_poller_time soft_poller_time(const struct soft_poller *poller)
+void soft_poller_store(struct soft_poller *poller)
 {
 	assert_ptr_equal(poller, &driven.poller);
-	return (struct soft_poller_time){.id = atomic_load(&poller->id), .cpu_ns = spent};
+	poller->id = 7;
+	stored++;
 }
 
-bool soft_poller_is_preempted(const struct soft_poller_time *since, uint64_t most_ns)
+void soft_poller_clear(struct soft_poller *poller)
 {
-	assert_int_equal(since->id, 7);
-	assert_int_equal(since->cpu_ns, spent);
+	poller->id = 0;
+}
+
+bool soft_poller_is_preempted(const struct soft_poller *poller, uint64_t most_ns)
+{
+	assert_ptr_equal(poller, &driven.poller);
 	assert_int_equal(most_ns, MS);
 	asked++;
-	return is_preempted;
+	return is_preempted && poller->id;
 }
 
 static bool check(void)
 {
-	return soft_is_driven(&driven, &view, now);
+	return soft_is_driven(&driven, now);
 }
 
 /* Makes that many polls in that time, then a check by the service thread. */
@@ -81,12 +76,10 @@ static int setup(void **state)
 {
 	(void)state;
 	driven = (struct soft_driven){.polls = 0};
-	view = (struct soft_driven_view){.last_ns = 0};
 	now = UINT64_C(5000) * MS;
 	is_preempted = false;
-	spent = 99;
 	asked = 0;
-	soft_poller_self = -1;
+	stored = 0;
 	assert_false(check());
 	return 0;
 }
@@ -183,16 +176,31 @@ static void driven__has_no_processor_for_long__is_not(void **state)
 	assert_true(check_after(50000, MS));
 }
 
-/* Its processor time is that of the last group, not of an earlier one. */
-static void driven__polls_again__processor_time_is_new(void **state)
+/* Its processor time is stored now and then, not with each group. */
+static void driven__polls_all_the_time__thread_stored_four_times_in_a_ms(void **state)
 {
 	(void)state;
-	is_preempted = true;
 	assert_true(check_after(50000, MS));
-	spent += MS;
-	assert_true(check_after(50000, MS));
-	assert_true(check_after(0, 5 * MS));
-	assert_int_equal(asked, 1);
+	assert_in_range(stored, 3, 4);
+	assert_true(check_after(1000000, 10u * MS));
+	assert_in_range(stored, 36, 44);
+}
+
+/* A few polls that move much count for many, and take as long. */
+static void driven__few_polls_that_count_for_many__is_driven(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 20; i++) {
+		now += 3 * MS;
+		soft_driven_count(&driven, 8 * POLLS, POLLS);
+		assert_int_equal(check(), i > 0);
+	}
+	/* each counts for too few */
+	for (unsigned i = 0; i < 20; i++) {
+		now += 3 * MS;
+		soft_driven_count(&driven, 2 * POLLS, POLLS);
+		assert_false(check());
+	}
 }
 
 /* COMPAT-46: a thread that never polled steadily is none, whether it has a processor or not. */
@@ -225,23 +233,24 @@ static void begin__then_polls_or_none__driven_for_a_moment_or_longer(void **stat
 	assert_true(check_after(0, MS));
 	assert_true(check_after(5000, 2 * MS));
 	(void)setup(state);
+	assert_true(check_after(5000, MS));
+	assert_int_equal(driven.poller.id, 7);
+	is_preempted = true; /* but that is another thread, which polled before */
 	soft_driven_begin(&driven, now);
 	assert_true(check_after(0, MS));
-	driven.poller.id = 7;
-	view.spent.id = 7;
-	view.spent.cpu_ns = spent;
 	assert_false(check_after(0, MS));
 }
 
-/* Polls of two threads at once step the total back. */
-static void count__steps_back__no_group_ends(void **state)
+/* A thread that had no processor for long stores its old total: a new group begins. */
+static void count__steps_back__new_group(void **state)
 {
 	(void)state;
 	assert_true(check_after(50000, MS));
 	now += 5 * MS;
 	assert_false(check());
-	atomic_store(&driven.polls, atomic_load(&driven.group) - 10);
+	atomic_store(&driven.polls, atomic_load(&driven.group) - 40000);
 	assert_false(check_after(9, US));
+	assert_true(check_after(2 * POLLS, MS));
 }
 
 int main(void)
@@ -256,11 +265,12 @@ int main(void)
 		TEST(driven__pauses_for_a_moment__is_still_driven),
 		TEST(driven__has_no_processor__is_still_driven),
 		TEST(driven__has_no_processor_for_long__is_not),
-		TEST(driven__polls_again__processor_time_is_new),
+		TEST(driven__polls_all_the_time__thread_stored_four_times_in_a_ms),
+		TEST(driven__few_polls_that_count_for_many__is_driven),
 		TEST(driven__never_polled__kernel_not_asked),
 		TEST(driven__stops_polling__is_not_after_two_ticks),
 		TEST(begin__then_polls_or_none__driven_for_a_moment_or_longer),
-		TEST(count__steps_back__no_group_ends),
+		TEST(count__steps_back__new_group),
 	};
 
 	return cmocka_run_group_tests_name("soft driven", tests, NULL, NULL);

@@ -9,8 +9,6 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,7 +17,7 @@
 #include "soft/poller.h"
 
 #define MS 1000000u
-#define TRIES 100000 /* each lasts until both threads have had the processor */
+#define TRIES 100000
 
 static struct soft_poller poller;
 
@@ -60,29 +58,38 @@ static int setup(void **state)
 
 static atomic_bool is_stopped;
 
-static void *spin(void *name)
+/* Polls all the time. Its name looks like the end of the name and another state. */
+static void *poll_always(void *unused)
 {
-	if (name)
-		prctl(PR_SET_NAME, name);
-	soft_poller_note(&poller);
+	(void)unused;
+	prctl(PR_SET_NAME, ") S (x");
+	while (!atomic_load(&is_stopped))
+		soft_poller_store(&poller);
+	return NULL;
+}
+
+static void *poll_once_and_spin(void *unused)
+{
+	(void)unused;
+	soft_poller_store(&poller);
 	while (!atomic_load(&is_stopped))
 		;
 	return NULL;
 }
 
-static void *block(void *fd)
+static void *poll_once_and_block(void *fd)
 {
 	char byte;
 
-	soft_poller_note(&poller);
+	soft_poller_store(&poller);
 	assert_int_equal(read(*(int *)fd, &byte, 1), 1);
 	return NULL;
 }
 
-static void *note(void *unused)
+static void *poll_once(void *unused)
 {
 	(void)unused;
-	soft_poller_note(&poller);
+	soft_poller_store(&poller);
 	return NULL;
 }
 
@@ -103,14 +110,10 @@ static void stop(pthread_t thread)
 
 /* --- tests --- */
 
-/*
- * Two threads on one processor: while this one runs, the other waits for it. Its name looks like
- * the end of the name and another state.
- */
+/* Two threads on one processor: while this one runs, the other waits for it. */
 static void preempted__other_thread_has_the_processor__true(void **state)
 {
 	cpu_set_t before;
-	struct soft_poller_time since;
 	bool is_seen = false;
 	pthread_t thread;
 
@@ -118,14 +121,11 @@ static void preempted__other_thread_has_the_processor__true(void **state)
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
 	if (!is_alone())
 		skip();
-	thread = start(spin, ") S (x");
+	thread = start(poll_always, NULL);
 	(void)wait_noted();
-	for (int i = 0; i < TRIES && !is_seen; i++) {
-		since = soft_poller_time(&poller);
-		assert_int_equal(since.id, atomic_load(&poller.id));
-		/* a tick between the two calls may give it the processor for some milliseconds */
-		is_seen = soft_poller_is_preempted(&since, MS);
-	}
+	/* between the two system calls of a check, the other may get it for some milliseconds */
+	for (int i = 0; i < TRIES && !is_seen; i++)
+		is_seen = soft_poller_is_preempted(&poller, MS);
 	assert_true(is_seen);
 	stop(thread);
 	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
@@ -134,39 +134,36 @@ static void preempted__other_thread_has_the_processor__true(void **state)
 /* It runs: it computes, and does not poll. */
 static void preempted__has_run_for_long__false(void **state)
 {
-	pthread_t thread = start(spin, NULL);
-	struct soft_poller_time since, now;
+	pthread_t thread = start(poll_once_and_spin, NULL);
+	struct timespec time;
+	clockid_t clock;
 
 	(void)state;
 	(void)wait_noted();
-	since = soft_poller_time(&poller);
-	assert_int_not_equal(since.id, 0);
+	assert_int_equal(pthread_getcpuclockid(thread, &clock), 0);
 	do {
 		sched_yield();
-		now = soft_poller_time(&poller);
-	} while (now.cpu_ns - since.cpu_ns < MS);
-	assert_false(soft_poller_is_preempted(&since, MS));
+		assert_int_equal(clock_gettime(clock, &time), 0);
+	} while (!time.tv_sec && (uint64_t)time.tv_nsec < atomic_load(&poller.cpu_ns) + MS);
+	assert_false(soft_poller_is_preempted(&poller, MS));
 	stop(thread);
 }
 
 /* It sleeps in the kernel. */
 static void preempted__blocked__false(void **state)
 {
-	struct soft_poller_time since, now;
 	pthread_t thread;
 	int fds[2];
 
 	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	thread = start(block, &fds[0]);
+	thread = start(poll_once_and_block, &fds[0]);
 	(void)wait_noted();
 	/* runnable until it blocks */
-	for (since = soft_poller_time(&poller);
-	     soft_poller_is_preempted(&since, (uint64_t)MS * 1000000);)
+	while (soft_poller_is_preempted(&poller, UINT64_MAX))
 		sched_yield();
-	now = soft_poller_time(&poller);
-	assert_int_equal(now.id, since.id);
-	assert_false(soft_poller_is_preempted(&now, MS));
+	assert_int_not_equal(atomic_load(&poller.id), 0);
+	assert_false(soft_poller_is_preempted(&poller, UINT64_MAX));
 	assert_int_equal(write(fds[1], "", 1), 1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	close(fds[0]);
@@ -175,57 +172,53 @@ static void preempted__blocked__false(void **state)
 
 static void preempted__thread_ended__false(void **state)
 {
-	struct soft_poller_time since;
-	pthread_t thread = start(spin, NULL);
+	pthread_t thread = start(poll_once, NULL);
 
 	(void)state;
-	(void)wait_noted();
-	since = soft_poller_time(&poller);
-	assert_int_not_equal(since.id, 0);
-	stop(thread);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_not_equal(atomic_load(&poller.id), 0);
 	/* the number lives a moment longer than pthread_join waits */
-	while (soft_poller_time(&poller).id)
+	while (soft_poller_is_preempted(&poller, UINT64_MAX))
 		sched_yield();
-	assert_false(soft_poller_is_preempted(&since, UINT64_MAX));
+	assert_false(soft_poller_is_preempted(&poller, UINT64_MAX));
 }
 
 static void preempted__nobody_has_polled__false(void **state)
 {
-	struct soft_poller_time since = soft_poller_time(&poller);
-
 	(void)state;
-	assert_int_equal(since.id, 0);
-	assert_false(soft_poller_is_preempted(&since, UINT64_MAX));
+	assert_false(soft_poller_is_preempted(&poller, UINT64_MAX));
+	soft_poller_store(&poller);
+	assert_true(soft_poller_is_preempted(&poller, UINT64_MAX)); /* this thread is runnable */
+	soft_poller_clear(&poller);
+	assert_false(soft_poller_is_preempted(&poller, UINT64_MAX));
 }
 
 /* The newest thread counts, and one that polls again. */
-static void note__two_threads__the_last_one(void **state)
+static void store__two_threads__the_last_one(void **state)
 {
-	int32_t first;
 	pthread_t thread;
 
 	(void)state;
-	soft_poller_note(&poller);
-	first = atomic_load(&poller.id);
-	assert_int_equal(first, getpid());
-	thread = start(note, NULL);
+	soft_poller_store(&poller);
+	assert_int_equal(atomic_load(&poller.id), getpid());
+	thread = start(poll_once, NULL);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_not_equal(atomic_load(&poller.id), first);
-	soft_poller_note(&poller);
-	assert_int_equal(atomic_load(&poller.id), first);
+	assert_int_not_equal(atomic_load(&poller.id), getpid());
+	soft_poller_store(&poller);
+	assert_int_equal(atomic_load(&poller.id), getpid());
 }
 
 /* The thread that called fork has a number of its own in the child. */
-static void note__in_a_child__its_own_number(void **state)
+static void store__in_a_child__its_own_number(void **state)
 {
 	pid_t child;
 	int status;
 
 	(void)state;
-	soft_poller_note(&poller);
+	soft_poller_store(&poller);
 	child = fork();
 	if (!child) {
-		soft_poller_note(&poller);
+		soft_poller_store(&poller);
 		_exit(atomic_load(&poller.id) == getpid() ? 0 : 1);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
@@ -241,8 +234,8 @@ int main(void)
 		TEST(preempted__blocked__false),
 		TEST(preempted__thread_ended__false),
 		TEST(preempted__nobody_has_polled__false),
-		TEST(note__two_threads__the_last_one),
-		TEST(note__in_a_child__its_own_number),
+		TEST(store__two_threads__the_last_one),
+		TEST(store__in_a_child__its_own_number),
 	};
 
 	return cmocka_run_group_tests_name("soft poller", tests, NULL, NULL);

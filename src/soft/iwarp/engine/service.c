@@ -32,7 +32,6 @@
 
 struct service {
 	struct iw_engine *engine;
-	struct soft_driven_view driven;
 	uint64_t since_ns;   /* when a thread that polls got the first connection */
 	uint64_t seen_polls; /* when they were last watched */
 	uint64_t watch_ns;   /* the earliest time to watch the polls again */
@@ -109,7 +108,7 @@ static void check_pollers(struct service *service)
 	if (!atomic_load(&engine->polled_count))
 		return;
 	now = core_now_ns();
-	if (soft_is_driven(&engine->driven, &service->driven, now)) {
+	if (soft_is_driven(&engine->driven, now)) {
 		if (now - service->since_ns >= TOO_SHORT_NS)
 			service->pause_ns = PAUSE_LEAST_NS;
 		return;

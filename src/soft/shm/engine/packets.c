@@ -194,7 +194,7 @@ static struct core_ep *enter_established(struct shm_conn *conn)
  * polls here, the connection is armed again at once, so that a packet and not a tick causes the
  * next wake-up. models/wake.pml models this.
  */
-void shm_service_conn(struct shm_service *service, struct shm_conn *conn)
+void shm_service_conn(struct shm_conn *conn)
 {
 	struct core_ep *ep = enter_established(conn);
 	unsigned i;
@@ -205,7 +205,7 @@ void shm_service_conn(struct shm_service *service, struct shm_conn *conn)
 	}
 	for (i = 0; i < PACKETS_MAX && one_packet(conn); i++)
 		;
-	if (shm_service_is_driven(service))
+	if (shm_service_is_driven(conn->engine))
 		return;
 	ep = enter_established(conn);
 	if (ep) {

@@ -15,24 +15,20 @@
 #include "soft/shm/connect/process.h"
 #include "soft/shm/connect/setup.h"
 #include "soft/shm/engine/active.h"
-#include "soft/driven.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/progress.h"
 
 #define EVENTS 64
 #define NS_PER_MS 1000000u
 
-bool shm_service_is_driven(struct shm_service *service)
+bool shm_service_is_driven(struct shm_engine *engine)
 {
-	struct shm_engine *engine = service->engine;
-
-	return soft_is_driven(&engine->driven, &service->driven, core_now_ns()) &&
-	       !atomic_load(&engine->is_unattended);
+	return !atomic_load(&engine->is_unattended) &&
+	       soft_is_driven(&engine->driven, core_now_ns());
 }
 
-static void service_event(struct shm_service *service, uint64_t id)
+static void service_event(struct shm_engine *engine, uint64_t id)
 {
-	struct shm_engine *engine = service->engine;
 	enum shm_slot_kind kind;
 	void *object = shm_engine_find(engine, id, &kind);
 
@@ -48,7 +44,7 @@ static void service_event(struct shm_service *service, uint64_t id)
 		shm_process_put(engine, object);
 		return;
 	}
-	shm_service_conn(service, object);
+	shm_service_conn(object);
 	shm_conn_put(object);
 }
 
@@ -77,25 +73,22 @@ static void arm_all(struct shm_engine *engine)
 }
 
 /* Polls the active connections unless a thread of the consumer does. */
-static void service_progress(struct shm_service *service)
+static void service_progress(struct shm_engine *engine)
 {
-	struct shm_engine *engine = service->engine;
-
-	if (shm_service_is_driven(service))
+	if (shm_service_is_driven(engine))
 		return;
 	atomic_store_explicit(&engine->has_more, false, memory_order_relaxed);
 	shm_engine_poll_all(engine);
 	arm_all(engine);
 }
 
-static int service_timeout(struct shm_service *service)
+static int service_timeout(struct shm_engine *engine)
 {
-	struct shm_engine *engine = service->engine;
 	uint64_t deadline = atomic_load(&engine->deadline_ns);
 	uint64_t now, wait_ms;
 
 	if (atomic_load_explicit(&engine->has_more, memory_order_relaxed))
-		return shm_service_is_driven(service) ? 1 : 0;
+		return shm_service_is_driven(engine) ? 1 : 0;
 	if (atomic_load(&engine->disarmed) > 0)
 		return 1;
 	if (deadline == UINT64_MAX)
@@ -128,7 +121,6 @@ static void drop_arriving(struct shm_engine *engine)
 
 void *shm_service_run(void *argument)
 {
-	struct shm_service service = {.engine = argument};
 	struct shm_engine *engine = argument;
 	struct epoll_event events[EVENTS];
 	struct soft_guard guard;
@@ -138,14 +130,14 @@ void *shm_service_run(void *argument)
 	soft_guard_begin(&guard, engine->adapter->keys);
 	while (!atomic_load(&engine->is_stopping)) {
 		int count = epoll_wait(engine->service.epoll_fd, events, EVENTS,
-				       service_timeout(&service));
+				       service_timeout(engine));
 		int i;
 
 		for (i = 0; i < count && !atomic_load(&engine->is_stopping); i++) {
 			if (events[i].data.u64 == SHM_ID_KICK)
 				soft_thread_kicked(&engine->service);
 			else
-				service_event(&service, events[i].data.u64);
+				service_event(engine, events[i].data.u64);
 		}
 		if (atomic_load(&engine->is_stopping))
 			break;
@@ -155,7 +147,7 @@ void *shm_service_run(void *argument)
 		shm_service_deadlines(engine);
 		if (atomic_load(&engine->disarmed) > 0 ||
 		    atomic_load_explicit(&engine->has_more, memory_order_relaxed))
-			service_progress(&service);
+			service_progress(engine);
 	}
 	drop_arriving(engine);
 	shm_keep_expire(engine, UINT64_MAX);

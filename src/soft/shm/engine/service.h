@@ -9,27 +9,21 @@
 
 #include <stdbool.h>
 
-#include "soft/driven.h"
 #include "soft/shm/engine/engine.h"
 
 struct shm_conn;
-
-struct shm_service {
-	struct shm_engine *engine;
-	struct soft_driven_view driven;
-};
 
 /* --- service.c --- */
 
 /* The thread's main function. */
 void *shm_service_run(void *engine);
 /* Does a thread of the consumer drive the connections? */
-bool shm_service_is_driven(struct shm_service *service);
+bool shm_service_is_driven(struct shm_engine *engine);
 
 /* --- packets.c --- */
 
 /* The socket of a connection is readable. */
-void shm_service_conn(struct shm_service *service, struct shm_conn *conn);
+void shm_service_conn(struct shm_conn *conn);
 /* The connection cannot continue; EP locked. */
 void shm_service_give_up(struct shm_conn *conn, struct core_ep *ep);
 
