@@ -21,17 +21,14 @@
 
 static struct soft_poller poller;
 
-/* The number that the thread has noted, once it has. */
-static int32_t wait_noted(void)
+static void wait_stored(void)
 {
-	int32_t id;
-
-	while (!(id = atomic_load(&poller.id)))
+	while (!atomic_load(&poller.id))
 		sched_yield();
-	return id;
 }
 
-static bool is_alone(void)
+/* Keeps this thread, and those it starts, on one processor. */
+static bool pin(void)
 {
 	cpu_set_t all, one;
 
@@ -119,10 +116,10 @@ static void preempted__other_thread_has_the_processor__true(void **state)
 
 	(void)state;
 	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-	if (!is_alone())
+	if (!pin())
 		skip();
 	thread = start(poll_always, NULL);
-	(void)wait_noted();
+	wait_stored();
 	/* between the two system calls of a check, the other may get it for some milliseconds */
 	for (int i = 0; i < TRIES && !is_seen; i++)
 		is_seen = soft_poller_is_preempted(&poller, MS);
@@ -139,7 +136,7 @@ static void preempted__has_run_for_long__false(void **state)
 	clockid_t clock;
 
 	(void)state;
-	(void)wait_noted();
+	wait_stored();
 	assert_int_equal(pthread_getcpuclockid(thread, &clock), 0);
 	do {
 		sched_yield();
@@ -158,7 +155,7 @@ static void preempted__blocked__false(void **state)
 	(void)state;
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	thread = start(poll_once_and_block, &fds[0]);
-	(void)wait_noted();
+	wait_stored();
 	/* runnable until it blocks */
 	while (soft_poller_is_preempted(&poller, UINT64_MAX))
 		sched_yield();

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "lab.h"
+#include "soft/key.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/ring.h"
 #include "soft/shm/segment.h"
@@ -55,6 +56,45 @@ static inline int setup_ring(void **state)
 {
 	*state = open_lab(false);
 	return 0;
+}
+
+/* RDMA goes through the ring, unless the kernel may copy. */
+static inline struct lab *open_without_map(bool has_cma)
+{
+	struct lab *lab = open_lab(has_cma);
+
+	lab->conn->remote.last_map = NULL;
+	return lab;
+}
+
+/* Ways in which a key and an address of our memory are not good for 8 bytes of RDMA. */
+#define BAD_KEYS 6u
+
+/* `other` is a key without the right. Changes the zone or the key itself where that is the way. */
+static inline uint32_t bad_key(struct lab *lab, unsigned way, uint32_t other, uint64_t *address_out)
+{
+	uint32_t key = way == 1 ? other : lab->rkey;
+
+	*address_out = (uintptr_t)lab->memory;
+	if (way == 0)
+		key ^= 1u << 31;
+	else if (way == 2)
+		*address_out += LAB_MEMORY - 7;
+	else if (way == 3)
+		--*address_out;
+	else if (way == 4)
+		lab->pz.id++;
+	else if (way == 5)
+		soft_keys_invalidate(lab->adapter.keys, key);
+	return key;
+}
+
+/* The peer's RDMA was refused, and the connection broken. */
+static inline void expect_refused(struct lab *lab, enum shm_failed_kind kind)
+{
+	assert_int_equal(lab->end, BROKEN);
+	assert_int_equal(atomic_load(&lab->conn->mine->failed),
+			 SHM_FAILED(kind, DAT_DTO_ERR_REMOTE_ACCESS));
 }
 
 static inline int teardown(void **state)

@@ -301,17 +301,15 @@ void lab_take_events(struct lab *lab)
 	take_queue(lab, lab->ep.request_evd);
 }
 
-/* A dequeue from the EVD of the Receives. */
-static bool poll_fast(struct lab *lab)
+bool lab_poll(struct lab *lab, struct core_evd *evd, unsigned most)
 {
-	struct core_evd *evd = lab->ep.recv_evd;
 	DAT_EVENT event;
 	struct core_dequeue dequeue = {.cell = evd ? evd->cell : NULL, .event = &event};
 	bool is_done;
 
 	if (lab->cell.slow_reasons || !core_handle_enter_fast(evd->cell, DAT_HANDLE_TYPE_EVD))
 		return false;
-	is_done = shm_poll_fast(lab->conn, &lab->ep, 1, &dequeue);
+	is_done = shm_poll_fast(lab->conn, &lab->ep, most, &dequeue);
 	core_lock_leave(&evd->cell->lock);
 	if (is_done)
 		lab->fast_polls++;
@@ -327,7 +325,7 @@ static void pass(struct lab *lab, bool is_fast)
 	if (!lab_is_open(lab))
 		return;
 	shm_conn_get(conn);
-	if (!is_fast || !poll_fast(lab))
+	if (!is_fast || !lab_poll(lab, lab->ep.recv_evd, 1))
 		shm_conn_pass(conn, &lab->ep);
 	shm_conn_put(conn);
 	lab_take_events(lab);

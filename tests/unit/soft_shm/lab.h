@@ -115,6 +115,8 @@ bool lab_is_open(const struct lab *lab);
 void lab_go_fast(struct lab *lab);
 /* A poll as by a dequeue: on the fast path, and if that declines on the slow path. */
 void lab_pass(struct lab *lab);
+/* The fast path of it alone: a dequeue from that EVD takes at most `most` completions. */
+bool lab_poll(struct lab *lab, struct core_evd *evd, unsigned most);
 /* A pass of the service thread. */
 void lab_library_pass(struct lab *lab);
 /* Counts the events in the EVDs; checks the order of the completions. */

@@ -8,18 +8,16 @@
 #include "soft/shm/connect/close.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/segment.h"
-#include "soft/shm/transfer/fast.h"
 
 #define TARGET 100u /* offset of the bytes that a Read fetches */
 
 /* The peer's end of our response ring. */
 static struct shm_consumer peer_data_in;
 
-static struct lab *open_without_map(bool has_cma)
+static struct lab *open_for_reads(bool has_cma)
 {
-	struct lab *lab = open_lab(has_cma);
+	struct lab *lab = open_without_map(has_cma);
 
-	lab->conn->remote.last_map = NULL;
 	lab->conn->read_limit = LAB_REQUESTS;
 	memset(lab->memory, UNTOUCHED, LAB_MEMORY);
 	shm_consumer_init(&peer_data_in, lab->conn->segment->response[SHM_PASSIVE],
@@ -27,9 +25,9 @@ static struct lab *open_without_map(bool has_cma)
 	return lab;
 }
 
-static int setup_without_map(void **state)
+static int setup_for_reads(void **state)
 {
-	*state = open_without_map(false);
+	*state = open_for_reads(false);
 	return 0;
 }
 
@@ -179,15 +177,7 @@ static void reads__many__space_of_their_answers_is_given_back(void **state)
 /* A poll in a stream, by a dequeue from the EVD of the requests. */
 static void poll_stream(struct lab *lab)
 {
-	struct core_handle *cell = lab->ep.request_evd->cell;
-	DAT_EVENT event;
-	struct core_dequeue dequeue = {.cell = cell, .event = &event};
-
-	assert_non_null(core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EVD));
-	(void)shm_poll_fast(lab->conn, &lab->ep, SHM_BATCH, &dequeue);
-	core_lock_leave(&cell->lock);
-	if (dequeue.is_filled)
-		lab_take_event(lab, &event);
+	(void)lab_poll(lab, lab->ep.request_evd, SHM_BATCH);
 	lab_take_events(lab);
 }
 
@@ -320,7 +310,7 @@ static void read__kernel_copies_allowed__not_through_the_ring(void **state)
 
 	(void)state;
 	ABILITY_NEED_VM_CALLS();
-	lab = open_without_map(true);
+	lab = open_for_reads(true);
 	fill(lab->peer_memory, 8, 1);
 	post_read(lab, 8, 0);
 	assert_int_equal(counted(lab, SHM_COUNT_CMA), 1);
@@ -413,7 +403,7 @@ static void data__target_not_good__protection_error(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
-		struct lab *lab = open_without_map(false);
+		struct lab *lab = open_for_reads(false);
 		struct core_pz other = lab->pz;
 
 		post_read(lab, 8, 0);
@@ -442,7 +432,7 @@ static void data__odd__connection_broken(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 5; i++) {
-		struct lab *lab = open_without_map(false);
+		struct lab *lab = open_for_reads(false);
 		struct shm_entry data = {
 			.type = i == 3 ? SHM_ENTRY_SEND : SHM_ENTRY_DATA,
 			.flags = i == 2	  ? 0
@@ -641,27 +631,15 @@ static uint32_t write_only_key(const struct lab *lab)
 static void peer_read__key_not_good__refused(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < 6; i++) {
-		struct lab *lab = open_without_map(false);
+	for (unsigned i = 0; i < BAD_KEYS; i++) {
+		struct lab *lab = open_for_reads(false);
 		uint32_t write_only = write_only_key(lab);
-		uint64_t address = (uintptr_t)lab->memory;
-		uint32_t key = i == 1 ? write_only : lab->rkey;
+		uint64_t address;
+		uint32_t key = bad_key(lab, i, write_only, &address);
 
-		if (i == 0)
-			key ^= 1u << 31;
-		else if (i == 2)
-			address += LAB_MEMORY - 7;
-		else if (i == 3)
-			address--;
-		else if (i == 4)
-			lab->pz.id++;
-		else if (i == 5)
-			soft_keys_invalidate(lab->adapter.keys, key);
 		peer_reads(lab, key, address, 8);
 		lab_pass(lab);
-		assert_int_equal(lab->end, BROKEN);
-		assert_int_equal(atomic_load(&lab->conn->mine->failed),
-				 SHM_FAILED(SHM_FAILED_READ, DAT_DTO_ERR_REMOTE_ACCESS));
+		expect_refused(lab, SHM_FAILED_READ);
 		assert_false(shm_consumer_has_entry(&peer_data_in));
 		assert_int_equal(atomic_load(&lab->conn->local_announce), 0);
 		soft_keys_invalidate(lab->adapter.keys, write_only);
@@ -675,7 +653,7 @@ static void peer_read__odd__connection_broken(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 2; i++) {
-		struct lab *lab = open_without_map(false);
+		struct lab *lab = open_for_reads(false);
 		struct shm_entry begun = lab_send_entry(8);
 
 		if (i) {
@@ -695,7 +673,7 @@ static void peer_read__odd__connection_broken(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup_without_map, teardown)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup_for_reads, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(read__up_to_one_answer__placed_and_completed),
 		TEST(read__two_answers__completes_with_the_second),

@@ -7,18 +7,9 @@
 #include <sys/mman.h>
 
 #include "fast_entry.h"
-#include "soft/key.h"
 #include "soft/shm/connect/close.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/segment.h"
-
-static struct lab *open_without_map(bool has_cma)
-{
-	struct lab *lab = open_lab(has_cma);
-
-	lab->conn->remote.last_map = NULL;
-	return lab;
-}
 
 static int setup_without_map(void **state)
 {
@@ -327,26 +318,14 @@ static void peer_write__odd__nothing_placed(void **state)
 static void peer_write__key_not_good__refused(void **state)
 {
 	(void)state;
-	for (unsigned i = 0; i < 6; i++) {
+	for (unsigned i = 0; i < BAD_KEYS; i++) {
 		struct lab *lab = open_without_map(false);
-		uint64_t address = (uintptr_t)lab->memory;
-		uint32_t key = i == 1 ? lab->read_only : lab->rkey;
+		uint64_t address;
+		uint32_t key = bad_key(lab, i, lab->read_only, &address);
 
-		if (i == 0)
-			key ^= 1u << 31;
-		else if (i == 2)
-			address += LAB_MEMORY - 7;
-		else if (i == 3)
-			address--;
-		else if (i == 4)
-			lab->pz.id++;
-		else if (i == 5)
-			soft_keys_invalidate(lab->adapter.keys, key);
 		peer_writes(lab, key, address, 8, 1);
 		lab_pass(lab);
-		assert_int_equal(lab->end, BROKEN);
-		assert_int_equal(atomic_load(&lab->conn->mine->failed),
-				 SHM_FAILED(SHM_FAILED_MESSAGE, DAT_DTO_ERR_REMOTE_ACCESS));
+		expect_refused(lab, SHM_FAILED_MESSAGE);
 		assert_int_equal(done_word(lab), 0);
 		expect_untouched(lab->memory - LAB_GUARD, LAB_MEMORY + 2 * LAB_GUARD);
 		close_lab(lab);

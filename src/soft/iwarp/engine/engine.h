@@ -50,8 +50,7 @@ struct iw_engine {
 	_Atomic bool is_stopping;
 	_Atomic uint64_t deadline_ns; /* earliest deadline of any connection; UINT64_MAX: none */
 	_Atomic uint32_t polled_count;
-	struct soft_driven
-		driven; /* by passes of threads that poll; one more for each 4 KiB moved */
+	struct soft_driven driven; /* by passes of threads that poll (poll.c) */
 
 	struct core_lock lock;	       /* leaf; guards the rest */
 	struct iw_conn *first;	       /* all connections */

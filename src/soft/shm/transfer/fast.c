@@ -370,34 +370,31 @@ CORE_INLINE bool take_entry_fast(struct shm_conn *conn, struct core_ep *ep,
 {
 	const uint8_t *payload;
 	struct shm_entry entry;
-	bool is_read;
+	bool is_taken;
 
-	if (!peek_entry(&conn->request_in, &entry, &payload))
-		return false;
-	is_read = entry.type == SHM_ENTRY_READ;
-	if ((!is_read && !is_whole(&entry)) || !take_acks(conn, ep, entry.done, dequeue))
+	if (!peek_entry(&conn->request_in, &entry, &payload) ||
+	    !take_acks(conn, ep, entry.done, dequeue))
 		return false;
 	switch (entry.type) {
 	case SHM_ENTRY_SEND:
-		if (!take_message(conn, ep, &entry, payload, dequeue))
-			return false;
+		is_taken = is_whole(&entry) && take_message(conn, ep, &entry, payload, dequeue);
 		break;
 	case SHM_ENTRY_WRITE:
-		if (!take_write_fast(conn, ep, &entry, payload))
-			return false;
+		is_taken = is_whole(&entry) && take_write_fast(conn, ep, &entry, payload);
 		break;
 	case SHM_ENTRY_READ:
-		if (!answer_read(conn, ep, &entry, payload))
-			return false;
+		is_taken = answer_read(conn, ep, &entry, payload);
 		break;
 	default:
-		return false;
+		is_taken = false;
 	}
+	if (!is_taken)
+		return false;
 	shm_consumer_take(&conn->request_in, entry.payload);
-	if (is_read)
-		return true;
-	conn->done++;
-	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, true);
+	if (entry.type != SHM_ENTRY_READ) {
+		conn->done++;
+		shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, true);
+	}
 	return true;
 }
 
@@ -478,8 +475,7 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 		shm_conn_flush(conn, false);
 	}
 	is_done = take_all(conn, ep, most, done, dequeue, &messages);
-	/* also if a pass may follow: what was declined may be a filler, which is no work any more
-	 */
+	/* in any case: what was declined may be a filler, which is no work any more */
 	if (shm_conn_is_flush_due(conn))
 		shm_conn_flush(conn, true);
 	if (!is_done)
