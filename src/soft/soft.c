@@ -21,6 +21,7 @@
 #include "soft/path.h"
 #include "soft/pins.h"
 #include "soft/shm/engine/active.h"
+#include "soft/shm/engine/attend.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/engine/sleep.h"
 #include "soft/shm/transfer/fast.h"
@@ -165,6 +166,21 @@ static int soft_arm(struct core_ia *ia)
 
 	iw_engine_arm(adapter->tcp);
 	return shm_engine_arm(adapter->shm);
+}
+
+static bool soft_attend_begin(struct core_ia *ia)
+{
+	return shm_attend_begin(soft_adapter_of(ia)->shm);
+}
+
+static int soft_attend(struct core_ia *ia)
+{
+	return shm_attend(soft_adapter_of(ia)->shm);
+}
+
+static void soft_attend_end(struct core_ia *ia)
+{
+	shm_attend_end(soft_adapter_of(ia)->shm);
 }
 
 static void soft_sleep_begin(struct core_ia *ia, struct core_sleep *sleep)
@@ -326,6 +342,9 @@ static const struct transport_ops soft_ops = {
 	.ia_close = soft_ia_close,
 	.progress = soft_progress,
 	.arm = soft_arm,
+	.attend_begin = soft_attend_begin,
+	.attend = soft_attend,
+	.attend_end = soft_attend_end,
 	.sleep_begin = soft_sleep_begin,
 	.sleep_end = soft_sleep_end,
 

@@ -4,6 +4,23 @@
 
 #include <errno.h>
 
+bool transport_no_attend_begin(struct core_ia *ia)
+{
+	(void)ia;
+	return false;
+}
+
+int transport_no_attend(struct core_ia *ia)
+{
+	(void)ia;
+	return 0;
+}
+
+void transport_no_attend_end(struct core_ia *ia)
+{
+	(void)ia;
+}
+
 void transport_no_sleep_begin(struct core_ia *ia, struct core_sleep *sleep)
 {
 	(void)ia;

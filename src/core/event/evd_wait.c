@@ -17,6 +17,7 @@
 /* A waiter finds events of these streams by polling. Other threads post all other events, such as
  * those of connections. */
 #define EVD_COMPLETION_FLAGS (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
+#define EVD_CONNECTION_FLAGS (DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG)
 
 static bool wait_is_over(void *arg)
 {
@@ -55,7 +56,8 @@ static DAT_RETURN wait_block_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us
 				 .cancelled = wait_cancelled,
 				 .arg = evd,
 				 .cancel_state = cancel_state,
-				 .is_event_driven = !(evd->flags & EVD_COMPLETION_FLAGS)};
+				 .is_event_driven = !(evd->flags & EVD_COMPLETION_FLAGS),
+				 .is_for_connections = evd->flags & EVD_CONNECTION_FLAGS};
 
 	core_evd_busy_locked(evd);
 	evd->has_waiter = true;

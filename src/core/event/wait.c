@@ -11,7 +11,8 @@
 #include "core/base/instance.h"
 #include "core/base/transport_ops.h"
 
-#define CANCEL_SLICE_NS 100000000u		       /* largest delay of a cancellation */
+#define CANCEL_SLICE_NS 100000000u /* largest delay of a cancellation */
+#define ATTEND_SPINS 10u	   /* a set-up takes several steps of both sides */
 #define WAIT_NO_LIMIT_NS UINT64_C(4000000000000000000) /* 126 years after boot */
 
 /*
@@ -47,13 +48,19 @@ void core_wait_cancel_restore(const struct core_wait_cancel *old)
 
 void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us)
 {
+	uint64_t spin_ns = wait->ia->settings.spin_us * 1000u;
 	uint64_t now = core_now_ns();
 
+	wait->is_attending =
+		wait->is_for_connections && spin_ns && wait->ia->ops->attend_begin(wait->ia);
 	wait->has_deadline = timeout_us != DAT_TIMEOUT_INFINITE;
 	wait->deadline_ns = now + (uint64_t)timeout_us * 1000u;
 	wait->cancel_test_ns = now + CANCEL_SLICE_NS;
-	/* a thread that waits for another one should not take the processor from it */
-	wait->spin_end_ns = wait->is_event_driven ? now : now + wait->ia->settings.spin_us * 1000u;
+	if (wait->is_attending)
+		spin_ns *= ATTEND_SPINS;
+	else if (wait->is_event_driven) /* do not take the processor from the other thread */
+		spin_ns = 0;
+	wait->spin_end_ns = now + spin_ns;
 	wait->is_interrupted = false;
 	wait->is_expired = false;
 }
@@ -176,10 +183,19 @@ static int wait_on_bell(struct core_wait *wait)
 
 /* --- awake --- */
 
+/* The transport's own thread takes over. */
+static void wait_attend_end(struct core_wait *wait)
+{
+	if (wait->is_attending)
+		wait->ia->ops->attend_end(wait->ia);
+	wait->is_attending = false;
+}
+
 static void wait_cancelled_awake(void *arg)
 {
 	struct core_wait *wait = arg;
 
+	wait_attend_end(wait);
 	wait->cancelled(wait->arg);
 }
 
@@ -220,11 +236,15 @@ static void wait_sleep_locked(struct core_wait *wait)
 static bool wait_poll(struct core_wait *wait)
 {
 	struct core_ia *ia = wait->ia;
+	int served;
 
 	if (ia->ops->progress(ia) > 0)
 		return false;
-	if (core_now_ns() < wait->spin_end_ns)
+	served = wait->is_attending ? ia->ops->attend(ia) : 0;
+	if (served > 0 || (served == 0 && core_now_ns() < wait->spin_end_ns))
 		return false;
+	wait_attend_end(wait);
+	wait->spin_end_ns = 0;
 	atomic_fetch_add(&ia->sleepers, 1);
 	if (ia->ops->arm(ia) <= 0)
 		return true;
@@ -266,4 +286,5 @@ void core_wait_locked(struct core_wait *wait)
 
 	while (!wait->is_over(wait->arg) && !wait->is_expired && !wait->is_interrupted)
 		has_test = wait_step_locked(wait, has_test);
+	wait_attend_end(wait);
 }

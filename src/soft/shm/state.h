@@ -5,6 +5,7 @@
 #ifndef SHM_STATE_H
 #define SHM_STATE_H
 
+#include "core/base/clock.h"
 #include "soft/shm/conn.h"
 
 static inline enum shm_state shm_conn_state(const struct shm_conn *conn)
@@ -15,6 +16,7 @@ static inline enum shm_state shm_conn_state(const struct shm_conn *conn)
 
 static inline void shm_conn_set_state(struct shm_conn *conn, enum shm_state state)
 {
+	atomic_store_explicit(&conn->engine->changed_ns, core_now_ns(), memory_order_relaxed);
 	atomic_store_explicit(&conn->state, (uint32_t)state, memory_order_release);
 }
 

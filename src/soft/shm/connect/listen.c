@@ -138,7 +138,7 @@ static int take_socket(struct shm_listener *listener, int *place)
 	pthread_mutex_lock(&listener->lock);
 	fd = *place;
 	if (fd >= 0)
-		epoll_ctl(listener->engine->service.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+		epoll_ctl(listener->engine->sockets_fd, EPOLL_CTL_DEL, fd, NULL);
 	*place = -1;
 	pthread_mutex_unlock(&listener->lock);
 	return fd;
@@ -301,7 +301,7 @@ static struct shm_listener *new_listener(struct shm_engine *engine, struct core_
 static int watch(const struct shm_listener *listener, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = listener->id};
-	int epoll_fd = listener->engine->service.epoll_fd;
+	int epoll_fd = listener->engine->sockets_fd;
 
 	return fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }

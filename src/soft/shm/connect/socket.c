@@ -357,7 +357,7 @@ int shm_conn_epoll_add(struct shm_conn *conn)
 	 * set before: the service thread may remove it, or destroy an arriving connection, at once
 	 */
 	atomic_store_explicit(&conn->is_in_epoll, true, memory_order_relaxed);
-	if (!epoll_ctl(conn->engine->service.epoll_fd, EPOLL_CTL_ADD, conn->fd, &event))
+	if (!epoll_ctl(conn->engine->sockets_fd, EPOLL_CTL_ADD, conn->fd, &event))
 		return 0;
 	atomic_store_explicit(&conn->is_in_epoll, false, memory_order_relaxed);
 	return -errno;
@@ -367,7 +367,7 @@ void shm_conn_epoll_remove(struct shm_conn *conn)
 {
 	/* explicitly: a copy of the socket in a child would keep the entry alive */
 	if (atomic_exchange_explicit(&conn->is_in_epoll, false, memory_order_relaxed))
-		epoll_ctl(conn->engine->service.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+		epoll_ctl(conn->engine->sockets_fd, EPOLL_CTL_DEL, conn->fd, NULL);
 }
 
 bool shm_conn_has_hung_up(const struct shm_conn *conn)

@@ -4,10 +4,10 @@
  * folder holds what drives connections; the connections themselves are in connect/ and transfer/.
  *
  * Locks. The lock of an endpoint guards the data of its connection. An arriving connection that the
- * core does not know yet belongs to the service thread. The engine's own lock guards the tables and
- * lists below and is a leaf (rank 9): nothing is called with it held. Connections, listeners and
- * processes of peers are found by numbers in one table, so an epoll event or a list entry of a
- * destroyed object finds nothing.
+ * core does not know yet belongs to the holder of `service_lock`. The engine's own lock guards the
+ * tables and lists below and is a leaf (rank 9): nothing is called with it held. Connections,
+ * listeners and processes of peers are found by numbers in one table, so an epoll event or a list
+ * entry of a destroyed object finds nothing.
  *
  * Progress. Every established connection is either armed or disarmed. If it is armed, the peer
  * sends one packet when it publishes something, which wakes the service thread. If it is disarmed,
@@ -63,6 +63,7 @@ struct shm_slot {
 
 /* The number of the event descriptor in epoll; no slot has it. */
 #define SHM_ID_KICK UINT64_MAX
+#define SHM_ID_SOCKETS (UINT64_MAX - 1) /* and of the set of sockets */
 
 /* Polls in a millisecond by a thread that polls in a loop: it makes thousands. */
 #define SHM_DRIVEN_POLLS 512u
@@ -76,6 +77,16 @@ struct shm_engine {
 	struct shm_dir *dir; /* where other containers look for us (connect/dir.h); NULL: nowhere */
 	uint8_t token[SHM_TOKEN_SIZE]; /* a peer that can read it can read this process */
 	struct soft_thread service;
+	int sockets_fd; /* the epoll set of all sockets and processes, in that of the service */
+
+	/*
+	 * Held by the thread that serves sockets, connections with deadlines and arriving ones: the
+	 * service thread, or one that attends (attend.h). Before all other locks.
+	 */
+	pthread_mutex_t service_lock;
+	_Atomic bool is_attended;      /* a thread of the consumer attends */
+	_Atomic uint64_t changed_ns;   /* when the state of a connection last changed; a hint */
+	_Atomic uint64_t pause_end_ns; /* no thread begins to attend before; a hint */
 
 	_Atomic uint32_t refs;	       /* adapter, thread, connections */
 	_Atomic bool is_stopping;      /* ia_close was called */

@@ -119,38 +119,62 @@ static void drop_arriving(struct shm_engine *engine)
 		shm_conn_put(conn);
 }
 
+int shm_service_sockets(struct shm_engine *engine)
+{
+	struct epoll_event events[EVENTS];
+	int count = epoll_wait(engine->sockets_fd, events, EVENTS, 0);
+	int i;
+
+	for (i = 0; i < count && !atomic_load(&engine->is_stopping); i++)
+		service_event(engine, events[i].data.u64);
+	return count;
+}
+
+/* Something was reported, or the time is over. */
+static void service_turn(struct shm_engine *engine)
+{
+	if (atomic_exchange(&engine->is_serving, false))
+		core_srq_serve_all(engine->ia);
+	shm_service_pending(engine);
+	shm_service_deadlines(engine);
+	if (atomic_load(&engine->disarmed) > 0 ||
+	    atomic_load_explicit(&engine->has_more, memory_order_relaxed))
+		service_progress(engine);
+}
+
+/* Waits for events, and reads those of sockets. */
+static void service_wait(struct shm_engine *engine)
+{
+	struct epoll_event events[2];
+	int count = epoll_wait(engine->service.epoll_fd, events, 2, service_timeout(engine));
+	int i;
+
+	pthread_mutex_lock(&engine->service_lock);
+	for (i = 0; i < count && !atomic_load(&engine->is_stopping); i++) {
+		if (events[i].data.u64 == SHM_ID_KICK)
+			soft_thread_kicked(&engine->service);
+		else
+			(void)shm_service_sockets(engine);
+	}
+	if (!atomic_load(&engine->is_stopping))
+		service_turn(engine);
+	pthread_mutex_unlock(&engine->service_lock);
+}
+
 void *shm_service_run(void *argument)
 {
 	struct shm_engine *engine = argument;
-	struct epoll_event events[EVENTS];
 	struct soft_guard guard;
 
 	(void)pthread_setname_np(pthread_self(), "dat-shm");
 	soft_is_library_thread = true;
 	soft_guard_begin(&guard, engine->adapter->keys);
-	while (!atomic_load(&engine->is_stopping)) {
-		int count = epoll_wait(engine->service.epoll_fd, events, EVENTS,
-				       service_timeout(engine));
-		int i;
-
-		for (i = 0; i < count && !atomic_load(&engine->is_stopping); i++) {
-			if (events[i].data.u64 == SHM_ID_KICK)
-				soft_thread_kicked(&engine->service);
-			else
-				service_event(engine, events[i].data.u64);
-		}
-		if (atomic_load(&engine->is_stopping))
-			break;
-		if (atomic_exchange(&engine->is_serving, false))
-			core_srq_serve_all(engine->ia);
-		shm_service_pending(engine);
-		shm_service_deadlines(engine);
-		if (atomic_load(&engine->disarmed) > 0 ||
-		    atomic_load_explicit(&engine->has_more, memory_order_relaxed))
-			service_progress(engine);
-	}
+	while (!atomic_load(&engine->is_stopping))
+		service_wait(engine);
+	pthread_mutex_lock(&engine->service_lock);
 	drop_arriving(engine);
 	shm_keep_expire(engine, UINT64_MAX);
+	pthread_mutex_unlock(&engine->service_lock);
 	soft_guard_end(&guard);
 	shm_engine_put(engine);
 	return NULL;

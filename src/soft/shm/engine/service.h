@@ -17,6 +17,8 @@ struct shm_conn;
 
 /* The thread's main function. */
 void *shm_service_run(void *engine);
+/* Serves the sockets that are readable; returns how many there were. `service_lock` is held. */
+int shm_service_sockets(struct shm_engine *engine);
 /* Does a thread of the consumer drive the connections? */
 bool shm_service_is_driven(struct shm_engine *engine);
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* See attend.h. */
+#include "soft/shm/engine/attend.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+
+#include "core/base/clock.h"
+#include "soft/shm/engine/engine.h"
+#include "soft/shm/engine/service.h"
+
+#define RECENT_NS 1000000u  /* after a connection has changed, the next change is near */
+#define LOST_NS 500000u	    /* whoever had the processor for so long is not the peer */
+#define PAUSE_NS 100000000u /* after that */
+
+static void tell_service(struct shm_engine *engine, uint32_t events)
+{
+	struct epoll_event event = {.events = events, .data.u64 = SHM_ID_SOCKETS};
+
+	/* cannot fail: both descriptors are open, and one is in the set of the other */
+	(void)epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_MOD, engine->sockets_fd, &event);
+}
+
+static bool is_worthwhile(struct shm_engine *engine)
+{
+	uint64_t changed = atomic_load_explicit(&engine->changed_ns, memory_order_relaxed);
+	uint64_t pause_end = atomic_load_explicit(&engine->pause_end_ns, memory_order_relaxed);
+	uint64_t now = core_now_ns();
+
+	/* `changed` may be newer than `now` */
+	return changed + RECENT_NS > now && pause_end <= now;
+}
+
+bool shm_attend_begin(struct shm_engine *engine)
+{
+	if (!is_worthwhile(engine) || atomic_exchange(&engine->is_attended, true))
+		return false;
+	tell_service(engine, 0);
+	return true;
+}
+
+/*
+ * The peer may share the processor. If another thread does, one that computes, it keeps the
+ * processor until the end of its slice: -1. A thread that sleeps gets it back at once.
+ */
+static int yield(struct shm_engine *engine)
+{
+	uint64_t begin = core_now_ns();
+	uint64_t end;
+
+	sched_yield();
+	end = core_now_ns();
+	if (end - begin < LOST_NS)
+		return 0;
+	atomic_store_explicit(&engine->pause_end_ns, end + PAUSE_NS, memory_order_relaxed);
+	return -1;
+}
+
+int shm_attend(struct shm_engine *engine)
+{
+	int count = 0;
+
+	/* if the service thread is at work, this thread does not wait for it */
+	if (!pthread_mutex_trylock(&engine->service_lock)) {
+		if (!atomic_load(&engine->is_stopping))
+			count = shm_service_sockets(engine);
+		pthread_mutex_unlock(&engine->service_lock);
+	}
+	return count > 0 ? count : yield(engine);
+}
+
+void shm_attend_end(struct shm_engine *engine)
+{
+	/* epoll reports at once what is ready by now */
+	tell_service(engine, EPOLLIN);
+	atomic_store(&engine->is_attended, false);
+}
