@@ -84,6 +84,7 @@ static void *closer_run(void *unused)
 
 		core_slab_free(closing, sizeof(*closing));
 		/* the threads are few: they need not wait where waiting can be avoided */
+		soft_fd_await_children();
 		setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
 		close(fd);
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * The list of descriptors that a forked child closes. It is a bitmap by descriptor number: adding
- * and removing is cheap with thousands of connections, and the child may do nothing but close(2).
+ * and removing is cheap with thousands of connections, and the child may do nothing but system
+ * calls.
  *
  * No lock is held while a file is closed, because that can block: the last close of a socket closes
  * the descriptors in its queue, too. A lock would pass that on to every fork of the process. But a
@@ -9,13 +10,18 @@
  * dup3(2) first replaces the file by the placeholder, an event descriptor, whose close never
  * blocks. The number is listed all the time, and in the child it stands for the file or for the
  * placeholder.
+ *
+ * The last close of a file must not be that of a child either. So parent and child share a count of
+ * the children that still have copies, and a closer (closer.h) waits for them.
  */
 #include "soft/fds.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
@@ -33,6 +39,7 @@
 #endif
 
 #define WORD_BITS 64u
+#define CHILDREN_MS 1000u /* for so long a closer waits for children */
 
 static pthread_once_t fds_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t fds_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -41,10 +48,31 @@ static uint64_t *fds_words;
 static size_t fds_word_count;
 static size_t fds_count;	 /* listed descriptors */
 static int fds_placeholder = -1; /* open while any is listed */
+/* Children that have not closed their copies yet; shared with them. NULL: not counted. */
+static _Atomic uint32_t *fds_children;
+
+static void map_children(void *place)
+{
+	void *memory = mmap(place, sizeof(*fds_children), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS | (place ? MAP_FIXED : 0), -1, 0);
+
+	fds_children = memory == MAP_FAILED ? NULL : memory;
+}
 
 static void fds_prepare(void)
 {
 	pthread_mutex_lock(&fds_lock);
+	if (fds_count && fds_children)
+		atomic_fetch_add(fds_children, 1);
+}
+
+/* A parent that has waited for too long sets the count to 0. */
+static void child_has_closed(void)
+{
+	uint32_t count = atomic_load(fds_children);
+
+	while (count && !atomic_compare_exchange_weak(fds_children, &count, count - 1))
+		;
 }
 
 static void fds_parent(void)
@@ -65,12 +93,16 @@ static void fds_child(void)
 	if (fds_placeholder >= 0)
 		close(fds_placeholder);
 	fds_placeholder = -1;
+	if (fds_count && fds_children)
+		child_has_closed();
 	fds_count = 0;
+	map_children(fds_children); /* its own, for its children */
 	pthread_mutex_unlock(&fds_lock);
 }
 
 static void fds_init(void)
 {
+	map_children(NULL);
 	pthread_atfork(fds_prepare, fds_parent, fds_child);
 }
 
@@ -205,6 +237,19 @@ bool soft_fd_remove(int fd)
 		fds_remove_locked(fd);
 	pthread_mutex_unlock(&fds_lock);
 	return is_listed;
+}
+
+void soft_fd_await_children(void)
+{
+	unsigned waits;
+
+	if (!fds_children)
+		return;
+	for (waits = 0; waits < CHILDREN_MS && atomic_load(fds_children); waits++)
+		poll(NULL, 0, 1);
+	/* the fork failed, or the child was killed or is stopped */
+	if (waits == CHILDREN_MS)
+		atomic_store(fds_children, 0);
 }
 
 /*

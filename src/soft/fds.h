@@ -47,6 +47,12 @@ void soft_fd_close(int fd);
 bool soft_fd_remove(int fd);
 
 /*
+ * Waits until the children that exist have closed their copies of listed descriptors, so that a
+ * close by the caller is the last one; not longer than a second.
+ */
+void soft_fd_await_children(void);
+
+/*
  * Creates a listed memory file of that size, which can be sealed; -errno. -EFBIG: the size exceeds
  * RLIMIT_FSIZE.
  */

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "peer.h"
 #include "lingering.h"
@@ -24,10 +25,19 @@ static pthread_t watched_by;
 static char watched_name[16];
 static _Atomic int creations_that_fail;
 
+/* a descriptor that a child closes when it may */
+static int held = -1;
+static int child_may[2];
+static pid_t parent;
+
 int __real_close(int fd);
 int __wrap_close(int fd);
 int __wrap_close(int fd)
 {
+	char byte;
+
+	if (fd == held && getpid() != parent)
+		(void)!read(child_may[0], &byte, 1);
 	if (fd == atomic_load(&watched)) {
 		watched_by = pthread_self();
 		(void)pthread_getname_np(watched_by, watched_name, sizeof(watched_name));
@@ -193,6 +203,43 @@ static void close_listed__listed__removed_and_closed(void **state)
 	close(end);
 }
 
+/*
+ * CONN-GEN-09: the child of a fork closes its copies of what is listed, which must not be the last
+ * ones: its fork would wait.
+ */
+static void close_listed__child_has_a_copy__closed_after_it(void **state)
+{
+	struct lingering slow;
+	int end, child_end, fd;
+	pid_t child;
+
+	(void)state;
+	lingering_open_nested(&slow, LINGER_S);
+	fd = slow.fd;
+	child_end = make_pipe(&end);
+	assert_int_equal(pipe2(child_may, O_CLOEXEC), 0);
+	assert_int_equal(soft_fd_add(fd), 0);
+	parent = getpid();
+	held = fd;
+	child = fork();
+	assert_int_not_equal(child, -1);
+	if (!child)
+		_exit(0);
+	close(child_end);
+	soft_closer_close_listed(fd);
+	/* time for a closer that does not wait for the child */
+	for (int i = 0; i < 100 && is_open(fd); i++)
+		poll(NULL, 0, 1);
+	assert_true(is_open(fd));
+	assert_int_equal(write(child_may[1], "", 1), 1);
+	await_end(end);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	held = -1;
+	close(child_may[0]);
+	close(child_may[1]);
+	lingering_release(&slow);
+}
+
 static int memory_file(size_t size, unsigned int seals)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -297,6 +344,7 @@ int main(void)
 		cmocka_unit_test(close__many__all_closed),
 		cmocka_unit_test(close__no_thread__closed_with_the_next_one),
 		cmocka_unit_test(close_listed__listed__removed_and_closed),
+		cmocka_unit_test(close_listed__child_has_a_copy__closed_after_it),
 		cmocka_unit_test(close_passed__memory_file__closed_at_once),
 		cmocka_unit_test(close_passed__anything_else__closed_by_another_thread),
 		cmocka_unit_test(close__in_a_child__closed),
