@@ -16,11 +16,26 @@ static void begin_group(struct soft_driven *driven, uint64_t polls, uint64_t now
 /* The group ended in time. Storing the thread costs system calls, so not each time. */
 static void note_thread(struct soft_driven *driven, uint64_t now)
 {
+	uint64_t used_ns;
+
 	SET(driven->last_ns, now);
 	if (now - GET(driven->stored_ns) < SOFT_DRIVEN_GROUP / 4)
 		return;
 	SET(driven->stored_ns, now);
 	soft_poller_store(&driven->poller);
+	(void)soft_mark_move(&driven->mark, &used_ns);
+}
+
+/*
+ * Did the group take no longer than `limit`? The mark may be older than the group by a quarter of
+ * SOFT_DRIVEN_GROUP: then the answer is no too often.
+ */
+static bool is_in_time(struct soft_driven *driven, uint64_t now, uint64_t limit)
+{
+	uint64_t used_ns;
+
+	return now - GET(driven->began_ns) <= limit ||
+	       (soft_mark_move(&driven->mark, &used_ns) && used_ns <= limit);
 }
 
 void soft_driven_end_group(struct soft_driven *driven, uint64_t polls, uint32_t least)
@@ -30,7 +45,7 @@ void soft_driven_end_group(struct soft_driven *driven, uint64_t polls, uint32_t 
 
 	/* a few polls may count for many, and take as long */
 	if (count > 0 && least &&
-	    now - GET(driven->began_ns) <= SOFT_DRIVEN_GROUP * (uint64_t)count / least)
+	    is_in_time(driven, now, SOFT_DRIVEN_GROUP * (uint64_t)count / least))
 		note_thread(driven, now);
 	begin_group(driven, polls, now);
 }

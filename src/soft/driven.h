@@ -7,7 +7,8 @@
  *
  * A thread that polled and has no processor now continues later. Taking over its work would only
  * take more processor time from it, and each peer would have to wake the service thread for each
- * message.
+ * message. For the same reason, time in which the thread had no processor does not count for a
+ * group; but time in which it slept does.
  */
 #ifndef SOFT_DRIVEN_H
 #define SOFT_DRIVEN_H
@@ -30,6 +31,7 @@ struct soft_driven {
 	_Atomic uint64_t last_ns;   /* when a group last ended in time; 0: never */
 	_Atomic uint64_t stored_ns; /* when the thread that ended one was last stored */
 	struct soft_poller poller;
+	struct soft_mark mark; /* where a group last ended late, or `poller` was stored */
 };
 
 void soft_driven_end_group(struct soft_driven *driven, uint64_t polls, uint32_t least);

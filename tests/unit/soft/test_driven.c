@@ -30,6 +30,25 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 	return 0;
 }
 
+/* The processor time of the thread that polls, and what it has of each millisecond. */
+static uint64_t cpu, marked;
+static unsigned share;
+static bool has_slept;
+static unsigned moved;
+
+bool soft_mark_move(struct soft_mark *mark, uint64_t *used_ns)
+{
+	bool is_same = mark->id == 7 && !has_slept;
+
+	assert_ptr_equal(mark, &driven.mark);
+	*used_ns = cpu - marked;
+	marked = cpu;
+	has_slept = false;
+	mark->id = 7;
+	moved++;
+	return is_same;
+}
+
 /* What the kernel would tell of the thread that polls. */
 static bool is_preempted;
 static unsigned asked, stored;
@@ -54,6 +73,13 @@ bool soft_poller_is_preempted(const struct soft_poller *poller, uint64_t most_ns
 	return is_preempted && poller->id;
 }
 
+/* The thread computes for so long. */
+static void pass(uint64_t ns)
+{
+	now += ns;
+	cpu += ns;
+}
+
 static bool check(void)
 {
 	return soft_is_driven(&driven, now);
@@ -62,13 +88,15 @@ static bool check(void)
 /* Makes that many polls in that time, then a check by the service thread. */
 static bool check_after(uint64_t polls, uint64_t ns)
 {
-	uint64_t begin = now;
+	uint64_t begin = now, cpu_begin = cpu;
 
 	for (uint64_t i = 1; i <= polls; i++) {
 		now = begin + ns * i / polls;
+		cpu = cpu_begin + ns * share / 100 * i / polls;
 		soft_driven_count(&driven, 1, POLLS);
 	}
 	now = begin + ns;
+	cpu = cpu_begin + ns * share / 100;
 	return check();
 }
 
@@ -77,6 +105,10 @@ static int setup(void **state)
 	(void)state;
 	driven = (struct soft_driven){.polls = 0};
 	now = UINT64_C(5000) * MS;
+	cpu = marked = 0;
+	share = 100;
+	has_slept = false;
+	moved = 0;
 	is_preempted = false;
 	asked = 0;
 	stored = 0;
@@ -176,12 +208,48 @@ static void driven__has_no_processor_for_long__is_not(void **state)
 	assert_true(check_after(50000, MS));
 }
 
+/* It shares the processor: the time in which others have it does not count. */
+static void driven__shares_the_processor__is_driven(void **state)
+{
+	(void)state;
+	share = 25;
+	(void)check_after(POLLS, 3 * MS); /* the first one sets the mark */
+	for (unsigned i = 0; i < 100; i++)
+		assert_true(check_after(POLLS, 3 * MS));
+	/* and with that share it polls too rarely */
+	for (unsigned i = 0; i < 100; i++)
+		assert_false(check_after(POLLS, 6 * MS));
+}
+
+/* COMPAT-46: a thread that sleeps between its polls does not drive the connections. */
+static void driven__sleeps_between_polls__never(void **state)
+{
+	(void)state;
+	share = 5;
+	for (unsigned i = 0; i < 100; i++) {
+		has_slept = true;
+		assert_false(check_after(POLLS, 10 * MS));
+	}
+}
+
+/* COMPAT-46: nor do two threads that poll rarely, whatever each has used. */
+static void driven__another_thread_set_the_mark__never(void **state)
+{
+	(void)state;
+	share = 5;
+	for (unsigned i = 0; i < 100; i++) {
+		driven.mark.id = 8;
+		assert_false(check_after(POLLS, 10 * MS));
+	}
+}
+
 /* Its processor time is stored now and then, not with each group. */
 static void driven__polls_all_the_time__thread_stored_four_times_in_a_ms(void **state)
 {
 	(void)state;
 	assert_true(check_after(50000, MS));
 	assert_in_range(stored, 3, 4);
+	assert_int_equal(moved, stored + 1); /* the first group began at time 0 */
 	assert_true(check_after(1000000, 10u * MS));
 	assert_in_range(stored, 36, 44);
 }
@@ -191,13 +259,13 @@ static void driven__few_polls_that_count_for_many__is_driven(void **state)
 {
 	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
-		now += 3 * MS;
+		pass(3 * MS);
 		soft_driven_count(&driven, 8 * POLLS, POLLS);
 		assert_int_equal(check(), i > 0);
 	}
 	/* each counts for too few */
 	for (unsigned i = 0; i < 20; i++) {
-		now += 3 * MS;
+		pass(3 * MS);
 		soft_driven_count(&driven, 2 * POLLS, POLLS);
 		assert_false(check());
 	}
@@ -265,6 +333,9 @@ int main(void)
 		TEST(driven__pauses_for_a_moment__is_still_driven),
 		TEST(driven__has_no_processor__is_still_driven),
 		TEST(driven__has_no_processor_for_long__is_not),
+		TEST(driven__shares_the_processor__is_driven),
+		TEST(driven__sleeps_between_polls__never),
+		TEST(driven__another_thread_set_the_mark__never),
 		TEST(driven__polls_all_the_time__thread_stored_four_times_in_a_ms),
 		TEST(driven__few_polls_that_count_for_many__is_driven),
 		TEST(driven__never_polled__kernel_not_asked),

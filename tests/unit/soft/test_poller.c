@@ -20,6 +20,7 @@
 #define TRIES 100000
 
 static struct soft_poller poller;
+static struct soft_mark mark;
 
 static void wait_stored(void)
 {
@@ -48,6 +49,7 @@ static int setup(void **state)
 {
 	(void)state;
 	atomic_store(&poller.id, 0);
+	mark = (struct soft_mark){.id = 0};
 	return 0;
 }
 
@@ -222,6 +224,90 @@ static void store__in_a_child__its_own_number(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* --- marks --- */
+
+static uint64_t cpu_now(void)
+{
+	struct timespec time;
+
+	assert_int_equal(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time), 0);
+	return (uint64_t)time.tv_sec * 1000 * MS + (uint64_t)time.tv_nsec;
+}
+
+/* Moves it until this thread has not slept meanwhile, which it may have in a page fault. */
+static uint64_t move_awake(void)
+{
+	uint64_t used;
+	int tries = 0;
+
+	while (!soft_mark_move(&mark, &used))
+		assert_true(++tries < TRIES);
+	return used;
+}
+
+/* Only the processor time of this thread counts. */
+static void move__computed_meanwhile__that_time(void **state)
+{
+	uint64_t begin, used = 0;
+
+	(void)state;
+	do { /* until the thread was not interrupted by a sleep */
+		(void)move_awake();
+		begin = cpu_now();
+		while (cpu_now() < begin + 2 * MS)
+			;
+	} while (!soft_mark_move(&mark, &used));
+	assert_in_range(used, 2 * MS - 10000, cpu_now() - begin + MS);
+}
+
+static void move__yielded_meanwhile__still_awake(void **state)
+{
+	uint64_t used;
+	int tries = 0;
+
+	(void)state;
+	do {
+		(void)move_awake();
+		sched_yield();
+		assert_true(++tries < TRIES);
+	} while (!soft_mark_move(&mark, &used));
+}
+
+static void move__slept_meanwhile__false(void **state)
+{
+	const struct timespec moment = {.tv_nsec = 1};
+	uint64_t used;
+
+	(void)state;
+	(void)move_awake();
+	assert_int_equal(clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL), 0);
+	assert_false(soft_mark_move(&mark, &used));
+	(void)move_awake();
+}
+
+static void *move_once(void *unused)
+{
+	uint64_t used;
+
+	(void)unused;
+	(void)soft_mark_move(&mark, &used);
+	return NULL;
+}
+
+static void move__other_thread_set_it__false(void **state)
+{
+	pthread_t thread;
+	uint64_t used;
+
+	(void)state;
+	assert_false(soft_mark_move(&mark, &used)); /* nobody has */
+	(void)move_awake();
+	thread = start(move_once, NULL);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_false(soft_mark_move(&mark, &used));
+	(void)move_awake();
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup(f, setup)
@@ -233,6 +319,10 @@ int main(void)
 		TEST(preempted__nobody_has_polled__false),
 		TEST(store__two_threads__the_last_one),
 		TEST(store__in_a_child__its_own_number),
+		TEST(move__computed_meanwhile__that_time),
+		TEST(move__yielded_meanwhile__still_awake),
+		TEST(move__slept_meanwhile__false),
+		TEST(move__other_thread_set_it__false),
 	};
 
 	return cmocka_run_group_tests_name("soft poller", tests, NULL, NULL);
