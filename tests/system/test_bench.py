@@ -12,6 +12,10 @@ import tempfile
 from testing import (ADAPTER, BUILD, SOURCE, Skip, WAIT_S, contains, equal, main, run, shared_names,
                      started)
 
+sys.path.insert(0, str(SOURCE / "bench"))
+# pylint: disable=wrong-import-position
+import states  # noqa: E402
+
 COMPARE = str(SOURCE / "bench" / "compare")
 ALLTOALL = str(BUILD / "bench" / "alltoall")
 RAW = str(BUILD / "bench" / "raw")
@@ -69,6 +73,44 @@ def compare__only__the_rows_with_that_title():
     eventfd, = report["samples"]["raw eventfd"]
     equal(row["theirs"], 2 * eventfd["p50"])
     equal(row["ours"], report["samples"]["ring write 8, asleep"][0]["p50"])
+
+
+def at(*lines):
+    """A sample with the times of a cache line before and after it."""
+    return {"line": list(lines)}
+
+
+def limit_of__times_of_a_run__between_the_states():
+    near, far = at(0.05, 0.07), at(0.25, 0.27)
+    limit = states.limit_of([near, far, at(0.06, 0.26)])
+    assert 0.07 < limit < 0.25, limit
+    equal([states.state_of(sample, limit) for sample in (near, far, at(0.06, 0.26), at(0.26, 0.06))],
+          ["close", "far", "mixed", "mixed"])
+    equal(states.limit_of([near, at(0.08, 0.1)]), None)
+    equal(states.limit_of([]), None)
+    equal(states.state_of(far, None), "same")
+
+
+def comparable__two_states__the_one_that_both_sides_share():
+    near, far, changed = at(0.05, 0.05), at(0.25, 0.25), at(0.05, 0.25)
+    equal(states.comparable([[near, near, far], [far, near, near]], 0.1),
+          ("close", [[near, near], [near, near]]))
+    equal(states.comparable([[near, far, far], [far, near, near]], 0.1),
+          ("close", [[near], [near, near]]))
+    equal(states.comparable([[near, near, far], [far, far, changed]], 0.1),
+          ("far", [[far], [far, far]]))
+    equal(states.comparable([[near], [changed, far]], 0.1), ("mixed", [[near], [changed, far]]))
+    equal(states.comparable([[near, far]], None), ("same", [[near, far]]))
+
+
+def measure_steadily__state_changes__measured_again():
+    lines = iter([0.05, 0.25, 0.25])
+    numbers = iter(range(9))
+    equal(states.measure_steadily(lambda: {"p50": next(numbers)}, lambda: next(lines)),
+          {"p50": 1, "line": [0.25, 0.25]})
+    lines = iter([0.05, 0.25] * 9)
+    equal(states.measure_steadily(lambda: {"p50": next(numbers)}, lambda: next(lines))["p50"],
+          1 + states.TRIES)
 
 
 def compare__no_build_folder__status_2():
