@@ -22,6 +22,7 @@
 struct closing {
 	struct closing *next;
 	int fd;
+	bool is_listed; /* in the list of fds.h, until it is closed */
 };
 
 static pthread_once_t closer_once = PTHREAD_ONCE_INIT;
@@ -81,12 +82,17 @@ static void *closer_run(void *unused)
 	(void)pthread_setname_np(pthread_self(), "dat-closer");
 	while ((closing = take_oldest()) != NULL) {
 		int fd = closing->fd;
+		bool is_listed = closing->is_listed;
 
 		core_slab_free(closing, sizeof(*closing));
 		/* the threads are few: they need not wait where waiting can be avoided */
-		soft_fd_await_children();
 		setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-		close(fd);
+		if (is_listed) {
+			soft_fd_await_children();
+			soft_fd_close(fd);
+		} else {
+			close(fd);
+		}
 	}
 	return NULL;
 }
@@ -131,19 +137,17 @@ static bool append(struct closing *closing)
 	return is_needed;
 }
 
-void soft_closer_close(int fd)
+static void close_later(int fd, bool is_listed)
 {
 	struct closing *closing;
 
-	if (fd < 0)
-		return;
 	pthread_once(&closer_once, closer_init);
 	closing = core_slab_alloc(sizeof(*closing));
 	if (!closing) {
 		core_log(CORE_LOG_ERROR, "no memory to close descriptor %d; it stays open", fd);
 		return;
 	}
-	*closing = (struct closing){.fd = fd};
+	*closing = (struct closing){.fd = fd, .is_listed = is_listed};
 	if (!append(closing) || create_thread() == 0)
 		return;
 	/* the next one tries again */
@@ -153,10 +157,16 @@ void soft_closer_close(int fd)
 	pthread_mutex_unlock(&closer_lock);
 }
 
+void soft_closer_close(int fd)
+{
+	if (fd >= 0)
+		close_later(fd, false);
+}
+
 void soft_closer_close_listed(int fd)
 {
-	if (soft_fd_remove(fd))
-		soft_closer_close(fd);
+	if (soft_fd_is_listed(fd))
+		close_later(fd, true);
 }
 
 static bool is_quickly_closed(int fd, bool is_peer_trusted)

@@ -11,8 +11,8 @@
  * blocks. The number is listed all the time, and in the child it stands for the file or for the
  * placeholder.
  *
- * The last close of a file must not be that of a child either. So parent and child share a count of
- * the children that still have copies, and a closer (closer.h) waits for them.
+ * A child's close should not be the last one of such a file either. So parent and child share a
+ * count of the children that still have copies, and a closer (closer.h) waits for them.
  */
 #include "soft/fds.h"
 
@@ -227,14 +227,12 @@ void soft_fd_close(int fd)
 		close(fd);
 }
 
-bool soft_fd_remove(int fd)
+bool soft_fd_is_listed(int fd)
 {
 	bool is_listed;
 
 	pthread_mutex_lock(&fds_lock);
 	is_listed = is_listed_locked(fd);
-	if (is_listed)
-		fds_remove_locked(fd);
 	pthread_mutex_unlock(&fds_lock);
 	return is_listed;
 }

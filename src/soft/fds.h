@@ -43,12 +43,12 @@ int soft_fd_add(int fd);
  */
 void soft_fd_close(int fd);
 
-/* Removes a descriptor from the list; the caller closes it. False: it is not listed. */
-bool soft_fd_remove(int fd);
+bool soft_fd_is_listed(int fd);
 
 /*
- * Waits until the children that exist have closed their copies of listed descriptors, so that a
- * close by the caller is the last one; not longer than a second.
+ * Waits until the children of earlier forks have closed their copies of listed descriptors; not
+ * longer than a second. Children that vfork or posix_spawn creates do not close theirs before they
+ * exec.
  */
 void soft_fd_await_children(void);
 

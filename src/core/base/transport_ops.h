@@ -67,8 +67,8 @@ struct transport_ops {
 	 * For a thread that waits for an event of a connection. If attend_begin returns true, the
 	 * thread calls attend in a loop, then attend_end; meanwhile the transport's own thread
 	 * leaves set-ups and ends of connections to it. attend serves what has arrived and returns
-	 * > 0, or 0: nothing has; < 0: the thread should sleep instead. It yields the processor.
-	 * attend: no core lock held.
+	 * > 0. If it finds nothing, it yields the processor and returns 0, or < 0: the thread
+	 * should sleep instead. attend: no core lock held.
 	 */
 	bool (*attend_begin)(struct core_ia *ia);
 	int (*attend)(struct core_ia *ia);

@@ -14,9 +14,9 @@
 #include "core/event/evd.h"
 #include "core/event/wait.h"
 
-/* A waiter finds events of these streams by polling. Other threads post all other events, such as
- * those of connections. */
+/* A waiter finds events of these streams by polling. Other threads post all other events. */
 #define EVD_COMPLETION_FLAGS (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
+/* For these the waiter may attend in place of another thread. */
 #define EVD_CONNECTION_FLAGS (DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG)
 
 static bool wait_is_over(void *arg)

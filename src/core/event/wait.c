@@ -13,6 +13,7 @@
 
 #define CANCEL_SLICE_NS 100000000u /* largest delay of a cancellation */
 #define ATTEND_SPINS 10u	   /* a set-up takes several steps of both sides */
+#define ATTEND_MAX_NS 1000000u	   /* a signal does not end a wait before it sleeps */
 #define WAIT_NO_LIMIT_NS UINT64_C(4000000000000000000) /* 126 years after boot */
 
 /*
@@ -46,21 +47,32 @@ void core_wait_cancel_restore(const struct core_wait_cancel *old)
 	pthread_setcanceltype(old->type, NULL);
 }
 
+static uint64_t attend_ns(const struct core_wait *wait)
+{
+	uint64_t ns = wait->ia->settings.spin_us * 1000u * ATTEND_SPINS;
+
+	return ns < ATTEND_MAX_NS ? ns : ATTEND_MAX_NS;
+}
+
+/* Not if the wait ends before: a thread that yields the processor may get it back late. */
+static bool may_attend(const struct core_wait *wait, DAT_TIMEOUT timeout_us)
+{
+	uint64_t ns = attend_ns(wait);
+
+	return wait->is_for_connections && ns && (uint64_t)timeout_us * 1000u > ns;
+}
+
 void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us)
 {
-	uint64_t spin_ns = wait->ia->settings.spin_us * 1000u;
 	uint64_t now = core_now_ns();
 
-	wait->is_attending =
-		wait->is_for_connections && spin_ns && wait->ia->ops->attend_begin(wait->ia);
+	wait->is_attending = may_attend(wait, timeout_us) && wait->ia->ops->attend_begin(wait->ia);
 	wait->has_deadline = timeout_us != DAT_TIMEOUT_INFINITE;
 	wait->deadline_ns = now + (uint64_t)timeout_us * 1000u;
 	wait->cancel_test_ns = now + CANCEL_SLICE_NS;
-	if (wait->is_attending)
-		spin_ns *= ATTEND_SPINS;
-	else if (wait->is_event_driven) /* do not take the processor from the other thread */
-		spin_ns = 0;
-	wait->spin_end_ns = now + spin_ns;
+	wait->attend_end_ns = now + attend_ns(wait);
+	/* a thread that waits for another one should not take the processor from it */
+	wait->spin_end_ns = wait->is_event_driven ? now : now + wait->ia->settings.spin_us * 1000u;
 	wait->is_interrupted = false;
 	wait->is_expired = false;
 }
@@ -236,15 +248,14 @@ static void wait_sleep_locked(struct core_wait *wait)
 static bool wait_poll(struct core_wait *wait)
 {
 	struct core_ia *ia = wait->ia;
-	int served;
+	bool has_found = ia->ops->progress(ia) > 0;
+	int served = wait->is_attending ? ia->ops->attend(ia) : 0;
+	uint64_t now = core_now_ns();
 
-	if (ia->ops->progress(ia) > 0)
+	if (served < 0 || now >= wait->attend_end_ns)
+		wait_attend_end(wait);
+	if (has_found || served > 0 || wait->is_attending || now < wait->spin_end_ns)
 		return false;
-	served = wait->is_attending ? ia->ops->attend(ia) : 0;
-	if (served > 0 || (served == 0 && core_now_ns() < wait->spin_end_ns))
-		return false;
-	wait_attend_end(wait);
-	wait->spin_end_ns = 0;
 	atomic_fetch_add(&ia->sleepers, 1);
 	if (ia->ops->arm(ia) <= 0)
 		return true;

@@ -30,12 +30,13 @@ struct core_wait {
 	void *arg;
 	int cancel_state;	 /* of the consumer */
 	bool is_event_driven;	 /* other threads make the condition true: do not spin */
-	bool is_for_connections; /* attend while spinning, and spin to attend */
+	bool is_for_connections; /* attend for a while, though other threads could do the work */
 	/* internal */
 	bool has_deadline;
 	uint64_t deadline_ns;
 	uint64_t spin_end_ns;
 	bool is_attending;
+	uint64_t attend_end_ns;
 	uint64_t cancel_test_ns; /* the next test for a cancellation while the thread is awake */
 	struct core_sleep sleep;
 	/* results */

@@ -35,7 +35,7 @@ struct soft_view;
 enum shm_state {
 	SHM_CALLING,	 /* active: waits for room in the listener's backlog */
 	SHM_REQUESTED,	 /* active: waits for the answer */
-	SHM_ARRIVING,	 /* passive: waits for the request; owned by the service thread */
+	SHM_ARRIVING,	 /* passive: waits for the request; owned by the service */
 	SHM_OFFERED,	 /* passive: the core has it, as a connection request */
 	SHM_ACCEPTED,	 /* passive: waits for READY */
 	SHM_ESTABLISHED, /* data flow */

@@ -55,7 +55,7 @@ static int mock_progress(struct core_ia *ia)
 	mock.progresses++;
 	if (mock.on_progress)
 		mock.on_progress();
-	return 0;
+	return mock.progress_finds;
 }
 
 static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)

@@ -38,6 +38,7 @@ struct mock {
 	unsigned int adapters;
 	unsigned int progresses;   /* calls of progress */
 	void (*on_progress)(void); /* called by progress; or NULL */
+	int progress_finds;	   /* the result of progress */
 	/* called by poll, which returns its result; NULL: poll asks for the slow path */
 	enum transport_poll (*on_poll)(struct core_evd *evd, DAT_EVENT *event);
 	unsigned int polls;	 /* calls of poll */

@@ -111,6 +111,52 @@ static void wait__by_kind_of_events__only_for_connections(void **state)
 	}
 }
 
+/* Data that arrives all the time does not keep the thread from connections, nor for ever with them.
+ */
+static void wait__progress_finds_each_time__attends_for_a_while(void **state)
+{
+	(void)state;
+	mock.on_attend = attend_nothing;
+	mock.progress_finds = 1;
+	assert_int_equal(wait_for(ia.evd), DAT_TIMEOUT_EXPIRED);
+	assert_int_not_equal(mock.attends, 0);
+	assert_int_equal(mock.attended, 1);
+	assert_true(mock.progresses > mock.attends + 1);
+	mock.progress_finds = 0;
+}
+
+/* A wait that would be over soon does not yield the processor. */
+static void wait__short_timeout__does_not_attend(void **state)
+{
+	static const DAT_TIMEOUT timeouts[] = {0, 1, 100};
+	DAT_EVENT event;
+	DAT_COUNT more;
+
+	(void)state;
+	mock.on_attend = attend_nothing;
+	for (size_t i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++)
+		assert_int_equal(DAT_GET_TYPE(core_evd_wait(ia.evd, timeouts[i], 1, &event, &more)),
+				 DAT_TIMEOUT_EXPIRED);
+	assert_int_equal(mock.attended, 0);
+}
+
+/* EVD-WAIT-24: a signal ends a wait that sleeps, so it sleeps soon, whatever spin_us is. */
+static void wait__spin_us_is_large__attends_for_a_millisecond(void **state)
+{
+	DAT_EVD_HANDLE evd;
+	uint64_t spin_us = mock.ia->settings.spin_us;
+
+	(void)state;
+	assert_int_equal(core_evd_create(ia.ia, 4, DAT_HANDLE_NULL, DAT_EVD_CR_FLAG, &evd),
+			 DAT_SUCCESS);
+	mock.on_attend = attend_nothing;
+	mock.ia->settings.spin_us = 1000000;
+	assert_int_equal(wait_for(evd), DAT_TIMEOUT_EXPIRED);
+	assert_int_equal(mock.attended, 1);
+	assert_int_not_equal(mock.arms, 0);
+	mock.ia->settings.spin_us = spin_us;
+}
+
 static void wait__spin_us_is_0__sleeps(void **state)
 {
 	uint64_t spin_us = mock.ia->settings.spin_us;
@@ -170,6 +216,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(wait__transport_does_not_want_it__sleeps, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(wait__by_kind_of_events__only_for_connections,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(wait__progress_finds_each_time__attends_for_a_while,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(wait__short_timeout__does_not_attend, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(wait__spin_us_is_large__attends_for_a_millisecond,
 						setup, teardown),
 		cmocka_unit_test_setup_teardown(wait__spin_us_is_0__sleeps, setup, teardown),
 		cmocka_unit_test_setup_teardown(wait__cancelled__service_takes_over, setup,

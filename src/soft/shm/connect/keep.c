@@ -92,7 +92,7 @@ static void keep_passive(struct shm_conn *successor)
 	atomic_store(&successor->is_offered, true);
 	successor->give_up_ns = core_now_ns() + OFFER_NS;
 	shm_conn_set_state(successor, SHM_ARRIVING);
-	/* added to epoll last: from then on the service thread may drop it */
+	/* added to epoll last: from then on the service may drop it */
 	if (atomic_fetch_add_explicit(&engine->kept_count, 1, memory_order_relaxed) >=
 		    PASSIVE_MAX ||
 	    shm_engine_add(engine, SHM_SLOT_CONN, successor, &successor->id) < 0 ||

@@ -350,7 +350,7 @@ void shm_unlisten(struct shm_engine *engine, void *object)
 	shm_listener_put(listener);
 }
 
-/* --- arriving connections, in the service thread --- */
+/* --- arriving connections, in the service --- */
 
 static void append_silent(struct shm_listener *listener, struct shm_conn *conn)
 {

@@ -15,7 +15,7 @@ int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qua
 	       void **listener_out);
 void shm_unlisten(struct shm_engine *engine, void *listener);
 
-/* A listening socket is readable; runs in the service thread. */
+/* A listening socket is readable; runs in the service. */
 void shm_listener_event(struct shm_listener *listener);
 struct core_ref shm_listener_sp(const struct shm_listener *listener);
 DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener);

@@ -82,7 +82,7 @@ static void list_process(struct shm_engine *engine, struct shm_process *process)
 	core_lock_release(&engine->lock);
 }
 
-/* Has the service thread wait for its end. If that fails, only the end of sockets is noticed. */
+/* Has the service wait for its end. If that fails, only the end of sockets is noticed. */
 static void watch_process(struct shm_engine *engine, struct shm_process *process)
 {
 	struct epoll_event event = {.events = EPOLLIN};

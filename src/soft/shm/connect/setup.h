@@ -4,7 +4,7 @@
  * REJECT, then READY (with the key table). Only processes of one user exchange key tables. So a
  * service point takes no descriptor from a caller that was not accepted, or is of another user. No
  * descriptors are sent where an earlier connection has left them (keep.h). The consumer's calls
- * only send; the service thread reports results and failures. A peer that sends no request in time,
+ * only send; the service reports results and failures. A peer that sends no request in time,
  * or an invalid one, is dropped.
  */
 #ifndef SHM_SETUP_H
@@ -29,7 +29,7 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param);
 void shm_reject(void *request, enum transport_reject why);
 
-/* --- in the service thread; descriptors stay the caller's --- */
+/* --- in the service; descriptors stay the caller's --- */
 
 /* ARRIVING: a packet, or the end of the socket (NULL). */
 void shm_setup_arrived(struct shm_conn *conn, const struct shm_packet *packet);
@@ -80,7 +80,7 @@ void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side 
 /* The connection is established. */
 void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
 			   const struct transport_conn_param *peer);
-/* Has the service thread report that the set-up failed. */
+/* Has the service report that the set-up failed. */
 void shm_setup_fail_later(struct shm_conn *conn, DAT_EVENT_NUMBER number);
 /* REQUESTED: an ACCEPT arrived. */
 int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet);

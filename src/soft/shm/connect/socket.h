@@ -64,7 +64,7 @@ bool shm_socket_refuse_fds(int fd, bool is_refusing);
  */
 bool shm_socket_name_senders(int fd);
 
-/* Adds the socket to the epoll set of the service thread, or removes it. */
+/* Adds the socket to the epoll set of the engine, or removes it. */
 int shm_conn_epoll_add(struct shm_conn *conn);
 void shm_conn_epoll_remove(struct shm_conn *conn);
 

@@ -12,6 +12,7 @@
 #define RECENT_NS 1000000u  /* after a connection has changed, the next change is near */
 #define LOST_NS 500000u	    /* whoever had the processor for so long is not the peer */
 #define PAUSE_NS 100000000u /* after that */
+#define WATCH_MS 5	    /* for so long a thread that attends may have no processor */
 
 static void tell_service(struct shm_engine *engine, uint32_t events)
 {
@@ -21,22 +22,43 @@ static void tell_service(struct shm_engine *engine, uint32_t events)
 	(void)epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_MOD, engine->sockets_fd, &event);
 }
 
-static bool is_worthwhile(struct shm_engine *engine)
+static bool is_likely(const struct shm_engine *engine, uint64_t now)
 {
-	uint64_t changed = atomic_load_explicit(&engine->changed_ns, memory_order_relaxed);
-	uint64_t pause_end = atomic_load_explicit(&engine->pause_end_ns, memory_order_relaxed);
-	uint64_t now = core_now_ns();
-
-	/* `changed` may be newer than `now` */
-	return changed + RECENT_NS > now && pause_end <= now;
+	/* it may be newer than `now` */
+	return atomic_load_explicit(&engine->changed_ns, memory_order_relaxed) + RECENT_NS > now;
 }
 
 bool shm_attend_begin(struct shm_engine *engine)
 {
-	if (!is_worthwhile(engine) || atomic_exchange(&engine->is_attended, true))
+	uint64_t now = core_now_ns();
+
+	if (!is_likely(engine, now) ||
+	    now < atomic_load_explicit(&engine->pause_end_ns, memory_order_relaxed) ||
+	    atomic_exchange(&engine->is_attended, true))
 		return false;
+	/* sequentially consistent: see shm_attend_limit */
+	if (!atomic_load(&engine->is_watched))
+		shm_engine_kick(engine);
 	tell_service(engine, 0);
 	return true;
+}
+
+int shm_attend_limit(struct shm_engine *engine, int timeout_ms)
+{
+	bool is_watched = is_likely(engine, core_now_ns());
+
+	/*
+	 * Sequentially consistent, like shm_attend_begin: a thread that begins to attend finds that
+	 * it is not watched, or is found here.
+	 */
+	atomic_store(&engine->is_watched, is_watched);
+	if (!is_watched && atomic_load(&engine->is_attended)) {
+		is_watched = true;
+		atomic_store(&engine->is_watched, true);
+	}
+	if (!is_watched || (timeout_ms >= 0 && timeout_ms < WATCH_MS))
+		return timeout_ms;
+	return WATCH_MS;
 }
 
 /*

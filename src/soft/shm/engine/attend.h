@@ -7,6 +7,10 @@
  * set of the service thread. While a thread attends, the second set does not report the first, so
  * that nothing wakes the service thread for what the other thread finds. Both serve a socket in the
  * same way, with `service_lock` held.
+ *
+ * The thread may lose its processor, or run a handler of a signal, while others wait for what is in
+ * the sockets. So the service thread looks at them itself every few milliseconds while connections
+ * change.
  */
 #ifndef SHM_ATTEND_H
 #define SHM_ATTEND_H
@@ -19,5 +23,9 @@ struct shm_engine;
 bool shm_attend_begin(struct shm_engine *engine);
 int shm_attend(struct shm_engine *engine);
 void shm_attend_end(struct shm_engine *engine);
+
+/* How long the service thread may wait, in milliseconds, if there is no other reason than `timeout`
+ * (-1: without limit) to wake up. It watches the threads that attend. */
+int shm_attend_limit(struct shm_engine *engine, int timeout_ms);
 
 #endif

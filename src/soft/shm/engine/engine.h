@@ -81,10 +81,11 @@ struct shm_engine {
 
 	/*
 	 * Held by the thread that serves sockets, connections with deadlines and arriving ones: the
-	 * service thread, or one that attends (attend.h). Before all other locks.
+	 * service thread, or one that attends (attend.h). Before all other locks (rank 0).
 	 */
 	pthread_mutex_t service_lock;
 	_Atomic bool is_attended;      /* a thread of the consumer attends */
+	_Atomic bool is_watched;       /* the service thread wakes up soon to watch that */
 	_Atomic uint64_t changed_ns;   /* when the state of a connection last changed; a hint */
 	_Atomic uint64_t pause_end_ns; /* no thread begins to attend before; a hint */
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What the service thread does when the socket of a connection is readable.
+ * What is done when the socket of a connection is readable.
  */
 #include "soft/shm/engine/service.h"
 
@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "core/transport.h"
+#include "soft/copy.h"
 #include "soft/shm/connect/close.h"
 #include "soft/shm/connect/identity.h"
 #include "soft/shm/connect/setup.h"
@@ -192,7 +193,8 @@ static struct core_ep *enter_established(struct shm_conn *conn)
  * The socket of a connection is readable. Most often it holds a WAKE for entries in the rings. The
  * rings are served first, because the peer may be waiting, then the packet is read. If no thread
  * polls here, the connection is armed again at once, so that a packet and not a tick causes the
- * next wake-up. models/wake.pml models this.
+ * next wake-up. A thread that attends arms it in any case, because it makes no ticks.
+ * models/wake.pml models this.
  */
 void shm_service_conn(struct shm_conn *conn)
 {
@@ -205,11 +207,12 @@ void shm_service_conn(struct shm_conn *conn)
 	}
 	for (i = 0; i < PACKETS_MAX && one_packet(conn); i++)
 		;
-	if (shm_service_is_driven(conn->engine))
+	if (soft_is_library_thread && shm_service_is_driven(conn->engine))
 		return;
 	ep = enter_established(conn);
 	if (ep) {
-		shm_conn_settle(conn, ep);
+		if (!shm_conn_settle(conn, ep) && !soft_is_library_thread)
+			shm_engine_kick(conn->engine);
 		core_ep_leave(ep);
 	}
 }

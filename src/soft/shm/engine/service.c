@@ -15,6 +15,7 @@
 #include "soft/shm/connect/process.h"
 #include "soft/shm/connect/setup.h"
 #include "soft/shm/engine/active.h"
+#include "soft/shm/engine/attend.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/progress.h"
 
@@ -146,16 +147,21 @@ static void service_turn(struct shm_engine *engine)
 static void service_wait(struct shm_engine *engine)
 {
 	struct epoll_event events[2];
-	int count = epoll_wait(engine->service.epoll_fd, events, 2, service_timeout(engine));
+	int timeout = shm_attend_limit(engine, service_timeout(engine));
+	int count = epoll_wait(engine->service.epoll_fd, events, 2, timeout);
+	/* a thread that attends may have no processor */
+	bool is_due = !count && atomic_load(&engine->is_attended);
 	int i;
 
 	pthread_mutex_lock(&engine->service_lock);
-	for (i = 0; i < count && !atomic_load(&engine->is_stopping); i++) {
+	for (i = 0; i < count; i++) {
 		if (events[i].data.u64 == SHM_ID_KICK)
 			soft_thread_kicked(&engine->service);
 		else
-			(void)shm_service_sockets(engine);
+			is_due = true;
 	}
+	if (is_due)
+		(void)shm_service_sockets(engine);
 	if (!atomic_load(&engine->is_stopping))
 		service_turn(engine);
 	pthread_mutex_unlock(&engine->service_lock);

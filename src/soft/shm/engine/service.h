@@ -3,6 +3,9 @@
  * The service thread of an adapter instance: set-up, ends, wake-ups, time-outs, and the progress of
  * connections that no thread polls. It sleeps without limit while every connection is armed and no
  * deadline is set, so an idle process uses no CPU. All signals are blocked in it.
+ *
+ * A thread that attends (attend.h) serves sockets in its place. "The service" in comments is
+ * whichever of them holds `service_lock`.
  */
 #ifndef SHM_SERVICE_H
 #define SHM_SERVICE_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Threads that attend to the sockets in place of the service thread (engine/attend.h). */
-#include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 
 #include "keep_stage.h"
@@ -130,6 +130,80 @@ static void attend_end__request_is_there__service_thread_serves_it(void **state)
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
+/*
+ * The thread attends, but does not look: it has no processor, or runs a handler of a signal. It
+ * begins while the service thread sleeps without limit.
+ */
+static void attend__does_not_look__service_thread_serves_it(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 1000 && atomic_load(&engine()->is_watched); i++)
+		poll(NULL, 0, 1);
+	begin();
+	connect_to(stage.qual);
+	accept_request();
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	shm_attend_end(engine());
+}
+
+static void limit__connections_change__a_few_milliseconds(void **state)
+{
+	(void)state;
+	atomic_store(&engine()->changed_ns, core_now_ns() + UINT64_C(60000000000));
+	assert_in_range(shm_attend_limit(engine(), -1), 1, 10);
+	assert_in_range(shm_attend_limit(engine(), 60000), 1, 10);
+	assert_int_equal(shm_attend_limit(engine(), 1), 1);
+	assert_int_equal(shm_attend_limit(engine(), 0), 0);
+}
+
+static void limit__nothing_changes__none_unless_attended(void **state)
+{
+	(void)state;
+	atomic_store(&engine()->changed_ns, 0);
+	assert_int_equal(shm_attend_limit(engine(), -1), -1);
+	assert_int_equal(shm_attend_limit(engine(), 60000), 60000);
+	begin();
+	atomic_store(&engine()->changed_ns, 0);
+	assert_in_range(shm_attend_limit(engine(), -1), 1, 10);
+	assert_true(atomic_load(&engine()->is_watched));
+	shm_attend_end(engine());
+}
+
+/*
+ * EVD-WAIT-37: a thread of the consumer drives the connections, and another one attends. What the
+ * latter serves is armed again: it makes no ticks, and the service thread sleeps.
+ */
+static void attend__message_on_an_armed_connection__armed_again(void **state)
+{
+	DAT_LMR_TRIPLET source = {stage.lkey, 0, (uintptr_t)stage.memory, 8};
+	DAT_LMR_TRIPLET target = {stage.lkey, 0, (uintptr_t)stage.memory + LENGTH, 8};
+	DAT_DTO_COOKIE cookie = {.as_64 = 1};
+	int calls = 0;
+
+	(void)state;
+	connect_to(stage.qual);
+	accept_request();
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	ok(core_ep_post_recv(stage.b, 1, &target, cookie, 0));
+	while (atomic_load(&engine()->disarmed))
+		assert_true(++calls < 10000 && !poll(NULL, 0, 1));
+	begin();
+	soft_driven_begin(&engine()->driven, core_now_ns());
+	atomic_store(&engine()->is_unattended, false);
+	memset(stage.memory, 7, LENGTH);
+	ok(core_ep_post_send(stage.a, 1, &source, cookie, 0));
+	for (calls = 0; stage.memory[LENGTH] != 7; calls++) {
+		assert_true(calls < CALLS_MAX);
+		(void)shm_attend(engine());
+	}
+	while (shm_attend(engine()) > 0) /* the answer */
+		;
+	assert_int_equal(atomic_load(&engine()->disarmed), 0);
+	shm_attend_end(engine());
+}
+
 /* The service thread does not wait for a thread that attends and is not at work. */
 static void attend__not_at_work__service_thread_keeps_deadlines(void **state)
 {
@@ -194,6 +268,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			attend_end__request_is_there__service_thread_serves_it, open_stage,
 			close_stage),
+		cmocka_unit_test_setup_teardown(attend__does_not_look__service_thread_serves_it,
+						open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(limit__connections_change__a_few_milliseconds,
+						open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(limit__nothing_changes__none_unless_attended,
+						open_stage, close_stage),
+		cmocka_unit_test_setup_teardown(attend__message_on_an_armed_connection__armed_again,
+						open_stage, close_stage),
 		cmocka_unit_test_setup_teardown(attend__not_at_work__service_thread_keeps_deadlines,
 						open_stage, close_stage),
 		cmocka_unit_test_setup_teardown(attend__processor_lost__not_again_for_a_while,
