@@ -306,6 +306,10 @@ static void move__other_thread_set_it__false(void **state)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_false(soft_mark_move(&mark, &used));
 	(void)move_awake();
+	/* one that has slept as often */
+	atomic_store(&mark.id, getpid() + 1);
+	assert_false(soft_mark_move(&mark, &used));
+	(void)move_awake();
 }
 
 int main(void)

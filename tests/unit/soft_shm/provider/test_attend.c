@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Threads that attend to the sockets in place of the service thread (engine/attend.h). */
+#include <dirent.h>
 #include <poll.h>
 #include <stdio.h>
 
@@ -71,6 +72,15 @@ static DAT_EVENT attend_until_event(DAT_EVD_HANDLE evd)
 	return event;
 }
 
+static void connect_within(DAT_TIMEOUT timeout_us)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET,
+				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	ok(core_ep_connect(stage.a, (DAT_IA_ADDRESS_PTR)&address, stage.qual, timeout_us, 0, NULL,
+			   DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+}
+
 static void begin__nothing_changed_lately__no(void **state)
 {
 	(void)state;
@@ -130,6 +140,38 @@ static void attend_end__request_is_there__service_thread_serves_it(void **state)
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
+/* Does the service thread sleep? */
+static bool is_service_asleep(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *entry;
+	bool is_asleep = false;
+
+	assert_non_null(tasks);
+	while ((entry = readdir(tasks)) != NULL) {
+		char name[300], line[64];
+		FILE *file;
+
+		snprintf(name, sizeof(name), "/proc/self/task/%s/stat", entry->d_name);
+		file = entry->d_name[0] == '.' ? NULL : fopen(name, "r");
+		if (!file)
+			continue;
+		if (fgets(line, sizeof(line), file))
+			is_asleep |= strstr(line, "(dat-shm) S") != NULL;
+		fclose(file);
+	}
+	closedir(tasks);
+	return is_asleep;
+}
+
+static void await_sleep(void)
+{
+	int tries = 0;
+
+	while (atomic_load(&engine()->is_watched) || !is_service_asleep())
+		assert_true(++tries < 10000 && !poll(NULL, 0, 1));
+}
+
 /*
  * The thread attends, but does not look: it has no processor, or runs a handler of a signal. It
  * begins while the service thread sleeps without limit.
@@ -137,10 +179,9 @@ static void attend_end__request_is_there__service_thread_serves_it(void **state)
 static void attend__does_not_look__service_thread_serves_it(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 1000 && atomic_load(&engine()->is_watched); i++)
-		poll(NULL, 0, 1);
+	await_sleep();
 	begin();
-	connect_to(stage.qual);
+	connect_within(DAT_TIMEOUT_INFINITE); /* a deadline would wake the service thread */
 	accept_request();
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
@@ -207,13 +248,9 @@ static void attend__message_on_an_armed_connection__armed_again(void **state)
 /* The service thread does not wait for a thread that attends and is not at work. */
 static void attend__not_at_work__service_thread_keeps_deadlines(void **state)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET,
-				      .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-
 	(void)state;
 	begin();
-	ok(core_ep_connect(stage.a, (DAT_IA_ADDRESS_PTR)&address, stage.qual, 1000, 0, NULL,
-			   DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG));
+	connect_within(1000);
 	expect(DAT_CONNECTION_EVENT_TIMED_OUT);
 	shm_attend_end(engine());
 }
