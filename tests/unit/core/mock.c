@@ -68,6 +68,8 @@ static int mock_arm(struct core_ia *ia)
 {
 	mock.arms++;
 	assert(!mock.attending);
+	if (mock.on_arm)
+		mock.on_arm();
 	mock.sleepers_armed = ia->sleepers;
 	if (!mock.arm_finds)
 		return 0;

@@ -51,6 +51,7 @@ struct mock {
 	void (*on_post_recv)(struct core_ep *ep); /* called by post_recv; or NULL */
 	unsigned int aborts;			  /* calls of abort */
 	unsigned int arms;			  /* calls of arm */
+	void (*on_arm)(void);			  /* called by arm; or NULL */
 	unsigned int sleepers_armed;		  /* ia->sleepers at the last arm */
 	struct core_ia *ia;			  /* the open instance */
 	unsigned int arm_finds; /* the next calls of arm that report pending work */

@@ -26,9 +26,9 @@ static char watched_name[16];
 static _Atomic int creations_that_fail;
 
 /* a descriptor that a child closes when it may */
-static int held = -1;
+static _Atomic int held = -1;
 static int child_may[2];
-static pid_t parent;
+static _Atomic pid_t parent;
 
 int __real_close(int fd);
 int __wrap_close(int fd);
@@ -36,7 +36,7 @@ int __wrap_close(int fd)
 {
 	char byte;
 
-	if (fd == held && getpid() != parent)
+	if (fd == atomic_load(&held) && getpid() != atomic_load(&parent))
 		(void)!read(child_may[0], &byte, 1);
 	if (fd == atomic_load(&watched)) {
 		watched_by = pthread_self();
@@ -219,8 +219,8 @@ static void close_listed__child_has_a_copy__closed_after_it(void **state)
 	child_end = make_pipe(&end);
 	assert_int_equal(pipe2(child_may, O_CLOEXEC), 0);
 	assert_int_equal(soft_fd_add(fd), 0);
-	parent = getpid();
-	held = fd;
+	atomic_store(&parent, getpid());
+	atomic_store(&held, fd);
 	child = fork();
 	assert_int_not_equal(child, -1);
 	if (!child)
@@ -234,7 +234,7 @@ static void close_listed__child_has_a_copy__closed_after_it(void **state)
 	assert_int_equal(write(child_may[1], "", 1), 1);
 	await_end(end);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	held = -1;
+	atomic_store(&held, -1);
 	close(child_may[0]);
 	close(child_may[1]);
 	lingering_release(&slow);

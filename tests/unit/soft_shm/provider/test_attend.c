@@ -8,6 +8,7 @@
 #include "core/base/clock.h"
 #include "soft/shm/engine/attend.h"
 #include "soft/shm/engine/engine.h"
+#include "soft/shm/engine/service.h"
 
 #define CALLS_MAX 100000
 
@@ -230,19 +231,20 @@ static void attend__message_on_an_armed_connection__armed_again(void **state)
 	ok(core_ep_post_recv(stage.b, 1, &target, cookie, 0));
 	while (atomic_load(&engine()->disarmed))
 		assert_true(++calls < 10000 && !poll(NULL, 0, 1));
-	begin();
+	/* as one that attends does, without the service thread in between */
+	pthread_mutex_lock(&engine()->service_lock);
 	soft_driven_begin(&engine()->driven, core_now_ns());
 	atomic_store(&engine()->is_unattended, false);
 	memset(stage.memory, 7, LENGTH);
 	ok(core_ep_post_send(stage.a, 1, &source, cookie, 0));
 	for (calls = 0; stage.memory[LENGTH] != 7; calls++) {
 		assert_true(calls < CALLS_MAX);
-		(void)shm_attend(engine());
+		(void)shm_service_sockets(engine());
 	}
-	while (shm_attend(engine()) > 0) /* the answer */
+	while (shm_service_sockets(engine()) > 0) /* the answer */
 		;
 	assert_int_equal(atomic_load(&engine()->disarmed), 0);
-	shm_attend_end(engine());
+	pthread_mutex_unlock(&engine()->service_lock);
 }
 
 /* The service thread does not wait for a thread that attends and is not at work. */
@@ -282,8 +284,8 @@ static void attend__service_thread_at_work__nothing(void **state)
 
 	(void)state;
 	begin();
-	connect_to(stage.qual);
 	pthread_mutex_lock(&engine()->service_lock);
+	connect_to(stage.qual);
 	assert_true(shm_attend(engine()) <= 0);
 	assert_int_equal(core_evd_dequeue(stage.request_evd, &event), DAT_QUEUE_EMPTY);
 	pthread_mutex_unlock(&engine()->service_lock);
