@@ -150,7 +150,7 @@ static void service_wait(struct shm_engine *engine)
 	int timeout = shm_attend_limit(engine, service_timeout(engine));
 	int count = epoll_wait(engine->service.epoll_fd, events, 2, timeout);
 	/* a thread that attends may have no processor */
-	bool is_due = !count && atomic_load(&engine->is_attended);
+	bool is_due = atomic_load(&engine->is_attended);
 	int i;
 
 	pthread_mutex_lock(&engine->service_lock);
