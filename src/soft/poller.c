@@ -12,7 +12,6 @@
 
 #define STAT_SIZE 64u /* of the file; the state is behind the number and a short name */
 #define NS_PER_S 1000000000u
-#define NS_PER_US 1000u
 
 static bool read_cpu_time(clockid_t clock, uint64_t *ns_out)
 {
@@ -36,28 +35,20 @@ void soft_poller_store(struct soft_poller *poller)
 	atomic_store_explicit(&poller->id, id, memory_order_relaxed);
 }
 
-static uint64_t ns_of(const struct timeval *time)
-{
-	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_usec * NS_PER_US;
-}
-
 bool soft_mark_move(struct soft_mark *mark, uint64_t *used_ns)
 {
-	int32_t id = (int32_t)syscall(SYS_gettid);
-	struct rusage usage;
-	uint64_t cpu_ns;
-	bool is_same;
+	int32_t id = atomic_load_explicit(&mark->at.id, memory_order_relaxed);
+	uint64_t cpu_ns = atomic_load_explicit(&mark->at.cpu_ns, memory_order_relaxed);
+	int64_t sleeps = atomic_load_explicit(&mark->sleeps, memory_order_relaxed);
+	struct rusage usage; /* whose times may be a tick old */
 
+	soft_poller_store(&mark->at);
 	if (getrusage(RUSAGE_THREAD, &usage))
 		return false;
-	cpu_ns = ns_of(&usage.ru_utime) + ns_of(&usage.ru_stime);
-	*used_ns = cpu_ns - atomic_load_explicit(&mark->cpu_ns, memory_order_relaxed);
-	is_same = atomic_load_explicit(&mark->id, memory_order_relaxed) == id &&
-		  atomic_load_explicit(&mark->sleeps, memory_order_relaxed) == usage.ru_nvcsw;
-	atomic_store_explicit(&mark->id, id, memory_order_relaxed);
-	atomic_store_explicit(&mark->cpu_ns, cpu_ns, memory_order_relaxed);
 	atomic_store_explicit(&mark->sleeps, usage.ru_nvcsw, memory_order_relaxed);
-	return is_same;
+	*used_ns = atomic_load_explicit(&mark->at.cpu_ns, memory_order_relaxed) - cpu_ns;
+	return id && id == atomic_load_explicit(&mark->at.id, memory_order_relaxed) &&
+	       sleeps == usage.ru_nvcsw;
 }
 
 void soft_poller_clear(struct soft_poller *poller)

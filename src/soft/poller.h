@@ -24,14 +24,13 @@ void soft_poller_clear(struct soft_poller *poller);
 
 /* How far a thread was at some time. Written by the thread that polls, like struct soft_poller. */
 struct soft_mark {
-	_Atomic int32_t id;	 /* the thread; 0: none */
-	_Atomic uint64_t cpu_ns; /* its processor time */
-	_Atomic int64_t sleeps;	 /* how often it had given up the processor to wait */
+	struct soft_poller at;
+	_Atomic int64_t sleeps; /* how often it had given up the processor to wait */
 };
 
 /*
  * Sets *used_ns to the processor time of this thread since the mark, and sets the mark again.
- * False: another thread set it, or this one has slept since. Two system calls.
+ * False: another thread set it, or this one has slept since. Three system calls.
  */
 bool soft_mark_move(struct soft_mark *mark, uint64_t *used_ns);
 

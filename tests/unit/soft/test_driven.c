@@ -38,13 +38,13 @@ static unsigned moved;
 
 bool soft_mark_move(struct soft_mark *mark, uint64_t *used_ns)
 {
-	bool is_same = mark->id == 7 && !has_slept;
+	bool is_same = mark->at.id == 7 && !has_slept;
 
 	assert_ptr_equal(mark, &driven.mark);
 	*used_ns = cpu - marked;
 	marked = cpu;
 	has_slept = false;
-	mark->id = 7;
+	mark->at.id = 7;
 	moved++;
 	return is_same;
 }
@@ -238,7 +238,7 @@ static void driven__another_thread_set_the_mark__never(void **state)
 	(void)state;
 	share = 5;
 	for (unsigned i = 0; i < 100; i++) {
-		driven.mark.id = 8;
+		driven.mark.at.id = 8;
 		assert_false(check_after(POLLS, 10 * MS));
 	}
 }
