@@ -35,14 +35,14 @@ void srq_counts(DAT_SRQ_HANDLE srq, DAT_COUNT available, DAT_COUNT outstanding)
 
 struct srq_goal {
 	DAT_SRQ_HANDLE srq;
-	DAT_COUNT available;
+	DAT_COUNT count;
 };
 
 static bool srq_is_down_to(void *arg)
 {
 	const struct srq_goal *goal = arg;
 
-	return srq_query(goal->srq).available_dto_count <= goal->available;
+	return srq_query(goal->srq).available_dto_count <= goal->count;
 }
 
 void srq_until(DAT_SRQ_HANDLE srq, DAT_COUNT available)
@@ -50,6 +50,20 @@ void srq_until(DAT_SRQ_HANDLE srq, DAT_COUNT available)
 	struct srq_goal goal = {srq, available};
 
 	dt_until(srq_is_down_to, &goal);
+}
+
+static bool srq_has_outstanding(void *arg)
+{
+	const struct srq_goal *goal = arg;
+
+	return srq_query(goal->srq).outstanding_dto_count == goal->count;
+}
+
+void srq_until_outstanding(DAT_SRQ_HANDLE srq, DAT_COUNT outstanding)
+{
+	struct srq_goal goal = {srq, outstanding};
+
+	dt_until(srq_has_outstanding, &goal);
 }
 
 DAT_RETURN srq_post(DAT_SRQ_HANDLE srq, DAT_LMR_TRIPLET seg, uint64_t cookie)

@@ -33,6 +33,7 @@ DAT_SRQ_PARAM srq_query(DAT_SRQ_HANDLE srq);
 void srq_counts(DAT_SRQ_HANDLE srq, DAT_COUNT available, DAT_COUNT outstanding);
 /* Endpoints take buffers until that many are left. */
 void srq_until(DAT_SRQ_HANDLE srq, DAT_COUNT available);
+void srq_until_outstanding(DAT_SRQ_HANDLE srq, DAT_COUNT outstanding);
 DAT_RETURN srq_post(DAT_SRQ_HANDLE srq, DAT_LMR_TRIPLET seg, uint64_t cookie);
 DAT_RETURN srq_post_empty(DAT_SRQ_HANDLE srq, uint64_t cookie);
 

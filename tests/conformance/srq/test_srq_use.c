@@ -261,11 +261,6 @@ static void check_caught(struct bench *bench, bool (*check)(struct catch *c))
 	catch_end(&c);
 }
 
-static bool is_occupied(void *srq)
-{
-	return srq_query(srq).outstanding_dto_count == 1;
-}
-
 /* The endpoint is DISCONNECTED, and the Receive of cookie 77 has completed or is flushed. */
 static bool check_ended(struct catch *c)
 {
@@ -274,7 +269,7 @@ static bool check_ended(struct catch *c)
 
 	/* a device flushes the buffer in its own time, and does not show it before */
 	if (!srq_shows_held(&bench->ia))
-		dt_until(is_occupied, bench->srq);
+		srq_until_outstanding(bench->srq, 1);
 	srq_counts(bench->srq, 0, 1); /* not put back, occupied until it is dequeued */
 	dt_ok(dat_evd_dequeue(bench->to[0].recv, &event));
 	srq_counts(bench->srq, 0, 0);
