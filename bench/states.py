@@ -12,9 +12,8 @@ CHANGE = 1.6  # two times of a cache line that differ by this factor are of two 
 MIXED = "mixed"
 
 
-def measure_steadily(measure, line):
+def measure_steadily(measure, line, before):
     """A sample, with the times of a cache line before and after it as its figure "line"."""
-    before = line()
     for _ in range(TRIES):
         sample = measure()
         after = line()

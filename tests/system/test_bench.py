@@ -106,11 +106,11 @@ def comparable__two_states__the_one_that_both_sides_share():
 def measure_steadily__state_changes__measured_again():
     lines = iter([0.05, 0.25, 0.25])
     numbers = iter(range(9))
-    equal(states.measure_steadily(lambda: {"p50": next(numbers)}, lambda: next(lines)),
+    equal(states.measure_steadily(lambda: {"p50": next(numbers)}, lambda: next(lines), next(lines)),
           {"p50": 1, "line": [0.25, 0.25]})
     lines = iter([0.05, 0.25] * 9)
-    equal(states.measure_steadily(lambda: {"p50": next(numbers)}, lambda: next(lines))["p50"],
-          1 + states.TRIES)
+    equal(states.measure_steadily(lambda: {"p50": next(numbers)}, lambda: next(lines),
+                                  next(lines))["p50"], 1 + states.TRIES)
 
 
 def compare__no_build_folder__status_2():
