@@ -54,23 +54,19 @@ static uint64_t attend_ns(const struct core_wait *wait)
 	return ns < ATTEND_MAX_NS ? ns : ATTEND_MAX_NS;
 }
 
-/* Not if the wait ends before: a thread that yields the processor may get it back late. */
-static bool may_attend(const struct core_wait *wait, DAT_TIMEOUT timeout_us)
-{
-	uint64_t ns = attend_ns(wait);
-
-	return wait->is_for_connections && ns && (uint64_t)timeout_us * 1000u > ns;
-}
-
 void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us)
 {
+	const uint64_t longest = attend_ns(wait);
 	uint64_t now = core_now_ns();
 
-	wait->is_attending = may_attend(wait, timeout_us) && wait->ia->ops->attend_begin(wait->ia);
+	/* not if the wait ends before: a thread that yields the processor may get it back late */
+	wait->is_attending = wait->is_for_connections && longest &&
+			     (uint64_t)timeout_us * 1000u > longest &&
+			     wait->ia->ops->attend_begin(wait->ia);
 	wait->has_deadline = timeout_us != DAT_TIMEOUT_INFINITE;
 	wait->deadline_ns = now + (uint64_t)timeout_us * 1000u;
 	wait->cancel_test_ns = now + CANCEL_SLICE_NS;
-	wait->attend_end_ns = now + attend_ns(wait);
+	wait->attend_end_ns = now + longest;
 	/* a thread that waits for another one should not take the processor from it */
 	wait->spin_end_ns = wait->is_event_driven ? now : now + wait->ia->settings.spin_us * 1000u;
 	wait->is_interrupted = false;

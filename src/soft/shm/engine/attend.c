@@ -10,7 +10,7 @@
 #include "soft/shm/engine/service.h"
 
 #define RECENT_NS 1000000u  /* after a connection has changed, the next change is near */
-#define LOST_NS 500000u	    /* whoever had the processor for so long is not the peer */
+#define LOST_NS 500000u	    /* a yield that takes so long ran a thread that computes */
 #define PAUSE_NS 100000000u /* after that */
 #define WATCH_MS 5	    /* for so long a thread that attends may have no processor */
 

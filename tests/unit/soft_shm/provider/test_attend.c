@@ -41,7 +41,7 @@ static void begin(void)
 	assert_true(shm_attend_begin(engine()));
 }
 
-/* Is the service thread told of sockets? That is what the kernel says of its epoll set. */
+/* Does the epoll set of the service thread report sockets? The kernel lists its entries. */
 static bool is_service_told(void)
 {
 	char name[64], line[160];
