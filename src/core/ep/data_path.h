@@ -132,7 +132,8 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 	core_req_count(ep, op, post.segment.segment_length);
 	req->len = post.segment.segment_length;
 	req->segments = 1;
-	data_put_local(req->iov, &post.segment);
+	req->iov = &req->first;
+	data_put_local(&req->first, &post.segment);
 	req->cookie = cookie;
 	if (op != CORE_OP_SEND) {
 		data_copy_remote(&post.remote, remote);
@@ -236,7 +237,8 @@ CORE_INLINE bool data_recv(struct core_handle *cell, const DAT_LMR_TRIPLET *iov,
 	wqe->len = post.segment.segment_length;
 	wqe->cookie = cookie;
 	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
-	data_put_local(wqe->iov, &post.segment);
+	wqe->iov = &wqe->first;
+	data_put_local(&wqe->first, &post.segment);
 	CORE_PROBE3(recv_post, cell, wqe->cookie.as_64, wqe->len);
 	if (__builtin_expect(!transport_recv_fast(cell, ep, &post), false))
 		transport_this->post_recv(cell->object);

@@ -185,6 +185,7 @@ static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post 
 	core_req_clear_transport(req);
 	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
 	core_req_count(ep, post->op, req->len);
+	req->iov = post->segments > 1 ? core_req_iov(&ep->req, req->sequence) : &req->first;
 	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
 	if (post->remote)
 		req->remote = *post->remote;
@@ -352,7 +353,7 @@ static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 	if (ret == DAT_SUCCESS && (!ep->recv_evd || queue->tail - queue->head >= queue->capacity))
 		ret = core_no_resources(DAT_RESOURCE_TEP);
 	if (ret == DAT_SUCCESS) {
-		wqe = &queue->slots[queue->tail++ & queue->mask];
+		wqe = core_recv_queue_slot(queue, queue->tail++, (uint32_t)post->segments);
 		wqe->segments = core_copy_segments(wqe->iov, post->iov, post->segments, post->len);
 		wqe->len = post->len;
 		wqe->cookie = post->cookie;

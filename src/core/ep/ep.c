@@ -66,7 +66,7 @@ static void ep_delete(struct core_ep *ep)
 	core_ep_free_queues(ep);
 	free(ep->srq_user.taken.iov);
 	free(ep->private_data);
-	free(ep);
+	core_line_free(ep);
 }
 
 /* EP-CRSRQ-30: with an SRQ, two attributes set the watermarks; 0 also means no watermark. */
@@ -85,7 +85,7 @@ static void ep_start_watermarks(struct core_ep *ep)
 static struct core_ep *ep_alloc(struct core_ia *ia, const struct core_ep_args *args,
 				struct core_srq *srq, const DAT_EP_ATTR *attr)
 {
-	struct core_ep *ep = calloc(1, sizeof(*ep) + transport_this->ep_size);
+	struct core_ep *ep = core_line_alloc(1, sizeof(*ep) + transport_this->ep_size);
 
 	if (!ep)
 		return NULL;

@@ -9,8 +9,12 @@
 #ifndef CORE_EP_H
 #define CORE_EP_H
 
+#include <stdalign.h>
+#include <stddef.h>
+
 #include "core/base/handle.h"
 #include "core/base/instance.h"
+#include "core/base/line.h"
 #include "core/base/refuse.h"
 #include "core/ep/ep_counts.h"
 #include "core/mem/cache.h"
@@ -22,38 +26,48 @@ struct core_evd;
 struct core_pz;
 struct core_binding;
 
-/* One posted request. A transport may change `transport` and nothing else. */
+/*
+ * One posted request. A transport may change `transport` and nothing else. It takes two
+ * cache lines; all that completes a request is in the first one.
+ */
 struct core_req {
-	uint32_t segments;
+	alignas(CORE_LINE) enum core_op op;
 	DAT_COMPLETION_FLAGS
 	flags; /* as posted; the transport implements BARRIER_FENCE and SOLICITED_WAIT */
-	DAT_LMR_TRIPLET *iov;	/* our copy, without empty segments */
-	DAT_VLEN len;		/* bytes to move */
-	DAT_RMR_TRIPLET remote; /* RDMA only; the fast path does not set the length */
 	DAT_DTO_COOKIE cookie;
-	struct core_binding *binding; /* binds: until the bind is executed; others: undefined */
-	struct core_ref bound_rmr;    /* binds only: the window */
-	uint64_t sequence;	      /* number of the request on its EP, from 0, never reused */
+	DAT_VLEN len;	   /* bytes to move */
+	uint64_t sequence; /* number of the request on its EP, from 0, never reused */
 	union {
 		void *pointer;
 		uint64_t word[2];
 	} transport;
-	enum core_op op;
+	DAT_LMR_TRIPLET *iov; /* our copy, without empty segments: `first`, or in the queue's iov */
+	uint32_t segments;
 	bool is_done; /* completed out of order, not raised yet; false in a free slot */
+
+	DAT_LMR_TRIPLET first;
+	union {
+		DAT_RMR_TRIPLET remote; /* RDMA; the fast path does not set the length */
+		struct {
+			struct core_binding *binding; /* binds: until the bind is executed */
+			struct core_ref bound_rmr;    /* binds: the window */
+		};
+	};
 	/* valid if is_done */
 	DAT_DTO_COMPLETION_STATUS status;
 	DAT_VLEN done_len;
 };
+static_assert(sizeof(struct core_req) == 2 * CORE_LINE, "two adjacent lines");
 
 struct core_req_queue {
 	struct core_req *slots;
-	DAT_LMR_TRIPLET *iov;
-	uint32_t capacity; /* requests that may be outstanding; 0 without request EVD */
-	uint32_t mask;	   /* number of slots (a power of two, at least capacity) - 1 */
-	uint32_t iov_max;  /* segments of one slot */
-	uint64_t head;	   /* sequence of the oldest outstanding request */
-	uint64_t tail;	   /* sequence of the next request to be posted */
-	uint32_t done;	   /* requests with is_done */
+	DAT_LMR_TRIPLET *iov; /* of requests of several segments, iov_max for each slot */
+	uint32_t capacity;    /* requests that may be outstanding; 0 without request EVD */
+	uint32_t mask;	      /* number of slots (a power of two, at least capacity) - 1 */
+	uint32_t iov_max;     /* segments of one slot */
+	uint64_t head;	      /* sequence of the oldest outstanding request */
+	uint64_t tail;	      /* sequence of the next request to be posted */
+	uint32_t done;	      /* requests with is_done */
 };
 
 /*
@@ -75,20 +89,28 @@ enum core_ep_slow {
 	CORE_EP_SLOW_PEER = 1 << 11, /* the peer or the device needs the slow path */
 };
 
+/* What the fast paths use comes first, in as few cache lines as possible. */
 struct core_ep {
+	alignas(CORE_LINE) struct core_handle *cell; /* set at creation */
+	void *transport; /* the transport's object, from ep_create to ep_destroy */
+	struct core_pz *pz;
+	struct core_evd *recv_evd;
+	struct core_evd *request_evd;
+	uint32_t peer_read_in; /* concurrent RDMA Reads that the peer serves */
+	uint8_t path;	  /* enum opendat_stat_path; the transport sets it (core_ep_set_path) */
+	bool is_breaking; /* a request failed: no later one may succeed (DTO-48) */
+	/* the regions of the last segments that were posted; each was checked for its zone */
+	struct core_mem_cache cached_source;
+	struct core_mem_cache cached_target;
+	struct core_req_queue req;
+	struct core_recv_queue recv;
+	struct core_ep_counts counts;
+
 	/* set at creation */
-	struct core_handle *cell;
 	struct core_ia *ia;
 	bool is_provider_made;
 
 	DAT_EP_STATE state;
-	bool is_breaking; /* a request failed: no later one may succeed (DTO-48) */
-	struct core_pz *pz;
-	/* the regions of the last segments that were posted; each was checked for its zone */
-	struct core_mem_cache cached_source;
-	struct core_mem_cache cached_target;
-	struct core_evd *recv_evd;
-	struct core_evd *request_evd;
 	struct core_evd *connect_evd;
 	struct core_srq *srq;
 	struct core_srq_user srq_user;
@@ -96,22 +118,15 @@ struct core_ep {
 	DAT_COUNT hard_watermark;
 	bool is_soft_armed;
 	DAT_EP_ATTR attr;
-	struct core_req_queue req;
-	struct core_ep_counts counts;
-	struct core_recv_queue recv;
 
 	/* the connection */
-	uint8_t path; /* enum opendat_stat_path; the transport sets it (core_ep_set_path) */
 	DAT_PORT_QUAL local_port;
 	union core_sockaddr remote_address;
 	DAT_PORT_QUAL remote_port;
 	DAT_CONN_QUAL connect_qual; /* active side: the qualifier given to the connect call */
 	DAT_CONNECT_FLAGS connect_flags;
-	uint32_t peer_read_in; /* concurrent RDMA Reads that the peer serves */
 	uint8_t *private_data; /* from the ESTABLISHED event; room for max_private_data_size */
 	DAT_COUNT private_data_size;
-
-	void *transport; /* the transport's object, from ep_create to ep_destroy */
 };
 
 /* The parameters that have these values. */
@@ -176,6 +191,12 @@ void core_ep_flush(struct core_ep *ep);
 static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_t sequence)
 {
 	return &queue->slots[sequence & queue->mask];
+}
+
+/* Room for the segments of that request, of which there are several. */
+static inline DAT_LMR_TRIPLET *core_req_iov(const struct core_req_queue *queue, uint64_t sequence)
+{
+	return queue->iov + (sequence & queue->mask) * queue->iov_max;
 }
 
 /* Updates the core's bits of slow_reasons. To be called after each change of a member that they

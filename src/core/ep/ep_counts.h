@@ -18,8 +18,8 @@ enum core_op {
  * endpoint exists. The fast path adds one instruction to a post, and one to a Receive.
  */
 struct core_ep_counts {
-	uint64_t bytes[CORE_OPS];  /* of the posted requests, by operation */
 	uint64_t recv_bytes;	   /* of the messages received */
+	uint64_t bytes[CORE_OPS];  /* of the posted requests, by operation */
 	uint64_t posted[CORE_OPS]; /* requests, by operation; Sends are not counted here: all other
 				    * requests of the queue are Sends */
 	uint64_t srq_recvs;	   /* messages received in buffers of the SRQ */

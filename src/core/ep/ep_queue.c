@@ -40,21 +40,19 @@ static bool req_queue_alloc(struct core_req_queue *queue, const DAT_EP_ATTR *att
 				    attr->max_rdma_write_iov);
 	if (!queue->capacity)
 		return true;
-	queue->slots = calloc(slots, sizeof(*queue->slots));
-	queue->iov = calloc((size_t)slots * queue->iov_max, sizeof(*queue->iov));
-	if (!queue->slots || !queue->iov) {
-		free(queue->slots);
-		free(queue->iov);
-		return false;
-	}
-	for (uint32_t i = 0; i < slots; i++)
-		queue->slots[i].iov = queue->iov + (size_t)i * queue->iov_max;
-	return true;
+	queue->slots = core_line_alloc(slots, sizeof(*queue->slots));
+	if (queue->iov_max > 1)
+		queue->iov = calloc((size_t)slots * queue->iov_max, sizeof(*queue->iov));
+	if (queue->slots && (queue->iov || queue->iov_max <= 1))
+		return true;
+	core_line_free(queue->slots);
+	free(queue->iov);
+	return false;
 }
 
 void core_ep_free_queues(struct core_ep *ep)
 {
-	free(ep->req.slots);
+	core_line_free(ep->req.slots);
 	free(ep->req.iov);
 	core_recv_queue_free(&ep->recv);
 }
@@ -72,7 +70,7 @@ DAT_RETURN core_ep_size_queues(struct core_ep *ep, const DAT_EP_ATTR *attr)
 	if (!req_queue_alloc(&req, attr))
 		return core_no_resources(DAT_RESOURCE_MEMORY);
 	if (!core_recv_queue_alloc(&recv, capacity, iov_max)) {
-		free(req.slots);
+		core_line_free(req.slots);
 		free(req.iov);
 		return core_no_resources(DAT_RESOURCE_MEMORY);
 	}

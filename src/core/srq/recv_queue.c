@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/line.h"
+
 uint32_t core_queue_slots(DAT_COUNT capacity)
 {
 	uint32_t slots = 1;
@@ -24,35 +26,47 @@ bool core_recv_queue_alloc(struct core_recv_queue *queue, DAT_COUNT capacity, DA
 	queue->iov_max = (uint32_t)iov_max;
 	if (!queue->capacity)
 		return true;
-	queue->slots = calloc(slots, sizeof(*queue->slots));
-	queue->iov =
-		calloc((size_t)slots * (queue->iov_max ? queue->iov_max : 1), sizeof(*queue->iov));
-	if (!queue->slots || !queue->iov) {
-		core_recv_queue_free(queue);
-		return false;
-	}
-	for (uint32_t i = 0; i < slots; i++)
-		queue->slots[i].iov = queue->iov + (size_t)i * queue->iov_max;
-	return true;
+	queue->slots = core_line_alloc(slots, sizeof(*queue->slots));
+	if (queue->iov_max > 1)
+		queue->iov = calloc((size_t)slots * queue->iov_max, sizeof(*queue->iov));
+	if (queue->slots && (queue->iov || queue->iov_max <= 1))
+		return true;
+	core_recv_queue_free(queue);
+	return false;
 }
 
 void core_recv_queue_free(struct core_recv_queue *queue)
 {
-	free(queue->slots);
+	core_line_free(queue->slots);
 	free(queue->iov);
+}
+
+struct core_wqe *core_recv_queue_slot(const struct core_recv_queue *queue, uint64_t number,
+				      uint32_t segments)
+{
+	const uint64_t at = number & queue->mask;
+	struct core_wqe *wqe = &queue->slots[at];
+
+	wqe->iov = segments > 1 ? queue->iov + at * queue->iov_max : &wqe->first;
+	return wqe;
+}
+
+void core_recv_queue_put(struct core_recv_queue *queue, uint64_t number,
+			 const struct core_wqe *from)
+{
+	struct core_wqe *wqe = core_recv_queue_slot(queue, number, from->segments);
+	DAT_LMR_TRIPLET *iov = wqe->iov;
+
+	*wqe = *from;
+	wqe->iov = iov;
+	for (uint32_t i = 0; i < from->segments; i++)
+		iov[i] = from->iov[i];
 }
 
 void core_recv_queue_move(struct core_recv_queue *to, const struct core_recv_queue *from)
 {
-	for (uint64_t i = from->head; i != from->tail; i++) {
-		const struct core_wqe *old = &from->slots[i & from->mask];
-		struct core_wqe *wqe = &to->slots[to->tail++ & to->mask];
-		DAT_LMR_TRIPLET *iov = wqe->iov;
-
-		*wqe = *old;
-		wqe->iov = iov;
-		memcpy(iov, old->iov, old->segments * sizeof(*iov));
-	}
+	for (uint64_t i = from->head; i != from->tail; i++)
+		core_recv_queue_put(to, to->tail++, &from->slots[i & from->mask]);
 }
 
 uint32_t core_copy_segments(DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from, DAT_COUNT count,

@@ -267,8 +267,8 @@ static DAT_RETURN srq_post_locked(struct core_srq *srq, DAT_COUNT count, const D
 		return ret;
 	if (srq->outstanding >= queue->capacity)
 		return core_no_resources(DAT_RESOURCE_SRQ);
-	wqe = srq->transport ? core_srq_device_slot(srq, &index)
-			     : &queue->slots[queue->tail & queue->mask];
+	wqe = srq->transport ? core_srq_device_slot(srq, (uint32_t)count, &index)
+			     : core_recv_queue_slot(queue, queue->tail, (uint32_t)count);
 	wqe->segments = core_copy_segments(wqe->iov, iov, count, len);
 	wqe->len = len;
 	wqe->cookie = cookie;

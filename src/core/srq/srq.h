@@ -111,8 +111,9 @@ void core_srq_copy_buffer_locked(struct core_srq_user *user, const struct core_w
 /* For these, the SRQ is locked or not yet published. */
 bool core_srq_device_init(struct core_srq *srq);
 void core_srq_device_fini(struct core_srq *srq);
-/* A free slot for the next buffer. The caller fills it in and calls core_srq_device_add(). */
-struct core_wqe *core_srq_device_slot(struct core_srq *srq, uint32_t *index_out);
+/* A free slot for the next buffer, of so many segments. The caller fills it in and calls
+ * core_srq_device_add(). */
+struct core_wqe *core_srq_device_slot(struct core_srq *srq, uint32_t segments, uint32_t *index_out);
 void core_srq_device_add(struct core_srq *srq, uint32_t index);
 /* Adds slots. Returns false if there is no memory. */
 bool core_srq_device_grow(struct core_srq *srq, uint32_t size);

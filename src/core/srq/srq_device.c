@@ -34,11 +34,11 @@ void core_srq_device_fini(struct core_srq *srq)
 	free(srq->device.next);
 }
 
-struct core_wqe *core_srq_device_slot(struct core_srq *srq, uint32_t *index_out)
+struct core_wqe *core_srq_device_slot(struct core_srq *srq, uint32_t segments, uint32_t *index_out)
 {
 	*index_out = srq->device.first_free - 1; /* the caller checked `outstanding` */
 	assert(srq->device.first_free);
-	return &srq->queue.slots[*index_out];
+	return core_recv_queue_slot(&srq->queue, *index_out, segments);
 }
 
 static void slot_free(struct core_srq_device *device, uint32_t index)
@@ -95,14 +95,8 @@ bool core_srq_device_grow(struct core_srq *srq, uint32_t size)
 		return false;
 	}
 	device->next = next;
-	for (uint32_t i = 0; i < device->slots; i++) {
-		const struct core_wqe *old = &srq->queue.slots[i];
-		DAT_LMR_TRIPLET *iov = queue.slots[i].iov;
-
-		queue.slots[i] = *old;
-		queue.slots[i].iov = iov;
-		memcpy(iov, old->iov, old->segments * sizeof(*iov));
-	}
+	for (uint32_t i = 0; i < device->slots; i++)
+		core_recv_queue_put(&queue, i, &srq->queue.slots[i]);
 	for (uint32_t i = size; i > device->slots; i--)
 		slot_free(device, i - 1);
 	device->slots = size;
