@@ -74,7 +74,10 @@ struct shm_remote {
 	struct shm_map *last_map; /* the one of them that was used last, or NULL */
 };
 
-/* The fields that every poll reads come first, in one cache line. */
+/*
+ * What every poll reads is in the first cache line. The next lines are what the fast path uses
+ * beside it.
+ */
 struct shm_conn {
 	alignas(SHM_LINE) struct shm_consumer request_in; /* the peer's requests */
 	struct shm_side *theirs;
@@ -85,22 +88,52 @@ struct shm_conn {
 	uint16_t idle_polls;   /* engine lock */
 	_Atomic bool has_more; /* a pass ended because its budget was used up */
 
+	/* --- the second line --- */
+	alignas(SHM_LINE) _Atomic bool has_ep; /* release after ep_ref is set */
+	/* engine lock; also read without it, as hints */
+	_Atomic bool is_active;
+	_Atomic uint32_t active_at; /* its place in engine->active */
+	struct core_ref ep_ref;
+	struct shm_engine *engine;
+	struct shm_producer request_out;
+
+	/* --- the third line --- */
+	struct shm_side *mine;
+	uint64_t tx_next;      /* sequence of the first request not yet started completely */
+	uint32_t sent;	       /* messages and ring writes handed out; see `acked` */
+	uint32_t ring_writes;  /* ring writes among those in flight */
+	uint32_t reads;	       /* RDMA Reads through the ring in flight */
+	uint32_t done;	       /* the peer's messages and ring writes that are carried out */
+	uint32_t reported;     /* those of `done` that an entry or the word has reported */
+	uint32_t stored;       /* those of `done` that the word has reported */
+	bool is_report_urgent; /* a large message or a ring Write is among them */
+	uint8_t fast_polls;    /* in a row (transfer/fast.c) */
+	bool is_unfenced;      /* our side's `is_unfenced` */
+	bool can_skip_fence;   /* the kernel can run fences for us (core/base/fence.h) */
+	bool is_wake_pending;  /* sending the WAKE failed: try again */
+	_Atomic bool
+		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
+	uint32_t taken;	     /* entries taken since it was armed last; stops at a limit */
 	_Atomic uint32_t seen_request_space; /* also hints, read less often */
 	_Atomic uint32_t seen_response_space;
-	struct shm_engine *engine;
+
+	/* --- the fourth line: written with the endpoint locked --- */
+	_Atomic uint64_t counters[SHM_COUNT_END];
+	uint32_t read_limit; /* RDMA Reads that we may have in flight through the ring */
+
+	struct shm_consumer response_in;
+	struct shm_producer response_out;
+
 	_Atomic uint32_t refs;
 	_Atomic uint32_t state;	  /* written with the endpoint locked, where it has one */
-	_Atomic bool has_ep;	  /* release after ep_ref is set */
 	_Atomic bool has_sleeper; /* a thread of this process sleeps on our bell */
 	uint64_t id;
 	int fd;
 	uint8_t self; /* enum shm_index: our side of the segment */
 	_Atomic bool is_in_epoll;
-	struct core_ref ep_ref;
 
 	struct shm_segment *segment; /* NULL until the request is accepted */
-	struct shm_side *mine;
-	_Atomic bool has_segment; /* release after `mine`, `theirs` and `remote` are set */
+	_Atomic bool has_segment;    /* release after `mine`, `theirs` and `remote` are set */
 	struct shm_remote remote;
 
 	/* set-up */
@@ -117,8 +150,7 @@ struct shm_conn {
 	uint64_t retry_ns;	       /* CALLING, ACCEPTED: when to try again */
 	DAT_EVENT_NUMBER failure;      /* the service thread reports it; 0: none */
 	uint32_t peer_read_in;	       /* concurrent RDMA Reads that the peer serves, */
-	uint32_t peer_read_out;	       /* that it wants to issue, */
-	uint32_t read_limit;	       /* and that we may have in flight through the ring */
+	uint32_t peer_read_out;	       /* and that it wants to issue */
 	int segment_fd;		       /* ACCEPTED: to be sent with the answer; else -1 */
 	uint64_t port;		       /* local port qualifier */
 	uint32_t pz;		       /* zone of our endpoint: the peer may use keys of it */
@@ -127,14 +159,8 @@ struct shm_conn {
 	struct shm_conn *next_pending; /* engine lock */
 
 	/* our requests */
-	struct shm_producer request_out;
-	struct shm_consumer response_in;
-	uint64_t tx_next;     /* sequence of the first request not yet started completely */
 	uint64_t tx_ack;      /* no request before it waits for `done` */
 	uint64_t tx_data;     /* no request before it waits for data */
-	uint32_t sent;	      /* messages and ring writes handed out; see `acked` */
-	uint32_t ring_writes; /* ring writes among those in flight */
-	uint32_t reads;	      /* RDMA Reads through the ring in flight */
 	uint32_t peer_waits;  /* enum shm_waits of the peer, as last read */
 	bool is_space_wanted; /* the request ring was full */
 	bool is_draining;     /* graceful disconnect */
@@ -142,14 +168,8 @@ struct shm_conn {
 	uint64_t failing_ns;  /* time at which the connection breaks anyway */
 
 	/* the peer's requests */
-	bool is_head_blocked; /* the entry at the head waits for something other than the peer */
-	struct shm_producer response_out;
-	uint32_t done;		 /* messages and ring writes that are carried out */
-	uint32_t reported;	 /* those of `done` that an entry or the word has reported */
-	uint32_t stored;	 /* those of `done` that the word has reported */
-	bool is_report_urgent;	 /* a large message or a ring Write is among them */
+	bool is_head_blocked;	 /* the entry at the head waits for something other than the peer */
 	bool is_response_wanted; /* the response ring was full */
-	uint8_t fast_polls;	 /* in a row (transfer/fast.c) */
 	struct shm_arrival arrival;
 	struct shm_inbound write;
 	struct shm_inbound read;
@@ -158,16 +178,10 @@ struct shm_conn {
 	struct shm_bulk bulk; /* large pieces, both ways */
 
 	/* direct copies */
-	bool is_unfenced;   /* our side's `is_unfenced` */
 	uint32_t announced; /* announcements so far, until is_unfenced is set */
 
 	/* wake-ups */
-	bool can_skip_fence;  /* the kernel can run fences for us (core/base/fence.h) */
-	uint32_t taken;	      /* entries taken since it was armed last; stops at a limit */
-	uint32_t woken;	      /* the value of the peer's `armed` that a WAKE has answered */
-	bool is_wake_pending; /* sending the WAKE failed: try again */
-	_Atomic bool
-		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
+	uint32_t woken; /* the value of the peer's `armed` that a WAKE has answered */
 
 	/* end */
 	DAT_EVENT_NUMBER end; /* the event number for core_ep_ended */
@@ -178,12 +192,6 @@ struct shm_conn {
 	bool is_end_agreed;	    /* both sides know that the connection has ended */
 	_Atomic bool is_distrusted; /* the wait for its announcement timed out */
 	_Atomic bool is_shut;	    /* its gate was closed during such a wait: it has to end */
-
-	_Atomic uint64_t counters[SHM_COUNT_END]; /* written with the endpoint locked */
-
-	/* engine lock */
-	_Atomic bool is_active;	    /* also read without the lock, as a hint */
-	_Atomic uint32_t active_at; /* its place in engine->active; likewise */
 
 	/* connect/keep.c: socket and segment come from an earlier connection */
 	bool is_kept;
@@ -203,6 +211,8 @@ struct shm_conn {
 	 */
 	_Atomic uint32_t given[SHM_MAPS];
 };
-static_assert(offsetof(struct shm_conn, has_more) < SHM_LINE, "one poll, one line");
+static_assert(offsetof(struct shm_conn, has_ep) == SHM_LINE, "one poll, one line");
+static_assert(offsetof(struct shm_conn, mine) == 2 * SHM_LINE, "a post");
+static_assert(offsetof(struct shm_conn, counters) == 3 * SHM_LINE, "and the rest of it");
 
 #endif
