@@ -9,7 +9,11 @@
 #include "soft/shm/engine/active.h"
 
 #define OTHERS 150u
-#define POLLS 8u /* in which a connection has its turn, even if one in four is out of turn */
+/*
+ * In so many polls each connection has its turn, even if three checks in four are out of turn. One
+ * poll makes up to 64 checks.
+ */
+#define POLLS 12u
 
 static struct shm_conn *others[OTHERS];
 static struct shm_side silent; /* the words of a peer that does nothing */
@@ -52,7 +56,7 @@ static int close_crowd(void **state)
 }
 
 /* A dequeue, as the core makes one. */
-static void dequeue_nothing(struct lab *lab)
+static enum transport_poll dequeue(struct lab *lab)
 {
 	enum transport_poll found;
 	DAT_EVENT event;
@@ -60,6 +64,13 @@ static void dequeue_nothing(struct lab *lab)
 	assert_non_null(core_handle_enter_fast(&lab->recv_evd.cell, DAT_HANDLE_TYPE_EVD));
 	found = shm_poll(&lab->engine, &lab->recv_evd.cell, &event);
 	core_lock_leave(&lab->recv_evd.cell.lock);
+	return found;
+}
+
+static void dequeue_nothing(struct lab *lab)
+{
+	enum transport_poll found = dequeue(lab);
+
 	assert_int_not_equal(found, TRANSPORT_POLL_FOUND);
 	if (found == TRANSPORT_POLL_SLOW)
 		(void)shm_engine_progress(&lab->engine);
@@ -115,12 +126,67 @@ static void dequeue__slow_work_among_many__served_in_its_turn(void **state)
 				check_served(lab, before, behind, 0, polls);
 }
 
+/* All are active, and the turn of the lab's connection is far. */
+static void set_crowd(struct lab *lab)
+{
+	shm_engine_deactivate(&lab->engine, lab->conn);
+	set_active(lab, 0, OTHERS / 2, true);
+	shm_engine_activate(&lab->engine, lab->conn);
+	set_active(lab, OTHERS / 2, OTHERS, true);
+	lab->engine.active_next = 0;
+	atomic_store(&lab->engine.posted_at, shm_active_at(lab->conn));
+}
+
+/* The checks that a dequeue makes to find the next message of the peer. */
+static unsigned count_checks(struct lab *lab)
+{
+	unsigned before = lab->engine.checked;
+
+	assert_true(lab_post_receive(lab, 0, 8));
+	peer_sends(lab, lab_send_entry(8), 0);
+	assert_int_equal(dequeue(lab), TRANSPORT_POLL_FOUND);
+	return lab->engine.checked - before;
+}
+
+/*
+ * The answer to a Send is expected. It is found by a check out of turn, of which one in eight is of
+ * that connection; after that three in four are.
+ */
+static void dequeue__answers_among_many__found_in_few_checks(void **state)
+{
+	struct lab *lab = *state;
+
+	set_crowd(lab);
+	for (unsigned i = 0; i < 32; i++)
+		assert_in_range(count_checks(lab), 1, i ? 2 : 8);
+}
+
+/* After the wrong connection was expected for long, most checks are in turn again. */
+static void dequeue__no_answer_for_long__most_checks_in_turn(void **state)
+{
+	struct lab *lab = *state;
+	unsigned at, turns;
+
+	set_crowd(lab);
+	(void)count_checks(lab);
+	assert_true(lab->engine.is_likely);
+	for (unsigned i = 0; i < SHM_LIKELY_FOR; i++)
+		dequeue_nothing(lab);
+	assert_false(lab->engine.is_likely);
+	at = lab->engine.active_next;
+	dequeue_nothing(lab);
+	turns = (lab->engine.active_next + lab->engine.active_end - at) % lab->engine.active_end;
+	assert_in_range(turns, 48, 64);
+}
+
 int main(void)
 {
 #define CROWD(test) cmocka_unit_test_setup_teardown(test, open_crowd, close_crowd)
 	const struct CMUnitTest tests[] = {
 		CROWD(dequeue__slow_work_among_gaps__served_in_its_turn),
 		CROWD(dequeue__slow_work_among_many__served_in_its_turn),
+		CROWD(dequeue__answers_among_many__found_in_few_checks),
+		CROWD(dequeue__no_answer_for_long__most_checks_in_turn),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

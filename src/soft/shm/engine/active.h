@@ -12,6 +12,8 @@
 #define SHM_IDLE_POLLS 20000u
 /* With more connections than this, some polls check a likely one out of turn. */
 #define SHM_LIKELY_AFTER 16u
+/* At the latest after so many polls, polls out of turn become rare again. */
+#define SHM_LIKELY_FOR 1024u
 
 /* relaxed: the lock guards it, and without the lock it is a hint */
 static inline uint32_t shm_active_count(const struct shm_engine *engine)
@@ -40,18 +42,23 @@ CORE_INLINE struct shm_conn *shm_active_next_locked(struct shm_engine *engine)
 }
 
 /*
- * In a long list, one poll in four checks a connection out of turn: the one that was posted to
- * last, which may get an answer, or the one after the connection that last had work. NULL: this
- * poll is in turn.
+ * In a long list, some polls check a connection out of turn: the one that was posted to last, which
+ * may get an answer, or the one after the connection that last had work. That is three polls in
+ * four after a poll out of turn has found work, else one in four. NULL: this poll is in turn.
  */
 CORE_INLINE struct shm_conn *shm_active_likely_locked(struct shm_engine *engine)
 {
 	uint32_t at;
 
-	if (engine->active_end <= SHM_LIKELY_AFTER || ++engine->checked % 4)
+	if (engine->active_end <= SHM_LIKELY_AFTER)
 		return NULL;
-	at = engine->checked % 8 ? engine->likely_next
-				 : atomic_load_explicit(&engine->posted_at, memory_order_relaxed);
+	if (++engine->checked % SHM_LIKELY_FOR == 0)
+		engine->is_likely = false;
+	if ((engine->checked % 4 != 0) != engine->is_likely)
+		return NULL;
+	engine->is_answer ^= !engine->is_likely;
+	at = engine->is_answer ? atomic_load_explicit(&engine->posted_at, memory_order_relaxed)
+			       : engine->likely_next;
 	return at < engine->active_end ? engine->active[at] : NULL;
 }
 

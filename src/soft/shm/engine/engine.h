@@ -115,6 +115,8 @@ struct shm_engine {
 	uint32_t active_next;	       /* whose turn it is */
 	uint32_t checked;	       /* connections that polls have checked */
 	uint32_t likely_next;	       /* the index after the connection that last had work */
+	bool is_answer;		       /* the poll out of turn checks posted_at, not likely_next */
+	bool is_likely;		       /* a poll out of turn has found the last work */
 	struct shm_conn *kept_first;   /* of the active side, with a reference each (keep.h) */
 	struct shm_process *processes; /* at the other ends (connect/process.h) */
 	struct shm_pool *pools;	       /* ours and those of peers (pool.h) */

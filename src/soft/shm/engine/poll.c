@@ -43,10 +43,12 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 		--*checks;
 		candidate->is_idle = !shm_conn_has_work(conn);
 		candidate->is_stream = !conn->idle_polls;
-		if (!candidate->is_idle)
+		if (!candidate->is_idle) {
 			conn->idle_polls = 0;
-		else if (!candidate->is_its_turn || ++conn->idle_polls < SHM_IDLE_POLLS)
+			engine->is_likely = !candidate->is_its_turn;
+		} else if (!candidate->is_its_turn || ++conn->idle_polls < SHM_IDLE_POLLS) {
 			continue;
+		}
 		candidate->at = shm_active_at(conn);
 		engine->likely_next = candidate->at + 1;
 		candidate->conn = conn;
