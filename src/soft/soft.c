@@ -303,7 +303,7 @@ static inline bool transport_post_fast(struct core_handle *cell, struct core_ep 
 				       struct core_req *req, const struct core_fast_post *post)
 {
 	(void)cell;
-	(void)post;
+	core_req_prefetch(ep, post->number + 1);
 	return shm_post_fast(ep, req);
 }
 
@@ -315,8 +315,7 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 	 * reason for the slow path
 	 */
 	(void)cell;
-	(void)ep;
-	(void)post;
+	core_recv_prefetch(ep, post->number + 1);
 	return true;
 }
 

@@ -67,6 +67,24 @@ CORE_INLINE bool core_req_done_fast(struct core_handle *cell, struct core_ep *ep
 	return true;
 }
 
+/*
+ * Fetches the slot of that number into the cache, which the next call for this endpoint will use.
+ * Slots are used in a ring: with many connections in turn, the next one would not be there.
+ */
+CORE_INLINE void core_req_prefetch(struct core_ep *ep, uint64_t sequence)
+{
+	const char *slot = (const char *)core_req_at(&ep->req, sequence);
+
+	__builtin_prefetch(slot, 1);
+	__builtin_prefetch(slot + CORE_LINE, 1);
+}
+
+/* The same for a Receive. */
+CORE_INLINE void core_recv_prefetch(const struct core_ep *ep, uint64_t number)
+{
+	__builtin_prefetch(&ep->recv.slots[number & ep->recv.mask], 1);
+}
+
 /* Does the endpoint have a posted Receive of its own? Always false if it uses an SRQ. */
 CORE_INLINE bool core_recv_is_posted(const struct core_ep *ep)
 {

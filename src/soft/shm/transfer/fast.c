@@ -297,6 +297,7 @@ CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 	if (!core_recv_is_posted(ep) || !place_message(ep, payload, entry->payload) ||
 	    !core_recv_done_fast(ep->cell, ep, entry->payload, dequeue))
 		return false;
+	core_recv_prefetch(ep, ep->recv.head);
 	/*
 	 * counts the use of that memory: after enough uses it is mapped, and messages from it are
 	 * fetched
