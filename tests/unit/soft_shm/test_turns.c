@@ -161,6 +161,37 @@ static void dequeue__answers_among_many__found_in_few_checks(void **state)
 		assert_in_range(count_checks(lab), 1, i ? 2 : 8);
 }
 
+/*
+ * A message without a Receive needs the slow path. A check out of turn finds it, the fast path
+ * declines it, and the slow path serves it in the same dequeue, in few checks.
+ */
+static void dequeue__slow_work_out_of_turn__served_at_once(void **state)
+{
+	struct lab *lab = *state;
+	unsigned before;
+
+	set_crowd(lab);
+	for (unsigned i = 0; i < 200; i++) {
+		/* the guess is right, and the turn somewhere */
+		lab->engine.is_likely = true;
+		lab->engine.is_answer = false;
+		lab->engine.likely_next = shm_active_at(lab->conn);
+		atomic_store(&lab->engine.posted_at, 0);
+		lab->engine.active_next = (i * 7) % OTHERS;
+		peer_sends(lab, lab_send_entry(8), 0);
+		before = lab->engine.checked;
+		assert_int_equal(dequeue(lab), TRANSPORT_POLL_SLOW);
+		assert_in_range(lab->engine.checked - before, 1, 2);
+		(void)shm_engine_progress(&lab->engine);
+		assert_true(lab->conn->arrival.is_blocked);
+		assert_true(lab_post_receive(lab, 0, 8));
+		shm_ep_post_recv(&lab->ep);
+		lab_take_events(lab);
+		lab->engine.is_likely = true;
+		lab->engine.checked = before; /* it never reaches SHM_LIKELY_FOR */
+	}
+}
+
 /* After the wrong connection was expected for long, most checks are in turn again. */
 static void dequeue__no_answer_for_long__most_checks_in_turn(void **state)
 {
@@ -186,6 +217,7 @@ int main(void)
 		CROWD(dequeue__slow_work_among_gaps__served_in_its_turn),
 		CROWD(dequeue__slow_work_among_many__served_in_its_turn),
 		CROWD(dequeue__answers_among_many__found_in_few_checks),
+		CROWD(dequeue__slow_work_out_of_turn__served_at_once),
 		CROWD(dequeue__no_answer_for_long__most_checks_in_turn),
 	};
 

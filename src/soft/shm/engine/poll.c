@@ -20,12 +20,12 @@ struct candidate {
 	struct core_ref ep;
 	uint32_t at;	  /* its place on the list */
 	bool is_its_turn; /* it was not checked out of turn */
-	bool is_idle;	  /* no work for very many polls */
-	bool is_stream;	  /* it had work at the previous poll, too */
+	bool is_idle;	  /* no work in very many checks */
+	bool is_stream;	  /* it had work at the previous check, too */
 };
 
 /*
- * Finds the next active connection that has work, or had none for so many polls that it should be
+ * Finds the next active connection that has work, or had none in so many checks that it should be
  * armed. *checks is how many connections may still be checked. False: there is none.
  */
 CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
@@ -147,15 +147,17 @@ CORE_INLINE bool drive_fast(const struct candidate *candidate, struct core_deque
 }
 
 /*
- * The slow path begins with the connection that the fast path has declined. Else it could use up
- * its checks on the others, and the next poll would find and decline the same one again, for ever.
+ * The slow path begins with the connection that the fast path has declined, or comes to it with the
+ * next check out of turn. Else it could use up its checks on the others, and the next poll would
+ * find and decline the same one again, for ever.
  */
-static void repeat_turn(struct shm_engine *engine, const struct candidate *candidate)
+static void repeat_check(struct shm_engine *engine, const struct candidate *candidate)
 {
-	if (!candidate->is_its_turn)
-		return;
 	core_lock_acquire(&engine->lock);
-	engine->active_next = candidate->at;
+	if (candidate->is_its_turn)
+		engine->active_next = candidate->at;
+	else
+		engine->likely_next = candidate->at;
 	core_lock_release(&engine->lock);
 }
 
@@ -172,7 +174,7 @@ enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell
 			continue;
 		if (dequeue.is_filled)
 			break;
-		repeat_turn(engine, &candidate);
+		repeat_check(engine, &candidate);
 		return TRANSPORT_POLL_SLOW;
 	}
 	return dequeue.is_filled ? TRANSPORT_POLL_FOUND : TRANSPORT_POLL_EMPTY;
