@@ -28,7 +28,8 @@ struct core_binding;
 
 /*
  * One posted request. A transport may change `transport` and nothing else. It takes two
- * cache lines; all that completes a request is in the first one.
+ * cache lines; all that the fast path needs to complete a Send or an RDMA Write is in the first
+ * one.
  */
 struct core_req {
 	alignas(CORE_LINE) enum core_op op;
@@ -104,11 +105,10 @@ struct core_ep {
 	struct core_mem_cache cached_target;
 	struct core_req_queue req;
 	struct core_recv_queue recv;
+	struct core_ia *ia; /* set at creation */
 	struct core_ep_counts counts;
 
-	/* set at creation */
-	struct core_ia *ia;
-	bool is_provider_made;
+	bool is_provider_made; /* set at creation */
 
 	DAT_EP_STATE state;
 	struct core_evd *connect_evd;
@@ -128,6 +128,8 @@ struct core_ep {
 	uint8_t *private_data; /* from the ESTABLISHED event; room for max_private_data_size */
 	DAT_COUNT private_data_size;
 };
+
+static_assert(offsetof(struct core_ep, counts.posted[CORE_OP_BIND]) <= 5 * CORE_LINE, "five lines");
 
 /* The parameters that have these values. */
 struct core_ep_names {

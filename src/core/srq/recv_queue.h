@@ -6,6 +6,7 @@
 #ifndef CORE_RECV_QUEUE_H
 #define CORE_RECV_QUEUE_H
 
+#include <assert.h>
 #include <stdalign.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +24,8 @@ struct core_wqe {
 	DAT_DTO_COOKIE cookie;
 	DAT_LMR_TRIPLET first;
 };
+
+static_assert(sizeof(struct core_wqe) == CORE_LINE, "one line");
 
 struct core_recv_queue {
 	struct core_wqe *slots;

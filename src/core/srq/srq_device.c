@@ -8,7 +8,6 @@
 #include "core/srq/srq.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/transport_ops.h"
 

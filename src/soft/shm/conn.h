@@ -214,5 +214,6 @@ struct shm_conn {
 static_assert(offsetof(struct shm_conn, has_ep) == SHM_LINE, "one poll, one line");
 static_assert(offsetof(struct shm_conn, mine) == 2 * SHM_LINE, "a post");
 static_assert(offsetof(struct shm_conn, counters) == 3 * SHM_LINE, "and the rest of it");
+static_assert(offsetof(struct shm_conn, read_limit) < 4 * SHM_LINE, "and a Read");
 
 #endif

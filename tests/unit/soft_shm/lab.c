@@ -63,12 +63,8 @@ static void make_memory_table(struct lab *lab)
 static void make_queues(struct lab *lab)
 {
 	memset(lab->requests, 0xee, sizeof(lab->requests));
-	for (uint32_t i = 0; i < LAB_REQUESTS; i++) {
-		lab->requests[i].iov = &lab->request_iov[i];
+	for (uint32_t i = 0; i < LAB_REQUESTS; i++)
 		lab->requests[i].is_done = false;
-	}
-	for (uint32_t i = 0; i < LAB_RECEIVES; i++)
-		lab->receives[i].iov = &lab->receive_iov[i];
 	lab->ep.req.slots = lab->requests;
 	lab->ep.req.mask = LAB_REQUESTS - 1;
 	lab->ep.req.capacity = LAB_REQUESTS;
@@ -173,7 +169,7 @@ static void make_conn(struct lab *lab, bool has_cma)
 
 struct lab *lab_open(enum core_copy_path copy, bool has_cma)
 {
-	struct lab *lab = calloc(1, sizeof(*lab));
+	struct lab *lab = core_line_alloc(1, sizeof(*lab));
 
 	LAB_MUST(lab && !lab_current);
 	lab_current = lab;
@@ -262,7 +258,7 @@ void lab_close(struct lab *lab)
 	drop_key(peer_table, lab->peer_rkey);
 	check_guards(lab->memory);
 	check_guards(lab->peer_memory);
-	free(lab);
+	core_line_free(lab);
 	lab_current = NULL;
 }
 
@@ -383,8 +379,8 @@ bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 	wqe->len = segment.segment_length;
 	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
 	wqe->cookie.as_64 = LAB_RECEIVE_COOKIE | queue->tail;
-	wqe->iov = &lab->receive_iov[queue->tail & queue->mask];
-	*wqe->iov = segment;
+	wqe->iov = &wqe->first;
+	wqe->first = segment;
 	queue->tail++;
 	if (!is_known(lab, &lab->ep.cached_target, &segment))
 		shm_ep_post_recv(&lab->ep);
@@ -404,7 +400,8 @@ bool lab_post(struct lab *lab, enum core_op op, uint32_t offset, uint32_t len, u
 	req = core_req_take(&lab->ep, op, lab->next_flags);
 	req->len = segment.segment_length;
 	req->segments = req->len ? 1 : 0;
-	*req->iov = segment;
+	req->iov = &req->first;
+	req->first = segment;
 	req->cookie.as_64 = req->sequence;
 	if (op != CORE_OP_SEND)
 		req->remote = (DAT_RMR_TRIPLET){

@@ -64,10 +64,8 @@ struct lab {
 	struct shm_wire_pool offer; /* the last packet that named or gave our pool */
 	/* Receives */
 	struct core_wqe receives[LAB_RECEIVES];
-	DAT_LMR_TRIPLET receive_iov[LAB_RECEIVES];
 	/* requests */
 	struct core_req requests[LAB_REQUESTS];
-	DAT_LMR_TRIPLET request_iov[LAB_REQUESTS];
 	DAT_COMPLETION_FLAGS next_flags; /* of the next post */
 	void (*entering)(struct lab *);	 /* called once, before the endpoint is locked next */
 	/* for the fast path: a mapping of the peer's memory, and EVDs */

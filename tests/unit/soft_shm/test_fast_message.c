@@ -221,7 +221,7 @@ static void message__receive_of_two_segments__in_both(void **state)
 	uint8_t bytes[8];
 
 	assert_true(lab_post_receive(lab, 100, 4));
-	iov[0] = lab->receive_iov[0];
+	iov[0] = lab->receives[0].first;
 	iov[1] = iov[0];
 	iov[1].virtual_address += 100;
 	lab->receives[0].iov = iov;

@@ -397,7 +397,7 @@ static void message__receive_no_longer_good__protection_error_and_untouched(void
 		else if (i == 2)
 			lab->ep.pz = &other;
 		else /* where the table is empty */
-			lab->receive_iov[1].lmr_context = LAB_LOCAL_KEY + CORE_MEM_CHUNK;
+			lab->receives[1].first.lmr_context = LAB_LOCAL_KEY + CORE_MEM_CHUNK;
 		peer_sends(lab, lab_send_entry(8), 1);
 		lab_pass(lab);
 		lab_pass(lab);

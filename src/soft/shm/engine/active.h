@@ -8,11 +8,11 @@
 
 #include "soft/shm/conn.h"
 
-/* A connection whose polls found nothing that often is armed and removed from the list. */
+/* A connection that was checked in vain that often is armed and removed from the list. */
 #define SHM_IDLE_POLLS 20000u
-/* With more connections than this, some polls check a likely one out of turn. */
+/* With more connections than this, some checks are of a likely one, out of turn. */
 #define SHM_LIKELY_AFTER 16u
-/* At the latest after so many polls, polls out of turn become rare again. */
+/* After so many checks, those out of turn are rare until one of them finds work again. */
 #define SHM_LIKELY_FOR 1024u
 
 /* relaxed: the lock guards it, and without the lock it is a hint */
@@ -42,9 +42,9 @@ CORE_INLINE struct shm_conn *shm_active_next_locked(struct shm_engine *engine)
 }
 
 /*
- * In a long list, some polls check a connection out of turn: the one that was posted to last, which
- * may get an answer, or the one after the connection that last had work. That is three polls in
- * four after a poll out of turn has found work, else one in four. NULL: this poll is in turn.
+ * In a long list, some checks are out of turn: of the connection that was posted to last, which may
+ * get an answer, or of the one after the connection that last had work. They are three in four
+ * after one of them has found work, else one in four. NULL: this check is in turn.
  */
 CORE_INLINE struct shm_conn *shm_active_likely_locked(struct shm_engine *engine)
 {

@@ -113,10 +113,10 @@ struct shm_engine {
 	struct shm_conn **active; /* in the order of their turns, with gaps; as long as `slots` */
 	uint32_t active_end;
 	uint32_t active_next;	       /* whose turn it is */
-	uint32_t checked;	       /* connections that polls have checked */
+	uint32_t checked;	       /* checks of connections by polls */
 	uint32_t likely_next;	       /* the index after the connection that last had work */
-	bool is_answer;		       /* the poll out of turn checks posted_at, not likely_next */
-	bool is_likely;		       /* a poll out of turn has found the last work */
+	bool is_answer;		       /* checks out of turn are of posted_at, not of likely_next */
+	bool is_likely;		       /* a check out of turn has found the last work */
 	struct shm_conn *kept_first;   /* of the active side, with a reference each (keep.h) */
 	struct shm_process *processes; /* at the other ends (connect/process.h) */
 	struct shm_pool *pools;	       /* ours and those of peers (pool.h) */
