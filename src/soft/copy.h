@@ -27,6 +27,7 @@
 
 #include "core/base/tls.h"
 #include "soft/gate.h"
+#include "soft/stream.h"
 
 #define SOFT_COPY_IOV_MAX 64
 
@@ -70,7 +71,8 @@ static inline void soft_copy_ordered(void *dst, const void *src, size_t len)
 
 /*
  * From memory of ours into the consumer's, and from the consumer's into ours (in no order): 0; in
- * threads of the library also -EFAULT or -EPERM.
+ * threads of the library also -EFAULT or -EPERM. `stream` is that of the process that reads `dst`
+ * next, or NULL.
  */
 static inline int soft_copy_to_consumer(void *dst, const void *src, size_t len)
 {
@@ -79,11 +81,15 @@ static inline int soft_copy_to_consumer(void *dst, const void *src, size_t len)
 	soft_copy_ordered(dst, src, len);
 	return 0;
 }
-static inline int soft_copy_from_consumer(void *dst, const void *src, size_t len)
+static inline int soft_copy_from_consumer(void *dst, const void *src, size_t len,
+					  struct soft_stream *stream)
 {
 	if (soft_is_library_thread)
 		return soft_copy_safe_unordered(dst, src, len);
-	memcpy(dst, src, len);
+	if (stream && len >= SOFT_STREAM_MIN)
+		soft_stream_copy(stream, dst, src, len);
+	else
+		memcpy(dst, src, len);
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 
 #include "core/transport.h"
+#include "soft/stream.h"
 
 #define SOFT_IOV_MAX 32u /* segments of one request or Receive */
 
@@ -27,7 +28,7 @@ int soft_pin_receive(struct core_ep *ep, const struct core_wqe *receive, uint64_
 		     uint64_t len, struct soft_pins *pins);
 void soft_unpin(struct soft_pins *pins);
 /* Copies between pinned segments of the consumer and memory of ours (copy.h). */
-int soft_gather(uint8_t *to, const struct soft_pins *pins);
+int soft_gather(uint8_t *to, const struct soft_pins *pins, struct soft_stream *stream);
 int soft_scatter(const struct soft_pins *pins, const uint8_t *from);
 
 /*

@@ -27,6 +27,7 @@
 #include "soft/shm/transfer/piece.h"
 #include "soft/shm/transfer/rx.h"
 #include "soft/shm/wire.h"
+#include "soft/stream.h"
 
 struct shm_listener;
 struct shm_process;
@@ -175,7 +176,8 @@ struct shm_conn {
 	struct shm_inbound read;
 	_Atomic uint32_t local_announce; /* key of our own table that we use for the peer */
 
-	struct shm_bulk bulk; /* large pieces, both ways */
+	struct shm_bulk bulk;	   /* large pieces, both ways */
+	struct soft_stream stream; /* how large copies to the peer are made */
 
 	/* direct copies */
 	uint32_t announced; /* announcements so far, until is_unfenced is set */

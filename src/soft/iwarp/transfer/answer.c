@@ -126,7 +126,7 @@ static iw_error fetch(struct iw_conn *conn, struct core_ep *ep,
 	iw_error error = iw_key_begin(conn, ep, request->source_stag, false, address, len);
 
 	if (error == IW_NO_ERROR &&
-	    soft_copy_from_consumer(to, (const void *)(uintptr_t)address, len) < 0)
+	    soft_copy_from_consumer(to, (const void *)(uintptr_t)address, len, NULL) < 0)
 		error = IW_ERROR(0, 0, 0);
 	iw_key_end(conn);
 	return error;

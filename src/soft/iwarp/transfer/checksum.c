@@ -17,7 +17,7 @@ static __attribute__((noinline)) int checksum_copy(const uint8_t *at, size_t lef
 	while (left) {
 		size_t part = left < sizeof(piece) ? left : sizeof(piece);
 
-		if (soft_copy_from_consumer(piece, at, part) < 0)
+		if (soft_copy_from_consumer(piece, at, part, NULL) < 0)
 			return -EFAULT;
 		*crc = iw_crc32c(*crc, piece, part);
 		at += part;

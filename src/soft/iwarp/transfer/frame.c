@@ -337,7 +337,8 @@ static void copy_direct(struct iw_conn *conn, struct core_ep *ep, struct iw_buff
 	struct soft_pins pins;
 
 	memcpy(rest->data, frame->head + frame->head_size - left.head, left.head);
-	if (pin_payloads(conn, ep, 1, &pins) < 0 || soft_gather(rest->data + left.head, &pins) < 0)
+	if (pin_payloads(conn, ep, 1, &pins) < 0 ||
+	    soft_gather(rest->data + left.head, &pins, NULL) < 0)
 		conn->is_lost = true; /* the FPDU cannot be finished */
 	soft_unpin(&pins);
 	rest->end = left.head + left.payload;

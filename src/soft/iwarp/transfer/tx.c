@@ -73,7 +73,7 @@ static int put_copied(struct iw_conn *conn, struct core_ep *ep, const struct cor
 	if (len) {
 		if (soft_pin(ep, req->iov, req->segments, offset, len, CORE_MEM_SOURCE, &pins) < 0)
 			return -EFAULT;
-		rc = soft_gather(to, &pins);
+		rc = soft_gather(to, &pins, NULL);
 		soft_unpin(&pins);
 	}
 	if (!rc)

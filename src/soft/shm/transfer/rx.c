@@ -314,7 +314,7 @@ int shm_rx_fetch(struct shm_conn *conn, const struct core_ep *ep, const struct s
 
 	if (!rc)
 		rc = soft_copy_from_consumer(to, (void *)(uintptr_t)(read->address + read->offset),
-					     count);
+					     count, &conn->stream);
 	announce_own_key_end(conn);
 	return rc;
 }

@@ -55,8 +55,8 @@ static void handed_out(struct shm_conn *conn, struct core_req *req, enum shm_req
  * Fills the room with the next bytes of a Send or RDMA Write; false: the memory is not valid any
  * more.
  */
-static bool fill(struct core_ep *ep, struct core_req *req, const struct shm_room *room,
-		 struct shm_entry *entry)
+static bool fill(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+		 const struct shm_room *room, struct shm_entry *entry)
 {
 	uint64_t offset = req->transport.word[1];
 	struct soft_pins pins;
@@ -71,7 +71,7 @@ static bool fill(struct core_ep *ep, struct core_req *req, const struct shm_room
 		/* the key, so that the peer may ask for a mapping */
 		entry->key = pins.lmr[0]->rkey;
 	}
-	rc = soft_gather(room->to, &pins);
+	rc = soft_gather(room->to, &pins, &conn->stream);
 	soft_unpin(&pins);
 	return rc >= 0;
 }
@@ -99,7 +99,7 @@ static enum tx_step put_pieces(struct shm_conn *conn, struct core_ep *ep, struct
 		conn->is_space_wanted = rc == 0;
 		if (rc <= 0)
 			return rc < 0 ? TX_BROKEN : TX_WAIT;
-		if (room.bytes && !fill(ep, req, &room, &entry)) {
+		if (room.bytes && !fill(conn, ep, req, &room, &entry)) {
 			shm_room_cancel(conn, &room);
 			shm_tx_fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
 			return TX_CLOSED;
