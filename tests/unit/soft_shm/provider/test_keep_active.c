@@ -2,6 +2,7 @@
 /*
  * What a connection leaves to the next one (connect/keep.c): the active side.
  */
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
@@ -330,12 +331,20 @@ int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
 
 static struct peer quick;
 
+/*
+ * The thread is inside a call that holds the endpoint's lock. It must not serve the socket, as a
+ * wait would do, so it dequeues and leaves the request to the service thread.
+ */
 static void ask_at_once(void)
 {
+	DAT_EVENT event;
+
 	while (peer_receive(&quick) != SHM_WIRE_IDLE)
 		continue;
 	peer_ask(&quick, SHM_WIRE_REQUEST_KEPT, NULL);
-	take_request();
+	while (core_evd_dequeue(stage.request_evd, &event) != DAT_SUCCESS)
+		sched_yield();
+	stage.cr = event.event_data.cr_arrival_event_data.cr_handle;
 }
 
 /* The peer asks, unless the service thread still used the connection and kept its socket. */
