@@ -87,19 +87,29 @@ int iw_conn_watch(struct iw_conn *conn, uint32_t events)
 		return 0;
 	if (epoll_ctl(conn->engine->service.epoll_fd, op, conn->fd, &event) < 0)
 		return -errno;
-	if (!conn->is_in_epoll)
+	if (!conn->is_watched)
 		iw_conn_get(conn); /* until iw_conn_unwatch: events refer to the connection */
+	conn->is_watched = true;
 	conn->is_in_epoll = true;
 	conn->events = events;
 	return 0;
 }
 
+int iw_conn_pause_watch(struct iw_conn *conn)
+{
+	if (conn->is_in_epoll &&
+	    epoll_ctl(conn->engine->service.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL) < 0)
+		return -errno;
+	conn->is_in_epoll = false;
+	return 0;
+}
+
 void iw_conn_unwatch(struct iw_conn *conn)
 {
-	if (!conn->is_in_epoll)
+	if (!conn->is_watched)
 		return;
-	(void)epoll_ctl(conn->engine->service.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
-	conn->is_in_epoll = false;
+	(void)iw_conn_pause_watch(conn);
+	conn->is_watched = false;
 	/* this batch of events may still name it */
 	iw_engine_put_later(conn->engine, conn);
 }

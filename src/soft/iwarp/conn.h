@@ -46,6 +46,7 @@ struct iw_conn {
 	int fd;
 	uint32_t events; /* what epoll waits for on the socket */
 	bool is_in_epoll;
+	bool is_watched; /* events of epoll may name it: holds a reference */
 	struct core_ref ep_ref;
 	_Atomic bool has_ep;	      /* release after ep_ref is set */
 	_Atomic uint64_t deadline_ns; /* when the service thread serves it; 0: never */
@@ -129,7 +130,12 @@ void iw_conn_put(struct iw_conn *conn);
  * adds the socket, with a reference: 0 or -errno.
  */
 int iw_conn_watch(struct iw_conn *conn, uint32_t events);
-/* Service thread only: removes the socket from epoll; more calls do nothing. */
+/*
+ * Removes the socket from epoll until the next iw_conn_watch: 0 or -errno. For no events at all,
+ * too, epoll has the kernel call it for each segment that arrives.
+ */
+int iw_conn_pause_watch(struct iw_conn *conn);
+/* Service thread only: removes the socket from epoll for good; more calls do nothing. */
 void iw_conn_unwatch(struct iw_conn *conn);
 /* Service thread only: the same, and closes it. */
 void iw_conn_close_socket(struct iw_conn *conn);

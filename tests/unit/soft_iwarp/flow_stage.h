@@ -480,6 +480,16 @@ static inline void expect_available(uint32_t count)
 
 /* --- the end --- */
 
+/* The peer ends by a reset. */
+static inline void reset_peer(void)
+{
+	struct linger now = {.l_onoff = 1, .l_linger = 0};
+
+	assert_int_equal(setsockopt(flow.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
+	close(flow.fd);
+	flow.fd = -1;
+}
+
 /* The end of a test's connection: after its last event. */
 static inline void end_flow(void)
 {

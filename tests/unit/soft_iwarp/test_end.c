@@ -26,15 +26,6 @@ static void fin__within_a_response__that_read_alone_fails(void **state)
 	end_flow();
 }
 
-static void reset_peer(void)
-{
-	struct linger now = {.l_onoff = 1, .l_linger = 0};
-
-	assert_int_equal(setsockopt(flow.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
-	close(flow.fd);
-	flow.fd = -1;
-}
-
 /* In either order: the request may have been posted to an endpoint that was broken already. */
 static void expect_broken_and_flushed(size_t offset)
 {

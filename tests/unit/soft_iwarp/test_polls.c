@@ -83,6 +83,28 @@ static void polls__loop_ends__service_thread_places(void **state)
 	hang_up();
 }
 
+/*
+ * IWCM-32 DTO-60: messages wait for a Receive, so no poll reads the socket, and epoll does not
+ * watch it. A thread that goes on polling, and does not sleep, finds the reset all the same.
+ */
+static void polls__socket_is_not_read_and_reset__broken(void **state)
+{
+	static uint8_t bytes[60000];
+	uint64_t end = core_now_ns() + LIMIT_NS;
+	DAT_EVENT event;
+
+	(void)state;
+	take_over();
+	for (unsigned i = 0; i < 3; i++)
+		peer_send(bytes, sizeof(bytes));
+	poll_slowly();
+	reset_peer();
+	while (core_evd_dequeue(stage.evd, &event) != DAT_SUCCESS && core_now_ns() < end)
+		;
+	assert_int_equal(event.event_number, DAT_CONNECTION_EVENT_BROKEN);
+	end_flow();
+}
+
 /* COMPAT-46: polls come before the message and after it, not while it waits to be placed */
 static void polls__thread_that_polls_its_memory__never_left_to_it(void **state)
 {
@@ -103,6 +125,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(polls__slow_loop__drives_the_connection,
 						open_sleepy, close_stage),
 		cmocka_unit_test_setup_teardown(polls__loop_ends__service_thread_places,
+						open_sleepy, close_stage),
+		cmocka_unit_test_setup_teardown(polls__socket_is_not_read_and_reset__broken,
 						open_sleepy, close_stage),
 		cmocka_unit_test_setup_teardown(
 			polls__thread_that_polls_its_memory__never_left_to_it, open_sleepy,
