@@ -109,6 +109,7 @@ void iw_conn_unwatch(struct iw_conn *conn)
 	if (!conn->is_watched)
 		return;
 	(void)iw_conn_pause_watch(conn);
+	conn->is_in_epoll = false;
 	conn->is_watched = false;
 	/* this batch of events may still name it */
 	iw_engine_put_later(conn->engine, conn);

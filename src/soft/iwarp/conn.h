@@ -44,7 +44,7 @@ struct iw_conn {
 	_Atomic uint32_t refs;
 	_Atomic uint32_t state; /* written by those who may access it; read by any */
 	int fd;
-	uint32_t events; /* what epoll waits for on the socket */
+	uint32_t events; /* what epoll waits for on the socket, if it is in epoll */
 	bool is_in_epoll;
 	bool is_watched; /* events of epoll may name it: holds a reference */
 	struct core_ref ep_ref;
@@ -126,8 +126,8 @@ bool iw_conn_get_unless_dead(struct iw_conn *conn);
 void iw_conn_put(struct iw_conn *conn);
 
 /*
- * Has epoll report those events (EPOLLIN, EPOLLOUT) of the socket; 0: errors only. The first call
- * adds the socket, with a reference: 0 or -errno.
+ * Has epoll report those events (EPOLLIN, EPOLLOUT) of the socket; 0: errors only. Adds the socket
+ * if it is not in epoll, the first time with a reference: 0 or -errno.
  */
 int iw_conn_watch(struct iw_conn *conn, uint32_t events);
 /*

@@ -84,14 +84,14 @@ static void polls__loop_ends__service_thread_places(void **state)
 }
 
 /*
- * IWCM-32 DTO-60: messages wait for a Receive, so no poll reads the socket, and epoll does not
- * watch it. A thread that goes on polling, and does not sleep, finds the reset all the same.
+ * IWCM-32 DTO-60: messages wait for a Receive, so no poll reads the socket. The reset is found all
+ * the same, while a thread goes on polling and does not sleep.
  */
 static void polls__socket_is_not_read_and_reset__broken(void **state)
 {
 	static uint8_t bytes[60000];
 	uint64_t end = core_now_ns() + LIMIT_NS;
-	DAT_EVENT event;
+	DAT_EVENT event = {0};
 
 	(void)state;
 	take_over();

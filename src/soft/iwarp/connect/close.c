@@ -91,13 +91,12 @@ static void reset(struct iw_conn *conn)
 static void watch_linger(struct iw_conn *conn, uint32_t events)
 {
 	bool is_short = iw_conn_is_short(conn);
+	uint64_t at_ns = is_short ? conn->retry_ns : conn->give_up_ns;
 
+	/* the kernel lacks memory for it: what was begun is sent all the same */
 	if (iw_conn_watch(conn, is_short ? IW_EVENTS_SHORT : events) < 0)
-		iw_conn_close_socket(conn);
-	else
-		iw_conn_set_deadline(conn, is_short && conn->retry_ns < conn->give_up_ns
-						   ? conn->retry_ns
-						   : conn->give_up_ns);
+		at_ns = core_now_ns() + IW_RETRY_NS;
+	iw_conn_set_deadline(conn, at_ns < conn->give_up_ns ? at_ns : conn->give_up_ns);
 }
 
 void iw_linger(struct iw_conn *conn)

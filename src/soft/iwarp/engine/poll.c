@@ -31,7 +31,7 @@ void iw_engine_add_polled(struct iw_engine *engine, struct iw_conn *conn)
 {
 	struct iw_conn *first;
 
-	if (conn->is_polled || iw_conn_pause_watch(conn) < 0)
+	if (conn->is_polled || iw_pass_watch_polled(conn) < 0)
 		return;
 	iw_conn_get(conn);
 	conn->idle_polls = 0;
@@ -81,7 +81,7 @@ static struct iw_conn *next_polled(struct iw_engine *engine)
 	return conn;
 }
 
-/* Has epoll wait for it again, which also finds a hang-up that no poll has found. EP locked. */
+/* Has epoll wait for it again. EP locked. */
 static void arm(struct iw_engine *engine, struct iw_conn *conn)
 {
 	iw_engine_remove_polled(engine, conn);

@@ -26,13 +26,19 @@ static uint32_t events_of(struct iw_conn *conn)
 	       (stream->tx.is_blocked ? EPOLLOUT : 0);
 }
 
+int iw_pass_watch_polled(struct iw_conn *conn)
+{
+	return conn->stream.rx.is_blocked ? iw_conn_watch(conn, 0) : iw_conn_pause_watch(conn);
+}
+
 void iw_pass_watch(struct iw_conn *conn)
 {
-	if (conn->is_polled)
-		return;
-	if (iw_conn_watch(conn, events_of(conn)) < 0)
+	int rc =
+		conn->is_polled ? iw_pass_watch_polled(conn) : iw_conn_watch(conn, events_of(conn));
+
+	if (rc < 0)
 		iw_conn_lower_deadline(conn, core_now_ns() + IW_RETRY_NS);
-	if (conn->retry_ns)
+	if (conn->retry_ns && !conn->is_polled)
 		iw_conn_lower_deadline(conn, conn->retry_ns);
 }
 

@@ -42,8 +42,13 @@ int iw_pass(struct iw_conn *conn, struct core_ep *ep);
 void iw_pass_requests(struct iw_conn *conn, struct core_ep *ep);
 void iw_pass_receives(struct iw_conn *conn, struct core_ep *ep);
 
-/* Has epoll wait for what can happen next, unless threads of the consumer poll the connection. */
+/*
+ * Has epoll wait for what can happen next. If threads of the consumer poll the connection, epoll
+ * waits for nothing, and only for a hang-up while no poll reads the socket.
+ */
 void iw_pass_watch(struct iw_conn *conn);
+/* The same for a connection that is polled from now on: 0 or -errno. */
+int iw_pass_watch_polled(struct iw_conn *conn);
 
 /* A foreign peer's FPDUs follow the segment size of TCP, which may change. */
 void iw_stream_update_mulpdu(struct iw_conn *conn);
