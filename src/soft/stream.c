@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "core/base/clock.h"
+#include "core/base/line.h"
 
-#define LINE 64u
 /*
  * Copies; the first TRIALS of them are trials. Odd, so that a pattern of lengths does not meet the
  * same ones each time.
@@ -26,7 +26,7 @@
 /* Whole lines, so that each is written in one transfer; `to` is at the start of one. */
 static void copy_lines(uint8_t *to, const uint8_t *from, size_t lines)
 {
-	for (; lines; lines--, to += LINE, from += LINE) {
+	for (; lines; lines--, to += CORE_LINE, from += CORE_LINE) {
 		const __m128i a = _mm_loadu_si128((const __m128i *)(const void *)from);
 		const __m128i b = _mm_loadu_si128((const __m128i *)(const void *)(from + 16));
 		const __m128i c = _mm_loadu_si128((const __m128i *)(const void *)(from + 32));
@@ -43,9 +43,9 @@ static void copy_lines(uint8_t *to, const uint8_t *from, size_t lines)
 
 static void copy_past_cache(uint8_t *to, const uint8_t *from, size_t len)
 {
-	const size_t head = -(uintptr_t)to % LINE;
-	const size_t lines = (len - head) / LINE;
-	const size_t tail = head + lines * LINE;
+	const size_t head = -(uintptr_t)to % CORE_LINE;
+	const size_t lines = (len - head) / CORE_LINE;
+	const size_t tail = head + lines * CORE_LINE;
 
 	memcpy(to, from, head);
 	memcpy(to + tail, from + tail, len - tail);

@@ -180,12 +180,15 @@ static DAT_RETURN dto_check_room(const struct core_ep *ep, const struct dto_post
 
 static struct core_req *dto_take_slot(struct core_ep *ep, const struct dto_post *post)
 {
+	const struct core_req_queue *queue = &ep->req;
 	struct core_req *req = core_req_take(ep, post->op, post->flags);
 
 	core_req_clear_transport(req);
 	req->len = post->op == CORE_OP_RDMA_READ ? post->remote->segment_length : post->len;
 	core_req_count(ep, post->op, req->len);
-	req->iov = post->segments > 1 ? core_req_iov(&ep->req, req->sequence) : &req->first;
+	/* as core_recv_queue_slot */
+	req->iov = post->segments > 1 ? queue->iov + (req->sequence & queue->mask) * queue->iov_max
+				      : &req->first;
 	req->segments = core_copy_segments(req->iov, post->iov, post->segments, req->len);
 	if (post->remote)
 		req->remote = *post->remote;

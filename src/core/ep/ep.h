@@ -27,9 +27,8 @@ struct core_pz;
 struct core_binding;
 
 /*
- * One posted request. A transport may change `transport` and nothing else. It takes two
- * cache lines; all that the fast path needs to complete a Send or an RDMA Write is in the first
- * one.
+ * One posted request. A transport may change `transport` and nothing else. It takes two cache
+ * lines; all that the fast path needs to complete a Send or an RDMA Write is in the first one.
  */
 struct core_req {
 	alignas(CORE_LINE) enum core_op op;
@@ -193,12 +192,6 @@ void core_ep_flush(struct core_ep *ep);
 static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_t sequence)
 {
 	return &queue->slots[sequence & queue->mask];
-}
-
-/* Room for the segments of that request, of which there are several. */
-static inline DAT_LMR_TRIPLET *core_req_iov(const struct core_req_queue *queue, uint64_t sequence)
-{
-	return queue->iov + (sequence & queue->mask) * queue->iov_max;
 }
 
 /* Updates the core's bits of slow_reasons. To be called after each change of a member that they

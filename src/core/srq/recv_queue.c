@@ -51,16 +51,20 @@ struct core_wqe *core_recv_queue_slot(const struct core_recv_queue *queue, uint6
 	return wqe;
 }
 
+void core_wqe_copy(struct core_wqe *to, const struct core_wqe *from)
+{
+	DAT_LMR_TRIPLET *iov = to->iov;
+
+	*to = *from;
+	to->iov = iov;
+	for (uint32_t i = 0; i < from->segments; i++)
+		iov[i] = from->iov[i];
+}
+
 void core_recv_queue_put(struct core_recv_queue *queue, uint64_t number,
 			 const struct core_wqe *from)
 {
-	struct core_wqe *wqe = core_recv_queue_slot(queue, number, from->segments);
-	DAT_LMR_TRIPLET *iov = wqe->iov;
-
-	*wqe = *from;
-	wqe->iov = iov;
-	for (uint32_t i = 0; i < from->segments; i++)
-		iov[i] = from->iov[i];
+	core_wqe_copy(core_recv_queue_slot(queue, number, from->segments), from);
 }
 
 void core_recv_queue_move(struct core_recv_queue *to, const struct core_recv_queue *from)

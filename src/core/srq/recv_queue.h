@@ -44,6 +44,8 @@ void core_recv_queue_free(struct core_recv_queue *queue);
 /* The slot of that number, with room for so many segments in its iov. */
 struct core_wqe *core_recv_queue_slot(const struct core_recv_queue *queue, uint64_t number,
 				      uint32_t segments);
+/* Copies a Receive to one whose iov has room for its segments. */
+void core_wqe_copy(struct core_wqe *to, const struct core_wqe *from);
 /* Copies a Receive into the slot of that number. */
 void core_recv_queue_put(struct core_recv_queue *queue, uint64_t number,
 			 const struct core_wqe *from);

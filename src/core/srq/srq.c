@@ -3,7 +3,6 @@
 #include "core/srq/srq.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/calls.h"
 #include "core/base/cancel.h"
@@ -203,11 +202,7 @@ void core_srq_failed(struct core_ref ref)
 
 void core_srq_copy_buffer_locked(struct core_srq_user *user, const struct core_wqe *wqe)
 {
-	DAT_LMR_TRIPLET *iov = user->taken.iov;
-
-	user->taken = *wqe;
-	user->taken.iov = iov;
-	memcpy(iov, wqe->iov, wqe->segments * sizeof(*iov));
+	core_wqe_copy(&user->taken, wqe);
 	user->has_taken = true;
 }
 

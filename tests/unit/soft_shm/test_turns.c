@@ -76,6 +76,16 @@ static void dequeue_nothing(struct lab *lab)
 		(void)shm_engine_progress(&lab->engine);
 }
 
+/* Takes the message that waits for a Receive, and is ready for the next one. */
+static void take_blocked(struct lab *lab)
+{
+	assert_true(lab->conn->arrival.is_blocked);
+	assert_true(lab_post_receive(lab, 0, 8));
+	shm_ep_post_recv(&lab->ep);
+	lab_take_events(lab);
+	assert_false(lab->conn->arrival.is_blocked);
+}
+
 /*
  * A message without a Receive needs the slow path, which notes that it waits. `before` others and
  * `behind` others are active; `gaps` places are empty.
@@ -94,12 +104,7 @@ static void check_served(struct lab *lab, unsigned before, unsigned behind, unsi
 	peer_sends(lab, lab_send_entry(8), 0);
 	for (unsigned i = 0; i < POLLS && !lab->conn->arrival.is_blocked; i++)
 		dequeue_nothing(lab);
-	assert_true(lab->conn->arrival.is_blocked);
-	/* takes the message, and is ready for the next one */
-	assert_true(lab_post_receive(lab, 0, 8));
-	shm_ep_post_recv(&lab->ep);
-	lab_take_events(lab);
-	assert_false(lab->conn->arrival.is_blocked);
+	take_blocked(lab);
 	shm_engine_deactivate(&lab->engine, lab->conn);
 	set_active(lab, 0, end, false);
 }
@@ -183,11 +188,7 @@ static void dequeue__slow_work_out_of_turn__served_at_once(void **state)
 		assert_int_equal(dequeue(lab), TRANSPORT_POLL_SLOW);
 		assert_in_range(lab->engine.checked - before, 1, 2);
 		(void)shm_engine_progress(&lab->engine);
-		assert_true(lab->conn->arrival.is_blocked);
-		assert_true(lab_post_receive(lab, 0, 8));
-		shm_ep_post_recv(&lab->ep);
-		lab_take_events(lab);
-		lab->engine.is_likely = true;
+		take_blocked(lab);
 		lab->engine.checked = before; /* it never reaches SHM_LIKELY_FOR */
 	}
 }
