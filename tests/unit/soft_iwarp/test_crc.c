@@ -46,13 +46,31 @@ static int fill_noise(void **state)
 	return 0;
 }
 
+/* The next way that this processor has, or IW_CRC_WAYS. */
+static enum iw_crc_way next_way(enum iw_crc_way way)
+{
+	while (way < IW_CRC_WAYS && !iw_crc_has(way))
+		way++;
+	return way;
+}
+
+#define FOR_EACH_WAY(way)                                                                          \
+	for (enum iw_crc_way way = next_way(0); way < IW_CRC_WAYS; way = next_way(way + 1))
+
+/* Each way gives the CRC, and so does the one that is used. */
+static void check(uint32_t start, const uint8_t *bytes, size_t size, uint32_t expected)
+{
+	FOR_EACH_WAY(way)
+	assert_int_equal(iw_crc32c_by(way, start, bytes, size), expected);
+	assert_int_equal(iw_crc32c(start, bytes, size), expected);
+}
+
 static void check_known(const uint8_t *bytes, size_t size, const uint8_t expected[4])
 {
 	uint8_t out[4];
 
+	check(0, bytes, size, iw_crc_get(expected));
 	iw_crc_put(iw_crc32c(0, bytes, size), out);
-	assert_memory_equal(out, expected, 4);
-	iw_crc_put(iw_crc32c_table(0, bytes, size), out);
 	assert_memory_equal(out, expected, 4);
 	assert_int_equal(iw_crc_get(out), by_bits(0, bytes, size));
 }
@@ -84,10 +102,8 @@ static void crc__each_length_and_offset__equal(void **state)
 	for (size_t size = 0; size < 5000; size++) {
 		const uint8_t *bytes = noise + size % 8;
 		uint32_t start = size % 3 ? next_random() : 0;
-		uint32_t expected = by_bits(start, bytes, size);
 
-		assert_int_equal(iw_crc32c(start, bytes, size), expected);
-		assert_int_equal(iw_crc32c_table(start, bytes, size), expected);
+		check(start, bytes, size, by_bits(start, bytes, size));
 	}
 }
 
@@ -95,13 +111,29 @@ static void crc__each_length_and_offset__equal(void **state)
 static void crc__at_the_end_of_memory__no_byte_more(void **state)
 {
 	(void)state;
-	for (size_t size = 0; size < 40; size++) {
-		const uint8_t *bytes = edge_copy(noise, size);
+	for (size_t size = 0; size < 40; size++)
+		check(0, edge_copy(noise, size), size, by_bits(0, noise, size));
+	for (size_t size = 500; size < 1500; size += 47)
+		check(0, edge_copy(noise, size), size, by_bits(0, noise, size));
+}
 
-		assert_int_equal(iw_crc32c(0, bytes, size), by_bits(0, noise, size));
-		assert_int_equal(iw_crc32c_table(0, bytes, size), by_bits(0, noise, size));
+/* The CRC in pieces, each in one of the ways. */
+static uint32_t in_pieces(const uint8_t *bytes, size_t size, size_t limit)
+{
+	enum iw_crc_way way = IW_CRC_TABLE;
+	uint32_t crc = 0;
+
+	while (size) {
+		size_t piece = next_random() % limit;
+
+		if (piece > size)
+			piece = size;
+		crc = iw_crc32c_by(way, crc, bytes, piece);
+		bytes += piece;
+		size -= piece;
+		way = next_way(way + 1) % IW_CRC_WAYS;
 	}
-	assert_int_equal(iw_crc32c(0, edge_copy(noise, 1440), 1440), by_bits(0, noise, 1440));
+	return crc;
 }
 
 /* MPA-50 */
@@ -112,21 +144,9 @@ static void crc__any_split__equal(void **state)
 		size_t size = next_random() % SIZE_MAX_TRIED;
 		const uint8_t *bytes = noise + next_random() % 8;
 		uint32_t whole = by_bits(0, bytes, size);
-		uint32_t part = 0;
-		size_t at = 0;
 
-		assert_int_equal(iw_crc32c(0, bytes, size), whole);
-		assert_int_equal(iw_crc32c_table(0, bytes, size), whole);
-		while (at < size) {
-			size_t piece = next_random() % (round % 2 ? 50 : 5000);
-
-			if (piece > size - at)
-				piece = size - at;
-			part = round % 3 ? iw_crc32c(part, bytes + at, piece)
-					 : iw_crc32c_table(part, bytes + at, piece);
-			at += piece;
-		}
-		assert_int_equal(part, whole);
+		check(0, bytes, size, whole);
+		assert_int_equal(in_pieces(bytes, size, round % 2 ? 50 : 5000), whole);
 	}
 }
 
