@@ -9,6 +9,7 @@
 #include "setup_peer.h"
 
 #include "shared/bytes.h"
+#include "soft/iwarp/conn.h"
 #include "soft/iwarp/wire/crc.h"
 #include "soft/iwarp/wire/ddp.h"
 #include "soft/iwarp/wire/terminate.h"
@@ -107,6 +108,11 @@ static inline DAT_LMR_TRIPLET segment_at(size_t offset, size_t size)
 }
 
 /* --- connections --- */
+
+static inline struct iw_conn *conn_of_flow(void)
+{
+	return iw_conn_of(((struct core_handle *)flow.ep)->object);
+}
 
 static inline void begin_flow(int fd, DAT_EP_HANDLE ep, bool has_crc)
 {

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 
 #include "core/mem/pz.h"
-#include "soft/iwarp/conn.h"
 #include "soft/key.h"
 #include "soft/soft.h"
 
@@ -328,11 +327,6 @@ static DAT_LMR_HANDLE register_at(void *at, size_t size, DAT_RMR_CONTEXT *key)
 	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, size, stage.pz,
 			   DAT_MEM_PRIV_ALL_FLAG, &lmr, &lkey, key, NULL, NULL));
 	return lmr;
-}
-
-static struct iw_conn *conn_of_flow(void)
-{
-	return iw_conn_of(((struct core_handle *)flow.ep)->object);
 }
 
 /* The peer reads so many bytes. */

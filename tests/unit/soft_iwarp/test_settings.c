@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The settings of connections over TCP: the CRC, the header, the proof of a Write, the limit for a
- * silence. */
+ * silence, and the options of their sockets. */
 #include "flow_stage.h"
 
 #include <netinet/tcp.h>
 
 #include "core/base/settings.h"
 #include "core/base/status.h"
+#include "soft/iwarp/connect/attempt.h"
 #include "soft/iwarp/transfer/alive.h"
 
 #ifndef TCP_RTO_MAX_MS
@@ -288,6 +289,53 @@ static void keepalive__any_limit__sum_of_the_probes(void **state)
 	}
 }
 
+#define CONTROL_SIZE 16u /* TCP_CA_NAME_MAX */
+
+static void get_control(int fd, char name[CONTROL_SIZE])
+{
+	socklen_t size = CONTROL_SIZE;
+
+	memset(name, 0, CONTROL_SIZE);
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &size), 0);
+}
+
+/* Reno, which neither paces nor probes, serves a connection of the loopback interface. */
+static void congestion_control__called_on_loopback__reno(void **state)
+{
+	char name[CONTROL_SIZE];
+
+	(void)state;
+	be_called(0);
+	get_control(conn_of_flow()->fd, name);
+	assert_string_equal(name, "reno");
+}
+
+static void congestion_control__calling_on_loopback__reno(void **state)
+{
+	char name[CONTROL_SIZE];
+
+	(void)state;
+	be_calling_with(0, 4, 4);
+	get_control(conn_of_flow()->fd, name);
+	assert_string_equal(name, "reno");
+}
+
+/* All other connections use what the administrator has chosen. */
+static void congestion_control__other_address__as_the_system_says(void **state)
+{
+	struct iw_engine engine = {.settings.link_timeout_ms = 25000};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	char before[CONTROL_SIZE], after[CONTROL_SIZE];
+
+	(void)state;
+	get_control(fd, before);
+	assert_int_equal(iw_setup_socket_options(fd, &engine), 0);
+	get_control(fd, after);
+	assert_string_equal(after, before);
+	assert_int_equal(option(fd, TCP_NODELAY), 1);
+	close(fd);
+}
+
 /* DDP-17 IWCM-35: a peer that takes nothing, but whose kernel answers, is waited for */
 static void peer_takes_nothing__longer_than_the_limit__not_broken(void **state)
 {
@@ -348,6 +396,9 @@ int main(void)
 		TEST(proof_off__foreign_peer__completes_when_sent, open_unproven),
 		TEST(proof_off__own_peer__completes_when_sent, open_unproven),
 		cmocka_unit_test(keepalive__any_limit__sum_of_the_probes),
+		TEST(congestion_control__called_on_loopback__reno, open_unproven),
+		TEST(congestion_control__calling_on_loopback__reno, open_unproven),
+		cmocka_unit_test(congestion_control__other_address__as_the_system_says),
 		TEST(peer_takes_nothing__longer_than_the_limit__not_broken, open_short),
 	};
 

@@ -80,7 +80,7 @@ static_assert(sizeof(struct iw_conn) + sizeof(struct iw_setup) <= 2048,
 /* --- setup.c --- */
 
 int iw_setup_create(struct iw_conn *conn);
-int iw_setup_socket_options(int fd, const struct core_settings *settings);
+int iw_setup_socket_options(int fd, const struct iw_engine *engine);
 
 /* Begins to send the frame. */
 void iw_setup_put(struct iw_setup *setup, const struct iw_mpa *mpa);

@@ -358,7 +358,7 @@ static void take_caller(struct iw_listener *listener, int fd)
 	listener_get(listener);
 	conn->listener = listener;
 	iw_conn_set_state(conn, IW_ARRIVING);
-	if (iw_setup_create(conn) < 0 || iw_setup_socket_options(fd, &engine->settings) < 0 ||
+	if (iw_setup_create(conn) < 0 || iw_setup_socket_options(fd, engine) < 0 ||
 	    iw_conn_watch(conn, EPOLLIN) < 0) {
 		iw_setup_drop(conn);
 		return;

@@ -46,7 +46,7 @@ static int start_connect(struct iw_conn *conn, const struct core_ep *ep, int fd)
 	const int yes = 1;
 	int rc;
 
-	rc = iw_setup_socket_options(fd, &conn->engine->settings);
+	rc = iw_setup_socket_options(fd, conn->engine);
 	if (rc < 0)
 		return rc;
 	/* so that one port serves many connections to different peers; fails on old kernels only */

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -37,13 +38,24 @@ void iw_setup_free(struct iw_conn *conn)
 	conn->setup = NULL;
 }
 
-int iw_setup_socket_options(int fd, const struct core_settings *settings)
+/*
+ * The loopback interface loses nothing and has no queue, so that a congestion control that paces
+ * or probes only delays. Every kernel has Reno, and lets every user choose it.
+ */
+static void choose_congestion_control(int fd, const struct iw_engine *engine)
+{
+	if (engine->is_loopback)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
+}
+
+int iw_setup_socket_options(int fd, const struct iw_engine *engine)
 {
 	const int yes = 1;
 
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) < 0)
 		return -errno;
-	return iw_alive_set_options(fd, settings);
+	choose_congestion_control(fd, engine);
+	return iw_alive_set_options(fd, &engine->settings);
 }
 
 void iw_set_port(union core_sockaddr *address, uint16_t port)

@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "core/base/slab.h"
+#include "soft/address.h"
 #include "soft/iwarp/conn.h"
 #include "soft/iwarp/transfer/stream.h"
 #include "soft/soft.h"
@@ -23,6 +24,7 @@ int iw_engine_create(struct soft_adapter *adapter, struct iw_engine **engine_out
 	engine->ia = adapter->ia;
 	engine->adapter = adapter;
 	engine->settings = adapter->ia->settings;
+	engine->is_loopback = soft_address_is_loopback(&adapter->ia->address);
 	engine->kick_watch.kind = IW_KIND_KICK;
 	soft_thread_init(&engine->service);
 	atomic_init(&engine->refs, 1);

@@ -40,6 +40,7 @@ struct iw_engine {
 	struct core_ia *ia; /* must not be dereferenced once `is_stopping` is set */
 	struct soft_adapter *adapter;
 	struct core_settings settings;
+	bool is_loopback; /* the address of the adapter */
 	/* constant once is_started is set */
 	struct iw_watch kick_watch;
 	struct soft_thread service;
