@@ -31,8 +31,10 @@ void raw_tcp_connect(struct raw *raw)
 	if (raw->sockets[1] < 0)
 		raw_fail("accept4");
 	close(listener);
+	/* with the congestion control that OpenDAT uses on the loopback interface */
 	for (unsigned i = 0; i < RAW_SIDES; i++)
 		if (setsockopt(raw->sockets[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) != 0 ||
+		    setsockopt(raw->sockets[i], IPPROTO_TCP, TCP_CONGESTION, "reno", 4) != 0 ||
 		    fcntl(raw->sockets[i], F_SETFL, O_NONBLOCK) != 0)
 			raw_fail("setsockopt or fcntl");
 }
