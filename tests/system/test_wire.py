@@ -27,8 +27,8 @@ PACKET_STATISTICS = 6
 
 # opcodes of RDMAP
 WRITE, READ_REQUEST, RESPONSE, SEND, SOLICITED, TERMINATE = 0, 1, 2, 3, 5, 7
-# STags of what the engine sends of its own: RTR, question and answer (src/soft/iwarp/transfer/tx.h)
-OWN_STAGS = (1, 2, 3)
+# STags of what the engine sends of its own: RTR, question, answer, announcement (src/soft/iwarp/transfer/tx.h)
+OWN_STAGS = (1, 2, 3, 4)
 
 
 class Capture:

@@ -4,8 +4,10 @@
  * CRC, the state in which the bytes arrive, and what is posted. Then come pieces: a byte that says
  * how to send it, a length of two bytes, and the bytes. A piece is sent as it is or as a ULPDU, in
  * an FPDU with a good CRC, with the STag of the region and an offset in it or a little outside, or
- * with the MSN that is expected. Whatever comes: no byte outside of the region changes, all that
- * was posted completes, and the connection ends when the peer ends it.
+ * with the MSN that is expected. It may also announce a long message, be large enough to be read
+ * straight into its target, or go on where the one before it ended. Whatever comes: no byte outside
+ * of the region changes, all that was posted completes, and the connection ends when the peer ends
+ * it.
  */
 #include <assert.h>
 
@@ -29,8 +31,12 @@ enum piece {
 	GOOD_MSN = 4,
 	READ_THERE = 8,
 	POST = 16, /* a Receive is posted before it */
+	LONG = 32, /* its length is the number of segments that an announcement names */
+	LARGE = 64,
+	GO_ON = 128, /* with the length and the header of the FPDU before it, further on */
 };
 
+#define LARGE_MORE 4096u
 #define POSTED 3u
 #define MORE_POSTED 16u
 
@@ -59,8 +65,8 @@ static void connect_as(unsigned choice)
 	} else if (choice & ACCEPTED) {
 		be_called_in_accepted(flags);
 	} else if (choice & OWN_PEER) {
-		be_called_by_own(0);
-		put(flow.fd, rtr_write, sizeof(rtr_write));
+		be_called_by_own(flags);
+		peer_write(1, 0, NULL, 0);
 		expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 	} else {
 		be_called(flags);
@@ -112,21 +118,61 @@ static void correct(uint8_t *ulpdu, size_t size, unsigned how)
 	}
 }
 
-static void send_piece(const uint8_t *bytes, size_t size, unsigned how)
+static void send_announcement(uint64_t count)
+{
+	const struct iw_ddp ddp = {.is_tagged = true,
+				   .is_last = true,
+				   .opcode = IW_OP_WRITE,
+				   .stag = 4,
+				   .offset = count};
+	struct fpdu fpdu;
+
+	make_fpdu(&fpdu, &ddp, NULL, 0);
+	(void)send(flow.fd, fpdu.bytes, fpdu.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Makes the header of the ULPDU before this one that of the next segment; the size of the ULPDU. */
+static size_t go_on(uint8_t *ulpdu, size_t before)
+{
+	uint32_t head = iw_ddp_head_size(ulpdu[0]);
+
+	if (before <= head)
+		return before;
+	if (head == IW_TAGGED_HEAD)
+		be_put64(ulpdu + 6, be_get64(ulpdu + 6) + before - head);
+	else
+		be_put32(ulpdu + 14, be_get32(ulpdu + 14) + (uint32_t)before - head);
+	return before;
+}
+
+static void send_fpdu(const uint8_t *bytes, size_t size, unsigned how)
 {
 	static struct fpdu fpdu;
+	static size_t ulpdu;
 
-	if (size > 60000)
-		size = 60000;
-	memcpy(fpdu.bytes + 2, bytes, size);
-	if (!(how & FPDU)) {
-		(void)send(flow.fd, fpdu.bytes + 2, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-		return;
+	if (how & GO_ON) {
+		ulpdu = go_on(fpdu.bytes + 2, ulpdu);
+	} else {
+		memcpy(fpdu.bytes + 2, bytes, size);
+		ulpdu = size + (how & LARGE ? LARGE_MORE : 0);
+		memset(fpdu.bytes + 2 + size, 0, ulpdu - size);
+		if (size)
+			correct(fpdu.bytes + 2, ulpdu, how);
 	}
-	if (size)
-		correct(fpdu.bytes + 2, size, how);
-	close_fpdu(&fpdu, size);
+	close_fpdu(&fpdu, ulpdu);
 	(void)send(flow.fd, fpdu.bytes, fpdu.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void send_piece(const uint8_t *bytes, size_t size, unsigned how)
+{
+	if (size > 60000 - LARGE_MORE)
+		size = 60000 - LARGE_MORE;
+	if (how & LONG)
+		send_announcement(size);
+	else if (how & FPDU)
+		send_fpdu(bytes, size, how);
+	else
+		(void)send(flow.fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* It is flushed if the connection has ended already. */

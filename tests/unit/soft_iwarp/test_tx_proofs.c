@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Proofs that an RDMA Write is placed: what is asked, when, and what completes. */
+/* Proofs that an RDMA Write is placed: what is asked, when, and what completes. Long messages. */
 #include "flow_stage.h"
 
-#define ASK 2u /* STags of a question and an answer between two of ours */
+/* STags of what two of ours tell each other: a question, an answer, an announcement */
+#define ASK 2u
 #define ANSWER 3u
+#define LONG 4u
+#define LARGEST 65516u /* payload of a segment of a Send; one of a Write has four bytes more */
 
 /* RDMAP-33 RDMAP-34 RDMAP-36: a foreign peer; no success before it has answered */
 static void write__foreign_peer__proven_by_an_empty_read(void **state)
@@ -138,10 +141,10 @@ static void write__own_peer__question_and_answer(void **state)
 	expect_quiet(stage.evd);
 	peer_write(ANSWER, taken.ddp.offset, NULL, 0);
 	expect_dto(0, DAT_DTO_SUCCESS, 10);
-	for (uint32_t stag = ASK; stag <= ANSWER; stag++) {
+	for (uint32_t stag = ASK; stag <= LONG; stag++) {
 		post_write_at(0, 0, stag, 12345, 0);
 		get_fpdu(&taken);
-		assert_true(taken.ddp.stag != ASK && taken.ddp.stag != ANSWER);
+		assert_true(taken.ddp.stag < ASK || taken.ddp.stag > LONG);
 		get_fpdu(&taken);
 		assert_int_equal(taken.ddp.stag, ASK);
 		peer_write(ANSWER, taken.ddp.offset, NULL, 0);
@@ -179,26 +182,84 @@ static void answer__without_a_question__no_harm(void **state)
 	hang_up();
 }
 
-/* MPA-58 DDP-08: large FPDUs between two of ours */
-static void send__own_peer__fpdus_of_nearly_64_kib(void **state)
+/* Reads the announcement of a long message. */
+static void get_announcement(uint64_t count)
+{
+	struct taken taken;
+
+	get_fpdu(&taken);
+	assert_int_equal(taken.ddp.opcode, IW_OP_WRITE);
+	assert_int_equal(taken.ddp.stag, LONG);
+	assert_int_equal(taken.ddp.offset, count);
+	assert_int_equal(taken.size, 0);
+}
+
+/* Reads a message of `count` segments of that length and the last one. */
+static void get_message(unsigned count, size_t length, size_t size)
 {
 	static uint8_t bytes[REGION];
-	size_t size = 0, fpdus = 0;
+	struct taken taken;
+	size_t at = 0;
+
+	for (unsigned i = 0; i <= count; i++) {
+		get_fpdu(&taken);
+		assert_int_equal(taken.ddp.is_last, i == count);
+		assert_true(taken.ddp.is_last || taken.size == length);
+		assert_true(taken.size <= length);
+		memcpy(bytes + at, taken.payload, taken.size);
+		at += taken.size;
+	}
+	assert_int_equal(at, size);
+	expect_pattern(bytes, size);
+}
+
+/* MPA-58 DDP-08: large FPDUs between two of ours, which are announced from three on */
+static void message__own_peer__fpdus_of_nearly_64_kib(void **state)
+{
+	static const struct {
+		size_t size;
+		unsigned count; /* of the largest size */
+	} cases[] = {{LARGEST, 0},	   {LARGEST + 1, 1}, {2 * LARGEST, 1},
+		     {2 * LARGEST + 1, 2}, {3 * LARGEST, 2}, {REGION, 4}};
 	struct taken taken;
 
 	(void)state;
 	be_established_with_own();
 	make_pattern(flow.region, REGION);
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		post_send_at(0, cases[i].size, 0);
+		if (cases[i].count > 1)
+			get_announcement(cases[i].count);
+		get_message(cases[i].count, LARGEST, cases[i].size);
+		expect_dto(0, DAT_DTO_SUCCESS, cases[i].size);
+	}
+	post_write_at(0, REGION, 7, 0, 0);
+	get_announcement(4);
+	get_message(4, LARGEST + 4, REGION);
+	get_fpdu(&taken);
+	assert_int_equal(taken.ddp.stag, ASK);
+	peer_write(ANSWER, taken.ddp.offset, NULL, 0);
+	expect_dto(0, DAT_DTO_SUCCESS, REGION);
+	hang_up();
+}
+
+/* No message to a foreign peer is announced. */
+static void message__foreign_peer__not_announced(void **state)
+{
+	struct taken taken;
+	size_t size = 0;
+
+	(void)state;
+	be_called(0);
+	speak();
+	make_pattern(flow.region, REGION);
 	post_send_at(0, REGION, 0);
 	do {
 		get_fpdu(&taken);
-		assert_true(taken.ddp.is_last || taken.size == 65516);
-		memcpy(bytes + size, taken.payload, taken.size);
+		assert_int_equal(taken.ddp.opcode, IW_OP_SEND);
 		size += taken.size;
-		fpdus++;
 	} while (!taken.ddp.is_last);
-	expect_pattern(bytes, REGION);
-	assert_int_equal(fpdus, 5);
+	assert_int_equal(size, REGION);
 	expect_dto(0, DAT_DTO_SUCCESS, REGION);
 	hang_up();
 }
@@ -214,7 +275,8 @@ int main(void)
 		TEST(write__read_in_front_of_it__asked_for_itself),
 		TEST(write__own_peer__question_and_answer),
 		TEST(answer__without_a_question__no_harm),
-		TEST(send__own_peer__fpdus_of_nearly_64_kib),
+		TEST(message__own_peer__fpdus_of_nearly_64_kib),
+		TEST(message__foreign_peer__not_announced),
 	};
 
 	return cmocka_run_group_tests(tests, provide, NULL);

@@ -17,6 +17,7 @@
 #include "soft/iwarp/connect/setup.h"
 #include "soft/iwarp/transfer/answer.h"
 #include "soft/iwarp/transfer/frame.h"
+#include "soft/iwarp/transfer/receive.h"
 #include "soft/iwarp/transfer/segment.h"
 #include "soft/iwarp/transfer/tx.h"
 #include "soft/iwarp/wire/crc.h"
@@ -53,12 +54,13 @@ static ssize_t receive(struct iw_conn *conn, struct core_ep *ep)
 	struct iw_buffer *in = &rx->in;
 	ssize_t count;
 
-	if (rx->is_open && !iw_buffer_count(in) && iw_segment_direct(&rx->segment))
-		return iw_segment_receive(conn, ep, &rx->segment);
+	if (rx->is_open && !iw_buffer_count(in) && iw_receive_direct(&rx->segment))
+		return iw_receive(conn, ep);
 	compact(in);
 	count = recv(conn->fd, in->data + in->end, in->size - in->end, MSG_DONTWAIT);
 	if (count > 0)
 		in->end += (uint32_t)count;
+	rx->is_dry = in->end < in->size;
 	return count < 0 ? -errno : count;
 }
 
@@ -89,11 +91,16 @@ static enum rx_step fail(struct iw_conn *conn, iw_error error, const struct iw_o
 	return RX_ENDED;
 }
 
-/* TERM-30 */
-static enum rx_step fail_crc(struct iw_conn *conn, struct core_ep *ep)
+void iw_rx_fail_crc(struct iw_conn *conn, struct core_ep *ep)
 {
 	iw_segment_fail_filling(conn, ep, DAT_DTO_ERR_TRANSPORT);
-	return fail(conn, IW_ERROR(2, 0, 2), NULL);
+	iw_answer_error(conn, IW_ERROR(2, 0, 2), NULL);
+}
+
+static enum rx_step fail_crc(struct iw_conn *conn, struct core_ep *ep)
+{
+	iw_rx_fail_crc(conn, ep);
+	return RX_ENDED;
 }
 
 /* Is the CRC of an FPDU of that size good, or is there none? */
@@ -153,7 +160,7 @@ static enum rx_step take_terminate(struct iw_conn *conn, struct core_ep *ep,
 	return RX_ENDED;
 }
 
-/* A question or an answer between two of ours (tx.h). */
+/* What two of ours tell each other (tx.h). */
 static bool take_special(struct iw_conn *conn, struct core_ep *ep, const struct iw_segment *segment)
 {
 	struct iw_tx *tx = &conn->stream.tx;
@@ -165,6 +172,8 @@ static bool take_special(struct iw_conn *conn, struct core_ep *ep, const struct 
 		tx->answer = segment->ddp.offset;
 	} else if (segment->ddp.stag == IW_STAG_ANSWER) {
 		iw_complete_proven(conn, ep, segment->ddp.offset);
+	} else if (segment->ddp.stag == IW_STAG_LONG) {
+		iw_receive_announced(&conn->stream.rx, segment->ddp.offset);
 	}
 	return true;
 }
@@ -267,8 +276,7 @@ static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 	return RX_TAKEN;
 }
 
-/* Is the CRC good of the FPDU whose payload was placed as it came, or is there none? */
-static bool is_tail_good(const struct iw_conn *conn, const uint8_t *tail)
+bool iw_rx_is_tail_good(const struct iw_conn *conn, const uint8_t *tail)
 {
 	const struct iw_rx *rx = &conn->stream.rx;
 	const uint32_t pad = rx->tail - IW_FPDU_CRC;
@@ -293,7 +301,7 @@ static enum rx_step continue_segment(struct iw_conn *conn, struct core_ep *ep)
 	rx->in.start += part;
 	if (count - part < rx->tail)
 		return RX_NEED;
-	if (!is_tail_good(conn, at + part))
+	if (!iw_rx_is_tail_good(conn, at + part))
 		return fail_crc(conn, ep);
 	rx->in.start += rx->tail;
 	rx->is_open = false;
@@ -360,6 +368,7 @@ static enum rx_step next_fpdu(struct iw_conn *conn, struct core_ep *ep)
 	if (error != IW_NO_ERROR)
 		return fail(conn, error, &segment.offender);
 	segment.size = ulpdu - head;
+	iw_receive_note(rx, &segment);
 	if (count < size)
 		return open_segment(conn, ep, &segment, head);
 	step = take_whole(conn, ep, &segment, at + IW_FPDU_HEAD + head);
@@ -398,15 +407,6 @@ static bool read_more(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget
 	return false;
 }
 
-/*
- * Has the last read emptied the socket? It has if it did not fill the buffer, and a second system
- * call would find nothing. After a hang-up the end has to be seen.
- */
-static bool is_socket_dry(const struct iw_conn *conn)
-{
-	return conn->stream.rx.in.end < conn->stream.rx.in.size && !conn->is_hung_up;
-}
-
 int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	struct iw_rx *rx = &conn->stream.rx;
@@ -428,7 +428,8 @@ int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 		} else if (is_dry || !read_more(conn, ep, budget)) {
 			return handled;
 		} else {
-			is_dry = is_socket_dry(conn);
+			/* after a hang-up the end has to be seen */
+			is_dry = rx->is_dry && !conn->is_hung_up;
 		}
 	}
 	return handled;

@@ -11,4 +11,10 @@
  */
 int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget);
 
+/* For receive.c: is the CRC good of the FPDU whose payload was placed as it came, or is there none?
+ * `tail`: its pad and CRC. */
+bool iw_rx_is_tail_good(const struct iw_conn *conn, const uint8_t *tail);
+/* A CRC is wrong (TERM-30). */
+void iw_rx_fail_crc(struct iw_conn *conn, struct core_ep *ep);
+
 #endif

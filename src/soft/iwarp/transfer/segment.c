@@ -2,43 +2,18 @@
 /* Placing the payload of one segment (segment.h). */
 #include "soft/iwarp/transfer/segment.h"
 
-#include <errno.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include "core/mem/pz.h"
 #include "core/transport.h"
 #include "soft/copy.h"
 #include "soft/iwarp/transfer/answer.h"
-#include "soft/iwarp/transfer/checksum.h"
+#include "soft/iwarp/transfer/target.h"
 #include "soft/iwarp/transfer/tx.h"
 #include "soft/key.h"
 #include "soft/soft.h"
 
-#define LAST_WORD 8u
-
-/* Where the next bytes of a segment go. */
-struct target {
-	struct soft_pins pins; /* Send, Read Response */
-	bool has_key;	       /* RDMA Write: a key of ours is announced */
-};
-
-static bool is_send(const struct iw_segment *segment)
-{
-	return !segment->ddp.is_tagged;
-}
-
 static bool is_solicited(const struct iw_ddp *ddp)
 {
 	return ddp->opcode == IW_OP_SEND_SOLICITED || ddp->opcode == IW_OP_SEND_BOTH;
-}
-
-static struct iw_read *oldest_read(struct iw_conn *conn)
-{
-	struct iw_tx *tx = &conn->stream.tx;
-
-	return tx->read_count ? &tx->read[tx->read_first] : NULL;
 }
 
 void iw_segment_fail_receive(struct iw_conn *conn, struct core_ep *ep,
@@ -55,7 +30,7 @@ void iw_segment_fail_receive(struct iw_conn *conn, struct core_ep *ep,
 void iw_segment_fail_filling(struct iw_conn *conn, struct core_ep *ep,
 			     DAT_DTO_COMPLETION_STATUS status)
 {
-	const struct iw_read *read = oldest_read(conn);
+	const struct iw_read *read = iw_oldest_read(conn);
 
 	iw_segment_fail_receive(conn, ep, status);
 	if (read && read->kind == IW_READ_CONSUMER && read->taken)
@@ -67,9 +42,9 @@ static enum iw_take refuse(struct iw_conn *conn, struct core_ep *ep,
 			   const struct iw_segment *segment, iw_error error,
 			   DAT_DTO_COMPLETION_STATUS status)
 {
-	const struct iw_read *read = oldest_read(conn);
+	const struct iw_read *read = iw_oldest_read(conn);
 
-	if (is_send(segment))
+	if (iw_segment_is_send(segment))
 		iw_segment_fail_receive(conn, ep, status);
 	if (segment->ddp.opcode == IW_OP_READ_RESPONSE && read && read->kind == IW_READ_CONSUMER)
 		core_req_done(ep, core_req_at(&ep->req, read->sequence), status, 0);
@@ -82,7 +57,7 @@ static enum iw_take refuse(struct iw_conn *conn, struct core_ep *ep,
 /* TERM-25, RDMAP-24: a Response continues the oldest Read exactly where it stands. */
 static iw_error check_response(struct iw_conn *conn, const struct iw_segment *segment)
 {
-	const struct iw_read *read = oldest_read(conn);
+	const struct iw_read *read = iw_oldest_read(conn);
 
 	if (!read || segment->ddp.stag != read->stag)
 		return IW_ERROR(1, 1, 0);
@@ -113,7 +88,7 @@ enum iw_take iw_segment_begin(struct iw_conn *conn, struct core_ep *ep,
 {
 	iw_error error = IW_NO_ERROR;
 
-	if (is_send(segment))
+	if (iw_segment_is_send(segment))
 		return begin_send(conn, ep, segment);
 	if (segment->ddp.opcode == IW_OP_READ_RESPONSE) {
 		error = check_response(conn, segment);
@@ -129,43 +104,6 @@ enum iw_take iw_segment_begin(struct iw_conn *conn, struct core_ep *ep,
 
 /* --- bytes --- */
 
-/* Finds and pins the memory of the next `count` bytes: IW_NO_ERROR, or the error. */
-static iw_error target_begin(struct iw_conn *conn, struct core_ep *ep,
-			     const struct iw_segment *segment, uint32_t count,
-			     struct target *target)
-{
-	const struct iw_read *read;
-	const struct core_req *req;
-	uint64_t address;
-
-	target->has_key = segment->ddp.opcode == IW_OP_WRITE;
-	target->pins.count = 0;
-	if (target->has_key) {
-		address = segment->ddp.offset + segment->placed;
-		target->pins.iov[0] = (struct iovec){(void *)(uintptr_t)address, count};
-		return iw_key_begin(conn, ep, segment->ddp.stag, true, address, count);
-	}
-	if (is_send(segment))
-		return soft_pin_receive(ep, core_recv_next(ep), conn->stream.rx.filling.offset,
-					count, &target->pins) < 0
-			       ? IW_ERROR(1, 0, 0)
-			       : IW_NO_ERROR;
-	read = oldest_read(conn);
-	req = core_req_at(&ep->req, read->sequence);
-	return soft_pin(ep, req->iov, req->segments, read->offset + read->taken, count,
-			CORE_MEM_TARGET, &target->pins) < 0
-		       ? IW_ERROR(1, 1, 0)
-		       : IW_NO_ERROR;
-}
-
-static void target_end(struct iw_conn *conn, struct target *target)
-{
-	if (target->has_key)
-		iw_key_end(conn);
-	else
-		soft_unpin(&target->pins);
-}
-
 /* The last byte of a Receive is not that of such a segment: a consumer may poll it (COMPAT-46). */
 static bool continues_send(const struct iw_conn *conn, struct core_ep *ep,
 			   const struct iw_segment *segment)
@@ -177,24 +115,24 @@ static bool continues_send(const struct iw_conn *conn, struct core_ep *ep,
 
 static bool continues_response(struct iw_conn *conn, const struct iw_segment *segment)
 {
-	return check_response(conn, segment) == IW_NO_ERROR && oldest_read(conn)->taken;
+	return check_response(conn, segment) == IW_NO_ERROR && iw_oldest_read(conn)->taken;
 }
 
 bool iw_segment_continues(struct iw_conn *conn, struct core_ep *ep,
 			  const struct iw_segment *segment)
 {
-	struct target target;
+	struct iw_target target;
 	bool continues, is_one_piece;
 
 	if (segment->ddp.opcode == IW_OP_READ_RESPONSE)
 		continues = continues_response(conn, segment);
 	else
-		continues = is_send(segment) && continues_send(conn, ep, segment);
+		continues = iw_segment_is_send(segment) && continues_send(conn, ep, segment);
 	if (!continues)
 		return false;
-	is_one_piece = target_begin(conn, ep, segment, segment->size, &target) == IW_NO_ERROR &&
+	is_one_piece = iw_target_begin(conn, ep, segment, segment->size, &target) == IW_NO_ERROR &&
 		       target.pins.count == 1;
-	target_end(conn, &target);
+	iw_target_end(conn, &target);
 	return is_one_piece;
 }
 
@@ -202,21 +140,11 @@ bool iw_segment_continues(struct iw_conn *conn, struct core_ep *ep,
 static bool is_proof(struct iw_conn *conn, const struct iw_segment *segment)
 {
 	return segment->ddp.opcode == IW_OP_READ_RESPONSE &&
-	       oldest_read(conn)->kind != IW_READ_CONSUMER;
+	       iw_oldest_read(conn)->kind != IW_READ_CONSUMER;
 }
 
-static void advance(struct iw_conn *conn, struct iw_segment *segment, uint32_t count)
-{
-	segment->placed += count;
-	if (is_send(segment))
-		conn->stream.rx.filling.offset += count;
-	else if (segment->ddp.opcode == IW_OP_READ_RESPONSE)
-		oldest_read(conn)->taken += count;
-}
-
-/* Our own memory, or the region that the peer may write, is not valid any more. */
-static enum iw_take refuse_target(struct iw_conn *conn, struct core_ep *ep,
-				  const struct iw_segment *segment, iw_error error)
+enum iw_take iw_segment_refuse_target(struct iw_conn *conn, struct core_ep *ep,
+				      const struct iw_segment *segment, iw_error error)
 {
 	return refuse(conn, ep, segment, error, DAT_DTO_ERR_LOCAL_PROTECTION);
 }
@@ -224,89 +152,28 @@ static enum iw_take refuse_target(struct iw_conn *conn, struct core_ep *ep,
 enum iw_take iw_segment_put(struct iw_conn *conn, struct core_ep *ep, struct iw_segment *segment,
 			    const uint8_t *bytes, uint32_t count)
 {
-	struct target target;
+	struct iw_target target;
 	iw_error error;
 	int rc = 0;
 
 	if (!count)
 		return IW_TAKEN;
 	if (is_proof(conn, segment)) {
-		advance(conn, segment, count);
+		iw_target_advance(conn, segment, count);
 		return IW_TAKEN;
 	}
-	error = target_begin(conn, ep, segment, count, &target);
+	error = iw_target_begin(conn, ep, segment, count, &target);
 	if (error == IW_NO_ERROR && target.has_key)
 		rc = soft_copy_to_consumer(target.pins.iov[0].iov_base, bytes, count);
 	else if (error == IW_NO_ERROR)
 		rc = soft_scatter(&target.pins, bytes);
-	target_end(conn, &target);
+	iw_target_end(conn, &target);
 	if (rc < 0)
 		error = IW_ERROR(1, 0, 0);
 	if (error != IW_NO_ERROR)
-		return refuse_target(conn, ep, segment, error);
-	advance(conn, segment, count);
+		return iw_segment_refuse_target(conn, ep, segment, error);
+	iw_target_advance(conn, segment, count);
 	return IW_TAKEN;
-}
-
-/*
- * The consumer may look at the target of RDMA at any time (COMPAT-46), which the thread sanitizer
- * would call a race with recvmsg. It does not see a bare system call.
- */
-static ssize_t receive_message(int fd, struct msghdr *message)
-{
-#ifdef __SANITIZE_THREAD__
-	ssize_t count = syscall(SYS_recvmsg, fd, message, MSG_DONTWAIT);
-#else
-	ssize_t count = recvmsg(fd, message, MSG_DONTWAIT);
-#endif
-
-	return count < 0 ? -errno : count;
-}
-
-uint32_t iw_segment_direct(const struct iw_segment *segment)
-{
-	uint32_t left = segment->size - segment->placed;
-
-	if (!segment->ddp.is_last)
-		return left;
-	return left > LAST_WORD ? left - LAST_WORD : 0;
-}
-
-ssize_t iw_segment_receive(struct iw_conn *conn, struct core_ep *ep, struct iw_segment *segment)
-{
-	struct iw_buffer *in = &conn->stream.rx.in;
-	uint32_t most = iw_segment_direct(segment);
-	struct iovec iov[SOFT_IOV_MAX + 1];
-	struct msghdr message = {.msg_iov = iov};
-	struct target target;
-	iw_error error = target_begin(conn, ep, segment, most, &target);
-	ssize_t count;
-	uint32_t i, direct;
-
-	if (error != IW_NO_ERROR) {
-		target_end(conn, &target);
-		(void)refuse_target(conn, ep, segment, error);
-		return -EPROTO;
-	}
-	message.msg_iovlen = target.has_key ? 1 : target.pins.count;
-	for (i = 0; i < message.msg_iovlen; i++)
-		iov[i] = target.pins.iov[i];
-	in->start = in->end = 0;
-	iov[message.msg_iovlen++] = (struct iovec){in->data, in->size};
-	count = receive_message(conn->fd, &message);
-	direct = count < (ssize_t)most ? (uint32_t)(count < 0 ? 0 : count) : most;
-	if (conn->has_crc && iw_checksum_pins(&target.pins, direct, &conn->stream.rx.crc) < 0)
-		count = -EFAULT;
-	target_end(conn, &target);
-	if (count == -EFAULT) {
-		(void)refuse_target(conn, ep, segment, IW_ERROR(1, 0, 0));
-		return -EPROTO;
-	}
-	if (count <= 0)
-		return count;
-	in->end = (uint32_t)count - direct;
-	advance(conn, segment, direct);
-	return count;
 }
 
 /* --- end --- */
@@ -351,7 +218,7 @@ static enum iw_take end_send(struct iw_conn *conn, struct core_ep *ep,
 enum iw_take iw_segment_end(struct iw_conn *conn, struct core_ep *ep,
 			    const struct iw_segment *segment)
 {
-	if (is_send(segment))
+	if (iw_segment_is_send(segment))
 		return end_send(conn, ep, segment);
 	if (segment->ddp.opcode == IW_OP_READ_RESPONSE && segment->ddp.is_last)
 		iw_complete_read(conn, ep);

@@ -8,7 +8,6 @@
 #define IWARP_SEGMENT_H
 
 #include "soft/iwarp/conn.h"
-#include "soft/pins.h"
 
 enum iw_take {
 	IW_TAKEN,
@@ -29,16 +28,9 @@ enum iw_take iw_segment_begin(struct iw_conn *conn, struct core_ep *ep,
 /* Places the next bytes of it. */
 enum iw_take iw_segment_put(struct iw_conn *conn, struct core_ep *ep, struct iw_segment *segment,
 			    const uint8_t *bytes, uint32_t count);
-/*
- * How many of the next bytes may be read straight into their target. The kernel may store them in
- * any order, and the last word of a message becomes visible after all before it (EP-RDMAW-44,
- * COMPAT-46).
- */
-uint32_t iw_segment_direct(const struct iw_segment *segment);
-/* Reads these bytes straight from the socket; what follows goes to `in`, which is empty. Continues
- * the CRC. Returns the number of bytes that came, 0 for the end of the stream, or -errno; -EPROTO:
- * the connection ends. */
-ssize_t iw_segment_receive(struct iw_conn *conn, struct core_ep *ep, struct iw_segment *segment);
+/* The memory for it is not valid any more: the connection ends. */
+enum iw_take iw_segment_refuse_target(struct iw_conn *conn, struct core_ep *ep,
+				      const struct iw_segment *segment, iw_error error);
 /* All of it is placed, and its CRC is good: completes what it completes. */
 enum iw_take iw_segment_end(struct iw_conn *conn, struct core_ep *ep,
 			    const struct iw_segment *segment);

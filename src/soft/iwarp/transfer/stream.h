@@ -10,7 +10,9 @@
  *   answer.c    what the peer is owed: Read Responses, proofs of placement, a Terminate
  *   complete.c  requests that are done, by what TCP has taken or the peer has answered
  *   rx.c        bytes become FPDUs
+ *   receive.c   payloads that are read straight into their target
  *   segment.c   payloads are placed: of Sends, RDMA Writes, Read Responses
+ *   target.c    where they go
  *   message.c   Sends of the peer, and those that wait for a Receive
  *   pass.c      both streams in turn
  */
@@ -180,6 +182,9 @@ struct iw_rx {
 	bool is_open;		/* the payload of `segment` is placed in pieces */
 	struct iw_segment segment;
 	uint32_t tail;		 /* bytes of pad and CRC behind it */
+	uint32_t announced;	 /* segments of one size that the next message begins with */
+	uint64_t known_end;	 /* position in the message behind the last of them; 0: none */
+	bool is_dry;		 /* the last read did not fill its memory: nothing is left */
 	uint32_t crc;		 /* of the bytes of its FPDU that have come */
 	uint32_t msn[IW_QUEUES]; /* expected */
 	struct iw_arrival arrival;

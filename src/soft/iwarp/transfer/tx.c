@@ -31,13 +31,12 @@ void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
 
 /* --- Sends and RDMA Writes --- */
 
-/* A Write of length 0 may name anything; for a peer of ours it must not be a question or an answer.
- */
+/* A Write of length 0 may name anything; a peer of ours must not take it for one of ours. */
 static uint32_t stag_of(const struct iw_conn *conn, const struct core_req *req)
 {
 	uint32_t stag = req->remote.rmr_context;
 
-	if (conn->is_own_peer && !req->len && (stag == IW_STAG_ASK || stag == IW_STAG_ANSWER))
+	if (conn->is_own_peer && !req->len && stag > IW_STAG_RTR && stag <= IW_STAG_LONG)
 		return IW_STAG_RTR;
 	return stag;
 }
@@ -109,6 +108,19 @@ static uint64_t message_left(const struct iw_tx *tx, const struct core_req *req)
 	return req->op == CORE_OP_SEND || left < most ? left : most;
 }
 
+/* Tells a peer of ours how a long message is divided, before its first segment. */
+static void announce(struct iw_conn *conn, uint64_t left, uint32_t most)
+{
+	const struct iw_ddp ddp = {.is_tagged = true,
+				   .is_last = true,
+				   .opcode = IW_OP_WRITE,
+				   .stag = IW_STAG_LONG,
+				   .offset = (left - 1) / most};
+
+	if (conn->is_own_peer && !conn->stream.tx.is_in_request && ddp.offset > 1)
+		iw_frame_put_empty(conn, &ddp);
+}
+
 /* Queues the next segment of a Send or RDMA Write. */
 static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
 				uint64_t *budget)
@@ -124,6 +136,8 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 
 	if (!is_more && !iw_frame_has_room(conn, is_direct ? 0 : len))
 		return TX_FULL;
+	if (left && !is_more)
+		announce(conn, left, most);
 	ddp.is_last = len == left;
 	rc = is_direct ? iw_frame_direct(conn, ep, req, &ddp, tx->offset, len)
 		       : put_copied(conn, ep, req, &ddp, len);
