@@ -45,7 +45,7 @@ void iw_message_advance(struct iw_conn *conn, const struct iw_segment *segment)
 
 bool iw_message_is_waiting(const struct iw_conn *conn)
 {
-	return iw_buffer_count(&conn->stream.rx.spill) != 0;
+	return conn->stream.rx.spill.records != 0;
 }
 
 /* What a segment takes in the spill space: its description, then its payload. */
@@ -54,23 +54,16 @@ static uint32_t record_size(const struct iw_segment *segment)
 	return ((uint32_t)sizeof(*segment) + segment->size + 7u) & ~7u;
 }
 
-/* Makes room for a record; false: the space is full, or there is no memory for it. */
-static bool make_room(struct iw_conn *conn, uint32_t size)
+/* Room for a record; NULL: the space is full, or there is no memory for it. */
+static uint8_t *add_record(struct iw_conn *conn, uint32_t size)
 {
-	struct iw_buffer *spill = &conn->stream.rx.spill;
+	struct iw_spill *spill = &conn->stream.rx.spill;
 
 	if (!spill->data) {
 		spill->data = iw_buffer_get(conn->engine);
-		spill->size = spill->data ? IW_SPILL_SIZE : 0;
+		spill->size = IW_SPILL_SIZE;
 	}
-	if (size > spill->size - iw_buffer_count(spill))
-		return false;
-	if (size > spill->size - spill->end) {
-		memmove(spill->data, spill->data + spill->start, iw_buffer_count(spill));
-		spill->end -= spill->start;
-		spill->start = 0;
-	}
-	return true;
+	return spill->data ? iw_spill_add(spill, size) : NULL;
 }
 
 /* Starts the limit of DTO-106, if there is one. */
@@ -97,17 +90,16 @@ void iw_message_end_waiting(struct iw_conn *conn)
 enum iw_take iw_message_keep(struct iw_conn *conn, const struct iw_segment *segment,
 			     const uint8_t *payload)
 {
-	struct iw_buffer *spill = &conn->stream.rx.spill;
-	uint32_t size = record_size(segment);
+	uint8_t *at;
 
 	start_waiting(conn);
-	if (!make_room(conn, size)) {
+	at = add_record(conn, record_size(segment));
+	if (!at) {
 		conn->stream.rx.is_blocked = true;
 		return IW_WAIT;
 	}
-	memcpy(spill->data + spill->end, segment, sizeof(*segment));
-	memcpy(spill->data + spill->end + sizeof(*segment), payload, segment->size);
-	spill->end += size;
+	memcpy(at, segment, sizeof(*segment));
+	memcpy(at + sizeof(*segment), payload, segment->size);
 	return IW_TAKEN;
 }
 
@@ -126,12 +118,13 @@ static bool is_too_late(struct iw_conn *conn)
 
 static enum iw_take deliver_one(struct iw_conn *conn, struct core_ep *ep)
 {
-	struct iw_buffer *spill = &conn->stream.rx.spill;
+	struct iw_spill *spill = &conn->stream.rx.spill;
+	const uint8_t *at = iw_spill_first(spill);
 	struct iw_segment segment;
 	enum iw_take take;
 
-	memcpy(&segment, spill->data + spill->start, sizeof(segment));
-	take = iw_segment_take(conn, ep, &segment, spill->data + spill->start + sizeof(segment));
+	memcpy(&segment, at, sizeof(segment));
+	take = iw_segment_take(conn, ep, &segment, at + sizeof(segment));
 	if (take == IW_WAIT)
 		start_waiting(conn);
 	if (take == IW_WAIT && is_too_late(conn)) {
@@ -139,7 +132,7 @@ static enum iw_take deliver_one(struct iw_conn *conn, struct core_ep *ep)
 		return IW_ENDED;
 	}
 	if (take == IW_TAKEN)
-		spill->start += record_size(&segment);
+		iw_spill_remove(spill, record_size(&segment));
 	return take;
 }
 
@@ -158,10 +151,8 @@ int iw_message_deliver(struct iw_conn *conn, struct core_ep *ep)
 		rx->is_blocked = false;
 	}
 	if (handled && !iw_message_is_waiting(conn)) {
-		rx->spill.start = rx->spill.end = 0;
 		iw_buffer_put(conn->engine, rx->spill.data);
 		rx->spill.data = NULL;
-		rx->spill.size = 0;
 	}
 	return handled;
 }

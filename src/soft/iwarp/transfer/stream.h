@@ -14,6 +14,7 @@
  *   segment.c   payloads are placed: of Sends, RDMA Writes, Read Responses
  *   target.c    where they go
  *   message.c   Sends of the peer, and those that wait for a Receive
+ *   spill.c     the ring that these are kept in
  *   pass.c      both streams in turn
  */
 #ifndef IWARP_STREAM_H
@@ -22,6 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "soft/iwarp/transfer/spill.h"
 #include "soft/iwarp/wire/ddp.h"
 #include "soft/iwarp/wire/mpa.h"
 #include "soft/iwarp/wire/terminate.h"
@@ -178,14 +180,14 @@ struct iw_filling {
 
 struct iw_rx {
 	struct iw_buffer in;
-	struct iw_buffer spill; /* segments of messages that wait for a Receive */
-	bool is_open;		/* the payload of `segment` is placed in pieces */
+	struct iw_spill spill; /* segments of messages that wait for a Receive */
+	bool is_open;	       /* the payload of `segment` is placed in pieces */
 	struct iw_segment segment;
-	uint32_t tail;		 /* bytes of pad and CRC behind it */
-	uint32_t announced;	 /* segments of one size that the next message begins with */
-	uint64_t known_end;	 /* position in the message behind the last of them; 0: none */
-	bool is_dry;		 /* the last read did not fill its memory: nothing is left */
-	uint32_t crc;		 /* of the bytes of its FPDU that have come */
+	uint32_t tail;	    /* bytes of pad and CRC behind it */
+	uint32_t announced; /* segments of one size that the next message begins with */
+	uint64_t known_end; /* as the peer says: the position behind the last of them; 0: none */
+	bool is_dry;	    /* the last read did not fill its memory: nothing is left */
+	uint32_t crc;	    /* of the bytes of its FPDU that have come */
 	uint32_t msn[IW_QUEUES]; /* expected */
 	struct iw_arrival arrival;
 	struct iw_filling filling;
