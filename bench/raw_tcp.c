@@ -8,10 +8,18 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common.h"
+
+/* The congestion control that OpenDAT uses on the loopback interface. A socket that has begun to
+ * pace goes on, so this comes first. */
+static int choose_reno(int fd)
+{
+	return setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
+}
 
 void raw_tcp_connect(struct raw *raw)
 {
@@ -22,7 +30,8 @@ void raw_tcp_connect(struct raw *raw)
 	int one = 1;
 
 	raw->sockets[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (listener < 0 || raw->sockets[0] < 0 ||
+	if (listener < 0 || raw->sockets[0] < 0 || choose_reno(listener) != 0 ||
+	    choose_reno(raw->sockets[0]) != 0 ||
 	    bind(listener, (struct sockaddr *)&address, len) != 0 || listen(listener, 1) != 0 ||
 	    getsockname(listener, (struct sockaddr *)&address, &len) != 0 ||
 	    connect(raw->sockets[0], (struct sockaddr *)&address, len) != 0)
@@ -31,10 +40,8 @@ void raw_tcp_connect(struct raw *raw)
 	if (raw->sockets[1] < 0)
 		raw_fail("accept4");
 	close(listener);
-	/* with the congestion control that OpenDAT uses on the loopback interface */
 	for (unsigned i = 0; i < RAW_SIDES; i++)
 		if (setsockopt(raw->sockets[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) != 0 ||
-		    setsockopt(raw->sockets[i], IPPROTO_TCP, TCP_CONGESTION, "reno", 4) != 0 ||
 		    fcntl(raw->sockets[i], F_SETFL, O_NONBLOCK) != 0)
 			raw_fail("setsockopt or fcntl");
 }

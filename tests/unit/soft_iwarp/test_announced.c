@@ -223,7 +223,8 @@ static void announced__cut_around_each_header__the_same(void **state)
 		be_established(has_crc ? FLAG_C : 0);
 		for (unsigned fpdu = 1; fpdu < 5; fpdu++)
 			for (int shift = -9; shift < 24; shift++)
-				try_cut(shift & 1, has_crc ? CRC_SIZE : SIZE, fpdu, shift);
+				for (int is_write = 0; is_write < 2; is_write++)
+					try_cut(is_write, has_crc ? CRC_SIZE : SIZE, fpdu, shift);
 		hang_up();
 	}
 }
@@ -264,6 +265,18 @@ static void announced__no_receive_yet__placed_later(void **state)
 	hang_up();
 }
 
+/* Polls until a message has come, if it is to be. */
+static void poll_for(bool is_due)
+{
+	DAT_EVENT event;
+
+	while (is_due && core_evd_dequeue(stage.evd, &event) != DAT_SUCCESS)
+		;
+	if (is_due)
+		assert_int_equal(event.event_data.dto_completion_event_data.status,
+				 DAT_DTO_SUCCESS);
+}
+
 /* --- a peer that breaks its word --- */
 
 static void put_all(void)
@@ -273,31 +286,121 @@ static void put_all(void)
 	put_until(&at, stream.size);
 }
 
-/* TERM-12: a peer that gives up sends a Terminate in place of a segment */
-static void announced__terminate_in_between__judged(void **state)
+/* The peer gives up behind some segments of what it has announced. */
+static void give_up(bool is_write, unsigned after, size_t cut)
 {
 	static const uint8_t terminate[] = {0x10, 0x00, 0x00, 0x00};
+	const uint32_t size = flow.has_crc ? CRC_SIZE : SIZE;
+	const struct iw_ddp last = {
+		.is_last = true, .opcode = IW_OP_TERMINATE, .queue = IW_QUEUE_TERMINATE, .msn = 1};
+	size_t at;
+
+	announce(8);
+	for (unsigned i = 0; i < after; i++) {
+		struct iw_ddp ddp = header(is_write, i * size, false);
+
+		add_segment(&ddp, payload + i * size, size);
+	}
+	add_segment(&last, terminate, sizeof(terminate));
+	at = put_first();
+	put_until(&at, stream.size - cut);
+	put_until(&at, stream.size);
+}
+
+/* TERM-12 DDP-10: a peer that gives up sends a Terminate in place of a segment */
+static void announced__terminate_in_between__judged(void **state)
+{
+	static const uint8_t flags[] = {0, FLAG_C};
+	const size_t terminate = 2 + 18 + 4 + 4;
 
 	(void)state;
-	for (unsigned after = 1; after < 5; after++) {
-		const struct iw_ddp ddp = {.is_last = true,
-					   .opcode = IW_OP_TERMINATE,
-					   .queue = IW_QUEUE_TERMINATE,
-					   .msn = 1};
-		struct iw_ddp send;
+	for (unsigned i = 0; i < 2 * COUNT_OF(flags); i++) {
+		for (unsigned after = 2; after < 5; after++) {
+			for (size_t cut = 0; cut < terminate; cut += 3) {
+				be_established(flags[i / 2]);
+				post_recv_at(0, REGION);
+				give_up(i & 1, after, cut);
+				expect_dto(0, DAT_DTO_ERR_FLUSHED, 0);
+				expect(DAT_CONNECTION_EVENT_BROKEN);
+				end_flow();
+				fill_memory();
+			}
+		}
+	}
+}
+
+/* DDP-26 LMR-FREE-07: the region is freed between two calls that read the message */
+static void announced__region_freed__later_bytes_refused(void **state)
+{
+	DAT_REGION_DESCRIPTION region = {.for_va = flow.region};
+	DAT_LMR_CONTEXT lkey;
+	DAT_RMR_CONTEXT plain = flow.rkey;
+	DAT_LMR_HANDLE lmr;
+	size_t at;
+
+	(void)state;
+	be_established(0);
+	ok(core_lmr_create(stage.ia, DAT_MEM_TYPE_VIRTUAL, region, REGION, stage.pz,
+			   DAT_MEM_PRIV_ALL_FLAG, &lmr, &lkey, &flow.rkey, NULL, NULL));
+	announce(8);
+	add_message(true, 8, SIZE, 100);
+	at = put_first();
+	put_until(&at, stream.border[2] + SIZE / 2);
+	ok(core_lmr_free(lmr));
+	put_until(&at, stream.size);
+	expect(DAT_CONNECTION_EVENT_BROKEN);
+	expect_terminate(IW_ERROR(1, 1, 0), NULL);
+	expect_untouched(flow.region + 3 * SIZE, REGION - 3 * SIZE);
+	flow.rkey = plain;
+	end_flow();
+}
+
+/* A thread of the consumer that polls reads the messages itself. */
+static void announced__thread_polls__the_same(void **state)
+{
+	(void)state;
+	for (int has_crc = 0; has_crc < 2; has_crc++) {
+		const uint32_t size = has_crc ? CRC_SIZE : SIZE;
+
+		be_established(has_crc ? FLAG_C : 0);
+		for (int is_write = 0; is_write < 2; is_write++) {
+			size_t whole = 5 * size + 1000;
+
+			for (unsigned i = 0; i < 50; i++) {
+				post_receives(is_write, whole);
+				announce(5);
+				add_message(is_write, 5, size, 1000);
+				put(flow.fd, stream.bytes, stream.size);
+				poll_for(!is_write);
+				poll_for(true);
+				expect_pattern(flow.region, whole);
+				expect_untouched(flow.region + whole, REGION - whole);
+				expect_guards();
+				fill_memory();
+			}
+		}
+		hang_up();
+	}
+}
+
+/* IWCM-31: the peer ends its direction between two announced segments, or within one */
+static void announced__end_of_stream__as_without(void **state)
+{
+	(void)state;
+	for (int within = 0; within < 2; within++) {
+		size_t at;
 
 		be_established(0);
 		post_recv_at(0, REGION);
 		announce(8);
-		for (unsigned i = 0; i < after; i++) {
-			send = send_header(i * SIZE, false);
-			add_segment(&send, payload + i * SIZE, SIZE);
-		}
-		add_segment(&ddp, terminate, sizeof(terminate));
-		put_all();
-		expect_dto(0, DAT_DTO_ERR_FLUSHED, 0);
-		expect(DAT_CONNECTION_EVENT_BROKEN);
-		expect_guards();
+		add_message(false, 8, SIZE, 100);
+		at = put_first();
+		assert_int_equal(pthread_mutex_lock(&gate), 0);
+		put(flow.fd, stream.bytes + at, stream.border[3] - at + (within ? 30 : 0));
+		assert_int_equal(shutdown(flow.fd, SHUT_WR), 0);
+		assert_int_equal(pthread_mutex_unlock(&gate), 0);
+		expect_dto(0, within ? DAT_DTO_ERR_TRANSPORT : DAT_DTO_ERR_FLUSHED, 0);
+		expect(within ? DAT_CONNECTION_EVENT_BROKEN : DAT_CONNECTION_EVENT_DISCONNECTED);
 		end_flow();
 	}
 }
@@ -356,7 +459,7 @@ static void announced__much_behind_another_segment__breaks(void **state)
 	end_flow();
 }
 
-/* DDP-16 TERM-26: the region ends within what was announced */
+/* DDP-21 TERM-24: the region ends within what was announced */
 static void announced__region_ends__refused_there(void **state)
 {
 	struct iw_ddp ddp = {.is_tagged = true,
@@ -453,6 +556,9 @@ int main(void)
 		TEST(announced__receive_in_pieces__the_same),
 		TEST(announced__no_receive_yet__placed_later),
 		TEST(announced__terminate_in_between__judged),
+		TEST(announced__region_freed__later_bytes_refused),
+		TEST(announced__thread_polls__the_same),
+		TEST(announced__end_of_stream__as_without),
 		TEST(announced__another_segment__judged),
 		TEST(announced__much_behind_another_segment__breaks),
 		TEST(announced__region_ends__refused_there),

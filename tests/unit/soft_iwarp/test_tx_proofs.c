@@ -243,6 +243,29 @@ static void message__own_peer__fpdus_of_nearly_64_kib(void **state)
 	hang_up();
 }
 
+/* MPA-59 RDMAP-19: nothing comes between the FPDUs of a request that is several messages */
+static void write__own_peer__two_messages_and_one_announcement(void **state)
+{
+	DAT_LMR_TRIPLET list[2] = {segment_at(0, REGION), segment_at(0, REGION)};
+	const DAT_RMR_TRIPLET remote = {
+		.rmr_context = 7, .target_address = 4096, .segment_length = 2 * REGION};
+	const DAT_DTO_COOKIE cookie = {.as_64 = 5};
+	struct taken taken;
+
+	(void)state;
+	be_established_with_own();
+	make_pattern(flow.region, REGION);
+	ok(core_ep_post_rdma_write(flow.ep, 2, list, cookie, &remote, 0));
+	get_announcement(4);
+	get_message(4, LARGEST + 4, REGION);
+	get_message(4, LARGEST + 4, REGION);
+	get_fpdu(&taken);
+	assert_int_equal(taken.ddp.stag, ASK);
+	peer_write(ANSWER, taken.ddp.offset, NULL, 0);
+	expect_dto(5, DAT_DTO_SUCCESS, 2 * REGION);
+	hang_up();
+}
+
 /* No message to a foreign peer is announced. */
 static void message__foreign_peer__not_announced(void **state)
 {
@@ -276,6 +299,7 @@ int main(void)
 		TEST(write__own_peer__question_and_answer),
 		TEST(answer__without_a_question__no_harm),
 		TEST(message__own_peer__fpdus_of_nearly_64_kib),
+		TEST(write__own_peer__two_messages_and_one_announcement),
 		TEST(message__foreign_peer__not_announced),
 	};
 

@@ -80,7 +80,13 @@ static_assert(sizeof(struct iw_conn) + sizeof(struct iw_setup) <= 2048,
 /* --- setup.c --- */
 
 int iw_setup_create(struct iw_conn *conn);
-int iw_setup_socket_options(int fd, const struct iw_engine *engine);
+int iw_setup_socket_options(int fd, const struct core_settings *settings);
+/*
+ * The loopback interface loses nothing and has no queue, so that a congestion control that paces or
+ * probes only delays. On an adapter with a loopback address this chooses Reno. It must come before
+ * connect or listen: a socket that has begun to pace goes on.
+ */
+void iw_setup_congestion_control(int fd, const struct iw_engine *engine);
 
 /* Begins to send the frame. */
 void iw_setup_put(struct iw_setup *setup, const struct iw_mpa *mpa);

@@ -189,6 +189,7 @@ static int listen_on(struct iw_listener *listener, uint16_t port)
 	if (fd < 0)
 		return fd;
 	iw_set_port(&address, port);
+	iw_setup_congestion_control(fd, listener->engine);
 	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) < 0 ||
 	    bind(fd, &address.sa, size) < 0 || listen(fd, SOMAXCONN) < 0 ||
 	    getsockname(fd, &address.sa, &size) < 0) {
@@ -358,7 +359,7 @@ static void take_caller(struct iw_listener *listener, int fd)
 	listener_get(listener);
 	conn->listener = listener;
 	iw_conn_set_state(conn, IW_ARRIVING);
-	if (iw_setup_create(conn) < 0 || iw_setup_socket_options(fd, engine) < 0 ||
+	if (iw_setup_create(conn) < 0 || iw_setup_socket_options(fd, &engine->settings) < 0 ||
 	    iw_conn_watch(conn, EPOLLIN) < 0) {
 		iw_setup_drop(conn);
 		return;

@@ -46,9 +46,10 @@ static int start_connect(struct iw_conn *conn, const struct core_ep *ep, int fd)
 	const int yes = 1;
 	int rc;
 
-	rc = iw_setup_socket_options(fd, conn->engine);
+	rc = iw_setup_socket_options(fd, &conn->engine->settings);
 	if (rc < 0)
 		return rc;
+	iw_setup_congestion_control(fd, conn->engine);
 	/* so that one port serves many connections to different peers; fails on old kernels only */
 	(void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &yes, sizeof(yes));
 	iw_set_port(&own, 0);

@@ -38,24 +38,20 @@ void iw_setup_free(struct iw_conn *conn)
 	conn->setup = NULL;
 }
 
-/*
- * The loopback interface loses nothing and has no queue, so that a congestion control that paces
- * or probes only delays. Every kernel has Reno, and lets every user choose it.
- */
-static void choose_congestion_control(int fd, const struct iw_engine *engine)
+void iw_setup_congestion_control(int fd, const struct iw_engine *engine)
 {
+	/* fails if the administrator does not allow it */
 	if (engine->is_loopback)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", strlen("reno"));
 }
 
-int iw_setup_socket_options(int fd, const struct iw_engine *engine)
+int iw_setup_socket_options(int fd, const struct core_settings *settings)
 {
 	const int yes = 1;
 
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) < 0)
 		return -errno;
-	choose_congestion_control(fd, engine);
-	return iw_alive_set_options(fd, &engine->settings);
+	return iw_alive_set_options(fd, settings);
 }
 
 void iw_set_port(union core_sockaddr *address, uint16_t port)

@@ -9,7 +9,8 @@
  *   rest of the payload | tail, header | payload | tail, header | payload | tail, what follows
  *   to the target       | rx.in        | target  | rx.in        | target  | rx.in
  *
- * Each header must then be the expected one. A peer that gives up sends a Terminate instead.
+ * Each header must then be the expected one. A peer that gives up sends a Terminate instead, whose
+ * bytes may remain in the target of the message that has failed.
  */
 #include "soft/iwarp/transfer/receive.h"
 
@@ -63,7 +64,8 @@ void iw_receive_note(struct iw_rx *rx, const struct iw_segment *segment)
 	}
 }
 
-/* How many segments of the same size follow the one that is open. */
+/* How many segments of the same size follow the one that is open. A peer may lie: any number may
+ * come out, and begin_ahead and open_next check what it is used for. */
 static uint64_t known_ahead(const struct iw_rx *rx)
 {
 	uint64_t left = rx->known_end - position(&rx->segment.ddp);
@@ -230,17 +232,21 @@ static int put_back(struct iw_conn *conn, struct core_ep *ep, const struct readi
 	struct iw_rx *rx = &conn->stream.rx;
 	const uint32_t start = number * reading->gap;
 	const uint32_t behind = left - reading->gap;
+	int rc;
 
 	if (behind > rx->segment.size || start + left > rx->in.size)
 		return refuse_stream(conn, ep);
+	rc = soft_copy_from_consumer(rx->in.data + start + reading->gap,
+				     payload_at(rx, reading, number), behind, NULL);
+	if (rc < 0)
+		return rc;
 	rx->known_end = 0;
 	rx->in.start = start;
 	rx->in.end = start + left;
-	return soft_copy_from_consumer(rx->in.data + start + reading->gap,
-				       payload_at(rx, reading, number), behind, NULL);
+	return 0;
 }
 
-/* `count` bytes have come: 0, -EFAULT, or -EPROTO. */
+/* `count` bytes have come: 0, -EPROTO, or another -errno: the memory cannot be accessed. */
 static int take(struct iw_conn *conn, struct core_ep *ep, const struct reading *reading,
 		uint32_t count)
 {
@@ -297,7 +303,7 @@ ssize_t iw_receive(struct iw_conn *conn, struct core_ep *ep)
 			rc = take(conn, ep, &reading, (uint32_t)count);
 	}
 	iw_target_end(conn, &reading.target);
-	if (count == -EFAULT || rc == -EFAULT)
+	if (count == -EFAULT || (rc < 0 && rc != -EPROTO))
 		error = IW_ERROR(1, 0, 0);
 	if (error == IW_NO_ERROR)
 		return rc < 0 ? rc : count;

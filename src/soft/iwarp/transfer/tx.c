@@ -136,6 +136,7 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 
 	if (!is_more && !iw_frame_has_room(conn, is_direct ? 0 : len))
 		return TX_FULL;
+	/* `out` is sent before the FPDUs that wait already, one of which may have begun */
 	if (left && !is_more)
 		announce(conn, left, most);
 	ddp.is_last = len == left;

@@ -140,8 +140,8 @@ static bool has_instruction(void)
 #define VECTOR_MIN (2 * ROUND) /* below, the instruction is as fast */
 
 /*
- * Each lane of 16 bytes is moved over a distance by two multiplications, of its first and of its
- * last eight bytes: by x^(8 * distance + 32) and by x^(8 * distance - 32), modulo the polynomial,
+ * Each lane of 16 bytes is moved over a distance by two multiplications, of its last and of its
+ * first eight bytes: by x^(8 * distance - 32) and by x^(8 * distance + 32), modulo the polynomial,
  * reflected, and shifted by one bit because the product of reflected numbers is.
  */
 #define OVER_ONE_VECTOR 0x9e4addf8, 0x740eef02
