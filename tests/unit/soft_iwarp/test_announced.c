@@ -273,6 +273,8 @@ static void poll_for(bool is_due)
 	while (is_due && core_evd_dequeue(stage.evd, &event) != DAT_SUCCESS)
 		;
 	if (is_due)
+		assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
+	if (is_due)
 		assert_int_equal(event.event_data.dto_completion_event_data.status,
 				 DAT_DTO_SUCCESS);
 }

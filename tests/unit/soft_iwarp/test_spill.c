@@ -48,6 +48,7 @@ static bool add(uint32_t size)
 	uint8_t *at = iw_spill_add(&ring.spill, size);
 	uint32_t i = (ring.first + ring.count) % RECORDS;
 
+	assert_int_equal(at != NULL, ring.used + size <= RING); /* DTO-117 */
 	if (!at)
 		return false;
 	assert_true(at >= ring.bytes && at + size <= ring.bytes + RING);
@@ -83,7 +84,7 @@ static void expect_guard(void)
 		assert_int_equal(ring.bytes[RING + i], 0xa5);
 }
 
-/* DDP-17: any order of records of any size */
+/* DDP-17 DTO-117: any order of records of any size; all of the ring is room */
 static void spill__random_records__first_in_first_out(void **state)
 {
 	(void)state;
@@ -141,6 +142,15 @@ static void spill__full_all_the_time__nothing_is_moved(void **state)
 static void spill__long_behind_short__older_ones_are_moved(void **state)
 {
 	(void)state;
+	/* wrapped, with half of the ring free behind the oldest one */
+	assert_true(add(2048));
+	assert_true(add(8));
+	(void)take();
+	assert_true(add(2048));
+	assert_true(add(2040));
+	assert_false(add(8));
+	while (ring.count)
+		(void)take();
 	assert_true(add(1000));
 	assert_true(add(2000));
 	(void)take();

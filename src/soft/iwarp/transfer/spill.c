@@ -19,12 +19,28 @@ static bool find_room(struct iw_spill *spill, uint32_t size)
 	return true;
 }
 
-/* Joins the room at both ends. Only a record that is longer than older ones needs that. */
-static void move_down(struct iw_spill *spill)
+static uint32_t used(const struct iw_spill *spill)
 {
-	memmove(spill->data, spill->data + spill->first, spill->end - spill->first);
-	spill->end -= spill->first;
-	spill->first = 0;
+	return spill->is_wrapped ? spill->wrap - spill->first + spill->end
+				 : spill->end - spill->first;
+}
+
+/*
+ * Makes all the room one piece: moves the oldest records to the end of the ring if it is wrapped,
+ * else to its beginning. That is rare: at most once in a round of the ring each, because of a
+ * record that is longer than older ones.
+ */
+static void join_room(struct iw_spill *spill)
+{
+	uint32_t behind = spill->is_wrapped ? spill->wrap : spill->end;
+	uint32_t to = spill->is_wrapped ? spill->size - (behind - spill->first) : 0;
+
+	memmove(spill->data + to, spill->data + spill->first, behind - spill->first);
+	if (spill->is_wrapped)
+		spill->wrap = spill->size;
+	else
+		spill->end -= spill->first;
+	spill->first = to;
 }
 
 uint8_t *iw_spill_add(struct iw_spill *spill, uint32_t size)
@@ -32,9 +48,9 @@ uint8_t *iw_spill_add(struct iw_spill *spill, uint32_t size)
 	uint8_t *at;
 
 	if (!find_room(spill, size)) {
-		if (spill->is_wrapped || size > spill->size - (spill->end - spill->first))
+		if (size > spill->size - used(spill))
 			return NULL;
-		move_down(spill);
+		join_room(spill);
 	}
 	at = spill->data + spill->end;
 	spill->end += size;

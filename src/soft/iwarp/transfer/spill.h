@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Records in a ring: the oldest is taken first, and none is moved while it waits. Each is one
- * piece, so one that does not fit at the end of the ring goes to its beginning.
+ * Records in a ring: the oldest is taken first. Each is one piece, so one that does not fit at the
+ * end of the ring goes to its beginning. Records are moved only if a new one would find no room.
  */
 #ifndef IWARP_SPILL_H
 #define IWARP_SPILL_H
