@@ -159,6 +159,13 @@ static size_t put_first(void)
 	return at;
 }
 
+static void put_all(void)
+{
+	size_t at = put_first();
+
+	put_until(&at, stream.size);
+}
+
 static void expect_message(bool is_write, size_t size)
 {
 	if (!is_write)
@@ -186,14 +193,11 @@ static void announced__all_there__read_by_few_calls(void **state)
 	ABILITY_NEED(!HAS_TSAN, "the thread sanitizer hides the call that is watched");
 	be_established(0);
 	for (int is_write = 0; is_write < 2; is_write++) {
-		size_t at;
-
 		post_receives(is_write, 9 * SIZE + 5);
 		announce(9);
 		add_message(is_write, 9, SIZE, 5);
 		atomic_store(&largest, 0);
-		at = put_first();
-		put_until(&at, stream.size);
+		put_all();
 		expect_message(is_write, 9 * SIZE + 5);
 		assert_true(atomic_load(&largest) > 3 * SIZE + SIZE / 2);
 	}
@@ -235,7 +239,6 @@ static void announced__receive_in_pieces__the_same(void **state)
 	DAT_LMR_TRIPLET segments[3] = {segment_at(0, 5000), segment_at(5000, 3000),
 				       segment_at(8000, 20000)};
 	DAT_DTO_COOKIE cookie = {.as_64 = 0};
-	size_t at;
 
 	(void)state;
 	be_established(0);
@@ -243,8 +246,7 @@ static void announced__receive_in_pieces__the_same(void **state)
 	post_recv_at(REGION, 0);
 	announce(5);
 	add_message(false, 5, SIZE, 700);
-	at = put_first();
-	put_until(&at, stream.size);
+	put_all();
 	expect_message(false, 5 * SIZE + 700);
 	hang_up();
 }
@@ -252,41 +254,28 @@ static void announced__receive_in_pieces__the_same(void **state)
 /* DTO-117: the message waits for its Receive, and is complete when that comes */
 static void announced__no_receive_yet__placed_later(void **state)
 {
-	size_t at;
-
 	(void)state;
 	be_established(0);
 	announce(3);
 	add_message(false, 3, SIZE, 1);
-	at = put_first();
-	put_until(&at, stream.size);
+	put_all();
 	post_receives(false, REGION);
 	expect_message(false, 3 * SIZE + 1);
 	hang_up();
 }
 
-/* Polls until a message has come, if it is to be. */
-static void poll_for(bool is_due)
+/* Polls until a message has come. */
+static void poll_for_message(void)
 {
 	DAT_EVENT event;
 
-	while (is_due && core_evd_dequeue(stage.evd, &event) != DAT_SUCCESS)
+	while (core_evd_dequeue(stage.evd, &event) != DAT_SUCCESS)
 		;
-	if (is_due)
-		assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
-	if (is_due)
-		assert_int_equal(event.event_data.dto_completion_event_data.status,
-				 DAT_DTO_SUCCESS);
+	assert_int_equal(event.event_number, DAT_DTO_COMPLETION_EVENT);
+	assert_int_equal(event.event_data.dto_completion_event_data.status, DAT_DTO_SUCCESS);
 }
 
 /* --- a peer that breaks its word --- */
-
-static void put_all(void)
-{
-	size_t at = put_first();
-
-	put_until(&at, stream.size);
-}
 
 /* The peer gives up behind some segments of what it has announced. */
 static void give_up(bool is_write, unsigned after, size_t cut)
@@ -373,8 +362,9 @@ static void announced__thread_polls__the_same(void **state)
 				announce(5);
 				add_message(is_write, 5, size, 1000);
 				put(flow.fd, stream.bytes, stream.size);
-				poll_for(!is_write);
-				poll_for(true);
+				if (!is_write)
+					poll_for_message();
+				poll_for_message();
 				expect_pattern(flow.region, whole);
 				expect_untouched(flow.region + whole, REGION - whole);
 				expect_guards();

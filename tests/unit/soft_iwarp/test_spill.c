@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "../../lib/random.h"
 #include "soft/iwarp/transfer/spill.h"
 
 #define RING 4096u
@@ -23,16 +24,6 @@ static struct ring {
 	} waits[RECORDS]; /* the oldest is the first */
 	uint32_t first, count, used;
 } ring;
-
-static uint32_t next_random(void)
-{
-	static uint32_t word = 2463534242u;
-
-	word ^= word << 13;
-	word ^= word >> 17;
-	word ^= word << 5;
-	return word;
-}
 
 static int begin(void **state)
 {

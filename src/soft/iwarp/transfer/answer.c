@@ -174,15 +174,10 @@ static int put_response(struct iw_conn *conn, struct core_ep *ep, uint64_t *budg
 static int put_answer(struct iw_conn *conn)
 {
 	struct iw_tx *tx = &conn->stream.tx;
-	const struct iw_ddp ddp = {.is_tagged = true,
-				   .is_last = true,
-				   .opcode = IW_OP_WRITE,
-				   .stag = IW_STAG_ANSWER,
-				   .offset = tx->answer};
 
 	if (!iw_frame_has_room(conn, 0))
 		return -EAGAIN;
-	iw_frame_put_empty(conn, &ddp);
+	iw_frame_put_word(conn, IW_STAG_ANSWER, tx->answer);
 	tx->is_answer_due = false;
 	return 1;
 }

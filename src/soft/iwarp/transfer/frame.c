@@ -68,6 +68,17 @@ void iw_frame_put_empty(struct iw_conn *conn, const struct iw_ddp *ddp)
 	iw_frame_end(conn, ddp, 0);
 }
 
+void iw_frame_put_word(struct iw_conn *conn, uint32_t stag, uint64_t word)
+{
+	const struct iw_ddp ddp = {.is_tagged = true,
+				   .is_last = true,
+				   .opcode = IW_OP_WRITE,
+				   .stag = stag,
+				   .offset = word};
+
+	iw_frame_put_empty(conn, &ddp);
+}
+
 /* Continues a CRC over a payload that is not copied; -EFAULT. */
 static int crc_of_payload(struct core_ep *ep, const struct core_req *req, uint64_t offset,
 			  uint32_t len, uint32_t *crc)

@@ -29,6 +29,8 @@ uint8_t *iw_frame_begin(struct iw_conn *conn, const struct iw_ddp *ddp, uint32_t
 void iw_frame_end(struct iw_conn *conn, const struct iw_ddp *ddp, uint32_t payload);
 /* Both, for an FPDU without payload. */
 void iw_frame_put_empty(struct iw_conn *conn, const struct iw_ddp *ddp);
+/* An RDMA Write of length 0, by which two engines of ours tell each other something (tx.h). */
+void iw_frame_put_word(struct iw_conn *conn, uint32_t stag, uint64_t word);
 /* Do FPDUs wait whose payload is not copied? */
 static inline bool iw_frame_is_direct(const struct iw_conn *conn)
 {

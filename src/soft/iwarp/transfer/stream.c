@@ -85,7 +85,7 @@ void iw_stream_free(struct iw_conn *conn)
 void iw_stream_send_rtr(struct iw_conn *conn, enum iw_rtr form)
 {
 	struct iw_tx *tx = &conn->stream.tx;
-	struct iw_ddp ddp = {.is_last = true};
+	struct iw_ddp ddp = {.is_last = true, .opcode = IW_OP_SEND, .queue = IW_QUEUE_SEND};
 
 	switch (form) {
 	case IW_RTR_NONE:
@@ -94,17 +94,13 @@ void iw_stream_send_rtr(struct iw_conn *conn, enum iw_rtr form)
 		iw_tx_put_empty_read(conn, iw_tx_add_read(tx, IW_READ_RTR, 0));
 		return;
 	case IW_RTR_WRITE:
-		ddp.is_tagged = true;
-		ddp.opcode = IW_OP_WRITE;
-		ddp.stag = IW_STAG_RTR;
-		break;
+		iw_frame_put_word(conn, IW_STAG_RTR, 0);
+		return;
 	case IW_RTR_SEND:
-		ddp.opcode = IW_OP_SEND;
-		ddp.queue = IW_QUEUE_SEND;
 		ddp.msn = tx->msn[IW_QUEUE_SEND]++;
-		break;
+		iw_frame_put_empty(conn, &ddp);
+		return;
 	}
-	iw_frame_put_empty(conn, &ddp);
 }
 
 /* --- the RTR again --- */

@@ -111,14 +111,10 @@ static uint64_t message_left(const struct iw_tx *tx, const struct core_req *req)
 /* Tells a peer of ours how a long message is divided, before its first segment. */
 static void announce(struct iw_conn *conn, uint64_t left, uint32_t most)
 {
-	const struct iw_ddp ddp = {.is_tagged = true,
-				   .is_last = true,
-				   .opcode = IW_OP_WRITE,
-				   .stag = IW_STAG_LONG,
-				   .offset = (left - 1) / most};
+	uint64_t count = (left - 1) / most;
 
-	if (conn->is_own_peer && !conn->stream.tx.is_in_request && ddp.offset > 1)
-		iw_frame_put_empty(conn, &ddp);
+	if (conn->is_own_peer && !conn->stream.tx.is_in_request && count > 1)
+		iw_frame_put_word(conn, IW_STAG_LONG, count);
 }
 
 /* Queues the next segment of a Send or RDMA Write. */
@@ -289,17 +285,6 @@ static enum tx_step put_request(struct iw_conn *conn, struct core_ep *ep, uint64
 	return TX_WAIT;
 }
 
-static void put_ask(struct iw_conn *conn)
-{
-	const struct iw_ddp ddp = {.is_tagged = true,
-				   .is_last = true,
-				   .opcode = IW_OP_WRITE,
-				   .stag = IW_STAG_ASK,
-				   .offset = conn->stream.tx.next};
-
-	iw_frame_put_empty(conn, &ddp);
-}
-
 /* Asks for a proof if completions wait for one and none is under way (RDMAP-33, RDMAP-34). */
 static enum tx_step put_question(struct iw_conn *conn)
 {
@@ -312,7 +297,7 @@ static enum tx_step put_question(struct iw_conn *conn)
 	if (!iw_frame_has_room(conn, IW_READ_REQUEST_SIZE))
 		return TX_FULL;
 	if (conn->is_own_peer)
-		put_ask(conn);
+		iw_frame_put_word(conn, IW_STAG_ASK, tx->next);
 	else
 		put_proof(conn);
 	tx->asked = tx->next;

@@ -133,11 +133,10 @@ static bool has_instruction(void)
 #define VECTOR_TARGET __attribute__((target("avx512f,vpclmulqdq,sse4.2,pclmul")))
 
 #define VECTOR 64u
-#define ROUND                                                                                      \
-	(4 * VECTOR)	  /* a multiplication takes several cycles: four are under way at a time   \
-			   */
-#define XOR_OF_THREE 0x96 /* a truth table */
+/* A multiplication takes several cycles: four are under way at a time. */
+#define ROUND (4 * VECTOR)
 #define VECTOR_MIN (2 * ROUND) /* below, the instruction is as fast */
+#define XOR_OF_THREE 0x96      /* a truth table */
 
 /*
  * Each lane of 16 bytes is moved over a distance by two multiplications, of its last and of its
