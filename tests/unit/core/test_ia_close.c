@@ -10,9 +10,10 @@
 #include "mock.h"
 
 static struct mock_ia ia;
-static DAT_IA_HANDLE borrower; /* an instance that uses the asynchronous EVD of the first one */
-static bool must_close;	       /* the next allocation of a handle closes the first instance */
-static bool was_closing;       /* other calls were refused meanwhile */
+static DAT_IA_HANDLE borrower;	 /* an instance that uses the asynchronous EVD of the first one */
+static bool must_close;		 /* the next allocation of a handle closes the first instance */
+static bool was_closing;	 /* other calls were refused meanwhile */
+static void (*on_closing)(void); /* called when they are, if not NULL */
 static DAT_RETURN close_ret;
 static _Atomic bool is_closed;
 static pthread_t closer;
@@ -49,6 +50,8 @@ struct core_handle *__wrap_core_handle_alloc(const DAT_PROVIDER *provider, struc
 			was_closing = is_closing();
 			sched_yield();
 		}
+		if (was_closing && on_closing)
+			on_closing();
 	}
 	return __real_core_handle_alloc(provider, owner, object);
 }
@@ -57,12 +60,11 @@ static int setup(void **state)
 {
 	(void)state;
 	was_closing = false;
+	on_closing = NULL;
 	atomic_store(&is_closed, false);
 	mock_open(&ia);
 	assert_int_equal(core_evd_free(ia.evd), DAT_SUCCESS);
 	assert_int_equal(core_pz_free(ia.pz), DAT_SUCCESS);
-	assert_int_equal(core_ia_open_safe((DAT_NAME_PTR) "mock", 8, &ia.async, &borrower),
-			 DAT_SUCCESS);
 	return 0;
 }
 
@@ -75,20 +77,46 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* IA-CLOSE-16: the close is refused at once. Other calls never find a closing instance. */
-static void ia_close__async_evd_shared_during_a_create__refused_at_once(void **state)
+static void borrow(void)
+{
+	assert_int_equal(core_ia_open_safe((DAT_NAME_PTR) "mock", 8, &ia.async, &borrower),
+			 DAT_SUCCESS);
+}
+
+/* Returns the result of the call that creates. */
+static DAT_RETURN close_during_a_create(void)
 {
 	DAT_PZ_HANDLE pz;
 	DAT_RETURN ret;
 
-	(void)state;
 	must_close = true;
 	ret = core_pz_create(ia.ia, &pz);
-	pthread_join(closer, NULL);
-	assert_int_equal(ret, DAT_SUCCESS);
+	assert_int_equal(pthread_join(closer, NULL), 0);
 	assert_int_equal(close_ret,
 			 DAT_CLASS_ERROR | DAT_INVALID_STATE | DAT_INVALID_STATE_IA_IN_USE);
+	return ret;
+}
+
+/* IA-CLOSE-16: the close is refused at once. Other calls never find a closing instance. */
+static void ia_close__async_evd_shared_during_a_create__refused_at_once(void **state)
+{
+	(void)state;
+	borrow();
+	assert_int_equal(close_during_a_create(), DAT_SUCCESS);
 	assert_false(was_closing);
+}
+
+/* IA-CLOSE-05 IA-CLOSE-16: the EVD is shared while the close waits for the call. The instance
+ * stays open and works. */
+static void ia_close__async_evd_shared_during_the_close__instance_stays_open(void **state)
+{
+	DAT_PZ_HANDLE pz;
+
+	(void)state;
+	on_closing = borrow;
+	close_during_a_create();
+	assert_true(was_closing);
+	assert_int_equal(core_pz_create(ia.ia, &pz), DAT_SUCCESS);
 }
 
 int main(void)
@@ -96,6 +124,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			ia_close__async_evd_shared_during_a_create__refused_at_once, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			ia_close__async_evd_shared_during_the_close__instance_stays_open, setup,
 			teardown),
 	};
 
