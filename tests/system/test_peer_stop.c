@@ -40,6 +40,25 @@ static void ep_connect__peer_stopped__timed_out(void **state)
 	remote_expect(&r->peer, DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
+/* EP-CONNECT-13: No thread of the consumer is in a call that waits or polls, and nothing else
+ * happens that could wake a thread of the library. */
+static void ep_connect__peer_stopped_and_nobody_waits__timed_out(void **state)
+{
+	struct remote_fixture *r = *state;
+	struct conn_fixture *f = r->f;
+	struct conn_args args = conn_args_of(f);
+	const uint64_t end = dt_now_us() + DT_WAIT_US;
+
+	args.qual = remote_do(&r->peer, REMOTE_LISTEN, 0, 0);
+	args.timeout = 100000;
+	dt_peer_stop(&r->peer);
+	dt_ok(conn_try(f->a.ep, &args));
+	while (dt_ep_state(f->a.ep) != DAT_EP_STATE_DISCONNECTED)
+		assert_true(dt_now_us() < end);
+	conn_expect_failure(&f->a, DAT_CONNECTION_EVENT_TIMED_OUT);
+	dt_peer_continue(&r->peer);
+}
+
 /* EP-CONNECT-16: Without a limit it waits until the peer continues. */
 static void ep_connect__peer_stopped__infinite_waits(void **state)
 {
@@ -292,6 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		remote_test(ep_connect__peer_stopped__timed_out),
+		remote_test(ep_connect__peer_stopped_and_nobody_waits__timed_out),
 		remote_test(ep_connect__peer_stopped__infinite_waits),
 		remote_test(cr_accept__peer_timed_out_meanwhile__reported),
 		cmocka_unit_test_setup_teardown(

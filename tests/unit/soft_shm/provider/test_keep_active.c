@@ -62,9 +62,11 @@ static void peer_answers_with(struct peer *peer, enum shm_wire_type type, uint32
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
+static uint32_t first_ability; /* of a peer that answers on a new socket */
+
 static void peer_answers(struct peer *peer, enum shm_wire_type type)
 {
-	peer_answers_with(peer, type, 0);
+	peer_answers_with(peer, type, type == SHM_WIRE_ACCEPT ? first_ability : 0);
 }
 
 /* Our endpoint connects to the peer and disconnects. */
@@ -232,24 +234,50 @@ static void connect__kept_socket_refused__peer_may_map_our_memory(void **state)
 	close(listener);
 }
 
-static void connect__peer_brings_descriptors_with_a_kept_answer__rejected(void **state)
+/* Before Linux 6.16 the kernel cannot refuse descriptors of the peer. */
+static bool is_kernel_old;
+
+bool __real_shm_socket_refuse_fds(int fd, bool is_refusing);
+bool __wrap_shm_socket_refuse_fds(int fd, bool is_refusing);
+bool __wrap_shm_socket_refuse_fds(int fd, bool is_refusing)
+{
+	return !is_kernel_old && __real_shm_socket_refuse_fds(fd, is_refusing);
+}
+
+/* The peer sends a segment, as on a new socket. */
+static void answer_as_if_new(void)
 {
 	int listener = peer_listen(STRANGE_QUAL);
 	struct peer peer;
 	union shm_wire wire;
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int fd;
 
-	(void)state;
 	ask_again(&peer, listener);
 	shm_wire_prepare(&wire, SHM_WIRE_ACCEPT);
-	/* the peer has sent no key table: it cannot send descriptors if the kernel can refuse them
-	 */
-	if (!peer_try_send(&peer, &wire, &fd, 1))
-		shutdown(peer.fd, SHUT_RDWR);
+	fd = segment_file();
+	peer_send(&peer, &wire, &fd, 1);
 	expect(DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
 	close(fd);
 	peer_close(&peer);
 	close(listener);
+}
+
+/* CONN-GEN-09 */
+static void connect__stranger_brings_descriptors_with_a_kept_answer__rejected(void **state)
+{
+	(void)state;
+	is_kernel_old = true;
+	answer_as_if_new();
+	is_kernel_old = false;
+}
+
+/* CONN-GEN-09: it may send descriptors, but not another segment */
+static void connect__trusted_peer_answers_as_if_new__rejected(void **state)
+{
+	(void)state;
+	first_ability = SHM_ABLE_TRUST;
+	answer_as_if_new();
+	first_ability = 0;
 }
 
 static void disconnect__no_connection_follows__nothing_is_kept_for_long(void **state)
@@ -389,7 +417,8 @@ int main(void)
 		TEST(connect__kept_socket_refused__peer_may_map_our_memory),
 		TEST(connect__no_descriptor_left__what_is_kept_makes_room),
 		TEST(peer__asks_at_once__accepted),
-		TEST(connect__peer_brings_descriptors_with_a_kept_answer__rejected),
+		TEST(connect__stranger_brings_descriptors_with_a_kept_answer__rejected),
+		TEST(connect__trusted_peer_answers_as_if_new__rejected),
 		TEST(disconnect__no_connection_follows__nothing_is_kept_for_long),
 	};
 
