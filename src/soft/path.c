@@ -224,7 +224,7 @@ void soft_post_request(struct core_ep *ep, struct core_req *req)
 	struct soft_ep *mine = ep->transport;
 
 	if (mine->tcp)
-		iw_ep_post_request(mine->tcp, ep);
+		iw_ep_post_request(mine->tcp, ep, req);
 	else
 		shm_ep_post_request(ep, req);
 }

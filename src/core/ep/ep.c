@@ -346,6 +346,12 @@ void core_ep_leave(struct core_ep *ep)
 	core_handle_unlock(ep->cell);
 }
 
+bool core_ep_is_watched(const struct core_ep *ep)
+{
+	return (ep->request_evd && core_evd_is_watched(ep->request_evd)) ||
+	       (ep->recv_evd && core_evd_is_watched(ep->recv_evd));
+}
+
 void core_ep_offer(struct core_ref ref)
 {
 	struct core_ep *ep = core_ep_enter(ref);

@@ -158,6 +158,9 @@ void core_ep_destroy_locked(struct core_ep *ep);
 /* Locks the endpoint. Returns NULL if it no longer exists. */
 struct core_ep *core_ep_enter(struct core_ref ref);
 void core_ep_leave(struct core_ep *ep);
+/* Does a completion of a request or Receive wake a thread or trigger a CNO? EP locked; the answer
+ * may be old. */
+bool core_ep_is_watched(const struct core_ep *ep);
 /* Notifies a waiting endpoint that its SRQ has a buffer (hooks.h). No lock held. */
 void core_ep_offer(struct core_ref ref);
 

@@ -145,6 +145,12 @@ void core_evd_idle_locked(struct core_evd *evd);
  * EVD was freed meanwhile. */
 bool core_evd_drive_locked(struct core_evd *evd);
 
+/* Do its events wake a thread that waits, or trigger a CNO? Not locked: the answer may be old. */
+static inline bool core_evd_is_watched(const struct core_evd *evd)
+{
+	return !core_is_same_32(&evd->cell->state, CORE_TAG(DAT_HANDLE_TYPE_EVD));
+}
+
 static inline uint32_t core_evd_count_locked(const struct core_evd *evd)
 {
 	return (uint32_t)(evd->tail - evd->head);

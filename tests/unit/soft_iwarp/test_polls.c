@@ -9,7 +9,21 @@
 
 #define POLL_NS 25000u /* from one poll to the next, as on a slow processor */
 #define POLLS 100u
+#define LARGE (64u * 1024u)
+#define LONG_NS 10000000u /* longer than a thread that does nothing keeps the connection */
 #define LIMIT_NS UINT64_C(20000000000)
+
+/* Large messages are not sent: the peer does not read. */
+ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < message->msg_iovlen; i++)
+		size += message->msg_iov[i].iov_len;
+	return size < LARGE ? __real_sendmsg(fd, message, flags) : (ssize_t)size;
+}
 
 static bool is_polled(void)
 {
@@ -119,11 +133,70 @@ static void polls__thread_that_polls_its_memory__never_left_to_it(void **state)
 	hang_up();
 }
 
+static void post_large(void)
+{
+	post_send_at(0, LARGE, DAT_COMPLETION_SUPPRESS_FLAG);
+}
+
+/* The peer sends, until the connection is left to this thread, which only posts. */
+static void post_until_polled(uint64_t end)
+{
+	while (!is_polled() && core_now_ns() < end) {
+		peer_write(0, 0, "", 0);
+		for (unsigned i = 0; i < POLLS; i++)
+			post_large();
+	}
+}
+
+/* Posts for a while. Is the next message placed, and the connection still left to this thread? */
+static bool is_placed_by_posts(uint8_t value, uint64_t end)
+{
+	const uint8_t *last = flow.region + REGION - 1;
+	uint64_t begin = core_now_ns();
+	bool is_still_polled;
+
+	while (core_now_ns() < begin + LONG_NS)
+		post_large();
+	send_byte(value);
+	while (peek(last) != value && core_now_ns() < end)
+		post_large();
+	is_still_polled = is_polled();
+	assert_int_equal(peek(last), value);
+	expect_dto(REGION - 1, DAT_DTO_SUCCESS, 1);
+	return is_still_polled;
+}
+
+/*
+ * A thread that posts large messages without a pause needs no polls. It may lose its processor, and
+ * then the connection, but not each time.
+ */
+static void polls__posts_of_large_messages__drive_the_connection(void **state)
+{
+	uint64_t end = core_now_ns() + LIMIT_NS;
+	unsigned placed = 0;
+	uint8_t value = 0;
+
+	(void)state;
+	be_called(0);
+	speak(); /* before that nothing may be sent (MPA-18) */
+	while (placed < 5 && core_now_ns() < end) {
+		expect_quiet(stage.evd); /* the last thread that polled does not sleep any more */
+		post_until_polled(end);
+		value = (uint8_t)(value % 255 + 1);
+		placed += (unsigned)is_placed_by_posts(value, end);
+	}
+	assert_int_equal(placed, 5);
+	hang_up();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(polls__slow_loop__drives_the_connection,
 						open_sleepy, close_stage),
+		cmocka_unit_test_setup_teardown(
+			polls__posts_of_large_messages__drive_the_connection, open_sleepy,
+			close_stage),
 		cmocka_unit_test_setup_teardown(polls__loop_ends__service_thread_places,
 						open_sleepy, close_stage),
 		cmocka_unit_test_setup_teardown(polls__socket_is_not_read_and_reset__broken,

@@ -41,6 +41,7 @@ void iw_conn_finish(struct iw_conn *conn, struct core_ep *ep)
 void iw_conn_drop(struct iw_conn *conn, struct core_ep *ep)
 {
 	iw_engine_remove_polled(conn->engine, conn);
+	iw_engine_remove_held(conn->engine, conn);
 	if (iw_conn_state(conn) < IW_ESTABLISHED && conn->is_active)
 		conn->is_lost = true; /* there is nobody to say goodbye to */
 	iw_frame_detach(conn, ep);

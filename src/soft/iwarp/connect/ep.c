@@ -30,10 +30,10 @@ void iw_ep_disconnect(struct iw_conn *conn, struct core_ep *ep, bool is_graceful
 	(void)iw_pass(conn, ep);
 }
 
-void iw_ep_post_request(struct iw_conn *conn, struct core_ep *ep)
+void iw_ep_post_request(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req)
 {
 	if (iw_conn_state(conn) == IW_ESTABLISHED)
-		iw_pass_requests(conn, ep);
+		iw_pass_post(conn, ep, req);
 }
 
 void iw_ep_post_recv(struct iw_conn *conn, struct core_ep *ep)

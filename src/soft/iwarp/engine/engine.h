@@ -51,12 +51,15 @@ struct iw_engine {
 	_Atomic bool is_stopping;
 	_Atomic uint64_t deadline_ns; /* earliest deadline of any connection; UINT64_MAX: none */
 	_Atomic uint32_t polled_count;
-	struct soft_driven driven; /* by passes of threads that poll (poll.c) */
+	_Atomic uint32_t held_count;
+	_Atomic uint64_t large_posts; /* relaxed: a hint, and posts at the same time may be lost */
+	struct soft_driven driven;    /* by passes of threads that poll (poll.c) */
 
 	struct core_lock lock;	       /* leaf; guards the rest */
 	struct iw_conn *first;	       /* all connections */
 	struct iw_conn *pending_first; /* with a reference each */
 	struct iw_conn *polled_first;  /* with a reference each; the next one to poll */
+	struct iw_conn *held_first;    /* with a reference each; transfer/hold.c */
 	uint8_t *buffers; /* kept for new connections; each begins with a pointer to the next */
 	uint32_t buffer_count;
 
@@ -87,10 +90,16 @@ void *iw_service_run(void *argument);
 /* --- poll.c --- */
 
 int iw_engine_progress(struct iw_engine *engine);
+/* A thread of the consumer has made a pass over a connection that moved so many bytes. */
+void iw_engine_count_pass(struct iw_engine *engine, uint32_t moved);
 void iw_engine_arm(struct iw_engine *engine);
 /* Hands a connection to the polling threads, and takes it back. EP locked. */
 void iw_engine_add_polled(struct iw_engine *engine, struct iw_conn *conn);
 void iw_engine_remove_polled(struct iw_engine *engine, struct iw_conn *conn);
+/* The same for one whose last messages wait for more (transfer/hold.h): a thread that polls or is
+ * about to sleep sends them. */
+void iw_engine_add_held(struct iw_engine *engine, struct iw_conn *conn);
+void iw_engine_remove_held(struct iw_engine *engine, struct iw_conn *conn);
 
 /* --- keys.c --- */
 

@@ -12,6 +12,13 @@
 #define MOVED_PASS 4096u  /* to move so many bytes takes about as long as a pass */
 #define DRIVEN_PASSES 4u  /* over each polled connection, in a millisecond */
 
+/* Does a poll of an empty EVD find anything to do here? */
+static void update_slow_poll_locked(struct iw_engine *engine)
+{
+	core_ia_set_slow_poll(engine->ia, atomic_load(&engine->polled_count) ||
+						  atomic_load(&engine->held_count));
+}
+
 static void remove_locked(struct iw_engine *engine, struct iw_conn *conn)
 {
 	if (conn->next_polled == conn) {
@@ -23,8 +30,8 @@ static void remove_locked(struct iw_engine *engine, struct iw_conn *conn)
 			engine->polled_first = conn->next_polled;
 	}
 	conn->is_polled = false;
-	if (atomic_fetch_sub(&engine->polled_count, 1) == 1)
-		core_ia_set_slow_poll(engine->ia, false);
+	atomic_fetch_sub(&engine->polled_count, 1);
+	update_slow_poll_locked(engine);
 }
 
 void iw_engine_add_polled(struct iw_engine *engine, struct iw_conn *conn)
@@ -49,7 +56,7 @@ void iw_engine_add_polled(struct iw_engine *engine, struct iw_conn *conn)
 	}
 	conn->is_polled = true;
 	atomic_fetch_add(&engine->polled_count, 1);
-	core_ia_set_slow_poll(engine->ia, true);
+	update_slow_poll_locked(engine);
 	core_lock_release(&engine->lock);
 }
 
@@ -94,7 +101,7 @@ static void arm(struct iw_engine *engine, struct iw_conn *conn)
 }
 
 /* A pass that moves many bytes counts for as many as could be made meanwhile. */
-static void count_pass(struct iw_engine *engine, uint32_t moved)
+void iw_engine_count_pass(struct iw_engine *engine, uint32_t moved)
 {
 	uint32_t polled = atomic_load_explicit(&engine->polled_count, memory_order_relaxed);
 
@@ -112,7 +119,7 @@ static int drive(struct iw_engine *engine, struct iw_conn *conn)
 	}
 	if (iw_conn_state(conn) == IW_ESTABLISHED) {
 		handled = iw_pass(conn, ep);
-		count_pass(engine, conn->moved);
+		iw_engine_count_pass(engine, conn->moved);
 	}
 	if (handled)
 		conn->idle_polls = 0;
@@ -122,12 +129,81 @@ static int drive(struct iw_engine *engine, struct iw_conn *conn)
 	return handled;
 }
 
+/* --- connections whose last messages wait for more --- */
+
+void iw_engine_add_held(struct iw_engine *engine, struct iw_conn *conn)
+{
+	if (atomic_load_explicit(&conn->is_held, memory_order_relaxed))
+		return;
+	iw_conn_get(conn);
+	core_lock_acquire(&engine->lock);
+	atomic_store_explicit(&conn->is_held, true, memory_order_relaxed);
+	conn->next_held = engine->held_first;
+	engine->held_first = conn;
+	atomic_fetch_add(&engine->held_count, 1);
+	update_slow_poll_locked(engine);
+	core_lock_release(&engine->lock);
+}
+
+/* Removes the connection that the pointer names, with its reference. */
+static struct iw_conn *remove_held_locked(struct iw_engine *engine, struct iw_conn **at)
+{
+	struct iw_conn *conn = *at;
+
+	if (!conn)
+		return NULL;
+	*at = conn->next_held;
+	atomic_store_explicit(&conn->is_held, false, memory_order_relaxed);
+	atomic_fetch_sub(&engine->held_count, 1);
+	update_slow_poll_locked(engine);
+	return conn;
+}
+
+void iw_engine_remove_held(struct iw_engine *engine, struct iw_conn *conn)
+{
+	struct iw_conn **at = &engine->held_first;
+	struct iw_conn *removed;
+
+	core_lock_acquire(&engine->lock);
+	while (*at && *at != conn)
+		at = &(*at)->next_held;
+	removed = remove_held_locked(engine, at);
+	core_lock_release(&engine->lock);
+	if (removed)
+		iw_conn_put(removed);
+}
+
+static void send_held(struct iw_engine *engine)
+{
+	uint32_t count = atomic_load_explicit(&engine->held_count, memory_order_relaxed);
+
+	for (; count; count--) {
+		struct iw_conn *conn;
+		struct core_ep *ep;
+
+		core_lock_acquire(&engine->lock);
+		conn = remove_held_locked(engine, &engine->held_first);
+		core_lock_release(&engine->lock);
+		if (!conn)
+			break;
+		ep = iw_conn_enter(conn);
+		if (ep && iw_conn_state(conn) == IW_ESTABLISHED)
+			iw_pass_requests(conn, ep);
+		if (ep)
+			core_ep_leave(ep);
+		iw_conn_put(conn);
+	}
+}
+
+/* --- all of them --- */
+
 /* The caller keeps the instance alive: it holds an EVD or a CNO of it. */
 int iw_engine_progress(struct iw_engine *engine)
 {
 	uint32_t count = atomic_load_explicit(&engine->polled_count, memory_order_relaxed);
 	int handled = 0;
 
+	send_held(engine);
 	if (count > PASSES_MAX)
 		count = PASSES_MAX;
 	for (; count; count--) {
@@ -145,6 +221,7 @@ void iw_engine_arm(struct iw_engine *engine)
 {
 	struct iw_conn *conn;
 
+	send_held(engine);
 	while ((conn = next_polled(engine)) != NULL) {
 		struct core_ep *ep = iw_conn_enter(conn);
 

@@ -3,6 +3,7 @@
  * The loop of the service thread. It accepts connections, drives set-ups, connections that no
  * thread polls and those that have ended, and keeps their deadlines.
  */
+#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@
 #include "soft/soft.h"
 
 #define NS_PER_MS 1000000u
+#define SLEEP_NO_LIMIT UINT64_MAX
+#define SLEEP_MOST_MS 60000
 #define DUE_MAX 64u
 #define STOP_TICK_US 500u
 #define STOP_NS 1000000000u	 /* longest time that the end of an adapter waits for peers */
@@ -56,6 +59,13 @@ static void watch_pause(uint64_t begin)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &slice, NULL);
 }
 
+/* Calls of the consumer in which a polled connection gets a pass. */
+static uint64_t calls_of(const struct iw_engine *engine)
+{
+	return soft_polls(engine->adapter) +
+	       atomic_load_explicit(&engine->large_posts, memory_order_relaxed);
+}
+
 /*
  * Does a thread poll while a message waits in its socket? A thread that polls its memory for the
  * end of a message calls nothing before the message has been placed (COMPAT-46).
@@ -63,7 +73,7 @@ static void watch_pause(uint64_t begin)
 static bool watch_polls(struct service *service)
 {
 	const struct soft_adapter *adapter = service->engine->adapter;
-	uint64_t polls = soft_polls(adapter);
+	uint64_t polls = calls_of(service->engine);
 	uint64_t begin = core_now_ns();
 
 	if (begin < service->watch_ns || polls == service->seen_polls)
@@ -73,7 +83,7 @@ static bool watch_polls(struct service *service)
 		if (soft_is_unattended(adapter))
 			return false;
 		/* concurrent polls may step the total back */
-		if ((int64_t)(soft_polls(adapter) - polls) >= WATCH_POLLS)
+		if ((int64_t)(calls_of(service->engine) - polls) >= WATCH_POLLS)
 			return true;
 		if (core_now_ns() - begin >= WATCH_NS)
 			break;
@@ -133,8 +143,10 @@ static void serve_data(struct service *service, struct iw_conn *conn, uint32_t e
 	/* a reset shows these events, too */
 	if ((events & EPOLLRDHUP) && !conn->is_hung_up && conn->stream.rx.is_blocked)
 		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
-	if (!events)
+	if (!events) {
 		iw_alive_due(conn);
+		iw_hold_due(&conn->stream.tx.hold);
+	}
 	if (iw_conn_state(conn) == IW_CLOSING)
 		iw_conn_finish(conn, ep);
 	else if (!conn->is_hung_up && !conn->is_polled && is_left)
@@ -261,30 +273,51 @@ static void serve_deadlines(struct service *service)
 
 /* --- the loop --- */
 
-static int service_timeout(struct service *service)
+/* How long it may sleep: nanoseconds, or SLEEP_NO_LIMIT. */
+static uint64_t sleep_limit(const struct iw_engine *engine)
 {
-	struct iw_engine *engine = service->engine;
 	uint64_t deadline = atomic_load(&engine->deadline_ns);
-	uint64_t now, wait_ms;
-
 	/* polled connections: is there still a thread that polls? */
-	if (atomic_load(&engine->polled_count))
-		return 1;
+	uint64_t limit = atomic_load(&engine->polled_count) ? NS_PER_MS : SLEEP_NO_LIMIT;
+	uint64_t now, left;
+
 	if (deadline == UINT64_MAX)
-		return -1;
+		return limit;
 	now = core_now_ns();
-	if (deadline <= now)
-		return 0;
-	wait_ms = (deadline - now + NS_PER_MS - 1) / NS_PER_MS;
-	return wait_ms > 60000 ? 60000 : (int)wait_ms;
+	left = deadline > now ? deadline - now : 0;
+	return left < limit ? left : limit;
+}
+
+/* Until there are events. epoll_wait counts in milliseconds, which is too long for hold.h. */
+static void sleep_briefly(int epoll_fd, uint64_t ns)
+{
+	const struct timespec time = core_timespec(ns);
+	struct pollfd ready = {.fd = epoll_fd, .events = POLLIN};
+
+	(void)ppoll(&ready, 1, &time, NULL);
+}
+
+static int wait_for_events(const struct iw_engine *engine, struct epoll_event *events)
+{
+	int epoll_fd = engine->service.epoll_fd;
+	uint64_t ns = sleep_limit(engine);
+	uint64_t ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
+
+	if (ns == SLEEP_NO_LIMIT)
+		return epoll_wait(epoll_fd, events, IW_EVENTS, -1);
+	if (ns && ns < NS_PER_MS) {
+		sleep_briefly(epoll_fd, ns);
+		ms = 0;
+	}
+	return epoll_wait(epoll_fd, events, IW_EVENTS,
+			  ms > SLEEP_MOST_MS ? SLEEP_MOST_MS : (int)ms);
 }
 
 static void serve_events(struct service *service)
 {
 	struct iw_engine *engine = service->engine;
 	struct epoll_event events[IW_EVENTS];
-	int count =
-		epoll_wait(engine->service.epoll_fd, events, IW_EVENTS, service_timeout(service));
+	int count = wait_for_events(engine, events);
 	int i;
 
 	for (i = 0; i < count; i++) {

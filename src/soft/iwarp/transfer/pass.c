@@ -8,11 +8,13 @@
 #include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/iwarp/connect/setup.h"
+#include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/rx.h"
 #include "soft/iwarp/transfer/segment.h"
 #include "soft/iwarp/transfer/tx.h"
 
 #define BUDGET (1024u * 1024u)	   /* bytes of one pass */
+#define LARGE (64u * 1024u)	   /* a message that takes long to send */
 #define BUDGET_LEAST (64u * 1024u) /* of either direction */
 
 static uint32_t events_of(struct iw_conn *conn)
@@ -63,9 +65,10 @@ static void judge_pass(struct iw_conn *conn, struct core_ep *ep)
 }
 
 /* The service thread goes on where the budget has ended a pass of a connection that is armed. */
-static void go_on_later(struct iw_conn *conn, uint64_t rx_budget, uint64_t tx_budget)
+static void go_on_later(struct iw_conn *conn, const struct core_ep *ep, uint64_t rx_budget,
+			uint64_t tx_budget)
 {
-	if (rx_budget && tx_budget)
+	if (rx_budget && !iw_tx_has_more(conn, ep, tx_budget))
 		return;
 	conn->has_more = true;
 	if (!conn->is_polled)
@@ -100,7 +103,13 @@ static void update_reasons(struct iw_conn *conn, struct core_ep *ep)
 
 static int run_receiver(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
-	int handled = iw_rx_run(conn, ep, budget);
+	uint64_t none = 0;
+	int handled;
+
+	/* the peer's end must not find messages that were posted before it and have waited */
+	if (conn->stream.tx.hold.count)
+		(void)iw_tx_run(conn, ep, &none, false);
+	handled = iw_rx_run(conn, ep, budget);
 
 	if (iw_conn_of(ep) == conn)
 		update_reasons(conn, ep);
@@ -125,16 +134,18 @@ static int run(struct iw_conn *conn, struct core_ep *ep)
 	}
 	if (iw_conn_state(conn) == IW_ESTABLISHED) {
 		iw_stream_repeat_rtr(conn);
-		handled += iw_tx_run(conn, ep, &tx_budget);
+		handled += iw_tx_run(conn, ep, &tx_budget, false);
 		conn->moved += (uint32_t)(BUDGET - tx_budget);
 	}
+	if (!handled)
+		iw_hold_break(&conn->stream.tx.hold);
 	judge_pass(conn, ep);
 	if (iw_conn_state(conn) == IW_CLOSING) {
 		iw_conn_finish(conn, ep);
 		return handled + 1;
 	}
 	iw_pass_watch(conn);
-	go_on_later(conn, rx_budget, tx_budget);
+	go_on_later(conn, ep, rx_budget, tx_budget);
 	return handled;
 }
 
@@ -161,17 +172,64 @@ static void after_post(struct iw_conn *conn, const struct core_ep *ep, uint64_t 
 		iw_conn_serve_later(conn);
 	else
 		iw_pass_watch(conn);
-	go_on_later(conn, rx_budget, tx_budget);
+	go_on_later(conn, ep, rx_budget, tx_budget);
 }
 
-void iw_pass_requests(struct iw_conn *conn, struct core_ep *ep)
+static void run_requests(struct iw_conn *conn, struct core_ep *ep, bool may_hold)
 {
 	int state = core_cancel_off();
 	uint64_t budget = BUDGET;
 
-	(void)iw_tx_run(conn, ep, &budget);
+	(void)iw_tx_run(conn, ep, &budget, may_hold);
 	after_post(conn, ep, BUDGET, budget);
 	core_cancel_restore(state);
+}
+
+void iw_pass_requests(struct iw_conn *conn, struct core_ep *ep)
+{
+	run_requests(conn, ep, false);
+}
+
+static bool is_large(const struct core_req *req)
+{
+	return (req->op == CORE_OP_SEND || req->op == CORE_OP_RDMA_WRITE) && req->len >= LARGE;
+}
+
+/*
+ * A thread that posts large messages without a pause drives its connection as one that polls does:
+ * to read the socket takes little time beside such a message.
+ */
+static void post_large(struct iw_conn *conn, struct core_ep *ep, uint32_t size)
+{
+	struct iw_engine *engine = conn->engine;
+	uint64_t posts = atomic_load_explicit(&engine->large_posts, memory_order_relaxed);
+
+	atomic_store_explicit(&engine->large_posts, posts + 1, memory_order_relaxed);
+	if (!conn->is_polled) {
+		run_requests(conn, ep, false);
+		return;
+	}
+	iw_pass_receives(conn, ep);
+	iw_engine_count_pass(engine, size);
+}
+
+void iw_pass_post(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	uint64_t now;
+
+	if (is_large(req)) {
+		post_large(conn, ep, (uint32_t)req->len);
+		return;
+	}
+	now = core_now_ns();
+	run_requests(conn, ep, iw_hold_may(conn, ep, now));
+	if (!tx->hold.count) {
+		tx->hold.post_ns = core_now_ns(); /* to send takes longer than a gap */
+	} else if (tx->hold.count == 1) {
+		iw_engine_add_held(conn->engine, conn);
+		iw_conn_lower_deadline(conn, now + IW_HOLD_NS);
+	}
 }
 
 void iw_pass_receives(struct iw_conn *conn, struct core_ep *ep)
@@ -182,7 +240,7 @@ void iw_pass_receives(struct iw_conn *conn, struct core_ep *ep)
 	(void)run_receiver(conn, ep, &rx_budget);
 	/* what has come may be what a request waits for, or wants an answer */
 	if (iw_conn_state(conn) == IW_ESTABLISHED)
-		(void)iw_tx_run(conn, ep, &tx_budget);
+		(void)iw_tx_run(conn, ep, &tx_budget, false);
 	after_post(conn, ep, rx_budget, tx_budget);
 	core_cancel_restore(state);
 }

@@ -37,10 +37,14 @@ void iw_stream_send_error(struct iw_conn *conn, iw_error error);
  */
 int iw_pass(struct iw_conn *conn, struct core_ep *ep);
 
-/* The part of a pass that a call of the consumer makes: it starts requests, or delivers messages
- * that waited for a Receive. ESTABLISHED. The service thread reports what ends. */
+/* The part of a pass that a call of the consumer makes: it starts requests and sends what waits, or
+ * delivers messages that waited for a Receive. ESTABLISHED. The service thread reports what ends.
+ */
 void iw_pass_requests(struct iw_conn *conn, struct core_ep *ep);
 void iw_pass_receives(struct iw_conn *conn, struct core_ep *ep);
+/* A request was posted: the same as iw_pass_requests, but what it queues may wait for the next one
+ * (hold.h). */
+void iw_pass_post(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req);
 
 /*
  * Has epoll wait for what can happen next. If threads of the consumer poll the connection, epoll

@@ -4,6 +4,7 @@
  * After iw_conn_drop it belongs to the service thread.
  *
  *   stream.c    beginning, buffers
+ *   hold.c      small messages that wait for each other
  *   frame.c     building FPDUs, giving bytes to TCP
  *   checksum.c  the CRC over memory of the consumer
  *   tx.c        requests of the consumer become messages
@@ -23,6 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "soft/iwarp/transfer/hold.h"
 #include "soft/iwarp/transfer/spill.h"
 #include "soft/iwarp/wire/ddp.h"
 #include "soft/iwarp/wire/mpa.h"
@@ -116,8 +118,9 @@ struct iw_tx {
 		uint64_t sequence; /* of the request */
 		uint64_t offset;   /* in it, of the payload of the first */
 	} direct;
-	uint64_t queued;	 /* bytes of the stream that were put above */
-	uint64_t sent;		 /* bytes that TCP has taken */
+	uint64_t queued; /* bytes of the stream that were put above */
+	uint64_t sent;	 /* bytes that TCP has taken */
+	struct iw_hold hold;
 	uint32_t msn[IW_QUEUES]; /* of the next message */
 	uint32_t mulpdu;
 	bool is_blocked;	     /* TCP takes nothing now */

@@ -29,6 +29,22 @@ void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
 	iw_answer_error(conn, IW_ERROR(0, 0, 0), NULL); /* TERM-15 */
 }
 
+/* Sends what is queued; false: it stops here. */
+static bool flush(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	tx->hold.count = 0;
+	if (iw_flush(conn, ep) < 0) {
+		/* TCP is lost only if an FPDU has begun that cannot be finished: iw_frame_cut */
+		iw_tx_fail(conn, ep, core_req_at(&ep->req, tx->direct.sequence),
+			   DAT_DTO_ERR_LOCAL_PROTECTION);
+		return false;
+	}
+	iw_complete_sent(conn, ep);
+	return !tx->is_blocked && !conn->is_lost;
+}
+
 /* --- Sends and RDMA Writes --- */
 
 /* A Write of length 0 may name anything; a peer of ours must not take it for one of ours. */
@@ -139,6 +155,9 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 	rc = is_direct ? iw_frame_direct(conn, ep, req, &ddp, tx->offset, len)
 		       : put_copied(conn, ep, req, &ddp, len);
 	if (rc < 0) {
+		/* those before it must not fail because they have waited */
+		if (!iw_frame_is_direct(conn))
+			(void)flush(conn, ep);
 		iw_tx_fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
 		return TX_FAILED;
 	}
@@ -285,12 +304,18 @@ static enum tx_step put_request(struct iw_conn *conn, struct core_ep *ep, uint64
 	return TX_WAIT;
 }
 
-/* Asks for a proof if completions wait for one and none is under way (RDMAP-33, RDMAP-34). */
+/* Do completions wait for a proof, and none is under way? (RDMAP-33, RDMAP-34) */
+static bool is_question_due(const struct iw_tx *tx)
+{
+	return tx->wants_proof > tx->asked && tx->asked <= tx->proven;
+}
+
+/* Asks for a proof if one is due. */
 static enum tx_step put_question(struct iw_conn *conn)
 {
 	struct iw_tx *tx = &conn->stream.tx;
 
-	if (tx->wants_proof <= tx->asked || tx->asked > tx->proven || !iw_has_proofs(conn))
+	if (!is_question_due(tx) || !iw_has_proofs(conn))
 		return TX_WAIT;
 	if (!conn->is_own_peer && !iw_tx_can_read(conn))
 		return TX_WAIT;
@@ -307,8 +332,13 @@ static enum tx_step put_question(struct iw_conn *conn)
 /* Has put_next nothing to queue? */
 static bool is_idle(const struct iw_tx *tx, const struct core_ep *ep)
 {
-	return tx->next >= ep->req.tail && tx->wants_proof <= tx->asked && !tx->is_answer_due &&
+	return tx->next >= ep->req.tail && !is_question_due(tx) && !tx->is_answer_due &&
 	       !tx->served_count;
+}
+
+bool iw_tx_has_more(const struct iw_conn *conn, const struct core_ep *ep, uint64_t budget)
+{
+	return !budget && !conn->stream.tx.is_blocked && !is_idle(&conn->stream.tx, ep);
 }
 
 /* Queues the next thing: messages are not interleaved (DDP-10), and take turns. */
@@ -340,22 +370,15 @@ static enum tx_step put_next(struct iw_conn *conn, struct core_ep *ep, uint64_t 
 	return TX_WAIT;
 }
 
-/* Sends what is queued; false: it stops here. */
-static bool flush(struct iw_conn *conn, struct core_ep *ep)
+/* Is little enough queued that it may wait for more? */
+static bool is_small(const struct iw_conn *conn)
 {
-	struct iw_tx *tx = &conn->stream.tx;
+	uint32_t bytes = iw_buffer_count(&conn->stream.tx.out);
 
-	if (iw_flush(conn, ep) < 0) {
-		/* TCP is lost only if an FPDU has begun that cannot be finished: iw_frame_cut */
-		iw_tx_fail(conn, ep, core_req_at(&ep->req, tx->direct.sequence),
-			   DAT_DTO_ERR_LOCAL_PROTECTION);
-		return false;
-	}
-	iw_complete_sent(conn, ep);
-	return !tx->is_blocked && !conn->is_lost;
+	return bytes && bytes < IW_HOLD_BYTES && !iw_frame_is_direct(conn);
 }
 
-int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
+int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget, bool may_hold)
 {
 	struct iw_tx *tx = &conn->stream.tx;
 	uint64_t head;
@@ -379,6 +402,11 @@ int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 		}
 		if (step == TX_FAILED)
 			return handled + 1;
+		if (step == TX_WAIT && may_hold && is_small(conn)) {
+			tx->hold.count++;
+			break;
+		}
+		may_hold = false; /* the rest of a message that is not small */
 		head = ep->req.head;
 		if (!flush(conn, ep))
 			break;

@@ -25,10 +25,13 @@
 /* --- tx.c --- */
 
 /*
- * Queues and sends what can be sent, up to the budget (bytes): > 0 there was work, or 0. A request
- * that fails here breaks the connection (state CLOSING).
+ * Queues and sends what can be sent, up to the budget (bytes): > 0 there was work, or 0. With
+ * `may_hold`, small messages are only queued (hold.h). A request that fails here breaks the
+ * connection (state CLOSING).
  */
-int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget);
+int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget, bool may_hold);
+/* Has it ended because of the budget, so that it would go on at once? */
+bool iw_tx_has_more(const struct iw_conn *conn, const struct core_ep *ep, uint64_t budget);
 /* A request of ours fails: its status, then the end of the connection. */
 void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
 		DAT_DTO_COMPLETION_STATUS status);
