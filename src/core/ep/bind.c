@@ -125,7 +125,7 @@ static DAT_RETURN bind_check_state(const struct core_ep *ep)
 		return core_ep_bad_state(ep);
 	if (ep->request_evd && !(ep->request_evd->flags & DAT_EVD_RMR_BIND_FLAG))
 		return core_error(DAT_INVALID_STATE, DAT_INVALID_STATE_EP_EVD_REQUEST);
-	if (ep->req.tail - ep->req.head >= ep->req.capacity)
+	if (core_req_is_full(&ep->req))
 		return core_no_resources(DAT_RESOURCE_TEP);
 	return DAT_SUCCESS;
 }

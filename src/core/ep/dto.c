@@ -169,7 +169,7 @@ static DAT_RETURN dto_check_room(const struct core_ep *ep, const struct dto_post
 {
 	bool is_read = post->op == CORE_OP_RDMA_READ;
 
-	if (__builtin_expect(ep->req.tail - ep->req.head >= ep->req.capacity, false))
+	if (__builtin_expect(core_req_is_full(&ep->req), false))
 		return core_no_resources(DAT_RESOURCE_TEP);
 	if (is_read && !ep->attr.max_rdma_read_out) /* DTO-109 */
 		return core_no_resources(DAT_RESOURCE_CREDITS);

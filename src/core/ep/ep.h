@@ -197,6 +197,12 @@ static inline struct core_req *core_req_at(struct core_req_queue *queue, uint64_
 	return &queue->slots[sequence & queue->mask];
 }
 
+/* True if another request would be refused. */
+static inline bool core_req_is_full(const struct core_req_queue *queue)
+{
+	return queue->tail - queue->head >= queue->capacity;
+}
+
 /* Updates the core's bits of slow_reasons. To be called after each change of a member that they
  * depend on. EP locked, or not yet published. */
 void core_ep_update_slow_reasons(struct core_ep *ep);

@@ -91,8 +91,7 @@ struct iw_conn {
 	struct iw_conn *next_polled;
 	struct iw_conn *prev_polled;
 	uint32_t idle_polls;
-	_Atomic bool
-		is_held; /* on the list of transfer/hold.c; read with the endpoint locked, too */
+	_Atomic bool is_held; /* on the list of held ones; read with the endpoint locked, too */
 	struct iw_conn *next_held;
 
 	/* a key of our own table that is in use for the peer; 0: none. Written with the endpoint

@@ -107,6 +107,19 @@ static inline DAT_LMR_TRIPLET segment_at(size_t offset, size_t size)
 				 .segment_length = size};
 }
 
+/* --- what a wrapped sendmsg is given --- */
+
+static inline size_t size_of(const struct msghdr *message)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < message->msg_iovlen; i++) {
+		assert_true(message->msg_iov[i].iov_len > 0);
+		size += message->msg_iov[i].iov_len;
+	}
+	return size;
+}
+
 /* --- connections --- */
 
 static inline struct iw_conn *conn_of_flow(void)

@@ -8,48 +8,29 @@
 
 #include "flow_stage.h"
 #include "forced_mss.h"
+#include "frozen_clock.h"
 
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
-#include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/iwarp/engine/engine.h"
 #include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/hold.h"
 
-static _Atomic uint64_t frozen_ns; /* 0: the clock is not stopped */
-static _Atomic unsigned calls;	   /* of sendmsg */
-static bool is_swallowing;	   /* it takes everything, and sends nothing */
-
-int __real_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
-{
-	uint64_t ns = atomic_load(&frozen_ns);
-
-	if (clock != CLOCK_MONOTONIC || !ns)
-		return __real_clock_gettime(clock, now);
-	*now = core_timespec(ns);
-	return 0;
-}
+static _Atomic unsigned calls; /* of sendmsg */
+static bool is_swallowing;     /* it takes everything, and sends nothing */
 
 ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	size_t size = 0;
-
 	atomic_fetch_add(&calls, 1);
 	/* a call may take longer than a gap between two posts of a stream */
 	if (atomic_load(&frozen_ns))
 		atomic_fetch_add(&frozen_ns, IW_HOLD_GAP_NS + 1);
-	if (!is_swallowing)
-		return __real_sendmsg(fd, message, flags);
-	for (size_t i = 0; i < message->msg_iovlen; i++)
-		size += message->msg_iov[i].iov_len;
-	return (ssize_t)size;
+	return is_swallowing ? (ssize_t)size_of(message) : __real_sendmsg(fd, message, flags);
 }
 
 static unsigned kicks; /* by the thread of the test */
@@ -149,6 +130,14 @@ static inline void take_sends(unsigned count, size_t size)
 		assert_int_equal(taken.ddp.opcode, IW_OP_SEND);
 		assert_int_equal(taken.size, size);
 	}
+}
+
+static inline void take_message(size_t size)
+{
+	struct taken taken;
+
+	for (size_t at = 0; at < size; at += taken.size)
+		get_fpdu(&taken);
 }
 
 static inline void expect_calls(unsigned count)

@@ -18,17 +18,6 @@ static _Atomic size_t largest; /* bytes that one sendmsg was given */
 ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
 
-static size_t size_of(const struct msghdr *message)
-{
-	size_t size = 0;
-
-	for (size_t i = 0; i < message->msg_iovlen; i++) {
-		assert_true(message->msg_iov[i].iov_len > 0);
-		size += message->msg_iov[i].iov_len;
-	}
-	return size;
-}
-
 static ssize_t send_beginning(int fd, const struct msghdr *message, int flags, size_t size)
 {
 	struct iovec iov[128];

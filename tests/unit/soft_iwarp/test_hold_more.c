@@ -13,41 +13,28 @@ static void expect_nothing_held(void)
 	assert_int_equal(atomic_load(&engine_of_flow()->held_count), 0);
 }
 
-static void take_message(size_t size)
+static void check_sent_at_once(size_t size)
 {
-	struct taken taken;
-
-	for (size_t at = 0; at < size; at += taken.size)
-		get_fpdu(&taken);
+	atomic_store(&forced_mss, 1500);
+	begin_stream();
+	post_quietly(1, size);
+	expect_nothing_held();
+	take_sends(IW_HOLD_AFTER, WORD);
+	take_message(size);
+	end_calling();
 }
 
 /* Its last segments do not wait, though they are small. */
 static void hold__message_larger_than_the_buffer__sent_at_once(void **state)
 {
-	const size_t size = IW_TX_SIZE + 1000;
-
 	(void)state;
-	atomic_store(&forced_mss, 1500);
-	begin_stream();
-	post_quietly(1, size);
-	expect_nothing_held();
-	take_sends(IW_HOLD_AFTER, WORD);
-	take_message(size);
-	end_calling();
+	check_sent_at_once(IW_TX_SIZE + 1000);
 }
 
 static void hold__message_in_small_segments__sent_at_once(void **state)
 {
-	const size_t size = 40000;
-
 	(void)state;
-	atomic_store(&forced_mss, 1500);
-	begin_stream();
-	post_quietly(1, size);
-	expect_nothing_held();
-	take_sends(IW_HOLD_AFTER, WORD);
-	take_message(size);
-	end_calling();
+	check_sent_at_once(40000);
 }
 
 /* A bind is a request without bytes on the wire. */

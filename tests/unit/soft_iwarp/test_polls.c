@@ -18,10 +18,8 @@ ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	size_t size = 0;
+	size_t size = size_of(message);
 
-	for (size_t i = 0; i < message->msg_iovlen; i++)
-		size += message->msg_iov[i].iov_len;
 	return size < LARGE ? __real_sendmsg(fd, message, flags) : (ssize_t)size;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Service points: the ports at which a qualifier is served, and peers that stay silent. */
+#include "frozen_clock.h"
 #include "setup_peer.h"
 #include "setup_stage.h"
 
@@ -107,23 +108,6 @@ static void request__without_header_at_a_derived_port__refused(void **state)
 /* --- silent peers --- */
 
 #define SILENT_MS 100u /* nobody is dropped before */
-
-/* The library's clock; not 0: it stands still at that time. */
-static _Atomic uint64_t frozen_ns;
-
-int __real_clock_gettime(clockid_t clock, struct timespec *time);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
-
-int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
-{
-	uint64_t now = clock == CLOCK_MONOTONIC ? atomic_load(&frozen_ns) : 0;
-
-	if (!now)
-		return __real_clock_gettime(clock, time);
-	time->tv_sec = (time_t)(now / 1000000000u);
-	time->tv_nsec = (long)(now % 1000000000u);
-	return 0;
-}
 
 /* IWCM-39: the requests come later than all connections, but within the time that they have. */
 static void listener__many_late_requests__nobody_dropped(void **state)

@@ -16,12 +16,6 @@ static bool is_stream(struct iw_hold *hold, uint64_t now)
 	return hold->run >= IW_HOLD_AFTER && now >= hold->pause_end_ns;
 }
 
-/* Another post may be refused, or have to wait, until this one has completed. */
-static bool is_queue_full(const struct core_ep *ep)
-{
-	return ep->req.tail - ep->req.head >= ep->req.capacity;
-}
-
 /* Two system calls, so not each time. */
 static void store_poster(struct iw_hold *hold, uint64_t now)
 {
@@ -39,10 +33,10 @@ bool iw_hold_may(struct iw_conn *conn, struct core_ep *ep, uint64_t now)
 		return false;
 	if (!hold->count) {
 		hold->first_ns = now;
-		return !is_queue_full(ep) && !core_ep_is_watched(ep);
+		return !core_req_is_full(&ep->req) && !core_ep_is_watched(ep);
 	}
 	if (hold->count + 1 < IW_HOLD_POSTS && now - hold->first_ns < IW_HOLD_POSTS_NS &&
-	    !is_queue_full(ep))
+	    !core_req_is_full(&ep->req))
 		return true;
 	store_poster(hold, now);
 	return false;
