@@ -12,17 +12,42 @@
 static int capture_fd = -1, stderr_fd = -1;
 static char captured[65536];
 
+static void restore(void)
+{
+	dup2(stderr_fd, STDERR_FILENO);
+	close(stderr_fd);
+	stderr_fd = -1;
+}
+
+static void read_captured(void)
+{
+	const ssize_t len = pread(capture_fd, captured, sizeof(captured) - 1, 0);
+
+	captured[len > 0 ? len : 0] = '\0';
+}
+
+/* A check that failed before log_end() has written its reason into the memory file. */
+static void show_rest(void)
+{
+	if (stderr_fd < 0)
+		return;
+	read_captured();
+	restore();
+	fputs(captured, stderr);
+}
+
 void log_capture_start(void)
 {
 	setenv("DAT_DBG_TYPE", "1", 1);
 	setenv("DAT_DBG_DEST", "1", 1);
 	capture_fd = memfd_create("log", MFD_CLOEXEC);
-	if (capture_fd < 0)
+	if (capture_fd < 0 || atexit(show_rest) != 0)
 		abort();
 }
 
 void log_begin(void)
 {
+	show_rest();
 	assert_int_equal(ftruncate(capture_fd, 0), 0);
 	assert_int_equal(lseek(capture_fd, 0, SEEK_SET), 0);
 	fflush(stderr);
@@ -33,13 +58,8 @@ void log_begin(void)
 
 const char *log_end(void)
 {
-	ssize_t len;
-
-	dup2(stderr_fd, STDERR_FILENO);
-	close(stderr_fd);
-	len = pread(capture_fd, captured, sizeof(captured) - 1, 0);
-	assert_true(len >= 0);
-	captured[len] = '\0';
+	restore();
+	read_captured();
 	return captured;
 }
 

@@ -2,6 +2,10 @@
 /* Helpers of the tests of shared receive queues; see the header. */
 #include "srq_util.h"
 
+#include "quiet.h"
+
+#define LINE_US 5000u /* so long no thread runs when all messages wait */
+
 /* --- queues --- */
 
 DAT_SRQ_HANDLE srq_make(struct dt_ia *ia, DAT_COUNT dtos, DAT_COUNT iov)
@@ -133,6 +137,7 @@ void srq_ep_attr(struct dt_ia *ia, DAT_EP_ATTR *attr_out)
 void bench_begin(struct bench *bench, DAT_COUNT dtos)
 {
 	memset(bench, 0, sizeof(*bench));
+	quiet_begin();
 	dt_ia_open(&bench->ia);
 	bench->srq = srq_make(&bench->ia, dtos, 4);
 	srq_ep_attr(&bench->ia, &bench->attr);
@@ -205,6 +210,13 @@ void bench_send(struct bench *bench, unsigned pair, uint64_t number)
 	memcpy(bench->x.p + at, &number, sizeof(number));
 	post_send(&bench->from[pair], dt_seg(&bench->x, at, sizeof(number)), number,
 		  DAT_COMPLETION_SUPPRESS_FLAG);
+}
+
+void bench_await_line(struct bench *bench)
+{
+	quiet_await(LINE_US);
+	for (unsigned i = 0; i < bench->pairs; i++)
+		dt_no_event(bench->to[i].recv);
 }
 
 uint64_t bench_read(struct bench *bench, uint64_t cookie)

@@ -75,6 +75,8 @@ void bench_give(struct bench *bench, uint64_t number);
 void bench_give_many(struct bench *bench, uint64_t first, unsigned count);
 /* Sends the number to the SRQ's endpoint of that pair. */
 void bench_send(struct bench *bench, unsigned pair, uint64_t number);
+/* All that was sent has arrived and waits: no thread of the library has anything left to do. */
+void bench_await_line(struct bench *bench);
 uint64_t bench_read(struct bench *bench, uint64_t cookie);
 /* The completion of a message of eight bytes; returns which buffer it is in. */
 uint64_t bench_check_event(const DAT_EVENT *event, DAT_EP_HANDLE ep);

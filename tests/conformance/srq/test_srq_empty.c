@@ -87,8 +87,7 @@ static void srq__others_flood__quiet_one_served_within_n(void **state)
 		bool is_served = false;
 
 		bench_send(bench, quiet, round);
-		/* it is in line when its message has arrived */
-		dt_stays_empty(bench->to[quiet].recv);
+		bench_await_line(bench);
 		for (unsigned n = 0; n < SRQ_PAIRS; n++) {
 			bench_give(bench, n);
 			if (next_served(bench) != quiet)
@@ -109,11 +108,11 @@ static void srq__others_flood_later__quiet_one_served_within_n(void **state)
 
 	bench_add(bench, SRQ_PAIRS);
 	bench_send(bench, quiet, 0);
-	dt_stays_empty(bench->to[quiet].recv); /* in line */
+	bench_await_line(bench);
 	for (unsigned i = 0; i < SRQ_PAIRS; i++)
 		for (uint64_t n = 0; n < 30 && i != quiet; n++)
 			bench_send(bench, i, n);
-	dt_stays_empty(bench->to[quiet].recv);
+	bench_await_line(bench);
 	if (!srq_shows_held(&bench->ia)) {
 		check_served_at_all(bench, quiet, (SRQ_PAIRS - 1) * 30);
 		return;
@@ -139,7 +138,7 @@ static void srq__waiting_endpoint_goes__next_served(void **state)
 	bench_add(bench, 6);
 	for (unsigned i = 0; i < 6; i++) {
 		bench_send(bench, i, i);
-		dt_stays_empty(bench->to[i].recv); /* in line in this order */
+		bench_await_line(bench); /* in this order */
 	}
 	bench_cut(bench, 0);
 	dt_ok(dat_ep_free(bench->to[2].ep));
