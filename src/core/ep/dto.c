@@ -237,25 +237,6 @@ static DAT_RETURN dto_post_locked(struct core_ep *ep, struct dto_post *post)
 	return DAT_SUCCESS;
 }
 
-/*
- * Drives the transport when the queue is full, because requests may have finished that were not
- * polled yet. A consumer that suppresses completions and posts until there is room does not poll,
- * and would otherwise wait for the service thread. The endpoint is locked at entry and at return,
- * but not in between. NULL: it no longer exists.
- */
-__attribute__((noinline)) static struct core_ep *dto_progress(struct core_ep *ep)
-{
-	struct core_ref ref = core_handle_ref(ep->cell);
-	struct core_ia *ia = core_ia_enter(ep->ia->cell); /* keeps the instance alive */
-
-	if (!ia)
-		return ep;
-	core_handle_unlock(ref.cell);
-	(void)ia->ops->progress(ia);
-	core_ia_leave(ia);
-	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
-}
-
 static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 {
 	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
@@ -273,7 +254,7 @@ static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 	}
 	while ((ret = dto_post_locked(ep, post)) == full && !has_progressed) {
 		has_progressed = true;
-		ep = dto_progress(ep);
+		ep = core_ep_make_room(ep);
 		if (!ep)
 			return dto_bad_ep(post, handle);
 	}

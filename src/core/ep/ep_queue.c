@@ -117,6 +117,19 @@ static void req_raise(struct core_ep *ep, const struct core_req *req,
 				  no_srq);
 }
 
+struct core_ep *core_ep_make_room(struct core_ep *ep)
+{
+	struct core_ref ref = core_handle_ref(ep->cell);
+	struct core_ia *ia = core_ia_enter(ep->ia->cell); /* keeps the instance alive */
+
+	if (!ia)
+		return ep;
+	core_handle_unlock(ref.cell);
+	(void)ia->ops->progress(ia);
+	core_ia_leave(ia);
+	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
+}
+
 /* From now on no request succeeds. */
 static void ep_break(struct core_ep *ep)
 {

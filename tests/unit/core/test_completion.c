@@ -156,6 +156,45 @@ static void post__queue_full_of_completed_requests__succeeds(void **state)
 	assert_int_equal(mock.req->cookie.as_64, 99);
 }
 
+/* Unbinds a new RMR. */
+static DAT_RETURN unbind(struct fixture *fixture)
+{
+	const DAT_LMR_TRIPLET nothing = {0};
+	DAT_RMR_COOKIE user = {.as_64 = 99};
+	DAT_RMR_HANDLE rmr;
+	DAT_RETURN ret;
+
+	assert_int_equal(core_rmr_create(fixture->ia.pz, &rmr), DAT_SUCCESS);
+	ret = core_rmr_bind(rmr, &nothing, DAT_MEM_PRIV_NONE_FLAG, fixture->handle, user,
+			    DAT_COMPLETION_SUPPRESS_FLAG, NULL);
+	assert_int_equal(core_rmr_free(rmr), DAT_SUCCESS);
+	return ret;
+}
+
+/* DTO-16 RMR-BIND-49: the same for a bind; without a slot it is refused */
+static void bind__queue_full_of_completed_requests__succeeds(void **state)
+{
+	struct fixture *fixture = *state;
+
+	fill(fixture);
+	assert_int_equal(mock_code(unbind(fixture)), DAT_INSUFFICIENT_RESOURCES);
+	mock.on_progress = finish_oldest;
+	assert_int_equal(unbind(fixture), DAT_SUCCESS);
+	mock.on_progress = NULL;
+	assert_int_equal(mock.req->cookie.as_64, 99);
+}
+
+static void bind__queue_full_and_endpoint_freed_meanwhile__invalid_handle(void **state)
+{
+	struct fixture *fixture = *state;
+
+	fill(fixture);
+	to_free = fixture->handle;
+	mock.on_progress = free_endpoint;
+	assert_int_equal(unbind(fixture),
+			 DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP);
+}
+
 static void post__queue_full_and_endpoint_freed_meanwhile__invalid_handle(void **state)
 {
 	struct fixture *fixture = *state;
@@ -216,6 +255,8 @@ int main(void)
 		T(post__queue_full__refused_until_a_completion),
 		T(post__queue_full_of_completed_requests__succeeds),
 		T(post__queue_full_and_endpoint_freed_meanwhile__invalid_handle),
+		T(bind__queue_full_of_completed_requests__succeeds),
+		T(bind__queue_full_and_endpoint_freed_meanwhile__invalid_handle),
 		T(ended__work_posted__flushed_before_the_event),
 		T(ended__broken_in_disconnect_pending__disconnected),
 	};
