@@ -290,6 +290,23 @@ static DAT_RETURN evd_change_cno_locked(struct core_evd *evd, struct core_cno *c
 	return DAT_SUCCESS;
 }
 
+/*
+ * Events of requests that are under way now trigger the CNO. A transport that has not been told of
+ * them, because nobody waited, tells from now on.
+ */
+static void evd_arm_for_cno_locked(struct core_evd *evd)
+{
+	bool is_armed;
+
+	core_evd_busy_locked(evd);
+	core_handle_unlock(evd->cell);
+	is_armed = core_evd_drive_and_arm(evd->ia);
+	core_lock_acquire(&evd->cell->lock);
+	core_evd_idle_locked(evd);
+	if (!is_armed && evd->cno)
+		core_cno_request_arm(evd->cno); /* a later dequeue tries again */
+}
+
 DAT_RETURN core_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_handle)
 {
 	CORE_NO_CANCELLATION;
@@ -312,6 +329,8 @@ DAT_RETURN core_evd_modify_cno(DAT_EVD_HANDLE evd_handle, DAT_CNO_HANDLE cno_han
 		ret = evd_change_cno_locked(evd, cno);
 		if (ret != DAT_SUCCESS && cno)
 			core_cno_disuse(cno);
+		else if (cno)
+			evd_arm_for_cno_locked(evd);
 	}
 	core_handle_unlock(evd->cell);
 	return ret;

@@ -141,6 +141,10 @@ __attribute__((noinline, cold)) DAT_RETURN core_evd_dequeue_slow(DAT_EVD_HANDLE 
 void core_evd_busy_locked(struct core_evd *evd);
 void core_evd_idle_locked(struct core_evd *evd);
 
+/* Drives the transport, and arms it as for a thread that goes to sleep. False: there was new work
+ * each time. No lock held. */
+bool core_evd_drive_and_arm(struct core_ia *ia);
+
 /* Drives the transport once. Releases the lock meanwhile; it is held again at return. False: the
  * EVD was freed meanwhile. */
 bool core_evd_drive_locked(struct core_evd *evd);

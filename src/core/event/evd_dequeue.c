@@ -81,7 +81,7 @@ void core_evd_idle_locked(struct core_evd *evd)
  * sleeps outside the library. The transport cannot distinguish that from polling, so the last
  * dequeue arms it. False: not armed, because there was new work each time.
  */
-__attribute__((noinline)) static bool evd_drive_and_arm(struct core_ia *ia)
+__attribute__((noinline)) bool core_evd_drive_and_arm(struct core_ia *ia)
 {
 	int state = core_cancel_off();
 	bool is_armed = false;
@@ -109,7 +109,7 @@ bool core_evd_drive_locked(struct core_evd *evd)
 	core_evd_busy_locked(evd);
 	core_handle_unlock(evd->cell);
 	if (must_arm)
-		has_failed = !evd_drive_and_arm(ia);
+		has_failed = !core_evd_drive_and_arm(ia);
 	else
 		(void)ia->ops->progress(ia);
 	core_lock_acquire(&evd->cell->lock);

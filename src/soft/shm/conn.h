@@ -112,6 +112,8 @@ struct shm_conn {
 	bool is_unfenced;      /* our side's `is_unfenced` */
 	bool can_skip_fence;   /* the kernel can run fences for us (core/base/fence.h) */
 	bool is_wake_pending;  /* sending the WAKE failed: try again */
+	bool is_report_quiet;  /* the word reports something for which no WAKE was sent yet */
+	bool is_patient;       /* our side's `is_patient` */
 	_Atomic bool
 		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
 	uint32_t taken;	     /* entries taken since it was armed last; stops at a limit */
@@ -183,7 +185,9 @@ struct shm_conn {
 	uint32_t announced; /* announcements so far, until is_unfenced is set */
 
 	/* wake-ups */
-	uint32_t woken; /* the value of the peer's `armed` that a WAKE has answered */
+	uint32_t woken;	       /* the value of the peer's `armed` that a WAKE has answered */
+	uint32_t told;	       /* those of `done` of which the peer has known at a wake-up */
+	uint64_t quiet_end_ns; /* is_report_quiet: when the WAKE is sent at the latest */
 
 	/* end */
 	DAT_EVENT_NUMBER end; /* the event number for core_ep_ended */

@@ -85,6 +85,11 @@ struct shm_side {
 	 */
 	_Atomic uint32_t sleeps;
 	_Atomic uint32_t bell; /* futex; incremented each time it is rung */
+	/*
+	 * not 0: this side sleeps, and does not wait for `done`. The other side may send the packet
+	 * for it later; written before `armed`
+	 */
+	_Atomic uint32_t is_patient;
 
 	/* the key of the other side's memory that this side is copying from or to, else 0 */
 	alignas(SHM_LINE) _Atomic uint32_t announce;

@@ -36,9 +36,9 @@ struct mock {
 	unsigned int endpoints;
 	unsigned int listeners;
 	unsigned int adapters;
-	unsigned int progresses;   /* calls of progress */
-	void (*on_progress)(void); /* called by progress; or NULL */
-	int progress_finds;	   /* the result of progress */
+	_Atomic unsigned int progresses; /* calls of progress */
+	void (*on_progress)(void);	 /* called by progress; or NULL */
+	int progress_finds;		 /* the result of progress */
 	/* called by poll, which returns its result; NULL: poll asks for the slow path */
 	enum transport_poll (*on_poll)(struct core_evd *evd, DAT_EVENT *event);
 	unsigned int polls;	 /* calls of poll */
@@ -50,9 +50,9 @@ struct mock {
 	unsigned int kicks;	 /* calls of kick */
 	void (*on_post_recv)(struct core_ep *ep); /* called by post_recv; or NULL */
 	unsigned int aborts;			  /* calls of abort */
-	unsigned int arms;			  /* calls of arm */
+	_Atomic unsigned int arms;		  /* calls of arm */
 	void (*on_arm)(void);			  /* called by arm; or NULL */
-	unsigned int sleepers_armed;		  /* ia->sleepers at the last arm */
+	_Atomic unsigned int sleepers_armed;	  /* ia->sleepers at the last arm */
 	struct core_ia *ia;			  /* the open instance */
 	unsigned int arm_finds; /* the next calls of arm that report pending work */
 	/* called by attend, which returns its result; NULL: attend_begin returns false */

@@ -65,6 +65,7 @@ struct lab {
 	/* Receives */
 	struct core_wqe receives[LAB_RECEIVES];
 	/* requests */
+	bool is_watched; /* a completion wakes a thread */
 	struct core_req requests[LAB_REQUESTS];
 	DAT_COMPLETION_FLAGS next_flags; /* of the next post */
 	void (*entering)(struct lab *);	 /* called once, before the endpoint is locked next */

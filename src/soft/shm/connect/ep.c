@@ -7,6 +7,7 @@
 #include "soft/shm/connect/identity.h"
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
+#include "soft/shm/transfer/patience.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/rx.h"
 #include "soft/shm/transfer/tx.h"
@@ -54,6 +55,9 @@ void shm_ep_disconnect(struct core_ep *ep, bool is_graceful)
 		conn->is_draining = true;
 		shm_conn_pass(conn, ep);
 	} else {
+		/* what was reported quietly is done, and not flushed */
+		if (shm_conn_state(conn) == SHM_ESTABLISHED)
+			(void)shm_tx_read_done(conn, ep);
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
 		/* also if the connection was closing already: this event replaces any other */
 		conn->end = DAT_CONNECTION_EVENT_DISCONNECTED;
@@ -100,14 +104,10 @@ void shm_ep_post_request(struct core_ep *ep, struct core_req *req)
 			shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
 		after_post(conn, ep);
 	}
-	if (shm_conn_state(conn) == SHM_ESTABLISHED && ep->req.head != ep->req.tail)
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && ep->req.head != ep->req.tail) {
 		shm_engine_activate(conn->engine, conn);
-}
-
-/* Does something of ours wait for the end of an earlier request, which a pass would notice? */
-static bool is_pass_awaited(const struct shm_conn *conn, const struct core_ep *ep)
-{
-	return conn->tx_next != ep->req.tail || conn->is_draining || conn->is_failing;
+		shm_patience_check(conn, ep);
+	}
 }
 
 void shm_ep_post_recv(struct core_ep *ep)
@@ -126,7 +126,7 @@ void shm_ep_post_recv(struct core_ep *ep)
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
 	after_post(conn, ep);
 	/* the messages brought acknowledgements, and nothing else may cause a pass any more */
-	if (shm_conn_acked(conn) != acked && is_pass_awaited(conn, ep))
+	if (shm_conn_acked(conn) != acked && shm_conn_is_pass_awaited(conn, ep))
 		shm_conn_serve_later(conn);
 }
 

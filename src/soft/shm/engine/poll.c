@@ -99,7 +99,7 @@ static int drive(struct shm_engine *engine, const struct candidate *candidate)
 		return 0;
 	}
 	if (shm_conn_state(conn) == SHM_ESTABLISHED && candidate->is_idle)
-		shm_conn_arm(conn);
+		shm_conn_arm(conn, ep);
 	else if (shm_conn_state(conn) == SHM_ESTABLISHED)
 		handled = shm_conn_pass(conn, ep);
 	core_ep_leave(ep);
@@ -180,11 +180,34 @@ enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell
 	return dequeue.is_filled ? TRANSPORT_POLL_FOUND : TRANSPORT_POLL_EMPTY;
 }
 
+/*
+ * Is a connection of the list patient still? A connection may leave its turn to another one while a
+ * thread arms all of them, because others turn the list, too.
+ */
+static bool has_patient(struct shm_engine *engine)
+{
+	bool is_found = false;
+	uint32_t i;
+
+	core_lock_acquire(&engine->lock);
+	for (i = 0; i < engine->active_end && !is_found; i++) {
+		const struct shm_conn *conn = engine->active[i];
+
+		is_found = conn && shm_conn_has_segment(conn) &&
+			   atomic_load_explicit(&conn->mine->is_patient, memory_order_relaxed);
+	}
+	core_lock_release(&engine->lock);
+	return is_found;
+}
+
 int shm_engine_arm(struct shm_engine *engine)
 {
-	uint32_t count = shm_active_count(engine);
+	uint32_t count;
 	int busy = 0;
 
+	/* full fence: see transfer/patience.h */
+	atomic_thread_fence(memory_order_seq_cst);
+	count = shm_active_count(engine);
 	/* the first one that has work is enough */
 	for (; count && !busy; count--) {
 		struct shm_conn *conn = shm_engine_rotate(engine);
@@ -194,12 +217,16 @@ int shm_engine_arm(struct shm_engine *engine)
 			break;
 		ep = shm_conn_enter(conn);
 		if (ep) {
-			if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_arm(conn))
+			if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_arm(conn, ep))
 				busy = 1;
 			core_ep_leave(ep);
+		} else {
+			shm_engine_deactivate(engine, conn);
 		}
 		shm_conn_put(conn);
 	}
+	if (!busy)
+		busy = has_patient(engine);
 	/* shows that no thread polls; otherwise a connection that the service thread disarms would
 	 * wait until the next tick. A hint: a thread that still polls resets it */
 	if (!busy)

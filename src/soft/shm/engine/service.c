@@ -49,6 +49,30 @@ static void service_event(struct shm_engine *engine, uint64_t id)
 	shm_conn_put(object);
 }
 
+/* It stays on the list although it sleeps: see transfer/patience.h. */
+static bool is_settled(const struct shm_conn *conn)
+{
+	return shm_conn_has_segment(conn) && !atomic_load(&conn->is_disarmed) &&
+	       atomic_load_explicit(&conn->mine->is_patient, memory_order_relaxed) &&
+	       !shm_conn_has_work(conn);
+}
+
+static void arm_one(struct shm_engine *engine, struct shm_conn *conn)
+{
+	struct core_ep *ep;
+
+	if (is_settled(conn))
+		return;
+	ep = shm_conn_enter(conn);
+	if (!ep) {
+		shm_engine_deactivate(engine, conn);
+		return;
+	}
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_arm(conn, ep))
+		atomic_store_explicit(&engine->has_more, true, memory_order_relaxed);
+	core_ep_leave(ep);
+}
+
 /* No thread polls: arms every connection that has no work. */
 static void arm_all(struct shm_engine *engine)
 {
@@ -56,19 +80,10 @@ static void arm_all(struct shm_engine *engine)
 
 	for (; count; count--) {
 		struct shm_conn *conn = shm_engine_rotate(engine);
-		struct core_ep *ep;
 
 		if (!conn)
 			return;
-		ep = shm_conn_enter(conn);
-		if (!ep) {
-			shm_engine_deactivate(engine, conn);
-		} else {
-			if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_arm(conn))
-				atomic_store_explicit(&engine->has_more, true,
-						      memory_order_relaxed);
-			core_ep_leave(ep);
-		}
+		arm_one(engine, conn);
 		shm_conn_put(conn);
 	}
 }

@@ -20,6 +20,7 @@
 #include "soft/shm/segment.h"
 #include "soft/shm/transfer/direct.h"
 #include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/patience.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/tx.h"
 
@@ -235,6 +236,7 @@ bool shm_post_fast(struct core_ep *ep, struct core_req *req)
 	if (!start_fast(conn, ep, req))
 		return false;
 	conn->tx_next++;
+	shm_patience_check(conn, ep);
 	return true;
 }
 

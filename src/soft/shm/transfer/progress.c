@@ -33,6 +33,7 @@
 #include "soft/shm/engine/sleep.h"
 #include "soft/shm/ring.h"
 #include "soft/shm/segment.h"
+#include "soft/shm/transfer/patience.h"
 #include "soft/shm/transfer/piece.h"
 #include "soft/shm/transfer/rx.h"
 #include "soft/shm/transfer/tx.h"
@@ -65,12 +66,6 @@ bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
 #undef WORD
 }
 
-/* Space that the peer gives back frees pieces for other connections (pool.h). */
-static bool is_lending(const struct shm_conn *conn)
-{
-	return conn->bulk.requests.count || conn->bulk.responses.count;
-}
-
 /*
  * A ring's space is watched only while each pass reads its counter. A counter that no pass reads
  * would stay ahead of what was seen, and the connection would never sleep.
@@ -98,10 +93,11 @@ void shm_conn_update_reasons(struct shm_conn *conn, struct core_ep *ep)
 	uint16_t reasons = 0;
 
 	update_watch(conn);
+	shm_patience_check(conn, ep);
 	if (shm_conn_state(conn) != SHM_ESTABLISHED)
 		reasons |= CORE_EP_SLOW_CONN;
 	if (conn->tx_next != ep->req.tail || conn->is_failing || conn->is_draining ||
-	    is_lending(conn))
+	    shm_conn_is_lending(conn))
 		reasons |= CORE_EP_SLOW_QUEUE;
 	if (conn->arrival.is_blocked)
 		reasons |= CORE_EP_SLOW_RECV;
@@ -137,6 +133,7 @@ void shm_conn_wake_if_armed(struct shm_conn *conn)
 	armed = atomic_load_explicit(&conn->theirs->armed, memory_order_relaxed);
 	if (!(armed & 1) || armed == conn->woken) {
 		conn->is_wake_pending = false;
+		shm_patience_peer_looks(conn);
 		return;
 	}
 	conn->is_wake_pending =
@@ -149,6 +146,7 @@ void shm_conn_wake_if_armed(struct shm_conn *conn)
 		shm_conn_lower_deadline(conn, core_now_ns() + WAKE_RETRY_NS);
 		return;
 	}
+	shm_patience_peer_looks(conn);
 	conn->woken = armed;
 	shm_count(conn, SHM_COUNT_WAKE);
 	count_wakeup(conn);
@@ -206,7 +204,7 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 	struct shm_side *mine = conn->mine;
 	uint32_t waits = (conn->arrival.is_blocked ? SHM_WAITS_RECEIVE : 0) |
 			 (conn->is_draining ? SHM_WAITS_DRAIN : 0);
-	bool has_changed = false;
+	bool has_changed = false, has_reported;
 
 	has_changed |= shm_producer_publish(&conn->request_out);
 	has_changed |= shm_producer_publish(&conn->response_out);
@@ -214,13 +212,13 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 	has_changed |= shm_consumer_release(&conn->response_in);
 	has_changed |= conn->bulk.is_space_returned;
 	conn->bulk.is_space_returned = false;
-	has_changed |= publish_done(conn, is_lazy);
+	has_reported = publish_done(conn, is_lazy);
 	if (atomic_load_explicit(&mine->waits, memory_order_relaxed) != waits) {
 		/* release, behind `done`: what this side waits for is not included in it */
 		atomic_store_explicit(&mine->waits, waits, memory_order_release);
 		has_changed = true;
 	}
-	if (has_changed || conn->is_wake_pending)
+	if (has_changed || conn->is_wake_pending || shm_patience_needs_packet(conn, has_reported))
 		shm_conn_wake(conn);
 }
 
@@ -386,23 +384,31 @@ static void end_polling(struct shm_conn *conn)
 	core_fence_heavy(CORE_FENCE_HOST);
 }
 
-bool shm_conn_arm(struct shm_conn *conn)
+bool shm_conn_arm(struct shm_conn *conn, const struct core_ep *ep)
 {
 	uint32_t armed = atomic_load_explicit(&conn->mine->armed, memory_order_relaxed);
 
 	end_polling(conn);
+	/* armed already and not patient: for a thread that waits, and it left the list */
+	shm_patience_set(conn,
+			 (!(armed & 1) || conn->is_patient) && shm_patience_is_possible(conn, ep));
 	if (!(armed & 1))
 		atomic_store_explicit(&conn->mine->armed, armed + 1, memory_order_relaxed);
 	/* full fence: see the top of the file */
 	atomic_thread_fence(memory_order_seq_cst);
+	shm_patience_check(conn, ep);
 	if (shm_conn_has_work(conn)) {
-		if (!(armed & 1))
+		if (!(armed & 1)) {
 			atomic_store_explicit(&conn->mine->armed, armed + 2, memory_order_relaxed);
+			shm_patience_set(conn, false);
+		}
 		return false;
 	}
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
 		atomic_fetch_sub(&conn->engine->disarmed, 1);
-	shm_engine_deactivate(conn->engine, conn);
+	/* polls, and threads that are about to wait, find what is reported quietly */
+	if (!conn->is_patient || ep->req.head == ep->req.tail)
+		shm_engine_deactivate(conn->engine, conn);
 	/* relaxed: a hint */
 	atomic_store_explicit(&conn->engine->armed_last, conn->id, memory_order_relaxed);
 	return true;
@@ -413,7 +419,7 @@ bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep)
 	unsigned i;
 
 	for (i = 0; i < PASSES_MAX; i++) {
-		if (shm_conn_state(conn) != SHM_ESTABLISHED || shm_conn_arm(conn))
+		if (shm_conn_state(conn) != SHM_ESTABLISHED || shm_conn_arm(conn, ep))
 			return true;
 		shm_conn_pass(conn, ep);
 	}
@@ -428,6 +434,7 @@ void shm_conn_disarm(struct shm_conn *conn)
 
 	if (armed & 1)
 		atomic_store_explicit(&conn->mine->armed, armed + 1, memory_order_relaxed);
+	shm_patience_set(conn, false);
 	/* full fence: the pass that follows sees what was published for the old number */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_exchange_explicit(&conn->is_disarmed, true, memory_order_relaxed))

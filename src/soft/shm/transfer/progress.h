@@ -85,13 +85,25 @@ static inline void shm_conn_wake(struct shm_conn *conn)
 	atomic_signal_fence(memory_order_seq_cst);
 	if (conn->can_skip_fence &&
 	    atomic_load_explicit(&conn->theirs->is_polled, memory_order_relaxed))
-		conn->is_wake_pending = false;
+		conn->is_wake_pending = conn->is_report_quiet = false;
 	else
 		shm_conn_wake_if_armed(conn);
 }
 
+/* Does something of ours wait for the end of an earlier request, which a pass would notice? */
+static inline bool shm_conn_is_pass_awaited(const struct shm_conn *conn, const struct core_ep *ep)
+{
+	return conn->tx_next != ep->req.tail || conn->is_draining || conn->is_failing;
+}
+
+/* Space that the peer gives back frees pieces for other connections (pool.h). */
+static inline bool shm_conn_is_lending(const struct shm_conn *conn)
+{
+	return conn->bulk.requests.count || conn->bulk.responses.count;
+}
+
 /* Goes to sleep; false if there is work to do first. */
-bool shm_conn_arm(struct shm_conn *conn);
+bool shm_conn_arm(struct shm_conn *conn, const struct core_ep *ep);
 /* Arms it, after passes as long as there is work. False: there still is, but other connections
  * come first. */
 bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep);
