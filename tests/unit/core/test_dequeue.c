@@ -230,6 +230,24 @@ static void dequeue__empty_with_descriptor__transport_armed(void **state)
 	assert_int_equal(mock.arms, 1);
 }
 
+/* EVD-MODIFY-CNO-02: requests that are under way trigger it, so the transport has to tell of them.
+ */
+static void modify_cno__attached__transport_armed(void **state)
+{
+	(void)state;
+	make_cno();
+	mock.arms = 0;
+	assert_int_equal(core_evd_modify_cno(ia.evd, cno), DAT_SUCCESS);
+	assert_int_equal(mock.arms, 1);
+	assert_int_equal(core_evd_modify_cno(ia.evd, DAT_HANDLE_NULL), DAT_SUCCESS);
+	assert_int_equal(mock.arms, 1);
+	/* new work each time: a later dequeue of a program with a descriptor arms it */
+	mock.arm_finds = 100;
+	assert_int_equal(core_evd_modify_cno(ia.evd, cno), DAT_SUCCESS);
+	assert_in_range(mock.arms, 2, 100);
+	mock.arm_finds = 0;
+}
+
 /* --- losses --- */
 
 static void finish_three(void)
@@ -284,6 +302,7 @@ int main(void)
 		T(dequeue__evd_with_cno__completion_triggers_it),
 		T(dequeue__cno_set_meanwhile__completion_triggers_it),
 		T(dequeue__empty_with_descriptor__transport_armed),
+		T(modify_cno__attached__transport_armed),
 		T(dequeue__losses_meanwhile__next_loss_is_reported),
 	};
 

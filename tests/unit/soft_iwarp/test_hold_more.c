@@ -214,6 +214,7 @@ static void hold__no_connection_is_polled_any_more__poll_sends(void **state)
 {
 	struct iw_conn *conn;
 	struct core_ep *ep;
+	bool is_fast;
 
 	(void)state;
 	hold_on_both();
@@ -223,10 +224,14 @@ static void hold__no_connection_is_polled_any_more__poll_sends(void **state)
 	iw_engine_add_polled(conn->engine, conn);
 	iw_engine_remove_polled(conn->engine, conn);
 	iw_pass_watch(conn);
+	/* the service thread cannot send what it holds while the endpoint is locked */
+	is_fast = core_ia_can_poll_fast(conn->engine->ia);
 	core_ep_leave(ep);
-	assert_false(core_ia_can_poll_fast(conn->engine->ia));
-	expect_quiet(stage.evd);
-	assert_true(core_ia_can_poll_fast(conn->engine->ia));
+	assert_false(is_fast);
+	for (unsigned tries = 0; !core_ia_can_poll_fast(conn->engine->ia); tries++) {
+		assert_true(tries < 10000 && !poll(NULL, 0, tries ? 1 : 0));
+		expect_quiet(stage.evd);
+	}
 	take_held(&second);
 	take_held(&first);
 	end_calling();
