@@ -92,6 +92,20 @@ static inline void put(int fd, const void *bytes, size_t size)
 	assert_int_equal(send(fd, bytes, size, MSG_NOSIGNAL), size);
 }
 
+/* A byte now and then, until all are sent or the other side ends the connection, which may also
+ * come between the look and the byte. Returns how many were sent. */
+static inline size_t put_slowly(int fd, const void *bytes, size_t size, int pause_ms)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+	const uint8_t *at = bytes;
+	size_t sent = 0;
+
+	while (sent < size && !poll(&ready, 1, pause_ms) &&
+	       send(fd, at + sent, 1, MSG_NOSIGNAL) == 1)
+		sent++;
+	return sent;
+}
+
 /* Reads exactly that many bytes. */
 static inline void get(int fd, void *bytes, size_t size)
 {

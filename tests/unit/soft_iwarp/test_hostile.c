@@ -107,8 +107,6 @@ static void accepted__a_byte_now_and_then__ends_after_the_setup_timeout(void **s
 {
 	struct frame frame = make_enhanced(REQUEST, 0, WORDS(WORD_A | WORD_C, 9, 9), NULL, 0);
 	uint64_t begin = now_ms();
-	struct pollfd ready = {.events = POLLIN};
-	size_t sent = 0;
 
 	(void)state;
 	begin_flow(dial(stage.qual), stage.b, false);
@@ -116,9 +114,7 @@ static void accepted__a_byte_now_and_then__ends_after_the_setup_timeout(void **s
 	take_request();
 	accept_with(NULL, 0);
 	frame = get_frame(flow.fd, REPLY);
-	ready.fd = flow.fd;
-	while (sent < sizeof(rtr_write) - 1 && !poll(&ready, 1, 80))
-		put(flow.fd, rtr_write + sent++, 1);
+	(void)put_slowly(flow.fd, rtr_write, sizeof(rtr_write) - 1, 80);
 	expect(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 	assert_true(now_ms() - begin >= 400);
 	end_flow();
