@@ -86,8 +86,8 @@ int soft_thread_start(struct soft_thread *thread, void *(*run)(void *), void *ar
 
 /*
  * Short time slices, because the turns of a service thread are short. Linux 6.12 and later then let
- * it preempt a thread that computes or polls memory as soon as it is woken, where it would often
- * have to wait for the next tick. Earlier ones ignore the length. All else stays as it was.
+ * it preempt a busy thread as soon as it is woken, where it would often have to wait for the next
+ * tick. Earlier ones ignore the length. All else stays as it was.
  */
 static void take_short_slices(void)
 {

@@ -291,8 +291,8 @@ static DAT_RETURN evd_change_cno_locked(struct core_evd *evd, struct core_cno *c
 }
 
 /*
- * Events of requests that are under way now trigger the CNO. A transport that has not been told of
- * them, because nobody waited, tells from now on.
+ * Completions of pending requests now trigger the CNO. A transport may report completions late
+ * while nobody waits for them, so it is armed as for a thread that begins to wait.
  */
 static void evd_arm_for_cno_locked(struct core_evd *evd)
 {

@@ -185,9 +185,9 @@ struct shm_conn {
 	uint32_t announced; /* announcements so far, until is_unfenced is set */
 
 	/* wake-ups */
-	uint32_t woken;	       /* the value of the peer's `armed` that a WAKE has answered */
-	uint32_t told;	       /* those of `done` of which the peer has known at a wake-up */
-	uint64_t quiet_end_ns; /* is_report_quiet: when the WAKE is sent at the latest */
+	uint32_t woken;		   /* the value of the peer's `armed` that a WAKE has answered */
+	uint32_t reported_at_wake; /* `reported` when the peer was last woken, or found awake */
+	uint64_t quiet_end_ns;	   /* is_report_quiet: when the WAKE is sent at the latest */
 
 	/* end */
 	DAT_EVENT_NUMBER end; /* the event number for core_ep_ended */

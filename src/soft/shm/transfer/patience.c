@@ -59,7 +59,7 @@ bool shm_patience_needs_packet(struct shm_conn *conn, bool has_reported)
 		conn->is_report_quiet = true;
 		conn->quiet_end_ns = now + PATIENCE_NS;
 	}
-	if (now >= conn->quiet_end_ns || conn->reported - conn->told > SHM_QUIET_MAX)
+	if (now >= conn->quiet_end_ns || conn->reported - conn->reported_at_wake > SHM_QUIET_MAX)
 		return true;
 	/* each time: an earlier deadline may have taken the place of this one */
 	shm_conn_lower_deadline(conn, conn->quiet_end_ns);

@@ -60,7 +60,7 @@ bool shm_patience_needs_packet(struct shm_conn *conn, bool has_reported);
 static inline void shm_patience_peer_looks(struct shm_conn *conn)
 {
 	conn->is_report_quiet = false;
-	conn->told = conn->reported;
+	conn->reported_at_wake = conn->reported;
 }
 
 #endif

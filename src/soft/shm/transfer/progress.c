@@ -96,8 +96,7 @@ void shm_conn_update_reasons(struct shm_conn *conn, struct core_ep *ep)
 	shm_patience_check(conn, ep);
 	if (shm_conn_state(conn) != SHM_ESTABLISHED)
 		reasons |= CORE_EP_SLOW_CONN;
-	if (conn->tx_next != ep->req.tail || conn->is_failing || conn->is_draining ||
-	    shm_conn_is_lending(conn))
+	if (shm_conn_is_pass_awaited(conn, ep) || shm_conn_is_lending(conn))
 		reasons |= CORE_EP_SLOW_QUEUE;
 	if (conn->arrival.is_blocked)
 		reasons |= CORE_EP_SLOW_RECV;
