@@ -3,30 +3,14 @@
 #include "soft/thread.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/base/cancel.h"
 #include "soft/fds.h"
 
 #define STACK_SIZE (256u * 1024u) /* a service thread needs less than 96 KiB */
-#define SLICE_NS 100000u	  /* the shortest that Linux accepts */
-
-/* As struct sched_attr of the kernel, whose header cannot be included beside <sched.h>. */
-struct scheduling {
-	uint32_t size;
-	uint32_t policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime; /* the time slice, for SCHED_OTHER */
-	uint64_t deadline;
-	uint64_t period;
-};
 
 void soft_thread_init(struct soft_thread *thread)
 {
@@ -82,31 +66,6 @@ int soft_thread_start(struct soft_thread *thread, void *(*run)(void *), void *ar
 	rc = create(thread, run, argument);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return rc;
-}
-
-/*
- * Short time slices, because the turns of a service thread are short. Linux 6.12 and later then let
- * it preempt a busy thread as soon as it is woken, where it would often have to wait for the next
- * tick. Earlier ones ignore the length. All else stays as it was.
- */
-static void take_short_slices(void)
-{
-	struct scheduling now;
-
-	/* a filter of system calls may end the process for a call that it does not know */
-	if (prctl(PR_GET_SECCOMP) != 0)
-		return;
-	if (syscall(SYS_sched_getattr, 0, &now, sizeof(now), 0) != 0 || now.policy != SCHED_OTHER)
-		return;
-	now.runtime = SLICE_NS;
-	/* a failure changes nothing */
-	(void)syscall(SYS_sched_setattr, 0, &now, 0);
-}
-
-void soft_thread_begin(const char *name)
-{
-	(void)pthread_setname_np(pthread_self(), name);
-	take_short_slices();
 }
 
 static void write_kick(struct soft_thread *thread)

@@ -25,9 +25,6 @@ int soft_thread_open(struct soft_thread *thread, epoll_data_t kick);
 /* Starts the thread: 0, or -errno. */
 int soft_thread_start(struct soft_thread *thread, void *(*run)(void *), void *argument);
 
-/* Called first by the thread. name: as top(1) shows it, at most 15 characters. */
-void soft_thread_begin(const char *name);
-
 /*
  * Wakes the thread, which then checks for requests. The caller has stored its request before. If
  * the thread has been woken and has not checked yet, this costs one atomic exchange.

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* The names of the threads of the library, as top(1), gdb and perf show them, and how the kernel
- * schedules them. */
+/* The names of the threads of the library, as top(1), gdb and perf show them. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cno_util.h"
@@ -161,85 +157,6 @@ static void transport_tcp__both_engines__have_names(void **state)
 	unsetenv("DAT_TRANSPORT");
 }
 
-/* --- time slices --- */
-
-static int program_nice;
-
-/* The beginning of the kernel's struct sched_attr. */
-struct scheduling {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t slice_ns, deadline, period;
-};
-
-static struct scheduling scheduling_of(int thread)
-{
-	struct scheduling scheduling = {.size = 0};
-
-	assert_int_equal(syscall(SYS_sched_getattr, thread, &scheduling, sizeof(scheduling), 0), 0);
-	return scheduling;
-}
-
-/* The number of the library's thread of that name; 0: it does not run yet. */
-static int thread_named(const char *name)
-{
-	DIR *folder = opendir("/proc/self/task");
-	struct dirent *entry;
-	int thread = 0;
-
-	assert_non_null(folder);
-	while (!thread && (entry = readdir(folder))) {
-		char path[320], text[16] = "";
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
-		file = entry->d_name[0] == '.' ? NULL : fopen(path, "re");
-		if (!file)
-			continue;
-		if (fgets(text, sizeof(text), file) && !strncmp(text, name, strlen(name)))
-			thread = atoi(entry->d_name);
-		fclose(file);
-	}
-	closedir(folder);
-	return thread;
-}
-
-static bool has_short_slices(void *arg)
-{
-	const int thread = thread_named(arg);
-	struct scheduling scheduling;
-
-	if (!thread)
-		return false;
-	scheduling = scheduling_of(thread);
-	assert_int_equal(scheduling.nice, program_nice);
-	return scheduling.slice_ns <= 100000; /* 0 before Linux 6.12 */
-}
-
-/* COMPAT-46: so that they preempt a thread that polls its memory */
-static void service_threads__short_slices_and_no_other_priority(void **state)
-{
-	char shm[] = "dat-shm", tcp[] = "dat-tcp";
-	struct dt_listener listener;
-	struct dt_ia ia;
-
-	(void)state;
-	/* a filter of system calls may end the process for these */
-	if (strncmp(dt_adapter(), "soft-", 5) != 0 || prctl(PR_GET_SECCOMP) != 0)
-		skip();
-	program_nice = scheduling_of(0).nice < 19 ? scheduling_of(0).nice + 1 : 19;
-	assert_int_equal(setpriority(PRIO_PROCESS, 0, program_nice), 0);
-	assert_int_equal(setenv("DAT_TRANSPORT", "tcp", 1), 0);
-	dt_ia_open(&ia);
-	dt_listen(&ia, &listener);
-	dt_until(has_short_slices, shm);
-	dt_until(has_short_slices, tcp);
-	dt_ia_abort(&ia);
-	unsetenv("DAT_TRANSPORT");
-}
-
 /* Runs before the library makes a thread. */
 static int find_others(void **state)
 {
@@ -264,7 +181,6 @@ int main(void)
 		cmocka_unit_test(ia_open__threads__have_names),
 		cmocka_unit_test(agent__first__thread_has_a_name),
 		cmocka_unit_test(transport_tcp__both_engines__have_names),
-		cmocka_unit_test(service_threads__short_slices_and_no_other_priority),
 	};
 
 	return cmocka_run_group_tests(tests, find_others, NULL);

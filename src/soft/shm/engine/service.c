@@ -187,7 +187,7 @@ void *shm_service_run(void *argument)
 	struct shm_engine *engine = argument;
 	struct soft_guard guard;
 
-	soft_thread_begin("dat-shm");
+	(void)pthread_setname_np(pthread_self(), "dat-shm");
 	soft_is_library_thread = true;
 	soft_guard_begin(&guard, engine->adapter->keys);
 	while (!atomic_load(&engine->is_stopping))
