@@ -218,7 +218,7 @@ DAT_RETURN core_rmr_bind(DAT_RMR_HANDLE rmr_handle, const DAT_LMR_TRIPLET *lmr_t
 		core_handle_unlock(rmr->cell);
 	}
 	if (ep && rmr && ep->ia == ia && core_req_is_full(&ep->req))
-		ep = core_ep_make_room(ep);
+		ep = core_ep_drive(ep);
 	if (!rmr || (ep && ep->ia != ia))
 		ret = core_bad_handle(CORE_ARG(rmr_bind, 1, rmr_handle), DAT_INVALID_HANDLE_RMR,
 				      rmr_handle);

@@ -254,7 +254,7 @@ static DAT_RETURN dto_post(DAT_EP_HANDLE handle, struct dto_post *post)
 	}
 	while ((ret = dto_post_locked(ep, post)) == full && !has_progressed) {
 		has_progressed = true;
-		ep = core_ep_make_room(ep);
+		ep = core_ep_drive(ep);
 		if (!ep)
 			return dto_bad_ep(post, handle);
 	}

@@ -204,12 +204,12 @@ static inline bool core_req_is_full(const struct core_req_queue *queue)
 }
 
 /*
- * Drives the transport when the queue is full, because requests may have finished that were not
- * polled yet. A consumer that suppresses completions and posts until there is room does not poll,
- * and would otherwise wait for the service thread. The endpoint is locked at entry and at return,
- * but not in between. NULL: it no longer exists.
+ * Drives the transport, because requests or Receives may have finished that nobody has polled for:
+ * when a queue is full, and for calls that report what is outstanding. A consumer that suppresses
+ * completions and posts until there is room does not poll. The endpoint is locked at entry and at
+ * return, but not in between. NULL: it no longer exists.
  */
-struct core_ep *core_ep_make_room(struct core_ep *ep);
+struct core_ep *core_ep_drive(struct core_ep *ep);
 
 /* Updates the core's bits of slow_reasons. To be called after each change of a member that they
  * depend on. EP locked, or not yet published. */

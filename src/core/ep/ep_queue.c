@@ -117,7 +117,7 @@ static void req_raise(struct core_ep *ep, const struct core_req *req,
 				  no_srq);
 }
 
-struct core_ep *core_ep_make_room(struct core_ep *ep)
+struct core_ep *core_ep_drive(struct core_ep *ep)
 {
 	struct core_ref ref = core_handle_ref(ep->cell);
 	struct core_ia *ia = core_ia_enter(ep->ia->cell); /* keeps the instance alive */

@@ -92,6 +92,25 @@ static void ep_get_status__suppressed_request__idle_when_completed(void **state)
 	dt_stays_empty(lab->ep.request);
 }
 
+static bool recv_is_idle(void *arg)
+{
+	return ep_is_recv_idle(arg);
+}
+
+/* EP-STATUS-02 EP-STATUS-03: no other call is made meanwhile */
+static void ep_get_status__message_arrived__idle_without_a_poll(void **state)
+{
+	struct ep_lab *lab = *state;
+
+	ep_lab_open(lab, DAT_EP_STATE_CONNECTED);
+	for (uint64_t i = 0; i < 16; i++) {
+		dt_ok(ep_recv(lab->peer.ep, &lab->buf, 0, 64, i));
+		dt_ok(ep_send(lab->ep.ep, &lab->buf, 4096, 64, i));
+		dt_until(recv_is_idle, lab->peer.ep);
+		dt_until(request_is_idle, lab->ep.ep);
+	}
+}
+
 struct reader {
 	DAT_EP_HANDLE ep;
 	atomic_bool stop;
@@ -149,6 +168,7 @@ int main(void)
 		ep_test(ep_get_status__receives__idle_again_when_dequeued),
 		ep_test(ep_get_status__requests__idle_again_when_dequeued),
 		ep_test(ep_get_status__suppressed_request__idle_when_completed),
+		ep_test(ep_get_status__message_arrived__idle_without_a_poll),
 		ep_test(ep_get_status__several_threads_under_traffic__works),
 	};
 
