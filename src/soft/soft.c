@@ -220,6 +220,8 @@ static int soft_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 	/* local write includes local read: LMR-CREATE-39 */
 	if (lmr->priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
 		rights |= SOFT_RIGHT_PULL;
+	if (lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
+		rights |= SOFT_RIGHT_PLACE;
 	return soft_keys_add(soft_adapter_of(ia)->keys, lmr->address, lmr->length, rights,
 			     lmr->pz->id, &lmr->rkey);
 }
@@ -316,7 +318,7 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 	 */
 	(void)cell;
 	core_recv_prefetch(ep, post->number + 1);
-	return true;
+	return shm_recv_fast(ep);
 }
 
 static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)

@@ -24,8 +24,8 @@
 
 /* Requests that an instance has started, by the way their bytes move. */
 struct copy_path_counts {
-	uint64_t map, cma, ring;	  /* RDMA */
-	uint64_t inlined, pulled, pieces; /* Sends */
+	uint64_t map, cma, ring;		  /* RDMA */
+	uint64_t inlined, pulled, pieces, placed; /* Sends */
 };
 
 /* Exported by the test build of the soft provider: the counts of the instance of that object. */

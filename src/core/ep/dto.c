@@ -327,6 +327,11 @@ CORE_COLD static DAT_RETURN recv_has_srq(const struct core_ep *ep)
 			    core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text);
 }
 
+static bool recv_is_full(const struct core_recv_queue *queue)
+{
+	return queue->tail - queue->head >= queue->capacity;
+}
+
 /* EP locked at entry, not at return. */
 static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 {
@@ -334,7 +339,7 @@ static DAT_RETURN recv_post(struct core_ep *ep, struct dto_post *post)
 	struct core_wqe *wqe;
 	DAT_RETURN ret = ep->srq ? recv_has_srq(ep) /* EP-CRSRQ-04 */ : recv_check(ep, post);
 
-	if (ret == DAT_SUCCESS && (!ep->recv_evd || queue->tail - queue->head >= queue->capacity))
+	if (ret == DAT_SUCCESS && (!ep->recv_evd || recv_is_full(queue)))
 		ret = core_no_resources(DAT_RESOURCE_TEP);
 	if (ret == DAT_SUCCESS) {
 		wqe = core_recv_queue_slot(queue, queue->tail++, (uint32_t)post->segments);
@@ -358,6 +363,8 @@ DAT_RETURN core_ep_post_recv_slow(DAT_EP_HANDLE handle, DAT_COUNT segments,
 {
 	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
 
+	if (ep && recv_is_full(&ep->recv))
+		ep = core_ep_drive(ep); /* a message may have arrived in the meantime */
 	if (!ep)
 		return core_bad_handle(CORE_ARG(ep_post_recv, 1, ep_handle), DAT_INVALID_HANDLE_EP,
 				       handle);

@@ -93,6 +93,7 @@ struct shm_conn {
 	alignas(SHM_LINE) _Atomic bool has_ep; /* release after ep_ref is set */
 	/* engine lock; also read without it, as hints */
 	_Atomic bool is_active;
+	bool may_place; /* the peer is patient: a Send may be placed (transfer/place.h) */
 	_Atomic uint32_t active_at; /* its place in engine->active */
 	struct core_ref ep_ref;
 	struct shm_engine *engine;
@@ -119,10 +120,10 @@ struct shm_conn {
 	uint32_t taken;	     /* entries taken since it was armed last; stops at a limit */
 	_Atomic uint32_t seen_request_space; /* also hints, read less often */
 	_Atomic uint32_t seen_response_space;
+	uint32_t read_limit; /* RDMA Reads that we may have in flight through the ring */
 
 	/* --- the fourth line: written with the endpoint locked --- */
 	_Atomic uint64_t counters[SHM_COUNT_END];
-	uint32_t read_limit; /* RDMA Reads that we may have in flight through the ring */
 
 	struct shm_consumer response_in;
 	struct shm_producer response_out;
@@ -171,6 +172,7 @@ struct shm_conn {
 	uint64_t failing_ns;  /* time at which the connection breaks anyway */
 
 	/* the peer's requests */
+	uint32_t offer;		 /* our side's `offer` */
 	bool is_head_blocked;	 /* the entry at the head waits for something other than the peer */
 	bool is_response_wanted; /* the response ring was full */
 	struct shm_arrival arrival;
@@ -220,6 +222,6 @@ struct shm_conn {
 static_assert(offsetof(struct shm_conn, has_ep) == SHM_LINE, "one poll, one line");
 static_assert(offsetof(struct shm_conn, mine) == 2 * SHM_LINE, "a post");
 static_assert(offsetof(struct shm_conn, counters) == 3 * SHM_LINE, "and the rest of it");
-static_assert(offsetof(struct shm_conn, read_limit) < 4 * SHM_LINE, "and a Read");
+static_assert(offsetof(struct shm_conn, read_limit) < 3 * SHM_LINE, "a Read, too");
 
 #endif

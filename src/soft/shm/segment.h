@@ -96,7 +96,19 @@ struct shm_side {
 	/* not 0: this side executes no fence after an announcement; the other side has the kernel
 	 * run one */
 	_Atomic uint32_t is_unfenced;
+
+	/*
+	 * The Receive that the other side's message with that number fills (transfer/place.h). The
+	 * number is written last, and nothing changes before that message arrives.
+	 */
+	alignas(SHM_LINE) _Atomic uint32_t offer; /* SHM_OFFER() of the number, or 0: none */
+	uint32_t offer_key;
+	uint64_t offer_address;
+	uint64_t offer_length;
 };
+
+/* Not 0, except for one number of 2^32, whose message takes the usual way. */
+#define SHM_OFFER(number) ((number) + 1u)
 
 enum shm_waits {
 	SHM_WAITS_RECEIVE = 1, /* a message is at the head of the ring, and no Receive is posted */
@@ -118,10 +130,11 @@ struct shm_segment {
 	uint8_t response[2][SHM_RESPONSE_RING];
 };
 
-static_assert(sizeof(struct shm_side) == 4 * SHM_LINE, "one line per purpose");
+static_assert(sizeof(struct shm_side) == 5 * SHM_LINE, "one line per purpose");
 static_assert(offsetof(struct shm_side, done) == 1 * SHM_LINE, "no padding inside");
 static_assert(offsetof(struct shm_side, armed) == 2 * SHM_LINE, "no padding inside");
 static_assert(offsetof(struct shm_side, announce) == 3 * SHM_LINE, "no padding inside");
+static_assert(offsetof(struct shm_side, offer) == 4 * SHM_LINE, "no padding inside");
 static_assert(offsetof(struct shm_segment, request) == SHM_PAGE, "the words have their page");
 static_assert(sizeof(struct shm_segment) == SHM_PAGE + 2 * (SHM_REQUEST_RING + SHM_RESPONSE_RING),
 	      "exact size, checked by the active side");

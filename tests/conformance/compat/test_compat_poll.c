@@ -211,6 +211,83 @@ static void post_recv__last_byte_polled__rest_has_arrived(void **state)
 	dt_mem_free(from.p, from.mapped);
 }
 
+#define LEAVE_ROUNDS 4u
+#define LEAVE_BEFORE 20u /* messages that are polled and dequeued first */
+#define LEAVE_LEN 100u
+
+static void take_all(struct poll_receiver *receiver)
+{
+	const uint64_t end = dt_now_us() + DT_WAIT_US;
+
+	while (receiver->taken < receiver->posted) {
+		assert_true(dt_now_us() < end);
+		poll_take(receiver, false);
+	}
+}
+
+/* Finds the last message in its memory, and disconnects before it dequeues the event. */
+static void leaving_child(struct dt_peer *peer, void *arg)
+{
+	static struct poll_receiver receiver;
+	struct dt_ep *ep = &receiver.far.ep;
+
+	(void)arg;
+	far_end_open(peer, &receiver.far, 4096);
+	receiver.seen = malloc(POLL_MAX);
+	assert_non_null(receiver.seen);
+	dt_buf_create(&receiver.far.ia, receiver.far.ia.pz, &receiver.buf, POLL_MEMORY,
+		      DAT_MEM_PRIV_ALL_FLAG);
+	for (unsigned i = 0; i < LEAVE_BEFORE; i++) {
+		poll_one(peer, &receiver, 0, LEAVE_LEN);
+		take_all(&receiver);
+	}
+	post_recv(ep, dt_seg(&receiver.buf, 0, LEAVE_LEN), LEAVE_BEFORE);
+	post_recv(ep, dt_seg(&receiver.buf, LEAVE_LEN, LEAVE_LEN), LEAVE_BEFORE + 1);
+	dt_peer_sync(peer); /* the Receives are posted */
+	dt_peer_sync(peer); /* the Send has succeeded */
+	dt_ok(dat_ep_disconnect(ep->ep, DAT_CLOSE_ABRUPT_FLAG));
+	dt_expect_conn(ep->conn, ep->ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+	dt_expect_dto(ep->recv, ep->ep, LEAVE_BEFORE, DAT_DTO_SUCCESS, LEAVE_LEN);
+	dt_expect_dto(ep->recv, ep->ep, LEAVE_BEFORE + 1, DAT_DTO_ERR_FLUSHED, DT_ANY_LEN);
+	dt_check_bytes(receiver.buf.p, LEAVE_LEN, RIG_FILL);
+	free(receiver.seen);
+	dt_peer_sync(peer);
+	dt_ia_abort(&receiver.far.ia);
+}
+
+/* DTO-52: a Send that has succeeded completes its Receive, although the receiver disconnects. */
+static void disconnect__message_polled_and_not_dequeued__receive_succeeds(void **state)
+{
+	struct rig *rig = *state;
+
+	for (unsigned round = 0; round < LEAVE_ROUNDS; round++) {
+		struct poll_order order;
+		struct dt_peer peer;
+		struct dt_buf from;
+
+		dt_peer_start(&peer, leaving_child, NULL);
+		rig_begin(rig);
+		far_connect(rig, &peer);
+		dt_buf_create(&rig->ia, rig->ia.pz, &from, LEAVE_LEN, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+		for (uint64_t i = 0; i < LEAVE_BEFORE; i++) {
+			dt_peer_recv(&peer, &order, sizeof(order));
+			memset(from.p, order.value, LEAVE_LEN);
+			post_send(&rig->a, dt_seg(&from, 0, LEAVE_LEN), i, 0);
+			expect_sent(&rig->a, i, LEAVE_LEN);
+		}
+		dt_peer_sync(&peer);
+		memset(from.p, RIG_FILL, LEAVE_LEN);
+		post_send(&rig->a, dt_seg(&from, 0, LEAVE_LEN), LEAVE_BEFORE, 0);
+		expect_sent(&rig->a, LEAVE_BEFORE, LEAVE_LEN);
+		dt_peer_sync(&peer);
+		dt_expect_conn(rig->a.conn, rig->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
+		dt_peer_sync(&peer);
+		dt_peer_join(&peer);
+		rig_end(rig);
+		dt_mem_free(from.p, from.mapped);
+	}
+}
+
 static int only_state(void **state)
 {
 	*state = &rig_of_test;
@@ -221,6 +298,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(post_recv__last_byte_polled__rest_has_arrived, only_state),
+		cmocka_unit_test_setup(
+			disconnect__message_polled_and_not_dequeued__receive_succeeds, only_state),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,6 +156,34 @@ static void post__queue_full_of_completed_requests__succeeds(void **state)
 	assert_int_equal(mock.req->cookie.as_64, 99);
 }
 
+static void finish_receive(void)
+{
+	core_lock_acquire(&mock.ep->cell->lock);
+	if (core_recv_next(mock.ep))
+		core_recv_done(mock.ep, DAT_DTO_SUCCESS, 0, false);
+	core_ep_leave(mock.ep);
+}
+
+/* DTO-16: the same for a Receive whose message has arrived, and nobody has polled for it */
+static void post_recv__queue_full_of_completed_receives__succeeds(void **state)
+{
+	struct fixture *fixture = *state;
+	DAT_DTO_COOKIE user = {.as_64 = 99};
+	DAT_EP_PARAM param;
+
+	assert_int_equal(core_ep_query(fixture->handle, DAT_EP_FIELD_ALL, &param), DAT_SUCCESS);
+	for (DAT_COUNT i = 0; i < param.ep_attr.max_recv_dtos; i++)
+		assert_int_equal(core_ep_post_recv(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
+	assert_int_equal(mock_code(core_ep_post_recv(fixture->handle, 0, NULL, user, 0)),
+			 DAT_INSUFFICIENT_RESOURCES);
+	mock.on_progress = finish_receive;
+	assert_int_equal(core_ep_post_recv(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
+	to_free = fixture->handle;
+	mock.on_progress = free_endpoint;
+	assert_int_equal(core_ep_post_recv(fixture->handle, 0, NULL, user, 0),
+			 DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP);
+}
+
 /* Unbinds a new RMR. */
 static DAT_RETURN unbind(struct fixture *fixture)
 {
@@ -254,6 +282,7 @@ int main(void)
 		T(req_done__suppressed__only_failures_are_raised),
 		T(post__queue_full__refused_until_a_completion),
 		T(post__queue_full_of_completed_requests__succeeds),
+		T(post_recv__queue_full_of_completed_receives__succeeds),
 		T(post__queue_full_and_endpoint_freed_meanwhile__invalid_handle),
 		T(bind__queue_full_of_completed_requests__succeeds),
 		T(bind__queue_full_and_endpoint_freed_meanwhile__invalid_handle),

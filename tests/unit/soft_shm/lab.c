@@ -96,7 +96,7 @@ static void make_core(struct lab *lab, enum core_copy_path copy)
 
 static void make_keys(struct lab *lab)
 {
-	const uint32_t all = SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE | SOFT_RIGHT_PULL;
+	const uint32_t all = SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE | SOFT_RIGHT_LOCAL;
 
 	/* created once: fuzzers open thousands of labs in a second */
 	if (!own_table)
@@ -382,7 +382,7 @@ bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 	wqe->iov = &wqe->first;
 	wqe->first = segment;
 	queue->tail++;
-	if (!is_known(lab, &lab->ep.cached_target, &segment))
+	if (!is_known(lab, &lab->ep.cached_target, &segment) || !shm_recv_fast(&lab->ep))
 		shm_ep_post_recv(&lab->ep);
 	lab_take_events(lab);
 	return true;

@@ -8,6 +8,7 @@
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/patience.h"
+#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/rx.h"
 #include "soft/shm/transfer/tx.h"
@@ -118,7 +119,11 @@ void shm_ep_post_recv(struct core_ep *ep)
 	uint32_t acked;
 	int rc;
 
-	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED || !conn->arrival.is_blocked)
+	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED)
+		return;
+	shm_place_offer(conn, ep);
+	shm_patience_check(conn, ep);
+	if (!conn->arrival.is_blocked)
 		return;
 	acked = shm_conn_acked(conn);
 	rc = shm_rx_run(conn, ep, &budget);

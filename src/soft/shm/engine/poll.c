@@ -48,6 +48,8 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 			engine->is_likely = !candidate->is_its_turn;
 		} else if (!candidate->is_its_turn || ++conn->idle_polls < SHM_IDLE_POLLS) {
 			continue;
+		} else {
+			conn->idle_polls = 1; /* if it is patient, it may stay on the list */
 		}
 		candidate->at = shm_active_at(conn);
 		engine->likely_next = candidate->at + 1;

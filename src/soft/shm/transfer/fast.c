@@ -21,6 +21,7 @@
 #include "soft/shm/transfer/direct.h"
 #include "soft/shm/transfer/map.h"
 #include "soft/shm/transfer/patience.h"
+#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/tx.h"
 
@@ -107,6 +108,8 @@ CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct cor
 		.length = req->len,
 	};
 
+	if (conn->may_place)
+		return false;
 	if (req->len >= SHM_MAP_SEND &&
 	    (req->len > SHM_REQUEST_PAYLOAD || shm_is_worth_fetching(conn, ep, req)))
 		return false;
@@ -236,8 +239,19 @@ bool shm_post_fast(struct core_ep *ep, struct core_req *req)
 	if (!start_fast(conn, ep, req))
 		return false;
 	conn->tx_next++;
-	shm_patience_check(conn, ep);
+	if (__builtin_expect(conn->is_patient, false)) {
+		shm_patience_check_patient(conn, ep);
+		if (req->op == CORE_OP_SEND)
+			shm_place_update(conn, ep);
+	}
 	return true;
+}
+
+bool shm_recv_fast(const struct core_ep *ep)
+{
+	const struct shm_conn *conn = conn_of(ep);
+
+	return !conn || !conn->is_patient;
 }
 
 /* --- polls --- */

@@ -18,6 +18,8 @@ struct core_dequeue;
 struct shm_conn;
 
 bool shm_post_fast(struct core_ep *ep, struct core_req *req);
+/* Is nothing to be done for a Receive that was posted? False: call shm_ep_post_recv. */
+bool shm_recv_fast(const struct core_ep *ep);
 /* Takes acknowledgements and at most `most` messages; false: a pass is needed. */
 bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 		   struct core_dequeue *dequeue);

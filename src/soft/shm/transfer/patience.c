@@ -10,7 +10,6 @@
 
 /* A shorter time would make the kernel set a timer before the next tick for each message. */
 #define PATIENCE_NS 20000000u
-#define LISTED_MAX 64u /* as many as one poll checks (engine/poll.c) */
 
 /* Does something wait for the end of a request, other than a thread that polls? */
 static bool is_over(const struct shm_conn *conn, const struct core_ep *ep)
@@ -18,13 +17,14 @@ static bool is_over(const struct shm_conn *conn, const struct core_ep *ep)
 	return shm_conn_is_pass_awaited(conn, ep) || shm_conn_is_lending(conn) ||
 	       core_ep_is_watched(ep) ||
 	       /* a post will soon need the slots of requests whose end was reported quietly */
-	       ep->req.tail - ep->req.head + SHM_QUIET_MAX >= ep->req.capacity;
+	       (ep->req.tail != ep->req.head &&
+		ep->req.tail - ep->req.head + SHM_QUIET_MAX >= ep->req.capacity);
 }
 
 bool shm_patience_is_possible(const struct shm_conn *conn, const struct core_ep *ep)
 {
 	/* a thread of the consumer goes to sleep to wait for an event, maybe for a completion */
-	return soft_is_library_thread && shm_active_count(conn->engine) <= LISTED_MAX &&
+	return soft_is_library_thread && shm_active_count(conn->engine) <= SHM_LISTED_MAX &&
 	       !is_over(conn, ep);
 }
 

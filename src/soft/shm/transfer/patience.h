@@ -13,8 +13,8 @@
  * on the list of active connections. Patience ends when something begins to wait:
  *
  * - A thread marks its EVD, executes a full fence, and arms all connections of the list, which are
- *   not patient then. A post puts its connection on the list, executes a full fence, and reads the
- *   mark. At least one of the two sees the other's store.
+ *   not patient then. A post, or an offer (place.h), puts its connection on the list, executes a
+ *   full fence, and reads the mark. At least one of the two sees the other's store.
  * - The end of patience is a store, a full fence, and a look at what is reported. A report is a
  *   store, a full fence, and a look at `is_patient`. At least one sees the other's store.
  *
@@ -28,6 +28,8 @@
 
 /* So many messages may be done without a packet to a patient peer. */
 #define SHM_QUIET_MAX 2u
+/* So many connections may be on the list for it: as many as one poll checks (engine/poll.c). */
+#define SHM_LISTED_MAX 64u
 
 /* --- our side sleeps --- */
 
@@ -43,7 +45,8 @@ static inline void shm_patience_set(struct shm_conn *conn, bool is_patient)
 /* May the thread that arms the connection be patient? */
 bool shm_patience_is_possible(const struct shm_conn *conn, const struct core_ep *ep);
 
-/* Ends it if something waits. To be called after a post, with the connection on the list. */
+/* Ends it if something waits. To be called after a post or an offer, with the connection on the
+ * list. */
 void shm_patience_check_patient(struct shm_conn *conn, const struct core_ep *ep);
 static inline void shm_patience_check(struct shm_conn *conn, const struct core_ep *ep)
 {

@@ -35,6 +35,7 @@
 #include "soft/shm/segment.h"
 #include "soft/shm/transfer/patience.h"
 #include "soft/shm/transfer/piece.h"
+#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/rx.h"
 #include "soft/shm/transfer/tx.h"
 #include "soft/shm/wire.h"
@@ -93,9 +94,11 @@ void shm_conn_update_reasons(struct shm_conn *conn, struct core_ep *ep)
 	uint16_t reasons = 0;
 
 	update_watch(conn);
-	shm_patience_check(conn, ep);
 	if (shm_conn_state(conn) != SHM_ESTABLISHED)
 		reasons |= CORE_EP_SLOW_CONN;
+	else
+		shm_place_update(conn, ep);
+	shm_patience_check(conn, ep);
 	if (shm_conn_is_pass_awaited(conn, ep) || shm_conn_is_lending(conn))
 		reasons |= CORE_EP_SLOW_QUEUE;
 	if (conn->arrival.is_blocked)
@@ -383,7 +386,7 @@ static void end_polling(struct shm_conn *conn)
 	core_fence_heavy(CORE_FENCE_HOST);
 }
 
-bool shm_conn_arm(struct shm_conn *conn, const struct core_ep *ep)
+bool shm_conn_arm(struct shm_conn *conn, struct core_ep *ep)
 {
 	uint32_t armed = atomic_load_explicit(&conn->mine->armed, memory_order_relaxed);
 
@@ -393,6 +396,7 @@ bool shm_conn_arm(struct shm_conn *conn, const struct core_ep *ep)
 			 (!(armed & 1) || conn->is_patient) && shm_patience_is_possible(conn, ep));
 	if (!(armed & 1))
 		atomic_store_explicit(&conn->mine->armed, armed + 1, memory_order_relaxed);
+	shm_place_offer(conn, ep);
 	/* full fence: see the top of the file */
 	atomic_thread_fence(memory_order_seq_cst);
 	shm_patience_check(conn, ep);
@@ -406,7 +410,7 @@ bool shm_conn_arm(struct shm_conn *conn, const struct core_ep *ep)
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
 		atomic_fetch_sub(&conn->engine->disarmed, 1);
 	/* polls, and threads that are about to wait, find what is reported quietly */
-	if (!conn->is_patient || ep->req.head == ep->req.tail)
+	if (!conn->is_patient || (ep->req.head == ep->req.tail && !shm_place_has_offer(conn)))
 		shm_engine_deactivate(conn->engine, conn);
 	/* relaxed: a hint */
 	atomic_store_explicit(&conn->engine->armed_last, conn->id, memory_order_relaxed);

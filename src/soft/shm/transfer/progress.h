@@ -103,7 +103,7 @@ static inline bool shm_conn_is_lending(const struct shm_conn *conn)
 }
 
 /* Goes to sleep; false if there is work to do first. */
-bool shm_conn_arm(struct shm_conn *conn, const struct core_ep *ep);
+bool shm_conn_arm(struct shm_conn *conn, struct core_ep *ep);
 /* Arms it, after passes as long as there is work. False: there still is, but other connections
  * come first. */
 bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep);

@@ -15,6 +15,7 @@
 #include "soft/shm/transfer/direct.h"
 #include "soft/shm/transfer/map.h"
 #include "soft/shm/transfer/piece.h"
+#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/rx.h"
 
@@ -187,6 +188,8 @@ static enum tx_step start_send(struct shm_conn *conn, struct core_ep *ep, struct
 {
 	enum tx_step step;
 
+	if (shm_place_send(conn, ep, req, budget))
+		return TX_STARTED;
 	if (!(req->transport.word[0] & SHM_REQ_RING_BEGUN) && shm_is_worth_fetching(conn, ep, req))
 		return put_sources(conn, ep, req);
 	step = put_pieces(conn, ep, req, budget);
