@@ -7,6 +7,8 @@
  * the connection ends: shm_conn_close, shm_conn_finish, shm_place_take_last. The end waits for the
  * announcement, or gives up at any time.
  *
+ * There is one connection, arming it never fails, and nothing makes it patient again.
+ *
  * Properties, when no process can go on: a thread that waits has the message if there is one, and
  * the Receive is complete if the Send is. models/close.pml models the copy.
  *

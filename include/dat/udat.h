@@ -302,10 +302,10 @@ struct dat_provider_attr {
  *
  * Keep the memory mapped until dat_lmr_free. What happens otherwise depends on who copies. If the
  * peer or the kernel copies, RDMA of a peer ends with success or DAT_DTO_ERR_REMOTE_ACCESS, and no
- * signal is raised. On the soft adapters a post, a dequeue or a wait of this process copies to and
- * from the memory too, for example to place a message or RDMA through a ring, and faults as any
- * access does. A handler of the signal may map the memory again and return; leaving the call by a
- * jump is undefined. Threads of the library never fault: the transfer then ends with
+ * signal is raised. On the soft adapters a post, a dequeue, a wait or a query of this process
+ * copies to and from the memory too, for example to place a message or RDMA through a ring, and
+ * faults as any access does. A handler of the signal may map the memory again and return; leaving
+ * the call by a jump is undefined. Threads of the library never fault: the transfer then ends with
  * DAT_DTO_ERR_LOCAL_PROTECTION, an RDMA of a peer with DAT_DTO_ERR_REMOTE_ACCESS.
  * The same applies to writing to memory that is registered for it but is not writable. The soft
  * adapters register such memory; a device refuses it.

@@ -47,6 +47,14 @@ static inline void soft_driven_count(struct soft_driven *driven, uint32_t polls,
 		soft_driven_end_group(driven, total, least);
 }
 
+/* Takes the poll of this thread that was counted last back. */
+static inline void soft_driven_uncount(struct soft_driven *driven)
+{
+	uint64_t total = atomic_load_explicit(&driven->polls, memory_order_relaxed);
+
+	atomic_store_explicit(&driven->polls, total - 1, memory_order_relaxed);
+}
+
 /* As if a group had just ended in time: a thread is expected to poll. */
 void soft_driven_begin(struct soft_driven *driven, uint64_t now);
 

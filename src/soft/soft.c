@@ -314,7 +314,7 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 {
 	/*
 	 * an arriving message takes it from the endpoint's queue; a message that waits already is a
-	 * reason for the slow path
+	 * reason for the slow path. A patient side may offer it to the peer
 	 */
 	(void)cell;
 	core_recv_prefetch(ep, post->number + 1);

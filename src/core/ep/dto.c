@@ -363,8 +363,10 @@ DAT_RETURN core_ep_post_recv_slow(DAT_EP_HANDLE handle, DAT_COUNT segments,
 {
 	struct core_ep *ep = core_handle_lock_inline(handle, DAT_HANDLE_TYPE_EP);
 
-	if (ep && recv_is_full(&ep->recv))
-		ep = core_ep_drive(ep); /* a message may have arrived in the meantime */
+	/* a message may have arrived in the meantime, so that fewer are outstanding */
+	if (ep && ep->recv.capacity &&
+	    (recv_is_full(&ep->recv) || (ep->cell->slow_reasons & CORE_EP_SLOW_WATERMARK)))
+		ep = core_ep_drive(ep);
 	if (!ep)
 		return core_bad_handle(CORE_ARG(ep_post_recv, 1, ep_handle), DAT_INVALID_HANDLE_EP,
 				       handle);

@@ -401,8 +401,7 @@ DAT_RETURN core_ep_query(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK mask, DAT_EP
 	return ret;
 }
 
-/* Locks the endpoint, after the transport has looked at what may have finished. */
-static struct core_ep *lock_driven(DAT_EP_HANDLE ep_handle)
+struct core_ep *core_ep_lock_driven(DAT_EP_HANDLE ep_handle)
 {
 	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
 
@@ -415,7 +414,7 @@ DAT_RETURN core_ep_get_status(DAT_EP_HANDLE ep_handle, DAT_EP_STATE *ep_state,
 			      DAT_BOOLEAN *recv_idle, DAT_BOOLEAN *request_idle)
 {
 	CORE_NO_CANCELLATION;
-	struct core_ep *ep = lock_driven(ep_handle);
+	struct core_ep *ep = core_ep_lock_driven(ep_handle);
 
 	if (!ep)
 		return core_bad_handle(CORE_ARG(ep_get_status, 1, ep_handle), DAT_INVALID_HANDLE_EP,
@@ -435,7 +434,7 @@ DAT_RETURN core_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_allocate
 			      DAT_COUNT *bufs_alloc_span)
 {
 	CORE_NO_CANCELLATION;
-	struct core_ep *ep = lock_driven(ep_handle);
+	struct core_ep *ep = core_ep_lock_driven(ep_handle);
 	DAT_COUNT held;
 
 	if (!ep)

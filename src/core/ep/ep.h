@@ -210,6 +210,9 @@ static inline bool core_req_is_full(const struct core_req_queue *queue)
  * return, but not in between. NULL: it no longer exists.
  */
 struct core_ep *core_ep_drive(struct core_ep *ep);
+/* Locks the endpoint, and drives the transport if anything is outstanding. NULL: it does not exist.
+ */
+struct core_ep *core_ep_lock_driven(DAT_EP_HANDLE ep_handle);
 
 /* Updates the core's bits of slow_reasons. To be called after each change of a member that they
  * depend on. EP locked, or not yet published. */

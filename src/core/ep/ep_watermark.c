@@ -40,7 +40,7 @@ DAT_RETURN core_ep_set_watermark(DAT_EP_HANDLE ep_handle, DAT_COUNT soft_high_wa
 				 DAT_COUNT hard_high_watermark)
 {
 	CORE_NO_CANCELLATION;
-	struct core_ep *ep = core_handle_lock(ep_handle, DAT_HANDLE_TYPE_EP);
+	struct core_ep *ep = core_ep_lock_driven(ep_handle);
 	DAT_RETURN ret = DAT_SUCCESS;
 
 	if (!ep)

@@ -86,8 +86,10 @@ __attribute__((noinline)) bool core_evd_drive_and_arm(struct core_ia *ia)
 	int state = core_cancel_off();
 	bool is_armed = false;
 
-	for (int tries = 0; tries < ARM_TRIES && !is_armed; tries++)
-		is_armed = ia->ops->progress(ia) <= 0 && ia->ops->arm(ia) <= 0;
+	for (int tries = 0; tries < ARM_TRIES && !is_armed; tries++) {
+		(void)ia->ops->progress(ia);
+		is_armed = ia->ops->arm(ia) <= 0;
+	}
 	core_cancel_restore(state);
 	return is_armed;
 }

@@ -172,7 +172,9 @@ struct shm_conn {
 	uint64_t failing_ns;  /* time at which the connection breaks anyway */
 
 	/* the peer's requests */
-	uint32_t offer;		 /* our side's `offer` */
+	uint32_t offer;		  /* our side's `offer` */
+	uint32_t polls_at_placed; /* polls of the engine when a placed message was taken last */
+	uint8_t polled_placed;	  /* placed messages in a row that a thread polled for */
 	bool is_head_blocked;	 /* the entry at the head waits for something other than the peer */
 	bool is_response_wanted; /* the response ring was full */
 	struct shm_arrival arrival;

@@ -86,8 +86,8 @@ struct shm_side {
 	_Atomic uint32_t sleeps;
 	_Atomic uint32_t bell; /* futex; incremented each time it is rung */
 	/*
-	 * not 0: this side sleeps, and does not wait for `done`. The other side may send the packet
-	 * for it later; written before `armed`
+	 * not 0: this side sleeps, and waits neither for `done` nor for space. The other side may
+	 * send the packet for them later, or place a message; written before `armed`
 	 */
 	_Atomic uint32_t is_patient;
 
@@ -107,7 +107,7 @@ struct shm_side {
 	uint64_t offer_length;
 };
 
-/* Not 0, except for one number of 2^32, whose message takes the usual way. */
+/* Not 0, except for one number in 2^32, whose message takes the usual way. */
 #define SHM_OFFER(number) ((number) + 1u)
 
 enum shm_waits {

@@ -184,6 +184,25 @@ static void post_recv__queue_full_of_completed_receives__succeeds(void **state)
 			 DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP);
 }
 
+/* EP-WMARK-06: a Receive whose message has arrived does not count, polled for or not */
+static void set_watermark__message_has_arrived__not_counted(void **state)
+{
+	struct fixture *fixture = *state;
+	DAT_DTO_COOKIE user = {.as_64 = 99};
+
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(core_ep_post_recv(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
+	mock.on_progress = finish_receive;
+	assert_int_equal(core_ep_set_watermark(fixture->handle, DAT_WATERMARK_INFINITE, 3),
+			 DAT_SUCCESS);
+	assert_int_equal(mock.aborts, 0);
+	assert_int_equal(core_ep_post_recv(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
+	assert_int_equal(mock.aborts, 0);
+	mock.on_progress = NULL;
+	assert_int_equal(core_ep_post_recv(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
+	assert_int_equal(mock.aborts, 1);
+}
+
 /* Unbinds a new RMR. */
 static DAT_RETURN unbind(struct fixture *fixture)
 {
@@ -282,6 +301,7 @@ int main(void)
 		T(req_done__suppressed__only_failures_are_raised),
 		T(post__queue_full__refused_until_a_completion),
 		T(post__queue_full_of_completed_requests__succeeds),
+		T(set_watermark__message_has_arrived__not_counted),
 		T(post_recv__queue_full_of_completed_receives__succeeds),
 		T(post__queue_full_and_endpoint_freed_meanwhile__invalid_handle),
 		T(bind__queue_full_of_completed_requests__succeeds),

@@ -246,6 +246,13 @@ static void modify_cno__attached__transport_armed(void **state)
 	assert_int_equal(core_evd_modify_cno(ia.evd, cno), DAT_SUCCESS);
 	assert_in_range(mock.arms, 2, 100);
 	mock.arm_finds = 0;
+	/* so does a poll that finds work of other objects each time */
+	assert_int_equal(core_evd_modify_cno(ia.evd, DAT_HANDLE_NULL), DAT_SUCCESS);
+	mock.arms = 0;
+	mock.progress_finds = 1;
+	assert_int_equal(core_evd_modify_cno(ia.evd, cno), DAT_SUCCESS);
+	mock.progress_finds = 0;
+	assert_int_equal(mock.arms, 1);
 }
 
 /* --- losses --- */

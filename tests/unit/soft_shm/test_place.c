@@ -304,6 +304,86 @@ static void placed__longer_than_receive__length_error(void **state)
 	shm_conn_put(lab->conn);
 }
 
+/* The Receive behind the one that was too short is not completed by the same entry. */
+static void placed__longer_than_receive__next_one_is_left(void **state)
+{
+	struct lab *lab = *state;
+
+	assert_true(lab_post_receive(lab, AT, SIZE));
+	assert_true(lab_post_receive(lab, AT, 2 * SIZE));
+	sleep_patiently(lab);
+	ask(lab, placed_entry(SIZE + 1), NULL);
+	assert_int_equal(lab->received, 1);
+	assert_int_equal(lab->receive_status, DAT_DTO_ERR_LOCAL_LENGTH);
+	expect_broken(lab);
+}
+
+/* A thread that polls its EVD gets its messages by the ring again, which is faster for it. */
+static void placed__many_polls_between__ring_takes_over(void **state)
+{
+	struct lab *lab = *state;
+	uint32_t i;
+
+	for (i = 0; i < 40; i++) {
+		/* a poll now and then in the middle: it begins again */
+		atomic_fetch_add(&lab->engine.driven.polls, i == 10 ? 1 : 50);
+		if (!has_offer(lab)) {
+			assert_true(lab_post_receive(lab, AT, SIZE));
+			if (i == 0)
+				sleep_patiently(lab);
+		}
+		if (!has_offer(lab))
+			break;
+		ask(lab, placed_entry(SIZE), NULL);
+	}
+	assert_int_equal(i, 11 + 16);
+	/* the packet of the next message wakes the service thread, and it begins again */
+	sleep_patiently(lab);
+	assert_true(has_offer(lab));
+}
+
+/* An earlier poll came before the entry. */
+static void post_recv__placed_message_waits__taken_and_next_offered(void **state)
+{
+	struct lab *lab = *state;
+	struct shm_entry entry = placed_entry(SIZE);
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (i) {
+			lab_close(lab);
+			*state = lab = lab_open(CORE_COPY_AUTO, true);
+			lab_go_fast(lab);
+		}
+		assert_true(lab_post_receive(lab, AT, SIZE));
+		sleep_patiently(lab);
+		assert_true(lab_peer_entry(&lab->peer_out, &entry, NULL));
+		assert_true(lab_post_receive(lab, AT + SIZE, SIZE));
+		assert_int_equal(lab->received, 1);
+		assert_true(has_offer(lab));
+	}
+}
+
+/* A patient peer does not wait for space, and needs no packet for it. */
+static void placed__space_given_back__packet_only_for_impatient_peer(void **state)
+{
+	struct lab *lab = *state;
+	union shm_wire wire;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		uint32_t before = atomic_load(&mine(lab)->request_consumed);
+
+		atomic_store(&lab->peer->armed, 1 + 2 * i);
+		atomic_store(&lab->peer->is_patient, !i);
+		while (atomic_load(&mine(lab)->request_consumed) == before) {
+			assert_int_equal(lab_peer_packet(lab, &wire), 0);
+			assert_true(lab_post_receive(lab, AT, SIZE));
+			sleep_patiently(lab);
+			ask(lab, placed_entry(SIZE), NULL);
+		}
+		assert_int_equal(lab_peer_packet(lab, &wire), i ? SHM_WIRE_WAKE : 0);
+	}
+}
+
 /* A peer cannot complete a Receive that was not offered to it, nor one by a strange entry. */
 static void placed__not_offered_or_malformed__broken(void **state)
 {
@@ -820,6 +900,10 @@ int main(void)
 		T(placed__offered__receive_completes_without_a_packet),
 		T(placed__earlier_message_not_reported__reported),
 		T(placed__longer_than_receive__length_error),
+		T(placed__longer_than_receive__next_one_is_left),
+		T(placed__many_polls_between__ring_takes_over),
+		T(post_recv__placed_message_waits__taken_and_next_offered),
+		T(placed__space_given_back__packet_only_for_impatient_peer),
 		T(placed__not_offered_or_malformed__broken),
 		T(placed__offer_of_an_earlier_message__broken),
 		T(placed__inside_another_message__broken),

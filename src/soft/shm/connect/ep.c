@@ -123,7 +123,9 @@ void shm_ep_post_recv(struct core_ep *ep)
 		return;
 	shm_place_offer(conn, ep);
 	shm_patience_check(conn, ep);
-	if (!conn->arrival.is_blocked)
+	/* or a message that was placed, which an earlier poll did not find yet */
+	if (!conn->arrival.is_blocked &&
+	    !(conn->is_patient && shm_consumer_has_entry(&conn->request_in)))
 		return;
 	acked = shm_conn_acked(conn);
 	rc = shm_rx_run(conn, ep, &budget);

@@ -173,6 +173,8 @@ uint64_t shm_engine_count(struct shm_engine *engine, enum shm_counter counter);
 int shm_engine_progress(struct shm_engine *engine);
 enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event);
 int shm_engine_arm(struct shm_engine *engine);
+/* Arms one connection of the list. False: it has work. */
+bool shm_engine_arm_one(struct shm_engine *engine, struct shm_conn *conn);
 /* Polls every active connection once; returns how much was done. */
 int shm_engine_poll_all(struct shm_engine *engine);
 

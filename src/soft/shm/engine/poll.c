@@ -49,7 +49,8 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 		} else if (!candidate->is_its_turn || ++conn->idle_polls < SHM_IDLE_POLLS) {
 			continue;
 		} else {
-			conn->idle_polls = 1; /* if it is patient, it may stay on the list */
+			/* counts again if it stays on the list; not 0: it had no work */
+			conn->idle_polls = 1;
 		}
 		candidate->at = shm_active_at(conn);
 		engine->likely_next = candidate->at + 1;
@@ -177,9 +178,31 @@ enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell
 		if (dequeue.is_filled)
 			break;
 		repeat_check(engine, &candidate);
+		soft_driven_uncount(&engine->driven); /* the slow path counts it */
 		return TRANSPORT_POLL_SLOW;
 	}
 	return dequeue.is_filled ? TRANSPORT_POLL_FOUND : TRANSPORT_POLL_EMPTY;
+}
+
+static bool is_patient(const struct shm_conn *conn)
+{
+	return shm_conn_has_segment(conn) &&
+	       atomic_load_explicit(&conn->mine->is_patient, memory_order_relaxed);
+}
+
+bool shm_engine_arm_one(struct shm_engine *engine, struct shm_conn *conn)
+{
+	struct core_ep *ep = shm_conn_enter(conn);
+	bool is_armed = true;
+
+	if (!ep) {
+		shm_engine_deactivate(engine, conn);
+		return true;
+	}
+	if (shm_conn_state(conn) == SHM_ESTABLISHED)
+		is_armed = shm_conn_arm(conn, ep);
+	core_ep_leave(ep);
+	return is_armed;
 }
 
 /*
@@ -195,8 +218,7 @@ static bool has_patient(struct shm_engine *engine)
 	for (i = 0; i < engine->active_end && !is_found; i++) {
 		const struct shm_conn *conn = engine->active[i];
 
-		is_found = conn && shm_conn_has_segment(conn) &&
-			   atomic_load_explicit(&conn->mine->is_patient, memory_order_relaxed);
+		is_found = conn && is_patient(conn);
 	}
 	core_lock_release(&engine->lock);
 	return is_found;
@@ -210,21 +232,14 @@ int shm_engine_arm(struct shm_engine *engine)
 	/* full fence: see transfer/patience.h */
 	atomic_thread_fence(memory_order_seq_cst);
 	count = shm_active_count(engine);
-	/* the first one that has work is enough */
-	for (; count && !busy; count--) {
+	/* the first one that has work is enough, but no other may stay patient */
+	for (; count && (!busy || has_patient(engine)); count--) {
 		struct shm_conn *conn = shm_engine_rotate(engine);
-		struct core_ep *ep;
 
 		if (!conn)
 			break;
-		ep = shm_conn_enter(conn);
-		if (ep) {
-			if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_arm(conn, ep))
-				busy = 1;
-			core_ep_leave(ep);
-		} else {
-			shm_engine_deactivate(engine, conn);
-		}
+		if (!busy || is_patient(conn))
+			busy |= !shm_engine_arm_one(engine, conn);
 		shm_conn_put(conn);
 	}
 	if (!busy)

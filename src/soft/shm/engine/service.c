@@ -57,22 +57,6 @@ static bool is_settled(const struct shm_conn *conn)
 	       !shm_conn_has_work(conn);
 }
 
-static void arm_one(struct shm_engine *engine, struct shm_conn *conn)
-{
-	struct core_ep *ep;
-
-	if (is_settled(conn))
-		return;
-	ep = shm_conn_enter(conn);
-	if (!ep) {
-		shm_engine_deactivate(engine, conn);
-		return;
-	}
-	if (shm_conn_state(conn) == SHM_ESTABLISHED && !shm_conn_arm(conn, ep))
-		atomic_store_explicit(&engine->has_more, true, memory_order_relaxed);
-	core_ep_leave(ep);
-}
-
 /* No thread polls: arms every connection that has no work. */
 static void arm_all(struct shm_engine *engine)
 {
@@ -83,7 +67,8 @@ static void arm_all(struct shm_engine *engine)
 
 		if (!conn)
 			return;
-		arm_one(engine, conn);
+		if (!is_settled(conn) && !shm_engine_arm_one(engine, conn))
+			atomic_store_explicit(&engine->has_more, true, memory_order_relaxed);
 		shm_conn_put(conn);
 	}
 }

@@ -11,11 +11,11 @@
 /* A shorter time would make the kernel set a timer before the next tick for each message. */
 #define PATIENCE_NS 20000000u
 
-/* Does something wait for the end of a request, other than a thread that polls? */
+/* Does something wait for the end of a request, or for space, other than a thread that polls? */
 static bool is_over(const struct shm_conn *conn, const struct core_ep *ep)
 {
 	return shm_conn_is_pass_awaited(conn, ep) || shm_conn_is_lending(conn) ||
-	       core_ep_is_watched(ep) ||
+	       conn->is_space_wanted || conn->is_response_wanted || core_ep_is_watched(ep) ||
 	       /* a post will soon need the slots of requests whose end was reported quietly */
 	       (ep->req.tail != ep->req.head &&
 		ep->req.tail - ep->req.head + SHM_QUIET_MAX >= ep->req.capacity);

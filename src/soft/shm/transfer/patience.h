@@ -9,6 +9,8 @@
  * stores the word and sends no packet. The packet of the next message serves for both. Without one
  * a packet follows after PATIENCE_NS, or after SHM_QUIET_MAX messages.
  *
+ * A patient side does not wait for space either, and gets no packet for space that is given back.
+ *
  * Quiet reports are found by passes, and by polls, because a patient connection with requests stays
  * on the list of active connections. Patience ends when something begins to wait:
  *
@@ -58,6 +60,20 @@ static inline void shm_patience_check(struct shm_conn *conn, const struct core_e
 
 /* Must a packet follow what the word reports? has_reported: it reports more than before. */
 bool shm_patience_needs_packet(struct shm_conn *conn, bool has_reported);
+
+/*
+ * Must a packet follow space that was given back? A patient peer does not wait for it. When its
+ * patience ends, it looks at the space, too.
+ */
+static inline bool shm_patience_needs_space(const struct shm_conn *conn)
+{
+	/* relaxed: a hint */
+	if (!atomic_load_explicit(&conn->theirs->is_patient, memory_order_relaxed))
+		return true;
+	/* full fence: see the top */
+	atomic_thread_fence(memory_order_seq_cst);
+	return !atomic_load_explicit(&conn->theirs->is_patient, memory_order_relaxed);
+}
 
 /* The peer is woken, or is awake, and reads what is reported. */
 static inline void shm_patience_peer_looks(struct shm_conn *conn)

@@ -13,10 +13,17 @@
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/tx.h"
 
+/*
+ * A thread that polls its EVD, and not its memory, polls more often than that between two messages.
+ * After so many messages in a row the ring takes the next one: it is faster for such a thread.
+ */
+#define POLLS_MANY 16u
+#define POLLED_MANY 16u
+
 /* --- our side receives --- */
 
 /* Is there room on the list? Polls check only so many connections. */
-static bool has_place_on_list(const struct shm_conn *conn)
+static bool has_room_on_list(const struct shm_conn *conn)
 {
 	return atomic_load_explicit(&conn->is_active, memory_order_relaxed) ||
 	       shm_active_count(conn->engine) < SHM_LISTED_MAX;
@@ -26,7 +33,8 @@ static bool is_offer_wanted(const struct shm_conn *conn, const struct core_ep *e
 {
 	/* the peer fetches our Sends: so it can access our memory */
 	return conn->is_patient && conn->remote.is_pulling && !ep->srq && !conn->arrival.is_begun &&
-	       !shm_place_has_offer(conn) && has_place_on_list(conn) &&
+	       conn->polled_placed < POLLED_MANY && !shm_place_has_offer(conn) &&
+	       has_room_on_list(conn) &&
 	       /* a watermark shall be noticed when the message arrives */
 	       !(ep->cell->slow_reasons & CORE_EP_SLOW_WATERMARK);
 }
@@ -56,7 +64,7 @@ void shm_place_offer(struct shm_conn *conn, struct core_ep *ep)
 	shm_engine_activate(conn->engine, conn);
 }
 
-/* So that it does not come back to life when the numbers wrap. */
+/* So that an old offer is not valid again when the numbers wrap. */
 static void forget_old_offer(struct shm_conn *conn)
 {
 	if (!conn->offer || shm_place_has_offer(conn))
@@ -70,6 +78,20 @@ bool shm_place_is_valid(const struct shm_conn *conn, const struct shm_entry *ent
 	return shm_place_has_offer(conn) && !entry->payload && entry->length &&
 	       (entry->flags & ~SHM_FLAG_SOLICITED) ==
 		       (SHM_FLAG_FIRST | SHM_FLAG_LAST | SHM_FLAG_PLACED);
+}
+
+void shm_place_count_polls(struct shm_conn *conn)
+{
+	/* relaxed: a hint */
+	uint32_t polls =
+		(uint32_t)atomic_load_explicit(&conn->engine->driven.polls, memory_order_relaxed);
+	bool is_polled = polls - conn->polls_at_placed >= POLLS_MANY;
+
+	conn->polls_at_placed = polls;
+	if (!is_polled)
+		conn->polled_placed = 0;
+	else if (conn->polled_placed < POLLED_MANY)
+		conn->polled_placed++;
 }
 
 void shm_place_count_done(struct shm_conn *conn)
@@ -88,7 +110,7 @@ void shm_place_count_done(struct shm_conn *conn)
 	atomic_store_explicit(&conn->mine->done, conn->done, memory_order_release);
 }
 
-/* The next message in the ring. The number of RDMA Reads before it is bounded by its size. */
+/* The next message in the ring. The size of the ring bounds the number of RDMA Reads before it. */
 static bool find_message(struct shm_conn *conn, struct core_ep *ep, struct shm_entry *entry)
 {
 	const uint8_t *payload;
@@ -110,7 +132,9 @@ void shm_place_take_last(struct shm_conn *conn, struct core_ep *ep)
 	const struct core_wqe *receive;
 	struct shm_entry entry;
 
+	/* the peer fails all that is behind a request that was refused (DTO-48) */
 	if (!shm_place_has_offer(conn) || conn->arrival.is_begun ||
+	    atomic_load_explicit(&conn->mine->failed, memory_order_relaxed) ||
 	    !find_message(conn, ep, &entry) || !shm_place_is_valid(conn, &entry))
 		return;
 	receive = core_recv_next(ep);

@@ -6,8 +6,8 @@
  * each message. So a patient side (patience.h) offers the Receive that the next message fills: it
  * stores the key and the address of its memory in the segment. The sender copies the message there
  * with process_vm_writev(2), completes the Send, and puts an entry without payload into the ring.
- * The program finds the message in its memory, and the next poll finds the entry and completes the
- * Receive. No thread is woken.
+ * The program finds the message in its memory, and one of its next polls finds the entry and
+ * completes the Receive. No thread is woken.
  *
  * - An offer is for one message, by number, and is valid until that message arrives. The receiver
  *   accepts a placed message only with the number that it has offered last.
@@ -21,8 +21,8 @@
  * - A connection with an offer stays on the list of active connections, so polls find the entry. A
  *   thread that begins to wait finds the connection there (patience.h).
  *
- * What the entry reports is found by polls, too: a packet does not follow after a time. All
- * functions need the endpoint's lock. models/place.pml models this.
+ * The entry also reports what the sender has done. Polls find that, and no packet follows later.
+ * All functions need the endpoint's lock. models/place.pml models this.
  */
 #ifndef SOFT_SHM_PLACE_H
 #define SOFT_SHM_PLACE_H
@@ -42,6 +42,8 @@ static inline bool shm_place_has_offer(const struct shm_conn *conn)
 void shm_place_offer(struct shm_conn *conn, struct core_ep *ep);
 /* Is the entry a message that may have been placed? */
 bool shm_place_is_valid(const struct shm_conn *conn, const struct shm_entry *entry);
+/* Counts how often threads polled before such a message was taken. */
+void shm_place_count_polls(struct shm_conn *conn);
 /* Counts such a message as done. The report needs no packet: the sender has completed the Send. */
 void shm_place_count_done(struct shm_conn *conn);
 /* The connection has ended, and the peer copies nothing any more: takes a message that it has

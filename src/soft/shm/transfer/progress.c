@@ -206,14 +206,15 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 	struct shm_side *mine = conn->mine;
 	uint32_t waits = (conn->arrival.is_blocked ? SHM_WAITS_RECEIVE : 0) |
 			 (conn->is_draining ? SHM_WAITS_DRAIN : 0);
-	bool has_changed = false, has_reported;
+	bool has_changed = false, has_space = false, has_reported;
 
 	has_changed |= shm_producer_publish(&conn->request_out);
 	has_changed |= shm_producer_publish(&conn->response_out);
-	has_changed |= shm_consumer_release(&conn->request_in);
-	has_changed |= shm_consumer_release(&conn->response_in);
-	has_changed |= conn->bulk.is_space_returned;
+	has_space |= shm_consumer_release(&conn->request_in);
+	has_space |= shm_consumer_release(&conn->response_in);
+	has_space |= conn->bulk.is_space_returned;
 	conn->bulk.is_space_returned = false;
+	has_changed |= has_space && shm_patience_needs_space(conn);
 	has_reported = publish_done(conn, is_lazy);
 	if (atomic_load_explicit(&mine->waits, memory_order_relaxed) != waits) {
 		/* release, behind `done`: what this side waits for is not included in it */
@@ -394,8 +395,10 @@ bool shm_conn_arm(struct shm_conn *conn, struct core_ep *ep)
 	/* armed already and not patient: for a thread that waits, and it left the list */
 	shm_patience_set(conn,
 			 (!(armed & 1) || conn->is_patient) && shm_patience_is_possible(conn, ep));
-	if (!(armed & 1))
+	if (!(armed & 1)) {
+		conn->polled_placed = 0;
 		atomic_store_explicit(&conn->mine->armed, armed + 1, memory_order_relaxed);
+	}
 	shm_place_offer(conn, ep);
 	/* full fence: see the top of the file */
 	atomic_thread_fence(memory_order_seq_cst);

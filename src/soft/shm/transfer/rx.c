@@ -134,6 +134,7 @@ static enum rx_step take_placed(struct shm_conn *conn, struct core_ep *ep,
 	if (step != RX_TAKEN)
 		return step;
 	arrival->is_begun = false;
+	shm_place_count_polls(conn);
 	shm_place_count_done(conn);
 	core_recv_done(ep, DAT_DTO_SUCCESS, arrival->length, arrival->is_solicited);
 	return RX_TAKEN;
