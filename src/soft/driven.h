@@ -47,7 +47,7 @@ static inline void soft_driven_count(struct soft_driven *driven, uint32_t polls,
 		soft_driven_end_group(driven, total, least);
 }
 
-/* Takes the poll of this thread that was counted last back. */
+/* Subtracts the poll that this thread has counted last. */
 static inline void soft_driven_uncount(struct soft_driven *driven)
 {
 	uint64_t total = atomic_load_explicit(&driven->polls, memory_order_relaxed);

@@ -107,7 +107,7 @@ struct shm_side {
 	uint64_t offer_length;
 };
 
-/* Not 0, except for one number in 2^32, whose message takes the usual way. */
+/* 0 for one number in 2^32: its message goes through the ring. */
 #define SHM_OFFER(number) ((number) + 1u)
 
 enum shm_waits {

@@ -157,15 +157,21 @@ static void poll_rounds(struct dt_peer *peer, struct poll_receiver *receiver, ui
 	}
 }
 
+/* In the child. */
+static void receiver_open(struct dt_peer *peer, struct poll_receiver *receiver)
+{
+	far_end_open(peer, &receiver->far, 4096);
+	receiver->seen = malloc(POLL_MAX);
+	assert_non_null(receiver->seen);
+}
+
 static void polling_child(struct dt_peer *peer, void *arg)
 {
 	static struct poll_receiver receiver;
 	const struct poll_order no_more = {0};
 
 	(void)arg;
-	far_end_open(peer, &receiver.far, 4096);
-	receiver.seen = malloc(POLL_MAX);
-	assert_non_null(receiver.seen);
+	receiver_open(peer, &receiver);
 	for (enum poll_memory kind = 0; kind < POLL_MEMORIES; kind++) {
 		unsigned char *p = poll_alloc(kind);
 
@@ -185,6 +191,15 @@ static void polling_child(struct dt_peer *peer, void *arg)
 	dt_ia_abort(&receiver.far.ia);
 }
 
+/* The sender does what the child has ordered. */
+static void poll_answer(struct rig *rig, const struct dt_buf *from, uint64_t number, size_t len,
+			unsigned char value)
+{
+	memset(from->p, value, len);
+	post_send(&rig->a, dt_seg(from, 0, len), number, 0);
+	expect_sent(&rig->a, number, len);
+}
+
 /* COMPAT-46 */
 static void post_recv__last_byte_polled__rest_has_arrived(void **state)
 {
@@ -201,9 +216,7 @@ static void post_recv__last_byte_polled__rest_has_arrived(void **state)
 		dt_peer_recv(&peer, &order, sizeof(order));
 		if (!order.len)
 			break;
-		memset(from.p, order.value, order.len);
-		post_send(&rig->a, dt_seg(&from, 0, order.len), i, 0);
-		expect_sent(&rig->a, i, order.len);
+		poll_answer(rig, &from, i, order.len, order.value);
 	}
 	dt_peer_sync(&peer);
 	dt_peer_join(&peer);
@@ -232,9 +245,7 @@ static void leaving_child(struct dt_peer *peer, void *arg)
 	struct dt_ep *ep = &receiver.far.ep;
 
 	(void)arg;
-	far_end_open(peer, &receiver.far, 4096);
-	receiver.seen = malloc(POLL_MAX);
-	assert_non_null(receiver.seen);
+	receiver_open(peer, &receiver);
 	dt_buf_create(&receiver.far.ia, receiver.far.ia.pz, &receiver.buf, POLL_MEMORY,
 		      DAT_MEM_PRIV_ALL_FLAG);
 	for (unsigned i = 0; i < LEAVE_BEFORE; i++) {
@@ -271,14 +282,10 @@ static void disconnect__message_polled_and_not_dequeued__receive_succeeds(void *
 		dt_buf_create(&rig->ia, rig->ia.pz, &from, LEAVE_LEN, DAT_MEM_PRIV_LOCAL_READ_FLAG);
 		for (uint64_t i = 0; i < LEAVE_BEFORE; i++) {
 			dt_peer_recv(&peer, &order, sizeof(order));
-			memset(from.p, order.value, LEAVE_LEN);
-			post_send(&rig->a, dt_seg(&from, 0, LEAVE_LEN), i, 0);
-			expect_sent(&rig->a, i, LEAVE_LEN);
+			poll_answer(rig, &from, i, LEAVE_LEN, order.value);
 		}
 		dt_peer_sync(&peer);
-		memset(from.p, RIG_FILL, LEAVE_LEN);
-		post_send(&rig->a, dt_seg(&from, 0, LEAVE_LEN), LEAVE_BEFORE, 0);
-		expect_sent(&rig->a, LEAVE_BEFORE, LEAVE_LEN);
+		poll_answer(rig, &from, LEAVE_BEFORE, LEAVE_LEN, RIG_FILL);
 		dt_peer_sync(&peer);
 		dt_expect_conn(rig->a.conn, rig->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 		dt_peer_sync(&peer);

@@ -133,6 +133,13 @@ static void free_endpoint(void)
 	assert_int_equal(core_ep_free(to_free), DAT_SUCCESS);
 }
 
+/* Another thread frees the endpoint while the transport is driven. */
+static void free_meanwhile(const struct fixture *fixture)
+{
+	to_free = fixture->handle;
+	mock.on_progress = free_endpoint;
+}
+
 /* Fills the request queue with Sends whose completions are suppressed. */
 static void fill(struct fixture *fixture)
 {
@@ -178,8 +185,7 @@ static void post_recv__queue_full_of_completed_receives__succeeds(void **state)
 			 DAT_INSUFFICIENT_RESOURCES);
 	mock.on_progress = finish_receive;
 	assert_int_equal(core_ep_post_recv(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
-	to_free = fixture->handle;
-	mock.on_progress = free_endpoint;
+	free_meanwhile(fixture);
 	assert_int_equal(core_ep_post_recv(fixture->handle, 0, NULL, user, 0),
 			 DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP);
 }
@@ -236,8 +242,7 @@ static void bind__queue_full_and_endpoint_freed_meanwhile__invalid_handle(void *
 	struct fixture *fixture = *state;
 
 	fill(fixture);
-	to_free = fixture->handle;
-	mock.on_progress = free_endpoint;
+	free_meanwhile(fixture);
 	assert_int_equal(unbind(fixture),
 			 DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP);
 }
@@ -248,8 +253,7 @@ static void post__queue_full_and_endpoint_freed_meanwhile__invalid_handle(void *
 	DAT_DTO_COOKIE user = {.as_64 = 99};
 
 	fill(fixture);
-	to_free = fixture->handle;
-	mock.on_progress = free_endpoint;
+	free_meanwhile(fixture);
 	assert_int_equal(core_ep_post_send(fixture->handle, 0, NULL, user, 0),
 			 DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP);
 }

@@ -339,6 +339,17 @@ void lab_library_pass(struct lab *lab)
 	soft_is_library_thread = false;
 }
 
+bool lab_sleep(struct lab *lab, bool is_service_thread)
+{
+	bool is_armed;
+
+	shm_conn_disarm(lab->conn);
+	soft_is_library_thread = is_service_thread;
+	is_armed = shm_conn_arm(lab->conn, &lab->ep);
+	soft_is_library_thread = false;
+	return is_armed;
+}
+
 /* A segment of len bytes at offset of our memory, cut at its end. */
 static DAT_LMR_TRIPLET segment_of(const struct lab *lab, uint32_t offset, uint32_t len)
 {

@@ -118,6 +118,9 @@ void lab_pass(struct lab *lab);
 bool lab_poll(struct lab *lab, struct core_evd *evd, unsigned most);
 /* A pass of the service thread. */
 void lab_library_pass(struct lab *lab);
+/* The service thread, or a thread of the consumer, puts the connection to sleep; false: it has
+ * work. */
+bool lab_sleep(struct lab *lab, bool is_service_thread);
 /* Counts the events in the EVDs; checks the order of the completions. */
 void lab_take_events(struct lab *lab);
 /* The same for one event that a dequeue has returned. */

@@ -11,24 +11,6 @@
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/wire.h"
 
-static void pass_by_service_thread(struct lab *lab)
-{
-	soft_is_library_thread = true;
-	shm_conn_pass(lab->conn, &lab->ep);
-	soft_is_library_thread = false;
-}
-
-static bool arm(struct lab *lab, bool is_service_thread)
-{
-	bool is_armed;
-
-	shm_conn_disarm(lab->conn);
-	soft_is_library_thread = is_service_thread;
-	is_armed = shm_conn_arm(lab->conn, &lab->ep);
-	soft_is_library_thread = false;
-	return is_armed;
-}
-
 static bool is_patient(const struct lab *lab)
 {
 	return atomic_load(&lab->conn->mine->is_patient);
@@ -40,7 +22,7 @@ static void arm__nothing_waits__patient_until_disarmed(void **state)
 {
 	struct lab *lab = *state;
 
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	assert_true(is_patient(lab));
 	shm_conn_disarm(lab->conn);
 	assert_false(is_patient(lab));
@@ -51,10 +33,10 @@ static void arm__by_consumer__not_patient(void **state)
 {
 	struct lab *lab = *state;
 
-	assert_true(arm(lab, false));
+	assert_true(lab_sleep(lab, false));
 	assert_false(is_patient(lab));
 	/* nor is one that the service thread has armed before */
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	assert_true(is_patient(lab));
 	assert_true(shm_conn_arm(lab->conn, &lab->ep));
 	assert_false(is_patient(lab));
@@ -66,7 +48,7 @@ static void arm__again_after_a_thread_that_sleeps__not_patient(void **state)
 	struct lab *lab = *state;
 
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_true(arm(lab, false));
+	assert_true(lab_sleep(lab, false));
 	soft_is_library_thread = true;
 	assert_true(shm_conn_arm(lab->conn, &lab->ep));
 	soft_is_library_thread = false;
@@ -80,7 +62,7 @@ static void engine_arm__patient_connection_left__busy(void **state)
 	struct lab *lab = *state;
 
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	assert_true(is_patient(lab));
 	/* another thread has turned the list */
 	atomic_store(&lab->engine.active_count, 0);
@@ -96,7 +78,7 @@ static void arm__thread_waits_for_completions__not_patient(void **state)
 	struct lab *lab = *state;
 
 	lab->is_watched = true;
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	assert_false(is_patient(lab));
 }
 
@@ -107,16 +89,16 @@ static void arm__something_waits_for_the_end_of_a_request__not_patient(void **st
 
 	for (unsigned i = 0; i < 2; i++) {
 		*reasons[i] = true;
-		assert_true(arm(lab, true));
+		assert_true(lab_sleep(lab, true));
 		assert_false(is_patient(lab));
 		*reasons[i] = false;
 	}
 	lab->conn->tx_next--; /* a request that has not been started */
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	assert_false(is_patient(lab));
 	lab->conn->tx_next++;
 	lab->conn->bulk.requests.count++; /* a piece that the peer reads */
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	assert_false(is_patient(lab));
 	lab->conn->bulk.requests.count--;
 }
@@ -142,7 +124,7 @@ static void arm__work_arrived__awake_and_not_patient(void **state)
 	struct shm_entry entry = lab_send_entry(2);
 
 	assert_true(lab_peer_entry(&lab->peer_out, &entry, "hi"));
-	assert_false(arm(lab, true));
+	assert_false(lab_sleep(lab, true));
 	assert_int_equal(atomic_load(&lab->conn->mine->armed) & 1, 0);
 	assert_false(is_patient(lab));
 }
@@ -152,10 +134,10 @@ static void arm__patient_with_requests__stays_on_the_list(void **state)
 {
 	struct lab *lab = *state;
 
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
 	assert_int_equal(atomic_load(&lab->engine.disarmed), 0);
 	assert_true(shm_conn_arm(lab->conn, &lab->ep)); /* the thread that goes to sleep */
@@ -167,7 +149,7 @@ static void post__thread_waits__patience_ends(void **state)
 {
 	struct lab *lab = *state;
 
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
 	assert_true(is_patient(lab));
 	lab->is_watched = true;
@@ -184,12 +166,12 @@ static void post__queue_nearly_full__patience_ends(void **state)
 	lab_go_fast(lab);
 	while (queue->tail - queue->head + 3 < queue->capacity)
 		assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	assert_true(is_patient(lab));
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
 	assert_false(is_patient(lab));
 	assert_int_equal(lab->fast_posts, queue->tail);
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	assert_false(is_patient(lab));
 }
 
@@ -199,7 +181,7 @@ static void post_fast__thread_waits__patience_ends(void **state)
 
 	lab_go_fast(lab);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_true(arm(lab, true));
+		assert_true(lab_sleep(lab, true));
 		lab->is_watched = i;
 		assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
 		assert_int_equal(lab->fast_posts, i + 1);
@@ -213,13 +195,13 @@ static void patience_ends__reported_before__served_soon(void **state)
 	struct lab *lab = *state;
 
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	lab->is_watched = true;
 	shm_conn_update_reasons(lab->conn, &lab->ep);
 	assert_false(is_patient(lab));
 	assert_false(lab->conn->is_pending);
 	lab->is_watched = false;
-	assert_true(arm(lab, true));
+	assert_true(lab_sleep(lab, true));
 	atomic_store(&lab->peer->done, 1);
 	lab->is_watched = true;
 	shm_conn_update_reasons(lab->conn, &lab->ep);
@@ -261,7 +243,7 @@ static void report__peer_not_patient__packet(void **state)
 	union shm_wire wire;
 
 	take_message(lab, 0);
-	pass_by_service_thread(lab);
+	lab_library_pass(lab);
 	assert_int_equal(reported(lab), 1);
 	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_WAKE);
 }
@@ -274,18 +256,18 @@ static void report__peer_patient__packet_after_a_while(void **state)
 	uint64_t due;
 
 	take_message(lab, 1);
-	pass_by_service_thread(lab);
+	lab_library_pass(lab);
 	assert_int_equal(reported(lab), 1);
 	assert_int_equal(lab_peer_packet(lab, &wire), 0);
 	due = atomic_load(&lab->conn->deadline_ns);
 	assert_in_range(due, core_now_ns(), core_now_ns() + 20000000);
 	/* an earlier deadline of another reason does not hide this one */
 	shm_conn_set_deadline(lab->conn, 0);
-	pass_by_service_thread(lab);
+	lab_library_pass(lab);
 	assert_int_equal(lab_peer_packet(lab, &wire), 0);
 	assert_int_equal(atomic_load(&lab->conn->deadline_ns), due);
 	lab->conn->quiet_end_ns = core_now_ns();
-	pass_by_service_thread(lab);
+	lab_library_pass(lab);
 	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_WAKE);
 	assert_false(lab->conn->is_report_quiet);
 }
@@ -298,11 +280,11 @@ static void report__again_to_patient_peer__same_end(void **state)
 	uint64_t due;
 
 	take_message(lab, 1);
-	pass_by_service_thread(lab);
+	lab_library_pass(lab);
 	due = lab->conn->quiet_end_ns;
 	assert_int_not_equal(due, 0);
 	take_message(lab, 1);
-	pass_by_service_thread(lab);
+	lab_library_pass(lab);
 	assert_int_equal(reported(lab), 2);
 	assert_int_equal(lab->conn->quiet_end_ns, due);
 	assert_int_equal(lab_peer_packet(lab, &wire), 0);
@@ -317,11 +299,11 @@ static void report__several_to_patient_peer__packet(void **state)
 	for (unsigned round = 0; round < 2; round++) {
 		for (unsigned i = 0; i < 2; i++) {
 			take_message(lab, 1);
-			pass_by_service_thread(lab);
+			lab_library_pass(lab);
 			assert_int_equal(lab_peer_packet(lab, &wire), 0);
 		}
 		take_message(lab, 1);
-		pass_by_service_thread(lab);
+		lab_library_pass(lab);
 		assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_WAKE);
 	}
 }
@@ -332,10 +314,10 @@ static void report__patience_over__packet_with_the_next_pass(void **state)
 	union shm_wire wire;
 
 	take_message(lab, 1);
-	pass_by_service_thread(lab);
+	lab_library_pass(lab);
 	assert_int_equal(lab_peer_packet(lab, &wire), 0);
 	atomic_store(&lab->peer->is_patient, 0);
-	pass_by_service_thread(lab);
+	lab_library_pass(lab);
 	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_WAKE);
 }
 
@@ -346,7 +328,7 @@ static void report__peer_polls_by_now__no_packet_is_owed(void **state)
 	union shm_wire wire;
 
 	take_message(lab, 1);
-	pass_by_service_thread(lab);
+	lab_library_pass(lab);
 	assert_true(lab->conn->is_report_quiet);
 	lab->conn->can_skip_fence = true;
 	atomic_store(&lab->peer->is_polled, 1);
@@ -374,11 +356,11 @@ static void report__then_message__one_packet(void **state)
 	union shm_wire wire;
 
 	take_message(lab, 1);
-	pass_by_service_thread(lab);
+	lab_library_pass(lab);
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
 	assert_int_equal(lab_peer_packet(lab, &wire), SHM_WIRE_WAKE);
 	assert_false(lab->conn->is_report_quiet);
-	pass_by_service_thread(lab);
+	lab_library_pass(lab);
 	assert_int_equal(lab_peer_packet(lab, &wire), 0);
 }
 

@@ -38,13 +38,12 @@ static bool has_offer(const struct lab *lab)
 	return atomic_load(&mine(lab)->offer) == SHM_OFFER(lab->conn->done);
 }
 
-/* The service thread puts the connection to sleep. */
-static void sleep_patiently(struct lab *lab)
+/* A new lab in the place of the one before. */
+static struct lab *reopen(void **state, bool has_cma)
 {
-	shm_conn_disarm(lab->conn);
-	soft_is_library_thread = true;
-	assert_true(shm_conn_arm(lab->conn, &lab->ep));
-	soft_is_library_thread = false;
+	lab_close(*state);
+	*state = lab_open(CORE_COPY_AUTO, has_cma);
+	return *state;
 }
 
 static struct shm_entry placed_entry(uint64_t length)
@@ -62,7 +61,7 @@ static void arm__receive_posted__offered_and_on_the_list(void **state)
 
 	assert_true(lab_post_receive(lab, AT, SIZE));
 	assert_false(has_offer(lab));
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_true(has_offer(lab));
 	assert_int_equal(mine(lab)->offer_key, lab->rkey);
 	assert_int_equal(mine(lab)->offer_address, (uintptr_t)lab->memory + AT);
@@ -81,36 +80,36 @@ static void arm__receive_not_suitable__no_offer(void **state)
 	struct core_wqe *receive = &lab->receives[0];
 	struct core_srq srq;
 
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_false(has_offer(lab)); /* there is none */
 	assert_true(lab_post_receive(lab, AT, SIZE));
 	atomic_store(&mine(lab)->offer, 0);
 	lab->conn->offer = 0;
 	lab->conn->remote.is_pulling = false; /* the peer cannot access our memory */
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_false(has_offer(lab));
 	lab->conn->remote.is_pulling = true;
 	lab->is_watched = true; /* a message wakes a thread */
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_false(has_offer(lab));
 	lab->is_watched = false;
 	core_handle_set_slow(&lab->cell, CORE_EP_SLOW_WATERMARK);
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_false(has_offer(lab));
 	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_WATERMARK);
 	lab->ep.srq = &srq;
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_false(has_offer(lab));
 	lab->ep.srq = NULL;
 	receive->segments = 2;
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_false(has_offer(lab));
 	receive->segments = 1;
 	receive->iov->lmr_context++; /* its region was freed */
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_false(has_offer(lab));
 	receive->iov->lmr_context--;
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_true(has_offer(lab));
 }
 
@@ -119,8 +118,7 @@ static void arm__by_consumer__no_offer(void **state)
 	struct lab *lab = *state;
 
 	assert_true(lab_post_receive(lab, AT, SIZE));
-	shm_conn_disarm(lab->conn);
-	assert_true(shm_conn_arm(lab->conn, &lab->ep));
+	assert_true(lab_sleep(lab, false));
 	assert_false(has_offer(lab));
 }
 
@@ -130,7 +128,7 @@ static void post_recv__patient__offered(void **state)
 	struct lab *lab = *state;
 
 	lab_go_fast(lab);
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_true(lab_post_receive(lab, AT, SIZE));
 	assert_true(has_offer(lab));
 	assert_int_equal(atomic_load(&lab->engine.active_count), 1);
@@ -147,11 +145,10 @@ static void post_recv__thread_waits__patience_ends(void **state)
 
 	for (unsigned i = 0; i < 2; i++) {
 		if (i) {
-			lab_close(lab);
-			*state = lab = lab_open(CORE_COPY_AUTO, true);
+			lab = reopen(state, true);
 			lab_go_fast(lab);
 		}
-		sleep_patiently(lab);
+		assert_true(lab_sleep(lab, true));
 		assert_int_equal(atomic_load(&lab->engine.active_count), 0);
 		lab->is_watched = true;
 		assert_true(lab_post_receive(lab, AT, SIZE));
@@ -165,8 +162,8 @@ static void pass__thread_waits__patience_ends(void **state)
 	struct lab *lab = *state;
 	struct shm_conn *conn = lab->conn;
 
-	sleep_patiently(lab);
-	lab->ep.recv.tail++; /* posted by a thread that has not told yet */
+	assert_true(lab_sleep(lab, true));
+	lab->ep.recv.tail++; /* by a thread that has not called shm_ep_post_recv yet */
 	lab->receives[0] = (struct core_wqe){.segments = 1, .len = SIZE};
 	lab->receives[0].iov = &lab->receives[0].first;
 	lab->receives[0].first = (DAT_LMR_TRIPLET){.lmr_context = LAB_LOCAL_KEY,
@@ -183,7 +180,7 @@ static void post_recv__many_on_the_list__no_offer(void **state)
 {
 	struct lab *lab = *state;
 
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	atomic_store(&lab->engine.active_count, 64);
 	assert_true(lab_post_receive(lab, AT, SIZE));
 	assert_false(has_offer(lab));
@@ -200,7 +197,7 @@ static void arm__no_request_queue__offered(void **state)
 
 	lab->ep.req.capacity = 0;
 	assert_true(lab_post_receive(lab, AT, SIZE));
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_true(has_offer(lab));
 }
 
@@ -210,7 +207,7 @@ static void offer__messages_by_another_way__forgotten(void **state)
 	struct lab *lab = *state;
 
 	assert_true(lab_post_receive(lab, AT, SIZE));
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_true(has_offer(lab));
 	shm_conn_disarm(lab->conn);
 	ask(lab, lab_send_entry(4), "ring");
@@ -230,7 +227,7 @@ static void placed__very_many__word_does_not_lag(void **state)
 	conn->done = conn->reported = conn->stored = INT32_MAX;
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_true(lab_post_receive(lab, AT, SIZE));
-		sleep_patiently(lab);
+		assert_true(lab_sleep(lab, true));
 		ask(lab, placed_entry(SIZE), NULL);
 		assert_int_equal(done(lab), conn->done);
 	}
@@ -247,7 +244,7 @@ static void placed__offered__receive_completes_without_a_packet(void **state)
 	atomic_store(&lab->peer->armed, 1);
 	assert_true(lab_post_receive(lab, AT, SIZE));
 	assert_true(lab_post_receive(lab, AT + SIZE, SIZE));
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	for (uint32_t i = 0; i < 2; i++) {
 		struct shm_entry entry = placed_entry(SIZE - i);
 
@@ -286,7 +283,7 @@ static void placed__earlier_message_not_reported__reported(void **state)
 	assert_int_equal(lab->received, 2);
 	lab_library_pass(lab);
 	assert_int_equal(done(lab), 2);
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 }
 
 static void placed__longer_than_receive__length_error(void **state)
@@ -294,7 +291,7 @@ static void placed__longer_than_receive__length_error(void **state)
 	struct lab *lab = *state;
 
 	assert_true(lab_post_receive(lab, AT, SIZE));
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	hold(lab);
 	ask(lab, placed_entry(SIZE + 1), NULL);
 	assert_int_equal(lab->received, 1);
@@ -311,7 +308,7 @@ static void placed__longer_than_receive__next_one_is_left(void **state)
 
 	assert_true(lab_post_receive(lab, AT, SIZE));
 	assert_true(lab_post_receive(lab, AT, 2 * SIZE));
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	ask(lab, placed_entry(SIZE + 1), NULL);
 	assert_int_equal(lab->received, 1);
 	assert_int_equal(lab->receive_status, DAT_DTO_ERR_LOCAL_LENGTH);
@@ -330,7 +327,7 @@ static void placed__many_polls_between__ring_takes_over(void **state)
 		if (!has_offer(lab)) {
 			assert_true(lab_post_receive(lab, AT, SIZE));
 			if (i == 0)
-				sleep_patiently(lab);
+				assert_true(lab_sleep(lab, true));
 		}
 		if (!has_offer(lab))
 			break;
@@ -338,7 +335,7 @@ static void placed__many_polls_between__ring_takes_over(void **state)
 	}
 	assert_int_equal(i, 11 + 16);
 	/* the packet of the next message wakes the service thread, and it begins again */
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_true(has_offer(lab));
 }
 
@@ -350,12 +347,11 @@ static void post_recv__placed_message_waits__taken_and_next_offered(void **state
 
 	for (unsigned i = 0; i < 2; i++) {
 		if (i) {
-			lab_close(lab);
-			*state = lab = lab_open(CORE_COPY_AUTO, true);
+			lab = reopen(state, true);
 			lab_go_fast(lab);
 		}
 		assert_true(lab_post_receive(lab, AT, SIZE));
-		sleep_patiently(lab);
+		assert_true(lab_sleep(lab, true));
 		assert_true(lab_peer_entry(&lab->peer_out, &entry, NULL));
 		assert_true(lab_post_receive(lab, AT + SIZE, SIZE));
 		assert_int_equal(lab->received, 1);
@@ -377,7 +373,7 @@ static void placed__space_given_back__packet_only_for_impatient_peer(void **stat
 		while (atomic_load(&mine(lab)->request_consumed) == before) {
 			assert_int_equal(lab_peer_packet(lab, &wire), 0);
 			assert_true(lab_post_receive(lab, AT, SIZE));
-			sleep_patiently(lab);
+			assert_true(lab_sleep(lab, true));
 			ask(lab, placed_entry(SIZE), NULL);
 		}
 		assert_int_equal(lab_peer_packet(lab, &wire), i ? SHM_WIRE_WAKE : 0);
@@ -395,13 +391,11 @@ static void placed__not_offered_or_malformed__broken(void **state)
 	entries[3].flags &= ~SHM_FLAG_LAST;
 	entries[4].flags &= ~SHM_FLAG_FIRST;
 	for (unsigned i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
-		if (i) {
-			lab_close(lab);
-			*state = lab = lab_open(CORE_COPY_AUTO, true);
-		}
+		if (i)
+			lab = reopen(state, true);
 		assert_true(lab_post_receive(lab, AT, SIZE));
 		if (i)
-			sleep_patiently(lab);
+			assert_true(lab_sleep(lab, true));
 		ask(lab, entries[i], "8 bytes");
 		assert_int_equal(lab->received, 0);
 		expect_broken(lab);
@@ -414,7 +408,7 @@ static void placed__offer_of_an_earlier_message__broken(void **state)
 	struct lab *lab = *state;
 
 	assert_true(lab_post_receive(lab, AT, SIZE));
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	ask(lab, placed_entry(SIZE), NULL);
 	assert_int_equal(lab->received, 1);
 	shm_conn_disarm(lab->conn);
@@ -430,7 +424,7 @@ static void placed__inside_another_message__broken(void **state)
 	struct shm_entry entry = lab_send_entry(4);
 
 	assert_true(lab_post_receive(lab, AT, SIZE));
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	entry.flags = SHM_FLAG_FIRST;
 	entry.length = SIZE;
 	ask(lab, entry, "part");
@@ -456,7 +450,7 @@ static void disconnect__message_placed__receive_completes(void **state)
 	struct shm_entry entry = placed_entry(SIZE);
 
 	assert_true(lab_post_receive(lab, AT, SIZE));
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	assert_true(lab_peer_entry(&lab->peer_out, &read, NULL));
 	/* the peer is in the middle of the copy: the end waits for it */
 	atomic_store(&lab->peer->announce, lab->rkey);
@@ -481,13 +475,11 @@ static void disconnect__answer_placed__our_send_succeeds(void **state)
 
 	entry.done = 1;
 	for (unsigned i = 0; i < 2; i++) {
-		if (i) {
-			lab_close(lab);
-			*state = lab = lab_open(CORE_COPY_AUTO, true);
-		}
+		if (i)
+			lab = reopen(state, true);
 		assert_true(lab_post_receive(lab, AT, SIZE));
 		assert_true(lab_post(lab, CORE_OP_SEND, 0, 4, 0, 0));
-		sleep_patiently(lab);
+		assert_true(lab_sleep(lab, true));
 		if (i == 0)
 			assert_true(lab_peer_entry(&lab->peer_out, &entry, NULL));
 		atomic_store(&lab->peer->announce, lab->rkey);
@@ -511,7 +503,7 @@ static void disconnect__nothing_arrived__receive_is_left(void **state)
 
 	assert_true(lab_post_receive(lab, AT, SIZE));
 	assert_true(lab_post_receive(lab, AT, SIZE));
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	ask(lab, placed_entry(SIZE), NULL);
 	assert_true(has_offer(lab));
 	assert_int_equal(lab->received, 1);
@@ -529,7 +521,7 @@ static void disconnect__ring_full_of_reads__ends(void **state)
 	uint32_t before;
 
 	assert_true(lab_post_receive(lab, AT, SIZE));
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	shm_conn_close(lab->conn, DAT_CONNECTION_EVENT_DISCONNECTED);
 	before = shm_consumer_index(&lab->conn->request_in);
 	for (uint32_t at = 0; at < SHM_REQUEST_RING; at += SHM_ENTRY_ALIGN) {
@@ -551,13 +543,11 @@ static void disconnect__message_not_placed__receive_is_left(void **state)
 				      placed_entry(SIZE)};
 
 	for (unsigned i = 0; i < sizeof(entries) / sizeof(entries[0]); i++) {
-		if (i) {
-			lab_close(lab);
-			*state = lab = lab_open(CORE_COPY_AUTO, true);
-		}
+		if (i)
+			lab = reopen(state, true);
 		assert_true(lab_post_receive(lab, AT, SIZE));
 		if (i < 3)
-			sleep_patiently(lab);
+			assert_true(lab_sleep(lab, true));
 		shm_conn_close(lab->conn, DAT_CONNECTION_EVENT_DISCONNECTED);
 		assert_true(lab_peer_entry(&lab->peer_out, &entries[i], "ring"));
 		shm_ep_disconnect(&lab->ep, false);
@@ -695,7 +685,7 @@ static void send_fast__both_patient__next_one_placed(void **state)
 	if (!ability_vm_calls())
 		skip();
 	lab_go_fast(lab);
-	sleep_patiently(lab);
+	assert_true(lab_sleep(lab, true));
 	peer_offers(lab, 1, AT, SIZE);
 	assert_true(lab_post(lab, CORE_OP_SEND, 0, SIZE, 0, 0));
 	assert_int_equal(lab->fast_posts, 1);
@@ -709,10 +699,8 @@ static void send__no_offer_for_it__ring(void **state)
 
 	/* not offered, the number of another message, too short, not patient */
 	for (unsigned i = 0; i < 6; i++) {
-		if (i) {
-			lab_close(lab);
-			*state = lab = lab_open(CORE_COPY_AUTO, i != 5);
-		}
+		if (i)
+			lab = reopen(state, i != 5);
 		if (i == 0)
 			atomic_store(&lab->peer->is_patient, 1);
 		else
@@ -741,6 +729,12 @@ static void send__number_wraps__ring(void **state)
 	lab->conn->done = 0;
 }
 
+static void drop(struct lab *lab, uint32_t key)
+{
+	soft_keys_invalidate(lab->peer_keys, key);
+	soft_keys_release(lab->peer_keys, key);
+}
+
 /* The key is checked as for RDMA: nothing outside its region changes (LMR-FREE, DTO-94). */
 static void send__key_refused__ring_and_no_byte_changes(void **state)
 {
@@ -748,10 +742,8 @@ static void send__key_refused__ring_and_no_byte_changes(void **state)
 	uint32_t key;
 
 	for (unsigned i = 0; i < 5; i++) {
-		if (i) {
-			lab_close(lab);
-			*state = lab = lab_open(CORE_COPY_AUTO, true);
-		}
+		if (i)
+			lab = reopen(state, true);
 		fill(lab);
 		memset(lab->peer_memory + AT, 0, 2 * SIZE);
 		peer_offers(lab, 0, AT, SIZE);
@@ -774,8 +766,7 @@ static void send__key_refused__ring_and_no_byte_changes(void **state)
 		assert_int_equal(atomic_load(&mine(lab)->announce), 0);
 		for (uint32_t k = 0; k < 2 * SIZE; k++)
 			assert_int_equal(lab->peer_memory[AT + k], 0);
-		soft_keys_invalidate(lab->peer_keys, key);
-		soft_keys_release(lab->peer_keys, key);
+		drop(lab, key);
 	}
 }
 
@@ -817,12 +808,6 @@ static uint32_t key_of_word(struct lab *lab, _Atomic uint32_t *word)
 	lab->peer->offer_key = key;
 	lab->peer->offer_address = (uintptr_t)word;
 	return key;
-}
-
-static void drop(struct lab *lab, uint32_t key)
-{
-	soft_keys_invalidate(lab->peer_keys, key);
-	soft_keys_release(lab->peer_keys, key);
 }
 
 /* A thread of the peer begins to wait. */

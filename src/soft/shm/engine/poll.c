@@ -9,6 +9,7 @@
 #include "core/event/evd.h"
 #include "soft/shm/engine/active.h"
 #include "soft/shm/transfer/fast.h"
+#include "soft/shm/transfer/patience.h"
 #include "soft/shm/transfer/progress.h"
 
 #define POLL_MAX 64u /* connections that one poll checks */
@@ -184,12 +185,6 @@ enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell
 	return dequeue.is_filled ? TRANSPORT_POLL_FOUND : TRANSPORT_POLL_EMPTY;
 }
 
-static bool is_patient(const struct shm_conn *conn)
-{
-	return shm_conn_has_segment(conn) &&
-	       atomic_load_explicit(&conn->mine->is_patient, memory_order_relaxed);
-}
-
 bool shm_engine_arm_one(struct shm_engine *engine, struct shm_conn *conn)
 {
 	struct core_ep *ep = shm_conn_enter(conn);
@@ -218,7 +213,7 @@ static bool has_patient(struct shm_engine *engine)
 	for (i = 0; i < engine->active_end && !is_found; i++) {
 		const struct shm_conn *conn = engine->active[i];
 
-		is_found = conn && is_patient(conn);
+		is_found = conn && shm_patience_is_set(conn);
 	}
 	core_lock_release(&engine->lock);
 	return is_found;
@@ -238,7 +233,7 @@ int shm_engine_arm(struct shm_engine *engine)
 
 		if (!conn)
 			break;
-		if (!busy || is_patient(conn))
+		if (!busy || shm_patience_is_set(conn))
 			busy |= !shm_engine_arm_one(engine, conn);
 		shm_conn_put(conn);
 	}

@@ -17,6 +17,7 @@
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/attend.h"
 #include "soft/shm/engine/engine.h"
+#include "soft/shm/transfer/patience.h"
 #include "soft/shm/transfer/progress.h"
 
 #define EVENTS 64
@@ -52,8 +53,7 @@ static void service_event(struct shm_engine *engine, uint64_t id)
 /* It stays on the list although it sleeps: see transfer/patience.h. */
 static bool is_settled(const struct shm_conn *conn)
 {
-	return shm_conn_has_segment(conn) && !atomic_load(&conn->is_disarmed) &&
-	       atomic_load_explicit(&conn->mine->is_patient, memory_order_relaxed) &&
+	return shm_patience_is_set(conn) && !atomic_load(&conn->is_disarmed) &&
 	       !shm_conn_has_work(conn);
 }
 

@@ -52,7 +52,7 @@ bool shm_patience_needs_packet(struct shm_conn *conn, bool has_reported)
 		return true;
 	/* full fence: see the header */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&conn->theirs->is_patient, memory_order_relaxed))
+	if (!shm_patience_is_peer_patient(conn))
 		return true;
 	now = core_now_ns();
 	if (!conn->is_report_quiet) {

@@ -20,13 +20,14 @@
  * - The end of patience is a store, a full fence, and a look at what is reported. A report is a
  *   store, a full fence, and a look at `is_patient`. At least one sees the other's store.
  *
- * models/patience.pml models this. All functions need the endpoint's lock.
+ * models/patience.pml models this. All functions need the endpoint's lock, unless one says
+ * otherwise.
  */
 #ifndef SOFT_SHM_PATIENCE_H
 #define SOFT_SHM_PATIENCE_H
 
 #include "core/ep/ep.h"
-#include "soft/shm/conn.h"
+#include "soft/shm/state.h"
 
 /* So many messages may be done without a packet to a patient peer. */
 #define SHM_QUIET_MAX 2u
@@ -34,6 +35,13 @@
 #define SHM_LISTED_MAX 64u
 
 /* --- our side sleeps --- */
+
+/* Is it patient? Needs no lock: a hint then. */
+static inline bool shm_patience_is_set(const struct shm_conn *conn)
+{
+	return shm_conn_has_segment(conn) &&
+	       atomic_load_explicit(&conn->mine->is_patient, memory_order_relaxed);
+}
 
 /* Sets the word. The caller executes a full fence before it looks at the peer's words. */
 static inline void shm_patience_set(struct shm_conn *conn, bool is_patient)
@@ -58,6 +66,12 @@ static inline void shm_patience_check(struct shm_conn *conn, const struct core_e
 
 /* --- the peer sleeps --- */
 
+/* Is the peer patient? A hint, unless a full fence is between a store of ours and this. */
+static inline bool shm_patience_is_peer_patient(const struct shm_conn *conn)
+{
+	return atomic_load_explicit(&conn->theirs->is_patient, memory_order_relaxed);
+}
+
 /* Must a packet follow what the word reports? has_reported: it reports more than before. */
 bool shm_patience_needs_packet(struct shm_conn *conn, bool has_reported);
 
@@ -67,12 +81,11 @@ bool shm_patience_needs_packet(struct shm_conn *conn, bool has_reported);
  */
 static inline bool shm_patience_needs_space(const struct shm_conn *conn)
 {
-	/* relaxed: a hint */
-	if (!atomic_load_explicit(&conn->theirs->is_patient, memory_order_relaxed))
+	if (!shm_patience_is_peer_patient(conn))
 		return true;
 	/* full fence: see the top */
 	atomic_thread_fence(memory_order_seq_cst);
-	return !atomic_load_explicit(&conn->theirs->is_patient, memory_order_relaxed);
+	return !shm_patience_is_peer_patient(conn);
 }
 
 /* The peer is woken, or is awake, and reads what is reported. */

@@ -103,11 +103,7 @@ void shm_place_count_done(struct shm_conn *conn)
 	if (!is_all_reported)
 		return;
 	conn->reported_at_wake++;
-	conn->reported = conn->done;
-	conn->stored = conn->done;
-	SHM_TSAN_RELEASE(conn->done);
-	/* release: as in publish_done */
-	atomic_store_explicit(&conn->mine->done, conn->done, memory_order_release);
+	shm_conn_store_done(conn);
 }
 
 /* The next message in the ring. The size of the ring bounds the number of RDMA Reads before it. */
@@ -145,13 +141,6 @@ void shm_place_take_last(struct shm_conn *conn, struct core_ep *ep)
 }
 
 /* --- our side sends --- */
-
-/* Is the peer patient, so that it may offer a Receive? */
-static bool is_peer_patient(const struct shm_conn *conn)
-{
-	/* relaxed: a hint */
-	return atomic_load_explicit(&conn->theirs->is_patient, memory_order_relaxed);
-}
 
 /* Where the peer wants our next message. */
 struct target {
@@ -192,7 +181,7 @@ static void put_placed(struct shm_conn *conn, struct core_req *req)
 	(void)shm_producer_publish(&conn->request_out);
 	/* full fence: see the header */
 	atomic_thread_fence(memory_order_seq_cst);
-	conn->is_wake_pending |= !is_peer_patient(conn);
+	conn->is_wake_pending |= !shm_patience_is_peer_patient(conn);
 }
 
 /* Completes the Send, unless the peer ends the connection: then its `done` decides. */
@@ -233,7 +222,7 @@ bool shm_place_send(struct shm_conn *conn, struct core_ep *ep, struct core_req *
 	uint8_t *payload;
 	int rc;
 
-	if (!conn->remote.has_cma || !is_peer_patient(conn) || !req->len ||
+	if (!conn->remote.has_cma || !shm_patience_is_peer_patient(conn) || !req->len ||
 	    req->len > SHM_CMA_PIECE || req->len > *budget ||
 	    req->transport.word[0] & SHM_REQ_RING_BEGUN || !read_offer(conn, req->len, &target))
 		return false;
@@ -258,5 +247,5 @@ void shm_place_update(struct shm_conn *conn, struct core_ep *ep)
 {
 	forget_old_offer(conn);
 	shm_place_offer(conn, ep);
-	conn->may_place = conn->remote.has_cma && is_peer_patient(conn);
+	conn->may_place = conn->remote.has_cma && shm_patience_is_peer_patient(conn);
 }

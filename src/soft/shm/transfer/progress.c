@@ -175,6 +175,17 @@ static bool may_wait(const struct shm_conn *conn)
 	       atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
 }
 
+void shm_conn_store_done(struct shm_conn *conn)
+{
+	conn->reported = conn->done;
+	conn->stored = conn->done;
+	conn->is_report_urgent = false;
+	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, false);
+	/* release: pairs with the acquire in shm_tx_read_done; the messages are placed before */
+	SHM_TSAN_RELEASE(conn->done);
+	atomic_store_explicit(&conn->mine->done, conn->done, memory_order_release);
+}
+
 /*
  * Reports to the peer what is done for it. This stores to a line that the peer polls, and the next
  * message would have to wait for that store. So a small report waits for an entry that carries it,
@@ -191,13 +202,7 @@ static bool publish_done(struct shm_conn *conn, bool is_lazy)
 	}
 	if (reported == conn->done || (is_lazy && may_wait(conn)))
 		return false;
-	conn->reported = conn->done;
-	conn->stored = conn->done;
-	conn->is_report_urgent = false;
-	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, false);
-	/* release: pairs with the acquire in shm_tx_read_done; the messages are placed before */
-	SHM_TSAN_RELEASE(conn->done);
-	atomic_store_explicit(&conn->mine->done, conn->done, memory_order_release);
+	shm_conn_store_done(conn);
 	return true;
 }
 
