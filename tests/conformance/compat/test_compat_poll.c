@@ -255,8 +255,8 @@ static void leaving_child(struct dt_peer *peer, void *arg)
 	memset(receiver.buf.p, 0, LEAVE_LEN);
 	post_recv(ep, dt_seg(&receiver.buf, 0, LEAVE_LEN), LEAVE_BEFORE);
 	post_recv(ep, dt_seg(&receiver.buf, LEAVE_LEN, LEAVE_LEN), LEAVE_BEFORE + 1);
-	dt_peer_sync(peer); /* the Receives are posted */
-	dt_peer_sync(peer); /* the Send has succeeded */
+	dt_peer_sync(peer);					   /* the Receives are posted */
+	dt_peer_sync(peer);					   /* the Send has succeeded */
 	poll_spin(&receiver, receiver.buf.p, LEAVE_LEN, RIG_FILL); /* iWARP places it later */
 	dt_ok(dat_ep_disconnect(ep->ep, DAT_CLOSE_ABRUPT_FLAG));
 	dt_expect_conn(ep->conn, ep->ep, DAT_CONNECTION_EVENT_DISCONNECTED);

@@ -22,15 +22,16 @@
 static _Atomic unsigned calls; /* of sendmsg */
 static bool is_swallowing;     /* it takes everything, and sends nothing */
 
-ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+ssize_t __real_iw_socket_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_iw_socket_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_iw_socket_sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	atomic_fetch_add(&calls, 1);
 	/* a call may take longer than a gap between two posts of a stream */
 	if (atomic_load(&frozen_ns))
 		atomic_fetch_add(&frozen_ns, IW_HOLD_GAP_NS + 1);
-	return is_swallowing ? (ssize_t)size_of(message) : __real_sendmsg(fd, message, flags);
+	return is_swallowing ? (ssize_t)size_of(message)
+			     : __real_iw_socket_sendmsg(fd, message, flags);
 }
 
 static unsigned kicks; /* by the thread of the test */

@@ -15,8 +15,8 @@ static _Atomic size_t cut;   /* the next sendmsg takes so many bytes, if it has 
 static _Atomic bool is_held; /* those behind it take nothing */
 static _Atomic size_t largest; /* bytes that one sendmsg was given */
 
-ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __real_iw_socket_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_iw_socket_sendmsg(int fd, const struct msghdr *message, int flags);
 
 static ssize_t send_beginning(int fd, const struct msghdr *message, int flags, size_t size)
 {
@@ -31,10 +31,10 @@ static ssize_t send_beginning(int fd, const struct msghdr *message, int flags, s
 		size -= iov[i].iov_len;
 		beginning.msg_iovlen++;
 	}
-	return __real_sendmsg(fd, &beginning, flags);
+	return __real_iw_socket_sendmsg(fd, &beginning, flags);
 }
 
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+ssize_t __wrap_iw_socket_sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	size_t size = size_of(message);
 	size_t most = atomic_exchange(&cut, NO_CUT);
@@ -47,7 +47,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
 		errno = EAGAIN;
 		return -1;
 	}
-	return __real_sendmsg(fd, message, flags);
+	return __real_iw_socket_sendmsg(fd, message, flags);
 }
 
 /* --- the service thread, which the test stops --- */

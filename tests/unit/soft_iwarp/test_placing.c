@@ -561,16 +561,16 @@ static void write__many_segments__visible_in_order(void **state)
 
 static _Atomic bool is_library_deaf; /* its threads find nothing in a socket */
 
-ssize_t __real_recv(int fd, void *buffer, size_t size, int flags);
-ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags);
+ssize_t __real_iw_socket_recv(int fd, void *buffer, size_t size, int flags);
+ssize_t __wrap_iw_socket_recv(int fd, void *buffer, size_t size, int flags);
 
-ssize_t __wrap_recv(int fd, void *buffer, size_t size, int flags)
+ssize_t __wrap_iw_socket_recv(int fd, void *buffer, size_t size, int flags)
 {
 	if (atomic_load(&is_library_deaf) && soft_is_library_thread) {
 		errno = EAGAIN;
 		return -1;
 	}
-	return __real_recv(fd, buffer, size, flags);
+	return __real_iw_socket_recv(fd, buffer, size, flags);
 }
 
 #define PAGE 4096u

@@ -14,13 +14,13 @@
 #define LIMIT_NS UINT64_C(20000000000)
 
 /* Large messages are not sent: the peer does not read. */
-ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
-ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+ssize_t __real_iw_socket_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_iw_socket_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_iw_socket_sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	size_t size = size_of(message);
 
-	return size < LARGE ? __real_sendmsg(fd, message, flags) : (ssize_t)size;
+	return size < LARGE ? __real_iw_socket_sendmsg(fd, message, flags) : (ssize_t)size;
 }
 
 static bool is_polled(void)

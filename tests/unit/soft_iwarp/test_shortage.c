@@ -94,9 +94,10 @@ static bool is_short(const char *call, int fd)
 	}
 
 WRAP(recv, (int fd, void *bytes, size_t size, int flags), (fd, bytes, size, flags))
+WRAP(iw_socket_recv, (int fd, void *bytes, size_t size, int flags), (fd, bytes, size, flags))
 WRAP(recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
 WRAP(send, (int fd, const void *bytes, size_t size, int flags), (fd, bytes, size, flags))
-WRAP(sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
+WRAP(iw_socket_sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
 
 int __real_epoll_wait(int fd, struct epoll_event *events, int most, int timeout);
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int timeout);
@@ -116,7 +117,7 @@ static void recv__no_memory__sleeps_and_tries_again(void **state)
 	for (size_t i = 0; i < COUNT_OF(errors); i++) {
 		be_called(0);
 		post_recv_at(0, 5);
-		begin_shortage("recv", errors[i]);
+		begin_shortage("iw_socket_recv", errors[i]);
 		peer_send("bytes", 5);
 		expect_dto(0, DAT_DTO_SUCCESS, 5);
 		end_shortage(true);
@@ -130,7 +131,7 @@ static void recv__no_memory_and_fin__message_comes_first(void **state)
 	(void)state;
 	be_called(0);
 	post_recv_at(0, 5);
-	begin_shortage("recv", ENOMEM);
+	begin_shortage("iw_socket_recv", ENOMEM);
 	peer_send("bytes", 5);
 	assert_int_equal(shutdown(flow.fd, SHUT_WR), 0);
 	expect_dto(0, DAT_DTO_SUCCESS, 5);
@@ -163,7 +164,7 @@ static void recv__no_memory_and_polled__tries_again_later(void **state)
 		poll_for_message();
 	}
 	post_recv_at(0, 5);
-	begin_shortage("recv", ENOMEM);
+	begin_shortage("iw_socket_recv", ENOMEM);
 	peer_send("bytes", 5);
 	poll_for_message();
 	end_shortage(false);
@@ -202,7 +203,7 @@ static void accepted__no_memory_for_the_first_fpdu__established(void **state)
 {
 	(void)state;
 	be_called_by_own(0);
-	begin_shortage("recv", ENOMEM);
+	begin_shortage("iw_socket_recv", ENOMEM);
 	peer_write(1, 0, NULL, 0);
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 	end_shortage(true);
@@ -234,7 +235,7 @@ static void sendmsg__no_memory__sleeps_and_tries_again(void **state)
 		peer_write(0, 0, NULL, 0);
 		expect_served();
 		make_pattern(flow.region, sizes[i]);
-		begin_shortage("sendmsg", errors[i]);
+		begin_shortage("iw_socket_sendmsg", errors[i]);
 		post_send_at(0, sizes[i], DAT_COMPLETION_DEFAULT_FLAG);
 		post_send_at(0, 5, DAT_COMPLETION_DEFAULT_FLAG);
 		expect_dto(0, DAT_DTO_SUCCESS, sizes[i]);

@@ -11,6 +11,7 @@
 #include "soft/copy.h"
 #include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/checksum.h"
+#include "soft/iwarp/transfer/socket.h"
 #include "soft/iwarp/wire/crc.h"
 #include "soft/pins.h"
 
@@ -246,7 +247,7 @@ static void took(struct iw_tx *tx, size_t count)
 static int send_some(struct iw_conn *conn, struct iovec *iov, size_t count)
 {
 	struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
-	ssize_t sent = sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t sent = iw_socket_sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	if (sent < 0)
 		return -errno;

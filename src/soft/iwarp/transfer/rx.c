@@ -19,6 +19,7 @@
 #include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/receive.h"
 #include "soft/iwarp/transfer/segment.h"
+#include "soft/iwarp/transfer/socket.h"
 #include "soft/iwarp/transfer/tx.h"
 #include "soft/iwarp/wire/crc.h"
 #include "soft/iwarp/wire/mpa.h"
@@ -57,7 +58,7 @@ static ssize_t receive(struct iw_conn *conn, struct core_ep *ep)
 	if (rx->is_open && !iw_buffer_count(in) && iw_receive_direct(&rx->segment))
 		return iw_receive(conn, ep);
 	compact(in);
-	count = recv(conn->fd, in->data + in->end, in->size - in->end, MSG_DONTWAIT);
+	count = iw_socket_recv(conn->fd, in->data + in->end, in->size - in->end, MSG_DONTWAIT);
 	if (count > 0)
 		in->end += (uint32_t)count;
 	rx->is_dry = in->end < in->size;

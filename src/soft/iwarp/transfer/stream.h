@@ -12,6 +12,7 @@
  *   complete.c  requests that are done, by what TCP has taken or the peer has answered
  *   rx.c        bytes become FPDUs
  *   receive.c   payloads that are read straight into their target
+ *   socket.c    system calls
  *   segment.c   payloads are placed: of Sends, RDMA Writes, Read Responses
  *   target.c    where they go
  *   message.c   Sends of the peer, and those that wait for a Receive
