@@ -10,7 +10,10 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "core/ep/ep_fast.h"
+#include "core/mem/pz.h"
 #include "core/transport.h"
+#include "soft/copy.h"
 #include "soft/stream.h"
 
 #define SOFT_IOV_MAX 32u /* segments of one request or Receive */
@@ -36,5 +39,58 @@ int soft_scatter(const struct soft_pins *pins, const uint8_t *from);
  * does not say whose memory it was.
  */
 bool soft_is_gone(const struct soft_pins *pins, enum core_mem_use use);
+
+/* --- for the fast paths, in threads of the consumer --- */
+
+/*
+ * Pins the region of the segment that was posted last, which is that of ep->cached_source; false:
+ * it is not valid any more.
+ */
+CORE_INLINE bool soft_pin_posted(struct core_ep *ep, const DAT_LMR_TRIPLET *segment)
+{
+	struct core_lmr *lmr = ep->cached_source.lmr;
+
+	core_pin(&lmr->pinned);
+	/* sequentially consistent: as in core_mem_pin */
+	if (atomic_load(&lmr->key) == segment->lmr_context)
+		return true;
+	core_unpin(&lmr->pinned);
+	return false;
+}
+
+CORE_INLINE void soft_unpin_posted(struct core_ep *ep)
+{
+	core_unpin(&ep->cached_source.lmr->pinned);
+}
+
+/* Copies bytes to a posted segment that has room for them. False: it is not valid any more. */
+CORE_INLINE bool soft_place(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
+			    const uint8_t *bytes, uint32_t len)
+{
+	struct core_lmr *lmr = core_mem_pin(ep->ia->mem, segment->lmr_context);
+	bool is_valid;
+
+	if (!lmr)
+		return false;
+	/*
+	 * as core_mem_get: the endpoint's zone may have changed since the segment was posted, and
+	 * the key may have come to another region
+	 */
+	is_valid = lmr->pz == ep->pz && core_mem_is_inside(lmr->address, lmr->length, segment) &&
+		   core_mem_is_allowed(lmr->priv, CORE_MEM_TARGET);
+	if (is_valid)
+		soft_copy_ordered((void *)(uintptr_t)segment->virtual_address, bytes, len);
+	core_unpin(&lmr->pinned);
+	return is_valid;
+}
+
+/* The same for the oldest Receive of the endpoint, which has no SRQ. False, too, if it has no
+ * segment or several, or is too short. */
+CORE_INLINE bool soft_place_in_receive(struct core_ep *ep, const uint8_t *bytes, uint32_t len)
+{
+	const struct core_wqe *wqe = core_recv_oldest(ep);
+
+	return wqe->segments == 1 && wqe->len >= len && soft_place(ep, wqe->iov, bytes, len);
+}
 
 #endif

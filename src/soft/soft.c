@@ -16,7 +16,9 @@
 #include "core/mem/pz.h"
 #include "shared/cm.h"
 #include "soft/address.h"
+#include "soft/endpoint.h"
 #include "soft/iwarp/engine/engine.h"
+#include "soft/iwarp/transfer/fast.h"
 #include "soft/key.h"
 #include "soft/path.h"
 #include "soft/pins.h"
@@ -304,9 +306,12 @@ static void soft_kick(struct core_ia *ia)
 static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
 				       struct core_req *req, const struct core_fast_post *post)
 {
+	const struct soft_ep *mine = ep->transport;
+
 	(void)cell;
 	core_req_prefetch(ep, post->number + 1);
-	return shm_post_fast(ep, req);
+	return __builtin_expect(mine->tcp != NULL, false) ? iw_post_fast(mine->tcp, ep, req)
+							  : shm_post_fast(ep, req);
 }
 
 static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
@@ -316,9 +321,11 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 	 * an arriving message takes it from the endpoint's queue; a message that waits already is a
 	 * reason for the slow path. A patient side may offer it to the peer
 	 */
+	const struct soft_ep *mine = ep->transport;
+
 	(void)cell;
 	core_recv_prefetch(ep, post->number + 1);
-	return shm_recv_fast(ep);
+	return mine->tcp || shm_recv_fast(ep);
 }
 
 static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)

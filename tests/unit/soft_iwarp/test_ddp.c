@@ -241,6 +241,29 @@ static void read_request__not_one_segment__refused(void **state)
 	assert_int_equal(iw_read_request_check(&ddp, 47), IW_ERROR(1, 2, 0x05));
 }
 
+/* DDP-03 DDP-13 DDP-14 RDMAP-02 RDMAP-06 RDMAP-08: any other bit, but the 4 reserved bytes */
+static void whole_send__one_bit_changed__no_more(void **state)
+{
+	const struct iw_ddp send = {.is_last = true, .opcode = IW_OP_SEND, .msn = 0x01020304};
+	uint8_t bytes[IW_UNTAGGED_HEAD];
+	bool is_solicited = true;
+
+	(void)state;
+	(void)iw_ddp_put(&send, bytes);
+	assert_true(iw_ddp_is_whole_send(edge_copy(bytes, sizeof(bytes)), send.msn, &is_solicited));
+	assert_false(is_solicited);
+	for (unsigned bit = 0; bit < 8 * IW_UNTAGGED_HEAD; bit++) {
+		bool is_reserved = bit / 8 >= 2 && bit / 8 < 6;
+
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+		assert_int_equal(iw_ddp_is_whole_send(bytes, send.msn, &is_solicited), is_reserved);
+		bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+	}
+	bytes[1] ^= IW_OP_SEND ^ IW_OP_SEND_SOLICITED;
+	assert_true(iw_ddp_is_whole_send(bytes, send.msn, &is_solicited));
+	assert_true(is_solicited);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +274,7 @@ int main(void)
 		cmocka_unit_test(untagged__known_bytes__both_ways),
 		cmocka_unit_test(read_request__known_bytes__both_ways),
 		cmocka_unit_test(read_request__not_one_segment__refused),
+		cmocka_unit_test(whole_send__one_bit_changed__no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "core/transport.h"
 #include "soft/iwarp/conn.h"
 #include "soft/iwarp/engine/engine.h"
+#include "soft/iwarp/transfer/fast.h"
 #include "soft/iwarp/transfer/pass.h"
 
 #define PASSES_MAX 16u	  /* connections that one poll drives */
@@ -118,7 +119,9 @@ static int drive(struct iw_engine *engine, struct iw_conn *conn)
 		return 0;
 	}
 	if (iw_conn_state(conn) == IW_ESTABLISHED) {
-		handled = iw_pass(conn, ep);
+		conn->moved = 0;
+		if (!iw_poll_fast(conn, ep, &handled))
+			handled += iw_pass(conn, ep);
 		iw_engine_count_pass(engine, conn->moved);
 	}
 	if (handled)

@@ -123,7 +123,7 @@ static int run(struct iw_conn *conn, struct core_ep *ep)
 	int handled = run_receiver(conn, ep, &rx_budget);
 
 	conn->has_more = false;
-	conn->moved = (uint32_t)(BUDGET - rx_budget);
+	conn->moved += (uint32_t)(BUDGET - rx_budget);
 	if (iw_conn_of(ep) != conn)
 		return handled + 1;
 	if (conn->is_hung_up && rx_budget)

@@ -49,20 +49,27 @@ static void compact(struct iw_buffer *in)
 	}
 }
 
-static ssize_t receive(struct iw_conn *conn, struct core_ep *ep)
+ssize_t iw_rx_read(struct iw_conn *conn)
 {
 	struct iw_rx *rx = &conn->stream.rx;
 	struct iw_buffer *in = &rx->in;
 	ssize_t count;
 
-	if (rx->is_open && !iw_buffer_count(in) && iw_receive_direct(&rx->segment))
-		return iw_receive(conn, ep);
 	compact(in);
 	count = iw_socket_recv(conn->fd, in->data + in->end, in->size - in->end, MSG_DONTWAIT);
 	if (count > 0)
 		in->end += (uint32_t)count;
 	rx->is_dry = in->end < in->size;
 	return count < 0 ? -errno : count;
+}
+
+static ssize_t receive(struct iw_conn *conn, struct core_ep *ep)
+{
+	const struct iw_rx *rx = &conn->stream.rx;
+
+	if (rx->is_open && !iw_buffer_count(&rx->in) && iw_receive_direct(&rx->segment))
+		return iw_receive(conn, ep);
+	return iw_rx_read(conn);
 }
 
 /* The peer has ended its direction of the stream. */
@@ -104,8 +111,7 @@ static enum rx_step fail_crc(struct iw_conn *conn, struct core_ep *ep)
 	return RX_ENDED;
 }
 
-/* Is the CRC of an FPDU of that size good, or is there none? */
-static bool is_crc_good(const struct iw_conn *conn, const uint8_t *at, uint32_t size)
+bool iw_rx_is_crc_good(const struct iw_conn *conn, const uint8_t *at, uint32_t size)
 {
 	const uint32_t body = size - IW_FPDU_CRC;
 
@@ -321,7 +327,7 @@ static enum rx_step take_empty(struct iw_conn *conn, struct core_ep *ep)
 		return fail(conn, IW_ERROR(1, 0, 0), NULL);
 	if (iw_buffer_count(&rx->in) < size)
 		return RX_NEED;
-	if (!is_crc_good(conn, at, size))
+	if (!iw_rx_is_crc_good(conn, at, size))
 		return fail_crc(conn, ep);
 	rx->in.start += size;
 	note_fpdu(conn, ep);
@@ -356,7 +362,7 @@ static enum rx_step next_fpdu(struct iw_conn *conn, struct core_ep *ep)
 		return take_empty(conn, ep);
 	if (!is_header_there(at, count))
 		return RX_NEED;
-	if (count >= size && !is_crc_good(conn, at, size))
+	if (count >= size && !iw_rx_is_crc_good(conn, at, size))
 		return fail_crc(conn, ep);
 	error = iw_ddp_get(at + IW_FPDU_HEAD, ulpdu, &segment.ddp);
 	head = iw_ddp_head_size(at[2]);
@@ -387,6 +393,12 @@ static bool is_running(const struct iw_conn *conn)
 	return state == IW_ACCEPTED || state == IW_ESTABLISHED;
 }
 
+void iw_rx_fail_read(struct iw_conn *conn, int error)
+{
+	if (error != -EAGAIN && error != -EPROTO && !iw_conn_note_shortage(conn, error))
+		iw_conn_lose(conn, error);
+}
+
 /* Reads the socket. False: there is nothing, the kernel lacks memory, or the stream has ended. */
 static bool read_more(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
@@ -399,21 +411,22 @@ static bool read_more(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget
 		*budget -= (uint64_t)count < *budget ? (uint64_t)count : *budget;
 		return true;
 	}
+	if (count == -EINTR)
+		return true;
 	if (!count)
 		end_of_stream(conn, ep);
-	else if (count == -EINTR)
-		return true;
-	else if (count != -EAGAIN && count != -EPROTO && !iw_conn_note_shortage(conn, (int)count))
-		iw_conn_lose(conn, (int)count);
+	else
+		iw_rx_fail_read(conn, (int)count);
 	return false;
 }
 
 int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	struct iw_rx *rx = &conn->stream.rx;
-	bool is_dry = false;
+	bool is_dry = rx->is_fresh;
 	int handled = 0;
 
+	rx->is_fresh = false;
 	if (rx->is_blocked || iw_message_is_waiting(conn))
 		handled = iw_message_deliver(conn, ep);
 	if (rx->is_blocked)

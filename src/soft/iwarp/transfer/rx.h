@@ -3,6 +3,8 @@
 #ifndef IWARP_RX_H
 #define IWARP_RX_H
 
+#include <sys/types.h>
+
 #include "soft/iwarp/conn.h"
 
 /*
@@ -10,6 +12,14 @@
  * 0. May end the connection (state CLOSING, or the endpoint has released it). EP locked.
  */
 int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget);
+
+/* For fast.c. Reads what the socket has behind the bytes in the buffer: > 0, 0 for the end of the
+ * stream, or -errno. */
+ssize_t iw_rx_read(struct iw_conn *conn);
+/* A read of the socket has failed with that error. */
+void iw_rx_fail_read(struct iw_conn *conn, int error);
+/* Is the CRC good of an FPDU of that size, or is there none? */
+bool iw_rx_is_crc_good(const struct iw_conn *conn, const uint8_t *at, uint32_t size);
 
 /* For receive.c: is the CRC good of the FPDU whose payload was placed as it came, or is there none?
  * `tail`: its pad and CRC. */

@@ -12,6 +12,7 @@
  *   complete.c  requests that are done, by what TCP has taken or the peer has answered
  *   rx.c        bytes become FPDUs
  *   receive.c   payloads that are read straight into their target
+ *   fast.c      small Sends, without the above where nothing waits
  *   socket.c    system calls
  *   segment.c   payloads are placed: of Sends, RDMA Writes, Read Responses
  *   target.c    where they go
@@ -191,6 +192,7 @@ struct iw_rx {
 	uint32_t announced; /* segments of one size that the next message begins with */
 	uint64_t known_end; /* as the peer says: the position behind the last of them; 0: none */
 	bool is_dry;	    /* the last read did not fill its memory: nothing is left */
+	bool is_fresh;	    /* iw_poll_fast has just read what is in `in`, and nothing is left */
 	uint32_t crc;	    /* of the bytes of its FPDU that have come */
 	uint32_t msn[IW_QUEUES]; /* expected */
 	struct iw_arrival arrival;

@@ -57,7 +57,7 @@ static uint32_t stag_of(const struct iw_conn *conn, const struct core_req *req)
 	return stag;
 }
 
-static struct iw_ddp request_header(const struct iw_conn *conn, const struct core_req *req)
+struct iw_ddp iw_tx_header(const struct iw_conn *conn, const struct core_req *req)
 {
 	const struct iw_tx *tx = &conn->stream.tx;
 	struct iw_ddp ddp = {.is_tagged = req->op == CORE_OP_RDMA_WRITE};
@@ -96,8 +96,7 @@ static int put_copied(struct iw_conn *conn, struct core_ep *ep, const struct cor
 	return rc;
 }
 
-/* The request is completely queued. */
-static void end_request(struct iw_conn *conn, struct core_req *req)
+void iw_tx_end_request(struct iw_conn *conn, struct core_req *req)
 {
 	struct iw_tx *tx = &conn->stream.tx;
 
@@ -138,7 +137,7 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 				uint64_t *budget)
 {
 	struct iw_tx *tx = &conn->stream.tx;
-	struct iw_ddp ddp = request_header(conn, req);
+	struct iw_ddp ddp = iw_tx_header(conn, req);
 	uint32_t most = iw_frame_most(conn, iw_ddp_size(&ddp));
 	uint64_t left = message_left(tx, req);
 	uint32_t len = left < most ? (uint32_t)left : most;
@@ -165,7 +164,7 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 	tx->offset += len;
 	*budget -= len < *budget ? len : *budget;
 	if (tx->offset == req->len)
-		end_request(conn, req);
+		iw_tx_end_request(conn, req);
 	return TX_QUEUED;
 }
 
@@ -329,8 +328,7 @@ static enum tx_step put_question(struct iw_conn *conn)
 	return TX_QUEUED;
 }
 
-/* Has put_next nothing to queue? */
-static bool is_idle(const struct iw_tx *tx, const struct core_ep *ep)
+bool iw_tx_is_idle(const struct iw_tx *tx, const struct core_ep *ep)
 {
 	return tx->next >= ep->req.tail && !is_question_due(tx) && !tx->is_answer_due &&
 	       !tx->served_count;
@@ -338,7 +336,7 @@ static bool is_idle(const struct iw_tx *tx, const struct core_ep *ep)
 
 bool iw_tx_has_more(const struct iw_conn *conn, const struct core_ep *ep, uint64_t budget)
 {
-	return !budget && !conn->stream.tx.is_blocked && !is_idle(&conn->stream.tx, ep);
+	return !budget && !conn->stream.tx.is_blocked && !iw_tx_is_idle(&conn->stream.tx, ep);
 }
 
 /* Queues the next thing: messages are not interleaved (DDP-10), and take turns. */
@@ -386,14 +384,14 @@ int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget, bool m
 
 	if (tx->is_blocked && !flush(conn, ep))
 		return 0;
-	if (is_idle(tx, ep) && !iw_frame_has_unsent(conn))
+	if (iw_tx_is_idle(tx, ep) && !iw_frame_has_unsent(conn))
 		return 0;
 	if (tx->next < ep->req.tail || tx->served_count)
 		iw_stream_update_mulpdu(conn);
 	while (tx->may_send && !tx->is_over && !conn->is_lost) {
 		enum tx_step step = TX_WAIT;
 
-		if (*budget && !is_idle(tx, ep))
+		if (*budget && !iw_tx_is_idle(tx, ep))
 			step = put_next(conn, ep, budget);
 
 		if (step == TX_QUEUED) {

@@ -42,6 +42,13 @@ bool iw_tx_can_read(const struct iw_conn *conn);
 /* Queues a Read Request that brings no bytes. */
 void iw_tx_put_empty_read(struct iw_conn *conn, const struct iw_read *read);
 
+/* Is there nothing to queue: no request, no question, no answer? */
+bool iw_tx_is_idle(const struct iw_tx *tx, const struct core_ep *ep);
+/* The header of the next segment of a Send or RDMA Write, without `is_last`. */
+struct iw_ddp iw_tx_header(const struct iw_conn *conn, const struct core_req *req);
+/* The request is completely queued. */
+void iw_tx_end_request(struct iw_conn *conn, struct core_req *req);
+
 /* --- complete.c --- */
 
 /* Completes requests whose last byte TCP has taken. */

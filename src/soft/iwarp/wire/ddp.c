@@ -102,6 +102,15 @@ iw_error iw_ddp_get(const uint8_t *bytes, uint32_t ulpdu, struct iw_ddp *ddp)
 	return ddp->queue == queue_of(ddp->opcode) ? IW_NO_ERROR : BAD_QUEUE;
 }
 
+bool iw_ddp_is_whole_send(const uint8_t *bytes, uint32_t msn, bool *is_solicited_out)
+{
+	*is_solicited_out = bytes[1] == (RDMAP_VERSION | IW_OP_SEND_SOLICITED);
+	return bytes[0] == (DDP_VERSION | DDP_LAST) &&
+	       (*is_solicited_out || bytes[1] == (RDMAP_VERSION | IW_OP_SEND)) &&
+	       be_get32(bytes + 6) == IW_QUEUE_SEND && be_get32(bytes + 10) == msn &&
+	       !be_get32(bytes + 14);
+}
+
 iw_error iw_read_request_check(const struct iw_ddp *ddp, uint32_t ulpdu)
 {
 	uint32_t payload = ulpdu - IW_UNTAGGED_HEAD;

@@ -83,6 +83,12 @@ uint32_t iw_ddp_put(const struct iw_ddp *ddp, uint8_t out[IW_UNTAGGED_HEAD]);
 iw_error iw_ddp_get(const uint8_t *bytes, uint32_t ulpdu, struct iw_ddp *ddp_out);
 
 /*
+ * Is that the header of a Send of one segment, which is the message `msn` of its queue, solicited
+ * or not, without any reserved bit? All of the header is there. Such a header has no error.
+ */
+bool iw_ddp_is_whole_send(const uint8_t *bytes, uint32_t msn, bool *is_solicited_out);
+
+/*
  * Is the Read Request whose header that is, in a ULPDU of that size, whole in this one segment
  * (RDMAP-10)? Returns IW_NO_ERROR, or the error to terminate with.
  */

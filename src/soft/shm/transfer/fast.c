@@ -14,6 +14,7 @@
 #include "core/mem/pz.h"
 #include "soft/copy.h"
 #include "soft/key.h"
+#include "soft/pins.h"
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/ring.h"
@@ -46,21 +47,6 @@ CORE_INLINE void copy_source(void *to, const void *from, size_t len)
 		memcpy(to, from, len);
 }
 
-/*
- * Pins the region of a segment that was valid when it was posted; false: it is not valid any more.
- */
-CORE_INLINE bool pin_source(struct core_ep *ep, const DAT_LMR_TRIPLET *segment)
-{
-	struct core_lmr *lmr = ep->cached_source.lmr;
-
-	core_pin(&lmr->pinned);
-	/* sequentially consistent: as in core_mem_pin */
-	if (atomic_load(&lmr->key) == segment->lmr_context)
-		return true;
-	core_unpin(&lmr->pinned);
-	return false;
-}
-
 /* The address of the payload of the next entry. NULL: the ring is full. */
 CORE_INLINE uint8_t *find_room(struct shm_producer *ring, uint32_t payload)
 {
@@ -86,12 +72,12 @@ CORE_INLINE bool put_bytes(struct shm_conn *conn, struct core_ep *ep, struct cor
 {
 	uint8_t *payload = find_room(&conn->request_out, entry->payload);
 
-	if (!payload || !pin_source(ep, req->iov))
+	if (!payload || !soft_pin_posted(ep, req->iov))
 		return false;
 	if (entry->type == SHM_ENTRY_SEND && entry->payload >= SHM_MAP_SEND)
 		entry->key = ep->cached_source.lmr->rkey; /* the peer may ask for a mapping */
 	copy_source(payload, (const void *)(uintptr_t)req->iov->virtual_address, entry->payload);
-	core_unpin(&ep->cached_source.lmr->pinned);
+	soft_unpin_posted(ep);
 	conn->sent++;
 	req->transport.word[0] = SHM_REQ_WAIT_DONE;
 	put_entry(conn, &conn->request_out, entry);
@@ -175,10 +161,10 @@ CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	    map->key != req->remote.rmr_context || !map->is_writable)
 		return false;
 	to = shm_map_at(map, req->remote.target_address, req->len);
-	if (!to || !pin_source(ep, req->iov))
+	if (!to || !soft_pin_posted(ep, req->iov))
 		return false;
 	rc = write_mapped(conn, req, to);
-	core_unpin(&ep->cached_source.lmr->pinned);
+	soft_unpin_posted(ep);
 	if (rc)
 		return false;
 	shm_count(conn, SHM_COUNT_MAP);
@@ -231,8 +217,6 @@ bool shm_post_fast(struct core_ep *ep, struct core_req *req)
 {
 	struct shm_conn *conn = conn_of(ep);
 
-	if (__builtin_expect(!conn, false))
-		return false; /* over TCP */
 	/* DTO-30: a fenced request waits for RDMA Reads through the ring */
 	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && conn->reads)
 		return false;
@@ -249,9 +233,7 @@ bool shm_post_fast(struct core_ep *ep, struct core_req *req)
 
 bool shm_recv_fast(const struct core_ep *ep)
 {
-	const struct shm_conn *conn = conn_of(ep);
-
-	return !conn || !conn->is_patient;
+	return !conn_of(ep)->is_patient;
 }
 
 /* --- polls --- */
@@ -277,40 +259,11 @@ CORE_INLINE bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t d
 	return true;
 }
 
-/* Copies bytes to a posted segment that has room for them. False: it is not valid any more. */
-CORE_INLINE bool place_bytes(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
-			     const uint8_t *payload, uint32_t len)
-{
-	struct core_lmr *lmr = core_mem_pin(ep->ia->mem, segment->lmr_context);
-	bool is_valid;
-
-	if (!lmr)
-		return false;
-	/*
-	 * as core_mem_get: the endpoint's zone may have changed since the segment was posted, and
-	 * the key may have come to another region
-	 */
-	is_valid = lmr->pz == ep->pz && core_mem_is_inside(lmr->address, lmr->length, segment) &&
-		   core_mem_is_allowed(lmr->priv, CORE_MEM_TARGET);
-	if (is_valid)
-		soft_copy_ordered((void *)(uintptr_t)segment->virtual_address, payload, len);
-	core_unpin(&lmr->pinned);
-	return is_valid;
-}
-
-/* Copies a message into the oldest Receive. */
-CORE_INLINE bool place_message(struct core_ep *ep, const uint8_t *payload, uint32_t len)
-{
-	const struct core_wqe *wqe = core_recv_oldest(ep);
-
-	return wqe->segments == 1 && wqe->len >= len && place_bytes(ep, wqe->iov, payload, len);
-}
-
 CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 			      const struct shm_entry *entry, const uint8_t *payload,
 			      struct core_dequeue *dequeue)
 {
-	if (!core_recv_is_posted(ep) || !place_message(ep, payload, entry->payload) ||
+	if (!core_recv_is_posted(ep) || !soft_place_in_receive(ep, payload, entry->payload) ||
 	    !core_recv_done_fast(ep->cell, ep, entry->payload, dequeue))
 		return false;
 	core_recv_prefetch(ep, ep->recv.head);
@@ -436,7 +389,7 @@ CORE_INLINE bool take_data_fast(struct shm_conn *conn, struct core_ep *ep,
 	req = core_req_at(&ep->req, ep->req.head);
 	if (req->transport.word[0] != SHM_REQ_WAIT_DATA || req->transport.word[1] ||
 	    req->segments != 1 || entry.payload != req->len || core_req_is_next_done(ep) ||
-	    !place_bytes(ep, req->iov, payload, entry.payload) ||
+	    !soft_place(ep, req->iov, payload, entry.payload) ||
 	    !core_req_done_fast(ep->cell, ep, req, dequeue))
 		return false;
 	req->transport.word[0] = SHM_REQ_FINISHED;

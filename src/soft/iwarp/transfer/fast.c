@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The fast path of a connection over TCP (fast.h). */
+#include "soft/iwarp/transfer/fast.h"
+
+#include <errno.h>
+
+#include "core/ep/ep_fast.h"
+#include "core/transport.h"
+#include "shared/bytes.h"
+#include "soft/iwarp/transfer/frame.h"
+#include "soft/iwarp/transfer/pass.h"
+#include "soft/iwarp/transfer/rx.h"
+#include "soft/iwarp/transfer/tx.h"
+#include "soft/pins.h"
+
+/* --- posts --- */
+
+/* Is it the next message, which may be sent at once? */
+CORE_INLINE bool can_send(const struct iw_conn *conn, const struct core_req *req)
+{
+	const struct iw_tx *tx = &conn->stream.tx;
+
+	return iw_conn_state(conn) == IW_ESTABLISHED && tx->may_send && tx->next == req->sequence &&
+	       !tx->is_in_response && !iw_frame_has_unsent(conn);
+}
+
+/* Copies the message into the buffer, as one FPDU. False: its region is not valid any more. */
+CORE_INLINE bool put_message(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req)
+{
+	struct iw_ddp ddp = iw_tx_header(conn, req);
+	uint32_t len = (uint32_t)req->len;
+	uint8_t *to;
+
+	if (!soft_pin_posted(ep, req->iov))
+		return false;
+	ddp.is_last = true;
+	to = iw_frame_begin(conn, &ddp, len);
+	memcpy(to, (const void *)(uintptr_t)req->iov->virtual_address, len);
+	soft_unpin_posted(ep);
+	iw_frame_end(conn, &ddp, len);
+	return true;
+}
+
+/* May the request take the fast path? One that follows another without an idle poll in between may
+ * continue a stream, which hold.h delays. */
+CORE_INLINE bool is_small_send(const struct iw_conn *conn, const struct core_req *req)
+{
+	const struct iw_tx *tx = &conn->stream.tx;
+
+	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && tx->consumer_reads)
+		return false; /* DTO-30 */
+	return req->op == CORE_OP_SEND && req->len < IW_DIRECT_MIN && conn->is_own_peer &&
+	       iw_hold_is_broken(&tx->hold);
+}
+
+bool iw_post_fast(struct iw_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	if (!is_small_send(conn, req) || !can_send(conn, req) ||
+	    !iw_frame_has_room(conn, (uint32_t)req->len) || !put_message(conn, ep, req))
+		return false;
+	iw_tx_end_request(conn, req);
+	iw_hold_begin(&tx->hold);
+	(void)iw_flush(conn, ep);
+	if (iw_frame_has_unsent(conn)) {
+		iw_pass_requests(conn, ep);
+		return true;
+	}
+	req->transport.word[0] = IW_REQ_FINISHED;
+	if (req->sequence == ep->req.head)
+		(void)core_req_done_fast(ep->cell, ep, req, NULL);
+	else
+		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+	return true;
+}
+
+/* --- polls --- */
+
+/* Can new work only come from the socket, at the begin of an FPDU? */
+CORE_INLINE bool is_quiet(const struct iw_conn *conn, const struct core_ep *ep)
+{
+	const struct iw_tx *tx = &conn->stream.tx;
+	const struct iw_rx *rx = &conn->stream.rx;
+
+	return !ep->cell->slow_reasons && rx->is_any && !rx->is_open && !iw_buffer_count(&rx->in) &&
+	       !conn->retry_ns && !iw_frame_has_unsent(conn) && iw_tx_is_idle(tx, ep);
+}
+
+/* Takes the next FPDU in the buffer if it is a whole Send and fills a Receive of one segment. */
+CORE_INLINE bool take_message(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	const uint8_t *at = rx->in.data + rx->in.start;
+	const uint8_t *ddp = at + IW_FPDU_HEAD;
+	uint32_t count = iw_buffer_count(&rx->in);
+	uint32_t ulpdu = count < IW_FPDU_HEAD + IW_UNTAGGED_HEAD ? 0 : be_get16(at);
+	uint32_t size = iw_fpdu_size(ulpdu);
+	bool is_solicited;
+
+	if (ulpdu <= IW_UNTAGGED_HEAD || size > count || rx->arrival.is_begun ||
+	    !iw_ddp_is_whole_send(ddp, rx->msn[IW_QUEUE_SEND], &is_solicited) ||
+	    !iw_rx_is_crc_good(conn, at, size) || !core_recv_is_posted(ep) ||
+	    !soft_place_in_receive(ep, ddp + IW_UNTAGGED_HEAD, ulpdu - IW_UNTAGGED_HEAD))
+		return false;
+	rx->in.start += size;
+	rx->msn[IW_QUEUE_SEND]++;
+	core_recv_done(ep, DAT_DTO_SUCCESS, ulpdu - IW_UNTAGGED_HEAD, is_solicited);
+	return true;
+}
+
+bool iw_poll_fast(struct iw_conn *conn, struct core_ep *ep, int *handled)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+	ssize_t count;
+
+	if (!is_quiet(conn, ep))
+		return false;
+	conn->has_more = false;
+	count = iw_rx_read(conn);
+	if (count == -EAGAIN)
+		iw_hold_break(&conn->stream.tx.hold);
+	else if (count < 0 && count != -EINTR)
+		iw_rx_fail_read(conn, (int)count);
+	if (count <= 0)
+		return count == -EAGAIN;
+	conn->moved += (uint32_t)count;
+	while (iw_buffer_count(&rx->in)) {
+		if (!take_message(conn, ep)) {
+			rx->is_fresh = rx->is_dry;
+			return false;
+		}
+		++*handled;
+	}
+	return true;
+}
