@@ -20,6 +20,7 @@
 #include <dat/dat_registry.h>
 
 #include "core/base/lock.h"
+#include "core/base/tsan.h"
 #include "shared/opendat.h"
 
 struct core_ia;
@@ -31,14 +32,9 @@ struct core_ia;
  * and never forgets its place in the order of locks. A cell that is reused for a type of another
  * rank would be reported as a cycle. So under it cells are practically never reused.
  */
-#if defined(__SANITIZE_THREAD__)
+#ifdef CORE_HAS_TSAN
 #define CORE_CELL_QUARANTINE (1u << 20)
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CORE_CELL_QUARANTINE (1u << 20)
-#endif
-#endif
-#ifndef CORE_CELL_QUARANTINE
+#else
 #define CORE_CELL_QUARANTINE 1024u
 #endif
 

@@ -11,7 +11,7 @@
 
 #include "soft/shm/segment.h"
 
-#ifdef SHM_HAS_TSAN
+#ifdef CORE_HAS_TSAN
 uint64_t shm_tsan_orders[SHM_TSAN_ORDERS];
 #endif
 

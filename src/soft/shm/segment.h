@@ -14,20 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/tsan.h"
+
 /*
  * If both sides are in one process, each reaches a word of the segment by its own address. The
  * thread sanitizer tracks order by address, so it does not see that a load on one side reads the
  * store of the other. These macros report that order by an object that the stored value selects, so
  * that few connections share one.
  */
-#if defined(__SANITIZE_THREAD__)
-#define SHM_HAS_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define SHM_HAS_TSAN 1
-#endif
-#endif
-#ifdef SHM_HAS_TSAN
+#ifdef CORE_HAS_TSAN
 void __tsan_acquire(void *object);
 void __tsan_release(void *object);
 #define SHM_TSAN_ORDERS 4096u

@@ -65,7 +65,7 @@ ssize_t __real_iw_socket_recv(int fd, void *buffer, size_t size, int flags);
 ssize_t __wrap_iw_socket_recv(int fd, void *buffer, size_t size, int flags);
 ssize_t __wrap_iw_socket_recv(int fd, void *buffer, size_t size, int flags)
 {
-	int error = fd == flow.fd ? 0 : atomic_exchange(&recv_errno, 0);
+	int error = atomic_exchange(&recv_errno, 0);
 
 	if (!error)
 		return __real_iw_socket_recv(fd, buffer, size, flags);

@@ -17,8 +17,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "core/transport.h"
 #include "shared/bytes.h"
@@ -27,6 +25,7 @@
 #include "soft/iwarp/transfer/checksum.h"
 #include "soft/iwarp/transfer/rx.h"
 #include "soft/iwarp/transfer/segment.h"
+#include "soft/iwarp/transfer/socket.h"
 #include "soft/iwarp/transfer/target.h"
 #include "soft/iwarp/wire/crc.h"
 
@@ -148,17 +147,9 @@ static size_t list_parts(const struct iw_rx *rx, const struct reading *reading, 
 
 /* --- reading --- */
 
-/*
- * The consumer may look at the target of RDMA at any time (COMPAT-46), which the thread sanitizer
- * would call a race with recvmsg. It does not see a bare system call.
- */
 static ssize_t receive_message(int fd, struct msghdr *message)
 {
-#ifdef __SANITIZE_THREAD__
-	ssize_t count = syscall(SYS_recvmsg, fd, message, MSG_DONTWAIT);
-#else
-	ssize_t count = recvmsg(fd, message, MSG_DONTWAIT);
-#endif
+	ssize_t count = iw_socket_recvmsg(fd, message, MSG_DONTWAIT);
 
 	return count < 0 ? -errno : count;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The two system calls of the data path. Unlike those of the C library they are no cancellation
- * points (core/base/cancel.h), which costs four atomic operations for each.
+ * The system calls of the data path. Unlike those of the C library they are no cancellation points
+ * (core/base/cancel.h), which costs four atomic operations for each.
  */
 #ifndef IWARP_SOCKET_H
 #define IWARP_SOCKET_H
@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 ssize_t iw_socket_recv(int fd, void *buffer, size_t size, int flags);
+ssize_t iw_socket_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t iw_socket_sendmsg(int fd, const struct msghdr *message, int flags);
 
 #endif
