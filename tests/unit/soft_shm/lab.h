@@ -143,6 +143,12 @@ static inline struct shm_entry lab_send_entry(uint32_t payload)
 	};
 }
 
+/*
+ * The peer's end with the real engine code, where the test does not play it: a second connection on
+ * the same segment and socket, without an endpoint. It sees our key table. The caller drops the
+ * reference.
+ */
+struct shm_conn *lab_make_far(struct lab *lab);
 /* The peer sends its pool, and we map it. */
 void lab_peer_gives_pool(struct lab *lab);
 /*

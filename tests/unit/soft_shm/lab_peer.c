@@ -10,6 +10,23 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "soft/fds.h"
+#include "soft/key.h"
+#include "soft/shm/state.h"
+
+struct shm_conn *lab_make_far(struct lab *lab)
+{
+	int fd = fcntl(lab->peer_fd, F_DUPFD_CLOEXEC, 0);
+	struct shm_conn *far;
+
+	LAB_MUST(fd >= 0 && soft_fd_add(fd) == 0);
+	LAB_MUST(shm_conn_create(&lab->engine, fd, SHM_ACTIVE, &far) == 0);
+	LAB_MUST(shm_conn_map_segment(far, lab->conn->segment_fd) == 0);
+	LAB_MUST(soft_view_get(soft_keys_fd(lab->adapter.keys), &far->remote.view) == 0);
+	far->remote.pz = lab->pz.id;
+	return far;
+}
+
 int lab_pool_file(size_t size, int seals)
 {
 	int fd = memfd_create("peer-pool", MFD_CLOEXEC | MFD_ALLOW_SEALING);

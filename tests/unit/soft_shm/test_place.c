@@ -3,9 +3,7 @@
  * Messages that the sender places in the Receive of a program that polls its memory (COMPAT-46),
  * both sides: what is offered, what is placed, and what a peer cannot do with it.
  */
-#include <string.h>
-
-#include "slow.h"
+#include "place.h"
 #include "core/ep/complete.h"
 #include "soft/copy.h"
 #include "soft/key.h"
@@ -13,12 +11,8 @@
 #include "soft/shm/connect/ep.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/direct.h"
-#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/wire.h"
-
-#define AT 100u	 /* where the Receive begins in our memory */
-#define SIZE 50u /* and how long it is */
 
 static int setup(void **state)
 {
@@ -26,17 +20,7 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct shm_side *mine(const struct lab *lab)
-{
-	return lab->conn->mine;
-}
-
 /* --- our side receives --- */
-
-static bool has_offer(const struct lab *lab)
-{
-	return atomic_load(&mine(lab)->offer) == SHM_OFFER(lab->conn->done);
-}
 
 /* A new lab in the place of the one before. */
 static struct lab *reopen(void **state, bool has_cma)
@@ -44,15 +28,6 @@ static struct lab *reopen(void **state, bool has_cma)
 	lab_close(*state);
 	*state = lab_open(CORE_COPY_AUTO, has_cma);
 	return *state;
-}
-
-static struct shm_entry placed_entry(uint64_t length)
-{
-	return (struct shm_entry){
-		.type = SHM_ENTRY_SEND,
-		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST | SHM_FLAG_PLACED,
-		.length = length,
-	};
 }
 
 static void arm__receive_posted__offered_and_on_the_list(void **state)
@@ -558,17 +533,6 @@ static void disconnect__message_not_placed__receive_is_left(void **state)
 
 /* --- our side sends --- */
 
-/* The peer offers `length` bytes at `offset` of its memory for our message of that number. */
-static void peer_offers(struct lab *lab, uint32_t number, uint32_t offset, uint64_t length)
-{
-	lab->peer->offer_key = lab->peer_rkey;
-	lab->peer->offer_address = (uintptr_t)lab->peer_memory + offset;
-	lab->peer->offer_length = length;
-	atomic_store(&lab->peer->offer, SHM_OFFER(number));
-	atomic_store(&lab->peer->is_patient, 1);
-	atomic_store(&lab->peer->armed, 1);
-}
-
 /* The next entry that the peer finds. */
 static struct shm_entry next_entry(struct lab *lab)
 {
@@ -582,17 +546,6 @@ static struct shm_entry next_entry(struct lab *lab)
 	shm_consumer_pop(&ring);
 	shm_consumer_give_back(&ring);
 	return entry;
-}
-
-static uint64_t placed(const struct lab *lab)
-{
-	return atomic_load(&lab->conn->counters[SHM_COUNT_SEND_PLACED]);
-}
-
-static void fill(struct lab *lab)
-{
-	for (uint32_t i = 0; i < SIZE; i++)
-		lab->memory[i] = (uint8_t)(i + 1);
 }
 
 static void expect_not_placed(struct lab *lab)

@@ -23,7 +23,6 @@
 #include "core/base/clock.h"
 #include "core/base/fence.h"
 #include "lab.h"
-#include "soft/fds.h"
 #include "soft/key.h"
 #include "soft/shm/engine/service.h"
 #include "soft/shm/state.h"
@@ -84,27 +83,13 @@ struct stage {
 
 static struct stage *stage;
 
-static void make_far(struct lab *lab)
-{
-	int fds[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
-	close(fds[1]);
-	assert_int_equal(soft_fd_add(fds[0]), 0);
-	assert_int_equal(shm_conn_create(&lab->engine, fds[0], SHM_ACTIVE, &stage->far), 0);
-	assert_int_equal(shm_conn_map_segment(stage->far, lab->conn->segment_fd), 0);
-	assert_int_equal(soft_view_get(soft_keys_fd(lab->adapter.keys), &stage->far->remote.view),
-			 0);
-	stage->far->remote.pz = lab->pz.id;
-}
-
 static int setup(void **state)
 {
 	(void)state;
 	stage = calloc(1, sizeof(*stage));
 	assert_non_null(stage);
 	stage->lab = lab_open(CORE_COPY_AUTO, false);
-	make_far(stage->lab);
+	stage->far = lab_make_far(stage->lab);
 	stage->fd = memfd_create("revoke", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(stage->fd, LAB_MEMORY), 0);
 	assert_int_equal(fcntl(stage->fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
