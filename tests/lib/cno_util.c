@@ -86,38 +86,13 @@ static void *cno_waiter_run(void *arg)
 	return NULL;
 }
 
-/* Does the thread sleep, according to the kernel? */
-static bool cno_thread_sleeps(int tid)
-{
-	char path[64], text[256];
-	const char *state;
-	ssize_t len;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[len > 0 ? len : 0] = 0;
-	state = strrchr(text, ')');
-	return state && state[1] == ' ' && state[2] == 'S';
-}
-
-/* Is the thread blocked, or done? Several samples exclude a short wait for a lock. */
+/* Is the thread blocked, or done? */
 static bool cno_waiter_is_settled(void *arg)
 {
 	struct cno_waiter *waiter = arg;
+	const int tid = atomic_load(&waiter->tid);
 
-	for (int i = 0; i < 5; i++) {
-		if (atomic_load(&waiter->is_done))
-			return true;
-		if (!atomic_load(&waiter->tid) || !cno_thread_sleeps(atomic_load(&waiter->tid)))
-			return false;
-		usleep(500);
-	}
-	return true;
+	return atomic_load(&waiter->is_done) || (tid && dt_thread_is_blocked(tid));
 }
 
 static bool cno_waiter_is_done(void *arg)

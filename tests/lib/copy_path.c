@@ -51,18 +51,23 @@ static counters_fn find_counters(void)
 	return counters;
 }
 
+bool copy_path_read(DAT_HANDLE handle, struct copy_path_counts *counts_out)
+{
+	counters_fn counters = find_counters();
+
+	if (counters)
+		counters(handle, counts_out);
+	return counters;
+}
+
 void copy_path_note(DAT_HANDLE handle)
 {
 	struct copy_path_counts counts;
 	DAT_HANDLE_TYPE type;
-	counters_fn counters;
 
-	if (!noted || dat_get_handle_type(handle, &type) != DAT_SUCCESS)
+	if (!noted || dat_get_handle_type(handle, &type) != DAT_SUCCESS ||
+	    !copy_path_read(handle, &counts))
 		return;
-	counters = find_counters();
-	if (!counters)
-		return;
-	counters(handle, &counts);
 	noted->map += counts.map;
 	noted->cma += counts.cma;
 	noted->ring += counts.ring;

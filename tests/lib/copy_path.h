@@ -8,7 +8,7 @@
  *   mapped    through the copy path; with DAT_COPY=map at least one RDMA uses a mapping
  *   brief     through the copy path, but too briefly for a mapping to be made in time
  *   refused   RDMA for the copy path, but all of it is refused
- *   small     only in Sends of less than 1 KiB, which take the ring on every copy path
+ *   small     only in Sends of less than 1 KiB, on every copy path by the ring, or placed
  *   none      not at all
  *
  * Without either there is no check. The counts of child processes are included, unless they were
@@ -30,6 +30,9 @@ struct copy_path_counts {
 
 /* Exported by the test build of the soft provider: the counts of the instance of that object. */
 void opendat_test_counters(DAT_HANDLE handle, struct copy_path_counts *counts_out);
+
+/* Reads them; false: this is not the test build. */
+bool copy_path_read(DAT_HANDLE handle, struct copy_path_counts *counts_out);
 
 /* Adds the counts of an instance that is about to be closed; any object that it owns will do. */
 void copy_path_note(DAT_HANDLE handle);

@@ -462,6 +462,35 @@ uint64_t dt_now_us(void)
 	return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
 }
 
+/* Does the thread sleep, according to the kernel? */
+static bool dt_thread_sleeps(int tid)
+{
+	char path[64], text[256];
+	const char *state;
+	ssize_t len;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[len > 0 ? len : 0] = 0;
+	state = strrchr(text, ')');
+	return state && state[1] == ' ' && state[2] == 'S';
+}
+
+bool dt_thread_is_blocked(int tid)
+{
+	for (int i = 0; i < 5; i++) {
+		if (!dt_thread_sleeps(tid))
+			return false;
+		usleep(500);
+	}
+	return true;
+}
+
 void dt_until(bool (*cond)(void *arg), void *arg)
 {
 	const uint64_t end = dt_now_us() + DT_WAIT_US;

@@ -244,6 +244,8 @@ void dt_peer_join(struct dt_peer *peer); /* must end by itself with success */
 #define DT_CANCEL_ANYWHERE (DT_TSAN ? PTHREAD_CANCEL_DEFERRED : PTHREAD_CANCEL_ASYNCHRONOUS)
 
 uint64_t dt_now_us(void); /* monotonic */
+/* Has the thread of this process slept in several samples? They exclude a short wait for a lock. */
+bool dt_thread_is_blocked(int tid);
 /* Polls cond(arg) until true; asserts within DT_WAIT_US. */
 void dt_until(bool (*cond)(void *arg), void *arg);
 

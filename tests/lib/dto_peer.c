@@ -21,15 +21,20 @@ void far_end_open(struct dt_peer *peer, struct far_end *far, size_t buf_len)
 	dt_unlisten(&listener);
 }
 
-struct far_info far_connect(struct rig *rig, struct dt_peer *peer)
+struct far_info far_connect_ep(struct dt_ia *ia, const struct dt_ep *ep, struct dt_peer *peer)
 {
 	struct far_info info;
 
-	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
 	dt_peer_recv(peer, &info, sizeof(info));
-	dt_connect(&rig->ia, rig->a.ep, info.qual);
-	dt_expect_conn(rig->a.conn, rig->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
+	dt_connect(ia, ep->ep, info.qual);
+	dt_expect_conn(ep->conn, ep->ep, DAT_CONNECTION_EVENT_ESTABLISHED);
 	return info;
+}
+
+struct far_info far_connect(struct rig *rig, struct dt_peer *peer)
+{
+	dt_ep_create(&rig->ia, rig->ia.pz, &rig->attr_a, &rig->a);
+	return far_connect_ep(&rig->ia, &rig->a, peer);
 }
 
 DAT_RMR_TRIPLET far_seg(const struct far_info *info, size_t offset, size_t len)

@@ -2,6 +2,9 @@
 /* Helpers of the tests of data transfer; see the header. */
 #include "dto_util.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 /* --- the rig --- */
 
 struct rig rig_of_test;
@@ -247,6 +250,7 @@ static void *dto_waiter_run(void *arg)
 {
 	struct dto_waiter *waiter = arg;
 
+	waiter->tid = (int)syscall(SYS_gettid);
 	waiter->ret = dat_evd_wait(waiter->evd, waiter->timeout_us, waiter->threshold,
 				   &waiter->event, &waiter->nmore);
 	waiter->has_returned = 1;
@@ -271,6 +275,19 @@ void dto_waiter_start(struct dto_waiter *waiter, DAT_EVD_HANDLE evd, DAT_COUNT t
 	waiter->timeout_us = DT_WAIT_US;
 	assert_int_equal(pthread_create(&waiter->thread, NULL, dto_waiter_run, waiter), 0);
 	dt_until(dto_waiter_is_blocked, waiter);
+	assert_int_equal(waiter->has_returned, 0);
+}
+
+static bool dto_waiter_is_asleep(void *arg)
+{
+	struct dto_waiter *waiter = arg;
+
+	return dt_thread_is_blocked(waiter->tid);
+}
+
+void dto_waiter_falls_asleep(struct dto_waiter *waiter)
+{
+	dt_until(dto_waiter_is_asleep, waiter);
 	assert_int_equal(waiter->has_returned, 0);
 }
 

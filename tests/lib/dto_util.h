@@ -98,10 +98,13 @@ struct dto_waiter {
 	DAT_COUNT nmore;
 	DAT_RETURN ret;
 	_Atomic int has_returned;
+	_Atomic int tid;
 };
 
 /* Returns when the thread is blocked on the EVD, which must be empty. */
 void dto_waiter_start(struct dto_waiter *waiter, DAT_EVD_HANDLE evd, DAT_COUNT threshold);
+/* Returns when the thread sleeps. dto_waiter_start may return while it still polls. */
+void dto_waiter_falls_asleep(struct dto_waiter *waiter);
 /* The waiter stays blocked for a while. */
 void dto_waiter_sleeps(struct dto_waiter *waiter);
 /* The waiter wakes, with that cookie first and that many events behind it. */
