@@ -10,10 +10,9 @@
 
 #define OTHERS 150u
 /*
- * In so many polls each connection has its turn, even if three checks in four are out of turn. One
- * poll makes up to 64 checks.
+ * In so many polls each connection has its turn. One poll makes up to 64 checks in turn.
  */
-#define POLLS 12u
+#define POLLS 3u
 
 static struct shm_conn *others[OTHERS];
 static struct shm_side silent; /* the words of a peer that does nothing */
@@ -131,6 +130,42 @@ static void dequeue__slow_work_among_many__served_in_its_turn(void **state)
 				check_served(lab, before, behind, 0, polls);
 }
 
+/*
+ * EP-RECVQ-04 EVD-WAIT-30 COMPAT-46: A message whose Send is complete may only be found by a poll
+ * (transfer/place.h). So one poll checks each connection, if they are no more than 64, although
+ * some checks are out of turn.
+ */
+static void check_found_at_once(struct lab *lab, unsigned count, unsigned polls)
+{
+	enum transport_poll found;
+
+	set_active(lab, 0, count / 2, true);
+	shm_engine_activate(&lab->engine, lab->conn);
+	set_active(lab, count / 2, count, true);
+	assert_true(lab_post_receive(lab, 0, 8));
+	for (unsigned i = 0; i < polls; i++) /* the turns begin elsewhere */
+		dequeue_nothing(lab);
+	peer_sends(lab, lab_send_entry(8), 0);
+	found = polls % 2 ? dequeue(lab) : TRANSPORT_POLL_SLOW;
+	if (found == TRANSPORT_POLL_FOUND) {
+		lab->received++; /* the caller has the event */
+	} else {
+		assert_int_equal(found, TRANSPORT_POLL_SLOW);
+		assert_int_equal(shm_engine_progress(&lab->engine), 1);
+		lab_take_events(lab);
+	}
+	assert_false(lab->ep.recv.head != lab->ep.recv.tail);
+	shm_engine_deactivate(&lab->engine, lab->conn);
+	set_active(lab, 0, count, false);
+}
+
+static void poll__message_among_others__found_at_once(void **state)
+{
+	for (unsigned count = 1; count < 64; count += 2)
+		for (unsigned polls = 0; polls < 40; polls++)
+			check_found_at_once(*state, count, polls);
+}
+
 /* All are active, and the turn of the lab's connection is far. */
 static void set_crowd(struct lab *lab)
 {
@@ -217,6 +252,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CROWD(dequeue__slow_work_among_gaps__served_in_its_turn),
 		CROWD(dequeue__slow_work_among_many__served_in_its_turn),
+		CROWD(poll__message_among_others__found_at_once),
 		CROWD(dequeue__answers_among_many__found_in_few_checks),
 		CROWD(dequeue__slow_work_out_of_turn__served_at_once),
 		CROWD(dequeue__no_answer_for_long__most_checks_in_turn),

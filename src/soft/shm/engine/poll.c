@@ -12,7 +12,7 @@
 #include "soft/shm/transfer/patience.h"
 #include "soft/shm/transfer/progress.h"
 
-#define POLL_MAX 64u /* connections that one poll checks */
+#define POLL_MAX 64u /* connections that one poll checks in turn */
 
 /* A connection that a polling thread has found. */
 struct candidate {
@@ -27,7 +27,9 @@ struct candidate {
 
 /*
  * Finds the next active connection that has work, or had none in so many checks that it should be
- * armed. *checks is how many connections may still be checked. False: there is none.
+ * armed. *checks is how many connections may still be checked in turn. Checks out of turn come in
+ * addition (at most three for each), so that a poll checks all connections of a short list. False:
+ * there is none.
  */
 CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 				struct candidate *candidate)
@@ -41,7 +43,7 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 		candidate->is_its_turn = !conn;
 		if (!conn)
 			conn = shm_active_next_locked(engine);
-		--*checks;
+		*checks -= candidate->is_its_turn;
 		candidate->is_idle = !shm_conn_has_work(conn);
 		candidate->is_stream = !conn->idle_polls;
 		if (!candidate->is_idle) {
@@ -63,7 +65,7 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 	return is_found;
 }
 
-/* How many connections one poll checks. */
+/* How many connections one poll checks in turn. */
 CORE_INLINE uint32_t checks_due(struct shm_engine *engine)
 {
 	/* the next call finds a connection that is added meanwhile */
