@@ -239,6 +239,14 @@ void soft_post_recv(struct core_ep *ep)
 		shm_ep_post_recv(ep);
 }
 
+void soft_progress_ep(struct core_ep *ep)
+{
+	struct soft_ep *mine = ep->transport;
+
+	if (!mine->tcp)
+		shm_ep_progress(ep);
+}
+
 void soft_abort(struct core_ep *ep)
 {
 	struct soft_ep *mine = ep->transport;

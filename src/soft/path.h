@@ -26,6 +26,7 @@ int soft_peer(struct core_ep *ep, void *request, struct transport_peer *peer_out
 
 void soft_post_request(struct core_ep *ep, struct core_req *req);
 void soft_post_recv(struct core_ep *ep);
+void soft_progress_ep(struct core_ep *ep);
 void soft_abort(struct core_ep *ep);
 
 #endif

@@ -377,6 +377,7 @@ static const struct transport_ops soft_ops = {
 
 	.post_request = soft_post_request,
 	.post_recv = soft_post_recv,
+	.progress_ep = soft_progress_ep,
 
 	.abort = soft_abort,
 	.kick = soft_kick,

@@ -235,6 +235,7 @@ static const struct transport_ops vrb_ops = {
 
 	.post_request = vrb_post_request,
 	.post_recv = vrb_post_recv,
+	.progress_ep = transport_no_progress_ep,
 
 	.abort = vrb_abort,
 	.kick = vrb_serve_soon,

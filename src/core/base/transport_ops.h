@@ -196,6 +196,11 @@ struct transport_ops {
 	 * and when the SRQ has a buffer for a message of the endpoint that waits for one. */
 	void (*post_recv)(struct core_ep *ep);
 	/*
+	 * EP locked, any state. Finds what has finished for this endpoint, where progress() may
+	 * leave that to a later call. May report the end of the connection.
+	 */
+	void (*progress_ep)(struct core_ep *ep);
+	/*
 	 * EP locked, state CONNECTED or DISCONNECT_PENDING. Breaks the connection as an error does.
 	 * core_ep_ended(BROKEN) reports the end, later. May be called from inside core_recv_next().
 	 */

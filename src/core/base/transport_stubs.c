@@ -21,6 +21,11 @@ void transport_no_attend_end(struct core_ia *ia)
 	(void)ia;
 }
 
+void transport_no_progress_ep(struct core_ep *ep)
+{
+	(void)ep;
+}
+
 void transport_no_sleep_begin(struct core_ia *ia, struct core_sleep *sleep)
 {
 	(void)ia;

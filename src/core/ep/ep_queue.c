@@ -127,7 +127,10 @@ struct core_ep *core_ep_drive(struct core_ep *ep)
 	core_handle_unlock(ref.cell);
 	(void)ia->ops->progress(ia);
 	core_ia_leave(ia);
-	return core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
+	ep = core_handle_lock_ref(ref, DAT_HANDLE_TYPE_EP);
+	if (ep)
+		ep->ia->ops->progress_ep(ep);
+	return ep;
 }
 
 /* From now on no request succeeds. */

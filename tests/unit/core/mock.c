@@ -254,6 +254,12 @@ static void mock_post_recv(struct core_ep *ep)
 		mock.on_post_recv(ep);
 }
 
+static void mock_progress_ep(struct core_ep *ep)
+{
+	if (mock.on_progress_ep)
+		mock.on_progress_ep(ep);
+}
+
 static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
 				       const struct core_fast_post *post)
 {
@@ -307,6 +313,7 @@ static const struct transport_ops mock_ops = {
 	.peer = transport_no_peer,
 	.post_request = mock_post_request,
 	.post_recv = mock_post_recv,
+	.progress_ep = mock_progress_ep,
 	.abort = mock_abort,
 	.kick = mock_kick,
 	.srq_create = transport_no_srq_create,

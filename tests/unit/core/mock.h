@@ -36,9 +36,10 @@ struct mock {
 	unsigned int endpoints;
 	unsigned int listeners;
 	unsigned int adapters;
-	_Atomic unsigned int progresses; /* calls of progress */
-	void (*on_progress)(void);	 /* called by progress; or NULL */
-	int progress_finds;		 /* the result of progress */
+	_Atomic unsigned int progresses;	    /* calls of progress */
+	void (*on_progress)(void);		    /* called by progress; or NULL */
+	int progress_finds;			    /* the result of progress */
+	void (*on_progress_ep)(struct core_ep *ep); /* called by progress_ep; or NULL */
 	/* called by poll, which returns its result; NULL: poll asks for the slow path */
 	enum transport_poll (*on_poll)(struct core_evd *evd, DAT_EVENT *event);
 	unsigned int polls;	 /* calls of poll */

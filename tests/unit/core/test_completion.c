@@ -190,6 +190,31 @@ static void post_recv__queue_full_of_completed_receives__succeeds(void **state)
 			 DAT_CLASS_ERROR | DAT_INVALID_HANDLE | DAT_INVALID_HANDLE_EP);
 }
 
+static void finish_receive_locked(struct core_ep *ep)
+{
+	if (core_recv_next(ep))
+		core_recv_done(ep, DAT_DTO_SUCCESS, 0, false);
+}
+
+/* EP-RECVQ-04 EP-STATUS-02: the transport has left this endpoint to a later poll */
+static void recv_query__message_has_arrived__not_counted(void **state)
+{
+	struct fixture *fixture = *state;
+	DAT_DTO_COOKIE user = {.as_64 = 99};
+	DAT_COUNT buffers, span;
+	DAT_BOOLEAN is_idle;
+
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(core_ep_post_recv(fixture->handle, 0, NULL, user, 0), DAT_SUCCESS);
+	mock.on_progress_ep = finish_receive_locked;
+	assert_int_equal(core_ep_recv_query(fixture->handle, &buffers, &span), DAT_SUCCESS);
+	assert_int_equal(buffers, 1);
+	assert_int_equal(span, 1);
+	assert_int_equal(core_ep_get_status(fixture->handle, NULL, &is_idle, NULL), DAT_SUCCESS);
+	assert_int_equal(is_idle, DAT_TRUE);
+	mock.on_progress_ep = NULL;
+}
+
 /* EP-WMARK-06: a Receive whose message has arrived does not count, polled for or not */
 static void set_watermark__message_has_arrived__not_counted(void **state)
 {
@@ -305,6 +330,7 @@ int main(void)
 		T(req_done__suppressed__only_failures_are_raised),
 		T(post__queue_full__refused_until_a_completion),
 		T(post__queue_full_of_completed_requests__succeeds),
+		T(recv_query__message_has_arrived__not_counted),
 		T(set_watermark__message_has_arrived__not_counted),
 		T(post_recv__queue_full_of_completed_receives__succeeds),
 		T(post__queue_full_and_endpoint_freed_meanwhile__invalid_handle),

@@ -177,6 +177,26 @@ static void set_crowd(struct lab *lab)
 	atomic_store(&lab->engine.posted_at, shm_active_at(lab->conn));
 }
 
+/* EP-RECVQ-04 EP-STATUS-02: A query of one endpoint finds it where a poll does not. */
+static void progress_ep__message_among_many__found(void **state)
+{
+	struct lab *lab = *state;
+
+	set_crowd(lab);
+	assert_true(lab_post_receive(lab, 0, 8));
+	atomic_store(&lab->engine.posted_at, 0); /* it is not a likely one */
+	peer_sends(lab, lab_send_entry(8), 0);
+	assert_int_equal(shm_engine_progress(&lab->engine), 0);
+	shm_ep_progress(&lab->ep);
+	lab_take_events(lab);
+	assert_int_equal(lab->received, 1);
+	/* nothing more has arrived, or the connection has ended */
+	shm_ep_progress(&lab->ep);
+	shm_ep_disconnect(&lab->ep, false);
+	shm_ep_progress(&lab->ep);
+	assert_int_equal(lab->received, 1);
+}
+
 /* The checks that a dequeue makes to find the next message of the peer. */
 static unsigned count_checks(struct lab *lab)
 {
@@ -253,6 +273,7 @@ int main(void)
 		CROWD(dequeue__slow_work_among_gaps__served_in_its_turn),
 		CROWD(dequeue__slow_work_among_many__served_in_its_turn),
 		CROWD(poll__message_among_others__found_at_once),
+		CROWD(progress_ep__message_among_many__found),
 		CROWD(dequeue__answers_among_many__found_in_few_checks),
 		CROWD(dequeue__slow_work_out_of_turn__served_at_once),
 		CROWD(dequeue__no_answer_for_long__most_checks_in_turn),

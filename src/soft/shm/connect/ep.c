@@ -137,6 +137,16 @@ void shm_ep_post_recv(struct core_ep *ep)
 		shm_conn_serve_later(conn);
 }
 
+/* A poll checks a part of a long list only. */
+void shm_ep_progress(struct core_ep *ep)
+{
+	struct shm_ep *mine = ep->transport;
+	struct shm_conn *conn = mine->conn;
+
+	if (conn && shm_conn_state(conn) == SHM_ESTABLISHED && shm_conn_has_work(conn))
+		shm_conn_pass(conn, ep);
+}
+
 void shm_ep_abort(struct core_ep *ep)
 {
 	struct shm_ep *mine = ep->transport;

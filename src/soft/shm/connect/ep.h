@@ -15,6 +15,7 @@ void shm_ep_disconnect(struct core_ep *ep, bool is_graceful);
 int shm_ep_peer(struct core_ep *ep, void *request, struct transport_peer *peer_out);
 void shm_ep_post_request(struct core_ep *ep, struct core_req *req);
 void shm_ep_post_recv(struct core_ep *ep);
+void shm_ep_progress(struct core_ep *ep);
 void shm_ep_abort(struct core_ep *ep);
 
 #endif
