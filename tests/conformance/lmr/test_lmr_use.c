@@ -39,6 +39,25 @@ static void post__one_local_privilege__its_uses_work(void **state)
 	dt_buf_free(&remote);
 }
 
+/* LMR-CREATE-39 LMR-CREATE-30 LMR-CREATE-31: the same for a message that the receiver fetches */
+static void post_send__long_with_one_local_privilege__arrives(void **state)
+{
+	const unsigned privs[] = {DAT_MEM_PRIV_LOCAL_READ_FLAG, DAT_MEM_PRIV_LOCAL_WRITE_FLAG};
+	const size_t len = 64 * PAGE;
+	struct dt_pair *pair = *state;
+	struct dt_buf from, to;
+
+	dt_buf_create(&pair->ia, pair->ia.pz, &to, len, DAT_MEM_PRIV_LOCAL_WRITE_FLAG);
+	for (unsigned i = 0; i < 2; i++) {
+		dt_buf_create(&pair->ia, pair->ia.pz, &from, len, (DAT_MEM_PRIV_FLAGS)privs[i]);
+		dt_fill(from.p, len, 40 + i);
+		conf_send(pair, dt_seg(&from, 0, len), dt_seg(&to, 0, len));
+		dt_check_pattern(to.p, len, 40 + i);
+		dt_buf_free(&from);
+	}
+	dt_buf_free(&to);
+}
+
 /* LMR-CREATE-32 LMR-CREATE-33 LMR-CREATE-34 LMR-CREATE-37 LMR-CREATE-42 DTO-88 */
 static void post_rdma__one_remote_privilege__its_use_works(void **state)
 {
@@ -383,6 +402,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		dt_pair_test(post__one_local_privilege__its_uses_work),
+		dt_pair_test(post_send__long_with_one_local_privilege__arrives),
 		dt_pair_test(post_rdma__one_remote_privilege__its_use_works),
 		dt_pair_test(post_rdma__without_the_remote_privilege__refused_and_broken),
 		dt_pair_test(post_rdma__context_of_another_zone__refused_and_broken),
