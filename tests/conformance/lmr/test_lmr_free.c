@@ -333,11 +333,15 @@ static void lmr_free__create_again__keys_not_reissued_at_once(void **state)
 {
 	struct dt_pair *pair = *state;
 	unsigned char *p = dt_mem_alloc(PAGE);
-	struct dt_buf buf, last = {.lkey = 0};
+	struct dt_buf buf, first = {.lkey = 0}, last = {.lkey = 0};
 
-	for (int i = 0; i < CYCLES; i++) {
+	/* more often than there are free slots, so that the slots are used again */
+	for (int i = 0; i < 3 * CYCLES; i++) {
 		dt_lmr_create(&pair->ia, pair->ia.pz, p, PAGE, DAT_MEM_PRIV_ALL_FLAG, &buf);
-		if (i) {
+		if (!i) {
+			first = buf;
+		} else {
+			assert_int_not_equal(buf.lkey, first.lkey);
 			assert_int_not_equal(buf.lkey, last.lkey);
 			assert_int_not_equal(buf.rkey, last.rkey);
 			assert_ptr_not_equal(buf.lmr, last.lmr);

@@ -177,6 +177,7 @@ static void keys_end_remote__any_rights__only_pulling_stays(void **state)
 
 /* --- reuse --- */
 
+/* LMR-FREE-19 */
 static void keys_add__after_release__index_rests(void **state)
 {
 	struct soft_keys *keys = make_keys();
@@ -208,6 +209,7 @@ static void keys_add__after_release__index_rests(void **state)
 	soft_keys_destroy(keys);
 }
 
+/* LMR-CREATE-58 LMR-FREE-19 */
 static void keys_add__table_full__enospc_and_recovers(void **state)
 {
 	struct soft_keys *keys = make_keys();
