@@ -57,6 +57,13 @@ static bool can_pin(const void *addr, size_t length, unsigned int access)
 	return is_good;
 }
 
+/* A device requires local write for remote write. */
+static bool is_access_valid(unsigned int access)
+{
+	errno = EINVAL;
+	return !(access & IBV_ACCESS_REMOTE_WRITE) || (access & IBV_ACCESS_LOCAL_WRITE);
+}
+
 struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				unsigned int access)
 {
@@ -64,7 +71,8 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 
 	(void)iova;
 	pthread_mutex_lock(&fake_lock);
-	if (!fake_fails("ibv_reg_mr", ENOMEM) && can_pin(addr, length, access)) {
+	if (!fake_fails("ibv_reg_mr", ENOMEM) && is_access_valid(access) &&
+	    can_pin(addr, length, access)) {
 		mr = calloc(1, sizeof(*mr));
 		fake_last_number++;
 		mr->mr = (struct ibv_mr){.context = pd->context,
