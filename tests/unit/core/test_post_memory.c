@@ -47,7 +47,7 @@ static void post__at_the_edges_of_the_region__refused_outside(void **state)
 	}
 }
 
-/* LMR-USE-09 EP-RECV-04 EP-RDMAR-06 EP-RDMAW-07: with any context. The next post is not affected. */
+/* LMR-USE-09 EP-RECV-04 EP-RDMAR-06 EP-RDMAW-07: of any context. The next post works. */
 static void post__empty_segment__left_out(void **state)
 {
 	DAT_LMR_TRIPLET good = segment(key, 0, 8);
