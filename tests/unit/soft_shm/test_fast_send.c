@@ -16,6 +16,7 @@
 
 /* --- Sends --- */
 
+/* EP-SEND-23 DTO-23 */
 static void send__small__one_whole_entry_at_once(void **state)
 {
 	static const uint32_t lengths[] = {1, 7, 8, 9, 32, 33, 1023, 1024, SHM_REQUEST_PAYLOAD};
