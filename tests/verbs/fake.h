@@ -75,7 +75,7 @@ void fake_srqs(bool has_srqs);
 /*
  * The oldest queue pair with an SRQ takes a buffer, as it does for the first packet of a message.
  * When the queue pair gets into the error state, the device flushes the buffer late: when it
- * reports that it has done so.
+ * reports that it has done so. It may take several.
  */
 void fake_take_buffer(void);
 /* The device does not report that, and flushes the buffer at once. */
@@ -96,6 +96,7 @@ unsigned fake_posts(void);     /* work requests posted to send queues so far */
 unsigned fake_doorbells(void); /* calls that posted them */
 unsigned fake_fences(void);    /* work requests posted with a fence so far */
 unsigned fake_inlines(void);   /* and those posted with their data */
+unsigned fake_solicited(void); /* and those that ask for an event at the receiver */
 /*
  * RDMA Reads start but move no data until they are released. Requests without fence are carried out
  * behind them, and complete after them. A fenced request waits, and so do those behind it.

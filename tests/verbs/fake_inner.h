@@ -84,7 +84,7 @@ struct fake_qp {
 	uint32_t reads_most; /* RDMA Reads that it starts at a time; 0: any number */
 	struct fake_work *sends;
 	struct fake_work *recvs;
-	struct fake_work *held; /* the buffer of the SRQ that a message is being placed in */
+	struct fake_work *held; /* the buffers of the SRQ that messages are being placed in */
 	unsigned events;	/* of the device, not acknowledged */
 	struct fake_qp *next;
 };

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 struct fake_qp *fake_qps;
-static unsigned posts, doorbells, fences, inlines;
+static unsigned posts, doorbells, fences, inlines, solicited;
 
 static _Atomic bool is_raising_pipe;
 
@@ -37,6 +37,11 @@ unsigned fake_fences(void)
 unsigned fake_inlines(void)
 {
 	return fake_read_count(&inlines);
+}
+
+unsigned fake_solicited(void)
+{
+	return fake_read_count(&solicited);
 }
 
 /* --- queue pairs --- */
@@ -193,6 +198,7 @@ int fake_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 		posts++;
 		fences += (wr->send_flags & IBV_SEND_FENCE) != 0;
 		inlines += (wr->send_flags & IBV_SEND_INLINE) != 0;
+		solicited += (wr->send_flags & IBV_SEND_SOLICITED) != 0;
 		work->flags = (int)wr->send_flags;
 		work->opcode = wr->opcode;
 		work->imm = wr->imm_data;
@@ -269,12 +275,14 @@ static struct fake_work *buffer_take(struct fake_qp *qp)
 
 void fake_take_buffer(void)
 {
+	struct fake_work *buffer;
 	struct fake_qp *qp;
 
 	pthread_mutex_lock(&fake_lock);
 	qp = qp_of_srq();
-	qp->held = buffer_take(qp);
-	qp->held->next = NULL;
+	buffer = buffer_take(qp);
+	buffer->next = NULL;
+	work_add(&qp->held, buffer);
 	pthread_mutex_unlock(&fake_lock);
 }
 

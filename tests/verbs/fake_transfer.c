@@ -71,9 +71,9 @@ void fake_silent_srqs(bool is_silent)
 
 void fake_flush_held(struct fake_qp *qp)
 {
-	struct fake_work *held = fake_work_take(&qp->held);
+	struct fake_work *held;
 
-	if (held)
+	while ((held = fake_work_take(&qp->held)))
 		fake_complete(qp, qp->qp.recv_cq, held, IBV_WC_WR_FLUSH_ERR, 0, false);
 }
 

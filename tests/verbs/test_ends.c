@@ -235,6 +235,41 @@ static void post__many_suppressed__places_come_back(void **state)
 	rig_no_event(rig.a.dto);
 }
 
+/*
+ * DTO-13 DTO-06: a suppressed request whose work request has no completion succeeds, although the
+ * first completion behind it is an error
+ */
+static void post__failure_behind_suppressed__no_event_for_it(void **state)
+{
+	(void)state;
+	assert_int_equal(rig_send(&rig, &rig.a, 8, 1, 0), DAT_SUCCESS); /* it waits for a Receive */
+	assert_int_equal(rig_write(&rig, &rig.a, 64, 2, DAT_COMPLETION_SUPPRESS_FLAG), DAT_SUCCESS);
+	rig.rkey++;
+	assert_int_equal(rig_write(&rig, &rig.a, 64, 3, 0), DAT_SUCCESS);
+	rig.rkey--;
+	assert_int_equal(rig_recv(&rig, &rig.b, 8, 4), DAT_SUCCESS);
+	rig_expect_dto(&rig.a, 1, DAT_DTO_SUCCESS);
+	rig_expect_dto(&rig.a, 3, DAT_DTO_ERR_REMOTE_ACCESS);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_BROKEN);
+	rig_no_event(rig.a.dto);
+}
+
+/* EP-SEND-23 DTO-23: the device tells a foreign peer, which arms its queue for such messages only
+ */
+static void post_send__solicited_wait__device_is_told(void **state)
+{
+	const unsigned before = fake_solicited();
+
+	(void)state;
+	assert_int_equal(rig_recv(&rig, &rig.b, 64, 1), DAT_SUCCESS);
+	assert_int_equal(rig_recv(&rig, &rig.b, 64, 2), DAT_SUCCESS);
+	assert_int_equal(rig_send(&rig, &rig.a, 64, 3, 0), DAT_SUCCESS);
+	assert_int_equal(fake_solicited() - before, 0);
+	assert_int_equal(rig_send(&rig, &rig.a, 64, 4, DAT_COMPLETION_SOLICITED_WAIT_FLAG),
+			 DAT_SUCCESS);
+	assert_int_equal(fake_solicited() - before, 1);
+}
+
 /* EP-DISC-13: a graceful disconnect behind suppressed requests */
 static void ep_disconnect__graceful_behind_suppressed__all_done(void **state)
 {
@@ -378,6 +413,8 @@ int main(void)
 		RIG_TEST(ep_disconnect__port_down__peer_notified_when_it_is_up),
 		RIG_TEST(ia_close__port_down__nothing_left),
 		RIG_TEST(post__many_suppressed__places_come_back),
+		RIG_TEST(post__failure_behind_suppressed__no_event_for_it),
+		RIG_TEST(post_send__solicited_wait__device_is_told),
 		RIG_TEST(ep_disconnect__graceful_behind_suppressed__all_done),
 		RIG_TEST(receives__posted_before__one_doorbell_for_many),
 		RIG_TEST(ep_connect__asked_again_by_the_manager__one_request),

@@ -302,6 +302,21 @@ static void disconnect__while_receiving__buffer_flushed(void **state)
 	assert_int_equal(srq_param().outstanding_dto_count, 0);
 }
 
+/* SRQ-USE-03 SRQ-USE-05: no buffer vanishes if the endpoint holds several */
+static void disconnect__while_receiving_two__both_flushed(void **state)
+{
+	(void)state;
+	receive_into_srq();
+	post_buffer(2);
+	fake_take_buffer();
+	assert_int_equal(srq_param().outstanding_dto_count, 2);
+	assert_int_equal(core_ep_disconnect(rig.b.ep, DAT_CLOSE_ABRUPT_FLAG), DAT_SUCCESS);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_dto(&rig.b, 1, DAT_DTO_ERR_FLUSHED);
+	rig_expect_dto(&rig.b, 2, DAT_DTO_ERR_FLUSHED);
+	assert_int_equal(srq_param().outstanding_dto_count, 0);
+}
+
 static void disconnect__while_receiving_device_silent__buffer_flushed(void **state)
 {
 	fake_silent_srqs(true);
@@ -460,6 +475,7 @@ int main(void)
 		SRQ_TEST(ep_free__while_receiving__buffer_consumed),
 		SRQ_TEST(ep_free__while_receiving_device_silent__buffer_consumed),
 		SRQ_TEST(disconnect__while_receiving__buffer_flushed),
+		SRQ_TEST(disconnect__while_receiving_two__both_flushed),
 		SRQ_TEST(disconnect__while_receiving_device_silent__buffer_flushed),
 		SRQ_TEST(ep_free__many_completions_wait__buffers_consumed),
 		SRQ_TEST(ep_free__accepted_and_receiving__buffer_consumed),

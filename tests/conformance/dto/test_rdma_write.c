@@ -136,7 +136,8 @@ static void post_rdma_write__done__arrays_and_buffer_unchanged(void **state)
 	dt_check_pattern(rig->x.p, RIG_LEN, RIG_SEED);
 }
 
-/* EP-RDMAW-43 COMPAT-03: a consumer that is notified of the completion finds the data at once */
+/* EP-RDMAW-43 EP-RDMAW-02 EP-RDMAW-06 COMPAT-03: a consumer that is notified of the completion
+ * finds the data at once */
 static void post_rdma_write__completed__data_are_there(void **state)
 {
 	struct rig *rig = *state;
