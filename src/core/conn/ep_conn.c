@@ -313,7 +313,6 @@ void core_ep_established(struct core_ep *ep, const struct transport_conn_param *
 
 	ep->private_data_size = (DAT_COUNT)size;
 	ep->peer_read_in = peer->read_in;
-	ep->is_breaking = false;
 	ep->counts.connections++;
 	CORE_PROBE2(established, ep->cell, core_handle_number(ep->cell));
 	conn_raise(ep, core_ep_move(ep, CORE_EP_ESTABLISH), (DAT_COUNT)size);

@@ -50,11 +50,11 @@ CORE_COLD static DAT_RETURN dto_bad_count(const struct dto_post *post)
 	return core_bad_range(&arg, post->segments, 0, post->iov_max);
 }
 
-CORE_COLD static DAT_RETURN dto_bad_segments(const struct dto_post *post, const char *why)
+CORE_COLD static DAT_RETURN dto_no_segments(const struct dto_post *post)
 {
 	const struct core_arg arg = {post->call, "local_iov", 3};
 
-	return core_bad_arg(&arg, "%s", why);
+	return core_bad_null(&arg);
 }
 
 CORE_COLD static DAT_RETURN dto_too_long(const struct dto_post *post, const char *name,
@@ -105,9 +105,7 @@ static DAT_RETURN dto_check_iov(struct core_ep *ep, struct dto_post *post)
 
 		if (ret != DAT_SUCCESS)
 			return ret;
-		/* each segment fits the address space, but their sum could wrap */
-		if (iov[i].segment_length > UINT64_MAX - len)
-			return dto_bad_segments(post, "the sum of the lengths exceeds 64 bits");
+		/* a region is mapped, so it has fewer than 2^57 bytes: the sum does not wrap */
 		len += iov[i].segment_length;
 	}
 	post->len = len;
@@ -139,7 +137,7 @@ static DAT_RETURN dto_check_segments(struct core_ep *ep, struct dto_post *post)
 	if (post->segments < 0 || post->segments > post->iov_max)
 		return dto_bad_count(post);
 	if (post->segments && !post->iov)
-		return dto_bad_segments(post, "NULL");
+		return dto_no_segments(post);
 	if (post->segments != 1)
 		return dto_check_iov(ep, post);
 	post->len = post->iov->segment_length;
