@@ -22,7 +22,7 @@ struct evd_fixture {
 	bool is_open;
 };
 
-#define EVD_QLEN 8
+#define EVD_QLEN 11 /* no power of two, which a ring may be rounded up to */
 
 int evd_setup(void **state);
 int evd_teardown(void **state);

@@ -47,7 +47,7 @@ static void check_request(uint64_t sequence, size_t offset, uint32_t len, enum i
 			 core_mem_slot(inner(&rig.a)->ia->mem, rig.lkey)->local_keys[0]);
 }
 
-/* The work request that the device gets; data is inline if it fits. */
+/* DTO-81: the work request that the device gets; data is inline if it fits */
 static void post__plain__work_request_exact(void **state)
 {
 	uint32_t most = conn_of(&rig.a)->adapter->limits.inline_max;
@@ -192,7 +192,7 @@ static void evd_dequeue__of_another_evd__found_and_kept(void **state)
 
 /* --- EVDs of other kinds --- */
 
-/* One EVD for requests and one for Receives: each gets its own completions. */
+/* DTO-04 DTO-78: one EVD for requests and one for Receives; each gets its own completions */
 static void evd_dequeue__separate_evds__each_its_own(void **state)
 {
 	DAT_EVD_HANDLE recv;

@@ -76,7 +76,7 @@ static void evd_wait_and_cno_wait__asleep__time_as_requested(void **state)
 	unsetenv("DAT_SPIN_US");
 }
 
-/* with the default spin time, and with one longer than the time-out */
+/* EVD-WAIT-05 CNO-WAIT-08: with the default spin time, and with one longer than the time-out */
 static void evd_wait_and_cno_wait__spinning__time_as_requested(void **state)
 {
 	(void)state;

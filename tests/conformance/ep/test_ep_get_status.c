@@ -78,7 +78,7 @@ static bool request_is_idle(void *arg)
 	return ep_is_request_idle(arg);
 }
 
-/* EP-STATUS-05: there is no event to dequeue */
+/* EP-STATUS-05 DTO-16: there is no event to dequeue */
 static void ep_get_status__suppressed_request__idle_when_completed(void **state)
 {
 	struct ep_lab *lab = *state;

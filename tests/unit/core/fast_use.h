@@ -14,7 +14,7 @@
 #include "mock.h"
 
 #define COOKIE(n) (0xfedcba9800000000u + ((uint64_t)(n) << 60) + (n))
-#define OTHER_LENGTH 4
+#define OTHER_LENGTH 5
 
 static struct mock_ia ia;
 static DAT_EVD_HANDLE other_handle; /* the EVD of Receives */

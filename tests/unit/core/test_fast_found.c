@@ -143,7 +143,7 @@ static void give__other_evd_locked_by_another_thread__refused(void **state)
 	expect_other_accepts();
 }
 
-/* The fast path raises no overflow; it leaves that to the slow path. */
+/* DTO-06 CONN-EVT-47: the fast path raises no overflow; it leaves that to the slow path */
 static void give__other_evd_full__refused(void **state)
 {
 	DAT_EVENT event;
@@ -170,6 +170,7 @@ static enum transport_poll poll_fills_polled_evd(struct core_evd *polled, DAT_EV
 	return TRANSPORT_POLL_FOUND;
 }
 
+/* DTO-06 CONN-EVT-47 */
 static void give__polled_evd_full__refused(void **state)
 {
 	DAT_EVENT event;
@@ -277,7 +278,7 @@ static enum transport_poll poll_both_refused(struct core_evd *polled, DAT_EVENT 
 	return TRANSPORT_POLL_EMPTY;
 }
 
-/* The request and the Receive stay posted, and complete later. */
+/* DTO-06: the request and the Receive stay posted, and complete later. */
 static void done_fast__evd_refuses__nothing_changed(void **state)
 {
 	DAT_EVENT event;

@@ -36,6 +36,7 @@ static void post__known_region__request_as_posted(void **state)
 	}
 }
 
+/* DTO-79 DTO-80: the length of the Receive, not that of its region, limits the message */
 static void post_recv__known_region__receive_as_posted(void **state)
 {
 	DAT_LMR_TRIPLET iov = segment(key, 100, 50);
@@ -225,6 +226,7 @@ static void limit_rdma(DAT_VLEN most)
 	complete_all();
 }
 
+/* EP-RDMAR-02 EP-RDMAR-04 EP-RDMAR-05 EP-RDMAR-07 EP-RDMAR-10 DTO-04 */
 static void rdma_read__each_remote_length__that_many_bytes_or_refused(void **state)
 {
 	(void)state;
@@ -233,13 +235,12 @@ static void rdma_read__each_remote_length__that_many_bytes_or_refused(void **sta
 	for (unsigned takes = 0; takes < 2; takes++) {
 		mock.takes_fast = takes;
 		limit_rdma(12);
-		expect_read(0, DAT_SUCCESS, false); /* EP-RDMAR-07 */
+		expect_read(0, DAT_SUCCESS, false);
 		expect_read(1, DAT_SUCCESS, true);
 		expect_read(12, DAT_SUCCESS, true);
 		expect_read(13, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG5), false);
 		limit_rdma(64);
 		expect_read(16, DAT_SUCCESS, true);
-		/* EP-RDMAR-04 */
 		expect_read(17, error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE), false);
 		expect_read(UINT64_MAX, error(DAT_LENGTH_ERROR, DAT_NO_SUBTYPE), false);
 	}
@@ -301,6 +302,7 @@ static void post__no_segment_list_or_none_allowed__refused(void **state)
 		expect(kind, &iov, 0, error(DAT_INVALID_PARAMETER, DAT_INVALID_ARG2));
 }
 
+/* EP-SEND-26 EP-RDMAR-27 EP-RDMAW-25 EP-RDMAW-28 EP-RECV-21 EP-RECV-22 EP-RECV-24 DTO-19 */
 static void post__unsupported_flags__refused(void **state)
 {
 	static const DAT_COMPLETION_FLAGS flags[] = {
