@@ -374,8 +374,11 @@ static bool post_fast(struct lab *lab, struct core_req *req)
 	const struct core_mem_cache *known =
 		req->op == CORE_OP_RDMA_READ ? &lab->ep.cached_target : &lab->ep.cached_source;
 
-	return req->op != CORE_OP_BIND && is_known(lab, known, req->iov) &&
-	       shm_post_fast(&lab->ep, req);
+	if (req->op == CORE_OP_BIND || !is_known(lab, known, req->iov))
+		return false;
+	if (lab->is_freeing)
+		atomic_store(&lab->lmr->key, 0);
+	return shm_post_fast(&lab->ep, req);
 }
 
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)

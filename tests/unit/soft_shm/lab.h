@@ -68,6 +68,7 @@ struct lab {
 	bool is_watched; /* a completion wakes a thread */
 	struct core_req requests[LAB_REQUESTS];
 	DAT_COMPLETION_FLAGS next_flags; /* of the next post */
+	bool is_freeing;		 /* the region is freed while the next request is posted */
 	void (*entering)(struct lab *);	 /* called once, before the endpoint is locked next */
 	/* for the fast path: a mapping of the peer's memory, and EVDs */
 	struct shm_map map;

@@ -366,6 +366,21 @@ static void send__memory_gone__protection_error_and_nothing_sent(void **state)
 	}
 }
 
+/* LMR-FREE-06 DTO-96: another thread frees the region after the post has checked it. */
+static void send__memory_freed_meanwhile__protection_error_and_nothing_sent(void **state)
+{
+	struct lab *lab = open_lab(false);
+
+	(void)state;
+	lab->is_freeing = true;
+	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
+	assert_int_equal(lab->done_status, DAT_DTO_ERR_LOCAL_PROTECTION);
+	expect_no_entry();
+	shm_conn_finish(lab->conn, &lab->ep);
+	assert_int_equal(lab->end, BROKEN);
+	close_lab(lab);
+}
+
 /* The key belongs to another region now, and was issued again: the cached region is not used. */
 static void send__key_issued_again__not_on_the_fast_path(void **state)
 {
@@ -434,6 +449,7 @@ int main(void)
 		cmocka_unit_test(fenced__read_in_flight__waits_for_its_data),
 		RING_TEST(unfenced__read_in_flight__goes_at_once),
 		cmocka_unit_test(send__memory_gone__protection_error_and_nothing_sent),
+		cmocka_unit_test(send__memory_freed_meanwhile__protection_error_and_nothing_sent),
 		TEST(send__key_issued_again__not_on_the_fast_path),
 		cmocka_unit_test(message__receive_no_longer_good__protection_error_and_untouched),
 	};
