@@ -85,6 +85,61 @@ static void post_rdma__one_remote_privilege__its_use_works(void **state)
 	dt_buf_free(&all);
 }
 
+/* --- mappings of the provider --- */
+
+/* The memory of a buffer, and the number of its mappings in this process. */
+struct mappings {
+	const void *p;
+	unsigned count;
+};
+
+static unsigned count_mappings(const void *p)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long low, high, inode, wanted = 0;
+	unsigned count = 0;
+	char line[512];
+
+	assert_non_null(maps);
+	for (int pass = 0; pass < 2; pass++) {
+		rewind(maps);
+		while (fgets(line, sizeof(line), maps)) {
+			if (sscanf(line, "%lx-%lx %*s %*s %*s %lu", &low, &high, &inode) != 3)
+				continue;
+			if (!pass && low <= (uintptr_t)p && (uintptr_t)p < high)
+				wanted = inode;
+			count += pass && inode == wanted;
+		}
+	}
+	fclose(maps);
+	return count;
+}
+
+static bool is_as_often_mapped(void *arg)
+{
+	const struct mappings *before = arg;
+
+	return count_mappings(before->p) == before->count;
+}
+
+/* LMR-FREE-13: a peer that mapped the memory, which keeps its pages, unmaps it */
+static void lmr_free__mapped_by_the_peer__mapping_ends(void **state)
+{
+	struct dt_pair *pair = *state;
+	struct dt_buf local, target;
+	struct mappings before;
+
+	create(pair, &local, CONF_LOCAL);
+	create(pair, &target, DAT_MEM_PRIV_ALL_FLAG);
+	before = (struct mappings){target.p, count_mappings(target.p)};
+	dt_map(&pair->a, dt_seg(&local, 0, 1), dt_rseg(&target, 0, 1));
+	dt_ok(dat_lmr_free(target.lmr));
+	dt_until(is_as_often_mapped, &before);
+	target.lmr = DAT_HANDLE_NULL;
+	dt_buf_free(&target);
+	dt_buf_free(&local);
+}
+
 /* --- refusals at the target --- */
 
 /* A Write and a Read through `to` must fail and leave the memory unchanged. */
@@ -403,6 +458,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		dt_pair_test(post__one_local_privilege__its_uses_work),
 		dt_pair_test(post_send__long_with_one_local_privilege__arrives),
+		dt_pair_test(lmr_free__mapped_by_the_peer__mapping_ends),
 		dt_pair_test(post_rdma__one_remote_privilege__its_use_works),
 		dt_pair_test(post_rdma__without_the_remote_privilege__refused_and_broken),
 		dt_pair_test(post_rdma__context_of_another_zone__refused_and_broken),
