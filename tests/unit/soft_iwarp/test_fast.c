@@ -5,7 +5,9 @@
  */
 #include "flow_stage.h"
 
+#include <poll.h>
 #include <stdatomic.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 
 #include "core/ep/ep_fast.h"
@@ -184,6 +186,19 @@ static bool post_fast(size_t offset, size_t size, DAT_COMPLETION_FLAGS flags)
 	return is_taken;
 }
 
+/* Waits until the socket of the library has so many bytes. EP locked, so that nobody reads it. */
+static void await_bytes(size_t size)
+{
+	uint64_t give_up = now_ms() + WAIT_MS;
+	int count = 0;
+
+	while ((size_t)count < size) {
+		assert_true(now_ms() < give_up);
+		assert_int_equal(ioctl(conn_of_flow()->fd, FIONREAD, &count), 0);
+	}
+	assert_int_equal(count, size);
+}
+
 /* --- posts --- */
 
 /* MPA-47 DDP-08 RDMAP-11 EP-SEND-22: with and without a CRC, up to the largest */
@@ -303,7 +318,7 @@ static bool is_declined(struct core_ep *ep, DAT_LMR_CONTEXT context)
 	return !is_taken;
 }
 
-/* LMR-FREE-07: the region is checked when it is read */
+/* LMR-FREE-06: the region is checked when it is read */
 static void post__region_is_gone__declined(void **state)
 {
 	struct core_ep *ep;
@@ -369,6 +384,7 @@ static void post__response_has_begun__declined(void **state)
 
 		peer_read(&request);
 	}
+	await_bytes(5 * (IW_FPDU_HEAD + IW_UNTAGGED_HEAD + IW_READ_REQUEST_SIZE + IW_FPDU_CRC));
 	while (!conn->stream.tx.is_in_response && now_ms() < give_up)
 		(void)iw_pass(conn, ep);
 	assert_true(conn->stream.tx.is_in_response);
@@ -380,20 +396,97 @@ static void post__response_has_begun__declined(void **state)
 	end_fast();
 }
 
-/* --- polls --- */
-
-/* Waits until the socket of the library has so many bytes. EP locked, so that nobody reads it. */
-static void await_bytes(size_t size)
+/* RDMAP-33 RDMAP-34: an RDMA Write completes by its proof */
+static void post__rdma_write__declined(void **state)
 {
-	uint64_t give_up = now_ms() + WAIT_MS;
-	int count = 0;
+	struct core_ep *ep;
+	struct core_req *req;
 
-	while ((size_t)count < size) {
-		assert_true(now_ms() < give_up);
-		assert_int_equal(ioctl(conn_of_flow()->fd, FIONREAD, &count), 0);
-	}
-	assert_int_equal(count, size);
+	(void)state;
+	begin_fast(0);
+	ep = lock_flow();
+	req = take_slot(ep, segment_at(0, SIZE), DAT_COMPLETION_SUPPRESS_FLAG);
+	req->op = CORE_OP_RDMA_WRITE;
+	iw_hold_break(&conn_of_flow()->stream.tx.hold);
+	assert_false(iw_post_fast(conn_of_flow(), ep, req));
+	ep->req.tail--;
+	unlock_flow();
+	end_fast();
 }
+
+/* More bytes than the buffer has room for, one after the other. */
+static void post__many__buffer_is_used_again(void **state)
+{
+	(void)state;
+	begin_fast(0);
+	for (uint32_t i = 0; i < 2 * IW_TX_SIZE / IW_DIRECT_MIN; i++) {
+		assert_true(post_fast(9, IW_DIRECT_MIN - 1, DAT_COMPLETION_SUPPRESS_FLAG));
+		get_send(9, IW_DIRECT_MIN - 1, IW_OP_SEND, 2 + i);
+	}
+	end_fast();
+}
+
+/* MPA-59: nothing but room in TCP makes the rest go on */
+static void post__tcp_takes_a_part__goes_on_by_itself(void **state)
+{
+	static const size_t limits[] = {0, 30};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(limits); i++) {
+		begin_fast(0);
+		atomic_store(&send_limit, limits[i]);
+		assert_true(post_fast(1, SIZE, DAT_COMPLETION_SUPPRESS_FLAG));
+		assert_true(conn_of_flow()->events & EPOLLOUT);
+		atomic_store(&send_limit, NO_LIMIT);
+		get_send(1, SIZE, IW_OP_SEND, 2);
+		end_fast();
+	}
+}
+
+/* IWCM-32: TCP has failed, and nobody has noticed it yet */
+static void post__connection_is_lost__fails_as_on_the_slow_path(void **state)
+{
+	(void)state;
+	for (int is_slow = 0; is_slow < 2; is_slow++) {
+		struct core_ep *ep;
+
+		begin_fast(0);
+		ep = lock_flow();
+		iw_conn_lose(conn_of_flow(), -ECONNRESET);
+		if (!is_slow)
+			iw_hold_break(&conn_of_flow()->stream.tx.hold);
+		(void)post_locked(ep, segment_at(1, SIZE), DAT_COMPLETION_DEFAULT_FLAG);
+		(void)post_locked(ep, segment_at(2, SIZE), DAT_COMPLETION_SUPPRESS_FLAG);
+		unlock_flow();
+		expect_dto(1, DAT_DTO_ERR_TRANSPORT, 0);
+		expect_dto(2, DAT_DTO_ERR_FLUSHED, 0);
+		expect(DAT_CONNECTION_EVENT_BROKEN);
+		fill_memory();
+		end_flow();
+	}
+}
+
+/* IWCM-37: no call for the socket before it is time */
+static void post__kernel_lacks_memory__sent_later(void **state)
+{
+	struct core_ep *ep;
+	int handled = 0;
+
+	(void)state;
+	begin_fast(0);
+	ep = lock_flow();
+	atomic_store(&recv_errno, ENOMEM);
+	assert_false(iw_poll_fast(conn_of_flow(), ep, &handled));
+	iw_hold_break(&conn_of_flow()->stream.tx.hold);
+	assert_true(post_locked(ep, segment_at(1, SIZE), DAT_COMPLETION_DEFAULT_FLAG));
+	assert_true(iw_frame_has_unsent(conn_of_flow()));
+	unlock_flow();
+	expect_dto(1, DAT_DTO_SUCCESS, SIZE);
+	get_send(1, SIZE, IW_OP_SEND, 2);
+	end_fast();
+}
+
+/* --- polls --- */
 
 static const size_t send_size = IW_FPDU_HEAD + IW_UNTAGGED_HEAD + SIZE + IW_FPDU_CRC;
 
@@ -830,6 +923,99 @@ static void poll__shared_receives__slow_path_takes_them(void **state)
 	end_shared();
 }
 
+/* Polls as drive() does. */
+static int poll_flow(struct core_ep *ep, bool is_slow)
+{
+	int handled = 0;
+
+	if (is_slow || !iw_poll_fast(conn_of_flow(), ep, &handled))
+		handled = iw_pass_behind(conn_of_flow(), ep, handled);
+	return handled;
+}
+
+/* IWCM-30: epoll has reported the end of both directions; the end of the stream is seen */
+static void poll__hung_up__end_of_stream_is_seen(void **state)
+{
+	const struct iw_ddp ddp = {.opcode = IW_OP_SEND, .msn = 1, .is_last = true};
+
+	(void)state;
+	for (int is_slow = 1; is_slow >= 0; is_slow--) {
+		struct pollfd ready = {.events = POLLRDHUP};
+		struct core_ep *ep;
+		struct fpdu fpdu;
+
+		begin_fast(0);
+		post_recv_at(0, SIZE);
+		ep = lock_flow();
+		conn_of_flow()->is_hung_up = true;
+		make_fpdu(&fpdu, &ddp, NULL, 0);
+		put_fpdu(&fpdu);
+		assert_int_equal(shutdown(flow.fd, SHUT_WR), 0);
+		ready.fd = conn_of_flow()->fd;
+		assert_int_equal(poll(&ready, 1, WAIT_MS), 1);
+		(void)poll_flow(ep, is_slow);
+		unlock_flow();
+		expect_dto(0, DAT_DTO_SUCCESS, 0);
+		expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+		fill_memory();
+		end_flow();
+	}
+}
+
+/* A poll that has delivered a message is not idle, though the next message is not all there. */
+static void poll__part_behind_a_message__not_idle(void **state)
+{
+	(void)state;
+	for (int is_slow = 1; is_slow >= 0; is_slow--) {
+		struct core_ep *ep;
+
+		begin_fast(0);
+		post_recv_at(0, SIZE);
+		ep = lock_flow();
+		iw_hold_begin(&conn_of_flow()->stream.tx.hold);
+		peer_send(flow.region, SIZE);
+		put(flow.fd, "", 1);
+		await_bytes(send_size + 1);
+		assert_int_equal(poll_flow(ep, is_slow), 1);
+		assert_false(iw_hold_is_broken(&conn_of_flow()->stream.tx.hold));
+		unlock_flow();
+		expect_dto(0, DAT_DTO_SUCCESS, SIZE);
+		assert_int_equal(shutdown(flow.fd, SHUT_WR), 0);
+		expect(DAT_CONNECTION_EVENT_BROKEN);
+		fill_memory();
+		end_flow();
+	}
+}
+
+/* What a peer has announced about one message says nothing about the next. */
+static void poll__announced_message_is_cut__forgotten(void **state)
+{
+	(void)state;
+	for (int is_slow = 1; is_slow >= 0; is_slow--) {
+		const struct iw_ddp ddp = {.is_tagged = true,
+					   .opcode = IW_OP_WRITE,
+					   .stag = flow.rkey,
+					   .offset = address_of(flow.region)};
+		struct core_ep *ep;
+
+		begin_fast(0);
+		post_recv_at(0, SIZE);
+		ep = lock_flow();
+		peer_write(4, 3, NULL, 0);
+		put_segment(&ddp, flow.region, SIZE);
+		await_bytes(2 * (IW_FPDU_HEAD + IW_TAGGED_HEAD + IW_FPDU_CRC) + SIZE);
+		(void)iw_pass(conn_of_flow(), ep);
+		assert_int_not_equal(conn_of_flow()->stream.rx.known_end, 0);
+		peer_send(flow.region, SIZE);
+		await_bytes(send_size);
+		assert_int_equal(poll_flow(ep, is_slow), 1);
+		assert_int_equal(conn_of_flow()->stream.rx.known_end, 0);
+		unlock_flow();
+		expect_dto(0, DAT_DTO_SUCCESS, SIZE);
+		end_fast();
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fast, close_fast)
 
 int main(void)
@@ -844,6 +1030,11 @@ int main(void)
 		TEST(post__connection_ends__declined),
 		TEST(post__may_not_send_yet__declined),
 		TEST(post__response_has_begun__declined),
+		TEST(post__rdma_write__declined),
+		TEST(post__many__buffer_is_used_again),
+		TEST(post__tcp_takes_a_part__goes_on_by_itself),
+		TEST(post__connection_is_lost__fails_as_on_the_slow_path),
+		TEST(post__kernel_lacks_memory__sent_later),
 		TEST(poll__whole_messages__fast),
 		TEST(poll__solicited__so_is_the_receive),
 		TEST(poll__nothing__fast_and_idle),
@@ -858,6 +1049,9 @@ int main(void)
 		TEST(poll__no_receive__message_waits),
 		TEST(poll__part_of_an_fpdu__rest_follows),
 		TEST(poll__shared_receives__slow_path_takes_them),
+		TEST(poll__hung_up__end_of_stream_is_seen),
+		TEST(poll__part_behind_a_message__not_idle),
+		TEST(poll__announced_message_is_cut__forgotten),
 	};
 
 	return cmocka_run_group_tests_name("the fast path over TCP", tests, provide, NULL);

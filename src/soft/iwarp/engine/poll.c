@@ -121,7 +121,7 @@ static int drive(struct iw_engine *engine, struct iw_conn *conn)
 	if (iw_conn_state(conn) == IW_ESTABLISHED) {
 		conn->moved = 0;
 		if (!iw_poll_fast(conn, ep, &handled))
-			handled += iw_pass(conn, ep);
+			handled = iw_pass_behind(conn, ep, handled);
 		iw_engine_count_pass(engine, conn->moved);
 	}
 	if (handled)

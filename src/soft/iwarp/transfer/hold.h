@@ -52,7 +52,6 @@ static inline bool iw_hold_is_broken(const struct iw_hold *hold)
 static inline void iw_hold_begin(struct iw_hold *hold)
 {
 	hold->post_ns = IW_HOLD_UNTIMED;
-	hold->run = 0;
 }
 /* A pass has found nothing to do: the next post may be an answer, and does not continue a stream.
  */

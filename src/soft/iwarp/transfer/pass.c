@@ -116,12 +116,13 @@ static int run_receiver(struct iw_conn *conn, struct core_ep *ep, uint64_t *budg
 	return handled;
 }
 
-static int run(struct iw_conn *conn, struct core_ep *ep)
+/* `handled`: what a poll has done before, by the fast path. */
+static int run(struct iw_conn *conn, struct core_ep *ep, int handled)
 {
 	uint64_t rx_budget = BUDGET, tx_budget = BUDGET;
 	bool was_accepted = iw_conn_state(conn) == IW_ACCEPTED;
-	int handled = run_receiver(conn, ep, &rx_budget);
 
+	handled += run_receiver(conn, ep, &rx_budget);
 	conn->has_more = false;
 	conn->moved += (uint32_t)(BUDGET - rx_budget);
 	if (iw_conn_of(ep) != conn)
@@ -149,19 +150,23 @@ static int run(struct iw_conn *conn, struct core_ep *ep)
 	return handled;
 }
 
-int iw_pass(struct iw_conn *conn, struct core_ep *ep)
+int iw_pass_behind(struct iw_conn *conn, struct core_ep *ep, int handled)
 {
 	int state = core_cancel_off();
-	int handled = 0;
 
 	iw_conn_get(conn);
 	if (iw_conn_state(conn) == IW_CLOSING)
 		iw_conn_finish(conn, ep);
 	else if (iw_conn_state(conn) == IW_ACCEPTED || iw_conn_state(conn) == IW_ESTABLISHED)
-		handled = run(conn, ep);
+		handled = run(conn, ep, handled);
 	iw_conn_put(conn);
 	core_cancel_restore(state);
 	return handled;
+}
+
+int iw_pass(struct iw_conn *conn, struct core_ep *ep)
+{
+	return iw_pass_behind(conn, ep, 0);
 }
 
 /* After a call of the consumer, which must not report the end of the connection itself. */

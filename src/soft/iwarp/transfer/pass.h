@@ -36,6 +36,8 @@ void iw_stream_send_error(struct iw_conn *conn, iw_error error);
  * connection any more without a reference of its own. Returns > 0 if there was work.
  */
 int iw_pass(struct iw_conn *conn, struct core_ep *ep);
+/* The same behind iw_poll_fast, which has handled so much: returns the sum. */
+int iw_pass_behind(struct iw_conn *conn, struct core_ep *ep, int handled);
 
 /* The part of a pass that a call of the consumer makes: it starts requests and sends what waits, or
  * delivers messages that waited for a Receive. ESTABLISHED. The service thread reports what ends.
