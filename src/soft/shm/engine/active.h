@@ -10,8 +10,12 @@
 
 /* A connection that was checked in vain that often is armed and removed from the list. */
 #define SHM_IDLE_POLLS 20000u
-/* With more connections than this, some checks are of a likely one, out of turn. */
-#define SHM_LIKELY_AFTER 16u
+/*
+ * One poll checks so many connections. If the list is longer, gaps included, some checks are of a
+ * likely one, out of turn. Else a poll checks all of them: a message that the peer has placed is
+ * found by polls only.
+ */
+#define SHM_POLL_MAX 64u
 /* After so many checks, those out of turn are rare until one of them finds work again. */
 #define SHM_LIKELY_FOR 1024u
 
@@ -50,7 +54,7 @@ CORE_INLINE struct shm_conn *shm_active_likely_locked(struct shm_engine *engine)
 {
 	uint32_t at;
 
-	if (engine->active_end <= SHM_LIKELY_AFTER)
+	if (engine->active_end <= SHM_POLL_MAX)
 		return NULL;
 	if (++engine->checked % SHM_LIKELY_FOR == 0)
 		engine->is_likely = false;

@@ -12,8 +12,6 @@
 #include "soft/shm/transfer/patience.h"
 #include "soft/shm/transfer/progress.h"
 
-#define POLL_MAX 64u /* connections that one poll checks in turn */
-
 /* A connection that a polling thread has found. */
 struct candidate {
 	/* valid only while its endpoint is locked and owns it; else only an address to compare */
@@ -27,9 +25,7 @@ struct candidate {
 
 /*
  * Finds the next active connection that has work, or had none in so many checks that it should be
- * armed. *checks is how many connections may still be checked in turn. Checks out of turn come in
- * addition (at most three for each), so that a poll checks all connections of a short list. False:
- * there is none.
+ * armed. *checks is how many connections may still be checked. False: there is none.
  */
 CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 				struct candidate *candidate)
@@ -43,7 +39,7 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 		candidate->is_its_turn = !conn;
 		if (!conn)
 			conn = shm_active_next_locked(engine);
-		*checks -= candidate->is_its_turn;
+		--*checks;
 		candidate->is_idle = !shm_conn_has_work(conn);
 		candidate->is_stream = !conn->idle_polls;
 		if (!candidate->is_idle) {
@@ -65,13 +61,13 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 	return is_found;
 }
 
-/* How many connections one poll checks in turn. */
+/* How many connections one poll checks. */
 CORE_INLINE uint32_t checks_due(struct shm_engine *engine)
 {
 	/* the next call finds a connection that is added meanwhile */
 	uint32_t checks = shm_active_count(engine);
 
-	return checks < POLL_MAX ? checks : POLL_MAX;
+	return checks < SHM_POLL_MAX ? checks : SHM_POLL_MAX;
 }
 
 /* Records that a thread of the consumer polls. */
