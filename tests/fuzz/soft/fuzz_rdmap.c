@@ -13,6 +13,9 @@
 
 #include "../../unit/soft_iwarp/flow_stage.h"
 
+#include "soft/iwarp/transfer/fast.h"
+#include "soft/iwarp/transfer/pass.h"
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum choice {
@@ -28,7 +31,7 @@ enum choice {
 enum piece {
 	FPDU = 1,
 	GOOD_KEY = 2,
-	GOOD_MSN = 4,
+	GOOD_MSN = 4, /* and a thread of the consumer polls */
 	READ_THERE = 8,
 	POST = 16, /* a Receive is posted before it */
 	LONG = 32, /* its length is the number of segments that an announcement names */
@@ -186,6 +189,19 @@ static void post_late(void)
 		posted++;
 }
 
+/* A thread of the consumer takes what has come, as in engine/poll.c, before the service thread. */
+static void send_and_poll(const uint8_t *bytes, size_t size, unsigned how)
+{
+	struct core_ep *ep = core_handle_lock_inline(flow.ep, DAT_HANDLE_TYPE_EP);
+	struct iw_conn *conn = iw_conn_of(ep);
+	int handled = 0;
+
+	send_piece(bytes, size, how);
+	if (conn && iw_conn_state(conn) == IW_ESTABLISHED && !iw_poll_fast(conn, ep, &handled))
+		(void)iw_pass_behind(conn, ep, handled);
+	core_ep_leave(ep);
+}
+
 static void send_all(const uint8_t *data, size_t size)
 {
 	while (size >= 3) {
@@ -198,7 +214,10 @@ static void send_all(const uint8_t *data, size_t size)
 			part = size;
 		if ((how & POST) && posted < MORE_POSTED)
 			post_late();
-		send_piece(data, part, how);
+		if (how & GOOD_MSN)
+			send_and_poll(data, part, how);
+		else
+			send_piece(data, part, how);
 		data += part;
 		size -= part;
 	}
