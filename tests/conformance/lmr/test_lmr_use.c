@@ -87,7 +87,7 @@ static void post_rdma__one_remote_privilege__its_use_works(void **state)
 
 /* --- mappings of the provider --- */
 
-/* The memory of a buffer, and the number of its mappings in this process. */
+/* The memory of a buffer, and the number of its mappings in this process; 0: it has no file. */
 struct mappings {
 	const void *p;
 	unsigned count;
@@ -108,7 +108,7 @@ static unsigned count_mappings(const void *p)
 				continue;
 			if (!pass && low <= (uintptr_t)p && (uintptr_t)p < high)
 				wanted = inode;
-			count += pass && inode == wanted;
+			count += pass && wanted && inode == wanted;
 		}
 	}
 	fclose(maps);
