@@ -58,36 +58,36 @@ void core_unpin_slow(struct core_pinned *region);
  * core_pins_begin has run for it. */
 CORE_INLINE void core_pin(struct core_pinned *region)
 {
-	struct core_pins *pins = &core_pins_own;
-
 	/*
 	 * sequentially consistent, as is the caller's load of the key that follows. If both
 	 * is_light and the live key are seen here, a thread that clears the key afterwards sees
 	 * is_light too, and runs the fence for us (core_pins_wait).
 	 */
-	if (!pins->is_listed || pins->used == CORE_PINS_MAX || !atomic_load(&region->is_light)) {
+	if (!core_pins_own.is_listed || core_pins_own.used == CORE_PINS_MAX ||
+	    !atomic_load(&region->is_light)) {
 		core_pin_slow(region);
 		return;
 	}
 	/* release: pairs with the acquire in core_pins_wait; a copy under an earlier pin, which was
 	 * in this place, is complete when the new one is seen */
-	atomic_store_explicit(&pins->regions[pins->used++], region, memory_order_release);
+	atomic_store_explicit(&core_pins_own.regions[core_pins_own.used++], region,
+			      memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
 CORE_INLINE void core_unpin(struct core_pinned *region)
 {
-	struct core_pins *pins = &core_pins_own;
-
 	/* relaxed: only this thread writes its set */
-	if (!pins->used ||
-	    atomic_load_explicit(&pins->regions[pins->used - 1], memory_order_relaxed) != region) {
+	if (!core_pins_own.used ||
+	    atomic_load_explicit(&core_pins_own.regions[core_pins_own.used - 1],
+				 memory_order_relaxed) != region) {
 		core_unpin_slow(region);
 		return;
 	}
 	/* release: pairs with the acquire in core_pins_wait, else the region could be freed before
 	 * our copy is complete */
-	atomic_store_explicit(&pins->regions[--pins->used], NULL, memory_order_release);
+	atomic_store_explicit(&core_pins_own.regions[--core_pins_own.used], NULL,
+			      memory_order_release);
 }
 
 /* Waits until no thread has the region pinned. The region's key must be cleared already. */
