@@ -13,8 +13,8 @@
 #include "lingering.h"
 #include "old_kernel.h"
 
-#define LINGER_S 12
-#define AT_ONCE_US 4000000u
+#define LINGER_S 60
+#define AT_ONCE_US 25000000u
 #define MANY 24
 
 #define SLOW_MAX 8 /* in one packet */
