@@ -45,11 +45,18 @@ def traffic():
             yield server, client
 
 
-def sends(pid):
-    """Messages that the only endpoint of the process has sent."""
+def operations(pid):
+    """The operations of the only endpoint of the process."""
     (adapter,) = state_of(pid)
     (endpoint,) = adapter["endpoints"]
-    return endpoint["operations"]["send"]
+    return endpoint["operations"]
+
+
+def await_more(pid, operation, before):
+    """Waits until the process has done more such operations than that."""
+    deadline = time.monotonic() + WAIT_S
+    while operations(pid)[operation] <= before:
+        assert time.monotonic() < deadline, "the counter stands still"
 
 
 # ---- what is shown ----
@@ -91,14 +98,12 @@ def dat_stat__main_thread_has_ended__shown():
 
 def dat_stat__traffic__counters_grow():
     with traffic() as (_, client):
-        before = sends(client.pid)
-        deadline = time.monotonic() + WAIT_S
-        while sends(client.pid) == before:
-            assert time.monotonic() < deadline, "the counter stands still"
+        await_more(client.pid, "send", operations(client.pid)["send"])
 
 
 def dat_stat__json__both_ends_agree():
     with traffic() as (server, client):
+        await_more(server.pid, "receive", 0)
         client.send_signal(signal.SIGSTOP)
         (far,), (near,) = state_of(server.pid), state_of(client.pid)
         equal(near["name"], ADAPTER)
