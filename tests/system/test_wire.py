@@ -91,15 +91,21 @@ def run_captured(path, crc):
     return tally
 
 
+# what tshark would take payloads for, because they are of no protocol that it knows, or because of
+# their port
+GUESSES = ("rpcordma", "smb_direct", "iser", "openflow")
+
+
 def tshark(path, *arguments):
-    done = subprocess.run(["tshark", "-n", "-r", path, *arguments], capture_output=True, text=True,
-                          timeout=60, check=False)
+    # the ports are any, and some belong to a protocol: tshark looks at the payload first
+    guesses = [word for name in GUESSES for word in ("--disable-protocol", name)]
+    done = subprocess.run(["tshark", "-n", "-o", "tcp.try_heuristic_first:TRUE", *guesses, "-r",
+                           path, *arguments], capture_output=True, text=True, timeout=60,
+                          check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-# what tshark would take payloads for, because they are of no protocol that it knows
-GUESSES = ("rpcordma", "smb_direct", "iser")
 # of an FPDU, of which a packet may have several
 FPDU_FIELDS = ("iwarp_mpa.ulpdulength", "iwarp_rdma.opcode", "iwarp_ddp.tagged_flag",
                "iwarp_ddp.last_flag", "iwarp_ddp.stag")
@@ -112,9 +118,8 @@ FIELDS = FPDU_FIELDS + (
 
 def packets_of(path):
     """The fields of each packet, by their names without the protocol's."""
-    guesses = [word for name in GUESSES for word in ("--disable-protocol", name)]
     names = [word for name in FIELDS for word in ("-e", name)]
-    text = tshark(path, *guesses, "-T", "fields", *names)
+    text = tshark(path, "-T", "fields", *names)
     packets = [dict(zip(FIELDS, line.split("\t"))) for line in text.splitlines()]
     malformed = [packet for packet in packets if packet["_ws.malformed"]]
     assert not malformed, malformed
