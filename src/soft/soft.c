@@ -317,14 +317,14 @@ static inline bool transport_post_fast(struct core_handle *cell, struct core_ep 
 static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
 				       const struct core_fast_post *post)
 {
-	/*
-	 * an arriving message takes it from the endpoint's queue; a message that waits already is a
-	 * reason for the slow path. A patient side may offer it to the peer
-	 */
 	const struct soft_ep *mine = ep->transport;
 
 	(void)cell;
 	core_recv_prefetch(ep, post->number + 1);
+	/*
+	 * an arriving message takes it from the endpoint's queue; a message that waits already is a
+	 * reason for the slow path. A patient side may offer it to the peer
+	 */
 	return mine->tcp || shm_recv_fast(ep);
 }
 

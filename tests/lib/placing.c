@@ -71,7 +71,6 @@ static DAT_DTO_COMPLETION_STATUS sender_binds_and_sends(struct far_end *far,
 							const struct placing_order *order)
 {
 	const size_t at = SENDER_LEN / 2;
-	DAT_DTO_COMPLETION_STATUS status;
 	DAT_RMR_TRIPLET window;
 	DAT_RMR_HANDLE rmr;
 
@@ -83,8 +82,7 @@ static DAT_DTO_COMPLETION_STATUS sender_binds_and_sends(struct far_end *far,
 	memcpy(far->buf.p, &window, sizeof(window));
 	sender_post(far, order, sizeof(window), 0);
 	expect_bind(&far->ep, rmr, 1, DAT_DTO_SUCCESS);
-	status = sender_status(far);
-	return status;
+	return sender_status(far);
 }
 
 /* The connection ends, and no completion comes twice. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Receivers that make no call while a message arrives, so that a sender on the same host may place
- * it (COMPAT-46). Each connection leads to a process of its own, which sends what it is told to.
+ * it (COMPAT-46). Each connection leads to a process of its own, which carries out the test's
+ * orders.
  *
  * A message is only placed if the receiver's service thread has put the connection to sleep before.
  * placing_warm() sends messages until one is placed; then the next one is, if its Receive is posted

@@ -44,6 +44,8 @@ struct core_pins {
 	struct core_pins *next;
 };
 
+/* Used without a pointer to it: UBSan's check of that pointer fails at random in a static program.
+ */
 extern __thread struct core_pins core_pins_own CORE_TLS_FAST;
 
 /* Resets the count of pins. Call before the region's key becomes live. */

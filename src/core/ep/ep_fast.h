@@ -13,6 +13,7 @@
 #define CORE_EP_FAST_H
 
 #include "core/base/probe.h"
+#include "core/ep/complete.h"
 #include "core/ep/ep.h"
 #include "core/event/evd.h"
 
@@ -65,6 +66,15 @@ CORE_INLINE bool core_req_done_fast(struct core_handle *cell, struct core_ep *ep
 	/* DTO-114: the slot is free before the endpoint is unlocked and can be posted to */
 	ep->req.head++;
 	return true;
+}
+
+/* Completes the newest request with success, in its post. It is not a bind. */
+CORE_INLINE void core_req_done_posted(struct core_ep *ep, struct core_req *req)
+{
+	if (req->sequence == ep->req.head)
+		(void)core_req_done_fast(ep->cell, ep, req, NULL);
+	else
+		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
 }
 
 /*

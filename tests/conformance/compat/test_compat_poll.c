@@ -200,6 +200,26 @@ static void poll_answer(struct rig *rig, const struct dt_buf *from, uint64_t num
 	expect_sent(&rig->a, number, len);
 }
 
+/* Connects to that child, and creates the memory for messages to it. */
+static void sender_open(struct rig *rig, struct dt_peer *peer,
+			void (*child)(struct dt_peer *peer, void *arg), struct dt_buf *from,
+			size_t len)
+{
+	dt_peer_start(peer, child, NULL);
+	rig_begin(rig);
+	far_connect(rig, peer);
+	dt_buf_create(&rig->ia, rig->ia.pz, from, len, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+}
+
+/* The child has ended its part. */
+static void sender_close(struct rig *rig, struct dt_peer *peer, const struct dt_buf *from)
+{
+	dt_peer_sync(peer);
+	dt_peer_join(peer);
+	rig_end(rig);
+	dt_mem_free(from->p, from->mapped);
+}
+
 /* COMPAT-46 */
 static void post_recv__last_byte_polled__rest_has_arrived(void **state)
 {
@@ -208,20 +228,14 @@ static void post_recv__last_byte_polled__rest_has_arrived(void **state)
 	struct dt_peer peer;
 	struct dt_buf from;
 
-	dt_peer_start(&peer, polling_child, NULL);
-	rig_begin(rig);
-	far_connect(rig, &peer);
-	dt_buf_create(&rig->ia, rig->ia.pz, &from, POLL_MAX, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+	sender_open(rig, &peer, polling_child, &from, POLL_MAX);
 	for (uint64_t i = 0;; i++) {
 		dt_peer_recv(&peer, &order, sizeof(order));
 		if (!order.len)
 			break;
 		poll_answer(rig, &from, i, order.len, order.value);
 	}
-	dt_peer_sync(&peer);
-	dt_peer_join(&peer);
-	rig_end(rig);
-	dt_mem_free(from.p, from.mapped);
+	sender_close(rig, &peer, &from);
 }
 
 #define LEAVE_ROUNDS 4u
@@ -278,10 +292,7 @@ static void disconnect__message_polled_and_not_dequeued__receive_succeeds(void *
 		struct dt_peer peer;
 		struct dt_buf from;
 
-		dt_peer_start(&peer, leaving_child, NULL);
-		rig_begin(rig);
-		far_connect(rig, &peer);
-		dt_buf_create(&rig->ia, rig->ia.pz, &from, LEAVE_LEN, DAT_MEM_PRIV_LOCAL_READ_FLAG);
+		sender_open(rig, &peer, leaving_child, &from, LEAVE_LEN);
 		for (uint64_t i = 0; i < LEAVE_BEFORE; i++) {
 			dt_peer_recv(&peer, &order, sizeof(order));
 			poll_answer(rig, &from, i, LEAVE_LEN, order.value);
@@ -290,10 +301,7 @@ static void disconnect__message_polled_and_not_dequeued__receive_succeeds(void *
 		poll_answer(rig, &from, LEAVE_BEFORE, LEAVE_LEN, RIG_FILL);
 		dt_peer_sync(&peer);
 		dt_expect_conn(rig->a.conn, rig->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-		dt_peer_sync(&peer);
-		dt_peer_join(&peer);
-		rig_end(rig);
-		dt_mem_free(from.p, from.mapped);
+		sender_close(rig, &peer, &from);
 	}
 }
 

@@ -6,7 +6,7 @@
 #include "placing.h"
 
 /* The connection has ended. The kernel ends TCP connections of a dead process in order, so the
- * survivor is told DISCONNECTED there (EP-STATE-44). */
+ * other side gets DISCONNECTED there (EP-STATE-44). */
 static void expect_death(const struct dt_ep *ep)
 {
 	const DAT_EVENT event = dt_event(ep->conn);

@@ -42,7 +42,6 @@ static void post__foreign_peer__slow(void **state)
 /* A post right behind another one may begin a stream (hold.h). */
 static void post__follows_another__slow(void **state)
 {
-
 	(void)state;
 	begin_fast(0);
 	lock_flow();
@@ -102,8 +101,8 @@ static void post__tcp_takes_a_part__rest_follows(void **state)
 	}
 }
 
-/* Does the fast path decline a Send of that region? */
-static bool is_declined(DAT_LMR_CONTEXT context)
+/* Does the fast path decline such a request of that region? */
+static bool is_declined(enum core_op op, DAT_LMR_CONTEXT context)
 {
 	DAT_LMR_TRIPLET segment = segment_at(0, SIZE);
 	struct core_req *req;
@@ -111,6 +110,7 @@ static bool is_declined(DAT_LMR_CONTEXT context)
 
 	segment.lmr_context = context;
 	req = take_slot(segment, DAT_COMPLETION_SUPPRESS_FLAG);
+	req->op = op;
 	iw_hold_break(&conn_of_flow()->stream.tx.hold);
 	is_taken = iw_post_fast(conn_of_flow(), locked, req);
 	if (!is_taken)
@@ -121,12 +121,11 @@ static bool is_declined(DAT_LMR_CONTEXT context)
 /* LMR-FREE-06: the region is checked when it is read */
 static void post__region_is_gone__declined(void **state)
 {
-
 	(void)state;
 	begin_fast(0);
 	lock_flow();
-	assert_true(is_declined(flow.lkey + 1));
-	assert_false(is_declined(flow.lkey));
+	assert_true(is_declined(CORE_OP_SEND, flow.lkey + 1));
+	assert_false(is_declined(CORE_OP_SEND, flow.lkey));
 	unlock_flow();
 	get_send(0, SIZE, IW_OP_SEND, 2);
 	end_fast();
@@ -135,12 +134,11 @@ static void post__region_is_gone__declined(void **state)
 /* TERM-06: nothing is sent behind a Terminate */
 static void post__connection_ends__declined(void **state)
 {
-
 	(void)state;
 	begin_fast(0);
 	lock_flow();
 	iw_conn_set_state(conn_of_flow(), IW_CLOSING);
-	assert_true(is_declined(flow.lkey));
+	assert_true(is_declined(CORE_OP_SEND, flow.lkey));
 	iw_conn_set_state(conn_of_flow(), IW_ESTABLISHED);
 	unlock_flow();
 	end_fast();
@@ -156,7 +154,7 @@ static void post__may_not_send_yet__declined(void **state)
 	lock_flow();
 	tx = &conn_of_flow()->stream.tx;
 	tx->may_send = false;
-	assert_true(is_declined(flow.lkey));
+	assert_true(is_declined(CORE_OP_SEND, flow.lkey));
 	tx->may_send = true;
 	unlock_flow();
 	end_fast();
@@ -185,7 +183,7 @@ static void post__response_has_begun__declined(void **state)
 		pass_locked();
 	assert_true(conn->stream.tx.is_in_response);
 	assert_false(iw_frame_has_unsent(conn));
-	assert_true(is_declined(flow.lkey));
+	assert_true(is_declined(CORE_OP_SEND, flow.lkey));
 	unlock_flow();
 	expect_served();
 	atomic_store(&is_swallowing, false);
@@ -195,16 +193,10 @@ static void post__response_has_begun__declined(void **state)
 /* RDMAP-33 RDMAP-34: an RDMA Write completes by its proof */
 static void post__rdma_write__declined(void **state)
 {
-	struct core_req *req;
-
 	(void)state;
 	begin_fast(0);
 	lock_flow();
-	req = take_slot(segment_at(0, SIZE), DAT_COMPLETION_SUPPRESS_FLAG);
-	req->op = CORE_OP_RDMA_WRITE;
-	iw_hold_break(&conn_of_flow()->stream.tx.hold);
-	assert_false(iw_post_fast(conn_of_flow(), locked, req));
-	locked->req.tail--;
+	assert_true(is_declined(CORE_OP_RDMA_WRITE, flow.lkey));
 	unlock_flow();
 	end_fast();
 }

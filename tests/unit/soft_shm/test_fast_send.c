@@ -349,6 +349,17 @@ static void unfenced__read_in_flight__goes_at_once(void **state)
 
 /* --- memory of ours that is gone, or another's --- */
 
+/* Posts a Send whose region is no longer good. Closes the lab. */
+static void send_fails(struct lab *lab)
+{
+	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
+	assert_int_equal(lab->done_status, DAT_DTO_ERR_LOCAL_PROTECTION);
+	expect_no_entry();
+	shm_conn_finish(lab->conn, &lab->ep);
+	assert_int_equal(lab->end, BROKEN);
+	close_lab(lab);
+}
+
 /* The key that the endpoint has cached is dead, or belongs to another region now. */
 static void send__memory_gone__protection_error_and_nothing_sent(void **state)
 {
@@ -357,12 +368,7 @@ static void send__memory_gone__protection_error_and_nothing_sent(void **state)
 		struct lab *lab = open_lab(false);
 
 		atomic_store(&lab->lmr->key, key);
-		post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
-		assert_int_equal(lab->done_status, DAT_DTO_ERR_LOCAL_PROTECTION);
-		expect_no_entry();
-		shm_conn_finish(lab->conn, &lab->ep);
-		assert_int_equal(lab->end, BROKEN);
-		close_lab(lab);
+		send_fails(lab);
 	}
 }
 
@@ -373,12 +379,7 @@ static void send__memory_freed_meanwhile__protection_error_and_nothing_sent(void
 
 	(void)state;
 	lab->is_freeing = true;
-	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
-	assert_int_equal(lab->done_status, DAT_DTO_ERR_LOCAL_PROTECTION);
-	expect_no_entry();
-	shm_conn_finish(lab->conn, &lab->ep);
-	assert_int_equal(lab->end, BROKEN);
-	close_lab(lab);
+	send_fails(lab);
 }
 
 /* The key belongs to another region now, and was issued again: the cached region is not used. */

@@ -213,7 +213,7 @@ static void free__sender_stopped_in_the_copy__connection_breaks_and_no_byte_chan
 	assert_int_equal(lab->done, 0);
 }
 
-/* LMR-FREE-21 DTO-52: and behind the copy. The Receive was flushed, so the Send does not succeed.
+/* LMR-FREE-21 DTO-52: and after the copy. The Receive was flushed, so the Send does not succeed.
  */
 static void free__sender_stopped_before_its_entry__send_is_not_complete(void **state)
 {
@@ -244,7 +244,7 @@ static void begin_free(struct lab *lab)
 		sched_yield();
 }
 
-/* LMR-FREE-21 LMR-FREE-06: the call returns behind the copy, and no byte changes after that. */
+/* LMR-FREE-21 LMR-FREE-06: the call returns after the copy, and no byte changes after that. */
 static void free__sender_in_the_copy__returns_behind_it(void **state)
 {
 	struct lab *lab = *state;
@@ -283,7 +283,7 @@ static void expect_end(struct lab *lab, unsigned received)
 	assert_int_equal(lab->received, received);
 }
 
-/* DTO-120: it ends before the copy, which then stores nothing. */
+/* DTO-120: the connection ends before the copy, which then stores nothing. */
 static void disconnect__before_the_copy__no_byte_changes(void **state)
 {
 	struct lab *lab = *state;
@@ -296,8 +296,8 @@ static void disconnect__before_the_copy__no_byte_changes(void **state)
 }
 
 /*
- * DTO-52: it ends behind the copy, and before the entry. The Send is not complete by itself: `done`
- * of our side decides, which is stored when the Receive is complete.
+ * DTO-52: the connection ends after the copy and before the entry. So the sender does not complete
+ * the Send itself. It reads `done`, which our side stores when the Receive is complete.
  */
 static void disconnect__behind_the_copy__receive_and_send_succeed(void **state)
 {
@@ -314,7 +314,7 @@ static void disconnect__behind_the_copy__receive_and_send_succeed(void **state)
 	assert_int_equal(done(lab), 1);
 }
 
-/* DTO-52 DTO-06: behind the entry. Both succeed, and once. */
+/* DTO-52 DTO-06: the same after the entry. Both succeed, and once. */
 static void disconnect__message_placed__receive_and_send_succeed(void **state)
 {
 	struct lab *lab = *state;

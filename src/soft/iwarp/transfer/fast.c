@@ -68,10 +68,7 @@ bool iw_post_fast(struct iw_conn *conn, struct core_ep *ep, struct core_req *req
 		return true;
 	}
 	req->transport.word[0] = IW_REQ_FINISHED;
-	if (req->sequence == ep->req.head)
-		(void)core_req_done_fast(ep->cell, ep, req, NULL);
-	else
-		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+	core_req_done_posted(ep, req);
 	return true;
 }
 

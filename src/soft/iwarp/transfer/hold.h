@@ -43,21 +43,22 @@ struct iw_hold {
 
 /* A request was posted at that time. May it wait for the next one? If not, all are sent now. */
 bool iw_hold_may(struct iw_conn *conn, struct core_ep *ep, uint64_t now);
-/* The first post after such a pass needs no time: it is no stream yet. */
-#define IW_HOLD_UNTIMED 1u
-static inline bool iw_hold_is_broken(const struct iw_hold *hold)
-{
-	return !hold->post_ns;
-}
-static inline void iw_hold_begin(struct iw_hold *hold)
-{
-	hold->post_ns = IW_HOLD_UNTIMED;
-}
 /* A pass has found nothing to do: the next post may be an answer, and does not continue a stream.
  */
 static inline void iw_hold_break(struct iw_hold *hold)
 {
 	hold->post_ns = 0; /* long ago */
+}
+/* Has a pass found nothing to do since the last post? */
+static inline bool iw_hold_is_broken(const struct iw_hold *hold)
+{
+	return !hold->post_ns;
+}
+/* The first post after such a pass. Its time is not needed: one post is no stream. */
+#define IW_HOLD_UNTIMED 1u
+static inline void iw_hold_begin(struct iw_hold *hold)
+{
+	hold->post_ns = IW_HOLD_UNTIMED;
 }
 /* Those that wait are about to be sent because a deadline of the connection has come. */
 void iw_hold_due(struct iw_hold *hold);

@@ -169,10 +169,7 @@ CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 		return false;
 	shm_count(conn, SHM_COUNT_MAP);
 	req->transport.word[0] = SHM_REQ_FINISHED;
-	if (req->sequence == ep->req.head)
-		(void)core_req_done_fast(ep->cell, ep, req, NULL);
-	else
-		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+	core_req_done_posted(ep, req);
 	return true;
 }
 
