@@ -88,6 +88,19 @@ static inline uint64_t first_word(const struct shm_entry *entry, uint32_t stamp)
 }
 
 /*
+ * Makes sure that the place of the next entry does not look like one. Payload of an earlier lap
+ * rarely does, so this mostly only reads: the consumer's processor may have fetched that line ahead
+ * of time, and a store would wait for it, with all that follow.
+ */
+static inline void clear_stamp(uint8_t *place, uint32_t index)
+{
+	uint32_t *stamp = (void *)place;
+
+	if (__atomic_load_n(stamp, __ATOMIC_RELAXED) == SHM_STAMP(index))
+		__atomic_store_n(stamp, 0, __ATOMIC_RELAXED);
+}
+
+/*
  * Writes the entry at `produced` except its first word, and clears the stamp behind it. It stores
  * word by word from registers. A copy from memory, whose members were stored one by one just
  * before, would wait until those stores and all before them have left the processor, and some of
@@ -96,10 +109,9 @@ static inline uint64_t first_word(const struct shm_entry *entry, uint32_t stamp)
 static inline uint64_t *begin_entry(struct shm_producer *ring, const struct shm_entry *entry)
 {
 	uint64_t *words = (uint64_t *)(void *)entry_at(ring, ring->produced);
-	uint32_t none = 0;
 
 	ring->produced += shm_entry_size(entry->payload);
-	memcpy(entry_at(ring, ring->produced), &none, sizeof(none));
+	clear_stamp(entry_at(ring, ring->produced), ring->produced);
 	__atomic_store_n(&words[1], entry->done | (uint64_t)entry->key << 32, __ATOMIC_RELAXED);
 	__atomic_store_n(&words[2], entry->address, __ATOMIC_RELAXED);
 	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);

@@ -6,9 +6,9 @@
  *
  * The stamp in the header shows that the entry is present. So a small message is one cache line,
  * and the consumer polls no other. The stamp contains the index of the entry, which differs from
- * that of every earlier lap. The place behind the last entry has stamp 0, written before that entry
- * was published, so that payload of an earlier lap is never taken for a header. That place is never
- * used for anything else. Several entries are published at once by the stamp of the first.
+ * that of every earlier lap. Payload of an earlier lap is never taken for a header: if the place
+ * behind an entry looks like the next one, it is cleared before the entry is published. That place
+ * is never used for anything else. Several entries are published at once by the stamp of the first.
  *
  * Space is given back in batches, at the latest when a quarter of the ring is taken. So the
  * producer rarely reads the consumer's word.
