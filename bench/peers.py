@@ -177,30 +177,37 @@ class Machine:
 
     def instructions(self, path, count):
         """Instructions of one operation of bench/paths, and the polls of each that found nothing."""
-        return self.counted(["bench/paths", path], {"LD_LIBRARY_PATH": self.library_path}, count)
+        env = {"LD_LIBRARY_PATH": self.library_path}
+        total, text = self.counted(["bench/paths", path, count], env,
+                                   "--toggle-collect=paths_measure")
+        empty = re.search(r'"empty_polls": (\d+)', text)
+        if not empty:
+            raise Failed(f"paths: no figures in {text}")
+        return {"instructions": total / count, "empty_polls": int(empty.group(1)) / count}
 
     def verbs_instructions(self, way, test, count):
         """The same for bench/verbs/verbs_cost."""
         env = {"LD_LIBRARY_PATH": f"{self.folder}/bench/verbs:{self.library_path}",
                "DAT_OVERRIDE": f"{HERE}/verbs/dat.conf"}
-        return self.counted(["bench/verbs/verbs_cost", way, test], env, count)
-
-    def counted(self, program, env, count):
-        """Figures of one operation; the last argument of the program is the number of operations."""
         totals = []
         # the least of three: the time that threads wait for each other in the set-up is random
         for number in (count,) * 3 + (2 * count,) * 3:
-            command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-                       f"{self.folder}/{program[0]}", *program[1:], str(number)]
-            text = "".join(self.run(command, env))
-            found = re.search(r"Collected\s*:\s*(\d+)", text)
-            empty = re.search(r'"empty_polls": (\d+)', text)
-            if not found or not empty:
-                raise Failed(f"callgrind: no figures in {text}")
-            totals.append(int(found.group(1)))
-        self.note(env, command)
+            total, text = self.counted(["bench/verbs/verbs_cost", way, test, number], env)
+            totals.append(total)
+        empty = re.search(r'"empty_polls": (\d+)', text)
         return {"instructions": (min(totals[3:]) - min(totals[:3])) / count,
                 "empty_polls": int(empty.group(1)) / (2 * count)}
+
+    def counted(self, program, env, *options):
+        """The instructions of a program, and what it prints."""
+        command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *options,
+                   f"{self.folder}/{program[0]}", *(str(word) for word in program[1:])]
+        text = "".join(self.run(command, env))
+        found = re.search(r"Collected\s*:\s*(\d+)", text)
+        if not found:
+            raise Failed(f"callgrind: no figures in {text}")
+        self.note(env, command)
+        return int(found.group(1)), text
 
 
 def has(program):
