@@ -58,12 +58,17 @@ void soft_driven_begin(struct soft_driven *driven, uint64_t now)
 	begin_group(driven, GET(driven->polls), now);
 }
 
-bool soft_is_driven(const struct soft_driven *driven, uint64_t now)
+uint64_t soft_driven_left(const struct soft_driven *driven, uint64_t now)
 {
 	uint64_t last = GET(driven->last_ns);
 	uint64_t time = now > last ? now - last : 0; /* `last` may be newer than `now` */
 
-	return last && (time < SOFT_DRIVEN_AFTER ||
-			(time < SOFT_DRIVEN_PREEMPTED &&
-			 soft_poller_is_preempted(&driven->poller, SOFT_DRIVEN_GROUP)));
+	if (!last)
+		return 0;
+	if (time < SOFT_DRIVEN_AFTER)
+		return SOFT_DRIVEN_AFTER - time;
+	if (time < SOFT_DRIVEN_PREEMPTED &&
+	    soft_poller_is_preempted(&driven->poller, SOFT_DRIVEN_GROUP))
+		return SOFT_DRIVEN_AFTER;
+	return 0;
 }

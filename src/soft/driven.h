@@ -58,6 +58,15 @@ static inline void soft_driven_uncount(struct soft_driven *driven)
 /* As if a group had just ended in time: a thread is expected to poll. */
 void soft_driven_begin(struct soft_driven *driven, uint64_t now);
 
-bool soft_is_driven(const struct soft_driven *driven, uint64_t now);
+/*
+ * For how many nanoseconds the service thread may leave the work to the thread that polls before it
+ * asks again; 0: no thread drives the connections.
+ */
+uint64_t soft_driven_left(const struct soft_driven *driven, uint64_t now);
+
+static inline bool soft_is_driven(const struct soft_driven *driven, uint64_t now)
+{
+	return soft_driven_left(driven, now) > 0;
+}
 
 #endif

@@ -3,13 +3,19 @@
 #include "soft/thread.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "core/base/cancel.h"
+#include "core/base/clock.h"
 #include "soft/fds.h"
 
+#define NS_PER_MS 1000000u
+#define WAIT_MOST_MS 60000u
+#define TICK_MOST_NS 4000000u
 #define STACK_SIZE (256u * 1024u) /* a service thread needs less than 96 KiB */
 
 void soft_thread_init(struct soft_thread *thread)
@@ -101,6 +107,69 @@ void soft_thread_kicked(struct soft_thread *thread)
 	 */
 	atomic_store(&thread->is_kicked, false);
 }
+
+/* --- waiting --- */
+
+/* The time between two ticks of the kernel, but no more than TICK_MOST_NS. */
+static uint64_t tick_ns(void)
+{
+	struct timespec tick;
+
+	if (clock_getres(CLOCK_MONOTONIC_COARSE, &tick) || tick.tv_sec ||
+	    tick.tv_nsec > (long)TICK_MOST_NS)
+		return TICK_MOST_NS;
+	return (uint64_t)tick.tv_nsec;
+}
+
+static int wait_ms(const struct soft_thread *thread, struct epoll_event *events, int most,
+		   uint64_t ns)
+{
+	uint64_t ms = ns / NS_PER_MS + (ns % NS_PER_MS != 0);
+
+	return epoll_wait(thread->epoll_fd, events, most,
+			  ms > WAIT_MOST_MS ? (int)WAIT_MOST_MS : (int)ms);
+}
+
+/* The slack of this thread's timers is as before when this returns. */
+static int wait_late(const struct soft_thread *thread, struct epoll_event *events, int most,
+		     uint64_t ns, uint64_t tick)
+{
+	int count;
+
+	(void)prctl(PR_SET_TIMERSLACK, (unsigned long)tick);
+	count = wait_ms(thread, events, most, ns);
+	(void)prctl(PR_SET_TIMERSLACK, 0ul);
+	return count;
+}
+
+/* epoll_wait counts in milliseconds, which is too long for some deadlines. */
+static void wait_briefly(const struct soft_thread *thread, uint64_t ns)
+{
+	const struct timespec time = core_timespec(ns);
+	struct pollfd ready = {.fd = thread->epoll_fd, .events = POLLIN};
+
+	(void)ppoll(&ready, 1, &time, NULL);
+}
+
+int soft_thread_wait(struct soft_thread *thread, struct epoll_event *events, int most, uint64_t ns,
+		     uint64_t late_ns)
+{
+	uint64_t tick = tick_ns();
+
+	if (ns == SOFT_WAIT_NO_LIMIT && late_ns == SOFT_WAIT_NO_LIMIT)
+		return epoll_wait(thread->epoll_fd, events, most, -1);
+	if (late_ns < ns && ns - late_ns >= tick)
+		return wait_late(thread, events, most, late_ns, tick);
+	if (late_ns < ns)
+		ns = late_ns;
+	if (ns && ns < NS_PER_MS) {
+		wait_briefly(thread, ns);
+		ns = 0;
+	}
+	return wait_ms(thread, events, most, ns);
+}
+
+/* --- the end --- */
 
 void soft_thread_stop(struct soft_thread *thread)
 {

@@ -17,6 +17,8 @@ struct soft_thread {
 	_Atomic bool is_kicked; /* the event descriptor is set already */
 };
 
+#define SOFT_WAIT_NO_LIMIT UINT64_MAX
+
 void soft_thread_init(struct soft_thread *thread);
 
 /* Opens both descriptors. epoll reports `kick` when the thread is woken. 0, or -errno. */
@@ -33,6 +35,15 @@ void soft_thread_kick(struct soft_thread *thread);
 
 /* Called by the thread when epoll reports `kick`, before it checks for requests. */
 void soft_thread_kicked(struct soft_thread *thread);
+
+/*
+ * Waits for events, as epoll_wait does: for `ns` nanoseconds at most, and about `late_ns`, or
+ * without limit. The second time may be exceeded by a tick of the kernel (1 to 4 ms), which then
+ * wakes the thread together with its own work. Setting a timer instead takes a virtual machine
+ * 50 us or more, and the time is that of the thread that polls on the same processor.
+ */
+int soft_thread_wait(struct soft_thread *thread, struct epoll_event *events, int most, uint64_t ns,
+		     uint64_t late_ns);
 
 /* Wakes the thread for the last time and waits for its end, unless the caller is that thread. */
 void soft_thread_stop(struct soft_thread *thread);

@@ -292,6 +292,27 @@ static void driven__stops_polling__is_not_after_two_ticks(void **state)
 	assert_true(check_after(50000, MS));
 }
 
+/* How long the service thread may sleep: until the answer may change. */
+static void left__polls_and_stops__rest_of_two_milliseconds(void **state)
+{
+	(void)state;
+	assert_int_equal(soft_driven_left(&driven, now), 0);
+	assert_true(check_after(50000, MS));
+	assert_in_range(soft_driven_left(&driven, now), 2 * MS - 100 * US, 2 * MS);
+	now = driven.last_ns + 1500 * US;
+	assert_int_equal(soft_driven_left(&driven, now), 500 * US);
+	/* `last` is newer, as another thread has read the clock */
+	assert_int_equal(soft_driven_left(&driven, driven.last_ns - 5), 2 * MS);
+	now = driven.last_ns + 2 * MS - 1;
+	assert_int_equal(soft_driven_left(&driven, now), 1);
+	now++;
+	assert_int_equal(soft_driven_left(&driven, now), 0);
+	is_preempted = true;
+	assert_int_equal(soft_driven_left(&driven, now), 2 * MS);
+	now = driven.last_ns + 100 * MS;
+	assert_int_equal(soft_driven_left(&driven, now), 0);
+}
+
 /* It is expected to poll, and does or does not. */
 static void begin__then_polls_or_none__driven_for_a_moment_or_longer(void **state)
 {
@@ -340,6 +361,7 @@ int main(void)
 		TEST(driven__few_polls_that_count_for_many__is_driven),
 		TEST(driven__never_polled__kernel_not_asked),
 		TEST(driven__stops_polling__is_not_after_two_ticks),
+		TEST(left__polls_and_stops__rest_of_two_milliseconds),
 		TEST(begin__then_polls_or_none__driven_for_a_moment_or_longer),
 		TEST(count__steps_back__new_group),
 	};

@@ -3,7 +3,6 @@
  * The loop of the service thread. It accepts connections, drives set-ups, connections that no
  * thread polls and those that have ended, and keeps their deadlines.
  */
-#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -19,9 +18,6 @@
 #include "soft/iwarp/transfer/pass.h"
 #include "soft/soft.h"
 
-#define NS_PER_MS 1000000u
-#define SLEEP_NO_LIMIT UINT64_MAX
-#define SLEEP_MOST_MS 60000
 #define DUE_MAX 64u
 #define STOP_TICK_US 500u
 #define STOP_NS 1000000000u	 /* longest time that the end of an adapter waits for peers */
@@ -273,44 +269,19 @@ static void serve_deadlines(struct service *service)
 
 /* --- the loop --- */
 
-/* How long it may sleep: nanoseconds, or SLEEP_NO_LIMIT. */
-static uint64_t sleep_limit(const struct iw_engine *engine)
+static int wait_for_events(struct iw_engine *engine, struct epoll_event *events)
 {
 	uint64_t deadline = atomic_load(&engine->deadline_ns);
-	/* polled connections: is there still a thread that polls? */
-	uint64_t limit = atomic_load(&engine->polled_count) ? NS_PER_MS : SLEEP_NO_LIMIT;
-	uint64_t now, left;
+	uint64_t now = core_now_ns();
+	uint64_t left = SOFT_WAIT_NO_LIMIT;
+	uint64_t late = SOFT_WAIT_NO_LIMIT;
 
-	if (deadline == UINT64_MAX)
-		return limit;
-	now = core_now_ns();
-	left = deadline > now ? deadline - now : 0;
-	return left < limit ? left : limit;
-}
-
-/* Until there are events. epoll_wait counts in milliseconds, which is too long for hold.h. */
-static void sleep_briefly(int epoll_fd, uint64_t ns)
-{
-	const struct timespec time = core_timespec(ns);
-	struct pollfd ready = {.fd = epoll_fd, .events = POLLIN};
-
-	(void)ppoll(&ready, 1, &time, NULL);
-}
-
-static int wait_for_events(const struct iw_engine *engine, struct epoll_event *events)
-{
-	int epoll_fd = engine->service.epoll_fd;
-	uint64_t ns = sleep_limit(engine);
-	uint64_t ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
-
-	if (ns == SLEEP_NO_LIMIT)
-		return epoll_wait(epoll_fd, events, IW_EVENTS, -1);
-	if (ns && ns < NS_PER_MS) {
-		sleep_briefly(epoll_fd, ns);
-		ms = 0;
-	}
-	return epoll_wait(epoll_fd, events, IW_EVENTS,
-			  ms > SLEEP_MOST_MS ? SLEEP_MOST_MS : (int)ms);
+	if (deadline != UINT64_MAX)
+		left = deadline > now ? deadline - now : 0;
+	/* is there still a thread that polls? */
+	if (atomic_load(&engine->polled_count))
+		late = soft_driven_left(&engine->driven, now);
+	return soft_thread_wait(&engine->service, events, IW_EVENTS, left, late);
 }
 
 static void serve_events(struct service *service)

@@ -12,7 +12,7 @@
 #define RECENT_NS 1000000u  /* after a connection has changed, the next change is near */
 #define LOST_NS 500000u	    /* a yield that takes so long ran a thread that computes */
 #define PAUSE_NS 100000000u /* after that */
-#define WATCH_MS 5	    /* for so long a thread that attends may have no processor */
+#define WATCH_NS 5000000u   /* for so long a thread that attends may have no processor */
 
 static void tell_service(struct shm_engine *engine, uint32_t events)
 {
@@ -43,7 +43,7 @@ bool shm_attend_begin(struct shm_engine *engine)
 	return true;
 }
 
-int shm_attend_limit(struct shm_engine *engine, int timeout_ms)
+uint64_t shm_attend_limit(struct shm_engine *engine, uint64_t ns)
 {
 	bool is_watched = is_likely(engine, core_now_ns());
 
@@ -56,9 +56,7 @@ int shm_attend_limit(struct shm_engine *engine, int timeout_ms)
 		is_watched = true;
 		atomic_store(&engine->is_watched, true);
 	}
-	if (!is_watched || (timeout_ms >= 0 && timeout_ms < WATCH_MS))
-		return timeout_ms;
-	return WATCH_MS;
+	return is_watched && ns > WATCH_NS ? WATCH_NS : ns;
 }
 
 /*

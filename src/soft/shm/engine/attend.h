@@ -16,6 +16,7 @@
 #define SHM_ATTEND_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct shm_engine;
 
@@ -24,8 +25,8 @@ bool shm_attend_begin(struct shm_engine *engine);
 int shm_attend(struct shm_engine *engine);
 void shm_attend_end(struct shm_engine *engine);
 
-/* How long the service thread may wait, in milliseconds, if there is no other reason than `timeout`
- * (-1: without limit) to wake up. It watches the threads that attend. */
-int shm_attend_limit(struct shm_engine *engine, int timeout_ms);
+/* How long the service thread may wait, in nanoseconds, if there is no other reason than `ns` to
+ * wake up. It watches the threads that attend. */
+uint64_t shm_attend_limit(struct shm_engine *engine, uint64_t ns);
 
 #endif

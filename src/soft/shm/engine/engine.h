@@ -12,7 +12,7 @@
  * Progress. Every established connection is either armed or disarmed. If it is armed, the peer
  * sends one packet when it publishes something, which wakes the service thread. If it is disarmed,
  * it is on the list of active connections: threads that poll check it, and the service thread
- * checks each millisecond that they do. docs/shm.md describes the whole protocol.
+ * checks every few milliseconds that they do. docs/shm.md describes the whole protocol.
  */
 #ifndef SHM_ENGINE_H
 #define SHM_ENGINE_H

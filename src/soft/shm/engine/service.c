@@ -21,12 +21,18 @@
 #include "soft/shm/transfer/progress.h"
 
 #define EVENTS 64
-#define NS_PER_MS 1000000u
+#define ARM_NS 1000000u /* until connections that could not be armed are tried again */
+
+static uint64_t driven_left(struct shm_engine *engine)
+{
+	return atomic_load(&engine->is_unattended)
+		       ? 0
+		       : soft_driven_left(&engine->driven, core_now_ns());
+}
 
 bool shm_service_is_driven(struct shm_engine *engine)
 {
-	return !atomic_load(&engine->is_unattended) &&
-	       soft_is_driven(&engine->driven, core_now_ns());
+	return driven_left(engine) > 0;
 }
 
 static void service_event(struct shm_engine *engine, uint64_t id)
@@ -83,22 +89,46 @@ static void service_progress(struct shm_engine *engine)
 	arm_all(engine);
 }
 
-static int service_timeout(struct shm_engine *engine)
+/* How long it may wait for the sake of deadlines. */
+static uint64_t deadline_left(struct shm_engine *engine)
 {
 	uint64_t deadline = atomic_load(&engine->deadline_ns);
-	uint64_t now, wait_ms;
+	uint64_t now;
 
-	if (atomic_load_explicit(&engine->has_more, memory_order_relaxed))
-		return shm_service_is_driven(engine) ? 1 : 0;
-	if (atomic_load(&engine->disarmed) > 0)
-		return 1;
 	if (deadline == UINT64_MAX)
-		return -1;
+		return SOFT_WAIT_NO_LIMIT;
 	now = core_now_ns();
-	if (deadline <= now)
-		return 0;
-	wait_ms = (deadline - now + NS_PER_MS - 1) / NS_PER_MS;
-	return wait_ms > 60000 ? 60000 : (int)wait_ms;
+	return deadline > now ? deadline - now : 0;
+}
+
+static bool has_more(struct shm_engine *engine)
+{
+	return atomic_load_explicit(&engine->has_more, memory_order_relaxed);
+}
+
+/* Are there connections that someone must poll? */
+static bool has_active(struct shm_engine *engine)
+{
+	return has_more(engine) || atomic_load(&engine->disarmed) > 0;
+}
+
+static int wait_for_events(struct shm_engine *engine, struct epoll_event *events, int most)
+{
+	uint64_t left = deadline_left(engine);
+	uint64_t late = SOFT_WAIT_NO_LIMIT;
+
+	if (has_active(engine)) {
+		uint64_t driven = driven_left(engine);
+
+		if (driven)
+			late = driven;
+		else if (has_more(engine))
+			left = 0;
+		else if (left > ARM_NS)
+			left = ARM_NS;
+	}
+	left = shm_attend_limit(engine, left);
+	return soft_thread_wait(&engine->service, events, most, left, late);
 }
 
 static bool is_arriving(const struct shm_conn *conn, uint64_t unused)
@@ -138,8 +168,7 @@ static void service_turn(struct shm_engine *engine)
 		core_srq_serve_all(engine->ia);
 	shm_service_pending(engine);
 	shm_service_deadlines(engine);
-	if (atomic_load(&engine->disarmed) > 0 ||
-	    atomic_load_explicit(&engine->has_more, memory_order_relaxed))
+	if (has_active(engine))
 		service_progress(engine);
 }
 
@@ -147,8 +176,7 @@ static void service_turn(struct shm_engine *engine)
 static void service_wait(struct shm_engine *engine)
 {
 	struct epoll_event events[2];
-	int timeout = shm_attend_limit(engine, service_timeout(engine));
-	int count = epoll_wait(engine->service.epoll_fd, events, 2, timeout);
+	int count = wait_for_events(engine, events, 2);
 	/* a thread that attends may have no processor */
 	bool is_due = atomic_load(&engine->is_attended);
 	int i;

@@ -11,6 +11,7 @@
 #include "soft/shm/engine/service.h"
 
 #define CALLS_MAX 100000
+#define MS UINT64_C(1000000)
 
 /* the time for which the other thread keeps the processor that this one yields */
 static uint64_t yield_ns;
@@ -193,9 +194,9 @@ static void limit__connections_change__a_few_milliseconds(void **state)
 {
 	(void)state;
 	atomic_store(&engine()->changed_ns, core_now_ns() + UINT64_C(60000000000));
-	assert_in_range(shm_attend_limit(engine(), -1), 1, 10);
-	assert_in_range(shm_attend_limit(engine(), 60000), 1, 10);
-	assert_int_equal(shm_attend_limit(engine(), 1), 1);
+	assert_in_range(shm_attend_limit(engine(), SOFT_WAIT_NO_LIMIT), MS, 10 * MS);
+	assert_in_range(shm_attend_limit(engine(), 60000 * MS), MS, 10 * MS);
+	assert_int_equal(shm_attend_limit(engine(), MS), MS);
 	assert_int_equal(shm_attend_limit(engine(), 0), 0);
 }
 
@@ -203,11 +204,11 @@ static void limit__nothing_changes__none_unless_attended(void **state)
 {
 	(void)state;
 	atomic_store(&engine()->changed_ns, 0);
-	assert_int_equal(shm_attend_limit(engine(), -1), -1);
-	assert_int_equal(shm_attend_limit(engine(), 60000), 60000);
+	assert_true(shm_attend_limit(engine(), SOFT_WAIT_NO_LIMIT) == SOFT_WAIT_NO_LIMIT);
+	assert_int_equal(shm_attend_limit(engine(), 60000 * MS), 60000 * MS);
 	begin();
 	atomic_store(&engine()->changed_ns, 0);
-	assert_in_range(shm_attend_limit(engine(), -1), 1, 10);
+	assert_in_range(shm_attend_limit(engine(), SOFT_WAIT_NO_LIMIT), MS, 10 * MS);
 	assert_true(atomic_load(&engine()->is_watched));
 	shm_attend_end(engine());
 }
