@@ -161,7 +161,7 @@ struct shm_pool *shm_pool_create(struct shm_conn *conn, int *fd_out)
 	    getrandom(pool->secret, sizeof(pool->secret), 0) != sizeof(pool->secret))
 		goto err;
 	for (i = 0; i < SHM_PIECES; i++)
-		pool->free[pool->free_count++] = (uint8_t)(SHM_PIECES - 1 - i);
+		pool->free[pool->free_count++] = (uint8_t)i;
 	fd = soft_fd_memfd("opendat-pool", SHM_POOL_SIZE);
 	if (fd < 0)
 		goto err;
@@ -205,8 +205,10 @@ int shm_pool_take_piece(struct shm_engine *engine, struct shm_pool *pool)
 	int piece = -1;
 
 	core_lock_acquire(&engine->lock);
-	if (pool->free_count)
-		piece = pool->free[--pool->free_count];
+	if (pool->free_count) {
+		piece = pool->free[pool->free_first++ % SHM_PIECES];
+		pool->free_count--;
+	}
 	core_lock_release(&engine->lock);
 	return piece;
 }
@@ -214,7 +216,7 @@ int shm_pool_take_piece(struct shm_engine *engine, struct shm_pool *pool)
 void shm_pool_put_piece(struct shm_engine *engine, struct shm_pool *pool, uint32_t piece)
 {
 	core_lock_acquire(&engine->lock);
-	pool->free[pool->free_count++] = (uint8_t)piece;
+	pool->free[(pool->free_first + pool->free_count++) % SHM_PIECES] = (uint8_t)piece;
 	core_lock_release(&engine->lock);
 }
 

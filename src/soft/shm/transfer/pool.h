@@ -46,8 +46,10 @@ struct shm_pool {
 	uint32_t refs;	  /* connections */
 	uint32_t lost;	  /* ours: pieces that the peer may never give back */
 	bool is_verified; /* ours: the peer has sent the secret back, so it has the pool */
-	/* ours: the free pieces; the one on top was used last and may still be in a
-	 * cache */
+	/* ours: the free pieces in the order of their use. The one that was freed last comes last:
+	 * its lines are still in the peer's nearest cache, and each store would fetch one from
+	 * there */
+	uint32_t free_first;
 	uint32_t free_count;
 	uint8_t free[SHM_PIECES];
 };
