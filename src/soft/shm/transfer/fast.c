@@ -273,8 +273,9 @@ CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 	return true;
 }
 
-CORE_INLINE bool take_write_fast(struct shm_conn *conn, struct core_ep *ep,
-				 const struct shm_entry *entry, const uint8_t *payload)
+__attribute__((noinline)) static bool take_write_fast(struct shm_conn *conn, struct core_ep *ep,
+						      const struct shm_entry *entry,
+						      const uint8_t *payload)
 {
 	const struct shm_inbound write = {
 		.key = entry->key,
@@ -289,8 +290,9 @@ CORE_INLINE bool take_write_fast(struct shm_conn *conn, struct core_ep *ep,
 }
 
 /* Answers an RDMA Read in one entry. */
-CORE_INLINE bool answer_read(struct shm_conn *conn, struct core_ep *ep,
-			     const struct shm_entry *entry, const uint8_t *payload)
+__attribute__((noinline)) static bool answer_read(struct shm_conn *conn, struct core_ep *ep,
+						  const struct shm_entry *entry,
+						  const uint8_t *payload)
 {
 	const struct shm_inbound read = {
 		.key = entry->key,
@@ -373,8 +375,8 @@ CORE_INLINE bool has_data(const struct shm_conn *conn)
 }
 
 /* Takes the data of an RDMA Read that is the oldest request, if it is one entry. */
-CORE_INLINE bool take_data_fast(struct shm_conn *conn, struct core_ep *ep,
-				struct core_dequeue *dequeue)
+__attribute__((noinline)) static bool take_data_fast(struct shm_conn *conn, struct core_ep *ep,
+						     struct core_dequeue *dequeue)
 {
 	const uint8_t *payload;
 	struct shm_entry entry;
