@@ -63,6 +63,9 @@ static_assert(SHM_REQUEST_PAYLOAD <= UINT16_MAX, "the payload's length fits");
 /* Not 0: indexes are multiples of SHM_ENTRY_ALIGN. */
 #define SHM_STAMP(index) ((index) + 1u)
 
+/* So many bytes behind the entry that is taken. Less than 512 help little. */
+#define SHM_FETCH_AHEAD 512u
+
 /* Less than this is taken and not given back. */
 #define SHM_RELEASE_AT(size) ((size) / 4)
 
@@ -244,6 +247,16 @@ static inline uint64_t shm_entry_address(const uint8_t *payload)
 static inline void shm_consumer_take(struct shm_consumer *ring, uint32_t payload)
 {
 	shm_consumer_advance(ring, shm_entry_size(payload));
+}
+/*
+ * Fetches a line ahead while entries are there: the producer has mostly written it already. A line
+ * that it has not written yet would be taken from it.
+ */
+static inline void shm_consumer_fetch_ahead(const struct shm_consumer *ring)
+{
+	uint32_t index = shm_consumer_index(ring) + SHM_FETCH_AHEAD;
+
+	__builtin_prefetch(ring->bytes + (index & (ring->size - 1)));
 }
 /* Is there enough space to give back? */
 static inline bool shm_consumer_is_due(const struct shm_consumer *ring)

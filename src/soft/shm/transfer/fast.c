@@ -415,6 +415,8 @@ CORE_INLINE bool take_all(struct shm_conn *conn, struct core_ep *ep, unsigned mo
 		if (!take_entry_fast(conn, ep, dequeue))
 			return false;
 		has_entry = ++*messages < most && shm_consumer_has_entry(&conn->request_in);
+		if (has_entry)
+			shm_consumer_fetch_ahead(&conn->request_in);
 	}
 	return true;
 }
