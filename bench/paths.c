@@ -11,12 +11,13 @@
  *   poll    poll an empty EVD
  *
  * bench/compare runs this under callgrind, which counts in paths_measure only. Prints the number of
- * polls that found nothing: none, or one before the completion of a Send.
+ * polls that found nothing: those of `poll`, and mostly one before the completion of a Send.
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -116,7 +117,7 @@ static int paths_poll(struct paths *paths)
 #define PATHS_SLOWNESS 64u
 
 static struct timespec paths_slow_from;
-static bool paths_is_slow;
+static _Atomic bool paths_is_slow; /* release after paths_slow_from is set */
 
 static uint64_t paths_ns(const struct timespec *time)
 {
@@ -127,11 +128,12 @@ static uint64_t paths_ns(const struct timespec *time)
 __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *now_out)
 {
 	int rc = (int)syscall(SYS_clock_gettime, clock, now_out);
-	uint64_t from = paths_ns(&paths_slow_from);
-	uint64_t now;
+	uint64_t from, now;
 
-	if (rc != 0 || clock != CLOCK_MONOTONIC || !paths_is_slow)
+	if (rc != 0 || clock != CLOCK_MONOTONIC ||
+	    !atomic_load_explicit(&paths_is_slow, memory_order_acquire))
 		return rc;
+	from = paths_ns(&paths_slow_from);
 	now = from + (paths_ns(now_out) - from) / PATHS_SLOWNESS;
 	now_out->tv_sec = (time_t)(now / PATHS_NS_PER_S);
 	now_out->tv_nsec = (long)(now % PATHS_NS_PER_S);
@@ -141,7 +143,7 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
 static void paths_slow_down(void)
 {
 	clock_gettime(CLOCK_MONOTONIC, &paths_slow_from);
-	paths_is_slow = true;
+	atomic_store_explicit(&paths_is_slow, true, memory_order_release);
 }
 
 /* --- set-up --- */

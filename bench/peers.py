@@ -195,6 +195,8 @@ class Machine:
             total, text = self.counted(["bench/verbs/verbs_cost", way, test, number], env)
             totals.append(total)
         empty = re.search(r'"empty_polls": (\d+)', text)
+        if not empty:
+            raise Failed(f"verbs_cost: no figures in {text}")
         return {"instructions": (min(totals[3:]) - min(totals[:3])) / count,
                 "empty_polls": int(empty.group(1)) / (2 * count)}
 
