@@ -62,13 +62,15 @@ uint64_t soft_driven_left(const struct soft_driven *driven, uint64_t now)
 {
 	uint64_t last = GET(driven->last_ns);
 	uint64_t time = now > last ? now - last : 0; /* `last` may be newer than `now` */
+	uint64_t left;
 
 	if (!last)
 		return 0;
 	if (time < SOFT_DRIVEN_AFTER)
 		return SOFT_DRIVEN_AFTER - time;
-	if (time < SOFT_DRIVEN_PREEMPTED &&
-	    soft_poller_is_preempted(&driven->poller, SOFT_DRIVEN_GROUP))
-		return SOFT_DRIVEN_AFTER;
-	return 0;
+	if (time >= SOFT_DRIVEN_PREEMPTED ||
+	    !soft_poller_is_preempted(&driven->poller, SOFT_DRIVEN_GROUP))
+		return 0;
+	left = SOFT_DRIVEN_PREEMPTED - time;
+	return left < SOFT_DRIVEN_AFTER ? left : SOFT_DRIVEN_AFTER;
 }

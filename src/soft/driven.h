@@ -3,7 +3,8 @@
  * Does a thread of the consumer drive the connections, so that the service thread can leave the
  * work to it? A thread that polls for completions in a loop does. A thread that dequeues now and
  * then, for example after it has seen the last byte of a message in its memory, does not: the next
- * message would wait for a tick (COMPAT-46). So the time that a group of polls takes decides.
+ * message would wait until the service thread notices (COMPAT-46). So the time that a group of
+ * polls takes decides.
  *
  * A thread that polled and has no processor now continues later. Taking over its work would only
  * take more processor time from it, and each peer would have to wake the service thread for each
@@ -63,6 +64,12 @@ void soft_driven_begin(struct soft_driven *driven, uint64_t now);
  * asks again; 0: no thread drives the connections.
  */
 uint64_t soft_driven_left(const struct soft_driven *driven, uint64_t now);
+
+/* When polls were last so frequent. */
+static inline uint64_t soft_driven_last(const struct soft_driven *driven)
+{
+	return atomic_load_explicit(&driven->last_ns, memory_order_relaxed);
+}
 
 static inline bool soft_is_driven(const struct soft_driven *driven, uint64_t now)
 {

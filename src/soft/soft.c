@@ -165,9 +165,13 @@ static int soft_progress(struct core_ia *ia)
 static int soft_arm(struct core_ia *ia)
 {
 	struct soft_adapter *adapter = soft_adapter_of(ia);
+	int busy;
 
 	iw_engine_arm(adapter->tcp);
-	return shm_engine_arm(adapter->shm);
+	busy = shm_engine_arm(adapter->shm);
+	if (!busy)
+		iw_engine_unattended(adapter->tcp);
+	return busy;
 }
 
 static bool soft_attend_begin(struct core_ia *ia)

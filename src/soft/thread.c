@@ -158,7 +158,8 @@ int soft_thread_wait(struct soft_thread *thread, struct epoll_event *events, int
 
 	if (ns == SOFT_WAIT_NO_LIMIT && late_ns == SOFT_WAIT_NO_LIMIT)
 		return epoll_wait(thread->epoll_fd, events, most, -1);
-	if (late_ns < ns && ns - late_ns >= tick)
+	/* epoll_wait rounds up */
+	if (late_ns < ns && ns - late_ns >= tick + NS_PER_MS)
 		return wait_late(thread, events, most, late_ns, tick);
 	if (late_ns < ns)
 		ns = late_ns;

@@ -37,10 +37,11 @@ void soft_thread_kick(struct soft_thread *thread);
 void soft_thread_kicked(struct soft_thread *thread);
 
 /*
- * Waits for events, as epoll_wait does: for `ns` nanoseconds at most, and about `late_ns`, or
- * without limit. The second time may be exceeded by a tick of the kernel (1 to 4 ms), which then
- * wakes the thread together with its own work. Setting a timer instead takes a virtual machine
- * 50 us or more, and the time is that of the thread that polls on the same processor.
+ * Waits for events, as epoll_wait does. Ends after `ns` nanoseconds, or after about `late_ns`,
+ * whichever comes first; SOFT_WAIT_NO_LIMIT: never. A time of a millisecond or more is rounded up
+ * to whole ones. The second time may be exceeded by a tick of the kernel (1 to 4 ms), too: then the
+ * kernel wakes the thread together with its own work. A timer takes a virtual machine 50 us or
+ * more, from the thread that polls on the same processor.
  */
 int soft_thread_wait(struct soft_thread *thread, struct epoll_event *events, int most, uint64_t ns,
 		     uint64_t late_ns);

@@ -101,10 +101,10 @@ static inline void clear_stamp(uint8_t *place, uint32_t index)
 }
 
 /*
- * Writes the entry at `produced` except its first word, and clears the stamp behind it. It stores
- * word by word from registers. A copy from memory, whose members were stored one by one just
- * before, would wait until those stores and all before them have left the processor, and some of
- * them go to lines that the consumer holds.
+ * Writes the entry at `produced` except its first word, and makes sure that no stamp is behind it.
+ * It stores word by word from registers. A copy from memory, whose members were stored one by one
+ * just before, would wait until those stores and all before them have left the processor, and some
+ * of them go to lines that the consumer holds.
  */
 static inline uint64_t *begin_entry(struct shm_producer *ring, const struct shm_entry *entry)
 {

@@ -309,7 +309,9 @@ static void left__polls_and_stops__rest_of_two_milliseconds(void **state)
 	assert_int_equal(soft_driven_left(&driven, now), 0);
 	is_preempted = true;
 	assert_int_equal(soft_driven_left(&driven, now), 2 * MS);
-	now = driven.last_ns + 100 * MS;
+	now = driven.last_ns + 99 * MS;
+	assert_int_equal(soft_driven_left(&driven, now), MS);
+	now += MS;
 	assert_int_equal(soft_driven_left(&driven, now), 0);
 }
 

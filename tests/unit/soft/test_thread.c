@@ -155,7 +155,7 @@ static void wait__late_time__slack_of_a_tick(void **state)
 	assert_waited(2, TICK);
 	(void)wait(NEVER, 100 * US);
 	assert_waited(1, TICK);
-	(void)wait(2 * MS + TICK, 2 * MS);
+	(void)wait(3 * MS + TICK, 2 * MS);
 	assert_waited(2, TICK);
 	tick = MS;
 	(void)wait(NEVER, 2 * MS);
@@ -179,7 +179,10 @@ static void wait__long_or_unknown_tick__slack_of_4_ms(void **state)
 static void wait__deadline_within_the_slack__exact(void **state)
 {
 	(void)state;
-	(void)wait(2 * MS + TICK - 1, 2 * MS);
+	(void)wait(3 * MS + TICK - 1, 2 * MS);
+	assert_waited(2, NO_SLACK);
+	/* 2 ms and a tick would be too long */
+	(void)wait(2 * MS + TICK - 1, MS + 1);
 	assert_waited(2, NO_SLACK);
 	(void)wait(2 * MS, 2 * MS);
 	assert_waited(2, NO_SLACK);

@@ -93,6 +93,9 @@ int iw_engine_progress(struct iw_engine *engine);
 /* A thread of the consumer has made a pass over a connection that moved so many bytes. */
 void iw_engine_count_pass(struct iw_engine *engine, uint32_t moved);
 void iw_engine_arm(struct iw_engine *engine);
+/* The thread that has armed them goes to sleep. If a connection was left to it meanwhile, the
+ * service thread takes it back. */
+void iw_engine_unattended(struct iw_engine *engine);
 /* Hands a connection to the polling threads, and takes it back. EP locked. */
 void iw_engine_add_polled(struct iw_engine *engine, struct iw_conn *conn);
 void iw_engine_remove_polled(struct iw_engine *engine, struct iw_conn *conn);

@@ -237,3 +237,10 @@ void iw_engine_arm(struct iw_engine *engine)
 		iw_conn_put(conn);
 	}
 }
+
+void iw_engine_unattended(struct iw_engine *engine)
+{
+	/* sequentially consistent, like the store of is_unattended: one side sees the other's */
+	if (atomic_load(&engine->polled_count))
+		iw_engine_kick(engine);
+}

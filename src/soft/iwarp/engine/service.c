@@ -27,7 +27,7 @@
 #define WATCH_POLLS 2		 /* so many must come */
 #define PAUSE_LEAST_NS 10000000u /* after a failure, twice as long after each further one */
 #define PAUSE_MOST_NS 100000000u
-#define TOO_SHORT_NS 4000000u /* polls that end so soon are a failure, too */
+#define POLLED_LEAST_NS 2000000 /* polls that end sooner are a failure, too */
 
 struct service {
 	struct iw_engine *engine;
@@ -105,21 +105,27 @@ static bool is_left_to_pollers(struct service *service)
 	return true;
 }
 
+/* For how long threads drive the polled connections yet. A thread that sleeps has armed its own. */
+static uint64_t driven_left(const struct iw_engine *engine, uint64_t now)
+{
+	return soft_is_unattended(engine->adapter) ? 0 : soft_driven_left(&engine->driven, now);
+}
+
 /* Takes the polled connections back if no thread polls them any more. */
 static void check_pollers(struct service *service)
 {
 	struct iw_engine *engine = service->engine;
-	uint64_t now;
+	int64_t polled_ns;
 
 	if (!atomic_load(&engine->polled_count))
 		return;
-	now = core_now_ns();
-	if (soft_is_driven(&engine->driven, now)) {
-		if (now - service->since_ns >= TOO_SHORT_NS)
-			service->pause_ns = PAUSE_LEAST_NS;
+	/* not until now: the end of the polls may be noticed late */
+	polled_ns = (int64_t)(soft_driven_last(&engine->driven) - service->since_ns);
+	if (polled_ns >= POLLED_LEAST_NS)
+		service->pause_ns = PAUSE_LEAST_NS;
+	if (driven_left(engine, core_now_ns()))
 		return;
-	}
-	if (now - service->since_ns < TOO_SHORT_NS)
+	if (polled_ns < POLLED_LEAST_NS)
 		note_failure(service);
 	iw_engine_arm(engine);
 }
@@ -280,7 +286,7 @@ static int wait_for_events(struct iw_engine *engine, struct epoll_event *events)
 		left = deadline > now ? deadline - now : 0;
 	/* is there still a thread that polls? */
 	if (atomic_load(&engine->polled_count))
-		late = soft_driven_left(&engine->driven, now);
+		late = driven_left(engine, now);
 	return soft_thread_wait(&engine->service, events, IW_EVENTS, left, late);
 }
 

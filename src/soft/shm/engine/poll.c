@@ -237,9 +237,12 @@ int shm_engine_arm(struct shm_engine *engine)
 	}
 	if (!busy)
 		busy = has_patient(engine);
-	/* shows that no thread polls; otherwise a connection that the service thread disarms would
-	 * wait until the next tick. A hint: a thread that still polls resets it */
-	if (!busy)
-		atomic_store(&engine->is_unattended, true);
-	return busy;
+	if (busy)
+		return busy;
+	/* shows that no thread polls. A hint: a thread that still polls resets it */
+	atomic_store(&engine->is_unattended, true);
+	/* the service thread may have left a connection to this one meanwhile */
+	if (atomic_load(&engine->disarmed) > 0)
+		shm_engine_kick(engine);
+	return 0;
 }
