@@ -242,8 +242,8 @@ static int paths_warm_up(struct paths *paths, int (*operation)(struct paths *))
 }
 
 /* Callgrind counts in here only. */
-__attribute__((noipa)) static int paths_measure(struct paths *paths,
-						int (*operation)(struct paths *), uint64_t count)
+__attribute__((noinline, used)) static int
+paths_measure(struct paths *paths, int (*operation)(struct paths *), uint64_t count)
 {
 	int rc = 0;
 

@@ -179,7 +179,7 @@ class Machine:
         """Instructions of one operation of bench/paths, and the polls of each that found nothing."""
         env = {"LD_LIBRARY_PATH": self.library_path}
         total, text = self.counted(["bench/paths", path, count], env,
-                                   "--toggle-collect=paths_measure")
+                                   "--toggle-collect=paths_measure*")
         empty = re.search(r'"empty_polls": (\d+)', text)
         if not empty:
             raise Failed(f"paths: no figures in {text}")
