@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -116,8 +115,7 @@ static int paths_poll(struct paths *paths)
  */
 #define PATHS_SLOWNESS 64u
 
-static struct timespec paths_slow_from;
-static _Atomic bool paths_is_slow; /* release after paths_slow_from is set */
+static _Atomic uint64_t paths_slow_from; /* ns; 0: it is not slow yet */
 
 static uint64_t paths_ns(const struct timespec *time)
 {
@@ -128,12 +126,11 @@ static uint64_t paths_ns(const struct timespec *time)
 __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *now_out)
 {
 	int rc = (int)syscall(SYS_clock_gettime, clock, now_out);
-	uint64_t from, now;
+	uint64_t from = atomic_load(&paths_slow_from);
+	uint64_t now;
 
-	if (rc != 0 || clock != CLOCK_MONOTONIC ||
-	    !atomic_load_explicit(&paths_is_slow, memory_order_acquire))
+	if (rc != 0 || clock != CLOCK_MONOTONIC || !from)
 		return rc;
-	from = paths_ns(&paths_slow_from);
 	now = from + (paths_ns(now_out) - from) / PATHS_SLOWNESS;
 	now_out->tv_sec = (time_t)(now / PATHS_NS_PER_S);
 	now_out->tv_nsec = (long)(now % PATHS_NS_PER_S);
@@ -142,8 +139,10 @@ __attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct
 
 static void paths_slow_down(void)
 {
-	clock_gettime(CLOCK_MONOTONIC, &paths_slow_from);
-	atomic_store_explicit(&paths_is_slow, true, memory_order_release);
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	atomic_store(&paths_slow_from, paths_ns(&now));
 }
 
 /* --- set-up --- */

@@ -178,12 +178,9 @@ class Machine:
     def instructions(self, path, count):
         """Instructions of one operation of bench/paths, and the polls of each that found nothing."""
         env = {"LD_LIBRARY_PATH": self.library_path}
-        total, text = self.counted(["bench/paths", path, count], env,
-                                   "--toggle-collect=paths_measure*")
-        empty = re.search(r'"empty_polls": (\d+)', text)
-        if not empty:
-            raise Failed(f"paths: no figures in {text}")
-        return {"instructions": total / count, "empty_polls": int(empty.group(1)) / count}
+        total, empty = self.counted(["bench/paths", path, count], env,
+                                    "--toggle-collect=paths_measure*")
+        return {"instructions": total / count, "empty_polls": empty / count}
 
     def verbs_instructions(self, way, test, count):
         """The same for bench/verbs/verbs_cost."""
@@ -192,24 +189,22 @@ class Machine:
         totals = []
         # the least of three: the time that threads wait for each other in the set-up is random
         for number in (count,) * 3 + (2 * count,) * 3:
-            total, text = self.counted(["bench/verbs/verbs_cost", way, test, number], env)
+            total, empty = self.counted(["bench/verbs/verbs_cost", way, test, number], env)
             totals.append(total)
-        empty = re.search(r'"empty_polls": (\d+)', text)
-        if not empty:
-            raise Failed(f"verbs_cost: no figures in {text}")
         return {"instructions": (min(totals[3:]) - min(totals[:3])) / count,
-                "empty_polls": int(empty.group(1)) / (2 * count)}
+                "empty_polls": empty / (2 * count)}
 
     def counted(self, program, env, *options):
-        """The instructions of a program, and what it prints."""
+        """The instructions of a program, and its polls that found nothing."""
         command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", *options,
                    f"{self.folder}/{program[0]}", *(str(word) for word in program[1:])]
         text = "".join(self.run(command, env))
         found = re.search(r"Collected\s*:\s*(\d+)", text)
-        if not found:
+        empty = re.search(r'"empty_polls": (\d+)', text)
+        if not found or not empty:
             raise Failed(f"callgrind: no figures in {text}")
         self.note(env, command)
-        return int(found.group(1)), text
+        return int(found.group(1)), int(empty.group(1))
 
 
 def has(program):
