@@ -71,9 +71,4 @@ static inline uint64_t soft_driven_last(const struct soft_driven *driven)
 	return atomic_load_explicit(&driven->last_ns, memory_order_relaxed);
 }
 
-static inline bool soft_is_driven(const struct soft_driven *driven, uint64_t now)
-{
-	return soft_driven_left(driven, now) > 0;
-}
-
 #endif

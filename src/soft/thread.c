@@ -154,15 +154,16 @@ static void wait_briefly(const struct soft_thread *thread, uint64_t ns)
 int soft_thread_wait(struct soft_thread *thread, struct epoll_event *events, int most, uint64_t ns,
 		     uint64_t late_ns)
 {
-	uint64_t tick = tick_ns();
+	if (late_ns < ns) {
+		uint64_t tick = tick_ns();
 
-	if (ns == SOFT_WAIT_NO_LIMIT && late_ns == SOFT_WAIT_NO_LIMIT)
-		return epoll_wait(thread->epoll_fd, events, most, -1);
-	/* epoll_wait rounds up */
-	if (late_ns < ns && ns - late_ns >= tick + NS_PER_MS)
-		return wait_late(thread, events, most, late_ns, tick);
-	if (late_ns < ns)
+		/* epoll_wait rounds up */
+		if (ns - late_ns >= tick + NS_PER_MS)
+			return wait_late(thread, events, most, late_ns, tick);
 		ns = late_ns;
+	}
+	if (ns == SOFT_WAIT_NO_LIMIT)
+		return epoll_wait(thread->epoll_fd, events, most, -1);
 	if (ns && ns < NS_PER_MS) {
 		wait_briefly(thread, ns);
 		ns = 0;

@@ -46,6 +46,14 @@ void soft_thread_kicked(struct soft_thread *thread);
 int soft_thread_wait(struct soft_thread *thread, struct epoll_event *events, int most, uint64_t ns,
 		     uint64_t late_ns);
 
+/* The time from `now` to a deadline, for soft_thread_wait; SOFT_WAIT_NO_LIMIT: there is none. */
+static inline uint64_t soft_wait_until(uint64_t deadline_ns, uint64_t now)
+{
+	if (deadline_ns == SOFT_WAIT_NO_LIMIT)
+		return SOFT_WAIT_NO_LIMIT;
+	return deadline_ns > now ? deadline_ns - now : 0;
+}
+
 /* Wakes the thread for the last time and waits for its end, unless the caller is that thread. */
 void soft_thread_stop(struct soft_thread *thread);
 

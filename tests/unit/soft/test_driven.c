@@ -82,7 +82,7 @@ static void pass(uint64_t ns)
 
 static bool check(void)
 {
-	return soft_is_driven(&driven, now);
+	return soft_driven_left(&driven, now) > 0;
 }
 
 /* Makes that many polls in that time, then a check by the service thread. */

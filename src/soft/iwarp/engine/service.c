@@ -277,13 +277,10 @@ static void serve_deadlines(struct service *service)
 
 static int wait_for_events(struct iw_engine *engine, struct epoll_event *events)
 {
-	uint64_t deadline = atomic_load(&engine->deadline_ns);
 	uint64_t now = core_now_ns();
-	uint64_t left = SOFT_WAIT_NO_LIMIT;
+	uint64_t left = soft_wait_until(atomic_load(&engine->deadline_ns), now);
 	uint64_t late = SOFT_WAIT_NO_LIMIT;
 
-	if (deadline != UINT64_MAX)
-		left = deadline > now ? deadline - now : 0;
 	/* is there still a thread that polls? */
 	if (atomic_load(&engine->polled_count))
 		late = driven_left(engine, now);

@@ -193,7 +193,7 @@ static struct core_ep *enter_established(struct shm_conn *conn)
  * The socket of a connection is readable. Most often it holds a WAKE for entries in the rings. The
  * rings are served first, because the peer may be waiting, then the packet is read. If no thread
  * polls here, the connection is armed again at once, so that a packet causes the next wake-up. A
- * thread that attends arms it in any case, because it does not come back to it by itself.
+ * thread that attends always arms it, because nothing makes that thread check the rings again.
  * models/wake.pml models this.
  */
 void shm_service_conn(struct shm_conn *conn)

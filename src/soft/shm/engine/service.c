@@ -23,16 +23,14 @@
 #define EVENTS 64
 #define ARM_NS 1000000u /* until connections that could not be armed are tried again */
 
-static uint64_t driven_left(struct shm_engine *engine)
+static uint64_t driven_left(const struct shm_engine *engine, uint64_t now)
 {
-	return atomic_load(&engine->is_unattended)
-		       ? 0
-		       : soft_driven_left(&engine->driven, core_now_ns());
+	return atomic_load(&engine->is_unattended) ? 0 : soft_driven_left(&engine->driven, now);
 }
 
 bool shm_service_is_driven(struct shm_engine *engine)
 {
-	return driven_left(engine) > 0;
+	return driven_left(engine, core_now_ns()) > 0;
 }
 
 static void service_event(struct shm_engine *engine, uint64_t id)
@@ -89,18 +87,6 @@ static void service_progress(struct shm_engine *engine)
 	arm_all(engine);
 }
 
-/* How long it may wait for the sake of deadlines. */
-static uint64_t deadline_left(struct shm_engine *engine)
-{
-	uint64_t deadline = atomic_load(&engine->deadline_ns);
-	uint64_t now;
-
-	if (deadline == UINT64_MAX)
-		return SOFT_WAIT_NO_LIMIT;
-	now = core_now_ns();
-	return deadline > now ? deadline - now : 0;
-}
-
 static bool has_more(struct shm_engine *engine)
 {
 	return atomic_load_explicit(&engine->has_more, memory_order_relaxed);
@@ -114,11 +100,12 @@ static bool has_active(struct shm_engine *engine)
 
 static int wait_for_events(struct shm_engine *engine, struct epoll_event *events, int most)
 {
-	uint64_t left = deadline_left(engine);
+	uint64_t now = core_now_ns();
+	uint64_t left = soft_wait_until(atomic_load(&engine->deadline_ns), now);
 	uint64_t late = SOFT_WAIT_NO_LIMIT;
 
 	if (has_active(engine)) {
-		uint64_t driven = driven_left(engine);
+		uint64_t driven = driven_left(engine, now);
 
 		if (driven)
 			late = driven;
