@@ -77,12 +77,24 @@ static uint32_t by_table(uint32_t state, const uint8_t *bytes, size_t size)
 #define CRC_TARGET __attribute__((target("sse4.2,pclmul")))
 
 /*
+ * Payloads are often farther away than the second-level cache. The processor does not foresee three
+ * blocks that move on together, and stops at the end of a page. So each loop prefetches the bytes
+ * that are this far ahead of those that it works on.
+ */
+#define AHEAD 4096u
+
+/* They may lie behind the payload, where the next one begins. No prefetch faults. */
+static inline void fetch_ahead(const uint8_t *bytes, uint32_t size)
+{
+	for (uint32_t i = 0; i < size; i += CACHE_LINE)
+		__builtin_prefetch((const void *)((uintptr_t)bytes + AHEAD + i));
+}
+
+/*
  * The instruction takes three cycles, but one can begin in each cycle. So three blocks are worked
  * on at a time, and their states joined.
  */
 #define BLOCK 480u /* three are most of an FPDU in a segment of 1448 bytes */
-/* How far ahead to prefetch: the processor does not foresee three blocks that move on together. */
-#define AHEAD (2 * 3 * BLOCK)
 /* x^(8 * size - 33) modulo the polynomial, reflected: moves a state over that many zero bytes. */
 #define OVER_ONE_BLOCK 0xb3e32c28
 #define OVER_TWO_BLOCKS 0x3771e98f
@@ -105,8 +117,7 @@ static uint32_t by_instruction(uint32_t state, const uint8_t *bytes, size_t size
 		uint64_t second = 0;
 		uint64_t third = 0;
 
-		for (uint32_t i = 0; i < 3 * BLOCK; i += CACHE_LINE)
-			__builtin_prefetch((const void *)((uintptr_t)bytes + AHEAD + i));
+		fetch_ahead(bytes, 3 * BLOCK);
 		for (uint32_t i = 0; i < BLOCK; i += 8) {
 			first = _mm_crc32_u64(first, load(bytes + i));
 			second = _mm_crc32_u64(second, load(bytes + BLOCK + i));
@@ -174,6 +185,7 @@ static __m512i fold_all(uint32_t state, const uint8_t *bytes, size_t size)
 	__m512i d = _mm512_loadu_si512(bytes + 3 * VECTOR);
 
 	for (size -= ROUND, bytes += ROUND; size >= ROUND; size -= ROUND, bytes += ROUND) {
+		fetch_ahead(bytes, ROUND);
 		a = fold(a, over_round, _mm512_loadu_si512(bytes));
 		b = fold(b, over_round, _mm512_loadu_si512(bytes + VECTOR));
 		c = fold(c, over_round, _mm512_loadu_si512(bytes + 2 * VECTOR));
