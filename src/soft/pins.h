@@ -63,25 +63,35 @@ CORE_INLINE void soft_unpin_posted(struct core_ep *ep)
 	core_unpin(&ep->cached_source.lmr->pinned);
 }
 
+/*
+ * Pins the region of a segment that was posted for writing, mostly that of ep->cached_target. NULL:
+ * the segment is not valid any more.
+ */
+CORE_INLINE struct core_lmr *soft_pin_target(struct core_ep *ep, const DAT_LMR_TRIPLET *segment)
+{
+	const struct core_mem_cache *known = &ep->cached_target;
+	struct core_lmr *lmr = known->lmr;
+
+	core_pin(&lmr->pinned);
+	/* sequentially consistent: as in core_mem_pin */
+	if (atomic_load(&lmr->name) == (known->use | segment->lmr_context) &&
+	    core_mem_is_inside(known->address, known->length, segment))
+		return lmr;
+	core_unpin(&lmr->pinned);
+	return core_mem_get(ep->ia->mem, segment, ep->pz, CORE_MEM_TARGET);
+}
+
 /* Copies bytes to a posted segment that has room for them. False: it is not valid any more. */
 CORE_INLINE bool soft_place(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
 			    const uint8_t *bytes, uint32_t len)
 {
-	struct core_lmr *lmr = core_mem_pin(ep->ia->mem, segment->lmr_context);
-	bool is_valid;
+	struct core_lmr *lmr = soft_pin_target(ep, segment);
 
 	if (!lmr)
 		return false;
-	/*
-	 * as core_mem_get: the endpoint's zone may have changed since the segment was posted, and
-	 * the key may have come to another region
-	 */
-	is_valid = lmr->pz == ep->pz && core_mem_is_inside(lmr->address, lmr->length, segment) &&
-		   core_mem_is_allowed(lmr->priv, CORE_MEM_TARGET);
-	if (is_valid)
-		soft_copy_ordered((void *)(uintptr_t)segment->virtual_address, bytes, len);
+	soft_copy_ordered((void *)(uintptr_t)segment->virtual_address, bytes, len);
 	core_unpin(&lmr->pinned);
-	return is_valid;
+	return true;
 }
 
 /* The same for the oldest Receive of the endpoint, which has no SRQ. False, too, if it has no

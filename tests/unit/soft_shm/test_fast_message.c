@@ -270,7 +270,20 @@ static void message__key_of_its_receive_names_another_region__untouched(void **s
 	struct lab *lab = *state;
 
 	assert_true(lab_post_receive(lab, 0, 8));
+	atomic_fetch_add(&lab->lmr->changes, 2);
 	lab->lmr->address += 4;
+	expect_not_placed(lab);
+}
+
+/* LMR-FREE-06: and a Receive was posted there since. */
+static void message__key_of_its_receive_names_the_cached_region__untouched(void **state)
+{
+	struct lab *lab = *state;
+
+	assert_true(lab_post_receive(lab, 0, 8));
+	atomic_fetch_add(&lab->lmr->changes, 2);
+	lab->lmr->address += 4;
+	core_mem_cache_fill(&lab->mem, LAB_LOCAL_KEY, &lab->ep.cached_target);
 	expect_not_placed(lab);
 }
 
@@ -280,8 +293,23 @@ static void message__key_of_its_receive_names_a_region_to_read__untouched(void *
 	struct lab *lab = *state;
 
 	assert_true(lab_post_receive(lab, 0, 8));
+	atomic_fetch_add(&lab->lmr->changes, 2);
 	lab->lmr->priv = DAT_MEM_PRIV_LOCAL_READ_FLAG;
 	expect_not_placed(lab);
+}
+
+/* LMR-USE-01: a later Receive was posted into another region, which is the cached one now. */
+static void message__region_is_not_the_cached_one__in_its_receive(void **state)
+{
+	struct lab *lab = *state;
+
+	assert_true(lab_post_receive(lab, 0, 8));
+	lab->ep.cached_target = CORE_MEM_CACHE_EMPTY;
+	peer_sends(lab, lab_send_entry(8), 0);
+	lab_pass(lab);
+	assert_int_equal(lab->fast_polls, 1);
+	assert_int_equal(lab->received, 1);
+	expect_bytes(lab->memory, 8, 0);
 }
 
 /* --- invalid entries --- */
@@ -483,6 +511,8 @@ int main(void)
 		TEST(message__receive_of_two_segments__in_both),
 		TEST(message__no_receive__waits),
 		TEST(message__key_of_its_receive_names_another_region__untouched),
+		TEST(message__key_of_its_receive_names_the_cached_region__untouched),
+		TEST(message__region_is_not_the_cached_one__in_its_receive),
 		TEST(message__key_of_its_receive_names_a_region_to_read__untouched),
 		cmocka_unit_test(entry__against_the_rules__connection_breaks),
 		TEST(message__longer_than_its_receive__length_error_and_untouched),

@@ -416,6 +416,7 @@ static void data__target_not_good__protection_error(void **state)
 			lab->lmr->priv &= ~(DAT_MEM_PRIV_FLAGS)DAT_MEM_PRIV_LOCAL_WRITE_FLAG;
 		else
 			lab->lmr->length = TARGET + 7;
+		atomic_fetch_add(&lab->lmr->changes, 2);
 		peer_answers(lab, 8, 1, 0);
 		lab_pass(lab);
 		assert_int_equal(lab->done, 1);

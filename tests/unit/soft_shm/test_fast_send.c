@@ -407,14 +407,16 @@ static void message__receive_no_longer_good__protection_error_and_untouched(void
 
 		exchange(lab, 8, 0);
 		assert_true(lab_post_receive(lab, 0, 8));
-		if (i == 0)
+		if (i == 0) {
 			atomic_store(&lab->lmr->key, 0);
-		else if (i == 1)
+		} else if (i == 1) {
 			atomic_store(&lab->lmr->key, LAB_LOCAL_KEY + CORE_MEM_MAX);
-		else if (i == 2)
+		} else if (i == 2) { /* as dat_ep_modify changes it */
 			lab->ep.pz = &other;
-		else /* where the table is empty */
+			lab->ep.cached_target = CORE_MEM_CACHE_EMPTY;
+		} else { /* where the table is empty */
 			lab->receives[1].first.lmr_context = LAB_LOCAL_KEY + CORE_MEM_CHUNK;
+		}
 		peer_sends(lab, lab_send_entry(8), 1);
 		lab_pass(lab);
 		lab_pass(lab);
