@@ -443,7 +443,9 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 		/* either reports are pending, or a pass has to check for rare work */
 		if (conn->reported == conn->done)
 			goto decline;
-		shm_conn_flush(conn, false);
+		shm_conn_report(conn);
+		conn->fast_polls++;
+		return true;
 	}
 	is_done = take_all(conn, ep, most, done, dequeue, &messages);
 	/* in any case: what was declined may be a filler, which is no work any more */

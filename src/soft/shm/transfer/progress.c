@@ -206,6 +206,19 @@ static bool publish_done(struct shm_conn *conn, bool is_lazy)
 	return true;
 }
 
+/* Does a packet have to follow, or one that could not be sent? */
+static void wake_for_report(struct shm_conn *conn, bool has_reported)
+{
+	if (conn->is_wake_pending || shm_patience_needs_packet(conn, has_reported))
+		shm_conn_wake(conn);
+}
+
+void shm_conn_report(struct shm_conn *conn)
+{
+	shm_conn_store_done(conn);
+	wake_for_report(conn, true);
+}
+
 void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 {
 	struct shm_side *mine = conn->mine;
@@ -226,8 +239,10 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 		atomic_store_explicit(&mine->waits, waits, memory_order_release);
 		has_changed = true;
 	}
-	if (has_changed || conn->is_wake_pending || shm_patience_needs_packet(conn, has_reported))
+	if (has_changed)
 		shm_conn_wake(conn);
+	else
+		wake_for_report(conn, has_reported);
 }
 
 /* Gives each part of a pass a minimum. Otherwise a stream in one direction would stop the other

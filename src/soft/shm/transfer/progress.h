@@ -69,6 +69,8 @@ static inline void shm_conn_commit(struct shm_conn *conn, struct shm_producer *r
 
 /* Reports what is done for the peer by the word; a packet does not follow. */
 void shm_conn_store_done(struct shm_conn *conn);
+/* The same, and wakes the peer if it sleeps: all of a flush that a poll without messages needs. */
+void shm_conn_report(struct shm_conn *conn);
 /*
  * Publishes what this side has taken and produced, and wakes the peer if it sleeps. is_lazy: the
  * next entry that goes out, or the next pass, may report what is done.
