@@ -168,6 +168,63 @@ static void poll__message_among_others__found_at_once(void **state)
 			check_found_at_once(*state, count, polls);
 }
 
+/* The lab's connection and FEW others behind it are active, and it is its turn. */
+static void set_few(struct lab *lab)
+{
+	shm_engine_deactivate(&lab->engine, lab->conn);
+	shm_engine_activate(&lab->engine, lab->conn);
+	set_active(lab, 0, FEW, true);
+	lab->engine.active_next = shm_active_at(lab->conn);
+}
+
+/* The checks of others so far. */
+static unsigned others_checked(void)
+{
+	unsigned sum = 0;
+
+	for (unsigned i = 0; i < FEW; i++)
+		sum += others[i]->idle_polls;
+	return sum;
+}
+
+/* Each other message is found without a check of the others. */
+static void dequeue__stream_among_few__keeps_its_turn(void **state)
+{
+	struct lab *lab = *state;
+	unsigned at_once = 0;
+
+	set_few(lab);
+	for (unsigned i = 0; i < 32; i++) {
+		unsigned before = others_checked();
+
+		assert_true(lab_post_receive(lab, 0, 8));
+		peer_sends(lab, lab_send_entry(8), 0);
+		assert_int_equal(dequeue(lab), TRANSPORT_POLL_FOUND);
+		at_once += others_checked() == before;
+	}
+	assert_in_range(at_once, 15, 17);
+	assert_int_equal(others_checked(), (32 - at_once) * FEW);
+}
+
+/* EP-RECVQ-04: A connection that keeps its turn takes no check from the others. */
+static void dequeue__turn_kept__others_are_checked_too(void **state)
+{
+	struct lab *lab = *state;
+	unsigned before;
+
+	set_few(lab);
+	assert_true(lab_post_receive(lab, 0, 8));
+	peer_sends(lab, lab_send_entry(8), 0);
+	assert_int_equal(dequeue(lab), TRANSPORT_POLL_FOUND);
+	/* the message has still to be reported */
+	lab->engine.active_next = shm_active_at(lab->conn);
+	lab->engine.kept_end = 0;
+	before = others_checked();
+	assert_int_equal(dequeue(lab), TRANSPORT_POLL_EMPTY);
+	assert_int_equal(atomic_load(&lab->conn->mine->done), 1);
+	assert_int_equal(others_checked(), before + FEW);
+}
+
 /* All are active, and the turn of the lab's connection is far. */
 static void set_crowd(struct lab *lab)
 {
@@ -275,6 +332,8 @@ int main(void)
 		CROWD(dequeue__slow_work_among_gaps__served_in_its_turn),
 		CROWD(dequeue__slow_work_among_many__served_in_its_turn),
 		CROWD(poll__message_among_others__found_at_once),
+		CROWD(dequeue__stream_among_few__keeps_its_turn),
+		CROWD(dequeue__turn_kept__others_are_checked_too),
 		CROWD(progress_ep__message_among_many__found),
 		CROWD(dequeue__answers_among_many__found_in_few_checks),
 		CROWD(dequeue__slow_work_out_of_turn__served_at_once),

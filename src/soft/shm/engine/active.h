@@ -46,6 +46,22 @@ CORE_INLINE struct shm_conn *shm_active_next_locked(struct shm_engine *engine)
 }
 
 /*
+ * The connection at that place had its turn, and work. It keeps its turn for one more check, unless
+ * it has kept it for this one: the next message of a stream, or what is to be reported, does not
+ * wait until all the others are checked. True: it does.
+ */
+CORE_INLINE bool shm_active_keep_locked(struct shm_engine *engine, uint32_t at)
+{
+	if (engine->active_end == 1 || engine->kept_end == at + 1) {
+		engine->kept_end = 0;
+		return false;
+	}
+	engine->kept_end = at + 1;
+	engine->active_next = at;
+	return true;
+}
+
+/*
  * In a long list, some checks are out of turn: of the connection that was posted to last, which may
  * get an answer, or of the one after the connection that last had work. They are three in four
  * after one of them has found work, else one in four. NULL: this check is in turn.

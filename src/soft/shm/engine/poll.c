@@ -53,6 +53,9 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 		}
 		candidate->at = shm_active_at(conn);
 		engine->likely_next = candidate->at + 1;
+		if (candidate->is_its_turn && !candidate->is_idle &&
+		    shm_active_keep_locked(engine, candidate->at))
+			++*checks;
 		candidate->conn = conn;
 		candidate->ep = shm_conn_ep(conn);
 		is_found = true;
