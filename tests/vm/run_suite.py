@@ -24,7 +24,8 @@ import sys
 import time
 
 # variables of the environment that are passed on
-KEPT = ("DAT_TEST_ADAPTER", "DAT_DBG_TYPE", "DAT_RMR_BIND", "DAT_CANCELLATION", "DAT_TRANSPORT")
+KEPT = ("DAT_TEST_ADAPTER", "DAT_DBG_TYPE", "DAT_RMR_BIND", "DAT_CANCELLATION", "DAT_TRANSPORT",
+        "DAT_ZEROCOPY")
 
 # ERROR is what cmocka says of a test whose teardown failed too
 RESULT = re.compile(r"\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\]\s+([A-Za-z0-9_]+)")

@@ -13,6 +13,8 @@
 #include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/pass.h"
+#include "soft/iwarp/transfer/tx.h"
+#include "soft/iwarp/transfer/zerocopy.h"
 
 #define DISCARD_MAX (1024u * 1024u) /* bytes in one go */
 
@@ -27,39 +29,6 @@ void iw_conn_close(struct iw_conn *conn, DAT_EVENT_NUMBER end)
 	iw_conn_set_state(conn, IW_CLOSING);
 	conn->end = end;
 }
-
-void iw_conn_finish(struct iw_conn *conn, struct core_ep *ep)
-{
-	DAT_EVENT_NUMBER number = conn->end;
-
-	if (iw_conn_state(conn) != IW_CLOSING)
-		return;
-	iw_conn_drop(conn, ep);
-	core_ep_ended(ep, number);
-}
-
-void iw_conn_drop(struct iw_conn *conn, struct core_ep *ep)
-{
-	iw_engine_remove_polled(conn->engine, conn);
-	iw_engine_remove_held(conn->engine, conn);
-	if (iw_conn_state(conn) < IW_ESTABLISHED && conn->is_active)
-		conn->is_lost = true; /* there is nobody to say goodbye to */
-	iw_frame_detach(conn, ep);
-	iw_conn_detach(conn, ep);
-	iw_conn_linger(conn);
-}
-
-void iw_conn_linger(struct iw_conn *conn)
-{
-	conn->give_up_ns =
-		core_now_ns() + conn->engine->settings.peer_timeout_ms * UINT64_C(1000000);
-	atomic_store(&conn->deadline_ns, 0);
-	iw_conn_set_state(conn, IW_LINGERING);
-	iw_conn_serve_later(conn);
-	iw_conn_put(conn);
-}
-
-/* --- service thread --- */
 
 /* Reads and discards what has come, up to the peer's end. */
 static void discard(struct iw_conn *conn)
@@ -79,6 +48,55 @@ static void discard(struct iw_conn *conn)
 		left -= (uint64_t)count < left ? (uint64_t)count : left;
 	}
 }
+
+/* Does the kernel send from memory of the requests no more, or for too long? */
+static bool is_settled(struct iw_conn *conn, struct core_ep *ep)
+{
+	if (!iw_zerocopy_is_pending(&conn->stream.tx))
+		return true;
+	iw_zerocopy_read(conn);
+	/* the peer has taken them, and refused none */
+	if (conn->end == DAT_CONNECTION_EVENT_DISCONNECTED && !conn->is_lost)
+		iw_complete_sent(conn, ep);
+	/* the peer may end at the same time, and have to send before it reads */
+	if (!conn->has_fin_come && !conn->is_lost)
+		discard(conn);
+	return !iw_zerocopy_must_wait(conn, conn->has_fin_come ? 0 : EPOLLIN);
+}
+
+void iw_conn_finish(struct iw_conn *conn, struct core_ep *ep)
+{
+	DAT_EVENT_NUMBER number = conn->end;
+
+	if (iw_conn_state(conn) != IW_CLOSING || !is_settled(conn, ep))
+		return;
+	iw_conn_drop(conn, ep);
+	core_ep_ended(ep, number);
+}
+
+void iw_conn_drop(struct iw_conn *conn, struct core_ep *ep)
+{
+	iw_engine_remove_polled(conn->engine, conn);
+	iw_engine_remove_held(conn->engine, conn);
+	if (iw_conn_state(conn) < IW_ESTABLISHED && conn->is_active)
+		conn->is_lost = true; /* there is nobody to say goodbye to */
+	iw_frame_detach(conn, ep);
+	iw_zerocopy_forget(conn);
+	iw_conn_detach(conn, ep);
+	iw_conn_linger(conn);
+}
+
+void iw_conn_linger(struct iw_conn *conn)
+{
+	conn->give_up_ns =
+		core_now_ns() + conn->engine->settings.peer_timeout_ms * UINT64_C(1000000);
+	atomic_store(&conn->deadline_ns, 0);
+	iw_conn_set_state(conn, IW_LINGERING);
+	iw_conn_serve_later(conn);
+	iw_conn_put(conn);
+}
+
+/* --- service thread --- */
 
 static void reset(struct iw_conn *conn)
 {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What completes requests (tx.h): TCP has taken the bytes of a Send (DTO-116); the peer has proven
- * that a Write is placed (COMPAT-41); the Response to a Read is placed.
+ * What completes requests (tx.h): TCP has taken the bytes of a Send (DTO-116), and uses none of its
+ * memory (RDMAP-32); the peer has proven that a Write is placed (COMPAT-41); the Response to a Read
+ * is placed.
  */
 #include "core/transport.h"
 #include "soft/iwarp/conn.h"
 #include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/tx.h"
+#include "soft/iwarp/transfer/zerocopy.h"
 
 bool iw_has_proofs(const struct iw_conn *conn)
 {
@@ -44,7 +46,7 @@ void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep)
 
 		if (req->transport.word[0] != IW_REQ_WAIT_SENT)
 			continue; /* Reads and binds wait for something else */
-		if (tx->sent < req->transport.word[1])
+		if (iw_zerocopy_released(tx) < req->transport.word[1])
 			return;
 		if (iw_wants_proof(conn, req) && req->sequence >= tx->proven)
 			req->transport.word[0] = IW_REQ_WAIT_PROOF;

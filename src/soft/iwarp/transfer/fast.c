@@ -11,6 +11,7 @@
 #include "soft/iwarp/transfer/pass.h"
 #include "soft/iwarp/transfer/rx.h"
 #include "soft/iwarp/transfer/tx.h"
+#include "soft/iwarp/transfer/zerocopy.h"
 #include "soft/pins.h"
 
 /* --- posts --- */
@@ -82,7 +83,7 @@ CORE_INLINE bool is_quiet(const struct iw_conn *conn, const struct core_ep *ep)
 
 	return !ep->cell->slow_reasons && rx->is_any && !rx->is_open && !iw_buffer_count(&rx->in) &&
 	       !conn->retry_ns && !conn->is_hung_up && !iw_frame_has_unsent(conn) &&
-	       iw_tx_is_idle(tx, ep);
+	       !iw_zerocopy_is_pending(tx) && iw_tx_is_idle(tx, ep);
 }
 
 /* Takes the next FPDU in the buffer if it is a whole Send and fills a Receive of one segment. */

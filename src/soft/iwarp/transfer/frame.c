@@ -12,6 +12,7 @@
 #include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/checksum.h"
 #include "soft/iwarp/transfer/socket.h"
+#include "soft/iwarp/transfer/zerocopy.h"
 #include "soft/iwarp/wire/crc.h"
 #include "soft/pins.h"
 
@@ -107,11 +108,14 @@ int iw_frame_direct(struct iw_conn *conn, struct core_ep *ep, const struct core_
 {
 	struct iw_tx *tx = &conn->stream.tx;
 	struct iw_direct *direct = &tx->direct;
-	struct iw_frame *frame = &direct->frame[direct->count];
 	uint32_t ulpdu = iw_ddp_size(ddp) + len;
 	uint32_t pad = iw_fpdu_pad(ulpdu);
+	struct iw_frame *frame;
 	uint32_t crc;
 
+	if (!direct->count)
+		iw_zerocopy_begin(conn, req->len - offset);
+	frame = &direct->frame[direct->count];
 	*frame = (struct iw_frame){
 		.len = len,
 		.head_size = (uint8_t)(IW_FPDU_HEAD + iw_ddp_size(ddp)),
@@ -200,7 +204,7 @@ static uint32_t frame_size(const struct iw_frame *frame)
 	return frame->head_size + frame->len + frame->tail_size;
 }
 
-/* Pins what `frames` FPDUs, from the first on, still need of the consumer's memory: 0 or -EFAULT.
+/* Pins what `frames` FPDUs, from the first on, still need of the consumer's memory: 0 or -EACCES.
  */
 static int pin_payloads(struct iw_conn *conn, struct core_ep *ep, uint32_t frames,
 			struct soft_pins *pins)
@@ -215,9 +219,7 @@ static int pin_payloads(struct iw_conn *conn, struct core_ep *ep, uint32_t frame
 
 	for (i = 1; i < frames; i++)
 		len += frame[i].len;
-	if (soft_pin(ep, req->iov, req->segments, offset, len, CORE_MEM_SOURCE, pins) < 0)
-		return -EFAULT;
-	return 0;
+	return soft_pin(ep, req->iov, req->segments, offset, len, CORE_MEM_SOURCE, pins);
 }
 
 /* Takes `count` bytes that TCP has accepted off what waits. */
@@ -244,13 +246,15 @@ static void took(struct iw_tx *tx, size_t count)
 }
 
 /* One call of sendmsg: 0, or -errno. */
-static int send_some(struct iw_conn *conn, struct iovec *iov, size_t count)
+static int send_some(struct iw_conn *conn, struct iovec *iov, size_t count, int flags)
 {
 	struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
-	ssize_t sent = iw_socket_sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t sent = iw_socket_sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
 
 	if (sent < 0)
 		return -errno;
+	if (flags & MSG_ZEROCOPY)
+		iw_zerocopy_sent(conn, conn->stream.tx.sent);
 	took(&conn->stream.tx, (size_t)sent);
 	return 0;
 }
@@ -272,23 +276,45 @@ static void gather_frames(const struct iw_direct *direct, struct gather *gather)
 	}
 }
 
-/* Sends `out`, and the FPDUs behind it. */
-static int send_all(struct iw_conn *conn, struct core_ep *ep)
+/* Sends `out`, and the FPDUs behind it; with MSG_ZEROCOPY these alone. */
+static int send_all(struct iw_conn *conn, struct core_ep *ep, int flags)
 {
 	struct iw_tx *tx = &conn->stream.tx;
 	struct gather gather;
 	int rc;
 
 	gather.count = gather.pin = gather.at = gather.pins.count = 0;
-	gather_add(&gather, tx->out.data + tx->out.start, iw_buffer_count(&tx->out));
+	if (!(flags & MSG_ZEROCOPY))
+		gather_add(&gather, tx->out.data + tx->out.start, iw_buffer_count(&tx->out));
 	if (iw_frame_is_direct(conn)) {
 		if (pin_payloads(conn, ep, tx->direct.count - tx->direct.first, &gather.pins) < 0)
-			return -EFAULT;
+			return -EACCES;
 		gather_frames(&tx->direct, &gather);
 	}
-	rc = send_some(conn, gather.iov, gather.count);
+	rc = send_some(conn, gather.iov, gather.count, flags);
 	soft_unpin(&gather.pins);
 	return rc;
+}
+
+/* The same, without a copy where that is possible. */
+static int send_best(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_buffer *out = &conn->stream.tx.out;
+	int rc;
+
+	if (!iw_frame_is_direct(conn) || !iw_zerocopy_may_send(conn))
+		return send_all(conn, ep, 0);
+	if (iw_buffer_count(out)) { /* it is used again at once */
+		struct iovec before = {out->data + out->start, iw_buffer_count(out)};
+
+		return send_some(conn, &before, 1, MSG_MORE);
+	}
+	rc = send_all(conn, ep, MSG_ZEROCOPY);
+	/* it may lock no more pages, or these are of a device and can only be copied */
+	if (rc != -ENOBUFS && rc != -EFAULT)
+		return rc;
+	iw_zerocopy_refused(conn);
+	return 0;
 }
 
 /* What the result of a system call on the socket means: 0 try again, 1 stop, -EFAULT. */
@@ -296,8 +322,8 @@ static int judge_send(struct iw_conn *conn, int rc)
 {
 	if (rc == -EINTR)
 		return 0;
-	if (rc == -EFAULT)
-		return rc;
+	if (rc == -EFAULT || rc == -EACCES)
+		return -EFAULT;
 	if (rc == -EAGAIN || iw_conn_note_shortage(conn, rc))
 		conn->stream.tx.is_blocked = true;
 	else
@@ -313,7 +339,7 @@ int iw_flush(struct iw_conn *conn, struct core_ep *ep)
 	if (iw_frame_has_unsent(conn))
 		iw_alive_sent(conn);
 	while (iw_frame_has_unsent(conn) && !tx->is_blocked && !conn->is_lost) {
-		int rc = send_all(conn, ep);
+		int rc = send_best(conn, ep);
 
 		if (rc < 0)
 			rc = judge_send(conn, rc);
@@ -366,6 +392,7 @@ void iw_frame_cut(struct iw_conn *conn, struct core_ep *ep)
 	if (tx->is_cut)
 		return;
 	tx->is_cut = true;
+	iw_zerocopy_end(conn);
 	rest->start = rest->end = 0;
 	if (iw_frame_is_direct(conn) && tx->direct.done && !conn->is_lost)
 		copy_direct(conn, ep, rest);

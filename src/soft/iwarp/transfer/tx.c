@@ -9,6 +9,7 @@
 #include "soft/iwarp/transfer/answer.h"
 #include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/pass.h"
+#include "soft/iwarp/transfer/zerocopy.h"
 #include "soft/key.h"
 #include "soft/pins.h"
 
@@ -29,6 +30,18 @@ void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
 	iw_answer_error(conn, IW_ERROR(0, 0, 0), NULL); /* TERM-15 */
 }
 
+/* The same for one that is not completely sent. Those before it succeed if the kernel gives their
+ * memory back. */
+static void fail_unsent(struct iw_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	if (soft_is_library_thread)
+		iw_zerocopy_read(conn);
+	else
+		iw_zerocopy_wait(conn, core_now_ns() + IW_ZEROCOPY_FAIL_NS);
+	iw_complete_sent(conn, ep);
+	iw_tx_fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
+}
+
 /* Sends what is queued; false: it stops here. */
 static bool flush(struct iw_conn *conn, struct core_ep *ep)
 {
@@ -37,8 +50,7 @@ static bool flush(struct iw_conn *conn, struct core_ep *ep)
 	tx->hold.count = 0;
 	if (iw_flush(conn, ep) < 0) {
 		/* TCP is lost only if an FPDU has begun that cannot be finished: iw_frame_cut */
-		iw_tx_fail(conn, ep, core_req_at(&ep->req, tx->direct.sequence),
-			   DAT_DTO_ERR_LOCAL_PROTECTION);
+		fail_unsent(conn, ep, core_req_at(&ep->req, tx->direct.sequence));
 		return false;
 	}
 	iw_complete_sent(conn, ep);
@@ -157,7 +169,7 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 		/* those before it must not fail because they have waited */
 		if (!iw_frame_is_direct(conn))
 			(void)flush(conn, ep);
-		iw_tx_fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
+		fail_unsent(conn, ep, req);
 		return TX_FAILED;
 	}
 	tx->is_in_request = !ddp.is_last;

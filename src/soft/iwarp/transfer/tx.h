@@ -51,7 +51,7 @@ void iw_tx_end_request(struct iw_conn *conn, struct core_req *req);
 
 /* --- complete.c --- */
 
-/* Completes requests whose last byte TCP has taken. */
+/* Completes requests whose last byte TCP has taken, and whose memory it does not use. */
 void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep);
 /* The peer has proven that all requests before that sequence are carried out. */
 void iw_complete_proven(struct iw_conn *conn, struct core_ep *ep, uint64_t end);
