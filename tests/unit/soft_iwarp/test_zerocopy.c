@@ -21,7 +21,7 @@
 /* --- what the kernel is asked --- */
 
 static _Atomic bool is_made_up; /* the test makes up the notices; the payloads are copied */
-static _Atomic bool is_held;	/* TCP takes nothing */
+static _Atomic int held;	/* TCP takes nothing, with that error; 0: it does */
 static _Atomic int refusal;	/* the error of each try; 0: none */
 static _Atomic unsigned calls;	/* of sendmsg with MSG_ZEROCOPY, that took something */
 static _Atomic unsigned tries;	/* all of them */
@@ -62,8 +62,8 @@ ssize_t __wrap_iw_socket_sendmsg(int fd, const struct msghdr *message, int flags
 {
 	ssize_t sent;
 
-	if (atomic_load(&is_held)) {
-		errno = EAGAIN;
+	if (atomic_load(&held)) {
+		errno = atomic_load(&held);
 		return -1;
 	}
 	if (!(flags & MSG_ZEROCOPY))
@@ -182,6 +182,7 @@ int __wrap_connect(int fd, const struct sockaddr *address, socklen_t size)
 static int provide_zerocopy(void **state)
 {
 	add_adapter("always", "127.0.0.1 transport=tcp zerocopy=on peer_timeout_ms=500");
+	add_adapter("patient", "127.0.0.1 transport=tcp zerocopy=on");
 	add_adapter("never", "127.0.0.1 transport=tcp zerocopy=off");
 	return provide(state);
 }
@@ -189,7 +190,7 @@ static int provide_zerocopy(void **state)
 static void begin(bool makes_up)
 {
 	atomic_store(&is_made_up, makes_up);
-	atomic_store(&is_held, false);
+	atomic_store(&held, 0);
 	atomic_store(&refusal, 0);
 	atomic_store(&calls, 0);
 	atomic_store(&tries, 0);
@@ -667,20 +668,63 @@ static void disconnect__given_back__ends_with_fin(void **state)
 	end_flow();
 }
 
-/* EP-FREE-10: the kernel gives the pages back while the call waits: no reset */
+/* EP-DISC-40: it does not take the time limit for a stopped peer, which is 5 s */
+static void disconnect__never_given_back__ends_soon(void **state)
+{
+	uint64_t begin_ms;
+
+	(void)state;
+	open_on("patient", true);
+	be_linked();
+	post_send_at(0, LEAST, 0);
+	take(0, LEAST);
+	begin_ms = now_ms();
+	ok(core_ep_disconnect(flow.ep, DAT_CLOSE_ABRUPT_FLAG));
+	expect_dto(0, DAT_DTO_ERR_FLUSHED, 0);
+	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+	assert_in_range(now_ms() - begin_ms, 0, 4000);
+	assert_int_equal(atomic_load(&resets), 1);
+	fill_memory();
+	end_flow();
+	close_stage(state);
+}
+
+/* EP-FREE-10: the kernel gives the pages back while the call waits: no reset, each time */
 static void ep_free__given_back_soon__ends_with_fin(void **state)
 {
 	(void)state;
-	be_linked();
-	post_send_at(0, LEAST, 0);
-	expect_served();
-	give_back();
-	atomic_store(&reads_before, 5);
-	ok(core_ep_free(flow.ep));
-	assert_int_equal(atomic_load(&reads_before), 0);
-	take(0, LEAST);
-	expect_end(flow.fd);
-	close(flow.fd);
+	for (unsigned i = 0; i < 3; i++) {
+		begin(true);
+		be_linked();
+		post_send_at(0, LEAST, 0);
+		expect_served();
+		give_back();
+		atomic_store(&reads_before, 5);
+		ok(core_ep_free(flow.ep));
+		assert_int_equal(atomic_load(&reads_before), 0);
+		take(0, LEAST);
+		expect_end(flow.fd);
+		close(flow.fd);
+		fill_memory();
+		ok(core_ep_create(stage.ia, stage.pz, stage.evd, stage.evd, stage.evd, NULL,
+				  &stage.b));
+	}
+}
+
+/* IWCM-32: no error of a call for the socket is taken for one of the consumer's memory */
+static void send__access_denied__connection_breaks(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		be_linked();
+		atomic_store(&held, EACCES);
+		post_send_at(0, i ? LEAST : 100, 0);
+		expect_dto(0, DAT_DTO_ERR_TRANSPORT, 0);
+		expect(DAT_CONNECTION_EVENT_BROKEN);
+		atomic_store(&held, 0);
+		fill_memory();
+		end_flow();
+	}
 }
 
 /* A message of 256 KiB that TCP has taken, and of which the peer has room for a part only. */
@@ -843,7 +887,7 @@ static void post_good_and_doomed(void)
 	be_linked();
 	post_send_at(0, LEAST, 0);
 	take(0, LEAST);
-	atomic_store(&is_held, true);
+	atomic_store(&held, EAGAIN);
 	post_doomed(1);
 }
 
@@ -854,7 +898,7 @@ static void failure__given_back__terminate(void **state)
 	post_good_and_doomed();
 	give_back();
 	ok(core_lmr_free(doomed));
-	atomic_store(&is_held, false);
+	atomic_store(&held, 0);
 	expect_dto(0, DAT_DTO_SUCCESS, LEAST);
 	expect_dto(1, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
 	expect(DAT_CONNECTION_EVENT_BROKEN);
@@ -871,7 +915,7 @@ static void failure__not_given_back__reset(void **state)
 	(void)state;
 	post_good_and_doomed();
 	ok(core_lmr_free(doomed));
-	atomic_store(&is_held, false);
+	atomic_store(&held, 0);
 	expect_dto(0, DAT_DTO_ERR_FLUSHED, 0);
 	expect_dto(1, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
 	expect(DAT_CONNECTION_EVENT_BROKEN);
@@ -903,7 +947,9 @@ int main(void)
 		MADE_UP(lmr_free__given_back_behind_a_read__waits_for_nothing),
 		MADE_UP(lmr_free__endpoint_is_being_freed__waits_with_it),
 		MADE_UP(disconnect__given_back__ends_with_fin),
+		cmocka_unit_test(disconnect__never_given_back__ends_soon),
 		MADE_UP(ep_free__given_back_soon__ends_with_fin),
+		MADE_UP(send__access_denied__connection_breaks),
 		REAL(kernel__peer_reads_late__completes_then),
 		REAL(kernel__disconnect_and_peer_reads_nothing__reset),
 		REAL(kernel__fin_and_peer_reads_late__event_waits),

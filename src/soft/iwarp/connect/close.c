@@ -30,12 +30,11 @@ void iw_conn_close(struct iw_conn *conn, DAT_EVENT_NUMBER end)
 	conn->end = end;
 }
 
-/* Reads and discards what has come, up to the peer's end. */
-static void discard(struct iw_conn *conn)
+void iw_conn_discard(struct iw_conn *conn)
 {
 	uint64_t left = DISCARD_MAX;
 
-	while (left) {
+	while (left && !conn->has_fin_come && !conn->is_lost) {
 		/* MSG_TRUNC: the kernel discards the bytes */
 		ssize_t count = recv(conn->fd, NULL, left, MSG_TRUNC | MSG_DONTWAIT);
 
@@ -58,9 +57,13 @@ static bool is_settled(struct iw_conn *conn, struct core_ep *ep)
 	/* the peer has taken them, and refused none */
 	if (conn->end == DAT_CONNECTION_EVENT_DISCONNECTED && !conn->is_lost)
 		iw_complete_sent(conn, ep);
+	/* the kernel lacks memory for the socket */
+	if (iw_conn_is_short(conn)) {
+		iw_conn_lower_deadline(conn, conn->retry_ns);
+		return !iw_zerocopy_must_wait(conn, IW_EVENTS_SHORT);
+	}
 	/* the peer may end at the same time, and have to send before it reads */
-	if (!conn->has_fin_come && !conn->is_lost)
-		discard(conn);
+	iw_conn_discard(conn);
 	return !iw_zerocopy_must_wait(conn, conn->has_fin_come ? 0 : EPOLLIN);
 }
 
@@ -141,8 +144,7 @@ void iw_linger(struct iw_conn *conn)
 		(void)shutdown(conn->fd, SHUT_WR);
 		conn->has_fin_sent = true;
 	}
-	if (!conn->has_fin_come)
-		discard(conn);
+	iw_conn_discard(conn);
 	if (conn->is_lost) {
 		reset(conn);
 		return;

@@ -14,6 +14,9 @@
  * caller's reference. Any lock may be held but the engine's. */
 void iw_conn_linger(struct iw_conn *conn);
 
+/* Reads and discards what has come, up to the peer's end. */
+void iw_conn_discard(struct iw_conn *conn);
+
 /* --- service thread --- */
 
 /* Continues the end of a connection that is LINGERING. */

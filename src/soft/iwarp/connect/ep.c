@@ -20,6 +20,7 @@ static void end_now(struct iw_conn *conn, struct core_ep *ep)
 	if (iw_conn_state(conn) >= IW_ESTABLISHED && iw_zerocopy_is_pending(&conn->stream.tx)) {
 		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
 		conn->end = DAT_CONNECTION_EVENT_DISCONNECTED;
+		iw_zerocopy_hurry(conn);
 		iw_conn_serve_later(conn);
 		return;
 	}

@@ -53,7 +53,7 @@ struct iw_engine {
 	_Atomic uint32_t polled_count;
 	_Atomic uint32_t held_count;
 	_Atomic uint32_t sending_count; /* connections that have is_sending set */
-	_Atomic uint64_t release_ns;	/* of the last wait of iw_zerocopy_release */
+	_Atomic uint64_t vain_ns; /* when a wait of iw_zerocopy_release began in vain; 0: none */
 	_Atomic uint64_t large_posts; /* relaxed: a hint, and posts at the same time may be lost */
 	struct soft_driven driven;    /* by passes of threads that poll (poll.c) */
 

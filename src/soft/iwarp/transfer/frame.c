@@ -204,7 +204,7 @@ static uint32_t frame_size(const struct iw_frame *frame)
 	return frame->head_size + frame->len + frame->tail_size;
 }
 
-/* Pins what `frames` FPDUs, from the first on, still need of the consumer's memory: 0 or -EACCES.
+/* Pins what `frames` FPDUs, from the first on, still need of the consumer's memory: 0 or -EFAULT.
  */
 static int pin_payloads(struct iw_conn *conn, struct core_ep *ep, uint32_t frames,
 			struct soft_pins *pins)
@@ -219,7 +219,9 @@ static int pin_payloads(struct iw_conn *conn, struct core_ep *ep, uint32_t frame
 
 	for (i = 1; i < frames; i++)
 		len += frame[i].len;
-	return soft_pin(ep, req->iov, req->segments, offset, len, CORE_MEM_SOURCE, pins);
+	if (soft_pin(ep, req->iov, req->segments, offset, len, CORE_MEM_SOURCE, pins) < 0)
+		return -EFAULT;
+	return 0;
 }
 
 /* Takes `count` bytes that TCP has accepted off what waits. */
@@ -288,7 +290,7 @@ static int send_all(struct iw_conn *conn, struct core_ep *ep, int flags)
 		gather_add(&gather, tx->out.data + tx->out.start, iw_buffer_count(&tx->out));
 	if (iw_frame_is_direct(conn)) {
 		if (pin_payloads(conn, ep, tx->direct.count - tx->direct.first, &gather.pins) < 0)
-			return -EACCES;
+			return -EFAULT;
 		gather_frames(&tx->direct, &gather);
 	}
 	rc = send_some(conn, gather.iov, gather.count, flags);
@@ -310,7 +312,8 @@ static int send_best(struct iw_conn *conn, struct core_ep *ep)
 		return send_some(conn, &before, 1, MSG_MORE);
 	}
 	rc = send_all(conn, ep, MSG_ZEROCOPY);
-	/* it may lock no more pages, or these are of a device and can only be copied */
+	/* it may lock no more pages, or these are of a device and can only be copied. If the region
+	 * is not valid any more, the next try finds that, too */
 	if (rc != -ENOBUFS && rc != -EFAULT)
 		return rc;
 	iw_zerocopy_refused(conn);
@@ -322,8 +325,8 @@ static int judge_send(struct iw_conn *conn, int rc)
 {
 	if (rc == -EINTR)
 		return 0;
-	if (rc == -EFAULT || rc == -EACCES)
-		return -EFAULT;
+	if (rc == -EFAULT)
+		return rc;
 	if (rc == -EAGAIN || iw_conn_note_shortage(conn, rc))
 		conn->stream.tx.is_blocked = true;
 	else

@@ -144,8 +144,9 @@ struct iw_tx {
 		bool is_on;			/* the socket has the option */
 		bool is_off;			/* it is not used, or not any more */
 		uint64_t refused_until_ns;
-		bool is_reset;	 /* TCP is, and some notices are still to come */
-		uint64_t end_ns; /* CLOSING: until when to wait for the rest; 0: not yet */
+		bool is_reset;	   /* TCP is, and some notices are still to come */
+		uint64_t limit_ns; /* for each wait at the end of the connection */
+		uint64_t end_ns;   /* CLOSING: the end of this wait; 0: none has begun */
 	} zerocopy;
 	uint64_t queued; /* bytes of the stream that were put above */
 	uint64_t sent;	 /* bytes that TCP has taken */

@@ -37,7 +37,7 @@ static void fail_unsent(struct iw_conn *conn, struct core_ep *ep, struct core_re
 	if (soft_is_library_thread)
 		iw_zerocopy_read(conn);
 	else
-		iw_zerocopy_wait(conn, core_now_ns() + IW_ZEROCOPY_FAIL_NS);
+		iw_zerocopy_wait(conn, core_now_ns() + IW_ZEROCOPY_FAIL_NS, false);
 	iw_complete_sent(conn, ep);
 	iw_tx_fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
 }

@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/transport.h"
+#include "soft/iwarp/connect/close.h"
 #include "soft/iwarp/transfer/socket.h"
 #include "soft/iwarp/transfer/tx.h"
 
@@ -21,6 +22,7 @@ void iw_zerocopy_init(struct iw_conn *conn, struct iw_zerocopy_call *calls)
 	struct iw_zerocopy *zerocopy = &conn->stream.tx.zerocopy;
 
 	zerocopy->calls = calls;
+	zerocopy->limit_ns = iw_zerocopy_limit_ns(conn->engine);
 	zerocopy->is_off = settings->zerocopy == CORE_ZEROCOPY_OFF ||
 			   (settings->zerocopy == CORE_ZEROCOPY_AUTO && conn->engine->is_loopback);
 }
@@ -171,18 +173,19 @@ void iw_zerocopy_read(struct iw_conn *conn)
 }
 
 /* A socket that is closed shows POLLHUP, and does not wake a thread for notices. */
-static void pause_until(struct iw_conn *conn, uint64_t now, uint64_t end)
+static void pause_until(struct iw_conn *conn, uint64_t now, uint64_t end, short events)
 {
 	const uint64_t look = end - now < IW_ZEROCOPY_LOOK_NS ? end - now : IW_ZEROCOPY_LOOK_NS;
 	const struct timespec time = core_timespec(conn->is_lost ? look : end - now);
-	struct pollfd ready = {.fd = conn->is_lost ? -1 : conn->fd}; /* POLLERR shows always */
+	/* POLLERR shows always */
+	struct pollfd ready = {.fd = conn->is_lost ? -1 : conn->fd, .events = events};
 
 	(void)ppoll(&ready, 1, &time, NULL);
 	if (ready.revents & POLLHUP)
 		iw_conn_lose(conn, -ECONNRESET);
 }
 
-void iw_zerocopy_wait(struct iw_conn *conn, uint64_t end_ns)
+void iw_zerocopy_wait(struct iw_conn *conn, uint64_t end_ns, bool is_end)
 {
 	uint64_t now;
 
@@ -191,7 +194,10 @@ void iw_zerocopy_wait(struct iw_conn *conn, uint64_t end_ns)
 		now = core_now_ns();
 		if (now >= end_ns)
 			return;
-		pause_until(conn, now, end_ns);
+		/* the peer may end at the same time, and have to send before it reads */
+		if (is_end)
+			iw_conn_discard(conn);
+		pause_until(conn, now, end_ns, is_end && !conn->has_fin_come ? POLLIN : 0);
 	}
 }
 
@@ -211,7 +217,7 @@ static void reset(struct iw_conn *conn)
 	(void)connect(conn->fd, &nowhere, sizeof(nowhere));
 	iw_conn_lose(conn, -ECONNABORTED);
 	zerocopy->is_reset = true;
-	zerocopy->end_ns = core_now_ns() + iw_zerocopy_limit_ns(conn->engine);
+	zerocopy->end_ns = core_now_ns() + zerocopy->limit_ns;
 }
 
 void iw_zerocopy_end(struct iw_conn *conn)
@@ -220,7 +226,18 @@ void iw_zerocopy_end(struct iw_conn *conn)
 	if (!iw_zerocopy_is_pending(&conn->stream.tx))
 		return;
 	reset(conn);
-	iw_zerocopy_wait(conn, core_now_ns() + IW_ZEROCOPY_LOOK_NS);
+	iw_zerocopy_wait(conn, core_now_ns() + IW_ZEROCOPY_LOOK_NS, false);
+}
+
+void iw_zerocopy_hurry(struct iw_conn *conn)
+{
+	struct iw_zerocopy *zerocopy = &conn->stream.tx.zerocopy;
+	uint64_t end = core_now_ns() + IW_ZEROCOPY_ABRUPT_NS;
+
+	if (zerocopy->limit_ns > IW_ZEROCOPY_ABRUPT_NS)
+		zerocopy->limit_ns = IW_ZEROCOPY_ABRUPT_NS;
+	if (zerocopy->end_ns > end)
+		zerocopy->end_ns = end;
 }
 
 bool iw_zerocopy_must_wait(struct iw_conn *conn, uint32_t events)
@@ -231,7 +248,7 @@ bool iw_zerocopy_must_wait(struct iw_conn *conn, uint32_t events)
 	if (!iw_zerocopy_is_pending(&conn->stream.tx))
 		return false;
 	if (!zerocopy->end_ns)
-		zerocopy->end_ns = now + iw_zerocopy_limit_ns(conn->engine);
+		zerocopy->end_ns = now + zerocopy->limit_ns;
 	if (conn->is_lost || conn->is_hung_up || (now >= zerocopy->end_ns && !zerocopy->is_reset))
 		reset(conn);
 	if (now >= zerocopy->end_ns)
@@ -247,33 +264,36 @@ bool iw_zerocopy_must_wait(struct iw_conn *conn, uint32_t events)
 }
 
 /*
- * When the waits of a call that releases an endpoint began. Calls within the time of two such waits
- * share it: peers that answer nothing do not hold up a program that ends many connections.
+ * When the waits of a call that releases an endpoint begin: after one that was in vain, at the same
+ * time as that one, for as long as two of them may take. So peers that answer nothing do not hold
+ * up a program that ends many connections.
  */
-static uint64_t release_began(struct iw_engine *engine)
+static uint64_t release_begin(struct iw_engine *engine)
 {
 	uint64_t most = 2 * (IW_ZEROCOPY_RELEASE_NS + iw_zerocopy_limit_ns(engine));
-	uint64_t began = atomic_load(&engine->release_ns);
+	uint64_t vain = atomic_load(&engine->vain_ns);
 	uint64_t now = core_now_ns();
 
-	if (began && now - began < most)
-		return began;
-	atomic_store(&engine->release_ns, now);
-	return now;
+	return vain && now - vain < most ? vain : now;
 }
 
 void iw_zerocopy_release(struct iw_conn *conn)
 {
-	uint64_t end;
+	struct iw_engine *engine = conn->engine;
+	uint64_t begin, end;
 
 	if (!iw_zerocopy_is_pending(&conn->stream.tx))
 		return;
-	end = release_began(conn->engine) + IW_ZEROCOPY_RELEASE_NS;
+	begin = release_begin(engine);
+	end = begin + IW_ZEROCOPY_RELEASE_NS;
 	/* the service thread can do nothing for it now */
 	(void)iw_conn_pause_watch(conn);
-	iw_zerocopy_wait(conn, end);
+	iw_zerocopy_wait(conn, end, true);
+	if (!iw_zerocopy_is_pending(&conn->stream.tx))
+		return;
+	atomic_store(&engine->vain_ns, begin);
 	iw_zerocopy_end(conn);
-	iw_zerocopy_wait(conn, end + iw_zerocopy_limit_ns(conn->engine));
+	iw_zerocopy_wait(conn, end + iw_zerocopy_limit_ns(engine), true);
 }
 
 void iw_zerocopy_forget(struct iw_conn *conn)

@@ -11,10 +11,11 @@
  * - Requests that fail must not complete either, because their memory could be used for something
  *   else, and its new content be sent.
  *
- * Whoever ends the connection waits for a limited time. Then it resets TCP, which makes the kernel
- * drop its queue. Packets that a device or a queueing discipline has already are sent all the same,
- * so it waits for these notices, too. The time limit of both is peer_timeout_ms, or less in a call
- * that releases an endpoint.
+ * Whoever ends the connection waits for a limited time. Then TCP is reset, which makes the kernel
+ * drop its queue. Packets that a device or a queueing discipline has already are sent all the same.
+ * So there is a second wait for these notices. Each takes up to peer_timeout_ms, or less where the
+ * program ends the connection. A request that fails at once, before its connection ends, waits for
+ * a moment only.
  *
  * A call of sendmsg has the number by which the kernel counts it. The notices name ranges of these
  * numbers, and may come in any order. EP locked throughout.
@@ -32,6 +33,7 @@
 #define IW_ZEROCOPY_REFUSED_NS 1000000000u /* no further try, after the kernel has refused */
 #define IW_ZEROCOPY_FAIL_NS 20000000u	   /* wait of a call whose request fails */
 #define IW_ZEROCOPY_RELEASE_NS 100000000u  /* wait of a call that releases an endpoint */
+#define IW_ZEROCOPY_ABRUPT_NS 400000000u   /* each wait of an abrupt disconnect: EP-DISC-40 */
 #define IW_ZEROCOPY_LOOK_NS 1000000u	   /* from one look to the next, after the reset */
 
 /* Does the kernel use memory of the consumer? */
@@ -73,14 +75,17 @@ static inline bool iw_zerocopy_is_on(const struct iw_conn *conn)
 	return conn->stream.tx.zerocopy.is_on;
 }
 
-/* Waits for them until all have come, or that time. */
-void iw_zerocopy_wait(struct iw_conn *conn, uint64_t end_ns);
+/* Waits for them until all have come, or that time. `is_end`: nothing that the peer sends is
+ * needed. */
+void iw_zerocopy_wait(struct iw_conn *conn, uint64_t end_ns, bool is_end);
 
 /* --- the end --- */
 
+/* An abrupt disconnect: the waits of the end are short from now on. */
+void iw_zerocopy_hurry(struct iw_conn *conn);
 /*
- * CLOSING: has the service thread to wait with the end of the connection? If so, an event of the
- * socket or a deadline goes on; `events`: of EPOLLIN, what to wait for beside the notices.
+ * CLOSING: must the end of the connection wait? If so, an event of the socket or a deadline goes
+ * on; `events`: what to wait for beside the notices.
  */
 bool iw_zerocopy_must_wait(struct iw_conn *conn, uint32_t events);
 /* A call of the consumer releases the connection: waits. */
@@ -90,7 +95,7 @@ void iw_zerocopy_end(struct iw_conn *conn);
 /* The connection leaves its endpoint: no notice is expected any more. */
 void iw_zerocopy_forget(struct iw_conn *conn);
 
-/* The longest wait before the reset, and after it. */
+/* The longest of these waits. */
 static inline uint64_t iw_zerocopy_limit_ns(const struct iw_engine *engine)
 {
 	return engine->settings.peer_timeout_ms * UINT64_C(1000000);
