@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/errqueue.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,18 +17,27 @@
 #include "soft/iwarp/transfer/socket.h"
 #include "soft/iwarp/transfer/tx.h"
 
+#define LOOPBACK_MSS 32768
+
 void iw_zerocopy_init(struct iw_conn *conn, struct iw_zerocopy_call *calls)
 {
-	const struct core_settings *settings = &conn->engine->settings;
 	struct iw_zerocopy *zerocopy = &conn->stream.tx.zerocopy;
 
 	zerocopy->calls = calls;
 	zerocopy->limit_ns = iw_zerocopy_limit_ns(conn->engine);
-	zerocopy->is_off = settings->zerocopy == CORE_ZEROCOPY_OFF ||
-			   (settings->zerocopy == CORE_ZEROCOPY_AUTO && conn->engine->is_loopback);
+	zerocopy->is_off = conn->engine->settings.zerocopy == CORE_ZEROCOPY_OFF;
 }
 
 /* --- sending --- */
+
+/* Does the connection stay on the loopback interface? Only that has packets so large. */
+static bool is_on_loopback(const struct iw_conn *conn)
+{
+	int mss = 0;
+	socklen_t size = sizeof(mss);
+
+	return !getsockopt(conn->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &size) && mss >= LOOPBACK_MSS;
+}
 
 /* Has the socket the option? */
 static bool turn_on(struct iw_conn *conn)
@@ -35,6 +45,9 @@ static bool turn_on(struct iw_conn *conn)
 	struct iw_zerocopy *zerocopy = &conn->stream.tx.zerocopy;
 	const int yes = 1;
 
+	if (!zerocopy->is_on && conn->engine->settings.zerocopy == CORE_ZEROCOPY_AUTO &&
+	    is_on_loopback(conn))
+		zerocopy->is_off = true;
 	if (!zerocopy->is_on && !zerocopy->is_off) {
 		zerocopy->is_on = !setsockopt(conn->fd, SOL_SOCKET, SO_ZEROCOPY, &yes, sizeof(yes));
 		zerocopy->is_off = !zerocopy->is_on;
