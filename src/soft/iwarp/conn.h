@@ -77,7 +77,7 @@ struct iw_conn {
 	uint64_t retry_ns;    /* the kernel lacked memory: no call for the socket before; 0: none */
 	bool is_hung_up;      /* epoll has reported an error or the end of both directions */
 	bool has_fin_sent;
-	bool has_fin_come;   /* LINGERING: the peer may still read what we have sent */
+	bool has_fin_come;   /* CLOSING, LINGERING: the peer may still read what we have sent */
 	uint64_t give_up_ns; /* set-up: fails then. LINGERING: the socket is closed then */
 
 	/* engine lock */

@@ -26,7 +26,8 @@
 
 /* A signal may interrupt each wait, for example that of libFuzzer's timer. */
 
-static inline void expect_ready(int fd, short events)
+/* Waits for one of these events, or an error; what has come. */
+static inline short wait_ready(int fd, short events)
 {
 	struct pollfd ready = {.fd = fd, .events = events};
 	int count;
@@ -35,6 +36,12 @@ static inline void expect_ready(int fd, short events)
 		count = poll(&ready, 1, WAIT_MS);
 	while (count < 0 && errno == EINTR);
 	assert_int_equal(count, 1);
+	return ready.revents;
+}
+
+static inline void expect_ready(int fd, short events)
+{
+	(void)wait_ready(fd, events);
 }
 
 /* Each call of put() sends at once, also while earlier bytes are not acknowledged. */
@@ -133,6 +140,12 @@ static inline void expect_end(int fd)
 	expect_ready(fd, POLLIN);
 	count = recv(fd, &byte, 1, MSG_DONTWAIT);
 	assert_true(count == 0 || (count < 0 && errno == ECONNRESET));
+}
+
+/* The library resets TCP. */
+static inline void expect_reset(int fd)
+{
+	assert_true(wait_ready(fd, POLLRDHUP) & POLLERR);
 }
 
 static inline void expect_closed(int fd)

@@ -289,7 +289,6 @@ static void batch__region_freed_at_a_border__terminate_if_possible(void **state)
 	/* up to the end of the payload */
 	for (size_t i = 0; borders[i / 2] < 2 * FULL + HEAD + REST; i++) {
 		DAT_REGION_DESCRIPTION region = {.for_va = flow.region};
-		struct pollfd end = {.events = POLLRDHUP};
 		size_t at = borders[i / 2];
 		bool is_lost = needs_rest(at);
 		struct taken taken;
@@ -308,9 +307,7 @@ static void batch__region_freed_at_a_border__terminate_if_possible(void **state)
 		atomic_store(&is_held, false);
 		expect_dto(0, DAT_DTO_ERR_LOCAL_PROTECTION, 0);
 		expect(DAT_CONNECTION_EVENT_BROKEN);
-		end.fd = flow.fd;
-		assert_int_equal(poll(&end, 1, WAIT_MS), 1);
-		assert_int_equal((end.revents & POLLERR) != 0, is_lost);
+		assert_int_equal((wait_ready(flow.fd, POLLRDHUP) & POLLERR) != 0, is_lost);
 		if (!is_lost) {
 			get_fpdu(&taken);
 			assert_int_equal(taken.size, 10);

@@ -7,6 +7,8 @@
  */
 #include "soft/iwarp/transfer/socket.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -34,4 +36,14 @@ ssize_t iw_socket_sendmsg(int fd, const struct msghdr *message, int flags)
 #else
 	return syscall(SYS_sendmsg, fd, message, flags);
 #endif
+}
+
+uint32_t iw_socket_mss(int fd)
+{
+	int mss = 0;
+	socklen_t size = sizeof(mss);
+
+	if (getsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &size) < 0 || mss < 0)
+		return 0;
+	return (uint32_t)mss;
 }

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Beginning and end of the streams of a connection. */
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 
 #include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/iwarp/conn.h"
 #include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/pass.h"
+#include "soft/iwarp/transfer/socket.h"
 #include "soft/iwarp/transfer/tx.h"
 #include "soft/iwarp/transfer/zerocopy.h"
 
@@ -20,15 +18,12 @@
 /* MPA-55 to -58 */
 static uint32_t mulpdu_of(const struct iw_conn *conn)
 {
-	int emss = 0;
-	socklen_t size = sizeof(emss);
+	uint32_t emss;
 
 	if (conn->is_own_peer)
 		return IW_ULPDU_MAX;
-	if (getsockopt(conn->fd, IPPROTO_TCP, TCP_MAXSEG, &emss, &size) < 0 ||
-	    emss < (int)EMSS_LEAST)
-		emss = EMSS_LEAST;
-	return iw_fpdu_mulpdu((uint32_t)emss);
+	emss = iw_socket_mss(conn->fd);
+	return iw_fpdu_mulpdu(emss < EMSS_LEAST ? EMSS_LEAST : emss);
 }
 
 void iw_stream_update_mulpdu(struct iw_conn *conn)

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <linux/errqueue.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,7 +16,7 @@
 #include "soft/iwarp/transfer/socket.h"
 #include "soft/iwarp/transfer/tx.h"
 
-#define LOOPBACK_MSS 32768
+#define LOOPBACK_MSS 32768u /* only the loopback interface has packets so large */
 
 void iw_zerocopy_init(struct iw_conn *conn, struct iw_zerocopy_call *calls)
 {
@@ -30,31 +29,24 @@ void iw_zerocopy_init(struct iw_conn *conn, struct iw_zerocopy_call *calls)
 
 /* --- sending --- */
 
-/* Does the connection stay on the loopback interface? Only that has packets so large. */
-static bool is_on_loopback(const struct iw_conn *conn)
-{
-	int mss = 0;
-	socklen_t size = sizeof(mss);
-
-	return !getsockopt(conn->fd, IPPROTO_TCP, TCP_MAXSEG, &mss, &size) && mss >= LOOPBACK_MSS;
-}
-
-/* Has the socket the option? */
+/* Has the socket the option? Not asked where it is off. */
 static bool turn_on(struct iw_conn *conn)
 {
 	struct iw_zerocopy *zerocopy = &conn->stream.tx.zerocopy;
 	const int yes = 1;
 
-	if (!zerocopy->is_on && conn->engine->settings.zerocopy == CORE_ZEROCOPY_AUTO &&
-	    is_on_loopback(conn))
+	if (zerocopy->is_on)
+		return true;
+	if (conn->engine->settings.zerocopy == CORE_ZEROCOPY_AUTO &&
+	    iw_socket_mss(conn->fd) >= LOOPBACK_MSS) {
 		zerocopy->is_off = true;
-	if (!zerocopy->is_on && !zerocopy->is_off) {
-		zerocopy->is_on = !setsockopt(conn->fd, SOL_SOCKET, SO_ZEROCOPY, &yes, sizeof(yes));
-		zerocopy->is_off = !zerocopy->is_on;
-		core_log(CORE_LOG_CONN, "TCP connection on descriptor %d: MSG_ZEROCOPY is %s",
-			 conn->fd, zerocopy->is_on ? "used" : "not available");
+		return false;
 	}
-	return !zerocopy->is_off;
+	zerocopy->is_on = !setsockopt(conn->fd, SOL_SOCKET, SO_ZEROCOPY, &yes, sizeof(yes));
+	zerocopy->is_off = !zerocopy->is_on;
+	core_log(CORE_LOG_CONN, "TCP connection on descriptor %d: MSG_ZEROCOPY is %s", conn->fd,
+		 zerocopy->is_on ? "used" : "not available");
+	return zerocopy->is_on;
 }
 
 /* A list that the kernel does not use; 0, the one for copies: there is none. */
@@ -188,11 +180,13 @@ void iw_zerocopy_read(struct iw_conn *conn)
 /* A socket that is closed shows POLLHUP, and does not wake a thread for notices. */
 static void pause_until(struct iw_conn *conn, uint64_t now, uint64_t end, short events)
 {
-	const uint64_t look = end - now < IW_ZEROCOPY_LOOK_NS ? end - now : IW_ZEROCOPY_LOOK_NS;
-	const struct timespec time = core_timespec(conn->is_lost ? look : end - now);
 	/* POLLERR shows always */
 	struct pollfd ready = {.fd = conn->is_lost ? -1 : conn->fd, .events = events};
+	struct timespec time;
 
+	if (conn->is_lost && end - now > IW_ZEROCOPY_LOOK_NS)
+		end = now + IW_ZEROCOPY_LOOK_NS;
+	time = core_timespec(end - now);
 	(void)ppoll(&ready, 1, &time, NULL);
 	if (ready.revents & POLLHUP)
 		iw_conn_lose(conn, -ECONNRESET);
@@ -262,7 +256,7 @@ bool iw_zerocopy_must_wait(struct iw_conn *conn, uint32_t events)
 		return false;
 	if (!zerocopy->end_ns)
 		zerocopy->end_ns = now + zerocopy->limit_ns;
-	if (conn->is_lost || conn->is_hung_up || (now >= zerocopy->end_ns && !zerocopy->is_reset))
+	if (conn->is_lost || conn->is_hung_up || now >= zerocopy->end_ns)
 		reset(conn);
 	if (now >= zerocopy->end_ns)
 		return false;

@@ -20,9 +20,10 @@
  * A call of sendmsg has the number by which the kernel counts it. The notices name ranges of these
  * numbers, and may come in any order. EP locked throughout.
  *
- * The kernel copies after all where a packet does not leave the host: on the loopback interface,
- * which is not even tried, and on a veth pair. Its notice tells, and the connection gives it up,
- * because a copy at that place costs more than the usual one. zerocopy=on does not give it up.
+ * The kernel copies a packet that does not leave the host, but later than usual, which is slower.
+ * So connections over the loopback interface do not use MSG_ZEROCOPY. On a veth pair the first
+ * notice says that the kernel has copied, and the connection stops using it. zerocopy=on always
+ * uses it.
  */
 #ifndef IWARP_ZEROCOPY_H
 #define IWARP_ZEROCOPY_H
