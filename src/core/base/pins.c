@@ -124,6 +124,12 @@ void core_pin_slow(struct core_pinned *region)
 		atomic_fetch_add(&region->others, 1);
 		return;
 	}
+	/* several pins at a time are as light as one: see core_pin */
+	if (atomic_load(&region->is_light)) {
+		atomic_store_explicit(&pins->regions[pins->used++], region, memory_order_release);
+		atomic_signal_fence(memory_order_seq_cst);
+		return;
+	}
 	/* sequentially consistent, hence a full fence before the key is read: see pins.h */
 	atomic_exchange(&pins->regions[pins->used++], region);
 	pins_count_fenced(region);

@@ -37,12 +37,23 @@ struct core_pinned {
 struct core_pins {
 	_Atomic(struct core_pinned *) regions[CORE_PINS_MAX]; /* the newest is at used - 1 */
 	/* used by the thread only */
-	bool is_listed;	 /* the set is in the list of all sets */
-	bool has_exited; /* the set was removed because the thread exits; it is not added again */
-	uint16_t used;
+	union {
+		struct {
+			uint16_t used;
+			bool is_listed;	 /* the set is in the list of all sets */
+			bool has_exited; /* the set was removed because the thread exits; it is not
+					  * added again */
+		};
+		uint32_t state; /* all three, to compare them at once */
+	};
 	/* guarded by the lock of the list */
 	struct core_pins *next;
 };
+
+/* The state of a set on the list without a pin, and with one. */
+#define CORE_PINS_EMPTY 0x10000u
+#define CORE_PINS_ONE 0x10001u
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the members of the state");
 
 /* Used without a pointer to it: UBSan's check of that pointer fails at random in a static program.
  */
@@ -51,8 +62,8 @@ extern __thread struct core_pins core_pins_own CORE_TLS_FAST;
 /* Resets the count of pins. Call before the region's key becomes live. */
 void core_pins_begin(struct core_pinned *region);
 
-/* The slow paths: a pin with a full fence, a set that is full or not yet in the list, and removing
- * a pin that is not the newest. */
+/* The slow paths: a pin with a full fence, a second pin at a time, a set that is full or not yet in
+ * the list, and removing such pins. */
 void core_pin_slow(struct core_pinned *region);
 void core_unpin_slow(struct core_pinned *region);
 
@@ -65,31 +76,29 @@ CORE_INLINE void core_pin(struct core_pinned *region)
 	 * is_light and the live key are seen here, a thread that clears the key afterwards sees
 	 * is_light too, and runs the fence for us (core_pins_wait).
 	 */
-	if (!core_pins_own.is_listed || core_pins_own.used == CORE_PINS_MAX ||
-	    !atomic_load(&region->is_light)) {
+	if (core_pins_own.state != CORE_PINS_EMPTY || !atomic_load(&region->is_light)) {
 		core_pin_slow(region);
 		return;
 	}
 	/* release: pairs with the acquire in core_pins_wait; a copy under an earlier pin, which was
 	 * in this place, is complete when the new one is seen */
-	atomic_store_explicit(&core_pins_own.regions[core_pins_own.used++], region,
-			      memory_order_release);
+	atomic_store_explicit(&core_pins_own.regions[0], region, memory_order_release);
+	core_pins_own.state = CORE_PINS_ONE;
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
 CORE_INLINE void core_unpin(struct core_pinned *region)
 {
 	/* relaxed: only this thread writes its set */
-	if (!core_pins_own.used ||
-	    atomic_load_explicit(&core_pins_own.regions[core_pins_own.used - 1],
-				 memory_order_relaxed) != region) {
+	if (core_pins_own.state != CORE_PINS_ONE ||
+	    atomic_load_explicit(&core_pins_own.regions[0], memory_order_relaxed) != region) {
 		core_unpin_slow(region);
 		return;
 	}
 	/* release: pairs with the acquire in core_pins_wait, else the region could be freed before
 	 * our copy is complete */
-	atomic_store_explicit(&core_pins_own.regions[--core_pins_own.used], NULL,
-			      memory_order_release);
+	atomic_store_explicit(&core_pins_own.regions[0], NULL, memory_order_release);
+	core_pins_own.state = CORE_PINS_EMPTY;
 }
 
 /* Waits until no thread has the region pinned. The region's key must be cleared already. */

@@ -261,6 +261,42 @@ static void revoke__pinned_many_times__waits_for_the_last(void **state)
 	assert_int_equal(atomic_load(&stage->violations), 0);
 }
 
+/* Takes two light pins, and removes the second one before the revoker comes. */
+static void *pin_twice(void *unused)
+{
+	struct core_lmr *first = get(&stage->segment);
+	struct core_lmr *second = get(&stage->segment);
+
+	core_mem_put(second);
+	sem_post(&stage->pinned);
+	while ((second = get(&stage->segment)) != NULL) {
+		core_mem_put(second);
+		sched_yield();
+	}
+	for (unsigned i = 0; i < YIELDS && !atomic_load(&stage->is_revoked); i++)
+		sched_yield();
+	if (atomic_load(&stage->is_revoked))
+		atomic_fetch_add(&stage->violations, 1);
+	core_mem_put(first);
+	return unused;
+}
+
+/* LMR-FREE-21 */
+static void revoke__pinned_twice_lightly__waits_for_the_first(void **state)
+{
+	pthread_t user, revoker;
+
+	(void)state;
+	use_times(CORE_PINS_LIGHT_AFTER);
+	assert_int_equal(pthread_create(&user, NULL, pin_twice, NULL), 0);
+	sem_wait(&stage->pinned);
+	assert_int_equal(pthread_create(&revoker, NULL, revoke_region, NULL), 0);
+	pthread_join(revoker, NULL);
+	pthread_join(user, NULL);
+	assert_true(atomic_load(&stage->is_revoked));
+	assert_int_equal(atomic_load(&stage->violations), 0);
+}
+
 /* Two regions are pinned; the first one is unpinned first. */
 static void revoke__not_the_newest_pin__returns_when_it_is_removed(void **state)
 {
@@ -397,6 +433,7 @@ int main(void)
 		TEST(revoke__used_a_few_times__no_barrier),
 		TEST(revoke__used_often__one_barrier),
 		TEST(revoke__pinned_many_times__waits_for_the_last),
+		TEST(revoke__pinned_twice_lightly__waits_for_the_first),
 		TEST(revoke__not_the_newest_pin__returns_when_it_is_removed),
 		TEST(revoke__in_a_child__does_not_wait_for_threads_of_the_parent),
 		TEST(revoke__threads_used_the_region_in_their_last_destructor__returns),
