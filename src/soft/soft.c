@@ -316,7 +316,7 @@ static inline bool transport_post_fast(struct core_handle *cell, struct core_ep 
 	(void)cell;
 	core_req_prefetch(ep, post->number + 1);
 	return __builtin_expect(mine->tcp != NULL, false) ? iw_post_fast(mine->tcp, ep, req)
-							  : shm_post_fast(ep, req);
+							  : shm_post_fast(ep, req, post->op);
 }
 
 static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,

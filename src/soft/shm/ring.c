@@ -15,8 +15,6 @@
 uint64_t shm_tsan_orders[SHM_TSAN_ORDERS];
 #endif
 
-#define AHEAD 256u /* bytes: how far ahead of the producer a line is prefetched for writing */
-
 /*
  * The largest entry must fit behind the longest filler and before the next header, in addition to
  * what the consumer holds back. Else a ring could block although everything is taken.
@@ -45,11 +43,6 @@ void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
 	ring->published = ring->consumed;
 }
 
-static uint8_t *entry_at(const struct shm_producer *ring, uint32_t index)
-{
-	return ring->bytes + (index & (ring->size - 1));
-}
-
 /* Reads the consumer's word; -EPROTO if it claims bytes that were never published. */
 int shm_producer_refresh(struct shm_producer *ring)
 {
@@ -66,67 +59,15 @@ int shm_producer_refresh(struct shm_producer *ring)
 	return 0;
 }
 
-/*
- * What __builtin_prefetch does for newer machines. A prefetch for reading would fetch the line
- * twice.
- */
-static void fetch_for_writing(uint8_t *line)
-{
-#ifdef __x86_64__
-	__asm__ volatile("prefetchw %0" : : "m"(*line));
-#else
-	__builtin_prefetch(line, 1);
-#endif
-}
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as it is packed below");
-
-static inline uint64_t first_word(const struct shm_entry *entry, uint32_t stamp)
-{
-	return stamp | (uint64_t)entry->type << 32 | (uint64_t)entry->flags << 40 |
-	       (uint64_t)entry->payload << 48;
-}
-
-/*
- * Makes sure that the place of the next entry does not look like one. Payload of an earlier lap
- * rarely does, so this mostly only reads: the consumer's processor may have fetched that line ahead
- * of time, and a store would wait for it, with all that follow.
- */
-static inline void clear_stamp(uint8_t *place, uint32_t index)
-{
-	uint32_t *stamp = (void *)place;
-
-	if (__atomic_load_n(stamp, __ATOMIC_RELAXED) == SHM_STAMP(index))
-		__atomic_store_n(stamp, 0, __ATOMIC_RELAXED);
-}
-
-/*
- * Writes the entry at `produced` except its first word, and makes sure that no stamp is behind it.
- * It stores word by word from registers. A copy from memory, whose members were stored one by one
- * just before, would wait until those stores and all before them have left the processor, and some
- * of them go to lines that the consumer holds.
- */
-static inline uint64_t *begin_entry(struct shm_producer *ring, const struct shm_entry *entry)
-{
-	uint64_t *words = (uint64_t *)(void *)entry_at(ring, ring->produced);
-
-	ring->produced += shm_entry_size(entry->payload);
-	clear_stamp(entry_at(ring, ring->produced), ring->produced);
-	__atomic_store_n(&words[1], entry->done | (uint64_t)entry->key << 32, __ATOMIC_RELAXED);
-	__atomic_store_n(&words[2], entry->address, __ATOMIC_RELAXED);
-	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);
-	return words;
-}
-
 /* Writes the whole entry. */
 static void write_entry(struct shm_producer *ring, const struct shm_entry *entry)
 {
 	uint32_t index = ring->produced;
 	bool is_first = index == ring->published;
-	uint64_t *words = begin_entry(ring, entry);
+	uint64_t *words = shm_producer_begin(ring, entry);
 
 	/* the first entry gets its stamp from publish, which makes all of them visible */
-	__atomic_store_n(&words[0], first_word(entry, is_first ? 0 : SHM_STAMP(index)),
+	__atomic_store_n(&words[0], shm_entry_first(entry, is_first ? 0 : SHM_STAMP(index)),
 			 __ATOMIC_RELAXED);
 }
 
@@ -151,7 +92,7 @@ int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **
 
 		write_entry(ring, &entry);
 	}
-	*payload_out = entry_at(ring, ring->produced) + SHM_ENTRY_ALIGN;
+	*payload_out = shm_entry_at(ring, ring->produced) + SHM_ENTRY_ALIGN;
 	return 1;
 }
 
@@ -159,27 +100,17 @@ void shm_producer_commit(struct shm_producer *ring, const struct shm_entry *entr
 {
 	write_entry(ring, entry);
 	/* the consumer held that line one lap ago */
-	fetch_for_writing(entry_at(ring, ring->produced + AHEAD));
+	shm_fetch_for_writing(shm_entry_at(ring, ring->produced + SHM_WRITE_AHEAD));
 }
 
-void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
+void shm_producer_fetch_next(const struct shm_producer *ring, uint32_t payload)
 {
-	uint32_t index = ring->produced;
-	uint64_t *words = begin_entry(ring, entry);
+	uint32_t next = ring->produced;
 
-	ring->published = ring->produced;
-	/* release: as in shm_producer_publish */
-	SHM_TSAN_RELEASE(SHM_STAMP(index));
-	__atomic_store_n(&words[0], first_word(entry, SHM_STAMP(index)), __ATOMIC_RELEASE);
-	fetch_for_writing(entry_at(ring, ring->produced + AHEAD));
-	if (entry->payload >= 1024) {
-		uint32_t next = ring->produced;
-
-		if (ring->size - (next & (ring->size - 1)) < shm_entry_size(entry->payload))
-			next += ring->size - (next & (ring->size - 1));
-		for (uint32_t i = 0; i < entry->payload; i += 64)
-			fetch_for_writing(entry_at(ring, next + i));
-	}
+	if (ring->size - (next & (ring->size - 1)) < shm_entry_size(payload))
+		next += ring->size - (next & (ring->size - 1));
+	for (uint32_t i = 0; i < payload; i += 64)
+		shm_fetch_for_writing(shm_entry_at(ring, next + i));
 }
 
 uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload)
@@ -207,7 +138,7 @@ bool shm_producer_publish(struct shm_producer *ring)
 	 * release: pairs with the acquire in shm_consumer_peek; else entries are read half written
 	 */
 	SHM_TSAN_RELEASE(SHM_STAMP(index));
-	__atomic_store_n((uint32_t *)(void *)entry_at(ring, index), SHM_STAMP(index),
+	__atomic_store_n((uint32_t *)(void *)shm_entry_at(ring, index), SHM_STAMP(index),
 			 __ATOMIC_RELEASE);
 	return true;
 }

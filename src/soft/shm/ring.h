@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/base/same.h"
 #include "soft/shm/segment.h"
 
 #define SHM_ENTRY_ALIGN 32u
@@ -65,6 +66,11 @@ static_assert(SHM_REQUEST_PAYLOAD <= UINT16_MAX, "the payload's length fits");
 
 /* So many bytes behind the entry that is taken. Less than 512 help little. */
 #define SHM_FETCH_AHEAD 512u
+
+/* How many bytes ahead of the producer a line is fetched for writing, */
+#define SHM_WRITE_AHEAD 256u
+/* and from what payload on all lines of the next entry are. */
+#define SHM_FETCH_LARGE 1024u
 
 /* Less than this is taken and not given back. */
 #define SHM_RELEASE_AT(size) ((size) / 4)
@@ -169,8 +175,83 @@ static inline uint8_t *shm_producer_at_once(const struct shm_producer *ring, uin
  * NULL: call shm_producer_reserve.
  */
 uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload);
-/* Completes that entry and makes it visible. */
-void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry);
+static inline uint8_t *shm_entry_at(const struct shm_producer *ring, uint32_t index)
+{
+	return ring->bytes + (index & (ring->size - 1));
+}
+
+/*
+ * What __builtin_prefetch does for newer machines. A prefetch for reading would fetch the line
+ * twice.
+ */
+static inline void shm_fetch_for_writing(uint8_t *line)
+{
+#ifdef __x86_64__
+	__asm__ volatile("prefetchw %0" : : "m"(*line));
+#else
+	__builtin_prefetch(line, 1);
+#endif
+}
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as it is packed below");
+
+static inline uint64_t shm_entry_first(const struct shm_entry *entry, uint32_t stamp)
+{
+	return stamp | (uint64_t)entry->type << 32 | (uint64_t)entry->flags << 40 |
+	       (uint64_t)entry->payload << 48;
+}
+
+/*
+ * Makes sure that the place of the next entry does not look like one. Payload of an earlier lap
+ * rarely does, so this mostly only reads: the consumer's processor may have fetched that line ahead
+ * of time, and a store would wait for it, with all that follow.
+ */
+static inline void shm_clear_stamp(uint8_t *place, uint32_t index)
+{
+	uint32_t *stamp = (void *)place;
+
+	if (__atomic_load_n(stamp, __ATOMIC_RELAXED) == SHM_STAMP(index))
+		__atomic_store_n(stamp, 0, __ATOMIC_RELAXED);
+}
+
+/*
+ * Writes the entry at `produced` except its first word, and makes sure that no stamp is behind it.
+ * It stores word by word from registers. A copy from memory, whose members were stored one by one
+ * just before, would wait until those stores and all before them have left the processor, and some
+ * of them go to lines that the consumer holds.
+ */
+static inline uint64_t *shm_producer_begin(struct shm_producer *ring, const struct shm_entry *entry)
+{
+	uint64_t *words = (uint64_t *)(void *)shm_entry_at(ring, ring->produced);
+
+	ring->produced += shm_entry_size(entry->payload);
+	shm_clear_stamp(shm_entry_at(ring, ring->produced), ring->produced);
+	__atomic_store_n(&words[1], entry->done | (uint64_t)entry->key << 32, __ATOMIC_RELAXED);
+	__atomic_store_n(&words[2], entry->address, __ATOMIC_RELAXED);
+	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);
+	return words;
+}
+
+/* Fetches the lines of the next entry for writing, if that is as large. */
+void shm_producer_fetch_next(const struct shm_producer *ring, uint32_t payload);
+
+/*
+ * Completes that entry and makes it visible. Inline, so that the members of the entry stay in
+ * registers.
+ */
+CORE_INLINE void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
+{
+	uint32_t index = ring->produced;
+	uint64_t *words = shm_producer_begin(ring, entry);
+
+	ring->published = ring->produced;
+	/* release: as in shm_producer_publish */
+	SHM_TSAN_RELEASE(SHM_STAMP(index));
+	__atomic_store_n(&words[0], shm_entry_first(entry, SHM_STAMP(index)), __ATOMIC_RELEASE);
+	shm_fetch_for_writing(shm_entry_at(ring, ring->produced + SHM_WRITE_AHEAD));
+	if (entry->payload >= SHM_FETCH_LARGE)
+		shm_producer_fetch_next(ring, entry->payload);
+}
 
 /*
  * Copies bytes that the peer may change meanwhile. Each is loaded once, so that what is checked is

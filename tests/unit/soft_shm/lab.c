@@ -378,7 +378,7 @@ static bool post_fast(struct lab *lab, struct core_req *req)
 		return false;
 	if (lab->is_freeing)
 		atomic_store(&lab->lmr->key, 0);
-	return shm_post_fast(&lab->ep, req);
+	return shm_post_fast(&lab->ep, req, req->op);
 }
 
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)

@@ -198,9 +198,10 @@ CORE_INLINE bool read_fast(struct shm_conn *conn, struct core_ep *ep, struct cor
 	return true;
 }
 
-CORE_INLINE bool start_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
+CORE_INLINE bool start_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+			    enum core_op op)
 {
-	switch (req->op) {
+	switch (op) {
 	case CORE_OP_SEND:
 		return send_fast(conn, ep, req);
 	case CORE_OP_RDMA_WRITE:
@@ -210,22 +211,38 @@ CORE_INLINE bool start_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	}
 }
 
-bool shm_post_fast(struct core_ep *ep, struct core_req *req)
+/* What is common to the posts of all kinds. Inlined into each, which keeps their frames small. */
+CORE_INLINE bool post_fast(struct core_ep *ep, struct core_req *req, enum core_op op)
 {
 	struct shm_conn *conn = conn_of(ep);
 
 	/* DTO-30: a fenced request waits for RDMA Reads through the ring */
 	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && conn->reads)
 		return false;
-	if (!start_fast(conn, ep, req))
+	if (!start_fast(conn, ep, req, op))
 		return false;
 	conn->tx_next++;
 	if (__builtin_expect(conn->is_patient, false)) {
 		shm_patience_check_patient(conn, ep);
-		if (req->op == CORE_OP_SEND)
+		if (op == CORE_OP_SEND)
 			shm_place_update(conn, ep);
 	}
 	return true;
+}
+
+bool shm_send_fast(struct core_ep *ep, struct core_req *req)
+{
+	return post_fast(ep, req, CORE_OP_SEND);
+}
+
+bool shm_write_fast(struct core_ep *ep, struct core_req *req)
+{
+	return post_fast(ep, req, CORE_OP_RDMA_WRITE);
+}
+
+bool shm_read_fast(struct core_ep *ep, struct core_req *req)
+{
+	return post_fast(ep, req, CORE_OP_RDMA_READ);
 }
 
 bool shm_recv_fast(const struct core_ep *ep)
@@ -422,6 +439,17 @@ CORE_INLINE bool take_all(struct shm_conn *conn, struct core_ep *ep, unsigned mo
 }
 
 /*
+ * Must what is done be reported now, or space be given back? Other reasons for a report are left to
+ * the next pass: an endpoint whose peer waits has slow_reasons, and the word never lags by much in
+ * FAST_POLLS polls.
+ */
+CORE_INLINE bool is_flush_due(const struct shm_conn *conn)
+{
+	return shm_consumer_is_due(&conn->request_in) || shm_consumer_is_due(&conn->response_in) ||
+	       !shm_conn_report_may_wait(conn);
+}
+
+/*
  * A poll for one message returns at once: reading the next entry would wait for its cache line, and
  * an answer that is sent meanwhile would wait behind that. In a stream of messages, those that have
  * arrived are taken together.
@@ -449,7 +477,7 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 	}
 	is_done = take_all(conn, ep, most, done, dequeue, &messages);
 	/* in any case: what was declined may be a filler, which is no work any more */
-	if (shm_conn_is_flush_due(conn))
+	if (is_flush_due(conn))
 		shm_conn_flush(conn, true);
 	if (!is_done)
 		goto decline;

@@ -17,7 +17,17 @@
 struct core_dequeue;
 struct shm_conn;
 
-bool shm_post_fast(struct core_ep *ep, struct core_req *req);
+/* One function for each kind of request, which keeps the frames small. */
+bool shm_send_fast(struct core_ep *ep, struct core_req *req);
+bool shm_write_fast(struct core_ep *ep, struct core_req *req);
+bool shm_read_fast(struct core_ep *ep, struct core_req *req);
+/* Posts a request of that kind, which is mostly a constant. */
+CORE_INLINE bool shm_post_fast(struct core_ep *ep, struct core_req *req, enum core_op op)
+{
+	if (op == CORE_OP_SEND)
+		return shm_send_fast(ep, req);
+	return op == CORE_OP_RDMA_WRITE ? shm_write_fast(ep, req) : shm_read_fast(ep, req);
+}
 /* Is nothing to be done for a Receive that was posted? False: call shm_ep_post_recv. */
 bool shm_recv_fast(const struct core_ep *ep);
 /* Takes acknowledgements and at most `most` messages; false: a pass is needed. */

@@ -49,7 +49,6 @@
  * and acknowledgements, as after a look at the memory (COMPAT-46).
  */
 #define ENTRIES_PER_POLL 4
-#define UNREPORTED_MAX 8u	 /* messages done that may wait for a report */
 #define DONE_LAG_MAX 0x40000000u /* entries done that the word does not report yet */
 
 bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch)
@@ -165,16 +164,6 @@ static bool is_word_needed(const struct shm_conn *conn, bool is_lazy)
 	       conn->done - conn->stored >= DONE_LAG_MAX;
 }
 
-/*
- * May a report wait? It may while there is little to report and the connection is disarmed, so that
- * another poll follows soon.
- */
-static bool may_wait(const struct shm_conn *conn)
-{
-	return !conn->is_report_urgent && conn->done - conn->reported < UNREPORTED_MAX &&
-	       atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
-}
-
 void shm_conn_store_done(struct shm_conn *conn)
 {
 	conn->reported = conn->done;
@@ -200,7 +189,7 @@ static bool publish_done(struct shm_conn *conn, bool is_lazy)
 		reported = conn->stored;
 		is_lazy = false;
 	}
-	if (reported == conn->done || (is_lazy && may_wait(conn)))
+	if (reported == conn->done || (is_lazy && shm_conn_report_may_wait(conn)))
 		return false;
 	shm_conn_store_done(conn);
 	return true;
@@ -337,12 +326,6 @@ void shm_conn_count_taken(struct shm_conn *conn, int entries)
 	    atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed) &&
 	    core_fence_is_supported(CORE_FENCE_HOST))
 		atomic_store_explicit(&conn->mine->is_polled, 1, memory_order_relaxed);
-}
-
-bool shm_conn_is_flush_due(const struct shm_conn *conn)
-{
-	return shm_consumer_is_due(&conn->request_in) || shm_consumer_is_due(&conn->response_in) ||
-	       is_word_needed(conn, true) || !may_wait(conn);
 }
 
 static int one_pass(struct shm_conn *conn, struct core_ep *ep, bool is_final)

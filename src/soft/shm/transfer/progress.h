@@ -13,7 +13,8 @@
 #define SHM_BUDGET (1024u * 1024u) /* bytes that one pass moves at most */
 /* bytes that each part of a pass may move, whatever the parts before it have moved */
 #define SHM_BUDGET_MIN (SHM_BUDGET / 8)
-#define SHM_BATCH 32u /* entries of each kind that one pass takes at most */
+#define SHM_UNREPORTED_MAX 8u /* messages done that may wait for a report */
+#define SHM_BATCH 32u	      /* entries of each kind that one pass takes at most */
 
 /* --- pending work --- */
 
@@ -67,6 +68,16 @@ static inline void shm_conn_commit(struct shm_conn *conn, struct shm_producer *r
 	shm_producer_commit(ring, entry);
 }
 
+/*
+ * May a report wait? It may while there is little to report and the connection is disarmed, so that
+ * another poll follows soon.
+ */
+static inline bool shm_conn_report_may_wait(const struct shm_conn *conn)
+{
+	return !conn->is_report_urgent && conn->done - conn->reported < SHM_UNREPORTED_MAX &&
+	       atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
+}
+
 /* Reports what is done for the peer by the word; a packet does not follow. */
 void shm_conn_store_done(struct shm_conn *conn);
 /* The same, and wakes the peer if it sleeps: all of a flush that a poll without messages needs. */
@@ -76,8 +87,6 @@ void shm_conn_report(struct shm_conn *conn);
  * next entry that goes out, or the next pass, may report what is done.
  */
 void shm_conn_flush(struct shm_conn *conn, bool is_lazy);
-/* Must what is done be reported now, or space be given back? */
-bool shm_conn_is_flush_due(const struct shm_conn *conn);
 
 /* --- sleeping and waking --- */
 
