@@ -5,7 +5,7 @@ A hypervisor may move its virtual processors every few seconds. Passing a cache 
 them then takes several times as long, or as short, and so does everything that consists of small
 messages. A comparison says something only if both sides were measured in the same state. So each
 measurement stands between two short ones of a cache line, and a row uses what was measured in one
-state.
+state. Samples whose states are known, those of bench/turns, name it as their figure "state".
 """
 TRIES = 3     # of a measurement during which the state has changed
 CHANGE = 1.6  # two times of a cache line that differ by this factor are of two states
@@ -26,7 +26,7 @@ def measure_steadily(measure, line, before):
 
 def limit_of(samples):
     """The time of a cache line that separates the two states of a run; None: there is only one."""
-    lines = sorted(line for sample in samples for line in sample["line"])
+    lines = sorted(line for sample in samples for line in sample.get("line", ()))
     gaps = [(after / before, (after * before) ** 0.5) for before, after in zip(lines, lines[1:])]
     factor, limit = max(gaps, default=(1, None))
     return limit if factor >= CHANGE else None
@@ -34,6 +34,8 @@ def limit_of(samples):
 
 def state_of(sample, limit):
     """"close", "far", or MIXED; of a run with one state, "same"."""
+    if "state" in sample:
+        return sample["state"]
     if limit is None:
         return "same"
     far = [line > limit for line in sample["line"]]

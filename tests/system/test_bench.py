@@ -19,6 +19,7 @@ import states  # noqa: E402
 COMPARE = str(SOURCE / "bench" / "compare")
 ALLTOALL = str(BUILD / "bench" / "alltoall")
 RAW = str(BUILD / "bench" / "raw")
+TURNS = str(BUILD / "bench" / "turns")
 REFUSE = str(BUILD / "bench" / "refuse")
 # queries the unmapped address 0; the exit status is errno
 QUERY = """
@@ -57,7 +58,9 @@ def compare__quick__every_measurement_of_ours_comes_about():
     equal(err, "", out)
     assert len(report["rows"]) > 40, out
     for row in report["rows"]:
-        assert row["ours"] is not None and row["ours"] >= 0, row
+        # whether the processors are close together is not ours to say
+        if "close together" not in row["title"]:
+            assert row["ours"] is not None and row["ours"] >= 0, row
         # these comparisons need no other library
         if row["goal"] and "UCX" not in row["peer"] and "libfabric" not in row["peer"]:
             assert row["is_met"] is not None, row
@@ -101,6 +104,13 @@ def comparable__two_states__the_one_that_both_sides_share():
           ("far", [[far], [far, far]]))
     equal(states.comparable([[near], [changed, far]], 0.1), ("mixed", [[near], [changed, far]]))
     equal(states.comparable([[near, far]], None), ("same", [[near, far]]))
+
+
+def comparable__state_is_known__no_lines_needed():
+    known, far = {"state": "close"}, at(0.25, 0.3)
+    equal(states.limit_of([known, far]), None)
+    equal([states.state_of(known, limit) for limit in (None, 0.1)], ["close", "close"])
+    equal(states.comparable([[known, known], [known]], 0.1), ("close", [[known, known], [known]]))
 
 
 def measure_steadily__state_changes__measured_again():
@@ -156,6 +166,24 @@ def raw__every_test__figures():
         status, out, err = run(RAW, test, "8", "20", cpus[0], cpus[-1])
         equal(status, 0, err)
         assert json.loads(out)["mb_per_s" if test in bandwidths else "p50"] > 0, out
+
+
+def turns__a_second__as_many_times_of_both():
+    cpus = [str(cpu) for cpu in sorted(os.sched_getaffinity(0))[:2]]
+    if not os.path.exists(TURNS) or len(cpus) < 2:
+        return
+    status, out, err = run(TURNS, "1", "10", *cpus)
+    equal(status, 0, err)
+    times = json.loads(out)
+    equal(sorted(times), ["dat", "ucx"])
+    equal(len(times["dat"]), len(times["ucx"]))
+    equal([time for time in times["dat"] + times["ucx"] if time <= 0], [])
+
+
+def turns__bad_usage__status_2():
+    if os.path.exists(TURNS):
+        equal(run(TURNS)[0], 2)
+        equal(run(TURNS, "1", "0", "0", "1")[0], 2)
 
 
 def refuse__query_of_a_mapping__as_an_old_kernel_answers():
