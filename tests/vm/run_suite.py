@@ -63,9 +63,10 @@ def run(path, environment, limit):
     try:
         done = subprocess.run([path], env=environment, stdin=subprocess.DEVNULL, timeout=limit,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        text, end = done.stdout, "" if done.returncode >= 0 else f"signal {-done.returncode}"
+        status = done.returncode
+        text, end = done.stdout, "" if status >= 0 else f"signal {-status}"
     except subprocess.TimeoutExpired as expired:
-        text, end = expired.stdout or b"", f"no end within {limit} s"
+        status, text, end = 0, expired.stdout or b"", f"no end within {limit} s"
     text = text.decode(errors="replace")
     results = {}
     started = re.findall(r"\[ RUN\s+\] ([A-Za-z0-9_]+)", text)
@@ -73,6 +74,9 @@ def run(path, environment, limit):
         if name in started and results.get(name) != "FAILED":
             results[name] = "FAILED" if verdict == "ERROR" else verdict
     unfinished = [name for name in started if name not in results]
+    # a sanitizer has found something, perhaps as the program ended
+    if status > 0 and not unfinished and "FAILED" not in results.values():
+        end = f"status {status}"
     if end and not unfinished:
         unfinished = ["-"]
     results.update((name, "FAILED") for name in unfinished)
