@@ -175,6 +175,7 @@ static inline uint8_t *shm_producer_at_once(const struct shm_producer *ring, uin
  * NULL: call shm_producer_reserve.
  */
 uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload);
+
 static inline uint8_t *shm_entry_at(const struct shm_producer *ring, uint32_t index)
 {
 	return ring->bytes + (index & (ring->size - 1));
@@ -236,8 +237,8 @@ static inline uint64_t *shm_producer_begin(struct shm_producer *ring, const stru
 void shm_producer_fetch_next(const struct shm_producer *ring, uint32_t payload);
 
 /*
- * Completes that entry and makes it visible. Inline, so that the members of the entry stay in
- * registers.
+ * Completes the entry whose room shm_producer_at_once or shm_producer_make_room has found, and
+ * makes it visible. Inline, so that the members of the entry stay in registers.
  */
 CORE_INLINE void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
 {

@@ -440,8 +440,8 @@ CORE_INLINE bool take_all(struct shm_conn *conn, struct core_ep *ep, unsigned mo
 
 /*
  * Must what is done be reported now, or space be given back? Other reasons for a report are left to
- * the next pass: an endpoint whose peer waits has slow_reasons, and the word never lags by much in
- * FAST_POLLS polls.
+ * the next pass: an endpoint whose peer waits has slow_reasons, and before a pass checks how much
+ * the word lags, FAST_POLLS polls take at most SHM_BATCH entries each.
  */
 CORE_INLINE bool is_flush_due(const struct shm_conn *conn)
 {
