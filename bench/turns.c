@@ -78,6 +78,7 @@ struct turns {
 	ucp_worker_h worker;
 	ucp_ep_h ucx_ep;
 	unsigned ucx_pending;
+	bool has_ucx_failed;
 	uint64_t ucx_out;
 	uint64_t ucx_in;
 };
@@ -238,22 +239,23 @@ static int dat_connect(struct turns *turns)
 
 /* --- UCX, as ucx_perftest -t tag_lat --- */
 
+static void ucx_done(struct turns *turns, void *request, ucs_status_t status)
+{
+	turns->ucx_pending--;
+	turns->has_ucx_failed |= status != UCS_OK;
+	ucp_request_free(request);
+}
+
 static void ucx_sent(void *request, ucs_status_t status, void *data)
 {
-	(void)status;
-	(void)data;
-	ucp_request_free(request);
+	ucx_done(data, request, status);
 }
 
 static void ucx_received(void *request, ucs_status_t status, const ucp_tag_recv_info_t *info,
 			 void *data)
 {
-	struct turns *turns = data;
-
-	(void)status;
 	(void)info;
-	turns->ucx_pending--;
-	ucp_request_free(request);
+	ucx_done(data, request, status);
 }
 
 #define UCX_PARAM                                                                                  \
@@ -268,7 +270,17 @@ static int ucx_send(struct turns *turns)
 	void *request =
 		ucp_tag_send_nbx(turns->ucx_ep, &turns->ucx_out, TURNS_LEN, TURNS_TAG, &param);
 
-	return UCS_PTR_IS_ERR(request) ? turns_failed("ucp_tag_send_nbx") : 0;
+	if (UCS_PTR_IS_ERR(request))
+		return turns_failed("ucp_tag_send_nbx");
+	turns->ucx_pending += request != NULL;
+	return 0;
+}
+
+static int ucx_finish(struct turns *turns)
+{
+	while (turns->ucx_pending)
+		ucp_worker_progress(turns->worker);
+	return turns->has_ucx_failed ? turns_failed("a message of UCX") : 0;
 }
 
 static int ucx_recv(struct turns *turns)
@@ -283,9 +295,7 @@ static int ucx_recv(struct turns *turns)
 	if (UCS_PTR_IS_ERR(request))
 		return turns_failed("ucp_tag_recv_nbx");
 	turns->ucx_pending += request != NULL;
-	while (turns->ucx_pending)
-		ucp_worker_progress(turns->worker);
-	return 0;
+	return ucx_finish(turns);
 }
 
 static int ucx_lead(struct turns *turns)
@@ -299,7 +309,9 @@ static int ucx_follow(struct turns *turns)
 {
 	int rc = ucx_recv(turns);
 
-	return rc == 0 ? ucx_send(turns) : rc;
+	if (rc == 0)
+		rc = ucx_send(turns);
+	return rc == 0 ? ucx_finish(turns) : rc;
 }
 
 static int ucx_connect(struct turns *turns)
@@ -414,11 +426,13 @@ static int turns_lead(struct turns *turns, uint64_t seconds)
 
 		line = turns_take(turns, TURN_LINE);
 		dat = turns_take(turns, TURN_DAT);
+		if (dat < 0)
+			return -EIO;
 		between = turns_take(turns, TURN_LINE);
 		ucx = turns_take(turns, TURN_UCX);
-		after = turns_take(turns, TURN_LINE);
-		if (dat < 0 || ucx < 0)
+		if (ucx < 0)
 			return -EIO;
+		after = turns_take(turns, TURN_LINE);
 		if (line < TURNS_CLOSE_US && between < TURNS_CLOSE_US && after < TURNS_CLOSE_US &&
 		    !is_first) {
 			found[TURN_DAT][count] = dat;
@@ -428,6 +442,7 @@ static int turns_lead(struct turns *turns, uint64_t seconds)
 		if (is_first)
 			turns_pause();
 	}
+	signal(SIGCHLD, SIG_DFL);
 	turns_begin(turns, TURN_END);
 	printf("{");
 	turns_print("dat", found[TURN_DAT], count, ", ");
@@ -446,9 +461,17 @@ static int turns_run(struct turns *turns, uint64_t seconds)
 	return turns->side == 0 ? turns_lead(turns, seconds) : turns_follow(turns);
 }
 
-/* Forks: side 1 is the child, which ends with its parent. Returns on both sides. */
-static int turns_start(struct turns *turns, const unsigned long cpus[2], pid_t *child_out)
+/* The child must not end before the last turn: no loop that waits for it would end. */
+static void turns_child_ended(int number)
 {
+	(void)number;
+	_exit(TOOL_EXIT_FAILED);
+}
+
+/* Forks: side 1 is the child. Each side ends with the other. Returns on both sides. */
+static int turns_start(struct turns *turns, const uint64_t cpus[2], pid_t *child_out)
+{
+	pid_t parent = getpid();
 	cpu_set_t set;
 
 	turns->shared = mmap(NULL, sizeof(*turns->shared), PROT_READ | PROT_WRITE,
@@ -456,12 +479,17 @@ static int turns_start(struct turns *turns, const unsigned long cpus[2], pid_t *
 	if (turns->shared == MAP_FAILED)
 		return turns_failed("mmap");
 	setenv("UCX_TLS", "posix", 0);
+	signal(SIGCHLD, turns_child_ended);
 	*child_out = fork();
 	if (*child_out < 0)
 		return turns_failed("fork");
 	turns->side = *child_out == 0;
-	if (turns->side == 1)
+	if (turns->side == 1) {
+		signal(SIGCHLD, SIG_DFL);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(TOOL_EXIT_FAILED);
+	}
 	CPU_ZERO(&set);
 	CPU_SET(cpus[!turns->side], &set);
 	return sched_setaffinity(0, sizeof(set), &set) == 0 ? 0 : turns_failed("sched_setaffinity");
@@ -470,8 +498,7 @@ static int turns_start(struct turns *turns, const unsigned long cpus[2], pid_t *
 int main(int argc, char **argv)
 {
 	static struct turns turns;
-	unsigned long cpus[2];
-	uint64_t seconds;
+	uint64_t seconds, cpus[2];
 	pid_t child = 0;
 	int status = 0;
 	int rc;
@@ -479,19 +506,19 @@ int main(int argc, char **argv)
 	tool_name = "turns";
 	prctl(PR_SET_PDEATHSIG, SIGKILL); /* no process remains if bench/compare is killed */
 	if (argc != 5 || tool_parse_number(argv[1], &seconds) != 0 ||
-	    tool_parse_number(argv[2], &turns.rounds) != 0 || turns.rounds == 0) {
+	    tool_parse_number(argv[2], &turns.rounds) != 0 || turns.rounds == 0 ||
+	    tool_parse_number(argv[3], &cpus[0]) != 0 ||
+	    tool_parse_number(argv[4], &cpus[1]) != 0 || cpus[0] == cpus[1]) {
 		fputs("usage: turns SECONDS ROUNDS SERVER-CPU CLIENT-CPU\n", stderr);
 		return TOOL_EXIT_USAGE;
 	}
-	cpus[0] = strtoul(argv[3], NULL, 10);
-	cpus[1] = strtoul(argv[4], NULL, 10);
 	perf_clock_start();
 	rc = turns_start(&turns, cpus, &child);
 	if (rc == 0)
 		rc = turns_run(&turns, seconds);
-	if (child != 0 && rc != 0)
+	if (child > 0 && rc != 0)
 		kill(child, SIGKILL);
-	if (child != 0 && (waitpid(child, &status, 0) != child || status != 0))
+	if (child > 0 && (waitpid(child, &status, 0) != child || status != 0))
 		rc = -EIO;
 	if (fflush(stdout) != 0)
 		rc = -EIO;

@@ -184,6 +184,14 @@ def turns__bad_usage__status_2():
     if os.path.exists(TURNS):
         equal(run(TURNS)[0], 2)
         equal(run(TURNS, "1", "0", "0", "1")[0], 2)
+        equal(run(TURNS, "1", "1", "0", "0")[0], 2)
+
+
+def turns__one_side_fails__the_other_ends():
+    cpu = str(min(os.sched_getaffinity(0)))
+    if os.path.exists(TURNS):
+        for cpus in (("999", cpu), (cpu, "999")):
+            equal(run(TURNS, "1", "10", *cpus)[0], 3, cpus)
 
 
 def refuse__query_of_a_mapping__as_an_old_kernel_answers():
