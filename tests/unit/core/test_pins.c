@@ -218,6 +218,47 @@ static void *revoke_region(void *unused)
 	return unused;
 }
 
+/* A stale key shows that the other thread is inside core_mem_revoke. */
+static void await_revoker(void)
+{
+	struct core_lmr *lmr;
+
+	while ((lmr = get(&stage->segment)) != NULL) {
+		core_mem_put(lmr);
+		sched_yield();
+	}
+}
+
+/* Removes a pin for which the revoker must have waited, */
+static void put_pinned(struct core_lmr *lmr)
+{
+	if (atomic_load(&stage->is_revoked))
+		atomic_fetch_add(&stage->violations, 1);
+	core_mem_put(lmr);
+}
+
+/* and the last one. A revoker that does not wait for it gets the time to return. */
+static void put_last(struct core_lmr *lmr)
+{
+	for (unsigned i = 0; i < YIELDS && !atomic_load(&stage->is_revoked); i++)
+		sched_yield();
+	put_pinned(lmr);
+}
+
+/* The region is revoked while the thread `user` has it pinned. */
+static void revoke_while(void *(*user_main)(void *))
+{
+	pthread_t user, revoker;
+
+	assert_int_equal(pthread_create(&user, NULL, user_main, NULL), 0);
+	sem_wait(&stage->pinned);
+	assert_int_equal(pthread_create(&revoker, NULL, revoke_region, NULL), 0);
+	pthread_join(revoker, NULL);
+	pthread_join(user, NULL);
+	assert_true(atomic_load(&stage->is_revoked));
+	assert_int_equal(atomic_load(&stage->violations), 0);
+}
+
 /* Takes more pins than the set of a thread holds. */
 static void *pin_many(void *unused)
 {
@@ -230,35 +271,17 @@ static void *pin_many(void *unused)
 			atomic_fetch_add(&stage->violations, 1);
 	}
 	sem_post(&stage->pinned);
-	/* a stale key shows that the other thread is inside core_mem_revoke */
-	while ((pins[0] = get(&stage->segment)) != NULL) {
-		core_mem_put(pins[0]);
-		sched_yield();
-	}
-	for (i = 0; i < PINS; i++) {
-		/* a revoker that does not wait for the last pin gets the time to return */
-		for (unsigned j = 0;
-		     i == PINS - 1 && j < YIELDS && !atomic_load(&stage->is_revoked); j++)
-			sched_yield();
-		if (atomic_load(&stage->is_revoked))
-			atomic_fetch_add(&stage->violations, 1);
-		core_mem_put(stage->lmr);
-	}
+	await_revoker();
+	for (i = 0; i < PINS - 1; i++)
+		put_pinned(stage->lmr);
+	put_last(stage->lmr);
 	return unused;
 }
 
 static void revoke__pinned_many_times__waits_for_the_last(void **state)
 {
-	pthread_t user, revoker;
-
 	(void)state;
-	assert_int_equal(pthread_create(&user, NULL, pin_many, NULL), 0);
-	sem_wait(&stage->pinned);
-	assert_int_equal(pthread_create(&revoker, NULL, revoke_region, NULL), 0);
-	pthread_join(revoker, NULL);
-	pthread_join(user, NULL);
-	assert_true(atomic_load(&stage->is_revoked));
-	assert_int_equal(atomic_load(&stage->violations), 0);
+	revoke_while(pin_many);
 }
 
 /* Takes two light pins, and removes the second one before the revoker comes. */
@@ -269,32 +292,17 @@ static void *pin_twice(void *unused)
 
 	core_mem_put(second);
 	sem_post(&stage->pinned);
-	while ((second = get(&stage->segment)) != NULL) {
-		core_mem_put(second);
-		sched_yield();
-	}
-	for (unsigned i = 0; i < YIELDS && !atomic_load(&stage->is_revoked); i++)
-		sched_yield();
-	if (atomic_load(&stage->is_revoked))
-		atomic_fetch_add(&stage->violations, 1);
-	core_mem_put(first);
+	await_revoker();
+	put_last(first);
 	return unused;
 }
 
 /* LMR-FREE-21 */
 static void revoke__pinned_twice_lightly__waits_for_the_first(void **state)
 {
-	pthread_t user, revoker;
-
 	(void)state;
 	use_times(CORE_PINS_LIGHT_AFTER);
-	assert_int_equal(pthread_create(&user, NULL, pin_twice, NULL), 0);
-	sem_wait(&stage->pinned);
-	assert_int_equal(pthread_create(&revoker, NULL, revoke_region, NULL), 0);
-	pthread_join(revoker, NULL);
-	pthread_join(user, NULL);
-	assert_true(atomic_load(&stage->is_revoked));
-	assert_int_equal(atomic_load(&stage->violations), 0);
+	revoke_while(pin_twice);
 }
 
 /* Two regions are pinned; the first one is unpinned first. */
