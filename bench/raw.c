@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,11 +52,7 @@ _Noreturn void raw_fail(const char *what)
 
 static void bind_to(unsigned long cpu)
 {
-	cpu_set_t set;
-
-	CPU_ZERO(&set);
-	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) != 0)
+	if (tool_bind_to(cpu) != 0)
 		raw_fail("sched_setaffinity");
 }
 

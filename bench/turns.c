@@ -472,13 +472,12 @@ static void turns_child_ended(int number)
 static int turns_start(struct turns *turns, const uint64_t cpus[2], pid_t *child_out)
 {
 	pid_t parent = getpid();
-	cpu_set_t set;
 
 	turns->shared = mmap(NULL, sizeof(*turns->shared), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (turns->shared == MAP_FAILED)
 		return turns_failed("mmap");
-	setenv("UCX_TLS", "posix", 0);
+	setenv("UCX_TLS", "posix", 1);
 	signal(SIGCHLD, turns_child_ended);
 	*child_out = fork();
 	if (*child_out < 0)
@@ -490,9 +489,7 @@ static int turns_start(struct turns *turns, const uint64_t cpus[2], pid_t *child
 		if (getppid() != parent)
 			_exit(TOOL_EXIT_FAILED);
 	}
-	CPU_ZERO(&set);
-	CPU_SET(cpus[!turns->side], &set);
-	return sched_setaffinity(0, sizeof(set), &set) == 0 ? 0 : turns_failed("sched_setaffinity");
+	return tool_bind_to(cpus[!turns->side]) == 0 ? 0 : turns_failed("sched_setaffinity");
 }
 
 int main(int argc, char **argv)

@@ -55,6 +55,9 @@ int tool_parse_number(const char *text, uint64_t *number_out);
 
 uint64_t tool_now_ns(void);
 
+/* Binds the calling thread, and those that it will create, to one processor: 0, or -1 and errno. */
+int tool_bind_to(uint64_t cpu);
+
 /* Opens an adapter with the thread safety under which it is registered. */
 DAT_RETURN tool_ia_open(const char *adapter, DAT_EVD_HANDLE *async_evd_out, DAT_IA_HANDLE *ia_out);
 
