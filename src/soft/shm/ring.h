@@ -194,7 +194,7 @@ static inline void shm_fetch_for_writing(uint8_t *line)
 #endif
 }
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "as it is packed below");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the order of members in the first word");
 
 static inline uint64_t shm_entry_first(const struct shm_entry *entry, uint32_t stamp)
 {

@@ -198,33 +198,19 @@ CORE_INLINE bool read_fast(struct shm_conn *conn, struct core_ep *ep, struct cor
 	return true;
 }
 
-CORE_INLINE bool start_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-			    enum core_op op)
+/* DTO-30: a fenced request waits for RDMA Reads through the ring. */
+CORE_INLINE bool may_start(const struct shm_conn *conn, const struct core_req *req)
 {
-	switch (op) {
-	case CORE_OP_SEND:
-		return send_fast(conn, ep, req);
-	case CORE_OP_RDMA_WRITE:
-		return write_fast(conn, ep, req);
-	default:
-		return read_fast(conn, ep, req);
-	}
+	return !(req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) || !conn->reads;
 }
 
-/* What is common to the posts of all kinds. Inlined into each, which keeps their frames small. */
-CORE_INLINE bool post_fast(struct core_ep *ep, struct core_req *req, enum core_op op)
+/* A request was started. */
+CORE_INLINE bool count_started(struct shm_conn *conn, struct core_ep *ep, bool is_send)
 {
-	struct shm_conn *conn = conn_of(ep);
-
-	/* DTO-30: a fenced request waits for RDMA Reads through the ring */
-	if ((req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) && conn->reads)
-		return false;
-	if (!start_fast(conn, ep, req, op))
-		return false;
 	conn->tx_next++;
 	if (__builtin_expect(conn->is_patient, false)) {
 		shm_patience_check_patient(conn, ep);
-		if (op == CORE_OP_SEND)
+		if (is_send)
 			shm_place_update(conn, ep);
 	}
 	return true;
@@ -232,17 +218,23 @@ CORE_INLINE bool post_fast(struct core_ep *ep, struct core_req *req, enum core_o
 
 bool shm_send_fast(struct core_ep *ep, struct core_req *req)
 {
-	return post_fast(ep, req, CORE_OP_SEND);
+	struct shm_conn *conn = conn_of(ep);
+
+	return may_start(conn, req) && send_fast(conn, ep, req) && count_started(conn, ep, true);
 }
 
 bool shm_write_fast(struct core_ep *ep, struct core_req *req)
 {
-	return post_fast(ep, req, CORE_OP_RDMA_WRITE);
+	struct shm_conn *conn = conn_of(ep);
+
+	return may_start(conn, req) && write_fast(conn, ep, req) && count_started(conn, ep, false);
 }
 
 bool shm_read_fast(struct core_ep *ep, struct core_req *req)
 {
-	return post_fast(ep, req, CORE_OP_RDMA_READ);
+	struct shm_conn *conn = conn_of(ep);
+
+	return may_start(conn, req) && read_fast(conn, ep, req) && count_started(conn, ep, false);
 }
 
 bool shm_recv_fast(const struct core_ep *ep)
