@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dat_lmr_free against copies under pins (src/core/base/pins.h): core_pin, core_pin_slow,
+ * dat_lmr_free against copies under pins (src/core/base/pins.h): core_pin, core_pin_one,
  * pins_count_fenced, core_unpin, core_pins_begin and core_pins_wait, with core_mem_pin,
  * core_mem_publish and core_mem_revoke (src/core/mem).
  *
@@ -18,7 +18,7 @@
  * mutant FREE_NO_WAIT: does not wait for pins
  * mutant FREE_ONE_SET: searches the set of one thread only
  * mutant FREE_NO_OTHERS: does not read `others`
- * mutant PIN_NO_FENCE: core_pin_slow stores the pin without a full fence
+ * mutant PIN_NO_FENCE: core_pin stores the pin without a full fence
  * mutant PIN_LATE: a light pin is stored after the key is loaded
  * mutant PIN_NO_CHECK: the key is not loaded after the pin
  * mutant PIN_ALWAYS_LIGHT: a light fence before is_light is set

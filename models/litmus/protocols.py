@@ -20,7 +20,7 @@ REUSE = [W("data", 2, "rlx")]
 
 
 def pin(exchange="sc", check="sc", clear="sc", fence=F, wait="sc", unpin="rel"):
-    """core_pin_slow, core_mem_pin, core_unpin; core_mem_revoke, core_pins_wait"""
+    """core_pin, core_mem_pin, core_unpin; core_mem_revoke, core_pins_wait"""
     user = [X("old", "pin", 1, exchange), R("key", "key", check),
             If("key", 1, COPY + [W("pin", 0, unpin)])]
     owner = [W("key", 0, clear), fence, R("pin", "pin", wait), If("pin", 0, REUSE)]

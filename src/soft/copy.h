@@ -25,6 +25,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "core/base/same.h"
 #include "core/base/tls.h"
 #include "soft/gate.h"
 #include "soft/stream.h"
@@ -56,7 +57,7 @@ static inline int soft_copy_gated(soft_gate *gate, void *dst, const void *src, s
 /* soft_copy_ordered for all but one aligned word. */
 void soft_copy_ordered_any(uint8_t *dst, const uint8_t *src, size_t len);
 /* Copies in the guaranteed order; both sides must be accessible. */
-static inline void soft_copy_ordered(void *dst, const void *src, size_t len)
+CORE_INLINE void soft_copy_ordered(void *dst, const void *src, size_t len)
 {
 	uint64_t word;
 

@@ -131,3 +131,29 @@ bool soft_is_gone(const struct soft_pins *pins, enum core_mem_use use)
 	}
 	return false;
 }
+
+bool soft_fetch_any(struct core_ep *ep, DAT_LMR_CONTEXT key, DAT_VADDR address, void *to,
+		    size_t len)
+{
+	const DAT_LMR_TRIPLET segment = {
+		.lmr_context = key, .virtual_address = address, .segment_length = len};
+	struct core_lmr *lmr = core_mem_get(ep->ia->mem, &segment, ep->pz, CORE_MEM_SOURCE);
+
+	if (!lmr)
+		return false;
+	memcpy(to, (const void *)(uintptr_t)address, len);
+	core_mem_put(lmr);
+	return true;
+}
+
+bool soft_place_any(struct core_ep *ep, const DAT_LMR_TRIPLET *segment, const void *from,
+		    size_t len)
+{
+	struct core_lmr *lmr = core_mem_get(ep->ia->mem, segment, ep->pz, CORE_MEM_TARGET);
+
+	if (!lmr)
+		return false;
+	soft_copy_ordered((void *)(uintptr_t)segment->virtual_address, from, len);
+	core_mem_put(lmr);
+	return true;
+}

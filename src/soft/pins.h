@@ -43,63 +43,73 @@ bool soft_is_gone(const struct soft_pins *pins, enum core_mem_use use);
 /* --- for the fast paths, in threads of the consumer --- */
 
 /*
- * Pins the region of the segment that was posted last, which is that of ep->cached_source; false:
- * it is not valid any more.
+ * Pins the region of the segment that was posted last, which is that of ep->cached_source and has
+ * that key, by core_pin_one. False: that is not possible, or the region is not valid any more.
  */
-CORE_INLINE bool soft_pin_posted(struct core_ep *ep, const DAT_LMR_TRIPLET *segment)
+CORE_INLINE bool soft_pin_posted(struct core_ep *ep, DAT_LMR_CONTEXT key)
 {
 	struct core_lmr *lmr = ep->cached_source.lmr;
 
-	core_pin(&lmr->pinned);
+	if (!core_pin_one(&lmr->pinned))
+		return false;
 	/* sequentially consistent: as in core_mem_pin */
-	if (atomic_load(&lmr->key) == segment->lmr_context)
+	if (atomic_load(&lmr->key) == key)
 		return true;
-	core_unpin(&lmr->pinned);
+	core_unpin_one();
 	return false;
 }
 
-CORE_INLINE void soft_unpin_posted(struct core_ep *ep)
+/* Copies from a posted segment, to a posted segment: in any case. */
+__attribute__((noinline)) bool soft_fetch_any(struct core_ep *ep, DAT_LMR_CONTEXT key,
+					      DAT_VADDR address, void *to, size_t len);
+__attribute__((noinline)) bool soft_place_any(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
+					      const void *from, size_t len);
+
+/* Copies the segment that was posted last, which is in the region of ep->cached_source. False: it
+ * is not valid any more. */
+CORE_INLINE bool soft_fetch(struct core_ep *ep, DAT_LMR_CONTEXT key, DAT_VADDR address, void *to,
+			    size_t len)
 {
-	core_unpin(&ep->cached_source.lmr->pinned);
+	const void *from = (const void *)(uintptr_t)address;
+
+	if (!soft_pin_posted(ep, key))
+		return soft_fetch_any(ep, key, address, to, len);
+	/* most copies are one word */
+	if (len == sizeof(uint64_t))
+		memcpy(to, from, sizeof(uint64_t));
+	else
+		memcpy(to, from, len);
+	core_unpin_one();
+	return true;
 }
 
 /*
- * Pins the region of a segment that was posted for writing, mostly that of ep->cached_target. NULL:
- * the segment is not valid any more.
+ * Copies bytes to a posted segment that has room for them; mostly it is in the region of
+ * ep->cached_target. False: it is not valid any more.
  */
-CORE_INLINE struct core_lmr *soft_pin_target(struct core_ep *ep, const DAT_LMR_TRIPLET *segment)
+CORE_INLINE bool soft_place(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
+			    const uint8_t *bytes, uint32_t len)
 {
 	const struct core_mem_cache *known = &ep->cached_target;
 	struct core_lmr *lmr = known->lmr;
 
-	core_pin(&lmr->pinned);
-	/* sequentially consistent: as in core_mem_pin */
-	if (atomic_load(&lmr->name) == (known->use | segment->lmr_context) &&
-	    core_mem_is_inside(known->address, known->length, segment))
-		return lmr;
-	core_unpin(&lmr->pinned);
-	return core_mem_get(ep->ia->mem, segment, ep->pz, CORE_MEM_TARGET);
+	if (core_pin_one(&lmr->pinned)) {
+		/* sequentially consistent: as in core_mem_pin */
+		if (atomic_load(&lmr->name) == (known->use | segment->lmr_context) &&
+		    core_mem_is_inside(known->address, known->length, segment)) {
+			soft_copy_ordered((void *)(uintptr_t)segment->virtual_address, bytes, len);
+			core_unpin_one();
+			return true;
+		}
+		core_unpin_one();
+	}
+	return soft_place_any(ep, segment, bytes, len);
 }
 
-/* Copies bytes to a posted segment that has room for them. False: it is not valid any more. */
-CORE_INLINE bool soft_place(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
-			    const uint8_t *bytes, uint32_t len)
+/* The same for a Receive. False, too, if it has no segment or several, or is too short. */
+CORE_INLINE bool soft_place_in_receive(struct core_ep *ep, const struct core_wqe *wqe,
+				       const uint8_t *bytes, uint32_t len)
 {
-	struct core_lmr *lmr = soft_pin_target(ep, segment);
-
-	if (!lmr)
-		return false;
-	soft_copy_ordered((void *)(uintptr_t)segment->virtual_address, bytes, len);
-	core_unpin(&lmr->pinned);
-	return true;
-}
-
-/* The same for the oldest Receive of the endpoint, which has no SRQ. False, too, if it has no
- * segment or several, or is too short. */
-CORE_INLINE bool soft_place_in_receive(struct core_ep *ep, const uint8_t *bytes, uint32_t len)
-{
-	const struct core_wqe *wqe = core_recv_oldest(ep);
-
 	return wqe->segments == 1 && wqe->len >= len && soft_place(ep, wqe->iov, bytes, len);
 }
 

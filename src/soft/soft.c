@@ -314,7 +314,7 @@ static inline bool transport_post_fast(struct core_handle *cell, struct core_ep 
 	const struct soft_ep *mine = ep->transport;
 
 	(void)cell;
-	core_req_prefetch(ep, post->number + 1);
+	core_req_prefetch_next(req);
 	return __builtin_expect(mine->tcp != NULL, false) ? iw_post_fast(mine->tcp, ep, req)
 							  : shm_post_fast(ep, req, post->op);
 }

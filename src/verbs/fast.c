@@ -167,7 +167,8 @@ __attribute__((noinline)) static bool take_queued(struct core_handle *cell, cons
 		is_taken =
 			core_req_done_fast(cell, ep, core_req_at(&ep->req, ep->req.head), &dequeue);
 	else if (is_recv_done(ep, conn, wc))
-		is_taken = core_recv_done_fast(cell, ep, wc->byte_len, &dequeue);
+		is_taken =
+			core_recv_done_fast(cell, ep, core_recv_oldest(ep), wc->byte_len, &dequeue);
 	core_lock_leave(&cell->lock);
 	return is_taken;
 }
@@ -194,7 +195,7 @@ CORE_INLINE bool take_completion(const struct vrb_cq *cq, const struct ibv_wc *w
 	}
 	/* a Receive first: it takes more instructions, and a request one more comparison */
 	if (__builtin_expect(is_recv_done(ep, conn, wc) && core_recv_is_direct(ep, dequeue), true))
-		(void)core_recv_done_fast(cell, ep, wc->byte_len, dequeue);
+		(void)core_recv_done_fast(cell, ep, core_recv_oldest(ep), wc->byte_len, dequeue);
 	else if (is_request_done(ep, conn, wc) && core_req_is_direct(ep, dequeue))
 		(void)core_req_done_fast(cell, ep, core_req_at(&ep->req, ep->req.head), dequeue);
 	else

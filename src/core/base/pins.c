@@ -107,12 +107,12 @@ static void pins_count_fenced(struct core_pinned *region)
 	uint32_t fenced = atomic_load_explicit(&region->fenced, memory_order_relaxed) + 1;
 
 	atomic_store_explicit(&region->fenced, fenced, memory_order_relaxed);
-	/* sequentially consistent: pairs with the load in core_pin, as explained there */
+	/* sequentially consistent: pairs with the load in core_pin_one, as explained there */
 	if (fenced >= CORE_PINS_LIGHT_AFTER && core_fence_is_supported(CORE_FENCE_PROCESS))
 		atomic_store(&region->is_light, true);
 }
 
-void core_pin_slow(struct core_pinned *region)
+void core_pin(struct core_pinned *region)
 {
 	struct core_pins *pins = &core_pins_own;
 
@@ -124,7 +124,7 @@ void core_pin_slow(struct core_pinned *region)
 		atomic_fetch_add(&region->others, 1);
 		return;
 	}
-	/* several pins at a time are as light as one: see core_pin */
+	/* light: see core_pin_one */
 	if (atomic_load(&region->is_light)) {
 		atomic_store_explicit(&pins->regions[pins->used++], region, memory_order_release);
 		atomic_signal_fence(memory_order_seq_cst);
@@ -135,21 +135,21 @@ void core_pin_slow(struct core_pinned *region)
 	pins_count_fenced(region);
 }
 
-void core_unpin_slow(struct core_pinned *region)
+void core_unpin(struct core_pinned *region)
 {
 	struct core_pins *pins = &core_pins_own;
 
 	for (uint32_t i = pins->used; i; i--) {
 		if (atomic_load_explicit(&pins->regions[i - 1], memory_order_relaxed) != region)
 			continue;
-		/* release: as in core_unpin */
+		/* release: as in core_unpin_one */
 		atomic_store_explicit(&pins->regions[i - 1], NULL, memory_order_release);
 		while (pins->used &&
 		       !atomic_load_explicit(&pins->regions[pins->used - 1], memory_order_relaxed))
 			pins->used--;
 		return;
 	}
-	/* release: as in core_unpin */
+	/* release: as in core_unpin_one */
 	atomic_fetch_sub_explicit(&region->others, 1, memory_order_release);
 }
 
@@ -161,11 +161,13 @@ static bool is_pinned(struct core_pinned *region)
 	/*
 	 * sequentially consistent: with the fence in core_pins_wait, either these loads see a pin
 	 * or core_mem_pin sees that the key is stale. The acquire pairs with the release in
-	 * core_unpin, else the copy under the pin could still be running.
+	 * core_unpin and core_unpin_one, else the copy under the pin could still be running.
 	 */
-	for (struct core_pins *pins = sets; pins; pins = pins->next)
+	for (struct core_pins *pins = sets; pins; pins = pins->next) {
+		is_found |= atomic_load(&pins->one) == region;
 		for (uint32_t i = 0; i < CORE_PINS_MAX; i++)
 			is_found |= atomic_load(&pins->regions[i]) == region;
+	}
 	sets_unlock();
 	return is_found || atomic_load(&region->others);
 }
@@ -177,7 +179,7 @@ void core_pins_wait(struct core_pinned *region)
 
 	/*
 	 * full fence between the store to the key and the loads of is_light and of the sets: the
-	 * other half of the fence in core_pin_slow
+	 * other half of the fence in core_pin
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (atomic_load(&region->is_light))

@@ -8,7 +8,8 @@
  *
  * After many pins a region switches to light pins, without that fence. Revoking it then costs
  * a membarrier system call (fence.h), which is expensive. So a region that is used a few times and
- * freed costs neither side a system call. The thread that took a pin must remove it.
+ * freed costs neither side a system call. The thread that took a pin must remove it. The fast path
+ * has a pin of its own for one copy, which takes one store.
  *
  * models/pins.pml models these functions, core_mem_pin and core_mem_revoke.
  */
@@ -35,25 +36,16 @@ struct core_pinned {
 
 /* The set of a thread. */
 struct core_pins {
-	_Atomic(struct core_pinned *) regions[CORE_PINS_MAX]; /* the newest is at used - 1 */
+	_Atomic(struct core_pinned *) one; /* the pin of core_pin_one, or NULL */
+	bool is_listed;			   /* the set is in the list of all sets */
+	/* the other pins; the newest is at used - 1 */
+	_Atomic(struct core_pinned *) regions[CORE_PINS_MAX];
 	/* used by the thread only */
-	union {
-		struct {
-			uint16_t used;
-			bool is_listed;	 /* the set is in the list of all sets */
-			bool has_exited; /* the set was removed because the thread exits; it is not
-					  * added again */
-		};
-		uint32_t state; /* all three, to compare them at once */
-	};
+	uint32_t used;
+	bool has_exited; /* the set was removed because the thread exits; it is not added again */
 	/* guarded by the lock of the list */
 	struct core_pins *next;
 };
-
-/* The state of a set on the list without a pin, and with one. */
-#define CORE_PINS_EMPTY 0x10000u
-#define CORE_PINS_ONE 0x10001u
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the members of the state");
 
 /* Used without a pointer to it: UBSan's check of that pointer fails at random in a static program.
  */
@@ -62,43 +54,36 @@ extern __thread struct core_pins core_pins_own CORE_TLS_FAST;
 /* Resets the count of pins. Call before the region's key becomes live. */
 void core_pins_begin(struct core_pinned *region);
 
-/* The slow paths: a pin with a full fence, a second pin at a time, a set that is full or not yet in
- * the list, and removing such pins. */
-void core_pin_slow(struct core_pinned *region);
-void core_unpin_slow(struct core_pinned *region);
-
 /* Pins the region. Call before loading its key. The key that the caller expects was live before, so
  * core_pins_begin has run for it. */
-CORE_INLINE void core_pin(struct core_pinned *region)
+void core_pin(struct core_pinned *region);
+void core_unpin(struct core_pinned *region);
+
+/*
+ * The fast path: a light pin for one copy, during which the thread takes no other pin of this kind.
+ * False: the region has no light pins yet; use core_pin.
+ */
+CORE_INLINE bool core_pin_one(struct core_pinned *region)
 {
 	/*
 	 * sequentially consistent, as is the caller's load of the key that follows. If both
 	 * is_light and the live key are seen here, a thread that clears the key afterwards sees
 	 * is_light too, and runs the fence for us (core_pins_wait).
 	 */
-	if (core_pins_own.state != CORE_PINS_EMPTY || !atomic_load(&region->is_light)) {
-		core_pin_slow(region);
-		return;
-	}
-	/* release: pairs with the acquire in core_pins_wait; a copy under an earlier pin, which was
-	 * in this place, is complete when the new one is seen */
-	atomic_store_explicit(&core_pins_own.regions[0], region, memory_order_release);
-	core_pins_own.state = CORE_PINS_ONE;
+	if (!core_pins_own.is_listed || !atomic_load(&region->is_light))
+		return false;
+	/* release: pairs with the acquire in core_pins_wait; a copy under an earlier pin is
+	 * complete when the new one is seen */
+	atomic_store_explicit(&core_pins_own.one, region, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
+	return true;
 }
 
-CORE_INLINE void core_unpin(struct core_pinned *region)
+CORE_INLINE void core_unpin_one(void)
 {
-	/* relaxed: only this thread writes its set */
-	if (core_pins_own.state != CORE_PINS_ONE ||
-	    atomic_load_explicit(&core_pins_own.regions[0], memory_order_relaxed) != region) {
-		core_unpin_slow(region);
-		return;
-	}
 	/* release: pairs with the acquire in core_pins_wait, else the region could be freed before
 	 * our copy is complete */
-	atomic_store_explicit(&core_pins_own.regions[0], NULL, memory_order_release);
-	core_pins_own.state = CORE_PINS_EMPTY;
+	atomic_store_explicit(&core_pins_own.one, NULL, memory_order_release);
 }
 
 /* Waits until no thread has the region pinned. The region's key must be cleared already. */

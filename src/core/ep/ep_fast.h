@@ -78,18 +78,23 @@ CORE_INLINE void core_req_done_posted(struct core_ep *ep, struct core_req *req)
 }
 
 /*
- * Fetches the slot of that number into the cache, which the next call for this endpoint will use.
- * Slots are used in a ring: with many connections in turn, the next one would not be there.
+ * Fetches the slot behind that one into the cache, which the next post will use. Slots are used in
+ * a ring: with many connections in turn, the next one would not be there. (Behind the last one is
+ * none; that does no harm.)
  */
-CORE_INLINE void core_req_prefetch(struct core_ep *ep, uint64_t sequence)
+CORE_INLINE void core_req_prefetch_next(const struct core_req *req)
 {
-	const char *slot = (const char *)core_req_at(&ep->req, sequence);
-
-	__builtin_prefetch(slot, 1);
-	__builtin_prefetch(slot + CORE_LINE, 1);
+	__builtin_prefetch(req + 1, 1);
+	__builtin_prefetch((const char *)(req + 1) + CORE_LINE, 1);
 }
 
-/* The same for a Receive. */
+/* The same for a Receive, */
+CORE_INLINE void core_recv_prefetch_next(const struct core_wqe *wqe)
+{
+	__builtin_prefetch(wqe + 1, 1);
+}
+
+/* and for the one of that number. */
 CORE_INLINE void core_recv_prefetch(const struct core_ep *ep, uint64_t number)
 {
 	__builtin_prefetch(&ep->recv.slots[number & ep->recv.mask], 1);
@@ -112,15 +117,14 @@ CORE_INLINE bool core_recv_is_direct(const struct core_ep *ep, const struct core
 	return core_evd_is_direct(ep->recv_evd, dequeue);
 }
 
-/* Completes the oldest Receive of the endpoint of that cell with success. */
-CORE_INLINE bool core_recv_done_fast(struct core_handle *cell, struct core_ep *ep, DAT_VLEN len,
+/* Completes the oldest Receive of the endpoint of that cell, which is `wqe`, with success. */
+CORE_INLINE bool core_recv_done_fast(struct core_handle *cell, struct core_ep *ep,
+				     const struct core_wqe *wqe, DAT_VLEN len,
 				     struct core_dequeue *dequeue)
 {
-	DAT_DTO_COOKIE cookie = core_recv_oldest(ep)->cookie;
-
-	if (!core_ep_deliver_dto(cell, ep->recv_evd, dequeue, cookie, len))
+	if (!core_ep_deliver_dto(cell, ep->recv_evd, dequeue, wqe->cookie, len))
 		return false;
-	CORE_PROBE4(recv_done, cell, cookie.as_64, len, DAT_DTO_SUCCESS);
+	CORE_PROBE4(recv_done, cell, wqe->cookie.as_64, len, DAT_DTO_SUCCESS);
 	ep->counts.recv_bytes += len;
 	ep->recv.head++;
 	return true;

@@ -206,7 +206,7 @@ static bool receive_done(struct core_dequeue *found)
 
 	assert_non_null(core_handle_enter_fast(handle, DAT_HANDLE_TYPE_EP));
 	assert_true(core_recv_is_posted(ep));
-	is_done = core_recv_done_fast(ep->cell, ep, 31, found);
+	is_done = core_recv_done_fast(ep->cell, ep, core_recv_oldest(ep), 31, found);
 	core_lock_leave(&ep->cell->lock);
 	return is_done;
 }

@@ -114,6 +114,19 @@ static struct core_lmr *get(const DAT_LMR_TRIPLET *segment)
 	return core_mem_get(stage->mem, segment, NULL, CORE_MEM_SOURCE);
 }
 
+/* Pins the region of that key as the fast path does. NULL: it has no light pins, or is freed. */
+static struct core_lmr *get_one(uint32_t key)
+{
+	struct core_lmr *lmr = core_mem_slot(stage->mem, key);
+
+	if (!core_pin_one(&lmr->pinned))
+		return NULL;
+	if (atomic_load(&lmr->key) == key)
+		return lmr;
+	core_unpin_one();
+	return NULL;
+}
+
 static void *use_region(void *unused)
 {
 	DAT_LMR_TRIPLET segment = {
@@ -124,10 +137,15 @@ static void *use_region(void *unused)
 
 	while (!atomic_load(&stage->is_over)) {
 		struct core_lmr *lmr;
+		bool is_one;
 
 		segment.lmr_context = atomic_load(&stage->key);
 		delay_stores(&seed);
-		lmr = get(&segment);
+		is_one = seed & 0x10000;
+		lmr = is_one ? get_one(segment.lmr_context) : NULL;
+		is_one = lmr;
+		if (!lmr)
+			lmr = get(&segment);
 		if (!lmr) {
 			sched_yield();
 			continue;
@@ -135,7 +153,10 @@ static void *use_region(void *unused)
 		for (unsigned i = 0; i < READS; i++)
 			if (!*(volatile int *)&stage->is_live)
 				atomic_fetch_add(&stage->violations, 1);
-		core_mem_put(lmr);
+		if (is_one)
+			core_unpin_one();
+		else
+			core_mem_put(lmr);
 		atomic_fetch_add(&stage->uses, 1);
 	}
 	return unused;
@@ -305,6 +326,60 @@ static void revoke__pinned_twice_lightly__waits_for_the_first(void **state)
 	revoke_while(pin_twice);
 }
 
+/* Takes the pin of the fast path, and meanwhile others. */
+static void *pin_lightly(void *unused)
+{
+	struct core_lmr *other = get(&stage->segment); /* the set of the thread is listed */
+	struct core_lmr *first = get_one(stage->segment.lmr_context);
+
+	if (!first)
+		atomic_fetch_add(&stage->violations, 1);
+	core_mem_put(other);
+	sem_post(&stage->pinned);
+	await_revoker();
+	for (unsigned i = 0; i < YIELDS && !atomic_load(&stage->is_revoked); i++)
+		sched_yield();
+	if (atomic_load(&stage->is_revoked))
+		atomic_fetch_add(&stage->violations, 1);
+	core_unpin_one();
+	return unused;
+}
+
+/* LMR-FREE-21 */
+static void revoke__pinned_by_the_fast_path__waits_for_it(void **state)
+{
+	(void)state;
+	if (!core_fence_is_supported(CORE_FENCE_PROCESS))
+		skip();
+	use_times(CORE_PINS_LIGHT_AFTER);
+	revoke_while(pin_lightly);
+}
+
+/* A region without light pins, and a thread whose set nobody would search, have no such pin. */
+static void *pin_unlisted(void *unused)
+{
+	if (get_one(stage->segment.lmr_context))
+		atomic_fetch_add(&stage->violations, 1);
+	return unused;
+}
+
+static void pin_one__no_light_pins_or_no_set__refused(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	if (!core_fence_is_supported(CORE_FENCE_PROCESS))
+		skip();
+	use_times(CORE_PINS_LIGHT_AFTER - 1);
+	assert_null(get_one(stage->segment.lmr_context));
+	use_times(1);
+	assert_non_null(get_one(stage->segment.lmr_context));
+	core_unpin_one();
+	assert_int_equal(pthread_create(&thread, NULL, pin_unlisted, NULL), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&stage->violations), 0);
+}
+
 /* Two regions are pinned; the first one is unpinned first. */
 static void revoke__not_the_newest_pin__returns_when_it_is_removed(void **state)
 {
@@ -442,6 +517,8 @@ int main(void)
 		TEST(revoke__used_often__one_barrier),
 		TEST(revoke__pinned_many_times__waits_for_the_last),
 		TEST(revoke__pinned_twice_lightly__waits_for_the_first),
+		TEST(revoke__pinned_by_the_fast_path__waits_for_it),
+		TEST(pin_one__no_light_pins_or_no_set__refused),
 		TEST(revoke__not_the_newest_pin__returns_when_it_is_removed),
 		TEST(revoke__in_a_child__does_not_wait_for_threads_of_the_parent),
 		TEST(revoke__threads_used_the_region_in_their_last_destructor__returns),

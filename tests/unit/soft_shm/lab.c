@@ -210,6 +210,10 @@ void lab_go_fast(struct lab *lab)
 	lab->ep.recv_evd = &lab->recv_evd.evd;
 	lab->ep.request_evd = &lab->request_evd.evd;
 	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_EVD);
+	for (unsigned i = 0; i < CORE_PINS_LIGHT_AFTER; i++) {
+		core_pin(&lab->lmr->pinned);
+		core_unpin(&lab->lmr->pinned);
+	}
 	core_mem_cache_fill(&lab->mem, LAB_LOCAL_KEY, &lab->ep.cached_source);
 	core_mem_cache_fill(&lab->mem, LAB_LOCAL_KEY, &lab->ep.cached_target);
 	lab->map = (struct shm_map){.key = lab->peer_rkey,

@@ -30,14 +30,15 @@ CORE_INLINE bool put_message(struct iw_conn *conn, struct core_ep *ep, const str
 {
 	struct iw_ddp ddp = iw_tx_header(conn, req);
 	uint32_t len = (uint32_t)req->len;
+	struct core_lmr *lmr = core_mem_get(ep->ia->mem, req->iov, ep->pz, CORE_MEM_SOURCE);
 	uint8_t *to;
 
-	if (!soft_pin_posted(ep, req->iov))
+	if (!lmr)
 		return false;
 	ddp.is_last = true;
 	to = iw_frame_begin(conn, &ddp, len);
 	memcpy(to, (const void *)(uintptr_t)req->iov->virtual_address, len);
-	soft_unpin_posted(ep);
+	core_mem_put(lmr);
 	iw_frame_end(conn, &ddp, len);
 	return true;
 }
@@ -100,7 +101,8 @@ CORE_INLINE bool take_message(struct iw_conn *conn, struct core_ep *ep)
 	if (ulpdu <= IW_UNTAGGED_HEAD || size > count || rx->arrival.is_begun ||
 	    !iw_ddp_is_whole_send(ddp, rx->msn[IW_QUEUE_SEND], &is_solicited) ||
 	    !iw_rx_is_crc_good(conn, at, size) || !core_recv_is_posted(ep) ||
-	    !soft_place_in_receive(ep, ddp + IW_UNTAGGED_HEAD, ulpdu - IW_UNTAGGED_HEAD))
+	    !soft_place_in_receive(ep, core_recv_oldest(ep), ddp + IW_UNTAGGED_HEAD,
+				   ulpdu - IW_UNTAGGED_HEAD))
 		return false;
 	rx->in.start += size;
 	rx->msn[IW_QUEUE_SEND]++;

@@ -38,15 +38,6 @@ static struct shm_conn *conn_of(const struct core_ep *ep)
 	return ((const struct shm_ep *)ep->transport)->conn;
 }
 
-/* Most copies are one word. */
-CORE_INLINE void copy_source(void *to, const void *from, size_t len)
-{
-	if (len == sizeof(uint64_t))
-		memcpy(to, from, sizeof(uint64_t));
-	else
-		memcpy(to, from, len);
-}
-
 /* The address of the payload of the next entry. NULL: the ring is full. */
 CORE_INLINE uint8_t *find_room(struct shm_producer *ring, uint32_t payload)
 {
@@ -72,12 +63,11 @@ CORE_INLINE bool put_bytes(struct shm_conn *conn, struct core_ep *ep, struct cor
 {
 	uint8_t *payload = find_room(&conn->request_out, entry->payload);
 
-	if (!payload || !soft_pin_posted(ep, req->iov))
+	if (!payload || !soft_fetch(ep, req->iov->lmr_context, req->iov->virtual_address, payload,
+				    entry->payload))
 		return false;
 	if (entry->type == SHM_ENTRY_SEND && entry->payload >= SHM_MAP_SEND)
 		entry->key = ep->cached_source.lmr->rkey; /* the peer may ask for a mapping */
-	copy_source(payload, (const void *)(uintptr_t)req->iov->virtual_address, entry->payload);
-	soft_unpin_posted(ep);
 	conn->sent++;
 	req->transport.word[0] = SHM_REQ_WAIT_DONE;
 	put_entry(conn, &conn->request_out, entry);
@@ -161,10 +151,10 @@ CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	    map->key != req->remote.rmr_context || !map->is_writable)
 		return false;
 	to = shm_map_at(map, req->remote.target_address, req->len);
-	if (!to || !soft_pin_posted(ep, req->iov))
+	if (!to || !soft_pin_posted(ep, req->iov->lmr_context))
 		return false;
 	rc = write_mapped(conn, req, to);
-	soft_unpin_posted(ep);
+	core_unpin_one();
 	if (rc)
 		return false;
 	shm_count(conn, SHM_COUNT_MAP);
@@ -269,10 +259,12 @@ CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
 			      const struct shm_entry *entry, const uint8_t *payload,
 			      struct core_dequeue *dequeue)
 {
-	if (!core_recv_is_posted(ep) || !soft_place_in_receive(ep, payload, entry->payload) ||
-	    !core_recv_done_fast(ep->cell, ep, entry->payload, dequeue))
+	const struct core_wqe *wqe = core_recv_oldest(ep);
+
+	if (!core_recv_is_posted(ep) || !soft_place_in_receive(ep, wqe, payload, entry->payload) ||
+	    !core_recv_done_fast(ep->cell, ep, wqe, entry->payload, dequeue))
 		return false;
-	core_recv_prefetch(ep, ep->recv.head);
+	core_recv_prefetch_next(wqe);
 	/*
 	 * counts the use of that memory: after enough uses it is mapped, and messages from it are
 	 * fetched
