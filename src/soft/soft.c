@@ -26,8 +26,8 @@
 #include "soft/shm/engine/attend.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/engine/sleep.h"
-#include "soft/shm/transfer/fast.h"
 #include "soft/shm/transfer/map.h"
+#include "soft/shm/transfer/post.h"
 #include "soft/shm/transfer/rx.h"
 #include "soft/shm/wire.h"
 
@@ -308,19 +308,19 @@ static void soft_kick(struct core_ia *ia)
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |                       \
 	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
 
-static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
-				       struct core_req *req, const struct core_fast_post *post)
+CORE_INLINE bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
+				     struct core_req *req, const struct core_fast_post *post)
 {
 	const struct soft_ep *mine = ep->transport;
 
 	(void)cell;
 	core_req_prefetch_next(req);
 	return __builtin_expect(mine->tcp != NULL, false) ? iw_post_fast(mine->tcp, ep, req)
-							  : shm_post_fast(ep, req, post->op);
+							  : shm_post_fast(ep, req, post);
 }
 
-static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
-				       const struct core_fast_post *post)
+CORE_INLINE bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
+				     const struct core_fast_post *post)
 {
 	const struct soft_ep *mine = ep->transport;
 
@@ -333,7 +333,7 @@ static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep 
 	return mine->tcp || shm_recv_fast(ep);
 }
 
-static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
+CORE_INLINE enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
 {
 	const struct core_evd *evd = cell->object;
 	struct shm_engine *engine = soft_adapter_of(evd->ia)->shm;

@@ -96,11 +96,11 @@ struct shm_conn {
 	bool may_place; /* the peer is patient: a Send may be placed (transfer/place.h) */
 	_Atomic uint32_t active_at; /* its place in engine->active */
 	struct core_ref ep_ref;
-	struct shm_engine *engine;
 	struct shm_producer request_out;
 
 	/* --- the third line --- */
 	struct shm_side *mine;
+	struct shm_engine *engine;
 	uint64_t tx_next;      /* sequence of the first request not yet started completely */
 	uint32_t sent;	       /* messages and ring writes handed out; see `acked` */
 	uint32_t ring_writes;  /* ring writes among those in flight */
@@ -117,13 +117,13 @@ struct shm_conn {
 	bool is_patient;       /* our side's `is_patient` */
 	_Atomic bool
 		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
-	uint32_t taken;	     /* entries taken since it was armed last; stops at a limit */
-	_Atomic uint32_t seen_request_space; /* also hints, read less often */
-	_Atomic uint32_t seen_response_space;
+	_Atomic uint32_t seen_response_space; /* also a hint, read less often */
 	uint32_t read_limit; /* RDMA Reads that we may have in flight through the ring */
 
 	/* --- the fourth line: written with the endpoint locked --- */
 	_Atomic uint64_t counters[SHM_COUNT_END];
+	uint32_t taken; /* entries taken since it was armed last; stops at a limit */
+	_Atomic uint32_t seen_request_space; /* as seen_response_space */
 
 	struct shm_consumer response_in;
 	struct shm_producer response_out;

@@ -32,6 +32,15 @@ static uint32_t first_index(const _Atomic uint32_t *consumed_word)
 
 /* --- producer --- */
 
+/* The place of the next header stays free. */
+static void set_limit(struct shm_producer *ring)
+{
+	uint32_t free = ring->size - (ring->produced - ring->consumed) - SHM_ENTRY_ALIGN;
+	uint32_t to_end = ring->size - (ring->produced & (ring->size - 1));
+
+	ring->limit = ring->produced + (free < to_end ? free : to_end);
+}
+
 void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
 		       const _Atomic uint32_t *consumed_word)
 {
@@ -41,6 +50,7 @@ void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
 	ring->consumed = first_index(consumed_word);
 	ring->produced = ring->consumed;
 	ring->published = ring->consumed;
+	set_limit(ring);
 }
 
 /* Reads the consumer's word; -EPROTO if it claims bytes that were never published. */
@@ -56,6 +66,7 @@ int shm_producer_refresh(struct shm_producer *ring)
 	    consumed % SHM_ENTRY_ALIGN != ring->consumed % SHM_ENTRY_ALIGN)
 		return -EPROTO;
 	ring->consumed = consumed;
+	set_limit(ring);
 	return 0;
 }
 
@@ -124,6 +135,7 @@ uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload)
 	if (shm_entry_size(payload) > to_end &&
 	    ring->size - (ring->produced - ring->consumed) >= to_end + SHM_ENTRY_ALIGN)
 		shm_producer_put(ring, &filler);
+	set_limit(ring); /* the filler ended at the old limit */
 	return shm_producer_at_once(ring, payload);
 }
 

@@ -90,6 +90,7 @@ struct shm_producer {
 	uint32_t produced; /* entries up to here are written */
 	uint32_t published;
 	uint32_t consumed; /* last valid value of the consumer's word */
+	uint32_t limit;	   /* there is room up to here, without a filler */
 	const _Atomic uint32_t *consumed_word;
 };
 
@@ -160,21 +161,21 @@ static inline bool shm_entry_is_valid(const struct shm_consumer *ring,
  * The address of the payload of an entry that can be put and published at once: all entries before
  * it are published, and there is room for it without a filler. NULL: call shm_producer_make_room.
  */
-static inline uint8_t *shm_producer_at_once(const struct shm_producer *ring, uint32_t payload)
+CORE_INLINE uint8_t *shm_producer_at_once(const struct shm_producer *ring, uint32_t payload)
 {
-	uint32_t need = shm_entry_size(payload);
-	uint32_t offset = ring->produced & (ring->size - 1);
+	uint32_t index = ring->produced;
 
-	if (ring->published != ring->produced || need > ring->size - offset ||
-	    ring->size - (ring->produced - ring->consumed) < need + SHM_ENTRY_ALIGN)
+	if (ring->published != index ||
+	    (int32_t)(ring->limit - index - shm_entry_size(payload)) < 0)
 		return NULL;
-	return ring->bytes + offset + SHM_ENTRY_ALIGN;
+	return ring->bytes + (index & (ring->size - 1)) + SHM_ENTRY_ALIGN;
 }
 /*
  * The same after reading what the consumer has given back, and behind a filler where one is needed.
  * NULL: call shm_producer_reserve.
  */
-uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload);
+__attribute__((noinline)) uint8_t *shm_producer_make_room(struct shm_producer *ring,
+							  uint32_t payload);
 
 static inline uint8_t *shm_entry_at(const struct shm_producer *ring, uint32_t index)
 {
@@ -223,10 +224,13 @@ static inline void shm_clear_stamp(uint8_t *place, uint32_t index)
  */
 static inline uint64_t *shm_producer_begin(struct shm_producer *ring, const struct shm_entry *entry)
 {
-	uint64_t *words = (uint64_t *)(void *)shm_entry_at(ring, ring->produced);
+	uint8_t *bytes = ring->bytes;
+	uint32_t mask = ring->size - 1, index = ring->produced;
+	uint32_t end = index + shm_entry_size(entry->payload);
+	uint64_t *words = (uint64_t *)(void *)(bytes + (index & mask));
 
-	ring->produced += shm_entry_size(entry->payload);
-	shm_clear_stamp(shm_entry_at(ring, ring->produced), ring->produced);
+	ring->produced = end;
+	shm_clear_stamp(bytes + (end & mask), end);
 	__atomic_store_n(&words[1], entry->done | (uint64_t)entry->key << 32, __ATOMIC_RELAXED);
 	__atomic_store_n(&words[2], entry->address, __ATOMIC_RELAXED);
 	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);
@@ -242,14 +246,15 @@ void shm_producer_fetch_next(const struct shm_producer *ring, uint32_t payload);
  */
 CORE_INLINE void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
 {
-	uint32_t index = ring->produced;
+	uint32_t index = ring->produced, end = index + shm_entry_size(entry->payload);
+	uint8_t *ahead = shm_entry_at(ring, end + SHM_WRITE_AHEAD);
 	uint64_t *words = shm_producer_begin(ring, entry);
 
-	ring->published = ring->produced;
+	ring->published = end;
 	/* release: as in shm_producer_publish */
 	SHM_TSAN_RELEASE(SHM_STAMP(index));
 	__atomic_store_n(&words[0], shm_entry_first(entry, SHM_STAMP(index)), __ATOMIC_RELEASE);
-	shm_fetch_for_writing(shm_entry_at(ring, ring->produced + SHM_WRITE_AHEAD));
+	shm_fetch_for_writing(ahead);
 	if (entry->payload >= SHM_FETCH_LARGE)
 		shm_producer_fetch_next(ring, entry->payload);
 }
@@ -318,7 +323,7 @@ static inline bool shm_consumer_peek_fast(const struct shm_consumer *ring,
 	*payload_out = at + SHM_ENTRY_ALIGN;
 	return entry_out->type != SHM_ENTRY_FILLER && shm_entry_is_valid(ring, entry_out);
 }
-/* The member `address`, which shm_consumer_peek_fast omits. */
+/* The member `address` of the entry with that payload. */
 static inline uint64_t shm_entry_address(const uint8_t *payload)
 {
 	const uint64_t *words = (const void *)(payload - SHM_ENTRY_ALIGN);

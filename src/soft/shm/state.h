@@ -110,6 +110,12 @@ static inline struct core_ref shm_conn_ep(const struct shm_conn *conn)
 	return conn->ep_ref;
 }
 
+/* The connection of a locked endpoint without slow_reasons; NULL: it is over TCP, or ended. */
+static inline struct shm_conn *shm_ep_conn(const struct core_ep *ep)
+{
+	return ((const struct shm_ep *)ep->transport)->conn;
+}
+
 /* Does the locked endpoint still own this connection? If not, the connection may be freed. */
 static inline bool shm_conn_belongs_to(const struct shm_conn *conn, const struct core_ep *ep)
 {

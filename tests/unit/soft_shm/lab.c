@@ -17,6 +17,7 @@
 #include "soft/shm/connect/ep.h"
 #include "soft/shm/transfer/fast.h"
 #include "soft/shm/transfer/piece.h"
+#include "soft/shm/transfer/post.h"
 #include "soft/shm/transfer/progress.h"
 
 #define GUARD_BYTE 0xa5
@@ -382,7 +383,11 @@ static bool post_fast(struct lab *lab, struct core_req *req)
 		return false;
 	if (lab->is_freeing)
 		atomic_store(&lab->lmr->key, 0);
-	return shm_post_fast(&lab->ep, req, req->op);
+	return shm_post_fast(&lab->ep, req,
+			     &(struct core_fast_post){.op = req->op,
+						      .number = req->sequence,
+						      .segment = *req->iov,
+						      .remote = req->remote});
 }
 
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)

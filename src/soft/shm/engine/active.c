@@ -59,15 +59,8 @@ static void remove_locked(struct shm_engine *engine, struct shm_conn *conn)
 		close_gaps_locked(engine);
 }
 
-void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn)
+void shm_engine_add_active(struct shm_engine *engine, struct shm_conn *conn)
 {
-	atomic_store_explicit(&engine->posted_at, shm_active_at(conn), memory_order_relaxed);
-	/*
-	 * relaxed: a stale value costs a poll; a caller that needs attention for sure uses
-	 * shm_conn_serve_later
-	 */
-	if (atomic_load_explicit(&conn->is_active, memory_order_relaxed))
-		return;
 	core_lock_acquire(&engine->lock);
 	if (!atomic_load_explicit(&conn->is_active, memory_order_relaxed)) {
 		shm_conn_get(conn);

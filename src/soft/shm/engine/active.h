@@ -82,7 +82,19 @@ CORE_INLINE struct shm_conn *shm_active_likely_locked(struct shm_engine *engine)
 	return at < engine->active_end ? engine->active[at] : NULL;
 }
 
-void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn);
+__attribute__((noinline)) void shm_engine_add_active(struct shm_engine *engine,
+						     struct shm_conn *conn);
+/* Something was posted, or has to be done: polls check the connection. */
+static inline void shm_engine_activate(struct shm_engine *engine, struct shm_conn *conn)
+{
+	atomic_store_explicit(&engine->posted_at, shm_active_at(conn), memory_order_relaxed);
+	/*
+	 * relaxed: a stale value costs a poll; a caller that needs attention for sure uses
+	 * shm_conn_serve_later
+	 */
+	if (!atomic_load_explicit(&conn->is_active, memory_order_relaxed))
+		shm_engine_add_active(engine, conn);
+}
 void shm_engine_deactivate(struct shm_engine *engine, struct shm_conn *conn);
 /*
  * Removes the connection at that address if it is still on the list and belongs to that endpoint.

@@ -1,238 +1,28 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The fast path of a connection (fast.h). It does what the slow path (tx.c, rx.c, direct.c,
- * progress.c) would do for these requests, with the same counters. A request or message that it
- * declines is unchanged: the slow path continues from there. shm_conn_update_reasons decides when
- * an endpoint may use it.
+ * Polls on the fast path (fast.h). They do what the slow path (tx.c, rx.c, progress.c) would do,
+ * with the same counters. What they decline is unchanged: the slow path continues from there.
+ * shm_conn_update_reasons decides when an endpoint may use the fast path.
  */
 #include "soft/shm/transfer/fast.h"
 
-#include "core/base/fence.h"
 #include "core/transport.h"
 #include "core/ep/ep_fast.h"
 #include "core/event/evd.h"
-#include "core/mem/pz.h"
 #include "soft/copy.h"
-#include "soft/key.h"
 #include "soft/pins.h"
-#include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/ring.h"
-#include "soft/shm/segment.h"
-#include "soft/shm/transfer/direct.h"
 #include "soft/shm/transfer/map.h"
 #include "soft/shm/transfer/patience.h"
-#include "soft/shm/transfer/place.h"
+#include "soft/shm/transfer/post.h"
 #include "soft/shm/transfer/progress.h"
-#include "soft/shm/transfer/tx.h"
 
-#define FAST_WRITE 256u /* longest RDMA Write into mapped memory */
 /*
  * So many polls in a row check for messages, Writes, Reads, their data and acknowledgements only;
  * then a pass checks for everything else.
  */
 #define FAST_POLLS 64u
-
-static struct shm_conn *conn_of(const struct core_ep *ep)
-{
-	return ((const struct shm_ep *)ep->transport)->conn;
-}
-
-/* The address of the payload of the next entry. NULL: the ring is full. */
-CORE_INLINE uint8_t *find_room(struct shm_producer *ring, uint32_t payload)
-{
-	uint8_t *at = shm_producer_at_once(ring, payload);
-
-	return at ? at : shm_producer_make_room(ring, payload);
-}
-
-/* Makes that entry visible to the peer. */
-CORE_INLINE void put_entry(struct shm_conn *conn, struct shm_producer *ring,
-			   struct shm_entry *entry)
-{
-	shm_conn_report_done(conn, entry);
-	shm_producer_put(ring, entry);
-	shm_conn_wake(conn);
-}
-
-/* --- posts --- */
-
-/* Puts a Send, or an RDMA Write through the ring, into one entry. */
-CORE_INLINE bool put_bytes(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
-			   struct shm_entry *entry)
-{
-	uint8_t *payload = find_room(&conn->request_out, entry->payload);
-
-	if (!payload || !soft_fetch(ep, req->iov->lmr_context, req->iov->virtual_address, payload,
-				    entry->payload))
-		return false;
-	if (entry->type == SHM_ENTRY_SEND && entry->payload >= SHM_MAP_SEND)
-		entry->key = ep->cached_source.lmr->rkey; /* the peer may ask for a mapping */
-	conn->sent++;
-	req->transport.word[0] = SHM_REQ_WAIT_DONE;
-	put_entry(conn, &conn->request_out, entry);
-	shm_engine_activate(conn->engine, conn);
-	return true;
-}
-
-CORE_INLINE bool send_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
-{
-	struct shm_entry entry = {
-		.type = SHM_ENTRY_SEND,
-		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
-		.payload = (uint16_t)req->len,
-		.length = req->len,
-	};
-
-	if (conn->may_place)
-		return false;
-	if (req->len >= SHM_MAP_SEND &&
-	    (req->len > SHM_REQUEST_PAYLOAD || shm_is_worth_fetching(conn, ep, req)))
-		return false;
-	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
-		entry.flags |= SHM_FLAG_SOLICITED;
-	if (!put_bytes(conn, ep, req, &entry))
-		return false;
-	shm_count(conn, SHM_COUNT_SEND_INLINE);
-	return true;
-}
-
-/* An RDMA Write, if all RDMA of the connection goes through the ring. */
-CORE_INLINE bool put_write(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
-{
-	struct shm_entry entry = {
-		.type = SHM_ENTRY_WRITE,
-		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
-		.payload = (uint16_t)req->len,
-		.key = req->remote.rmr_context,
-		.address = req->remote.target_address,
-		.length = req->len,
-	};
-
-	if (req->len > SHM_REQUEST_PAYLOAD || !put_bytes(conn, ep, req, &entry))
-		return false;
-	conn->ring_writes++;
-	core_ep_set_path(ep, OPENDAT_PATH_RING);
-	shm_count(conn, SHM_COUNT_RING);
-	return true;
-}
-
-/* Stores the bytes if the key is valid: 0, or -errno as from shm_direct_run. */
-CORE_INLINE int write_mapped(struct shm_conn *conn, const struct core_req *req, uint8_t *to)
-{
-	int rc;
-
-	/*
-	 * as shm_announce without a fence; the copy itself checks the gate (models/keys.pml,
-	 * models/close.pml)
-	 */
-	atomic_store_explicit(&conn->mine->announce, req->remote.rmr_context, memory_order_relaxed);
-	core_fence_light(true);
-	rc = soft_key_check(soft_view_entries(conn->remote.view), req->remote.rmr_context,
-			    SOFT_RIGHT_REMOTE_WRITE, conn->remote.pz, req->remote.target_address,
-			    req->len);
-	if (!rc)
-		rc = soft_copy_gated(&conn->theirs->revoked, to,
-				     (const void *)(uintptr_t)req->iov->virtual_address, req->len);
-	shm_announce_end(conn);
-	return rc;
-}
-
-/* Errors are left to the slow path, which finds and reports them. */
-CORE_INLINE bool write_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
-{
-	const struct shm_map *map = conn->remote.last_map;
-	uint8_t *to;
-	int rc;
-
-	if (!map)
-		return shm_path_is_ring(conn) && put_write(conn, ep, req);
-	if (!conn->is_unfenced || conn->ring_writes || req->len > FAST_WRITE ||
-	    map->key != req->remote.rmr_context || !map->is_writable)
-		return false;
-	to = shm_map_at(map, req->remote.target_address, req->len);
-	if (!to || !soft_pin_posted(ep, req->iov->lmr_context))
-		return false;
-	rc = write_mapped(conn, req, to);
-	core_unpin_one();
-	if (rc)
-		return false;
-	shm_count(conn, SHM_COUNT_MAP);
-	req->transport.word[0] = SHM_REQ_FINISHED;
-	core_req_done_posted(ep, req);
-	return true;
-}
-
-/* Requests an RDMA Read, if all RDMA of the connection goes through the ring. */
-CORE_INLINE bool read_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req)
-{
-	struct shm_entry entry = {
-		.type = SHM_ENTRY_READ,
-		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
-		.key = req->remote.rmr_context,
-		.address = req->remote.target_address,
-		.length = req->len,
-	};
-
-	if (!shm_path_is_ring(conn) || conn->reads >= conn->read_limit ||
-	    !find_room(&conn->request_out, 0))
-		return false;
-	conn->reads++;
-	shm_conn_watch_bit(conn, SHM_WATCH_RESPONSES, true);
-	req->transport.word[0] = SHM_REQ_WAIT_DATA;
-	req->transport.word[1] = 0;
-	put_entry(conn, &conn->request_out, &entry);
-	shm_engine_activate(conn->engine, conn);
-	core_ep_set_path(ep, OPENDAT_PATH_RING);
-	shm_count(conn, SHM_COUNT_RING);
-	return true;
-}
-
-/* DTO-30: a fenced request waits for RDMA Reads through the ring. */
-CORE_INLINE bool may_start(const struct shm_conn *conn, const struct core_req *req)
-{
-	return !(req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) || !conn->reads;
-}
-
-/* A request was started. */
-CORE_INLINE bool count_started(struct shm_conn *conn, struct core_ep *ep, bool is_send)
-{
-	conn->tx_next++;
-	if (__builtin_expect(conn->is_patient, false)) {
-		shm_patience_check_patient(conn, ep);
-		if (is_send)
-			shm_place_update(conn, ep);
-	}
-	return true;
-}
-
-bool shm_send_fast(struct core_ep *ep, struct core_req *req)
-{
-	struct shm_conn *conn = conn_of(ep);
-
-	return may_start(conn, req) && send_fast(conn, ep, req) && count_started(conn, ep, true);
-}
-
-bool shm_write_fast(struct core_ep *ep, struct core_req *req)
-{
-	struct shm_conn *conn = conn_of(ep);
-
-	return may_start(conn, req) && write_fast(conn, ep, req) && count_started(conn, ep, false);
-}
-
-bool shm_read_fast(struct core_ep *ep, struct core_req *req)
-{
-	struct shm_conn *conn = conn_of(ep);
-
-	return may_start(conn, req) && read_fast(conn, ep, req) && count_started(conn, ep, false);
-}
-
-bool shm_recv_fast(const struct core_ep *ep)
-{
-	return !conn_of(ep)->is_patient;
-}
-
-/* --- polls --- */
 
 /* The peer has carried out messages and ring writes up to `done`: completes the oldest requests. */
 CORE_INLINE bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t done,
@@ -309,10 +99,10 @@ __attribute__((noinline)) static bool answer_read(struct shm_conn *conn, struct 
 
 	if (entry->length - 1 >= SHM_RESPONSE_PAYLOAD)
 		return false;
-	to = find_room(&conn->response_out, data.payload);
+	to = shm_find_room(&conn->response_out, data.payload);
 	if (!to || shm_rx_fetch(conn, ep, &read, to, data.payload) < 0)
 		return false;
-	put_entry(conn, &conn->response_out, &data);
+	shm_put_entry(conn, &conn->response_out, &data);
 	return true;
 }
 

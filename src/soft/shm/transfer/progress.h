@@ -91,7 +91,7 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy);
 /* --- sleeping and waking --- */
 
 /* Something was published: wakes the peer if it sleeps. */
-void shm_conn_wake_if_armed(struct shm_conn *conn);
+__attribute__((noinline)) void shm_conn_wake_if_armed(struct shm_conn *conn);
 static inline void shm_conn_wake(struct shm_conn *conn)
 {
 	/* keeps the compiler from moving the load up: see the top of progress.c */
