@@ -337,13 +337,16 @@ CORE_INLINE enum transport_poll transport_poll(struct core_handle *cell, DAT_EVE
 {
 	const struct core_evd *evd = cell->object;
 	struct shm_engine *engine = soft_adapter_of(evd->ia)->shm;
-	enum transport_poll found = TRANSPORT_POLL_EMPTY;
-	/* connections over TCP are polled on the slow path; a hint */
-	bool is_slow = atomic_load_explicit(&evd->ia->refuses_polls, memory_order_relaxed);
+	enum transport_poll found = shm_poll(engine, cell, event);
 
-	if (shm_active_count(engine) || !is_slow)
-		found = shm_poll(engine, cell, event);
-	return found == TRANSPORT_POLL_EMPTY && is_slow ? TRANSPORT_POLL_SLOW : found;
+	/* connections over TCP are polled on the slow path; a hint */
+	if (found == TRANSPORT_POLL_EMPTY &&
+	    __builtin_expect(atomic_load_explicit(&evd->ia->refuses_polls, memory_order_relaxed),
+			     false)) {
+		soft_driven_uncount(&engine->driven); /* the slow path counts it */
+		return TRANSPORT_POLL_SLOW;
+	}
+	return found;
 }
 
 #include "core/ep/data_path.h"

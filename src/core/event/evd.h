@@ -53,7 +53,13 @@ struct core_evd {
 	uint32_t capacity; /* what evd_qlen reports */
 	uint32_t mask;	   /* ring size - 1; the size is a power of two, at least capacity */
 	uint64_t head, tail;
-	struct core_cno *cno; /* or NULL */
+	/*
+	 * For the transport's polls: the endpoint that the last completion came from which a poll
+	 * gave to its caller, or NULL. Its cell may hold another object by now
+	 */
+	struct core_handle *last_ep;
+	struct core_cno *cno;  /* or NULL */
+	bool is_last_repeated; /* the last poll checked it first */
 	bool is_enabled;
 	bool is_waitable;
 	bool is_overflowed; /* an overflow was reported and no event taken since (EVD-STREAM-31) */

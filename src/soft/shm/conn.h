@@ -86,8 +86,8 @@ struct shm_conn {
 	_Atomic uint32_t watch; /* enum shm_watch */
 	_Atomic uint32_t acked; /* our messages and ring writes that the peer has carried out */
 	_Atomic uint32_t seen_waits;
-	uint16_t idle_polls;   /* engine lock */
-	_Atomic bool has_more; /* a pass ended because its budget was used up */
+	_Atomic uint16_t idle_polls; /* checks in vain; a hint, and some may be lost */
+	_Atomic bool has_more;	     /* a pass ended because its budget was used up */
 
 	/* --- the second line --- */
 	alignas(SHM_LINE) _Atomic bool has_ep; /* release after ep_ref is set */

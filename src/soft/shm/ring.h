@@ -297,32 +297,61 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		      const uint8_t **payload_out);
 /* Takes the entry that peek returned last. */
 void shm_consumer_pop(struct shm_consumer *ring);
-/*
- * shm_consumer_peek for the fast path: false for a filler and for an invalid entry. Omits the
- * address. Reads word by word, so that the header stays in registers.
- */
-static inline bool shm_consumer_peek_fast(const struct shm_consumer *ring,
-					  struct shm_entry *entry_out, const uint8_t **payload_out)
-{
-	const uint8_t *at = ring->bytes + (shm_consumer_index(ring) & (ring->size - 1));
-	const uint64_t *words = (const void *)at;
-	uint64_t first, second;
+/* A whole message at the head of the ring, in one entry. */
+struct shm_message {
+	const uint8_t *bytes;
+	uint32_t len;
+	uint32_t done;
+	uint32_t key;
+	uint32_t end; /* the index behind it */
+};
 
+enum shm_head {
+	SHM_HEAD_EMPTY,
+	SHM_HEAD_MESSAGE,
+	SHM_HEAD_OTHER, /* anything else, valid or not: call shm_consumer_peek */
+};
+
+/* The type and the flags of a whole message, in the second half of the first word. */
+#define SHM_WHOLE_MESSAGE (SHM_ENTRY_SEND | (SHM_FLAG_FIRST | SHM_FLAG_LAST) << 8)
+#define SHM_WHOLE_MASK (0xffffu & ~(SHM_FLAG_SOLICITED << 8))
+
+/*
+ * shm_consumer_peek for the fast path. Reads word by word, so that the header stays in registers,
+ * and each word once: the producer may be about to write that line.
+ */
+CORE_INLINE enum shm_head shm_consumer_peek_message(const struct shm_consumer *ring,
+						    struct shm_message *message_out)
+{
+	uint32_t index = shm_consumer_index(ring);
+	uint32_t offset = index & (ring->size - 1);
+	const uint64_t *words = (const void *)(ring->bytes + offset);
 	/* acquire: as in shm_consumer_peek */
-	first = __atomic_load_n(&words[0], __ATOMIC_ACQUIRE);
-	if ((uint32_t)first != SHM_STAMP(shm_consumer_index(ring)))
-		return false;
+	uint64_t second, first = __atomic_load_n(&words[0], __ATOMIC_ACQUIRE);
+	uint32_t len = (uint32_t)(first >> 48);
+
+	if ((uint32_t)first != SHM_STAMP(index))
+		return SHM_HEAD_EMPTY;
 	SHM_TSAN_ACQUIRE((uint32_t)first);
+	if ((first >> 32 & SHM_WHOLE_MASK) != SHM_WHOLE_MESSAGE || len - 1 >= ring->payload_max ||
+	    len > ring->size - SHM_ENTRY_ALIGN - offset ||
+	    __atomic_load_n(&words[3], __ATOMIC_RELAXED) != len)
+		return SHM_HEAD_OTHER;
 	second = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
-	entry_out->type = (uint8_t)(first >> 32);
-	entry_out->flags = (uint8_t)(first >> 40);
-	entry_out->payload = (uint16_t)(first >> 48);
-	entry_out->done = (uint32_t)second;
-	entry_out->key = (uint32_t)(second >> 32);
-	entry_out->length = __atomic_load_n(&words[3], __ATOMIC_RELAXED);
-	*payload_out = at + SHM_ENTRY_ALIGN;
-	return entry_out->type != SHM_ENTRY_FILLER && shm_entry_is_valid(ring, entry_out);
+	message_out->bytes = (const uint8_t *)words + SHM_ENTRY_ALIGN;
+	message_out->len = len;
+	message_out->done = (uint32_t)second;
+	message_out->key = (uint32_t)(second >> 32);
+	message_out->end = index + shm_entry_size(len);
+	return SHM_HEAD_MESSAGE;
 }
+/* Takes that message. */
+static inline void shm_consumer_take_message(struct shm_consumer *ring,
+					     const struct shm_message *message)
+{
+	atomic_store_explicit(&ring->consumed, message->end, memory_order_relaxed);
+}
+
 /* The member `address` of the entry with that payload. */
 static inline uint64_t shm_entry_address(const uint8_t *payload)
 {

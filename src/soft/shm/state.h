@@ -39,6 +39,25 @@ static inline void shm_conn_set_acked(struct shm_conn *conn, uint32_t acked)
 	atomic_store_explicit(&conn->acked, acked, memory_order_relaxed);
 }
 
+/* Checks of the connection in vain, since one that was not. Relaxed: hints. */
+static inline uint16_t shm_conn_idle(const struct shm_conn *conn)
+{
+	return atomic_load_explicit(&conn->idle_polls, memory_order_relaxed);
+}
+
+static inline void shm_conn_set_idle(struct shm_conn *conn, uint16_t checks)
+{
+	atomic_store_explicit(&conn->idle_polls, checks, memory_order_relaxed);
+}
+
+static inline uint16_t shm_conn_count_idle(struct shm_conn *conn)
+{
+	uint16_t checks = (uint16_t)(shm_conn_idle(conn) + 1u);
+
+	shm_conn_set_idle(conn, checks);
+	return checks;
+}
+
 /* Changes one bit of `watch`; EP locked. */
 static inline void shm_conn_watch_bit(struct shm_conn *conn, enum shm_watch bit, bool is_set)
 {

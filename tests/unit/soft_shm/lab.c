@@ -302,6 +302,19 @@ void lab_take_events(struct lab *lab)
 	take_queue(lab, lab->ep.request_evd);
 }
 
+bool lab_poll_as(struct lab *lab, struct core_dequeue *dequeue, unsigned most)
+{
+	enum shm_poll found;
+
+	/* a connection without idle polls is a stream */
+	shm_conn_set_idle(lab->conn, most == 1);
+	found = shm_poll_message(lab->conn, &lab->ep, dequeue->cell, dequeue->event);
+	dequeue->is_filled = found == SHM_POLL_DONE;
+	if (found == SHM_POLL_DECLINED)
+		found = shm_poll_fast(lab->conn, &lab->ep, dequeue);
+	return found == SHM_POLL_DONE;
+}
+
 bool lab_poll(struct lab *lab, struct core_evd *evd, unsigned most)
 {
 	DAT_EVENT event;
@@ -310,7 +323,7 @@ bool lab_poll(struct lab *lab, struct core_evd *evd, unsigned most)
 
 	if (lab->cell.slow_reasons || !core_handle_enter_fast(evd->cell, DAT_HANDLE_TYPE_EVD))
 		return false;
-	is_done = shm_poll_fast(lab->conn, &lab->ep, most, &dequeue);
+	is_done = lab_poll_as(lab, &dequeue, most);
 	core_lock_leave(&evd->cell->lock);
 	if (is_done)
 		lab->fast_polls++;

@@ -173,52 +173,127 @@ static void forge_behind(struct rig *rig, uint32_t stamp)
 static void put__old_bytes_behind_that_look_like_an_entry__not_seen(void **state)
 {
 	struct rig *rig = *state;
-	struct shm_entry entry;
-	const uint8_t *bytes;
+	struct shm_message message;
 
 	forge_behind(rig, SHM_STAMP(rig->out.produced + SHM_ENTRY_ALIGN));
 	assert_int_equal(put_at_once(rig, 1, 0), 1);
 	take(rig, 1, 0);
-	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
+	assert_int_equal(shm_consumer_peek_message(&rig->in, &message), SHM_HEAD_EMPTY);
 	assert_int_equal(peek(rig), 0);
 
 	assert_int_equal(put_at_once(rig, 2, 0), 1);
 	take(rig, 2, 0);
 	rig->out.produced -= SHM_ENTRY_ALIGN; /* as if it was not put yet */
 	forge_behind(rig, SHM_STAMP(rig->in.consumed - SIZE));
-	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
+	assert_int_equal(shm_consumer_peek_message(&rig->in, &message), SHM_HEAD_EMPTY);
 }
 
-/* Returns what peek returns and takes nothing; false for anything else. */
-static void peek_fast__entry_filler_or_nonsense__the_first_only(void **state)
+/* A whole message of 40 bytes. */
+static const struct shm_entry whole = {
+	.type = SHM_ENTRY_SEND,
+	.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+	.payload = 40,
+	.done = 5,
+	.key = 7,
+	.length = 40,
+};
+
+static enum shm_head put_and_peek(struct rig *rig, const struct shm_entry *entry,
+				  struct shm_message *message_out)
+{
+	uint8_t *room = shm_producer_at_once(&rig->out, entry->payload);
+
+	if (!room)
+		room = shm_producer_make_room(&rig->out, entry->payload);
+	assert_non_null(room);
+	memset(room, 3, entry->payload);
+	shm_producer_put(&rig->out, entry);
+	return shm_consumer_peek_message(&rig->in, message_out);
+}
+
+/* Returns what peek returns, and takes nothing. */
+static void peek_message__whole_message__found_and_taken(void **state)
 {
 	struct rig *rig = *state;
-	struct shm_entry entry;
-	const uint8_t *bytes = NULL;
-	uint32_t before;
+	uint32_t before = rig->in.consumed;
+	struct shm_message message;
+	struct shm_entry entry = whole;
 
-	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
-	/* to the end of the ring */
-	entry = (struct shm_entry){.type = SHM_ENTRY_FILLER, .payload = 64};
-	assert_non_null(shm_producer_make_room(&rig->out, 64));
-	shm_producer_put(&rig->out, &entry);
-	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
-	assert_int_equal(peek(rig), 0); /* which skips it */
+	assert_int_equal(shm_consumer_peek_message(&rig->in, &message), SHM_HEAD_EMPTY);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(put_and_peek(rig, &entry, &message), SHM_HEAD_MESSAGE);
+		assert_int_equal(message.len, 40);
+		assert_int_equal(message.done, 5);
+		assert_int_equal(message.key, 7);
+		assert_int_equal(message.bytes[39], 3);
+		assert_int_equal(rig->in.consumed, before);
+		shm_consumer_take_message(&rig->in, &message);
+		assert_int_equal(rig->in.consumed, rig->out.produced);
+		assert_int_equal(shm_consumer_peek_message(&rig->in, &message), SHM_HEAD_EMPTY);
+		before = rig->in.consumed;
+		entry.flags |= SHM_FLAG_SOLICITED;
+	}
+}
 
-	before = rig->in.consumed;
-	assert_int_equal(put_at_once(rig, 3, 40), 1);
-	assert_true(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
-	assert_int_equal(entry.payload, 40);
-	assert_int_equal(bytes[39], 3);
-	assert_int_equal(rig->in.consumed, before);
-	shm_consumer_take(&rig->in, entry.payload);
-	assert_int_equal(rig->in.consumed, rig->out.produced);
-	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
+/* DTO-79: Anything else, valid or not, is left to peek. */
+static void peek_message__anything_else__left_to_peek(void **state)
+{
+	struct rig *rig = *state;
+	struct shm_entry others[8];
+	struct shm_message message;
 
-	entry = (struct shm_entry){.type = SHM_ENTRY_DATA, .payload = PAYLOAD + 1};
-	assert_non_null(shm_producer_make_room(&rig->out, entry.payload));
-	shm_producer_put(&rig->out, &entry);
-	assert_false(shm_consumer_peek_fast(&rig->in, &entry, &bytes));
+	for (unsigned i = 0; i < 8; i++)
+		others[i] = whole;
+	others[0].type = SHM_ENTRY_WRITE;
+	others[1].flags = SHM_FLAG_FIRST;
+	others[2].flags = SHM_FLAG_LAST;
+	others[3].flags |= SHM_FLAG_PIECE;
+	others[4].flags |= SHM_FLAG_PLACED;
+	others[5].length = 41;
+	others[6].payload = 0;
+	others[6].length = 0;
+	others[7].length += UINT64_C(1) << 32;
+	for (unsigned i = 0; i < 8; i++) {
+		assert_int_equal(put_and_peek(rig, &others[i], &message), SHM_HEAD_OTHER);
+		assert_int_equal(peek(rig), 1);
+		shm_consumer_pop(&rig->in);
+	}
+}
+
+/* A length that no honest producer stores: larger than any, and over the end of the ring. */
+static void peek_message__length_of_a_liar__left_to_peek(void **state)
+{
+	struct rig *rig = *state;
+	struct shm_entry entry = whole;
+	struct shm_message message;
+
+	entry.payload = PAYLOAD + 1;
+	entry.length = PAYLOAD + 1;
+	while (!shm_producer_at_once(&rig->out, entry.payload)) {
+		assert_int_equal(put_at_once(rig, 1, 0), 1);
+		take(rig, 1, 0);
+	}
+	assert_int_equal(put_and_peek(rig, &entry, &message), SHM_HEAD_OTHER);
+	assert_int_equal(peek(rig), -EPROTO);
+}
+
+static void peek_message__over_the_end_of_the_ring__left_to_peek(void **state)
+{
+	struct rig *rig = *state;
+	struct shm_entry entry = whole;
+	struct shm_message message;
+	struct shm_entry *there;
+
+	go_near_the_end(rig, 256);
+	there = (void *)(rig->bytes + (rig->out.produced & (SIZE - 1)));
+	entry.payload = (uint16_t)(SIZE - (rig->out.produced & (SIZE - 1)) - SHM_ENTRY_ALIGN);
+	entry.length = entry.payload;
+	assert_int_equal(shm_producer_refresh(&rig->out), 0); /* enough room */
+	assert_int_equal(put_and_peek(rig, &entry, &message), SHM_HEAD_MESSAGE);
+	/* one byte more, as a liar stores it */
+	there->payload++;
+	there->length++;
+	assert_int_equal(shm_consumer_peek_message(&rig->in, &message), SHM_HEAD_OTHER);
 	assert_int_equal(peek(rig), -EPROTO);
 }
 
@@ -234,7 +309,10 @@ int main(void)
 		TEST(make_room__unpublished_or_nonsense__refused),
 		TEST(put__mixed_with_reserve_and_commit__in_order),
 		TEST(put__old_bytes_behind_that_look_like_an_entry__not_seen),
-		TEST(peek_fast__entry_filler_or_nonsense__the_first_only),
+		TEST(peek_message__whole_message__found_and_taken),
+		TEST(peek_message__anything_else__left_to_peek),
+		TEST(peek_message__length_of_a_liar__left_to_peek),
+		TEST(peek_message__over_the_end_of_the_ring__left_to_peek),
 	};
 
 	return cmocka_run_group_tests_name("shm ring", tests, NULL, NULL);

@@ -57,15 +57,20 @@ static int close_crowd(void **state)
 }
 
 /* A dequeue, as the core makes one. */
-static enum transport_poll dequeue(struct lab *lab)
+static enum transport_poll dequeue_from(struct lab *lab, struct lab_evd *evd)
 {
 	enum transport_poll found;
 	DAT_EVENT event;
 
-	assert_non_null(core_handle_enter_fast(&lab->recv_evd.cell, DAT_HANDLE_TYPE_EVD));
-	found = shm_poll(&lab->engine, &lab->recv_evd.cell, &event);
-	core_lock_leave(&lab->recv_evd.cell.lock);
+	assert_non_null(core_handle_enter_fast(&evd->cell, DAT_HANDLE_TYPE_EVD));
+	found = shm_poll(&lab->engine, &evd->cell, &event);
+	core_lock_leave(&evd->cell.lock);
 	return found;
+}
+
+static enum transport_poll dequeue(struct lab *lab)
+{
+	return dequeue_from(lab, &lab->recv_evd);
 }
 
 static void dequeue_nothing(struct lab *lab)
@@ -188,7 +193,7 @@ static unsigned others_checked(void)
 }
 
 /* Each other message is found without a check of the others. */
-static void dequeue__stream_among_few__keeps_its_turn(void **state)
+static void dequeue__stream_among_few__checked_first(void **state)
 {
 	struct lab *lab = *state;
 	unsigned at_once = 0;
@@ -206,8 +211,8 @@ static void dequeue__stream_among_few__keeps_its_turn(void **state)
 	assert_int_equal(others_checked(), (32 - at_once) * FEW);
 }
 
-/* EP-RECVQ-04: A connection that keeps its turn takes no check from the others. */
-static void dequeue__turn_kept__others_are_checked_too(void **state)
+/* EP-RECVQ-04: A connection that is checked first takes no check from the others. */
+static void dequeue__checked_first__others_are_checked_too(void **state)
 {
 	struct lab *lab = *state;
 	unsigned before;
@@ -218,7 +223,6 @@ static void dequeue__turn_kept__others_are_checked_too(void **state)
 	assert_int_equal(dequeue(lab), TRANSPORT_POLL_FOUND);
 	/* the message has still to be reported */
 	lab->engine.active_next = shm_active_at(lab->conn);
-	lab->engine.kept_end = 0;
 	before = others_checked();
 	assert_int_equal(dequeue(lab), TRANSPORT_POLL_EMPTY);
 	assert_int_equal(atomic_load(&lab->conn->mine->done), 1);
@@ -256,11 +260,12 @@ static void progress_ep__message_among_many__found(void **state)
 	assert_int_equal(lab->received, 1);
 }
 
-/* The checks that a dequeue makes to find the next message of the peer. */
+/* The checks that a dequeue makes to find the next message of the peer on the list. */
 static unsigned count_checks(struct lab *lab)
 {
 	unsigned before = lab->engine.checked;
 
+	lab->recv_evd.evd.last_ep = NULL;
 	assert_true(lab_post_receive(lab, 0, 8));
 	peer_sends(lab, lab_send_entry(8), 0);
 	assert_int_equal(dequeue(lab), TRANSPORT_POLL_FOUND);
@@ -325,6 +330,104 @@ static void dequeue__no_answer_for_long__most_checks_in_turn(void **state)
 	assert_in_range(turns, 48, 64);
 }
 
+/* --- the connection of the last completion is checked first --- */
+
+static void take_one(struct lab *lab)
+{
+	assert_true(lab_post_receive(lab, 0, 8));
+	peer_sends(lab, lab_send_entry(8), 0);
+	assert_int_equal(dequeue(lab), TRANSPORT_POLL_FOUND);
+}
+
+/*
+ * SRQ-USE-09 EVD-DEQUEUE-01: It has work in each other poll only, however long its stream is; in
+ * between, others have their turn.
+ */
+static void dequeue__stream_among_many__others_have_their_turn(void **state)
+{
+	struct lab *lab = *state;
+	unsigned before, at_once = 0;
+
+	set_crowd(lab);
+	for (unsigned i = 0; i < 32; i++) {
+		before = lab->engine.checked;
+		take_one(lab);
+		at_once += lab->engine.checked == before;
+	}
+	assert_in_range(at_once, 15, 17);
+}
+
+/* The same if the completions are those of requests, on an EVD of their own. */
+static void dequeue__acknowledgements_among_few__others_have_their_turn(void **state)
+{
+	struct lab *lab = *state;
+	unsigned before, at_once = 0;
+
+	set_few(lab);
+	for (unsigned i = 0; i < 32; i++) {
+		before = others_checked();
+		assert_true(lab_post(lab, CORE_OP_SEND, 0, 8, 0, 0));
+		atomic_store(&lab->peer->done, lab->conn->sent);
+		assert_int_equal(dequeue_from(lab, &lab->request_evd), TRANSPORT_POLL_FOUND);
+		at_once += others_checked() == before;
+	}
+	assert_in_range(at_once, 15, 17);
+}
+
+/* A cell that holds no endpoint any more, or one that needs the slow path, is left out. */
+static void dequeue__last_endpoint_is_gone__found_on_the_list(void **state)
+{
+	struct lab *lab = *state;
+	struct core_handle dead;
+
+	memset(&dead, 0, sizeof(dead));
+	core_lock_init(&dead.lock);
+	atomic_store(&dead.lock.owner, core_lock_self());
+	set_few(lab);
+	take_one(lab);
+	assert_ptr_equal(lab->recv_evd.evd.last_ep, &lab->cell);
+	lab->recv_evd.evd.last_ep = &dead;
+	take_one(lab);
+	assert_int_equal(atomic_load(&dead.lock.inside), 0);
+	assert_ptr_equal(lab->recv_evd.evd.last_ep, &lab->cell);
+	assert_int_equal(dequeue(lab), TRANSPORT_POLL_EMPTY); /* acknowledges it */
+	core_handle_set_slow(&lab->cell, CORE_EP_SLOW_QUEUE);
+	assert_int_equal(dequeue(lab), TRANSPORT_POLL_EMPTY);
+	assert_int_equal(atomic_load(&lab->cell.lock.inside), 0);
+	core_handle_clear_slow(&lab->cell, CORE_EP_SLOW_QUEUE);
+	core_lock_destroy(&dead.lock);
+}
+
+/* DTO-52: Polls of the only connection leave out the list, but not for long. */
+static void dequeue__only_connection_and_rare_work__found_soon(void **state)
+{
+	struct lab *lab = *state;
+	unsigned polls = 1;
+
+	take_one(lab);
+	assert_int_equal(dequeue(lab), TRANSPORT_POLL_EMPTY); /* acknowledges it */
+	atomic_store(&lab->peer->waits, 1);
+	while (dequeue(lab) == TRANSPORT_POLL_EMPTY)
+		assert_in_range(polls++, 1, SHM_LIST_AFTER);
+	assert_true(polls > 1);
+}
+
+/* The same if another connection is the only one that is active: the last one is asleep. */
+static void dequeue__last_connection_is_not_active__list_checked(void **state)
+{
+	struct lab *lab = *state;
+	unsigned before;
+
+	take_one(lab);
+	assert_int_equal(dequeue(lab), TRANSPORT_POLL_EMPTY);
+	shm_engine_deactivate(&lab->engine, lab->conn);
+	set_active(lab, 0, 1, true);
+	before = others_checked();
+	assert_int_equal(dequeue(lab), TRANSPORT_POLL_EMPTY);
+	assert_int_equal(dequeue(lab), TRANSPORT_POLL_EMPTY);
+	assert_int_equal(others_checked(), before + 2);
+}
+
 int main(void)
 {
 #define CROWD(test) cmocka_unit_test_setup_teardown(test, open_crowd, close_crowd)
@@ -332,12 +435,17 @@ int main(void)
 		CROWD(dequeue__slow_work_among_gaps__served_in_its_turn),
 		CROWD(dequeue__slow_work_among_many__served_in_its_turn),
 		CROWD(poll__message_among_others__found_at_once),
-		CROWD(dequeue__stream_among_few__keeps_its_turn),
-		CROWD(dequeue__turn_kept__others_are_checked_too),
+		CROWD(dequeue__stream_among_few__checked_first),
+		CROWD(dequeue__checked_first__others_are_checked_too),
 		CROWD(progress_ep__message_among_many__found),
 		CROWD(dequeue__answers_among_many__found_in_few_checks),
 		CROWD(dequeue__slow_work_out_of_turn__served_at_once),
 		CROWD(dequeue__no_answer_for_long__most_checks_in_turn),
+		CROWD(dequeue__stream_among_many__others_have_their_turn),
+		CROWD(dequeue__acknowledgements_among_few__others_have_their_turn),
+		CROWD(dequeue__last_endpoint_is_gone__found_on_the_list),
+		CROWD(dequeue__only_connection_and_rare_work__found_soon),
+		CROWD(dequeue__last_connection_is_not_active__list_checked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ void shm_engine_add_active(struct shm_engine *engine, struct shm_conn *conn)
 	if (!atomic_load_explicit(&conn->is_active, memory_order_relaxed)) {
 		shm_conn_get(conn);
 		append_locked(engine, conn);
-		conn->idle_polls = 0;
+		shm_conn_set_idle(conn, 0);
 		atomic_store_explicit(&conn->is_active, true, memory_order_relaxed);
 	}
 	core_lock_release(&engine->lock);

@@ -10,6 +10,8 @@
 
 /* A connection that was checked in vain that often is armed and removed from the list. */
 #define SHM_IDLE_POLLS 20000u
+/* A poll leaves out the list for so many checks of the only connection. */
+#define SHM_LIST_AFTER 64u
 /*
  * One poll checks so many connections. If the list is longer, gaps included, some checks are of a
  * likely one, out of turn. Else a poll checks all of them: a message that the peer has placed is
@@ -43,22 +45,6 @@ CORE_INLINE struct shm_conn *shm_active_next_locked(struct shm_engine *engine)
 	} while (!conn);
 	engine->active_next = at;
 	return conn;
-}
-
-/*
- * The connection at that place had its turn, and work. It keeps its turn for one more check, unless
- * it has kept it for this one: the next message of a stream, or what is to be reported, does not
- * wait until all the others are checked. True: it does.
- */
-CORE_INLINE bool shm_active_keep_locked(struct shm_engine *engine, uint32_t at)
-{
-	if (engine->active_end == 1 || engine->kept_end == at + 1) {
-		engine->kept_end = 0;
-		return false;
-	}
-	engine->kept_end = at + 1;
-	engine->active_next = at;
-	return true;
 }
 
 /*

@@ -114,7 +114,6 @@ struct shm_engine {
 	struct shm_conn **active; /* in the order of their turns, with gaps; as long as `slots` */
 	uint32_t active_end;
 	uint32_t active_next;	       /* whose turn it is */
-	uint32_t kept_end;	       /* the index after a turn that was kept; 0: none was */
 	uint32_t checked;	       /* checks of connections by polls */
 	uint32_t likely_next;	       /* the index after the connection that last had work */
 	bool is_answer;		       /* checks out of turn are of posted_at, not of likely_next */

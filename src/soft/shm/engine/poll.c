@@ -20,7 +20,6 @@ struct candidate {
 	uint32_t at;	  /* its place on the list */
 	bool is_its_turn; /* it was not checked out of turn */
 	bool is_idle;	  /* no work in very many checks */
-	bool is_stream;	  /* it had work at the previous check, too */
 };
 
 /*
@@ -41,21 +40,14 @@ CORE_INLINE bool next_candidate(struct shm_engine *engine, uint32_t *checks,
 			conn = shm_active_next_locked(engine);
 		--*checks;
 		candidate->is_idle = !shm_conn_has_work(conn);
-		candidate->is_stream = !conn->idle_polls;
-		if (!candidate->is_idle) {
-			conn->idle_polls = 0;
+		if (!candidate->is_idle)
 			engine->is_likely = !candidate->is_its_turn;
-		} else if (!candidate->is_its_turn || ++conn->idle_polls < SHM_IDLE_POLLS) {
+		else if (!candidate->is_its_turn || shm_conn_count_idle(conn) < SHM_IDLE_POLLS)
 			continue;
-		} else {
-			/* counts again if it stays on the list; not 0: it had no work */
-			conn->idle_polls = 1;
-		}
+		else /* counts again if it stays on the list; not 0: it had no work */
+			shm_conn_set_idle(conn, 1);
 		candidate->at = shm_active_at(conn);
 		engine->likely_next = candidate->at + 1;
-		if (candidate->is_its_turn && !candidate->is_idle &&
-		    shm_active_keep_locked(engine, candidate->at))
-			++*checks;
 		candidate->conn = conn;
 		candidate->ep = shm_conn_ep(conn);
 		is_found = true;
@@ -103,10 +95,12 @@ static int drive(struct shm_engine *engine, const struct candidate *candidate)
 			core_ep_leave(ep);
 		return 0;
 	}
-	if (shm_conn_state(conn) == SHM_ESTABLISHED && candidate->is_idle)
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && candidate->is_idle) {
 		shm_conn_arm(conn, ep);
-	else if (shm_conn_state(conn) == SHM_ESTABLISHED)
-		handled = shm_conn_pass(conn, ep);
+	} else if (shm_conn_state(conn) == SHM_ESTABLISHED) {
+		shm_conn_set_idle(conn, 0);
+		handled = shm_conn_pass(conn, ep); /* may free it */
+	}
 	core_ep_leave(ep);
 	return handled;
 }
@@ -133,24 +127,6 @@ int shm_engine_progress(struct shm_engine *engine)
 
 /* --- the fast path --- */
 
-/* False: the connection needs the slow path. */
-CORE_INLINE bool drive_fast(const struct candidate *candidate, struct core_dequeue *dequeue)
-{
-	struct shm_conn *conn = candidate->conn;
-	struct core_ep *ep;
-	bool is_done;
-
-	if (candidate->is_idle || !candidate->ep.cell)
-		return false;
-	ep = core_handle_enter_fast(candidate->ep.cell, DAT_HANDLE_TYPE_EP);
-	if (!ep)
-		return false;
-	is_done = shm_conn_belongs_to(conn, ep) &&
-		  shm_poll_fast(conn, ep, candidate->is_stream ? SHM_BATCH : 1, dequeue);
-	core_lock_leave(&ep->cell->lock);
-	return is_done;
-}
-
 /*
  * The slow path begins with the connection that the fast path has declined, or comes to it with the
  * next check out of turn. Else it could use up its checks on the others, and the next poll would
@@ -166,24 +142,125 @@ static void repeat_check(struct shm_engine *engine, const struct candidate *cand
 	core_lock_release(&engine->lock);
 }
 
-enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event)
+/* Polls the connection of that endpoint, which may have got another one meanwhile. */
+static enum shm_poll check_candidate(const struct candidate *candidate,
+				     struct core_dequeue *dequeue)
 {
-	struct core_dequeue dequeue = {.cell = cell, .event = event};
-	struct candidate candidate = {.conn = NULL};
-	uint32_t checks;
+	struct core_handle *cell = candidate->ep.cell;
+	enum shm_poll found = SHM_POLL_DECLINED;
+	struct core_ep *ep;
 
-	count_poll(engine);
-	checks = checks_due(engine);
-	while (checks && !dequeue.is_filled && next_candidate(engine, &checks, &candidate)) {
-		if (drive_fast(&candidate, &dequeue))
+	if (candidate->is_idle || !cell)
+		return SHM_POLL_DECLINED;
+	ep = core_handle_enter_fast(cell, DAT_HANDLE_TYPE_EP);
+	if (!ep)
+		return SHM_POLL_DECLINED;
+	if (shm_ep_conn(ep))
+		found = shm_poll_fast(shm_ep_conn(ep), ep, dequeue);
+	core_lock_leave(&cell->lock);
+	return found;
+}
+
+/* Polls connections of the list until the caller has a completion. */
+static enum transport_poll poll_list(struct shm_engine *engine, struct core_dequeue *dequeue)
+{
+	struct core_evd *evd = dequeue->cell->object;
+	struct candidate candidate = {.conn = NULL};
+	uint32_t checks = checks_due(engine);
+
+	evd->is_last_repeated = false;
+	while (checks && next_candidate(engine, &checks, &candidate)) {
+		enum shm_poll found = check_candidate(&candidate, dequeue);
+
+		if (dequeue->is_filled) {
+			evd->last_ep = candidate.ep.cell;
+			return TRANSPORT_POLL_FOUND;
+		}
+		if (found == SHM_POLL_DONE)
 			continue;
-		if (dequeue.is_filled)
-			break;
 		repeat_check(engine, &candidate);
 		soft_driven_uncount(&engine->driven); /* the slow path counts it */
 		return TRANSPORT_POLL_SLOW;
 	}
-	return dequeue.is_filled ? TRANSPORT_POLL_FOUND : TRANSPORT_POLL_EMPTY;
+	return TRANSPORT_POLL_EMPTY;
+}
+
+/*
+ * A poll that finds something other than one message. The connection that was checked first is
+ * locked, or NULL.
+ */
+static enum transport_poll poll_any(struct shm_engine *engine, struct core_handle *cell,
+				    DAT_EVENT *event, struct shm_conn *conn, struct core_ep *ep)
+{
+	struct core_dequeue dequeue = {.cell = cell, .event = event};
+	enum shm_poll found = SHM_POLL_NOTHING;
+	struct core_evd *evd = cell->object;
+
+	if (conn) {
+		found = shm_poll_fast(conn, ep, &dequeue);
+		core_lock_leave(&ep->cell->lock);
+	}
+	if (dequeue.is_filled) {
+		evd->is_last_repeated = true;
+		return TRANSPORT_POLL_FOUND;
+	}
+	if (found == SHM_POLL_DECLINED) {
+		soft_driven_uncount(&engine->driven); /* the slow path counts it */
+		return TRANSPORT_POLL_SLOW;
+	}
+	return poll_list(engine, &dequeue);
+}
+
+/* The active connection of that endpoint; NULL: it has none, or in another engine. */
+CORE_INLINE struct shm_conn *active_conn(const struct shm_engine *engine, const struct core_ep *ep)
+{
+	struct shm_conn *conn = shm_ep_conn(ep);
+
+	if (!conn || conn->engine != engine ||
+	    !atomic_load_explicit(&conn->is_active, memory_order_relaxed))
+		return NULL;
+	return conn;
+}
+
+/*
+ * Most programs wait for messages of the connection that the last one came from. It is checked
+ * first, without the list. If others are on the list, it may have work in every other poll only. If
+ * there are none, the list is left out, except now and then: it has more to check than polls on the
+ * fast path do.
+ */
+enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event)
+{
+	struct core_evd *evd = cell->object;
+	struct core_handle *last = evd->last_ep;
+	enum shm_poll found;
+	struct shm_conn *conn;
+	struct core_ep *ep;
+	bool is_over;
+
+	count_poll(engine);
+	if (!last || (evd->is_last_repeated && shm_active_count(engine) > 1))
+		return poll_any(engine, cell, event, NULL, NULL);
+	ep = core_handle_enter_fast(last, DAT_HANDLE_TYPE_EP);
+	if (!ep)
+		return poll_any(engine, cell, event, NULL, NULL);
+	conn = active_conn(engine, ep);
+	if (!conn) {
+		core_lock_leave(&last->lock);
+		return poll_any(engine, cell, event, NULL, NULL);
+	}
+	found = shm_poll_message(conn, ep, cell, event);
+	if (found == SHM_POLL_DONE) {
+		core_lock_leave(&last->lock);
+		evd->is_last_repeated = true;
+		return TRANSPORT_POLL_FOUND;
+	}
+	if (found == SHM_POLL_DECLINED)
+		return poll_any(engine, cell, event, conn, ep);
+	is_over = shm_conn_count_idle(conn) % SHM_LIST_AFTER && shm_active_count(engine) == 1;
+	core_lock_leave(&last->lock);
+	if (!is_over)
+		return poll_any(engine, cell, event, NULL, NULL);
+	return TRANSPORT_POLL_EMPTY;
 }
 
 bool shm_engine_arm_one(struct shm_engine *engine, struct shm_conn *conn)

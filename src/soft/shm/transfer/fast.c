@@ -45,22 +45,22 @@ CORE_INLINE bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t d
 	return true;
 }
 
-CORE_INLINE bool take_message(struct shm_conn *conn, struct core_ep *ep,
-			      const struct shm_entry *entry, const uint8_t *payload,
-			      struct core_dequeue *dequeue)
+/* Completes the oldest Receive with those bytes of a message. */
+CORE_INLINE bool take_bytes(struct shm_conn *conn, struct core_ep *ep, const uint8_t *bytes,
+			    uint32_t len, uint32_t key, struct core_dequeue *dequeue)
 {
 	const struct core_wqe *wqe = core_recv_oldest(ep);
 
-	if (!core_recv_is_posted(ep) || !soft_place_in_receive(ep, wqe, payload, entry->payload) ||
-	    !core_recv_done_fast(ep->cell, ep, wqe, entry->payload, dequeue))
+	if (!core_recv_is_posted(ep) || !soft_place_in_receive(ep, wqe, bytes, len) ||
+	    !core_recv_done_fast(ep->cell, ep, wqe, len, dequeue))
 		return false;
 	core_recv_prefetch_next(wqe);
 	/*
 	 * counts the use of that memory: after enough uses it is mapped, and messages from it are
 	 * fetched
 	 */
-	if (entry->payload >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
-		(void)shm_map_find(conn, entry->key);
+	if (len >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
+		(void)shm_map_find(conn, key);
 	return true;
 }
 
@@ -106,14 +106,6 @@ __attribute__((noinline)) static bool answer_read(struct shm_conn *conn, struct 
 	return true;
 }
 
-/* Looks at the entry at the head of a ring. */
-CORE_INLINE bool peek_entry(struct shm_consumer *ring, struct shm_entry *entry_out,
-			    const uint8_t **payload_out)
-{
-	return shm_consumer_peek_fast(ring, entry_out, payload_out) ||
-	       shm_consumer_peek(ring, entry_out, payload_out) > 0;
-}
-
 /* Is it a whole message or RDMA Write? */
 CORE_INLINE bool is_whole(const struct shm_entry *entry)
 {
@@ -121,23 +113,30 @@ CORE_INLINE bool is_whole(const struct shm_entry *entry)
 	       (entry->flags & ~SHM_FLAG_SOLICITED) == (SHM_FLAG_FIRST | SHM_FLAG_LAST);
 }
 
+/* A message or Write of the peer is carried out. */
+CORE_INLINE void count_done(struct shm_conn *conn)
+{
+	conn->done++;
+	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, true);
+}
+
 /*
  * Takes the entry at the head of the ring: a whole message that has a Receive, a whole Write, or a
  * Read.
  */
-CORE_INLINE bool take_entry_fast(struct shm_conn *conn, struct core_ep *ep,
-				 struct core_dequeue *dequeue)
+static bool take_entry_fast(struct shm_conn *conn, struct core_ep *ep, struct core_dequeue *dequeue)
 {
 	const uint8_t *payload;
 	struct shm_entry entry;
 	bool is_taken;
 
-	if (!peek_entry(&conn->request_in, &entry, &payload) ||
+	if (shm_consumer_peek(&conn->request_in, &entry, &payload) <= 0 ||
 	    !take_acks(conn, ep, entry.done, dequeue))
 		return false;
 	switch (entry.type) {
 	case SHM_ENTRY_SEND:
-		is_taken = is_whole(&entry) && take_message(conn, ep, &entry, payload, dequeue);
+		is_taken = is_whole(&entry) &&
+			   take_bytes(conn, ep, payload, entry.payload, entry.key, dequeue);
 		break;
 	case SHM_ENTRY_WRITE:
 		is_taken = is_whole(&entry) && take_write_fast(conn, ep, &entry, payload);
@@ -151,10 +150,8 @@ CORE_INLINE bool take_entry_fast(struct shm_conn *conn, struct core_ep *ep,
 	if (!is_taken)
 		return false;
 	shm_consumer_take(&conn->request_in, entry.payload);
-	if (entry.type != SHM_ENTRY_READ) {
-		conn->done++;
-		shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, true);
-	}
+	if (entry.type != SHM_ENTRY_READ)
+		count_done(conn);
 	return true;
 }
 
@@ -173,8 +170,9 @@ __attribute__((noinline)) static bool take_data_fast(struct shm_conn *conn, stru
 	struct shm_entry entry;
 	struct core_req *req;
 
-	if (!peek_entry(&conn->response_in, &entry, &payload) || entry.type != SHM_ENTRY_DATA ||
-	    entry.flags != SHM_FLAG_LAST || !take_acks(conn, ep, entry.done, dequeue))
+	if (shm_consumer_peek(&conn->response_in, &entry, &payload) <= 0 ||
+	    entry.type != SHM_ENTRY_DATA || entry.flags != SHM_FLAG_LAST ||
+	    !take_acks(conn, ep, entry.done, dequeue))
 		return false;
 	req = core_req_at(&ep->req, ep->req.head);
 	if (req->transport.word[0] != SHM_REQ_WAIT_DATA || req->transport.word[1] ||
@@ -188,12 +186,33 @@ __attribute__((noinline)) static bool take_data_fast(struct shm_conn *conn, stru
 	return true;
 }
 
-/* Takes acknowledgements, answers and entries; false: something else is there. */
-CORE_INLINE bool take_all(struct shm_conn *conn, struct core_ep *ep, unsigned most, uint32_t done,
-			  struct core_dequeue *dequeue, uint32_t *messages)
+/*
+ * Must what is done be reported now, or space of messages be given back? Other reasons for a report
+ * are left to the next pass: an endpoint whose peer waits has slow_reasons, and before a pass
+ * checks how much the word lags, FAST_POLLS polls take at most SHM_BATCH entries each.
+ */
+CORE_INLINE bool is_flush_due(const struct shm_conn *conn)
 {
-	bool has_entry;
+	return shm_consumer_is_due(&conn->request_in) || !shm_conn_report_may_wait(conn);
+}
 
+/* To be called after entries were taken, data of Reads among them. */
+static void flush_if_due(struct shm_conn *conn)
+{
+	if (is_flush_due(conn) || shm_consumer_is_due(&conn->response_in))
+		shm_conn_flush(conn, true);
+}
+
+/* May a poll use the fast path? Now and then a pass has to check for everything. */
+CORE_INLINE bool may_poll(const struct shm_conn *conn)
+{
+	return conn->fast_polls < FAST_POLLS;
+}
+
+/* Takes acknowledgements, answers and entries; false: something else is there. */
+static bool take_all(struct shm_conn *conn, struct core_ep *ep, unsigned most, uint32_t done,
+		     struct core_dequeue *dequeue, uint32_t *messages)
+{
 	if (!take_acks(conn, ep, done, dequeue))
 		return false;
 	while (*messages < most && has_data(conn)) {
@@ -201,26 +220,14 @@ CORE_INLINE bool take_all(struct shm_conn *conn, struct core_ep *ep, unsigned mo
 			return false;
 		++*messages;
 	}
-	has_entry = *messages < most && shm_consumer_has_entry(&conn->request_in);
-	while (has_entry) {
+	while (*messages < most && shm_consumer_has_entry(&conn->request_in)) {
+		if (*messages)
+			shm_consumer_fetch_ahead(&conn->request_in);
 		if (!take_entry_fast(conn, ep, dequeue))
 			return false;
-		has_entry = ++*messages < most && shm_consumer_has_entry(&conn->request_in);
-		if (has_entry)
-			shm_consumer_fetch_ahead(&conn->request_in);
+		++*messages;
 	}
 	return true;
-}
-
-/*
- * Must what is done be reported now, or space be given back? Other reasons for a report are left to
- * the next pass: an endpoint whose peer waits has slow_reasons, and before a pass checks how much
- * the word lags, FAST_POLLS polls take at most SHM_BATCH entries each.
- */
-CORE_INLINE bool is_flush_due(const struct shm_conn *conn)
-{
-	return shm_consumer_is_due(&conn->request_in) || shm_consumer_is_due(&conn->response_in) ||
-	       !shm_conn_report_may_wait(conn);
 }
 
 /*
@@ -228,18 +235,19 @@ CORE_INLINE bool is_flush_due(const struct shm_conn *conn)
  * an answer that is sent meanwhile would wait behind that. In a stream of messages, those that have
  * arrived are taken together.
  */
-bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
-		   struct core_dequeue *dequeue)
+enum shm_poll shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, struct core_dequeue *dequeue)
 {
+	unsigned most = shm_conn_idle(conn) ? 1 : SHM_BATCH;
 	uint32_t acked = shm_conn_acked(conn);
 	uint32_t done, messages = 0;
 	bool is_done;
 
-	if (conn->fast_polls == FAST_POLLS)
+	if (!may_poll(conn))
 		goto decline;
 	/* acquire: pairs with the release in publish_done of the peer */
 	done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
 	SHM_TSAN_ACQUIRE(done);
+	shm_conn_set_idle(conn, 0);
 	if (!shm_consumer_has_entry(&conn->request_in) && !has_data(conn) &&
 	    (int32_t)(done - acked) <= 0) {
 		/* either reports are pending, or a pass has to check for rare work */
@@ -247,20 +255,71 @@ bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
 			goto decline;
 		shm_conn_report(conn);
 		conn->fast_polls++;
-		return true;
+		return SHM_POLL_DONE;
 	}
 	is_done = take_all(conn, ep, most, done, dequeue, &messages);
 	/* in any case: what was declined may be a filler, which is no work any more */
-	if (is_flush_due(conn))
-		shm_conn_flush(conn, true);
+	flush_if_due(conn);
 	if (!is_done)
 		goto decline;
 	shm_conn_count_taken(conn, (int)(shm_conn_acked(conn) - acked + messages));
 	shm_conn_count_placed(conn, (int)messages);
 	conn->fast_polls++;
-	return true;
+	return SHM_POLL_DONE;
 decline:
 	/* no pass follows if the caller has its event: then polls go on counting */
 	conn->fast_polls = dequeue->is_filled ? (uint8_t)(conn->fast_polls + 1) : 0;
-	return false;
+	return SHM_POLL_DECLINED;
+}
+
+/* --- one message --- */
+
+/* The rest of a poll that has taken a message: of a stream, or with something to report. */
+__attribute__((noinline)) static void end_poll(struct shm_conn *conn, struct core_ep *ep,
+					       struct core_handle *cell)
+{
+	struct core_dequeue dequeue = {.cell = cell, .is_filled = true};
+	uint32_t messages = 1;
+
+	if (!shm_conn_idle(conn))
+		(void)take_all(conn, ep, SHM_BATCH, shm_conn_acked(conn), &dequeue, &messages);
+	flush_if_due(conn);
+	shm_conn_count_taken(conn, (int)messages);
+	shm_conn_count_placed(conn, (int)messages);
+}
+
+/* Nothing is in the ring. Is there nothing else that shm_poll_fast would do? */
+CORE_INLINE bool is_quiet(const struct shm_conn *conn)
+{
+	uint32_t done = atomic_load_explicit(&conn->theirs->done, memory_order_relaxed);
+
+	return (int32_t)(done - shm_conn_acked(conn)) <= 0 && conn->reported == conn->done &&
+	       !has_data(conn);
+}
+
+enum shm_poll shm_poll_message(struct shm_conn *conn, struct core_ep *ep, struct core_handle *cell,
+			       DAT_EVENT *event)
+{
+	struct core_dequeue dequeue = {.cell = cell, .event = event};
+	struct shm_message message;
+	enum shm_head head = shm_consumer_peek_message(&conn->request_in, &message);
+
+	if (__builtin_expect(head == SHM_HEAD_EMPTY, false))
+		return is_quiet(conn) ? SHM_POLL_NOTHING : SHM_POLL_DECLINED;
+	/* an endpoint that has a Receive has an EVD for it */
+	if (head != SHM_HEAD_MESSAGE || has_data(conn) || !may_poll(conn) ||
+	    !core_recv_is_posted(ep) || ep->recv_evd->cell != cell)
+		return SHM_POLL_DECLINED;
+	conn->fast_polls++;
+	if (!take_acks(conn, ep, message.done, &dequeue) ||
+	    !take_bytes(conn, ep, message.bytes, message.len, message.key, &dequeue))
+		/* the caller may have the completion of a request, for the same EVD */
+		return dequeue.is_filled ? SHM_POLL_DONE : SHM_POLL_DECLINED;
+	shm_consumer_take_message(&conn->request_in, &message);
+	count_done(conn);
+	if (!shm_conn_idle(conn) || is_flush_due(conn) ||
+	    !atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
+		end_poll(conn, ep, cell);
+	shm_conn_set_idle(conn, 0);
+	return SHM_POLL_DONE;
 }

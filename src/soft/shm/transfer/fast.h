@@ -11,12 +11,24 @@
 #include <stdbool.h>
 
 #include "core/transport.h"
+#include "soft/shm/state.h"
 
 struct core_dequeue;
 struct shm_conn;
 
-/* Takes acknowledgements and at most `most` messages; false: a pass is needed. */
-bool shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, unsigned most,
-		   struct core_dequeue *dequeue);
+enum shm_poll {
+	SHM_POLL_NOTHING,  /* nothing has arrived */
+	SHM_POLL_DONE,	   /* what has arrived is taken */
+	SHM_POLL_DECLINED, /* a pass is needed */
+};
+/* Takes what has arrived: one message, or in a stream up to SHM_BATCH. */
+enum shm_poll shm_poll_fast(struct shm_conn *conn, struct core_ep *ep,
+			    struct core_dequeue *dequeue);
+/*
+ * The same for what most polls of an EVD find, which is that of the Receives: one message. DONE:
+ * the event is filled in. DECLINED: call shm_poll_fast.
+ */
+enum shm_poll shm_poll_message(struct shm_conn *conn, struct core_ep *ep, struct core_handle *cell,
+			       DAT_EVENT *event);
 
 #endif
