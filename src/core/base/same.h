@@ -14,6 +14,20 @@
 /* For functions of the data path that the compiler finds too long to inline on its own. */
 #define CORE_INLINE static inline __attribute__((always_inline))
 
+/*
+ * Between two looks at memory that another thread is about to write. That thread may run on the
+ * same core, and needs its units and the line: lets the loads before it end, and waits for some 10
+ * ns.
+ */
+CORE_INLINE void core_spin_pause(void)
+{
+#ifdef __x86_64__
+	__asm__ volatile("lfence\n\tpause");
+#elif defined(__aarch64__)
+	__asm__ volatile("isb");
+#endif
+}
+
 CORE_INLINE bool core_is_same_32(const _Atomic uint32_t *variable, uint32_t value)
 {
 #ifdef __x86_64__

@@ -260,6 +260,7 @@ enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell
 	core_lock_leave(&last->lock);
 	if (!is_over)
 		return poll_any(engine, cell, event, NULL, NULL);
+	core_spin_pause();
 	return TRANSPORT_POLL_EMPTY;
 }
 
