@@ -16,8 +16,8 @@
 
 /*
  * Between two looks at memory that another thread is about to write. That thread may run on the
- * same core, and needs its units and the line: lets the loads before it end, and waits for some 10
- * ns.
+ * same core, and needs its units and the line. This lets the loads before it end, and waits for
+ * some 15 ns.
  */
 CORE_INLINE void core_spin_pause(void)
 {

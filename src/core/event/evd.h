@@ -54,8 +54,8 @@ struct core_evd {
 	uint32_t mask;	   /* ring size - 1; the size is a power of two, at least capacity */
 	uint64_t head, tail;
 	/*
-	 * For the transport's polls: the endpoint that the last completion came from which a poll
-	 * gave to its caller, or NULL. Its cell may hold another object by now
+	 * The endpoint whose completion a poll on the fast path last gave to its caller, or NULL.
+	 * Polls of the transport check it first. Its cell may hold another object by now
 	 */
 	struct core_handle *last_ep;
 	struct core_cno *cno;  /* or NULL */

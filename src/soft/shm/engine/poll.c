@@ -223,10 +223,10 @@ CORE_INLINE struct shm_conn *active_conn(const struct shm_engine *engine, const 
 }
 
 /*
- * Most programs wait for messages of the connection that the last one came from. It is checked
- * first, without the list. If others are on the list, it may have work in every other poll only. If
- * there are none, the list is left out, except now and then: it has more to check than polls on the
- * fast path do.
+ * Most programs wait for messages of the connection that the last completion came from. So it is
+ * checked first, without the list. If it has work, and others are on the list, the next poll begins
+ * with the list. If it has none, the list follows. If it is the only one on the list, that is left
+ * out, except in one of SHM_LIST_AFTER polls: a check of the list finds more than this one does.
  */
 enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event)
 {

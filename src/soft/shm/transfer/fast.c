@@ -49,9 +49,12 @@ CORE_INLINE bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t d
 CORE_INLINE bool take_bytes(struct shm_conn *conn, struct core_ep *ep, const uint8_t *bytes,
 			    uint32_t len, uint32_t key, struct core_dequeue *dequeue)
 {
-	const struct core_wqe *wqe = core_recv_oldest(ep);
+	const struct core_wqe *wqe;
 
-	if (!core_recv_is_posted(ep) || !soft_place_in_receive(ep, wqe, bytes, len) ||
+	if (!core_recv_is_posted(ep)) /* it may have an SRQ, and no queue of its own */
+		return false;
+	wqe = core_recv_oldest(ep);
+	if (!soft_place_in_receive(ep, wqe, bytes, len) ||
 	    !core_recv_done_fast(ep->cell, ep, wqe, len, dequeue))
 		return false;
 	core_recv_prefetch_next(wqe);

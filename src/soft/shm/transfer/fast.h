@@ -25,8 +25,8 @@ enum shm_poll {
 enum shm_poll shm_poll_fast(struct shm_conn *conn, struct core_ep *ep,
 			    struct core_dequeue *dequeue);
 /*
- * The same for what most polls of an EVD find, which is that of the Receives: one message. DONE:
- * the event is filled in. DECLINED: call shm_poll_fast.
+ * Takes one whole message, if `cell` is the EVD of the endpoint's Receives. DONE: the event is
+ * filled in. DECLINED: call shm_poll_fast.
  */
 enum shm_poll shm_poll_message(struct shm_conn *conn, struct core_ep *ep, struct core_handle *cell,
 			       DAT_EVENT *event);

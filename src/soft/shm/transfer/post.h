@@ -45,8 +45,6 @@ CORE_INLINE void shm_put_entry(struct shm_conn *conn, struct shm_producer *ring,
 	shm_conn_wake(conn);
 }
 
-/* --- posts --- */
-
 /* Puts a Send, or an RDMA Write through the ring, into one entry. */
 CORE_INLINE bool shm_put_bytes(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
 			       const struct core_fast_post *post, struct shm_entry *entry)
