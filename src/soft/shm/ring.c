@@ -133,9 +133,10 @@ uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload)
 	if (ring->published != ring->produced || shm_producer_refresh(ring) < 0)
 		return NULL;
 	if (shm_entry_size(payload) > to_end &&
-	    ring->size - (ring->produced - ring->consumed) >= to_end + SHM_ENTRY_ALIGN)
+	    ring->size - (ring->produced - ring->consumed) >= to_end + SHM_ENTRY_ALIGN) {
 		shm_producer_put(ring, &filler);
-	set_limit(ring); /* the filler ended at the old limit */
+		set_limit(ring); /* the filler ends at the old one */
+	}
 	return shm_producer_at_once(ring, payload);
 }
 

@@ -303,7 +303,6 @@ struct shm_message {
 	uint32_t len;
 	uint32_t done;
 	uint32_t key;
-	uint32_t end; /* the index behind it */
 };
 
 enum shm_head {
@@ -342,16 +341,8 @@ CORE_INLINE enum shm_head shm_consumer_peek_message(const struct shm_consumer *r
 	message_out->len = len;
 	message_out->done = (uint32_t)second;
 	message_out->key = (uint32_t)(second >> 32);
-	message_out->end = index + shm_entry_size(len);
 	return SHM_HEAD_MESSAGE;
 }
-/* Takes that message. */
-static inline void shm_consumer_take_message(struct shm_consumer *ring,
-					     const struct shm_message *message)
-{
-	atomic_store_explicit(&ring->consumed, message->end, memory_order_relaxed);
-}
-
 /* The member `address` of the entry with that payload. */
 static inline uint64_t shm_entry_address(const uint8_t *payload)
 {
@@ -359,7 +350,7 @@ static inline uint64_t shm_entry_address(const uint8_t *payload)
 
 	return __atomic_load_n(&words[2], __ATOMIC_RELAXED);
 }
-/* Takes that entry. */
+/* Takes the entry with that payload, or that message. */
 static inline void shm_consumer_take(struct shm_consumer *ring, uint32_t payload)
 {
 	shm_consumer_advance(ring, shm_entry_size(payload));

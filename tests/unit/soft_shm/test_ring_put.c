@@ -227,7 +227,7 @@ static void peek_message__whole_message__found_and_taken(void **state)
 		assert_int_equal(message.key, 7);
 		assert_int_equal(message.bytes[39], 3);
 		assert_int_equal(rig->in.consumed, before);
-		shm_consumer_take_message(&rig->in, &message);
+		shm_consumer_take(&rig->in, message.len);
 		assert_int_equal(rig->in.consumed, rig->out.produced);
 		assert_int_equal(shm_consumer_peek_message(&rig->in, &message), SHM_HEAD_EMPTY);
 		before = rig->in.consumed;

@@ -186,18 +186,18 @@ static enum transport_poll poll_list(struct shm_engine *engine, struct core_dequ
 }
 
 /*
- * A poll that finds something other than one message. The connection that was checked first is
- * locked, or NULL.
+ * A poll that finds something other than one message. `ep`, which is locked, has the connection
+ * that was checked first; NULL: none was.
  */
 static enum transport_poll poll_any(struct shm_engine *engine, struct core_handle *cell,
-				    DAT_EVENT *event, struct shm_conn *conn, struct core_ep *ep)
+				    DAT_EVENT *event, struct core_ep *ep)
 {
 	struct core_dequeue dequeue = {.cell = cell, .event = event};
 	enum shm_poll found = SHM_POLL_NOTHING;
 	struct core_evd *evd = cell->object;
 
-	if (conn) {
-		found = shm_poll_fast(conn, ep, &dequeue);
+	if (ep) {
+		found = shm_poll_fast(shm_ep_conn(ep), ep, &dequeue);
 		core_lock_leave(&ep->cell->lock);
 	}
 	if (dequeue.is_filled) {
@@ -211,15 +211,28 @@ static enum transport_poll poll_any(struct shm_engine *engine, struct core_handl
 	return poll_list(engine, &dequeue);
 }
 
-/* The active connection of that endpoint; NULL: it has none, or in another engine. */
-CORE_INLINE struct shm_conn *active_conn(const struct shm_engine *engine, const struct core_ep *ep)
+/* Has the endpoint an active connection of that engine? */
+CORE_INLINE bool is_active(const struct shm_engine *engine, const struct core_ep *ep)
 {
-	struct shm_conn *conn = shm_ep_conn(ep);
+	const struct shm_conn *conn = shm_ep_conn(ep);
 
-	if (!conn || conn->engine != engine ||
-	    !atomic_load_explicit(&conn->is_active, memory_order_relaxed))
+	return conn && conn->engine == engine &&
+	       atomic_load_explicit(&conn->is_active, memory_order_relaxed);
+}
+
+/* Enters the endpoint whose connection is checked first. NULL: none is. */
+CORE_INLINE struct core_ep *enter_last(const struct shm_engine *engine, const struct core_evd *evd)
+{
+	struct core_handle *last = evd->last_ep;
+	struct core_ep *ep;
+
+	if (!last || (evd->is_last_repeated && shm_active_count(engine) > 1))
 		return NULL;
-	return conn;
+	ep = core_handle_enter_fast(last, DAT_HANDLE_TYPE_EP);
+	if (!ep || is_active(engine, ep))
+		return ep;
+	core_lock_leave(&last->lock);
+	return NULL;
 }
 
 /*
@@ -231,35 +244,27 @@ CORE_INLINE struct shm_conn *active_conn(const struct shm_engine *engine, const 
 enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event)
 {
 	struct core_evd *evd = cell->object;
-	struct core_handle *last = evd->last_ep;
 	enum shm_poll found;
-	struct shm_conn *conn;
 	struct core_ep *ep;
 	bool is_over;
 
 	count_poll(engine);
-	if (!last || (evd->is_last_repeated && shm_active_count(engine) > 1))
-		return poll_any(engine, cell, event, NULL, NULL);
-	ep = core_handle_enter_fast(last, DAT_HANDLE_TYPE_EP);
+	ep = enter_last(engine, evd);
 	if (!ep)
-		return poll_any(engine, cell, event, NULL, NULL);
-	conn = active_conn(engine, ep);
-	if (!conn) {
-		core_lock_leave(&last->lock);
-		return poll_any(engine, cell, event, NULL, NULL);
-	}
-	found = shm_poll_message(conn, ep, cell, event);
+		return poll_any(engine, cell, event, NULL);
+	found = shm_poll_message(shm_ep_conn(ep), ep, cell, event);
+	if (found == SHM_POLL_DECLINED)
+		return poll_any(engine, cell, event, ep);
 	if (found == SHM_POLL_DONE) {
-		core_lock_leave(&last->lock);
+		core_lock_leave(&ep->cell->lock);
 		evd->is_last_repeated = true;
 		return TRANSPORT_POLL_FOUND;
 	}
-	if (found == SHM_POLL_DECLINED)
-		return poll_any(engine, cell, event, conn, ep);
-	is_over = shm_conn_count_idle(conn) % SHM_LIST_AFTER && shm_active_count(engine) == 1;
-	core_lock_leave(&last->lock);
+	is_over = shm_conn_count_idle(shm_ep_conn(ep)) % SHM_LIST_AFTER &&
+		  shm_active_count(engine) == 1;
+	core_lock_leave(&ep->cell->lock);
 	if (!is_over)
-		return poll_any(engine, cell, event, NULL, NULL);
+		return poll_any(engine, cell, event, NULL);
 	core_spin_pause();
 	return TRANSPORT_POLL_EMPTY;
 }

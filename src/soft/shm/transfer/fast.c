@@ -318,7 +318,7 @@ enum shm_poll shm_poll_message(struct shm_conn *conn, struct core_ep *ep, struct
 	    !take_bytes(conn, ep, message.bytes, message.len, message.key, &dequeue))
 		/* the caller may have the completion of a request, for the same EVD */
 		return dequeue.is_filled ? SHM_POLL_DONE : SHM_POLL_DECLINED;
-	shm_consumer_take_message(&conn->request_in, &message);
+	shm_consumer_take(&conn->request_in, message.len);
 	count_done(conn);
 	if (!shm_conn_idle(conn) || is_flush_due(conn) ||
 	    !atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
