@@ -146,12 +146,10 @@ static inline struct core_lmr *core_mem_pin(struct core_mem *mem, uint32_t key)
 static inline bool core_mem_is_inside(DAT_VADDR address, DAT_VLEN length,
 				      const DAT_LMR_TRIPLET *segment)
 {
-	DAT_VLEN end;
+	/* an address below the region wraps to an offset above any length */
+	DAT_VLEN offset = segment->virtual_address - address;
 
-	/* an address below the region wraps to an offset above any length, or the sum overflows */
-	return !__builtin_add_overflow(segment->virtual_address - address, segment->segment_length,
-				       &end) &&
-	       end <= length;
+	return offset <= length && segment->segment_length <= length - offset;
 }
 
 /* LOCAL_WRITE includes local read (LMR-CREATE-39). */
