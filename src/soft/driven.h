@@ -48,6 +48,14 @@ static inline void soft_driven_count(struct soft_driven *driven, uint32_t polls,
 		soft_driven_end_group(driven, total, least);
 }
 
+/* Counts one poll of this thread. soft_driven_count() has to follow soon, and may end the group. */
+static inline void soft_driven_note(struct soft_driven *driven)
+{
+	uint64_t total = atomic_load_explicit(&driven->polls, memory_order_relaxed);
+
+	atomic_store_explicit(&driven->polls, total + 1, memory_order_relaxed);
+}
+
 /* Subtracts the poll that this thread has counted last. */
 static inline void soft_driven_uncount(struct soft_driven *driven)
 {

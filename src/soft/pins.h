@@ -75,7 +75,7 @@ CORE_INLINE bool soft_fetch(struct core_ep *ep, DAT_LMR_CONTEXT key, DAT_VADDR a
 	if (!soft_pin_posted(ep, key))
 		return soft_fetch_any(ep, key, address, to, len);
 	/* most copies are one word */
-	if (len == sizeof(uint64_t))
+	if (__builtin_expect(len == sizeof(uint64_t), true))
 		memcpy(to, from, sizeof(uint64_t));
 	else
 		memcpy(to, from, len);
@@ -92,18 +92,17 @@ CORE_INLINE bool soft_place(struct core_ep *ep, const DAT_LMR_TRIPLET *segment,
 {
 	const struct core_mem_cache *known = &ep->cached_target;
 	struct core_lmr *lmr = known->lmr;
+	bool is_inside;
 
-	if (core_pin_one(&lmr->pinned)) {
-		/* sequentially consistent: as in core_mem_pin */
-		if (atomic_load(&lmr->name) == (known->use | segment->lmr_context) &&
-		    core_mem_is_inside(known->address, known->length, segment)) {
-			soft_copy_ordered((void *)(uintptr_t)segment->virtual_address, bytes, len);
-			core_unpin_one();
-			return true;
-		}
-		core_unpin_one();
-	}
-	return soft_place_any(ep, segment, bytes, len);
+	if (!core_pin_one(&lmr->pinned))
+		return soft_place_any(ep, segment, bytes, len);
+	/* sequentially consistent: as in core_mem_pin */
+	is_inside = atomic_load(&lmr->name) == (known->use | segment->lmr_context) &&
+		    core_mem_is_inside(known->address, known->length, segment);
+	if (__builtin_expect(is_inside, true))
+		soft_copy_ordered((void *)(uintptr_t)segment->virtual_address, bytes, len);
+	core_unpin_one();
+	return __builtin_expect(is_inside, true) || soft_place_any(ep, segment, bytes, len);
 }
 
 /* The same for a Receive. False, too, if it has no segment or several, or is too short. */

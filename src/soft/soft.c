@@ -307,16 +307,28 @@ static void soft_kick(struct core_ia *ia)
 #define TRANSPORT_FAST_FLAGS                                                                       \
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |                       \
 	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
+#define TRANSPORT_TAKES_SLOT true
+
+static void post_to_tcp(struct iw_conn *conn, struct core_ep *ep, struct core_req *req)
+{
+	core_req_prefetch_next(req);
+	if (iw_post_fast(conn, ep, req))
+		return;
+	core_req_clear_transport(req);
+	soft_post_request(ep, req);
+}
 
 CORE_INLINE bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
-				     struct core_req *req, const struct core_fast_post *post)
+				     const struct core_fast_post *post)
 {
 	const struct soft_ep *mine = ep->transport;
 
 	(void)cell;
-	core_req_prefetch_next(req);
-	return __builtin_expect(mine->tcp != NULL, false) ? iw_post_fast(mine->tcp, ep, req)
-							  : shm_post_fast(ep, req, post);
+	if (__builtin_expect(mine->tcp != NULL, false)) {
+		post_to_tcp(mine->tcp, ep, core_req_put(ep, post));
+		return true;
+	}
+	return shm_post_fast(ep, post);
 }
 
 CORE_INLINE bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
@@ -335,15 +347,18 @@ CORE_INLINE bool transport_recv_fast(struct core_handle *cell, struct core_ep *e
 
 CORE_INLINE enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)
 {
-	const struct core_evd *evd = cell->object;
-	struct shm_engine *engine = soft_adapter_of(evd->ia)->shm;
-	enum transport_poll found = shm_poll(engine, cell, event);
+	const struct core_ia *ia = ((const struct core_evd *)cell->object)->ia;
+	struct core_ep *ep;
+	enum transport_poll found = shm_poll_last(cell, event, &ep);
 
+	if (found == TRANSPORT_POLL_SLOW)
+		found = shm_poll_any(soft_adapter_of(ia)->shm, cell, event, ep);
 	/* connections over TCP are polled on the slow path; a hint */
 	if (found == TRANSPORT_POLL_EMPTY &&
-	    __builtin_expect(atomic_load_explicit(&evd->ia->refuses_polls, memory_order_relaxed),
+	    __builtin_expect(atomic_load_explicit(&ia->refuses_polls, memory_order_relaxed),
 			     false)) {
-		soft_driven_uncount(&engine->driven); /* the slow path counts it */
+		soft_driven_uncount(
+			&soft_adapter_of(ia)->shm->driven); /* the slow path counts it */
 		return TRANSPORT_POLL_SLOW;
 	}
 	return found;

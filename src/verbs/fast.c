@@ -31,6 +31,7 @@
 /* --- posts --- */
 
 #define TRANSPORT_FAST_FLAGS DAT_COMPLETION_DEFAULT_FLAG
+#define TRANSPORT_TAKES_SLOT false /* takes more instructions here */
 
 void vrb_fast_prepare(struct vrb_conn *conn)
 {
@@ -83,7 +84,7 @@ fail_post(struct core_handle *cell, int rc, void (*fail)(struct vrb_conn *, stru
 }
 
 static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
-				       struct core_req *req, const struct core_fast_post *post)
+				       const struct core_fast_post *post)
 {
 	struct vrb_conn *conn = vrb_conn_of(ep);
 	struct ibv_send_wr *wr =
@@ -99,7 +100,7 @@ static inline bool transport_post_fast(struct core_handle *cell, struct core_ep 
 	}
 	/* max_message_size and max_rdma_size fit into 32 bits */
 	set_segment(&conn->fast_sge, &post->segment, ep->cached_source.local_key);
-	vrb_note_extra(req, conn->extra);
+	vrb_note_extra(post->req, conn->extra);
 	set_flags(wr, post->segment.segment_length <= conn->inline_max);
 	vrb_note_activity(&conn->adapter->has_posted);
 	conn->post_next++;

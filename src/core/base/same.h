@@ -16,13 +16,13 @@
 
 /*
  * Between two looks at memory that another thread is about to write. That thread may run on the
- * same core, and needs its units and the line. This lets the loads before it end, and waits for
- * some 15 ns.
+ * same core, and needs its units and the line. This waits for some 15 to 45 ns, depending on the
+ * processor.
  */
 CORE_INLINE void core_spin_pause(void)
 {
 #ifdef __x86_64__
-	__asm__ volatile("lfence\n\tpause");
+	__asm__ volatile("pause");
 #elif defined(__aarch64__)
 	__asm__ volatile("isb");
 #endif

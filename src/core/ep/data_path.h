@@ -7,13 +7,17 @@
  *     The completion flags that the transport's fast path supports. Only flags that every endpoint
  *     accepts are allowed.
  *
+ *   TRANSPORT_TAKES_SLOT
+ *     true: a request gets its slot of the queue from the transport, by core_req_put(), at best
+ *     after the peer can see it. false: the core puts it there first (post->req).
+ *
  *   static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
- *                                          struct core_req *req,
  *                                          const struct core_fast_post *post)
- *     Starts the newest request: a Send, RDMA Write or RDMA Read of one segment, which was checked
- *     and lies in the region of ep->cached_source (RDMA Read: ep->cached_target). The endpoint is
- *     that of the cell. It is locked and has no slow_reasons (ep.h). Returns false if nothing was
- *     done; the core then calls post_request.
+ *     Starts a request: a Send, RDMA Write or RDMA Read of one segment, which was checked and lies
+ *     in the region of ep->cached_source (RDMA Read: ep->cached_target). The endpoint is that of
+ *     the cell. It is locked, has no slow_reasons (ep.h) and has room for the request. Returns
+ *     false if nothing was done; the core then puts the request into its slot, if it is not there
+ *     yet, and calls post_request.
  *
  *   static inline bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
  *                                          const struct core_fast_post *post)
@@ -53,20 +57,6 @@ CORE_INLINE void data_copy_local(DAT_LMR_TRIPLET *to, const volatile DAT_LMR_TRI
 
 /* The remote side of RDMA. Its length was checked and is not needed any more. */
 CORE_INLINE void data_copy_remote(DAT_RMR_TRIPLET *to, const volatile DAT_RMR_TRIPLET *from)
-{
-	to->rmr_context = from->rmr_context;
-	to->target_address = from->target_address;
-}
-
-/* Store such a copy, word by word as well. */
-CORE_INLINE void data_put_local(volatile DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from)
-{
-	to->lmr_context = from->lmr_context;
-	to->virtual_address = from->virtual_address;
-	to->segment_length = from->segment_length;
-}
-
-CORE_INLINE void data_put_remote(volatile DAT_RMR_TRIPLET *to, const DAT_RMR_TRIPLET *from)
 {
 	to->rmr_context = from->rmr_context;
 	to->target_address = from->target_address;
@@ -113,7 +103,7 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 	struct core_ep *ep = cell->object;
 	const struct core_mem_cache *region =
 		op == CORE_OP_RDMA_READ ? &ep->cached_target : &ep->cached_source;
-	struct core_fast_post post = {.op = op};
+	struct core_fast_post post = {.op = op, .flags = flags, .cookie = cookie.as_64};
 	struct core_req *req;
 
 	data_copy_local(&post.segment, iov);
@@ -128,19 +118,15 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 		return false;
 	post.segment.lmr_context = region->key; /* same value; frees a register */
 	post.number = ep->req.tail;
-	req = core_req_take(ep, op, flags);
-	core_req_count(ep, op, post.segment.segment_length);
-	req->len = post.segment.segment_length;
-	req->segments = 1;
-	req->iov = &req->first;
-	data_put_local(&req->first, &post.segment);
-	req->cookie = cookie;
+	if (!TRANSPORT_TAKES_SLOT)
+		post.req = core_req_put_local(ep, &post);
 	if (op != CORE_OP_SEND) {
 		data_copy_remote(&post.remote, remote);
-		data_put_remote(&req->remote, &post.remote);
+		if (!TRANSPORT_TAKES_SLOT)
+			core_req_put_remote(post.req, &post);
 	}
-	CORE_PROBE4(request_post, cell, op, req->cookie.as_64, req->len);
-	if (__builtin_expect(!transport_post_fast(cell, ep, req, &post), false)) {
+	if (__builtin_expect(!transport_post_fast(cell, ep, &post), false)) {
+		req = TRANSPORT_TAKES_SLOT ? core_req_put(ep, &post) : post.req;
 		core_req_clear_transport(req);
 		transport_this->post_request(cell->object, req);
 	}
@@ -238,7 +224,7 @@ CORE_INLINE bool data_recv(struct core_handle *cell, const DAT_LMR_TRIPLET *iov,
 	wqe->cookie = cookie;
 	wqe->flags = DAT_COMPLETION_DEFAULT_FLAG;
 	wqe->iov = &wqe->first;
-	data_put_local(&wqe->first, &post.segment);
+	core_put_segment(&wqe->first, &post.segment);
 	CORE_PROBE3(recv_post, cell, wqe->cookie.as_64, wqe->len);
 	if (__builtin_expect(!transport_recv_fast(cell, ep, &post), false))
 		transport_this->post_recv(cell->object);

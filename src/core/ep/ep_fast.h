@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Inline functions that the fast paths of all transports share: they complete the oldest request or
+ * Inline functions that the fast paths of all transports share: they put a request into its slot,
+ * and they complete the oldest request or
  * the oldest Receive with success. core_req_done and core_recv_done (ep_queue.c) complete
  * everything else. The endpoint is locked. Its slow_reasons are 0, unless the transport allows one
  * of its own.
@@ -17,13 +18,62 @@
 #include "core/ep/ep.h"
 #include "core/event/evd.h"
 
-/* The parameters of a post on the fast path, beside its slot (data_path.h). */
+/* The parameters of a post on the fast path (data_path.h). */
 struct core_fast_post {
-	enum core_op op;	 /* requests only */
 	uint64_t number;	 /* sequence number of the request, or of the Receive, from 0 */
 	DAT_LMR_TRIPLET segment; /* the only segment */
-	DAT_RMR_TRIPLET remote;	 /* RDMA only; the length is not set */
+	/* requests only */
+	struct core_req *req; /* its slot; not set if TRANSPORT_TAKES_SLOT */
+	enum core_op op;
+	DAT_COMPLETION_FLAGS flags;
+	DAT_UINT64 cookie;
+	DAT_RMR_TRIPLET remote; /* RDMA only; the length is not set */
 };
+
+/* Stores a segment word by word: a wider copy would wait for the stores of its members. */
+CORE_INLINE void core_put_segment(volatile DAT_LMR_TRIPLET *to, const DAT_LMR_TRIPLET *from)
+{
+	to->lmr_context = from->lmr_context;
+	to->virtual_address = from->virtual_address;
+	to->segment_length = from->segment_length;
+}
+
+/*
+ * Puts a posted request into the next slot of the queue, except the remote side of RDMA and what
+ * the transport keeps there.
+ */
+CORE_INLINE struct core_req *core_req_put_local(struct core_ep *ep,
+						const struct core_fast_post *post)
+{
+	struct core_req *req = core_req_take(ep, post->op, post->flags);
+
+	core_req_count(ep, post->op, post->segment.segment_length);
+	req->len = post->segment.segment_length;
+	req->segments = 1;
+	req->iov = &req->first;
+	core_put_segment(&req->first, &post->segment);
+	req->cookie.as_64 = post->cookie;
+	CORE_PROBE4(request_post, ep->cell, post->op, req->cookie.as_64, req->len);
+	return req;
+}
+
+CORE_INLINE void core_req_put_remote(struct core_req *req, const struct core_fast_post *post)
+{
+	volatile DAT_RMR_TRIPLET *to = &req->remote; /* word by word, too */
+
+	to->rmr_context = post->remote.rmr_context;
+	to->target_address = post->remote.target_address;
+}
+
+/* Both: all but what the transport keeps there. */
+CORE_INLINE struct core_req *core_req_put(struct core_ep *ep, const struct core_fast_post *post)
+{
+	struct core_req *req = core_req_put_local(ep, post);
+
+	if (post->op != CORE_OP_SEND)
+		core_req_put_remote(req, post);
+	return req;
+}
 
 /* Delivers a successful completion of the endpoint of that cell to its EVD. */
 CORE_INLINE bool core_ep_deliver_dto(struct core_handle *cell, struct core_evd *evd,
@@ -42,7 +92,7 @@ CORE_INLINE bool core_req_is_next_done(struct core_ep *ep)
 {
 	uint64_t next = ep->req.head + 1;
 
-	return next != ep->req.tail && core_req_at(&ep->req, next)->is_done;
+	return ep->req.done && next != ep->req.tail && core_req_at(&ep->req, next)->is_done;
 }
 
 /* Does that dequeue take the completion of the oldest request directly? */
@@ -117,6 +167,13 @@ CORE_INLINE bool core_recv_is_direct(const struct core_ep *ep, const struct core
 	return core_evd_is_direct(ep->recv_evd, dequeue);
 }
 
+/* The oldest Receive is completed with success. */
+CORE_INLINE void core_recv_count_done(struct core_ep *ep, DAT_VLEN len)
+{
+	ep->counts.recv_bytes += len;
+	ep->recv.head++;
+}
+
 /* Completes the oldest Receive of the endpoint of that cell, which is `wqe`, with success. */
 CORE_INLINE bool core_recv_done_fast(struct core_handle *cell, struct core_ep *ep,
 				     const struct core_wqe *wqe, DAT_VLEN len,
@@ -125,9 +182,18 @@ CORE_INLINE bool core_recv_done_fast(struct core_handle *cell, struct core_ep *e
 	if (!core_ep_deliver_dto(cell, ep->recv_evd, dequeue, wqe->cookie, len))
 		return false;
 	CORE_PROBE4(recv_done, cell, wqe->cookie.as_64, len, DAT_DTO_SUCCESS);
-	ep->counts.recv_bytes += len;
-	ep->recv.head++;
+	core_recv_count_done(ep, len);
 	return true;
+}
+
+/* The same for a dequeue that has locked the EVD of Receives, whose cell is given, and has no event
+ * yet. */
+CORE_INLINE void core_recv_done_direct(struct core_ep *ep, const struct core_wqe *wqe, DAT_VLEN len,
+				       struct core_handle *evd_cell, DAT_EVENT *event)
+{
+	core_event_fill_dto(event, evd_cell, ep->cell, wqe->cookie, DAT_DTO_SUCCESS, len);
+	CORE_PROBE4(recv_done, ep->cell, wqe->cookie.as_64, len, DAT_DTO_SUCCESS);
+	core_recv_count_done(ep, len);
 }
 
 #endif

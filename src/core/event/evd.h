@@ -59,7 +59,7 @@ struct core_evd {
 	 */
 	struct core_handle *last_ep;
 	struct core_cno *cno;  /* or NULL */
-	bool is_last_repeated; /* the last poll checked it first */
+	bool is_last_repeated; /* the last poll found work there, and others were active */
 	bool is_enabled;
 	bool is_waitable;
 	bool is_overflowed; /* an overflow was reported and no event taken since (EVD-STREAM-31) */

@@ -36,7 +36,7 @@ static uint32_t first_index(const _Atomic uint32_t *consumed_word)
 static void set_limit(struct shm_producer *ring)
 {
 	uint32_t free = ring->size - (ring->produced - ring->consumed) - SHM_ENTRY_ALIGN;
-	uint32_t to_end = ring->size - (ring->produced & (ring->size - 1));
+	uint32_t to_end = ring->size - (ring->produced & ring->mask);
 
 	ring->limit = ring->produced + (free < to_end ? free : to_end);
 }
@@ -46,6 +46,7 @@ void shm_producer_init(struct shm_producer *ring, uint8_t *bytes, uint32_t size,
 {
 	ring->bytes = bytes;
 	ring->size = size;
+	ring->mask = size - 1;
 	ring->consumed_word = consumed_word;
 	ring->consumed = first_index(consumed_word);
 	ring->produced = ring->consumed;
@@ -75,8 +76,9 @@ static void write_entry(struct shm_producer *ring, const struct shm_entry *entry
 {
 	uint32_t index = ring->produced;
 	bool is_first = index == ring->published;
-	uint64_t *words = shm_producer_begin(ring, entry);
+	uint64_t *words = (uint64_t *)(void *)shm_entry_at(ring, index);
 
+	shm_producer_begin(ring, words, index + shm_entry_size(entry->payload), entry);
 	/* the first entry gets its stamp from publish, which makes all of them visible */
 	__atomic_store_n(&words[0], shm_entry_first(entry, is_first ? 0 : SHM_STAMP(index)),
 			 __ATOMIC_RELAXED);
@@ -85,7 +87,7 @@ static void write_entry(struct shm_producer *ring, const struct shm_entry *entry
 int shm_producer_reserve(struct shm_producer *ring, uint32_t payload, uint8_t **payload_out)
 {
 	uint32_t need = shm_entry_size(payload);
-	uint32_t to_end = ring->size - (ring->produced & (ring->size - 1));
+	uint32_t to_end = ring->size - (ring->produced & ring->mask);
 	uint32_t filler = need > to_end ? to_end : 0;
 	uint32_t all = need + filler + SHM_ENTRY_ALIGN;
 
@@ -118,15 +120,15 @@ void shm_producer_fetch_next(const struct shm_producer *ring, uint32_t payload)
 {
 	uint32_t next = ring->produced;
 
-	if (ring->size - (next & (ring->size - 1)) < shm_entry_size(payload))
-		next += ring->size - (next & (ring->size - 1));
+	if (ring->size - (next & ring->mask) < shm_entry_size(payload))
+		next += ring->size - (next & ring->mask);
 	for (uint32_t i = 0; i < payload; i += 64)
 		shm_fetch_for_writing(shm_entry_at(ring, next + i));
 }
 
 uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload)
 {
-	uint32_t to_end = ring->size - (ring->produced & (ring->size - 1));
+	uint32_t to_end = ring->size - (ring->produced & ring->mask);
 	struct shm_entry filler = {.type = SHM_ENTRY_FILLER,
 				   .payload = (uint16_t)(to_end - SHM_ENTRY_ALIGN)};
 
@@ -134,7 +136,8 @@ uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload)
 		return NULL;
 	if (shm_entry_size(payload) > to_end &&
 	    ring->size - (ring->produced - ring->consumed) >= to_end + SHM_ENTRY_ALIGN) {
-		shm_producer_put(ring, &filler);
+		shm_producer_put(ring, shm_entry_at(ring, ring->produced) + SHM_ENTRY_ALIGN,
+				 &filler);
 		set_limit(ring); /* the filler ends at the old one */
 	}
 	return shm_producer_at_once(ring, payload);
@@ -163,6 +166,7 @@ void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t
 {
 	ring->bytes = bytes;
 	ring->size = size;
+	ring->mask = size - 1;
 	ring->payload_max = payload_max;
 	ring->consumed_word = consumed_word;
 	ring->released = first_index(consumed_word);
@@ -175,7 +179,7 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 {
 	for (;;) {
 		uint32_t index = shm_consumer_index(ring);
-		const uint8_t *at = ring->bytes + (index & (ring->size - 1));
+		const uint8_t *at = ring->bytes + (index & ring->mask);
 		/* acquire: pairs with the release in shm_producer_publish */
 		uint32_t stamp =
 			__atomic_load_n((const uint32_t *)(const void *)at, __ATOMIC_ACQUIRE);

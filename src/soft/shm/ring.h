@@ -86,7 +86,8 @@ static_assert(sizeof(struct shm_source) == 24, "part of the layout");
 
 struct shm_producer {
 	uint8_t *bytes;
-	uint32_t size;	   /* a power of two */
+	uint32_t size;	   /* a power of two, */
+	uint32_t mask;	   /* and this is one less */
 	uint32_t produced; /* entries up to here are written */
 	uint32_t published;
 	uint32_t consumed; /* last valid value of the consumer's word */
@@ -97,6 +98,7 @@ struct shm_producer {
 struct shm_consumer {
 	const uint8_t *bytes;
 	uint32_t size;
+	uint32_t mask; /* size - 1 */
 	uint32_t payload_max;
 	_Atomic uint32_t consumed; /* written by the owner, relaxed; a hint for others */
 	uint32_t released;
@@ -145,7 +147,7 @@ static inline void shm_consumer_advance(struct shm_consumer *ring, uint32_t size
 static inline bool shm_entry_is_valid(const struct shm_consumer *ring,
 				      const struct shm_entry *entry)
 {
-	uint32_t to_end = ring->size - (shm_consumer_index(ring) & (ring->size - 1));
+	uint32_t to_end = ring->size - (shm_consumer_index(ring) & ring->mask);
 	uint32_t size = shm_entry_size(entry->payload);
 
 	/*
@@ -163,12 +165,11 @@ static inline bool shm_entry_is_valid(const struct shm_consumer *ring,
  */
 CORE_INLINE uint8_t *shm_producer_at_once(const struct shm_producer *ring, uint32_t payload)
 {
-	uint32_t index = ring->produced;
+	uint32_t index = ring->produced, end = index + shm_entry_size(payload);
 
-	if (ring->published != index ||
-	    (int32_t)(ring->limit - index - shm_entry_size(payload)) < 0)
+	if (ring->published != index || (int32_t)(ring->limit - end) < 0)
 		return NULL;
-	return ring->bytes + (index & (ring->size - 1)) + SHM_ENTRY_ALIGN;
+	return ring->bytes + (index & ring->mask) + SHM_ENTRY_ALIGN;
 }
 /*
  * The same after reading what the consumer has given back, and behind a filler where one is needed.
@@ -179,7 +180,7 @@ __attribute__((noinline)) uint8_t *shm_producer_make_room(struct shm_producer *r
 
 static inline uint8_t *shm_entry_at(const struct shm_producer *ring, uint32_t index)
 {
-	return ring->bytes + (index & (ring->size - 1));
+	return ring->bytes + (index & ring->mask);
 }
 
 /*
@@ -222,19 +223,14 @@ static inline void shm_clear_stamp(uint8_t *place, uint32_t index)
  * just before, would wait until those stores and all before them have left the processor, and some
  * of them go to lines that the consumer holds.
  */
-static inline uint64_t *shm_producer_begin(struct shm_producer *ring, const struct shm_entry *entry)
+static inline void shm_producer_begin(struct shm_producer *ring, uint64_t *words, uint32_t end,
+				      const struct shm_entry *entry)
 {
-	uint8_t *bytes = ring->bytes;
-	uint32_t mask = ring->size - 1, index = ring->produced;
-	uint32_t end = index + shm_entry_size(entry->payload);
-	uint64_t *words = (uint64_t *)(void *)(bytes + (index & mask));
-
 	ring->produced = end;
-	shm_clear_stamp(bytes + (end & mask), end);
+	shm_clear_stamp(shm_entry_at(ring, end), end);
 	__atomic_store_n(&words[1], entry->done | (uint64_t)entry->key << 32, __ATOMIC_RELAXED);
 	__atomic_store_n(&words[2], entry->address, __ATOMIC_RELAXED);
 	__atomic_store_n(&words[3], entry->length, __ATOMIC_RELAXED);
-	return words;
 }
 
 /* Fetches the lines of the next entry for writing, if that is as large. */
@@ -244,17 +240,18 @@ void shm_producer_fetch_next(const struct shm_producer *ring, uint32_t payload);
  * Completes the entry whose room shm_producer_at_once or shm_producer_make_room has found, and
  * makes it visible. Inline, so that the members of the entry stay in registers.
  */
-CORE_INLINE void shm_producer_put(struct shm_producer *ring, const struct shm_entry *entry)
+CORE_INLINE void shm_producer_put(struct shm_producer *ring, uint8_t *payload,
+				  const struct shm_entry *entry)
 {
 	uint32_t index = ring->produced, end = index + shm_entry_size(entry->payload);
-	uint8_t *ahead = shm_entry_at(ring, end + SHM_WRITE_AHEAD);
-	uint64_t *words = shm_producer_begin(ring, entry);
+	uint64_t *words = (uint64_t *)(void *)(payload - SHM_ENTRY_ALIGN);
 
+	shm_producer_begin(ring, words, end, entry);
 	ring->published = end;
 	/* release: as in shm_producer_publish */
 	SHM_TSAN_RELEASE(SHM_STAMP(index));
 	__atomic_store_n(&words[0], shm_entry_first(entry, SHM_STAMP(index)), __ATOMIC_RELEASE);
-	shm_fetch_for_writing(ahead);
+	shm_fetch_for_writing(shm_entry_at(ring, end + SHM_WRITE_AHEAD));
 	if (entry->payload >= SHM_FETCH_LARGE)
 		shm_producer_fetch_next(ring, entry->payload);
 }
@@ -283,7 +280,7 @@ void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t
 static inline bool shm_consumer_has_entry(const struct shm_consumer *ring)
 {
 	uint32_t index = shm_consumer_index(ring);
-	const uint32_t *stamp = (const void *)(ring->bytes + (index & (ring->size - 1)));
+	const uint32_t *stamp = (const void *)(ring->bytes + (index & ring->mask));
 
 	/* relaxed: a caller that acts on it reads the stamp again */
 	return __atomic_load_n(stamp, __ATOMIC_RELAXED) == SHM_STAMP(index);
@@ -323,7 +320,7 @@ CORE_INLINE enum shm_head shm_consumer_peek_message(const struct shm_consumer *r
 						    struct shm_message *message_out)
 {
 	uint32_t index = shm_consumer_index(ring);
-	uint32_t offset = index & (ring->size - 1);
+	uint32_t offset = index & ring->mask;
 	const uint64_t *words = (const void *)(ring->bytes + offset);
 	/* acquire: as in shm_consumer_peek */
 	uint64_t second, first = __atomic_load_n(&words[0], __ATOMIC_ACQUIRE);
@@ -363,7 +360,7 @@ static inline void shm_consumer_fetch_ahead(const struct shm_consumer *ring)
 {
 	uint32_t index = shm_consumer_index(ring) + SHM_FETCH_AHEAD;
 
-	__builtin_prefetch(ring->bytes + (index & (ring->size - 1)));
+	__builtin_prefetch(ring->bytes + (index & ring->mask));
 }
 /* Is there enough space to give back? */
 static inline bool shm_consumer_is_due(const struct shm_consumer *ring)

@@ -225,6 +225,7 @@ static void mock_post_request(struct core_ep *ep, struct core_req *req)
 #define TRANSPORT_FAST_FLAGS                                                                       \
 	(DAT_COMPLETION_SUPPRESS_FLAG | DAT_COMPLETION_SOLICITED_WAIT_FLAG |                       \
 	 DAT_COMPLETION_BARRIER_FENCE_FLAG)
+#define TRANSPORT_TAKES_SLOT true
 
 static bool is_same_segment(const DAT_LMR_TRIPLET *a, const DAT_LMR_TRIPLET *b)
 {
@@ -233,17 +234,18 @@ static bool is_same_segment(const DAT_LMR_TRIPLET *a, const DAT_LMR_TRIPLET *b)
 }
 
 static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
-				       struct core_req *req, const struct core_fast_post *post)
+				       const struct core_fast_post *post)
 {
-	assert(cell == ep->cell && req->op == post->op && req->sequence == post->number);
-	assert(is_same_segment(req->iov, &post->segment));
-	assert(post->op == CORE_OP_SEND ||
-	       (req->remote.target_address == post->remote.target_address &&
-		req->remote.rmr_context == post->remote.rmr_context));
+	assert(cell == ep->cell && post->number == ep->req.tail);
 	mock.fast_posts++;
 	if (!mock.takes_fast)
 		return false;
-	mock.req = req;
+	mock.req = core_req_put(ep, post);
+	assert(mock.req->sequence == post->number);
+	assert(is_same_segment(mock.req->iov, &post->segment));
+	assert(post->op == CORE_OP_SEND ||
+	       (mock.req->remote.target_address == post->remote.target_address &&
+		mock.req->remote.rmr_context == post->remote.rmr_context));
 	return true;
 }
 

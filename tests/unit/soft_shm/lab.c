@@ -66,6 +66,7 @@ static void make_queues(struct lab *lab)
 	memset(lab->requests, 0xee, sizeof(lab->requests));
 	for (uint32_t i = 0; i < LAB_REQUESTS; i++)
 		lab->requests[i].is_done = false;
+	lab->ep.req.done = 0;
 	lab->ep.req.slots = lab->requests;
 	lab->ep.req.mask = LAB_REQUESTS - 1;
 	lab->ep.req.capacity = LAB_REQUESTS;
@@ -332,6 +333,20 @@ bool lab_poll(struct lab *lab, struct core_evd *evd, unsigned most)
 	return is_done || dequeue.is_filled;
 }
 
+enum transport_poll lab_dequeue(struct lab *lab, struct lab_evd *evd, DAT_EVENT *event)
+{
+	enum transport_poll found;
+	struct core_ep *ep;
+
+	if (!core_handle_enter_fast(&evd->cell, DAT_HANDLE_TYPE_EVD))
+		abort();
+	found = shm_poll_last(&evd->cell, event, &ep);
+	if (found == TRANSPORT_POLL_SLOW)
+		found = shm_poll_any(&lab->engine, &evd->cell, event, ep);
+	core_lock_leave(&evd->cell.lock);
+	return found;
+}
+
 static void pass(struct lab *lab, bool is_fast)
 {
 	struct shm_conn *conn = lab->conn;
@@ -386,21 +401,29 @@ static bool is_known(const struct lab *lab, const struct core_mem_cache *known,
 	return !lab->cell.slow_reasons && core_mem_cache_hit(known, segment);
 }
 
-/* Posts the newest request on the fast path, where that may be entered. */
-static bool post_fast(struct lab *lab, struct core_req *req)
+/* Posts a request on the fast path, where that may be entered. */
+static bool post_fast(struct lab *lab, const struct core_fast_post *post)
 {
 	const struct core_mem_cache *known =
-		req->op == CORE_OP_RDMA_READ ? &lab->ep.cached_target : &lab->ep.cached_source;
+		post->op == CORE_OP_RDMA_READ ? &lab->ep.cached_target : &lab->ep.cached_source;
 
-	if (req->op == CORE_OP_BIND || !is_known(lab, known, req->iov))
+	if (post->op == CORE_OP_BIND || !is_known(lab, known, &post->segment))
 		return false;
 	if (lab->is_freeing)
 		atomic_store(&lab->lmr->key, 0);
-	return shm_post_fast(&lab->ep, req,
-			     &(struct core_fast_post){.op = req->op,
-						      .number = req->sequence,
-						      .segment = *req->iov,
-						      .remote = req->remote});
+	return shm_post_fast(&lab->ep, post);
+}
+
+static void post_slow(struct lab *lab, const struct core_fast_post *post)
+{
+	struct core_req *req = core_req_put(&lab->ep, post);
+
+	if (!req->len)
+		req->segments = 0;
+	if (post->op != CORE_OP_SEND)
+		req->remote.segment_length = req->len;
+	core_req_clear_transport(req);
+	shm_ep_post_request(&lab->ep, req);
 }
 
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
@@ -427,28 +450,23 @@ bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 bool lab_post(struct lab *lab, enum core_op op, uint32_t offset, uint32_t len, uint32_t key,
 	      uint64_t address)
 {
-	DAT_LMR_TRIPLET segment = segment_of(lab, offset, len);
 	struct core_req_queue *queue = &lab->ep.req;
-	struct core_req *req;
+	struct core_fast_post post = {
+		.number = queue->tail,
+		.segment = segment_of(lab, offset, len),
+		.op = op,
+		.flags = lab->next_flags,
+		.cookie = queue->tail,
+		.remote = {.rmr_context = key, .target_address = address},
+	};
 
 	if (queue->tail - queue->head == queue->capacity || !lab_is_open(lab))
 		return false;
-	req = core_req_take(&lab->ep, op, lab->next_flags);
-	req->len = segment.segment_length;
-	req->segments = req->len ? 1 : 0;
-	req->iov = &req->first;
-	req->first = segment;
-	req->cookie.as_64 = req->sequence;
-	if (op != CORE_OP_SEND)
-		req->remote = (DAT_RMR_TRIPLET){
-			.rmr_context = key, .target_address = address, .segment_length = req->len};
 	lab->next_flags = DAT_COMPLETION_DEFAULT_FLAG;
-	if (post_fast(lab, req)) {
+	if (post_fast(lab, &post))
 		lab->fast_posts++;
-	} else {
-		core_req_clear_transport(req);
-		shm_ep_post_request(&lab->ep, req);
-	}
+	else
+		post_slow(lab, &post);
 	lab_take_events(lab);
 	return true;
 }

@@ -53,6 +53,7 @@ static void raise_done(struct core_ep *ep)
 		if (!req->is_done)
 			return;
 		req->is_done = false;
+		ep->req.done--;
 		if (ep->request_evd && (req->status != DAT_DTO_SUCCESS ||
 					!(req->flags & DAT_COMPLETION_SUPPRESS_FLAG)))
 			core_evd_post_dto(ep->request_evd, ep->cell, req->cookie, req->status,
@@ -105,6 +106,7 @@ void core_req_done(struct core_ep *ep, struct core_req *req, DAT_DTO_COMPLETION_
 	LAB_MUST(lab_current->end == 0);
 	LAB_MUST(req->sequence >= ep->req.head && req->sequence < ep->req.tail && !req->is_done);
 	req->is_done = true;
+	ep->req.done++;
 	req->status = status;
 	req->done_len = len;
 	if (!ep->request_evd) {

@@ -24,12 +24,7 @@
 
 static enum transport_poll engine_poll(struct lab *lab, DAT_EVENT *event)
 {
-	enum transport_poll found;
-
-	assert_non_null(core_handle_enter_fast(&lab->recv_evd.cell, DAT_HANDLE_TYPE_EVD));
-	found = shm_poll(&lab->engine, &lab->recv_evd.cell, event);
-	core_lock_leave(&lab->recv_evd.cell.lock);
-	return found;
+	return lab_dequeue(lab, &lab->recv_evd, event);
 }
 
 static void dequeue__message__found_and_then_empty(void **state)

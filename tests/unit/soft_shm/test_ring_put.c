@@ -20,7 +20,7 @@ static int put_at_once(struct rig *rig, uint64_t number, uint32_t payload)
 	if (!room)
 		return 0;
 	memset(room, (int)(number & 0xff), payload);
-	shm_producer_put(&rig->out, &entry);
+	shm_producer_put(&rig->out, room, &entry);
 	return 1;
 }
 
@@ -104,7 +104,7 @@ static void make_room__at_the_end_of_the_ring__filler_first(void **state)
 	memset(payload, 9, 200);
 	entry.address = 9;
 	entry.length = ~9ull;
-	shm_producer_put(&rig->out, &entry);
+	shm_producer_put(&rig->out, payload, &entry);
 	take(rig, 9, 200);
 	assert_int_equal(peek(rig), 0);
 }
@@ -207,7 +207,7 @@ static enum shm_head put_and_peek(struct rig *rig, const struct shm_entry *entry
 		room = shm_producer_make_room(&rig->out, entry->payload);
 	assert_non_null(room);
 	memset(room, 3, entry->payload);
-	shm_producer_put(&rig->out, entry);
+	shm_producer_put(&rig->out, room, entry);
 	return shm_consumer_peek_message(&rig->in, message_out);
 }
 

@@ -59,13 +59,9 @@ static int close_crowd(void **state)
 /* A dequeue, as the core makes one. */
 static enum transport_poll dequeue_from(struct lab *lab, struct lab_evd *evd)
 {
-	enum transport_poll found;
 	DAT_EVENT event;
 
-	assert_non_null(core_handle_enter_fast(&evd->cell, DAT_HANDLE_TYPE_EVD));
-	found = shm_poll(&lab->engine, &evd->cell, &event);
-	core_lock_leave(&evd->cell.lock);
-	return found;
+	return lab_dequeue(lab, evd, &event);
 }
 
 static enum transport_poll dequeue(struct lab *lab)

@@ -169,10 +169,19 @@ uint64_t shm_engine_count(struct shm_engine *engine, enum shm_counter counter);
 
 /* --- poll.c --- */
 
-/* The transport's slots progress and arm, and its poll on the fast path (core/ep/data_path.h). */
+/* The transport's slots progress and arm. */
 int shm_engine_progress(struct shm_engine *engine);
-enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event);
 int shm_engine_arm(struct shm_engine *engine);
+/*
+ * A poll on the fast path (core/ep/data_path.h), of the connection that the last completion of the
+ * EVD came from. SLOW: call shm_poll_any with the endpoint, which is locked, or NULL.
+ */
+enum transport_poll shm_poll_last(struct core_handle *cell, DAT_EVENT *event,
+				  struct core_ep **ep_out);
+/* The rest of such a poll. */
+__attribute__((noinline)) enum transport_poll shm_poll_any(struct shm_engine *engine,
+							   struct core_handle *cell,
+							   DAT_EVENT *event, struct core_ep *ep);
 /* Arms one connection of the list. False: it has work. */
 bool shm_engine_arm_one(struct shm_engine *engine, struct shm_conn *conn);
 /* Polls every active connection once; returns how much was done. */

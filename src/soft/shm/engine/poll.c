@@ -179,57 +179,62 @@ static enum transport_poll poll_list(struct shm_engine *engine, struct core_dequ
 		if (found == SHM_POLL_DONE)
 			continue;
 		repeat_check(engine, &candidate);
-		soft_driven_uncount(&engine->driven); /* the slow path counts it */
 		return TRANSPORT_POLL_SLOW;
 	}
 	return TRANSPORT_POLL_EMPTY;
 }
 
-/*
- * A poll that finds something other than one message. `ep`, which is locked, has the connection
- * that was checked first; NULL: none was.
+/* The connection that was checked first had work. If there are others, the list comes first next.
  */
-static enum transport_poll poll_any(struct shm_engine *engine, struct core_handle *cell,
-				    DAT_EVENT *event, struct core_ep *ep)
+CORE_INLINE void note_found_first(const struct shm_engine *engine, struct core_evd *evd)
 {
-	struct core_dequeue dequeue = {.cell = cell, .event = event};
+	evd->is_last_repeated = shm_active_count(engine) > 1;
+}
+
+/* The rest of shm_poll_any. */
+CORE_INLINE enum transport_poll poll_others(struct shm_engine *engine, struct core_ep *ep,
+					    struct core_dequeue *dequeue)
+{
 	enum shm_poll found = SHM_POLL_NOTHING;
-	struct core_evd *evd = cell->object;
 
 	if (ep) {
-		found = shm_poll_fast(shm_ep_conn(ep), ep, &dequeue);
+		found = shm_poll_fast(shm_ep_conn(ep), ep, dequeue);
 		core_lock_leave(&ep->cell->lock);
 	}
-	if (dequeue.is_filled) {
-		evd->is_last_repeated = true;
+	if (dequeue->is_filled) {
+		note_found_first(engine, dequeue->cell->object);
 		return TRANSPORT_POLL_FOUND;
 	}
-	if (found == SHM_POLL_DECLINED) {
-		soft_driven_uncount(&engine->driven); /* the slow path counts it */
+	if (found == SHM_POLL_DECLINED)
 		return TRANSPORT_POLL_SLOW;
-	}
-	return poll_list(engine, &dequeue);
+	return poll_list(engine, dequeue);
 }
 
-/* Has the endpoint an active connection of that engine? */
-CORE_INLINE bool is_active(const struct shm_engine *engine, const struct core_ep *ep)
+enum transport_poll shm_poll_any(struct shm_engine *engine, struct core_handle *cell,
+				 DAT_EVENT *event, struct core_ep *ep)
 {
-	const struct shm_conn *conn = shm_ep_conn(ep);
+	struct core_dequeue dequeue = {.cell = cell, .event = event};
+	enum transport_poll found = poll_others(engine, ep, &dequeue);
 
-	return conn && conn->engine == engine &&
-	       atomic_load_explicit(&conn->is_active, memory_order_relaxed);
+	if (found != TRANSPORT_POLL_SLOW) /* the slow path counts itself */
+		count_poll(engine);
+	return found;
 }
 
-/* Enters the endpoint whose connection is checked first. NULL: none is. */
-CORE_INLINE struct core_ep *enter_last(const struct shm_engine *engine, const struct core_evd *evd)
+/* Enters the endpoint whose connection is checked first, because it is active. NULL: none is. */
+CORE_INLINE struct core_ep *enter_last(const struct core_evd *evd)
 {
 	struct core_handle *last = evd->last_ep;
+	const struct shm_conn *conn;
 	struct core_ep *ep;
 
-	if (!last || (evd->is_last_repeated && shm_active_count(engine) > 1))
+	if (!last || evd->is_last_repeated)
 		return NULL;
 	ep = core_handle_enter_fast(last, DAT_HANDLE_TYPE_EP);
-	if (!ep || is_active(engine, ep))
+	if (!ep)
+		return NULL;
+	conn = shm_ep_conn(ep);
+	if (conn && atomic_load_explicit(&conn->is_active, memory_order_relaxed))
 		return ep;
 	core_lock_leave(&last->lock);
 	return NULL;
@@ -240,31 +245,41 @@ CORE_INLINE struct core_ep *enter_last(const struct shm_engine *engine, const st
  * checked first, without the list. If it has work, and others are on the list, the next poll begins
  * with the list. If it has none, the list follows. If it is the only one on the list, that is left
  * out, except in one of SHM_LIST_AFTER polls: a check of the list finds more than this one does.
+ *
+ * The handle of the endpoint may have been given to one of another instance meanwhile. Then its
+ * messages are for another EVD, the poll is counted there, and the list of this instance is checked
+ * a few polls later.
  */
-enum transport_poll shm_poll(struct shm_engine *engine, struct core_handle *cell, DAT_EVENT *event)
+enum transport_poll shm_poll_last(struct core_handle *cell, DAT_EVENT *event,
+				  struct core_ep **ep_out)
 {
 	struct core_evd *evd = cell->object;
+	struct core_ep *ep = enter_last(evd);
+	struct shm_conn *conn;
 	enum shm_poll found;
-	struct core_ep *ep;
-	bool is_over;
 
-	count_poll(engine);
-	ep = enter_last(engine, evd);
+	*ep_out = ep;
 	if (!ep)
-		return poll_any(engine, cell, event, NULL);
-	found = shm_poll_message(shm_ep_conn(ep), ep, cell, event);
+		return TRANSPORT_POLL_SLOW;
+	conn = shm_ep_conn(ep);
+	found = shm_poll_message(conn, ep, cell, event);
 	if (found == SHM_POLL_DECLINED)
-		return poll_any(engine, cell, event, ep);
+		return TRANSPORT_POLL_SLOW;
+	*ep_out = NULL;
 	if (found == SHM_POLL_DONE) {
+		note_found_first(conn->engine, evd);
+		/* one that finds nothing follows, or a pass after FAST_POLLS */
+		soft_driven_note(&conn->engine->driven);
 		core_lock_leave(&ep->cell->lock);
-		evd->is_last_repeated = true;
 		return TRANSPORT_POLL_FOUND;
 	}
-	is_over = shm_conn_count_idle(shm_ep_conn(ep)) % SHM_LIST_AFTER &&
-		  shm_active_count(engine) == 1;
+	if (shm_conn_count_idle(conn) % SHM_LIST_AFTER == 0 ||
+	    shm_active_count(conn->engine) != 1) {
+		core_lock_leave(&ep->cell->lock);
+		return TRANSPORT_POLL_SLOW;
+	}
+	soft_driven_count(&conn->engine->driven, 1, SHM_DRIVEN_POLLS);
 	core_lock_leave(&ep->cell->lock);
-	if (!is_over)
-		return poll_any(engine, cell, event, NULL);
 	core_spin_pause();
 	return TRANSPORT_POLL_EMPTY;
 }

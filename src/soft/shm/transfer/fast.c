@@ -24,30 +24,51 @@
  */
 #define FAST_POLLS 64u
 
+/* The peer has carried out the oldest request, after `acked` others: completes it. */
+CORE_INLINE bool take_ack(struct shm_conn *conn, struct core_ep *ep, uint32_t acked,
+			  struct core_dequeue *dequeue)
+{
+	struct core_req *req = core_req_at(&ep->req, ep->req.head);
+
+	if (acked == conn->sent || req->transport.word[0] != SHM_REQ_WAIT_DONE ||
+	    core_req_is_next_done(ep) || !core_req_done_fast(ep->cell, ep, req, dequeue))
+		return false;
+	if (req->op == CORE_OP_RDMA_WRITE)
+		conn->ring_writes--;
+	req->transport.word[0] = SHM_REQ_FINISHED;
+	shm_conn_set_acked(conn, acked + 1);
+	return true;
+}
+
 /* The peer has carried out messages and ring writes up to `done`: completes the oldest requests. */
-CORE_INLINE bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t done,
-			   struct core_dequeue *dequeue)
+static bool take_acks(struct shm_conn *conn, struct core_ep *ep, uint32_t done,
+		      struct core_dequeue *dequeue)
 {
 	uint32_t acked = shm_conn_acked(conn);
 
 	/* both the entries and the word report the count, and may overtake each other */
-	while ((int32_t)(done - acked) > 0) {
-		struct core_req *req = core_req_at(&ep->req, ep->req.head);
-
-		if (acked == conn->sent || req->transport.word[0] != SHM_REQ_WAIT_DONE ||
-		    core_req_is_next_done(ep) || !core_req_done_fast(ep->cell, ep, req, dequeue))
+	for (; (int32_t)(done - acked) > 0; acked++)
+		if (!take_ack(conn, ep, acked, dequeue))
 			return false;
-		if (req->op == CORE_OP_RDMA_WRITE)
-			conn->ring_writes--;
-		req->transport.word[0] = SHM_REQ_FINISHED;
-		shm_conn_set_acked(conn, ++acked);
-	}
 	return true;
 }
 
+/* A Receive was completed with a message of that length, from memory with that key. */
+CORE_INLINE void note_taken(struct shm_conn *conn, const struct core_wqe *wqe, uint32_t len,
+			    uint32_t key)
+{
+	core_recv_prefetch_next(wqe);
+	/*
+	 * counts the use of that memory: after enough uses it is mapped, and messages from it are
+	 * fetched
+	 */
+	if (len >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
+		(void)shm_map_find(conn, key);
+}
+
 /* Completes the oldest Receive with those bytes of a message. */
-CORE_INLINE bool take_bytes(struct shm_conn *conn, struct core_ep *ep, const uint8_t *bytes,
-			    uint32_t len, uint32_t key, struct core_dequeue *dequeue)
+static bool take_bytes(struct shm_conn *conn, struct core_ep *ep, const uint8_t *bytes,
+		       uint32_t len, uint32_t key, struct core_dequeue *dequeue)
 {
 	const struct core_wqe *wqe;
 
@@ -57,13 +78,7 @@ CORE_INLINE bool take_bytes(struct shm_conn *conn, struct core_ep *ep, const uin
 	if (!soft_place_in_receive(ep, wqe, bytes, len) ||
 	    !core_recv_done_fast(ep->cell, ep, wqe, len, dequeue))
 		return false;
-	core_recv_prefetch_next(wqe);
-	/*
-	 * counts the use of that memory: after enough uses it is mapped, and messages from it are
-	 * fetched
-	 */
-	if (len >= SHM_MAP_SEND && conn->remote.maps && conn->remote.has_pull)
-		(void)shm_map_find(conn, key);
+	note_taken(conn, wqe, len, key);
 	return true;
 }
 
@@ -105,7 +120,8 @@ __attribute__((noinline)) static bool answer_read(struct shm_conn *conn, struct 
 	to = shm_find_room(&conn->response_out, data.payload);
 	if (!to || shm_rx_fetch(conn, ep, &read, to, data.payload) < 0)
 		return false;
-	shm_put_entry(conn, &conn->response_out, &data);
+	shm_put_entry(conn, &conn->response_out, to, &data);
+	shm_conn_wake(conn);
 	return true;
 }
 
@@ -300,10 +316,25 @@ CORE_INLINE bool is_quiet(const struct shm_conn *conn)
 	       !has_data(conn);
 }
 
+/*
+ * After a message: is it one of a stream, must it be counted, or something be reported or given
+ * back? As is_flush_due; but what makes a report urgent, an RDMA Write or a large message, the poll
+ * that took it has reported.
+ */
+CORE_INLINE bool is_end_due(const struct shm_conn *conn)
+{
+	return !shm_conn_idle(conn) || conn->taken < SHM_POLLED_AFTER ||
+	       shm_consumer_is_due(&conn->request_in) ||
+	       conn->done - conn->reported >= SHM_UNREPORTED_MAX ||
+	       !atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
+}
+
 enum shm_poll shm_poll_message(struct shm_conn *conn, struct core_ep *ep, struct core_handle *cell,
 			       DAT_EVENT *event)
 {
 	struct core_dequeue dequeue = {.cell = cell, .event = event};
+	uint32_t acked = shm_conn_acked(conn);
+	const struct core_wqe *wqe;
 	struct shm_message message;
 	enum shm_head head = shm_consumer_peek_message(&conn->request_in, &message);
 
@@ -311,17 +342,23 @@ enum shm_poll shm_poll_message(struct shm_conn *conn, struct core_ep *ep, struct
 		return is_quiet(conn) ? SHM_POLL_NOTHING : SHM_POLL_DECLINED;
 	/* an endpoint that has a Receive has an EVD for it */
 	if (head != SHM_HEAD_MESSAGE || has_data(conn) || !may_poll(conn) ||
-	    !core_recv_is_posted(ep) || ep->recv_evd->cell != cell)
+	    message.done - acked > 1 || !core_recv_is_posted(ep) || ep->recv_evd->cell != cell)
 		return SHM_POLL_DECLINED;
 	conn->fast_polls++;
-	if (!take_acks(conn, ep, message.done, &dequeue) ||
-	    !take_bytes(conn, ep, message.bytes, message.len, message.key, &dequeue))
-		/* the caller may have the completion of a request, for the same EVD */
-		return dequeue.is_filled ? SHM_POLL_DONE : SHM_POLL_DECLINED;
+	if (message.done != acked) {
+		if (!take_ack(conn, ep, acked, &dequeue))
+			return SHM_POLL_DECLINED;
+		if (dequeue.is_filled) /* of a request, for the same EVD */
+			return SHM_POLL_DONE;
+	}
+	wqe = core_recv_oldest(ep);
+	if (!soft_place_in_receive(ep, wqe, message.bytes, message.len))
+		return SHM_POLL_DECLINED;
+	core_recv_done_direct(ep, wqe, message.len, cell, event);
+	note_taken(conn, wqe, message.len, message.key);
 	shm_consumer_take(&conn->request_in, message.len);
 	count_done(conn);
-	if (!shm_conn_idle(conn) || is_flush_due(conn) ||
-	    !atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
+	if (is_end_due(conn))
 		end_poll(conn, ep, cell);
 	shm_conn_set_idle(conn, 0);
 	return SHM_POLL_DONE;

@@ -2,8 +2,8 @@
 /*
  * Posts on the fast path of a connection: a Send, an RDMA Write or an RDMA Read that is one entry
  * of the ring, and a small RDMA Write into mapped memory. They are inline in the posting calls of
- * the core (core/ep/data_path.h), so that what was posted stays in registers. A request that is
- * declined is unchanged, and the slow path (tx.c) continues from there.
+ * the core (core/ep/data_path.h), so that what was posted stays in registers. Where they
+ * decline, nothing was done, and the request takes the slow path (tx.c).
  */
 #ifndef SHM_POST_H
 #define SHM_POST_H
@@ -36,39 +36,62 @@ CORE_INLINE uint8_t *shm_find_room(struct shm_producer *ring, uint32_t payload)
 	return at ? at : shm_producer_make_room(ring, payload);
 }
 
-/* Makes that entry visible to the peer. */
-CORE_INLINE void shm_put_entry(struct shm_conn *conn, struct shm_producer *ring,
+/*
+ * Writes that entry and makes it visible to the peer; reports in it what is done. shm_conn_wake
+ * has to follow.
+ */
+CORE_INLINE void shm_put_entry(struct shm_conn *conn, struct shm_producer *ring, uint8_t *payload,
 			       struct shm_entry *entry)
 {
-	shm_conn_report_done(conn, entry);
-	shm_producer_put(ring, entry);
+	entry->done = conn->done;
+	shm_producer_put(ring, payload, entry);
+	shm_conn_note_reported(conn);
+}
+
+/* Puts a request that the peer can see into the queue, and wakes the peer if it sleeps. */
+CORE_INLINE void shm_put_request(struct shm_conn *conn, struct core_ep *ep,
+				 const struct core_fast_post *post, uint64_t state)
+{
+	struct core_req *req = core_req_put(ep, post);
+
+	req->transport.word[0] = state;
+	if (post->op == CORE_OP_RDMA_READ)
+		req->transport.word[1] = 0; /* bytes that have come */
+	core_req_prefetch_next(req);
 	shm_conn_wake(conn);
+	shm_engine_activate(conn->engine, conn);
 }
 
 /* Puts a Send, or an RDMA Write through the ring, into one entry. */
-CORE_INLINE bool shm_put_bytes(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+CORE_INLINE bool shm_put_bytes(struct shm_conn *conn, struct core_ep *ep,
 			       const struct core_fast_post *post, struct shm_entry *entry)
 {
 	uint8_t *payload = shm_find_room(&conn->request_out, entry->payload);
 
 	if (!payload || !soft_fetch(ep, post->segment.lmr_context, post->segment.virtual_address,
-				    payload, entry->payload))
+				    payload, post->segment.segment_length))
 		return false;
 	if (entry->type == SHM_ENTRY_SEND && entry->payload >= SHM_MAP_SEND)
 		entry->key = ep->cached_source.lmr->rkey; /* the peer may ask for a mapping */
+	shm_put_entry(conn, &conn->request_out, payload, entry);
 	conn->sent++;
-	req->transport.word[0] = SHM_REQ_WAIT_DONE;
-	shm_put_entry(conn, &conn->request_out, entry);
-	shm_engine_activate(conn->engine, conn);
+	shm_put_request(conn, ep, post, SHM_REQ_WAIT_DONE);
 	return true;
 }
 
-CORE_INLINE bool shm_send_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+/* The flag of an entry for the flags of a request, without a branch. */
+CORE_INLINE uint8_t shm_solicited(DAT_COMPLETION_FLAGS flags)
+{
+	static_assert(SHM_FLAG_SOLICITED == DAT_COMPLETION_SOLICITED_WAIT_FLAG << 1, "one shift");
+	return (uint8_t)((flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG) << 1);
+}
+
+CORE_INLINE bool shm_send_fast(struct shm_conn *conn, struct core_ep *ep,
 			       const struct core_fast_post *post)
 {
 	struct shm_entry entry = {
 		.type = SHM_ENTRY_SEND,
-		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST,
+		.flags = SHM_FLAG_FIRST | SHM_FLAG_LAST | shm_solicited(post->flags),
 		.payload = (uint16_t)post->segment.segment_length,
 		.length = post->segment.segment_length,
 	};
@@ -77,18 +100,17 @@ CORE_INLINE bool shm_send_fast(struct shm_conn *conn, struct core_ep *ep, struct
 		return false;
 	if (post->segment.segment_length >= SHM_MAP_SEND &&
 	    (post->segment.segment_length > SHM_REQUEST_PAYLOAD ||
-	     shm_is_worth_fetching(conn, ep, req)))
+	     shm_is_worth_fetching(conn, ep, 1, post->segment.lmr_context,
+				   post->segment.virtual_address, post->segment.segment_length)))
 		return false;
-	if (req->flags & DAT_COMPLETION_SOLICITED_WAIT_FLAG)
-		entry.flags |= SHM_FLAG_SOLICITED;
-	if (!shm_put_bytes(conn, ep, req, post, &entry))
+	if (!shm_put_bytes(conn, ep, post, &entry))
 		return false;
 	shm_count(conn, SHM_COUNT_SEND_INLINE);
 	return true;
 }
 
 /* An RDMA Write, if all RDMA of the connection goes through the ring. */
-CORE_INLINE bool shm_put_write(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+CORE_INLINE bool shm_put_write(struct shm_conn *conn, struct core_ep *ep,
 			       const struct core_fast_post *post)
 {
 	struct shm_entry entry = {
@@ -101,7 +123,7 @@ CORE_INLINE bool shm_put_write(struct shm_conn *conn, struct core_ep *ep, struct
 	};
 
 	if (post->segment.segment_length > SHM_REQUEST_PAYLOAD ||
-	    !shm_put_bytes(conn, ep, req, post, &entry))
+	    !shm_put_bytes(conn, ep, post, &entry))
 		return false;
 	conn->ring_writes++;
 	core_ep_set_path(ep, OPENDAT_PATH_RING);
@@ -134,15 +156,16 @@ CORE_INLINE int shm_write_mapped(struct shm_conn *conn, const struct core_fast_p
 }
 
 /* Errors are left to the slow path, which finds and reports them. */
-CORE_INLINE bool shm_write_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+CORE_INLINE bool shm_write_fast(struct shm_conn *conn, struct core_ep *ep,
 				const struct core_fast_post *post)
 {
 	const struct shm_map *map = conn->remote.last_map;
+	struct core_req *req;
 	uint8_t *to;
 	int rc;
 
 	if (!map)
-		return shm_path_is_ring(conn) && shm_put_write(conn, ep, req, post);
+		return shm_path_is_ring(conn) && shm_put_write(conn, ep, post);
 	if (!conn->is_unfenced || conn->ring_writes ||
 	    post->segment.segment_length > SHM_FAST_WRITE || map->key != post->remote.rmr_context ||
 	    !map->is_writable)
@@ -155,13 +178,15 @@ CORE_INLINE bool shm_write_fast(struct shm_conn *conn, struct core_ep *ep, struc
 	if (rc)
 		return false;
 	shm_count(conn, SHM_COUNT_MAP);
+	req = core_req_put(ep, post);
 	req->transport.word[0] = SHM_REQ_FINISHED;
+	core_req_prefetch_next(req);
 	core_req_done_posted(ep, req);
 	return true;
 }
 
 /* Requests an RDMA Read, if all RDMA of the connection goes through the ring. */
-CORE_INLINE bool shm_read_fast(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
+CORE_INLINE bool shm_read_fast(struct shm_conn *conn, struct core_ep *ep,
 			       const struct core_fast_post *post)
 {
 	struct shm_entry entry = {
@@ -171,25 +196,26 @@ CORE_INLINE bool shm_read_fast(struct shm_conn *conn, struct core_ep *ep, struct
 		.address = post->remote.target_address,
 		.length = post->segment.segment_length,
 	};
+	uint8_t *place;
 
-	if (!shm_path_is_ring(conn) || conn->reads >= conn->read_limit ||
-	    !shm_find_room(&conn->request_out, 0))
+	if (!shm_path_is_ring(conn) || conn->reads >= conn->read_limit)
 		return false;
+	place = shm_find_room(&conn->request_out, 0);
+	if (!place)
+		return false;
+	shm_put_entry(conn, &conn->request_out, place, &entry);
 	conn->reads++;
 	shm_conn_watch_bit(conn, SHM_WATCH_RESPONSES, true);
-	req->transport.word[0] = SHM_REQ_WAIT_DATA;
-	req->transport.word[1] = 0;
-	shm_put_entry(conn, &conn->request_out, &entry);
-	shm_engine_activate(conn->engine, conn);
+	shm_put_request(conn, ep, post, SHM_REQ_WAIT_DATA);
 	core_ep_set_path(ep, OPENDAT_PATH_RING);
 	shm_count(conn, SHM_COUNT_RING);
 	return true;
 }
 
 /* DTO-30: a fenced request waits for RDMA Reads through the ring. */
-CORE_INLINE bool shm_may_start(const struct shm_conn *conn, const struct core_req *req)
+CORE_INLINE bool shm_may_start(const struct shm_conn *conn, const struct core_fast_post *post)
 {
-	return !(req->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) || !conn->reads;
+	return !(post->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) || !conn->reads;
 }
 
 /* A request was started. */
@@ -204,19 +230,18 @@ CORE_INLINE bool shm_count_started(struct shm_conn *conn, struct core_ep *ep, bo
 	return true;
 }
 
-/* Posts a request of that kind, which is a constant. False: call shm_ep_post_request. */
-CORE_INLINE bool shm_post_fast(struct core_ep *ep, struct core_req *req,
-			       const struct core_fast_post *post)
+/* Posts a request; post->op is a constant. False: nothing was done, call shm_ep_post_request. */
+CORE_INLINE bool shm_post_fast(struct core_ep *ep, const struct core_fast_post *post)
 {
 	struct shm_conn *conn = shm_ep_conn(ep);
 
-	if (!shm_may_start(conn, req))
+	if (!shm_may_start(conn, post))
 		return false;
 	if (post->op == CORE_OP_SEND)
-		return shm_send_fast(conn, ep, req, post) && shm_count_started(conn, ep, true);
+		return shm_send_fast(conn, ep, post) && shm_count_started(conn, ep, true);
 	if (post->op == CORE_OP_RDMA_WRITE)
-		return shm_write_fast(conn, ep, req, post) && shm_count_started(conn, ep, false);
-	return shm_read_fast(conn, ep, req, post) && shm_count_started(conn, ep, false);
+		return shm_write_fast(conn, ep, post) && shm_count_started(conn, ep, false);
+	return shm_read_fast(conn, ep, post) && shm_count_started(conn, ep, false);
 }
 
 /* Is nothing to be done for a Receive that was posted? False: call shm_ep_post_recv. */

@@ -43,7 +43,6 @@
 #define DRAIN_PASSES 256u
 #define PASSES_MAX 16u /* of one connection in a row */
 #define WAKE_RETRY_NS 10000000u
-#define POLLED_AFTER 512u /* entries without a sleep; a fence by the kernel takes some 20 us */
 /*
  * A poll that takes many entries lasts longer, and counts for more. Not one that takes a message
  * and acknowledgements, as after a look at the memory (COMPAT-46).
@@ -322,7 +321,7 @@ void shm_conn_count_taken(struct shm_conn *conn, int entries)
 	if (!entries || atomic_load_explicit(&conn->mine->is_polled, memory_order_relaxed))
 		return;
 	conn->taken += (uint32_t)entries;
-	if (conn->taken >= POLLED_AFTER &&
+	if (conn->taken >= SHM_POLLED_AFTER &&
 	    atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed) &&
 	    core_fence_is_supported(CORE_FENCE_HOST))
 		atomic_store_explicit(&conn->mine->is_polled, 1, memory_order_relaxed);

@@ -14,7 +14,10 @@
 /* bytes that each part of a pass may move, whatever the parts before it have moved */
 #define SHM_BUDGET_MIN (SHM_BUDGET / 8)
 #define SHM_UNREPORTED_MAX 8u /* messages done that may wait for a report */
-#define SHM_BATCH 32u	      /* entries of each kind that one pass takes at most */
+/* entries without a sleep, after which the peer may omit the fence; one by the kernel takes 20 us
+ */
+#define SHM_POLLED_AFTER 512u
+#define SHM_BATCH 32u /* entries of each kind that one pass takes at most */
 
 /* --- pending work --- */
 
@@ -52,10 +55,9 @@ void shm_conn_update_reasons(struct shm_conn *conn, struct core_ep *ep);
 
 /* --- publishing --- */
 
-/* Reports in an outgoing entry what is done for the peer. */
-static inline void shm_conn_report_done(struct shm_conn *conn, struct shm_entry *entry)
+/* An outgoing entry reports what is done for the peer. */
+static inline void shm_conn_note_reported(struct shm_conn *conn)
 {
-	entry->done = conn->done;
 	conn->reported = conn->done;
 	shm_conn_watch_bit(conn, SHM_WATCH_UNREPORTED, false);
 }
@@ -64,8 +66,9 @@ static inline void shm_conn_report_done(struct shm_conn *conn, struct shm_entry 
 static inline void shm_conn_commit(struct shm_conn *conn, struct shm_producer *ring,
 				   struct shm_entry *entry)
 {
-	shm_conn_report_done(conn, entry);
+	entry->done = conn->done;
 	shm_producer_commit(ring, entry);
+	shm_conn_note_reported(conn);
 }
 
 /*

@@ -164,19 +164,22 @@ static enum tx_step put_sources(struct shm_conn *conn, struct core_ep *ep, struc
 }
 
 /* Fetching saves one copy; from mapped memory it costs no system call. */
-bool shm_is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const struct core_req *req)
+bool shm_is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, uint32_t segments,
+			   DAT_LMR_CONTEXT key, DAT_VADDR address, DAT_VLEN len)
 {
+	DAT_LMR_TRIPLET segment = {
+		.lmr_context = key, .virtual_address = address, .segment_length = len};
 	struct core_lmr *lmr;
 	bool is_mapped;
 
-	if (!conn->remote.is_pulling || req->segments > SOFT_IOV_MAX)
+	if (!conn->remote.is_pulling || segments > SOFT_IOV_MAX)
 		return false;
-	if (req->len > SHM_REQUEST_PAYLOAD)
+	if (len > SHM_REQUEST_PAYLOAD)
 		return true;
-	if (req->len < SHM_MAP_SEND || req->segments != 1 || !conn->remote.maps ||
+	if (len < SHM_MAP_SEND || segments != 1 || !conn->remote.maps ||
 	    !atomic_load_explicit(&conn->engine->given_count, memory_order_relaxed))
 		return false;
-	lmr = core_mem_get(ep->ia->mem, &req->iov[0], ep->pz, CORE_MEM_SOURCE);
+	lmr = core_mem_get(ep->ia->mem, &segment, ep->pz, CORE_MEM_SOURCE);
 	is_mapped = lmr && shm_map_is_given(conn, lmr->rkey);
 	if (lmr)
 		core_mem_put(lmr);
@@ -190,7 +193,9 @@ static enum tx_step start_send(struct shm_conn *conn, struct core_ep *ep, struct
 
 	if (shm_place_send(conn, ep, req, budget))
 		return TX_STARTED;
-	if (!(req->transport.word[0] & SHM_REQ_RING_BEGUN) && shm_is_worth_fetching(conn, ep, req))
+	if (!(req->transport.word[0] & SHM_REQ_RING_BEGUN) &&
+	    shm_is_worth_fetching(conn, ep, req->segments, req->iov->lmr_context,
+				  req->iov->virtual_address, req->len))
 		return put_sources(conn, ep, req);
 	step = put_pieces(conn, ep, req, budget);
 	if (step == TX_STARTED)

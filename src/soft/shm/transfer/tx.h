@@ -31,8 +31,12 @@ enum shm_req_state {
 
 /* Starts the requests that may start. */
 int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
-/* Is it better if the receiver fetches this Send than if it goes through the ring? */
-bool shm_is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, const struct core_req *req);
+/*
+ * Is it better if the receiver fetches a Send than if it goes through the ring? `key` and `address`
+ * are those of the first segment, `len` is the length of all.
+ */
+bool shm_is_worth_fetching(struct shm_conn *conn, struct core_ep *ep, uint32_t segments,
+			   DAT_LMR_CONTEXT key, DAT_VADDR address, DAT_VLEN len);
 
 /* --- completion.c --- */
 
