@@ -477,6 +477,52 @@ static void messages__unanswered__word_acknowledges_before_long(void **state)
 	assert_false(shm_conn_has_work(lab->conn));
 }
 
+static void poll_a_message(struct lab *lab, uint32_t number)
+{
+	assert_true(lab_post_receive(lab, number * 64, 8));
+	peer_sends(lab, lab_send_entry(8), number);
+	lab_pass(lab);
+	assert_int_equal(lab->received, number + 1);
+}
+
+/* DTO-52: The same if the connection was polled for long, so that messages are not counted. */
+static void messages__unanswered_after_long__word_acknowledges_eight(void **state)
+{
+	struct lab *lab = *state;
+
+	lab->conn->taken = SHM_POLLED_AFTER;
+	for (uint32_t i = 0; i < SHM_UNREPORTED_MAX; i++) {
+		assert_int_equal(done_word(lab), 0);
+		poll_a_message(lab, i);
+	}
+	assert_int_equal(done_word(lab), SHM_UNREPORTED_MAX);
+	assert_int_equal(lab->lookups, 0);
+}
+
+/* DTO-52: No other poll may follow soon if the connection is armed. */
+static void message__connection_is_armed__word_acknowledges_it(void **state)
+{
+	struct lab *lab = *state;
+
+	lab->conn->taken = SHM_POLLED_AFTER;
+	atomic_store(&lab->conn->is_disarmed, false);
+	poll_a_message(lab, 0);
+	assert_int_equal(done_word(lab), 1);
+	atomic_store(&lab->conn->is_disarmed, true);
+}
+
+/* Messages are counted until the peer may omit the fence (progress.h). */
+static void messages__until_polled_for_long__counted(void **state)
+{
+	struct lab *lab = *state;
+
+	lab->conn->taken = SHM_POLLED_AFTER - 2;
+	poll_a_message(lab, 0);
+	assert_int_equal(lab->conn->taken, SHM_POLLED_AFTER - 1);
+	poll_a_message(lab, 1);
+	assert_int_equal(lab->conn->taken, SHM_POLLED_AFTER);
+}
+
 /* A graceful disconnect ends with the last of our requests. */
 static void disconnect__last_send_done__ends_at_once(void **state)
 {
@@ -521,6 +567,9 @@ int main(void)
 		TEST(failed__under_a_stream_of_messages__seen_in_time),
 		TEST(waits__under_a_stream_of_messages__word_acknowledges_each),
 		TEST(messages__unanswered__word_acknowledges_before_long),
+		TEST(messages__unanswered_after_long__word_acknowledges_eight),
+		TEST(message__connection_is_armed__word_acknowledges_it),
+		TEST(messages__until_polled_for_long__counted),
 		TEST(disconnect__last_send_done__ends_at_once),
 	};
 

@@ -201,6 +201,26 @@ static void poll__one_evd_for_all__in_order(void **state)
 	assert_int_equal(lab->received, 1);
 }
 
+/* EVD-STREAM-31: A message acknowledges a request of the same EVD: one completion a poll. */
+static void poll__message_acknowledges_for_its_evd__one_after_the_other(void **state)
+{
+	struct lab *lab = *state;
+	DAT_EVENT event;
+	bool is_filled;
+
+	lab->ep.request_evd = lab->ep.recv_evd;
+	send_and_be_answered(lab);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(poll_from(lab, &lab->recv_evd, &event, &is_filled));
+		assert_true(is_filled);
+		assert_int_equal(core_evd_count_locked(&lab->recv_evd.evd), 0);
+		lab_take_event(lab, &event);
+		assert_int_equal(lab->done, 1);
+		assert_int_equal(lab->received, i);
+	}
+	expect_bytes(lab->memory + 1000, 8, 1);
+}
+
 /* Completions for which the EVD has no room come with the next polls, and none is lost. */
 static void poll__more_completions_than_room__rest_follows(void **state)
 {
@@ -361,6 +381,7 @@ int main(void)
 		TEST(reasons__read_half_answered__peer_until_the_rest),
 		TEST(poll__completions_of_two_evds__each_in_its_own),
 		TEST(poll__one_evd_for_all__in_order),
+		TEST(poll__message_acknowledges_for_its_evd__one_after_the_other),
 		TEST(poll__more_completions_than_room__rest_follows),
 		TEST(poll__message_for_an_endpoint_without_receives__left_to_the_slow_path),
 		TEST(poll__other_evd_has_a_waiter__left_to_the_slow_path),
