@@ -357,8 +357,8 @@ CORE_INLINE enum transport_poll transport_poll(struct core_handle *cell, DAT_EVE
 	if (found == TRANSPORT_POLL_EMPTY &&
 	    __builtin_expect(atomic_load_explicit(&ia->refuses_polls, memory_order_relaxed),
 			     false)) {
-		soft_driven_uncount(
-			&soft_adapter_of(ia)->shm->driven); /* the slow path counts it */
+		/* the slow path counts it */
+		soft_driven_uncount(&soft_adapter_of(ia)->shm->driven);
 		return TRANSPORT_POLL_SLOW;
 	}
 	return found;

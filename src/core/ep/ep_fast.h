@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Inline functions that the fast paths of all transports share: they put a request into its slot,
- * and they complete the oldest request or
- * the oldest Receive with success. core_req_done and core_recv_done (ep_queue.c) complete
- * everything else. The endpoint is locked. Its slow_reasons are 0, unless the transport allows one
- * of its own.
+ * and they complete the oldest request or the oldest Receive with success. core_req_done and
+ * core_recv_done (ep_queue.c) complete everything else. The endpoint is locked. Its slow_reasons
+ * are 0, unless the transport allows one of its own.
  *
  * If a dequeue found the completion, `dequeue` is that dequeue (evd.h) and may take the event
  * directly. If it is NULL, the event goes into the EVD's queue. A function that returns false has
@@ -57,6 +56,7 @@ CORE_INLINE struct core_req *core_req_put_local(struct core_ep *ep,
 	return req;
 }
 
+/* Adds the remote side. */
 CORE_INLINE void core_req_put_remote(struct core_req *req, const struct core_fast_post *post)
 {
 	volatile DAT_RMR_TRIPLET *to = &req->remote; /* word by word, too */
@@ -186,8 +186,10 @@ CORE_INLINE bool core_recv_done_fast(struct core_handle *cell, struct core_ep *e
 	return true;
 }
 
-/* The same for a dequeue that has locked the EVD of Receives, whose cell is given, and has no event
- * yet. */
+/*
+ * The same for a dequeue that has locked the EVD of Receives, whose cell is given, and has no event
+ * yet.
+ */
 CORE_INLINE void core_recv_done_direct(struct core_ep *ep, const struct core_wqe *wqe, DAT_VLEN len,
 				       struct core_handle *evd_cell, DAT_EVENT *event)
 {

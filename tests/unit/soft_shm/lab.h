@@ -117,10 +117,10 @@ void lab_go_fast(struct lab *lab);
 void lab_pass(struct lab *lab);
 /* The fast path of it alone: a dequeue from that EVD takes at most `most` completions. */
 bool lab_poll(struct lab *lab, struct core_evd *evd, unsigned most);
-/* A dequeue from the EVD on the fast path, over all connections, as soft.c makes it. */
-enum transport_poll lab_dequeue(struct lab *lab, struct lab_evd *evd, DAT_EVENT *event);
 /* The same for an EVD that is locked. False: a pass is needed. */
 bool lab_poll_as(struct lab *lab, struct core_dequeue *dequeue, unsigned most);
+/* A dequeue from the EVD on the fast path, over all connections, as soft.c makes it. */
+enum transport_poll lab_dequeue(struct lab *lab, struct lab_evd *evd, DAT_EVENT *event);
 /* A pass of the service thread. */
 void lab_library_pass(struct lab *lab);
 /* The service thread, or a thread of the consumer, puts the connection to sleep; false: it has

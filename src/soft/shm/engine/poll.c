@@ -184,8 +184,7 @@ static enum transport_poll poll_list(struct shm_engine *engine, struct core_dequ
 	return TRANSPORT_POLL_EMPTY;
 }
 
-/* The connection that was checked first had work. If there are others, the list comes first next.
- */
+/* The connection that was checked first had work: the next poll begins with the others, if any. */
 CORE_INLINE void note_found_first(const struct shm_engine *engine, struct core_evd *evd)
 {
 	evd->is_last_repeated = shm_active_count(engine) > 1;

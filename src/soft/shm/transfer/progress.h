@@ -14,8 +14,7 @@
 /* bytes that each part of a pass may move, whatever the parts before it have moved */
 #define SHM_BUDGET_MIN (SHM_BUDGET / 8)
 #define SHM_UNREPORTED_MAX 8u /* messages done that may wait for a report */
-/* entries without a sleep, after which the peer may omit the fence; one by the kernel takes 20 us
- */
+/* entries without a sleep, after which the peer may omit the fence; one by the kernel: 20 us */
 #define SHM_POLLED_AFTER 512u
 #define SHM_BATCH 32u /* entries of each kind that one pass takes at most */
 
