@@ -87,12 +87,10 @@ static void *closer_run(void *unused)
 		core_slab_free(closing, sizeof(*closing));
 		/* the threads are few: they need not wait where waiting can be avoided */
 		setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
-		if (is_listed) {
-			soft_fd_await_children();
-			soft_fd_close(fd);
-		} else {
+		if (is_listed)
+			soft_fd_close_last(fd);
+		else
 			close(fd);
-		}
 	}
 	return NULL;
 }

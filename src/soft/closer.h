@@ -17,8 +17,10 @@
  * waits for its thread.
  */
 void soft_closer_close(int fd);
-/* The same for one of that list, in which it stays until it is closed: the children of forks close
- * their copies, and this one is closed after them. Ignores others like soft_fd_close(). */
+/*
+ * The same for one of that list. The child of a fork closes its copy at once, and does not make the
+ * last close (exceptions: soft_fd_close_last). Ignores others like soft_fd_close().
+ */
 void soft_closer_close_listed(int fd);
 
 /*

@@ -4,15 +4,18 @@
  * and removing is cheap with thousands of connections, and the child may do nothing but system
  * calls.
  *
- * No lock is held while a file is closed, because that can block: the last close of a socket closes
- * the descriptors in its queue, too. A lock would pass that on to every fork of the process. But a
- * fork between the removal from the list and the close must not leave an open copy in the child. So
- * dup3(2) first replaces the file by the placeholder, an event descriptor, whose close never
- * blocks. The number is listed all the time, and in the child it stands for the file or for the
- * placeholder.
+ * No lock is held while a file is closed for good, because that can block: the last close of a
+ * socket closes the descriptors in its queue, too. A lock would pass that on to every fork of the
+ * process. But a fork between the removal from the list and the close must not leave an open copy
+ * in the child. So dup3(2) first replaces the file by the placeholder, an event descriptor, whose
+ * close never blocks. The number is listed all the time, and in the child it stands for the file or
+ * for the placeholder.
  *
- * A child's close should not be the last one of such a file either. So parent and child share a
- * count of the children that still have copies, and a closer (closer.h) waits for them.
+ * A child's close should not be the last one of such a file either. So a closer (closer.h) sends
+ * the file through a socket pair. The queue of the pair holds the file open while the closer closes
+ * the descriptor and waits for the children of earlier forks. Taking the message out makes the last
+ * close. Each child has a word in memory that it shares with its parent, and clears it when it has
+ * closed its copies.
  */
 #include "soft/fds.h"
 
@@ -24,6 +27,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -39,40 +43,55 @@
 #endif
 
 #define WORD_BITS 64u
-#define CHILDREN_MS 1000u /* for so long a closer waits for children */
+#define CHILDREN_MS 1000u  /* for so long a closer waits for children */
+#define QUEUE_MS 1000u	   /* for so long a closer tries to send a file */
+#define CHILDREN_MAX 1024u /* a child is not waited for any more after so many later forks */
 
 static pthread_once_t fds_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t fds_lock = PTHREAD_MUTEX_INITIALIZER;
 /* guarded by fds_lock */
 static uint64_t *fds_words;
 static size_t fds_word_count;
-static size_t fds_count;	 /* listed descriptors */
-static int fds_placeholder = -1; /* open while any is listed */
-/* Children that have not closed their copies yet; shared with them. NULL: not counted. */
+static size_t fds_count;	   /* descriptors listed, and files in the queue */
+static int fds_placeholder = -1;   /* open while fds_count is not 0 */
+static int fds_pair[2] = {-1, -1}; /* listed; open while anything else is counted */
+static uint32_t fds_forks;	   /* the number of the last fork */
+/*
+ * The numbers of forks whose children have not closed their copies yet, each in the word of its
+ * number; shared with the children. NULL: they are not waited for.
+ */
 static _Atomic uint32_t *fds_children;
+
+/* Held while a file is sent and its descriptor closed. Before fds_lock; not taken by forks. */
+static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void map_children(void *place)
 {
-	void *memory = mmap(place, sizeof(*fds_children), PROT_READ | PROT_WRITE,
+	void *memory = mmap(place, CHILDREN_MAX * sizeof(*fds_children), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS | (place ? MAP_FIXED : 0), -1, 0);
 
 	fds_children = memory == MAP_FAILED ? NULL : memory;
 }
 
+static _Atomic uint32_t *child_word(uint32_t number)
+{
+	return &fds_children[number % CHILDREN_MAX];
+}
+
 static void fds_prepare(void)
 {
 	pthread_mutex_lock(&fds_lock);
-	if (fds_count && fds_children)
-		atomic_fetch_add(fds_children, 1);
+	if (!fds_count || !fds_children)
+		return;
+	if (++fds_forks == 0)
+		fds_forks = 1;
+	atomic_store(child_word(fds_forks), fds_forks);
 }
 
-/* A parent that has waited for too long sets the count to 0. */
-static void child_has_closed(void)
+/* The child of that fork has closed its copies, or is not waited for any more. */
+static void child_is_done(uint32_t number)
 {
-	uint32_t count = atomic_load(fds_children);
-
-	while (count && !atomic_compare_exchange_weak(fds_children, &count, count - 1))
-		;
+	(void)atomic_compare_exchange_strong(child_word(number), &number, 0);
 }
 
 static void fds_parent(void)
@@ -92,10 +111,11 @@ static void fds_child(void)
 	}
 	if (fds_placeholder >= 0)
 		close(fds_placeholder);
-	fds_placeholder = -1;
+	fds_placeholder = fds_pair[0] = fds_pair[1] = -1;
 	if (fds_count && fds_children)
-		child_has_closed();
+		child_is_done(fds_forks);
 	fds_count = 0;
+	queue_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	map_children(fds_children); /* its own, for its children */
 	pthread_mutex_unlock(&fds_lock);
 }
@@ -137,7 +157,8 @@ static bool is_listed_locked(int fd)
 	return fd >= 0 && index < fds_word_count && (fds_words[index] & bit_of(fd));
 }
 
-static int fds_add_locked(int fd)
+/* Lists a descriptor; for the first one, opens the placeholder. */
+static int list_locked(int fd)
 {
 	int rc = grow_locked((size_t)fd / WORD_BITS);
 
@@ -152,13 +173,49 @@ static int fds_add_locked(int fd)
 	return 0;
 }
 
-static void fds_remove_locked(int fd)
+static void forget_locked(int fd)
 {
 	fds_words[(size_t)fd / WORD_BITS] &= ~bit_of(fd);
+}
+
+static void uncount_locked(void)
+{
 	if (--fds_count)
 		return;
 	close(fds_placeholder);
 	fds_placeholder = -1;
+}
+
+static int open_pair_locked(void)
+{
+	int rc, pair[2]; /* socketpair() may change it and fail */
+
+	if (fds_pair[0] >= 0)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	rc = grow_locked((size_t)(pair[0] > pair[1] ? pair[0] : pair[1]) / WORD_BITS);
+	for (int i = 0; i < 2; i++) {
+		if (rc)
+			close(pair[i]);
+		else
+			(void)list_locked(fds_pair[i] = pair[i]); /* there is room */
+	}
+	return rc;
+}
+
+static int fds_add_locked(int fd)
+{
+	int rc = list_locked(fd);
+
+	if (rc)
+		return rc;
+	rc = open_pair_locked();
+	if (rc) {
+		forget_locked(fd);
+		uncount_locked();
+	}
+	return rc;
 }
 
 void soft_fd_begin(void)
@@ -205,7 +262,7 @@ int soft_fd_add(int fd)
 	return rc;
 }
 
-void soft_fd_close(int fd)
+static void close_listed(int fd)
 {
 	bool is_replaced;
 	int placeholder;
@@ -218,13 +275,45 @@ void soft_fd_close(int fd)
 	/* it stays open: a descriptor is listed */
 	is_replaced = dup3(placeholder, fd, O_CLOEXEC) >= 0;
 	pthread_mutex_lock(&fds_lock);
-	fds_remove_locked(fd);
+	forget_locked(fd);
 	if (is_replaced)
 		close(fd); /* the placeholder's copy, which must not be left in a child */
+	uncount_locked();
 	pthread_mutex_unlock(&fds_lock);
 	/* the number is above a limit that was lowered: here a fork can leave a copy */
 	if (!is_replaced)
 		close(fd);
+}
+
+static bool take_idle_pair(int pair[2])
+{
+	bool is_idle;
+
+	pthread_mutex_lock(&fds_lock);
+	is_idle = fds_pair[0] >= 0 && fds_count == 2;
+	for (int i = 0; i < 2 && is_idle; i++) {
+		pair[i] = fds_pair[i];
+		fds_pair[i] = -1;
+	}
+	pthread_mutex_unlock(&fds_lock);
+	return is_idle;
+}
+
+/* Closes the pair if nothing else is counted. Others may open and leave a new one meanwhile. */
+static void close_idle_pair(void)
+{
+	int pair[2];
+
+	while (take_idle_pair(pair)) {
+		close_listed(pair[0]);
+		close_listed(pair[1]);
+	}
+}
+
+void soft_fd_close(int fd)
+{
+	close_listed(fd);
+	close_idle_pair();
 }
 
 bool soft_fd_is_listed(int fd)
@@ -237,17 +326,111 @@ bool soft_fd_is_listed(int fd)
 	return is_listed;
 }
 
-void soft_fd_await_children(void)
+/* Has any child of a fork up to that number copies? Clears its word, if it should. */
+static bool any_child(uint32_t last, bool should_clear)
+{
+	bool is_any = false;
+
+	for (uint32_t i = 0; i < CHILDREN_MAX; i++) {
+		uint32_t number = atomic_load(&fds_children[i]);
+
+		if (!number || (int32_t)(last - number) < 0)
+			continue;
+		is_any = true;
+		if (should_clear)
+			child_is_done(number);
+	}
+	return is_any;
+}
+
+/* Waits until the children of all forks up to that number have closed their copies. */
+static void await_children(uint32_t last)
 {
 	unsigned waits;
 
 	if (!fds_children)
 		return;
-	for (waits = 0; waits < CHILDREN_MS && atomic_load(fds_children); waits++)
+	for (waits = 0; waits < CHILDREN_MS && any_child(last, false); waits++)
 		poll(NULL, 0, 1);
 	/* the fork failed, or the child was killed or is stopped */
 	if (waits == CHILDREN_MS)
-		atomic_store(fds_children, 0);
+		(void)any_child(last, true);
+}
+
+static bool send_file(int sender, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = (char[]){0}, .iov_len = 1};
+	struct msghdr message = {.msg_iov = &iov,
+				 .msg_iovlen = 1,
+				 .msg_control = &control,
+				 .msg_controllen = sizeof(control)};
+
+	memset(&control, 0, sizeof(control));
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+	return sendmsg(sender, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+}
+
+/*
+ * Puts the file of a listed descriptor into the queue and closes the descriptor. No child of a fork
+ * after *last has a copy.
+ */
+static bool put_file(int fd, uint32_t *last)
+{
+	bool is_sent;
+	int sender;
+
+	pthread_mutex_lock(&queue_lock);
+	pthread_mutex_lock(&fds_lock);
+	sender = is_listed_locked(fd) ? fds_pair[0] : -1;
+	pthread_mutex_unlock(&fds_lock);
+	is_sent = sender >= 0 && send_file(sender, fd);
+	if (is_sent) {
+		pthread_mutex_lock(&fds_lock);
+		forget_locked(fd); /* but still counted */
+		close(fd);	   /* not the last one */
+		*last = fds_forks;
+		pthread_mutex_unlock(&fds_lock);
+	}
+	pthread_mutex_unlock(&queue_lock);
+	return is_sent;
+}
+
+/*
+ * Makes the last close of the oldest file in the queue, which another closer may have put there.
+ * When k closers have waited, one of them has put in the k-th file or a later one, so the children
+ * that had copies of the first k files have been waited for.
+ */
+static void take_file(void)
+{
+	char byte;
+
+	(void)!recv(fds_pair[1], &byte, 1, MSG_DONTWAIT); /* open, because the file is counted */
+	pthread_mutex_lock(&fds_lock);
+	uncount_locked();
+	pthread_mutex_unlock(&fds_lock);
+	close_idle_pair();
+}
+
+void soft_fd_close_last(int fd)
+{
+	uint32_t last;
+
+	for (unsigned tries = 0; tries < QUEUE_MS; tries++) {
+		if (put_file(fd, &last)) {
+			await_children(last);
+			take_file();
+			return;
+		}
+		poll(NULL, 0, 1);
+	}
+	soft_fd_close(fd);
 }
 
 /*

@@ -43,14 +43,16 @@ int soft_fd_add(int fd);
  */
 void soft_fd_close(int fd);
 
-bool soft_fd_is_listed(int fd);
-
 /*
- * Waits until the children of earlier forks have closed their copies of listed descriptors; not
- * longer than a second. Children that vfork or posix_spawn creates do not close theirs before they
- * exec.
+ * Closes a listed descriptor whose last close may block, so that no child of a fork makes the last
+ * close. Waits for the children that have copies, but not longer than about a second. Children of
+ * vfork and posix_spawn are not waited for: their exec may make the last close, and wait. If the
+ * kernel refuses to put the file into the queue of a socket (too many descriptors of the user are
+ * in such queues), this tries for a second. If that does not help, a fork meanwhile may wait.
  */
-void soft_fd_await_children(void);
+void soft_fd_close_last(int fd);
+
+bool soft_fd_is_listed(int fd);
 
 /*
  * Creates a listed memory file of that size, which can be sealed; -errno. -EFBIG: the size exceeds

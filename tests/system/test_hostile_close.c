@@ -115,6 +115,14 @@ static void release_slow(void)
 	slow_count = 0;
 }
 
+/* also after a test that has failed */
+static int slow_teardown(void **state)
+{
+	release_slow();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return conn_teardown(state);
+}
+
 static void check_fork(void)
 {
 	const pid_t child = fork();
@@ -268,15 +276,17 @@ static void ia_close__slow_descriptors__does_not_wait(void **state)
 	assert_int_equal(conn_setup(state), 0);
 }
 
+#define slow_test(name) cmocka_unit_test_setup_teardown(name, conn_setup, slow_teardown)
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		conn_test(listener__packets_with_slow_descriptors__others_do_not_wait),
-		conn_test(cr_reject__slow_descriptors_unread__does_not_wait),
-		conn_test(psp_free__slow_descriptors_in_the_backlog__does_not_wait),
-		conn_test(psp_free__no_descriptor_to_empty_the_backlog__does_not_wait),
-		conn_test(ep_free__slow_descriptors__does_not_wait),
-		conn_test(ia_close__slow_descriptors__does_not_wait),
+		slow_test(listener__packets_with_slow_descriptors__others_do_not_wait),
+		slow_test(cr_reject__slow_descriptors_unread__does_not_wait),
+		slow_test(psp_free__slow_descriptors_in_the_backlog__does_not_wait),
+		slow_test(psp_free__no_descriptor_to_empty_the_backlog__does_not_wait),
+		slow_test(ep_free__slow_descriptors__does_not_wait),
+		slow_test(ia_close__slow_descriptors__does_not_wait),
 	};
 
 	int failed;

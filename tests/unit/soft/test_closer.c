@@ -14,7 +14,8 @@
 #include "lingering.h"
 #include "soft/fds.h"
 
-#define LINGER_S 10
+#define LINGER_S 60
+#define CHILD_MS 10000 /* a child that waits for no close ends earlier */
 #define MB 1048576
 
 /* --- which thread closes, and threads that cannot be created --- */
@@ -25,10 +26,73 @@ static pthread_t watched_by;
 static char watched_name[16];
 static _Atomic int creations_that_fail;
 
-/* a descriptor that a child closes when it may */
+/* a descriptor that a child closes when it may; the flag is shared with the children */
 static _Atomic int held = -1;
+static _Atomic bool *child_has_copy;
 static int child_may[2];
 static _Atomic pid_t parent;
+
+/* pauses of a closer that waits do not end while this is set */
+static _Atomic bool holds_pauses;
+static _Atomic bool is_pausing;
+
+/* a closer waits before that system call, for a limited time, until the process has forked */
+static _Atomic int steps_left = -1;
+static _Atomic bool is_stepping, has_forked;
+static pthread_t main_thread;
+
+static _Atomic bool does_queue_refuse;
+
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	if (count || pthread_equal(pthread_self(), main_thread) ||
+	    !(atomic_load(&holds_pauses) || atomic_load(&does_queue_refuse)))
+		return __real_poll(fds, count, timeout);
+	atomic_store(&is_pausing, true);
+	for (unsigned int polls = 0; atomic_load(&holds_pauses); polls++)
+		peer_pause(polls);
+	return 0; /* at once, so that a closer soon stops trying */
+}
+
+static void step(void)
+{
+	if (pthread_equal(pthread_self(), main_thread) || atomic_load(&steps_left) < 0 ||
+	    atomic_fetch_sub(&steps_left, 1) > 0)
+		return;
+	atomic_store(&is_stepping, true);
+	for (int i = 0; i < 50 && !atomic_load(&has_forked); i++)
+		__real_poll(NULL, 0, 1);
+}
+
+ssize_t __real_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	step();
+	if (atomic_load(&does_queue_refuse)) {
+		errno = ETOOMANYREFS;
+		return -1;
+	}
+	return __real_sendmsg(fd, message, flags);
+}
+
+ssize_t __real_recv(int fd, void *bytes, size_t len, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t len, int flags);
+ssize_t __wrap_recv(int fd, void *bytes, size_t len, int flags)
+{
+	step();
+	return __real_recv(fd, bytes, len, flags);
+}
+
+int __real_dup3(int from, int to, int flags);
+int __wrap_dup3(int from, int to, int flags);
+int __wrap_dup3(int from, int to, int flags)
+{
+	step();
+	return __real_dup3(from, to, flags);
+}
 
 int __real_close(int fd);
 int __wrap_close(int fd);
@@ -36,8 +100,12 @@ int __wrap_close(int fd)
 {
 	char byte;
 
-	if (fd == atomic_load(&held) && getpid() != atomic_load(&parent))
+	step();
+	if (fd == atomic_load(&held) && getpid() != atomic_load(&parent)) {
+		atomic_store(child_has_copy, true);
+		alarm(PEER_LIMIT_S); /* should the test fail meanwhile */
 		(void)!read(child_may[0], &byte, 1);
+	}
 	if (fd == atomic_load(&watched)) {
 		watched_by = pthread_self();
 		(void)pthread_getname_np(watched_by, watched_name, sizeof(watched_name));
@@ -203,41 +271,155 @@ static void close_listed__listed__removed_and_closed(void **state)
 	close(end);
 }
 
+static bool is_hung_up(int sender, int timeout_ms)
+{
+	return poll(&(struct pollfd){.fd = sender}, 1, timeout_ms) == 1;
+}
+
+/* A socket whose last close blocks; *sender_out hangs up when that begins. */
+static void open_held(struct lingering *slow, int *sender_out)
+{
+	await_no_threads();
+	lingering_open_watched(slow, LINGER_S, sender_out);
+	assert_int_equal(soft_fd_add(slow->fd), 0);
+	assert_int_equal(pipe2(child_may, O_CLOEXEC), 0);
+	atomic_store(child_has_copy, false);
+	atomic_store(&parent, getpid());
+	atomic_store(&held, slow->fd);
+	atomic_store(&is_pausing, false);
+	atomic_store(&holds_pauses, true);
+}
+
+static pid_t fork_child(void)
+{
+	const pid_t child = fork();
+
+	assert_int_not_equal(child, -1);
+	if (!child)
+		_exit(0);
+	return child;
+}
+
+static bool has_ended(pid_t child)
+{
+	siginfo_t info = {.si_pid = 0};
+
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT), 0);
+	return info.si_pid == child;
+}
+
+/* The child closes its copies, and ends although the last close blocks. */
+static void release_child(pid_t child)
+{
+	assert_int_equal(write(child_may[1], "", 1), 1);
+	for (int i = 0; waitpid(child, NULL, WNOHANG) == 0; i++) {
+		assert_true(i < CHILD_MS);
+		poll(NULL, 0, 1);
+	}
+}
+
+static void finish_held(struct lingering *slow, int sender)
+{
+	atomic_store(&holds_pauses, false);
+	await_end(sender);
+	atomic_store(&held, -1);
+	close(child_may[0]);
+	close(child_may[1]);
+	lingering_release(slow);
+}
+
+/* After a test that failed, too. */
+static int let_go(void **state)
+{
+	(void)state;
+	atomic_store(&steps_left, -1);
+	atomic_store(&does_queue_refuse, false);
+	atomic_store(&held, -1);
+	atomic_store(&holds_pauses, false);
+	return 0;
+}
+
 /*
  * CONN-GEN-09: the child of a fork closes its copies of what is listed, which must not be the last
  * ones: its fork would wait.
  */
 static void close_listed__child_has_a_copy__closed_after_it(void **state)
 {
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct lingering slow;
+		int sender;
+		pid_t child;
+
+		open_held(&slow, &sender);
+		atomic_store(&does_queue_refuse, i == 1);
+		child = fork_child();
+		soft_closer_close_listed(slow.fd);
+		for (unsigned int polls = 0; !atomic_load(&is_pausing) && atomic_load(&threads);
+		     polls++)
+			peer_pause(polls);
+		assert_false(is_hung_up(sender, 0));
+		release_child(child);
+		finish_held(&slow, sender);
+		atomic_store(&does_queue_refuse, false);
+	}
+}
+
+/* Forks before that system call of the closer. Returns false if it makes none or is blocked. */
+static bool fork_at_step(int n)
+{
 	struct lingering slow;
-	int end, child_end, fd;
-	pid_t child;
+	bool is_at_step;
+	int sender;
+
+	open_held(&slow, &sender);
+	atomic_store(&is_stepping, false);
+	atomic_store(&has_forked, false);
+	atomic_store(&steps_left, n);
+	soft_closer_close_listed(slow.fd);
+	for (unsigned int polls = 0; !atomic_load(&is_stepping) && !is_hung_up(sender, 0); polls++)
+		peer_pause(polls);
+	is_at_step = atomic_load(&is_stepping);
+	if (is_at_step) {
+		const pid_t child = fork_child();
+
+		atomic_store(&has_forked, true);
+		/* a child that does not close the socket has no copy */
+		while (!atomic_load(child_has_copy) && !has_ended(child))
+			sched_yield();
+		if (atomic_load(child_has_copy)) /* time for a closer that does not wait */
+			assert_false(is_hung_up(sender, 20));
+		release_child(child);
+	}
+	atomic_store(&steps_left, -1);
+	finish_held(&slow, sender);
+	return is_at_step;
+}
+
+#define WATCHED 256
+
+static int count_open(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < WATCHED; fd++)
+		count += is_open(fd);
+	return count;
+}
+
+/* CONN-GEN-09: ... of a fork at any moment */
+static void close_listed__fork_at_each_step__closed_after_the_child(void **state)
+{
+	int before, steps = 0;
 
 	(void)state;
-	lingering_open_nested(&slow, LINGER_S);
-	fd = slow.fd;
-	child_end = make_pipe(&end);
-	assert_int_equal(pipe2(child_may, O_CLOEXEC), 0);
-	assert_int_equal(soft_fd_add(fd), 0);
-	atomic_store(&parent, getpid());
-	atomic_store(&held, fd);
-	child = fork();
-	assert_int_not_equal(child, -1);
-	if (!child)
-		_exit(0);
-	close(child_end);
-	soft_closer_close_listed(fd);
-	/* time for a closer that does not wait for the child */
-	for (int i = 0; i < 100 && is_open(fd); i++)
-		poll(NULL, 0, 1);
-	assert_true(is_open(fd));
-	assert_int_equal(write(child_may[1], "", 1), 1);
-	await_end(end);
-	assert_int_equal(waitpid(child, NULL, 0), child);
-	atomic_store(&held, -1);
-	close(child_may[0]);
-	close(child_may[1]);
-	lingering_release(&slow);
+	await_no_threads();
+	before = count_open();
+	while (fork_at_step(steps))
+		steps++;
+	assert_in_range(steps, 3, 20);
+	await_no_threads();
+	assert_int_equal(count_open(), before);
 }
 
 static int memory_file(size_t size, unsigned int seals)
@@ -344,11 +526,17 @@ int main(void)
 		cmocka_unit_test(close__many__all_closed),
 		cmocka_unit_test(close__no_thread__closed_with_the_next_one),
 		cmocka_unit_test(close_listed__listed__removed_and_closed),
-		cmocka_unit_test(close_listed__child_has_a_copy__closed_after_it),
+		cmocka_unit_test_teardown(close_listed__child_has_a_copy__closed_after_it, let_go),
+		cmocka_unit_test_teardown(close_listed__fork_at_each_step__closed_after_the_child,
+					  let_go),
 		cmocka_unit_test(close_passed__memory_file__closed_at_once),
 		cmocka_unit_test(close_passed__anything_else__closed_by_another_thread),
 		cmocka_unit_test(close__in_a_child__closed),
 	};
 
+	main_thread = pthread_self();
+	child_has_copy = mmap(NULL, sizeof(*child_has_copy), PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(child_has_copy, MAP_FAILED);
 	return cmocka_run_group_tests_name("soft closer", tests, NULL, NULL);
 }
