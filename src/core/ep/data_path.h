@@ -9,7 +9,8 @@
  *
  *   TRANSPORT_TAKES_SLOT
  *     true: a request gets its slot of the queue from the transport, by core_req_put(), at best
- *     after the peer can see it. false: the core puts it there first (post->req).
+ *     after the peer can see it; it gets none if core_req_done_alone() completes it. false: the
+ *     core puts it there first (post->req).
  *
  *   static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
  *                                          const struct core_fast_post *post)

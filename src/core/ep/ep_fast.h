@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Inline functions that the fast paths of all transports share: they put a request into its slot,
- * and they complete the oldest request or the oldest Receive with success. core_req_done and
- * core_recv_done (ep_queue.c) complete everything else. The endpoint is locked. Its slow_reasons
- * are 0, unless the transport allows one of its own.
+ * and they complete the oldest request, one that is alone, or the oldest Receive with success.
+ * core_req_done and core_recv_done (ep_queue.c) complete everything else. The endpoint is locked.
+ * Its slow_reasons are 0, unless the transport allows one of its own.
  *
  * If a dequeue found the completion, `dequeue` is that dequeue (evd.h) and may take the event
  * directly. If it is NULL, the event goes into the EVD's queue. A function that returns false has
@@ -118,6 +118,23 @@ CORE_INLINE bool core_req_done_fast(struct core_handle *cell, struct core_ep *ep
 	return true;
 }
 
+/*
+ * Completes a request with success in its post, without a slot. The caller has checked that no
+ * other is outstanding. It is not a bind.
+ */
+CORE_INLINE void core_req_done_alone(struct core_ep *ep, const struct core_fast_post *post)
+{
+	DAT_DTO_COOKIE cookie = {.as_64 = post->cookie};
+	DAT_VLEN len = post->segment.segment_length;
+
+	ep->req.head = ++ep->req.tail;
+	core_req_count(ep, post->op, len);
+	CORE_PROBE4(request_post, ep->cell, post->op, post->cookie, len);
+	if (!(post->flags & DAT_COMPLETION_SUPPRESS_FLAG))
+		(void)core_ep_deliver_dto(ep->cell, ep->request_evd, NULL, cookie, len);
+	CORE_PROBE4(request_done, ep->cell, post->cookie, len, DAT_DTO_SUCCESS);
+}
+
 /* Completes the newest request with success, in its post. It is not a bind. */
 CORE_INLINE void core_req_done_posted(struct core_ep *ep, struct core_req *req)
 {
@@ -128,14 +145,19 @@ CORE_INLINE void core_req_done_posted(struct core_ep *ep, struct core_req *req)
 }
 
 /*
- * Fetches the slot behind that one into the cache, which the next post will use. Slots are used in
- * a ring: with many connections in turn, the next one would not be there. (Behind the last one is
- * none; that does no harm.)
+ * Fetches the slot into the cache that the next post may use. Slots are used in a ring: with many
+ * connections in turn, the next one would not be there.
  */
+CORE_INLINE void core_req_prefetch(const struct core_req *next)
+{
+	__builtin_prefetch(next, 1);
+	__builtin_prefetch((const char *)next + CORE_LINE, 1);
+}
+
+/* The same for the slot behind that one. (Behind the last one is none; that does no harm.) */
 CORE_INLINE void core_req_prefetch_next(const struct core_req *req)
 {
-	__builtin_prefetch(req + 1, 1);
-	__builtin_prefetch((const char *)(req + 1) + CORE_LINE, 1);
+	core_req_prefetch(req + 1);
 }
 
 /* The same for a Receive, */

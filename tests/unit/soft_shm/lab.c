@@ -288,6 +288,7 @@ void lab_take_event(struct lab *lab, const DAT_EVENT *event)
 		lab->next_done = number + 1;
 		lab->done++;
 		lab->done_status = data->status;
+		lab->done_len = data->transfered_length;
 	}
 }
 

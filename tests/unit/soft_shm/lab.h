@@ -89,6 +89,7 @@ struct lab {
 	bool receive_solicited;
 	uint32_t done;
 	DAT_DTO_COMPLETION_STATUS done_status; /* of the last */
+	DAT_VLEN done_len;
 	DAT_EVENT_NUMBER end;
 };
 

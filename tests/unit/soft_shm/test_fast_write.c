@@ -32,6 +32,7 @@ static void write__small__whole_at_its_address(void **state)
 		      {8, LAB_MEMORY - 8}};
 	uint32_t count = sizeof(writes) / sizeof(writes[0]);
 	struct lab *lab = *state;
+	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t len = writes[i].len, offset = writes[i].offset;
@@ -41,11 +42,15 @@ static void write__small__whole_at_its_address(void **state)
 		post_write(lab, len, lab->peer_rkey, offset);
 		assert_int_equal(lab->done, i + 1);
 		assert_int_equal(lab->done_status, DAT_DTO_SUCCESS);
+		assert_int_equal(lab->done_len, len);
 		expect_untouched(lab->peer_memory, offset);
 		expect_bytes(lab->peer_memory + offset, len, i);
 		expect_untouched(lab->peer_memory + offset + len, LAB_MEMORY - offset - len);
 		assert_int_equal(atomic_load(&lab->conn->mine->announce), 0);
 		assert_int_equal(counted(lab, SHM_COUNT_MAP), i + 1);
+		bytes += len;
+		assert_int_equal(lab->ep.counts.bytes[CORE_OP_RDMA_WRITE], bytes);
+		assert_int_equal(lab->ep.counts.posted[CORE_OP_RDMA_WRITE], i + 1);
 	}
 	assert_int_equal(lab->lookups, 0);
 	assert_int_equal(lab->fast_posts, count);
@@ -246,6 +251,36 @@ static void write__behind_a_send__raised_behind_it(void **state)
 	assert_int_equal(lab->done, 3);
 }
 
+/*
+ * A Write that is alone takes no slot. So the next request finds what an earlier lap has left in
+ * its slot.
+ */
+static void write__laps_without_a_slot__requests_behind_it_complete(void **state)
+{
+	struct lab *lab = *state;
+	uint32_t laps = 2 * (uint32_t)(lab->ep.req.mask + 1) + 1, done = 0;
+
+	for (uint32_t i = 0; i < laps; i++) {
+		const uint64_t head = lab->ep.req.head;
+
+		post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
+		post_write(lab, 8, lab->peer_rkey, 0);
+		lab->next_flags = DAT_COMPLETION_SUPPRESS_FLAG;
+		post_write(lab, 8, lab->peer_rkey, 0);
+		assert_int_equal(lab->ep.req.head, head);
+		assert_int_equal(lab->done, done);
+		atomic_store(&lab->peer->done, lab->conn->sent);
+		lab_pass(lab);
+		done += 2;
+		assert_int_equal(lab->ep.req.head, head + 3);
+		assert_int_equal(lab->done, done);
+		for (uint32_t j = 0; j < laps; j++)
+			post_write(lab, 8, lab->peer_rkey, 0);
+		done += laps;
+		assert_int_equal(lab->done, done);
+	}
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -261,6 +296,7 @@ int main(void)
 		RING_TEST(write__another_in_the_ring__behind_it),
 		cmocka_unit_test(write__mapping_not_usable__by_the_slow_path),
 		TEST(write__behind_a_send__raised_behind_it),
+		TEST(write__laps_without_a_slot__requests_behind_it_complete),
 	};
 
 	return cmocka_run_group_tests_name("shm fast", tests, NULL, NULL);

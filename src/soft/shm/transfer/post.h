@@ -178,10 +178,15 @@ CORE_INLINE bool shm_write_fast(struct shm_conn *conn, struct core_ep *ep,
 	if (rc)
 		return false;
 	shm_count(conn, SHM_COUNT_MAP);
-	req = core_req_put(ep, post);
-	req->transport.word[0] = SHM_REQ_FINISHED;
-	core_req_prefetch_next(req);
-	core_req_done_posted(ep, req);
+	if (ep->req.head == ep->req.tail) {
+		core_req_done_alone(ep, post);
+		core_req_prefetch(core_req_at(&ep->req, ep->req.tail));
+	} else {
+		req = core_req_put(ep, post);
+		req->transport.word[0] = SHM_REQ_FINISHED;
+		core_req_prefetch_next(req);
+		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
+	}
 	return true;
 }
 
