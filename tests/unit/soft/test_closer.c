@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "descriptors.h"
 #include "peer.h"
 #include "lingering.h"
 #include "soft/fds.h"
@@ -193,11 +194,6 @@ static void await_end(int end)
 	assert_int_equal(poll(&poll_fd, 1, PEER_LIMIT_S * 1000), 1);
 	assert_true(poll_fd.revents & POLLHUP);
 	close(end);
-}
-
-static bool is_open(int fd)
-{
-	return fcntl(fd, F_GETFD) >= 0;
 }
 
 /* --- */
@@ -394,17 +390,6 @@ static bool fork_at_step(int n)
 	atomic_store(&steps_left, -1);
 	finish_held(&slow, sender);
 	return is_at_step;
-}
-
-#define WATCHED 256
-
-static int count_open(void)
-{
-	int count = 0;
-
-	for (int fd = 0; fd < WATCHED; fd++)
-		count += is_open(fd);
-	return count;
 }
 
 /* CONN-GEN-09: ... of a fork at any moment */

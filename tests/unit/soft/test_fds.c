@@ -13,13 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "descriptors.h"
 #include "peer.h"
 #include "lingering.h"
-
-static bool is_open(int fd)
-{
-	return fcntl(fd, F_GETFD) >= 0;
-}
 
 /* Waits, for a limited time, for the end of the stream. */
 static bool is_ended(int fd)
@@ -28,17 +24,6 @@ static bool is_ended(int fd)
 	char byte;
 
 	return poll(&poll_fd, 1, PEER_LIMIT_S * 1000) == 1 && recv(fd, &byte, 1, 0) == 0;
-}
-
-#define WATCHED 256
-
-static int count_open(void)
-{
-	int count = 0;
-
-	for (int fd = 0; fd < WATCHED; fd++)
-		count += is_open(fd);
-	return count;
 }
 
 struct pair {
