@@ -463,6 +463,89 @@ static void waits__under_a_stream_of_messages__word_acknowledges_each(void **sta
 	assert_int_equal(lab->fast_polls, FAST_POLLS + 1);
 }
 
+/* While nothing else happens, no pass is made. */
+static void messages__nothing_else__no_pass(void **state)
+{
+	struct lab *lab = *state;
+
+	for (uint32_t i = 1; i <= 10 * FAST_POLLS; i++) {
+		exchange(lab, 8, 0);
+		assert_int_equal(lab->fast_polls, i);
+	}
+	assert_int_equal(lab->cell.slow_reasons, 0);
+}
+
+enum rare_work {
+	WORK_LEFT,     /* by a pass that has used up its budget */
+	WORK_OFFER,    /* the next message does not fill the Receive that was offered */
+	WORK_PATIENCE, /* the peer becomes patient */
+	WORK_TCP,      /* the slow path polls connections over TCP */
+	WORK_END,
+};
+
+static void put_work(struct lab *lab, enum rare_work work)
+{
+	switch (work) {
+	case WORK_LEFT:
+		atomic_store(&lab->conn->has_more, true);
+		break;
+	case WORK_OFFER:
+		lab->conn->offer = SHM_OFFER(lab->conn->done);
+		break;
+	case WORK_PATIENCE:
+		atomic_store(&lab->peer->is_patient, 1);
+		break;
+	default:
+		core_ia_set_slow_poll(&lab->ia, true);
+	}
+}
+
+/* A stream of messages does not hide other work. */
+static void rare_work__under_a_stream_of_messages__pass(void **state)
+{
+	(void)state;
+	for (enum rare_work work = 0; work < WORK_END; work++) {
+		struct lab *lab = open_lab(true);
+
+		put_work(lab, work);
+		for (uint32_t i = 0; i < FAST_POLLS; i++)
+			exchange(lab, 8, 0);
+		assert_int_equal(lab->fast_polls, FAST_POLLS);
+		exchange(lab, 8, 0);
+		assert_int_equal(lab->fast_polls, FAST_POLLS);
+		assert_false(atomic_load(&lab->conn->has_more));
+		assert_int_equal(lab->conn->offer, 0);
+		assert_int_equal(lab->conn->may_place, work == WORK_PATIENCE);
+		for (uint32_t i = 0; i < FAST_POLLS; i++)
+			exchange(lab, 8, 0);
+		assert_int_equal(lab->fast_polls, 2 * FAST_POLLS);
+		/* connections over TCP remain */
+		exchange(lab, 8, 0);
+		assert_int_equal(lab->fast_polls, 2 * FAST_POLLS + (work != WORK_TCP));
+		close_lab(lab);
+	}
+}
+
+/* Data of Reads, which are taken first, do not hide a message. */
+static void message__data_of_a_read_at_each_poll__both_taken(void **state)
+{
+	struct shm_entry data = {.type = SHM_ENTRY_DATA, .flags = SHM_FLAG_LAST, .payload = 4};
+	struct lab *lab = *state;
+
+	for (uint32_t i = 0; i < FAST_POLLS; i++)
+		exchange(lab, 8, 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_true(lab_post(lab, CORE_OP_RDMA_READ, 0, 4, 5, 5));
+		assert_true(lab_peer_entry(&lab->peer_answers, &data, "data"));
+	}
+	assert_true(lab_post_receive(lab, 8192, 8));
+	peer_sends(lab, lab_send_entry(8), 0);
+	lab_pass(lab);
+	assert_int_equal(lab->fast_polls, FAST_POLLS);
+	assert_int_equal(lab->received, FAST_POLLS + 1);
+	assert_int_equal(lab->done, 2);
+}
+
 /* Without a sleep some reports may wait for an entry of ours, but not for long. */
 static void messages__unanswered__word_acknowledges_before_long(void **state)
 {
@@ -566,6 +649,9 @@ int main(void)
 		cmocka_unit_test(message__between_pieces__connection_breaks),
 		TEST(failed__under_a_stream_of_messages__seen_in_time),
 		TEST(waits__under_a_stream_of_messages__word_acknowledges_each),
+		TEST(messages__nothing_else__no_pass),
+		cmocka_unit_test(rare_work__under_a_stream_of_messages__pass),
+		RING_TEST(message__data_of_a_read_at_each_poll__both_taken),
 		TEST(messages__unanswered__word_acknowledges_before_long),
 		TEST(messages__unanswered_after_long__word_acknowledges_eight),
 		TEST(message__connection_is_armed__word_acknowledges_it),

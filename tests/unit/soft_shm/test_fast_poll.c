@@ -155,6 +155,32 @@ static void dequeue__completion_and_something_rare__found_first(void **state)
 	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_SLOW);
 }
 
+/* Such work is done before long, even if each dequeue finds another completion. */
+static void dequeue__completions_and_something_rare__slow_path_in_time(void **state)
+{
+	enum transport_poll found = TRANSPORT_POLL_FOUND;
+	struct lab *lab = *state;
+	DAT_EVENT event;
+	uint32_t i;
+
+	lab->ep.request_evd = lab->ep.recv_evd;
+	peer_sends(lab, lab_send_entry(8), 0); /* no Receive */
+	for (i = 0; i <= FAST_POLLS && found == TRANSPORT_POLL_FOUND; i++) {
+		post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
+		atomic_store(&lab->peer->request_consumed, lab->conn->request_out.produced);
+		atomic_store(&lab->peer->done, i + 1);
+		found = engine_poll(lab, &event);
+		if (found == TRANSPORT_POLL_FOUND)
+			lab_take_event(lab, &event);
+	}
+	assert_int_equal(found, TRANSPORT_POLL_SLOW);
+	assert_int_equal(lab->done, i - 1);
+	shm_conn_pass(lab->conn, &lab->ep);
+	lab_take_events(lab);
+	assert_int_equal(lab->done, i);
+	assert_int_equal(atomic_load(&lab->conn->mine->waits), SHM_WAITS_RECEIVE);
+}
+
 /* --- how the bytes are placed --- */
 
 #define PAGE 4096u
@@ -435,6 +461,7 @@ int main(void)
 		TEST(dequeue__endpoint_has_released_it__slow_path),
 		TEST(dequeue__nothing_for_long__slow_path),
 		TEST(dequeue__completion_and_something_rare__found_first),
+		TEST(dequeue__completions_and_something_rare__slow_path_in_time),
 		TEST(message__last_byte_polled__rest_is_complete),
 		TEST(message__memory_gone__handler_of_the_consumer_repairs_it),
 		RING_TEST(messages__memory_of_one_gone_library_thread__those_before_arrive),

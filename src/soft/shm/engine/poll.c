@@ -267,7 +267,7 @@ enum transport_poll shm_poll_last(struct core_handle *cell, DAT_EVENT *event,
 	*ep_out = NULL;
 	if (found == SHM_POLL_DONE) {
 		note_found_first(conn->engine, evd);
-		/* one that finds nothing follows, or a pass after FAST_POLLS */
+		/* one that finds nothing follows, or after FAST_POLLS one by shm_poll_any */
 		soft_driven_note(&conn->engine->driven);
 		core_lock_leave(&ep->cell->lock);
 		return TRANSPORT_POLL_FOUND;

@@ -14,13 +14,13 @@
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/ring.h"
 #include "soft/shm/transfer/map.h"
-#include "soft/shm/transfer/patience.h"
+#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/post.h"
 #include "soft/shm/transfer/progress.h"
 
 /*
- * So many polls in a row check for messages, Writes, Reads, their data and acknowledgements only;
- * then a pass checks for everything else.
+ * So many polls that have work check for messages, Writes, Reads, their data and acknowledgements
+ * only; the next one also checks whether a pass is due.
  */
 #define FAST_POLLS 64u
 
@@ -207,8 +207,8 @@ __attribute__((noinline)) static bool take_data_fast(struct shm_conn *conn, stru
 
 /*
  * Must what is done be reported now, or space of messages be given back? Other reasons for a report
- * are left to the next pass: an endpoint whose peer waits has slow_reasons, and before a pass
- * checks how much the word lags, FAST_POLLS polls take at most SHM_BATCH entries each.
+ * are left to passes and flushes: an endpoint whose peer waits has slow_reasons, and each flush
+ * checks how much the word lags.
  */
 CORE_INLINE bool is_flush_due(const struct shm_conn *conn)
 {
@@ -222,10 +222,21 @@ static void flush_if_due(struct shm_conn *conn)
 		shm_conn_flush(conn, true);
 }
 
-/* May a poll use the fast path? Now and then a pass has to check for everything. */
-CORE_INLINE bool may_poll(const struct shm_conn *conn)
+/* Is it time to check whether a pass is due? */
+CORE_INLINE bool is_check_due(const struct shm_conn *conn)
 {
-	return conn->fast_polls < FAST_POLLS;
+	return conn->fast_polls >= FAST_POLLS;
+}
+
+/*
+ * Is there work that polls on the fast path do not look for, or do not come to? The peer's requests
+ * wait while data of Reads arrive, and connections over TCP for the slow path.
+ */
+static bool is_pass_due(const struct shm_conn *conn, const struct core_ep *ep)
+{
+	return shm_conn_has_news(conn) || conn->has_declined || shm_place_is_outdated(conn) ||
+	       (has_data(conn) && shm_consumer_has_entry(&conn->request_in)) ||
+	       atomic_load_explicit(&ep->ia->refuses_polls, memory_order_relaxed);
 }
 
 /* Takes acknowledgements, answers and entries; false: something else is there. */
@@ -261,8 +272,11 @@ enum shm_poll shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	uint32_t done, messages = 0;
 	bool is_done;
 
-	if (!may_poll(conn))
-		goto decline;
+	if (is_check_due(conn)) {
+		if (is_pass_due(conn, ep))
+			goto decline;
+		conn->fast_polls = 0;
+	}
 	/* acquire: pairs with the release in publish_done of the peer */
 	done = atomic_load_explicit(&conn->theirs->done, memory_order_acquire);
 	SHM_TSAN_ACQUIRE(done);
@@ -286,7 +300,8 @@ enum shm_poll shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	conn->fast_polls++;
 	return SHM_POLL_DONE;
 decline:
-	/* no pass follows if the caller has its event: then polls go on counting */
+	/* no pass follows if the caller has its event: then the next check brings one */
+	conn->has_declined = dequeue->is_filled;
 	conn->fast_polls = dequeue->is_filled ? (uint8_t)(conn->fast_polls + 1) : 0;
 	return SHM_POLL_DECLINED;
 }
@@ -341,7 +356,7 @@ enum shm_poll shm_poll_message(struct shm_conn *conn, struct core_ep *ep, struct
 	if (__builtin_expect(head == SHM_HEAD_EMPTY, false))
 		return is_quiet(conn) ? SHM_POLL_NOTHING : SHM_POLL_DECLINED;
 	/* an endpoint that has a Receive has an EVD for it */
-	if (head != SHM_HEAD_MESSAGE || has_data(conn) || !may_poll(conn) ||
+	if (head != SHM_HEAD_MESSAGE || has_data(conn) || is_check_due(conn) ||
 	    message.done - acked > 1 || !core_recv_is_posted(ep) || ep->recv_evd->cell != cell)
 		return SHM_POLL_DECLINED;
 	conn->fast_polls++;

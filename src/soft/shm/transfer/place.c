@@ -67,7 +67,7 @@ void shm_place_offer(struct shm_conn *conn, struct core_ep *ep)
 /* So that an old offer is not valid again when the numbers wrap. */
 static void forget_old_offer(struct shm_conn *conn)
 {
-	if (!conn->offer || shm_place_has_offer(conn))
+	if (!shm_place_has_old_offer(conn))
 		return;
 	conn->offer = 0;
 	atomic_store_explicit(&conn->mine->offer, 0, memory_order_relaxed);
@@ -222,9 +222,9 @@ bool shm_place_send(struct shm_conn *conn, struct core_ep *ep, struct core_req *
 	uint8_t *payload;
 	int rc;
 
-	if (!conn->remote.has_cma || !shm_patience_is_peer_patient(conn) || !req->len ||
-	    req->len > SHM_CMA_PIECE || req->len > *budget ||
-	    req->transport.word[0] & SHM_REQ_RING_BEGUN || !read_offer(conn, req->len, &target))
+	if (!shm_place_is_possible(conn) || !req->len || req->len > SHM_CMA_PIECE ||
+	    req->len > *budget || req->transport.word[0] & SHM_REQ_RING_BEGUN ||
+	    !read_offer(conn, req->len, &target))
 		return false;
 	/* the peer has taken all messages before the one that it waits for */
 	if (shm_tx_acknowledge(conn, ep, conn->sent) < 0 ||
@@ -247,5 +247,5 @@ void shm_place_update(struct shm_conn *conn, struct core_ep *ep)
 {
 	forget_old_offer(conn);
 	shm_place_offer(conn, ep);
-	conn->may_place = conn->remote.has_cma && shm_patience_is_peer_patient(conn);
+	conn->may_place = shm_place_is_possible(conn);
 }

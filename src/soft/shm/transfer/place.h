@@ -29,6 +29,7 @@
 
 #include "core/ep/ep.h"
 #include "soft/shm/state.h"
+#include "soft/shm/transfer/patience.h"
 
 /* --- our side receives --- */
 
@@ -50,7 +51,19 @@ void shm_place_count_done(struct shm_conn *conn);
  * placed. */
 void shm_place_take_last(struct shm_conn *conn, struct core_ep *ep);
 
+/* Has another message come instead of the one that was offered a Receive? */
+static inline bool shm_place_has_old_offer(const struct shm_conn *conn)
+{
+	return conn->offer && !shm_place_has_offer(conn);
+}
+
 /* --- our side sends --- */
+
+/* May the peer's offers be used? */
+static inline bool shm_place_is_possible(const struct shm_conn *conn)
+{
+	return conn->remote.has_cma && shm_patience_is_peer_patient(conn);
+}
 
 /* Places a Send and completes it. False: the ring takes it. */
 bool shm_place_send(struct shm_conn *conn, struct core_ep *ep, struct core_req *req,
@@ -58,6 +71,11 @@ bool shm_place_send(struct shm_conn *conn, struct core_ep *ep, struct core_req *
 
 /* --- both --- */
 
+/* Has the peer's patience changed, or is the offer old, so that shm_place_update is due? */
+static inline bool shm_place_is_outdated(const struct shm_conn *conn)
+{
+	return conn->may_place != shm_place_is_possible(conn) || shm_place_has_old_offer(conn);
+}
 /* After a pass or a post: offers a Receive, and updates what a post on the fast path looks at. */
 void shm_place_update(struct shm_conn *conn, struct core_ep *ep);
 

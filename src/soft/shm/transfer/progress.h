@@ -22,21 +22,29 @@
 
 /* Is there work other than messages and acknowledgements? */
 bool shm_conn_has_rare_work(const struct shm_conn *conn, uint32_t watch);
+/* Has the peer reported a failure, begun or ceased to wait, or has a pass left work? A hint. */
+static inline bool shm_conn_has_news(const struct shm_conn *conn)
+{
+	const struct shm_side *theirs = conn->theirs;
+
+	/* relaxed: the caller takes the lock and reads again */
+#define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
+	return WORD(theirs->waits) != WORD(conn->seen_waits) || WORD(theirs->failed) != 0 ||
+	       WORD(conn->has_more);
+#undef WORD
+}
+
 /* Is there work? Needs no lock: a hint, and a wrong answer is soon corrected. */
 static inline bool shm_conn_has_work(const struct shm_conn *conn)
 {
 	uint32_t watch = atomic_load_explicit(&conn->watch, memory_order_relaxed);
-	const struct shm_side *theirs = conn->theirs;
+	/* relaxed: as above */
+	uint32_t done = atomic_load_explicit(&conn->theirs->done, memory_order_relaxed);
 
-	/* relaxed throughout: the caller takes the lock and reads again */
-#define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
 	if (!(watch & SHM_WATCH_BLOCKED) && shm_consumer_has_entry(&conn->request_in))
 		return true;
-	if ((int32_t)(WORD(theirs->done) - shm_conn_acked(conn)) > 0 ||
-	    WORD(theirs->waits) != WORD(conn->seen_waits) || WORD(theirs->failed) != 0 ||
-	    WORD(conn->has_more))
+	if ((int32_t)(done - shm_conn_acked(conn)) > 0 || shm_conn_has_news(conn))
 		return true;
-#undef WORD
 	return watch && shm_conn_has_rare_work(conn, watch);
 }
 
