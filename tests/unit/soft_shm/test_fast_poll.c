@@ -46,11 +46,8 @@ static void dequeue__message__found_and_then_empty(void **state)
 	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_EMPTY);
 }
 
-/* After an empty poll one message is taken; in a stream, all that have arrived. */
-static void dequeue__messages_in_a_row__together_from_the_second_poll_on(void **state)
+static void peer_sends_five(struct lab *lab)
 {
-	struct lab *lab = *state;
-	struct core_evd *evd = &lab->recv_evd.evd;
 	DAT_EVENT event;
 
 	for (uint32_t i = 0; i < 5; i++)
@@ -58,20 +55,52 @@ static void dequeue__messages_in_a_row__together_from_the_second_poll_on(void **
 	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_EMPTY);
 	for (uint32_t i = 0; i < 5; i++)
 		peer_sends(lab, lab_send_entry(8), i);
-	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_FOUND);
-	assert_int_equal(core_evd_count_locked(evd), 0);
-	lab_take_event(lab, &event);
-	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_FOUND);
-	assert_int_equal(core_evd_count_locked(evd), 3);
-	lab_take_event(lab, &event);
-	lab_take_events(lab); /* checks the order */
+}
+
+static void expect_five(const struct lab *lab)
+{
 	assert_int_equal(lab->received, 5);
 	for (uint32_t i = 0; i < 5; i++)
 		expect_bytes(lab->memory + i * 64, 8, i);
 }
 
+/* From the connection that is checked first, one message is taken. */
+static void dequeue__messages_in_a_row__one_each(void **state)
+{
+	struct lab *lab = *state;
+	DAT_EVENT event;
+
+	peer_sends_five(lab);
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_FOUND);
+		assert_int_equal(core_evd_count_locked(&lab->recv_evd.evd), 0);
+		lab_take_event(lab, &event);
+		assert_int_equal(lab->received, i + 1);
+	}
+	expect_five(lab);
+}
+
+/* From a connection of the list, one after an empty poll; in a stream, all that have arrived. */
+static void dequeue_by_list__messages_in_a_row__together_from_the_second_poll_on(void **state)
+{
+	struct lab *lab = *state;
+	struct core_evd *evd = &lab->recv_evd.evd;
+	DAT_EVENT event;
+
+	peer_sends_five(lab);
+	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_FOUND);
+	assert_int_equal(core_evd_count_locked(evd), 0);
+	lab_take_event(lab, &event);
+	evd->is_last_repeated = true; /* as if another connection were active */
+	assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_FOUND);
+	assert_int_equal(core_evd_count_locked(evd), 3);
+	lab_take_event(lab, &event);
+	lab_take_events(lab); /* checks the order */
+	expect_five(lab);
+}
+
 /* A stream that finds the queue full continues when there is room, and loses nothing. */
-static void dequeue__messages_in_a_row_and_queue_full__rest_waits(void **state)
+static void dequeue_by_list__messages_in_a_row_and_queue_full__rest_waits(void **state)
 {
 	struct lab *lab = *state;
 	DAT_EVENT event;
@@ -82,6 +111,7 @@ static void dequeue__messages_in_a_row_and_queue_full__rest_waits(void **state)
 		peer_sends(lab, lab_send_entry(8), i);
 	}
 	for (uint32_t i = 0; i < 2; i++) {
+		lab->recv_evd.evd.is_last_repeated = true;
 		/* one for the caller, two in the queue */
 		assert_int_equal(engine_poll(lab, &event), TRANSPORT_POLL_FOUND);
 		lab_take_event(lab, &event);
@@ -455,8 +485,9 @@ int main(void)
 #define RING_TEST(f) cmocka_unit_test_setup_teardown(f, setup_ring, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(dequeue__message__found_and_then_empty),
-		TEST(dequeue__messages_in_a_row__together_from_the_second_poll_on),
-		TEST(dequeue__messages_in_a_row_and_queue_full__rest_waits),
+		TEST(dequeue__messages_in_a_row__one_each),
+		TEST(dequeue_by_list__messages_in_a_row__together_from_the_second_poll_on),
+		TEST(dequeue_by_list__messages_in_a_row_and_queue_full__rest_waits),
 		TEST(dequeue__endpoint_not_on_its_fast_path__slow_path),
 		TEST(dequeue__endpoint_has_released_it__slow_path),
 		TEST(dequeue__nothing_for_long__slow_path),

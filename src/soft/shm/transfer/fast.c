@@ -308,18 +308,12 @@ decline:
 
 /* --- one message --- */
 
-/* The rest of a poll that has taken a message: of a stream, or with something to report. */
-__attribute__((noinline)) static void end_poll(struct shm_conn *conn, struct core_ep *ep,
-					       struct core_handle *cell)
+/* The rest of a poll that has taken a message, if that must be counted or reported. */
+__attribute__((noinline)) static void end_poll(struct shm_conn *conn)
 {
-	struct core_dequeue dequeue = {.cell = cell, .is_filled = true};
-	uint32_t messages = 1;
-
-	if (!shm_conn_idle(conn))
-		(void)take_all(conn, ep, SHM_BATCH, shm_conn_acked(conn), &dequeue, &messages);
-	flush_if_due(conn);
-	shm_conn_count_taken(conn, (int)messages);
-	shm_conn_count_placed(conn, (int)messages);
+	if (is_flush_due(conn))
+		shm_conn_flush(conn, true);
+	shm_conn_count_taken(conn, 1);
 }
 
 /* Nothing is in the ring. Is there nothing else that shm_poll_fast would do? */
@@ -332,14 +326,12 @@ CORE_INLINE bool is_quiet(const struct shm_conn *conn)
 }
 
 /*
- * After a message: is it one of a stream, must it be counted, or something be reported or given
- * back? As is_flush_due; but what makes a report urgent, an RDMA Write or a large message, the poll
- * that took it has reported.
+ * After a message: must it be counted, or something be reported or given back? As is_flush_due; but
+ * what makes a report urgent, an RDMA Write or a large message, the poll that took it has reported.
  */
 CORE_INLINE bool is_end_due(const struct shm_conn *conn)
 {
-	return !shm_conn_idle(conn) || conn->taken < SHM_POLLED_AFTER ||
-	       shm_consumer_is_due(&conn->request_in) ||
+	return conn->taken < SHM_POLLED_AFTER || shm_consumer_is_due(&conn->request_in) ||
 	       conn->done - conn->reported >= SHM_UNREPORTED_MAX ||
 	       !atomic_load_explicit(&conn->is_disarmed, memory_order_relaxed);
 }
@@ -374,7 +366,7 @@ enum shm_poll shm_poll_message(struct shm_conn *conn, struct core_ep *ep, struct
 	shm_consumer_take(&conn->request_in, message.len);
 	count_done(conn);
 	if (is_end_due(conn))
-		end_poll(conn, ep, cell);
+		end_poll(conn);
 	shm_conn_set_idle(conn, 0);
 	return SHM_POLL_DONE;
 }
