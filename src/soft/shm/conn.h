@@ -88,7 +88,8 @@ struct shm_conn {
 	_Atomic uint32_t seen_waits;
 	_Atomic uint16_t idle_polls; /* checks in vain; a hint, and some may be lost */
 	_Atomic bool has_more;	     /* a pass ended because its budget was used up */
-	bool has_declined;	     /* a poll returned an event and left work (transfer/fast.c) */
+	/* with the endpoint's lock: a poll returned an event and left work (transfer/fast.c) */
+	bool has_declined;
 
 	/* --- the second line --- */
 	alignas(SHM_LINE) _Atomic bool has_ep; /* release after ep_ref is set */
@@ -110,7 +111,7 @@ struct shm_conn {
 	uint32_t reported;     /* those of `done` that an entry or the word has reported */
 	uint32_t stored;       /* those of `done` that the word has reported */
 	bool is_report_urgent; /* a large message or a ring Write is among them */
-	uint8_t fast_polls;    /* since the last check (transfer/fast.c) */
+	uint8_t fast_polls;    /* that had work, since the last check (transfer/fast.c) */
 	bool is_unfenced;      /* our side's `is_unfenced` */
 	bool can_skip_fence;   /* the kernel can run fences for us (core/base/fence.h) */
 	bool is_wake_pending;  /* sending the WAKE failed: try again */

@@ -527,7 +527,7 @@ static void rare_work__under_a_stream_of_messages__pass(void **state)
 }
 
 /* Data of Reads, which are taken first, do not hide a message. */
-static void message__data_of_a_read_at_each_poll__both_taken(void **state)
+static void message__data_of_a_read_at_the_check__both_taken(void **state)
 {
 	struct shm_entry data = {.type = SHM_ENTRY_DATA, .flags = SHM_FLAG_LAST, .payload = 4};
 	struct lab *lab = *state;
@@ -651,7 +651,7 @@ int main(void)
 		TEST(waits__under_a_stream_of_messages__word_acknowledges_each),
 		TEST(messages__nothing_else__no_pass),
 		cmocka_unit_test(rare_work__under_a_stream_of_messages__pass),
-		RING_TEST(message__data_of_a_read_at_each_poll__both_taken),
+		RING_TEST(message__data_of_a_read_at_the_check__both_taken),
 		TEST(messages__unanswered__word_acknowledges_before_long),
 		TEST(messages__unanswered_after_long__word_acknowledges_eight),
 		TEST(message__connection_is_armed__word_acknowledges_it),

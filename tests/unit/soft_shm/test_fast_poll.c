@@ -158,7 +158,7 @@ static void dequeue__endpoint_has_released_it__slow_path(void **state)
 	lab_take_event(lab, &event);
 }
 
-/* The slow path then arms it. */
+/* A check of the list counts too many checks in vain, and leaves it to the slow path. */
 static void dequeue__nothing_for_long__slow_path(void **state)
 {
 	struct lab *lab = *state;
@@ -205,7 +205,9 @@ static void dequeue__completions_and_something_rare__slow_path_in_time(void **st
 	}
 	assert_int_equal(found, TRANSPORT_POLL_SLOW);
 	assert_int_equal(lab->done, i - 1);
+	assert_true(lab->conn->has_declined);
 	shm_conn_pass(lab->conn, &lab->ep);
+	assert_false(lab->conn->has_declined);
 	lab_take_events(lab);
 	assert_int_equal(lab->done, i);
 	assert_int_equal(atomic_load(&lab->conn->mine->waits), SHM_WAITS_RECEIVE);

@@ -301,14 +301,15 @@ enum shm_poll shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	return SHM_POLL_DONE;
 decline:
 	/* no pass follows if the caller has its event: then the next check brings one */
-	conn->has_declined = dequeue->is_filled;
+	if (dequeue->is_filled)
+		conn->has_declined = true;
 	conn->fast_polls = dequeue->is_filled ? (uint8_t)(conn->fast_polls + 1) : 0;
 	return SHM_POLL_DECLINED;
 }
 
 /* --- one message --- */
 
-/* The rest of a poll that has taken a message, if that must be counted or reported. */
+/* The rest of a poll that has taken a message; see is_end_due. */
 __attribute__((noinline)) static void end_poll(struct shm_conn *conn)
 {
 	if (is_flush_due(conn))

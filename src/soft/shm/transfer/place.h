@@ -51,7 +51,7 @@ void shm_place_count_done(struct shm_conn *conn);
  * placed. */
 void shm_place_take_last(struct shm_conn *conn, struct core_ep *ep);
 
-/* Has another message come instead of the one that was offered a Receive? */
+/* Has the message arrived that the offer was for? */
 static inline bool shm_place_has_old_offer(const struct shm_conn *conn)
 {
 	return conn->offer && !shm_place_has_offer(conn);

@@ -254,6 +254,7 @@ static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *handled, bo
 	/* acquire, likewise: what the peer waits for is not included in `done` */
 	conn->peer_waits = atomic_load_explicit(&conn->theirs->waits, memory_order_acquire);
 	atomic_store_explicit(&conn->has_more, false, memory_order_relaxed);
+	conn->has_declined = false;
 	rc = shm_pool_reclaim(conn);
 	if (rc < 0)
 		return rc;

@@ -27,7 +27,7 @@ static inline bool shm_conn_has_news(const struct shm_conn *conn)
 {
 	const struct shm_side *theirs = conn->theirs;
 
-	/* relaxed: the caller takes the lock and reads again */
+	/* relaxed: a pass, which has the lock, reads again */
 #define WORD(word) atomic_load_explicit(&(word), memory_order_relaxed)
 	return WORD(theirs->waits) != WORD(conn->seen_waits) || WORD(theirs->failed) != 0 ||
 	       WORD(conn->has_more);
@@ -37,8 +37,8 @@ static inline bool shm_conn_has_news(const struct shm_conn *conn)
 /* Is there work? Needs no lock: a hint, and a wrong answer is soon corrected. */
 static inline bool shm_conn_has_work(const struct shm_conn *conn)
 {
+	/* relaxed throughout: a pass, which has the lock, reads again */
 	uint32_t watch = atomic_load_explicit(&conn->watch, memory_order_relaxed);
-	/* relaxed: as above */
 	uint32_t done = atomic_load_explicit(&conn->theirs->done, memory_order_relaxed);
 
 	if (!(watch & SHM_WATCH_BLOCKED) && shm_consumer_has_entry(&conn->request_in))
