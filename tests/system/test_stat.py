@@ -34,7 +34,7 @@ def state_of(pid):
 
 @contextlib.contextmanager
 def traffic():
-    """A server and a client that transfers until the end: (server, client)."""
+    """A server and a client that transfer until the end: (server, client)."""
     with ping_server() as (server, qualifier):
         with started(DAT_PING, "--adapter", ADAPTER, "--qual", qualifier, "--op", "send",
                      "--size", "64", "--count", "50000000") as client:
@@ -42,6 +42,8 @@ def traffic():
             contains(client.stdout.readline(), "adapter")
             if stat("--pid", str(server.pid))[2].find("permission") >= 0:
                 raise Skip("no permission to read other processes (kernel.yama.ptrace_scope)")
+            # the server's endpoint is connected a little later than the client's
+            await_more(server.pid, "receive", 0)
             yield server, client
 
 
@@ -103,7 +105,6 @@ def dat_stat__traffic__counters_grow():
 
 def dat_stat__json__both_ends_agree():
     with traffic() as (server, client):
-        await_more(server.pid, "receive", 0)
         client.send_signal(signal.SIGSTOP)
         (far,), (near,) = state_of(server.pid), state_of(client.pid)
         equal(near["name"], ADAPTER)
