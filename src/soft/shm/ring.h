@@ -70,7 +70,7 @@ static_assert(SHM_REQUEST_PAYLOAD <= UINT16_MAX, "the payload's length fits");
 /* How many bytes ahead of the producer a line is fetched for writing, */
 #define SHM_WRITE_AHEAD 256u
 /* and from what payload on all lines of the next entry are. */
-#define SHM_FETCH_LARGE 1024u
+#define SHM_FETCH_LARGE 128u
 
 /* Less than this is taken and not given back. */
 #define SHM_RELEASE_AT(size) ((size) / 4)
