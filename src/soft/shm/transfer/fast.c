@@ -206,19 +206,14 @@ __attribute__((noinline)) static bool take_data_fast(struct shm_conn *conn, stru
 }
 
 /*
- * Must what is done be reported now, or space of messages be given back? Other reasons for a report
- * are left to passes and flushes: an endpoint whose peer waits has slow_reasons, and each flush
- * checks how much the word lags.
+ * To be called after entries were taken. Must what is done be reported now, or space be given back?
+ * Other reasons for a report are left to passes and flushes: an endpoint whose peer waits has
+ * slow_reasons, and each flush checks how much the word lags.
  */
-CORE_INLINE bool is_flush_due(const struct shm_conn *conn)
-{
-	return shm_consumer_is_due(&conn->request_in) || !shm_conn_report_may_wait(conn);
-}
-
-/* To be called after entries were taken, data of Reads among them. */
 static void flush_if_due(struct shm_conn *conn)
 {
-	if (is_flush_due(conn) || shm_consumer_is_due(&conn->response_in))
+	if (shm_consumer_is_due(&conn->request_in) || shm_consumer_is_due(&conn->response_in) ||
+	    !shm_conn_report_may_wait(conn))
 		shm_conn_flush(conn, true);
 }
 
@@ -301,9 +296,12 @@ enum shm_poll shm_poll_fast(struct shm_conn *conn, struct core_ep *ep, struct co
 	return SHM_POLL_DONE;
 decline:
 	/* no pass follows if the caller has its event: then the next check brings one */
-	if (dequeue->is_filled)
+	if (dequeue->is_filled) {
 		conn->has_declined = true;
-	conn->fast_polls = dequeue->is_filled ? (uint8_t)(conn->fast_polls + 1) : 0;
+		conn->fast_polls++;
+	} else {
+		conn->fast_polls = 0;
+	}
 	return SHM_POLL_DECLINED;
 }
 
@@ -312,8 +310,7 @@ decline:
 /* The rest of a poll that has taken a message; see is_end_due. */
 __attribute__((noinline)) static void end_poll(struct shm_conn *conn)
 {
-	if (is_flush_due(conn))
-		shm_conn_flush(conn, true);
+	flush_if_due(conn);
 	shm_conn_count_taken(conn, 1);
 }
 
@@ -327,7 +324,7 @@ CORE_INLINE bool is_quiet(const struct shm_conn *conn)
 }
 
 /*
- * After a message: must it be counted, or something be reported or given back? As is_flush_due; but
+ * After a message: must it be counted, or something be reported or given back? As flush_if_due; but
  * what makes a report urgent, an RDMA Write or a large message, the poll that took it has reported.
  */
 CORE_INLINE bool is_end_due(const struct shm_conn *conn)

@@ -76,6 +76,7 @@ static inline bool shm_place_is_outdated(const struct shm_conn *conn)
 {
 	return conn->may_place != shm_place_is_possible(conn) || shm_place_has_old_offer(conn);
 }
+
 /* After a pass or a post: offers a Receive, and updates what a post on the fast path looks at. */
 void shm_place_update(struct shm_conn *conn, struct core_ep *ep);
 
