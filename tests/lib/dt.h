@@ -31,12 +31,12 @@
 #else
 #define DT_TSAN 0
 #endif
-/* a build with a sanitizer, several times slower */
-#if defined(__SANITIZE_ADDRESS__) || DT_HAS(address_sanitizer) || DT_TSAN
-#define DT_SLOW 1
+#if defined(__SANITIZE_ADDRESS__) || DT_HAS(address_sanitizer)
+#define DT_ASAN 1
 #else
-#define DT_SLOW 0
+#define DT_ASAN 0
 #endif
+#define DT_SLOW (DT_ASAN || DT_TSAN) /* a build with a sanitizer, several times slower */
 
 /*
  * For functions that read memory while the library may write it, as consumers of one-sided

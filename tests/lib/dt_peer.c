@@ -5,6 +5,7 @@
  */
 #include "dt.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -35,6 +36,24 @@ static void dt_peer_run(struct dt_peer *peer, void (*fn)(struct dt_peer *peer, v
 	_exit(0);
 }
 
+/* Are all other threads of this process blocked? */
+static bool others_are_blocked(void *unused)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *entry;
+	bool are_blocked = true;
+
+	(void)unused;
+	assert_non_null(tasks);
+	while (are_blocked && (entry = readdir(tasks)) != NULL) {
+		const int tid = atoi(entry->d_name); /* 0: "." or ".." */
+
+		are_blocked = !tid || tid == gettid() || dt_thread_is_blocked(tid);
+	}
+	closedir(tasks);
+	return are_blocked;
+}
+
 void dt_peer_start(struct dt_peer *peer, void (*fn)(struct dt_peer *peer, void *arg), void *arg)
 {
 	const pid_t parent = getpid();
@@ -42,6 +61,9 @@ void dt_peer_start(struct dt_peer *peer, void (*fn)(struct dt_peer *peer, void *
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	fflush(NULL);
+	/* A lock of its allocator that another thread holds would stay locked in the child. */
+	if (DT_ASAN)
+		dt_until(others_are_blocked, NULL);
 	peer->pid = fork();
 	assert_int_not_equal(peer->pid, -1);
 	if (peer->pid == 0) {
