@@ -10,7 +10,7 @@
  *   TRANSPORT_TAKES_SLOT
  *     true: a request gets its slot of the queue from the transport, by core_req_put(), at best
  *     after the peer can see it; it gets none if core_req_done_alone() completes it. false: the
- *     core puts it there first (post->req).
+ *     core puts it there first (post->req), without the remote side.
  *
  *   static inline bool transport_post_fast(struct core_handle *cell, struct core_ep *ep,
  *                                          const struct core_fast_post *post)
@@ -121,13 +121,11 @@ CORE_INLINE bool data_request(struct core_handle *cell, enum core_op op, const D
 	post.number = ep->req.tail;
 	if (!TRANSPORT_TAKES_SLOT)
 		post.req = core_req_put_local(ep, &post);
-	if (op != CORE_OP_SEND) {
+	if (op != CORE_OP_SEND)
 		data_copy_remote(&post.remote, remote);
-		if (!TRANSPORT_TAKES_SLOT)
-			core_req_put_remote(post.req, &post);
-	}
 	if (__builtin_expect(!transport_post_fast(cell, ep, &post), false)) {
-		req = TRANSPORT_TAKES_SLOT ? core_req_put(ep, &post) : post.req;
+		req = TRANSPORT_TAKES_SLOT ? core_req_put_local(ep, &post) : post.req;
+		core_req_put_remote(req, &post);
 		core_req_clear_transport(req);
 		transport_this->post_request(cell->object, req);
 	}

@@ -47,7 +47,8 @@ struct core_req {
 
 	DAT_LMR_TRIPLET first;
 	union {
-		DAT_RMR_TRIPLET remote; /* RDMA; the fast path does not set the length */
+		/* RDMA; the fast path never sets the length, and nothing of it over verbs */
+		DAT_RMR_TRIPLET remote;
 		struct {
 			struct core_binding *binding; /* binds: until the bind is executed */
 			struct core_ref bound_rmr;    /* binds: the window */
@@ -240,10 +241,10 @@ CORE_INLINE struct core_req *core_req_take(struct core_ep *ep, enum core_op op,
 	uint64_t tail = ep->req.tail; /* read once: the compiler assumes that `req` aliases it */
 	struct core_req *req = core_req_at(&ep->req, tail);
 
-	req->op = op;
+	req->op = op; /* beside the flags: the compiler joins the stores if both are constants */
+	req->flags = flags;
 	req->sequence = tail;
 	ep->req.tail = tail + 1;
-	req->flags = flags;
 	return req;
 }
 

@@ -56,11 +56,13 @@ CORE_INLINE struct core_req *core_req_put_local(struct core_ep *ep,
 	return req;
 }
 
-/* Adds the remote side. */
+/* Adds the remote side of RDMA. */
 CORE_INLINE void core_req_put_remote(struct core_req *req, const struct core_fast_post *post)
 {
 	volatile DAT_RMR_TRIPLET *to = &req->remote; /* word by word, too */
 
+	if (post->op == CORE_OP_SEND)
+		return;
 	to->rmr_context = post->remote.rmr_context;
 	to->target_address = post->remote.target_address;
 }
@@ -70,8 +72,7 @@ CORE_INLINE struct core_req *core_req_put(struct core_ep *ep, const struct core_
 {
 	struct core_req *req = core_req_put_local(ep, post);
 
-	if (post->op != CORE_OP_SEND)
-		core_req_put_remote(req, post);
+	core_req_put_remote(req, post);
 	return req;
 }
 
