@@ -165,18 +165,6 @@ static void ep_query__consumer_masks_while_connecting__state_reported(void **sta
 	}
 }
 
-/* EP-QUERY-05 */
-static void ep_query__null_output__invalid_parameter(void **state)
-{
-	struct ep_lab *lab = *state;
-
-	ep_lab_open(lab, DAT_EP_STATE_UNCONNECTED);
-	assert_int_equal(dat_ep_query(lab->ep.ep, DAT_EP_FIELD_ALL, NULL),
-			 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG3);
-	assert_int_equal(dat_ep_query(lab->ep.ep, UINT64_MAX, NULL),
-			 DAT_CLASS_ERROR | DAT_INVALID_PARAMETER | DAT_INVALID_ARG3);
-}
-
 /*
  * EP-QUERY-08 EP-QUERY-14 EP-QUERY-19 EP-QUERY-21 EP-STATUS-01: in each state, without effect, and
  * with pointers that stay valid until the endpoint is freed
@@ -435,7 +423,6 @@ int main(void)
 		ep_test(ep_query__unknown_mask_bits__ignored),
 		ep_test(ep_query__consumer_masks_in_each_state__state_and_handles),
 		ep_test(ep_query__consumer_masks_while_connecting__state_reported),
-		ep_test(ep_query__null_output__invalid_parameter),
 		ep_test(ep_query__each_state__works_and_changes_nothing),
 		ep_test(ep_query__provider_made__no_zone_and_no_evds),
 		ep_test(ep_query__states_with_a_peer__addresses),

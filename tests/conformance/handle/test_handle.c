@@ -286,11 +286,6 @@ static void each_call__null_output__invalid_parameter(void **state)
 		{dat_psp_create_any(ia, NULL, evd, DAT_PSP_CONSUMER_FLAG, &psp), DAT_INVALID_ARG2},
 		{dat_rsp_create(ia, 1ull << 61 | (uint64_t)getpid(), DAT_HANDLE_NULL, evd, NULL),
 		 DAT_INVALID_ARG5},
-		{dat_ep_query(world->active.ep, DAT_EP_FIELD_ALL, NULL), DAT_INVALID_ARG3},
-		{dat_evd_query(evd, DAT_EVD_FIELD_ALL, NULL), DAT_INVALID_ARG3},
-		{dat_psp_query(world->listener.psp, DAT_PSP_FIELD_ALL, NULL), DAT_INVALID_ARG3},
-		{dat_rsp_query(world->rsp, DAT_RSP_FIELD_ALL, NULL), DAT_INVALID_ARG3},
-		{dat_cr_query(world->cr, DAT_CR_FIELD_ALL, NULL), DAT_INVALID_ARG3},
 		{dat_evd_dequeue(world->active.conn, NULL), DAT_INVALID_ARG2},
 		{dat_evd_wait(world->active.conn, 0, 1, NULL, &more), DAT_INVALID_ARG4},
 		{dat_evd_wait(world->active.conn, 0, 1, &event, NULL), DAT_INVALID_ARG5},
@@ -302,6 +297,44 @@ static void each_call__null_output__invalid_parameter(void **state)
 		dt_fails_with(calls[i].ret, DAT_INVALID_PARAMETER, calls[i].argument);
 	}
 	world_check_alive(world); /* and nothing was created: the graceful close succeeds */
+}
+
+/*
+ * GEN-18 GEN-20 EP-QUERY-05 EVD-QUERY-09 CNO-QUERY-05 PSP-QUERY-05 RSP-QUERY-04 CR-QUERY-10
+ * PZ-QUERY-03 LMR-QUERY-12 RMR-QUERY-11 SRQ-QUERY-16: also if no field is wanted
+ */
+static void each_query__null_output__invalid_parameter(void **state)
+{
+	struct world *w = *state;
+	const DAT_RETURN calls[] = {
+		dat_ep_query(w->active.ep, 0, NULL),
+		dat_ep_query(w->active.ep, DAT_EP_FIELD_ALL, NULL),
+		dat_ep_query(w->active.ep, UINT64_MAX, NULL),
+		dat_evd_query(w->listener.evd, 0, NULL),
+		dat_evd_query(w->listener.evd, DAT_EVD_FIELD_ALL, NULL),
+		dat_cno_query(w->cno, (DAT_CNO_PARAM_MASK)0, NULL),
+		dat_cno_query(w->cno, DAT_CNO_FIELD_ALL, NULL),
+		dat_psp_query(w->listener.psp, 0, NULL),
+		dat_psp_query(w->listener.psp, DAT_PSP_FIELD_ALL, NULL),
+		dat_rsp_query(w->rsp, 0, NULL),
+		dat_rsp_query(w->rsp, DAT_RSP_FIELD_ALL, NULL),
+		dat_cr_query(w->cr, 0, NULL),
+		dat_cr_query(w->cr, DAT_CR_FIELD_ALL, NULL),
+		dat_pz_query(w->ia.pz, 0, NULL),
+		dat_pz_query(w->ia.pz, DAT_PZ_FIELD_ALL, NULL),
+		dat_lmr_query(w->buf.lmr, 0, NULL),
+		dat_lmr_query(w->buf.lmr, DAT_LMR_FIELD_ALL, NULL),
+		dat_rmr_query(w->rmr, 0, NULL),
+		dat_rmr_query(w->rmr, DAT_RMR_FIELD_PZ_HANDLE, NULL),
+		dat_srq_query(w->srq, 0, NULL),
+		dat_srq_query(w->srq, DAT_SRQ_FIELD_ALL, NULL),
+	};
+
+	for (size_t i = 0; i < COUNT_OF(calls); i++) {
+		if (calls[i] != DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3))
+			print_error("call %zu of the list\n", i);
+		dt_fails_with(calls[i], DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
+	}
 }
 
 /* GEN-06 GEN-07 */
@@ -362,6 +395,7 @@ int main(void)
 		world_test(each_call__any_bit_pattern__invalid_handle),
 		world_test(each_object__first_word__provider_table),
 		world_test(each_call__null_output__invalid_parameter),
+		world_test(each_query__null_output__invalid_parameter),
 		world_test(return_code__success_and_empty_queue__bare_values),
 		cmocka_unit_test(each_call__good_and_refused__prints_nothing),
 	};

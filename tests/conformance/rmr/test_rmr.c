@@ -218,15 +218,6 @@ static void rmr_query__mask__only_defined_bits(void **state)
 		      DAT_INVALID_ARG2);
 }
 
-/* RMR-QUERY-11 */
-static void rmr_query__nowhere_to_put_it__invalid_parameter(void **state)
-{
-	struct rig *rig = *state;
-
-	dt_fails_with(dat_rmr_query(rmr_create(rig), DAT_RMR_FIELD_PZ_HANDLE, NULL),
-		      DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-}
-
 /* --- handles --- */
 
 /* RMR-QUERY-12 RMR-FREE-10 */
@@ -440,7 +431,6 @@ int main(void)
 		rig_test_bare(pz_free__bound_window__invalid_state),
 		rig_test(rmr_query__bound_and_unbound_in_turn__reports_the_last_binding),
 		rig_test(rmr_query__mask__only_defined_bits),
-		rig_test_bare(rmr_query__nowhere_to_put_it__invalid_parameter),
 		rig_test_bare(rmr_query__no_window__invalid_handle),
 		rig_test(rmr_free__used_again__invalid_handle),
 		rig_test(consumer_context__window__kept),
