@@ -124,7 +124,7 @@ static inline void service_accept(struct service *service, bool is_forging)
 						  .ability = SHM_ABLE_TRUST}};
 	const size_t size = offsetof(struct shm_wire_accept, private_data);
 	struct hostile *h = &service->h;
-	int fds[2] = {sealed_file(sizeof(struct shm_segment)),
+	int fds[2] = {sealed_file(sizeof(struct shm_file)),
 		      sealed_file(SOFT_KEY_MAX * sizeof(struct soft_key_entry))};
 
 	memcpy(packet.side.token, token, sizeof(token));

@@ -87,6 +87,7 @@ static void conn_destroy(struct shm_conn *conn)
 	if (conn->remote.view)
 		soft_view_put(conn->remote.view);
 	shm_process_put(engine, conn->remote.process);
+	shm_grow_end(conn);
 	if (conn->segment)
 		munmap(conn->segment, sizeof(*conn->segment));
 	if (conn->listener)

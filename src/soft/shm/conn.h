@@ -23,6 +23,7 @@
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/ring.h"
 #include "soft/shm/segment.h"
+#include "soft/shm/transfer/grow.h"
 #include "soft/shm/transfer/map.h"
 #include "soft/shm/transfer/piece.h"
 #include "soft/shm/transfer/rx.h"
@@ -144,11 +145,11 @@ struct shm_conn {
 
 	/* set-up */
 	struct shm_listener *listener; /* passive: where it arrived, with a reference */
-	bool is_silent;		       /* on the listener's list (engine lock) */
 	struct shm_conn *next_silent;  /* engine lock */
 	struct shm_conn *prev_silent;
 	/* CALLING, or kept and REQUESTED: the request packet; ACCEPTED: the answer, until sent */
 	union shm_wire *request;
+	bool is_silent;	  /* on the listener's list (engine lock) */
 	bool is_refusing; /* the kernel refuses descriptors that the peer sends */
 	socklen_t peer_name_len;
 	void *peer_name;	       /* active: struct sockaddr_un of the service point */
@@ -168,7 +169,7 @@ struct shm_conn {
 	uint64_t tx_ack;      /* no request before it waits for `done` */
 	uint64_t tx_data;     /* no request before it waits for data */
 	uint32_t peer_waits;  /* enum shm_waits of the peer, as last read */
-	bool is_space_wanted; /* the request ring was full */
+	bool is_space_wanted; /* a request waits for space in the ring, or for a piece */
 	bool is_draining;     /* graceful disconnect */
 	bool is_failing;      /* a request has failed; earlier ones may still finish */
 	uint64_t failing_ns;  /* time at which the connection breaks anyway */
@@ -184,6 +185,7 @@ struct shm_conn {
 	struct shm_inbound read;
 	_Atomic uint32_t local_announce; /* key of our own table that we use for the peer */
 
+	struct shm_grow grow;	   /* larger rings */
 	struct shm_bulk bulk;	   /* large pieces, both ways */
 	struct soft_stream stream; /* how large copies to the peer are made */
 
@@ -227,5 +229,6 @@ static_assert(offsetof(struct shm_conn, has_ep) == SHM_LINE, "one poll, one line
 static_assert(offsetof(struct shm_conn, mine) == 2 * SHM_LINE, "a post");
 static_assert(offsetof(struct shm_conn, counters) == 3 * SHM_LINE, "and the rest of it");
 static_assert(offsetof(struct shm_conn, read_limit) < 3 * SHM_LINE, "a Read, too");
+static_assert(sizeof(struct shm_conn) <= 33 * SHM_LINE, "the budget of a connection");
 
 #endif

@@ -22,7 +22,9 @@ uint64_t shm_tsan_orders[SHM_TSAN_ORDERS];
 #define FITS(size, payload)                                                                        \
 	(2 * SHM_ENTRY_MAX(payload) + SHM_ENTRY_ALIGN + SHM_RELEASE_AT(size) <= (size))
 static_assert(FITS(SHM_REQUEST_RING, SHM_REQUEST_PAYLOAD), "request entries fit");
+static_assert(FITS(SHM_LARGE_RING, SHM_REQUEST_PAYLOAD), "and in the larger ring");
 static_assert(FITS(SHM_RESPONSE_RING, SHM_RESPONSE_PAYLOAD), "response entries fit");
+static_assert(SHM_ENTRY_MAX(SHM_REQUEST_PAYLOAD) <= UINT16_MAX, "shm_consumer.entry_size");
 
 /* A multiple of the alignment, whatever the side that made the segment has put there. */
 static uint32_t first_index(const _Atomic uint32_t *consumed_word)
@@ -143,6 +145,23 @@ uint8_t *shm_producer_make_room(struct shm_producer *ring, uint32_t payload)
 	return shm_producer_at_once(ring, payload);
 }
 
+bool shm_producer_grow(struct shm_producer *ring, uint8_t *large)
+{
+	const struct shm_entry entry = {.type = SHM_ENTRY_GROW};
+	uint32_t end = ring->produced + shm_entry_size(0);
+	uint8_t *payload = shm_producer_make_room(ring, 0);
+
+	if (!payload)
+		return false;
+	shm_clear_stamp(large + (end & (SHM_LARGE_RING - 1)), end);
+	shm_producer_put(ring, payload, &entry);
+	ring->bytes = large;
+	ring->size = SHM_LARGE_RING;
+	ring->mask = SHM_LARGE_RING - 1;
+	set_limit(ring);
+	return true;
+}
+
 bool shm_producer_publish(struct shm_producer *ring)
 {
 	uint32_t index = ring->published;
@@ -165,13 +184,22 @@ void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t
 		       uint32_t payload_max, _Atomic uint32_t *consumed_word)
 {
 	ring->bytes = bytes;
-	ring->size = size;
 	ring->mask = size - 1;
-	ring->payload_max = payload_max;
+	ring->payload_max = (uint16_t)payload_max;
+	ring->large = NULL;
 	ring->consumed_word = consumed_word;
 	ring->released = first_index(consumed_word);
 	atomic_init(&ring->consumed, ring->released);
 	ring->entry_size = 0;
+}
+
+/* The next entry is there. A thread that reads the ring without a lock may see the new place with
+ * the old mask, but not the other way round. */
+static void use_large(struct shm_consumer *ring)
+{
+	__atomic_store_n(&ring->bytes, ring->large, __ATOMIC_RELAXED);
+	__atomic_store_n(&ring->mask, SHM_LARGE_RING - 1, __ATOMIC_RELEASE);
+	ring->large = NULL;
 }
 
 int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
@@ -190,12 +218,14 @@ int shm_consumer_peek(struct shm_consumer *ring, struct shm_entry *entry_out,
 		shm_read_once(entry_out, at, sizeof(*entry_out));
 		if (!shm_entry_is_valid(ring, entry_out))
 			return -EPROTO;
-		if (entry_out->type != SHM_ENTRY_FILLER) {
-			ring->entry_size = shm_entry_size(entry_out->payload);
+		if (entry_out->type != SHM_ENTRY_FILLER && entry_out->type != SHM_ENTRY_GROW) {
+			ring->entry_size = (uint16_t)shm_entry_size(entry_out->payload);
 			*payload_out = at + SHM_ENTRY_ALIGN;
 			return 1;
 		}
 		shm_consumer_advance(ring, shm_entry_size(entry_out->payload));
+		if (entry_out->type == SHM_ENTRY_GROW)
+			use_large(ring);
 	}
 }
 

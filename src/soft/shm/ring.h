@@ -36,6 +36,7 @@ enum shm_entry_type {
 	SHM_ENTRY_PULL,	 /* a message that the receiver fetches: payload = struct shm_source[] */
 	SHM_ENTRY_WRITE, /* bytes for key and address; first: length = of the whole RDMA Write */
 	SHM_ENTRY_READ,	 /* asks for length bytes at key and address */
+	SHM_ENTRY_GROW,	 /* no payload: from the next entry on, the larger ring is used (grow.h) */
 	/* response ring */
 	SHM_ENTRY_DATA, /* bytes of the oldest unanswered RDMA Read */
 };
@@ -96,13 +97,14 @@ struct shm_producer {
 };
 
 struct shm_consumer {
+	/* both also read without a lock, as hints; written by the owner, `mask` last */
 	const uint8_t *bytes;
-	uint32_t size;
-	uint32_t mask; /* size - 1 */
-	uint32_t payload_max;
+	uint32_t mask;		   /* the size - 1 */
 	_Atomic uint32_t consumed; /* written by the owner, relaxed; a hint for others */
 	uint32_t released;
-	uint32_t entry_size; /* of the entry that peek returned */
+	uint16_t payload_max;
+	uint16_t entry_size;  /* of the entry that peek returned */
+	const uint8_t *large; /* of SHM_LARGE_RING bytes, until GROW comes; NULL: none */
 	_Atomic uint32_t *consumed_word;
 };
 
@@ -121,6 +123,11 @@ void shm_producer_commit(struct shm_producer *ring, const struct shm_entry *entr
 int shm_producer_refresh(struct shm_producer *ring);
 /* Makes all complete entries visible; false if there was none. */
 bool shm_producer_publish(struct shm_producer *ring);
+/*
+ * Continues in a ring of SHM_LARGE_RING bytes, which the consumer has as well. The indexes go on,
+ * so that neither side waits for the other. False: there is no room for the entry that says so.
+ */
+bool shm_producer_grow(struct shm_producer *ring, uint8_t *large);
 
 /* Bytes that an entry takes. */
 static inline uint32_t shm_entry_size(uint32_t payload)
@@ -147,15 +154,17 @@ static inline void shm_consumer_advance(struct shm_consumer *ring, uint32_t size
 static inline bool shm_entry_is_valid(const struct shm_consumer *ring,
 				      const struct shm_entry *entry)
 {
-	uint32_t to_end = ring->size - (shm_consumer_index(ring) & ring->mask);
+	uint32_t to_end = ring->mask + 1 - (shm_consumer_index(ring) & ring->mask);
 	uint32_t size = shm_entry_size(entry->payload);
 
 	/*
-	 * no filler is longer than that: so no filler follows another, and the search for an entry
-	 * ends
+	 * no filler is longer than that: so no filler follows another in the same ring, and GROW
+	 * comes once, so the search for an entry ends
 	 */
 	if (entry->type == SHM_ENTRY_FILLER)
 		return size == to_end && size <= SHM_ENTRY_MAX(ring->payload_max);
+	if (entry->type == SHM_ENTRY_GROW)
+		return ring->large && !entry->payload;
 	return entry->payload <= ring->payload_max && size <= to_end;
 }
 
@@ -280,7 +289,10 @@ void shm_consumer_init(struct shm_consumer *ring, const uint8_t *bytes, uint32_t
 static inline bool shm_consumer_has_entry(const struct shm_consumer *ring)
 {
 	uint32_t index = shm_consumer_index(ring);
-	const uint32_t *stamp = (const void *)(ring->bytes + (index & ring->mask));
+	/* acquire: who sees the mask of the larger ring sees its place, too */
+	uint32_t mask = __atomic_load_n(&ring->mask, __ATOMIC_ACQUIRE);
+	const uint8_t *bytes = __atomic_load_n(&ring->bytes, __ATOMIC_RELAXED);
+	const uint32_t *stamp = (const void *)(bytes + (index & mask));
 
 	/* relaxed: a caller that acts on it reads the stamp again */
 	return __atomic_load_n(stamp, __ATOMIC_RELAXED) == SHM_STAMP(index);
@@ -330,7 +342,7 @@ CORE_INLINE enum shm_head shm_consumer_peek_message(const struct shm_consumer *r
 		return SHM_HEAD_EMPTY;
 	SHM_TSAN_ACQUIRE((uint32_t)first);
 	if ((first >> 32 & SHM_WHOLE_MASK) != SHM_WHOLE_MESSAGE || len - 1 >= ring->payload_max ||
-	    len > ring->size - SHM_ENTRY_ALIGN - offset ||
+	    len > ring->mask + 1 - SHM_ENTRY_ALIGN - offset ||
 	    __atomic_load_n(&words[3], __ATOMIC_RELAXED) != len)
 		return SHM_HEAD_OTHER;
 	second = __atomic_load_n(&words[1], __ATOMIC_RELAXED);
@@ -365,7 +377,7 @@ static inline void shm_consumer_fetch_ahead(const struct shm_consumer *ring)
 /* Is there enough space to give back? */
 static inline bool shm_consumer_is_due(const struct shm_consumer *ring)
 {
-	return shm_consumer_index(ring) - ring->released >= SHM_RELEASE_AT(ring->size);
+	return shm_consumer_index(ring) - ring->released >= SHM_RELEASE_AT(ring->mask + 1);
 }
 /* Gives the space of all taken entries back. */
 void shm_consumer_give_back(struct shm_consumer *ring);

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "soft/fds.h"
@@ -31,6 +32,7 @@ void shm_conn_make_rings(struct shm_conn *conn)
 			  SHM_REQUEST_PAYLOAD, &conn->mine->request_consumed);
 	shm_consumer_init(&conn->response_in, segment->response[peer], SHM_RESPONSE_RING,
 			  SHM_RESPONSE_PAYLOAD, &conn->mine->response_consumed);
+	atomic_store_explicit(&conn->mine->large, 0, memory_order_relaxed);
 	/* armed from the start: the first event wakes the service thread */
 	atomic_store_explicit(&conn->mine->armed, 1, memory_order_relaxed);
 }
@@ -53,13 +55,25 @@ static int map_segment(struct shm_conn *conn, int fd)
 	return 0;
 }
 
+/* A process may be limited to files that are too small for the larger rings. */
+static size_t file_size(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < sizeof(struct shm_file))
+		return sizeof(struct shm_segment);
+	return sizeof(struct shm_file);
+}
+
 int shm_conn_make_segment(struct shm_conn *conn, int *fd_out)
 {
-	int fd = soft_fd_memfd("opendat-conn", sizeof(struct shm_segment));
+	size_t size = file_size();
+	int fd = soft_fd_memfd("opendat-conn", size);
 	int rc;
 
 	if (fd < 0)
 		return fd;
+	conn->grow.is_small = size != sizeof(struct shm_file);
 	if (fcntl(fd, F_ADD_SEALS, SEGMENT_SEALS) < 0) {
 		rc = -errno;
 		goto err;
@@ -83,7 +97,8 @@ int shm_conn_map_segment(struct shm_conn *conn, int fd)
 	if (seals < 0 || (seals & SEGMENT_SEALS) != SEGMENT_SEALS)
 		return -EPROTO;
 	if (fstat(fd, &info) < 0 || !S_ISREG(info.st_mode) ||
-	    info.st_size != sizeof(struct shm_segment))
+	    (info.st_size != sizeof(struct shm_file) && info.st_size != sizeof(struct shm_segment)))
 		return -EPROTO;
+	conn->grow.is_small = info.st_size != sizeof(struct shm_file);
 	return map_segment(conn, fd);
 }

@@ -42,6 +42,9 @@ extern uint64_t shm_tsan_orders[SHM_TSAN_ORDERS];
 #define SHM_REQUEST_RING 16384u
 #define SHM_RESPONSE_RING 8192u
 
+/* Bytes of a ring for requests that was full often; in the segment's file behind the segment. */
+#define SHM_LARGE_RING 262144u
+
 /* Longest payload of one entry. */
 #define SHM_REQUEST_PAYLOAD 4096u
 #define SHM_RESPONSE_PAYLOAD 2048u
@@ -56,6 +59,7 @@ struct shm_side {
 	/* what this side has taken from the other's rings and gives back */
 	alignas(SHM_LINE) _Atomic uint32_t request_consumed;
 	_Atomic uint32_t response_consumed;
+	_Atomic uint32_t large; /* enum shm_large */
 
 	/*
 	 * messages and ring writes of the other side that are carried out; an entry in a ring of
@@ -119,6 +123,11 @@ enum shm_failed_kind {
 #define SHM_FAILED_KIND(word) ((word) >> 16)
 #define SHM_FAILED_STATUS(word) ((word)&0xffffu)
 
+enum shm_large {
+	SHM_LARGE_WANTED = 1, /* this side's request ring is too small */
+	SHM_LARGE_MAPPED = 2, /* this side can read the other's larger ring */
+};
+
 struct shm_segment {
 	struct shm_side side[2];
 	alignas(SHM_PAGE) uint8_t request[2][SHM_REQUEST_RING]; /* index: the side that writes */
@@ -132,8 +141,19 @@ static_assert(offsetof(struct shm_side, announce) == 3 * SHM_LINE, "no padding i
 static_assert(offsetof(struct shm_side, offer) == 4 * SHM_LINE, "no padding inside");
 static_assert(offsetof(struct shm_segment, request) == SHM_PAGE, "the words have their page");
 static_assert(sizeof(struct shm_segment) == SHM_PAGE + 2 * (SHM_REQUEST_RING + SHM_RESPONSE_RING),
-	      "exact size, checked by the active side");
+	      "no padding inside");
 static_assert(sizeof(struct shm_segment) <= 56 * 1024, "the budget of a connection");
+
+/*
+ * The file of the segment. Most connections never map its second part (transfer/grow.h), and a
+ * process that may only make small files leaves it out.
+ */
+struct shm_file {
+	struct shm_segment segment;
+	uint8_t large[2][SHM_LARGE_RING]; /* index: the side that writes */
+};
+static_assert(sizeof(struct shm_file) == sizeof(struct shm_segment) + 2 * SHM_LARGE_RING,
+	      "no padding behind the segment");
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "words are shared between processes");
 
 #endif

@@ -115,12 +115,28 @@ static void pool_packet(struct lab *lab, struct peer_input *in)
 	}
 }
 
+/* The peer's word about larger rings, and changes to one that we have offered or not. */
+static void grow(struct lab *lab, struct peer_input *in)
+{
+	static uint8_t own[SHM_LARGE_RING];
+	uint8_t what = peer_byte(in);
+	struct shm_grow *grow = &lab->conn->grow;
+
+	atomic_store(&lab->peer->large, what & 3);
+	if (what & 4) /* as after many passes */
+		grow->full = SHM_GROW_AFTER;
+	if (!(what & 8) || lab->peer_out.size == SHM_LARGE_RING)
+		return;
+	if (shm_producer_grow(&lab->peer_out, grow->file ? grow->file->large[SHM_ACTIVE] : own))
+		lab->peer_requests = lab->peer_out.bytes;
+}
+
 static void raw_bytes(struct lab *lab, struct peer_input *in)
 {
 	uint8_t which = peer_byte(in);
 	uint32_t at = peer_word(in), count = peer_byte(in);
 	uint8_t *ring = which & 1 ? lab->peer_requests : lab->peer_responses;
-	uint32_t ring_size = which & 1 ? SHM_REQUEST_RING : SHM_RESPONSE_RING;
+	uint32_t ring_size = which & 1 ? lab->peer_out.size : SHM_RESPONSE_RING;
 
 	if (which >= 192) {
 		pool_packet(lab, in);
@@ -132,6 +148,10 @@ static void raw_bytes(struct lab *lab, struct peer_input *in)
 	}
 	if (which >= 144) {
 		sleep_patiently(lab);
+		return;
+	}
+	if (which >= 128) {
+		grow(lab, in);
 		return;
 	}
 	while (count--)

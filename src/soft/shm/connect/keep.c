@@ -30,7 +30,7 @@ static bool is_worth_keeping(const struct shm_conn *conn)
 {
 	return conn->was_established && conn->is_end_agreed &&
 	       conn->end == DAT_CONNECTION_EVENT_DISCONNECTED && !conn->is_peer_gone &&
-	       !atomic_load(&conn->is_distrusted) &&
+	       !atomic_load(&conn->is_distrusted) && !conn->grow.file &&
 	       conn->remote.sender.pid > 0 && /* else its next packet proves nothing */
 	       (conn->listener ? shm_listener_is_open(conn->listener) : conn->peer_name != NULL) &&
 	       !atomic_load(&conn->engine->is_stopping);
@@ -47,6 +47,7 @@ static struct shm_conn *make_successor(struct shm_conn *conn)
 	successor->is_peer_idle = conn->is_peer_idle;
 	successor->segment = conn->segment;
 	successor->is_refusing = conn->is_refusing;
+	successor->grow.is_small = conn->grow.is_small;
 	successor->request_out = conn->request_out; /* both sides' indexes, for clear_ring */
 	successor->response_out = conn->response_out;
 	successor->remote = conn->remote;

@@ -104,6 +104,7 @@ struct shm_engine {
 	_Atomic int32_t disarmed;      /* connections that are not armed */
 	_Atomic uint64_t counters[SHM_COUNT_END]; /* of connections that are destroyed */
 	_Atomic uint32_t kept_count;		  /* arriving ones that are kept (keep.h) */
+	_Atomic uint32_t grown_count; /* those whose larger rings are mapped (transfer/grow.h) */
 
 	struct core_lock lock; /* leaf; guards the rest */
 	struct shm_slot *slots;

@@ -112,7 +112,7 @@ static bool find_message(struct shm_conn *conn, struct core_ep *ep, struct shm_e
 	const uint8_t *payload;
 	unsigned i;
 
-	for (i = 0; i < SHM_REQUEST_RING / SHM_ENTRY_ALIGN; i++) {
+	for (i = 0; i < SHM_LARGE_RING / SHM_ENTRY_ALIGN; i++) {
 		if (shm_consumer_peek(&conn->request_in, entry, &payload) <= 0 ||
 		    shm_tx_acknowledge(conn, ep, entry->done) < 0)
 			return false;

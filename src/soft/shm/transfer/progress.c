@@ -216,7 +216,10 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 
 	has_changed |= shm_producer_publish(&conn->request_out);
 	has_changed |= shm_producer_publish(&conn->response_out);
-	has_space |= shm_consumer_release(&conn->request_in);
+	if (shm_consumer_release(&conn->request_in)) {
+		has_space = true;
+		shm_grow_in(conn);
+	}
 	has_space |= shm_consumer_release(&conn->response_in);
 	has_space |= conn->bulk.is_space_returned;
 	conn->bulk.is_space_returned = false;

@@ -13,6 +13,7 @@
 #include "soft/shm/ring.h"
 #include "soft/shm/segment.h"
 #include "soft/shm/transfer/direct.h"
+#include "soft/shm/transfer/grow.h"
 #include "soft/shm/transfer/map.h"
 #include "soft/shm/transfer/piece.h"
 #include "soft/shm/transfer/place.h"
@@ -311,6 +312,8 @@ int shm_tx_run(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	int handled = 0;
 
+	if (conn->is_space_wanted)
+		shm_grow_out(conn);
 	/* set again below: a request that waits for another reason needs no poll for space */
 	conn->is_space_wanted = false;
 	while (!conn->is_failing && conn->tx_next < ep->req.tail) {

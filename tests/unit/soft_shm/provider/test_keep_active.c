@@ -41,7 +41,7 @@ static int segment_file(void)
 	int fd = memfd_create("peer", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, sizeof(struct shm_segment)), 0);
+	assert_int_equal(ftruncate(fd, sizeof(struct shm_file)), 0);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
 	return fd;
 }
