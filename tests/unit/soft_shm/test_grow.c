@@ -40,6 +40,18 @@ int __wrap_madvise(void *memory, size_t size, int advice)
 	return -1;
 }
 
+void *__real_mremap(void *old, size_t old_size, size_t new_size, int flags);
+void *__wrap_mremap(void *old, size_t old_size, size_t new_size, int flags);
+
+static bool is_remap_refused;
+static unsigned remaps;
+
+void *__wrap_mremap(void *old, size_t old_size, size_t new_size, int flags)
+{
+	remaps++;
+	return is_remap_refused ? MAP_FAILED : __real_mremap(old, old_size, new_size, flags);
+}
+
 static uint32_t our_word(const struct lab *lab)
 {
 	return atomic_load(&lab->conn->mine->large);
@@ -101,6 +113,15 @@ static void peer_unmaps(void)
 	const uint8_t *ring = peer_in.large ? peer_in.large : peer_in.bytes;
 
 	munmap((void *)(uintptr_t)(ring - offset), sizeof(struct shm_file));
+}
+
+/* So much that space is given back. */
+static void exchange_quarter(struct lab *lab, uint32_t *done)
+{
+	const uint32_t before = atomic_load(&lab->conn->mine->request_consumed);
+
+	while (atomic_load(&lab->conn->mine->request_consumed) == before)
+		exchange(lab, 1000, *done);
 }
 
 /* --- our requests --- */
@@ -238,6 +259,30 @@ static void larger_ring__no_memory__first_one_stays(void **state)
 	peer_unmaps();
 }
 
+/* Neither direction tries again. */
+static void larger_ring__mapping_refused__first_one_stays(void **state)
+{
+	struct lab *lab = *state;
+	uint32_t none = 0;
+
+	fill_ring(lab);
+	want_larger(lab);
+	peer_maps(lab);
+	take_message(lab, 0);
+	shm_consumer_give_back(&peer_in);
+	remaps = 0;
+	is_remap_refused = true;
+	pass(lab, 3);
+	atomic_store(&lab->peer->large, SHM_LARGE_WANTED | SHM_LARGE_MAPPED);
+	exchange_quarter(lab, &none);
+	is_remap_refused = false;
+	assert_int_equal(remaps, 1);
+	assert_null(lab->conn->grow.file);
+	assert_int_equal(our_word(lab), SHM_LARGE_WANTED);
+	assert_int_equal(atomic_load(&lab->engine.grown_count), 0);
+	peer_unmaps();
+}
+
 /* A kernel that cannot tell beforehand. */
 static void larger_ring__kernel_cannot_populate__used(void **state)
 {
@@ -308,15 +353,6 @@ static void larger_ring__connection_ends__unmapped_and_not_counted(void **state)
 }
 
 /* --- the peer's requests --- */
-
-/* So much that space is given back. */
-static void exchange_quarter(struct lab *lab, uint32_t *done)
-{
-	const uint32_t before = atomic_load(&lab->conn->mine->request_consumed);
-
-	while (atomic_load(&lab->conn->mine->request_consumed) == before)
-		exchange(lab, 1000, *done);
-}
 
 static void larger_ring__peer_wants_it__mapped_when_space_is_given_back(void **state)
 {
@@ -396,6 +432,7 @@ int main(void)
 		TEST(larger_ring__too_many_of_the_engine__first_one_stays),
 		TEST(larger_ring__not_in_the_file__first_one_stays),
 		TEST(larger_ring__no_memory__first_one_stays),
+		TEST(larger_ring__mapping_refused__first_one_stays),
 		TEST(larger_ring__kernel_cannot_populate__used),
 		TEST(larger_ring__others_end__used),
 		TEST(larger_ring__peer_is_not_trusted__only_if_few_are_used),
