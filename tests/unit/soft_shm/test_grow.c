@@ -10,10 +10,6 @@
 
 #include "soft/shm/transfer/grow.h"
 
-#ifndef MADV_POPULATE_WRITE /* older headers */
-#define MADV_POPULATE_WRITE 23
-#endif
-
 #define LEN SHM_REQUEST_PAYLOAD
 #define NO_SECOND "memory cannot be mapped a second time"
 #define IN_RING 3u /* messages of that length that the first ring holds */
@@ -21,9 +17,7 @@
 /* Messages go through the ring, and none is placed by a copy of the kernel. */
 static int setup_grow(void **state)
 {
-	struct lab *lab = open_without_map(false);
-
-	*state = lab;
+	*state = open_without_map(false);
 	return 0;
 }
 
@@ -82,12 +76,11 @@ static void want_larger(struct lab *lab)
 }
 
 /* The peer takes the next message. */
-static void take_message(struct lab *lab, uint32_t seed)
+static void take_message(uint32_t seed)
 {
 	const uint8_t *bytes;
 	struct shm_entry entry;
 
-	(void)lab;
 	assert_int_equal(shm_consumer_peek(&peer_in, &entry, &bytes), 1);
 	assert_int_equal(entry.type, SHM_ENTRY_SEND);
 	assert_int_equal(entry.payload, LEN);
@@ -116,12 +109,12 @@ static void peer_unmaps(void)
 }
 
 /* So much that space is given back. */
-static void exchange_quarter(struct lab *lab, uint32_t *done)
+static void exchange_quarter(struct lab *lab)
 {
 	const uint32_t before = atomic_load(&lab->conn->mine->request_consumed);
 
 	while (atomic_load(&lab->conn->mine->request_consumed) == before)
-		exchange(lab, 1000, *done);
+		exchange(lab, 1000, 0);
 }
 
 /* --- our requests --- */
@@ -150,7 +143,7 @@ static void ring_full__peer_has_mapped_the_larger_one__requests_continue_there(v
 	peer_maps(lab);
 	lab_pass(lab); /* no room for GROW yet */
 	assert_int_equal(lab->done, 0);
-	take_message(lab, 0);
+	take_message(0);
 	shm_consumer_give_back(&peer_in);
 	lab_pass(lab);
 	assert_true(lab->conn->grow.is_out);
@@ -161,7 +154,7 @@ static void ring_full__peer_has_mapped_the_larger_one__requests_continue_there(v
 		assert_false(lab->conn->is_space_wanted);
 	}
 	for (uint32_t i = 1; i < posted; i++)
-		take_message(lab, i);
+		take_message(i);
 	atomic_store(&lab->peer->done, posted);
 	lab_pass(lab);
 	assert_int_equal(lab->done, posted);
@@ -181,41 +174,39 @@ static void larger_ring__peer_offers_it_unasked__used_only_when_full(void **stat
 	peer_unmaps();
 }
 
-/* The ring was full, the peer has mapped the larger one, and there is space for GROW. */
-static void grow_at_once(struct lab *lab)
+/* The ring was full, the peer has mapped the larger one, and takes so many messages. */
+static void make_space(struct lab *lab, uint32_t messages)
 {
 	fill_ring(lab);
 	want_larger(lab);
 	peer_maps(lab);
-	take_message(lab, 0);
+	for (uint32_t i = 0; i < messages; i++)
+		take_message(i);
 	shm_consumer_give_back(&peer_in);
+}
+
+/* There is space for GROW. */
+static void grow_at_once(struct lab *lab)
+{
+	make_space(lab, 1);
 	lab_pass(lab);
 }
 
-/* As soon as space comes, the request continues in the ring that is there. */
-static void expect_first_ring(struct lab *lab)
-{
-	fill_ring(lab);
-	want_larger(lab);
-	peer_maps(lab);
-	take_message(lab, 0);
-	take_message(lab, 1); /* a filler is needed */
-	shm_consumer_give_back(&peer_in);
-	lab_pass(lab);
-	assert_false(lab->conn->grow.is_out);
-	assert_null(lab->conn->grow.file);
-	assert_false(lab->conn->is_space_wanted);
-	for (uint32_t i = 2; i <= IN_RING; i++)
-		take_message(lab, i);
-	peer_unmaps();
-}
+#define FITTING 2u /* so many are taken before the next one fits: it needs a filler, too */
 
 static void larger_ring__too_many_of_the_engine__first_one_stays(void **state)
 {
 	struct lab *lab = *state;
 
 	atomic_store(&lab->engine.grown_count, SHM_GROWN_MAX);
-	expect_first_ring(lab);
+	make_space(lab, FITTING);
+	lab_pass(lab);
+	assert_false(lab->conn->grow.is_out);
+	assert_null(lab->conn->grow.file);
+	assert_false(lab->conn->is_space_wanted);
+	for (uint32_t i = FITTING; i <= IN_RING; i++)
+		take_message(i);
+	peer_unmaps();
 	assert_int_equal(atomic_load(&lab->engine.grown_count), SHM_GROWN_MAX);
 }
 
@@ -229,7 +220,7 @@ static void larger_ring__not_in_the_file__first_one_stays(void **state)
 	atomic_store(&lab->peer->large, SHM_LARGE_WANTED | SHM_LARGE_MAPPED);
 	fill_ring(lab);
 	pass(lab, 2 * SHM_GROW_AFTER);
-	take_message(lab, 0);
+	take_message(0);
 	shm_consumer_give_back(&peer_in);
 	lab_pass(lab);
 	assert_null(lab->conn->grow.file);
@@ -242,19 +233,14 @@ static void larger_ring__no_memory__first_one_stays(void **state)
 {
 	struct lab *lab = *state;
 
-	fill_ring(lab);
-	want_larger(lab);
-	peer_maps(lab);
-	take_message(lab, 0);
-	take_message(lab, 1);
-	shm_consumer_give_back(&peer_in);
+	make_space(lab, FITTING);
 	populate_error = ENOMEM;
 	lab_pass(lab);
 	populate_error = 0;
 	assert_false(lab->conn->grow.is_out);
 	assert_false(lab->conn->is_space_wanted);
-	take_message(lab, 2);
-	take_message(lab, 3);
+	for (uint32_t i = FITTING; i <= IN_RING; i++)
+		take_message(i);
 	assert_int_equal(atomic_load(&lab->engine.grown_count), 1); /* until the end */
 	peer_unmaps();
 }
@@ -263,18 +249,13 @@ static void larger_ring__no_memory__first_one_stays(void **state)
 static void larger_ring__mapping_refused__first_one_stays(void **state)
 {
 	struct lab *lab = *state;
-	uint32_t none = 0;
 
-	fill_ring(lab);
-	want_larger(lab);
-	peer_maps(lab);
-	take_message(lab, 0);
-	shm_consumer_give_back(&peer_in);
+	make_space(lab, 1);
 	remaps = 0;
 	is_remap_refused = true;
 	pass(lab, 3);
 	atomic_store(&lab->peer->large, SHM_LARGE_WANTED | SHM_LARGE_MAPPED);
-	exchange_quarter(lab, &none);
+	exchange_quarter(lab);
 	is_remap_refused = false;
 	assert_int_equal(remaps, 1);
 	assert_null(lab->conn->grow.file);
@@ -357,24 +338,23 @@ static void larger_ring__connection_ends__unmapped_and_not_counted(void **state)
 static void larger_ring__peer_wants_it__mapped_when_space_is_given_back(void **state)
 {
 	struct lab *lab = *state;
-	uint32_t none = 0;
 
-	exchange_quarter(lab, &none);
+	exchange_quarter(lab);
 	assert_int_equal(our_word(lab), 0);
 	assert_null(lab->conn->grow.file);
 	ABILITY_NEED(ability_second_mapping(), NO_SECOND);
 	atomic_store(&lab->peer->large, SHM_LARGE_WANTED);
 	lab_pass(lab);
 	assert_int_equal(our_word(lab), 0);
-	exchange_quarter(lab, &none);
+	exchange_quarter(lab);
 	assert_int_equal(our_word(lab), SHM_LARGE_MAPPED);
 	assert_non_null(lab->conn->request_in.large);
 	/* nothing changes until the peer goes over to it */
-	exchange_quarter(lab, &none);
+	exchange_quarter(lab);
 	assert_int_equal(shm_producer_refresh(&lab->peer_out), 0);
 	assert_true(shm_producer_grow(&lab->peer_out, lab->conn->grow.file->large[SHM_ACTIVE]));
 	for (unsigned i = 0; i < 1000; i++)
-		exchange(lab, 700, none);
+		exchange(lab, 700, 0);
 	assert_true(lab_is_open(lab));
 	assert_int_equal(our_word(lab), SHM_LARGE_MAPPED);
 	assert_null(lab->conn->request_in.large);
@@ -384,15 +364,14 @@ static void larger_ring__peer_wants_it__mapped_when_space_is_given_back(void **s
 static void larger_ring__message_behind_the_change__found(void **state)
 {
 	struct lab *lab = *state;
-	uint32_t none = 0;
 
 	ABILITY_NEED(ability_second_mapping(), NO_SECOND);
 	atomic_store(&lab->peer->large, SHM_LARGE_WANTED);
-	exchange_quarter(lab, &none);
+	exchange_quarter(lab);
 	assert_int_equal(shm_producer_refresh(&lab->peer_out), 0);
 	assert_true(shm_producer_grow(&lab->peer_out, lab->conn->grow.file->large[SHM_ACTIVE]));
 	assert_true(shm_conn_has_work(lab->conn));
-	exchange(lab, 8, none);
+	exchange(lab, 8, 0);
 	lab_pass(lab); /* what is done is reported */
 	assert_false(shm_conn_has_work(lab->conn));
 }
@@ -400,11 +379,10 @@ static void larger_ring__message_behind_the_change__found(void **state)
 static void larger_ring__too_many_of_the_engine__not_offered(void **state)
 {
 	struct lab *lab = *state;
-	uint32_t none = 0;
 
 	atomic_store(&lab->engine.grown_count, SHM_GROWN_MAX);
 	atomic_store(&lab->peer->large, SHM_LARGE_WANTED);
-	exchange_quarter(lab, &none);
+	exchange_quarter(lab);
 	assert_int_equal(our_word(lab), 0);
 	assert_null(lab->conn->request_in.large);
 	assert_int_equal(atomic_load(&lab->engine.grown_count), SHM_GROWN_MAX);

@@ -11,49 +11,43 @@
 #include "soft/shm/segment.h"
 #include "soft/shm/transfer/progress.h"
 
-#ifndef MADV_POPULATE_WRITE /* older headers */
-#define MADV_POPULATE_WRITE 23
-#endif
-
-/*
- * The whole file, by way of the mapping of its first part: an old size of 0 makes a second mapping
- * and leaves the first one. Like that one, it does not go to children (MADV_DONTFORK).
- */
-static struct shm_file *map_file(struct shm_segment *segment)
-{
-	void *memory = mremap(segment, 0, sizeof(struct shm_file), MREMAP_MAYMOVE);
-
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
 static bool can_map(const struct shm_grow *grow)
 {
 	return !grow->is_small && !grow->is_refused;
 }
 
-static bool is_mapped(struct shm_conn *conn)
+/*
+ * Maps the whole file, by way of the mapping of its first part: an old size of 0 makes a second
+ * mapping and leaves the first one. Like that one, it does not go to children (MADV_DONTFORK).
+ * False: there is no place now, or the kernel has refused it.
+ */
+static bool map_file(struct shm_conn *conn)
 {
-	struct shm_grow *grow = &conn->grow;
 	_Atomic uint32_t *count = &conn->engine->grown_count;
 	uint32_t most = conn->remote.is_trusted ? SHM_GROWN_MAX : SHM_GROWN_STRANGERS;
+	struct shm_grow *grow = &conn->grow;
+	void *memory;
 
-	if (grow->file || !can_map(grow))
-		return grow->file;
+	if (grow->file)
+		return true;
 	/* relaxed: only the count matters */
 	if (atomic_fetch_add_explicit(count, 1, memory_order_relaxed) < most) {
-		grow->file = map_file(conn->segment);
-		grow->is_refused = !grow->file;
+		memory = mremap(conn->segment, 0, sizeof(*grow->file), MREMAP_MAYMOVE);
+		if (memory != MAP_FAILED) {
+			grow->file = memory;
+			return true;
+		}
+		grow->is_refused = true;
 	}
-	if (!grow->file)
-		atomic_fetch_sub_explicit(count, 1, memory_order_relaxed);
-	return grow->file;
+	atomic_fetch_sub_explicit(count, 1, memory_order_relaxed);
+	return false;
 }
 
 /*
  * Takes the memory now: later, a shortage would end the process by SIGBUS. Kernels before 5.14
  * cannot.
  */
-static bool has_memory(struct shm_conn *conn)
+static bool take_memory(struct shm_conn *conn)
 {
 	struct shm_grow *grow = &conn->grow;
 
@@ -83,7 +77,7 @@ void shm_grow_in(struct shm_conn *conn)
 	struct shm_grow *grow = &conn->grow;
 
 	if (grow->is_in || !can_map(grow) || !has_peer_set(conn, SHM_LARGE_WANTED) ||
-	    !is_mapped(conn))
+	    !map_file(conn))
 		return;
 	grow->is_in = true;
 	conn->request_in.large = grow->file->large[1 - conn->self];
@@ -107,7 +101,7 @@ void shm_grow_out(struct shm_conn *conn)
 			set_large(conn, SHM_LARGE_WANTED);
 		return;
 	}
-	if (!has_peer_set(conn, SHM_LARGE_MAPPED) || !is_mapped(conn) || !has_memory(conn) ||
+	if (!has_peer_set(conn, SHM_LARGE_MAPPED) || !map_file(conn) || !take_memory(conn) ||
 	    !shm_producer_grow(&conn->request_out, grow->file->large[conn->self]))
 		return;
 	grow->is_out = true;

@@ -8,8 +8,8 @@
  *
  * The producer sets SHM_LARGE_WANTED. The consumer reads it when it gives space back, maps the
  * larger rings, and sets SHM_LARGE_MAPPED. The producer maps them, too, puts an entry GROW into the
- * ring, and continues in the larger one at the next index. A side that cannot map them does
- * nothing, and the ring stays as it is.
+ * ring, and continues in the larger one at the next index. A side that cannot map them keeps the
+ * first ring in use.
  *
  * The larger rings of at most SHM_GROWN_MAX connections of an engine are mapped at a time; a
  * connection that finds no place asks again. Such a connection is not kept for the next one
@@ -20,6 +20,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/mman.h>
+
+#ifndef MADV_POPULATE_WRITE /* older headers */
+#define MADV_POPULATE_WRITE 23
+#endif
 
 struct shm_conn;
 struct shm_file;
