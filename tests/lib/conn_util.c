@@ -287,6 +287,20 @@ void conn_descriptors_give(const struct rlimit *old)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, old), 0);
 }
 
+struct rlimit conn_files_limit(rlim_t bytes)
+{
+	struct rlimit old;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &(struct rlimit){bytes, old.rlim_max}), 0);
+	return old;
+}
+
+void conn_files_free(const struct rlimit *old)
+{
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, old), 0);
+}
+
 /* --- addresses --- */
 
 void conn_check_same_address(const struct sockaddr *a, const struct sockaddr *b)

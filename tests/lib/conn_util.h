@@ -112,6 +112,9 @@ DAT_CR_HANDLE conn_freed_cr(struct conn_fixture *f);
 /* Lets no descriptor be opened until conn_descriptors_give. */
 struct rlimit conn_descriptors_take(void);
 void conn_descriptors_give(const struct rlimit *old);
+/* Lets no file, memory files included, become larger until conn_files_free. */
+struct rlimit conn_files_limit(rlim_t bytes);
+void conn_files_free(const struct rlimit *old);
 
 /* --- addresses --- */
 

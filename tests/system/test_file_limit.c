@@ -13,28 +13,17 @@
 #define SMALL 65536	/* a connection has, a pool of the ring path has not */
 #define LENGTH 1000003u /* takes many pieces of a pool */
 
-static struct rlimit limit_set(rlim_t bytes)
-{
-	struct rlimit old, small;
-
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-	small = old;
-	small.rlim_cur = bytes;
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	return old;
-}
-
 /* EP-CONNECT-42 CR-ACCEPT-28: whichever side makes the shared memory. */
 static void ep_connect__tiny_files_only__insufficient_resources(void **state)
 {
 	struct conn_fixture *f = *state;
 	const struct conn_args args = conn_args_of(f);
-	const struct rlimit old = limit_set(TINY);
+	const struct rlimit old = conn_files_limit(TINY);
 	DAT_RETURN ret = conn_try(f->a.ep, &args);
 
 	if (ret == DAT_SUCCESS)
 		ret = dat_cr_accept(dt_request(&f->listener), f->b.ep, 0, NULL);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	conn_files_free(&old);
 	dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
 }
 
@@ -52,12 +41,12 @@ static void rdma_write__small_files_only__arrives(void **state)
 	dt_fill(from.p, LENGTH, 7);
 	local = dt_seg(&from, 0, LENGTH);
 	remote = dt_rseg(&to, 0, LENGTH);
-	old = limit_set(SMALL);
+	old = conn_files_limit(SMALL);
 	conn_link(f, &f->a, &f->b);
 	dt_ok(dat_ep_post_rdma_write(f->a.ep, 1, &local, dt_cookie(1), &remote,
 				     DAT_COMPLETION_DEFAULT_FLAG));
 	dt_expect_dto(f->a.request, f->a.ep, 1, DAT_DTO_SUCCESS, LENGTH);
-	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+	conn_files_free(&old);
 	dt_check_pattern(to.p, LENGTH, 7);
 	dt_buf_free(&from);
 	dt_buf_free(&to);

@@ -5,7 +5,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "ability.h"
@@ -175,17 +174,14 @@ static void stream__more_than_the_ring_holds__larger_ring_and_data_whole(void **
 static void stream__small_files_only__first_ring_and_data_whole(void **state)
 {
 	struct conn_fixture *f = *state;
-	struct rlimit old, small;
 	struct stream there;
 
 	open_stream(f, &there, &f->a, &f->b);
-	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-	small = old;
-	small.rlim_cur = SMALL;
 	for (unsigned connection = 0; connection < 2; connection++) {
-		assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+		const struct rlimit old = conn_files_limit(SMALL);
+
 		conn_link(f, &f->a, &f->b);
-		assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+		conn_files_free(&old);
 		for (uint32_t round = 0; round < 50; round++) {
 			post_window(&there, round);
 			take_window(&there, round);

@@ -260,6 +260,14 @@ static void each_object__first_word__provider_table(void **state)
 
 /* --- rules for all calls --- */
 
+/* That call of a list has refused that argument. */
+static void check_refused(size_t index, DAT_RETURN ret, DAT_RETURN_SUBTYPE argument)
+{
+	if (ret != DT_ERROR(DAT_INVALID_PARAMETER, argument))
+		print_error("call %zu of the list\n", index);
+	dt_fails_with(ret, DAT_INVALID_PARAMETER, argument);
+}
+
 /* GEN-18 GEN-20 */
 static void each_call__null_output__invalid_parameter(void **state)
 {
@@ -291,11 +299,8 @@ static void each_call__null_output__invalid_parameter(void **state)
 		{dat_evd_wait(world->active.conn, 0, 1, &event, NULL), DAT_INVALID_ARG5},
 	};
 
-	for (size_t i = 0; i < COUNT_OF(calls); i++) {
-		if (calls[i].ret != DT_ERROR(DAT_INVALID_PARAMETER, calls[i].argument))
-			print_error("call %zu of the list\n", i);
-		dt_fails_with(calls[i].ret, DAT_INVALID_PARAMETER, calls[i].argument);
-	}
+	for (size_t i = 0; i < COUNT_OF(calls); i++)
+		check_refused(i, calls[i].ret, calls[i].argument);
 	world_check_alive(world); /* and nothing was created: the graceful close succeeds */
 }
 
@@ -330,11 +335,8 @@ static void each_query__null_output__invalid_parameter(void **state)
 		dat_srq_query(w->srq, DAT_SRQ_FIELD_ALL, NULL),
 	};
 
-	for (size_t i = 0; i < COUNT_OF(calls); i++) {
-		if (calls[i] != DT_ERROR(DAT_INVALID_PARAMETER, DAT_INVALID_ARG3))
-			print_error("call %zu of the list\n", i);
-		dt_fails_with(calls[i], DAT_INVALID_PARAMETER, DAT_INVALID_ARG3);
-	}
+	for (size_t i = 0; i < COUNT_OF(calls); i++)
+		check_refused(i, calls[i], DAT_INVALID_ARG3);
 }
 
 /* GEN-06 GEN-07 */
