@@ -238,7 +238,6 @@ static void soft_lmr_destroy(struct core_ia *ia, struct core_lmr *lmr)
 
 	soft_keys_invalidate(adapter->keys, lmr->rkey);
 	iw_engine_wait_key(adapter->tcp, lmr->rkey);
-	iw_engine_wait_sent(adapter->tcp, core_mem_key_of(lmr));
 	shm_engine_wait_key(adapter->shm, lmr->rkey);
 	shm_map_key_dead(adapter->shm, lmr->rkey);
 	soft_keys_release(adapter->keys, lmr->rkey);

@@ -24,8 +24,7 @@ import sys
 import time
 
 # variables of the environment that are passed on
-KEPT = ("DAT_TEST_ADAPTER", "DAT_DBG_TYPE", "DAT_RMR_BIND", "DAT_CANCELLATION", "DAT_TRANSPORT",
-        "DAT_ZEROCOPY")
+KEPT = ("DAT_TEST_ADAPTER", "DAT_DBG_TYPE", "DAT_RMR_BIND", "DAT_CANCELLATION", "DAT_TRANSPORT")
 
 # ERROR is what cmocka says of a test whose teardown failed too
 RESULT = re.compile(r"\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\]\s+([A-Za-z0-9_]+)")

@@ -69,13 +69,6 @@ static const char *const proof_words[] = {
 	NULL,
 };
 
-static const char *const zerocopy_words[] = {
-	[CORE_ZEROCOPY_AUTO] = "auto",
-	[CORE_ZEROCOPY_ON] = "on",
-	[CORE_ZEROCOPY_OFF] = "off",
-	NULL,
-};
-
 static const char *const rmr_words[] = {
 	[CORE_RMR_AUTO] = "auto",
 	[CORE_RMR_WINDOW] = "window",
@@ -112,8 +105,6 @@ static const struct setting settings_table[] = {
 	 .help = "whether requests over TCP carry OpenDAT's header before the private data"},
 	{FIELD(write_proof), .initial = CORE_PROOF_ON, .words = proof_words,
 	 .help = "how a peer over TCP proves that an RDMA Write is placed"},
-	{FIELD(zerocopy), .initial = CORE_ZEROCOPY_AUTO, .words = zerocopy_words,
-	 .help = "whether the kernel copies large messages that it sends over TCP"},
 	{FIELD(rmr_bind), .initial = CORE_RMR_AUTO, .words = rmr_words,
 	 .help = "what a bind of an RMR makes on an RDMA device"},
 	{FIELD(cancellation), .initial = CORE_CANCELLATION_AUTO, .words = cancellation_words,

@@ -57,13 +57,6 @@ enum core_write_proof {
 	CORE_PROOF_OFF,	 /* not at all: a Write completes as a Send does */
 };
 
-/* Are large messages over TCP sent without a copy in the kernel (MSG_ZEROCOPY)? */
-enum core_zerocopy {
-	CORE_ZEROCOPY_AUTO, /* where the kernel can do without one */
-	CORE_ZEROCOPY_ON,   /* always; for tests and measurements */
-	CORE_ZEROCOPY_OFF,
-};
-
 /* Must posts and dequeues be safe against pthread_cancel? */
 enum core_cancellation {
 	CORE_CANCELLATION_AUTO,	 /* yes: cancellation is disabled around possible system calls */
@@ -83,7 +76,6 @@ struct core_settings {
 	uint64_t crc;		   /* enum core_crc */
 	uint64_t header;	   /* enum core_header */
 	uint64_t write_proof;	   /* enum core_write_proof */
-	uint64_t zerocopy;	   /* enum core_zerocopy */
 	uint64_t rmr_bind;	   /* enum core_rmr_bind */
 	uint64_t cancellation;	   /* enum core_cancellation */
 	uint64_t spin_us;	   /* time that a waiting call polls before it sleeps */

@@ -95,11 +95,6 @@ static uint64_t next_name(struct core_lmr *lmr, uint32_t key)
 	return (uint64_t)(changes + 1) << 32 | key;
 }
 
-uint32_t core_mem_key_of(const struct core_lmr *lmr)
-{
-	return lmr->generation << CORE_MEM_INDEX_BITS | lmr->index;
-}
-
 uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 {
 	uint32_t key;
@@ -108,7 +103,7 @@ uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr)
 	lmr->generation = (lmr->generation + 1) & MEM_GENERATION_MASK;
 	if (!lmr->generation && !lmr->index) /* 0 is not a key */
 		lmr->generation = 1;
-	key = core_mem_key_of(lmr);
+	key = lmr->generation << CORE_MEM_INDEX_BITS | lmr->index;
 	core_pins_begin(&lmr->pinned);
 	/* release: pairs with the load in core_mem_pin, else a user could see old bounds */
 	atomic_store_explicit(&lmr->name, next_name(lmr, key), memory_order_release);

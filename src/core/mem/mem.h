@@ -90,8 +90,6 @@ void core_mem_describe(struct core_lmr *lmr, DAT_VADDR address, DAT_VLEN length,
 		       DAT_MEM_PRIV_FLAGS priv, struct core_pz *pz);
 /* Makes the slot live with a new key, which it returns. */
 uint32_t core_mem_publish(struct core_mem *mem, struct core_lmr *lmr);
-/* The key of the slot, also after it was revoked, until it is freed. */
-uint32_t core_mem_key_of(const struct core_lmr *lmr);
 /* Makes the key stale and waits until no thread has the slot pinned: at most one copy piece. */
 void core_mem_revoke(struct core_mem *mem, struct core_lmr *lmr);
 void core_mem_free(struct core_mem *mem, struct core_lmr *lmr);

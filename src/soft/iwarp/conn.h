@@ -97,9 +97,6 @@ struct iw_conn {
 	/* a key of our own table that is in use for the peer; 0: none. Written with the endpoint
 	 * locked, read by dat_lmr_free */
 	_Atomic uint32_t announced;
-	/* the kernel sends from memory of its requests (transfer/zerocopy.h). Written with the
-	 * endpoint locked, read by dat_lmr_free */
-	_Atomic bool is_sending;
 };
 
 static inline enum iw_state iw_conn_state(const struct iw_conn *conn)
@@ -154,7 +151,7 @@ bool iw_conn_note_shortage(struct iw_conn *conn, int error);
 /*
  * Is it too early for the next try? If so, the caller sets a deadline at `retry_ns`. epoll must not
  * wait for what the socket has ready, which it would report again and again. It reports a hang-up
- * or a notice (transfer/zerocopy.h) all the same, but only one of them.
+ * all the same, but only once.
  */
 #define IW_EVENTS_SHORT EPOLLONESHOT
 bool iw_conn_is_short(struct iw_conn *conn);
@@ -192,8 +189,7 @@ void iw_conn_lower_deadline(struct iw_conn *conn, uint64_t deadline_ns);
  * consumer (DISCONNECTED, BROKEN) by iw_conn_finish. EP locked.
  */
 void iw_conn_close(struct iw_conn *conn, DAT_EVENT_NUMBER end);
-/* Reports the end of a connection that is CLOSING, and releases it; later, if the kernel still uses
- * memory of its requests (transfer/zerocopy.h). EP locked. */
+/* Reports the end of a connection that is CLOSING, and releases it. EP locked. */
 void iw_conn_finish(struct iw_conn *conn, struct core_ep *ep);
 
 #endif

@@ -27,7 +27,6 @@ static const char *const variables[] = {"DAT_TRANSPORT",
 					"DAT_CRC",
 					"DAT_HEADER",
 					"DAT_WRITE_PROOF",
-					"DAT_ZEROCOPY",
 					"DAT_SPIN_US",
 					"DAT_SOCKET_DIR"};
 
@@ -84,7 +83,6 @@ static void parse__device_alone__defaults(void **state)
 	assert_int_equal(settings.crc, CORE_CRC_OFF);
 	assert_int_equal(settings.header, CORE_HEADER_ON);
 	assert_int_equal(settings.write_proof, CORE_PROOF_ON);
-	assert_int_equal(settings.zerocopy, CORE_ZEROCOPY_AUTO);
 	assert_int_equal(settings.rmr_bind, CORE_RMR_AUTO);
 	assert_int_equal(settings.cancellation, CORE_CANCELLATION_AUTO);
 	assert_int_equal(settings.spin_us, 20);
@@ -163,9 +161,6 @@ static void parse__settings__applied(void **state)
 	assert_int_equal(accept("lo write_proof=on", "lo").write_proof, CORE_PROOF_ON);
 	assert_int_equal(accept("lo write_proof=byte", "lo").write_proof, CORE_PROOF_BYTE);
 	assert_int_equal(accept("lo write_proof=off", "lo").write_proof, CORE_PROOF_OFF);
-	assert_int_equal(accept("lo zerocopy=auto", "lo").zerocopy, CORE_ZEROCOPY_AUTO);
-	assert_int_equal(accept("lo zerocopy=on", "lo").zerocopy, CORE_ZEROCOPY_ON);
-	assert_int_equal(accept("lo zerocopy=off", "lo").zerocopy, CORE_ZEROCOPY_OFF);
 	assert_int_equal(accept("lo rmr_bind=window", "lo").rmr_bind, CORE_RMR_WINDOW);
 	assert_int_equal(accept("lo rmr_bind=registration", "lo").rmr_bind, CORE_RMR_REGISTRATION);
 	assert_int_equal(accept("lo cancellation=never", "lo").cancellation,
@@ -202,7 +197,6 @@ static void parse__bad_word__refused_and_named(void **state)
 	refuse("lo link_timeout_ms=1999", "not a number from 2000 to 600000 (ms)");
 	refuse("lo crc=1", "crc: \"1\" is not off or on");
 	refuse("lo write_proof=read", "write_proof: \"read\" is not on, byte or off");
-	refuse("lo zerocopy=yes", "zerocopy: \"yes\" is not auto, on or off");
 	refuse("lo rmr_bind=mw", "rmr_bind: \"mw\" is not auto, window or registration");
 	refuse("lo copy=rings", "copy: \"rings\" is not auto, map, cma or ring");
 	refuse("lo copy=rin", "copy: \"rin\"");

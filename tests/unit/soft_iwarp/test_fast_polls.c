@@ -463,34 +463,6 @@ static void poll__part_behind_a_message__not_idle(void **state)
 	}
 }
 
-/* What a peer has announced about one message says nothing about the next. */
-static void poll__announced_message_is_cut__forgotten(void **state)
-{
-	(void)state;
-	for (int is_slow = 1; is_slow >= 0; is_slow--) {
-		const struct iw_ddp ddp = {.is_tagged = true,
-					   .opcode = IW_OP_WRITE,
-					   .stag = flow.rkey,
-					   .offset = address_of(flow.region)};
-
-		begin_fast(0);
-		post_recv_at(0, SIZE);
-		lock_flow();
-		peer_write(4, 3, NULL, 0);
-		put_segment(&ddp, flow.region, SIZE);
-		await_bytes(2 * (IW_FPDU_HEAD + IW_TAGGED_HEAD + IW_FPDU_CRC) + SIZE);
-		pass_locked();
-		assert_int_not_equal(conn_of_flow()->stream.rx.known_end, 0);
-		peer_send(flow.region, SIZE);
-		await_bytes(send_size);
-		assert_int_equal(poll_flow(is_slow), 1);
-		assert_int_equal(conn_of_flow()->stream.rx.known_end, 0);
-		unlock_flow();
-		expect_dto(0, DAT_DTO_SUCCESS, SIZE);
-		end_fast();
-	}
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fast, close_fast)
 
 int main(void)
@@ -512,7 +484,6 @@ int main(void)
 		TEST(poll__shared_receives__slow_path_takes_them),
 		TEST(poll__hung_up__end_of_stream_is_seen),
 		TEST(poll__part_behind_a_message__not_idle),
-		TEST(poll__announced_message_is_cut__forgotten),
 	};
 
 	return cmocka_run_group_tests_name("polls on the fast path over TCP", tests, provide, NULL);

@@ -14,7 +14,6 @@
 #include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/pass.h"
 #include "soft/iwarp/transfer/tx.h"
-#include "soft/iwarp/transfer/zerocopy.h"
 
 #define DISCARD_MAX (1024u * 1024u) /* bytes in one go */
 
@@ -48,30 +47,11 @@ void iw_conn_discard(struct iw_conn *conn)
 	}
 }
 
-/* Does the kernel send from memory of the requests no more, or for too long? */
-static bool is_settled(struct iw_conn *conn, struct core_ep *ep)
-{
-	if (!iw_zerocopy_is_pending(&conn->stream.tx))
-		return true;
-	iw_zerocopy_read(conn);
-	/* the peer has taken them, and refused none */
-	if (conn->end == DAT_CONNECTION_EVENT_DISCONNECTED && !conn->is_lost)
-		iw_complete_sent(conn, ep);
-	/* the kernel lacks memory for the socket */
-	if (iw_conn_is_short(conn)) {
-		iw_conn_lower_deadline(conn, conn->retry_ns);
-		return !iw_zerocopy_must_wait(conn, IW_EVENTS_SHORT);
-	}
-	/* the peer may end at the same time, and have to send before it reads */
-	iw_conn_discard(conn);
-	return !iw_zerocopy_must_wait(conn, conn->has_fin_come ? 0 : EPOLLIN);
-}
-
 void iw_conn_finish(struct iw_conn *conn, struct core_ep *ep)
 {
 	DAT_EVENT_NUMBER number = conn->end;
 
-	if (iw_conn_state(conn) != IW_CLOSING || !is_settled(conn, ep))
+	if (iw_conn_state(conn) != IW_CLOSING)
 		return;
 	iw_conn_drop(conn, ep);
 	core_ep_ended(ep, number);
@@ -84,7 +64,6 @@ void iw_conn_drop(struct iw_conn *conn, struct core_ep *ep)
 	if (iw_conn_state(conn) < IW_ESTABLISHED && conn->is_active)
 		conn->is_lost = true; /* there is nobody to say goodbye to */
 	iw_frame_detach(conn, ep);
-	iw_zerocopy_forget(conn);
 	iw_conn_detach(conn, ep);
 	iw_conn_linger(conn);
 }

@@ -6,24 +6,15 @@
 #include "soft/iwarp/transfer/answer.h"
 #include "soft/iwarp/transfer/pass.h"
 #include "soft/iwarp/transfer/segment.h"
-#include "soft/iwarp/transfer/zerocopy.h"
 
 void iw_ep_detach(struct iw_conn *conn, struct core_ep *ep)
 {
-	iw_zerocopy_release(conn);
 	iw_conn_drop(conn, ep);
 }
 
 /* Also if the connection is closing already: this event replaces any other. */
 static void end_now(struct iw_conn *conn, struct core_ep *ep)
 {
-	if (iw_conn_state(conn) >= IW_ESTABLISHED && iw_zerocopy_is_pending(&conn->stream.tx)) {
-		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
-		conn->end = DAT_CONNECTION_EVENT_DISCONNECTED;
-		iw_zerocopy_hurry(conn);
-		iw_conn_serve_later(conn);
-		return;
-	}
 	iw_conn_drop(conn, ep);
 	core_ep_ended(ep, DAT_CONNECTION_EVENT_DISCONNECTED);
 }

@@ -52,8 +52,6 @@ struct iw_engine {
 	_Atomic uint64_t deadline_ns; /* earliest deadline of any connection; UINT64_MAX: none */
 	_Atomic uint32_t polled_count;
 	_Atomic uint32_t held_count;
-	_Atomic uint32_t sending_count; /* connections that have is_sending set */
-	_Atomic uint64_t vain_ns; /* when a wait of iw_zerocopy_release began in vain; 0: none */
 	_Atomic uint64_t large_posts; /* relaxed: a hint, and posts at the same time may be lost */
 	struct soft_driven driven;    /* by passes of threads that poll (poll.c) */
 
@@ -112,8 +110,5 @@ void iw_engine_remove_held(struct iw_engine *engine, struct iw_conn *conn);
 bool iw_engine_is_key_in_use(struct iw_engine *engine, uint32_t key);
 /* Waits until none does. */
 void iw_engine_wait_key(struct iw_engine *engine, uint32_t key);
-/* Waits until the kernel sends nothing from the region of that local key any more
- * (transfer/zerocopy.h). No endpoint is locked. */
-void iw_engine_wait_sent(struct iw_engine *engine, uint32_t key);
 
 #endif

@@ -16,7 +16,6 @@
 #include "soft/iwarp/engine/engine.h"
 #include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/pass.h"
-#include "soft/iwarp/transfer/zerocopy.h"
 #include "soft/soft.h"
 
 #define DUE_MAX 64u
@@ -141,7 +140,7 @@ static void serve_data(struct service *service, struct iw_conn *conn, uint32_t e
 
 	if (!ep)
 		return;
-	if (events & (iw_zerocopy_is_on(conn) ? EPOLLHUP : EPOLLERR | EPOLLHUP))
+	if (events & (EPOLLERR | EPOLLHUP))
 		conn->is_hung_up = true;
 	/* a reset shows these events, too */
 	if ((events & EPOLLRDHUP) && !conn->is_hung_up && conn->stream.rx.is_blocked)

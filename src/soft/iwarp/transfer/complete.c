@@ -8,7 +8,6 @@
 #include "soft/iwarp/conn.h"
 #include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/tx.h"
-#include "soft/iwarp/transfer/zerocopy.h"
 
 bool iw_has_proofs(const struct iw_conn *conn)
 {
@@ -46,7 +45,7 @@ void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep)
 
 		if (req->transport.word[0] != IW_REQ_WAIT_SENT)
 			continue; /* Reads and binds wait for something else */
-		if (iw_zerocopy_released(tx) < req->transport.word[1])
+		if (tx->sent < req->transport.word[1])
 			return;
 		if (iw_wants_proof(conn, req) && req->sequence >= tx->proven)
 			req->transport.word[0] = IW_REQ_WAIT_PROOF;
@@ -184,14 +183,11 @@ static struct core_req *find_named(struct iw_conn *conn, struct core_ep *ep,
 	return NULL;
 }
 
-/* Completes what the Terminate shows to be carried out: all before the named request (TERM-11). Not
- * if a device still has packets with their memory: then they are flushed later. */
-static void complete_before(const struct iw_conn *conn, struct core_ep *ep, uint64_t end)
+/* Completes what the Terminate shows to be carried out: all before the named request (TERM-11). */
+static void complete_before(struct core_ep *ep, uint64_t end)
 {
 	uint64_t sequence;
 
-	if (iw_zerocopy_is_pending(&conn->stream.tx))
-		return;
 	for (sequence = ep->req.head; sequence < end; sequence++) {
 		struct core_req *req = core_req_at(&ep->req, sequence);
 		uint64_t state = req->transport.word[0];
@@ -209,7 +205,7 @@ void iw_complete_terminated(struct iw_conn *conn, struct core_ep *ep,
 	conn->stream.tx.is_over = true;
 	iw_frame_cut(conn, ep);
 	if (req)
-		complete_before(conn, ep, req->sequence);
+		complete_before(ep, req->sequence);
 	else if (ep->req.head < ep->req.tail)
 		req = core_req_at(&ep->req, ep->req.head);
 	if (req)

@@ -11,7 +11,6 @@
 #include "soft/iwarp/transfer/pass.h"
 #include "soft/iwarp/transfer/rx.h"
 #include "soft/iwarp/transfer/tx.h"
-#include "soft/iwarp/transfer/zerocopy.h"
 #include "soft/pins.h"
 
 /* --- posts --- */
@@ -84,7 +83,7 @@ CORE_INLINE bool is_quiet(const struct iw_conn *conn, const struct core_ep *ep)
 
 	return !ep->cell->slow_reasons && rx->is_any && !rx->is_open && !iw_buffer_count(&rx->in) &&
 	       !conn->retry_ns && !conn->is_hung_up && !iw_frame_has_unsent(conn) &&
-	       !iw_zerocopy_is_pending(tx) && iw_tx_is_idle(tx, ep);
+	       iw_tx_is_idle(tx, ep);
 }
 
 /* Takes the next FPDU in the buffer if it is a whole Send and fills a Receive of one segment. */
@@ -106,7 +105,6 @@ CORE_INLINE bool take_message(struct iw_conn *conn, struct core_ep *ep)
 		return false;
 	rx->in.start += size;
 	rx->msn[IW_QUEUE_SEND]++;
-	rx->known_end = 0; /* as iw_receive_note */
 	core_recv_done(ep, DAT_DTO_SUCCESS, ulpdu - IW_UNTAGGED_HEAD, is_solicited);
 	return true;
 }

@@ -12,7 +12,6 @@
 #include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/checksum.h"
 #include "soft/iwarp/transfer/socket.h"
-#include "soft/iwarp/transfer/zerocopy.h"
 #include "soft/iwarp/wire/crc.h"
 #include "soft/pins.h"
 
@@ -113,8 +112,6 @@ int iw_frame_direct(struct iw_conn *conn, struct core_ep *ep, const struct core_
 	struct iw_frame *frame;
 	uint32_t crc;
 
-	if (!direct->count)
-		iw_zerocopy_begin(conn, req->len - offset);
 	frame = &direct->frame[direct->count];
 	*frame = (struct iw_frame){
 		.len = len,
@@ -248,15 +245,13 @@ static void took(struct iw_tx *tx, size_t count)
 }
 
 /* One call of sendmsg: 0, or -errno. */
-static int send_some(struct iw_conn *conn, struct iovec *iov, size_t count, int flags)
+static int send_some(struct iw_conn *conn, struct iovec *iov, size_t count)
 {
 	struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
-	ssize_t sent = iw_socket_sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
+	ssize_t sent = iw_socket_sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 	if (sent < 0)
 		return -errno;
-	if (flags & MSG_ZEROCOPY)
-		iw_zerocopy_sent(conn, conn->stream.tx.sent);
 	took(&conn->stream.tx, (size_t)sent);
 	return 0;
 }
@@ -278,46 +273,23 @@ static void gather_frames(const struct iw_direct *direct, struct gather *gather)
 	}
 }
 
-/* Sends `out`, and the FPDUs behind it; with MSG_ZEROCOPY these alone. */
-static int send_all(struct iw_conn *conn, struct core_ep *ep, int flags)
+/* Sends `out`, and the FPDUs behind it. */
+static int send_all(struct iw_conn *conn, struct core_ep *ep)
 {
 	struct iw_tx *tx = &conn->stream.tx;
 	struct gather gather;
 	int rc;
 
 	gather.count = gather.pin = gather.at = gather.pins.count = 0;
-	if (!(flags & MSG_ZEROCOPY))
-		gather_add(&gather, tx->out.data + tx->out.start, iw_buffer_count(&tx->out));
+	gather_add(&gather, tx->out.data + tx->out.start, iw_buffer_count(&tx->out));
 	if (iw_frame_is_direct(conn)) {
 		if (pin_payloads(conn, ep, tx->direct.count - tx->direct.first, &gather.pins) < 0)
 			return -EFAULT;
 		gather_frames(&tx->direct, &gather);
 	}
-	rc = send_some(conn, gather.iov, gather.count, flags);
+	rc = send_some(conn, gather.iov, gather.count);
 	soft_unpin(&gather.pins);
 	return rc;
-}
-
-/* The same, without a copy where that is possible. */
-static int send_best(struct iw_conn *conn, struct core_ep *ep)
-{
-	struct iw_buffer *out = &conn->stream.tx.out;
-	int rc;
-
-	if (!iw_frame_is_direct(conn) || !iw_zerocopy_may_send(conn))
-		return send_all(conn, ep, 0);
-	if (iw_buffer_count(out)) { /* it is used again at once */
-		struct iovec before = {out->data + out->start, iw_buffer_count(out)};
-
-		return send_some(conn, &before, 1, MSG_MORE);
-	}
-	rc = send_all(conn, ep, MSG_ZEROCOPY);
-	/* it may lock no more pages, or these are of a device and can only be copied. If the region
-	 * is not valid any more, the next try finds that, too */
-	if (rc != -ENOBUFS && rc != -EFAULT)
-		return rc;
-	iw_zerocopy_refused(conn);
-	return 0;
 }
 
 /* What the result of a system call on the socket means: 0 try again, 1 stop, -EFAULT. */
@@ -342,7 +314,7 @@ int iw_flush(struct iw_conn *conn, struct core_ep *ep)
 	if (iw_frame_has_unsent(conn))
 		iw_alive_sent(conn);
 	while (iw_frame_has_unsent(conn) && !tx->is_blocked && !conn->is_lost) {
-		int rc = send_best(conn, ep);
+		int rc = send_all(conn, ep);
 
 		if (rc < 0)
 			rc = judge_send(conn, rc);
@@ -395,7 +367,6 @@ void iw_frame_cut(struct iw_conn *conn, struct core_ep *ep)
 	if (tx->is_cut)
 		return;
 	tx->is_cut = true;
-	iw_zerocopy_end(conn);
 	rest->start = rest->end = 0;
 	if (iw_frame_is_direct(conn) && tx->direct.done && !conn->is_lost)
 		copy_direct(conn, ep, rest);

@@ -12,7 +12,6 @@
 #include "soft/iwarp/transfer/rx.h"
 #include "soft/iwarp/transfer/segment.h"
 #include "soft/iwarp/transfer/tx.h"
-#include "soft/iwarp/transfer/zerocopy.h"
 
 #define BUDGET (1024u * 1024u)	   /* bytes of one pass */
 #define LARGE (64u * 1024u)	   /* a message that takes long to send */
@@ -117,19 +116,6 @@ static int run_receiver(struct iw_conn *conn, struct core_ep *ep, uint64_t *budg
 	return handled;
 }
 
-/* Completes what has waited for the kernel to use its memory no more. */
-static int run_notices(struct iw_conn *conn, struct core_ep *ep)
-{
-	uint64_t head = ep->req.head;
-
-	/* a reset gives all memory back, too, but shows nothing about the peer */
-	if (!iw_zerocopy_is_pending(&conn->stream.tx) || conn->is_lost)
-		return 0;
-	iw_zerocopy_read(conn);
-	iw_complete_sent(conn, ep);
-	return ep->req.head != head;
-}
-
 /* `handled`: what a poll has done before, by the fast path. */
 static int run(struct iw_conn *conn, struct core_ep *ep, int handled)
 {
@@ -149,7 +135,6 @@ static int run(struct iw_conn *conn, struct core_ep *ep, int handled)
 	}
 	if (iw_conn_state(conn) == IW_ESTABLISHED) {
 		iw_stream_repeat_rtr(conn);
-		handled += run_notices(conn, ep);
 		handled += iw_tx_run(conn, ep, &tx_budget, false);
 		conn->moved += (uint32_t)(BUDGET - tx_budget);
 	}
@@ -259,10 +244,8 @@ void iw_pass_receives(struct iw_conn *conn, struct core_ep *ep)
 
 	(void)run_receiver(conn, ep, &rx_budget);
 	/* what has come may be what a request waits for, or wants an answer */
-	if (iw_conn_state(conn) == IW_ESTABLISHED) {
-		(void)run_notices(conn, ep);
+	if (iw_conn_state(conn) == IW_ESTABLISHED)
 		(void)iw_tx_run(conn, ep, &tx_budget, false);
-	}
 	after_post(conn, ep, rx_budget, tx_budget);
 	core_cancel_restore(state);
 }

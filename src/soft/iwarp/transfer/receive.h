@@ -15,15 +15,10 @@
 uint32_t iw_receive_direct(const struct iw_segment *segment);
 
 /*
- * Reads the next bytes of the segment that is open, and segments behind it where it is known where
- * they go. What follows goes to rx.in, which is empty. Continues the CRC. Returns the number of
- * bytes that came, 0 for the end of the stream, or -errno; -EPROTO: the connection ends.
+ * Reads the next bytes of the segment that is open. What follows goes to rx.in, which is empty.
+ * Continues the CRC. Returns the number of bytes that came, 0 for the end of the stream, or -errno;
+ * -EPROTO: the connection ends.
  */
 ssize_t iw_receive(struct iw_conn *conn, struct core_ep *ep);
-
-/* The peer has announced a message with so many segments of one size before its last (tx.h). */
-void iw_receive_announced(struct iw_rx *rx, uint64_t count);
-/* A header has come: where do the segments of that size end? */
-void iw_receive_note(struct iw_rx *rx, const struct iw_segment *segment);
 
 #endif

@@ -99,16 +99,11 @@ static enum rx_step fail(struct iw_conn *conn, iw_error error, const struct iw_o
 	return RX_ENDED;
 }
 
-void iw_rx_fail_crc(struct iw_conn *conn, struct core_ep *ep)
-{
-	iw_segment_fail_filling(conn, ep, DAT_DTO_ERR_TRANSPORT);
-	iw_answer_error(conn, IW_ERROR(2, 0, 2), NULL);
-}
-
+/* A CRC is wrong (TERM-30). */
 static enum rx_step fail_crc(struct iw_conn *conn, struct core_ep *ep)
 {
-	iw_rx_fail_crc(conn, ep);
-	return RX_ENDED;
+	iw_segment_fail_filling(conn, ep, DAT_DTO_ERR_TRANSPORT);
+	return fail(conn, IW_ERROR(2, 0, 2), NULL);
 }
 
 bool iw_rx_is_crc_good(const struct iw_conn *conn, const uint8_t *at, uint32_t size)
@@ -179,8 +174,6 @@ static bool take_special(struct iw_conn *conn, struct core_ep *ep, const struct 
 		tx->answer = segment->ddp.offset;
 	} else if (segment->ddp.stag == IW_STAG_ANSWER) {
 		iw_complete_proven(conn, ep, segment->ddp.offset);
-	} else if (segment->ddp.stag == IW_STAG_LONG) {
-		iw_receive_announced(&conn->stream.rx, segment->ddp.offset);
 	}
 	return true;
 }
@@ -283,7 +276,9 @@ static enum rx_step open_segment(struct iw_conn *conn, struct core_ep *ep,
 	return RX_TAKEN;
 }
 
-bool iw_rx_is_tail_good(const struct iw_conn *conn, const uint8_t *tail)
+/* Is the CRC good of the FPDU whose payload was placed as it came, or is there none? `tail`: its
+ * pad and CRC. */
+static bool is_tail_good(const struct iw_conn *conn, const uint8_t *tail)
 {
 	const struct iw_rx *rx = &conn->stream.rx;
 	const uint32_t pad = rx->tail - IW_FPDU_CRC;
@@ -308,7 +303,7 @@ static enum rx_step continue_segment(struct iw_conn *conn, struct core_ep *ep)
 	rx->in.start += part;
 	if (count - part < rx->tail)
 		return RX_NEED;
-	if (!iw_rx_is_tail_good(conn, at + part))
+	if (!is_tail_good(conn, at + part))
 		return fail_crc(conn, ep);
 	rx->in.start += rx->tail;
 	rx->is_open = false;
@@ -375,7 +370,6 @@ static enum rx_step next_fpdu(struct iw_conn *conn, struct core_ep *ep)
 	if (error != IW_NO_ERROR)
 		return fail(conn, error, &segment.offender);
 	segment.size = ulpdu - head;
-	iw_receive_note(rx, &segment);
 	if (count < size)
 		return open_segment(conn, ep, &segment, head);
 	step = take_whole(conn, ep, &segment, at + IW_FPDU_HEAD + head);

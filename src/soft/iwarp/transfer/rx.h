@@ -21,10 +21,4 @@ void iw_rx_fail_read(struct iw_conn *conn, int error);
 /* Is the CRC good of an FPDU of that size, or is there none? */
 bool iw_rx_is_crc_good(const struct iw_conn *conn, const uint8_t *at, uint32_t size);
 
-/* For receive.c: is the CRC good of the FPDU whose payload was placed as it came, or is there none?
- * `tail`: its pad and CRC. */
-bool iw_rx_is_tail_good(const struct iw_conn *conn, const uint8_t *tail);
-/* A CRC is wrong (TERM-30). */
-void iw_rx_fail_crc(struct iw_conn *conn, struct core_ep *ep);
-
 #endif

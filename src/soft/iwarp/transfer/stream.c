@@ -11,7 +11,6 @@
 #include "soft/iwarp/transfer/pass.h"
 #include "soft/iwarp/transfer/socket.h"
 #include "soft/iwarp/transfer/tx.h"
-#include "soft/iwarp/transfer/zerocopy.h"
 
 #define EMSS_LEAST 536u
 
@@ -47,9 +46,7 @@ int iw_stream_begin(struct iw_conn *conn)
 	lists = (struct iw_lists *)(void *)(data + IW_SPILL_SIZE);
 	tx->read = lists->read;
 	tx->served = lists->served;
-	tx->direct.lists = lists->frame;
-	tx->direct.frame = lists->frame[0];
-	iw_zerocopy_init(conn, lists->calls);
+	tx->direct.frame = lists->frame;
 	for (queue = 0; queue < IW_QUEUES; queue++)
 		tx->msn[queue] = rx->msn[queue] = 1;
 	tx->mulpdu = mulpdu_of(conn);

@@ -5,7 +5,6 @@
  *
  *   stream.c    beginning, buffers
  *   hold.c      small messages that wait for each other
- *   zerocopy.c  large payloads that the kernel does not copy
  *   frame.c     building FPDUs, giving bytes to TCP
  *   checksum.c  the CRC over memory of the consumer
  *   tx.c        requests of the consumer become messages
@@ -101,22 +100,11 @@ struct iw_frame {
 	uint8_t tail[3 + IW_FPDU_CRC]; /* pad and CRC */
 };
 
-#define IW_FRAME_LISTS 4u     /* one is for FPDUs that are copied */
-#define IW_ZEROCOPY_CALLS 64u /* a power of two */
-
-/* A call of sendmsg after which the kernel uses memory of the consumer (zerocopy.h). */
-struct iw_zerocopy_call {
-	uint64_t begin; /* position in the stream of its first byte */
-	uint8_t list;	/* of the FPDUs */
-	bool is_done;
-};
-
 /* Behind the bytes in the buffer, so that a connection that is being set up is small (IWCM-39). */
 struct iw_lists {
 	struct iw_read read[IW_READS];
 	struct iw_served served[IW_READS];
-	struct iw_frame frame[IW_FRAME_LISTS][IW_FRAMES];
-	struct iw_zerocopy_call calls[IW_ZEROCOPY_CALLS];
+	struct iw_frame frame[IW_FRAMES];
 };
 _Static_assert(sizeof(struct iw_lists) <= IW_LISTS_SIZE, "there is room for the lists");
 
@@ -125,29 +113,13 @@ struct iw_tx {
 	/* behind `out`: FPDUs of one request, whose payload goes to TCP straight from the
 	 * consumer's memory */
 	struct iw_direct {
-		struct iw_frame (*lists)[IW_FRAMES]; /* of struct iw_lists */
-		struct iw_frame *frame;		     /* one of them: */
-		uint8_t list;
-		bool is_zerocopy; /* the kernel need not copy the payloads */
+		struct iw_frame *frame; /* of struct iw_lists */
 		uint32_t count;
 		uint32_t first;	   /* the first that TCP has not taken all of; `count`: none */
 		uint32_t done;	   /* bytes of it that TCP has taken */
 		uint64_t sequence; /* of the request */
 		uint64_t offset;   /* in it, of the payload of the first */
 	} direct;
-	struct iw_zerocopy {
-		struct iw_zerocopy_call *calls; /* of struct iw_lists, by number */
-		/* of the oldest call that is not done, and of the next one, as the kernel counts */
-		uint32_t first;
-		uint32_t next;
-		uint8_t in_use[IW_FRAME_LISTS]; /* calls that are not done */
-		bool is_on;			/* the socket has the option */
-		bool is_off;			/* it is not used, or not any more */
-		uint64_t refused_until_ns;
-		bool is_reset;	   /* TCP is, and some notices are still to come */
-		uint64_t limit_ns; /* for each wait at the end of the connection */
-		uint64_t end_ns;   /* CLOSING: the end of this wait; 0: none has begun */
-	} zerocopy;
 	uint64_t queued; /* bytes of the stream that were put above */
 	uint64_t sent;	 /* bytes that TCP has taken */
 	struct iw_hold hold;
@@ -216,12 +188,10 @@ struct iw_rx {
 	struct iw_spill spill; /* segments of messages that wait for a Receive */
 	bool is_open;	       /* the payload of `segment` is placed in pieces */
 	struct iw_segment segment;
-	uint32_t tail;	    /* bytes of pad and CRC behind it */
-	uint32_t announced; /* segments of one size that the next message begins with */
-	uint64_t known_end; /* as the peer says: the position behind the last of them; 0: none */
-	bool is_dry;	    /* the last read did not fill its memory: nothing is left */
-	bool is_fresh;	    /* iw_poll_fast has just read what is in `in`, and nothing is left */
-	uint32_t crc;	    /* of the bytes of its FPDU that have come */
+	uint32_t tail; /* bytes of pad and CRC behind it */
+	bool is_dry;   /* the last read did not fill its memory: nothing is left */
+	bool is_fresh; /* iw_poll_fast has just read what is in `in`, and nothing is left */
+	uint32_t crc;  /* of the bytes of its FPDU that have come */
 	uint32_t msn[IW_QUEUES]; /* expected */
 	struct iw_arrival arrival;
 	struct iw_filling filling;

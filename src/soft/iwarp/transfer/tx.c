@@ -9,7 +9,6 @@
 #include "soft/iwarp/transfer/answer.h"
 #include "soft/iwarp/transfer/frame.h"
 #include "soft/iwarp/transfer/pass.h"
-#include "soft/iwarp/transfer/zerocopy.h"
 #include "soft/key.h"
 #include "soft/pins.h"
 
@@ -30,14 +29,9 @@ void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
 	iw_answer_error(conn, IW_ERROR(0, 0, 0), NULL); /* TERM-15 */
 }
 
-/* The same for one that is not completely sent. Those before it succeed if the kernel gives their
- * memory back. */
+/* The same for one that is not completely sent. */
 static void fail_unsent(struct iw_conn *conn, struct core_ep *ep, struct core_req *req)
 {
-	if (soft_is_library_thread)
-		iw_zerocopy_read(conn);
-	else
-		iw_zerocopy_wait(conn, core_now_ns() + IW_ZEROCOPY_FAIL_NS, false);
 	iw_complete_sent(conn, ep);
 	iw_tx_fail(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
 }
@@ -64,7 +58,7 @@ static uint32_t stag_of(const struct iw_conn *conn, const struct core_req *req)
 {
 	uint32_t stag = req->remote.rmr_context;
 
-	if (conn->is_own_peer && !req->len && stag > IW_STAG_RTR && stag <= IW_STAG_LONG)
+	if (conn->is_own_peer && !req->len && stag > IW_STAG_RTR && stag <= IW_STAG_ANSWER)
 		return IW_STAG_RTR;
 	return stag;
 }
@@ -135,15 +129,6 @@ static uint64_t message_left(const struct iw_tx *tx, const struct core_req *req)
 	return req->op == CORE_OP_SEND || left < most ? left : most;
 }
 
-/* Tells a peer of ours how a long message is divided, before its first segment. */
-static void announce(struct iw_conn *conn, uint64_t left, uint32_t most)
-{
-	uint64_t count = (left - 1) / most;
-
-	if (conn->is_own_peer && !conn->stream.tx.is_in_request && count > 1)
-		iw_frame_put_word(conn, IW_STAG_LONG, count);
-}
-
 /* Queues the next segment of a Send or RDMA Write. */
 static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
 				uint64_t *budget)
@@ -159,9 +144,6 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 
 	if (!is_more && !iw_frame_has_room(conn, is_direct ? 0 : len))
 		return TX_FULL;
-	/* `out` is sent before the FPDUs that wait already, one of which may have begun */
-	if (left && !is_more)
-		announce(conn, left, most);
 	ddp.is_last = len == left;
 	rc = is_direct ? iw_frame_direct(conn, ep, req, &ddp, tx->offset, len)
 		       : put_copied(conn, ep, req, &ddp, len);

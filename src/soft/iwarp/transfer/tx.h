@@ -7,14 +7,11 @@
 
 /*
  * What two engines of OpenDAT tell each other, by RDMA Writes of length zero with these STags. The
- * TO of a question comes back in the answer when all that came before it is placed. The TO of
- * IW_STAG_LONG says how many segments of one size, its largest, the next message has before its
- * last one.
+ * TO of a question comes back in the answer when all that came before it is placed.
  */
 #define IW_STAG_RTR 1u
 #define IW_STAG_ASK 2u
 #define IW_STAG_ANSWER 3u
-#define IW_STAG_LONG 4u
 
 /* Bytes of one RDMA Write or Read Request; a longer request becomes several (RDMAP-19). Tests lower
  * it. */
