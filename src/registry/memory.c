@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/file_size.h"
+
 struct memory {
 	void *address;
 	size_t length;
@@ -31,16 +33,17 @@ static int file_make(size_t length, bool is_huge)
 {
 	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | (is_huge ? MFD_HUGETLB : 0);
 	int fd = memfd_create("opendat-memory", flags);
-	int error;
+	int rc;
 
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)length) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0)
+	rc = opendat_file_set_size(fd, length);
+	if (rc == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) < 0)
+		rc = -errno;
+	if (rc == 0)
 		return fd;
-	error = errno;
 	close(fd);
-	return -error;
+	return rc;
 }
 
 /* The size of a page of the file system that a file is in; for huge pages, that of one. */

@@ -23,7 +23,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,12 +30,11 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "core/base/cancel.h"
 #include "core/base/log.h"
 #include "core/base/slab.h"
+#include "shared/file_size.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -433,29 +431,6 @@ void soft_fd_close_last(int fd)
 	soft_fd_close(fd);
 }
 
-/*
- * ftruncate without SIGXFSZ, which the kernel sends to a thread that exceeds RLIMIT_FSIZE and which
- * ends the program by default: the signal is blocked, and taken if it was not pending before.
- */
-static int set_size(int fd, size_t size)
-{
-	const struct timespec at_once = {0};
-	int rc, state = core_cancel_off(); /* sigtimedwait is a cancellation point */
-	sigset_t xfsz, pending, old;
-
-	sigemptyset(&xfsz);
-	sigaddset(&xfsz, SIGXFSZ);
-	sigemptyset(&pending);
-	sigpending(&pending);
-	pthread_sigmask(SIG_BLOCK, &xfsz, &old);
-	rc = ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
-	if (rc == -EFBIG && !sigismember(&pending, SIGXFSZ))
-		(void)sigtimedwait(&xfsz, NULL, &at_once);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	core_cancel_restore(state);
-	return rc;
-}
-
 int soft_fd_memfd(const char *name, size_t size)
 {
 	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
@@ -468,7 +443,7 @@ int soft_fd_memfd(const char *name, size_t size)
 	fd = soft_fd_end(fd);
 	if (fd < 0)
 		return fd;
-	rc = set_size(fd, size);
+	rc = opendat_file_set_size(fd, size);
 	if (rc == 0)
 		return fd;
 	if (rc == -EFBIG)

@@ -4,6 +4,8 @@
  * applies to memory files, too. The kernel sends SIGXFSZ to a thread that exceeds it; the library
  * must not let that happen.
  */
+#include <dat/opendat.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -52,11 +54,32 @@ static void rdma_write__small_files_only__arrives(void **state)
 	dt_buf_free(&to);
 }
 
+/* The signal neither ends the program nor stays pending. */
+static void mem_alloc__more_than_the_limit__insufficient_resources(void **state)
+{
+	const struct rlimit old = conn_files_limit(SMALL);
+	DAT_PVOID memory = NULL;
+	DAT_RETURN ret, ret_small;
+	sigset_t pending;
+
+	(void)state;
+	ret = dat_opendat_mem_alloc(SMALL + 1, DAT_OPENDAT_MEM_DEFAULT, &memory);
+	assert_null(memory);
+	assert_int_equal(sigpending(&pending), 0);
+	ret_small = dat_opendat_mem_alloc(SMALL, DAT_OPENDAT_MEM_DEFAULT, &memory);
+	conn_files_free(&old);
+	dt_fails_with(ret, DAT_INSUFFICIENT_RESOURCES, DAT_RESOURCE_MEMORY);
+	assert_false(sigismember(&pending, SIGXFSZ));
+	dt_ok(ret_small);
+	dt_ok(dat_opendat_mem_free(memory));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		conn_test(ep_connect__tiny_files_only__insufficient_resources),
 		conn_test(rdma_write__small_files_only__arrives),
+		cmocka_unit_test(mem_alloc__more_than_the_limit__insufficient_resources),
 	};
 
 	return cmocka_run_group_tests_name("file_limit", tests, NULL, NULL);
