@@ -10,11 +10,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdalign.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -255,23 +257,52 @@ static bool is_read_write(int fd)
 	return flags >= 0 && (flags & O_ACCMODE) == O_RDWR;
 }
 
+/* The descriptors of this process, read from a directory. */
+struct descriptors {
+	int dir;
+	long at, end; /* in entries */
+	alignas(struct dirent) char entries[1024];
+};
+
+/*
+ * The next one, or -1. Reads the directory itself, because opendir allocates memory, and the C
+ * library would reserve 64 MiB for the first allocation of the service thread.
+ */
+static int next_descriptor(struct descriptors *list)
+{
+	for (;;) {
+		const struct dirent *entry;
+		long number;
+		char *end;
+
+		if (list->at == list->end) {
+			list->at = 0;
+			list->end = syscall(SYS_getdents64, list->dir, list->entries,
+					    sizeof(list->entries));
+			if (list->end <= 0)
+				return -1;
+		}
+		entry = (const void *)(list->entries + list->at);
+		list->at += entry->d_reclen;
+		number = strtol(entry->d_name, &end, 10);
+		if (end != entry->d_name && !*end && number != list->dir)
+			return (int)number;
+	}
+}
+
 /* Finds the consumer's own descriptor of the file, a writable one if there is any. -1: none. */
 static int find_descriptor(const struct soft_region_line *line)
 {
-	DIR *dir = opendir("/proc/thread-self/fd");
-	struct dirent *entry;
-	int found = -1;
+	struct descriptors list = {
+		.dir = open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+	int number, fd, found = -1;
 
-	if (!dir)
+	if (list.dir < 0)
 		return -1;
-	while ((entry = readdir(dir))) {
-		char *end;
-		long number = strtol(entry->d_name, &end, 10);
-		int fd;
-
-		if (end == entry->d_name || *end || number == dirfd(dir) || number == found)
+	while ((number = next_descriptor(&list)) >= 0) {
+		if (number == found)
 			continue;
-		fd = copy_if_file((int)number, line);
+		fd = copy_if_file(number, line);
 		if (fd < 0)
 			continue;
 		if (found >= 0)
@@ -280,7 +311,7 @@ static int find_descriptor(const struct soft_region_line *line)
 		if (is_read_write(found))
 			break;
 	}
-	closedir(dir);
+	close(list.dir);
 	return found;
 }
 
