@@ -61,6 +61,12 @@ static const struct opendat_handle_arena *arena_find(void *library, const Dl_inf
 	return arena;
 }
 
+static size_t arena_bytes(const struct opendat_handle_arena *arena)
+{
+	/* Pairs with the provider's release; the cells up to there can be read. */
+	return __atomic_load_n(&arena->size, __ATOMIC_ACQUIRE);
+}
+
 /* Returns the arena that contains the handle, or NULL. */
 static const struct opendat_handle_arena *arena_of(DAT_HANDLE handle)
 {
@@ -74,7 +80,7 @@ static const struct opendat_handle_arena *arena_of(DAT_HANDLE handle)
 		/* Pairs with the provider's release of base; else size is read before it is set. */
 		uintptr_t base = __atomic_load_n(&arena->base, __ATOMIC_ACQUIRE);
 
-		if (base != 0 && (uintptr_t)handle - base < arena->size)
+		if (base != 0 && (uintptr_t)handle - base < arena_bytes(arena))
 			return arena;
 	}
 	return NULL;
@@ -101,7 +107,18 @@ void registry_handle_set_first_locked(DAT_HANDLE handle)
 		return;
 	space->base = arena->base;
 	/* after the base, for a thread that checks a value which is no handle */
-	__atomic_store_n(&space->cells, arena->size / arena->cell_size, __ATOMIC_RELEASE);
+	__atomic_store_n(&space->cells, arena_bytes(arena) / arena->cell_size, __ATOMIC_RELEASE);
+}
+
+/* A handle was found in that arena, and maybe not by the fast path: the arena may have grown. */
+static void first_follow(const struct opendat_handle_arena *arena)
+{
+	struct registry_handle_space *space = &registry_handle_space;
+
+	/* Pairs with the release in registry_handle_set_first_locked. */
+	if (__atomic_load_n(&space->cells, __ATOMIC_ACQUIRE) && space->base == arena->base)
+		__atomic_store_n(&space->cells, arena_bytes(arena) / arena->cell_size,
+				 __ATOMIC_RELEASE);
 }
 
 const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
@@ -109,10 +126,12 @@ const DAT_PROVIDER *registry_handle_provider(DAT_HANDLE handle)
 	const struct opendat_handle_arena *arena = arena_of(handle);
 	uintptr_t value = (uintptr_t)handle;
 
-	if (arena)
+	if (arena) {
+		first_follow(arena);
 		return (value - arena->base) & (arena->cell_size - 1)
 			       ? NULL
 			       : registry_handle_first_word(handle);
+	}
 	/* Relaxed: a foreign handle is created only after its registration was counted. */
 	if (atomic_load_explicit(&registry_handle_space.foreign_count, memory_order_relaxed) == 0 ||
 	    value < REGISTRY_SMALL_INTEGERS || value % sizeof(void *) != 0)

@@ -23,11 +23,12 @@
 
 struct registry_handle_space {
 	/*
-	 * The first arena, that of the first instance opened. Written once, before the consumer
-	 * gets the handle of that instance, so that the data path may read it as a constant.
+	 * The first arena, that of the first instance opened. The base is written once, before the
+	 * consumer gets the handle of that instance. The number of cells follows the growth of the
+	 * arena, when a handle is found behind it. 0: no first arena yet.
 	 */
 	uintptr_t base;
-	uintptr_t cells; /* 0: no first arena yet */
+	uintptr_t cells;
 	/* Entries below arena_count are constant. Stored with release after the entry. */
 	atomic_uint arena_count;
 	const struct opendat_handle_arena *arenas[REGISTRY_ARENAS_MAX];
@@ -73,7 +74,10 @@ static inline const DAT_PROVIDER *registry_handle_provider_fast(DAT_HANDLE handl
 
 	/* the rotation makes an address below the arena, or inside a cell, a huge number */
 	offset = offset >> shift | offset << (8 * sizeof(offset) - shift);
-	return offset < registry_handle_space.cells ? registry_handle_first_word(handle) : NULL;
+	/* relaxed: a smaller, older number leads to the slow path */
+	return offset < __atomic_load_n(&registry_handle_space.cells, __ATOMIC_RELAXED)
+		       ? registry_handle_first_word(handle)
+		       : NULL;
 }
 
 /* Makes the arena of that handle the first arena, unless there is one. */

@@ -31,9 +31,9 @@
 /*
  * The range of addresses that holds every handle a provider library issues. Each such library
  * exports one variable of this type, so that libdat can check a handle by arithmetic before it
- * follows it. base and size are 0 until the library is first used, and constant from then on; base
- * is stored after size, with release. Each cell in the range can be read at any time: its first
- * word is the provider table of the object in it, or NULL.
+ * follows it. base and size are 0 until the library is first used; base is stored after size, with
+ * release, and is constant from then on. size grows, and is stored with release. Each cell in the
+ * range can be read at any time: its first word is the provider table of the object in it, or NULL.
  */
 struct opendat_handle_arena {
 	uint32_t magic;

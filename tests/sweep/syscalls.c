@@ -35,6 +35,7 @@ const struct sweep_call sweep_calls[] = {
 	{.name = "malloc", .number = SWEEP_MALLOC, .errnos = {ENOMEM}},
 	CALL(mmap, ENOMEM),
 	{.name = "munmap", .number = SYS_munmap, .errnos = {ENOMEM}, .leaks_mappings = true},
+	CALL(mremap, ENOMEM),
 	CALL(mprotect, ENOMEM),
 	CALL(madvise, ENOMEM, EAGAIN),
 	CALL(openat, EMFILE, ENOMEM, EACCES),

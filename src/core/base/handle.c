@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The arena of handle cells: one reserved address range, all of it readable. Untouched pages use no
- * memory. Cells are allocated in address order. Freed cells go to a FIFO and are reused only when
- * more than CORE_CELL_QUARANTINE cells are free or the range is exhausted, so that a stale handle
- * value is not reissued soon (GEN-16).
+ * The arena of handle cells: one reserved address range. Its first part can be accessed; it grows
+ * by a chunk when all cells in it were used. What is behind takes no memory, even if the program
+ * locks all that it has. Cells are allocated in address order. Freed cells go to a FIFO and are
+ * reused only when more than CORE_CELL_QUARANTINE cells are free or the range is exhausted, so that
+ * a stale handle value is not reissued soon (GEN-16).
  */
 #include "core/base/handle.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include "core/base/space.h"
 #include "shared/names.h"
 
-#define ARENA_CELLS_MAX (1u << 21)
-#define ARENA_CELLS_MIN (1u << 14)
+#define ARENA_MAX ((size_t)CORE_CELL_SIZE << 21) /* bytes */
+#define ARENA_MIN ((size_t)CORE_CELL_SIZE << 14)
+/* Where the address space is limited, the range takes that part of it, */
+#define ARENA_SHARE 64u
+/* and no more than ARENA_MIN if less than that is left for other things. */
+#define ARENA_LEFT ((size_t)64 << 20)
 
 struct opendat_handle_arena opendat_handle_arena = {OPENDAT_HANDLE_ARENA_MAGIC, CORE_CELL_SIZE, 0,
 						    0};
@@ -23,7 +30,7 @@ struct core_cells core_cells;
 /* All guarded by the lock; rank 9. */
 static struct {
 	struct core_lock lock;
-	uint32_t cells; /* cells in the range */
+	struct core_space space; /* the range; size 0: not reserved yet */
 	uint32_t free_count;
 	struct core_handle *free_first; /* the oldest of the free cells */
 	struct core_handle *free_last;
@@ -85,51 +92,98 @@ static void arena_listen_to_forks(void)
 		!pthread_atfork(arena_fork_prepare, arena_fork_parent, arena_fork_child);
 }
 
+/* How much of the address space the range takes if there is enough. */
+static size_t arena_size(void)
+{
+	struct rlimit limit;
+	size_t size;
+
+	if (getrlimit(RLIMIT_AS, &limit) < 0 || limit.rlim_cur / ARENA_SHARE >= ARENA_MAX)
+		return ARENA_MAX;
+	size = (size_t)limit.rlim_cur / ARENA_SHARE / CORE_SPACE_CHUNK * CORE_SPACE_CHUNK;
+	return size < ARENA_MIN ? ARENA_MIN : size;
+}
+
+/*
+ * Reserves the range, with access to none of it. An adapter that opens with a small range must not
+ * fail with a large one, so that leaves room for the rest of the adapter.
+ */
+static int arena_reserve(struct core_space *space)
+{
+	size_t size = arena_size();
+	int rc = core_space_map(space, size + ARENA_LEFT, PROT_NONE, -1);
+
+	if (rc)
+		return core_space_map(space, ARENA_MIN, PROT_NONE, -1);
+	core_space_cut(space, size);
+	return 0;
+}
+
 /* A failure is not final: the next allocation tries again. */
 static void arena_create_locked(void)
 {
-	uint32_t cells = ARENA_CELLS_MAX;
-	void *base = MAP_FAILED;
-	size_t size = 0;
+	struct core_space space;
 
-	for (; cells >= ARENA_CELLS_MIN && base == MAP_FAILED; cells /= 2) {
-		size = (size_t)cells * CORE_CELL_SIZE;
-		base = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	}
-	if (base == MAP_FAILED)
+	if (arena_reserve(&space))
 		return;
-	if (madvise(base, size, MADV_WIPEONFORK)) { /* GEN-35 */
-		munmap(base, size);
+	if (madvise(space.at, space.size, MADV_WIPEONFORK)) { /* GEN-35 */
+		core_space_unmap(&space);
 		return;
 	}
-	(void)madvise(base, size, MADV_NOHUGEPAGE); /* else a few handles would use 2 MiB */
-	arena.cells = (uint32_t)(size / CORE_CELL_SIZE);
-	atomic_store_explicit(&core_cells.base, (uintptr_t)base, memory_order_relaxed);
+	/* else a few handles would use 2 MiB */
+	(void)madvise(space.at, space.size, MADV_NOHUGEPAGE);
+	arena.space = space;
+}
+
+/* Opens the next chunk of the range. False: there is none, or no memory for it now. */
+static bool arena_grow_locked(void)
+{
+	size_t size = opendat_handle_arena.size;
+
+	if (!arena.space.size)
+		arena_create_locked();
+	if (size == arena.space.size ||
+	    mprotect(arena.space.at + size, CORE_SPACE_CHUNK, PROT_READ | PROT_WRITE))
+		return false;
+	core_space_use(&arena.space, size);
+	size += CORE_SPACE_CHUNK;
+	/* release: pairs with the acquire loads in libdat; the chunk can be read before */
+	__atomic_store_n(&opendat_handle_arena.size, size, __ATOMIC_RELEASE);
+	if (!opendat_handle_arena.base) {
+		atomic_store_explicit(&core_cells.base, (uintptr_t)arena.space.at,
+				      memory_order_relaxed);
+		/* release: likewise, else size is read as 0 */
+		__atomic_store_n(&opendat_handle_arena.base, (uintptr_t)arena.space.at,
+				 __ATOMIC_RELEASE);
+	}
 	/* release: pairs with the acquire in core_handle_is_cell */
-	atomic_store_explicit(&core_cells.cells, arena.cells, memory_order_release);
-	opendat_handle_arena.size = size;
-	/* release: pairs with the acquire loads in libdat, else size is read as 0 */
-	__atomic_store_n(&opendat_handle_arena.base, (uintptr_t)base, __ATOMIC_RELEASE);
+	atomic_store_explicit(&core_cells.cells, size / CORE_CELL_SIZE, memory_order_release);
+	return true;
+}
+
+/* Is there a cell that was never used? */
+static bool arena_has_unused_locked(void)
+{
+	return core_cells.used < atomic_load_explicit(&core_cells.cells, memory_order_relaxed) ||
+	       arena_grow_locked();
 }
 
 static struct core_handle *arena_alloc_locked(void)
 {
 	struct core_handle *cell = arena.free_first;
-	bool has_unused = core_cells.used < arena.cells;
 
-	if (cell && (arena.free_count > CORE_CELL_QUARANTINE || !has_unused)) {
-		arena.free_first = cell->next;
-		if (!arena.free_first)
-			arena.free_last = NULL;
-		arena.free_count--;
+	if (arena.free_count <= CORE_CELL_QUARANTINE && arena_has_unused_locked()) {
+		cell = (struct core_handle *)(opendat_handle_arena.base +
+					      (size_t)core_cells.used++ * CORE_CELL_SIZE);
+		core_lock_init(&cell->lock);
 		return cell;
 	}
-	if (!has_unused)
+	if (!cell)
 		return NULL;
-	cell = (struct core_handle *)(opendat_handle_arena.base +
-				      (size_t)core_cells.used++ * CORE_CELL_SIZE);
-	core_lock_init(&cell->lock);
+	arena.free_first = cell->next;
+	if (!arena.free_first)
+		arena.free_last = NULL;
+	arena.free_count--;
 	return cell;
 }
 
@@ -142,8 +196,6 @@ struct core_handle *core_handle_alloc(const DAT_PROVIDER *provider, struct core_
 	if (!arena_has_fork_handlers)
 		return NULL;
 	arena_lock();
-	if (!arena.cells)
-		arena_create_locked();
 	cell = arena_alloc_locked();
 	arena_unlock();
 	if (!cell)

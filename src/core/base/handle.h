@@ -102,7 +102,7 @@ void core_handle_release(struct core_handle *cell);
  */
 __attribute__((visibility("protected"))) extern struct opendat_handle_arena opendat_handle_arena;
 
-/* The same range for this library. `cells` is stored last; once it is not 0 both are constant. */
+/* The same range for this library. `cells` is stored last, and grows; `base` is constant then. */
 struct core_cells {
 	_Atomic uintptr_t cells;
 	_Atomic uintptr_t base;
@@ -115,7 +115,7 @@ __attribute__((visibility("hidden"))) extern struct core_cells core_cells;
 /* Is the value the address of a cell? Does not dereference it. */
 static inline bool core_handle_is_cell(DAT_HANDLE handle)
 {
-	/* acquire: pairs with the release in arena_create, else the base is read as 0 */
+	/* acquire: pairs with the release in handle.c, else the base is read as 0 */
 	uintptr_t cells = atomic_load_explicit(&core_cells.cells, memory_order_acquire);
 	uintptr_t base = atomic_load_explicit(&core_cells.base, memory_order_relaxed);
 	uintptr_t offset = (uintptr_t)handle - base;

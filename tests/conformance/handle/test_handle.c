@@ -191,6 +191,26 @@ static void each_call__value_beside_a_live_handle__invalid_handle(void **state)
 	world_check_alive(world);
 }
 
+#define ROOM (1024u * 1024 * 1024) /* more than all handles take */
+
+/* GEN-33: values where handles of later objects will be, or would be */
+static void each_call__value_far_behind_a_live_handle__invalid_handle(void **state)
+{
+	struct world *world = *state;
+	const uintptr_t live = (uintptr_t)world->object[1].handle;
+
+	for (uintptr_t offset = 65536; offset < ROOM; offset += 65536) {
+		const DAT_HANDLE handle = (DAT_HANDLE)(live + offset);
+		DAT_HANDLE_TYPE type;
+		DAT_EVENT event;
+
+		dt_fails_with(dat_get_handle_type(handle, &type), DAT_INVALID_HANDLE,
+			      DAT_INVALID_HANDLE1);
+		dt_fails(dat_evd_dequeue(handle, &event), DAT_INVALID_HANDLE);
+	}
+	world_check_alive(world);
+}
+
 /* GEN-33 EP-GEN-04 */
 static void each_call__any_bit_pattern__invalid_handle(void **state)
 {
@@ -394,6 +414,7 @@ int main(void)
 		world_test(psp_create_and_accept__objects_of_another_instance__invalid_handle),
 		world_test(each_call__small_integer__invalid_handle),
 		world_test(each_call__value_beside_a_live_handle__invalid_handle),
+		world_test(each_call__value_far_behind_a_live_handle__invalid_handle),
 		world_test(each_call__any_bit_pattern__invalid_handle),
 		world_test(each_object__first_word__provider_table),
 		world_test(each_call__null_output__invalid_parameter),
