@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "core/base/slab.h"
+#include "core/base/space.h"
 #include "soft/fds.h"
 #include "soft/generation.h"
 #include "soft/region.h"
@@ -26,6 +27,7 @@
 #endif
 
 #define TABLE_SIZE (SOFT_KEY_MAX * sizeof(struct soft_key_entry))
+#define STATE_SIZE (SOFT_KEY_MAX * sizeof(struct key_slot))
 _Static_assert(SOFT_KEY_INDEX_BITS + SOFT_GENERATION_BITS == 32, "a key is both");
 
 enum slot_state {
@@ -45,6 +47,8 @@ struct key_slot {
 struct soft_keys {
 	/* set at creation */
 	struct soft_key_entry *entries;
+	struct core_space table; /* the entries, */
+	struct core_space state; /* and the slots */
 	int fd;
 	struct soft_secret secret;
 	/* rank 9 (a leaf); guards what follows. Only the user of a key writes its entry. */
@@ -58,6 +62,7 @@ struct soft_keys {
 
 struct soft_view {
 	const struct soft_key_entry *entries;
+	struct core_space table;
 	dev_t dev;
 	ino_t inode;
 	/* guarded by views_lock */
@@ -71,23 +76,32 @@ static struct soft_view *views;				       /* guarded by views_lock */
 
 /* --- the owner's table --- */
 
+/* Maps a table, the owner's or a peer's, in this process only. */
+static int map_table(struct core_space *table, int prot, int fd)
+{
+	int rc = core_space_map(table, TABLE_SIZE, prot, fd);
+
+	if (rc == 0 && madvise(table->at, TABLE_SIZE, MADV_DONTFORK)) {
+		rc = -errno;
+		core_space_unmap(table);
+	}
+	return rc;
+}
+
 /* Maps the table and seals it; the seal against writing does not affect existing mappings. */
 static int map_and_seal(struct soft_keys *keys)
 {
-	void *map;
+	int rc = map_table(&keys->table, PROT_READ | PROT_WRITE, keys->fd);
 
-	map = mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, keys->fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	if (madvise(map, TABLE_SIZE, MADV_DONTFORK) ||
-	    fcntl(keys->fd, F_ADD_SEALS,
-		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL)) {
-		int rc = -errno;
-
-		munmap(map, TABLE_SIZE);
+	if (rc)
+		return rc;
+	if (fcntl(keys->fd, F_ADD_SEALS,
+		  F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
+		rc = -errno;
+		core_space_unmap(&keys->table);
 		return rc;
 	}
-	keys->entries = map;
+	keys->entries = (void *)keys->table.at;
 	return 0;
 }
 
@@ -98,9 +112,10 @@ int soft_keys_create(struct soft_keys **keys_out)
 
 	if (!keys)
 		return rc;
-	keys->slots = calloc(SOFT_KEY_MAX, sizeof(*keys->slots));
-	if (!keys->slots)
+	rc = core_space_map(&keys->state, STATE_SIZE, PROT_READ | PROT_WRITE, -1);
+	if (rc)
 		goto free_keys;
+	keys->slots = (void *)keys->state.at;
 	keys->fd = rc = soft_fd_memfd("opendat-keys", TABLE_SIZE);
 	if (rc < 0)
 		goto free_slots;
@@ -116,7 +131,7 @@ int soft_keys_create(struct soft_keys **keys_out)
 close_fd:
 	soft_fd_close(keys->fd);
 free_slots:
-	free(keys->slots);
+	core_space_unmap(&keys->state);
 free_keys:
 	free(keys);
 	return rc;
@@ -126,10 +141,10 @@ void soft_keys_destroy(struct soft_keys *keys)
 {
 	if (!keys)
 		return;
-	munmap(keys->entries, TABLE_SIZE);
+	core_space_unmap(&keys->table);
 	soft_fd_close(keys->fd);
 	pthread_mutex_destroy(&keys->lock);
-	free(keys->slots);
+	core_space_unmap(&keys->state);
 	free(keys);
 }
 
@@ -143,6 +158,15 @@ const struct soft_key_entry *soft_keys_entries(const struct soft_keys *keys)
 	return keys->entries;
 }
 
+/* The index is about to be used for the first time, in a table whose elements have that size. */
+static void use_index(const struct core_space *space, uint32_t index, size_t size)
+{
+	size_t offset = index * size;
+
+	if (index == 1 || offset % CORE_SPACE_CHUNK < size)
+		core_space_use(space, offset / CORE_SPACE_CHUNK * CORE_SPACE_CHUNK);
+}
+
 /*
  * Takes an index: one that was never used, unless enough freed ones wait already (the table then
  * does not grow). 0: none is left.
@@ -151,8 +175,11 @@ static uint32_t take_index_locked(struct soft_keys *keys)
 {
 	uint32_t index = keys->free_first;
 
-	if (keys->fresh < SOFT_KEY_MAX && keys->free_count <= SOFT_KEY_QUARANTINE)
+	if (keys->fresh < SOFT_KEY_MAX && keys->free_count <= SOFT_KEY_QUARANTINE) {
+		use_index(&keys->table, keys->fresh, sizeof(*keys->entries));
+		use_index(&keys->state, keys->fresh, sizeof(*keys->slots));
 		return keys->fresh++;
+	}
 	if (!index)
 		return 0;
 	keys->free_first = keys->slots[index].next;
@@ -363,32 +390,22 @@ static bool is_table(int fd, const struct stat *st)
 static int view_map_locked(int fd, const struct stat *st, struct soft_view **view_out)
 {
 	struct soft_view *view = core_slab_alloc(sizeof(*view));
-	void *map;
 	int rc;
 
 	if (!view)
 		return -ENOMEM;
-	map = mmap(NULL, TABLE_SIZE, PROT_READ, MAP_SHARED, fd, 0);
-	if (map == MAP_FAILED) {
-		rc = -errno;
-		goto free_view;
+	rc = map_table(&view->table, PROT_READ, fd);
+	if (rc) {
+		core_slab_free(view, sizeof(*view));
+		return rc;
 	}
-	if (madvise(map, TABLE_SIZE, MADV_DONTFORK)) {
-		rc = -errno;
-		munmap(map, TABLE_SIZE);
-		goto free_view;
-	}
-	view->entries = map;
+	view->entries = (const void *)view->table.at;
 	view->dev = st->st_dev;
 	view->inode = st->st_ino;
 	view->next = views;
 	views = view;
 	*view_out = view;
 	return 0;
-
-free_view:
-	core_slab_free(view, sizeof(*view));
-	return rc;
 }
 
 int soft_view_get(int fd, struct soft_view **view_out)
@@ -432,7 +449,7 @@ void soft_view_put(struct soft_view *view)
 	}
 	pthread_mutex_unlock(&views_lock);
 	if (is_last) {
-		munmap((void *)(uintptr_t)view->entries, TABLE_SIZE);
+		core_space_unmap(&view->table);
 		core_slab_free(view, sizeof(*view));
 	}
 }
