@@ -71,6 +71,8 @@ struct shm_remote {
 	bool has_cma;		  /* we may read and write the peer's memory by pid */
 	bool has_pull;		  /* we offered to fetch the peer's large Sends */
 	bool is_pulling;	  /* the peer offered to fetch our large Sends */
+	bool cannot_pull;	  /* but the kernel lets us fetch none of its Sends any more */
+	bool is_refusal_logged;	  /* of a copy by the kernel */
 	uint64_t alive_ns;	  /* when the socket last showed that the peer lives */
 	struct shm_map *maps;	  /* SHM_MAPS, or NULL: this connection never maps */
 	struct shm_map *last_map; /* the one of them that was used last, or NULL */
@@ -180,6 +182,7 @@ struct shm_conn {
 	uint8_t polled_placed;	  /* placed messages in a row that a thread polled for */
 	bool is_head_blocked;	 /* the entry at the head waits for something other than the peer */
 	bool is_response_wanted; /* the response ring was full */
+	bool is_supply_waiting;	 /* likewise, for bytes of a message of ours */
 	struct shm_arrival arrival;
 	struct shm_inbound write;
 	struct shm_inbound read;

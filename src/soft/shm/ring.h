@@ -38,7 +38,8 @@ enum shm_entry_type {
 	SHM_ENTRY_READ,	 /* asks for length bytes at key and address */
 	SHM_ENTRY_GROW,	 /* no payload: from the next entry on, the larger ring is used (grow.h) */
 	/* response ring */
-	SHM_ENTRY_DATA, /* bytes of the oldest unanswered RDMA Read */
+	SHM_ENTRY_DATA,	 /* bytes of the oldest unanswered RDMA Read */
+	SHM_ENTRY_BYTES, /* bytes of a message that the receiver cannot fetch (SHM_WAITS_BYTES) */
 };
 
 enum shm_entry_flag {

@@ -67,7 +67,7 @@ struct shm_side {
 	 */
 	alignas(SHM_LINE) _Atomic uint32_t done;
 	_Atomic uint32_t failed; /* SHM_FAILED(): why the next one failed; written after `done` */
-	_Atomic uint32_t waits;	 /* enum shm_waits: what this side waits for */
+	_Atomic uint32_t waits;	 /* enum shm_waits, SHM_WAITS_FOR(): what this side waits for */
 
 	/* odd: this side sleeps. Each odd value is answered by one packet that wakes it */
 	alignas(SHM_LINE) _Atomic uint32_t armed;
@@ -112,7 +112,11 @@ struct shm_side {
 enum shm_waits {
 	SHM_WAITS_RECEIVE = 1, /* a message is at the head of the ring, and no Receive is posted */
 	SHM_WAITS_DRAIN = 2,   /* a graceful disconnect waits for its requests */
+	SHM_WAITS_BYTES = 4,   /* of a message that it cannot fetch; see SHM_WAITS_FOR() */
 };
+/* The number of that message, above the flags: how many messages and ring writes were before it. */
+#define SHM_WAITS_FOR(number) (SHM_WAITS_BYTES | (number) << 3)
+#define SHM_WAITS_NUMBER(word) ((word) >> 3)
 
 /* What `failed` names: the oldest message that is not done, or the oldest unanswered RDMA Read. */
 enum shm_failed_kind {

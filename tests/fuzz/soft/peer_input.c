@@ -210,8 +210,8 @@ static void placed(struct lab *lab, struct peer_input *in, struct shm_entry *ent
 static void good_entry(struct lab *lab, struct peer_input *in)
 {
 	uint8_t bytes[SHM_REQUEST_PAYLOAD];
-	struct shm_entry entry = {.type = peer_byte(in) % 8};
-	bool is_data = entry.type == SHM_ENTRY_DATA;
+	struct shm_entry entry = {.type = peer_byte(in) % 9};
+	bool is_data = entry.type == SHM_ENTRY_DATA || entry.type == SHM_ENTRY_BYTES;
 	uint8_t flags = peer_byte(in), key = peer_byte(in);
 
 	entry.flags = flags & 7;

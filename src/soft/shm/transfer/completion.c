@@ -15,6 +15,7 @@
 #include "soft/shm/transfer/direct.h"
 #include "soft/shm/transfer/piece.h"
 #include "soft/shm/transfer/progress.h"
+#include "soft/shm/transfer/rx.h"
 
 #define FAILING_NS 500000000u /* time for the requests before a failed one */
 
@@ -109,6 +110,8 @@ static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm
 	uint64_t *offset;
 	int rc;
 
+	if (entry->type == SHM_ENTRY_BYTES)
+		return shm_rx_supplied(conn, ep, entry, bytes);
 	if (!req || entry->type != SHM_ENTRY_DATA)
 		return -EPROTO;
 	offset = &req->transport.word[1];
@@ -166,6 +169,66 @@ int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget
 		shm_consumer_pop(&conn->response_in);
 		shm_bytes_release(conn, &conn->response_in, &entry);
 	}
+}
+
+/* Fills the room with the next bytes of a Send; false: the memory is not valid any more. */
+static bool supply(struct shm_conn *conn, struct core_ep *ep, const struct core_req *req,
+		   const struct shm_room *room)
+{
+	struct soft_pins pins;
+	int rc;
+
+	if (soft_pin(ep, req->iov, req->segments, req->transport.word[1], room->bytes,
+		     CORE_MEM_SOURCE, &pins) < 0)
+		return false;
+	rc = soft_gather(room->to, &pins, &conn->stream);
+	soft_unpin(&pins);
+	return rc >= 0;
+}
+
+int shm_tx_supply(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget)
+{
+	struct core_req *req;
+	uint64_t *offset;
+	int handled = 0;
+
+	conn->is_supply_waiting = false;
+	if (!(conn->peer_waits & SHM_WAITS_BYTES))
+		return 0;
+	conn->remote.is_pulling = false;
+	/* the word may be older than what the peer has reported since */
+	if (SHM_WAITS_NUMBER(conn->peer_waits) !=
+	    SHM_WAITS_NUMBER(SHM_WAITS_FOR(shm_conn_acked(conn))))
+		return 0;
+	req = oldest(conn, ep, &conn->tx_ack, SHM_REQ_WAIT_DONE);
+	if (!req || !(req->transport.word[0] & SHM_REQ_PULL))
+		return -EPROTO;
+	for (offset = &req->transport.word[1]; *offset < req->len; handled++) {
+		uint64_t left = req->len - *offset;
+		struct shm_entry entry = {.type = SHM_ENTRY_BYTES};
+		struct shm_room room;
+		int rc;
+
+		if (!*budget) {
+			atomic_store_explicit(&conn->has_more, true, memory_order_relaxed);
+			break;
+		}
+		rc = shm_room_reserve(conn, &conn->response_out, &conn->bulk.responses, left,
+				      SHM_RESPONSE_PAYLOAD, &room);
+		conn->is_supply_waiting = rc == 0;
+		if (rc <= 0)
+			return rc < 0 ? rc : handled;
+		if (!supply(conn, ep, req, &room)) {
+			shm_room_cancel(conn, &room);
+			fail_now(conn, ep, req, DAT_DTO_ERR_LOCAL_PROTECTION);
+			break;
+		}
+		entry.flags = room.bytes == left ? SHM_FLAG_LAST : 0;
+		shm_room_commit(conn, &conn->response_out, &conn->bulk.responses, &entry, &room);
+		*offset += room.bytes;
+		*budget -= room.bytes < *budget ? room.bytes : *budget;
+	}
+	return handled;
 }
 
 int shm_tx_failed(struct shm_conn *conn, struct core_ep *ep, uint32_t failed)

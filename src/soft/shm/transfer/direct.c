@@ -7,6 +7,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/fence.h"
+#include "core/base/log.h"
 #include "core/transport.h"
 #include "soft/copy.h"
 #include "soft/gate.h"
@@ -120,6 +121,19 @@ int shm_copy_by_kernel(struct shm_conn *conn, uint64_t address, const struct sof
 	return rc;
 }
 
+bool shm_is_refused(struct shm_conn *conn, int rc)
+{
+	/* not permitted; no number leads to the memory of the peer any more; no memory for it */
+	if (rc != -EPERM && rc != -ESRCH && rc != -ENOMEM)
+		return false;
+	if (!conn->remote.is_refusal_logged)
+		core_log(CORE_LOG_MEMORY,
+			 "process %d: the kernel does not copy (%s), the ring takes the bytes",
+			 (int)conn->remote.pid, strerror(-rc));
+	conn->remote.is_refusal_logged = true;
+	return true;
+}
+
 /* --- RDMA --- */
 
 bool shm_path_is_ring(const struct shm_conn *conn)
@@ -191,14 +205,9 @@ static int direct_piece(struct shm_conn *conn, const struct core_req *req, struc
 		rc = shm_copy_by_kernel(conn, target + offset, pins, len, is_write);
 	else
 		rc = -ENOLINK;
-	if (rc == -EPERM || rc == -ESRCH) {
-		/*
-		 * the kernel refuses now, or finds the peer's memory no more, though the peer
-		 * lives: use the ring from now on
-		 */
-		conn->remote.has_cma = false;
-		rc = -ENOLINK;
-	} else if (rc == -ENOMEM) {
+	if (shm_is_refused(conn, rc)) {
+		/* a lack of memory may be over with the next request */
+		conn->remote.has_cma &= rc == -ENOMEM;
 		rc = -ENOLINK;
 	}
 out:

@@ -44,6 +44,11 @@ bool shm_is_peer_alive(struct shm_conn *conn);
  */
 int shm_copy_by_kernel(struct shm_conn *conn, uint64_t address, const struct soft_pins *pins,
 		       uint64_t len, bool is_write);
+/*
+ * Was that the result of a copy that the kernel refuses, though the peer lives and its memory is
+ * valid? The ring can take the bytes. The first time, the log says why.
+ */
+bool shm_is_refused(struct shm_conn *conn, int rc);
 
 /* --- RDMA --- */
 

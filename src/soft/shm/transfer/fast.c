@@ -30,7 +30,8 @@ CORE_INLINE bool take_ack(struct shm_conn *conn, struct core_ep *ep, uint32_t ac
 {
 	struct core_req *req = core_req_at(&ep->req, ep->req.head);
 
-	if (acked == conn->sent || req->transport.word[0] != SHM_REQ_WAIT_DONE ||
+	/* the upper half of the word does not matter here */
+	if (acked == conn->sent || (uint32_t)req->transport.word[0] != SHM_REQ_WAIT_DONE ||
 	    core_req_is_next_done(ep) || !core_req_done_fast(ep->cell, ep, req, dequeue))
 		return false;
 	if (req->op == CORE_OP_RDMA_WRITE)

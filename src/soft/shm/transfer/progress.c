@@ -73,11 +73,12 @@ static void update_watch(struct shm_conn *conn)
 {
 	uint32_t watch =
 		(conn->is_head_blocked ? SHM_WATCH_BLOCKED : 0) |
-		(conn->reads ? SHM_WATCH_RESPONSES : 0) |
+		(conn->reads || conn->arrival.is_supplied ? SHM_WATCH_RESPONSES : 0) |
 		(conn->reported != conn->done ? SHM_WATCH_UNREPORTED : 0) |
 		(conn->is_space_wanted || conn->bulk.requests.count ? SHM_WATCH_REQUEST_SPACE : 0) |
-		(conn->is_response_wanted || conn->bulk.responses.count ? SHM_WATCH_RESPONSE_SPACE
-									: 0);
+		(conn->is_response_wanted || conn->is_supply_waiting || conn->bulk.responses.count
+			 ? SHM_WATCH_RESPONSE_SPACE
+			 : 0);
 
 #define NOTE(word, value) atomic_store_explicit(&conn->word, value, memory_order_relaxed)
 	NOTE(watch, watch);
@@ -159,7 +160,7 @@ void shm_conn_wake_if_armed(struct shm_conn *conn)
  */
 static bool is_word_needed(const struct shm_conn *conn, bool is_lazy)
 {
-	return !is_lazy || (conn->peer_waits & SHM_WAITS_RECEIVE) ||
+	return !is_lazy || conn->arrival.is_supplied || (conn->peer_waits & SHM_WAITS_RECEIVE) ||
 	       conn->done - conn->stored >= DONE_LAG_MAX;
 }
 
@@ -211,7 +212,8 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 {
 	struct shm_side *mine = conn->mine;
 	uint32_t waits = (conn->arrival.is_blocked ? SHM_WAITS_RECEIVE : 0) |
-			 (conn->is_draining ? SHM_WAITS_DRAIN : 0);
+			 (conn->is_draining ? SHM_WAITS_DRAIN : 0) |
+			 (conn->arrival.is_supplied ? SHM_WAITS_FOR(conn->done) : 0);
 	bool has_changed = false, has_space = false, has_reported;
 
 	has_changed |= shm_producer_publish(&conn->request_out);
@@ -279,6 +281,11 @@ static int run_parts(struct shm_conn *conn, struct core_ep *ep, int *handled, bo
 	*handled += rc;
 	if (is_final)
 		return 0;
+	raise_to_least(&budget);
+	rc = shm_tx_supply(conn, ep, &budget);
+	if (rc < 0 || shm_conn_state(conn) != SHM_ESTABLISHED)
+		return rc;
+	*handled += rc;
 	raise_to_least(&budget);
 	rc = shm_tx_run(conn, ep, &budget);
 	if (rc > 0)

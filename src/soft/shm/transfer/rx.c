@@ -88,6 +88,7 @@ static enum rx_step begin_message(struct shm_conn *conn, struct core_ep *ep,
 	arrival->offset = 0;
 	arrival->is_begun = true;
 	arrival->is_pull = false;
+	arrival->is_supplied = false;
 	arrival->is_solicited = entry->flags & SHM_FLAG_SOLICITED;
 	return RX_TAKEN;
 }
@@ -97,6 +98,7 @@ static enum rx_step end_message(struct shm_conn *conn, struct core_ep *ep)
 	struct shm_arrival *arrival = &conn->arrival;
 
 	arrival->is_begun = false;
+	arrival->is_supplied = false;
 	conn->done++;
 	conn->is_report_urgent |= arrival->length > SHM_REQUEST_PAYLOAD;
 	core_recv_done(ep, DAT_DTO_SUCCESS, arrival->length, arrival->is_solicited);
@@ -201,7 +203,6 @@ static bool copy_sources(struct shm_arrival *arrival, const struct shm_entry *en
 			return false;
 		left -= length;
 	}
-	arrival->source_count = count;
 	return left == 0;
 }
 
@@ -255,6 +256,41 @@ static int pull_piece(struct shm_conn *conn, struct core_ep *ep, uint64_t *budge
 	return 0;
 }
 
+/*
+ * Has the sender supply the bytes (shm_tx_supply). It begins with the first one, because it does
+ * not know what was fetched; and the kernel is not asked again, because the sender makes no more
+ * entries of that kind.
+ */
+static void ask_for_bytes(struct shm_conn *conn)
+{
+	conn->remote.cannot_pull = true;
+	conn->arrival.is_supplied = true;
+	conn->arrival.offset = 0;
+}
+
+int shm_rx_supplied(struct shm_conn *conn, struct core_ep *ep, const struct shm_entry *entry,
+		    const struct shm_bytes *bytes)
+{
+	struct shm_arrival *arrival = &conn->arrival;
+	struct soft_pins pins;
+	int rc;
+
+	if (!arrival->is_supplied || !bytes->count ||
+	    bytes->count > arrival->length - arrival->offset ||
+	    (arrival->offset + bytes->count == arrival->length) != !!(entry->flags & SHM_FLAG_LAST))
+		return -EPROTO;
+	rc = pin_receive(conn, ep, bytes->count, &pins);
+	if (!rc) {
+		rc = soft_scatter(&pins, bytes->at);
+		soft_unpin(&pins);
+	}
+	if (rc < 0)
+		fail_receive(conn, ep);
+	else
+		arrival->offset += bytes->count;
+	return 1;
+}
+
 static enum rx_step take_pull(struct shm_conn *conn, struct core_ep *ep,
 			      const struct shm_entry *entry, const uint8_t *payload,
 			      uint64_t *budget)
@@ -272,13 +308,24 @@ static enum rx_step take_pull(struct shm_conn *conn, struct core_ep *ep,
 		if (!copy_sources(arrival, entry, payload))
 			return RX_BROKEN;
 		arrival->is_pull = true;
+		if (conn->remote.cannot_pull)
+			ask_for_bytes(conn);
 	} else if (!arrival->is_pull) {
 		return RX_BROKEN;
 	}
 	while (arrival->offset < arrival->length) {
+		int rc;
+
+		if (arrival->is_supplied)
+			return RX_WAIT;
 		if (!*budget)
 			return RX_MORE;
-		switch (pull_piece(conn, ep, budget)) {
+		rc = pull_piece(conn, ep, budget);
+		if (shm_is_refused(conn, rc)) {
+			ask_for_bytes(conn);
+			continue;
+		}
+		switch (rc) {
 		case 0:
 			break;
 		case -EAGAIN: /* the peer has ended the connection, or is dead */

@@ -13,15 +13,16 @@
 #include "soft/shm/ring.h"
 
 struct core_ep;
+struct shm_bytes;
 struct shm_conn;
 
 /* A message that arrives. */
 struct shm_arrival {
-	bool is_begun;	 /* the Receive at the head is being filled */
-	bool is_pull;	 /* we fetch its bytes from `sources` */
-	bool is_blocked; /* no Receive: waits for post_recv */
+	bool is_begun;	  /* the Receive at the head is being filled */
+	bool is_pull;	  /* we fetch its bytes from `sources`, */
+	bool is_supplied; /* or could not, and the sender puts all of them into the response ring */
+	bool is_blocked;  /* no Receive: waits for post_recv */
 	bool is_solicited;
-	uint32_t source_count;
 	uint64_t length;
 	uint64_t offset;
 	uint64_t blocked_ns; /* since when, if there is a time limit */
@@ -49,5 +50,9 @@ int shm_rx_place(struct shm_conn *conn, const struct core_ep *ep, const struct s
 /* The same for an RDMA Read: copies bytes of ours, from its offset on. */
 int shm_rx_fetch(struct shm_conn *conn, const struct core_ep *ep, const struct shm_inbound *read,
 		 uint8_t *to, uint32_t count);
+
+/* Takes bytes of a message from the response ring: 1, or -EPROTO; may close the connection. */
+int shm_rx_supplied(struct shm_conn *conn, struct core_ep *ep, const struct shm_entry *entry,
+		    const struct shm_bytes *bytes);
 
 #endif

@@ -160,6 +160,7 @@ static enum tx_step put_sources(struct shm_conn *conn, struct core_ep *ep, struc
 		entry.flags |= SHM_FLAG_SOLICITED;
 	shm_conn_commit(conn, &conn->request_out, &entry);
 	handed_out(conn, req, SHM_REQ_WAIT_DONE);
+	req->transport.word[0] |= SHM_REQ_PULL;
 	shm_count(conn, SHM_COUNT_SEND_PULL);
 	return TX_STARTED;
 }

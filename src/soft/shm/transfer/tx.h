@@ -26,6 +26,8 @@ enum shm_req_state {
 };
 #define SHM_REQ_STATE_MASK 0xffu
 #define SHM_REQ_RING_BEGUN 0x100u /* also in word[0]: the first entry is in the ring */
+/* Also there: the peer fetches its bytes, and may ask for them instead. */
+#define SHM_REQ_PULL (UINT64_C(1) << 32)
 
 /* --- tx.c --- */
 
@@ -46,6 +48,9 @@ int shm_tx_read_done(struct shm_conn *conn, struct core_ep *ep);
 int shm_tx_acknowledge(struct shm_conn *conn, struct core_ep *ep, uint32_t done);
 /* Places the data of RDMA Reads that came through the response ring. */
 int shm_tx_responses(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
+/* Puts the bytes of a Send that the peer cannot fetch into the response ring, if it asks for that.
+ */
+int shm_tx_supply(struct shm_conn *conn, struct core_ep *ep, uint64_t *budget);
 /* The peer refused the request that `failed` names (segment.h). */
 int shm_tx_failed(struct shm_conn *conn, struct core_ep *ep, uint32_t failed);
 /* Completes a request. */
