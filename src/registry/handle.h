@@ -63,6 +63,20 @@ static inline const DAT_PROVIDER *registry_handle_first_word(DAT_HANDLE handle)
 	return __atomic_load_n((const DAT_PROVIDER *const *)handle, __ATOMIC_RELAXED);
 }
 
+/* Compares with the number of cells by a relaxed load: an older one leads to the slow path. */
+static inline bool registry_handle_is_below(uintptr_t number)
+{
+#ifdef __x86_64__
+	bool is;
+
+	/* one instruction; a compiler would load the number into a register first */
+	__asm__("cmpq %1, %2" : "=@ccb"(is) : "m"(registry_handle_space.cells), "r"(number));
+	return is;
+#else
+	return number < __atomic_load_n(&registry_handle_space.cells, __ATOMIC_RELAXED);
+#endif
+}
+
 /*
  * The provider table of a handle in the first arena. NULL otherwise: the slow path follows, with
  * registry_handle_provider.
@@ -74,10 +88,7 @@ static inline const DAT_PROVIDER *registry_handle_provider_fast(DAT_HANDLE handl
 
 	/* the rotation makes an address below the arena, or inside a cell, a huge number */
 	offset = offset >> shift | offset << (8 * sizeof(offset) - shift);
-	/* relaxed: a smaller, older number leads to the slow path */
-	return offset < __atomic_load_n(&registry_handle_space.cells, __ATOMIC_RELAXED)
-		       ? registry_handle_first_word(handle)
-		       : NULL;
+	return registry_handle_is_below(offset) ? registry_handle_first_word(handle) : NULL;
 }
 
 /* Makes the arena of that handle the first arena, unless there is one. */
