@@ -67,19 +67,15 @@ static void connect__key_table_refused__bytes_arrive(void **state)
 
 #define PART (LENGTH / 4)
 
-/* Two messages of two segments each. The receiver fetches each segment by one copy. */
+/*
+ * Two messages of two segments each, posted before their Receives, so that the sender cannot place
+ * them. The receiver fetches each segment by one copy.
+ */
 static void send_parts(void)
 {
 	DAT_DTO_COOKIE cookie = {.as_64 = 3};
 
 	fill_source();
-	for (unsigned i = 0; i < 2; i++) {
-		DAT_LMR_TRIPLET to = half(1);
-
-		to.virtual_address += i * 2 * PART;
-		to.segment_length = 2 * PART;
-		ok(core_ep_post_recv(stage.b.ep, 1, &to, cookie, 0));
-	}
 	for (unsigned i = 0; i < 2; i++) {
 		DAT_LMR_TRIPLET from[2] = {half(0), half(0)};
 
@@ -88,6 +84,13 @@ static void send_parts(void)
 		from[1].virtual_address += (i * 2 + 1) * PART;
 		from[1].segment_length = PART;
 		ok(core_ep_post_send(stage.a.ep, 2, from, cookie, 0));
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		DAT_LMR_TRIPLET to = half(1);
+
+		to.virtual_address += i * 2 * PART;
+		to.segment_length = 2 * PART;
+		ok(core_ep_post_recv(stage.b.ep, 1, &to, cookie, 0));
 	}
 	expect_completions(4);
 	check_target();
