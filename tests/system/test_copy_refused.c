@@ -9,7 +9,6 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -17,7 +16,6 @@
 
 #include "ability.h"
 #include "conf.h"
-#include "copy_path.h"
 #include "dto_util.h"
 #include "log_util.h"
 #include "old_kernel.h"
@@ -37,7 +35,6 @@ static const size_t lengths[] = {LARGE, 4097, 8, 100000, 4096, 5000};
 enum side { RECEIVER, SENDER };
 
 struct loss {
-	const char *name;
 	void (*before)(enum side side, int error); /* the adapter is opened; may be NULL */
 	void (*after)(enum side side, int error);  /* the first transfers; may be NULL */
 	int error;
@@ -133,11 +130,11 @@ static void cut(const struct dt_buf *buf, size_t offset, size_t len, DAT_LMR_TRI
 
 static void open_end(struct end *end, enum side side)
 {
-	const DAT_RMR_TRIPLET all =
-		(dt_ia_open(&end->ia),
-		 dt_buf_create(&end->ia, end->ia.pz, &end->buf, ROOM, DAT_MEM_PRIV_ALL_FLAG),
-		 dt_rseg(&end->buf, RDMA_AT, LARGE));
+	DAT_RMR_TRIPLET all;
 
+	dt_ia_open(&end->ia);
+	dt_buf_create(&end->ia, end->ia.pz, &end->buf, ROOM, DAT_MEM_PRIV_ALL_FLAG);
+	all = dt_rseg(&end->buf, RDMA_AT, LARGE);
 	dt_ep_create(&end->ia, end->ia.pz, NULL, &end->ep);
 	if (side == RECEIVER) {
 		dt_listen(&end->ia, &end->listener);

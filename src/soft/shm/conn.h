@@ -71,7 +71,7 @@ struct shm_remote {
 	bool has_cma;		  /* we may read and write the peer's memory by pid */
 	bool has_pull;		  /* we offered to fetch the peer's large Sends */
 	bool is_pulling;	  /* the peer offered to fetch our large Sends */
-	bool cannot_pull;	  /* but the kernel lets us fetch none of its Sends any more */
+	bool cannot_pull;	  /* the kernel has refused to fetch one of its Sends */
 	bool is_refusal_logged;	  /* of a copy by the kernel */
 	uint64_t alive_ns;	  /* when the socket last showed that the peer lives */
 	struct shm_map *maps;	  /* SHM_MAPS, or NULL: this connection never maps */

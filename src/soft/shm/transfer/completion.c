@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Our own requests: acknowledgements, the data of RDMA Reads, and failures (tx.h).
+ * Our own requests: acknowledgements, the data of RDMA Reads, failures, and Sends that the peer
+ * cannot fetch (tx.h).
  */
 #include "core/base/clock.h"
 #include "soft/shm/transfer/tx.h"
@@ -101,7 +102,8 @@ int shm_tx_read_done(struct shm_conn *conn, struct core_ep *ep)
 	return shm_tx_acknowledge(conn, ep, done);
 }
 
-/* Places one piece of an RDMA Read. 1, or -EPROTO; may close the connection. */
+/* Places one piece of an RDMA Read, or of a message that we cannot fetch. 1, or -EPROTO; may close
+ * the connection. */
 static int take_data(struct shm_conn *conn, struct core_ep *ep, const struct shm_entry *entry,
 		     const struct shm_bytes *bytes)
 {
