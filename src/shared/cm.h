@@ -37,10 +37,11 @@ enum cm_flag {
 	CM_CONTINUED = 2, /* the first part was sent before */
 	/*
 	 * In a request and in an accept: the sender's engine is OpenDAT's own over TCP. It accepts
-	 * FPDUs of any size, and answers proofs (IWCM-14). The verbs provider neither sends nor
-	 * reads it.
+	 * FPDUs of any size, and counts the messages and RDMA Writes that it has carried out
+	 * (IWCM-14). The verbs provider neither sends nor reads it. The value 4 was an earlier
+	 * agreement, without counts.
 	 */
-	CM_LARGE = 4,
+	CM_COUNTS = 8,
 };
 
 enum cm_reason {
@@ -67,7 +68,7 @@ struct cm_accept {
 	uint8_t read_in;
 	uint8_t size;
 	uint8_t data[CM_PRIVATE_MAX];
-	uint8_t flags; /* CM_LARGE or 0 */
+	uint8_t flags; /* CM_COUNTS or 0 */
 };
 
 /* Each returns the number of bytes written. */

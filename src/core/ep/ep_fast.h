@@ -136,15 +136,6 @@ CORE_INLINE void core_req_done_alone(struct core_ep *ep, const struct core_fast_
 	CORE_PROBE4(request_done, ep->cell, post->cookie, len, DAT_DTO_SUCCESS);
 }
 
-/* Completes the newest request with success, in its post. It is not a bind. */
-CORE_INLINE void core_req_done_posted(struct core_ep *ep, struct core_req *req)
-{
-	if (req->sequence == ep->req.head)
-		(void)core_req_done_fast(ep->cell, ep, req, NULL);
-	else
-		core_req_done(ep, req, DAT_DTO_SUCCESS, req->len);
-}
-
 /*
  * Fetches the slot into the cache that the next post may use. Slots are used in a ring: with many
  * connections in turn, the next one would not be there.

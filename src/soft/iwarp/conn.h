@@ -53,7 +53,7 @@ struct iw_conn {
 
 	/* what the set-up has agreed */
 	bool is_active;	  /* we are the initiator */
-	bool is_own_peer; /* the peer is another OpenDAT over TCP: large FPDUs, answered proofs */
+	bool is_own_peer; /* the peer is another OpenDAT over TCP: large FPDUs, counts (tx.h) */
 	bool has_crc;
 	uint8_t rtr;		/* enum iw_rtr: the form that was agreed */
 	uint32_t ird;		/* Read Requests of the peer that we serve at a time */

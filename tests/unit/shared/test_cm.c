@@ -65,7 +65,7 @@ static void request__known_values__as_written_down(void **state)
 	uint8_t bytes[CM_MAX];
 
 	(void)state;
-	out.flags = CM_LARGE;
+	out.flags = CM_COUNTS;
 	out.size = out.data_size = 2;
 	memcpy(out.data, "hi", 2);
 	assert_int_equal(cm_put_request(&out, bytes), sizeof(expected));
@@ -107,7 +107,7 @@ static void request__in_two_parts__sizes_are_checked(void **state)
 	assert_int_equal(in.data_size, 64 - (ROOM - CM_REQUEST_HEAD));
 	bytes[6] = CM_MORE | CM_CONTINUED;
 	assert_int_equal(cm_get_request(bytes, ROOM, ROOM, &in), -1);
-	bytes[6] = CM_MORE | CM_CONTINUED | CM_LARGE;
+	bytes[6] = CM_MORE | CM_CONTINUED | CM_COUNTS;
 	assert_int_equal(cm_get_request(bytes, ROOM, ROOM, &in), -1);
 	bytes[6] = CM_MORE;
 	bytes[7] = 8; /* it fits into one request */
@@ -120,7 +120,7 @@ static void request__in_two_parts__sizes_are_checked(void **state)
 static void accept__flags__behind_the_data(void **state)
 {
 	static const uint8_t expected[] = {0x6f, 0x44, 0x41, 0x54, 1, 2, 3, 2, 'h', 'i', 4};
-	struct cm_accept out = {.read_in = 3, .size = 2, .flags = CM_LARGE}, in;
+	struct cm_accept out = {.read_in = 3, .size = 2, .flags = CM_COUNTS}, in;
 	uint8_t bytes[CM_MAX];
 
 	(void)state;
@@ -130,7 +130,7 @@ static void accept__flags__behind_the_data(void **state)
 	assert_memory_equal(bytes, expected, sizeof(expected));
 	for (size_t size = sizeof(expected); size <= sizeof(bytes); size++) {
 		assert_int_equal(cm_get_accept(bytes, size, &in), 1);
-		assert_int_equal(in.flags, CM_LARGE);
+		assert_int_equal(in.flags, CM_COUNTS);
 		assert_int_equal(in.size, 2);
 	}
 	assert_int_equal(cm_get_accept(bytes, sizeof(expected) - 1, &in), 1);
@@ -142,7 +142,7 @@ static void accept__flags__behind_the_data(void **state)
 /* The longest accept fits. */
 static void accept__longest__fits(void **state)
 {
-	struct cm_accept out = {.size = CM_PRIVATE_MAX, .flags = CM_LARGE}, in;
+	struct cm_accept out = {.size = CM_PRIVATE_MAX, .flags = CM_COUNTS}, in;
 	uint8_t bytes[CM_MAX];
 	size_t size;
 
@@ -150,7 +150,7 @@ static void accept__longest__fits(void **state)
 	size = cm_put_accept(&out, bytes);
 	assert_true(size <= CM_MAX);
 	assert_int_equal(cm_get_accept(bytes, size, &in), 1);
-	assert_int_equal(in.flags, CM_LARGE);
+	assert_int_equal(in.flags, CM_COUNTS);
 	assert_int_equal(in.size, CM_PRIVATE_MAX);
 }
 

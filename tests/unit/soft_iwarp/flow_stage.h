@@ -25,7 +25,10 @@
 static struct flow {
 	int fd; /* the peer's socket */
 	bool has_crc;
-	bool has_rtr; /* it was read by get_fpdu() */
+	bool has_rtr;		/* it was read by get_fpdu() */
+	bool is_own;		/* the peer is another engine of ours: */
+	uint64_t counts;	/* that the library has told; get_fpdu() takes them */
+	uint32_t sends, writes; /* that the peer has counted */
 	DAT_EP_HANDLE ep;
 	uint8_t bytes[GUARD + REGION + GUARD];
 	uint8_t *region;
@@ -133,6 +136,8 @@ static inline void begin_flow(int fd, DAT_EP_HANDLE ep, bool has_crc)
 	flow.ep = ep;
 	flow.has_crc = has_crc;
 	flow.has_rtr = false;
+	flow.is_own = false;
+	flow.counts = flow.sends = flow.writes = 0;
 	for (unsigned i = 0; i < 3; i++)
 		flow.msn[i] = 1;
 	fill_memory();
@@ -170,7 +175,7 @@ static inline struct frame be_called_with(uint8_t flags, uint32_t ird, uint32_t 
 /* The peer is another engine of ours, as the initiator. */
 static inline void be_called_by_own(uint8_t flags)
 {
-	const struct cm_request request = {.flags = CM_LARGE,
+	const struct cm_request request = {.flags = CM_COUNTS,
 					   .qual = stage.qual,
 					   .nonce = 1,
 					   .port = 4711,
@@ -187,6 +192,7 @@ static inline void be_called_by_own(uint8_t flags)
 	accept_with(NULL, 0);
 	frame = get_frame(fd, REPLY);
 	begin_flow(fd, stage.b, flags & FLAG_C);
+	flow.is_own = true;
 }
 
 /* The peer sends something, so that the RTR is not repeated from now on (IWCM-52). */
@@ -330,6 +336,16 @@ static inline void peer_write(uint32_t stag, uint64_t offset, const void *payloa
 	put_segment(&ddp, payload, size);
 }
 
+#define COUNTS 2u /* the STag by which two of ours tell what they have carried out */
+
+/* A peer of ours has carried out so many Sends and Writes more. */
+static inline void peer_counts(uint32_t sends, uint32_t writes)
+{
+	flow.sends += sends;
+	flow.writes += writes;
+	peer_write(COUNTS, (uint64_t)flow.sends << 32 | flow.writes, NULL, 0);
+}
+
 static inline void speak(void)
 {
 	peer_write(0, 0, NULL, 0);
@@ -415,6 +431,11 @@ static inline void get_fpdu(struct taken *taken)
 
 	for (;;) {
 		get_any_fpdu(taken);
+		if (flow.is_own && taken->ddp.opcode == IW_OP_WRITE && taken->ddp.stag == COUNTS &&
+		    !taken->size) {
+			flow.counts = taken->ddp.offset;
+			continue;
+		}
 		is_rtr = taken->ddp.opcode == IW_OP_WRITE && taken->ddp.stag == 1 && !taken->size;
 		if (!is_rtr || !flow.has_rtr || flow.ep != stage.a)
 			break;

@@ -220,9 +220,9 @@ static void batch__disconnected_at_a_border__ends_with_a_whole_fpdu(void **state
 		fill_memory();
 		expect_dto(0, DAT_DTO_ERR_FLUSHED, 0);
 		expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+		atomic_store(&is_held, false);
 		take_batch((unsigned)((at + FULL - 1) / FULL));
 		expect_end(flow.fd);
-		atomic_store(&is_held, false);
 		end_flow();
 	}
 	atomic_store(&forced_mss, 0);
@@ -254,9 +254,9 @@ static void batch__terminated_at_a_border__rest_is_of_that_time(void **state)
 		fill_memory();
 		sem_post(&may_go_on);
 		expect(DAT_CONNECTION_EVENT_BROKEN);
+		atomic_store(&is_held, false);
 		take_batch((unsigned)((at + FULL - 1) / FULL));
 		expect_end(flow.fd);
-		atomic_store(&is_held, false);
 		end_flow();
 	}
 	atomic_store(&forced_mss, 0);

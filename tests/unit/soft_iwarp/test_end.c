@@ -214,6 +214,68 @@ static void disconnect__graceful__queue_is_finished_first(void **state)
 	end_flow();
 }
 
+/* IWCM-33 EP-DISC-16: a foreign peer ends behind messages that wait for a Receive, and further ones
+ * in the socket; they are delivered to later Receives, then the end is reported */
+static void fin__messages_wait__delivered_before_the_end(void **state)
+{
+	static const unsigned counts[] = {1, 18}; /* the last one does not fit into the space */
+	static uint8_t bytes[60000];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(counts); i++) {
+		be_called(0);
+		for (unsigned n = 0; n < counts[i]; n++)
+			peer_send(bytes, sizeof(bytes));
+		assert_int_equal(shutdown(flow.fd, SHUT_WR), 0);
+		expect_served();
+		expect_quiet(stage.evd);
+		for (unsigned n = 0; n < counts[i]; n++) {
+			post_recv_at(n, sizeof(bytes));
+			expect_dto(n, DAT_DTO_SUCCESS, sizeof(bytes));
+		}
+		expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+		end_flow();
+	}
+}
+
+/* IWCM-33: no Receive comes: the wait has an end, and the messages are dropped */
+static void fin__messages_wait_in_vain__ends_after_the_limit(void **state)
+{
+	(void)state;
+	be_called(0);
+	peer_send("text", 4);
+	assert_int_equal(shutdown(flow.fd, SHUT_WR), 0);
+	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+	end_flow();
+}
+
+/* IWCM-33 IWCM-32: a send fails before all that has come was read: it is carried out all the same
+ */
+static void reset__behind_messages__delivered_before_the_end(void **state)
+{
+	static uint8_t bytes[1000];
+	struct linger now = {.l_onoff = 1, .l_linger = 0};
+	struct core_ep *ep;
+
+	(void)state;
+	be_called(0);
+	for (unsigned n = 0; n < 4; n++)
+		post_recv_at(n, sizeof(bytes));
+	ep = iw_conn_enter(conn_of_flow());
+	assert_non_null(ep);
+	for (unsigned n = 0; n < 4; n++)
+		peer_send(bytes, sizeof(bytes));
+	assert_int_equal(setsockopt(flow.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now)), 0);
+	close(flow.fd);
+	iw_conn_lose(conn_of_flow(), -ECONNRESET); /* as a send finds it */
+	core_ep_leave(ep);
+	for (unsigned n = 0; n < 4; n++)
+		expect_dto(n, DAT_DTO_SUCCESS, sizeof(bytes));
+	expect(DAT_CONNECTION_EVENT_BROKEN);
+	flow.fd = -1;
+	end_flow();
+}
+
 /* IWCM-27: the Response that the disconnect waits for is behind messages that wait for a Receive */
 static void disconnect__graceful__ends_behind_messages_that_wait(void **state)
 {
@@ -226,12 +288,12 @@ static void disconnect__graceful__ends_behind_messages_that_wait(void **state)
 	post_read_at(0, 4, 7, 4096, 0);
 	request = get_read_request();
 	ok(core_ep_disconnect(flow.ep, DAT_CLOSE_GRACEFUL_FLAG));
-	for (unsigned i = 0; i < 3; i++)
+	for (unsigned i = 0; i < 18; i++) /* more than the spill space of 1 MiB */
 		peer_send(bytes, sizeof(bytes));
 	peer_respond(request.sink_stag, 0, bytes, 4, true);
 	expect_served();
 	expect_quiet(stage.evd);
-	/* the space has room for the third message, and the socket is read */
+	/* the space has room for the last message, and the socket is read */
 	post_recv_at(1000, sizeof(bytes));
 	expect_dto(1000, DAT_DTO_SUCCESS, sizeof(bytes));
 	expect_dto(0, DAT_DTO_SUCCESS, 4);
@@ -361,6 +423,10 @@ int main(void)
 		TEST(fin__at_every_byte__disconnect_between_fpdus_only),
 		TEST(disconnect__graceful__queue_is_finished_first),
 		TEST(disconnect__graceful__ends_behind_messages_that_wait),
+		TEST(fin__messages_wait__delivered_before_the_end),
+		cmocka_unit_test_setup_teardown(fin__messages_wait_in_vain__ends_after_the_limit,
+						open_short, close_stage),
+		TEST(reset__behind_messages__delivered_before_the_end),
 		TEST(disconnect__abrupt__fpdu_under_way_is_finished),
 		TEST(disconnect__peer_goes_on_sending__no_reset),
 		cmocka_unit_test_setup_teardown(terminate__window_closed__reset_after_the_limit,

@@ -11,16 +11,16 @@ static void post__small_send__fast_and_right(void **state)
 	for (size_t i = 0; i < COUNT_OF(flags); i++) {
 		begin_fast(flags[i]);
 		assert_true(post_fast(1, 1, DAT_COMPLETION_DEFAULT_FLAG));
-		expect_dto(1, DAT_DTO_SUCCESS, 1);
 		get_send(1, 1, IW_OP_SEND, 2);
+		expect_dto(1, DAT_DTO_SUCCESS, 1);
 		assert_true(post_fast(7, SIZE, DAT_COMPLETION_SOLICITED_WAIT_FLAG));
-		expect_dto(7, DAT_DTO_SUCCESS, SIZE);
 		get_send(7, SIZE, IW_OP_SEND_SOLICITED, 3);
+		expect_dto(7, DAT_DTO_SUCCESS, SIZE);
 		assert_true(post_fast(9, IW_DIRECT_MIN - 1, DAT_COMPLETION_SUPPRESS_FLAG));
 		get_send(9, IW_DIRECT_MIN - 1, IW_OP_SEND, 4);
 		assert_false(post_fast(11, IW_DIRECT_MIN, DAT_COMPLETION_DEFAULT_FLAG));
-		expect_dto(11, DAT_DTO_SUCCESS, IW_DIRECT_MIN);
 		get_send(11, IW_DIRECT_MIN, IW_OP_SEND, 5);
+		expect_dto(11, DAT_DTO_SUCCESS, IW_DIRECT_MIN);
 		end_fast();
 	}
 }
@@ -49,10 +49,10 @@ static void post__follows_another__slow(void **state)
 	assert_true(post_locked(segment_at(1, SIZE), DAT_COMPLETION_DEFAULT_FLAG));
 	assert_false(post_locked(segment_at(2, SIZE), DAT_COMPLETION_DEFAULT_FLAG));
 	unlock_flow();
-	expect_dto(1, DAT_DTO_SUCCESS, SIZE);
-	expect_dto(2, DAT_DTO_SUCCESS, SIZE);
 	get_send(1, SIZE, IW_OP_SEND, 2);
 	get_send(2, SIZE, IW_OP_SEND, 3);
+	expect_dto(1, DAT_DTO_SUCCESS, SIZE);
+	expect_dto(2, DAT_DTO_SUCCESS, SIZE);
 	end_fast();
 }
 
@@ -71,12 +71,12 @@ static void post__fence_behind_a_read__waits(void **state)
 	assert_false(post_fast(3, SIZE, DAT_COMPLETION_DEFAULT_FLAG));
 	expect_quiet(stage.evd);
 	peer_respond(request.sink_stag, 0, flow.region + 4096, SIZE, true);
+	get_send(2, SIZE, IW_OP_SEND, 3);
+	get_send(3, SIZE, IW_OP_SEND, 4);
 	expect_dto(4096, DAT_DTO_SUCCESS, SIZE);
 	expect_dto(1, DAT_DTO_SUCCESS, SIZE);
 	expect_dto(2, DAT_DTO_SUCCESS, SIZE);
 	expect_dto(3, DAT_DTO_SUCCESS, SIZE);
-	get_send(2, SIZE, IW_OP_SEND, 3);
-	get_send(3, SIZE, IW_OP_SEND, 4);
 	end_fast();
 }
 
@@ -93,10 +93,10 @@ static void post__tcp_takes_a_part__rest_follows(void **state)
 		assert_false(post_fast(2, SIZE, DAT_COMPLETION_DEFAULT_FLAG));
 		expect_quiet(stage.evd);
 		atomic_store(&send_limit, NO_LIMIT);
-		expect_dto(1, DAT_DTO_SUCCESS, SIZE);
-		expect_dto(2, DAT_DTO_SUCCESS, SIZE);
 		get_send(1, SIZE, IW_OP_SEND, 2);
 		get_send(2, SIZE, IW_OP_SEND, 3);
+		expect_dto(1, DAT_DTO_SUCCESS, SIZE);
+		expect_dto(2, DAT_DTO_SUCCESS, SIZE);
 		end_fast();
 	}
 }
@@ -265,8 +265,8 @@ static void post__kernel_lacks_memory__sent_later(void **state)
 	assert_true(post_locked(segment_at(1, SIZE), DAT_COMPLETION_DEFAULT_FLAG));
 	assert_true(iw_frame_has_unsent(conn_of_flow()));
 	unlock_flow();
-	expect_dto(1, DAT_DTO_SUCCESS, SIZE);
 	get_send(1, SIZE, IW_OP_SEND, 2);
+	expect_dto(1, DAT_DTO_SUCCESS, SIZE);
 	end_fast();
 }
 

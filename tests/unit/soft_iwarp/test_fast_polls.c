@@ -166,16 +166,10 @@ static void keep_unsent(bool is_set)
 	out->end = is_set ? out->start + 1 : out->start;
 }
 
-static void owe_answer(bool is_set)
-{
-	conn_of_flow()->stream.tx.is_answer_due = is_set;
-}
-
 static void poll__other_work__socket_is_not_read(void **state)
 {
 	static void (*const works[])(bool is_set) = {wait_for_retry, have_reason, expect_first,
-						     open_payload,   keep_bytes,  keep_unsent,
-						     owe_answer};
+						     open_payload,   keep_bytes,  keep_unsent};
 	int handled = 0;
 
 	(void)state;

@@ -196,37 +196,45 @@ static void invalidate__the_same_key_twice__breaks(void **state)
 
 /* --- proofs --- */
 
-/* RDMAP-33: an answer for what was never asked, and a flood of questions: one answer each at most
- */
-static void questions__without_end__answered_and_nothing_grows(void **state)
+/* DTO-116: counts that say nothing new, without end: none is answered */
+static void counts__without_end__nothing_grows(void **state)
 {
-	const struct iw_ddp ask = {
-		.is_tagged = true, .is_last = true, .opcode = IW_OP_WRITE, .stag = 2, .offset = 5};
 	size_t before;
-	struct taken taken;
-	uint64_t last = 0;
 
 	(void)state;
 	be_called_by_own(0);
 	put(flow.fd, rtr_write, sizeof(rtr_write));
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 	before = resident_kb();
-	for (unsigned i = 1; i <= 5000; i++) {
-		struct iw_ddp ddp = ask;
-
-		ddp.offset = i;
-		put_segment(&ddp, NULL, 0);
-	}
-	/* the last question is always answered */
-	while (last != 5000) {
-		get_fpdu(&taken);
-		assert_int_equal(taken.ddp.opcode, IW_OP_WRITE);
-		assert_int_equal(taken.ddp.stag, 3);
-		assert_true(taken.ddp.offset > last);
-		last = taken.ddp.offset;
-	}
+	for (unsigned i = 0; i < 5000; i++)
+		peer_counts(0, 0);
+	expect_served();
+	expect_silence(flow.fd);
 	assert_true(resident_kb() - before < 4096);
 	hang_up();
+}
+
+/* DTO-116: a peer that counts what it cannot have carried out loses the connection; nothing
+ * succeeds by that */
+static void counts__more_than_was_sent__terminate(void **state)
+{
+	static const uint32_t lies[][2] = {
+		{2, 0}, {1, 1}, {UINT32_MAX, 0}, {0, UINT32_MAX}, {0x80000000, 0x80000000}};
+	struct taken taken;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(lies); i++) {
+		be_called_by_own(0);
+		put(flow.fd, rtr_write, sizeof(rtr_write));
+		expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+		post_send_at(0, 10, 0);
+		get_fpdu(&taken);
+		peer_counts(lies[i][0], lies[i][1]);
+		expect_dto(0, DAT_DTO_ERR_FLUSHED, 0);
+		expect(DAT_CONNECTION_EVENT_BROKEN);
+		expect_terminate(IW_ERROR(0, 2, 7), NULL);
+		end_flow();
+	}
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_hostile, close_stage)
@@ -239,7 +247,8 @@ int main(void)
 		TEST(accepted__a_byte_now_and_then__ends_after_the_setup_timeout),
 		TEST(invalidate__key_of_a_window__bound_again_later),
 		TEST(invalidate__the_same_key_twice__breaks),
-		TEST(questions__without_end__answered_and_nothing_grows),
+		TEST(counts__without_end__nothing_grows),
+		TEST(counts__more_than_was_sent__terminate),
 	};
 
 	return cmocka_run_group_tests(tests, provide, NULL);

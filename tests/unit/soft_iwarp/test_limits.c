@@ -9,13 +9,13 @@
 
 static _Atomic bool is_short;
 
-struct iw_engine;
-uint8_t *__real_iw_buffer_get(struct iw_engine *engine);
-uint8_t *__wrap_iw_buffer_get(struct iw_engine *engine);
+struct iw_spill;
+bool __real_iw_spill_open(struct iw_spill *spill);
+bool __wrap_iw_spill_open(struct iw_spill *spill);
 
-uint8_t *__wrap_iw_buffer_get(struct iw_engine *engine)
+bool __wrap_iw_spill_open(struct iw_spill *spill)
 {
-	return atomic_load(&is_short) ? NULL : __real_iw_buffer_get(engine);
+	return !atomic_load(&is_short) && __real_iw_spill_open(spill);
 }
 
 /* --- the time that a message waits --- */

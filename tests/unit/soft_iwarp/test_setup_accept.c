@@ -188,7 +188,7 @@ static void reply__request_of_our_own_engine__same_flag(void **state)
 		struct frame frame;
 		int fd = dial(stage.qual);
 
-		request.flags = is_own ? CM_LARGE : 0;
+		request.flags = is_own ? CM_COUNTS : 0;
 		frame = make_enhanced(REQUEST, 0, OFFER(WORD_A | WORD_C), bytes,
 				      cm_put_request(&request, bytes));
 		put_frame(fd, &frame);
@@ -198,7 +198,7 @@ static void reply__request_of_our_own_engine__same_flag(void **state)
 		assert_int_equal(cm_get_accept(frame.data + 4, frame_size(&frame) - IW_MPA_HEAD - 4,
 					       &accept),
 				 1);
-		assert_int_equal(accept.flags, is_own ? CM_LARGE : 0);
+		assert_int_equal(accept.flags, is_own ? CM_COUNTS : 0);
 		assert_int_equal(accept.read_in, 8);
 		assert_int_equal(accept.size, 2);
 		assert_memory_equal(accept.data, "ok", 2);

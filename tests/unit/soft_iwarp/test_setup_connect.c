@@ -93,7 +93,7 @@ static void request__as_specified(void **state)
 	assert_int_equal(
 		cm_get_request(frame.data + 4, CM_REQUEST_HEAD + 7, IW_MPA_PRIVATE_MAX, &request),
 		1);
-	assert_int_equal(request.flags, CM_LARGE);
+	assert_int_equal(request.flags, CM_COUNTS);
 	assert_true(request.qual == peer.port);
 	assert_int_equal(request.read_in, 8);
 	assert_int_equal(request.read_out, 8);

@@ -7,7 +7,7 @@
 /* A request of another OpenDAT for a qualifier, with 4 bytes of the consumer's data. */
 static struct frame own_request_with(DAT_CONN_QUAL qual, uint32_t nonce, uint8_t flags)
 {
-	const struct cm_request request = {.flags = CM_LARGE,
+	const struct cm_request request = {.flags = CM_COUNTS,
 					   .size = 4,
 					   .qual = qual,
 					   .nonce = nonce,

@@ -139,7 +139,7 @@ static void rtr__responder_silent__repeated_three_times(void **state)
 /* IWCM-52: a responder that has sent something gets no more, and an engine of ours none at all */
 static void rtr__responder_speaks__not_repeated(void **state)
 {
-	const struct cm_accept accept = {.read_in = 4, .flags = CM_LARGE};
+	const struct cm_accept accept = {.read_in = 4, .flags = CM_COUNTS};
 	uint8_t bytes[CM_MAX];
 	struct pollfd ready = {.events = POLLIN};
 	uint64_t begin;

@@ -90,7 +90,6 @@ static bool is_short(const char *call, int fd)
 WRAP(recv, (int fd, void *bytes, size_t size, int flags), (fd, bytes, size, flags))
 WRAP(iw_socket_recv, (int fd, void *bytes, size_t size, int flags), (fd, bytes, size, flags))
 WRAP(iw_socket_recvmsg, (int fd, struct msghdr *message, int flags), (fd, message, flags))
-WRAP(send, (int fd, const void *bytes, size_t size, int flags), (fd, bytes, size, flags))
 WRAP(iw_socket_sendmsg, (int fd, const struct msghdr *message, int flags), (fd, message, flags))
 
 int __real_epoll_wait(int fd, struct epoll_event *events, int most, int timeout);
@@ -244,7 +243,7 @@ static void terminate__no_memory_for_it__sent_later(void **state)
 {
 	(void)state;
 	be_called(0);
-	begin_shortage("send", ENOBUFS);
+	begin_shortage("iw_socket_sendmsg", ENOBUFS);
 	peer_write(0x1234, 0, "x", 1); /* no such STag */
 	expect(DAT_CONNECTION_EVENT_BROKEN);
 	end_shortage(true);

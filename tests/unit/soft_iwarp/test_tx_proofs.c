@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Proofs that an RDMA Write is placed: what is asked, when, and what completes. Long messages. */
+/* Proofs that an RDMA Write is placed: what is asked, when, and what completes; the counts of a
+ * peer of ours. Long messages. */
 #include "flow_stage.h"
 
-/* STags of what two of ours tell each other: a question, an answer */
-#define ASK 2u
-#define ANSWER 3u
 #define LARGEST 65516u /* payload of a segment of a Send; one of a Write has four bytes more */
 
 /* RDMAP-33 RDMAP-34 RDMAP-36: a foreign peer; no success before it has answered */
@@ -123,62 +121,119 @@ static void be_established_with_own(void)
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
 }
 
-/* RDMAP-37 EP-RDMAW-08: a question and its answer; a Write of length 0 of the consumer is none */
-static void write__own_peer__question_and_answer(void **state)
+/* DTO-116 RDMAP-37: Sends and Writes, suppressed or not, complete when they are counted */
+static void requests__own_peer__complete_when_counted(void **state)
 {
 	struct taken taken;
 
 	(void)state;
 	be_established_with_own();
 	post_write_at(0, 10, 7, 0, 0);
-	get_fpdu(&taken);
-	assert_int_equal(taken.size, 10);
-	get_fpdu(&taken);
-	assert_int_equal(taken.ddp.opcode, IW_OP_WRITE);
-	assert_int_equal(taken.ddp.stag, ASK);
-	assert_int_equal(taken.size, 0);
+	post_send_at(1, 10, DAT_COMPLETION_SUPPRESS_FLAG);
+	post_send_at(2, 10, 0);
+	post_write_at(3, 10, 7, 0, 0);
+	for (unsigned i = 0; i < 4; i++)
+		get_fpdu(&taken);
+	expect_served();
+	expect_silence(flow.fd); /* nothing is asked */
 	expect_quiet(stage.evd);
-	peer_write(ANSWER, taken.ddp.offset, NULL, 0);
+	peer_counts(0, 2); /* the Sends wait for Receives */
 	expect_dto(0, DAT_DTO_SUCCESS, 10);
-	for (uint32_t stag = ASK; stag <= ANSWER; stag++) {
-		post_write_at(0, 0, stag, 12345, 0);
-		get_fpdu(&taken);
-		assert_true(taken.ddp.stag < ASK || taken.ddp.stag > ANSWER);
-		get_fpdu(&taken);
-		assert_int_equal(taken.ddp.stag, ASK);
-		peer_write(ANSWER, taken.ddp.offset, NULL, 0);
-		expect_dto(0, DAT_DTO_SUCCESS, 0);
-	}
-	/* the other way round */
-	peer_write(flow.rkey, address_of(flow.region), "abcd", 4);
-	peer_write(ASK, 0x123456789abcdef0, NULL, 0);
-	get_fpdu(&taken);
-	assert_int_equal(taken.ddp.stag, ANSWER);
-	assert_true(taken.ddp.offset == 0x123456789abcdef0);
-	assert_memory_equal(flow.region, "abcd", 4);
+	expect_quiet(stage.evd);
+	peer_counts(1, 0);
+	expect_served();
+	expect_quiet(stage.evd);
+	peer_counts(1, 0);
+	expect_dto(2, DAT_DTO_SUCCESS, 10);
+	expect_dto(3, DAT_DTO_SUCCESS, 10);
 	hang_up();
 }
 
-/* RDMAP-33: an answer to a question that was not asked, or that names what is not posted */
-static void answer__without_a_question__no_harm(void **state)
+/* DTO-116 EP-SEND-22: a suppressed request keeps its slot until it is counted, and fails aloud */
+static void request__suppressed_and_not_counted__flushed(void **state)
 {
 	struct taken taken;
 
 	(void)state;
 	be_established_with_own();
-	peer_write(ANSWER, UINT64_MAX, NULL, 0);
-	peer_write(ANSWER, 0, NULL, 0);
-	peer_write(ASK, 1, NULL, 0);
-	get_fpdu(&taken); /* they are taken now */
-	assert_int_equal(taken.ddp.stag, ANSWER);
-	post_write_at(0, 10, 7, 0, 0);
+	post_send_at(1, 10, DAT_COMPLETION_SUPPRESS_FLAG);
 	get_fpdu(&taken);
-	get_fpdu(&taken);
-	assert_int_equal(taken.ddp.stag, ASK);
-	expect_quiet(stage.evd);
-	peer_write(ANSWER, taken.ddp.offset, NULL, 0);
-	expect_dto(0, DAT_DTO_SUCCESS, 10);
+	assert_int_equal(shutdown(flow.fd, SHUT_WR), 0);
+	expect_dto(1, DAT_DTO_ERR_FLUSHED, 0);
+	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+	end_flow();
+}
+
+/* EP-RDMAW-08: a Write of length 0 of the consumer is none of ours, and is counted */
+static void write__own_peer__empty_with_any_stag__counted(void **state)
+{
+	struct taken taken;
+
+	(void)state;
+	be_established_with_own();
+	for (uint32_t stag = 0; stag <= 4; stag++) {
+		post_write_at(0, 0, stag, 12345, 0);
+		get_any_fpdu(&taken);
+		assert_int_equal(taken.size, 0);
+		assert_true(taken.ddp.stag != 1 && taken.ddp.stag != COUNTS);
+		expect_quiet(stage.evd);
+		peer_counts(0, 1);
+		expect_dto(0, DAT_DTO_SUCCESS, 0);
+	}
 	hang_up();
+}
+
+/* Takes counts off the wire. */
+static void expect_counts(uint32_t sends, uint32_t writes)
+{
+	struct taken taken;
+
+	get_any_fpdu(&taken);
+	assert_int_equal(taken.ddp.opcode, IW_OP_WRITE);
+	assert_int_equal(taken.ddp.stag, COUNTS);
+	assert_int_equal(taken.size, 0);
+	assert_true(taken.ddp.is_last);
+	assert_true(taken.ddp.offset == ((uint64_t)sends << 32 | writes));
+}
+
+/* DTO-116 COMPAT-48: told when the Receive has completed and the Write is placed, not before */
+static void message__of_own_peer__counted_when_it_is_received(void **state)
+{
+	(void)state;
+	be_established_with_own();
+	peer_write(flow.rkey, address_of(flow.region), "abcd", 4);
+	expect_counts(0, 1);
+	assert_memory_equal(flow.region, "abcd", 4);
+	peer_write(0, 0, NULL, 0);
+	expect_counts(0, 2);
+	peer_send("first", 5);
+	peer_send("second", 6);
+	expect_served();
+	expect_silence(flow.fd);
+	post_recv_at(100, 10);
+	expect_counts(1, 2);
+	expect_dto(100, DAT_DTO_SUCCESS, 5);
+	expect_served();
+	expect_silence(flow.fd);
+	post_recv_at(200, 10);
+	expect_counts(2, 2);
+	expect_dto(200, DAT_DTO_SUCCESS, 6);
+	hang_up();
+}
+
+/* DTO-116 TERM-01: the counts come before the Terminate, and before the end */
+static void end__of_the_stream__counts_come_before(void **state)
+{
+	(void)state;
+	be_established_with_own();
+	post_recv_at(0, 10);
+	peer_send("first", 5);
+	expect_counts(1, 0);
+	expect_dto(0, DAT_DTO_SUCCESS, 5);
+	peer_write(flow.rkey + 1, 0, "x", 1);
+	expect(DAT_CONNECTION_EVENT_BROKEN);
+	expect_terminate(IW_ERROR(1, 1, 0), NULL);
+	end_flow();
 }
 
 /* Reads a message of `count` segments of that length and the last one. */
@@ -200,7 +255,7 @@ static void get_message(unsigned count, size_t length, size_t size)
 	expect_pattern(bytes, size);
 }
 
-/* MPA-58 DDP-08: large FPDUs between two of ours, */
+/* MPA-58 DDP-08: large FPDUs between two of ours */
 static void message__own_peer__fpdus_of_nearly_64_kib(void **state)
 {
 	static const struct {
@@ -208,7 +263,6 @@ static void message__own_peer__fpdus_of_nearly_64_kib(void **state)
 		unsigned count; /* of the largest size */
 	} cases[] = {{LARGEST, 0},	   {LARGEST + 1, 1}, {2 * LARGEST, 1},
 		     {2 * LARGEST + 1, 2}, {3 * LARGEST, 2}, {REGION, 4}};
-	struct taken taken;
 
 	(void)state;
 	be_established_with_own();
@@ -216,13 +270,12 @@ static void message__own_peer__fpdus_of_nearly_64_kib(void **state)
 	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		post_send_at(0, cases[i].size, 0);
 		get_message(cases[i].count, LARGEST, cases[i].size);
+		peer_counts(1, 0);
 		expect_dto(0, DAT_DTO_SUCCESS, cases[i].size);
 	}
 	post_write_at(0, REGION, 7, 0, 0);
 	get_message(4, LARGEST + 4, REGION);
-	get_fpdu(&taken);
-	assert_int_equal(taken.ddp.stag, ASK);
-	peer_write(ANSWER, taken.ddp.offset, NULL, 0);
+	peer_counts(0, 1);
 	expect_dto(0, DAT_DTO_SUCCESS, REGION);
 	hang_up();
 }
@@ -234,7 +287,6 @@ static void write__own_peer__two_messages(void **state)
 	const DAT_RMR_TRIPLET remote = {
 		.rmr_context = 7, .target_address = 4096, .segment_length = 2 * REGION};
 	const DAT_DTO_COOKIE cookie = {.as_64 = 5};
-	struct taken taken;
 
 	(void)state;
 	be_established_with_own();
@@ -242,9 +294,10 @@ static void write__own_peer__two_messages(void **state)
 	ok(core_ep_post_rdma_write(flow.ep, 2, list, cookie, &remote, 0));
 	get_message(4, LARGEST + 4, REGION);
 	get_message(4, LARGEST + 4, REGION);
-	get_fpdu(&taken);
-	assert_int_equal(taken.ddp.stag, ASK);
-	peer_write(ANSWER, taken.ddp.offset, NULL, 0);
+	peer_counts(0, 1);
+	expect_served();
+	expect_quiet(stage.evd);
+	peer_counts(0, 1); /* two messages */
 	expect_dto(5, DAT_DTO_SUCCESS, 2 * REGION);
 	hang_up();
 }
@@ -258,8 +311,11 @@ int main(void)
 		TEST(writes__suppressed__no_proof),
 		TEST(write__read_behind_it__one_read_request),
 		TEST(write__read_in_front_of_it__asked_for_itself),
-		TEST(write__own_peer__question_and_answer),
-		TEST(answer__without_a_question__no_harm),
+		TEST(requests__own_peer__complete_when_counted),
+		TEST(request__suppressed_and_not_counted__flushed),
+		TEST(write__own_peer__empty_with_any_stag__counted),
+		TEST(message__of_own_peer__counted_when_it_is_received),
+		TEST(end__of_the_stream__counts_come_before),
 		TEST(message__own_peer__fpdus_of_nearly_64_kib),
 		TEST(write__own_peer__two_messages),
 	};

@@ -211,7 +211,7 @@ static void agree_reply(struct iw_conn *conn, const struct transport_conn_param 
 	if (!request->is_enhanced || request->ord == IW_MPA_DEPTH_UNKNOWN)
 		conn->ird = IW_READS; /* MPA-44 */
 	conn->read_max = iw_min(param->read_out, passive->peer_reads);
-	conn->is_own_peer = passive->has_header && (passive->flags & CM_LARGE);
+	conn->is_own_peer = passive->has_header && (passive->flags & CM_COUNTS);
 }
 
 static void put_reply(struct iw_conn *conn, struct iw_mpa *reply,
@@ -221,7 +221,7 @@ static void put_reply(struct iw_conn *conn, struct iw_mpa *reply,
 	struct cm_accept accept = {
 		.read_in = iw_count(param->read_in),
 		.size = (uint8_t)param->private_data_size,
-		.flags = conn->is_own_peer ? CM_LARGE : 0,
+		.flags = conn->is_own_peer ? CM_COUNTS : 0,
 	};
 
 	reply->private_data = param->private_data;

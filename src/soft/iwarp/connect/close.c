@@ -57,6 +57,18 @@ void iw_conn_finish(struct iw_conn *conn, struct core_ep *ep)
 	core_ep_ended(ep, number);
 }
 
+/* Sends what is left and ends our direction of the stream behind it. True: both are done. */
+static bool say_goodbye(struct iw_conn *conn)
+{
+	bool is_sent = iw_frame_flush_rest(conn);
+
+	if (is_sent && !conn->is_lost && !conn->has_fin_sent) {
+		(void)shutdown(conn->fd, SHUT_WR);
+		conn->has_fin_sent = true;
+	}
+	return is_sent;
+}
+
 void iw_conn_drop(struct iw_conn *conn, struct core_ep *ep)
 {
 	iw_engine_remove_polled(conn->engine, conn);
@@ -65,6 +77,9 @@ void iw_conn_drop(struct iw_conn *conn, struct core_ep *ep)
 		conn->is_lost = true; /* there is nobody to say goodbye to */
 	iw_frame_detach(conn, ep);
 	iw_conn_detach(conn, ep);
+	/* at once: the process may exit when it has got the event */
+	if (!conn->is_lost)
+		(void)say_goodbye(conn);
 	iw_conn_linger(conn);
 }
 
@@ -114,14 +129,10 @@ void iw_linger(struct iw_conn *conn)
 		watch_linger(conn, 0);
 		return;
 	}
-	is_sent = iw_frame_flush_rest(conn);
+	is_sent = say_goodbye(conn);
 	if (conn->is_lost) {
 		reset(conn);
 		return;
-	}
-	if (is_sent && !conn->has_fin_sent) {
-		(void)shutdown(conn->fd, SHUT_WR);
-		conn->has_fin_sent = true;
 	}
 	iw_conn_discard(conn);
 	if (conn->is_lost) {

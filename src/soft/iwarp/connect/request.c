@@ -65,7 +65,7 @@ static void fill(struct iw_active *active, DAT_CONN_QUAL qual,
 
 	active->read_in = param->read_in;
 	active->read_out = param->read_out;
-	request->flags = CM_LARGE;
+	request->flags = CM_COUNTS;
 	request->qual = qual;
 	request->read_in = iw_count(param->read_in);
 	request->read_out = iw_count(param->read_out);
@@ -246,7 +246,7 @@ static bool read_private(struct iw_conn *conn, const struct core_ep *ep, const s
 
 	if (rc < 0)
 		return false;
-	conn->is_own_peer = rc && (accept->flags & CM_LARGE);
+	conn->is_own_peer = rc && (accept->flags & CM_COUNTS);
 	if (rc) {
 		peer->read_in = accept->read_in;
 		peer->private_data = accept->data;

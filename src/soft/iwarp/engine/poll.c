@@ -7,6 +7,7 @@
 #include "soft/iwarp/engine/engine.h"
 #include "soft/iwarp/transfer/fast.h"
 #include "soft/iwarp/transfer/pass.h"
+#include "soft/iwarp/transfer/tx.h"
 
 #define PASSES_MAX 16u	  /* connections that one poll drives */
 #define IDLE_POLLS 20000u /* a connection without work for so many polls is armed */
@@ -90,14 +91,15 @@ static struct iw_conn *next_polled(struct iw_engine *engine)
 }
 
 /* Has epoll wait for it again. EP locked. */
-static void arm(struct iw_engine *engine, struct iw_conn *conn)
+static void arm(struct iw_engine *engine, struct iw_conn *conn, struct core_ep *ep)
 {
 	iw_engine_remove_polled(engine, conn);
 	if (iw_conn_state(conn) != IW_ESTABLISHED)
 		return;
+	iw_tx_tell(conn, ep);
 	iw_pass_watch(conn);
-	/* epoll does not report what was read already */
-	if (conn->has_more)
+	/* epoll does not report what was read already, nor what a send has found */
+	if (conn->has_more || conn->is_lost)
 		iw_conn_serve_later(conn);
 }
 
@@ -127,7 +129,7 @@ static int drive(struct iw_engine *engine, struct iw_conn *conn)
 	if (handled)
 		conn->idle_polls = 0;
 	else if (conn->is_polled && ++conn->idle_polls >= IDLE_POLLS)
-		arm(engine, conn);
+		arm(engine, conn, ep);
 	core_ep_leave(ep);
 	return handled;
 }
@@ -229,7 +231,7 @@ void iw_engine_arm(struct iw_engine *engine)
 		struct core_ep *ep = iw_conn_enter(conn);
 
 		if (ep) {
-			arm(engine, conn);
+			arm(engine, conn, ep);
 			core_ep_leave(ep);
 		} else {
 			iw_engine_remove_polled(engine, conn);

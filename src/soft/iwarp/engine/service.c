@@ -16,6 +16,7 @@
 #include "soft/iwarp/engine/engine.h"
 #include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/pass.h"
+#include "soft/iwarp/transfer/segment.h"
 #include "soft/soft.h"
 
 #define DUE_MAX 64u
@@ -144,7 +145,7 @@ static void serve_data(struct service *service, struct iw_conn *conn, uint32_t e
 		conn->is_hung_up = true;
 	/* a reset shows these events, too */
 	if ((events & EPOLLRDHUP) && !conn->is_hung_up && conn->stream.rx.is_blocked)
-		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+		iw_message_end_of_stream(conn);
 	if (!events) {
 		iw_alive_due(conn);
 		iw_hold_due(&conn->stream.tx.hold);

@@ -171,22 +171,16 @@ static int put_response(struct iw_conn *conn, struct core_ep *ep, uint64_t *budg
 
 /* --- all of it --- */
 
-static int put_answer(struct iw_conn *conn)
+void iw_counts_put(struct iw_conn *conn)
 {
-	struct iw_tx *tx = &conn->stream.tx;
+	struct iw_rx *rx = &conn->stream.rx;
 
-	if (!iw_frame_has_room(conn, 0))
-		return -EAGAIN;
-	iw_frame_put_word(conn, IW_STAG_ANSWER, tx->answer);
-	tx->is_answer_due = false;
-	return 1;
+	iw_frame_put_word(conn, IW_STAG_COUNTS, (uint64_t)rx->done.sends << 32 | rx->done.writes);
+	rx->told = rx->done;
+	rx->untold_bytes = 0;
 }
 
 int iw_answer_put(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
-	struct iw_tx *tx = &conn->stream.tx;
-
-	if (tx->is_answer_due && !tx->is_in_response)
-		return put_answer(conn);
-	return tx->served_count ? put_response(conn, ep, budget) : 0;
+	return conn->stream.tx.served_count ? put_response(conn, ep, budget) : 0;
 }

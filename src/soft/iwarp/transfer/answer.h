@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* What the peer is owed: Read Responses, and proofs that its Writes are placed. */
+/* What the peer is owed: Read Responses; counts (tx.h); a Terminate. */
 #ifndef IWARP_ANSWER_H
 #define IWARP_ANSWER_H
 
 #include "soft/iwarp/conn.h"
 
 /*
- * Queues the next thing that is owed: 1 something was queued, 0 nothing is owed, -EAGAIN no room,
+ * Queues the next segment of a Read Response: 1 it was queued, 0 none is owed, -EAGAIN no room,
  * -EACCES the source of a Read is not valid any more: the connection ends.
  */
 int iw_answer_put(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What completes requests (tx.h): TCP has taken the bytes of a Send (DTO-116), and uses none of its
- * memory (RDMAP-32); the peer has proven that a Write is placed (COMPAT-41); the Response to a Read
- * is placed.
+ * What completes requests (tx.h): a peer of ours has counted them (DTO-116); TCP has taken the
+ * bytes of a Send to a foreign peer (RDMAP-32), which has proven that a Write is placed
+ * (COMPAT-41); the Response to a Read is placed.
  */
 #include "core/transport.h"
 #include "soft/iwarp/conn.h"
@@ -11,8 +11,7 @@
 
 bool iw_has_proofs(const struct iw_conn *conn)
 {
-	return conn->engine->settings.write_proof != CORE_PROOF_OFF &&
-	       (conn->is_own_peer || conn->ord > 0);
+	return conn->engine->settings.write_proof != CORE_PROOF_OFF && conn->ord > 0;
 }
 
 bool iw_wants_proof(const struct iw_conn *conn, const struct core_req *req)
@@ -21,8 +20,7 @@ bool iw_wants_proof(const struct iw_conn *conn, const struct core_req *req)
 	    !iw_has_proofs(conn))
 		return false;
 	/* it has no byte to be read, and the memory that an older Write went to may be gone */
-	return req->len || conn->is_own_peer ||
-	       conn->engine->settings.write_proof != CORE_PROOF_BYTE;
+	return req->len || conn->engine->settings.write_proof != CORE_PROOF_BYTE;
 }
 
 static void finish(struct core_ep *ep, struct core_req *req)
@@ -34,6 +32,55 @@ static void finish(struct core_ep *ep, struct core_req *req)
 static uint64_t later(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+/* Completes the request if it is one of the first `count` of its kind; false: it is not. */
+static bool finish_counted(struct core_ep *ep, struct core_req *req, uint32_t count)
+{
+	if (req->transport.word[0] == IW_REQ_FINISHED)
+		return true; /* it waits for an earlier one of another kind */
+	if ((int32_t)(count - (uint32_t)req->transport.word[1]) < 0)
+		return false;
+	finish(ep, req);
+	return true;
+}
+
+/* Can the peer have carried out so much? Of the request whose bytes still wait it cannot. */
+static bool is_plausible(const struct iw_conn *conn, struct core_ep *ep,
+			 const struct iw_counts *counts)
+{
+	const struct iw_tx *tx = &conn->stream.tx;
+	struct iw_counts most = tx->queued;
+
+	if (iw_frame_is_direct(conn) && tx->direct.sequence < tx->next) {
+		most.sends -= core_req_at(&ep->req, tx->direct.sequence)->op == CORE_OP_SEND;
+		most.writes -= core_req_at(&ep->req, tx->direct.sequence)->op != CORE_OP_SEND;
+	}
+	return counts->sends - tx->counted.sends <= most.sends - tx->counted.sends &&
+	       counts->writes - tx->counted.writes <= most.writes - tx->counted.writes;
+}
+
+iw_error iw_complete_counted(struct iw_conn *conn, struct core_ep *ep, uint64_t word)
+{
+	const struct iw_counts counts = {.sends = (uint32_t)(word >> 32), .writes = (uint32_t)word};
+	struct iw_tx *tx = &conn->stream.tx;
+	bool has_sends = counts.sends != tx->counted.sends;
+	bool has_writes = counts.writes != tx->counted.writes;
+	uint64_t sequence;
+
+	if (!is_plausible(conn, ep, &counts))
+		return IW_ERROR(0, 2, 7);
+	tx->counted = counts;
+	for (sequence = ep->req.head; sequence < tx->next && (has_sends || has_writes);
+	     sequence++) {
+		struct core_req *req = core_req_at(&ep->req, sequence);
+
+		if (has_sends && req->op == CORE_OP_SEND)
+			has_sends = finish_counted(ep, req, counts.sends);
+		else if (has_writes && req->op == CORE_OP_RDMA_WRITE)
+			has_writes = finish_counted(ep, req, counts.writes);
+	}
+	return IW_NO_ERROR;
 }
 
 void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep)
@@ -204,9 +251,9 @@ void iw_complete_terminated(struct iw_conn *conn, struct core_ep *ep,
 
 	conn->stream.tx.is_over = true;
 	iw_frame_cut(conn, ep);
-	if (req)
+	if (req && !conn->is_own_peer) /* a peer of ours has told its counts before */
 		complete_before(ep, req->sequence);
-	else if (ep->req.head < ep->req.tail)
+	else if (!req && ep->req.head < ep->req.tail)
 		req = core_req_at(&ep->req, ep->req.head);
 	if (req)
 		core_req_done(ep, req, status_of(terminate), 0);

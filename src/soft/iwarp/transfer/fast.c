@@ -25,7 +25,7 @@ CORE_INLINE bool can_send(const struct iw_conn *conn, const struct core_req *req
 }
 
 /* Copies the message into the buffer, as one FPDU. False: its region is not valid any more. */
-CORE_INLINE bool put_message(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req)
+CORE_INLINE bool put_message(struct iw_conn *conn, struct core_ep *ep, struct core_req *req)
 {
 	struct iw_ddp ddp = iw_tx_header(conn, req);
 	uint32_t len = (uint32_t)req->len;
@@ -39,6 +39,8 @@ CORE_INLINE bool put_message(struct iw_conn *conn, struct core_ep *ep, const str
 	memcpy(to, (const void *)(uintptr_t)req->iov->virtual_address, len);
 	core_mem_put(lmr);
 	iw_frame_end(conn, &ddp, len);
+	conn->stream.tx.offset = len;
+	iw_tx_end_message(conn, req);
 	return true;
 }
 
@@ -59,17 +61,16 @@ bool iw_post_fast(struct iw_conn *conn, struct core_ep *ep, struct core_req *req
 	struct iw_tx *tx = &conn->stream.tx;
 
 	if (!is_small_send(conn, req) || !can_send(conn, req) ||
-	    !iw_frame_has_room(conn, (uint32_t)req->len) || !put_message(conn, ep, req))
+	    !iw_frame_has_room(conn, (uint32_t)req->len + IW_FRAME_SMALL))
 		return false;
-	iw_tx_end_request(conn, req);
+	if (iw_counts_are_due(conn))
+		iw_counts_put(conn);
+	if (!put_message(conn, ep, req))
+		return false;
 	iw_hold_begin(&tx->hold);
 	(void)iw_flush(conn, ep);
-	if (iw_frame_has_unsent(conn)) {
+	if (iw_frame_has_unsent(conn))
 		iw_pass_requests(conn, ep);
-		return true;
-	}
-	req->transport.word[0] = IW_REQ_FINISHED;
-	core_req_done_posted(ep, req);
 	return true;
 }
 
@@ -84,6 +85,22 @@ CORE_INLINE bool is_quiet(const struct iw_conn *conn, const struct core_ep *ep)
 	return !ep->cell->slow_reasons && rx->is_any && !rx->is_open && !iw_buffer_count(&rx->in) &&
 	       !conn->retry_ns && !conn->is_hung_up && !iw_frame_has_unsent(conn) &&
 	       iw_tx_is_idle(tx, ep);
+}
+
+/* Takes the next FPDU in the buffer if it has the counts of the peer. */
+CORE_INLINE bool take_counts(struct iw_conn *conn, struct core_ep *ep)
+{
+	static const uint32_t size = IW_FPDU_HEAD + IW_TAGGED_HEAD + IW_FPDU_CRC;
+	struct iw_rx *rx = &conn->stream.rx;
+	const uint8_t *at = rx->in.data + rx->in.start;
+
+	if (iw_buffer_count(&rx->in) < size || be_get16(at) != IW_TAGGED_HEAD ||
+	    !iw_ddp_is_whole_write(at + IW_FPDU_HEAD, IW_STAG_COUNTS) || !conn->is_own_peer ||
+	    !iw_rx_is_crc_good(conn, at, size) ||
+	    iw_complete_counted(conn, ep, be_get64(at + IW_FPDU_HEAD + 6)) != IW_NO_ERROR)
+		return false;
+	rx->in.start += size;
+	return true;
 }
 
 /* Takes the next FPDU in the buffer if it is a whole Send and fills a Receive of one segment. */
@@ -106,6 +123,8 @@ CORE_INLINE bool take_message(struct iw_conn *conn, struct core_ep *ep)
 	rx->in.start += size;
 	rx->msn[IW_QUEUE_SEND]++;
 	core_recv_done(ep, DAT_DTO_SUCCESS, ulpdu - IW_UNTAGGED_HEAD, is_solicited);
+	rx->done.sends++;
+	rx->untold_bytes += size;
 	return true;
 }
 
@@ -118,19 +137,23 @@ bool iw_poll_fast(struct iw_conn *conn, struct core_ep *ep, int *handled)
 		return false;
 	conn->has_more = false;
 	count = iw_rx_read(conn);
-	if (count == -EAGAIN)
+	if (count == -EAGAIN) {
 		iw_hold_break(&conn->stream.tx.hold);
-	else if (count < 0 && count != -EINTR)
+		iw_tx_tell(conn, ep);
+	} else if (count < 0 && count != -EINTR) {
 		iw_rx_fail_read(conn, (int)count);
+	}
 	if (count <= 0)
-		return count == -EAGAIN;
+		return count == -EAGAIN && !conn->is_lost;
 	conn->moved += (uint32_t)count;
 	while (iw_buffer_count(&rx->in)) {
-		if (!take_message(conn, ep)) {
+		if (!take_message(conn, ep) && !take_counts(conn, ep)) {
 			rx->is_fresh = rx->is_dry;
 			return false;
 		}
 		++*handled;
 	}
-	return true;
+	if (iw_counts_are_many(conn))
+		iw_tx_tell(conn, ep);
+	return !conn->is_lost;
 }

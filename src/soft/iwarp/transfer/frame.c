@@ -12,6 +12,7 @@
 #include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/checksum.h"
 #include "soft/iwarp/transfer/socket.h"
+#include "soft/iwarp/transfer/tx.h"
 #include "soft/iwarp/wire/crc.h"
 #include "soft/pins.h"
 
@@ -60,7 +61,7 @@ void iw_frame_end(struct iw_conn *conn, const struct iw_ddp *ddp, uint32_t paylo
 	if (conn->has_crc)
 		iw_crc_put(iw_crc32c(0, at, body), at + body);
 	tx->out.end += body + IW_FPDU_CRC;
-	tx->queued += body + IW_FPDU_CRC;
+	tx->position += body + IW_FPDU_CRC;
 }
 
 void iw_frame_put_empty(struct iw_conn *conn, const struct iw_ddp *ddp)
@@ -130,7 +131,7 @@ int iw_frame_direct(struct iw_conn *conn, struct core_ep *ep, const struct core_
 		direct->sequence = req->sequence;
 		direct->offset = offset;
 	}
-	tx->queued += iw_fpdu_size(ulpdu);
+	tx->position += iw_fpdu_size(ulpdu);
 	return 0;
 }
 
@@ -326,19 +327,33 @@ int iw_flush(struct iw_conn *conn, struct core_ep *ep)
 
 /* --- the end --- */
 
-/* Appends the Terminate to the last bytes of the stream. */
-static void append_terminate(struct iw_conn *conn, struct iw_buffer *rest)
+static void put_terminate(struct iw_conn *conn)
 {
-	struct iw_tx *tx = &conn->stream.tx;
+	const struct iw_tx *tx = &conn->stream.tx;
 	const struct iw_ddp ddp = {
 		.is_last = true, .opcode = IW_OP_TERMINATE, .queue = IW_QUEUE_TERMINATE, .msn = 1};
 	uint8_t payload[IW_TERMINATE_MAX];
 	uint32_t size = iw_terminate_put(tx->error, &tx->offender, payload);
 
-	tx->out = *rest; /* the caller restores it */
 	memcpy(iw_frame_begin(conn, &ddp, size), payload, size);
 	iw_frame_end(conn, &ddp, size);
+}
+
+/* Appends to the last bytes of the stream what the peer has still to be told. */
+static void append_last_words(struct iw_conn *conn, struct iw_buffer *rest)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	struct iw_buffer out = tx->out;
+
+	if (!rest->data)
+		return;
+	tx->out = *rest;
+	if (iw_counts_are_due(conn))
+		iw_counts_put(conn);
+	if (tx->error != IW_NO_ERROR)
+		put_terminate(conn);
 	*rest = tx->out;
+	tx->out = out;
 }
 
 /* Copies what the FPDU that has begun still needs to `rest`. */
@@ -376,22 +391,17 @@ void iw_frame_cut(struct iw_conn *conn, struct core_ep *ep)
 
 void iw_frame_detach(struct iw_conn *conn, struct core_ep *ep)
 {
-	struct iw_stream *stream = &conn->stream;
-	struct iw_buffer *rest = &stream->rx.in;
-	struct iw_buffer out = stream->tx.out;
-
 	iw_frame_cut(conn, ep);
-	if (stream->tx.error != IW_NO_ERROR && rest->data)
-		append_terminate(conn, rest);
-	stream->tx.out = out;
+	append_last_words(conn, &conn->stream.rx.in);
 }
 
 /* Sends a buffer; false: not all of it. */
 static bool send_buffer(struct iw_conn *conn, struct iw_buffer *buffer)
 {
 	while (iw_buffer_count(buffer)) {
-		ssize_t sent = send(conn->fd, buffer->data + buffer->start, iw_buffer_count(buffer),
-				    MSG_NOSIGNAL | MSG_DONTWAIT);
+		struct iovec iov = {buffer->data + buffer->start, iw_buffer_count(buffer)};
+		struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+		ssize_t sent = iw_socket_sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (sent < 0 && judge_send(conn, -errno))
 			return false;

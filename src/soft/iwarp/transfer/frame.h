@@ -61,9 +61,9 @@ int iw_flush(struct iw_conn *conn, struct core_ep *ep);
  * memory is not valid any more. More calls do nothing.
  */
 void iw_frame_cut(struct iw_conn *conn, struct core_ep *ep);
-/* The endpoint goes: cuts the stream, and appends the Terminate, if there is one. */
+/* The endpoint goes: cuts the stream, and appends counts and the Terminate, if there are any. */
 void iw_frame_detach(struct iw_conn *conn, struct core_ep *ep);
-/* Service thread, LINGERING: sends what is left. True: all of it is sent. */
+/* After iw_frame_detach: sends what is left. True: all of it is sent. */
 bool iw_frame_flush_rest(struct iw_conn *conn);
 
 #endif

@@ -59,11 +59,7 @@ static uint8_t *add_record(struct iw_conn *conn, uint32_t size)
 {
 	struct iw_spill *spill = &conn->stream.rx.spill;
 
-	if (!spill->data) {
-		spill->data = iw_buffer_get(conn->engine);
-		spill->size = IW_SPILL_SIZE;
-	}
-	return spill->data ? iw_spill_add(spill, size) : NULL;
+	return iw_spill_open(spill) ? iw_spill_add(spill, size) : NULL;
 }
 
 /* Starts the limit of DTO-106, if there is one. */
@@ -101,6 +97,19 @@ enum iw_take iw_message_keep(struct iw_conn *conn, const struct iw_segment *segm
 	memcpy(at, segment, sizeof(*segment));
 	memcpy(at + sizeof(*segment), payload, segment->size);
 	return IW_TAKEN;
+}
+
+void iw_message_end_of_stream(struct iw_conn *conn)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+
+	if (conn->is_own_peer || (!iw_message_is_waiting(conn) && !rx->is_blocked)) {
+		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+	} else if (!rx->end_ns) {
+		rx->end_ns =
+			core_now_ns() + conn->engine->settings.peer_timeout_ms * UINT64_C(1000000);
+		iw_conn_lower_deadline(conn, rx->end_ns);
+	}
 }
 
 /* Is the time over that a message may wait? */
@@ -149,10 +158,6 @@ int iw_message_deliver(struct iw_conn *conn, struct core_ep *ep)
 		handled++;
 		iw_message_end_waiting(conn);
 		rx->is_blocked = false;
-	}
-	if (handled && !iw_message_is_waiting(conn)) {
-		iw_buffer_put(conn->engine, rx->spill.data);
-		rx->spill.data = NULL;
 	}
 	return handled;
 }

@@ -23,6 +23,8 @@ static uint32_t events_of(struct iw_conn *conn)
 
 	if (iw_conn_is_short(conn))
 		return IW_EVENTS_SHORT;
+	if (stream->rx.end_ns) /* nothing more comes */
+		return stream->tx.is_blocked ? EPOLLOUT : 0;
 	/* a socket that is not read shows the peer's disconnect all the same */
 	return (stream->rx.is_blocked ? EPOLLRDHUP : EPOLLIN) |
 	       (stream->tx.is_blocked ? EPOLLOUT : 0);
@@ -30,13 +32,23 @@ static uint32_t events_of(struct iw_conn *conn)
 
 int iw_pass_watch_polled(struct iw_conn *conn)
 {
-	return conn->stream.rx.is_blocked ? iw_conn_watch(conn, 0) : iw_conn_pause_watch(conn);
+	return conn->stream.rx.is_blocked && !conn->is_lost ? iw_conn_watch(conn, 0)
+							    : iw_conn_pause_watch(conn);
+}
+
+static int watch(struct iw_conn *conn)
+{
+	if (conn->is_polled)
+		return iw_pass_watch_polled(conn);
+	/* epoll would report the hang-up again and again */
+	if (conn->is_lost)
+		return iw_conn_pause_watch(conn);
+	return iw_conn_watch(conn, events_of(conn));
 }
 
 void iw_pass_watch(struct iw_conn *conn)
 {
-	int rc =
-		conn->is_polled ? iw_pass_watch_polled(conn) : iw_conn_watch(conn, events_of(conn));
+	int rc = watch(conn);
 
 	if (rc < 0)
 		iw_conn_lower_deadline(conn, core_now_ns() + IW_RETRY_NS);
@@ -48,20 +60,6 @@ void iw_pass_watch(struct iw_conn *conn)
 static bool is_drained(const struct iw_conn *conn, const struct core_ep *ep)
 {
 	return conn->is_draining && ep->req.head == ep->req.tail;
-}
-
-/* What the parts of a pass have found, in the order of its weight. */
-static void judge_pass(struct iw_conn *conn, struct core_ep *ep)
-{
-	if (iw_conn_state(conn) != IW_ESTABLISHED)
-		return;
-	if (conn->is_lost) {
-		iw_segment_fail_filling(conn, ep, DAT_DTO_ERR_TRANSPORT);
-		iw_complete_lost(conn, ep, DAT_DTO_ERR_TRANSPORT);
-		iw_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
-	} else if (is_drained(conn, ep)) {
-		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
-	}
 }
 
 /* The service thread goes on where the budget has ended a pass of a connection that is armed. */
@@ -116,6 +114,51 @@ static int run_receiver(struct iw_conn *conn, struct core_ep *ep, uint64_t *budg
 	return handled;
 }
 
+/*
+ * Nothing can be sent any more. What has arrived is carried out before the end is reported
+ * (IWCM-33): the failure of a send says nothing about the bytes that came before it.
+ */
+static void end_lost(struct iw_conn *conn, struct core_ep *ep)
+{
+	uint64_t budget = BUDGET;
+
+	(void)run_receiver(conn, ep, &budget);
+	if (iw_conn_of(ep) != conn || iw_conn_state(conn) != IW_ESTABLISHED)
+		return;
+	if (!budget) {
+		iw_conn_serve_later(conn);
+		return;
+	}
+	if (conn->stream.rx.end_ns) /* messages wait, and the peer has ended in order before */
+		return;
+	iw_segment_fail_filling(conn, ep, DAT_DTO_ERR_TRANSPORT);
+	iw_complete_lost(conn, ep, DAT_DTO_ERR_TRANSPORT);
+	iw_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
+}
+
+/* Is the time over that messages wait behind the end of the peer's stream? */
+static bool is_end_due(struct iw_conn *conn)
+{
+	const struct iw_rx *rx = &conn->stream.rx;
+
+	if (!rx->end_ns)
+		return false;
+	if (core_now_ns() >= rx->end_ns)
+		return true;
+	iw_conn_lower_deadline(conn, rx->end_ns);
+	return false;
+}
+
+/* What the parts of a pass have found, in the order of its weight. */
+static void judge_pass(struct iw_conn *conn, struct core_ep *ep)
+{
+	if (iw_conn_state(conn) == IW_ESTABLISHED && conn->is_lost)
+		end_lost(conn, ep);
+	if (iw_conn_of(ep) == conn && iw_conn_state(conn) == IW_ESTABLISHED &&
+	    (is_end_due(conn) || is_drained(conn, ep)))
+		iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+}
+
 /* `handled`: what a poll has done before, by the fast path. */
 static int run(struct iw_conn *conn, struct core_ep *ep, int handled)
 {
@@ -140,7 +183,12 @@ static int run(struct iw_conn *conn, struct core_ep *ep, int handled)
 	}
 	if (!handled)
 		iw_hold_break(&conn->stream.tx.hold);
+	/* a thread that polls may answer what it has got, and the counts go with the answer */
+	if (!handled || !conn->is_polled || iw_counts_are_many(conn))
+		iw_tx_tell(conn, ep);
 	judge_pass(conn, ep);
+	if (iw_conn_of(ep) != conn)
+		return handled + 1;
 	if (iw_conn_state(conn) == IW_CLOSING) {
 		iw_conn_finish(conn, ep);
 		return handled + 1;
@@ -244,8 +292,10 @@ void iw_pass_receives(struct iw_conn *conn, struct core_ep *ep)
 
 	(void)run_receiver(conn, ep, &rx_budget);
 	/* what has come may be what a request waits for, or wants an answer */
-	if (iw_conn_state(conn) == IW_ESTABLISHED)
+	if (iw_conn_state(conn) == IW_ESTABLISHED) {
 		(void)iw_tx_run(conn, ep, &tx_budget, false);
+		iw_tx_tell(conn, ep);
+	}
 	after_post(conn, ep, rx_budget, tx_budget);
 	core_cancel_restore(state);
 }

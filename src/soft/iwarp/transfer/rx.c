@@ -88,7 +88,7 @@ static void end_of_stream(struct iw_conn *conn, struct core_ep *ep)
 		iw_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
 		return;
 	}
-	iw_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
+	iw_message_end_of_stream(conn);
 }
 
 /* --- one FPDU --- */
@@ -162,20 +162,21 @@ static enum rx_step take_terminate(struct iw_conn *conn, struct core_ep *ep,
 	return RX_ENDED;
 }
 
-/* What two of ours tell each other (tx.h). */
-static bool take_special(struct iw_conn *conn, struct core_ep *ep, const struct iw_segment *segment)
+/* Is it a message between two of ours (tx.h), and no RDMA Write? */
+static bool is_special(const struct iw_conn *conn, const struct iw_segment *segment)
 {
-	struct iw_tx *tx = &conn->stream.tx;
+	return conn->is_own_peer && segment->ddp.opcode == IW_OP_WRITE && !segment->size &&
+	       (segment->ddp.stag == IW_STAG_RTR || segment->ddp.stag == IW_STAG_COUNTS);
+}
 
-	if (!conn->is_own_peer || segment->ddp.opcode != IW_OP_WRITE || segment->size)
-		return false;
-	if (segment->ddp.stag == IW_STAG_ASK) {
-		tx->is_answer_due = true;
-		tx->answer = segment->ddp.offset;
-	} else if (segment->ddp.stag == IW_STAG_ANSWER) {
-		iw_complete_proven(conn, ep, segment->ddp.offset);
-	}
-	return true;
+static enum rx_step take_special(struct iw_conn *conn, struct core_ep *ep,
+				 const struct iw_segment *segment)
+{
+	iw_error error = IW_NO_ERROR;
+
+	if (segment->ddp.stag == IW_STAG_COUNTS)
+		error = iw_complete_counted(conn, ep, segment->ddp.offset);
+	return error == IW_NO_ERROR ? RX_TAKEN : fail(conn, error, &segment->offender);
 }
 
 static enum rx_step step_of(enum iw_take take)
@@ -231,8 +232,8 @@ static enum rx_step take_whole(struct iw_conn *conn, struct core_ep *ep, struct 
 		return RX_ENDED;
 	if (segment->ddp.opcode == IW_OP_READ_REQUEST)
 		return take_read_request(conn, ep, segment, payload);
-	if (segment->ddp.is_tagged && take_special(conn, ep, segment))
-		return RX_TAKEN;
+	if (is_special(conn, segment))
+		return take_special(conn, ep, segment);
 	if (segment->ddp.is_tagged)
 		return step_of(iw_segment_take(conn, ep, segment, payload));
 	return take_send(conn, ep, segment, payload, is_first);
@@ -417,7 +418,7 @@ static bool read_more(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget
 int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 {
 	struct iw_rx *rx = &conn->stream.rx;
-	bool is_dry = rx->is_fresh;
+	bool is_dry = rx->is_fresh && !conn->is_lost;
 	int handled = 0;
 
 	rx->is_fresh = false;
@@ -436,8 +437,8 @@ int iw_rx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)
 		} else if (is_dry || !read_more(conn, ep, budget)) {
 			return handled;
 		} else {
-			/* after a hang-up the end has to be seen */
-			is_dry = rx->is_dry && !conn->is_hung_up;
+			/* after a hang-up or a failure the end has to be seen */
+			is_dry = rx->is_dry && !conn->is_hung_up && !conn->is_lost;
 		}
 	}
 	return handled;

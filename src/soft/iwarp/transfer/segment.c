@@ -212,6 +212,7 @@ static enum iw_take end_send(struct iw_conn *conn, struct core_ep *ep,
 		return refuse(conn, ep, segment, IW_ERROR(0, 2, 9), DAT_DTO_ERR_LOCAL_PROTECTION);
 	filling->is_begun = false;
 	core_recv_done(ep, DAT_DTO_SUCCESS, filling->offset, is_solicited(ddp));
+	conn->stream.rx.done.sends++;
 	return IW_TAKEN;
 }
 
@@ -220,7 +221,9 @@ enum iw_take iw_segment_end(struct iw_conn *conn, struct core_ep *ep,
 {
 	if (iw_segment_is_send(segment))
 		return end_send(conn, ep, segment);
-	if (segment->ddp.opcode == IW_OP_READ_RESPONSE && segment->ddp.is_last)
+	if (segment->ddp.opcode == IW_OP_WRITE)
+		conn->stream.rx.done.writes += segment->ddp.is_last;
+	else if (segment->ddp.is_last)
 		iw_complete_read(conn, ep);
 	return IW_TAKEN;
 }

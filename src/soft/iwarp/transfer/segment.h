@@ -58,6 +58,12 @@ enum iw_take iw_message_keep(struct iw_conn *conn, const struct iw_segment *segm
 			     const uint8_t *payload);
 /* The message that arrives waits no more: the next one has its own time. */
 void iw_message_end_waiting(struct iw_conn *conn);
+/* The peer has ended its direction of the stream in order. A peer of ours that does so while
+ * messages wait has not waited for their completions: it was abrupt. Those of another one, which
+ * completes them before they are received, wait for Receives as long as a stopped peer would be
+ * waited for.
+ */
+void iw_message_end_of_stream(struct iw_conn *conn);
 /* Delivers what waits and finds a Receive now: > 0 something was delivered. */
 int iw_message_deliver(struct iw_conn *conn, struct core_ep *ep);
 

@@ -3,6 +3,28 @@
 #include "soft/iwarp/transfer/spill.h"
 
 #include <string.h>
+#include <sys/mman.h>
+
+bool iw_spill_open(struct iw_spill *spill)
+{
+	void *data;
+
+	if (spill->data)
+		return true;
+	data = mmap(NULL, IW_SPILL_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
+	if (data == MAP_FAILED)
+		return false;
+	*spill = (struct iw_spill){.data = data, .size = IW_SPILL_SIZE};
+	return true;
+}
+
+void iw_spill_close(struct iw_spill *spill)
+{
+	if (spill->data)
+		(void)munmap(spill->data, spill->size);
+	spill->data = NULL;
+}
 
 /* Finds room that is one piece, and sets `end` to it. */
 static bool find_room(struct iw_spill *spill, uint32_t size)
@@ -54,6 +76,8 @@ uint8_t *iw_spill_add(struct iw_spill *spill, uint32_t size)
 	}
 	at = spill->data + spill->end;
 	spill->end += size;
+	if (spill->end > spill->peak)
+		spill->peak = spill->end;
 	spill->records++;
 	return at;
 }
@@ -66,6 +90,9 @@ void iw_spill_remove(struct iw_spill *spill, uint32_t size)
 		spill->first = 0;
 		spill->is_wrapped = false;
 	}
-	if (!spill->records)
-		spill->first = spill->end = 0;
+	if (spill->records)
+		return;
+	spill->first = spill->end = 0;
+	if (spill->peak > IW_SPILL_KEPT)
+		iw_spill_close(spill);
 }

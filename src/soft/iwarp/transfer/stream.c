@@ -43,7 +43,7 @@ int iw_stream_begin(struct iw_conn *conn)
 		return -ENOMEM;
 	rx->in = (struct iw_buffer){.data = data, .size = IW_RX_SIZE};
 	tx->out = (struct iw_buffer){.data = data + IW_RX_SIZE, .size = IW_TX_SIZE};
-	lists = (struct iw_lists *)(void *)(data + IW_SPILL_SIZE);
+	lists = (struct iw_lists *)(void *)(data + IW_RX_SIZE + IW_TX_SIZE);
 	tx->read = lists->read;
 	tx->served = lists->served;
 	tx->direct.frame = lists->frame;
@@ -72,9 +72,8 @@ void iw_stream_free(struct iw_conn *conn)
 	struct iw_stream *stream = &conn->stream;
 
 	iw_buffer_put(conn->engine, stream->rx.in.data);
-	iw_buffer_put(conn->engine, stream->rx.spill.data);
 	stream->rx.in.data = NULL;
-	stream->rx.spill.data = NULL;
+	iw_spill_close(&stream->rx.spill);
 }
 
 void iw_stream_send_rtr(struct iw_conn *conn, enum iw_rtr form)

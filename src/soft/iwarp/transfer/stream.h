@@ -8,8 +8,8 @@
  *   frame.c     building FPDUs, giving bytes to TCP
  *   checksum.c  the CRC over memory of the consumer
  *   tx.c        requests of the consumer become messages
- *   answer.c    what the peer is owed: Read Responses, proofs of placement, a Terminate
- *   complete.c  requests that are done, by what TCP has taken or the peer has answered
+ *   answer.c    what the peer is owed: Read Responses, counts, a Terminate
+ *   complete.c  requests that are done, by what the peer has counted or answered, or TCP has taken
  *   rx.c        bytes become FPDUs
  *   receive.c   payloads that are read straight into their target
  *   fast.c      small Sends, without the above where nothing waits
@@ -40,9 +40,8 @@ struct iw_engine;
 
 #define IW_RX_SIZE (80u * 1024u) /* one FPDU of any length, and a part of the next */
 #define IW_TX_SIZE (48u * 1024u)
-#define IW_SPILL_SIZE (IW_RX_SIZE + IW_TX_SIZE)
 #define IW_LISTS_SIZE (12u * 1024u) /* struct iw_lists */
-#define IW_BUFFER_SIZE (IW_SPILL_SIZE + IW_LISTS_SIZE)
+#define IW_BUFFER_SIZE (IW_RX_SIZE + IW_TX_SIZE + IW_LISTS_SIZE)
 
 /* Bytes [start, end) of `data` wait. */
 struct iw_buffer {
@@ -66,8 +65,9 @@ void iw_buffer_put(struct iw_engine *engine, uint8_t *data);
 /* What a request waits for: core_req.transport.word[0]. word[1] depends on it. */
 enum iw_req_state {
 	IW_REQ_NEW,	   /* not completely queued yet */
-	IW_REQ_WAIT_SENT,  /* word[1]: the position in the stream behind its last byte */
-	IW_REQ_WAIT_PROOF, /* RDMA Write: until the peer proves that it is placed */
+	IW_REQ_WAIT_COUNT, /* peer of ours. word[1]: its number among the Sends, or the Writes */
+	IW_REQ_WAIT_SENT,  /* others. word[1]: the position in the stream behind its last byte */
+	IW_REQ_WAIT_PROOF, /* others, RDMA Write: until the peer proves that it is placed */
 	IW_REQ_WAIT_DATA,  /* RDMA Read; word[1]: bytes that have come */
 	IW_REQ_FINISHED,
 };
@@ -87,6 +87,12 @@ struct iw_served {
 	struct iw_read_request request;
 	uint32_t offset; /* bytes of the response that are queued */
 	struct iw_offender offender;
+};
+
+/* Sends and RDMA Writes of a connection, by messages of the stream, modulo 2^32. */
+struct iw_counts {
+	uint32_t sends;
+	uint32_t writes;
 };
 
 #define IW_FRAMES 17u /* FPDUs of the largest size in 1 MiB, and the rest */
@@ -120,8 +126,8 @@ struct iw_tx {
 		uint64_t sequence; /* of the request */
 		uint64_t offset;   /* in it, of the payload of the first */
 	} direct;
-	uint64_t queued; /* bytes of the stream that were put above */
-	uint64_t sent;	 /* bytes that TCP has taken */
+	uint64_t position; /* bytes of the stream that were put above */
+	uint64_t sent;	   /* bytes that TCP has taken */
 	struct iw_hold hold;
 	uint32_t msn[IW_QUEUES]; /* of the next message */
 	uint32_t mulpdu;
@@ -146,15 +152,16 @@ struct iw_tx {
 	uint32_t consumer_reads; /* of these, RDMA Reads of the consumer */
 	uint32_t stag;		 /* of the sink of the newest one */
 	bool is_response_next;	 /* requests and responses take turns */
-	/* proofs of placement (COMPAT-41) */
+	/* between two of ours (tx.h) */
+	struct iw_counts queued;  /* completely */
+	struct iw_counts counted; /* carried out, as the peer says */
+	/* proofs of placement by a foreign peer (COMPAT-41) */
 	uint64_t wants_proof; /* requests before it wait for a proof */
 	uint64_t asked;	      /* requests before it are covered by a proof that was asked for */
 	uint64_t proven;      /* requests before it are proven */
 	uint32_t proof_stag;  /* of the newest Write that has bytes; 0: there was none */
 	uint64_t proof_offset;
 	/* owed to the peer */
-	bool is_answer_due;
-	uint64_t answer;
 	struct iw_served *served;
 	uint32_t served_first;
 	uint32_t served_count;
@@ -195,10 +202,15 @@ struct iw_rx {
 	uint32_t msn[IW_QUEUES]; /* expected */
 	struct iw_arrival arrival;
 	struct iw_filling filling;
+	struct iw_counts done; /* carried out here */
+	struct iw_counts told; /* of these, the peer knows */
+	uint32_t untold_bytes;
 	bool is_any;	     /* a valid FPDU has come */
 	bool is_blocked;     /* a message waits for a Receive and the spill space is full */
 	bool is_waiting;     /* a message waits for a Receive */
 	uint64_t waiting_ns; /* until when, if there is a time limit; else 0 */
+	uint64_t end_ns;     /* a foreign peer has ended its direction while messages wait: until
+			      * when they do; else 0 */
 };
 
 struct iw_stream {

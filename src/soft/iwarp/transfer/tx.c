@@ -58,8 +58,8 @@ static uint32_t stag_of(const struct iw_conn *conn, const struct core_req *req)
 {
 	uint32_t stag = req->remote.rmr_context;
 
-	if (conn->is_own_peer && !req->len && stag > IW_STAG_RTR && stag <= IW_STAG_ANSWER)
-		return IW_STAG_RTR;
+	if (conn->is_own_peer && !req->len && (stag == IW_STAG_RTR || stag == IW_STAG_COUNTS))
+		return IW_STAG_NONE;
 	return stag;
 }
 
@@ -102,19 +102,35 @@ static int put_copied(struct iw_conn *conn, struct core_ep *ep, const struct cor
 	return rc;
 }
 
-void iw_tx_end_request(struct iw_conn *conn, struct core_req *req)
+/* What the completion of a request to a foreign peer waits for. */
+static void wait_for_foreign(struct iw_conn *conn, struct core_req *req)
 {
 	struct iw_tx *tx = &conn->stream.tx;
 
 	req->transport.word[0] = IW_REQ_WAIT_SENT;
-	req->transport.word[1] = tx->queued;
-	if (req->op == CORE_OP_SEND)
-		tx->msn[IW_QUEUE_SEND]++;
-	else if (iw_wants_proof(conn, req))
+	req->transport.word[1] = tx->position;
+	if (iw_wants_proof(conn, req))
 		tx->wants_proof = req->sequence + 1;
 	if (req->op == CORE_OP_RDMA_WRITE && req->len) {
 		tx->proof_stag = req->remote.rmr_context;
 		tx->proof_offset = req->remote.target_address;
+	}
+}
+
+void iw_tx_end_message(struct iw_conn *conn, struct core_req *req)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	bool is_send = req->op == CORE_OP_SEND;
+	uint32_t number = is_send ? ++tx->queued.sends : ++tx->queued.writes;
+
+	tx->msn[IW_QUEUE_SEND] += is_send;
+	if (tx->offset < req->len)
+		return; /* a long Write is several messages */
+	if (conn->is_own_peer) {
+		req->transport.word[0] = IW_REQ_WAIT_COUNT;
+		req->transport.word[1] = number;
+	} else {
+		wait_for_foreign(conn, req);
 	}
 	tx->offset = 0;
 	tx->next++;
@@ -157,8 +173,8 @@ static enum tx_step put_segment(struct iw_conn *conn, struct core_ep *ep, struct
 	tx->is_in_request = !ddp.is_last;
 	tx->offset += len;
 	*budget -= len < *budget ? len : *budget;
-	if (tx->offset == req->len)
-		iw_tx_end_request(conn, req);
+	if (ddp.is_last)
+		iw_tx_end_message(conn, req);
 	return TX_QUEUED;
 }
 
@@ -310,27 +326,30 @@ static enum tx_step put_question(struct iw_conn *conn)
 
 	if (!is_question_due(tx) || !iw_has_proofs(conn))
 		return TX_WAIT;
-	if (!conn->is_own_peer && !iw_tx_can_read(conn))
+	if (!iw_tx_can_read(conn))
 		return TX_WAIT;
 	if (!iw_frame_has_room(conn, IW_READ_REQUEST_SIZE))
 		return TX_FULL;
-	if (conn->is_own_peer)
-		iw_frame_put_word(conn, IW_STAG_ASK, tx->next);
-	else
-		put_proof(conn);
+	put_proof(conn);
 	tx->asked = tx->next;
 	return TX_QUEUED;
 }
 
 bool iw_tx_is_idle(const struct iw_tx *tx, const struct core_ep *ep)
 {
-	return tx->next >= ep->req.tail && !is_question_due(tx) && !tx->is_answer_due &&
-	       !tx->served_count;
+	return tx->next >= ep->req.tail && !is_question_due(tx) && !tx->served_count;
 }
 
 bool iw_tx_has_more(const struct iw_conn *conn, const struct core_ep *ep, uint64_t budget)
 {
 	return !budget && !conn->stream.tx.is_blocked && !iw_tx_is_idle(&conn->stream.tx, ep);
+}
+
+static bool can_put_counts(struct iw_conn *conn)
+{
+	const struct iw_tx *tx = &conn->stream.tx;
+
+	return !tx->is_in_request && !tx->is_in_response && iw_frame_has_room(conn, 0);
 }
 
 /* Queues the next thing: messages are not interleaved (DDP-10), and take turns. */
@@ -340,6 +359,10 @@ static enum tx_step put_next(struct iw_conn *conn, struct core_ep *ep, uint64_t 
 	enum tx_step step = TX_WAIT;
 	int rc;
 
+	if (iw_counts_are_due(conn) && can_put_counts(conn)) {
+		iw_counts_put(conn);
+		return TX_QUEUED;
+	}
 	if (!tx->is_in_request && (tx->is_in_response || tx->is_response_next)) {
 		rc = iw_answer_put(conn, ep, budget);
 		if (rc < 0)
@@ -352,7 +375,7 @@ static enum tx_step put_next(struct iw_conn *conn, struct core_ep *ep, uint64_t 
 	tx->is_response_next = !tx->is_in_request;
 	if (step != TX_WAIT || tx->is_in_request)
 		return step;
-	/* before the answers, of which there may always be one more */
+	/* before the Responses, of which there may always be one more */
 	step = put_question(conn);
 	if (step != TX_WAIT)
 		return step;
@@ -408,4 +431,15 @@ int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget, bool m
 		handled++;
 	}
 	return handled;
+}
+
+void iw_tx_tell(struct iw_conn *conn, struct core_ep *ep)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+
+	if (!iw_counts_are_due(conn) || !tx->may_send || tx->is_over || conn->is_lost ||
+	    tx->is_blocked || !can_put_counts(conn))
+		return;
+	iw_counts_put(conn);
+	(void)flush(conn, ep);
 }

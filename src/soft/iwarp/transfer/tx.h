@@ -6,12 +6,23 @@
 #include "soft/iwarp/conn.h"
 
 /*
- * What two engines of OpenDAT tell each other, by RDMA Writes of length zero with these STags. The
- * TO of a question comes back in the answer when all that came before it is placed.
+ * Two engines of OpenDAT tell each other how many Sends and RDMA Writes of the other they have
+ * carried out: of a Send the Receive's completion is queued, of a Write all bytes are placed. The
+ * numbers count messages of the stream, from the begin of the connection. They go into the TO of an
+ * RDMA Write of length zero with the STag IW_STAG_COUNTS, the Sends in the upper half. A Send or
+ * Write completes when it is counted (DTO-116). Nobody counts these messages themselves, nor the
+ * ready-to-receive message, which has the STag IW_STAG_RTR.
+ *
+ * The counts go in front of whatever is sent anyway. If that is nothing, they are sent by the
+ * service thread at the end of its pass, and by a thread that polls when it has found nothing new,
+ * or after IW_UNTOLD_MESSAGES messages or IW_UNTOLD_BYTES bytes.
  */
 #define IW_STAG_RTR 1u
-#define IW_STAG_ASK 2u
-#define IW_STAG_ANSWER 3u
+#define IW_STAG_COUNTS 2u
+/* What a Write of length zero names in place of these. */
+#define IW_STAG_NONE 0u
+#define IW_UNTOLD_MESSAGES 32u
+#define IW_UNTOLD_BYTES (256u * 1024u)
 
 /* Bytes of one RDMA Write or Read Request; a longer request becomes several (RDMAP-19). Tests lower
  * it. */
@@ -32,6 +43,8 @@ bool iw_tx_has_more(const struct iw_conn *conn, const struct core_ep *ep, uint64
 /* A request of ours fails: its status, then the end of the connection. */
 void iw_tx_fail(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
 		DAT_DTO_COMPLETION_STATUS status);
+/* Tells the peer what is due. If that is not possible now, a later pass does. */
+void iw_tx_tell(struct iw_conn *conn, struct core_ep *ep);
 /* Remembers a Read Request that was queued; there is room for it. */
 struct iw_read *iw_tx_add_read(struct iw_tx *tx, enum iw_read_kind kind, uint64_t sequence);
 /* Is a Read Request more allowed? */
@@ -39,18 +52,45 @@ bool iw_tx_can_read(const struct iw_conn *conn);
 /* Queues a Read Request that brings no bytes. */
 void iw_tx_put_empty_read(struct iw_conn *conn, const struct iw_read *read);
 
-/* Is there nothing to queue: no request, no question, no answer? */
+/* Is there nothing to queue but counts: no request, no question, no Response? */
 bool iw_tx_is_idle(const struct iw_tx *tx, const struct core_ep *ep);
 /* The header of the next segment of a Send or RDMA Write, without `is_last`. */
 struct iw_ddp iw_tx_header(const struct iw_conn *conn, const struct core_req *req);
-/* The request is completely queued. */
-void iw_tx_end_request(struct iw_conn *conn, struct core_req *req);
+/* A message of a Send or Write is completely queued, and the request, too, if that was its last. */
+void iw_tx_end_message(struct iw_conn *conn, struct core_req *req);
+
+/* --- counts (answer.c) --- */
+
+/* Is there something that the peer has not been told? Always false with a foreign peer. */
+static inline bool iw_counts_are_due(const struct iw_conn *conn)
+{
+	const struct iw_rx *rx = &conn->stream.rx;
+
+	return conn->is_own_peer &&
+	       (rx->done.sends != rx->told.sends || rx->done.writes != rx->told.writes);
+}
+
+/* Is that so much that a thread that polls tells it before it has found nothing new? */
+static inline bool iw_counts_are_many(const struct iw_conn *conn)
+{
+	const struct iw_rx *rx = &conn->stream.rx;
+
+	return conn->is_own_peer && (rx->untold_bytes >= IW_UNTOLD_BYTES ||
+				     rx->done.sends - rx->told.sends >= IW_UNTOLD_MESSAGES ||
+				     rx->done.writes - rx->told.writes >= IW_UNTOLD_MESSAGES);
+}
+
+/* Queues them: there is room, and no message is under way. */
+void iw_counts_put(struct iw_conn *conn);
 
 /* --- complete.c --- */
 
-/* Completes requests whose last byte TCP has taken, and whose memory it does not use. */
+/* The peer has told these counts: IW_NO_ERROR, or the error if it cannot have carried out so much.
+ */
+iw_error iw_complete_counted(struct iw_conn *conn, struct core_ep *ep, uint64_t counts);
+/* Completes requests to a foreign peer whose last byte TCP has taken. */
 void iw_complete_sent(struct iw_conn *conn, struct core_ep *ep);
-/* The peer has proven that all requests before that sequence are carried out. */
+/* A foreign peer has proven that all requests before that sequence are carried out. */
 void iw_complete_proven(struct iw_conn *conn, struct core_ep *ep, uint64_t end);
 /* The oldest Read in flight has its last byte. */
 void iw_complete_read(struct iw_conn *conn, struct core_ep *ep);
@@ -59,7 +99,7 @@ void iw_complete_terminated(struct iw_conn *conn, struct core_ep *ep,
 			    const struct iw_terminate *terminate);
 /* TCP has failed: the first request outstanding gets that status. */
 void iw_complete_lost(struct iw_conn *conn, struct core_ep *ep, DAT_DTO_COMPLETION_STATUS status);
-/* Are Writes of this connection proven at all? */
+/* Are Writes of this connection, to a foreign peer, proven at all? */
 bool iw_has_proofs(const struct iw_conn *conn);
 /* Does the completion of that request wait for a proof? */
 bool iw_wants_proof(const struct iw_conn *conn, const struct core_req *req);

@@ -111,6 +111,12 @@ bool iw_ddp_is_whole_send(const uint8_t *bytes, uint32_t msn, bool *is_solicited
 	       !be_get32(bytes + 14);
 }
 
+bool iw_ddp_is_whole_write(const uint8_t *bytes, uint32_t stag)
+{
+	return bytes[0] == (DDP_VERSION | DDP_TAGGED | DDP_LAST) &&
+	       bytes[1] == (RDMAP_VERSION | IW_OP_WRITE) && be_get32(bytes + 2) == stag;
+}
+
 iw_error iw_read_request_check(const struct iw_ddp *ddp, uint32_t ulpdu)
 {
 	uint32_t payload = ulpdu - IW_UNTAGGED_HEAD;

@@ -88,6 +88,9 @@ iw_error iw_ddp_get(const uint8_t *bytes, uint32_t ulpdu, struct iw_ddp *ddp_out
  */
 bool iw_ddp_is_whole_send(const uint8_t *bytes, uint32_t msn, bool *is_solicited_out);
 
+/* Is that the header of an RDMA Write of one segment to that STag? */
+bool iw_ddp_is_whole_write(const uint8_t *bytes, uint32_t stag);
+
 /*
  * Is the Read Request whose header that is, in a ULPDU of that size, whole in this one segment
  * (RDMAP-10)? Returns IW_NO_ERROR, or the error to terminate with.
