@@ -58,7 +58,7 @@ static void request__each_size__comes_back(void **state)
 static void request__known_values__as_written_down(void **state)
 {
 	static const uint8_t expected[] = {
-		0x6f, 0x44, 0x41, 0x54, 1,    1,    4,	  2,	0x01, 0x23, 0x45, 0x67, 0x89,
+		0x6f, 0x44, 0x41, 0x54, 1,    1,    8,	  2,	0x01, 0x23, 0x45, 0x67, 0x89,
 		0xab, 0xcd, 0xef, 0xde, 0xad, 0xbe, 0xef, 0x12, 0x34, 7,    9,	  'h',	'i',
 	};
 	struct cm_request out = sample;
@@ -119,7 +119,7 @@ static void request__in_two_parts__sizes_are_checked(void **state)
 /* IWCM-13 IWCM-14: the flags follow the data, 0 if they are not there; what follows is ignored */
 static void accept__flags__behind_the_data(void **state)
 {
-	static const uint8_t expected[] = {0x6f, 0x44, 0x41, 0x54, 1, 2, 3, 2, 'h', 'i', 4};
+	static const uint8_t expected[] = {0x6f, 0x44, 0x41, 0x54, 1, 2, 3, 2, 'h', 'i', 8};
 	struct cm_accept out = {.read_in = 3, .size = 2, .flags = CM_COUNTS}, in;
 	uint8_t bytes[CM_MAX];
 
