@@ -193,13 +193,14 @@ int perf_usage_space(uint64_t *bytes_out)
 	return 0;
 }
 
-/* The size of the mapping that contains a handle: the arena of handles. */
+/* The size of the range of handles: the mapping that contains a handle, and the one without access
+ * behind it, which is kept for further ones. */
 static int usage_handles(DAT_HANDLE handle, uint64_t *bytes_out)
 {
 	static const char path[] = "/proc/self/maps";
 	FILE *file = fopen(path, "r");
-	unsigned long long start, end;
-	char line[4096 + 128];
+	unsigned long long start, end, last = 0;
+	char line[4096 + 128], access[5];
 
 	if (!file) {
 		tool_complain("%s: %s", path, strerror(errno));
@@ -207,10 +208,15 @@ static int usage_handles(DAT_HANDLE handle, uint64_t *bytes_out)
 	}
 	/* 0 if there is none: a handle of another provider need not be an address */
 	*bytes_out = 0;
-	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "%llx-%llx", &start, &end) == 2 && (uintptr_t)handle >= start &&
-		    (uintptr_t)handle < end)
-			*bytes_out = end - start;
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%llx-%llx %4s", &start, &end, access) != 3)
+			continue;
+		if (((uintptr_t)handle >= start && (uintptr_t)handle < end) ||
+		    (start == last && strcmp(access, "---p") == 0)) {
+			*bytes_out += end - start;
+			last = end;
+		}
+	}
 	fclose(file);
 	return 0;
 }
