@@ -243,7 +243,9 @@ void soft_progress_ep(struct core_ep *ep)
 {
 	struct soft_ep *mine = ep->transport;
 
-	if (!mine->tcp)
+	if (mine->tcp)
+		iw_ep_progress(mine->tcp, ep);
+	else
 		shm_ep_progress(ep);
 }
 

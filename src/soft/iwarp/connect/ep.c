@@ -43,6 +43,12 @@ void iw_ep_post_recv(struct iw_conn *conn, struct core_ep *ep)
 		iw_pass_receives(conn, ep);
 }
 
+void iw_ep_progress(struct iw_conn *conn, struct core_ep *ep)
+{
+	if (iw_conn_state(conn) == IW_ESTABLISHED)
+		iw_pass_receives(conn, ep);
+}
+
 void iw_ep_abort(struct iw_conn *conn)
 {
 	if (iw_conn_state(conn) != IW_ESTABLISHED)

@@ -177,7 +177,6 @@ void iw_counts_put(struct iw_conn *conn)
 
 	iw_frame_put_word(conn, IW_STAG_COUNTS, (uint64_t)rx->done.sends << 32 | rx->done.writes);
 	rx->told = rx->done;
-	rx->untold_bytes = 0;
 }
 
 int iw_answer_put(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)

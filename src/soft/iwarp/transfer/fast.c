@@ -124,13 +124,13 @@ CORE_INLINE bool take_message(struct iw_conn *conn, struct core_ep *ep)
 	rx->msn[IW_QUEUE_SEND]++;
 	core_recv_done(ep, DAT_DTO_SUCCESS, ulpdu - IW_UNTAGGED_HEAD, is_solicited);
 	rx->done.sends++;
-	rx->untold_bytes += size;
 	return true;
 }
 
 bool iw_poll_fast(struct iw_conn *conn, struct core_ep *ep, int *handled)
 {
 	struct iw_rx *rx = &conn->stream.rx;
+	bool was_due = iw_counts_are_due(conn);
 	ssize_t count;
 
 	if (!is_quiet(conn, ep))
@@ -153,7 +153,7 @@ bool iw_poll_fast(struct iw_conn *conn, struct core_ep *ep, int *handled)
 		}
 		++*handled;
 	}
-	if (iw_counts_are_many(conn))
+	if (was_due)
 		iw_tx_tell(conn, ep);
 	return !conn->is_lost;
 }

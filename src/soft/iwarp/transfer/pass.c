@@ -164,6 +164,7 @@ static int run(struct iw_conn *conn, struct core_ep *ep, int handled)
 {
 	uint64_t rx_budget = BUDGET, tx_budget = BUDGET;
 	bool was_accepted = iw_conn_state(conn) == IW_ACCEPTED;
+	bool was_due = iw_counts_are_due(conn);
 
 	handled += run_receiver(conn, ep, &rx_budget);
 	conn->has_more = false;
@@ -184,7 +185,7 @@ static int run(struct iw_conn *conn, struct core_ep *ep, int handled)
 	if (!handled)
 		iw_hold_break(&conn->stream.tx.hold);
 	/* a thread that polls may answer what it has got, and the counts go with the answer */
-	if (!handled || !conn->is_polled || iw_counts_are_many(conn))
+	if (was_due || !handled || !conn->is_polled)
 		iw_tx_tell(conn, ep);
 	judge_pass(conn, ep);
 	if (iw_conn_of(ep) != conn)

@@ -204,13 +204,12 @@ struct iw_rx {
 	struct iw_filling filling;
 	struct iw_counts done; /* carried out here */
 	struct iw_counts told; /* of these, the peer knows */
-	uint32_t untold_bytes;
-	bool is_any;	     /* a valid FPDU has come */
-	bool is_blocked;     /* a message waits for a Receive and the spill space is full */
-	bool is_waiting;     /* a message waits for a Receive */
-	uint64_t waiting_ns; /* until when, if there is a time limit; else 0 */
-	uint64_t end_ns;     /* a foreign peer has ended its direction while messages wait: until
-			      * when they do; else 0 */
+	bool is_any;	       /* a valid FPDU has come */
+	bool is_blocked;       /* a message waits for a Receive and the spill space is full */
+	bool is_waiting;       /* a message waits for a Receive */
+	uint64_t waiting_ns;   /* until when, if there is a time limit; else 0 */
+	uint64_t end_ns;       /* a foreign peer has ended its direction while messages wait: until
+				* when they do; else 0 */
 };
 
 struct iw_stream {

@@ -43,7 +43,6 @@ void iw_target_end(struct iw_conn *conn, struct iw_target *target)
 void iw_target_advance(struct iw_conn *conn, struct iw_segment *segment, uint32_t count)
 {
 	segment->placed += count;
-	conn->stream.rx.untold_bytes += count;
 	if (iw_segment_is_send(segment))
 		conn->stream.rx.filling.offset += count;
 	else if (segment->ddp.opcode == IW_OP_READ_RESPONSE)

@@ -13,16 +13,14 @@
  * Write completes when it is counted (DTO-116). Nobody counts these messages themselves, nor the
  * ready-to-receive message, which has the STag IW_STAG_RTR.
  *
- * The counts go in front of whatever is sent anyway. If that is nothing, they are sent by the
- * service thread at the end of its pass, and by a thread that polls when it has found nothing new,
- * or after IW_UNTOLD_MESSAGES messages or IW_UNTOLD_BYTES bytes.
+ * The counts go in front of whatever is sent anyway. If that is nothing, the service thread sends
+ * them at the end of its pass, and a thread that polls at its next poll of the connection: until
+ * then the consumer may have answered.
  */
 #define IW_STAG_RTR 1u
 #define IW_STAG_COUNTS 2u
 /* What a Write of length zero names in place of these. */
 #define IW_STAG_NONE 0u
-#define IW_UNTOLD_MESSAGES 32u
-#define IW_UNTOLD_BYTES (256u * 1024u)
 
 /* Bytes of one RDMA Write or Read Request; a longer request becomes several (RDMAP-19). Tests lower
  * it. */
@@ -68,16 +66,6 @@ static inline bool iw_counts_are_due(const struct iw_conn *conn)
 
 	return conn->is_own_peer &&
 	       (rx->done.sends != rx->told.sends || rx->done.writes != rx->told.writes);
-}
-
-/* Is that so much that a thread that polls tells it before it has found nothing new? */
-static inline bool iw_counts_are_many(const struct iw_conn *conn)
-{
-	const struct iw_rx *rx = &conn->stream.rx;
-
-	return conn->is_own_peer && (rx->untold_bytes >= IW_UNTOLD_BYTES ||
-				     rx->done.sends - rx->told.sends >= IW_UNTOLD_MESSAGES ||
-				     rx->done.writes - rx->told.writes >= IW_UNTOLD_MESSAGES);
 }
 
 /* Queues them: there is room, and no message is under way. */
