@@ -10,7 +10,6 @@
 #   make bench-rdma  compares with perftest on software RDMA devices, in a virtual machine
 #   make sweep     every allocation and system call of a scenario fails once; a few minutes
 #   make stops     kills and stops a peer at every step of a scenario; some ten minutes
-#   make mutants   breaks one line of the source at a time: the tests must notice (some 20 minutes)
 #   make models    searches all executions of models of the lock-free protocols (models/)
 #   make docs      the manual pages as HTML, with an index
 #   make coverage  which lines of src/core and src/soft the suite executes (HTML)
@@ -20,8 +19,8 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 export BUILD PREFIX
 
-.PHONY: all demo check check-rdma bench bench-rdma install uninstall format sweep stops mutants \
-	models docs coverage clean
+.PHONY: all demo check check-rdma bench bench-rdma install uninstall format sweep stops models \
+	docs coverage clean
 all:
 	@scripts/install-deps build
 	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true --prefix=$(PREFIX) -Dtests=false
@@ -73,10 +72,6 @@ stops:
 	@scripts/build $(BUILD)
 	@tests/clean-env env LD_LIBRARY_PATH=$(BUILD)/src/registry:$(BUILD)/src/soft $(BUILD)/tests/stops/stops
 
-mutants:
-	@scripts/install-deps check
-	@scripts/mutants --jobs 2
-
 models:
 	@scripts/install-deps models
 	@models/run
@@ -91,4 +86,4 @@ coverage:
 	@scripts/coverage $(BUILD)-coverage
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-release $(BUILD)-coverage
+	rm -rf $(BUILD) $(BUILD)-release $(BUILD)-coverage build-mutants
