@@ -303,46 +303,40 @@ void iw_setup_failed(struct iw_conn *conn, struct core_ep *ep)
 	iw_setup_fail(conn, ep, DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
 }
 
-/* The reply is sent. */
-static void replied(struct iw_conn *conn, struct core_ep *ep)
+/* The reply is sent. Without the peer-to-peer model that is the result, whatever has come since. */
+static void go_on(struct iw_conn *conn, struct core_ep *ep)
 {
-	if (iw_conn_watch(conn, EPOLLIN) < 0)
-		iw_setup_failed(conn, ep);
-	else if (!conn->setup->passive.request.is_peer_to_peer && report(conn, ep)) /* MPA-38 */
+	if (conn->setup->passive.request.is_peer_to_peer || report(conn, ep)) /* MPA-38 */
 		iw_pass(conn, ep);
 }
 
 void iw_accepted_event(struct iw_conn *conn, struct core_ep *ep)
 {
-	int rc;
+	int rc = 1;
 
-	if (!conn->setup->is_sending) {
-		iw_pass(conn, ep);
-		return;
+	if (conn->setup->is_sending) {
+		rc = iw_setup_send(conn);
+		if (rc > 0)
+			rc = iw_conn_watch(conn, EPOLLIN) < 0 ? -1 : 1;
 	}
-	rc = iw_setup_send(conn);
 	if (rc < 0)
 		iw_setup_failed(conn, ep);
 	else if (rc)
-		replied(conn, ep);
-}
-
-/* A deadline before the end of the set-up: the kernel lacked memory for the first FPDU. */
-static void still_accepted(struct iw_conn *conn, struct core_ep *ep)
-{
-	iw_conn_set_deadline(conn, conn->give_up_ns);
-	if (!conn->setup->is_sending)
-		iw_pass(conn, ep);
+		go_on(conn, ep);
 }
 
 void iw_accepted_due(struct iw_conn *conn, struct core_ep *ep, uint64_t now)
 {
 	const struct iw_setup *setup = conn->setup;
+	bool is_waiting = setup->is_sending || setup->passive.request.is_peer_to_peer;
 
-	if (setup->passive.has_failed || now >= conn->give_up_ns) /* CR-ACCEPT-30 */
+	if (setup->passive.has_failed ||
+	    (is_waiting && now >= conn->give_up_ns)) { /* CR-ACCEPT-30 */
 		iw_setup_failed(conn, ep);
-	else if (!setup->is_sending && !setup->passive.request.is_peer_to_peer)
-		replied(conn, ep);
-	else
-		still_accepted(conn, ep);
+		return;
+	}
+	iw_conn_set_deadline(conn, conn->give_up_ns);
+	/* the reply is sent, or the kernel lacked memory for the first FPDU */
+	if (!setup->is_sending)
+		go_on(conn, ep);
 }

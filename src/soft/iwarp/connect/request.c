@@ -409,11 +409,11 @@ void iw_request_due(struct iw_conn *conn, struct core_ep *ep, uint64_t now)
 	struct iw_active *active = &conn->setup->active;
 	int error = active->error;
 
-	if (now >= conn->give_up_ns) {
-		iw_setup_fail(conn, ep, DAT_CONNECTION_EVENT_TIMED_OUT);
-	} else if (error) {
+	if (error) { /* it was known before the time was over */
 		active->error = 0;
 		iw_place_failed(conn, ep, error);
+	} else if (now >= conn->give_up_ns) {
+		iw_setup_fail(conn, ep, DAT_CONNECTION_EVENT_TIMED_OUT);
 	} else if (now >= active->answer_end_ns) {
 		refuse_reply(conn, ep, "late");
 	} else {
