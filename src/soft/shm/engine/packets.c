@@ -122,8 +122,9 @@ static void dispatch_locked(struct shm_conn *conn, struct core_ep *ep, struct sh
 	switch (shm_conn_state(conn)) {
 	case SHM_REQUESTED:
 	case SHM_ACCEPTED:
-		/* CLOSE and other packets may come instead of an answer */
-		if (shm_setup_answer(conn, ep, packet) < 0)
+		/* CLOSE and other packets may come instead of an answer; what has failed already
+		 * stays so (shm_setup_fail_later) */
+		if (conn->failure || shm_setup_answer(conn, ep, packet) < 0)
 			shm_service_give_up(conn, ep);
 		break;
 	case SHM_ESTABLISHED:

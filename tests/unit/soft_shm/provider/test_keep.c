@@ -231,6 +231,21 @@ static void peer__asks_no_more__not_kept_for_ever(void **state)
 	peer_close(&peer);
 }
 
+/* CR-ACCEPT-19: the reply could not be sent, and what the peer has sent before changes nothing */
+static void accept__peer_takes_no_reply_but_says_ready__fails(void **state)
+{
+	struct peer peer;
+
+	(void)state;
+	peer_dial(&peer);
+	peer_ask(&peer, SHM_WIRE_REQUEST, NULL);
+	peer_word(&peer, SHM_WIRE_READY, SHM_ABLE_TRUST);
+	assert_int_equal(shutdown(peer.fd, SHUT_RD), 0);
+	accept_request();
+	expect(DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR);
+	peer_close(&peer);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_stage, close_stage)
@@ -244,6 +259,7 @@ int main(void)
 		TEST(peer__many_that_ask_no_more__few_are_kept),
 		TEST(peer__kept_when_the_service_point_goes__its_socket_ends),
 		TEST(peer__asks_no_more__not_kept_for_ever),
+		TEST(accept__peer_takes_no_reply_but_says_ready__fails),
 	};
 
 	return cmocka_run_group_tests_name("shm keep", tests, provide, NULL);
