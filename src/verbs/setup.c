@@ -10,6 +10,7 @@
 #include "core/ep/ep.h"
 #include "verbs/adapter.h"
 #include "verbs/completion.h"
+#include "verbs/cq.h"
 #include "verbs/device.h"
 #include "verbs/iwarp.h"
 #include "verbs/post.h"
@@ -97,9 +98,13 @@ void vrb_setup_event(struct vrb_conn *conn, const struct vrb_cm_event *event)
 
 	core_log(CORE_LOG_CONN, "connection %u: %s, status %d", conn->key,
 		 rdma_event_str(event->type), event->status);
-	if (event->type == RDMA_CM_EVENT_DISCONNECTED)
+	if (event->type == RDMA_CM_EVENT_DISCONNECTED) {
 		/* an earlier event of the device may explain the end */
 		vrb_device_read_events(conn->adapter);
+		/* the confirmation may have arrived before it */
+		if (conn->adapter->is_iwarp)
+			(void)vrb_cq_take_arrived(conn->adapter);
+	}
 	request_event(conn, event);
 	ep = vrb_conn_enter(conn);
 	if (!ep)

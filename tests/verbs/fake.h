@@ -55,6 +55,11 @@ void fake_time_out(void);
  * before the third message has arrived.
  */
 void fake_reject_late(void);
+/*
+ * The next side that posts a request ends its connection right after it: the other side's event is
+ * there before the post returns.
+ */
+void fake_leave_next(void);
 /* Connection requests that were reported to a listener so far. */
 unsigned fake_requests(void);
 /* The next completion of an outgoing request carries that status instead of success. */

@@ -174,6 +174,28 @@ void fake_reject_late(void)
 	pthread_mutex_unlock(&fake_lock);
 }
 
+static bool is_leaving;
+
+void fake_leave_next(void)
+{
+	pthread_mutex_lock(&fake_lock);
+	is_leaving = true;
+	pthread_mutex_unlock(&fake_lock);
+}
+
+void fake_leave_if_asked(const struct fake_qp *qp)
+{
+	struct fake_id *id = fake_ids;
+
+	if (!is_leaving)
+		return;
+	is_leaving = false;
+	while (id && (id->qp_num != qp->qp.qp_num || !id->peer))
+		id = id->next;
+	if (id)
+		fake_cm_report(id->peer, RDMA_CM_EVENT_DISCONNECTED, 0, NULL, 0);
+}
+
 /* Drops its events that were not read, and the requests that it listens for. */
 static void drop_events(struct fake_id *id)
 {

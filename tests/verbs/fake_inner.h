@@ -111,6 +111,7 @@ struct ibv_context *fake_open(void);
 struct fake_qp *fake_qp_by_number(uint32_t number);
 void fake_qp_error(struct fake_qp *qp);
 void fake_progress(struct fake_qp *qp);
+void fake_leave_if_asked(const struct fake_qp *qp);
 void fake_async_locked(enum ibv_event_type type, struct ibv_qp *qp);
 void fake_async_of_srq_locked(struct ibv_srq *srq);
 void fake_signal(int fd);

@@ -213,6 +213,7 @@ int fake_post_send(struct ibv_qp *ibv_qp, struct ibv_send_wr *wr, struct ibv_sen
 	}
 	if (!rc)
 		fake_progress(qp);
+	fake_leave_if_asked(qp);
 	pthread_mutex_unlock(&fake_lock);
 	return rc;
 }

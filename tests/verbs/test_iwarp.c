@@ -64,6 +64,24 @@ static void connect__active_side_says_nothing__accept_completion_error(void **st
 }
 
 /*
+ * CONN-EVT-22 CR-ACCEPT-19: the active side confirms and then ends the connection. The manager's
+ * event of the end does not overtake the confirmation.
+ */
+static void connect__active_side_confirms_and_leaves__established_first(void **state)
+{
+	(void)state;
+	rig_part(&rig);
+	rig_reset(&rig);
+	fake_leave_next();
+	assert_int_equal(rig_connect(&rig, NULL, 0), DAT_SUCCESS);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_ESTABLISHED);
+	rig_expect_conn(&rig.b, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_ESTABLISHED);
+	rig_expect_conn(&rig.a, DAT_CONNECTION_EVENT_DISCONNECTED);
+	rig_again(&rig);
+}
+
+/*
  * EP-DISC-31 EP-DISC-39: the passive side closes the stream at once, so that nothing can be posted
  * any more. The connection manager reports the reason a moment later.
  */
@@ -455,6 +473,7 @@ int main(void)
 #define SIW_TEST(name) cmocka_unit_test_setup_teardown(name, open_siw, close_siw)
 		IWARP_TEST(post_recv__no_segments__message_of_size_zero),
 		IWARP_TEST(connect__active_side_says_nothing__accept_completion_error),
+		IWARP_TEST(connect__active_side_confirms_and_leaves__established_first),
 		IWARP_TEST(connect__passive_side_ends_it_at_once__disconnected),
 		IWARP_TEST(connect__consumer_takes_its_time__asked_again),
 		IWARP_TEST(connect__peer_silent__a_few_writes_behind),
