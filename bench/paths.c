@@ -34,8 +34,7 @@
 /* enough for the adapter to have chosen its copy path */
 #define PATHS_WARM_UP 2000u
 #define PATHS_PAUSE_EACH 64u /* operations of its first half */
-/* Between two of them, as a program that polls: else the sender would place the messages
- * (COMPAT-46). */
+/* Between two of them, as a program that polls: else the service thread would be woken. */
 #define PATHS_POLLS 64u
 
 struct paths {

@@ -269,16 +269,14 @@ void soft_keys_invalidate(struct soft_keys *keys, uint32_t key)
 void soft_keys_end_remote(struct soft_keys *keys, uint32_t key)
 {
 	struct soft_key_entry *entry = &keys->entries[soft_key_index(key)];
-	uint32_t local;
 
 	assert_taken(keys, key);
-	/* relaxed: these rights never change */
-	local = __atomic_load_n(&entry->rights, __ATOMIC_RELAXED) & SOFT_RIGHT_LOCAL;
-	if (!local) {
+	/* relaxed: the right to pull never changes */
+	if (!(__atomic_load_n(&entry->rights, __ATOMIC_RELAXED) & SOFT_RIGHT_PULL)) {
 		soft_keys_invalidate(keys, key);
 		return;
 	}
-	__atomic_store_n(&entry->rights, local, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&entry->rights, SOFT_RIGHT_PULL, __ATOMIC_SEQ_CST);
 	/* as in soft_keys_invalidate */
 	atomic_thread_fence(memory_order_seq_cst);
 }

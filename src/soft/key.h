@@ -25,9 +25,7 @@ enum soft_right {
 	SOFT_RIGHT_REMOTE_READ = 1,
 	SOFT_RIGHT_REMOTE_WRITE = 2,
 	/* for peers of the same user: */
-	SOFT_RIGHT_PULL = 4,  /* local read: a peer may fetch a posted Send from it */
-	SOFT_RIGHT_PLACE = 8, /* local write: a peer may place a message in a Receive in it */
-	SOFT_RIGHT_LOCAL = SOFT_RIGHT_PULL | SOFT_RIGHT_PLACE,
+	SOFT_RIGHT_PULL = 4, /* local read: a peer may fetch a posted Send from it */
 };
 
 /* One region, in memory shared read-only with peers. */

@@ -226,8 +226,6 @@ static int soft_lmr_create(struct core_ia *ia, struct core_lmr *lmr)
 	/* local write includes local read: LMR-CREATE-39 */
 	if (lmr->priv & (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_LOCAL_WRITE_FLAG))
 		rights |= SOFT_RIGHT_PULL;
-	if (lmr->priv & DAT_MEM_PRIV_LOCAL_WRITE_FLAG)
-		rights |= SOFT_RIGHT_PLACE;
 	return soft_keys_add(soft_adapter_of(ia)->keys, lmr->address, lmr->length, rights,
 			     lmr->pz->id, &lmr->rkey);
 }
@@ -333,15 +331,13 @@ CORE_INLINE bool transport_post_fast(struct core_handle *cell, struct core_ep *e
 CORE_INLINE bool transport_recv_fast(struct core_handle *cell, struct core_ep *ep,
 				     const struct core_fast_post *post)
 {
-	const struct soft_ep *mine = ep->transport;
-
 	(void)cell;
 	core_recv_prefetch(ep, post->number + 1);
 	/*
 	 * an arriving message takes it from the endpoint's queue; a message that waits already is a
-	 * reason for the slow path. A patient side may offer it to the peer
+	 * reason for the slow path
 	 */
-	return mine->tcp || shm_recv_fast(ep);
+	return true;
 }
 
 CORE_INLINE enum transport_poll transport_poll(struct core_handle *cell, DAT_EVENT *event)

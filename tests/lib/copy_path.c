@@ -20,7 +20,7 @@
 /* In memory that the program shares with the processes that it forks. */
 static struct {
 	pid_t program;
-	_Atomic uint64_t map, cma, ring, inlined, pulled, pieces, placed;
+	_Atomic uint64_t map, cma, ring, inlined, pulled, pieces;
 } * noted;
 
 __attribute__((constructor)) static void copy_path_begin(void)
@@ -74,7 +74,6 @@ void copy_path_note(DAT_HANDLE handle)
 	noted->inlined += counts.inlined;
 	noted->pulled += counts.pulled;
 	noted->pieces += counts.pieces;
-	noted->placed += counts.placed;
 }
 
 bool copy_path_awaits_mapping(DAT_HANDLE handle)
@@ -120,7 +119,7 @@ static uint64_t count_others(const char *path)
 	if (strcmp(path, "cma") == 0)
 		return noted->map + noted->ring + noted->pieces;
 	if (strcmp(path, "ring") == 0)
-		return noted->map + noted->cma + noted->pulled + noted->placed;
+		return noted->map + noted->cma + noted->pulled;
 	return noted->map + noted->cma + noted->ring + noted->pulled + noted->pieces;
 }
 
@@ -130,10 +129,8 @@ static uint64_t count_own(const char *path, const char *bytes)
 	if (strcmp(path, "ring") == 0)
 		return noted->ring + noted->pieces;
 	if (strcmp(path, "cma") == 0)
-		return noted->cma + noted->pulled + noted->placed;
-	return strcmp(bytes, "mapped") == 0
-		       ? noted->map
-		       : noted->map + noted->cma + noted->pulled + noted->placed;
+		return noted->cma + noted->pulled;
+	return strcmp(bytes, "mapped") == 0 ? noted->map : noted->map + noted->cma + noted->pulled;
 }
 
 void copy_path_skip(void)
@@ -169,9 +166,9 @@ __attribute__((destructor)) static void copy_path_check(void)
 	fprintf(stderr,
 		"error: copy path '%s', bytes '%s': RDMA %" PRIu64 " mapped, %" PRIu64
 		" by the kernel, %" PRIu64 " by the ring; Sends %" PRIu64 " inline, %" PRIu64
-		" fetched, %" PRIu64 " in pieces, %" PRIu64 " placed\n",
+		" fetched, %" PRIu64 " in pieces\n",
 		path, bytes, noted->map, noted->cma, noted->ring, noted->inlined, noted->pulled,
-		noted->pieces, noted->placed);
+		noted->pieces);
 	fflush(NULL);
 	_exit(1);
 }

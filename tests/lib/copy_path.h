@@ -8,7 +8,7 @@
  *   mapped    through the copy path; with DAT_COPY=map at least one RDMA uses a mapping
  *   brief     through the copy path, but too briefly for a mapping to be made in time
  *   refused   RDMA for the copy path, but all of it is refused
- *   small     only in Sends of less than 1 KiB, on every copy path by the ring, or placed
+ *   small     only in Sends of less than 1 KiB, on every copy path by the ring
  *   none      not at all
  *
  * Without either there is no check. The counts of child processes are included, unless they were
@@ -24,8 +24,8 @@
 
 /* Requests that an instance has started, by the way their bytes move. */
 struct copy_path_counts {
-	uint64_t map, cma, ring;		  /* RDMA */
-	uint64_t inlined, pulled, pieces, placed; /* Sends */
+	uint64_t map, cma, ring;	  /* RDMA */
+	uint64_t inlined, pulled, pieces; /* Sends */
 };
 
 /* Exported by the test build of the soft provider: the counts of the instance of that object. */

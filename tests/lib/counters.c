@@ -23,6 +23,5 @@ opendat_test_counters(DAT_HANDLE handle, struct copy_path_counts *counts_out)
 		.inlined = counters[SHM_COUNT_SEND_INLINE],
 		.pulled = counters[SHM_COUNT_SEND_PULL],
 		.pieces = counters[SHM_COUNT_SEND_PIECES],
-		.placed = counters[SHM_COUNT_SEND_PLACED],
 	};
 }

@@ -98,7 +98,6 @@ struct shm_conn {
 	alignas(SHM_LINE) _Atomic bool has_ep; /* release after ep_ref is set */
 	/* engine lock; also read without it, as hints */
 	_Atomic bool is_active;
-	bool may_place; /* the peer is patient: a Send may be placed (transfer/place.h) */
 	_Atomic uint32_t active_at; /* its place in engine->active */
 	struct core_ref ep_ref;
 	struct shm_producer request_out;
@@ -118,8 +117,6 @@ struct shm_conn {
 	bool is_unfenced;      /* our side's `is_unfenced` */
 	bool can_skip_fence;   /* the kernel can run fences for us (core/base/fence.h) */
 	bool is_wake_pending;  /* sending the WAKE failed: try again */
-	bool is_report_quiet;  /* the word reports something for which no WAKE was sent yet */
-	bool is_patient;       /* our side's `is_patient` */
 	_Atomic bool
 		is_disarmed; /* counted in engine->disarmed; written with the endpoint locked */
 	_Atomic uint32_t seen_response_space; /* also a hint, read less often */
@@ -177,9 +174,6 @@ struct shm_conn {
 	uint64_t failing_ns;  /* time at which the connection breaks anyway */
 
 	/* the peer's requests */
-	uint32_t offer;		  /* our side's `offer` */
-	uint32_t polls_at_placed; /* polls of the engine when a placed message was taken last */
-	uint8_t polled_placed;	  /* placed messages in a row that a thread polled for */
 	bool is_head_blocked;	 /* the entry at the head waits for something other than the peer */
 	bool is_response_wanted; /* the response ring was full */
 	bool is_supply_waiting;	 /* likewise, for bytes of a message of ours */
@@ -196,9 +190,7 @@ struct shm_conn {
 	uint32_t announced; /* announcements so far, until is_unfenced is set */
 
 	/* wake-ups */
-	uint32_t woken;		   /* the value of the peer's `armed` that a WAKE has answered */
-	uint32_t reported_at_wake; /* `reported` when the peer was last woken, or found awake */
-	uint64_t quiet_end_ns;	   /* is_report_quiet: when the WAKE is sent at the latest */
+	uint32_t woken; /* the value of the peer's `armed` that a WAKE has answered */
 
 	/* end */
 	DAT_EVENT_NUMBER end; /* the event number for core_ep_ended */

@@ -46,8 +46,7 @@ enum shm_entry_flag {
 	SHM_FLAG_FIRST = 1,
 	SHM_FLAG_LAST = 2,
 	SHM_FLAG_SOLICITED = 4,
-	SHM_FLAG_PIECE = 8,   /* the payload is a struct shm_piece, which names the bytes */
-	SHM_FLAG_PLACED = 16, /* the bytes are in the Receive already (transfer/place.h) */
+	SHM_FLAG_PIECE = 8, /* the payload is a struct shm_piece, which names the bytes */
 };
 
 struct shm_entry {

@@ -84,30 +84,13 @@ struct shm_side {
 	 */
 	_Atomic uint32_t sleeps;
 	_Atomic uint32_t bell; /* futex; incremented each time it is rung */
-	/*
-	 * not 0: this side sleeps, and waits neither for `done` nor for space. The other side may
-	 * send the packet for them later, or place a message; written before `armed`
-	 */
-	_Atomic uint32_t is_patient;
 
 	/* the key of the other side's memory that this side is copying from or to, else 0 */
 	alignas(SHM_LINE) _Atomic uint32_t announce;
 	/* not 0: this side executes no fence after an announcement; the other side has the kernel
 	 * run one */
 	_Atomic uint32_t is_unfenced;
-
-	/*
-	 * The Receive that the other side's message with that number fills (transfer/place.h). The
-	 * number is written last, and nothing changes before that message arrives.
-	 */
-	alignas(SHM_LINE) _Atomic uint32_t offer; /* SHM_OFFER() of the number, or 0: none */
-	uint32_t offer_key;
-	uint64_t offer_address;
-	uint64_t offer_length;
 };
-
-/* 0 for one number in 2^32: its message goes through the ring. */
-#define SHM_OFFER(number) ((number) + 1u)
 
 enum shm_waits {
 	SHM_WAITS_RECEIVE = 1, /* a message is at the head of the ring, and no Receive is posted */
@@ -138,11 +121,10 @@ struct shm_segment {
 	uint8_t response[2][SHM_RESPONSE_RING];
 };
 
-static_assert(sizeof(struct shm_side) == 5 * SHM_LINE, "one line per purpose");
+static_assert(sizeof(struct shm_side) == 4 * SHM_LINE, "one line per purpose");
 static_assert(offsetof(struct shm_side, done) == 1 * SHM_LINE, "no padding inside");
 static_assert(offsetof(struct shm_side, armed) == 2 * SHM_LINE, "no padding inside");
 static_assert(offsetof(struct shm_side, announce) == 3 * SHM_LINE, "no padding inside");
-static_assert(offsetof(struct shm_side, offer) == 4 * SHM_LINE, "no padding inside");
 static_assert(offsetof(struct shm_segment, request) == SHM_PAGE, "the words have their page");
 static_assert(sizeof(struct shm_segment) == SHM_PAGE + 2 * (SHM_REQUEST_RING + SHM_RESPONSE_RING),
 	      "no padding inside");

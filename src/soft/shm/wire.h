@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #define SHM_WIRE_MAGIC 0x4d48534fu /* "OSHM" */
-#define SHM_WIRE_VERSION 9u
+#define SHM_WIRE_VERSION 10u
 #define SHM_PRIVATE_MAX 512u
 #define SHM_TOKEN_SIZE 16u
 #define SHM_WIRE_FDS_MAX 2u

@@ -13,7 +13,6 @@
 #include "soft/shm/transfer/map.h"
 #include "soft/shm/transfer/piece.h"
 #include "soft/shm/transfer/pool.h"
-#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/wire.h"
 
@@ -51,8 +50,6 @@ static void set_word(struct lab *lab, struct peer_input *in)
 		&lab->peer->is_unfenced,
 		&lab->peer->sleeps,
 		&lab->peer->is_over,
-		&lab->peer->is_patient,
-		&lab->peer->offer,
 	};
 	_Atomic uint32_t *target = words[peer_byte(in) % (sizeof(words) / sizeof(words[0]))];
 	uint8_t kind = peer_byte(in);
@@ -61,26 +58,6 @@ static void set_word(struct lab *lab, struct peer_input *in)
 		atomic_fetch_add(target, kind % 64 * (kind < 64 ? 1u : SHM_ENTRY_ALIGN));
 	else
 		atomic_store(target, peer_word(in));
-}
-
-/* The peer offers a Receive, mostly for our next message and in memory of its own. */
-static void offer(struct lab *lab, struct peer_input *in)
-{
-	uint8_t kind = peer_byte(in);
-
-	lab->peer->offer_key = kind & 1 ? lab->peer_rkey : peer_word(in);
-	lab->peer->offer_address = address(in, lab->peer_memory);
-	lab->peer->offer_length = length(in);
-	atomic_store(&lab->peer->offer, SHM_OFFER(lab->conn->sent) + (kind > 240 ? kind : 0u));
-	atomic_store(&lab->peer->is_patient, kind & 2);
-}
-
-/* Our service thread puts the connection to sleep, which may offer a Receive to the peer. */
-static void sleep_patiently(struct lab *lab)
-{
-	soft_is_library_thread = true;
-	(void)shm_conn_arm(lab->conn, &lab->ep);
-	soft_is_library_thread = false;
 }
 
 /* A packet about pools. */
@@ -142,12 +119,8 @@ static void raw_bytes(struct lab *lab, struct peer_input *in)
 		pool_packet(lab, in);
 		return;
 	}
-	if (which >= 160) {
-		offer(lab, in);
-		return;
-	}
 	if (which >= 144) {
-		sleep_patiently(lab);
+		(void)shm_conn_arm(lab->conn);
 		return;
 	}
 	if (which >= 128) {
@@ -193,19 +166,6 @@ static void into_piece(struct lab *lab, struct peer_input *in, struct shm_entry 
 	memcpy(payload, &piece, sizeof(piece));
 }
 
-/* The message is said to be in the Receive already. */
-static void placed(struct lab *lab, struct peer_input *in, struct shm_entry *entry)
-{
-	uint8_t kind = peer_byte(in);
-
-	entry->flags |= SHM_FLAG_PLACED;
-	if (kind & 7) {
-		entry->flags |= SHM_FLAG_FIRST | SHM_FLAG_LAST;
-		entry->done = shm_conn_acked(lab->conn);
-		entry->payload = 0;
-	}
-}
-
 /* An entry that the ring accepts, with any content. */
 static void good_entry(struct lab *lab, struct peer_input *in)
 {
@@ -228,10 +188,8 @@ static void good_entry(struct lab *lab, struct peer_input *in)
 	memset(bytes, 'p', sizeof(bytes));
 	if (entry.type == SHM_ENTRY_PULL)
 		sources(lab, in, bytes, entry.payload);
-	else if ((flags & 0x88) == 0x80)
+	else if (flags & 0x80)
 		into_piece(lab, in, &entry, bytes);
-	else if ((flags & 0x88) == 0x88)
-		placed(lab, in, &entry);
 	lab_peer_entry(is_data ? &lab->peer_answers : &lab->peer_out, &entry, bytes);
 }
 

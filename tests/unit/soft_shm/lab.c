@@ -98,7 +98,7 @@ static void make_core(struct lab *lab, enum core_copy_path copy)
 
 static void make_keys(struct lab *lab)
 {
-	const uint32_t all = SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE | SOFT_RIGHT_LOCAL;
+	const uint32_t all = SOFT_RIGHT_REMOTE_READ | SOFT_RIGHT_REMOTE_WRITE | SOFT_RIGHT_PULL;
 
 	/* created once: fuzzers open thousands of labs in a second */
 	if (!own_table)
@@ -373,17 +373,6 @@ void lab_library_pass(struct lab *lab)
 	soft_is_library_thread = false;
 }
 
-bool lab_sleep(struct lab *lab, bool is_service_thread)
-{
-	bool is_armed;
-
-	shm_conn_disarm(lab->conn);
-	soft_is_library_thread = is_service_thread;
-	is_armed = shm_conn_arm(lab->conn, &lab->ep);
-	soft_is_library_thread = false;
-	return is_armed;
-}
-
 /* A segment of len bytes at offset of our memory, cut at its end. */
 static DAT_LMR_TRIPLET segment_of(const struct lab *lab, uint32_t offset, uint32_t len)
 {
@@ -442,7 +431,7 @@ bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 	wqe->iov = &wqe->first;
 	wqe->first = segment;
 	queue->tail++;
-	if (!is_known(lab, &lab->ep.cached_target, &segment) || !shm_recv_fast(&lab->ep))
+	if (!is_known(lab, &lab->ep.cached_target, &segment))
 		shm_ep_post_recv(&lab->ep);
 	lab_take_events(lab);
 	return true;

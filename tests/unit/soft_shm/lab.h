@@ -65,7 +65,6 @@ struct lab {
 	/* Receives */
 	struct core_wqe receives[LAB_RECEIVES];
 	/* requests */
-	bool is_watched; /* a completion wakes a thread */
 	struct core_req requests[LAB_REQUESTS];
 	DAT_COMPLETION_FLAGS next_flags; /* of the next post */
 	bool is_freeing;		 /* the region is freed while the next request is posted */
@@ -124,9 +123,6 @@ bool lab_poll_as(struct lab *lab, struct core_dequeue *dequeue, unsigned most);
 enum transport_poll lab_dequeue(struct lab *lab, struct lab_evd *evd, DAT_EVENT *event);
 /* A pass of the service thread. */
 void lab_library_pass(struct lab *lab);
-/* The service thread, or a thread of the consumer, puts the connection to sleep; false: it has
- * work. */
-bool lab_sleep(struct lab *lab, bool is_service_thread);
 /* Counts the events in the EVDs; checks the order of the completions. */
 void lab_take_events(struct lab *lab);
 /* The same for one event that a dequeue has returned. */

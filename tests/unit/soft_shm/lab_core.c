@@ -76,12 +76,6 @@ void core_ep_leave(struct core_ep *ep)
 	(void)ep;
 }
 
-bool core_ep_is_watched(const struct core_ep *ep)
-{
-	(void)ep;
-	return lab_current->is_watched;
-}
-
 void core_ep_established(struct core_ep *ep, const struct transport_conn_param *peer)
 {
 	LAB_MUST(peer->private_data_size <= LAB_PRIVATE_MAX);

@@ -62,7 +62,7 @@ static void send__connection_was_quiet__polled_again(void **state)
 {
 	struct lab *lab = *state;
 
-	assert_true(shm_conn_arm(lab->conn, &lab->ep));
+	assert_true(shm_conn_arm(lab->conn));
 	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
 	post_send(lab, 0, 8, DAT_COMPLETION_DEFAULT_FLAG);
 	assert_int_equal(lab->fast_posts, 1);

@@ -74,7 +74,7 @@ static void pass__many_messages_polled__says_so_until_it_sleeps(void **state)
 		assert_true(taken > 100); /* not for a few: ending it is expensive */
 		while (shm_conn_has_work(lab->conn))
 			lab_pass(lab);
-		assert_true(shm_conn_arm(lab->conn, &lab->ep));
+		assert_true(shm_conn_arm(lab->conn));
 		assert_int_equal(atomic_load(&lab->conn->mine->is_polled), 0);
 		assert_int_equal(atomic_load(&lab->conn->mine->armed) & 1, 1);
 		take_one(lab);
@@ -104,11 +104,11 @@ static void arm__work_since_the_last_poll__stays_awake(void **state)
 	shm_conn_disarm(lab->conn);
 	lab_pass(lab);
 	assert_true(lab_peer_entry(&lab->peer_out, &entry, "hi"));
-	assert_false(shm_conn_arm(lab->conn, &lab->ep));
+	assert_false(shm_conn_arm(lab->conn));
 	assert_int_equal(atomic_load(&lab->conn->mine->armed) & 1, 0);
 	assert_int_equal(atomic_load(&lab->engine.disarmed), 1);
 	lab_pass(lab);
-	assert_true(shm_conn_arm(lab->conn, &lab->ep));
+	assert_true(shm_conn_arm(lab->conn));
 	assert_int_equal(atomic_load(&lab->conn->mine->armed) & 1, 1);
 	assert_int_equal(atomic_load(&lab->engine.disarmed), 0);
 	assert_int_equal(atomic_load(&lab->engine.active_count), 0);
@@ -135,7 +135,7 @@ static void arm__one_ring_full_and_the_other_taken__sleeps(void **state)
 	atomic_store(&lab->peer->response_consumed, lab->conn->response_out.published);
 	lab_pass(lab);
 	assert_false(shm_conn_has_work(lab->conn));
-	assert_true(shm_conn_arm(lab->conn, &lab->ep));
+	assert_true(shm_conn_arm(lab->conn));
 	/* space in the ring that is full is work */
 	atomic_store(&lab->peer->request_consumed, lab->conn->request_out.published);
 	assert_true(shm_conn_has_work(lab->conn));
@@ -157,7 +157,7 @@ static void arm__responses_full_and_requests_taken__sleeps(void **state)
 	atomic_store(&lab->peer->request_consumed, lab->conn->request_out.published);
 	lab_pass(lab);
 	assert_false(shm_conn_has_work(lab->conn));
-	assert_true(shm_conn_arm(lab->conn, &lab->ep));
+	assert_true(shm_conn_arm(lab->conn));
 	atomic_store(&lab->peer->response_consumed, lab->conn->response_out.published);
 	assert_true(shm_conn_has_work(lab->conn));
 }
@@ -224,7 +224,7 @@ static void disarm__each_time__number_changes(void **state)
 
 	shm_conn_disarm(lab->conn);
 	assert_int_equal(atomic_load(&lab->conn->mine->armed), before + 1);
-	assert_true(shm_conn_arm(lab->conn, &lab->ep));
+	assert_true(shm_conn_arm(lab->conn));
 	assert_int_equal(atomic_load(&lab->conn->mine->armed), before + 2);
 }
 

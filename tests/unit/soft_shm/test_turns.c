@@ -134,8 +134,7 @@ static void dequeue__slow_work_among_many__served_in_its_turn(void **state)
 }
 
 /*
- * EP-RECVQ-04 EVD-WAIT-30 COMPAT-46: A message whose Send is complete may only be found by a poll
- * (transfer/place.h). So one poll checks each connection of a list that is not longer than
+ * EP-RECVQ-04 EVD-WAIT-30: One poll checks each connection of a list that is not longer than
  * SHM_POLL_MAX, its gaps included: of FEW connections, it never is.
  */
 static void check_found_at_once(struct lab *lab, unsigned count, unsigned polls)

@@ -14,7 +14,6 @@
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
-#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/progress.h"
 #include "shared/names.h"
 #include "soft/shm/wire.h"
@@ -98,7 +97,6 @@ void shm_conn_finish(struct shm_conn *conn, struct core_ep *ep)
 		}
 	}
 	shm_conn_set_deadline(conn, 0);
-	shm_place_take_last(conn, ep);
 	/* the caller holds a reference of its own, or does not use the connection any more */
 	{
 		DAT_EVENT_NUMBER number = conn->end;

@@ -7,8 +7,6 @@
 #include "soft/shm/connect/identity.h"
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/engine.h"
-#include "soft/shm/transfer/patience.h"
-#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/rx.h"
 #include "soft/shm/transfer/tx.h"
@@ -56,7 +54,7 @@ void shm_ep_disconnect(struct core_ep *ep, bool is_graceful)
 		conn->is_draining = true;
 		shm_conn_pass(conn, ep);
 	} else {
-		/* what was reported quietly is done, and not flushed */
+		/* what the peer has reported is done, and not flushed */
 		if (shm_conn_state(conn) == SHM_ESTABLISHED)
 			(void)shm_tx_read_done(conn, ep);
 		shm_conn_close(conn, DAT_CONNECTION_EVENT_DISCONNECTED);
@@ -105,10 +103,8 @@ void shm_ep_post_request(struct core_ep *ep, struct core_req *req)
 			shm_conn_close(conn, DAT_CONNECTION_EVENT_BROKEN);
 		after_post(conn, ep);
 	}
-	if (shm_conn_state(conn) == SHM_ESTABLISHED && ep->req.head != ep->req.tail) {
+	if (shm_conn_state(conn) == SHM_ESTABLISHED && ep->req.head != ep->req.tail)
 		shm_engine_activate(conn->engine, conn);
-		shm_patience_check(conn, ep);
-	}
 }
 
 void shm_ep_post_recv(struct core_ep *ep)
@@ -119,13 +115,7 @@ void shm_ep_post_recv(struct core_ep *ep)
 	uint32_t acked;
 	int rc;
 
-	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED)
-		return;
-	shm_place_offer(conn, ep);
-	shm_patience_check(conn, ep);
-	/* or a message that was placed, which an earlier poll did not find yet */
-	if (!conn->arrival.is_blocked &&
-	    !(conn->is_patient && shm_consumer_has_entry(&conn->request_in)))
+	if (!conn || shm_conn_state(conn) != SHM_ESTABLISHED || !conn->arrival.is_blocked)
 		return;
 	acked = shm_conn_acked(conn);
 	rc = shm_rx_run(conn, ep, &budget);

@@ -14,8 +14,7 @@
 #define SHM_LIST_AFTER 64u
 /*
  * One poll checks so many connections. If the list is longer, gaps included, some checks are of a
- * likely one, out of turn. Else a poll checks all of them: a message that the peer has placed is
- * found by polls only.
+ * likely one, out of turn. Else a poll checks all of them.
  */
 #define SHM_POLL_MAX 64u
 /* After so many checks, those out of turn are rare until one of them finds work again. */

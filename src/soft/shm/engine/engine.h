@@ -43,7 +43,6 @@ enum shm_counter {
 	SHM_COUNT_SEND_INLINE, /* Sends of one entry */
 	SHM_COUNT_SEND_PULL,   /* Sends that the receiver fetches */
 	SHM_COUNT_SEND_PIECES, /* Sends of several entries */
-	SHM_COUNT_SEND_PLACED, /* Sends that the sender has placed in the Receive */
 	SHM_COUNT_WAKE,	       /* times that a peer was woken */
 	SHM_COUNT_END,
 };

@@ -9,7 +9,6 @@
 #include "core/event/evd.h"
 #include "soft/shm/engine/active.h"
 #include "soft/shm/transfer/fast.h"
-#include "soft/shm/transfer/patience.h"
 #include "soft/shm/transfer/progress.h"
 
 /* A connection that a polling thread has found. */
@@ -96,7 +95,7 @@ static int drive(struct shm_engine *engine, const struct candidate *candidate)
 		return 0;
 	}
 	if (shm_conn_state(conn) == SHM_ESTABLISHED && candidate->is_idle) {
-		shm_conn_arm(conn, ep);
+		shm_conn_arm(conn);
 	} else if (shm_conn_state(conn) == SHM_ESTABLISHED) {
 		shm_conn_set_idle(conn, 0);
 		handled = shm_conn_pass(conn, ep); /* may free it */
@@ -293,52 +292,26 @@ bool shm_engine_arm_one(struct shm_engine *engine, struct shm_conn *conn)
 		return true;
 	}
 	if (shm_conn_state(conn) == SHM_ESTABLISHED)
-		is_armed = shm_conn_arm(conn, ep);
+		is_armed = shm_conn_arm(conn);
 	core_ep_leave(ep);
 	return is_armed;
 }
 
-/*
- * Is a connection of the list patient still? A connection may leave its turn to another one while a
- * thread arms all of them, because others turn the list, too.
- */
-static bool has_patient(struct shm_engine *engine)
-{
-	bool is_found = false;
-	uint32_t i;
-
-	core_lock_acquire(&engine->lock);
-	for (i = 0; i < engine->active_end && !is_found; i++) {
-		const struct shm_conn *conn = engine->active[i];
-
-		is_found = conn && shm_patience_is_set(conn);
-	}
-	core_lock_release(&engine->lock);
-	return is_found;
-}
-
 int shm_engine_arm(struct shm_engine *engine)
 {
-	uint32_t count;
-	int busy = 0;
+	uint32_t count = shm_active_count(engine);
 
-	/* full fence: see transfer/patience.h */
-	atomic_thread_fence(memory_order_seq_cst);
-	count = shm_active_count(engine);
-	/* the first one that has work is enough, but no other may stay patient */
-	for (; count && (!busy || has_patient(engine)); count--) {
+	for (; count; count--) {
 		struct shm_conn *conn = shm_engine_rotate(engine);
+		bool is_armed;
 
 		if (!conn)
 			break;
-		if (!busy || shm_patience_is_set(conn))
-			busy |= !shm_engine_arm_one(engine, conn);
+		is_armed = shm_engine_arm_one(engine, conn);
 		shm_conn_put(conn);
+		if (!is_armed) /* the first one that has work is enough */
+			return 1;
 	}
-	if (!busy)
-		busy = has_patient(engine);
-	if (busy)
-		return busy;
 	/* shows that no thread polls. A hint: a thread that still polls resets it */
 	atomic_store(&engine->is_unattended, true);
 	/* the service thread may have left a connection to this one meanwhile */

@@ -17,7 +17,6 @@
 #include "soft/shm/engine/active.h"
 #include "soft/shm/engine/attend.h"
 #include "soft/shm/engine/engine.h"
-#include "soft/shm/transfer/patience.h"
 #include "soft/shm/transfer/progress.h"
 
 #define EVENTS 64
@@ -54,13 +53,6 @@ static void service_event(struct shm_engine *engine, uint64_t id)
 	shm_conn_put(object);
 }
 
-/* It stays on the list although it sleeps: see transfer/patience.h. */
-static bool is_settled(const struct shm_conn *conn)
-{
-	return shm_patience_is_set(conn) && !atomic_load(&conn->is_disarmed) &&
-	       !shm_conn_has_work(conn);
-}
-
 /* No thread polls: arms every connection that has no work. */
 static void arm_all(struct shm_engine *engine)
 {
@@ -71,7 +63,7 @@ static void arm_all(struct shm_engine *engine)
 
 		if (!conn)
 			return;
-		if (!is_settled(conn) && !shm_engine_arm_one(engine, conn))
+		if (!shm_engine_arm_one(engine, conn))
 			atomic_store_explicit(&engine->has_more, true, memory_order_relaxed);
 		shm_conn_put(conn);
 	}

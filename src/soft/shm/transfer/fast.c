@@ -14,7 +14,6 @@
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/ring.h"
 #include "soft/shm/transfer/map.h"
-#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/post.h"
 #include "soft/shm/transfer/progress.h"
 
@@ -230,7 +229,7 @@ CORE_INLINE bool is_check_due(const struct shm_conn *conn)
  */
 static bool is_pass_due(const struct shm_conn *conn, const struct core_ep *ep)
 {
-	return shm_conn_has_news(conn) || conn->has_declined || shm_place_is_outdated(conn) ||
+	return shm_conn_has_news(conn) || conn->has_declined ||
 	       (has_data(conn) && shm_consumer_has_entry(&conn->request_in)) ||
 	       atomic_load_explicit(&ep->ia->refuses_polls, memory_order_relaxed);
 }

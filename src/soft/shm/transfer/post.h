@@ -21,8 +21,6 @@
 #include "soft/shm/segment.h"
 #include "soft/shm/transfer/direct.h"
 #include "soft/shm/transfer/map.h"
-#include "soft/shm/transfer/patience.h"
-#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/tx.h"
 
@@ -96,8 +94,6 @@ CORE_INLINE bool shm_send_fast(struct shm_conn *conn, struct core_ep *ep,
 		.length = post->segment.segment_length,
 	};
 
-	if (conn->may_place)
-		return false;
 	if (post->segment.segment_length >= SHM_MAP_SEND &&
 	    (post->segment.segment_length > SHM_REQUEST_PAYLOAD ||
 	     shm_is_worth_fetching(conn, ep, 1, post->segment.lmr_context,
@@ -223,36 +219,22 @@ CORE_INLINE bool shm_may_start(const struct shm_conn *conn, const struct core_fa
 	return !(post->flags & DAT_COMPLETION_BARRIER_FENCE_FLAG) || !conn->reads;
 }
 
-/* A request was started. */
-CORE_INLINE bool shm_count_started(struct shm_conn *conn, struct core_ep *ep, bool is_send)
-{
-	conn->tx_next++;
-	if (__builtin_expect(conn->is_patient, false)) {
-		shm_patience_check_patient(conn, ep);
-		if (is_send)
-			shm_place_update(conn, ep);
-	}
-	return true;
-}
-
 /* Posts a request; post->op is a constant. False: nothing was done, call shm_ep_post_request. */
 CORE_INLINE bool shm_post_fast(struct core_ep *ep, const struct core_fast_post *post)
 {
 	struct shm_conn *conn = shm_ep_conn(ep);
+	bool is_started;
 
 	if (!shm_may_start(conn, post))
 		return false;
 	if (post->op == CORE_OP_SEND)
-		return shm_send_fast(conn, ep, post) && shm_count_started(conn, ep, true);
-	if (post->op == CORE_OP_RDMA_WRITE)
-		return shm_write_fast(conn, ep, post) && shm_count_started(conn, ep, false);
-	return shm_read_fast(conn, ep, post) && shm_count_started(conn, ep, false);
-}
-
-/* Is nothing to be done for a Receive that was posted? False: call shm_ep_post_recv. */
-CORE_INLINE bool shm_recv_fast(const struct core_ep *ep)
-{
-	return !shm_ep_conn(ep)->is_patient;
+		is_started = shm_send_fast(conn, ep, post);
+	else if (post->op == CORE_OP_RDMA_WRITE)
+		is_started = shm_write_fast(conn, ep, post);
+	else
+		is_started = shm_read_fast(conn, ep, post);
+	conn->tx_next += is_started;
+	return is_started;
 }
 
 #endif

@@ -33,9 +33,7 @@
 #include "soft/shm/engine/sleep.h"
 #include "soft/shm/ring.h"
 #include "soft/shm/segment.h"
-#include "soft/shm/transfer/patience.h"
 #include "soft/shm/transfer/piece.h"
-#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/rx.h"
 #include "soft/shm/transfer/tx.h"
 #include "soft/shm/wire.h"
@@ -95,9 +93,6 @@ void shm_conn_update_reasons(struct shm_conn *conn, struct core_ep *ep)
 	update_watch(conn);
 	if (shm_conn_state(conn) != SHM_ESTABLISHED)
 		reasons |= CORE_EP_SLOW_CONN;
-	else
-		shm_place_update(conn, ep);
-	shm_patience_check(conn, ep);
 	if (shm_conn_is_pass_awaited(conn, ep) || shm_conn_is_lending(conn))
 		reasons |= CORE_EP_SLOW_QUEUE;
 	if (conn->arrival.is_blocked)
@@ -134,7 +129,6 @@ void shm_conn_wake_if_armed(struct shm_conn *conn)
 	armed = atomic_load_explicit(&conn->theirs->armed, memory_order_relaxed);
 	if (!(armed & 1) || armed == conn->woken) {
 		conn->is_wake_pending = false;
-		shm_patience_peer_looks(conn);
 		return;
 	}
 	conn->is_wake_pending =
@@ -147,7 +141,6 @@ void shm_conn_wake_if_armed(struct shm_conn *conn)
 		shm_conn_lower_deadline(conn, core_now_ns() + WAKE_RETRY_NS);
 		return;
 	}
-	shm_patience_peer_looks(conn);
 	conn->woken = armed;
 	shm_count(conn, SHM_COUNT_WAKE);
 	count_wakeup(conn);
@@ -195,17 +188,10 @@ static bool publish_done(struct shm_conn *conn, bool is_lazy)
 	return true;
 }
 
-/* Does a packet have to follow, or one that could not be sent? */
-static void wake_for_report(struct shm_conn *conn, bool has_reported)
-{
-	if (conn->is_wake_pending || shm_patience_needs_packet(conn, has_reported))
-		shm_conn_wake(conn);
-}
-
 void shm_conn_report(struct shm_conn *conn)
 {
 	shm_conn_store_done(conn);
-	wake_for_report(conn, true);
+	shm_conn_wake(conn);
 }
 
 void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
@@ -214,19 +200,18 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 	uint32_t waits = (conn->arrival.is_blocked ? SHM_WAITS_RECEIVE : 0) |
 			 (conn->is_draining ? SHM_WAITS_DRAIN : 0) |
 			 (conn->arrival.is_supplied ? SHM_WAITS_FOR(conn->done) : 0);
-	bool has_changed = false, has_space = false, has_reported;
+	bool has_changed = conn->is_wake_pending;
 
 	has_changed |= shm_producer_publish(&conn->request_out);
 	has_changed |= shm_producer_publish(&conn->response_out);
 	if (shm_consumer_release(&conn->request_in)) {
-		has_space = true;
+		has_changed = true;
 		shm_grow_in(conn);
 	}
-	has_space |= shm_consumer_release(&conn->response_in);
-	has_space |= conn->bulk.is_space_returned;
+	has_changed |= shm_consumer_release(&conn->response_in);
+	has_changed |= conn->bulk.is_space_returned;
 	conn->bulk.is_space_returned = false;
-	has_changed |= has_space && shm_patience_needs_space(conn);
-	has_reported = publish_done(conn, is_lazy);
+	has_changed |= publish_done(conn, is_lazy);
 	if (atomic_load_explicit(&mine->waits, memory_order_relaxed) != waits) {
 		/* release, behind `done`: what this side waits for is not included in it */
 		atomic_store_explicit(&mine->waits, waits, memory_order_release);
@@ -234,8 +219,6 @@ void shm_conn_flush(struct shm_conn *conn, bool is_lazy)
 	}
 	if (has_changed)
 		shm_conn_wake(conn);
-	else
-		wake_for_report(conn, has_reported);
 }
 
 /* Gives each part of a pass a minimum. Otherwise a stream in one direction would stop the other
@@ -400,34 +383,23 @@ static void end_polling(struct shm_conn *conn)
 	core_fence_heavy(CORE_FENCE_HOST);
 }
 
-bool shm_conn_arm(struct shm_conn *conn, struct core_ep *ep)
+bool shm_conn_arm(struct shm_conn *conn)
 {
 	uint32_t armed = atomic_load_explicit(&conn->mine->armed, memory_order_relaxed);
 
 	end_polling(conn);
-	/* armed already and not patient: for a thread that waits, and it left the list */
-	shm_patience_set(conn,
-			 (!(armed & 1) || conn->is_patient) && shm_patience_is_possible(conn, ep));
-	if (!(armed & 1)) {
-		conn->polled_placed = 0;
+	if (!(armed & 1))
 		atomic_store_explicit(&conn->mine->armed, armed + 1, memory_order_relaxed);
-	}
-	shm_place_offer(conn, ep);
 	/* full fence: see the top of the file */
 	atomic_thread_fence(memory_order_seq_cst);
-	shm_patience_check(conn, ep);
 	if (shm_conn_has_work(conn)) {
-		if (!(armed & 1)) {
+		if (!(armed & 1))
 			atomic_store_explicit(&conn->mine->armed, armed + 2, memory_order_relaxed);
-			shm_patience_set(conn, false);
-		}
 		return false;
 	}
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
 		atomic_fetch_sub(&conn->engine->disarmed, 1);
-	/* polls, and threads that are about to wait, find what is reported quietly */
-	if (!conn->is_patient || (ep->req.head == ep->req.tail && !shm_place_has_offer(conn)))
-		shm_engine_deactivate(conn->engine, conn);
+	shm_engine_deactivate(conn->engine, conn);
 	/* relaxed: a hint */
 	atomic_store_explicit(&conn->engine->armed_last, conn->id, memory_order_relaxed);
 	return true;
@@ -438,7 +410,7 @@ bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep)
 	unsigned i;
 
 	for (i = 0; i < PASSES_MAX; i++) {
-		if (shm_conn_state(conn) != SHM_ESTABLISHED || shm_conn_arm(conn, ep))
+		if (shm_conn_state(conn) != SHM_ESTABLISHED || shm_conn_arm(conn))
 			return true;
 		shm_conn_pass(conn, ep);
 	}
@@ -453,7 +425,6 @@ void shm_conn_disarm(struct shm_conn *conn)
 
 	if (armed & 1)
 		atomic_store_explicit(&conn->mine->armed, armed + 1, memory_order_relaxed);
-	shm_patience_set(conn, false);
 	/* full fence: the pass that follows sees what was published for the old number */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_exchange_explicit(&conn->is_disarmed, true, memory_order_relaxed))

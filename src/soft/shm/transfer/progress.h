@@ -108,7 +108,7 @@ static inline void shm_conn_wake(struct shm_conn *conn)
 	atomic_signal_fence(memory_order_seq_cst);
 	if (conn->can_skip_fence &&
 	    atomic_load_explicit(&conn->theirs->is_polled, memory_order_relaxed))
-		conn->is_wake_pending = conn->is_report_quiet = false;
+		conn->is_wake_pending = false;
 	else
 		shm_conn_wake_if_armed(conn);
 }
@@ -126,7 +126,7 @@ static inline bool shm_conn_is_lending(const struct shm_conn *conn)
 }
 
 /* Goes to sleep; false if there is work to do first. */
-bool shm_conn_arm(struct shm_conn *conn, struct core_ep *ep);
+bool shm_conn_arm(struct shm_conn *conn);
 /* Arms it, after passes as long as there is work. False: there still is, but other connections
  * come first. */
 bool shm_conn_settle(struct shm_conn *conn, struct core_ep *ep);

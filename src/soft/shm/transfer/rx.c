@@ -20,7 +20,6 @@
 #include "soft/shm/transfer/direct.h"
 #include "soft/shm/transfer/map.h"
 #include "soft/shm/transfer/piece.h"
-#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/tx.h"
 
@@ -123,25 +122,6 @@ static int pin_receive(struct shm_conn *conn, struct core_ep *ep, uint64_t len,
 	return soft_pin_receive(ep, receive, conn->arrival.offset, len, pins);
 }
 
-/* The sender has placed the message itself. */
-static enum rx_step take_placed(struct shm_conn *conn, struct core_ep *ep,
-				const struct shm_entry *entry)
-{
-	struct shm_arrival *arrival = &conn->arrival;
-	enum rx_step step;
-
-	if (arrival->is_begun || !shm_place_is_valid(conn, entry))
-		return RX_BROKEN;
-	step = begin_message(conn, ep, entry);
-	if (step != RX_TAKEN)
-		return step;
-	arrival->is_begun = false;
-	shm_place_count_polls(conn);
-	shm_place_count_done(conn);
-	core_recv_done(ep, DAT_DTO_SUCCESS, arrival->length, arrival->is_solicited);
-	return RX_TAKEN;
-}
-
 static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 			      const struct shm_entry *entry, const struct shm_bytes *bytes)
 {
@@ -150,8 +130,6 @@ static enum rx_step take_send(struct shm_conn *conn, struct core_ep *ep,
 	enum rx_step step;
 	int rc;
 
-	if (entry->flags & SHM_FLAG_PLACED)
-		return take_placed(conn, ep, entry);
 	if (!arrival->is_begun) {
 		step = begin_message(conn, ep, entry);
 		if (step != RX_TAKEN)

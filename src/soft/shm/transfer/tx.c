@@ -16,7 +16,6 @@
 #include "soft/shm/transfer/grow.h"
 #include "soft/shm/transfer/map.h"
 #include "soft/shm/transfer/piece.h"
-#include "soft/shm/transfer/place.h"
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/transfer/rx.h"
 
@@ -193,8 +192,6 @@ static enum tx_step start_send(struct shm_conn *conn, struct core_ep *ep, struct
 {
 	enum tx_step step;
 
-	if (shm_place_send(conn, ep, req, budget))
-		return TX_STARTED;
 	if (!(req->transport.word[0] & SHM_REQ_RING_BEGUN) &&
 	    shm_is_worth_fetching(conn, ep, req->segments, req->iov->lmr_context,
 				  req->iov->virtual_address, req->len))
