@@ -3,6 +3,7 @@
  * peer of ours. Long messages. */
 #include "flow_stage.h"
 
+#define DRAINS 3u      /* the STag by which one of ours says that it waits, too */
 #define LARGEST 65516u /* payload of a segment of a Send; one of a Write has four bytes more */
 
 /* RDMAP-33 RDMAP-34 RDMAP-36: a foreign peer; no success before it has answered */
@@ -175,7 +176,7 @@ static void write__own_peer__empty_with_any_stag__counted(void **state)
 		post_write_at(0, 0, stag, 12345, 0);
 		get_any_fpdu(&taken);
 		assert_int_equal(taken.size, 0);
-		assert_true(taken.ddp.stag != 1 && taken.ddp.stag != COUNTS);
+		assert_true(taken.ddp.stag < 1 || taken.ddp.stag > DRAINS);
 		expect_quiet(stage.evd);
 		peer_counts(0, 1);
 		expect_dto(0, DAT_DTO_SUCCESS, 0);
@@ -233,6 +234,58 @@ static void end__of_the_stream__counts_come_before(void **state)
 	peer_write(flow.rkey + 1, 0, "x", 1);
 	expect(DAT_CONNECTION_EVENT_BROKEN);
 	expect_terminate(IW_ERROR(1, 1, 0), NULL);
+	end_flow();
+}
+
+/* EP-STATE-40: both disconnect gracefully, and messages of both wait for Receives */
+static void disconnect__both_drain_and_wait__ends(void **state)
+{
+	struct taken taken;
+
+	(void)state;
+	for (int is_peer_first = 0; is_peer_first < 2; is_peer_first++) {
+		be_established_with_own();
+		post_send_at(7, 10, 0);
+		get_fpdu(&taken);
+		peer_send("waits", 5);
+		if (is_peer_first)
+			peer_write(DRAINS, 0, NULL, 0);
+		expect_served();
+		expect_silence(flow.fd);
+		ok(core_ep_disconnect(flow.ep, DAT_CLOSE_GRACEFUL_FLAG));
+		if (!is_peer_first) {
+			get_fpdu(&taken);
+			assert_int_equal(taken.ddp.stag, DRAINS);
+			expect_quiet(stage.evd);
+			peer_write(DRAINS, 0, NULL, 0);
+		}
+		expect_dto(7, DAT_DTO_ERR_FLUSHED, 0);
+		expect(DAT_CONNECTION_EVENT_DISCONNECTED);
+		end_flow();
+	}
+}
+
+/* EP-DISC-41: the peer has said that it drains, and then received our message: we wait for the next
+ */
+static void disconnect__peer_drained_and_went_on__waits(void **state)
+{
+	struct taken taken;
+
+	(void)state;
+	be_established_with_own();
+	post_send_at(1, 10, 0);
+	get_fpdu(&taken);
+	peer_write(DRAINS, 0, NULL, 0);
+	peer_counts(1, 0);
+	expect_dto(1, DAT_DTO_SUCCESS, 10);
+	post_send_at(2, 10, 0);
+	get_fpdu(&taken);
+	ok(core_ep_disconnect(flow.ep, DAT_CLOSE_GRACEFUL_FLAG));
+	expect_served();
+	expect_quiet(stage.evd);
+	peer_counts(1, 0);
+	expect_dto(2, DAT_DTO_SUCCESS, 10);
+	expect(DAT_CONNECTION_EVENT_DISCONNECTED);
 	end_flow();
 }
 
@@ -316,6 +369,8 @@ int main(void)
 		TEST(write__own_peer__empty_with_any_stag__counted),
 		TEST(message__of_own_peer__counted_when_it_is_received),
 		TEST(end__of_the_stream__counts_come_before),
+		TEST(disconnect__both_drain_and_wait__ends),
+		TEST(disconnect__peer_drained_and_went_on__waits),
 		TEST(message__own_peer__fpdus_of_nearly_64_kib),
 		TEST(write__own_peer__two_messages),
 	};

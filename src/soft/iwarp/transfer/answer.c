@@ -9,6 +9,7 @@
 #include "core/transport.h"
 #include "soft/copy.h"
 #include "soft/iwarp/transfer/frame.h"
+#include "soft/iwarp/transfer/segment.h"
 #include "soft/iwarp/transfer/tx.h"
 #include "soft/key.h"
 #include "soft/soft.h"
@@ -171,12 +172,44 @@ static int put_response(struct iw_conn *conn, struct core_ep *ep, uint64_t *budg
 
 /* --- all of it --- */
 
-void iw_counts_put(struct iw_conn *conn)
+static bool are_told(const struct iw_rx *rx)
+{
+	return rx->done.sends == rx->told.sends && rx->done.writes == rx->told.writes;
+}
+
+/* Once for each message that waits. */
+static bool is_drain_due(const struct iw_conn *conn)
+{
+	const struct iw_rx *rx = &conn->stream.rx;
+
+	return conn->is_draining && iw_message_is_waiting(conn) &&
+	       !(rx->has_told_drain && rx->drain_told == rx->done.sends);
+}
+
+bool iw_counts_are_due(const struct iw_conn *conn)
+{
+	return conn->is_own_peer && (!are_told(&conn->stream.rx) || is_drain_due(conn));
+}
+
+static void put_counts(struct iw_conn *conn)
 {
 	struct iw_rx *rx = &conn->stream.rx;
 
 	iw_frame_put_word(conn, IW_STAG_COUNTS, (uint64_t)rx->done.sends << 32 | rx->done.writes);
 	rx->told = rx->done;
+}
+
+void iw_counts_put(struct iw_conn *conn)
+{
+	struct iw_rx *rx = &conn->stream.rx;
+
+	if (!are_told(rx))
+		put_counts(conn);
+	if (is_drain_due(conn)) {
+		iw_frame_put_word(conn, IW_STAG_DRAINS, 0);
+		rx->has_told_drain = true;
+		rx->drain_told = rx->done.sends;
+	}
 }
 
 int iw_answer_put(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget)

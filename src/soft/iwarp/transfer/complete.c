@@ -70,6 +70,8 @@ iw_error iw_complete_counted(struct iw_conn *conn, struct core_ep *ep, uint64_t 
 
 	if (!is_plausible(conn, ep, &counts))
 		return IW_ERROR(0, 2, 7);
+	if (has_sends)
+		tx->peer_drains = false;
 	tx->counted = counts;
 	for (sequence = ep->req.head; sequence < tx->next && (has_sends || has_writes);
 	     sequence++) {

@@ -56,10 +56,13 @@ void iw_pass_watch(struct iw_conn *conn)
 		iw_conn_lower_deadline(conn, conn->retry_ns);
 }
 
-/* Has the last request before a graceful disconnect completed? */
+/*
+ * Has the last request before a graceful disconnect completed? If the peer also disconnects
+ * gracefully and our message finds no Receive there, neither side waits any longer (EP-STATE-40).
+ */
 static bool is_drained(const struct iw_conn *conn, const struct core_ep *ep)
 {
-	return conn->is_draining && ep->req.head == ep->req.tail;
+	return conn->is_draining && (ep->req.head == ep->req.tail || conn->stream.tx.peer_drains);
 }
 
 /* The service thread goes on where the budget has ended a pass of a connection that is armed. */

@@ -166,7 +166,7 @@ static enum rx_step take_terminate(struct iw_conn *conn, struct core_ep *ep,
 static bool is_special(const struct iw_conn *conn, const struct iw_segment *segment)
 {
 	return conn->is_own_peer && segment->ddp.opcode == IW_OP_WRITE && !segment->size &&
-	       (segment->ddp.stag == IW_STAG_RTR || segment->ddp.stag == IW_STAG_COUNTS);
+	       segment->ddp.stag >= IW_STAG_RTR && segment->ddp.stag <= IW_STAG_DRAINS;
 }
 
 static enum rx_step take_special(struct iw_conn *conn, struct core_ep *ep,
@@ -176,6 +176,8 @@ static enum rx_step take_special(struct iw_conn *conn, struct core_ep *ep,
 
 	if (segment->ddp.stag == IW_STAG_COUNTS)
 		error = iw_complete_counted(conn, ep, segment->ddp.offset);
+	else if (segment->ddp.stag == IW_STAG_DRAINS)
+		conn->stream.tx.peer_drains = true;
 	return error == IW_NO_ERROR ? RX_TAKEN : fail(conn, error, &segment->offender);
 }
 

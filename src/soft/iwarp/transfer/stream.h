@@ -155,6 +155,7 @@ struct iw_tx {
 	/* between two of ours (tx.h) */
 	struct iw_counts queued;  /* completely */
 	struct iw_counts counted; /* carried out, as the peer says */
+	bool peer_drains;	  /* and the next Send waits there (tx.h) */
 	/* proofs of placement by a foreign peer (COMPAT-41) */
 	uint64_t wants_proof; /* requests before it wait for a proof */
 	uint64_t asked;	      /* requests before it are covered by a proof that was asked for */
@@ -204,6 +205,8 @@ struct iw_rx {
 	struct iw_filling filling;
 	struct iw_counts done; /* carried out here */
 	struct iw_counts told; /* of these, the peer knows */
+	bool has_told_drain;   /* the peer knows that we drain (tx.h), */
+	uint32_t drain_told;   /* and that the message after so many Sends waits */
 	bool is_any;	       /* a valid FPDU has come */
 	bool is_blocked;       /* a message waits for a Receive and the spill space is full */
 	bool is_waiting;       /* a message waits for a Receive */

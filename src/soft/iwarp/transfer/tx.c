@@ -58,7 +58,7 @@ static uint32_t stag_of(const struct iw_conn *conn, const struct core_req *req)
 {
 	uint32_t stag = req->remote.rmr_context;
 
-	if (conn->is_own_peer && !req->len && (stag == IW_STAG_RTR || stag == IW_STAG_COUNTS))
+	if (conn->is_own_peer && !req->len && stag >= IW_STAG_RTR && stag <= IW_STAG_DRAINS)
 		return IW_STAG_NONE;
 	return stag;
 }

@@ -16,9 +16,14 @@
  * The counts go in front of whatever is sent anyway. If that is nothing, the service thread sends
  * them at the end of its pass, and a thread that polls at its next poll of the connection: until
  * then the consumer may have answered.
+ *
+ * A side that disconnects gracefully while a message of the other waits for a Receive says so
+ * behind the counts, by the STag IW_STAG_DRAINS. If the other one disconnects gracefully, too, both
+ * would wait for each other: it ends the connection (EP-STATE-40).
  */
 #define IW_STAG_RTR 1u
 #define IW_STAG_COUNTS 2u
+#define IW_STAG_DRAINS 3u
 /* What a Write of length zero names in place of these. */
 #define IW_STAG_NONE 0u
 
@@ -59,15 +64,8 @@ void iw_tx_end_message(struct iw_conn *conn, struct core_req *req);
 
 /* --- counts (answer.c) --- */
 
-/* Is there something that the peer has not been told? Always false with a foreign peer. */
-static inline bool iw_counts_are_due(const struct iw_conn *conn)
-{
-	const struct iw_rx *rx = &conn->stream.rx;
-
-	return conn->is_own_peer &&
-	       (rx->done.sends != rx->told.sends || rx->done.writes != rx->told.writes);
-}
-
+/* Has the peer still to be told counts, or that we drain? Always false with a foreign peer. */
+bool iw_counts_are_due(const struct iw_conn *conn);
 /* Queues them: there is room, and no message is under way. */
 void iw_counts_put(struct iw_conn *conn);
 
