@@ -137,6 +137,12 @@ void net_link_up(unsigned index, bool is_up)
 	assert_true(net_run("ip link set p%u %s", index, is_up ? "up" : "down"));
 }
 
+void net_interface_down(const struct net *net, unsigned index)
+{
+	assert_true(net_run("nsenter --net=/proc/%d/ns/net ip link set eth0 down",
+			    (int)net->host[index].pid));
+}
+
 void net_pass_on(struct net *net)
 {
 	uint64_t all[NET_MAX] = {0};

@@ -51,6 +51,8 @@ void net_start(struct net *net, unsigned count, enum net_family family, net_fn f
 void net_join(struct net *net);
 /* Switches the link of a host, without its help. */
 void net_link_up(unsigned index, bool is_up);
+/* Switches the interface of a host off, at the host's end of the link: its routes vanish. */
+void net_interface_down(const struct net *net, unsigned index);
 /* Runs a command; false: it failed. */
 __attribute__((format(printf, 1, 2))) bool net_run(const char *format, ...);
 

@@ -7,6 +7,8 @@
 /* parts of the buffer */
 enum { PART_OUT, PART_IN, PART_WRITTEN, PART_READ, PART_LOCAL, PARTS };
 
+#define RUSH 4u /* Writes at a time */
+
 enum { COOKIE_RECV = 1, COOKIE_SEND, COOKIE_RDMA };
 
 /* what each transfer of a round carries */
@@ -135,15 +137,30 @@ static DAT_RMR_TRIPLET remote_part(const struct stream *stream, unsigned index, 
 	return remote;
 }
 
-static bool do_write(struct stream *stream, size_t len)
+static void post_write(struct stream *stream, size_t len)
 {
 	DAT_LMR_TRIPLET local = dt_seg(&stream->buf, part(PART_LOCAL), len);
 	DAT_RMR_TRIPLET target = remote_part(stream, PART_WRITTEN, len);
 
-	dt_fill(stream->buf.p + part(PART_LOCAL), len,
-		pattern(stream, stream->round, PATTERN_WRITE));
 	dt_ok(dat_ep_post_rdma_write(stream->ep.ep, 1, &local, dt_cookie(COOKIE_RDMA), &target,
 				     DAT_COMPLETION_DEFAULT_FLAG));
+}
+
+void stream_rush(struct stream *stream, _Atomic uint64_t *done)
+{
+	for (unsigned i = 0; i < RUSH; i++)
+		post_write(stream, STREAM_MOST);
+	while (finish(stream->ep.request, COOKIE_RDMA, STREAM_MOST)) {
+		++*done;
+		post_write(stream, STREAM_MOST);
+	}
+}
+
+static bool do_write(struct stream *stream, size_t len)
+{
+	dt_fill(stream->buf.p + part(PART_LOCAL), len,
+		pattern(stream, stream->round, PATTERN_WRITE));
+	post_write(stream, len);
 	return finish(stream->ep.request, COOKIE_RDMA, len);
 }
 

@@ -36,6 +36,8 @@ void stream_greet(struct stream *stream);
 /* One round; false: a transfer has failed, or was flushed, since the connection has ended. */
 bool stream_lead(struct stream *stream);
 bool stream_follow(struct stream *stream);
+/* Writes without a pause, several at a time, until one fails; counts those that are done. */
+void stream_rush(struct stream *stream, _Atomic uint64_t *done);
 /* Goes over TCP, and not over shared memory? */
 bool stream_is_over_tcp(const struct stream *stream);
 

@@ -80,14 +80,18 @@ void iw_alive_begin(struct iw_conn *conn)
 	set_look(conn, now);
 }
 
-/* Has the peer answered what was sent to it last? Times of `info` are in milliseconds. */
+/*
+ * Has the peer answered what was sent to it last? Times of `info` are in milliseconds, so that both
+ * may be equal, and without a route nothing is sent any more. But the kernel counts the tries that
+ * have no answer, also those that it could not send.
+ */
 static bool has_answered(const struct tcp_info *info)
 {
 	uint32_t heard = info->tcpi_last_ack_recv < info->tcpi_last_data_recv
 				 ? info->tcpi_last_ack_recv
 				 : info->tcpi_last_data_recv;
 
-	return !info->tcpi_probes && heard <= info->tcpi_last_data_sent;
+	return !info->tcpi_probes && !info->tcpi_retransmits && heard <= info->tcpi_last_data_sent;
 }
 
 /* Has anything come from the peer in the last `ms`? */
