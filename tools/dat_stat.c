@@ -104,40 +104,52 @@ static void list_free(struct live_list *list)
 	*list = (struct live_list){.processes = NULL};
 }
 
-/* A process of the list may have ended meanwhile, or use a version that cannot be read. */
-static bool is_failure(const struct stat_options *options, pid_t pid, int rc)
+/* A process of the list may be none of ours, have ended, or use a version that cannot be read. */
+static bool is_failure(const struct stat_options *options, const struct live_answer *answer)
 {
-	if (!options->pid && (rc == -ESRCH || rc == -ENOENT))
+	if (!options->pid &&
+	    (!answer->has_library || answer->rc == -ESRCH || answer->rc == -ENOENT))
 		return false;
-	live_complain(pid, rc);
+	live_complain(answer->pid, answer->rc);
 	return true;
 }
 
-/* Reads the processes that the options select. Returns an exit status. */
-static int list_read(const struct stat_options *options, struct live_list *list)
+/* Takes the processes that were read. Returns an exit status. */
+static int list_take(const struct stat_options *options, const struct live_answer *answers,
+		     size_t count, struct live_list *list)
 {
-	static pid_t pids[LIVE_PROCESSES];
-	size_t count = 1;
 	int status = TOOL_EXIT_OK;
 
-	pids[0] = options->pid;
-	if (!options->pid)
-		count = live_pids(pids, LIVE_PROCESSES);
 	list->count = 0;
 	list->processes = calloc(count + 1, sizeof(struct live_process *));
 	if (!list->processes)
 		abort();
 	for (size_t i = 0; i < count; i++) {
-		struct live_process *process;
-		int rc = live_process_read(pids[i], options->adapter, &process);
+		struct live_process *process = answers[i].process;
 
-		if (!rc && (process->instance_count || options->pid))
-			list->processes[list->count++] = process;
-		else if (!rc)
-			live_process_free(process);
-		else if (is_failure(options, pids[i], rc))
+		if (!process && is_failure(options, &answers[i]))
 			status = TOOL_EXIT_FAILED;
+		else if (process && (process->instance_count || options->pid))
+			list->processes[list->count++] = process;
+		else
+			live_process_free(process);
 	}
+	return status;
+}
+
+/* Reads the processes that the options select. Returns an exit status. */
+static int list_read(const struct stat_options *options, struct live_list *list)
+{
+	struct live_answer one = {.pid = options->pid};
+	struct live_answer *answers = NULL;
+	size_t count = 1;
+	int status;
+
+	if (!options->pid)
+		answers = live_candidates(&count);
+	live_read_processes(answers ? answers : &one, count, options->adapter);
+	status = list_take(options, answers ? answers : &one, count, list);
+	free(answers);
 	return status;
 }
 

@@ -2,7 +2,7 @@
 /*
  * The state of a running process, read from outside (shared/stat.h). The process is not trusted:
  * every number, address and text that is read is checked or only shown, every loop and allocation
- * has a limit that does not depend on the process, and a read that blocks ends after LIVE_WAIT_S.
+ * has a limit that does not depend on the process, and reads that block are given up.
  */
 #ifndef TOOLS_LIVE_H
 #define TOOLS_LIVE_H
@@ -16,14 +16,13 @@
 
 #include "shared/stat.h"
 
-#define LIVE_WAIT_S 5		/* the longest time for the memory of one process */
+#define LIVE_WAIT_S 5		/* the longest time for all processes together */
 #define LIVE_LIBRARIES 8	/* provider libraries of one process */
 #define LIVE_CELLS (1u << 21)	/* cells of one library */
 #define LIVE_OBJECTS (1u << 18) /* objects of one process; those beyond are not shown */
 #define LIVE_INSTANCES 256u	/* and instances */
 #define LIVE_VALUES 32		/* members of one object */
 #define LIVE_TYPES 16		/* types of handles, with room */
-#define LIVE_PROCESSES 4096u
 
 /* --- memory --- */
 
@@ -116,8 +115,6 @@ int live_libraries(pid_t thread, struct live_library found[LIVE_LIBRARIES]);
 int live_libraries_parse(FILE *maps, struct live_library found[LIVE_LIBRARIES]);
 /* The name of a process, without control characters. */
 void live_process_name(pid_t pid, char *name, size_t size);
-/* Processes of this user that have loaded a provider library; as root: of all users. */
-size_t live_pids(pid_t *pids, size_t room);
 
 /* The address of the table in the library that is mapped at `base`. 0: there is none. */
 uint64_t live_table(const struct live_memory *memory, uint64_t base);
@@ -132,11 +129,24 @@ int live_read(const struct live_memory *memory, const struct live_library *libra
 	      struct live_process *process);
 /* Drops instances of other names (NULL: none) and objects without an instance; counts the rest. */
 void live_settle(struct live_process *process, const char *adapter);
-/*
- * All of one process. 0 also if the process has no adapter open: then instance_count is 0. -ENOENT:
- * no library that has a table; -EPERM, -ESRCH, -ETIMEDOUT, -EPROTO, ...
- */
-int live_process_read(pid_t pid, const char *adapter, struct live_process **process_out);
+
+/* What became of the read of one process. */
+struct live_answer {
+	pid_t pid;
+	/*
+	 * 0 also if the process has no adapter open: then instance_count is 0. -ENOENT: no library
+	 * that has a table; -EPERM, -ESRCH, -ETIMEDOUT, -EPROTO, ...
+	 */
+	int rc;
+	bool has_library; /* it has loaded a provider library, or nothing is known of that */
+	struct live_process *process; /* NULL unless rc is 0 */
+};
+
+/* The processes of this user, as root of all users, without this one: `pid` is set. The caller
+ * frees the array. Nothing of them is read yet. */
+struct live_answer *live_candidates(size_t *count_out);
+/* Reads those processes, all of them within LIVE_WAIT_S: sets the rest of each answer. */
+void live_read_processes(struct live_answer *answers, size_t count, const char *adapter);
 /* Prints the reason of such a failure. */
 void live_complain(pid_t pid, int rc);
 

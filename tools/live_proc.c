@@ -122,42 +122,48 @@ int live_libraries(pid_t thread, struct live_library found[LIVE_LIBRARIES])
 	return count;
 }
 
-static bool is_visible(pid_t pid)
+static bool is_candidate(pid_t pid)
 {
-	struct live_library libraries[LIVE_LIBRARIES];
 	struct stat folder;
 	char path[64];
 
 	if (pid <= 0 || pid == getpid())
 		return false;
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	if (stat(path, &folder) || (geteuid() && folder.st_uid != geteuid()))
-		return false;
-	return live_libraries(live_thread(pid), libraries) > 0;
+	return !stat(path, &folder) && (!geteuid() || folder.st_uid == geteuid());
 }
 
 static int compare_pids(const void *a, const void *b)
 {
-	const pid_t *left = a, *right = b;
+	const struct live_answer *left = a, *right = b;
 
-	return (*left > *right) - (*left < *right);
+	return (left->pid > right->pid) - (left->pid < right->pid);
 }
 
-size_t live_pids(pid_t *pids, size_t room)
+struct live_answer *live_candidates(size_t *count_out)
 {
+	struct live_answer *answers = NULL;
 	DIR *folder = opendir("/proc");
+	size_t count = 0, room = 0;
 	struct dirent *entry;
-	size_t count = 0;
 
-	if (!folder)
-		return 0;
-	while (count < room && (entry = readdir(folder))) {
+	while (folder && (entry = readdir(folder))) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
 
-		if (is_visible(pid))
-			pids[count++] = pid;
+		if (!is_candidate(pid))
+			continue;
+		if (count == room) {
+			room = room ? 2 * room : 256;
+			answers = reallocarray(answers, room, sizeof(*answers));
+			if (!answers)
+				abort();
+		}
+		answers[count++] = (struct live_answer){.pid = pid};
 	}
-	closedir(folder);
-	qsort(pids, count, sizeof(*pids), compare_pids);
-	return count;
+	if (folder)
+		closedir(folder);
+	if (count)
+		qsort(answers, count, sizeof(*answers), compare_pids);
+	*count_out = count;
+	return answers;
 }

@@ -189,13 +189,14 @@ void live_process_free(struct live_process *process)
 	free(process);
 }
 
-/* --- reading a process --- */
+/* --- reading processes --- */
 
 /* One read of a process, by a thread of its own: it may block, for example in a userfaultfd(2). */
 struct task {
 	struct live_process *process;
 	const char *adapter;
 	int rc;
+	bool has_library;
 	pthread_t thread;
 	struct task *next; /* of `blocked` */
 };
@@ -222,6 +223,7 @@ static void *task_run(void *argument)
 	int count = live_libraries(thread, libraries);
 	int failure = count == 0 ? -ENOENT : count;
 
+	task->has_library = count > 0;
 	live_process_name(process->pid, process->name, sizeof(process->name));
 	process->time_ns = tool_now_ns();
 	/* one library may be of a version without a table, or end in the middle of a list */
@@ -244,24 +246,45 @@ static void task_free(struct task *task)
 	free(task);
 }
 
-/* Tasks that have not ended in time. The main thread's. */
+/* Tasks that have not ended in time, and still use their memory. The main thread's. */
 static struct task *blocked;
 
-/* Runs the task. False: it has not ended in time, and still uses its memory. */
-static bool task_do(struct task *task)
+/* NULL: there is no thread for it. */
+static struct task *task_start(pid_t pid, const char *adapter)
+{
+	struct task *task = calloc(1, sizeof(*task));
+
+	if (task)
+		task->process = calloc(1, sizeof(*task->process));
+	if (!task || !task->process)
+		abort();
+	task->process->pid = pid;
+	task->adapter = adapter;
+	if (!pthread_create(&task->thread, NULL, task_run, task))
+		return task;
+	task_free(task);
+	return NULL;
+}
+
+/* Takes the answer of a task and frees it. False: the task has not ended within that time. */
+static bool task_end(struct task *task, uint64_t wait_ns, struct live_answer *answer)
 {
 	struct timespec until;
 
-	task->rc = -EAGAIN;
-	if (pthread_create(&task->thread, NULL, task_run, task))
-		return true;
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += LIVE_WAIT_S;
-	if (!pthread_timedjoin_np(task->thread, NULL, &until))
-		return true;
-	task->next = blocked;
-	blocked = task;
-	return false;
+	wait_ns += (uint64_t)until.tv_nsec;
+	until.tv_sec += (time_t)(wait_ns / 1000000000);
+	until.tv_nsec = (long)(wait_ns % 1000000000);
+	if (pthread_timedjoin_np(task->thread, NULL, &until))
+		return false;
+	answer->rc = task->rc;
+	answer->has_library = task->has_library;
+	if (task->rc == 0) {
+		answer->process = task->process;
+		task->process = NULL;
+	}
+	task_free(task);
+	return true;
 }
 
 /* Is an earlier read of that process still blocked? */
@@ -295,8 +318,7 @@ void live_complain(pid_t pid, int rc)
 			      (int)pid);
 		break;
 	case -ETIMEDOUT:
-		tool_complain("process %d: its memory could not be read within %d s", (int)pid,
-			      LIVE_WAIT_S);
+		tool_complain("process %d: could not be read within %d s", (int)pid, LIVE_WAIT_S);
 		break;
 	case -EFAULT:
 	case -EPROTO:
@@ -309,27 +331,37 @@ void live_complain(pid_t pid, int rc)
 	}
 }
 
-int live_process_read(pid_t pid, const char *adapter, struct live_process **process_out)
+static uint64_t left_of(uint64_t deadline_ns)
 {
-	struct task *task;
-	int rc;
+	uint64_t now = tool_now_ns();
 
-	if (is_blocked(pid))
-		return -ETIMEDOUT;
-	task = calloc(1, sizeof(*task));
-	if (task)
-		task->process = calloc(1, sizeof(*task->process));
-	if (!task || !task->process)
+	return now < deadline_ns ? deadline_ns - now : 0;
+}
+
+void live_read_processes(struct live_answer *answers, size_t count, const char *adapter)
+{
+	uint64_t deadline_ns = tool_now_ns() + LIVE_WAIT_S * UINT64_C(1000000000);
+	struct task **tasks = calloc(count + 1, sizeof(struct task *));
+
+	if (!tasks)
 		abort();
-	task->process->pid = pid;
-	task->adapter = adapter;
-	if (!task_do(task))
-		return -ETIMEDOUT;
-	rc = task->rc;
-	if (rc == 0) {
-		*process_out = task->process;
-		task->process = NULL;
+	for (size_t i = 0; i < count; i++) {
+		answers[i].rc = -ETIMEDOUT;
+		answers[i].has_library = true;
+		if (is_blocked(answers[i].pid))
+			continue;
+		tasks[i] = task_start(answers[i].pid, adapter);
+		if (!tasks[i])
+			answers[i].rc = -EAGAIN;
+		/* its share of the time: all others get theirs, whatever this one does */
+		else if (task_end(tasks[i], left_of(deadline_ns) / (count - i), &answers[i]))
+			tasks[i] = NULL;
 	}
-	task_free(task);
-	return rc;
+	for (size_t i = 0; i < count; i++) {
+		if (!tasks[i] || task_end(tasks[i], left_of(deadline_ns), &answers[i]))
+			continue;
+		tasks[i]->next = blocked;
+		blocked = tasks[i];
+	}
+	free(tasks);
 }

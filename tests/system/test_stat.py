@@ -348,6 +348,24 @@ def dat_stat__memory_that_blocks__given_up():
         contains(err, "could not be read within")
 
 
+def dat_stat__several_block__one_time_limit_for_all():
+    count, limit_s = 6, 20  # a limit for each of them would be 30 s
+    with contextlib.ExitStack() as stack, traffic() as (_, client):
+        pids = [stack.enter_context(liar(hang_action)) for _ in range(count)]
+        if None in pids:
+            raise Skip("userfaultfd is not permitted here")
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        options = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+        start = time.monotonic()
+        status, out, err = stat(env={"ASAN_OPTIONS": options})
+        assert time.monotonic() - start < limit_s, err
+        equal(status, 3, err)
+        for pid in pids:
+            contains(err, f"process {pid}: could not be read within 5 s")
+        assert any(line.split()[0] == str(client.pid) for line in out.splitlines()), out
+
+
 def dat_stat__watch_memory_that_blocks__no_thread_for_each_look():
     looks = 6
     with liar(hang_action) as pid:
