@@ -3,8 +3,8 @@
  * Arming and waking by packets (src/soft/shm/transfer/progress.c). The peer publishes:
  * shm_conn_wake, shm_conn_wake_if_armed. The service thread reads packets and ticks:
  * shm_service_conn, shm_conn_disarm, shm_conn_settle, service_progress. A thread of the consumer
- * polls and arms: shm_conn_pass, shm_conn_count_taken, shm_conn_arm. It may also read packets in
- * place of the service thread: shm_attend. models/bell.pml adds threads that sleep on the bell.
+ * polls and arms: shm_conn_pass, shm_conn_count_taken, shm_conn_arm. models/bell.pml adds threads
+ * that sleep on the bell.
  *
  * Property: when no process can go on, every message was taken. A wake-up that is lost leaves the
  * service thread asleep with a message in the ring.
@@ -28,7 +28,6 @@
  * mutant POLLED_LATE: is_polled is cleared behind `armed`
  * mutant POLLED_ARMED: is_polled is set although the connection is armed
  * mutant DISARM_KEEPS: the reader of a packet leaves `armed` as it is
- * mutant ATTEND_LEAVES: a thread that attends leaves a disarmed connection behind
  */
 #define THREADS 3
 #define DEPTH 2
@@ -52,9 +51,6 @@ byte taken; /* messages */
 bool is_disarmed = true;
 bool is_active = true; /* on the list of active connections */
 byte packets;
-bool is_attended; /* epoll does not tell the service thread of packets */
-bool is_serving;  /* the service lock */
-bool is_kicked;
 
 inline lock(t)
 {
@@ -237,36 +233,28 @@ inline settle(t)
 	od
 }
 
-/* --- the reader of packets, with the service lock --- */
+/* --- the service thread --- */
 
-inline serve_packet(t)
+inline serve_packet()
 {
-	lock(t);
-	disarm(t);
-	pass(t);
-	unlock(t);
+	lock(SERVICE);
+	disarm(SERVICE);
+	pass(SERVICE);
+	unlock(SERVICE);
 	packets--;
-	lock(t);
+	lock(SERVICE);
 	if
-	:: !is_disarmed -> disarm(t); pass(t)
+	:: !is_disarmed -> disarm(SERVICE); pass(SERVICE)
 	:: is_disarmed
 	fi;
-	unlock(t);
+	unlock(SERVICE);
 	if
-	:: t == SERVICE /* a thread of the consumer drives the connections */
-#ifdef ATTEND_LEAVES
-	:: t == CONSUMER
-#else
-	:: t == CONSUMER -> is_kicked = true /* too much work to settle */
-#endif
-	:: lock(t);
-	   settle(t);
-	   unlock(t)
-	fi;
-	is_serving = false
+	:: skip /* a thread of the consumer drives the connections */
+	:: lock(SERVICE);
+	   settle(SERVICE);
+	   unlock(SERVICE)
+	fi
 }
-
-/* --- the service thread --- */
 
 inline tick()
 {
@@ -284,9 +272,7 @@ active proctype service()
 	bool is_asleep; /* without limit */
 
 	do
-	:: atomic { packets && !is_attended && !is_serving -> is_serving = true; is_asleep = false };
-	   serve_packet(SERVICE)
-	:: is_kicked -> is_kicked = false; is_asleep = false
+	:: packets -> is_asleep = false; serve_packet()
 	:: !is_asleep && is_disarmed -> tick()
 	:: !is_asleep && !is_disarmed -> is_asleep = true
 	:: timeout -> assert(taken == MESSAGES); break
@@ -295,26 +281,11 @@ active proctype service()
 
 /* --- the consumer's thread --- */
 
-inline attend()
-{
-	is_attended = true;
-	if
-	:: atomic { packets && !is_serving -> is_serving = true };
-	   serve_packet(CONSUMER)
-	:: skip
-	fi;
-	is_attended = false
-}
-
 active proctype consumer()
 {
 	byte number, has_work, done, round;
 
 	for (round : 1 .. ROUNDS) {
-		if
-		:: attend()
-		:: skip
-		fi;
 		/* a post puts the connection on the list and leaves it armed */
 		if
 		:: is_active = true

@@ -23,7 +23,6 @@
 #include "soft/path.h"
 #include "soft/pins.h"
 #include "soft/shm/engine/active.h"
-#include "soft/shm/engine/attend.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/engine/sleep.h"
 #include "soft/shm/transfer/map.h"
@@ -172,21 +171,6 @@ static int soft_arm(struct core_ia *ia)
 	if (!busy)
 		iw_engine_unattended(adapter->tcp);
 	return busy;
-}
-
-static bool soft_attend_begin(struct core_ia *ia)
-{
-	return shm_attend_begin(soft_adapter_of(ia)->shm);
-}
-
-static int soft_attend(struct core_ia *ia)
-{
-	return shm_attend(soft_adapter_of(ia)->shm);
-}
-
-static void soft_attend_end(struct core_ia *ia)
-{
-	shm_attend_end(soft_adapter_of(ia)->shm);
 }
 
 static void soft_sleep_begin(struct core_ia *ia, struct core_sleep *sleep)
@@ -368,9 +352,6 @@ static const struct transport_ops soft_ops = {
 	.ia_close = soft_ia_close,
 	.progress = soft_progress,
 	.arm = soft_arm,
-	.attend_begin = soft_attend_begin,
-	.attend = soft_attend,
-	.attend_end = soft_attend_end,
 	.sleep_begin = soft_sleep_begin,
 	.sleep_end = soft_sleep_end,
 

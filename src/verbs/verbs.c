@@ -207,9 +207,6 @@ static const struct transport_ops vrb_ops = {
 	.ia_close = vrb_ia_close,
 	.progress = vrb_progress,
 	.arm = vrb_arm,
-	.attend_begin = transport_no_attend_begin,
-	.attend = transport_no_attend,
-	.attend_end = transport_no_attend_end,
 	.sleep_begin = transport_no_sleep_begin,
 	.sleep_end = transport_no_sleep_end,
 

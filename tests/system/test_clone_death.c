@@ -174,26 +174,6 @@ static void asked_after_death(struct scene *scene)
 	expect_end(scene, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, since);
 }
 
-/* The connection had ended in order, and left its socket to the next one. */
-static void asked_on_a_kept_socket(struct scene *scene)
-{
-	struct conn_fixture *f = scene->f;
-	const DAT_CONN_QUAL qual = remote_do(&scene->victim, REMOTE_LISTEN, 0, 0);
-	const uint64_t since = dt_now_us();
-
-	dt_connect(&f->ia, f->b.ep, qual);
-	remote_do(&scene->victim, REMOTE_REQUEST, 0, 0);
-	remote_do(&scene->victim, REMOTE_ACCEPT, 0, 0);
-	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	victim_clones(scene);
-	dt_ok(dat_ep_disconnect(f->b.ep, DAT_CLOSE_GRACEFUL_FLAG));
-	dt_expect_conn(f->b.conn, f->b.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	dt_ok(dat_ep_reset(f->b.ep));
-	victim_dies(scene);
-	dt_connect(&f->ia, f->b.ep, qual);
-	expect_end(scene, DAT_CONNECTION_EVENT_NON_PEER_REJECTED, since);
-}
-
 static void run_steps(bool is_stranger)
 {
 	static const struct {
@@ -207,7 +187,6 @@ static void run_steps(bool is_stranger)
 		{"completion pending", completion_pending},
 		{"asked", asked},
 		{"asked after death", asked_after_death},
-		{"asked on a kept socket", asked_on_a_kept_socket},
 	};
 
 	for (size_t i = 0; i < COUNT_OF(steps); i++) {

@@ -226,107 +226,6 @@ static void map_ask__peer_changed_after_the_set_up__refused(void **state)
 	conn_teardown(&fixture);
 }
 
-/* --- kept sockets --- */
-
-static void call_twice(struct dt_peer *peer, void *arg)
-{
-	const struct shm_wire_request again = {.qual = 0};
-	struct shm_wire_request packet = again;
-	union shm_wire answer;
-	struct call call;
-	struct hostile h;
-
-	dt_peer_recv(peer, &call, sizeof(call));
-	hostile_ask(&h, &call.address, call.qual);
-	dt_peer_sync(peer);
-	hostile_ready(&h);
-	hostile_word(&h, SHM_WIRE_CLOSE, SHM_WHY_DISCONNECT);
-	hostile_await(&h, SHM_WIRE_IDLE, &answer);
-	become(arg);
-	memset(h.segment->side, 0, sizeof(h.segment->side));
-	put_head(&packet.head, SHM_WIRE_REQUEST_KEPT);
-	packet.qual = call.qual;
-	packet.family = AF_INET;
-	packet.side.port = 1;
-	hostile_send(&h, &packet, offsetof(struct shm_wire_request, private_data), NULL, 0);
-	hostile_await(&h, SHM_WIRE_REJECT, &answer);
-	assert_int_equal(answer.word.word, SHM_WHY_KEPT);
-	hostile_close(&h);
-}
-
-/* CONN-GEN-09: the passive side has it prove itself on a new socket */
-static void kept_socket__caller_changed__refused(void **state)
-{
-	struct conn_fixture *f;
-	struct dt_peer peer;
-	DAT_CR_HANDLE cr;
-	void *fixture;
-
-	(void)state;
-	need_root();
-	cr = be_called(&peer, call_twice, &whole_change, &fixture);
-	f = fixture;
-	dt_ok(dat_cr_accept(cr, f->a.ep, 0, NULL));
-	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	dt_ok(dat_ep_reset(f->a.ep));
-	dt_peer_join(&peer);
-	conn_teardown(&fixture);
-}
-
-static void listen_twice(struct dt_peer *peer, void *arg)
-{
-	struct service first, second;
-	struct pollfd inputs[2];
-	union shm_wire packet;
-
-	service_open(&first, peer, &no_change);
-	service_take(&first);
-	service_accept(&first, false);
-	hostile_await(&first.h, SHM_WIRE_CLOSE, &packet);
-	hostile_word(&first.h, SHM_WIRE_CLOSE, SHM_WHY_DISCONNECT);
-	become(arg);
-	hostile_word(&first.h, SHM_WIRE_IDLE, 0);
-	dt_peer_sync(peer);
-	inputs[0] = (struct pollfd){.fd = first.h.fd, .events = POLLIN};
-	inputs[1] = (struct pollfd){.fd = first.server, .events = POLLIN};
-	assert_true(poll(inputs, 2, DT_WAIT_US / 1000) > 0);
-	/* the end of the old socket, or nothing; no request */
-	assert_true(recv(first.h.fd, &packet, sizeof(packet), MSG_DONTWAIT) <= 0);
-	second.server = first.server;
-	service_take(&second);
-	assert_true(second.h.answer.request.side.token_address == 0);
-	service_drop(&second);
-	service_drop(&first);
-}
-
-/* CONN-GEN-09: the active side sends no request to it, and has it prove itself on a new socket */
-static void kept_socket__listener_changed__not_used(void **state)
-{
-	struct conn_fixture *f;
-	struct dt_peer peer;
-	DAT_CONN_QUAL qual;
-	void *fixture;
-
-	(void)state;
-	need_root();
-	dt_peer_start(&peer, listen_twice, (void *)(uintptr_t)&whole_change);
-	conn_setup(&fixture);
-	f = fixture;
-	dt_peer_send(&peer, own_address(f), sizeof(*own_address(f)));
-	dt_peer_recv(&peer, &qual, sizeof(qual));
-	dt_connect(&f->ia, f->a.ep, qual);
-	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_ESTABLISHED);
-	dt_ok(dat_ep_disconnect(f->a.ep, DAT_CLOSE_GRACEFUL_FLAG));
-	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_DISCONNECTED);
-	dt_ok(dat_ep_reset(f->a.ep));
-	dt_peer_sync(&peer);
-	dt_connect(&f->ia, f->a.ep, qual);
-	dt_expect_conn(f->a.conn, f->a.ep, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-	dt_peer_join(&peer);
-	conn_teardown(&fixture);
-}
-
 /* --- no proof is possible --- */
 
 /* Both sides are in this process, which sees no /proc. */
@@ -376,8 +275,6 @@ int main(void)
 		cmocka_unit_test(ep_connect__listener_changed_after_listen__told_nothing),
 		cmocka_unit_test(cr_accept__caller_changed_after_its_request__told_nothing),
 		cmocka_unit_test(map_ask__peer_changed_after_the_set_up__refused),
-		cmocka_unit_test(kept_socket__caller_changed__refused),
-		cmocka_unit_test(kept_socket__listener_changed__not_used),
 		cmocka_unit_test(cr_accept__proc_is_hidden__shares_nothing),
 	};
 

@@ -12,8 +12,6 @@
  * lock of its EVD and tries that of an endpoint. A thread holds two locks of one rank only if it
  * took the second one by core_lock_try. A transport's own locks are leaves: it never calls up into
  * the core while it holds one. No lock is held across a call into the consumer or a blocking call.
- * The exception is rank 0: a lock by which threads of a transport take turns, and which comes
- * before all others (soft/shm/engine/engine.h).
  *
  * Biased locking. Most endpoints and EVDs are used by one thread, which should not pay for atomic
  * operations. A lock that one thread has taken many times in a row is biased to that thread, its

@@ -64,16 +64,6 @@ struct transport_ops {
 	 */
 	int (*arm)(struct core_ia *ia);
 	/*
-	 * For a thread that waits for an event of a connection. If attend_begin returns true, the
-	 * thread calls attend in a loop, then attend_end; meanwhile the transport's own thread
-	 * leaves set-ups and ends of connections to it. attend serves what has arrived and returns
-	 * > 0. If it finds nothing, it yields the processor and returns 0, or < 0: the thread
-	 * should sleep instead. attend: no core lock held.
-	 */
-	bool (*attend_begin)(struct core_ia *ia);
-	int (*attend)(struct core_ia *ia);
-	void (*attend_end)(struct core_ia *ia);
-	/*
 	 * For a thread that has armed: lends it a bell, a futex word that a peer can ring to wake
 	 * this thread directly (waker.h). sleep_begin sets sleep->bell, and sleep->seen to the
 	 * value of the bell before the last check for work; or it leaves the bell NULL, and the

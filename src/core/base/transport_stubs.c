@@ -4,23 +4,6 @@
 
 #include <errno.h>
 
-bool transport_no_attend_begin(struct core_ia *ia)
-{
-	(void)ia;
-	return false;
-}
-
-int transport_no_attend(struct core_ia *ia)
-{
-	(void)ia;
-	return 0;
-}
-
-void transport_no_attend_end(struct core_ia *ia)
-{
-	(void)ia;
-}
-
 void transport_no_progress_ep(struct core_ep *ep)
 {
 	(void)ep;

@@ -5,9 +5,6 @@
 
 #include "core/base/transport_ops.h"
 
-bool transport_no_attend_begin(struct core_ia *ia);
-int transport_no_attend(struct core_ia *ia);
-void transport_no_attend_end(struct core_ia *ia);
 void transport_no_progress_ep(struct core_ep *ep);
 void transport_no_sleep_begin(struct core_ia *ia, struct core_sleep *sleep);
 void transport_no_sleep_end(struct core_ia *ia, struct core_sleep *sleep);

@@ -14,10 +14,9 @@
 #include "core/event/evd.h"
 #include "core/event/wait.h"
 
-/* A waiter finds events of these streams by polling. Other threads post all other events. */
+/* A waiter finds events of these streams by polling. Other threads post all other events, such as
+ * those of connections. */
 #define EVD_COMPLETION_FLAGS (DAT_EVD_DTO_FLAG | DAT_EVD_RMR_BIND_FLAG)
-/* For these the waiter may attend in place of another thread. */
-#define EVD_CONNECTION_FLAGS (DAT_EVD_CONNECTION_FLAG | DAT_EVD_CR_FLAG)
 
 static bool wait_is_over(void *arg)
 {
@@ -56,8 +55,7 @@ static DAT_RETURN wait_block_locked(struct core_evd *evd, DAT_TIMEOUT timeout_us
 				 .cancelled = wait_cancelled,
 				 .arg = evd,
 				 .cancel_state = cancel_state,
-				 .is_event_driven = !(evd->flags & EVD_COMPLETION_FLAGS),
-				 .is_for_connections = evd->flags & EVD_CONNECTION_FLAGS};
+				 .is_event_driven = !(evd->flags & EVD_COMPLETION_FLAGS)};
 
 	core_evd_busy_locked(evd);
 	evd->has_waiter = true;

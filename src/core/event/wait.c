@@ -11,9 +11,7 @@
 #include "core/base/instance.h"
 #include "core/base/transport_ops.h"
 
-#define CANCEL_SLICE_NS 100000000u /* largest delay of a cancellation */
-#define ATTEND_SPINS 10u	   /* a set-up takes several steps of both sides */
-#define ATTEND_MAX_NS 1000000u	   /* a signal does not end a wait before it sleeps */
+#define CANCEL_SLICE_NS 100000000u		       /* largest delay of a cancellation */
 #define WAIT_NO_LIMIT_NS UINT64_C(4000000000000000000) /* 126 years after boot */
 
 /*
@@ -47,26 +45,13 @@ void core_wait_cancel_restore(const struct core_wait_cancel *old)
 	pthread_setcanceltype(old->type, NULL);
 }
 
-static uint64_t attend_ns(const struct core_wait *wait)
-{
-	uint64_t ns = wait->ia->settings.spin_us * 1000u * ATTEND_SPINS;
-
-	return ns < ATTEND_MAX_NS ? ns : ATTEND_MAX_NS;
-}
-
 void core_wait_start(struct core_wait *wait, DAT_TIMEOUT timeout_us)
 {
-	const uint64_t longest = attend_ns(wait);
 	uint64_t now = core_now_ns();
 
-	/* not if the wait ends before: a thread that yields the processor may get it back late */
-	wait->is_attending = wait->is_for_connections && longest &&
-			     (uint64_t)timeout_us * 1000u > longest &&
-			     wait->ia->ops->attend_begin(wait->ia);
 	wait->has_deadline = timeout_us != DAT_TIMEOUT_INFINITE;
 	wait->deadline_ns = now + (uint64_t)timeout_us * 1000u;
 	wait->cancel_test_ns = now + CANCEL_SLICE_NS;
-	wait->attend_end_ns = now + longest;
 	/* a thread that waits for another one should not take the processor from it */
 	wait->spin_end_ns = wait->is_event_driven ? now : now + wait->ia->settings.spin_us * 1000u;
 	wait->is_interrupted = false;
@@ -191,22 +176,6 @@ static int wait_on_bell(struct core_wait *wait)
 
 /* --- awake --- */
 
-/* The transport's own thread takes over. */
-static void wait_attend_end(struct core_wait *wait)
-{
-	if (wait->is_attending)
-		wait->ia->ops->attend_end(wait->ia);
-	wait->is_attending = false;
-}
-
-static void wait_cancelled_awake(void *arg)
-{
-	struct core_wait *wait = arg;
-
-	wait_attend_end(wait);
-	wait->cancelled(wait->arg);
-}
-
 /* For a thread that finds work at each poll, or spins, and so does not sleep. Lock not held. */
 static void wait_test_cancel(struct core_wait *wait)
 {
@@ -215,7 +184,7 @@ static void wait_test_cancel(struct core_wait *wait)
 	if (now < wait->cancel_test_ns)
 		return;
 	wait->cancel_test_ns = now + CANCEL_SLICE_NS;
-	pthread_cleanup_push(wait_cancelled_awake, wait);
+	pthread_cleanup_push(wait->cancelled, wait->arg);
 	pthread_setcancelstate(wait->cancel_state, NULL);
 	pthread_testcancel();
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
@@ -244,13 +213,8 @@ static void wait_sleep_locked(struct core_wait *wait)
 static bool wait_poll(struct core_wait *wait)
 {
 	struct core_ia *ia = wait->ia;
-	bool has_found = ia->ops->progress(ia) > 0;
-	int served = wait->is_attending ? ia->ops->attend(ia) : 0;
-	uint64_t now = core_now_ns();
 
-	if (served < 0 || now >= wait->attend_end_ns)
-		wait_attend_end(wait);
-	if (has_found || served > 0 || wait->is_attending || now < wait->spin_end_ns)
+	if (ia->ops->progress(ia) > 0 || core_now_ns() < wait->spin_end_ns)
 		return false;
 	atomic_fetch_add(&ia->sleepers, 1);
 	if (ia->ops->arm(ia) <= 0)
@@ -293,5 +257,4 @@ void core_wait_locked(struct core_wait *wait)
 
 	while (!wait->is_over(wait->arg) && !wait->is_expired && !wait->is_interrupted)
 		has_test = wait_step_locked(wait, has_test);
-	wait_attend_end(wait);
 }

@@ -28,15 +28,12 @@ struct core_wait {
 	bool (*is_over)(void *arg);   /* the condition; called with the lock held */
 	void (*cancelled)(void *arg); /* called when the thread is cancelled; lock not held */
 	void *arg;
-	int cancel_state;	 /* of the consumer */
-	bool is_event_driven;	 /* other threads make the condition true: do not spin */
-	bool is_for_connections; /* attend for a while, though other threads could do the work */
+	int cancel_state;     /* of the consumer */
+	bool is_event_driven; /* other threads make the condition true: do not spin */
 	/* internal */
 	bool has_deadline;
 	uint64_t deadline_ns;
 	uint64_t spin_end_ns;
-	bool is_attending;
-	uint64_t attend_end_ns;
 	uint64_t cancel_test_ns; /* the next test for a cancellation while the thread is awake */
 	struct core_sleep sleep;
 	/* results */

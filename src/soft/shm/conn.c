@@ -16,7 +16,6 @@
 #include "soft/fds.h"
 #include "soft/key.h"
 #include "soft/refs.h"
-#include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/listen.h"
 #include "soft/shm/connect/process.h"
 #include "soft/shm/connect/socket.h"
@@ -77,11 +76,9 @@ static void conn_destroy(struct shm_conn *conn)
 	if (conn->id)
 		shm_engine_remove(engine, conn->id);
 	shm_listener_remove_silent(conn);
-	shm_keep_claim(conn);
 	shm_conn_epoll_remove(conn);
 	shm_map_drop_all(conn);
 	shm_pool_release(conn);
-	shm_keep_conn(conn);
 	shm_conn_close_socket(conn);
 	soft_fd_close(conn->segment_fd);
 	if (conn->remote.view)

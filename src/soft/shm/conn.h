@@ -37,7 +37,7 @@ struct soft_view;
 enum shm_state {
 	SHM_CALLING,	 /* active: waits for room in the listener's backlog */
 	SHM_REQUESTED,	 /* active: waits for the answer */
-	SHM_ARRIVING,	 /* passive: waits for the request; owned by the service */
+	SHM_ARRIVING,	 /* passive: waits for the request; owned by the service thread */
 	SHM_OFFERED,	 /* passive: the core has it, as a connection request */
 	SHM_ACCEPTED,	 /* passive: waits for READY */
 	SHM_ESTABLISHED, /* data flow */
@@ -65,7 +65,6 @@ struct shm_remote {
 	struct ucred sender;	  /* of REQUEST or ACCEPT, by the kernel; pid 0: unknown */
 	pid_t pid;		  /* of `peer`; 0: unknown here */
 	pid_t thread;		  /* the kernel copies by its number; 0: by `pid` */
-	uid_t own_uid;		  /* our user at the time when the kernel identified the peer */
 	bool is_proven;		  /* it is of our user (connect/identity.h) */
 	_Atomic bool is_trusted;  /* it is, and has direct access */
 	bool has_cma;		  /* we may read and write the peer's memory by pid */
@@ -146,7 +145,7 @@ struct shm_conn {
 	struct shm_listener *listener; /* passive: where it arrived, with a reference */
 	struct shm_conn *next_silent;  /* engine lock */
 	struct shm_conn *prev_silent;
-	/* CALLING, or kept and REQUESTED: the request packet; ACCEPTED: the answer, until sent */
+	/* CALLING: the request packet; ACCEPTED: the answer, until sent */
 	union shm_wire *request;
 	bool is_silent;	  /* on the listener's list (engine lock) */
 	bool is_refusing; /* the kernel refuses descriptors that the peer sends */
@@ -193,22 +192,12 @@ struct shm_conn {
 	uint32_t woken; /* the value of the peer's `armed` that a WAKE has answered */
 
 	/* end */
-	DAT_EVENT_NUMBER end; /* the event number for core_ep_ended */
-	uint64_t force_ns;    /* CLOSING: no longer waits for the peer after this time */
-	bool is_peer_gone;    /* end of file: the peer accesses nothing any more */
-	bool has_peer_closed; /* its CLOSE arrived */
-	bool was_established;
-	bool is_end_agreed;	    /* both sides know that the connection has ended */
+	DAT_EVENT_NUMBER end;	    /* the event number for core_ep_ended */
+	uint64_t force_ns;	    /* CLOSING: no longer waits for the peer after this time */
+	bool is_peer_gone;	    /* end of file: the peer accesses nothing any more */
+	bool has_peer_closed;	    /* its CLOSE arrived */
 	_Atomic bool is_distrusted; /* the wait for its announcement timed out */
 	_Atomic bool is_shut;	    /* its gate was closed during such a wait: it has to end */
-
-	/* connect/keep.c: socket and segment come from an earlier connection */
-	bool is_kept;
-	/* passive, and waits for a request: counted in engine->kept_count. The thread that clears
-	 * it decides what happens to the socket */
-	_Atomic bool is_offered;
-	bool is_peer_idle;	    /* active: IDLE arrived; written by the reader of the socket */
-	struct shm_conn *next_kept; /* engine lock */
 
 	/* a dead key that the peer was still copying through when it was checked last, and since
 	 * when (engine lock) */

@@ -17,7 +17,7 @@
 
 #define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-void shm_conn_make_rings(struct shm_conn *conn)
+static void make_rings(struct shm_conn *conn)
 {
 	struct shm_segment *segment = conn->segment;
 	unsigned self = conn->self, peer = 1 - self;
@@ -50,7 +50,7 @@ static int map_segment(struct shm_conn *conn, int fd)
 		return -ENOMEM;
 	}
 	conn->segment = memory;
-	shm_conn_make_rings(conn);
+	make_rings(conn);
 	shm_conn_set_has_segment(conn);
 	return 0;
 }

@@ -5,7 +5,6 @@
 #ifndef SHM_STATE_H
 #define SHM_STATE_H
 
-#include "core/base/clock.h"
 #include "soft/shm/conn.h"
 
 static inline enum shm_state shm_conn_state(const struct shm_conn *conn)
@@ -16,7 +15,6 @@ static inline enum shm_state shm_conn_state(const struct shm_conn *conn)
 
 static inline void shm_conn_set_state(struct shm_conn *conn, enum shm_state state)
 {
-	atomic_store_explicit(&conn->engine->changed_ns, core_now_ns(), memory_order_relaxed);
 	atomic_store_explicit(&conn->state, (uint32_t)state, memory_order_release);
 }
 
@@ -108,8 +106,6 @@ void shm_conn_put(struct shm_conn *conn);
 /* Maps a new segment (passive side), or that of the passive side, and initialises the rings. */
 int shm_conn_make_segment(struct shm_conn *conn, int *fd_out);
 int shm_conn_map_segment(struct shm_conn *conn, int fd);
-/* Initialises the rings. The segment may hold anything that a hostile peer wrote into it. */
-void shm_conn_make_rings(struct shm_conn *conn);
 
 /* --- its endpoint (conn.c) --- */
 

@@ -35,11 +35,6 @@ static const struct {
 	[SHM_WIRE_POOL_NAME] = {0, 0, CHECK_NONE, sizeof(struct shm_wire_pool)},
 	[SHM_WIRE_POOL_GIVE] = {1, 1, CHECK_NONE, sizeof(struct shm_wire_pool)},
 	[SHM_WIRE_POOL_HAVE] = {0, 0, CHECK_NONE, sizeof(struct shm_wire_pool)},
-	[SHM_WIRE_IDLE] = {0, 0, CHECK_NONE, sizeof(struct shm_wire_word)},
-	[SHM_WIRE_REQUEST_KEPT] = {0, 0, CHECK_REQUEST,
-				   offsetof(struct shm_wire_request, private_data)},
-	[SHM_WIRE_ACCEPT_KEPT] = {0, 0, CHECK_ACCEPT,
-				  offsetof(struct shm_wire_accept, private_data)},
 };
 
 void shm_wire_prepare(union shm_wire *wire, enum shm_wire_type type)
@@ -78,9 +73,7 @@ static int check_fields(const union shm_wire *wire)
 			return -EPROTO;
 		return wire->request.side.port ? 0 : -EPROTO;
 	case CHECK_REJECT:
-		return word == SHM_WHY_PROVIDER || word == SHM_WHY_CONSUMER || word == SHM_WHY_KEPT
-			       ? 0
-			       : -EPROTO;
+		return word == SHM_WHY_PROVIDER || word == SHM_WHY_CONSUMER ? 0 : -EPROTO;
 	case CHECK_CLOSE:
 		return word == SHM_WHY_DISCONNECT || word == SHM_WHY_ERROR ? 0 : -EPROTO;
 	case CHECK_KEY:

@@ -31,10 +31,6 @@ enum shm_wire_type {
 	SHM_WIRE_POOL_NAME,   /* do you have this pool of mine? (pool.h) */
 	SHM_WIRE_POOL_GIVE,   /* use this pool of mine; descriptor: its memory file */
 	SHM_WIRE_POOL_HAVE,   /* answer to both: with the secret that came with it, or zeros */
-	/* on the socket and segment of an earlier connection (keep.h): */
-	SHM_WIRE_IDLE,	       /* passive side: it has stopped using them, they can be used again */
-	SHM_WIRE_REQUEST_KEPT, /* REQUEST, */
-	SHM_WIRE_ACCEPT_KEPT,  /* and ACCEPT without descriptors */
 	SHM_WIRE_TYPE_END,
 };
 
@@ -43,7 +39,6 @@ enum shm_wire_why {
 	SHM_WHY_CONSUMER = 2,	/* reject: dat_cr_reject */
 	SHM_WHY_DISCONNECT = 3, /* close: a disconnect was requested */
 	SHM_WHY_ERROR = 4,	/* close: an error */
-	SHM_WHY_KEPT = 5,	/* reject: not on this kept socket; request on a new one */
 };
 
 enum shm_wire_ability {

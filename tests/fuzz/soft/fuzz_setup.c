@@ -105,7 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	assert(shm_wire_size(&wire) == size);
 	assert(memcmp(&wire, data, size) == 0);
-	if (wire.head.type == SHM_WIRE_REQUEST || wire.head.type == SHM_WIRE_REQUEST_KEPT)
+	if (wire.head.type == SHM_WIRE_REQUEST)
 		assert(wire.request.private_size <= SHM_PRIVATE_MAX);
 	if (wire.head.type >= SHM_WIRE_POOL_NAME && wire.head.type <= SHM_WIRE_POOL_HAVE) {
 		on_connection(&wire, choice >> 2);

@@ -67,7 +67,6 @@ static inline enum transport_poll transport_poll(struct core_handle *cell, DAT_E
 static int mock_arm(struct core_ia *ia)
 {
 	mock.arms++;
-	assert(!mock.attending);
 	if (mock.on_arm)
 		mock.on_arm();
 	mock.sleepers_armed = ia->sleepers;
@@ -75,30 +74,6 @@ static int mock_arm(struct core_ia *ia)
 		return 0;
 	mock.arm_finds--;
 	return 1;
-}
-
-static bool mock_attend_begin(struct core_ia *ia)
-{
-	(void)ia;
-	if (!mock.on_attend)
-		return false;
-	mock.attending++;
-	return true;
-}
-
-static int mock_attend(struct core_ia *ia)
-{
-	(void)ia;
-	assert(mock.attending == 1);
-	mock.attends++;
-	return mock.on_attend();
-}
-
-static void mock_attend_end(struct core_ia *ia)
-{
-	(void)ia;
-	mock.attending--;
-	mock.attended++;
 }
 
 static int mock_pz_create(struct core_ia *ia, struct core_pz *pz)
@@ -293,9 +268,6 @@ static const struct transport_ops mock_ops = {
 	.ia_close = mock_ia_close,
 	.progress = mock_progress,
 	.arm = mock_arm,
-	.attend_begin = mock_attend_begin,
-	.attend = mock_attend,
-	.attend_end = mock_attend_end,
 	.sleep_begin = transport_no_sleep_begin,
 	.sleep_end = transport_no_sleep_end,
 	.pz_create = mock_pz_create,

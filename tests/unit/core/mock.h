@@ -56,11 +56,6 @@ struct mock {
 	_Atomic unsigned int sleepers_armed;	  /* ia->sleepers at the last arm */
 	struct core_ia *ia;			  /* the open instance */
 	unsigned int arm_finds; /* the next calls of arm that report pending work */
-	/* called by attend, which returns its result; NULL: attend_begin returns false */
-	int (*on_attend)(void);
-	unsigned int attends;	/* calls of attend */
-	unsigned int attending; /* calls of attend_begin that returned true, less attend_end */
-	unsigned int attended;	/* calls of attend_end */
 };
 
 extern struct mock mock;

@@ -19,7 +19,6 @@ static void fill(union shm_wire *wire, enum shm_wire_type type)
 	shm_wire_prepare(wire, type);
 	switch (type) {
 	case SHM_WIRE_REQUEST:
-	case SHM_WIRE_REQUEST_KEPT:
 		wire->request.family = AF_INET;
 		wire->request.side.port = 1;
 		wire->request.qual = UINT64_MAX;
@@ -27,7 +26,6 @@ static void fill(union shm_wire *wire, enum shm_wire_type type)
 		memset(wire->request.private_data, 0x5a, SHM_PRIVATE_MAX);
 		break;
 	case SHM_WIRE_ACCEPT:
-	case SHM_WIRE_ACCEPT_KEPT:
 		wire->accept.private_size = SHM_PRIVATE_MAX;
 		memset(wire->accept.private_data, 0x5a, SHM_PRIVATE_MAX);
 		break;

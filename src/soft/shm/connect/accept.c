@@ -12,7 +12,6 @@
 #include "core/transport.h"
 #include "soft/fds.h"
 #include "soft/shm/connect/identity.h"
-#include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/listen.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/engine.h"
@@ -39,7 +38,7 @@ static void request_address(const struct shm_wire_request *request, union core_s
 	}
 }
 
-/* The first request on a socket. -ECONNREFUSED: the setting `peers` forbids the peer. */
+/* -ECONNREFUSED: the setting `peers` forbids the peer. */
 static int meet(struct shm_conn *conn, const struct shm_packet *packet)
 {
 	shm_identify(conn);
@@ -50,10 +49,7 @@ static int meet(struct shm_conn *conn, const struct shm_packet *packet)
 	return shm_identity_is_barred(conn) ? -ECONNREFUSED : 0;
 }
 
-/*
- * Offers a valid request to the core. 0: the connection belongs to the core now. -EAGAIN: the peer
- * has to request on another socket.
- */
+/* Offers a valid request to the core. 0: the connection belongs to the core now. */
 static int offer_request(struct shm_conn *conn, const struct shm_packet *packet)
 {
 	const struct shm_wire_request *wire = &packet->wire.request;
@@ -71,7 +67,7 @@ static int offer_request(struct shm_conn *conn, const struct shm_packet *packet)
 
 	if (wire->qual != shm_listener_qual(conn->listener))
 		return -ECONNREFUSED;
-	rc = conn->is_kept ? shm_keep_resume(conn, &packet->sender) : meet(conn, packet);
+	rc = meet(conn, packet);
 	if (rc < 0)
 		return rc;
 	if (!shm_setup_takes_private(conn, wire->private_size))
@@ -88,37 +84,18 @@ static int offer_request(struct shm_conn *conn, const struct shm_packet *packet)
 
 void shm_setup_arrived(struct shm_conn *conn, const struct shm_packet *packet)
 {
-	uint16_t type = conn->is_kept ? SHM_WIRE_REQUEST_KEPT : SHM_WIRE_REQUEST;
-
-	if (packet && packet->wire.head.type == type) {
-		int rc = offer_request(conn, packet);
-
-		if (!rc)
+	if (packet && packet->wire.head.type == SHM_WIRE_REQUEST) {
+		if (!offer_request(conn, packet))
 			return;
-		shm_conn_send_word(conn, SHM_WIRE_REJECT,
-				   conn->is_kept && rc == -EAGAIN ? SHM_WHY_KEPT
-								  : SHM_WHY_PROVIDER);
-	} else if (packet && conn->is_kept) {
-		return; /* a late packet of the earlier connection */
+		shm_conn_send_word(conn, SHM_WIRE_REJECT, SHM_WHY_PROVIDER);
 	}
 	shm_setup_drop_silent(conn);
-}
-
-/* Makes room by dropping kept connections if descriptors or memory are exhausted. */
-static int make_segment(struct shm_conn *conn)
-{
-	int rc = shm_conn_make_segment(conn, &conn->segment_fd);
-
-	if (rc != -EMFILE && rc != -ENFILE && rc != -ENOMEM)
-		return rc;
-	shm_keep_expire(conn->engine, UINT64_MAX);
-	return shm_conn_make_segment(conn, &conn->segment_fd);
 }
 
 /* What an accept needs that can fail; an attempt that has failed can be repeated. */
 static int prepare_accept(struct shm_conn *conn)
 {
-	int rc = conn->segment ? 0 : make_segment(conn);
+	int rc = conn->segment ? 0 : shm_conn_make_segment(conn, &conn->segment_fd);
 
 	if (rc < 0)
 		return rc;
@@ -127,12 +104,10 @@ static int prepare_accept(struct shm_conn *conn)
 	if (!conn->request)
 		return -ENOMEM;
 	/* the consumer may have taken any time: who is it now? */
-	if (!conn->is_kept) {
-		shm_identity_prove(conn, &conn->remote.sender);
-		shm_setup_probe_process(conn);
-	}
+	shm_identity_prove(conn, &conn->remote.sender);
+	shm_setup_probe_process(conn);
 	/* the peer is of our user: it sends its key table, and memory files later */
-	if (!conn->is_kept && conn->remote.is_trusted && shm_socket_refuse_fds(conn->fd, false))
+	if (conn->remote.is_trusted && shm_socket_refuse_fds(conn->fd, false))
 		conn->is_refusing = false;
 	return 0;
 }
@@ -140,8 +115,7 @@ static int prepare_accept(struct shm_conn *conn)
 void shm_setup_send_accept(struct shm_conn *conn)
 {
 	int fds[SHM_WIRE_FDS_MAX] = {conn->segment_fd, shm_setup_keys_fd(conn)};
-	unsigned count = conn->is_kept ? 0 : fds[1] >= 0 ? 2 : 1;
-	int rc = shm_conn_send(conn, conn->request, fds, count);
+	int rc = shm_conn_send(conn, conn->request, fds, fds[1] >= 0 ? 2 : 1);
 
 	if (rc == -ETOOMANYREFS || rc == -ENOBUFS) {
 		conn->retry_ns = core_now_ns() + SHM_RETRY_NS;
@@ -167,7 +141,7 @@ int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 
 	if (rc < 0)
 		return rc;
-	shm_wire_prepare(wire, conn->is_kept ? SHM_WIRE_ACCEPT_KEPT : SHM_WIRE_ACCEPT);
+	shm_wire_prepare(wire, SHM_WIRE_ACCEPT);
 	wire->accept.private_size = param->private_data_size;
 	memcpy(wire->accept.private_data, param->private_data ? param->private_data : "",
 	       param->private_data_size);

@@ -65,9 +65,8 @@ void shm_conn_close(struct shm_conn *conn, DAT_EVENT_NUMBER end)
 	if (atomic_exchange_explicit(&conn->is_disarmed, false, memory_order_relaxed))
 		atomic_fetch_sub(&engine->disarmed, 1);
 	shm_engine_deactivate(engine, conn);
-	conn->is_end_agreed =
-		conn->has_peer_closed ||
-		(!conn->is_peer_gone && !shm_conn_send_word(conn, SHM_WIRE_CLOSE, why));
+	if (!conn->is_peer_gone && !conn->has_peer_closed)
+		shm_conn_send_word(conn, SHM_WIRE_CLOSE, why);
 }
 
 bool shm_conn_is_peer_unfenced(const struct shm_conn *conn)

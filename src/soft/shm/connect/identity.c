@@ -181,7 +181,6 @@ void shm_identify(struct shm_conn *conn)
 	shm_identity_distrust(conn);
 	if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &remote->peer, &len) < 0)
 		remote->peer = (struct ucred){.pid = 0, .uid = (uid_t)-1, .gid = (gid_t)-1};
-	remote->own_uid = geteuid();
 	remote->pid = remote->peer.pid; /* 0: in another PID namespace */
 	find_process(conn);
 }

@@ -21,7 +21,6 @@
 #include "soft/closer.h"
 #include "soft/fds.h"
 #include "soft/shm/connect/dir.h"
-#include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/name.h"
 #include "soft/shm/connect/setup.h"
 #include "soft/shm/connect/socket.h"
@@ -72,16 +71,6 @@ struct core_ref shm_listener_sp(const struct shm_listener *listener)
 	return listener->sp;
 }
 
-bool shm_listener_is_open(struct shm_listener *listener)
-{
-	bool is_open;
-
-	pthread_mutex_lock(&listener->lock);
-	is_open = listener->fd >= 0;
-	pthread_mutex_unlock(&listener->lock);
-	return is_open;
-}
-
 DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener)
 {
 	return listener->qual;
@@ -95,18 +84,12 @@ static int accept_next(int fd)
 	return soft_fd_end(accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
-static void drop_kept(struct shm_engine *engine)
-{
-	shm_keep_expire(engine, UINT64_MAX);
-	shm_keep_drop_listener(engine, NULL);
-}
-
 /*
  * Closes a listening socket. That closes the callers in its backlog, too, and what they have sent.
  * So they are taken out first, if they can send descriptors and unless descriptors or memory are
  * short. The name must be free when this returns (PSP-FREE-06).
  */
-static void close_listening(struct shm_engine *engine, int fd, bool is_refusing)
+static void close_listening(int fd, bool is_refusing)
 {
 	int caller;
 
@@ -117,10 +100,6 @@ static void close_listening(struct shm_engine *engine, int fd, bool is_refusing)
 	}
 	do {
 		caller = accept_next(fd);
-		if (shm_is_shortage(caller)) {
-			drop_kept(engine);
-			caller = accept_next(fd);
-		}
 		if (caller >= 0)
 			shm_socket_close(caller);
 	} while (caller >= 0 || caller == -EINTR || caller == -ECONNABORTED);
@@ -138,7 +117,7 @@ static int take_socket(struct shm_listener *listener, int *place)
 	pthread_mutex_lock(&listener->lock);
 	fd = *place;
 	if (fd >= 0)
-		epoll_ctl(listener->engine->sockets_fd, EPOLL_CTL_DEL, fd, NULL);
+		epoll_ctl(listener->engine->service.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	*place = -1;
 	pthread_mutex_unlock(&listener->lock);
 	return fd;
@@ -146,17 +125,16 @@ static int take_socket(struct shm_listener *listener, int *place)
 
 static void close_sockets(struct shm_listener *listener)
 {
-	struct shm_engine *engine = listener->engine;
 	int fd = take_socket(listener, &listener->fd);
 	int file_fd = take_socket(listener, &listener->file_fd);
 
 	/* first: who finds the other name free must find this one free, too */
 	if (file_fd >= 0) {
-		shm_dir_remove(engine->dir, &listener->file);
-		close_listening(engine, file_fd, listener->is_refusing);
+		shm_dir_remove(listener->engine->dir, &listener->file);
+		close_listening(file_fd, listener->is_refusing);
 	}
 	if (fd >= 0)
-		close_listening(engine, fd, listener->is_refusing);
+		close_listening(fd, listener->is_refusing);
 }
 
 /* --- listening --- */
@@ -210,7 +188,7 @@ static int listen_in_dir(struct shm_listener *listener, const union core_sockadd
 	shm_name_file(address, qual, &name);
 	rc = shm_dir_listen(dir, fd, name.sun_path, &listener->file);
 	if (rc < 0)
-		close_listening(listener->engine, fd, listener->is_refusing); /* it may listen */
+		close_listening(fd, listener->is_refusing); /* it may listen */
 	else
 		listener->file_fd = fd;
 	return rc;
@@ -301,7 +279,7 @@ static struct shm_listener *new_listener(struct shm_engine *engine, struct core_
 static int watch(const struct shm_listener *listener, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.u64 = listener->id};
-	int epoll_fd = listener->engine->sockets_fd;
+	int epoll_fd = listener->engine->service.epoll_fd;
 
 	return fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
 }
@@ -345,12 +323,10 @@ void shm_unlisten(struct shm_engine *engine, void *object)
 	close_sockets(listener);
 	soft_fd_close(listener->port_fd);
 	listener->port_fd = -1;
-	/* refuses peers that have connected but sent no request, and those on kept sockets */
-	shm_keep_drop_listener(engine, listener);
 	shm_listener_put(listener);
 }
 
-/* --- arriving connections, in the service --- */
+/* --- arriving connections, in the service thread --- */
 
 static void append_silent(struct shm_listener *listener, struct shm_conn *conn)
 {
@@ -425,10 +401,7 @@ static bool accept_callers(struct shm_listener *listener, const int *place)
 			fd = accept_next(*place);
 		pthread_mutex_unlock(&listener->lock);
 		if (shm_is_shortage(fd)) {
-			drop_kept(listener->engine);
-			/*
-			 * the caller stays in the backlog; do not spin while descriptors are short
-			 */
+			/* the caller stays in the backlog; do not spin until one is free */
 			poll(NULL, 0, 1);
 			return false;
 		}

@@ -15,12 +15,10 @@ int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qua
 	       void **listener_out);
 void shm_unlisten(struct shm_engine *engine, void *listener);
 
-/* A listening socket is readable; runs in the service. */
+/* A listening socket is readable; runs in the service thread. */
 void shm_listener_event(struct shm_listener *listener);
 struct core_ref shm_listener_sp(const struct shm_listener *listener);
 DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener);
-/* Does it still listen? */
-bool shm_listener_is_open(struct shm_listener *listener);
 /* Removes an arriving connection from the list of those that have sent no request. */
 void shm_listener_remove_silent(struct shm_conn *conn);
 void shm_listener_get(struct shm_listener *listener);

@@ -82,7 +82,7 @@ static void list_process(struct shm_engine *engine, struct shm_process *process)
 	core_lock_release(&engine->lock);
 }
 
-/* Has the service wait for its end. If that fails, only the end of sockets is noticed. */
+/* Has the service thread wait for its end. If that fails, only the end of sockets is noticed. */
 static void watch_process(struct shm_engine *engine, struct shm_process *process)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -90,7 +90,7 @@ static void watch_process(struct shm_engine *engine, struct shm_process *process
 	if (process->fd < 0 || shm_engine_add(engine, SHM_SLOT_PROCESS, process, &process->id) < 0)
 		return;
 	event.data.u64 = process->id;
-	(void)epoll_ctl(engine->sockets_fd, EPOLL_CTL_ADD, process->fd, &event);
+	(void)epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_ADD, process->fd, &event);
 }
 
 static bool is_of_process(const struct shm_conn *conn, uint64_t process)
@@ -103,7 +103,7 @@ void shm_process_event(struct shm_engine *engine, struct shm_process *process)
 	struct shm_conn *conn;
 	uint32_t index = 0;
 
-	epoll_ctl(engine->sockets_fd, EPOLL_CTL_DEL, process->fd, NULL);
+	epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_DEL, process->fd, NULL);
 	/*
 	 * before the search: a thread that adds a connection of the process stores it first, then
 	 * checks this
@@ -163,7 +163,7 @@ void shm_process_put(struct shm_engine *engine, struct shm_process *process)
 	if (process->id) {
 		shm_engine_remove(engine, process->id);
 		/* explicitly: a copy in a child would keep the entry alive */
-		epoll_ctl(engine->sockets_fd, EPOLL_CTL_DEL, process->fd, NULL);
+		epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_DEL, process->fd, NULL);
 	}
 	soft_fd_close(process->fd);
 	core_slab_free(process, sizeof(*process));

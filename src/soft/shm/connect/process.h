@@ -41,7 +41,7 @@ static inline struct shm_process *shm_process_get_unless_dead(struct shm_process
 void shm_process_put(struct shm_engine *engine, struct shm_process *process);
 /* Asks the kernel. */
 bool shm_process_has_ended(struct shm_process *process);
-/* In the service: its descriptor is readable. Ends the sockets of its connections. */
+/* In the service thread: its descriptor is readable. Ends the sockets of its connections. */
 void shm_process_event(struct shm_engine *engine, struct shm_process *process);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * The active side of a set-up: it creates the socket, or takes a kept one, and sends the request.
- * The answer brings the segment.
+ * The active side of a set-up: it creates the socket and sends the request. The answer brings the
+ * segment.
  */
 #include "core/base/clock.h"
 #include "soft/shm/connect/setup.h"
@@ -18,7 +18,6 @@
 #include "soft/fds.h"
 #include "soft/shm/connect/dir.h"
 #include "soft/shm/connect/identity.h"
-#include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/name.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/engine.h"
@@ -31,7 +30,7 @@ static void fill_request(struct shm_conn *conn, struct core_ep *ep, DAT_CONN_QUA
 	const union core_sockaddr *own = &ep->ia->address;
 	struct shm_wire_request *request = &wire->request;
 
-	shm_wire_prepare(wire, conn->is_kept ? SHM_WIRE_REQUEST_KEPT : SHM_WIRE_REQUEST);
+	shm_wire_prepare(wire, SHM_WIRE_REQUEST);
 	request->qual = qual;
 	request->family = own->sa.sa_family;
 	if (own->sa.sa_family == AF_INET) {
@@ -122,8 +121,8 @@ void shm_setup_retry(struct shm_conn *conn, uint64_t now)
 		shm_conn_set_deadline(conn, earlier(conn->retry_ns, conn->give_up_ns));
 }
 
-static int try_create_active(struct shm_engine *engine, const struct sockaddr_un *name,
-			     socklen_t name_len, struct shm_conn **conn_out)
+static int create_active(struct shm_engine *engine, const struct sockaddr_un *name,
+			 socklen_t name_len, struct shm_conn **conn_out)
 {
 	struct shm_conn *conn;
 	int fd = soft_fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK);
@@ -153,60 +152,6 @@ err:
 	return rc;
 }
 
-/* Drops kept connections if descriptors or memory are exhausted. */
-static int create_active(struct shm_engine *engine, const struct sockaddr_un *name,
-			 socklen_t name_len, struct shm_conn **conn_out)
-{
-	int rc = try_create_active(engine, name, name_len, conn_out);
-
-	if (!shm_is_shortage(rc))
-		return rc;
-	shm_keep_expire(engine, UINT64_MAX);
-	return try_create_active(engine, name, name_len, conn_out);
-}
-
-void shm_setup_restart(struct shm_conn *conn, struct core_ep *ep)
-{
-	struct shm_conn *next;
-
-	if (create_active(conn->engine, conn->peer_name, conn->peer_name_len, &next) < 0) {
-		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_NON_PEER_REJECTED);
-		return;
-	}
-	*next->request = *conn->request;
-	next->request->head.type = SHM_WIRE_REQUEST;
-	next->give_up_ns = conn->give_up_ns;
-	next->port = conn->port;
-	next->read_limit = conn->read_limit;
-	next->pz = conn->pz;
-	shm_conn_set_deadline(conn, 0);
-	shm_conn_drop(conn, ep);
-	shm_conn_attach(next, ep);
-	connect_listener(next);
-}
-
-/* Sends the request on the kept socket, or connects a new one. */
-static void send_request(struct shm_conn *conn, struct core_ep *ep)
-{
-	if (!conn->is_kept) {
-		connect_listener(conn);
-		return;
-	}
-	/* sent last: the peer must not see two requests */
-	if (shm_conn_epoll_add(conn) < 0 || shm_conn_send(conn, conn->request, NULL, 0) < 0)
-		shm_setup_restart(conn, ep);
-	else
-		wait_for_answer(conn);
-}
-
-/* A kept connection to a service point, or a new one. */
-static int take_or_create(struct shm_engine *engine, const struct sockaddr_un *name,
-			  socklen_t name_len, struct shm_conn **conn_out)
-{
-	*conn_out = shm_keep_take(engine, name, name_len);
-	return *conn_out ? 0 : create_active(engine, name, name_len, conn_out);
-}
-
 /*
  * A connection to a service point of another network namespace that has a name in the directory.
  * -EHOSTUNREACH: nobody listens there, which only an attempt to connect shows.
@@ -220,8 +165,8 @@ static int call_in_dir(struct shm_engine *engine, const union core_sockaddr *add
 	if (!engine->dir || !shm_dir_can_name(address))
 		return -EHOSTUNREACH;
 	shm_name_file(address, qual, &name);
-	rc = take_or_create(engine, &name, sizeof(name), conn_out);
-	if (rc < 0 || (*conn_out)->is_kept)
+	rc = create_active(engine, &name, sizeof(name), conn_out);
+	if (rc < 0)
 		return rc;
 	rc = connect_socket(*conn_out);
 	if (rc == 0 || rc == -EAGAIN) /* -EAGAIN: its backlog is full */
@@ -248,7 +193,7 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 		return where;
 	name_len = shm_name_abstract(address, qual, &name);
 	rc = where < 0 ? call_in_dir(engine, address, qual, &conn)
-		       : take_or_create(engine, &name, name_len, &conn);
+		       : create_active(engine, &name, name_len, &conn);
 	is_nowhere = rc == -EHOSTUNREACH && engine->settings.transport == CORE_TRANSPORT_SHM;
 	if (is_nowhere)
 		rc = create_active(engine, &name, name_len, &conn);
@@ -261,11 +206,11 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 	if (is_nowhere)
 		shm_setup_fail_later(conn, DAT_CONNECTION_EVENT_UNREACHABLE);
 	else
-		send_request(conn, ep);
+		connect_listener(conn);
 	return 0;
 }
 
-/* Takes the descriptors of the first answer on a socket, the segment and the key table, or -1. */
+/* Takes the descriptors of the answer: the segment and the key table, or -1. */
 static int learn_peer(struct shm_conn *conn, const struct shm_packet *packet)
 {
 	int rc;
@@ -291,7 +236,7 @@ static int send_ready(struct shm_conn *conn)
 
 	shm_wire_prepare(&wire, SHM_WIRE_READY);
 	wire.word.word = shm_setup_ability(conn);
-	rc = shm_conn_send(conn, &wire, &keys_fd, keys_fd >= 0 && !conn->is_kept);
+	rc = shm_conn_send(conn, &wire, &keys_fd, keys_fd >= 0);
 	if (rc != -ETOOMANYREFS)
 		return rc;
 	/* too many descriptors are in flight: the peer uses the rings, and fetches nothing from us
@@ -311,14 +256,9 @@ int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, struct shm_pac
 	};
 	int rc;
 
-	if (conn->is_kept != (accept->head.type == SHM_WIRE_ACCEPT_KEPT))
-		return -EPROTO;
 	if (!shm_setup_takes_private(conn, accept->private_size))
 		return -EPROTO;
-	if (!conn->is_kept)
-		rc = learn_peer(conn, packet);
-	else
-		rc = shm_identity_is_same(conn, &packet->sender) ? 0 : -EPROTO;
+	rc = learn_peer(conn, packet);
 	if (rc < 0)
 		return rc;
 	shm_packet_close_fds(packet);

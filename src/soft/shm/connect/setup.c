@@ -37,8 +37,7 @@ static uint64_t new_port(void)
 
 uint64_t shm_setup_token_address(const struct shm_conn *conn)
 {
-	/* a kept socket needs none, and its peer may have changed its user since */
-	return shm_conn_is_direct(conn) && !conn->is_kept ? (uintptr_t)conn->engine->token : 0;
+	return shm_conn_is_direct(conn) ? (uintptr_t)conn->engine->token : 0;
 }
 
 void shm_setup_fill_side(struct shm_conn *conn, struct core_ep *ep,
@@ -139,7 +138,6 @@ static void make_maps(struct shm_conn *conn)
 void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
 			   const struct transport_conn_param *peer)
 {
-	conn->was_established = true;
 	make_maps(conn);
 	shm_conn_set_deadline(conn, 0);
 	if (conn->read_limit > conn->peer_read_in)
@@ -162,13 +160,11 @@ void shm_setup_fail_later(struct shm_conn *conn, DAT_EVENT_NUMBER number)
 	shm_conn_serve_later(conn);
 }
 
-/* Takes the key table that came with the first READY on a socket. */
+/* Takes the key table that came with READY. */
 static int take_ready(struct shm_conn *conn, struct shm_packet *packet)
 {
 	bool is_same = shm_identity_is_same(conn, &packet->sender);
 
-	if (conn->is_kept)
-		return is_same || !conn->remote.is_trusted ? 0 : -EPROTO;
 	return shm_setup_take_trust(conn, is_same ? packet->wire.word.word : 0, packet->fds[0]);
 }
 
@@ -192,15 +188,10 @@ int shm_setup_answer(struct shm_conn *conn, struct core_ep *ep, struct shm_packe
 	}
 	if (state != SHM_REQUESTED)
 		return -EPROTO;
-	if (wire->head.type == SHM_WIRE_ACCEPT || wire->head.type == SHM_WIRE_ACCEPT_KEPT)
+	if (wire->head.type == SHM_WIRE_ACCEPT)
 		return shm_setup_accepted(conn, ep, packet);
-	if (wire->head.type != SHM_WIRE_REJECT ||
-	    (wire->word.word == SHM_WHY_KEPT && !conn->is_kept))
+	if (wire->head.type != SHM_WIRE_REJECT)
 		return -EPROTO;
-	if (wire->word.word == SHM_WHY_KEPT) {
-		shm_setup_restart(conn, ep);
-		return 0;
-	}
 	shm_conn_fail_setup(conn, ep,
 			    wire->word.word == SHM_WHY_CONSUMER
 				    ? DAT_CONNECTION_EVENT_PEER_REJECTED

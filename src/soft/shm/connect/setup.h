@@ -2,10 +2,9 @@
 /*
  * Set-up of a connection on one host: REQUEST, ACCEPT (with the segment and the key table) or
  * REJECT, then READY (with the key table). Only processes of one user exchange key tables. So a
- * service point takes no descriptor from a caller that was not accepted, or is of another user. No
- * descriptors are sent where an earlier connection has left them (keep.h). The consumer's calls
- * only send; the service reports results and failures. A peer that sends no request in time,
- * or an invalid one, is dropped.
+ * service point takes no descriptor from a caller that was not accepted, or is of another user. The
+ * consumer's calls only send; the service thread reports results and failures. A peer that sends no
+ * request in time, or an invalid one, is dropped.
  */
 #ifndef SHM_SETUP_H
 #define SHM_SETUP_H
@@ -29,7 +28,7 @@ int shm_connect(struct shm_engine *engine, struct core_ep *ep, const union core_
 int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_param *param);
 void shm_reject(void *request, enum transport_reject why);
 
-/* --- in the service; descriptors stay the caller's --- */
+/* --- in the service thread; descriptors stay the caller's --- */
 
 /* ARRIVING: a packet, or the end of the socket (NULL). */
 void shm_setup_arrived(struct shm_conn *conn, const struct shm_packet *packet);
@@ -44,8 +43,6 @@ void shm_setup_retry(struct shm_conn *conn, uint64_t now);
 void shm_setup_drop_silent(struct shm_conn *conn);
 /* ACCEPTED: sends the answer, or has it sent later; EP locked. */
 void shm_setup_send_accept(struct shm_conn *conn);
-/* REQUESTED on a kept socket that the peer refused: requests on a new one; EP locked. */
-void shm_setup_restart(struct shm_conn *conn, struct core_ep *ep);
 
 /* --- shared by request.c and accept.c --- */
 
@@ -80,7 +77,7 @@ void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side 
 /* The connection is established. */
 void shm_setup_established(struct shm_conn *conn, struct core_ep *ep,
 			   const struct transport_conn_param *peer);
-/* Has the service report that the set-up failed. */
+/* Has the service thread report that the set-up failed. */
 void shm_setup_fail_later(struct shm_conn *conn, DAT_EVENT_NUMBER number);
 /* REQUESTED: an ACCEPT arrived. */
 int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet);

@@ -28,8 +28,7 @@
 #endif
 #endif
 
-#define PACKETS_MAX 16u /* read in a row */
-#define LEFT_MAX 256u	/* taken from a socket before it is closed */
+#define LEFT_MAX 256u /* taken from a socket before it is closed */
 
 bool shm_socket_refuse_fds(int fd, bool is_refusing)
 {
@@ -140,8 +139,8 @@ static ssize_t peek(int fd, struct glance *glance_out)
 /* Descriptors are for our own user. One is not: the segment, which the active side asks for. */
 static bool is_to_send_fds(const struct shm_conn *conn)
 {
-	return conn->remote.is_trusted || (conn->self == SHM_ACTIVE && !conn->is_kept &&
-					   shm_conn_state(conn) == SHM_REQUESTED);
+	return conn->remote.is_trusted ||
+	       (conn->self == SHM_ACTIVE && shm_conn_state(conn) == SHM_REQUESTED);
 }
 
 /* Are there descriptors in the next packet that must not be there? */
@@ -208,24 +207,6 @@ int shm_packet_receive(struct shm_conn *conn, struct shm_packet *packet)
 	if (rc < 0)
 		shm_packet_close_fds(packet);
 	return rc < 0 ? rc : 1;
-}
-
-int shm_conn_read_idle(struct shm_conn *conn)
-{
-	struct shm_packet packet;
-	unsigned i;
-
-	/* earlier packets of the peer may be left */
-	for (i = 0; i < PACKETS_MAX && !conn->is_peer_idle; i++) {
-		int rc = shm_packet_receive(conn, &packet);
-
-		if (rc <= 0)
-			return rc == -EAGAIN ? 0 : -EPROTO;
-		conn->is_peer_idle = packet.wire.head.type == SHM_WIRE_IDLE &&
-				     shm_identity_is_same(conn, &packet.sender);
-		shm_packet_close_fds(&packet);
-	}
-	return conn->is_peer_idle ? 1 : -EPROTO;
 }
 
 /* --- packets out --- */
@@ -357,7 +338,7 @@ int shm_conn_epoll_add(struct shm_conn *conn)
 	 * set before: the service thread may remove it, or destroy an arriving connection, at once
 	 */
 	atomic_store_explicit(&conn->is_in_epoll, true, memory_order_relaxed);
-	if (!epoll_ctl(conn->engine->sockets_fd, EPOLL_CTL_ADD, conn->fd, &event))
+	if (!epoll_ctl(conn->engine->service.epoll_fd, EPOLL_CTL_ADD, conn->fd, &event))
 		return 0;
 	atomic_store_explicit(&conn->is_in_epoll, false, memory_order_relaxed);
 	return -errno;
@@ -367,7 +348,7 @@ void shm_conn_epoll_remove(struct shm_conn *conn)
 {
 	/* explicitly: a copy of the socket in a child would keep the entry alive */
 	if (atomic_exchange_explicit(&conn->is_in_epoll, false, memory_order_relaxed))
-		epoll_ctl(conn->engine->sockets_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+		epoll_ctl(conn->engine->service.epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
 }
 
 bool shm_conn_has_hung_up(const struct shm_conn *conn)

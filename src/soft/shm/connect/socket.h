@@ -15,7 +15,7 @@
 /* The most descriptors that the kernel passes with one packet, so that it never drops any. */
 #define SHM_PACKET_FDS 253u
 
-/* Did a call fail because descriptors or memory are short? Kept connections then give way. */
+/* Did a call fail because descriptors or memory are short? */
 static inline bool shm_is_shortage(int error)
 {
 	return error == -EMFILE || error == -ENFILE || error == -ENOMEM;
@@ -50,8 +50,6 @@ int shm_conn_send_word(struct shm_conn *conn, enum shm_wire_type type, uint32_t 
 void shm_socket_close(int fd);
 /* The same for the socket of a connection, if it still has it. */
 void shm_conn_close_socket(struct shm_conn *conn);
-/* Reads up to the peer's IDLE: 1, 0 if it has not arrived, -EPROTO (or the end of the socket). */
-int shm_conn_read_idle(struct shm_conn *conn);
 
 /*
  * Has the kernel refuse descriptors that the peer sends, or pass them on again. A listening socket

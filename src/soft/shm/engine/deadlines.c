@@ -7,7 +7,6 @@
 
 #include "core/transport.h"
 #include "soft/shm/connect/close.h"
-#include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/setup.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/progress.h"
@@ -94,7 +93,6 @@ void shm_service_deadlines(struct shm_engine *engine)
 		serve(conn, now);
 		shm_conn_put(conn);
 	}
-	shm_keep_expire(engine, now);
 	shm_engine_update_deadline(engine);
 }
 

@@ -5,36 +5,18 @@
 #include "soft/shm/engine/engine.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
 
 #include "core/base/slab.h"
 #include "core/transport.h"
-#include "soft/fds.h"
 #include "soft/shm/connect/dir.h"
 #include "soft/shm/engine/service.h"
 #include "soft/soft.h"
-
-/* Opens the set of sockets, which is in that of the service thread. */
-static int open_sockets(struct shm_engine *engine)
-{
-	struct epoll_event event = {.events = EPOLLIN, .data.u64 = SHM_ID_SOCKETS};
-
-	soft_fd_begin();
-	engine->sockets_fd = soft_fd_end(epoll_create1(EPOLL_CLOEXEC));
-	if (engine->sockets_fd < 0)
-		return engine->sockets_fd;
-	if (epoll_ctl(engine->service.epoll_fd, EPOLL_CTL_ADD, engine->sockets_fd, &event) < 0)
-		return -errno;
-	return 0;
-}
 
 static int start_thread(struct shm_engine *engine)
 {
 	int rc = soft_thread_open(&engine->service, (epoll_data_t){.u64 = SHM_ID_KICK});
 
-	if (rc == 0)
-		rc = open_sockets(engine);
 	if (rc < 0)
 		return rc;
 	shm_engine_get(engine); /* the thread's */
@@ -72,8 +54,6 @@ int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_o
 	engine->settings = adapter->ia->settings;
 	engine->private_max = (uint32_t)adapter->ia->provider_attr.max_private_data_size;
 	soft_thread_init(&engine->service);
-	engine->sockets_fd = -1;
-	pthread_mutex_init(&engine->service_lock, NULL);
 	atomic_init(&engine->refs, 1);
 	atomic_init(&engine->deadline_ns, UINT64_MAX);
 	core_lock_init(&engine->lock);
@@ -105,8 +85,6 @@ void shm_engine_put(struct shm_engine *engine)
 	if (atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	soft_thread_close(&engine->service);
-	soft_fd_close(engine->sockets_fd);
-	pthread_mutex_destroy(&engine->service_lock);
 	shm_dir_close(engine->dir);
 	core_lock_destroy(&engine->lock);
 	shm_engine_free_slots(engine);

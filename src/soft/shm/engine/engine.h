@@ -4,10 +4,10 @@
  * folder holds what drives connections; the connections themselves are in connect/ and transfer/.
  *
  * Locks. The lock of an endpoint guards the data of its connection. An arriving connection that the
- * core does not know yet belongs to the holder of `service_lock`. The engine's own lock guards the
- * tables and lists below and is a leaf (rank 9): nothing is called with it held. Connections,
- * listeners and processes of peers are found by numbers in one table, so an epoll event or a list
- * entry of a destroyed object finds nothing.
+ * core does not know yet belongs to the service thread. The engine's own lock guards the tables and
+ * lists below and is a leaf (rank 9): nothing is called with it held. Connections, listeners and
+ * processes of peers are found by numbers in one table, so an epoll event or a list entry of a
+ * destroyed object finds nothing.
  *
  * Progress. Every established connection is either armed or disarmed. If it is armed, the peer
  * sends one packet when it publishes something, which wakes the service thread. If it is disarmed,
@@ -63,7 +63,6 @@ struct shm_slot {
 
 /* The number of the event descriptor in epoll; no slot has it. */
 #define SHM_ID_KICK UINT64_MAX
-#define SHM_ID_SOCKETS (UINT64_MAX - 1) /* and of the set of sockets */
 
 /* Polls in a millisecond by a thread that polls in a loop: it makes thousands. */
 #define SHM_DRIVEN_POLLS 512u
@@ -77,17 +76,6 @@ struct shm_engine {
 	struct shm_dir *dir; /* where other containers look for us (connect/dir.h); NULL: nowhere */
 	uint8_t token[SHM_TOKEN_SIZE]; /* a peer that can read it can read this process */
 	struct soft_thread service;
-	int sockets_fd; /* the epoll set of all sockets and processes, in that of the service */
-
-	/*
-	 * Held by the thread that serves sockets, connections with deadlines and arriving ones: the
-	 * service thread, or one that attends (attend.h). Before all other locks (rank 0).
-	 */
-	pthread_mutex_t service_lock;
-	_Atomic bool is_attended;      /* a thread of the consumer attends */
-	_Atomic bool is_watched;       /* the service thread wakes up soon to watch that */
-	_Atomic uint64_t changed_ns;   /* when the state of a connection last changed; a hint */
-	_Atomic uint64_t pause_end_ns; /* no thread begins to attend before; a hint */
 
 	_Atomic uint32_t refs;	       /* adapter, thread, connections */
 	_Atomic bool is_stopping;      /* ia_close was called */
@@ -102,7 +90,6 @@ struct shm_engine {
 	_Atomic uint32_t given_count;  /* memory files that peers got and whose key lives */
 	_Atomic int32_t disarmed;      /* connections that are not armed */
 	_Atomic uint64_t counters[SHM_COUNT_END]; /* of connections that are destroyed */
-	_Atomic uint32_t kept_count;		  /* arriving ones that are kept (keep.h) */
 	_Atomic uint32_t grown_count; /* those whose larger rings are mapped (transfer/grow.h) */
 
 	struct core_lock lock; /* leaf; guards the rest */
@@ -118,7 +105,6 @@ struct shm_engine {
 	uint32_t likely_next;	       /* the index after the connection that last had work */
 	bool is_answer;		       /* checks out of turn are of posted_at, not of likely_next */
 	bool is_likely;		       /* a check out of turn has found the last work */
-	struct shm_conn *kept_first;   /* of the active side, with a reference each (keep.h) */
 	struct shm_process *processes; /* at the other ends (connect/process.h) */
 	struct shm_pool *pools;	       /* ours and those of peers (pool.h) */
 	uint32_t pool_count;

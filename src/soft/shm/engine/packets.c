@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * What is done when the socket of a connection is readable.
+ * What the service thread does when the socket of a connection is readable.
  */
 #include "soft/shm/engine/service.h"
 
@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 
 #include "core/transport.h"
-#include "soft/copy.h"
 #include "soft/shm/connect/close.h"
 #include "soft/shm/connect/identity.h"
 #include "soft/shm/connect/setup.h"
@@ -155,8 +154,6 @@ static bool one_packet(struct shm_conn *conn)
 		shm_packet_close_fds(&packet);
 		return false;
 	}
-	if (rc > 0 && packet.wire.head.type == SHM_WIRE_IDLE)
-		conn->is_peer_idle = shm_identity_is_same(conn, &packet.sender);
 	/* needs no lock, and is slow */
 	if (rc > 0 && packet.wire.head.type == SHM_WIRE_MAP_ASK)
 		answer_ask(conn, &packet);
@@ -193,8 +190,7 @@ static struct core_ep *enter_established(struct shm_conn *conn)
 /*
  * The socket of a connection is readable. Most often it holds a WAKE for entries in the rings. The
  * rings are served first, because the peer may be waiting, then the packet is read. If no thread
- * polls here, the connection is armed again at once, so that a packet causes the next wake-up. A
- * thread that attends always arms it, because nothing makes that thread check the rings again.
+ * polls here, the connection is armed again at once, so that a packet causes the next wake-up.
  * models/wake.pml models this.
  */
 void shm_service_conn(struct shm_conn *conn)
@@ -208,12 +204,11 @@ void shm_service_conn(struct shm_conn *conn)
 	}
 	for (i = 0; i < PACKETS_MAX && one_packet(conn); i++)
 		;
-	if (soft_is_library_thread && shm_service_is_driven(conn->engine))
+	if (shm_service_is_driven(conn->engine))
 		return;
 	ep = enter_established(conn);
 	if (ep) {
-		if (!shm_conn_settle(conn, ep) && !soft_is_library_thread)
-			shm_engine_kick(conn->engine);
+		shm_conn_settle(conn, ep);
 		core_ep_leave(ep);
 	}
 }

@@ -10,12 +10,10 @@
 #include "core/transport.h"
 #include "soft/copy.h"
 #include "soft/key.h"
-#include "soft/shm/connect/keep.h"
 #include "soft/shm/connect/listen.h"
 #include "soft/shm/connect/process.h"
 #include "soft/shm/connect/setup.h"
 #include "soft/shm/engine/active.h"
-#include "soft/shm/engine/attend.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/progress.h"
 
@@ -90,7 +88,7 @@ static bool has_active(struct shm_engine *engine)
 	return has_more(engine) || atomic_load(&engine->disarmed) > 0;
 }
 
-static int wait_for_events(struct shm_engine *engine, struct epoll_event *events, int most)
+static int wait_for_events(struct shm_engine *engine, struct epoll_event *events)
 {
 	uint64_t now = core_now_ns();
 	uint64_t left = soft_wait_until(atomic_load(&engine->deadline_ns), now);
@@ -106,8 +104,7 @@ static int wait_for_events(struct shm_engine *engine, struct epoll_event *events
 		else if (left > ARM_NS)
 			left = ARM_NS;
 	}
-	left = shm_attend_limit(engine, left);
-	return soft_thread_wait(&engine->service, events, most, left, late);
+	return soft_thread_wait(&engine->service, events, EVENTS, left, late);
 }
 
 static bool is_arriving(const struct shm_conn *conn, uint64_t unused)
@@ -129,17 +126,6 @@ static void drop_arriving(struct shm_engine *engine)
 		shm_conn_put(conn);
 }
 
-int shm_service_sockets(struct shm_engine *engine)
-{
-	struct epoll_event events[EVENTS];
-	int count = epoll_wait(engine->sockets_fd, events, EVENTS, 0);
-	int i;
-
-	for (i = 0; i < count && !atomic_load(&engine->is_stopping); i++)
-		service_event(engine, events[i].data.u64);
-	return count;
-}
-
 /* Something was reported, or the time is over. */
 static void service_turn(struct shm_engine *engine)
 {
@@ -151,27 +137,20 @@ static void service_turn(struct shm_engine *engine)
 		service_progress(engine);
 }
 
-/* Waits for events, and reads those of sockets. */
-static void service_wait(struct shm_engine *engine)
+static void serve_events(struct shm_engine *engine)
 {
-	struct epoll_event events[2];
-	int count = wait_for_events(engine, events, 2);
-	/* a thread that attends may have no processor */
-	bool is_due = atomic_load(&engine->is_attended);
+	struct epoll_event events[EVENTS];
+	int count = wait_for_events(engine, events);
 	int i;
 
-	pthread_mutex_lock(&engine->service_lock);
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < count && !atomic_load(&engine->is_stopping); i++) {
 		if (events[i].data.u64 == SHM_ID_KICK)
 			soft_thread_kicked(&engine->service);
 		else
-			is_due = true;
+			service_event(engine, events[i].data.u64);
 	}
-	if (is_due)
-		(void)shm_service_sockets(engine);
 	if (!atomic_load(&engine->is_stopping))
 		service_turn(engine);
-	pthread_mutex_unlock(&engine->service_lock);
 }
 
 void *shm_service_run(void *argument)
@@ -183,11 +162,8 @@ void *shm_service_run(void *argument)
 	soft_is_library_thread = true;
 	soft_guard_begin(&guard, engine->adapter->keys);
 	while (!atomic_load(&engine->is_stopping))
-		service_wait(engine);
-	pthread_mutex_lock(&engine->service_lock);
+		serve_events(engine);
 	drop_arriving(engine);
-	shm_keep_expire(engine, UINT64_MAX);
-	pthread_mutex_unlock(&engine->service_lock);
 	soft_guard_end(&guard);
 	shm_engine_put(engine);
 	return NULL;

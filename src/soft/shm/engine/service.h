@@ -3,9 +3,6 @@
  * The service thread of an adapter instance: set-up, ends, wake-ups, time-outs, and the progress of
  * connections that no thread polls. It sleeps without limit while every connection is armed and no
  * deadline is set, so an idle process uses no CPU. All signals are blocked in it.
- *
- * A thread that attends (attend.h) serves sockets in its place. "The service" in comments is
- * whichever of them holds `service_lock`.
  */
 #ifndef SHM_SERVICE_H
 #define SHM_SERVICE_H
@@ -20,8 +17,6 @@ struct shm_conn;
 
 /* The thread's main function. */
 void *shm_service_run(void *engine);
-/* Serves the sockets that are readable; returns how many there were. `service_lock` is held. */
-int shm_service_sockets(struct shm_engine *engine);
 /* Does a thread of the consumer drive the connections? */
 bool shm_service_is_driven(struct shm_engine *engine);
 

@@ -194,9 +194,6 @@ void shm_engine_update_deadline(struct shm_engine *engine)
 		if (deadline && deadline < earliest)
 			earliest = deadline;
 	}
-	for (const struct shm_conn *kept = engine->kept_first; kept; kept = kept->next_kept)
-		if (kept->give_up_ns < earliest)
-			earliest = kept->give_up_ns;
 	core_lock_release(&engine->lock);
 	old = atomic_load(&engine->deadline_ns);
 	while (earliest < old)

@@ -12,8 +12,7 @@
  * first ring in use.
  *
  * The larger rings of at most SHM_GROWN_MAX connections of an engine are mapped at a time; a
- * connection that finds no place asks again. Such a connection is not kept for the next one
- * (connect/keep.h), and they go with it.
+ * connection that finds no place asks again. They go with their connection.
  */
 #ifndef SHM_GROW_H
 #define SHM_GROW_H

@@ -92,7 +92,7 @@ struct shm_map *shm_map_find(struct shm_conn *conn, uint32_t key)
 	return NULL;
 }
 
-/* --- owner: in the service, no lock of an endpoint held --- */
+/* --- owner: in the service thread, no lock held --- */
 
 static bool remember_given(struct shm_conn *conn, uint32_t key)
 {
@@ -228,7 +228,7 @@ void shm_map_key_dead(struct shm_engine *engine, uint32_t key)
 	}
 }
 
-/* --- initiator: in the service, endpoint locked --- */
+/* --- initiator: in the service thread, endpoint locked --- */
 
 void shm_map_given(struct shm_conn *conn, const struct shm_wire_give *give, int fd)
 {

@@ -98,7 +98,7 @@ int shm_bytes_find(const struct shm_conn *conn, const struct shm_entry *entry,
 void shm_bytes_release(struct shm_conn *conn, struct shm_consumer *ring,
 		       const struct shm_entry *entry);
 
-/* --- packets, in the service; EP locked --- */
+/* --- packets of the service thread; EP locked --- */
 
 void shm_pool_named(struct shm_conn *conn, const struct shm_wire_pool *wire);
 void shm_pool_given(struct shm_conn *conn, const struct shm_wire_pool *wire, int fd);

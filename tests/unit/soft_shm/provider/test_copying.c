@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* The end of an endpoint whose peer is in the middle of a copy. */
-#include "keep_peer.h"
-#include "keep_stage.h"
+#include "played_peer.h"
+#include "host_stage.h"
 
 #include <stdatomic.h>
 #include <time.h>

@@ -99,8 +99,8 @@ static void ep_connect__a_system_call_fails__reported_once(void **state)
 	play_all(&scene_connect, set_up_faults, COUNT(set_up_faults));
 }
 
-/* A connection between the two has ended: its socket is kept for the next. */
-static void stage_kept(void)
+/* A connection between the two has ended. */
+static void stage_ended(void)
 {
 	stage_connected();
 	ok(core_ep_disconnect(stage.a.ep, DAT_CLOSE_ABRUPT_FLAG));
@@ -114,7 +114,7 @@ static void stage_kept(void)
 
 static void ep_connect_again__a_system_call_fails__reported_once(void **state)
 {
-	static const struct scene scene = {stage_kept, connect_a, attempt_works_later,
+	static const struct scene scene = {stage_ended, connect_a, attempt_works_later,
 					   FAULT_CALLER};
 
 	(void)state;
@@ -167,7 +167,7 @@ static void attempt_again__a_system_call_of_the_service_fails__ends(void **state
 		{"malloc", ENOMEM}, {"calloc", ENOMEM},	   {"recvmsg", ECONNREFUSED},
 		{"sendmsg", EPIPE}, {"epoll_ctl", ENOSPC}, {"socket", EMFILE},
 	};
-	static const struct scene scene = {stage_kept, connect_a, attempt_ends_somehow,
+	static const struct scene scene = {stage_ended, connect_a, attempt_ends_somehow,
 					   FAULT_OTHERS};
 
 	(void)state;

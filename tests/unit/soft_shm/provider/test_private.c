@@ -3,8 +3,8 @@
  * Private data between adapters whose limits differ: the connecting side's calls allow what a
  * larger adapter allows, the engine receives with the limit of a smaller one.
  */
-#include "keep_peer.h"
-#include "keep_stage.h"
+#include "played_peer.h"
+#include "host_stage.h"
 
 #include "core/base/instance.h"
 #include "core/base/lock.h"

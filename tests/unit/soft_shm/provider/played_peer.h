@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* A peer of the whole provider that the test plays, on the socket and in the segment. */
-#ifndef TESTS_SOFT_SHM_KEEP_PEER_H
-#define TESTS_SOFT_SHM_KEEP_PEER_H
+#ifndef TESTS_SOFT_SHM_PLAYED_PEER_H
+#define TESTS_SOFT_SHM_PLAYED_PEER_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "keep_stage.h"
+#include "host_stage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,28 +42,9 @@ static inline socklen_t service_name(DAT_CONN_QUAL qual, struct sockaddr_un *nam
 	return shm_name_abstract(&address, qual, name);
 }
 
-static inline void peer_send(const struct peer *peer, const union shm_wire *wire, const int *fds,
-			     unsigned count)
+static inline void peer_send(const struct peer *peer, const union shm_wire *wire)
 {
-	struct iovec iov = {(void *)(uintptr_t)wire, shm_wire_size(wire)};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} control = {.bytes = ""};
-	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
-
-	if (count) {
-		struct cmsghdr *header;
-
-		message.msg_control = &control;
-		message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-		header = CMSG_FIRSTHDR(&message);
-		header->cmsg_level = SOL_SOCKET;
-		header->cmsg_type = SCM_RIGHTS;
-		header->cmsg_len = CMSG_LEN(count * sizeof(int));
-		memcpy(CMSG_DATA(header), fds, count * sizeof(int));
-	}
-	assert_true(sendmsg(peer->fd, &message, MSG_NOSIGNAL) > 0);
+	assert_true(send(peer->fd, wire, shm_wire_size(wire), MSG_NOSIGNAL) > 0);
 }
 
 static inline void peer_word(const struct peer *peer, enum shm_wire_type type, uint32_t word)
@@ -73,7 +54,7 @@ static inline void peer_word(const struct peer *peer, enum shm_wire_type type, u
 	shm_wire_prepare(&wire, type);
 	if (type != SHM_WIRE_WAKE)
 		wire.word.word = word;
-	peer_send(peer, &wire, NULL, 0);
+	peer_send(peer, &wire);
 }
 
 /*
@@ -128,15 +109,15 @@ static inline void peer_close(struct peer *peer)
 		munmap(peer->segment, sizeof(*peer->segment));
 }
 
-static inline void peer_ask(const struct peer *peer, enum shm_wire_type type, const int *fds)
+static inline void peer_ask(const struct peer *peer)
 {
 	union shm_wire wire;
 
-	shm_wire_prepare(&wire, type);
+	shm_wire_prepare(&wire, SHM_WIRE_REQUEST);
 	wire.request.family = AF_INET;
 	wire.request.qual = stage.qual;
 	wire.request.side.port = 1;
-	peer_send(peer, &wire, fds, fds ? 2 : 0);
+	peer_send(peer, &wire);
 }
 
 /* Calls our service point. */
@@ -155,7 +136,7 @@ static inline void peer_dial(struct peer *peer)
 static inline void peer_is_here(struct peer *peer)
 {
 	peer_dial(peer);
-	peer_ask(peer, SHM_WIRE_REQUEST, NULL);
+	peer_ask(peer);
 	accept_request();
 	assert_int_equal(peer_receive(peer), SHM_WIRE_ACCEPT);
 	peer_map(peer);
@@ -166,7 +147,7 @@ static inline void peer_is_here(struct peer *peer)
 static inline int provide(void **state)
 {
 	(void)state;
-	add_adapter("keep", "127.0.0.1");
+	add_adapter("host", "127.0.0.1");
 	return 0;
 }
 
