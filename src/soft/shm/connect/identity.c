@@ -16,12 +16,12 @@
 #include "core/base/log.h"
 #include "core/transport.h"
 #include "soft/key.h"
+#include "soft/shm/connect/nobody.h"
 #include "soft/shm/connect/process.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/state.h"
 
-#define DEFAULT_OVERFLOW_UID 65534u
 #define STATUS_SIZE 1024u /* of /proc/PID/status; the ids are among the first lines */
 
 /* Of users or of groups. */
@@ -31,30 +31,6 @@ struct ids {
 	unsigned user[ID_COUNT];
 	unsigned group[ID_COUNT];
 };
-
-/*
- * The user that the kernel reports in place of each user that is not mapped in our user namespace.
- * So two processes that have it may be of different users.
- */
-static uid_t overflow_uid(void)
-{
-	static _Atomic uint32_t known; /* 0: not read yet */
-	uint32_t uid = atomic_load_explicit(&known, memory_order_relaxed);
-	char text[16] = "";
-	int fd;
-
-	if (uid)
-		return (uid_t)uid;
-	fd = open("/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
-		uid = (uint32_t)strtoul(text, NULL, 10);
-	if (fd >= 0)
-		close(fd);
-	if (!uid)
-		uid = DEFAULT_OVERFLOW_UID;
-	atomic_store_explicit(&known, uid, memory_order_relaxed);
-	return (uid_t)uid;
-}
 
 bool shm_process_is_protected(void)
 {
@@ -142,7 +118,7 @@ static const char *find_objection(const struct shm_conn *conn, const struct ucre
 		return "its process number is unknown here";
 	if (remote->peer.uid != geteuid())
 		return "it is of another user";
-	if (remote->peer.uid == overflow_uid())
+	if (remote->peer.uid == shm_nobody())
 		return "all users that are not mapped in this user namespace have that number";
 	if (!read_own(&own))
 		return "this process has more than one user or group";
@@ -229,7 +205,7 @@ static bool is_whole(const struct shm_conn *conn, struct ids *theirs)
 	return remote->pid > 0 && remote->sender.pid == remote->pid && remote->process &&
 	       read_theirs(remote->pid, theirs) && !shm_process_has_ended(remote->process) &&
 	       is_one(theirs->user) && is_one(theirs->group) &&
-	       theirs->user[ID_REAL] != overflow_uid();
+	       theirs->user[ID_REAL] != shm_nobody();
 }
 
 void shm_identity_tell(const struct shm_conn *conn, struct transport_peer *peer_out)
