@@ -9,6 +9,7 @@
 
 char dir_folder[] = "/tmp/opendat-dir-XXXXXX";
 char dir_shared[64];
+char dir_own[96];
 char dir_place[64];
 
 /* The name of a service point of a host; the test writes it on its own. */
@@ -16,9 +17,20 @@ const char *dir_file(unsigned index, DAT_CONN_QUAL qual)
 {
 	static char path[128];
 
-	snprintf(path, sizeof(path), "%s/opendat.1-10.9.0.%u-%llx", dir_shared, index + 1,
+	snprintf(path, sizeof(path), "%s/opendat.1-10.9.0.%u-%llx", dir_own, index + 1,
 		 (unsigned long long)qual);
 	return path;
+}
+
+bool dir_share_with(uid_t user)
+{
+	char command[128];
+
+	if (user)
+		return chown(dir_shared, 0, user) == 0 && chmod(dir_shared, 01777) == 0;
+	/* without the folders of others */
+	snprintf(command, sizeof(command), "find %s -mindepth 1 -delete", dir_shared);
+	return system(command) == 0 && chmod(dir_shared, 0755) == 0;
 }
 
 bool dir_has(const char *path)
@@ -44,7 +56,7 @@ void dir_run(unsigned count, unsigned exchanges, net_fn fn)
 	for (unsigned i = 0; i < exchanges; i++)
 		net_pass_on(&net);
 	net_join(&net);
-	assert_true(dir_is_empty(dir_shared));
+	assert_true(dir_is_empty(dir_own));
 }
 
 void dir_expect_unreachable(const struct net_host *host, struct dt_ia *ia, DAT_CONN_QUAL qual)
@@ -73,6 +85,7 @@ int dir_make(void **state)
 	if (!mkdtemp(dir_folder))
 		return -1;
 	snprintf(dir_shared, sizeof(dir_shared), "%s/shared", dir_folder);
+	snprintf(dir_own, sizeof(dir_own), "%s/opendat-%u", dir_shared, (unsigned)geteuid());
 	snprintf(dir_place, sizeof(dir_place), "%s/place", dir_folder);
 	return mkdir(dir_shared, 0755) || mkdir(dir_place, 0755) || chmod(dir_folder, 0755) ||
 	       chmod(dir_shared, 0755);
@@ -81,5 +94,6 @@ int dir_make(void **state)
 int dir_remove(void **state)
 {
 	(void)state;
+	(void)rmdir(dir_own);
 	return rmdir(dir_shared) || rmdir(dir_place) || rmdir(dir_folder);
 }

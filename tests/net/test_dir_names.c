@@ -54,11 +54,11 @@ static void keep_names(const struct net_host *host)
 	dt_ia_open(&ia);
 	dir_listen(&ia, QUAL, &listener);
 	assert_int_equal(lstat(path, &st), 0);
-	assert_int_equal(st.st_mode, S_IFSOCK | 0666);
+	assert_int_equal(st.st_mode, S_IFSOCK | 0600);
 	(void)expect_in_use(&ia, listener.evd);
 	assert_true(dir_has(path));
 	dt_unlisten(&listener);
-	assert_true(dir_is_empty(dir_shared));
+	assert_true(dir_is_empty(dir_own));
 
 	/* a living one of another program, though the abstract name is free */
 	fd = make_socket(path, SOCK_SEQPACKET);
@@ -71,13 +71,13 @@ static void keep_names(const struct net_host *host)
 	close(fd);
 	dir_listen(&ia, QUAL, &listener);
 	dt_unlisten(&listener);
-	assert_true(dir_is_empty(dir_shared));
+	assert_true(dir_is_empty(dir_own));
 
 	/* closed with a service point */
 	dir_listen(&ia, QUAL, &listener);
 	assert_true(dir_has(path));
 	dt_ia_abort(&ia);
-	assert_true(dir_is_empty(dir_shared));
+	assert_true(dir_is_empty(dir_own));
 }
 
 /* IWCM-63 PSP-CREATE-16: as long as the service point lives, and no longer */
@@ -218,10 +218,9 @@ static void serve_as_another_user(const struct net_host *host)
 	struct dt_ia ia;
 
 	setenv("DAT_SOCKET_DIR", dir_shared, 1);
+	setenv("DAT_TRANSPORT", "shm", 1);
 	if (host->index == FIRST)
 		assert_int_equal(setresuid(OTHER_USER, OTHER_USER, OTHER_USER), 0);
-	else
-		setenv("DAT_PEERS", "user", 1);
 	dt_ia_open(&ia);
 	if (host->index == FIRST)
 		dir_listen(&ia, QUAL, &listener);
@@ -236,14 +235,36 @@ static void serve_as_another_user(const struct net_host *host)
 	dt_ia_close(&ia);
 }
 
-/* IWCM-65: with peers=user nobody connects to the socket of another user */
-static void connect__peers_user__socket_of_another_user__not_called(void **state)
+/* IWCM-65: nobody looks in the folder of another user */
+static void connect__service_point_of_another_user__not_found(void **state)
 {
 	(void)state;
-	ABILITY_NEED(chown(dir_shared, 0, OTHER_USER) == 0, "no other user can be taken");
-	assert_int_equal(chmod(dir_shared, 01777), 0);
+	ABILITY_NEED(dir_share_with(OTHER_USER), "no other user can be taken");
 	dir_run(HOSTS, 2, serve_as_another_user);
-	assert_int_equal(chmod(dir_shared, 0755), 0);
+	dir_share_with(0);
+}
+
+static void change_user(const struct net_host *host)
+{
+	struct dt_listener listener;
+	struct dt_ia ia;
+
+	(void)host;
+	setenv("DAT_SOCKET_DIR", dir_shared, 1);
+	dt_ia_open(&ia);
+	assert_int_equal(setresuid(OTHER_USER, OTHER_USER, OTHER_USER), 0);
+	dir_listen(&ia, QUAL, &listener);
+	dt_unlisten(&listener);
+	dt_ia_close(&ia);
+}
+
+/* IWCM-65: the folder of the former user is closed to it */
+static void psp_create__user_changed__no_name(void **state)
+{
+	(void)state;
+	ABILITY_NEED(dir_share_with(OTHER_USER), "no other user can be taken");
+	dir_run(1, 0, change_user);
+	dir_share_with(0);
 }
 
 /* --- the directory --- */
@@ -323,7 +344,7 @@ static void listen_on_loopback(const struct net_host *host)
 	setenv("DAT_TEST_ADAPTER", "soft-lo", 1);
 	dt_ia_open(&ia);
 	dt_listen(&ia, &listener);
-	assert_true(dir_is_empty(dir_shared));
+	assert_true(dir_is_empty(dir_own));
 	dt_unlisten(&listener);
 	dt_ia_close(&ia);
 }
@@ -342,7 +363,8 @@ int main(void)
 		cmocka_unit_test(psp_create__name_of_killed_process__replaced),
 		cmocka_unit_test(connect__something_else_under_the_name__left_alone),
 		cmocka_unit_test(connect__symbolic_link__not_followed),
-		cmocka_unit_test(connect__peers_user__socket_of_another_user__not_called),
+		cmocka_unit_test(connect__service_point_of_another_user__not_found),
+		cmocka_unit_test(psp_create__user_changed__no_name),
 		cmocka_unit_test(ia_open__directory_of_others__refused),
 		cmocka_unit_test(psp_create__loopback_address__no_name_in_directory),
 	};

@@ -85,12 +85,10 @@ static void release_stacks(void)
 
 void measure_take(struct sweep_measure *measure_out)
 {
-	const char *dir = getenv("DAT_SOCKET_DIR");
-
 	measure_out->threads = count_threads();
 	release_stacks();
 	measure_out->blocks = alloc_blocks();
 	measure_out->descriptors = count_entries("/proc/self/fd");
 	measure_out->mapped_kib = mapped_kib();
-	measure_out->files = dir ? count_entries(dir) : 0;
+	measure_out->files = count_entries(sweep_dir);
 }

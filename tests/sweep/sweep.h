@@ -94,7 +94,8 @@ extern const struct sweep_scenario sweep_scenarios[];
 extern const unsigned sweep_scenario_count;
 
 void scenario_prepare(void); /* makes the memory of the consumer and the registry file */
-/* Removes what a child has left. */
+extern char sweep_dir[];     /* the names of service points in the directory */
+/* Removes what a child has left there. */
 void scenario_clean(void);
 /*
  * In the driver: false if the scenario needs a network namespace, which this process may not make.

@@ -57,6 +57,7 @@ const struct sweep_call sweep_calls[] = {
 	CALL(fstatfs, ENOMEM),
 	CALL(socket, EMFILE, ENOBUFS),
 	CALL(bind, ENOMEM, EADDRINUSE),
+	CALL(mkdirat, ENOSPC, EACCES),
 	CALL(fchmodat, EIO),
 	CALL(linkat, ENOSPC, EIO),
 	{.name = "unlinkat", .number = SYS_unlinkat, .errnos = {EIO}, .leaks_files = true},

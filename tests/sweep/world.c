@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 unsigned char *step_memory[SIDES];
@@ -32,10 +33,11 @@ static void conf_prepare(void)
 /* --- a directory and a network --- */
 
 static char dir_path[] = "/tmp/opendat-sweep-XXXXXX";
+char sweep_dir[64]; /* the folder of this user there */
 
 void scenario_clean(void)
 {
-	DIR *dir = opendir(dir_path);
+	DIR *dir = opendir(sweep_dir);
 	struct dirent *entry;
 
 	if (!dir)
@@ -48,12 +50,16 @@ void scenario_clean(void)
 static void remove_dir(void)
 {
 	scenario_clean();
+	(void)rmdir(sweep_dir);
 	(void)rmdir(dir_path);
 }
 
 static void dir_prepare(void)
 {
 	if (!mkdtemp(dir_path))
+		abort();
+	snprintf(sweep_dir, sizeof(sweep_dir), "%s/opendat-%u", dir_path, (unsigned)geteuid());
+	if (mkdir(sweep_dir, 0700) < 0)
 		abort();
 	atexit(remove_dir);
 }

@@ -31,7 +31,8 @@
 #define ROUNDS 300
 
 static char folder[] = "/tmp/opendat-names-XXXXXX";
-static struct shm_dir *dir;
+static char own[64]; /* that of this user */
+static int dir;
 
 /* What the stand-ins below return: 0: what the C library does. */
 static int listen_error, linkat_error;
@@ -99,21 +100,32 @@ static bool exists(const char *name)
 {
 	struct stat st;
 
-	return fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static bool open_own(void)
+{
+	const union core_sockaddr address = {
+		.in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0xc0000201)}};
+
+	return shm_dir_open(folder, &address, &dir) == 0 && dir >= 0;
 }
 
 static int open_folder(void **state)
 {
 	(void)state;
 	strcpy(strrchr(folder, '-') + 1, "XXXXXX");
-	return !mkdtemp(folder) || shm_dir_open(folder, false, &dir);
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(own, sizeof(own), "%s/opendat-%u", folder, (unsigned)geteuid());
+	return open_own() ? 0 : -1;
 }
 
 static int close_folder(void **state)
 {
 	(void)state;
-	shm_dir_close(dir);
-	return rmdir(folder); /* fails if a file is left */
+	soft_fd_close(dir);
+	return rmdir(own) || rmdir(folder); /* fails if a file is left */
 }
 
 /* --- who gets a name --- */
@@ -140,7 +152,7 @@ static void compete(struct race *race)
 		struct stat st;
 
 		race->winners++;
-		if (fstatat(dir->fd, NAME, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ino != file.inode)
+		if (fstatat(dir, NAME, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_ino != file.inode)
 			race->lost++;
 	} else if (rc != -EADDRINUSE) {
 		race->lost++;
@@ -174,7 +186,7 @@ static void listen__dead_name__one_of_many_gets_it(void **state)
 	pthread_barrier_destroy(&race.barrier);
 	assert_int_equal(race.lost, 0);
 	assert_int_equal(race.winners, ROUNDS);
-	assert_int_equal(unlinkat(dir->fd, NAME, 0), 0);
+	assert_int_equal(unlinkat(dir, NAME, 0), 0);
 }
 
 /* IWCM-63: as long as it listens; and it is found */
@@ -201,7 +213,7 @@ static bool is_served(void)
 	int fd = new_socket();
 	bool is_found;
 
-	if (shm_dir_open(folder, false, &dir) != 0 || shm_dir_listen(dir, fd, NAME, &file) != 0)
+	if (!open_own() || shm_dir_listen(dir, fd, NAME, &file) != 0)
 		return false;
 	is_found = try_connect(NAME) == 0;
 	shm_dir_remove(dir, &file);
@@ -218,7 +230,7 @@ static void listen__main_thread_has_ended__found(void **state)
 /* only one process deletes names at a time; a name that is free needs no lock */
 static void listen__directory_locked__busy(void **state)
 {
-	int lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int lock = open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	(void)state;
 	assert_true(lock >= 0);
@@ -228,45 +240,13 @@ static void listen__directory_locked__busy(void **state)
 	assert_true(exists(NAME));
 	close(lock);
 	assert_int_equal(listen_once(), 0);
-	lock = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	lock = open(own, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(flock(lock, LOCK_EX), 0);
 	assert_int_equal(listen_once(), 0);
 	close(lock);
 }
 
 /* --- what is not deleted --- */
-
-/* IWCM-64: a dead socket of another user */
-static void listen__dead_name_of_another_user__stays(void **state)
-{
-	(void)state;
-	leave_name();
-	if (fchownat(dir->fd, NAME, 65534, (gid_t)-1, AT_SYMLINK_NOFOLLOW) == 0) {
-		assert_int_equal(listen_once(), -EADDRINUSE);
-		assert_true(exists(NAME));
-	}
-	assert_int_equal(unlinkat(dir->fd, NAME, 0), 0);
-}
-
-/* IWCM-65: of a living one, if only our user is to be called */
-static void connect__socket_of_another_user__by_setting(void **state)
-{
-	struct shm_dir_file file;
-	int fd = new_socket();
-
-	(void)state;
-	assert_int_equal(shm_dir_listen(dir, fd, NAME, &file), 0);
-	dir->is_user_only = true;
-	assert_int_equal(try_connect(NAME), 0);
-	if (fchownat(dir->fd, NAME, 65534, (gid_t)-1, AT_SYMLINK_NOFOLLOW) == 0) {
-		assert_int_equal(try_connect(NAME), -EACCES);
-		dir->is_user_only = false;
-		assert_int_equal(try_connect(NAME), 0);
-	}
-	dir->is_user_only = false;
-	shm_dir_remove(dir, &file);
-	soft_fd_close(fd);
-}
 
 /* IWCM-63: somebody has deleted our name, and another one has it now */
 static void remove__name_of_another_socket__stays(void **state)
@@ -276,7 +256,7 @@ static void remove__name_of_another_socket__stays(void **state)
 
 	(void)state;
 	assert_int_equal(shm_dir_listen(dir, fd, NAME, &first), 0);
-	assert_int_equal(unlinkat(dir->fd, NAME, 0), 0);
+	assert_int_equal(unlinkat(dir, NAME, 0), 0);
 	shm_dir_remove(dir, &first);
 	assert_int_equal(shm_dir_listen(dir, other, NAME, &second), 0);
 	shm_dir_remove(dir, &first);
@@ -288,7 +268,22 @@ static void remove__name_of_another_socket__stays(void **state)
 
 /* --- modes and failures --- */
 
-/* anybody who reaches the directory may call, whatever the mask of the process */
+/* IWCM-62 */
+static void open__mask_of_the_process__has_no_effect(void **state)
+{
+	mode_t before = umask(0777);
+	struct stat st;
+
+	(void)state;
+	soft_fd_close(dir);
+	assert_int_equal(rmdir(own), 0);
+	assert_true(open_own());
+	umask(before);
+	assert_int_equal(lstat(own, &st), 0);
+	assert_int_equal(st.st_mode, S_IFDIR | 0700);
+}
+
+/* the user may call, whatever the mask of the process */
 static void listen__mask_of_the_process__has_no_effect(void **state)
 {
 	mode_t before = umask(0777);
@@ -299,8 +294,8 @@ static void listen__mask_of_the_process__has_no_effect(void **state)
 	(void)state;
 	assert_int_equal(shm_dir_listen(dir, fd, NAME, &file), 0);
 	umask(before);
-	assert_int_equal(fstatat(dir->fd, NAME, &st, AT_SYMLINK_NOFOLLOW), 0);
-	assert_int_equal(st.st_mode, S_IFSOCK | 0666);
+	assert_int_equal(fstatat(dir, NAME, &st, AT_SYMLINK_NOFOLLOW), 0);
+	assert_int_equal(st.st_mode, S_IFSOCK | 0600);
 	shm_dir_remove(dir, &file);
 	soft_fd_close(fd);
 }
@@ -371,8 +366,7 @@ int main(void)
 		folder_test(listen__living_name__in_use),
 		folder_test(listen__main_thread_has_ended__found),
 		folder_test(listen__directory_locked__busy),
-		folder_test(listen__dead_name_of_another_user__stays),
-		folder_test(connect__socket_of_another_user__by_setting),
+		folder_test(open__mask_of_the_process__has_no_effect),
 		folder_test(remove__name_of_another_socket__stays),
 		folder_test(listen__mask_of_the_process__has_no_effect),
 		folder_test(listen__calls_fail__no_file_is_left),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * Names of sockets in a directory (dir.h). All calls name a file by the descriptor of the
- * directory, so nobody can exchange the directory later. Those that take an address of a socket go
+ * Names of sockets in a directory (dir.h). All calls name a file by the descriptor of our folder,
+ * so nobody can exchange the folder later. Those that take an address of a socket go
  * through /proc/thread-self/fd, and a long path fits, too. /proc/self/fd is empty when the main
  * thread has ended.
  */
@@ -22,12 +22,14 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
-#include "core/base/slab.h"
 #include "soft/address.h"
 #include "soft/fds.h"
+#include "soft/shm/connect/nobody.h"
 
 #define PROC_FD "/proc/thread-self/fd/%d"
-#define SOCKET_MODE 0666 /* all who reach it may call, as with an abstract name */
+#define OWN_NAME "opendat-%u" /* with the number of the user */
+#define OWN_MODE 0700
+#define SOCKET_MODE 0600
 
 /* --- the directory --- */
 
@@ -41,7 +43,7 @@ static bool has_proc(int fd, const struct stat *st)
 	return stat(path, &same) == 0 && same.st_dev == st->st_dev && same.st_ino == st->st_ino;
 }
 
-/* Why it cannot be used; NULL: it can. */
+/* Why the directory cannot be used; NULL: it can. */
 static const char *find_fault(int fd, const struct stat *st)
 {
 	if (st->st_uid != 0 && st->st_uid != geteuid())
@@ -53,52 +55,83 @@ static const char *find_fault(int fd, const struct stat *st)
 	return NULL;
 }
 
-static int open_checked(const char *path)
+/* The same of the folder of our user. */
+static const char *find_fault_of_own(int fd, const struct stat *st)
 {
-	const char *objection;
-	struct stat st;
-	int fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int rc;
+	(void)fd;
+	if (st->st_uid != geteuid())
+		return "it is of another user";
+	if (st->st_uid == shm_nobody())
+		return "its user may be any that is not mapped in this user namespace";
+	if ((st->st_mode & 0777) != OWN_MODE)
+		return "its mode is not 0700";
+	return NULL;
+}
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		objection = errno == ENOTDIR ? "it is no directory, or a symbolic link"
-					     : strerror(errno);
-	else
-		objection = find_fault(fd, &st);
-	if (objection)
-		core_log(CORE_LOG_ERROR, "socket_dir=%s cannot be used: %s", path, objection);
-	rc = objection ? -ENODEV : soft_fd_add(fd);
-	if (rc == 0)
-		return fd;
+/* Opens a folder that has no fault; -errno, -EPERM: it has one. */
+static int open_checked(int parent, const char *path,
+			const char *(*fault_of)(int fd, const struct stat *st),
+			const char **fault_out)
+{
+	int fd = openat(parent, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int rc = -EPERM;
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		rc = -errno;
+		*fault_out =
+			rc == -ENOTDIR ? "it is no directory, or a symbolic link" : strerror(-rc);
+	} else {
+		*fault_out = fault_of(fd, &st);
+		if (!*fault_out)
+			return fd;
+	}
 	if (fd >= 0)
 		close(fd);
 	return rc;
 }
 
-int shm_dir_open(const char *path, bool is_user_only, struct shm_dir **dir_out)
+/* Opens the folder of our user, and makes it if need be; the same. */
+static int open_own(int parent, const char **fault_out)
 {
-	struct shm_dir *dir = core_slab_alloc(sizeof(*dir));
+	char name[32];
 
-	if (!dir)
-		return -ENOMEM;
-	dir->is_user_only = is_user_only;
-	dir->fd = open_checked(path);
-	if (dir->fd < 0) {
-		int rc = dir->fd;
-
-		core_slab_free(dir, sizeof(*dir));
-		return rc;
+	snprintf(name, sizeof(name), OWN_NAME, (unsigned)geteuid());
+	/* the mask of the process may take bits from the mode */
+	if (mkdirat(parent, name, OWN_MODE) < 0 ? errno != EEXIST
+						: fchmodat(parent, name, OWN_MODE, 0) < 0) {
+		*fault_out = strerror(errno);
+		return -errno;
 	}
-	*dir_out = dir;
-	return 0;
+	return open_checked(parent, name, find_fault_of_own, fault_out);
 }
 
-void shm_dir_close(struct shm_dir *dir)
+int shm_dir_open(const char *path, const union core_sockaddr *address, int *fd_out)
 {
-	if (!dir)
-		return;
-	soft_fd_close(dir->fd);
-	core_slab_free(dir, sizeof(*dir));
+	const char *fault = NULL;
+	int fd = open_checked(AT_FDCWD, path, find_fault, &fault);
+	int own, rc;
+
+	*fd_out = -1;
+	if (fd < 0) {
+		core_log(CORE_LOG_ERROR, "socket_dir=%s cannot be used: %s", path, fault);
+		return -ENODEV;
+	}
+	own = shm_dir_can_name(address) ? open_own(fd, &fault) : -EPERM;
+	close(fd);
+	if (own == -EMFILE || own == -ENFILE || own == -ENOMEM)
+		return own;
+	if (fault)
+		core_log(CORE_LOG_ERROR, "socket_dir is not used, but TCP: %s/" OWN_NAME ": %s",
+			 path, (unsigned)geteuid(), fault);
+	if (own < 0)
+		return 0;
+	rc = soft_fd_add(own);
+	if (rc < 0)
+		close(own);
+	else
+		*fd_out = own;
+	return rc;
 }
 
 bool shm_dir_can_name(const union core_sockaddr *address)
@@ -110,29 +143,21 @@ bool shm_dir_can_name(const union core_sockaddr *address)
 
 /* --- connecting --- */
 
-/* Is it a socket that we may connect to? 0 or -errno. */
-static int check_socket(const struct shm_dir *dir, int file)
-{
-	struct stat st;
-
-	if (fstat(file, &st) < 0)
-		return -errno;
-	if (!S_ISSOCK(st.st_mode))
-		return -ECONNREFUSED;
-	return dir->is_user_only && st.st_uid != 0 && st.st_uid != geteuid() ? -EACCES : 0;
-}
-
-int shm_dir_connect(const struct shm_dir *dir, int fd, const char *name)
+int shm_dir_connect(int dir, int fd, const char *name)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	/* the file that is checked and the one that is connected to are the same */
-	int file = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int file = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
 	int rc;
 
 	if (file < 0)
 		return -errno;
-	rc = check_socket(dir, file);
-	if (rc == 0) {
+	if (fstat(file, &st) < 0) {
+		rc = -errno;
+	} else if (!S_ISSOCK(st.st_mode)) {
+		rc = -ECONNREFUSED;
+	} else {
 		snprintf(address.sun_path, sizeof(address.sun_path), PROC_FD, file);
 		rc = connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	}
@@ -143,40 +168,38 @@ int shm_dir_connect(const struct shm_dir *dir, int fd, const char *name)
 /* --- names that are left --- */
 
 /* Does nobody listen there? */
-static bool is_dead(const struct shm_dir *dir, const char *name)
+static bool is_dead(int dir, const char *name)
 {
-	const struct shm_dir any = {.fd = dir->fd};
 	bool is_refused;
 	int fd = soft_fd_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK);
 
 	if (fd < 0)
 		return false;
-	is_refused = shm_dir_connect(&any, fd, name) == -ECONNREFUSED;
+	is_refused = shm_dir_connect(dir, fd, name) == -ECONNREFUSED;
 	soft_fd_close(fd);
 	return is_refused;
 }
 
-/* 0: the name is free; -EADDRINUSE. With the directory locked. */
-static int delete_dead(const struct shm_dir *dir, const char *name)
+/* 0: the name is free; -EADDRINUSE. With the folder locked. */
+static int delete_dead(int dir, const char *name)
 {
 	struct stat st;
 
-	if (fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? 0 : -errno;
-	if (S_ISSOCK(st.st_mode) && !is_dead(dir, name))
-		return -EADDRINUSE;
-	if (!S_ISSOCK(st.st_mode) || st.st_uid != geteuid()) {
-		core_log(CORE_LOG_ERROR, "socket_dir: %s is %s, which is not deleted", name,
-			 S_ISSOCK(st.st_mode) ? "left by another user" : "no socket");
+	if (!S_ISSOCK(st.st_mode)) {
+		core_log(CORE_LOG_ERROR, "socket_dir: %s is no socket, and is not deleted", name);
 		return -EADDRINUSE;
 	}
-	return unlinkat(dir->fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+	if (!is_dead(dir, name))
+		return -EADDRINUSE;
+	return unlinkat(dir, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* A child that is about to exec may have a copy of the descriptor: so the lock is released. */
-static int delete_dead_locked(const struct shm_dir *dir, const char *name)
+static int delete_dead_locked(int dir, const char *name)
 {
-	int lock = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int lock = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int rc;
 
 	if (lock < 0)
@@ -194,7 +217,7 @@ static int delete_dead_locked(const struct shm_dir *dir, const char *name)
 /* --- listening --- */
 
 /* Gives the socket a name that nobody knows, and lets it listen. */
-static int listen_unknown(const struct shm_dir *dir, int fd, struct shm_dir_file *file_out)
+static int listen_unknown(int dir, int fd, struct shm_dir_file *file_out)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct stat st;
@@ -204,18 +227,18 @@ static int listen_unknown(const struct shm_dir *dir, int fd, struct shm_dir_file
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return errno == EINTR ? -EBUSY : -errno;
 	snprintf(file_out->name, sizeof(file_out->name), ".opendat-%016" PRIx64, number);
-	len = snprintf(address.sun_path, sizeof(address.sun_path), PROC_FD "/%s", dir->fd,
+	len = snprintf(address.sun_path, sizeof(address.sun_path), PROC_FD "/%s", dir,
 		       file_out->name);
 	if (len < 0 || (size_t)len >= sizeof(address.sun_path))
 		return -ENAMETOOLONG;
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
-	if (fchmodat(dir->fd, file_out->name, SOCKET_MODE, 0) < 0 ||
-	    fstatat(dir->fd, file_out->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	if (fchmodat(dir, file_out->name, SOCKET_MODE, 0) < 0 ||
+	    fstatat(dir, file_out->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    listen(fd, SOMAXCONN) < 0) {
 		int rc = -errno;
 
-		unlinkat(dir->fd, file_out->name, 0);
+		unlinkat(dir, file_out->name, 0);
 		return rc;
 	}
 	file_out->device = st.st_dev;
@@ -224,14 +247,18 @@ static int listen_unknown(const struct shm_dir *dir, int fd, struct shm_dir_file
 }
 
 /* Fails if the name exists. */
-static int give_name(const struct shm_dir *dir, const char *from, const char *name)
+static int give_name(int dir, const char *from, const char *name)
 {
-	return linkat(dir->fd, from, dir->fd, name, 0) < 0 ? -errno : 0;
+	return linkat(dir, from, dir, name, 0) < 0 ? -errno : 0;
 }
 
 static int refuse_to_listen(const char *name, int rc)
 {
 	switch (rc) {
+	case -EACCES:
+		core_log(CORE_LOG_ERROR,
+			 "socket_dir: %s is not made: this process has changed its user", name);
+		return rc;
 	case -EADDRINUSE:
 	case -EBUSY:
 	case -ENOMEM:
@@ -245,8 +272,7 @@ static int refuse_to_listen(const char *name, int rc)
 	}
 }
 
-int shm_dir_listen(const struct shm_dir *dir, int fd, const char *name,
-		   struct shm_dir_file *file_out)
+int shm_dir_listen(int dir, int fd, const char *name, struct shm_dir_file *file_out)
 {
 	struct shm_dir_file first;
 	int rc = listen_unknown(dir, fd, &first);
@@ -259,7 +285,7 @@ int shm_dir_listen(const struct shm_dir *dir, int fd, const char *name,
 		if (rc == 0)
 			rc = give_name(dir, first.name, name);
 	}
-	unlinkat(dir->fd, first.name, 0);
+	unlinkat(dir, first.name, 0);
 	if (rc < 0)
 		return refuse_to_listen(name, rc == -EEXIST ? -EADDRINUSE : rc);
 	*file_out = first;
@@ -267,11 +293,11 @@ int shm_dir_listen(const struct shm_dir *dir, int fd, const char *name,
 	return 0;
 }
 
-void shm_dir_remove(const struct shm_dir *dir, const struct shm_dir_file *file)
+void shm_dir_remove(int dir, const struct shm_dir_file *file)
 {
 	struct stat st;
 
-	if (fstatat(dir->fd, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	    st.st_dev == file->device && st.st_ino == file->inode)
-		unlinkat(dir->fd, file->name, 0);
+	if (fstatat(dir, file->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev == file->device &&
+	    st.st_ino == file->inode)
+		unlinkat(dir, file->name, 0);
 }

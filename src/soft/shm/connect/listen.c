@@ -176,22 +176,24 @@ static int listen_abstract(struct shm_listener *listener, const union core_socka
 static int listen_in_dir(struct shm_listener *listener, const union core_sockaddr *address,
 			 DAT_CONN_QUAL qual)
 {
-	const struct shm_dir *dir = listener->engine->dir;
+	int dir = listener->engine->dir;
 	struct sockaddr_un name;
 	int fd, rc;
 
-	if (!dir)
+	if (dir < 0)
 		return 0;
 	fd = new_socket(listener);
 	if (fd < 0)
 		return fd;
 	shm_name_file(address, qual, &name);
 	rc = shm_dir_listen(dir, fd, name.sun_path, &listener->file);
-	if (rc < 0)
-		close_listening(fd, listener->is_refusing); /* it may listen */
-	else
+	if (rc == 0) {
 		listener->file_fd = fd;
-	return rc;
+		return 0;
+	}
+	close_listening(fd, listener->is_refusing); /* it may listen */
+	/* others find us over TCP */
+	return rc == -EACCES ? 0 : rc;
 }
 
 /* Listens on a qualifier; -errno. -EBUSY: its name may soon be free. */

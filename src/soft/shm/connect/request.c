@@ -162,7 +162,7 @@ static int call_in_dir(struct shm_engine *engine, const union core_sockaddr *add
 	struct sockaddr_un name;
 	int rc;
 
-	if (!engine->dir || !shm_dir_can_name(address))
+	if (engine->dir < 0 || !shm_dir_can_name(address))
 		return -EHOSTUNREACH;
 	shm_name_file(address, qual, &name);
 	rc = create_active(engine, &name, sizeof(name), conn_out);

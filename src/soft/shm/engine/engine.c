@@ -26,22 +26,6 @@ static int start_thread(struct shm_engine *engine)
 	return rc;
 }
 
-/* A directory that cannot be used is an error, also where it would not be used. */
-static int open_dir(struct shm_engine *engine)
-{
-	const struct core_settings *settings = &engine->settings;
-	int rc;
-
-	if (!settings->socket_dir[0])
-		return 0;
-	rc = shm_dir_open(settings->socket_dir, settings->peers == CORE_PEERS_USER, &engine->dir);
-	if (rc == 0 && !shm_dir_can_name(&engine->ia->address)) {
-		shm_dir_close(engine->dir);
-		engine->dir = NULL;
-	}
-	return rc;
-}
-
 int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_out)
 {
 	struct shm_engine *engine = core_slab_alloc(sizeof(*engine));
@@ -54,6 +38,7 @@ int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_o
 	engine->settings = adapter->ia->settings;
 	engine->private_max = (uint32_t)adapter->ia->provider_attr.max_private_data_size;
 	soft_thread_init(&engine->service);
+	engine->dir = -1;
 	atomic_init(&engine->refs, 1);
 	atomic_init(&engine->deadline_ns, UINT64_MAX);
 	core_lock_init(&engine->lock);
@@ -61,9 +46,12 @@ int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_o
 		rc = -EIO;
 		goto err;
 	}
-	rc = open_dir(engine);
-	if (rc < 0)
-		goto err;
+	/* a directory that cannot be used is an error, also where it would not be used */
+	if (engine->settings.socket_dir[0]) {
+		rc = shm_dir_open(engine->settings.socket_dir, &engine->ia->address, &engine->dir);
+		if (rc < 0)
+			goto err;
+	}
 	rc = start_thread(engine);
 	if (rc < 0)
 		goto err;
@@ -85,7 +73,7 @@ void shm_engine_put(struct shm_engine *engine)
 	if (atomic_fetch_sub_explicit(&engine->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	soft_thread_close(&engine->service);
-	shm_dir_close(engine->dir);
+	soft_fd_close(engine->dir);
 	core_lock_destroy(&engine->lock);
 	shm_engine_free_slots(engine);
 	core_slab_free(engine, sizeof(*engine));

@@ -30,7 +30,6 @@
 #include "soft/shm/wire.h"
 
 struct shm_conn;
-struct shm_dir;
 struct shm_listener;
 struct shm_pool;
 struct shm_process;
@@ -73,7 +72,7 @@ struct shm_engine {
 	struct soft_adapter *adapter;
 	struct core_settings settings;
 	uint32_t private_max; /* longest private data of the adapter */
-	struct shm_dir *dir; /* where other containers look for us (connect/dir.h); NULL: nowhere */
+	int dir; /* the folder where other containers look for us (connect/dir.h); -1: nowhere */
 	uint8_t token[SHM_TOKEN_SIZE]; /* a peer that can read it can read this process */
 	struct soft_thread service;
 
