@@ -4,6 +4,40 @@
 
 #include <netinet/tcp.h>
 
+#include "core/base/clock.h"
+#include "core/base/log.h"
+
+/* How far the clock of the library is ahead of the real one. Linked with --wrap=clock_gettime. */
+static _Atomic uint64_t ahead_ns;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	int rc = __real_clock_gettime(clock, now);
+
+	uint64_t ns = clock == CLOCK_MONOTONIC ? ahead_ns : 0;
+
+	ns += (uint64_t)now->tv_sec * UINT64_C(1000000000) + (uint64_t)now->tv_nsec;
+	*now = core_timespec(ns);
+	return rc;
+}
+
+/* How often the log of the library had that text. Linked with --wrap=core_log. */
+#define WAIT_TEXT "requests wait for the first message of the peer"
+static _Atomic unsigned waits_logged;
+
+void __wrap_core_log(unsigned int kinds, const char *format, ...);
+
+void __wrap_core_log(unsigned int kinds, const char *format, ...)
+{
+	if (strstr(format, WAIT_TEXT)) {
+		assert_int_equal(kinds, CORE_LOG_CONN | CORE_LOG_ERROR);
+		waits_logged++;
+	}
+}
+
 /* Posts an unbind, which is a request without bytes on the wire. */
 static void post_bind(DAT_RMR_HANDLE rmr)
 {
@@ -41,6 +75,48 @@ static void responder__silent_initiator__all_waits_for_the_first_fpdu(void **sta
 	assert_int_equal(event.event_number, DAT_RMR_BIND_COMPLETION_EVENT);
 	hang_up();
 	ok(core_rmr_free(rmr));
+}
+
+#define SECOND_NS UINT64_C(1000000000)
+
+/* The service thread makes a pass so much later, because the peer has sent a byte of an FPDU. */
+static void pass_after(uint64_t ns, uint8_t byte)
+{
+	ahead_ns += ns;
+	put(flow.fd, &byte, 1);
+	expect_served();
+}
+
+/* MPA-61: one line for each connection, also without a pass for another reason */
+static void responder__waits_for_the_first_fpdu__logged_after_a_second(void **state)
+{
+	(void)state;
+	for (unsigned is_woken = 0; is_woken < 2; is_woken++) {
+		uint64_t begin;
+		unsigned polls = 0;
+
+		waits_logged = 0;
+		be_called(0);
+		pass_after(2 * SECOND_NS, rtr_write[0]); /* nothing waits */
+		begin = core_now_ns();
+		post_send_at(0, 10, 0);
+		pass_after(SECOND_NS / 2, rtr_write[1]);
+		assert_true(!waits_logged || core_now_ns() - begin >= SECOND_NS);
+		if (is_woken)
+			pass_after(SECOND_NS / 2, rtr_write[2]);
+		else
+			put(flow.fd, &rtr_write[2], 1);
+		while (!is_woken && !waits_logged && polls++ < WAIT_MS)
+			poll(NULL, 0, 1);
+		assert_int_equal(waits_logged, 1);
+		post_send_at(100, 10, 0);
+		pass_after(2 * SECOND_NS, rtr_write[3]);
+		put(flow.fd, rtr_write + 4, sizeof(rtr_write) - 4);
+		expect_dto(0, DAT_DTO_SUCCESS, 10);
+		expect_dto(100, DAT_DTO_SUCCESS, 10);
+		assert_int_equal(waits_logged, 1);
+		hang_up();
+	}
 }
 
 /* MPA-18: the first FPDU is a large one, whose payload is placed as it comes */
@@ -378,6 +454,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(responder__silent_initiator__all_waits_for_the_first_fpdu),
+		TEST(responder__waits_for_the_first_fpdu__logged_after_a_second),
 		TEST(responder__large_first_fpdu__sends_after_it),
 		TEST(request__small_sizes__one_segment_with_pad),
 		TEST(request__large__cut_into_segments),

@@ -27,6 +27,11 @@ void iw_stream_send_rtr(struct iw_conn *conn, enum iw_rtr form);
  */
 void iw_stream_begin_repeats(struct iw_conn *conn);
 void iw_stream_repeat_rtr(struct iw_conn *conn);
+/*
+ * Requests wait for the first FPDU of the initiator (MPA-18). One that waits for ours, too, would
+ * leave both silent, so the log gets a line after a second, once.
+ */
+void iw_stream_wait_for_first(struct iw_conn *conn);
 /* Queues a Terminate without headers; nothing is sent behind it. */
 void iw_stream_send_error(struct iw_conn *conn, iw_error error);
 

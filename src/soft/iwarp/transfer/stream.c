@@ -5,6 +5,7 @@
 #include <sys/random.h>
 
 #include "core/base/clock.h"
+#include "core/base/log.h"
 #include "core/transport.h"
 #include "soft/iwarp/conn.h"
 #include "soft/iwarp/transfer/frame.h"
@@ -13,6 +14,7 @@
 #include "soft/iwarp/transfer/tx.h"
 
 #define EMSS_LEAST 536u
+#define FIRST_WAIT_NS UINT64_C(1000000000)
 
 /* MPA-55 to -58 */
 static uint32_t mulpdu_of(const struct iw_conn *conn)
@@ -134,6 +136,29 @@ void iw_stream_repeat_rtr(struct iw_conn *conn)
 		tx->repeats++;
 	}
 	set_repeat(conn);
+}
+
+/* --- the first FPDU of the initiator --- */
+
+void iw_stream_wait_for_first(struct iw_conn *conn)
+{
+	struct iw_tx *tx = &conn->stream.tx;
+	uint64_t now;
+
+	if (tx->has_told_wait)
+		return;
+	now = core_now_ns();
+	if (!tx->wait_ns)
+		tx->wait_ns = now + FIRST_WAIT_NS;
+	if (now < tx->wait_ns) {
+		iw_conn_lower_deadline(conn, tx->wait_ns);
+		return;
+	}
+	tx->has_told_wait = true;
+	core_log(CORE_LOG_CONN | CORE_LOG_ERROR,
+		 "TCP connection on descriptor %d: requests wait for the first message of the "
+		 "peer, which has connected without the peer-to-peer model and has to send first",
+		 conn->fd);
 }
 
 void iw_stream_send_error(struct iw_conn *conn, iw_error error)

@@ -133,6 +133,8 @@ struct iw_tx {
 	uint32_t mulpdu;
 	bool is_blocked;	     /* TCP takes nothing now */
 	bool may_send;		     /* MPA-18 */
+	bool has_told_wait;	     /* the log has it that requests wait for that */
+	uint64_t wait_ns;	     /* when the log gets it; 0: none has waited */
 	uint8_t repeats;	     /* of the RTR (IWCM-52) */
 	uint64_t repeat_ns;	     /* when the next one is due; 0: none */
 	uint64_t rtr_ns;	     /* when the RTR was sent */

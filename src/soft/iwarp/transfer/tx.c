@@ -403,9 +403,13 @@ int iw_tx_run(struct iw_conn *conn, struct core_ep *ep, uint64_t *budget, bool m
 		return 0;
 	if (iw_tx_is_idle(tx, ep) && !iw_frame_has_unsent(conn))
 		return 0;
+	if (!tx->may_send) {
+		iw_stream_wait_for_first(conn);
+		return 0;
+	}
 	if (tx->next < ep->req.tail || tx->served_count)
 		iw_stream_update_mulpdu(conn);
-	while (tx->may_send && !tx->is_over && !conn->is_lost) {
+	while (!tx->is_over && !conn->is_lost) {
 		enum tx_step step = TX_WAIT;
 
 		if (*budget && !iw_tx_is_idle(tx, ep))
