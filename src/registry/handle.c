@@ -103,7 +103,9 @@ void registry_handle_set_first_locked(DAT_HANDLE handle)
 	const struct opendat_handle_arena *arena = arena_of(handle);
 	struct registry_handle_space *space = &registry_handle_space;
 
-	if (space->cells || !arena || arena->cell_size != 1u << OPENDAT_CELL_SHIFT)
+	/* Relaxed: only first_follow stores beside this, and only once it is not 0. */
+	if (__atomic_load_n(&space->cells, __ATOMIC_RELAXED) || !arena ||
+	    arena->cell_size != 1u << OPENDAT_CELL_SHIFT)
 		return;
 	space->base = arena->base;
 	/* after the base, for a thread that checks a value which is no handle */
