@@ -62,11 +62,27 @@ static void lmr_create__null_or_wrapping_range__invalid_parameter(void **state)
 	munmap(p, PAGE);
 }
 
+/*
+ * Pages far below all others: the kernel places no mapping of another thread in a hole between them
+ * while there is room above.
+ */
+static unsigned char *map_far_below(size_t len)
+{
+	const uintptr_t distance = (uintptr_t)64 << 30;
+	unsigned char *near = map_shared(len);
+	unsigned char *p = mmap((void *)((uintptr_t)near - distance), len, PROT_READ | PROT_WRITE,
+				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	assert_ptr_not_equal(p, MAP_FAILED);
+	munmap(near, len);
+	return p;
+}
+
 /* LMR-CREATE-23 */
 static void lmr_create__range_with_a_hole__invalid_parameter(void **state)
 {
 	struct dt_ia *ia = *state;
-	unsigned char *p = map_shared(5 * PAGE);
+	unsigned char *p = map_far_below(5 * PAGE);
 	DAT_LMR_HANDLE lmr;
 
 	assert_int_equal(munmap(p + 2 * PAGE, PAGE), 0);
