@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/log.h"
 #include "core/base/slab.h"
+#include "core/base/thread.h"
 #include "soft/fds.h"
 
 #define THREADS_MAX 8u
@@ -79,7 +79,6 @@ static void *closer_run(void *unused)
 	struct closing *closing;
 
 	(void)unused;
-	(void)pthread_setname_np(pthread_self(), "dat-closer");
 	while ((closing = take_oldest()) != NULL) {
 		int fd = closing->fd;
 		bool is_listed = closing->is_listed;
@@ -97,27 +96,13 @@ static void *closer_run(void *unused)
 
 static int create_thread(void)
 {
-	pthread_attr_t attr;
+	const struct core_thread_form form = {.name = "dat-closer",
+					      .stack_size = STACK_SIZE,
+					      .is_detached = true,
+					      .sched = core_sched_above_caller()};
 	pthread_t thread;
-	sigset_t all, old;
-	int rc;
 
-	/* GEN-36: signals belong to the consumer; the thread inherits the full mask */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	rc = pthread_create(&thread, &attr, closer_run, NULL);
-	if (rc == EINVAL) { /* the thread-local variables of the program do not fit */
-		pthread_attr_destroy(&attr);
-		pthread_attr_init(&attr);
-		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-		rc = pthread_create(&thread, &attr, closer_run, NULL);
-	}
-	pthread_attr_destroy(&attr);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return -rc;
+	return core_thread_create(&thread, &form, closer_run, NULL);
 }
 
 /* Adds it to the list; true: one more thread is needed. */

@@ -4,13 +4,13 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "core/base/cancel.h"
 #include "core/base/clock.h"
+#include "core/base/instance.h"
 #include "soft/fds.h"
 
 #define NS_PER_MS 1000000u
@@ -42,36 +42,19 @@ int soft_thread_open(struct soft_thread *thread, epoll_data_t kick)
 	return 0;
 }
 
-/*
- * A stack of the default size takes 8 MiB of address space, and agents of the consumer do not run
- * on this one. The stack also holds the thread-local variables, whose size depends on the program:
- * if they do not fit (EINVAL), the system chooses the size.
- */
-static int create(struct soft_thread *thread, void *(*run)(void *), void *argument)
+int soft_thread_start(struct soft_thread *thread, const struct core_ia *ia, const char *name,
+		      void *(*run)(void *), void *argument)
 {
-	pthread_attr_t attr;
-	int rc;
+	/*
+	 * A stack of the default size takes 8 MiB of address space, and agents of the consumer do
+	 * not run on this one.
+	 */
+	const struct core_thread_form form = {.name = name,
+					      .stack_size = STACK_SIZE,
+					      .sched = ia->sched,
+					      .cpus = &ia->settings.service_cpus};
 
-	pthread_attr_init(&attr);
-	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	rc = pthread_create(&thread->thread, &attr, run, argument);
-	if (rc == EINVAL)
-		rc = pthread_create(&thread->thread, NULL, run, argument);
-	pthread_attr_destroy(&attr);
-	return -rc;
-}
-
-int soft_thread_start(struct soft_thread *thread, void *(*run)(void *), void *argument)
-{
-	sigset_t all, old;
-	int rc;
-
-	/* GEN-36: signals belong to the consumer; the thread inherits the full mask */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	rc = create(thread, run, argument);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	return rc;
+	return core_thread_create(&thread->thread, &form, run, argument);
 }
 
 static void write_kick(struct soft_thread *thread)

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
+struct core_ia;
+
 struct soft_thread {
 	/* constant from soft_thread_open to soft_thread_close */
 	int epoll_fd;
@@ -24,8 +26,9 @@ void soft_thread_init(struct soft_thread *thread);
 /* Opens both descriptors. epoll reports `kick` when the thread is woken. 0, or -errno. */
 int soft_thread_open(struct soft_thread *thread, epoll_data_t kick);
 
-/* Starts the thread: 0, or -errno. */
-int soft_thread_start(struct soft_thread *thread, void *(*run)(void *), void *argument);
+/* Starts the thread, as the instance says: 0, or -errno. */
+int soft_thread_start(struct soft_thread *thread, const struct core_ia *ia, const char *name,
+		      void *(*run)(void *), void *argument);
 
 /*
  * Wakes the thread, which then checks for requests. The caller has stored its request before. If

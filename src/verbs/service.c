@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/thread.h"
 #include "core/transport.h"
 #include "core/ep/ep.h"
 #include "verbs/conn.h"
@@ -294,7 +294,6 @@ static void *service_run(void *argument)
 	struct epoll_event events[SOURCES];
 	struct watch watch = {.pause_ms = TICK_MS};
 
-	(void)pthread_setname_np(pthread_self(), "dat-verbs");
 	while (!atomic_load(&adapter->is_stopping)) {
 		int count =
 			epoll_wait(adapter->epoll_fd, events, SOURCES, wait_ms(adapter, &watch));
@@ -339,7 +338,9 @@ static int watch_all(struct vrb_adapter *adapter)
 
 int vrb_service_start(struct vrb_adapter *adapter)
 {
-	sigset_t all, before;
+	const struct core_thread_form form = {.name = "dat-verbs",
+					      .sched = adapter->ia->sched,
+					      .cpus = &adapter->ia->settings.service_cpus};
 	int rc;
 
 	adapter->wake_fd = -1;
@@ -350,10 +351,7 @@ int vrb_service_start(struct vrb_adapter *adapter)
 	rc = adapter->wake_fd < 0 ? -errno : watch_all(adapter);
 	if (!rc) {
 		vrb_adapter_get(adapter); /* the thread's reference */
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &before); /* GEN-36 */
-		rc = -pthread_create(&adapter->thread, NULL, service_run, adapter);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
+		rc = core_thread_create(&adapter->thread, &form, service_run, adapter);
 		if (rc)
 			vrb_adapter_put(adapter);
 	}

@@ -6,13 +6,13 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 
 #include <rdma/rdma_cma.h>
 
 #include "core/base/clock.h"
 #include "core/base/log.h"
+#include "core/base/thread.h"
 #include "core/transport.h"
 #include "shared/names.h"
 #include "core/ep/ep.h"
@@ -184,7 +184,6 @@ static void *reaper_run(void *argument)
 	struct vrb_conn *conn = argument;
 	struct vrb_adapter *adapter = conn->adapter;
 
-	(void)pthread_setname_np(pthread_self(), "dat-reaper");
 	vrb_adapter_get(adapter);
 	if (conn->state == VRB_ACCEPTED)
 		conn_release_from_srq(conn);
@@ -208,22 +207,16 @@ static void *reaper_run(void *argument)
 static bool conn_release_later(struct vrb_conn *conn)
 {
 	struct vrb_adapter *adapter = conn->adapter;
-	sigset_t all, before;
+	const struct core_thread_form form = {
+		.name = "dat-reaper", .is_detached = true, .sched = adapter->ia->sched};
 	pthread_t thread;
-	int rc;
 
 	vrb_qp_to_error(conn);
 	pthread_mutex_lock(&adapter->lock);
 	adapter->reapers++;
 	pthread_mutex_unlock(&adapter->lock);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* GEN-36 */
-	rc = pthread_create(&thread, NULL, reaper_run, conn);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!rc) {
-		pthread_detach(thread);
+	if (!core_thread_create(&thread, &form, reaper_run, conn))
 		return true;
-	}
 	pthread_mutex_lock(&adapter->lock);
 	adapter->reapers--;
 	pthread_mutex_unlock(&adapter->lock);

@@ -93,6 +93,8 @@ const struct sweep_call sweep_calls[] = {
 	CALL(getrandom, ENOSYS),
 	CALL(membarrier, EPERM, ENOMEM),
 	CALL(clone3, EAGAIN, ENOMEM),
+	CALL(sched_getscheduler, EPERM),
+	CALL(sched_getparam, EPERM),
 	CALL(process_vm_readv, EPERM, ENOMEM, EFAULT),
 	CALL(process_vm_writev, EPERM, ENOMEM, EFAULT, ESRCH),
 	OPERATION(futex, "futex-wait", 1, FUTEX_WAIT_BITSET | FUTEX_CLOCK_REALTIME, EINTR),

@@ -33,7 +33,7 @@ static bool is_other(int thread)
 
 /*
  * The thread sanitizer starts a thread of its own with the first of the program, which may not be
- * among `others`. It has the name of the program, as a thread of the library has until it runs.
+ * among `others`. It has the name of the program.
  */
 static bool is_of_runtime(const char *name)
 {
@@ -85,24 +85,14 @@ static bool has_name(const struct names *names, const char *name)
 	return false;
 }
 
-/* A thread takes its name when it begins to run, which may be later than the call that made it. */
-static bool all_are_named(void *unused)
+static bool all_are_named(void)
 {
 	struct names names = names_read();
 
-	(void)unused;
 	for (unsigned int i = 0; i < names.count; i++)
 		if (strncmp(names.name[i], "dat-", 4) != 0)
 			return false;
 	return names.count > 0;
-}
-
-static bool agent_is_named(void *unused)
-{
-	struct names names = names_read();
-
-	(void)unused;
-	return has_name(&names, "dat-agent");
 }
 
 static void ia_open__threads__have_names(void **state)
@@ -113,36 +103,31 @@ static void ia_open__threads__have_names(void **state)
 	(void)state;
 	dt_ia_open(&ia);
 	dt_listen(&ia, &listener); /* over TCP: starts the thread */
-	dt_until(all_are_named, NULL);
+	assert_true(all_are_named());
 	dt_ia_abort(&ia);
 }
 
 static void agent__first__thread_has_a_name(void **state)
 {
 	struct cno_agent agent = {.body = NULL};
+	struct names names;
 	struct dt_ia ia;
 
 	(void)state;
 	dt_ia_open(&ia);
 	(void)cno_agent_create(&ia, &agent);
 	cno_agent_arm(&agent);
-	dt_until(agent_is_named, NULL);
-	dt_until(all_are_named, NULL);
+	names = names_read();
+	assert_true(has_name(&names, "dat-agent"));
+	assert_true(all_are_named());
 	cno_agent_disarm(&agent);
 	dt_ia_abort(&ia);
-}
-
-static bool both_engines_are_named(void *unused)
-{
-	struct names names = names_read();
-
-	(void)unused;
-	return has_name(&names, "dat-shm") && has_name(&names, "dat-tcp");
 }
 
 static void transport_tcp__both_engines__have_names(void **state)
 {
 	struct dt_listener listener;
+	struct names names;
 	struct dt_ia ia;
 
 	(void)state;
@@ -151,8 +136,9 @@ static void transport_tcp__both_engines__have_names(void **state)
 	assert_int_equal(setenv("DAT_TRANSPORT", "tcp", 1), 0);
 	dt_ia_open(&ia);
 	dt_listen(&ia, &listener);
-	dt_until(both_engines_are_named, NULL);
-	dt_until(all_are_named, NULL);
+	names = names_read();
+	assert_true(has_name(&names, "dat-shm") && has_name(&names, "dat-tcp"));
+	assert_true(all_are_named());
 	dt_ia_abort(&ia);
 	unsetenv("DAT_TRANSPORT");
 }

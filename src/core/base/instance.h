@@ -10,6 +10,7 @@
 #include "core/base/handle.h"
 #include "core/base/netaddr.h"
 #include "core/base/settings.h"
+#include "core/base/thread.h"
 
 struct core_agents;
 struct core_mem;
@@ -40,6 +41,7 @@ struct core_ia {
 	struct core_adapter *adapter;
 	const struct transport_ops *ops;
 	struct core_settings settings;
+	struct core_sched sched; /* of its threads */
 	char device[CORE_DEVICE_MAX];
 	uint32_t port;		     /* of the device, from the instance data; 0: none given */
 	union core_sockaddr address; /* of this adapter; filled by the transport's ia_open */

@@ -17,15 +17,23 @@
 
 #define KEY_MAX 32 /* including the terminating null */
 
+/* One word of the instance data; not null-terminated. */
+struct word {
+	const char *text;
+	size_t len;
+};
+
 struct setting {
 	const char *key;
-	size_t offset; /* of its uint64_t, or its text, in struct core_settings */
+	size_t offset; /* of its uint64_t, or what `set` writes, in struct core_settings */
 	uint64_t initial;
 	uint64_t min;
 	uint64_t max;
 	const char *unit;	  /* of a number */
 	const char *const *words; /* words[value] is its name; ends with NULL */
-	bool is_path;		  /* neither: an absolute path of less than CORE_SOCKET_DIR_MAX */
+	/* neither: reads the word; `name` is for the message. Without the setting: all bytes 0 */
+	int (*set)(void *value, const char *name, struct word word);
+	const char *range; /* what it reads */
 	const char *help;
 };
 
@@ -82,6 +90,9 @@ static const char *const cancellation_words[] = {
 	NULL,
 };
 
+static int set_path(void *value, const char *name, struct word word);
+static int set_cpus(void *value, const char *name, struct word word);
+
 #define FIELD(name) .key = #name, .offset = offsetof(struct core_settings, name)
 
 static const struct setting settings_table[] = {
@@ -111,21 +122,17 @@ static const struct setting settings_table[] = {
 	 .help = "whether a thread may be cancelled in a post or a dequeue on an RDMA device"},
 	{FIELD(spin_us), .initial = 20, .min = 0, .max = 1000000, .unit = "us",
 	 .help = "how long a waiting call polls before it sleeps"},
-	{FIELD(socket_dir), .is_path = true,
+	{FIELD(socket_dir), .set = set_path, .range = "an absolute path",
 	 .help = "a directory in which service points are found by other containers of this host"},
+	{FIELD(service_cpus), .set = set_cpus, .range = "a list such as 0-1,3",
+	 .help = "the processors of the threads that serve an adapter"},
 };
 
 #define SETTING_COUNT (sizeof(settings_table) / sizeof(settings_table[0]))
 
-_Static_assert((SETTING_COUNT - 1) * sizeof(uint64_t) + CORE_SOCKET_DIR_MAX ==
+_Static_assert((SETTING_COUNT - 2) * sizeof(uint64_t) + CORE_SOCKET_DIR_MAX + sizeof(cpu_set_t) ==
 		       sizeof(struct core_settings),
-	       "every setting is in the table, and one is a path");
-
-/* One word of the instance data; not null-terminated. */
-struct word {
-	const char *text;
-	size_t len;
-};
+	       "every setting is in the table, and two are no numbers");
 
 /* The state of parsing one line. */
 struct reader {
@@ -203,10 +210,9 @@ static void list_words(const char *const *words, char *text, size_t size)
 	}
 }
 
-static int set_path(struct core_settings *values, const struct setting *setting, const char *name,
-		    struct word word)
+static int set_path(void *value, const char *name, struct word word)
 {
-	char *path = (char *)values + setting->offset;
+	char *path = value;
 
 	if (!word.len || word.text[0] != '/')
 		return refuse("%s: \"%.*s\" is not an absolute path", name, shown_len(word),
@@ -219,14 +225,66 @@ static int set_path(struct core_settings *values, const struct setting *setting,
 	return 0;
 }
 
+/* Takes the number at the beginning of the word. False: there is none below CPU_SETSIZE. */
+static bool take_cpu(struct word *word, uint64_t *cpu_out)
+{
+	struct word digits = {.text = word->text};
+
+	while (digits.len < word->len && digits.text[digits.len] >= '0' &&
+	       digits.text[digits.len] <= '9')
+		digits.len++;
+	word->text += digits.len;
+	word->len -= digits.len;
+	return read_number(digits, cpu_out) && *cpu_out < CPU_SETSIZE;
+}
+
+static bool take_char(struct word *word, char c)
+{
+	if (!word->len || *word->text != c)
+		return false;
+	word->text++;
+	word->len--;
+	return true;
+}
+
+/* Numbers and ranges of numbers, separated by commas. */
+static bool read_cpus(struct word word, cpu_set_t *cpus)
+{
+	uint64_t first, last;
+
+	do {
+		if (!take_cpu(&word, &first))
+			return false;
+		last = first;
+		if (take_char(&word, '-') && (!take_cpu(&word, &last) || last < first))
+			return false;
+		for (; first <= last; first++)
+			CPU_SET(first, cpus);
+	} while (take_char(&word, ','));
+	return word.len == 0;
+}
+
+static int set_cpus(void *value, const char *name, struct word word)
+{
+	cpu_set_t cpus;
+
+	CPU_ZERO(&cpus);
+	if (!read_cpus(word, &cpus))
+		return refuse("%s: \"%.*s\" is not a list of processors from 0 to %d, such as "
+			      "0-1,3",
+			      name, shown_len(word), word.text, CPU_SETSIZE - 1);
+	memcpy(value, &cpus, sizeof(cpus));
+	return 0;
+}
+
 /* Sets one value. `name` is for the message: the key or the environment variable. */
 static int set_value(struct core_settings *values, const struct setting *setting, const char *name,
 		     struct word word)
 {
 	uint64_t value;
 
-	if (setting->is_path)
-		return set_path(values, setting, name, word);
+	if (setting->set)
+		return setting->set((char *)values + setting->offset, name, word);
 	if (setting->words) {
 		char list[96];
 
@@ -379,7 +437,7 @@ int core_settings_parse(const char *instance_data, char device_out[CORE_DEVICE_M
 	int rc;
 
 	for (size_t i = 0; i < SETTING_COUNT; i++)
-		if (!settings_table[i].is_path)
+		if (!settings_table[i].set)
 			*setting_value(&reader.values, &settings_table[i]) =
 				settings_table[i].initial;
 	rc = read_words(&reader, instance_data ? instance_data : "");
@@ -420,8 +478,8 @@ size_t core_settings_describe(char *text, size_t size)
 		char initial[32];
 
 		variable_name(setting, variable);
-		if (setting->is_path) {
-			snprintf(range, sizeof(range), "an absolute path");
+		if (setting->set) {
+			snprintf(range, sizeof(range), "%s", setting->range);
 			snprintf(initial, sizeof(initial), "none");
 		} else if (setting->words) {
 			list_words(setting->words, range, sizeof(range));

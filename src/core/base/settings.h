@@ -7,6 +7,7 @@
 #ifndef CORE_SETTINGS_H
 #define CORE_SETTINGS_H
 
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -80,6 +81,7 @@ struct core_settings {
 	uint64_t cancellation;	   /* enum core_cancellation */
 	uint64_t spin_us;	   /* time that a waiting call polls before it sleeps */
 	char socket_dir[CORE_SOCKET_DIR_MAX]; /* where containers of one host meet; "": nowhere */
+	cpu_set_t service_cpus; /* processors of the service threads; none: those of the opener */
 };
 
 #define CORE_DEVICE_MAX 64

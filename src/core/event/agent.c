@@ -2,7 +2,6 @@
 /* The thread that calls the agents (agent.h). */
 #include "core/event/agent.h"
 
-#include <signal.h>
 #include <stdlib.h>
 
 #include "core/base/instance.h"
@@ -56,7 +55,6 @@ static void *agents_thread(void *arg)
 	struct core_agents *agents = arg;
 	bool is_orphan;
 
-	(void)pthread_setname_np(pthread_self(), "dat-agent");
 	pthread_mutex_lock(&agents->lock);
 	for (;;) {
 		if (agents->is_orphan || (agents->is_stopping && !agents->first))
@@ -71,22 +69,17 @@ static void *agents_thread(void *arg)
 	return NULL;
 }
 
-static struct core_agents *agents_create(void)
+static struct core_agents *agents_create(const struct core_ia *ia)
 {
+	const struct core_thread_form form = {.name = "dat-agent", .sched = ia->sched};
 	struct core_agents *agents = calloc(1, sizeof(*agents));
-	sigset_t all, before;
-	int rc;
 
 	if (!agents)
 		return NULL;
 	pthread_mutex_init(&agents->lock, NULL);
 	pthread_cond_init(&agents->work, NULL);
 	pthread_cond_init(&agents->done, NULL);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before); /* GEN-36 */
-	rc = pthread_create(&agents->thread, NULL, agents_thread, agents);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!rc)
+	if (!core_thread_create(&agents->thread, &form, agents_thread, agents))
 		return agents;
 	agents_free(agents);
 	return NULL;
@@ -99,7 +92,7 @@ static struct core_agents *agents_get(struct core_ia *ia)
 
 	core_lock_acquire(&ia->cell->lock);
 	if (!ia->agents)
-		ia->agents = agents_create();
+		ia->agents = agents_create(ia);
 	agents = ia->agents;
 	core_lock_release(&ia->cell->lock);
 	return agents;

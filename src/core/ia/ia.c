@@ -83,6 +83,7 @@ static struct core_ia *ia_new(struct core_adapter *adapter, const char *instance
 		goto free_ia;
 	}
 	ia->port = core_settings_port(instance_data);
+	ia->sched = core_sched_above_caller();
 	ia->mem = core_mem_new();
 	if (!ia->mem)
 		goto free_ia;

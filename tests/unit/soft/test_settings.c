@@ -28,7 +28,8 @@ static const char *const variables[] = {"DAT_TRANSPORT",
 					"DAT_HEADER",
 					"DAT_WRITE_PROOF",
 					"DAT_SPIN_US",
-					"DAT_SOCKET_DIR"};
+					"DAT_SOCKET_DIR",
+					"DAT_SERVICE_CPUS"};
 
 static int clear_environment(void **state)
 {
@@ -87,6 +88,7 @@ static void parse__device_alone__defaults(void **state)
 	assert_int_equal(settings.cancellation, CORE_CANCELLATION_AUTO);
 	assert_int_equal(settings.spin_us, 20);
 	assert_string_equal(settings.socket_dir, "");
+	assert_int_equal(CPU_COUNT(&settings.service_cpus), 0);
 }
 
 /* IWCM-62: as long as the structure has room for it */
@@ -110,6 +112,39 @@ static void parse__socket_dir__absolute_path(void **state)
 	assert_string_equal(accept(text, "lo").socket_dir, "/run/of environment");
 	setenv("DAT_SOCKET_DIR", "run", 1);
 	refuse("lo", "DAT_SOCKET_DIR: \"run\" is not an absolute path");
+}
+
+/* GEN-39 */
+static void parse__service_cpus__list(void **state)
+{
+	static const char *const bad[] = {"",	  ",",	"0,",	",0",	  "0,,1",
+					  "0-",	  "-1", "1-0",	"0-1-2",  "a",
+					  "0x1",  "+1", "1024", "0-1024", "18446744073709551616",
+					  "0-1;3"};
+	struct core_settings settings = accept("lo service_cpus=0-1,3 spin_us=1", "lo");
+	char text[64];
+
+	(void)state;
+	assert_int_equal(CPU_COUNT(&settings.service_cpus), 3);
+	assert_true(CPU_ISSET(0, &settings.service_cpus) && CPU_ISSET(1, &settings.service_cpus) &&
+		    CPU_ISSET(3, &settings.service_cpus));
+	settings = accept("lo service_cpus=7,5-5,1023", "lo");
+	assert_int_equal(CPU_COUNT(&settings.service_cpus), 3);
+	assert_true(CPU_ISSET(5, &settings.service_cpus) && CPU_ISSET(7, &settings.service_cpus) &&
+		    CPU_ISSET(1023, &settings.service_cpus));
+	settings = accept("lo service_cpus=0-1023", "lo");
+	assert_int_equal(CPU_COUNT(&settings.service_cpus), 1024);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(text, sizeof(text), "lo service_cpus=%s", bad[i]);
+		refuse(text, "is not a list of processors from 0 to 1023, such as 0-1,3");
+	}
+	refuse("lo service_cpus=0 service_cpus=1", "service_cpus is given twice");
+	setenv("DAT_SERVICE_CPUS", "2", 1);
+	settings = accept("lo service_cpus=0-1", "lo");
+	assert_int_equal(CPU_COUNT(&settings.service_cpus), 1);
+	assert_true(CPU_ISSET(2, &settings.service_cpus));
+	setenv("DAT_SERVICE_CPUS", "0 1", 1);
+	refuse("lo", "DAT_SERVICE_CPUS: \"0 1\" is not a list of processors");
 }
 
 static void parse__forms_of_device__accepted(void **state)
@@ -352,6 +387,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(settings_port__as_named__or_none),
 		cmocka_unit_test_setup(parse__device_alone__defaults, clear_environment),
+		cmocka_unit_test_setup_teardown(parse__service_cpus__list, clear_environment,
+						clear_environment),
 		cmocka_unit_test_setup_teardown(parse__socket_dir__absolute_path, clear_environment,
 						clear_environment),
 		cmocka_unit_test_setup(parse__forms_of_device__accepted, clear_environment),

@@ -46,7 +46,7 @@ static int start_locked(struct iw_engine *engine)
 		return rc;
 	}
 	iw_engine_get(engine); /* the thread's */
-	rc = soft_thread_start(&engine->service, iw_service_run, engine);
+	rc = soft_thread_start(&engine->service, engine->ia, "dat-tcp", iw_service_run, engine);
 	if (rc < 0) {
 		iw_engine_put(engine);
 		soft_thread_close(&engine->service);

@@ -332,7 +332,6 @@ void *iw_service_run(void *argument)
 	struct service service = {.engine = engine, .pause_ns = PAUSE_LEAST_NS};
 	uint64_t limit;
 
-	(void)pthread_setname_np(pthread_self(), "dat-tcp");
 	soft_is_library_thread = true;
 	while (!atomic_load(&engine->is_stopping))
 		serve_events(&service);

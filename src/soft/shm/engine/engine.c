@@ -20,7 +20,7 @@ static int start_thread(struct shm_engine *engine)
 	if (rc < 0)
 		return rc;
 	shm_engine_get(engine); /* the thread's */
-	rc = soft_thread_start(&engine->service, shm_service_run, engine);
+	rc = soft_thread_start(&engine->service, engine->ia, "dat-shm", shm_service_run, engine);
 	if (rc < 0)
 		shm_engine_put(engine);
 	return rc;

@@ -158,7 +158,6 @@ void *shm_service_run(void *argument)
 	struct shm_engine *engine = argument;
 	struct soft_guard guard;
 
-	(void)pthread_setname_np(pthread_self(), "dat-shm");
 	soft_is_library_thread = true;
 	soft_guard_begin(&guard, engine->adapter->keys);
 	while (!atomic_load(&engine->is_stopping))
