@@ -40,10 +40,10 @@ class Skip(Exception):
     """The test cannot run here; the text says why."""
 
 
-def run(*command, env=None):
+def run(*command, env=None, limit_s=WAIT_S):
     """Runs a program to its end: (exit status, stdout, stderr)."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=WAIT_S, env={**os.environ, **(env or {})}, check=False)
+                          timeout=limit_s, env={**os.environ, **(env or {})}, check=False)
     return done.returncode, done.stdout, done.stderr
 
 
