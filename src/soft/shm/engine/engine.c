@@ -9,6 +9,7 @@
 
 #include "core/base/slab.h"
 #include "core/transport.h"
+#include "soft/fds.h"
 #include "soft/shm/connect/dir.h"
 #include "soft/shm/engine/service.h"
 #include "soft/soft.h"
