@@ -59,8 +59,9 @@ static const char *const peers_words[] = {
 };
 
 static const char *const crc_words[] = {
-	[CORE_CRC_OFF] = "off",
+	[CORE_CRC_AUTO] = "auto",
 	[CORE_CRC_ON] = "on",
+	[CORE_CRC_OFF] = "off",
 	NULL,
 };
 
@@ -110,8 +111,8 @@ static const struct setting settings_table[] = {
 	 .help = "how long a message waits for a Receive; 0: no limit"},
 	{FIELD(link_timeout_ms), .initial = 25000, .min = 2000, .max = 600000, .unit = "ms",
 	 .help = "how long a connection over TCP waits for a peer that does not answer"},
-	{FIELD(crc), .initial = CORE_CRC_OFF, .words = crc_words,
-	 .help = "whether to ask a peer over TCP for the CRC of each frame"},
+	{FIELD(crc), .initial = CORE_CRC_AUTO, .words = crc_words,
+	 .help = "whether to ask a peer over TCP for the CRC of each frame; auto: on another host"},
 	{FIELD(header), .initial = CORE_HEADER_ON, .words = header_words,
 	 .help = "whether requests over TCP carry OpenDAT's header before the private data"},
 	{FIELD(write_proof), .initial = CORE_PROOF_ON, .words = proof_words,

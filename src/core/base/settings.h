@@ -41,8 +41,9 @@ enum core_transport {
 
 /* Does a connection over TCP use the CRC of MPA? It does if either side wants it. */
 enum core_crc {
-	CORE_CRC_OFF,
+	CORE_CRC_AUTO, /* between hosts */
 	CORE_CRC_ON,
+	CORE_CRC_OFF,
 };
 
 /* Does a request over TCP carry our header in front of the consumer's private data? */

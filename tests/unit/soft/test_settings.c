@@ -81,7 +81,7 @@ static void parse__device_alone__defaults(void **state)
 	assert_int_equal(settings.setup_timeout_ms, 30000);
 	assert_int_equal(settings.rnr_timeout_ms, 0);
 	assert_int_equal(settings.link_timeout_ms, 25000); /* IWCM-34 */
-	assert_int_equal(settings.crc, CORE_CRC_OFF);
+	assert_int_equal(settings.crc, CORE_CRC_AUTO);
 	assert_int_equal(settings.header, CORE_HEADER_ON);
 	assert_int_equal(settings.write_proof, CORE_PROOF_ON);
 	assert_int_equal(settings.rmr_bind, CORE_RMR_AUTO);
@@ -189,6 +189,7 @@ static void parse__settings__applied(void **state)
 	assert_int_equal(accept("lo peers=user", "lo").peers, CORE_PEERS_USER);
 	assert_int_equal(accept("lo peers=any", "lo").peers, CORE_PEERS_ANY);
 	assert_int_equal(accept("lo link_timeout_ms=2000", "lo").link_timeout_ms, 2000);
+	assert_int_equal(accept("lo crc=auto", "lo").crc, CORE_CRC_AUTO);
 	assert_int_equal(accept("lo crc=on", "lo").crc, CORE_CRC_ON);
 	assert_int_equal(accept("lo crc=off", "lo").crc, CORE_CRC_OFF);
 	assert_int_equal(accept("lo header=off", "lo").header, CORE_HEADER_OFF);
@@ -230,7 +231,7 @@ static void parse__bad_word__refused_and_named(void **state)
 	refuse("lo transport=udp", "transport: \"udp\" is not auto, shm or tcp");
 	refuse("lo copy=", "copy: \"\" is not auto, map, cma or ring");
 	refuse("lo link_timeout_ms=1999", "not a number from 2000 to 600000 (ms)");
-	refuse("lo crc=1", "crc: \"1\" is not off or on");
+	refuse("lo crc=1", "crc: \"1\" is not auto, on or off");
 	refuse("lo write_proof=read", "write_proof: \"read\" is not on, byte or off");
 	refuse("lo rmr_bind=mw", "rmr_bind: \"mw\" is not auto, window or registration");
 	refuse("lo copy=rings", "copy: \"rings\" is not auto, map, cma or ring");

@@ -22,6 +22,7 @@ static int provide_settings(void **state)
 {
 	(void)state;
 	add_adapter("crc", "127.0.0.1 transport=tcp crc=on");
+	add_adapter("auto", "127.0.0.1 transport=tcp");
 	add_adapter("plain", "127.0.0.1 transport=tcp header=off");
 	add_adapter("byte", "127.0.0.1 transport=tcp write_proof=byte");
 	add_adapter("unproven", "127.0.0.1 transport=tcp write_proof=off");
@@ -40,6 +41,12 @@ static int open_crc(void **state)
 {
 	(void)state;
 	return open_flow_of("crc");
+}
+
+static int open_auto(void **state)
+{
+	(void)state;
+	return open_flow_of("auto");
 }
 
 static int open_plain(void **state)
@@ -120,6 +127,70 @@ static void crc_on__reply_has_c__both_directions_use_it(void **state)
 	get_fpdu(&taken);
 	expect_dto(0, DAT_DTO_SUCCESS, 10);
 	hang_up();
+}
+
+/* MPA-23: the default over the loopback interface */
+static void crc_auto__request_on_loopback__not_asked_for(void **state)
+{
+	struct frame frame;
+	uint16_t port;
+	int listener = listen_at(0, &port);
+	int fd;
+
+	(void)state;
+	connect_with(port, WAIT_US, NULL, 0);
+	fd = answer_call(listener);
+	close(listener);
+	assert_int_equal(get_frame(fd, REQUEST).head[16] & FLAG_C, 0);
+	frame = make_enhanced(REPLY, 0, WORDS(WORD_A | WORD_C, 4, 4), NULL, 0);
+	put_frame(fd, &frame);
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	begin_flow(fd, stage.a, false);
+	hang_up();
+}
+
+/* MPA-23: the same of the responder */
+static void crc_auto__reply_on_loopback__not_asked_for(void **state)
+{
+	struct frame frame = make_frame(REQUEST, 0, 1, NULL, 0);
+	int fd = dial(stage.qual);
+
+	(void)state;
+	put_frame(fd, &frame);
+	take_request();
+	accept_with(NULL, 0);
+	assert_int_equal(get_frame(fd, REPLY).head[16] & FLAG_C, 0);
+	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
+	begin_flow(fd, stage.b, false);
+	hang_up();
+}
+
+static union core_sockaddr ipv4(uint32_t address)
+{
+	union core_sockaddr at;
+
+	memset(&at, 0, sizeof(at));
+	at.in.sin_family = AF_INET;
+	at.in.sin_addr.s_addr = htonl(address);
+	return at;
+}
+
+/* MPA-23: on this host are our own address, loopback ones, and those of its interfaces */
+static void wants_crc__peer_on_this_host_or_another__by_its_address(void **state)
+{
+	static const uint32_t own = 0xcb007101, other = 0xcb007102, loopback = 0x7f000002;
+	struct core_ia ia = {.address = ipv4(own)};
+	struct iw_engine engine = {.ia = &ia};
+
+	(void)state;
+	engine.settings.crc = CORE_CRC_AUTO;
+	assert_true(iw_setup_wants_crc(&engine, (union core_sockaddr[]){ipv4(other)}));
+	assert_false(iw_setup_wants_crc(&engine, (union core_sockaddr[]){ipv4(own)}));
+	assert_false(iw_setup_wants_crc(&engine, (union core_sockaddr[]){ipv4(loopback)}));
+	engine.settings.crc = CORE_CRC_ON;
+	assert_true(iw_setup_wants_crc(&engine, (union core_sockaddr[]){ipv4(own)}));
+	engine.settings.crc = CORE_CRC_OFF;
+	assert_false(iw_setup_wants_crc(&engine, (union core_sockaddr[]){ipv4(other)}));
 }
 
 /* --- the header --- */
@@ -400,6 +471,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(crc_on__request_has_c__both_directions_use_it, open_crc),
 		TEST(crc_on__reply_has_c__both_directions_use_it, open_crc),
+		TEST(crc_auto__request_on_loopback__not_asked_for, open_auto),
+		TEST(crc_auto__reply_on_loopback__not_asked_for, open_auto),
+		cmocka_unit_test(wants_crc__peer_on_this_host_or_another__by_its_address),
 		TEST(header_off__request__private_data_alone, open_plain),
 		TEST(header_off__qualifier_is_no_port__invalid_parameter, open_plain),
 		TEST(proof_byte__foreign_peer__reads_the_first_byte, open_byte),

@@ -28,7 +28,7 @@ static void begin_reply(const struct iw_conn *conn, struct iw_mpa *reply)
 
 	memset(reply, 0, sizeof(*reply));
 	reply->is_reply = true;
-	reply->has_crc = request->has_crc || iw_wants_crc(conn->engine);
+	reply->has_crc = request->has_crc;
 	reply->revision = request->revision;
 	reply->is_enhanced = request->is_enhanced;
 	if (request->is_enhanced && request->is_peer_to_peer) {
@@ -201,6 +201,8 @@ static void agree_reply(struct iw_conn *conn, const struct transport_conn_param 
 	bool is_known = request->is_enhanced && request->ird != IW_MPA_DEPTH_UNKNOWN;
 
 	begin_reply(conn, reply);
+	if (!reply->has_crc)
+		reply->has_crc = iw_setup_wants_crc(conn->engine, &passive->from);
 	reply->ird = iw_depth(param->read_in);
 	reply->ord = (uint16_t)iw_min(iw_depth(param->read_out),
 				      is_known ? request->ird : IW_UNKNOWN_READS); /* MPA-41 */

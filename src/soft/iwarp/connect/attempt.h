@@ -87,6 +87,8 @@ int iw_setup_socket_options(int fd, const struct core_settings *settings);
  * connect or listen: a socket that has begun to pace goes on.
  */
 void iw_setup_congestion_control(int fd, const struct iw_engine *engine);
+/* Our side's C bit, for a peer at that address (MPA-23). */
+bool iw_setup_wants_crc(const struct iw_engine *engine, const union core_sockaddr *peer);
 
 /* Begins to send the frame. */
 void iw_setup_put(struct iw_setup *setup, const struct iw_mpa *mpa);
@@ -109,16 +111,10 @@ bool iw_setup_report(struct iw_conn *conn, struct core_ep *ep,
 /* Service thread: drops a connection without endpoint. */
 void iw_setup_drop(struct iw_conn *conn);
 
-/* Our side's C bit (MPA-23). */
 /* IWCM-20: without our header a listener is found by its port alone. */
 static inline bool iw_has_header(const struct iw_engine *engine)
 {
 	return engine->settings.header == CORE_HEADER_ON;
-}
-
-static inline bool iw_wants_crc(const struct iw_engine *engine)
-{
-	return engine->settings.crc == CORE_CRC_ON;
 }
 
 static inline uint32_t iw_min(uint32_t a, uint32_t b)

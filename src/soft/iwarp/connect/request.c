@@ -109,6 +109,7 @@ int iw_connect(struct iw_engine *engine, struct core_ep *ep, const union core_so
 	rc = copy_address(ep->ia, address, &active->address);
 	if (rc < 0)
 		goto err;
+	conn->has_crc = iw_setup_wants_crc(engine, &active->address);
 	fill(active, qual, param);
 	if (timeout_us != DAT_TIMEOUT_INFINITE)
 		conn->give_up_ns = core_now_ns() + (uint64_t)timeout_us * 1000;
@@ -147,7 +148,7 @@ static void put_request(struct iw_conn *conn)
 	const struct iw_active *active = &setup->active;
 	uint8_t bytes[CM_MAX];
 	struct iw_mpa mpa = {
-		.has_crc = iw_wants_crc(conn->engine),
+		.has_crc = conn->has_crc,
 		.revision = iw_place_of(setup)->revision,
 		.private_data = bytes,
 		.private_size = put_private(conn, bytes),
@@ -229,7 +230,7 @@ static iw_error agree_enhanced(struct iw_conn *conn, const struct iw_mpa *mpa)
 
 static iw_error agree(struct iw_conn *conn, const struct iw_mpa *mpa)
 {
-	conn->has_crc = mpa->has_crc || iw_wants_crc(conn->engine);
+	conn->has_crc |= mpa->has_crc;
 	if (mpa->is_enhanced)
 		return agree_enhanced(conn, mpa);
 	/* MPA-44 */

@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/base/slab.h"
 #include "shared/names.h"
+#include "soft/address.h"
 #include "soft/iwarp/connect/attempt.h"
 #include "soft/iwarp/transfer/alive.h"
 #include "soft/iwarp/transfer/pass.h"
@@ -52,6 +53,15 @@ int iw_setup_socket_options(int fd, const struct core_settings *settings)
 	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) < 0)
 		return -errno;
 	return iw_alive_set_options(fd, settings);
+}
+
+bool iw_setup_wants_crc(const struct iw_engine *engine, const union core_sockaddr *peer)
+{
+	if (engine->settings.crc != CORE_CRC_AUTO)
+		return engine->settings.crc == CORE_CRC_ON;
+	/* what does not leave this host is not damaged; asking the system takes two sockets */
+	return !engine->is_loopback && !soft_address_is_same(peer, &engine->ia->address) &&
+	       soft_address_find(peer) != 0;
 }
 
 void iw_set_port(union core_sockaddr *address, uint16_t port)
