@@ -19,6 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "shared/fd.h"
+
 #define SOFT_PREFIX "soft-"
 #define SOFT_LIBRARY "libdat-soft.so.1"
 #define VERBS_PREFIX "verbs-"
@@ -269,7 +271,7 @@ static bool sysfs_word_read(const char *path, char word_out[WORD_MAX])
 	ssize_t len;
 	int fd;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = opendat_fd_move(open(path, O_RDONLY | O_CLOEXEC));
 	if (fd < 0)
 		return false;
 	len = read(fd, text, sizeof(text) - 1);

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/fd.h"
+
 enum {
 	FIELD_NAME,
 	FIELD_API_VERSION,
@@ -252,7 +254,7 @@ static int text_grow(char **text, size_t *room)
  */
 static int file_open(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd = opendat_fd_move(open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
 	struct stat info;
 	int ret;
 

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "shared/fd.h"
 #include "shared/file_size.h"
 
 struct memory {
@@ -32,7 +33,7 @@ static struct memory *memories;
 static int file_make(size_t length, bool is_huge)
 {
 	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING | (is_huge ? MFD_HUGETLB : 0);
-	int fd = memfd_create("opendat-memory", flags);
+	int fd = opendat_fd_move(memfd_create("opendat-memory", flags));
 	int rc;
 
 	if (fd < 0)
@@ -55,7 +56,7 @@ static size_t file_page(bool is_huge)
 
 	if (!is_huge)
 		return page;
-	fd = memfd_create("opendat-memory", MFD_CLOEXEC | MFD_HUGETLB);
+	fd = opendat_fd_move(memfd_create("opendat-memory", MFD_CLOEXEC | MFD_HUGETLB));
 	if (fd < 0)
 		return page; /* file_make will report it */
 	if (fstat(fd, &status) == 0)

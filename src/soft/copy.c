@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "core/base/cancel.h"
+#include "shared/fd.h"
 
 __thread bool soft_is_library_thread;
 
@@ -234,6 +235,8 @@ static int pipe_copy(uintptr_t dst, uintptr_t src, size_t len)
 		core_cancel_restore(state);
 		return -EPERM;
 	}
+	fds[0] = opendat_fd_move(fds[0]);
+	fds[1] = opendat_fd_move(fds[1]);
 	for (int i = 0; i < cuts && rc == 0; i++) {
 		rc = pipe_piece(fds, (uintptr_t)cut[i].iov_base, src, cut[i].iov_len);
 		src += cut[i].iov_len;

@@ -34,6 +34,7 @@
 
 #include "core/base/log.h"
 #include "core/base/slab.h"
+#include "shared/fd.h"
 #include "shared/file_size.h"
 
 #ifndef MFD_NOEXEC_SEAL
@@ -163,7 +164,7 @@ static int list_locked(int fd)
 	if (rc)
 		return rc;
 	if (fds_placeholder < 0)
-		fds_placeholder = eventfd(0, EFD_CLOEXEC);
+		fds_placeholder = opendat_fd_move(eventfd(0, EFD_CLOEXEC));
 	if (fds_placeholder < 0)
 		return -errno;
 	fds_count += !is_listed_locked(fd);
@@ -192,7 +193,12 @@ static int open_pair_locked(void)
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	rc = grow_locked((size_t)(pair[0] > pair[1] ? pair[0] : pair[1]) / WORD_BITS);
+	pair[0] = opendat_fd_move(pair[0]);
+	pair[1] = opendat_fd_move(pair[1]);
+	if (pair[0] < 0 || pair[1] < 0)
+		rc = -EMFILE;
+	else
+		rc = grow_locked((size_t)(pair[0] > pair[1] ? pair[0] : pair[1]) / WORD_BITS);
 	for (int i = 0; i < 2; i++) {
 		if (rc)
 			close(pair[i]);
@@ -224,8 +230,10 @@ void soft_fd_begin(void)
 
 int soft_fd_end(int fd)
 {
-	int rc = fd < 0 ? -errno : fds_add_locked(fd);
+	int rc;
 
+	fd = opendat_fd_move(fd);
+	rc = fd < 0 ? -errno : fds_add_locked(fd);
 	if (fd >= 0 && rc)
 		close(fd);
 	pthread_mutex_unlock(&fds_lock);

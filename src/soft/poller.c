@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "shared/fd.h"
+
 #define STAT_SIZE 64u /* of the file; the state is behind the number and a short name */
 #define NS_PER_S 1000000000u
 
@@ -72,7 +74,7 @@ static bool is_runnable(int32_t id)
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", (int)id);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = opendat_fd_move(open(path, O_RDONLY | O_CLOEXEC));
 	if (fd < 0)
 		return false;
 	size = read(fd, text, sizeof(text));

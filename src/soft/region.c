@@ -21,6 +21,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "shared/fd.h"
+
 #define LINE_MAX_READ 256 /* all needed fields are in the first 100 bytes of a line */
 
 /* --- one line --- */
@@ -197,7 +199,8 @@ static int read_line(struct line_reader *reader, char line[LINE_MAX_READ], size_
 
 static int scan_maps(struct soft_region_scan *scan)
 {
-	struct line_reader reader = {.fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC)};
+	struct line_reader reader = {
+		.fd = opendat_fd_move(open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC))};
 	char text[LINE_MAX_READ];
 	size_t len = 0;
 
@@ -241,7 +244,7 @@ static int copy_if_file(int number, const struct soft_region_line *line)
 
 	if (!is_file(number, line))
 		return -1;
-	fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
+	fd = fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
 	/* checked again: the consumer may have closed and reused the number meanwhile */
 	if (fd >= 0 && !is_file(fd, line)) {
 		close(fd);
@@ -294,7 +297,8 @@ static int next_descriptor(struct descriptors *list)
 static int find_descriptor(const struct soft_region_line *line)
 {
 	struct descriptors list = {
-		.dir = open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+		.dir = opendat_fd_move(
+			open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC))};
 	int number, fd, found = -1;
 
 	if (list.dir < 0)
@@ -330,7 +334,7 @@ static int open_mapping(const struct soft_region_line *line)
 	if (readlink(path, target, sizeof(target)) < (ssize_t)strlen(prefix) ||
 	    memcmp(target, prefix, strlen(prefix)) != 0)
 		return -1;
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	fd = opendat_fd_move(open(path, O_RDWR | O_CLOEXEC));
 	if (fd >= 0 && !is_file(fd, line)) {
 		close(fd);
 		return -1;
@@ -346,7 +350,7 @@ int soft_region_read_only(int fd)
 	if (!is_read_write(fd))
 		return fd;
 	snprintf(path, sizeof(path), "/proc/thread-self/fd/%d", fd);
-	read_only = open(path, O_RDONLY | O_CLOEXEC);
+	read_only = opendat_fd_move(open(path, O_RDONLY | O_CLOEXEC));
 	close(fd);
 	return read_only;
 }

@@ -12,13 +12,14 @@
 
 #include "core/base/netaddr.h"
 #include "core/base/settings.h"
+#include "shared/fd.h"
 #include "verbs/device.h"
 
 /* Reads the first line of a small file. */
 static bool line_read(const char *path, char *line_out, size_t size)
 {
 	ssize_t len = -1;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = opendat_fd_move(open(path, O_RDONLY | O_CLOEXEC));
 
 	if (fd >= 0) {
 		len = read(fd, line_out, size - 1);
@@ -76,7 +77,7 @@ static bool is_broadcast(const union core_sockaddr *address)
 {
 	union core_sockaddr copy = *address;
 	bool is_refused;
-	int fd = socket(address->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = opendat_fd_move(socket(address->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 
 	if (fd < 0)
 		return false;

@@ -23,6 +23,7 @@
 #include "core/base/log.h"
 #include "core/transport.h"
 #include "shared/cm.h"
+#include "shared/fd.h"
 #include "verbs/adapter.h"
 #include "verbs/conn.h"
 #include "verbs/setup.h"
@@ -87,7 +88,7 @@ static int claim_qualifier(const union core_sockaddr *address, DAT_CONN_QUAL qua
 	rc = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "opendat.verbs.1/%s/%" PRIx64,
 		      text, (uint64_t)qual);
 	size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)rc);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	fd = opendat_fd_move(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return -errno;
 	if (!bind(fd, (struct sockaddr *)&name, size))

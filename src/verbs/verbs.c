@@ -8,6 +8,7 @@
 #include "core/base/transport_stubs.h"
 #include "core/transport.h"
 #include "core/ep/ep.h"
+#include "shared/fd.h"
 #include "verbs/adapter.h"
 #include "verbs/conn.h"
 #include "verbs/cq.h"
@@ -53,7 +54,7 @@ static void locks_init(struct vrb_adapter *adapter)
 	pthread_condattr_destroy(&monotonic);
 }
 
-static int vrb_ia_open(struct core_ia *ia)
+static int adapter_open(struct core_ia *ia)
 {
 	struct vrb_adapter *adapter;
 	int rc;
@@ -98,6 +99,15 @@ close_device:
 put_adapter:
 	vrb_adapter_put(adapter);
 	ia->transport = NULL;
+	return rc;
+}
+
+static int vrb_ia_open(struct core_ia *ia)
+{
+	unsigned filled = opendat_fd_fill();
+	int rc = adapter_open(ia);
+
+	opendat_fd_unfill(filled);
 	return rc;
 }
 

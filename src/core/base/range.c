@@ -16,6 +16,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "shared/fd.h"
+
 enum {
 	RANGE_WRITABLE = 0x02, /* as PROCMAP_QUERY reports them */
 	RANGE_SHARED = 0x08,
@@ -92,7 +94,7 @@ static int range_check_maps(int fd, uint64_t start, uint64_t end, uint64_t flags
 static bool range_has(const void *start, uint64_t len, uint64_t flags)
 {
 	uint64_t low = (uint64_t)(uintptr_t)start;
-	int fd = open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
+	int fd = opendat_fd_move(open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC));
 	int answer;
 
 	if (fd < 0)

@@ -11,6 +11,7 @@
 #include "core/base/instance.h"
 #include "core/base/status.h"
 #include "core/event/wait.h"
+#include "shared/fd.h"
 
 /* --- creation --- */
 
@@ -160,7 +161,8 @@ DAT_RETURN core_cno_fd(DAT_CNO_HANDLE handle, int *fd)
 		ret = core_bad_null(CORE_ARG(opendat_cno_fd, 2, fd));
 	} else {
 		if (cno->fd < 0)
-			cno->fd = eventfd(cno->first ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK);
+			cno->fd = opendat_fd_move(
+				eventfd(cno->first ? 1 : 0, EFD_CLOEXEC | EFD_NONBLOCK));
 		if (cno->fd < 0)
 			ret = core_no_resources(DAT_RESOURCE_DEVICE);
 		else

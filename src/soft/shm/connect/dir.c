@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "core/base/log.h"
+#include "shared/fd.h"
 #include "soft/address.h"
 #include "soft/fds.h"
 #include "soft/shm/connect/nobody.h"
@@ -73,7 +74,8 @@ static int open_checked(int parent, const char *path,
 			const char *(*fault_of)(int fd, const struct stat *st),
 			const char **fault_out)
 {
-	int fd = openat(parent, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = opendat_fd_move(
+		openat(parent, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	struct stat st;
 	int rc = -EPERM;
 
@@ -147,7 +149,7 @@ int shm_dir_connect(int dir, int fd, const char *name)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	/* the file that is checked and the one that is connected to are the same */
-	int file = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	int file = opendat_fd_move(openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
 	struct stat st;
 	int rc;
 
@@ -199,7 +201,7 @@ static int delete_dead(int dir, const char *name)
 /* A child that is about to exec may have a copy of the descriptor: so the lock is released. */
 static int delete_dead_locked(int dir, const char *name)
 {
-	int lock = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int lock = opendat_fd_move(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	int rc;
 
 	if (lock < 0)

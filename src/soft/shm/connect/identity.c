@@ -15,6 +15,7 @@
 
 #include "core/base/log.h"
 #include "core/transport.h"
+#include "shared/fd.h"
 #include "soft/key.h"
 #include "soft/shm/connect/nobody.h"
 #include "soft/shm/connect/process.h"
@@ -92,7 +93,7 @@ static bool read_theirs(pid_t pid, struct ids *theirs)
 	if (!has_own_proc())
 		return false;
 	snprintf(text, sizeof(text), "/proc/%d/status", (int)pid);
-	fd = open(text, O_RDONLY | O_CLOEXEC);
+	fd = opendat_fd_move(open(text, O_RDONLY | O_CLOEXEC));
 	if (fd < 0)
 		return false;
 	size = read(fd, text, sizeof(text) - 1);

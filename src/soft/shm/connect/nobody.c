@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "shared/fd.h"
+
 #define DEFAULT_OVERFLOW_UID 65534u
 
 uid_t shm_nobody(void)
@@ -19,7 +21,7 @@ uid_t shm_nobody(void)
 
 	if (uid)
 		return (uid_t)uid;
-	fd = open("/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC);
+	fd = opendat_fd_move(open("/proc/sys/kernel/overflowuid", O_RDONLY | O_CLOEXEC));
 	if (fd >= 0 && read(fd, text, sizeof(text) - 1) > 0)
 		uid = (uint32_t)strtoul(text, NULL, 10);
 	if (fd >= 0)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/base/cancel.h"
+#include "shared/fd.h"
 #include "soft/closer.h"
 #include "soft/fds.h"
 #include "soft/shm/connect/identity.h"
@@ -71,7 +72,9 @@ static void take_control(struct msghdr *message, struct shm_packet *packet)
 		if (count > SHM_PACKET_FDS - packet->fd_count)
 			count = SHM_PACKET_FDS - packet->fd_count;
 		memcpy(packet->fds + packet->fd_count, CMSG_DATA(header), count * sizeof(int));
-		packet->fd_count += (unsigned)count;
+		for (; count; count--, packet->fd_count++)
+			packet->fds[packet->fd_count] =
+				opendat_fd_move(packet->fds[packet->fd_count]);
 	}
 	for (unsigned i = packet->fd_count; i < SHM_WIRE_FDS_MAX; i++)
 		packet->fds[i] = -1;
