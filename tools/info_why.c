@@ -228,12 +228,14 @@ static void why_resources(struct info_adapter *adapter)
 {
 	bool is_verbs = strstr(adapter->library, "libdat-verbs") != NULL;
 	const char *interface = strchr(adapter->name, '-');
+	const char *percent;
 	char word[64];
 
 	why_descriptors(adapter);
 	interface = adapter->line ? adapter->line->instance_data : interface ? interface + 1 : "";
 	snprintf(word, sizeof(word), "%.*s", (int)strcspn(interface, " "), interface);
-	why_interface(adapter, word, is_verbs);
+	percent = strchr(word, '%'); /* "fe80::1%eth0" */
+	why_interface(adapter, percent ? percent + 1 : word, is_verbs);
 }
 
 /* Does the library object to a setting? Its message quotes the instance data. */

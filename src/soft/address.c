@@ -5,7 +5,6 @@
  */
 #include "soft/address.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 
@@ -93,13 +92,12 @@ int soft_address_find(const union core_sockaddr *address)
 
 int soft_address_of_device(const char *device, union core_sockaddr *address_out)
 {
-	memset(address_out, 0, sizeof(*address_out));
-	if (inet_pton(AF_INET, device, &address_out->in.sin_addr) == 1)
-		address_out->sa.sa_family = AF_INET;
-	else if (inet_pton(AF_INET6, device, &address_out->in6.sin6_addr) == 1)
-		address_out->sa.sa_family = AF_INET6;
-	else
+	int rc = core_address_parse(device, address_out);
+
+	if (rc == -EINVAL)
 		return core_address_of_netdev(device, address_out);
+	if (rc < 0)
+		return rc;
 	if (soft_address_find(address_out) == 0)
 		return 0;
 	core_log(CORE_LOG_ERROR, "address %s: no interface of this host has it", device);

@@ -100,16 +100,10 @@ int vrb_address_check(const union core_sockaddr *address)
 int vrb_address_of_device(const char *device, uint32_t port, union core_sockaddr *address_out)
 {
 	char netdev[CORE_DEVICE_MAX];
+	int rc = core_address_parse(device, address_out);
 
-	memset(address_out, 0, sizeof(*address_out));
-	if (inet_pton(AF_INET, device, &address_out->in.sin_addr) == 1) {
-		address_out->sa.sa_family = AF_INET;
-		return 0;
-	}
-	if (inet_pton(AF_INET6, device, &address_out->in6.sin6_addr) == 1) {
-		address_out->sa.sa_family = AF_INET6;
-		return 0;
-	}
+	if (rc != -EINVAL)
+		return rc;
 	if (!strchr(device, '/') && netdev_of_rdma(device, port ? port : 1, netdev, sizeof(netdev)))
 		return core_address_of_netdev(netdev, address_out);
 	return core_address_of_netdev(device, address_out);

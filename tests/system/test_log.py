@@ -51,6 +51,16 @@ def log__no_such_interface__named_with_the_text_of_the_system():
 def log__address_of_another_host__named():
     text = open_line(SOFT, "192.0.2.1")
     contains(text, "address 192.0.2.1: no interface of this host has it")
+    text = open_line(SOFT, "fe80::ffff:1")
+    contains(text, "address fe80::ffff:1: no interface of this host has it")
+
+
+# GEN-30 IWCM-67
+def log__interface_of_an_address__named():
+    text = open_line(SOFT, "fe80::1%absent0")
+    contains(text, "address fe80::1%absent0: interface absent0: No such device")
+    text = open_line(SOFT, "::1%lo")
+    contains(text, "address ::1%lo: only a link-local address has an interface")
 
 
 # GEN-30

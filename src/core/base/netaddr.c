@@ -44,6 +44,74 @@ bool core_address_is_unusable(const union core_sockaddr *address)
 	       IN6_IS_ADDR_UNSPECIFIED(&address->in6.sin6_addr);
 }
 
+/* The interface with that link-local address; 0: there is none, or there are several. */
+static uint32_t scope_of(const struct in6_addr *address, const char *text)
+{
+	struct ifaddrs *list, *entry;
+	const char *name = NULL;
+	uint32_t scope = 0;
+	int count = 0;
+
+	if (getifaddrs(&list) < 0)
+		return 0;
+	for (entry = list; entry; entry = entry->ifa_next) {
+		const struct sockaddr_in6 *in6 = (const void *)entry->ifa_addr;
+
+		if (!in6 || in6->sin6_family != AF_INET6 ||
+		    !IN6_ARE_ADDR_EQUAL(&in6->sin6_addr, address))
+			continue;
+		name = entry->ifa_name;
+		scope = in6->sin6_scope_id;
+		count++;
+	}
+	if (!count)
+		core_log(CORE_LOG_ERROR, "address %s: no interface of this host has it", text);
+	else if (count > 1)
+		core_log(CORE_LOG_ERROR, "address %s: %d interfaces have it; name one: %s%%%s",
+			 text, count, text, name);
+	freeifaddrs(list);
+	return count == 1 ? scope : 0;
+}
+
+/* The interface that is named behind an IPv6 address; 0: there is none, or it needs none. */
+static uint32_t named_scope(const struct in6_addr *address, const char *text, const char *name)
+{
+	uint32_t scope = if_nametoindex(name);
+
+	if (!scope)
+		core_log(CORE_LOG_ERROR, "address %s: interface %s: %s", text, name,
+			 strerror(errno));
+	if (IN6_IS_ADDR_LINKLOCAL(address))
+		return scope;
+	core_log(CORE_LOG_ERROR, "address %s: only a link-local address has an interface", text);
+	return 0;
+}
+
+int core_address_parse(const char *text, union core_sockaddr *address_out)
+{
+	struct sockaddr_in6 *in6 = &address_out->in6;
+	const size_t len = strcspn(text, "%");
+	const char *interface = text[len] ? text + len + 1 : NULL;
+	char number[INET6_ADDRSTRLEN];
+
+	memset(address_out, 0, sizeof(*address_out));
+	if (inet_pton(AF_INET, text, &address_out->in.sin_addr) == 1) {
+		address_out->sa.sa_family = AF_INET;
+		return 0;
+	}
+	if (len >= sizeof(number))
+		return -EINVAL;
+	snprintf(number, sizeof(number), "%.*s", (int)len, text);
+	if (inet_pton(AF_INET6, number, &in6->sin6_addr) != 1)
+		return -EINVAL;
+	in6->sin6_family = AF_INET6;
+	if (!interface && !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+		return 0;
+	in6->sin6_scope_id = interface ? named_scope(&in6->sin6_addr, text, interface)
+				       : scope_of(&in6->sin6_addr, text);
+	return in6->sin6_scope_id ? 0 : -ENODEV;
+}
+
 /* The preferred address of an interface is the one of the highest rank; 0: not usable. */
 static int rank(const struct sockaddr *address)
 {

@@ -28,6 +28,13 @@ struct core_address_text core_address_text(const union core_sockaddr *address, u
 /* Is the address multicast, unspecified or the limited broadcast address? No peer can have one. */
 bool core_address_is_unusable(const union core_sockaddr *address);
 
+/*
+ * Reads an address of this host: "192.0.2.1", "2001:db8::1", "fe80::1%eth0". A link-local address
+ * without an interface is that of the only interface that has it. -EINVAL: it is no address;
+ * -ENODEV: its interface is not known; the reason is logged.
+ */
+int core_address_parse(const char *text, union core_sockaddr *address_out);
+
 /* The preferred address of an interface that is up: IPv4, else global IPv6, else link-local IPv6.
  * -ENODEV: there is none. */
 int core_address_of_netdev(const char *name, union core_sockaddr *address_out);
