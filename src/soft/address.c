@@ -43,19 +43,30 @@ static int try_bind(const union core_sockaddr *address)
 	return rc;
 }
 
-/* Is it a broadcast address? The kernel refuses to connect a plain socket to one. */
+static bool is_forbidden(int fd, const union core_sockaddr *address)
+{
+	return connect(fd, &address->sa, core_address_size(address)) < 0 && errno == EACCES;
+}
+
+/*
+ * Is it a broadcast address? The kernel refuses to connect a socket to one unless the socket has an
+ * option for that. A route of type prohibit refuses either.
+ */
 static bool is_broadcast(const union core_sockaddr *address)
 {
+	const int yes = 1;
 	union core_sockaddr copy;
 	int fd = soft_fd_socket(address->sa.sa_family, SOCK_DGRAM);
-	bool is_refused;
+	bool is_one;
 
 	if (fd < 0)
 		return false;
 	with_port(address, 9, &copy);
-	is_refused = connect(fd, &copy.sa, core_address_size(&copy)) < 0 && errno == EACCES;
+	is_one = is_forbidden(fd, &copy) &&
+		 !setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &yes, sizeof(yes)) &&
+		 !is_forbidden(fd, &copy);
 	soft_fd_close(fd);
-	return is_refused;
+	return is_one;
 }
 
 bool soft_address_is_same(const union core_sockaddr *a, const union core_sockaddr *b)

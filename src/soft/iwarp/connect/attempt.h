@@ -43,7 +43,8 @@ struct iw_active {
 	uint32_t read_out;
 	struct iw_place places[CM_PORTS];
 	unsigned index;		/* of the current place, whose socket the connection has */
-	uint64_t place_end_ns;	/* when the next place is tried */
+	bool is_out_of_ports;	/* the current place is tried again: no local port was free */
+	uint64_t place_end_ns;	/* when the next place is tried, or this one again */
 	uint64_t answer_end_ns; /* when a reply that has begun must be there */
 	int error;		/* of the first socket: the service thread handles it */
 };

@@ -20,6 +20,7 @@
 
 #define SHARE_NS (2000 * IW_NS_PER_MS) /* longest time that a silent place is waited for alone */
 #define LOOK_NS (50 * IW_NS_PER_MS)    /* between two looks at silent places */
+#define PORT_NS (50 * IW_NS_PER_MS)    /* between two tries to get a local port */
 
 #ifndef IP_BIND_ADDRESS_NO_PORT
 #define IP_BIND_ADDRESS_NO_PORT 24
@@ -37,7 +38,10 @@ static void learn_port(struct iw_active *active, int fd)
 		active->request.port = iw_get_port(&own);
 }
 
-/* Starts to connect to the current place, from the adapter's address: 0 or -errno. */
+/*
+ * Starts to connect to the current place, from the adapter's address: 0 or -errno. -EADDRINUSE: no
+ * local port is free, which is no matter of the peer; -EADDRNOTAVAIL: our address has gone.
+ */
 static int start_connect(struct iw_conn *conn, const struct core_ep *ep, int fd)
 {
 	struct iw_active *active = &conn->setup->active;
@@ -58,6 +62,8 @@ static int start_connect(struct iw_conn *conn, const struct core_ep *ep, int fd)
 	iw_set_port(&to, cm_port(active->request.qual, active->index));
 	rc = connect(fd, &to.sa, core_address_size(&to)) < 0 ? -errno : 0;
 	learn_port(active, fd);
+	if (rc == -EADDRNOTAVAIL)
+		return -EADDRINUSE;
 	return rc == -EINPROGRESS || rc == -EINTR ? 0 : rc;
 }
 
@@ -109,8 +115,10 @@ int iw_place_connected(const struct iw_conn *conn)
 
 /* --- which place is next --- */
 
-static unsigned find_untried(const struct iw_active *active)
+static unsigned find_next(const struct iw_active *active)
 {
+	if (active->is_out_of_ports)
+		return active->index;
 	for (unsigned i = 1; i <= CM_PORTS; i++) {
 		unsigned index = (active->index + i) % CM_PORTS;
 
@@ -184,6 +192,8 @@ static void put_aside(struct iw_conn *conn)
 {
 	struct iw_place *place = iw_place_of(conn->setup);
 
+	if (conn->fd < 0)
+		return;
 	iw_conn_unwatch(conn);
 	place->fd = conn->fd;
 	place->is_requested = iw_conn_state(conn) == IW_REQUESTED;
@@ -198,6 +208,7 @@ static void resume(struct iw_conn *conn, struct core_ep *ep, unsigned index)
 	int rc;
 
 	active->index = index;
+	active->is_out_of_ports = false;
 	conn->fd = place->fd;
 	place->fd = -1;
 	conn->setup->size = 0;
@@ -231,12 +242,29 @@ static DAT_EVENT_NUMBER judge(struct iw_place *place, int error)
 	case -EHOSTDOWN:
 	case -ENETDOWN:
 	case -ENONET:
+	case -EACCES: /* a route of type prohibit */
+	case -EPERM:  /* a filter of this host */
 	case -EADDRNOTAVAIL:
 	case -EINVAL: /* no route from the adapter's address, which is a loopback address */
 		return DAT_CONNECTION_EVENT_UNREACHABLE;
 	default:
 		return DAT_CONNECTION_EVENT_NON_PEER_REJECTED;
 	}
+}
+
+/* IWCM-68: a port may become free before the consumer's time is over. */
+static void wait_for_port(struct iw_conn *conn)
+{
+	struct iw_active *active = &conn->setup->active;
+
+	if (!active->is_out_of_ports)
+		core_log(CORE_LOG_CONN | CORE_LOG_ERROR,
+			 "connect: %s: no local TCP port is free (net.ipv4.ip_local_port_range)",
+			 core_address_text(&active->address, active->request.qual).text);
+	active->is_out_of_ports = true;
+	iw_place_of(conn->setup)->state = IW_PLACE_UNTRIED;
+	active->place_end_ns = core_now_ns() + PORT_NS;
+	set_deadline(conn);
 }
 
 /* The connection has no socket: opens the next place, or goes back to a silent one. */
@@ -246,16 +274,22 @@ static void next_place(struct iw_conn *conn, struct core_ep *ep)
 	DAT_EVENT_NUMBER number = 0;
 	unsigned index;
 
-	while (!number && (index = find_untried(active)) < CM_PORTS) {
+	while (!number && (index = find_next(active)) < CM_PORTS) {
 		int rc;
 
 		active->index = index;
 		rc = open_socket(conn, ep);
 		if (!rc) {
+			active->is_out_of_ports = false;
 			set_share(conn);
 			set_deadline(conn);
 			return;
 		}
+		if (rc == -EADDRINUSE) {
+			wait_for_port(conn);
+			return;
+		}
+		active->is_out_of_ports = false;
 		number = judge(&active->places[index], rc);
 	}
 	index = find_silent(active);
@@ -268,16 +302,26 @@ static void next_place(struct iw_conn *conn, struct core_ep *ep)
 void iw_place_failed(struct iw_conn *conn, struct core_ep *ep, int error)
 {
 	struct iw_active *active = &conn->setup->active;
-	DAT_EVENT_NUMBER number = judge(iw_place_of(conn->setup), error);
+	DAT_EVENT_NUMBER number;
 
+	if (error == -EADDRINUSE) {
+		wait_for_port(conn);
+		return;
+	}
+	number = judge(iw_place_of(conn->setup), error);
 	/*
 	 * IWCM-24: the kernel's limit for TCP, not the consumer's, so the place is tried again. Not
 	 * once it has the request: the consumer there might see a second one (IWCM-26)
 	 */
 	if (error == -ETIMEDOUT && iw_conn_state(conn) == IW_CONNECTING)
 		iw_place_of(conn->setup)->state = IW_PLACE_UNTRIED;
-	core_log(CORE_LOG_CONN, "connect: TCP port %u does not serve the qualifier: %s",
-		 cm_port(active->request.qual, active->index), strerror(-error));
+	if (number)
+		core_log(CORE_LOG_CONN | CORE_LOG_ERROR, "connect: %s: %s",
+			 core_address_text(&active->address, active->request.qual).text,
+			 strerror(-error));
+	else
+		core_log(CORE_LOG_CONN, "connect: TCP port %u does not serve the qualifier: %s",
+			 cm_port(active->request.qual, active->index), strerror(-error));
 	iw_conn_close_socket(conn);
 	iw_place_of(conn->setup)->revision = 2;
 	if (number)
@@ -346,14 +390,14 @@ void iw_place_due(struct iw_conn *conn, struct core_ep *ep, uint64_t now)
 	struct iw_active *active = &conn->setup->active;
 	unsigned answer = find_answer(active);
 
-	if (answer < CM_PORTS && is_silent(conn)) {
+	if (answer < CM_PORTS && (conn->fd < 0 || is_silent(conn))) {
 		put_aside(conn);
 		resume(conn, ep, answer);
 		return;
 	}
 	if (now >= active->place_end_ns) {
 		active->place_end_ns = IW_NEVER;
-		if (is_silent(conn)) {
+		if (conn->fd < 0 || is_silent(conn)) {
 			put_aside(conn);
 			next_place(conn, ep);
 			return;
