@@ -16,6 +16,10 @@
  * the descriptor and waits for the children of earlier forks. Taking the message out makes the last
  * close. Each child has a word in memory that it shares with its parent, and clears it when it has
  * closed its copies.
+ *
+ * The consumer may close all descriptors of the process and open files that get their numbers. So
+ * the list holds which file each descriptor was, as fstat tells it, and a number that is another
+ * file by now is left alone. Event descriptors and sets of them are not told from each other.
  */
 #include "soft/fds.h"
 
@@ -30,6 +34,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/base/log.h"
@@ -46,13 +51,20 @@
 #define QUEUE_MS 1000u	   /* for so long a closer tries to send a file */
 #define CHILDREN_MAX 1024u /* a child is not waited for any more after so many later forks */
 
+struct identity {
+	dev_t dev;
+	ino_t ino; /* 0: unknown */
+};
+
 static pthread_once_t fds_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t fds_lock = PTHREAD_MUTEX_INITIALIZER;
 /* guarded by fds_lock */
 static uint64_t *fds_words;
+static struct identity *fds_identities; /* of as many descriptors as there are bits */
 static size_t fds_word_count;
-static size_t fds_count;	   /* descriptors listed, and files in the queue */
-static int fds_placeholder = -1;   /* open while fds_count is not 0 */
+static size_t fds_count;	 /* descriptors listed, and files in the queue */
+static int fds_placeholder = -1; /* open while fds_count is not 0 */
+static struct identity fds_placeholder_identity;
 static int fds_pair[2] = {-1, -1}; /* listed; open while anything else is counted */
 static uint32_t fds_forks;	   /* the number of the last fork */
 /*
@@ -63,6 +75,31 @@ static _Atomic uint32_t *fds_children;
 
 /* Held while a file is sent and its descriptor closed. Before fds_lock; not taken by forks. */
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct identity identify(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return (struct identity){0};
+	return (struct identity){.dev = st.st_dev, .ino = st.st_ino};
+}
+
+/* Also if it cannot be told. */
+static bool is_same_file(int fd, const struct identity *identity)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return errno != EBADF;
+	return !identity->ino || (st.st_dev == identity->dev && st.st_ino == identity->ino);
+}
+
+static void close_same(int fd, const struct identity *identity)
+{
+	if (fd >= 0 && is_same_file(fd, identity))
+		close(fd);
+}
 
 static void map_children(void *place)
 {
@@ -103,13 +140,16 @@ static void fds_child(void)
 	for (size_t i = 0; i < fds_word_count; i++) {
 		while (fds_words[i]) {
 			unsigned int bit = (unsigned int)__builtin_ctzll(fds_words[i]);
+			int fd = (int)(i * WORD_BITS + bit);
 
 			fds_words[i] &= fds_words[i] - 1;
-			close((int)(i * WORD_BITS + bit));
+			/* or the placeholder: it was about to be closed */
+			if (is_same_file(fd, &fds_identities[fd]) ||
+			    is_same_file(fd, &fds_placeholder_identity))
+				close(fd);
 		}
 	}
-	if (fds_placeholder >= 0)
-		close(fds_placeholder);
+	close_same(fds_placeholder, &fds_placeholder_identity);
 	fds_placeholder = fds_pair[0] = fds_pair[1] = -1;
 	if (fds_count && fds_children)
 		child_is_done(fds_forks);
@@ -129,17 +169,28 @@ static void fds_init(void)
 static int grow_locked(size_t index)
 {
 	size_t count = index + 1 > 2 * fds_word_count ? index + 1 : 2 * fds_word_count;
+	size_t old = fds_word_count;
+	struct identity *identities;
 	uint64_t *words;
 
-	if (index < fds_word_count)
+	if (index < old)
 		return 0;
 	words = core_slab_alloc(count * sizeof(*words));
 	if (!words)
 		return -ENOMEM;
-	for (size_t i = 0; i < fds_word_count; i++)
-		words[i] = fds_words[i];
-	core_slab_free(fds_words, fds_word_count * sizeof(*words));
+	identities = core_slab_alloc(count * WORD_BITS * sizeof(*identities));
+	if (!identities) {
+		core_slab_free(words, count * sizeof(*words));
+		return -ENOMEM;
+	}
+	if (old) {
+		memcpy(words, fds_words, old * sizeof(*words));
+		memcpy(identities, fds_identities, old * WORD_BITS * sizeof(*identities));
+	}
+	core_slab_free(fds_words, old * sizeof(*words));
+	core_slab_free(fds_identities, old * WORD_BITS * sizeof(*identities));
 	fds_words = words;
+	fds_identities = identities;
 	fds_word_count = count;
 	return 0;
 }
@@ -163,12 +214,15 @@ static int list_locked(int fd)
 
 	if (rc)
 		return rc;
-	if (fds_placeholder < 0)
+	if (fds_placeholder < 0) {
 		fds_placeholder = opendat_fd_move(eventfd(0, EFD_CLOEXEC));
-	if (fds_placeholder < 0)
-		return -errno;
+		if (fds_placeholder < 0)
+			return -errno;
+		fds_placeholder_identity = identify(fds_placeholder);
+	}
 	fds_count += !is_listed_locked(fd);
 	fds_words[(size_t)fd / WORD_BITS] |= bit_of(fd);
+	fds_identities[fd] = identify(fd);
 	return 0;
 }
 
@@ -181,8 +235,20 @@ static void uncount_locked(void)
 {
 	if (--fds_count)
 		return;
-	close(fds_placeholder);
+	close_same(fds_placeholder, &fds_placeholder_identity);
 	fds_placeholder = -1;
+}
+
+/* Is it listed and still the same file? Else removes it from the list. */
+static bool is_ours_locked(int fd)
+{
+	if (!is_listed_locked(fd))
+		return false;
+	if (is_same_file(fd, &fds_identities[fd]))
+		return true;
+	forget_locked(fd);
+	uncount_locked();
+	return false;
 }
 
 static int open_pair_locked(void)
@@ -274,7 +340,7 @@ static void close_listed(int fd)
 	int placeholder;
 
 	pthread_mutex_lock(&fds_lock);
-	placeholder = is_listed_locked(fd) ? fds_placeholder : -1;
+	placeholder = is_ours_locked(fd) ? fds_placeholder : -1;
 	pthread_mutex_unlock(&fds_lock);
 	if (placeholder < 0)
 		return;
@@ -327,7 +393,7 @@ bool soft_fd_is_listed(int fd)
 	bool is_listed;
 
 	pthread_mutex_lock(&fds_lock);
-	is_listed = is_listed_locked(fd);
+	is_listed = is_ours_locked(fd);
 	pthread_mutex_unlock(&fds_lock);
 	return is_listed;
 }
@@ -394,7 +460,7 @@ static bool put_file(int fd, uint32_t *last)
 
 	pthread_mutex_lock(&queue_lock);
 	pthread_mutex_lock(&fds_lock);
-	sender = is_listed_locked(fd) ? fds_pair[0] : -1;
+	sender = is_ours_locked(fd) && is_ours_locked(fds_pair[0]) ? fds_pair[0] : -1;
 	pthread_mutex_unlock(&fds_lock);
 	is_sent = sender >= 0 && send_file(sender, fd);
 	if (is_sent) {

@@ -16,6 +16,7 @@
 #define NS_PER_MS 1000000u
 #define WAIT_MOST_MS 60000u
 #define TICK_MOST_NS 4000000u
+#define LOST_MS 100
 #define STACK_SIZE (256u * 1024u) /* a service thread needs less than 96 KiB */
 
 void soft_thread_init(struct soft_thread *thread)
@@ -27,14 +28,15 @@ void soft_thread_init(struct soft_thread *thread)
 
 int soft_thread_open(struct soft_thread *thread, epoll_data_t kick)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data = kick};
+	struct epoll_event event = {.events = EPOLLONESHOT, .data = kick};
 
+	thread->kick = kick;
 	soft_fd_begin();
 	thread->epoll_fd = soft_fd_end(epoll_create1(EPOLL_CLOEXEC));
 	if (thread->epoll_fd < 0)
 		return thread->epoll_fd;
 	soft_fd_begin();
-	thread->kick_fd = soft_fd_end(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	thread->kick_fd = soft_fd_end(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (thread->kick_fd < 0)
 		return thread->kick_fd;
 	if (epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, thread->kick_fd, &event) < 0)
@@ -57,36 +59,29 @@ int soft_thread_start(struct soft_thread *thread, const struct core_ia *ia, cons
 	return core_thread_create(&thread->thread, &form, run, argument);
 }
 
-static void write_kick(struct soft_thread *thread)
+/*
+ * False: the descriptors are not ours any more. A write could reach a file of the consumer that has
+ * the number of ours; this changes no file.
+ */
+static bool enable_kick(struct soft_thread *thread)
 {
-	uint64_t one = 1;
-	int state = core_cancel_off();
-	ssize_t written;
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data = thread->kick};
 
-	do
-		written = write(thread->kick_fd, &one, sizeof(one));
-	while (written < 0 && errno == EINTR);
-	/* a full counter (EAGAIN) wakes the thread as well */
-	core_cancel_restore(state);
+	return epoll_ctl(thread->epoll_fd, EPOLL_CTL_MOD, thread->kick_fd, &event) == 0;
 }
 
 void soft_thread_kick(struct soft_thread *thread)
 {
 	/* sequentially consistent: the caller has stored its request; see soft_thread_kicked */
-	if (!atomic_exchange(&thread->is_kicked, true))
-		write_kick(thread);
+	if (!atomic_exchange(&thread->is_kicked, true) && !enable_kick(thread))
+		atomic_store(&thread->is_kicked, false);
 }
 
 void soft_thread_kicked(struct soft_thread *thread)
 {
-	uint64_t count;
-	ssize_t size = read(thread->kick_fd, &count, sizeof(count));
-
-	(void)size; /* EAGAIN: another read took it */
 	/*
-	 * Cleared after the read. If it were cleared before, the read could swallow the write of a
-	 * thread that kicks in between, and that thread's mark would keep all others from writing.
-	 * Sequentially consistent, and before the requests are checked: see soft_thread_kick.
+	 * The event was disabled when it was reported. Sequentially consistent, and before the
+	 * requests are checked: see soft_thread_kick.
 	 */
 	atomic_store(&thread->is_kicked, false);
 }
@@ -104,18 +99,59 @@ static uint64_t tick_ns(void)
 	return (uint64_t)tick.tv_nsec;
 }
 
-static int wait_ms(const struct soft_thread *thread, struct epoll_event *events, int most,
-		   uint64_t ns)
+/*
+ * Does the set of descriptors hold the one of the kicks? Another set of the consumer could have its
+ * number, and its events are not ours.
+ */
+static bool is_ours(const struct soft_thread *thread)
+{
+	struct epoll_event event = {.events = EPOLLONESHOT};
+
+	if (!epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, thread->kick_fd, &event))
+		(void)epoll_ctl(thread->epoll_fd, EPOLL_CTL_DEL, thread->kick_fd, NULL);
+	else if (errno == EEXIST)
+		return true;
+	return false;
+}
+
+/* Waits without descriptors, by looking for requests at intervals. */
+static int wait_lost(int ms)
+{
+	(void)poll(NULL, 0, ms < 0 || ms > LOST_MS ? LOST_MS : ms ? ms : 1);
+	return -1;
+}
+
+/* Negative: no limit. */
+static int wait_whole_ms(struct soft_thread *thread, struct epoll_event *events, int most, int ms)
+{
+	int count, error, state = PTHREAD_CANCEL_DISABLE;
+
+	/* the set can be replaced while the thread sleeps, which then finds nothing */
+	if (thread->was_idle && !thread->is_lost)
+		thread->is_lost = !is_ours(thread);
+	if (thread->is_lost)
+		return wait_lost(ms);
+	if (!thread->is_ending)
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+	count = epoll_wait(thread->epoll_fd, events, most, ms);
+	error = errno;
+	pthread_setcancelstate(state, NULL);
+	if (count < 0 && (error == EBADF || error == EINVAL))
+		thread->is_lost = true;
+	thread->was_idle = count == 0;
+	return thread->is_lost ? wait_lost(ms) : count;
+}
+
+static int wait_ms(struct soft_thread *thread, struct epoll_event *events, int most, uint64_t ns)
 {
 	uint64_t ms = ns / NS_PER_MS + (ns % NS_PER_MS != 0);
 
-	return epoll_wait(thread->epoll_fd, events, most,
-			  ms > WAIT_MOST_MS ? (int)WAIT_MOST_MS : (int)ms);
+	return wait_whole_ms(thread, events, most, ms > WAIT_MOST_MS ? (int)WAIT_MOST_MS : (int)ms);
 }
 
 /* The slack of this thread's timers is as before when this returns. */
-static int wait_late(const struct soft_thread *thread, struct epoll_event *events, int most,
-		     uint64_t ns, uint64_t tick)
+static int wait_late(struct soft_thread *thread, struct epoll_event *events, int most, uint64_t ns,
+		     uint64_t tick)
 {
 	int count;
 
@@ -146,7 +182,7 @@ int soft_thread_wait(struct soft_thread *thread, struct epoll_event *events, int
 		ns = late_ns;
 	}
 	if (ns == SOFT_WAIT_NO_LIMIT)
-		return epoll_wait(thread->epoll_fd, events, most, -1);
+		return wait_whole_ms(thread, events, most, -1);
 	if (ns && ns < NS_PER_MS) {
 		wait_briefly(thread, ns);
 		ns = 0;
@@ -156,13 +192,22 @@ int soft_thread_wait(struct soft_thread *thread, struct epoll_event *events, int
 
 /* --- the end --- */
 
+void soft_thread_ends(struct soft_thread *thread)
+{
+	thread->is_ending = true;
+}
+
 void soft_thread_stop(struct soft_thread *thread)
 {
-	write_kick(thread);
-	if (pthread_equal(thread->thread, pthread_self()))
+	bool is_woken = enable_kick(thread);
+
+	if (pthread_equal(thread->thread, pthread_self())) {
 		pthread_detach(thread->thread);
-	else
-		pthread_join(thread->thread, NULL);
+		return;
+	}
+	if (!is_woken)
+		pthread_cancel(thread->thread);
+	pthread_join(thread->thread, NULL);
 }
 
 void soft_thread_close(struct soft_thread *thread)

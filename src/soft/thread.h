@@ -14,9 +14,14 @@ struct core_ia;
 struct soft_thread {
 	/* constant from soft_thread_open to soft_thread_close */
 	int epoll_fd;
-	int kick_fd; /* an event descriptor */
+	int kick_fd; /* an event descriptor that is always readable; each kick enables it once */
+	epoll_data_t kick;
 	pthread_t thread;
-	_Atomic bool is_kicked; /* the event descriptor is set already */
+	_Atomic bool is_kicked; /* it is enabled already */
+	/* of the thread */
+	bool is_ending; /* it must not be cancelled any more */
+	bool was_idle;	/* the last wait found nothing */
+	bool is_lost;	/* the consumer has closed the descriptors (GEN-41) */
 };
 
 #define SOFT_WAIT_NO_LIMIT UINT64_MAX
@@ -40,11 +45,12 @@ void soft_thread_kick(struct soft_thread *thread);
 void soft_thread_kicked(struct soft_thread *thread);
 
 /*
- * Waits for events, as epoll_wait does. Ends after `ns` nanoseconds, or after about `late_ns`,
- * whichever comes first; SOFT_WAIT_NO_LIMIT: never. A time of a millisecond or more is rounded up
- * to whole ones. The second time may be exceeded by a tick of the kernel (1 to 4 ms), too: then the
- * kernel wakes the thread together with its own work. A timer takes a virtual machine 50 us or
- * more, from the thread that polls on the same processor.
+ * Waits for events, as epoll_wait does. The thread can be cancelled in here, and nowhere else: see
+ * soft_thread_stop. When the consumer has closed the descriptors, each wait ends soon. Ends after
+ * `ns` nanoseconds, or after about `late_ns`, whichever comes first; SOFT_WAIT_NO_LIMIT: never. A
+ * time of a millisecond or more is rounded up to whole ones. The second time may be exceeded by a
+ * tick of the kernel (1 to 4 ms), too: then the kernel wakes the thread together with its own work.
+ * A timer takes a virtual machine 50 us or more, from the thread that polls on the same processor.
  */
 int soft_thread_wait(struct soft_thread *thread, struct epoll_event *events, int most, uint64_t ns,
 		     uint64_t late_ns);
@@ -57,7 +63,13 @@ static inline uint64_t soft_wait_until(uint64_t deadline_ns, uint64_t now)
 	return deadline_ns > now ? deadline_ns - now : 0;
 }
 
-/* Wakes the thread for the last time and waits for its end, unless the caller is that thread. */
+/* Called by the thread when it ends, also if it was cancelled. */
+void soft_thread_ends(struct soft_thread *thread);
+
+/*
+ * Wakes the thread for the last time and waits for its end, unless the caller is that thread. A
+ * thread that sleeps on descriptors that the consumer has closed cannot be woken: it is cancelled.
+ */
 void soft_thread_stop(struct soft_thread *thread);
 
 /* Closes the descriptors that are open. */

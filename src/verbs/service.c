@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -23,6 +24,7 @@
 
 #include <rdma/rdma_cma.h>
 
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
 #include "core/base/thread.h"
@@ -36,6 +38,7 @@
 
 #define TICK_MS 1	 /* the first interval between two checks of a consumer that polls */
 #define TICK_MAX_MS 32u	 /* the longest; each is twice the one before */
+#define LOST_MS 100	 /* between two looks without descriptors */
 #define CM_EVENTS_MAX 64 /* events in a row, so that completions get their turn */
 
 enum source {
@@ -53,23 +56,29 @@ struct watch {
 	bool is_late;	   /* deadlines have passed that could not be served */
 };
 
+/*
+ * Enables the event of the descriptor, which is always readable, once. Unlike a write this changes
+ * no file of the consumer that has the number of ours, because the consumer has closed it. False:
+ * then it cannot wake the thread.
+ */
+static bool enable_wake(struct vrb_adapter *adapter)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.u32 = SOURCE_WAKE};
+
+	return epoll_ctl(adapter->epoll_fd, EPOLL_CTL_MOD, adapter->wake_fd, &event) == 0;
+}
+
 void vrb_service_wake(struct vrb_adapter *adapter)
 {
-	const uint64_t one = 1;
-
-	if (!atomic_exchange(&adapter->is_woken_up, true) &&
-	    write(adapter->wake_fd, &one, sizeof(one)) < 0)
+	if (!atomic_exchange(&adapter->is_woken_up, true) && !enable_wake(adapter)) {
+		atomic_store(&adapter->is_woken_up, false);
 		core_log(CORE_LOG_ERROR, "service thread: no wake-up: %m");
+	}
 }
 
 static void take_wake(struct vrb_adapter *adapter)
 {
-	uint64_t count;
-	ssize_t size = read(adapter->wake_fd, &count, sizeof(count));
-
-	(void)size; /* EAGAIN: there was no wake-up */
-	/* cleared after the read, which would otherwise consume a wake-up that comes in between,
-	 * and before this thread checks for the work that it was woken for */
+	/* before this thread checks for the work that it was woken for */
 	atomic_store(&adapter->is_woken_up, false);
 }
 
@@ -288,15 +297,37 @@ static bool serve_source(struct vrb_adapter *adapter, enum source source)
 	return false;
 }
 
+/* Waits as epoll_wait does. The thread can be cancelled in here, and nowhere else. */
+static int wait_for_events(const struct vrb_adapter *adapter, struct epoll_event *events, int ms)
+{
+	int count, error, state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+	count = epoll_wait(adapter->epoll_fd, events, SOURCES, ms);
+	error = errno;
+	pthread_setcancelstate(state, NULL);
+	if (count >= 0 || error == EINTR)
+		return count;
+	/* the consumer has closed the descriptors (GEN-41): looks for work at intervals */
+	(void)poll(NULL, 0, ms < 0 || ms > LOST_MS ? LOST_MS : ms ? ms : TICK_MS);
+	return 0;
+}
+
+static void service_end(void *adapter)
+{
+	vrb_adapter_put(adapter);
+}
+
 static void *service_run(void *argument)
 {
 	struct vrb_adapter *adapter = argument;
 	struct epoll_event events[SOURCES];
 	struct watch watch = {.pause_ms = TICK_MS};
 
+	(void)core_cancel_off();
+	pthread_cleanup_push(service_end, adapter);
 	while (!atomic_load(&adapter->is_stopping)) {
-		int count =
-			epoll_wait(adapter->epoll_fd, events, SOURCES, wait_ms(adapter, &watch));
+		int count = wait_for_events(adapter, events, wait_ms(adapter, &watch));
 		bool is_woken = false;
 
 		for (int i = 0; i < count; i++)
@@ -309,7 +340,7 @@ static void *service_run(void *argument)
 		watch.is_late = !serve_due(adapter);
 		watch_completions(adapter, &watch, is_woken, count == 0);
 	}
-	vrb_adapter_put(adapter);
+	pthread_cleanup_pop(true);
 	return NULL;
 }
 
@@ -325,8 +356,11 @@ static int watch_fd(struct vrb_adapter *adapter, int fd, enum source source)
 
 static int watch_all(struct vrb_adapter *adapter)
 {
-	int rc = watch_fd(adapter, adapter->wake_fd, SOURCE_WAKE);
+	struct epoll_event wake = {.events = EPOLLONESHOT, .data.u32 = SOURCE_WAKE};
+	int rc = 0;
 
+	if (epoll_ctl(adapter->epoll_fd, EPOLL_CTL_ADD, adapter->wake_fd, &wake) < 0)
+		rc = -errno;
 	if (!rc)
 		rc = watch_fd(adapter, adapter->channel->fd, SOURCE_CM);
 	if (!rc)
@@ -347,7 +381,7 @@ int vrb_service_start(struct vrb_adapter *adapter)
 	adapter->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (adapter->epoll_fd < 0)
 		return -errno;
-	adapter->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	adapter->wake_fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = adapter->wake_fd < 0 ? -errno : watch_all(adapter);
 	if (!rc) {
 		vrb_adapter_get(adapter); /* the thread's reference */
@@ -365,7 +399,9 @@ int vrb_service_start(struct vrb_adapter *adapter)
 void vrb_service_stop(struct vrb_adapter *adapter)
 {
 	atomic_store(&adapter->is_stopping, true);
-	vrb_service_wake(adapter);
+	/* it sleeps on descriptors that the consumer has closed */
+	if (!enable_wake(adapter))
+		pthread_cancel(adapter->thread);
 	/* never called by that thread, which runs no consumer code */
 	pthread_join(adapter->thread, NULL);
 	close(adapter->wake_fd);

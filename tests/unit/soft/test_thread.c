@@ -27,7 +27,9 @@ static unsigned long slack;
 static int waited_ms;
 static int64_t polled_ns;
 static unsigned long slack_of_wait;
-static int found; /* what epoll_wait returns */
+static int slept_ms;
+static int found;     /* what epoll_wait returns; -1: EBADF */
+static bool has_kick; /* the set is still that of the thread */
 
 /* --- in place of the kernel --- */
 
@@ -58,7 +60,30 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int timeout_
 	assert_int_equal(most, 1);
 	waited_ms = timeout_ms;
 	slack_of_wait = slack;
+	errno = EBADF;
 	return found;
+}
+
+int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event);
+int __wrap_epoll_ctl(int epoll_fd, int op, int fd, struct epoll_event *event)
+{
+	assert_int_equal(epoll_fd, thread.epoll_fd);
+	assert_int_equal(fd, thread.kick_fd);
+	if (op == EPOLL_CTL_DEL)
+		return 0;
+	assert_int_equal(op, EPOLL_CTL_ADD);
+	assert_int_equal(event->events & EPOLLIN, 0);
+	errno = EEXIST;
+	return has_kick ? -1 : 0;
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	(void)fds;
+	assert_int_equal(count, 0);
+	slept_ms = timeout_ms;
+	return 0;
 }
 
 int __wrap_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *time,
@@ -84,6 +109,7 @@ static int setup(void **state)
 	tick = TICK;
 	slack = NO_SLACK;
 	found = 0;
+	has_kick = true;
 	return 0;
 }
 
@@ -94,6 +120,7 @@ static int wait(uint64_t ns, uint64_t late_ns)
 	int count;
 
 	waited_ms = -2;
+	slept_ms = -2;
 	polled_ns = -2;
 	slack_of_wait = ~0ul;
 	count = soft_thread_wait(&thread, &event, 1, ns, late_ns);
@@ -114,8 +141,43 @@ static void wait__no_time__without_limit(void **state)
 	found = 1;
 	assert_int_equal(wait(NEVER, NEVER), 1);
 	assert_waited(-1, NO_SLACK);
+	assert_int_equal(slept_ms, -2);
+}
+
+/* GEN-41: sleeps, and never touches a descriptor again */
+static void assert_lost(void)
+{
+	assert_int_equal(wait(NEVER, NEVER), -1);
+	assert_waited(-2, ~0ul);
+	assert_int_equal(slept_ms, 100);
+	assert_int_equal(wait(20 * MS, NEVER), -1);
+	assert_waited(-2, ~0ul);
+	assert_int_equal(slept_ms, 20);
+	assert_int_equal(wait(0, NEVER), -1);
+	assert_int_equal(slept_ms, 1);
+}
+
+/* GEN-41 */
+static void wait__set_closed__sleeps_at_intervals(void **state)
+{
+	(void)state;
 	found = -1;
 	assert_int_equal(wait(NEVER, NEVER), -1);
+	assert_waited(-1, NO_SLACK);
+	assert_int_equal(slept_ms, 100);
+	found = 1;
+	assert_lost();
+}
+
+/* GEN-41: the consumer has closed the set, and another has its number */
+static void wait__set_of_another__noticed_after_an_idle_wait(void **state)
+{
+	(void)state;
+	assert_int_equal(wait(5 * MS, NEVER), 0);
+	assert_waited(5, NO_SLACK);
+	has_kick = false;
+	found = 1;
+	assert_lost();
 }
 
 /* A time of whole milliseconds is never too short. */
@@ -200,6 +262,8 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 	const struct CMUnitTest tests[] = {
 		TEST(wait__no_time__without_limit),
+		TEST(wait__set_closed__sleeps_at_intervals),
+		TEST(wait__set_of_another__noticed_after_an_idle_wait),
 		TEST(wait__deadline__exact_and_rounded_up),
 		TEST(wait__near_deadline__exact_to_the_nanosecond),
 		TEST(wait__late_time__slack_of_a_tick),

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/copy.h"
@@ -326,15 +327,14 @@ static bool is_any_left(struct iw_engine *engine)
 	return is_any;
 }
 
-void *iw_service_run(void *argument)
+/* Of the thread, which may have been cancelled (soft_thread_stop). */
+static void service_end(void *argument)
 {
-	struct iw_engine *engine = argument;
-	struct service service = {.engine = engine, .pause_ns = PAUSE_LEAST_NS};
+	struct service *service = argument;
+	struct iw_engine *engine = service->engine;
 	uint64_t limit;
 
-	soft_is_library_thread = true;
-	while (!atomic_load(&engine->is_stopping))
-		serve_events(&service);
+	soft_thread_ends(&engine->service);
 	/* bytes that peers have not taken yet are lost when their socket is closed with unread data
 	 */
 	iw_setup_drop_all(engine);
@@ -342,12 +342,24 @@ void *iw_service_run(void *argument)
 	limit = core_now_ns() + STOP_NS;
 	while (is_any_left(engine) && core_now_ns() < limit) {
 		iw_linger_all(engine);
-		serve_events(&service);
+		serve_events(service);
 		if (is_any_left(engine))
 			usleep(STOP_TICK_US);
 	}
 	iw_linger_end_all(engine);
 	iw_engine_put_gone(engine);
 	iw_engine_put(engine);
+}
+
+void *iw_service_run(void *argument)
+{
+	struct service service = {.engine = argument, .pause_ns = PAUSE_LEAST_NS};
+
+	(void)core_cancel_off();
+	soft_is_library_thread = true;
+	pthread_cleanup_push(service_end, &service);
+	while (!atomic_load(&service.engine->is_stopping))
+		serve_events(&service);
+	pthread_cleanup_pop(true);
 	return NULL;
 }

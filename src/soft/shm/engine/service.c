@@ -6,6 +6,7 @@
 
 #include <sys/epoll.h>
 
+#include "core/base/cancel.h"
 #include "core/base/clock.h"
 #include "core/transport.h"
 #include "soft/copy.h"
@@ -153,17 +154,32 @@ static void serve_events(struct shm_engine *engine)
 		service_turn(engine);
 }
 
+struct service {
+	struct shm_engine *engine;
+	struct soft_guard guard;
+};
+
+/* Of the thread, which may have been cancelled (soft_thread_stop). */
+static void service_end(void *argument)
+{
+	struct service *service = argument;
+
+	soft_thread_ends(&service->engine->service);
+	drop_arriving(service->engine);
+	soft_guard_end(&service->guard);
+	shm_engine_put(service->engine);
+}
+
 void *shm_service_run(void *argument)
 {
-	struct shm_engine *engine = argument;
-	struct soft_guard guard;
+	struct service service = {.engine = argument};
 
+	(void)core_cancel_off();
 	soft_is_library_thread = true;
-	soft_guard_begin(&guard, engine->adapter->keys);
-	while (!atomic_load(&engine->is_stopping))
-		serve_events(engine);
-	drop_arriving(engine);
-	soft_guard_end(&guard);
-	shm_engine_put(engine);
+	soft_guard_begin(&service.guard, service.engine->adapter->keys);
+	pthread_cleanup_push(service_end, &service);
+	while (!atomic_load(&service.engine->is_stopping))
+		serve_events(service.engine);
+	pthread_cleanup_pop(true);
 	return NULL;
 }
