@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -32,6 +33,8 @@ static struct closing *closing_first;
 static struct closing **closing_end = &closing_first;
 static unsigned thread_count;
 
+static _Atomic uint32_t open_count;
+
 static void closer_prepare(void)
 {
 	pthread_mutex_lock(&closer_lock);
@@ -48,6 +51,7 @@ static void closer_child(void)
 	closing_first = NULL;
 	closing_end = &closing_first;
 	thread_count = 0;
+	atomic_store(&open_count, 0);
 	pthread_mutex_unlock(&closer_lock);
 }
 
@@ -90,6 +94,7 @@ static void *closer_run(void *unused)
 			soft_fd_close_last(fd);
 		else
 			close(fd);
+		atomic_fetch_sub(&open_count, 1);
 	}
 	return NULL;
 }
@@ -131,6 +136,7 @@ static void close_later(int fd, bool is_listed)
 		return;
 	}
 	*closing = (struct closing){.fd = fd, .is_listed = is_listed};
+	atomic_fetch_add(&open_count, 1);
 	if (!append(closing) || create_thread() == 0)
 		return;
 	/* the next one tries again */
@@ -150,6 +156,11 @@ void soft_closer_close_listed(int fd)
 {
 	if (soft_fd_is_listed(fd))
 		close_later(fd, true);
+}
+
+uint32_t soft_closer_count(void)
+{
+	return atomic_load(&open_count);
 }
 
 static bool is_quickly_closed(int fd, bool is_peer_trusted)

@@ -11,6 +11,7 @@
 #define SOFT_CLOSER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /*
  * Closes a descriptor that is not in the list of soft/fds.h. A forked child may inherit it while it
@@ -29,5 +30,8 @@ void soft_closer_close_listed(int fd);
  * closed here only if the peer is trusted.
  */
 void soft_closer_close_passed(int fd, bool is_peer_trusted);
+
+/* Descriptors that such threads have not closed yet. */
+uint32_t soft_closer_count(void);
 
 #endif

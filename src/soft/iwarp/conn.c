@@ -27,6 +27,7 @@ int iw_conn_create(struct iw_engine *engine, int fd, struct iw_conn **conn_out)
 	atomic_init(&conn->refs, 1);
 	conn->fd = fd;
 	conn->give_up_ns = UINT64_MAX;
+	conn->caller.conn = conn;
 	core_lock_acquire(&engine->lock);
 	conn->next = engine->first;
 	if (conn->next)
@@ -60,6 +61,7 @@ static void conn_destroy(struct iw_conn *conn)
 	else
 		engine->first = conn->next;
 	core_lock_release(&engine->lock);
+	soft_callers_set(&engine->callers, &conn->caller, SOFT_CALLER_NONE);
 	soft_fd_close(conn->fd);
 	iw_setup_free(conn);
 	iw_stream_free(conn);
@@ -118,6 +120,7 @@ void iw_conn_unwatch(struct iw_conn *conn)
 void iw_conn_close_socket(struct iw_conn *conn)
 {
 	iw_conn_unwatch(conn);
+	soft_callers_set(&conn->engine->callers, &conn->caller, SOFT_CALLER_NONE);
 	soft_fd_close(conn->fd);
 	conn->fd = -1;
 }

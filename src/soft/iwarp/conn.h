@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "core/transport.h"
+#include "soft/callers.h"
 #include "soft/iwarp/engine/engine.h"
 #include "soft/iwarp/transfer/stream.h"
 
@@ -61,6 +62,7 @@ struct iw_conn {
 	uint32_t read_max;	/* of these, RDMA Reads of the consumer (DTO-108) */
 	struct iw_setup *setup; /* until it is established; connect/setup.h */
 	struct iw_listener *listener; /* passive: where it arrived, with a reference */
+	struct soft_caller caller;    /* passive */
 
 	struct iw_stream stream; /* transfer/ */
 	struct iw_alive {

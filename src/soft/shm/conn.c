@@ -39,6 +39,7 @@ int shm_conn_create(struct shm_engine *engine, int fd, enum shm_index self,
 	conn->self = (uint8_t)self;
 	conn->give_up_ns = UINT64_MAX;
 	conn->retry_ns = UINT64_MAX;
+	conn->caller.conn = conn;
 	conn->can_skip_fence = core_fence_is_supported(CORE_FENCE_HOST);
 	*conn_out = conn;
 	return 0;
@@ -75,7 +76,7 @@ static void conn_destroy(struct shm_conn *conn)
 	keep_counters(conn);
 	if (conn->id)
 		shm_engine_remove(engine, conn->id);
-	shm_listener_remove_silent(conn);
+	shm_listener_forget(conn);
 	shm_conn_epoll_remove(conn);
 	shm_map_drop_all(conn);
 	shm_pool_release(conn);

@@ -143,11 +143,9 @@ struct shm_conn {
 
 	/* set-up */
 	struct shm_listener *listener; /* passive: where it arrived, with a reference */
-	struct shm_conn *next_silent;  /* engine lock */
-	struct shm_conn *prev_silent;
+	struct soft_caller caller;     /* passive */
 	/* CALLING: the request packet; ACCEPTED: the answer, until sent */
 	union shm_wire *request;
-	bool is_silent;	  /* on the listener's list (engine lock) */
 	bool is_refusing; /* the kernel refuses descriptors that the peer sends */
 	socklen_t peer_name_len;
 	void *peer_name;	       /* active: struct sockaddr_un of the service point */

@@ -138,7 +138,6 @@ static enum cm_reason read_request(struct iw_conn *conn, const struct iw_mpa *mp
 /* Hands a whole request to the core. From then on the connection belongs to the core. */
 static void offer(struct iw_conn *conn, const struct transport_request *request)
 {
-	iw_listener_remove_silent(conn);
 	iw_conn_set_deadline(conn, 0);
 	iw_conn_unwatch(conn);
 	iw_conn_set_state(conn, IW_OFFERED);

@@ -57,9 +57,7 @@ struct iw_passive {
 	union core_sockaddr from; /* without port */
 	uint32_t peer_reads;	  /* RDMA Reads that the peer serves at a time */
 	bool has_failed;	  /* the service thread reports it */
-	uint64_t since_ns;	  /* when the connection was taken */
-	/* ARRIVING: listener's list of those without a whole request (service thread). OFFERED: its
-	 * list of unanswered requests (listener's lock) */
+	/* OFFERED: the listener's list of unanswered requests (listener's lock) */
 	struct iw_conn *next;
 	struct iw_conn *prev;
 	bool is_listed;
@@ -176,8 +174,8 @@ void iw_arriving_event(struct iw_conn *conn);
 struct core_ref iw_listener_sp(const struct iw_listener *listener);
 DAT_CONN_QUAL iw_listener_qual(const struct iw_listener *listener);
 uint16_t iw_listener_port(const struct iw_listener *listener);
-/* Service thread: the connection is dropped, or has sent its request. */
-void iw_listener_remove_silent(struct iw_conn *conn);
+/* If it takes no connections because there is no room: a connection has given way. */
+void iw_listener_resume(struct iw_listener *listener);
 /* Unanswered requests: added by the service thread, removed by any. */
 void iw_listener_add_offered(struct iw_conn *conn);
 void iw_listener_remove_offered(struct iw_conn *conn);

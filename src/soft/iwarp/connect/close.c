@@ -85,10 +85,15 @@ void iw_conn_drop(struct iw_conn *conn, struct core_ep *ep)
 
 void iw_conn_linger(struct iw_conn *conn)
 {
+	bool is_failed =
+		iw_conn_state(conn) < IW_ESTABLISHED || conn->end == DAT_CONNECTION_EVENT_BROKEN;
+
 	conn->give_up_ns =
 		core_now_ns() + conn->engine->settings.peer_timeout_ms * UINT64_C(1000000);
 	atomic_store(&conn->deadline_ns, 0);
 	iw_conn_set_state(conn, IW_LINGERING);
+	if (conn->listener && is_failed)
+		soft_callers_set(&conn->engine->callers, &conn->caller, SOFT_CALLER_REFUSED);
 	iw_conn_serve_later(conn);
 	iw_conn_put(conn);
 }
@@ -145,6 +150,15 @@ void iw_linger(struct iw_conn *conn)
 		iw_conn_close_socket(conn);
 	else
 		watch_linger(conn, (conn->has_fin_come ? 0 : EPOLLIN) | (is_sent ? 0 : EPOLLOUT));
+}
+
+void iw_linger_end(struct iw_conn *conn)
+{
+	iw_conn_discard(conn);
+	if (conn->is_lost)
+		reset(conn);
+	else
+		iw_conn_close_socket(conn);
 }
 
 void iw_linger_all(struct iw_engine *engine)

@@ -21,6 +21,8 @@ void iw_conn_discard(struct iw_conn *conn);
 
 /* Continues the end of a connection that is LINGERING. */
 void iw_linger(struct iw_conn *conn);
+/* Ends it now: what the peer has not sent yet would reset the connection. */
+void iw_linger_end(struct iw_conn *conn);
 /* The adapter closes: has all such connections served again. */
 void iw_linger_all(struct iw_engine *engine);
 /* The adapter is closed: closes all sockets. */

@@ -16,21 +16,19 @@
 #include "core/base/clock.h"
 #include "core/base/slab.h"
 #include "soft/address.h"
+#include "soft/callers.h"
 #include "soft/fds.h"
 #include "soft/iwarp/connect/attempt.h"
+#include "soft/iwarp/connect/close.h"
 #include "soft/iwarp/connect/setup.h"
 
-#define SILENT_MAX 256u /* connections without a whole request, per listener (IWCM-39) */
-#define ACCEPT_MAX 64u	/* per event, so that other sockets get their turn */
-#define CHOOSE_MAX 64u	/* ports to try per call for a qualifier of ours */
-#define PAUSE_NS (100 * IW_NS_PER_MS)
-/* a request may come later than its connection: nobody is dropped before that time */
-#define SILENT_NS (100 * IW_NS_PER_MS)
+#define ACCEPT_MAX 64u /* per event, so that other sockets get their turn */
+#define CHOOSE_MAX 64u /* ports to try per call for a qualifier of ours */
+#define PAUSE_NS (20 * IW_NS_PER_MS)
 
 struct conn_list {
 	struct iw_conn *first;
 	struct iw_conn *last;
-	uint32_t count;
 };
 
 struct iw_listener {
@@ -43,11 +41,10 @@ struct iw_listener {
 	int claim_fd;
 	struct iw_conn *timer; /* its reference belongs to the service thread; NULL: never listened
 				*/
-	struct conn_list silent; /* service thread only */
-	pthread_mutex_t lock;	 /* leaf, but taken before the engine's; guards the rest */
+	pthread_mutex_t lock;  /* leaf, but taken before the engine's; guards the rest */
 	int fd;
 	bool is_closed;
-	bool is_paused; /* descriptors are short, or the list of silent connections is full */
+	bool is_paused; /* descriptors are short, or callers have their share (callers.h) */
 	struct conn_list offered;
 };
 
@@ -83,14 +80,14 @@ uint16_t iw_listener_port(const struct iw_listener *listener)
 
 /* --- pauses: the connections stay in the backlog --- */
 
-static void pause_accept(struct iw_listener *listener, uint64_t end_ns)
+static void pause_accept(struct iw_listener *listener)
 {
 	pthread_mutex_lock(&listener->lock);
 	if (listener->fd >= 0 &&
 	    !iw_engine_watch(listener->engine, listener->fd, &listener->watch, 0))
 		listener->is_paused = true;
 	pthread_mutex_unlock(&listener->lock);
-	iw_conn_set_deadline(listener->timer, end_ns);
+	iw_conn_set_deadline(listener->timer, core_now_ns() + PAUSE_NS);
 }
 
 /* False: it is closed, or still paused. */
@@ -107,7 +104,12 @@ static bool resume_accept(struct iw_listener *listener)
 	return is_open;
 }
 
-/* --- lists of connections --- */
+void iw_listener_resume(struct iw_listener *listener)
+{
+	(void)resume_accept(listener);
+}
+
+/* --- requests that the consumer has not answered --- */
 
 static void list_append(struct conn_list *list, struct iw_conn *conn)
 {
@@ -121,7 +123,6 @@ static void list_append(struct conn_list *list, struct iw_conn *conn)
 	else
 		list->first = conn;
 	list->last = conn;
-	list->count++;
 }
 
 static void list_remove(struct conn_list *list, struct iw_conn *conn)
@@ -139,15 +140,6 @@ static void list_remove(struct conn_list *list, struct iw_conn *conn)
 		passive->next->setup->passive.prev = passive->prev;
 	else
 		list->last = passive->prev;
-	list->count--;
-}
-
-void iw_listener_remove_silent(struct iw_conn *conn)
-{
-	if (!conn->setup || !conn->setup->passive.is_listed)
-		return;
-	list_remove(&conn->listener->silent, conn);
-	(void)resume_accept(conn->listener);
 }
 
 void iw_listener_add_offered(struct iw_conn *conn)
@@ -157,6 +149,8 @@ void iw_listener_add_offered(struct iw_conn *conn)
 	pthread_mutex_lock(&listener->lock);
 	list_append(&listener->offered, conn);
 	pthread_mutex_unlock(&listener->lock);
+	soft_callers_set(&conn->engine->callers, &conn->caller, SOFT_CALLER_OFFERED);
+	iw_listener_resume(listener);
 }
 
 void iw_listener_remove_offered(struct iw_conn *conn)
@@ -166,6 +160,8 @@ void iw_listener_remove_offered(struct iw_conn *conn)
 	pthread_mutex_lock(&listener->lock);
 	list_remove(&listener->offered, conn);
 	pthread_mutex_unlock(&listener->lock);
+	soft_callers_set(&conn->engine->callers, &conn->caller, SOFT_CALLER_NONE);
+	iw_listener_resume(listener);
 }
 
 static void close_listening(int fd)
@@ -275,6 +271,7 @@ static int make_timer(struct iw_listener *listener)
 	listener_get(listener);
 	listener->timer->listener = listener;
 	iw_conn_set_state(listener->timer, IW_ARRIVING);
+	soft_callers_listen(&listener->engine->callers);
 	return 0;
 }
 
@@ -318,6 +315,7 @@ void iw_unlisten(struct iw_engine *engine, struct iw_listener *listener)
 	close_listening(listener->claim_fd);
 	listener->claim_fd = -1;
 	if (timer) {
+		soft_callers_unlisten(&engine->callers);
 		iw_conn_serve_later(timer);
 		iw_conn_put(timer);
 	}
@@ -342,8 +340,6 @@ static int accept_next(struct iw_listener *listener)
 		fd = soft_fd_end(accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 	}
 	pthread_mutex_unlock(&listener->lock);
-	if (is_shortage(fd)) /* IWCM-40 */
-		pause_accept(listener, core_now_ns() + PAUSE_NS);
 	return fd;
 }
 
@@ -364,42 +360,56 @@ static void take_caller(struct iw_listener *listener, int fd)
 		iw_setup_drop(conn);
 		return;
 	}
-	list_append(&listener->silent, conn);
-	conn->setup->passive.since_ns = core_now_ns();
-	conn->give_up_ns =
-		conn->setup->passive.since_ns + engine->settings.setup_timeout_ms * IW_NS_PER_MS;
+	soft_callers_set(&engine->callers, &conn->caller, SOFT_CALLER_SILENT);
+	conn->give_up_ns = core_now_ns() + engine->settings.setup_timeout_ms * IW_NS_PER_MS;
 	iw_conn_set_deadline(conn, conn->give_up_ns);
 }
 
-/* Has the list of silent connections room, or has the oldest been silent for long enough? If not,
- * no connection is taken until then. */
-static bool has_room(struct iw_listener *listener)
+static bool get_conn(void *conn)
 {
-	uint64_t end_ns;
+	return iw_conn_get_unless_dead(conn);
+}
 
-	if (listener->silent.count < SILENT_MAX)
-		return true;
-	end_ns = listener->silent.first->setup->passive.since_ns + SILENT_NS;
-	if (core_now_ns() >= end_ns)
-		return true;
-	pause_accept(listener, end_ns);
-	return false;
+/* Closes the caller that gives way first, unless its request has come. False: there is none. */
+static bool give_way(struct iw_engine *engine)
+{
+	struct iw_conn *conn = soft_callers_first(&engine->callers, get_conn);
+
+	if (!conn)
+		return false;
+	if (soft_callers_is(&engine->callers, &conn->caller, SOFT_CALLER_REFUSED))
+		iw_linger_end(conn);
+	else
+		iw_arriving_event(conn);
+	if (soft_callers_is(&engine->callers, &conn->caller, SOFT_CALLER_SILENT))
+		iw_setup_drop(conn);
+	iw_conn_put(conn);
+	return true;
+}
+
+static bool make_room(struct iw_engine *engine)
+{
+	while (!soft_callers_has_room(&engine->callers))
+		if (!give_way(engine))
+			return false;
+	return true;
 }
 
 void iw_listener_event(struct iw_listener *listener)
 {
-	for (unsigned i = 0; i < ACCEPT_MAX; i++) {
-		int fd;
+	struct iw_engine *engine = listener->engine;
+	int fd = -EMFILE;
 
-		if (!has_room(listener))
+	/* once for each event, because then there is a caller */
+	if (make_room(engine))
+		fd = accept_next(listener);
+	if (is_shortage(fd) && !give_way(engine)) /* IWCM-40 */
+		pause_accept(listener);
+	for (unsigned i = 1; fd >= 0; i++) {
+		take_caller(listener, fd);
+		if (i == ACCEPT_MAX || !soft_callers_has_room(&engine->callers))
 			return;
 		fd = accept_next(listener);
-		if (fd < 0)
-			return;
-		/* the one that has been silent longest makes room */
-		if (listener->silent.count >= SILENT_MAX)
-			iw_setup_drop(listener->silent.first);
-		take_caller(listener, fd);
 	}
 }
 
@@ -415,9 +425,7 @@ void iw_listener_due(struct iw_listener *listener)
 			iw_conn_set_deadline(listener->timer, core_now_ns() + PAUSE_NS);
 		return;
 	}
-	while (listener->silent.first)
-		iw_setup_drop(listener->silent.first);
-	iw_setup_drop(listener->timer);
+	iw_setup_drop_all(listener->engine, listener); /* the timer, too */
 }
 
 static bool is_repetition(const struct iw_passive *first, const struct iw_passive *second)

@@ -189,9 +189,9 @@ bool iw_setup_report(struct iw_conn *conn, struct core_ep *ep,
 
 void iw_setup_drop(struct iw_conn *conn)
 {
-	iw_listener_remove_silent(conn);
 	iw_conn_set_deadline(conn, 0);
 	iw_conn_close_socket(conn);
+	iw_listener_resume(conn->listener);
 	/* nobody serves it any more; it is no longer ARRIVING, so that it is not dropped twice */
 	iw_conn_set_state(conn, IW_CLOSING);
 	iw_engine_put_later(conn->engine, conn);
@@ -257,7 +257,7 @@ void iw_setup_due(struct iw_conn *conn, uint64_t now)
 	core_ep_leave(ep);
 }
 
-void iw_setup_drop_all(struct iw_engine *engine)
+void iw_setup_drop_all(struct iw_engine *engine, const struct iw_listener *listener)
 {
 	struct iw_conn *conn;
 
@@ -265,7 +265,8 @@ void iw_setup_drop_all(struct iw_engine *engine)
 		core_lock_acquire(&engine->lock);
 		/* the service thread, which is the caller, holds a reference to each of these */
 		for (conn = engine->first; conn; conn = conn->next)
-			if (iw_conn_state(conn) == IW_ARRIVING)
+			if (iw_conn_state(conn) == IW_ARRIVING &&
+			    (!listener || conn->listener == listener))
 				break;
 		core_lock_release(&engine->lock);
 		if (conn)

@@ -27,8 +27,8 @@ void iw_listener_event(struct iw_listener *listener);
 void iw_setup_event(struct iw_conn *conn, uint32_t events);
 /* The deadline of such a connection has passed, or iw_conn_serve_later was called. */
 void iw_setup_due(struct iw_conn *conn, uint64_t now_ns);
-/* The service thread ends: drops all connections that have no endpoint and no owner. */
-void iw_setup_drop_all(struct iw_engine *engine);
+/* Drops all connections to that listener that have no endpoint and no owner; NULL: to any. */
+void iw_setup_drop_all(struct iw_engine *engine, const struct iw_listener *listener);
 
 /* --- called by the transfer --- */
 

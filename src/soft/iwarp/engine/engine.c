@@ -30,6 +30,7 @@ int iw_engine_create(struct soft_adapter *adapter, struct iw_engine **engine_out
 	atomic_init(&engine->refs, 1);
 	atomic_init(&engine->deadline_ns, UINT64_MAX);
 	core_lock_init(&engine->lock);
+	soft_callers_init(&engine->callers, 1);
 	pthread_mutex_init(&engine->start_lock, NULL);
 	*engine_out = engine;
 	return 0;
@@ -101,6 +102,7 @@ void iw_engine_put(struct iw_engine *engine)
 		munmap(buffer, IW_BUFFER_SIZE);
 	}
 	pthread_mutex_destroy(&engine->start_lock);
+	soft_callers_destroy(&engine->callers);
 	core_lock_destroy(&engine->lock);
 	core_slab_free(engine, sizeof(*engine));
 }

@@ -21,6 +21,7 @@
 
 #include "core/base/instance.h"
 #include "core/base/lock.h"
+#include "soft/callers.h"
 #include "soft/driven.h"
 #include "soft/thread.h"
 
@@ -54,6 +55,7 @@ struct iw_engine {
 	_Atomic uint32_t held_count;
 	_Atomic uint64_t large_posts; /* relaxed: a hint, and posts at the same time may be lost */
 	struct soft_driven driven;    /* by passes of threads that poll (poll.c) */
+	struct soft_callers callers;
 
 	struct core_lock lock;	       /* leaf; guards the rest */
 	struct iw_conn *first;	       /* all connections */

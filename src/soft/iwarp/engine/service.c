@@ -337,7 +337,7 @@ static void service_end(void *argument)
 	soft_thread_ends(&engine->service);
 	/* bytes that peers have not taken yet are lost when their socket is closed with unread data
 	 */
-	iw_setup_drop_all(engine);
+	iw_setup_drop_all(engine, NULL);
 	iw_engine_put_gone(engine);
 	limit = core_now_ns() + STOP_NS;
 	while (is_any_left(engine) && core_now_ns() < limit) {

@@ -22,7 +22,7 @@ void shm_setup_drop_silent(struct shm_conn *conn)
 {
 	shm_conn_epoll_remove(conn);
 	shm_conn_set_deadline(conn, 0);
-	shm_listener_remove_silent(conn);
+	shm_listener_forget(conn);
 	shm_conn_put(conn);
 }
 
@@ -77,7 +77,7 @@ static int offer_request(struct shm_conn *conn, const struct shm_packet *packet)
 	/* from here on the consumer may take any time */
 	shm_conn_epoll_remove(conn);
 	shm_conn_set_deadline(conn, 0);
-	shm_listener_remove_silent(conn);
+	soft_callers_set(&conn->engine->callers, &conn->caller, SOFT_CALLER_OFFERED);
 	shm_conn_set_state(conn, SHM_OFFERED);
 	return core_sp_request(sp, &request);
 }
@@ -154,6 +154,7 @@ int shm_accept(void *request, struct core_ep *ep, const struct transport_conn_pa
 		atomic_store(&conn->has_ep, false);
 		return rc;
 	}
+	shm_listener_forget(conn);
 	conn->give_up_ns = core_now_ns() + conn->engine->settings.setup_timeout_ms * 1000000u;
 	shm_conn_set_state(conn, SHM_ACCEPTED);
 	if (shm_identity_is_barred(conn)) /* it has changed its user since the request */

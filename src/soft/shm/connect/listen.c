@@ -10,7 +10,6 @@
 #include "soft/shm/connect/listen.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -18,6 +17,7 @@
 #include "core/base/clock.h"
 #include "core/base/slab.h"
 #include "core/transport.h"
+#include "soft/callers.h"
 #include "soft/closer.h"
 #include "soft/fds.h"
 #include "soft/shm/connect/dir.h"
@@ -25,13 +25,14 @@
 #include "soft/shm/connect/setup.h"
 #include "soft/shm/connect/socket.h"
 #include "soft/shm/engine/engine.h"
+#include "soft/shm/engine/service.h"
 #include "soft/shm/segment.h"
 #include "soft/shm/state.h"
 
-#define SILENT_MAX 256u /* arriving connections without a request, per listener */
-#define ACCEPT_MAX 64u	/* per event, so that other sockets get their turn */
-#define CHOOSE_MAX 64u	/* ports to try per call for a qualifier of ours */
+#define ACCEPT_MAX 64u /* per event, so that other sockets get their turn */
+#define CHOOSE_MAX 64u /* ports to try per call for a qualifier of ours */
 #define FIRST_FREE_PORT 1024u
+#define PAUSE_NS 20000000u
 
 struct shm_listener {
 	struct shm_engine *engine;
@@ -45,10 +46,10 @@ struct shm_listener {
 	struct shm_dir_file file;
 	bool is_refusing; /* the kernel refuses descriptors that callers send */
 	int port_fd;	  /* holds the port that is the qualifier; -1: the consumer chose */
-	/* guarded by the engine's lock */
-	struct shm_conn *silent_first;
-	struct shm_conn *silent_last;
-	uint32_t silent_count;
+	bool is_counted;  /* among the engine's callers.listeners */
+	/* service thread only */
+	bool is_paused; /* callers have their share of descriptors, or these are short */
+	struct shm_listener *next_paused;
 };
 
 void shm_listener_get(struct shm_listener *listener)
@@ -278,12 +279,13 @@ static struct shm_listener *new_listener(struct shm_engine *engine, struct core_
 	return listener;
 }
 
-static int watch(const struct shm_listener *listener, int fd)
+/* Adds a socket of the listener to the set, or changes what is waited for: EPOLLIN, or 0. */
+static int watch(const struct shm_listener *listener, int fd, int op, uint32_t events)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.u64 = listener->id};
+	struct epoll_event event = {.events = events, .data.u64 = listener->id};
 	int epoll_fd = listener->engine->service.epoll_fd;
 
-	return fd >= 0 && epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
+	return fd >= 0 && epoll_ctl(epoll_fd, op, fd, &event) < 0 ? -errno : 0;
 }
 
 int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qual,
@@ -302,10 +304,12 @@ int shm_listen(struct shm_engine *engine, struct core_ref sp, DAT_CONN_QUAL *qua
 	rc = shm_engine_add(engine, SHM_SLOT_LISTENER, listener, &listener->id);
 	if (rc < 0)
 		goto err;
+	soft_callers_listen(&engine->callers);
+	listener->is_counted = true;
 	/* requests may be reported from here on */
-	rc = watch(listener, listener->fd);
+	rc = watch(listener, listener->fd, EPOLL_CTL_ADD, EPOLLIN);
 	if (rc == 0)
-		rc = watch(listener, listener->file_fd);
+		rc = watch(listener, listener->file_fd, EPOLL_CTL_ADD, EPOLLIN);
 	if (rc < 0)
 		goto err;
 	*qual = listener->qual;
@@ -322,46 +326,94 @@ void shm_unlisten(struct shm_engine *engine, void *object)
 
 	if (listener->id)
 		shm_engine_remove(engine, listener->id);
+	if (listener->is_counted)
+		soft_callers_unlisten(&engine->callers);
 	close_sockets(listener);
 	soft_fd_close(listener->port_fd);
 	listener->port_fd = -1;
 	shm_listener_put(listener);
 }
 
-/* --- arriving connections, in the service thread --- */
+/* --- pauses: callers stay in the backlog --- */
 
-static void append_silent(struct shm_listener *listener, struct shm_conn *conn)
+static void set_events(struct shm_listener *listener, uint32_t events)
 {
-	core_lock_acquire(&listener->engine->lock);
-	conn->is_silent = true;
-	conn->prev_silent = listener->silent_last;
-	if (listener->silent_last)
-		listener->silent_last->next_silent = conn;
-	else
-		listener->silent_first = conn;
-	listener->silent_last = conn;
-	listener->silent_count++;
-	core_lock_release(&listener->engine->lock);
+	pthread_mutex_lock(&listener->lock);
+	(void)watch(listener, listener->fd, EPOLL_CTL_MOD, events);
+	(void)watch(listener, listener->file_fd, EPOLL_CTL_MOD, events);
+	pthread_mutex_unlock(&listener->lock);
 }
 
-void shm_listener_remove_silent(struct shm_conn *conn)
+static void pause_accept(struct shm_listener *listener)
 {
-	struct shm_listener *listener = conn->listener;
+	struct shm_engine *engine = listener->engine;
+	uint64_t end_ns = core_now_ns() + PAUSE_NS;
 
-	if (!conn->is_silent)
+	if (listener->is_paused)
 		return;
-	core_lock_acquire(&listener->engine->lock);
-	conn->is_silent = false;
-	if (conn->prev_silent)
-		conn->prev_silent->next_silent = conn->next_silent;
-	else
-		listener->silent_first = conn->next_silent;
-	if (conn->next_silent)
-		conn->next_silent->prev_silent = conn->prev_silent;
-	else
-		listener->silent_last = conn->prev_silent;
-	listener->silent_count--;
-	core_lock_release(&listener->engine->lock);
+	listener->is_paused = true;
+	shm_listener_get(listener);
+	listener->next_paused = engine->paused_first;
+	engine->paused_first = listener;
+	set_events(listener, 0);
+	atomic_store(&engine->resume_ns, end_ns);
+	shm_engine_lower_deadline(engine, end_ns);
+}
+
+void shm_listener_resume_all(struct shm_engine *engine)
+{
+	struct shm_listener *listener;
+
+	atomic_store(&engine->resume_ns, UINT64_MAX);
+	while ((listener = engine->paused_first) != NULL) {
+		engine->paused_first = listener->next_paused;
+		listener->is_paused = false;
+		set_events(listener, EPOLLIN);
+		shm_listener_put(listener);
+	}
+}
+
+void shm_listener_forget(struct shm_conn *conn)
+{
+	struct shm_engine *engine = conn->engine;
+
+	if (!conn->listener)
+		return;
+	soft_callers_set(&engine->callers, &conn->caller, SOFT_CALLER_NONE);
+	if (atomic_load(&engine->resume_ns) != UINT64_MAX) {
+		atomic_store(&engine->resume_ns, 1); /* at once: there is room */
+		shm_engine_lower_deadline(engine, 1);
+	}
+}
+
+/* --- arriving connections, in the service thread --- */
+
+static bool get_conn(void *conn)
+{
+	return shm_conn_get_unless_dead(conn);
+}
+
+/* Closes the caller that gives way first, unless its request has come (CONN-GEN-09). False: there
+ * is none. */
+static bool give_way(struct shm_engine *engine)
+{
+	struct shm_conn *conn = soft_callers_first(&engine->callers, get_conn);
+
+	if (!conn)
+		return false;
+	shm_service_conn(conn);
+	if (soft_callers_is(&engine->callers, &conn->caller, SOFT_CALLER_SILENT))
+		shm_setup_drop_silent(conn);
+	shm_conn_put(conn);
+	return true;
+}
+
+static bool make_room(struct shm_engine *engine)
+{
+	while (!soft_callers_has_room(&engine->callers))
+		if (!give_way(engine))
+			return false;
+	return true;
 }
 
 static void accept_caller(struct shm_listener *listener, int fd)
@@ -377,7 +429,7 @@ static void accept_caller(struct shm_listener *listener, int fd)
 	shm_listener_get(listener);
 	conn->listener = listener;
 	conn->is_refusing = listener->is_refusing;
-	append_silent(listener, conn);
+	soft_callers_set(&engine->callers, &conn->caller, SOFT_CALLER_SILENT);
 	if (shm_engine_add(engine, SHM_SLOT_CONN, conn, &conn->id) < 0 ||
 	    shm_conn_epoll_add(conn) < 0) {
 		shm_setup_drop_silent(conn);
@@ -385,37 +437,41 @@ static void accept_caller(struct shm_listener *listener, int fd)
 	}
 	conn->give_up_ns = core_now_ns() + engine->settings.setup_timeout_ms * 1000000u;
 	shm_conn_set_deadline(conn, conn->give_up_ns);
-	/* CONN-GEN-09: the connection that has been silent longest makes room */
-	if (listener->silent_count > SILENT_MAX)
-		shm_setup_drop_silent(listener->silent_first);
 }
 
-/* False: descriptors are short. */
-static bool accept_callers(struct shm_listener *listener, const int *place)
+/* A caller; -errno. */
+static int accept_locked(struct shm_listener *listener, const int *place)
 {
-	unsigned i;
+	int fd = -EBADF;
 
-	for (i = 0; i < ACCEPT_MAX; i++) {
-		int fd = -EBADF;
+	pthread_mutex_lock(&listener->lock);
+	if (*place >= 0)
+		fd = accept_next(*place);
+	pthread_mutex_unlock(&listener->lock);
+	return fd;
+}
 
-		pthread_mutex_lock(&listener->lock);
-		if (*place >= 0)
-			fd = accept_next(*place);
-		pthread_mutex_unlock(&listener->lock);
-		if (shm_is_shortage(fd)) {
-			/* the caller stays in the backlog; do not spin until one is free */
-			poll(NULL, 0, 1);
-			return false;
-		}
-		if (fd < 0)
-			return true;
+static void accept_callers(struct shm_listener *listener, const int *place)
+{
+	struct shm_engine *engine = listener->engine;
+	int fd = -EMFILE;
+
+	/* once for each event, because then there is a caller */
+	if (make_room(engine))
+		fd = accept_locked(listener, place);
+	if (shm_is_shortage(fd) && !give_way(engine))
+		pause_accept(listener);
+	for (unsigned i = 1; fd >= 0; i++) {
 		accept_caller(listener, fd);
+		if (i == ACCEPT_MAX || !soft_callers_has_room(&engine->callers))
+			return;
+		fd = accept_locked(listener, place);
 	}
-	return true;
 }
 
 void shm_listener_event(struct shm_listener *listener)
 {
-	if (accept_callers(listener, &listener->fd))
+	accept_callers(listener, &listener->fd);
+	if (listener->engine->dir)
 		accept_callers(listener, &listener->file_fd);
 }

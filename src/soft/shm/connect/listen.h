@@ -19,8 +19,10 @@ void shm_unlisten(struct shm_engine *engine, void *listener);
 void shm_listener_event(struct shm_listener *listener);
 struct core_ref shm_listener_sp(const struct shm_listener *listener);
 DAT_CONN_QUAL shm_listener_qual(const struct shm_listener *listener);
-/* Removes an arriving connection from the list of those that have sent no request. */
-void shm_listener_remove_silent(struct shm_conn *conn);
+/* The connection is none of the callers any more (soft/callers.h), if it was. */
+void shm_listener_forget(struct shm_conn *conn);
+/* Service thread: the listeners that take no callers do so again. */
+void shm_listener_resume_all(struct shm_engine *engine);
 void shm_listener_get(struct shm_listener *listener);
 void shm_listener_put(struct shm_listener *listener);
 

@@ -7,6 +7,7 @@
 
 #include "core/transport.h"
 #include "soft/shm/connect/close.h"
+#include "soft/shm/connect/listen.h"
 #include "soft/shm/connect/setup.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/transfer/progress.h"
@@ -93,6 +94,8 @@ void shm_service_deadlines(struct shm_engine *engine)
 		serve(conn, now);
 		shm_conn_put(conn);
 	}
+	if (now >= atomic_load(&engine->resume_ns))
+		shm_listener_resume_all(engine);
 	shm_engine_update_deadline(engine);
 }
 

@@ -42,7 +42,10 @@ int shm_engine_create(struct soft_adapter *adapter, struct shm_engine **engine_o
 	engine->dir = -1;
 	atomic_init(&engine->refs, 1);
 	atomic_init(&engine->deadline_ns, UINT64_MAX);
+	atomic_init(&engine->resume_ns, UINT64_MAX);
 	core_lock_init(&engine->lock);
+	/* a socket, and perhaps a descriptor of the process (connect/process.h) */
+	soft_callers_init(&engine->callers, 2);
 	if (getrandom(engine->token, sizeof(engine->token), 0) != sizeof(engine->token)) {
 		rc = -EIO;
 		goto err;
@@ -76,6 +79,7 @@ void shm_engine_put(struct shm_engine *engine)
 	soft_thread_close(&engine->service);
 	soft_fd_close(engine->dir);
 	core_lock_destroy(&engine->lock);
+	soft_callers_destroy(&engine->callers);
 	shm_engine_free_slots(engine);
 	core_slab_free(engine, sizeof(*engine));
 }

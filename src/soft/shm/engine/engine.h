@@ -24,6 +24,7 @@
 
 #include "core/transport.h"
 #include "core/event/evd.h"
+#include "soft/callers.h"
 #include "soft/driven.h"
 #include "soft/soft.h"
 #include "soft/thread.h"
@@ -76,12 +77,15 @@ struct shm_engine {
 	uint8_t token[SHM_TOKEN_SIZE]; /* a peer that can read it can read this process */
 	struct soft_thread service;
 
-	_Atomic uint32_t refs;	       /* adapter, thread, connections */
-	_Atomic bool is_stopping;      /* ia_close was called */
-	_Atomic bool is_serving;       /* core_srq_serve_all was requested */
-	_Atomic bool has_more;	       /* a pass ended because its budget was used up */
-	_Atomic uint64_t deadline_ns;  /* earliest deadline of any connection; UINT64_MAX: none */
-	struct soft_driven driven;     /* by polls of threads of the consumer */
+	_Atomic uint32_t refs;	      /* adapter, thread, connections */
+	_Atomic bool is_stopping;     /* ia_close was called */
+	_Atomic bool is_serving;      /* core_srq_serve_all was requested */
+	_Atomic bool has_more;	      /* a pass ended because its budget was used up */
+	_Atomic uint64_t deadline_ns; /* earliest deadline of any connection; UINT64_MAX: none */
+	struct soft_driven driven;    /* by polls of threads of the consumer */
+	struct soft_callers callers;
+	struct shm_listener *paused_first; /* with a reference each; service thread only */
+	_Atomic uint64_t resume_ns;	   /* when these continue; UINT64_MAX: there are none */
 	_Atomic uint64_t armed_last;   /* number of the connection that was armed last; a hint */
 	_Atomic bool is_unattended;    /* the last poller has armed everything and sleeps */
 	_Atomic uint32_t active_count; /* written with the engine locked; else a hint */

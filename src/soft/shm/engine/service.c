@@ -166,6 +166,7 @@ static void service_end(void *argument)
 
 	soft_thread_ends(&service->engine->service);
 	drop_arriving(service->engine);
+	shm_listener_resume_all(service->engine);
 	soft_guard_end(&service->guard);
 	shm_engine_put(service->engine);
 }

@@ -195,6 +195,9 @@ void shm_engine_update_deadline(struct shm_engine *engine)
 			earliest = deadline;
 	}
 	core_lock_release(&engine->lock);
+	old = atomic_load(&engine->resume_ns);
+	if (old < earliest)
+		earliest = old;
 	old = atomic_load(&engine->deadline_ns);
 	while (earliest < old)
 		if (atomic_compare_exchange_weak(&engine->deadline_ns, &old, earliest))
