@@ -2,7 +2,7 @@
 /*
  * Generations of memory keys. Each index goes through all generations before one returns, so that a
  * stale key stays stale. The order depends on a secret: whoever knows some keys cannot tell another
- * one (IWCM-44).
+ * one (IWCM-44). docs/security.md says how long guesses take.
  */
 #ifndef SOFT_GENERATION_H
 #define SOFT_GENERATION_H

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* Keys that nobody can guess: the generations of an index, and those of a table's keys. */
+/* Keys that others do not tell: the generations of an index, and those of a table's keys. */
 #include "soft/generation.h"
 
 #include <setjmp.h>
