@@ -784,8 +784,10 @@ typedef enum dat_rsp_param_mask {
 typedef struct dat_cr_param {
 	DAT_IA_ADDRESS_PTR remote_ia_address_ptr; /* address of the peer's adapter */
 	DAT_PORT_QUAL remote_port_qual;		  /* local_port_qual of the peer's endpoint */
-	DAT_COUNT private_data_size;		  /* bytes that the peer passed to its call */
-	DAT_PVOID private_data;			  /* the private data of the peer */
+	/* bytes that the peer passed to its call; on soft adapters up to 512, also if that is more
+	 * than max_private_data_size */
+	DAT_COUNT private_data_size;
+	DAT_PVOID private_data; /* the private data of the peer */
 	/* the endpoint that comes with the request, of an RSP or of a PSP with
 	 * DAT_PSP_PROVIDER_FLAG; otherwise DAT_HANDLE_NULL */
 	DAT_EP_HANDLE local_ep_handle;
@@ -924,7 +926,8 @@ typedef struct dat_cr_arrival_event_data {
 typedef struct dat_connection_event_data {
 	DAT_EP_HANDLE ep_handle; /* the endpoint whose connection changed */
 	/* bytes; 0 in every event except DAT_CONNECTION_EVENT_ESTABLISHED at the side that
-	 * connected */
+	 * connected; of a peer other than OpenDAT over TCP up to 512, also if that is more than
+	 * max_private_data_size */
 	DAT_COUNT private_data_size;
 	/* what the peer passed to dat_cr_accept. The memory belongs to the provider and is valid
 	 * until dat_ep_reset or dat_ep_free; undefined if the size is 0 */
@@ -1301,7 +1304,8 @@ extern DAT_RETURN dat_cr_query(DAT_CR_HANDLE cr_handle, DAT_CR_PARAM_MASK cr_par
  * cr_handle [in]            the request
  * ep_handle [in]            an unconnected endpoint of the same instance; DAT_HANDLE_NULL if
  *                           the request has its own
- * private_data_size [in]    bytes; 0 to max_private_data_size of the provider
+ * private_data_size [in]    bytes; 0 to max_private_data_size of the provider; if it is more than
+ *                           that of a peer that uses OpenDAT, the connection is not made
  * private_data [in]         copied before the call returns; may be NULL if the size is 0
  *
  * Returns DAT_SUCCESS, or
@@ -1514,7 +1518,8 @@ extern DAT_RETURN dat_ep_modify(DAT_EP_HANDLE ep_handle, DAT_EP_PARAM_MASK ep_pa
  * remote_conn_qual [in]      the service at that address
  * timeout [in]               the longest time for the set-up in microseconds, from 1;
  *                            DAT_TIMEOUT_INFINITE for no limit
- * private_data_size [in]     bytes; 0 to max_private_data_size of the provider
+ * private_data_size [in]     bytes; 0 to max_private_data_size of the provider, which is more
+ *                            over TCP with the setting header=off (opendat(7))
  * private_data [in]          copied before the call returns; may be NULL if the size is 0
  * quality_of_service [in]    one that is in dat_qos_supported of the provider
  * connect_flags [in]         DAT_CONNECT_DEFAULT_FLAG or DAT_CONNECT_MULTIPATH_FLAG

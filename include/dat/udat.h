@@ -256,7 +256,8 @@ struct dat_provider_attr {
 	DAT_COMPLETION_FLAGS completion_flags_supported;
 	/* as the adapter was opened; the providers of OpenDAT are thread safe in any case */
 	DAT_BOOLEAN is_thread_safe;
-	/* bytes of private data: 512 on soft adapters, 64 on RDMA devices */
+	/* bytes of private data: 512 on soft adapters that use shared memory only, 508 on others
+	 * with the setting header=off, 64 on the rest and on RDMA devices */
 	DAT_COUNT max_private_data_size;
 	DAT_BOOLEAN supports_multipath;	   /* DAT_FALSE */
 	DAT_EP_CREATOR_FOR_PSP ep_creator; /* DAT_PSP_CREATES_EP_IFASKED */

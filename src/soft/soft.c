@@ -19,6 +19,7 @@
 #include "soft/endpoint.h"
 #include "soft/iwarp/engine/engine.h"
 #include "soft/iwarp/transfer/fast.h"
+#include "soft/iwarp/wire/mpa.h"
 #include "soft/key.h"
 #include "soft/path.h"
 #include "soft/pins.h"
@@ -48,6 +49,14 @@ static const DAT_NAMED_ATTR transport_attr[] = {
 	[CORE_TRANSPORT_SHM] = {"transport", "shm"},
 	[CORE_TRANSPORT_TCP] = {"transport", "tcp"},
 };
+
+/* What either path can carry (IWCM-16). */
+static uint32_t private_max(const struct core_settings *settings)
+{
+	if (settings->transport == CORE_TRANSPORT_SHM)
+		return SHM_PRIVATE_MAX;
+	return settings->header == CORE_HEADER_ON ? CM_PRIVATE_MAX : IW_PRIVATE_MAX;
+}
 
 static void fill_limits(struct core_ia *ia)
 {
@@ -85,9 +94,7 @@ static void fill_limits(struct core_ia *ia)
 	attr->max_rdma_read_per_ep_out_guaranteed = DAT_TRUE;
 	attr->num_transport_attr = 1;
 	attr->transport_attr = (DAT_NAMED_ATTR *)&transport_attr[ia->settings.transport];
-	/* what either path can carry */
-	ia->provider_attr.max_private_data_size =
-		ia->settings.transport == CORE_TRANSPORT_SHM ? SHM_PRIVATE_MAX : CM_PRIVATE_MAX;
+	ia->provider_attr.max_private_data_size = (DAT_COUNT)private_max(&ia->settings);
 	if (ia->settings.transport != CORE_TRANSPORT_SHM)
 		attr->max_message_size = UINT32_MAX; /* RDMAP-19 */
 }

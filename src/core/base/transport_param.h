@@ -12,6 +12,8 @@
 struct core_lmr;
 
 /* Exchanged by the two sides during connection set-up. */
+#define CORE_PRIVATE_MAX 512u /* no peer of any transport sends more private data */
+
 struct transport_conn_param {
 	uint32_t read_in;  /* concurrent RDMA Reads that this side can serve */
 	uint32_t read_out; /* concurrent RDMA Reads that this side wants to issue */

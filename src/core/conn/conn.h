@@ -11,9 +11,9 @@
 /*
  * The connection is established. The core moves the endpoint to CONNECTED and raises ESTABLISHED.
  * On the active side, peer->private_data comes from the acceptor; the transport has refused more
- * than max_private_data_size. On the passive side it is ignored. The core itself sets
- * ep->remote_address and ep->remote_port. The transport calls this before it completes any request
- * or Receive of the connection.
+ * than it takes (CONN-GEN-11), which is CORE_PRIVATE_MAX at most. On the passive side it is
+ * ignored. The core itself sets ep->remote_address and ep->remote_port. The transport calls this
+ * before it completes any request or Receive of the connection.
  */
 void core_ep_established(struct core_ep *ep, const struct transport_conn_param *peer);
 

@@ -293,12 +293,12 @@ static void conn_raise(struct core_ep *ep, DAT_EVENT_NUMBER number, DAT_COUNT si
 static uint32_t conn_keep_private(struct core_ep *ep, const struct transport_conn_param *peer)
 {
 	uint32_t size = peer->private_data_size;
-	uint32_t limit = (uint32_t)ep->ia->provider_attr.max_private_data_size;
 
 	/* a defect of the transport, which has to refuse them: none is better than a part */
-	if (size > limit) {
+	if (size > CORE_PRIVATE_MAX) {
 		core_log(CORE_LOG_ERROR, "%s: %u bytes of private data dropped, the limit is %u",
-			 core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text, size, limit);
+			 core_object_name(ep->cell, DAT_HANDLE_TYPE_EP).text, size,
+			 CORE_PRIVATE_MAX);
 		return 0;
 	}
 	if (size)

@@ -102,7 +102,7 @@ static struct core_ep *ep_alloc(struct core_ia *ia, const struct core_ep_args *a
 		if (!ep->srq_user.taken.iov)
 			goto delete_ep;
 	}
-	ep->private_data = malloc((size_t)ia->provider_attr.max_private_data_size);
+	ep->private_data = malloc(CORE_PRIVATE_MAX);
 	if (!ep->private_data || core_ep_size_queues(ep, attr) != DAT_SUCCESS)
 		goto delete_ep;
 	ep->cell = core_handle_alloc(&ia->adapter->provider, ia, ep);

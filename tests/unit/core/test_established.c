@@ -6,7 +6,7 @@
 
 #include "core/conn/conn.h"
 
-#define LIMIT 64u /* max_private_data_size of the mock */
+#define LIMIT CORE_PRIVATE_MAX /* more than max_private_data_size of the mock */
 
 static DAT_CONNECTION_EVENT_DATA establish(const void *private_data, uint32_t size)
 {

@@ -387,9 +387,11 @@ static void reply__private_data_that_make_no_sense__refused(void **state)
 	bytes[7] = 3; /* more than comes */
 	frame = make_enhanced(REPLY, 0, WORDS(WORD_A | WORD_C, 9, 9), bytes, size);
 	expect_refused(&frame, frame_size(&frame));
-	/* more than the consumer can get */
-	memset(bytes, 'x', sizeof(bytes));
-	frame = make_enhanced(REPLY, 0, WORDS(WORD_A | WORD_C, 9, 9), bytes, CM_PRIVATE_MAX + 1);
+	/* more than an adapter with the header names */
+	memset(bytes + CM_ACCEPT_HEAD, 'x', CM_PRIVATE_MAX + 1);
+	bytes[7] = CM_PRIVATE_MAX + 1;
+	frame = make_enhanced(REPLY, 0, WORDS(WORD_A | WORD_C, 9, 9), bytes,
+			      CM_ACCEPT_HEAD + CM_PRIVATE_MAX + 1);
 	expect_refused(&frame, frame_size(&frame));
 }
 

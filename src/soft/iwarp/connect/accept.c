@@ -253,10 +253,13 @@ static void wait_for_peer(struct iw_conn *conn, int rc)
 
 int iw_accept(struct iw_conn *conn, struct core_ep *ep, const struct transport_conn_param *param)
 {
+	/* with header=off ours may be longer than the peer's adapter takes (CONN-GEN-11) */
+	bool is_too_long =
+		conn->setup->passive.has_header && param->private_data_size > CM_PRIVATE_MAX;
 	struct iw_mpa reply;
 	int rc;
 
-	if (param->private_data_size > CM_PRIVATE_MAX)
+	if (param->private_data_size > IW_PRIVATE_MAX)
 		return -EINVAL;
 	iw_listener_remove_offered(conn); /* the socket is constant from now on */
 	agree_reply(conn, param, &reply);
@@ -265,13 +268,18 @@ int iw_accept(struct iw_conn *conn, struct core_ep *ep, const struct transport_c
 		iw_listener_add_offered(conn);
 		return rc;
 	}
-	put_reply(conn, &reply, param);
+	if (!is_too_long)
+		put_reply(conn, &reply, param);
 	conn->give_up_ns = core_now_ns() + conn->engine->settings.setup_timeout_ms * IW_NS_PER_MS;
 	iw_conn_attach(conn, ep);
 	iw_conn_set_state(conn, IW_ACCEPTED);
 	rc = iw_setup_peek(conn);
 	if (rc > 0) /* MPA-17 */
 		rc = -EPROTO;
+	if (is_too_long) {
+		send_reject(conn, CM_REASON_PROVIDER);
+		rc = -EMSGSIZE;
+	}
 	if (!rc)
 		rc = iw_setup_send(conn);
 	/* the service thread waits for the endpoint's lock, which the caller holds */

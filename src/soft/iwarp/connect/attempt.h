@@ -39,6 +39,8 @@ struct iw_place {
 struct iw_active {
 	union core_sockaddr address; /* of the peer, without port */
 	struct cm_request request;
+	uint8_t *plain; /* header=off: the private data, which `request` may be too small for */
+	uint16_t plain_size;
 	uint32_t read_in; /* of the endpoint */
 	uint32_t read_out;
 	struct iw_place places[CM_PORTS];

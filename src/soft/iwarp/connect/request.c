@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <net/if.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
@@ -58,6 +59,28 @@ static int copy_address(const struct core_ia *ia, const union core_sockaddr *add
 	return core_address_is_unusable(address) ? -EADDRNOTAVAIL : 0;
 }
 
+/* Copies the private data: behind our header, or without one. -ENOMEM. */
+static int fill_private(struct iw_active *active, bool has_header,
+			const struct transport_conn_param *param)
+{
+	struct cm_request *request = &active->request;
+	uint32_t size = param->private_data_size;
+	uint8_t *to = request->data;
+
+	if (!size)
+		return 0;
+	if (has_header) {
+		request->size = request->data_size = (uint8_t)size;
+	} else {
+		to = active->plain = malloc(size);
+		active->plain_size = (uint16_t)size;
+	}
+	if (!to)
+		return -ENOMEM;
+	memcpy(to, param->private_data, size);
+	return 0;
+}
+
 static void fill(struct iw_active *active, DAT_CONN_QUAL qual,
 		 const struct transport_conn_param *param)
 {
@@ -69,10 +92,6 @@ static void fill(struct iw_active *active, DAT_CONN_QUAL qual,
 	request->qual = qual;
 	request->read_in = iw_count(param->read_in);
 	request->read_out = iw_count(param->read_out);
-	request->size = (uint8_t)param->private_data_size;
-	request->data_size = request->size;
-	if (param->private_data_size)
-		memcpy(request->data, param->private_data, param->private_data_size);
 	if (getrandom(&request->nonce, sizeof(request->nonce), GRND_NONBLOCK) < 0)
 		request->nonce = (uint32_t)core_now_ns();
 }
@@ -94,7 +113,7 @@ int iw_connect(struct iw_engine *engine, struct core_ep *ep, const union core_so
 	struct iw_conn *conn;
 	int rc;
 
-	if (param->private_data_size > CM_PRIVATE_MAX)
+	if (param->private_data_size > (iw_has_header(engine) ? CM_PRIVATE_MAX : IW_PRIVATE_MAX))
 		return -EINVAL;
 	if (!iw_has_header(engine) && !is_port(qual))
 		return -EDOM;
@@ -111,6 +130,9 @@ int iw_connect(struct iw_engine *engine, struct core_ep *ep, const union core_so
 		goto err;
 	conn->has_crc = iw_setup_wants_crc(engine, &active->address);
 	fill(active, qual, param);
+	rc = fill_private(active, iw_has_header(engine), param);
+	if (rc < 0)
+		goto err;
 	if (timeout_us != DAT_TIMEOUT_INFINITE)
 		conn->give_up_ns = core_now_ns() + (uint64_t)timeout_us * 1000;
 	/* the service thread waits for the endpoint's lock, which the caller holds */
@@ -131,17 +153,6 @@ err:
 	return rc;
 }
 
-/* Returns the size of the private data. */
-static uint16_t put_private(struct iw_conn *conn, uint8_t bytes[CM_MAX])
-{
-	const struct cm_request *request = &conn->setup->active.request;
-
-	if (iw_has_header(conn->engine))
-		return (uint16_t)cm_put_request(request, bytes);
-	memcpy(bytes, request->data, request->data_size);
-	return request->data_size;
-}
-
 static void put_request(struct iw_conn *conn)
 {
 	struct iw_setup *setup = conn->setup;
@@ -150,10 +161,14 @@ static void put_request(struct iw_conn *conn)
 	struct iw_mpa mpa = {
 		.has_crc = conn->has_crc,
 		.revision = iw_place_of(setup)->revision,
-		.private_data = bytes,
-		.private_size = put_private(conn, bytes),
+		.private_data = active->plain,
+		.private_size = active->plain_size,
 	};
 
+	if (iw_has_header(conn->engine)) {
+		mpa.private_data = bytes;
+		mpa.private_size = (uint16_t)cm_put_request(&active->request, bytes);
+	}
 	if (mpa.revision == 2) {
 		mpa.is_enhanced = true;
 		mpa.is_peer_to_peer = true;
@@ -240,8 +255,8 @@ static iw_error agree(struct iw_conn *conn, const struct iw_mpa *mpa)
 }
 
 /* What the acceptor's private data say. False: they are not usable. */
-static bool read_private(struct iw_conn *conn, const struct core_ep *ep, const struct iw_mpa *mpa,
-			 struct cm_accept *accept, struct transport_conn_param *peer)
+static bool read_private(struct iw_conn *conn, const struct iw_mpa *mpa, struct cm_accept *accept,
+			 struct transport_conn_param *peer)
 {
 	int rc = cm_get_accept(mpa->private_data, mpa->private_size, accept);
 
@@ -260,7 +275,7 @@ static bool read_private(struct iw_conn *conn, const struct core_ep *ep, const s
 		peer->private_data = mpa->private_data;
 		peer->private_data_size = mpa->private_size;
 	}
-	return peer->private_data_size <= (uint32_t)ep->ia->provider_attr.max_private_data_size;
+	return true;
 }
 
 static void established(struct iw_conn *conn, struct core_ep *ep, const struct iw_mpa *mpa,
@@ -297,7 +312,7 @@ static void accepted(struct iw_conn *conn, struct core_ep *ep, const struct iw_m
 		terminate(conn, ep, error);
 		return;
 	}
-	if (!read_private(conn, ep, mpa, &accept, &peer))
+	if (!read_private(conn, mpa, &accept, &peer))
 		refuse_reply(conn, ep, "private data");
 	else
 		established(conn, ep, mpa, &accept, &peer);

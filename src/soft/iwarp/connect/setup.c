@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -33,8 +34,10 @@ void iw_setup_free(struct iw_conn *conn)
 {
 	if (!conn->setup)
 		return;
-	if (conn->is_active)
+	if (conn->is_active) {
 		iw_place_close_all(conn->setup);
+		free(conn->setup->active.plain);
+	}
 	core_slab_free(conn->setup, sizeof(*conn->setup));
 	conn->setup = NULL;
 }

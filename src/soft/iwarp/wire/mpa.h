@@ -13,6 +13,7 @@
 #define IW_MPA_HEAD 20u
 #define IW_MPA_PRIVATE_MAX 512u /* with the enhanced data */
 #define IW_MPA_ENHANCED 4u
+#define IW_PRIVATE_MAX (IW_MPA_PRIVATE_MAX - IW_MPA_ENHANCED) /* of the consumer */
 #define IW_MPA_FRAME_MAX (IW_MPA_HEAD + IW_MPA_PRIVATE_MAX)
 #define IW_MPA_DEPTH_MAX 0x3ffeu     /* of RDMA Reads */
 #define IW_MPA_DEPTH_UNKNOWN 0x3fffu /* not negotiated */

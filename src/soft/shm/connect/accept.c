@@ -70,8 +70,6 @@ static int offer_request(struct shm_conn *conn, const struct shm_packet *packet)
 	rc = meet(conn, packet);
 	if (rc < 0)
 		return rc;
-	if (!shm_setup_takes_private(conn, wire->private_size))
-		return -ECONNREFUSED;
 	shm_setup_learn_endpoint(conn, &wire->side);
 	request_address(wire, &request.remote_address);
 	/* from here on the consumer may take any time */

@@ -245,6 +245,17 @@ static int send_ready(struct shm_conn *conn)
 	return shm_conn_send(conn, &wire, NULL, 0);
 }
 
+/* May the consumer get them? The peer's adapter may allow longer ones (CONN-GEN-11). */
+static bool takes_private(const struct shm_conn *conn, uint32_t size)
+{
+	if (size <= conn->engine->private_max)
+		return true;
+	core_log(CORE_LOG_CONN | CORE_LOG_ERROR,
+		 "process %d accepts with %u bytes of private data, this adapter takes %u: refused",
+		 (int)conn->remote.pid, size, conn->engine->private_max);
+	return false;
+}
+
 int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, struct shm_packet *packet)
 {
 	const struct shm_wire_accept *accept = &packet->wire.accept;
@@ -256,7 +267,7 @@ int shm_setup_accepted(struct shm_conn *conn, struct core_ep *ep, struct shm_pac
 	};
 	int rc;
 
-	if (!shm_setup_takes_private(conn, accept->private_size))
+	if (!takes_private(conn, accept->private_size))
 		return -EPROTO;
 	rc = learn_peer(conn, packet);
 	if (rc < 0)

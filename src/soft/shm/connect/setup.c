@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "core/base/clock.h"
-#include "core/base/log.h"
 #include "core/base/slab.h"
 #include "core/transport.h"
 #include "core/mem/pz.h"
@@ -104,17 +103,6 @@ int shm_setup_take_trust(struct shm_conn *conn, uint32_t ability, int keys_fd)
 	remote->has_cma = false;
 	remote->has_pull = false;
 	return rc == -EINVAL ? 0 : rc;
-}
-
-bool shm_setup_takes_private(const struct shm_conn *conn, uint32_t size)
-{
-	/* the peer's adapter may have a larger limit: one that uses no TCP has */
-	if (size <= conn->engine->private_max)
-		return true;
-	core_log(CORE_LOG_CONN | CORE_LOG_ERROR,
-		 "process %d sends %u bytes of private data, this adapter takes %u: refused",
-		 (int)conn->remote.pid, size, conn->engine->private_max);
-	return false;
 }
 
 void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side *side)

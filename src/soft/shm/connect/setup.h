@@ -70,8 +70,6 @@ uint32_t shm_setup_ability(const struct shm_conn *conn);
  * Without a table everything goes through the rings.
  */
 int shm_setup_take_trust(struct shm_conn *conn, uint32_t ability, int keys_fd);
-/* May the consumer get private data of that size? Longer ones end the attempt (CONN-GEN-11). */
-bool shm_setup_takes_private(const struct shm_conn *conn, uint32_t size);
 /* Stores what the peer says about its endpoint. */
 void shm_setup_learn_endpoint(struct shm_conn *conn, const struct shm_wire_side *side);
 /* The connection is established. */
