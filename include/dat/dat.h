@@ -143,9 +143,10 @@ typedef DAT_SOCK_ADDR *DAT_IA_ADDRESS_PTR;
 
 /*
  * A connection qualifier: the service at the address of an adapter. All 64 bits count. 0 is
- * invalid. dat_psp_create_any returns qualifiers below 65536. Two service points of one address, in
- * any processes, cannot have the same. On RDMA devices a qualifier up to 65535 is also the port of
- * the RDMA connection manager, if that port is free, so that any RDMA program can connect to it.
+ * invalid. dat_psp_create_any returns qualifiers below 65536 while others leave any. Two service
+ * points of one address, in any processes, cannot have the same. On RDMA devices a qualifier up to
+ * 65535 is also the port of the RDMA connection manager, if that port is free, so that any RDMA
+ * program can connect to it.
  */
 typedef DAT_UINT64 DAT_CONN_QUAL;
 
@@ -2022,7 +2023,7 @@ extern DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qua
  * Listen for connection requests on a qualifier that the provider chooses.
  *
  * ia_handle [in]     the instance
- * conn_qual [out]    the qualifier, below 65536
+ * conn_qual [out]    the qualifier, below 65536 while others leave any of these
  * evd_handle [in]    an EVD with DAT_EVD_CR_FLAG for the requests; a request is
  *                    refused if it is full
  * psp_flags [in]     the provider of endpoints: DAT_PSP_CONSUMER_FLAG or DAT_PSP_PROVIDER_FLAG
@@ -2037,7 +2038,7 @@ extern DAT_RETURN dat_psp_create(DAT_IA_HANDLE ia_handle, DAT_CONN_QUAL conn_qua
  *     an EVD that takes receives of an endpoint with DAT_COMPLETION_SOLICITED_WAIT_FLAG
  *   DAT_INVALID_PARAMETER, psp_flags: a flag that is not defined
  *   DAT_INVALID_PARAMETER, psp_handle: NULL
- *   DAT_CONN_QUAL_UNAVAILABLE: all qualifiers are in use
+ *   DAT_CONN_QUAL_UNAVAILABLE: all qualifiers that could be tried are in use
  *   DAT_MODEL_NOT_SUPPORTED: a flag that the provider lacks
  *   DAT_INSUFFICIENT_RESOURCES:
  *     memory or device objects are exhausted, or a limit of the adapter is reached

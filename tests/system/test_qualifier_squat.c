@@ -9,6 +9,7 @@
 #include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -17,8 +18,9 @@
 #include "dt.h"
 
 #define FIRST_PORT 40000u
-#define PORTS 64u		    /* all that the kernel chooses from in the private network */
-#define FREE_PORT (FIRST_PORT + 41) /* odd: the kernel keeps even ports for connect(2) */
+#define PORTS 64u /* all that the kernel chooses from in the private network */
+/* odd and in the lower half, where the kernel chooses in any case */
+#define FREE_PORT (FIRST_PORT + 21)
 #define LIMIT_US (PORTS * 200000u * 3 / 4)
 
 /* A network of its own, in which the kernel chooses ports only from a short range. */
@@ -43,18 +45,19 @@ static bool enter_network(void)
 	return true;
 }
 
-static int squat(const struct dt_ia *ia, DAT_CONN_QUAL qual)
+static int squat(const struct dt_ia *ia, DAT_CONN_QUAL qual, bool is_tcp)
 {
 	const struct sockaddr_in *own = (const struct sockaddr_in *)ia->attr.ia_address_ptr;
-	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	const int type = is_tcp ? SOCK_STREAM : SOCK_SEQPACKET;
+	const int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	char text[INET_ADDRSTRLEN];
 	int len;
 
 	assert_int_not_equal(fd, -1);
 	inet_ntop(AF_INET, &own->sin_addr, text, sizeof(text));
-	len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "opendat.1/%s/%llx", text,
-		       (unsigned long long)qual);
+	len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "opendat%s.1/%s/%llx",
+		       is_tcp ? ".tcp" : "", text, (unsigned long long)qual);
 	assert_int_equal(
 		bind(fd, (struct sockaddr *)&name,
 		     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)),
@@ -62,8 +65,24 @@ static int squat(const struct dt_ia *ia, DAT_CONN_QUAL qual)
 	return fd;
 }
 
+/* A peer can connect to it. */
+static void check_reachable(struct dt_ia *ia, DAT_EVD_HANDLE evd, DAT_CONN_QUAL qual)
+{
+	DAT_EVENT event;
+	struct dt_ep ep;
+
+	dt_ep_create(ia, ia->pz, NULL, &ep);
+	dt_connect(ia, ep.ep, qual);
+	event = dt_event(evd);
+	assert_int_equal(event.event_number, DAT_CONNECTION_REQUEST_EVENT);
+	dt_ok(dat_cr_reject(event.event_data.cr_arrival_event_data.cr_handle));
+	dt_expect_conn(ep.conn, ep.ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
+	dt_ep_free(&ep);
+}
+
 static void create_among_squatters(struct dt_peer *peer, void *arg)
 {
+	const bool is_tcp = *(bool *)arg;
 	const bool is_private = enter_network();
 	DAT_CONN_QUAL qual = 0;
 	int fds[PORTS];
@@ -72,18 +91,24 @@ static void create_among_squatters(struct dt_peer *peer, void *arg)
 	DAT_PSP_HANDLE psp;
 	uint64_t start;
 
-	(void)arg;
 	dt_peer_send(peer, &is_private, sizeof(is_private));
 	if (!is_private)
 		return;
 	dt_ia_open(&ia);
 	evd = dt_evd_create(&ia, 4, DAT_EVD_CR_FLAG);
 	for (unsigned int i = 0; i < PORTS; i++)
-		fds[i] = squat(&ia, FIRST_PORT + i);
+		fds[i] = squat(&ia, FIRST_PORT + i, is_tcp);
 
 	start = dt_now_us();
-	dt_fails(dat_psp_create_any(ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp),
-		 DAT_CONN_QUAL_UNAVAILABLE);
+	if (getenv("DAT_HEADER")) {
+		dt_fails(dat_psp_create_any(ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp),
+			 DAT_CONN_QUAL_UNAVAILABLE);
+	} else {
+		dt_ok(dat_psp_create_any(ia.ia, &qual, evd, DAT_PSP_CONSUMER_FLAG, &psp));
+		assert_true(qual > UINT16_MAX);
+		check_reachable(&ia, evd, qual);
+		dt_ok(dat_psp_free(psp));
+	}
 	assert_true(dt_now_us() - start < LIMIT_US);
 
 	start = dt_now_us();
@@ -101,24 +126,57 @@ static void create_among_squatters(struct dt_peer *peer, void *arg)
 	dt_ia_close(&ia);
 }
 
-/* PSP-CRANY-02 PSP-CREATE-16 */
-static void psp_create__names_bound_by_a_stranger__bounded(void **state)
+static void run(bool is_tcp)
 {
 	struct dt_peer peer;
 	bool is_private;
 
-	(void)state;
-	dt_peer_start(&peer, create_among_squatters, NULL);
+	dt_peer_start(&peer, create_among_squatters, &is_tcp);
 	dt_peer_recv(&peer, &is_private, sizeof(is_private));
 	dt_peer_join(&peer);
 	if (!is_private)
 		skip(); /* may not make a network namespace */
 }
 
+/* PSP-CRANY-02 PSP-CRANY-18 PSP-CREATE-16 */
+static void psp_create__names_bound_by_a_stranger__bounded(void **state)
+{
+	(void)state;
+	run(false);
+}
+
+/* PSP-CRANY-02 PSP-CRANY-18 PSP-CREATE-16 */
+static void psp_create__names_of_tcp_bound_by_a_stranger__bounded(void **state)
+{
+	(void)state;
+	setenv("DAT_TRANSPORT", "tcp", 1);
+	run(true);
+}
+
+/* PSP-CRANY-05: qualifiers above 65535 cannot be connected to with header=off */
+static void psp_create_any__header_off__unavailable(void **state)
+{
+	(void)state;
+	setenv("DAT_HEADER", "off", 1);
+	run(false);
+}
+
+static int unset_settings(void **state)
+{
+	(void)state;
+	unsetenv("DAT_TRANSPORT");
+	unsetenv("DAT_HEADER");
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(psp_create__names_bound_by_a_stranger__bounded),
+		cmocka_unit_test_teardown(psp_create__names_bound_by_a_stranger__bounded,
+					  unset_settings),
+		cmocka_unit_test_teardown(psp_create__names_of_tcp_bound_by_a_stranger__bounded,
+					  unset_settings),
+		cmocka_unit_test_teardown(psp_create_any__header_off__unavailable, unset_settings),
 	};
 
 	return cmocka_run_group_tests_name("qualifier_squat", tests, NULL, NULL);

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "core/base/clock.h"
 #include "core/base/status.h"
@@ -18,32 +19,65 @@
 #include "core/ep/ep_state.h"
 
 #define LISTEN_NS UINT64_C(500000000) /* how long to wait for a busy qualifier */
+#define LARGE_FIRST 65536u
+#define LARGE_TRIES 16u
 
-static int sp_try_listen(struct core_sp *sp)
+/* 0: any qualifier that fits in 16 bits. */
+static int sp_try_listen(struct core_sp *sp, DAT_CONN_QUAL qual)
 {
 	struct core_ia *ia = sp->ia;
 	int rc;
 
 	core_lock_acquire(&sp->cell->lock); /* a request waits until conn_qual is set */
+	sp->conn_qual = qual;
 	rc = ia->ops->listen(ia, core_handle_ref(sp->cell), &sp->conn_qual, &sp->listener);
 	core_lock_release(&sp->cell->lock);
 	return rc;
 }
 
-static DAT_RETURN sp_listen(struct core_sp *sp, bool is_any)
+static int sp_listen_until(struct core_sp *sp, DAT_CONN_QUAL qual, uint64_t end)
 {
-	uint64_t end = core_now_ns() + LISTEN_NS;
-	int rc = sp_try_listen(sp);
+	int rc = sp_try_listen(sp, qual);
 
 	while (rc == -EBUSY && core_now_ns() < end) {
 		poll(NULL, 0, 1); /* unlocked */
-		rc = sp_try_listen(sp);
+		rc = sp_try_listen(sp, qual);
 	}
-	if (rc == -EBUSY)
-		rc = is_any ? -EADDRNOTAVAIL : -EADDRINUSE;
-	if (rc == -EADDRNOTAVAIL && is_any)
+	return rc;
+}
+
+/*
+ * A random qualifier above 65535 (PSP-CRANY-18). Of these there are too many for anybody to hold
+ * them all. A peer with header=off could not connect to it.
+ */
+static int sp_listen_large(struct core_sp *sp)
+{
+	uint32_t number;
+
+	if (sp->ia->settings.header == CORE_HEADER_OFF)
+		return -EADDRNOTAVAIL;
+	for (unsigned i = 0; i < LARGE_TRIES; i++) {
+		int rc;
+
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+			break;
+		rc = sp_try_listen(sp, number | LARGE_FIRST);
+		/* -ENOSPC: none of the ports where it would be found is free */
+		if (rc != -EADDRINUSE && rc != -EADDRNOTAVAIL && rc != -EBUSY && rc != -ENOSPC)
+			return rc;
+	}
+	return -EADDRNOTAVAIL;
+}
+
+static DAT_RETURN sp_listen(struct core_sp *sp, const struct core_sp_args *args)
+{
+	int rc = sp_listen_until(sp, args->is_any ? 0 : args->qual, core_now_ns() + LISTEN_NS);
+
+	if (args->is_any && (rc == -EBUSY || rc == -EADDRNOTAVAIL))
+		rc = sp_listen_large(sp);
+	if (rc == -EADDRNOTAVAIL && args->is_any)
 		return core_error(DAT_CONN_QUAL_UNAVAILABLE, DAT_NO_SUBTYPE);
-	return core_status_from_errno(rc);
+	return core_status_from_errno(rc == -EBUSY ? -EADDRINUSE : rc);
 }
 
 static DAT_RETURN sp_attach(struct core_sp *sp, const struct core_arg *name, DAT_EVD_HANDLE handle)
@@ -71,7 +105,6 @@ DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
 	if (!sp)
 		return ret;
 	sp->ia = ia;
-	sp->conn_qual = args->is_any ? 0 : args->qual;
 	sp->flags = args->flags;
 	sp->is_rsp = args->is_rsp;
 	sp->ep_handle = args->ep_handle;
@@ -86,7 +119,7 @@ DAT_RETURN core_sp_new(struct core_ia *ia, DAT_EVD_HANDLE evd_handle,
 	ret = core_ia_add(ia, sp->cell, core_sp_type(sp));
 	if (ret != DAT_SUCCESS)
 		goto release_cell;
-	ret = sp_listen(sp, args->is_any);
+	ret = sp_listen(sp, args);
 	if (ret != DAT_SUCCESS)
 		goto remove;
 	*sp_out = sp;
