@@ -4,6 +4,7 @@
 #include "flow_stage.h"
 
 #include <netinet/tcp.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <sys/epoll.h>
 
@@ -13,9 +14,18 @@ static sem_t has_stopped, may_go_on;
 int __real_epoll_wait(int fd, struct epoll_event *events, int most, int timeout);
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int timeout);
 
+/* The adapter has a service thread for shared memory, too. */
+static bool is_service(void)
+{
+	char name[16];
+
+	return pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 &&
+	       strcmp(name, "dat-tcp") == 0;
+}
+
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int most, int timeout)
 {
-	if (atomic_exchange(&is_held, false)) {
+	if (is_service() && atomic_exchange(&is_held, false)) {
 		sem_post(&has_stopped);
 		while (sem_wait(&may_go_on) < 0)
 			;
