@@ -4,17 +4,20 @@
  * CRC, the state in which the bytes arrive, and what is posted. Then come pieces: a byte that says
  * how to send it, a length of two bytes, and the bytes. A piece is sent as it is or as a ULPDU, in
  * an FPDU with a good CRC, with the STag of the region and an offset in it or a little outside, or
- * with the MSN that is expected. It may also announce a long message, be large enough to be read
- * straight into its target, or go on where the one before it ended. Whatever comes: no byte outside
- * of the region changes, all that was posted completes, and the connection ends when the peer ends
- * it.
+ * with the MSN that is expected. A Read Response may be the one that the library waits for. A piece
+ * may also tell counts, be large, arrive in two parts, so that the second is read straight into its
+ * target, or go on where the one before it ended. Whatever comes: no byte outside of the region
+ * changes, all that was posted completes, and the connection ends when the peer ends it.
  */
 #include <assert.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 
 #include "../../unit/soft_iwarp/flow_stage.h"
 
 #include "soft/iwarp/transfer/fast.h"
 #include "soft/iwarp/transfer/pass.h"
+#include "soft/iwarp/transfer/tx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -33,13 +36,13 @@ enum piece {
 	GOOD_KEY = 2,
 	GOOD_MSN = 4, /* and a thread of the consumer polls */
 	READ_THERE = 8,
-	POST = 16, /* a Receive is posted before it */
-	LONG = 32, /* its length is the number of segments that an announcement names */
+	POST = 16,  /* a Receive is posted before it */
+	PARTS = 32, /* an FPDU in two parts; else the length is that of no bytes, but counts */
 	LARGE = 64,
 	GO_ON = 128, /* with the length and the header of the FPDU before it, further on */
 };
 
-#define LARGE_MORE 4096u
+#define LARGE_MORE 40000u
 #define POSTED 3u
 #define MORE_POSTED 16u
 
@@ -121,13 +124,67 @@ static void correct(uint8_t *ulpdu, size_t size, unsigned how)
 	}
 }
 
-static void send_announcement(uint64_t count)
+/* --- Read Responses --- */
+
+static struct {
+	uint8_t bytes[65536]; /* of the library, not parsed yet */
+	size_t size;
+	uint32_t stag, left, offset; /* of the oldest Read Request that is not answered */
+} asked;
+
+/* Takes what the library has sent up to the next Read Request. False: there is none. */
+static bool find_request(void)
+{
+	ssize_t count = recv(flow.fd, asked.bytes + asked.size, sizeof(asked.bytes) - asked.size,
+			     MSG_DONTWAIT);
+
+	if (count > 0)
+		asked.size += (size_t)count;
+	while (!asked.left && asked.size >= 2) {
+		const uint8_t *ulpdu = asked.bytes + 2;
+		size_t size = iw_fpdu_size(be_get16(asked.bytes));
+
+		if (size > asked.size)
+			break;
+		if (size >= IW_UNTAGGED_HEAD + IW_READ_REQUEST_SIZE && !(ulpdu[0] & 0x80) &&
+		    (ulpdu[1] & 15) == IW_OP_READ_REQUEST) {
+			asked.stag = be_get32(ulpdu + 18);
+			asked.left = be_get32(ulpdu + 18 + 12);
+			asked.offset = 0;
+		}
+		asked.size -= size;
+		memmove(asked.bytes, asked.bytes + size, asked.size);
+	}
+	return asked.left;
+}
+
+/* Makes the ULPDU the next segment of the Response that the library waits for; its size. */
+static size_t respond(uint8_t *ulpdu, size_t size)
+{
+	uint32_t part = (uint32_t)size - IW_TAGGED_HEAD;
+
+	if (!asked.left && !find_request())
+		return size;
+	if (part > asked.left)
+		part = asked.left;
+	be_put32(ulpdu + 2, asked.stag);
+	be_put64(ulpdu + 6, asked.offset);
+	asked.offset += part;
+	asked.left -= part;
+	ulpdu[0] = (uint8_t)((ulpdu[0] & ~0x40) | (asked.left ? 0 : 0x40));
+	return IW_TAGGED_HEAD + part;
+}
+
+/* --- pieces --- */
+
+/* What a peer of ours tells it has carried out, or that it drains. */
+static void send_counts(size_t word)
 {
 	const struct iw_ddp ddp = {.is_tagged = true,
 				   .is_last = true,
 				   .opcode = IW_OP_WRITE,
-				   .stag = 4,
-				   .offset = count};
+				   .stag = word & 0x8000 ? IW_STAG_DRAINS : IW_STAG_COUNTS,
+				   .offset = (uint64_t)(word >> 8 & 0x7f) << 32 | (word & 0xff)};
 	struct fpdu fpdu;
 
 	make_fpdu(&fpdu, &ddp, NULL, 0);
@@ -148,58 +205,79 @@ static size_t go_on(uint8_t *ulpdu, size_t before)
 	return before;
 }
 
-static void send_fpdu(const uint8_t *bytes, size_t size, unsigned how)
+static const struct fpdu *next_fpdu(const uint8_t *bytes, size_t size, unsigned how)
 {
 	static struct fpdu fpdu;
 	static size_t ulpdu;
+	uint8_t *at = fpdu.bytes + 2;
 
 	if (how & GO_ON) {
-		ulpdu = go_on(fpdu.bytes + 2, ulpdu);
+		ulpdu = go_on(at, ulpdu);
 	} else {
-		memcpy(fpdu.bytes + 2, bytes, size);
+		memcpy(at, bytes, size);
 		ulpdu = size + (how & LARGE ? LARGE_MORE : 0);
-		memset(fpdu.bytes + 2 + size, 0, ulpdu - size);
+		memset(at + size, 0, ulpdu - size);
 		if (size)
-			correct(fpdu.bytes + 2, ulpdu, how);
+			correct(at, ulpdu, how);
 	}
+	if ((how & GOOD_KEY) && ulpdu > IW_TAGGED_HEAD && (at[0] & 0x80) &&
+	    (at[1] & 15) == IW_OP_READ_RESPONSE)
+		ulpdu = respond(at, ulpdu);
 	close_fpdu(&fpdu, ulpdu);
-	(void)send(flow.fd, fpdu.bytes, fpdu.size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return &fpdu;
+}
+
+/* A thread of the consumer takes what has come, as in engine/poll.c. EP locked. */
+static void poll_locked(struct core_ep *ep)
+{
+	struct iw_conn *conn = iw_conn_of(ep);
+	int handled = 0;
+
+	if (conn && iw_conn_state(conn) == IW_ESTABLISHED && !iw_poll_fast(conn, ep, &handled))
+		(void)iw_pass_behind(conn, ep, handled);
+}
+
+/* Sends bytes; with `is_polled` a thread of the consumer takes them before the service thread. */
+static void send_bytes(const uint8_t *bytes, size_t size, bool is_polled)
+{
+	struct core_ep *ep =
+		is_polled ? core_handle_lock_inline(flow.ep, DAT_HANDLE_TYPE_EP) : NULL;
+
+	(void)send(flow.fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (!ep)
+		return;
+	poll_locked(ep);
+	core_ep_leave(ep);
 }
 
 static void send_piece(const uint8_t *bytes, size_t size, unsigned how)
 {
+	bool is_polled = how & GOOD_MSN;
+	const struct fpdu *fpdu;
+	size_t first;
+
 	if (size > 60000 - LARGE_MORE)
 		size = 60000 - LARGE_MORE;
-	if (how & LONG)
-		send_announcement(size);
-	else if (how & FPDU)
-		send_fpdu(bytes, size, how);
-	else
-		(void)send(flow.fd, bytes, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+	if (!(how & FPDU)) {
+		send_bytes(bytes, size, is_polled);
+		return;
+	}
+	fpdu = next_fpdu(bytes, size, how);
+	first = how & PARTS ? fpdu->size / 2 : 0;
+	if (first)
+		send_bytes(fpdu->bytes, first, true);
+	send_bytes(fpdu->bytes + first, fpdu->size - first, is_polled);
 }
 
 /* It is flushed if the connection has ended already. */
 static void post_late(void)
 {
-	DAT_LMR_TRIPLET segment = segment_at(posted * 1000, 900);
+	DAT_LMR_TRIPLET segment = segment_at(posted * 1000, posted % 8 == 7 ? 900 : 60000);
 	DAT_DTO_COOKIE cookie = {.as_64 = 0};
 
 	if (core_ep_post_recv(flow.ep, 1, &segment, cookie, DAT_COMPLETION_DEFAULT_FLAG) ==
 	    DAT_SUCCESS)
 		posted++;
-}
-
-/* A thread of the consumer takes what has come, as in engine/poll.c, before the service thread. */
-static void send_and_poll(const uint8_t *bytes, size_t size, unsigned how)
-{
-	struct core_ep *ep = core_handle_lock_inline(flow.ep, DAT_HANDLE_TYPE_EP);
-	struct iw_conn *conn = iw_conn_of(ep);
-	int handled = 0;
-
-	send_piece(bytes, size, how);
-	if (conn && iw_conn_state(conn) == IW_ESTABLISHED && !iw_poll_fast(conn, ep, &handled))
-		(void)iw_pass_behind(conn, ep, handled);
-	core_ep_leave(ep);
 }
 
 static void send_all(const uint8_t *data, size_t size)
@@ -210,17 +288,42 @@ static void send_all(const uint8_t *data, size_t size)
 
 		data += 3;
 		size -= 3;
-		if (part > size)
-			part = size;
 		if ((how & POST) && posted < MORE_POSTED)
 			post_late();
-		if (how & GOOD_MSN)
-			send_and_poll(data, part, how);
-		else
-			send_piece(data, part, how);
+		if ((how & (PARTS | FPDU)) == PARTS) {
+			send_counts(part);
+			continue;
+		}
+		if (part > size)
+			part = size;
+		send_piece(data, part, how);
 		data += part;
 		size -= part;
 	}
+}
+
+/*
+ * Ends the peer's direction. If messages wait for a Receive and fill the spill space and the
+ * socket, the end does not get through, and the library waits (IWCM-35): then it disconnects.
+ */
+static void end_stream(void)
+{
+	bool is_open = true, is_blocked = false;
+	int left = 0;
+
+	(void)shutdown(flow.fd, SHUT_WR);
+	while (is_open && !is_blocked && !ioctl(flow.fd, SIOCOUTQ, &left) && left) {
+		struct core_ep *ep = core_handle_lock_inline(flow.ep, DAT_HANDLE_TYPE_EP);
+		const struct iw_conn *conn;
+
+		poll_locked(ep);
+		conn = iw_conn_of(ep);
+		is_open = conn && iw_conn_state(conn) == IW_ESTABLISHED;
+		is_blocked = is_open && conn->stream.rx.is_blocked;
+		core_ep_leave(ep);
+	}
+	if (is_blocked)
+		(void)core_ep_disconnect(flow.ep, DAT_CLOSE_ABRUPT_FLAG);
 }
 
 static bool is_end(DAT_EVENT_NUMBER number)
@@ -250,19 +353,16 @@ static void expect_the_end(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static bool is_provided;
-
 	if (!size)
 		return 0;
-	if (!is_provided)
-		(void)provide(NULL);
-	is_provided = true;
-	(void)open_flow(NULL);
+	/* messages that wait for a Receive wait so long behind the end of the peer's stream */
+	(void)open_flow_with("hostile", "127.0.0.1 transport=tcp peer_timeout_ms=20");
 	posted = 0;
+	asked.size = asked.left = 0;
 	connect_as(data[0]);
 	post_some(data[0]);
 	send_all(data + 1, size - 1);
-	(void)shutdown(flow.fd, SHUT_WR);
+	end_stream();
 	expect_the_end();
 	end_flow();
 	(void)close_stage(NULL);
