@@ -42,9 +42,15 @@ static void in_set_up(const union shm_wire *wire, enum shm_state state, unsigned
 		packet.sender = conn->remote.peer;
 	conn->remote.sender = conn->remote.peer;
 	shm_identity_prove(conn, &conn->remote.sender);
-	munmap(conn->segment, sizeof(*conn->segment));
-	conn->segment = NULL;
-	atomic_store(&conn->has_segment, false);
+	if (state == SHM_REQUESTED) {
+		munmap(conn->segment, sizeof(*conn->segment));
+		conn->segment = NULL;
+		atomic_store(&conn->has_segment, false);
+	} else { /* the acceptor has made the segment, and the packet brings the table alone */
+		close(packet.fds[0]);
+		packet.fds[0] = packet.fds[1];
+		packet.fds[1] = -1;
+	}
 	shm_conn_set_state(conn, state);
 	shm_conn_get(conn);
 	if (shm_setup_answer(conn, &lab->ep, &packet) < 0)
@@ -111,8 +117,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		on_connection(&wire, choice >> 2);
 		return 0;
 	}
-	if (wire.head.type == SHM_WIRE_READY && (choice & 4))
-		return 0; /* needs the table that an arriving request brings */
-	in_set_up(&wire, SHM_REQUESTED, choice >> 3);
+	in_set_up(&wire, choice & 4 ? SHM_ACCEPTED : SHM_REQUESTED, choice >> 3);
 	return 0;
 }
