@@ -75,9 +75,9 @@ struct iw_conn {
 	bool is_lost;	      /* TCP has failed: nothing can be sent any more */
 	bool is_reset;	      /* and not because the peer had ended its direction before */
 	bool has_more;	      /* the budget has ended the last pass */
-	uint32_t moved;	      /* bytes, by the last poll */
-	uint64_t retry_ns;    /* the kernel lacked memory: no call for the socket before; 0: none */
-	bool is_hung_up;      /* epoll has reported an error or the end of both directions */
+	uint32_t moved; /* bytes, by the last poll, with those of requests that it has completed */
+	uint64_t retry_ns; /* the kernel lacked memory: no call for the socket before; 0: none */
+	bool is_hung_up;   /* epoll has reported an error or the end of both directions */
 	bool has_fin_sent;
 	bool has_fin_come;   /* CLOSING, LINGERING: the peer may still read what we have sent */
 	uint64_t give_up_ns; /* set-up: fails then. LINGERING: the socket is closed then */

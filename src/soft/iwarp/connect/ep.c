@@ -3,6 +3,7 @@
 #include "soft/iwarp/connect/ep.h"
 
 #include "core/transport.h"
+#include "soft/iwarp/engine/engine.h"
 #include "soft/iwarp/transfer/answer.h"
 #include "soft/iwarp/transfer/pass.h"
 #include "soft/iwarp/transfer/segment.h"
@@ -45,8 +46,13 @@ void iw_ep_post_recv(struct iw_conn *conn, struct core_ep *ep)
 
 void iw_ep_progress(struct iw_conn *conn, struct core_ep *ep)
 {
-	if (iw_conn_state(conn) == IW_ESTABLISHED)
-		iw_pass_receives(conn, ep);
+	if (iw_conn_state(conn) != IW_ESTABLISHED)
+		return;
+	conn->moved = 0;
+	iw_pass_receives(conn, ep);
+	/* a thread whose posts find the queue full may have no reason to poll */
+	if (conn->is_polled)
+		iw_engine_count_pass(conn->engine, conn->moved);
 }
 
 void iw_ep_abort(struct iw_conn *conn)

@@ -53,8 +53,8 @@ struct iw_engine {
 	_Atomic uint64_t deadline_ns; /* earliest deadline of any connection; UINT64_MAX: none */
 	_Atomic uint32_t polled_count;
 	_Atomic uint32_t held_count;
-	_Atomic uint64_t large_posts; /* relaxed: a hint, and posts at the same time may be lost */
-	struct soft_driven driven;    /* by passes of threads that poll (poll.c) */
+	_Atomic uint64_t posts;	   /* relaxed: a hint, and posts at the same time may be lost */
+	struct soft_driven driven; /* by passes of threads that poll (poll.c) */
 	struct soft_callers callers;
 
 	struct core_lock lock;	       /* leaf; guards the rest */

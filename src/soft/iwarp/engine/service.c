@@ -57,11 +57,15 @@ static void watch_pause(uint64_t begin)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &slice, NULL);
 }
 
-/* Calls of the consumer in which a polled connection gets a pass. */
+/*
+ * Calls of the consumer that drive a polled connection: polls, and posts, of which large ones and
+ * those that find the queue full read the socket. A thread that posts small messages polls when the
+ * queue is full, at the latest.
+ */
 static uint64_t calls_of(const struct iw_engine *engine)
 {
 	return soft_polls(engine->adapter) +
-	       atomic_load_explicit(&engine->large_posts, memory_order_relaxed);
+	       atomic_load_explicit(&engine->posts, memory_order_relaxed);
 }
 
 /*

@@ -35,12 +35,14 @@ static uint64_t later(uint64_t a, uint64_t b)
 }
 
 /* Completes the request if it is one of the first `count` of its kind; false: it is not. */
-static bool finish_counted(struct core_ep *ep, struct core_req *req, uint32_t count)
+static bool finish_counted(struct iw_conn *conn, struct core_ep *ep, struct core_req *req,
+			   uint32_t count)
 {
 	if (req->transport.word[0] == IW_REQ_FINISHED)
 		return true; /* it waits for an earlier one of another kind */
 	if ((int32_t)(count - (uint32_t)req->transport.word[1]) < 0)
 		return false;
+	conn->moved += (uint32_t)req->len;
 	finish(ep, req);
 	return true;
 }
@@ -78,9 +80,9 @@ iw_error iw_complete_counted(struct iw_conn *conn, struct core_ep *ep, uint64_t 
 		struct core_req *req = core_req_at(&ep->req, sequence);
 
 		if (has_sends && req->op == CORE_OP_SEND)
-			has_sends = finish_counted(ep, req, counts.sends);
+			has_sends = finish_counted(conn, ep, req, counts.sends);
 		else if (has_writes && req->op == CORE_OP_RDMA_WRITE)
-			has_writes = finish_counted(ep, req, counts.writes);
+			has_writes = finish_counted(conn, ep, req, counts.writes);
 	}
 	return IW_NO_ERROR;
 }

@@ -258,16 +258,20 @@ static bool is_large(const struct core_req *req)
  */
 static void post_large(struct iw_conn *conn, struct core_ep *ep, uint32_t size)
 {
-	struct iw_engine *engine = conn->engine;
-	uint64_t posts = atomic_load_explicit(&engine->large_posts, memory_order_relaxed);
-
-	atomic_store_explicit(&engine->large_posts, posts + 1, memory_order_relaxed);
 	if (!conn->is_polled) {
 		run_requests(conn, ep, false);
 		return;
 	}
 	iw_pass_receives(conn, ep);
-	iw_engine_count_pass(engine, size);
+	iw_engine_count_pass(conn->engine, size);
+}
+
+/* For watch_polls in engine/service.c. */
+static void count_post(struct iw_engine *engine)
+{
+	uint64_t posts = atomic_load_explicit(&engine->posts, memory_order_relaxed);
+
+	atomic_store_explicit(&engine->posts, posts + 1, memory_order_relaxed);
 }
 
 void iw_pass_post(struct iw_conn *conn, struct core_ep *ep, const struct core_req *req)
@@ -275,6 +279,7 @@ void iw_pass_post(struct iw_conn *conn, struct core_ep *ep, const struct core_re
 	struct iw_tx *tx = &conn->stream.tx;
 	uint64_t now;
 
+	count_post(conn->engine);
 	if (is_large(req)) {
 		post_large(conn, ep, (uint32_t)req->len);
 		return;
