@@ -193,11 +193,11 @@ static bool is_as_good(DAT_EP_HANDLE ep, DAT_EVENT_NUMBER got, DAT_EVENT_NUMBER 
 /* May an iWARP device report this status instead? */
 static bool is_status_as_good(DAT_DTO_COMPLETION_STATUS got, DAT_DTO_COMPLETION_STATUS expected)
 {
-	if (!dt_is_iwarp())
+	if (!dt_is_iwarp() || !dt_is_verbs())
 		return false;
 	if (expected == DAT_DTO_ERR_REMOTE_ACCESS) /* LMR-USE-13 */
 		return got != DAT_DTO_SUCCESS;
-	/* DTO-116: done when TCP had its bytes, or not done when the error ended the connection */
+	/* DTO-116: done when the device had sent it, or not when the error ended the connection */
 	return expected == DAT_DTO_ERR_REMOTE_RESPONDER &&
 	       (got == DAT_DTO_SUCCESS || got == DAT_DTO_ERR_FLUSHED);
 }
