@@ -294,11 +294,25 @@ void soft_fd_begin(void)
 	pthread_mutex_lock(&fds_lock);
 }
 
+/* A number in the list: the consumer has closed the descriptor that still belongs to another. */
+static int leave_listed_locked(int fd)
+{
+	while (is_listed_locked(fd)) {
+		int moved = fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
+		int error = errno;
+
+		close(fd);
+		errno = error;
+		fd = moved;
+	}
+	return fd;
+}
+
 int soft_fd_end(int fd)
 {
 	int rc;
 
-	fd = opendat_fd_move(fd);
+	fd = leave_listed_locked(opendat_fd_move(fd));
 	rc = fd < 0 ? -errno : fds_add_locked(fd);
 	if (fd >= 0 && rc)
 		close(fd);

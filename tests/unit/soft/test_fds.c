@@ -109,6 +109,26 @@ static void fd_end__failed_call__its_errno(void **state)
 	assert_false(is_open(fd));
 }
 
+/* GEN-41: the consumer has closed a descriptor, and its owner does not know it yet */
+static void fd_end__number_still_listed__left_to_its_owner(void **state)
+{
+	int before = count_open(), first, second;
+
+	(void)state;
+	first = soft_fd_socket(AF_UNIX, SOCK_STREAM);
+	assert_true(is_open(first));
+	close(first);
+	second = soft_fd_socket(AF_UNIX, SOCK_STREAM);
+	assert_true(is_open(second));
+	assert_int_not_equal(second, first);
+	assert_false(is_open(first));
+	soft_fd_close(first);
+	assert_true(is_open(second));
+	soft_fd_close(second);
+	assert_false(is_open(second));
+	assert_int_equal(count_open(), before);
+}
+
 static int all_closed_body(int channel, void *argument)
 {
 	const int *before = argument;
@@ -416,6 +436,7 @@ int main(void)
 		cmocka_unit_test(fd_add__child_lives_on__peer_sees_the_end),
 		cmocka_unit_test(fd_close__not_listed__untouched),
 		cmocka_unit_test(fd_end__failed_call__its_errno),
+		cmocka_unit_test(fd_end__number_still_listed__left_to_its_owner),
 		cmocka_unit_test(fd_add__many__all_closed_in_the_child),
 		cmocka_unit_test(fd_memfd__made__sealable_and_of_that_size),
 		cmocka_unit_test(fd_begin__fork_at_any_time__nothing_inherited),

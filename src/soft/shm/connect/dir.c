@@ -128,12 +128,12 @@ int shm_dir_open(const char *path, const union core_sockaddr *address, int *fd_o
 			 path, (unsigned)geteuid(), fault);
 	if (own < 0)
 		return 0;
-	rc = soft_fd_add(own);
+	soft_fd_begin();
+	rc = soft_fd_end(own);
 	if (rc < 0)
-		close(own);
-	else
-		*fd_out = own;
-	return rc;
+		return rc;
+	*fd_out = rc;
+	return 0;
 }
 
 bool shm_dir_can_name(const union core_sockaddr *address)
