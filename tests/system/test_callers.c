@@ -9,9 +9,14 @@
 #include <dirent.h>
 #include <sys/resource.h>
 
+#include "ability.h"
+
 #define STRANGERS 400
-#define LIMIT 256u /* descriptors of this process */
-#define SLACK 16u  /* a connection of two real peers, and what is open for a moment */
+#define LIMIT 256u	   /* descriptors of this process */
+#define SILENT_MAX 256u	   /* callers of an engine that have sent nothing */
+#define SILENT_LIMIT 2048u /* descriptors, more than those callers may hold */
+#define SILENT_US 150000u  /* and then they give way */
+#define SLACK 16u	   /* a connection of two real peers, and what is open for a moment */
 
 enum talk {
 	SILENT,	  /* says nothing */
@@ -243,6 +248,47 @@ static void be_called(struct scene *s, enum talk way)
 	dt_peer_kill(&s->strangers);
 }
 
+static bool are_all_taken(void *arg)
+{
+	const struct scene *s = arg;
+
+	return count_descriptors() == s->before + 2 * SILENT_MAX;
+}
+
+/* The first has ended, and no other one. */
+static void check_only_first_gave_way(const int fds[SILENT_MAX])
+{
+	struct pollfd end = {.fd = fds[0], .events = POLLIN};
+
+	assert_int_equal(poll(&end, 1, DT_WAIT_US / 1000), 1);
+	for (unsigned i = 1; i < SILENT_MAX; i++) {
+		end.fd = fds[i];
+		assert_int_equal(poll(&end, 1, 0), 0);
+	}
+}
+
+/* As many as may be silent are; one more calls. */
+static void be_called_by_one_more(struct scene *s)
+{
+	struct rlimit high = s->old;
+	int fds[SILENT_MAX];
+
+	ABILITY_NEED(high.rlim_max >= SILENT_LIMIT, "few descriptors");
+	high.rlim_cur = SILENT_LIMIT;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &high), 0);
+	s->before = count_descriptors();
+	for (unsigned i = 0; i < SILENT_MAX; i++)
+		fds[i] = dial(s);
+	dt_until(are_all_taken, s);
+	usleep(SILENT_US);
+	dt_connect(&s->f->ia, s->f->a.ep, s->at.qual);
+	dt_ok(dat_cr_reject(dt_request(&s->at)));
+	dt_expect_conn(s->f->a.conn, s->f->a.ep, DAT_CONNECTION_EVENT_PEER_REJECTED);
+	check_only_first_gave_way(fds);
+	for (unsigned i = 0; i < SILENT_MAX; i++)
+		close(fds[i]);
+}
+
 static void open_scene(const char *transport, void **state)
 {
 	struct scene *s = &scene;
@@ -316,6 +362,13 @@ static void listener__hundreds_break_connections__half_of_the_descriptors(void *
 	be_called(&scene, BROKEN);
 }
 
+/* IWCM-70: for each that comes, one gives way */
+static void listener__one_silent_caller_too_many__the_first_ends(void **state)
+{
+	(void)state;
+	be_called_by_one_more(&scene);
+}
+
 int main(void)
 {
 #define tcp(name) cmocka_unit_test_setup_teardown(name, open_tcp, close_scene)
@@ -330,6 +383,8 @@ int main(void)
 		shm(listener__hundreds_talk_nonsense__half_of_the_descriptors),
 		shm(listener__hundreds_are_rejected__half_of_the_descriptors),
 		shm(listener__hundreds_wait_for_the_consumer__half_of_the_descriptors),
+		tcp(listener__one_silent_caller_too_many__the_first_ends),
+		shm(listener__one_silent_caller_too_many__the_first_ends),
 	};
 
 	return cmocka_run_group_tests_name("callers", tests, NULL, NULL);

@@ -472,6 +472,6 @@ static void accept_callers(struct shm_listener *listener, const int *place)
 void shm_listener_event(struct shm_listener *listener)
 {
 	accept_callers(listener, &listener->fd);
-	if (listener->engine->dir)
+	if (listener->engine->dir >= 0)
 		accept_callers(listener, &listener->file_fd);
 }
