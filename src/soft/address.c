@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Addresses. The kernel knows which addresses are local and which are broadcast addresses: binding
- * and connecting a datagram socket, which sends nothing, shows it.
+ * and connecting a datagram socket, which sends nothing, shows it. With the option
+ * net.ipv4.ip_nonlocal_bind (or that of ipv6) it binds to any address. Then those of the interfaces
+ * are local.
  */
 #include "soft/address.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <string.h>
 
 #include "core/base/log.h"
@@ -87,6 +91,31 @@ bool soft_address_is_loopback(const union core_sockaddr *address)
 	return IN6_IS_ADDR_LOOPBACK(&address->in6.sin6_addr);
 }
 
+/* Does the kernel bind to an address that is for documents, and of no interface? */
+static bool binds_any(sa_family_t family)
+{
+	union core_sockaddr unused = {.sa.sa_family = family};
+
+	if (family == AF_INET)
+		(void)inet_pton(family, "192.0.2.1", &unused.in.sin_addr);
+	else
+		(void)inet_pton(family, "2001:db8::1", &unused.in6.sin6_addr);
+	return try_bind(&unused) == 0;
+}
+
+static bool is_of_interface(const union core_sockaddr *address)
+{
+	struct ifaddrs *list, *entry;
+
+	if (getifaddrs(&list) < 0)
+		return false;
+	for (entry = list; entry; entry = entry->ifa_next)
+		if (entry->ifa_addr && soft_address_is_same(address, (const void *)entry->ifa_addr))
+			break;
+	freeifaddrs(list);
+	return entry != NULL;
+}
+
 int soft_address_find(const union core_sockaddr *address)
 {
 	int rc;
@@ -96,6 +125,9 @@ int soft_address_find(const union core_sockaddr *address)
 	if (core_address_is_unusable(address) || is_broadcast(address))
 		return -EADDRNOTAVAIL;
 	rc = try_bind(address);
+	if (rc == 0 && !soft_address_is_loopback(address) && binds_any(address->sa.sa_family) &&
+	    !is_of_interface(address))
+		return -EHOSTUNREACH;
 	if (rc == 0 || rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM)
 		return rc;
 	return -EHOSTUNREACH;

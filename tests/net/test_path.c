@@ -244,6 +244,23 @@ static void connect__default__path_by_address(void **state)
 	net_join(&net);
 }
 
+static void bind_any_address(const struct net_host *host)
+{
+	assert_true(net_run("echo 1 > /proc/sys/net/ipv4/ip_nonlocal_bind"));
+	use_both_paths(host);
+}
+
+/* IWCM-01: the kernel binds sockets to addresses of other hosts, too */
+static void connect__nonlocal_bind__path_by_address(void **state)
+{
+	struct net net;
+
+	(void)state;
+	net_start(&net, HOSTS, NET_IPV4, bind_any_address);
+	net_pass_on(&net);
+	net_join(&net);
+}
+
 /* --- qualifiers --- */
 
 static int take_port(const struct net_host *host, uint16_t port)
@@ -351,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(psp_create__default__listens_where_needed),
 		cmocka_unit_test(connect__default__path_by_address),
+		cmocka_unit_test(connect__nonlocal_bind__path_by_address),
 		cmocka_unit_test(psp_create__any_qualifier__reached_from_another_host),
 		cmocka_unit_test(connect__transport_shm__other_host_unreachable),
 	};
