@@ -15,6 +15,18 @@
 
 /* Engines of this process that have service points. */
 static _Atomic uint32_t listening;
+static pthread_once_t listening_once = PTHREAD_ONCE_INIT;
+
+/* The engines of the parent are not closed in a forked child (GEN-35). */
+static void listening_child(void)
+{
+	atomic_store(&listening, 0);
+}
+
+static void listening_init(void)
+{
+	(void)pthread_atfork(NULL, NULL, listening_child);
+}
 
 void soft_callers_init(struct soft_callers *callers, uint32_t cost)
 {
@@ -29,6 +41,7 @@ void soft_callers_destroy(struct soft_callers *callers)
 
 void soft_callers_listen(struct soft_callers *callers)
 {
+	pthread_once(&listening_once, listening_init);
 	pthread_mutex_lock(&callers->lock);
 	if (callers->listeners++ == 0)
 		atomic_fetch_add(&listening, 1);

@@ -5,7 +5,10 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../soft_iwarp/frozen_clock.h"
 #include "soft/callers.h"
@@ -111,6 +114,30 @@ static void callers__another_engine_listens__half_of_that(void **state)
 	expect_room(HALF, SOFT_CALLER_OFFERED);
 }
 
+static unsigned room_of_others(void)
+{
+	unsigned i;
+
+	soft_callers_listen(&others);
+	for (i = 0; i < LIMIT && soft_callers_has_room(&others); i++)
+		soft_callers_set(&others, &caller[i], SOFT_CALLER_OFFERED);
+	return i;
+}
+
+/* IWCM-70 GEN-35: nobody closes the engines of the parent in a child */
+static void callers__forked_child__shares_of_its_own_engines(void **state)
+{
+	const pid_t child = fork();
+	int status;
+
+	(void)state;
+	if (!child)
+		_exit(room_of_others() == HALF ? EXIT_SUCCESS : EXIT_FAILURE);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	expect_room(HALF, SOFT_CALLER_OFFERED);
+}
+
 /* IWCM-70: also where the limit leaves no share */
 static void callers__tiny_limit__one_at_a_time(void **state)
 {
@@ -154,6 +181,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		one(callers__each_kind__half_of_the_limit),
 		one(callers__another_engine_listens__half_of_that),
+		one(callers__forked_child__shares_of_its_own_engines),
 		one(callers__tiny_limit__one_at_a_time),
 		one(callers__each_kind__refused_then_silent_give_way),
 	};
