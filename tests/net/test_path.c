@@ -244,9 +244,14 @@ static void connect__default__path_by_address(void **state)
 	net_join(&net);
 }
 
+static bool allow_any_address(void)
+{
+	return net_run("echo 1 2>/dev/null > /proc/sys/net/ipv4/ip_nonlocal_bind");
+}
+
 static void bind_any_address(const struct net_host *host)
 {
-	assert_true(net_run("echo 1 > /proc/sys/net/ipv4/ip_nonlocal_bind"));
+	assert_true(allow_any_address());
 	use_both_paths(host);
 }
 
@@ -256,6 +261,8 @@ static void connect__nonlocal_bind__path_by_address(void **state)
 	struct net net;
 
 	(void)state;
+	if (!allow_any_address()) /* on the bridge, where it does nothing */
+		skip();
 	net_start(&net, HOSTS, NET_IPV4, bind_any_address);
 	net_pass_on(&net);
 	net_join(&net);
