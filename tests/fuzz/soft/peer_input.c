@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "peer_fetch.h"
 #include "soft/copy.h"
 #include "soft/shm/ring.h"
 #include "soft/shm/segment.h"
@@ -16,8 +17,7 @@
 #include "soft/shm/transfer/progress.h"
 #include "soft/shm/wire.h"
 
-/* An address in or near our memory, or anywhere. */
-static uint64_t address(struct peer_input *in, const uint8_t *memory)
+uint64_t peer_address(struct peer_input *in, const uint8_t *memory)
 {
 	uint8_t kind = peer_byte(in);
 
@@ -26,7 +26,7 @@ static uint64_t address(struct peer_input *in, const uint8_t *memory)
 	return (uint64_t)peer_word(in) << 32 | peer_word(in);
 }
 
-static uint64_t length(struct peer_input *in)
+uint64_t peer_length(struct peer_input *in)
 {
 	uint8_t kind = peer_byte(in);
 
@@ -108,6 +108,7 @@ static void grow(struct lab *lab, struct peer_input *in)
 		lab->peer_requests = lab->peer_out.bytes;
 }
 
+/* Bytes of the peer's rings, or one of the rarer actions. */
 static void raw_bytes(struct lab *lab, struct peer_input *in)
 {
 	uint8_t which = peer_byte(in);
@@ -115,35 +116,19 @@ static void raw_bytes(struct lab *lab, struct peer_input *in)
 	uint8_t *ring = which & 1 ? lab->peer_requests : lab->peer_responses;
 	uint32_t ring_size = which & 1 ? lab->peer_out.size : SHM_RESPONSE_RING;
 
-	if (which >= 192) {
+	if (which >= 192)
 		pool_packet(lab, in);
-		return;
-	}
-	if (which >= 144) {
+	else if (which >= 176)
+		peer_supply(lab, in);
+	else if (which >= 160)
+		peer_change_fetch(lab, in);
+	else if (which >= 144)
 		(void)shm_conn_arm(lab->conn);
-		return;
-	}
-	if (which >= 128) {
+	else if (which >= 128)
 		grow(lab, in);
-		return;
-	}
-	while (count--)
-		ring[at++ % ring_size] = peer_byte(in);
-}
-
-static void sources(struct lab *lab, struct peer_input *in, uint8_t *payload, uint32_t size)
-{
-	while (size >= sizeof(struct shm_source)) {
-		struct shm_source source = {
-			.key = peer_byte(in) & 7 ? lab->peer_rkey : peer_word(in),
-			.address = address(in, lab->peer_memory),
-			.length = length(in),
-		};
-
-		memcpy(payload, &source, sizeof(source));
-		payload += sizeof(source);
-		size -= (uint32_t)sizeof(source);
-	}
+	else
+		while (count--)
+			ring[at++ % ring_size] = peer_byte(in);
 }
 
 /* Puts the bytes of the entry into a piece, mostly one that exists. */
@@ -183,11 +168,11 @@ static void good_entry(struct lab *lab, struct peer_input *in)
 	if (peer_byte(in) & 3)
 		entry.payload %= 200;
 	entry.key = key < 128 ? lab->rkey : key < 192 ? lab->read_only : peer_word(in);
-	entry.address = address(in, lab->memory);
-	entry.length = peer_byte(in) & 1 ? entry.payload : length(in);
+	entry.address = peer_address(in, lab->memory);
+	entry.length = peer_byte(in) & 1 ? entry.payload : peer_length(in);
 	memset(bytes, 'p', sizeof(bytes));
 	if (entry.type == SHM_ENTRY_PULL)
-		sources(lab, in, bytes, entry.payload);
+		peer_sources(lab, in, &entry, bytes);
 	else if (flags & 0x80)
 		into_piece(lab, in, &entry, bytes);
 	lab_peer_entry(is_data ? &lab->peer_answers : &lab->peer_out, &entry, bytes);
@@ -207,13 +192,15 @@ static void post(struct lab *lab, struct peer_input *in)
 		lab->next_flags |= DAT_COMPLETION_SUPPRESS_FLAG;
 	if (what & 64)
 		lab->next_flags |= DAT_COMPLETION_SOLICITED_WAIT_FLAG;
-	lab_post(lab, (enum core_op)(what % 3), offset, len, key, address(in, lab->peer_memory));
+	lab_post(lab, (enum core_op)(what % 3), offset, len, key,
+		 peer_address(in, lab->peer_memory));
 }
 
 static void post_receive(struct lab *lab, struct peer_input *in)
 {
 	uint32_t offset = peer_word(in);
 
+	lab->next_segments = 1 + (offset >> 27); /* more room than one pass fetches */
 	lab_post_receive(lab, offset, peer_word(in) % LAB_MEMORY);
 }
 
@@ -277,8 +264,10 @@ static void have_pools(struct lab *lab)
 
 struct lab *peer_open_lab(uint8_t path)
 {
-	struct lab *lab = lab_open(path & 1 ? CORE_COPY_RING : CORE_COPY_CMA, !(path & 1));
+	enum core_copy_path direct = path & 8 ? CORE_COPY_AUTO : CORE_COPY_CMA;
+	struct lab *lab = lab_open(path & 1 ? CORE_COPY_RING : direct, !(path & 1));
 
+	peer_fetch_open(lab);
 	if (path & 4)
 		lab_go_fast(lab);
 	if (path & 8)
@@ -303,6 +292,7 @@ void peer_run(struct lab *lab, struct peer_input *in, uint8_t path)
 void peer_close_lab(struct lab *lab)
 {
 	lab_pass(lab);
+	peer_fetch_close(lab);
 	/* no waiting for an announcement that is never withdrawn */
 	if (lab->end == 0)
 		atomic_store(&lab->peer->announce, 0);

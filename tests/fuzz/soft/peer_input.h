@@ -35,6 +35,10 @@ static inline uint32_t peer_word(struct peer_input *in)
 	return value | (uint32_t)peer_byte(in) << 24;
 }
 
+/* An address in or near the memory, or anywhere. */
+uint64_t peer_address(struct peer_input *in, const uint8_t *memory);
+uint64_t peer_length(struct peer_input *in);
+
 /*
  * `path` chooses the copy path, whether the service thread takes part, whether small transfers take
  * the fast path, whether memory of the peer can be mapped, whether one EVD gets all completions,

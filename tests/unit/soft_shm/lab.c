@@ -416,6 +416,20 @@ static void post_slow(struct lab *lab, const struct core_fast_post *post)
 	shm_ep_post_request(&lab->ep, req);
 }
 
+static void repeat_segment(struct lab *lab, struct core_wqe *wqe)
+{
+	DAT_LMR_TRIPLET *segments = lab->segments[wqe - lab->receives];
+
+	if (wqe->segments && lab->next_segments > 1) {
+		wqe->segments = lab->next_segments;
+		wqe->len *= wqe->segments;
+		wqe->iov = segments;
+		for (uint32_t i = 0; i < wqe->segments; i++)
+			segments[i] = wqe->first;
+	}
+	lab->next_segments = 1;
+}
+
 bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 {
 	DAT_LMR_TRIPLET segment = segment_of(lab, offset, len);
@@ -430,8 +444,9 @@ bool lab_post_receive(struct lab *lab, uint32_t offset, uint32_t len)
 	wqe->cookie.as_64 = LAB_RECEIVE_COOKIE | queue->tail;
 	wqe->iov = &wqe->first;
 	wqe->first = segment;
+	repeat_segment(lab, wqe);
 	queue->tail++;
-	if (!is_known(lab, &lab->ep.cached_target, &segment))
+	if (wqe->segments > 1 || !is_known(lab, &lab->ep.cached_target, &segment))
 		shm_ep_post_recv(&lab->ep);
 	lab_take_events(lab);
 	return true;

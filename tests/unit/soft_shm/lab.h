@@ -16,6 +16,7 @@
 #include "../../lib/ability.h"
 #include "core/event/evd.h"
 #include "core/mem/pz.h"
+#include "soft/pins.h"
 #include "soft/shm/conn.h"
 #include "soft/shm/engine/engine.h"
 #include "soft/shm/ring.h"
@@ -64,6 +65,8 @@ struct lab {
 	struct shm_wire_pool offer; /* the last packet that named or gave our pool */
 	/* Receives */
 	struct core_wqe receives[LAB_RECEIVES];
+	uint32_t next_segments; /* of the next post, all the same one; 0 or 1: one */
+	DAT_LMR_TRIPLET segments[LAB_RECEIVES][SOFT_IOV_MAX];
 	/* requests */
 	struct core_req requests[LAB_REQUESTS];
 	DAT_COMPLETION_FLAGS next_flags; /* of the next post */
