@@ -81,12 +81,10 @@ struct crowd {
 /* Some compute all the time, others yield or sleep for moments, as threads that wait do. */
 static void compute(unsigned kind, pid_t parent)
 {
-	volatile unsigned sum = 0;
-
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	while (getppid() == parent) { /* it may have died before */
-		for (unsigned i = 0; i < 100000; i++)
-			sum += i;
+		for (volatile unsigned i = 0; i < 100000; i++)
+			;
 		if (kind % 4 == 2)
 			sched_yield();
 		else if (kind % 4 == 3)
