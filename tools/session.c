@@ -236,6 +236,17 @@ static void session_answer(const DAT_EVENT *event, struct session_private *answe
 	}
 }
 
+/* The event of that endpoint; the ends of other connections may come first, and are left out. */
+static int wait_for_endpoint(struct session *session, DAT_EP_HANDLE endpoint, DAT_EVENT *event_out)
+{
+	int rc;
+
+	do
+		rc = session_wait(session, session->connect_evd, session->timeout_ms, event_out);
+	while (rc == 0 && event_out->event_data.connect_event_data.ep_handle != endpoint);
+	return rc;
+}
+
 int session_connect(struct session *session, DAT_EP_HANDLE endpoint, struct sockaddr *address,
 		    DAT_CONN_QUAL qualifier, const void *private_data, size_t private_len,
 		    struct session_private *answer_out)
@@ -249,7 +260,7 @@ int session_connect(struct session *session, DAT_EP_HANDLE endpoint, struct sock
 			      DAT_QOS_BEST_EFFORT, DAT_CONNECT_DEFAULT_FLAG);
 	if (code != DAT_SUCCESS)
 		return refused_call("dat_ep_connect", code);
-	rc = session_wait(session, session->connect_evd, session->timeout_ms, &event);
+	rc = wait_for_endpoint(session, endpoint, &event);
 	if (rc == -ETIMEDOUT)
 		refused_silence(address, qualifier, session->timeout_ms);
 	if (rc != 0)
