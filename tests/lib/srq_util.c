@@ -4,7 +4,7 @@
 
 #include "quiet.h"
 
-#define LINE_US 5000u /* so long no thread runs when all messages wait */
+#define LINE_US 20000u /* so long no thread runs when all messages wait */
 
 /* --- queues --- */
 
