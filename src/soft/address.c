@@ -47,18 +47,8 @@ static int try_bind(const union core_sockaddr *address)
 	return rc;
 }
 
-static bool is_forbidden(int fd, const union core_sockaddr *address)
-{
-	return connect(fd, &address->sa, core_address_size(address)) < 0 && errno == EACCES;
-}
-
-/*
- * Is it a broadcast address? The kernel refuses to connect a socket to one unless the socket has an
- * option for that. A route of type prohibit refuses either.
- */
 static bool is_broadcast(const union core_sockaddr *address)
 {
-	const int yes = 1;
 	union core_sockaddr copy;
 	int fd = soft_fd_socket(address->sa.sa_family, SOCK_DGRAM);
 	bool is_one;
@@ -66,9 +56,7 @@ static bool is_broadcast(const union core_sockaddr *address)
 	if (fd < 0)
 		return false;
 	with_port(address, 9, &copy);
-	is_one = is_forbidden(fd, &copy) &&
-		 !setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &yes, sizeof(yes)) &&
-		 !is_forbidden(fd, &copy);
+	is_one = core_address_is_broadcast(fd, &copy);
 	soft_fd_close(fd);
 	return is_one;
 }

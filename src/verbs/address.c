@@ -71,12 +71,10 @@ static bool netdev_of_rdma(const char *device, uint32_t port, char *netdev_out, 
 	return line_read(path, gid, sizeof(gid)) && netdev_by_gid(gid, netdev_out, size);
 }
 
-/* Is it a broadcast address? The kernel refuses to connect a plain datagram socket to one. This
- * sends nothing. */
 static bool is_broadcast(const union core_sockaddr *address)
 {
 	union core_sockaddr copy = *address;
-	bool is_refused;
+	bool is_one;
 	int fd = opendat_fd_move(socket(address->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 
 	if (fd < 0)
@@ -85,9 +83,9 @@ static bool is_broadcast(const union core_sockaddr *address)
 		copy.in.sin_port = htons(9);
 	else
 		copy.in6.sin6_port = htons(9);
-	is_refused = connect(fd, &copy.sa, core_address_size(&copy)) < 0 && errno == EACCES;
+	is_one = core_address_is_broadcast(fd, &copy);
 	close(fd);
-	return is_refused;
+	return is_one;
 }
 
 int vrb_address_check(const union core_sockaddr *address)

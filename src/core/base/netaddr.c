@@ -9,6 +9,7 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "core/base/log.h"
 
@@ -42,6 +43,24 @@ bool core_address_is_unusable(const union core_sockaddr *address)
 	}
 	return IN6_IS_ADDR_MULTICAST(&address->in6.sin6_addr) ||
 	       IN6_IS_ADDR_UNSPECIFIED(&address->in6.sin6_addr);
+}
+
+static bool is_forbidden(int fd, const union core_sockaddr *address)
+{
+	return connect(fd, &address->sa, core_address_size(address)) < 0 && errno == EACCES;
+}
+
+/*
+ * The kernel refuses to connect a socket to a broadcast address unless the socket has an option for
+ * that. A route of type prohibit refuses either.
+ */
+bool core_address_is_broadcast(int fd, const union core_sockaddr *address)
+{
+	const int yes = 1;
+
+	return is_forbidden(fd, address) &&
+	       !setsockopt(fd, SOL_SOCKET, SO_BROADCAST, &yes, sizeof(yes)) &&
+	       !is_forbidden(fd, address);
 }
 
 /* The interface with that link-local address; 0: there is none, or there are several. */

@@ -29,6 +29,12 @@ struct core_address_text core_address_text(const union core_sockaddr *address, u
 bool core_address_is_unusable(const union core_sockaddr *address);
 
 /*
+ * Is it a broadcast address? Connects an unused datagram socket to it, which sends nothing; the
+ * port is not 0.
+ */
+bool core_address_is_broadcast(int fd, const union core_sockaddr *address);
+
+/*
  * Reads an address of this host: "192.0.2.1", "2001:db8::1", "fe80::1%eth0". A link-local address
  * without an interface is that of the only interface that has it. -EINVAL: it is no address;
  * -ENODEV: its interface is not known; the reason is logged.
