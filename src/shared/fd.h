@@ -10,21 +10,24 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+/* Gives the descriptor the lowest free number from `least` on; -1 with errno: it is closed. */
+static inline int opendat_fd_renumber(int fd, int least)
+{
+	int moved = fcntl(fd, F_DUPFD_CLOEXEC, least);
+	int error = errno;
+
+	close(fd);
+	errno = error;
+	return moved;
+}
+
 /*
  * Takes the result of a call that has made a descriptor, which an exec closes. Returns it, moved
  * behind 2 if need be, or -1 with errno, as that call does.
  */
 static inline int opendat_fd_move(int fd)
 {
-	int moved, error;
-
-	if (fd < 0 || fd > STDERR_FILENO)
-		return fd;
-	moved = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-	error = errno;
-	close(fd);
-	errno = error;
-	return moved;
+	return fd < 0 || fd > STDERR_FILENO ? fd : opendat_fd_renumber(fd, STDERR_FILENO + 1);
 }
 
 /*

@@ -19,7 +19,8 @@
  *
  * The consumer may close all descriptors of the process and open files that get their numbers. So
  * the list holds which file each descriptor was, as fstat tells it, and a number that is another
- * file by now is left alone. Event descriptors and sets of them are not told from each other.
+ * file by now is left alone. Event descriptors cannot be distinguished from each other, nor can
+ * epoll sets.
  */
 #include "soft/fds.h"
 
@@ -85,7 +86,7 @@ static struct identity identify(int fd)
 	return (struct identity){.dev = st.st_dev, .ino = st.st_ino};
 }
 
-/* Also if it cannot be told. */
+/* True also if that is unknown. */
 static bool is_same_file(int fd, const struct identity *identity)
 {
 	struct stat st;
@@ -297,14 +298,8 @@ void soft_fd_begin(void)
 /* A number in the list: the consumer has closed the descriptor that still belongs to another. */
 static int leave_listed_locked(int fd)
 {
-	while (is_listed_locked(fd)) {
-		int moved = fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
-		int error = errno;
-
-		close(fd);
-		errno = error;
-		fd = moved;
-	}
+	while (is_listed_locked(fd))
+		fd = opendat_fd_renumber(fd, fd + 1);
 	return fd;
 }
 
