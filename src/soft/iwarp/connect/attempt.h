@@ -9,6 +9,7 @@
 #define IWARP_ATTEMPT_H
 
 #include <assert.h>
+#include <errno.h>
 
 #include "core/transport.h"
 #include "shared/cm.h"
@@ -116,6 +117,12 @@ void iw_setup_drop(struct iw_conn *conn);
 static inline bool iw_has_header(const struct iw_engine *engine)
 {
 	return engine->settings.header == CORE_HEADER_ON;
+}
+
+/* Did a call fail because descriptors or memory are short? */
+static inline bool iw_setup_is_shortage(int rc)
+{
+	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOBUFS;
 }
 
 static inline uint32_t iw_min(uint32_t a, uint32_t b)

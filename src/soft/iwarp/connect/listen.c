@@ -324,11 +324,6 @@ void iw_unlisten(struct iw_engine *engine, struct iw_listener *listener)
 
 /* --- service thread --- */
 
-static bool is_shortage(int rc)
-{
-	return rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOBUFS;
-}
-
 /* Takes a connection; -errno. */
 static int accept_next(struct iw_listener *listener)
 {
@@ -403,7 +398,7 @@ void iw_listener_event(struct iw_listener *listener)
 	/* once for each event, because then there is a caller */
 	if (make_room(engine))
 		fd = accept_next(listener);
-	if (is_shortage(fd) && !give_way(engine)) /* IWCM-40 */
+	if (iw_setup_is_shortage(fd) && !give_way(engine)) /* IWCM-40 */
 		pause_accept(listener);
 	for (unsigned i = 1; fd >= 0; i++) {
 		take_caller(listener, fd);

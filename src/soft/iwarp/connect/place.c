@@ -358,7 +358,7 @@ int iw_place_first(struct iw_conn *conn, struct core_ep *ep)
 	active->index = active->places[0].state == IW_PLACE_OVER ? 1 : 0;
 	active->answer_end_ns = IW_NEVER;
 	rc = open_socket(conn, ep);
-	if (rc == -EMFILE || rc == -ENFILE || rc == -ENOMEM || rc == -ENOBUFS)
+	if (iw_setup_is_shortage(rc))
 		return rc;
 	active->error = rc;
 	set_share(conn);
