@@ -7,12 +7,12 @@
  *
  * Every byte is verified, and at the end no descriptor is left. Prints what was done.
  */
-#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "descriptors.h"
 #include "stream.h"
 
 enum { FOLLOWER, LEADER, HOSTS };
@@ -35,18 +35,6 @@ struct lane {
 	uint32_t seed;
 	pthread_t thread;
 };
-
-static unsigned count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
 
 /* What the peer may see of the end that the other side has chosen. */
 static void expect_end(struct stream *stream)

@@ -6,10 +6,10 @@
  */
 #include "hostile.h"
 
-#include <dirent.h>
 #include <sys/resource.h>
 
 #include "ability.h"
+#include "descriptors.h"
 
 #define STRANGERS 400
 #define LIMIT 256u	   /* descriptors of this process */
@@ -114,18 +114,6 @@ static void be_strangers(struct dt_peer *peer, void *arg)
 
 /* --- this process --- */
 
-static unsigned count_descriptors(void)
-{
-	DIR *folder = opendir("/proc/self/fd");
-	unsigned count = 0;
-
-	assert_non_null(folder);
-	while (readdir(folder))
-		count++;
-	closedir(folder);
-	return count;
-}
-
 /* The program can open a file, and strangers hold half of its descriptors at most. */
 static void check_descriptors(const struct scene *s)
 {
@@ -170,9 +158,9 @@ static void reject_all(struct scene *s)
 /* Takes requests until the strangers tell something. */
 static void serve(struct scene *s, bool is_answering)
 {
-	struct pollfd told = {.fd = s->strangers.fd, .events = POLLIN};
+	struct pollfd message = {.fd = s->strangers.fd, .events = POLLIN};
 
-	while (poll(&told, 1, 0) == 0) {
+	while (poll(&message, 1, 0) == 0) {
 		take_request(s);
 		if (is_answering)
 			reject_all(s);

@@ -3,25 +3,12 @@
  * Thousands of connections one after the other, with data: afterwards the process has as many
  * descriptors and mappings as before.
  */
-#include <dirent.h>
-
 #include "conn_remote.h"
+#include "descriptors.h"
 
 #define WARM_UP 100
 #define CYCLES 2500 /* of each kind */
 #define FEW 40	    /* mappings that the C library and the sanitizers may add meanwhile */
-
-static unsigned int count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
 
 static unsigned int count_mappings(void)
 {

@@ -5,13 +5,13 @@
  * request, block no other connection and leave nothing behind.
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/un.h>
 
 #include "soft/shm/wire.h"
 #include "conn_remote.h"
+#include "descriptors.h"
 
 #define STRANGERS 100
 #define AT_ONCE_US 4000000u /* less than any time-out of the library */
@@ -49,18 +49,6 @@ static int stranger_open(struct conn_fixture *f)
 	} while (rc == -1 && errno == EAGAIN && dt_now_us() < end);
 	assert_int_equal(rc, 0);
 	return fd;
-}
-
-static unsigned int count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
 }
 
 static bool has_descriptors(void *arg)

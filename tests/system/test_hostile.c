@@ -4,13 +4,13 @@
  * All other connections and all calls must keep working.
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <netinet/in.h>
 #include <sys/mman.h>
 #include <dat/opendat.h>
 
 #include "soft/shm/ring.h"
 #include "soft/shm/wire.h"
+#include "descriptors.h"
 #include "hostile.h"
 
 /* Puts one inline Send into an unused ring, without a notification. */
@@ -159,18 +159,6 @@ static void make_noise(struct hostile *h)
 								     : sizeof(packet.word),
 			     NULL, 0);
 	}
-}
-
-static unsigned int count_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	unsigned int count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
 }
 
 static bool has_descriptors(void *arg)

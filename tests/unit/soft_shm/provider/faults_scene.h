@@ -10,23 +10,10 @@
 
 #include <cmocka.h>
 
+#include "../../../lib/descriptors.h"
 #include "faults_stage.h"
 
-#include <dirent.h>
-
 /* --- nothing stays behind --- */
-
-static inline int open_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
 
 struct scene {
 	void (*prepare)(void);
@@ -43,7 +30,7 @@ struct fault {
 /* Plays the scene with the nth such call failing. False: there were fewer calls. */
 static inline bool play(const struct scene *scene, const struct fault *fault, int nth)
 {
-	int descriptors = open_descriptors();
+	unsigned descriptors = count_descriptors();
 	int live = fault_live();
 	bool has_failed;
 	DAT_RETURN ret;
@@ -61,9 +48,9 @@ static inline bool play(const struct scene *scene, const struct fault *fault, in
 	if (scene->thread == FAULT_CALLER)
 		scene->afterwards(ret == DAT_SUCCESS);
 	stage_close();
-	if (fault_live() != live || open_descriptors() != descriptors)
+	if (fault_live() != live || count_descriptors() != descriptors)
 		fail_msg("%s number %d: %d allocations and %d descriptors were left", fault->call,
-			 nth, fault_live() - live, open_descriptors() - descriptors);
+			 nth, fault_live() - live, (int)(count_descriptors() - descriptors));
 	return has_failed;
 }
 
