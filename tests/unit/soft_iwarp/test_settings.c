@@ -75,20 +75,28 @@ static int open_short(void **state)
 
 /* --- the CRC --- */
 
+/* Ours connects to a listener of the test: takes the request. Returns the connection. */
+static int take_call(struct frame *request_out)
+{
+	uint16_t port;
+	int listener = listen_at(0, &port);
+	int fd;
+
+	connect_with(port, WAIT_US, NULL, 0);
+	fd = answer_call(listener);
+	close(listener);
+	*request_out = get_frame(fd, REQUEST);
+	return fd;
+}
+
 /* MPA-23 MPA-24: asked for in the request, and used though the reply does not ask for it */
 static void crc_on__request_has_c__both_directions_use_it(void **state)
 {
 	struct frame frame;
 	struct taken taken;
-	uint16_t port;
-	int listener = listen_at(0, &port);
-	int fd;
+	int fd = take_call(&frame);
 
 	(void)state;
-	connect_with(port, WAIT_US, NULL, 0);
-	fd = answer_call(listener);
-	close(listener);
-	frame = get_frame(fd, REQUEST);
 	assert_int_equal(frame.head[16] & FLAG_C, FLAG_C);
 	frame = make_enhanced(REPLY, 0, WORDS(WORD_A | WORD_C, 4, 4), NULL, 0);
 	put_frame(fd, &frame);
@@ -133,15 +141,10 @@ static void crc_on__reply_has_c__both_directions_use_it(void **state)
 static void crc_auto__request_on_loopback__not_asked_for(void **state)
 {
 	struct frame frame;
-	uint16_t port;
-	int listener = listen_at(0, &port);
-	int fd;
+	int fd = take_call(&frame);
 
 	(void)state;
-	connect_with(port, WAIT_US, NULL, 0);
-	fd = answer_call(listener);
-	close(listener);
-	assert_int_equal(get_frame(fd, REQUEST).head[16] & FLAG_C, 0);
+	assert_int_equal(frame.head[16] & FLAG_C, 0);
 	frame = make_enhanced(REPLY, 0, WORDS(WORD_A | WORD_C, 4, 4), NULL, 0);
 	put_frame(fd, &frame);
 	expect(DAT_CONNECTION_EVENT_ESTABLISHED);
