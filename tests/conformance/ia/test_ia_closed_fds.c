@@ -54,7 +54,7 @@ static void check_files(void)
 
 	for (int i = 0; i < FILES; i++) {
 		if (i % 8 == 3) {
-			/* not told from a set of the library: it may be closed */
+			/* may be closed: it looks like a set of the library */
 			(void)epoll_wait(files[i], &event, 1, 0);
 			continue;
 		}
