@@ -20,7 +20,20 @@ NAME = re.compile(r'^\.SH NAME\n(?:\S+) \\- (.*)$', re.M)
 BOLD = re.compile(r"<b>([\w.]+)</b>(?:\((\d)\))?")
 ANCHOR = re.compile(r'\bid="([^"]*)"')
 LINK = re.compile(r'href="([^"#]*)(?:#([^"]*))?"')
-SECTIONS = {"7": "Overview", "1": "Tools", "5": "Files", "3": "Calls and types"}
+SECTIONS = {"7": "Overview", "1": "Tools", "5": "Files"}
+# The objects, and the second words of the names that belong to each: dat_ep_create, DAT_EP_ATTR.
+OBJECTS = {
+    "Adapters and the registry": "ia provider registry name ro named",
+    "Protection zones and memory": "pz lmr rmr mem region shared va memory vlen vaddr length padding",
+    "Event dispatchers (EVD), notification objects (CNO) and events":
+        "evd cno event events async asynch software os agent upcall timeout queue notification",
+    "Connections": "psp rsp sp cr conn connect connection close port qos multipath sock ia_address af psps",
+    "Endpoints": "ep",
+    "Transfers": "dto completion iov optimal segment return_dto",
+    "Shared receive queues": "srq hw sw watermark",
+    "Extensions of OpenDAT": "opendat cxx",
+}
+OTHERS = "General: return codes, handles, numbers"
 STYLE = """\
 body { max-width: 60em; margin: 1em auto; padding: 0 1em; font-family: sans-serif; line-height: 1.4; }
 pre, code, dt { font-family: monospace; }
@@ -32,6 +45,8 @@ a { text-decoration: none; }
 a.permalink { color: inherit; }
 ul.names { columns: 3; list-style: none; padding: 0; font-size: 0.8em; }
 dd { margin-bottom: 0.5em; }
+#filter { font-size: 1.1em; width: 100%; }
+[hidden] { display: none; }
 """
 HEAD = """\
 <!DOCTYPE html>
@@ -44,6 +59,43 @@ HEAD = """\
 </head>
 <body>
 """
+# Shows what has all words of the filter, and the groups that are not empty then. The words may be given in
+# the address, too: index.html#srq. Enter opens the first page that is left.
+SCRIPT = """\
+<script>
+const filter = document.getElementById("filter");
+function apply() {
+	const words = filter.value.toLowerCase().split(/\\s+/).filter(word => word);
+	for (const group of document.querySelectorAll("section")) {
+		let shown = 0;
+		for (const entry of group.querySelectorAll("[data-text]")) {
+			entry.hidden = !words.every(word => entry.dataset.text.includes(word));
+			shown += !entry.hidden;
+		}
+		group.hidden = !shown;
+	}
+}
+function preset() {
+	filter.value = decodeURIComponent(location.hash.slice(1));
+	apply();
+}
+filter.addEventListener("input", apply);
+filter.addEventListener("keydown", event => {
+	const first = document.querySelector("section:not([hidden]) [data-text]:not([hidden]) a");
+	if (event.key === "Enter" && first)
+		location = first.href;
+});
+window.addEventListener("hashchange", preset);
+preset();
+</script>
+"""
+
+
+def object_of(name):
+    """The heading of the object that a call, type or constant belongs to."""
+    words = name.lower().split("_")
+    second = "opendat" if words[0] == "opendat" else words[1] if len(words) > 1 else ""
+    return next((heading for heading, known in OBJECTS.items() if second in known.split()), OTHERS)
 
 
 def render(mandoc, page):
@@ -84,20 +136,37 @@ class Pages:
     def title(self, name):
         return NAME.search(self.source[name]).group(1).replace("\\-", "-").replace("\\e", "\\")
 
+    def entry(self, name):
+        """A page with its title; the script filters it by its text."""
+        stem, number = name.rsplit(".", 1)
+        title = html.escape(self.title(name), quote=True)
+        text = html.escape(f"{stem} {self.title(name)}".lower(), quote=True)
+        return (f'<div data-text="{text}"><dt><a href="{name}.html">{stem}({number})</a></dt>\n'
+                f"<dd>{title}</dd></div>")
+
+    def group(self, heading, names, aliases):
+        if not names and not aliases:
+            return []
+        lines = ["<section>", f"<h2>{html.escape(heading)}</h2>"]
+        lines += ["<dl>", *map(self.entry, names), "</dl>"] if names else []
+        lines += ['<ul class="names">'] if aliases else []
+        for name in aliases:
+            stem = name.rsplit(".", 1)[0]
+            lines.append(f'<li data-text="{stem.lower()}"><a href="{self.address(name)}">{stem}</a></li>')
+        return lines + ["</ul>"] * bool(aliases) + ["</section>"]
+
     def index(self):
-        lines = [HEAD, "<h1>OpenDAT manual pages</h1>"]
+        lines = [HEAD, "<h1>OpenDAT manual pages</h1>",
+                 '<p><input type="search" id="filter" placeholder="words of a name or a title" autofocus/></p>']
         for section, heading in SECTIONS.items():
-            lines += [f"<h2>{heading}</h2>", "<dl>"]
-            for name in self.real:
-                stem, number = name.rsplit(".", 1)
-                if number == section:
-                    lines += [f'<dt><a href="{name}.html">{stem}({number})</a></dt>',
-                              f"<dd>{html.escape(self.title(name))}</dd>"]
-            lines.append("</dl>")
-        lines += ["<h2>Constants and other names</h2>", '<ul class="names">']
-        for name in sorted(self.aliases):
-            lines.append(f'<li><a href="{self.address(name)}">{name.rsplit(".", 1)[0]}</a></li>')
-        return "\n".join(lines + ["</ul>", "</body>", "</html>", ""])
+            lines += self.group(heading, [name for name in self.real if name.endswith(f".{section}")], [])
+        calls = [name for name in self.real if name.endswith(".3")]
+        calls.sort(key=lambda name: (name.isupper(), name.lower()))  # calls before types
+        for heading in [*OBJECTS, OTHERS]:
+            names = [name for name in calls if object_of(name.rsplit(".", 1)[0]) == heading]
+            aliases = [name for name in sorted(self.aliases) if object_of(name.rsplit(".", 1)[0]) == heading]
+            lines += self.group(heading, names, aliases)
+        return "\n".join(lines + [SCRIPT + "</body>", "</html>", ""])
 
 
 def main():

@@ -36,8 +36,24 @@ def names__in_tags_headings_and_code__left():
 
 def index__lists_pages_and_aliases():
     index = pages().index()
-    contains(index, '<dt><a href="DAT_COLOUR.3.html">DAT_COLOUR(3)</a></dt>\n<dd>a -1 &lt;b&gt;</dd>')
-    contains(index, '<li><a href="DAT_COLOUR.3.html#DAT_RED">DAT_RED</a></li>')
+    contains(index, '<div data-text="dat_colour a -1 &lt;b&gt;"><dt><a href="DAT_COLOUR.3.html">'
+                    'DAT_COLOUR(3)</a></dt>\n<dd>a -1 &lt;b&gt;</dd></div>')
+    contains(index, '<li data-text="dat_red"><a href="DAT_COLOUR.3.html#DAT_RED">DAT_RED</a></li>')
+
+
+def index__names_of_an_object__in_one_group():
+    equal(make_html.object_of("dat_srq_create"), "Shared receive queues")
+    equal(make_html.object_of("DAT_SRQ_ATTR"), "Shared receive queues")
+    equal(make_html.object_of("dat_opendat_peer"), "Extensions of OpenDAT")
+    equal(make_html.object_of("dat_strerror"), make_html.OTHERS)
+    equal(pages().index().count("<section>"), 2)  # overview and others
+
+
+def index__filter__fetches_nothing():
+    index = pages().index()
+    contains(index, '<input type="search" id="filter"')
+    for word in ("src=", "http:", "https:", "fetch", "import"):
+        assert word not in index, word
 
 
 if __name__ == "__main__":
