@@ -1820,6 +1820,14 @@ extern DAT_RETURN dat_ep_recv_query(DAT_EP_HANDLE ep_handle, DAT_COUNT *nbufs_al
 /*
  * Set how many receive buffers an endpoint may hold, and arm both limits.
  *
+ * It holds a buffer until the Receive completes. Without an SRQ it holds each one from
+ * dat_ep_post_recv on; with an SRQ only those that it has taken for messages that are arriving.
+ * dat_ep_recv_query returns that number.
+ * More than the soft limit is reported by DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR with the reason
+ * DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT, on the asynchronous EVD of the instance; dat_handle is the
+ * endpoint. It is reported once for each call of this function, during the call if the limit is
+ * exceeded already. The hard limit acts while the endpoint is connected.
+ *
  * ep_handle [in]              an endpoint
  * soft_high_watermark [in]    buffers: one asynchronous event reports more than this;
  *                             DAT_WATERMARK_INFINITE for none
@@ -1855,6 +1863,11 @@ extern DAT_RETURN dat_lmr_query(DAT_LMR_HANDLE lmr_handle, DAT_LMR_PARAM_MASK lm
 
 /*
  * End a registration. After the call no peer and no transfer changes the memory through it.
+ *
+ * Other regions over the same memory stay, also those of type DAT_MEM_TYPE_LMR that were made from
+ * this one. Requests and Receives that use the region do not prevent the call. One that is not
+ * carried out yet ends with DAT_DTO_ERR_LOCAL_PROTECTION, a Receive when a message needs it, and
+ * its connection breaks.
  *
  * lmr_handle [in]    the region; invalid after success
  *
@@ -1937,6 +1950,10 @@ extern DAT_RETURN dat_rmr_query(DAT_RMR_HANDLE rmr_handle, DAT_RMR_PARAM_MASK rm
 
 /*
  * Post a bind of an RMR to a range of a memory region, which ends its previous bind.
+ *
+ * Requests that are posted to the same endpoint after it start when the bind has completed, so a
+ * Send that tells the peer the new key may be posted at once. On another endpoint wait for the
+ * completion before.
  *
  * rmr_handle [in]          the RMR
  * lmr_triplet [in]         the range; length 0 unbinds; read before the call returns
@@ -2271,6 +2288,12 @@ extern DAT_RETURN dat_srq_resize(DAT_SRQ_HANDLE srq_handle, DAT_COUNT srq_max_re
 /*
  * Request one asynchronous event when fewer buffers than this are left.
  *
+ * The event is DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR with the reason DAT_SRQ_LOW_WATERMARK_EVENT,
+ * on the asynchronous EVD of the instance; dat_handle is the SRQ. It comes once for each call of
+ * this function, during the call if fewer buffers are left already. Posting buffers does not
+ * request it again. Left are the buffers that no endpoint has taken for a message, which
+ * dat_srq_query returns as available_dto_count.
+ *
  * srq_handle [in]       the SRQ
  * low_watermark [in]    buffers, from 0 (never) to max_recv_dtos
  *
@@ -2287,6 +2310,9 @@ extern DAT_RETURN dat_srq_set_lw(DAT_SRQ_HANDLE srq_handle, DAT_COUNT low_waterm
 /*
  * List the adapters of this API version. They are those in dat.conf, or the built-in ones if it
  * lists none. No library is loaded.
+ *
+ * The list consists of pointers to blocks, not of blocks. The call follows as many of them as there
+ * are adapters, but no more than max_to_return: pass 1 with the address of a single pointer.
  *
  * max_to_return [in]        the number of blocks in the list, from 1
  * entries_returned [out]    the number of adapters, even if the list is too short

@@ -137,6 +137,10 @@ typedef DAT_HANDLE DAT_CNO_HANDLE;
 /*
  * The name of shared memory, which the processes that share it choose. It is a pointer to
  * DAT_LMR_COOKIE_SIZE bytes, which dat_lmr_create copies. The bytes may have any value.
+ *
+ * The name is for the program: dat_lmr_query returns it. OpenDAT compares it with nothing. Each
+ * registration is of the mapping and the length that it is given, also if another one has the same
+ * name and a different length, or the same memory and a different name.
  */
 #define DAT_LMR_COOKIE_SIZE 40			     /* the number of bytes */
 typedef char (*DAT_LMR_COOKIE)[DAT_LMR_COOKIE_SIZE]; /* the type */
@@ -168,7 +172,10 @@ typedef struct dat_os_wait_proxy_agent {
 	((DAT_OS_WAIT_PROXY_AGENT){(DAT_PVOID)NULL, (DAT_AGENT_FUNC)NULL})
 #endif
 
-/* Shared memory to register: its local address and its common name. */
+/*
+ * Shared memory to register: its local address and its common name. Each process registers its own
+ * mapping; DAT_LMR_COOKIE says what the name means.
+ */
 typedef struct dat_shared_memory {
 	DAT_PVOID virtual_address;	 /* where it begins in this process */
 	DAT_LMR_COOKIE shared_memory_id; /* its name, not NULL */
@@ -383,6 +390,10 @@ extern DAT_RETURN dat_evd_create(DAT_IA_HANDLE ia_handle, DAT_COUNT evd_min_qlen
 
 /*
  * Change the CNO that an EVD notifies.
+ *
+ * The asynchronous EVD that dat_ia_open makes has no CNO. With one, asynchronous events reach
+ * dat_cno_wait, and with dat_opendat_cno_fd an event loop. Events that are queued already do not
+ * notify: take them with dat_evd_dequeue after the call.
  *
  * evd_handle [in]    the EVD
  * cno_handle [in]    a CNO of the same instance, or DAT_HANDLE_NULL
