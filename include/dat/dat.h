@@ -14,6 +14,7 @@
 #ifndef _DAT_H_
 #define _DAT_H_
 
+#include <dat/dat_cxx.h>
 #include <dat/dat_error.h>
 
 #ifdef __cplusplus
@@ -2351,6 +2352,19 @@ extern DAT_RETURN dat_strerror(DAT_RETURN return_value, const char **major_messa
 
 #ifdef __cplusplus
 }
+#endif
+
+#ifdef DAT_CXX_FLAGS
+DAT_CXX_FLAGS(DAT_COMPLETION_FLAGS, 0x1fu);
+DAT_CXX_FLAGS(DAT_CONNECT_FLAGS, 0x01u);
+DAT_CXX_FLAGS(DAT_EVD_FLAGS, 0x1f1u);
+DAT_CXX_FLAGS(DAT_MEM_PRIV_FLAGS, 0x133u);
+DAT_CXX_FLAGS(DAT_LMR_PARAM_MASK, 0x3ffu);
+DAT_CXX_FLAGS(DAT_RMR_PARAM_MASK, 0x1fu);
+DAT_CXX_FLAGS(DAT_SRQ_PARAM_MASK, 0xffu);
+DAT_CXX_FLAGS(DAT_PSP_PARAM_MASK, 0x0fu);
+DAT_CXX_FLAGS(DAT_RSP_PARAM_MASK, 0x0fu);
+DAT_CXX_FLAGS(DAT_CR_PARAM_MASK, 0x1fu);
 #endif
 
 #endif /* _DAT_H_ */

@@ -565,4 +565,9 @@ extern DAT_RETURN dat_evd_clear_unwaitable(DAT_EVD_HANDLE evd_handle);
 }
 #endif
 
+#ifdef DAT_CXX_FLAGS
+DAT_CXX_FLAGS(DAT_EVD_PARAM_MASK, 0x1fu);
+DAT_CXX_FLAGS(DAT_CNO_PARAM_MASK, 0x03u);
+#endif
+
 #endif /* _UDAT_H_ */
