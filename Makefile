@@ -55,6 +55,7 @@ install:
 	@scripts/build $(BUILD)-release --buildtype=release -Db_lto=true --prefix=$(PREFIX) -Dtests=false
 	meson install -C $(BUILD)-release --no-rebuild
 	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+	@if [ -z "$(DESTDIR)" ]; then scripts/install-hints $(PREFIX); fi
 
 uninstall:
 	@ninja -C $(BUILD)-release uninstall
