@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* Diagnostics, selected by DAT_DBG_TYPE and DAT_DBG_DEST. */
 #include "log.h"
+#include "api.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -8,14 +9,29 @@
 
 #include "shared/log_line.h"
 
-/* Set once, by settings_read. */
-static unsigned long log_kinds;
-static unsigned long log_destinations;
+_Static_assert((int)REGISTRY_LOG_ERROR == (int)OPENDAT_LOG_ERROR, "one value");
+_Static_assert((int)REGISTRY_LOG_WARNING == (int)OPENDAT_LOG_WARNING, "one value");
+
+static struct opendat_log log_settings; /* set once, by settings_read */
+
+/* A value that means nothing must not silence a log that somebody asks for. */
+static void report_value(const char *name, const char *value, const char *meaning)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text), "environment: %s=%.200s: not %s", name, value, meaning);
+	opendat_log_line(&log_settings, "libdat", REGISTRY_LOG_ERROR | REGISTRY_LOG_WARNING, text);
+}
 
 static void settings_read(void)
 {
-	log_kinds = opendat_log_variable("DAT_DBG_TYPE", 0);
-	log_destinations = opendat_log_variable("DAT_DBG_DEST", OPENDAT_LOG_STDERR);
+	opendat_log_read(&log_settings);
+	if (log_settings.bad_kinds)
+		report_value("DAT_DBG_TYPE", log_settings.bad_kinds,
+			     "a sum of 1, 2, 4, 8, 16 and 32");
+	if (log_settings.bad_destination)
+		report_value("DAT_DBG_DEST", log_settings.bad_destination,
+			     "1, 2, 3 or an absolute path; 1 is used");
 }
 
 bool registry_log_has(unsigned int kinds)
@@ -23,7 +39,7 @@ bool registry_log_has(unsigned int kinds)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, settings_read);
-	return log_kinds & kinds;
+	return log_settings.kinds & kinds;
 }
 
 void registry_log(unsigned int kinds, const char *format, ...)
@@ -36,5 +52,5 @@ void registry_log(unsigned int kinds, const char *format, ...)
 	va_start(list, format);
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
-	opendat_log_line("libdat", log_destinations, text);
+	opendat_log_line(&log_settings, "libdat", kinds, text);
 }

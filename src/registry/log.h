@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * Diagnostics. They are off unless the environment enables them (GEN-30): DAT_DBG_TYPE is a sum of
- * the values below, DAT_DBG_DEST is 1 for standard error (the default) or 2 for the system log.
+ * the values below, DAT_DBG_DEST is 1 for standard error (the default), 2 for the system log, or
+ * the path of a file.
  */
 #ifndef REGISTRY_LOG_H
 #define REGISTRY_LOG_H
@@ -13,6 +14,8 @@ enum registry_log_kind {
 	REGISTRY_LOG_CONF = 0x2,  /* the dat.conf that was read, and lines that were skipped */
 	REGISTRY_LOG_LOAD = 0x4,  /* libraries loaded, initialised, finished */
 	REGISTRY_LOG_IA = 0x8,	  /* registrations; instances opened and closed */
+
+	REGISTRY_LOG_WARNING = 0x40000000, /* with one of these: nothing has failed */
 };
 
 /* Is one of the kinds selected? */

@@ -9,22 +9,22 @@
 #include "core/base/cancel.h"
 #include "shared/log_line.h"
 
+_Static_assert((int)CORE_LOG_ERROR == (int)OPENDAT_LOG_ERROR, "one value");
+_Static_assert((int)CORE_LOG_WARNING == (int)OPENDAT_LOG_WARNING, "one value");
+
 static pthread_once_t log_once = PTHREAD_ONCE_INIT;
 
-/* Set once, by log_init. */
-static unsigned long log_kinds;
-static unsigned long log_destinations;
+static struct opendat_log log_settings; /* set once, by log_init */
 
 static void log_init(void)
 {
-	log_kinds = opendat_log_variable("DAT_DBG_TYPE", 0);
-	log_destinations = opendat_log_variable("DAT_DBG_DEST", OPENDAT_LOG_STDERR);
+	opendat_log_read(&log_settings); /* libdat reports what is wrong with them */
 }
 
 bool core_log_has(unsigned int kinds)
 {
 	pthread_once(&log_once, log_init);
-	return log_kinds & kinds;
+	return log_settings.kinds & kinds;
 }
 
 void core_log(unsigned int kinds, const char *format, ...)
@@ -39,6 +39,6 @@ void core_log(unsigned int kinds, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, list);
 	va_end(list);
 	state = core_cancel_off();
-	opendat_log_line("opendat", log_destinations, text);
+	opendat_log_line(&log_settings, "opendat", kinds, text);
 	core_cancel_restore(state);
 }
